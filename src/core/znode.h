@@ -1,0 +1,114 @@
+/*
+ * znode.h
+ *	  Lock names, and the names and data of znodes (wire-compatible with
+ *	  Curator's InterProcessReadWriteLock).
+ *
+ * A lock /batch/nightly under the root /zklock has the directory
+ * /zklock/batch/nightly, whose children _c_<uuid>-__WRIT__<seq> and
+ * _c_<uuid>-__READ__<seq> queue for it.
+ */
+#ifndef ZKL_ZNODE_H
+#define ZKL_ZNODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/lockmode.h"
+
+#define ZKL_MAX_NAME		255 /* bytes of a lock's name, in UTF-8 */
+#define ZKL_MAX_ROOT		127 /* bytes of the root */
+#define ZKL_UUID_BYTES		16
+#define ZKL_UUID_TEXT		36	/* characters of a UUID in text form */
+
+/* "_c_" + uuid + "-__WRIT__" + up to eleven characters of number */
+#define ZKL_MAX_ZNODE_NAME	(3 + ZKL_UUID_TEXT + 9 + 11)
+#define ZKL_MAX_PATH		(ZKL_MAX_ROOT + ZKL_MAX_NAME + 1 + ZKL_MAX_ZNODE_NAME)
+#define ZKL_MAX_NODE_DATA	1024	/* bytes of the data that zklock writes */
+
+/*
+ * A place in the queue.  ZooKeeper's counter is a signed 32-bit number that
+ * goes on at -2147483648 past its end (measured on 3.8), so it is kept as the
+ * unsigned number, in which order it grows.
+ */
+typedef int64_t ZklSeq;
+
+/* From here on a number is no place in the queue: the counter nears its end. */
+#define ZKL_SEQ_LIMIT		(((int64_t) 1 << 31) - ((int64_t) 1 << 20))
+#define ZKL_SEQ_NONE		INT64_MAX
+
+typedef struct ZklUuid
+{
+	uint8_t		bytes[ZKL_UUID_BYTES];
+} ZklUuid;
+
+/*
+ * Checks a lock's name against all rules.  Returns NULL if it is good, else
+ * the broken rule as a full sentence for errdetail, such as "A lock name must
+ * start with \"/\".".
+ */
+extern const char *zkl_name_check(const char *name, size_t length);
+
+/* The same for a root: at most ZKL_MAX_ROOT bytes, "." segments allowed not */
+extern const char *zkl_root_check(const char *root, size_t length);
+
+/*
+ * Makes a UUID of version 8 (which marks it as zklock's) out of two numbers
+ * that together never repeat: all 60 low bits of hi and 62 low bits of lo count.
+ */
+extern ZklUuid zkl_uuid_make(uint64_t hi, uint64_t lo);
+extern void zkl_uuid_format(const ZklUuid *uuid, char *text);	/* 36 + NUL */
+extern bool zkl_uuid_parse(const char *text, ZklUuid *uuid);
+extern bool zkl_uuid_is_zklock(const ZklUuid *uuid);
+
+/*
+ * The name to create a request's znode with, without its number, NUL
+ * terminated: _c_<uuid>-__WRIT__.  buf has ZKL_MAX_ZNODE_NAME + 1 bytes.
+ */
+extern void zkl_znode_prefix(const ZklUuid *uuid, ZklLockMode mode, char *buf);
+
+/* The whole name, _c_<uuid>-__WRIT__0000000001, in a buffer of the same size */
+extern void zkl_znode_name(const ZklUuid *uuid, ZklLockMode mode, ZklSeq seq,
+						   char *buf);
+
+/*
+ * Parses the name of a child of a lock's directory.  False: not a contender.
+ * Contenders are <anything>__WRIT__<number> and <anything>__READ__<number>,
+ * as Curator counts them, the number being ten digits or a sign and ten.
+ * *has_uuid tells whether the name starts with _c_<uuid>-, which *uuid then
+ * is.
+ */
+extern bool zkl_znode_parse(const char *name, ZklLockMode *mode, ZklSeq *seq,
+							bool *has_uuid, ZklUuid *uuid);
+
+/* The number at the end of a created path, or ZKL_SEQ_NONE */
+extern ZklSeq zkl_znode_path_seq(const char *path);
+
+/*
+ * What zklock writes into a znode: who asks, as flat UTF-8 JSON.  Strings are
+ * UTF-8, NUL terminated; since is in ms since 1970.
+ */
+typedef struct ZklNodeData
+{
+	char		server[64];
+	char		database[64];
+	char		usename[64];
+	char		application_name[64];
+	char		lifetime[16];	/* "session" or "transaction" */
+	int32_t		pid;			/* 0: unknown */
+	int64_t		since;
+} ZklNodeData;
+
+/* Writes the JSON, NUL terminated; returns its length (always < size, given
+ * size >= ZKL_MAX_NODE_DATA: long strings are cut at a character). */
+extern size_t zkl_node_data_format(const ZklNodeData *data, char *buf,
+								   size_t size);
+
+/* Reads such JSON back.  False when it is not zklock's; *data is then empty. */
+extern bool zkl_node_data_parse(const char *text, size_t length,
+								ZklNodeData *data);
+
+/* Whether a writer's data says that it is about to go on as a reader */
+extern bool zkl_node_data_downgrading(const char *text, size_t length);
+
+#endif							/* ZKL_ZNODE_H */

@@ -1,0 +1,266 @@
+/*
+ * shmem.h
+ *	  Where backends and the worker meet: the control block and the slots.
+ *
+ * One slot is one request of one backend.  Its life cycle, with the process
+ * that makes each step (B the backend, W the worker):
+ *
+ *	  FREE -B-> CLAIMED -B-> WAITING -W-> GRANTED -B-> RELEASED -W-> FREE
+ *	                            |  |          |            ^
+ *	                            |  |          W-> LOST -B--+
+ *	                            |  W-> DENIED or FAILED -B-+
+ *	                            B (cancel) ----------------+
+ *
+ * A claimed slot that was never submitted goes back to FREE by the backend.
+ * Every other slot returns to FREE only in the worker, once its znode is known
+ * to be gone, so that a znode never outlives its slot.
+ *
+ * Field groups, who writes them, and how they are protected:
+ *	  s_state			 whoever makes the step above; s_mutex
+ *	  s_path .. s_data	 backend while CLAIMED; constant until FREE
+ *	  s_holds, s_expired, s_committing	the backend; s_mutex
+ *	  s_token .. s_granted_at, s_znode_*	the worker; s_mutex
+ *
+ * s_state alone may be read without s_mutex, by the slot's own backend to see
+ * whether a wait may be over; it looks again under s_mutex before it acts.
+ * Nothing that can throw or block runs while s_mutex is held.  A slot's mutex
+ * and the control block's locks are never held together.
+ */
+#ifndef ZKL_SHMEM_H
+#define ZKL_SHMEM_H
+
+#include "core/znode.h"
+#include "datatype/timestamp.h"
+#include "port/atomics.h"
+#include "storage/dsm.h"
+#include "storage/latch.h"
+#include "storage/lwlock.h"
+#include "storage/spin.h"
+
+typedef enum ZklSlotState
+{
+	ZKL_SLOT_FREE = 0,
+	ZKL_SLOT_CLAIMED,
+	ZKL_SLOT_WAITING,
+	ZKL_SLOT_GRANTED,
+	ZKL_SLOT_DENIED,			/* a try: another owner is ahead */
+	ZKL_SLOT_FAILED,			/* s_error says why */
+	ZKL_SLOT_LOST,				/* was granted; s_error says why it is not */
+	ZKL_SLOT_RELEASED
+} ZklSlotState;
+
+typedef enum ZklSlotKind
+{
+	ZKL_KIND_LOCK,
+	ZKL_KIND_QUEUE				/* zk_queue(): s_dsm says where to answer */
+} ZklSlotKind;
+
+typedef enum ZklLifetime
+{
+	ZKL_LIFETIME_SESSION,
+	ZKL_LIFETIME_TRANSACTION
+} ZklLifetime;
+
+/* Why a request failed or a lock was lost; the backend words the error. */
+typedef enum ZklError
+{
+	ZKL_ERROR_NONE = 0,
+	ZKL_ERROR_DEADLOCK,			/* shared -> exclusive with another between */
+	ZKL_ERROR_ZOOKEEPER,		/* s_zkrc says what ZooKeeper answered */
+	ZKL_ERROR_PARENTS,			/* the lock's directory could not be made */
+	ZKL_ERROR_SESSION_EXPIRED,	/* lost: the ZooKeeper session is gone */
+	ZKL_ERROR_NODE_DELETED,		/* lost: somebody deleted the znode */
+	ZKL_ERROR_TOO_LARGE			/* zk_queue(): s_dsm_size says what it takes */
+} ZklError;
+
+/* What a backend may see of a slot's znode: constant while it exists */
+typedef struct ZklSlot
+{
+	slock_t		s_mutex;
+	uint32		s_state;		/* ZklSlotState */
+	uint32		s_serial;		/* grows each time the slot is claimed */
+	uint8		s_kind;			/* ZklSlotKind */
+	uint8		s_mode;			/* ZklLockMode */
+	uint8		s_lifetime;		/* ZklLifetime */
+	bool		s_try;			/* may be denied once s_expired */
+	int			s_procno;		/* the owner's PGPROC, for its latch */
+	int			s_pid;
+	Oid			s_roleid;		/* who asked, for what others may see */
+	uint64		s_owner;		/* unique per backend that ever asked */
+	int			s_sibling;		/* a live hold of this owner on this path, or -1 */
+	uint8		s_lost_action;	/* ZklLostLockAction */
+	char		s_path[ZKL_MAX_NAME + 1];	/* UTF-8 */
+	char		s_database[64]; /* these three in UTF-8, cut to fit */
+	char		s_usename[64];
+	char		s_application[64];
+	TimestampTz s_requested_at;
+	dsm_handle	s_dsm;			/* QUEUE: where the listing goes */
+
+	bool		s_expired;		/* a try's time is over: deny if not at hand */
+	bool		s_committing;	/* past its commit check: never signal it */
+	uint32		s_holds;		/* counted re-entry, for zk_locks */
+
+	int64		s_token;		/* fencing token of the grant */
+	uint32		s_generation;	/* session generation of the grant or node */
+	uint8		s_error;		/* ZklError */
+	int32		s_zkrc;
+	uint64		s_dsm_size;
+	TimestampTz s_granted_at;	/* 0: not yet */
+
+	/*
+	 * The znode, recorded before its create is sent, so that a restarted
+	 * worker can find out whether it was.
+	 */
+	bool		s_znode_sent;	/* a create with this id may have been sent */
+	ZklUuid		s_znode_uuid;
+	uint32		s_znode_index;	/* in its batch: part of the token */
+	uint8		s_znode_mode;	/* of the znode: wider than s_mode if shared */
+	int64		s_znode_seq;	/* -1: not known */
+} ZklSlot;
+
+/* zk_status.state */
+typedef enum ZklWorkerState
+{
+	ZKL_STATE_STOPPED = 0,
+	ZKL_STATE_CONNECTING,
+	ZKL_STATE_CONNECTED,
+	ZKL_STATE_DISCONNECTED,
+	ZKL_STATE_EXPIRED,
+	ZKL_STATE_AUTH_FAILED
+} ZklWorkerState;
+
+/*
+ * What the worker tells about itself; it alone writes, under ctl_lock, and
+ * everybody may read under ctl_lock shared.  The session's identity is here so
+ * that a restarted worker can attach to it again.
+ */
+typedef struct ZklStatus
+{
+	uint32		state;			/* ZklWorkerState */
+	char		server[64];		/* host:port that the session is connected to */
+	int64		session_id;		/* 0: none */
+	char		session_password[16];	/* a secret: shown nowhere */
+	uint32		generation;		/* of the session; grows with each new one */
+	uint32		chain;			/* of heartbeat nodes: the last one used */
+	uint32		timeout_ms;		/* negotiated; 0: not known */
+	int			worker_pid;		/* 0: none */
+	int			worker_procno;
+	int			session_pid;	/* 0: none */
+	uint64		connects;
+	uint64		sessions_lost;
+	uint64		batches;
+	uint64		operations;
+	uint64		listings;
+	char		last_error[256];
+	TimestampTz last_error_at;	/* 0: none */
+} ZklStatus;
+
+typedef struct ZklControl
+{
+	LWLock	   *ctl_lock;		/* protects ctl_status */
+	ZklStatus	ctl_status;
+	uint8		ctl_server_uuid[16];	/* made at each start of shared memory */
+	uint64		ctl_uuid_counter;	/* worker only: half of each znode's uuid */
+
+	/*
+	 * {session generation, deadline}: the generation in the upper 24 bits,
+	 * the deadline in ms of CLOCK_BOOTTIME in the lower 40.  The worker
+	 * writes, all read.
+	 */
+	pg_atomic_uint64 ctl_lease;
+	pg_atomic_uint64 ctl_next_owner;	/* unique numbers for backends */
+
+	slock_t		ctl_free_mutex; /* protects the list of free slots */
+	int			ctl_free_head;	/* -1: none; linked by ctl_free_next */
+	int			ctl_nslots;
+
+	/* One bit per slot that changed since the worker looked; see
+	 * zkl_shmem_mark and zkl_shmem_take_marked. */
+	int			ctl_nwords;
+} ZklControl;
+
+extern ZklControl *zkl_control; /* NULL: not preloaded */
+extern ZklSlot *zkl_slots;		/* ctl_nslots of them */
+
+/* ---- postmaster, while preloading ---- */
+
+/* Asks for shared memory, and sets the hooks that initialise it. */
+extern void zkl_shmem_request(void);
+
+/* ---- backends ---- */
+
+/*
+ * Takes a free slot into CLAIMED, with a new serial and all other fields
+ * zero, s_sibling -1 and s_znode_seq -1.  Returns its number, or -1 when the
+ * table is full.
+ */
+extern int	zkl_slot_claim(void);
+
+/* CLAIMED -> FREE, for a request that was never submitted. */
+extern void zkl_slot_unclaim(int slotno);
+
+/* CLAIMED -> WAITING; marks the slot and wakes the worker. */
+extern void zkl_slot_submit(int slotno);
+
+/*
+ * Any state but FREE and CLAIMED -> RELEASED; marks the slot and wakes the
+ * worker.  Returns the state that it left, so that a cancel learns whether
+ * the grant came first.  Only flags and SetLatch: safe in a transaction
+ * callback and on exit.
+ */
+extern ZklSlotState zkl_slot_release(int slotno);
+
+/* Sets s_expired of a WAITING try; marks the slot and wakes the worker. */
+extern void zkl_slot_expire(int slotno);
+
+/* A consistent copy of a slot. */
+extern void zkl_slot_copy(int slotno, ZklSlot *copy);
+
+extern void zkl_slot_set_holds(int slotno, uint32 holds);
+
+/* Sets or clears s_committing; see postgres-level comment in lifetime.c. */
+extern void zkl_slot_set_committing(int slotno, bool committing);
+
+extern void zkl_shmem_wake_worker(void);
+
+/* A consistent copy of the worker's status. */
+extern void zkl_status_copy(ZklStatus *copy);
+
+/* The published lease; times in ms of CLOCK_BOOTTIME. */
+extern void zkl_lease_read(uint32 *generation, int64 *deadline_ms);
+extern int64 zkl_boottime_ms(void);
+
+/* ---- worker ---- */
+
+/*
+ * Calls fn for each slot marked since the last call.  A mark set while it
+ * runs is seen by this call or the next.
+ */
+extern void zkl_shmem_take_marked(void (*fn) (int slotno, void *arg), void *arg);
+
+/*
+ * WAITING -> GRANTED, DENIED or FAILED and GRANTED -> LOST, filling in what
+ * goes with it and waking the owner.  False: the backend was faster and the
+ * slot is RELEASED.  LOST acts by s_lost_action: it signals the owner, unless
+ * it is committing.
+ */
+extern bool zkl_slot_grant(int slotno, int64 token, uint32 generation);
+extern bool zkl_slot_deny(int slotno);
+extern bool zkl_slot_fail(int slotno, ZklError error, int32 zkrc);
+extern bool zkl_slot_lose(int slotno, ZklError error);
+
+/* Records the znode of a slot; seq -1: not known yet. */
+extern void zkl_slot_set_znode(int slotno, const ZklUuid *uuid, uint32 index,
+							   ZklLockMode mode, int64 seq, uint32 generation);
+extern void zkl_slot_clear_znode(int slotno);
+
+/* RELEASED -> FREE. */
+extern void zkl_slot_free(int slotno);
+
+/* Changes the status under ctl_lock: lock, change what it returns, unlock. */
+extern ZklStatus *zkl_status_begin(void);
+extern void zkl_status_end(void);
+
+extern void zkl_lease_publish(uint32 generation, int64 deadline_ms);
+
+#endif							/* ZKL_SHMEM_H */

@@ -1,0 +1,30 @@
+/*
+ * zklock.h
+ *	  Settings and limits that more than one file of the extension needs.
+ */
+#ifndef ZKLOCK_H
+#define ZKLOCK_H
+
+#include "utils/guc.h"
+
+typedef enum ZklLostLockAction
+{
+	ZKL_LOST_CANCEL,			/* cancel the holder's running statement */
+	ZKL_LOST_TERMINATE,			/* end the holder's backend session */
+	ZKL_LOST_NONE				/* leave it to the commit check */
+} ZklLostLockAction;
+
+/* module.c: the settings; times in ms */
+extern char *zkl_connect_string;
+extern char *zkl_root;
+extern char *zkl_auth_file;
+extern int	zkl_session_timeout;
+extern int	zkl_max_requests;
+extern int	zkl_connect_timeout;
+extern int	zkl_lost_lock_action;	/* ZklLostLockAction */
+extern int	zkl_log_level;		/* 0 off, 1 error, 2 warning, 3 info, 4 debug */
+
+/* module.c: an error 55000 with a hint unless zklock was preloaded */
+extern void zkl_check_loaded(void);
+
+#endif							/* ZKLOCK_H */
