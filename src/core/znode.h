@@ -58,6 +58,8 @@ extern const char *zkl_root_check(const char *root, size_t length);
  */
 extern ZklUuid zkl_uuid_make(uint64_t hi, uint64_t lo);
 extern void zkl_uuid_format(const ZklUuid *uuid, char *text);	/* 36 + NUL */
+
+/* Reads exactly 36 characters and the NUL, in lower case as we write them */
 extern bool zkl_uuid_parse(const char *text, ZklUuid *uuid);
 extern bool zkl_uuid_is_zklock(const ZklUuid *uuid);
 
@@ -74,7 +76,9 @@ extern void zkl_znode_name(const ZklUuid *uuid, ZklLockMode mode, ZklSeq seq,
 /*
  * Parses the name of a child of a lock's directory.  False: not a contender.
  * Contenders are <anything>__WRIT__<number> and <anything>__READ__<number>,
- * as Curator counts them, the number being ten digits or a sign and ten.
+ * as Curator counts them, the number being what the server writes: ten digits,
+ * or a minus sign and nine or ten.  A name with both marks is exclusive.  The
+ * outputs are set only when this returns true, *uuid only with *has_uuid.
  * *has_uuid tells whether the name starts with _c_<uuid>-, which *uuid then
  * is.
  */
