@@ -132,8 +132,8 @@ ends_with(const char *name, size_t length, const char *end)
 
 /*
  * Whether a segment would be a contender where a lock's directory is, in this
- * dialect or another client's: see the table in docs/interop.md.  The sign is
- * tried both as the number's and as the mark's last character.
+ * dialect or another client's: see the table in docs/interop.md.  A dash may be
+ * the number's sign or, before ten digits, the last character of the mark.
  */
 static bool
 segment_is_contender(const char *segment, size_t length)
@@ -149,7 +149,7 @@ segment_is_contender(const char *segment, size_t length)
 	for (i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
 	{
 		if (ends_with(segment, start, marks[i]) ||
-			(segment[start] == '-' &&
+			(length - start > SEQ_DIGITS &&
 			 ends_with(segment, start + 1, marks[i])))
 			return true;
 	}
