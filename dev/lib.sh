@@ -1,0 +1,126 @@
+# shellcheck shell=bash
+# Shared by the scripts in dev/; to be sourced by bash.
+#
+# PostgreSQL refuses to run as root, and nothing here may touch the system's
+# PostgreSQL.  So the scripts work in a temporary directory that belongs to an
+# unprivileged user: it gets a copy of the sources and a private copy of the
+# PostgreSQL programs, into which the extension is installed.  PostgreSQL
+# finds all its files relative to its programs, so a copy is complete.
+
+started_at=$(date +%s)
+
+say() {
+	printf '[%3d s] %s\n' $(($(date +%s) - started_at)) "$*"
+}
+
+die() {
+	printf 'error: %s\n' "$*" >&2
+	exit 1
+}
+
+# Runs a command as root.
+as_root() {
+	if [ "$(id -u)" = 0 ]; then
+		"$@"
+	elif command -v sudo >/dev/null; then
+		sudo "$@"
+	else
+		die "this needs root, and there is no sudo: $*"
+	fi
+}
+
+# The user that runs servers: oneself, or for root "postgres".
+choose_user() {
+	if [ "$(id -u)" != 0 ]; then
+		run_user=$(id -un)
+	else
+		run_user=${ZKLOCK_USER:-postgres}
+		id "$run_user" >/dev/null 2>&1 ||
+			useradd --system --shell /bin/sh "$run_user"
+	fi
+}
+
+# Runs a command as that user, in the directory given first.
+as_user() {
+	local dir=$1
+	shift
+	if [ "$(id -u)" = 0 ]; then
+		(cd "$dir" && exec setpriv --reuid "$run_user" --regid "$(id -g "$run_user")" \
+			--init-groups env HOME="$dir" USER="$run_user" LOGNAME="$run_user" "$@")
+	else
+		(cd "$dir" && exec "$@")
+	fi
+}
+
+# The pg_config to build with: $PG_CONFIG, else that of the newest version
+# that is installed with its server headers.
+find_pg_config() {
+	local candidate
+	if [ -n "${PG_CONFIG:-}" ]; then
+		echo "$PG_CONFIG"
+		return 0
+	fi
+	for candidate in $(printf '%s\n' /usr/lib/postgresql/*/bin/pg_config |
+		sort -t/ -k5 -n -r); do
+		if [ -x "$candidate" ] && [ -f "$("$candidate" --pgxs)" ] &&
+			[ -x "$(dirname "$candidate")/postgres" ]; then
+			echo "$candidate"
+			return 0
+		fi
+	done
+	return 1
+}
+
+# Makes $work, a directory of the user's own that everybody may look into.
+make_work_dir() {
+	work=$(mktemp -d "${TMPDIR:-/tmp}/zklock-$1.XXXXXX")
+	chmod 755 "$work"
+	[ "$(id -u)" != 0 ] || chown "$run_user" "$work"
+}
+
+# Copies the sources of the checkout (first argument) to $work/src: what git
+# knows and does not ignore, or all when this is no git checkout.
+copy_sources() {
+	local from=$1
+	mkdir "$work/src"
+	if git -c safe.directory='*' -C "$from" rev-parse >/dev/null 2>&1; then
+		(cd "$from" &&
+			git -c safe.directory='*' ls-files -z --cached --others --exclude-standard |
+			while IFS= read -r -d '' file; do
+				[ ! -e "$file" ] || printf '%s\0' "$file"
+			done |
+			tar -c --no-recursion --null -T - -f -)
+	else
+		tar -C "$from" --exclude-vcs --exclude='*.o' --exclude='*.so' \
+			--exclude='*.bc' --exclude=tmp_check -cf - .
+	fi | tar -C "$work/src" -xf -
+	[ "$(id -u)" != 0 ] || chown -R "$run_user" "$work/src"
+}
+
+# Copies PostgreSQL to below $work, and sets PG_CONFIG and bindir to the copy.
+copy_postgres() {
+	local system dir
+	system=$(find_pg_config) || die "no PostgreSQL with server headers found; run dev/setup.sh"
+	for dir in "$("$system" --bindir)" "$("$system" --pkglibdir)" "$("$system" --sharedir)"; do
+		mkdir -p "$work/pg$dir"
+		cp -a "$dir/." "$work/pg$dir/"
+	done
+	# Headers are only read.
+	dir=$("$system" --pkgincludedir)
+	mkdir -p "$work/pg$(dirname "$dir")"
+	ln -s "$dir" "$work/pg$dir"
+	[ "$(id -u)" != 0 ] || chown -R -h "$run_user" "$work/pg"
+	bindir=$work/pg$("$system" --bindir)
+	export PG_CONFIG=$bindir/pg_config
+	[ "$("$PG_CONFIG" --bindir)" = "$bindir" ] ||
+		die "the copy of PostgreSQL in $work/pg is not self-contained"
+}
+
+# Builds and installs the extension into that copy; make's output goes to
+# $work/build.log.
+build_and_install() {
+	as_user "$work/src" make -j "$(nproc)" PG_CONFIG="$PG_CONFIG" "$@" all install \
+		>"$work/build.log" 2>&1 && return 0
+	tail -n 40 "$work/build.log" >&2
+	return 1
+}

@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# Installs with apt-get what building and testing zklock needs, and is quick
+# and silent about what is already there.  Run as root, or as a user who may
+# use sudo.  No server of the system is started for it.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=dev/lib.sh
+. "$here/lib.sh"
+
+installed() {
+	[ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+missing_of() {
+	local package
+	for package in "$@"; do
+		installed "$package" || printf '%s ' "$package"
+	done
+}
+
+# The PostgreSQL version to use: the newest with server headers here, else the
+# distribution's own.
+postgres_version() {
+	local config version=
+	config=$(find_pg_config || true)
+	if [ -n "$config" ]; then
+		version=$("$config" --version | sed 's/[^0-9]*\([0-9]*\).*/\1/')
+	else
+		version=$(apt-cache depends postgresql 2>/dev/null |
+			sed -n 's/.*Depends: postgresql-\([0-9]*\)$/\1/p' | head -n 1)
+	fi
+	echo "${version:-15}"
+}
+
+if ! command -v apt-get >/dev/null; then
+	say "no apt-get here: install PostgreSQL with its server headers, the"
+	say "ZooKeeper server, its single-threaded C client and kazoo by hand"
+	exit 0
+fi
+
+common=(gcc make libc6-dev perl libipc-run-perl libzookeeper-st-dev
+	zookeeper default-jre-headless python3 python3-kazoo util-linux)
+
+# Is anything missing but the server, whose name is not known before the
+# package lists are there?
+missing=$(missing_of "${common[@]}")
+if [ -z "$missing" ] && find_pg_config >/dev/null; then
+	version=$(postgres_version)
+	missing=$(missing_of "postgresql-$version" "postgresql-server-dev-$version")
+	if [ -z "$missing" ]; then
+		say "all packages are installed"
+		exit 0
+	fi
+fi
+
+say "updating the package lists (apt-get update)"
+as_root env DEBIAN_FRONTEND=noninteractive apt-get -q update >/dev/null
+version=$(postgres_version)
+
+# The package would otherwise create a database cluster and start it.
+if ! installed postgresql-common; then
+	as_root mkdir -p /etc/postgresql-common
+	[ -e /etc/postgresql-common/createcluster.conf ] ||
+		echo 'create_main_cluster = false' |
+		as_root tee /etc/postgresql-common/createcluster.conf >/dev/null
+fi
+
+missing=$(missing_of "${common[@]}" "postgresql-$version" \
+	"postgresql-server-dev-$version")
+say "installing: $missing"
+# shellcheck disable=SC2086
+as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y \
+	-o Dpkg::Options::=--force-confold -o Dpkg::Use-Pty=0 \
+	install --no-install-recommends $missing 2>&1 |
+	awk '/^Unpacking|^Setting up/ { n++; if (n % 20 == 0) { print "... " n " steps done"; fflush() } }
+		/^E:|rror/ { print; fflush() }'
+say "all packages are installed"

@@ -1,0 +1,173 @@
+#!/usr/bin/env bash
+# Runs all tests of zklock, on PostgreSQL and ZooKeeper servers of its own.
+#
+#	dev/test.sh                     everything
+#	dev/test.sh includes|unit|regress|isolation|tap    one layer
+#	dev/test.sh tap 020 031         TAP files whose names start so
+#
+# Installs missing packages first (ZKLOCK_SETUP=no: does not).  The system's
+# PostgreSQL is not touched: see lib.sh.  The last line says "N passed, N
+# failed"; the exit status is 0 only if nothing failed and each layer ran.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=dev/lib.sh
+. "$here/lib.sh"
+
+case "${1:-all}" in
+all) layers="includes unit regress isolation tap" ;;
+includes | unit | regress | isolation | tap) layers=$1 ;;
+*) die "usage: dev/test.sh [includes|unit|regress|isolation|tap [name ...]]" ;;
+esac
+shift || true
+wanted=("$@")
+
+passed=0
+failed=0
+failures=()
+file_limit=${ZKLOCK_TEST_LIMIT:-600}	# seconds for one test file
+
+# Counts one test program.  Arguments: layer/name, exit status, cases that
+# passed, cases that failed, seconds, log.
+count() {
+	local name=$1 status=$2 good=$3 bad=$4 seconds=$5 log=$6
+	# A program that died, or ran nothing, has failed even if no case says so.
+	if [ "$bad" = 0 ] && { [ "$status" != 0 ] || [ "$good" = 0 ]; }; then
+		bad=1
+	fi
+	passed=$((passed + good))
+	failed=$((failed + bad))
+	if [ "$bad" = 0 ]; then
+		say "$name: $good passed ($seconds s)"
+	else
+		say "$name: $good passed, $bad FAILED ($seconds s)"
+		failures+=("$log")
+	fi
+}
+
+# Counts the lines of a log that match; never fails.
+matches() {
+	grep -cE "$1" "$2" || true
+}
+
+# Runs one program that prints TAP.  Arguments: layer/name, directory, command.
+run_tap() {
+	local name=$1 dir=$2 log status=0 begin good bad
+	shift 2
+	log=$work/log/${name//\//-}.log
+	begin=$(date +%s)
+	as_user "$dir" timeout --kill-after=20 "$file_limit" "$@" >"$log" 2>&1 || status=$?
+	[ "$status" != 124 ] || echo "# not done within $file_limit s" >>"$log"
+	good=$(matches '^ok [0-9]+' "$log")
+	bad=$(matches '^not ok [0-9]+' "$log")
+	count "$name" "$status" "$good" "$bad" $(($(date +%s) - begin)) "$log"
+}
+
+layer_includes() {
+	run_tap includes "$work/src" bash test/check-includes.sh
+}
+
+layer_unit() {
+	local dir=$work/src/test/unit program
+	say "unit: building"
+	if ! as_user "$dir" make -j "$(nproc)" build >"$work/log/unit-build.log" 2>&1; then
+		count unit/build 1 0 0 0 "$work/log/unit-build.log"
+		return
+	fi
+	for program in "$dir"/build/test_*; do
+		if [ ! -f "$program" ] || [ ! -x "$program" ]; then continue; fi
+		run_tap "unit/$(basename "$program")" "$dir" "$program"
+	done
+}
+
+# pg_regress says "test x ... ok" up to PostgreSQL 15 and TAP from 16 on.
+run_regress() {
+	local name=$1 log=$work/log/$1.log status=0 begin good bad
+	begin=$(date +%s)
+	as_user "$work/src" timeout --kill-after=20 "$file_limit" \
+		make PG_CONFIG="$PG_CONFIG" "${@:2}" installcheck >"$log" 2>&1 || status=$?
+	good=$(matches '\.\.\. ok |^ok [0-9]+' "$log")
+	bad=$(matches '\.\.\. FAILED|^not ok [0-9]+' "$log")
+	if [ "$status" != 0 ]; then
+		find "$work/src" \( -name regression.diffs -o -name postmaster.log \) \
+			-newermt "@$begin" -exec tail -n 60 {} + >>"$log" 2>/dev/null || true
+	fi
+	count "$name" "$status" "$good" "$bad" $(($(date +%s) - begin)) "$log"
+}
+
+layer_regress() {
+	say "regress: running"
+	run_regress regress ISOLATION= TAP_TESTS=
+}
+
+layer_isolation() {
+	say "isolation: running"
+	run_regress isolation REGRESS= TAP_TESTS=
+}
+
+layer_tap() {
+	local file name prefix match pgxs
+	pgxs=$(dirname "$(dirname "$("$PG_CONFIG" --pgxs)")")
+	export PG_REGRESS=$pgxs/test/regress/pg_regress
+	export PATH=$bindir:$PATH
+	export PERL5LIB=$pgxs/test/perl:$work/src/test/perl
+	for file in "$work"/src/test/t/*.pl; do
+		name=$(basename "$file" .pl)
+		match=no
+		[ ${#wanted[@]} -gt 0 ] || match=yes
+		for prefix in "${wanted[@]}"; do
+			case "$name" in "$(basename "$prefix" .pl)"*) match=yes ;; esac
+		done
+		[ $match = yes ] || continue
+		say "tap/$name: running"
+		run_tap "tap/$name" "$work" perl "$file"
+	done
+}
+
+# Shows what failed, removes what nobody needs, and says the result.
+finish() {
+	local log
+	if [ $failed = 0 ]; then
+		rm -rf "$work"
+	else
+		for log in "${failures[@]}"; do
+			printf '\n---- %s (its last lines) ----\n' "$log"
+			grep -vE '^(ok [0-9]+|# (Checking|Found) port)' "$log" | tail -n 40
+		done
+		printf '\nlogs are kept: %s/log, servers: %s/tmp_check/log\n' "$work" "$work"
+		rm -rf "$work/pg"
+	fi
+	echo "$passed passed, $failed failed"
+	[ $failed = 0 ]
+}
+
+[ "${ZKLOCK_SETUP:-yes}" = no ] || "$here/setup.sh"
+choose_user
+make_work_dir test
+trap 'exit 130' INT TERM
+say "working in $work as user $run_user"
+as_user "$work" mkdir log
+copy_sources "$(dirname "$here")"
+
+build_failed=no
+case $layers in
+*regress* | *isolation* | *tap*)
+	copy_postgres
+	say "building for $("$PG_CONFIG" --version), warnings are errors"
+	if ! build_and_install COPT=-Werror; then
+		count build 1 0 0 0 "$work/build.log"
+		build_failed=yes
+	fi
+	;;
+esac
+for layer in $layers; do
+	case $layer in
+	regress | isolation | tap) [ $build_failed = no ] || continue ;;
+	esac
+	before=$((passed + failed))
+	"layer_$layer"
+	if [ $((passed + failed)) = $before ]; then
+		echo "layer $layer ran nothing" >"$work/log/$layer.log"
+		count "$layer" 1 0 0 0 "$work/log/$layer.log"
+	fi
+done
+finish

@@ -1,0 +1,131 @@
+#!/usr/bin/env bash
+# Checks the layers of src/: who may include whom, strictly downward, and that
+# no function is longer than 80 lines.  Prints TAP, one case per file and rule.
+#
+#	core/*		libc's type headers, <string.h> and core/ only
+#	wire		libc only; both programs are built with it
+#	session/*	libc, wire.h and session/; zookeeper.h in zk.c alone
+#	the rest	PostgreSQL's headers, and what the table below allows
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../src"
+
+# Our own headers that a file on PostgreSQL's side may include, by its name
+# without extension; "core" is any header of core/.
+allowed() {
+	case $1 in
+	zklock | compat) echo "" ;;
+	shmem) echo "core" ;;
+	link) echo "wire" ;;
+	request) echo "shmem core" ;;
+	lifetime) echo "request shmem core" ;;
+	sqlfuncs) echo "lifetime request shmem core" ;;
+	views) echo "request shmem core" ;;
+	worker*) echo "worker* shmem link wire core" ;;
+	module) echo "worker shmem request lifetime core" ;;
+	*) echo "$1 has no layer: name it in test/check-includes.sh" ;;
+	esac
+}
+
+number=0
+failed=0
+
+# One case: its name, and what is wrong (nothing if good).
+report() {
+	number=$((number + 1))
+	if [ -z "$2" ]; then
+		echo "ok $number - $1"
+	else
+		echo "not ok $number - $1"
+		printf '%s\n' "$2" | sed 's/^/#   /'
+		failed=1
+	fi
+}
+
+# The headers that a file includes, as <name> or "name".
+includes() {
+	sed -n 's/^[ \t]*#[ \t]*include[ \t]*\([<"][^>"]*[>"]\).*/\1/p' "$1"
+}
+
+is_ours() {
+	[ -e "$1" ] || [ -e "core/$1" ] || [ -e "session/$1" ]
+}
+
+check_core() {
+	local header
+	includes "$1" | while read -r header; do
+		case $header in
+		'<stdint.h>' | '<stdbool.h>' | '<stddef.h>' | '<limits.h>' | \
+			'<inttypes.h>' | '<string.h>') ;;
+		'"core/'*) ;;
+		'"'*) [ -e "core/${header//\"/}" ] || echo "includes $header" ;;
+		*) echo "includes $header" ;;
+		esac
+	done
+}
+
+check_wire() {
+	includes "$1" | grep -v -e '^<' -e '^"wire.h"$' | sed 's/^/includes /' || true
+}
+
+check_session() {
+	local header
+	includes "$1" | while read -r header; do
+		case $header in
+		*zookeeper*) [ "$1" = session/zk.c ] || echo "includes $header" ;;
+		'<postgres'* | '<libpq'*) echo "includes $header" ;;
+		'<'* | '"wire.h"' | '"../wire.h"' | '"session/'*) ;;
+		*) [ -e "session/${header//\"/}" ] || echo "includes $header" ;;
+		esac
+	done
+}
+
+check_postgres() {
+	local header layer own may good
+	own=$(basename "$1" | sed 's/\.[ch]$//')
+	may="$own zklock compat $(allowed "$own")"
+	includes "$1" | while read -r header; do
+		case $header in
+		*zookeeper*) echo "includes $header" && continue ;;
+		'<'*) continue ;;
+		esac
+		header=${header//\"/}
+		is_ours "$header" || continue
+		case $header in
+		core/*) layer=core ;;
+		session/*) layer=session ;;
+		*) layer=${header%.h} ;;
+		esac
+		good=no
+		set -f
+		for pattern in $may; do
+			# shellcheck disable=SC2254
+			case $layer in $pattern) good=yes ;; esac
+		done
+		set +f
+		[ $good = yes ] || echo "includes $header"
+	done
+}
+
+# Functions of more than 80 lines, braces included.
+long_functions() {
+	awk '
+		/^\{/ && before !~ /^(typedef|struct|enum|union)/ && before !~ /=$/ { start = NR; name = before }
+		/^\}/ && start { n = NR - start + 1; if (n > 80) print name ": " n " lines"; start = 0 }
+		/[^ \t]/ { before = $0 }
+	' "$1"
+}
+
+shopt -s nullglob
+for file in core/*.[ch]; do report "$file: includes" "$(check_core "$file")"; done
+for file in session/*.[ch]; do report "$file: includes" "$(check_session "$file")"; done
+for file in *.[ch]; do
+	case $file in
+	wire.[ch]) report "$file: includes" "$(check_wire "$file")" ;;
+	*) report "$file: includes" "$(check_postgres "$file")" ;;
+	esac
+done
+for file in *.c core/*.c session/*.c; do
+	report "$file: functions of at most 80 lines" "$(long_functions "$file")"
+done
+echo "1..$number"
+exit $failed

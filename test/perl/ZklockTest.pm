@@ -1,0 +1,313 @@
+# One ZooKeeper and some PostgreSQL servers with zklock, for TAP tests.
+#
+#	my $test = ZklockTest->new(servers => 2);
+#	my ($one, $two) = $test->nodes;
+#	my $s = $test->session($one);
+#	...
+#	$test->finish;		# looks for leaks, stops everything, done_testing
+#
+# Options of new: servers (2), conf (added to each postgresql.conf),
+# session_timeout ('4s'), max_requests (200), zk (options for ZooKeeper.pm, or
+# an object), start_zookeeper (1).
+
+package ZklockTest;
+
+use strict;
+use warnings;
+
+use Carp;
+use Exporter 'import';
+use Test::More;
+use Time::HiRes qw(usleep time);
+
+use PgSession;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use ZooKeeper;
+
+our @EXPORT = qw(wait_for stays);
+
+my $root = '/zklock';
+
+# Polls until the condition holds; fails the test when it never does.
+sub wait_for
+{
+	my ($condition, $what, $timeout) = @_;
+	my $deadline =
+	  time + ($timeout // $PostgreSQL::Test::Utils::timeout_default);
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	until ($condition->())
+	{
+		if (time > $deadline)
+		{
+			fail("in time: $what");
+			return 0;
+		}
+		usleep(20_000);
+	}
+	return 1;
+}
+
+sub new
+{
+	my ($class, %params) = @_;
+	my $zk = $params{zk} // {};
+
+	my $self = bless {
+		zk => ref $zk eq 'HASH' ? ZooKeeper->new('zk', %$zk) : $zk,
+		nodes => [],
+		max_requests => $params{max_requests} // 200,
+	}, $class;
+	$self->{zk}->start if $params{start_zookeeper} // 1;
+
+	foreach my $number (1 .. $params{servers} // 2)
+	{
+		my $node = $self->new_node("server$number", %params);
+		$node->start;
+		$node->safe_psql('postgres', 'CREATE EXTENSION zklock');
+	}
+	if ($params{start_zookeeper} // 1)
+	{
+		$self->wait_connected($_) foreach $self->nodes;
+	}
+	return $self;
+}
+
+# An initialised server that is not started yet.
+sub new_node
+{
+	my ($self, $name, %params) = @_;
+	my $node = PostgreSQL::Test::Cluster->new($name);
+
+	$node->init(%{ $params{init} // {} });
+	$node->append_conf('postgresql.conf', $self->settings(%params));
+	push @{ $self->{nodes} }, $node;
+	return $node;
+}
+
+sub settings
+{
+	my ($self, %params) = @_;
+	my $timeout = $params{session_timeout} // '4s';
+
+	return <<"EOC" . ($params{conf} // '');
+shared_preload_libraries = 'zklock'
+zklock.connect_string = '@{[ $self->zk->connect_string ]}'
+zklock.session_timeout = '$timeout'
+zklock.max_requests = $self->{max_requests}
+max_connections = 60
+max_prepared_transactions = 5
+log_statement = none
+EOC
+}
+
+sub zk { return $_[0]->{zk}; }
+sub nodes { return @{ $_[0]->{nodes} }; }
+
+# A client session; see PgSession.pm.
+sub session
+{
+	my ($self, $node, %params) = @_;
+
+	return PgSession->new($node, %params);
+}
+
+# One query in a session kept for looking, as psql -At shows it.
+sub look
+{
+	my ($self, $node, $sql) = @_;
+	my $looker = $self->{looker}{ $node->name };
+
+	if (!$looker || $looker->{answer}{closed})
+	{
+		$looker = PgSession->new($node, application_name => 'looker');
+		$self->{looker}{ $node->name } = $looker;
+	}
+	return $looker->query($sql);
+}
+
+# Forgets that session, before its server is stopped.
+sub stop_looking
+{
+	my ($self, $node) = @_;
+	my $looker = delete $self->{looker}{ $node->name };
+
+	$looker->close if $looker;
+	return;
+}
+
+sub look_until
+{
+	my ($self, $node, $sql, $expected, $what) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	my $seen = '';
+	my $good = wait_for(
+		sub {
+			$seen = eval { $self->look($node, $sql) } // "error: $@";
+			return $seen eq $expected;
+		},
+		$what // $sql);
+	diag "last seen: $seen" unless $good;
+	return $good;
+}
+
+sub status
+{
+	my ($self, $node, $column) = @_;
+
+	return $self->look($node, "SELECT $column FROM zk_status");
+}
+
+sub wait_connected
+{
+	my ($self, $node) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	return $self->look_until($node, 'SELECT state FROM zk_status',
+		'connected', $node->name . ' connects to ZooKeeper');
+}
+
+# The znodes that queue for a lock, in their order, as ZooKeeper has them.
+sub queue
+{
+	my ($self, $path) = @_;
+
+	return sort { substr($a, -10) cmp substr($b, -10) }
+	  grep { /(?:__WRIT__|__READ__)\d{10}$/ }
+	  $self->zk->client->ls($root . $path);
+}
+
+# Waits until a lock's queue has so many znodes in ZooKeeper itself.
+sub wait_queue
+{
+	my ($self, $path, $length) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	return wait_for(sub { scalar($self->queue($path)) == $length },
+		"$length in the queue of $path");
+}
+
+# Waits until a server shows so many waiting requests for a lock.
+sub wait_waiting
+{
+	my ($self, $node, $path, $count) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	return $self->look_until(
+		$node,
+		"SELECT count(*) FROM zk_locks WHERE path = '$path' AND NOT granted",
+		$count,
+		"$count waiting for $path on " . $node->name);
+}
+
+# Sends a blocking lock call, and returns once its znode is in the queue, so
+# that calls made after it have a place behind it.
+sub enqueue
+{
+	my ($self, $session, $sql, $path) = @_;
+	my $before = scalar $self->queue($path);
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	$session->send($sql);
+	$self->wait_queue($path, $before + 1);
+	return $session;
+}
+
+# True if a session that waits still does so after the server has answered
+# both another client of its own server and ZooKeeper.
+sub stays
+{
+	my ($test, $session) = @_;
+
+	$test->look($session->{node}, 'SELECT * FROM zk_locks');
+	$test->zk->client->ls('/');
+	return $session->busy;
+}
+
+# The znodes below the root that are neither a heartbeat nor a directory.
+sub lock_znodes
+{
+	my ($self) = @_;
+
+	return grep { /\d{10}$/ && !m{^\Q$root\E/\.} }
+	  $self->zk->client->tree($root);
+}
+
+# Nothing may be left when all is released: no slot, no znode, no watch.
+# Takes every slot of every server once, which proves that all are free.
+sub check_no_leaks
+{
+	my ($self) = @_;
+	my $max = $self->{max_requests};
+
+	foreach my $node ($self->nodes)
+	{
+		my $name = $node->name;
+		next unless defined $node->{_pid};
+		next if $self->look($node, 'SELECT pg_is_in_recovery()') eq 't';
+		$self->wait_connected($node);
+		$self->look_until($node, 'SELECT count(*) FROM zk_locks', 0,
+			"$name: no lock left");
+		my $all = $self->session($node);
+		is( $all->query(
+				"SELECT count(*) FROM generate_series(1, $max) n"
+				  . " WHERE zk_try_lock('/leak-check/$name-' || n, '1min')"),
+			$max, "$name: all $max slots were free");
+		$all->query('SELECT zk_unlock_all()');
+		$all->close;
+		$self->look_until($node, 'SELECT count(*) FROM zk_locks', 0,
+			"$name: no lock left after that");
+	}
+	ok(wait_for(sub { !$self->lock_znodes }, 'all znodes deleted'),
+		'no znode left in ZooKeeper')
+	  or diag join "\n", $self->lock_znodes;
+	my @watches;
+	ok( wait_for(
+			sub {
+				@watches = grep { /\d{10}$/ } keys %{ $self->zk->watches };
+				return !@watches;
+			},
+			'all watches gone'),
+		'no watch left on a znode of a queue') or diag join "\n", @watches;
+	return;
+}
+
+# No process of a server may have crashed: only what the test names may have
+# been killed, as a pattern of log lines.
+sub check_logs
+{
+	my ($self, $expected) = @_;
+
+	foreach my $node ($self->nodes)
+	{
+		my @bad = grep {
+			/PANIC|was terminated by signal|TRAP:|all server processes terminated|corrupted/
+			  && !($expected && /$expected/)
+		} split /\n/, slurp_file($node->logfile);
+		is(join("\n", @bad), '', $node->name . ': nothing crashed');
+	}
+	return;
+}
+
+# Ends a test file.  Options: crashes (a pattern of log lines that are meant
+# to be there), leaks => 0 to leave the check for leaks out.
+sub finish
+{
+	my ($self, %params) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	$self->check_no_leaks if $params{leaks} // 1;
+	foreach my $node (reverse $self->nodes)
+	{
+		$self->stop_looking($node);
+		$node->stop('fast');
+	}
+	$self->check_logs($params{crashes});
+	$self->zk->stop;
+	done_testing();
+	return;
+}
+
+1;

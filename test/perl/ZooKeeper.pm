@@ -1,0 +1,246 @@
+# Starts, disturbs and stops a real ZooKeeper server for a test.
+#
+#	my $zk = ZooKeeper->new('zk');		# free port, not started
+#	$zk->start;							# returns once it answers
+#	$zk->connect_string;				# 127.0.0.1:port
+#	$zk->pause; $zk->resume;			# SIGSTOP, SIGCONT
+#	$zk->kill9; $zk->start;				# the same port and data again
+#	$zk->mntr->{zk_watch_count};
+#	$zk->client->ls('/');				# see ZooKeeperClient.pm
+#
+# The server is Debian's package "zookeeper", one standalone process.  It
+# listens on loopback only, keeps its files below the test's own directory,
+# and dies with the test, even if that is killed.
+
+package ZooKeeper;
+
+use strict;
+use warnings;
+
+use Carp;
+use IO::Socket::INET;
+use IPC::Run ();
+use POSIX ();
+use Time::HiRes qw(usleep time);
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use ZooKeeperClient;
+
+my @servers;
+
+# Options: tick_time in ms (the least session timeout is twice that),
+# container_check_ms (how often empty containers are reaped), port.
+sub new
+{
+	my ($class, $name, %params) = @_;
+
+	my $self = bless {
+		name => $name,
+		port => $params{port} // PostgreSQL::Test::Cluster::get_free_port(),
+		tick_time => $params{tick_time} // 500,
+		container_check_ms => $params{container_check_ms} // 60_000,
+		dir => PostgreSQL::Test::Utils::tempdir("zk_$name"),
+	}, $class;
+	my $test = File::Basename::basename($0) =~ s/\.[^.]+$//r;
+	$self->{logfile} = "$PostgreSQL::Test::Utils::log_path/${test}_$name.log";
+
+	append_to_file("$self->{dir}/zoo.cfg", <<"EOC");
+tickTime=$self->{tick_time}
+dataDir=$self->{dir}/data
+clientPort=$self->{port}
+clientPortAddress=127.0.0.1
+maxClientCnxns=0
+admin.enableServer=false
+4lw.commands.whitelist=*
+extendedTypesEnabled=true
+EOC
+	append_to_file("$self->{dir}/log4j.properties", <<"EOC");
+log4j.rootLogger=INFO, OUT
+log4j.appender.OUT=org.apache.log4j.ConsoleAppender
+log4j.appender.OUT.layout=org.apache.log4j.PatternLayout
+log4j.appender.OUT.layout.ConversionPattern=%d{ISO8601} %-5p %m%n
+EOC
+	push @servers, $self;
+	return $self;
+}
+
+sub port { return $_[0]->{port}; }
+sub pid { return $_[0]->{pid}; }
+sub logfile { return $_[0]->{logfile}; }
+sub connect_string { return "127.0.0.1:$_[0]->{port}"; }
+
+# Starts the server and returns once it serves.
+sub start
+{
+	my ($self) = @_;
+
+	croak "ZooKeeper \"$self->{name}\" is already running" if $self->{pid};
+	my @command = (
+		'setpriv', '--pdeathsig', 'KILL', '--',
+		'java', '-Xmx256m', '-Xshare:auto', '-XX:+UseSerialGC',
+		'-XX:TieredStopAtLevel=1',
+		"-Dznode.container.checkIntervalMs=$self->{container_check_ms}",
+		'-Dzookeeper.preAllocSize=1024',
+		'-Dzookeeper.jmx.log4j.disable=true',
+		'-cp', "$self->{dir}:/usr/share/java/zookeeper.jar",
+		'org.apache.zookeeper.server.quorum.QuorumPeerMain',
+		"$self->{dir}/zoo.cfg");
+
+	print "### Starting ZooKeeper \"$self->{name}\" on port $self->{port}\n";
+	my $pid = fork() // die "could not fork: $!";
+	if ($pid == 0)
+	{
+		open STDIN, '<', '/dev/null';
+		open STDOUT, '>>', $self->{logfile};
+		open STDERR, '>&', \*STDOUT;
+		exec @command or POSIX::_exit(127);
+	}
+	$self->{pid} = $pid;
+	$self->wait_until_serving;
+	return;
+}
+
+sub wait_until_serving
+{
+	my ($self) = @_;
+	my $deadline = time + $PostgreSQL::Test::Utils::timeout_default;
+
+	until (($self->four_letter('srvr') // '') =~ /^Mode:/m)
+	{
+		if (waitpid($self->{pid}, POSIX::WNOHANG()) != 0)
+		{
+			delete $self->{pid};
+			croak "ZooKeeper did not start, see $self->{logfile}";
+		}
+		croak "ZooKeeper does not serve, see $self->{logfile}"
+		  if time > $deadline;
+		usleep(50_000);
+	}
+	return;
+}
+
+# Ends the process by a signal and waits for its end.
+sub _end
+{
+	my ($self, $signal) = @_;
+
+	return unless $self->{pid};
+	print "### Sending $signal to ZooKeeper \"$self->{name}\"\n";
+	kill $signal, $self->{pid};
+	kill 'CONT', $self->{pid};
+	waitpid $self->{pid}, 0;
+	delete $self->{pid};
+	return;
+}
+
+sub stop { return $_[0]->_end('TERM'); }
+sub kill9 { return $_[0]->_end('KILL'); }
+
+sub restart
+{
+	my ($self) = @_;
+
+	$self->stop;
+	$self->start;
+	return;
+}
+
+sub pause
+{
+	my ($self) = @_;
+
+	kill 'STOP', $self->{pid};
+	return;
+}
+
+sub resume
+{
+	my ($self) = @_;
+
+	kill 'CONT', $self->{pid};
+	return;
+}
+
+# The answer to one of ZooKeeper's four-letter words; undef when there is no
+# server to answer.
+sub four_letter
+{
+	my ($self, $word) = @_;
+
+	my $socket = IO::Socket::INET->new(
+		PeerAddr => '127.0.0.1',
+		PeerPort => $self->{port},
+		Timeout => 5) or return undef;
+	print $socket $word;
+	local $/ = undef;
+	return scalar readline($socket);
+}
+
+# What ZooKeeper counts: zk_packets_received, zk_watch_count,
+# zk_ephemerals_count, zk_znode_count and many more.
+sub mntr
+{
+	my ($self) = @_;
+
+	return { ($self->four_letter('mntr') // '') =~ /^(\S+)\t(.*)$/mg };
+}
+
+# Requests received so far.  Reading it costs one itself, which is not in the
+# number.
+sub packets_received { return $_[0]->mntr->{zk_packets_received} + 0; }
+
+# { path => number of sessions that watch it }
+sub watches
+{
+	my ($self) = @_;
+	my (%watches, $path);
+
+	foreach my $line (split /\n/, $self->four_letter('wchp') // '')
+	{
+		if ($line =~ m{^(/.*)}) { $path = $1; }
+		elsif ($line =~ /^\s+0x/) { $watches{$path}++; }
+	}
+	return \%watches;
+}
+
+# The ids of the sessions that ZooKeeper knows of, in lower-case hex.
+sub sessions
+{
+	my ($self) = @_;
+	my ($sessions) = split /ephemeral nodes dump/i,
+	  $self->four_letter('dump') // '';
+
+	return $sessions =~ /0x([0-9a-f]+)/g;
+}
+
+# The client that tests look at ZooKeeper with.
+sub client
+{
+	my ($self) = @_;
+
+	$self->{client} //= ZooKeeperClient->new($self->connect_string);
+	return $self->{client};
+}
+
+# A session of its own, for a test to play another lock client with.
+sub new_client
+{
+	my ($self, %params) = @_;
+
+	return ZooKeeperClient->new($self->connect_string, %params);
+}
+
+END
+{
+	my $exit_code = $?;
+
+	foreach my $server (@servers)
+	{
+		delete $server->{client};
+		$server->kill9;
+	}
+	$? = $exit_code;
+}
+
+1;

@@ -1,0 +1,130 @@
+#!/usr/bin/python3
+"""A ZooKeeper client for tests, driven over stdin and stdout.
+
+    zkctl.py host:port [session timeout in seconds]
+
+Reads one JSON array per line, [command, argument, ...], and answers each with
+one line, [true, value] or [false, "NameOfTheException"].  Locks are taken in
+threads, so that a command never waits for one: "lock" starts, "held" tells.
+The lock classes write and respect the nodes of Curator's
+InterProcessReadWriteLock.
+"""
+
+import json
+import logging
+import sys
+import threading
+import uuid
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
+from kazoo.recipe.lock import Lock
+
+
+class CuratorWriter(Lock):
+    _NODE_NAME = "__WRIT__"
+    _EXCLUDE_NAMES = ["__WRIT__", "__READ__"]
+
+    def __init__(self, client, path, identifier=None):
+        super().__init__(client, path, identifier)
+        self.prefix = "_c_%s-%s" % (uuid.uuid4(), self._NODE_NAME)
+        self.create_path = self.path + "/" + self.prefix
+
+
+class CuratorReader(CuratorWriter):
+    _NODE_NAME = "__READ__"
+    _EXCLUDE_NAMES = ["__WRIT__"]
+
+
+class KazooWriter(Lock):
+    """Without Curator's prefix: what a kazoo user gets by two lines."""
+    _NODE_NAME = "__WRIT__"
+    _EXCLUDE_NAMES = ["__WRIT__", "__READ__"]
+
+
+KINDS = {"write": CuratorWriter, "read": CuratorReader, "kazoo": KazooWriter}
+
+
+class Control:
+    def __init__(self, hosts, timeout):
+        self.zk = KazooClient(hosts=hosts, timeout=timeout)
+        self.zk.start(timeout=60)
+        self.locks = {}
+
+    def ls(self, path):
+        try:
+            return sorted(self.zk.get_children(path))
+        except NoNodeError:
+            return []
+
+    def tree(self, path):
+        """All paths below one, itself not included."""
+        found = []
+        for child in self.ls(path):
+            below = path.rstrip("/") + "/" + child
+            found.append(below)
+            found.extend(self.tree(below))
+        return found
+
+    def get(self, path):
+        return self.zk.get(path)[0].decode("utf-8", "backslashreplace")
+
+    def set(self, path, data):
+        self.zk.set(path, data.encode())
+
+    def stat(self, path):
+        stat = self.zk.exists(path)
+        return stat and stat._asdict()
+
+    def create(self, path, data="", options=()):
+        return self.zk.create(path, data.encode(), makepath=True,
+                              ephemeral="ephemeral" in options,
+                              sequence="sequence" in options)
+
+    def delete(self, path):
+        self.zk.delete(path)
+
+    def delete_tree(self, path):
+        self.zk.delete(path, recursive=True)
+
+    def session(self):
+        return self.zk.client_id[0]
+
+    def lock(self, key, kind, path, identifier="foreign"):
+        lock = KINDS[kind](self.zk, path, identifier)
+        self.locks[key] = lock
+        threading.Thread(target=lock.acquire, daemon=True).start()
+
+    def held(self, key):
+        return bool(self.locks[key].is_acquired)
+
+    def node(self, key):
+        return self.locks[key].node
+
+    def unlock(self, key):
+        self.locks.pop(key).release()
+
+    def cancel(self, key):
+        self.locks.pop(key).cancel()
+
+    def quit(self):
+        self.zk.stop()
+        self.zk.close()
+
+
+def main():
+    logging.disable(logging.CRITICAL)
+    timeout = float(sys.argv[2]) if len(sys.argv) > 2 else 10.0
+    control = Control(sys.argv[1], timeout)
+    for line in sys.stdin:
+        command, *arguments = json.loads(line)
+        try:
+            answer = [True, getattr(control, command)(*arguments)]
+        except Exception as error:
+            answer = [False, type(error).__name__]
+        print(json.dumps(answer), flush=True)
+        if command == "quit":
+            return
+
+
+main()
