@@ -73,7 +73,6 @@ typedef enum ZklError
 	ZKL_ERROR_TOO_LARGE			/* zk_queue(): s_dsm_size says what it takes */
 } ZklError;
 
-/* What a backend may see of a slot's znode: constant while it exists */
 typedef struct ZklSlot
 {
 	slock_t		s_mutex;
@@ -174,10 +173,33 @@ typedef struct ZklControl
 	int			ctl_free_head;	/* -1: none; linked by ctl_free_next */
 	int			ctl_nslots;
 
-	/* One bit per slot that changed since the worker looked; see
-	 * zkl_shmem_mark and zkl_shmem_take_marked. */
+	/*
+	 * A copy of ctl_status.worker_procno, kept by zkl_status_end, so that the
+	 * worker can be woken on exit paths without a lock.  A stale one wakes
+	 * somebody else for nothing.
+	 */
+	pg_atomic_uint32 ctl_worker_procno;
+
+	/*
+	 * Behind this struct follow ctl_nwords words with one bit per slot that
+	 * changed since the worker looked (set by zkl_slot_submit, _release and
+	 * _expire, cleared by zkl_shmem_take_marked), then the slots, then the
+	 * links of the list of free slots.
+	 */
 	int			ctl_nwords;
 } ZklControl;
+
+/* No worker: its latch cannot be set */
+#define ZKL_PROCNO_NONE		(-1)
+
+/* The published lease has room for this much of a session's generation */
+#define ZKL_GENERATION_MASK	0xFFFFFFU
+
+static inline bool
+zkl_same_generation(uint32 a, uint32 b)
+{
+	return (a & ZKL_GENERATION_MASK) == (b & ZKL_GENERATION_MASK);
+}
 
 extern ZklControl *zkl_control; /* NULL: not preloaded */
 extern ZklSlot *zkl_slots;		/* ctl_nslots of them */
@@ -213,12 +235,24 @@ extern ZklSlotState zkl_slot_release(int slotno);
 /* Sets s_expired of a WAITING try; marks the slot and wakes the worker. */
 extern void zkl_slot_expire(int slotno);
 
+/*
+ * The state, read without the mutex: for the slot's own backend, which acts on
+ * a copy, and for those who only want to skip free slots.
+ */
+extern ZklSlotState zkl_slot_peek(int slotno);
+
 /* A consistent copy of a slot. */
 extern void zkl_slot_copy(int slotno, ZklSlot *copy);
 
+/*
+ * Whether a slot is still granted by the given session generation.  If not,
+ * *error says why, as far as the worker does.
+ */
+extern bool zkl_slot_is_held(int slotno, uint32 generation, ZklError *error);
+
 extern void zkl_slot_set_holds(int slotno, uint32 holds);
 
-/* Sets or clears s_committing; see postgres-level comment in lifetime.c. */
+/* Sets or clears s_committing: see the commit check in lifetime.c. */
 extern void zkl_slot_set_committing(int slotno, bool committing);
 
 extern void zkl_shmem_wake_worker(void);
@@ -257,7 +291,10 @@ extern void zkl_slot_clear_znode(int slotno);
 /* RELEASED -> FREE. */
 extern void zkl_slot_free(int slotno);
 
-/* Changes the status under ctl_lock: lock, change what it returns, unlock. */
+/*
+ * Changes the status under ctl_lock: lock, change what it returns, unlock.
+ * A worker that ends sets worker_pid to 0, worker_procno to ZKL_PROCNO_NONE.
+ */
 extern ZklStatus *zkl_status_begin(void);
 extern void zkl_status_end(void);
 
