@@ -1,0 +1,376 @@
+/*
+ * chain.c
+ *	  The session's life as the core sees it: connections, the chain of
+ *	  heartbeat nodes, and what a restarted worker finds.
+ *
+ * Owns the manager's connection, session and chain.  Runs in the worker (and
+ * in tests), takes no locks, knows neither PostgreSQL nor ZooKeeper.
+ *
+ * Batches name the version of a heartbeat node.  When the answer to one is
+ * lost, that node is deleted and another made, in one transaction: from then
+ * on no batch that names the old node can ever be applied, and a listing sent
+ * afterwards tells for good whether it was.  No number is used twice.
+ */
+#include <string.h>
+
+#include "core/batch.h"
+#include "core/lock.h"
+#include "core/read.h"
+#include "core/request.h"
+
+static char *
+servers_path(ZklManager *m)
+{
+	return zkl_core_join(m, m->root, "/", ".servers");
+}
+
+char *
+zkl_chain_path(ZklManager *m, uint32_t chain)
+{
+	static const char digits[] = "0123456789abcdef";
+	char		name[16 + 1 + 10 + 1];
+	char		decimal[10];
+	uint64_t	id = (uint64_t) m->session.id;
+	size_t		n = 0,
+				i;
+
+	for (i = 0; i < 16; i++)
+		name[i] = digits[id >> (60 - 4 * i) & 15];
+	name[16] = '.';
+	do
+	{
+		decimal[n++] = (char) ('0' + chain % 10);
+		chain /= 10;
+	} while (chain > 0);
+	for (i = 0; i < n; i++)
+		name[17 + i] = decimal[n - 1 - i];
+	name[17 + n] = '\0';
+	return zkl_core_join(m, servers_path(m), "/", name);
+}
+
+void
+zkl_chain_parents(ZklManager *m, ZklLock *lock, const char *path,
+				  const char *skip)
+{
+	size_t		length = strlen(path),
+				shared = 0,
+				i;
+
+	for (i = 0; path[i] != '\0' && path[i] == skip[i]; i++)
+	{
+		if (path[i] == '/')
+			shared = i;
+	}
+	if ((path[i] == '\0' || path[i] == '/') &&
+		(skip[i] == '\0' || skip[i] == '/'))
+		shared = i;
+	for (i = shared + 1; i <= length; i++)
+	{
+		char	   *parent;
+
+		if (path[i] != '/' && path[i] != '\0')
+			continue;
+		parent = zkl_core_join(m, path, "", "");
+		parent[i] = '\0';
+		zkl_core_send(m, zkl_core_op(m, ZKL_OP_PARENT, lock, NULL),
+					  ZKL_SEND_CREATE_CONTAINER, parent, false);
+	}
+}
+
+void
+zkl_chain_open(ZklManager *m)
+{
+	bool		replaces = m->chain_kept > 0 && !m->old_gone;
+	ZklMultiOp *ops = (ZklMultiOp *) (void *)
+		zkl_core_text(m, 2 * sizeof(ZklMultiOp));
+	ZklMultiOp *op = ops;
+	ZklAction  *action;
+
+	if (m->chain_parents)
+		zkl_chain_parents(m, NULL, servers_path(m), "");
+	memset(ops, 0, 2 * sizeof(ZklMultiOp));
+	if (replaces)
+	{
+		op->kind = ZKL_MULTI_DELETE;
+		op->path = zkl_chain_path(m, m->chain_kept);
+		op->version = -1;
+		op++;
+	}
+	m->chain++;
+	zkl_core_act(m, ZKL_ACTION_CHAIN)->chain = m->chain;
+	op->kind = ZKL_MULTI_CREATE_EPHEMERAL;
+	op->path = zkl_chain_path(m, m->chain);
+	op->data = "0";
+	op->data_length = 1;
+	op++;
+	m->chain_replaces = replaces;
+	m->chain_sent = true;
+	action = zkl_core_send(m, zkl_core_op(m, ZKL_OP_CHAIN, NULL, NULL),
+						   ZKL_SEND_MULTI, NULL, false);
+	action->multi = ops;
+	action->nmulti = (size_t) (op - ops);
+}
+
+static void
+chain_opened(ZklManager *m)
+{
+	uint32_t	old;
+
+	/* Heartbeat nodes of attempts in between, if they ever came to be */
+	for (old = m->chain_kept + 1; old < m->chain; old++)
+		zkl_core_send(m, zkl_core_op(m, ZKL_OP_IGNORE, NULL, NULL),
+					  ZKL_SEND_DELETE, zkl_chain_path(m, old), false);
+	m->chain_kept = m->chain;
+	m->old_gone = false;
+	m->chain_needed = false;
+	m->chain_attempts = 0;
+	m->version = 0;
+	m->broken = false;
+	m->connection = ZKL_CONNECTION_PROVING;
+}
+
+static void
+give_up(ZklManager *m, int32_t rc)
+{
+	zkl_core_act(m, ZKL_ACTION_RECONNECT)->rc = rc;
+	m->connection = ZKL_CONNECTION_DOWN;
+}
+
+void
+zkl_chain_reply(ZklManager *m, const ZklReply *reply)
+{
+	uint32_t	create = m->chain_replaces ? 1 : 0;
+	bool		told = reply->nresults == create + 1;
+
+	m->chain_sent = false;
+	if (reply->rc == ZKL_RC_OK)
+	{
+		chain_opened(m);
+		return;
+	}
+	if (++m->chain_attempts > ZKL_MAX_ATTEMPTS)
+	{
+		m->chain_attempts = 0;
+		give_up(m, m->chain_rc != 0 ? m->chain_rc : reply->rc);
+	}
+	else if (told && m->chain_replaces &&
+			 reply->results[0].rc == ZKL_RC_NONODE)
+		m->old_gone = true;
+	else if (told && reply->results[create].rc == ZKL_RC_NONODE)
+		m->chain_parents = true;
+	else if (!told || reply->results[create].rc != ZKL_RC_NODEEXISTS)
+		give_up(m, reply->rc);
+}
+
+/* ---- connections ---- */
+
+void
+zkl_manager_connected(ZklManager *m, int64_t now, const ZklSession *session)
+{
+	m->now = now;
+	if (session->id != m->session.id)
+	{
+		m->chain = m->chain_kept = 0;
+		m->old_gone = false;
+		m->chain_needed = true;
+		m->chain_parents = true;
+		m->lease_until = 0;
+		m->unknown_streak = 0;
+	}
+	m->session = *session;
+	m->chain_sent = false;
+	m->chain_attempts = 0;
+	m->chain_rc = 0;
+	m->connection = m->chain_needed ? ZKL_CONNECTION_OPENING :
+		ZKL_CONNECTION_PROVING;
+}
+
+void
+zkl_manager_disconnected(ZklManager *m, int64_t now)
+{
+	size_t		i;
+	uint32_t	id;
+	ZklLink    *link,
+			   *after;
+
+	m->now = now;
+	m->connection = ZKL_CONNECTION_DOWN;
+	zkl_batch_disconnected(m);
+	for (i = 0; i < m->by_path.nbuckets; i++)
+	{
+		zkl_foreach(link, after, &m->by_path.buckets[i])
+			zkl_lock_disconnected(zkl_container(ZklLock, by_path, link));
+	}
+	zkl_core_forget_ops(m);
+	while (!zkl_list_empty(&m->idle))
+		zkl_lock_settle_idle(m, zkl_container(ZklLock, idle,
+											  m->idle.head.next));
+	for (id = 0; id < m->config.max_requests; id++)
+	{
+		ZklRequest *r = &m->requests[id];
+
+		if (r->demand == ZKL_DEMAND_GRANTED && r->node == ZKL_NODE_EXISTS &&
+			!zkl_linked(&r->hold))
+			zkl_link_after(&r->hold, &m->holds.head);
+	}
+}
+
+/* Appends to "live", in order of submission, all requests that are in use. */
+static uint32_t
+sort_requests(ZklManager *m, ZklRequest **live)
+{
+	uint32_t	n = 0,
+				gap,
+				i,
+				j;
+
+	for (i = 0; i < m->config.max_requests; i++)
+	{
+		if (m->requests[i].demand != ZKL_DEMAND_UNUSED)
+			live[n++] = &m->requests[i];
+	}
+	for (gap = n / 2; gap > 0; gap /= 2)
+	{
+		for (i = gap; i < n; i++)
+		{
+			ZklRequest *r = live[i];
+
+			for (j = i; j >= gap && live[j - gap]->submitted > r->submitted;
+				 j -= gap)
+				live[j] = live[j - gap];
+			live[j] = r;
+		}
+	}
+	return n;
+}
+
+void
+zkl_manager_session_lost(ZklManager *m, int64_t now)
+{
+	ZklRequest **live;
+	uint32_t	n,
+				i;
+	size_t		bucket;
+	ZklLink    *link,
+			   *after;
+
+	zkl_manager_disconnected(m, now);
+	m->session.id = 0;
+	m->lease_until = 0;
+	m->chain_needed = true;
+	for (bucket = 0; bucket < m->by_path.nbuckets; bucket++)
+	{
+		zkl_foreach(link, after, &m->by_path.buckets[bucket])
+		{
+			ZklLock    *lock = zkl_container(ZklLock, by_path, link);
+
+			zkl_lock_forget(m, lock);
+			lock->draining = false;
+		}
+	}
+	live = zkl_core_alloc(m, m->config.max_requests * sizeof(ZklRequest *));
+	n = sort_requests(m, live);
+	for (i = 0; i < n; i++)
+		zkl_request_session_lost(m, live[i]);
+	zkl_core_release(m, live);
+}
+
+/* ---- after a restart of the worker ---- */
+
+void
+zkl_manager_attach(ZklManager *m, const ZklSession *session, uint32_t chain)
+{
+	m->session = *session;
+	m->chain = m->chain_kept = chain;
+	m->chain_needed = true;
+	m->chain_parents = chain == 0;
+}
+
+/* A hold without a znode of its own: find the one that covers it. */
+static void
+restore_covered(ZklManager *m, ZklRequest *r)
+{
+	ZklLink    *link,
+			   *after;
+
+	r->demand = ZKL_DEMAND_GRANTED;
+	zkl_foreach(link, after, &r->lock->requests)
+	{
+		ZklRequest *s = zkl_container(ZklRequest, all, link);
+
+		if (s != r && s->owner == r->owner &&
+			s->demand == ZKL_DEMAND_GRANTED && s->node == ZKL_NODE_EXISTS &&
+			zkl_mode_covers(s->node_mode, r->mode))
+		{
+			r->cover = s;
+			return;
+		}
+	}
+	zkl_request_vanished(m, r);
+}
+
+/* Puts r into the ring of a granted request of its owner, if there is one. */
+static void
+find_sibling(ZklManager *m, const ZklDemand *demand, ZklDemand *completed)
+{
+	uint32_t	i;
+	size_t		root = strlen(m->root);
+
+	*completed = *demand;
+	completed->sibling = -1;
+	for (i = 0; i < m->config.max_requests; i++)
+	{
+		const ZklRequest *s = &m->requests[i];
+
+		if (s->demand == ZKL_DEMAND_GRANTED && s->owner == demand->owner &&
+			strcmp(s->lock->path + root, demand->name) == 0)
+			completed->sibling = (int32_t) i;
+	}
+}
+
+void
+zkl_manager_restore(ZklManager *m, int64_t now, uint32_t request,
+					const ZklDemand *demand, const ZklRestored *restored)
+{
+	ZklDemand	completed;
+	ZklRequest *r;
+
+	m->now = now;
+	find_sibling(m, demand, &completed);
+	r = zkl_request_begin(m, request, &completed);
+	r->token = restored->token;
+	zkl_request_create(m, r);
+	if (!restored->sent)
+	{
+		if (restored->granted && !restored->released)
+		{
+			zkl_unlink(&r->work);
+			zkl_unlink(&r->by_uuid);
+			r->node = ZKL_NODE_NONE;
+			restore_covered(m, r);
+		}
+		else if (restored->released)
+			zkl_request_release(m, r);
+		else if (restored->answered)
+			zkl_request_answered(m, r);
+		return;
+	}
+	zkl_unlink(&r->work);
+	zkl_unlink(&r->by_uuid);
+	r->uuid = restored->uuid;
+	r->node_mode = restored->znode_mode;
+	r->index = restored->index;
+	r->node = ZKL_NODE_UNSETTLED;
+	zkl_list_append(zkl_table_bucket(&m->by_uuid,
+									 zkl_hash(r->uuid.bytes, ZKL_UUID_BYTES)),
+					&r->by_uuid);
+	if (restored->released)
+		zkl_request_release(m, r);
+	else if (restored->answered)
+		zkl_request_answered(m, r);
+	if (restored->seq >= 0)
+		zkl_request_exists(m, r, restored->seq, restored->granted ?
+						   restored->token / 4096 : 0);
+	if (restored->granted && r->demand == ZKL_DEMAND_WAITING)
+		zkl_request_restore_hold(m, r);
+}

@@ -1,0 +1,162 @@
+/*
+ * check.c
+ *	  The invariants of the core, executable: for tests and simulations.
+ *
+ * Owns nothing, changes nothing, and walks everything.
+ */
+#include <string.h>
+
+#include "core/lock.h"
+#include "core/request.h"
+
+static const char *
+check_request(const ZklManager *m, const ZklRequest *r)
+{
+	bool		queued = zkl_linked(&r->queued);
+	bool		writes = zkl_linked(&r->work);
+
+	if (r->demand == ZKL_DEMAND_UNUSED)
+		return r->node == ZKL_NODE_NONE && !queued && !writes ? NULL :
+			"an unused request has a node or is in a list";
+	if (r->lock == NULL)
+		return "a request in use has no lock";
+	if (r->demand == ZKL_DEMAND_RELEASED && r->node == ZKL_NODE_NONE)
+		return "a released request without a node was not given back";
+	if (queued != (r->node == ZKL_NODE_EXISTS))
+		return "the queue and the nodes that exist differ";
+	if (queued && r->demand != ZKL_DEMAND_WAITING &&
+		r->demand != ZKL_DEMAND_GRANTED)
+		return "a request that neither waits nor holds is in the queue";
+	if (writes != (r->node == ZKL_NODE_DELETE ||
+				   (r->node == ZKL_NODE_NEW && !r->parked)))
+		return "the lists of writes and the nodes to be written differ";
+	if (r->demand == ZKL_DEMAND_GRANTED &&
+		(r->cover == NULL) != (r->node == ZKL_NODE_EXISTS))
+		return "a hold has neither or both of a node and a cover";
+	if (r->cover != NULL &&
+		(r->demand != ZKL_DEMAND_GRANTED ||
+		 r->cover->demand != ZKL_DEMAND_GRANTED ||
+		 r->cover->node != ZKL_NODE_EXISTS || r->cover->owner != r->owner ||
+		 r->cover->lock != r->lock))
+		return "a hold is covered by what does not hold";
+	if (r->demand == ZKL_DEMAND_WAITING && r->node == ZKL_NODE_NONE)
+		return "a request waits without a node to be";
+	if (r->node != ZKL_NODE_NONE && zkl_request_find(m, &r->uuid) != r)
+		return "a node cannot be found by its id";
+	if (r->parked && r->node == ZKL_NODE_NEW && !r->lock->draining)
+		return "a request is parked for nothing";
+	return NULL;
+}
+
+static const char *
+check_queue(const ZklLock *lock)
+{
+	const ZklLink *link;
+	const ZklRequest *before = NULL,
+			   *waiting = NULL;
+	uint32_t	held = 0,
+				upgrades = 0;
+
+	for (link = lock->own.head.next; link != &lock->own.head;
+		 link = link->next)
+	{
+		const ZklRequest *r = zkl_container(ZklRequest, queued, link);
+
+		if (before != NULL && before->seq >= r->seq)
+			return "a queue is out of order";
+		if (r->demand == ZKL_DEMAND_GRANTED)
+			held++;
+		else if (waiting == NULL)
+			waiting = r;
+		if (r->upgrade)
+			upgrades++;
+		before = r;
+	}
+	if (held != lock->nheld)
+		return "the count of holds is wrong";
+	if (waiting != lock->waiting)
+		return "the first that waits is wrong";
+	if (upgrades != lock->nupgrades)
+		return "the count of upgrades is wrong";
+	return NULL;
+}
+
+/* No two local holders of different owners in conflicting modes */
+static const char *
+check_holders(const ZklLock *lock)
+{
+	const ZklRequest *x = lock->exclusive_holder;
+	const ZklLink *link;
+
+	for (link = lock->own.head.next; link != &lock->own.head;
+		 link = link->next)
+	{
+		const ZklRequest *r = zkl_container(ZklRequest, queued, link);
+
+		if (r->demand != ZKL_DEMAND_GRANTED)
+			continue;
+		if (r->node_mode == ZKL_EXCLUSIVE && r != x)
+			return "an exclusive holder is not known as such";
+		if (x != NULL && r->owner != x->owner)
+			return "two owners hold a lock that one holds exclusively";
+	}
+	return NULL;
+}
+
+static const char *
+check_lock(const ZklLock *lock)
+{
+	const char *why = check_queue(lock);
+	const ZklLink *link;
+	uint32_t	expired = 0,
+				n = 0;
+
+	if (why == NULL)
+		why = check_holders(lock);
+	for (link = lock->requests.head.next; link != &lock->requests.head;
+		 link = link->next)
+	{
+		const ZklRequest *r = zkl_container(ZklRequest, all, link);
+
+		n++;
+		if (r->demand == ZKL_DEMAND_WAITING && r->expired)
+			expired++;
+	}
+	if (why == NULL && n != lock->nrequests)
+		why = "the count of a lock's requests is wrong";
+	if (why == NULL && expired != lock->nexpired)
+		why = "the count of expired tries is wrong";
+	if (why == NULL && n == 0 && lock->pins == 0 && !zkl_linked(&lock->idle))
+		why = "a lock that nobody uses was kept";
+	return why;
+}
+
+const char *
+zkl_manager_check(const ZklManager *m)
+{
+	const char *why = NULL;
+	uint32_t	live = 0,
+				i;
+	size_t		bucket;
+
+	for (i = 0; i < m->config.max_requests && why == NULL; i++)
+	{
+		const ZklRequest *r = &m->requests[i];
+
+		why = check_request(m, r);
+		if (r->demand == ZKL_DEMAND_WAITING || r->demand == ZKL_DEMAND_GRANTED)
+			live++;
+	}
+	if (why == NULL && live != m->nlive)
+		why = "the count of live requests is wrong";
+	for (bucket = 0; bucket < m->by_path.nbuckets; bucket++)
+	{
+		const ZklList *list = &m->by_path.buckets[bucket];
+		const ZklLink *link;
+
+		for (link = list->head.next; link != &list->head && why == NULL;
+			 link = link->next)
+			why = check_lock(zkl_container(ZklLock, by_path, link));
+	}
+	return why;
+}

@@ -1,0 +1,234 @@
+/*
+ * knowledge.c
+ *	  What a lock knows of the other contenders in its directory: continuity
+ *	  of the numbers, the last listing, and taint.
+ *
+ * Owns the fields of ZklLock from "foreign" to "directory_czxid".  Runs in
+ * the worker (and in tests), takes no locks, knows neither PostgreSQL nor
+ * ZooKeeper.
+ */
+#include <string.h>
+
+#include "core/lock.h"
+#include "core/request.h"
+
+bool
+zkl_lock_continuous(const ZklLock *lock)
+{
+	return lock->base_known && lock->directory_watch == ZKL_WATCH_ARMED &&
+		lock->directory_czxid < lock->base_zxid;
+}
+
+static void
+forget_foreign(ZklManager *m, ZklLock *lock)
+{
+	if (lock->foreign != NULL)
+	{
+		zkl_core_release(m, lock->foreign);
+		zkl_core_release(m, lock->names);
+	}
+	lock->foreign = NULL;
+	lock->names = NULL;
+	lock->nforeign = 0;
+}
+
+void
+zkl_lock_forget(ZklManager *m, ZklLock *lock)
+{
+	forget_foreign(m, lock);
+	lock->unknown_from = 0;
+	lock->tainted = false;
+	lock->base_known = false;
+}
+
+void
+zkl_lock_disconnected(ZklLock *lock)
+{
+	ZklLink    *link,
+			   *after;
+
+	lock->directory_watch = ZKL_WATCH_NONE;
+	lock->ahead_watch = ZKL_WATCH_NONE;
+	lock->list_sent = false;
+	lock->drain_sent = false;
+	lock->base_known = false;
+	zkl_foreach(link, after, &lock->own)
+	{
+		ZklRequest *r = zkl_container(ZklRequest, queued, link);
+
+		r->own_watch = ZKL_WATCH_NONE;
+		r->token_sent = false;
+	}
+}
+
+/*
+ * A create came back with a number that is not above all of ours: the counter
+ * started again, so the directory was deleted, with our nodes in it.
+ */
+static void
+lose_older_incarnation(ZklManager *m, ZklLock *lock, ZklSeq seq)
+{
+	while (!zkl_list_empty(&lock->own))
+	{
+		ZklRequest *last = zkl_container(ZklRequest, queued,
+										 lock->own.head.prev);
+
+		if (last->seq < seq)
+			return;
+		zkl_request_vanished(m, last);
+	}
+}
+
+void
+zkl_lock_account(ZklManager *m, ZklLock *lock, ZklSeq seq, int64_t zxid)
+{
+	lose_older_incarnation(m, lock, seq);
+	if (seq == 0)
+	{
+		zkl_lock_forget(m, lock);
+		lock->unknown_from = ZKL_SEQ_NONE;
+	}
+	else if (!zkl_lock_continuous(lock) || seq <= lock->base_seq)
+		lock->unknown_from = 0;
+	else if (seq > lock->base_seq + 1)
+	{
+		if (lock->unknown_from > lock->base_seq + 1)
+			lock->unknown_from = lock->base_seq + 1;
+	}
+	else
+		m->counters.continuous++;
+	lock->base_known = true;
+	lock->base_seq = seq;
+	lock->base_zxid = zxid;
+}
+
+void
+zkl_lock_foreign_gone(ZklManager *m, ZklLock *lock, const ZklContender *gone,
+					  bool plain)
+{
+	size_t		i;
+
+	for (i = 0; i < lock->nforeign; i++)
+	{
+		ZklContender *c = &lock->foreign[i];
+
+		if (c->seq == gone->seq && c->mode == gone->mode)
+		{
+			memmove(c, c + 1, (lock->nforeign - i - 1) * sizeof(*c));
+			lock->nforeign--;
+			break;
+		}
+	}
+
+	/*
+	 * A Curator writer that downgrades leaves a reader of its own number
+	 * behind, created just before the writer's node goes.
+	 */
+	if (gone->mode == ZKL_EXCLUSIVE && !plain)
+	{
+		lock->tainted = true;
+		lock->tainted_at = m->order;
+	}
+	zkl_lock_touch(m, lock);
+}
+
+/*
+ * Notes one listed child: marks our own, settles what was unsettled, and
+ * keeps foreign contenders up to our last number.
+ */
+static void
+note_child(ZklManager *m, ZklLock *lock, uint64_t order, const char *child,
+		   size_t *names)
+{
+	ZklContender *c = &lock->foreign[lock->nforeign];
+	size_t		length;
+	bool		has_uuid;
+	ZklUuid		uuid;
+
+	if (!zkl_znode_parse(child, &c->mode, &c->seq, &has_uuid, &uuid))
+		return;
+	if (has_uuid)
+	{
+		ZklRequest *r = zkl_request_find(m, &uuid);
+
+		if (r != NULL && r->lock == lock)
+		{
+			r->seen = order;
+			if (r->node == ZKL_NODE_UNSETTLED)
+				zkl_request_exists(m, r, c->seq, 0);
+			return;
+		}
+	}
+	length = strlen(child) + 1;
+	c->zklock = has_uuid && zkl_uuid_is_zklock(&uuid);
+	c->name = (uint32_t) *names;
+	memcpy(lock->names + *names, child, length);
+	*names += length;
+	lock->nforeign++;
+}
+
+/* What the listing did not show of ours is not there. */
+static void
+settle_unseen(ZklManager *m, ZklLock *lock, uint64_t order)
+{
+	ZklLink    *link,
+			   *after;
+
+	zkl_foreach(link, after, &lock->requests)
+	{
+		ZklRequest *r = zkl_container(ZklRequest, all, link);
+
+		if (r->seen == order)
+			continue;
+		if (r->node == ZKL_NODE_UNSETTLED)
+			zkl_request_absent(m, r);
+		else if (r->node == ZKL_NODE_EXISTS)
+			zkl_request_vanished(m, r);
+	}
+}
+
+static ZklSeq
+last_own(const ZklLock *lock)
+{
+	if (zkl_list_empty(&lock->own))
+		return -1;
+	return zkl_container(ZklRequest, queued, lock->own.head.prev)->seq;
+}
+
+void
+zkl_lock_listed(ZklManager *m, ZklLock *lock, uint64_t order,
+				const ZklReply *reply)
+{
+	size_t		bytes = 0,
+				names = 0,
+				i;
+	ZklSeq		last;
+
+	forget_foreign(m, lock);
+	for (i = 0; i < reply->nchildren; i++)
+		bytes += strlen(reply->children[i]) + 1;
+	if (reply->nchildren > 0)
+	{
+		lock->foreign = zkl_core_alloc(m, reply->nchildren *
+									   sizeof(ZklContender));
+		lock->names = zkl_core_alloc(m, bytes);
+	}
+	for (i = 0; i < reply->nchildren; i++)
+		note_child(m, lock, order, reply->children[i], &names);
+	settle_unseen(m, lock, order);
+
+	/*
+	 * Those behind our last node are none of its business, and the next one
+	 * will learn of them by the gap: a listed name is no base for continuity.
+	 */
+	zkl_queue_sort(lock->foreign, lock->nforeign);
+	last = last_own(lock);
+	while (lock->nforeign > 0 && lock->foreign[lock->nforeign - 1].seq > last)
+		lock->nforeign--;
+	if (lock->nforeign == 0)
+		forget_foreign(m, lock);
+	lock->unknown_from = last >= 0 ? ZKL_SEQ_NONE : 0;
+	if (order > lock->tainted_at)
+		lock->tainted = false;
+	zkl_lock_touch(m, lock);
+}

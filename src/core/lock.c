@@ -1,0 +1,419 @@
+/*
+ * lock.c
+ *	  One lock: its local queue, what is known of foreign contenders, and the
+ *	  consequences that follow from both.
+ *
+ * Owns the locks of a manager.  Runs in the worker (and in tests), takes no
+ * locks of its own, knows neither PostgreSQL nor ZooKeeper.  What is known of
+ * a directory is kept in knowledge.c.
+ */
+#include <string.h>
+
+#include "core/lock.h"
+#include "core/read.h"
+#include "core/request.h"
+
+ZklLock *
+zkl_lock_find(ZklManager *m, const char *path, size_t length)
+{
+	ZklList    *bucket = zkl_table_bucket(&m->by_path, zkl_hash(path, length));
+	ZklLink    *link,
+			   *after;
+
+	zkl_foreach(link, after, bucket)
+	{
+		ZklLock    *lock = zkl_container(ZklLock, by_path, link);
+
+		if (lock->path_length == length &&
+			memcmp(lock->path, path, length) == 0)
+			return lock;
+	}
+	return NULL;
+}
+
+static ZklLock *
+make_lock(ZklManager *m, const char *path, size_t length)
+{
+	ZklLock    *lock = m->spare_locks;
+
+	if (lock != NULL)
+		m->spare_locks = (ZklLock *) lock->by_path.next;
+	else
+		lock = zkl_core_alloc(m, sizeof(ZklLock));
+	memset(lock, 0, sizeof(ZklLock));
+	memcpy(lock->path, path, length + 1);
+	lock->path_length = length;
+	lock->unknown_from = 0;
+	zkl_list_init(&lock->requests);
+	zkl_list_init(&lock->own);
+	zkl_list_append(zkl_table_bucket(&m->by_path, zkl_hash(path, length)),
+					&lock->by_path);
+	return lock;
+}
+
+ZklLock *
+zkl_lock_get(ZklManager *m, const char *name)
+{
+	char		path[ZKL_MAX_DIRECTORY + 1];
+	size_t		root = strlen(m->root);
+	size_t		length = root + strlen(name);
+	ZklLock    *lock;
+
+	memcpy(path, m->root, root);
+	memcpy(path + root, name, length - root + 1);
+	lock = zkl_lock_find(m, path, length);
+	if (lock == NULL)
+		return make_lock(m, path, length);
+	if (zkl_linked(&lock->idle))
+	{
+		zkl_unlink(&lock->idle);
+		m->nidle--;
+	}
+	return lock;
+}
+
+static void
+free_lock(ZklManager *m, ZklLock *lock)
+{
+	zkl_read_unwatch_directory(m, lock);
+	zkl_lock_forget(m, lock);
+	if (lock->ahead_name != NULL)
+		zkl_core_release(m, lock->ahead_name);
+	lock->ahead_name = NULL;
+	if (zkl_linked(&lock->idle))
+		m->nidle--;
+	zkl_unlink(&lock->idle);
+	zkl_unlink(&lock->dirty);
+	zkl_unlink(&lock->reader);
+	zkl_unlink(&lock->by_path);
+	lock->by_path.next = (ZklLink *) (void *) m->spare_locks;
+	m->spare_locks = lock;
+}
+
+void
+zkl_lock_pin(ZklLock *lock)
+{
+	lock->pins++;
+}
+
+void
+zkl_lock_unpin(ZklManager *m, ZklLock *lock)
+{
+	lock->pins--;
+	zkl_lock_settle_idle(m, lock);
+}
+
+void
+zkl_lock_settle_idle(ZklManager *m, ZklLock *lock)
+{
+	if (lock->nrequests > 0)
+		return;
+	zkl_read_unwatch_ahead(m, lock);
+	if (lock->pins > 0)
+		return;
+	if (!zkl_lock_continuous(lock) || lock->draining)
+	{
+		free_lock(m, lock);
+		return;
+	}
+
+	/*
+	 * Only the simple case is worth its memory: nobody else was there.  In
+	 * any other the next request lists.
+	 */
+	if (lock->nforeign > 0 || lock->unknown_from != ZKL_SEQ_NONE ||
+		lock->tainted)
+	{
+		int64_t		zxid = lock->base_zxid;
+		ZklSeq		seq = lock->base_seq;
+
+		zkl_lock_forget(m, lock);
+		lock->base_known = true;
+		lock->base_seq = seq;
+		lock->base_zxid = zxid;
+	}
+	if (!zkl_linked(&lock->idle))
+	{
+		zkl_list_append(&m->idle, &lock->idle);
+		m->nidle++;
+	}
+	if (m->nidle > m->config.max_directories)
+		free_lock(m, zkl_container(ZklLock, idle, m->idle.head.next));
+}
+
+void
+zkl_lock_touch(ZklManager *m, ZklLock *lock)
+{
+	if (!zkl_linked(&lock->dirty))
+		zkl_list_append(&m->dirty, &lock->dirty);
+}
+
+/* ---- the local queue ---- */
+
+static ZklRequest *
+next_waiting(ZklLock *lock, ZklLink *from)
+{
+	for (; from != &lock->own.head; from = from->next)
+	{
+		ZklRequest *r = zkl_container(ZklRequest, queued, from);
+
+		if (r->demand == ZKL_DEMAND_WAITING)
+			return r;
+	}
+	return NULL;
+}
+
+static void
+count_hold(ZklLock *lock, ZklRequest *r)
+{
+	lock->nheld++;
+	if (r->node_mode == ZKL_EXCLUSIVE)
+		lock->exclusive_holder = r;
+}
+
+void
+zkl_lock_enqueue(ZklLock *lock, ZklRequest *r)
+{
+	ZklLink    *where = lock->own.head.prev;
+
+	while (where != &lock->own.head &&
+		   zkl_container(ZklRequest, queued, where)->seq > r->seq)
+		where = where->prev;
+	zkl_link_after(&r->queued, where);
+	if (r->demand == ZKL_DEMAND_GRANTED)
+	{
+		count_hold(lock, r);
+		return;
+	}
+	if (lock->waiting == NULL || r->seq < lock->waiting->seq)
+		lock->waiting = r;
+	r->upgrade = zkl_request_upgraded(r) != NULL;
+	if (r->upgrade)
+		lock->nupgrades++;
+}
+
+void
+zkl_lock_dequeue(ZklLock *lock, ZklRequest *r)
+{
+	if (r->demand == ZKL_DEMAND_GRANTED)
+	{
+		lock->nheld--;
+		if (lock->exclusive_holder == r)
+			lock->exclusive_holder = NULL;
+	}
+	else if (r->upgrade)
+		lock->nupgrades--;
+	r->upgrade = false;
+	if (lock->waiting == r)
+		lock->waiting = next_waiting(lock, r->queued.next);
+	zkl_unlink(&r->queued);
+}
+
+void
+zkl_lock_hold(ZklLock *lock, ZklRequest *r)
+{
+	count_hold(lock, r);
+	if (r->upgrade)
+		lock->nupgrades--;
+	r->upgrade = false;
+	if (lock->waiting == r)
+		lock->waiting = next_waiting(lock, r->queued.next);
+}
+
+/* How many holds in the queue are of r's own owner */
+static uint32_t
+own_holds(const ZklRequest *r)
+{
+	const ZklRequest *s;
+	uint32_t	n = 0;
+
+	for (s = r->sibling_next; s != r; s = s->sibling_next)
+	{
+		if (s->demand == ZKL_DEMAND_GRANTED && s->node == ZKL_NODE_EXISTS)
+			n++;
+	}
+	return n;
+}
+
+bool
+zkl_lock_blocked_by_holder(const ZklLock *lock, const ZklRequest *r)
+{
+	if (r->mode == ZKL_EXCLUSIVE)
+		return lock->nheld > own_holds(r);
+	return lock->exclusive_holder != NULL &&
+		lock->exclusive_holder->owner != r->owner;
+}
+
+/*
+ * The number of the nearest conflicting contender of another local owner
+ * ahead of r.  All ahead of the first that waits are holders, of which at
+ * most one is exclusive: no walk over a thousand readers is needed.
+ */
+static ZklSeq
+own_ahead(const ZklLock *lock, const ZklRequest *r)
+{
+	const ZklLink *link;
+
+	if (r->mode == ZKL_SHARED && r == lock->waiting)
+	{
+		if (lock->exclusive_holder != NULL &&
+			lock->exclusive_holder->owner != r->owner &&
+			lock->exclusive_holder->seq < r->seq)
+			return lock->exclusive_holder->seq;
+		return ZKL_SEQ_NONE;
+	}
+	for (link = r->queued.prev; link != &lock->own.head; link = link->prev)
+	{
+		const ZklRequest *ahead = zkl_container(ZklRequest, queued, link);
+
+		if (ahead->owner != r->owner &&
+			zkl_mode_conflicts(ahead->node_mode, r->mode))
+			return ahead->seq;
+	}
+	return ZKL_SEQ_NONE;
+}
+
+/* ---- the decision ---- */
+
+static void
+want_listing(ZklManager *m, ZklLock *lock)
+{
+	lock->list_wanted = true;
+	zkl_read_want(m, lock);
+}
+
+/* Decides for the first that waits.  True: it is granted, look at the next. */
+static bool
+decide_first(ZklManager *m, ZklLock *lock)
+{
+	ZklRequest *r = lock->waiting;
+	ZklQueueView view;
+	size_t		blocker;
+
+	view.own_ahead = own_ahead(lock, r);
+	view.foreign = lock->foreign;
+	view.nforeign = lock->nforeign;
+	view.unknown_from = lock->unknown_from;
+	view.tainted = lock->tainted;
+	switch (zkl_queue_decide(&view, r->mode, r->seq, &blocker))
+	{
+		case ZKL_VERDICT_GRANT:
+			if (r->czxid == 0)
+			{
+				zkl_read_token(m, r);
+				return false;
+			}
+			zkl_request_grant(m, r);
+			return true;
+		case ZKL_VERDICT_BEHIND_OWN:
+			return false;
+		case ZKL_VERDICT_BEHIND_FOREIGN:
+			zkl_read_watch_ahead(m, lock, blocker);
+			return false;
+		case ZKL_VERDICT_LIST:
+			want_listing(m, lock);
+			return false;
+	}
+	return false;
+}
+
+/*
+ * Whether another owner's exclusive contender stands between the shared hold
+ * "held" and r, which is to become exclusive on top of it: neither could ever
+ * go on.  What a listing from before r's create said does not count.
+ */
+static bool
+upgrade_is_deadlock(ZklManager *m, ZklLock *lock, const ZklRequest *r,
+					const ZklRequest *held)
+{
+	const ZklLink *link;
+	ptrdiff_t	writer;
+
+	for (link = r->queued.prev; link != &held->queued; link = link->prev)
+	{
+		const ZklRequest *ahead;
+
+		if (link == &lock->own.head)
+			break;
+		ahead = zkl_container(ZklRequest, queued, link);
+		if (ahead->owner != r->owner && ahead->node_mode == ZKL_EXCLUSIVE)
+			return true;
+	}
+	writer = zkl_queue_nearest(lock->foreign, lock->nforeign, ZKL_SHARED,
+							   r->seq);
+	if (writer >= 0 && lock->foreign[writer].seq > held->seq)
+	{
+		if (r->seen != 0)
+			return true;
+		want_listing(m, lock);
+	}
+	else if (lock->unknown_from < r->seq)
+		want_listing(m, lock);
+	return false;
+}
+
+static void
+refuse_upgrades(ZklManager *m, ZklLock *lock)
+{
+	ZklLink    *link,
+			   *after;
+
+	if (lock->nupgrades == 0)
+		return;
+	zkl_foreach(link, after, &lock->own)
+	{
+		ZklRequest *r = zkl_container(ZklRequest, queued, link);
+		ZklRequest *held;
+
+		if (!r->upgrade)
+			continue;
+		held = zkl_request_upgraded(r);
+		if (held != NULL && upgrade_is_deadlock(m, lock, r, held))
+			zkl_request_fail(m, r, ZKL_FAILURE_DEADLOCK, 0);
+	}
+}
+
+/*
+ * Denies the tries whose time is over and which somebody is surely ahead of:
+ * a local contender, or a foreign one that a watch of this connection keeps
+ * an eye on.  Returns whether there was one.
+ */
+static bool
+deny_expired(ZklManager *m, ZklLock *lock)
+{
+	ZklLink    *link,
+			   *after;
+	bool		denied = false;
+
+	if (lock->nexpired == 0)
+		return false;
+	zkl_foreach(link, after, &lock->own)
+	{
+		ZklRequest *r = zkl_container(ZklRequest, queued, link);
+
+		if (r->demand != ZKL_DEMAND_WAITING || !r->expired)
+			continue;
+		if (own_ahead(lock, r) != ZKL_SEQ_NONE ||
+			(lock->ahead_watch == ZKL_WATCH_ARMED &&
+			 lock->ahead.seq <= r->seq &&
+			 zkl_mode_conflicts(lock->ahead.mode, r->mode)))
+		{
+			zkl_request_deny(m, r);
+			denied = true;
+		}
+	}
+	return denied;
+}
+
+void
+zkl_lock_decide(ZklManager *m, ZklLock *lock)
+{
+	do
+	{
+		refuse_upgrades(m, lock);
+		while (lock->waiting != NULL && decide_first(m, lock))
+			;
+	} while (deny_expired(m, lock));
+	if (lock->draining)
+		zkl_read_drain(m, lock);
+}

@@ -1,0 +1,470 @@
+/*
+ * manager.c
+ *	  The core's outside, and what all its files need: memory, actions,
+ *	  operations under way.
+ *
+ * Owns the manager itself.  Runs in the worker (and in tests), takes no
+ * locks, knows neither PostgreSQL nor ZooKeeper, reads no clock.
+ */
+#include <string.h>
+
+#include "core/batch.h"
+#include "core/lock.h"
+#include "core/read.h"
+#include "core/request.h"
+
+#define ZKL_CHUNK_SIZE	(64 * 1024)
+#define ZKL_NO_OP		UINT32_MAX
+
+struct ZklChunk
+{
+	ZklChunk   *next;
+	size_t		used;
+	size_t		size;
+	char		bytes[];
+};
+
+/* ---- memory ---- */
+
+void *
+zkl_core_alloc(ZklManager *m, size_t size)
+{
+	return m->config.memory.alloc(m->config.memory.context, size);
+}
+
+void
+zkl_core_release(ZklManager *m, void *pointer)
+{
+	m->config.memory.release(m->config.memory.context, pointer);
+}
+
+/* Memory for an action, until the actions are cleared; aligned to 16. */
+char *
+zkl_core_text(ZklManager *m, size_t size)
+{
+	ZklChunk   *chunk = m->chunks;
+	char	   *text;
+
+	size = (size + 15) & ~(size_t) 15;
+	if (chunk == NULL || chunk->size - chunk->used < size)
+	{
+		size_t		room = size > ZKL_CHUNK_SIZE ? size : ZKL_CHUNK_SIZE;
+
+		chunk = zkl_core_alloc(m, sizeof(ZklChunk) + room);
+		chunk->next = m->chunks;
+		chunk->used = 0;
+		chunk->size = room;
+		m->chunks = chunk;
+	}
+	text = chunk->bytes + chunk->used;
+	chunk->used += size;
+	return text;
+}
+
+char *
+zkl_core_join(ZklManager *m, const char *a, const char *b, const char *c)
+{
+	size_t		na = strlen(a),
+				nb = strlen(b),
+				nc = strlen(c);
+	char	   *text = zkl_core_text(m, na + nb + nc + 1);
+
+	memcpy(text, a, na);
+	memcpy(text + na, b, nb);
+	memcpy(text + na + nb, c, nc + 1);
+	return text;
+}
+
+/* ---- actions and operations under way ---- */
+
+ZklAction *
+zkl_core_act(ZklManager *m, ZklActionKind kind)
+{
+	ZklAction  *action;
+
+	if (m->nactions == m->actions_allocated)
+	{
+		size_t		more = m->actions_allocated * 2 + 64;
+		ZklAction  *grown = zkl_core_alloc(m, more * sizeof(ZklAction));
+
+		if (m->actions != NULL)
+		{
+			memcpy(grown, m->actions, m->nactions * sizeof(ZklAction));
+			zkl_core_release(m, m->actions);
+		}
+		m->actions = grown;
+		m->actions_allocated = more;
+	}
+	action = &m->actions[m->nactions++];
+	memset(action, 0, sizeof(*action));
+	action->kind = kind;
+	return action;
+}
+
+static void
+grow_ops(ZklManager *m)
+{
+	uint32_t	more = m->nops * 2 + 64;
+	ZklOp	   *grown = zkl_core_alloc(m, more * sizeof(ZklOp));
+	uint32_t	i;
+
+	memset(grown, 0, more * sizeof(ZklOp));
+	if (m->ops != NULL)
+	{
+		memcpy(grown, m->ops, m->nops * sizeof(ZklOp));
+		zkl_core_release(m, m->ops);
+	}
+	for (i = more; i-- > m->nops;)
+	{
+		grown[i].next_free = m->ops_free;
+		m->ops_free = i;
+	}
+	m->ops = grown;
+	m->nops = more;
+}
+
+/* The result is good until the next call. */
+ZklOp *
+zkl_core_op(ZklManager *m, ZklOpKind kind, ZklLock *lock, ZklRequest *request)
+{
+	ZklOp	   *op;
+
+	if (m->ops_free == ZKL_NO_OP)
+		grow_ops(m);
+	op = &m->ops[m->ops_free];
+	m->ops_free = op->next_free;
+	op->kind = kind;
+	op->serial = (op->serial + 1) & 0x7fffffff;
+	op->lock = lock;
+	op->request = request;
+	op->submitted = request != NULL ? request->submitted : 0;
+	op->order = ++m->order;
+	op->bytes = 0;
+	if (lock != NULL)
+		zkl_lock_pin(lock);
+	return op;
+}
+
+uint64_t
+zkl_core_tag(const ZklManager *m, const ZklOp *op)
+{
+	return (uint64_t) op->serial << 32 | (uint64_t) (op - m->ops);
+}
+
+ZklAction *
+zkl_core_send(ZklManager *m, ZklOp *op, ZklSendKind send, const char *path,
+			  bool watch)
+{
+	ZklAction  *action = zkl_core_act(m, ZKL_ACTION_SEND);
+
+	action->send = send;
+	action->tag = zkl_core_tag(m, op);
+	action->path = path;
+	action->watch = watch;
+	m->counters.operations++;
+	return action;
+}
+
+static void
+free_op(ZklManager *m, ZklOp *op)
+{
+	op->kind = ZKL_OP_FREE;
+	op->next_free = m->ops_free;
+	m->ops_free = (uint32_t) (op - m->ops);
+}
+
+/* None of the operations under way will be answered. */
+void
+zkl_core_forget_ops(ZklManager *m)
+{
+	uint32_t	i;
+
+	for (i = 0; i < m->nops; i++)
+	{
+		ZklOp	   *op = &m->ops[i];
+		ZklLock    *lock = op->lock;
+
+		if (op->kind == ZKL_OP_FREE)
+			continue;
+		free_op(m, op);
+		if (lock != NULL)
+			zkl_lock_unpin(m, lock);
+	}
+	m->read_bytes = 0;
+}
+
+/* ---- life ---- */
+
+static void
+make_table(ZklManager *m, ZklTable *table, size_t elements)
+{
+	size_t		n = 64,
+				i;
+
+	while (n < elements)
+		n *= 2;
+	table->nbuckets = n;
+	table->buckets = zkl_core_alloc(m, n * sizeof(ZklList));
+	for (i = 0; i < n; i++)
+		zkl_list_init(&table->buckets[i]);
+}
+
+static void
+make_batches(ZklManager *m)
+{
+	uint32_t	i;
+
+	m->batches = zkl_core_alloc(m, m->config.batches_in_flight *
+								sizeof(ZklBatch));
+	memset(m->batches, 0, m->config.batches_in_flight * sizeof(ZklBatch));
+	for (i = 0; i < m->config.batches_in_flight; i++)
+		m->batches[i].members =
+			zkl_core_alloc(m, m->config.batch_operations *
+						   sizeof(ZklRequest *));
+	m->batch_limit = m->config.batch_operations;
+}
+
+ZklManager *
+zkl_manager_create(const ZklConfig *config)
+{
+	ZklManager *m = config->memory.alloc(config->memory.context,
+										 sizeof(ZklManager));
+	size_t		requests = config->max_requests * sizeof(ZklRequest);
+	uint32_t	i;
+
+	memset(m, 0, sizeof(*m));
+	m->config = *config;
+	strncpy(m->root, config->root, ZKL_MAX_ROOT);
+	m->config.root = m->root;
+	m->ops_free = ZKL_NO_OP;
+	m->requests = zkl_core_alloc(m, requests);
+	memset(m->requests, 0, requests);
+	for (i = 0; i < config->max_requests; i++)
+		m->requests[i].id = i;
+	make_table(m, &m->by_uuid, config->max_requests);
+	make_table(m, &m->by_path, (size_t) config->max_requests +
+			   config->max_directories);
+	make_batches(m);
+	zkl_list_init(&m->creates);
+	zkl_list_init(&m->resends);
+	zkl_list_init(&m->deletes);
+	zkl_list_init(&m->lone_deletes);
+	zkl_list_init(&m->stuck_deletes);
+	zkl_list_init(&m->holds);
+	zkl_list_init(&m->dirty);
+	zkl_list_init(&m->readers);
+	zkl_list_init(&m->idle);
+	return m;
+}
+
+static void
+destroy_locks(ZklManager *m)
+{
+	size_t		i;
+	ZklLock    *lock;
+	ZklLink    *link,
+			   *after;
+
+	for (i = 0; i < m->by_path.nbuckets; i++)
+	{
+		zkl_foreach(link, after, &m->by_path.buckets[i])
+		{
+			lock = zkl_container(ZklLock, by_path, link);
+			zkl_lock_forget(m, lock);
+			if (lock->ahead_name != NULL)
+				zkl_core_release(m, lock->ahead_name);
+			zkl_core_release(m, lock);
+		}
+	}
+	while ((lock = m->spare_locks) != NULL)
+	{
+		m->spare_locks = (ZklLock *) (void *) lock->by_path.next;
+		zkl_core_release(m, lock);
+	}
+}
+
+void
+zkl_manager_destroy(ZklManager *m)
+{
+	uint32_t	i;
+
+	destroy_locks(m);
+	zkl_manager_clear_actions(m);
+	if (m->chunks != NULL)
+		zkl_core_release(m, m->chunks);
+	for (i = 0; i < m->config.batches_in_flight; i++)
+		zkl_core_release(m, m->batches[i].members);
+	zkl_core_release(m, m->batches);
+	if (m->actions != NULL)
+		zkl_core_release(m, m->actions);
+	if (m->ops != NULL)
+		zkl_core_release(m, m->ops);
+	zkl_core_release(m, m->by_uuid.buckets);
+	zkl_core_release(m, m->by_path.buckets);
+	zkl_core_release(m, m->requests);
+	m->config.memory.release(m->config.memory.context, m);
+}
+
+void
+zkl_manager_clear_actions(ZklManager *m)
+{
+	m->nactions = 0;
+	while (m->chunks != NULL && m->chunks->next != NULL)
+	{
+		ZklChunk   *next = m->chunks->next;
+
+		zkl_core_release(m, m->chunks);
+		m->chunks = next;
+	}
+	if (m->chunks != NULL)
+		m->chunks->used = 0;
+}
+
+const ZklAction *
+zkl_manager_actions(const ZklManager *m, size_t *n)
+{
+	*n = m->nactions;
+	return m->actions;
+}
+
+/* ---- events ---- */
+
+void
+zkl_manager_submit(ZklManager *m, int64_t now, uint32_t request,
+				   const ZklDemand *demand)
+{
+	ZklRequest *r;
+	ZklRequest *cover;
+
+	m->now = now;
+	r = zkl_request_begin(m, request, demand);
+	cover = zkl_request_covering(r);
+	if (cover != NULL)
+		zkl_request_cover(m, r, cover);
+	else if (r->expired && m->connection == ZKL_CONNECTION_READY &&
+			 now < m->lease_until && zkl_lock_blocked_by_holder(r->lock, r))
+		zkl_request_deny(m, r);
+	else
+		zkl_request_create(m, r);
+}
+
+void
+zkl_manager_expire(ZklManager *m, int64_t now, uint32_t request)
+{
+	m->now = now;
+	zkl_request_expire(m, &m->requests[request]);
+}
+
+void
+zkl_manager_release(ZklManager *m, int64_t now, uint32_t request)
+{
+	m->now = now;
+	if (m->requests[request].demand == ZKL_DEMAND_UNUSED)
+		zkl_core_act(m, ZKL_ACTION_FREE)->request = request;
+	else
+		zkl_request_release(m, &m->requests[request]);
+}
+
+void
+zkl_manager_reply(ZklManager *m, int64_t now, uint64_t tag,
+				  const ZklReply *reply)
+{
+	uint32_t	i = (uint32_t) tag;
+	ZklOp		op;
+
+	m->now = now;
+	if (i >= m->nops || m->ops[i].kind == ZKL_OP_FREE ||
+		m->ops[i].serial != (uint32_t) (tag >> 32))
+		return;
+	op = m->ops[i];
+	free_op(m, &m->ops[i]);
+	m->read_bytes -= op.bytes;
+	switch (op.kind)
+	{
+		case ZKL_OP_BATCH:
+			zkl_batch_reply(m, reply);
+			break;
+		case ZKL_OP_CHAIN:
+			zkl_chain_reply(m, reply);
+			break;
+		case ZKL_OP_PARENT:
+			zkl_batch_parent_reply(m, op.lock, reply->rc);
+			break;
+		case ZKL_OP_DELETE:
+			if (op.request->submitted == op.submitted)
+				zkl_batch_delete_reply(m, op.request, reply->rc);
+			break;
+		default:
+			zkl_read_reply(m, &op, reply);
+			break;
+	}
+	if (op.lock != NULL)
+		zkl_lock_unpin(m, op.lock);
+}
+
+void
+zkl_manager_event(ZklManager *m, int64_t now, ZklEventKind kind,
+				  const char *path)
+{
+	m->now = now;
+	zkl_read_event(m, kind, path);
+}
+
+void
+zkl_manager_flush(ZklManager *m, int64_t now)
+{
+	int64_t		aged = zkl_read_timer(m);
+
+	m->now = now;
+	if (aged >= 0 && aged <= now)
+		m->beat_wanted = true;
+	while (m->connection == ZKL_CONNECTION_READY && now < m->lease_until &&
+		   !zkl_list_empty(&m->dirty))
+	{
+		ZklLink    *link = m->dirty.head.next;
+
+		zkl_unlink(link);
+		zkl_lock_decide(m, zkl_container(ZklLock, dirty, link));
+	}
+	zkl_batch_send(m);
+	zkl_read_send(m);
+}
+
+int64_t
+zkl_manager_timer(const ZklManager *m)
+{
+	int64_t		beat = zkl_batch_timer(m);
+	int64_t		aged = zkl_read_timer(m);
+
+	if (m->connection != ZKL_CONNECTION_READY)
+		return -1;
+	if (beat < 0 || (aged >= 0 && aged < beat))
+		return aged;
+	return beat;
+}
+
+/* ---- questions ---- */
+
+bool
+zkl_manager_ready(const ZklManager *m)
+{
+	return m->connection == ZKL_CONNECTION_READY;
+}
+
+int64_t
+zkl_manager_lease(const ZklManager *m)
+{
+	return m->lease_until;
+}
+
+uint32_t
+zkl_manager_live(const ZklManager *m)
+{
+	return m->nlive;
+}
+
+void
+zkl_manager_counters(const ZklManager *m, ZklCounters *counters)
+{
+	*counters = m->counters;
+}

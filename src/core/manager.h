@@ -1,0 +1,279 @@
+/*
+ * manager.h
+ *	  The core's outside: events in, actions out.
+ *
+ * A manager holds everything that one server knows about its locks.  Its host
+ * (the worker, or a test) tells it what happened, by one function per kind of
+ * event, each with the time in µs of a clock that never goes back; then calls
+ * zkl_manager_flush once, and carries out the actions in order.  The manager
+ * does no I/O, reads no clock, and calls nothing of the host's but the memory
+ * functions.
+ *
+ * Strings in actions live until zkl_manager_clear_actions.
+ */
+#ifndef ZKL_MANAGER_H
+#define ZKL_MANAGER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/lockmode.h"
+#include "core/znode.h"
+
+/* ZooKeeper's result codes, as far as the core tells them apart */
+#define ZKL_RC_OK			0
+#define ZKL_RC_NONODE		(-101)
+#define ZKL_RC_BADVERSION	(-103)
+#define ZKL_RC_NODEEXISTS	(-110)
+#define ZKL_RC_NOTEMPTY		(-111)
+#define ZKL_RC_UNKNOWN		(-4)	/* what stands for any lost reply */
+
+typedef struct ZklManager ZklManager;
+
+/* Where memory comes from.  alloc does not return without success. */
+typedef struct ZklMemory
+{
+	void	   *(*alloc) (void *context, size_t size);
+	void		(*release) (void *context, void *pointer);
+	void	   *context;
+} ZklMemory;
+
+typedef struct ZklConfig
+{
+	const char *root;			/* such as /zklock */
+	uint32_t	max_requests;	/* requests are numbered from 0 */
+	uint32_t	max_directories;	/* idle directories to remember */
+	uint32_t	batches_in_flight;	/* at least 1 */
+	uint32_t	batch_operations;	/* the largest batch: 2 .. 4096 */
+	uint32_t	batch_bytes;
+	uint64_t	uuid_base;		/* random: never the same for two managers */
+	ZklMemory	memory;
+} ZklConfig;
+
+typedef struct ZklDemand
+{
+	const char *name;			/* of the lock, checked, NUL terminated */
+	uint64_t	owner;
+	ZklLockMode mode;
+	int32_t		sibling;		/* a request of the same owner that holds the
+								 * same lock, or -1 */
+	bool		expired;		/* deny unless it can be granted at once */
+	const char *data;			/* for the znode; copied */
+	size_t		data_length;	/* at most ZKL_MAX_NODE_DATA */
+} ZklDemand;
+
+/* What a restarted worker finds in a slot */
+typedef struct ZklRestored
+{
+	bool		granted;		/* at most one of these three */
+	bool		answered;		/* denied, failed or lost, not yet released */
+	bool		released;
+	bool		sent;			/* a create with this uuid may have been sent */
+	ZklUuid		uuid;
+	ZklLockMode znode_mode;
+	ZklSeq		seq;			/* -1: not known */
+	uint32_t	index;
+	int64_t		token;
+} ZklRestored;
+
+typedef struct ZklSession
+{
+	int64_t		id;
+	uint32_t	generation;		/* the host's, one per ZooKeeper session */
+	uint32_t	timeout_ms;		/* as negotiated */
+} ZklSession;
+
+typedef struct ZklStat
+{
+	int64_t		czxid;
+	int64_t		mzxid;
+	int64_t		ephemeral_owner;
+} ZklStat;
+
+typedef struct ZklMultiResult
+{
+	int32_t		rc;
+	const char *path;			/* created, or NULL */
+} ZklMultiResult;
+
+typedef struct ZklReply
+{
+	int32_t		rc;
+	ZklStat		stat;			/* GET; and of the first operation of MULTI */
+	const char *data;			/* GET */
+	size_t		data_length;
+	const char *const *children;	/* LIST */
+	size_t		nchildren;
+	const ZklMultiResult *results;	/* MULTI */
+	size_t		nresults;
+} ZklReply;
+
+typedef enum ZklEventKind
+{
+	ZKL_EVENT_DELETED,
+	ZKL_EVENT_CHANGED,			/* or anything else that ends a data watch */
+	ZKL_EVENT_CHILDREN
+} ZklEventKind;
+
+typedef enum ZklActionKind
+{
+	ZKL_ACTION_SEND,			/* send an operation to ZooKeeper */
+	ZKL_ACTION_CHAIN,			/* record the heartbeat's number, first */
+	ZKL_ACTION_ZNODE,			/* record a request's znode, first */
+	ZKL_ACTION_GRANT,
+	ZKL_ACTION_DENY,
+	ZKL_ACTION_FAIL,
+	ZKL_ACTION_LOSE,
+	ZKL_ACTION_FREE,			/* released, and its znode gone */
+	ZKL_ACTION_RECONNECT		/* give this connection up; rc says why */
+} ZklActionKind;
+
+typedef enum ZklFailure
+{
+	ZKL_FAILURE_DEADLOCK,
+	ZKL_FAILURE_ZOOKEEPER,
+	ZKL_FAILURE_PARENTS,
+	ZKL_FAILURE_SESSION_EXPIRED,
+	ZKL_FAILURE_NODE_DELETED
+} ZklFailure;
+
+typedef enum ZklSendKind
+{
+	ZKL_SEND_MULTI,
+	ZKL_SEND_CREATE_CONTAINER,
+	ZKL_SEND_DELETE,
+	ZKL_SEND_GET,				/* with a watch, if watch */
+	ZKL_SEND_LIST,				/* with a watch on the children, if watch */
+	ZKL_SEND_UNWATCH
+} ZklSendKind;
+
+typedef enum ZklMultiKind
+{
+	ZKL_MULTI_SET,
+	ZKL_MULTI_DELETE,
+	ZKL_MULTI_CREATE,			/* ephemeral sequential */
+	ZKL_MULTI_CREATE_EPHEMERAL
+} ZklMultiKind;
+
+typedef struct ZklMultiOp
+{
+	ZklMultiKind kind;
+	int32_t		version;
+	const char *path;
+	const char *data;
+	size_t		data_length;
+} ZklMultiOp;
+
+typedef struct ZklAction
+{
+	ZklActionKind kind;
+	uint32_t	request;
+
+	/* SEND */
+	ZklSendKind send;
+	uint64_t	tag;			/* comes back with the reply; upper bit clear */
+	const char *path;
+	bool		watch;
+	const ZklMultiOp *multi;
+	size_t		nmulti;
+
+	/* ZNODE (seq -1: not known yet) */
+	ZklUuid		uuid;
+	ZklLockMode mode;
+	ZklSeq		seq;
+	uint32_t	index;
+
+	int64_t		token;			/* GRANT */
+	ZklFailure	failure;		/* FAIL, LOSE */
+	int32_t		rc;				/* FAIL, RECONNECT */
+	uint32_t	chain;			/* CHAIN */
+} ZklAction;
+
+typedef struct ZklCounters
+{
+	uint64_t	batches;		/* acknowledged */
+	uint64_t	operations;		/* sent to ZooKeeper, a batch being one */
+	uint64_t	listings;
+	uint64_t	continuous;		/* creates whose number needed no listing */
+} ZklCounters;
+
+extern ZklManager *zkl_manager_create(const ZklConfig *config);
+
+/* Gives all memory back. */
+extern void zkl_manager_destroy(ZklManager *m);
+
+/*
+ * After a restart, before anything else: the session to come back to (id 0:
+ * none), the number of its last heartbeat node, and each slot that is in use.
+ * Holds that have a znode must be restored before those that have none.
+ */
+extern void zkl_manager_attach(ZklManager *m, const ZklSession *session,
+							   uint32_t chain);
+extern void zkl_manager_restore(ZklManager *m, int64_t now, uint32_t request,
+								const ZklDemand *demand,
+								const ZklRestored *restored);
+
+/* ---- events from backends ---- */
+
+/* A new request, of a number that is free. */
+extern void zkl_manager_submit(ZklManager *m, int64_t now, uint32_t request,
+							   const ZklDemand *demand);
+
+/* A try's time is over: it is to be denied as soon as that can be vouched for. */
+extern void zkl_manager_expire(ZklManager *m, int64_t now, uint32_t request);
+
+/*
+ * The backend is through with it, in whatever state: a release, a cancel, or
+ * the acknowledgement of DENY, FAIL and LOSE.  Ends in FREE; at once for a
+ * request that the manager does not know.
+ */
+extern void zkl_manager_release(ZklManager *m, int64_t now, uint32_t request);
+
+/* ---- events from ZooKeeper ---- */
+
+/*
+ * A connection stands.  A session with another id than the last one's is a
+ * new session: call zkl_manager_session_lost first.
+ */
+extern void zkl_manager_connected(ZklManager *m, int64_t now,
+								  const ZklSession *session);
+
+/* The connection is gone; the session may live on. */
+extern void zkl_manager_disconnected(ZklManager *m, int64_t now);
+
+/* The session is gone, and all its znodes with it. */
+extern void zkl_manager_session_lost(ZklManager *m, int64_t now);
+
+extern void zkl_manager_reply(ZklManager *m, int64_t now, uint64_t tag,
+							  const ZklReply *reply);
+extern void zkl_manager_event(ZklManager *m, int64_t now, ZklEventKind kind,
+							  const char *path);
+
+/* ---- after the events ---- */
+
+/* Decides, and sends all that is at hand.  Also when the timer is due. */
+extern void zkl_manager_flush(ZklManager *m, int64_t now);
+
+extern const ZklAction *zkl_manager_actions(const ZklManager *m, size_t *n);
+extern void zkl_manager_clear_actions(ZklManager *m);
+
+/* When to call flush at the latest, in µs; -1: no need. */
+extern int64_t zkl_manager_timer(const ZklManager *m);
+
+/* ---- questions ---- */
+
+/* Whether the connection is proved, so that its reads can be believed. */
+extern bool zkl_manager_ready(const ZklManager *m);
+
+/* Until when, in µs, the server may rely on its grants; 0: not at all. */
+extern int64_t zkl_manager_lease(const ZklManager *m);
+
+/* How many requests hold a lock or wait for one. */
+extern uint32_t zkl_manager_live(const ZklManager *m);
+extern void zkl_manager_counters(const ZklManager *m, ZklCounters *counters);
+
+/* NULL, or which invariant does not hold.  For tests; walks everything. */
+extern const char *zkl_manager_check(const ZklManager *m);
+
+#endif							/* ZKL_MANAGER_H */

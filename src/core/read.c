@@ -1,0 +1,434 @@
+/*
+ * read.c
+ *	  Listings and watches.
+ *
+ * Owns the watch states of locks and requests, and the window of reads under
+ * way.  Runs in the worker (and in tests), takes no locks, knows neither
+ * PostgreSQL nor ZooKeeper.
+ *
+ * All watches are set by a get: an exists-watch on a node that is already
+ * gone would stay for ever.  They live as long as one connection; after a
+ * reconnect they are set again as they are needed.
+ */
+#include <string.h>
+
+#include "core/lock.h"
+#include "core/read.h"
+#include "core/request.h"
+
+void
+zkl_read_want(ZklManager *m, ZklLock *lock)
+{
+	if (!zkl_linked(&lock->reader))
+		zkl_list_append(&m->readers, &lock->reader);
+}
+
+void
+zkl_read_token(ZklManager *m, ZklRequest *r)
+{
+	ZklOp	   *op;
+
+	if (r->token_sent)
+		return;
+	r->token_sent = true;
+	op = zkl_core_op(m, ZKL_OP_TOKEN, r->lock, r);
+	zkl_core_send(m, op, ZKL_SEND_GET, zkl_request_path(m, r), false);
+}
+
+/* ---- the watch on the contender ahead ---- */
+
+void
+zkl_read_watch_ahead(ZklManager *m, ZklLock *lock, size_t i)
+{
+	const ZklContender *c = &lock->foreign[i];
+	const char *name = lock->names + c->name;
+	size_t		length = strlen(name) + 1;
+
+	/* The answer that is under way brings us back here. */
+	if (lock->ahead_watch == ZKL_WATCH_SENT)
+		return;
+	if (lock->ahead_watch != ZKL_WATCH_NONE)
+	{
+		if (strcmp(lock->ahead_name, name) == 0)
+			return;
+		zkl_read_unwatch_ahead(m, lock);
+	}
+	if (lock->ahead_name != NULL)
+		zkl_core_release(m, lock->ahead_name);
+	lock->ahead_name = zkl_core_alloc(m, length);
+	memcpy(lock->ahead_name, name, length);
+	lock->ahead = *c;
+	lock->ahead_watch = ZKL_WATCH_WANTED;
+	zkl_read_want(m, lock);
+}
+
+static void
+send_unwatch(ZklManager *m, const char *path)
+{
+	ZklOp	   *op = zkl_core_op(m, ZKL_OP_IGNORE, NULL, NULL);
+
+	zkl_core_send(m, op, ZKL_SEND_UNWATCH, path, false);
+}
+
+void
+zkl_read_unwatch_ahead(ZklManager *m, ZklLock *lock)
+{
+	if (lock->ahead_watch == ZKL_WATCH_ARMED)
+		send_unwatch(m, zkl_core_join(m, lock->path, "/", lock->ahead_name));
+	if (lock->ahead_watch != ZKL_WATCH_SENT)
+		lock->ahead_watch = ZKL_WATCH_NONE;
+}
+
+void
+zkl_read_unwatch_directory(ZklManager *m, ZklLock *lock)
+{
+	if (lock->directory_watch == ZKL_WATCH_ARMED)
+		send_unwatch(m, zkl_core_join(m, lock->path, "", ""));
+	lock->directory_watch = ZKL_WATCH_NONE;
+}
+
+/* ---- sending ---- */
+
+static void
+send_read(ZklManager *m, ZklOpKind kind, ZklLock *lock, ZklRequest *r,
+		  ZklSendKind send, const char *path, bool watch)
+{
+	ZklOp	   *op = zkl_core_op(m, kind, lock, r);
+
+	op->bytes = strlen(path);
+	m->read_bytes += op->bytes;
+	zkl_core_send(m, op, send, path, watch);
+}
+
+static void
+send_lock_reads(ZklManager *m, ZklLock *lock)
+{
+	char	   *path = zkl_core_join(m, lock->path, "", "");
+
+	if (lock->list_wanted && !lock->list_sent)
+	{
+		lock->list_wanted = false;
+		lock->list_sent = true;
+		m->counters.listings++;
+		send_read(m, ZKL_OP_LIST, lock, NULL, ZKL_SEND_LIST, path, false);
+	}
+	if (lock->directory_watch == ZKL_WATCH_WANTED)
+	{
+		lock->directory_watch = ZKL_WATCH_SENT;
+		send_read(m, ZKL_OP_WATCH_DIRECTORY, lock, NULL, ZKL_SEND_GET, path,
+				  true);
+	}
+	if (lock->ahead_watch == ZKL_WATCH_WANTED)
+	{
+		lock->ahead_watch = ZKL_WATCH_SENT;
+		path = zkl_core_join(m, lock->path, "/", lock->ahead_name);
+		send_read(m, ZKL_OP_WATCH_AHEAD, lock, NULL, ZKL_SEND_GET, path, true);
+	}
+}
+
+int64_t
+zkl_read_timer(const ZklManager *m)
+{
+	const ZklRequest *oldest;
+
+	if (zkl_list_empty(&m->holds) || m->read_bytes >= ZKL_READ_WINDOW)
+		return -1;
+	oldest = zkl_container(ZklRequest, hold, m->holds.head.next);
+	return oldest->granted_at + (int64_t) m->session.timeout_ms * 1000 / 6;
+}
+
+/*
+ * Holds of a certain age get a watch on their own node, which somebody may
+ * delete.  zkl_manager_flush sends a beat ahead of it, so that what is read
+ * is no older than that.
+ */
+static void
+send_own_watches(ZklManager *m)
+{
+	int64_t		due;
+
+	while ((due = zkl_read_timer(m)) >= 0 && due <= m->now)
+	{
+		ZklRequest *r = zkl_container(ZklRequest, hold, m->holds.head.next);
+
+		zkl_unlink(&r->hold);
+		r->own_watch = ZKL_WATCH_SENT;
+		send_read(m, ZKL_OP_WATCH_OWN, r->lock, r, ZKL_SEND_GET,
+				  zkl_request_path(m, r), true);
+	}
+}
+
+void
+zkl_read_send(ZklManager *m)
+{
+	if (m->connection != ZKL_CONNECTION_READY)
+		return;
+	while (!zkl_list_empty(&m->readers) && m->read_bytes < ZKL_READ_WINDOW)
+	{
+		ZklLink    *link = m->readers.head.next;
+
+		zkl_unlink(link);
+		send_lock_reads(m, zkl_container(ZklLock, reader, link));
+	}
+	send_own_watches(m);
+}
+
+void
+zkl_read_drain(ZklManager *m, ZklLock *lock)
+{
+	ZklOp	   *op;
+
+	if (lock->drain_sent)
+		return;
+	lock->drain_sent = true;
+	op = zkl_core_op(m, ZKL_OP_DRAIN_DELETE, lock, NULL);
+	zkl_core_send(m, op, ZKL_SEND_DELETE, zkl_core_join(m, lock->path, "", ""),
+				  false);
+}
+
+/* ---- answers ---- */
+
+static void
+listed(ZklManager *m, ZklLock *lock, const ZklOp *op, const ZklReply *reply)
+{
+	ZklReply	empty;
+
+	lock->list_sent = false;
+	zkl_lock_touch(m, lock);
+
+	/* Sent before this chain of beats: it may miss what is unsettled. */
+	if (op->order < m->proved_at)
+		return;
+	if (reply->rc == ZKL_RC_OK)
+		zkl_lock_listed(m, lock, op->order, reply);
+	else if (reply->rc == ZKL_RC_NONODE)
+	{
+		memset(&empty, 0, sizeof(empty));
+		zkl_lock_listed(m, lock, op->order, &empty);
+	}
+	else if (lock->waiting != NULL)
+		zkl_request_fail(m, lock->waiting, ZKL_FAILURE_ZOOKEEPER, reply->rc);
+}
+
+static void
+watched_ahead(ZklManager *m, ZklLock *lock, const ZklReply *reply)
+{
+	ZklContender gone = lock->ahead;
+
+	if (lock->ahead_watch != ZKL_WATCH_SENT)
+		return;
+	zkl_lock_touch(m, lock);
+	if (reply->rc == ZKL_RC_OK)
+	{
+		lock->ahead_watch = ZKL_WATCH_ARMED;
+		lock->ahead_plain = lock->ahead.zklock &&
+			!zkl_node_data_downgrading(reply->data, reply->data_length);
+		return;
+	}
+	lock->ahead_watch = ZKL_WATCH_NONE;
+	if (reply->rc == ZKL_RC_NONODE)
+		zkl_lock_foreign_gone(m, lock, &gone, false);
+	else if (lock->waiting != NULL)
+		zkl_request_fail(m, lock->waiting, ZKL_FAILURE_ZOOKEEPER, reply->rc);
+}
+
+static void
+watched_directory(ZklLock *lock, const ZklReply *reply)
+{
+	if (lock->directory_watch != ZKL_WATCH_SENT)
+		return;
+	lock->directory_watch = ZKL_WATCH_NONE;
+	if (reply->rc != ZKL_RC_OK)
+		return;
+	lock->directory_watch = ZKL_WATCH_ARMED;
+	lock->directory_czxid = reply->stat.czxid;
+}
+
+static void
+watched_own(ZklManager *m, ZklRequest *r, const ZklReply *reply)
+{
+	if (r->own_watch != ZKL_WATCH_SENT || r->node != ZKL_NODE_EXISTS)
+		return;
+	r->own_watch = ZKL_WATCH_NONE;
+	if (reply->rc == ZKL_RC_OK)
+		r->own_watch = ZKL_WATCH_ARMED;
+	else if (reply->rc == ZKL_RC_NONODE)
+		zkl_request_vanished(m, r);
+}
+
+static void
+token_came(ZklManager *m, ZklRequest *r, const ZklReply *reply)
+{
+	r->token_sent = false;
+	if (r->node != ZKL_NODE_EXISTS || r->demand != ZKL_DEMAND_WAITING)
+		return;
+	if (reply->rc == ZKL_RC_OK)
+		r->czxid = reply->stat.czxid;
+	else if (reply->rc == ZKL_RC_NONODE)
+		zkl_request_vanished(m, r);
+	zkl_lock_touch(m, r->lock);
+}
+
+/* The directory is gone: what was parked goes into a new one. */
+static void
+drained(ZklManager *m, ZklLock *lock)
+{
+	ZklLink    *link,
+			   *after;
+
+	lock->draining = false;
+	zkl_lock_forget(m, lock);
+	zkl_foreach(link, after, &lock->requests)
+	{
+		ZklRequest *r = zkl_container(ZklRequest, all, link);
+
+		if (r->node == ZKL_NODE_NEW && r->parked)
+		{
+			r->parked = false;
+			zkl_list_append(&m->creates, &r->work);
+		}
+	}
+}
+
+static void
+drain_reply(ZklManager *m, ZklLock *lock, ZklOpKind kind,
+			const ZklReply *reply)
+{
+	ZklOp	   *op;
+
+	if (kind == ZKL_OP_DRAIN_DELETE && reply->rc == ZKL_RC_NOTEMPTY)
+	{
+		op = zkl_core_op(m, ZKL_OP_DRAIN_LIST, lock, NULL);
+		zkl_core_send(m, op, ZKL_SEND_LIST,
+					  zkl_core_join(m, lock->path, "", ""), true);
+		return;
+	}
+
+	/* Its children are watched: their next change brings us back. */
+	if (kind == ZKL_OP_DRAIN_LIST && reply->rc == ZKL_RC_OK &&
+		reply->nchildren > 0)
+		return;
+	lock->drain_sent = false;
+	if (kind == ZKL_OP_DRAIN_DELETE &&
+		(reply->rc == ZKL_RC_OK || reply->rc == ZKL_RC_NONODE))
+		drained(m, lock);
+	else
+		zkl_lock_touch(m, lock);
+}
+
+void
+zkl_read_reply(ZklManager *m, const ZklOp *op, const ZklReply *reply)
+{
+	bool		same = op->request != NULL &&
+		op->request->submitted == op->submitted &&
+		op->request->demand != ZKL_DEMAND_UNUSED;
+
+	switch (op->kind)
+	{
+		case ZKL_OP_LIST:
+			listed(m, op->lock, op, reply);
+			break;
+		case ZKL_OP_WATCH_AHEAD:
+			watched_ahead(m, op->lock, reply);
+			break;
+		case ZKL_OP_WATCH_DIRECTORY:
+			watched_directory(op->lock, reply);
+			break;
+		case ZKL_OP_WATCH_OWN:
+			if (same)
+				watched_own(m, op->request, reply);
+			break;
+		case ZKL_OP_TOKEN:
+			if (same)
+				token_came(m, op->request, reply);
+			break;
+		case ZKL_OP_DRAIN_DELETE:
+		case ZKL_OP_DRAIN_LIST:
+			drain_reply(m, op->lock, op->kind, reply);
+			break;
+		default:
+			break;
+	}
+}
+
+/* ---- watch events ---- */
+
+static void
+directory_event(ZklManager *m, ZklLock *lock, ZklEventKind kind)
+{
+	if (kind == ZKL_EVENT_CHILDREN)
+	{
+		lock->drain_sent = false;
+		zkl_lock_touch(m, lock);
+		return;
+	}
+	lock->directory_watch = ZKL_WATCH_NONE;
+	lock->base_known = false;
+	zkl_lock_settle_idle(m, lock);
+}
+
+static void
+ahead_event(ZklManager *m, ZklLock *lock, ZklEventKind kind)
+{
+	bool		armed = lock->ahead_watch == ZKL_WATCH_ARMED;
+	ZklContender gone = lock->ahead;
+
+	if (kind == ZKL_EVENT_DELETED)
+	{
+		lock->ahead_watch = ZKL_WATCH_NONE;
+		zkl_lock_foreign_gone(m, lock, &gone, armed && lock->ahead_plain);
+	}
+	else if (armed)
+	{
+		lock->ahead_watch = ZKL_WATCH_WANTED;
+		zkl_read_want(m, lock);
+	}
+}
+
+static void
+own_event(ZklManager *m, ZklRequest *r, ZklEventKind kind)
+{
+	if (r->node != ZKL_NODE_EXISTS || r->own_watch == ZKL_WATCH_NONE)
+		return;
+	if (kind == ZKL_EVENT_DELETED)
+		zkl_request_vanished(m, r);
+	else
+	{
+		r->own_watch = ZKL_WATCH_NONE;
+		zkl_link_after(&r->hold, &m->holds.head);
+	}
+}
+
+void
+zkl_read_event(ZklManager *m, ZklEventKind kind, const char *path)
+{
+	size_t		length = strlen(path);
+	const char *slash = path + length;
+	ZklLock    *lock = zkl_lock_find(m, path, length);
+	ZklLockMode mode;
+	ZklSeq		seq;
+	bool		has_uuid;
+	ZklUuid		uuid;
+	ZklRequest *r;
+
+	if (lock != NULL)
+	{
+		directory_event(m, lock, kind);
+		return;
+	}
+	while (slash > path && *slash != '/')
+		slash--;
+	lock = zkl_lock_find(m, path, (size_t) (slash - path));
+	if (lock == NULL)
+		return;
+	if (lock->ahead_watch >= ZKL_WATCH_SENT &&
+		strcmp(lock->ahead_name, slash + 1) == 0)
+		ahead_event(m, lock, kind);
+	else if (zkl_znode_parse(slash + 1, &mode, &seq, &has_uuid, &uuid) &&
+			 has_uuid)
+	{
+		r = zkl_request_find(m, &uuid);
+		if (r != NULL && r->lock == lock)
+			own_event(m, r, kind);
+	}
+}

@@ -1,0 +1,37 @@
+/*
+ * read.h
+ *	  Listings and watches: what is to be read goes out here, at most a
+ *	  window's worth at a time, and only on a proved connection.
+ */
+#ifndef ZKL_READ_H
+#define ZKL_READ_H
+
+#include "core/state.h"
+
+/* Has something to read: a lock's list_wanted or one of its watches WANTED. */
+extern void zkl_read_want(ZklManager *m, ZklLock *lock);
+
+/* Asks for the czxid of a node that was settled by a listing. */
+extern void zkl_read_token(ZklManager *m, ZklRequest *r);
+
+/* Watches the foreign contender i, instead of any other. */
+extern void zkl_read_watch_ahead(ZklManager *m, ZklLock *lock, size_t i);
+
+/* Gives up a watch on a contender or a directory, if it may still be set. */
+extern void zkl_read_unwatch_ahead(ZklManager *m, ZklLock *lock);
+extern void zkl_read_unwatch_directory(ZklManager *m, ZklLock *lock);
+
+/* Deletes the directory of a lock whose counter is at its end. */
+extern void zkl_read_drain(ZklManager *m, ZklLock *lock);
+
+/* Sends what is wanted, as far as the window allows. */
+extern void zkl_read_send(ZklManager *m);
+
+extern void zkl_read_reply(ZklManager *m, const ZklOp *op,
+						   const ZklReply *reply);
+extern void zkl_read_event(ZklManager *m, ZklEventKind kind, const char *path);
+
+/* When a hold is old enough for a watch on its node, in µs; -1: none is. */
+extern int64_t zkl_read_timer(const ZklManager *m);
+
+#endif							/* ZKL_READ_H */

@@ -1,0 +1,469 @@
+/*
+ * request.c
+ *	  The state machine of one request: its demand, and its znode.
+ *
+ * Owns the transitions shown in state.h.  Runs in the worker (and in tests),
+ * takes no locks, knows neither PostgreSQL nor ZooKeeper.
+ */
+#include <string.h>
+
+#include "core/lock.h"
+#include "core/request.h"
+
+static ZklList *
+uuid_bucket(const ZklManager *m, const ZklUuid *uuid)
+{
+	return zkl_table_bucket(&m->by_uuid,
+							zkl_hash(uuid->bytes, ZKL_UUID_BYTES));
+}
+
+ZklRequest *
+zkl_request_find(const ZklManager *m, const ZklUuid *uuid)
+{
+	ZklList    *bucket = uuid_bucket(m, uuid);
+	ZklLink    *link,
+			   *after;
+
+	zkl_foreach(link, after, bucket)
+	{
+		ZklRequest *r = zkl_container(ZklRequest, by_uuid, link);
+
+		if (memcmp(&r->uuid, uuid, sizeof(ZklUuid)) == 0)
+			return r;
+	}
+	return NULL;
+}
+
+char *
+zkl_request_path(ZklManager *m, const ZklRequest *r)
+{
+	char		name[ZKL_MAX_ZNODE_NAME + 1];
+
+	if (r->seq < 0)
+		zkl_znode_prefix(&r->uuid, r->node_mode, name);
+	else
+		zkl_znode_name(&r->uuid, r->node_mode, r->seq, name);
+	return zkl_core_join(m, r->lock->path, "/", name);
+}
+
+static void
+join_siblings(ZklRequest *r, ZklRequest *sibling)
+{
+	r->sibling_next = sibling->sibling_next;
+	r->sibling_prev = sibling;
+	sibling->sibling_next->sibling_prev = r;
+	sibling->sibling_next = r;
+}
+
+ZklRequest *
+zkl_request_begin(ZklManager *m, uint32_t id, const ZklDemand *demand)
+{
+	ZklRequest *r = &m->requests[id];
+	ZklLock    *lock = zkl_lock_get(m, demand->name);
+
+	memset(r, 0, offsetof(ZklRequest, data));
+	memset(&r->all, 0, sizeof(*r) - offsetof(ZklRequest, all));
+	r->id = id;
+	r->demand = ZKL_DEMAND_WAITING;
+	r->mode = r->node_mode = demand->mode;
+	r->owner = demand->owner;
+	r->lock = lock;
+	r->seq = -1;
+	r->submitted = ++m->submissions;
+	r->sibling_next = r->sibling_prev = r;
+	r->data_length = demand->data_length < ZKL_MAX_NODE_DATA ?
+		demand->data_length : ZKL_MAX_NODE_DATA;
+	memcpy(r->data, demand->data, r->data_length);
+
+	if (demand->sibling >= 0 &&
+		(uint32_t) demand->sibling < m->config.max_requests)
+	{
+		ZklRequest *sibling = &m->requests[demand->sibling];
+
+		if (sibling->demand == ZKL_DEMAND_GRANTED && sibling->lock == lock &&
+			sibling->owner == r->owner)
+			join_siblings(r, sibling);
+	}
+	zkl_list_append(&lock->requests, &r->all);
+	lock->nrequests++;
+	m->nlive++;
+	if (demand->expired)
+		zkl_request_expire(m, r);
+	return r;
+}
+
+ZklRequest *
+zkl_request_covering(const ZklRequest *r)
+{
+	ZklRequest *best = NULL;
+	ZklRequest *s;
+
+	for (s = r->sibling_next; s != r; s = s->sibling_next)
+	{
+		if (s->demand == ZKL_DEMAND_GRANTED && s->node == ZKL_NODE_EXISTS &&
+			zkl_mode_covers(s->node_mode, r->mode) &&
+			(best == NULL || s->seq < best->seq))
+			best = s;
+	}
+	return best;
+}
+
+ZklRequest *
+zkl_request_upgraded(const ZklRequest *r)
+{
+	ZklRequest *s;
+
+	if (r->mode != ZKL_EXCLUSIVE)
+		return NULL;
+	for (s = r->sibling_next; s != r; s = s->sibling_next)
+	{
+		if (s->demand == ZKL_DEMAND_GRANTED && s->node == ZKL_NODE_EXISTS)
+			return s;
+	}
+	return NULL;
+}
+
+/* A request that shares r's node, or NULL */
+static ZklRequest *
+find_heir(const ZklRequest *r)
+{
+	ZklRequest *s;
+
+	for (s = r->sibling_next; s != r; s = s->sibling_next)
+	{
+		if (s->cover == r && s->demand == ZKL_DEMAND_GRANTED)
+			return s;
+	}
+	return NULL;
+}
+
+static void
+note_znode(ZklManager *m, const ZklRequest *r)
+{
+	ZklAction  *action = zkl_core_act(m, ZKL_ACTION_ZNODE);
+
+	action->request = r->id;
+	action->uuid = r->uuid;
+	action->mode = r->node_mode;
+	action->seq = r->seq;
+	action->index = r->index;
+}
+
+/* RELEASED and without a node: give the slot back */
+static void
+finish(ZklManager *m, ZklRequest *r)
+{
+	ZklLock    *lock = r->lock;
+
+	if (r->demand != ZKL_DEMAND_RELEASED || r->node != ZKL_NODE_NONE)
+		return;
+	r->sibling_prev->sibling_next = r->sibling_next;
+	r->sibling_next->sibling_prev = r->sibling_prev;
+	r->sibling_next = r->sibling_prev = r;
+	zkl_unlink(&r->all);
+	r->demand = ZKL_DEMAND_UNUSED;
+	r->lock = NULL;
+	lock->nrequests--;
+	zkl_core_act(m, ZKL_ACTION_FREE)->request = r->id;
+	zkl_lock_settle_idle(m, lock);
+}
+
+/* The node of r goes on as the node of another hold of the same owner. */
+static void
+hand_node_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
+{
+	ZklRequest *s;
+
+	heir->uuid = r->uuid;
+	heir->node_mode = r->node_mode;
+	heir->seq = r->seq;
+	heir->index = r->index;
+	heir->czxid = r->czxid;
+	heir->own_watch = r->own_watch;
+	heir->seen = r->seen;
+	heir->cover = NULL;
+	heir->node = ZKL_NODE_EXISTS;
+	for (s = r->sibling_next; s != r; s = s->sibling_next)
+	{
+		if (s->cover == r)
+			s->cover = heir;
+	}
+	zkl_lock_dequeue(r->lock, r);
+	zkl_lock_enqueue(r->lock, heir);
+	zkl_unlink(&r->by_uuid);
+	zkl_list_append(uuid_bucket(m, &heir->uuid), &heir->by_uuid);
+	if (zkl_linked(&r->hold))
+		zkl_link_after(&heir->hold, &r->hold);
+	zkl_unlink(&r->hold);
+	r->node = ZKL_NODE_NONE;
+	note_znode(m, heir);
+}
+
+/*
+ * The demand of r ends: WAITING or GRANTED -> "demand".  Its node goes on
+ * with another hold of the owner, or is to be deleted.
+ */
+static void
+retire(ZklManager *m, ZklRequest *r, ZklDemandState demand)
+{
+	ZklLock    *lock = r->lock;
+	ZklRequest *heir;
+
+	m->nlive--;
+	if (r->demand == ZKL_DEMAND_WAITING && r->expired)
+		lock->nexpired--;
+	r->cover = NULL;
+	switch (r->node)
+	{
+		case ZKL_NODE_NEW:
+			zkl_unlink(&r->work);
+			zkl_unlink(&r->by_uuid);
+			r->node = ZKL_NODE_NONE;
+			break;
+		case ZKL_NODE_EXISTS:
+			heir = find_heir(r);
+			if (heir != NULL)
+				hand_node_on(m, r, heir);
+			else
+			{
+				zkl_lock_dequeue(lock, r);
+				zkl_unlink(&r->hold);
+				r->node = ZKL_NODE_DELETE;
+				zkl_list_append(&m->deletes, &r->work);
+			}
+			break;
+		default:
+			break;
+	}
+	r->demand = demand;
+	zkl_lock_touch(m, lock);
+}
+
+void
+zkl_request_create(ZklManager *m, ZklRequest *r)
+{
+	zkl_unlink(&r->by_uuid);
+	r->uuid = zkl_uuid_make(m->config.uuid_base, ++m->uuids);
+	zkl_list_append(uuid_bucket(m, &r->uuid), &r->by_uuid);
+	r->node = ZKL_NODE_NEW;
+	r->node_mode = r->mode;
+	r->seq = -1;
+	r->czxid = 0;
+	r->seen = 0;
+	r->again = false;
+	r->token_sent = false;
+	r->own_watch = ZKL_WATCH_NONE;
+	r->parked = r->lock->draining;
+	if (!r->parked)
+		zkl_list_append(&m->creates, &r->work);
+}
+
+void
+zkl_request_exists(ZklManager *m, ZklRequest *r, ZklSeq seq, int64_t czxid)
+{
+	r->node = ZKL_NODE_EXISTS;
+	r->seq = seq;
+	r->czxid = czxid;
+	note_znode(m, r);
+	if (r->demand == ZKL_DEMAND_WAITING && seq < ZKL_SEQ_LIMIT)
+	{
+		zkl_lock_enqueue(r->lock, r);
+		zkl_lock_touch(m, r->lock);
+		return;
+	}
+	if (r->demand == ZKL_DEMAND_WAITING)
+	{
+		r->again = true;
+		r->lock->draining = true;
+		zkl_lock_touch(m, r->lock);
+	}
+	r->node = ZKL_NODE_DELETE;
+	zkl_list_append(&m->deletes, &r->work);
+}
+
+void
+zkl_request_gone(ZklManager *m, ZklRequest *r)
+{
+	zkl_unlink(&r->work);
+	zkl_unlink(&r->by_uuid);
+	r->node = ZKL_NODE_NONE;
+	r->own_watch = ZKL_WATCH_NONE;
+	if (r->again && r->demand == ZKL_DEMAND_WAITING)
+		zkl_request_create(m, r);
+	else
+		finish(m, r);
+}
+
+void
+zkl_request_absent(ZklManager *m, ZklRequest *r)
+{
+	r->again = true;
+	zkl_request_gone(m, r);
+}
+
+void
+zkl_request_resend(ZklManager *m, ZklRequest *r)
+{
+	if (r->demand != ZKL_DEMAND_WAITING)
+	{
+		zkl_request_gone(m, r);
+		return;
+	}
+	r->node = ZKL_NODE_NEW;
+	zkl_list_append(&m->resends, &r->work);
+}
+
+void
+zkl_request_delete_again(ZklRequest *r, ZklList *list)
+{
+	r->node = ZKL_NODE_DELETE;
+	zkl_unlink(&r->work);
+	zkl_list_append(list, &r->work);
+}
+
+static void
+tell_grant(ZklManager *m, ZklRequest *r)
+{
+	ZklAction  *action = zkl_core_act(m, ZKL_ACTION_GRANT);
+
+	action->request = r->id;
+	action->token = r->token;
+	if (r->expired)
+		r->lock->nexpired--;
+	r->demand = ZKL_DEMAND_GRANTED;
+	r->granted_at = m->now;
+}
+
+void
+zkl_request_grant(ZklManager *m, ZklRequest *r)
+{
+	r->token = r->czxid * 4096 + r->index;
+	zkl_lock_hold(r->lock, r);
+	tell_grant(m, r);
+	zkl_list_append(&m->holds, &r->hold);
+}
+
+void
+zkl_request_restore_hold(ZklManager *m, ZklRequest *r)
+{
+	zkl_lock_hold(r->lock, r);
+	r->demand = ZKL_DEMAND_GRANTED;
+	r->granted_at = m->now;
+	zkl_list_append(&m->holds, &r->hold);
+}
+
+void
+zkl_request_cover(ZklManager *m, ZklRequest *r, ZklRequest *cover)
+{
+	r->cover = cover;
+	r->token = cover->token;
+	tell_grant(m, r);
+}
+
+void
+zkl_request_deny(ZklManager *m, ZklRequest *r)
+{
+	zkl_core_act(m, ZKL_ACTION_DENY)->request = r->id;
+	retire(m, r, ZKL_DEMAND_ANSWERED);
+}
+
+static void
+answer_failure(ZklManager *m, ZklRequest *r, ZklActionKind kind,
+			   ZklFailure failure, int32_t rc)
+{
+	ZklAction  *action = zkl_core_act(m, kind);
+
+	action->request = r->id;
+	action->failure = failure;
+	action->rc = rc;
+}
+
+void
+zkl_request_fail(ZklManager *m, ZklRequest *r, ZklFailure failure, int32_t rc)
+{
+	answer_failure(m, r, ZKL_ACTION_FAIL, failure, rc);
+	retire(m, r, ZKL_DEMAND_ANSWERED);
+}
+
+void
+zkl_request_answered(ZklManager *m, ZklRequest *r)
+{
+	retire(m, r, ZKL_DEMAND_ANSWERED);
+}
+
+/* A hold is lost, and all that share its node with it; the node is gone. */
+static void
+lose(ZklManager *m, ZklRequest *r, ZklFailure failure)
+{
+	ZklRequest *s = r;
+
+	do
+	{
+		ZklRequest *next = s->sibling_next;
+
+		if (s == r || s->cover == r)
+		{
+			answer_failure(m, s, ZKL_ACTION_LOSE, failure, 0);
+			s->cover = NULL;
+			s->demand = ZKL_DEMAND_ANSWERED;
+			m->nlive--;
+		}
+		s = next;
+	} while (s != r);
+}
+
+/* EXISTS -> NONE, out of the queue, whatever the demand */
+static void
+drop_node(ZklRequest *r)
+{
+	if (zkl_linked(&r->queued))
+		zkl_lock_dequeue(r->lock, r);
+	zkl_unlink(&r->hold);
+	zkl_unlink(&r->work);
+	zkl_unlink(&r->by_uuid);
+	r->node = ZKL_NODE_NONE;
+	r->own_watch = ZKL_WATCH_NONE;
+}
+
+void
+zkl_request_vanished(ZklManager *m, ZklRequest *r)
+{
+	zkl_lock_touch(m, r->lock);
+	drop_node(r);
+	if (r->demand == ZKL_DEMAND_GRANTED)
+		lose(m, r, ZKL_FAILURE_NODE_DELETED);
+	else if (r->demand == ZKL_DEMAND_WAITING)
+		zkl_request_create(m, r);
+}
+
+void
+zkl_request_session_lost(ZklManager *m, ZklRequest *r)
+{
+	drop_node(r);
+	if (r->demand == ZKL_DEMAND_GRANTED && r->cover == NULL)
+		lose(m, r, ZKL_FAILURE_SESSION_EXPIRED);
+	else if (r->demand == ZKL_DEMAND_WAITING)
+		zkl_request_create(m, r);
+	else
+		finish(m, r);
+}
+
+void
+zkl_request_expire(ZklManager *m, ZklRequest *r)
+{
+	if (r->demand != ZKL_DEMAND_WAITING || r->expired)
+		return;
+	r->expired = true;
+	r->lock->nexpired++;
+	zkl_lock_touch(m, r->lock);
+}
+
+void
+zkl_request_release(ZklManager *m, ZklRequest *r)
+{
+	if (r->demand == ZKL_DEMAND_WAITING || r->demand == ZKL_DEMAND_GRANTED)
+		retire(m, r, ZKL_DEMAND_RELEASED);
+	else if (r->demand == ZKL_DEMAND_ANSWERED)
+		r->demand = ZKL_DEMAND_RELEASED;
+	finish(m, r);
+}

@@ -1,0 +1,68 @@
+/*
+ * request.h
+ *	  One request: the steps of its demand and of its node.
+ */
+#ifndef ZKL_REQUEST_H
+#define ZKL_REQUEST_H
+
+#include "core/state.h"
+
+/* Sets up an unused request on its lock, demand WAITING and node NONE. */
+extern ZklRequest *zkl_request_begin(ZklManager *m, uint32_t id,
+									 const ZklDemand *demand);
+
+/* A request of r's owner that holds the lock in a mode that covers r's, and
+ * has a node; the earliest.  NULL: none. */
+extern ZklRequest *zkl_request_covering(const ZklRequest *r);
+
+/* The node of a hold of r's owner that r's own would come on top of. */
+extern ZklRequest *zkl_request_upgraded(const ZklRequest *r);
+
+/* node NONE -> NEW, with a new unique id. */
+extern void zkl_request_create(ZklManager *m, ZklRequest *r);
+
+/* SENT or UNSETTLED -> EXISTS: it is in ZooKeeper, with this number. */
+extern void zkl_request_exists(ZklManager *m, ZklRequest *r, ZklSeq seq,
+							   int64_t czxid);
+
+/* SENT or UNSETTLED -> NEW or NONE: it never was in ZooKeeper. */
+extern void zkl_request_absent(ZklManager *m, ZklRequest *r);
+
+/* SENT -> NEW, ahead of those that were never sent. */
+extern void zkl_request_resend(ZklManager *m, ZklRequest *r);
+
+/* Any -> NONE, the node being gone, however that came. */
+extern void zkl_request_gone(ZklManager *m, ZklRequest *r);
+
+/* DELETING -> DELETE: in one of the manager's three lists of deletes. */
+extern void zkl_request_delete_again(ZklRequest *r, ZklList *list);
+
+/* The answers.  cover: another hold of the owner, whose node it shares. */
+extern void zkl_request_cover(ZklManager *m, ZklRequest *r, ZklRequest *cover);
+extern void zkl_request_grant(ZklManager *m, ZklRequest *r);
+
+/* It was granted before the worker started: no new answer. */
+extern void zkl_request_restore_hold(ZklManager *m, ZklRequest *r);
+extern void zkl_request_deny(ZklManager *m, ZklRequest *r);
+extern void zkl_request_fail(ZklManager *m, ZklRequest *r, ZklFailure failure,
+							 int32_t rc);
+
+/* It was denied, failed or lost before the worker started. */
+extern void zkl_request_answered(ZklManager *m, ZklRequest *r);
+
+/* Somebody deleted the node of a request that holds or waits. */
+extern void zkl_request_vanished(ZklManager *m, ZklRequest *r);
+
+/* The session is gone: lose what is held, and begin again what waits. */
+extern void zkl_request_session_lost(ZklManager *m, ZklRequest *r);
+
+extern void zkl_request_expire(ZklManager *m, ZklRequest *r);
+extern void zkl_request_release(ZklManager *m, ZklRequest *r);
+
+/* The request that a uuid names, or NULL. */
+extern ZklRequest *zkl_request_find(const ZklManager *m, const ZklUuid *uuid);
+
+/* The whole path of its node, among the actions' strings. */
+extern char *zkl_request_path(ZklManager *m, const ZklRequest *r);
+
+#endif							/* ZKL_REQUEST_H */

@@ -1,0 +1,294 @@
+/*
+ * state.h
+ *	  What a manager knows: requests, locks, batches, operations under way.
+ *	  For the files of the core only; hosts see manager.h.
+ *
+ * A request has two states.  Its demand is the backend's side; its node is
+ * ZooKeeper's.  They move on their own:
+ *
+ *	  demand:  UNUSED -> WAITING -> GRANTED -> RELEASED -> UNUSED
+ *						    |          | (lost)    ^
+ *						    +-> ANSWERED <---------+ (denied, failed, lost)
+ *
+ *	  node:    NONE -> NEW -> SENT -> EXISTS -> DELETE -> DELETING -> NONE
+ *						        |                  ^
+ *						        +-> UNSETTLED -> EXISTS, NEW or NONE
+ *
+ * A request is UNUSED again (action FREE) when its demand is RELEASED and its
+ * node is NONE.  A granted request whose owner already held the lock has no
+ * node of its own; "cover" is the one whose node it shares.
+ */
+#ifndef ZKL_STATE_H
+#define ZKL_STATE_H
+
+#include "core/manager.h"
+#include "core/queue.h"
+#include "core/table.h"
+
+#define ZKL_MAX_DIRECTORY	(ZKL_MAX_ROOT + ZKL_MAX_NAME)
+#define ZKL_MAX_ATTEMPTS	5	/* to make a lock's directory, for one create */
+#define ZKL_READ_WINDOW		(512 * 1024)	/* bytes of paths read at a time */
+
+typedef enum ZklDemandState
+{
+	ZKL_DEMAND_UNUSED = 0,
+	ZKL_DEMAND_WAITING,
+	ZKL_DEMAND_GRANTED,
+	ZKL_DEMAND_ANSWERED,		/* denied, failed or lost; not yet released */
+	ZKL_DEMAND_RELEASED
+} ZklDemandState;
+
+typedef enum ZklNodeState
+{
+	ZKL_NODE_NONE = 0,
+	ZKL_NODE_NEW,				/* to be created */
+	ZKL_NODE_SENT,				/* in a batch that is not answered */
+	ZKL_NODE_UNSETTLED,			/* the answer is lost */
+	ZKL_NODE_EXISTS,
+	ZKL_NODE_DELETE,			/* to be deleted */
+	ZKL_NODE_DELETING
+} ZklNodeState;
+
+/* A one-shot data watch of ours */
+typedef enum ZklWatchState
+{
+	ZKL_WATCH_NONE = 0,
+	ZKL_WATCH_WANTED,
+	ZKL_WATCH_SENT,
+	ZKL_WATCH_ARMED
+} ZklWatchState;
+
+typedef struct ZklLock ZklLock;
+typedef struct ZklRequest ZklRequest;
+
+struct ZklRequest
+{
+	uint32_t	id;
+	ZklDemandState demand;
+	ZklNodeState node;
+	ZklLockMode mode;
+	uint64_t	owner;
+	ZklLock    *lock;
+	bool		expired;		/* deny it unless it can be granted now */
+	ZklRequest *cover;
+	ZklRequest *sibling_next;	/* ring of one owner's requests on one lock */
+	ZklRequest *sibling_prev;
+	uint64_t	submitted;		/* order of submission, over all requests */
+
+	/* the znode */
+	ZklUuid		uuid;
+	ZklLockMode node_mode;		/* wider than mode in a node taken over */
+	ZklSeq		seq;			/* -1: not known */
+	uint32_t	index;			/* in its batch */
+	int64_t		czxid;			/* 0: not known, ask */
+	int64_t		token;
+	uint32_t	attempts;		/* failed for want of parents */
+	bool		parked;			/* NEW, but not before the directory drained */
+	bool		upgrade;		/* in the queue on top of a shared hold */
+	bool		again;			/* once deleted, create anew: its number was no
+								 * place in the queue */
+	uint64_t	seen;			/* order of the last listing that showed it */
+	ZklWatchState own_watch;
+	bool		token_sent;		/* its czxid has been asked for */
+	int64_t		granted_at;
+	size_t		data_length;
+	char		data[ZKL_MAX_NODE_DATA];
+
+	ZklLink		all;			/* in lock->requests */
+	ZklLink		queued;			/* in lock->own: EXISTS and WAITING or GRANTED */
+	ZklLink		work;			/* in one of the manager's lists of writes */
+	ZklLink		hold;			/* in m->holds, by granted_at */
+	ZklLink		by_uuid;
+};
+
+/*
+ * One lock, and what is known of its directory.
+ *
+ * Continuity: base_seq and base_zxid are of the last create of ours.  While
+ * the directory's watch is armed and its czxid is smaller than base_zxid, the
+ * next create continues from base_seq: every number in between is somebody
+ * else's.  Foreign contenders up to base_seq are all in foreign[], except
+ * those from unknown_from on.
+ */
+struct ZklLock
+{
+	char		path[ZKL_MAX_DIRECTORY + 1];
+	size_t		path_length;
+	ZklLink		by_path;
+	ZklLink		idle;			/* in m->idle while it has no requests */
+	ZklLink		dirty;			/* in m->dirty: to be decided */
+	ZklLink		reader;			/* in m->readers: has reads to send */
+	uint32_t	pins;			/* operations under way that refer to it */
+
+	ZklList		requests;
+	uint32_t	nrequests;
+	ZklList		own;			/* contenders of ours, by number */
+	ZklRequest *waiting;		/* the first of own that waits */
+	uint32_t	nheld;			/* of own that are granted */
+	ZklRequest *exclusive_holder;
+	uint32_t	nexpired;		/* requests to be denied if they are blocked */
+	uint32_t	nupgrades;		/* shared -> exclusive that wait */
+
+	ZklContender *foreign;
+	size_t		nforeign;
+	char	   *names;			/* of foreign[], NUL terminated each */
+	ZklSeq		unknown_from;
+	bool		tainted;
+	uint64_t	tainted_at;		/* order; a later listing clears it */
+
+	bool		base_known;
+	ZklSeq		base_seq;
+	int64_t		base_zxid;
+	ZklWatchState directory_watch;
+	int64_t		directory_czxid;
+
+	ZklWatchState ahead_watch;	/* on the foreign contender ahead */
+	ZklContender ahead;			/* of ahead_watch */
+	char	   *ahead_name;
+	bool		ahead_plain;	/* a zklock writer that is not downgrading */
+
+	bool		list_wanted;
+	bool		list_sent;
+
+	bool		make_parents;	/* ahead of the next create */
+	int32_t		parents_rc;		/* why they could not be made */
+
+	bool		draining;		/* the counter is at its end */
+	bool		drain_sent;
+};
+
+typedef enum ZklOpKind
+{
+	ZKL_OP_FREE = 0,
+	ZKL_OP_BATCH,
+	ZKL_OP_CHAIN,				/* opens the next chain of heartbeats */
+	ZKL_OP_LIST,
+	ZKL_OP_WATCH_AHEAD,
+	ZKL_OP_WATCH_DIRECTORY,
+	ZKL_OP_WATCH_OWN,
+	ZKL_OP_TOKEN,				/* get a node's czxid */
+	ZKL_OP_PARENT,
+	ZKL_OP_DELETE,				/* of a request's node */
+	ZKL_OP_DRAIN_DELETE,
+	ZKL_OP_DRAIN_LIST,
+	ZKL_OP_IGNORE				/* nothing hangs on its answer */
+} ZklOpKind;
+
+/* An operation under way */
+typedef struct ZklOp
+{
+	ZklOpKind	kind;
+	uint32_t	serial;			/* part of the tag: tells reuse */
+	uint32_t	next_free;
+	ZklLock    *lock;			/* pinned */
+	ZklRequest *request;
+	uint64_t	submitted;		/* the request's, to tell reuse */
+	uint64_t	order;
+	size_t		bytes;			/* of its path, for reads */
+} ZklOp;
+
+/*
+ * One batch.  members[0] is what operation 1 is about, and so on; operation 0
+ * is the beat.  A member's node is SENT for a create, DELETING for a delete.
+ */
+typedef struct ZklBatch
+{
+	int32_t		version;		/* that the beat expects */
+	uint32_t	nmembers;
+	uint32_t	ndeletes;		/* members before the creates */
+	int64_t		sent_at;
+	ZklRequest **members;
+} ZklBatch;
+
+typedef enum ZklConnectionState
+{
+	ZKL_CONNECTION_DOWN = 0,
+	ZKL_CONNECTION_OPENING,		/* a new heartbeat node is being made */
+	ZKL_CONNECTION_PROVING,		/* the first beat is not yet acknowledged */
+	ZKL_CONNECTION_READY
+} ZklConnectionState;
+
+typedef struct ZklChunk ZklChunk;
+
+struct ZklManager
+{
+	ZklConfig	config;
+	char		root[ZKL_MAX_ROOT + 1];
+	int64_t		now;
+	uint64_t	order;			/* of operations, as sent */
+	uint64_t	submissions;
+	uint64_t	uuids;
+
+	ZklRequest *requests;		/* config.max_requests of them */
+	uint32_t	nlive;			/* WAITING or GRANTED */
+	ZklTable	by_uuid;
+	ZklTable	by_path;
+
+	ZklList		creates;		/* NEW, not parked */
+	ZklList		resends;		/* NEW, from batches that failed: they go first */
+	ZklList		deletes;		/* DELETE, to go in a batch */
+	ZklList		lone_deletes;	/* DELETE, to go by single operations */
+	ZklList		stuck_deletes;	/* DELETE, refused: not before stuck_until */
+	int64_t		stuck_until;
+	ZklList		holds;
+	ZklList		dirty;
+	ZklList		readers;
+	ZklList		idle;
+	uint32_t	nidle;
+
+	/* the connection and the session */
+	ZklConnectionState connection;
+	ZklSession	session;		/* id 0: none */
+	bool		chain_needed;
+	bool		chain_sent;
+	uint32_t	chain;			/* number of the last heartbeat node used */
+	uint32_t	chain_kept;		/* heartbeat nodes from here on may exist */
+	uint32_t	chain_attempts;
+	bool		chain_parents;	/* the heartbeats' directory is missing */
+	bool		chain_replaces; /* the multi under way deletes the old one */
+	int32_t		chain_rc;		/* why the directory could not be made */
+	bool		old_gone;		/* the old heartbeat node is known to be gone */
+	uint64_t	proved_at;		/* order: earlier reads settle nothing */
+	int32_t		version;		/* that the next beat expects */
+	uint64_t	batch_number;
+	int64_t		lease_until;
+	int64_t		beat_sent_at;	/* of the last batch */
+	bool		beat_wanted;
+
+	/* batches under way, oldest first */
+	ZklBatch   *batches;		/* config.batches_in_flight of them */
+	uint32_t	batch_first;
+	uint32_t	nbatches;
+	bool		broken;			/* one failed: those behind it fail too */
+	uint32_t	unknown_streak; /* batches in a row whose answer was lost */
+	uint32_t	batch_limit;	/* operations, after unknown batches */
+
+	ZklOp	   *ops;
+	uint32_t	nops;			/* allocated */
+	uint32_t	ops_free;		/* head of the list of free ones */
+	size_t		read_bytes;		/* of reads under way */
+
+	ZklAction  *actions;
+	size_t		nactions;
+	size_t		actions_allocated;
+	ZklChunk   *chunks;			/* strings of the actions */
+
+	ZklLock    *spare_locks;	/* linked through by_path.next */
+	ZklCounters counters;
+};
+
+/* manager.c: memory, actions, operations under way */
+extern void *zkl_core_alloc(ZklManager *m, size_t size);
+extern void zkl_core_release(ZklManager *m, void *pointer);
+extern char *zkl_core_text(ZklManager *m, size_t size);
+extern char *zkl_core_join(ZklManager *m, const char *a, const char *b,
+						   const char *c);
+extern ZklAction *zkl_core_act(ZklManager *m, ZklActionKind kind);
+extern ZklOp *zkl_core_op(ZklManager *m, ZklOpKind kind, ZklLock *lock,
+						  ZklRequest *request);
+extern uint64_t zkl_core_tag(const ZklManager *m, const ZklOp *op);
+extern ZklAction *zkl_core_send(ZklManager *m, ZklOp *op, ZklSendKind send,
+								const char *path, bool watch);
+extern void zkl_core_forget_ops(ZklManager *m);
+
+#endif							/* ZKL_STATE_H */
