@@ -25,7 +25,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use ZooKeeper;
 
-our @EXPORT = qw(wait_for stays);
+our @EXPORT = qw(wait_for);
 
 my $root = '/zklock';
 
@@ -215,15 +215,23 @@ sub enqueue
 	return $session;
 }
 
-# True if a session that waits still does so after the server has answered
-# both another client of its own server and ZooKeeper.
-sub stays
+# True if a session that waits still does so once its server's worker has been
+# to ZooKeeper and back, and so has seen all that happened before.
+sub still_waits
 {
-	my ($test, $session) = @_;
+	my ($self, $session) = @_;
 
-	$test->look($session->{node}, 'SELECT * FROM zk_locks');
-	$test->zk->client->ls('/');
+	$self->look($session->{node}, "SELECT count(*) FROM zk_queue('/barrier')");
 	return $session->busy;
+}
+
+# Waits until a process is gone.
+sub wait_gone
+{
+	my ($self, $pid) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	return wait_for(sub { !kill 0, $pid }, "process $pid ends");
 }
 
 # The znodes below the root that are neither a heartbeat nor a directory.

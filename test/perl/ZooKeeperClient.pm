@@ -32,7 +32,7 @@ sub new
 	$self->{timeout} = $params{timeout} // 60;
 	$self->{pid} = open2($self->{out}, $self->{in}, $python, $helper,
 		$connect_string, $params{session_timeout} // 10);
-	$self->{json} = JSON::PP->new->allow_nonref;
+	$self->{json} = JSON::PP->new->ascii->allow_nonref;
 	return $self;
 }
 

@@ -1,0 +1,103 @@
+# Many client sessions that take and release few locks as fast as they can,
+# with a checker for mutual exclusion.
+#
+#	my $seen = Workload::run($test, sessions => 16, names => 3, rounds => 500,
+#		lock => "SELECT zk_lock('%s')", unlock => "SELECT zk_unlock('%s')");
+#	is($seen->{overlaps}, 0);
+#
+# The sessions are spread over all servers of the test.  A hold counts from
+# the moment that its grant has been read here to the moment before its
+# release is sent: an interval inside the real one, so that each overlap seen
+# is a real one.  Between the two the session makes one more round trip.
+# Without lock and unlock the same traffic runs unprotected, which shows that
+# the checker sees what it is to see.
+#
+# Further options: settings (SQL for each session at its start), tick (called
+# with the number of finished rounds, to disturb).  The result has grants,
+# overlaps, refused (a try's false) and errors { sqlstate => count }.
+
+package Workload;
+
+use strict;
+use warnings;
+
+use IO::Select;
+
+sub run
+{
+	my ($test, %params) = @_;
+	my $seen = { grants => 0, overlaps => 0, refused => 0, errors => {} };
+	my @nodes = $test->nodes;
+	my (%holders, %session_of);
+	my $started = 0;
+	my $select = IO::Select->new;
+
+	my $begin = sub {
+		my ($client) = @_;
+
+		$client->{name} = '/workload/' . int(rand($params{names}));
+		$client->{state} = 'wanting';
+		$client->{session}
+		  ->send(sprintf $params{lock} // 'SELECT true', $client->{name});
+		$started++;
+	};
+
+	foreach my $number (0 .. $params{sessions} - 1)
+	{
+		my $session = $test->session($nodes[ $number % @nodes ]);
+		$session->query($params{settings}) if $params{settings};
+		my $client = { session => $session };
+		$session_of{ $session->{socket} } = $client;
+		$select->add($session->{socket});
+		$begin->($client);
+	}
+
+	while ($select->count)
+	{
+		$params{tick}->($started) if $params{tick};
+		foreach my $socket ($select->can_read(0.05))
+		{
+			my $client = $session_of{$socket};
+			my $session = $client->{session};
+			next if $session->busy;
+
+			my $answer = $session->result;
+			my $name = $client->{name};
+			$seen->{errors}{ $answer->{error}{sqlstate} }++
+			  if $answer->{error};
+			if ($client->{state} eq 'wanting' && !$answer->{error}
+				&& $answer->{rows}[0][0] eq 'f')
+			{
+				$seen->{refused}++;
+				$client->{state} = 'done';
+			}
+			elsif ($client->{state} eq 'wanting' && !$answer->{error})
+			{
+				$seen->{grants}++;
+				$seen->{overlaps}++ if $holders{$name}++;
+				$client->{state} = 'holding';
+				$session->send('SELECT 1');
+				next;
+			}
+			elsif ($client->{state} eq 'holding')
+			{
+				$holders{$name}--;
+				$client->{state} = 'done';
+				$session->send(sprintf $params{unlock} // 'SELECT true',
+					$name);
+				next;
+			}
+
+			if ($answer->{closed} || $started >= $params{rounds})
+			{
+				$select->remove($socket);
+				$session->close;
+				next;
+			}
+			$begin->($client);
+		}
+	}
+	return $seen;
+}
+
+1;

@@ -1,0 +1,143 @@
+# How long a lock lasts: session locks until unlock or the session's end,
+# whatever transactions do; transaction locks until commit or abort; both
+# counted; and what DISCARD ALL, zk_unlock_all and PREPARE TRANSACTION do.  A
+# client of another server tells whether the lock is really free.
+
+use strict;
+use warnings;
+
+use Test::More;
+
+use ZklockTest;
+
+my $test = ZklockTest->new;
+my ($one, $two) = $test->nodes;
+my $other = $test->session($two);
+
+sub taken_ok
+{
+	my ($path, $case) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	return is($other->query("SELECT zk_try_lock('$path')"),
+		'f', "$case: it is taken");
+}
+
+# A release does not wait for ZooKeeper, so the try has a little time.
+sub free_ok
+{
+	my ($path, $case) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	my $got = $other->query("SELECT zk_try_lock('$path', '1min')");
+	$other->query("SELECT zk_unlock('$path')") if $got eq 't';
+	return is($got, 't', "$case: it is free");
+}
+
+my $s = $test->session($one);
+
+# Session lifetime
+$s->query('BEGIN');
+$s->query("SELECT zk_lock('/s')");
+$s->query('ROLLBACK');
+taken_ok('/s', 'session lock after rollback');
+$s->query("BEGIN; SELECT zk_lock('/s'); COMMIT");
+is($s->query("SELECT holds FROM zk_locks WHERE path = '/s'"),
+	2, 'session lock taken twice counts 2');
+is($s->query("SELECT zk_unlock('/s')"), 't', 'unlocked once');
+taken_ok('/s', 'session lock unlocked once of twice');
+$s->query("SELECT zk_unlock('/s')");
+free_ok('/s', 'session lock unlocked twice');
+is($s->query("SELECT zk_unlock('/s')"), 'f', 'a third unlock says no');
+like($s->messages, qr/^WARNING/, 'and warns');
+is($s->query("SELECT zk_unlock('/s')"), 'f', 'so does one more');
+
+$s->query("SELECT zk_lock('/s')");
+$s->close;
+free_ok('/s', 'session lock after the end of the session');
+
+# Transaction lifetime
+$s = $test->session($one);
+foreach my $end ('COMMIT', 'ROLLBACK')
+{
+	$s->query('BEGIN');
+	cmp_ok($s->query("SELECT zk_xact_lock('/t')"), '>', 0, 'granted');
+	$s->query("SELECT zk_xact_lock('/t')");
+	taken_ok('/t', "transaction lock before $end");
+	is($s->query("SELECT zk_unlock('/t')"),
+		'f', 'zk_unlock does not release a transaction lock');
+	$s->query('SELECT zk_unlock_all()');
+	taken_ok('/t', 'zk_unlock_all does not either');
+	$s->query($end);
+	free_ok('/t', "transaction lock after $end");
+}
+$s->query("SELECT zk_xact_lock('/t')");
+free_ok('/t', 'transaction lock of a statement by itself');
+$s->query('BEGIN');
+is($s->query("SELECT zk_try_xact_lock('/t')"), 't', 'try, transaction');
+is($s->error('SELECT 1/0'), '22012', 'an error');
+$s->query('ROLLBACK');
+free_ok('/t', 'transaction lock after a failed transaction');
+$s->query("BEGIN; SELECT zk_xact_lock_shared('/t')");
+is($other->query("SELECT zk_try_lock_shared('/t')"),
+	't', 'shared transaction lock lets readers in');
+$other->query("SELECT zk_unlock_shared('/t')");
+taken_ok('/t', 'shared transaction lock against a writer');
+is($s->query("SELECT zk_try_xact_lock_shared('/t')"), 't', 're-entered');
+$s->query('COMMIT');
+free_ok('/t', 'shared transaction lock after COMMIT');
+
+# Many at once
+$s->query("SELECT zk_lock('/many/' || n) FROM generate_series(1, 30) n");
+$s->query("SELECT zk_lock_shared('/many/' || n) FROM generate_series(20, 40) n");
+is($s->query('SELECT count(DISTINCT path) FROM zk_locks'), 40, '40 locks held');
+$s->query('SELECT zk_unlock_all()');
+free_ok("/many/$_", 'after zk_unlock_all') foreach 1, 25, 40;
+
+# What a pooler sends between clients
+$s->query("SELECT zk_lock('/pool'), zk_lock_shared('/pool2')");
+taken_ok('/pool', 'before DISCARD ALL');
+$s->query('DISCARD ALL');
+free_ok($_, 'after DISCARD ALL') foreach '/pool', '/pool2';
+$s->query("SELECT zk_lock('/pool')");
+$s->query('DISCARD PLANS');
+taken_ok('/pool', 'after DISCARD PLANS');
+is($s->query("SELECT zk_unlock('/pool')"), 't', 'and still ours');
+
+# Two-phase commit cannot carry a transaction lock, but leaves session locks.
+$s->query("BEGIN; SELECT zk_xact_lock('/p')");
+is($s->error("PREPARE TRANSACTION 'p'"),
+	'0A000', 'PREPARE TRANSACTION is refused with a transaction lock');
+$s->query('ROLLBACK');
+free_ok('/p', 'after the refused PREPARE TRANSACTION');
+$s->query("SELECT zk_lock('/p')");
+$s->query("BEGIN; SELECT 1; PREPARE TRANSACTION 'p'");
+taken_ok('/p', 'session lock through PREPARE TRANSACTION');
+$s->query("COMMIT PREPARED 'p'");
+taken_ok('/p', 'session lock through COMMIT PREPARED');
+$s->query("SELECT zk_unlock('/p')");
+free_ok('/p', 'session lock released after that');
+
+# Tokens
+is($s->query("SELECT zk_fencing_token('/f') IS NULL"),
+	't', 'no token without the lock');
+my $token = $s->query("SELECT zk_lock('/f')");
+is($s->query("SELECT zk_fencing_token('/f')"), $token, 'the token again');
+is($s->query("SELECT zk_lock('/f')"), $token, 're-entry keeps the token');
+is($other->query("SELECT zk_fencing_token('/f') IS NULL"),
+	't', 'another session has none');
+$s->query("SELECT zk_unlock('/f'), zk_unlock('/f')");
+is($s->query("SELECT zk_fencing_token('/f') IS NULL"),
+	't', 'no token after the release');
+
+# Locks held at a fast shutdown are released at once, not by a timeout.
+$s->query("SELECT zk_lock('/down')");
+taken_ok('/down', 'before the shutdown');
+$test->stop_looking($one);
+$one->stop('fast');
+is(scalar($test->queue('/down')), 0, 'a shut-down server leaves no znode');
+free_ok('/down', 'after the shutdown');
+$one->start;
+$other->close;
+
+$test->finish;

@@ -1,0 +1,135 @@
+# Clients that stop waiting, or stop holding, in every way there is: cancel,
+# statement_timeout, lock_timeout, pg_terminate_backend, a client that is
+# gone.  Each time the znode disappears and the next in line goes on.
+
+use strict;
+use warnings;
+
+use Test::More;
+
+use PostgreSQL::Test::Utils;
+use ZklockTest;
+
+my $test = ZklockTest->new(conf => "client_connection_check_interval = 100ms\n");
+my ($one, $two) = $test->nodes;
+my $lock = "SELECT zk_lock('/g')";
+
+my %ways = (
+	'cancel' => sub { $_[0]->cancel; return '57014'; },
+	'pg_cancel_backend' => sub {
+		$test->look($_[0]->{node}, 'SELECT pg_cancel_backend(' . $_[0]->pid . ')');
+		return '57014';
+	},
+	'pg_terminate_backend' => sub {
+		$test->look($_[0]->{node},
+			'SELECT pg_terminate_backend(' . $_[0]->pid . ')');
+		return '57P01';
+	},
+	'client gone' => sub { $_[0]->abandon; return ''; },
+	'statement_timeout' => sub { return '57014'; },
+	'lock_timeout' => sub { return '55P03'; });
+
+foreach my $way (sort keys %ways)
+{
+	foreach my $node ($one, $two)
+	{
+		my $case = "$way of a waiter on " . $node->name;
+		my $holder = $test->session($one);
+		my $waiter = $test->session($node);
+		my $next = $test->session($two);
+
+		$holder->query($lock);
+		$waiter->query("SET $way = '400ms'") if $way =~ /timeout/;
+		if ($way =~ /timeout/)
+		{
+			$waiter->send($lock);
+		}
+		else
+		{
+			$test->enqueue($waiter, $lock, '/g');
+			$test->enqueue($next, $lock, '/g');
+		}
+		my $expected = $ways{$way}->($waiter);
+		is($waiter->sqlstate, $expected, "$case: SQLSTATE")
+		  if $way ne 'client gone';
+		$test->enqueue($next, $lock, '/g') if $way =~ /timeout/;
+		ok($test->wait_queue('/g', 2), "$case: its znode is gone");
+		ok($test->still_waits($next), "$case: the holder is not disturbed");
+		if ($way =~ /cancel|timeout/)
+		{
+			is($waiter->query('SELECT 1'), 1, "$case: its session goes on");
+			is($waiter->query("SELECT zk_unlock('/g')"),
+				'f', "$case: and holds nothing");
+		}
+		$holder->query("SELECT zk_unlock('/g')");
+		cmp_ok($next->value, '>', 0, "$case: the next in line goes on");
+		$_->close foreach $holder, $waiter, $next;
+		$test->wait_queue('/g', 0);
+	}
+}
+
+# Holders that end
+foreach my $way ('pg_terminate_backend', 'client gone')
+{
+	my $holder = $test->session($one);
+	my $waiter = $test->session($two);
+	$holder->query("$lock; SELECT zk_lock('/g2')");
+	$holder->query("BEGIN; SELECT zk_xact_lock('/g3')");
+	$test->enqueue($waiter, $lock, '/g');
+	$ways{$way}->($holder);
+	cmp_ok($waiter->value, '>', 0, "$way of a holder: the next in line goes on");
+	is($waiter->query("SELECT zk_try_lock('$_', '1min')"),
+		't', "$way of a holder: $_ is free too")
+	  foreach '/g2', '/g3';
+	$_->close foreach $holder, $waiter;
+	$test->wait_queue($_, 0) foreach '/g', '/g2', '/g3';
+}
+
+# A transaction lock outlives a statement that is cancelled in a savepoint.
+my $holder = $test->session($one);
+$holder->query("BEGIN; SELECT zk_xact_lock('/g'); SAVEPOINT s");
+$holder->send('SELECT pg_sleep(1000)');
+$holder->cancel;
+is($holder->sqlstate, '57014', 'a holder is cancelled');
+my $waiter = $test->enqueue($test->session($two), $lock, '/g');
+$holder->query('ROLLBACK TO s');
+ok($test->still_waits($waiter), 'its lock is still held');
+$holder->query('COMMIT');
+cmp_ok($waiter->value, '>', 0, 'until it commits');
+$waiter->query("SELECT zk_unlock('/g')");
+
+# A try with a time limit
+$holder->query($lock);
+is($waiter->query("SELECT zk_try_lock('/g', '200ms')"),
+	'f', 'a try gives up by itself');
+$test->wait_queue('/g', 1);
+$waiter->send("SELECT zk_try_lock('/g', '1h')");
+$test->wait_queue('/g', 2);
+$holder->query("SELECT zk_unlock('/g')");
+is($waiter->value, 't', 'or is granted within its time');
+$waiter->query("SELECT zk_unlock('/g')");
+$_->close foreach $holder, $waiter;
+
+# A backend that is killed takes its server down for a moment.  What it held
+# is free once the ZooKeeper session of before has expired.
+$one->append_conf('postgresql.conf', 'restart_after_crash = on');
+$one->reload;
+$holder = $test->session($one);
+$holder->query($lock);
+$waiter = $test->enqueue($test->session($two), $lock, '/g');
+kill 'KILL', $holder->pid;
+cmp_ok($waiter->value, '>', 0, 'a crashed server loses its locks');
+$test->stop_looking($one);
+ok( wait_for(
+		sub { eval { $test->status($one, 'state') eq 'connected' } },
+		'the crashed server is back'),
+	'and comes back');
+$holder->abandon;
+$holder = $test->session($one);
+is($holder->query("SELECT zk_try_lock('/g')"), 'f', 'and sees who holds it');
+$waiter->close;
+is($holder->query("SELECT zk_try_lock('/g', '1min')"), 't', 'and locks again');
+$holder->close;
+
+$test->finish(crashes => 'server process .* was terminated by signal 9'
+	  . '|all server processes terminated');

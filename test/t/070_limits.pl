@@ -1,0 +1,99 @@
+# A full slot table, a server that does not preload the library, and an
+# extension that is dropped while its locks are held.
+
+use strict;
+use warnings;
+
+use Test::More;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use ZklockTest;
+
+my $test = ZklockTest->new(max_requests => 8);
+my ($one, $two) = $test->nodes;
+my $s = $test->session($one);
+my $t = $test->session($one);
+my $other = $test->session($two);
+
+# All slots taken: an error for the next one, nothing for all others.
+$s->query("SELECT zk_lock('/l/' || n) FROM generate_series(1, 7) n");
+$other->query("SELECT zk_lock('/l/other')");
+$t->send("SELECT zk_lock('/l/other')");
+$test->wait_queue('/l/other', 2);
+my $u = $test->session($one);
+foreach my $call ("zk_lock('/l/8')", "zk_try_lock('/l/8')",
+	"zk_xact_lock('/l/8')", "zk_lock('/l/1')", "zk_lock_shared('/l/8')")
+{
+	is($u->error("SELECT $call"), '53400', "$call: no slot left");
+	like($u->messages, qr/zklock\.max_requests/, "$call: names the setting");
+}
+$s->query("SELECT zk_lock('/l/1')");
+is($s->query("SELECT zk_unlock('/l/1')"), 't', 're-entry still works');
+$other->query("SELECT zk_unlock('/l/other')");
+cmp_ok($t->value, '>', 0, 'who waited is granted');
+is($s->query("SELECT zk_unlock('/l/1')"), 't', 'who held releases');
+ok( wait_for(
+		sub { $u->error("SELECT zk_lock('/l/8')") eq '' },
+		'a slot is free again'),
+	'and a slot is free again');
+is($other->query("SELECT zk_try_lock('/l/8')"), 'f', 'for a real lock');
+$u->query('SELECT zk_unlock_all()');
+$t->query('SELECT zk_unlock_all()');
+$s->query('SELECT zk_unlock_all()');
+
+# Dropped while held and waited for
+$s->query("SELECT zk_lock('/l/drop')");
+$t->send("SELECT zk_lock('/l/drop')");
+$test->wait_queue('/l/drop', 2);
+$u->query('DROP EXTENSION zklock');
+is($u->error("SELECT zk_lock('/l/x')"), '42883', 'the functions are gone');
+is($other->query("SELECT zk_try_lock('/l/drop')"),
+	'f', 'a lock outlives the extension');
+ok($t->busy, 'and so does a wait');
+$s->close;
+cmp_ok($t->value, '>', 0, 'the session\'s end releases it');
+$t->close;
+is($other->query("SELECT zk_try_lock('/l/drop', '1min')"),
+	't', 'and the other server gets it');
+$other->query("SELECT zk_unlock('/l/drop')");
+$u->query('CREATE EXTENSION zklock');
+cmp_ok($u->query("SELECT zk_lock('/l/drop')"), '>', 0, 'created again, it works');
+$u->query("SELECT zk_unlock('/l/drop')");
+
+# Other databases of a server share its worker.
+$u->query('CREATE DATABASE elsewhere');
+my $elsewhere = $test->session($one, dbname => 'elsewhere');
+$elsewhere->query('CREATE EXTENSION zklock');
+$elsewhere->query("SELECT zk_lock('/l/db')");
+is($u->query("SELECT zk_try_lock('/l/db')"),
+	'f', 'databases of one server exclude each other');
+is($u->query("SELECT database FROM zk_queue('/l/db')"),
+	'elsewhere', 'and zk_queue says which one holds');
+$elsewhere->close;
+
+# Not preloaded
+my $plain = PostgreSQL::Test::Cluster->new('plain');
+$plain->init;
+$plain->start;
+$plain->safe_psql('postgres', 'CREATE EXTENSION zklock');
+my $p = PgSession->new($plain);
+is($p->error("LOAD 'zklock'"), '', 'loading the library does not fail');
+foreach my $call (
+	"zk_lock('/x')", "zk_lock_shared('/x')", "zk_try_lock('/x')",
+	"zk_try_lock_shared('/x')", "zk_xact_lock('/x')",
+	"zk_xact_lock_shared('/x')", "zk_try_xact_lock('/x')",
+	"zk_try_xact_lock_shared('/x')", "zk_unlock('/x')",
+	"zk_unlock_shared('/x')", 'zk_unlock_all()', "zk_fencing_token('/x')",
+	"* FROM zk_queue('/x')", '* FROM zk_locks', '* FROM zk_status')
+{
+	is($p->error("SELECT $call"), '55000', "not preloaded: $call");
+	like($p->messages, qr/shared_preload_libraries/, 'with the hint');
+}
+is($p->query('BEGIN; CREATE TABLE x (); COMMIT; DISCARD ALL'),
+	'', 'everything else works');
+$p->close;
+$plain->stop;
+
+$_->close foreach $u, $other;
+$test->finish;
