@@ -8,7 +8,11 @@
 #include "funcapi.h"
 #include "lib/ilist.h"
 #include "postmaster/bgworker_internals.h"
+#include "storage/latch.h"
 #include "storage/proc.h"
+#if PG_VERSION_NUM >= 180000
+#include "storage/waiteventset.h"
+#endif
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
 
@@ -42,6 +46,32 @@ zkl_wait_event(void)
 	return event;
 #else
 	return PG_WAIT_EXTENSION;
+#endif
+}
+
+/* The same for the worker, which waits for requests and for ZooKeeper */
+static inline uint32
+zkl_worker_wait_event(void)
+{
+#if PG_VERSION_NUM >= 170000
+	static uint32 event = 0;
+
+	if (event == 0)
+		event = WaitEventExtensionNew("ZklockWorker");
+	return event;
+#else
+	return PG_WAIT_EXTENSION;
+#endif
+}
+
+/* From 17 on, a resource owner could look after it; ours lives for good. */
+static inline WaitEventSet *
+zkl_create_wait_event_set(MemoryContext context, int nevents)
+{
+#if PG_VERSION_NUM >= 170000
+	return CreateWaitEventSet(NULL, nevents);
+#else
+	return CreateWaitEventSet(context, nevents);
 #endif
 }
 

@@ -1,15 +1,15 @@
 /*
  * shmem.c
- *	  The control block and the slots: where backends and the worker meet.
+ *	  The control block: where backends and the worker meet.
  *
- * Owns all of zklock's shared memory and every lock that guards it; shmem.h
- * tells the life of a slot and which field is whose.  The postmaster lays it
- * out, backends and the worker run the rest.
+ * Owns the layout of zklock's shared memory, the list of free slots, the marks
+ * by which backends tell the worker what changed, the worker's status and the
+ * lease.  What is in a slot belongs to slot.c.  The postmaster lays it out,
+ * backends and the worker run the rest.
  *
- * Locks: a slot's s_mutex (a spinlock) for what is in the slot, ctl_free_mutex
- * (a spinlock) for the list of free slots, ctl_lock (an LWLock) for the
- * worker's status.  No two of them are ever held together, and what runs under
- * a spinlock neither throws nor blocks.  Marks and lease are atomics.
+ * Locks: ctl_free_mutex (a spinlock) for the list of free slots, ctl_lock (an
+ * LWLock) for the worker's status; never both, nor either with a slot's mutex.
+ * Marks and lease are atomics.
  *
  * Must not know what a lock is, who may have it, or anything of ZooKeeper.
  *
@@ -20,19 +20,14 @@
  */
 #include "postgres.h"
 
-#include <signal.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "compat.h"
 #include "miscadmin.h"
 #include "port/pg_bitutils.h"
 #include "shmem.h"
 #include "storage/ipc.h"
-#include "storage/pmsignal.h"
 #include "storage/proc.h"
 #include "storage/shmem.h"
-#include "utils/timestamp.h"
 #include "zklock.h"
 
 #define TRANCHE_NAME	"zklock"
@@ -157,8 +152,8 @@ zkl_shmem_request(void)
 
 /* ---- waking ---- */
 
-static void
-wake(int procno)
+void
+zkl_shmem_wake(int procno)
 {
 	if (procno != ZKL_PROCNO_NONE)
 		SetLatch(&GetPGProcByNumber(procno)->procLatch);
@@ -167,11 +162,11 @@ wake(int procno)
 void
 zkl_shmem_wake_worker(void)
 {
-	wake((int) pg_atomic_read_u32(&zkl_control->ctl_worker_procno));
+	zkl_shmem_wake((int) pg_atomic_read_u32(&zkl_control->ctl_worker_procno));
 }
 
-static void
-mark(int slotno)
+void
+zkl_shmem_mark(int slotno)
 {
 	pg_atomic_fetch_or_u64(&marks[slotno / MARKS_PER_WORD],
 						   UINT64CONST(1) << (slotno % MARKS_PER_WORD));
@@ -200,22 +195,11 @@ zkl_shmem_take_marked(void (*fn) (int slotno, void *arg), void *arg)
 	}
 }
 
-/* ---- slots: the backend's steps ---- */
-
-static void
-push_free(int slotno)
-{
-	SpinLockAcquire(&zkl_control->ctl_free_mutex);
-	free_next[slotno] = zkl_control->ctl_free_head;
-	zkl_control->ctl_free_head = slotno;
-	SpinLockRelease(&zkl_control->ctl_free_mutex);
-}
+/* ---- the list of free slots ---- */
 
 int
-zkl_slot_claim(void)
+zkl_shmem_pop_free(void)
 {
-	ZklSlot    *slot;
-	uint32		serial;
 	int			slotno;
 
 	SpinLockAcquire(&zkl_control->ctl_free_mutex);
@@ -223,252 +207,16 @@ zkl_slot_claim(void)
 	if (slotno >= 0)
 		zkl_control->ctl_free_head = free_next[slotno];
 	SpinLockRelease(&zkl_control->ctl_free_mutex);
-	if (slotno < 0)
-		return -1;
-
-	slot = &zkl_slots[slotno];
-	SpinLockAcquire(&slot->s_mutex);
-	serial = slot->s_serial + 1;
-	memset((char *) slot + offsetof(ZklSlot, s_state), 0,
-		   sizeof(ZklSlot) - offsetof(ZklSlot, s_state));
-	slot->s_serial = serial;
-	slot->s_sibling = -1;
-	slot->s_znode_seq = -1;
-	slot->s_state = ZKL_SLOT_CLAIMED;
-	SpinLockRelease(&slot->s_mutex);
 	return slotno;
 }
 
-/* Makes a step that is due: the slot is known to be in the state "from". */
-static void
-step(int slotno, ZklSlotState from, ZklSlotState to)
-{
-	ZklSlot    *slot = &zkl_slots[slotno];
-
-	SpinLockAcquire(&slot->s_mutex);
-	Assert(slot->s_state == from);
-	slot->s_state = to;
-	SpinLockRelease(&slot->s_mutex);
-}
-
 void
-zkl_slot_unclaim(int slotno)
+zkl_shmem_push_free(int slotno)
 {
-	step(slotno, ZKL_SLOT_CLAIMED, ZKL_SLOT_FREE);
-	push_free(slotno);
-}
-
-void
-zkl_slot_submit(int slotno)
-{
-	step(slotno, ZKL_SLOT_CLAIMED, ZKL_SLOT_WAITING);
-	mark(slotno);
-}
-
-ZklSlotState
-zkl_slot_release(int slotno)
-{
-	ZklSlot    *slot = &zkl_slots[slotno];
-	ZklSlotState left;
-
-	SpinLockAcquire(&slot->s_mutex);
-	left = slot->s_state;
-	Assert(left != ZKL_SLOT_FREE && left != ZKL_SLOT_CLAIMED);
-	slot->s_state = ZKL_SLOT_RELEASED;
-	SpinLockRelease(&slot->s_mutex);
-	mark(slotno);
-	return left;
-}
-
-void
-zkl_slot_expire(int slotno)
-{
-	ZklSlot    *slot = &zkl_slots[slotno];
-
-	SpinLockAcquire(&slot->s_mutex);
-	slot->s_expired = true;
-	SpinLockRelease(&slot->s_mutex);
-	mark(slotno);
-}
-
-void
-zkl_slot_set_holds(int slotno, uint32 holds)
-{
-	ZklSlot    *slot = &zkl_slots[slotno];
-
-	SpinLockAcquire(&slot->s_mutex);
-	slot->s_holds = holds;
-	SpinLockRelease(&slot->s_mutex);
-}
-
-void
-zkl_slot_set_committing(int slotno, bool committing)
-{
-	ZklSlot    *slot = &zkl_slots[slotno];
-
-	SpinLockAcquire(&slot->s_mutex);
-	slot->s_committing = committing;
-	SpinLockRelease(&slot->s_mutex);
-}
-
-/* ---- slots: looking ---- */
-
-ZklSlotState
-zkl_slot_peek(int slotno)
-{
-	return (ZklSlotState) *(volatile uint32 *) &zkl_slots[slotno].s_state;
-}
-
-void
-zkl_slot_copy(int slotno, ZklSlot *copy)
-{
-	ZklSlot    *slot = &zkl_slots[slotno];
-
-	SpinLockAcquire(&slot->s_mutex);
-	memcpy(copy, slot, sizeof(ZklSlot));
-	SpinLockRelease(&slot->s_mutex);
-}
-
-bool
-zkl_slot_is_held(int slotno, uint32 generation, ZklError *error)
-{
-	ZklSlot    *slot = &zkl_slots[slotno];
-	bool		held;
-
-	SpinLockAcquire(&slot->s_mutex);
-	held = slot->s_state == ZKL_SLOT_GRANTED &&
-		zkl_same_generation(slot->s_generation, generation);
-	*error = slot->s_error;
-	SpinLockRelease(&slot->s_mutex);
-	return held;
-}
-
-/* ---- slots: the worker's steps ---- */
-
-bool
-zkl_slot_grant(int slotno, int64 token, uint32 generation)
-{
-	ZklSlot    *slot = &zkl_slots[slotno];
-	TimestampTz now = GetCurrentTimestamp();
-	bool		done;
-	int			procno;
-
-	SpinLockAcquire(&slot->s_mutex);
-	done = slot->s_state == ZKL_SLOT_WAITING;
-	procno = slot->s_procno;
-	if (done)
-	{
-		slot->s_token = token;
-		slot->s_generation = generation;
-		slot->s_granted_at = now;
-		slot->s_state = ZKL_SLOT_GRANTED;
-	}
-	SpinLockRelease(&slot->s_mutex);
-	if (done)
-		wake(procno);
-	return done;
-}
-
-/* WAITING -> an answer that is no */
-static bool
-refuse(int slotno, ZklSlotState to, ZklError error, int32 zkrc)
-{
-	ZklSlot    *slot = &zkl_slots[slotno];
-	bool		done;
-	int			procno;
-
-	SpinLockAcquire(&slot->s_mutex);
-	done = slot->s_state == ZKL_SLOT_WAITING;
-	procno = slot->s_procno;
-	if (done)
-	{
-		slot->s_error = error;
-		slot->s_zkrc = zkrc;
-		slot->s_state = to;
-	}
-	SpinLockRelease(&slot->s_mutex);
-	if (done)
-		wake(procno);
-	return done;
-}
-
-bool
-zkl_slot_deny(int slotno)
-{
-	return refuse(slotno, ZKL_SLOT_DENIED, ZKL_ERROR_NONE, 0);
-}
-
-bool
-zkl_slot_fail(int slotno, ZklError error, int32 zkrc)
-{
-	return refuse(slotno, ZKL_SLOT_FAILED, error, zkrc);
-}
-
-/*
- * The signal is sent under the mutex: the holder cannot pass its commit check,
- * nor leave and have its pid used again, between the look and the signal.
- */
-bool
-zkl_slot_lose(int slotno, ZklError error)
-{
-	ZklSlot    *slot = &zkl_slots[slotno];
-	bool		done;
-	int			procno;
-
-	SpinLockAcquire(&slot->s_mutex);
-	done = slot->s_state == ZKL_SLOT_GRANTED;
-	procno = slot->s_procno;
-	if (done)
-	{
-		slot->s_error = error;
-		slot->s_state = ZKL_SLOT_LOST;
-		if (!slot->s_committing && slot->s_lost_action == ZKL_LOST_CANCEL)
-			kill(slot->s_pid, SIGINT);
-		else if (!slot->s_committing &&
-				 slot->s_lost_action == ZKL_LOST_TERMINATE)
-			kill(slot->s_pid, SIGTERM);
-	}
-	SpinLockRelease(&slot->s_mutex);
-	if (done)
-		wake(procno);
-	return done;
-}
-
-void
-zkl_slot_set_znode(int slotno, const ZklUuid *uuid, uint32 index,
-				   ZklLockMode mode, int64 seq, uint32 generation)
-{
-	ZklSlot    *slot = &zkl_slots[slotno];
-
-	SpinLockAcquire(&slot->s_mutex);
-	slot->s_znode_sent = true;
-	slot->s_znode_uuid = *uuid;
-	slot->s_znode_index = index;
-	slot->s_znode_mode = mode;
-	slot->s_znode_seq = seq;
-	slot->s_generation = generation;
-	SpinLockRelease(&slot->s_mutex);
-}
-
-void
-zkl_slot_clear_znode(int slotno)
-{
-	ZklSlot    *slot = &zkl_slots[slotno];
-
-	SpinLockAcquire(&slot->s_mutex);
-	slot->s_znode_sent = false;
-	memset(&slot->s_znode_uuid, 0, sizeof(slot->s_znode_uuid));
-	slot->s_znode_index = 0;
-	slot->s_znode_mode = 0;
-	slot->s_znode_seq = -1;
-	SpinLockRelease(&slot->s_mutex);
-}
-
-void
-zkl_slot_free(int slotno)
-{
-	step(slotno, ZKL_SLOT_RELEASED, ZKL_SLOT_FREE);
-	push_free(slotno);
+	SpinLockAcquire(&zkl_control->ctl_free_mutex);
+	free_next[slotno] = zkl_control->ctl_free_head;
+	zkl_control->ctl_free_head = slotno;
+	SpinLockRelease(&zkl_control->ctl_free_mutex);
 }
 
 /* ---- status and lease ---- */

@@ -257,6 +257,9 @@ extern void zkl_slot_set_committing(int slotno, bool committing);
 
 extern void zkl_shmem_wake_worker(void);
 
+/* Sets the mark of a slot and wakes the worker. */
+extern void zkl_shmem_mark(int slotno);
+
 /* A consistent copy of the worker's status. */
 extern void zkl_status_copy(ZklStatus *copy);
 
@@ -264,7 +267,14 @@ extern void zkl_status_copy(ZklStatus *copy);
 extern void zkl_lease_read(uint32 *generation, int64 *deadline_ms);
 extern int64 zkl_boottime_ms(void);
 
+/* Between slot.c and shmem.c: the list of free slots; -1: it is empty. */
+extern int	zkl_shmem_pop_free(void);
+extern void zkl_shmem_push_free(int slotno);
+
 /* ---- worker ---- */
+
+/* Sets the latch of a process; ZKL_PROCNO_NONE: of none. */
+extern void zkl_shmem_wake(int procno);
 
 /*
  * Calls fn for each slot marked since the last call.  A mark set while it
@@ -282,6 +292,9 @@ extern bool zkl_slot_grant(int slotno, int64 token, uint32 generation);
 extern bool zkl_slot_deny(int slotno);
 extern bool zkl_slot_fail(int slotno, ZklError error, int32 zkrc);
 extern bool zkl_slot_lose(int slotno, ZklError error);
+
+/* zk_queue(): its answer takes that many bytes; fails it with TOO_LARGE. */
+extern void zkl_slot_too_large(int slotno, uint64 size);
 
 /* Records the znode of a slot; seq -1: not known yet. */
 extern void zkl_slot_set_znode(int slotno, const ZklUuid *uuid, uint32 index,

@@ -172,7 +172,7 @@ typedef struct ZklAction
 
 	/* SEND */
 	ZklSendKind send;
-	uint64_t	tag;			/* comes back with the reply; upper bit clear */
+	uint64_t	tag;			/* comes back with the reply; below 2^55 */
 	const char *path;
 	bool		watch;
 	const ZklMultiOp *multi;

@@ -1,0 +1,255 @@
+/*
+ * queueview.c
+ *	  The worker's side of zk_queue().
+ *
+ * Owns the slots of kind QUEUE between their submission and their answer, and
+ * the listing under way.  Runs in the worker only; takes no locks.  It decides
+ * nothing about locks, and never waits for a backend: the memory that it
+ * answers into is the backend's, made beforehand.
+ */
+#include "postgres.h"
+
+#include "storage/dsm.h"
+#include "utils/memutils.h"
+
+#include "core/queue.h"
+#include "listing.h"
+#include "queueview.h"
+#include "shmem.h"
+#include "zklock.h"
+
+#define FETCH_WINDOW	32		/* nodes asked for at a time */
+
+typedef struct
+{
+	ZklSeq		seq;
+	ZklListingEntry entry;
+	char	   *name;
+	bool		there;			/* its data came */
+} QueueNode;
+
+static ZklQueueviewSend send_read;
+static MemoryContext context = NULL;	/* of the listing under way */
+static List *waiting = NIL;		/* slots, in TopMemoryContext */
+static int	current = -1;		/* the slot being answered, or -1 */
+static uint32 turn = 0;		/* tells answers to an earlier listing */
+static char *directory;
+static QueueNode *nodes;
+static int	nnodes;
+static int	nsent;
+static int	nanswered;
+
+void
+zkl_queueview_begin(ZklQueueviewSend send)
+{
+	send_read = send;
+	context = AllocSetContextCreate(TopMemoryContext, "zklock queue listing",
+									ALLOCSET_DEFAULT_SIZES);
+}
+
+static void
+finish(void)
+{
+	current = -1;
+	turn++;
+	nodes = NULL;
+	nnodes = nsent = nanswered = 0;
+	MemoryContextReset(context);
+}
+
+void
+zkl_queueview_submit(int slotno)
+{
+	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+
+	waiting = lappend_int(waiting, slotno);
+	MemoryContextSwitchTo(old);
+}
+
+void
+zkl_queueview_release(int slotno)
+{
+	waiting = list_delete_int(waiting, slotno);
+	if (current == slotno)
+		finish();
+	zkl_slot_free(slotno);
+}
+
+void
+zkl_queueview_disconnected(void)
+{
+	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+
+	if (current >= 0)
+		waiting = lcons_int(current, waiting);
+	MemoryContextSwitchTo(old);
+	finish();
+}
+
+static uint64
+make_tag(uint32 node)
+{
+	return ZKL_QUEUEVIEW_TAG | (uint64) (turn & 0x7fffff) << 32 | node;
+}
+
+void
+zkl_queueview_tick(bool ready)
+{
+	ZklSlot		slot;
+
+	if (!ready || current >= 0 || waiting == NIL)
+		return;
+	current = linitial_int(waiting);
+	waiting = list_delete_first(waiting);
+	zkl_slot_copy(current, &slot);
+	directory = MemoryContextAlloc(context, ZKL_MAX_PATH + 1);
+	snprintf(directory, ZKL_MAX_PATH + 1, "%s%s", zkl_root, slot.s_path);
+	send_read(ZKL_SEND_LIST, make_tag(PG_UINT32_MAX), directory);
+}
+
+/* Writes the answer into the backend's segment and tells it. */
+static void
+write_answer(int slotno)
+{
+	ZklSlot		slot;
+	dsm_segment *segment;
+	ZklListing	listing;
+	Size		size;
+	int			i;
+
+	zkl_slot_copy(slotno, &slot);
+	segment = dsm_attach(slot.s_dsm);
+	if (segment == NULL)
+		return;					/* the backend is gone */
+	zkl_listing_begin(&listing, dsm_segment_address(segment),
+					  dsm_segment_map_length(segment));
+	for (i = 0; i < nnodes; i++)
+	{
+		if (nodes[i].there)
+			zkl_listing_add(&listing, &nodes[i].entry);
+	}
+	size = dsm_segment_map_length(segment);
+	if (zkl_listing_end(&listing) <= size)
+	{
+		dsm_detach(segment);
+		zkl_slot_grant(slotno, 0, zkl_control->ctl_status.generation);
+		return;
+	}
+	dsm_detach(segment);
+	zkl_slot_too_large(slotno, listing.used);
+}
+
+/* A backend that ends just now takes its segment along: that is no error. */
+static void
+answer(void)
+{
+	int			slotno = current;
+	MemoryContext old = CurrentMemoryContext;
+
+	PG_TRY();
+	{
+		write_answer(slotno);
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(old);
+		FlushErrorState();
+	}
+	PG_END_TRY();
+	finish();
+}
+
+static void
+fetch_more(void)
+{
+	while (nsent < nnodes && nsent - nanswered < FETCH_WINDOW)
+	{
+		send_read(ZKL_SEND_GET, make_tag((uint32) nsent),
+				  psprintf("%s/%s", directory, nodes[nsent].name));
+		nsent++;
+	}
+	if (nanswered == nnodes)
+		answer();
+}
+
+static int
+compare_nodes(const void *a, const void *b)
+{
+	const QueueNode *x = a,
+			   *y = b;
+
+	if (x->seq != y->seq)
+		return x->seq < y->seq ? -1 : 1;
+	return (int) x->entry.mode - (int) y->entry.mode;
+}
+
+static void
+listed(const ZklReply *reply)
+{
+	size_t		i;
+
+	nodes = MemoryContextAllocHuge(context,
+								   (reply->nchildren + 1) * sizeof(QueueNode));
+	for (i = 0; i < reply->nchildren; i++)
+	{
+		QueueNode	   *node = &nodes[nnodes];
+		bool		has_uuid;
+		ZklUuid		uuid;
+
+		memset(node, 0, sizeof(*node));
+		if (!zkl_znode_parse(reply->children[i], &node->entry.mode, &node->seq,
+							 &has_uuid, &uuid))
+			continue;
+		node->name = MemoryContextStrdup(context, reply->children[i]);
+		node->entry.name = node->name;
+		node->entry.name_length = (uint32) strlen(node->name);
+		node->entry.seq = node->seq;
+		nnodes++;
+	}
+	qsort(nodes, (size_t) nnodes, sizeof(QueueNode), compare_nodes);
+	fetch_more();
+}
+
+static void
+fetched(uint32 i, const ZklReply *reply, int64 ctime)
+{
+	QueueNode	   *node = &nodes[i];
+
+	nanswered++;
+	if (reply->rc == ZKL_RC_OK)
+	{
+		char	   *data = MemoryContextAlloc(context, reply->data_length + 1);
+
+		memcpy(data, reply->data, reply->data_length);
+		node->entry.data = data;
+		node->entry.data_length = (uint32) reply->data_length;
+		node->entry.session_id = reply->stat.ephemeral_owner;
+		node->entry.ctime_ms = ctime;
+		node->there = true;
+	}
+	fetch_more();
+}
+
+void
+zkl_queueview_reply(uint64 tag, const ZklReply *reply, int64 ctime)
+{
+	uint32		i = (uint32) tag;
+	MemoryContext old;
+
+	if (current < 0 || (tag | i) != (make_tag(0) | i))
+		return;
+	old = MemoryContextSwitchTo(context);
+	if (i == PG_UINT32_MAX)
+	{
+		if (reply->rc == ZKL_RC_OK || reply->rc == ZKL_RC_NONODE)
+			listed(reply);
+		else
+		{
+			zkl_slot_fail(current, ZKL_ERROR_ZOOKEEPER, reply->rc);
+			finish();
+		}
+	}
+	else if (i < (uint32) nnodes)
+		fetched(i, reply, ctime);
+	MemoryContextSwitchTo(old);
+}

@@ -1,0 +1,289 @@
+/*
+ * slot.c
+ *	  The steps of a slot, each under the slot's mutex.
+ *
+ * Owns what is in a slot; shmem.h tells its life and which field is whose.
+ * Run by backends for their own slots, by the worker for all of them, and by
+ * whoever shows them.
+ *
+ * Takes s_mutex, a spinlock: what runs under it neither throws nor blocks, and
+ * it is never held together with any other lock.
+ *
+ * Must not know what a lock is, who may have it, or anything of ZooKeeper.
+ */
+#include "postgres.h"
+
+#include <signal.h>
+
+#include "shmem.h"
+#include "utils/timestamp.h"
+#include "zklock.h"
+
+/* ---- the backend's steps ---- */
+
+int
+zkl_slot_claim(void)
+{
+	ZklSlot    *slot;
+	uint32		serial;
+	int			slotno;
+
+	slotno = zkl_shmem_pop_free();
+	if (slotno < 0)
+		return -1;
+
+	slot = &zkl_slots[slotno];
+	SpinLockAcquire(&slot->s_mutex);
+	serial = slot->s_serial + 1;
+	memset((char *) slot + offsetof(ZklSlot, s_state), 0,
+		   sizeof(ZklSlot) - offsetof(ZklSlot, s_state));
+	slot->s_serial = serial;
+	slot->s_sibling = -1;
+	slot->s_znode_seq = -1;
+	slot->s_state = ZKL_SLOT_CLAIMED;
+	SpinLockRelease(&slot->s_mutex);
+	return slotno;
+}
+
+/* Makes a step that is due: the slot is known to be in the state "from". */
+static void
+step(int slotno, ZklSlotState from, ZklSlotState to)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+
+	SpinLockAcquire(&slot->s_mutex);
+	Assert(slot->s_state == from);
+	slot->s_state = to;
+	SpinLockRelease(&slot->s_mutex);
+}
+
+void
+zkl_slot_unclaim(int slotno)
+{
+	step(slotno, ZKL_SLOT_CLAIMED, ZKL_SLOT_FREE);
+	zkl_shmem_push_free(slotno);
+}
+
+void
+zkl_slot_submit(int slotno)
+{
+	step(slotno, ZKL_SLOT_CLAIMED, ZKL_SLOT_WAITING);
+	zkl_shmem_mark(slotno);
+}
+
+ZklSlotState
+zkl_slot_release(int slotno)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+	ZklSlotState left;
+
+	SpinLockAcquire(&slot->s_mutex);
+	left = slot->s_state;
+	Assert(left != ZKL_SLOT_FREE && left != ZKL_SLOT_CLAIMED);
+	slot->s_state = ZKL_SLOT_RELEASED;
+	SpinLockRelease(&slot->s_mutex);
+	zkl_shmem_mark(slotno);
+	return left;
+}
+
+void
+zkl_slot_expire(int slotno)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+
+	SpinLockAcquire(&slot->s_mutex);
+	slot->s_expired = true;
+	SpinLockRelease(&slot->s_mutex);
+	zkl_shmem_mark(slotno);
+}
+
+void
+zkl_slot_set_holds(int slotno, uint32 holds)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+
+	SpinLockAcquire(&slot->s_mutex);
+	slot->s_holds = holds;
+	SpinLockRelease(&slot->s_mutex);
+}
+
+void
+zkl_slot_set_committing(int slotno, bool committing)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+
+	SpinLockAcquire(&slot->s_mutex);
+	slot->s_committing = committing;
+	SpinLockRelease(&slot->s_mutex);
+}
+
+/* ---- looking ---- */
+
+ZklSlotState
+zkl_slot_peek(int slotno)
+{
+	return (ZklSlotState) *(volatile uint32 *) &zkl_slots[slotno].s_state;
+}
+
+void
+zkl_slot_copy(int slotno, ZklSlot *copy)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+
+	SpinLockAcquire(&slot->s_mutex);
+	memcpy(copy, slot, sizeof(ZklSlot));
+	SpinLockRelease(&slot->s_mutex);
+}
+
+bool
+zkl_slot_is_held(int slotno, uint32 generation, ZklError *error)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+	bool		held;
+
+	SpinLockAcquire(&slot->s_mutex);
+	held = slot->s_state == ZKL_SLOT_GRANTED &&
+		zkl_same_generation(slot->s_generation, generation);
+	*error = slot->s_error;
+	SpinLockRelease(&slot->s_mutex);
+	return held;
+}
+
+/* ---- the worker's steps ---- */
+
+bool
+zkl_slot_grant(int slotno, int64 token, uint32 generation)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+	TimestampTz now = GetCurrentTimestamp();
+	bool		done;
+	int			procno;
+
+	SpinLockAcquire(&slot->s_mutex);
+	done = slot->s_state == ZKL_SLOT_WAITING;
+	procno = slot->s_procno;
+	if (done)
+	{
+		slot->s_token = token;
+		slot->s_generation = generation;
+		slot->s_granted_at = now;
+		slot->s_state = ZKL_SLOT_GRANTED;
+	}
+	SpinLockRelease(&slot->s_mutex);
+	if (done)
+		zkl_shmem_wake(procno);
+	return done;
+}
+
+/* WAITING -> an answer that is no */
+static bool
+refuse(int slotno, ZklSlotState to, ZklError error, int32 zkrc)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+	bool		done;
+	int			procno;
+
+	SpinLockAcquire(&slot->s_mutex);
+	done = slot->s_state == ZKL_SLOT_WAITING;
+	procno = slot->s_procno;
+	if (done)
+	{
+		slot->s_error = error;
+		slot->s_zkrc = zkrc;
+		slot->s_state = to;
+	}
+	SpinLockRelease(&slot->s_mutex);
+	if (done)
+		zkl_shmem_wake(procno);
+	return done;
+}
+
+bool
+zkl_slot_deny(int slotno)
+{
+	return refuse(slotno, ZKL_SLOT_DENIED, ZKL_ERROR_NONE, 0);
+}
+
+bool
+zkl_slot_fail(int slotno, ZklError error, int32 zkrc)
+{
+	return refuse(slotno, ZKL_SLOT_FAILED, error, zkrc);
+}
+
+/*
+ * The signal is sent under the mutex: the holder cannot pass its commit check,
+ * nor leave and have its pid used again, between the look and the signal.
+ */
+void
+zkl_slot_too_large(int slotno, uint64 size)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+
+	SpinLockAcquire(&slot->s_mutex);
+	slot->s_dsm_size = size;
+	SpinLockRelease(&slot->s_mutex);
+	zkl_slot_fail(slotno, ZKL_ERROR_TOO_LARGE, 0);
+}
+
+bool
+zkl_slot_lose(int slotno, ZklError error)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+	bool		done;
+	int			procno;
+
+	SpinLockAcquire(&slot->s_mutex);
+	done = slot->s_state == ZKL_SLOT_GRANTED;
+	procno = slot->s_procno;
+	if (done)
+	{
+		slot->s_error = error;
+		slot->s_state = ZKL_SLOT_LOST;
+		if (!slot->s_committing && slot->s_lost_action == ZKL_LOST_CANCEL)
+			kill(slot->s_pid, SIGINT);
+		else if (!slot->s_committing &&
+				 slot->s_lost_action == ZKL_LOST_TERMINATE)
+			kill(slot->s_pid, SIGTERM);
+	}
+	SpinLockRelease(&slot->s_mutex);
+	if (done)
+		zkl_shmem_wake(procno);
+	return done;
+}
+
+void
+zkl_slot_set_znode(int slotno, const ZklUuid *uuid, uint32 index,
+				   ZklLockMode mode, int64 seq, uint32 generation)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+
+	SpinLockAcquire(&slot->s_mutex);
+	slot->s_znode_sent = true;
+	slot->s_znode_uuid = *uuid;
+	slot->s_znode_index = index;
+	slot->s_znode_mode = mode;
+	slot->s_znode_seq = seq;
+	slot->s_generation = generation;
+	SpinLockRelease(&slot->s_mutex);
+}
+
+void
+zkl_slot_clear_znode(int slotno)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+
+	SpinLockAcquire(&slot->s_mutex);
+	slot->s_znode_sent = false;
+	memset(&slot->s_znode_uuid, 0, sizeof(slot->s_znode_uuid));
+	slot->s_znode_index = 0;
+	slot->s_znode_mode = 0;
+	slot->s_znode_seq = -1;
+	SpinLockRelease(&slot->s_mutex);
+}
+
+void
+zkl_slot_free(int slotno)
+{
+	step(slotno, ZKL_SLOT_RELEASED, ZKL_SLOT_FREE);
+	zkl_shmem_push_free(slotno);
+}

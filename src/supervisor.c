@@ -1,0 +1,559 @@
+/*
+ * supervisor.c
+ *	  Keeps a session process running and connected to ZooKeeper.
+ *
+ * Owns the choice of hosts, the back-off, and the session's identity in shared
+ * memory (ZklStatus, under ctl_lock).  Runs in the worker only.  It must not
+ * know locks: it tells the core when a connection stands or breaks.
+ *
+ * One session process is one connection to one host.  When it breaks, the next
+ * process attaches the same ZooKeeper session by its id and password, at once,
+ * and with growing pauses (0.1 s to 5 s, at most T/3 so that a lease survives)
+ * when that fails.  Each host gets T / (3 * hosts) to accept, so that a dead
+ * one costs no more than that.
+ */
+#include "postgres.h"
+
+#include <unistd.h>
+
+#include "miscadmin.h"
+#include "storage/fd.h"
+#include "storage/latch.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+#include "link.h"
+#include "shmem.h"
+#include "supervisor.h"
+#include "zklock.h"
+
+#define MAX_HOSTS			64
+#define FIRST_PAUSE			100000	/* µs */
+#define LONGEST_PAUSE		5000000
+#define CLOSE_WAIT_MS		3000
+
+typedef enum
+{
+	NO_PROCESS,
+	CONNECTING,
+	CONNECTED
+} ConnectionPhase;
+
+static ZklManager *core;
+static ConnectionPhase phase = NO_PROCESS;
+static uint32 connection = 0;	/* generation of frames on the link */
+static int64 deadline = 0;		/* CONNECTING: to be connected by */
+static int64 start_at = 0;		/* NO_PROCESS: not before */
+static int64 pause_next = 0;	/* after the next failure */
+static int64 heard_at = 0;		/* from the session process */
+static int64 pinged_at = 0;		/* 0: no ping is under way */
+static uint32 outstanding = 0;	/* operations not yet answered */
+static int64 quiet_since = 0;	/* since when, if some are outstanding */
+
+static char *hosts[MAX_HOSTS];	/* host:port with the chroot, malloc'd */
+static int	nhosts = 0;
+static int	next_host = 0;
+static char current_host[128] = "";
+
+/* ---- settings ---- */
+
+static void
+add_host(const char *start, size_t length, const char *chroot)
+{
+	bool		bracket = memchr(start, ']', length) != NULL;
+	const char *port = memchr(start, ':', length);
+
+	while (length > 0 && (*start == ' ' || *start == '\t'))
+		start++, length--;
+	while (length > 0 && (start[length - 1] == ' ' || start[length - 1] == '\t'))
+		length--;
+	if (length == 0 || nhosts == MAX_HOSTS)
+		return;
+	if (bracket)
+		port = strstr(memchr(start, ']', length), "]:");
+	hosts[nhosts++] = psprintf("%.*s%s%s", (int) length, start,
+							   port == NULL ? ":2181" : "", chroot);
+}
+
+/* host[:port][,host[:port]...][/chroot] */
+static void
+parse_hosts(void)
+{
+	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+	const char *at = zkl_connect_string;
+	const char *chroot = strchr(at, '/');
+	const char *end = chroot != NULL ? chroot : at + strlen(at);
+
+	while (nhosts > 0)
+		pfree(hosts[--nhosts]);
+	if (chroot == NULL || chroot[1] == '\0')
+		chroot = "";
+	while (at < end)
+	{
+		const char *comma = memchr(at, ',', (size_t) (end - at));
+		const char *stop = comma != NULL ? comma : end;
+
+		add_host(at, (size_t) (stop - at), chroot);
+		at = stop + 1;
+	}
+	MemoryContextSwitchTo(old);
+
+	/* Servers of a fleet must not all take the same one first. */
+	if (nhosts > 0)
+		next_host = (int) ((uint32) MyProcPid % (uint32) nhosts);
+}
+
+static int64
+session_timeout_us(void)
+{
+	uint32		negotiated = zkl_control->ctl_status.timeout_ms;
+
+	return (int64) (negotiated != 0 ? negotiated :
+					(uint32) zkl_session_timeout) * 1000;
+}
+
+/*
+ * The credentials: one line "scheme:credentials" of zklock.auth_file.  An
+ * unreadable file is an error in zk_status, not a connection without them.
+ */
+static bool
+read_credentials(char *line, size_t size)
+{
+	FILE	   *file;
+	bool		good;
+
+	line[0] = '\0';
+	if (zkl_auth_file == NULL || zkl_auth_file[0] == '\0')
+		return true;
+	file = AllocateFile(zkl_auth_file, "r");
+	if (file == NULL)
+		return false;
+	good = fgets(line, (int) size, file) != NULL && strchr(line, ':') != NULL;
+	FreeFile(file);
+	line[strcspn(line, "\r\n")] = '\0';
+	return good;
+}
+
+/* ---- the status ---- */
+
+void
+zkl_supervisor_note_error(const char *message)
+{
+	ZklStatus  *status = zkl_status_begin();
+	bool		repeated = strcmp(status->last_error, message) == 0;
+
+	strlcpy(status->last_error, message, sizeof(status->last_error));
+	status->last_error_at = GetCurrentTimestamp();
+	zkl_status_end();
+
+	/* An ensemble that is away for a night must not fill the log. */
+	ereport(repeated ? DEBUG1 : LOG,
+			(errmsg_internal("zklock: %s", message)));
+}
+
+static void
+set_state(ZklWorkerState state)
+{
+	ZklStatus  *status = zkl_status_begin();
+
+	status->state = state;
+	zkl_status_end();
+}
+
+/* ---- the process ---- */
+
+static void
+put_text(ZklWireBuffer *out, const char *text)
+{
+	zkl_wire_put_string(out, text, strlen(text));
+}
+
+static void
+send_start(const char *host, char *credentials)
+{
+	const ZklStatus *status = &zkl_control->ctl_status;
+	ZklWireBuffer *out = zkl_link_output();
+	size_t		frame = zkl_wire_begin(out, ZKL_WIRE_START, connection, 0, 0);
+	char	   *secret = strchr(credentials, ':');
+
+	if (secret != NULL)
+		*secret++ = '\0';
+	put_text(out, host);
+	zkl_wire_put_i64(out, status->session_id);
+	zkl_wire_put_string(out, status->session_password,
+						status->session_id != 0 ?
+						sizeof(status->session_password) : 0);
+	zkl_wire_put_u32(out, (uint32) (status->session_id != 0 &&
+									status->timeout_ms != 0 ?
+									(int) status->timeout_ms :
+									zkl_session_timeout));
+	put_text(out, credentials);
+	put_text(out, secret != NULL ? secret : "");
+	zkl_wire_put_u32(out, (uint32) zkl_log_level);
+	zkl_wire_end(out, frame);
+}
+
+static void
+plan_restart(int64 now)
+{
+	int64		longest = Min(LONGEST_PAUSE, session_timeout_us() / 3);
+
+	start_at = now + pause_next;
+	pause_next = pause_next == 0 ? FIRST_PAUSE : Min(pause_next * 2, longest);
+}
+
+static void
+start_process(int64 now)
+{
+	char		credentials[1024];
+	ZklStatus  *status;
+	int			pid;
+
+	if (nhosts == 0 || !read_credentials(credentials, sizeof(credentials)))
+	{
+		zkl_supervisor_note_error(nhosts == 0 ?
+								  "\"zklock.connect_string\" names no host" :
+								  "could not read credentials from \"zklock.auth_file\"");
+		plan_restart(now);
+		return;
+	}
+	pid = zkl_link_spawn();
+	if (pid == 0)
+	{
+		zkl_supervisor_note_error(psprintf("could not start zklock_session: %s",
+										   strerror(errno)));
+		plan_restart(now);
+		return;
+	}
+	status = zkl_status_begin();
+	status->session_pid = pid;
+	if (status->state != ZKL_STATE_CONNECTING)
+		status->state = ZKL_STATE_DISCONNECTED;
+	zkl_status_end();
+
+	connection++;
+	phase = CONNECTING;
+	heard_at = now;
+	pinged_at = 0;
+	outstanding = 0;
+	deadline = now + session_timeout_us() / (3 * nhosts);
+	next_host = (next_host + 1) % nhosts;
+	strlcpy(current_host, hosts[next_host], sizeof(current_host));
+	send_start(hosts[next_host], credentials);
+	memset(credentials, 0, sizeof(credentials));
+}
+
+/* Ends the process, whatever it does, and plans the next one. */
+static void
+end_process(int64 now)
+{
+	bool		connected = phase == CONNECTED;
+	ZklStatus  *status;
+
+	zkl_link_kill();
+	phase = NO_PROCESS;
+	status = zkl_status_begin();
+	status->session_pid = 0;
+	status->server[0] = '\0';
+	if (connected)
+		status->state = ZKL_STATE_DISCONNECTED;
+	zkl_status_end();
+	if (connected)
+		zkl_manager_disconnected(core, now);
+	plan_restart(now);
+}
+
+void
+zkl_supervisor_reload(int64 now)
+{
+	static char *last = NULL;
+
+	if (last != NULL && strcmp(last, zkl_connect_string) == 0)
+		return;
+	if (last != NULL)
+		pfree(last);
+	last = MemoryContextStrdup(TopMemoryContext, zkl_connect_string);
+	parse_hosts();
+	start_at = 0;
+	pause_next = 0;
+	if (phase != NO_PROCESS)
+		end_process(now);
+}
+
+void
+zkl_supervisor_begin(ZklManager *manager)
+{
+	int			orphan = zkl_control->ctl_status.session_pid;
+	ZklStatus  *status;
+
+	core = manager;
+	if (orphan != 0)
+		zkl_link_await_orphan(orphan);
+	status = zkl_status_begin();
+	status->session_pid = 0;
+	status->state = status->session_id != 0 ? ZKL_STATE_DISCONNECTED :
+		ZKL_STATE_CONNECTING;
+	zkl_status_end();
+	zkl_supervisor_reload(0);
+}
+
+/* ---- what it says ---- */
+
+static void
+connected(ZklWireReader *body, int64 now)
+{
+	ZklSession	session;
+	uint32_t	length;
+	const char *password;
+	bool		fresh;
+	ZklStatus  *status;
+
+	session.id = zkl_wire_get_i64(body);
+	password = zkl_wire_get_string(body, &length);
+	session.timeout_ms = zkl_wire_get_u32(body);
+	status = zkl_status_begin();
+	fresh = status->session_id != session.id;
+	if (fresh)
+	{
+		status->generation++;
+		status->chain = 0;
+	}
+	status->session_id = session.id;
+	memset(status->session_password, 0, sizeof(status->session_password));
+	memcpy(status->session_password, password,
+		   Min(length, sizeof(status->session_password)));
+	status->timeout_ms = session.timeout_ms;
+	status->connects++;
+	strlcpy(status->server, current_host, sizeof(status->server));
+	session.generation = status->generation;
+	zkl_status_end();
+	if (fresh)
+		zkl_lease_publish(session.generation, 0);
+	phase = CONNECTED;
+	outstanding = 0;
+	zkl_manager_connected(core, now, &session);
+}
+
+/* Every grant of the session that is gone is void from now on. */
+static void
+session_lost(int64 now)
+{
+	ZklStatus  *status = zkl_status_begin();
+	uint32		generation;
+
+	generation = ++status->generation;
+	if (status->session_id != 0)
+		status->sessions_lost++;
+	status->session_id = 0;
+	memset(status->session_password, 0, sizeof(status->session_password));
+	status->chain = 0;
+	status->state = ZKL_STATE_EXPIRED;
+	zkl_status_end();
+	zkl_lease_publish(generation, 0);
+	zkl_manager_session_lost(core, now);
+}
+
+static void
+gone(ZklWireReader *body, int64 now)
+{
+	ZklWireGone reason = (ZklWireGone) zkl_wire_get_u8(body);
+	uint32_t	length;
+	const char *text = zkl_wire_get_string(body, &length);
+	char	   *why = pnstrdup(text, length);
+
+	zkl_supervisor_note_error(why);
+	pfree(why);
+	end_process(now);
+	if (reason == ZKL_WIRE_GONE_EXPIRED)
+	{
+		session_lost(now);
+		start_at = now;
+	}
+	else if (reason == ZKL_WIRE_GONE_AUTH_FAILED)
+	{
+		set_state(ZKL_STATE_AUTH_FAILED);
+		start_at = now + LONGEST_PAUSE;
+	}
+}
+
+static void
+log_message(ZklWireReader *body)
+{
+	static const int levels[] = {LOG, LOG, LOG, LOG, DEBUG1};
+	uint8_t		level = zkl_wire_get_u8(body);
+	uint32_t	length;
+	const char *text = zkl_wire_get_string(body, &length);
+
+	ereport(levels[Min(level, 4)],
+			(errmsg_internal("ZooKeeper client: %.*s", (int) length, text)));
+}
+
+void
+zkl_supervisor_frame(const ZklWireHeader *header, ZklWireReader *body,
+					 int64 now)
+{
+	heard_at = now;
+	pinged_at = 0;
+	switch (header->type)
+	{
+		case ZKL_WIRE_CONNECTED:
+			connected(body, now);
+			break;
+		case ZKL_WIRE_GONE:
+			gone(body, now);
+			break;
+		case ZKL_WIRE_LOG:
+			log_message(body);
+			break;
+		default:
+			break;
+	}
+}
+
+void
+zkl_supervisor_link_broken(int64 now)
+{
+	zkl_supervisor_note_error("the session process ended unexpectedly");
+	end_process(now);
+}
+
+void
+zkl_supervisor_reconnect(int32 rc, int64 now)
+{
+	if (rc != 0)
+		zkl_supervisor_note_error(psprintf("ZooKeeper answered %d to the server's heartbeat",
+										   rc));
+	if (phase != NO_PROCESS)
+		end_process(now);
+}
+
+void
+zkl_supervisor_sent(int64 now)
+{
+	if (outstanding++ == 0)
+		quiet_since = now;
+}
+
+void
+zkl_supervisor_answered(int64 now)
+{
+	heard_at = now;
+	pinged_at = 0;
+	quiet_since = now;
+	if (outstanding > 0)
+		outstanding--;
+	if (zkl_manager_ready(core) &&
+		zkl_control->ctl_status.state != ZKL_STATE_CONNECTED)
+	{
+		set_state(ZKL_STATE_CONNECTED);
+		pause_next = 0;
+	}
+}
+
+uint32
+zkl_supervisor_generation(void)
+{
+	return phase == CONNECTED ? connection : 0;
+}
+
+/* ---- time ---- */
+
+/* A session process that is asked nothing needs few questions. */
+static int64
+ping_interval(void)
+{
+	return session_timeout_us() / (zkl_manager_live(core) > 0 ? 6 : 3);
+}
+
+static void
+send_ping(int64 now)
+{
+	ZklWireBuffer *out = zkl_link_output();
+	size_t		frame = zkl_wire_begin(out, ZKL_WIRE_PING, connection, 0, 0);
+
+	zkl_wire_end(out, frame);
+	pinged_at = now;
+}
+
+static void
+check_connected(int64 now)
+{
+	int64		patience = session_timeout_us();
+
+	if (pinged_at != 0 && now - pinged_at >= patience / 6)
+	{
+		zkl_supervisor_note_error("the session process does not answer");
+		end_process(now);
+	}
+	else if (outstanding > 0 && now - quiet_since >= patience / 3)
+	{
+		zkl_supervisor_note_error(psprintf("ZooKeeper server \"%s\" does not answer",
+										   current_host));
+		end_process(now);
+	}
+	else if (pinged_at == 0 && now - heard_at >= ping_interval())
+		send_ping(now);
+}
+
+bool
+zkl_supervisor_tick(int64 now)
+{
+	ConnectionPhase before = phase;
+
+	if (phase == NO_PROCESS && now >= start_at)
+		start_process(now);
+	else if (phase == CONNECTING && now >= deadline)
+	{
+		zkl_supervisor_note_error(psprintf("could not connect to ZooKeeper server \"%s\" in time",
+										   current_host));
+		end_process(now);
+	}
+	else if (phase == CONNECTED)
+		check_connected(now);
+	return before != NO_PROCESS && phase == NO_PROCESS;
+}
+
+int64
+zkl_supervisor_timer(void)
+{
+	int64		due;
+
+	if (phase == NO_PROCESS)
+		return start_at;
+	if (phase == CONNECTING)
+		return deadline;
+	due = pinged_at != 0 ? pinged_at + session_timeout_us() / 6 :
+		heard_at + ping_interval();
+	if (outstanding > 0)
+		due = Min(due, quiet_since + session_timeout_us() / 3);
+	return due;
+}
+
+void
+zkl_supervisor_close_session(void)
+{
+	ZklWireBuffer *out = zkl_link_output();
+	ZklWireHeader header;
+	ZklWireReader body;
+	int64		until = zkl_boottime_ms() + CLOSE_WAIT_MS;
+	bool		up = phase == CONNECTED;
+
+	if (up)
+		zkl_wire_end(out, zkl_wire_begin(out, ZKL_WIRE_CLOSE, connection, 0, 0));
+	while (up && zkl_boottime_ms() < until)
+	{
+		if (!zkl_link_flush() || !zkl_link_read())
+			break;
+		while (zkl_link_next(&header, &body) > 0)
+		{
+			if (header.type == ZKL_WIRE_GONE)
+				up = false;
+		}
+		if (up)
+		{
+			zkl_link_wait(until - zkl_boottime_ms());
+			ResetLatch(MyLatch);
+		}
+	}
+	zkl_link_kill();
+}

@@ -1,0 +1,49 @@
+/*
+ * supervisor.h
+ *	  Keeps a session process running and connected.  Worker only.
+ */
+#ifndef ZKL_SUPERVISOR_H
+#define ZKL_SUPERVISOR_H
+
+#include "core/manager.h"
+#include "wire.h"
+
+/* Times are in µs of CLOCK_BOOTTIME throughout. */
+
+/* Takes over what an earlier worker left; forgets its session if fresh. */
+extern void zkl_supervisor_begin(ZklManager *manager);
+
+/* The settings may have changed. */
+extern void zkl_supervisor_reload(int64 now);
+
+/*
+ * Starts, replaces or gives up the session process, as the time demands.
+ * Returns whether one was given up.
+ */
+extern bool zkl_supervisor_tick(int64 now);
+
+/* When to call tick at the latest; -1: no need. */
+extern int64 zkl_supervisor_timer(void);
+
+/* Frames of the kinds CONNECTED, GONE, PONG, LOG. */
+extern void zkl_supervisor_frame(const ZklWireHeader *header,
+								 ZklWireReader *body, int64 now);
+
+/* The link broke, or the core wants another connection (rc says why). */
+extern void zkl_supervisor_link_broken(int64 now);
+extern void zkl_supervisor_reconnect(int32 rc, int64 now);
+
+/* An operation went out, or an answer came: tells a stuck server. */
+extern void zkl_supervisor_sent(int64 now);
+extern void zkl_supervisor_answered(int64 now);	/* once the core knows */
+
+/* The connection's generation, for frames; 0: not connected. */
+extern uint32 zkl_supervisor_generation(void);
+
+/* Ends the ZooKeeper session in good order; waits up to a few seconds. */
+extern void zkl_supervisor_close_session(void);
+
+/* Puts an error into zk_status and the server's log. */
+extern void zkl_supervisor_note_error(const char *message);
+
+#endif							/* ZKL_SUPERVISOR_H */
