@@ -27,4 +27,7 @@ extern int	zkl_log_level;		/* 0 off, 1 error, 2 warning, 3 info, 4 debug */
 /* module.c: an error 55000 with a hint unless zklock was preloaded */
 extern void zkl_check_loaded(void);
 
+/* The same, and an error 55000 too if this server runs no worker */
+extern void zkl_check_worker(void);
+
 #endif							/* ZKLOCK_H */

@@ -1,0 +1,64 @@
+# zklock: a loadable module, and zklock_session, the program that its worker
+# starts and that alone links the ZooKeeper client.
+
+EXTENSION = zklock
+DATA = $(wildcard sql/zklock--*.sql)
+PGFILEDESC = "zklock - distributed locks through ZooKeeper"
+
+MODULE_big = zklock
+OBJS = $(patsubst %.c,%.o,$(sort $(wildcard src/*.c src/core/*.c)))
+
+SESSION = zklock_session
+SESSION_OBJS = $(patsubst %.c,%.o,$(sort $(wildcard src/session/*.c)))
+SESSION_LIBS = -lzookeeper_st
+
+PG_CPPFLAGS = -I$(srcdir)/src
+# What is not meant for PostgreSQL stays out of its namespace: from 16 on PGXS
+# sees to that, 15 leaves it to us.
+PG_CFLAGS = -fvisibility=hidden
+ifneq ($(filter 15.%,$(shell $(PG_CONFIG) --version)),)
+PG_CPPFLAGS += -DPGDLLEXPORT='__attribute__((visibility("default")))'
+endif
+
+# Both start a server of their own, which takes a user other than root.
+REGRESS = install arguments privileges unreachable lifetimes
+REGRESS_OPTS = --temp-instance=tmp_check/regress \
+	--temp-config=$(srcdir)/test/regress.conf
+ISOLATION = timeouts
+ISOLATION_OPTS = --inputdir=$(srcdir)/test --outputdir=output_iso \
+	--temp-instance=tmp_check/isolation \
+	--temp-config=$(srcdir)/test/regress.conf
+TAP_TESTS = 1
+PROVE_TESTS = test/t/*.pl
+
+EXTRA_CLEAN = $(SESSION) $(SESSION_OBJS) tmp_check output_iso
+
+PG_CONFIG ?= pg_config
+PGXS := $(shell $(PG_CONFIG) --pgxs)
+include $(PGXS)
+
+all: $(SESSION)
+
+$(SESSION): $(SESSION_OBJS) src/wire.o
+	$(CC) $(CFLAGS) $^ $(LDFLAGS) $(LDFLAGS_EX) $(SESSION_LIBS) -o $@
+
+# Without the server's headers, so that it cannot come to depend on them
+$(SESSION_OBJS): %.o: %.c
+	$(CC) $(CFLAGS) -I$(srcdir)/src -c -o $@ $<
+
+$(OBJS) $(OBJS:.o=.bc) $(SESSION_OBJS): \
+	$(wildcard src/*.h src/core/*.h src/session/*.h)
+
+install: install-session
+install-session: $(SESSION) installdirs
+	$(INSTALL_PROGRAM) $(SESSION) '$(DESTDIR)$(pkglibdir)/$(SESSION)'
+
+uninstall: uninstall-session
+uninstall-session:
+	rm -f '$(DESTDIR)$(pkglibdir)/$(SESSION)'
+
+# The core alone: no PostgreSQL, no ZooKeeper
+unit:
+	$(MAKE) -C test/unit
+
+.PHONY: install-session uninstall-session unit

@@ -1,0 +1,197 @@
+/* sql/zklock--1.0.sql */
+
+-- complain if script is sourced in psql, rather than via CREATE EXTENSION
+\echo Use "CREATE EXTENSION zklock" to load this file. \quit
+
+--
+-- Acquiring: they return the fencing token, or whether a try succeeded
+--
+CREATE FUNCTION zk_lock(path text)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'zkl_sql_lock'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+CREATE FUNCTION zk_lock_shared(path text)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'zkl_sql_lock_shared'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+CREATE FUNCTION zk_xact_lock(path text)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'zkl_sql_xact_lock'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+CREATE FUNCTION zk_xact_lock_shared(path text)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'zkl_sql_xact_lock_shared'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+CREATE FUNCTION zk_try_lock(path text, timeout interval DEFAULT '0')
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'zkl_sql_try_lock'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+CREATE FUNCTION zk_try_lock_shared(path text, timeout interval DEFAULT '0')
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'zkl_sql_try_lock_shared'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+CREATE FUNCTION zk_try_xact_lock(path text, timeout interval DEFAULT '0')
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'zkl_sql_try_xact_lock'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+CREATE FUNCTION zk_try_xact_lock_shared(path text, timeout interval DEFAULT '0')
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'zkl_sql_try_xact_lock_shared'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+--
+-- Releasing, and looking at one's own
+--
+CREATE FUNCTION zk_unlock(path text)
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'zkl_sql_unlock'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+CREATE FUNCTION zk_unlock_shared(path text)
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'zkl_sql_unlock_shared'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+CREATE FUNCTION zk_unlock_all()
+RETURNS void
+AS 'MODULE_PATHNAME', 'zkl_sql_unlock_all'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+CREATE FUNCTION zk_fencing_token(path text)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'zkl_sql_fencing_token'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+--
+-- Looking at all
+--
+CREATE FUNCTION zk_get_locks(
+	OUT path text,
+	OUT mode text,
+	OUT lifetime text,
+	OUT granted boolean,
+	OUT state text,
+	OUT pid integer,
+	OUT fencing_token bigint,
+	OUT holds integer,
+	OUT requested_at timestamptz,
+	OUT granted_at timestamptz,
+	OUT znode text)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'zkl_sql_locks'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+CREATE FUNCTION zk_get_status(
+	OUT state text,
+	OUT server text,
+	OUT session_id text,
+	OUT session_timeout interval,
+	OUT lease_remaining interval,
+	OUT worker_pid integer,
+	OUT session_pid integer,
+	OUT locks_held bigint,
+	OUT waiting bigint,
+	OUT connects bigint,
+	OUT sessions_lost bigint,
+	OUT batches bigint,
+	OUT operations bigint,
+	OUT listings bigint,
+	OUT last_error text,
+	OUT last_error_at timestamptz)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'zkl_sql_status'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+ROWS 1;
+
+CREATE FUNCTION zk_queue(
+	path text,
+	OUT "position" integer,
+	OUT mode text,
+	OUT granted boolean,
+	OUT server text,
+	OUT database text,
+	OUT pid integer,
+	OUT usename text,
+	OUT application_name text,
+	OUT znode text,
+	OUT session_id text,
+	OUT created_at timestamptz)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'zkl_sql_queue'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+CREATE VIEW zk_locks AS SELECT * FROM zk_get_locks();
+
+CREATE VIEW zk_status AS SELECT * FROM zk_get_status();
+
+--
+-- What they are for
+--
+COMMENT ON FUNCTION zk_lock(text) IS
+'wait for a distributed lock, exclusive, until unlocked or the end of the session';
+COMMENT ON FUNCTION zk_lock_shared(text) IS
+'wait for a distributed lock, shared, until unlocked or the end of the session';
+COMMENT ON FUNCTION zk_xact_lock(text) IS
+'wait for a distributed lock, exclusive, until the end of the transaction';
+COMMENT ON FUNCTION zk_xact_lock_shared(text) IS
+'wait for a distributed lock, shared, until the end of the transaction';
+COMMENT ON FUNCTION zk_try_lock(text, interval) IS
+'try to get a distributed lock, exclusive, until unlocked or the end of the session';
+COMMENT ON FUNCTION zk_try_lock_shared(text, interval) IS
+'try to get a distributed lock, shared, until unlocked or the end of the session';
+COMMENT ON FUNCTION zk_try_xact_lock(text, interval) IS
+'try to get a distributed lock, exclusive, until the end of the transaction';
+COMMENT ON FUNCTION zk_try_xact_lock_shared(text, interval) IS
+'try to get a distributed lock, shared, until the end of the transaction';
+COMMENT ON FUNCTION zk_unlock(text) IS
+'release an exclusive distributed lock of session lifetime';
+COMMENT ON FUNCTION zk_unlock_shared(text) IS
+'release a shared distributed lock of session lifetime';
+COMMENT ON FUNCTION zk_unlock_all() IS
+'release all distributed locks of session lifetime';
+COMMENT ON FUNCTION zk_fencing_token(text) IS
+'fencing token of a distributed lock that this session holds';
+COMMENT ON FUNCTION zk_get_locks() IS
+'rows of the view zk_locks';
+COMMENT ON FUNCTION zk_get_status() IS
+'row of the view zk_status';
+COMMENT ON FUNCTION zk_queue(text) IS
+'everyone who holds or awaits a distributed lock, on all servers';
+COMMENT ON VIEW zk_locks IS
+'distributed locks held or awaited by sessions of this server';
+COMMENT ON VIEW zk_status IS
+'the connection of this server to ZooKeeper';
+
+--
+-- Nothing is for everybody
+--
+REVOKE ALL ON FUNCTION zk_lock(text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION zk_lock_shared(text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION zk_xact_lock(text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION zk_xact_lock_shared(text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION zk_try_lock(text, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION zk_try_lock_shared(text, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION zk_try_xact_lock(text, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION zk_try_xact_lock_shared(text, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION zk_unlock(text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION zk_unlock_shared(text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION zk_unlock_all() FROM PUBLIC;
+REVOKE ALL ON FUNCTION zk_fencing_token(text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION zk_get_locks() FROM PUBLIC;
+REVOKE ALL ON FUNCTION zk_get_status() FROM PUBLIC;
+REVOKE ALL ON FUNCTION zk_queue(text) FROM PUBLIC;
+REVOKE ALL ON zk_locks FROM PUBLIC;
+REVOKE ALL ON zk_status FROM PUBLIC;
+
+GRANT EXECUTE ON FUNCTION zk_get_locks() TO pg_monitor;
+GRANT EXECUTE ON FUNCTION zk_get_status() TO pg_monitor;
+GRANT EXECUTE ON FUNCTION zk_queue(text) TO pg_monitor;
+GRANT SELECT ON zk_locks TO pg_monitor;
+GRANT SELECT ON zk_status TO pg_monitor;

@@ -1,0 +1,27 @@
+/*
+ * encoding.h
+ *	  Text between the database's encoding and the UTF-8 of names and znodes.
+ */
+#ifndef ZKL_ENCODING_H
+#define ZKL_ENCODING_H
+
+/*
+ * Converts a lock's name of "length" bytes to UTF-8 and checks it: error 22023
+ * that says which rule it breaks.  Returns a palloc'd string.
+ */
+extern char *zkl_name_to_utf8(const char *name, int length);
+
+/*
+ * Copies a string into "size" bytes of UTF-8, cut at a character; what cannot
+ * be converted becomes "?".  Never an error.
+ */
+extern void zkl_copy_to_utf8(char *to, size_t size, const char *from);
+
+/*
+ * The palloc'd form to show of "length" bytes that should be UTF-8: control
+ * characters, broken ones and such as the database's encoding lacks are shown
+ * as \xNN.  Never an error.
+ */
+extern char *zkl_utf8_to_display(const char *text, int length);
+
+#endif							/* ZKL_ENCODING_H */

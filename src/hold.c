@@ -1,0 +1,203 @@
+/*
+ * hold.c
+ *	  The table of locks that this backend holds, and how often.
+ *
+ * Owns the table, which is private to the backend: a hash table by name, mode
+ * and lifetime, and a list for each lifetime.  Run by backends.  Takes no locks
+ * of its own; of shared memory it only looks at slots.
+ *
+ * Must not know when a hold ends, nor how one is asked for.
+ *
+ * What removes or lessens a hold runs in transaction callbacks and on exit: it
+ * allocates nothing and cannot fail.  An entry that has not begun is prepared
+ * and not held; one that was left behind by an error is used again.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "hold.h"
+#include "utils/hsearch.h"
+#include "utils/memutils.h"
+
+#define MAX_COUNT	PG_INT32_MAX
+
+dlist_head	zkl_holds[2] = {
+	DLIST_STATIC_INIT(zkl_holds[0]),
+	DLIST_STATIC_INIT(zkl_holds[1])
+};
+
+static HTAB *table = NULL;
+
+static void
+make_key(ZklHoldKey *key, const char *path, ZklLockMode mode,
+		 ZklLifetime lifetime)
+{
+	memset(key, 0, sizeof(*key));
+	strlcpy(key->path, path, sizeof(key->path));
+	key->mode = mode;
+	key->lifetime = lifetime;
+}
+
+ZklHold *
+zkl_hold_find(const char *path, ZklLockMode mode, ZklLifetime lifetime)
+{
+	ZklHoldKey	key;
+	ZklHold    *hold;
+
+	if (table == NULL)
+		return NULL;
+	make_key(&key, path, mode, lifetime);
+	hold = hash_search(table, &key, HASH_FIND, NULL);
+	return hold != NULL && hold->begun ? hold : NULL;
+}
+
+static void
+make_table(void)
+{
+	HASHCTL		ctl = {0};
+
+	ctl.keysize = sizeof(ZklHoldKey);
+	ctl.entrysize = sizeof(ZklHold);
+	ctl.hcxt = TopMemoryContext;
+	table = hash_create("zklock holds", 16, &ctl,
+						HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+}
+
+/* Sees to it that the current subtransaction has a place to count in. */
+static void
+open_scope(ZklHold *hold)
+{
+	SubTransactionId subid = GetCurrentSubTransactionId();
+	ZklScope   *scope;
+
+	if (hold->key.lifetime != ZKL_LIFETIME_TRANSACTION ||
+		(hold->scope != NULL && hold->scope->subid == subid))
+		return;
+	scope = MemoryContextAlloc(TopMemoryContext, sizeof(ZklScope));
+	scope->subid = subid;
+	scope->count = 0;
+	scope->outer = hold->scope;
+	hold->scope = scope;
+}
+
+static void
+close_scope(ZklHold *hold)
+{
+	ZklScope   *scope = hold->scope;
+
+	hold->scope = scope->outer;
+	pfree(scope);
+}
+
+static void
+free_parts(ZklHold *hold)
+{
+	while (hold->scope != NULL)
+		close_scope(hold);
+	if (hold->name != NULL)
+		pfree(hold->name);
+	hold->name = NULL;
+}
+
+ZklHold *
+zkl_hold_prepare(const ZklAsk *ask)
+{
+	ZklHoldKey	key;
+	ZklHold    *hold;
+	bool		found;
+
+	if (table == NULL)
+		make_table();
+	make_key(&key, ask->path, ask->mode, ask->lifetime);
+	hold = hash_search(table, &key, HASH_ENTER, &found);
+	if (found)
+		free_parts(hold);
+	hold->begun = false;
+	hold->count = 0;
+	hold->scope = NULL;
+	hold->name = NULL;
+	hold->told = false;
+	hold->name = MemoryContextStrdup(TopMemoryContext, ask->name);
+	open_scope(hold);
+	return hold;
+}
+
+static void
+count(ZklHold *hold)
+{
+	hold->count++;
+	if (hold->scope != NULL)
+		hold->scope->count++;
+}
+
+void
+zkl_hold_begin(ZklHold *hold, const ZklGrant *grant)
+{
+	Assert(!hold->begun);
+	hold->grant = *grant;
+	hold->begun = true;
+	count(hold);
+	dlist_push_head(&zkl_holds[hold->key.lifetime], &hold->link);
+}
+
+void
+zkl_hold_again(ZklHold *hold)
+{
+	if (hold->count >= MAX_COUNT)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("distributed lock \"%s\" was acquired too often",
+						hold->name)));
+	open_scope(hold);
+	count(hold);
+}
+
+void
+zkl_hold_drop(ZklHold *hold)
+{
+	ZklHoldKey	key = hold->key;
+
+	if (hold->begun)
+		dlist_delete(&hold->link);
+	free_parts(hold);
+	(void) hash_search(table, &key, HASH_REMOVE, NULL);
+}
+
+bool
+zkl_hold_is_good(const ZklHold *hold, ZklError *error)
+{
+	uint32		generation;
+	int64		deadline;
+	bool		granted = zkl_slot_is_held(hold->grant.slotno,
+										   hold->grant.generation, error);
+
+	zkl_lease_read(&generation, &deadline);
+	return granted &&
+		zkl_same_generation(hold->grant.generation, generation);
+}
+
+void
+zkl_hold_scope_commit(ZklHold *hold, SubTransactionId subid,
+					  SubTransactionId parent)
+{
+	ZklScope   *scope = hold->scope;
+
+	if (scope == NULL || scope->subid != subid)
+		return;
+	if (scope->outer != NULL && scope->outer->subid == parent)
+	{
+		scope->outer->count += scope->count;
+		close_scope(hold);
+	}
+	else
+		scope->subid = parent;
+}
+
+void
+zkl_hold_scope_abort(ZklHold *hold, SubTransactionId subid)
+{
+	if (hold->scope == NULL || hold->scope->subid != subid)
+		return;
+	hold->count -= hold->scope->count;
+	close_scope(hold);
+}

@@ -1,0 +1,83 @@
+/*
+ * hold.h
+ *	  The table of locks that this backend holds, and how often.
+ */
+#ifndef ZKL_HOLD_H
+#define ZKL_HOLD_H
+
+#include "lib/ilist.h"
+#include "request.h"
+
+/*
+ * How often a lock of transaction lifetime was acquired within one
+ * subtransaction, innermost first.
+ */
+typedef struct ZklScope
+{
+	SubTransactionId subid;
+	uint32		count;
+	struct ZklScope *outer;
+} ZklScope;
+
+typedef struct ZklHoldKey
+{
+	char		path[ZKL_MAX_NAME + 1]; /* zero behind its end */
+	uint8		mode;			/* ZklLockMode */
+	uint8		lifetime;		/* ZklLifetime */
+} ZklHoldKey;
+
+typedef struct ZklHold
+{
+	ZklHoldKey	key;
+	dlist_node	link;			/* in the list of its lifetime */
+	ZklGrant	grant;
+	bool		begun;			/* else it is only prepared */
+	uint32		count;
+	ZklScope   *scope;			/* transaction lifetime only */
+	char	   *name;			/* as the database writes it */
+	bool		told;			/* its loss was reported to the client */
+} ZklHold;
+
+/* Those that have begun, by lifetime, the last one first; not to be written */
+extern dlist_head zkl_holds[2];
+
+static inline bool
+zkl_holds_anything(void)
+{
+	return !dlist_is_empty(&zkl_holds[ZKL_LIFETIME_SESSION]) ||
+		!dlist_is_empty(&zkl_holds[ZKL_LIFETIME_TRANSACTION]);
+}
+
+/* The hold on a lock, or NULL if there is none. */
+extern ZklHold *zkl_hold_find(const char *path, ZklLockMode mode,
+							  ZklLifetime lifetime);
+
+/*
+ * Makes all that a hold will need, without counting it yet: after this,
+ * zkl_hold_begin cannot fail.
+ */
+extern ZklHold *zkl_hold_prepare(const ZklAsk *ask);
+
+/* A prepared hold begins, counted once. */
+extern void zkl_hold_begin(ZklHold *hold, const ZklGrant *grant);
+
+/* Counts a hold once more.  May fail, and then changes nothing. */
+extern void zkl_hold_again(ZklHold *hold);
+
+/* Takes a hold, begun or only prepared, off the table and frees it. */
+extern void zkl_hold_drop(ZklHold *hold);
+
+/*
+ * Whether a lock is held indeed: its slot is still granted, by the ZooKeeper
+ * session that this server has now.  If not, *error says why.
+ */
+extern bool zkl_hold_is_good(const ZklHold *hold, ZklError *error);
+
+/* A subtransaction's counts become its parent's. */
+extern void zkl_hold_scope_commit(ZklHold *hold, SubTransactionId subid,
+								  SubTransactionId parent);
+
+/* A subtransaction's counts are undone; the hold may be left with none. */
+extern void zkl_hold_scope_abort(ZklHold *hold, SubTransactionId subid);
+
+#endif							/* ZKL_HOLD_H */

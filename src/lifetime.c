@@ -1,0 +1,360 @@
+/*
+ * lifetime.c
+ *	  When a hold begins and ends: calls, transactions, the end of the session.
+ *
+ * Owns the callbacks and hooks by which holds end.  Run by backends.  Takes no
+ * locks; what it changes in shared memory it changes through shmem.h.
+ *
+ * Must not know how a request is answered, nor anything of ZooKeeper.
+ *
+ * A hold of session lifetime ends by unlock, DISCARD ALL or the end of the
+ * session.  One of transaction lifetime ends at XACT_EVENT_COMMIT or ABORT,
+ * that is when the transaction is visible to others or fully undone, or with
+ * the subtransaction that acquired it.  What runs there only sets flags and
+ * latches.
+ */
+#include "postgres.h"
+
+#include "access/parallel.h"
+#include "access/xact.h"
+#include "commit.h"
+#include "hold.h"
+#include "lifetime.h"
+#include "miscadmin.h"
+#include "nodes/parsenodes.h"
+#include "refusal.h"
+#include "storage/ipc.h"
+#include "tcop/utility.h"
+#include "zklock.h"
+
+static ProcessUtility_hook_type previous_utility_hook = NULL;
+static bool exit_registered = false;
+
+static void
+refuse_parallel(void)
+{
+	if (IsInParallelMode())
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
+				 errmsg("cannot acquire or release distributed locks during a parallel operation")));
+}
+
+/* ---- ending ---- */
+
+static void
+end_hold(ZklHold *hold)
+{
+	(void) zkl_slot_release(hold->grant.slotno);
+	zkl_hold_drop(hold);
+}
+
+static void
+end_all(ZklLifetime lifetime)
+{
+	dlist_mutable_iter iter;
+
+	dlist_foreach_modify(iter, &zkl_holds[lifetime])
+		end_hold(dlist_container(ZklHold, link, iter.cur));
+}
+
+/* ---- transactions ---- */
+
+/* The client learns why its transaction was aborted, or that it is worse. */
+static void
+tell_lost(void)
+{
+	int			i;
+
+	for (i = 0; i < lengthof(zkl_holds); i++)
+	{
+		dlist_iter	iter;
+
+		dlist_foreach(iter, &zkl_holds[i])
+		{
+			ZklHold    *hold = dlist_container(ZklHold, link, iter.cur);
+			ZklError	error;
+
+			if (hold->told || zkl_hold_is_good(hold, &error))
+				continue;
+			hold->told = true;
+			ereport(WARNING,
+					(errmsg("distributed lock \"%s\" was lost", hold->name),
+					 errdetail("%s", zkl_lost_detail(error))));
+		}
+	}
+}
+
+static void
+end_transaction(bool aborted)
+{
+	if (zkl_holds_anything())
+	{
+		if (aborted && !proc_exit_inprogress)
+			tell_lost();
+		end_all(ZKL_LIFETIME_TRANSACTION);
+	}
+	zkl_commit_forget();
+}
+
+static void
+transaction_callback(XactEvent event, void *arg)
+{
+	if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_PREPARE)
+		end_transaction(false);
+	else if (event == XACT_EVENT_ABORT)
+		end_transaction(true);
+}
+
+static void
+subtransaction_callback(SubXactEvent event, SubTransactionId subid,
+						SubTransactionId parent, void *arg)
+{
+	dlist_mutable_iter iter;
+
+	if (event != SUBXACT_EVENT_COMMIT_SUB && event != SUBXACT_EVENT_ABORT_SUB)
+		return;
+	dlist_foreach_modify(iter, &zkl_holds[ZKL_LIFETIME_TRANSACTION])
+	{
+		ZklHold    *hold = dlist_container(ZklHold, link, iter.cur);
+		uint32		before = hold->count;
+
+		if (event == SUBXACT_EVENT_COMMIT_SUB)
+			zkl_hold_scope_commit(hold, subid, parent);
+		else
+			zkl_hold_scope_abort(hold, subid);
+		if (hold->count == 0)
+			end_hold(hold);
+		else if (hold->count != before)
+			zkl_slot_set_holds(hold->grant.slotno, hold->count);
+	}
+}
+
+static void
+exit_callback(int code, Datum arg)
+{
+	end_all(ZKL_LIFETIME_TRANSACTION);
+	end_all(ZKL_LIFETIME_SESSION);
+}
+
+/* ---- utility statements ---- */
+
+/* COMMIT PREPARED has committed before its own transaction's callbacks run. */
+static void
+before_utility(Node *statement)
+{
+	TransactionStmtKind kind;
+
+	if (!IsA(statement, TransactionStmt) || !zkl_holds_anything())
+		return;
+	kind = castNode(TransactionStmt, statement)->kind;
+	if (kind == TRANS_STMT_COMMIT || kind == TRANS_STMT_PREPARE)
+		zkl_commit_check_first();
+	else if (kind == TRANS_STMT_COMMIT_PREPARED)
+		zkl_commit_check_now();
+}
+
+static void
+utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
+			 ProcessUtilityContext context, ParamListInfo params,
+			 QueryEnvironment *environment, DestReceiver *dest,
+			 QueryCompletion *completion)
+{
+	Node	   *statement = pstmt->utilityStmt;
+	bool		discard_all = IsA(statement, DiscardStmt) &&
+		castNode(DiscardStmt, statement)->target == DISCARD_ALL;
+
+	before_utility(statement);
+	if (previous_utility_hook)
+		previous_utility_hook(pstmt, query, read_only_tree, context, params,
+							  environment, dest, completion);
+	else
+		standard_ProcessUtility(pstmt, query, read_only_tree, context, params,
+								environment, dest, completion);
+	if (discard_all)
+		end_all(ZKL_LIFETIME_SESSION);
+}
+
+/* ---- what the SQL functions call ---- */
+
+/* A live hold of this backend on the same lock, the stronger one first */
+static int
+find_sibling(const char *path)
+{
+	static const ZklLockMode modes[] = {ZKL_EXCLUSIVE, ZKL_SHARED};
+	int			i;
+
+	for (i = 0; i < 4; i++)
+	{
+		ZklHold    *hold = zkl_hold_find(path, modes[i / 2],
+										 (ZklLifetime) (i % 2));
+		ZklError	error;
+
+		if (hold != NULL && zkl_hold_is_good(hold, &error))
+			return hold->grant.slotno;
+	}
+	return -1;
+}
+
+static void
+prepare_backend(void)
+{
+	if (!exit_registered)
+	{
+		on_shmem_exit(exit_callback, 0);
+		exit_registered = true;
+	}
+	zkl_commit_check_soon();
+}
+
+static ZklHold *
+reenter(ZklHold *hold)
+{
+	ZklError	error;
+
+	if (!zkl_hold_is_good(hold, &error))
+		zkl_raise_lost(hold->name, hold->key.lifetime, error);
+	zkl_hold_again(hold);
+	zkl_slot_set_holds(hold->grant.slotno, hold->count);
+	return hold;
+}
+
+static ZklHold *
+acquire(ZklAsk *ask)
+{
+	ZklHold    *hold = zkl_hold_prepare(ask);
+	ZklGrant	grant;
+	bool		granted = false;
+
+	ask->sibling = find_sibling(ask->path);
+	PG_TRY();
+	{
+		granted = zkl_ask_lock(ask, &grant);
+	}
+	PG_CATCH();
+	{
+		zkl_hold_drop(hold);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+
+	if (!granted)
+	{
+		zkl_hold_drop(hold);
+		return NULL;
+	}
+	zkl_hold_begin(hold, &grant);
+	return hold;
+}
+
+bool
+zkl_lifetime_acquire(ZklAsk *ask, int64 *token)
+{
+	ZklHold    *hold;
+
+	zkl_check_loaded();
+	refuse_parallel();
+	prepare_backend();
+	hold = zkl_hold_find(ask->path, ask->mode, ask->lifetime);
+	hold = hold != NULL ? reenter(hold) : acquire(ask);
+	if (hold != NULL)
+		*token = hold->grant.token;
+	return hold != NULL;
+}
+
+static void
+warn_not_held(const char *path, const char *name, ZklLockMode mode)
+{
+	bool		until_commit =
+		zkl_hold_find(path, mode, ZKL_LIFETIME_TRANSACTION) != NULL;
+
+	ereport(WARNING,
+			(mode == ZKL_EXCLUSIVE ?
+			 errmsg("you do not hold distributed lock \"%s\" in exclusive mode",
+					name) :
+			 errmsg("you do not hold distributed lock \"%s\" in shared mode",
+					name),
+			 until_commit ?
+			 errhint("A lock of transaction lifetime ends with its transaction.") : 0));
+}
+
+/* Ends a hold that is asked to end; false, with a warning, if it was lost. */
+static bool
+end_or_warn(ZklHold *hold)
+{
+	ZklError	error;
+
+	if (zkl_hold_is_good(hold, &error))
+	{
+		end_hold(hold);
+		return true;
+	}
+	ereport(WARNING,
+			(errmsg("distributed lock \"%s\" had been lost", hold->name),
+			 errdetail("%s", zkl_lost_detail(error))));
+	end_hold(hold);
+	return false;
+}
+
+bool
+zkl_lifetime_unlock(const char *path, const char *name, ZklLockMode mode)
+{
+	ZklHold    *hold;
+	ZklError	error;
+
+	zkl_check_loaded();
+	refuse_parallel();
+	hold = zkl_hold_find(path, mode, ZKL_LIFETIME_SESSION);
+	if (hold == NULL)
+	{
+		warn_not_held(path, name, mode);
+		return false;
+	}
+	if (hold->count == 1 || !zkl_hold_is_good(hold, &error))
+		return end_or_warn(hold);
+	hold->count--;
+	zkl_slot_set_holds(hold->grant.slotno, hold->count);
+	return true;
+}
+
+void
+zkl_lifetime_unlock_all(void)
+{
+	dlist_mutable_iter iter;
+
+	zkl_check_loaded();
+	refuse_parallel();
+	dlist_foreach_modify(iter, &zkl_holds[ZKL_LIFETIME_SESSION])
+		(void) end_or_warn(dlist_container(ZklHold, link, iter.cur));
+}
+
+/* Of several holds on one lock, the token of the latest grant is the greatest */
+bool
+zkl_lifetime_token(const char *path, int64 *token)
+{
+	bool		found = false;
+	int			i;
+
+	zkl_check_loaded();
+	for (i = 0; i < 4; i++)
+	{
+		ZklHold    *hold = zkl_hold_find(path, (ZklLockMode) (i / 2),
+										 (ZklLifetime) (i % 2));
+		ZklError	error;
+
+		if (hold == NULL || !zkl_hold_is_good(hold, &error))
+			continue;
+		if (!found || hold->grant.token > *token)
+			*token = hold->grant.token;
+		found = true;
+	}
+	return found;
+}
+
+void
+zkl_lifetime_init(void)
+{
+	RegisterXactCallback(transaction_callback, NULL);
+	RegisterSubXactCallback(subtransaction_callback, NULL);
+	previous_utility_hook = ProcessUtility_hook;
+	ProcessUtility_hook = utility_hook;
+}

@@ -1,0 +1,33 @@
+/*
+ * lifetime.h
+ *	  Acquiring and releasing locks, and when they end by themselves.
+ */
+#ifndef ZKL_LIFETIME_H
+#define ZKL_LIFETIME_H
+
+#include "request.h"
+
+/* Registers callbacks and hooks; called once, while preloading. */
+extern void zkl_lifetime_init(void);
+
+/*
+ * Acquires a lock for its lifetime, or counts it once more if it is held.
+ * ask->sibling is filled in here.  False: a try was refused.  *token is the
+ * fencing token.
+ */
+extern bool zkl_lifetime_acquire(ZklAsk *ask, int64 *token);
+
+/*
+ * Releases a lock of session lifetime, once.  False, with a warning, if it is
+ * not held, or was lost.
+ */
+extern bool zkl_lifetime_unlock(const char *path, const char *name,
+								ZklLockMode mode);
+
+/* Releases all locks of session lifetime, however often they were acquired. */
+extern void zkl_lifetime_unlock_all(void);
+
+/* The fencing token of a lock.  False: it is not held. */
+extern bool zkl_lifetime_token(const char *path, int64 *token);
+
+#endif							/* ZKL_LIFETIME_H */

@@ -1,0 +1,198 @@
+/*
+ * module.c
+ *	  Loading: settings, shared memory, hooks, and the worker's registration.
+ *
+ * Run by the postmaster while it preloads libraries, and once in each process
+ * that loads the library otherwise (CREATE EXTENSION on a server that does not
+ * preload it, say): such a process gets nothing but functions that refuse.
+ * Owns the variables of the settings.  Takes no locks.
+ *
+ * Must not know what the settings are for.
+ */
+#include "postgres.h"
+
+#include <limits.h>
+
+#include "compat.h"
+#include "core/znode.h"
+#include "fmgr.h"
+#include "lifetime.h"
+#include "miscadmin.h"
+#include "postmaster/bgworker.h"
+#include "shmem.h"
+#include "zklock.h"
+
+PG_MODULE_MAGIC;
+
+extern PGDLLEXPORT void _PG_init(void);
+
+#define LIBRARY_NAME	"zklock"
+#define WORKER_MAIN		"zkl_worker_main"
+
+char	   *zkl_connect_string = NULL;
+char	   *zkl_root = NULL;
+char	   *zkl_auth_file = NULL;
+int			zkl_session_timeout = 10000;
+int			zkl_max_requests = 1000;
+int			zkl_connect_timeout = 10000;
+int			zkl_lost_lock_action = ZKL_LOST_CANCEL;
+int			zkl_log_level = 2;
+
+static bool worker_registered = false;
+
+static const struct config_enum_entry lost_lock_actions[] = {
+	{"cancel", ZKL_LOST_CANCEL, false},
+	{"terminate", ZKL_LOST_TERMINATE, false},
+	{"none", ZKL_LOST_NONE, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry log_levels[] = {
+	{"off", 0, false},
+	{"error", 1, false},
+	{"warning", 2, false},
+	{"info", 3, false},
+	{"debug", 4, false},
+	{NULL, 0, false}
+};
+
+static bool
+check_root(char **newval, void **extra, GucSource source)
+{
+	const char *rule = zkl_root_check(*newval, strlen(*newval));
+
+	if (rule != NULL)
+		GUC_check_errdetail("%s", rule);
+	return rule == NULL;
+}
+
+static void
+define_connection_settings(void)
+{
+	DefineCustomStringVariable("zklock.connect_string",
+							   "Servers of the ZooKeeper ensemble, as host:port separated by commas.",
+							   NULL,
+							   &zkl_connect_string,
+							   "localhost:2181",
+							   PGC_SIGHUP,
+							   GUC_SUPERUSER_ONLY,
+							   NULL, NULL, NULL);
+	DefineCustomStringVariable("zklock.auth_file",
+							   "File with the credentials to show to ZooKeeper.",
+							   "Empty for none.",
+							   &zkl_auth_file,
+							   "",
+							   PGC_SIGHUP,
+							   GUC_SUPERUSER_ONLY,
+							   NULL, NULL, NULL);
+	DefineCustomStringVariable("zklock.root",
+							   "Node of ZooKeeper under which all locks are.",
+							   NULL,
+							   &zkl_root,
+							   "/zklock",
+							   PGC_POSTMASTER,
+							   0,
+							   check_root, NULL, NULL);
+	DefineCustomIntVariable("zklock.session_timeout",
+							"Time after which ZooKeeper gives up the locks of a silent server.",
+							"ZooKeeper may negotiate another value.",
+							&zkl_session_timeout,
+							10000, 1000, 3600 * 1000,
+							PGC_SIGHUP,
+							GUC_UNIT_MS,
+							NULL, NULL, NULL);
+	DefineCustomEnumVariable("zklock.log_level",
+							 "What the ZooKeeper client writes to the server log.",
+							 NULL,
+							 &zkl_log_level,
+							 2, log_levels,
+							 PGC_SIGHUP,
+							 0,
+							 NULL, NULL, NULL);
+}
+
+static void
+define_request_settings(void)
+{
+	DefineCustomIntVariable("zklock.max_requests",
+							"Greatest number of distributed locks held or awaited at a time.",
+							NULL,
+							&zkl_max_requests,
+							1000, 8, 262143,
+							PGC_POSTMASTER,
+							0,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("zklock.connect_timeout",
+							"Time that a request which must not wait gives ZooKeeper to answer.",
+							NULL,
+							&zkl_connect_timeout,
+							10000, 1, INT_MAX,
+							PGC_USERSET,
+							GUC_UNIT_MS,
+							NULL, NULL, NULL);
+	DefineCustomEnumVariable("zklock.lost_lock_action",
+							 "What to do to a session that holds a distributed lock when it is lost.",
+							 "It applies to locks acquired from then on.",
+							 &zkl_lost_lock_action,
+							 ZKL_LOST_CANCEL, lost_lock_actions,
+							 PGC_USERSET,
+							 0,
+							 NULL, NULL, NULL);
+}
+
+static void
+register_worker(void)
+{
+	BackgroundWorker worker = {0};
+
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS;
+	worker.bgw_start_time = BgWorkerStart_ConsistentState;
+	worker.bgw_restart_time = 1;
+	strlcpy(worker.bgw_library_name, LIBRARY_NAME, BGW_MAXLEN);
+	strlcpy(worker.bgw_function_name, WORKER_MAIN, BGW_MAXLEN);
+	strlcpy(worker.bgw_name, "zklock worker", BGW_MAXLEN);
+	strlcpy(worker.bgw_type, "zklock worker", BGW_MAXLEN);
+	RegisterBackgroundWorker(&worker);
+	worker_registered = zkl_worker_is_registered(LIBRARY_NAME);
+}
+
+void
+_PG_init(void)
+{
+	if (!process_shared_preload_libraries_in_progress)
+		return;
+
+	define_connection_settings();
+	define_request_settings();
+	MarkGUCPrefixReserved("zklock");
+	zkl_shmem_request();
+	zkl_lifetime_init();
+	if (!IsBinaryUpgrade)
+		register_worker();
+}
+
+void
+zkl_check_loaded(void)
+{
+	if (zkl_control == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("zklock is not loaded"),
+				 errhint("Add \"zklock\" to \"shared_preload_libraries\" and restart the server.")));
+}
+
+void
+zkl_check_worker(void)
+{
+	zkl_check_loaded();
+	if (!IsUnderPostmaster || IsBinaryUpgrade)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("distributed locks are not available in this mode of the server"),
+				 errdetail("The zklock worker does not run in single-user mode, nor during a binary upgrade.")));
+	if (!worker_registered)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("the zklock worker could not be started"),
+				 errhint("Increase \"max_worker_processes\" and restart the server.")));
+}

@@ -1,0 +1,353 @@
+/*
+ * request.c
+ *	  Submit, wait, cancel: one request of this backend at a time.
+ *
+ * Owns the slot of the request under way, from its claim until the answer is
+ * handed to the caller, who then owns the slot.  Run by backends.
+ *
+ * Takes no lock of its own; what it reads and writes of a slot it does through
+ * shmem.h.  Waits on the process latch only.
+ *
+ * Must not know what locks the backend holds, nor anything of ZooKeeper but
+ * the numbers of its errors, which refusal.c puts into words.
+ *
+ * No slot may leak.  So all that can throw comes before the claim, or inside
+ * the PG_TRY that covers the time from the submit to the hand-over; and since
+ * a FATAL error goes past PG_CATCH, an exit callback looks as well.  Whether a
+ * cancel or the grant came first is decided by zkl_slot_release alone: either
+ * way the request ends.
+ */
+#include "postgres.h"
+
+#include "commands/dbcommands.h"
+#include "compat.h"
+#include "encoding.h"
+#include "miscadmin.h"
+#include "portability/instr_time.h"
+#include "refusal.h"
+#include "request.h"
+#include "storage/ipc.h"
+#include "utils/acl.h"
+#include "utils/builtins.h"
+#include "zklock.h"
+
+#define NEVER	PG_INT64_MAX
+
+/* When a wait changes its mind; times of now_us() */
+typedef struct Deadlines
+{
+	int64		expire;			/* a try's time is over */
+	int64		answer;			/* nobody answers */
+	int64		lock_timeout;	/* the setting of that name */
+} Deadlines;
+
+/* Who asks, in UTF-8 */
+typedef struct Identity
+{
+	char		database[64];
+	char		usename[64];
+	char		application[64];
+} Identity;
+
+static uint64 my_owner = 0;		/* 0: never asked for anything */
+static int	slot_under_way = -1;
+
+/* ---- time ---- */
+
+/* Never the wall clock */
+static int64
+now_us(void)
+{
+	instr_time	now;
+
+	INSTR_TIME_SET_CURRENT(now);
+	return (int64) INSTR_TIME_GET_MICROSEC(now);
+}
+
+static int64
+after_ms(int64 start, int64 ms)
+{
+	if (start == NEVER || ms >= (NEVER - start) / 1000)
+		return NEVER;
+	return start + ms * 1000;
+}
+
+/* For WaitLatch: ms until the first deadline, rounded up, or -1 */
+static long
+next_timeout(const Deadlines *at, int64 now)
+{
+	int64		first = Min(at->expire, Min(at->answer, at->lock_timeout));
+
+	if (first == NEVER)
+		return -1;
+	return (long) Min((first - now + 999) / 1000, INT_MAX);
+}
+
+/* ---- the slot ---- */
+
+/* Ends the request under way, if any, however far it got. */
+static void
+abandon(void)
+{
+	int			slotno = slot_under_way;
+
+	if (slotno < 0)
+		return;
+	slot_under_way = -1;
+	(void) zkl_slot_release(slotno);
+}
+
+static void
+abandon_at_exit(int code, Datum arg)
+{
+	abandon();
+}
+
+static void
+become_owner(void)
+{
+	if (my_owner != 0)
+		return;
+	on_shmem_exit(abandon_at_exit, 0);
+	my_owner = pg_atomic_fetch_add_u64(&zkl_control->ctl_next_owner, 1);
+}
+
+static void
+identify(Identity *who)
+{
+	char	   *database = NULL;
+	char	   *usename = GetUserNameFromId(GetSessionUserId(), true);
+
+	if (OidIsValid(MyDatabaseId))
+		database = get_database_name(MyDatabaseId);
+	zkl_copy_to_utf8(who->database, sizeof(who->database),
+					 database ? database : "");
+	zkl_copy_to_utf8(who->usename, sizeof(who->usename),
+					 usename ? usename : "");
+	zkl_copy_to_utf8(who->application, sizeof(who->application),
+					 application_name ? application_name : "");
+}
+
+/* Claims a slot and fills in what all kinds of requests have. */
+static int
+claim(const char *path, ZklSlotKind kind)
+{
+	Identity	who;
+	TimestampTz now = GetCurrentTimestamp();
+	ZklSlot    *slot;
+	int			slotno;
+
+	zkl_check_worker();
+	become_owner();
+	identify(&who);
+
+	slotno = zkl_slot_claim();
+	if (slotno < 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+				 errmsg("too many distributed locks held or awaited"),
+				 errdetail("All %d slots set by \"zklock.max_requests\" are in use.",
+						   zkl_control->ctl_nslots),
+				 errhint("Increase \"zklock.max_requests\" and restart the server.")));
+
+	slot = &zkl_slots[slotno];
+	slot->s_kind = kind;
+	slot->s_procno = zkl_my_procno();
+	slot->s_pid = MyProcPid;
+	slot->s_roleid = GetSessionUserId();
+	slot->s_owner = my_owner;
+	slot->s_lost_action = zkl_lost_lock_action;
+	strlcpy(slot->s_path, path, sizeof(slot->s_path));
+	memcpy(slot->s_database, who.database, sizeof(slot->s_database));
+	memcpy(slot->s_usename, who.usename, sizeof(slot->s_usename));
+	memcpy(slot->s_application, who.application, sizeof(slot->s_application));
+	slot->s_requested_at = now;
+	return slotno;
+}
+
+static void
+submit(int slotno)
+{
+	slot_under_way = slotno;
+	zkl_slot_submit(slotno);
+}
+
+/* ---- the wait ---- */
+
+static void
+waiting_context(void *name)
+{
+	errcontext("while waiting for distributed lock \"%s\"",
+			   (const char *) name);
+}
+
+/* Acts on the deadlines that have passed. */
+static void
+heed(Deadlines *at, int slotno, int64 now)
+{
+	if (now >= at->lock_timeout)
+		ereport(ERROR,
+				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+				 errmsg("canceling statement due to lock timeout")));
+	if (now >= at->answer)
+		zkl_raise_unreachable();
+	if (now >= at->expire)
+	{
+		at->expire = NEVER;
+		zkl_slot_expire(slotno);
+	}
+}
+
+/* Returns once the slot is no longer waiting. */
+static void
+wait_for_answer(int slotno, const char *name, Deadlines *at)
+{
+	ErrorContextCallback context;
+
+	context.callback = waiting_context;
+	context.arg = unconstify(char *, name);
+	context.previous = error_context_stack;
+	error_context_stack = &context;
+
+	while (zkl_slot_peek(slotno) == ZKL_SLOT_WAITING)
+	{
+		int64		now = now_us();
+		long		timeout;
+
+		heed(at, slotno, now);
+		timeout = next_timeout(at, now);
+		(void) WaitLatch(MyLatch,
+						 WL_LATCH_SET | WL_EXIT_ON_PM_DEATH |
+						 (timeout >= 0 ? WL_TIMEOUT : 0),
+						 timeout, zkl_wait_event());
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+	}
+
+	error_context_stack = context.previous;
+}
+
+/* ---- locks ---- */
+
+/* A try that must not wait at all is submitted as expired. */
+static int
+submit_lock(const ZklAsk *ask, Deadlines *at)
+{
+	int64		start = now_us();
+	int			slotno = claim(ask->path, ZKL_KIND_LOCK);
+	ZklSlot    *slot = &zkl_slots[slotno];
+
+	at->expire = at->answer = at->lock_timeout = NEVER;
+	if (LockTimeout > 0)
+		at->lock_timeout = after_ms(start, LockTimeout);
+	if (ask->is_try)
+	{
+		int64		over = after_ms(start, ask->timeout_ms);
+
+		at->answer = after_ms(over, zkl_connect_timeout);
+		if (ask->timeout_ms > 0)
+			at->expire = over;
+	}
+
+	slot->s_mode = ask->mode;
+	slot->s_lifetime = ask->lifetime;
+	slot->s_try = ask->is_try;
+	slot->s_expired = ask->is_try && ask->timeout_ms == 0;
+	slot->s_sibling = ask->sibling;
+	slot->s_holds = 1;
+	submit(slotno);
+	return slotno;
+}
+
+/*
+ * A grant counts only if it is of the session that the worker has now: a
+ * stopped worker's grant of long ago is none.
+ */
+static bool
+judge(const ZklAsk *ask, int slotno, ZklGrant *grant)
+{
+	ZklSlot		answer;
+	uint32		generation;
+	int64		deadline;
+
+	zkl_slot_copy(slotno, &answer);
+	switch ((ZklSlotState) answer.s_state)
+	{
+		case ZKL_SLOT_GRANTED:
+			zkl_lease_read(&generation, &deadline);
+			if (!zkl_same_generation(answer.s_generation, generation))
+				zkl_raise_lost(ask->name, ask->lifetime, ZKL_ERROR_NONE);
+			grant->slotno = slotno;
+			grant->token = answer.s_token;
+			grant->generation = answer.s_generation;
+			return true;
+		case ZKL_SLOT_DENIED:
+			return false;
+		case ZKL_SLOT_FAILED:
+			zkl_raise_failed(ask->name, answer.s_error, answer.s_zkrc);
+			break;
+		case ZKL_SLOT_LOST:
+			zkl_raise_lost(ask->name, ask->lifetime, answer.s_error);
+			break;
+		default:
+			elog(ERROR, "request slot %d is in unexpected state %u",
+				 slotno, answer.s_state);
+	}
+	return false;
+}
+
+bool
+zkl_ask_lock(const ZklAsk *ask, ZklGrant *grant)
+{
+	Deadlines	at;
+	int			slotno = submit_lock(ask, &at);
+	bool		granted = false;
+
+	PG_TRY();
+	{
+		wait_for_answer(slotno, ask->name, &at);
+		granted = judge(ask, slotno, grant);
+	}
+	PG_CATCH();
+	{
+		abandon();
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+
+	if (granted)
+		slot_under_way = -1;
+	else
+		abandon();
+	return granted;
+}
+
+/* ---- queues ---- */
+
+Size
+zkl_ask_queue(const char *path, const char *name, dsm_handle segment)
+{
+	Deadlines	at = {NEVER, NEVER, NEVER};
+	int			slotno = claim(path, ZKL_KIND_QUEUE);
+	ZklSlot		answer;
+
+	at.answer = after_ms(now_us(), zkl_connect_timeout);
+	zkl_slots[slotno].s_dsm = segment;
+	submit(slotno);
+
+	PG_TRY();
+	{
+		wait_for_answer(slotno, name, &at);
+		zkl_slot_copy(slotno, &answer);
+		if (answer.s_state == ZKL_SLOT_FAILED &&
+			answer.s_error != ZKL_ERROR_TOO_LARGE)
+			zkl_raise_failed(name, answer.s_error, answer.s_zkrc);
+	}
+	PG_FINALLY();
+	{
+		abandon();
+	}
+	PG_END_TRY();
+
+	return answer.s_state == ZKL_SLOT_GRANTED ? 0 : answer.s_dsm_size;
+}

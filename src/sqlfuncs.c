@@ -1,0 +1,193 @@
+/*
+ * sqlfuncs.c
+ *	  The SQL-callable functions that acquire and release locks.
+ *
+ * Owns the way from SQL arguments to a request, and back.  Run by backends.
+ * Takes no locks, keeps no state.
+ *
+ * Must not know how a lock is asked for, nor when a hold ends.
+ */
+#include "postgres.h"
+
+#include "compat.h"
+#include "datatype/timestamp.h"
+#include "encoding.h"
+#include "fmgr.h"
+#include "lifetime.h"
+#include "utils/builtins.h"
+#include "zklock.h"
+
+#define MS_PER_DAY		((int64) 86400000)
+#define US_PER_MS		1000
+
+PG_FUNCTION_INFO_V1(zkl_sql_lock);
+PG_FUNCTION_INFO_V1(zkl_sql_lock_shared);
+PG_FUNCTION_INFO_V1(zkl_sql_try_lock);
+PG_FUNCTION_INFO_V1(zkl_sql_try_lock_shared);
+PG_FUNCTION_INFO_V1(zkl_sql_xact_lock);
+PG_FUNCTION_INFO_V1(zkl_sql_xact_lock_shared);
+PG_FUNCTION_INFO_V1(zkl_sql_try_xact_lock);
+PG_FUNCTION_INFO_V1(zkl_sql_try_xact_lock_shared);
+PG_FUNCTION_INFO_V1(zkl_sql_unlock);
+PG_FUNCTION_INFO_V1(zkl_sql_unlock_shared);
+PG_FUNCTION_INFO_V1(zkl_sql_unlock_all);
+PG_FUNCTION_INFO_V1(zkl_sql_fencing_token);
+
+/* ---- arguments ---- */
+
+static char *
+path_of(const text *name)
+{
+	return zkl_name_to_utf8(VARDATA_ANY(name), VARSIZE_ANY_EXHDR(name));
+}
+
+/*
+ * A timeout in ms, rounded up.  No interval overflows: the months of the
+ * largest one are less than 2^63 ms.
+ */
+static int64
+timeout_of(const Interval *interval)
+{
+	int64		days = (int64) interval->month * DAYS_PER_MONTH + interval->day;
+	int64		ms = days * MS_PER_DAY + interval->time / US_PER_MS;
+	int64		rest = interval->time % US_PER_MS;
+
+	if (zkl_interval_is_infinite(interval))
+		return ZKL_FOREVER;
+	if (zkl_interval_is_minus_infinite(interval) ||
+		ms < 0 || (ms == 0 && rest < 0))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("timeout must not be negative")));
+	return rest > 0 ? ms + 1 : ms;
+}
+
+/* ---- acquiring ---- */
+
+static bool
+acquire(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime,
+		bool is_try, int64 *token)
+{
+	text	   *name = PG_GETARG_TEXT_PP(0);
+	ZklAsk		ask = {0};
+
+	zkl_check_loaded();
+	ask.path = path_of(name);
+	ask.name = text_to_cstring(name);
+	ask.mode = mode;
+	ask.lifetime = lifetime;
+	ask.is_try = is_try;
+	if (is_try)
+		ask.timeout_ms = timeout_of(PG_GETARG_INTERVAL_P(1));
+	return zkl_lifetime_acquire(&ask, token);
+}
+
+static Datum
+lock(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime)
+{
+	int64		token = 0;
+
+	(void) acquire(fcinfo, mode, lifetime, false, &token);
+	PG_RETURN_INT64(token);
+}
+
+static Datum
+try_lock(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime)
+{
+	int64		token;
+
+	PG_RETURN_BOOL(acquire(fcinfo, mode, lifetime, true, &token));
+}
+
+Datum
+zkl_sql_lock(PG_FUNCTION_ARGS)
+{
+	return lock(fcinfo, ZKL_EXCLUSIVE, ZKL_LIFETIME_SESSION);
+}
+
+Datum
+zkl_sql_lock_shared(PG_FUNCTION_ARGS)
+{
+	return lock(fcinfo, ZKL_SHARED, ZKL_LIFETIME_SESSION);
+}
+
+Datum
+zkl_sql_try_lock(PG_FUNCTION_ARGS)
+{
+	return try_lock(fcinfo, ZKL_EXCLUSIVE, ZKL_LIFETIME_SESSION);
+}
+
+Datum
+zkl_sql_try_lock_shared(PG_FUNCTION_ARGS)
+{
+	return try_lock(fcinfo, ZKL_SHARED, ZKL_LIFETIME_SESSION);
+}
+
+Datum
+zkl_sql_xact_lock(PG_FUNCTION_ARGS)
+{
+	return lock(fcinfo, ZKL_EXCLUSIVE, ZKL_LIFETIME_TRANSACTION);
+}
+
+Datum
+zkl_sql_xact_lock_shared(PG_FUNCTION_ARGS)
+{
+	return lock(fcinfo, ZKL_SHARED, ZKL_LIFETIME_TRANSACTION);
+}
+
+Datum
+zkl_sql_try_xact_lock(PG_FUNCTION_ARGS)
+{
+	return try_lock(fcinfo, ZKL_EXCLUSIVE, ZKL_LIFETIME_TRANSACTION);
+}
+
+Datum
+zkl_sql_try_xact_lock_shared(PG_FUNCTION_ARGS)
+{
+	return try_lock(fcinfo, ZKL_SHARED, ZKL_LIFETIME_TRANSACTION);
+}
+
+/* ---- releasing ---- */
+
+static Datum
+unlock(FunctionCallInfo fcinfo, ZklLockMode mode)
+{
+	text	   *name = PG_GETARG_TEXT_PP(0);
+
+	zkl_check_loaded();
+	PG_RETURN_BOOL(zkl_lifetime_unlock(path_of(name), text_to_cstring(name),
+									   mode));
+}
+
+Datum
+zkl_sql_unlock(PG_FUNCTION_ARGS)
+{
+	return unlock(fcinfo, ZKL_EXCLUSIVE);
+}
+
+Datum
+zkl_sql_unlock_shared(PG_FUNCTION_ARGS)
+{
+	return unlock(fcinfo, ZKL_SHARED);
+}
+
+Datum
+zkl_sql_unlock_all(PG_FUNCTION_ARGS)
+{
+	zkl_lifetime_unlock_all();
+	PG_RETURN_VOID();
+}
+
+/* ---- looking ---- */
+
+Datum
+zkl_sql_fencing_token(PG_FUNCTION_ARGS)
+{
+	text	   *name = PG_GETARG_TEXT_PP(0);
+	int64		token;
+
+	zkl_check_loaded();
+	if (!zkl_lifetime_token(path_of(name), &token))
+		PG_RETURN_NULL();
+	PG_RETURN_INT64(token);
+}
