@@ -1,6 +1,8 @@
 # zklock: a loadable module, and zklock_session, the program that its worker
 # starts and that alone links the ZooKeeper client.
 
+PG_CONFIG ?= pg_config
+
 EXTENSION = zklock
 DATA = $(wildcard sql/zklock--*.sql)
 PGFILEDESC = "zklock - distributed locks through ZooKeeper"
@@ -33,7 +35,6 @@ PROVE_TESTS = test/t/*.pl
 
 EXTRA_CLEAN = $(SESSION) $(SESSION_OBJS) tmp_check output_iso
 
-PG_CONFIG ?= pg_config
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
 

@@ -210,10 +210,6 @@ zkl_slot_fail(int slotno, ZklError error, int32 zkrc)
 	return refuse(slotno, ZKL_SLOT_FAILED, error, zkrc);
 }
 
-/*
- * The signal is sent under the mutex: the holder cannot pass its commit check,
- * nor leave and have its pid used again, between the look and the signal.
- */
 void
 zkl_slot_too_large(int slotno, uint64 size)
 {
@@ -222,9 +218,13 @@ zkl_slot_too_large(int slotno, uint64 size)
 	SpinLockAcquire(&slot->s_mutex);
 	slot->s_dsm_size = size;
 	SpinLockRelease(&slot->s_mutex);
-	zkl_slot_fail(slotno, ZKL_ERROR_TOO_LARGE, 0);
+	(void) refuse(slotno, ZKL_SLOT_FAILED, ZKL_ERROR_TOO_LARGE, 0);
 }
 
+/*
+ * The signal is sent under the mutex: the holder cannot pass its commit check,
+ * nor leave and have its pid used again, between the look and the signal.
+ */
 bool
 zkl_slot_lose(int slotno, ZklError error)
 {
