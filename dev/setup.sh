@@ -72,6 +72,7 @@ say "installing: $missing"
 as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y \
 	-o Dpkg::Options::=--force-confold -o Dpkg::Use-Pty=0 \
 	install --no-install-recommends $missing 2>&1 |
-	awk '/^Unpacking|^Setting up/ { n++; if (n % 20 == 0) { print "... " n " steps done"; fflush() } }
-		/^E:|rror/ { print; fflush() }'
+	awk '/ newly installed/ { for (i = 2; i <= NF; i++) if ($(i + 1) == "newly") all = 2 * $i }
+		/^(Unpacking|Setting up) / && ++n % 40 == 0 { print "... " n " of " all " steps done"; fflush() }
+		/^(E:|Err:|dpkg: error)/ { print; fflush() }'
 say "all packages are installed"
