@@ -15,12 +15,6 @@ SESSION_OBJS = $(patsubst %.c,%.o,$(sort $(wildcard src/session/*.c)))
 SESSION_LIBS = -lzookeeper_st
 
 PG_CPPFLAGS = -I$(srcdir)/src
-# What is not meant for PostgreSQL stays out of its namespace: from 16 on PGXS
-# sees to that, 15 leaves it to us.
-PG_CFLAGS = -fvisibility=hidden
-ifneq ($(filter 15.%,$(shell $(PG_CONFIG) --version)),)
-PG_CPPFLAGS += -DPGDLLEXPORT='__attribute__((visibility("default")))'
-endif
 
 # Both start a server of their own, which takes a user other than root.
 REGRESS = install arguments privileges unreachable lifetimes
