@@ -5,6 +5,7 @@
 #ifndef ZKL_COMPAT_H
 #define ZKL_COMPAT_H
 
+#include "fmgr.h"
 #include "funcapi.h"
 #include "lib/ilist.h"
 #include "postmaster/bgworker_internals.h"
@@ -19,6 +20,11 @@
 #if PG_VERSION_NUM < 150000
 #error "zklock needs PostgreSQL 15 or later"
 #endif
+
+/* PG_FUNCTION_INFO_V1 exports the function itself from PostgreSQL 16 on */
+#define ZKL_FUNCTION(name) \
+	extern PGDLLEXPORT Datum name(PG_FUNCTION_ARGS); \
+	PG_FUNCTION_INFO_V1(name)
 
 /* The number of this process's PGPROC */
 static inline int

@@ -12,7 +12,6 @@
 #include "compat.h"
 #include "datatype/timestamp.h"
 #include "encoding.h"
-#include "fmgr.h"
 #include "lifetime.h"
 #include "utils/builtins.h"
 #include "zklock.h"
@@ -20,18 +19,18 @@
 #define MS_PER_DAY		((int64) 86400000)
 #define US_PER_MS		1000
 
-PG_FUNCTION_INFO_V1(zkl_sql_lock);
-PG_FUNCTION_INFO_V1(zkl_sql_lock_shared);
-PG_FUNCTION_INFO_V1(zkl_sql_try_lock);
-PG_FUNCTION_INFO_V1(zkl_sql_try_lock_shared);
-PG_FUNCTION_INFO_V1(zkl_sql_xact_lock);
-PG_FUNCTION_INFO_V1(zkl_sql_xact_lock_shared);
-PG_FUNCTION_INFO_V1(zkl_sql_try_xact_lock);
-PG_FUNCTION_INFO_V1(zkl_sql_try_xact_lock_shared);
-PG_FUNCTION_INFO_V1(zkl_sql_unlock);
-PG_FUNCTION_INFO_V1(zkl_sql_unlock_shared);
-PG_FUNCTION_INFO_V1(zkl_sql_unlock_all);
-PG_FUNCTION_INFO_V1(zkl_sql_fencing_token);
+ZKL_FUNCTION(zkl_sql_lock);
+ZKL_FUNCTION(zkl_sql_lock_shared);
+ZKL_FUNCTION(zkl_sql_try_lock);
+ZKL_FUNCTION(zkl_sql_try_lock_shared);
+ZKL_FUNCTION(zkl_sql_xact_lock);
+ZKL_FUNCTION(zkl_sql_xact_lock_shared);
+ZKL_FUNCTION(zkl_sql_try_xact_lock);
+ZKL_FUNCTION(zkl_sql_try_xact_lock_shared);
+ZKL_FUNCTION(zkl_sql_unlock);
+ZKL_FUNCTION(zkl_sql_unlock_shared);
+ZKL_FUNCTION(zkl_sql_unlock_all);
+ZKL_FUNCTION(zkl_sql_fencing_token);
 
 /* ---- arguments ---- */
 

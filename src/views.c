@@ -18,7 +18,6 @@
 #include "catalog/pg_authid.h"
 #include "compat.h"
 #include "encoding.h"
-#include "fmgr.h"
 #include "listing.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
@@ -37,9 +36,9 @@
 #define QUEUE_MAX_SIZE		((Size) 16 * 1024 * 1024)
 #define MAX_FOREIGN_DATA	255 /* longer data is not shown */
 
-PG_FUNCTION_INFO_V1(zkl_sql_locks);
-PG_FUNCTION_INFO_V1(zkl_sql_status);
-PG_FUNCTION_INFO_V1(zkl_sql_queue);
+ZKL_FUNCTION(zkl_sql_locks);
+ZKL_FUNCTION(zkl_sql_status);
+ZKL_FUNCTION(zkl_sql_queue);
 
 /* A row under construction: columns are added in order. */
 typedef struct Row
