@@ -378,11 +378,13 @@ read_text(ZklWireReader *body)
 static void
 read_multi(ZklWireReader *body, ZklReply *reply)
 {
-	uint32_t	n = Min(zkl_wire_get_u32(body), BATCH_OPERATIONS);
-	ZklMultiResult *results = palloc0((n + 1) * sizeof(ZklMultiResult));
+	uint32_t	n = zkl_wire_get_u32(body);
+	ZklMultiResult *results;
 	int64		ctime;
 	uint32_t	i;
 
+	n = Min(n, BATCH_OPERATIONS);
+	results = palloc0((n + 1) * sizeof(ZklMultiResult));
 	for (i = 0; i < n; i++)
 	{
 		results[i].rc = zkl_wire_get_i32(body);
