@@ -20,14 +20,15 @@
 
 #define UNIT_MAX_REPORTS	10	/* failed checks shown per test function */
 
-static struct
+/* One for all files of a program */
+struct
 {
 	int			tests;
 	int			failed_tests;
 	int			failed_checks;	/* of the test function that runs */
 	uint64_t	seed;
 	uint64_t	random;
-} unit;
+}			unit __attribute__((weak));
 
 static inline bool __attribute__((format(printf, 4, 5)))
 unit_check(bool good, const char *file, int line, const char *format,...)

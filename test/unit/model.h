@@ -1,0 +1,126 @@
+/*
+ * model.h
+ *	  A tiny ZooKeeper: one tree, one connection of ours at a time, and other
+ *	  clients that act on the tree directly.
+ *
+ * What the connection sends waits in an inbox until the test lets the model
+ * execute it, and what comes of it waits in an outbox until the test has it
+ * delivered: both in order, as ZooKeeper does it.  Watches fire into the same
+ * outbox.
+ */
+#ifndef ZKL_MODEL_H
+#define ZKL_MODEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/manager.h"
+
+#define MODEL_PASSED_OVER	(-2)	/* behind the operation that failed */
+#define MODEL_NO_WATCHER	(-121)
+
+typedef struct ModelNode
+{
+	struct ModelNode *next;
+	struct ModelNode *prev;
+	struct ModelNode *parent;
+	char	   *path;
+	char	   *data;
+	size_t		data_length;
+	ZklStat		stat;
+	int32_t		version;
+	uint32_t	counter;		/* of children ever created */
+	uint32_t	nchildren;
+	bool		deleted;		/* by the transaction under way */
+	bool		data_watch;
+	bool		child_watch;
+} ModelNode;
+
+/* What was sent, with copies of all strings */
+typedef struct ModelRequest
+{
+	struct ModelRequest *next;
+	ZklSendKind kind;
+	uint64_t	tag;
+	char	   *path;
+	bool		watch;
+	ZklMultiOp *multi;
+	size_t		nmulti;
+} ModelRequest;
+
+/* An answer or an event */
+typedef struct ModelMessage
+{
+	struct ModelMessage *next;
+	bool		is_event;
+	ZklEventKind event;
+	char	   *path;			/* of an event */
+	uint64_t	tag;
+	ZklReply	reply;
+} ModelMessage;
+
+/* How often what has been executed */
+typedef struct ModelCounts
+{
+	uint32_t	multis;			/* that succeeded or not, chains too */
+	uint32_t	failed_multis;
+	uint32_t	creates;		/* in multis */
+	uint32_t	deletes;		/* in multis and alone */
+	uint32_t	containers;
+	uint32_t	gets;
+	uint32_t	lists;
+	uint32_t	unwatches;
+	uint32_t	largest_multi;
+} ModelCounts;
+
+typedef struct Model
+{
+	ModelNode  *root;			/* head of a ring of all nodes */
+	int64_t		zxid;
+	int64_t		session;		/* of the connection; 0: none */
+	ModelRequest *inbox;
+	ModelRequest **inbox_end;
+	ModelMessage *outbox;
+	ModelMessage **outbox_end;
+	ModelCounts counts;
+	int32_t		multi_rc;		/* what the next multi is answered instead */
+	bool		multi_applied;	/* although it is executed */
+} Model;
+
+extern void model_start(Model *zk);
+extern void model_finish(Model *zk);
+
+/* ---- other clients ---- */
+
+extern ModelNode *model_find(const Model *zk, const char *path);
+
+/*
+ * Creates a node; "sequential" appends the number.  Returns 0 or ZooKeeper's
+ * error; created may be NULL, or has room for the path.
+ */
+extern int32_t model_create(Model *zk, const char *path, bool sequential,
+							int64_t owner, const char *data, char *created);
+
+/* Creates a directory and its parents, as far as missing. */
+extern ModelNode *model_mkdir(Model *zk, const char *path);
+extern int32_t model_delete(Model *zk, const char *path);
+extern int32_t model_set(Model *zk, const char *path, const char *data);
+extern void model_expire(Model *zk, int64_t session);
+
+/* ---- the connection ---- */
+
+extern void model_connect(Model *zk, int64_t session);
+
+/* Drops watches, and everything that is under way in either direction. */
+extern void model_disconnect(Model *zk);
+extern void model_send(Model *zk, const ZklAction *action);
+
+/* Executes the oldest in the inbox; false: it is empty. */
+extern bool model_serve(Model *zk);
+
+/* Takes the oldest out of the outbox, or NULL; free it with the other. */
+extern ModelMessage *model_receive(Model *zk);
+extern void model_free_message(ModelMessage *message);
+
+#endif							/* ZKL_MODEL_H */

@@ -1,0 +1,733 @@
+/*
+ * world.c
+ *	  The host of a manager in tests, and the oracle that watches it.
+ *
+ * Owns the records of requests and the clock.  Single-threaded.  Knows of the
+ * core what manager.h says, and of ZooKeeper all that the model knows.
+ */
+#include "unit.h"
+#include "world.h"
+
+/* ---- memory: what comes is never zero, and all must go back ---- */
+
+static void *
+host_alloc(void *context, size_t size)
+{
+	World	   *w = context;
+	void	   *memory = malloc(size ? size : 1);
+
+	if (memory == NULL)
+		abort();
+	memset(memory, 0xA5, size);
+	w->memory++;
+	return memory;
+}
+
+static void
+host_release(void *context, void *memory)
+{
+	World	   *w = context;
+
+	w->memory--;
+	free(memory);
+}
+
+static void
+make_manager(World *w)
+{
+	ZklConfig	config = {
+		.root = WORLD_ROOT,
+		.max_requests = w->nrequests,
+		.max_directories = w->max_directories,
+		.batches_in_flight = w->batches_in_flight,
+		.batch_operations = w->batch_operations,
+		.batch_bytes = w->batch_bytes,
+		.uuid_base = ++w->managers,
+		.memory = {host_alloc, host_release, w}
+	};
+
+	w->m = zkl_manager_create(&config);
+}
+
+static void
+destroy_manager(World *w)
+{
+	zkl_manager_destroy(w->m);
+	CHECK_INT(w->memory, 0);
+}
+
+World *
+world_make(void)
+{
+	World	   *w = calloc(1, sizeof(World));
+
+	if (w == NULL)
+		abort();
+	w->now = 1000000;
+	w->last_session = 0x1000000000000;
+	w->nrequests = 64;
+	w->max_directories = 64;
+	w->batches_in_flight = 2;
+	w->batch_operations = 256;
+	w->batch_bytes = 256 * 1024;
+	model_start(&w->zk);
+	return w;
+}
+
+void
+world_begin(World *w)
+{
+	make_manager(w);
+}
+
+void
+world_end(World *w)
+{
+	destroy_manager(w);
+	model_finish(&w->zk);
+	free(w);
+}
+
+World *
+world_ready(void)
+{
+	World	   *w = world_make();
+
+	world_begin(w);
+	world_connect(w);
+	world_run(w);
+	CHECK(zkl_manager_ready(w->m));
+	return w;
+}
+
+/* ---- the oracle ---- */
+
+bool
+world_holds(const World *w, uint32_t request)
+{
+	const WorldRequest *r = &w->requests[request];
+
+	return r->used && r->granted && !r->lost && !r->released;
+}
+
+bool
+world_waits(const World *w, uint32_t request)
+{
+	const WorldRequest *r = &w->requests[request];
+
+	return r->used && !r->granted && !r->denied && !r->failed && !r->released;
+}
+
+static const WorldRequest *
+find_uuid(const World *w, const ZklUuid *uuid)
+{
+	uint32_t	i;
+
+	for (i = 0; i < w->nrequests; i++)
+	{
+		const WorldRequest *r = &w->requests[i];
+
+		if (r->used && r->has_znode &&
+			memcmp(&r->uuid, uuid, sizeof(*uuid)) == 0)
+			return r;
+	}
+	return NULL;
+}
+
+/* A hold of r's owner that has a node: r itself or another, or NULL */
+static const WorldRequest *
+find_cover(const World *w, const WorldRequest *r)
+{
+	uint32_t	i;
+
+	for (i = 0; i < w->nrequests; i++)
+	{
+		const WorldRequest *s = &w->requests[i];
+
+		if (s != r && world_holds(w, i) && s->owner == r->owner &&
+			s->has_znode && s->token == r->token &&
+			strcmp(s->name, r->name) == 0)
+			return s;
+	}
+	return NULL;
+}
+
+/* No local hold may conflict, whatever is in the tree. */
+static void
+check_local_holds(const World *w, const WorldRequest *r)
+{
+	uint32_t	i;
+
+	for (i = 0; i < w->nrequests; i++)
+	{
+		const WorldRequest *s = &w->requests[i];
+
+		if (s != r && world_holds(w, i) && s->owner != r->owner &&
+			zkl_mode_conflicts(s->mode, r->mode))
+			CHECK_MSG(strcmp(s->name, r->name) != 0,
+					  "granted beside a local holder of %s", r->name);
+	}
+}
+
+/* Nobody's contender ahead may conflict, but for those of our own server. */
+static void
+check_contenders_ahead(const World *w, const WorldRequest *r)
+{
+	char		path[ZKL_MAX_PATH + 1];
+	const ModelNode *directory;
+	const ModelNode *node;
+	bool		found = false;
+
+	snprintf(path, sizeof(path), WORLD_ROOT "%s", r->name);
+	directory = model_find(&w->zk, path);
+	for (node = w->zk.root->next; node != w->zk.root; node = node->next)
+	{
+		ZklLockMode mode;
+		ZklSeq		seq;
+		bool		has_uuid;
+		ZklUuid		uuid;
+
+		if (node->parent != directory ||
+			!zkl_znode_parse(strrchr(node->path, '/') + 1, &mode, &seq,
+							 &has_uuid, &uuid))
+			continue;
+		if (has_uuid && memcmp(&uuid, &r->uuid, sizeof(uuid)) == 0)
+		{
+			found = true;
+			CHECK_INT(seq, r->seq);
+			CHECK_INT(node->stat.czxid, r->token / 4096);
+			CHECK_INT(node->stat.ephemeral_owner, w->session.id);
+			CHECK_INT(r->token % 4096, r->index);
+		}
+		else if (node->stat.ephemeral_owner != w->session.id &&
+				 seq <= r->seq)
+			CHECK_MSG(!zkl_mode_conflicts(mode, r->mode),
+					  "granted %s number %d behind %s", r->name,
+					  (int) r->seq, node->path);
+	}
+	CHECK_MSG(found, "granted %s without a node", r->name);
+}
+
+static void
+check_grant(const World *w, const WorldRequest *r)
+{
+	CHECK(r->used && !r->granted && !r->denied && !r->failed && !r->lost &&
+		  !r->released);
+	if (w->tampered)
+		return;
+	check_local_holds(w, r);
+	if (!r->has_znode)
+	{
+		CHECK_MSG(find_cover(w, r) != NULL, "granted %s with no cover",
+				  r->name);
+		return;
+	}
+	CHECK(zkl_manager_ready(w->m));
+	CHECK(zkl_manager_lease(w->m) > w->now);
+	CHECK(w->connected);
+	check_contenders_ahead(w, r);
+}
+
+/* Tokens of conflicting grants of a lock grow. */
+static void
+check_token(const World *w, const WorldRequest *r)
+{
+	uint32_t	i;
+
+	for (i = 0; i < w->nrequests; i++)
+	{
+		const WorldRequest *s = &w->requests[i];
+
+		if (s != r && s->used && s->granted && s->owner != r->owner &&
+			zkl_mode_conflicts(s->mode, r->mode) &&
+			strcmp(s->name, r->name) == 0)
+			CHECK(s->token < r->token);
+	}
+}
+
+/* What must have been recorded before a multi goes out */
+static void
+check_recorded(const World *w, const ZklAction *action)
+{
+	size_t		i;
+
+	for (i = 0; i < action->nmulti; i++)
+	{
+		const ZklMultiOp *op = &action->multi[i];
+		const char *name = strrchr(op->path, '/') + 1;
+		const WorldRequest *r;
+		char		prefix[ZKL_MAX_ZNODE_NAME + 1];
+		char		chain[32];
+		ZklUuid		uuid;
+
+		snprintf(chain, sizeof(chain), "%016" PRIx64 ".%u",
+				 (uint64_t) w->session.id, w->chain);
+		if (op->kind == ZKL_MULTI_CREATE_EPHEMERAL || op->kind == ZKL_MULTI_SET)
+			CHECK_STR(name, chain);
+		if (op->kind != ZKL_MULTI_CREATE)
+			continue;
+		memcpy(prefix, name + 3, ZKL_UUID_TEXT);
+		prefix[ZKL_UUID_TEXT] = '\0';
+		if (!CHECK(zkl_uuid_parse(prefix, &uuid)))
+			continue;
+		r = find_uuid(w, &uuid);
+		if (!CHECK_MSG(r != NULL, "%s is not recorded", name))
+			continue;
+		zkl_znode_prefix(&uuid, r->znode_mode, prefix);
+		CHECK_STR(name, prefix);
+		CHECK_INT(r->index, (int64_t) i);
+	}
+}
+
+/* ---- actions ---- */
+
+static void
+record_znode(WorldRequest *r, const ZklAction *action)
+{
+	CHECK(r->used);
+	if (!r->has_znode ||
+		memcmp(&r->uuid, &action->uuid, sizeof(r->uuid)) != 0)
+		r->znodes++;
+	r->has_znode = true;
+	r->uuid = action->uuid;
+	r->znode_mode = action->mode;
+	r->seq = action->seq;
+	r->index = action->index;
+}
+
+static void
+record_answer(World *w, WorldRequest *r, const ZklAction *action)
+{
+	CHECK(r->used && !r->denied && !r->failed && !r->lost && !r->released);
+	r->failure = action->failure;
+	r->rc = action->rc;
+	if (action->kind == ZKL_ACTION_LOSE)
+	{
+		CHECK(r->granted);
+		r->lost = true;
+		w->losses++;
+		return;
+	}
+	CHECK(!r->granted);
+	if (action->kind == ZKL_ACTION_DENY)
+	{
+		CHECK(r->expired);
+		CHECK(w->connected && zkl_manager_lease(w->m) > w->now);
+		r->denied = true;
+	}
+	else
+		r->failed = true;
+}
+
+static void
+carry_out(World *w, const ZklAction *action)
+{
+	WorldRequest *r = &w->requests[action->request];
+
+	switch (action->kind)
+	{
+		case ZKL_ACTION_SEND:
+			if (action->send == ZKL_SEND_MULTI)
+				check_recorded(w, action);
+			CHECK_MSG(w->connected, "sent while disconnected");
+			CHECK(action->tag >> 63 == 0);
+			model_send(&w->zk, action);
+			break;
+		case ZKL_ACTION_CHAIN:
+			CHECK(w->chain == 0 || action->chain > w->chain ||
+				  action->chain == 1);
+			w->chain = action->chain;
+			break;
+		case ZKL_ACTION_ZNODE:
+			record_znode(r, action);
+			break;
+		case ZKL_ACTION_GRANT:
+			r->token = action->token;
+			check_grant(w, r);
+			check_token(w, r);
+			r->granted = true;
+			w->grants++;
+			break;
+		case ZKL_ACTION_DENY:
+		case ZKL_ACTION_FAIL:
+		case ZKL_ACTION_LOSE:
+			record_answer(w, r, action);
+			break;
+		case ZKL_ACTION_FREE:
+			CHECK(r->used && r->released);
+			memset(r, 0, sizeof(*r));
+			w->frees++;
+			break;
+		case ZKL_ACTION_RECONNECT:
+			w->gave_up = true;
+			break;
+	}
+}
+
+void
+world_flush(World *w)
+{
+	const ZklAction *actions;
+	const char *broken;
+	size_t		n;
+	size_t		i;
+
+	zkl_manager_flush(w->m, w->now);
+	actions = zkl_manager_actions(w->m, &n);
+	for (i = 0; i < n; i++)
+		carry_out(w, &actions[i]);
+	zkl_manager_clear_actions(w->m);
+	broken = zkl_manager_check(w->m);
+	CHECK_MSG(broken == NULL, "%s", broken ? broken : "");
+}
+
+/* ---- the host's events ---- */
+
+/* What the worker tells the manager of a request */
+static ZklDemand
+make_demand(const World *w, uint32_t request)
+{
+	static const char data[] = "{\"zklock\":1,\"server\":\"unit\"}";
+	const WorldRequest *r = &w->requests[request];
+	ZklDemand	demand = {
+		.name = r->name,.owner = r->owner,.mode = r->mode,.sibling = -1,
+		.expired = r->expired,.data = data,.data_length = sizeof(data) - 1
+	};
+	uint32_t	i;
+
+	for (i = 0; i < w->nrequests; i++)
+	{
+		if (i != request && world_holds(w, i) &&
+			w->requests[i].owner == r->owner &&
+			strcmp(w->requests[i].name, r->name) == 0)
+			demand.sibling = (int32_t) i;
+	}
+	return demand;
+}
+
+uint32_t
+world_enter(World *w, const char *name, uint64_t owner, ZklLockMode mode,
+			bool expired)
+{
+	uint32_t	request = 0;
+	WorldRequest *r;
+	ZklDemand	demand;
+
+	while (w->requests[request].used)
+		request++;
+	r = &w->requests[request];
+	r->used = true;
+	snprintf(r->name, sizeof(r->name), "%s", name);
+	r->owner = owner;
+	r->mode = mode;
+	r->expired = expired;
+	r->since = ++w->submissions;
+	demand = make_demand(w, request);
+	zkl_manager_submit(w->m, w->now, request, &demand);
+	return request;
+}
+
+uint32_t
+world_submit(World *w, const char *name, uint64_t owner, ZklLockMode mode)
+{
+	uint32_t	request = world_enter(w, name, owner, mode, false);
+
+	world_flush(w);
+	return request;
+}
+
+uint32_t
+world_try(World *w, const char *name, uint64_t owner, ZklLockMode mode)
+{
+	uint32_t	request = world_enter(w, name, owner, mode, true);
+
+	world_flush(w);
+	return request;
+}
+
+void
+world_leave(World *w, uint32_t request)
+{
+	WorldRequest *r = &w->requests[request];
+
+	if (!r->used || r->released)
+		return;
+	r->released = true;
+	zkl_manager_release(w->m, w->now, request);
+}
+
+void
+world_release(World *w, uint32_t request)
+{
+	world_leave(w, request);
+	world_flush(w);
+}
+
+void
+world_expire(World *w, uint32_t request)
+{
+	w->requests[request].expired = true;
+	zkl_manager_expire(w->m, w->now, request);
+	world_flush(w);
+}
+
+void
+world_sleep(World *w, int64_t us)
+{
+	int64_t		until = w->now + us;
+
+	for (;;)
+	{
+		int64_t		due = zkl_manager_timer(w->m);
+
+		if (due < 0 || due > until)
+			break;
+		w->now = due > w->now ? due : w->now + 1;
+		world_flush(w);
+		world_run(w);
+	}
+	w->now = until > w->now ? until : w->now;
+}
+
+void
+world_connect(World *w)
+{
+	if (w->session.id == 0)
+	{
+		w->session.id = ++w->last_session;
+		w->session.generation++;
+		w->session.timeout_ms = WORLD_TIMEOUT_MS;
+		w->chain = 0;
+	}
+	model_connect(&w->zk, w->session.id);
+	w->connected = true;
+	w->gave_up = false;
+	zkl_manager_connected(w->m, w->now, &w->session);
+	world_flush(w);
+}
+
+void
+world_disconnect(World *w)
+{
+	model_disconnect(&w->zk);
+	w->connected = false;
+	zkl_manager_disconnected(w->m, w->now);
+	world_flush(w);
+}
+
+void
+world_expire_session(World *w)
+{
+	uint32_t	i;
+
+	model_expire(&w->zk, w->session.id);
+	model_disconnect(&w->zk);
+	w->connected = false;
+	w->session.id = 0;
+	zkl_manager_session_lost(w->m, w->now);
+	world_flush(w);
+	CHECK_INT(zkl_manager_lease(w->m), 0);
+	for (i = 0; i < w->nrequests; i++)
+		CHECK(!world_holds(w, i));
+}
+
+static void
+restore(World *w, uint32_t request)
+{
+	WorldRequest *r = &w->requests[request];
+	ZklDemand	demand = make_demand(w, request);
+	ZklRestored restored = {
+		.granted = world_holds(w, request),
+		.released = r->released,
+		.answered = r->denied || r->failed || r->lost,
+		.sent = r->has_znode,
+		.uuid = r->uuid,
+		.znode_mode = r->znode_mode,
+		.seq = r->has_znode ? r->seq : -1,
+		.index = r->index,
+		.token = r->token
+	};
+
+	demand.sibling = -1;
+	zkl_manager_restore(w->m, w->now, request, &demand, &restored);
+}
+
+/*
+ * Holds with a znode first, then the others, each kind in the order in which
+ * they were submitted, as the worker does it.
+ */
+void
+world_restart(World *w)
+{
+	uint64_t	since;
+	uint32_t	i;
+	int			covered;
+
+	model_disconnect(&w->zk);
+	w->connected = false;
+	destroy_manager(w);
+	make_manager(w);
+	zkl_manager_attach(w->m, &w->session, w->chain);
+	for (covered = 0; covered < 2; covered++)
+	{
+		for (since = 1; since <= w->submissions; since++)
+		{
+			for (i = 0; i < w->nrequests; i++)
+			{
+				if (w->requests[i].used && w->requests[i].since == since &&
+					(world_holds(w, i) && w->requests[i].has_znode) !=
+					(covered == 1))
+					restore(w, i);
+			}
+		}
+	}
+	world_flush(w);
+}
+
+/* ---- the connection ---- */
+
+void
+world_serve(World *w, int n)
+{
+	while (n-- > 0 && model_serve(&w->zk))
+		;
+}
+
+void
+world_deliver(World *w, int n)
+{
+	ModelMessage *message;
+
+	while (n-- > 0 && (message = model_receive(&w->zk)) != NULL)
+	{
+		if (message->is_event)
+			zkl_manager_event(w->m, w->now, message->event, message->path);
+		else
+			zkl_manager_reply(w->m, w->now, message->tag, &message->reply);
+		model_free_message(message);
+		world_flush(w);
+	}
+}
+
+void
+world_run(World *w)
+{
+	int			rounds = 0;
+
+	while (w->zk.inbox != NULL || w->zk.outbox != NULL || w->gave_up)
+	{
+		if (!CHECK_MSG(++rounds < 10000, "it never comes to rest"))
+			return;
+		if (w->gave_up)
+		{
+			world_disconnect(w);
+			world_connect(w);
+		}
+		w->now += 100;
+		world_serve(w, INT32_MAX);
+		world_deliver(w, INT32_MAX);
+	}
+}
+
+uint32_t
+world_nodes(const World *w, const char *name)
+{
+	char		path[ZKL_MAX_PATH + 1];
+	const ModelNode *directory;
+	const ModelNode *node;
+	uint32_t	n = 0;
+
+	snprintf(path, sizeof(path), WORLD_ROOT "%s", name);
+	directory = model_find(&w->zk, path);
+	if (directory == NULL)
+		return 0;
+	for (node = w->zk.root->next; node != w->zk.root; node = node->next)
+	{
+		if (node->parent == directory &&
+			node->stat.ephemeral_owner == w->session.id)
+			n++;
+	}
+	return n;
+}
+
+void
+world_check(const World *w)
+{
+	const ModelNode *node;
+	const char *broken = zkl_manager_check(w->m);
+	uint32_t	live = 0;
+	uint32_t	i;
+
+	CHECK_MSG(broken == NULL, "%s", broken ? broken : "");
+	for (i = 0; i < w->nrequests; i++)
+	{
+		live += world_holds(w, i) || world_waits(w, i);
+		CHECK_MSG(!w->requests[i].used || !w->requests[i].released,
+				  "request %u was never freed", i);
+	}
+	CHECK_INT(zkl_manager_live(w->m), live);
+	for (node = w->zk.root->next; node != w->zk.root; node = node->next)
+	{
+		const char *name = strrchr(node->path, '/') + 1;
+		const WorldRequest *r;
+		ZklUuid		uuid;
+		ZklLockMode mode;
+		ZklSeq		seq;
+		bool		has_uuid;
+
+		if (w->session.id == 0 ||
+			node->stat.ephemeral_owner != w->session.id ||
+			!zkl_znode_parse(name, &mode, &seq, &has_uuid, &uuid))
+			continue;
+		r = find_uuid(w, &uuid);
+		CHECK_MSG(r != NULL && !r->lost && !r->denied && !r->failed,
+				  "left behind: %s", node->path);
+	}
+}
+
+/* ---- other clients ---- */
+
+#define FOREIGN_SESSION 77
+
+static void
+foreign_create(World *w, const char *name, ZklLockMode mode,
+			   const ZklUuid *uuid, const char *data, char *created)
+{
+	char		prefix[ZKL_MAX_ZNODE_NAME + 1];
+	char		path[ZKL_MAX_PATH + 1];
+
+	snprintf(path, sizeof(path), WORLD_ROOT "%s", name);
+	(void) model_mkdir(&w->zk, path);
+	zkl_znode_prefix(uuid, mode, prefix);
+	snprintf(path, sizeof(path), WORLD_ROOT "%s/%s", name, prefix);
+	CHECK_INT(model_create(&w->zk, path, true, FOREIGN_SESSION, data, created),
+			  ZKL_RC_OK);
+}
+
+void
+foreign_enter(World *w, const char *name, ZklLockMode mode, char *created)
+{
+	ZklUuid		uuid = zkl_uuid_make(unit_random(), unit_random());
+
+	uuid.bytes[6] = (uint8_t) (0x40 | (uuid.bytes[6] & 15));
+	foreign_create(w, name, mode, &uuid, "10.0.0.1", created);
+}
+
+void
+foreign_zklock(World *w, const char *name, ZklLockMode mode, const char *data,
+			   char *created)
+{
+	ZklUuid		uuid = zkl_uuid_make(unit_random(), unit_random());
+
+	foreign_create(w, name, mode, &uuid, data, created);
+}
+
+void
+foreign_downgrade(World *w, const char *writer, char *reader)
+{
+	strcpy(reader, writer);
+	memcpy(strstr(reader, "__WRIT__"), "__READ__", 8);
+	CHECK_INT(model_create(&w->zk, reader, false, FOREIGN_SESSION, "10.0.0.1",
+						   NULL), ZKL_RC_OK);
+	CHECK_INT(model_delete(&w->zk, writer), ZKL_RC_OK);
+}

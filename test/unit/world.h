@@ -1,0 +1,144 @@
+/*
+ * world.h
+ *	  A manager, the host that drives it, and a ZooKeeper beside it.
+ *
+ * The host does what the worker does: it keeps a record per request, flushes
+ * after each event, carries out actions in order.  On the way it checks, by
+ * looking at the whole tree, that nothing is granted that conflicts with
+ * anybody, that answers come once and in an order that makes sense, and that
+ * what has to be recorded is recorded before it is sent.
+ */
+#ifndef ZKL_WORLD_H
+#define ZKL_WORLD_H
+
+#include "core/manager.h"
+#include "model.h"
+
+#define WORLD_ROOT			"/zklock"
+#define WORLD_REQUESTS		2048
+#define WORLD_TIMEOUT_MS	6000
+#define WORLD_LEASE			(WORLD_TIMEOUT_MS * 1000LL * 2 / 3)
+#define WORLD_BEAT			(WORLD_TIMEOUT_MS * 1000LL / 6)
+
+/* What the host keeps of a request, as the worker does in a slot */
+typedef struct WorldRequest
+{
+	bool		used;
+	char		name[ZKL_MAX_NAME + 1];
+	ZklLockMode mode;
+	uint64_t	owner;
+	bool		expired;
+	uint64_t	since;			/* order of submission */
+
+	bool		granted;
+	bool		denied;
+	bool		failed;
+	bool		lost;
+	bool		released;
+	ZklFailure	failure;
+	int32_t		rc;
+	int64_t		token;
+
+	bool		has_znode;
+	ZklUuid		uuid;
+	ZklLockMode znode_mode;
+	ZklSeq		seq;
+	uint32_t	index;
+	uint32_t	znodes;			/* how many unique ids it has had */
+} WorldRequest;
+
+typedef struct World
+{
+	ZklManager *m;
+	Model		zk;
+	int64_t		now;
+	ZklSession	session;
+	int64_t		last_session;
+	bool		connected;
+	bool		gave_up;		/* RECONNECT came */
+	uint32_t	chain;			/* as recorded */
+	uint64_t	submissions;
+	WorldRequest requests[WORLD_REQUESTS];
+	int64_t		memory;			/* pieces that the manager has */
+	bool		tampered;		/* somebody deletes our nodes: no exclusion */
+	uint32_t	grants;
+	uint32_t	losses;
+	uint32_t	frees;
+
+	/* how the manager is made */
+	uint32_t	nrequests;		/* at most WORLD_REQUESTS */
+	uint32_t	max_directories;
+	uint32_t	batches_in_flight;
+	uint32_t	batch_operations;
+	uint32_t	batch_bytes;
+	uint64_t	managers;
+} World;
+
+/* A fresh world, not yet connected; change its knobs and then begin. */
+extern World *world_make(void);
+extern void world_begin(World *w);
+extern void world_end(World *w);
+
+/* The usual: made, begun, connected, proved. */
+extern World *world_ready(void);
+
+/* ---- the host's events ---- */
+
+extern void world_connect(World *w);
+extern void world_disconnect(World *w);
+extern void world_expire_session(World *w);
+
+/* A new manager for the same requests, as after a crash of the worker. */
+extern void world_restart(World *w);
+
+/* Submits a request of the lowest free number, which is returned. */
+extern uint32_t world_submit(World *w, const char *name, uint64_t owner,
+							 ZklLockMode mode);
+extern uint32_t world_try(World *w, const char *name, uint64_t owner,
+						  ZklLockMode mode);
+
+/* The same without the flush, for several at a time. */
+extern uint32_t world_enter(World *w, const char *name, uint64_t owner,
+							ZklLockMode mode, bool expired);
+extern void world_release(World *w, uint32_t request);
+extern void world_leave(World *w, uint32_t request);
+extern void world_expire(World *w, uint32_t request);
+extern void world_flush(World *w);
+
+/* Lets time go by, with the timer's flushes. */
+extern void world_sleep(World *w, int64_t us);
+
+/* ---- the connection ---- */
+
+/* The server executes up to n; up to n answers and events are delivered. */
+extern void world_serve(World *w, int n);
+extern void world_deliver(World *w, int n);
+
+/* Both until nothing is under way; reconnects when the manager asks. */
+extern void world_run(World *w);
+
+/* ---- questions ---- */
+
+extern bool world_holds(const World *w, uint32_t request);
+extern bool world_waits(const World *w, uint32_t request);
+
+/* Contenders of ours that exist in the directory of a lock */
+extern uint32_t world_nodes(const World *w, const char *name);
+
+/* Every check at rest: invariants, and no node that nobody asked for. */
+extern void world_check(const World *w);
+
+/* ---- other clients ---- */
+
+/* Creates a Curator-like contender; the path goes to created. */
+extern void foreign_enter(World *w, const char *name, ZklLockMode mode,
+						  char *created);
+
+/* The same as another zklock server would, with this data */
+extern void foreign_zklock(World *w, const char *name, ZklLockMode mode,
+						   const char *data, char *created);
+
+/* Curator's (5.5) downgrade: a reader of the writer's own number stays. */
+extern void foreign_downgrade(World *w, const char *writer, char *reader);
+
+#endif							/* ZKL_WORLD_H */
