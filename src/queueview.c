@@ -32,7 +32,7 @@ static ZklQueueviewSend send_read;
 static MemoryContext context = NULL;	/* of the listing under way */
 static List *waiting = NIL;		/* slots, in TopMemoryContext */
 static int	current = -1;		/* the slot being answered, or -1 */
-static uint32 turn = 0;		/* tells answers to an earlier listing */
+static uint32 turn = 0;			/* tells answers to an earlier listing */
 static char *directory;
 static QueueNode *nodes;
 static int	nnodes;
@@ -192,7 +192,7 @@ listed(const ZklReply *reply)
 								   (reply->nchildren + 1) * sizeof(QueueNode));
 	for (i = 0; i < reply->nchildren; i++)
 	{
-		QueueNode	   *node = &nodes[nnodes];
+		QueueNode  *node = &nodes[nnodes];
 		bool		has_uuid;
 		ZklUuid		uuid;
 
@@ -213,7 +213,7 @@ listed(const ZklReply *reply)
 static void
 fetched(uint32 i, const ZklReply *reply, int64 ctime)
 {
-	QueueNode	   *node = &nodes[i];
+	QueueNode  *node = &nodes[i];
 
 	nanswered++;
 	if (reply->rc == ZKL_RC_OK)

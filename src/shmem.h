@@ -86,7 +86,8 @@ typedef struct ZklSlot
 	int			s_pid;
 	Oid			s_roleid;		/* who asked, for what others may see */
 	uint64		s_owner;		/* unique per backend that ever asked */
-	int			s_sibling;		/* a live hold of this owner on this path, or -1 */
+	int			s_sibling;		/* a live hold of this owner on this path, or
+								 * -1 */
 	uint8		s_lost_action;	/* ZklLostLockAction */
 	char		s_path[ZKL_MAX_NAME + 1];	/* UTF-8 */
 	char		s_database[64]; /* these three in UTF-8, cut to fit */

@@ -35,7 +35,7 @@ extern void zkl_supervisor_reconnect(int32 rc, int64 now);
 
 /* An operation went out, or an answer came: tells a stuck server. */
 extern void zkl_supervisor_sent(int64 now);
-extern void zkl_supervisor_answered(int64 now);	/* once the core knows */
+extern void zkl_supervisor_answered(int64 now); /* once the core knows */
 
 /* The connection's generation, for frames; 0: not connected. */
 extern uint32 zkl_supervisor_generation(void);

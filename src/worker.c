@@ -683,7 +683,7 @@ restore_slot(int slotno, const ZklSlot *slot)
 {
 	uint32		generation = zkl_control->ctl_status.generation;
 	bool		current = zkl_control->ctl_status.session_id != 0 &&
-		slot->s_generation == generation;
+	slot->s_generation == generation;
 	bool		sent = slot->s_znode_sent && current;
 	ZklDemand	demand;
 	ZklRestored restored;

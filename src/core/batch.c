@@ -27,9 +27,9 @@
 #include "core/request.h"
 
 #define ZKL_MAX_VERSION		(1 << 30)	/* then a new heartbeat node */
-#define ZKL_RETRY_DELAY		1000000 /* µs until a refused delete is tried again */
-#define ZKL_OP_OVERHEAD		64		/* bytes of an operation besides its
-									 * strings */
+#define ZKL_RETRY_DELAY		1000000 /* µs until a refused delete is tried
+									 * again */
+#define ZKL_OP_OVERHEAD		64	/* bytes of an operation besides its strings */
 
 /* ---- forming ---- */
 
@@ -126,6 +126,7 @@ format_number(char *text, uint64_t number)
 	} while (number > 0);
 	for (i = 0; i < n; i++)
 		text[i] = digits[n - 1 - i];
+
 	return n;
 }
 
@@ -133,7 +134,7 @@ static ZklMultiOp *
 form_operations(ZklManager *m, const ZklBatch *batch)
 {
 	ZklMultiOp *ops = (ZklMultiOp *) (void *)
-		zkl_core_text(m, (batch->nmembers + 1) * sizeof(ZklMultiOp));
+	zkl_core_text(m, (batch->nmembers + 1) * sizeof(ZklMultiOp));
 	char	   *number = zkl_core_text(m, 24);
 	uint32_t	i;
 
@@ -336,7 +337,7 @@ static void
 batch_applied(ZklManager *m, ZklBatch *batch, const ZklReply *reply)
 {
 	int64_t		lease = batch->sent_at +
-		(int64_t) m->session.timeout_ms * 1000 * 2 / 3;
+	(int64_t) m->session.timeout_ms * 1000 * 2 / 3;
 	uint32_t	i;
 
 	m->counters.batches++;

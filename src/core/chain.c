@@ -82,7 +82,7 @@ zkl_chain_open(ZklManager *m)
 {
 	bool		replaces = m->chain_kept > 0 && !m->old_gone;
 	ZklMultiOp *ops = (ZklMultiOp *) (void *)
-		zkl_core_text(m, 2 * sizeof(ZklMultiOp));
+	zkl_core_text(m, 2 * sizeof(ZklMultiOp));
 	ZklMultiOp *op = ops;
 	ZklAction  *action;
 

@@ -218,11 +218,15 @@ zkl_lock_listed(ZklManager *m, ZklLock *lock, uint64_t order,
 	settle_unseen(m, lock, order);
 
 	/*
-	 * Those behind our last node are none of its business, and the next one
+	 * Those behind our last create are none of its business, and the next one
 	 * will learn of them by the gap: a listed name is no base for continuity.
+	 * That create counts even if its node is gone, for the next one continues
+	 * from its number.
 	 */
 	zkl_queue_sort(lock->foreign, lock->nforeign);
 	last = last_own(lock);
+	if (lock->base_known && lock->base_seq > last)
+		last = lock->base_seq;
 	while (lock->nforeign > 0 && lock->foreign[lock->nforeign - 1].seq > last)
 		lock->nforeign--;
 	if (lock->nforeign == 0)

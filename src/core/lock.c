@@ -275,9 +275,12 @@ own_ahead(const ZklLock *lock, const ZklRequest *r)
 
 /* ---- the decision ---- */
 
+/* The answer to one that is under way brings us back here. */
 static void
 want_listing(ZklManager *m, ZklLock *lock)
 {
+	if (lock->list_sent)
+		return;
 	lock->list_wanted = true;
 	zkl_read_want(m, lock);
 }

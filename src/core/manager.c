@@ -338,6 +338,11 @@ zkl_manager_submit(ZklManager *m, int64_t now, uint32_t request,
 
 	m->now = now;
 	r = zkl_request_begin(m, request, demand);
+
+	/*
+	 * What its owner holds already is granted whatever the connection: it is
+	 * good for as long as that hold is, lease and session included.
+	 */
 	cover = zkl_request_covering(r);
 	if (cover != NULL)
 		zkl_request_cover(m, r, cover);

@@ -30,8 +30,10 @@ typedef struct ZklContender
 /* What is known of those ahead of a contender of this server */
 typedef struct ZklQueueView
 {
-	/* number of the nearest conflicting contender of another local owner
-	 * ahead, or ZKL_SEQ_NONE */
+	/*
+	 * number of the nearest conflicting contender of another local owner
+	 * ahead, or ZKL_SEQ_NONE
+	 */
 	ZklSeq		own_ahead;
 	const ZklContender *foreign;	/* ascending; a superset of those alive */
 	size_t		nforeign;

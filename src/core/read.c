@@ -123,6 +123,7 @@ send_lock_reads(ZklManager *m, ZklLock *lock)
 		lock->ahead_watch = ZKL_WATCH_SENT;
 		path = zkl_core_join(m, lock->path, "/", lock->ahead_name);
 		send_read(m, ZKL_OP_WATCH_AHEAD, lock, NULL, ZKL_SEND_GET, path, true);
+		lock->ahead_order = m->order;
 	}
 }
 
@@ -194,6 +195,8 @@ listed(ZklManager *m, ZklLock *lock, const ZklOp *op, const ZklReply *reply)
 	ZklReply	empty;
 
 	lock->list_sent = false;
+	if (lock->list_wanted)
+		zkl_read_want(m, lock);
 	zkl_lock_touch(m, lock);
 
 	/* Sent before this chain of beats: it may miss what is unsettled. */
@@ -211,11 +214,12 @@ listed(ZklManager *m, ZklLock *lock, const ZklOp *op, const ZklReply *reply)
 }
 
 static void
-watched_ahead(ZklManager *m, ZklLock *lock, const ZklReply *reply)
+watched_ahead(ZklManager *m, ZklLock *lock, const ZklOp *op,
+			  const ZklReply *reply)
 {
 	ZklContender gone = lock->ahead;
 
-	if (lock->ahead_watch != ZKL_WATCH_SENT)
+	if (lock->ahead_watch != ZKL_WATCH_SENT || lock->ahead_order != op->order)
 		return;
 	zkl_lock_touch(m, lock);
 	if (reply->rc == ZKL_RC_OK)
@@ -254,6 +258,12 @@ watched_own(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 		r->own_watch = ZKL_WATCH_ARMED;
 	else if (reply->rc == ZKL_RC_NONODE)
 		zkl_request_vanished(m, r);
+	else
+	{
+		/* Not to be read: try again after a while. */
+		r->granted_at = m->now;
+		zkl_list_append(&m->holds, &r->hold);
+	}
 }
 
 static void
@@ -320,8 +330,8 @@ void
 zkl_read_reply(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 {
 	bool		same = op->request != NULL &&
-		op->request->submitted == op->submitted &&
-		op->request->demand != ZKL_DEMAND_UNUSED;
+	op->request->submitted == op->submitted &&
+	op->request->demand != ZKL_DEMAND_UNUSED;
 
 	switch (op->kind)
 	{
@@ -329,7 +339,7 @@ zkl_read_reply(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 			listed(m, op->lock, op, reply);
 			break;
 		case ZKL_OP_WATCH_AHEAD:
-			watched_ahead(m, op->lock, reply);
+			watched_ahead(m, op->lock, op, reply);
 			break;
 		case ZKL_OP_WATCH_DIRECTORY:
 			watched_directory(op->lock, reply);

@@ -180,6 +180,7 @@ hand_node_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 	heir->index = r->index;
 	heir->czxid = r->czxid;
 	heir->own_watch = r->own_watch;
+	heir->granted_at = r->granted_at;
 	heir->seen = r->seen;
 	heir->cover = NULL;
 	heir->node = ZKL_NODE_EXISTS;
@@ -194,7 +195,14 @@ hand_node_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 	zkl_list_append(uuid_bucket(m, &heir->uuid), &heir->by_uuid);
 	if (zkl_linked(&r->hold))
 		zkl_link_after(&heir->hold, &r->hold);
+	else if (r->own_watch == ZKL_WATCH_SENT)
+	{
+		/* The answer will be for r: the heir sets a watch of its own. */
+		heir->own_watch = ZKL_WATCH_NONE;
+		zkl_link_after(&heir->hold, &m->holds.head);
+	}
 	zkl_unlink(&r->hold);
+	r->own_watch = ZKL_WATCH_NONE;
 	r->node = ZKL_NODE_NONE;
 	note_znode(m, heir);
 }

@@ -85,8 +85,8 @@ struct ZklRequest
 	uint32_t	attempts;		/* failed for want of parents */
 	bool		parked;			/* NEW, but not before the directory drained */
 	bool		upgrade;		/* in the queue on top of a shared hold */
-	bool		again;			/* once deleted, create anew: its number was no
-								 * place in the queue */
+	bool		again;			/* once deleted, create anew: its number was
+								 * no place in the queue */
 	uint64_t	seen;			/* order of the last listing that showed it */
 	ZklWatchState own_watch;
 	bool		token_sent;		/* its czxid has been asked for */
@@ -145,6 +145,7 @@ struct ZklLock
 	ZklWatchState ahead_watch;	/* on the foreign contender ahead */
 	ZklContender ahead;			/* of ahead_watch */
 	char	   *ahead_name;
+	uint64_t	ahead_order;	/* of the get that sets the watch */
 	bool		ahead_plain;	/* a zklock writer that is not downgrading */
 
 	bool		list_wanted;
@@ -225,7 +226,8 @@ struct ZklManager
 	ZklTable	by_path;
 
 	ZklList		creates;		/* NEW, not parked */
-	ZklList		resends;		/* NEW, from batches that failed: they go first */
+	ZklList		resends;		/* NEW, from batches that failed: they go
+								 * first */
 	ZklList		deletes;		/* DELETE, to go in a batch */
 	ZklList		lone_deletes;	/* DELETE, to go by single operations */
 	ZklList		stuck_deletes;	/* DELETE, refused: not before stuck_until */
