@@ -15,19 +15,25 @@ SESSION_OBJS = $(patsubst %.c,%.o,$(sort $(wildcard src/session/*.c)))
 SESSION_LIBS = -lzookeeper_st
 
 PG_CPPFLAGS = -I$(srcdir)/src
+# What is not meant for PostgreSQL stays out of its namespace: from 16 on PGXS
+# sees to that, 15 leaves it to us (see ZKL_FUNCTION in compat.h).
+PG_CFLAGS = -fvisibility=hidden
+ifneq ($(filter 15.%,$(shell $(PG_CONFIG) --version)),)
+PG_CPPFLAGS += -DPGDLLEXPORT='__attribute__((visibility("default")))'
+endif
 
 # Both start a server of their own, which takes a user other than root.
 REGRESS = install arguments privileges unreachable lifetimes
-REGRESS_OPTS = --temp-instance=tmp_check/regress \
+REGRESS_OPTS = --encoding=UTF8 --no-locale --temp-instance=tmp_check_regress \
 	--temp-config=$(srcdir)/test/regress.conf
 ISOLATION = timeouts
 ISOLATION_OPTS = --inputdir=$(srcdir)/test --outputdir=output_iso \
-	--temp-instance=tmp_check/isolation \
+	--temp-instance=tmp_check_iso \
 	--temp-config=$(srcdir)/test/regress.conf
 TAP_TESTS = 1
 PROVE_TESTS = test/t/*.pl
 
-EXTRA_CLEAN = $(SESSION) $(SESSION_OBJS) tmp_check output_iso
+EXTRA_CLEAN = $(SESSION) $(SESSION_OBJS) tmp_check_regress tmp_check_iso output_iso
 
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
