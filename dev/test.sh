@@ -109,6 +109,10 @@ layer_tap() {
 	pgxs=$(dirname "$(dirname "$("$PG_CONFIG" --pgxs)")")
 	export PG_REGRESS=$pgxs/test/regress/pg_regress
 	export PATH=$bindir:$PATH
+	# How long a test polls before it gives up
+	export PG_TEST_TIMEOUT_DEFAULT=${PG_TEST_TIMEOUT_DEFAULT:-60}
+	# One test has a thousand connections.
+	ulimit -n 4096 2>/dev/null || true
 	export PERL5LIB=$pgxs/test/perl:$work/src/test/perl
 	for file in "$work"/src/test/t/*.pl; do
 		name=$(basename "$file" .pl)
@@ -120,6 +124,10 @@ layer_tap() {
 		[ $match = yes ] || continue
 		say "tap/$name: running"
 		run_tap "tap/$name" "$work" perl "$file"
+		# What the test did, beside what it found
+		if [ -f "$work/tmp_check/log/regress_log_$name" ]; then
+			cp "$work/tmp_check/log/regress_log_$name" "$work/log/tap-$name.details.log"
+		fi
 	done
 }
 
@@ -130,8 +138,12 @@ finish() {
 		rm -rf "$work"
 	else
 		for log in "${failures[@]}"; do
-			printf '\n---- %s (its last lines) ----\n' "$log"
-			grep -vE '^(ok [0-9]+|# (Checking|Found) port)' "$log" | tail -n 40
+			printf '\n---- %s ----\n' "$log"
+			grep -vE '^ok [0-9]+' "$log" | tail -n 60 || true
+			if [ -f "${log%.log}.details.log" ]; then
+				printf '\n---- %s (its end) ----\n' "${log%.log}.details.log"
+				tail -n 25 "${log%.log}.details.log"
+			fi
 		done
 		printf '\nlogs are kept: %s/log, servers: %s/tmp_check/log\n' "$work" "$work"
 		rm -rf "$work/pg"

@@ -69,7 +69,11 @@ sub new
 	}
 	if ($params{start_zookeeper} // 1)
 	{
-		$self->wait_connected($_) foreach $self->nodes;
+		foreach my $node ($self->nodes)
+		{
+			$self->wait_connected($node)
+			  or die $node->name . ' does not connect to ZooKeeper';
+		}
 	}
 	return $self;
 }

@@ -83,7 +83,8 @@ sub start
 		"-Dznode.container.checkIntervalMs=$self->{container_check_ms}",
 		'-Dzookeeper.preAllocSize=1024',
 		'-Dzookeeper.jmx.log4j.disable=true',
-		'-cp', "$self->{dir}:/usr/share/java/zookeeper.jar",
+		'-cp', join(':', $self->{dir}, map { "/usr/share/java/$_.jar" }
+			'zookeeper', 'slf4j-log4j12', 'log4j-1.2'),
 		'org.apache.zookeeper.server.quorum.QuorumPeerMain',
 		"$self->{dir}/zoo.cfg");
 
