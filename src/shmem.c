@@ -265,14 +265,16 @@ zkl_lease_read(uint32 *generation, int64 *deadline_ms)
 }
 
 int64
-zkl_boottime_ms(void)
+zkl_boottime_us(void)
 {
 	struct timespec now;
 
-#ifdef CLOCK_BOOTTIME
 	clock_gettime(CLOCK_BOOTTIME, &now);
-#else
-	clock_gettime(CLOCK_MONOTONIC, &now);
-#endif
-	return (int64) now.tv_sec * 1000 + now.tv_nsec / 1000000;
+	return (int64) now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+int64
+zkl_boottime_ms(void)
+{
+	return zkl_boottime_us() / 1000;
 }

@@ -267,6 +267,7 @@ extern void zkl_status_copy(ZklStatus *copy);
 /* The published lease; times in ms of CLOCK_BOOTTIME. */
 extern void zkl_lease_read(uint32 *generation, int64 *deadline_ms);
 extern int64 zkl_boottime_ms(void);
+extern int64 zkl_boottime_us(void);
 
 /* Between slot.c and shmem.c: the list of free slots; -1: it is empty. */
 extern int	zkl_shmem_pop_free(void);

@@ -17,17 +17,16 @@
 #include <unistd.h>
 
 #include "miscadmin.h"
-#include "storage/fd.h"
 #include "storage/latch.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
+#include "hosts.h"
 #include "link.h"
 #include "shmem.h"
 #include "supervisor.h"
 #include "zklock.h"
 
-#define MAX_HOSTS			64
 #define FIRST_PAUSE			100000	/* µs */
 #define LONGEST_PAUSE		5000000
 #define CLOSE_WAIT_MS		3000
@@ -50,58 +49,9 @@ static int64 pinged_at = 0;		/* 0: no ping is under way */
 static uint32 outstanding = 0;	/* operations not yet answered */
 static int64 quiet_since = 0;	/* since when, if some are outstanding */
 
-static char *hosts[MAX_HOSTS];	/* host:port with the chroot, malloc'd */
-static int	nhosts = 0;
-static int	next_host = 0;
-static char current_host[128] = "";
+static char current_host[ZKL_MAX_HOST] = "";
 
 /* ---- settings ---- */
-
-static void
-add_host(const char *start, size_t length, const char *chroot)
-{
-	bool		bracket = memchr(start, ']', length) != NULL;
-	const char *port = memchr(start, ':', length);
-
-	while (length > 0 && (*start == ' ' || *start == '\t'))
-		start++, length--;
-	while (length > 0 && (start[length - 1] == ' ' || start[length - 1] == '\t'))
-		length--;
-	if (length == 0 || nhosts == MAX_HOSTS)
-		return;
-	if (bracket)
-		port = strstr(memchr(start, ']', length), "]:");
-	hosts[nhosts++] = psprintf("%.*s%s%s", (int) length, start,
-							   port == NULL ? ":2181" : "", chroot);
-}
-
-/* host[:port][,host[:port]...][/chroot] */
-static void
-parse_hosts(void)
-{
-	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
-	const char *at = zkl_connect_string;
-	const char *chroot = strchr(at, '/');
-	const char *end = chroot != NULL ? chroot : at + strlen(at);
-
-	while (nhosts > 0)
-		pfree(hosts[--nhosts]);
-	if (chroot == NULL || chroot[1] == '\0')
-		chroot = "";
-	while (at < end)
-	{
-		const char *comma = memchr(at, ',', (size_t) (end - at));
-		const char *stop = comma != NULL ? comma : end;
-
-		add_host(at, (size_t) (stop - at), chroot);
-		at = stop + 1;
-	}
-	MemoryContextSwitchTo(old);
-
-	/* Servers of a fleet must not all take the same one first. */
-	if (nhosts > 0)
-		next_host = (int) ((uint32) MyProcPid % (uint32) nhosts);
-}
 
 static int64
 session_timeout_us(void)
@@ -110,28 +60,6 @@ session_timeout_us(void)
 
 	return (int64) (negotiated != 0 ? negotiated :
 					(uint32) zkl_session_timeout) * 1000;
-}
-
-/*
- * The credentials: one line "scheme:credentials" of zklock.auth_file.  An
- * unreadable file is an error in zk_status, not a connection without them.
- */
-static bool
-read_credentials(char *line, size_t size)
-{
-	FILE	   *file;
-	bool		good;
-
-	line[0] = '\0';
-	if (zkl_auth_file == NULL || zkl_auth_file[0] == '\0')
-		return true;
-	file = AllocateFile(zkl_auth_file, "r");
-	if (file == NULL)
-		return false;
-	good = fgets(line, (int) size, file) != NULL && strchr(line, ':') != NULL;
-	FreeFile(file);
-	line[strcspn(line, "\r\n")] = '\0';
-	return good;
 }
 
 /* ---- the status ---- */
@@ -209,9 +137,10 @@ start_process(int64 now)
 	ZklStatus  *status;
 	int			pid;
 
-	if (nhosts == 0 || !read_credentials(credentials, sizeof(credentials)))
+	if (zkl_hosts_count() == 0 ||
+		!zkl_hosts_credentials(credentials, sizeof(credentials)))
 	{
-		zkl_supervisor_note_error(nhosts == 0 ?
+		zkl_supervisor_note_error(zkl_hosts_count() == 0 ?
 								  "\"zklock.connect_string\" names no host" :
 								  "could not read credentials from \"zklock.auth_file\"");
 		plan_restart(now);
@@ -236,10 +165,9 @@ start_process(int64 now)
 	heard_at = now;
 	pinged_at = 0;
 	outstanding = 0;
-	deadline = now + session_timeout_us() / (3 * nhosts);
-	next_host = (next_host + 1) % nhosts;
-	strlcpy(current_host, hosts[next_host], sizeof(current_host));
-	send_start(hosts[next_host], credentials);
+	deadline = now + session_timeout_us() / (3 * zkl_hosts_count());
+	strlcpy(current_host, zkl_hosts_next(), sizeof(current_host));
+	send_start(current_host, credentials);
 	memset(credentials, 0, sizeof(credentials));
 }
 
@@ -273,7 +201,7 @@ zkl_supervisor_reload(int64 now)
 	if (last != NULL)
 		pfree(last);
 	last = MemoryContextStrdup(TopMemoryContext, zkl_connect_string);
-	parse_hosts();
+	zkl_hosts_parse(zkl_connect_string);
 	start_at = 0;
 	pause_next = 0;
 	if (phase != NO_PROCESS)

@@ -11,6 +11,11 @@
 /* Sends what is at hand, in as few operations as the rules allow. */
 extern void zkl_batch_send(ZklManager *m);
 
+/* When the next beat, or the next try of a refused delete, is due; -1: none. */
+extern int64_t zkl_batch_timer(const ZklManager *m);
+
+/* ---- outcome.c ---- */
+
 extern void zkl_batch_reply(ZklManager *m, const ZklReply *reply);
 extern void zkl_batch_delete_reply(ZklManager *m, ZklRequest *r, int32_t rc);
 
@@ -19,9 +24,6 @@ extern void zkl_batch_parent_reply(ZklManager *m, ZklLock *lock, int32_t rc);
 
 /* No batch under way will be answered. */
 extern void zkl_batch_disconnected(ZklManager *m);
-
-/* When the next beat, or the next try of a refused delete, is due; -1: none. */
-extern int64_t zkl_batch_timer(const ZklManager *m);
 
 /* ---- chain.c ---- */
 

@@ -1,0 +1,281 @@
+/*
+ * outcome.c
+ *	  What became of a batch: the answer, or the lack of one.
+ *
+ * Owns the steps from an answer to the requests in the batch.  Runs in the
+ * worker (and in tests), takes no locks, knows neither PostgreSQL nor
+ * ZooKeeper.
+ *
+ * Its answer tells three kinds of outcome apart:
+ *
+ *	  applied		rc 0: every member is done, and the beat's mzxid is the
+ *					czxid of every node created in it
+ *	  refused		one operation failed by name, so nothing was applied; or
+ *					BADVERSION behind a refused one: the members go again
+ *	  unknown		anything else, silence included: a new chain of heartbeats
+ *					makes sure that it can never be applied from then on, and
+ *					listings tell what became of it
+ */
+#include "core/batch.h"
+#include "core/lock.h"
+#include "core/read.h"
+#include "core/request.h"
+
+#define ZKL_RETRY_DELAY		1000000 /* µs until a refused delete is tried
+									 * again */
+
+/* The connection is as good as its first beat: now its reads count. */
+static void
+proved(ZklManager *m)
+{
+	uint32_t	i;
+
+	m->connection = ZKL_CONNECTION_READY;
+	m->proved_at = ++m->order;
+	for (i = 0; i < m->config.max_requests; i++)
+	{
+		ZklRequest *r = &m->requests[i];
+
+		if (r->demand == ZKL_DEMAND_UNUSED)
+			continue;
+		zkl_lock_touch(m, r->lock);
+		if (r->node == ZKL_NODE_UNSETTLED)
+		{
+			r->lock->list_wanted = true;
+			zkl_read_want(m, r->lock);
+		}
+		if (r->lock->ahead_watch == ZKL_WATCH_WANTED)
+			zkl_read_want(m, r->lock);
+	}
+}
+
+static void
+create_applied(ZklManager *m, ZklRequest *r, const char *path, int64_t zxid)
+{
+	ZklSeq		seq = path != NULL ? zkl_znode_path_seq(path) : ZKL_SEQ_NONE;
+
+	if (seq == ZKL_SEQ_NONE)
+	{
+		r->node = ZKL_NODE_UNSETTLED;
+		m->chain_needed = true;
+		return;
+	}
+	r->attempts = 0;
+	if (seq < ZKL_SEQ_LIMIT)
+		zkl_lock_account(m, r->lock, seq, zxid);
+	zkl_request_exists(m, r, seq, zxid);
+}
+
+static void
+batch_applied(ZklManager *m, ZklBatch *batch, const ZklReply *reply)
+{
+	int64_t		lease = batch->sent_at +
+	(int64_t) m->session.timeout_ms * 1000 * 2 / 3;
+	uint32_t	i;
+
+	m->counters.batches++;
+	m->unknown_streak = 0;
+	if (m->batch_limit < m->config.batch_operations)
+		m->batch_limit = m->batch_limit * 2 < m->config.batch_operations ?
+			m->batch_limit * 2 : m->config.batch_operations;
+	for (i = 0; i < batch->nmembers; i++)
+	{
+		ZklRequest *r = batch->members[i];
+
+		if (i < batch->ndeletes)
+			zkl_request_gone(m, r);
+		else
+			create_applied(m, r, reply->results[i + 1].path,
+						   reply->stat.mzxid);
+	}
+
+	/* A set does not look at whose the node is: do it here. */
+	if (reply->stat.ephemeral_owner != m->session.id)
+	{
+		m->chain_needed = true;
+		return;
+	}
+	if (lease > m->lease_until)
+		m->lease_until = lease;
+	if (m->connection == ZKL_CONNECTION_PROVING)
+		proved(m);
+}
+
+static bool
+rc_is_definite(int32_t rc)
+{
+	/* ZooKeeper's API errors, but for those about the session */
+	return rc <= -101 && rc != -112 && rc != -115 && rc != -116 && rc != -118;
+}
+
+/* The operation that made a batch fail, or -1 if that cannot be told */
+static int
+failed_operation(const ZklBatch *batch, const ZklReply *reply)
+{
+	uint32_t	i;
+
+	for (i = 0; i < reply->nresults && i <= batch->nmembers; i++)
+	{
+		int32_t		rc = reply->results[i].rc;
+
+		if (rc == ZKL_RC_OK)
+			continue;
+		if (!rc_is_definite(rc) || (i == 0 && rc != ZKL_RC_BADVERSION))
+			return -1;
+		return (int) i;
+	}
+	return -1;
+}
+
+static void
+create_refused(ZklManager *m, ZklRequest *r, int32_t rc)
+{
+	if (r->demand != ZKL_DEMAND_WAITING)
+		zkl_request_gone(m, r);
+	else if (rc == ZKL_RC_NONODE && ++r->attempts < ZKL_MAX_ATTEMPTS)
+		zkl_request_resend(m, r);
+	else
+	{
+		r->node = ZKL_NODE_NONE;
+		if (rc == ZKL_RC_NONODE)
+			zkl_request_fail(m, r, ZKL_FAILURE_PARENTS, r->lock->parents_rc);
+		else
+			zkl_request_fail(m, r, ZKL_FAILURE_ZOOKEEPER, rc);
+	}
+}
+
+void
+zkl_batch_delete_reply(ZklManager *m, ZklRequest *r, int32_t rc)
+{
+	if (r->node != ZKL_NODE_DELETING)
+		return;
+	if (rc == ZKL_RC_OK || rc == ZKL_RC_NONODE)
+		zkl_request_gone(m, r);
+	else if (!rc_is_definite(rc))
+		zkl_request_delete_again(r, &m->lone_deletes);
+	else
+	{
+		zkl_request_delete_again(r, &m->stuck_deletes);
+		m->stuck_until = m->now + ZKL_RETRY_DELAY;
+	}
+}
+
+/*
+ * Nothing of the batch was applied, "failed" being why (0: its version was not
+ * the one expected).  A missing directory seldom comes alone: the creates wait
+ * for all of theirs at once, and the deletes go on by themselves.
+ */
+static void
+batch_refused(ZklManager *m, ZklBatch *batch, int failed, int32_t rc)
+{
+	uint32_t	i;
+
+	for (i = 0; i < batch->nmembers; i++)
+	{
+		ZklRequest *r = batch->members[i];
+		bool		culprit = (int) i + 1 == failed;
+
+		if (i < batch->ndeletes)
+		{
+			if (culprit)
+				zkl_batch_delete_reply(m, r, rc);
+			else
+				zkl_request_delete_again(r, failed > 0 ? &m->lone_deletes :
+										 &m->deletes);
+			continue;
+		}
+		if (rc == ZKL_RC_NONODE && failed > (int) batch->ndeletes &&
+			zkl_list_empty(&r->lock->own))
+			r->lock->make_parents = true;
+		if (culprit)
+			create_refused(m, r, rc);
+		else
+			zkl_request_resend(m, r);
+	}
+	if (failed == 0 && !m->broken)
+		m->chain_needed = true;
+	else
+		m->version = failed > 0 ? batch->version : m->version;
+	m->broken = true;
+}
+
+/*
+ * It may have been applied, or yet be.  Unknown twice in a row: it may be too
+ * large for the server, so the next are smaller.
+ */
+static void
+batch_unknown(ZklManager *m, ZklBatch *batch)
+{
+	uint32_t	i;
+
+	for (i = 0; i < batch->nmembers; i++)
+	{
+		ZklRequest *r = batch->members[i];
+
+		if (i < batch->ndeletes)
+			zkl_request_delete_again(r, &m->lone_deletes);
+		else
+			r->node = ZKL_NODE_UNSETTLED;
+	}
+	if (++m->unknown_streak >= 2 && batch->nmembers > 0)
+	{
+		m->batch_limit = (batch->nmembers + 1) / 2 + 1;
+		if (m->batch_limit < 2)
+			m->batch_limit = 2;
+	}
+	m->chain_needed = true;
+	m->broken = true;
+}
+
+static ZklBatch *
+pop_batch(ZklManager *m)
+{
+	ZklBatch   *batch = &m->batches[m->batch_first];
+
+	m->batch_first = (m->batch_first + 1) % m->config.batches_in_flight;
+	m->nbatches--;
+	return batch;
+}
+
+void
+zkl_batch_reply(ZklManager *m, const ZklReply *reply)
+{
+	ZklBatch   *batch = pop_batch(m);
+	int			failed;
+
+	if (reply->rc == ZKL_RC_OK && reply->nresults == batch->nmembers + 1)
+		batch_applied(m, batch, reply);
+	else if ((failed = failed_operation(batch, reply)) >= 0)
+		batch_refused(m, batch, failed, reply->results[failed].rc);
+	else
+		batch_unknown(m, batch);
+	if (m->nbatches == 0)
+		m->broken = false;
+}
+
+void
+zkl_batch_parent_reply(ZklManager *m, ZklLock *lock, int32_t rc)
+{
+	int32_t    *why = lock != NULL ? &lock->parents_rc : &m->chain_rc;
+
+	if (rc != ZKL_RC_OK && rc != ZKL_RC_NODEEXISTS)
+		*why = rc;
+}
+
+void
+zkl_batch_disconnected(ZklManager *m)
+{
+	uint32_t	i;
+
+	while (m->nbatches > 0)
+		batch_unknown(m, pop_batch(m));
+	m->broken = false;
+	m->beat_wanted = false;
+
+	/* Single deletes may have been done: doing them again does no harm. */
+	for (i = 0; i < m->config.max_requests; i++)
+	{
+		if (m->requests[i].node == ZKL_NODE_DELETING)
+			zkl_request_delete_again(&m->requests[i], &m->lone_deletes);
+	}
+}
