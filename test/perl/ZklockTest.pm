@@ -178,9 +178,10 @@ sub queue
 {
 	my ($self, $path) = @_;
 
-	return sort { substr($a, -10) cmp substr($b, -10) }
+	my @znodes = sort { substr($a, -10) cmp substr($b, -10) }
 	  grep { /(?:__WRIT__|__READ__)\d{10}$/ }
 	  $self->zk->client->ls($root . $path);
+	return @znodes;
 }
 
 # Waits until a lock's queue has so many znodes in ZooKeeper itself.
