@@ -337,6 +337,7 @@ zkl_manager_restore(ZklManager *m, int64_t now, uint32_t request,
 
 	m->now = now;
 	find_sibling(m, demand, &completed);
+	completed.expired = demand->expired && !restored->granted;
 	r = zkl_request_begin(m, request, &completed);
 	r->token = restored->token;
 	zkl_request_create(m, r);
