@@ -56,11 +56,22 @@ static const struct config_enum_entry log_levels[] = {
 	{NULL, 0, false}
 };
 
+/*
+ * A bad root in the configuration file stops the server: with a warning and
+ * the default, which is what PostgreSQL does, it would lock elsewhere than the
+ * other servers.
+ */
 static bool
 check_root(char **newval, void **extra, GucSource source)
 {
 	const char *rule = zkl_root_check(*newval, strlen(*newval));
 
+	if (rule != NULL && process_shared_preload_libraries_in_progress)
+		ereport(FATAL,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("invalid value for parameter \"%s\": \"%s\"",
+						"zklock.root", *newval),
+				 errdetail("%s", rule)));
 	if (rule != NULL)
 		GUC_check_errdetail("%s", rule);
 	return rule == NULL;

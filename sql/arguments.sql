@@ -1,0 +1,85 @@
+--
+-- Bad arguments: each is refused before anything is asked of ZooKeeper, and
+-- the error says which rule was broken.
+--
+\set SHOW_CONTEXT never
+SET zklock.connect_timeout = '100ms';
+
+-- names
+SELECT zk_lock('');
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_lock('nightly');
+SELECT zk_lock('/');
+SELECT zk_lock('/batch/');
+SELECT zk_lock('//nightly');
+SELECT zk_lock('/batch//nightly');
+SELECT zk_lock('/batch/./nightly');
+SELECT zk_lock('/batch/../zookeeper');
+SELECT zk_lock('/.servers');
+SELECT zk_lock('/batch/.nightly');
+SELECT zk_lock(E'/batch\nnightly');
+SELECT zk_lock(E'/batch\x7fnightly');
+SELECT zk_lock('/batch' || chr(x'85'::int) || 'nightly');
+SELECT zk_lock('/batch' || chr(x'E000'::int) || 'nightly');
+SELECT zk_lock('/a/_c_00000000-0000-8000-8000-000000000000-__WRIT__0000000001');
+SELECT zk_lock('/a__READ__0000000001/b');
+SELECT zk_lock('/' || repeat('x', 255));
+SELECT zk_lock('/' || repeat(chr(228), 128));
+SELECT zk_lock('/' || repeat('x', 65536));
+
+-- the same rules everywhere
+SELECT zk_lock_shared('x');
+SELECT zk_try_lock('x');
+SELECT zk_try_lock_shared('x', '1s');
+SELECT zk_xact_lock('x');
+SELECT zk_xact_lock_shared('x');
+SELECT zk_try_xact_lock('x');
+SELECT zk_try_xact_lock_shared('x', '1s');
+SELECT zk_unlock('x');
+SELECT zk_unlock_shared('x');
+SELECT zk_fencing_token('x');
+SELECT * FROM zk_queue('x');
+
+-- the longest name, and one that is not ASCII, are good
+SELECT zk_unlock('/' || repeat('x', 254)) AS held;
+SELECT zk_fencing_token('/' || repeat(chr(228), 127)) IS NULL AS none;
+
+-- nothing asked, nothing got
+SELECT zk_lock(NULL) IS NULL AND zk_lock_shared(NULL) IS NULL
+   AND zk_xact_lock(NULL) IS NULL AND zk_xact_lock_shared(NULL) IS NULL
+   AND zk_try_lock(NULL) IS NULL AND zk_try_lock_shared(NULL) IS NULL
+   AND zk_try_lock('/x', NULL) IS NULL
+   AND zk_try_xact_lock('/x', NULL) IS NULL
+   AND zk_unlock(NULL) IS NULL AND zk_unlock_shared(NULL) IS NULL
+   AND zk_fencing_token(NULL) IS NULL AS strict;
+SELECT count(*) FROM zk_queue(NULL);
+
+-- timeouts
+SELECT zk_try_lock('/x', '-1 second');
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_try_lock_shared('/x', '-1 microsecond');
+SELECT zk_try_xact_lock('/x', '1 month -31 days');
+SELECT zk_try_xact_lock_shared('/x', '-178000000 years');
+SET statement_timeout = '50ms';
+SELECT zk_try_lock('/x', '178000000 years');
+\echo :LAST_ERROR_SQLSTATE
+RESET statement_timeout;
+
+-- settings
+SET zklock.root = '/other';
+SET zklock.max_requests = 100;
+SET zklock.connect_string = 'localhost:2181';
+SET zklock.session_timeout = '20s';
+SET zklock.log_level = 'debug';
+\set VERBOSITY sqlstate
+SET zklock.connect_timeout = 0;
+\set VERBOSITY default
+SET zklock.lost_lock_action = 'shrug';
+SET zklock.lost_lock_action = 'terminate';
+SET zklock.no_such_setting = 1;
+SELECT name, setting, unit, context, vartype, min_val, max_val, enumvals
+  FROM pg_settings
+ WHERE name LIKE 'zklock.%' AND name NOT LIKE '%.connect_timeout'
+ ORDER BY name COLLATE "C";
+
+SELECT all_quiet();

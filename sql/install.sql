@@ -1,0 +1,52 @@
+--
+-- What CREATE EXTENSION makes: names, properties, privileges; and that it can
+-- be moved to another schema and dropped without a trace.
+--
+CREATE EXTENSION zklock;
+
+SELECT p.oid::regprocedure AS function, p.provolatile, p.proisstrict,
+       p.proparallel, p.prosecdef, p.proretset,
+       has_function_privilege('pg_monitor', p.oid, 'EXECUTE') AS monitor
+  FROM pg_proc p
+  JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
+   AND d.deptype = 'e'
+  JOIN pg_extension e ON d.refobjid = e.oid AND e.extname = 'zklock'
+ ORDER BY p.oid::regprocedure::text COLLATE "C";
+
+-- nothing is for everybody
+SELECT p.oid::regprocedure
+  FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
+ WHERE p.proname LIKE 'zk\_%' AND a.grantee = 0;
+SELECT c.relname
+  FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a
+ WHERE c.relname LIKE 'zk\_%' AND a.grantee = 0;
+
+\d zk_locks
+\d zk_status
+
+-- every function says what it is for
+SELECT p.oid::regprocedure
+  FROM pg_proc p
+ WHERE p.proname LIKE 'zk\_%' AND obj_description(p.oid, 'pg_proc') IS NULL;
+
+CREATE SCHEMA elsewhere;
+ALTER EXTENSION zklock SET SCHEMA elsewhere;
+SELECT count(*) FROM elsewhere.zk_locks;
+SELECT count(*) FROM elsewhere.zk_status;
+DROP EXTENSION zklock;
+SELECT count(*) FROM pg_proc WHERE proname LIKE 'zk\_%';
+DROP SCHEMA elsewhere;
+
+CREATE EXTENSION zklock;
+
+-- for the tests that follow: waits until the worker has cleared all slots
+CREATE FUNCTION all_quiet() RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+	FOR i IN 1..500 LOOP
+		IF NOT EXISTS (SELECT FROM zk_locks) THEN
+			RETURN true;
+		END IF;
+		PERFORM pg_sleep(0.01);
+	END LOOP;
+	RETURN false;
+END $$;

@@ -1,0 +1,65 @@
+--
+-- Least privilege: a role without grants gets at nothing, one with EXECUTE
+-- sees only what is its own, pg_monitor sees all.
+--
+\set SHOW_CONTEXT never
+CREATE ROLE regress_zklock_nobody;
+CREATE ROLE regress_zklock_user;
+CREATE ROLE regress_zklock_monitor IN ROLE pg_monitor;
+GRANT EXECUTE ON FUNCTION zk_try_lock(text, interval), zk_get_locks(),
+    zk_get_status() TO regress_zklock_user;
+SET zklock.connect_timeout = '100ms';
+
+SET ROLE regress_zklock_nobody;
+SELECT zk_lock('/x');
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_lock_shared('/x');
+SELECT zk_try_lock('/x');
+SELECT zk_try_lock_shared('/x');
+SELECT zk_xact_lock('/x');
+SELECT zk_xact_lock_shared('/x');
+SELECT zk_try_xact_lock('/x');
+SELECT zk_try_xact_lock_shared('/x');
+SELECT zk_unlock('/x');
+SELECT zk_unlock_shared('/x');
+SELECT zk_unlock_all();
+SELECT zk_fencing_token('/x');
+SELECT * FROM zk_locks;
+SELECT * FROM zk_status;
+SELECT * FROM zk_get_locks();
+SELECT * FROM zk_get_status();
+SELECT * FROM zk_queue('/x');
+\set VERBOSITY sqlstate
+SHOW zklock.connect_string;
+SHOW zklock.auth_file;
+\set VERBOSITY default
+SHOW zklock.root;
+SELECT name FROM pg_settings
+ WHERE name IN ('zklock.connect_string', 'zklock.auth_file');
+RESET ROLE;
+
+-- the error does not tell hosts to those who may not see the settings
+SET ROLE regress_zklock_user;
+DO $$
+DECLARE
+	detail text;
+BEGIN
+	PERFORM zk_try_lock('/x');
+EXCEPTION WHEN connection_failure THEN
+	GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
+	RAISE NOTICE 'tells of an error: %', detail LIKE '%127.0.0.1%';
+END $$;
+SELECT server IS NULL AND last_error IS NULL AS masked FROM zk_get_status();
+RESET ROLE;
+SELECT all_quiet();
+
+SET ROLE regress_zklock_monitor;
+SELECT count(*) FROM zk_locks;
+SELECT count(*) FROM zk_status;
+SHOW zklock.connect_string;
+SELECT zk_lock('/x');
+RESET ROLE;
+
+REVOKE ALL ON FUNCTION zk_try_lock(text, interval), zk_get_locks(),
+    zk_get_status() FROM regress_zklock_user;
+DROP ROLE regress_zklock_nobody, regress_zklock_user, regress_zklock_monitor;

@@ -1,0 +1,88 @@
+--
+-- Nobody answers where ZooKeeper should be: a try is an error, never "false";
+-- a wait goes on until a timeout; nothing is left behind.
+--
+SHOW zklock.connect_string;
+SET zklock.connect_timeout = '200ms';
+\set VERBOSITY terse
+\set SHOW_CONTEXT never
+
+SELECT zk_try_lock('/batch/nightly');
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_try_lock_shared('/batch/nightly');
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_try_xact_lock('/batch/nightly', '0.1 s');
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_try_xact_lock_shared('/batch/nightly');
+\echo :LAST_ERROR_SQLSTATE
+SELECT * FROM zk_queue('/batch/nightly');
+\echo :LAST_ERROR_SQLSTATE
+
+-- a wait has no such bound, but those of PostgreSQL
+SET lock_timeout = '300ms';
+SELECT zk_lock('/batch/nightly');
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_xact_lock_shared('/batch/nightly');
+\echo :LAST_ERROR_SQLSTATE
+-- a try heeds it too, if it is the shorter one
+SELECT zk_try_lock('/batch/nightly', '1 hour');
+\echo :LAST_ERROR_SQLSTATE
+RESET lock_timeout;
+SET statement_timeout = '300ms';
+SELECT zk_lock_shared('/batch/nightly');
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_xact_lock('/batch/nightly');
+\echo :LAST_ERROR_SQLSTATE
+RESET statement_timeout;
+
+-- which lock it was is told
+\set VERBOSITY default
+\set SHOW_CONTEXT errors
+SET lock_timeout = '50ms';
+SELECT zk_lock('/batch/nightly');
+RESET lock_timeout;
+
+-- the timeouts are kept, neither less nor much more
+DO $$
+DECLARE
+	start timestamptz := clock_timestamp();
+	waited interval;
+BEGIN
+	PERFORM zk_try_lock('/batch/nightly', '0.3 s');
+EXCEPTION WHEN connection_failure THEN
+	waited := clock_timestamp() - start;
+	RAISE NOTICE 'not less: %, not much more: %',
+		waited >= '0.5 s', waited < '5 s';
+END $$;
+
+-- many in a row use up no slots (there are 8)
+SET zklock.connect_timeout = '1ms';
+DO $$
+DECLARE
+	refused int := 0;
+BEGIN
+	FOR i IN 1..40 LOOP
+		BEGIN
+			PERFORM zk_try_lock('/batch/' || i);
+		EXCEPTION WHEN connection_failure THEN
+			refused := refused + 1;
+			PERFORM pg_sleep(0.01);
+		END;
+	END LOOP;
+	RAISE NOTICE '% refused', refused;
+END $$;
+
+-- the status says why
+DO $$
+BEGIN
+	FOR i IN 1..100 LOOP
+		EXIT WHEN (SELECT last_error IS NOT NULL FROM zk_status);
+		PERFORM pg_sleep(0.1);
+	END LOOP;
+END $$;
+SELECT state IN ('connecting', 'disconnected') AS away, server, session_id,
+       session_timeout, lease_remaining, worker_pid IS NOT NULL AS worker,
+       locks_held, waiting, connects, sessions_lost, batches,
+       last_error IS NOT NULL AS says_why, last_error_at <= now() AS since
+  FROM zk_status;
+SELECT all_quiet();
