@@ -21,10 +21,20 @@
 #error "zklock needs PostgreSQL 15 or later"
 #endif
 
+/* The word for it from PostgreSQL 18 on, in front of a declaration */
+#ifndef pg_noreturn
+#define pg_noreturn __attribute__((noreturn))
+#endif
+
 /* PG_FUNCTION_INFO_V1 exports the function itself from PostgreSQL 16 on */
 #define ZKL_FUNCTION(name) \
 	extern PGDLLEXPORT Datum name(PG_FUNCTION_ARGS); \
 	PG_FUNCTION_INFO_V1(name)
+
+/* Before 18, PostgreSQL's spelling of this went behind the declaration. */
+#ifndef pg_noreturn
+#define pg_noreturn _Noreturn
+#endif
 
 /* The number of this process's PGPROC */
 static inline int
@@ -119,15 +129,15 @@ zkl_worker_is_registered(const char *library)
 
 	dlist_foreach(iter, &BackgroundWorkerList)
 	{
-		RegisteredBgWorker *rw =
-			dlist_container(RegisteredBgWorker, rw_lnode, iter.cur);
+		RegisteredBgWorker *rw = dlist_container(RegisteredBgWorker, rw_lnode,
+												 iter.cur);
 #else
 	slist_iter	iter;
 
 	slist_foreach(iter, &BackgroundWorkerList)
 	{
-		RegisteredBgWorker *rw =
-			slist_container(RegisteredBgWorker, rw_lnode, iter.cur);
+		RegisteredBgWorker *rw = slist_container(RegisteredBgWorker, rw_lnode,
+												 iter.cur);
 #endif
 
 		if (strcmp(rw->rw_worker.bgw_library_name, library) == 0)

@@ -153,6 +153,13 @@ before_utility(Node *statement)
 		zkl_commit_check_now();
 }
 
+static bool
+is_discard_all(Node *statement)
+{
+	return IsA(statement, DiscardStmt) &&
+		castNode(DiscardStmt, statement)->target == DISCARD_ALL;
+}
+
 static void
 utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 			 ProcessUtilityContext context, ParamListInfo params,
@@ -160,8 +167,7 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 			 QueryCompletion *completion)
 {
 	Node	   *statement = pstmt->utilityStmt;
-	bool		discard_all = IsA(statement, DiscardStmt) &&
-		castNode(DiscardStmt, statement)->target == DISCARD_ALL;
+	bool		discard_all = is_discard_all(statement);
 
 	before_utility(statement);
 	if (previous_utility_hook)
@@ -264,8 +270,8 @@ zkl_lifetime_acquire(ZklAsk *ask, int64 *token)
 static void
 warn_not_held(const char *path, const char *name, ZklLockMode mode)
 {
-	bool		until_commit =
-		zkl_hold_find(path, mode, ZKL_LIFETIME_TRANSACTION) != NULL;
+	ZklHold    *until_commit = zkl_hold_find(path, mode,
+											 ZKL_LIFETIME_TRANSACTION);
 
 	ereport(WARNING,
 			(mode == ZKL_EXCLUSIVE ?
@@ -273,7 +279,7 @@ warn_not_held(const char *path, const char *name, ZklLockMode mode)
 					name) :
 			 errmsg("you do not hold distributed lock \"%s\" in shared mode",
 					name),
-			 until_commit ?
+			 until_commit != NULL ?
 			 errhint("A lock of transaction lifetime ends with its transaction.") : 0));
 }
 

@@ -5,18 +5,20 @@
 #ifndef ZKL_REFUSAL_H
 #define ZKL_REFUSAL_H
 
+#include "compat.h"
+#include "compat.h"
 #include "shmem.h"
 
 /* Raises what the worker answered by ZKL_SLOT_FAILED. */
-extern void zkl_raise_failed(const char *name, ZklError error,
-							 int32 zkrc) pg_attribute_noreturn();
+pg_noreturn extern void zkl_raise_failed(const char *name, ZklError error,
+							 int32 zkrc);
 
 /* Raises error 08006: nobody answered in time. */
-extern void zkl_raise_unreachable(void) pg_attribute_noreturn();
+pg_noreturn extern void zkl_raise_unreachable(void);
 
 /* Raises error 40001: the lock that was held is lost. */
-extern void zkl_raise_lost(const char *name, ZklLifetime lifetime,
-						   ZklError error) pg_attribute_noreturn();
+pg_noreturn extern void zkl_raise_lost(const char *name, ZklLifetime lifetime,
+						   ZklError error);
 
 /* Why a lock was lost, as a full sentence for errdetail */
 extern const char *zkl_lost_detail(ZklError error);

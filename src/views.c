@@ -116,7 +116,7 @@ static void
 add_session_id(Row *row, int64 id)
 {
 	if (id != 0)
-		add_text(row, psprintf("0x%016" INT64_MODIFIER "x", (uint64) id));
+		add_text(row, psprintf("0x%016llx", (unsigned long long) id));
 	else
 		add_null(row);
 }
@@ -138,29 +138,17 @@ mode_name(ZklLockMode mode)
 
 /* ---- zk_locks ---- */
 
-static const char *
-slot_state_name(ZklSlotState state)
-{
-	switch (state)
-	{
-		case ZKL_SLOT_WAITING:
-			return "waiting";
-		case ZKL_SLOT_GRANTED:
-			return "granted";
-		case ZKL_SLOT_DENIED:
-			return "denied";
-		case ZKL_SLOT_FAILED:
-			return "failed";
-		case ZKL_SLOT_LOST:
-			return "lost";
-		case ZKL_SLOT_RELEASED:
-			return "releasing";
-		case ZKL_SLOT_FREE:
-		case ZKL_SLOT_CLAIMED:
-			break;
-	}
-	return NULL;
-}
+/* Those without a name are not shown. */
+static const char *const slot_state_names[] = {
+	[ZKL_SLOT_FREE] = NULL,
+	[ZKL_SLOT_CLAIMED] = NULL,
+	[ZKL_SLOT_WAITING] = "waiting",
+	[ZKL_SLOT_GRANTED] = "granted",
+	[ZKL_SLOT_DENIED] = "denied",
+	[ZKL_SLOT_FAILED] = "failed",
+	[ZKL_SLOT_LOST] = "lost",
+	[ZKL_SLOT_RELEASED] = "releasing"
+};
 
 /* A consistent copy of a slot that is to be shown; false: it is not. */
 static bool
@@ -170,7 +158,7 @@ copy_shown(int slotno, ZklSlot *slot)
 		return false;
 	zkl_slot_copy(slotno, slot);
 	return slot->s_kind == ZKL_KIND_LOCK &&
-		slot_state_name(slot->s_state) != NULL;
+		slot_state_names[slot->s_state] != NULL;
 }
 
 static bool
@@ -212,7 +200,7 @@ put_slot(FunctionCallInfo fcinfo, const ZklSlot *slot)
 	add_text(&row, slot->s_lifetime == ZKL_LIFETIME_SESSION ?
 			 "session" : "transaction");
 	add(&row, BoolGetDatum(granted));
-	add_text(&row, slot_state_name(slot->s_state));
+	add_text(&row, slot_state_names[slot->s_state]);
 	add(&row, Int32GetDatum(slot->s_pid));
 	if (visible && slot->s_granted_at != 0)
 		add(&row, Int64GetDatum(slot->s_token));
@@ -332,45 +320,39 @@ zkl_sql_status(PG_FUNCTION_ARGS)
 
 /* ---- zk_queue ---- */
 
-/* What other clients put there: shown as the server if it is a short text */
-static void
-add_foreign(Row *row, const ZklListingEntry *entry)
+/* Whether data of another client is a short printable text */
+static bool
+is_short_text(const char *data, uint32 length)
 {
-	bool		shown = entry->data_length > 0 &&
-		entry->data_length <= MAX_FOREIGN_DATA;
 	uint32		at = 0;
 
-	while (shown && at < entry->data_length)
+	if (length == 0 || length > MAX_FOREIGN_DATA)
+		return false;
+	while (at < length)
 	{
-		int			bytes = pg_encoding_verifymbchar(PG_UTF8,
-													 entry->data + at,
-													 entry->data_length - at);
+		int			bytes = pg_encoding_verifymbchar(PG_UTF8, data + at,
+													 (int) (length - at));
 
-		if (bytes < 1 || (bytes == 1 && !isprint((unsigned char) entry->data[at])))
-			shown = false;
-		at += Max(bytes, 1);
+		if (bytes < 1 || (bytes == 1 && !isprint((unsigned char) data[at])))
+			return false;
+		at += bytes;
 	}
-	if (shown)
-		add_text(row, zkl_utf8_to_display(entry->data, entry->data_length));
-	else
-		add_null(row);
-	add_null(row);				/* database */
-	add_null(row);				/* pid */
-	add_null(row);				/* usename */
-	add_null(row);				/* application_name */
+	return true;
 }
 
+/* Columns server, database, pid, usename and application_name */
 static void
 add_contender(Row *row, const ZklListingEntry *entry)
 {
 	ZklNodeData data;
 
-	if (!zkl_node_data_parse(entry->data, entry->data_length, &data))
-	{
-		add_foreign(row, entry);
-		return;
-	}
-	add_utf8_or_null(row, data.server, sizeof(data.server));
+	if (zkl_node_data_parse(entry->data, entry->data_length, &data))
+		add_utf8_or_null(row, data.server, sizeof(data.server));
+	else if (is_short_text(entry->data, entry->data_length))
+		add_text(row, zkl_utf8_to_display(entry->data,
+										  (int) entry->data_length));
+	else
+		add_null(row);
 	add_utf8_or_null(row, data.database, sizeof(data.database));
 	add_pid_or_null(row, data.pid);
 	add_utf8_or_null(row, data.usename, sizeof(data.usename));
@@ -381,15 +363,11 @@ add_contender(Row *row, const ZklListingEntry *entry)
 static void
 add_created_at(Row *row, int64 ctime_ms)
 {
-	const int64 epochs = (int64) (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) *
-		SECS_PER_DAY * 1000;
-	TimestampTz created_at;
+	int64		days = POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE;
 
 	if (ctime_ms > 0 && ctime_ms < END_TIMESTAMP / 1000)
-	{
-		created_at = (ctime_ms - epochs) * 1000;
-		add(row, TimestampTzGetDatum(created_at));
-	}
+		add(row, TimestampTzGetDatum((ctime_ms - days * SECS_PER_DAY * 1000) *
+									 1000));
 	else
 		add_null(row);
 }
@@ -405,8 +383,8 @@ put_queue(FunctionCallInfo fcinfo, const char *path, ZklListing *list)
 	while (zkl_listing_next(list, &entry))
 	{
 		Row			row = {0};
-		bool		granted = entry.mode == ZKL_SHARED ?
-			!exclusive_ahead : position == 0;
+		bool		granted = position == 0 ||
+			(entry.mode == ZKL_SHARED && !exclusive_ahead);
 		char	   *znode = psprintf("%s%s/%.*s", zkl_root, path,
 									 (int) entry.name_length, entry.name);
 
