@@ -222,9 +222,8 @@ check_grant(const World *w, const WorldRequest *r)
 				  r->name);
 		return;
 	}
-	CHECK(zkl_manager_ready(w->m));
+	CHECK(w->was_ready);
 	CHECK(zkl_manager_lease(w->m) > w->now);
-	CHECK(w->connected);
 	check_contenders_ahead(w, r);
 }
 
@@ -312,7 +311,7 @@ record_answer(World *w, WorldRequest *r, const ZklAction *action)
 	if (action->kind == ZKL_ACTION_DENY)
 	{
 		CHECK(r->expired);
-		CHECK(w->connected && zkl_manager_lease(w->m) > w->now);
+		CHECK(w->was_ready && zkl_manager_lease(w->m) > w->now);
 		r->denied = true;
 	}
 	else
@@ -372,6 +371,7 @@ world_flush(World *w)
 	size_t		n;
 	size_t		i;
 
+	w->was_ready = zkl_manager_ready(w->m);
 	zkl_manager_flush(w->m, w->now);
 	actions = zkl_manager_actions(w->m, &n);
 	for (i = 0; i < n; i++)

@@ -56,6 +56,7 @@ typedef struct World
 	int64_t		last_session;
 	bool		connected;
 	bool		gave_up;		/* RECONNECT came */
+	bool		was_ready;		/* before the last flush */
 	uint32_t	chain;			/* as recorded */
 	uint64_t	submissions;
 	WorldRequest requests[WORLD_REQUESTS];
