@@ -70,8 +70,9 @@ typedef enum ZklWireType
 	 *
 	 * MULTI: u32 count, then per operation i32 rc, string created path (empty
 	 * but for a create that succeeded), u8 has_stat, [stat] (sets, and only
-	 * in a batch that succeeded).  GET: string data, stat.  LIST: u32 count,
-	 * that many strings.  Others: nothing.
+	 * in a batch that succeeded); count is 0 when rc is ZKL_RC_UNSENT.  GET:
+	 * string data, stat.  LIST: u32 count, that many strings.  Others:
+	 * nothing.
 	 *
 	 * A stat is i64 czxid, i64 mzxid, i64 ctime (ms), i64 ephemeralOwner, i32
 	 * version.

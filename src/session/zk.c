@@ -1,0 +1,462 @@
+/*
+ * zk.c
+ *	  One connection to ZooKeeper, through the single-threaded C client.
+ *
+ * Owns the client's handle and socket, and the frames about the connection.
+ * Runs in zklock_session only.  Takes no lock.  It must not know PostgreSQL,
+ * the link's descriptor, locks, leases or retries: it decides nothing, it
+ * connects and reports.  Requests are zkrequest.c's.
+ *
+ * The client would reconnect by itself, register its watches again and send
+ * what is queued; the worker wants to do that with its eyes open.  So the
+ * first sign that an established connection broke ends in GONE, and the
+ * caller exits before the client gets another turn.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE				/* strcasestr */
+#endif
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include "session/zkstate.h"
+
+/* Polls in a row that found bytes which the client does not read. */
+#define MAX_STALLS		100
+
+ZklZkState	zkl_zk;
+
+static const ZklZkTarget *target;
+static int	tried;				/* addresses tried, with the present one */
+static int	client_fd = -1;		/* the client's socket, or -1 */
+static int	stalls;
+static char client_error[256] = "connection failed";	/* the client's last */
+
+void
+zkl_zk_init(ZklWireBuffer *out, uint32_t generation)
+{
+	zkl_zk.out = out;
+	zkl_zk.generation = generation;
+}
+
+bool
+zkl_zk_is_gone(void)
+{
+	return zkl_zk.gone;
+}
+
+void
+zkl_zk_gone(ZklWireGone reason, const char *format,...)
+{
+	char		text[512];
+	size_t		frame;
+	va_list		args;
+
+	if (zkl_zk.gone)
+		return;
+	zkl_zk.gone = true;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+
+	frame = zkl_zk_begin(ZKL_WIRE_GONE, 0, 0);
+	zkl_wire_put_u8(zkl_zk.out, reason);
+	zkl_wire_put_string(zkl_zk.out, text, strlen(text));
+	zkl_wire_end(zkl_zk.out, frame);
+}
+
+/* ----------
+ * The client's log
+ * ----------
+ */
+
+/*
+ * Keeps the reason in "Socket <address> zk retcode=<n>, errno=<n>(<reason>):
+ * ...": by the time that the client returns, errno is no longer reliable.
+ */
+static void
+remember_error(const char *text)
+{
+	const char *from = strstr(text, "errno=");
+	const char *to;
+	int			number;
+
+	if (strncmp(text, "Socket ", 7) != 0 || from == NULL)
+		return;
+	number = atoi(from + 6);
+	from = strchr(from, '(');
+	to = from ? strstr(from, "): ") : NULL;
+	if (to == NULL)
+		return;
+
+	/* The client says so when it reads the end of the stream. */
+	if (number == EHOSTDOWN)
+		snprintf(client_error, sizeof(client_error),
+				 "server closed the connection");
+	else
+		snprintf(client_error, sizeof(client_error), "%.*s",
+				 (int) (to - from - 1), from + 1);
+}
+
+/* "<time>:<pid>:ZOO_<LEVEL>@<function>@<line>: <text>" */
+static void
+log_callback(const char *message)
+{
+	static const char *const names[] = {"ZOO_ERROR@", "ZOO_WARN@",
+	"ZOO_INFO@", "ZOO_DEBUG@"};
+	const char *mark = strstr(message, "ZOO_");
+	const char *text = mark ? strstr(mark, ": ") : NULL;
+	const char *secret = target->auth_credentials;
+	uint8_t		level = 1;
+	size_t		length;
+	size_t		frame;
+
+	text = text ? text + 2 : message;
+	for (int i = 0; mark != NULL && i < 4; i++)
+		if (strncmp(mark, names[i], strlen(names[i])) == 0)
+			level = (uint8_t) (i + 1);
+	if (level == 1)
+		remember_error(text);
+
+	if (zkl_zk.gone || level > target->log_level)
+		return;
+	if (strcasestr(text, "passw") != NULL ||
+		(secret[0] != '\0' && strstr(text, secret) != NULL))
+		return;
+
+	length = strlen(text);
+	while (length > 0 && text[length - 1] == '\n')
+		length--;
+	frame = zkl_zk_begin(ZKL_WIRE_LOG, 0, 0);
+	zkl_wire_put_u8(zkl_zk.out, level);
+	zkl_wire_put_string(zkl_zk.out, text, length);
+	zkl_wire_end(zkl_zk.out, frame);
+}
+
+/* ----------
+ * Events
+ * ----------
+ */
+
+static void
+send_connected(void)
+{
+	const clientid_t *id = zoo_client_id(zkl_zk.handle);
+	size_t		frame;
+
+	zkl_zk.connected = true;
+	frame = zkl_zk_begin(ZKL_WIRE_CONNECTED, 0, 0);
+	zkl_wire_put_i64(zkl_zk.out, id->client_id);
+	zkl_wire_put_string(zkl_zk.out, id->passwd, ZKL_ZK_PASSWORD_BYTES);
+	zkl_wire_put_u32(zkl_zk.out, (uint32_t) zoo_recv_timeout(zkl_zk.handle));
+	zkl_wire_end(zkl_zk.out, frame);
+}
+
+static void
+session_event(int state)
+{
+	if (state == ZOO_CONNECTED_STATE)
+	{
+		zkl_zk.established = true;
+		if (target->auth_scheme[0] == '\0')
+			send_connected();
+	}
+	else if (state == ZOO_EXPIRED_SESSION_STATE)
+		zkl_zk_gone(ZKL_WIRE_GONE_EXPIRED, "session has expired");
+	else if (state == ZOO_AUTH_FAILED_STATE)
+		zkl_zk_gone(ZKL_WIRE_GONE_AUTH_FAILED,
+					"server refused the credentials of scheme \"%s\"",
+					target->auth_scheme);
+	else if (state == ZOO_READONLY_STATE)
+		zkl_zk_gone(ZKL_WIRE_GONE_UNREACHABLE, "\"%s\" is read-only",
+					target->host);
+	else if (zkl_zk.established)
+		zkl_zk_gone(ZKL_WIRE_GONE_DISCONNECTED,
+					"connection to \"%s\" lost: %s", target->host,
+					client_error);
+}
+
+/*
+ * The session's watcher, and every watch's too: one function with one context
+ * makes the client report the deletion of a node that has several watches
+ * once.
+ */
+void
+zkl_zk_watcher(zhandle_t *handle, int type, int state, const char *path,
+			   void *context)
+{
+	ZklWireEvent event = ZKL_WIRE_EVENT_OTHER;
+	size_t		frame;
+
+	(void) handle;
+	(void) context;
+
+	if (zkl_zk.gone)
+		return;
+	if (type == ZOO_SESSION_EVENT)
+	{
+		session_event(state);
+		return;
+	}
+
+	if (type == ZOO_DELETED_EVENT)
+		event = ZKL_WIRE_EVENT_DELETED;
+	else if (type == ZOO_CHANGED_EVENT)
+		event = ZKL_WIRE_EVENT_CHANGED;
+	else if (type == ZOO_CHILD_EVENT)
+		event = ZKL_WIRE_EVENT_CHILDREN;
+
+	frame = zkl_zk_begin(ZKL_WIRE_EVENT, 0, 0);
+	zkl_wire_put_u8(zkl_zk.out, event);
+	zkl_wire_put_string(zkl_zk.out, path, strlen(path));
+	zkl_wire_end(zkl_zk.out, frame);
+}
+
+/* A refusal arrives as a session event as well, which is where it counts. */
+static void
+auth_done(int rc, const void *data)
+{
+	(void) data;
+
+	if (rc == ZOK && !zkl_zk.gone)
+		send_connected();
+}
+
+/* ----------
+ * Connecting
+ * ----------
+ */
+
+static void
+open_next_address(void)
+{
+	int			index = (target->first + tried) % target->naddresses;
+	clientid_t	id;
+
+	tried++;
+	memset(&id, 0, sizeof(id));
+	id.client_id = target->session_id;
+	memcpy(id.passwd, target->password, sizeof(id.passwd));
+
+	zkl_zk.handle = zookeeper_init2(target->addresses[index], zkl_zk_watcher,
+									(int) target->timeout_ms,
+									id.client_id != 0 ? &id : NULL, NULL,
+									ZOO_NO_LOG_CLIENTENV, log_callback);
+	if (zkl_zk.handle == NULL)
+	{
+		zkl_zk_gone(ZKL_WIRE_GONE_UNREACHABLE,
+					"could not connect to \"%s\": %s", target->host,
+					strerror(errno));
+		return;
+	}
+
+	/* The address is a number; the client would resolve it at each poll. */
+	zoo_set_servers_resolution_delay(zkl_zk.handle, -1);
+
+	if (target->auth_scheme[0] != '\0')
+		zoo_add_auth(zkl_zk.handle, target->auth_scheme,
+					 target->auth_credentials, (int) target->auth_length,
+					 auth_done, NULL);
+}
+
+void
+zkl_zk_start(const ZklZkTarget *new_target)
+{
+	static struct ACL acl[2];
+
+	target = new_target;
+
+	/* Errors are always wanted here, for remember_error. */
+	zoo_set_debug_level(target->log_level > 1 ?
+						(ZooLogLevel) target->log_level :
+						ZOO_LOG_LEVEL_ERROR);
+
+	if (target->auth_scheme[0] != '\0')
+	{
+		acl[0].perms = ZOO_PERM_ALL;
+		acl[0].id = ZOO_AUTH_IDS;
+		acl[1].perms = ZOO_PERM_READ;
+		acl[1].id = ZOO_ANYONE_ID_UNSAFE;
+		zkl_zk.acls.count = 2;
+		zkl_zk.acls.data = acl;
+	}
+	else
+		zkl_zk.acls = ZOO_OPEN_ACL_UNSAFE;
+
+	open_next_address();
+}
+
+/*
+ * The client gave the connection, or the attempt at one, up.  Its own list of
+ * addresses is of no use: after a failure it skips the next one.
+ */
+static void
+connection_failed(void)
+{
+	if (zkl_zk.gone)
+		return;
+	if (zkl_zk.established)
+		zkl_zk_gone(ZKL_WIRE_GONE_DISCONNECTED,
+					"connection to \"%s\" lost: %s", target->host,
+					client_error);
+	else if (tried >= target->naddresses)
+		zkl_zk_gone(ZKL_WIRE_GONE_UNREACHABLE,
+					"could not connect to \"%s\": %s", target->host,
+					client_error);
+	else
+	{
+		zookeeper_close(zkl_zk.handle);
+		client_fd = -1;
+		open_next_address();
+	}
+}
+
+/*
+ * The client takes any 41 bytes for the answer to its handshake, and an
+ * unknown session id in them for an expired session.  A proxy's error page
+ * must not cost the worker its locks, so look at the bytes first: a length of
+ * 36 or 37, and protocol version 0.
+ */
+static bool
+handshake_is_garbage(void)
+{
+	static const unsigned char expected[8] = {0, 0, 0, 37, 0, 0, 0, 0};
+	unsigned char seen[8];
+	ssize_t		n;
+
+	if (zoo_state(zkl_zk.handle) != ZOO_ASSOCIATING_STATE)
+		return false;
+	n = recv(client_fd, seen, sizeof(seen), MSG_PEEK | MSG_DONTWAIT);
+	for (ssize_t i = 0; i < n; i++)
+		if (seen[i] != expected[i] && !(i == 3 && seen[i] == 36))
+			return true;
+	return false;
+}
+
+/*
+ * A negative frame length makes the client ignore a socket that stays
+ * readable.  A frame of which only a part has arrived leaves nothing unread.
+ */
+static bool
+is_stalled(void)
+{
+	int			unread = 0;
+
+	if (ioctl(client_fd, FIONREAD, &unread) != 0 || unread == 0)
+		stalls = 0;
+	return unread > 0 && ++stalls > MAX_STALLS;
+}
+
+void
+zkl_zk_interest(struct pollfd *pfd, int *timeout_ms)
+{
+	struct timeval tv = {0, 0};
+	int			interest = 0;
+
+	/* A send that failed closes the client's socket without a word. */
+	if (zkl_zk.established && zoo_state(zkl_zk.handle) != ZOO_CONNECTED_STATE)
+		connection_failed();
+
+	while (!zkl_zk.gone && zookeeper_interest(zkl_zk.handle, &client_fd,
+											  &interest, &tv) != ZOK)
+		connection_failed();
+
+	pfd->fd = client_fd;
+	pfd->events = 0;
+	if (interest & ZOOKEEPER_READ)
+		pfd->events |= POLLIN;
+	if (interest & ZOOKEEPER_WRITE)
+		pfd->events |= POLLOUT;
+	*timeout_ms = (int) (tv.tv_sec * 1000 + (tv.tv_usec + 999) / 1000);
+}
+
+void
+zkl_zk_close(void)
+{
+	bool		was_connected = zkl_zk.connected;
+
+	/* Nothing that the client says while it closes is of interest. */
+	zkl_zk_gone(ZKL_WIRE_GONE_CLOSED, was_connected ? "session closed" :
+				"closed before it was connected");
+	zookeeper_close(zkl_zk.handle);
+}
+
+void
+zkl_zk_process(short revents, size_t limit)
+{
+	int			events = 0;
+	bool		first = true;
+
+	if (revents & (POLLIN | POLLERR | POLLHUP))
+		events |= ZOOKEEPER_READ;
+	if (revents & (POLLOUT | POLLERR | POLLHUP))
+		events |= ZOOKEEPER_WRITE;
+
+	/* The client takes in one frame per call. */
+	while (!zkl_zk.gone)
+	{
+		int			rc;
+
+		/* What is to be sent is sent even then, or poll would not wait. */
+		if (zkl_zk.out->end - zkl_zk.out->start >= limit)
+			events &= ~ZOOKEEPER_READ;
+		if (events == 0)
+			break;
+		if (handshake_is_garbage())
+		{
+			zkl_zk_gone(ZKL_WIRE_GONE_UNREACHABLE,
+						"\"%s\" does not speak ZooKeeper's protocol",
+						target->host);
+			return;
+		}
+
+		rc = zookeeper_process(zkl_zk.handle, events);
+		if (rc == ZNOTHING)
+		{
+			if (first && is_stalled())
+			{
+				snprintf(client_error, sizeof(client_error), "invalid frame");
+				connection_failed();
+			}
+			break;
+		}
+		if (rc != ZOK)
+		{
+			connection_failed();
+			break;
+		}
+		stalls = 0;
+		first = false;
+		events &= ZOOKEEPER_READ;
+	}
+
+	if (zkl_zk.closing && zkl_zk.in_flight == 0 && !zkl_zk.gone)
+		zkl_zk_close();
+}
+
+static void
+set_cork(int on)
+{
+	if (zkl_zk.connected && !zkl_zk.gone && client_fd >= 0)
+		setsockopt(client_fd, IPPROTO_TCP, TCP_CORK, &on, sizeof(on));
+}
+
+void
+zkl_zk_hold(void)
+{
+	set_cork(1);
+}
+
+void
+zkl_zk_release(void)
+{
+	set_cork(0);
+}

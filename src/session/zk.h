@@ -1,0 +1,65 @@
+/*
+ * zk.h
+ *	  The ZooKeeper half of zklock_session, as main.c sees it.
+ *
+ * One process serves one connection, so there is one of everything and no
+ * handle to pass around.  Everything that zk.c has to tell the worker it
+ * appends as frames to the buffer given to zkl_zk_start; GONE is always the
+ * last of them.
+ */
+#ifndef ZKL_ZK_H
+#define ZKL_ZK_H
+
+#include <poll.h>
+
+#include "wire.h"
+
+#define ZKL_ZK_PASSWORD_BYTES	16
+
+/* What to connect to, and as whom.  zk.c keeps the pointers. */
+typedef struct ZklZkTarget
+{
+	const char *host;			/* as configured, for messages */
+	char	  **addresses;		/* "address:port[/chroot]", numeric */
+	int			naddresses;
+	int			first;			/* the address to try first */
+	int64_t		session_id;		/* 0: a new session */
+	char		password[ZKL_ZK_PASSWORD_BYTES];
+	uint32_t	timeout_ms;
+	const char *auth_scheme;	/* empty: none */
+	const char *auth_credentials;
+	uint32_t	auth_length;
+	uint32_t	log_level;		/* 0 off .. 4 debug */
+} ZklZkTarget;
+
+/* Says where frames go and which generation they carry.  Call it first. */
+extern void zkl_zk_init(ZklWireBuffer *out, uint32_t generation);
+
+/* Starts to connect; each address is tried once. */
+extern void zkl_zk_start(const ZklZkTarget *target);
+
+/*
+ * What to poll for, and for how long (-1: for ever); pings the server and
+ * moves on to the next address when they are due.  To be called before each
+ * poll, even one that leaves ZooKeeper's descriptor out.
+ */
+extern void zkl_zk_interest(struct pollfd *pfd, int *timeout_ms);
+
+/* Takes in what poll found; reads no more once out holds "limit" bytes. */
+extern void zkl_zk_process(short revents, size_t limit);
+
+/*
+ * Executes one request; it is answered now or later by a REPLY.  False: the
+ * frame is malformed.  Between zkl_zk_hold and zkl_zk_release nothing small
+ * is sent, so that requests at hand share packets.
+ */
+extern bool zkl_zk_request(const ZklWireHeader *header, ZklWireReader *body);
+extern void zkl_zk_hold(void);
+extern void zkl_zk_release(void);
+
+/* Writes the GONE frame, once; nothing follows it. */
+extern void zkl_zk_gone(ZklWireGone reason, const char *format,...)
+			__attribute__((format(printf, 2, 3)));
+extern bool zkl_zk_is_gone(void);
+
+#endif							/* ZKL_ZK_H */

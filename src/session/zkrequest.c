@@ -1,0 +1,469 @@
+/*
+ * zkrequest.c
+ *	  Requests of the worker, and ZooKeeper's answers to them.
+ *
+ * Owns the requests that wait for an answer.  Runs in zklock_session only.
+ * Takes no lock.  It must not know PostgreSQL, the link's descriptor, how the
+ * connection comes and goes (zk.c), locks, leases or retries.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "session/zkstate.h"
+
+/* What a sequential create may add to its path: 11 characters and a NUL. */
+#define SEQUENCE_ROOM	12
+
+/* The least that one operation of a MULTI takes in its body. */
+#define MIN_OP_BYTES	13
+
+/* A MULTI in flight; the client writes into what it points to. */
+typedef struct ZklMulti
+{
+	uint64_t	tag;
+	uint32_t	count;
+	zoo_op_t   *ops;
+	zoo_op_result_t *results;
+	struct Stat *stats;
+	char	   *strings;		/* paths, and room for created paths */
+} ZklMulti;
+
+/* Any other request in flight. */
+typedef struct ZklSingle
+{
+	uint64_t	tag;
+} ZklSingle;
+
+/* ----------
+ * Answers
+ * ----------
+ */
+
+/* Once GONE is sent, what was not answered before stays unknown. */
+static void
+reply_empty(uint64_t tag, int rc)
+{
+	if (zkl_zk.gone)
+		return;
+	zkl_wire_end(zkl_zk.out, zkl_zk_begin(ZKL_WIRE_REPLY, tag, rc));
+}
+
+/* Says that a request was not executed; always true. */
+static bool
+reply_unsent(const ZklWireHeader *header)
+{
+	size_t		frame;
+
+	if (zkl_zk.gone)
+		return true;
+	frame = zkl_zk_begin(ZKL_WIRE_REPLY, header->tag, ZKL_RC_UNSENT);
+	if (header->type == ZKL_WIRE_MULTI)
+		zkl_wire_put_u32(zkl_zk.out, 0);
+	zkl_wire_end(zkl_zk.out, frame);
+	return true;
+}
+
+static void
+put_stat(const struct Stat *stat)
+{
+	ZklWireStat wire;
+
+	wire.czxid = stat->czxid;
+	wire.mzxid = stat->mzxid;
+	wire.ctime = stat->ctime;
+	wire.ephemeral_owner = stat->ephemeralOwner;
+	wire.version = stat->version;
+	zkl_wire_put_stat(zkl_zk.out, &wire);
+}
+
+static uint64_t
+finish_single(const void *data)
+{
+	uint64_t	tag = ((const ZklSingle *) data)->tag;
+
+	free((void *) data);
+	zkl_zk.in_flight--;
+	return tag;
+}
+
+static void
+void_done(int rc, const void *data)
+{
+	reply_empty(finish_single(data), rc);
+}
+
+static void
+string_done(int rc, const char *value, const void *data)
+{
+	(void) value;
+	reply_empty(finish_single(data), rc);
+}
+
+static void
+data_done(int rc, const char *value, int length, const struct Stat *stat,
+		  const void *data)
+{
+	uint64_t	tag = finish_single(data);
+	size_t		frame;
+
+	if (length < 0)
+		length = 0;				/* a node without data */
+	if (rc == ZOK && length > ZKL_WIRE_MAX_BODY - 64)
+		rc = ZMARSHALLINGERROR;
+	if (rc != ZOK || zkl_zk.gone)
+	{
+		reply_empty(tag, rc);
+		return;
+	}
+
+	frame = zkl_zk_begin(ZKL_WIRE_REPLY, tag, ZOK);
+	zkl_wire_put_string(zkl_zk.out, value, (size_t) length);
+	put_stat(stat);
+	zkl_wire_end(zkl_zk.out, frame);
+}
+
+static void
+strings_done(int rc, const struct String_vector *strings, const void *data)
+{
+	uint64_t	tag = finish_single(data);
+	size_t		total = sizeof(uint32_t);
+	size_t		frame;
+
+	for (int i = 0; rc == ZOK && i < strings->count; i++)
+		total += sizeof(uint32_t) + strlen(strings->data[i]);
+	if (total > ZKL_WIRE_MAX_BODY)
+		rc = ZMARSHALLINGERROR;
+	if (rc != ZOK || zkl_zk.gone)
+	{
+		reply_empty(tag, rc);
+		return;
+	}
+
+	frame = zkl_zk_begin(ZKL_WIRE_REPLY, tag, ZOK);
+	zkl_wire_put_u32(zkl_zk.out, (uint32_t) strings->count);
+	for (int i = 0; i < strings->count; i++)
+		zkl_wire_put_string(zkl_zk.out, strings->data[i],
+							strlen(strings->data[i]));
+	zkl_wire_end(zkl_zk.out, frame);
+}
+
+static void
+reply_multi(const ZklMulti *multi, int rc)
+{
+	size_t		frame;
+
+	if (zkl_zk.gone)
+		return;
+	frame = zkl_zk_begin(ZKL_WIRE_REPLY, multi->tag, rc);
+	zkl_wire_put_u32(zkl_zk.out, multi->count);
+	for (uint32_t i = 0; i < multi->count; i++)
+	{
+		const zoo_op_result_t *result = &multi->results[i];
+		int			type = multi->ops[i].type;
+		bool		good = rc == ZOK && result->err == ZOK;
+		bool		created = good && type == ZOO_CREATE_OP && result->value;
+		bool		has_stat = good && type == ZOO_SETDATA_OP && result->stat;
+
+		zkl_wire_put_i32(zkl_zk.out, result->err);
+		zkl_wire_put_string(zkl_zk.out, result->value,
+							created ? strlen(result->value) : 0);
+		zkl_wire_put_u8(zkl_zk.out, has_stat);
+		if (has_stat)
+			put_stat(result->stat);
+	}
+	zkl_wire_end(zkl_zk.out, frame);
+}
+
+static void
+multi_done(int rc, const void *data)
+{
+	zkl_zk.in_flight--;
+	reply_multi(data, rc);
+	free((void *) data);
+}
+
+/* ----------
+ * Requests
+ * ----------
+ */
+
+/*
+ * ZooKeeper's rules for a path.  The client knows them too, but frees the
+ * path twice when one breaks them in a multi under a chroot.
+ */
+static bool
+path_is_valid(const char *path, size_t length)
+{
+	const char *segment = path + 1;
+	const char *end = path + length;
+
+	if (length == 0 || path[0] != '/')
+		return false;
+	if (length == 1)
+		return true;
+
+	for (const char *p = segment; p <= end; p++)
+	{
+		if (p < end && *p != '/')
+		{
+			if ((unsigned char) *p < 0x20)
+				return false;
+			continue;
+		}
+		if (p == segment ||
+			(p - segment == 1 && segment[0] == '.') ||
+			(p - segment == 2 && segment[0] == '.' && segment[1] == '.'))
+			return false;
+		segment = p + 1;
+	}
+	return true;
+}
+
+/* One block holds it all, with room for whatever "body" can ask for. */
+static ZklMulti *
+multi_allocate(uint64_t tag, uint32_t count, size_t body)
+{
+	size_t		ops = sizeof(ZklMulti);
+	size_t		results = ops + count * sizeof(zoo_op_t);
+	size_t		stats = results + count * sizeof(zoo_op_result_t);
+	size_t		strings = stats + count * sizeof(struct Stat);
+	size_t		room = 2 * body + count * (size_t) (SEQUENCE_ROOM + 1);
+	char	   *block = malloc(strings + room);
+	ZklMulti   *multi = (ZklMulti *) block;
+
+	if (block == NULL)
+		return NULL;
+
+	/*
+	 * The client leaves the results behind a failed operation alone, so they
+	 * must be zero before.
+	 */
+	memset(block, 0, strings);
+	multi->tag = tag;
+	multi->count = count;
+	multi->ops = (zoo_op_t *) (block + ops);
+	multi->results = (zoo_op_result_t *) (block + results);
+	multi->stats = (struct Stat *) (block + stats);
+	multi->strings = block + strings;
+	return multi;
+}
+
+/*
+ * Reads operation i, its strings going to *strings.  False when its path is
+ * refused.  A kind that does not exist sets body->bad.
+ */
+static bool
+multi_read_op(ZklMulti *multi, uint32_t i, ZklWireReader *body,
+			  char **strings)
+{
+	zoo_op_t   *op = &multi->ops[i];
+	uint8_t		kind = zkl_wire_get_u8(body);
+	uint32_t	path_length;
+	uint32_t	data_length;
+	const char *bytes = zkl_wire_get_string(body, &path_length);
+	const char *data = zkl_wire_get_string(body, &data_length);
+	int32_t		version = zkl_wire_get_i32(body);
+	char	   *path = *strings;
+	char	   *created = path + path_length + 1;
+
+	if (body->bad)
+		return false;
+	memcpy(path, bytes, path_length);
+	path[path_length] = '\0';
+	*strings = created;
+
+	switch (kind)
+	{
+		case ZKL_WIRE_OP_SET:
+			zoo_set_op_init(op, path, data, (int) data_length, version,
+							&multi->stats[i]);
+			break;
+		case ZKL_WIRE_OP_DELETE:
+			zoo_delete_op_init(op, path, version);
+			break;
+		case ZKL_WIRE_OP_CREATE:
+		case ZKL_WIRE_OP_CREATE_EPHEMERAL:
+			zoo_create_op_init(op, path, data, (int) data_length, &zkl_zk.acls,
+							   kind == ZKL_WIRE_OP_CREATE ?
+							   ZOO_EPHEMERAL_SEQUENTIAL : ZOO_EPHEMERAL,
+							   created, (int) path_length + SEQUENCE_ROOM);
+			*strings = created + path_length + SEQUENCE_ROOM;
+			break;
+		default:
+			body->bad = true;
+			return false;
+	}
+	return path_is_valid(path, path_length);
+}
+
+/* A batch that the client refuses is answered as if the server had. */
+static void
+multi_refuse(ZklMulti *multi, uint32_t at, int rc)
+{
+	for (uint32_t i = at; i < multi->count; i++)
+		multi->results[i].err = i == at ? rc : ZRUNTIMEINCONSISTENCY;
+	reply_multi(multi, rc);
+	free(multi);
+}
+
+static bool
+request_multi(uint64_t tag, ZklWireReader *body)
+{
+	uint32_t	count = zkl_wire_get_u32(body);
+	uint32_t	refused;
+	ZklMulti   *multi;
+	char	   *strings;
+	int			rc;
+
+	if (body->bad || count > body->left / MIN_OP_BYTES)
+		return false;
+	multi = multi_allocate(tag, count, body->left);
+	if (multi == NULL)
+		return false;
+
+	refused = count;
+	strings = multi->strings;
+	for (uint32_t i = 0; i < count; i++)
+		if (!multi_read_op(multi, i, body, &strings) && refused == count)
+			refused = i;
+	if (body->bad || body->left != 0)
+	{
+		free(multi);
+		return false;
+	}
+
+	if (refused < count)
+	{
+		multi_refuse(multi, refused, ZBADARGUMENTS);
+		return true;
+	}
+	rc = zoo_amulti(zkl_zk.handle, (int) count, multi->ops, multi->results,
+					multi_done, multi);
+	if (rc == ZOK)
+		zkl_zk.in_flight++;
+	else
+		multi_refuse(multi, 0, rc);
+	return true;
+}
+
+/* Hands a request other than a MULTI to the client. */
+static int
+call_client(ZklWireType type, const char *path, watcher_fn watcher,
+			ZklSingle *single)
+{
+	zhandle_t  *handle = zkl_zk.handle;
+
+	switch (type)
+	{
+		case ZKL_WIRE_CREATE_CONTAINER:
+			return zoo_acreate(handle, path, "", 0, &zkl_zk.acls,
+							   ZOO_CONTAINER, string_done, single);
+		case ZKL_WIRE_DELETE:
+			return zoo_adelete(handle, path, -1, void_done, single);
+		case ZKL_WIRE_GET:
+			return zoo_awget(handle, path, watcher, NULL, data_done, single);
+		case ZKL_WIRE_LIST:
+			return zoo_awget_children(handle, path, watcher, NULL,
+									  strings_done, single);
+		case ZKL_WIRE_UNWATCH:
+
+			/*
+			 * zoo_aremove_watches would leave the watch on the server, which
+			 * is only asked whether there is one.  The parameter's type is a
+			 * slip of zookeeper.h; the function itself is expected.
+			 */
+			return zoo_aremove_all_watches(handle, path, ZWATCHTYPE_DATA, 0,
+										   (void_completion_t *) void_done,
+										   single);
+		default:
+			return ZUNIMPLEMENTED;
+	}
+}
+
+static bool
+request_single(const ZklWireHeader *header, ZklWireReader *body)
+{
+	uint32_t	length;
+	const char *bytes = zkl_wire_get_string(body, &length);
+	watcher_fn	watcher = NULL;
+	ZklSingle  *single;
+	char	   *path;
+	int			rc = ZBADARGUMENTS;
+
+	if (header->type == ZKL_WIRE_GET || header->type == ZKL_WIRE_LIST)
+	{
+		if (zkl_wire_get_u8(body) != 0)
+			watcher = zkl_zk_watcher;
+	}
+	if (body->bad || body->left != 0)
+		return false;
+
+	single = malloc(sizeof(*single));
+	path = strndup(bytes, length);
+	if (single == NULL || path == NULL)
+	{
+		free(single);
+		free(path);
+		return false;
+	}
+
+	single->tag = header->tag;
+	if (path_is_valid(bytes, length))
+		rc = call_client((ZklWireType) header->type, path, watcher,
+						 single);
+	free(path);
+	if (rc == ZOK)
+		zkl_zk.in_flight++;
+	else
+	{
+		free(single);
+		reply_empty(header->tag, rc);
+	}
+	return true;
+}
+
+bool
+zkl_zk_request(const ZklWireHeader *header, ZklWireReader *body)
+{
+	bool		ours = header->generation == zkl_zk.generation;
+	bool		ready = ours && zkl_zk.connected && !zkl_zk.closing;
+
+	switch (header->type)
+	{
+		case ZKL_WIRE_MULTI:
+			return ready ? request_multi(header->tag, body) :
+				reply_unsent(header);
+
+		case ZKL_WIRE_CREATE_CONTAINER:
+		case ZKL_WIRE_DELETE:
+		case ZKL_WIRE_GET:
+		case ZKL_WIRE_LIST:
+		case ZKL_WIRE_UNWATCH:
+			return ready ? request_single(header, body) :
+				reply_unsent(header);
+
+		case ZKL_WIRE_PING:
+			if (!ours)
+				return reply_unsent(header);
+			zkl_wire_end(zkl_zk.out,
+						 zkl_zk_begin(ZKL_WIRE_PONG, header->tag, 0));
+			return true;
+
+		case ZKL_WIRE_CLOSE:
+			if (!ours)
+				return reply_unsent(header);
+
+			/*
+			 * With answers still to come, closing would reset the connection
+			 * on their arrival, perhaps before the server reads the request.
+			 */
+			if (zkl_zk.in_flight > 0)
+				zkl_zk.closing = true;
+			else
+				zkl_zk_close();
+			return true;
+
+		default:
+			return false;
+	}
+}
