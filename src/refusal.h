@@ -11,14 +11,14 @@
 
 /* Raises what the worker answered by ZKL_SLOT_FAILED. */
 pg_noreturn extern void zkl_raise_failed(const char *name, ZklError error,
-							 int32 zkrc);
+										 int32 zkrc);
 
 /* Raises error 08006: nobody answered in time. */
 pg_noreturn extern void zkl_raise_unreachable(void);
 
 /* Raises error 40001: the lock that was held is lost. */
 pg_noreturn extern void zkl_raise_lost(const char *name, ZklLifetime lifetime,
-						   ZklError error);
+									   ZklError error);
 
 /* Why a lock was lost, as a full sentence for errdetail */
 extern const char *zkl_lost_detail(ZklError error);
