@@ -21,6 +21,7 @@ use Carp;
 use IO::Socket::INET;
 use IPC::Run ();
 use POSIX ();
+use Socket qw(SO_RCVTIMEO);
 use Time::HiRes qw(usleep time);
 
 use PostgreSQL::Test::Cluster;
@@ -165,6 +166,8 @@ sub resume
 
 # The answer to one of ZooKeeper's four-letter words; undef when there is no
 # server to answer.
+# undef if there is no answer within two seconds: a connection that was made
+# while the server starts may never get one.
 sub four_letter
 {
 	my ($self, $word) = @_;
@@ -173,6 +176,7 @@ sub four_letter
 		PeerAddr => '127.0.0.1',
 		PeerPort => $self->{port},
 		Timeout => 5) or return undef;
+	$socket->sockopt(SO_RCVTIMEO, pack('l!l!', 2, 0));
 	print $socket $word;
 	local $/ = undef;
 	return scalar readline($socket);
