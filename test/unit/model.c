@@ -124,6 +124,13 @@ emit_event(Model *zk, ZklEventKind kind, const char *path)
 
 /* ---- transactions ---- */
 
+/* Rights are asked for once it is clear what is there to have a right to. */
+static bool
+may_write(const Model *zk, const char *path)
+{
+	return !zk->ours || !zk->no_write || !strstr(path, zk->no_write);
+}
+
 static int32_t
 do_create(Model *zk, const ZklMultiOp *op, bool sequential, int64_t owner,
 		  Step *step)
@@ -136,6 +143,8 @@ do_create(Model *zk, const ZklMultiOp *op, bool sequential, int64_t owner,
 	parent = model_find(zk, path);
 	if (parent == NULL)
 		return ZKL_RC_NONODE;
+	if (!may_write(zk, op->path))
+		return MODEL_NO_AUTH;
 	snprintf(path, sizeof(path), "%s", op->path);
 	if (sequential)
 		snprintf(path, sizeof(path), "%s%010d", op->path,
@@ -159,6 +168,8 @@ do_delete(Model *zk, const ZklMultiOp *op, Step *step)
 
 	if (node == NULL)
 		return ZKL_RC_NONODE;
+	if (!may_write(zk, op->path))
+		return MODEL_NO_AUTH;
 	if (op->version != -1 && op->version != node->version)
 		return ZKL_RC_BADVERSION;
 	if (node->nchildren > 0)
@@ -176,6 +187,8 @@ do_set(Model *zk, const ZklMultiOp *op, Step *step)
 
 	if (node == NULL)
 		return ZKL_RC_NONODE;
+	if (!may_write(zk, op->path))
+		return MODEL_NO_AUTH;
 	if (op->version != -1 && op->version != node->version)
 		return ZKL_RC_BADVERSION;
 	step->node = node;
@@ -560,6 +573,34 @@ serve_unwatch(Model *zk, const char *path)
 	return ZKL_RC_OK;
 }
 
+static void
+serve_request(Model *zk, const ModelRequest *request, ZklReply *reply)
+{
+	switch (request->kind)
+	{
+		case ZKL_SEND_MULTI:
+			serve_multi(zk, request, reply);
+			break;
+		case ZKL_SEND_CREATE_CONTAINER:
+			zk->counts.containers++;
+			reply->rc = model_create(zk, request->path, false, 0, "", NULL);
+			break;
+		case ZKL_SEND_DELETE:
+			zk->counts.deletes++;
+			reply->rc = model_delete(zk, request->path);
+			break;
+		case ZKL_SEND_GET:
+			serve_get(zk, request, reply);
+			break;
+		case ZKL_SEND_LIST:
+			serve_list(zk, request, reply);
+			break;
+		case ZKL_SEND_UNWATCH:
+			reply->rc = serve_unwatch(zk, request->path);
+			break;
+	}
+}
+
 bool
 model_serve(Model *zk)
 {
@@ -570,38 +611,19 @@ model_serve(Model *zk)
 		return false;
 	message = take_memory(sizeof(ModelMessage));
 	message->tag = request->tag;
-	switch (request->kind)
-	{
-		case ZKL_SEND_MULTI:
-			serve_multi(zk, request, &message->reply);
-			break;
-		case ZKL_SEND_CREATE_CONTAINER:
-			zk->counts.containers++;
-			message->reply.rc = model_create(zk, request->path, false, 0, "",
-											 NULL);
-			break;
-		case ZKL_SEND_DELETE:
-			zk->counts.deletes++;
-			message->reply.rc = model_delete(zk, request->path);
-			break;
-		case ZKL_SEND_GET:
-			serve_get(zk, request, &message->reply);
-			break;
-		case ZKL_SEND_LIST:
-			serve_list(zk, request, &message->reply);
-			break;
-		case ZKL_SEND_UNWATCH:
-			message->reply.rc = serve_unwatch(zk, request->path);
-			break;
-	}
-
-	/* Its own events came first: here they may, a reader cannot tell. */
+	zk->ours = true;
+	if (zk->no_read != NULL && (request->kind == ZKL_SEND_GET ||
+								request->kind == ZKL_SEND_LIST) &&
+		strstr(request->path, zk->no_read))
+		message->reply.rc = MODEL_NO_AUTH;
+	else
+		serve_request(zk, request, &message->reply);
+	zk->ours = false;
 	*zk->outbox_end = message;
 	zk->outbox_end = &message->next;
 	free_request(request);
 	return true;
 }
-
 ModelMessage *
 model_receive(Model *zk)
 {

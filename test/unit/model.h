@@ -18,6 +18,7 @@
 #include "core/manager.h"
 
 #define MODEL_PASSED_OVER	(-2)	/* behind the operation that failed */
+#define MODEL_NO_AUTH		(-102)
 #define MODEL_NO_WATCHER	(-121)
 
 typedef struct ModelNode
@@ -86,6 +87,9 @@ typedef struct Model
 	ModelCounts counts;
 	int32_t		multi_rc;		/* what the next multi is answered instead */
 	bool		multi_applied;	/* although it is executed */
+	const char *no_write;		/* parts of paths that our connection has no */
+	const char *no_read;		/* right to */
+	bool		ours;			/* our connection is served */
 } Model;
 
 extern void model_start(Model *zk);

@@ -499,6 +499,51 @@ thousand_waiters(void)
 	wind_up(w);
 }
 
+/* Who waits no longer watches no longer. */
+static void
+watch_given_up(void)
+{
+	World	   *w = world_ready();
+	char		other[ZKL_MAX_PATH + 1];
+	uint32_t	r;
+
+	warm_up(w, "/a");
+	foreign_enter(w, "/a", ZKL_EXCLUSIVE, other);
+	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK(model_find(&w->zk, other)->data_watch);
+	world_release(w, r);
+	world_run(w);
+	CHECK(!model_find(&w->zk, other)->data_watch);
+	wind_up(w);
+}
+
+/* No more directories are remembered, and watched, than the host allows. */
+static void
+directories_forgotten(void)
+{
+	World	   *w = world_make();
+	const ModelNode *node;
+	int			watched = 0;
+	int			i;
+
+	w->max_directories = 5;
+	world_begin(w);
+	world_connect(w);
+	world_run(w);
+	for (i = 0; i < 20; i++)
+	{
+		char		name[16];
+
+		snprintf(name, sizeof(name), "/%d", i);
+		warm_up(w, name);
+	}
+	for (node = w->zk.root->next; node != w->zk.root; node = node->next)
+		watched += node->data_watch;
+	CHECK_INT(watched, 5);
+	wind_up(w);
+}
+
 /*
  * A Curator writer that goes may leave a reader of its own number: nobody of
  * ours is exclusive before a listing has looked, hand-over included.
@@ -754,23 +799,45 @@ recreated_directory(void)
 	wind_up(w);
 }
 
+/*
+ * What a request leaves behind must not trouble the next of its number.  Each
+ * of the many that are listed is looked up by its unique id.
+ */
+static void
+use_number_again(World *w, uint32_t r)
+{
+	char		other[ZKL_MAX_PATH + 1];
+	int			i;
+
+	world_release(w, r);
+	world_run(w);
+	for (i = 0; i < 400; i++)
+		foreign_zklock(w, "/other", ZKL_SHARED, "{}", other);
+	for (i = 0; i < 3; i++)
+	{
+		CHECK_INT(world_submit(w, "/other", 1, ZKL_SHARED), r);
+		world_run(w);
+		CHECK(world_holds(w, r));
+		world_release(w, r);
+		world_run(w);
+	}
+}
+
 /* Parents that cannot be made end in a failure, not in a loop. */
 static void
 parents_refused(void)
 {
 	World	   *w = world_ready();
-	uint32_t	r = world_submit(w, "/a/b", 1, ZKL_EXCLUSIVE);
-	int			rounds = 0;
+	uint32_t	r;
 
-	while (world_waits(w, r) && rounds++ < 50)
-	{
-		world_serve(w, INT32_MAX);
-		if (model_find(&w->zk, WORLD_ROOT "/a/b"))
-			(void) model_delete(&w->zk, WORLD_ROOT "/a/b");
-		world_deliver(w, INT32_MAX);
-	}
-	CHECK(w->requests[r].failed || world_holds(w, r));
-	CHECK(rounds < 20);
+	w->zk.no_write = "/a/b";
+	r = world_submit(w, "/a/b", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK(w->requests[r].failed);
+	CHECK_INT(w->requests[r].failure, ZKL_FAILURE_PARENTS);
+	CHECK_INT(w->requests[r].rc, MODEL_NO_AUTH);
+	CHECK(w->zk.counts.containers < 20);
+	use_number_again(w, r);
 	wind_up(w);
 }
 
@@ -803,6 +870,80 @@ refused_batches_keep_their_order(void)
 	CHECK(world_holds(w, r[0]) && world_holds(w, r[1]));
 	CHECK_INT(world_nodes(w, "/a"), 5);
 	wind_up(w);
+}
+
+/* A create that ZooKeeper refuses fails alone. */
+static void
+create_refused(void)
+{
+	World	   *w = world_ready();
+	uint32_t	refused;
+	uint32_t	good;
+
+	warm_up(w, "/a");
+	w->zk.no_write = "/b/";
+	(void) model_mkdir(&w->zk, WORLD_ROOT "/b");
+	refused = world_enter(w, "/b", 1, ZKL_EXCLUSIVE, false);
+	good = world_enter(w, "/a", 1, ZKL_EXCLUSIVE, false);
+	world_flush(w);
+	world_run(w);
+	CHECK(world_holds(w, good));
+	CHECK(w->requests[refused].failed);
+	CHECK_INT(w->requests[refused].failure, ZKL_FAILURE_ZOOKEEPER);
+	CHECK_INT(w->requests[refused].rc, MODEL_NO_AUTH);
+	use_number_again(w, refused);
+	wind_up(w);
+}
+
+/* A delete that ZooKeeper refuses is tried again, and holds up nobody here. */
+static void
+delete_refused(void)
+{
+	World	   *w = world_ready();
+	uint32_t	first = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	next = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+	uint32_t	other = world_submit(w, "/b", 1, ZKL_EXCLUSIVE);
+
+	world_run(w);
+	w->zk.no_write = "/a/";
+	world_leave(w, other);
+	world_release(w, first);
+	CHECK(world_holds(w, next));
+	world_run(w);
+	CHECK(w->requests[first].used);
+	CHECK(!w->requests[other].used);
+	reset_counts(w);
+	world_sleep(w, 3000000);
+	CHECK(w->zk.counts.failed_multis + w->zk.counts.multis < 10);
+	w->zk.no_write = NULL;
+	world_sleep(w, 3000000);
+	CHECK(!w->requests[first].used);
+	CHECK_INT(world_nodes(w, "/a"), 1);
+	wind_up(w);
+}
+
+/* A listing or watch that ZooKeeper refuses fails the request that needs it. */
+static void
+read_refused(void)
+{
+	int			watch;
+
+	for (watch = 0; watch < 2; watch++)
+	{
+		World	   *w = world_ready();
+		char		other[ZKL_MAX_PATH + 1];
+		uint32_t	r;
+
+		foreign_enter(w, "/a", ZKL_EXCLUSIVE, other);
+		w->zk.no_read = watch ? "/a/" : "/a";
+		r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+		world_run(w);
+		CHECK(w->requests[r].failed);
+		CHECK_INT(w->requests[r].failure, ZKL_FAILURE_ZOOKEEPER);
+		CHECK_INT(w->requests[r].rc, MODEL_NO_AUTH);
+		use_number_again(w, r);
+		wind_up(w);
+	}
 }
 
 /* A delete of a node that is gone does not take the batch's rest with it. */
@@ -1206,6 +1347,71 @@ inherited_node_deleted(void)
 	}
 }
 
+/*
+ * The directory was deleted with our holder's node in it, before anything was
+ * watched, and made again: our next create tells by its number.
+ */
+static void
+directory_deleted_with_a_holder(void)
+{
+	World	   *w = world_ready();
+	char		path[ZKL_MAX_PATH + 1];
+	char		name[ZKL_MAX_ZNODE_NAME + 1];
+	uint32_t	holder;
+	uint32_t	next;
+
+	warm_up(w, "/a");
+	holder = world_submit(w, "/a", 1, ZKL_SHARED);
+	world_run(w);
+	w->tampered = true;
+	zkl_znode_name(&w->requests[holder].uuid, ZKL_SHARED,
+				   w->requests[holder].seq, name);
+	snprintf(path, sizeof(path), WORLD_ROOT "/a/%s", name);
+	CHECK_INT(model_delete(&w->zk, path), ZKL_RC_OK);
+	CHECK_INT(model_delete(&w->zk, WORLD_ROOT "/a"), ZKL_RC_OK);
+	(void) model_mkdir(&w->zk, WORLD_ROOT "/a");
+	next = world_submit(w, "/a", 2, ZKL_SHARED);
+	world_run(w);
+	CHECK(w->requests[holder].lost);
+	CHECK(world_holds(w, next));
+	wind_up(w);
+}
+
+/*
+ * The directory was made again between our create and the watch behind it, and
+ * its counter stands where ours would go on: its czxid tells.
+ */
+static void
+directory_made_again_before_the_watch(void)
+{
+	World	   *w = world_ready();
+	char		other[ZKL_MAX_PATH + 1];
+	ModelNode  *node;
+	uint32_t	first;
+	uint32_t	next;
+
+	foreign_enter(w, "/a", ZKL_SHARED, other);
+	first = world_submit(w, "/a", 1, ZKL_SHARED);
+	world_serve(w, 1);
+	CHECK_INT(world_nodes(w, "/a"), 1);
+	node = w->zk.root->prev;
+	CHECK_INT(model_delete(&w->zk, node->path), ZKL_RC_OK);
+	CHECK_INT(model_delete(&w->zk, other), ZKL_RC_OK);
+	CHECK_INT(model_delete(&w->zk, WORLD_ROOT "/a"), ZKL_RC_OK);
+	foreign_enter(w, "/a", ZKL_EXCLUSIVE, other);
+	foreign_enter(w, "/a", ZKL_EXCLUSIVE, other);
+	world_serve(w, INT32_MAX);
+	next = world_enter(w, "/a", 2, ZKL_SHARED, false);
+	world_release(w, first);
+	world_run(w);
+	CHECK_INT(world_holds(w, next), false);
+	CHECK_INT(w->requests[next].seq, 2);
+	clear_foreign(w, "/a");
+	world_run(w);
+	CHECK(world_holds(w, next));
+	wind_up(w);
+}
+
 /* After a reconnect old holds are watched again. */
 static void
 own_watch_after_reconnect(void)
@@ -1406,6 +1612,8 @@ main(void)
 	RUN(strange_children);
 	RUN(listing_behind_a_cancelled_create);
 	RUN(thousand_waiters);
+	RUN(watch_given_up);
+	RUN(directories_forgotten);
 	RUN(taint_after_foreign_writer);
 	RUN(no_taint_after_zklock_writer);
 	RUN(taint_after_late_mark);
@@ -1417,6 +1625,9 @@ main(void)
 	RUN(recreated_directory);
 	RUN(parents_refused);
 	RUN(refused_batches_keep_their_order);
+	RUN(create_refused);
+	RUN(delete_refused);
+	RUN(read_refused);
 	RUN(delete_of_a_missing_node);
 	RUN(lost_replies);
 	RUN(lost_replies_and_cancels);
@@ -1431,6 +1642,8 @@ main(void)
 	RUN(session_expires_in_the_middle);
 	RUN(own_node_deleted);
 	RUN(inherited_node_deleted);
+	RUN(directory_deleted_with_a_holder);
+	RUN(directory_made_again_before_the_watch);
 	RUN(own_watch_after_reconnect);
 	RUN(sequence_limit);
 	RUN(sequence_past_its_end);
