@@ -18,6 +18,7 @@ use strict;
 use warnings;
 
 use Carp;
+use IO::Select;
 use IO::Socket::INET;
 use IPC::Run ();
 use POSIX ();
@@ -165,7 +166,7 @@ sub resume
 }
 
 # The answer to one of ZooKeeper's four-letter words; undef when there is no
-# server to answer.
+# server, or none that answers.
 # undef if there is no answer within two seconds: a connection that was made
 # while the server starts may never get one.
 sub four_letter
@@ -178,8 +179,15 @@ sub four_letter
 		Timeout => 5) or return undef;
 	$socket->sockopt(SO_RCVTIMEO, pack('l!l!', 2, 0));
 	print $socket $word;
-	local $/ = undef;
-	return scalar readline($socket);
+	$socket->flush;
+	my $select = IO::Select->new($socket);
+	my $answer = '';
+	while ($select->can_read(5))
+	{
+		my $n = sysread $socket, $answer, 65536, length $answer;
+		return $answer if !$n;
+	}
+	return undef;
 }
 
 # What ZooKeeper counts: zk_packets_received, zk_watch_count,
@@ -195,7 +203,7 @@ sub mntr
 # number.
 sub packets_received { return $_[0]->mntr->{zk_packets_received} + 0; }
 
-# { path => number of sessions that watch it }
+# { path => [ ids of the sessions that watch it, in lower-case hex ] }
 sub watches
 {
 	my ($self) = @_;
@@ -204,7 +212,7 @@ sub watches
 	foreach my $line (split /\n/, $self->four_letter('wchp') // '')
 	{
 		if ($line =~ m{^(/.*)}) { $path = $1; }
-		elsif ($line =~ /^\s+0x/) { $watches{$path}++; }
+		elsif ($line =~ /^\s+0x([0-9a-f]+)/) { push @{ $watches{$path} }, $1; }
 	}
 	return \%watches;
 }
