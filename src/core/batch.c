@@ -204,14 +204,23 @@ send_lone_deletes(ZklManager *m)
 }
 
 static void
-retry_stuck_deletes(ZklManager *m)
+retry_what_was_refused(ZklManager *m)
 {
-	if (zkl_list_empty(&m->stuck_deletes) || m->now < m->stuck_until)
+	if (m->now < m->stuck_until)
 		return;
 	while (!zkl_list_empty(&m->stuck_deletes))
 		zkl_request_delete_again(zkl_container(ZklRequest, work,
 											   m->stuck_deletes.head.next),
 								 &m->lone_deletes);
+	while (!zkl_list_empty(&m->stuck_locks))
+	{
+		ZklLock    *lock = zkl_container(ZklLock, stuck,
+										 m->stuck_locks.head.next);
+
+		zkl_unlink(&lock->stuck);
+		lock->list_wanted = true;
+		zkl_read_want(m, lock);
+	}
 }
 
 static int64_t
@@ -262,7 +271,7 @@ zkl_batch_send(ZklManager *m)
 			send_batch(m);
 		return;
 	}
-	retry_stuck_deletes(m);
+	retry_what_was_refused(m);
 	send_lone_deletes(m);
 	want_lease(m);
 	while (!m->broken && m->nbatches < m->config.batches_in_flight &&
@@ -275,7 +284,8 @@ zkl_batch_timer(const ZklManager *m)
 {
 	int64_t		due = next_beat(m);
 
-	if (!zkl_list_empty(&m->stuck_deletes) &&
+	if ((!zkl_list_empty(&m->stuck_deletes) ||
+		 !zkl_list_empty(&m->stuck_locks)) &&
 		(due < 0 || m->stuck_until < due))
 		due = m->stuck_until;
 	return due;

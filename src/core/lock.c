@@ -85,6 +85,7 @@ free_lock(ZklManager *m, ZklLock *lock)
 	zkl_unlink(&lock->idle);
 	zkl_unlink(&lock->dirty);
 	zkl_unlink(&lock->reader);
+	zkl_unlink(&lock->stuck);
 	zkl_unlink(&lock->by_path);
 	lock->by_path.next = (ZklLink *) (void *) m->spare_locks;
 	m->spare_locks = lock;

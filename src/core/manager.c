@@ -250,6 +250,7 @@ zkl_manager_create(const ZklConfig *config)
 	zkl_list_init(&m->deletes);
 	zkl_list_init(&m->lone_deletes);
 	zkl_list_init(&m->stuck_deletes);
+	zkl_list_init(&m->stuck_locks);
 	zkl_list_init(&m->holds);
 	zkl_list_init(&m->dirty);
 	zkl_list_init(&m->readers);

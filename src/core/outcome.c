@@ -21,9 +21,6 @@
 #include "core/read.h"
 #include "core/request.h"
 
-#define ZKL_RETRY_DELAY		1000000 /* µs until a refused delete is tried
-									 * again */
-
 /* The connection is as good as its first beat: now its reads count. */
 static void
 proved(ZklManager *m)
@@ -140,11 +137,11 @@ create_refused(ZklManager *m, ZklRequest *r, int32_t rc)
 		zkl_request_resend(m, r);
 	else
 	{
-		r->node = ZKL_NODE_NONE;
 		if (rc == ZKL_RC_NONODE)
 			zkl_request_fail(m, r, ZKL_FAILURE_PARENTS, r->lock->parents_rc);
 		else
 			zkl_request_fail(m, r, ZKL_FAILURE_ZOOKEEPER, rc);
+		zkl_request_gone(m, r);
 	}
 }
 

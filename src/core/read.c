@@ -189,6 +189,33 @@ zkl_read_drain(ZklManager *m, ZklLock *lock)
 
 /* ---- answers ---- */
 
+/*
+ * The directory may not be read.  Those that wait cannot learn whether it is
+ * their turn; what became of an unsettled node is to be found out later.
+ */
+static void
+listing_refused(ZklManager *m, ZklLock *lock, int32_t rc)
+{
+	ZklLink    *link,
+			   *after;
+	bool		unsettled = false;
+
+	zkl_foreach(link, after, &lock->requests)
+	{
+		ZklRequest *r = zkl_container(ZklRequest, all, link);
+
+		unsettled |= r->node == ZKL_NODE_UNSETTLED;
+		if (r->demand == ZKL_DEMAND_WAITING &&
+			(r->node == ZKL_NODE_UNSETTLED || r->node == ZKL_NODE_EXISTS))
+			zkl_request_fail(m, r, ZKL_FAILURE_ZOOKEEPER, rc);
+	}
+	if (unsettled && !zkl_linked(&lock->stuck))
+	{
+		zkl_list_append(&m->stuck_locks, &lock->stuck);
+		m->stuck_until = m->now + ZKL_RETRY_DELAY;
+	}
+}
+
 static void
 listed(ZklManager *m, ZklLock *lock, const ZklOp *op, const ZklReply *reply)
 {
@@ -209,8 +236,8 @@ listed(ZklManager *m, ZklLock *lock, const ZklOp *op, const ZklReply *reply)
 		memset(&empty, 0, sizeof(empty));
 		zkl_lock_listed(m, lock, op->order, &empty);
 	}
-	else if (lock->waiting != NULL)
-		zkl_request_fail(m, lock->waiting, ZKL_FAILURE_ZOOKEEPER, reply->rc);
+	else
+		listing_refused(m, lock, reply->rc);
 }
 
 static void
@@ -300,6 +327,24 @@ drained(ZklManager *m, ZklLock *lock)
 	}
 }
 
+/* The directory may not be deleted: those that wait for it wait in vain. */
+static void
+drain_refused(ZklManager *m, ZklLock *lock, int32_t rc)
+{
+	ZklLink    *link,
+			   *after;
+
+	lock->draining = false;
+	zkl_foreach(link, after, &lock->requests)
+	{
+		ZklRequest *r = zkl_container(ZklRequest, all, link);
+
+		if (r->demand == ZKL_DEMAND_WAITING &&
+			(r->again || (r->node == ZKL_NODE_NEW && r->parked)))
+			zkl_request_fail(m, r, ZKL_FAILURE_ZOOKEEPER, rc);
+	}
+}
+
 static void
 drain_reply(ZklManager *m, ZklLock *lock, ZklOpKind kind,
 			const ZklReply *reply)
@@ -322,8 +367,10 @@ drain_reply(ZklManager *m, ZklLock *lock, ZklOpKind kind,
 	if (kind == ZKL_OP_DRAIN_DELETE &&
 		(reply->rc == ZKL_RC_OK || reply->rc == ZKL_RC_NONODE))
 		drained(m, lock);
-	else
+	else if (reply->rc == ZKL_RC_OK || reply->rc == ZKL_RC_NONODE)
 		zkl_lock_touch(m, lock);
+	else
+		drain_refused(m, lock, reply->rc);
 }
 
 void

@@ -27,6 +27,8 @@
 
 #define ZKL_MAX_DIRECTORY	(ZKL_MAX_ROOT + ZKL_MAX_NAME)
 #define ZKL_MAX_ATTEMPTS	5	/* to make a lock's directory, for one create */
+#define ZKL_RETRY_DELAY		1000000 /* µs until what was refused is tried
+									 * again */
 #define ZKL_READ_WINDOW		(512 * 1024)	/* bytes of paths read at a time */
 
 typedef enum ZklDemandState
@@ -118,6 +120,7 @@ struct ZklLock
 	ZklLink		idle;			/* in m->idle while it has no requests */
 	ZklLink		dirty;			/* in m->dirty: to be decided */
 	ZklLink		reader;			/* in m->readers: has reads to send */
+	ZklLink		stuck;			/* in m->stuck_locks: to be listed later */
 	uint32_t	pins;			/* operations under way that refer to it */
 
 	ZklList		requests;
@@ -231,6 +234,7 @@ struct ZklManager
 	ZklList		deletes;		/* DELETE, to go in a batch */
 	ZklList		lone_deletes;	/* DELETE, to go by single operations */
 	ZklList		stuck_deletes;	/* DELETE, refused: not before stuck_until */
+	ZklList		stuck_locks;	/* their listing was refused: likewise */
 	int64_t		stuck_until;
 	ZklList		holds;
 	ZklList		dirty;
