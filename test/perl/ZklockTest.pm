@@ -164,6 +164,14 @@ sub status
 	return $self->look($node, "SELECT $column FROM zk_status");
 }
 
+# A server's ZooKeeper session as ZooKeeper writes it: lower-case hex
+sub session_hex
+{
+	my ($self, $node) = @_;
+
+	return $self->status($node, 'session_id') =~ s/^0x0*//r;
+}
+
 sub wait_connected
 {
 	my ($self, $node) = @_;

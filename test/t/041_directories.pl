@@ -19,8 +19,10 @@ my $path = '/zklock/d/sub/lock';
 my $lock = "SELECT zk_lock('/d/sub/lock')";
 my $unlock = "SELECT zk_unlock('/d/sub/lock')";
 
-# Something keeps the directory, so that it is known and stays so.
+# zklock makes the directory, a container; then something keeps it.
+$s->query($lock);
 $test->zk->client->create("$path/keep");
+$s->query($unlock);
 
 # Others lock between two locks of ours, now and then, holding or gone.
 my $wrong = 0;
