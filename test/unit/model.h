@@ -38,6 +38,16 @@ typedef struct ModelNode
 	bool		child_watch;
 } ModelNode;
 
+/* To undo a step of a transaction, or to tell of it when it has succeeded */
+typedef struct ModelStep
+{
+	ZklMultiKind kind;
+	ModelNode  *node;
+	char	   *old_data;
+	size_t		old_length;
+	int64_t		old_mzxid;
+} ModelStep;
+
 /* What was sent, with copies of all strings */
 typedef struct ModelRequest
 {
@@ -111,6 +121,21 @@ extern ModelNode *model_mkdir(Model *zk, const char *path);
 extern int32_t model_delete(Model *zk, const char *path);
 extern int32_t model_set(Model *zk, const char *path, const char *data);
 extern void model_expire(Model *zk, int64_t session);
+
+/* ---- between model_tree.c and model.c ---- */
+
+extern void *model_memory(size_t size); /* zeroed */
+extern char *model_bytes(const char *bytes, size_t length);
+extern char *model_string(const char *string);
+
+/*
+ * All or nothing.  Returns how many steps went well: n, if all did; then each
+ * is to be told to those who watch.
+ */
+extern size_t model_transact(Model *zk, const ZklMultiOp *ops, size_t n,
+							 int64_t owner, ModelStep *steps, int32_t *rc);
+extern void model_tell(Model *zk, ModelStep *step);
+extern void model_emit(Model *zk, ZklEventKind kind, const char *path);
 
 /* ---- the connection ---- */
 

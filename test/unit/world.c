@@ -1,6 +1,6 @@
 /*
  * world.c
- *	  The host of a manager in tests, and the oracle that watches it.
+ *	  The host of a manager in tests.
  *
  * Owns the records of requests and the clock.  Single-threaded.  Knows of the
  * core what manager.h says, and of ZooKeeper all that the model knows.
@@ -100,184 +100,6 @@ world_ready(void)
 	return w;
 }
 
-/* ---- the oracle ---- */
-
-bool
-world_holds(const World *w, uint32_t request)
-{
-	const WorldRequest *r = &w->requests[request];
-
-	return r->used && r->granted && !r->lost && !r->released;
-}
-
-bool
-world_waits(const World *w, uint32_t request)
-{
-	const WorldRequest *r = &w->requests[request];
-
-	return r->used && !r->granted && !r->denied && !r->failed && !r->released;
-}
-
-static const WorldRequest *
-find_uuid(const World *w, const ZklUuid *uuid)
-{
-	uint32_t	i;
-
-	for (i = 0; i < w->nrequests; i++)
-	{
-		const WorldRequest *r = &w->requests[i];
-
-		if (r->used && r->has_znode &&
-			memcmp(&r->uuid, uuid, sizeof(*uuid)) == 0)
-			return r;
-	}
-	return NULL;
-}
-
-/* A hold of r's owner that has a node: r itself or another, or NULL */
-static const WorldRequest *
-find_cover(const World *w, const WorldRequest *r)
-{
-	uint32_t	i;
-
-	for (i = 0; i < w->nrequests; i++)
-	{
-		const WorldRequest *s = &w->requests[i];
-
-		if (s != r && world_holds(w, i) && s->owner == r->owner &&
-			s->has_znode && s->token == r->token &&
-			strcmp(s->name, r->name) == 0)
-			return s;
-	}
-	return NULL;
-}
-
-/* No local hold may conflict, whatever is in the tree. */
-static void
-check_local_holds(const World *w, const WorldRequest *r)
-{
-	uint32_t	i;
-
-	for (i = 0; i < w->nrequests; i++)
-	{
-		const WorldRequest *s = &w->requests[i];
-
-		if (s != r && world_holds(w, i) && s->owner != r->owner &&
-			zkl_mode_conflicts(s->mode, r->mode))
-			CHECK_MSG(strcmp(s->name, r->name) != 0,
-					  "granted beside a local holder of %s", r->name);
-	}
-}
-
-/* Nobody's contender ahead may conflict, but for those of our own server. */
-static void
-check_contenders_ahead(const World *w, const WorldRequest *r)
-{
-	char		path[ZKL_MAX_PATH + 1];
-	const ModelNode *directory;
-	const ModelNode *node;
-	bool		found = false;
-
-	snprintf(path, sizeof(path), WORLD_ROOT "%s", r->name);
-	directory = model_find(&w->zk, path);
-	for (node = w->zk.root->next; node != w->zk.root; node = node->next)
-	{
-		ZklLockMode mode;
-		ZklSeq		seq;
-		bool		has_uuid;
-		ZklUuid		uuid;
-
-		if (node->parent != directory ||
-			!zkl_znode_parse(strrchr(node->path, '/') + 1, &mode, &seq,
-							 &has_uuid, &uuid))
-			continue;
-		if (has_uuid && memcmp(&uuid, &r->uuid, sizeof(uuid)) == 0)
-		{
-			found = true;
-			CHECK_INT(seq, r->seq);
-			CHECK_INT(node->stat.czxid, r->token / 4096);
-			CHECK_INT(node->stat.ephemeral_owner, w->session.id);
-			CHECK_INT(r->token % 4096, r->index);
-		}
-		else if (node->stat.ephemeral_owner != w->session.id &&
-				 seq <= r->seq)
-			CHECK_MSG(!zkl_mode_conflicts(mode, r->mode),
-					  "granted %s number %d behind %s", r->name,
-					  (int) r->seq, node->path);
-	}
-	CHECK_MSG(found, "granted %s without a node", r->name);
-}
-
-static void
-check_grant(const World *w, const WorldRequest *r)
-{
-	CHECK(r->used && !r->granted && !r->denied && !r->failed && !r->lost &&
-		  !r->released);
-	if (w->tampered)
-		return;
-	check_local_holds(w, r);
-	if (!r->has_znode)
-	{
-		CHECK_MSG(find_cover(w, r) != NULL, "granted %s with no cover",
-				  r->name);
-		return;
-	}
-	CHECK(w->was_ready);
-	CHECK(zkl_manager_lease(w->m) > w->now);
-	check_contenders_ahead(w, r);
-}
-
-/* Tokens of conflicting grants of a lock grow. */
-static void
-check_token(const World *w, const WorldRequest *r)
-{
-	uint32_t	i;
-
-	for (i = 0; i < w->nrequests; i++)
-	{
-		const WorldRequest *s = &w->requests[i];
-
-		if (s != r && s->used && s->granted && s->owner != r->owner &&
-			zkl_mode_conflicts(s->mode, r->mode) &&
-			strcmp(s->name, r->name) == 0)
-			CHECK(s->token < r->token);
-	}
-}
-
-/* What must have been recorded before a multi goes out */
-static void
-check_recorded(const World *w, const ZklAction *action)
-{
-	size_t		i;
-
-	for (i = 0; i < action->nmulti; i++)
-	{
-		const ZklMultiOp *op = &action->multi[i];
-		const char *name = strrchr(op->path, '/') + 1;
-		const WorldRequest *r;
-		char		prefix[ZKL_MAX_ZNODE_NAME + 1];
-		char		chain[32];
-		ZklUuid		uuid;
-
-		snprintf(chain, sizeof(chain), "%016" PRIx64 ".%u",
-				 (uint64_t) w->session.id, w->chain);
-		if (op->kind == ZKL_MULTI_CREATE_EPHEMERAL || op->kind == ZKL_MULTI_SET)
-			CHECK_STR(name, chain);
-		if (op->kind != ZKL_MULTI_CREATE)
-			continue;
-		memcpy(prefix, name + 3, ZKL_UUID_TEXT);
-		prefix[ZKL_UUID_TEXT] = '\0';
-		if (!CHECK(zkl_uuid_parse(prefix, &uuid)))
-			continue;
-		r = find_uuid(w, &uuid);
-		if (!CHECK_MSG(r != NULL, "%s is not recorded", name))
-			continue;
-		zkl_znode_prefix(&uuid, r->znode_mode, prefix);
-		CHECK_STR(name, prefix);
-		CHECK_INT(r->index, (int64_t) i);
-	}
-}
-
 /* ---- actions ---- */
 
 static void
@@ -327,7 +149,7 @@ carry_out(World *w, const ZklAction *action)
 	{
 		case ZKL_ACTION_SEND:
 			if (action->send == ZKL_SEND_MULTI)
-				check_recorded(w, action);
+				world_check_recorded(w, action);
 			CHECK_MSG(w->connected, "sent while disconnected");
 			CHECK(action->tag >> 63 == 0);
 			model_send(&w->zk, action);
@@ -342,8 +164,7 @@ carry_out(World *w, const ZklAction *action)
 			break;
 		case ZKL_ACTION_GRANT:
 			r->token = action->token;
-			check_grant(w, r);
-			check_token(w, r);
+			world_check_grant(w, r);
 			r->granted = true;
 			w->grants++;
 			break;
@@ -627,107 +448,4 @@ world_run(World *w)
 		world_serve(w, INT32_MAX);
 		world_deliver(w, INT32_MAX);
 	}
-}
-
-uint32_t
-world_nodes(const World *w, const char *name)
-{
-	char		path[ZKL_MAX_PATH + 1];
-	const ModelNode *directory;
-	const ModelNode *node;
-	uint32_t	n = 0;
-
-	snprintf(path, sizeof(path), WORLD_ROOT "%s", name);
-	directory = model_find(&w->zk, path);
-	if (directory == NULL)
-		return 0;
-	for (node = w->zk.root->next; node != w->zk.root; node = node->next)
-	{
-		if (node->parent == directory &&
-			node->stat.ephemeral_owner == w->session.id)
-			n++;
-	}
-	return n;
-}
-
-void
-world_check(const World *w)
-{
-	const ModelNode *node;
-	const char *broken = zkl_manager_check(w->m);
-	uint32_t	live = 0;
-	uint32_t	i;
-
-	CHECK_MSG(broken == NULL, "%s", broken ? broken : "");
-	for (i = 0; i < w->nrequests; i++)
-	{
-		live += world_holds(w, i) || world_waits(w, i);
-		CHECK_MSG(!w->requests[i].used || !w->requests[i].released,
-				  "request %u was never freed", i);
-	}
-	CHECK_INT(zkl_manager_live(w->m), live);
-	for (node = w->zk.root->next; node != w->zk.root; node = node->next)
-	{
-		const char *name = strrchr(node->path, '/') + 1;
-		const WorldRequest *r;
-		ZklUuid		uuid;
-		ZklLockMode mode;
-		ZklSeq		seq;
-		bool		has_uuid;
-
-		if (w->session.id == 0 ||
-			node->stat.ephemeral_owner != w->session.id ||
-			!zkl_znode_parse(name, &mode, &seq, &has_uuid, &uuid))
-			continue;
-		r = find_uuid(w, &uuid);
-		CHECK_MSG(r != NULL && !r->lost && !r->denied && !r->failed,
-				  "left behind: %s", node->path);
-	}
-}
-
-/* ---- other clients ---- */
-
-#define FOREIGN_SESSION 77
-
-static void
-foreign_create(World *w, const char *name, ZklLockMode mode,
-			   const ZklUuid *uuid, const char *data, char *created)
-{
-	char		prefix[ZKL_MAX_ZNODE_NAME + 1];
-	char		path[ZKL_MAX_PATH + 1];
-
-	snprintf(path, sizeof(path), WORLD_ROOT "%s", name);
-	(void) model_mkdir(&w->zk, path);
-	zkl_znode_prefix(uuid, mode, prefix);
-	snprintf(path, sizeof(path), WORLD_ROOT "%s/%s", name, prefix);
-	CHECK_INT(model_create(&w->zk, path, true, FOREIGN_SESSION, data, created),
-			  ZKL_RC_OK);
-}
-
-void
-foreign_enter(World *w, const char *name, ZklLockMode mode, char *created)
-{
-	ZklUuid		uuid = zkl_uuid_make(unit_random(), unit_random());
-
-	uuid.bytes[6] = (uint8_t) (0x40 | (uuid.bytes[6] & 15));
-	foreign_create(w, name, mode, &uuid, "10.0.0.1", created);
-}
-
-void
-foreign_zklock(World *w, const char *name, ZklLockMode mode, const char *data,
-			   char *created)
-{
-	ZklUuid		uuid = zkl_uuid_make(unit_random(), unit_random());
-
-	foreign_create(w, name, mode, &uuid, data, created);
-}
-
-void
-foreign_downgrade(World *w, const char *writer, char *reader)
-{
-	strcpy(reader, writer);
-	memcpy(strstr(reader, "__WRIT__"), "__READ__", 8);
-	CHECK_INT(model_create(&w->zk, reader, false, FOREIGN_SESSION, "10.0.0.1",
-						   NULL), ZKL_RC_OK);
-	CHECK_INT(model_delete(&w->zk, writer), ZKL_RC_OK);
 }

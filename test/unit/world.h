@@ -118,6 +118,20 @@ extern void world_deliver(World *w, int n);
 /* Both until nothing is under way; reconnects when the manager asks. */
 extern void world_run(World *w);
 
+/* ---- steps that scenarios have in common ---- */
+
+/* Counts of the model begin at 0 again. */
+extern void world_count_anew(World *w);
+
+/*
+ * Holds and lets go a lock, so that its directory is known.  Twice, because
+ * the first time there is no directory yet to be watched.
+ */
+extern void world_warm_up(World *w, const char *name);
+
+/* Lets everybody go, checks that nothing stays, and ends the world. */
+extern void world_wind_up(World *w);
+
 /* ---- questions ---- */
 
 extern bool world_holds(const World *w, uint32_t request);
@@ -128,6 +142,14 @@ extern uint32_t world_nodes(const World *w, const char *name);
 
 /* Every check at rest: invariants, and no node that nobody asked for. */
 extern void world_check(const World *w);
+
+/* ---- between world.c and world_oracle.c ---- */
+
+/* A grant, before it is recorded */
+extern void world_check_grant(const World *w, const WorldRequest *r);
+
+/* A multi that goes out: what it names must have been recorded before. */
+extern void world_check_recorded(const World *w, const ZklAction *action);
 
 /* ---- other clients ---- */
 
@@ -141,5 +163,8 @@ extern void foreign_zklock(World *w, const char *name, ZklLockMode mode,
 
 /* Curator's (5.5) downgrade: a reader of the writer's own number stays. */
 extern void foreign_downgrade(World *w, const char *writer, char *reader);
+
+/* All foreign contenders of a lock vanish. */
+extern void foreign_leave_all(World *w, const char *name);
 
 #endif							/* ZKL_WORLD_H */

@@ -1,0 +1,386 @@
+/*
+ * machine_events.c
+ *	  All that can happen to a request, to its server and around it.
+ *
+ * Owns nothing; each event may come at any time, and does nothing if it makes
+ * no sense then.
+ */
+#include "unit.h"
+#include "machine.h"
+
+uint32_t
+machine_used(const World *w)
+{
+	uint32_t	n = 0;
+	uint32_t	i;
+
+	for (i = 0; i < w->nrequests; i++)
+		n += w->requests[i].used;
+	return n;
+}
+
+static uint64_t
+free_owner(const World *w)
+{
+	uint64_t	owner;
+	uint32_t	i;
+
+	for (owner = 1;; owner++)
+	{
+		for (i = 0; i < w->nrequests; i++)
+			if (w->requests[i].used && w->requests[i].owner == owner)
+				break;
+		if (i == w->nrequests)
+			return owner;
+	}
+}
+
+/* A contender of a lock that is not ours, from this node on */
+static ModelNode *
+find_foreign(const World *w, const char *name, ModelNode *from)
+{
+	ModelNode  *node;
+	char		path[ZKL_MAX_PATH + 1];
+
+	snprintf(path, sizeof(path), WORLD_ROOT "%s", name);
+	for (node = from; node != w->zk.root; node = node->next)
+	{
+		if (node->stat.ephemeral_owner != 0 &&
+			node->stat.ephemeral_owner != w->session.id &&
+			strcmp(node->parent->path, path) == 0)
+			return node;
+	}
+	return NULL;
+}
+
+static void
+directory_path(const Case *c, char *path)
+{
+	sprintf(path, WORLD_ROOT "%s", c->name);
+}
+
+static void
+do_nothing(Case *c)
+{
+	world_flush(c->w);
+}
+
+static void
+do_release(Case *c)
+{
+	world_release(c->w, c->r);
+}
+
+static void
+do_expire(Case *c)
+{
+	if (c->w->requests[c->r].used && !c->w->requests[c->r].released)
+		world_expire(c->w, c->r);
+}
+
+static void
+do_release_others(Case *c)
+{
+	uint32_t	i;
+
+	for (i = 0; i < c->w->nrequests; i++)
+		if (i != c->r)
+			world_leave(c->w, i);
+	world_flush(c->w);
+}
+
+/* The owner of the request asks again, if it does not wait */
+static void
+ask_again(Case *c, ZklLockMode mode)
+{
+	const WorldRequest *r = &c->w->requests[c->r];
+	uint32_t	i;
+
+	if (!r->used)
+		return;
+	for (i = 0; i < c->w->nrequests; i++)
+		if (world_waits(c->w, i) && c->w->requests[i].owner == r->owner)
+			return;
+	(void) world_submit(c->w, r->name, r->owner, mode);
+}
+
+static void
+do_ask_shared(Case *c)
+{
+	ask_again(c, ZKL_SHARED);
+}
+
+static void
+do_ask_exclusive(Case *c)
+{
+	ask_again(c, ZKL_EXCLUSIVE);
+}
+
+static void
+do_other_shared(Case *c)
+{
+	(void) world_submit(c->w, c->name, free_owner(c->w), ZKL_SHARED);
+}
+
+static void
+do_other_exclusive(Case *c)
+{
+	(void) world_submit(c->w, c->name, free_owner(c->w), ZKL_EXCLUSIVE);
+}
+
+static void
+do_other_try(Case *c)
+{
+	(void) world_try(c->w, c->name, free_owner(c->w), ZKL_EXCLUSIVE);
+}
+
+static void
+do_serve(Case *c)
+{
+	world_serve(c->w, 1);
+}
+
+static void
+do_serve_all(Case *c)
+{
+	world_serve(c->w, INT32_MAX);
+}
+
+static void
+do_deliver(Case *c)
+{
+	world_deliver(c->w, 1);
+}
+
+static void
+do_run(Case *c)
+{
+	world_run(c->w);
+}
+
+static void
+do_unknown_multi(Case *c)
+{
+	c->w->zk.multi_rc = -4;
+	c->w->zk.multi_applied = unit_random() & 1;
+}
+
+static void
+do_disconnect(Case *c)
+{
+	world_disconnect(c->w);
+}
+
+static void
+do_reconnect(Case *c)
+{
+	world_disconnect(c->w);
+	world_connect(c->w);
+}
+
+static void
+do_expire_session(Case *c)
+{
+	world_expire_session(c->w);
+}
+
+static void
+do_new_session(Case *c)
+{
+	world_expire_session(c->w);
+	world_connect(c->w);
+}
+
+static void
+do_restart(Case *c)
+{
+	world_restart(c->w);
+}
+
+static void
+do_foreign_writer(Case *c)
+{
+	foreign_enter(c->w, c->name, ZKL_EXCLUSIVE, c->other);
+}
+
+static void
+do_foreign_reader(Case *c)
+{
+	foreign_zklock(c->w, c->name, ZKL_SHARED, "{\"zklock\":1}", c->other);
+}
+
+static void
+do_foreign_leaves(Case *c)
+{
+	ModelNode  *node = find_foreign(c->w, c->name, c->w->zk.root->next);
+
+	if (node)
+		(void) model_delete(&c->w->zk, node->path);
+}
+
+/* A writer goes on as a reader: only one that holds does so. */
+static void
+do_foreign_downgrade(Case *c)
+{
+	ModelNode  *node = find_foreign(c->w, c->name, c->w->zk.root->next);
+	ModelNode  *ahead = c->w->zk.root->next;
+	char		reader[ZKL_MAX_PATH + 1];
+
+	if (node == NULL || strstr(node->path, "__WRIT__") == NULL ||
+		node->stat.ephemeral_owner == c->w->session.id)
+		return;
+	for (; ahead != node; ahead = ahead->next)
+		if (ahead->parent == node->parent)
+			return;
+	foreign_downgrade(c->w, node->path, reader);
+}
+
+/* Somebody deletes one of our nodes: from here on no exclusion is owed. */
+static void
+do_delete_own(Case *c)
+{
+	char		path[ZKL_MAX_PATH + 1];
+	ModelNode  *node;
+
+	directory_path(c, path);
+	for (node = c->w->zk.root->next; node != c->w->zk.root; node = node->next)
+	{
+		if (node->parent == NULL || strcmp(node->parent->path, path) != 0 ||
+			node->stat.ephemeral_owner != c->w->session.id)
+			continue;
+		c->w->tampered = true;
+		(void) model_delete(&c->w->zk, node->path);
+		return;
+	}
+}
+
+static void
+do_delete_beat(Case *c)
+{
+	ModelNode  *node;
+
+	for (node = c->w->zk.root->next; node != c->w->zk.root; node = node->next)
+	{
+		if (strncmp(node->path, WORLD_ROOT "/.servers/", 18) != 0)
+			continue;
+		(void) model_delete(&c->w->zk, node->path);
+		return;
+	}
+}
+
+static void
+do_reap(Case *c)
+{
+	char		path[ZKL_MAX_PATH + 1];
+
+	directory_path(c, path);
+	(void) model_delete(&c->w->zk, path);
+}
+
+static void
+do_touch_directory(Case *c)
+{
+	char		path[ZKL_MAX_PATH + 1];
+
+	directory_path(c, path);
+	(void) model_set(&c->w->zk, path, "x");
+}
+
+static void
+do_jump_ahead(Case *c)
+{
+	c->w->now += 2 * WORLD_LEASE;
+	world_flush(c->w);
+}
+
+static void
+do_sleep(Case *c)
+{
+	world_sleep(c->w, 2 * WORLD_BEAT);
+}
+
+/* The counter comes near its end: it never goes back. */
+static void
+do_near_the_end(Case *c)
+{
+	char		path[ZKL_MAX_PATH + 1];
+	ModelNode  *node;
+
+	directory_path(c, path);
+	node = model_find(&c->w->zk, path);
+	if (node && node->counter < ZKL_SEQ_LIMIT - 3)
+		node->counter = (uint32_t) ZKL_SEQ_LIMIT - 3;
+}
+
+static void
+do_no_write(Case *c)
+{
+	c->w->zk.no_write = c->w->zk.no_write ? NULL : "/a/";
+}
+
+static void
+do_no_read(Case *c)
+{
+	c->w->zk.no_read = c->w->zk.no_read ? NULL : "/a";
+}
+
+/* What no ZooKeeper should say */
+static void
+do_strays(Case *c)
+{
+	static const char *const paths[] = {
+		"/", "", "/zklock", "/zklock/a", "/zklock/b/c", "a", "/zklock/a/",
+		"/zklock/a/x__WRIT__0000000000", "/zklock/.servers/x"
+	};
+	ZklReply	reply = {.rc = -101};
+	size_t		i;
+
+	zkl_manager_reply(c->w->m, c->w->now, 0x7fffffffffffffff, &reply);
+	zkl_manager_reply(c->w->m, c->w->now, 99999, &reply);
+	for (i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+	{
+		zkl_manager_event(c->w->m, c->w->now, ZKL_EVENT_CHANGED, paths[i]);
+		zkl_manager_event(c->w->m, c->w->now, ZKL_EVENT_CHILDREN, paths[i]);
+	}
+	world_flush(c->w);
+}
+
+const MachineEvent machine_events[] = {
+#define EVENT(name, calm, wild) {#name, name, calm, wild}
+	EVENT(do_nothing, 1, 1),
+	EVENT(do_release, 14, 14),
+	EVENT(do_expire, 2, 2),
+	EVENT(do_release_others, 1, 1),
+	EVENT(do_ask_shared, 3, 3),
+	EVENT(do_ask_exclusive, 3, 3),
+	EVENT(do_other_shared, 6, 6),
+	EVENT(do_other_exclusive, 6, 6),
+	EVENT(do_other_try, 2, 2),
+	EVENT(do_serve, 20, 20),
+	EVENT(do_serve_all, 8, 8),
+	EVENT(do_deliver, 24, 24),
+	EVENT(do_run, 4, 4),
+	EVENT(do_unknown_multi, 0, 2),
+	EVENT(do_disconnect, 0, 2),
+	EVENT(do_reconnect, 0, 2),
+	EVENT(do_expire_session, 0, 1),
+	EVENT(do_new_session, 0, 1),
+	EVENT(do_restart, 0, 1),
+	EVENT(do_foreign_writer, 2, 2),
+	EVENT(do_foreign_reader, 3, 3),
+	EVENT(do_foreign_leaves, 6, 6),
+	EVENT(do_foreign_downgrade, 2, 2),
+	EVENT(do_delete_own, 0, 0),
+	EVENT(do_delete_beat, 0, 1),
+	EVENT(do_reap, 2, 2),
+	EVENT(do_touch_directory, 1, 1),
+	EVENT(do_jump_ahead, 0, 1),
+	EVENT(do_sleep, 1, 1),
+	EVENT(do_near_the_end, 0, 1),
+	EVENT(do_no_write, 0, 1),
+	EVENT(do_no_read, 0, 1),
+	EVENT(do_strays, 1, 1)
+};
+
+const size_t machine_nevents =
+sizeof(machine_events) / sizeof(machine_events[0]);

@@ -1,0 +1,429 @@
+/*
+ * test_manager_failures.c
+ *	  Scenarios in which ZooKeeper refuses, or its answer is lost.
+ */
+#include "unit.h"
+#include "world.h"
+
+/* ---- missing parents, failing operations ---- */
+
+/* 256 names at once, no directory there: few rounds, never one per name. */
+static void
+parents_of_256_names(void)
+{
+	World	   *w = world_make();
+	uint32_t	r[256];
+	int			i;
+
+	w->nrequests = 300;
+	world_begin(w);
+	world_connect(w);
+	world_run(w);
+	world_warm_up(w, "/known");
+	world_count_anew(w);
+	for (i = 0; i < 256; i++)
+	{
+		char		name[32];
+
+		snprintf(name, sizeof(name), "/%d/%d/x", i % 16, i);
+		r[i] = world_enter(w, name, (uint64_t) i, ZKL_EXCLUSIVE, false);
+	}
+	world_flush(w);
+	world_run(w);
+	for (i = 0; i < 256; i++)
+		CHECK(world_holds(w, r[i]));
+
+	/* 256 and the beat do not fit into one batch: at most 3 rounds of two */
+	CHECK_MSG(w->zk.counts.failed_multis <= 3 && w->zk.counts.multis <= 6,
+			  "%u batches, %u failed", w->zk.counts.multis,
+			  w->zk.counts.failed_multis);
+	world_wind_up(w);
+}
+
+/* A directory that is reaped under our feet is made again. */
+static void
+reaped_directory(void)
+{
+	World	   *w = world_ready();
+	uint32_t	r;
+	int			i;
+
+	for (i = 0; i < 3; i++)
+	{
+		world_warm_up(w, "/a/b");
+		CHECK_INT(model_delete(&w->zk, WORLD_ROOT "/a/b"), ZKL_RC_OK);
+		if (i == 1)
+			CHECK_INT(model_delete(&w->zk, WORLD_ROOT "/a"), ZKL_RC_OK);
+		if (i == 2)
+			world_run(w);
+		r = world_submit(w, "/a/b", 1, ZKL_EXCLUSIVE);
+		world_run(w);
+		CHECK(world_holds(w, r));
+		CHECK_INT(w->requests[r].seq, 0);
+		world_release(w, r);
+		world_run(w);
+	}
+	world_wind_up(w);
+}
+
+/* It was reaped and made again by others, who hold: nothing is continuous. */
+static void
+recreated_directory(void)
+{
+	World	   *w = world_ready();
+	char		other[ZKL_MAX_PATH + 1];
+	uint32_t	r;
+
+	world_warm_up(w, "/a");
+	CHECK_INT(model_delete(&w->zk, WORLD_ROOT "/a"), ZKL_RC_OK);
+	foreign_enter(w, "/a", ZKL_EXCLUSIVE, other);
+	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK(world_waits(w, r));
+	CHECK_INT(w->requests[r].seq, 1);
+	foreign_leave_all(w, "/a");
+	world_run(w);
+	CHECK(world_holds(w, r));
+	world_wind_up(w);
+}
+
+/*
+ * What a request leaves behind must not trouble the next of its number.  Each
+ * of the many that are listed is looked up by its unique id.
+ */
+static void
+use_number_again(World *w, uint32_t r)
+{
+	char		other[ZKL_MAX_PATH + 1];
+	int			i;
+
+	world_release(w, r);
+	world_run(w);
+	for (i = 0; i < 400; i++)
+		foreign_zklock(w, "/other", ZKL_SHARED, "{}", other);
+	for (i = 0; i < 3; i++)
+	{
+		CHECK_INT(world_submit(w, "/other", 1, ZKL_SHARED), r);
+		world_run(w);
+		CHECK(world_holds(w, r));
+		world_release(w, r);
+		world_run(w);
+	}
+}
+
+/* Parents that cannot be made end in a failure, not in a loop. */
+static void
+parents_refused(void)
+{
+	World	   *w = world_ready();
+	uint32_t	r;
+
+	w->zk.no_write = "/a/b";
+	r = world_submit(w, "/a/b", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK(w->requests[r].failed);
+	CHECK_INT(w->requests[r].failure, ZKL_FAILURE_PARENTS);
+	CHECK_INT(w->requests[r].rc, MODEL_NO_AUTH);
+	CHECK(w->zk.counts.containers < 20);
+	use_number_again(w, r);
+	world_wind_up(w);
+}
+
+/*
+ * With two batches under way the first fails for a missing directory, the
+ * second by its version: both are sent again, in order.
+ */
+static void
+refused_batches_keep_their_order(void)
+{
+	World	   *w = world_ready();
+	uint32_t	r[6];
+	int			i;
+
+	world_warm_up(w, "/a");
+	r[0] = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	r[1] = world_enter(w, "/new", 2, ZKL_EXCLUSIVE, false);
+	r[2] = world_enter(w, "/a", 3, ZKL_EXCLUSIVE, false);
+	world_flush(w);
+	world_serve(w, INT32_MAX);
+	for (i = 3; i < 6; i++)
+		r[i] = world_submit(w, "/a", (uint64_t) i + 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	for (i = 0; i < 6; i++)
+	{
+		if (i != 1)
+			CHECK_INT(w->requests[r[i]].seq - w->requests[r[0]].seq,
+					  i == 0 ? 0 : i - 1);
+	}
+	CHECK(world_holds(w, r[0]) && world_holds(w, r[1]));
+	CHECK_INT(world_nodes(w, "/a"), 5);
+	world_wind_up(w);
+}
+
+/* A create that ZooKeeper refuses fails alone. */
+static void
+create_refused(void)
+{
+	World	   *w = world_ready();
+	uint32_t	refused;
+	uint32_t	good;
+
+	world_warm_up(w, "/a");
+	w->zk.no_write = "/b/";
+	(void) model_mkdir(&w->zk, WORLD_ROOT "/b");
+	refused = world_enter(w, "/b", 1, ZKL_EXCLUSIVE, false);
+	good = world_enter(w, "/a", 1, ZKL_EXCLUSIVE, false);
+	world_flush(w);
+	world_run(w);
+	CHECK(world_holds(w, good));
+	CHECK(w->requests[refused].failed);
+	CHECK_INT(w->requests[refused].failure, ZKL_FAILURE_ZOOKEEPER);
+	CHECK_INT(w->requests[refused].rc, MODEL_NO_AUTH);
+	use_number_again(w, refused);
+	world_wind_up(w);
+}
+
+/* A delete that ZooKeeper refuses is tried again, and holds up nobody here. */
+static void
+delete_refused(void)
+{
+	World	   *w = world_ready();
+	uint32_t	first = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	next = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+	uint32_t	other = world_submit(w, "/b", 1, ZKL_EXCLUSIVE);
+
+	world_run(w);
+	w->zk.no_write = "/a/";
+	world_leave(w, other);
+	world_release(w, first);
+	CHECK(world_holds(w, next));
+	world_run(w);
+	CHECK(w->requests[first].used);
+	CHECK(!w->requests[other].used);
+	world_count_anew(w);
+	world_sleep(w, 3000000);
+	CHECK(w->zk.counts.failed_multis + w->zk.counts.multis < 10);
+	w->zk.no_write = NULL;
+	world_sleep(w, 3000000);
+	CHECK(!w->requests[first].used);
+	CHECK_INT(world_nodes(w, "/a"), 1);
+	world_wind_up(w);
+}
+
+/* A listing or watch that ZooKeeper refuses fails the request that needs it. */
+static void
+read_refused(void)
+{
+	int			watch;
+
+	for (watch = 0; watch < 2; watch++)
+	{
+		World	   *w = world_ready();
+		char		other[ZKL_MAX_PATH + 1];
+		uint32_t	r;
+
+		foreign_enter(w, "/a", ZKL_EXCLUSIVE, other);
+		w->zk.no_read = watch ? "/a/" : "/a";
+		r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+		world_run(w);
+		CHECK(w->requests[r].failed);
+		CHECK_INT(w->requests[r].failure, ZKL_FAILURE_ZOOKEEPER);
+		CHECK_INT(w->requests[r].rc, MODEL_NO_AUTH);
+		use_number_again(w, r);
+		world_wind_up(w);
+	}
+}
+
+/* A delete of a node that is gone does not take the batch's rest with it. */
+static void
+delete_of_a_missing_node(void)
+{
+	World	   *w = world_ready();
+	char		path[ZKL_MAX_PATH + 1];
+	char		name[ZKL_MAX_ZNODE_NAME + 1];
+	uint32_t	r[3];
+	int			i;
+
+	for (i = 0; i < 3; i++)
+	{
+		char		lock[16];
+
+		snprintf(lock, sizeof(lock), "/%d", i);
+		r[i] = world_submit(w, lock, 1, ZKL_EXCLUSIVE);
+	}
+	world_run(w);
+	w->tampered = true;
+	zkl_znode_name(&w->requests[r[1]].uuid, ZKL_EXCLUSIVE,
+				   w->requests[r[1]].seq, name);
+	snprintf(path, sizeof(path), WORLD_ROOT "/1/%s", name);
+	CHECK_INT(model_delete(&w->zk, path), ZKL_RC_OK);
+	for (i = 0; i < 3; i++)
+		world_leave(w, r[i]);
+	world_flush(w);
+	world_run(w);
+	for (i = 0; i < 3; i++)
+		CHECK(!w->requests[r[i]].used);
+	world_wind_up(w);
+}
+
+/* ---- lost replies ---- */
+
+/* The connection breaks with creates under way, executed or not. */
+static void
+lost_replies(void)
+{
+	int			served;
+
+	for (served = 0; served < 6; served++)
+	{
+		World	   *w = world_ready();
+		char		other[ZKL_MAX_PATH + 1];
+		uint32_t	r[4];
+		int			applied;
+		int			i;
+
+		world_warm_up(w, "/a");
+		foreign_enter(w, "/a", ZKL_SHARED, other);
+		for (i = 0; i < 4; i++)
+			r[i] = world_submit(w, "/a", (uint64_t) i, ZKL_EXCLUSIVE);
+		world_serve(w, served);
+		applied = (int) world_nodes(w, "/a");
+		world_disconnect(w);
+		CHECK(!zkl_manager_ready(w->m));
+		CHECK_INT(w->grants, 2);
+		world_connect(w);
+		world_run(w);
+		CHECK_INT(world_nodes(w, "/a"), 4);
+		CHECK_INT(model_delete(&w->zk, other), ZKL_RC_OK);
+		world_run(w);
+		CHECK_INT(w->grants, 3);
+
+		/* what was applied stays as it is, the rest has new names */
+		for (i = 0; i < 4; i++)
+			CHECK(w->requests[r[i]].znodes == 1 || i >= applied);
+		world_check(w);
+		world_wind_up(w);
+	}
+}
+
+/* Those cancelled meanwhile leave no node behind. */
+static void
+lost_replies_and_cancels(void)
+{
+	int			served;
+
+	for (served = 0; served < 3; served++)
+	{
+		World	   *w = world_ready();
+		uint32_t	r[4];
+		int			i;
+
+		world_warm_up(w, "/a");
+		for (i = 0; i < 4; i++)
+			r[i] = world_submit(w, "/a", (uint64_t) i, ZKL_SHARED);
+		world_serve(w, served);
+		world_disconnect(w);
+		world_release(w, r[0]);
+		world_release(w, r[3]);
+		world_connect(w);
+		world_run(w);
+		CHECK(world_holds(w, r[1]) && world_holds(w, r[2]));
+		CHECK_INT(world_nodes(w, "/a"), 2);
+		world_wind_up(w);
+	}
+}
+
+/* The whole multi comes back with a result that tells nothing. */
+static void
+unknown_results(void)
+{
+	static const int32_t rcs[] = {-2, -4, -5, -7, -112, -116, -118};
+	size_t		i;
+	int			applied;
+
+	for (i = 0; i < sizeof(rcs) / sizeof(rcs[0]); i++)
+		for (applied = 0; applied < 2; applied++)
+		{
+			World	   *w = world_ready();
+			uint32_t	r;
+
+			world_warm_up(w, "/a");
+			w->zk.multi_rc = rcs[i];
+			w->zk.multi_applied = applied;
+			r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+			world_run(w);
+			CHECK_MSG(world_holds(w, r), "rc %d", (int) rcs[i]);
+			CHECK_INT(world_nodes(w, "/a"), 1);
+			world_wind_up(w);
+		}
+}
+
+/* Releases whose answer is lost are settled as well. */
+static void
+lost_deletes(void)
+{
+	int			served;
+
+	for (served = 0; served < 2; served++)
+	{
+		World	   *w = world_ready();
+		uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+
+		world_run(w);
+		world_release(w, r);
+		world_serve(w, served);
+		world_disconnect(w);
+		CHECK(w->requests[r].used);
+		world_connect(w);
+		world_run(w);
+		CHECK(!w->requests[r].used);
+		CHECK_INT(world_nodes(w, "/a"), 0);
+		world_wind_up(w);
+	}
+}
+
+/* Somebody deletes our heartbeat node: a new chain, nothing is lost. */
+static void
+heartbeat_node_deleted(void)
+{
+	World	   *w = world_ready();
+	char		path[ZKL_MAX_PATH + 1];
+	uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	chain;
+
+	world_run(w);
+	chain = w->chain;
+	snprintf(path, sizeof(path), WORLD_ROOT "/.servers/%016llx.%u",
+			 (unsigned long long) w->session.id, chain);
+	CHECK_INT(model_delete(&w->zk, path), ZKL_RC_OK);
+	world_release(w, r);
+	r = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK(w->chain > chain);
+	CHECK(world_holds(w, r));
+	CHECK_INT(w->losses, 0);
+	CHECK_INT(world_nodes(w, "/a"), 1);
+	CHECK_INT(world_nodes(w, "/.servers"), 1);
+	world_wind_up(w);
+}
+
+int
+main(void)
+{
+	unit_start();
+	RUN(parents_of_256_names);
+	RUN(reaped_directory);
+	RUN(recreated_directory);
+	RUN(parents_refused);
+	RUN(refused_batches_keep_their_order);
+	RUN(create_refused);
+	RUN(delete_refused);
+	RUN(read_refused);
+	RUN(delete_of_a_missing_node);
+	RUN(lost_replies);
+	RUN(lost_replies_and_cancels);
+	RUN(unknown_results);
+	RUN(lost_deletes);
+	RUN(heartbeat_node_deleted);
+	return unit_finish();
+}

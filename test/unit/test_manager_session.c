@@ -1,0 +1,506 @@
+/*
+ * test_manager_session.c
+ *	  Scenarios of the connection, the session and the lease, of nodes and
+ *	  directories that somebody deletes, of the counter's end, and of a restart
+ *	  of the worker.
+ */
+#include "unit.h"
+#include "world.h"
+
+/* ---- connection, session, lease ---- */
+
+/* Nothing that a new connection answers counts before its first beat. */
+static void
+unproved_connection(void)
+{
+	World	   *w = world_ready();
+	char		other[ZKL_MAX_PATH + 1];
+	uint32_t	r;
+
+	world_warm_up(w, "/a");
+	foreign_enter(w, "/a", ZKL_SHARED, other);
+	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	world_disconnect(w);
+	CHECK_INT(model_delete(&w->zk, other), ZKL_RC_OK);
+	w->now += 1000;
+	world_connect(w);
+	CHECK(!zkl_manager_ready(w->m));
+	CHECK(!world_holds(w, r));
+	CHECK(w->zk.inbox != NULL && w->zk.inbox->kind == ZKL_SEND_MULTI);
+	CHECK(w->zk.inbox != NULL && w->zk.inbox->next == NULL);
+	world_run(w);
+	CHECK(world_holds(w, r));
+	world_wind_up(w);
+}
+
+/* Holds outlive a disconnection; the lease does not grow meanwhile. */
+static void
+disconnected_within_the_lease(void)
+{
+	World	   *w = world_ready();
+	uint32_t	holder = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	next = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+	int64_t		lease;
+
+	world_run(w);
+	lease = zkl_manager_lease(w->m);
+	world_disconnect(w);
+	CHECK_INT(zkl_manager_lease(w->m), lease);
+	CHECK(world_holds(w, holder));
+	world_release(w, holder);
+	CHECK(!world_holds(w, next));
+	world_connect(w);
+	world_run(w);
+	CHECK(world_holds(w, next));
+	CHECK_INT(w->losses, 0);
+	CHECK(zkl_manager_lease(w->m) > lease);
+	world_wind_up(w);
+}
+
+/* The lease counts from when the beat was sent, two thirds of the timeout. */
+static void
+lease_and_beats(void)
+{
+	World	   *w = world_ready();
+	uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	int64_t		sent;
+
+	world_run(w);
+	world_count_anew(w);
+	sent = zkl_manager_timer(w->m);
+	CHECK(sent > w->now && sent <= w->now + WORLD_BEAT);
+	w->now = sent;
+	world_flush(w);
+	CHECK(w->zk.inbox != NULL);
+	w->now += 500000;
+	world_serve(w, 1);
+	world_deliver(w, 1);
+	CHECK_INT(zkl_manager_lease(w->m), sent + WORLD_LEASE);
+	world_sleep(w, 10 * WORLD_BEAT);
+	CHECK(w->zk.counts.multis >= 9 && w->zk.counts.multis <= 13);
+	CHECK(zkl_manager_lease(w->m) > w->now + WORLD_LEASE / 2);
+
+	/* no hold, no beats */
+	world_release(w, r);
+	world_run(w);
+	world_count_anew(w);
+	world_sleep(w, 10 * WORLD_BEAT);
+	CHECK_INT(w->zk.counts.multis, 0);
+	CHECK_INT(zkl_manager_timer(w->m), -1);
+	world_wind_up(w);
+}
+
+/* Past the lease nothing is handed over, and no try is denied. */
+static void
+nothing_past_the_lease(void)
+{
+	World	   *w = world_ready();
+	uint32_t	holder = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	next = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+	uint32_t	impatient;
+
+	world_run(w);
+	w->now = zkl_manager_lease(w->m);
+	impatient = world_try(w, "/a", 3, ZKL_EXCLUSIVE);
+	CHECK(!w->requests[impatient].denied);
+	world_release(w, holder);
+	CHECK(!world_holds(w, next));
+	world_run(w);
+	CHECK(world_holds(w, next));
+	CHECK(w->requests[impatient].denied);
+	world_wind_up(w);
+}
+
+/* Expiry: what was held is lost, what waits begins again with new ids. */
+static void
+session_expires(void)
+{
+	World	   *w = world_ready();
+	uint32_t	holder = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	covered;
+	uint32_t	next = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+	uint32_t	last = world_submit(w, "/a", 3, ZKL_EXCLUSIVE);
+	ZklUuid		uuid;
+
+	world_run(w);
+	covered = world_submit(w, "/a", 1, ZKL_SHARED);
+	CHECK(world_holds(w, covered));
+	uuid = w->requests[next].uuid;
+	world_expire_session(w);
+	CHECK(w->requests[holder].lost && w->requests[covered].lost);
+	CHECK_INT(w->requests[holder].failure, ZKL_FAILURE_SESSION_EXPIRED);
+	CHECK(world_waits(w, next) && world_waits(w, last));
+	world_connect(w);
+	world_run(w);
+	CHECK(world_holds(w, next));
+	CHECK(memcmp(&uuid, &w->requests[next].uuid, sizeof(uuid)) != 0);
+	CHECK(w->requests[next].seq < w->requests[last].seq);
+	world_release(w, holder);
+	world_release(w, covered);
+	CHECK(!w->requests[holder].used && !w->requests[covered].used);
+	world_wind_up(w);
+}
+
+/* It expires while things are under way: new session, one node each. */
+static void
+session_expires_in_the_middle(void)
+{
+	int			served;
+
+	for (served = 0; served < 6; served++)
+	{
+		World	   *w = world_make();
+		uint32_t	r[3];
+		int			i;
+
+		world_begin(w);
+		world_connect(w);
+		if (served < 3)
+			world_run(w);
+		for (i = 0; i < 3; i++)
+			r[i] = world_submit(w, "/a", (uint64_t) i, ZKL_SHARED);
+		world_serve(w, served);
+		world_deliver(w, served - 1);
+		world_expire_session(w);
+		world_connect(w);
+		world_run(w);
+		for (i = 0; i < 3; i++)
+			CHECK(world_holds(w, r[i]) || w->requests[r[i]].lost);
+		CHECK_INT(world_nodes(w, "/a") + w->losses, 3);
+		world_wind_up(w);
+	}
+}
+
+/* A hold grows old and its node is deleted by somebody: it is lost. */
+static void
+own_node_deleted(void)
+{
+	World	   *w = world_ready();
+	char		path[ZKL_MAX_PATH + 1];
+	char		name[ZKL_MAX_ZNODE_NAME + 1];
+	uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	next = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+
+	world_run(w);
+	world_sleep(w, 2 * WORLD_BEAT);
+	w->tampered = true;
+	zkl_znode_name(&w->requests[r].uuid, ZKL_EXCLUSIVE, w->requests[r].seq,
+				   name);
+	snprintf(path, sizeof(path), WORLD_ROOT "/a/%s", name);
+
+	/* a change of the data alone costs nothing, and is watched on */
+	CHECK_INT(model_set(&w->zk, path, "__REVOKE__"), ZKL_RC_OK);
+	world_run(w);
+	world_sleep(w, 2 * WORLD_BEAT);
+	CHECK(world_holds(w, r));
+	CHECK_INT(model_delete(&w->zk, path), ZKL_RC_OK);
+	world_run(w);
+	CHECK(w->requests[r].lost);
+	CHECK_INT(w->requests[r].failure, ZKL_FAILURE_NODE_DELETED);
+	CHECK(world_holds(w, next));
+	world_wind_up(w);
+}
+
+/* The same of a node that another hold of the owner has taken over. */
+static void
+inherited_node_deleted(void)
+{
+	int			moment;
+
+	for (moment = 0; moment < 3; moment++)
+	{
+		World	   *w = world_ready();
+		uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+		uint32_t	heir;
+
+		world_run(w);
+		heir = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+		w->tampered = true;
+		if (moment == 1)
+		{
+			world_sleep(w, WORLD_BEAT - 1000);
+			w->now += 2000;
+			world_flush(w);
+		}
+		else if (moment == 2)
+			world_sleep(w, 2 * WORLD_BEAT);
+		world_release(w, r);
+		CHECK(world_holds(w, heir));
+		model_expire(&w->zk, w->session.id);
+		world_run(w);
+		world_sleep(w, 3 * WORLD_BEAT);
+		CHECK_MSG(w->requests[heir].lost, "moment %d", moment);
+		world_wind_up(w);
+	}
+}
+
+/*
+ * The directory was deleted with our holder's node in it, before anything was
+ * watched, and made again: our next create tells by its number.
+ */
+static void
+directory_deleted_with_a_holder(void)
+{
+	World	   *w = world_ready();
+	char		path[ZKL_MAX_PATH + 1];
+	char		name[ZKL_MAX_ZNODE_NAME + 1];
+	uint32_t	holder;
+	uint32_t	next;
+
+	world_warm_up(w, "/a");
+	holder = world_submit(w, "/a", 1, ZKL_SHARED);
+	world_run(w);
+	w->tampered = true;
+	zkl_znode_name(&w->requests[holder].uuid, ZKL_SHARED,
+				   w->requests[holder].seq, name);
+	snprintf(path, sizeof(path), WORLD_ROOT "/a/%s", name);
+	CHECK_INT(model_delete(&w->zk, path), ZKL_RC_OK);
+	CHECK_INT(model_delete(&w->zk, WORLD_ROOT "/a"), ZKL_RC_OK);
+	(void) model_mkdir(&w->zk, WORLD_ROOT "/a");
+	next = world_submit(w, "/a", 2, ZKL_SHARED);
+	world_run(w);
+	CHECK(w->requests[holder].lost);
+	CHECK(world_holds(w, next));
+	world_wind_up(w);
+}
+
+/*
+ * The directory was made again between our create and the watch behind it, and
+ * its counter stands where ours would go on: its czxid tells.
+ */
+static void
+directory_made_again_before_the_watch(void)
+{
+	World	   *w = world_ready();
+	char		other[ZKL_MAX_PATH + 1];
+	ModelNode  *node;
+	uint32_t	first;
+	uint32_t	next;
+
+	foreign_enter(w, "/a", ZKL_SHARED, other);
+	first = world_submit(w, "/a", 1, ZKL_SHARED);
+	world_serve(w, 1);
+	CHECK_INT(world_nodes(w, "/a"), 1);
+	node = w->zk.root->prev;
+	CHECK_INT(model_delete(&w->zk, node->path), ZKL_RC_OK);
+	CHECK_INT(model_delete(&w->zk, other), ZKL_RC_OK);
+	CHECK_INT(model_delete(&w->zk, WORLD_ROOT "/a"), ZKL_RC_OK);
+	foreign_enter(w, "/a", ZKL_EXCLUSIVE, other);
+	foreign_enter(w, "/a", ZKL_EXCLUSIVE, other);
+	world_serve(w, INT32_MAX);
+	next = world_enter(w, "/a", 2, ZKL_SHARED, false);
+	world_release(w, first);
+	world_run(w);
+	CHECK_INT(world_holds(w, next), false);
+	CHECK_INT(w->requests[next].seq, 2);
+	foreign_leave_all(w, "/a");
+	world_run(w);
+	CHECK(world_holds(w, next));
+	world_wind_up(w);
+}
+
+/* After a reconnect old holds are watched again. */
+static void
+own_watch_after_reconnect(void)
+{
+	World	   *w = world_ready();
+	uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	ModelNode  *node;
+
+	world_run(w);
+	world_sleep(w, 2 * WORLD_BEAT);
+	world_disconnect(w);
+	world_connect(w);
+	world_run(w);
+	world_sleep(w, 2 * WORLD_BEAT);
+	w->tampered = true;
+	node = w->zk.root->prev;
+	while (!strstr(node->path, "__WRIT__"))
+		node = node->prev;
+	CHECK_INT(model_delete(&w->zk, node->path), ZKL_RC_OK);
+	world_run(w);
+	CHECK(w->requests[r].lost);
+	world_wind_up(w);
+}
+
+/* ---- the end of the counter ---- */
+
+static void
+sequence_limit(void)
+{
+	World	   *w = world_ready();
+	uint32_t	r[3];
+	uint32_t	i;
+
+	world_warm_up(w, "/a");
+	model_find(&w->zk, WORLD_ROOT "/a")->counter = (uint32_t) ZKL_SEQ_LIMIT - 1;
+	for (i = 0; i < 3; i++)
+		r[i] = world_submit(w, "/a", i, ZKL_EXCLUSIVE);
+	world_run(w);
+
+	/* the first has the last good number; the others wait for a new start */
+	CHECK(world_holds(w, r[0]));
+	CHECK_INT(w->requests[r[0]].seq, ZKL_SEQ_LIMIT - 1);
+	CHECK_INT(world_nodes(w, "/a"), 1);
+	CHECK(world_waits(w, r[1]) && world_waits(w, r[2]));
+	world_release(w, r[0]);
+	world_run(w);
+	CHECK(world_holds(w, r[1]));
+	CHECK_INT(w->requests[r[1]].seq, 0);
+	world_release(w, r[1]);
+	world_run(w);
+	CHECK(world_holds(w, r[2]));
+	world_wind_up(w);
+}
+
+/* The counter is past its end, with strangers inside: they drain first. */
+static void
+sequence_past_its_end(void)
+{
+	static const uint32_t counters[] = {
+		0x7FFFFFFF, 0x80000000, 0xFFFFFFFF
+	};
+	size_t		i;
+
+	for (i = 0; i < sizeof(counters) / sizeof(counters[0]); i++)
+	{
+		World	   *w = world_ready();
+		char		other[ZKL_MAX_PATH + 1];
+		uint32_t	r;
+
+		foreign_enter(w, "/a", ZKL_EXCLUSIVE, other);
+		model_find(&w->zk, WORLD_ROOT "/a")->counter = counters[i];
+		r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+		world_run(w);
+		CHECK(world_waits(w, r));
+		CHECK_INT(world_nodes(w, "/a"), 0);
+		CHECK_INT(model_delete(&w->zk, other), ZKL_RC_OK);
+		world_run(w);
+		CHECK(world_holds(w, r));
+		CHECK_INT(w->requests[r].seq, 0);
+		world_wind_up(w);
+	}
+}
+
+/* ---- a restart of the worker ---- */
+
+static void
+restart(void)
+{
+	World	   *w = world_ready();
+	char		other[ZKL_MAX_PATH + 1];
+	uint32_t	held = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	covered;
+	uint32_t	released;
+	uint32_t	waits;
+	uint32_t	sent;
+	uint32_t	fresh;
+	int64_t		token;
+
+	world_run(w);
+	covered = world_submit(w, "/a", 1, ZKL_SHARED);
+	waits = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+	world_run(w);
+	released = world_submit(w, "/b", 1, ZKL_EXCLUSIVE);
+	foreign_enter(w, "/c", ZKL_EXCLUSIVE, other);
+	world_run(w);
+	world_release(w, released);
+	sent = world_submit(w, "/c", 3, ZKL_EXCLUSIVE);
+	fresh = world_enter(w, "/c", 4, ZKL_EXCLUSIVE, false);
+	world_serve(w, 2);
+	token = w->requests[held].token;
+	world_restart(w);
+	CHECK_INT(zkl_manager_lease(w->m), 0);
+	CHECK_INT(zkl_manager_live(w->m), 5);
+	CHECK(!zkl_manager_ready(w->m));
+	world_connect(w);
+	world_run(w);
+	CHECK(zkl_manager_ready(w->m));
+	CHECK(world_holds(w, held) && world_holds(w, covered));
+	CHECK_INT(w->requests[held].token, token);
+	CHECK(world_waits(w, waits) && world_waits(w, sent) &&
+		  world_waits(w, fresh));
+	CHECK(!w->requests[released].used);
+	CHECK_INT(world_nodes(w, "/a"), 2);
+	CHECK_INT(world_nodes(w, "/b"), 0);
+	CHECK_INT(world_nodes(w, "/c"), 2);
+	CHECK_INT(w->losses, 0);
+
+	world_release(w, held);
+	world_run(w);
+	CHECK(world_waits(w, waits));
+	world_release(w, covered);
+	world_run(w);
+	CHECK(world_holds(w, waits));
+	CHECK_INT(model_delete(&w->zk, other), ZKL_RC_OK);
+	world_run(w);
+	CHECK(world_holds(w, sent));
+	world_wind_up(w);
+}
+
+/* The session expired while no worker ran. */
+static void
+restart_without_session(void)
+{
+	World	   *w = world_ready();
+	uint32_t	held = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	waits = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+
+	world_run(w);
+	world_restart(w);
+	world_expire_session(w);
+	CHECK(w->requests[held].lost);
+	world_connect(w);
+	world_run(w);
+	CHECK(world_holds(w, waits));
+	world_wind_up(w);
+}
+
+/* A hold's node was deleted while no worker ran. */
+static void
+restart_without_the_node(void)
+{
+	World	   *w = world_ready();
+	uint32_t	held = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	waits = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+	char		path[ZKL_MAX_PATH + 1];
+	char		name[ZKL_MAX_ZNODE_NAME + 1];
+
+	world_run(w);
+	w->tampered = true;
+	zkl_znode_name(&w->requests[held].uuid, ZKL_EXCLUSIVE,
+				   w->requests[held].seq, name);
+	snprintf(path, sizeof(path), WORLD_ROOT "/a/%s", name);
+	world_restart(w);
+	CHECK_INT(model_delete(&w->zk, path), ZKL_RC_OK);
+	world_connect(w);
+	world_run(w);
+	world_sleep(w, 2 * WORLD_BEAT);
+	CHECK(w->requests[held].lost);
+	CHECK(world_holds(w, waits));
+	world_wind_up(w);
+}
+
+int
+main(void)
+{
+	unit_start();
+	RUN(unproved_connection);
+	RUN(disconnected_within_the_lease);
+	RUN(lease_and_beats);
+	RUN(nothing_past_the_lease);
+	RUN(session_expires);
+	RUN(session_expires_in_the_middle);
+	RUN(own_node_deleted);
+	RUN(inherited_node_deleted);
+	RUN(directory_deleted_with_a_holder);
+	RUN(directory_made_again_before_the_watch);
+	RUN(own_watch_after_reconnect);
+	RUN(sequence_limit);
+	RUN(sequence_past_its_end);
+	RUN(restart);
+	RUN(restart_without_session);
+	RUN(restart_without_the_node);
+	return unit_finish();
+}

@@ -1,0 +1,47 @@
+/*
+ * world_steps.c
+ *	  Steps that many scenarios have in common.
+ *
+ * Owns nothing; drives a world by what world.h offers.
+ */
+#include "unit.h"
+#include "world.h"
+
+void
+world_count_anew(World *w)
+{
+	memset(&w->zk.counts, 0, sizeof(w->zk.counts));
+}
+
+void
+world_warm_up(World *w, const char *name)
+{
+	int			i;
+
+	for (i = 0; i < 2; i++)
+	{
+		uint32_t	r = world_submit(w, name, 999, ZKL_EXCLUSIVE);
+
+		world_run(w);
+		CHECK(world_holds(w, r));
+		world_release(w, r);
+		world_run(w);
+	}
+}
+
+void
+world_wind_up(World *w)
+{
+	uint32_t	i;
+
+	for (i = 0; i < w->nrequests; i++)
+		world_leave(w, i);
+	world_flush(w);
+	if (w->connected)
+	{
+		world_run(w);
+		world_sleep(w, 2 * WORLD_TIMEOUT_MS * 1000LL);
+		world_check(w);
+	}
+	world_end(w);
+}
