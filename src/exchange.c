@@ -363,8 +363,16 @@ restore_slot(int slotno, const ZklSlot *slot)
 		return;					/* its release ends it */
 	}
 	memset(&restored, 0, sizeof(restored));
-	restored.granted = slot->s_state == ZKL_SLOT_GRANTED;
-	restored.released = slot->s_state == ZKL_SLOT_RELEASED;
+
+	/*
+	 * A hold that was released meanwhile may have a znode on which another
+	 * hold of its owner leans: it is released once they are all there.
+	 */
+	restored.granted = slot->s_state == ZKL_SLOT_GRANTED ||
+		(slot->s_state == ZKL_SLOT_RELEASED && sent && slot->s_token != 0 &&
+		 slot->s_znode_seq >= 0);
+	restored.released = slot->s_state == ZKL_SLOT_RELEASED &&
+		!restored.granted;
 	restored.answered = !restored.granted && !restored.released &&
 		slot->s_state != ZKL_SLOT_WAITING;
 	restored.sent = sent;
@@ -378,7 +386,10 @@ restore_slot(int slotno, const ZklSlot *slot)
 						&restored);
 }
 
-/* Holds with a znode first: those without lean on them. */
+/*
+ * Holds with a znode first: those without lean on them.  Then what was
+ * released goes.
+ */
 void
 zkl_exchange_restore(void)
 {
@@ -386,17 +397,20 @@ zkl_exchange_restore(void)
 	int			pass,
 				i;
 
-	for (pass = 0; pass < 2; pass++)
+	for (pass = 0; pass < 3; pass++)
 	{
 		for (i = 0; i < zkl_control->ctl_nslots; i++)
 		{
 			if (zkl_slot_peek(i) <= ZKL_SLOT_CLAIMED)
 				continue;
 			zkl_slot_copy(i, &slot);
-			if (slot.s_state > ZKL_SLOT_CLAIMED &&
+			if (pass == 2 && slot.s_state == ZKL_SLOT_RELEASED)
+				release_slot(i, &slot);
+			else if (slot.s_state > ZKL_SLOT_CLAIMED &&
 				known_serial[i] != slot.s_serial &&
 				(pass == 1 || slot.s_znode_sent))
 				restore_slot(i, &slot);
 		}
 	}
+	zkl_exchange_actions();
 }

@@ -226,7 +226,8 @@ retry_what_was_refused(ZklManager *m)
 static int64_t
 next_beat(const ZklManager *m)
 {
-	if (m->nlive == 0)
+	/* The answer to a batch that is under way is as good. */
+	if (m->nlive == 0 || m->nbatches > 0)
 		return -1;
 	return m->beat_sent_at + (int64_t) m->session.timeout_ms * 1000 / 6;
 }
@@ -284,6 +285,8 @@ zkl_batch_timer(const ZklManager *m)
 {
 	int64_t		due = next_beat(m);
 
+	if (m->chain_needed)
+		return -1;
 	if ((!zkl_list_empty(&m->stuck_deletes) ||
 		 !zkl_list_empty(&m->stuck_locks)) &&
 		(due < 0 || m->stuck_until < due))

@@ -103,8 +103,7 @@ zkl_lock_account(ZklManager *m, ZklLock *lock, ZklSeq seq, int64_t zxid)
 }
 
 void
-zkl_lock_foreign_gone(ZklManager *m, ZklLock *lock, const ZklContender *gone,
-					  bool plain)
+zkl_lock_ahead_gone(ZklManager *m, ZklLock *lock, bool plain)
 {
 	size_t		i;
 
@@ -112,7 +111,7 @@ zkl_lock_foreign_gone(ZklManager *m, ZklLock *lock, const ZklContender *gone,
 	{
 		ZklContender *c = &lock->foreign[i];
 
-		if (c->seq == gone->seq && c->mode == gone->mode)
+		if (strcmp(lock->names + c->name, lock->ahead_name) == 0)
 		{
 			memmove(c, c + 1, (lock->nforeign - i - 1) * sizeof(*c));
 			lock->nforeign--;
@@ -124,7 +123,7 @@ zkl_lock_foreign_gone(ZklManager *m, ZklLock *lock, const ZklContender *gone,
 	 * A Curator writer that downgrades leaves a reader of its own number
 	 * behind, created just before the writer's node goes.
 	 */
-	if (gone->mode == ZKL_EXCLUSIVE && !plain)
+	if (lock->ahead.mode == ZKL_EXCLUSIVE && !plain)
 	{
 		lock->tainted = true;
 		lock->tainted_at = m->order;

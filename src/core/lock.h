@@ -46,11 +46,10 @@ extern bool zkl_lock_blocked_by_holder(const ZklLock *lock,
 									   const ZklRequest *r);
 
 /*
- * A foreign contender is gone.  plain: a zklock writer that surely left no
- * reader of its own number behind.
+ * The foreign contender that was watched is gone.  plain: a zklock writer that
+ * surely left no reader of its own number behind.
  */
-extern void zkl_lock_foreign_gone(ZklManager *m, ZklLock *lock,
-								  const ZklContender *gone, bool plain);
+extern void zkl_lock_ahead_gone(ZklManager *m, ZklLock *lock, bool plain);
 
 /* Takes over a listing that was sent as number "order". */
 extern void zkl_lock_listed(ZklManager *m, ZklLock *lock, uint64_t order,

@@ -131,6 +131,16 @@ failed_operation(const ZklBatch *batch, const ZklReply *reply)
 static void
 create_refused(ZklManager *m, ZklRequest *r, int32_t rc)
 {
+	ZklLock    *lock = r->lock;
+
+	/* No directory: then none of our nodes in it is there any more either. */
+	if (rc == ZKL_RC_NONODE)
+	{
+		while (!zkl_list_empty(&lock->own))
+			zkl_request_vanished(m, zkl_container(ZklRequest, queued,
+												  lock->own.head.next));
+		lock->make_parents = true;
+	}
 	if (r->demand != ZKL_DEMAND_WAITING)
 		zkl_request_gone(m, r);
 	else if (rc == ZKL_RC_NONODE && ++r->attempts < ZKL_MAX_ATTEMPTS)
@@ -138,7 +148,7 @@ create_refused(ZklManager *m, ZklRequest *r, int32_t rc)
 	else
 	{
 		if (rc == ZKL_RC_NONODE)
-			zkl_request_fail(m, r, ZKL_FAILURE_PARENTS, r->lock->parents_rc);
+			zkl_request_fail(m, r, ZKL_FAILURE_PARENTS, lock->parents_rc);
 		else
 			zkl_request_fail(m, r, ZKL_FAILURE_ZOOKEEPER, rc);
 		zkl_request_gone(m, r);

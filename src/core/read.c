@@ -244,8 +244,6 @@ static void
 watched_ahead(ZklManager *m, ZklLock *lock, const ZklOp *op,
 			  const ZklReply *reply)
 {
-	ZklContender gone = lock->ahead;
-
 	if (lock->ahead_watch != ZKL_WATCH_SENT || lock->ahead_order != op->order)
 		return;
 	zkl_lock_touch(m, lock);
@@ -258,7 +256,7 @@ watched_ahead(ZklManager *m, ZklLock *lock, const ZklOp *op,
 	}
 	lock->ahead_watch = ZKL_WATCH_NONE;
 	if (reply->rc == ZKL_RC_NONODE)
-		zkl_lock_foreign_gone(m, lock, &gone, false);
+		zkl_lock_ahead_gone(m, lock, false);
 	else if (lock->waiting != NULL)
 		zkl_request_fail(m, lock->waiting, ZKL_FAILURE_ZOOKEEPER, reply->rc);
 }
@@ -428,12 +426,11 @@ static void
 ahead_event(ZklManager *m, ZklLock *lock, ZklEventKind kind)
 {
 	bool		armed = lock->ahead_watch == ZKL_WATCH_ARMED;
-	ZklContender gone = lock->ahead;
 
 	if (kind == ZKL_EVENT_DELETED)
 	{
 		lock->ahead_watch = ZKL_WATCH_NONE;
-		zkl_lock_foreign_gone(m, lock, &gone, armed && lock->ahead_plain);
+		zkl_lock_ahead_gone(m, lock, armed && lock->ahead_plain);
 	}
 	else if (armed)
 	{

@@ -299,8 +299,10 @@ world_sleep(World *w, int64_t us)
 
 	for (;;)
 	{
-		int64_t		due = zkl_manager_timer(w->m);
+		int64_t		due;
 
+		world_run(w);
+		due = zkl_manager_timer(w->m);
 		if (due < 0 || due > until)
 			break;
 		w->now = due > w->now ? due : w->now + 1;
