@@ -66,7 +66,10 @@ reaped_directory(void)
 	world_wind_up(w);
 }
 
-/* It was reaped and made again by others, who hold: nothing is continuous. */
+/*
+ * It was reaped and made again by others, who hold, and its counter stands
+ * where ours would go on: the directory's watch tells.
+ */
 static void
 recreated_directory(void)
 {
@@ -77,10 +80,11 @@ recreated_directory(void)
 	world_warm_up(w, "/a");
 	CHECK_INT(model_delete(&w->zk, WORLD_ROOT "/a"), ZKL_RC_OK);
 	foreign_enter(w, "/a", ZKL_EXCLUSIVE, other);
+	foreign_enter(w, "/a", ZKL_EXCLUSIVE, other);
 	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 	world_run(w);
 	CHECK(world_waits(w, r));
-	CHECK_INT(w->requests[r].seq, 1);
+	CHECK_INT(w->requests[r].seq, 2);
 	foreign_leave_all(w, "/a");
 	world_run(w);
 	CHECK(world_holds(w, r));
