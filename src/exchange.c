@@ -35,6 +35,7 @@ void
 zkl_exchange_begin(ZklManager *manager)
 {
 	core = manager;
+	zkl_lease_read(&published_generation, &published_lease);
 	known_serial = MemoryContextAllocZero(TopMemoryContext,
 										  zkl_control->ctl_nslots *
 										  sizeof(uint32));
@@ -234,9 +235,12 @@ failure_error(ZklFailure failure)
 }
 
 static void
-record_chain(uint32 chain)
+record_chain(uint32 chain, uint32 kept)
 {
-	zkl_status_begin()->chain = chain;
+	ZklStatus  *status = zkl_status_begin();
+
+	status->chain = chain;
+	status->chain_kept = kept;
 	zkl_status_end();
 }
 
@@ -252,7 +256,7 @@ carry_out(const ZklAction *action)
 			send_operation(action);
 			break;
 		case ZKL_ACTION_CHAIN:
-			record_chain(action->chain);
+			record_chain(action->chain, action->chain_kept);
 			break;
 		case ZKL_ACTION_ZNODE:
 			zkl_slot_set_znode(slotno, &action->uuid, action->index,
@@ -275,8 +279,7 @@ carry_out(const ZklAction *action)
 			zkl_slot_free(slotno);
 			break;
 		case ZKL_ACTION_RECONNECT:
-			zkl_queueview_disconnected();
-			zkl_supervisor_reconnect(action->rc, zkl_boottime_us());
+			zkl_supervisor_reconnect(action->rc);
 			break;
 	}
 }
@@ -291,7 +294,8 @@ publish_lease(void)
 	uint32		generation = zkl_control->ctl_status.generation;
 	int64		lease = zkl_manager_lease(core) / 1000;
 
-	if (lease == published_lease && generation == published_generation)
+	/* Within a generation it only grows, also over a restart of ours. */
+	if (lease <= published_lease && generation == published_generation)
 		return;
 	published_lease = lease;
 	published_generation = generation;
@@ -387,8 +391,8 @@ restore_slot(int slotno, const ZklSlot *slot)
 }
 
 /*
- * Holds with a znode first: those without lean on them.  Then what was
- * released goes.
+ * Holds with a znode first: holds without one lean on them, and upgrades wait
+ * on top of them.  Then the rest; then what was released goes.
  */
 void
 zkl_exchange_restore(void)
@@ -407,8 +411,9 @@ zkl_exchange_restore(void)
 			if (pass == 2 && slot.s_state == ZKL_SLOT_RELEASED)
 				release_slot(i, &slot);
 			else if (slot.s_state > ZKL_SLOT_CLAIMED &&
-				known_serial[i] != slot.s_serial &&
-				(pass == 1 || slot.s_znode_sent))
+					 known_serial[i] != slot.s_serial &&
+					 (pass == 1 || (pass == 0 && slot.s_znode_sent &&
+									slot.s_token != 0)))
 				restore_slot(i, &slot);
 		}
 	}

@@ -80,6 +80,8 @@ read_children(ZklWireReader *body, ZklReply *reply)
 			children[reply->nchildren++] = child;
 	}
 	reply->children = (const char *const *) children;
+	if (body->bad)
+		reply->rc = ZKL_RC_UNKNOWN;
 }
 
 static void
@@ -103,6 +105,8 @@ take_reply(const ZklWireHeader *header, ZklWireReader *body, int64 now)
 			reply.data = zkl_wire_get_string(body, &length);
 			reply.data_length = length;
 			read_stat(body, &reply, &ctime);
+			if (body->bad)
+				reply.rc = ZKL_RC_UNKNOWN;
 			break;
 		case ZKL_SEND_LIST:
 			if (reply.rc == ZKL_RC_OK)

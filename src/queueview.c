@@ -218,11 +218,12 @@ fetched(uint32 i, const ZklReply *reply, int64 ctime)
 	nanswered++;
 	if (reply->rc == ZKL_RC_OK)
 	{
-		char	   *data = MemoryContextAlloc(context, reply->data_length + 1);
+		Size		length = Min(reply->data_length, ZKL_MAX_NODE_DATA);
+		char	   *data = MemoryContextAlloc(context, length + 1);
 
-		memcpy(data, reply->data, reply->data_length);
+		memcpy(data, reply->data, length);
 		node->entry.data = data;
-		node->entry.data_length = (uint32) reply->data_length;
+		node->entry.data_length = (uint32) length;
 		node->entry.session_id = reply->stat.ephemeral_owner;
 		node->entry.ctime_ms = ctime;
 		node->there = true;

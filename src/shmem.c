@@ -40,7 +40,7 @@ ZklControl *zkl_control = NULL;
 ZklSlot    *zkl_slots = NULL;
 
 /* Where the other parts of the shared memory lie */
-static pg_atomic_uint64 *marks = NULL;
+static pg_atomic_uint64 * marks = NULL;
 static int *free_next = NULL;
 
 static shmem_request_hook_type previous_request_hook = NULL;
@@ -96,11 +96,6 @@ initialize(ZklControl *control)
 	memset(control, 0, total_size());
 	control->ctl_lock = &GetNamedLWLockTranche(TRANCHE_NAME)->lock;
 	control->ctl_status.worker_procno = ZKL_PROCNO_NONE;
-	if (!pg_strong_random(control->ctl_server_uuid,
-						  sizeof(control->ctl_server_uuid)))
-		ereport(FATAL,
-				(errcode(ERRCODE_INTERNAL_ERROR),
-				 errmsg("could not generate a random identifier for zklock")));
 	pg_atomic_init_u64(&control->ctl_lease, 0);
 	pg_atomic_init_u64(&control->ctl_next_owner, 1);
 	pg_atomic_init_u32(&control->ctl_worker_procno, (uint32) ZKL_PROCNO_NONE);

@@ -141,7 +141,8 @@ typedef struct ZklStatus
 	int64		session_id;		/* 0: none */
 	char		session_password[16];	/* a secret: shown nowhere */
 	uint32		generation;		/* of the session; grows with each new one */
-	uint32		chain;			/* of heartbeat nodes: the last one used */
+	uint32		chain;			/* of heartbeat nodes: the last one tried */
+	uint32		chain_kept;		/* the one in use; 0: none */
 	uint32		timeout_ms;		/* negotiated; 0: not known */
 	int			worker_pid;		/* 0: none */
 	int			worker_procno;
@@ -159,8 +160,6 @@ typedef struct ZklControl
 {
 	LWLock	   *ctl_lock;		/* protects ctl_status */
 	ZklStatus	ctl_status;
-	uint8		ctl_server_uuid[16];	/* made at each start of shared memory */
-	uint64		ctl_uuid_counter;	/* worker only: half of each znode's uuid */
 
 	/*
 	 * {session generation, deadline}: the generation in the upper 24 bits,
@@ -301,7 +300,6 @@ extern void zkl_slot_too_large(int slotno, uint64 size);
 /* Records the znode of a slot; seq -1: not known yet. */
 extern void zkl_slot_set_znode(int slotno, const ZklUuid *uuid, uint32 index,
 							   ZklLockMode mode, int64 seq, uint32 generation);
-extern void zkl_slot_clear_znode(int slotno);
 
 /* RELEASED -> FREE. */
 extern void zkl_slot_free(int slotno);

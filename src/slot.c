@@ -35,6 +35,8 @@ zkl_slot_claim(void)
 	slot = &zkl_slots[slotno];
 	SpinLockAcquire(&slot->s_mutex);
 	serial = slot->s_serial + 1;
+	if (serial == 0)
+		serial = 1;				/* 0 is for "none" */
 	memset((char *) slot + offsetof(ZklSlot, s_state), 0,
 		   sizeof(ZklSlot) - offsetof(ZklSlot, s_state));
 	slot->s_serial = serial;
@@ -264,20 +266,6 @@ zkl_slot_set_znode(int slotno, const ZklUuid *uuid, uint32 index,
 	slot->s_znode_mode = mode;
 	slot->s_znode_seq = seq;
 	slot->s_generation = generation;
-	SpinLockRelease(&slot->s_mutex);
-}
-
-void
-zkl_slot_clear_znode(int slotno)
-{
-	ZklSlot    *slot = &zkl_slots[slotno];
-
-	SpinLockAcquire(&slot->s_mutex);
-	slot->s_znode_sent = false;
-	memset(&slot->s_znode_uuid, 0, sizeof(slot->s_znode_uuid));
-	slot->s_znode_index = 0;
-	slot->s_znode_mode = 0;
-	slot->s_znode_seq = -1;
 	SpinLockRelease(&slot->s_mutex);
 }
 

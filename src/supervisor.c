@@ -30,6 +30,7 @@
 #define FIRST_PAUSE			100000	/* µs */
 #define LONGEST_PAUSE		5000000
 #define CLOSE_WAIT_MS		3000
+#define LOG_INTERVAL_MS		60000
 
 typedef enum
 {
@@ -39,6 +40,7 @@ typedef enum
 } ConnectionPhase;
 
 static ZklManager *core;
+static TimestampTz last_logged = 0; /* an error while not connected */
 static ConnectionPhase phase = NO_PROCESS;
 static uint32 connection = 0;	/* generation of frames on the link */
 static int64 deadline = 0;		/* CONNECTING: to be connected by */
@@ -46,6 +48,7 @@ static int64 start_at = 0;		/* NO_PROCESS: not before */
 static int64 pause_next = 0;	/* after the next failure */
 static int64 heard_at = 0;		/* from the session process */
 static int64 pinged_at = 0;		/* 0: no ping is under way */
+static bool reconnect_wanted = false;
 static uint32 outstanding = 0;	/* operations not yet answered */
 static int64 quiet_since = 0;	/* since when, if some are outstanding */
 
@@ -68,14 +71,19 @@ void
 zkl_supervisor_note_error(const char *message)
 {
 	ZklStatus  *status = zkl_status_begin();
-	bool		repeated = strcmp(status->last_error, message) == 0;
+	TimestampTz now = GetCurrentTimestamp();
+	bool		quiet;
 
 	strlcpy(status->last_error, message, sizeof(status->last_error));
-	status->last_error_at = GetCurrentTimestamp();
+	status->last_error_at = now;
 	zkl_status_end();
 
 	/* An ensemble that is away for a night must not fill the log. */
-	ereport(repeated ? DEBUG1 : LOG,
+	quiet = phase != CONNECTED &&
+		!TimestampDifferenceExceeds(last_logged, now, LOG_INTERVAL_MS);
+	if (!quiet)
+		last_logged = now;
+	ereport(quiet ? DEBUG1 : LOG,
 			(errmsg_internal("zklock: %s", message)));
 }
 
@@ -180,6 +188,7 @@ end_process(int64 now)
 
 	zkl_link_kill();
 	phase = NO_PROCESS;
+	reconnect_wanted = false;
 	status = zkl_status_begin();
 	status->session_pid = 0;
 	status->server[0] = '\0';
@@ -227,6 +236,25 @@ zkl_supervisor_begin(ZklManager *manager)
 
 /* ---- what it says ---- */
 
+/* Every grant of the session that is gone is void from now on. */
+static void
+session_lost(int64 now)
+{
+	ZklStatus  *status = zkl_status_begin();
+	uint32		generation;
+
+	generation = ++status->generation;
+	if (status->session_id != 0)
+		status->sessions_lost++;
+	status->session_id = 0;
+	memset(status->session_password, 0, sizeof(status->session_password));
+	status->chain = status->chain_kept = 0;
+	status->state = ZKL_STATE_EXPIRED;
+	zkl_status_end();
+	zkl_lease_publish(generation, 0);
+	zkl_manager_session_lost(core, now);
+}
+
 static void
 connected(ZklWireReader *body, int64 now)
 {
@@ -239,12 +267,15 @@ connected(ZklWireReader *body, int64 now)
 	session.id = zkl_wire_get_i64(body);
 	password = zkl_wire_get_string(body, &length);
 	session.timeout_ms = zkl_wire_get_u32(body);
+	if (zkl_control->ctl_status.session_id != 0 &&
+		zkl_control->ctl_status.session_id != session.id)
+		session_lost(now);
 	status = zkl_status_begin();
 	fresh = status->session_id != session.id;
 	if (fresh)
 	{
 		status->generation++;
-		status->chain = 0;
+		status->chain = status->chain_kept = 0;
 	}
 	status->session_id = session.id;
 	memset(status->session_password, 0, sizeof(status->session_password));
@@ -260,25 +291,6 @@ connected(ZklWireReader *body, int64 now)
 	phase = CONNECTED;
 	outstanding = 0;
 	zkl_manager_connected(core, now, &session);
-}
-
-/* Every grant of the session that is gone is void from now on. */
-static void
-session_lost(int64 now)
-{
-	ZklStatus  *status = zkl_status_begin();
-	uint32		generation;
-
-	generation = ++status->generation;
-	if (status->session_id != 0)
-		status->sessions_lost++;
-	status->session_id = 0;
-	memset(status->session_password, 0, sizeof(status->session_password));
-	status->chain = 0;
-	status->state = ZKL_STATE_EXPIRED;
-	zkl_status_end();
-	zkl_lease_publish(generation, 0);
-	zkl_manager_session_lost(core, now);
 }
 
 static void
@@ -346,13 +358,11 @@ zkl_supervisor_link_broken(int64 now)
 }
 
 void
-zkl_supervisor_reconnect(int32 rc, int64 now)
+zkl_supervisor_reconnect(int32 rc)
 {
-	if (rc != 0)
-		zkl_supervisor_note_error(psprintf("ZooKeeper answered %d to the server's heartbeat",
-										   rc));
-	if (phase != NO_PROCESS)
-		end_process(now);
+	zkl_supervisor_note_error(psprintf("ZooKeeper answered %d to the server's heartbeat",
+									   rc));
+	reconnect_wanted = true;
 }
 
 void
@@ -436,6 +446,8 @@ zkl_supervisor_tick(int64 now)
 										   current_host));
 		end_process(now);
 	}
+	else if (phase == CONNECTED && reconnect_wanted)
+		end_process(now);
 	else if (phase == CONNECTED)
 		check_connected(now);
 	return before != NO_PROCESS && phase == NO_PROCESS;
@@ -479,7 +491,7 @@ zkl_supervisor_close_session(void)
 		}
 		if (up)
 		{
-			zkl_link_wait(until - zkl_boottime_ms());
+			zkl_link_wait(Max(until - zkl_boottime_ms(), 0));
 			ResetLatch(MyLatch);
 		}
 	}

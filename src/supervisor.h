@@ -29,9 +29,12 @@ extern int64 zkl_supervisor_timer(void);
 extern void zkl_supervisor_frame(const ZklWireHeader *header,
 								 ZklWireReader *body, int64 now);
 
-/* The link broke, or the core wants another connection (rc says why). */
+/*
+ * The link broke; or the core wants another connection (rc says why), which
+ * it gets at the next tick: frames at hand are read first.
+ */
 extern void zkl_supervisor_link_broken(int64 now);
-extern void zkl_supervisor_reconnect(int32 rc, int64 now);
+extern void zkl_supervisor_reconnect(int32 rc);
 
 /* An operation went out, or an answer came: tells a stuck server. */
 extern void zkl_supervisor_sent(int64 now);

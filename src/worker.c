@@ -219,7 +219,8 @@ attach_session(void)
 	session.generation = status->generation;
 	session.timeout_ms = status->timeout_ms;
 	if (session.id != 0)
-		zkl_manager_attach(core, &session, status->chain);
+		zkl_manager_attach(core, &session, status->chain,
+						   status->chain_kept);
 	zkl_exchange_restore();
 }
 

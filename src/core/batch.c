@@ -75,6 +75,7 @@ prepare_creates(ZklManager *m, const ZklBatch *batch)
 		if (r->lock->make_parents)
 		{
 			r->lock->make_parents = false;
+			r->lock->parents_rc = 0;
 			zkl_chain_parents(m, r->lock, r->lock->path, made);
 			made = r->lock->path;
 		}

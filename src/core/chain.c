@@ -77,6 +77,19 @@ zkl_chain_parents(ZklManager *m, ZklLock *lock, const char *path,
 	}
 }
 
+/*
+ * Both numbers are recorded: a restarted worker must replace the node that
+ * batches name, not one that was only tried.
+ */
+static void
+note_chain(ZklManager *m)
+{
+	ZklAction  *action = zkl_core_act(m, ZKL_ACTION_CHAIN);
+
+	action->chain = m->chain;
+	action->chain_kept = m->chain_kept;
+}
+
 void
 zkl_chain_open(ZklManager *m)
 {
@@ -97,7 +110,7 @@ zkl_chain_open(ZklManager *m)
 		op++;
 	}
 	m->chain++;
-	zkl_core_act(m, ZKL_ACTION_CHAIN)->chain = m->chain;
+	note_chain(m);
 	op->kind = ZKL_MULTI_CREATE_EPHEMERAL;
 	op->path = zkl_chain_path(m, m->chain);
 	op->data = "0";
@@ -121,6 +134,7 @@ chain_opened(ZklManager *m)
 		zkl_core_send(m, zkl_core_op(m, ZKL_OP_IGNORE, NULL, NULL),
 					  ZKL_SEND_DELETE, zkl_chain_path(m, old), false);
 	m->chain_kept = m->chain;
+	note_chain(m);
 	m->old_gone = false;
 	m->chain_needed = false;
 	m->chain_attempts = 0;
@@ -278,12 +292,14 @@ zkl_manager_session_lost(ZklManager *m, int64_t now)
 /* ---- after a restart of the worker ---- */
 
 void
-zkl_manager_attach(ZklManager *m, const ZklSession *session, uint32_t chain)
+zkl_manager_attach(ZklManager *m, const ZklSession *session, uint32_t chain,
+				   uint32_t chain_kept)
 {
 	m->session = *session;
-	m->chain = m->chain_kept = chain;
+	m->chain = chain;
+	m->chain_kept = chain_kept;
 	m->chain_needed = true;
-	m->chain_parents = chain == 0;
+	m->chain_parents = chain_kept == 0;
 }
 
 /* A hold without a znode of its own: find the one that covers it. */

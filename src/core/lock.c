@@ -133,6 +133,9 @@ zkl_lock_settle_idle(ZklManager *m, ZklLock *lock)
 		lock->base_seq = seq;
 		lock->base_zxid = zxid;
 	}
+	zkl_unlink(&lock->reader);
+	zkl_unlink(&lock->stuck);
+	lock->list_wanted = false;
 	if (!zkl_linked(&lock->idle))
 	{
 		zkl_list_append(&m->idle, &lock->idle);

@@ -193,6 +193,14 @@ zkl_core_forget_ops(ZklManager *m)
 	m->read_bytes = 0;
 }
 
+/* Before an entry is made in one of the lists of what was refused */
+void
+zkl_core_retry_later(ZklManager *m)
+{
+	if (zkl_list_empty(&m->stuck_deletes) && zkl_list_empty(&m->stuck_locks))
+		m->stuck_until = m->now + ZKL_RETRY_DELAY;
+}
+
 /* ---- life ---- */
 
 static void

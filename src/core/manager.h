@@ -119,7 +119,7 @@ typedef enum ZklEventKind
 typedef enum ZklActionKind
 {
 	ZKL_ACTION_SEND,			/* send an operation to ZooKeeper */
-	ZKL_ACTION_CHAIN,			/* record the heartbeat's number, first */
+	ZKL_ACTION_CHAIN,			/* record the heartbeats' numbers, first */
 	ZKL_ACTION_ZNODE,			/* record a request's znode, first */
 	ZKL_ACTION_GRANT,
 	ZKL_ACTION_DENY,
@@ -187,7 +187,8 @@ typedef struct ZklAction
 	int64_t		token;			/* GRANT */
 	ZklFailure	failure;		/* FAIL, LOSE */
 	int32_t		rc;				/* FAIL, RECONNECT */
-	uint32_t	chain;			/* CHAIN */
+	uint32_t	chain;			/* CHAIN: the last number tried */
+	uint32_t	chain_kept;		/* CHAIN: the one that batches name; 0: none */
 } ZklAction;
 
 typedef struct ZklCounters
@@ -205,11 +206,11 @@ extern void zkl_manager_destroy(ZklManager *m);
 
 /*
  * After a restart, before anything else: the session to come back to (id 0:
- * none), the number of its last heartbeat node, and each slot that is in use.
- * Holds that have a znode must be restored before those that have none.
+ * none), what the last CHAIN recorded, and each slot that is in use.  Requests
+ * that are granted and have a znode must be restored before all others.
  */
 extern void zkl_manager_attach(ZklManager *m, const ZklSession *session,
-							   uint32_t chain);
+							   uint32_t chain, uint32_t chain_kept);
 extern void zkl_manager_restore(ZklManager *m, int64_t now, uint32_t request,
 								const ZklDemand *demand,
 								const ZklRestored *restored);

@@ -143,7 +143,8 @@ create_refused(ZklManager *m, ZklRequest *r, int32_t rc)
 	}
 	if (r->demand != ZKL_DEMAND_WAITING)
 		zkl_request_gone(m, r);
-	else if (rc == ZKL_RC_NONODE && ++r->attempts < ZKL_MAX_ATTEMPTS)
+	else if (rc == ZKL_RC_NONODE && lock->parents_rc == 0 &&
+			 ++r->attempts < ZKL_MAX_ATTEMPTS)
 		zkl_request_resend(m, r);
 	else
 	{
@@ -166,9 +167,24 @@ zkl_batch_delete_reply(ZklManager *m, ZklRequest *r, int32_t rc)
 		zkl_request_delete_again(r, &m->lone_deletes);
 	else
 	{
+		zkl_core_retry_later(m);
 		zkl_request_delete_again(r, &m->stuck_deletes);
-		m->stuck_until = m->now + ZKL_RETRY_DELAY;
 	}
+}
+
+/*
+ * Whether a create would be refused as well: for it is for the same directory,
+ * or its own could not be made, as is known by now.  One by one they would
+ * take a round trip each.
+ */
+static bool
+shares_fate(const ZklRequest *r, const ZklLock *culprit, int32_t rc)
+{
+	if (culprit == NULL)
+		return false;
+	if (rc != ZKL_RC_NONODE)
+		return r->lock == culprit;
+	return culprit->parents_rc != 0 && r->lock->parents_rc != 0;
 }
 
 /*
@@ -179,6 +195,8 @@ zkl_batch_delete_reply(ZklManager *m, ZklRequest *r, int32_t rc)
 static void
 batch_refused(ZklManager *m, ZklBatch *batch, int failed, int32_t rc)
 {
+	const ZklLock *culprit_lock = failed > (int) batch->ndeletes ?
+	batch->members[failed - 1]->lock : NULL;
 	uint32_t	i;
 
 	for (i = 0; i < batch->nmembers; i++)
@@ -198,7 +216,7 @@ batch_refused(ZklManager *m, ZklBatch *batch, int failed, int32_t rc)
 		if (rc == ZKL_RC_NONODE && failed > (int) batch->ndeletes &&
 			zkl_list_empty(&r->lock->own))
 			r->lock->make_parents = true;
-		if (culprit)
+		if (culprit || shares_fate(r, culprit_lock, rc))
 			create_refused(m, r, rc);
 		else
 			zkl_request_resend(m, r);
@@ -228,7 +246,7 @@ batch_unknown(ZklManager *m, ZklBatch *batch)
 		else
 			r->node = ZKL_NODE_UNSETTLED;
 	}
-	if (++m->unknown_streak >= 2 && batch->nmembers > 0)
+	if (m->unknown_streak >= 2 && batch->nmembers > 0)
 	{
 		m->batch_limit = (batch->nmembers + 1) / 2 + 1;
 		if (m->batch_limit < 2)
@@ -259,7 +277,10 @@ zkl_batch_reply(ZklManager *m, const ZklReply *reply)
 	else if ((failed = failed_operation(batch, reply)) >= 0)
 		batch_refused(m, batch, failed, reply->results[failed].rc);
 	else
+	{
+		m->unknown_streak++;
 		batch_unknown(m, batch);
+	}
 	if (m->nbatches == 0)
 		m->broken = false;
 }
@@ -269,7 +290,12 @@ zkl_batch_parent_reply(ZklManager *m, ZklLock *lock, int32_t rc)
 {
 	int32_t    *why = lock != NULL ? &lock->parents_rc : &m->chain_rc;
 
-	if (rc != ZKL_RC_OK && rc != ZKL_RC_NODEEXISTS)
+	/*
+	 * The first refusal counts; a parent that is gone again was reaped just
+	 * now, or is missing because of that refusal.
+	 */
+	if (*why == 0 && rc != ZKL_RC_OK && rc != ZKL_RC_NODEEXISTS &&
+		rc != ZKL_RC_NONODE)
 		*why = rc;
 }
 
@@ -278,6 +304,8 @@ zkl_batch_disconnected(ZklManager *m)
 {
 	uint32_t	i;
 
+	if (m->nbatches > 0)
+		m->unknown_streak++;
 	while (m->nbatches > 0)
 		batch_unknown(m, pop_batch(m));
 	m->broken = false;

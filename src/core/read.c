@@ -211,8 +211,8 @@ listing_refused(ZklManager *m, ZklLock *lock, int32_t rc)
 	}
 	if (unsettled && !zkl_linked(&lock->stuck))
 	{
+		zkl_core_retry_later(m);
 		zkl_list_append(&m->stuck_locks, &lock->stuck);
-		m->stuck_until = m->now + ZKL_RETRY_DELAY;
 	}
 }
 
@@ -333,6 +333,7 @@ drain_refused(ZklManager *m, ZklLock *lock, int32_t rc)
 			   *after;
 
 	lock->draining = false;
+	lock->drain_sent = false;
 	zkl_foreach(link, after, &lock->requests)
 	{
 		ZklRequest *r = zkl_container(ZklRequest, all, link);
@@ -341,6 +342,23 @@ drain_refused(ZklManager *m, ZklLock *lock, int32_t rc)
 			(r->again || (r->node == ZKL_NODE_NEW && r->parked)))
 			zkl_request_fail(m, r, ZKL_FAILURE_ZOOKEEPER, rc);
 	}
+}
+
+static bool
+has_contender(const ZklReply *reply)
+{
+	ZklLockMode mode;
+	ZklSeq		seq;
+	bool		has_uuid;
+	ZklUuid		uuid;
+	size_t		i;
+
+	for (i = 0; i < reply->nchildren; i++)
+	{
+		if (zkl_znode_parse(reply->children[i], &mode, &seq, &has_uuid, &uuid))
+			return true;
+	}
+	return false;
 }
 
 static void
@@ -357,10 +375,17 @@ drain_reply(ZklManager *m, ZklLock *lock, ZklOpKind kind,
 		return;
 	}
 
-	/* Its children are watched: their next change brings us back. */
+	/*
+	 * Its children are watched: their next change brings us back.  But what
+	 * does not contend, such as the directory of a nested lock, may stay.
+	 */
 	if (kind == ZKL_OP_DRAIN_LIST && reply->rc == ZKL_RC_OK &&
 		reply->nchildren > 0)
+	{
+		if (!has_contender(reply))
+			drain_refused(m, lock, ZKL_RC_NOTEMPTY);
 		return;
+	}
 	lock->drain_sent = false;
 	if (kind == ZKL_OP_DRAIN_DELETE &&
 		(reply->rc == ZKL_RC_OK || reply->rc == ZKL_RC_NONODE))
@@ -378,6 +403,12 @@ zkl_read_reply(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 	op->request->submitted == op->submitted &&
 	op->request->demand != ZKL_DEMAND_UNUSED;
 
+	/* Not an answer at all: only another connection can tell. */
+	if (reply->rc == ZKL_RC_UNKNOWN)
+	{
+		zkl_core_act(m, ZKL_ACTION_RECONNECT)->rc = reply->rc;
+		return;
+	}
 	switch (op->kind)
 	{
 		case ZKL_OP_LIST:

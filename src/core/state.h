@@ -296,5 +296,6 @@ extern uint64_t zkl_core_tag(const ZklManager *m, const ZklOp *op);
 extern ZklAction *zkl_core_send(ZklManager *m, ZklOp *op, ZklSendKind send,
 								const char *path, bool watch);
 extern void zkl_core_forget_ops(ZklManager *m);
+extern void zkl_core_retry_later(ZklManager *m);
 
 #endif							/* ZKL_STATE_H */

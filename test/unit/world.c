@@ -156,8 +156,9 @@ carry_out(World *w, const ZklAction *action)
 			break;
 		case ZKL_ACTION_CHAIN:
 			CHECK(w->chain == 0 || action->chain > w->chain ||
-				  action->chain == 1);
+				  action->chain == 1 || action->chain_kept == w->chain);
 			w->chain = action->chain;
+			w->chain_kept = action->chain_kept;
 			break;
 		case ZKL_ACTION_ZNODE:
 			record_znode(r, action);
@@ -320,7 +321,7 @@ world_connect(World *w)
 		w->session.id = ++w->last_session;
 		w->session.generation++;
 		w->session.timeout_ms = WORLD_TIMEOUT_MS;
-		w->chain = 0;
+		w->chain = w->chain_kept = 0;
 	}
 	model_connect(&w->zk, w->session.id);
 	w->connected = true;
@@ -390,7 +391,7 @@ world_restart(World *w)
 	w->connected = false;
 	destroy_manager(w);
 	make_manager(w);
-	zkl_manager_attach(w->m, &w->session, w->chain);
+	zkl_manager_attach(w->m, &w->session, w->chain, w->chain_kept);
 	for (covered = 0; covered < 2; covered++)
 	{
 		for (since = 1; since <= w->submissions; since++)

@@ -58,6 +58,7 @@ typedef struct World
 	bool		gave_up;		/* RECONNECT came */
 	bool		was_ready;		/* before the last flush */
 	uint32_t	chain;			/* as recorded */
+	uint32_t	chain_kept;
 	uint64_t	submissions;
 	WorldRequest requests[WORLD_REQUESTS];
 	int64_t		memory;			/* pieces that the manager has */
