@@ -57,8 +57,10 @@ is_true() {
 	[ "$(value "$1" "$2")" = t ]
 }
 
+# A server that is just starting may take a connection and never answer.
 zookeeper_serves() {
-	(exec 3<>"/dev/tcp/127.0.0.1/$zk_port" && echo srvr >&3 && grep -q ^Mode: <&3)
+	timeout 1 bash -c \
+		"exec 3<>/dev/tcp/127.0.0.1/$zk_port; echo srvr >&3; grep -q ^Mode: <&3"
 }
 
 # A script that ends everything, by process id, and removes the directory.
@@ -98,7 +100,7 @@ start_zookeeper() {
 		log4j.appender.OUT.layout=org.apache.log4j.SimpleLayout
 	EOS
 	as_user "$work" setsid sh -c 'echo $$ >zookeeper.pid
-		exec java -Xmx256m -XX:+UseSerialGC -cp "zookeeper:/usr/share/java/zookeeper.jar" \
+		exec java -Xmx256m -XX:+UseSerialGC -cp "zookeeper:/usr/share/java/zookeeper.jar:/usr/share/java/slf4j-log4j12.jar:/usr/share/java/log4j-1.2.jar" \
 			org.apache.zookeeper.server.quorum.QuorumPeerMain zookeeper/zoo.cfg' \
 		</dev/null >"$work/zookeeper.log" 2>&1 &
 	wait_until "ZooKeeper starts" zookeeper_serves
@@ -155,6 +157,19 @@ waiting_job() {
 	EOS
 }
 
+jobs=()
+
+# Starts a job in the background: which, on which server, its name, seconds.
+start_job() {
+	"$1" | on "$2" -A -t -v server="$3" -v seconds="${4:-1}" &
+	jobs+=($!)
+}
+
+wait_for_jobs() {
+	wait "${jobs[@]}" || true
+	jobs=()
+}
+
 show_queue() {
 	on "$1" -P footer=off -c "SELECT position, granted, server, pid, mode,
 			date_trunc('second', created_at) AS since
@@ -192,6 +207,7 @@ write_stop_script
 say "building zklock in $work"
 copy_sources "$(dirname "$here")"
 copy_postgres
+# shellcheck disable=SC2119
 build_and_install
 password=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
 (umask 077 && echo "$password" >"$work/password" && echo "127.0.0.1:*:*:demo:$password" >"$work/pgpass")
@@ -209,37 +225,36 @@ done
 
 title "The nightly job starts on both servers at the same moment"
 echo "It asks zk_try_xact_lock('/batch/nightly') and skips when another has it:"
-# Each is made known once, so that both are equally quick.
-for server in $servers; do
-	skipping_job | on "$server" -A -t -v server="$server" &
-done
-wait
+start_job skipping_job berlin berlin
+start_job skipping_job paris paris
+wait_for_jobs
 
 title "A job that may not be skipped waits for its turn"
 echo "Three sessions call zk_lock('/batch/import'); all three want to run:"
-waiting_job | on berlin -A -t -v server='berlin, first session' -v seconds=2 &
+start_job waiting_job berlin 'berlin, first session' 2
 wait_until "the first session holds the lock" queue_is 1
-waiting_job | on paris -A -t -v server='paris, its session' -v seconds=1 &
+start_job waiting_job paris 'paris, its session' 1
 wait_until "the second session waits" queue_is 2
-waiting_job | on berlin -A -t -v server='berlin, second session' -v seconds=1 &
+start_job waiting_job berlin 'berlin, second session' 1
 wait_until "the third session waits" queue_is 3
 echo
 echo "    The queue meanwhile, as zk_queue('/batch/import') shows it on paris:"
 show_queue paris
-wait
+echo
+wait_for_jobs
 echo
 echo "    First come, first served over both servers.  The fencing tokens grow"
 echo "    with each grant: a system that remembers the largest one it has seen"
 echo "    can refuse whoever comes late with an older one."
 
 title "The holder dies in the middle of its job"
-waiting_job | on berlin -A -t -v server='berlin' -v seconds=1000 >/dev/null 2>&1 &
+start_job waiting_job berlin berlin 1000 2>/dev/null
 wait_until "berlin holds the lock" queue_is 1
-waiting_job | on paris -A -t -v server='paris' -v seconds=0 &
+start_job waiting_job paris paris 0
 wait_until "paris waits" queue_is 2
 echo "    berlin holds the lock, paris waits; now berlin's session is killed:"
 value berlin "SELECT pg_terminate_backend(pid) FROM zk_locks WHERE granted" >/dev/null
-wait
+wait_for_jobs
 
 title "What each server says of itself"
 for server in $servers; do

@@ -47,13 +47,17 @@ KINDS = {"write": CuratorWriter, "read": CuratorReader, "kazoo": KazooWriter}
 
 class Control:
     def __init__(self, hosts, timeout):
-        self.zk = KazooClient(hosts=hosts, timeout=timeout)
+        # A lost connection or session is not the test's concern: try again.
+        self.zk = KazooClient(hosts=hosts, timeout=timeout,
+                              connection_retry={"max_tries": -1,
+                                                "max_delay": 1},
+                              command_retry={"max_tries": -1, "max_delay": 1})
         self.zk.start(timeout=60)
         self.locks = {}
 
     def ls(self, path):
         try:
-            return sorted(self.zk.get_children(path))
+            return sorted(self.zk.retry(self.zk.get_children, path))
         except NoNodeError:
             return []
 
@@ -67,13 +71,13 @@ class Control:
         return found
 
     def get(self, path):
-        return self.zk.get(path)[0].decode("utf-8", "backslashreplace")
+        return self.zk.retry(self.zk.get, path)[0].decode("utf-8", "backslashreplace")
 
     def set(self, path, data):
-        self.zk.set(path, data.encode())
+        self.zk.retry(self.zk.set, path, data.encode())
 
     def stat(self, path):
-        stat = self.zk.exists(path)
+        stat = self.zk.retry(self.zk.exists, path)
         return stat and stat._asdict()
 
     def create(self, path, data="", options=()):
@@ -82,7 +86,7 @@ class Control:
                               sequence="sequence" in options)
 
     def delete(self, path):
-        self.zk.delete(path)
+        self.zk.retry(self.zk.delete, path)
 
     def delete_tree(self, path):
         self.zk.delete(path, recursive=True)
