@@ -29,7 +29,7 @@ file_limit=${ZKLOCK_TEST_LIMIT:-600}	# seconds for one test file
 # Counts one test program.  Arguments: layer/name, exit status, cases that
 # passed, cases that failed, seconds, log.
 count() {
-	local name=$1 status=$2 good=$3 bad=$4 seconds=$5 log=$6
+	local name=$1 status=$2 good=${3:-0} bad=${4:-0} seconds=$5 log=$6
 	# A program that died, or ran nothing, has failed even if no case says so.
 	if [ "$bad" = 0 ] && { [ "$status" != 0 ] || [ "$good" = 0 ]; }; then
 		bad=1
