@@ -100,6 +100,15 @@ spawn_program(int fd, pid_t *pid)
 	return rc;
 }
 
+/* A wait event set cannot take up or drop a socket: it is made anew. */
+static void
+forget_wait_set(void)
+{
+	if (wait_set != NULL)
+		FreeWaitEventSet(wait_set);
+	wait_set = NULL;
+}
+
 int
 zkl_link_spawn(void)
 {
@@ -121,22 +130,14 @@ zkl_link_spawn(void)
 		errno = rc;
 		return 0;
 	}
+	forget_wait_set();
 	link_socket = fds[0];
 	return session_pid;
-}
-
-static void
-forget_wait_set(void)
-{
-	if (wait_set != NULL)
-		FreeWaitEventSet(wait_set);
-	wait_set = NULL;
 }
 
 void
 zkl_link_kill(void)
 {
-	/* A wait event set cannot drop a socket: it is made anew. */
 	forget_wait_set();
 	if (link_socket != PGINVALID_SOCKET)
 		close(link_socket);
