@@ -146,6 +146,7 @@ refused_batches_keep_their_order(void)
 
 	world_warm_up(w, "/a");
 	r[0] = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
 	r[1] = world_enter(w, "/new", 2, ZKL_EXCLUSIVE, false);
 	r[2] = world_enter(w, "/a", 3, ZKL_EXCLUSIVE, false);
 	world_flush(w);
@@ -362,6 +363,26 @@ unknown_results(void)
 		}
 }
 
+/* Its number is known from a listing, its token may not be read: it fails. */
+static void
+token_refused(void)
+{
+	World	   *w = world_ready();
+	uint32_t	r;
+
+	world_warm_up(w, "/a");
+	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_serve(w, 1);
+	world_disconnect(w);
+	w->zk.no_read = "/a/";
+	world_connect(w);
+	world_run(w);
+	CHECK(w->requests[r].failed);
+	CHECK_INT(w->requests[r].rc, MODEL_NO_AUTH);
+	use_number_again(w, r);
+	world_wind_up(w);
+}
+
 /* Releases whose answer is lost are settled as well. */
 static void
 lost_deletes(void)
@@ -427,6 +448,7 @@ main(void)
 	RUN(lost_replies);
 	RUN(lost_replies_and_cancels);
 	RUN(unknown_results);
+	RUN(token_refused);
 	RUN(lost_deletes);
 	RUN(heartbeat_node_deleted);
 	return unit_finish();
