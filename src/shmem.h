@@ -11,9 +11,9 @@
  *	                            |  W-> DENIED or FAILED -B-+
  *	                            B (cancel) ----------------+
  *
- * A claimed slot that was never submitted goes back to FREE by the backend.
- * Every other slot returns to FREE only in the worker, once its znode is known
- * to be gone, so that a znode never outlives its slot.
+ * Nothing can throw between CLAIMED and WAITING.  A slot returns to FREE only
+ * in the worker, once its znode is known to be gone, so that a znode never
+ * outlives its slot.
  *
  * Field groups, who writes them, and how they are protected:
  *	  s_state			 whoever makes the step above; s_mutex
@@ -217,9 +217,6 @@ extern void zkl_shmem_request(void);
  * table is full.
  */
 extern int	zkl_slot_claim(void);
-
-/* CLAIMED -> FREE, for a request that was never submitted. */
-extern void zkl_slot_unclaim(int slotno);
 
 /* CLAIMED -> WAITING; marks the slot and wakes the worker. */
 extern void zkl_slot_submit(int slotno);

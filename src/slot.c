@@ -60,13 +60,6 @@ step(int slotno, ZklSlotState from, ZklSlotState to)
 }
 
 void
-zkl_slot_unclaim(int slotno)
-{
-	step(slotno, ZKL_SLOT_CLAIMED, ZKL_SLOT_FREE);
-	zkl_shmem_push_free(slotno);
-}
-
-void
 zkl_slot_submit(int slotno)
 {
 	step(slotno, ZKL_SLOT_CLAIMED, ZKL_SLOT_WAITING);
