@@ -245,7 +245,7 @@ encode_utf8(uint32_t code, char *bytes)
 {
 	static const uint8_t first[] = {0, 0, 0xC0, 0xE0, 0xF0};
 	size_t		length = code < 0x80 ? 1 : code < 0x800 ? 2 :
-		code < 0x10000 ? 3 : 4;
+	code < 0x10000 ? 3 : 4;
 	size_t		i;
 
 	for (i = length - 1; i > 0; i--)

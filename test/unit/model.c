@@ -98,7 +98,7 @@ model_send(Model *zk, const ZklAction *action)
 			request->multi[i] = action->multi[i];
 			request->multi[i].path = model_string(action->multi[i].path);
 			request->multi[i].data = model_bytes(action->multi[i].data,
-												action->multi[i].data_length);
+												 action->multi[i].data_length);
 		}
 	}
 	*zk->inbox_end = request;
@@ -109,7 +109,7 @@ static void
 serve_multi(Model *zk, const ModelRequest *request, ZklReply *reply)
 {
 	size_t		n = request->nmulti;
-	ModelStep	   *steps = model_memory(n * sizeof(ModelStep));
+	ModelStep  *steps = model_memory(n * sizeof(ModelStep));
 	ZklMultiResult *results = model_memory(n * sizeof(ZklMultiResult));
 	int32_t		forced = zk->multi_rc;
 	size_t		done = 0;
@@ -120,11 +120,12 @@ serve_multi(Model *zk, const ModelRequest *request, ZklReply *reply)
 	if (n > zk->counts.largest_multi)
 		zk->counts.largest_multi = (uint32_t) n;
 	if (forced == 0 || zk->multi_applied)
-		done = model_transact(zk, request->multi, n, zk->session, steps, &reply->rc);
+		done = model_transact(zk, request->multi, n, zk->session, steps,
+							  &reply->rc);
 	for (i = 0; i < n; i++)
 	{
-		results[i].rc = i < done ? ZKL_RC_OK : i > done ? MODEL_PASSED_OVER :
-			reply->rc;
+		results[i].rc = i < done ? ZKL_RC_OK :
+			i > done ? MODEL_PASSED_OVER : reply->rc;
 		if (done < n || forced != 0)
 			continue;
 		if (request->multi[i].kind >= ZKL_MULTI_CREATE)

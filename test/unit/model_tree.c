@@ -257,7 +257,7 @@ model_tell(Model *zk, ModelStep *step)
 
 size_t
 model_transact(Model *zk, const ZklMultiOp *ops, size_t n, int64_t owner,
-		 ModelStep *steps, int32_t *rc)
+			   ModelStep *steps, int32_t *rc)
 {
 	size_t		done;
 	size_t		i;
@@ -282,7 +282,7 @@ static int32_t
 transact_one(Model *zk, const ZklMultiOp *op, bool sequential, int64_t owner,
 			 char *created)
 {
-	ModelStep		step = {.kind = op->kind};
+	ModelStep	step = {.kind = op->kind};
 	int32_t		rc;
 
 	zk->zxid++;

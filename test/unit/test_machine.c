@@ -127,7 +127,8 @@ next_event(bool wild)
 	pick = unit_random_below(sum);
 	for (i = 0;; i++)
 	{
-		uint32_t	weight = wild ? machine_events[i].wild : machine_events[i].calm;
+		uint32_t	weight = wild ? machine_events[i].wild :
+			machine_events[i].calm;
 
 		if (pick < weight)
 			return i;

@@ -160,7 +160,7 @@ name_characters(void)
 		char		name[8] = "/a";
 		size_t		length = 2 + encode(code, name + 2);
 		bool		refused = code <= 0x1F || (code >= 0x7F && code <= 0x9F) ||
-			(code >= 0xD800 && code <= 0xF8FF) || code >= 0xFFF0;
+		(code >= 0xD800 && code <= 0xF8FF) || code >= 0xFFF0;
 
 		if (code == '/')
 			continue;
@@ -592,11 +592,12 @@ static void
 data_truncated(void)
 {
 	static const char json[] =
-		"{\"zklock\":1,\"server\":\"a\\u00e9\\ud83d\\ude00\\n\xc3\xa9\","
-		"\"x\":-1.5e+10,\"y\":[1,{\"z\":null}],\"downgrading\":true}";
+	"{\"zklock\":1,\"server\":\"a\\u00e9\\ud83d\\ude00\\n\xc3\xa9\","
+	"\"x\":-1.5e+10,\"y\":[1,{\"z\":null}],\"downgrading\":true}";
 	static const char flat[] =
-		" { \"pid\" : 7 , \"zklock\":1,\"b\":true,\"s\":\"\\\"\\\\\\/\\b\\f\\r\\t\","
-		"\"user\":\"\\ud83d\\ude00\",\"c\":false,\"d\":null,\"e\":0.5E-3} ";
+	" { \"pid\" : 7 , \"zklock\":1,\"b\":true,"
+	"\"s\":\"\\\"\\\\\\/\\b\\f\\r\\t\","
+	"\"user\":\"\\ud83d\\ude00\",\"c\":false,\"d\":null,\"e\":0.5E-3} ";
 	ZklNodeData data;
 	size_t		n;
 
