@@ -46,7 +46,7 @@ as_user() {
 	shift
 	if [ "$(id -u)" = 0 ]; then
 		(cd "$dir" && exec setpriv --reuid "$run_user" --regid "$(id -g "$run_user")" \
-			--init-groups env HOME="$dir" USER="$run_user" LOGNAME="$run_user" "$@")
+			--init-groups env -u TMPDIR HOME="$dir" USER="$run_user" LOGNAME="$run_user" "$@")
 	else
 		(cd "$dir" && exec "$@")
 	fi

@@ -22,6 +22,26 @@ use strict;
 use warnings;
 
 use IO::Select;
+use Test::More;
+
+use PostgreSQL::Test::Utils;
+
+# Nobody got an answer for too long: shows what each server knows, and dies.
+sub _stalled
+{
+	my ($test, @clients) = @_;
+
+	foreach my $node ($test->nodes)
+	{
+		diag $node->name, ":\n", $test->look($node, 'SELECT * FROM zk_status'),
+		  "\n", $test->look($node, 'SELECT * FROM zk_locks ORDER BY path, znode');
+	}
+	diag join "\n", $test->lock_znodes;
+	diag join "\n",
+	  map { "backend $_->{session}{pid} $_->{state} $_->{name}" }
+	  grep { $_->{session}{socket} } @clients;
+	die 'no session got an answer';
+}
 
 sub run
 {
@@ -52,11 +72,15 @@ sub run
 		$begin->($client);
 	}
 
+	my $last_answer = time;
 	while ($select->count)
 	{
 		$params{tick}->($started) if $params{tick};
+		_stalled($test, values %session_of)
+		  if time - $last_answer > $PostgreSQL::Test::Utils::timeout_default;
 		foreach my $socket ($select->can_read(0.05))
 		{
+			$last_answer = time;
 			my $client = $session_of{$socket};
 			my $session = $client->{session};
 			next if $session->busy;
