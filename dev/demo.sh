@@ -182,7 +182,9 @@ queue_is() {
 
 cleanup() {
 	local status=$?
-	trap - EXIT INT TERM
+	trap - EXIT
+	trap '' INT TERM PIPE
+	set +e
 	if [ $status = 0 ] && [ $keep = yes ]; then
 		return
 	fi
@@ -201,7 +203,7 @@ title "Getting ready"
 "$here/setup.sh"
 choose_user
 trap cleanup EXIT
-trap 'exit 130' INT TERM
+trap 'exit 130' INT TERM PIPE
 make_work_dir demo
 write_stop_script
 say "building zklock in $work"
