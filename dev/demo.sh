@@ -188,9 +188,15 @@ cleanup() {
 	if [ $status = 0 ] && [ $keep = yes ]; then
 		return
 	fi
-	[ $status = 0 ] || say "stopping, because something went wrong"
+	case $status in
+	0) ;;
+	130) say "interrupted" ;;
+	*)
+		say "stopping, because something went wrong"
+		tail -n 10 "${work:-/nowhere}"/{zookeeper,berlin,paris}.log 2>/dev/null
+		;;
+	esac
 	if [ -n "${work:-}" ] && [ -x "$work/stop" ]; then
-		[ $status = 0 ] || tail -n 20 "$work"/*.log >&2 || true
 		"$work/stop"
 	elif [ -n "${work:-}" ]; then
 		rm -rf "$work"
