@@ -21,6 +21,7 @@
 #include "commit.h"
 #include "hold.h"
 #include "refusal.h"
+#include "storage/ipc.h"
 
 /* Of the current transaction */
 static bool is_first = false;
@@ -55,7 +56,8 @@ check(void)
 {
 	int			i;
 
-	if (is_done || !zkl_holds_anything())
+	/* A backend that exits commits only the removal of its own leftovers. */
+	if (is_done || proc_exit_inprogress || !zkl_holds_anything())
 		return;
 	set_committing(true);
 	for (i = 0; i < lengthof(zkl_holds); i++)
@@ -111,6 +113,7 @@ void
 zkl_commit_check_first(void)
 {
 	move_to_head();
+	is_first = true;
 }
 
 void

@@ -31,11 +31,6 @@
 	extern PGDLLEXPORT Datum name(PG_FUNCTION_ARGS); \
 	PG_FUNCTION_INFO_V1(name)
 
-/* Before 18, PostgreSQL's spelling of this went behind the declaration. */
-#ifndef pg_noreturn
-#define pg_noreturn _Noreturn
-#endif
-
 /* The number of this process's PGPROC */
 static inline int
 zkl_my_procno(void)

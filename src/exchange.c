@@ -244,6 +244,22 @@ record_chain(uint32 chain, uint32 kept)
 	zkl_status_end();
 }
 
+/* One line in the server's log, whatever the holder is told and when */
+static void
+lose(int slotno, ZklFailure failure)
+{
+	ZklSlot		slot;
+
+	zkl_slot_copy(slotno, &slot);
+	if (zkl_slot_lose(slotno, failure_error(failure)))
+		ereport(LOG,
+				(errmsg("distributed lock \"%s\" of process %d was lost: %s",
+						slot.s_path, slot.s_pid,
+						failure == ZKL_FAILURE_SESSION_EXPIRED ?
+						"the ZooKeeper session is gone" :
+						"its znode is gone")));
+}
+
 static void
 carry_out(const ZklAction *action)
 {
@@ -272,7 +288,7 @@ carry_out(const ZklAction *action)
 			zkl_slot_fail(slotno, failure_error(action->failure), action->rc);
 			break;
 		case ZKL_ACTION_LOSE:
-			zkl_slot_lose(slotno, failure_error(action->failure));
+			lose(slotno, action->failure);
 			break;
 		case ZKL_ACTION_FREE:
 			known_serial[slotno] = 0;

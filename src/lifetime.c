@@ -18,6 +18,7 @@
 #include "access/parallel.h"
 #include "access/xact.h"
 #include "commit.h"
+#include "executor/executor.h"
 #include "hold.h"
 #include "lifetime.h"
 #include "miscadmin.h"
@@ -28,6 +29,7 @@
 #include "zklock.h"
 
 static ProcessUtility_hook_type previous_utility_hook = NULL;
+static ExecutorStart_hook_type previous_executor_start_hook = NULL;
 static bool exit_registered = false;
 
 static void
@@ -113,6 +115,8 @@ subtransaction_callback(SubXactEvent event, SubTransactionId subid,
 
 	if (event != SUBXACT_EVENT_COMMIT_SUB && event != SUBXACT_EVENT_ABORT_SUB)
 		return;
+	if (event == SUBXACT_EVENT_ABORT_SUB && !proc_exit_inprogress)
+		tell_lost();
 	dlist_foreach_modify(iter, &zkl_holds[ZKL_LIFETIME_TRANSACTION])
 	{
 		ZklHold    *hold = dlist_container(ZklHold, link, iter.cur);
@@ -140,7 +144,7 @@ exit_callback(int code, Datum arg)
 
 /* COMMIT PREPARED has committed before its own transaction's callbacks run. */
 static void
-before_utility(Node *statement)
+before_utility(Node * statement)
 {
 	TransactionStmtKind kind;
 
@@ -154,17 +158,17 @@ before_utility(Node *statement)
 }
 
 static bool
-is_discard_all(Node *statement)
+is_discard_all(Node * statement)
 {
 	return IsA(statement, DiscardStmt) &&
 		castNode(DiscardStmt, statement)->target == DISCARD_ALL;
 }
 
 static void
-utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
+utility_hook(PlannedStmt * pstmt, const char *query, bool read_only_tree,
 			 ProcessUtilityContext context, ParamListInfo params,
-			 QueryEnvironment *environment, DestReceiver *dest,
-			 QueryCompletion *completion)
+			 QueryEnvironment * environment, DestReceiver * dest,
+			 QueryCompletion * completion)
 {
 	Node	   *statement = pstmt->utilityStmt;
 	bool		discard_all = is_discard_all(statement);
@@ -178,6 +182,21 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 								environment, dest, completion);
 	if (discard_all)
 		end_all(ZKL_LIFETIME_SESSION);
+}
+
+/*
+ * What an earlier transaction left held must be checked first in this one too,
+ * also where the commit is no statement of its own.
+ */
+static void
+executor_start_hook(QueryDesc * query, int flags)
+{
+	if (zkl_holds_anything() && !IsInParallelMode())
+		zkl_commit_check_soon();
+	if (previous_executor_start_hook)
+		previous_executor_start_hook(query, flags);
+	else
+		standard_ExecutorStart(query, flags);
 }
 
 /* ---- what the SQL functions call ---- */
@@ -218,7 +237,10 @@ reenter(ZklHold *hold)
 	ZklError	error;
 
 	if (!zkl_hold_is_good(hold, &error))
+	{
+		hold->told = true;
 		zkl_raise_lost(hold->name, hold->key.lifetime, error);
+	}
 	zkl_hold_again(hold);
 	zkl_slot_set_holds(hold->grant.slotno, hold->count);
 	return hold;
@@ -363,4 +385,6 @@ zkl_lifetime_init(void)
 	RegisterSubXactCallback(subtransaction_callback, NULL);
 	previous_utility_hook = ProcessUtility_hook;
 	ProcessUtility_hook = utility_hook;
+	previous_executor_start_hook = ExecutorStart_hook;
+	ExecutorStart_hook = executor_start_hook;
 }

@@ -154,6 +154,7 @@ answer(void)
 	{
 		MemoryContextSwitchTo(old);
 		FlushErrorState();
+		zkl_slot_fail(slotno, ZKL_ERROR_ZOOKEEPER, ZKL_RC_UNKNOWN);
 	}
 	PG_END_TRY();
 	finish();

@@ -134,7 +134,7 @@ const char *
 zkl_lost_detail(ZklError error)
 {
 	if (error == ZKL_ERROR_NODE_DELETED)
-		return "Its node was deleted from ZooKeeper.";
+		return "Its znode is gone: it was deleted, or its ZooKeeper session has ended.";
 	if (error == ZKL_ERROR_SESSION_EXPIRED)
 		return "The ZooKeeper session that held it has expired.";
 	return "The ZooKeeper session that held it is not this server's any more.";

@@ -6,7 +6,6 @@
 #define ZKL_REFUSAL_H
 
 #include "compat.h"
-#include "compat.h"
 #include "shmem.h"
 
 /* Raises what the worker answered by ZKL_SLOT_FAILED. */

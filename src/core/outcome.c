@@ -61,6 +61,13 @@ create_applied(ZklManager *m, ZklRequest *r, const char *path, int64_t zxid)
 	if (seq < ZKL_SEQ_LIMIT)
 		zkl_lock_account(m, r->lock, seq, zxid);
 	zkl_request_exists(m, r, seq, zxid);
+
+	/* In a new directory the watch that was sent along found nothing. */
+	if (r->lock->directory_watch == ZKL_WATCH_NONE)
+	{
+		r->lock->directory_watch = ZKL_WATCH_WANTED;
+		zkl_read_want(m, r->lock);
+	}
 }
 
 static void

@@ -301,6 +301,8 @@ token_came(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 		r->czxid = reply->stat.czxid;
 	else if (reply->rc == ZKL_RC_NONODE)
 		zkl_request_vanished(m, r);
+	else
+		zkl_request_fail(m, r, ZKL_FAILURE_ZOOKEEPER, reply->rc);
 	zkl_lock_touch(m, r->lock);
 }
 

@@ -1,0 +1,96 @@
+# What a lost lock does to a transaction, at its edges: a remote commit through
+# postgres_fdw must not come before the check, whatever statement commits; who
+# catches the cancel in an exception block is told; and a backend whose session
+# lock is lost can still go, and takes its temporary tables along.
+
+use strict;
+use warnings;
+
+use Test::More;
+
+use PostgreSQL::Test::Utils;
+use ZklockTest;
+
+my $test = ZklockTest->new(session_timeout => '2s');
+my ($one, $two) = $test->nodes;
+
+# Cuts the server off until its ZooKeeper session is gone, with all that it
+# holds on "name".
+sub lose_session
+{
+	my ($name) = @_;
+	my $worker = $test->status($one, 'worker_pid');
+	my $lost = $test->status($one, 'sessions_lost');
+
+	kill 'STOP', $worker;
+	kill 'KILL', $test->status($one, 'session_pid');
+	ok($test->wait_queue($name, 0), "the session that holds $name ends");
+	kill 'CONT', $worker;
+	$test->look_until($one,
+		"SELECT sessions_lost > $lost AND state = 'connected' FROM zk_status",
+		't', 'there is a new one');
+}
+
+my ($host, $port) = ($one->host, $one->port);
+my $user = $one->safe_psql('postgres', 'SELECT current_user');
+$one->safe_psql('postgres', 'CREATE DATABASE remote');
+$one->safe_psql('remote', 'CREATE TABLE kept (what text)');
+$one->safe_psql('postgres', <<"EOS");
+CREATE EXTENSION postgres_fdw;
+CREATE SERVER remote FOREIGN DATA WRAPPER postgres_fdw
+	OPTIONS (host '$host', port '$port', dbname 'remote');
+CREATE USER MAPPING FOR CURRENT_USER SERVER remote
+	OPTIONS (user '$user', password_required 'false');
+CREATE FOREIGN TABLE kept (what text) SERVER remote;
+CREATE PROCEDURE keep(what text) LANGUAGE plpgsql AS
+	'BEGIN INSERT INTO kept VALUES (what); COMMIT; END';
+EOS
+
+my $remote = $test->session($one);
+$remote->query("SELECT zk_lock('/c/remote')");
+$remote->query("INSERT INTO kept VALUES ('before')");
+
+my $catcher = $test->session($one);
+$catcher->query("BEGIN; SELECT zk_xact_lock('/c/caught')");
+$catcher->send(<<'EOS');
+DO 'BEGIN
+	PERFORM pg_sleep(1000);
+EXCEPTION WHEN query_canceled THEN
+	RAISE NOTICE $$caught$$;
+END'
+EOS
+
+my $untidy = $test->session($one);
+$untidy->query("SELECT zk_lock('/c/untidy')");
+$untidy->query('CREATE TEMPORARY TABLE left_over ()');
+my $log = -s $one->logfile;
+
+lose_session('/c/remote');
+
+is($remote->error("INSERT INTO kept VALUES ('alone')"),
+	'40001', 'a statement of its own does not commit');
+is($remote->error("CALL keep('in a procedure')"),
+	'40001', 'nor does a procedure');
+is($remote->error("BEGIN; INSERT INTO kept VALUES ('in a block'); COMMIT"),
+	'40001', 'nor does a block');
+$remote->query('ROLLBACK');
+is($one->safe_psql('remote', 'SELECT string_agg(what, $$,$$) FROM kept'),
+	'before', 'and nothing was committed remotely');
+
+$catcher->result;
+like($catcher->messages, qr{caught}, 'the cancel can be caught');
+like($catcher->messages, qr{/c/caught.* lost}, 'by who is told why');
+is($catcher->error('COMMIT'), '40001', 'but does not get through');
+
+$untidy->close;
+$test->look_until($one,
+	q{SELECT count(*) FROM pg_class WHERE relname = 'left_over'},
+	0, 'the temporary table goes with its session');
+unlike(slurp_file($one->logfile, $log), qr{FATAL},
+	'which ends without an error');
+like(slurp_file($one->logfile, $log),
+	qr{distributed lock "/c/untidy" of process \d+ was lost},
+	'the log names the locks that were lost');
+
+$_->close foreach $remote, $catcher;
+$test->finish;
