@@ -31,6 +31,7 @@
 #define LONGEST_PAUSE		5000000
 #define CLOSE_WAIT_MS		3000
 #define LOG_INTERVAL_MS		60000
+#define RC_NOAUTH			(-102)
 
 typedef enum
 {
@@ -40,7 +41,7 @@ typedef enum
 } ConnectionPhase;
 
 static ZklManager *core;
-static TimestampTz last_logged = 0; /* an error while not connected */
+static TimestampTz last_logged = 0; /* an error since we last served */
 static ConnectionPhase phase = NO_PROCESS;
 static uint32 connection = 0;	/* generation of frames on the link */
 static int64 deadline = 0;		/* CONNECTING: to be connected by */
@@ -67,23 +68,32 @@ session_timeout_us(void)
 
 /* ---- the status ---- */
 
+/*
+ * An ensemble that is away for a night must not fill the log: unless we served
+ * until now, once in a while is enough.
+ */
+static bool
+may_log(void)
+{
+	return zkl_control->ctl_status.state == ZKL_STATE_CONNECTED ||
+		TimestampDifferenceExceeds(last_logged, GetCurrentTimestamp(),
+								   LOG_INTERVAL_MS);
+}
+
 void
 zkl_supervisor_note_error(const char *message)
 {
+	bool		loud = may_log();
 	ZklStatus  *status = zkl_status_begin();
 	TimestampTz now = GetCurrentTimestamp();
-	bool		quiet;
 
 	strlcpy(status->last_error, message, sizeof(status->last_error));
 	status->last_error_at = now;
 	zkl_status_end();
 
-	/* An ensemble that is away for a night must not fill the log. */
-	quiet = phase != CONNECTED &&
-		!TimestampDifferenceExceeds(last_logged, now, LOG_INTERVAL_MS);
-	if (!quiet)
+	if (loud)
 		last_logged = now;
-	ereport(quiet ? DEBUG1 : LOG,
+	ereport(loud ? LOG : DEBUG1,
 			(errmsg_internal("zklock: %s", message)));
 }
 
@@ -319,12 +329,11 @@ gone(ZklWireReader *body, int64 now)
 static void
 log_message(ZklWireReader *body)
 {
-	static const int levels[] = {LOG, LOG, LOG, LOG, DEBUG1};
 	uint8_t		level = zkl_wire_get_u8(body);
 	uint32_t	length;
 	const char *text = zkl_wire_get_string(body, &length);
 
-	ereport(levels[Min(level, 4)],
+	ereport(level > 2 || may_log() ? LOG : DEBUG1,
 			(errmsg_internal("ZooKeeper client: %.*s", (int) length, text)));
 }
 
@@ -360,8 +369,12 @@ zkl_supervisor_link_broken(int64 now)
 void
 zkl_supervisor_reconnect(int32 rc)
 {
-	zkl_supervisor_note_error(psprintf("ZooKeeper answered %d to the server's heartbeat",
-									   rc));
+	if (rc == RC_NOAUTH)
+		zkl_supervisor_note_error(psprintf("not allowed to create this server's node below \"%s\": check \"zklock.auth_file\"",
+										   zkl_root));
+	else
+		zkl_supervisor_note_error(psprintf("no usable answer from ZooKeeper server \"%s\" (code %d)",
+										   current_host, rc));
 	reconnect_wanted = true;
 }
 
