@@ -398,6 +398,9 @@ zkl_supervisor_answered(int64 now)
 	{
 		set_state(ZKL_STATE_CONNECTED);
 		pause_next = 0;
+		ereport(LOG,
+				(errmsg_internal("zklock: connected to ZooKeeper server \"%s\"",
+								 current_host)));
 	}
 }
 
