@@ -9,6 +9,7 @@
  */
 #include <string.h>
 
+#include "core/drain.h"
 #include "core/lock.h"
 #include "core/read.h"
 #include "core/request.h"
@@ -422,5 +423,5 @@ zkl_lock_decide(ZklManager *m, ZklLock *lock)
 			;
 	} while (deny_expired(m, lock));
 	if (lock->draining)
-		zkl_read_drain(m, lock);
+		zkl_drain_start(m, lock);
 }

@@ -12,6 +12,7 @@
  */
 #include <string.h>
 
+#include "core/drain.h"
 #include "core/lock.h"
 #include "core/read.h"
 #include "core/request.h"
@@ -174,19 +175,6 @@ zkl_read_send(ZklManager *m)
 	send_own_watches(m);
 }
 
-void
-zkl_read_drain(ZklManager *m, ZklLock *lock)
-{
-	ZklOp	   *op;
-
-	if (lock->drain_sent)
-		return;
-	lock->drain_sent = true;
-	op = zkl_core_op(m, ZKL_OP_DRAIN_DELETE, lock, NULL);
-	zkl_core_send(m, op, ZKL_SEND_DELETE, zkl_core_join(m, lock->path, "", ""),
-				  false);
-}
-
 /* ---- answers ---- */
 
 /*
@@ -306,98 +294,6 @@ token_came(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 	zkl_lock_touch(m, r->lock);
 }
 
-/* The directory is gone: what was parked goes into a new one. */
-static void
-drained(ZklManager *m, ZklLock *lock)
-{
-	ZklLink    *link,
-			   *after;
-
-	lock->draining = false;
-	zkl_lock_forget(m, lock);
-	zkl_foreach(link, after, &lock->requests)
-	{
-		ZklRequest *r = zkl_container(ZklRequest, all, link);
-
-		if (r->node == ZKL_NODE_NEW && r->parked)
-		{
-			r->parked = false;
-			zkl_list_append(&m->creates, &r->work);
-		}
-	}
-}
-
-/* The directory may not be deleted: those that wait for it wait in vain. */
-static void
-drain_refused(ZklManager *m, ZklLock *lock, int32_t rc)
-{
-	ZklLink    *link,
-			   *after;
-
-	lock->draining = false;
-	lock->drain_sent = false;
-	zkl_foreach(link, after, &lock->requests)
-	{
-		ZklRequest *r = zkl_container(ZklRequest, all, link);
-
-		if (r->demand == ZKL_DEMAND_WAITING &&
-			(r->again || (r->node == ZKL_NODE_NEW && r->parked)))
-			zkl_request_fail(m, r, ZKL_FAILURE_ZOOKEEPER, rc);
-	}
-}
-
-static bool
-has_contender(const ZklReply *reply)
-{
-	ZklLockMode mode;
-	ZklSeq		seq;
-	bool		has_uuid;
-	ZklUuid		uuid;
-	size_t		i;
-
-	for (i = 0; i < reply->nchildren; i++)
-	{
-		if (zkl_znode_parse(reply->children[i], &mode, &seq, &has_uuid, &uuid))
-			return true;
-	}
-	return false;
-}
-
-static void
-drain_reply(ZklManager *m, ZklLock *lock, ZklOpKind kind,
-			const ZklReply *reply)
-{
-	ZklOp	   *op;
-
-	if (kind == ZKL_OP_DRAIN_DELETE && reply->rc == ZKL_RC_NOTEMPTY)
-	{
-		op = zkl_core_op(m, ZKL_OP_DRAIN_LIST, lock, NULL);
-		zkl_core_send(m, op, ZKL_SEND_LIST,
-					  zkl_core_join(m, lock->path, "", ""), true);
-		return;
-	}
-
-	/*
-	 * Its children are watched: their next change brings us back.  But what
-	 * does not contend, such as the directory of a nested lock, may stay.
-	 */
-	if (kind == ZKL_OP_DRAIN_LIST && reply->rc == ZKL_RC_OK &&
-		reply->nchildren > 0)
-	{
-		if (!has_contender(reply))
-			drain_refused(m, lock, ZKL_RC_NOTEMPTY);
-		return;
-	}
-	lock->drain_sent = false;
-	if (kind == ZKL_OP_DRAIN_DELETE &&
-		(reply->rc == ZKL_RC_OK || reply->rc == ZKL_RC_NONODE))
-		drained(m, lock);
-	else if (reply->rc == ZKL_RC_OK || reply->rc == ZKL_RC_NONODE)
-		zkl_lock_touch(m, lock);
-	else
-		drain_refused(m, lock, reply->rc);
-}
-
 void
 zkl_read_reply(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 {
@@ -432,7 +328,7 @@ zkl_read_reply(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 			break;
 		case ZKL_OP_DRAIN_DELETE:
 		case ZKL_OP_DRAIN_LIST:
-			drain_reply(m, op->lock, op->kind, reply);
+			zkl_drain_reply(m, op->lock, op->kind, reply);
 			break;
 		default:
 			break;

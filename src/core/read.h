@@ -21,9 +21,6 @@ extern void zkl_read_watch_ahead(ZklManager *m, ZklLock *lock, size_t i);
 extern void zkl_read_unwatch_ahead(ZklManager *m, ZklLock *lock);
 extern void zkl_read_unwatch_directory(ZklManager *m, ZklLock *lock);
 
-/* Deletes the directory of a lock whose counter is at its end. */
-extern void zkl_read_drain(ZklManager *m, ZklLock *lock);
-
 /* Sends what is wanted, as far as the window allows. */
 extern void zkl_read_send(ZklManager *m);
 
