@@ -16,7 +16,9 @@ check_request(const ZklManager *m, const ZklRequest *r)
 	bool		writes = zkl_linked(&r->work);
 
 	if (r->demand == ZKL_DEMAND_UNUSED)
-		return r->node == ZKL_NODE_NONE && !queued && !writes ? NULL :
+		return r->node == ZKL_NODE_NONE && !queued && !writes &&
+			!zkl_linked(&r->all) && !zkl_linked(&r->hold) &&
+			!zkl_linked(&r->by_uuid) ? NULL :
 			"an unused request has a node or is in a list";
 	if (r->lock == NULL)
 		return "a request in use has no lock";
