@@ -69,6 +69,14 @@ RESET statement_timeout;
 SET zklock.root = '/other';
 SET zklock.max_requests = 100;
 SET zklock.connect_string = 'localhost:2181';
+ALTER SYSTEM SET zklock.connect_string = 'zk1:2181,zk2:74733';
+ALTER SYSTEM SET zklock.connect_string = 'zk1:2181;zk2:2181';
+ALTER SYSTEM SET zklock.connect_string = 'zk1:abc';
+ALTER SYSTEM SET zklock.connect_string = 'zk1,,zk2';
+ALTER SYSTEM SET zklock.connect_string = '';
+ALTER SYSTEM SET zklock.connect_string = 'zk1:2181/chroot/';
+ALTER SYSTEM SET zklock.connect_string = 'zk1, [::1]:2181,zk3:2181/chroot';
+ALTER SYSTEM RESET zklock.connect_string;
 SET zklock.session_timeout = '20s';
 SET zklock.log_level = 'debug';
 \set VERBOSITY sqlstate

@@ -3,6 +3,16 @@
 -- complain if script is sourced in psql, rather than via CREATE EXTENSION
 \echo Use "CREATE EXTENSION zklock" to load this file. \quit
 
+-- The functions would say so too, but later.
+DO $$
+BEGIN
+	IF current_setting('zklock.root', true) IS NULL THEN
+		RAISE WARNING 'zklock is not loaded'
+			USING HINT = 'Add zklock to "shared_preload_libraries" and restart the server.';
+	END IF;
+END
+$$;
+
 --
 -- Acquiring: they return the fencing token, or whether a try succeeded
 --

@@ -2,8 +2,8 @@
  * hosts.c
  *	  Whom to connect to, and with which credentials.
  *
- * Owns the list that "zklock.connect_string" names.  Runs in the worker only;
- * takes no locks; connects to nothing itself.
+ * Owns the list that "zklock.connect_string" names.  Runs in the worker, but
+ * for the check of a new value; takes no locks; connects to nothing itself.
  */
 #include "postgres.h"
 
@@ -11,6 +11,7 @@
 #include "storage/fd.h"
 #include "utils/memutils.h"
 
+#include "core/znode.h"
 #include "hosts.h"
 #include "zklock.h"
 
@@ -35,6 +36,60 @@ add_host(const char *start, size_t length, const char *chroot)
 		return;
 	hosts[nhosts++] = psprintf("%.*s%s%s", (int) length, start,
 							   has_port ? "" : ":2181", chroot);
+}
+
+/* The rule that one entry of the list breaks, or NULL */
+static const char *
+check_host(const char *start, size_t length)
+{
+	const char *bracket = memchr(start, ']', length);
+	const char *from = bracket != NULL ? bracket : start;
+	const char *colon = memchr(from, ':', length - (size_t) (from - start));
+	size_t		name = colon != NULL ? (size_t) (colon - start) : length;
+	long		port = 0;
+	size_t		i;
+
+	if (name == 0)
+		return "Each entry must name a host.";
+	for (i = 0; i < name; i++)
+	{
+		if (strchr(" \t\n;", start[i]) != NULL)
+			return "Hosts are separated by commas, without spaces.";
+	}
+	if (colon == NULL)
+		return NULL;
+	for (i = name + 1; i < length && port <= 65535; i++)
+	{
+		if (start[i] < '0' || start[i] > '9')
+			return "A port is a number.";
+		port = port * 10 + (start[i] - '0');
+	}
+	return port >= 1 && port <= 65535 ? NULL :
+		"A port is a number from 1 to 65535.";
+}
+
+const char *
+zkl_hosts_check(const char *connect_string)
+{
+	const char *at = connect_string;
+	const char *chroot = strchr(at, '/');
+	const char *end = chroot != NULL ? chroot : at + strlen(at);
+	const char *why = NULL;
+
+	while (why == NULL && at <= end)
+	{
+		const char *comma = memchr(at, ',', (size_t) (end - at));
+		const char *stop = comma != NULL ? comma : end;
+
+		while (at < stop && *at == ' ')
+			at++;
+		why = check_host(at, (size_t) (stop - at));
+		at = stop + 1;
+	}
+	if (why == NULL && chroot != NULL &&
+		zkl_root_check(chroot, strlen(chroot)) != NULL)
+		why = "What follows the last host is a path such as /apps, without a slash at its end.";
+	return why;
 }
 
 /* host[:port][,host[:port]...][/chroot] */
@@ -79,10 +134,10 @@ zkl_hosts_next(void)
 }
 
 /*
- * The credentials: one line "scheme:credentials" of zklock.auth_file.  An
- * unreadable file is an error in zk_status, not a connection without them.
+ * An unreadable file is an error in zk_status, not a connection without
+ * credentials.
  */
-bool
+const char *
 zkl_hosts_credentials(char *line, size_t size)
 {
 	FILE	   *file;
@@ -90,12 +145,15 @@ zkl_hosts_credentials(char *line, size_t size)
 
 	line[0] = '\0';
 	if (zkl_auth_file == NULL || zkl_auth_file[0] == '\0')
-		return true;
+		return NULL;
 	file = AllocateFile(zkl_auth_file, "r");
 	if (file == NULL)
-		return false;
+		return psprintf("could not open \"zklock.auth_file\" \"%s\": %s",
+						zkl_auth_file, strerror(errno));
 	good = fgets(line, (int) size, file) != NULL && strchr(line, ':') != NULL;
 	FreeFile(file);
 	line[strcspn(line, "\r\n")] = '\0';
-	return good;
+	return good ? NULL :
+		psprintf("\"zklock.auth_file\" \"%s\" must hold one line scheme:credentials",
+				 zkl_auth_file);
 }

@@ -1,6 +1,6 @@
 /*
  * hosts.h
- *	  Whom to connect to, and with which credentials.  Worker only.
+ *	  Whom to connect to, and with which credentials.  For the worker.
  */
 #ifndef ZKL_HOSTS_H
 #define ZKL_HOSTS_H
@@ -17,8 +17,13 @@ extern const char *zkl_hosts_next(void);
 
 /*
  * Reads scheme:credentials, the one line of "zklock.auth_file"; empty when
- * that is not set.  False: it is set, but the file is no good.
+ * that is not set.  Returns NULL, or what is wrong with the file.
  */
-extern bool zkl_hosts_credentials(char *line, size_t size);
+extern const char *zkl_hosts_credentials(char *line, size_t size);
+
+/* ---- any process ---- */
+
+/* NULL, or the rule that a connect string breaks, as a full sentence. */
+extern const char *zkl_hosts_check(const char *connect_string);
 
 #endif							/* ZKL_HOSTS_H */

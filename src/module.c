@@ -16,6 +16,7 @@
 #include "compat.h"
 #include "core/znode.h"
 #include "fmgr.h"
+#include "hosts.h"
 #include "lifetime.h"
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
@@ -57,24 +58,37 @@ static const struct config_enum_entry log_levels[] = {
 };
 
 /*
- * A bad root in the configuration file stops the server: with a warning and
- * the default, which is what PostgreSQL does, it would lock elsewhere than the
- * other servers.
+ * PostgreSQL itself would only warn of a bad value at its start and go on with
+ * the default: under another root, or with another ensemble, there could be
+ * two holders.
  */
 static bool
-check_root(char **newval, void **extra, GucSource source)
+accept_value(const char *name, const char *value, const char *broken_rule)
 {
-	const char *rule = zkl_root_check(*newval, strlen(*newval));
-
-	if (rule != NULL && process_shared_preload_libraries_in_progress)
+	if (broken_rule == NULL)
+		return true;
+	if (process_shared_preload_libraries_in_progress)
 		ereport(FATAL,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("invalid value for parameter \"%s\": \"%s\"",
-						"zklock.root", *newval),
-				 errdetail("%s", rule)));
-	if (rule != NULL)
-		GUC_check_errdetail("%s", rule);
-	return rule == NULL;
+						name, value),
+				 errdetail("%s", broken_rule)));
+	GUC_check_errdetail("%s", broken_rule);
+	return false;
+}
+
+static bool
+check_root(char **newval, void **extra, GucSource source)
+{
+	return accept_value("zklock.root", *newval,
+						zkl_root_check(*newval, strlen(*newval)));
+}
+
+static bool
+check_connect_string(char **newval, void **extra, GucSource source)
+{
+	return accept_value("zklock.connect_string", *newval,
+						zkl_hosts_check(*newval));
 }
 
 static void
@@ -87,7 +101,7 @@ define_connection_settings(void)
 							   "localhost:2181",
 							   PGC_SIGHUP,
 							   GUC_SUPERUSER_ONLY,
-							   NULL, NULL, NULL);
+							   check_connect_string, NULL, NULL);
 	DefineCustomStringVariable("zklock.auth_file",
 							   "File with the credentials to show to ZooKeeper.",
 							   "Empty for none.",

@@ -31,6 +31,7 @@
 #define LONGEST_PAUSE		5000000
 #define CLOSE_WAIT_MS		3000
 #define LOG_INTERVAL_MS		60000
+#define RC_NONODE			(-101)
 #define RC_NOAUTH			(-102)
 
 typedef enum
@@ -152,15 +153,14 @@ static void
 start_process(int64 now)
 {
 	char		credentials[1024];
+	const char *wrong;
 	ZklStatus  *status;
 	int			pid;
 
-	if (zkl_hosts_count() == 0 ||
-		!zkl_hosts_credentials(credentials, sizeof(credentials)))
+	wrong = zkl_hosts_credentials(credentials, sizeof(credentials));
+	if (wrong != NULL)
 	{
-		zkl_supervisor_note_error(zkl_hosts_count() == 0 ?
-								  "\"zklock.connect_string\" names no host" :
-								  "could not read credentials from \"zklock.auth_file\"");
+		zkl_supervisor_note_error(wrong);
 		plan_restart(now);
 		return;
 	}
@@ -215,11 +215,13 @@ zkl_supervisor_reload(int64 now)
 {
 	static char *last = NULL;
 
-	if (last != NULL && strcmp(last, zkl_connect_string) == 0)
+	char	   *target = psprintf("%s\n%s", zkl_connect_string, zkl_auth_file);
+
+	if (last != NULL && strcmp(last, target) == 0)
 		return;
 	if (last != NULL)
 		pfree(last);
-	last = MemoryContextStrdup(TopMemoryContext, zkl_connect_string);
+	last = MemoryContextStrdup(TopMemoryContext, target);
 	zkl_hosts_parse(zkl_connect_string);
 	start_at = 0;
 	pause_next = 0;
@@ -372,6 +374,8 @@ zkl_supervisor_reconnect(int32 rc)
 	if (rc == RC_NOAUTH)
 		zkl_supervisor_note_error(psprintf("not allowed to create this server's node below \"%s\": check \"zklock.auth_file\"",
 										   zkl_root));
+	else if (rc == RC_NONODE)
+		zkl_supervisor_note_error("the chroot that \"zklock.connect_string\" ends in does not exist");
 	else
 		zkl_supervisor_note_error(psprintf("no usable answer from ZooKeeper server \"%s\" (code %d)",
 										   current_host, rc));
