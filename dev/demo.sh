@@ -150,7 +150,7 @@ waiting_job() {
 		\set ON_ERROR_STOP off
 		SELECT clock_timestamp() AS asked \gset
 		SELECT zk_lock('/batch/import') AS token \gset
-		SELECT round(extract(epoch FROM clock_timestamp() - :'asked'), 1) AS waited \gset
+		SELECT round(extract(epoch FROM clock_timestamp() - :'asked'), 3) AS waited \gset
 		\echo '   ' :server ': WAITED' :waited 's, runs now with fencing token' :token
 		SELECT pg_sleep(:seconds) \g /dev/null
 		SELECT zk_unlock('/batch/import') \g /dev/null
@@ -173,7 +173,7 @@ wait_for_jobs() {
 show_queue() {
 	on "$1" -P footer=off -c "SELECT position, granted, server, pid, mode,
 			date_trunc('second', created_at) AS since
-		FROM zk_queue('/batch/import')" | sed 's/^/    /'
+		FROM zk_queue('/batch/import')" | sed 's/^./    &/'
 }
 
 queue_is() {
@@ -266,7 +266,7 @@ wait_for_jobs
 
 title "What each server says of itself"
 for server in $servers; do
-	on "$server" -x -c "SELECT * FROM zk_status" | sed 's/^/    /'
+	on "$server" -x -c "SELECT * FROM zk_status" | sed 's/^./    &/'
 done
 
 if [ $keep = yes ]; then
