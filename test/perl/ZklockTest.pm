@@ -220,11 +220,13 @@ sub wait_waiting
 sub enqueue
 {
 	my ($self, $session, $sql, $path) = @_;
-	my $before = scalar $self->queue($path);
+	my %before = map { $_ => 1 } $self->queue($path);
 
+	# Others may leave the queue meanwhile: look for the new one.
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	$session->send($sql);
-	$self->wait_queue($path, $before + 1);
+	wait_for(sub { scalar grep { !$before{$_} } $self->queue($path) },
+		"one more in the queue of $path");
 	return $session;
 }
 
