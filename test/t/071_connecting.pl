@@ -1,0 +1,79 @@
+# How a server comes to its ensemble: credentials from zklock.auth_file keep
+# others from a lock's directory, but not from looking; a file that is no good
+# and a chroot that does not exist are named in zk_status; and all of it can be
+# changed by a reload.
+
+use strict;
+use warnings;
+
+use File::Spec::Functions qw(rel2abs);
+use Test::More;
+
+use PostgreSQL::Test::Utils;
+use ZklockTest;
+
+my $test = ZklockTest->new;
+my ($one, $two) = $test->nodes;
+my $file = rel2abs(PostgreSQL::Test::Utils::tempdir()) . '/credentials';
+
+# Sets one setting of the configuration file, and waits for what it leads to.
+sub set_and_wait
+{
+	my ($node, $name, $value, $condition, $what) = @_;
+
+	$node->safe_psql('postgres', "ALTER SYSTEM SET zklock.$name = '$value'");
+	$node->reload;
+	ok($test->look_until($node, "SELECT $condition FROM zk_status", 't', $what),
+		$what);
+}
+
+sub connects
+{
+	my ($node) = @_;
+	my $so_far = $test->status($node, 'connects');
+
+	return "state = 'connected' AND connects > $so_far";
+}
+
+append_to_file($file, "digest:zklock:secret\n");
+my $id = $test->status($one, 'session_id');
+set_and_wait($one, 'auth_file', $file, connects($one),
+	'a reload takes up the credentials');
+is($test->status($one, 'session_id'), $id, 'in the same session');
+
+my $holder = $test->session($one);
+my $other = $test->session($two);
+$holder->query("SELECT zk_lock('/private/lock')");
+is($other->error("SELECT zk_lock('/private/lock')"),
+	'42501', 'who lacks them may not queue');
+is($other->query("SELECT count(*) FROM zk_queue('/private/lock')"),
+	1, 'but may look');
+cmp_ok($other->query("SELECT zk_lock('/public')"),
+	'>', 0, 'and lock elsewhere');
+$other->query("SELECT zk_unlock('/public')");
+
+set_and_wait($two, 'auth_file', $file, connects($two),
+	'the other server has them too');
+$test->enqueue($other, "SELECT zk_lock('/private/lock')", '/private/lock');
+$holder->query("SELECT zk_unlock('/private/lock')");
+cmp_ok($other->value, '>', 0, 'and gets the lock');
+$other->query("SELECT zk_unlock('/private/lock')");
+
+set_and_wait($two, 'auth_file', "$file.missing",
+	"state = 'disconnected' AND last_error LIKE '%auth_file%No such file%'",
+	'a missing file is named');
+append_to_file("$file.bad", "no colon\n");
+set_and_wait($two, 'auth_file', "$file.bad",
+	"last_error LIKE '%auth_file%one line scheme:credentials'",
+	'so is one of another form');
+set_and_wait($two, 'auth_file', $file, connects($two), 'a good one mends it');
+
+my $servers = $test->zk->connect_string;
+set_and_wait($two, 'connect_string', "$servers/missing",
+	"last_error LIKE '%chroot%does not exist%'",
+	'a missing chroot is named');
+set_and_wait($two, 'connect_string', $servers, connects($two),
+	'the right one mends it');
+
+$_->close foreach $holder, $other;
+$test->finish;
