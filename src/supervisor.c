@@ -14,8 +14,6 @@
  */
 #include "postgres.h"
 
-#include <unistd.h>
-
 #include "miscadmin.h"
 #include "storage/latch.h"
 #include "utils/memutils.h"
@@ -214,7 +212,6 @@ void
 zkl_supervisor_reload(int64 now)
 {
 	static char *last = NULL;
-
 	char	   *target = psprintf("%s\n%s", zkl_connect_string, zkl_auth_file);
 
 	if (last != NULL && strcmp(last, target) == 0)

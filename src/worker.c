@@ -1,11 +1,10 @@
 /*
  * worker.c
- *	  The background worker: carries requests from the slots to the core, and
- *	  what the core decides to ZooKeeper and back to the slots.
+ *	  The background worker: its beginning, its loop and its end.
  *
- * Owns the core's manager and the loop.  Runs as one process per server, with
- * shared memory but no database.  Takes the slots' mutexes and ctl_lock
- * through shmem.h, one at a time.  It decides nothing about locks (core/ does)
+ * Owns the core's manager.  Runs as one process per server, with shared memory
+ * but no database.  Takes ctl_lock through shmem.h.  It decides nothing about
+ * locks (core/ does), carries nothing itself (exchange.c and incoming.c do)
  * and does not speak to ZooKeeper (zklock_session does).
  *
  * The worker never exits with 0, which the postmaster takes for "never start
@@ -15,7 +14,6 @@
 #include "postgres.h"
 
 #include <signal.h>
-#include <unistd.h>
 
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
