@@ -1,35 +1,45 @@
 /*
  * commit.c
- *	  The commit check: no transaction commits while a hold is lost.
+ *	  The checks: no transaction commits while a hold is lost, or its lease has
+ *	  passed; and none that was running when a loss became known goes on.
  *
- * Owns the check's callback and what it remembers of the current transaction.
- * Run by backends.  Takes no locks; it marks slots through shmem.h.
+ * Owns the commit check's callback and what the checks remember of the current
+ * transaction.  Run by backends.  Takes no locks; it marks slots through
+ * shmem.h, and waits on the process latch.
  *
  * Must not know how a hold begins, or what it is for.
  *
- * The check has a callback of its own, because callbacks run last registered
- * first, and those of other extensions may do what cannot be undone
+ * The commit check has a callback of its own, because callbacks run last
+ * registered first, and those of other extensions may do what cannot be undone
  * (postgres_fdw commits on its remote servers): ours is moved to the head of
  * the list by the first acquisition of a transaction, and by COMMIT.  Passing
  * it leaves the slots committing: from then on until the transaction has ended
  * nobody signals this backend, whose wait for a synchronous standby a signal
  * would cut short.
+ *
+ * A lease that has passed does not mean that the lock is lost: the session may
+ * be alive beyond an outage.  So the check waits until the worker renews the
+ * lease, or finds the lock lost, or the time is over.
  */
 #include "postgres.h"
 
 #include "access/xact.h"
 #include "commit.h"
-#include "hold.h"
+#include "compat.h"
+#include "miscadmin.h"
 #include "refusal.h"
 #include "storage/ipc.h"
+#include "zklock.h"
 
 /* Of the current transaction */
+static bool has_begun = false;	/* for us: what was lost before is noted */
 static bool is_first = false;
 static bool is_done = false;
 static bool slots_are_marked = false;
 
-static void
-set_committing(bool committing)
+/* Calls fn for each hold until it returns one, and returns that one. */
+static ZklHold *
+find_hold(bool (*fn) (ZklHold *hold))
 {
 	int			i;
 
@@ -41,10 +51,105 @@ set_committing(bool committing)
 		{
 			ZklHold    *hold = dlist_container(ZklHold, link, iter.cur);
 
-			zkl_slot_set_committing(hold->grant.slotno, committing);
+			if (fn(hold))
+				return hold;
 		}
 	}
+	return NULL;
+}
+
+/* ---- commit ---- */
+
+static bool
+mark_committing(ZklHold *hold)
+{
+	zkl_slot_set_quiet(hold->grant.slotno, slots_are_marked);
+	return false;
+}
+
+static void
+set_committing(bool committing)
+{
 	slots_are_marked = committing;
+	(void) find_hold(mark_committing);
+}
+
+static void
+raise_lost(ZklHold *hold, ZklError error)
+{
+	hold->told = true;
+	zkl_raise_lost(hold->name, hold->key.lifetime, error);
+}
+
+static bool
+raise_if_lost(ZklHold *hold)
+{
+	ZklError	error;
+
+	if (!zkl_hold_is_good(hold, &error))
+		raise_lost(hold, error);
+	return false;
+}
+
+static bool
+has_lapsed(ZklHold *hold)
+{
+	return zkl_hold_has_lapsed(hold);
+}
+
+/* Raises an error, or returns a hold whose lease has passed, if there is one */
+static ZklHold *
+judge(void)
+{
+	(void) find_hold(raise_if_lost);
+	return find_hold(has_lapsed);
+}
+
+static int64
+commit_wait_ms(void)
+{
+	ZklStatus	status;
+
+	if (zkl_commit_wait >= 0)
+		return zkl_commit_wait;
+	zkl_status_copy(&status);
+	return status.timeout_ms > 0 ? status.timeout_ms : zkl_session_timeout;
+}
+
+static void
+lease_context(void *name)
+{
+	errcontext("while waiting for the lease of distributed lock \"%s\" to be renewed",
+			   (const char *) name);
+}
+
+/* Returns once the leases of all holds are renewed. */
+static void
+wait_for_lease(ZklHold *hold)
+{
+	int64		until = zkl_boottime_ms() + commit_wait_ms();
+	ErrorContextCallback context;
+
+	context.callback = lease_context;
+	context.arg = hold->name;
+	context.previous = error_context_stack;
+	error_context_stack = &context;
+
+	while ((hold = judge()) != NULL)
+	{
+		int64		left = until - zkl_boottime_ms();
+
+		if (left <= 0)
+			zkl_raise_lapsed(hold->name);
+		context.arg = hold->name;
+		(void) WaitLatch(MyLatch,
+						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 (long) Min(left, INT_MAX), zkl_wait_event());
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+	}
+
+	error_context_stack = context.previous;
 }
 
 /*
@@ -54,27 +159,15 @@ set_committing(bool committing)
 static void
 check(void)
 {
-	int			i;
+	ZklHold    *lapsed;
 
 	/* A backend that exits commits only the removal of its own leftovers. */
 	if (is_done || proc_exit_inprogress || !zkl_holds_anything())
 		return;
 	set_committing(true);
-	for (i = 0; i < lengthof(zkl_holds); i++)
-	{
-		dlist_iter	iter;
-
-		dlist_foreach(iter, &zkl_holds[i])
-		{
-			ZklHold    *hold = dlist_container(ZklHold, link, iter.cur);
-			ZklError	error;
-
-			if (zkl_hold_is_good(hold, &error))
-				continue;
-			hold->told = true;
-			zkl_raise_lost(hold->name, hold->key.lifetime, error);
-		}
-	}
+	lapsed = judge();
+	if (lapsed != NULL)
+		wait_for_lease(lapsed);
 }
 
 static void
@@ -109,6 +202,42 @@ move_to_head(void)
 	registered = next;
 }
 
+/* ---- statements ---- */
+
+static bool
+note_if_lost(ZklHold *hold)
+{
+	ZklError	error;
+
+	hold->lost_before = !zkl_hold_is_good(hold, &error);
+	return false;
+}
+
+static bool
+raise_if_just_lost(ZklHold *hold)
+{
+	zkl_commit_check_hold(hold);
+	return false;
+}
+
+void
+zkl_commit_check_hold(ZklHold *hold)
+{
+	ZklError	error;
+
+	if (!hold->lost_before && !zkl_hold_is_good(hold, &error))
+		raise_lost(hold, error);
+}
+
+void
+zkl_commit_check_statement(void)
+{
+	if (has_begun)
+		(void) find_hold(raise_if_just_lost);
+}
+
+/* ---- what a transaction does on its way ---- */
+
 void
 zkl_commit_check_first(void)
 {
@@ -119,6 +248,9 @@ zkl_commit_check_first(void)
 void
 zkl_commit_check_soon(void)
 {
+	if (!has_begun)
+		(void) find_hold(note_if_lost);
+	has_begun = true;
 	if (!is_first)
 		move_to_head();
 	is_first = true;
@@ -136,6 +268,7 @@ zkl_commit_forget(void)
 {
 	if (slots_are_marked)
 		set_committing(false);
+	has_begun = false;
 	is_first = false;
 	is_done = false;
 }

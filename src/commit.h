@@ -1,24 +1,36 @@
 /*
  * commit.h
- *	  The commit check: no transaction commits while a hold is lost.
+ *	  The checks that no transaction goes on, or commits, while a hold is lost.
  */
 #ifndef ZKL_COMMIT_H
 #define ZKL_COMMIT_H
 
+#include "hold.h"
+
 /*
- * Lets the check run before the callbacks of other extensions that registered
- * theirs up to now.
+ * Lets the commit check run before the callbacks of other extensions that
+ * registered theirs up to now.
  */
 extern void zkl_commit_check_first(void);
 
-/* The same, once in a transaction */
+/* The same, once in a transaction; and notes what had been lost before it. */
 extern void zkl_commit_check_soon(void);
 
 /*
- * Checks at once, for a statement that commits before the callbacks run;
- * these then do not check again.
+ * Does the commit check at once, for a statement that commits before the
+ * callbacks run; these then do not check again.
  */
 extern void zkl_commit_check_now(void);
+
+/*
+ * At the start of a statement: an error 40001 if a lock was lost since the
+ * transaction began.  What was lost before can be acknowledged, and is left to
+ * the commit check.
+ */
+extern void zkl_commit_check_statement(void);
+
+/* The same for one hold */
+extern void zkl_commit_check_hold(ZklHold *hold);
 
 /* The transaction is over: takes back the marks and forgets. */
 extern void zkl_commit_forget(void);

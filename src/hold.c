@@ -117,6 +117,7 @@ zkl_hold_prepare(const ZklAsk *ask)
 	hold->scope = NULL;
 	hold->name = NULL;
 	hold->told = false;
+	hold->lost_before = false;
 	hold->name = MemoryContextStrdup(TopMemoryContext, ask->name);
 	open_scope(hold);
 	return hold;
@@ -166,14 +167,15 @@ zkl_hold_drop(ZklHold *hold)
 bool
 zkl_hold_is_good(const ZklHold *hold, ZklError *error)
 {
-	uint32		generation;
-	int64		deadline;
-	bool		granted = zkl_slot_is_held(hold->grant.slotno,
-										   hold->grant.generation, error);
+	return zkl_slot_is_held(hold->grant.slotno, hold->grant.generation,
+							error) &&
+		zkl_lease_is_current(hold->grant.generation);
+}
 
-	zkl_lease_read(&generation, &deadline);
-	return granted &&
-		zkl_same_generation(hold->grant.generation, generation);
+bool
+zkl_hold_has_lapsed(const ZklHold *hold)
+{
+	return !zkl_lease_is_valid(hold->grant.generation);
 }
 
 void

@@ -36,6 +36,7 @@ typedef struct ZklHold
 	ZklScope   *scope;			/* transaction lifetime only */
 	char	   *name;			/* as the database writes it */
 	bool		told;			/* its loss was reported to the client */
+	bool		lost_before;	/* before the current transaction began */
 } ZklHold;
 
 /* Those that have begun, by lifetime, the last one first; not to be written */
@@ -68,10 +69,16 @@ extern void zkl_hold_again(ZklHold *hold);
 extern void zkl_hold_drop(ZklHold *hold);
 
 /*
- * Whether a lock is held indeed: its slot is still granted, by the ZooKeeper
- * session that this server has now.  If not, *error says why.
+ * Whether a lock is not known to be lost: its slot is still granted, by the
+ * ZooKeeper session that this server has now.  If not, *error says why.
  */
 extern bool zkl_hold_is_good(const ZklHold *hold, ZklError *error);
+
+/*
+ * Whether the lease that a hold is good for has passed: others may, or may
+ * soon, hold the lock, although nothing is known of it here.
+ */
+extern bool zkl_hold_has_lapsed(const ZklHold *hold);
 
 /* A subtransaction's counts become its parent's. */
 extern void zkl_hold_scope_commit(ZklHold *hold, SubTransactionId subid,

@@ -142,19 +142,59 @@ exit_callback(int code, Datum arg)
 
 /* ---- utility statements ---- */
 
+/*
+ * What must be possible after a loss: to end the transaction, or to clean up.
+ * COMMIT meets the commit check.
+ */
+static bool
+may_follow_a_loss(Node * statement)
+{
+	switch (nodeTag(statement))
+	{
+		case T_TransactionStmt:
+			switch (castNode(TransactionStmt, statement)->kind)
+			{
+				case TRANS_STMT_COMMIT:
+				case TRANS_STMT_ROLLBACK:
+				case TRANS_STMT_ROLLBACK_TO:
+				case TRANS_STMT_RELEASE:
+					return true;
+				default:
+					return false;
+			}
+		case T_DiscardStmt:
+		case T_VariableSetStmt: /* SET and RESET */
+		case T_VariableShowStmt:
+		case T_ClosePortalStmt:
+		case T_DeallocateStmt:
+			return true;
+		default:
+			return false;
+	}
+}
+
 /* COMMIT PREPARED has committed before its own transaction's callbacks run. */
 static void
 before_utility(Node * statement)
 {
 	TransactionStmtKind kind;
 
-	if (!IsA(statement, TransactionStmt) || !zkl_holds_anything())
+	if (!zkl_holds_anything() || IsInParallelMode())
 		return;
+	if (!may_follow_a_loss(statement))
+		zkl_commit_check_statement();
+	if (!IsA(statement, TransactionStmt))
+	{
+		zkl_commit_check_soon();
+		return;
+	}
 	kind = castNode(TransactionStmt, statement)->kind;
 	if (kind == TRANS_STMT_COMMIT || kind == TRANS_STMT_PREPARE)
 		zkl_commit_check_first();
 	else if (kind == TRANS_STMT_COMMIT_PREPARED)
 		zkl_commit_check_now();
+	else
+		zkl_commit_check_soon();
 }
 
 static bool
@@ -192,7 +232,10 @@ static void
 executor_start_hook(QueryDesc * query, int flags)
 {
 	if (zkl_holds_anything() && !IsInParallelMode())
+	{
+		zkl_commit_check_statement();
 		zkl_commit_check_soon();
+	}
 	if (previous_executor_start_hook)
 		previous_executor_start_hook(query, flags);
 	else
@@ -305,12 +348,16 @@ warn_not_held(const char *path, const char *name, ZklLockMode mode)
 			 errhint("A lock of transaction lifetime ends with its transaction.") : 0));
 }
 
-/* Ends a hold that is asked to end; false, with a warning, if it was lost. */
+/*
+ * Ends a hold that is asked to end; false, with a warning, if it was lost.  A
+ * loss since the transaction began must not be waved through to its commit.
+ */
 static bool
 end_or_warn(ZklHold *hold)
 {
 	ZklError	error;
 
+	zkl_commit_check_hold(hold);
 	if (zkl_hold_is_good(hold, &error))
 	{
 		end_hold(hold);

@@ -36,6 +36,7 @@ char	   *zkl_auth_file = NULL;
 int			zkl_session_timeout = 10000;
 int			zkl_max_requests = 1000;
 int			zkl_connect_timeout = 10000;
+int			zkl_commit_wait = -1;
 int			zkl_lost_lock_action = ZKL_LOST_CANCEL;
 int			zkl_log_level = 2;
 
@@ -152,6 +153,14 @@ define_request_settings(void)
 							NULL,
 							&zkl_connect_timeout,
 							10000, 1, INT_MAX,
+							PGC_USERSET,
+							GUC_UNIT_MS,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("zklock.commit_wait",
+							"Time that a commit waits for the lease of the distributed locks it holds.",
+							"-1 means the session timeout.  A commit fails if the lease, once passed, is not renewed in that time.",
+							&zkl_commit_wait,
+							-1, -1, INT_MAX,
 							PGC_USERSET,
 							GUC_UNIT_MS,
 							NULL, NULL, NULL);

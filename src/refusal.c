@@ -153,6 +153,18 @@ zkl_raise_lost(const char *name, ZklLifetime lifetime, ZklError error)
 	pg_unreachable();
 }
 
+void
+zkl_raise_lapsed(const char *name)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+			 errmsg("could not renew the lease of distributed lock \"%s\"",
+					name),
+			 errdetail("ZooKeeper has not confirmed lately, nor within \"zklock.commit_wait\", that this server still holds the lock."),
+			 errhint("Another may hold it now.  Retry the transaction once the view zk_status shows the state \"connected\".")));
+	pg_unreachable();
+}
+
 const char *
 zkl_worker_state_name(uint32 state)
 {

@@ -19,6 +19,12 @@ pg_noreturn extern void zkl_raise_unreachable(void);
 pg_noreturn extern void zkl_raise_lost(const char *name, ZklLifetime lifetime,
 									   ZklError error);
 
+/*
+ * Raises error 40001: the lease of a lock has passed, and it is not known
+ * whether the lock is lost.
+ */
+pg_noreturn extern void zkl_raise_lapsed(const char *name);
+
 /* Why a lock was lost, as a full sentence for errdetail */
 extern const char *zkl_lost_detail(ZklError error);
 

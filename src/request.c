@@ -198,7 +198,31 @@ heed(Deadlines *at, int slotno, int64 now)
 	}
 }
 
-/* Returns once the slot is no longer waiting. */
+/*
+ * Whether the wait is over.  A grant whose lease has passed meanwhile, because
+ * the worker or this backend was stopped, say, is none yet: the worker will
+ * renew the lease, or find the lock lost.
+ */
+static bool
+is_answered(int slotno)
+{
+	ZklSlot		slot;
+
+	switch (zkl_slot_peek(slotno))
+	{
+		case ZKL_SLOT_WAITING:
+			return false;
+		case ZKL_SLOT_GRANTED:
+			zkl_slot_copy(slotno, &slot);
+			return slot.s_kind != ZKL_KIND_LOCK ||
+				!zkl_lease_is_current(slot.s_generation) ||
+				zkl_lease_is_valid(slot.s_generation);
+		default:
+			return true;
+	}
+}
+
+/* Returns once there is an answer. */
 static void
 wait_for_answer(int slotno, const char *name, Deadlines *at)
 {
@@ -209,7 +233,7 @@ wait_for_answer(int slotno, const char *name, Deadlines *at)
 	context.previous = error_context_stack;
 	error_context_stack = &context;
 
-	while (zkl_slot_peek(slotno) == ZKL_SLOT_WAITING)
+	while (!is_answered(slotno))
 	{
 		int64		now = now_us();
 		long		timeout;
@@ -267,15 +291,12 @@ static bool
 judge(const ZklAsk *ask, int slotno, ZklGrant *grant)
 {
 	ZklSlot		answer;
-	uint32		generation;
-	int64		deadline;
 
-	zkl_slot_copy(slotno, &answer);
+	zkl_slot_take(slotno, &answer);
 	switch ((ZklSlotState) answer.s_state)
 	{
 		case ZKL_SLOT_GRANTED:
-			zkl_lease_read(&generation, &deadline);
-			if (!zkl_same_generation(answer.s_generation, generation))
+			if (!zkl_lease_is_current(answer.s_generation))
 				zkl_raise_lost(ask->name, ask->lifetime, ZKL_ERROR_NONE);
 			grant->slotno = slotno;
 			grant->token = answer.s_token;

@@ -259,6 +259,27 @@ zkl_lease_read(uint32 *generation, int64 *deadline_ms)
 	*deadline_ms = (int64) (lease & LEASE_DEADLINE_MASK);
 }
 
+bool
+zkl_lease_is_current(uint32 generation)
+{
+	uint32		current;
+	int64		deadline_ms;
+
+	zkl_lease_read(&current, &deadline_ms);
+	return zkl_same_generation(current, generation);
+}
+
+bool
+zkl_lease_is_valid(uint32 generation)
+{
+	uint32		current;
+	int64		deadline_ms;
+
+	zkl_lease_read(&current, &deadline_ms);
+	return zkl_same_generation(current, generation) &&
+		zkl_boottime_ms() < deadline_ms;
+}
+
 int64
 zkl_boottime_us(void)
 {

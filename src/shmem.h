@@ -18,7 +18,7 @@
  * Field groups, who writes them, and how they are protected:
  *	  s_state			 whoever makes the step above; s_mutex
  *	  s_path .. s_data	 backend while CLAIMED; constant until FREE
- *	  s_holds, s_expired, s_committing	the backend; s_mutex
+ *	  s_holds, s_expired, s_quiet	the backend; s_mutex
  *	  s_token .. s_granted_at, s_znode_*	the worker; s_mutex
  *
  * s_state alone may be read without s_mutex, by the slot's own backend to see
@@ -97,7 +97,8 @@ typedef struct ZklSlot
 	dsm_handle	s_dsm;			/* QUEUE: where the listing goes */
 
 	bool		s_expired;		/* a try's time is over: deny if not at hand */
-	bool		s_committing;	/* past its commit check: never signal it */
+	bool		s_quiet;		/* never signal its owner: the grant is not
+								 * picked up, or past its commit check */
 	uint32		s_holds;		/* counted re-entry, for zk_locks */
 
 	int64		s_token;		/* fencing token of the grant */
@@ -249,8 +250,14 @@ extern bool zkl_slot_is_held(int slotno, uint32 generation, ZklError *error);
 
 extern void zkl_slot_set_holds(int slotno, uint32 holds);
 
-/* Sets or clears s_committing: see the commit check in lifetime.c. */
-extern void zkl_slot_set_committing(int slotno, bool committing);
+/* Sets or clears s_quiet: see the commit check in commit.c. */
+extern void zkl_slot_set_quiet(int slotno, bool quiet);
+
+/*
+ * A consistent copy of a slot whose wait is over; a grant counts as picked up
+ * from then on, so that its loss is acted upon.
+ */
+extern void zkl_slot_take(int slotno, ZklSlot *copy);
 
 extern void zkl_shmem_wake_worker(void);
 
@@ -262,6 +269,16 @@ extern void zkl_status_copy(ZklStatus *copy);
 
 /* The published lease; times in ms of CLOCK_BOOTTIME. */
 extern void zkl_lease_read(uint32 *generation, int64 *deadline_ms);
+
+/* Whether the worker still has the session of a generation. */
+extern bool zkl_lease_is_current(uint32 generation);
+
+/*
+ * Whether the server may rely, now, on what it was granted in a generation:
+ * the worker has no newer session, and its lease has not passed.  Read from
+ * one atomic value, so that it holds even if the worker is stopped.
+ */
+extern bool zkl_lease_is_valid(uint32 generation);
 extern int64 zkl_boottime_ms(void);
 extern int64 zkl_boottime_us(void);
 
@@ -284,7 +301,7 @@ extern void zkl_shmem_take_marked(void (*fn) (int slotno, void *arg), void *arg)
  * WAITING -> GRANTED, DENIED or FAILED and GRANTED -> LOST, filling in what
  * goes with it and waking the owner.  False: the backend was faster and the
  * slot is RELEASED.  LOST acts by s_lost_action: it signals the owner, unless
- * it is committing.
+ * it is quiet.
  */
 extern bool zkl_slot_grant(int slotno, int64 token, uint32 generation);
 extern bool zkl_slot_deny(int slotno);
@@ -309,5 +326,8 @@ extern ZklStatus *zkl_status_begin(void);
 extern void zkl_status_end(void);
 
 extern void zkl_lease_publish(uint32 generation, int64 deadline_ms);
+
+/* Wakes all who hold a lock: a lease that had passed is renewed. */
+extern void zkl_slot_wake_holders(void);
 
 #endif							/* ZKL_SHMEM_H */

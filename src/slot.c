@@ -42,6 +42,7 @@ zkl_slot_claim(void)
 	slot->s_serial = serial;
 	slot->s_sibling = -1;
 	slot->s_znode_seq = -1;
+	slot->s_quiet = true;
 	slot->s_state = ZKL_SLOT_CLAIMED;
 	SpinLockRelease(&slot->s_mutex);
 	return slotno;
@@ -103,12 +104,12 @@ zkl_slot_set_holds(int slotno, uint32 holds)
 }
 
 void
-zkl_slot_set_committing(int slotno, bool committing)
+zkl_slot_set_quiet(int slotno, bool quiet)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 
 	SpinLockAcquire(&slot->s_mutex);
-	slot->s_committing = committing;
+	slot->s_quiet = quiet;
 	SpinLockRelease(&slot->s_mutex);
 }
 
@@ -126,6 +127,18 @@ zkl_slot_copy(int slotno, ZklSlot *copy)
 	ZklSlot    *slot = &zkl_slots[slotno];
 
 	SpinLockAcquire(&slot->s_mutex);
+	memcpy(copy, slot, sizeof(ZklSlot));
+	SpinLockRelease(&slot->s_mutex);
+}
+
+void
+zkl_slot_take(int slotno, ZklSlot *copy)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+
+	SpinLockAcquire(&slot->s_mutex);
+	if (slot->s_state == ZKL_SLOT_GRANTED)
+		slot->s_quiet = false;
 	memcpy(copy, slot, sizeof(ZklSlot));
 	SpinLockRelease(&slot->s_mutex);
 }
@@ -234,9 +247,9 @@ zkl_slot_lose(int slotno, ZklError error)
 	{
 		slot->s_error = error;
 		slot->s_state = ZKL_SLOT_LOST;
-		if (!slot->s_committing && slot->s_lost_action == ZKL_LOST_CANCEL)
+		if (!slot->s_quiet && slot->s_lost_action == ZKL_LOST_CANCEL)
 			kill(slot->s_pid, SIGINT);
-		else if (!slot->s_committing &&
+		else if (!slot->s_quiet &&
 				 slot->s_lost_action == ZKL_LOST_TERMINATE)
 			kill(slot->s_pid, SIGTERM);
 	}
@@ -244,6 +257,18 @@ zkl_slot_lose(int slotno, ZklError error)
 	if (done)
 		zkl_shmem_wake(procno);
 	return done;
+}
+
+void
+zkl_slot_wake_holders(void)
+{
+	int			i;
+
+	for (i = 0; i < zkl_control->ctl_nslots; i++)
+	{
+		if (zkl_slot_peek(i) == ZKL_SLOT_GRANTED)
+			zkl_shmem_wake(zkl_slots[i].s_procno);
+	}
 }
 
 void

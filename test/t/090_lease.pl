@@ -1,0 +1,183 @@
+# Who holds a lock may rely on it until the lease ends, whatever the worker
+# does: a commit waits for the renewal, and fails without; a grant that is
+# picked up late counts only when the lease is good; and a transaction that was
+# running when a loss became known does nothing more.
+
+use strict;
+use warnings;
+
+use Test::More;
+
+use ZklockTest;
+
+my $test = ZklockTest->new(session_timeout => '2s');
+my ($one, $two) = $test->nodes;
+my $worker = $test->status($one, 'worker_pid');
+
+# While the worker is stopped, the session process keeps the ZooKeeper session
+# alive: nothing is lost, but nothing is known either.
+sub let_lease_lapse
+{
+	kill 'STOP', $worker;
+	$test->look_until($one,
+		"SELECT lease_remaining <= '0' FROM zk_status",
+		't', 'the lease passes');
+	return;
+}
+
+sub resume
+{
+	kill 'CONT', $worker;
+	$test->look_until($one,
+		"SELECT lease_remaining > '0' FROM zk_status",
+		't', 'the lease is renewed');
+	return;
+}
+
+# Ends the ZooKeeper session with all that the server holds on "name".
+sub lose_session
+{
+	my ($name) = @_;
+	my $lost = $test->status($one, 'sessions_lost');
+
+	kill 'STOP', $worker;
+	kill 'KILL', $test->status($one, 'session_pid');
+	ok($test->wait_queue($name, 0), "the session that holds $name ends");
+	kill 'CONT', $worker;
+	$test->look_until($one,
+		"SELECT sessions_lost > $lost AND state = 'connected' FROM zk_status",
+		't', 'there is a new one');
+	return;
+}
+
+sub holder
+{
+	my ($sql, %settings) = @_;
+	my $session = $test->session($one);
+
+	$session->query("SET zklock.$_ = '$settings{$_}'") foreach keys %settings;
+	$session->query($sql);
+	return $session;
+}
+
+# ---- the commit waits for the lease
+
+my $patient = holder("BEGIN; CREATE TABLE kept (); SELECT zk_xact_lock('/l/1')");
+my $by_session = holder("SELECT zk_lock('/l/2')");
+my $hasty = holder("BEGIN; CREATE TABLE lost (); SELECT zk_xact_lock('/l/3')",
+	commit_wait => '50ms');
+my $no_wait = holder("BEGIN; SELECT zk_xact_lock('/l/4')",
+	commit_wait => 0);
+my $cancelled = holder("BEGIN; SELECT zk_xact_lock('/l/5')");
+my $innocent = $test->session($one);
+
+# Its grant waits to be picked up while the lease passes.
+my $rival = $test->session($two);
+$rival->query("SELECT zk_lock('/l/6')");
+my $late = $test->session($one);
+$test->enqueue($late, "SELECT zk_lock('/l/6')", '/l/6');
+kill 'STOP', $late->pid;
+$rival->query("SELECT zk_unlock('/l/6')");
+$test->look_until($one,
+	"SELECT granted FROM zk_locks WHERE path = '/l/6'",
+	't', 'a grant for a stopped backend');
+
+let_lease_lapse();
+is($innocent->query('BEGIN; SELECT 1; COMMIT'),
+	1, 'who holds nothing commits');
+is($hasty->error('COMMIT'), '40001', 'no commit on a lease that has passed');
+like(
+	$hasty->messages,
+	qr{could not renew the lease of distributed lock "/l/3"},
+	'which says so');
+is($hasty->query("SELECT to_regclass('lost') IS NULL"),
+	't', 'its work is undone');
+is($no_wait->error('COMMIT'), '40001', 'commit_wait = 0 fails at once');
+$cancelled->send('COMMIT');
+$patient->send('COMMIT');
+$by_session->send('CREATE TABLE by_session ()');
+kill 'CONT', $late->pid;
+my $waiting = "SELECT count(*) FROM pg_stat_activity"
+  . " WHERE wait_event_type = 'Extension' AND state = 'active' AND pid = ";
+foreach my $session ($cancelled, $patient, $by_session, $late)
+{
+	$test->look_until($one, $waiting . $session->pid, 1, 'a session waits');
+}
+$cancelled->cancel;
+is($cancelled->sqlstate, '57014', 'the wait can be cancelled');
+like($cancelled->messages, qr{/l/5}, 'and the message names the lock');
+ok($patient->busy, 'the other commit waits');
+ok($late->busy, 'a grant is not picked up without a lease');
+
+resume();
+is($patient->sqlstate, undef, 'and goes on once the lease is renewed');
+is($by_session->sqlstate, undef, 'so does one under a session lock');
+is( $patient->query(
+		"SELECT to_regclass('kept') IS NOT NULL"
+		  . " AND to_regclass('by_session') IS NOT NULL"),
+	't',
+	'and both have committed');
+cmp_ok($late->value, '>', 0, 'and the grant is picked up');
+is($test->status($one, 'sessions_lost'), 0, 'no session was lost');
+
+# ---- the lock turns out to be lost
+
+my $unlucky = holder("BEGIN; SELECT zk_xact_lock('/l/7')",
+	commit_wait => '10min');
+kill 'STOP', $worker;
+kill 'KILL', $test->status($one, 'session_pid');
+ok($test->wait_queue('/l/7', 0), 'the session ends');
+$unlucky->send('COMMIT');
+$test->look_until($one, $waiting . $unlucky->pid, 1, 'the commit waits');
+kill 'CONT', $worker;
+is($unlucky->sqlstate, '40001', 'a commit that waits learns of the loss');
+like($unlucky->messages, qr{"/l/7" was lost}, 'in so many words');
+$_->error("SELECT zk_unlock_all()") foreach $by_session, $late;
+
+# ---- a running transaction stops at its next statement
+
+$test->wait_connected($one);
+my %quiet = (lost_lock_action => 'none');
+my $job = holder("BEGIN; SELECT zk_xact_lock('/l/8');"
+	  . " DECLARE c CURSOR FOR SELECT 1; DECLARE d CURSOR FOR SELECT 2;"
+	  . " SAVEPOINT s",
+	%quiet);
+my $unlocks = holder("SELECT zk_lock('/l/9')", %quiet);
+$unlocks->query('BEGIN; SELECT 1');
+my $later = holder("SELECT zk_lock('/l/10')", %quiet);
+my $block = holder("SELECT zk_lock('/l/11')", %quiet);
+my $gone = "NOT EXISTS (SELECT FROM zk_locks WHERE path = '/l/11'"
+  . " AND state = 'granted')";
+$block->send(<<"EOS");
+DO 'DECLARE
+	done boolean;
+BEGIN
+	WHILE pg_sleep(0.01) IS NULL OR NOT ($gone) LOOP
+	END LOOP;
+EXCEPTION WHEN serialization_failure THEN
+	RAISE NOTICE \$\$caught\$\$;
+	done := zk_unlock(\$\$/l/11\$\$);
+END'
+EOS
+lose_session('/l/8');
+is($job->query('SHOW zklock.lost_lock_action'), 'none', 'SHOW is allowed');
+$job->query('SET LOCAL work_mem = 64; RESET work_mem; CLOSE d; RELEASE s');
+is($job->error('FETCH c'), '40001', 'a FETCH is not');
+$job->query('ROLLBACK');
+is($job->query('SELECT 1'), 1, 'and after the rollback work goes on');
+
+is($unlocks->error("SELECT zk_unlock('/l/9')"),
+	'40001', 'no unlock can save a transaction that was running');
+$unlocks->query('ROLLBACK');
+is($unlocks->query("SELECT zk_unlock('/l/9')"),
+	'f', 'a later one acknowledges the loss');
+is($unlocks->query('BEGIN; SELECT 1; COMMIT'), 1, 'and commits');
+is($later->query("BEGIN; SELECT zk_unlock('/l/10'); COMMIT"),
+	'f', 'also in a block of its own');
+is($block->sqlstate, '40001', 'nor can an exception block');
+like($block->messages, qr{caught.*"/l/11" was lost}s, 'that catches it');
+$block->error("SELECT zk_unlock('/l/11')");
+
+$_->close foreach $patient, $by_session, $hasty, $no_wait, $cancelled,
+  $innocent, $rival, $late, $unlucky, $job, $unlocks, $later, $block;
+$test->finish;
