@@ -43,6 +43,7 @@ static ZklManager *core;
 static TimestampTz last_logged = 0; /* an error since we last served */
 static ConnectionPhase phase = NO_PROCESS;
 static uint32 connection = 0;	/* generation of frames on the link */
+static int64 begun_at = 0;		/* the attempt to connect */
 static int64 deadline = 0;		/* CONNECTING: to be connected by */
 static int64 start_at = 0;		/* NO_PROCESS: not before */
 static int64 pause_next = 0;	/* after the next failure */
@@ -178,6 +179,7 @@ start_process(int64 now)
 
 	connection++;
 	phase = CONNECTING;
+	begun_at = now;
 	heard_at = now;
 	pinged_at = 0;
 	outstanding = 0;
@@ -294,6 +296,7 @@ connected(ZklWireReader *body, int64 now)
 	status->connects++;
 	strlcpy(status->server, current_host, sizeof(status->server));
 	session.generation = status->generation;
+	session.begun_at = begun_at;
 	zkl_status_end();
 	if (fresh)
 		zkl_lease_publish(session.generation, 0);

@@ -216,6 +216,7 @@ attach_session(void)
 	session.id = status->session_id;
 	session.generation = status->generation;
 	session.timeout_ms = status->timeout_ms;
+	session.begun_at = 0;
 	if (session.id != 0)
 		zkl_manager_attach(core, &session, status->chain,
 						   status->chain_kept);

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "core/batch.h"
+#include "core/contact.h"
 #include "core/lock.h"
 #include "core/read.h"
 #include "core/request.h"
@@ -243,12 +244,16 @@ work_at_hand(const ZklManager *m)
 		!zkl_list_empty(&m->resends);
 }
 
-/* A hand-over that waits for the lease to be renewed must not wait for T/6. */
+/*
+ * A hand-over that waits for the lease to be renewed must not wait for T/6;
+ * but after a silence one beat is not enough.
+ */
 static void
 want_lease(ZklManager *m)
 {
 	if (m->nbatches == 0 && m->now >= m->lease_until &&
-		!zkl_list_empty(&m->dirty))
+		!zkl_list_empty(&m->dirty) &&
+		zkl_contact_lease(m, m->now) > m->now)
 		m->beat_wanted = true;
 }
 

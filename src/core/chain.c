@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "core/batch.h"
+#include "core/contact.h"
 #include "core/lock.h"
 #include "core/read.h"
 #include "core/request.h"
@@ -192,6 +193,7 @@ zkl_manager_connected(ZklManager *m, int64_t now, const ZklSession *session)
 		m->unknown_streak = 0;
 	}
 	m->session = *session;
+	zkl_contact_begin(m, session->begun_at);
 	m->chain_sent = false;
 	m->chain_attempts = 0;
 	m->chain_rc = 0;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/batch.h"
+#include "core/contact.h"
 #include "core/lock.h"
 #include "core/read.h"
 #include "core/request.h"
@@ -139,6 +140,7 @@ zkl_core_op(ZklManager *m, ZklOpKind kind, ZklLock *lock, ZklRequest *request)
 	op->request = request;
 	op->submitted = request != NULL ? request->submitted : 0;
 	op->order = ++m->order;
+	op->sent_at = m->sent_at = m->now;
 	op->bytes = 0;
 	if (lock != NULL)
 		zkl_lock_pin(lock);
@@ -393,6 +395,8 @@ zkl_manager_reply(ZklManager *m, int64_t now, uint64_t tag,
 	op = m->ops[i];
 	free_op(m, &m->ops[i]);
 	m->read_bytes -= op.bytes;
+	if (reply->rc == ZKL_RC_OK)
+		zkl_contact_note(m, op.sent_at);
 	switch (op.kind)
 	{
 		case ZKL_OP_BATCH:
@@ -442,19 +446,26 @@ zkl_manager_flush(ZklManager *m, int64_t now)
 	}
 	zkl_batch_send(m);
 	zkl_read_send(m);
+	zkl_contact_send(m);
 }
 
 int64_t
 zkl_manager_timer(const ZklManager *m)
 {
-	int64_t		beat = zkl_batch_timer(m);
-	int64_t		aged = zkl_read_timer(m);
+	int64_t		due[] = {
+		zkl_batch_timer(m), zkl_read_timer(m), zkl_contact_timer(m)
+	};
+	int64_t		first = -1;
+	size_t		i;
 
 	if (m->connection != ZKL_CONNECTION_READY)
 		return -1;
-	if (beat < 0 || (aged >= 0 && aged < beat))
-		return aged;
-	return beat;
+	for (i = 0; i < sizeof(due) / sizeof(due[0]); i++)
+	{
+		if (due[i] >= 0 && (first < 0 || due[i] < first))
+			first = due[i];
+	}
+	return first;
 }
 
 /* ---- questions ---- */

@@ -82,6 +82,8 @@ typedef struct ZklSession
 	int64_t		id;
 	uint32_t	generation;		/* the host's, one per ZooKeeper session */
 	uint32_t	timeout_ms;		/* as negotiated */
+	int64_t		begun_at;		/* µs: when the attempt began that led to this
+								 * connection */
 } ZklSession;
 
 typedef struct ZklStat

@@ -17,6 +17,7 @@
  *					listings tell what became of it
  */
 #include "core/batch.h"
+#include "core/contact.h"
 #include "core/lock.h"
 #include "core/read.h"
 #include "core/request.h"
@@ -73,8 +74,7 @@ create_applied(ZklManager *m, ZklRequest *r, const char *path, int64_t zxid)
 static void
 batch_applied(ZklManager *m, ZklBatch *batch, const ZklReply *reply)
 {
-	int64_t		lease = batch->sent_at +
-	(int64_t) m->session.timeout_ms * 1000 * 2 / 3;
+	int64_t		lease = zkl_contact_lease(m, batch->sent_at);
 	uint32_t	i;
 
 	m->counters.batches++;

@@ -29,6 +29,7 @@
 #define ZKL_MAX_ATTEMPTS	5	/* to make a lock's directory, for one create */
 #define ZKL_RETRY_DELAY		1000000 /* µs until what was refused is tried
 									 * again */
+#define ZKL_CONTACTS		24	/* to remember; one per T/24 at most */
 #define ZKL_READ_WINDOW		(512 * 1024)	/* bytes of paths read at a time */
 
 typedef enum ZklDemandState
@@ -188,6 +189,7 @@ typedef struct ZklOp
 	ZklRequest *request;
 	uint64_t	submitted;		/* the request's, to tell reuse */
 	uint64_t	order;
+	int64_t		sent_at;
 	size_t		bytes;			/* of its path, for reads */
 } ZklOp;
 
@@ -259,6 +261,11 @@ struct ZklManager
 	uint64_t	batch_number;
 	int64_t		lease_until;
 	int64_t		beat_sent_at;	/* of the last batch */
+	int64_t		sent_at;		/* of the last operation of any kind */
+	int64_t		connecting_since;	/* until the connection stood */
+	int64_t		contacts[ZKL_CONTACTS]; /* a ring: when something was sent
+										 * that has been answered */
+	uint32_t	ncontacts;		/* on this connection, ever */
 	bool		beat_wanted;
 
 	/* batches under way, oldest first */

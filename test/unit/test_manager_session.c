@@ -87,7 +87,48 @@ lease_and_beats(void)
 	world_count_anew(w);
 	world_sleep(w, 10 * WORLD_BEAT);
 	CHECK_INT(w->zk.counts.multis, 0);
-	CHECK_INT(zkl_manager_timer(w->m), -1);
+	world_wind_up(w);
+}
+
+/*
+ * What came lately may not have reached the leader: the lease of the first
+ * batch after idleness counts from what an idle session asks every T/4.
+ */
+static void
+lease_after_idleness(void)
+{
+	const int64_t t = WORLD_TIMEOUT_MS * 1000LL;
+	World	   *w = world_ready();
+	int64_t		asked;
+
+	world_sleep(w, 10 * t);
+	CHECK(w->zk.counts.gets >= 38 && w->zk.counts.gets <= 41);
+	asked = zkl_manager_timer(w->m) - t / 4;
+	w->now = asked + t / 8;
+	world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK(zkl_manager_lease(w->m) > asked + t * 3 / 4 - t / 100);
+	CHECK(zkl_manager_lease(w->m) < asked + t * 3 / 4);
+	world_sleep(w, 3 * WORLD_BEAT);
+	CHECK(zkl_manager_lease(w->m) > w->now + WORLD_LEASE - 2 * WORLD_BEAT);
+	world_wind_up(w);
+}
+
+/* A worker that was stopped cannot grant at once, and does not beat for it. */
+static void
+lease_after_silence(void)
+{
+	World	   *w = world_ready();
+	uint32_t	r;
+
+	w->now += 10 * WORLD_LEASE;
+	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK(!world_holds(w, r));
+	world_count_anew(w);
+	world_sleep(w, 3 * WORLD_BEAT);
+	CHECK(world_holds(w, r));
+	CHECK(w->zk.counts.multis <= 4);
 	world_wind_up(w);
 }
 
@@ -492,6 +533,8 @@ main(void)
 	RUN(unproved_connection);
 	RUN(disconnected_within_the_lease);
 	RUN(lease_and_beats);
+	RUN(lease_after_idleness);
+	RUN(lease_after_silence);
 	RUN(nothing_past_the_lease);
 	RUN(session_expires);
 	RUN(session_expires_in_the_middle);

@@ -323,6 +323,7 @@ world_connect(World *w)
 		w->session.timeout_ms = WORLD_TIMEOUT_MS;
 		w->chain = w->chain_kept = 0;
 	}
+	w->session.begun_at = w->now;
 	model_connect(&w->zk, w->session.id);
 	w->connected = true;
 	w->gave_up = false;

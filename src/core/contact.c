@@ -1,0 +1,89 @@
+/*
+ * contact.c
+ *	  How long the session surely lives: the rule of the lease.
+ *
+ * Owns what the manager remembers of when ZooKeeper heard of the session.
+ * Runs in the worker (and in tests), takes no locks, knows neither PostgreSQL
+ * nor ZooKeeper.
+ *
+ * The leader ends a session T after it last heard of it.  A write that comes
+ * through a follower does not count there: the leader hears of the sessions of
+ * a follower only from its answers to pings, which it sends every half tick
+ * (LearnerHandler.java, SessionTrackerImpl.java: checkSession does not touch).
+ * So when a batch is sent, the session may be known only for what came before
+ * the latest such ping; and if the follower is cut off right behind its answer,
+ * that stays so.  T is at least two ticks, hence half a tick at most T/4; some
+ * more is for the way.  An answer to anything sent before that proves that the
+ * leader heard of us later than then: a contact.  So does the making of the
+ * connection, which the leader is asked about.
+ *
+ * The lease is counted from the last contact that was early enough, and is at
+ * most two thirds of T.  To have one when the first request comes, an idle
+ * session reads its own heartbeat node every T/4, in place of the pings of
+ * ZooKeeper's client.
+ */
+#include "core/batch.h"
+#include "core/contact.h"
+
+static int64_t
+timeout_us(const ZklManager *m)
+{
+	return (int64_t) m->session.timeout_ms * 1000;
+}
+
+void
+zkl_contact_begin(ZklManager *m, int64_t begun_at)
+{
+	m->connecting_since = begun_at;
+	m->ncontacts = 0;
+}
+
+void
+zkl_contact_note(ZklManager *m, int64_t sent_at)
+{
+	uint32_t	last = (m->ncontacts + ZKL_CONTACTS - 1) % ZKL_CONTACTS;
+
+	/* They must reach back far enough, not be many. */
+	if (m->ncontacts > 0 &&
+		sent_at - m->contacts[last] < timeout_us(m) / ZKL_CONTACTS)
+		return;
+	m->contacts[m->ncontacts++ % ZKL_CONTACTS] = sent_at;
+}
+
+int64_t
+zkl_contact_lease(const ZklManager *m, int64_t sent_at)
+{
+	int64_t		early = sent_at - timeout_us(m) * 7 / 24;
+	int64_t		heard = m->connecting_since;
+	int64_t		longest = sent_at + timeout_us(m) * 2 / 3;
+	int64_t		expiry;
+	uint32_t	i;
+
+	for (i = 0; i < ZKL_CONTACTS && i < m->ncontacts; i++)
+	{
+		if (m->contacts[i] <= early && m->contacts[i] > heard)
+			heard = m->contacts[i];
+	}
+	/* Clock rates differ by 0.1 % at most: twice that is taken off. */
+	expiry = heard + timeout_us(m) - timeout_us(m) / 500;
+	return expiry < longest ? expiry : longest;
+}
+
+int64_t
+zkl_contact_timer(const ZklManager *m)
+{
+	if (m->connection != ZKL_CONNECTION_READY || m->nlive > 0)
+		return -1;
+	return m->sent_at + timeout_us(m) / 4;
+}
+
+void
+zkl_contact_send(ZklManager *m)
+{
+	int64_t		due = zkl_contact_timer(m);
+
+	if (due < 0 || due > m->now || m->chain_needed)
+		return;
+	zkl_core_send(m, zkl_core_op(m, ZKL_OP_IGNORE, NULL, NULL), ZKL_SEND_GET,
+				  zkl_chain_path(m, m->chain), false);
+}

@@ -1,0 +1,25 @@
+/*
+ * contact.h
+ *	  How long the session surely lives.
+ */
+#ifndef ZKL_CONTACT_H
+#define ZKL_CONTACT_H
+
+#include "core/state.h"
+
+/* A connection stands; the attempt to make it began at begun_at. */
+extern void zkl_contact_begin(ZklManager *m, int64_t begun_at);
+
+/* ZooKeeper has answered what was sent at sent_at. */
+extern void zkl_contact_note(ZklManager *m, int64_t sent_at);
+
+/* Until when the session lives, if a batch that was sent then is applied */
+extern int64_t zkl_contact_lease(const ZklManager *m, int64_t sent_at);
+
+/* An idle session: asks something, if it is time to. */
+extern void zkl_contact_send(ZklManager *m);
+
+/* When to do so; -1: never. */
+extern int64_t zkl_contact_timer(const ZklManager *m);
+
+#endif							/* ZKL_CONTACT_H */
