@@ -137,6 +137,19 @@ RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'zkl_sql_queue'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 
+--
+-- For operators
+--
+CREATE FUNCTION zk_break_lock(path text)
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'zkl_sql_break_lock'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+CREATE FUNCTION zk_accept_lower_tokens()
+RETURNS void
+AS 'MODULE_PATHNAME', 'zkl_sql_accept_lower_tokens'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
 CREATE VIEW zk_locks AS SELECT * FROM zk_get_locks();
 
 CREATE VIEW zk_status AS SELECT * FROM zk_get_status();
@@ -174,6 +187,10 @@ COMMENT ON FUNCTION zk_get_status() IS
 'row of the view zk_status';
 COMMENT ON FUNCTION zk_queue(text) IS
 'everyone who holds or awaits a distributed lock, on all servers';
+COMMENT ON FUNCTION zk_break_lock(text) IS
+'remove the head of the queue of a distributed lock, whoever owns it';
+COMMENT ON FUNCTION zk_accept_lower_tokens() IS
+'go on with an ensemble whose fencing tokens begin lower than before';
 COMMENT ON VIEW zk_locks IS
 'distributed locks held or awaited by sessions of this server';
 COMMENT ON VIEW zk_status IS
@@ -197,6 +214,8 @@ REVOKE ALL ON FUNCTION zk_fencing_token(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION zk_get_locks() FROM PUBLIC;
 REVOKE ALL ON FUNCTION zk_get_status() FROM PUBLIC;
 REVOKE ALL ON FUNCTION zk_queue(text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION zk_break_lock(text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION zk_accept_lower_tokens() FROM PUBLIC;
 REVOKE ALL ON zk_locks FROM PUBLIC;
 REVOKE ALL ON zk_status FROM PUBLIC;
 

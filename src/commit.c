@@ -108,12 +108,7 @@ judge(void)
 static int64
 commit_wait_ms(void)
 {
-	ZklStatus	status;
-
-	if (zkl_commit_wait >= 0)
-		return zkl_commit_wait;
-	zkl_status_copy(&status);
-	return status.timeout_ms > 0 ? status.timeout_ms : zkl_session_timeout;
+	return zkl_commit_wait >= 0 ? zkl_commit_wait : zkl_session_timeout_ms();
 }
 
 static void

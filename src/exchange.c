@@ -16,6 +16,7 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
+#include "breaklock.h"
 #include "exchange.h"
 #include "link.h"
 #include "queueview.h"
@@ -28,6 +29,7 @@ static uint32 *known_serial = NULL; /* of each slot that the core knows */
 static int64 published_lease = 0;
 static uint32 published_generation = 0;
 
+static void send_operation(const ZklAction *action);
 static void send_queueview_read(ZklSendKind send, uint64 tag,
 								const char *path);
 
@@ -40,6 +42,7 @@ zkl_exchange_begin(ZklManager *manager)
 										  zkl_control->ctl_nslots *
 										  sizeof(uint32));
 	zkl_queueview_begin(send_queueview_read);
+	zkl_breaklock_begin(send_operation);
 }
 
 /* ---- from the slots to the core ---- */
@@ -98,6 +101,16 @@ describe_demand(const ZklSlot *slot, ZklDemand *demand, char *data)
 	demand->data_length = format_node_data(slot, data);
 }
 
+/* What the worker answers itself, without the core */
+static void
+submit_other(int slotno, const ZklSlot *slot)
+{
+	if (slot->s_kind == ZKL_KIND_QUEUE)
+		zkl_queueview_submit(slotno);
+	else
+		zkl_breaklock_submit(slotno);
+}
+
 static void
 submit_slot(int slotno, const ZklSlot *slot)
 {
@@ -105,9 +118,9 @@ submit_slot(int slotno, const ZklSlot *slot)
 	char		data[ZKL_MAX_NODE_DATA];
 
 	known_serial[slotno] = slot->s_serial;
-	if (slot->s_kind == ZKL_KIND_QUEUE)
+	if (slot->s_kind != ZKL_KIND_LOCK)
 	{
-		zkl_queueview_submit(slotno);
+		submit_other(slotno, slot);
 		return;
 	}
 	describe_demand(slot, &demand, data);
@@ -121,6 +134,8 @@ release_slot(int slotno, const ZklSlot *slot)
 		zkl_slot_free(slotno);	/* cancelled before we ever saw it */
 	else if (slot->s_kind == ZKL_KIND_QUEUE)
 		zkl_queueview_release(slotno);
+	else if (slot->s_kind == ZKL_KIND_BREAK)
+		zkl_breaklock_release(slotno);
 	else
 		zkl_manager_release(core, zkl_boottime_us(), (uint32) slotno);
 }
@@ -229,6 +244,7 @@ failure_error(ZklFailure failure)
 		[ZKL_FAILURE_PARENTS] = ZKL_ERROR_PARENTS,
 		[ZKL_FAILURE_SESSION_EXPIRED] = ZKL_ERROR_SESSION_EXPIRED,
 		[ZKL_FAILURE_NODE_DELETED] = ZKL_ERROR_NODE_DELETED,
+		[ZKL_FAILURE_BROKEN] = ZKL_ERROR_BROKEN,
 	};
 
 	return errors[failure];
@@ -255,6 +271,8 @@ lose(int slotno, ZklFailure failure)
 		ereport(LOG,
 				(errmsg("distributed lock \"%s\" of process %d was lost: %s",
 						slot.s_path, slot.s_pid,
+						failure == ZKL_FAILURE_BROKEN ?
+						"an operator breaks it" :
 						failure == ZKL_FAILURE_SESSION_EXPIRED ?
 						"the ZooKeeper session is gone" :
 						"its znode is gone")));
@@ -331,6 +349,9 @@ publish_counters(void)
 	zkl_manager_counters(core, &now);
 	if (memcmp(&now, &last, sizeof(now)) == 0)
 		return;
+	if (now.batches != last.batches)
+		pg_atomic_write_u64(&zkl_control->ctl_zxid_seen,
+							(uint64) zkl_manager_zxid(core));
 	last = now;
 	status = zkl_status_begin();
 	status->batches = now.batches;
@@ -374,10 +395,10 @@ restore_slot(int slotno, const ZklSlot *slot)
 	char		data[ZKL_MAX_NODE_DATA];
 
 	known_serial[slotno] = slot->s_serial;
-	if (slot->s_kind == ZKL_KIND_QUEUE)
+	if (slot->s_kind != ZKL_KIND_LOCK)
 	{
 		if (slot->s_state == ZKL_SLOT_WAITING)
-			zkl_queueview_submit(slotno);
+			submit_other(slotno, slot);
 		return;
 	}
 	if (slot->s_state == ZKL_SLOT_GRANTED && !current)
@@ -389,9 +410,12 @@ restore_slot(int slotno, const ZklSlot *slot)
 
 	/*
 	 * A hold that was released meanwhile may have a znode on which another
-	 * hold of its owner leans: it is released once they are all there.
+	 * hold of its owner leans: it is released once they are all there.  One
+	 * that an operator broke keeps its znode until its holder is through.
 	 */
 	restored.granted = slot->s_state == ZKL_SLOT_GRANTED ||
+		(slot->s_state == ZKL_SLOT_LOST && sent &&
+		 slot->s_error == ZKL_ERROR_BROKEN) ||
 		(slot->s_state == ZKL_SLOT_RELEASED && sent && slot->s_token != 0 &&
 		 slot->s_znode_seq >= 0);
 	restored.released = slot->s_state == ZKL_SLOT_RELEASED &&

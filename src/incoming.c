@@ -8,6 +8,7 @@
  */
 #include "postgres.h"
 
+#include "breaklock.h"
 #include "exchange.h"
 #include "incoming.h"
 #include "link.h"
@@ -20,15 +21,12 @@
 static ZklManager *core;
 
 static void
-read_stat(ZklWireReader *body, ZklReply *reply, int64 *ctime)
+read_stat(ZklWireReader *body, ZklReply *reply, ZklWireStat *stat)
 {
-	ZklWireStat stat;
-
-	zkl_wire_get_stat(body, &stat);
-	reply->stat.czxid = stat.czxid;
-	reply->stat.mzxid = stat.mzxid;
-	reply->stat.ephemeral_owner = stat.ephemeral_owner;
-	*ctime = stat.ctime;
+	zkl_wire_get_stat(body, stat);
+	reply->stat.czxid = stat->czxid;
+	reply->stat.mzxid = stat->mzxid;
+	reply->stat.ephemeral_owner = stat->ephemeral_owner;
 }
 
 static char *
@@ -45,7 +43,7 @@ read_multi(ZklWireReader *body, ZklReply *reply)
 {
 	uint32_t	n = zkl_wire_get_u32(body);
 	ZklMultiResult *results;
-	int64		ctime;
+	ZklWireStat stat;
 	uint32_t	i;
 
 	n = Min(n, MAX_RESULTS);
@@ -58,7 +56,7 @@ read_multi(ZklWireReader *body, ZklReply *reply)
 		{
 			ZklReply	other;
 
-			read_stat(body, i == 0 ? reply : &other, &ctime);
+			read_stat(body, i == 0 ? reply : &other, &stat);
 		}
 	}
 	reply->results = results;
@@ -89,10 +87,11 @@ take_reply(const ZklWireHeader *header, ZklWireReader *body, int64 now)
 {
 	uint64		tag = header->tag & ZKL_TAG_MASK;
 	ZklReply	reply;
-	int64		ctime = 0;
+	ZklWireStat stat;
 	uint32_t	length;
 
 	memset(&reply, 0, sizeof(reply));
+	memset(&stat, 0, sizeof(stat));
 	reply.rc = header->rc == ZKL_RC_UNSENT ? ZKL_RC_UNKNOWN : header->rc;
 	switch ((ZklSendKind) (header->tag >> ZKL_TAG_BITS))
 	{
@@ -104,7 +103,7 @@ take_reply(const ZklWireHeader *header, ZklWireReader *body, int64 now)
 				break;
 			reply.data = zkl_wire_get_string(body, &length);
 			reply.data_length = length;
-			read_stat(body, &reply, &ctime);
+			read_stat(body, &reply, &stat);
 			if (body->bad)
 				reply.rc = ZKL_RC_UNKNOWN;
 			break;
@@ -115,8 +114,10 @@ take_reply(const ZklWireHeader *header, ZklWireReader *body, int64 now)
 		default:
 			break;
 	}
-	if (tag & ZKL_QUEUEVIEW_TAG)
-		zkl_queueview_reply(tag, &reply, ctime);
+	if ((tag & ZKL_BREAKLOCK_TAG) == ZKL_BREAKLOCK_TAG)
+		zkl_breaklock_reply(tag, &reply, stat.version);
+	else if (tag & ZKL_QUEUEVIEW_TAG)
+		zkl_queueview_reply(tag, &reply, stat.ctime);
 	else
 		zkl_manager_reply(core, now, tag, &reply);
 	zkl_supervisor_answered(now);
@@ -148,6 +149,7 @@ take_frame(const ZklWireHeader *header, ZklWireReader *body, int64 now)
 			break;
 		case ZKL_WIRE_GONE:
 			zkl_queueview_disconnected();
+			zkl_breaklock_disconnected();
 			/* FALLTHROUGH */
 		default:
 
@@ -174,6 +176,7 @@ zkl_incoming_take(ZklManager *manager)
 	if (zkl_link_up() && (!sound || got < 0))
 	{
 		zkl_queueview_disconnected();
+		zkl_breaklock_disconnected();
 		zkl_supervisor_link_broken(now);
 	}
 }

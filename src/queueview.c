@@ -89,7 +89,7 @@ zkl_queueview_disconnected(void)
 static uint64
 make_tag(uint32 node)
 {
-	return ZKL_QUEUEVIEW_TAG | (uint64) (turn & 0x7fffff) << 32 | node;
+	return ZKL_QUEUEVIEW_TAG | (uint64) (turn & 0x3fffff) << 32 | node;
 }
 
 void

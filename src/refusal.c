@@ -120,6 +120,7 @@ zkl_raise_failed(const char *name, ZklError error, int32 zkrc)
 			break;
 		case ZKL_ERROR_SESSION_EXPIRED:
 		case ZKL_ERROR_NODE_DELETED:
+		case ZKL_ERROR_BROKEN:
 			zkl_raise_lost(name, ZKL_LIFETIME_TRANSACTION, error);
 			break;
 		case ZKL_ERROR_NONE:
@@ -137,6 +138,8 @@ zkl_lost_detail(ZklError error)
 		return "Its znode is gone: it was deleted, or its ZooKeeper session has ended.";
 	if (error == ZKL_ERROR_SESSION_EXPIRED)
 		return "The ZooKeeper session that held it has expired.";
+	if (error == ZKL_ERROR_BROKEN)
+		return "An operator broke it with zk_break_lock().";
 	return "The ZooKeeper session that held it is not this server's any more.";
 }
 

@@ -372,3 +372,32 @@ zkl_ask_queue(const char *path, const char *name, dsm_handle segment)
 
 	return answer.s_state == ZKL_SLOT_GRANTED ? 0 : answer.s_dsm_size;
 }
+
+/* ---- breaking ---- */
+
+bool
+zkl_ask_break(const char *path, const char *name)
+{
+	Deadlines	at = {NEVER, NEVER, NEVER};
+	int			slotno = claim(path, ZKL_KIND_BREAK);
+	ZklSlot		answer;
+
+	at.answer = after_ms(after_ms(now_us(), zkl_session_timeout_ms()),
+						 zkl_connect_timeout);
+	submit(slotno);
+
+	PG_TRY();
+	{
+		wait_for_answer(slotno, name, &at);
+		zkl_slot_copy(slotno, &answer);
+		if (answer.s_state == ZKL_SLOT_FAILED)
+			zkl_raise_failed(name, answer.s_error, answer.s_zkrc);
+	}
+	PG_FINALLY();
+	{
+		abandon();
+	}
+	PG_END_TRY();
+
+	return answer.s_token != 0;
+}

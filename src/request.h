@@ -44,4 +44,11 @@ extern bool zkl_ask_lock(const ZklAsk *ask, ZklGrant *grant);
 extern Size zkl_ask_queue(const char *path, const char *name,
 						  dsm_handle segment);
 
+/*
+ * Removes the head of a lock's queue, whoever owns it.  Waits for the session
+ * timeout at most, for its holder to lose it properly.  False: the queue is
+ * empty.
+ */
+extern bool zkl_ask_break(const char *path, const char *name);
+
 #endif							/* ZKL_REQUEST_H */

@@ -98,6 +98,7 @@ initialize(ZklControl *control)
 	control->ctl_status.worker_procno = ZKL_PROCNO_NONE;
 	pg_atomic_init_u64(&control->ctl_lease, 0);
 	pg_atomic_init_u64(&control->ctl_next_owner, 1);
+	pg_atomic_init_u64(&control->ctl_zxid_seen, 0);
 	pg_atomic_init_u32(&control->ctl_worker_procno, (uint32) ZKL_PROCNO_NONE);
 	SpinLockInit(&control->ctl_free_mutex);
 	control->ctl_nslots = zkl_max_requests;
@@ -229,6 +230,16 @@ zkl_status_end(void)
 	pg_atomic_write_u32(&zkl_control->ctl_worker_procno,
 						(uint32) zkl_control->ctl_status.worker_procno);
 	LWLockRelease(zkl_control->ctl_lock);
+}
+
+/* Read without the lock: one word, that seldom changes. */
+uint32
+zkl_session_timeout_ms(void)
+{
+	uint32		negotiated = *(volatile uint32 *)
+		&zkl_control->ctl_status.timeout_ms;
+
+	return negotiated != 0 ? negotiated : (uint32) zkl_session_timeout;
 }
 
 void

@@ -52,7 +52,9 @@ typedef enum ZklSlotState
 typedef enum ZklSlotKind
 {
 	ZKL_KIND_LOCK,
-	ZKL_KIND_QUEUE				/* zk_queue(): s_dsm says where to answer */
+	ZKL_KIND_QUEUE,				/* zk_queue(): s_dsm says where to answer */
+	ZKL_KIND_BREAK				/* zk_break_lock(): s_token is 1 if a znode was
+								 * removed, else 0 */
 } ZklSlotKind;
 
 typedef enum ZklLifetime
@@ -70,6 +72,7 @@ typedef enum ZklError
 	ZKL_ERROR_PARENTS,			/* the lock's directory could not be made */
 	ZKL_ERROR_SESSION_EXPIRED,	/* lost: the ZooKeeper session is gone */
 	ZKL_ERROR_NODE_DELETED,		/* lost: somebody deleted the znode */
+	ZKL_ERROR_BROKEN,			/* lost: an operator broke the lock */
 	ZKL_ERROR_TOO_LARGE			/* zk_queue(): s_dsm_size says what it takes */
 } ZklError;
 
@@ -170,6 +173,12 @@ typedef struct ZklControl
 	pg_atomic_uint64 ctl_lease;
 	pg_atomic_uint64 ctl_next_owner;	/* unique numbers for backends */
 
+	/*
+	 * The greatest transaction id of ZooKeeper's that the worker has seen.
+	 * It alone writes, but zk_accept_lower_tokens() sets 0.
+	 */
+	pg_atomic_uint64 ctl_zxid_seen;
+
 	slock_t		ctl_free_mutex; /* protects the list of free slots */
 	int			ctl_free_head;	/* -1: none; linked by ctl_free_next */
 	int			ctl_nslots;
@@ -263,6 +272,9 @@ extern void zkl_shmem_wake_worker(void);
 
 /* Sets the mark of a slot and wakes the worker. */
 extern void zkl_shmem_mark(int slotno);
+
+/* The session timeout in ms: as negotiated, or else as set */
+extern uint32 zkl_session_timeout_ms(void);
 
 /* A consistent copy of the worker's status. */
 extern void zkl_status_copy(ZklStatus *copy);

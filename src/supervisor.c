@@ -29,8 +29,14 @@
 #define LONGEST_PAUSE		5000000
 #define CLOSE_WAIT_MS		3000
 #define LOG_INTERVAL_MS		60000
+#define CLOSING_TIME		1000000 /* µs for a session given up to be closed */
 #define RC_NONODE			(-101)
 #define RC_NOAUTH			(-102)
+
+/* Requests after which a session process is replaced; tests set it lower. */
+#ifndef ZKL_SESSION_REQUESTS
+#define ZKL_SESSION_REQUESTS	(UINT32_C(1) << 27)
+#endif
 
 typedef enum
 {
@@ -50,6 +56,8 @@ static int64 pause_next = 0;	/* after the next failure */
 static int64 heard_at = 0;		/* from the session process */
 static int64 pinged_at = 0;		/* 0: no ping is under way */
 static bool reconnect_wanted = false;
+static int64 closing_until = 0; /* the session is given up; 0: it is not */
+static uint32 requests = 0;		/* of this process */
 static uint32 outstanding = 0;	/* operations not yet answered */
 static int64 quiet_since = 0;	/* since when, if some are outstanding */
 
@@ -60,10 +68,7 @@ static char current_host[ZKL_MAX_HOST] = "";
 static int64
 session_timeout_us(void)
 {
-	uint32		negotiated = zkl_control->ctl_status.timeout_ms;
-
-	return (int64) (negotiated != 0 ? negotiated :
-					(uint32) zkl_session_timeout) * 1000;
+	return (int64) zkl_session_timeout_ms() * 1000;
 }
 
 /* ---- the status ---- */
@@ -182,6 +187,7 @@ start_process(int64 now)
 	begun_at = now;
 	heard_at = now;
 	pinged_at = 0;
+	requests = 0;
 	outstanding = 0;
 	deadline = now + session_timeout_us() / (3 * zkl_hosts_count());
 	strlcpy(current_host, zkl_hosts_next(), sizeof(current_host));
@@ -199,6 +205,7 @@ end_process(int64 now)
 	zkl_link_kill();
 	phase = NO_PROCESS;
 	reconnect_wanted = false;
+	closing_until = 0;
 	status = zkl_status_begin();
 	status->session_pid = 0;
 	status->server[0] = '\0';
@@ -297,6 +304,8 @@ connected(ZklWireReader *body, int64 now)
 	strlcpy(status->server, current_host, sizeof(status->server));
 	session.generation = status->generation;
 	session.begun_at = begun_at;
+	session.zxid_seen = (int64)
+		pg_atomic_read_u64(&zkl_control->ctl_zxid_seen);
 	zkl_status_end();
 	if (fresh)
 		zkl_lease_publish(session.generation, 0);
@@ -305,14 +314,45 @@ connected(ZklWireReader *body, int64 now)
 	zkl_manager_connected(core, now, &session);
 }
 
+/* After a pause, the next attempt makes a new session. */
+static void
+session_given_up(int64 now)
+{
+	end_process(now);
+	session_lost(now);
+	set_state(ZKL_STATE_DISCONNECTED);
+	start_at = now + LONGEST_PAUSE;
+}
+
+/*
+ * Tokens given from now on would be smaller than some that were given before,
+ * and fences would let neither pass, or both.  The session is closed in good
+ * order: what it has created already must not stand in the way of others.
+ */
+static void
+give_session_up(void)
+{
+	zkl_supervisor_note_error("transaction ids of ZooKeeper have gone back: the ensemble was wiped, restored from a backup, or is another one; see zk_accept_lower_tokens()");
+	zkl_wire_end(zkl_link_output(),
+				 zkl_wire_begin(zkl_link_output(), ZKL_WIRE_CLOSE, connection,
+								0, 0));
+	closing_until = zkl_boottime_us() + CLOSING_TIME;
+}
+
 static void
 gone(ZklWireReader *body, int64 now)
 {
 	ZklWireGone reason = (ZklWireGone) zkl_wire_get_u8(body);
 	uint32_t	length;
 	const char *text = zkl_wire_get_string(body, &length);
-	char	   *why = pnstrdup(text, length);
+	char	   *why;
 
+	if (closing_until != 0)
+	{
+		session_given_up(now);
+		return;
+	}
+	why = pnstrdup(text, length);
 	zkl_supervisor_note_error(why);
 	pfree(why);
 	end_process(now);
@@ -371,7 +411,14 @@ zkl_supervisor_link_broken(int64 now)
 void
 zkl_supervisor_reconnect(int32 rc)
 {
-	if (rc == RC_NOAUTH)
+	if (rc == ZKL_RC_WENT_BACK)
+	{
+		give_session_up();
+		return;
+	}
+	if (rc == ZKL_RC_LAPSED)
+		zkl_supervisor_note_error("the lease has passed while the worker was held up");
+	else if (rc == RC_NOAUTH)
 		zkl_supervisor_note_error(psprintf("not allowed to create this server's node below \"%s\": check \"zklock.auth_file\"",
 										   zkl_root));
 	else if (rc == RC_NONODE)
@@ -385,6 +432,7 @@ zkl_supervisor_reconnect(int32 rc)
 void
 zkl_supervisor_sent(int64 now)
 {
+	requests++;
 	if (outstanding++ == 0)
 		quiet_since = now;
 }
@@ -453,6 +501,18 @@ check_connected(int64 now)
 		send_ping(now);
 }
 
+/*
+ * The client numbers its requests from the time of day in 32 bits, and crashes
+ * when the number comes near -8: the process is replaced long before, if
+ * possible at a moment when nothing is under way.
+ */
+static bool
+is_worn_out(void)
+{
+	return requests >= ZKL_SESSION_REQUESTS &&
+		(outstanding == 0 || requests / 2 >= ZKL_SESSION_REQUESTS);
+}
+
 bool
 zkl_supervisor_tick(int64 now)
 {
@@ -466,7 +526,12 @@ zkl_supervisor_tick(int64 now)
 										   current_host));
 		end_process(now);
 	}
-	else if (phase == CONNECTED && reconnect_wanted)
+	else if (phase == CONNECTED && closing_until != 0)
+	{
+		if (now >= closing_until)
+			session_given_up(now);
+	}
+	else if (phase == CONNECTED && (reconnect_wanted || is_worn_out()))
 		end_process(now);
 	else if (phase == CONNECTED)
 		check_connected(now);
@@ -482,6 +547,8 @@ zkl_supervisor_timer(void)
 		return start_at;
 	if (phase == CONNECTING)
 		return deadline;
+	if (closing_until != 0)
+		return closing_until;
 	due = pinged_at != 0 ? pinged_at + session_timeout_us() / 6 :
 		heard_at + ping_interval();
 	if (outstanding > 0)

@@ -25,6 +25,7 @@
 #include "utils/guc.h"
 #include "utils/memutils.h"
 
+#include "breaklock.h"
 #include "compat.h"
 #include "exchange.h"
 #include "incoming.h"
@@ -50,19 +51,28 @@ static int64 stop_until = 0;	/* stopping: serve at most until then */
 
 /* ---- the phases of the loop ---- */
 
+/* What is asked beside the locks begins again on the next connection. */
+static void
+disconnected(void)
+{
+	zkl_queueview_disconnected();
+	zkl_breaklock_disconnected();
+}
+
 static void
 send_what_is_at_hand(void)
 {
 	int64		now = zkl_boottime_us();
 
 	if (zkl_supervisor_tick(now))
-		zkl_queueview_disconnected();
+		disconnected();
 	zkl_manager_flush(core, now);
 	zkl_exchange_actions();
 	zkl_queueview_tick(zkl_manager_ready(core));
+	zkl_breaklock_tick(zkl_manager_ready(core), now);
 	if (zkl_link_up() && !zkl_link_flush())
 	{
-		zkl_queueview_disconnected();
+		disconnected();
 		zkl_supervisor_link_broken(now);
 	}
 }
@@ -73,9 +83,12 @@ sleep_ms(void)
 	int64		now = zkl_boottime_us();
 	int64		due = zkl_supervisor_timer();
 	int64		core_due = zkl_manager_timer(core);
+	int64		break_due = zkl_breaklock_timer();
 
 	if (core_due >= 0 && core_due < due)
 		due = core_due;
+	if (break_due >= 0 && break_due < due)
+		due = break_due;
 	if (stop_until != 0 && stop_until < due)
 		due = stop_until;
 	if (due <= now)
@@ -217,6 +230,7 @@ attach_session(void)
 	session.generation = status->generation;
 	session.timeout_ms = status->timeout_ms;
 	session.begun_at = 0;
+	session.zxid_seen = 0;
 	if (session.id != 0)
 		zkl_manager_attach(core, &session, status->chain,
 						   status->chain_kept);
@@ -260,7 +274,7 @@ zkl_worker_main(Datum arg)
 		{
 			ConfigReloadPending = false;
 			ProcessConfigFile(PGC_SIGHUP);
-			zkl_queueview_disconnected();
+			disconnected();
 			zkl_supervisor_reload(zkl_boottime_us());
 		}
 		zkl_exchange_requests();

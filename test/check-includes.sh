@@ -13,8 +13,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../src"
 # it in its own list.  The backend half and the worker half meet in shmem, and
 # module.c starts both.
 leaves="zklock compat core listing"
-backend_half="encoding shmem slot refusal request hold commit lifetime views sqlfuncs hosts module"
-worker_half="hosts wire shmem slot link queueview supervisor exchange incoming worker"
+backend_half="encoding shmem slot refusal request hold commit lifetime views sqlfuncs operator hosts module"
+worker_half="hosts wire shmem slot link queueview breaklock supervisor exchange incoming worker"
 
 # What a file may include, by its name without extension.
 allowed() {

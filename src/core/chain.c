@@ -15,6 +15,7 @@
 
 #include "core/batch.h"
 #include "core/contact.h"
+#include "core/janitor.h"
 #include "core/lock.h"
 #include "core/read.h"
 #include "core/request.h"
@@ -144,13 +145,6 @@ chain_opened(ZklManager *m)
 	m->connection = ZKL_CONNECTION_PROVING;
 }
 
-static void
-give_up(ZklManager *m, int32_t rc)
-{
-	zkl_core_act(m, ZKL_ACTION_RECONNECT)->rc = rc;
-	m->connection = ZKL_CONNECTION_DOWN;
-}
-
 void
 zkl_chain_reply(ZklManager *m, const ZklReply *reply)
 {
@@ -166,7 +160,7 @@ zkl_chain_reply(ZklManager *m, const ZklReply *reply)
 	if (++m->chain_attempts > ZKL_MAX_ATTEMPTS)
 	{
 		m->chain_attempts = 0;
-		give_up(m, m->chain_rc != 0 ? m->chain_rc : reply->rc);
+		zkl_core_reconnect(m, m->chain_rc != 0 ? m->chain_rc : reply->rc);
 	}
 	else if (told && m->chain_replaces &&
 			 reply->results[0].rc == ZKL_RC_NONODE)
@@ -174,7 +168,7 @@ zkl_chain_reply(ZklManager *m, const ZklReply *reply)
 	else if (told && reply->results[create].rc == ZKL_RC_NONODE)
 		m->chain_parents = true;
 	else if (!told || reply->results[create].rc != ZKL_RC_NODEEXISTS)
-		give_up(m, reply->rc);
+		zkl_core_reconnect(m, reply->rc);
 }
 
 /* ---- connections ---- */
@@ -193,6 +187,7 @@ zkl_manager_connected(ZklManager *m, int64_t now, const ZklSession *session)
 		m->unknown_streak = 0;
 	}
 	m->session = *session;
+	m->zxid_seen = session->zxid_seen;
 	zkl_contact_begin(m, session->begun_at);
 	m->chain_sent = false;
 	m->chain_attempts = 0;
@@ -211,6 +206,7 @@ zkl_manager_disconnected(ZklManager *m, int64_t now)
 
 	m->now = now;
 	m->connection = ZKL_CONNECTION_DOWN;
+	zkl_janitor_disconnected(m);
 	zkl_batch_disconnected(m);
 	for (i = 0; i < m->by_path.nbuckets; i++)
 	{
@@ -302,6 +298,7 @@ zkl_manager_attach(ZklManager *m, const ZklSession *session, uint32_t chain,
 	m->chain_kept = chain_kept;
 	m->chain_needed = true;
 	m->chain_parents = chain_kept == 0;
+	m->janitor.wanted = true;
 }
 
 /* A hold without a znode of its own: find the one that covers it. */

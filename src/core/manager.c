@@ -10,6 +10,7 @@
 
 #include "core/batch.h"
 #include "core/contact.h"
+#include "core/janitor.h"
 #include "core/lock.h"
 #include "core/read.h"
 #include "core/request.h"
@@ -175,6 +176,14 @@ free_op(ZklManager *m, ZklOp *op)
 	m->ops_free = (uint32_t) (op - m->ops);
 }
 
+/* Gives this connection up. */
+void
+zkl_core_reconnect(ZklManager *m, int32_t rc)
+{
+	zkl_core_act(m, ZKL_ACTION_RECONNECT)->rc = rc;
+	m->connection = ZKL_CONNECTION_DOWN;
+}
+
 /* None of the operations under way will be answered. */
 void
 zkl_core_forget_ops(ZklManager *m)
@@ -300,6 +309,7 @@ zkl_manager_destroy(ZklManager *m)
 	uint32_t	i;
 
 	destroy_locks(m);
+	zkl_janitor_stop(m);
 	zkl_manager_clear_actions(m);
 	if (m->chunks != NULL)
 		zkl_core_release(m, m->chunks);
@@ -405,6 +415,9 @@ zkl_manager_reply(ZklManager *m, int64_t now, uint64_t tag,
 		case ZKL_OP_CHAIN:
 			zkl_chain_reply(m, reply);
 			break;
+		case ZKL_OP_JANITOR:
+			zkl_janitor_reply(m, reply);
+			break;
 		case ZKL_OP_PARENT:
 			zkl_batch_parent_reply(m, op.lock, reply->rc);
 			break;
@@ -428,12 +441,50 @@ zkl_manager_event(ZklManager *m, int64_t now, ZklEventKind kind,
 	zkl_read_event(m, kind, path);
 }
 
+/*
+ * The lease passed while requests relied on it: an operator may have removed
+ * the nodes even of those who wait, for want of an answer.  So nothing is
+ * granted on what was known before.
+ */
+static void
+forget_what_was_known(ZklManager *m)
+{
+	uint32_t	i;
+
+	for (i = 0; i < m->config.max_requests; i++)
+	{
+		if (m->requests[i].demand == ZKL_DEMAND_WAITING)
+			zkl_lock_forget(m, m->requests[i].lock);
+	}
+}
+
+/*
+ * The host was held up for long, or ZooKeeper did not answer.  Where a beat
+ * would not renew the lease at once, a new connection does: it counts as a
+ * contact.
+ */
+static void
+heed_lapse(ZklManager *m)
+{
+	bool		lapsed = m->lease_relied && m->nlive > 0 &&
+	m->now >= m->lease_until;
+
+	if (lapsed)
+		forget_what_was_known(m);
+	if (lapsed || m->nlive == 0)
+		m->lease_relied = false;
+	if (m->connection == ZKL_CONNECTION_READY && m->nlive > 0 &&
+		(lapsed || zkl_contact_lease(m, m->now) <= m->now))
+		zkl_core_reconnect(m, ZKL_RC_LAPSED);
+}
+
 void
 zkl_manager_flush(ZklManager *m, int64_t now)
 {
 	int64_t		aged = zkl_read_timer(m);
 
 	m->now = now;
+	heed_lapse(m);
 	if (aged >= 0 && aged <= now)
 		m->beat_wanted = true;
 	while (m->connection == ZKL_CONNECTION_READY && now < m->lease_until &&
@@ -447,6 +498,7 @@ zkl_manager_flush(ZklManager *m, int64_t now)
 	zkl_batch_send(m);
 	zkl_read_send(m);
 	zkl_contact_send(m);
+	zkl_janitor_send(m);
 }
 
 int64_t
@@ -480,6 +532,12 @@ int64_t
 zkl_manager_lease(const ZklManager *m)
 {
 	return m->lease_until;
+}
+
+int64_t
+zkl_manager_zxid(const ZklManager *m)
+{
+	return m->zxid_seen;
 }
 
 uint32_t

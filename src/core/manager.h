@@ -29,6 +29,12 @@
 #define ZKL_RC_NOTEMPTY		(-111)
 #define ZKL_RC_UNKNOWN		(-4)	/* what stands for any lost reply */
 
+/* Why the core gives a connection up on its own (RECONNECT) */
+#define ZKL_RC_LAPSED		1	/* the lease has passed; only a new connection
+								 * renews it at once */
+#define ZKL_RC_WENT_BACK	2	/* transaction ids went back: the session must
+								 * be given up too */
+
 typedef struct ZklManager ZklManager;
 
 /* Where memory comes from.  alloc does not return without success. */
@@ -84,6 +90,7 @@ typedef struct ZklSession
 	uint32_t	timeout_ms;		/* as negotiated */
 	int64_t		begun_at;		/* µs: when the attempt began that led to this
 								 * connection */
+	int64_t		zxid_seen;		/* the greatest that this server ever saw */
 } ZklSession;
 
 typedef struct ZklStat
@@ -137,7 +144,8 @@ typedef enum ZklFailure
 	ZKL_FAILURE_ZOOKEEPER,
 	ZKL_FAILURE_PARENTS,
 	ZKL_FAILURE_SESSION_EXPIRED,
-	ZKL_FAILURE_NODE_DELETED
+	ZKL_FAILURE_NODE_DELETED,
+	ZKL_FAILURE_BROKEN			/* an operator breaks the lock */
 } ZklFailure;
 
 typedef enum ZklSendKind
@@ -271,6 +279,12 @@ extern bool zkl_manager_ready(const ZklManager *m);
 
 /* Until when, in µs, the server may rely on its grants; 0: not at all. */
 extern int64_t zkl_manager_lease(const ZklManager *m);
+
+/*
+ * The greatest transaction id of ZooKeeper's that was seen.  Tokens are made
+ * of them: an ensemble that is behind it was wiped, or restored from a backup.
+ */
+extern int64_t zkl_manager_zxid(const ZklManager *m);
 
 /* How many requests hold a lock or wait for one. */
 extern uint32_t zkl_manager_live(const ZklManager *m);

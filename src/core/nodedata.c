@@ -444,8 +444,8 @@ zkl_node_data_parse(const char *text, size_t length, ZklNodeData *data)
  * so this reads past values that zkl_node_data_parse refuses, and takes the
  * mark whatever follows it.
  */
-bool
-zkl_node_data_downgrading(const char *text, size_t length)
+static bool
+has_mark(const char *text, size_t length, const char *mark)
 {
 	Reader		r = {text, text + length};
 	char		key[MAX_KEY];
@@ -456,10 +456,41 @@ zkl_node_data_downgrading(const char *text, size_t length)
 	{
 		if (!read_key(&r, key))
 			return false;
-		if (strcmp(key, "downgrading") == 0 && take_word(&r, "true"))
+		if (strcmp(key, mark) == 0 && take_word(&r, "true"))
 			return true;
 		if (!skip_value(&r))
 			return false;
 	} while (take(&r, ','));
 	return false;
+}
+
+bool
+zkl_node_data_downgrading(const char *text, size_t length)
+{
+	return has_mark(text, length, "downgrading");
+}
+
+bool
+zkl_node_data_breaking(const char *text, size_t length)
+{
+	return has_mark(text, length, "breaking");
+}
+
+/* The mark comes first, so that no text behind it can hide it. */
+size_t
+zkl_node_data_break(const char *text, size_t length, char *buf, size_t size)
+{
+	static const char mark[] = "{\"breaking\":true";
+	size_t		n = sizeof(mark) - 1;
+
+	memcpy(buf, mark, n);
+	if (length >= 2 && text[0] == '{' && text[1] != '}' &&
+		n + length <= size)
+	{
+		buf[n++] = ',';
+		memcpy(buf + n, text + 1, length - 1);
+		return n + length - 1;
+	}
+	buf[n++] = '}';
+	return n;
 }

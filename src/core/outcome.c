@@ -99,8 +99,11 @@ batch_applied(ZklManager *m, ZklBatch *batch, const ZklReply *reply)
 		m->chain_needed = true;
 		return;
 	}
+	m->zxid_seen = reply->stat.mzxid;
 	if (lease > m->lease_until)
 		m->lease_until = lease;
+	if (m->nlive > 0)
+		m->lease_relied = true;
 	if (m->connection == ZKL_CONNECTION_PROVING)
 		proved(m);
 }
@@ -279,7 +282,13 @@ zkl_batch_reply(ZklManager *m, const ZklReply *reply)
 	ZklBatch   *batch = pop_batch(m);
 	int			failed;
 
-	if (reply->rc == ZKL_RC_OK && reply->nresults == batch->nmembers + 1)
+	if (reply->rc == ZKL_RC_OK && reply->nresults == batch->nmembers + 1 &&
+		reply->stat.mzxid < m->zxid_seen)
+	{
+		batch_unknown(m, batch);
+		zkl_core_reconnect(m, ZKL_RC_WENT_BACK);
+	}
+	else if (reply->rc == ZKL_RC_OK && reply->nresults == batch->nmembers + 1)
 		batch_applied(m, batch, reply);
 	else if ((failed = failed_operation(batch, reply)) >= 0)
 		batch_refused(m, batch, failed, reply->results[failed].rc);

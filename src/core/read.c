@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "core/drain.h"
+#include "core/janitor.h"
 #include "core/lock.h"
 #include "core/read.h"
 #include "core/request.h"
@@ -237,6 +238,10 @@ watched_ahead(ZklManager *m, ZklLock *lock, const ZklOp *op,
 	zkl_lock_touch(m, lock);
 	if (reply->rc == ZKL_RC_OK)
 	{
+		/* Ours, but not known here: it would be in the way for ever. */
+		if (reply->stat.ephemeral_owner == m->session.id)
+			zkl_janitor_delete(m, zkl_core_join(m, lock->path, "/",
+												lock->ahead_name));
 		lock->ahead_watch = ZKL_WATCH_ARMED;
 		lock->ahead_plain = lock->ahead.zklock &&
 			!zkl_node_data_downgrading(reply->data, reply->data_length);
@@ -268,7 +273,11 @@ watched_own(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 		return;
 	r->own_watch = ZKL_WATCH_NONE;
 	if (reply->rc == ZKL_RC_OK)
+	{
 		r->own_watch = ZKL_WATCH_ARMED;
+		if (zkl_node_data_breaking(reply->data, reply->data_length))
+			zkl_request_break(m, r);
+	}
 	else if (reply->rc == ZKL_RC_NONODE)
 		zkl_request_vanished(m, r);
 	else

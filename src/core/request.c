@@ -101,7 +101,7 @@ zkl_request_covering(const ZklRequest *r)
 	for (s = r->sibling_next; s != r; s = s->sibling_next)
 	{
 		if (s->demand == ZKL_DEMAND_GRANTED && s->node == ZKL_NODE_EXISTS &&
-			zkl_mode_covers(s->node_mode, r->mode) &&
+			!s->broken && zkl_mode_covers(s->node_mode, r->mode) &&
 			(best == NULL || s->seq < best->seq))
 			best = s;
 	}
@@ -117,7 +117,8 @@ zkl_request_upgraded(const ZklRequest *r)
 		return NULL;
 	for (s = r->sibling_next; s != r; s = s->sibling_next)
 	{
-		if (s->demand == ZKL_DEMAND_GRANTED && s->node == ZKL_NODE_EXISTS)
+		if (s->demand == ZKL_DEMAND_GRANTED && s->node == ZKL_NODE_EXISTS &&
+			!s->broken)
 			return s;
 	}
 	return NULL;
@@ -182,6 +183,7 @@ hand_node_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 	heir->own_watch = r->own_watch;
 	heir->granted_at = r->granted_at;
 	heir->seen = r->seen;
+	heir->broken = r->broken;
 	heir->cover = NULL;
 	heir->node = ZKL_NODE_EXISTS;
 	for (s = r->sibling_next; s != r; s = s->sibling_next)
@@ -411,12 +413,31 @@ lose(ZklManager *m, ZklRequest *r, ZklFailure failure)
 
 		if (s == r || s->cover == r)
 		{
-			answer_failure(m, s, ZKL_ACTION_LOSE, failure, 0);
+			if (!s->broken)
+				answer_failure(m, s, ZKL_ACTION_LOSE, failure, 0);
 			s->cover = NULL;
 			s->demand = ZKL_DEMAND_ANSWERED;
 			m->nlive--;
 		}
 		s = next;
+	} while (s != r);
+}
+
+void
+zkl_request_break(ZklManager *m, ZklRequest *r)
+{
+	ZklRequest *s = r;
+
+	if (r->demand != ZKL_DEMAND_GRANTED || r->broken)
+		return;
+	do
+	{
+		if (s == r || s->cover == r)
+		{
+			answer_failure(m, s, ZKL_ACTION_LOSE, ZKL_FAILURE_BROKEN, 0);
+			s->broken = true;
+		}
+		s = s->sibling_next;
 	} while (s != r);
 }
 

@@ -50,6 +50,12 @@ extern void zkl_request_fail(ZklManager *m, ZklRequest *r, ZklFailure failure,
 /* It was denied, failed or lost before the worker started. */
 extern void zkl_request_answered(ZklManager *m, ZklRequest *r);
 
+/*
+ * An operator breaks the lock: it is lost to its holder at once, but the node
+ * stays in the queue until the holder is through with it.
+ */
+extern void zkl_request_break(ZklManager *m, ZklRequest *r);
+
 /* Somebody deleted the node of a request that holds or waits. */
 extern void zkl_request_vanished(ZklManager *m, ZklRequest *r);
 

@@ -88,6 +88,8 @@ struct ZklRequest
 	uint32_t	attempts;		/* failed for want of parents */
 	bool		parked;			/* NEW, but not before the directory drained */
 	bool		upgrade;		/* in the queue on top of a shared hold */
+	bool		broken;			/* GRANTED, but lost to its holder: an operator
+								 * broke it; the node stays until the release */
 	bool		again;			/* once deleted, create anew: its number was
 								 * no place in the queue */
 	uint64_t	seen;			/* order of the last listing that showed it */
@@ -176,6 +178,7 @@ typedef enum ZklOpKind
 	ZKL_OP_DELETE,				/* of a request's node */
 	ZKL_OP_DRAIN_DELETE,
 	ZKL_OP_DRAIN_LIST,
+	ZKL_OP_JANITOR,				/* looks for nodes that nobody claims */
 	ZKL_OP_IGNORE				/* nothing hangs on its answer */
 } ZklOpKind;
 
@@ -215,6 +218,14 @@ typedef enum ZklConnectionState
 } ZklConnectionState;
 
 typedef struct ZklChunk ZklChunk;
+
+/* A walk over all directories below the root; see janitor.c */
+typedef struct ZklJanitor
+{
+	bool		wanted;			/* once the connection is proved */
+	bool		asking;			/* about the first of to_do */
+	struct ZklJanitorPath *to_do;	/* directories to list, znodes to look at */
+} ZklJanitor;
 
 struct ZklManager
 {
@@ -266,6 +277,9 @@ struct ZklManager
 	int64_t		contacts[ZKL_CONTACTS]; /* a ring: when something was sent
 										 * that has been answered */
 	uint32_t	ncontacts;		/* on this connection, ever */
+	bool		lease_relied;	/* somebody waits or holds since it was renewed */
+	int64_t		zxid_seen;
+	ZklJanitor	janitor;
 	bool		beat_wanted;
 
 	/* batches under way, oldest first */
@@ -302,6 +316,7 @@ extern ZklOp *zkl_core_op(ZklManager *m, ZklOpKind kind, ZklLock *lock,
 extern uint64_t zkl_core_tag(const ZklManager *m, const ZklOp *op);
 extern ZklAction *zkl_core_send(ZklManager *m, ZklOp *op, ZklSendKind send,
 								const char *path, bool watch);
+extern void zkl_core_reconnect(ZklManager *m, int32_t rc);
 extern void zkl_core_forget_ops(ZklManager *m);
 extern void zkl_core_retry_later(ZklManager *m);
 

@@ -115,4 +115,14 @@ extern bool zkl_node_data_parse(const char *text, size_t length,
 /* Whether a writer's data says that it is about to go on as a reader */
 extern bool zkl_node_data_downgrading(const char *text, size_t length);
 
+/* Whether the data says that an operator breaks the lock */
+extern bool zkl_node_data_breaking(const char *text, size_t length);
+
+/*
+ * Adds that mark; returns the new length.  size is at least
+ * ZKL_MAX_NODE_DATA; data that does not fit with the mark is replaced by it.
+ */
+extern size_t zkl_node_data_break(const char *text, size_t length, char *buf,
+								  size_t size);
+
 #endif							/* ZKL_ZNODE_H */

@@ -114,7 +114,10 @@ lease_after_idleness(void)
 	world_wind_up(w);
 }
 
-/* A worker that was stopped cannot grant at once, and does not beat for it. */
+/*
+ * A worker that was stopped for long cannot rely on what was heard before: a
+ * new connection is what renews the lease at once.
+ */
 static void
 lease_after_silence(void)
 {
@@ -123,12 +126,122 @@ lease_after_silence(void)
 
 	w->now += 10 * WORLD_LEASE;
 	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
-	world_run(w);
 	CHECK(!world_holds(w, r));
-	world_count_anew(w);
-	world_sleep(w, 3 * WORLD_BEAT);
+	CHECK(w->gave_up);
+	world_run(w);
 	CHECK(world_holds(w, r));
-	CHECK(w->zk.counts.multis <= 4);
+	CHECK(zkl_manager_lease(w->m) > w->now + WORLD_LEASE - WORLD_BEAT);
+
+	/* the same while it holds, and while somebody waits */
+	w->now += 2 * WORLD_LEASE;
+	world_flush(w);
+	CHECK(w->gave_up);
+	world_run(w);
+	CHECK(world_holds(w, r));
+	CHECK(zkl_manager_lease(w->m) > w->now + WORLD_LEASE - WORLD_BEAT);
+	world_wind_up(w);
+}
+
+/* Smaller transaction ids than before: no grant, and the session must go. */
+static void
+ids_go_back(void)
+{
+	World	   *w = world_ready();
+	uint32_t	held = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	r;
+	int64_t		seen;
+
+	world_run(w);
+	CHECK(world_holds(w, held));
+	seen = zkl_manager_zxid(w->m);
+	CHECK_INT(seen, w->zk.zxid);
+	w->zk.zxid = 5;
+	r = world_submit(w, "/b", 2, ZKL_EXCLUSIVE);
+	while (!w->gave_up && (w->zk.inbox != NULL || w->zk.outbox != NULL))
+	{
+		world_serve(w, INT32_MAX);
+		world_deliver(w, INT32_MAX);
+	}
+	CHECK(w->gave_up);
+	CHECK(!zkl_manager_ready(w->m));
+	CHECK(!world_holds(w, r));
+	CHECK_INT(zkl_manager_zxid(w->m), seen);
+	w->zk.zxid = seen;
+	world_run(w);
+	CHECK(world_holds(w, r));
+	world_wind_up(w);
+}
+
+/*
+ * A mark on the node of a hold: it is lost at once, and its node stays, ahead
+ * of all others, until the holder lets go.
+ */
+static void
+operator_breaks(void)
+{
+	World	   *w = world_ready();
+	uint32_t	holder = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	sharer,
+				next;
+	char		path[ZKL_MAX_PATH + 1];
+	char		name[ZKL_MAX_ZNODE_NAME + 1];
+
+	world_run(w);
+	sharer = world_submit(w, "/a", 1, ZKL_SHARED);
+	next = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+	world_run(w);
+	zkl_znode_name(&w->requests[holder].uuid, ZKL_EXCLUSIVE,
+				   w->requests[holder].seq, name);
+	snprintf(path, sizeof(path), WORLD_ROOT "/a/%s", name);
+	CHECK_INT(model_set(&w->zk, path, "{\"breaking\":true,\"zklock\":1}"), 0);
+	world_sleep(w, 2 * WORLD_BEAT);
+	CHECK(w->requests[holder].lost && w->requests[sharer].lost);
+	CHECK_INT(w->requests[holder].failure, ZKL_FAILURE_BROKEN);
+	CHECK(model_find(&w->zk, path) != NULL);
+	CHECK(world_waits(w, next));
+	world_release(w, sharer);
+	world_run(w);
+	CHECK(world_waits(w, next));
+	world_release(w, holder);
+	world_run(w);
+	CHECK(model_find(&w->zk, path) == NULL);
+	CHECK(world_holds(w, next));
+	world_wind_up(w);
+}
+
+/* Nodes of our session that nobody claims go: others could wait for ever. */
+static void
+unclaimed_nodes(void)
+{
+	static const char uuid[] = "00000000-0000-8000-8000-000000000000";
+	World	   *w = world_ready();
+	char		path[ZKL_MAX_PATH + 1];
+	char		orphan[ZKL_MAX_PATH + 1];
+	char		foreign[ZKL_MAX_PATH + 1];
+	uint32_t	r;
+
+	/* in the way of one who waits */
+	model_mkdir(&w->zk, WORLD_ROOT "/a");
+	snprintf(path, sizeof(path), WORLD_ROOT "/a/_c_%s-__WRIT__", uuid);
+	CHECK_INT(model_create(&w->zk, path, true, w->session.id, "", orphan), 0);
+	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK(world_holds(w, r));
+	CHECK(model_find(&w->zk, orphan) == NULL);
+
+	/* somewhere: a restarted worker looks for them */
+	model_mkdir(&w->zk, WORLD_ROOT "/b/c");
+	snprintf(path, sizeof(path), WORLD_ROOT "/b/c/_c_%s-__READ__", uuid);
+	CHECK_INT(model_create(&w->zk, path, true, w->session.id, "", orphan), 0);
+	CHECK_INT(model_create(&w->zk, path, true, 4711, "", foreign), 0);
+	world_disconnect(w);
+	world_restart(w);
+	world_connect(w);
+	world_run(w);
+	CHECK(model_find(&w->zk, orphan) == NULL);
+	CHECK(model_find(&w->zk, foreign) != NULL);
+	CHECK(world_holds(w, r));
+	foreign_leave_all(w, "/b/c");
 	world_wind_up(w);
 }
 
@@ -535,6 +648,9 @@ main(void)
 	RUN(lease_and_beats);
 	RUN(lease_after_idleness);
 	RUN(lease_after_silence);
+	RUN(ids_go_back);
+	RUN(operator_breaks);
+	RUN(unclaimed_nodes);
 	RUN(nothing_past_the_lease);
 	RUN(session_expires);
 	RUN(session_expires_in_the_middle);

@@ -324,6 +324,7 @@ world_connect(World *w)
 		w->chain = w->chain_kept = 0;
 	}
 	w->session.begun_at = w->now;
+	w->session.zxid_seen = zkl_manager_zxid(w->m);
 	model_connect(&w->zk, w->session.id);
 	w->connected = true;
 	w->gave_up = false;

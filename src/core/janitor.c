@@ -1,0 +1,168 @@
+/*
+ * janitor.c
+ *	  Nodes of our session that no request claims: they are deleted.
+ *
+ * Owns the manager's janitor.  Runs in the worker (and in tests), takes no
+ * locks, knows neither PostgreSQL nor ZooKeeper.
+ *
+ * A request keeps its slot until its node is known to be gone, so that there
+ * should be none; but one would block everybody until the session ends.  So a
+ * restarted worker, which knows only what the slots say, walks through all
+ * directories below the root once, one question at a time; and whoever has to
+ * wait behind a node looks whose it is (read.c).
+ */
+#include <string.h>
+
+#include "core/batch.h"
+#include "core/janitor.h"
+#include "core/request.h"
+
+struct ZklJanitorPath
+{
+	struct ZklJanitorPath *next;
+	bool		is_znode;		/* to be looked at, not listed */
+	char		path[];
+};
+
+static void
+remember(ZklManager *m, const char *directory, const char *child,
+		 bool is_znode)
+{
+	size_t		n = strlen(directory);
+	struct ZklJanitorPath *item =
+	zkl_core_alloc(m, sizeof(*item) + n + strlen(child) + 2);
+
+	memcpy(item->path, directory, n);
+	item->path[n] = '\0';
+	if (child[0] != '\0')
+	{
+		item->path[n] = '/';
+		memcpy(item->path + n + 1, child, strlen(child) + 1);
+	}
+	item->is_znode = is_znode;
+	item->next = m->janitor.to_do;
+	m->janitor.to_do = item;
+}
+
+static void
+forget_first(ZklManager *m)
+{
+	struct ZklJanitorPath *item = m->janitor.to_do;
+
+	m->janitor.to_do = item->next;
+	zkl_core_release(m, item);
+}
+
+void
+zkl_janitor_stop(ZklManager *m)
+{
+	while (m->janitor.to_do != NULL)
+		forget_first(m);
+	m->janitor.asking = false;
+}
+
+void
+zkl_janitor_disconnected(ZklManager *m)
+{
+	if (m->janitor.to_do != NULL)
+		m->janitor.wanted = true;
+	zkl_janitor_stop(m);
+}
+
+void
+zkl_janitor_delete(ZklManager *m, const char *path)
+{
+	zkl_core_send(m, zkl_core_op(m, ZKL_OP_IGNORE, NULL, NULL),
+				  ZKL_SEND_DELETE, path, false);
+}
+
+/* Of what is asked about, the first in the list, the answer is awaited. */
+void
+zkl_janitor_send(ZklManager *m)
+{
+	const struct ZklJanitorPath *item;
+
+	if (m->connection != ZKL_CONNECTION_READY || m->janitor.asking)
+		return;
+	if (m->janitor.wanted)
+	{
+		m->janitor.wanted = false;
+		remember(m, m->root, "", false);
+	}
+	item = m->janitor.to_do;
+	if (item == NULL)
+		return;
+	m->janitor.asking = true;
+	zkl_core_send(m, zkl_core_op(m, ZKL_OP_JANITOR, NULL, NULL),
+				  item->is_znode ? ZKL_SEND_GET : ZKL_SEND_LIST,
+				  zkl_core_join(m, item->path, "", ""), false);
+}
+
+/* Whether a znode of the name of a zklock contender is claimed by a request */
+static bool
+is_claimed(ZklManager *m, const char *name, bool *contends)
+{
+	ZklLockMode mode;
+	ZklSeq		seq;
+	bool		has_uuid;
+	ZklUuid		uuid;
+
+	*contends = zkl_znode_parse(name, &mode, &seq, &has_uuid, &uuid);
+	if (!*contends || !has_uuid || !zkl_uuid_is_zklock(&uuid))
+		return true;
+	return zkl_request_find(m, &uuid) != NULL;
+}
+
+/* A heartbeat node of this session that is not the one in use, nor the next */
+static bool
+is_old_heartbeat(ZklManager *m, const char *path)
+{
+	const char *used = zkl_chain_path(m, m->chain_kept);
+	const char *next = zkl_chain_path(m, m->chain);
+	size_t		stem = (size_t) (strrchr(used, '.') - used) + 1;
+
+	return strncmp(path, used, stem) == 0 && strcmp(path, used) != 0 &&
+		strcmp(path, next) != 0;
+}
+
+static void
+listed(ZklManager *m, const char *directory, const ZklReply *reply)
+{
+	const char *servers = zkl_core_join(m, m->root, "/", ".servers");
+	bool		heartbeats = strcmp(directory, servers) == 0;
+	size_t		i;
+
+	for (i = 0; i < reply->nchildren; i++)
+	{
+		const char *child = reply->children[i];
+		const char *path = zkl_core_join(m, directory, "/", child);
+		bool		contends;
+		bool		claimed = is_claimed(m, child, &contends);
+
+		if (heartbeats ? is_old_heartbeat(m, path) : !claimed)
+			remember(m, directory, child, true);
+		else if (!heartbeats && !contends &&
+				 (child[0] != '.' || strcmp(path, servers) == 0))
+			remember(m, directory, child, false);
+	}
+}
+
+void
+zkl_janitor_reply(ZklManager *m, const ZklReply *reply)
+{
+	struct ZklJanitorPath *item = m->janitor.to_do;
+	bool		contends;
+
+	m->janitor.asking = false;
+	if (item == NULL)
+		return;
+	m->janitor.to_do = item->next;
+	if (reply->rc == ZKL_RC_OK && !item->is_znode)
+		listed(m, item->path, reply);
+	else if (reply->rc == ZKL_RC_OK &&
+			 reply->stat.ephemeral_owner == m->session.id &&
+			 (is_old_heartbeat(m, item->path) ||
+			  !is_claimed(m, strrchr(item->path, '/') + 1, &contends)))
+		zkl_janitor_delete(m, zkl_core_join(m, item->path, "", ""));
+	zkl_core_release(m, item);
+}

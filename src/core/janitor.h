@@ -1,0 +1,23 @@
+/*
+ * janitor.h
+ *	  Nodes of our session that no request claims.
+ */
+#ifndef ZKL_JANITOR_H
+#define ZKL_JANITOR_H
+
+#include "core/state.h"
+
+/* Sends the next question of a walk, one at a time, once reads count. */
+extern void zkl_janitor_send(ZklManager *m);
+extern void zkl_janitor_reply(ZklManager *m, const ZklReply *reply);
+
+/* A walk that was under way begins anew on the next connection. */
+extern void zkl_janitor_disconnected(ZklManager *m);
+
+/* Deletes a node that is known to be of our session and to be claimed by none. */
+extern void zkl_janitor_delete(ZklManager *m, const char *path);
+
+/* Gives back what a walk remembers. */
+extern void zkl_janitor_stop(ZklManager *m);
+
+#endif							/* ZKL_JANITOR_H */

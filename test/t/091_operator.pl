@@ -1,0 +1,127 @@
+# An operator breaks locks: of a holder that can still lose it in good order,
+# of one on a server that hears of nothing, and of another kind of client.
+
+use strict;
+use warnings;
+
+use Test::More;
+
+use PostgreSQL::Test::Utils;
+use ZklockTest;
+
+my $test = ZklockTest->new(session_timeout => '2s');
+my ($one, $two) = $test->nodes;
+my $operator = $test->session($one);
+my $client = $test->zk->new_client;
+
+sub granted
+{
+	my ($node, $name) = @_;
+
+	return $test->look($node,
+		"SELECT count(*) FROM zk_locks WHERE granted AND path = '$name'");
+}
+
+is($operator->query("SELECT zk_break_lock('/o/none')"),
+	'f', 'there is nothing to break');
+
+# A holder on another server, and one on the operator's own: both are told,
+# and those who wait come next.
+foreach my $node ($two, $one)
+{
+	my $name = '/o/' . $node->name;
+	my $holder = $test->session($node);
+	my $next = $test->session($one);
+
+	$holder->query("SET zklock.lost_lock_action = 'none'");
+	$holder->query("BEGIN; CREATE TABLE t (); SELECT zk_xact_lock('$name')");
+	$test->enqueue($next, "SELECT zk_lock('$name')", $name);
+	$operator->send("SELECT zk_break_lock('$name')");
+	$test->look_until(
+		$node,
+		"SELECT count(*) FROM zk_locks WHERE state = 'lost' AND path = '$name'",
+		1,
+		"$name: the holder loses it");
+	ok($operator->busy, 'its znode stays until the holder is through');
+	ok($test->still_waits($next), 'nobody else has it yet');
+	my $answer = $holder->send('COMMIT')->result;
+	is($answer->{error}{sqlstate}, '40001', 'the holder cannot commit');
+	like($holder->messages, qr{broke it with zk_break_lock}, 'and is told why');
+	is($operator->value, 't', 'then the lock is broken');
+	cmp_ok($next->value, '>', 0, 'and the next has it');
+	$_->close foreach $holder, $next;
+}
+
+# A session lock, with the default action: cancelled, and to be acknowledged.
+my $session = $test->session($two);
+$session->query("SELECT zk_lock('/o/session')");
+$session->send('SELECT pg_sleep(1000)');
+is($operator->query("SELECT zk_break_lock('/o/session')"),
+	't', 'a session lock goes after a session timeout at the latest');
+is($session->sqlstate, '57014', 'its holder was cancelled');
+is($session->query("SELECT zk_unlock('/o/session')"), 'f', 'and acknowledges');
+
+# A server whose worker is stopped: its lease ends, and the znode goes.
+my $stuck = $test->session($two);
+$stuck->query("SET zklock.commit_wait = 0");
+$stuck->query("BEGIN; SELECT zk_xact_lock('/o/stuck')");
+my $after = $test->session($one);
+$test->enqueue($after, "SELECT zk_lock('/o/stuck')", '/o/stuck');
+my $worker = $test->status($two, 'worker_pid');
+kill 'STOP', $worker;
+is($operator->query("SELECT zk_break_lock('/o/stuck')"),
+	't', 'the lock of a stopped server is broken');
+cmp_ok($after->value, '>', 0, 'the next has it');
+is($stuck->error('COMMIT'), '40001', 'the stuck holder cannot commit');
+
+# One who waits there, at the head of its queue, while its worker is stopped:
+# it must not take the lock that somebody else has by then.
+kill 'CONT', $worker;
+$test->look_until($two,
+	"SELECT lease_remaining > '0' FROM zk_status",
+	't', 'the worker goes on');
+my $first = $test->session($one);
+my $sleeper = $test->session($two);
+my $third = $test->session($one);
+$first->query("SELECT zk_lock('/o/head')");
+$test->enqueue($sleeper, "SELECT zk_lock('/o/head')", '/o/head');
+$test->enqueue($third, "SELECT zk_lock('/o/head')", '/o/head');
+kill 'STOP', $worker;
+$first->query("SELECT zk_unlock('/o/head')");
+ok($test->wait_queue('/o/head', 2), 'a request of the stopped server is first');
+is($operator->query("SELECT zk_break_lock('/o/head')"), 't', 'it is removed');
+cmp_ok($third->value, '>', 0, 'the next has it');
+kill 'CONT', $worker;
+ok($test->wait_queue('/o/head', 2), 'it queues anew, behind');
+ok($test->still_waits($sleeper), 'and waits');
+$third->query("SELECT zk_unlock('/o/head')");
+cmp_ok($sleeper->value, '>', 0, 'until it is its turn');
+
+# Another kind of client: nobody to be asked.
+my $uuid = '12345678-1234-4234-9234-123456789012';
+$client->create("/zklock/o/foreign/_c_$uuid-__WRIT__",
+	'10.0.0.1', [ 'ephemeral', 'sequence' ]);
+my $behind = $test->session($two);
+$test->enqueue($behind, "SELECT zk_lock('/o/foreign')", '/o/foreign');
+is($operator->query("SELECT zk_break_lock('/o/foreign')"),
+	't', 'a foreign contender is removed');
+cmp_ok($behind->value, '>', 0, 'and the next has the lock');
+
+# Not for everybody, and not in silence.
+$operator->query('CREATE USER somebody; GRANT EXECUTE ON FUNCTION'
+	  . ' zk_break_lock(text), zk_accept_lower_tokens() TO somebody');
+my $user = $test->session($one, user => 'somebody');
+is($user->error("SELECT zk_break_lock('/o/foreign')"),
+	'42501', 'only superusers break locks');
+is($user->error('SELECT zk_accept_lower_tokens()'),
+	'42501', 'or accept lower tokens');
+is($operator->error("SELECT zk_break_lock('no name')"), '22023', 'bad name');
+like(
+	slurp_file($one->logfile),
+	qr{znode "/zklock/o/foreign/\S+" of distributed lock "/o/foreign" is gone, broken by process},
+	'it is logged');
+
+$_->close foreach $operator, $session, $stuck, $after, $first, $sleeper,
+  $third, $behind, $user;
+$client->quit;
+$test->finish;
