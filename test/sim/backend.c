@@ -1,0 +1,279 @@
+/*
+ * backend.c
+ *	  The backends of the simulated servers.
+ *
+ * Owns them.  Does what request.c, lifetime.c and commit.c of src/ do: it knows
+ * slots and the published lease, and nothing of ZooKeeper.
+ */
+#include <string.h>
+
+#include "backend.h"
+#include "oracle.h"
+
+Backends	backends;
+
+static Host *
+host_of(const Backend *b)
+{
+	return &hosts.host[b->host];
+}
+
+static void
+reset(Backend *b)
+{
+	b->owner = ++hosts.owners;
+	b->waiting = -1;
+	b->committing = false;
+	b->nholds = 0;
+	b->stopped_until = 0;
+	b->at = base.calm ? NEVER : base.now + some_delay(backends.think);
+}
+
+void
+backends_start(Host *h)
+{
+	int			i;
+
+	for (i = 0; i < backends.per_host; i++)
+	{
+		Backend    *b = &backends.backend[h->id][i];
+
+		b->host = h->id;
+		b->id = i;
+		reset(b);
+	}
+}
+
+void
+backends_crash(Host *h)
+{
+	int			i;
+
+	for (i = 0; i < backends.per_host; i++)
+	{
+		reset(&backends.backend[h->id][i]);
+		backends.backend[h->id][i].at = NEVER;
+	}
+}
+
+void
+backend_wake(Host *h, int backend)
+{
+	Backend    *b = &backends.backend[h->id][backend];
+	Time		at = base.now + some_delay(20);
+
+	if (at < b->at)
+		b->at = at;
+}
+
+static void
+end_holds(Backend *b)
+{
+	int			i;
+
+	for (i = 0; i < b->nholds; i++)
+		slot_release(host_of(b), b->holds[i].slot);
+	b->nholds = 0;
+	b->committing = false;
+	b->at = base.calm ? NEVER : base.now + some_delay(backends.think);
+}
+
+/* on_shmem_exit: marks, and is gone */
+void
+backend_die(Backend *b)
+{
+	trace("host # backend #: dies", b->host, b->id, 0, 0, NULL);
+	if (b->waiting >= 0)
+		slot_release(host_of(b), b->waiting);
+	end_holds(b);
+	reset(b);
+}
+
+/* ---- asking ---- */
+
+/*
+ * Locks are taken in one order, so that backends do not wait for each other in
+ * a ring.
+ */
+static int
+pick_lock(const Backend *b)
+{
+	const Host *h = host_of(b);
+	int			lowest = 0;
+	int			i;
+
+	for (i = 0; i < b->nholds; i++)
+		if (h->slots[b->holds[i].slot].lock > lowest)
+			lowest = h->slots[b->holds[i].slot].lock;
+	return lowest + (int) below(hosts.nlocks - lowest);
+}
+
+static int
+find_sibling(const Backend *b, int lock)
+{
+	const Host *h = host_of(b);
+	int			i;
+
+	for (i = 0; i < b->nholds; i++)
+		if (h->slots[b->holds[i].slot].lock == lock)
+			return b->holds[i].slot;
+	return -1;
+}
+
+static void
+ask(Backend *b)
+{
+	Host	   *h = host_of(b);
+	int			slot = slot_claim(h);
+	Slot	   *s;
+
+	b->at = base.now + some_delay(backends.think);
+	if (slot < 0)
+		return;
+	s = &h->slots[slot];
+	s->lock = pick_lock(b);
+	s->mode = below(100) < backends.shared ? ZKL_SHARED : ZKL_EXCLUSIVE;
+	s->owner = b->owner;
+	s->backend = b->id;
+	s->sibling = find_sibling(b, s->lock);
+	s->is_try = below(100) < backends.tries;
+	s->expired = s->is_try && once_in(2);
+	b->try_until = s->is_try ? base.now + some_delay(backends.patience) :
+		NEVER;
+	b->give_up_at = below(100) < backends.cancels ?
+		base.now + some_delay(backends.patience) : NEVER;
+	b->waiting = slot;
+	b->at = b->give_up_at < b->try_until ? b->give_up_at : b->try_until;
+	slot_submit(h, slot);
+}
+
+/* Looks at what it waits for. */
+static void
+look(Backend *b)
+{
+	Host	   *h = host_of(b);
+	int			slot = b->waiting;
+	Slot	   *s = &h->slots[slot];
+
+	if (s->state == SLOT_GRANTED && slot_is_good(h, slot, s->generation))
+	{
+		b->waiting = -1;
+		b->holds[b->nholds].slot = slot;
+		b->holds[b->nholds++].generation = s->generation;
+		oracle_taken(h, slot);
+		b->at = base.now + some_delay(backends.hold);
+	}
+	else if (s->state != SLOT_WAITING || base.now >= b->give_up_at)
+	{
+		b->waiting = -1;
+		slot_release(h, slot);
+		b->at = base.now + some_delay(base.calm ? MS : backends.think);
+	}
+	else
+	{
+		if (base.now >= b->try_until)
+		{
+			b->try_until = NEVER;
+			slot_expire(h, slot);
+		}
+		b->at = b->give_up_at < b->try_until ? b->give_up_at : b->try_until;
+	}
+}
+
+/* ---- holding ---- */
+
+/* The commit check.  What passes it is committed, whatever comes then. */
+static void
+commit(Backend *b)
+{
+	Host	   *h = host_of(b);
+	int			i;
+
+	for (i = 0; i < b->nholds; i++)
+		if (!slot_is_good(h, b->holds[i].slot, b->holds[i].generation))
+		{
+			trace("host # backend #: may not commit", b->host, b->id, 0, 0,
+				  NULL);
+			end_holds(b);
+			return;
+		}
+	trace("host # backend #: commits", b->host, b->id, 0, 0, NULL);
+	for (i = 0; i < b->nholds; i++)
+		oracle_commit(h, b->holds[i].slot);
+	b->committing = true;
+	b->at = base.now + some_delay(MS);
+}
+
+static void
+go_on(Backend *b)
+{
+	int			i = (int) below(b->nholds);
+
+	if (!base.calm && b->nholds < MAX_HOLDS && below(100) < backends.nested)
+		ask(b);
+	else if (b->nholds > 1 && once_in(3))
+	{
+		slot_release(host_of(b), b->holds[i].slot);
+		b->holds[i] = b->holds[--b->nholds];
+		b->at = base.now + some_delay(backends.hold);
+	}
+	else if (once_in(4))
+		end_holds(b);			/* rolled back */
+	else
+		commit(b);
+}
+
+void
+backend_step(Backend *b)
+{
+	if (b->waiting >= 0)
+		look(b);
+	else if (b->committing)
+		end_holds(b);
+	else if (b->nholds > 0)
+		go_on(b);
+	else if (base.calm)
+		b->at = NEVER;
+	else
+		ask(b);
+}
+
+Time
+backend_due(const Backend *b)
+{
+	return b->at > b->stopped_until ? b->at : b->stopped_until;
+}
+
+/* ---- the end ---- */
+
+void
+backends_calm(void)
+{
+	int			i,
+				j;
+
+	for (i = 0; i < hosts.n; i++)
+		for (j = 0; j < backends.per_host; j++)
+		{
+			Backend    *b = &backends.backend[i][j];
+
+			b->stopped_until = 0;
+			b->give_up_at = NEVER;
+			if (b->at == NEVER || b->at < base.now)
+				b->at = base.now;
+		}
+}
+
+bool
+backends_idle(void)
+{
+	int			i,
+				j;
+
+	for (i = 0; i < hosts.n; i++)
+		for (j = 0; j < backends.per_host; j++)
+			if (backends.backend[i][j].waiting >= 0 ||
+				backends.backend[i][j].nholds > 0)
+				return false;
+	return true;
+}

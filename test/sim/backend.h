@@ -1,0 +1,61 @@
+/*
+ * backend.h
+ *	  The backends of the simulated servers: they ask for locks, hold them,
+ *	  commit, give up and die.
+ */
+#ifndef SIM_BACKEND_H
+#define SIM_BACKEND_H
+
+#include "host.h"
+
+#define MAX_BACKENDS	6
+#define MAX_HOLDS		4
+
+typedef struct Hold
+{
+	int			slot;
+	uint32_t	generation;
+} Hold;
+
+typedef struct Backend
+{
+	int			host;
+	int			id;
+	uint64_t	owner;
+	Time		at;
+	Time		stopped_until;
+	int			waiting;		/* slot, or -1 */
+	Time		give_up_at;
+	Time		try_until;
+	bool		committing;		/* past its commit check */
+	Hold		holds[MAX_HOLDS];
+	int			nholds;
+} Backend;
+
+typedef struct Backends
+{
+	int			per_host;
+	Backend		backend[MAX_HOSTS][MAX_BACKENDS];
+	Time		think;			/* usual times */
+	Time		hold;
+	Time		patience;		/* until a wait is cancelled, if it is */
+	int			shared;			/* of 100 demands */
+	int			tries;
+	int			cancels;
+	int			nested;			/* of 100 holders, that ask for more */
+} Backends;
+
+extern Backends backends;
+
+extern void backends_start(Host *h);
+extern void backends_crash(Host *h);
+extern void backend_wake(Host *h, int backend);
+extern void backend_die(Backend *b);
+extern void backend_step(Backend *b);
+extern Time backend_due(const Backend *b);
+
+/* From now on: no new demands, and no giving up. */
+extern void backends_calm(void);
+extern bool backends_idle(void);
+
+#endif							/* SIM_BACKEND_H */

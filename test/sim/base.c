@@ -1,0 +1,181 @@
+/*
+ * base.c
+ *	  Chance, memory and trace of the simulation.
+ *
+ * Owns the one Base.  Must not know what is simulated.
+ */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base.h"
+
+#define CHUNK_SIZE	(256 * 1024)
+
+struct Chunk
+{
+	Chunk	   *next;
+	size_t		used;
+	size_t		size;
+	char		bytes[];
+};
+
+Base		base;
+
+Time
+some_delay(Time usual)
+{
+	Time		delay = usual / 2 + below(usual + 1);
+	int64_t		dice = below(64);
+
+	if (dice == 0)
+		return delay * 100;
+	if (dice < 4)
+		return delay * 10;
+	return delay;
+}
+
+static Chunk *
+make_chunk(size_t size)
+{
+	Chunk	   *chunk = base.spare;
+
+	if (chunk != NULL && chunk->size >= size)
+		base.spare = chunk->next;
+	else
+	{
+		size = size > CHUNK_SIZE ? size : CHUNK_SIZE;
+		chunk = malloc(sizeof(Chunk) + size);
+		if (chunk == NULL)
+			abort();
+		chunk->size = size;
+	}
+	chunk->used = 0;
+	chunk->next = base.chunks;
+	base.chunks = chunk;
+	return chunk;
+}
+
+void *
+take(size_t size)
+{
+	Chunk	   *chunk = base.chunks;
+	void	   *memory;
+
+	size = (size + 15) & ~(size_t) 15;
+	if (chunk == NULL || chunk->size - chunk->used < size)
+		chunk = make_chunk(size);
+	memory = chunk->bytes + chunk->used;
+	chunk->used += size;
+	return memset(memory, 0, size);
+}
+
+void *
+take_copy(const void *bytes, size_t size)
+{
+	char	   *copy = take(size + 1);
+
+	if (size > 0)
+		memcpy(copy, bytes, size);
+	return copy;
+}
+
+char *
+take_string(const char *text)
+{
+	return take_copy(text, strlen(text));
+}
+
+void
+base_begin(uint64_t seed)
+{
+	Chunk	   *spare = base.spare;
+	Chunk	   *chunk;
+	bool		print = base.print;
+
+	while ((chunk = base.chunks) != NULL)
+	{
+		base.chunks = chunk->next;
+		chunk->next = spare;
+		spare = chunk;
+	}
+	memset(&base, 0, sizeof(base));
+	base.spare = spare;
+	base.print = print;
+	base.seed = seed;
+	base.random = seed;
+	base.hash = seed;
+	base.now = SECOND;
+}
+
+/* ---- the trace ---- */
+
+static void
+print_line(const TraceLine *line)
+{
+	const char *p;
+	int			n = 0;
+
+	printf("%13.6f  ", (double) line->at / SECOND);
+	for (p = line->format; *p != '\0'; p++)
+	{
+		if (*p == '#')
+			printf("%" PRId64, line->numbers[n++]);
+		else if (*p == '@')
+			printf("%s", line->text ? line->text : "");
+		else
+			putchar(*p);
+	}
+	putchar('\n');
+}
+
+static uint64_t
+mix(uint64_t hash, uint64_t value)
+{
+	hash = (hash ^ value) * 0x9E3779B97F4A7C15;
+	return hash ^ hash >> 29;
+}
+
+void
+trace(const char *format, int64_t a, int64_t b, int64_t c, int64_t d,
+	  const char *text)
+{
+	TraceLine  *line = &base.trace[base.events++ % TRACE_KEPT];
+
+	line->at = base.now;
+	line->format = format;
+	line->numbers[0] = a;
+	line->numbers[1] = b;
+	line->numbers[2] = c;
+	line->numbers[3] = d;
+	line->text = text;
+	base.hash = mix(base.hash, (uint64_t) base.now);
+	base.hash = mix(base.hash, (uint64_t) a ^ (uint64_t) b << 16 ^
+					(uint64_t) c << 32 ^ (uint64_t) d << 48);
+	while (text != NULL && *text != '\0')
+		base.hash = base.hash * 31 + (unsigned char) *text++;
+	if (base.print)
+		print_line(line);
+}
+
+void
+trace_print_last(void)
+{
+	uint64_t	i = base.events > TRACE_KEPT ? base.events - TRACE_KEPT : 0;
+
+	for (; i < base.events; i++)
+		print_line(&base.trace[i % TRACE_KEPT]);
+}
+
+void
+broken(const char *rule, const char *format,...)
+{
+	va_list		args;
+
+	base.rule = rule;
+	va_start(args, format);
+	vsnprintf(base.what, sizeof(base.what), format, args);
+	va_end(args);
+	longjmp(base.stop, 1);
+}

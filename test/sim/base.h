@@ -1,0 +1,111 @@
+/*
+ * base.h
+ *	  What every part of the simulation stands on: time, chance, memory, trace.
+ *
+ * One simulation runs at a time, in one thread, and all of it follows from its
+ * seed.  Time is true time, in µs; what a server or the ensemble's leader
+ * reads off its own clock is derived from it.
+ */
+#ifndef SIM_BASE_H
+#define SIM_BASE_H
+
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef int64_t Time;
+
+#define NEVER	INT64_MAX
+#define MS		INT64_C(1000)
+#define SECOND	INT64_C(1000000)
+
+#define TRACE_KEPT		120		/* events shown when a seed fails */
+#define TRACE_NUMBERS	4
+
+typedef struct TraceLine
+{
+	Time		at;
+	const char *format;
+	int64_t		numbers[TRACE_NUMBERS];
+	const char *text;
+} TraceLine;
+
+typedef struct Chunk Chunk;
+
+typedef struct Base
+{
+	uint64_t	seed;
+	uint64_t	random;
+	Time		now;
+	bool		calm;			/* the chaos is over */
+
+	/* trace */
+	bool		print;			/* each event as it happens */
+	uint64_t	hash;
+	uint64_t	events;
+	TraceLine	trace[TRACE_KEPT];
+
+	/* what was broken, if something was */
+	const char *rule;
+	char		what[400];
+	jmp_buf		stop;
+
+	Chunk	   *chunks;
+	Chunk	   *spare;
+} Base;
+
+extern Base base;
+
+/* ---- chance: splitmix64 ---- */
+
+static inline uint64_t
+random64(void)
+{
+	uint64_t	z = base.random += 0x9E3779B97F4A7C15;
+
+	z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9;
+	z = (z ^ z >> 27) * 0x94D049BB133111EB;
+	return z ^ z >> 31;
+}
+
+/* 0 .. n - 1 */
+static inline int64_t
+below(int64_t n)
+{
+	return (int64_t) (random64() % (uint64_t) n);
+}
+
+/* True once in n */
+static inline bool
+once_in(int64_t n)
+{
+	return below(n) == 0;
+}
+
+/* Around "usual", seldom ten or a hundred times as long */
+extern Time some_delay(Time usual);
+
+/* ---- memory that lasts as long as the seed ---- */
+
+extern void *take(size_t size); /* zeroed */
+extern char *take_string(const char *text);
+extern void *take_copy(const void *bytes, size_t size);
+extern void base_begin(uint64_t seed);
+
+/* ---- the trace ---- */
+
+/*
+ * Notes an event.  Each # in the format stands for the next number, @ for the
+ * text, which must last as long as the seed.
+ */
+extern void trace(const char *format, int64_t a, int64_t b, int64_t c,
+				  int64_t d, const char *text);
+extern void trace_print_last(void);
+
+/* A rule is broken: ends the seed. */
+extern void broken(const char *rule, const char *format,...)
+	__attribute__((noreturn, format(printf, 2, 3)));
+
+#endif							/* SIM_BASE_H */

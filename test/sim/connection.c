@@ -1,0 +1,501 @@
+/*
+ * connection.c
+ *	  Connections of the simulated ensemble: what is under way on them, and
+ *	  what becomes of it when they break.
+ *
+ * Owns the connections and the late writes of those that are gone.  Must not
+ * know what clients are for.
+ */
+#include <string.h>
+
+#include "ensemble.h"
+#include "oracle.h"
+
+/* A write whose connection is gone, and which may still be carried out */
+typedef struct Late
+{
+	struct Late *next;
+	Time		at;
+	int64_t		session;
+	Request    *request;
+} Late;
+
+/* ---- coming and going ---- */
+
+static Conn *
+free_conn(void)
+{
+	int			i;
+
+	for (i = 0; i < MAX_CONNS; i++)
+		if (!ens.conns[i].open)
+			return &ens.conns[i];
+	broken("simulation", "too many connections");
+}
+
+/* Whether a server would take up the session, as far as it knows */
+static AttachResult
+judge_attach(int server, int64_t id, size_t seen)
+{
+	const Server *s = &ens.servers[server];
+	const Session *session = session_find(id);
+
+	if (s->state == SERVER_DOWN || s->applied < seen)
+		return ATTACH_FAILED;
+	if (s->state == SERVER_CUT)
+		return s->deposed && id != 0 ? ATTACH_DONE : ATTACH_FAILED;
+	if (ens.leader < 0 || s->paused_until > base.now)
+		return ATTACH_FAILED;
+	if (id != 0 && (session == NULL || !session->alive))
+		return ATTACH_EXPIRED;
+	return ATTACH_DONE;
+}
+
+AttachResult
+conn_attach(int server, int64_t id, size_t seen, ClientKind kind, int client,
+			Conn **conn)
+{
+	AttachResult result = judge_attach(server, id, seen);
+	Session    *session = session_find(id);
+	Conn	   *c;
+
+	*conn = NULL;
+	if (result != ATTACH_DONE)
+		return result;
+	if (session == NULL)
+		session = session_make();
+	if (ens.servers[server].state == SERVER_JOINED)
+		session_touch(session);
+	if (kind == CLIENT_HOST)
+		session->host = client;
+	else
+		session->foreign = client;
+	c = free_conn();
+	memset(c, 0, sizeof(*c));
+	c->open = true;
+	c->id = (int) (c - ens.conns);
+	c->serial = ++ens.serial;
+	c->server = server;
+	c->session = session->id;
+	c->client_kind = kind;
+	c->client = client;
+	c->sent_end = &c->sent;
+	c->pipe_end = &c->pipe;
+	c->out_end = &c->out;
+	c->commit_at = NEVER;
+	c->heard_at = base.now;
+	c->ping_at = base.now + ens.timeout / 3;
+	*conn = c;
+	return ATTACH_DONE;
+}
+
+static void
+clear_watches(const Conn *c)
+{
+	uint64_t	mask = ~(UINT64_C(1) << c->id);
+	Path	   *path;
+
+	for (path = path_first(); path != NULL; path = path->all)
+	{
+		path->node[c->server].data_watch &= mask;
+		path->node[c->server].child_watch &= mask;
+	}
+}
+
+/* Some of a connection's writes, the first ones, may be carried out later. */
+static void
+keep_late(const Conn *c, Request *requests, Time *at)
+{
+	Late	  **end = &ens.late_writes;
+	Request    *request;
+
+	while (*end != NULL)
+		end = &(*end)->next;
+	for (request = requests; request != NULL; request = request->next)
+	{
+		Late	   *late;
+
+		if ((request->kind != REQUEST_WRITE &&
+			 request->kind != REQUEST_CLOSE) || request->committed)
+			continue;
+		*at += once_in(3) ? some_delay(ens.net) : below(ens.late + 1);
+		late = take(sizeof(Late));
+		late->at = *at;
+		late->session = c->session;
+		late->request = request;
+		*end = late;
+		end = &late->next;
+	}
+}
+
+void
+conn_cut(Conn *c, bool deliver)
+{
+	Request   **cut = &c->sent;
+	Time		at = base.now;
+
+	if (!c->open)
+		return;
+	trace("conn #: cut from server #", c->id, c->server, 0, 0, NULL);
+	while (*cut != NULL && c->frozen_until <= base.now && !once_in(3))
+		cut = &(*cut)->next;
+	*cut = NULL;
+	if (!once_in(3))
+	{
+		keep_late(c, c->pipe, &at);
+		keep_late(c, c->sent, &at);
+	}
+	while (deliver && c->out != NULL && c->frozen_until <= base.now &&
+		   !once_in(4))
+	{
+		Frame	   *frame = c->out;
+
+		c->out = frame->next;
+		client_frame(c, frame);
+		if (!c->open)
+			return;
+	}
+	clear_watches(c);
+	c->open = false;
+}
+
+void
+server_drop_conns(int server)
+{
+	int			i;
+
+	for (i = 0; i < MAX_CONNS; i++)
+	{
+		Conn	   *c = &ens.conns[i];
+
+		if (!c->open || c->server != server)
+			continue;
+		conn_cut(c, true);
+		client_gone(c);
+	}
+}
+
+/* ---- towards the server ---- */
+
+void
+conn_send(Conn *c, Request *request)
+{
+	Time		at = base.now + some_delay(ens.net);
+
+	c->last_arrival = at > c->last_arrival ? at : c->last_arrival;
+	request->at = c->last_arrival;
+	request->next = NULL;
+	*c->sent_end = request;
+	c->sent_end = &request->next;
+	c->ping_at = base.now + ens.timeout / 3;
+}
+
+static void
+push_frame(Conn *c, Frame *frame)
+{
+	Time		at = base.now + some_delay(ens.net);
+
+	c->last_delivery = at > c->last_delivery ? at : c->last_delivery;
+	frame->at = c->last_delivery;
+	*c->out_end = frame;
+	c->out_end = &frame->next;
+}
+
+/* path: what a single create made */
+static void
+push_reply(Conn *c, const Request *request, const ZklReply *reply,
+		   const char *path)
+{
+	Frame	   *frame = take(sizeof(Frame));
+
+	frame->tag = request->tag;
+	frame->reply = *reply;
+	frame->path = path;
+	push_frame(c, frame);
+}
+
+void
+conn_event(Conn *c, ZklEventKind kind, const char *path)
+{
+	Frame	   *frame = take(sizeof(Frame));
+
+	frame->is_event = true;
+	frame->event = kind;
+	frame->path = path;
+	push_frame(c, frame);
+}
+
+static void
+read_list(const Conn *c, Path *path, ZklReply *reply)
+{
+	const char **children = take(((size_t) path->node[c->server].nchildren +
+								  1) * sizeof(char *));
+	Path	   *child;
+
+	for (child = path->children; child != NULL; child = child->sibling)
+		if (child->node[c->server].exists)
+			children[reply->nchildren++] = child->name;
+	reply->children = children;
+}
+
+/* A read is answered from what the server has applied. */
+static void
+serve_read(Conn *c, const Request *request)
+{
+	Path	   *path = path_intern(request->path);
+	Node	   *node = &path->node[c->server];
+	uint64_t	mask = UINT64_C(1) << c->id;
+	ZklReply	reply;
+
+	memset(&reply, 0, sizeof(reply));
+	if (request->kind == REQUEST_UNWATCH)
+	{
+		if (!(node->data_watch & mask))
+			reply.rc = RC_NO_WATCHER;
+		node->data_watch &= ~mask;
+	}
+	else if (!node->exists)
+		reply.rc = ZKL_RC_NONODE;
+	else if (request->kind == REQUEST_GET)
+	{
+		if (request->watch)
+			node->data_watch |= mask;
+		reply.stat = node->stat;
+		reply.data = node->data;
+		reply.data_length = node->length;
+	}
+	else
+	{
+		if (request->watch)
+			node->child_watch |= mask;
+		read_list(c, path, &reply);
+	}
+	push_reply(c, request, &reply, NULL);
+}
+
+static bool
+is_write(const Request *request)
+{
+	return request->kind == REQUEST_WRITE || request->kind == REQUEST_CLOSE;
+}
+
+static void
+pop_pipe(Conn *c)
+{
+	c->pipe = c->pipe->next;
+	if (c->pipe == NULL)
+		c->pipe_end = &c->pipe;
+}
+
+static void
+serve_reads(Conn *c)
+{
+	while (c->pipe != NULL && !is_write(c->pipe))
+	{
+		serve_read(c, c->pipe);
+		pop_pipe(c);
+	}
+}
+
+static Request *
+next_to_commit(const Conn *c)
+{
+	Request    *request = c->pipe;
+
+	while (request != NULL && (request->committed || !is_write(request)))
+		request = request->next;
+	return request;
+}
+
+static void
+plan_commit(Conn *c)
+{
+	if (next_to_commit(c) == NULL)
+		c->commit_at = NEVER;
+	else if (c->commit_at == NEVER)
+		c->commit_at = base.now + some_delay(ens.decide);
+}
+
+static void
+arrive(Conn *c)
+{
+	Request    *request = c->sent;
+
+	c->sent = request->next;
+	if (c->sent == NULL)
+		c->sent_end = &c->sent;
+	server_hears(c->server, c->session);
+	request->next = NULL;
+	*c->pipe_end = request;
+	c->pipe_end = &request->next;
+	serve_reads(c);
+	plan_commit(c);
+}
+
+static Entry *
+decide(int64_t session, Request *request)
+{
+	Session    *s = session_find(session);
+	Entry	   *entry;
+
+	if (!s->alive)
+		return NULL;
+	request->committed = true;
+	if (request->kind == REQUEST_CLOSE)
+	{
+		ensemble_end_session(s, false);
+		return NULL;
+	}
+	entry = ensemble_commit(session, request->ops, request->nops,
+							request->single, false);
+	trace("zk: # rc # of session # @", entry->zxid & UINT32_MAX,
+		  entry->reply.rc, session, 0, request->ops[request->nops - 1].path);
+	return entry;
+}
+
+static void
+commit(Conn *c)
+{
+	Request    *request = next_to_commit(c);
+	Entry	   *entry;
+
+	c->commit_at = NEVER;
+	entry = decide(c->session, request);
+	if (entry == NULL)
+	{
+		/* Its session is gone: the server hangs up. */
+		conn_cut(c, true);
+		client_gone(c);
+		return;
+	}
+	entry->origin = c;
+	entry->origin_serial = c->serial;
+	entry->request = request;
+	plan_commit(c);
+	ensemble_append(entry);
+}
+
+void
+conn_answer(Conn *c, const Entry *entry)
+{
+	if (c->pipe != entry->request)
+		broken("simulation", "an answer out of order");
+	push_reply(c, entry->request, &entry->reply, entry->neffects == 1 ?
+			   entry->effects[0].path->text : NULL);
+	pop_pipe(c);
+	serve_reads(c);
+}
+
+/* ---- towards the client ---- */
+
+static void
+deliver(Conn *c)
+{
+	Frame	   *frame = c->out;
+
+	c->out = frame->next;
+	if (c->out == NULL)
+		c->out_end = &c->out;
+	c->heard_at = base.now;
+	client_frame(c, frame);
+}
+
+/* The client's library: keeps the session alive, and notices silence. */
+static void
+ping(Conn *c)
+{
+	c->ping_at = base.now + ens.timeout / 3;
+	if (c->frozen_until <= base.now)
+	{
+		server_hears(c->server, c->session);
+		c->heard_at = base.now;
+	}
+	else if (base.now - c->heard_at >= ens.timeout * 2 / 3)
+	{
+		conn_cut(c, false);
+		client_gone(c);
+	}
+}
+
+/* ---- time ---- */
+
+static Time
+later(Time a, Time b)
+{
+	return a > b ? a : b;
+}
+
+static Time
+commit_due(const Conn *c)
+{
+	const Server *s = &ens.servers[c->server];
+
+	if (c->commit_at == NEVER || s->state != SERVER_JOINED || ens.leader < 0)
+		return NEVER;
+	return later(c->commit_at, s->paused_until);
+}
+
+Time
+conn_due(const Conn *c)
+{
+	Time		due = c->ping_at;
+	Time		t = commit_due(c);
+
+	due = t < due ? t : due;
+	if (c->sent != NULL)
+	{
+		t = later(c->sent->at, c->frozen_until);
+		due = t < due ? t : due;
+	}
+	if (c->out != NULL)
+	{
+		t = later(c->out->at, c->frozen_until);
+		due = t < due ? t : due;
+	}
+	return due;
+}
+
+void
+conn_step(Conn *c)
+{
+	bool		thawed = c->frozen_until <= base.now;
+
+	if (commit_due(c) <= base.now)
+		commit(c);
+	else if (thawed && c->sent != NULL && c->sent->at <= base.now)
+		arrive(c);
+	else if (thawed && c->out != NULL && c->out->at <= base.now)
+		deliver(c);
+	else if (c->ping_at <= base.now)
+		ping(c);
+}
+
+/* ---- late writes ---- */
+
+Time
+late_due(void)
+{
+	const Late *late;
+	Time		due = NEVER;
+
+	for (late = ens.late_writes; late != NULL; late = late->next)
+		due = late->at < due ? late->at : due;
+	return ens.leader < 0 ? NEVER : due;
+}
+
+void
+late_step(void)
+{
+	Late	  **late = &ens.late_writes;
+	Late	   *found;
+	Entry	   *entry;
+
+	while ((*late)->at > base.now)
+		late = &(*late)->next;
+	found = *late;
+	*late = found->next;
+	trace("zk: late write of session #", found->session, 0, 0, 0, NULL);
+	entry = decide(found->session, found->request);
+	if (entry != NULL)
+		ensemble_append(entry);
+}

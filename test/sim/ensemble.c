@@ -1,0 +1,487 @@
+/*
+ * ensemble.c
+ *	  The simulated ensemble: its log, its servers, its sessions.
+ *
+ * Owns all three.  Must not know locks; the oracle looks at each transaction
+ * on its own.
+ *
+ * Of sessions ZooKeeper keeps this, read in its sources: the leader touches a
+ * session when it hears of it, at once over its own connections, and over a
+ * follower's when the follower reports, every half tick, whom it has heard.
+ * A write that a follower forwards does not touch.  A session expires at the
+ * tick after its time, and a new leader gives every session its full time.
+ */
+#include <string.h>
+
+#include "ensemble.h"
+#include "oracle.h"
+
+Ensemble	ens;
+
+void
+ensemble_begin(void)
+{
+	int			i;
+
+	memset(&ens, 0, sizeof(ens));
+	ens.conns = take(MAX_CONNS * sizeof(Conn));
+	ens.zxid = INT64_C(1) << 32;
+	ens.nservers = MAX_SERVERS;
+	ens.reap_every = ens.reap_at = ens.elect_at = NEVER;
+	for (i = 0; i < MAX_SERVERS; i++)
+		ens.servers[i].apply_at = ens.servers[i].report_at = NEVER;
+	tree_begin();
+}
+
+/* ---- the log ---- */
+
+/* A follower learns of what it has not applied after a while. */
+static void
+plan_apply(int i)
+{
+	Server	   *s = &ens.servers[i];
+
+	if (i == ens.leader || s->state != SERVER_JOINED ||
+		s->applied == ens.nlog)
+		s->apply_at = NEVER;
+	else if (s->apply_at == NEVER)
+		s->apply_at = base.now + some_delay(ens.lag);
+}
+
+/* A server that learns of a session's end hangs up. */
+static void
+drop_session(int server, int64_t session)
+{
+	int			i;
+
+	for (i = 0; i < MAX_CONNS; i++)
+	{
+		Conn	   *c = &ens.conns[i];
+
+		if (!c->open || c->server != server || c->session != session)
+			continue;
+		conn_cut(c, true);
+		client_gone(c);
+	}
+}
+
+static void
+apply_next(int i)
+{
+	Server	   *s = &ens.servers[i];
+	Entry	   *entry = ens.log[s->applied++];
+
+	tree_apply(i, entry);
+	if (entry->ends != 0)
+		drop_session(i, entry->ends);
+	if (entry->origin != NULL && entry->origin->open &&
+		entry->origin->server == i &&
+		entry->origin->serial == entry->origin_serial)
+		conn_answer(entry->origin, entry);
+}
+
+static void
+catch_up(int i)
+{
+	while (ens.servers[i].applied < ens.nlog)
+		apply_next(i);
+}
+
+static void
+append(Entry *entry)
+{
+	int			i;
+
+	if (ens.nlog == ens.log_room)
+	{
+		size_t		room = ens.log_room * 2 + 512;
+		Entry	  **grown = take(room * sizeof(Entry *));
+
+		if (ens.nlog > 0)
+			memcpy(grown, ens.log, ens.nlog * sizeof(Entry *));
+		ens.log = grown;
+		ens.log_room = room;
+	}
+	ens.log[ens.nlog++] = entry;
+	oracle_transaction(entry);
+	catch_up(ens.leader);
+	for (i = 0; i < ens.nservers; i++)
+		plan_apply(i);
+}
+
+Entry *
+ensemble_commit(int64_t session, const Op *ops, size_t n, bool single,
+				bool by_vandal)
+{
+	Entry	   *entry = take(sizeof(Entry));
+
+	entry->zxid = ++ens.zxid;
+	entry->session = session;
+	entry->by_vandal = by_vandal;
+	tree_decide(entry, ops, n, single);
+	return entry;
+}
+
+int32_t
+ensemble_write(const Op *op, bool by_vandal)
+{
+	Entry	   *entry;
+
+	if (ens.leader < 0)
+		return ZKL_RC_UNKNOWN;
+	entry = ensemble_commit(0, op, 1, true, by_vandal);
+	append(entry);
+	return entry->reply.rc;
+}
+
+void
+ensemble_append(Entry *entry)
+{
+	append(entry);
+}
+
+/* ---- sessions ---- */
+
+Session *
+session_find(int64_t id)
+{
+	int64_t		i = id - FIRST_SESSION;
+
+	return id != 0 && i >= 0 && i < ens.nsessions ? &ens.sessions[i] : NULL;
+}
+
+/* When the leader's clock reaches the tick that follows the session's time */
+void
+session_touch(Session *session)
+{
+	Time		local = base.now + base.now * ens.leader_ppm / 1000000 +
+	ens.leader_offset + ens.timeout;
+
+	local = (local / ens.tick + 1) * ens.tick - ens.leader_offset;
+	session->expires_at = local - local * ens.leader_ppm / 1000000;
+}
+
+Session *
+session_make(void)
+{
+	Session    *session;
+
+	if (ens.nsessions == ens.session_room)
+	{
+		int			room = ens.session_room * 2 + 64;
+		Session    *grown = take((size_t) room * sizeof(Session));
+
+		if (ens.nsessions > 0)
+			memcpy(grown, ens.sessions,
+				   (size_t) ens.nsessions * sizeof(Session));
+		ens.sessions = grown;
+		ens.session_room = room;
+	}
+	session = &ens.sessions[ens.nsessions];
+	session->id = FIRST_SESSION + ens.nsessions++;
+	session->alive = true;
+	session->host = session->foreign = -1;
+	session_touch(session);
+	return session;
+}
+
+/* One transaction that takes all its nodes along */
+void
+ensemble_end_session(Session *session, bool by_vandal)
+{
+	Entry	   *entry;
+	Op		   *ops;
+	Path	   *path;
+	size_t		n = 0;
+
+	if (!session->alive || ens.leader < 0)
+		return;
+	for (path = path_first(); path != NULL; path = path->all)
+		n += path->node[HEAD].exists &&
+			path->node[HEAD].stat.ephemeral_owner == session->id;
+	ops = take((n + 1) * sizeof(Op));
+	n = 0;
+	for (path = path_first(); path != NULL; path = path->all)
+	{
+		if (!path->node[HEAD].exists ||
+			path->node[HEAD].stat.ephemeral_owner != session->id)
+			continue;
+		ops[n].kind = OP_DELETE;
+		ops[n].path = path->text;
+		ops[n++].version = -1;
+	}
+	session->alive = false;
+	session->killed |= by_vandal;
+	trace("zk: session # ends with # nodes", session->id, (int64_t) n, 0, 0,
+		  NULL);
+	entry = ensemble_commit(0, ops, n, true, by_vandal);
+	entry->ends = session->id;
+	append(entry);
+}
+
+void
+server_hears(int server, int64_t id)
+{
+	Session    *session = session_find(id);
+
+	if (session == NULL || !session->alive)
+		return;
+	if (server == ens.leader)
+		session_touch(session);
+	else
+		session->heard[server] = true;
+}
+
+static void
+report(int i)
+{
+	Server	   *s = &ens.servers[i];
+	int			j;
+
+	s->report_at = base.now + ens.tick / 2;
+	for (j = ens.first_alive; j < ens.nsessions; j++)
+	{
+		Session    *session = &ens.sessions[j];
+
+		if (s->state != SERVER_JOINED || ens.leader < 0 ||
+			!session->heard[i] || !session->alive)
+			continue;
+		session->heard[i] = false;
+		session_touch(session);
+	}
+}
+
+/* ---- faults ---- */
+
+static void
+plan_report(int i)
+{
+	if (ens.servers[i].report_at == NEVER)
+		ens.servers[i].report_at = base.now + below(ens.tick / 2);
+}
+
+void
+ensemble_elect(int next)
+{
+	int			i;
+
+	while (next < 0 || ens.servers[next].state != SERVER_JOINED)
+	{
+		for (i = 0; i < ens.nservers; i++)
+			if (ens.servers[i].state == SERVER_JOINED)
+				break;
+		if (i == ens.nservers)
+			return;
+		next = (int) below(ens.nservers);
+	}
+	ens.leader = next;
+	ens.elect_at = NEVER;
+	ens.zxid = (ens.zxid >> 32) + 1;
+	ens.zxid <<= 32;
+	ens.leader_offset = below(ens.tick);
+	trace("zk: server # leads", next, 0, 0, 0, NULL);
+	catch_up(next);
+	for (i = 0; i < ens.nservers; i++)
+	{
+		ens.servers[i].paused_until = 0;
+		plan_apply(i);
+		if (i != next)
+			plan_report(i);
+	}
+	for (i = 0; i < ens.nsessions; i++)
+		if (ens.sessions[i].alive)
+			session_touch(&ens.sessions[i]);
+}
+
+void
+ensemble_lose_leader(bool deposed, Time until)
+{
+	int			old = ens.leader;
+	int			i;
+
+	if (old < 0)
+		return;
+	trace(deposed ? "zk: leader # is cut off" : "zk: leader # stops", old, 0,
+		  0, 0, NULL);
+	ens.leader = -1;
+	ens.elect_at = until;
+	ensemble_cut(old, !deposed);
+	ens.servers[old].deposed = deposed;
+
+	/* Followers drop their clients, as soon as they notice. */
+	for (i = 0; i < ens.nservers; i++)
+		if (i != old && ens.servers[i].state == SERVER_JOINED &&
+			once_in(2))
+			server_drop_conns(i);
+}
+
+void
+ensemble_cut(int i, bool down)
+{
+	Server	   *s = &ens.servers[i];
+
+	trace(down ? "zk: server # stops" : "zk: server # is cut off", i, 0, 0, 0,
+		  NULL);
+	s->state = down ? SERVER_DOWN : SERVER_CUT;
+	s->deposed = false;
+	s->apply_at = NEVER;
+	if (down)
+		server_drop_conns(i);
+}
+
+void
+ensemble_join(int i)
+{
+	Server	   *s = &ens.servers[i];
+	int			j;
+
+	if (s->state == SERVER_JOINED)
+		return;
+	trace("zk: server # joins", i, 0, 0, 0, NULL);
+	server_drop_conns(i);
+	s->state = SERVER_JOINED;
+	s->deposed = false;
+	for (j = 0; j < ens.nsessions; j++)
+		ens.sessions[j].heard[i] = false;
+	plan_apply(i);
+	plan_report(i);
+}
+
+/* All is gone, and zxids begin anew: restored from nothing. */
+void
+ensemble_wipe(void)
+{
+	int			i;
+
+	trace("zk: wiped", 0, 0, 0, 0, NULL);
+	ens.wipes++;
+	for (i = 0; i < ens.nservers; i++)
+	{
+		server_drop_conns(i);
+		ens.servers[i].applied = 0;
+		ens.servers[i].apply_at = NEVER;
+	}
+	for (i = 0; i < ens.nsessions; i++)
+		ens.sessions[i].alive = false;
+	ens.late_writes = NULL;
+	ens.nlog = 0;
+	ens.zxid = INT64_C(1) << 32;
+	tree_clear();
+}
+
+/* ---- the reaper ---- */
+
+static void
+reap(void)
+{
+	Path	   *path;
+	Path	   *victim = NULL;
+	int			n = 0;
+	Op			op = {.kind = OP_DELETE,.version = -1};
+
+	ens.reap_at = base.now + some_delay(ens.reap_every);
+	for (path = path_first(); path != NULL; path = path->all)
+	{
+		Node	   *node = &path->node[HEAD];
+
+		if (node->exists && node->container && node->nchildren == 0 &&
+			once_in(++n))
+			victim = path;
+	}
+	if (victim == NULL)
+		return;
+	op.path = victim->text;
+	trace("zk: reaps @", 0, 0, 0, 0, victim->text);
+	(void) ensemble_write(&op, false);
+}
+
+/* ---- time ---- */
+
+static Time
+apply_due(const Server *s)
+{
+	if (s->apply_at == NEVER || ens.leader < 0)
+		return NEVER;
+	return s->apply_at > s->paused_until ? s->apply_at : s->paused_until;
+}
+
+static Time
+report_due(int i)
+{
+	const Server *s = &ens.servers[i];
+
+	if (s->report_at == NEVER || s->state != SERVER_JOINED || i == ens.leader)
+		return NEVER;
+	return s->report_at > s->paused_until ? s->report_at : s->paused_until;
+}
+
+static Session *
+next_to_expire(void)
+{
+	Session    *next = NULL;
+	int			i;
+
+	if (ens.leader < 0)
+		return NULL;
+	while (ens.first_alive < ens.nsessions &&
+		   !ens.sessions[ens.first_alive].alive)
+		ens.first_alive++;
+	for (i = ens.first_alive; i < ens.nsessions; i++)
+		if (ens.sessions[i].alive &&
+			(next == NULL || ens.sessions[i].expires_at < next->expires_at))
+			next = &ens.sessions[i];
+	return next;
+}
+
+Time
+ensemble_due(void)
+{
+	const Session *session = next_to_expire();
+	Time		due = session != NULL ? session->expires_at : NEVER;
+	int			i;
+
+	for (i = 0; i < ens.nservers; i++)
+	{
+		Time		t = apply_due(&ens.servers[i]);
+
+		due = t < due ? t : due;
+		t = report_due(i);
+		due = t < due ? t : due;
+	}
+	due = ens.elect_at < due ? ens.elect_at : due;
+	return ens.reap_at < due ? ens.reap_at : due;
+}
+
+void
+ensemble_step(void)
+{
+	Session    *session = next_to_expire();
+	int			i;
+
+	for (i = 0; i < ens.nservers; i++)
+	{
+		Server	   *s = &ens.servers[i];
+
+		if (apply_due(s) <= base.now)
+		{
+			s->apply_at = NEVER;
+			apply_next(i);
+			plan_apply(i);
+			return;
+		}
+		if (report_due(i) <= base.now)
+		{
+			report(i);
+			return;
+		}
+	}
+	if (ens.elect_at <= base.now)
+	{
+		ens.elect_at = base.now + ens.tick;
+		ensemble_elect(-1);
+	}
+	else if (session != NULL && session->expires_at <= base.now)
+		ensemble_end_session(session, false);
+	else if (ens.reap_at <= base.now)
+		reap();
+}

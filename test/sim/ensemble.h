@@ -1,0 +1,311 @@
+/*
+ * ensemble.h
+ *	  A model of a ZooKeeper ensemble, with exactly ZooKeeper's promises.
+ *
+ * There is one log of committed transactions.  The tree at its head is what
+ * the leader decides by; each server has applied a part of the log, answers
+ * reads from that, and holds the watches of its connections.  A write goes to
+ * the leader in the order of its connection, is decided there, and is answered
+ * when the connection's server has applied it.  A server that is cut off goes
+ * on answering reads from what it has, and never a write.
+ */
+#ifndef SIM_ENSEMBLE_H
+#define SIM_ENSEMBLE_H
+
+#include "base.h"
+#include "core/manager.h"
+
+#define MAX_SERVERS	3
+#define HEAD		MAX_SERVERS /* the tree at the head of the log */
+#define MAX_CONNS	48
+
+#define RC_PASSED_OVER	(-2)	/* behind the operation that failed */
+#define RC_NO_WATCHER	(-121)
+
+/* ---- trees ---- */
+
+/* A node as one of the trees has it */
+typedef struct Node
+{
+	bool		exists;
+	bool		container;
+	int32_t		version;
+	int32_t		counter;		/* of the next sequential child */
+	int32_t		nchildren;
+	ZklStat		stat;
+	const char *data;
+	size_t		length;
+	uint64_t	data_watch;		/* a bit for each connection */
+	uint64_t	child_watch;
+} Node;
+
+/* A path, whether there is a node of it or not, and what each tree has */
+typedef struct Path
+{
+	const char *text;
+	const char *name;			/* its last part */
+	uint32_t	hash;
+	struct Path *parent;
+	struct Path *in_bucket;
+	struct Path *children;		/* all that were ever thought of */
+	struct Path *sibling;
+	struct Path *all;
+	struct Contender *contender; /* what its name says, once looked at */
+	Node		node[MAX_SERVERS + 1];
+} Path;
+
+typedef enum OpKind
+{
+	OP_SET,
+	OP_DELETE,
+	OP_CREATE
+} OpKind;
+
+typedef struct Op
+{
+	OpKind		kind;
+	const char *path;
+	const char *data;
+	size_t		length;
+	int32_t		version;
+	bool		sequential;
+	bool		ephemeral;
+	bool		container;
+} Op;
+
+/* What a transaction does to one node */
+typedef struct Effect
+{
+	OpKind		kind;
+	Path	   *path;
+	bool		container;
+	int64_t		owner;			/* of what is created or was deleted */
+	int32_t		counter;		/* CREATE: the parent's, from then on */
+	const char *data;
+	size_t		length;
+	Node		before;			/* at the head */
+	int32_t		counter_before; /* of the parent */
+} Effect;
+
+typedef struct Conn Conn;
+typedef struct Request Request;
+
+/* A transaction of the log; failed ones take a zxid and do nothing. */
+typedef struct Entry
+{
+	int64_t		zxid;
+	int64_t		session;		/* whose; 0: nobody's */
+	int64_t		ends;			/* the session that it ends, or 0 */
+	bool		by_vandal;		/* somebody with other tools did it */
+	Effect	   *effects;
+	size_t		neffects;
+	Conn	   *origin;			/* whom to answer */
+	uint64_t	origin_serial;
+	Request    *request;
+	ZklReply	reply;
+} Entry;
+
+extern Path *path_intern(const char *text);
+extern Path *path_first(void);	/* and on by ->all */
+extern void tree_begin(void);
+extern void tree_clear(void);	/* all trees */
+
+/*
+ * Decides a transaction at the head: all or nothing.  Fills entry->effects and
+ * reply.  "single": no multi, so that its answer has no results.
+ */
+extern void tree_decide(Entry *entry, const Op *ops, size_t n, bool single);
+
+/* Applies an entry to a server's tree, and fires its watches. */
+extern void tree_apply(int server, const Entry *entry);
+
+/* ---- servers ---- */
+
+typedef enum ServerState
+{
+	SERVER_JOINED,
+	SERVER_CUT,					/* off, and does not know or say so */
+	SERVER_DOWN
+} ServerState;
+
+typedef struct Server
+{
+	ServerState state;
+	bool		deposed;		/* CUT: it was the leader, and thinks it is */
+	size_t		applied;		/* entries of the log */
+	Time		apply_at;
+	Time		report_at;		/* tells the leader whom it has heard of */
+	Time		paused_until;	/* no traffic with the leader before that */
+} Server;
+
+typedef struct Session
+{
+	int64_t		id;
+	bool		alive;
+	int			host;			/* of a zklock server, or -1 */
+	int			foreign;		/* of another client, or -1 */
+	Time		expires_at;		/* by the leader's clock, in true time */
+	bool		heard[MAX_SERVERS]; /* since the server's last report */
+	bool		killed;			/* somebody closed it from elsewhere */
+} Session;
+
+typedef struct Ensemble
+{
+	int			nservers;
+	Server		servers[MAX_SERVERS];
+	int			leader;			/* -1: none */
+	Time		elect_at;		/* the next one is elected, while there is none */
+	int			wipes;
+	int64_t		zxid;
+	Entry	  **log;
+	size_t		nlog;
+	size_t		log_room;
+	Session    *sessions;		/* id - FIRST_SESSION is the index */
+	int			nsessions;
+	int			session_room;
+	int			first_alive;	/* those before have ended */
+	Time		timeout;
+	Time		tick;
+	Time		leader_offset;	/* of its clock */
+	int			leader_ppm;
+	Time		net;			/* usual delay of a frame */
+	Time		lag;			/* usual delay of a follower */
+	Time		decide;			/* usual time to commit */
+	Time		late;			/* how late a lost connection's write may be */
+	Conn	   *conns;			/* MAX_CONNS */
+	uint64_t	serial;
+	struct Late *late_writes;
+	Time		reap_at;
+	Time		reap_every;		/* NEVER: the reaper sleeps */
+} Ensemble;
+
+#define FIRST_SESSION	INT64_C(0x10000)
+
+extern Ensemble ens;
+
+extern void ensemble_begin(void);
+extern Time ensemble_due(void);
+extern void ensemble_step(void);
+
+/* Commits on nobody's behalf (an operator, the reaper, a vandal). */
+extern int32_t ensemble_write(const Op *op, bool by_vandal);
+
+/* Decides a transaction; then it goes into the log. */
+extern Entry *ensemble_commit(int64_t session, const Op *ops, size_t n,
+							  bool single, bool by_vandal);
+extern void ensemble_append(Entry *entry);
+extern Session *session_make(void);
+extern void ensemble_end_session(Session *session, bool by_vandal);
+extern Session *session_find(int64_t id);
+extern void session_touch(Session *session);
+extern void server_hears(int server, int64_t session);
+
+/* ---- faults ---- */
+
+extern void ensemble_elect(int next);	/* -1: any but the old leader */
+extern void ensemble_lose_leader(bool deposed, Time until);
+extern void ensemble_cut(int server, bool down);
+extern void ensemble_join(int server);
+extern void ensemble_wipe(void);
+
+/* ---- connections ---- */
+
+typedef enum RequestKind
+{
+	REQUEST_WRITE,
+	REQUEST_GET,
+	REQUEST_LIST,
+	REQUEST_UNWATCH,
+	REQUEST_CLOSE
+} RequestKind;
+
+struct Request
+{
+	Request    *next;
+	RequestKind kind;
+	uint64_t	tag;
+	Time		at;				/* when it arrives at the server */
+	bool		committed;
+	bool		watch;
+	bool		single;
+	const char *path;
+	Op		   *ops;
+	size_t		nops;
+};
+
+/* An answer or an event on its way to the client */
+typedef struct Frame
+{
+	struct Frame *next;
+	Time		at;
+	bool		is_event;
+	ZklEventKind event;
+	const char *path;
+	uint64_t	tag;
+	ZklReply	reply;
+} Frame;
+
+typedef enum ClientKind
+{
+	CLIENT_HOST,
+	CLIENT_FOREIGN
+} ClientKind;
+
+struct Conn
+{
+	bool		open;
+	int			id;
+	uint64_t	serial;
+	int			server;
+	int64_t		session;
+	ClientKind	client_kind;
+	int			client;
+	Request    *sent;			/* on their way to the server */
+	Request   **sent_end;
+	Time		last_arrival;
+	Request    *pipe;			/* arrived, not yet answered */
+	Request   **pipe_end;
+	Time		commit_at;		/* the next write of the pipe */
+	Frame	   *out;			/* on their way to the client */
+	Frame	  **out_end;
+	Time		last_delivery;
+	Time		frozen_until;	/* nothing goes through before that */
+	Time		ping_at;
+	Time		heard_at;		/* by the client */
+};
+
+typedef enum AttachResult
+{
+	ATTACH_DONE,
+	ATTACH_FAILED,
+	ATTACH_EXPIRED
+} AttachResult;
+
+/* session 0: a new one.  seen: what the client has seen of the log. */
+extern AttachResult conn_attach(int server, int64_t session, size_t seen,
+								ClientKind kind, int client, Conn **conn);
+extern void conn_send(Conn *c, Request *request);
+
+/*
+ * Ends a connection.  What was on its way to the server arrives in part, and
+ * may take effect late; "deliver": so does what was on its way to the client.
+ */
+extern void conn_cut(Conn *c, bool deliver);
+extern void conn_event(Conn *c, ZklEventKind kind, const char *path);
+extern void conn_answer(Conn *c, const Entry *entry);
+extern Time conn_due(const Conn *c);
+extern void conn_step(Conn *c);
+
+/* Writes of connections that are gone */
+extern Time late_due(void);
+extern void late_step(void);
+
+/* The server closes all its connections, or one client is told it is cut. */
+extern void server_drop_conns(int server);
+
+/* ---- what the clients do (host.c, foreign.c) ---- */
+
+extern void client_frame(Conn *c, Frame *frame);
+extern void client_gone(Conn *c);	/* the connection broke by itself */
+
+#endif							/* SIM_ENSEMBLE_H */

@@ -1,0 +1,193 @@
+/*
+ * host.h
+ *	  A zklock server of the simulation: shared memory, worker and supervisor,
+ *	  doing what shmem.c, slot.c, exchange.c, worker.c and supervisor.c do.
+ *
+ * The core is the real one.  A host has slots, in which backends (backend.c)
+ * meet the worker, a clock of its own, and at most one connection.
+ */
+#ifndef SIM_HOST_H
+#define SIM_HOST_H
+
+#include "core/manager.h"
+#include "ensemble.h"
+
+#define MAX_HOSTS		3
+#define MAX_SLOTS		14
+#define MAX_LOCKS		3
+#define SIM_ROOT		"/zklock"
+
+typedef enum SlotState
+{
+	SLOT_FREE = 0,
+	SLOT_WAITING,
+	SLOT_GRANTED,
+	SLOT_DENIED,
+	SLOT_FAILED,
+	SLOT_LOST,
+	SLOT_RELEASED
+} SlotState;
+
+typedef struct Slot
+{
+	SlotState	state;
+	uint32_t	serial;
+	bool		marked;			/* changed since the worker looked */
+	int			lock;
+	ZklLockMode mode;
+	uint64_t	owner;
+	int			backend;
+	int			sibling;
+	bool		is_try;
+	bool		expired;
+	int64_t		token;
+	uint32_t	generation;
+	ZklFailure	failure;
+	int32_t		rc;
+	bool		sent;			/* the znode */
+	ZklUuid		uuid;
+	ZklLockMode znode_mode;
+	ZklSeq		seq;
+	uint32_t	index;
+
+	/* the oracle's */
+	Time		since;
+	bool		tampered;		/* somebody took its node or its session away */
+	bool		counted;		/* its grant, among the tokens */
+} Slot;
+
+typedef enum LinkKind
+{
+	LINK_CONNECTED,
+	LINK_GONE,
+	LINK_EXPIRED,
+	LINK_BROKEN,				/* the session process ended */
+	LINK_FRAME
+} LinkKind;
+
+/* What the session process told the worker, who has not yet looked */
+typedef struct LinkMessage
+{
+	struct LinkMessage *next;
+	LinkKind	kind;
+	int64_t		session;
+	Frame	   *frame;
+} LinkMessage;
+
+typedef enum Phase
+{
+	PHASE_NO_PROCESS,
+	PHASE_CONNECTING,
+	PHASE_CONNECTED
+} Phase;
+
+typedef struct Host
+{
+	int			id;
+	bool		up;				/* PostgreSQL runs */
+	Time		up_at;			/* when it starts again */
+
+	/* shared memory */
+	Slot		slots[MAX_SLOTS];
+	uint64_t	serials;
+	int64_t		session;
+	uint32_t	generation;
+	uint32_t	chain;
+	uint32_t	chain_kept;
+	uint32_t	lease_generation;
+	int64_t		lease_ms;
+
+	/* the worker */
+	ZklManager *m;				/* NULL: it does not run */
+	Time		worker_at;		/* when it starts again */
+	Time		wake_at;
+	Time		stopped_until;
+	uint32_t	known[MAX_SLOTS];	/* serial of the slots it knows */
+	int64_t		published_ms;
+	uint32_t	published_generation;
+	size_t		carried;		/* actions carried out, if it was stopped */
+	bool		carrying;
+	int			stop_after;		/* so many actions; -1: do not */
+
+	/* the supervisor and the session process */
+	Phase		phase;
+	Conn	   *conn;			/* the session process's; NULL: none */
+	int			next_server;
+	int			server;
+	int64_t		start_at;		/* these in local time */
+	int64_t		deadline;
+	int64_t		quiet_since;
+	int64_t		pause_next;
+	Time		attempt_at;		/* the session process hears from its server */
+	uint32_t	outstanding;
+	bool		reconnect_wanted;
+	LinkMessage *inbox;
+	LinkMessage **inbox_end;
+
+	/* its clock */
+	Time		offset;
+	int			ppm;
+	uint64_t	managers;
+} Host;
+
+typedef struct Hosts
+{
+	int			n;
+	Host		host[MAX_HOSTS];
+	int			nlocks;
+	uint32_t	batches_in_flight;
+	uint32_t	batch_operations;
+	uint32_t	max_directories;
+	Time		wake_delay;		/* usual, of the worker */
+	uint64_t	owners;
+	uint64_t	events;
+} Hosts;
+
+extern Hosts hosts;
+
+extern const char *lock_name(int lock);
+extern Path *lock_path(int lock);
+
+/* ---- time ---- */
+
+extern int64_t host_clock(const Host *h);	/* µs */
+extern Time host_due(const Host *h);
+extern void host_step(Host *h);
+
+/* ---- life ---- */
+
+extern void host_start(Host *h);
+extern void host_crash(Host *h, Time up_at);
+
+/* ---- backends ---- */
+
+/* A free slot, or -1 */
+extern int	slot_claim(Host *h);
+extern void slot_submit(Host *h, int slot);
+extern void slot_release(Host *h, int slot);
+extern void slot_expire(Host *h, int slot);
+
+/* Whether a hold of this slot and generation would pass the commit check */
+extern bool slot_is_good(const Host *h, int slot, uint32_t generation);
+
+/* ---- faults ---- */
+
+extern void worker_kill(Host *h, Time back_at);
+extern void session_process_kill(Host *h);
+
+/* ---- between worker.c and supervisor.c ---- */
+
+extern void worker_wake(Host *h, Time usual);
+extern void worker_actions(Host *h);
+extern void link_push(Host *h, LinkKind kind, int64_t session, Frame *frame);
+extern LinkMessage *link_next(Host *h);
+extern void lease_publish(Host *h, uint32_t generation, int64_t ms);
+extern void supervisor_begin(Host *h);
+extern void supervisor_take(Host *h, const LinkMessage *message);
+extern void supervisor_send(Host *h, const ZklAction *action);
+extern void supervisor_tick(Host *h);
+extern int64_t supervisor_timer(const Host *h);
+extern void supervisor_attempt(Host *h);	/* the session process connects */
+extern void supervisor_end_process(Host *h);
+
+#endif							/* SIM_HOST_H */

@@ -1,0 +1,268 @@
+/*
+ * main.c
+ *	  Runs simulations, seed by seed.
+ *
+ *	  sim [-s first[..last]] [-n count] [-j jobs] [-t] [-q]
+ *
+ * Owns the clock: whoever is due next acts.  The first seed that breaks a rule
+ * ends the run, with the rule, the seed and the last events (-t: with all of
+ * them, as they happen).
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "backend.h"
+#include "chaos.h"
+#include "oracle.h"
+
+#define LONGEST_CALM	60		/* timeouts until all must be at rest */
+#define MOST_EVENTS		2000000
+
+static bool keep_going = false;
+
+typedef struct Next
+{
+	Time		due;
+	void		(*step) (void *);
+	void	   *what;
+} Next;
+
+static void
+step_ensemble(void *what)
+{
+	(void) what;
+	ensemble_step();
+}
+
+static void
+step_late(void *what)
+{
+	(void) what;
+	late_step();
+}
+
+static void
+step_chaos(void *what)
+{
+	(void) what;
+	chaos_step();
+}
+
+static void
+step_conn(void *what)
+{
+	conn_step(what);
+}
+
+static void
+step_host(void *what)
+{
+	host_step(what);
+}
+
+static void
+step_backend(void *what)
+{
+	backend_step(what);
+}
+
+static void
+step_foreign(void *what)
+{
+	foreign_step(what);
+}
+
+static void
+consider(Next *next, Time due, void (*step) (void *), void *what)
+{
+	if (due >= next->due)
+		return;
+	next->due = due;
+	next->step = step;
+	next->what = what;
+}
+
+static Next
+find_next(void)
+{
+	Next		next = {NEVER, NULL, NULL};
+	int			i,
+				j;
+
+	consider(&next, ensemble_due(), step_ensemble, NULL);
+	consider(&next, late_due(), step_late, NULL);
+	consider(&next, chaos_due(), step_chaos, NULL);
+	for (i = 0; i < MAX_CONNS; i++)
+		if (ens.conns[i].open)
+			consider(&next, conn_due(&ens.conns[i]), step_conn, &ens.conns[i]);
+	for (i = 0; i < hosts.n; i++)
+	{
+		consider(&next, host_due(&hosts.host[i]), step_host, &hosts.host[i]);
+		for (j = 0; hosts.host[i].up && j < backends.per_host; j++)
+			consider(&next, backend_due(&backends.backend[i][j]),
+					 step_backend, &backends.backend[i][j]);
+	}
+	for (i = 0; i < foreigners.n; i++)
+		consider(&next, foreign_due(&foreigners.foreign[i]), step_foreign,
+				 &foreigners.foreign[i]);
+	return next;
+}
+
+static void
+run_until(Time end, bool (*enough) (void))
+{
+	uint64_t	steps = 0;
+
+	while (enough == NULL || !enough())
+	{
+		Next		next = find_next();
+
+		if (next.due > end)
+			break;
+		if (++steps > MOST_EVENTS)
+			broken("liveness", "it never comes to rest");
+		if (next.due > base.now)
+			base.now = next.due;
+		next.step(next.what);
+	}
+}
+
+static bool
+at_rest(void)
+{
+	int			i,
+				j;
+
+	if (!backends_idle() || !foreign_idle())
+		return false;
+	for (i = 0; i < hosts.n; i++)
+		for (j = 0; j < MAX_SLOTS; j++)
+			if (hosts.host[i].slots[j].state != SLOT_FREE)
+				return false;
+	return true;
+}
+
+static void
+end_hosts(void)
+{
+	int			i;
+
+	for (i = 0; i < hosts.n; i++)
+		worker_kill(&hosts.host[i], NEVER);
+}
+
+static void
+check_rest(void)
+{
+	int			i,
+				j;
+
+	if (at_rest())
+		return;
+	for (i = 0; i < hosts.n; i++)
+		for (j = 0; j < MAX_SLOTS; j++)
+			if (hosts.host[i].slots[j].state != SLOT_FREE)
+				broken("liveness", "host %d slot %d stays in state %d", i, j,
+					   (int) hosts.host[i].slots[j].state);
+	broken("liveness", "a client is not through");
+}
+
+/* Returns whether all rules were kept. */
+static bool
+run_seed(uint64_t seed)
+{
+	base_begin(seed);
+	if (setjmp(base.stop) != 0)
+		return false;
+	ensemble_begin();
+	oracle_begin();
+	chaos_begin();
+	run_until(chaos_end(), NULL);
+	base.now = chaos_end();
+	chaos_calm();
+	run_until(base.now + LONGEST_CALM * ens.timeout, at_rest);
+	check_rest();
+	run_until(base.now + 2 * ens.timeout + 2 * ens.tick + 2 * ens.late, NULL);
+	check_rest();
+	oracle_quiet();
+	end_hosts();
+	return true;
+}
+
+static void
+show_failure(void)
+{
+	printf("\nseed %" PRIu64 " breaks %s: %s\n", base.seed, base.rule,
+		   base.what);
+	if (base.print)
+		return;
+	printf("the last of %" PRIu64 " events:\n", base.events);
+	trace_print_last();
+	printf("seed %" PRIu64 " breaks %s: %s\n", base.seed, base.rule,
+		   base.what);
+}
+
+static bool
+run_seeds(uint64_t first, uint64_t last, uint64_t stride, uint64_t *events)
+{
+	uint64_t	seed;
+
+	for (seed = first; seed <= last; seed += stride)
+	{
+		if (!run_seed(seed) && !keep_going)
+		{
+			show_failure();
+			return false;
+		}
+		else if (base.rule != NULL)
+			printf("seed %" PRIu64 " breaks %s: %s\n", base.seed, base.rule,
+				   base.what);
+		*events += base.events;
+	}
+	return true;
+}
+
+static double
+seconds(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (double) now.tv_sec + (double) now.tv_nsec / 1e9;
+}
+
+int
+main(int argc, char **argv)
+{
+	uint64_t	first = 1,
+				last = 1000,
+				events = 0;
+	double		begin = seconds();
+	int			option;
+	bool		good;
+
+	while ((option = getopt(argc, argv, "s:n:tk")) != -1)
+	{
+		if (option == 's')
+			last = first = strtoull(optarg, NULL, 10);
+		else if (option == 'n')
+			last = first + strtoull(optarg, NULL, 10) - 1;
+		else if (option == 'k')
+			keep_going = true;
+		else if (option == 't')
+			base.print = true;
+		else
+			return 2;
+	}
+	setvbuf(stdout, NULL, _IOFBF, 1 << 16);
+	good = run_seeds(first, last, 1, &events);
+	if (good)
+		printf("%" PRIu64 " seeds, %" PRIu64 " events, %.1f a second, hash %"
+			   PRIx64 "\n", last - first + 1, events,
+			   (double) (last - first + 1) / (seconds() - begin), base.hash);
+	return good ? 0 : 1;
+}

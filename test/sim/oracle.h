@@ -1,0 +1,46 @@
+/*
+ * oracle.h
+ *	  What must never be seen, whatever happens.
+ *
+ * The oracle sees all: the head of the log, every server's memory, and true
+ * time.  A rule that does not hold ends the seed.
+ *
+ * A hold counts from its grant until it is released or lost, as long as its
+ * server's lease, by its server's clock, is of the same session and not over.
+ */
+#ifndef SIM_ORACLE_H
+#define SIM_ORACLE_H
+
+#include "foreign.h"
+#include "host.h"
+
+extern void oracle_begin(void);
+
+/* A transaction has been committed at the head of the log. */
+extern void oracle_transaction(const Entry *entry);
+
+/* The ensemble is wiped: what anybody holds is not the locks' fault. */
+extern void oracle_wiped(void);
+
+/* ---- what hosts tell ---- */
+
+extern void oracle_lease(Host *h);
+extern void oracle_grant(Host *h, int slot);
+extern void oracle_deny(Host *h, int slot);
+extern void oracle_fail(Host *h, int slot);
+extern void oracle_free(Host *h, int slot);
+extern void oracle_invariants(Host *h);
+
+/* ---- what backends tell ---- */
+
+extern void oracle_taken(Host *h, int slot);
+extern void oracle_commit(Host *h, int slot);
+
+/* ---- what other clients tell ---- */
+
+extern void oracle_foreign_hold(const Foreign *f);
+
+/* All is quiet: nothing is left of anybody. */
+extern void oracle_quiet(void);
+
+#endif							/* SIM_ORACLE_H */

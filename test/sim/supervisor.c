@@ -1,0 +1,307 @@
+/*
+ * supervisor.c
+ *	  A simulated zklock server's way to ZooKeeper: the session process, and
+ *	  what the worker's supervisor does about it.
+ *
+ * Owns a host's phase, its connection and its link's inbox.  Does what
+ * src/supervisor.c and session/ do.  Must not know locks.
+ */
+#include <string.h>
+
+#include "host.h"
+#include "oracle.h"
+
+#define FIRST_PAUSE		100000	/* µs */
+#define LONGEST_PAUSE	5000000
+
+/* ---- the link ---- */
+
+void
+link_push(Host *h, LinkKind kind, int64_t session, Frame *frame)
+{
+	LinkMessage *message = take(sizeof(LinkMessage));
+
+	message->kind = kind;
+	message->session = session;
+	message->frame = frame;
+	*h->inbox_end = message;
+	h->inbox_end = &message->next;
+	worker_wake(h, hosts.wake_delay);
+}
+
+LinkMessage *
+link_next(Host *h)
+{
+	LinkMessage *message = h->inbox;
+
+	if (message == NULL)
+		return NULL;
+	h->inbox = message->next;
+	if (h->inbox == NULL)
+		h->inbox_end = &h->inbox;
+	return message;
+}
+
+/* ---- the session process ---- */
+
+void
+session_process_kill(Host *h)
+{
+	if (h->phase == PHASE_NO_PROCESS)
+		return;
+	trace("host #: session process killed", h->id, 0, 0, 0, NULL);
+	h->attempt_at = NEVER;
+	if (h->conn != NULL)
+		conn_cut(h->conn, true);
+	h->conn = NULL;
+	link_push(h, LINK_BROKEN, 0, NULL);
+}
+
+void
+supervisor_attempt(Host *h)
+{
+	int64_t		asked = h->session;
+	Conn	   *c;
+
+	h->attempt_at = NEVER;
+	switch (conn_attach(h->server, asked, 0, CLIENT_HOST, h->id, &c))
+	{
+		case ATTACH_DONE:
+			trace("host #: conn # to server # with session #", h->id, c->id,
+				  h->server, c->session, NULL);
+			h->conn = c;
+			link_push(h, LINK_CONNECTED, c->session, NULL);
+			break;
+		case ATTACH_EXPIRED:
+			trace("host #: session # has expired", h->id, asked, 0, 0, NULL);
+			link_push(h, LINK_EXPIRED, 0, NULL);
+			break;
+		case ATTACH_FAILED:
+			if (once_in(2))
+				link_push(h, LINK_GONE, 0, NULL);
+			break;
+	}
+}
+
+/* ---- the supervisor ---- */
+
+static int64_t
+timeout_us(void)
+{
+	return ens.timeout;
+}
+
+static void
+plan_restart(Host *h)
+{
+	int64_t		longest = timeout_us() / 3 < LONGEST_PAUSE ?
+		timeout_us() / 3 : LONGEST_PAUSE;
+
+	h->start_at = host_clock(h) + h->pause_next;
+	h->pause_next = h->pause_next == 0 ? FIRST_PAUSE :
+		h->pause_next * 2 < longest ? h->pause_next * 2 : longest;
+}
+
+static void
+start_process(Host *h)
+{
+	h->phase = PHASE_CONNECTING;
+	h->outstanding = 0;
+	h->server = h->next_server++ % ens.nservers;
+	h->deadline = host_clock(h) + timeout_us() / (3 * ens.nservers);
+	h->attempt_at = base.now + some_delay(3 * ens.net);
+}
+
+void
+supervisor_end_process(Host *h)
+{
+	bool		connected = h->phase == PHASE_CONNECTED;
+
+	if (h->conn != NULL)
+		conn_cut(h->conn, false);
+	h->conn = NULL;
+	h->attempt_at = NEVER;
+	h->inbox = NULL;
+	h->inbox_end = &h->inbox;
+	h->phase = PHASE_NO_PROCESS;
+	h->reconnect_wanted = false;
+	if (connected)
+		zkl_manager_disconnected(h->m, host_clock(h));
+	plan_restart(h);
+}
+
+void
+supervisor_begin(Host *h)
+{
+	h->inbox = NULL;
+	h->inbox_end = &h->inbox;
+	h->phase = PHASE_NO_PROCESS;
+	h->attempt_at = NEVER;
+	h->start_at = 0;
+	h->pause_next = 0;
+	h->next_server = (int) below(ens.nservers);
+	h->outstanding = 0;
+	h->reconnect_wanted = false;
+}
+
+/* Every grant of the session that is gone is void from now on. */
+static void
+session_lost(Host *h)
+{
+	trace("host #: session # is lost", h->id, h->session, 0, 0, NULL);
+	h->generation++;
+	h->session = 0;
+	h->chain = h->chain_kept = 0;
+	lease_publish(h, h->generation, 0);
+	zkl_manager_session_lost(h->m, host_clock(h));
+}
+
+static void
+connected(Host *h, int64_t id)
+{
+	ZklSession	session;
+	bool		fresh;
+
+	if (h->session != 0 && h->session != id)
+		session_lost(h);
+	fresh = h->session != id;
+	if (fresh)
+	{
+		h->generation++;
+		h->chain = h->chain_kept = 0;
+	}
+	h->session = id;
+	session.id = id;
+	session.generation = h->generation;
+	session.timeout_ms = (uint32_t) (ens.timeout / MS);
+	if (fresh)
+		lease_publish(h, h->generation, 0);
+	h->phase = PHASE_CONNECTED;
+	h->outstanding = 0;
+	zkl_manager_connected(h->m, host_clock(h), &session);
+}
+
+void
+supervisor_take(Host *h, const LinkMessage *message)
+{
+	if (message->kind == LINK_CONNECTED)
+	{
+		connected(h, message->session);
+		return;
+	}
+	supervisor_end_process(h);
+	if (message->kind == LINK_EXPIRED)
+	{
+		session_lost(h);
+		h->start_at = host_clock(h);
+	}
+}
+
+/* ---- sending ---- */
+
+static void
+copy_multi(Request *request, const ZklAction *action)
+{
+	size_t		i;
+
+	request->kind = REQUEST_WRITE;
+	request->nops = action->nmulti;
+	request->ops = take(action->nmulti * sizeof(Op));
+	for (i = 0; i < action->nmulti; i++)
+	{
+		const ZklMultiOp *from = &action->multi[i];
+		Op		   *op = &request->ops[i];
+
+		op->kind = from->kind == ZKL_MULTI_SET ? OP_SET :
+			from->kind == ZKL_MULTI_DELETE ? OP_DELETE : OP_CREATE;
+		op->path = take_string(from->path);
+		op->data = take_copy(from->data, from->data_length);
+		op->length = from->data_length;
+		op->version = from->version;
+		op->ephemeral = op->kind == OP_CREATE;
+		op->sequential = from->kind == ZKL_MULTI_CREATE;
+	}
+}
+
+static void
+copy_single(Request *request, const ZklAction *action)
+{
+	request->kind = REQUEST_WRITE;
+	request->single = true;
+	request->nops = 1;
+	request->ops = take(sizeof(Op));
+	request->ops->path = request->path;
+	request->ops->data = "";
+	request->ops->version = -1;
+	request->ops->kind = action->send == ZKL_SEND_DELETE ? OP_DELETE :
+		OP_CREATE;
+	request->ops->container = true;
+}
+
+void
+supervisor_send(Host *h, const ZklAction *action)
+{
+	Request    *request;
+
+	if (h->phase != PHASE_CONNECTED)
+		return;
+	if (h->outstanding++ == 0)
+		h->quiet_since = host_clock(h);
+	if (h->conn == NULL)
+		return;					/* GONE is in the inbox */
+	request = take(sizeof(Request));
+	request->tag = action->tag;
+	request->watch = action->watch;
+	if (action->path != NULL)
+		request->path = take_string(action->path);
+	switch (action->send)
+	{
+		case ZKL_SEND_MULTI:
+			copy_multi(request, action);
+			break;
+		case ZKL_SEND_CREATE_CONTAINER:
+		case ZKL_SEND_DELETE:
+			copy_single(request, action);
+			break;
+		case ZKL_SEND_GET:
+			request->kind = REQUEST_GET;
+			break;
+		case ZKL_SEND_LIST:
+			request->kind = REQUEST_LIST;
+			break;
+		case ZKL_SEND_UNWATCH:
+			request->kind = REQUEST_UNWATCH;
+			break;
+	}
+	conn_send(h->conn, request);
+}
+
+/* ---- time ---- */
+
+void
+supervisor_tick(Host *h)
+{
+	int64_t		now = host_clock(h);
+
+	if (h->phase == PHASE_NO_PROCESS && now >= h->start_at)
+		start_process(h);
+	else if (h->phase == PHASE_CONNECTING && now >= h->deadline)
+		supervisor_end_process(h);
+	else if (h->phase == PHASE_CONNECTED &&
+			 (h->reconnect_wanted ||
+			  (h->outstanding > 0 &&
+			   now - h->quiet_since >= timeout_us() / 3)))
+		supervisor_end_process(h);
+	if (h->phase == PHASE_CONNECTED && zkl_manager_ready(h->m))
+		h->pause_next = 0;
+}
+
+int64_t
+supervisor_timer(const Host *h)
+{
+	if (h->phase == PHASE_NO_PROCESS)
+		return h->start_at;
+	if (h->phase == PHASE_CONNECTING)
+		return h->deadline;
+	return h->outstanding > 0 ? h->quiet_since + timeout_us() / 3 : -1;
+}
