@@ -343,6 +343,24 @@ find_sibling(ZklManager *m, const ZklDemand *demand, ZklDemand *completed)
 	}
 }
 
+/*
+ * A demand that the worker before this one had not yet looked at may be covered
+ * by a hold of its owner, the sibling that it names.  In the queue it would
+ * wait behind those who wait for that very hold.
+ */
+static bool
+restore_under_cover(ZklManager *m, ZklRequest *r, const ZklDemand *demand,
+					const ZklRestored *restored)
+{
+	ZklRequest *cover = zkl_request_covering(r);
+
+	if (restored->granted || restored->answered || restored->released ||
+		restored->sent || demand->sibling < 0 || cover == NULL)
+		return false;
+	zkl_request_cover(m, r, cover);
+	return true;
+}
+
 void
 zkl_manager_restore(ZklManager *m, int64_t now, uint32_t request,
 					const ZklDemand *demand, const ZklRestored *restored)
@@ -355,6 +373,8 @@ zkl_manager_restore(ZklManager *m, int64_t now, uint32_t request,
 	completed.expired = demand->expired && !restored->granted;
 	r = zkl_request_begin(m, request, &completed);
 	r->token = restored->token;
+	if (restore_under_cover(m, r, demand, restored))
+		return;
 	zkl_request_create(m, r);
 	if (!restored->sent)
 	{

@@ -11,11 +11,30 @@
 #include "core/lock.h"
 #include "core/request.h"
 
+/* Who holds the lock shared and wants it exclusively would wait for himself. */
+static void
+refuse_upgrades(ZklManager *m, ZklLock *lock)
+{
+	ZklLink    *link,
+			   *after;
+
+	zkl_foreach(link, after, &lock->requests)
+	{
+		ZklRequest *r = zkl_container(ZklRequest, all, link);
+
+		if (r->demand == ZKL_DEMAND_WAITING &&
+			(r->again || (r->node == ZKL_NODE_NEW && r->parked)) &&
+			zkl_request_upgraded(r) != NULL)
+			zkl_request_fail(m, r, ZKL_FAILURE_DEADLOCK, 0);
+	}
+}
+
 void
 zkl_drain_start(ZklManager *m, ZklLock *lock)
 {
 	ZklOp	   *op;
 
+	refuse_upgrades(m, lock);
 	if (lock->drain_sent)
 		return;
 	lock->drain_sent = true;

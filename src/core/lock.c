@@ -197,6 +197,29 @@ zkl_lock_enqueue(ZklLock *lock, ZklRequest *r)
 		lock->nupgrades++;
 }
 
+/*
+ * Another exclusive hold.  There is one only behind what a restarted worker
+ * finds: a hold that was released and whose node is not yet deleted, and the
+ * one that it was handed over to.
+ */
+static ZklRequest *
+other_exclusive(const ZklLock *lock, const ZklRequest *r)
+{
+	const ZklLink *link;
+
+	for (link = lock->own.head.next; link != &lock->own.head;
+		 link = link->next)
+	{
+		ZklRequest *other = zkl_container(ZklRequest, queued, link);
+
+		if (other->demand != ZKL_DEMAND_GRANTED)
+			break;
+		if (other != r && other->node_mode == ZKL_EXCLUSIVE)
+			return other;
+	}
+	return NULL;
+}
+
 void
 zkl_lock_dequeue(ZklLock *lock, ZklRequest *r)
 {
@@ -204,7 +227,7 @@ zkl_lock_dequeue(ZklLock *lock, ZklRequest *r)
 	{
 		lock->nheld--;
 		if (lock->exclusive_holder == r)
-			lock->exclusive_holder = NULL;
+			lock->exclusive_holder = other_exclusive(lock, r);
 	}
 	else if (r->upgrade)
 		lock->nupgrades--;

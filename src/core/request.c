@@ -264,7 +264,9 @@ zkl_request_create(ZklManager *m, ZklRequest *r)
 	r->token_sent = false;
 	r->own_watch = ZKL_WATCH_NONE;
 	r->parked = r->lock->draining;
-	if (!r->parked)
+	if (r->parked)
+		zkl_lock_touch(m, r->lock);
+	else
 		zkl_list_append(&m->creates, &r->work);
 }
 
