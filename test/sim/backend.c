@@ -115,7 +115,8 @@ find_sibling(const Backend *b, int lock)
 	int			i;
 
 	for (i = 0; i < b->nholds; i++)
-		if (h->slots[b->holds[i].slot].lock == lock)
+		if (h->slots[b->holds[i].slot].lock == lock &&
+			slot_is_good(h, b->holds[i].slot, b->holds[i].generation))
 			return b->holds[i].slot;
 	return -1;
 }

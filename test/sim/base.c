@@ -29,11 +29,11 @@ some_delay(Time usual)
 	Time		delay = usual / 2 + below(usual + 1);
 	int64_t		dice = below(64);
 
-	if (dice == 0)
-		return delay * 100;
-	if (dice < 4)
-		return delay * 10;
-	return delay;
+	if (dice == 0 && !base.calm)
+		delay *= 100;
+	else if (dice < 4 && !base.calm)
+		delay *= 10;
+	return delay < base.longest ? delay : base.longest;
 }
 
 static Chunk *
@@ -107,6 +107,8 @@ base_begin(uint64_t seed)
 	base.random = seed;
 	base.hash = seed;
 	base.now = SECOND;
+	base.calm_since = NEVER - INT32_MAX * INT64_C(1000);
+	base.longest = NEVER;
 }
 
 /* ---- the trace ---- */

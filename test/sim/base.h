@@ -40,6 +40,8 @@ typedef struct Base
 	uint64_t	random;
 	Time		now;
 	bool		calm;			/* the chaos is over */
+	Time		calm_since;		/* far away: not yet */
+	Time		longest;		/* delay by chance */
 
 	/* trace */
 	bool		print;			/* each event as it happens */

@@ -468,6 +468,7 @@ draw_ensemble(void)
 {
 	ens.tick = PICK(SECOND, 2 * SECOND, 3 * SECOND);
 	ens.timeout = ens.tick * PICK(2, 3, 5);
+	base.longest = ens.timeout;
 	ens.nservers = (int) PICK(1, 3, 3, 3);
 	ens.leader = (int) below(ens.nservers);
 	ens.leader_ppm = (int) below(2001) - 1000;
@@ -475,6 +476,7 @@ draw_ensemble(void)
 	ens.decide = PICK(50, MS, 10 * MS);
 	ens.lag = PICK(50, MS, 50 * MS, 500 * MS);
 	ens.late = PICK(MS, SECOND, 2 * ens.timeout);
+	ens.late_after_move = once_in(4);
 	if (once_in(3))
 	{
 		ens.reap_every = PICK(ens.timeout / 10, ens.timeout);
@@ -620,6 +622,7 @@ chaos_calm(void)
 
 	trace("calm", 0, 0, 0, 0, NULL);
 	base.calm = true;
+	base.calm_since = base.now;
 	chaos.at = NEVER;
 	ens.reap_every = ens.reap_at = NEVER;
 	for (i = 0; i < ens.nservers; i++)

@@ -51,6 +51,24 @@ judge_attach(int server, int64_t id, size_t seen)
 	return ATTACH_DONE;
 }
 
+/*
+ * Once the leader has seen a session move, it refuses what comes for it over
+ * the old way.
+ */
+static void
+forget_late(int64_t session)
+{
+	Late	  **late = &ens.late_writes;
+
+	while (*late != NULL)
+	{
+		if ((*late)->session == session)
+			*late = (*late)->next;
+		else
+			late = &(*late)->next;
+	}
+}
+
 AttachResult
 conn_attach(int server, int64_t id, size_t seen, ClientKind kind, int client,
 			Conn **conn)
@@ -65,7 +83,11 @@ conn_attach(int server, int64_t id, size_t seen, ClientKind kind, int client,
 	if (session == NULL)
 		session = session_make();
 	if (ens.servers[server].state == SERVER_JOINED)
+	{
 		session_touch(session);
+		if (!ens.late_after_move)
+			forget_late(session->id);
+	}
 	if (kind == CLIENT_HOST)
 		session->host = client;
 	else

@@ -464,8 +464,11 @@ ensemble_step(void)
 
 		if (apply_due(s) <= base.now)
 		{
+			/* It is late, but not slow. */
 			s->apply_at = NEVER;
-			apply_next(i);
+			do
+				apply_next(i);
+			while (s->applied < ens.nlog && !once_in(4));
 			plan_apply(i);
 			return;
 		}

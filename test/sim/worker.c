@@ -209,7 +209,8 @@ publish_lease(Host *h)
 static void
 set_znode(Host *h, Slot *s, const ZklAction *action)
 {
-	if (memcmp(&s->uuid, &action->uuid, sizeof(ZklUuid)) != 0)
+	if (s->state == SLOT_WAITING &&
+		memcmp(&s->uuid, &action->uuid, sizeof(ZklUuid)) != 0)
 		s->tampered = false;
 	s->sent = true;
 	s->uuid = action->uuid;
@@ -383,6 +384,8 @@ plan_wake(Host *h)
 		due = core_due;
 	if (due >= 0)
 		h->wake_at = true_time(h, due);
+	if (h->carrying)
+		h->wake_at = base.now + 1;
 	if (h->wake_at <= base.now)
 		h->wake_at = base.now + 1;
 	if (h->inbox != NULL)
