@@ -115,9 +115,13 @@ find_sibling(const Backend *b, int lock)
 	int			i;
 
 	for (i = 0; i < b->nholds; i++)
-		if (h->slots[b->holds[i].slot].lock == lock &&
-			slot_is_good(h, b->holds[i].slot, b->holds[i].generation))
+	{
+		const Slot *s = &h->slots[b->holds[i].slot];
+
+		if (s->lock == lock && s->state == SLOT_GRANTED &&
+			b->holds[i].generation == h->lease_generation)
 			return b->holds[i].slot;
+	}
 	return -1;
 }
 

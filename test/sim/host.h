@@ -116,6 +116,7 @@ typedef struct Host
 	int			server;
 	int64_t		start_at;		/* these in local time */
 	int64_t		deadline;
+	int64_t		begun_at;
 	int64_t		quiet_since;
 	int64_t		pause_next;
 	Time		attempt_at;		/* the session process hears from its server */

@@ -108,6 +108,7 @@ start_process(Host *h)
 	h->phase = PHASE_CONNECTING;
 	h->outstanding = 0;
 	h->server = h->next_server++ % ens.nservers;
+	h->begun_at = host_clock(h);
 	h->deadline = host_clock(h) + timeout_us() / (3 * ens.nservers);
 	h->attempt_at = base.now + some_delay(3 * ens.net);
 }
@@ -174,6 +175,7 @@ connected(Host *h, int64_t id)
 	session.id = id;
 	session.generation = h->generation;
 	session.timeout_ms = (uint32_t) (ens.timeout / MS);
+	session.begun_at = h->begun_at;
 	if (fresh)
 		lease_publish(h, h->generation, 0);
 	h->phase = PHASE_CONNECTED;

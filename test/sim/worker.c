@@ -521,6 +521,7 @@ worker_start(Host *h)
 	session.id = h->session;
 	session.generation = h->generation;
 	session.timeout_ms = (uint32_t) (ens.timeout / MS);
+	session.begun_at = 0;
 	if (h->session != 0)
 		zkl_manager_attach(h->m, &session, h->chain, h->chain_kept);
 	restore(h);
