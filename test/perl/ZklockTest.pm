@@ -8,7 +8,8 @@
 #
 # Options of new: servers (2), conf (added to each postgresql.conf),
 # session_timeout ('4s'), max_requests (200), zk (options for ZooKeeper.pm, or
-# an object), start_zookeeper (1).
+# an object), start_zookeeper (1), net (a TcpProxy: each server gets its own
+# routes to ZooKeeper, server1-zk, or server1-zk1 and so on of an ensemble).
 
 package ZklockTest;
 
@@ -57,6 +58,7 @@ sub new
 	my $self = bless {
 		zk => ref $zk eq 'HASH' ? ZooKeeper->new('zk', %$zk) : $zk,
 		nodes => [],
+		net => $params{net},
 		max_requests => $params{max_requests} // 200,
 	}, $class;
 	$self->{zk}->start if $params{start_zookeeper} // 1;
@@ -85,7 +87,8 @@ sub new_node
 	my $node = PostgreSQL::Test::Cluster->new($name);
 
 	$node->init(%{ $params{init} // {} });
-	$node->append_conf('postgresql.conf', $self->settings(%params));
+	$node->append_conf('postgresql.conf',
+		$self->settings(%params, name => $name));
 	push @{ $self->{nodes} }, $node;
 	return $node;
 }
@@ -97,7 +100,7 @@ sub settings
 
 	return <<"EOC" . ($params{conf} // '');
 shared_preload_libraries = 'zklock'
-zklock.connect_string = '@{[ $self->zk->connect_string ]}'
+zklock.connect_string = '@{[ $self->connect_string($params{name}) ]}'
 zklock.session_timeout = '$timeout'
 zklock.max_requests = $self->{max_requests}
 max_connections = 60
@@ -106,7 +109,19 @@ log_statement = none
 EOC
 }
 
+# Where a server of that name finds ZooKeeper.
+sub connect_string
+{
+	my ($self, $name) = @_;
+
+	return $self->zk->connect_string unless $self->net;
+	return join ',',
+	  map { '127.0.0.1:' . $self->net->route("$name-" . $_->name, $_->port) }
+	  $self->zk->servers;
+}
+
 sub zk { return $_[0]->{zk}; }
+sub net { return $_[0]->{net}; }
 sub nodes { return @{ $_[0]->{nodes} }; }
 
 # A client session; see PgSession.pm.

@@ -5,11 +5,12 @@
 #	$zk->connect_string;				# 127.0.0.1:port
 #	$zk->pause; $zk->resume;			# SIGSTOP, SIGCONT
 #	$zk->kill9; $zk->start;				# the same port and data again
+#	$zk->launch; $zk->wait_until_serving;	# start in two steps
 #	$zk->mntr->{zk_watch_count};
 #	$zk->client->ls('/');				# see ZooKeeperClient.pm
 #
-# The server is Debian's package "zookeeper", one standalone process.  It
-# listens on loopback only, keeps its files below the test's own directory,
+# The server is Debian's package "zookeeper", one process; ZooKeeperEnsemble.pm
+# makes an ensemble of several.  It listens on loopback only, keeps its files below the test's own directory,
 # and dies with the test, even if that is killed.
 
 package ZooKeeper;
@@ -32,7 +33,8 @@ use ZooKeeperClient;
 my @servers;
 
 # Options: tick_time in ms (the least session timeout is twice that),
-# container_check_ms (how often empty containers are reaped), port.
+# container_check_ms (how often empty containers are reaped), port; id and
+# config (lines for zoo.cfg) for a member of an ensemble.
 sub new
 {
 	my ($class, $name, %params) = @_;
@@ -42,6 +44,7 @@ sub new
 		port => $params{port} // PostgreSQL::Test::Cluster::get_free_port(),
 		tick_time => $params{tick_time} // 500,
 		container_check_ms => $params{container_check_ms} // 60_000,
+		id => $params{id},
 		dir => PostgreSQL::Test::Utils::tempdir("zk_$name"),
 	}, $class;
 	my $test = File::Basename::basename($0) =~ s/\.[^.]+$//r;
@@ -56,7 +59,13 @@ maxClientCnxns=0
 admin.enableServer=false
 4lw.commands.whitelist=*
 extendedTypesEnabled=true
+@{[ $params{config} // '' ]}
 EOC
+	if (defined $params{id})
+	{
+		mkdir "$self->{dir}/data";
+		append_to_file("$self->{dir}/data/myid", "$params{id}\n");
+	}
 	append_to_file("$self->{dir}/log4j.properties", <<"EOC");
 log4j.rootLogger=INFO, OUT
 log4j.appender.OUT=org.apache.log4j.ConsoleAppender
@@ -67,6 +76,9 @@ EOC
 	return $self;
 }
 
+sub name { return $_[0]->{name}; }
+sub id { return $_[0]->{id}; }
+sub servers { return $_[0]; }
 sub port { return $_[0]->{port}; }
 sub pid { return $_[0]->{pid}; }
 sub logfile { return $_[0]->{logfile}; }
@@ -74,6 +86,16 @@ sub connect_string { return "127.0.0.1:$_[0]->{port}"; }
 
 # Starts the server and returns once it serves.
 sub start
+{
+	my ($self) = @_;
+
+	$self->launch;
+	$self->wait_until_serving;
+	return;
+}
+
+# Starts the process only: a member of an ensemble serves when others do.
+sub launch
 {
 	my ($self) = @_;
 
@@ -100,7 +122,6 @@ sub start
 		exec @command or POSIX::_exit(127);
 	}
 	$self->{pid} = $pid;
-	$self->wait_until_serving;
 	return;
 }
 

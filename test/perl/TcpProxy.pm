@@ -1,0 +1,126 @@
+# A disturbed network for tests: TCP proxies on loopback, each a route with a
+# name.  tcpproxy.py does the work, in one process that ends with the test.
+#
+#	my $net = TcpProxy->new;
+#	my $port = $net->route('one-zk', $zk->port);	# its own port; or
+#	$net->route('one-zk', $zk->port, port => 12345);
+#
+#	$net->hold('one-*');		# nothing gets through, in either direction
+#	$net->hold('*', 'up');		# only what goes to the target waits, or 'down'
+#	$net->pass('*');			# all is well again; what was held arrives late
+#	$net->drop('one-zk', 'down');	# bytes vanish: reset before it passes again
+#	$net->delay('*', 0.05);		# seconds, per direction
+#	$net->reset('one-zk');		# connections end with a RST; how many
+#	$net->refuse('one-zk');		# the same, and nobody listens any more
+#	$net->cut('one-zk', 6, 'down');	# a RST after so many more bytes
+#	$net->lose_reply('one-zk', $regex);	# see below
+#	$net->stats('one-zk');		# port, accepted, open, cuts, lost, bytes
+#	$net->names;
+#
+# Commands take the name of a route or a pattern (* ? [ ]), and hold until
+# pass.  A connection that is made while a direction is held gets no further
+# than the proxy, as with a host that does not answer; if its client has given
+# up by the time that it passes, the target never sees it.
+#
+# lose_reply waits for a request of ZooKeeper's protocol that the regular
+# expression (of Python's, on bytes) matches, lets it through, and resets the
+# connection when its reply comes: done, but nobody knows.  It works once.
+#
+# Options of route: port (of its own; 0, any), framed (1: of ZooKeeper's client
+# protocol; 0: any other), announce (for a ZooKeeper election port: the address
+# that the connecting server is to be called back at).
+
+package TcpProxy;
+
+use strict;
+use warnings;
+
+use Cwd qw(abs_path);
+use File::Basename;
+use IO::Select;
+use IPC::Open2;
+use JSON::PP;
+
+my $program = dirname(abs_path(__FILE__)) . '/tcpproxy.py';
+my $python = -x '/usr/bin/python3' ? '/usr/bin/python3' : 'python3';
+
+sub new
+{
+	my ($class) = @_;
+
+	my $self = bless { json => JSON::PP->new->ascii->allow_nonref }, $class;
+	$self->{pid} = open2($self->{out}, $self->{in}, $python, $program);
+	return $self;
+}
+
+sub pid { return $_[0]->{pid}; }
+
+sub command
+{
+	my ($self, @command) = @_;
+
+	my $in = $self->{in};
+	print $in $self->{json}->encode(\@command), "\n";
+	$in->flush;
+	die "the proxy does not answer to \"@command\"\n"
+	  unless IO::Select->new($self->{out})->can_read(60);
+	my $line = readline $self->{out};
+	die "the proxy ended at \"@command\"\n" unless defined $line;
+	my ($good, $value) = @{ $self->{json}->decode($line) };
+	die "proxy: $value at \"@command\"\n" unless $good;
+	return $value;
+}
+
+sub route
+{
+	my ($self, $name, $target, %options) = @_;
+	my $port = delete $options{port} // 0;
+
+	return $self->command('route', $name, $port + 0, "$target", \%options);
+}
+
+sub pass { return shift->command('pass', @_); }
+sub hold { return shift->command('hold', @_); }
+sub drop { return shift->command('drop', @_); }
+sub reset { return shift->command('reset', @_); }
+sub refuse { return shift->command('refuse', @_); }
+sub lose_reply { return shift->command('lose_reply', @_); }
+sub stats { return shift->command('stats', @_); }
+sub names { return @{ $_[0]->command('names') }; }
+
+sub delay
+{
+	my ($self, $pattern, $seconds, $direction) = @_;
+
+	return $self->command('delay', $pattern, $seconds + 0,
+		$direction // 'both');
+}
+
+sub cut
+{
+	my ($self, $pattern, $count, $direction) = @_;
+
+	return $self->command('cut', $pattern, $count + 0, $direction);
+}
+
+sub quit
+{
+	my ($self) = @_;
+
+	return unless $self->{pid};
+	close $self->{in};
+	waitpid $self->{pid}, 0;
+	delete $self->{pid};
+	return;
+}
+
+sub DESTROY
+{
+	my ($self) = @_;
+
+	local ($?, $@);
+	$self->quit;
+	return;
+}
+
+1;

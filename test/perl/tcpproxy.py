@@ -1,0 +1,316 @@
+#!/usr/bin/python3
+"""TCP proxies for tests, driven over stdin and stdout.
+
+Reads one JSON array per line, [command, argument, ...], and answers each with
+one line, [true, value] or [false, "what is wrong"].  It ends, and all its
+connections with it, when stdin does.  TcpProxy.pm describes the commands.
+
+A route is one port on loopback and the port that its connections go to.  Each
+direction, "up" to the target and "down" from it, is a queue of frames with a
+gate behind it: what waits at a closed gate is delivered when it opens, as TCP
+delivers late what a mended network lets through.
+"""
+
+import asyncio
+import fnmatch
+import json
+import re
+import socket
+import struct
+import sys
+
+DIRECTIONS = ("up", "down")
+CHUNK = 65536
+LARGEST_FRAME = 16 * 1024 * 1024
+QUEUE_LENGTH = 1000
+
+
+def chosen(direction):
+    if direction == "both":
+        return DIRECTIONS
+    if direction in DIRECTIONS:
+        return (direction,)
+    raise ValueError("no direction: %s" % direction)
+
+
+def reset_socket(writer):
+    """Ends a connection with a RST instead of a FIN."""
+    sock = writer.get_extra_info("socket")
+    if sock is not None and not writer.transport.is_closing():
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
+                        struct.pack("ii", 1, 0))
+    writer.transport.abort()
+
+
+class Connection:
+    """A client's connection to a route, and the one to the target behind."""
+
+    def __init__(self, route, reader, writer):
+        self.route = route
+        self.reader = {"up": reader}
+        self.writer = {"down": writer}
+        self.queue = {d: asyncio.Queue(QUEUE_LENGTH) for d in DIRECTIONS}
+        self.tasks = []
+        self.client_gone = False
+        self.losing = set()  # xids of requests whose replies get lost
+
+    def start(self, coroutine):
+        task = asyncio.ensure_future(coroutine)
+        task.add_done_callback(lambda t: t.cancelled() or t.exception())
+        self.tasks.append(task)
+
+    async def run(self):
+        route = self.route
+        self.start(self.receive("up"))
+        # Neither SYN nor the answer to it gets through a closed gate.
+        await route.gate["up"].wait()
+        await route.gate["down"].wait()
+        if self.client_gone:
+            self.end()
+            return
+        try:
+            self.reader["down"], self.writer["up"] = \
+                await asyncio.open_connection(*route.target, limit=CHUNK)
+        except OSError:
+            self.end()
+            return
+        self.start(self.receive("down"))
+        self.start(self.deliver("up"))
+        self.start(self.deliver("down"))
+
+    async def receive(self, direction):
+        """Reads frame by frame, into the queue; None stands for the end."""
+        loop = asyncio.get_running_loop()
+        first = True
+        try:
+            while True:
+                frame = await self.read_frame(direction, first)
+                first = False
+                due = loop.time() + self.route.delay[direction]
+                await self.queue[direction].put((due, frame))
+        except (OSError, asyncio.IncompleteReadError):
+            pass
+        if direction == "up":
+            self.client_gone = True
+        due = loop.time() + self.route.delay[direction]
+        await self.queue[direction].put((due, None))
+
+    async def read_frame(self, direction, first):
+        reader = self.reader[direction]
+        if self.route.framed:
+            head = await reader.readexactly(4)
+            length, = struct.unpack(">i", head)
+            if 0 <= length <= LARGEST_FRAME:
+                return head + await reader.readexactly(length)
+            return head
+        if first and direction == "up" and self.route.announce:
+            return await self.read_announcement(reader)
+        data = await reader.read(CHUNK)
+        if not data:
+            raise OSError("end")
+        return data
+
+    async def read_announcement(self, reader):
+        """
+        What a ZooKeeper server says first on an election port: i64 version,
+        i64 id, i32 length, its own address.  The other one calls back there,
+        so the address of the way back through the proxy takes its place.
+        """
+        head = await reader.readexactly(20)
+        await reader.readexactly(struct.unpack(">i", head[16:])[0])
+        address = self.route.announce.encode()
+        return head[:16] + struct.pack(">i", len(address)) + address
+
+    async def deliver(self, direction):
+        route = self.route
+        writer = self.writer[direction]
+        try:
+            while True:
+                due, frame = await self.queue[direction].get()
+                wait = due - asyncio.get_running_loop().time()
+                if wait > 0:
+                    await asyncio.sleep(wait)
+                await route.gate[direction].wait()
+                if frame is None:
+                    break
+                if route.dropping[direction]:
+                    route.dropped[direction] += 1
+                    continue
+                if direction == "up":
+                    self.note_request(frame)
+                elif self.is_lost_reply(frame):
+                    route.lost += 1
+                    self.end(reset=True)
+                    return
+                route.bytes[direction] += len(frame)
+                left = route.cut[direction]
+                if left is not None and len(frame) >= left:
+                    route.cut[direction] = None
+                    route.cuts += 1
+                    writer.write(frame[:left])
+                    await writer.drain()
+                    self.end(reset=True)
+                    return
+                if left is not None:
+                    route.cut[direction] = left - len(frame)
+                writer.write(frame)
+                await writer.drain()
+        except OSError:
+            pass
+        self.end()
+
+    def note_request(self, frame):
+        pattern = self.route.losing
+        if pattern is not None and pattern.search(frame):
+            self.route.losing = None
+            self.losing.add(frame[4:8])
+
+    def is_lost_reply(self, frame):
+        return len(frame) >= 8 and frame[4:8] in self.losing
+
+    def end(self, reset=False):
+        self.route.connections.discard(self)
+        for writer in self.writer.values():
+            if reset:
+                reset_socket(writer)
+            else:
+                writer.close()
+        current = asyncio.current_task()
+        for task in self.tasks:
+            if task is not current:
+                task.cancel()
+
+
+class Route:
+    def __init__(self, target, framed, announce):
+        self.target = target
+        self.framed = framed
+        self.announce = announce
+        self.connections = set()
+        self.gate = {d: asyncio.Event() for d in DIRECTIONS}
+        self.delay = dict.fromkeys(DIRECTIONS, 0)
+        self.dropping = dict.fromkeys(DIRECTIONS, False)
+        self.cut = dict.fromkeys(DIRECTIONS)
+        self.losing = None
+        self.server = None
+        self.port = 0
+        self.accepted = self.cuts = self.lost = 0
+        self.bytes = dict.fromkeys(DIRECTIONS, 0)
+        self.dropped = dict.fromkeys(DIRECTIONS, 0)
+
+    async def listen(self):
+        if self.server is None:
+            self.server = await asyncio.start_server(
+                self.accept, "127.0.0.1", self.port, limit=CHUNK,
+                reuse_address=True)
+            self.port = self.server.sockets[0].getsockname()[1]
+
+    async def accept(self, reader, writer):
+        connection = Connection(self, reader, writer)
+        self.connections.add(connection)
+        self.accepted += 1
+        connection.start(connection.run())
+
+    def pass_all(self):
+        for direction in DIRECTIONS:
+            self.gate[direction].set()
+            self.delay[direction] = 0
+            self.dropping[direction] = False
+            self.cut[direction] = None
+        self.losing = None
+
+
+class Control:
+    def __init__(self):
+        self.routes = {}
+
+    def named(self, pattern):
+        found = [route for name, route in self.routes.items()
+                 if fnmatch.fnmatchcase(name, pattern)]
+        if not found:
+            raise ValueError("no route: %s" % pattern)
+        return found
+
+    async def do_route(self, name, port, target, options=None):
+        options = options or {}
+        host, _, target_port = str(target).rpartition(":")
+        route = Route((host or "127.0.0.1", int(target_port)),
+                      options.get("framed", True), options.get("announce"))
+        route.port = port
+        route.pass_all()
+        await route.listen()
+        self.routes[name] = route
+        return route.port
+
+    async def do_pass(self, pattern):
+        for route in self.named(pattern):
+            route.pass_all()
+            await route.listen()
+
+    async def do_hold(self, pattern, direction="both"):
+        for route in self.named(pattern):
+            for d in chosen(direction):
+                route.gate[d].clear()
+
+    async def do_drop(self, pattern, direction="both"):
+        for route in self.named(pattern):
+            for d in chosen(direction):
+                route.dropping[d] = True
+
+    async def do_delay(self, pattern, seconds, direction="both"):
+        for route in self.named(pattern):
+            for d in chosen(direction):
+                route.delay[d] = seconds
+
+    async def do_reset(self, pattern):
+        ended = 0
+        for route in self.named(pattern):
+            for connection in list(route.connections):
+                connection.end(reset=True)
+                ended += 1
+        return ended
+
+    async def do_refuse(self, pattern):
+        for route in self.named(pattern):
+            if route.server is not None:
+                route.server.close()
+                await route.server.wait_closed()
+                route.server = None
+        return await self.do_reset(pattern)
+
+    async def do_cut(self, pattern, count, direction):
+        for route in self.named(pattern):
+            for d in chosen(direction):
+                route.cut[d] = count
+
+    async def do_lose_reply(self, pattern, regex):
+        for route in self.named(pattern):
+            route.losing = re.compile(regex.encode(), re.DOTALL)
+
+    async def do_stats(self, name):
+        route, = self.named(name)
+        return {"port": route.port, "accepted": route.accepted,
+                "open": len(route.connections), "cuts": route.cuts,
+                "lost": route.lost, "bytes": route.bytes,
+                "dropped": route.dropped}
+
+    async def do_names(self):
+        return sorted(self.routes)
+
+
+async def main():
+    control = Control()
+    reader = asyncio.StreamReader(limit=1024 * 1024)
+    await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    async for line in reader:
+        command, *arguments = json.loads(line)
+        try:
+            value = await getattr(control, "do_" + command)(*arguments)
+            answer = [True, value]
+        except Exception as error:
+            answer = [False, "%s: %s" % (type(error).__name__, error)]
+        print(json.dumps(answer), flush=True)
+
+
+asyncio.run(main())
