@@ -14,6 +14,7 @@
 #	$net->refuse('one-zk');		# the same, and nobody listens any more
 #	$net->cut('one-zk', 6, 'down');	# a RST after so many more bytes
 #	$net->lose_reply('one-zk', $regex);	# see below
+#	$net->sever('one-zk');	# a RST for the client; the target hears nothing
 #	$net->stats('one-zk');		# port, accepted, open, cuts, lost, bytes
 #	$net->names;
 #
@@ -24,7 +25,8 @@
 #
 # lose_reply waits for a request of ZooKeeper's protocol that the regular
 # expression (of Python's, on bytes) matches, lets it through, and resets the
-# connection when its reply comes: done, but nobody knows.  It works once.
+# connection when its reply comes: done, but nobody knows.  It works once.  With
+# a true third argument the route is held from that moment on.
 #
 # Options of route: port (of its own; 0, any), framed (1: of ZooKeeper's client
 # protocol; 0: any other), announce (for a ZooKeeper election port: the address
@@ -84,7 +86,7 @@ sub hold { return shift->command('hold', @_); }
 sub drop { return shift->command('drop', @_); }
 sub reset { return shift->command('reset', @_); }
 sub refuse { return shift->command('refuse', @_); }
-sub lose_reply { return shift->command('lose_reply', @_); }
+sub sever { return shift->command('sever', @_); }
 sub stats { return shift->command('stats', @_); }
 sub names { return @{ $_[0]->command('names') }; }
 
@@ -101,6 +103,14 @@ sub cut
 	my ($self, $pattern, $count, $direction) = @_;
 
 	return $self->command('cut', $pattern, $count + 0, $direction);
+}
+
+sub lose_reply
+{
+	my ($self, $pattern, $regex, $hold) = @_;
+
+	return $self->command('lose_reply', $pattern, $regex,
+		$hold ? JSON::PP::true : JSON::PP::false);
 }
 
 sub quit

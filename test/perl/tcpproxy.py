@@ -139,8 +139,7 @@ class Connection:
                 if direction == "up":
                     self.note_request(frame)
                 elif self.is_lost_reply(frame):
-                    route.lost += 1
-                    self.end(reset=True)
+                    route.lose(self)
                     return
                 route.bytes[direction] += len(frame)
                 left = route.cut[direction]
@@ -192,6 +191,7 @@ class Route:
         self.dropping = dict.fromkeys(DIRECTIONS, False)
         self.cut = dict.fromkeys(DIRECTIONS)
         self.losing = None
+        self.hold_when_lost = False
         self.server = None
         self.port = 0
         self.accepted = self.cuts = self.lost = 0
@@ -210,6 +210,16 @@ class Route:
         self.connections.add(connection)
         self.accepted += 1
         connection.start(connection.run())
+
+    def lose(self, connection):
+        self.lost += 1
+        if self.hold_when_lost:
+            self.hold()
+        connection.end(reset=True)
+
+    def hold(self, direction="both"):
+        for d in chosen(direction):
+            self.gate[d].clear()
 
     def pass_all(self):
         for direction in DIRECTIONS:
@@ -249,8 +259,7 @@ class Control:
 
     async def do_hold(self, pattern, direction="both"):
         for route in self.named(pattern):
-            for d in chosen(direction):
-                route.gate[d].clear()
+            route.hold(direction)
 
     async def do_drop(self, pattern, direction="both"):
         for route in self.named(pattern):
@@ -283,9 +292,19 @@ class Control:
             for d in chosen(direction):
                 route.cut[d] = count
 
-    async def do_lose_reply(self, pattern, regex):
+    async def do_lose_reply(self, pattern, regex, hold=False):
         for route in self.named(pattern):
             route.losing = re.compile(regex.encode(), re.DOTALL)
+            route.hold_when_lost = hold
+
+    async def do_sever(self, pattern):
+        severed = 0
+        for route in self.named(pattern):
+            route.hold()
+            for connection in route.connections:
+                reset_socket(connection.writer["down"])
+                severed += 1
+        return severed
 
     async def do_stats(self, name):
         route, = self.named(name)
