@@ -15,6 +15,7 @@
 #	$net->cut('one-zk', 6, 'down');	# a RST after so many more bytes
 #	$net->lose_reply('one-zk', $regex);	# see below
 #	$net->sever('one-zk');	# a RST for the client; the target hears nothing
+#	$net->retarget('one-zk', $port);	# for connections made from now on
 #	$net->stats('one-zk');		# port, accepted, open, cuts, lost, bytes
 #	$net->names;
 #
@@ -37,41 +38,9 @@ package TcpProxy;
 use strict;
 use warnings;
 
-use Cwd qw(abs_path);
-use File::Basename;
-use IO::Select;
-use IPC::Open2;
-use JSON::PP;
+use parent 'PipedProgram';
 
-my $program = dirname(abs_path(__FILE__)) . '/tcpproxy.py';
-my $python = -x '/usr/bin/python3' ? '/usr/bin/python3' : 'python3';
-
-sub new
-{
-	my ($class) = @_;
-
-	my $self = bless { json => JSON::PP->new->ascii->allow_nonref }, $class;
-	$self->{pid} = open2($self->{out}, $self->{in}, $python, $program);
-	return $self;
-}
-
-sub pid { return $_[0]->{pid}; }
-
-sub command
-{
-	my ($self, @command) = @_;
-
-	my $in = $self->{in};
-	print $in $self->{json}->encode(\@command), "\n";
-	$in->flush;
-	die "the proxy does not answer to \"@command\"\n"
-	  unless IO::Select->new($self->{out})->can_read(60);
-	my $line = readline $self->{out};
-	die "the proxy ended at \"@command\"\n" unless defined $line;
-	my ($good, $value) = @{ $self->{json}->decode($line) };
-	die "proxy: $value at \"@command\"\n" unless $good;
-	return $value;
-}
+sub new { return $_[0]->start('tcpproxy.py'); }
 
 sub route
 {
@@ -87,6 +56,7 @@ sub drop { return shift->command('drop', @_); }
 sub reset { return shift->command('reset', @_); }
 sub refuse { return shift->command('refuse', @_); }
 sub sever { return shift->command('sever', @_); }
+sub retarget { return shift->command('retarget', $_[0], "$_[1]"); }
 sub stats { return shift->command('stats', @_); }
 sub names { return @{ $_[0]->command('names') }; }
 
@@ -111,26 +81,6 @@ sub lose_reply
 
 	return $self->command('lose_reply', $pattern, $regex,
 		$hold ? JSON::PP::true : JSON::PP::false);
-}
-
-sub quit
-{
-	my ($self) = @_;
-
-	return unless $self->{pid};
-	close $self->{in};
-	waitpid $self->{pid}, 0;
-	delete $self->{pid};
-	return;
-}
-
-sub DESTROY
-{
-	my ($self) = @_;
-
-	local ($?, $@);
-	$self->quit;
-	return;
 }
 
 1;

@@ -252,6 +252,11 @@ class Control:
         self.routes[name] = route
         return route.port
 
+    async def do_retarget(self, pattern, target):
+        host, _, port = str(target).rpartition(":")
+        for route in self.named(pattern):
+            route.target = (host or "127.0.0.1", int(port))
+
     async def do_pass(self, pattern):
         for route in self.named(pattern):
             route.pass_all()

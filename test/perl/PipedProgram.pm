@@ -1,0 +1,72 @@
+# A helper program of the tests, in Python, behind a pipe: it reads one JSON
+# array per line, [command, argument, ...], answers each with one line, [true,
+# value] or [false, what is wrong], and ends when its input does.
+
+package PipedProgram;
+
+use strict;
+use warnings;
+
+use Cwd qw(abs_path);
+use File::Basename;
+use IO::Select;
+use IPC::Open2;
+use JSON::PP;
+
+my $directory = dirname(abs_path(__FILE__));
+my $python = -x '/usr/bin/python3' ? '/usr/bin/python3' : 'python3';
+
+# Starts a program of this directory, and returns an object for it.
+sub start
+{
+	my ($class, $program, @arguments) = @_;
+	my $self = bless {
+		program => $program,
+		json => JSON::PP->new->ascii->allow_nonref
+	}, $class;
+
+	$self->{pid} = open2($self->{out}, $self->{in}, $python,
+		"$directory/$program", @arguments);
+	return $self;
+}
+
+sub pid { return $_[0]->{pid}; }
+
+# Sends one command; returns its value, or dies.
+sub command
+{
+	my ($self, @command) = @_;
+	my $in = $self->{in};
+
+	print $in $self->{json}->encode(\@command), "\n";
+	$in->flush;
+	die "$self->{program} does not answer to \"@command\"\n"
+	  unless IO::Select->new($self->{out})->can_read(60);
+	my $line = readline $self->{out};
+	die "$self->{program} ended at \"@command\"\n" unless defined $line;
+	my ($good, $value) = @{ $self->{json}->decode($line) };
+	die "$self->{program}: $value at \"@command\"\n" unless $good;
+	return $value;
+}
+
+sub quit
+{
+	my ($self) = @_;
+
+	return unless $self->{pid};
+	close $self->{in};
+	waitpid $self->{pid}, 0;
+	delete $self->{pid};
+	return;
+}
+
+sub DESTROY
+{
+	my ($self) = @_;
+
+	local ($?, $@);
+	$self->quit;
+	return;
+}
+
+1;
