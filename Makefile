@@ -62,4 +62,12 @@ uninstall-session:
 unit:
 	$(MAKE) -C test/unit
 
-.PHONY: install-session uninstall-session unit
+# Real servers and random faults: MINUTES=60, SEED=1, TEETH=1 (see the script)
+chaos:
+	MINUTES=$(MINUTES) SEED=$(SEED) TEETH=$(TEETH) $(srcdir)/test/chaos/run.sh
+
+# How fast locks go on, as a table
+liveness:
+	$(srcdir)/test/chaos/run.sh liveness
+
+.PHONY: chaos liveness install-session uninstall-session unit

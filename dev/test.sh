@@ -2,7 +2,7 @@
 # Runs all tests of zklock, on PostgreSQL and ZooKeeper servers of its own.
 #
 #	dev/test.sh                     everything
-#	dev/test.sh includes|unit|regress|isolation|tap    one layer
+#	dev/test.sh includes|unit|regress|isolation|tap|chaos    one layer
 #	dev/test.sh tap 020 031         TAP files whose names start so
 #
 # Installs missing packages first (ZKLOCK_SETUP=no: does not).  The system's
@@ -14,9 +14,9 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/lib.sh"
 
 case "${1:-all}" in
-all) layers="includes unit regress isolation tap" ;;
-includes | unit | regress | isolation | tap) layers=$1 ;;
-*) die "usage: dev/test.sh [includes|unit|regress|isolation|tap [name ...]]" ;;
+all) layers="includes unit regress isolation tap chaos" ;;
+includes | unit | regress | isolation | tap | chaos) layers=$1 ;;
+*) die "usage: dev/test.sh [includes|unit|regress|isolation|tap|chaos [name ...]]" ;;
 esac
 shift || true
 wanted=("$@")
@@ -104,8 +104,9 @@ layer_isolation() {
 	run_regress isolation REGRESS= TAP_TESTS=
 }
 
-layer_tap() {
-	local file name prefix match pgxs
+# What Perl programs with PostgreSQL servers need.
+prepare_perl() {
+	local pgxs
 	pgxs=$(dirname "$(dirname "$("$PG_CONFIG" --pgxs)")")
 	export PG_REGRESS=$pgxs/test/regress/pg_regress
 	export PATH=$bindir:$PATH
@@ -113,7 +114,12 @@ layer_tap() {
 	export PG_TEST_TIMEOUT_DEFAULT=${PG_TEST_TIMEOUT_DEFAULT:-60}
 	# One test has a thousand connections.
 	ulimit -n 4096 2>/dev/null || true
-	export PERL5LIB=$pgxs/test/perl:$work/src/test/perl
+	export PERL5LIB=$pgxs/test/perl:$work/src/test/perl:$work/src/test/chaos
+}
+
+layer_tap() {
+	local file name prefix match
+	prepare_perl
 	for file in "$work"/src/test/t/*.pl; do
 		name=$(basename "$file" .pl)
 		match=no
@@ -129,6 +135,15 @@ layer_tap() {
 			cp "$work/tmp_check/log/regress_log_$name" "$work/log/tap-$name.details.log"
 		fi
 	done
+}
+
+# A short run of what "make chaos" does for as long as one likes.
+layer_chaos() {
+	prepare_perl
+	run_tap chaos/check "$work" perl "$work/src/test/chaos/check.pl"
+	say "chaos: running"
+	MINUTES=1 ROUND_SECONDS=25 run_tap chaos/faults "$work" \
+		perl "$work/src/test/chaos/chaos.pl"
 }
 
 # Shows what failed, removes what nobody needs, and says the result.
@@ -162,7 +177,7 @@ copy_sources "$(dirname "$here")"
 
 build_failed=no
 case $layers in
-*regress* | *isolation* | *tap*)
+*regress* | *isolation* | *tap* | *chaos*)
 	copy_postgres
 	say "building for $("$PG_CONFIG" --version), warnings are errors"
 	if ! build_and_install COPT=-Werror; then
@@ -173,7 +188,7 @@ case $layers in
 esac
 for layer in $layers; do
 	case $layer in
-	regress | isolation | tap) [ $build_failed = no ] || continue ;;
+	regress | isolation | tap | chaos) [ $build_failed = no ] || continue ;;
 	esac
 	before=$((passed + failed))
 	"layer_$layer"

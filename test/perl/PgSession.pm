@@ -7,6 +7,9 @@
 #	$s->busy;						# still no answer
 #	$s->result;						# waits for the answer, and returns it
 #
+# With wait => 0 new does not wait for the connection either: the first answer
+# tells whether it was made.
+#
 # It speaks the simple query protocol by itself: a thousand of them cost no
 # process, and SQLSTATEs and warnings need no parsing.
 
@@ -45,6 +48,7 @@ sub new
 	$startup .= "$_\0$options{$_}\0" foreach sort keys %options;
 	$startup .= "\0";
 	$self->_write(pack('N', 4 + length $startup) . $startup);
+	return $self unless $params{wait} // 1;
 	my $answer = $self->result;
 	croak "could not connect: $answer->{error}{message}" if $answer->{error};
 	return $self;
@@ -91,6 +95,16 @@ sub busy
 
 	$self->_receive(0) if $self->{busy};
 	return $self->{busy};
+}
+
+# Takes in what the server says unasked, such as why it ends the session; true
+# while the connection is good.
+sub is_open
+{
+	my ($self) = @_;
+
+	$self->_receive(0) unless $self->{answer}{closed};
+	return !$self->{answer}{closed};
 }
 
 # Waits for the answer to what was sent: a hash of rows (arrays), error (hash
@@ -157,16 +171,18 @@ sub messages
 	  $answer->{error};
 }
 
-# Asks the server to cancel what runs, as Ctrl-C in psql does.
+# Asks the server to cancel what runs, as Ctrl-C in psql does.  With wait => 0
+# it does not wait until that has been sent on.
 sub cancel
 {
-	my ($self) = @_;
+	my ($self, %params) = @_;
 	my $socket =
 	  IO::Socket::UNIX->new(Peer => $self->{socket}->peerpath)
 	  or croak "could not connect for a cancel: $!";
 
 	print $socket pack('NNNN', 16, 80877102, $self->{pid}, $self->{key});
 	$socket->flush;
+	return unless $params{wait} // 1;
 	local $/ = undef;
 	readline $socket;
 	return;

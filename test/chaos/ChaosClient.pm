@@ -1,0 +1,476 @@
+# One client of a chaos run: a session on one PostgreSQL server that enters
+# sections, one after the other, each under a lock of random name, mode,
+# lifetime and manner of asking.
+#
+# It never waits: the event loop (ChaosWorkload.pm) calls "answered" when
+# something came from the server and "woken" when the time in {wake} has come.  In its
+# section it visits the resource, twice; in between it holds, for milliseconds
+# or for longer than a lease, and does not care what becomes of its server: at
+# the end of its time it writes, as a process does that does not look.  Then it
+# commits a row on its own server, and that is what zklock vouches for.
+#
+# One record per section goes to the log; ChaosCheck.pm says what is in it.
+
+package ChaosClient;
+
+use strict;
+use warnings;
+
+use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC);
+
+use PgSession;
+
+my $serial = 0;
+
+sub now { return clock_gettime(CLOCK_MONOTONIC); }
+
+# node, server (its number), number, locks (names), resource (a PgSession),
+# sleeper (true: holds long, and on a lock for those only), longest (seconds of
+# the longest hold), log (called with each record)
+sub new
+{
+	my ($class, %params) = @_;
+
+	return bless { %params, state => 'down', wake => 0 }, $class;
+}
+
+# Whoever waits to hold for long need not be waited for.
+sub pause
+{
+	my ($self) = @_;
+
+	$self->{wake} = 0 if $self->{sleeper} && $self->{state} eq 'asking';
+	return;
+}
+
+sub is_quiet { return $_[0]->{state} eq 'idle'; }
+
+# What to wait on for the server; undef when there is nobody any more.
+sub socket
+{
+	my ($self) = @_;
+	my $session = $self->{session};
+
+	return $session && !$session->{answer}{closed} ? $session->{socket} : undef;
+}
+
+sub _go
+{
+	my ($self, $state, $wake) = @_;
+
+	$self->{state} = $state;
+	$self->{wake} = $wake;
+	return;
+}
+
+sub _send
+{
+	my ($self, $state, $sql, $wake) = @_;
+
+	$self->_go($state, $wake);
+	$self->{session}->send($sql);
+	return;
+}
+
+sub _connect
+{
+	my ($self) = @_;
+
+	$self->{session} = eval { PgSession->new($self->{node}, wait => 0) };
+	if ($self->{session}) { $self->_go('connecting'); }
+	else { $self->_disconnected; }
+	return;
+}
+
+sub _disconnected
+{
+	my ($self) = @_;
+
+	$self->{session}->abandon if $self->{session};
+	delete $self->{session};
+	$self->_go('down', now() + 0.1 + rand 0.2);
+	return;
+}
+
+sub close
+{
+	my ($self) = @_;
+
+	$self->{session}->close if $self->{session};
+	return;
+}
+
+# ---- what to do ----
+
+sub _choose
+{
+	my ($self) = @_;
+	my $how = (
+		('wait') x 12, ('try') x 3, ('timeout') x 2, ('cancel') x 2,
+		'savepoint', 'both')[ rand 21 ];
+	my $hold = rand 1;
+
+	return {
+		id => join('-', $self->{server}, $self->{number}, $serial++),
+		server => $self->{server},
+		client => "$self->{server}-$self->{number}",
+		lock => $self->{sleeper}
+		? '/chaos/long'
+		: $self->{locks}[ rand @{ $self->{locks} } ],
+		shared => (rand 4 < 1 ? 1 : 0),
+		transaction => $how eq 'savepoint' || ($how ne 'both' && rand 2 < 1)
+		? 1
+		: 0,
+		how => $how,
+		patience => (0, 5, 20, 100, 1000)[ rand 5 ],
+		hold => $self->{sleeper} ? $self->{longest}
+		: $hold < 0.75 ? rand 0.01
+		: $hold < 0.997 ? rand 0.1
+		: rand $self->{longest},
+		works => (rand 4 < 1 ? 1 : 0),
+	};
+}
+
+# The statements that ask for the lock, as one message
+sub _question
+{
+	my ($section) = @_;
+	my $suffix = $section->{shared} ? '_shared' : '';
+	my $try = $section->{how} eq 'try' ? 'try_' : '';
+	my $arguments = "'$section->{lock}'"
+	  . ($try ? ", '$section->{patience} ms'" : '');
+	my $ask = "SELECT zk_$try";
+	my $xact = "${ask}xact_lock$suffix($arguments)";
+	my $call = $section->{transaction} ? $xact : "${ask}lock$suffix($arguments)";
+	my $begin = $section->{transaction} ? 'BEGIN; ' : '';
+	my $local = $section->{transaction} ? 'LOCAL ' : '';
+	my $limit = $section->{patience} || 1;
+
+	return "${begin}SET ${local}statement_timeout = $limit; $call;"
+	  . " SET ${local}statement_timeout = 0"
+	  if $section->{how} eq 'timeout';
+	return "BEGIN; SAVEPOINT a; $call; ROLLBACK TO a;"
+	  . " SAVEPOINT b; $call; RELEASE b"
+	  if $section->{how} eq 'savepoint';
+	return "BEGIN; SELECT zk_lock$suffix($arguments); $xact"
+	  if $section->{how} eq 'both';
+	return "$begin$call";
+}
+
+# ---- events ----
+
+sub woken
+{
+	my ($self, $paused) = @_;
+	my $state = $self->{state};
+
+	if ($state eq 'down') { $self->_connect; }
+	elsif ($state eq 'idle')
+	{
+		if ($paused) { $self->{wake} = now() + 0.05; }
+		else { $self->_begin; }
+	}
+	elsif ($state eq 'asking')
+	{
+		$self->{wake} = undef;
+		$self->{section}{cancelled} = 1;
+		eval { $self->{session}->cancel(wait => 0) };
+	}
+	elsif ($state eq 'holding') { $self->_leave; }
+	return;
+}
+
+sub answered
+{
+	my ($self) = @_;
+	my $session = $self->{session};
+
+	if (!$session->{busy})
+	{
+		return if $session->is_open;
+		return $self->_disconnected if $self->{state} eq 'idle';
+		$self->_note_error($self->{state}, $session->{answer});
+		return;
+	}
+	return if $session->busy;
+	my $answer = $session->result;
+	my $handler = "_answer_$self->{state}";
+
+	$self->{section}{heard} = now() if $self->{section} && !$answer->{closed};
+	$self->$handler($answer);
+	return;
+}
+
+sub _answer_connecting
+{
+	my ($self, $answer) = @_;
+
+	if ($answer->{error}) { $self->_disconnected; }
+	else { $self->_idle; }
+	return;
+}
+
+sub _idle
+{
+	my ($self) = @_;
+
+	$self->_go('idle', now() + rand 0.02);
+	return;
+}
+
+sub _begin
+{
+	my ($self) = @_;
+	my $section = $self->{section} = $self->_choose;
+
+	if (rand 20 < 1)
+	{
+		$self->_send('looking',
+			"SELECT znode, mode FROM zk_queue('$section->{lock}')");
+		return;
+	}
+	$self->_ask;
+	return;
+}
+
+# Who is in the queue before this one has asked is ahead of it.
+sub _answer_looking
+{
+	my ($self, $answer) = @_;
+
+	return $self->_failed('look', $answer) if $answer->{error};
+	$self->{section}{ahead} = [ map { _node_name($_->[0]) } @{ $answer->{rows} } ];
+	$self->_ask;
+	return;
+}
+
+sub _node_name { return ($_[0] // '') =~ s{.*/}{}r; }
+
+sub _ask
+{
+	my ($self) = @_;
+	my $section = $self->{section};
+
+	$section->{asked} = now();
+	$self->_send('asking', _question($section),
+		$section->{how} eq 'cancel'
+		? $section->{asked} + $section->{patience} / 1000
+		: undef);
+	return;
+}
+
+sub _answer_asking
+{
+	my ($self, $answer) = @_;
+	my $section = $self->{section};
+
+	return $self->_failed('ask', $answer) if $answer->{error};
+	if ($section->{how} eq 'try' && $answer->{rows}[-1][0] eq 'f')
+	{
+		$section->{refused} = 1;
+		return $self->_clean_up;
+	}
+	$section->{granted} = now();
+	$section->{told} = $answer->{rows}[-1][0] unless $section->{how} eq 'try';
+	$self->_send('looking_at_own', "SELECT * FROM holding('$section->{lock}')");
+	return;
+}
+
+sub _answer_looking_at_own
+{
+	my ($self, $answer) = @_;
+	my $section = $self->{section};
+
+	return $self->_failed('holding', $answer) if $answer->{error};
+	my ($lease, $token, $znode) = @{ $answer->{rows}[0] };
+	if (!defined $token)
+	{
+		$section->{lost} = 1;
+		return $self->_clean_up;
+	}
+	$section->{token} = $token;
+	$section->{znode} = _node_name($znode);
+	# Not later than the deadline itself, whenever the server read its clock
+	$section->{proved} = $section->{granted} + ($lease // 0);
+	$self->_enter;
+	return;
+}
+
+sub _shared { return $_[0]->{shared} ? 'true' : 'false'; }
+
+sub _enter
+{
+	my ($self) = @_;
+	my $section = $self->{section};
+	my $row = $self->{resource}->send(sprintf
+		  "SELECT * FROM enter('%s', %s, %s)",
+		$section->{lock}, $section->{token}, _shared($section))
+	  ->result->{rows}[0];
+
+	@{$section}{qw(entered fenced unfenced)} = @$row;
+	$section->{entered_at} = now();
+	$self->_go('holding', $section->{entered_at} + $section->{hold});
+	$self->{session}->send("SELECT pg_sleep($section->{hold})")
+	  if $section->{works};
+	return;
+}
+
+# An answer while it holds: its statement ended, or its server did.
+sub _answer_holding
+{
+	my ($self, $answer) = @_;
+
+	$self->_note_error('hold', $answer) if $answer->{error};
+	return;
+}
+
+sub _leave
+{
+	my ($self) = @_;
+	my $section = $self->{section};
+	my $row = $self->{resource}->send(
+		sprintf "SELECT * FROM leave('%s', %s, %s, %s, %s)",
+		$section->{lock}, $section->{token}, _shared($section),
+		$section->{fenced} // 'NULL', $section->{unfenced})
+	  ->result->{rows}[0];
+
+	@{$section}{qw(left fenced_changed unfenced_changed)} = @$row;
+	$section->{left_at} = now();
+	if ($self->{session}->busy) { $self->_go('waiting_for_hold'); }
+	else { $self->_commit; }
+	return;
+}
+
+sub _answer_waiting_for_hold
+{
+	my ($self, $answer) = @_;
+
+	$self->_note_error('hold', $answer) if $answer->{error};
+	$self->_commit;
+	return;
+}
+
+sub _commit
+{
+	my ($self) = @_;
+	my $section = $self->{section};
+
+	return $self->_clean_up if $section->{error};
+	$section->{commit_sent} = now();
+	$self->_send('committing',
+		($section->{transaction} || $section->{how} eq 'both' ? '' : 'BEGIN; ')
+		. "INSERT INTO committed VALUES ('$section->{id}'); COMMIT");
+	return;
+}
+
+sub _answer_committing
+{
+	my ($self, $answer) = @_;
+	my $section = $self->{section};
+
+	return $self->_failed('commit', $answer) if $answer->{error};
+	$section->{commit_seen} = now();
+	$section->{released} = $section->{commit_sent};
+	return $self->_done if $section->{transaction};
+
+	$section->{released} = now();
+	if (rand 20 < 1)
+	{
+		$self->_record;
+		$self->{session}->close;
+		delete $self->{session};
+		$self->_go('down', 0);
+		return;
+	}
+	my $unlock = $section->{how} eq 'both' || rand 8 < 1
+	  ? 'zk_unlock_all()'
+	  : 'zk_unlock' . ($section->{shared} ? '_shared' : '') . "('$section->{lock}')";
+	$self->_send('releasing', "SELECT $unlock");
+	return;
+}
+
+sub _answer_releasing
+{
+	my ($self, $answer) = @_;
+
+	return $self->_failed('release', $answer) if $answer->{error};
+	$self->{section}{not_held} = 1 if ($answer->{rows}[0][0] // '') eq 'f';
+	$self->_done;
+	return;
+}
+
+# ---- ends ----
+
+sub _note_error
+{
+	my ($self, $step, $answer) = @_;
+	my $section = $self->{section};
+
+	$section->{error} //= "$step $answer->{error}{sqlstate}";
+	$section->{message} //= $answer->{error}{message};
+	return;
+}
+
+sub _failed
+{
+	my ($self, $step, $answer) = @_;
+
+	$self->_note_error($step, $answer);
+	$self->_clean_up;
+	return;
+}
+
+# Acknowledges what was lost, and gives up what may be held.
+sub _clean_up
+{
+	my ($self) = @_;
+	my $section = $self->{section};
+	my $answer = $self->{session}{answer};
+
+	# A server that went took its locks along at some time since it was heard.
+	if ($answer->{closed} || ($answer->{error}{sqlstate} // '') =~ /^57P/)
+	{
+		$section->{released} //= $section->{heard} // $section->{asked};
+		$self->_record;
+		$self->_disconnected;
+		return;
+	}
+	$section->{released} //= now();
+	$self->_send('cleaning_up', 'ROLLBACK; SELECT zk_unlock_all()');
+	return;
+}
+
+sub _answer_cleaning_up
+{
+	my ($self, $answer) = @_;
+
+	if ($answer->{error})
+	{
+		$self->_note_error('clean up', $answer);
+		$self->_record;
+		$self->_disconnected;
+		return;
+	}
+	$self->_done;
+	return;
+}
+
+sub _record
+{
+	my ($self) = @_;
+
+	$self->{section}{ended} = now();
+	$self->{log}->(delete $self->{section});
+	return;
+}
+
+sub _done
+{
+	my ($self) = @_;
+
+	$self->_record;
+	$self->_idle;
+	return;
+}
+
+1;

@@ -1,0 +1,480 @@
+# The faults of a chaos run: which there are, and their schedule.
+#
+#	my $faults = ChaosFaults->new($test, resource => $node, timeout => $seconds);
+#	my @plan = $faults->plan($seed, $seconds, $is_first);
+#	my $heal = $faults->inject($plan[0]);	# its end, to be called later; or undef
+#	$faults->heal_all;
+#
+# A fault has a target, one server or ZooKeeper, that has no other fault until
+# this one has ended, and parameters drawn from the seed: the same seed gives
+# the same plan.  What a plan cannot fix is who holds a lock at that moment.
+# The first plan begins with a fault that takes a lock from its holder for
+# sure: without that a run would not show that the checkers see anything.
+#
+# "killed" knows the processes of PostgreSQL that were killed, "acts" what was
+# done with an operator's tools: [ lock, server, time ].
+
+package ChaosFaults;
+
+use strict;
+use warnings;
+
+use Time::HiRes qw(usleep);
+
+use ChaosClient;
+use ChaosProcesses;
+use PgSession;
+
+# name => [ weight, target, method, its arguments ]
+my %faults = (
+	'session process killed' => [ 3, 'server', \&signal_session, 'KILL' ],
+	'session process stopped' => [ 2, 'server', \&signal_session, 'STOP' ],
+	'session process aborted' => [ 1, 'server', \&signal_session, 'ABRT' ],
+	'worker terminated' => [ 3, 'server', \&terminate_worker ],
+	'worker stopped' => [ 4, 'server', \&stop_worker ],
+	'holder killed' => [ 1, 'server', \&kill_holder ],
+	'holders terminated' => [ 2, 'server', \&signal_backends, 'TERM' ],
+	'backends cancelled' => [ 2, 'server', \&signal_backends, 'INT' ],
+	'backends stopped' => [ 4, 'server', \&stop_backends ],
+	'server paused' => [ 3, 'server', \&pause_server ],
+	'host died' => [ 2, 'server', \&host_dies ],
+	'postmaster killed' => [ 1, 'server', \&kill_postmaster ],
+	'fast restart' => [ 2, 'server', \&restart_server, 'fast' ],
+	'immediate restart' => [ 1, 'server', \&restart_server, 'immediate' ],
+	'cut off' => [ 5, 'server', \&network, 'hold', 'zk*', 'both' ],
+	'cut off one way' => [ 4, 'server', \&network, 'hold', 'zk*', 'either' ],
+	'one way black' => [ 2, 'server', \&network, 'drop', 'zk*', 'either' ],
+	'cut off from one' => [ 3, 'server', \&network, 'hold', 'one', 'both' ],
+	'slow network' => [ 2, 'server', \&network, 'delay', 'zk*', 'both' ],
+	'connections reset' => [ 3, 'server', \&network_once, 'reset' ],
+	'cut in a frame' => [ 3, 'server', \&network_once, 'cut' ],
+	'reply lost' => [ 4, 'server', \&network_once, 'lose_reply' ],
+	'session closed' => [ 2, 'server', \&close_session ],
+	'znode deleted' => [ 2, 'server', \&delete_znode ],
+	'member killed' => [ 2, 'zookeeper', \&kill_member, 'any' ],
+	'member stopped' => [ 2, 'zookeeper', \&pause_members, 'any' ],
+	'leader killed' => [ 3, 'zookeeper', \&kill_member, 'leader' ],
+	'leader stopped' => [ 3, 'zookeeper', \&pause_members, 'leader' ],
+	'quorum lost' => [ 2, 'zookeeper', \&pause_members, 'two' ],
+	'rolling restart' => [ 1, 'zookeeper', \&rolling_restart ],
+	'leader isolated' => [ 5, 'zookeeper', \&isolate, 'leader' ],
+	'member isolated' => [ 3, 'zookeeper', \&isolate, 'any' ],
+	'long holder cut off' => [ 0, 'server', \&cut_off_holder ],
+	'two members parted' => [ 2, 'zookeeper', \&part_members ],
+	'members slow' => [ 2, 'zookeeper', \&among_members, 'delay' ],
+	'members reset' => [ 2, 'zookeeper', \&among_members, 'reset' ]);
+
+sub new
+{
+	my ($class, $test, %params) = @_;
+
+	return bless {
+		test => $test, net => $test->net, zk => $test->zk, %params,
+		killed => {}, acts => [], stopped => {}, counts => {},
+	}, $class;
+}
+
+sub kinds { return sort keys %faults; }
+
+# ---- the plan ----
+
+# A fault is short, about as long as a lease, or longer than the session lives.
+sub _length
+{
+	my ($self) = @_;
+	my $class = rand 10;
+
+	return $self->{timeout} * (
+		$class < 6 ? 0.02 + rand 0.3
+		: $class < 7.5 ? 0.33 + rand 0.67
+		: 1.1 + rand 0.6);
+}
+
+sub plan
+{
+	my ($self, $seed, $seconds, $is_first) = @_;
+	my @bag = map { ($_) x $faults{$_}[0] } kinds();
+	my (@plan, %busy_until);
+	my $at = 0.5;
+
+	srand $seed;
+	if ($is_first)
+	{
+		push @plan, {
+			name => 'long holder cut off', at => $at, server => 0, member => 0,
+			either => 'both', chance => 0, length => 2 * $self->{timeout},
+		};
+		$at += $plan[0]{length} + 1;
+	}
+	while ($at < $seconds)
+	{
+		my $name = $bag[ rand @bag ];
+		my $number = 1 + int rand 3;
+		my $fault = {
+			name => $name,
+			at => $at,
+			server => $number,
+			member => 1 + int rand 3,
+			length => $self->_length,
+			either => (qw(up down))[ rand 2 ],
+			chance => rand 1,
+		};
+		my $target = $faults{$name}[1] eq 'server' ? $number : 'zookeeper';
+		$at += 0.3 + rand 2;
+		next if ($busy_until{$target} // 0) > $fault->{at};
+		$busy_until{$target} = $fault->{at} + $fault->{length} + 1;
+		push @plan, $fault;
+	}
+	return @plan;
+}
+
+sub inject
+{
+	my ($self, $fault) = @_;
+	my (undef, undef, $method, @arguments) = @{ $faults{ $fault->{name} } };
+
+	$self->{counts}{ $fault->{name} }++;
+	return $self->$method($fault, @arguments);
+}
+
+# ---- helpers ----
+
+sub node { return ($_[0]->{test}->nodes)[ $_[1]->{server} - 1 ]; }
+sub member { return $_[0]->{zk}->server($_[1]->{member}); }
+
+# An answer of a server that may not be able to give one: undef.
+sub ask
+{
+	my ($self, $node, $sql) = @_;
+
+	return eval {
+		my $session = PgSession->new($node, wait => 0);
+		die if $session->result(2)->{error};
+		my $answer = $session->send($sql)->result(2);
+		$session->close;
+		die if $answer->{error};
+		$answer->{rows};
+	};
+}
+
+sub stop_pids
+{
+	my ($self, @pids) = @_;
+
+	$self->{stopped}{$_} = 1 foreach @pids;
+	kill 'STOP', @pids;
+	return sub {
+		kill 'CONT', @pids;
+		delete $self->{stopped}{$_} foreach @pids;
+	};
+}
+
+# ---- processes of a server ----
+
+sub signal_session
+{
+	my ($self, $fault, $signal) = @_;
+	my $pid = ChaosProcesses::session_process($self->node($fault)->{_pid});
+
+	kill $signal, $pid if $pid;
+	return;
+}
+
+sub terminate_worker
+{
+	my ($self, $fault) = @_;
+	my $pid = ChaosProcesses::worker($self->node($fault)->{_pid});
+
+	kill 'TERM', $pid if $pid;
+	return;
+}
+
+sub stop_worker
+{
+	my ($self, $fault) = @_;
+
+	return $self->stop_pids(
+		grep { defined } ChaosProcesses::worker($self->node($fault)->{_pid}));
+}
+
+sub holders
+{
+	my ($self, $fault, $condition) = @_;
+	my $rows = $self->ask($self->node($fault),
+		"SELECT pid FROM zk_locks WHERE $condition ORDER BY random()") // [];
+
+	return map { $_->[0] } @$rows;
+}
+
+sub kill_holder
+{
+	my ($self, $fault) = @_;
+	my ($pid) = $self->holders($fault, 'granted');
+
+	return unless $pid;
+	$self->{killed}{$pid} = 1;
+	kill 'KILL', $pid;
+	return;
+}
+
+sub signal_backends
+{
+	my ($self, $fault, $signal) = @_;
+	my @pids =
+	  $self->holders($fault, $signal eq 'INT' ? 'true' : 'granted');
+
+	kill $signal, @pids[ 0 .. ($#pids > 2 ? 2 : $#pids) ];
+	return;
+}
+
+sub stop_backends
+{
+	my ($self, $fault) = @_;
+	my @pids = ChaosProcesses::backends($self->node($fault)->{_pid});
+
+	@pids = @pids[ map { rand @pids } 1 .. 3 ] if $fault->{chance} < 0.5 && @pids;
+	return $self->stop_pids(@pids);
+}
+
+sub pause_server
+{
+	my ($self, $fault) = @_;
+	my $postmaster = $self->node($fault)->{_pid};
+
+	return $self->stop_pids($postmaster,
+		ChaosProcesses::descendants($postmaster));
+}
+
+# ---- servers ----
+
+sub host_dies
+{
+	my ($self, $fault) = @_;
+	my $node = $self->node($fault);
+
+	ChaosProcesses::kill9_all($node->{_pid});
+	$node->kill9;
+	return sub { $self->start_server($node) };
+}
+
+sub kill_postmaster
+{
+	my ($self, $fault) = @_;
+	my $node = $self->node($fault);
+
+	$node->kill9;
+	return sub { $self->start_server($node) };
+}
+
+# Backends of a postmaster that was killed may linger: PostgreSQL does not
+# start before they are gone.
+sub start_server
+{
+	my ($self, $node) = @_;
+
+	foreach (1 .. 30)
+	{
+		return if $node->start(fail_ok => 1);
+		undef $node->{_pid};
+		usleep(500_000);
+	}
+	die $node->name . " does not start again\n";
+}
+
+sub restart_server
+{
+	my ($self, $fault, $how) = @_;
+	my $node = $self->node($fault);
+
+	$node->stop($how);
+	$self->start_server($node);
+	return;
+}
+
+# ---- the network between a server and ZooKeeper ----
+
+sub routes
+{
+	my ($self, $fault, $which) = @_;
+
+	return "server$fault->{server}-"
+	  . ($which eq 'one' ? "zk$fault->{member}" : $which);
+}
+
+sub network
+{
+	my ($self, $fault, $command, $which, $direction) = @_;
+	my $routes = $self->routes($fault, $which);
+	my $net = $self->{net};
+
+	$direction = $fault->{either} if $direction eq 'either';
+	if ($command eq 'delay')
+	{
+		$net->delay($routes, 0.01 + $fault->{chance} * 0.25, $direction);
+	}
+	else { $net->$command($routes, $direction); }
+	return sub {
+		$net->reset($routes) if $command eq 'drop';
+		$net->pass($routes);
+	};
+}
+
+# Cuts off the server whose client has just got the lock that is held for so
+# long that others get it meanwhile.
+sub cut_off_holder
+{
+	my ($self, $fault) = @_;
+
+	foreach (1 .. 1000)
+	{
+		foreach my $number (1 .. 3)
+		{
+			$fault->{server} = $number;
+			my $rows = $self->ask($self->node($fault),
+				q{SELECT 1 FROM zk_locks WHERE path = '/chaos/long'}
+				  . q{ AND granted AND mode = 'exclusive'}
+				  . q{ AND granted_at > now() - interval '0.5 s'});
+			return $self->network($fault, 'hold', 'zk*', 'both')
+			  if $rows && @$rows;
+		}
+		usleep(50_000);
+	}
+	die "nobody gets /chaos/long\n";
+}
+
+# lose_reply waits for a transaction (14 is its type)
+sub network_once
+{
+	my ($self, $fault, $command) = @_;
+	my $routes = $self->routes($fault, 'zk*');
+	my $net = $self->{net};
+
+	if ($command eq 'reset') { $net->reset($routes); return; }
+	if ($command eq 'cut')
+	{
+		$net->cut($routes, 1 + int($fault->{chance} * 200), $fault->{either});
+	}
+	else { $net->lose_reply($routes, '^.{8}\x00\x00\x00\x0e'); }
+	return sub { $net->pass($routes) };
+}
+
+# ---- an operator's tools ----
+
+sub close_session
+{
+	my ($self, $fault) = @_;
+	my $rows = $self->ask($self->node($fault), 'SELECT session_id FROM zk_status');
+
+	return unless $rows && $rows->[0][0];
+	my $program = (grep { -e } map { "$_/close_session.py" } @INC)[0];
+	push @{ $self->{acts} }, [ undef, $fault->{server}, ChaosClient::now() ];
+	system 'timeout', '5', '/usr/bin/python3', $program,
+	  $self->{zk}->connect_string, $rows->[0][0];
+	return;
+}
+
+sub delete_znode
+{
+	my ($self, $fault) = @_;
+	my $rows = $self->ask($self->node($fault),
+		'SELECT path, znode FROM zk_locks WHERE granted AND znode IS NOT NULL'
+		  . ' ORDER BY random() LIMIT 1');
+
+	return unless $rows && $rows->[0];
+	my ($lock, $znode) = @{ $rows->[0] };
+	$znode =~ s{.*/}{};
+	push @{ $self->{acts} }, [ $lock, undef, ChaosClient::now() ];
+	$self->{zk}->client->try_delete("/zklock$lock/$znode");
+	return;
+}
+
+# ---- ZooKeeper ----
+
+sub choose_member
+{
+	my ($self, $fault, $which) = @_;
+	my ($leader) = $which eq 'leader'
+	  ? grep { ($self->{zk}->role($_) // '') eq 'leader' } $self->{zk}->servers
+	  : ();
+
+	return $leader // $self->member($fault);
+}
+
+sub kill_member
+{
+	my ($self, $fault, $which) = @_;
+	my $member = $self->choose_member($fault, $which);
+
+	$member->kill9;
+	return sub { $member->launch unless $member->pid };
+}
+
+sub pause_members
+{
+	my ($self, $fault, $which) = @_;
+	my @members = $self->choose_member($fault, $which);
+
+	push @members, grep { $_ != $members[0] } $self->{zk}->server(
+		1 + $fault->{member} % 3) if $which eq 'two';
+	return $self->stop_pids(grep { defined } map { $_->pid } @members);
+}
+
+sub rolling_restart
+{
+	my ($self) = @_;
+
+	foreach my $member ($self->{zk}->servers)
+	{
+		$member->stop;
+		$member->launch;
+		$member->wait_until_serving;
+	}
+	return;
+}
+
+sub isolate
+{
+	my ($self, $fault, $which) = @_;
+
+	$self->{zk}->isolate($self->choose_member($fault, $which));
+	return sub { $self->{zk}->heal };
+}
+
+sub part_members
+{
+	my ($self, $fault) = @_;
+	my $member = $self->member($fault);
+
+	$self->{zk}->part($member, $self->{zk}->server(1 + $fault->{member} % 3));
+	return sub { $self->{zk}->heal };
+}
+
+sub among_members
+{
+	my ($self, $fault, $command) = @_;
+	my $net = $self->{net};
+
+	$net->reset('zk*-zk*') if $command eq 'reset';
+	return if $command eq 'reset';
+	$net->delay('zk*-zk*', 0.005 + $fault->{chance} * 0.1);
+	return sub { $self->{zk}->heal };
+}
+
+# ---- all is well again ----
+
+sub heal_all
+{
+	my ($self) = @_;
+
+	kill 'CONT', keys %{ $self->{stopped} };
+	$self->{stopped} = {};
+	$self->{net}->pass('*');
+	$self->{zk}->start;
+	foreach my $node ($self->{test}->nodes)
+	{
+		$self->start_server($node) unless defined $node->{_pid};
+	}
+	return;
+}
+
+1;

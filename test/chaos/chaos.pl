@@ -1,0 +1,370 @@
+# Three ZooKeeper servers, three PostgreSQL servers with zklock, proxies between
+# them all, clients that work under few locks, and random faults; then all is
+# healed, and the checkers look at what happened.  Again and again, in rounds.
+#
+#	MINUTES		how long, about (5)
+#	SEED		of the faults' schedule (random); printed
+#	TEETH=1		the clients do not heed the commit check: the checkers must
+#				find that locks alone did not keep them apart
+#
+# Prints TAP: one case per promise.  Each violation is shown with the sections
+# concerned; ChaosCheck.pm says what the kinds mean.
+
+use strict;
+use warnings;
+
+use JSON::PP;
+use Test::More;
+use Time::HiRes qw(usleep);
+
+use ChaosCheck;
+use ChaosFaults;
+use ChaosProcesses;
+use ChaosWorkload;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use TcpProxy;
+use ZklockTest;
+use ZooKeeperEnsemble;
+
+my $minutes = $ENV{MINUTES} || 5;
+my $seed = $ENV{SEED} || int rand 1_000_000;
+my $teeth = $ENV{TEETH} ? 1 : 0;
+my $round_length = $ENV{ROUND_SECONDS} || 30;
+
+my $timeout = 4;		# of a ZooKeeper session; seconds, as all here
+my $tick = 0.5;
+my $clients = 10;		# per server
+my @locks = map { "/chaos/$_" } 'a' .. 'd';
+
+my $started = ChaosClient::now();
+my (%total, %errors, %violations, @found, %highest_token);
+my ($log_at, @logs, @checked_until);
+
+$| = 1;
+note "SEED=$seed MINUTES=$minutes" . ($teeth ? ' TEETH=1' : '');
+
+# ---- set up ----
+
+my $resource = PostgreSQL::Test::Cluster->new('resource');
+$resource->init;
+$resource->append_conf('postgresql.conf', "log_statement = none\n");
+$resource->start;
+load($resource, 'resource.sql');
+$resource->safe_psql('postgres',
+	"INSERT INTO cells (name) VALUES ('$_')") foreach @locks, '/chaos/long';
+
+my $net = TcpProxy->new;
+my $zk = ZooKeeperEnsemble->new('zk', net => $net, tick_time => $tick * 1000);
+my $test = ZklockTest->new(
+	servers => 3,
+	zk => $zk,
+	net => $net,
+	session_timeout => "${timeout}s",
+	conf => "restart_after_crash = on\nzklock.connect_timeout = '3s'\n");
+my @nodes = $test->nodes;
+load($_, 'server.sql') foreach @nodes;
+
+my $faults = ChaosFaults->new($test, timeout => $timeout);
+my @workloads = map {
+	$logs[$_] = "$PostgreSQL::Test::Utils::log_path/sections-$_.log";
+	$checked_until[$_] = 0;
+	ChaosWorkload->new(
+		node => $nodes[ $_ - 1 ],
+		server => $_,
+		clients => $clients,
+		locks => \@locks,
+		longest => 2 * $timeout,
+		resource => $resource,
+		seed => $seed * 10 + $_,
+		log => $logs[$_]);
+} 1 .. 3;
+
+sub load
+{
+	my ($node, $file) = @_;
+	my ($path) = grep { -e } map { "$_/$file" } @INC;
+
+	$node->psql('postgres', slurp_file($path), on_error_die => 1);
+	return;
+}
+
+sub progress
+{
+	my ($text) = @_;
+
+	note sprintf '%4d s  %s', ChaosClient::now() - $started, $text;
+	return;
+}
+
+# ---- the sections so far ----
+
+# Those that the clients have written since the last call
+sub new_sections
+{
+	my @sections;
+
+	foreach my $number (1 .. 3)
+	{
+		next unless -e $logs[$number];
+		my $text = slurp_file($logs[$number], $checked_until[$number]);
+		$text =~ s/[^\n]*\z//;
+		$checked_until[$number] += length $text;
+		push @sections, map { decode_json($_) } split /\n/, $text;
+	}
+	return @sections;
+}
+
+sub count
+{
+	my (@sections) = @_;
+
+	foreach my $section (@sections)
+	{
+		$total{'sections asked for'}++ if $section->{asked};
+		$total{'grants'}++ if $section->{granted};
+		$total{'commits'}++ if $section->{commit_seen};
+		$total{'tries refused'}++ if $section->{refused};
+		$total{'lost when looked at'}++ if $section->{lost};
+		$errors{ $section->{error} }++ if $section->{error};
+	}
+	return;
+}
+
+# ---- a round ----
+
+sub run_faults
+{
+	my ($round, @plan) = @_;
+	my $begin = ChaosClient::now();
+	my @heals;
+
+	while (@plan || @heals)
+	{
+		my $at = ChaosClient::now() - $begin;
+		last if $at > $round_length;
+		foreach my $heal (grep { $_->{at} <= $at } @heals)
+		{
+			$heal->{run}->();
+		}
+		@heals = grep { $_->{at} > $at } @heals;
+		if (@plan && $plan[0]{at} <= $at)
+		{
+			my $fault = shift @plan;
+			my $heal = $faults->inject($fault);
+			progress(
+				sprintf 'round %d: %s, server %d, member %d, %s, %.1f s',
+				$round, @{$fault}{qw(name server member either length)});
+			my $end = ChaosClient::now() - $begin + $fault->{length};
+			push @heals, { at => $end, run => $heal } if $heal;
+		}
+		usleep(20_000);
+	}
+	return;
+}
+
+# True once every server has had every lock since all was healed.
+sub all_go_on
+{
+	my ($since, $sections) = @_;
+	my @new = new_sections();
+	my %seen;
+
+	push @$sections, @new;
+	$seen{"$_->{server} $_->{lock}"} = 1
+	  foreach grep { ($_->{granted} // 0) > $since } @$sections;
+	delete @seen{ map { "$_ /chaos/long" } 1 .. 3 };
+	return keys %seen == @nodes * @locks;
+}
+
+sub violation
+{
+	my ($kind, $text) = @_;
+
+	$violations{$kind}++;
+	diag "$kind:\n    $text" if $violations{$kind} <= 5 && !$teeth;
+	push @found, "$kind:\n    $text";
+	return;
+}
+
+sub wait_or_violate
+{
+	my ($kind, $what, $condition) = @_;
+	my $begin = ChaosClient::now();
+	my $deadline = $begin + $PostgreSQL::Test::Utils::timeout_default;
+
+	until ($condition->())
+	{
+		if (ChaosClient::now() > $deadline)
+		{
+			violation($kind, "not in time: $what\n" . state_of_all());
+			return undef;
+		}
+		usleep(100_000);
+	}
+	return ChaosClient::now() - $begin;
+}
+
+sub state_of_all
+{
+	return join "\n", map {
+		my $node = $_;
+		map { $node->name . ': ' . join ' | ', map { $_ // '' } @$_ }
+		  map { @{ $faults->ask($node, $_) // [ ['no answer'] ] } }
+		  'SELECT * FROM zk_status', 'SELECT * FROM zk_locks',
+	} @nodes;
+}
+
+# Nothing may be left when nobody wants anything.
+sub check_quiet
+{
+	$_->pause foreach @workloads;
+	wait_or_violate('stuck', 'all clients end their sections',
+		sub { !grep { !$_->is_quiet } @workloads });
+	wait_or_violate('slots left', 'zk_locks is empty on all servers',
+		sub {
+			!grep {
+				my $rows = $faults->ask($_, 'SELECT count(*) FROM zk_locks');
+				!$rows || $rows->[0][0] ne '0';
+			} @nodes;
+		});
+	my $took = wait_or_violate('orphans', 'no znode is left',
+		sub { !eval { $test->lock_znodes } && !$@ });
+	$total{'longest wait for znodes to go, s'} = sprintf '%.1f', $took
+	  if $took && $took > ($total{'longest wait for znodes to go, s'} // 0);
+	wait_or_violate('heartbeats left', 'one heartbeat node per server',
+		sub { $zk->client->ls('/zklock/.servers') == @nodes });
+	return;
+}
+
+sub check_sections
+{
+	my (@sections) = @_;
+	my $check = ChaosCheck->new(
+		believe_all => $teeth,
+		trust => $timeout * 2 / 3 + $tick);
+	my %lowest;
+
+	$check->operator(@$_) foreach splice @{ $faults->{acts} };
+	foreach my $node (@nodes)
+	{
+		my $rows = $faults->ask($node, 'SELECT section FROM committed');
+		violation('server down', $node->name) unless $rows;
+		$check->confirm($_->[0]) foreach @{ $rows // [] };
+		$faults->ask($node, 'TRUNCATE committed');
+	}
+	foreach my $section (@sections)
+	{
+		$check->section($section);
+		my $token = $section->{token} // next;
+		my $lock = $section->{lock};
+		violation('token', ChaosCheck::describe($section))
+		  if $token <= ($highest_token{$lock} // 0);
+		$lowest{$lock} = $token if $token > ($lowest{$lock} // 0);
+	}
+	%highest_token = (%highest_token, %lowest);
+	violation(@$_) foreach $check->violations;
+	return;
+}
+
+sub run_round
+{
+	my ($round) = @_;
+	my @plan = $faults->plan($seed + $round, $round_length, $round == 1);
+	my @sections;
+
+	$_->run foreach @workloads;
+	run_faults($round, @plan);
+	$faults->heal_all;
+	my $healed = ChaosClient::now();
+	my $took = wait_or_violate('stuck', 'every server gets every lock again',
+		sub { all_go_on($healed, \@sections) });
+	$total{'longest wait for all to go on, s'} = sprintf '%.1f', $took
+	  if $took && $took > ($total{'longest wait for all to go on, s'} // 0);
+	check_quiet();
+	push @sections, new_sections();
+	count(@sections);
+	check_sections(@sections);
+	progress(sprintf 'round %d: %d sections, violations so far: %s',
+		$round, scalar @sections,
+		join(', ', map { "$violations{$_} $_" } sort keys %violations) || 'none');
+	return;
+}
+
+# ---- the end ----
+
+# Every crash must be one that the runner caused.
+sub check_logs
+{
+	foreach my $node (@nodes)
+	{
+		foreach my $line (split /\n/, slurp_file($node->logfile))
+		{
+			violation('crash', $node->name . ": $line")
+			  if $line =~ /PANIC|TRAP:|corrupted/
+			  || ($line =~ /\(PID (\d+)\) was terminated by signal/
+				&& !$faults->{killed}{$1});
+		}
+	}
+	return;
+}
+
+sub table
+{
+	my ($title, %rows) = @_;
+
+	note '';
+	note $title;
+	note sprintf '  %-40s %8s', $_, $rows{$_} foreach sort keys %rows;
+	return;
+}
+
+my $deadline = $started + $minutes * 60;
+my $round = 0;
+do { run_round(++$round) } while (ChaosClient::now() + $round_length < $deadline);
+
+foreach my $workload (@workloads)
+{
+	violation('workload', 'a workload process failed') if $workload->quit;
+}
+$test->stop_looking($_) foreach @nodes;
+$test->check_no_leaks unless $violations{stuck};
+check_logs();
+
+my %resource;
+foreach my $column (qw(fenced unfenced))
+{
+	$resource{$column} = $resource->safe_psql('postgres',
+		"SELECT sum(${column}_writes - $column) FROM cells");
+}
+$total{'rounds'} = $round;
+$total{'refused by the fence'} =
+  $resource->safe_psql('postgres', 'SELECT sum(refused) FROM cells');
+$total{'updates lost, fenced counter'} = $resource{fenced};
+$total{'updates lost, unfenced counter'} = $resource{unfenced};
+append_to_file("$PostgreSQL::Test::Utils::log_path/violations.log", "$_\n")
+  foreach @found;
+
+table('Totals', %total);
+table('Faults', %{ $faults->{counts} });
+table('Errors, by step and SQLSTATE', %errors);
+table('Violations', %violations) if %violations;
+note '';
+
+is($resource{fenced}, 0, 'the fenced counter lost no update');
+cmp_ok($resource{unfenced}, '>', 0, 'the unfenced counter did');
+cmp_ok($total{commits} // 0, '>', 0, 'there were commits');
+if ($teeth)
+{
+	cmp_ok($violations{$_} // 0, '>', 0, "clients that do not heed: $_ is found")
+	  foreach qw(overlap stale);
+	delete @violations{qw(overlap stale order)};
+}
+is($violations{$_} // 0, 0, "none: $_")
+  foreach 'overlap', 'stale', 'lease', 'token', 'order', 'vanished', 'stuck',
+  'slots left', 'orphans', 'heartbeats left', 'server down', 'crash', 'workload';
+is( join(' ', grep { !/ (57014|40001|08006|57P0[123]|25P02)$/ } sort keys %errors),
+	'', 'no error but those that tell of faults');
+$_->stop('fast') foreach @nodes, $resource;
+$zk->stop;
+done_testing();

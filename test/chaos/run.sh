@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Runs the chaos test on servers of its own; "make chaos" calls it.
+#
+#	test/chaos/run.sh               five minutes of random faults
+#	MINUTES=60 SEED=7 test/chaos/run.sh
+#	TEETH=1 test/chaos/run.sh       clients that do not heed the commit check
+#	test/chaos/run.sh liveness      measures how fast things go on instead
+#
+# The exit status is 0 only if every promise was kept.  Logs are kept if not.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=dev/lib.sh
+. "$here/../../dev/lib.sh"
+
+program=${1:-chaos}
+[ -f "$here/$program.pl" ] || die "usage: test/chaos/run.sh [chaos|check|liveness]"
+[ "${ZKLOCK_SETUP:-yes}" = no ] || "$here/../../dev/setup.sh"
+choose_user
+make_work_dir chaos
+trap 'exit 130' INT TERM
+say "working in $work as user $run_user"
+copy_sources "$here/../.."
+copy_postgres
+say "building for $("$PG_CONFIG" --version)"
+build_and_install
+
+pgxs=$(dirname "$(dirname "$("$PG_CONFIG" --pgxs)")")
+export PG_REGRESS=$pgxs/test/regress/pg_regress
+export PATH=$bindir:$PATH
+export PG_TEST_TIMEOUT_DEFAULT=${PG_TEST_TIMEOUT_DEFAULT:-60}
+export PERL5LIB=$pgxs/test/perl:$work/src/test/perl:$work/src/test/chaos
+status=0
+as_user "$work" perl "$work/src/test/chaos/$program.pl" || status=$?
+if [ $status = 0 ] && [ -z "${KEEP:-}" ]; then
+	rm -rf "$work"
+else
+	echo "logs: $work/tmp_check/log"
+	rm -rf "$work/pg"
+fi
+exit $status
