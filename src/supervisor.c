@@ -285,6 +285,11 @@ connected(ZklWireReader *body, int64 now)
 	session.id = zkl_wire_get_i64(body);
 	password = zkl_wire_get_string(body, &length);
 	session.timeout_ms = zkl_wire_get_u32(body);
+	if (body->bad || session.id == 0 || session.timeout_ms == 0)
+	{
+		zkl_supervisor_link_broken(now);
+		return;
+	}
 	if (zkl_control->ctl_status.session_id != 0 &&
 		zkl_control->ctl_status.session_id != session.id)
 		session_lost(now);

@@ -101,6 +101,12 @@ zkl_chain_open(ZklManager *m)
 	ZklMultiOp *op = ops;
 	ZklAction  *action;
 
+	/* Counted until a beat succeeds: what answers may be no ZooKeeper. */
+	if (m->chain_attempts++ >= ZKL_MAX_ATTEMPTS)
+	{
+		zkl_core_reconnect(m, m->chain_rc != 0 ? m->chain_rc : m->chain_why);
+		return;
+	}
 	if (m->chain_parents)
 		zkl_chain_parents(m, NULL, servers_path(m), "");
 	memset(ops, 0, 2 * sizeof(ZklMultiOp));
@@ -139,7 +145,6 @@ chain_opened(ZklManager *m)
 	note_chain(m);
 	m->old_gone = false;
 	m->chain_needed = false;
-	m->chain_attempts = 0;
 	m->version = 0;
 	m->broken = false;
 	m->connection = ZKL_CONNECTION_PROVING;
@@ -157,12 +162,8 @@ zkl_chain_reply(ZklManager *m, const ZklReply *reply)
 		chain_opened(m);
 		return;
 	}
-	if (++m->chain_attempts > ZKL_MAX_ATTEMPTS)
-	{
-		m->chain_attempts = 0;
-		zkl_core_reconnect(m, m->chain_rc != 0 ? m->chain_rc : reply->rc);
-	}
-	else if (told && m->chain_replaces &&
+	m->chain_why = reply->rc;
+	if (told && m->chain_replaces &&
 			 reply->results[0].rc == ZKL_RC_NONODE)
 		m->old_gone = true;
 	else if (told && reply->results[create].rc == ZKL_RC_NONODE)
@@ -192,6 +193,7 @@ zkl_manager_connected(ZklManager *m, int64_t now, const ZklSession *session)
 	m->chain_sent = false;
 	m->chain_attempts = 0;
 	m->chain_rc = 0;
+	m->chain_why = ZKL_RC_UNKNOWN;
 	m->connection = m->chain_needed ? ZKL_CONNECTION_OPENING :
 		ZKL_CONNECTION_PROVING;
 }

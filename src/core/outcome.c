@@ -29,6 +29,7 @@ proved(ZklManager *m)
 	uint32_t	i;
 
 	m->connection = ZKL_CONNECTION_READY;
+	m->chain_attempts = 0;
 	m->proved_at = ++m->order;
 	for (i = 0; i < m->config.max_requests; i++)
 	{

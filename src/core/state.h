@@ -262,7 +262,8 @@ struct ZklManager
 	bool		chain_sent;
 	uint32_t	chain;			/* number of the last heartbeat node used */
 	uint32_t	chain_kept;		/* heartbeat nodes from here on may exist */
-	uint32_t	chain_attempts;
+	uint32_t	chain_attempts; /* on this connection, since the last beat */
+	int32_t		chain_why;		/* what the last one was answered */
 	bool		chain_parents;	/* the heartbeats' directory is missing */
 	bool		chain_replaces; /* the multi under way deletes the old one */
 	int32_t		chain_rc;		/* why the directory could not be made */

@@ -30,6 +30,7 @@
 
 /* Polls in a row that found bytes which the client does not read. */
 #define MAX_STALLS		100
+#define MAX_TIMEOUT_MS	(3600 * 1000)	/* zklock.session_timeout has the same */
 
 ZklZkState	zkl_zk;
 
@@ -150,13 +151,22 @@ static void
 send_connected(void)
 {
 	const clientid_t *id = zoo_client_id(zkl_zk.handle);
+	int			timeout_ms = zoo_recv_timeout(zkl_zk.handle);
 	size_t		frame;
 
+	/* No server of ZooKeeper's offers that, whatever it is asked for. */
+	if (id->client_id == 0 || timeout_ms <= 0 || timeout_ms > MAX_TIMEOUT_MS)
+	{
+		zkl_zk_gone(ZKL_WIRE_GONE_DISCONNECTED,
+					"\"%s\" offers a session timeout of %d ms", target->host,
+					timeout_ms);
+		return;
+	}
 	zkl_zk.connected = true;
 	frame = zkl_zk_begin(ZKL_WIRE_CONNECTED, 0, 0);
 	zkl_wire_put_i64(zkl_zk.out, id->client_id);
 	zkl_wire_put_string(zkl_zk.out, id->passwd, ZKL_ZK_PASSWORD_BYTES);
-	zkl_wire_put_u32(zkl_zk.out, (uint32_t) zoo_recv_timeout(zkl_zk.handle));
+	zkl_wire_put_u32(zkl_zk.out, (uint32_t) timeout_ms);
 	zkl_wire_end(zkl_zk.out, frame);
 }
 
