@@ -363,6 +363,26 @@ restore_under_cover(ZklManager *m, ZklRequest *r, const ZklDemand *demand,
 	return true;
 }
 
+/*
+ * Two holds of one owner may claim one node: it was handed on from one that was
+ * released to the other, and the worker ended before it gave the first one's
+ * slot back.  Only one of them has it; the other leans on that.
+ */
+static bool
+restore_shared_node(ZklManager *m, ZklRequest *r, const ZklRestored *restored)
+{
+	ZklRequest *first = NULL;
+
+	if (restored->granted && restored->sent)
+		first = zkl_request_find(m, &restored->uuid);
+	if (first == NULL || first->demand != ZKL_DEMAND_GRANTED ||
+		first->owner != r->owner || first->lock != r->lock)
+		return false;
+	r->demand = ZKL_DEMAND_GRANTED;
+	r->cover = first;
+	return true;
+}
+
 void
 zkl_manager_restore(ZklManager *m, int64_t now, uint32_t request,
 					const ZklDemand *demand, const ZklRestored *restored)
@@ -375,7 +395,8 @@ zkl_manager_restore(ZklManager *m, int64_t now, uint32_t request,
 	completed.expired = demand->expired && !restored->granted;
 	r = zkl_request_begin(m, request, &completed);
 	r->token = restored->token;
-	if (restore_under_cover(m, r, demand, restored))
+	if (restore_under_cover(m, r, demand, restored) ||
+		restore_shared_node(m, r, restored))
 		return;
 	zkl_request_create(m, r);
 	if (!restored->sent)
