@@ -166,7 +166,7 @@ look(Backend *b)
 		b->holds[b->nholds].slot = slot;
 		b->holds[b->nholds++].generation = s->generation;
 		oracle_taken(h, slot);
-		b->at = base.now + some_delay(backends.hold);
+		b->at = base.now + some_delay(base.calm ? MS : backends.hold);
 	}
 	else if (s->state != SLOT_WAITING || base.now >= b->give_up_at)
 	{
@@ -220,7 +220,7 @@ go_on(Backend *b)
 	{
 		slot_release(host_of(b), b->holds[i].slot);
 		b->holds[i] = b->holds[--b->nholds];
-		b->at = base.now + some_delay(backends.hold);
+		b->at = base.now + some_delay(base.calm ? MS : backends.hold);
 	}
 	else if (once_in(4))
 		end_holds(b);			/* rolled back */

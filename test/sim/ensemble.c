@@ -45,7 +45,10 @@ plan_apply(int i)
 		s->applied == ens.nlog)
 		s->apply_at = NEVER;
 	else if (s->apply_at == NEVER)
+	{
+		s->apply_to = ens.nlog;
 		s->apply_at = base.now + some_delay(ens.lag);
+	}
 }
 
 /* A server that learns of a session's end hangs up. */
@@ -466,9 +469,9 @@ ensemble_step(void)
 		{
 			/* It is late, but not slow. */
 			s->apply_at = NEVER;
-			do
+			while (s->applied < s->apply_to ||
+				   (s->applied < ens.nlog && once_in(2)))
 				apply_next(i);
-			while (s->applied < ens.nlog && !once_in(4));
 			plan_apply(i);
 			return;
 		}

@@ -134,6 +134,7 @@ typedef struct Server
 	bool		deposed;		/* CUT: it was the leader, and thinks it is */
 	size_t		applied;		/* entries of the log */
 	Time		apply_at;
+	size_t		apply_to;		/* then, so many at least */
 	Time		report_at;		/* tells the leader whom it has heard of */
 	Time		paused_until;	/* no traffic with the leader before that */
 } Server;

@@ -142,7 +142,7 @@ hold(Foreign *f)
 		  "client #: holds @ shared", f->id, 0, 0, 0, f->node);
 	f->phase = FOREIGN_HOLDING;
 	f->holding = true;
-	f->at = base.now + some_delay(foreigners.hold);
+	f->at = base.now + some_delay(base.calm ? MS : foreigners.hold);
 	oracle_foreign_hold(f);
 }
 
@@ -241,7 +241,7 @@ downgraded(Foreign *f, const ZklReply *reply)
 	f->mode = ZKL_SHARED;
 	send_write(f, OP_DELETE, f->ahead, true, false);
 	f->phase = FOREIGN_HOLDING;
-	f->at = base.now + some_delay(foreigners.hold);
+	f->at = base.now + some_delay(base.calm ? MS : foreigners.hold);
 }
 
 static void

@@ -253,7 +253,8 @@ check_cover(Host *h, int i)
 		const Slot *cover = &h->slots[j];
 
 		if (j != i && cover->owner == s->owner && cover->lock == s->lock &&
-			cover->token == s->token && cover->state == SLOT_GRANTED)
+			cover->token == s->token &&
+			(cover->state == SLOT_GRANTED || cover->state == SLOT_RELEASED))
 		{
 			s->tampered |= cover->tampered;
 			return;
@@ -464,7 +465,7 @@ oracle_quiet(void)
 				   owner);
 		if (strcmp(path->parent->name, ".servers") != 0)
 			broken("S5", "%s is left of host %d", path->text, h->id);
-		if (false && beats[h->id]++ > 0 && !ens.late_after_move)
+		if (beats[h->id]++ > 0 && !ens.late_after_move)
 			broken("S5", "%s is the second beat of host %d", path->text,
 				   h->id);
 	}
