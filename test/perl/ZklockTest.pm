@@ -6,10 +6,11 @@
 #	...
 #	$test->finish;		# looks for leaks, stops everything, done_testing
 #
-# Options of new: servers (2), conf (added to each postgresql.conf),
-# session_timeout ('4s'), max_requests (200), zk (options for ZooKeeper.pm, or
-# an object), start_zookeeper (1), net (a TcpProxy: each server gets its own
-# routes to ZooKeeper, server1-zk, or server1-zk1 and so on of an ensemble).
+# Options of new: servers (2), prefix of their names ('server'), conf (added
+# to each postgresql.conf), session_timeout ('4s'), max_requests (200), zk
+# (options for ZooKeeper.pm, or an object), start_zookeeper (1), net (a
+# TcpProxy: each server gets its own routes to ZooKeeper, server1-zk, or
+# server1-zk1 and so on of an ensemble).
 
 package ZklockTest;
 
@@ -65,7 +66,8 @@ sub new
 
 	foreach my $number (1 .. $params{servers} // 2)
 	{
-		my $node = $self->new_node("server$number", %params);
+		my $node = $self->new_node(($params{prefix} // 'server') . $number,
+			%params);
 		$node->start;
 		$node->safe_psql('postgres', 'CREATE EXTENSION zklock');
 	}
