@@ -2,9 +2,9 @@
  * supervisor.c
  *	  Keeps a session process running and connected to ZooKeeper.
  *
- * Owns the choice of hosts, the back-off, and the session's identity in shared
- * memory (ZklStatus, under ctl_lock).  Runs in the worker only.  It must not
- * know locks: it tells the core when a connection stands or breaks.
+ * Owns the choice of hosts and the back-off, and session_pid in ZklStatus.  Runs
+ * in the worker only.  It must not know locks: it tells the core when a
+ * connection stands or breaks.
  *
  * One session process is one connection to one host.  When it breaks, the next
  * process attaches the same ZooKeeper session by its id and password, at once,
@@ -17,9 +17,9 @@
 #include "miscadmin.h"
 #include "storage/latch.h"
 #include "utils/memutils.h"
-#include "utils/timestamp.h"
 
 #include "hosts.h"
+#include "identity.h"
 #include "link.h"
 #include "shmem.h"
 #include "supervisor.h"
@@ -28,7 +28,6 @@
 #define FIRST_PAUSE			100000	/* µs */
 #define LONGEST_PAUSE		5000000
 #define CLOSE_WAIT_MS		3000
-#define LOG_INTERVAL_MS		60000
 #define CLOSING_TIME		1000000 /* µs for a session given up to be closed */
 #define RC_NONODE			(-101)
 #define RC_NOAUTH			(-102)
@@ -46,7 +45,6 @@ typedef enum
 } ConnectionPhase;
 
 static ZklManager *core;
-static TimestampTz last_logged = 0; /* an error since we last served */
 static ConnectionPhase phase = NO_PROCESS;
 static uint32 connection = 0;	/* generation of frames on the link */
 static int64 begun_at = 0;		/* the attempt to connect */
@@ -69,46 +67,6 @@ static int64
 session_timeout_us(void)
 {
 	return (int64) zkl_session_timeout_ms() * 1000;
-}
-
-/* ---- the status ---- */
-
-/*
- * An ensemble that is away for a night must not fill the log: unless we served
- * until now, once in a while is enough.
- */
-static bool
-may_log(void)
-{
-	return zkl_control->ctl_status.state == ZKL_STATE_CONNECTED ||
-		TimestampDifferenceExceeds(last_logged, GetCurrentTimestamp(),
-								   LOG_INTERVAL_MS);
-}
-
-void
-zkl_supervisor_note_error(const char *message)
-{
-	bool		loud = may_log();
-	ZklStatus  *status = zkl_status_begin();
-	TimestampTz now = GetCurrentTimestamp();
-
-	strlcpy(status->last_error, message, sizeof(status->last_error));
-	status->last_error_at = now;
-	zkl_status_end();
-
-	if (loud)
-		last_logged = now;
-	ereport(loud ? LOG : DEBUG1,
-			(errmsg_internal("zklock: %s", message)));
-}
-
-static void
-set_state(ZklWorkerState state)
-{
-	ZklStatus  *status = zkl_status_begin();
-
-	status->state = state;
-	zkl_status_end();
 }
 
 /* ---- the process ---- */
@@ -164,14 +122,14 @@ start_process(int64 now)
 	wrong = zkl_hosts_credentials(credentials, sizeof(credentials));
 	if (wrong != NULL)
 	{
-		zkl_supervisor_note_error(wrong);
+		zkl_identity_note_error(wrong);
 		plan_restart(now);
 		return;
 	}
 	pid = zkl_link_spawn();
 	if (pid == 0)
 	{
-		zkl_supervisor_note_error(psprintf("could not start zklock_session: %s",
+		zkl_identity_note_error(psprintf("could not start zklock_session: %s",
 										   strerror(errno)));
 		plan_restart(now);
 		return;
@@ -254,22 +212,10 @@ zkl_supervisor_begin(ZklManager *manager)
 
 /* ---- what it says ---- */
 
-/* Every grant of the session that is gone is void from now on. */
 static void
 session_lost(int64 now)
 {
-	ZklStatus  *status = zkl_status_begin();
-	uint32		generation;
-
-	generation = ++status->generation;
-	if (status->session_id != 0)
-		status->sessions_lost++;
-	status->session_id = 0;
-	memset(status->session_password, 0, sizeof(status->session_password));
-	status->chain = status->chain_kept = 0;
-	status->state = ZKL_STATE_EXPIRED;
-	zkl_status_end();
-	zkl_lease_publish(generation, 0);
+	zkl_identity_lose();
 	zkl_manager_session_lost(core, now);
 }
 
@@ -279,8 +225,6 @@ connected(ZklWireReader *body, int64 now)
 	ZklSession	session;
 	uint32_t	length;
 	const char *password;
-	bool		fresh;
-	ZklStatus  *status;
 
 	session.id = zkl_wire_get_i64(body);
 	password = zkl_wire_get_string(body, &length);
@@ -293,27 +237,8 @@ connected(ZklWireReader *body, int64 now)
 	if (zkl_control->ctl_status.session_id != 0 &&
 		zkl_control->ctl_status.session_id != session.id)
 		session_lost(now);
-	status = zkl_status_begin();
-	fresh = status->session_id != session.id;
-	if (fresh)
-	{
-		status->generation++;
-		status->chain = status->chain_kept = 0;
-	}
-	status->session_id = session.id;
-	memset(status->session_password, 0, sizeof(status->session_password));
-	memcpy(status->session_password, password,
-		   Min(length, sizeof(status->session_password)));
-	status->timeout_ms = session.timeout_ms;
-	status->connects++;
-	strlcpy(status->server, current_host, sizeof(status->server));
-	session.generation = status->generation;
 	session.begun_at = begun_at;
-	session.zxid_seen = (int64)
-		pg_atomic_read_u64(&zkl_control->ctl_zxid_seen);
-	zkl_status_end();
-	if (fresh)
-		zkl_lease_publish(session.generation, 0);
+	zkl_identity_adopt(&session, password, length, current_host);
 	phase = CONNECTED;
 	outstanding = 0;
 	zkl_manager_connected(core, now, &session);
@@ -325,7 +250,7 @@ session_given_up(int64 now)
 {
 	end_process(now);
 	session_lost(now);
-	set_state(ZKL_STATE_DISCONNECTED);
+	zkl_identity_set_state(ZKL_STATE_DISCONNECTED);
 	start_at = now + LONGEST_PAUSE;
 }
 
@@ -337,7 +262,7 @@ session_given_up(int64 now)
 static void
 give_session_up(void)
 {
-	zkl_supervisor_note_error("transaction ids of ZooKeeper have gone back: the ensemble was wiped, restored from a backup, or is another one; see zk_accept_lower_tokens()");
+	zkl_identity_note_error("transaction ids of ZooKeeper have gone back: the ensemble was wiped, restored from a backup, or is another one; see zk_accept_lower_tokens()");
 	zkl_wire_end(zkl_link_output(),
 				 zkl_wire_begin(zkl_link_output(), ZKL_WIRE_CLOSE, connection,
 								0, 0));
@@ -358,7 +283,7 @@ gone(ZklWireReader *body, int64 now)
 		return;
 	}
 	why = pnstrdup(text, length);
-	zkl_supervisor_note_error(why);
+	zkl_identity_note_error(why);
 	pfree(why);
 	end_process(now);
 	if (reason == ZKL_WIRE_GONE_EXPIRED)
@@ -368,7 +293,7 @@ gone(ZklWireReader *body, int64 now)
 	}
 	else if (reason == ZKL_WIRE_GONE_AUTH_FAILED)
 	{
-		set_state(ZKL_STATE_AUTH_FAILED);
+		zkl_identity_set_state(ZKL_STATE_AUTH_FAILED);
 		start_at = now + LONGEST_PAUSE;
 	}
 }
@@ -380,7 +305,7 @@ log_message(ZklWireReader *body)
 	uint32_t	length;
 	const char *text = zkl_wire_get_string(body, &length);
 
-	ereport(level > 2 || may_log() ? LOG : DEBUG1,
+	ereport(level > 2 || zkl_identity_may_log() ? LOG : DEBUG1,
 			(errmsg_internal("ZooKeeper client: %.*s", (int) length, text)));
 }
 
@@ -409,7 +334,7 @@ zkl_supervisor_frame(const ZklWireHeader *header, ZklWireReader *body,
 void
 zkl_supervisor_link_broken(int64 now)
 {
-	zkl_supervisor_note_error("the session process ended unexpectedly");
+	zkl_identity_note_error("the session process ended unexpectedly");
 	end_process(now);
 }
 
@@ -422,14 +347,14 @@ zkl_supervisor_reconnect(int32 rc)
 		return;
 	}
 	if (rc == ZKL_RC_LAPSED)
-		zkl_supervisor_note_error("the lease has passed while the worker was held up");
+		zkl_identity_note_error("the lease has passed while the worker was held up");
 	else if (rc == RC_NOAUTH)
-		zkl_supervisor_note_error(psprintf("not allowed to create this server's node below \"%s\": check \"zklock.auth_file\"",
+		zkl_identity_note_error(psprintf("not allowed to create this server's node below \"%s\": check \"zklock.auth_file\"",
 										   zkl_root));
 	else if (rc == RC_NONODE)
-		zkl_supervisor_note_error("the chroot that \"zklock.connect_string\" ends in does not exist");
+		zkl_identity_note_error("the chroot that \"zklock.connect_string\" ends in does not exist");
 	else
-		zkl_supervisor_note_error(psprintf("no usable answer from ZooKeeper server \"%s\" (code %d)",
+		zkl_identity_note_error(psprintf("no usable answer from ZooKeeper server \"%s\" (code %d)",
 										   current_host, rc));
 	reconnect_wanted = true;
 }
@@ -453,7 +378,7 @@ zkl_supervisor_answered(int64 now)
 	if (zkl_manager_ready(core) &&
 		zkl_control->ctl_status.state != ZKL_STATE_CONNECTED)
 	{
-		set_state(ZKL_STATE_CONNECTED);
+		zkl_identity_set_state(ZKL_STATE_CONNECTED);
 		pause_next = 0;
 		ereport(LOG,
 				(errmsg_internal("zklock: connected to ZooKeeper server \"%s\"",
@@ -493,12 +418,12 @@ check_connected(int64 now)
 
 	if (pinged_at != 0 && now - pinged_at >= patience / 6)
 	{
-		zkl_supervisor_note_error("the session process does not answer");
+		zkl_identity_note_error("the session process does not answer");
 		end_process(now);
 	}
 	else if (outstanding > 0 && now - quiet_since >= patience / 3)
 	{
-		zkl_supervisor_note_error(psprintf("ZooKeeper server \"%s\" does not answer",
+		zkl_identity_note_error(psprintf("ZooKeeper server \"%s\" does not answer",
 										   current_host));
 		end_process(now);
 	}
@@ -527,7 +452,7 @@ zkl_supervisor_tick(int64 now)
 		start_process(now);
 	else if (phase == CONNECTING && now >= deadline)
 	{
-		zkl_supervisor_note_error(psprintf("could not connect to ZooKeeper server \"%s\" in time",
+		zkl_identity_note_error(psprintf("could not connect to ZooKeeper server \"%s\" in time",
 										   current_host));
 		end_process(now);
 	}

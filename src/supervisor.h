@@ -46,7 +46,4 @@ extern uint32 zkl_supervisor_generation(void);
 /* Ends the ZooKeeper session in good order; waits up to a few seconds. */
 extern void zkl_supervisor_close_session(void);
 
-/* Puts an error into zk_status and the server's log. */
-extern void zkl_supervisor_note_error(const char *message);
-
 #endif							/* ZKL_SUPERVISOR_H */

@@ -1,0 +1,99 @@
+/*
+ * identity.c
+ *	  What zk_status shows of the worker, and which ZooKeeper session is this
+ *	  server's.
+ *
+ * Owns the session's identity and generation, the state and the last error in
+ * ZklStatus.  Runs in the worker only.  Takes ctl_lock through shmem.h.  It
+ * must not know how a connection comes to be, nor tell anybody that it broke.
+ */
+#include "postgres.h"
+
+#include "identity.h"
+#include "utils/timestamp.h"
+
+#define LOG_INTERVAL_MS		60000
+
+static TimestampTz last_logged = 0; /* an error since we last served */
+
+/*
+ * An ensemble that is away for a night must not fill the log: unless we served
+ * until now, once in a while is enough.
+ */
+bool
+zkl_identity_may_log(void)
+{
+	return zkl_control->ctl_status.state == ZKL_STATE_CONNECTED ||
+		TimestampDifferenceExceeds(last_logged, GetCurrentTimestamp(),
+								   LOG_INTERVAL_MS);
+}
+
+void
+zkl_identity_note_error(const char *message)
+{
+	bool		loud = zkl_identity_may_log();
+	ZklStatus  *status = zkl_status_begin();
+	TimestampTz now = GetCurrentTimestamp();
+
+	strlcpy(status->last_error, message, sizeof(status->last_error));
+	status->last_error_at = now;
+	zkl_status_end();
+
+	if (loud)
+		last_logged = now;
+	ereport(loud ? LOG : DEBUG1,
+			(errmsg_internal("zklock: %s", message)));
+}
+
+void
+zkl_identity_set_state(ZklWorkerState state)
+{
+	ZklStatus  *status = zkl_status_begin();
+
+	status->state = state;
+	zkl_status_end();
+}
+
+void
+zkl_identity_adopt(ZklSession *session, const char *password, size_t length,
+				   const char *server)
+{
+	ZklStatus  *status = zkl_status_begin();
+	bool		fresh = status->session_id != session->id;
+
+	if (fresh)
+	{
+		status->generation++;
+		status->chain = status->chain_kept = 0;
+	}
+	status->session_id = session->id;
+	memset(status->session_password, 0, sizeof(status->session_password));
+	memcpy(status->session_password, password,
+		   Min(length, sizeof(status->session_password)));
+	status->timeout_ms = session->timeout_ms;
+	status->connects++;
+	strlcpy(status->server, server, sizeof(status->server));
+	session->generation = status->generation;
+	zkl_status_end();
+
+	session->zxid_seen = (int64)
+		pg_atomic_read_u64(&zkl_control->ctl_zxid_seen);
+	if (fresh)
+		zkl_lease_publish(session->generation, 0);
+}
+
+void
+zkl_identity_lose(void)
+{
+	ZklStatus  *status = zkl_status_begin();
+	uint32		generation = ++status->generation;
+
+	if (status->session_id != 0)
+		status->sessions_lost++;
+	status->session_id = 0;
+	memset(status->session_password, 0, sizeof(status->session_password));
+	status->chain = status->chain_kept = 0;
+	status->state = ZKL_STATE_EXPIRED;
+	zkl_status_end();
+	zkl_lease_publish(generation, 0);
+}
