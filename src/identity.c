@@ -61,15 +61,16 @@ zkl_identity_adopt(ZklSession *session, const char *password, size_t length,
 	ZklStatus  *status = zkl_status_begin();
 	bool		fresh = status->session_id != session->id;
 
+	/* ZooKeeper never changes a session's password: another is no good. */
 	if (fresh)
 	{
 		status->generation++;
 		status->chain = status->chain_kept = 0;
+		memset(status->session_password, 0, sizeof(status->session_password));
+		memcpy(status->session_password, password,
+			   Min(length, sizeof(status->session_password)));
 	}
 	status->session_id = session->id;
-	memset(status->session_password, 0, sizeof(status->session_password));
-	memcpy(status->session_password, password,
-		   Min(length, sizeof(status->session_password)));
 	status->timeout_ms = session->timeout_ms;
 	status->connects++;
 	strlcpy(status->server, server, sizeof(status->server));
