@@ -26,10 +26,11 @@ def frame(body):
     return struct.pack(">i", len(body)) + body
 
 
-def welcome(timeout, session=SESSION, password=None):
-    if password is None:
-        password = frame(PASSWORD)
-    return struct.pack(">iiq", 0, timeout, session) + password + b"\0"
+def welcome(timeout, session, password, length=None):
+    if length is None:
+        length = struct.pack(">i", len(password))
+    return (struct.pack(">iiq", 0, timeout, session) + length
+            + (password or b"") + b"\0")
 
 
 def reply(xid, error=0, body=b""):
@@ -57,37 +58,40 @@ AT_ONCE = {
     "half a length": b"\0\0",
 }
 
-# Sent in answer to the connect request, made from its timeout and session.
+# Sent in answer to the connect request, made from its timeout, session and
+# password.
 AT_CONNECT = {
-    "connect: closed": lambda t, s: None,
-    "connect: noise": lambda t, s: frame(NOISE[:37]),
-    "connect: cut short": lambda t, s: frame(welcome(t))[:20],
-    "connect: 4 bytes": lambda t, s: frame(bytes(4)),
-    "connect: timeout 0": lambda t, s: frame(welcome(0)),
-    "connect: timeout -1": lambda t, s: frame(welcome(-1)),
-    "connect: timeout 24 days": lambda t, s: frame(welcome(2**31 - 1)),
+    "connect: closed": lambda t, s, p: None,
+    "connect: noise": lambda t, s, p: frame(NOISE[:37]),
+    "connect: cut short": lambda t, s, p: frame(welcome(t, s, p))[:20],
+    "connect: 4 bytes": lambda t, s, p: frame(bytes(4)),
+    "connect: timeout 0": lambda t, s, p: frame(welcome(0, s, p)),
+    "connect: timeout -1": lambda t, s, p: frame(welcome(-1, s, p)),
+    "connect: timeout 24 days": lambda t, s, p: frame(welcome(2**31 - 1, s, p)),
     "connect: password of length -1":
-        lambda t, s: frame(welcome(t, password=struct.pack(">i", -1))),
+        lambda t, s, p: frame(welcome(t, s, None, struct.pack(">i", -1))),
     "connect: password of length 2^31-1":
-        lambda t, s: frame(welcome(t, password=struct.pack(">i", 2**31 - 1)
-                                   + PASSWORD)),
+        lambda t, s, p: frame(welcome(t, s, p, struct.pack(">i", 2**31 - 1))),
     "connect: no password":
-        lambda t, s: frame(welcome(t, password=struct.pack(">i", 0))),
-    "connect: expired": lambda t, s: frame(welcome(0, 0)),
-    "connect: twice": lambda t, s: frame(welcome(t)) * 2,
+        lambda t, s, p: frame(welcome(t, s, b"")),
+    "connect: another password":
+        lambda t, s, p: frame(welcome(t, s, PASSWORD)),
+    "connect: another session": lambda t, s, p: frame(welcome(t, s ^ 1, p)),
+    "connect: expired": lambda t, s, p: frame(welcome(0, 0, p)),
+    "connect: twice": lambda t, s, p: frame(welcome(t, s, p)) * 2,
     "connect: then length -1":
-        lambda t, s: frame(welcome(t)) + struct.pack(">i", -1) + NOISE,
-    "connect: then noise": lambda t, s: frame(welcome(t)) + NOISE,
+        lambda t, s, p: frame(welcome(t, s, p)) + struct.pack(">i", -1) + NOISE,
+    "connect: then noise": lambda t, s, p: frame(welcome(t, s, p)) + NOISE,
     "connect: then an event cut short":
-        lambda t, s: frame(welcome(t)) + frame(event(b"\0")),
+        lambda t, s, p: frame(welcome(t, s, p)) + frame(event(b"\0")),
     "connect: then an event of length -5":
-        lambda t, s: frame(welcome(t)) + frame(event(struct.pack(">i", -5))),
+        lambda t, s, p: frame(welcome(t, s, p)) + frame(event(struct.pack(">i", -5))),
     "connect: then a reply to nothing":
-        lambda t, s: frame(welcome(t)) + frame(reply(77)),
+        lambda t, s, p: frame(welcome(t, s, p)) + frame(reply(77)),
     "connect: then pings":
-        lambda t, s: frame(welcome(t)) + 100 * frame(reply(-2)),
+        lambda t, s, p: frame(welcome(t, s, p)) + 100 * frame(reply(-2)),
     "connect: then a failed login":
-        lambda t, s: frame(welcome(t)) + frame(reply(-4, -115)),
+        lambda t, s, p: frame(welcome(t, s, p)) + frame(reply(-4, -115)),
 }
 
 # Sent in answer to each request after a good connect.
@@ -169,11 +173,14 @@ class Fake:
             return
         body = await self.read_frame(reader)
         timeout, session = struct.unpack(">iq", body[12:24])
+        password = body[28:44] if session else PASSWORD
+        session = session or SESSION
         if mode in AT_CONNECT:
-            await self.say(writer, AT_CONNECT[mode](timeout, session))
+            await self.say(writer, AT_CONNECT[mode](
+                timeout, session, password))
             await reader.read(-1)
             return
-        await self.say(writer, frame(welcome(timeout, session or SESSION)))
+        await self.say(writer, frame(welcome(timeout, session, password)))
         while True:
             body = await self.read_frame(reader)
             self.requests += 1

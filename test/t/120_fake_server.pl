@@ -9,6 +9,7 @@ use strict;
 use warnings;
 
 use Test::More;
+use POSIX ();
 use Time::HiRes qw(time);
 
 use FakeZooKeeper;
@@ -22,8 +23,8 @@ my $fake = FakeZooKeeper->new($port);
 my $test = ZklockTest->new(
 	start_zookeeper => 0,
 	servers => 1,
-	session_timeout => '2s',
-	zk => { port => $port, tick_time => 500 });
+	session_timeout => '1s',
+	zk => { port => $port, tick_time => 250 });
 my ($node) = $test->nodes;
 my $started = $test->look($node, 'SELECT pg_postmaster_start_time()');
 my $worker = $test->status($node, 'worker_pid');
@@ -71,7 +72,7 @@ foreach my $mode ('close', 'ssh', 'connect: 4 bytes', 'request: closed')
 	$begin = time;
 	wait_for(sub { $fake->stats->{accepted} >= 4 }, "$mode: tried");
 	my $seconds = time - $begin;
-	cmp_ok($seconds, '>=', 3 * 0.66, "$mode: three pauses of T/3 before the "
+	cmp_ok($seconds, '>=', 3 * 0.33, "$mode: three pauses of T/3 before the "
 		  . 'fourth attempt');
 }
 
