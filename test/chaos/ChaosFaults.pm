@@ -51,6 +51,7 @@ my %faults = (
 	'reply lost' => [ 4, 'server', \&network_once, 'lose_reply' ],
 	'session closed' => [ 2, 'server', \&close_session ],
 	'znode deleted' => [ 2, 'server', \&delete_znode ],
+	'lock broken' => [ 3, 'server', \&break_lock ],
 	'member killed' => [ 2, 'zookeeper', \&kill_member, 'any' ],
 	'member stopped' => [ 2, 'zookeeper', \&pause_members, 'any' ],
 	'leader killed' => [ 3, 'zookeeper', \&kill_member, 'leader' ],
@@ -254,7 +255,7 @@ sub host_dies
 
 	ChaosProcesses::kill9_all($node->{_pid});
 	$node->kill9;
-	return sub { $self->start_server($node) };
+	return sub { ChaosProcesses::start_again($node) };
 }
 
 sub kill_postmaster
@@ -263,22 +264,7 @@ sub kill_postmaster
 	my $node = $self->node($fault);
 
 	$node->kill9;
-	return sub { $self->start_server($node) };
-}
-
-# Backends of a postmaster that was killed may linger: PostgreSQL does not
-# start before they are gone.
-sub start_server
-{
-	my ($self, $node) = @_;
-
-	foreach (1 .. 30)
-	{
-		return if $node->start(fail_ok => 1);
-		undef $node->{_pid};
-		usleep(500_000);
-	}
-	die $node->name . " does not start again\n";
+	return sub { ChaosProcesses::start_again($node) };
 }
 
 sub restart_server
@@ -287,7 +273,7 @@ sub restart_server
 	my $node = $self->node($fault);
 
 	$node->stop($how);
-	$self->start_server($node);
+	ChaosProcesses::start_again($node);
 	return;
 }
 
@@ -388,6 +374,21 @@ sub delete_znode
 	return;
 }
 
+# zklock's own tool needs no trust: a holder is told before it goes.  It may
+# take a session timeout, and is not waited for.
+sub break_lock
+{
+	my ($self, $fault) = @_;
+	my ($lock) = ('/chaos/a', '/chaos/b', '/chaos/c', '/chaos/long')[
+		4 * $fault->{chance} ];
+	my $session = eval { PgSession->new($self->node($fault), wait => 0) }
+	  or return;
+
+	return unless eval { $session->result(2) };
+	$session->send("SELECT zk_break_lock('$lock')");
+	return sub { $session->abandon };
+}
+
 # ---- ZooKeeper ----
 
 sub choose_member
@@ -472,7 +473,7 @@ sub heal_all
 	$self->{zk}->start;
 	foreach my $node ($self->{test}->nodes)
 	{
-		$self->start_server($node) unless defined $node->{_pid};
+		ChaosProcesses::start_again($node) unless defined $node->{_pid};
 	}
 	return;
 }

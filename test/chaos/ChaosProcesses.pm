@@ -1,10 +1,13 @@
 # The processes of a PostgreSQL server, as Linux shows them, for a chaos run to
-# kill and to stop: it must find them when the server itself cannot be asked.
+# kill, to stop and to start: it must find them when the server itself cannot be
+# asked.
 
 package ChaosProcesses;
 
 use strict;
 use warnings;
+
+use Time::HiRes qw(usleep);
 
 use PostgreSQL::Test::Utils;
 
@@ -69,8 +72,23 @@ sub kill9_all
 	kill 'STOP', $postmaster;
 	my @pids = ($postmaster, descendants($postmaster));
 	kill 'KILL', @pids;
-	select undef, undef, undef, 0.01 while grep { is_alive($_) } @pids;
+	usleep(10_000) while grep { is_alive($_) } @pids;
 	return;
+}
+
+# Starts a server after whatever ended it.  Its postmaster may still be a zombie
+# for a while, or have left backends behind: PostgreSQL waits for neither.
+sub start_again
+{
+	my ($node) = @_;
+
+	foreach (1 .. 60)
+	{
+		return if $node->start(fail_ok => 1);
+		undef $node->{_pid};
+		usleep(500_000);
+	}
+	die $node->name . " does not start again\n";
 }
 
 # False for a zombie too

@@ -9,7 +9,8 @@ use strict;
 use warnings;
 
 use IO::Select;
-use List::Util qw(max min);
+use List::Util qw(max);
+use POSIX qw(ceil);
 use Test::More;
 use Time::HiRes qw(usleep);
 
@@ -38,8 +39,7 @@ sub row
 	my @sorted = sort { $a <=> $b } @values;
 	my $n = @sorted;
 	my $line = sprintf '| %s | %s | %d | %s | %s | %s |', $what, $promised, $n,
-	  map { seconds($_) } $sorted[ $n / 2 ], $sorted[ ($n - 1) * 0.99 ],
-	  $sorted[-1];
+	  map { seconds($sorted[ ceil($_ * $n) - 1 ]) } 0.5, 0.99, 1;
 
 	push @table, $line;
 	note sprintf '%4d s  %s', now() - $started, $line;
@@ -67,8 +67,7 @@ sub fact
 sub cluster
 {
 	my (%params) = @_;
-	my $zk = ZooKeeperEnsemble->new($params{zk}, tick_time => $tick * 1000,
-		net => $params{net});
+	my $zk = ZooKeeperEnsemble->new($params{zk}, tick_time => $tick * 1000);
 	my $test = ZklockTest->new(
 		servers => 3,
 		zk => $zk,
@@ -262,11 +261,12 @@ sub measure_dead_hosts
 
 	foreach my $round (1 .. $rounds)
 	{
-		my (%waiter, %died, @paused);
+		my (%waiter, %died, @paused, @holders);
 		foreach my $node ($one, $two)
 		{
 			my $lock = '/dead/' . $node->name;
-			$test->session($node)->query("SELECT zk_lock('$lock')");
+			push @holders, $test->session($node);
+			$holders[-1]->query("SELECT zk_lock('$lock')");
 			my $session = $waiter{ $node->name } = $test->session($three);
 			$test->enqueue($session, "SELECT zk_lock('$lock')", $lock);
 		}
@@ -301,9 +301,10 @@ sub measure_dead_hosts
 		}
 		kill 'CONT', @paused;
 		$_->close foreach values %waiter;
+		$_->abandon foreach @holders;
 		foreach my $node ($one, $two)
 		{
-			$node->start unless defined $node->{_pid};
+			ChaosProcesses::start_again($node) unless defined $node->{_pid};
 			$test->wait_connected($node);
 		}
 	}
@@ -366,20 +367,25 @@ sub measure_kept_locks
 			push @before, $test->status($node, 'sessions_lost');
 		}
 		usleep(rand($timeout / 6) * 1_000_000);
+		my @probes = map { $test->session($_) } @nodes;
+		$_->query("SET zklock.connect_timeout = '60s'") foreach @probes;
 		my $begin = now();
-		my @batches = map { batches($test, $_) } @nodes;
-		my $healed = $inject->();
-		# The first beat that was sent after the fault: two more than before
-		foreach my $i (0 .. $#nodes)
-		{
-			my $end = wait_until(sub {
-				my ($lease, $count) = split /\|/, $test->look($nodes[$i],
-					'SELECT extract(epoch FROM lease_remaining), batches FROM zk_status');
+		$inject->();
+		$_->send("SELECT count(*) FROM zk_queue('/probe')") foreach @probes;
+		my %end;
+		wait_until(sub {
+			foreach my $i (0 .. $#nodes)
+			{
+				$end{$i} //= now() unless $probes[$i]->busy;
+				my $lease = $test->look($nodes[$i],
+					'SELECT extract(epoch FROM lease_remaining) FROM zk_status');
 				$least = $lease if !defined $least || $lease < $least;
-				return $count > $batches[$i] + 1;
-			}, "$what: a beat");
-			push @times, $end - $begin;
-		}
+			}
+			return keys %end == @nodes;
+		}, "$what: an answer of ZooKeeper's");
+		push @times, map { $_ - $begin } values %end;
+		$_->value foreach @probes;
+		$_->close foreach @probes;
 		$heal->() if $heal;
 		foreach my $i (0 .. $#nodes)
 		{
@@ -393,8 +399,8 @@ sub measure_kept_locks
 	}
 	is($lost, 0, "$what: no lock lost");
 	fact("locks lost: $what", 0, 2 * $rounds * @nodes, $lost);
-	row('… until the second heartbeat behind it; least lease left '
-		  . sprintf('%.1f s', $least), '', @times);
+	row(sprintf('… until ZooKeeper answers again (least lease left: %.1f s)',
+			$least), '', @times);
 	return;
 }
 
