@@ -30,8 +30,9 @@
 # a true third argument the route is held from that moment on.
 #
 # Options of route: port (of its own; 0, any), framed (1: of ZooKeeper's client
-# protocol; 0: any other), announce (for a ZooKeeper election port: the address
-# that the connecting server is to be called back at).
+# protocol; 0: any other), patience (for how many seconds to go on when the
+# target refuses a connection), announce (for a ZooKeeper election port: the
+# address that the connecting server is to be called back at).
 
 package TcpProxy;
 

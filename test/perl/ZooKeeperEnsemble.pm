@@ -93,7 +93,8 @@ sub _make_routes
 		$net->route(
 			"$name$from-$name$to-quorum", $ports{$to}{quorum},
 			port => $self->{routes}{$way}{quorum},
-			framed => 0);
+			framed => 0,
+			patience => 2);
 		$net->route(
 			"$name$from-$name$to-election", $ports{$to}{election},
 			port => $self->{routes}{$way}{election},

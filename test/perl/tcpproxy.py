@@ -68,15 +68,31 @@ class Connection:
         if self.client_gone:
             self.end()
             return
-        try:
-            self.reader["down"], self.writer["up"] = \
-                await asyncio.open_connection(*route.target, limit=CHUNK)
-        except OSError:
+        if not await self.connect():
             self.end()
             return
         self.start(self.receive("down"))
         self.start(self.deliver("up"))
         self.start(self.deliver("down"))
+
+    async def connect(self):
+        """
+        A client of the target itself would be refused while nobody listens
+        there, and try again; here it is connected already.  So the proxy of a
+        patient route tries again in its place.
+        """
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self.route.patience
+        while True:
+            try:
+                self.reader["down"], self.writer["up"] = \
+                    await asyncio.open_connection(*self.route.target,
+                                                  limit=CHUNK)
+                return True
+            except OSError:
+                if loop.time() >= deadline or self.client_gone:
+                    return False
+                await asyncio.sleep(0.05)
 
     async def receive(self, direction):
         """Reads frame by frame, into the queue; None stands for the end."""
@@ -181,8 +197,9 @@ class Connection:
 
 
 class Route:
-    def __init__(self, target, framed, announce):
+    def __init__(self, target, framed, announce, patience):
         self.target = target
+        self.patience = patience
         self.framed = framed
         self.announce = announce
         self.connections = set()
@@ -245,7 +262,8 @@ class Control:
         options = options or {}
         host, _, target_port = str(target).rpartition(":")
         route = Route((host or "127.0.0.1", int(target_port)),
-                      options.get("framed", True), options.get("announce"))
+                      options.get("framed", True), options.get("announce"),
+                      options.get("patience", 0))
         route.port = port
         route.pass_all()
         await route.listen()
