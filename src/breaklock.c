@@ -2,18 +2,20 @@
  * breaklock.c
  *	  The worker's side of zk_break_lock(): removes the head of a lock's queue.
  *
- * Owns the slots of kind BREAK between their submission and their answer, and
- * the one that is being worked on.  Runs in the worker only; takes no locks.
+ * Owns the slots of kind BREAK between their submission and their answer.  Runs
+ * in the worker only; takes no locks of its own.
  *
  * Whoever owns the head may believe that it holds the lock.  If it is zklock,
  * its node is marked first: its server loses the lock properly, by its own
  * check of the node, and deletes the node once the holder is through with it.
- * Only after a session timeout, when even a server that hears of nothing has
- * lost its lease, the node is deleted from here.  Other clients look at no
+ * Only after a session timeout (the longer one of theirs and ours), when even
+ * a server that hears of nothing has lost its lease, the node is deleted from
+ * here.  Other clients look at no
  * mark: their node is deleted at once.
  */
 #include "postgres.h"
 
+#include "nodes/pg_list.h"
 #include "utils/memutils.h"
 
 #include "breaklock.h"
@@ -22,9 +24,12 @@
 #include "zklock.h"
 
 #define LOOKS_PER_TIMEOUT	20	/* at a marked node */
+#define LONGEST_TIMEOUT_MS	3600000 /* of zklock.session_timeout */
+#define ATTEMPT_MASK		0x3fffff	/* of a tag's upper half */
 
 typedef enum
 {
+	IDLE,						/* waits for a connection */
 	LISTING,					/* the directory */
 	READING,					/* the head */
 	MARKING,
@@ -33,27 +38,26 @@ typedef enum
 	DELETING
 } Phase;
 
+typedef struct
+{
+	int			slotno;
+	uint32		attempt;		/* tells answers to an earlier one */
+	Phase		phase;
+	char		name[ZKL_MAX_NAME + 1]; /* of the lock */
+	char		path[ZKL_MAX_PATH + 1]; /* of the directory, then of the head */
+	char		marked[ZKL_MAX_PATH + 1];	/* the head that was marked ... */
+	int64		marked_at;		/* ... and when, in µs */
+	int64		timeout;		/* µs that its holder has from then on */
+	int64		look_at;
+} Break;
+
 static ZklBreaklockSend send_operation;
-static List *waiting = NIL;		/* slots, in TopMemoryContext */
-static int	current = -1;		/* the slot being worked on, or -1 */
-static uint32 turn = 0;			/* tells answers to an earlier attempt */
-static Phase phase;
-static char name[ZKL_MAX_NAME + 1]; /* of the lock */
-static char path[ZKL_MAX_PATH + 1]; /* of the directory, then of the head */
-static char marked[ZKL_MAX_PATH + 1] = "";	/* the head that was marked ... */
-static int64 marked_at;			/* ... and when */
-static int64 look_at;
+static List *breaks = NIL;		/* of Break, in TopMemoryContext */
 
 void
 zkl_breaklock_begin(ZklBreaklockSend send)
 {
 	send_operation = send;
-}
-
-static int64
-timeout_us(void)
-{
-	return (int64) zkl_session_timeout_ms() * 1000;
 }
 
 /* ---- slots ---- */
@@ -62,119 +66,139 @@ void
 zkl_breaklock_submit(int slotno)
 {
 	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+	Break	   *b = palloc0(sizeof(Break));
+	ZklSlot		slot;
 
-	waiting = lappend_int(waiting, slotno);
+	zkl_slot_copy(slotno, &slot);
+	b->slotno = slotno;
+	strlcpy(b->name, slot.s_path, sizeof(b->name));
+	breaks = lappend(breaks, b);
 	MemoryContextSwitchTo(old);
 }
 
-static void
-finish(void)
+static Break *
+find(int slotno)
 {
-	current = -1;
-	turn++;
+	ListCell   *cell;
+
+	foreach(cell, breaks)
+	{
+		Break	   *b = lfirst(cell);
+
+		if (b->slotno == slotno)
+			return b;
+	}
+	return NULL;
+}
+
+static void
+finish(Break *b)
+{
+	breaks = list_delete_ptr(breaks, b);
+	pfree(b);
 }
 
 void
 zkl_breaklock_release(int slotno)
 {
-	waiting = list_delete_int(waiting, slotno);
-	if (current == slotno)
-		finish();
+	Break	   *b = find(slotno);
+
+	if (b != NULL)
+		finish(b);
 	zkl_slot_free(slotno);
 }
 
 void
 zkl_breaklock_disconnected(void)
 {
-	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+	ListCell   *cell;
 
-	if (current >= 0)
-		waiting = lcons_int(current, waiting);
-	MemoryContextSwitchTo(old);
-	finish();
+	foreach(cell, breaks)
+		((Break *) lfirst(cell))->phase = IDLE;
 }
 
 /* "removed" tells whether there was a head to be removed. */
 static void
-succeed(bool removed)
+succeed(Break *b, bool removed)
 {
 	ZklSlot		slot;
 
-	zkl_slot_copy(current, &slot);
+	zkl_slot_copy(b->slotno, &slot);
 	if (removed)
 		ereport(LOG,
 				(errmsg("znode \"%s\" of distributed lock \"%s\" is gone, broken by process %d (user \"%s\")",
-						path, name, slot.s_pid, slot.s_usename)));
-	zkl_slot_grant(current, removed, zkl_control->ctl_status.generation);
-	marked[0] = '\0';
-	finish();
-}
-
-static void
-fail(int32 rc)
-{
-	zkl_slot_fail(current, ZKL_ERROR_ZOOKEEPER, rc);
-	finish();
+						b->path, b->name, slot.s_pid, slot.s_usename)));
+	zkl_slot_grant(b->slotno, removed, zkl_control->ctl_status.generation);
+	finish(b);
 }
 
 /* ---- operations ---- */
 
 static void
-send(Phase next, ZklSendKind kind, const ZklMultiOp *multi)
+send(Break *b, Phase next, ZklSendKind kind, const ZklMultiOp *multi)
 {
 	ZklAction	action;
 
-	phase = next;
+	b->phase = next;
+	b->attempt = (b->attempt + 1) & ATTEMPT_MASK;
 	memset(&action, 0, sizeof(action));
 	action.kind = ZKL_ACTION_SEND;
 	action.send = kind;
-	action.tag = ZKL_BREAKLOCK_TAG | (turn & 0x3fffff);
-	action.path = path;
+	action.tag = ZKL_BREAKLOCK_TAG | (uint64) b->attempt << 32 |
+		(uint32) b->slotno;
+	action.path = b->path;
 	action.multi = multi;
 	action.nmulti = multi != NULL ? 1 : 0;
 	send_operation(&action);
 }
 
 static void
-mark(const ZklReply *reply, int32 version)
+begin(Break *b)
+{
+	snprintf(b->path, sizeof(b->path), "%s%s", zkl_root, b->name);
+	send(b, LISTING, ZKL_SEND_LIST, NULL);
+}
+
+static void
+mark(Break *b, const ZklReply *reply, int32 version)
 {
 	char		data[ZKL_MAX_NODE_DATA + 32];
 	ZklMultiOp	set;
 
 	memset(&set, 0, sizeof(set));
 	set.kind = ZKL_MULTI_SET;
-	set.path = path;
+	set.path = b->path;
 	set.version = version;
 	set.data = data;
 	set.data_length = zkl_node_data_break(reply->data, reply->data_length,
 										  data, sizeof(data));
 	ereport(LOG,
 			(errmsg("znode \"%s\" of distributed lock \"%s\" is marked to be broken",
-					path, name)));
-	send(MARKING, ZKL_SEND_MULTI, &set);
+					b->path, b->name)));
+	send(b, MARKING, ZKL_SEND_MULTI, &set);
 }
 
 /* The head is marked: its holder has the time of a session timeout. */
 static void
-wait_for_holder(int64 now)
+wait_for_holder(Break *b, int64 now)
 {
-	if (strcmp(marked, path) != 0)
+	if (strcmp(b->marked, b->path) != 0)
 	{
-		strlcpy(marked, path, sizeof(marked));
-		marked_at = now;
+		strlcpy(b->marked, b->path, sizeof(b->marked));
+		b->marked_at = now;
 	}
-	look_at = Min(now + timeout_us() / LOOKS_PER_TIMEOUT,
-				  marked_at + timeout_us());
-	phase = WAITING;
+	b->look_at = Min(now + b->timeout / LOOKS_PER_TIMEOUT,
+					 b->marked_at + b->timeout);
+	b->phase = WAITING;
 }
 
 /* ---- answers ---- */
 
 /* The head goes to path. */
 static bool
-find_head(const ZklReply *reply, bool *is_zklock)
+find_head(Break *b, const ZklReply *reply, bool *is_zklock)
 {
-	size_t		directory = strlen(path);
+	size_t		directory = strlen(b->path);
 	ZklSeq		first = ZKL_SEQ_NONE;
 	size_t		i;
 
@@ -190,47 +214,66 @@ find_head(const ZklReply *reply, bool *is_zklock)
 			continue;
 		first = seq;
 		*is_zklock = has_uuid && zkl_uuid_is_zklock(&uuid);
-		snprintf(path + directory, sizeof(path) - directory, "/%s",
+		snprintf(b->path + directory, sizeof(b->path) - directory, "/%s",
 				 reply->children[i]);
 	}
 	return first != ZKL_SEQ_NONE;
 }
 
 static void
-listed(const ZklReply *reply)
+listed(Break *b, const ZklReply *reply)
 {
 	bool		is_zklock;
 
-	if (reply->rc == ZKL_RC_NONODE || !find_head(reply, &is_zklock))
-		succeed(false);
+	if (reply->rc == ZKL_RC_NONODE || !find_head(b, reply, &is_zklock))
+		succeed(b, b->marked[0] != '\0');
+	else if (b->marked[0] != '\0' && strcmp(b->marked, b->path) != 0)
+		succeed(b, true);		/* went while we were not connected */
 	else if (is_zklock)
-		send(READING, ZKL_SEND_GET, NULL);
+		send(b, READING, ZKL_SEND_GET, NULL);
 	else
-		send(DELETING, ZKL_SEND_DELETE, NULL);
+		send(b, DELETING, ZKL_SEND_DELETE, NULL);
+}
+
+static void
+read_head(Break *b, const ZklReply *reply, int32 version)
+{
+	ZklNodeData data;
+
+	(void) zkl_node_data_parse(reply->data, reply->data_length, &data);
+	b->timeout = (int64) Max(zkl_session_timeout_ms(),
+							 Min(data.timeout_ms, LONGEST_TIMEOUT_MS)) * 1000;
+	if (zkl_node_data_breaking(reply->data, reply->data_length))
+		wait_for_holder(b, zkl_boottime_us());
+	else
+		mark(b, reply, version);
 }
 
 void
 zkl_breaklock_reply(uint64 tag, const ZklReply *reply, int32 version)
 {
-	int64		now = zkl_boottime_us();
+	Break	   *b = find((int) (uint32) tag);
 
-	if (current < 0 || tag != (ZKL_BREAKLOCK_TAG | (turn & 0x3fffff)))
+	if (b == NULL || b->phase == IDLE ||
+		(tag >> 32 & ATTEMPT_MASK) != b->attempt)
 		return;
-	if (reply->rc == ZKL_RC_NONODE && phase != LISTING)
-		succeed(true);			/* its owner was faster */
-	else if (reply->rc == ZKL_RC_BADVERSION && phase == MARKING)
-		send(READING, ZKL_SEND_GET, NULL);
+	if (reply->rc == ZKL_RC_NONODE && b->phase != LISTING)
+		succeed(b, true);		/* its owner was faster */
+	else if (reply->rc == ZKL_RC_BADVERSION && b->phase == MARKING)
+		send(b, READING, ZKL_SEND_GET, NULL);
 	else if (reply->rc != ZKL_RC_OK && reply->rc != ZKL_RC_NONODE)
-		fail(reply->rc);
-	else if (phase == LISTING)
-		listed(reply);
-	else if (phase == READING &&
-			 !zkl_node_data_breaking(reply->data, reply->data_length))
-		mark(reply, version);
-	else if (phase == DELETING)
-		succeed(true);
+	{
+		zkl_slot_fail(b->slotno, ZKL_ERROR_ZOOKEEPER, reply->rc);
+		finish(b);
+	}
+	else if (b->phase == LISTING)
+		listed(b, reply);
+	else if (b->phase == READING)
+		read_head(b, reply, version);
+	else if (b->phase == DELETING)
+		succeed(b, true);
 	else
-		wait_for_holder(now);
+		wait_for_holder(b, zkl_boottime_us());
 }
 
 /* ---- time ---- */
@@ -238,32 +281,37 @@ zkl_breaklock_reply(uint64 tag, const ZklReply *reply, int32 version)
 void
 zkl_breaklock_tick(bool ready, int64 now)
 {
-	ZklSlot		slot;
+	ListCell   *cell;
 
 	if (!ready)
 		return;
-	if (current >= 0)
+	foreach(cell, breaks)
 	{
-		if (phase != WAITING || now < look_at)
-			return;
-		if (now >= marked_at + timeout_us())
-			send(DELETING, ZKL_SEND_DELETE, NULL);
+		Break	   *b = lfirst(cell);
+
+		if (b->phase == IDLE)
+			begin(b);
+		else if (b->phase != WAITING || now < b->look_at)
+			continue;
+		else if (now >= b->marked_at + b->timeout)
+			send(b, DELETING, ZKL_SEND_DELETE, NULL);
 		else
-			send(LOOKING, ZKL_SEND_GET, NULL);
-		return;
+			send(b, LOOKING, ZKL_SEND_GET, NULL);
 	}
-	if (waiting == NIL)
-		return;
-	current = linitial_int(waiting);
-	waiting = list_delete_first(waiting);
-	zkl_slot_copy(current, &slot);
-	strlcpy(name, slot.s_path, sizeof(name));
-	snprintf(path, sizeof(path), "%s%s", zkl_root, name);
-	send(LISTING, ZKL_SEND_LIST, NULL);
 }
 
 int64
 zkl_breaklock_timer(void)
 {
-	return current >= 0 && phase == WAITING ? look_at : -1;
+	int64		due = -1;
+	ListCell   *cell;
+
+	foreach(cell, breaks)
+	{
+		const Break *b = lfirst(cell);
+
+		if (b->phase == WAITING && (due < 0 || b->look_at < due))
+			due = b->look_at;
+	}
+	return due;
 }

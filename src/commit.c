@@ -139,7 +139,8 @@ wait_for_lease(ZklHold *hold)
 		context.arg = hold->name;
 		(void) WaitLatch(MyLatch,
 						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 (long) Min(left, INT_MAX), zkl_wait_event());
+						 (long) Min(left, zkl_lease_look_ms()),
+						 zkl_wait_event());
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 	}
@@ -229,6 +230,20 @@ zkl_commit_check_statement(void)
 {
 	if (has_begun)
 		(void) find_hold(raise_if_just_lost);
+}
+
+/*
+ * Once the hold is gone, the commit check knows nothing of it.  So what the
+ * transaction has written is vouched for now, as by its commit; a transaction
+ * that has written nothing may acknowledge a loss.
+ */
+bool
+zkl_commit_check_release(ZklHold *hold)
+{
+	zkl_commit_check_hold(hold);
+	if (TransactionIdIsValid(GetTopTransactionIdIfAny()))
+		wait_for_lease(hold);
+	return !zkl_hold_has_lapsed(hold);
 }
 
 /* ---- what a transaction does on its way ---- */

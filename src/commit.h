@@ -32,6 +32,13 @@ extern void zkl_commit_check_statement(void);
 /* The same for one hold */
 extern void zkl_commit_check_hold(ZklHold *hold);
 
+/*
+ * Before a hold is released within a transaction: the same; and if the
+ * transaction has written anything, an error 40001 for each lost hold, and a
+ * wait for the lease, as in a commit.  False: the lease has passed.
+ */
+extern bool zkl_commit_check_release(ZklHold *hold);
+
 /* The transaction is over: takes back the marks and forgets. */
 extern void zkl_commit_forget(void);
 

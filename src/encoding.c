@@ -173,3 +173,26 @@ zkl_utf8_to_display(const char *text, int length)
 	}
 	return buf.data;
 }
+
+void
+zkl_name_to_ascii(const char *name, char *buf, size_t size)
+{
+	static const char hex[] = "0123456789ABCDEF";
+	char	   *at = buf;
+
+	for (; *name != '\0' && size - (size_t) (at - buf) > 4; name++)
+	{
+		unsigned char c = (unsigned char) *name;
+
+		if (c < 0x80)
+			*at++ = *name;
+		else
+		{
+			*at++ = '\\';
+			*at++ = 'x';
+			*at++ = hex[c >> 4];
+			*at++ = hex[c & 15];
+		}
+	}
+	*at = '\0';
+}

@@ -24,4 +24,10 @@ extern void zkl_copy_to_utf8(char *to, size_t size, const char *from);
  */
 extern char *zkl_utf8_to_display(const char *text, int length);
 
+/*
+ * A name in UTF-8, with each byte of what is not ASCII as \xNN, cut to fit.
+ * Allocates nothing and cannot fail.
+ */
+extern void zkl_name_to_ascii(const char *name, char *buf, size_t size);
+
 #endif							/* ZKL_ENCODING_H */

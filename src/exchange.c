@@ -327,7 +327,7 @@ publish_lease(void)
 {
 	uint32		generation = zkl_control->ctl_status.generation;
 	int64		lease = zkl_manager_lease(core) / 1000;
-	bool		had_passed = published_lease <= zkl_boottime_ms();
+	int64_t		before = published_lease;
 
 	/* Within a generation it only grows, also over a restart of ours. */
 	if (lease <= published_lease && generation == published_generation)
@@ -335,7 +335,10 @@ publish_lease(void)
 	published_lease = lease;
 	published_generation = generation;
 	zkl_lease_publish(generation, lease);
-	if (had_passed)
+
+	/* Whoever saw the lease passed until now looks again. */
+	pg_memory_barrier();
+	if (before <= zkl_boottime_ms())
 		zkl_slot_wake_holders();
 }
 

@@ -18,6 +18,7 @@
 #include "access/parallel.h"
 #include "access/xact.h"
 #include "commit.h"
+#include "encoding.h"
 #include "executor/executor.h"
 #include "hold.h"
 #include "lifetime.h"
@@ -61,10 +62,14 @@ end_all(ZklLifetime lifetime)
 
 /* ---- transactions ---- */
 
-/* The client learns why its transaction was aborted, or that it is worse. */
+/*
+ * The client learns why its transaction was aborted, or that it is worse.  The
+ * message is ASCII: nothing here may fail for want of a conversion.
+ */
 static void
 tell_lost(void)
 {
+	char		name[4 * ZKL_MAX_NAME + 1];
 	int			i;
 
 	for (i = 0; i < lengthof(zkl_holds); i++)
@@ -79,8 +84,9 @@ tell_lost(void)
 			if (hold->told || zkl_hold_is_good(hold, &error))
 				continue;
 			hold->told = true;
+			zkl_name_to_ascii(hold->key.path, name, sizeof(name));
 			ereport(WARNING,
-					(errmsg("distributed lock \"%s\" was lost", hold->name),
+					(errmsg("distributed lock \"%s\" was lost", name),
 					 errdetail("%s", zkl_lost_detail(error))));
 		}
 	}
@@ -275,10 +281,11 @@ prepare_backend(void)
 }
 
 static ZklHold *
-reenter(ZklHold *hold)
+reenter(ZklHold *hold, const ZklAsk *ask)
 {
 	ZklError	error;
 
+	zkl_ask_again(ask, hold->grant.slotno);
 	if (!zkl_hold_is_good(hold, &error))
 	{
 		hold->told = true;
@@ -326,7 +333,7 @@ zkl_lifetime_acquire(ZklAsk *ask, int64 *token)
 	refuse_parallel();
 	prepare_backend();
 	hold = zkl_hold_find(ask->path, ask->mode, ask->lifetime);
-	hold = hold != NULL ? reenter(hold) : acquire(ask);
+	hold = hold != NULL ? reenter(hold, ask) : acquire(ask);
 	if (hold != NULL)
 		*token = hold->grant.token;
 	return hold != NULL;
@@ -349,23 +356,30 @@ warn_not_held(const char *path, const char *name, ZklLockMode mode)
 }
 
 /*
- * Ends a hold that is asked to end; false, with a warning, if it was lost.  A
- * loss since the transaction began must not be waved through to its commit.
+ * Ends a hold that is asked to end; false, with a warning, if it was lost, or
+ * may have been.  A loss since the transaction began must not be waved through
+ * to its commit.
  */
 static bool
 end_or_warn(ZklHold *hold)
 {
 	ZklError	error;
+	bool		known = zkl_commit_check_release(hold);
 
-	zkl_commit_check_hold(hold);
-	if (zkl_hold_is_good(hold, &error))
+	if (!zkl_hold_is_good(hold, &error))
+		ereport(WARNING,
+				(errmsg("distributed lock \"%s\" had been lost", hold->name),
+				 errdetail("%s", zkl_lost_detail(error))));
+	else if (!known)
+		ereport(WARNING,
+				(errmsg("distributed lock \"%s\" may have been lost",
+						hold->name),
+				 errdetail("Its lease has passed.")));
+	else
 	{
 		end_hold(hold);
 		return true;
 	}
-	ereport(WARNING,
-			(errmsg("distributed lock \"%s\" had been lost", hold->name),
-			 errdetail("%s", zkl_lost_detail(error))));
 	end_hold(hold);
 	return false;
 }

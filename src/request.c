@@ -240,6 +240,9 @@ wait_for_answer(int slotno, const char *name, Deadlines *at)
 
 		heed(at, slotno, now);
 		timeout = next_timeout(at, now);
+		if (zkl_slot_peek(slotno) == ZKL_SLOT_GRANTED &&
+			(timeout < 0 || timeout > zkl_lease_look_ms()))
+			timeout = zkl_lease_look_ms();
 		(void) WaitLatch(MyLatch,
 						 WL_LATCH_SET | WL_EXIT_ON_PM_DEATH |
 						 (timeout >= 0 ? WL_TIMEOUT : 0),
@@ -253,13 +256,10 @@ wait_for_answer(int slotno, const char *name, Deadlines *at)
 
 /* ---- locks ---- */
 
-/* A try that must not wait at all is submitted as expired. */
-static int
-submit_lock(const ZklAsk *ask, Deadlines *at)
+static void
+set_deadlines(const ZklAsk *ask, Deadlines *at)
 {
 	int64		start = now_us();
-	int			slotno = claim(ask->path, ZKL_KIND_LOCK);
-	ZklSlot    *slot = &zkl_slots[slotno];
 
 	at->expire = at->answer = at->lock_timeout = NEVER;
 	if (LockTimeout > 0)
@@ -272,7 +272,18 @@ submit_lock(const ZklAsk *ask, Deadlines *at)
 		if (ask->timeout_ms > 0)
 			at->expire = over;
 	}
+}
 
+/* A try that must not wait at all is submitted as expired. */
+static int
+submit_lock(const ZklAsk *ask, Deadlines *at)
+{
+	int			slotno;
+	ZklSlot    *slot;
+
+	set_deadlines(ask, at);
+	slotno = claim(ask->path, ZKL_KIND_LOCK);
+	slot = &zkl_slots[slotno];
 	slot->s_mode = ask->mode;
 	slot->s_lifetime = ask->lifetime;
 	slot->s_try = ask->is_try;
@@ -343,6 +354,16 @@ zkl_ask_lock(const ZklAsk *ask, ZklGrant *grant)
 	return granted;
 }
 
+void
+zkl_ask_again(const ZklAsk *ask, int slotno)
+{
+	Deadlines	at;
+
+	set_deadlines(ask, &at);
+	at.expire = NEVER;
+	wait_for_answer(slotno, ask->name, &at);
+}
+
 /* ---- queues ---- */
 
 Size
@@ -382,8 +403,8 @@ zkl_ask_break(const char *path, const char *name)
 	int			slotno = claim(path, ZKL_KIND_BREAK);
 	ZklSlot		answer;
 
-	at.answer = after_ms(after_ms(now_us(), zkl_session_timeout_ms()),
-						 zkl_connect_timeout);
+	if (LockTimeout > 0)
+		at.lock_timeout = after_ms(now_us(), LockTimeout);
 	submit(slotno);
 
 	PG_TRY();

@@ -38,6 +38,12 @@ typedef struct ZklGrant
 extern bool zkl_ask_lock(const ZklAsk *ask, ZklGrant *grant);
 
 /*
+ * The same for a lock that is held, in a slot of the caller's: returns at once
+ * if the lease is good or the lock lost, else waits until it is either.
+ */
+extern void zkl_ask_again(const ZklAsk *ask, int slotno);
+
+/*
  * Asks for the queue of a lock, to be written into a DSM segment.  Returns 0,
  * or the size of the segment that it takes.
  */
@@ -45,8 +51,8 @@ extern Size zkl_ask_queue(const char *path, const char *name,
 						  dsm_handle segment);
 
 /*
- * Removes the head of a lock's queue, whoever owns it.  Waits for the session
- * timeout at most, for its holder to lose it properly.  False: the queue is
+ * Removes the head of a lock's queue, whoever owns it.  Waits for the holder
+ * to lose it properly, its session timeout at most.  False: the queue is
  * empty.
  */
 extern bool zkl_ask_break(const char *path, const char *name);

@@ -242,6 +242,12 @@ zkl_session_timeout_ms(void)
 	return negotiated != 0 ? negotiated : (uint32) zkl_session_timeout;
 }
 
+long
+zkl_lease_look_ms(void)
+{
+	return (long) zkl_session_timeout_ms() / 6;
+}
+
 void
 zkl_status_copy(ZklStatus *copy)
 {

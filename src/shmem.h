@@ -273,6 +273,12 @@ extern void zkl_shmem_wake_worker(void);
 /* Sets the mark of a slot and wakes the worker. */
 extern void zkl_shmem_mark(int slotno);
 
+/*
+ * How often, in ms, to look whether a lease was renewed.  The worker wakes
+ * those who wait, but not if it is killed just then.
+ */
+extern long zkl_lease_look_ms(void);
+
 /* The session timeout in ms: as negotiated, or else as set */
 extern uint32 zkl_session_timeout_ms(void);
 

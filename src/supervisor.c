@@ -477,6 +477,8 @@ zkl_supervisor_timer(void)
 		return start_at;
 	if (phase == CONNECTING)
 		return deadline;
+	if (reconnect_wanted)
+		return 0;
 	if (closing_until != 0)
 		return closing_until;
 	due = pinged_at != 0 ? pinged_at + session_timeout_us() / 6 :

@@ -83,7 +83,8 @@ sleep_ms(void)
 	int64		now = zkl_boottime_us();
 	int64		due = zkl_supervisor_timer();
 	int64		core_due = zkl_manager_timer(core);
-	int64		break_due = zkl_breaklock_timer();
+	int64		break_due = zkl_manager_ready(core) ?
+	zkl_breaklock_timer() : -1;
 
 	if (core_due >= 0 && core_due < due)
 		due = core_due;

@@ -148,12 +148,14 @@ form_operations(ZklManager *m, const ZklBatch *batch)
 		op->kind = ZKL_MULTI_DELETE;
 		if (i >= batch->ndeletes)
 		{
-			char	   *data = zkl_core_text(m, r->data_length + 1);
+			char	   *data = zkl_core_text(m, r->data_length +
+											 ZKL_NODE_DATA_TIMEOUT);
 
 			memcpy(data, r->data, r->data_length);
 			op->kind = ZKL_MULTI_CREATE;
 			op->data = data;
-			op->data_length = r->data_length;
+			op->data_length = zkl_node_data_timeout(data, r->data_length,
+													m->session.timeout_ms);
 		}
 	}
 	return ops;
@@ -252,7 +254,7 @@ static void
 want_lease(ZklManager *m)
 {
 	if (m->nbatches == 0 && m->now >= m->lease_until &&
-		!zkl_list_empty(&m->dirty) &&
+		!zkl_list_empty(&m->dirty) && m->verified &&
 		zkl_contact_lease(m, m->now) > m->now)
 		m->beat_wanted = true;
 }

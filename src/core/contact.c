@@ -13,8 +13,8 @@
  * So when a batch is sent, the session may be known only for what came before
  * the latest such ping; and if the follower is cut off right behind its answer,
  * that stays so.  T is at least two ticks, hence half a tick at most T/4; some
- * more is for the way.  An answer to anything sent before that proves that the
- * leader heard of us later than then: a contact.  So does the making of the
+ * more is for the way.  What was answered before that the leader has heard of:
+ * a contact, which counts from when it was sent.  So does the making of the
  * connection, which the leader is asked about.
  *
  * The lease is counted from the last contact that was early enough, and is at
@@ -34,8 +34,46 @@ timeout_us(const ZklManager *m)
 void
 zkl_contact_begin(ZklManager *m, int64_t begun_at)
 {
+	uint32_t	i;
+
 	m->connecting_since = begun_at;
 	m->ncontacts = 0;
+	m->verified = true;
+	for (i = 0; i < m->config.max_requests; i++)
+	{
+		ZklRequest *r = &m->requests[i];
+
+		r->verified = r->demand != ZKL_DEMAND_GRANTED ||
+			r->node != ZKL_NODE_EXISTS;
+		if (r->verified)
+			continue;
+		r->granted_at = 0;		/* watch it at once */
+		m->verified = false;
+	}
+}
+
+/*
+ * While nothing was connected a node may have been marked or deleted without a
+ * word.  So the beats of a new connection renew the lease only when all holds
+ * have seen their nodes on it; from then on watches tell before beats do.
+ */
+void
+zkl_contact_verify(ZklManager *m)
+{
+	uint32_t	i;
+
+	if (m->verified || m->connection != ZKL_CONNECTION_READY)
+		return;
+	for (i = 0; i < m->config.max_requests; i++)
+	{
+		const ZklRequest *r = &m->requests[i];
+
+		if (r->demand == ZKL_DEMAND_GRANTED && r->node == ZKL_NODE_EXISTS &&
+			!r->verified)
+			return;
+	}
+	m->verified = true;
+	m->beat_wanted = true;
 }
 
 void
@@ -45,9 +83,11 @@ zkl_contact_note(ZklManager *m, int64_t sent_at)
 
 	/* They must reach back far enough, not be many. */
 	if (m->ncontacts > 0 &&
-		sent_at - m->contacts[last] < timeout_us(m) / ZKL_CONTACTS)
+		sent_at - m->contacts[last].sent_at < timeout_us(m) / ZKL_CONTACTS)
 		return;
-	m->contacts[m->ncontacts++ % ZKL_CONTACTS] = sent_at;
+	last = m->ncontacts++ % ZKL_CONTACTS;
+	m->contacts[last].sent_at = sent_at;
+	m->contacts[last].answered_at = m->now;
 }
 
 int64_t
@@ -61,8 +101,10 @@ zkl_contact_lease(const ZklManager *m, int64_t sent_at)
 
 	for (i = 0; i < ZKL_CONTACTS && i < m->ncontacts; i++)
 	{
-		if (m->contacts[i] <= early && m->contacts[i] > heard)
-			heard = m->contacts[i];
+		const ZklContact *contact = &m->contacts[i];
+
+		if (contact->answered_at <= early && contact->sent_at > heard)
+			heard = contact->sent_at;
 	}
 	/* Clock rates differ by 0.1 % at most: twice that is taken off. */
 	expiry = heard + timeout_us(m) - timeout_us(m) / 500;

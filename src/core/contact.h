@@ -10,6 +10,9 @@
 /* A connection stands; the attempt to make it began at begun_at. */
 extern void zkl_contact_begin(ZklManager *m, int64_t begun_at);
 
+/* Looks whether the lease may be renewed again, and then sees to that. */
+extern void zkl_contact_verify(ZklManager *m);
+
 /* ZooKeeper has answered what was sent at sent_at. */
 extern void zkl_contact_note(ZklManager *m, int64_t sent_at);
 

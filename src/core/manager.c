@@ -442,19 +442,19 @@ zkl_manager_event(ZklManager *m, int64_t now, ZklEventKind kind,
 }
 
 /*
- * The lease passed while requests relied on it: an operator may have removed
- * the nodes even of those who wait, for want of an answer.  So nothing is
- * granted on what was known before.
+ * The lease passed while requests relied on it: an operator may have marked or
+ * removed the nodes even of those who wait, for want of an answer.  So they
+ * look at their nodes once more before they are granted.
  */
 static void
-forget_what_was_known(ZklManager *m)
+doubt_nodes(ZklManager *m)
 {
 	uint32_t	i;
 
 	for (i = 0; i < m->config.max_requests; i++)
 	{
 		if (m->requests[i].demand == ZKL_DEMAND_WAITING)
-			zkl_lock_forget(m, m->requests[i].lock);
+			m->requests[i].czxid = 0;
 	}
 }
 
@@ -470,7 +470,7 @@ heed_lapse(ZklManager *m)
 	m->now >= m->lease_until;
 
 	if (lapsed)
-		forget_what_was_known(m);
+		doubt_nodes(m);
 	if (lapsed || m->nlive == 0)
 		m->lease_relied = false;
 	if (m->connection == ZKL_CONNECTION_READY && m->nlive > 0 &&
@@ -485,6 +485,7 @@ zkl_manager_flush(ZklManager *m, int64_t now)
 
 	m->now = now;
 	heed_lapse(m);
+	zkl_contact_verify(m);
 	if (aged >= 0 && aged <= now)
 		m->beat_wanted = true;
 	while (m->connection == ZKL_CONNECTION_READY && now < m->lease_until &&

@@ -401,6 +401,13 @@ read_member(Reader *r, const char *key, ZklNodeData *data, bool *ours)
 		data->pid = (int32_t) number;
 		return true;
 	}
+	if (strcmp(key, "timeout") == 0)
+	{
+		if (!read_integer(r, 0, INT32_MAX, &number))
+			return false;
+		data->timeout_ms = (int32_t) number;
+		return true;
+	}
 	return skip_scalar(r);
 }
 
@@ -493,4 +500,18 @@ zkl_node_data_break(const char *text, size_t length, char *buf, size_t size)
 	}
 	buf[n++] = '}';
 	return n;
+}
+
+size_t
+zkl_node_data_timeout(char *text, size_t length, uint32_t timeout_ms)
+{
+	static const char key[] = ",\"timeout\":";
+	char	   *at = text + length - 1;
+
+	if (length < 3 || *at != '}')
+		return length;
+	put_bytes(&at, key, sizeof(key) - 1);
+	put_number(&at, timeout_ms);
+	*at++ = '}';
+	return (size_t) (at - text);
 }

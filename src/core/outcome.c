@@ -101,10 +101,11 @@ batch_applied(ZklManager *m, ZklBatch *batch, const ZklReply *reply)
 		return;
 	}
 	m->zxid_seen = reply->stat.mzxid;
-	if (lease > m->lease_until)
+	if (m->verified && lease > m->lease_until)
+	{
 		m->lease_until = lease;
-	if (m->nlive > 0)
-		m->lease_relied = true;
+		m->lease_relied = m->nlive > 0;
+	}
 	if (m->connection == ZKL_CONNECTION_PROVING)
 		proved(m);
 }

@@ -272,6 +272,7 @@ watched_own(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 	if (r->own_watch != ZKL_WATCH_SENT || r->node != ZKL_NODE_EXISTS)
 		return;
 	r->own_watch = ZKL_WATCH_NONE;
+	r->verified = true;
 	if (reply->rc == ZKL_RC_OK)
 	{
 		r->own_watch = ZKL_WATCH_ARMED;
@@ -294,7 +295,10 @@ token_came(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 	r->token_sent = false;
 	if (r->node != ZKL_NODE_EXISTS || r->demand != ZKL_DEMAND_WAITING)
 		return;
-	if (reply->rc == ZKL_RC_OK)
+	if (reply->rc == ZKL_RC_OK &&
+		zkl_node_data_breaking(reply->data, reply->data_length))
+		zkl_request_again(m, r);
+	else if (reply->rc == ZKL_RC_OK)
 		r->czxid = reply->stat.czxid;
 	else if (reply->rc == ZKL_RC_NONODE)
 		zkl_request_vanished(m, r);

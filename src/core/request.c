@@ -184,6 +184,7 @@ hand_node_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 	heir->granted_at = r->granted_at;
 	heir->seen = r->seen;
 	heir->broken = r->broken;
+	heir->verified = r->verified;
 	heir->cover = NULL;
 	heir->node = ZKL_NODE_EXISTS;
 	for (s = r->sibling_next; s != r; s = s->sibling_next)
@@ -344,6 +345,7 @@ tell_grant(ZklManager *m, ZklRequest *r)
 		r->lock->nexpired--;
 	r->demand = ZKL_DEMAND_GRANTED;
 	r->granted_at = m->now;
+	r->verified = true;
 }
 
 void
@@ -423,6 +425,16 @@ lose(ZklManager *m, ZklRequest *r, ZklFailure failure)
 		}
 		s = next;
 	} while (s != r);
+}
+
+void
+zkl_request_again(ZklManager *m, ZklRequest *r)
+{
+	zkl_lock_dequeue(r->lock, r);
+	r->again = true;
+	r->node = ZKL_NODE_DELETE;
+	zkl_list_append(&m->deletes, &r->work);
+	zkl_lock_touch(m, r->lock);
 }
 
 void

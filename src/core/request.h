@@ -56,6 +56,9 @@ extern void zkl_request_answered(ZklManager *m, ZklRequest *r);
  */
 extern void zkl_request_break(ZklManager *m, ZklRequest *r);
 
+/* An operator wants the place of a request that waits: it goes to the end. */
+extern void zkl_request_again(ZklManager *m, ZklRequest *r);
+
 /* Somebody deleted the node of a request that holds or waits. */
 extern void zkl_request_vanished(ZklManager *m, ZklRequest *r);
 

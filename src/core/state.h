@@ -88,6 +88,8 @@ struct ZklRequest
 	uint32_t	attempts;		/* failed for want of parents */
 	bool		parked;			/* NEW, but not before the directory drained */
 	bool		upgrade;		/* in the queue on top of a shared hold */
+	bool		verified;		/* GRANTED: its node was seen on this
+								 * connection, and is watched */
 	bool		broken;			/* GRANTED, but lost to its holder: an operator
 								 * broke it; the node stays until the release */
 	bool		again;			/* once deleted, create anew: its number was
@@ -219,6 +221,13 @@ typedef enum ZklConnectionState
 
 typedef struct ZklChunk ZklChunk;
 
+/* Something that ZooKeeper has answered */
+typedef struct ZklContact
+{
+	int64_t		sent_at;
+	int64_t		answered_at;
+} ZklContact;
+
 /* A walk over all directories below the root; see janitor.c */
 typedef struct ZklJanitor
 {
@@ -275,10 +284,10 @@ struct ZklManager
 	int64_t		beat_sent_at;	/* of the last batch */
 	int64_t		sent_at;		/* of the last operation of any kind */
 	int64_t		connecting_since;	/* until the connection stood */
-	int64_t		contacts[ZKL_CONTACTS]; /* a ring: when something was sent
-										 * that has been answered */
+	ZklContact	contacts[ZKL_CONTACTS]; /* a ring, the latest last */
 	uint32_t	ncontacts;		/* on this connection, ever */
 	bool		lease_relied;	/* somebody waits or holds since it was renewed */
+	bool		verified;		/* all holds from before this connection are */
 	int64_t		zxid_seen;
 	ZklJanitor	janitor;
 	bool		beat_wanted;

@@ -25,6 +25,7 @@
 #define ZKL_MAX_ZNODE_NAME	(3 + ZKL_UUID_TEXT + 9 + 11)
 #define ZKL_MAX_PATH		(ZKL_MAX_ROOT + ZKL_MAX_NAME + 1 + ZKL_MAX_ZNODE_NAME)
 #define ZKL_MAX_NODE_DATA	1024	/* bytes of the data that zklock writes */
+#define ZKL_NODE_DATA_TIMEOUT	24	/* of these for the session's timeout */
 
 /*
  * A place in the queue.  ZooKeeper's counter is a signed 32-bit number that
@@ -101,12 +102,21 @@ typedef struct ZklNodeData
 	char		lifetime[16];	/* "session" or "transaction" */
 	int32_t		pid;			/* 0: unknown */
 	int64_t		since;
+	int32_t		timeout_ms;		/* of the session that made the node; 0: not
+								 * told */
 } ZklNodeData;
 
 /* Writes the JSON, NUL terminated; returns its length (always < size, given
  * size >= ZKL_MAX_NODE_DATA: long strings are cut at a character). */
 extern size_t zkl_node_data_format(const ZklNodeData *data, char *buf,
 								   size_t size);
+
+/*
+ * Adds the session's timeout to such JSON, which has room for
+ * ZKL_NODE_DATA_TIMEOUT bytes more; returns the new length.
+ */
+extern size_t zkl_node_data_timeout(char *text, size_t length,
+									uint32_t timeout_ms);
 
 /* Reads such JSON back.  False when it is not zklock's; *data is then empty. */
 extern bool zkl_node_data_parse(const char *text, size_t length,

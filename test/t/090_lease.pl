@@ -69,6 +69,10 @@ my $hasty = holder("BEGIN; CREATE TABLE lost (); SELECT zk_xact_lock('/l/3')",
 my $no_wait = holder("BEGIN; SELECT zk_xact_lock('/l/4')",
 	commit_wait => 0);
 my $cancelled = holder("BEGIN; SELECT zk_xact_lock('/l/5')");
+my $frees = holder("SELECT zk_lock('/l/12')", commit_wait => '50ms');
+my $again = holder("SELECT zk_lock('/l/13')");
+my $again_try = holder("SELECT zk_lock('/l/14')",
+	connect_timeout => '50ms');
 my $innocent = $test->session($one);
 
 # Its grant waits to be picked up while the lease passes.
@@ -109,7 +113,20 @@ like($cancelled->messages, qr{/l/5}, 'and the message names the lock');
 ok($patient->busy, 'the other commit waits');
 ok($late->busy, 'a grant is not picked up without a lease');
 
+# A lock of which nothing is known does not let a transaction go by an unlock,
+# nor is it taken once more.
+is($frees->error("CREATE TABLE freed (); SELECT zk_unlock('/l/12')"),
+	'40001', 'no unlock in a transaction that has written');
+is($frees->query("SELECT zk_unlock('/l/12')"),
+	'f', 'but in one that has not, with a warning');
+like($frees->messages, qr{"/l/12" may have been lost}, 'that says why');
+$again->send("SELECT zk_lock('/l/13')");
+is($again_try->error("SELECT zk_try_lock('/l/14')"),
+	'08006', 'a lock is not entered again without a lease');
+$test->look_until($one, $waiting . $again->pid, 1, 'who can waits for it');
+
 resume();
+cmp_ok($again->value, '>', 0, 'until it is renewed');
 is($patient->sqlstate, '', 'and goes on once the lease is renewed');
 is($by_session->sqlstate, '', 'so does one under a session lock');
 is( $patient->query(
@@ -132,7 +149,8 @@ $test->look_until($one, $waiting . $unlucky->pid, 1, 'the commit waits');
 kill 'CONT', $worker;
 is($unlucky->sqlstate, '40001', 'a commit that waits learns of the loss');
 like($unlucky->messages, qr{"/l/7" was lost}, 'in so many words');
-$_->error("SELECT zk_unlock_all()") foreach $by_session, $late;
+$_->error("SELECT zk_unlock_all()") foreach $by_session, $late,
+  $again, $again_try;
 
 # ---- a running transaction stops at its next statement
 
@@ -169,8 +187,10 @@ is($job->query('SELECT 1'), 1, 'and after the rollback work goes on');
 is($unlocks->error("SELECT zk_unlock('/l/9')"),
 	'40001', 'no unlock can save a transaction that was running');
 $unlocks->query('ROLLBACK');
+is($unlocks->error("CREATE TABLE t (); SELECT zk_unlock('/l/9')"),
+	'40001', 'nor can it save a later one that has written');
 is($unlocks->query("SELECT zk_unlock('/l/9')"),
-	'f', 'a later one acknowledges the loss');
+	'f', 'one that has not acknowledges the loss');
 is($unlocks->query('BEGIN; SELECT 1; COMMIT'), 1, 'and commits');
 is($later->query("BEGIN; SELECT zk_unlock('/l/10'); COMMIT"),
 	'f', 'also in a block of its own');
@@ -179,5 +199,5 @@ like($block->messages, qr{"/l/11" was lost}, 'that catches the error');
 $block->error("SELECT zk_unlock('/l/11')");
 
 $_->close foreach $patient, $by_session, $hasty, $no_wait, $cancelled,
-  $innocent, $rival, $late, $unlucky, $job, $unlocks, $later, $block;
+  $innocent, $rival, $late, $unlucky, $frees, $again, $again_try, $job, $unlocks, $later, $block;
 $test->finish;

@@ -74,6 +74,36 @@ is($operator->query("SELECT zk_break_lock('/o/stuck')"),
 cmp_ok($after->value, '>', 0, 'the next has it');
 is($stuck->error('COMMIT'), '40001', 'the stuck holder cannot commit');
 
+# The same, but its commit waits, and the worker goes on: the lease must not be
+# renewed before the znode was looked at.
+kill 'CONT', $worker;
+$test->look_until($two,
+	"SELECT lease_remaining > '0' FROM zk_status",
+	't', 'the worker goes on');
+$stuck->query('ROLLBACK; SET zklock.commit_wait = \'10min\'');
+$stuck->query("BEGIN; SELECT zk_xact_lock('/o/waits')");
+my $rival = $test->session($one);
+$test->enqueue($rival, "SELECT zk_lock('/o/waits')", '/o/waits');
+$test->look_until($two,
+	"SELECT clock_timestamp() - granted_at > '400ms' FROM zk_locks"
+	  . " WHERE path = '/o/waits'",
+	't', 'it is held for a while');
+kill 'STOP', $worker;
+$operator->send("SELECT zk_break_lock('/o/waits')");
+my $other_operator = $test->session($one);
+$other_operator->send("SELECT zk_break_lock('/o/none')");
+is($other_operator->value, 'f', 'another call is answered meanwhile');
+is($operator->value, 't', 'broken again');
+cmp_ok($rival->value, '>', 0, 'the next has it');
+$stuck->send('COMMIT');
+$test->look_until($two,
+	"SELECT count(*) FROM pg_stat_activity WHERE state = 'active'"
+	  . " AND wait_event_type = 'Extension' AND pid = " . $stuck->pid,
+	1, 'the stuck holder waits for its lease');
+kill 'CONT', $worker;
+is($stuck->sqlstate, '40001', 'and learns that the lock is lost');
+kill 'STOP', $worker;
+
 # One who waits there, at the head of its queue, while its worker is stopped:
 # it must not take the lock that somebody else has by then.
 kill 'CONT', $worker;
@@ -121,7 +151,7 @@ like(
 	qr{znode "/zklock/o/foreign/\S+" of distributed lock "/o/foreign" is gone, broken by process},
 	'it is logged');
 
-$_->close foreach $operator, $session, $stuck, $after, $first, $sleeper,
+$_->close foreach $operator, $other_operator, $rival, $session, $stuck, $after, $first, $sleeper,
   $third, $behind, $user;
 $client->quit;
 $test->finish;
