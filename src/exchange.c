@@ -342,6 +342,19 @@ publish_lease(void)
 		zkl_slot_wake_holders();
 }
 
+/* Before the grants whose tokens are made of it */
+static void
+publish_zxid(void)
+{
+	static int64 published_zxid = 0;
+	int64		zxid = zkl_manager_zxid(core);
+
+	if (zxid == published_zxid)
+		return;
+	published_zxid = zxid;
+	pg_atomic_write_u64(&zkl_control->ctl_zxid_seen, (uint64) zxid);
+}
+
 static void
 publish_counters(void)
 {
@@ -352,9 +365,6 @@ publish_counters(void)
 	zkl_manager_counters(core, &now);
 	if (memcmp(&now, &last, sizeof(now)) == 0)
 		return;
-	if (now.batches != last.batches)
-		pg_atomic_write_u64(&zkl_control->ctl_zxid_seen,
-							(uint64) zkl_manager_zxid(core));
 	last = now;
 	status = zkl_status_begin();
 	status->batches = now.batches;
@@ -370,6 +380,7 @@ zkl_exchange_actions(void)
 	size_t		n,
 				i;
 
+	publish_zxid();
 	publish_lease();
 
 	/* Carrying out can make the core act again: when the connection ends. */
