@@ -13,7 +13,7 @@
 # the checker sees what it is to see.
 #
 # Further options: settings (SQL for each session at its start), tick (called
-# with the number of finished rounds, to disturb).  The result has grants,
+# with the number of started rounds, to disturb), until (ends the rounds early).  The result has grants,
 # overlaps, refused (a try's false) and errors { sqlstate => count }.
 
 package Workload;
@@ -112,7 +112,8 @@ sub run
 				next;
 			}
 
-			if ($answer->{closed} || $started >= $params{rounds})
+			if ($answer->{closed} || $started >= $params{rounds}
+				|| ($params{until} && $params{until}->()))
 			{
 				$select->remove($socket);
 				$session->close;

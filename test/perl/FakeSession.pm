@@ -1,0 +1,119 @@
+# A copy of zklock whose session process a test can replace by one that
+# misbehaves: see fakesession.py.
+#
+#	my $fake = FakeSession->new;
+#	my $node = $test->new_node('server1', conf => $fake->conf);
+#	$node->start;
+#	$fake->create_extension($node);
+#	foreach my $mode ($fake->modes) { $fake->once($mode); ... }
+#	$fake->always('mute'); $fake->never;
+#	$fake->starts;			# how often it was started so far
+
+package FakeSession;
+
+use strict;
+use warnings;
+
+use Cwd qw(abs_path);
+use File::Basename;
+use File::Copy qw(cp);
+
+use PostgreSQL::Test::Utils;
+
+my $program = dirname(abs_path(__FILE__)) . '/fakesession.py';
+my $pg_config = $ENV{PG_CONFIG} // 'pg_config';
+
+sub new
+{
+	my ($class) = @_;
+	my $dir = abs_path(PostgreSQL::Test::Utils::tempdir('library'));
+	my $libdir = qx{$pg_config --pkglibdir};
+
+	chomp $libdir;
+	foreach my $file ('zklock.so', 'zklock_session')
+	{
+		cp("$libdir/$file", "$dir/$file") or die "could not copy $file: $!";
+	}
+	return bless { dir => $dir }, $class;
+}
+
+sub conf { return "dynamic_library_path = '$_[0]->{dir}:\$libdir'\n"; }
+
+# The functions of the copy: CREATE EXTENSION would load another library.
+sub create_extension
+{
+	my ($self, $node) = @_;
+	my $share = qx{$pg_config --sharedir};
+
+	chomp $share;
+	my $script = slurp_file("$share/extension/zklock--1.0.sql");
+	$script =~ s/^\\echo.*$//m;
+	$script =~ s/'MODULE_PATHNAME'/'zklock'/g;
+	$node->safe_psql('postgres', $script);
+	return;
+}
+
+sub modes
+{
+	my @modes = split /\n/, qx{'$program' list};
+
+	return @modes;
+}
+
+sub _write
+{
+	my ($self, $file, $text) = @_;
+
+	open my $handle, '>', "$self->{dir}/$file" or die "$file: $!";
+	print $handle $text;
+	close $handle;
+	return;
+}
+
+# From now on the next session process is the fake, and then the real one.
+sub once
+{
+	my ($self, $mode) = @_;
+	my $dir = $self->{dir};
+
+	$self->_write('mode', "$mode\n");
+	cp($program, "$dir/fake") or die "could not copy $program: $!";
+	chmod 0755, "$dir/fake", "$dir/zklock_session";
+	if (!-e "$dir/zklock_session.real")
+	{
+		link "$dir/zklock_session", "$dir/zklock_session.real"
+		  or die "could not link: $!";
+	}
+	rename "$dir/fake", "$dir/zklock_session" or die "could not rename: $!";
+	return;
+}
+
+sub always
+{
+	my ($self, $mode) = @_;
+
+	$self->_write('stay', '');
+	$self->once($mode);
+	return;
+}
+
+sub never
+{
+	my ($self) = @_;
+	my $dir = $self->{dir};
+
+	rename "$dir/zklock_session.real", "$dir/zklock_session"
+	  if -e "$dir/zklock_session.real";
+	unlink "$dir/stay";
+	return;
+}
+
+sub starts
+{
+	my ($self) = @_;
+	my $file = "$self->{dir}/starts";
+
+	return -e $file ? scalar(() = slurp_file($file) =~ /\n/g) : 0;
+}
+
+1;
