@@ -13,8 +13,9 @@
 # the checker sees what it is to see.
 #
 # Further options: settings (SQL for each session at its start), tick (called
-# with the number of started rounds, to disturb), until (ends the rounds early).  The result has grants,
-# overlaps, refused (a try's false) and errors { sqlstate => count }.
+# with the number of started rounds, to disturb), until (ends the rounds early).
+# The result has grants, overlaps, refused (a try's false) and errors
+# { sqlstate => count }.
 
 package Workload;
 

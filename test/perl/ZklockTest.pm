@@ -158,14 +158,16 @@ sub stop_looking
 	return;
 }
 
+# Polls a query until it has that answer; "before" is called ahead of each.
 sub look_until
 {
-	my ($self, $node, $sql, $expected, $what) = @_;
+	my ($self, $node, $sql, $expected, $what, %params) = @_;
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	my $seen = '';
 	my $good = wait_for(
 		sub {
+			$params{before}->() if $params{before};
 			$seen = eval { $self->look($node, $sql) } // "error: $@";
 			return $seen eq $expected;
 		},
