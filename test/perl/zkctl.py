@@ -45,6 +45,17 @@ class KazooWriter(Lock):
 KINDS = {"write": CuratorWriter, "read": CuratorReader, "kazoo": KazooWriter}
 
 
+def password_of(session):
+    """What ZooKeeper makes with java.util.Random, seeded by the id."""
+    mask = (1 << 48) - 1
+    state = ((session ^ 0xB3415C00) ^ 0x5DEECE66D) & mask
+    password = b""
+    while len(password) < 16:
+        state = (state * 0x5DEECE66D + 0xB) & mask
+        password += (state >> 16).to_bytes(4, "little")
+    return password
+
+
 class Control:
     def __init__(self, hosts, timeout):
         # A lost connection or session is not the test's concern: try again.
@@ -53,6 +64,7 @@ class Control:
                                                 "max_delay": 1},
                               command_retry={"max_tries": -1, "max_delay": 1})
         self.zk.start(timeout=60)
+        self.hosts = hosts
         self.locks = {}
 
     def ls(self, path):
@@ -93,6 +105,16 @@ class Control:
 
     def session(self):
         return self.zk.client_id[0]
+
+    def end_session(self, session):
+        """Closes another client's session, whose password is no secret."""
+        thief = KazooClient(hosts=self.hosts, timeout=10,
+                            client_id=(session, password_of(session)))
+        thief.start(timeout=60)
+        taken = thief.client_id[0] == session
+        thief.stop()
+        thief.close()
+        return taken
 
     def lock(self, key, kind, path, identifier="foreign"):
         lock = KINDS[kind](self.zk, path, identifier)
