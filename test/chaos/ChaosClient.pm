@@ -205,6 +205,18 @@ sub _answer_connecting
 {
 	my ($self, $answer) = @_;
 
+	return $self->_disconnected if $answer->{error};
+	my $action = (qw(cancel cancel terminate none))[ rand 4 ];
+	my $wait = (qw(0 1s 4s 10s))[ rand 4 ];
+	$self->_send('setting',
+		"SET zklock.lost_lock_action = '$action'; SET zklock.commit_wait = '$wait'");
+	return;
+}
+
+sub _answer_setting
+{
+	my ($self, $answer) = @_;
+
 	if ($answer->{error}) { $self->_disconnected; }
 	else { $self->_idle; }
 	return;

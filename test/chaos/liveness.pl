@@ -482,7 +482,7 @@ measure_recovery($test, 'the ensemble serves again (all were killed)',
 	sub { $zk->start; return now() });
 
 note '';
-print "# $_\n" foreach '| what | promised | n | p50 | p99 | worst |',
+note $_ foreach '| what | promised | n | p50 | p99 | worst |',
   '|---|---|---:|---:|---:|---:|', @table;
 $test->stop_looking($_) foreach @nodes;
 $_->stop('fast') foreach @nodes;
