@@ -44,6 +44,8 @@ my (%total, %errors, %violations, @found, %highest_token);
 my ($log_at, @logs, @checked_until);
 
 $| = 1;
+# Whoever ends this program ends its servers too.
+$SIG{$_} = sub { die "interrupted\n" } foreach qw(INT TERM);
 note "SEED=$seed MINUTES=$minutes" . ($teeth ? " TEETH=$teeth" : '');
 
 # ---- set up ----

@@ -29,6 +29,8 @@ my @table;
 my $started = ChaosClient::now();
 
 $| = 1;
+# Whoever ends this program ends its servers too.
+$SIG{$_} = sub { die "interrupted\n" } foreach qw(INT TERM);
 
 sub now { return ChaosClient::now(); }
 
