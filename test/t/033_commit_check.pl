@@ -60,6 +60,16 @@ EXCEPTION WHEN query_canceled THEN
 END'
 EOS
 
+# Telling must not fail, whatever the client can show.
+$one->safe_psql('postgres',
+	"CREATE DATABASE utf8 ENCODING 'UTF8' TEMPLATE template0"
+	  . " LC_COLLATE 'C' LC_CTYPE 'C'");
+$one->safe_psql('utf8', 'CREATE EXTENSION zklock');
+my $latin = $test->session($one, dbname => 'utf8');
+$latin->query("SET client_encoding = 'LATIN1'");
+$latin->query("SET zklock.lost_lock_action = 'none'");
+$latin->query("BEGIN; SAVEPOINT s; SELECT zk_xact_lock(U&'/c/\\65E5')");
+
 my $untidy = $test->session($one);
 $untidy->query("SELECT zk_lock('/c/untidy')");
 $untidy->query('CREATE TEMPORARY TABLE left_over ()');
@@ -82,6 +92,10 @@ like($catcher->messages, qr{caught}, 'the cancel can be caught');
 like($catcher->messages, qr{/c/caught.* lost}, 'by who is told why');
 is($catcher->error('COMMIT'), '40001', 'but does not get through');
 
+is($latin->error('ROLLBACK TO s'), '', 'a rollback succeeds in any encoding');
+like($latin->messages, qr{"/c/\\xE6\\x97\\xA5" was lost}, 'and tells');
+is($latin->error('COMMIT'), '', 'so that the transaction can go on');
+
 $untidy->close;
 $test->look_until($one,
 	q{SELECT count(*) FROM pg_class WHERE relname = 'left_over'},
@@ -92,5 +106,5 @@ like(slurp_file($one->logfile, $log),
 	qr{distributed lock "/c/untidy" of process \d+ was lost},
 	'the log names the locks that were lost');
 
-$_->close foreach $remote, $catcher;
+$_->close foreach $remote, $catcher, $latin;
 $test->finish;
