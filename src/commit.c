@@ -225,11 +225,17 @@ zkl_commit_check_hold(ZklHold *hold)
 		raise_lost(hold, error);
 }
 
+/* Walks through the holds only after something was lost on this server. */
 void
 zkl_commit_check_statement(void)
 {
-	if (has_begun)
-		(void) find_hold(raise_if_just_lost);
+	static uint64 looked_at = 0;
+	uint64		losses = pg_atomic_read_u64(&zkl_control->ctl_losses);
+
+	if (!has_begun || losses == looked_at)
+		return;
+	(void) find_hold(raise_if_just_lost);
+	looked_at = losses;
 }
 
 /*

@@ -94,6 +94,7 @@ zkl_identity_lose(void)
 	status->session_id = 0;
 	memset(status->session_password, 0, sizeof(status->session_password));
 	status->chain = status->chain_kept = 0;
+	status->timeout_ms = 0;
 	status->state = ZKL_STATE_EXPIRED;
 	zkl_status_end();
 	zkl_lease_publish(generation, 0);

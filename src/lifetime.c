@@ -179,7 +179,10 @@ may_follow_a_loss(Node * statement)
 	}
 }
 
-/* COMMIT PREPARED has committed before its own transaction's callbacks run. */
+/*
+ * COMMIT PREPARED and ROLLBACK PREPARED are done before the callbacks of their
+ * own transaction run.
+ */
 static void
 before_utility(Node * statement)
 {
@@ -197,7 +200,8 @@ before_utility(Node * statement)
 	kind = castNode(TransactionStmt, statement)->kind;
 	if (kind == TRANS_STMT_COMMIT || kind == TRANS_STMT_PREPARE)
 		zkl_commit_check_first();
-	else if (kind == TRANS_STMT_COMMIT_PREPARED)
+	else if (kind == TRANS_STMT_COMMIT_PREPARED ||
+			 kind == TRANS_STMT_ROLLBACK_PREPARED)
 		zkl_commit_check_now();
 	else
 		zkl_commit_check_soon();

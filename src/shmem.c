@@ -98,6 +98,7 @@ initialize(ZklControl *control)
 	control->ctl_status.worker_procno = ZKL_PROCNO_NONE;
 	pg_atomic_init_u64(&control->ctl_lease, 0);
 	pg_atomic_init_u64(&control->ctl_next_owner, 1);
+	pg_atomic_init_u64(&control->ctl_losses, 0);
 	pg_atomic_init_u64(&control->ctl_zxid_seen, 0);
 	pg_atomic_init_u32(&control->ctl_worker_procno, (uint32) ZKL_PROCNO_NONE);
 	SpinLockInit(&control->ctl_free_mutex);

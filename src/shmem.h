@@ -172,6 +172,7 @@ typedef struct ZklControl
 	 */
 	pg_atomic_uint64 ctl_lease;
 	pg_atomic_uint64 ctl_next_owner;	/* unique numbers for backends */
+	pg_atomic_uint64 ctl_losses;	/* how often zkl_slot_lose found a holder */
 
 	/*
 	 * The greatest transaction id of ZooKeeper's that the worker has seen.

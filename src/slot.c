@@ -255,7 +255,10 @@ zkl_slot_lose(int slotno, ZklError error)
 	}
 	SpinLockRelease(&slot->s_mutex);
 	if (done)
+	{
+		pg_atomic_fetch_add_u64(&zkl_control->ctl_losses, 1);
 		zkl_shmem_wake(procno);
+	}
 	return done;
 }
 

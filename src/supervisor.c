@@ -27,6 +27,7 @@
 
 #define FIRST_PAUSE			100000	/* µs */
 #define LONGEST_PAUSE		5000000
+#define SHORTEST_ATTEMPT	100000	/* to connect, however many hosts there are */
 #define CLOSE_WAIT_MS		3000
 #define CLOSING_TIME		1000000 /* µs for a session given up to be closed */
 #define RC_NONODE			(-101)
@@ -105,7 +106,8 @@ send_start(const char *host, char *credentials)
 static void
 plan_restart(int64 now)
 {
-	int64		longest = Min(LONGEST_PAUSE, session_timeout_us() / 3);
+	int64		longest = Max(Min(LONGEST_PAUSE, session_timeout_us() / 3),
+							  FIRST_PAUSE);
 
 	start_at = now + pause_next;
 	pause_next = pause_next == 0 ? FIRST_PAUSE : Min(pause_next * 2, longest);
@@ -147,7 +149,8 @@ start_process(int64 now)
 	pinged_at = 0;
 	requests = 0;
 	outstanding = 0;
-	deadline = now + session_timeout_us() / (3 * zkl_hosts_count());
+	deadline = now + Max(session_timeout_us() / (3 * zkl_hosts_count()),
+						 SHORTEST_ATTEMPT);
 	strlcpy(current_host, zkl_hosts_next(), sizeof(current_host));
 	send_start(current_host, credentials);
 	memset(credentials, 0, sizeof(credentials));
@@ -341,6 +344,8 @@ zkl_supervisor_link_broken(int64 now)
 void
 zkl_supervisor_reconnect(int32 rc)
 {
+	if (phase != CONNECTED)
+		return;					/* it broke by itself meanwhile */
 	if (rc == ZKL_RC_WENT_BACK)
 	{
 		give_session_up();

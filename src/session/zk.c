@@ -30,6 +30,7 @@
 
 /* Polls in a row that found bytes which the client does not read. */
 #define MAX_STALLS		100
+#define MIN_TIMEOUT_MS	200		/* two ticks of a server that is in a hurry */
 #define MAX_TIMEOUT_MS	(3600 * 1000)	/* zklock.session_timeout has the same */
 
 ZklZkState	zkl_zk;
@@ -155,7 +156,8 @@ send_connected(void)
 	size_t		frame;
 
 	/* No server of ZooKeeper's offers that, whatever it is asked for. */
-	if (id->client_id == 0 || timeout_ms <= 0 || timeout_ms > MAX_TIMEOUT_MS)
+	if (id->client_id == 0 || timeout_ms < MIN_TIMEOUT_MS ||
+		timeout_ms > MAX_TIMEOUT_MS)
 	{
 		zkl_zk_gone(ZKL_WIRE_GONE_DISCONNECTED,
 					"\"%s\" offers a session timeout of %d ms", target->host,

@@ -66,6 +66,7 @@ AT_CONNECT = {
     "connect: cut short": lambda t, s, p: frame(welcome(t, s, p))[:20],
     "connect: 4 bytes": lambda t, s, p: frame(bytes(4)),
     "connect: timeout 0": lambda t, s, p: frame(welcome(0, s, p)),
+    "connect: timeout 1": lambda t, s, p: frame(welcome(1, s, p)),
     "connect: timeout -1": lambda t, s, p: frame(welcome(-1, s, p)),
     "connect: timeout 24 days": lambda t, s, p: frame(welcome(2**31 - 1, s, p)),
     "connect: password of length -1":
