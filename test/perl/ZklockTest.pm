@@ -259,6 +259,24 @@ sub still_waits
 	return $session->busy;
 }
 
+# Cuts a server off until its ZooKeeper session is gone, with all that it holds
+# on the lock "name", and returns once it has a new one.
+sub lose_session
+{
+	my ($self, $node, $name) = @_;
+	my $worker = $self->status($node, 'worker_pid');
+	my $lost = $self->status($node, 'sessions_lost');
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	kill 'STOP', $worker;
+	kill 'KILL', $self->status($node, 'session_pid');
+	$self->wait_queue($name, 0);
+	kill 'CONT', $worker;
+	return $self->look_until($node,
+		"SELECT sessions_lost > $lost AND state = 'connected' FROM zk_status",
+		't', "after losing $name, there is a new session");
+}
+
 # Waits until a process is gone.
 sub wait_gone
 {

@@ -14,23 +14,6 @@ use ZklockTest;
 my $test = ZklockTest->new(session_timeout => '2s');
 my ($one, $two) = $test->nodes;
 
-# Cuts the server off until its ZooKeeper session is gone, with all that it
-# holds on "name".
-sub lose_session
-{
-	my ($name) = @_;
-	my $worker = $test->status($one, 'worker_pid');
-	my $lost = $test->status($one, 'sessions_lost');
-
-	kill 'STOP', $worker;
-	kill 'KILL', $test->status($one, 'session_pid');
-	ok($test->wait_queue($name, 0), "the session that holds $name ends");
-	kill 'CONT', $worker;
-	$test->look_until($one,
-		"SELECT sessions_lost > $lost AND state = 'connected' FROM zk_status",
-		't', 'there is a new one');
-}
-
 my ($host, $port) = ($one->host, $one->port);
 my $user = $one->safe_psql('postgres', 'SELECT current_user');
 $one->safe_psql('postgres', 'CREATE DATABASE remote');
@@ -75,7 +58,7 @@ $untidy->query("SELECT zk_lock('/c/untidy')");
 $untidy->query('CREATE TEMPORARY TABLE left_over ()');
 my $log = -s $one->logfile;
 
-lose_session('/c/remote');
+ok($test->lose_session($one, '/c/remote'), 'the session is lost');
 
 is($remote->error("INSERT INTO kept VALUES ('alone')"),
 	'40001', 'a statement of its own does not commit');

@@ -34,22 +34,6 @@ sub resume
 	return;
 }
 
-# Ends the ZooKeeper session with all that the server holds on "name".
-sub lose_session
-{
-	my ($name) = @_;
-	my $lost = $test->status($one, 'sessions_lost');
-
-	kill 'STOP', $worker;
-	kill 'KILL', $test->status($one, 'session_pid');
-	ok($test->wait_queue($name, 0), "the session that holds $name ends");
-	kill 'CONT', $worker;
-	$test->look_until($one,
-		"SELECT sessions_lost > $lost AND state = 'connected' FROM zk_status",
-		't', 'there is a new one');
-	return;
-}
-
 sub holder
 {
 	my ($sql, %settings) = @_;
@@ -177,7 +161,7 @@ EXCEPTION WHEN serialization_failure THEN
 	done := zk_unlock('/l/11');
 END \$do\$
 EOS
-lose_session('/l/8');
+ok($test->lose_session($one, '/l/8'), 'the session is lost');
 is($job->query('SHOW zklock.lost_lock_action'), 'none', 'SHOW is allowed');
 $job->query('SET LOCAL work_mem = 64; RESET work_mem; CLOSE d; RELEASE s');
 is($job->error('FETCH c'), '40001', 'a FETCH is not');
