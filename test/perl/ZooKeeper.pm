@@ -19,6 +19,8 @@ use strict;
 use warnings;
 
 use Carp;
+use Cwd qw(abs_path);
+use File::Basename;
 use IO::Select;
 use IO::Socket::INET;
 use IPC::Run ();
@@ -31,6 +33,8 @@ use PostgreSQL::Test::Utils;
 use ZooKeeperClient;
 
 my @servers;
+my $directory = dirname(abs_path(__FILE__));
+my $python = -x '/usr/bin/python3' ? '/usr/bin/python3' : 'python3';
 
 # Options: tick_time in ms (the least session timeout is twice that),
 # container_check_ms (how often empty containers are reaped), port; id and
@@ -47,7 +51,7 @@ sub new
 		id => $params{id},
 		dir => PostgreSQL::Test::Utils::tempdir("zk_$name"),
 	}, $class;
-	my $test = File::Basename::basename($0) =~ s/\.[^.]+$//r;
+	my $test = basename($0) =~ s/\.[^.]+$//r;
 	$self->{logfile} = "$PostgreSQL::Test::Utils::log_path/${test}_$name.log";
 
 	append_to_file("$self->{dir}/zoo.cfg", <<"EOC");
@@ -166,6 +170,22 @@ sub restart
 	my ($self) = @_;
 
 	$self->stop;
+	$self->start;
+	return;
+}
+
+# Restarts the server with another counter of creates of a znode, which the
+# numbers of its next sequential children come from.
+sub restart_with_counter
+{
+	my ($self, $path, $counter) = @_;
+
+	# It writes a snapshot when it starts.
+	$self->restart;
+	$self->stop;
+	system($python, "$directory/zksnapshot.py", "$self->{dir}/data/version-2",
+		$path, $counter) == 0
+	  or croak "could not set the counter of $path";
 	$self->start;
 	return;
 }

@@ -97,6 +97,12 @@ class Control:
                               ephemeral="ephemeral" in options,
                               sequence="sequence" in options)
 
+    def create_many(self, prefix, count):
+        """Ephemeral sequential nodes in one directory."""
+        pending = [self.zk.create_async(prefix, b"", ephemeral=True,
+                                        sequence=True) for _ in range(count)]
+        return len([answer.get() for answer in pending])
+
     def delete(self, path):
         self.zk.retry(self.zk.delete, path)
 
