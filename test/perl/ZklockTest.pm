@@ -104,7 +104,7 @@ sub settings
 shared_preload_libraries = 'zklock'
 zklock.connect_string = '@{[ $self->connect_string($params{name}) ]}'
 zklock.session_timeout = '$timeout'
-zklock.max_requests = $self->{max_requests}
+zklock.max_requests = @{[ $params{max_requests} // $self->{max_requests} ]}
 max_connections = 60
 max_prepared_transactions = 5
 log_statement = none
@@ -300,13 +300,13 @@ sub lock_znodes
 sub check_no_leaks
 {
 	my ($self) = @_;
-	my $max = $self->{max_requests};
 
 	foreach my $node ($self->nodes)
 	{
 		my $name = $node->name;
 		next unless defined $node->{_pid};
 		next if $self->look($node, 'SELECT pg_is_in_recovery()') eq 't';
+		my $max = $self->look($node, 'SHOW zklock.max_requests');
 		$self->wait_connected($node);
 		$self->look_until($node, 'SELECT count(*) FROM zk_locks', 0,
 			"$name: no lock left");

@@ -109,6 +109,7 @@ sub launch
 		'java', '-Xmx256m', '-Xshare:auto', '-XX:+UseSerialGC',
 		'-XX:TieredStopAtLevel=1',
 		"-Dznode.container.checkIntervalMs=$self->{container_check_ms}",
+		'-Dznode.container.maxPerMinute=1000000',
 		'-Dzookeeper.preAllocSize=1024',
 		'-Dzookeeper.jmx.log4j.disable=true',
 		'-cp', join(':', $self->{dir}, map { "/usr/share/java/$_.jar" }

@@ -21,11 +21,15 @@ my $foreign_count = 5000 - $ours;
 my $net = TcpProxy->new;
 my $test = ZklockTest->new(
 	net => $net,
+	servers => 1,
 	session_timeout => '10s',
 	max_requests => 4100,
 	zk => { container_check_ms => 500 },
 	conf => "max_connections = 1100\nmax_locks_per_transaction = 10\n");
-my ($one, $two) = $test->nodes;
+my ($one) = $test->nodes;
+my $two = $test->new_node('server2', max_requests => 50);
+$two->start;
+$two->safe_psql('postgres', 'CREATE EXTENSION zklock');
 my $line = 'server1-zk';
 
 sub counters
