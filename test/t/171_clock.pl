@@ -1,0 +1,58 @@
+# The wall clock does not matter (row 29).  A test cannot move it, but it can
+# see who looks at it: the core looks at no clock at all, and of the rest only
+# what shows or limits a time to people does.  Leases, waits and pauses are
+# measured on clocks that nobody sets.
+
+use strict;
+use warnings;
+
+use Cwd qw(abs_path);
+use File::Basename;
+use Test::More;
+
+my $source = dirname(abs_path(__FILE__)) . '/../../src';
+
+# What reads the wall clock, in libc and in PostgreSQL; clock_gettime is told
+# by its argument, in the source.
+my $wall = qr/gettimeofday|GetCurrent\w*Timestamp\w*|timestamptz_now
+	|GetSQLCurrent\w+|\btime\s*\(|CLOCK_REALTIME|TimestampDifference\w*
+	|\bnow\(\)|clock_timestamp/x;
+
+# File => what it needs the wall clock for
+my %allowed = (
+	'request.c' => 'requested_at of zk_locks',
+	'slot.c' => 'granted_at of zk_locks',
+	'supervisor.c' => 'last_error_at of zk_status, and how often to log');
+
+my @files = map { glob "$source/$_" } '*.[ch]', 'core/*.[ch]', 'session/*.[ch]';
+cmp_ok(scalar(@files), '>', 40, 'all sources are looked at');
+my ($users, $monotonic) = (0, 0);
+foreach my $file (@files)
+{
+	my $name = $file =~ s{^\Q$source\E/}{}r;
+	open my $handle, '<', $file or die "$file: $!";
+	my $text = do { local $/; <$handle> };
+
+	$text =~ s{/\*.*?\*/}{}gs;
+	$text =~ s{"(?:[^"\\]|\\.)*"}{""}g;
+	my @seen = $text =~ /($wall)/g;
+	$users++ if @seen;
+	$monotonic++ if $text =~ /CLOCK_BOOTTIME/;
+	is(join(' ', $allowed{$name} ? () : @seen),
+		'', "$name: no wall clock" . ($allowed{$name} ? " but for $allowed{$name}" : ''));
+}
+is($users, scalar(keys %allowed), 'the pattern finds those that have leave');
+cmp_ok($monotonic, '>', 0, 'the boot-time clock is used');
+
+# Its own objects, whatever the source looks like
+my @objects = glob "$source/core/*.o";
+foreach my $object (@objects)
+{
+	my $name = basename($object);
+	my @called = grep { !/ zkl_/ } split /\n/, qx{nm -u '$object'};
+
+	is(join("\n", grep { /clock|time|stamp/i } @called),
+		'', "core/$name: no clock");
+}
+
+done_testing();
