@@ -124,8 +124,8 @@ sub _choose
 		how => $how,
 		patience => (0, 5, 20, 100, 1000)[ rand 5 ],
 		hold => $self->{sleeper} ? $self->{longest}
-		: $hold < 0.75 ? rand 0.01
-		: $hold < 0.997 ? rand 0.1
+		: $hold < 0.88 ? rand 0.01
+		: $hold < 0.998 ? rand 0.1
 		: rand $self->{longest},
 		works => (rand 4 < 1 ? 1 : 0),
 	};

@@ -4,6 +4,7 @@
 #
 #	MINUTES		how long, about (5)
 #	SEED		of the faults' schedule (random); printed
+#	FIRST_ROUND	of that schedule to run (1)
 #	TEETH=1		the clients do not heed the commit check: the checkers must
 #				find that locks alone did not keep them apart
 #	TEETH=lease	the same must be found of a build that ignores the lease, which
@@ -324,7 +325,7 @@ sub table
 }
 
 my $deadline = $started + $minutes * 60;
-my $round = 0;
+my $round = ($ENV{FIRST_ROUND} || 1) - 1;
 do { run_round(++$round) } while (ChaosClient::now() + $round_length < $deadline);
 
 foreach my $workload (@workloads)

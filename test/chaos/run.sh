@@ -5,6 +5,7 @@
 #	MINUTES=60 SEED=7 test/chaos/run.sh
 #	TEETH=1 test/chaos/run.sh       clients that do not heed the commit check
 #	TEETH=lease test/chaos/run.sh   a build that ignores the lease
+#	KEEP=1 test/chaos/run.sh        leaves programs and logs where they are
 #	test/chaos/run.sh liveness      measures how fast things go on instead
 #
 # The exit status is 0 only if every promise was kept; with TEETH only if the
@@ -37,12 +38,14 @@ export PG_REGRESS=$pgxs/test/regress/pg_regress
 export PATH=$bindir:$PATH
 export PG_TEST_TIMEOUT_DEFAULT=${PG_TEST_TIMEOUT_DEFAULT:-60}
 export PERL5LIB=$pgxs/test/perl:$work/src/test/perl:$work/src/test/chaos
+# A crash is to be looked into: find "core" in the servers' directories.
+ulimit -c unlimited 2>/dev/null || true
 status=0
 as_user "$work" perl "$work/src/test/chaos/$program.pl" || status=$?
 if [ $status = 0 ] && [ -z "${KEEP:-}" ]; then
 	rm -rf "$work"
 else
 	echo "logs: $work/tmp_check/log"
-	rm -rf "$work/pg"
+	[ -n "${KEEP:-}" ] || rm -rf "$work/pg"
 fi
 exit $status
