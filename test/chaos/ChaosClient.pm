@@ -196,7 +196,11 @@ sub answered
 	my $answer = $session->result;
 	my $handler = "_answer_$self->{state}";
 
-	$self->{section}{heard} = now() if $self->{section} && !$answer->{closed};
+	if ($self->{section} && !$answer->{closed})
+	{
+		$self->{section}{heard_before} = $self->{section}{heard};
+		$self->{section}{heard} = now();
+	}
 	$self->$handler($answer);
 	return;
 }
@@ -420,6 +424,11 @@ sub _note_error
 
 	$section->{error} //= "$step $answer->{error}{sqlstate}";
 	$section->{message} //= $answer->{error}{message};
+
+	# The transaction was rolled back, and its lock given back with it, at some
+	# time since the answer before.
+	$section->{released} //= $section->{heard_before} // $section->{asked}
+	  if $section->{transaction};
 	return;
 }
 
