@@ -22,6 +22,8 @@ typedef struct Chaos
 	int			sum;
 	char		strangers[8][64];
 	int			nstrangers;
+	Path	   *breaking;		/* the node that an operator has marked */
+	Time		break_at;		/* and deletes then */
 } Chaos;
 
 static Chaos chaos;
@@ -376,6 +378,60 @@ do_kill_session(void)
 	ensemble_end_session(session, true);
 }
 
+/* As zk_break_lock() does it: mark the head, wait for its owner, delete it. */
+static void
+do_break_lock(void)
+{
+	static const char mark[] = "{\"breaking\":true}";
+	Op			op = {.kind = OP_SET,.version = -1,.data = mark,
+	.length = sizeof(mark) - 1};
+	Path	   *path = lock_path((int) below(hosts.nlocks))->children;
+	Path	   *head = NULL;
+	ZklSeq		best = ZKL_SEQ_NONE;
+
+	for (; path != NULL; path = path->sibling)
+	{
+		ZklLockMode mode;
+		ZklSeq		seq;
+		bool		has_uuid;
+		ZklUuid		uuid;
+
+		if (path->node[HEAD].exists &&
+			zkl_znode_parse(path->name, &mode, &seq, &has_uuid, &uuid) &&
+			seq < best && zkl_uuid_is_zklock(&uuid))
+		{
+			head = path;
+			best = seq;
+		}
+	}
+	if (chaos.breaking != NULL || head == NULL || ens.leader < 0)
+		return;
+	trace("operator: breaks @", 0, 0, 0, 0, head->text);
+	op.path = head->text;
+	if (ensemble_write(&op, false) != ZKL_RC_OK)
+		return;
+	chaos.breaking = head;
+	chaos.break_at = base.now + ens.timeout + below(ens.timeout / 4);
+}
+
+static void
+finish_break(void)
+{
+	Op			op = {.kind = OP_DELETE,.version = -1};
+
+	op.path = chaos.breaking->text;
+	trace("operator: deletes @", 0, 0, 0, 0, op.path);
+	(void) ensemble_write(&op, false);
+	chaos.breaking = NULL;
+	chaos.break_at = NEVER;
+}
+
+static void
+do_accept_lower_tokens(void)
+{
+	host_accept_lower_tokens(some_host());
+}
+
 /* The counter has come far: it never goes back. */
 static void
 do_jump(void)
@@ -438,6 +494,8 @@ static const struct
 	{do_cut_rack, 3, 4},
 	{do_pause_follower, 5, 3},
 	{do_wipe, 1, 40},
+	{do_accept_lower_tokens, 2, 10},
+	{do_break_lock, 4, 6},
 	{do_reap, 6, 3},
 	{do_delete_own, 4, 8},
 	{do_set_own, 3, 8},
@@ -537,6 +595,7 @@ draw_faults(void)
 	}
 	for (i = 0; i < MAX_SERVERS; i++)
 		chaos.heal_at[i] = NEVER;
+	chaos.break_at = NEVER;
 }
 
 void
@@ -564,7 +623,7 @@ chaos_end(void)
 Time
 chaos_due(void)
 {
-	Time		due = chaos.at;
+	Time		due = chaos.at < chaos.break_at ? chaos.at : chaos.break_at;
 	int			i;
 
 	for (i = 0; i < ens.nservers; i++)
@@ -585,6 +644,11 @@ chaos_step(void)
 			ensemble_join(i);
 			return;
 		}
+	if (chaos.break_at <= base.now)
+	{
+		finish_break();
+		return;
+	}
 	chaos.at = base.now + some_delay(chaos.every);
 	if (chaos.sum == 0)
 		return;
@@ -607,6 +671,7 @@ calm_hosts(void)
 
 		h->stopped_until = 0;
 		h->stop_after = -1;
+		host_accept_lower_tokens(h);
 		if (!h->up)
 			h->up_at = base.now;
 		else if (h->m == NULL)

@@ -94,6 +94,7 @@ typedef struct Host
 	uint32_t	generation;
 	uint32_t	chain;
 	uint32_t	chain_kept;
+	int64_t		zxid_seen;
 	uint32_t	lease_generation;
 	int64_t		lease_ms;
 
@@ -117,6 +118,7 @@ typedef struct Host
 	int64_t		start_at;		/* these in local time */
 	int64_t		deadline;
 	int64_t		begun_at;
+	int64_t		closing_until;	/* the session is given up; 0: it is not */
 	int64_t		quiet_since;
 	int64_t		pause_next;
 	Time		attempt_at;		/* the session process hears from its server */
@@ -129,6 +131,7 @@ typedef struct Host
 	Time		offset;
 	int			ppm;
 	uint64_t	managers;
+	int64_t		zxid_floor;		/* no grant may stand on less than this */
 } Host;
 
 typedef struct Hosts
@@ -173,6 +176,8 @@ extern bool slot_is_good(const Host *h, int slot, uint32_t generation);
 
 /* ---- faults ---- */
 
+/* An operator says that smaller transaction ids are all right. */
+extern void host_accept_lower_tokens(Host *h);
 extern void worker_kill(Host *h, Time back_at);
 extern void session_process_kill(Host *h);
 
@@ -189,6 +194,7 @@ extern void supervisor_send(Host *h, const ZklAction *action);
 extern void supervisor_tick(Host *h);
 extern int64_t supervisor_timer(const Host *h);
 extern void supervisor_attempt(Host *h);	/* the session process connects */
+extern void supervisor_reconnect(Host *h, int32_t rc);
 extern void supervisor_end_process(Host *h);
 
 #endif							/* SIM_HOST_H */

@@ -309,6 +309,9 @@ oracle_grant(Host *h, int i)
 		check_cover(h, i);
 	if (s->tampered)
 		return;
+	if (s->token / 4096 < h->zxid_floor)
+		broken("S2", "host %d slot %d: token %" PRId64 " of an ensemble that"
+			   " went back", h->id, i, s->token);
 	check_token(s);
 	if (s->sent)
 		check_node(h, i);
@@ -380,6 +383,9 @@ check_deleted(const Entry *entry, const Effect *effect, const Contender *c)
 			continue;
 		if (entry->by_vandal)
 			tamper(h, s->owner, s->lock);
+		else if (entry->session == 0 && entry->ends == 0 && holds(h, i))
+			broken("S1", "the lock of host %d slot %d is broken, which does"
+				   " not know it", h->id, i);
 		else if (holds(h, i))
 			broken("S4", "the node of host %d slot %d is deleted, which holds"
 				   " %s", h->id, i, lock_name(s->lock));
@@ -548,7 +554,10 @@ oracle_wiped(void)
 
 	memset(tokens, 0, sizeof(tokens));
 	for (i = 0; i < hosts.n; i++)
+	{
 		tamper_all(&hosts.host[i]);
+		hosts.host[i].zxid_floor = hosts.host[i].zxid_seen;
+	}
 	for (i = 0; i < foreigners.n; i++)
 		foreigners.foreign[i].holding = false;
 }

@@ -13,6 +13,7 @@
 
 #define FIRST_PAUSE		100000	/* µs */
 #define LONGEST_PAUSE	5000000
+#define CLOSING_TIME	1000000
 
 /* ---- the link ---- */
 
@@ -126,6 +127,7 @@ supervisor_end_process(Host *h)
 	h->inbox_end = &h->inbox;
 	h->phase = PHASE_NO_PROCESS;
 	h->reconnect_wanted = false;
+	h->closing_until = 0;
 	if (connected)
 		zkl_manager_disconnected(h->m, host_clock(h));
 	plan_restart(h);
@@ -143,6 +145,7 @@ supervisor_begin(Host *h)
 	h->next_server = (int) below(ens.nservers);
 	h->outstanding = 0;
 	h->reconnect_wanted = false;
+	h->closing_until = 0;
 }
 
 /* Every grant of the session that is gone is void from now on. */
@@ -176,11 +179,40 @@ connected(Host *h, int64_t id)
 	session.generation = h->generation;
 	session.timeout_ms = (uint32_t) (ens.timeout / MS);
 	session.begun_at = h->begun_at;
+	session.zxid_seen = h->zxid_seen;
 	if (fresh)
 		lease_publish(h, h->generation, 0);
 	h->phase = PHASE_CONNECTED;
 	h->outstanding = 0;
 	zkl_manager_connected(h->m, host_clock(h), &session);
+}
+
+/* After a pause, the next attempt makes a new session. */
+static void
+session_given_up(Host *h)
+{
+	supervisor_end_process(h);
+	session_lost(h);
+	h->start_at = host_clock(h) + LONGEST_PAUSE;
+}
+
+void
+supervisor_reconnect(Host *h, int32_t rc)
+{
+	Request    *request;
+
+	trace("host #: gives its connection up, rc #", h->id, rc, 0, 0, NULL);
+	if (rc != ZKL_RC_WENT_BACK)
+	{
+		h->reconnect_wanted = true;
+		return;
+	}
+	h->closing_until = host_clock(h) + CLOSING_TIME;
+	if (h->conn == NULL)
+		return;
+	request = take(sizeof(Request));
+	request->kind = REQUEST_CLOSE;
+	conn_send(h->conn, request);
 }
 
 void
@@ -189,6 +221,11 @@ supervisor_take(Host *h, const LinkMessage *message)
 	if (message->kind == LINK_CONNECTED)
 	{
 		connected(h, message->session);
+		return;
+	}
+	if (h->closing_until != 0)
+	{
+		session_given_up(h);
 		return;
 	}
 	supervisor_end_process(h);
@@ -289,6 +326,11 @@ supervisor_tick(Host *h)
 		start_process(h);
 	else if (h->phase == PHASE_CONNECTING && now >= h->deadline)
 		supervisor_end_process(h);
+	else if (h->phase == PHASE_CONNECTED && h->closing_until != 0)
+	{
+		if (now >= h->closing_until)
+			session_given_up(h);
+	}
 	else if (h->phase == PHASE_CONNECTED &&
 			 (h->reconnect_wanted ||
 			  (h->outstanding > 0 &&
@@ -305,5 +347,7 @@ supervisor_timer(const Host *h)
 		return h->start_at;
 	if (h->phase == PHASE_CONNECTING)
 		return h->deadline;
+	if (h->closing_until != 0)
+		return h->closing_until;
 	return h->outstanding > 0 ? h->quiet_since + timeout_us() / 3 : -1;
 }

@@ -294,9 +294,7 @@ carry_out(Host *h, const ZklAction *action)
 			free_slot(h, i);
 			break;
 		case ZKL_ACTION_RECONNECT:
-			trace("host #: gives its connection up, rc #", h->id, action->rc,
-				  0, 0, NULL);
-			h->reconnect_wanted = true;
+			supervisor_reconnect(h, action->rc);
 			break;
 	}
 }
@@ -309,6 +307,8 @@ carry_on(Host *h)
 	size_t		n;
 
 	h->carrying = true;
+	h->zxid_seen = zkl_manager_zxid(h->m) > 0 ? zkl_manager_zxid(h->m) :
+		h->zxid_seen;
 	for (; actions = zkl_manager_actions(h->m, &n), h->carried < n;
 		 h->carried++)
 	{
@@ -456,6 +456,8 @@ restore_slot(Host *h, int i)
 	}
 	memset(&restored, 0, sizeof(restored));
 	restored.granted = s->state == SLOT_GRANTED ||
+		(s->state == SLOT_LOST && sent &&
+		 s->failure == ZKL_FAILURE_BROKEN) ||
 		(s->state == SLOT_RELEASED && sent && s->token != 0 && s->seq >= 0);
 	restored.released = s->state == SLOT_RELEASED && !restored.granted;
 	restored.answered = !restored.granted && !restored.released &&
@@ -522,6 +524,7 @@ worker_start(Host *h)
 	session.generation = h->generation;
 	session.timeout_ms = (uint32_t) (ens.timeout / MS);
 	session.begun_at = 0;
+	session.zxid_seen = 0;
 	if (h->session != 0)
 		zkl_manager_attach(h->m, &session, h->chain, h->chain_kept);
 	restore(h);
@@ -556,6 +559,7 @@ host_start(Host *h)
 	h->chain = h->chain_kept = 0;
 	h->generation = h->lease_generation = 0;
 	h->lease_ms = 0;
+	h->zxid_seen = h->zxid_floor = 0;
 	h->up = true;
 	h->wake_at = NEVER;
 	h->stopped_until = 0;
@@ -578,6 +582,13 @@ host_crash(Host *h, Time up_at)
 	h->up_at = up_at;
 	memset(h->slots, 0, sizeof(h->slots));
 	backends_crash(h);
+}
+
+void
+host_accept_lower_tokens(Host *h)
+{
+	trace("host #: may grant lower tokens", h->id, 0, 0, 0, NULL);
+	h->zxid_seen = h->zxid_floor = 0;
 }
 
 Time
