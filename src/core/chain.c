@@ -137,8 +137,11 @@ chain_opened(ZklManager *m)
 {
 	uint32_t	old;
 
-	/* Heartbeat nodes of attempts in between, if they ever came to be */
-	for (old = m->chain_kept + 1; old < m->chain; old++)
+	/*
+	 * Heartbeat nodes of attempts in between, if they ever came to be.  The
+	 * first beat, right behind, tells that these deletes have arrived.
+	 */
+	for (old = m->chain_swept + 1; old < m->chain; old++)
 		zkl_core_send(m, zkl_core_op(m, ZKL_OP_IGNORE, NULL, NULL),
 					  ZKL_SEND_DELETE, zkl_chain_path(m, old), false);
 	m->chain_kept = m->chain;
@@ -180,7 +183,7 @@ zkl_manager_connected(ZklManager *m, int64_t now, const ZklSession *session)
 	m->now = now;
 	if (session->id != m->session.id)
 	{
-		m->chain = m->chain_kept = 0;
+		m->chain = m->chain_kept = m->chain_swept = 0;
 		m->old_gone = false;
 		m->chain_needed = true;
 		m->chain_parents = true;
@@ -298,6 +301,7 @@ zkl_manager_attach(ZklManager *m, const ZklSession *session, uint32_t chain,
 	m->session = *session;
 	m->chain = chain;
 	m->chain_kept = chain_kept;
+	m->chain_swept = chain_kept > 0 ? chain_kept - 1 : 0;
 	m->chain_needed = true;
 	m->chain_parents = chain_kept == 0;
 	m->janitor.wanted = true;

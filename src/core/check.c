@@ -97,7 +97,7 @@ check_holders(const ZklLock *lock)
 
 		if (r->demand != ZKL_DEMAND_GRANTED)
 			continue;
-		if (r->node_mode == ZKL_EXCLUSIVE && r != x)
+		if (r->node_mode == ZKL_EXCLUSIVE && x == NULL)
 			return "an exclusive holder is not known as such";
 		if (x != NULL && r->owner != x->owner)
 			return "two owners hold a lock that one holds exclusively";

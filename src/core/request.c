@@ -362,7 +362,9 @@ zkl_request_restore_hold(ZklManager *m, ZklRequest *r)
 {
 	zkl_lock_hold(r->lock, r);
 	r->demand = ZKL_DEMAND_GRANTED;
-	r->granted_at = m->now;
+
+	/* of old: what happened to its node meanwhile is to be looked at first */
+	r->granted_at = 0;
 	zkl_list_append(&m->holds, &r->hold);
 }
 
