@@ -378,6 +378,26 @@ do_kill_session(void)
 	ensemble_end_session(session, true);
 }
 
+/* One that goes on as a reader just now cannot be broken so easily. */
+static void
+break_foreign(const Path *path, const ZklUuid *owner)
+{
+	Op			op = {.kind = OP_DELETE,.path = path->text,.version = -1};
+	int			i;
+
+	for (i = 0; i < foreigners.n; i++)
+	{
+		Foreign    *f = &foreigners.foreign[i];
+
+		if (memcmp(&f->uuid, owner, sizeof(*owner)) != 0)
+			continue;
+		if (f->phase == FOREIGN_DOWNGRADING || f->mode == ZKL_SHARED)
+			return;
+		f->broken = true;
+	}
+	(void) ensemble_write(&op, false);
+}
+
 /* As zk_break_lock() does it: mark the head, wait for its owner, delete it. */
 static void
 do_break_lock(void)
@@ -388,6 +408,7 @@ do_break_lock(void)
 	Path	   *path = lock_path((int) below(hosts.nlocks))->children;
 	Path	   *head = NULL;
 	ZklSeq		best = ZKL_SEQ_NONE;
+	ZklUuid		owner = {{0}};
 
 	for (; path != NULL; path = path->sibling)
 	{
@@ -398,16 +419,23 @@ do_break_lock(void)
 
 		if (path->node[HEAD].exists &&
 			zkl_znode_parse(path->name, &mode, &seq, &has_uuid, &uuid) &&
-			seq < best && zkl_uuid_is_zklock(&uuid))
+			seq < best)
 		{
 			head = path;
 			best = seq;
+			owner = uuid;
 		}
 	}
 	if (chaos.breaking != NULL || head == NULL || ens.leader < 0)
 		return;
 	trace("operator: breaks @", 0, 0, 0, 0, head->text);
 	op.path = head->text;
+	if (!zkl_uuid_is_zklock(&owner))
+	{
+		/* Other clients look at no mark. */
+		break_foreign(head, &owner);
+		return;
+	}
 	if (ensemble_write(&op, false) != ZKL_RC_OK)
 		return;
 	chaos.breaking = head;

@@ -131,6 +131,7 @@ begin(Foreign *f)
 	f->uuid = zkl_uuid_make(random64(), random64());
 	f->uuid.bytes[6] = (uint8_t) (0x40 | (f->uuid.bytes[6] & 15));
 	f->attempts = 0;
+	f->broken = false;
 	f->at = NEVER;
 	send_create(f);
 }
@@ -249,7 +250,8 @@ end_hold(Foreign *f)
 {
 	if (!base.calm && below(100) < foreigners.deaths)
 		die(f);
-	else if (f->mode == ZKL_EXCLUSIVE && below(100) < foreigners.downgrades)
+	else if (!f->broken && f->mode == ZKL_EXCLUSIVE &&
+			 below(100) < foreigners.downgrades)
 		downgrade(f);
 	else
 		leave(f);

@@ -39,6 +39,7 @@ typedef struct Foreign
 	const char *node;
 	const char *ahead;
 	bool		holding;
+	bool		broken;			/* an operator took its node away */
 	int			attempts;
 } Foreign;
 

@@ -52,6 +52,7 @@ typedef struct Slot
 
 	/* the oracle's */
 	Time		since;
+	Time		granted_at;
 	bool		tampered;		/* somebody took its node or its session away */
 	bool		counted;		/* its grant, among the tokens */
 } Slot;
@@ -97,6 +98,7 @@ typedef struct Host
 	int64_t		zxid_seen;
 	uint32_t	lease_generation;
 	int64_t		lease_ms;
+	Time		lease_since;	/* the oracle's: without a gap */
 
 	/* the worker */
 	ZklManager *m;				/* NULL: it does not run */
@@ -108,6 +110,7 @@ typedef struct Host
 	uint32_t	published_generation;
 	size_t		carried;		/* actions carried out, if it was stopped */
 	bool		carrying;
+	uint64_t	batches;		/* acknowledged, when last looked at */
 	int			stop_after;		/* so many actions; -1: do not */
 
 	/* the supervisor and the session process */

@@ -92,7 +92,8 @@ foreign_holds(const Foreign *f)
 {
 	const Session *session = session_find(f->session);
 
-	return f->holding && session != NULL && session->alive;
+	return f->holding && !f->broken && session != NULL && session->alive &&
+		path_intern(f->node)->node[HEAD].exists;
 }
 
 static void
@@ -309,7 +310,7 @@ oracle_grant(Host *h, int i)
 		check_cover(h, i);
 	if (s->tampered)
 		return;
-	if (s->token / 4096 < h->zxid_floor)
+	if (s->token / 4096 < h->zxid_floor && ens.zxid < h->zxid_floor)
 		broken("S2", "host %d slot %d: token %" PRId64 " of an ensemble that"
 			   " went back", h->id, i, s->token);
 	check_token(s);
@@ -381,11 +382,19 @@ check_deleted(const Entry *entry, const Effect *effect, const Contender *c)
 
 		if (!same_uuid(s, &c->uuid))
 			continue;
-		if (entry->by_vandal)
+		if (entry->session == 0 && entry->ends == 0)
+		{
+			/*
+			 * Only who got the lock, or his lease back, after the mark
+			 * may not know it.
+			 */
+			if (!entry->by_vandal && holds(h, i) &&
+				s->granted_at < base.now - ens.timeout * 5 / 4 &&
+				h->lease_since < base.now - ens.timeout * 5 / 4)
+				broken("S1", "the lock of host %d slot %d is broken, which"
+					   " does not know it", h->id, i);
 			tamper(h, s->owner, s->lock);
-		else if (entry->session == 0 && entry->ends == 0 && holds(h, i))
-			broken("S1", "the lock of host %d slot %d is broken, which does"
-				   " not know it", h->id, i);
+		}
 		else if (holds(h, i))
 			broken("S4", "the node of host %d slot %d is deleted, which holds"
 				   " %s", h->id, i, lock_name(s->lock));

@@ -207,6 +207,8 @@ supervisor_reconnect(Host *h, int32_t rc)
 		h->reconnect_wanted = true;
 		return;
 	}
+	if (base.calm)
+		host_accept_lower_tokens(h);
 	h->closing_until = host_clock(h) + CLOSING_TIME;
 	if (h->conn == NULL)
 		return;
@@ -349,5 +351,7 @@ supervisor_timer(const Host *h)
 		return h->deadline;
 	if (h->closing_until != 0)
 		return h->closing_until;
+	if (h->reconnect_wanted)
+		return host_clock(h);
 	return h->outstanding > 0 ? h->quiet_since + timeout_us() / 3 : -1;
 }

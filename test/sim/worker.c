@@ -188,6 +188,9 @@ take_slot(Host *h, int i)
 void
 lease_publish(Host *h, uint32_t generation, int64_t ms)
 {
+	if (h->lease_generation != generation ||
+		h->lease_ms <= host_clock(h) / 1000)
+		h->lease_since = base.now;
 	h->lease_generation = generation;
 	h->lease_ms = ms;
 }
@@ -246,6 +249,7 @@ grant(Host *h, int i, const ZklAction *action)
 	trace("host # slot #: granted @, token #, number #", h->id, i,
 		  s->token, s->seq, lock_name(s->lock));
 	s->state = SLOT_GRANTED;
+	s->granted_at = base.now;
 	oracle_grant(h, i);
 	backend_wake(h, s->backend);
 }
@@ -304,11 +308,10 @@ static void
 carry_on(Host *h)
 {
 	const ZklAction *actions;
+	ZklCounters counters;
 	size_t		n;
 
 	h->carrying = true;
-	h->zxid_seen = zkl_manager_zxid(h->m) > 0 ? zkl_manager_zxid(h->m) :
-		h->zxid_seen;
 	for (; actions = zkl_manager_actions(h->m, &n), h->carried < n;
 		 h->carried++)
 	{
@@ -329,6 +332,10 @@ carry_on(Host *h)
 	h->carrying = false;
 	h->carried = 0;
 	zkl_manager_clear_actions(h->m);
+	zkl_manager_counters(h->m, &counters);
+	if (counters.batches != h->batches)
+		h->zxid_seen = zkl_manager_zxid(h->m);
+	h->batches = counters.batches;
 }
 
 void
@@ -513,6 +520,7 @@ worker_start(Host *h)
 	config.memory.alloc = core_alloc;
 	config.memory.release = core_release;
 	h->m = zkl_manager_create(&config);
+	h->batches = 0;
 	memset(h->known, 0, sizeof(h->known));
 	h->published_ms = h->lease_ms;
 	h->published_generation = h->lease_generation;
