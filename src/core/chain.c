@@ -132,18 +132,24 @@ zkl_chain_open(ZklManager *m)
 	action->nmulti = (size_t) (op - ops);
 }
 
+/*
+ * Heartbeat nodes of attempts in between, if they ever came to be, are deleted.
+ * The first beat, right behind, tells that the deletes have arrived.
+ */
 static void
-chain_opened(ZklManager *m)
+sweep(ZklManager *m)
 {
 	uint32_t	old;
 
-	/*
-	 * Heartbeat nodes of attempts in between, if they ever came to be.  The
-	 * first beat, right behind, tells that these deletes have arrived.
-	 */
 	for (old = m->chain_swept + 1; old < m->chain; old++)
 		zkl_core_send(m, zkl_core_op(m, ZKL_OP_IGNORE, NULL, NULL),
 					  ZKL_SEND_DELETE, zkl_chain_path(m, old), false);
+}
+
+static void
+chain_opened(ZklManager *m)
+{
+	sweep(m);
 	m->chain_kept = m->chain;
 	note_chain(m);
 	m->old_gone = false;
@@ -199,6 +205,8 @@ zkl_manager_connected(ZklManager *m, int64_t now, const ZklSession *session)
 	m->chain_why = ZKL_RC_UNKNOWN;
 	m->connection = m->chain_needed ? ZKL_CONNECTION_OPENING :
 		ZKL_CONNECTION_PROVING;
+	if (!m->chain_needed)
+		sweep(m);
 }
 
 void
