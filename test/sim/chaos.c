@@ -448,8 +448,10 @@ finish_break(void)
 	Op			op = {.kind = OP_DELETE,.version = -1};
 
 	op.path = chaos.breaking->text;
+	chaos.break_at = base.now + ens.timeout / 20;
+	if (ensemble_write(&op, false) == ZKL_RC_UNKNOWN)
+		return;
 	trace("operator: deletes @", 0, 0, 0, 0, op.path);
-	(void) ensemble_write(&op, false);
 	chaos.breaking = NULL;
 	chaos.break_at = NEVER;
 }

@@ -292,6 +292,8 @@ serve_read(Conn *c, const Request *request)
 			node->child_watch |= mask;
 		read_list(c, path, &reply);
 	}
+	trace("conn #: server # reads @, rc #", c->id, c->server, reply.rc, 0,
+		  request->path);
 	push_reply(c, request, &reply, NULL);
 }
 
