@@ -135,7 +135,7 @@ form_operations(ZklManager *m, const ZklBatch *batch)
 	memset(ops, 0, (batch->nmembers + 1) * sizeof(ZklMultiOp));
 	ops[0].kind = ZKL_MULTI_SET;
 	ops[0].path = zkl_chain_path(m, m->chain);
-	ops[0].version = batch->version;
+	ops[0].version = ZKL_MUTANT(LOOKUP_WITHOUT_CHAIN) ? -1 : batch->version;
 	ops[0].data = number;
 	ops[0].data_length = format_number(number, ++m->batch_number);
 	for (i = 0; i < batch->nmembers; i++)

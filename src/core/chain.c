@@ -117,7 +117,7 @@ zkl_chain_open(ZklManager *m)
 		op->version = -1;
 		op++;
 	}
-	m->chain++;
+	m->chain += m->chain == 0 || !ZKL_MUTANT(HEARTBEAT_REUSED);
 	note_chain(m);
 	op->kind = ZKL_MULTI_CREATE_EPHEMERAL;
 	op->path = zkl_chain_path(m, m->chain);
@@ -204,6 +204,7 @@ zkl_manager_connected(ZklManager *m, int64_t now, const ZklSession *session)
 	m->chain_rc = 0;
 	m->chain_why = ZKL_RC_UNKNOWN;
 	m->connection = m->chain_needed ? ZKL_CONNECTION_OPENING :
+		ZKL_MUTANT(READ_BEFORE_BEAT) ? ZKL_CONNECTION_READY :
 		ZKL_CONNECTION_PROVING;
 	if (!m->chain_needed)
 		sweep(m);

@@ -81,6 +81,8 @@ zkl_contact_note(ZklManager *m, int64_t sent_at)
 {
 	uint32_t	last = (m->ncontacts + ZKL_CONTACTS - 1) % ZKL_CONTACTS;
 
+	if (ZKL_MUTANT(LEASE_FROM_REPLY))
+		sent_at = m->now;
 	/* They must reach back far enough, not be many. */
 	if (m->ncontacts > 0 &&
 		sent_at - m->contacts[last].sent_at < timeout_us(m) / ZKL_CONTACTS)
@@ -106,6 +108,13 @@ zkl_contact_lease(const ZklManager *m, int64_t sent_at)
 		if (contact->answered_at <= early && contact->sent_at > heard)
 			heard = contact->sent_at;
 	}
+	if (ZKL_MUTANT(LEASE_FROM_REPLY))
+		longest = m->now + timeout_us(m) * 2 / 3;
+	if (ZKL_MUTANT(LEASE_OF_TIMEOUT))
+		return sent_at + timeout_us(m);
+	if (ZKL_MUTANT(LEASE_WITHOUT_CONTACT))
+		return longest;
+
 	/* Clock rates differ by 0.1 % at most: twice that is taken off. */
 	expiry = heard + timeout_us(m) - timeout_us(m) / 500;
 	return expiry < longest ? expiry : longest;

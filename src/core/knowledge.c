@@ -15,6 +15,8 @@
 bool
 zkl_lock_continuous(const ZklLock *lock)
 {
+	if (ZKL_MUTANT(CONTINUITY_WITHOUT_WATCH))
+		return lock->base_known;
 	return lock->base_known && lock->directory_watch == ZKL_WATCH_ARMED &&
 		lock->directory_czxid < lock->base_zxid;
 }
@@ -47,11 +49,13 @@ zkl_lock_disconnected(ZklLock *lock)
 	ZklLink    *link,
 			   *after;
 
-	lock->directory_watch = ZKL_WATCH_NONE;
-	lock->ahead_watch = ZKL_WATCH_NONE;
+	if (!ZKL_MUTANT(CONTINUITY_RECONNECT))
+		lock->directory_watch = ZKL_WATCH_NONE;
+	if (!ZKL_MUTANT(WATCH_FORGOTTEN))
+		lock->ahead_watch = ZKL_WATCH_NONE;
 	lock->list_sent = false;
 	lock->drain_sent = false;
-	lock->base_known = false;
+	lock->base_known &= ZKL_MUTANT(CONTINUITY_RECONNECT);
 	zkl_foreach(link, after, &lock->own)
 	{
 		ZklRequest *r = zkl_container(ZklRequest, queued, link);
@@ -90,7 +94,7 @@ zkl_lock_account(ZklManager *m, ZklLock *lock, ZklSeq seq, int64_t zxid)
 	}
 	else if (!zkl_lock_continuous(lock) || seq <= lock->base_seq)
 		lock->unknown_from = 0;
-	else if (seq > lock->base_seq + 1)
+	else if (seq > lock->base_seq + 1 && !ZKL_MUTANT(IGNORE_GAP))
 	{
 		if (lock->unknown_from > lock->base_seq + 1)
 			lock->unknown_from = lock->base_seq + 1;
@@ -123,7 +127,7 @@ zkl_lock_ahead_gone(ZklManager *m, ZklLock *lock, bool plain)
 	 * A Curator writer that downgrades leaves a reader of its own number
 	 * behind, created just before the writer's node goes.
 	 */
-	if (lock->ahead.mode == ZKL_EXCLUSIVE && !plain)
+	if (lock->ahead.mode == ZKL_EXCLUSIVE && !plain && !ZKL_MUTANT(NO_TAINT))
 	{
 		lock->tainted = true;
 		lock->tainted_at = m->order;
@@ -154,7 +158,9 @@ note_child(ZklManager *m, ZklLock *lock, uint64_t order, const char *child,
 		{
 			r->seen = order;
 			if (r->node == ZKL_NODE_UNSETTLED)
-				zkl_request_exists(m, r, c->seq, 0);
+				zkl_request_exists(m, r, c->seq,
+								   ZKL_MUTANT(TOKEN_FROM_HEARTBEAT) ?
+								   m->zxid_seen : 0);
 			return;
 		}
 	}
@@ -226,6 +232,9 @@ zkl_lock_listed(ZklManager *m, ZklLock *lock, uint64_t order,
 	last = last_own(lock);
 	if (lock->base_known && lock->base_seq > last)
 		last = lock->base_seq;
+	if (ZKL_MUTANT(CONTINUITY_FROM_LISTED) && lock->nforeign > 0 &&
+		lock->foreign[lock->nforeign - 1].seq > lock->base_seq)
+		lock->base_seq = lock->foreign[lock->nforeign - 1].seq;
 	while (lock->nforeign > 0 && lock->foreign[lock->nforeign - 1].seq > last)
 		lock->nforeign--;
 	if (lock->nforeign == 0)

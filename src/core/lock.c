@@ -232,7 +232,9 @@ zkl_lock_dequeue(ZklLock *lock, ZklRequest *r)
 	else if (r->upgrade)
 		lock->nupgrades--;
 	r->upgrade = false;
-	if (lock->waiting == r)
+	if (ZKL_MUTANT(TAINT_PER_REQUEST) && lock->waiting == r)
+		lock->tainted = false;
+	if (lock->waiting == r && !ZKL_MUTANT(HANDOVER_TO_CANCELLED))
 		lock->waiting = next_waiting(lock, r->queued.next);
 	zkl_unlink(&r->queued);
 }
@@ -244,6 +246,8 @@ zkl_lock_hold(ZklLock *lock, ZklRequest *r)
 	if (r->upgrade)
 		lock->nupgrades--;
 	r->upgrade = false;
+	if (ZKL_MUTANT(TAINT_PER_REQUEST) && lock->waiting == r)
+		lock->tainted = false;
 	if (lock->waiting == r)
 		lock->waiting = next_waiting(lock, r->queued.next);
 }
@@ -389,7 +393,7 @@ refuse_upgrades(ZklManager *m, ZklLock *lock)
 	ZklLink    *link,
 			   *after;
 
-	if (lock->nupgrades == 0)
+	if (lock->nupgrades == 0 || ZKL_MUTANT(UPGRADE_WAITS))
 		return;
 	zkl_foreach(link, after, &lock->own)
 	{

@@ -488,7 +488,8 @@ zkl_manager_flush(ZklManager *m, int64_t now)
 	zkl_contact_verify(m);
 	if (aged >= 0 && aged <= now)
 		m->beat_wanted = true;
-	while (m->connection == ZKL_CONNECTION_READY && now < m->lease_until &&
+	while (m->connection == ZKL_CONNECTION_READY &&
+		   (now < m->lease_until || ZKL_MUTANT(GRANT_WITHOUT_LEASE)) &&
 		   !zkl_list_empty(&m->dirty))
 	{
 		ZklLink    *link = m->dirty.head.next;

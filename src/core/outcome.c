@@ -234,7 +234,7 @@ batch_refused(ZklManager *m, ZklBatch *batch, int failed, int32_t rc)
 		else
 			zkl_request_resend(m, r);
 	}
-	if (failed == 0 && !m->broken)
+	if (failed == 0 && !m->broken && !ZKL_MUTANT(RESEND_AFTER_BADVERSION))
 		m->chain_needed = true;
 	else
 		m->version = failed > 0 ? batch->version : m->version;
@@ -256,6 +256,8 @@ batch_unknown(ZklManager *m, ZklBatch *batch)
 
 		if (i < batch->ndeletes)
 			zkl_request_delete_again(r, &m->lone_deletes);
+		else if (ZKL_MUTANT(RESEND_UNKNOWN))
+			zkl_request_resend(m, r);
 		else
 			r->node = ZKL_NODE_UNSETTLED;
 	}
@@ -265,7 +267,7 @@ batch_unknown(ZklManager *m, ZklBatch *batch)
 		if (m->batch_limit < 2)
 			m->batch_limit = 2;
 	}
-	m->chain_needed = true;
+	m->chain_needed = !ZKL_MUTANT(LOOKUP_WITHOUT_CHAIN);
 	m->broken = true;
 }
 
@@ -286,7 +288,7 @@ zkl_batch_reply(ZklManager *m, const ZklReply *reply)
 	int			failed;
 
 	if (reply->rc == ZKL_RC_OK && reply->nresults == batch->nmembers + 1 &&
-		reply->stat.mzxid < m->zxid_seen)
+		reply->stat.mzxid < m->zxid_seen && !ZKL_MUTANT(BACKWARDS_ZXID))
 	{
 		batch_unknown(m, batch);
 		zkl_core_reconnect(m, ZKL_RC_WENT_BACK);
@@ -333,6 +335,9 @@ zkl_batch_disconnected(ZklManager *m)
 	/* Single deletes may have been done: doing them again does no harm. */
 	for (i = 0; i < m->config.max_requests; i++)
 	{
+		if (ZKL_MUTANT(DELETE_ONCE) &&
+			m->requests[i].node == ZKL_NODE_DELETING)
+			zkl_request_gone(m, &m->requests[i]);
 		if (m->requests[i].node == ZKL_NODE_DELETING)
 			zkl_request_delete_again(&m->requests[i], &m->lone_deletes);
 	}

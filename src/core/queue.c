@@ -5,6 +5,7 @@
  * Owns nothing, runs in the worker (and in tests), takes no locks, and knows
  * neither PostgreSQL nor ZooKeeper: it is told what is known of a queue.
  */
+#include "core/mutant.h"
 #include "core/queue.h"
 
 /* How many of foreign[] have a number of at most seq */
@@ -32,6 +33,8 @@ zkl_queue_nearest(const ZklContender *foreign, size_t nforeign,
 {
 	size_t		i = count_up_to(foreign, nforeign, seq);
 
+	if (ZKL_MUTANT(STRING_ORDER) && mode == ZKL_SHARED)
+		return -1;
 	while (i-- > 0)
 	{
 		if (zkl_mode_conflicts(foreign[i].mode, mode))

@@ -134,6 +134,8 @@ zkl_read_timer(const ZklManager *m)
 {
 	const ZklRequest *oldest;
 
+	if (ZKL_MUTANT(NO_OWN_WATCH))
+		return -1;
 	if (zkl_list_empty(&m->holds) || m->read_bytes >= ZKL_READ_WINDOW)
 		return -1;
 	oldest = zkl_container(ZklRequest, hold, m->holds.head.next);
@@ -248,7 +250,9 @@ watched_ahead(ZklManager *m, ZklLock *lock, const ZklOp *op,
 		return;
 	}
 	lock->ahead_watch = ZKL_WATCH_NONE;
-	if (reply->rc == ZKL_RC_NONODE)
+	if (ZKL_MUTANT(EXISTS_WATCH) && reply->rc == ZKL_RC_NONODE)
+		lock->ahead_watch = ZKL_WATCH_ARMED;
+	else if (reply->rc == ZKL_RC_NONODE && !ZKL_MUTANT(NONODE_FAILS))
 		zkl_lock_ahead_gone(m, lock, false);
 	else if (lock->waiting != NULL)
 		zkl_request_fail(m, lock->waiting, ZKL_FAILURE_ZOOKEEPER, reply->rc);

@@ -241,6 +241,9 @@ retire(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 				zkl_unlink(&r->hold);
 				r->node = ZKL_NODE_DELETE;
 				zkl_list_append(&m->deletes, &r->work);
+				if (ZKL_MUTANT(CANCEL_FORGETS_NODE) &&
+					r->demand == ZKL_DEMAND_WAITING)
+					zkl_request_gone(m, r);
 			}
 			break;
 		default:
@@ -484,6 +487,15 @@ zkl_request_vanished(ZklManager *m, ZklRequest *r)
 void
 zkl_request_session_lost(ZklManager *m, ZklRequest *r)
 {
+	if (ZKL_MUTANT(DYING_SESSION) && zkl_linked(&r->queued) &&
+		r->demand == ZKL_DEMAND_WAITING)
+	{
+		zkl_lock_dequeue(r->lock, r);
+		r->node = ZKL_NODE_UNSETTLED;
+		return;
+	}
+	if (ZKL_MUTANT(KEEP_HOLDS) && r->demand == ZKL_DEMAND_GRANTED)
+		return;
 	drop_node(r);
 	if (r->demand == ZKL_DEMAND_GRANTED && r->cover == NULL)
 		lose(m, r, ZKL_FAILURE_SESSION_EXPIRED);

@@ -22,6 +22,7 @@
 #define ZKL_STATE_H
 
 #include "core/manager.h"
+#include "core/mutant.h"
 #include "core/queue.h"
 #include "core/table.h"
 

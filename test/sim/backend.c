@@ -209,12 +209,36 @@ commit(Backend *b)
 	b->at = base.now + some_delay(MS);
 }
 
+/* Somebody has deleted the node of a hold: that must come to light. */
+static bool
+waits_for_bad_news(const Backend *b)
+{
+	const Host *h = host_of(b);
+	int			i;
+
+	for (i = 0; i < b->nholds; i++)
+	{
+		const Slot *s = &h->slots[b->holds[i].slot];
+
+		if (s->node_gone && s->state == SLOT_GRANTED)
+		{
+			if (base.now > base.calm_since + 5 * ens.timeout)
+				broken("S1", "host %d slot %d does not learn that its node is"
+					   " gone", h->id, b->holds[i].slot);
+			return true;
+		}
+	}
+	return false;
+}
+
 static void
 go_on(Backend *b)
 {
 	int			i = (int) below(b->nholds);
 
-	if (!base.calm && b->nholds < MAX_HOLDS && below(100) < backends.nested)
+	if (base.calm && waits_for_bad_news(b))
+		b->at = base.now + ens.timeout / 10;
+	else if (!base.calm && b->nholds < MAX_HOLDS && below(100) < backends.nested)
 		ask(b);
 	else if (b->nholds > 1 && once_in(3))
 	{

@@ -53,6 +53,7 @@ typedef struct Slot
 	/* the oracle's */
 	Time		since;
 	Time		granted_at;
+	bool		node_gone;		/* somebody deleted its node */
 	bool		tampered;		/* somebody took its node or its session away */
 	bool		counted;		/* its grant, among the tokens */
 } Slot;
@@ -110,6 +111,7 @@ typedef struct Host
 	uint32_t	published_generation;
 	size_t		carried;		/* actions carried out, if it was stopped */
 	bool		carrying;
+	bool		interrupted;	/* stopped since the core decided these */
 	uint64_t	batches;		/* acknowledged, when last looked at */
 	int			stop_after;		/* so many actions; -1: do not */
 
@@ -190,6 +192,7 @@ extern void worker_wake(Host *h, Time usual);
 extern void worker_actions(Host *h);
 extern void link_push(Host *h, LinkKind kind, int64_t session, Frame *frame);
 extern LinkMessage *link_next(Host *h);
+extern void link_put_back(Host *h, LinkMessage *message);
 extern void lease_publish(Host *h, uint32_t generation, int64_t ms);
 extern void supervisor_begin(Host *h);
 extern void supervisor_take(Host *h, const LinkMessage *message);

@@ -2,11 +2,15 @@
  * main.c
  *	  Runs simulations, seed by seed.
  *
- *	  sim [-s first[..last]] [-n count] [-j jobs] [-t] [-q]
+ *	  sim [-s seed] [-n count] [-j jobs] [-t] [-k] [-m mutant]
+ *	  sim -M [-n count] [-j jobs]
+ *	  sim -d
  *
  * Owns the clock: whoever is due next acts.  The first seed that breaks a rule
  * ends the run, with the rule, the seed and the last events (-t: with all of
- * them, as they happen).
+ * them, as they happen; -k: goes on with the next).  -m builds a bug into the
+ * core, -M tries all of them and prints a table, -d runs some seeds twice and
+ * compares.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,10 +21,18 @@
 
 #include "backend.h"
 #include "chaos.h"
+#include "core/mutant.h"
 #include "oracle.h"
 
 #define LONGEST_CALM	60		/* timeouts until all must be at rest */
 #define MOST_EVENTS		2000000
+
+int			zkl_mutant = ZKL_MUTANT_NONE;
+
+#define MUTANT_NAME(name, text) #name,
+#define MUTANT_TEXT(name, text) text,
+static const char *const mutant_names[] = {ZKL_MUTANT_LIST(MUTANT_NAME)};
+static const char *const mutant_texts[] = {ZKL_MUTANT_LIST(MUTANT_TEXT)};
 
 static bool keep_going = false;
 
@@ -244,24 +256,53 @@ show_failure(void)
 		   base.what);
 }
 
+/* Seeds first, first + stride and so on; false: one breaks a rule */
 static bool
-run_seeds(uint64_t first, uint64_t last, uint64_t stride, uint64_t *events)
+run_seeds(uint64_t first, uint64_t last, uint64_t stride)
 {
 	uint64_t	seed;
+	bool		good = true;
 
 	for (seed = first; seed <= last; seed += stride)
 	{
-		if (!run_seed(seed) && !keep_going)
+		if (run_seed(seed))
+			continue;
+		good = false;
+		if (!keep_going)
 		{
 			show_failure();
-			return false;
+			break;
 		}
-		else if (base.rule != NULL)
-			printf("seed %" PRIu64 " breaks %s: %s\n", base.seed, base.rule,
-				   base.what);
-		*events += base.events;
+		printf("seed %" PRIu64 " breaks %s: %s\n", base.seed, base.rule,
+			   base.what);
 	}
-	return true;
+	fflush(stdout);
+	return good;
+}
+
+static bool
+wait_for_children(int n)
+{
+	bool		good = true;
+	int			status;
+
+	while (n-- > 0)
+		good &= wait(&status) > 0 && WIFEXITED(status) &&
+			WEXITSTATUS(status) == 0;
+	return good;
+}
+
+static bool
+run_jobs(uint64_t first, uint64_t last, int jobs)
+{
+	int			i;
+
+	fflush(stdout);
+	for (i = 0; i < jobs; i++)
+		if (fork() == 0)
+			_exit(run_seeds(first + (uint64_t) i, last, (uint64_t) jobs) ?
+				  0 : 1);
+	return wait_for_children(jobs);
 }
 
 static double
@@ -273,34 +314,149 @@ seconds(void)
 	return (double) now.tv_sec + (double) now.tv_nsec / 1e9;
 }
 
+/* ---- mutants ---- */
+
+/* One line of the table; false: it got through. */
+static bool
+try_mutant(int mutant, uint64_t first, uint64_t last)
+{
+	uint64_t	seed;
+
+	zkl_mutant = mutant;
+	for (seed = first; seed <= last; seed++)
+		if (!run_seed(seed))
+		{
+			printf("| %s | %s | %s | %" PRIu64 " |\n", mutant_names[mutant],
+				   mutant_texts[mutant], base.rule, seed);
+			return true;
+		}
+	printf("| %s | %s | **not caught** | |\n", mutant_names[mutant],
+		   mutant_texts[mutant]);
+	return false;
+}
+
+/* Each in a process of its own, which the bug may leave in any state */
+static bool
+try_mutants(uint64_t first, uint64_t last, int jobs)
+{
+	bool		good = true;
+	int			running = 0;
+	int			i;
+
+	printf("| mutant | the bug | rule broken | first seed |\n|---|---|---|---|\n");
+	fflush(stdout);
+	for (i = 1; i < ZKL_MUTANT_COUNT; i++)
+	{
+		if (running++ == jobs)
+		{
+			good &= wait_for_children(1);
+			running--;
+		}
+		if (fork() == 0)
+		{
+			bool		caught = try_mutant(i, first, last);
+
+			fflush(stdout);
+			_exit(caught ? 0 : 1);
+		}
+	}
+	return wait_for_children(running < jobs ? running : jobs) && good;
+}
+
+static int
+find_mutant(const char *name)
+{
+	int			i;
+
+	for (i = 0; i < ZKL_MUTANT_COUNT; i++)
+		if (strcmp(mutant_names[i], name) == 0)
+			return i;
+	fprintf(stderr, "there is no mutant %s\n", name);
+	exit(2);
+}
+
+/* The same seed, the same run */
+static bool
+run_twice(uint64_t first, uint64_t last)
+{
+	uint64_t	seed;
+
+	for (seed = first; seed <= last; seed++)
+	{
+		uint64_t	hash;
+
+		(void) run_seed(seed);
+		hash = base.hash;
+		(void) run_seed(seed);
+		if (base.hash != hash)
+		{
+			printf("seed %" PRIu64 " does not repeat\n", seed);
+			return false;
+		}
+	}
+	return true;
+}
+
+typedef struct Options
+{
+	uint64_t	first;
+	uint64_t	count;
+	int			jobs;
+	bool		mutants;
+	bool		twice;
+} Options;
+
+static bool
+read_options(int argc, char **argv, Options *o)
+{
+	int			option;
+
+	while ((option = getopt(argc, argv, "s:n:j:m:tkMd")) != -1)
+	{
+		if (option == 's')
+			o->first = strtoull(optarg, NULL, 10);
+		else if (option == 'n')
+			o->count = strtoull(optarg, NULL, 10);
+		else if (option == 'j')
+			o->jobs = atoi(optarg);
+		else if (option == 'm')
+			zkl_mutant = find_mutant(optarg);
+		else if (option == 't')
+			base.print = true;
+		else if (option == 'k')
+			keep_going = true;
+		else if (option == 'M')
+			o->mutants = true;
+		else if (option == 'd')
+			o->twice = true;
+		else
+			return false;
+	}
+	return optind == argc && o->jobs > 0 && o->count > 0;
+}
+
 int
 main(int argc, char **argv)
 {
-	uint64_t	first = 1,
-				last = 1000,
-				events = 0;
+	Options		o = {.first = 1,.count = 1,.jobs = 1};
 	double		begin = seconds();
-	int			option;
+	uint64_t	last;
 	bool		good;
 
-	while ((option = getopt(argc, argv, "s:n:tk")) != -1)
+	if (!read_options(argc, argv, &o))
 	{
-		if (option == 's')
-			last = first = strtoull(optarg, NULL, 10);
-		else if (option == 'n')
-			last = first + strtoull(optarg, NULL, 10) - 1;
-		else if (option == 'k')
-			keep_going = true;
-		else if (option == 't')
-			base.print = true;
-		else
-			return 2;
+		fprintf(stderr, "usage: sim [-s seed] [-n count] [-j jobs] [-t] [-k]"
+				" [-m mutant] | -M | -d\n");
+		return 2;
 	}
 	setvbuf(stdout, NULL, _IOFBF, 1 << 16);
-	good = run_seeds(first, last, 1, &events);
-	if (good)
-		printf("%" PRIu64 " seeds, %" PRIu64 " events, %.1f a second, hash %"
-			   PRIx64 "\n", last - first + 1, events,
-			   (double) (last - first + 1) / (seconds() - begin), base.hash);
+	last = o.first + o.count - 1;
+	good = o.mutants ? try_mutants(o.first, last, o.jobs) :
+		o.twice ? run_twice(o.first, last) :
+		o.jobs > 1 ? run_jobs(o.first, last, o.jobs) :
+		run_seeds(o.first, last, 1);
+	if (good && !o.mutants)
+		printf("%" PRIu64 " schedules, %.0f a second\n", o.count,
+			   (double) o.count / (seconds() - begin));
 	return good ? 0 : 1;
 }

@@ -96,6 +96,13 @@ foreign_holds(const Foreign *f)
 		path_intern(f->node)->node[HEAD].exists;
 }
 
+static bool
+lease_is_valid(const Host *h)
+{
+	return h->lease_generation == h->generation &&
+		h->lease_ms > host_clock(h) / 1000;
+}
+
 static void
 tamper(Host *h, uint64_t owner, int lock)
 {
@@ -178,6 +185,20 @@ oracle_foreign_hold(const Foreign *f)
 				broken("S1", "client %d and host %d slot %d hold %s together",
 					   f->id, i, j, lock_name(s->lock));
 		}
+}
+
+/* ---- S7: a new session invalidates everything ---- */
+
+void
+oracle_session(Host *h)
+{
+	int			i;
+
+	for (i = 0; i < MAX_SLOTS; i++)
+		if (h->slots[i].state == SLOT_GRANTED &&
+			h->slots[i].generation != h->generation)
+			broken("S7", "host %d slot %d: its hold outlives its session",
+				   h->id, i);
 }
 
 /* ---- S2: tokens of conflicting grants grow ---- */
@@ -304,10 +325,12 @@ oracle_grant(Host *h, int i)
 
 	if (session == NULL || session->killed)
 		s->tampered = true;
-	if (!holds(h, i))
-		return;
 	if (!s->sent)
 		check_cover(h, i);
+	else if (!lease_is_valid(h) && !h->interrupted)
+		broken("S1", "host %d slot %d was granted past the lease", h->id, i);
+	if (!holds(h, i))
+		return;
 	if (s->tampered)
 		return;
 	if (s->token / 4096 < h->zxid_floor && ens.zxid < h->zxid_floor)
@@ -394,6 +417,7 @@ check_deleted(const Entry *entry, const Effect *effect, const Contender *c)
 				broken("S1", "the lock of host %d slot %d is broken, which"
 					   " does not know it", h->id, i);
 			tamper(h, s->owner, s->lock);
+			s->node_gone = true;
 		}
 		else if (holds(h, i))
 			broken("S4", "the node of host %d slot %d is deleted, which holds"
@@ -410,8 +434,7 @@ check_ended(const Entry *entry)
 		return;
 	if (entry->by_vandal)
 		tamper_all(h);
-	else if (h->lease_generation == h->generation &&
-			 h->lease_ms > host_clock(h) / 1000)
+	else if (lease_is_valid(h))
 		broken("S1", "the session of host %d ended %" PRId64
 			   " ms before its lease", h->id,
 			   h->lease_ms - host_clock(h) / 1000);
@@ -510,9 +533,9 @@ oracle_deny(Host *h, int i)
 	if (!s->is_try || !s->expired)
 		broken("S8", "host %d slot %d was denied without being asked", h->id,
 			   i);
-	if (!(h->lease_generation == h->generation &&
-		  h->lease_ms > host_clock(h) / 1000) ||
-		queue_tampered(h, s->lock) || removed_at[s->lock] >= s->since)
+	if (!lease_is_valid(h) && !h->interrupted)
+		broken("S8", "host %d slot %d was denied past the lease", h->id, i);
+	if (!lease_is_valid(h) || queue_tampered(h, s->lock) || removed_at[s->lock] >= s->since)
 		return;
 	for (path = lock_path(s->lock)->children; path; path = path->sibling)
 	{
@@ -533,6 +556,8 @@ oracle_fail(Host *h, int i)
 	const Slot *s = &h->slots[i];
 	int			j;
 
+	if (s->failure == ZKL_FAILURE_ZOOKEEPER && s->rc != ZKL_RC_NOTEMPTY)
+		broken("S8", "host %d slot %d failed with %d", h->id, i, s->rc);
 	if (s->failure != ZKL_FAILURE_DEADLOCK)
 	{
 		if (base.calm_since + 2 * ens.timeout < base.now)

@@ -25,6 +25,9 @@ extern void oracle_wiped(void);
 /* ---- what hosts tell ---- */
 
 extern void oracle_lease(Host *h);
+
+/* The worker knows its session, and has carried out what follows. */
+extern void oracle_session(Host *h);
 extern void oracle_grant(Host *h, int slot);
 extern void oracle_deny(Host *h, int slot);
 extern void oracle_fail(Host *h, int slot);

@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "core/mutant.h"
 #include "host.h"
 #include "oracle.h"
 
@@ -41,6 +42,15 @@ link_next(Host *h)
 	if (h->inbox == NULL)
 		h->inbox_end = &h->inbox;
 	return message;
+}
+
+void
+link_put_back(Host *h, LinkMessage *message)
+{
+	message->next = h->inbox;
+	if (h->inbox == NULL)
+		h->inbox_end = &message->next;
+	h->inbox = message;
 }
 
 /* ---- the session process ---- */
@@ -156,7 +166,8 @@ session_lost(Host *h)
 	h->generation++;
 	h->session = 0;
 	h->chain = h->chain_kept = 0;
-	lease_publish(h, h->generation, 0);
+	if (!ZKL_MUTANT(LEASE_WITHOUT_GENERATION))
+		lease_publish(h, h->generation, 0);
 	zkl_manager_session_lost(h->m, host_clock(h));
 }
 
@@ -180,7 +191,7 @@ connected(Host *h, int64_t id)
 	session.timeout_ms = (uint32_t) (ens.timeout / MS);
 	session.begun_at = h->begun_at;
 	session.zxid_seen = h->zxid_seen;
-	if (fresh)
+	if (fresh && !ZKL_MUTANT(LEASE_WITHOUT_GENERATION))
 		lease_publish(h, h->generation, 0);
 	h->phase = PHASE_CONNECTED;
 	h->outstanding = 0;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "backend.h"
+#include "core/mutant.h"
 #include "host.h"
 #include "oracle.h"
 
@@ -124,8 +125,10 @@ slot_is_good(const Host *h, int slot, uint32_t generation)
 {
 	const Slot *s = &h->slots[slot];
 
-	return s->state == SLOT_GRANTED && s->generation == generation &&
-		generation == h->lease_generation &&
+	return s->state == SLOT_GRANTED &&
+		((s->generation == generation &&
+		  generation == h->lease_generation) ||
+		 ZKL_MUTANT(LEASE_WITHOUT_GENERATION)) &&
 		h->lease_ms > host_clock(h) / 1000;
 }
 
@@ -200,6 +203,8 @@ publish_lease(Host *h)
 {
 	int64_t		lease = zkl_manager_lease(h->m) / 1000;
 
+	if (ZKL_MUTANT(LEASE_WITHOUT_GENERATION) && lease == 0)
+		return;
 	if (lease <= h->published_ms &&
 		h->generation == h->published_generation)
 		return;
@@ -214,7 +219,7 @@ set_znode(Host *h, Slot *s, const ZklAction *action)
 {
 	if (s->state == SLOT_WAITING &&
 		memcmp(&s->uuid, &action->uuid, sizeof(ZklUuid)) != 0)
-		s->tampered = false;
+		s->tampered = s->node_gone = false;
 	s->sent = true;
 	s->uuid = action->uuid;
 	s->index = action->index;
@@ -320,6 +325,7 @@ carry_on(Host *h)
 		if (h->stop_after == 0)
 		{
 			h->stop_after = -1;
+			h->interrupted = true;
 			h->stopped_until = base.now + below(2 * ens.timeout);
 			trace("host #: worker stopped amid its actions", h->id, 0, 0, 0,
 				  NULL);
@@ -330,6 +336,7 @@ carry_on(Host *h)
 		carry_out(h, &action);
 	}
 	h->carrying = false;
+	h->interrupted = false;
 	h->carried = 0;
 	zkl_manager_clear_actions(h->m);
 	zkl_manager_counters(h->m, &counters);
@@ -341,12 +348,8 @@ carry_on(Host *h)
 void
 worker_actions(Host *h)
 {
-	int			stop = h->stop_after;
-
 	publish_lease(h);
-	h->stop_after = -1;
 	carry_on(h);
-	h->stop_after = stop;
 }
 
 /* ---- the worker's loop ---- */
@@ -364,8 +367,15 @@ take_messages(Host *h)
 		if (message->kind != LINK_FRAME)
 		{
 			worker_actions(h);
+			if (h->carrying)
+			{
+				link_put_back(h, message);
+				return;
+			}
 			supervisor_take(h, message);
 			worker_actions(h);
+			if (h->carrying)
+				return;
 		}
 		else if (frame->is_event)
 			zkl_manager_event(h->m, host_clock(h), frame->event, frame->path);
@@ -413,8 +423,10 @@ work(Host *h)
 		if (h->slots[i].marked)
 			take_slot(h, i);
 	if (!h->carrying)
-	{
 		take_messages(h);
+	if (!h->carrying)
+	{
+		oracle_session(h);
 		supervisor_tick(h);
 		zkl_manager_flush(h->m, host_clock(h));
 		publish_lease(h);
@@ -525,6 +537,7 @@ worker_start(Host *h)
 	h->published_ms = h->lease_ms;
 	h->published_generation = h->lease_generation;
 	h->carrying = false;
+	h->interrupted = false;
 	h->carried = 0;
 	h->stop_after = -1;
 	supervisor_begin(h);
