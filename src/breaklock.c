@@ -45,7 +45,8 @@ typedef struct
 	Phase		phase;
 	char		name[ZKL_MAX_NAME + 1]; /* of the lock */
 	char		path[ZKL_MAX_PATH + 1]; /* of the directory, then of the head */
-	char		marked[ZKL_MAX_PATH + 1];	/* the head that was marked ... */
+	char		marked[ZKL_MAX_PATH + 1];	/* the head that was marked, ... */
+	int32		version;		/* ... of its data since then, ... */
 	int64		marked_at;		/* ... and when, in µs */
 	int64		timeout;		/* µs that its holder has from then on */
 	int64		look_at;
@@ -172,19 +173,25 @@ mark(Break *b, const ZklReply *reply, int32 version)
 	set.data = data;
 	set.data_length = zkl_node_data_break(reply->data, reply->data_length,
 										  data, sizeof(data));
+	b->version = version + 1;
 	ereport(LOG,
 			(errmsg("znode \"%s\" of distributed lock \"%s\" is marked to be broken",
 					b->path, b->name)));
 	send(b, MARKING, ZKL_SEND_MULTI, &set);
 }
 
-/* The head is marked: its holder has the time of a session timeout. */
+/*
+ * The head is marked: its holder has the time of a session timeout, anew if
+ * somebody wrote over the mark.
+ */
 static void
-wait_for_holder(Break *b, int64 now)
+wait_for_holder(Break *b, int32 version, int64 now)
 {
-	if (strcmp(b->marked, b->path) != 0)
+	if (strcmp(b->marked, b->path) != 0 || b->version != version ||
+		b->phase == MARKING)
 	{
 		strlcpy(b->marked, b->path, sizeof(b->marked));
+		b->version = version;
 		b->marked_at = now;
 	}
 	b->look_at = Min(now + b->timeout / LOOKS_PER_TIMEOUT,
@@ -244,7 +251,7 @@ read_head(Break *b, const ZklReply *reply, int32 version)
 	b->timeout = (int64) Max(zkl_session_timeout_ms(),
 							 Min(data.timeout_ms, LONGEST_TIMEOUT_MS)) * 1000;
 	if (zkl_node_data_breaking(reply->data, reply->data_length))
-		wait_for_holder(b, zkl_boottime_us());
+		wait_for_holder(b, version, zkl_boottime_us());
 	else
 		mark(b, reply, version);
 }
@@ -259,7 +266,8 @@ zkl_breaklock_reply(uint64 tag, const ZklReply *reply, int32 version)
 		return;
 	if (reply->rc == ZKL_RC_NONODE && b->phase != LISTING)
 		succeed(b, true);		/* its owner was faster */
-	else if (reply->rc == ZKL_RC_BADVERSION && b->phase == MARKING)
+	else if (reply->rc == ZKL_RC_BADVERSION &&
+			 (b->phase == MARKING || b->phase == DELETING))
 		send(b, READING, ZKL_SEND_GET, NULL);
 	else if (reply->rc != ZKL_RC_OK && reply->rc != ZKL_RC_NONODE)
 	{
@@ -273,10 +281,23 @@ zkl_breaklock_reply(uint64 tag, const ZklReply *reply, int32 version)
 	else if (b->phase == DELETING)
 		succeed(b, true);
 	else
-		wait_for_holder(b, zkl_boottime_us());
+		wait_for_holder(b, b->version, zkl_boottime_us());
 }
 
 /* ---- time ---- */
+
+/* Only as it was marked: a mark that was lost has told nobody. */
+static void
+delete_marked(Break *b)
+{
+	ZklMultiOp	delete;
+
+	memset(&delete, 0, sizeof(delete));
+	delete.kind = ZKL_MULTI_DELETE;
+	delete.path = b->path;
+	delete.version = b->version;
+	send(b, DELETING, ZKL_SEND_MULTI, &delete);
+}
 
 void
 zkl_breaklock_tick(bool ready, int64 now)
@@ -294,7 +315,7 @@ zkl_breaklock_tick(bool ready, int64 now)
 		else if (b->phase != WAITING || now < b->look_at)
 			continue;
 		else if (now >= b->marked_at + b->timeout)
-			send(b, DELETING, ZKL_SEND_DELETE, NULL);
+			delete_marked(b);
 		else
 			send(b, LOOKING, ZKL_SEND_GET, NULL);
 	}

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "miscadmin.h"
+#include "port/pg_bitutils.h"
 #include "postmaster/postmaster.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
@@ -26,6 +27,9 @@
 
 static ZklManager *core = NULL;
 static uint32 *known_serial = NULL; /* of each slot that the core knows */
+static uint64 *marked = NULL;	/* slots to be looked at, see
+								 * zkl_exchange_requests */
+static uint64 *marked_since = NULL;
 static int64 published_lease = 0;
 static uint32 published_generation = 0;
 
@@ -41,6 +45,11 @@ zkl_exchange_begin(ZklManager *manager)
 	known_serial = MemoryContextAllocZero(TopMemoryContext,
 										  zkl_control->ctl_nslots *
 										  sizeof(uint32));
+	marked = MemoryContextAllocZero(TopMemoryContext,
+									zkl_control->ctl_nwords * sizeof(uint64));
+	marked_since = MemoryContextAllocZero(TopMemoryContext,
+										  zkl_control->ctl_nwords *
+										  sizeof(uint64));
 	zkl_queueview_begin(send_queueview_read);
 	zkl_breaklock_begin(send_operation);
 }
@@ -140,26 +149,73 @@ release_slot(int slotno, const ZklSlot *slot)
 		zkl_manager_release(core, zkl_boottime_us(), (uint32) slotno);
 }
 
-static void
-take_slot(int slotno, void *arg)
+/* These two return whether they are done with the slot. */
+static bool
+take_released(int slotno)
 {
 	ZklSlot		slot;
 
+	if (zkl_slot_peek(slotno) != ZKL_SLOT_RELEASED)
+		return false;
 	zkl_slot_copy(slotno, &slot);
-	if (slot.s_state == ZKL_SLOT_RELEASED)
-		release_slot(slotno, &slot);
-	else if (slot.s_state == ZKL_SLOT_WAITING &&
+	release_slot(slotno, &slot);
+	return true;
+}
+
+static bool
+take_other(int slotno)
+{
+	ZklSlot		slot;
+
+	if (take_released(slotno))
+		return true;
+	zkl_slot_copy(slotno, &slot);
+	if (slot.s_state == ZKL_SLOT_WAITING &&
 			 known_serial[slotno] != slot.s_serial)
 		submit_slot(slotno, &slot);
 	else if (slot.s_state == ZKL_SLOT_WAITING && slot.s_expired &&
 			 slot.s_kind == ZKL_KIND_LOCK)
 		zkl_manager_expire(core, zkl_boottime_us(), (uint32) slotno);
+	return true;
 }
 
+/* Clears the marks of the slots that fn is done with. */
+static void
+take_marked(uint64 *words, bool (*fn) (int slotno))
+{
+	int			word;
+
+	for (word = 0; word < zkl_control->ctl_nwords; word++)
+	{
+		uint64		bits = words[word];
+
+		while (bits != 0)
+		{
+			int			bit = pg_rightmost_one_pos64(bits);
+
+			bits &= bits - 1;
+			if (fn(word * ZKL_MARKS_PER_WORD + bit))
+				words[word] &= ~(UINT64CONST(1) << bit);
+		}
+	}
+}
+
+/*
+ * Who tries a lock that was released before may rely on that.  So what was
+ * released is taken before what is asked for; and once more, for a release
+ * whose mark was set in front of where the first look just was.  What that
+ * second look finds besides is left for the next round, with two of its own.
+ */
 void
 zkl_exchange_requests(void)
 {
-	zkl_shmem_take_marked(take_slot, NULL);
+	if (!zkl_shmem_take_marks(marked))
+		return;
+	(void) zkl_shmem_take_marks(marked_since);
+	take_marked(marked, take_released);
+	take_marked(marked_since, take_released);
+	take_marked(marked, take_other);
+	zkl_shmem_return_marks(marked_since);
 }
 
 /* ---- from the core to the slots and the link ---- */
@@ -408,6 +464,9 @@ restore_slot(int slotno, const ZklSlot *slot)
 	ZklRestored restored;
 	char		data[ZKL_MAX_NODE_DATA];
 
+	/* There is nothing of it in ZooKeeper: the third pass frees it. */
+	if (slot->s_state == ZKL_SLOT_RELEASED && !sent)
+		return;
 	known_serial[slotno] = slot->s_serial;
 	if (slot->s_kind != ZKL_KIND_LOCK)
 	{
@@ -427,15 +486,14 @@ restore_slot(int slotno, const ZklSlot *slot)
 	 * hold of its owner leans: it is released once they are all there.  One
 	 * that an operator broke keeps its znode until its holder is through.
 	 */
-	restored.granted = slot->s_state == ZKL_SLOT_GRANTED ||
-		(slot->s_state == ZKL_SLOT_LOST && sent &&
-		 slot->s_error == ZKL_ERROR_BROKEN) ||
+	restored.broken = slot->s_state == ZKL_SLOT_LOST && sent &&
+		slot->s_error == ZKL_ERROR_BROKEN;
+	restored.granted = slot->s_state == ZKL_SLOT_GRANTED || restored.broken ||
 		(slot->s_state == ZKL_SLOT_RELEASED && sent && slot->s_token != 0 &&
 		 slot->s_znode_seq >= 0);
-	restored.released = slot->s_state == ZKL_SLOT_RELEASED &&
-		!restored.granted;
-	restored.answered = !restored.granted && !restored.released &&
-		slot->s_state != ZKL_SLOT_WAITING;
+	restored.answered = !restored.granted &&
+		slot->s_state != ZKL_SLOT_WAITING &&
+		slot->s_state != ZKL_SLOT_RELEASED;
 	restored.sent = sent;
 	restored.uuid = slot->s_znode_uuid;
 	restored.znode_mode = (ZklLockMode) slot->s_znode_mode;

@@ -23,7 +23,6 @@
 #include <time.h>
 
 #include "miscadmin.h"
-#include "port/pg_bitutils.h"
 #include "shmem.h"
 #include "storage/ipc.h"
 #include "storage/proc.h"
@@ -31,7 +30,6 @@
 #include "zklock.h"
 
 #define TRANCHE_NAME	"zklock"
-#define MARKS_PER_WORD	64
 
 #define LEASE_DEADLINE_BITS	40
 #define LEASE_DEADLINE_MASK	((UINT64CONST(1) << LEASE_DEADLINE_BITS) - 1)
@@ -49,7 +47,7 @@ static shmem_startup_hook_type previous_startup_hook = NULL;
 static int
 words_for(int nslots)
 {
-	return (nslots + MARKS_PER_WORD - 1) / MARKS_PER_WORD;
+	return (nslots + ZKL_MARKS_PER_WORD - 1) / ZKL_MARKS_PER_WORD;
 }
 
 static Size
@@ -165,31 +163,43 @@ zkl_shmem_wake_worker(void)
 void
 zkl_shmem_mark(int slotno)
 {
-	pg_atomic_fetch_or_u64(&marks[slotno / MARKS_PER_WORD],
-						   UINT64CONST(1) << (slotno % MARKS_PER_WORD));
+	pg_atomic_fetch_or_u64(&marks[slotno / ZKL_MARKS_PER_WORD],
+						   UINT64CONST(1) << (slotno % ZKL_MARKS_PER_WORD));
 	zkl_shmem_wake_worker();
 }
 
-void
-zkl_shmem_take_marked(void (*fn) (int slotno, void *arg), void *arg)
+bool
+zkl_shmem_take_marks(uint64 *words)
 {
-	int			word;
+	bool		any = false;
+	int			i;
 
-	for (word = 0; word < zkl_control->ctl_nwords; word++)
+	for (i = 0; i < zkl_control->ctl_nwords; i++)
 	{
-		uint64		bits;
-
-		if (pg_atomic_read_u64(&marks[word]) == 0)
+		words[i] = pg_atomic_read_u64(&marks[i]);
+		if (words[i] == 0)
 			continue;
-		bits = pg_atomic_exchange_u64(&marks[word], 0);
-		while (bits != 0)
-		{
-			int			bit = pg_rightmost_one_pos64(bits);
-
-			bits &= bits - 1;
-			fn(word * MARKS_PER_WORD + bit, arg);
-		}
+		words[i] = pg_atomic_exchange_u64(&marks[i], 0);
+		any = true;
 	}
+	return any;
+}
+
+void
+zkl_shmem_return_marks(const uint64 *words)
+{
+	bool		any = false;
+	int			i;
+
+	for (i = 0; i < zkl_control->ctl_nwords; i++)
+	{
+		if (words[i] == 0)
+			continue;
+		pg_atomic_fetch_or_u64(&marks[i], words[i]);
+		any = true;
+	}
+	if (any)
+		zkl_shmem_wake_worker();
 }
 
 /* ---- the list of free slots ---- */

@@ -194,7 +194,7 @@ typedef struct ZklControl
 	/*
 	 * Behind this struct follow ctl_nwords words with one bit per slot that
 	 * changed since the worker looked (set by zkl_slot_submit, _release and
-	 * _expire, cleared by zkl_shmem_take_marked), then the slots, then the
+	 * _expire, cleared by zkl_shmem_take_marks), then the slots, then the
 	 * links of the list of free slots.
 	 */
 	int			ctl_nwords;
@@ -310,11 +310,16 @@ extern void zkl_shmem_push_free(int slotno);
 /* Sets the latch of a process; ZKL_PROCNO_NONE: of none. */
 extern void zkl_shmem_wake(int procno);
 
+#define ZKL_MARKS_PER_WORD	64
+
 /*
- * Calls fn for each slot marked since the last call.  A mark set while it
- * runs is seen by this call or the next.
+ * Takes the marks of the slots that changed since the last call, into
+ * ctl_nwords words.  Returns whether there were any.
  */
-extern void zkl_shmem_take_marked(void (*fn) (int slotno, void *arg), void *arg);
+extern bool zkl_shmem_take_marks(uint64 *words);
+
+/* Gives marks back, for a later call, and wakes the worker for it. */
+extern void zkl_shmem_return_marks(const uint64 *words);
 
 /*
  * WAITING -> GRANTED, DENIED or FAILED and GRANTED -> LOST, filling in what

@@ -369,8 +369,7 @@ restore_under_cover(ZklManager *m, ZklRequest *r, const ZklDemand *demand,
 {
 	ZklRequest *cover = zkl_request_covering(r);
 
-	if (restored->granted || restored->answered || restored->released ||
-		restored->sent || demand->sibling < 0 || cover == NULL)
+	if (restored->granted || restored->answered || restored->sent || demand->sibling < 0 || cover == NULL)
 		return false;
 	zkl_request_cover(m, r, cover);
 	return true;
@@ -408,21 +407,20 @@ zkl_manager_restore(ZklManager *m, int64_t now, uint32_t request,
 	completed.expired = demand->expired && !restored->granted;
 	r = zkl_request_begin(m, request, &completed);
 	r->token = restored->token;
+	r->broken = restored->broken;
 	if (restore_under_cover(m, r, demand, restored) ||
 		restore_shared_node(m, r, restored))
 		return;
 	zkl_request_create(m, r);
 	if (!restored->sent)
 	{
-		if (restored->granted && !restored->released)
+		if (restored->granted)
 		{
 			zkl_unlink(&r->work);
 			zkl_unlink(&r->by_uuid);
 			r->node = ZKL_NODE_NONE;
 			restore_covered(m, r);
 		}
-		else if (restored->released)
-			zkl_request_release(m, r);
 		else if (restored->answered)
 			zkl_request_answered(m, r);
 		return;
@@ -436,9 +434,7 @@ zkl_manager_restore(ZklManager *m, int64_t now, uint32_t request,
 	zkl_list_append(zkl_table_bucket(&m->by_uuid,
 									 zkl_hash(r->uuid.bytes, ZKL_UUID_BYTES)),
 					&r->by_uuid);
-	if (restored->released)
-		zkl_request_release(m, r);
-	else if (restored->answered)
+	if (restored->answered)
 		zkl_request_answered(m, r);
 	if (restored->seq >= 0)
 		zkl_request_exists(m, r, restored->seq, restored->granted ?

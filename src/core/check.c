@@ -83,7 +83,10 @@ check_queue(const ZklLock *lock)
 	return NULL;
 }
 
-/* No two local holders of different owners in conflicting modes */
+/*
+ * No two local holders of different owners in conflicting modes, but for those
+ * who have lost it to an operator
+ */
 static const char *
 check_holders(const ZklLock *lock)
 {
@@ -95,11 +98,11 @@ check_holders(const ZklLock *lock)
 	{
 		const ZklRequest *r = zkl_container(ZklRequest, queued, link);
 
-		if (r->demand != ZKL_DEMAND_GRANTED)
+		if (r->demand != ZKL_DEMAND_GRANTED || r->broken)
 			continue;
 		if (r->node_mode == ZKL_EXCLUSIVE && x == NULL)
 			return "an exclusive holder is not known as such";
-		if (x != NULL && r->owner != x->owner)
+		if (x != NULL && !x->broken && r->owner != x->owner)
 			return "two owners hold a lock that one holds exclusively";
 	}
 	return NULL;

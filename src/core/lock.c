@@ -198,9 +198,9 @@ zkl_lock_enqueue(ZklLock *lock, ZklRequest *r)
 }
 
 /*
- * Another exclusive hold.  There is one only behind what a restarted worker
- * finds: a hold that was released and whose node is not yet deleted, and the
- * one that it was handed over to.
+ * Another exclusive hold: one whose holder has lost it to an operator, and his
+ * next; or what a restarted worker finds, a hold that was released and whose
+ * node is not yet deleted, and the one that it was handed over to.
  */
 static ZklRequest *
 other_exclusive(const ZklLock *lock, const ZklRequest *r)

@@ -72,9 +72,9 @@ typedef struct ZklDemand
 /* What a restarted worker finds in a slot */
 typedef struct ZklRestored
 {
-	bool		granted;		/* at most one of these three */
-	bool		answered;		/* denied, failed or lost, not yet released */
-	bool		released;
+	bool		granted;		/* at most one of these two */
+	bool		answered;		/* denied, failed or lost */
+	bool		broken;			/* granted, but an operator broke it */
 	bool		sent;			/* a create with this uuid may have been sent */
 	ZklUuid		uuid;
 	ZklLockMode znode_mode;

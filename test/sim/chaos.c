@@ -23,7 +23,8 @@ typedef struct Chaos
 	char		strangers[8][64];
 	int			nstrangers;
 	Path	   *breaking;		/* the node that an operator has marked */
-	Time		break_at;		/* and deletes then */
+	Time		break_at;		/* and deletes then ... */
+	int32_t		break_version;	/* ... if it is still marked */
 } Chaos;
 
 static Chaos chaos;
@@ -398,13 +399,24 @@ break_foreign(const Path *path, const ZklUuid *owner)
 	(void) ensemble_write(&op, false);
 }
 
+static void
+mark(Path *head)
+{
+	static const char data[] = "{\"breaking\":true}";
+	Op			op = {.kind = OP_SET,.version = -1,.path = head->text,
+	.data = data,.length = sizeof(data) - 1};
+
+	if (ensemble_write(&op, false) != ZKL_RC_OK)
+		return;
+	chaos.breaking = head;
+	chaos.break_version = head->node[HEAD].version;
+	chaos.break_at = base.now + ens.timeout + below(ens.timeout / 4);
+}
+
 /* As zk_break_lock() does it: mark the head, wait for its owner, delete it. */
 static void
 do_break_lock(void)
 {
-	static const char mark[] = "{\"breaking\":true}";
-	Op			op = {.kind = OP_SET,.version = -1,.data = mark,
-	.length = sizeof(mark) - 1};
 	Path	   *path = lock_path((int) below(hosts.nlocks))->children;
 	Path	   *head = NULL;
 	ZklSeq		best = ZKL_SEQ_NONE;
@@ -429,28 +441,31 @@ do_break_lock(void)
 	if (chaos.breaking != NULL || head == NULL || ens.leader < 0)
 		return;
 	trace("operator: breaks @", 0, 0, 0, 0, head->text);
-	op.path = head->text;
 	if (!zkl_uuid_is_zklock(&owner))
 	{
 		/* Other clients look at no mark. */
 		break_foreign(head, &owner);
 		return;
 	}
-	if (ensemble_write(&op, false) != ZKL_RC_OK)
-		return;
-	chaos.breaking = head;
-	chaos.break_at = base.now + ens.timeout + below(ens.timeout / 4);
+	mark(head);
 }
 
 static void
 finish_break(void)
 {
-	Op			op = {.kind = OP_DELETE,.version = -1};
+	Op			op = {.kind = OP_DELETE,.version = chaos.break_version};
+	int32_t		rc;
 
 	op.path = chaos.breaking->text;
 	chaos.break_at = base.now + ens.timeout / 20;
-	if (ensemble_write(&op, false) == ZKL_RC_UNKNOWN)
+	rc = ensemble_write(&op, false);
+	if (rc == ZKL_RC_UNKNOWN)
 		return;
+	if (rc == ZKL_RC_BADVERSION)
+	{
+		mark(chaos.breaking);
+		return;
+	}
 	trace("operator: deletes @", 0, 0, 0, 0, op.path);
 	chaos.breaking = NULL;
 	chaos.break_at = NEVER;

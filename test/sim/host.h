@@ -52,9 +52,9 @@ typedef struct Slot
 
 	/* the oracle's */
 	Time		since;
-	Time		granted_at;
 	bool		node_gone;		/* somebody deleted its node */
 	bool		tampered;		/* somebody took its node or its session away */
+	bool		breaking;		/* an operator breaks it, while it waits */
 	bool		counted;		/* its grant, among the tokens */
 } Slot;
 
@@ -99,7 +99,6 @@ typedef struct Host
 	int64_t		zxid_seen;
 	uint32_t	lease_generation;
 	int64_t		lease_ms;
-	Time		lease_since;	/* the oracle's: without a gap */
 
 	/* the worker */
 	ZklManager *m;				/* NULL: it does not run */

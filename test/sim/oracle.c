@@ -257,7 +257,7 @@ in_the_way(const Host *h, const Slot *s, Path *path)
 
 		if (same_uuid(other, &c->uuid))
 			return other->owner != s->owner && !other->tampered &&
-				(other->state == SLOT_WAITING ||
+				((other->state == SLOT_WAITING && !other->breaking) ||
 				 other->state == SLOT_GRANTED);
 	}
 	return false;
@@ -327,7 +327,8 @@ oracle_grant(Host *h, int i)
 		s->tampered = true;
 	if (!s->sent)
 		check_cover(h, i);
-	else if (!lease_is_valid(h) && !h->interrupted)
+	else if ((h->lease_generation != h->generation ||
+			  h->lease_ms < host_clock(h) / 1000) && !h->interrupted)
 		broken("S1", "host %d slot %d was granted past the lease", h->id, i);
 	if (!holds(h, i))
 		return;
@@ -407,13 +408,7 @@ check_deleted(const Entry *entry, const Effect *effect, const Contender *c)
 			continue;
 		if (entry->session == 0 && entry->ends == 0)
 		{
-			/*
-			 * Only who got the lock, or his lease back, after the mark
-			 * may not know it.
-			 */
-			if (!entry->by_vandal && holds(h, i) &&
-				s->granted_at < base.now - ens.timeout * 5 / 4 &&
-				h->lease_since < base.now - ens.timeout * 5 / 4)
+			if (!entry->by_vandal && holds(h, i))
 				broken("S1", "the lock of host %d slot %d is broken, which"
 					   " does not know it", h->id, i);
 			tamper(h, s->owner, s->lock);
@@ -440,6 +435,22 @@ check_ended(const Entry *entry)
 			   h->lease_ms - host_clock(h) / 1000);
 }
 
+/* Who waits and is to be broken goes to the end of the queue. */
+static void
+note_mark(const Effect *effect, const Contender *c)
+{
+	Host	   *h =
+	host_of_session(effect->path->node[HEAD].stat.ephemeral_owner);
+	int			i;
+
+	if (h == NULL || !zkl_node_data_breaking(effect->data, effect->length))
+		return;
+	for (i = 0; i < MAX_SLOTS; i++)
+		if (same_uuid(&h->slots[i], &c->uuid) &&
+			h->slots[i].state == SLOT_WAITING)
+			h->slots[i].breaking = true;
+}
+
 void
 oracle_transaction(const Entry *entry)
 {
@@ -458,6 +469,8 @@ oracle_transaction(const Entry *entry)
 			check_created(effect, c);
 		else if (effect->kind == OP_DELETE)
 			check_deleted(entry, effect, c);
+		else if (effect->kind == OP_SET)
+			note_mark(effect, c);
 	}
 }
 

@@ -191,9 +191,6 @@ take_slot(Host *h, int i)
 void
 lease_publish(Host *h, uint32_t generation, int64_t ms)
 {
-	if (h->lease_generation != generation ||
-		h->lease_ms <= host_clock(h) / 1000)
-		h->lease_since = base.now;
 	h->lease_generation = generation;
 	h->lease_ms = ms;
 }
@@ -219,7 +216,7 @@ set_znode(Host *h, Slot *s, const ZklAction *action)
 {
 	if (s->state == SLOT_WAITING &&
 		memcmp(&s->uuid, &action->uuid, sizeof(ZklUuid)) != 0)
-		s->tampered = s->node_gone = false;
+		s->tampered = s->node_gone = s->breaking = false;
 	s->sent = true;
 	s->uuid = action->uuid;
 	s->index = action->index;
@@ -254,7 +251,6 @@ grant(Host *h, int i, const ZklAction *action)
 	trace("host # slot #: granted @, token #, number #", h->id, i,
 		  s->token, s->seq, lock_name(s->lock));
 	s->state = SLOT_GRANTED;
-	s->granted_at = base.now;
 	oracle_grant(h, i);
 	backend_wake(h, s->backend);
 }
@@ -467,6 +463,8 @@ restore_slot(Host *h, int i)
 	ZklDemand	demand;
 	ZklRestored restored;
 
+	if (s->state == SLOT_RELEASED && !sent)
+		return;
 	h->known[i] = s->serial;
 	if (s->state == SLOT_GRANTED && !current)
 	{
@@ -474,13 +472,12 @@ restore_slot(Host *h, int i)
 		return;
 	}
 	memset(&restored, 0, sizeof(restored));
-	restored.granted = s->state == SLOT_GRANTED ||
-		(s->state == SLOT_LOST && sent &&
-		 s->failure == ZKL_FAILURE_BROKEN) ||
+	restored.broken = s->state == SLOT_LOST && sent &&
+		s->failure == ZKL_FAILURE_BROKEN;
+	restored.granted = s->state == SLOT_GRANTED || restored.broken ||
 		(s->state == SLOT_RELEASED && sent && s->token != 0 && s->seq >= 0);
-	restored.released = s->state == SLOT_RELEASED && !restored.granted;
-	restored.answered = !restored.granted && !restored.released &&
-		s->state != SLOT_WAITING;
+	restored.answered = !restored.granted && s->state != SLOT_WAITING &&
+		s->state != SLOT_RELEASED;
 	restored.sent = sent;
 	restored.uuid = s->uuid;
 	restored.znode_mode = s->znode_mode;

@@ -364,7 +364,6 @@ restore(World *w, uint32_t request)
 	ZklDemand	demand = make_demand(w, request);
 	ZklRestored restored = {
 		.granted = world_holds(w, request),
-		.released = r->released,
 		.answered = r->denied || r->failed || r->lost,
 		.sent = r->has_znode,
 		.uuid = r->uuid,
@@ -376,6 +375,8 @@ restore(World *w, uint32_t request)
 
 	demand.sibling = -1;
 	zkl_manager_restore(w->m, w->now, request, &demand, &restored);
+	if (r->released)
+		zkl_manager_release(w->m, w->now, request);
 }
 
 /*
