@@ -280,7 +280,8 @@ sub _take
 			context => $field{W},
 			text => join("\n", grep { defined } @field{qw(S C M D H W)}),
 		};
-		if ($type eq 'E') { $answer->{error} = $report; }
+		# What ends the connection may come right behind an error.
+		if ($type eq 'E') { $answer->{error} //= $report; }
 		else { push @{ $answer->{notices} }, $report; }
 	}
 	return;

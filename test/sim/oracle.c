@@ -481,6 +481,9 @@ oracle_free(Host *h, int i)
 	Path	   *path;
 	int			j;
 
+	if (s->state != SLOT_RELEASED)
+		broken("S5", "host %d slot %d is freed in state %d", h->id, i,
+			   (int) s->state);
 	if (!s->sent || h->session == 0)
 		return;
 	for (j = 0; j < MAX_SLOTS; j++)
