@@ -235,9 +235,11 @@ zkl_manager_disconnected(ZklManager *m, int64_t now)
 	{
 		ZklRequest *r = &m->requests[id];
 
-		if (r->demand == ZKL_DEMAND_GRANTED && r->node == ZKL_NODE_EXISTS &&
-			!zkl_linked(&r->hold))
-			zkl_link_after(&r->hold, &m->holds.head);
+		if (r->node != ZKL_NODE_EXISTS)
+			continue;
+		zkl_unlink(&r->unwatched);
+		r->placed_at = now;
+		zkl_list_append(&m->unwatched, &r->unwatched);
 	}
 }
 

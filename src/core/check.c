@@ -17,7 +17,7 @@ check_request(const ZklManager *m, const ZklRequest *r)
 
 	if (r->demand == ZKL_DEMAND_UNUSED)
 		return r->node == ZKL_NODE_NONE && !queued && !writes &&
-			!zkl_linked(&r->all) && !zkl_linked(&r->hold) &&
+			!zkl_linked(&r->all) && !zkl_linked(&r->unwatched) &&
 			!zkl_linked(&r->by_uuid) ? NULL :
 			"an unused request has a node or is in a list";
 	if (r->lock == NULL)
@@ -26,6 +26,9 @@ check_request(const ZklManager *m, const ZklRequest *r)
 		return "a released request without a node was not given back";
 	if (queued != (r->node == ZKL_NODE_EXISTS))
 		return "the queue and the nodes that exist differ";
+	if (zkl_linked(&r->unwatched) !=
+		(queued && r->own_watch == ZKL_WATCH_NONE))
+		return "the nodes without a watch and the list of them differ";
 	if (queued && r->demand != ZKL_DEMAND_WAITING &&
 		r->demand != ZKL_DEMAND_GRANTED)
 		return "a request that neither waits nor holds is in the queue";

@@ -24,6 +24,7 @@
  */
 #include "core/batch.h"
 #include "core/contact.h"
+#include "core/read.h"
 
 static int64_t
 timeout_us(const ZklManager *m)
@@ -47,7 +48,7 @@ zkl_contact_begin(ZklManager *m, int64_t begun_at)
 			r->node != ZKL_NODE_EXISTS;
 		if (r->verified)
 			continue;
-		r->granted_at = 0;		/* watch it at once */
+		zkl_read_own(m, r);
 		m->verified = false;
 	}
 }

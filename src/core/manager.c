@@ -270,7 +270,7 @@ zkl_manager_create(const ZklConfig *config)
 	zkl_list_init(&m->lone_deletes);
 	zkl_list_init(&m->stuck_deletes);
 	zkl_list_init(&m->stuck_locks);
-	zkl_list_init(&m->holds);
+	zkl_list_init(&m->unwatched);
 	zkl_list_init(&m->dirty);
 	zkl_list_init(&m->readers);
 	zkl_list_init(&m->idle);
@@ -481,13 +481,9 @@ heed_lapse(ZklManager *m)
 void
 zkl_manager_flush(ZklManager *m, int64_t now)
 {
-	int64_t		aged = zkl_read_timer(m);
-
 	m->now = now;
 	heed_lapse(m);
 	zkl_contact_verify(m);
-	if (aged >= 0 && aged <= now)
-		m->beat_wanted = true;
 	while (m->connection == ZKL_CONNECTION_READY &&
 		   (now < m->lease_until || ZKL_MUTANT(GRANT_WITHOUT_LEASE)) &&
 		   !zkl_list_empty(&m->dirty))
@@ -506,20 +502,12 @@ zkl_manager_flush(ZklManager *m, int64_t now)
 int64_t
 zkl_manager_timer(const ZklManager *m)
 {
-	int64_t		due[] = {
-		zkl_batch_timer(m), zkl_read_timer(m), zkl_contact_timer(m)
-	};
-	int64_t		first = -1;
-	size_t		i;
+	int64_t		batch = zkl_batch_timer(m);
+	int64_t		contact = zkl_contact_timer(m);
 
 	if (m->connection != ZKL_CONNECTION_READY)
 		return -1;
-	for (i = 0; i < sizeof(due) / sizeof(due[0]); i++)
-	{
-		if (due[i] >= 0 && (first < 0 || due[i] < first))
-			first = due[i];
-	}
-	return first;
+	return batch < 0 || (contact >= 0 && contact < batch) ? contact : batch;
 }
 
 /* ---- questions ---- */

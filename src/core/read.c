@@ -129,34 +129,35 @@ send_lock_reads(ZklManager *m, ZklLock *lock)
 	}
 }
 
-int64_t
-zkl_read_timer(const ZklManager *m)
+void
+zkl_read_own(ZklManager *m, ZklRequest *r)
 {
-	const ZklRequest *oldest;
-
-	if (ZKL_MUTANT(NO_OWN_WATCH))
-		return -1;
-	if (zkl_list_empty(&m->holds) || m->read_bytes >= ZKL_READ_WINDOW)
-		return -1;
-	oldest = zkl_container(ZklRequest, hold, m->holds.head.next);
-	return oldest->granted_at + (int64_t) m->session.timeout_ms * 1000 / 6;
+	zkl_unlink(&r->unwatched);
+	r->placed_at = 0;
+	zkl_link_after(&r->unwatched, &m->unwatched.head);
 }
 
 /*
- * Holds of a certain age get a watch on their own node, which somebody may
- * delete.  zkl_manager_flush sends a beat ahead of it, so that what is read
- * is no older than that.
+ * Requests of a certain age get a watch on their own node, which somebody may
+ * delete or mark.  It is sent behind a beat, so that what is read is no older
+ * than that; as there is one each T/6 at least, the watch is armed no later
+ * than T/4 behind the node.
  */
 static void
 send_own_watches(ZklManager *m)
 {
-	int64_t		due;
+	int64_t		age = (int64_t) m->session.timeout_ms * 1000 / 12;
 
-	while ((due = zkl_read_timer(m)) >= 0 && due <= m->now)
+	if (ZKL_MUTANT(NO_OWN_WATCH))
+		return;
+	while (!zkl_list_empty(&m->unwatched) && m->read_bytes < ZKL_READ_WINDOW)
 	{
-		ZklRequest *r = zkl_container(ZklRequest, hold, m->holds.head.next);
+		ZklRequest *r = zkl_container(ZklRequest, unwatched,
+									  m->unwatched.head.next);
 
-		zkl_unlink(&r->hold);
+		if (r->placed_at != 0 && r->placed_at + age > m->beat_sent_at)
+			return;
+		zkl_unlink(&r->unwatched);
 		r->own_watch = ZKL_WATCH_SENT;
 		send_read(m, ZKL_OP_WATCH_OWN, r->lock, r, ZKL_SEND_GET,
 				  zkl_request_path(m, r), true);
@@ -280,16 +281,20 @@ watched_own(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 	if (reply->rc == ZKL_RC_OK)
 	{
 		r->own_watch = ZKL_WATCH_ARMED;
-		if (zkl_node_data_breaking(reply->data, reply->data_length))
+		if (!zkl_node_data_breaking(reply->data, reply->data_length))
+			return;
+		if (r->demand == ZKL_DEMAND_GRANTED)
 			zkl_request_break(m, r);
+		else
+			zkl_request_again(m, r);
 	}
 	else if (reply->rc == ZKL_RC_NONODE)
 		zkl_request_vanished(m, r);
 	else
 	{
 		/* Not to be read: try again after a while. */
-		r->granted_at = m->now;
-		zkl_list_append(&m->holds, &r->hold);
+		r->placed_at = m->now;
+		zkl_list_append(&m->unwatched, &r->unwatched);
 	}
 }
 
@@ -395,7 +400,7 @@ own_event(ZklManager *m, ZklRequest *r, ZklEventKind kind)
 	else
 	{
 		r->own_watch = ZKL_WATCH_NONE;
-		zkl_link_after(&r->hold, &m->holds.head);
+		zkl_read_own(m, r);
 	}
 }
 

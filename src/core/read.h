@@ -28,7 +28,7 @@ extern void zkl_read_reply(ZklManager *m, const ZklOp *op,
 						   const ZklReply *reply);
 extern void zkl_read_event(ZklManager *m, ZklEventKind kind, const char *path);
 
-/* When a hold is old enough for a watch on its node, in µs; -1: none is. */
-extern int64_t zkl_read_timer(const ZklManager *m);
+/* Lets r look at its own node as soon as possible, and watch it from then on. */
+extern void zkl_read_own(ZklManager *m, ZklRequest *r);
 
 #endif							/* ZKL_READ_H */

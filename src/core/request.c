@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/lock.h"
+#include "core/read.h"
 #include "core/request.h"
 
 static ZklList *
@@ -181,7 +182,7 @@ hand_node_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 	heir->index = r->index;
 	heir->czxid = r->czxid;
 	heir->own_watch = r->own_watch;
-	heir->granted_at = r->granted_at;
+	heir->placed_at = r->placed_at;
 	heir->seen = r->seen;
 	heir->broken = r->broken;
 	heir->verified = r->verified;
@@ -196,15 +197,15 @@ hand_node_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 	zkl_lock_enqueue(r->lock, heir);
 	zkl_unlink(&r->by_uuid);
 	zkl_list_append(uuid_bucket(m, &heir->uuid), &heir->by_uuid);
-	if (zkl_linked(&r->hold))
-		zkl_link_after(&heir->hold, &r->hold);
+	if (zkl_linked(&r->unwatched))
+		zkl_link_after(&heir->unwatched, &r->unwatched);
 	else if (r->own_watch == ZKL_WATCH_SENT)
 	{
 		/* The answer will be for r: the heir sets a watch of its own. */
 		heir->own_watch = ZKL_WATCH_NONE;
-		zkl_link_after(&heir->hold, &m->holds.head);
+		zkl_read_own(m, heir);
 	}
-	zkl_unlink(&r->hold);
+	zkl_unlink(&r->unwatched);
 	r->own_watch = ZKL_WATCH_NONE;
 	r->node = ZKL_NODE_NONE;
 	note_znode(m, heir);
@@ -238,7 +239,7 @@ retire(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 			else
 			{
 				zkl_lock_dequeue(lock, r);
-				zkl_unlink(&r->hold);
+				zkl_unlink(&r->unwatched);
 				r->node = ZKL_NODE_DELETE;
 				zkl_list_append(&m->deletes, &r->work);
 				if (ZKL_MUTANT(CANCEL_FORGETS_NODE) &&
@@ -285,6 +286,8 @@ zkl_request_exists(ZklManager *m, ZklRequest *r, ZklSeq seq, int64_t czxid)
 	{
 		zkl_lock_enqueue(r->lock, r);
 		zkl_lock_touch(m, r->lock);
+		r->placed_at = m->now;
+		zkl_list_append(&m->unwatched, &r->unwatched);
 		return;
 	}
 	if (r->demand == ZKL_DEMAND_WAITING)
@@ -347,7 +350,6 @@ tell_grant(ZklManager *m, ZklRequest *r)
 	if (r->expired)
 		r->lock->nexpired--;
 	r->demand = ZKL_DEMAND_GRANTED;
-	r->granted_at = m->now;
 	r->verified = true;
 }
 
@@ -357,7 +359,6 @@ zkl_request_grant(ZklManager *m, ZklRequest *r)
 	r->token = r->czxid * 4096 + r->index;
 	zkl_lock_hold(r->lock, r);
 	tell_grant(m, r);
-	zkl_list_append(&m->holds, &r->hold);
 }
 
 void
@@ -367,8 +368,7 @@ zkl_request_restore_hold(ZklManager *m, ZklRequest *r)
 	r->demand = ZKL_DEMAND_GRANTED;
 
 	/* of old: what happened to its node meanwhile is to be looked at first */
-	r->granted_at = 0;
-	zkl_list_append(&m->holds, &r->hold);
+	zkl_read_own(m, r);
 }
 
 void
@@ -436,6 +436,7 @@ void
 zkl_request_again(ZklManager *m, ZklRequest *r)
 {
 	zkl_lock_dequeue(r->lock, r);
+	zkl_unlink(&r->unwatched);
 	r->again = true;
 	r->node = ZKL_NODE_DELETE;
 	zkl_list_append(&m->deletes, &r->work);
@@ -466,7 +467,7 @@ drop_node(ZklRequest *r)
 {
 	if (zkl_linked(&r->queued))
 		zkl_lock_dequeue(r->lock, r);
-	zkl_unlink(&r->hold);
+	zkl_unlink(&r->unwatched);
 	zkl_unlink(&r->work);
 	zkl_unlink(&r->by_uuid);
 	r->node = ZKL_NODE_NONE;

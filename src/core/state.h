@@ -98,14 +98,14 @@ struct ZklRequest
 	uint64_t	seen;			/* order of the last listing that showed it */
 	ZklWatchState own_watch;
 	bool		token_sent;		/* its czxid has been asked for */
-	int64_t		granted_at;
+	int64_t		placed_at;		/* its node; 0: watch it at once */
 	size_t		data_length;
 	char		data[ZKL_MAX_NODE_DATA];
 
 	ZklLink		all;			/* in lock->requests */
 	ZklLink		queued;			/* in lock->own: EXISTS and WAITING or GRANTED */
 	ZklLink		work;			/* in one of the manager's lists of writes */
-	ZklLink		hold;			/* in m->holds, by granted_at */
+	ZklLink		unwatched;		/* in m->unwatched, by placed_at */
 	ZklLink		by_uuid;
 };
 
@@ -259,7 +259,7 @@ struct ZklManager
 	ZklList		stuck_deletes;	/* DELETE, refused: not before stuck_until */
 	ZklList		stuck_locks;	/* their listing was refused: likewise */
 	int64_t		stuck_until;
-	ZklList		holds;
+	ZklList		unwatched;		/* EXISTS, in want of an own_watch */
 	ZklList		dirty;
 	ZklList		readers;
 	ZklList		idle;

@@ -103,6 +103,14 @@ lease_is_valid(const Host *h)
 		h->lease_ms > host_clock(h) / 1000;
 }
 
+/* Not even in its last millisecond, which nobody relies on */
+static bool
+lease_is_over(const Host *h)
+{
+	return h->lease_generation != h->generation ||
+		h->lease_ms < host_clock(h) / 1000;
+}
+
 static void
 tamper(Host *h, uint64_t owner, int lock)
 {
@@ -327,8 +335,7 @@ oracle_grant(Host *h, int i)
 		s->tampered = true;
 	if (!s->sent)
 		check_cover(h, i);
-	else if ((h->lease_generation != h->generation ||
-			  h->lease_ms < host_clock(h) / 1000) && !h->interrupted)
+	else if (lease_is_over(h) && !h->interrupted)
 		broken("S1", "host %d slot %d was granted past the lease", h->id, i);
 	if (!holds(h, i))
 		return;
@@ -366,7 +373,9 @@ oracle_commit(Host *h, int i)
 	if (!holds(h, i))
 		return;
 	check_alone(h, i);
-	for (j = 0; j < MAX_HOLDERS; j++)
+
+	/* Among those forgotten there may be itself. */
+	for (j = 1; j < MAX_HOLDERS; j++)
 		if (t->owner[j] != s->owner &&
 			(t->largest[j][ZKL_EXCLUSIVE] > s->token ||
 			 (s->mode == ZKL_EXCLUSIVE &&
@@ -549,7 +558,7 @@ oracle_deny(Host *h, int i)
 	if (!s->is_try || !s->expired)
 		broken("S8", "host %d slot %d was denied without being asked", h->id,
 			   i);
-	if (!lease_is_valid(h) && !h->interrupted)
+	if (lease_is_over(h) && !h->interrupted)
 		broken("S8", "host %d slot %d was denied past the lease", h->id, i);
 	if (!lease_is_valid(h) || queue_tampered(h, s->lock) || removed_at[s->lock] >= s->since)
 		return;
