@@ -228,7 +228,7 @@ zkl_manager_disconnected(ZklManager *m, int64_t now)
 			zkl_lock_disconnected(zkl_container(ZklLock, by_path, link));
 	}
 	zkl_core_forget_ops(m);
-	while (!zkl_list_empty(&m->idle))
+	while (!zkl_list_empty(&m->idle) && !ZKL_MUTANT(CONTINUITY_RECONNECT))
 		zkl_lock_settle_idle(m, zkl_container(ZklLock, idle,
 											  m->idle.head.next));
 	for (id = 0; id < m->config.max_requests; id++)

@@ -82,8 +82,6 @@ zkl_contact_note(ZklManager *m, int64_t sent_at)
 {
 	uint32_t	last = (m->ncontacts + ZKL_CONTACTS - 1) % ZKL_CONTACTS;
 
-	if (ZKL_MUTANT(LEASE_FROM_REPLY))
-		sent_at = m->now;
 	/* They must reach back far enough, not be many. */
 	if (m->ncontacts > 0 &&
 		sent_at - m->contacts[last].sent_at < timeout_us(m) / ZKL_CONTACTS)
@@ -110,7 +108,7 @@ zkl_contact_lease(const ZklManager *m, int64_t sent_at)
 			heard = contact->sent_at;
 	}
 	if (ZKL_MUTANT(LEASE_FROM_REPLY))
-		longest = m->now + timeout_us(m) * 2 / 3;
+		return m->now + timeout_us(m) * 2 / 3;
 	if (ZKL_MUTANT(LEASE_OF_TIMEOUT))
 		return sent_at + timeout_us(m);
 	if (ZKL_MUTANT(LEASE_WITHOUT_CONTACT))
@@ -126,7 +124,8 @@ zkl_contact_timer(const ZklManager *m)
 {
 	if (m->connection != ZKL_CONNECTION_READY || m->nlive > 0)
 		return -1;
-	return m->sent_at + timeout_us(m) / 4;
+	return m->sent_at +
+		timeout_us(m) / (ZKL_MUTANT(LEASE_WITHOUT_CONTACT) ? 3 : 4);
 }
 
 void

@@ -187,7 +187,7 @@ settle_unseen(ZklManager *m, ZklLock *lock, uint64_t order)
 			continue;
 		if (r->node == ZKL_NODE_UNSETTLED)
 			zkl_request_absent(m, r);
-		else if (r->node == ZKL_NODE_EXISTS)
+		else if (r->node == ZKL_NODE_EXISTS && !ZKL_MUTANT(DYING_SESSION))
 			zkl_request_vanished(m, r);
 	}
 }

@@ -234,7 +234,7 @@ zkl_lock_dequeue(ZklLock *lock, ZklRequest *r)
 	r->upgrade = false;
 	if (ZKL_MUTANT(TAINT_PER_REQUEST) && lock->waiting == r)
 		lock->tainted = false;
-	if (lock->waiting == r && !ZKL_MUTANT(HANDOVER_TO_CANCELLED))
+	if (lock->waiting == r)
 		lock->waiting = next_waiting(lock, r->queued.next);
 	zkl_unlink(&r->queued);
 }

@@ -15,11 +15,11 @@
 	X(NONE, "none") \
 	X(LOOKUP_WITHOUT_CHAIN, "an unknown create is looked up by its id, with nothing that keeps it from being applied later") \
 	X(RESEND_UNKNOWN, "a batch without an answer is sent again as if it had been refused") \
-	X(DYING_SESSION, "a node of the session that expired is taken for that of the new one") \
+	X(DYING_SESSION, "a new session goes on with the places that the old one had in the queue") \
 	X(KEEP_HOLDS, "a new session goes on with the holds of the old one") \
 	X(LEASE_FROM_REPLY, "the lease counts from the answer") \
 	X(LEASE_OF_TIMEOUT, "the lease is a whole session timeout from the send") \
-	X(LEASE_WITHOUT_CONTACT, "the lease counts from a send that the leader may not have heard of") \
+	X(LEASE_WITHOUT_CONTACT, "the lease counts from the send, whether or not the leader has heard of the session lately") \
 	X(LEASE_WITHOUT_GENERATION, "the published lease does not say of which session it is") \
 	X(GRANT_WITHOUT_LEASE, "grants and denies past the lease") \
 	X(EXISTS_WATCH, "waits for the watch on a predecessor that is gone already") \
@@ -28,9 +28,9 @@
 	X(DELETE_ONCE, "a delete without an answer counts as done") \
 	X(STRING_ORDER, "names are compared as strings: readers sort before writers") \
 	X(IGNORE_GAP, "numbers in between that are not ours are ignored") \
-	X(RESEND_AFTER_BADVERSION, "BADVERSION counts as not applied, whatever came before it") \
+	X(RESEND_AFTER_BADVERSION, "a batch without an answer is sent again with the version that it expected, and BADVERSION counts as not applied") \
 	X(HEARTBEAT_REUSED, "the heartbeat node is created again under its old name") \
-	X(TOKEN_FROM_HEARTBEAT, "a token is taken from a beat although the reply was lost") \
+	X(TOKEN_FROM_HEARTBEAT, "a token is taken from the heartbeat although the reply was lost") \
 	X(READ_BEFORE_BEAT, "a new connection is believed before its first beat") \
 	X(WATCH_FORGOTTEN, "the watch on the predecessor is not set again on a new connection") \
 	X(CONTINUITY_RECONNECT, "continuity of numbers is kept over a reconnection") \
@@ -38,7 +38,7 @@
 	X(CONTINUITY_FROM_LISTED, "continuity based on a listed name") \
 	X(NO_TAINT, "a writer that vanishes is thought to leave no reader behind") \
 	X(TAINT_PER_REQUEST, "taint is forgotten with the request that found it") \
-	X(HANDOVER_TO_CANCELLED, "the lock is handed over to a request that was cancelled") \
+	X(HANDOVER_TO_CANCELLED, "the next local request is handed the lock although it was cancelled meanwhile") \
 	X(NO_OWN_WATCH, "nobody looks whether a hold's node is still there") \
 	X(UPGRADE_WAITS, "shared -> exclusive waits, whoever stands in between") \
 	X(BACKWARDS_ZXID, "an ensemble whose transaction ids went back is served by")

@@ -234,7 +234,9 @@ batch_refused(ZklManager *m, ZklBatch *batch, int failed, int32_t rc)
 		else
 			zkl_request_resend(m, r);
 	}
-	if (failed == 0 && !m->broken && !ZKL_MUTANT(RESEND_AFTER_BADVERSION))
+	if (failed == 0 && !m->broken && ZKL_MUTANT(RESEND_AFTER_BADVERSION))
+		m->version = batch->version + 1;
+	else if (failed == 0 && !m->broken)
 		m->chain_needed = true;
 	else
 		m->version = failed > 0 ? batch->version : m->version;
@@ -256,7 +258,8 @@ batch_unknown(ZklManager *m, ZklBatch *batch)
 
 		if (i < batch->ndeletes)
 			zkl_request_delete_again(r, &m->lone_deletes);
-		else if (ZKL_MUTANT(RESEND_UNKNOWN))
+		else if (ZKL_MUTANT(RESEND_UNKNOWN) ||
+				 ZKL_MUTANT(RESEND_AFTER_BADVERSION))
 			zkl_request_resend(m, r);
 		else
 			r->node = ZKL_NODE_UNSETTLED;
@@ -267,7 +270,10 @@ batch_unknown(ZklManager *m, ZklBatch *batch)
 		if (m->batch_limit < 2)
 			m->batch_limit = 2;
 	}
-	m->chain_needed = !ZKL_MUTANT(LOOKUP_WITHOUT_CHAIN);
+	if (!m->broken && ZKL_MUTANT(RESEND_AFTER_BADVERSION))
+		m->version = batch->version;
+	m->chain_needed = !ZKL_MUTANT(LOOKUP_WITHOUT_CHAIN) &&
+		!ZKL_MUTANT(RESEND_AFTER_BADVERSION);
 	m->broken = true;
 }
 

@@ -369,7 +369,7 @@ directory_event(ZklManager *m, ZklLock *lock, ZklEventKind kind)
 		return;
 	}
 	lock->directory_watch = ZKL_WATCH_NONE;
-	lock->base_known = false;
+	lock->base_known &= ZKL_MUTANT(CONTINUITY_WITHOUT_WATCH);
 	zkl_lock_settle_idle(m, lock);
 }
 

@@ -221,6 +221,9 @@ retire(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 	ZklLock    *lock = r->lock;
 	ZklRequest *heir;
 
+	if (ZKL_MUTANT(HANDOVER_TO_CANCELLED) && r == lock->waiting &&
+		lock->nheld > 0 && demand == ZKL_DEMAND_RELEASED)
+		return;
 	m->nlive--;
 	if (r->demand == ZKL_DEMAND_WAITING && r->expired)
 		lock->nexpired--;
@@ -488,13 +491,9 @@ zkl_request_vanished(ZklManager *m, ZklRequest *r)
 void
 zkl_request_session_lost(ZklManager *m, ZklRequest *r)
 {
-	if (ZKL_MUTANT(DYING_SESSION) && zkl_linked(&r->queued) &&
+	if (ZKL_MUTANT(DYING_SESSION) && r->node == ZKL_NODE_EXISTS &&
 		r->demand == ZKL_DEMAND_WAITING)
-	{
-		zkl_lock_dequeue(r->lock, r);
-		r->node = ZKL_NODE_UNSETTLED;
 		return;
-	}
 	if (ZKL_MUTANT(KEEP_HOLDS) && r->demand == ZKL_DEMAND_GRANTED)
 		return;
 	drop_node(r);

@@ -23,7 +23,7 @@ reset(Backend *b)
 {
 	b->owner = ++hosts.owners;
 	b->waiting = -1;
-	b->committing = false;
+	b->checking = b->committing = false;
 	b->nholds = 0;
 	b->stopped_until = 0;
 	b->at = base.calm ? NEVER : base.now + some_delay(backends.think);
@@ -74,7 +74,7 @@ end_holds(Backend *b)
 	for (i = 0; i < b->nholds; i++)
 		slot_release(host_of(b), b->holds[i].slot);
 	b->nholds = 0;
-	b->committing = false;
+	b->checking = b->committing = false;
 	b->at = base.calm ? NEVER : base.now + some_delay(backends.think);
 }
 
@@ -160,7 +160,8 @@ look(Backend *b)
 	int			slot = b->waiting;
 	Slot	   *s = &h->slots[slot];
 
-	if (s->state == SLOT_GRANTED && slot_is_good(h, slot, s->generation))
+	if (slot_is_good(h, slot, s->generation) &&
+		lease_is_good(h, s->generation))
 	{
 		b->waiting = -1;
 		b->holds[b->nholds].slot = slot;
@@ -187,19 +188,43 @@ look(Backend *b)
 
 /* ---- holding ---- */
 
-/* The commit check.  What passes it is committed, whatever comes then. */
+static void
+may_not_commit(Backend *b)
+{
+	trace("host # backend #: may not commit", b->host, b->id, 0, 0, NULL);
+	end_holds(b);
+}
+
+/* The first half of the commit check; a while may pass before the second. */
+static void
+check_slots(Backend *b)
+{
+	int			i;
+
+	for (i = 0; i < b->nholds; i++)
+		if (!slot_is_good(host_of(b), b->holds[i].slot,
+						  b->holds[i].generation))
+		{
+			may_not_commit(b);
+			return;
+		}
+	b->checking = true;
+	b->at = base.now + (base.calm || !once_in(30) ? some_delay(20) :
+						below(2 * ens.timeout));
+}
+
+/* What passes the commit check is committed, whatever comes then. */
 static void
 commit(Backend *b)
 {
 	Host	   *h = host_of(b);
 	int			i;
 
+	b->checking = false;
 	for (i = 0; i < b->nholds; i++)
-		if (!slot_is_good(h, b->holds[i].slot, b->holds[i].generation))
+		if (!lease_is_good(h, b->holds[i].generation))
 		{
-			trace("host # backend #: may not commit", b->host, b->id, 0, 0,
-				  NULL);
-			end_holds(b);
+			may_not_commit(b);
 			return;
 		}
 	trace("host # backend #: commits", b->host, b->id, 0, 0, NULL);
@@ -249,7 +274,7 @@ go_on(Backend *b)
 	else if (once_in(4))
 		end_holds(b);			/* rolled back */
 	else
-		commit(b);
+		check_slots(b);
 }
 
 void
@@ -259,6 +284,8 @@ backend_step(Backend *b)
 		look(b);
 	else if (b->committing)
 		end_holds(b);
+	else if (b->checking)
+		commit(b);
 	else if (b->nholds > 0)
 		go_on(b);
 	else if (base.calm)

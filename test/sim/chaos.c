@@ -201,13 +201,12 @@ do_stop_follower(void)
 	lose_follower(true);
 }
 
-/* A follower is gone, and a client of its with it, as when a rack is cut off */
-static void
-do_cut_rack(void)
+void
+chaos_cut_rack(Host *h)
 {
-	Host	   *h = some_host();
 	Time		until = base.now + a_while();
 
+	h->cut_at_grant = false;
 	if (h->conn == NULL || h->conn->server == ens.leader ||
 		ens.leader < 0 || servers_out() > 0)
 		return;
@@ -215,6 +214,21 @@ do_cut_rack(void)
 	h->conn->frozen_until = until;
 	chaos.heal_at[h->conn->server] = until;
 	ensemble_cut(h->conn->server, false);
+}
+
+/*
+ * As when a rack is cut off.  The worst moment is when the host relies on a
+ * lease of which the leader has not yet heard.
+ */
+static void
+do_cut_rack(void)
+{
+	Host	   *h = some_host();
+
+	if (once_in(2))
+		chaos_cut_rack(h);
+	else
+		h->cut_at_grant = true;
 }
 
 static void
@@ -293,6 +307,12 @@ static void
 do_delete_heartbeat(void)
 {
 	vandalize(OP_DELETE, some_own_node(true));
+}
+
+static void
+do_set_heartbeat(void)
+{
+	vandalize(OP_SET, some_own_node(true));
 }
 
 static void
@@ -545,6 +565,7 @@ static const struct
 	{do_delete_own, 4, 8},
 	{do_set_own, 3, 8},
 	{do_delete_heartbeat, 3, 8},
+	{do_set_heartbeat, 3, 8},
 	{do_set_directory, 3, 6},
 	{do_recreate_directory, 8, 4},
 	{do_stranger, 6, 5},
@@ -716,6 +737,7 @@ calm_hosts(void)
 
 		h->stopped_until = 0;
 		h->stop_after = -1;
+		h->cut_at_grant = false;
 		host_accept_lower_tokens(h);
 		if (!h->up)
 			h->up_at = base.now;

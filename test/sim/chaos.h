@@ -5,10 +5,14 @@
 #ifndef SIM_CHAOS_H
 #define SIM_CHAOS_H
 
-#include "base.h"
+#include "host.h"
 
 /* Draws the sizes and the faults of this seed, and starts everybody. */
 extern void chaos_begin(void);
+
+/* Cuts a host off, together with the follower that it is connected to. */
+extern void chaos_cut_rack(Host *h);
+
 extern Time chaos_due(void);
 extern void chaos_step(void);
 

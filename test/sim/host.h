@@ -110,6 +110,8 @@ typedef struct Host
 	uint32_t	published_generation;
 	size_t		carried;		/* actions carried out, if it was stopped */
 	bool		carrying;
+	bool		cut_at_grant;	/* chaos: once it is granted something, having
+								 * been silent */
 	bool		interrupted;	/* stopped since the core decided these */
 	uint64_t	batches;		/* acknowledged, when last looked at */
 	int			stop_after;		/* so many actions; -1: do not */
@@ -177,6 +179,7 @@ extern void slot_expire(Host *h, int slot);
 
 /* Whether a hold of this slot and generation would pass the commit check */
 extern bool slot_is_good(const Host *h, int slot, uint32_t generation);
+extern bool lease_is_good(const Host *h, uint32_t generation);
 
 /* ---- faults ---- */
 

@@ -79,12 +79,19 @@ same_uuid(const Slot *s, const ZklUuid *uuid)
 		memcmp(&s->uuid, uuid, sizeof(*uuid)) == 0;
 }
 
+static bool
+lease_is_valid(const Host *h)
+{
+	return h->lease_generation == h->generation &&
+		h->lease_ms > host_clock(h) / 1000;
+}
+
 /* Whether a slot holds its lock as far as anybody may rely on it */
 static bool
 holds(const Host *h, int i)
 {
-	return h->up && !h->slots[i].tampered &&
-		slot_is_good(h, i, h->slots[i].generation);
+	return h->up && !h->slots[i].tampered && lease_is_valid(h) &&
+		slot_is_good(h, i, h->lease_generation);
 }
 
 static bool
@@ -94,13 +101,6 @@ foreign_holds(const Foreign *f)
 
 	return f->holding && !f->broken && session != NULL && session->alive &&
 		path_intern(f->node)->node[HEAD].exists;
-}
-
-static bool
-lease_is_valid(const Host *h)
-{
-	return h->lease_generation == h->generation &&
-		h->lease_ms > host_clock(h) / 1000;
 }
 
 /* Not even in its last millisecond, which nobody relies on */

@@ -13,6 +13,7 @@
 #include "backend.h"
 #include "core/mutant.h"
 #include "host.h"
+#include "chaos.h"
 #include "oracle.h"
 
 Hosts		hosts;
@@ -125,10 +126,14 @@ slot_is_good(const Host *h, int slot, uint32_t generation)
 {
 	const Slot *s = &h->slots[slot];
 
-	return s->state == SLOT_GRANTED &&
-		((s->generation == generation &&
-		  generation == h->lease_generation) ||
-		 ZKL_MUTANT(LEASE_WITHOUT_GENERATION)) &&
+	return s->state == SLOT_GRANTED && s->generation == generation;
+}
+
+bool
+lease_is_good(const Host *h, uint32_t generation)
+{
+	return (generation == h->lease_generation ||
+			ZKL_MUTANT(LEASE_WITHOUT_GENERATION)) &&
 		h->lease_ms > host_clock(h) / 1000;
 }
 
@@ -253,6 +258,8 @@ grant(Host *h, int i, const ZklAction *action)
 	s->state = SLOT_GRANTED;
 	oracle_grant(h, i);
 	backend_wake(h, s->backend);
+	if (h->cut_at_grant && zkl_manager_live(h->m) == 1)
+		chaos_cut_rack(h);
 }
 
 static void
