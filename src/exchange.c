@@ -488,9 +488,10 @@ restore_slot(int slotno, const ZklSlot *slot)
 	 */
 	restored.broken = slot->s_state == ZKL_SLOT_LOST && sent &&
 		slot->s_error == ZKL_ERROR_BROKEN;
+	restored.leaving = slot->s_state == ZKL_SLOT_RELEASED && sent &&
+		slot->s_token != 0 && slot->s_znode_seq >= 0;
 	restored.granted = slot->s_state == ZKL_SLOT_GRANTED || restored.broken ||
-		(slot->s_state == ZKL_SLOT_RELEASED && sent && slot->s_token != 0 &&
-		 slot->s_znode_seq >= 0);
+		restored.leaving;
 	restored.answered = !restored.granted &&
 		slot->s_state != ZKL_SLOT_WAITING &&
 		slot->s_state != ZKL_SLOT_RELEASED;

@@ -20,13 +20,13 @@
 struct ZklJanitorPath
 {
 	struct ZklJanitorPath *next;
-	bool		is_znode;		/* to be looked at, not listed */
+	ZklSendKind kind;			/* LIST a directory, GET a znode, DELETE it */
 	char		path[];
 };
 
 static void
 remember(ZklManager *m, const char *directory, const char *child,
-		 bool is_znode)
+		 ZklSendKind kind)
 {
 	size_t		n = strlen(directory);
 	struct ZklJanitorPath *item =
@@ -39,7 +39,7 @@ remember(ZklManager *m, const char *directory, const char *child,
 		item->path[n] = '/';
 		memcpy(item->path + n + 1, child, strlen(child) + 1);
 	}
-	item->is_znode = is_znode;
+	item->kind = kind;
 	item->next = m->janitor.to_do;
 	m->janitor.to_do = item;
 }
@@ -87,15 +87,14 @@ zkl_janitor_send(ZklManager *m)
 	if (m->janitor.wanted)
 	{
 		m->janitor.wanted = false;
-		remember(m, m->root, "", false);
+		remember(m, m->root, "", ZKL_SEND_LIST);
 	}
 	item = m->janitor.to_do;
 	if (item == NULL)
 		return;
 	m->janitor.asking = true;
 	zkl_core_send(m, zkl_core_op(m, ZKL_OP_JANITOR, NULL, NULL),
-				  item->is_znode ? ZKL_SEND_GET : ZKL_SEND_LIST,
-				  zkl_core_join(m, item->path, "", ""), false);
+				  item->kind, zkl_core_join(m, item->path, "", ""), false);
 }
 
 /* Whether a znode of the name of a zklock contender is claimed by a request */
@@ -140,10 +139,10 @@ listed(ZklManager *m, const char *directory, const ZklReply *reply)
 		bool		claimed = is_claimed(m, child, &contends);
 
 		if (heartbeats ? is_old_heartbeat(m, path) : !claimed)
-			remember(m, directory, child, true);
+			remember(m, directory, child, ZKL_SEND_GET);
 		else if (!heartbeats && !contends &&
 				 (child[0] != '.' || strcmp(path, servers) == 0))
-			remember(m, directory, child, false);
+			remember(m, directory, child, ZKL_SEND_LIST);
 	}
 }
 
@@ -156,13 +155,17 @@ zkl_janitor_reply(ZklManager *m, const ZklReply *reply)
 	m->janitor.asking = false;
 	if (item == NULL)
 		return;
+	if (reply->rc == ZKL_RC_OK && item->kind == ZKL_SEND_GET &&
+		reply->stat.ephemeral_owner == m->session.id &&
+		(is_old_heartbeat(m, item->path) ||
+		 !is_claimed(m, strrchr(item->path, '/') + 1, &contends)))
+	{
+		/* It stays in the list until the answer is there. */
+		item->kind = ZKL_SEND_DELETE;
+		return;
+	}
 	m->janitor.to_do = item->next;
-	if (reply->rc == ZKL_RC_OK && !item->is_znode)
+	if (reply->rc == ZKL_RC_OK && item->kind == ZKL_SEND_LIST)
 		listed(m, item->path, reply);
-	else if (reply->rc == ZKL_RC_OK &&
-			 reply->stat.ephemeral_owner == m->session.id &&
-			 (is_old_heartbeat(m, item->path) ||
-			  !is_claimed(m, strrchr(item->path, '/') + 1, &contends)))
-		zkl_janitor_delete(m, zkl_core_join(m, item->path, "", ""));
 	zkl_core_release(m, item);
 }

@@ -481,8 +481,10 @@ restore_slot(Host *h, int i)
 	memset(&restored, 0, sizeof(restored));
 	restored.broken = s->state == SLOT_LOST && sent &&
 		s->failure == ZKL_FAILURE_BROKEN;
+	restored.leaving = s->state == SLOT_RELEASED && sent && s->token != 0 &&
+		s->seq >= 0;
 	restored.granted = s->state == SLOT_GRANTED || restored.broken ||
-		(s->state == SLOT_RELEASED && sent && s->token != 0 && s->seq >= 0);
+		restored.leaving;
 	restored.answered = !restored.granted && s->state != SLOT_WAITING &&
 		s->state != SLOT_RELEASED;
 	restored.sent = sent;
