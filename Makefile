@@ -62,6 +62,11 @@ uninstall-session:
 unit:
 	$(MAKE) -C test/unit
 
+# Servers, clients and an ensemble, simulated: SEEDS=100000, SEED=1 (the first)
+simulate:
+	$(MAKE) -C test/sim build/sim
+	test/sim/build/sim -s $(or $(SEED),1) -n $(or $(SEEDS),20000) -j $$(nproc)
+
 # Real servers and random faults: MINUTES=60, SEED=1, TEETH=1 (see the script)
 chaos:
 	MINUTES=$(MINUTES) SEED=$(SEED) TEETH=$(TEETH) $(srcdir)/test/chaos/run.sh
@@ -70,4 +75,4 @@ chaos:
 liveness:
 	$(srcdir)/test/chaos/run.sh liveness
 
-.PHONY: chaos liveness install-session uninstall-session unit
+.PHONY: chaos liveness install-session simulate uninstall-session unit

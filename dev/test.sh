@@ -2,7 +2,7 @@
 # Runs all tests of zklock, on PostgreSQL and ZooKeeper servers of its own.
 #
 #	dev/test.sh                     everything
-#	dev/test.sh includes|unit|regress|isolation|tap|chaos    one layer
+#	dev/test.sh includes|unit|sim|regress|isolation|tap|chaos    one layer
 #	dev/test.sh tap 020 031         TAP files whose names start so
 #
 # Installs missing packages first (ZKLOCK_SETUP=no: does not).  The system's
@@ -14,9 +14,9 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/lib.sh"
 
 case "${1:-all}" in
-all) layers="includes unit regress isolation tap chaos" ;;
-includes | unit | regress | isolation | tap | chaos) layers=$1 ;;
-*) die "usage: dev/test.sh [includes|unit|regress|isolation|tap|chaos [name ...]]" ;;
+all) layers="includes unit sim regress isolation tap chaos" ;;
+includes | unit | sim | regress | isolation | tap | chaos) layers=$1 ;;
+*) die "usage: dev/test.sh [includes|unit|sim|regress|isolation|tap|chaos [name ...]]" ;;
 esac
 shift || true
 wanted=("$@")
@@ -77,6 +77,18 @@ layer_unit() {
 		if [ ! -f "$program" ] || [ ! -x "$program" ]; then continue; fi
 		run_tap "unit/$(basename "$program")" "$dir" "$program"
 	done
+}
+
+# Many seeds of the simulation, and the mutants that it must catch
+layer_sim() {
+	local dir=$work/src/test/sim
+	say "sim: building"
+	if ! as_user "$dir" make -j "$(nproc)" build >"$work/log/sim-build.log" 2>&1; then
+		count sim/build 1 0 0 0 "$work/log/sim-build.log"
+		return
+	fi
+	run_tap sim "$work" bash "$dir/run.sh"
+	say "sim: $(sed -n 's/^ok 1 - //p' "$work/log/sim.log")"
 }
 
 # pg_regress says "test x ... ok" up to PostgreSQL 15 and TAP from 16 on.

@@ -556,7 +556,7 @@ static const struct
 	{do_lose_quorum, 2, 6},
 	{do_cut_follower, 4, 3},
 	{do_stop_follower, 3, 4},
-	{do_cut_rack, 3, 4},
+	{do_cut_rack, 5, 3},
 	{do_pause_follower, 5, 3},
 	{do_wipe, 1, 40},
 	{do_accept_lower_tokens, 2, 10},

@@ -382,7 +382,8 @@ reap(void)
 	int			n = 0;
 	Op			op = {.kind = OP_DELETE,.version = -1};
 
-	ens.reap_at = base.now + some_delay(ens.reap_every);
+	ens.reap_at = ens.reap_every == NEVER ? NEVER :
+		base.now + some_delay(ens.reap_every);
 	for (path = path_first(); path != NULL; path = path->all)
 	{
 		Node	   *node = &path->node[HEAD];

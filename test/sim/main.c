@@ -3,7 +3,7 @@
  *	  Runs simulations, seed by seed.
  *
  *	  sim [-s seed] [-n count] [-j jobs] [-t] [-k] [-m mutant]
- *	  sim -M [-n count] [-j jobs]
+ *	  sim -M [-n count] [-j jobs]	(built with ZKL_MUTANTS)
  *	  sim -d
  *
  * Owns the clock: whoever is due next acts.  The first seed that breaks a rule
@@ -21,18 +21,11 @@
 
 #include "backend.h"
 #include "chaos.h"
-#include "core/mutant.h"
+#include "mutants.h"
 #include "oracle.h"
 
 #define LONGEST_CALM	60		/* timeouts until all must be at rest */
 #define MOST_EVENTS		2000000
-
-int			zkl_mutant = ZKL_MUTANT_NONE;
-
-#define MUTANT_NAME(name, text) #name,
-#define MUTANT_TEXT(name, text) text,
-static const char *const mutant_names[] = {ZKL_MUTANT_LIST(MUTANT_NAME)};
-static const char *const mutant_texts[] = {ZKL_MUTANT_LIST(MUTANT_TEXT)};
 
 static bool keep_going = false;
 
@@ -183,8 +176,7 @@ check_rest(void)
 	broken("liveness", "a client is not through");
 }
 
-/* Returns whether all rules were kept. */
-static bool
+bool
 run_seed(uint64_t seed)
 {
 	base_begin(seed);
@@ -280,7 +272,7 @@ run_seeds(uint64_t first, uint64_t last, uint64_t stride)
 	return good;
 }
 
-static bool
+bool
 wait_for_children(int n)
 {
 	bool		good = true;
@@ -312,67 +304,6 @@ seconds(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	return (double) now.tv_sec + (double) now.tv_nsec / 1e9;
-}
-
-/* ---- mutants ---- */
-
-/* One line of the table; false: it got through. */
-static bool
-try_mutant(int mutant, uint64_t first, uint64_t last)
-{
-	uint64_t	seed;
-
-	zkl_mutant = mutant;
-	for (seed = first; seed <= last; seed++)
-		if (!run_seed(seed))
-		{
-			printf("| %s | %s | %s | %" PRIu64 " |\n", mutant_names[mutant],
-				   mutant_texts[mutant], base.rule, seed);
-			return true;
-		}
-	printf("| %s | %s | **not caught** | |\n", mutant_names[mutant],
-		   mutant_texts[mutant]);
-	return false;
-}
-
-/* Each in a process of its own, which the bug may leave in any state */
-static bool
-try_mutants(uint64_t first, uint64_t last, int jobs)
-{
-	bool		good = true;
-	int			running = 0;
-	int			i;
-
-	printf("| mutant | the bug | rule broken | first seed |\n|---|---|---|---|\n");
-	fflush(stdout);
-	for (i = 1; i < ZKL_MUTANT_COUNT; i++)
-	{
-		if (running++ == jobs)
-		{
-			good &= wait_for_children(1);
-			running--;
-		}
-		if (fork() == 0)
-		{
-			bool		caught = try_mutant(i, first, last);
-
-			fflush(stdout);
-			_exit(caught ? 0 : 1);
-		}
-	}
-	return wait_for_children(running < jobs ? running : jobs) && good;
-}
-
-static int
-find_mutant(const char *name)
-{
-	int			i;
-
-	for (i = 0; i < ZKL_MUTANT_COUNT; i++)
-		if (strcmp(mutant_names[i], name) == 0)
-			return i;
-	fprintf(stderr, "there is no mutant %s\n", name);
-	exit(2);
 }
 
 /* The same seed, the same run */
@@ -420,7 +351,7 @@ read_options(int argc, char **argv, Options *o)
 		else if (option == 'j')
 			o->jobs = atoi(optarg);
 		else if (option == 'm')
-			zkl_mutant = find_mutant(optarg);
+			mutant_choose(optarg);
 		else if (option == 't')
 			base.print = true;
 		else if (option == 'k')
@@ -451,7 +382,7 @@ main(int argc, char **argv)
 	}
 	setvbuf(stdout, NULL, _IOFBF, 1 << 16);
 	last = o.first + o.count - 1;
-	good = o.mutants ? try_mutants(o.first, last, o.jobs) :
+	good = o.mutants ? mutants_try(o.first, last, o.jobs) :
 		o.twice ? run_twice(o.first, last) :
 		o.jobs > 1 ? run_jobs(o.first, last, o.jobs) :
 		run_seeds(o.first, last, 1);

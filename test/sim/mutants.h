@@ -1,0 +1,28 @@
+/*
+ * mutants.h
+ *	  Simulations of cores with a deliberate bug (core/mutant.h).
+ */
+#ifndef SIM_MUTANTS_H
+#define SIM_MUTANTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Builds a bug in, by its name. */
+extern void mutant_choose(const char *name);
+
+/*
+ * Tries all of them, one after the other, with these seeds until one breaks a
+ * rule, and prints a table.  Returns whether each was caught.
+ */
+extern bool mutants_try(uint64_t first, uint64_t last, int jobs);
+
+/* ---- main.c ---- */
+
+/* Runs one simulation.  Returns whether all rules were kept. */
+extern bool run_seed(uint64_t seed);
+
+/* Waits for n processes.  Returns whether all ended well. */
+extern bool wait_for_children(int n);
+
+#endif							/* SIM_MUTANTS_H */

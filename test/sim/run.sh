@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# Runs the simulation and tries the mutants; prints TAP.
+#
+#	test/sim/run.sh		SEEDS=20000 schedules, and as many per mutant at most
+#
+# The programs are built before (make -C test/sim).
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/build"
+seeds=${SEEDS:-20000}
+jobs=$(nproc)
+cases=0
+
+# Reports one case; shows what a failed one said.
+report() {
+	local status=$1 name=$2 output=$3
+	cases=$((cases + 1))
+	if [ "$status" = 0 ]; then
+		echo "ok $cases - $name"
+	else
+		echo "not ok $cases - $name"
+		tail -n 80 <<<"$output" | sed 's/^/# /'
+	fi
+}
+
+output=$(./sim -n "$seeds" -j "$jobs" 2>&1)
+status=$?
+report $status "$([ $status = 0 ] && tail -n 1 <<<"$output" || echo "$seeds schedules")" "$output"
+output=$(./sim -d -n 200 2>&1)
+report $? "the same seed, the same run: 200 schedules twice" "$output"
+output=$(./sim-checked -s 1000000 -n 600 -j "$jobs" 2>&1)
+report $? "600 schedules with sanitizers" "$output"
+
+# A line each: | mutant | the bug | rule broken | first seed |
+output=$(./mutants -M -n "$seeds" -j "$jobs" 2>&1)
+while IFS='|' read -r _ mutant _ rule seed _; do
+	mutant=${mutant// /}
+	case $mutant in mutant | ---*) continue ;; esac
+	[[ $seed =~ [0-9] ]]
+	report $? "mutant $mutant is caught:$rule(seed $seed)" "$output"
+done < <(grep '^|' <<<"$output")
+[ "$(grep -c '^| [A-Z]' <<<"$output")" = \
+	"$(grep -c '^	X(' ../../../src/core/mutant.h | awk '{ print $1 - 1 }')" ]
+report $? "all mutants were tried" "$output"
+echo "1..$cases"
