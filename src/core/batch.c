@@ -20,8 +20,6 @@
 #include "core/request.h"
 
 #define ZKL_MAX_VERSION		(1 << 30)	/* then a new heartbeat node */
-#define ZKL_RETRY_DELAY		1000000 /* µs until a refused delete is tried
-									 * again */
 #define ZKL_OP_OVERHEAD		64	/* bytes of an operation besides its strings */
 
 /* ---- forming ---- */

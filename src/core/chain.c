@@ -117,7 +117,9 @@ zkl_chain_open(ZklManager *m)
 		op->version = -1;
 		op++;
 	}
-	m->chain += m->chain == 0 || !ZKL_MUTANT(HEARTBEAT_REUSED);
+	if (!m->chain_refused)
+		m->chain += m->chain == 0 || !ZKL_MUTANT(HEARTBEAT_REUSED);
+	m->chain_refused = false;
 	note_chain(m);
 	op->kind = ZKL_MULTI_CREATE_EPHEMERAL;
 	op->path = zkl_chain_path(m, m->chain);
@@ -172,6 +174,9 @@ zkl_chain_reply(ZklManager *m, const ZklReply *reply)
 		return;
 	}
 	m->chain_why = reply->rc;
+
+	/* It was not made and never will be, so its number may serve again. */
+	m->chain_refused = told && reply->results[create].rc != ZKL_RC_NODEEXISTS;
 	if (told && m->chain_replaces &&
 			 reply->results[0].rc == ZKL_RC_NONODE)
 		m->old_gone = true;
@@ -190,6 +195,7 @@ zkl_manager_connected(ZklManager *m, int64_t now, const ZklSession *session)
 	if (session->id != m->session.id)
 	{
 		m->chain = m->chain_kept = m->chain_swept = 0;
+		m->chain_refused = false;
 		m->old_gone = false;
 		m->chain_needed = true;
 		m->chain_parents = true;

@@ -122,7 +122,8 @@ zkl_contact_lease(const ZklManager *m, int64_t sent_at)
 int64_t
 zkl_contact_timer(const ZklManager *m)
 {
-	if (m->connection != ZKL_CONNECTION_READY || m->nlive > 0)
+	if (m->connection != ZKL_CONNECTION_READY || m->nlive > 0 ||
+		m->chain_needed)
 		return -1;
 	return m->sent_at +
 		timeout_us(m) / (ZKL_MUTANT(LEASE_WITHOUT_CONTACT) ? 3 : 4);
@@ -133,7 +134,7 @@ zkl_contact_send(ZklManager *m)
 {
 	int64_t		due = zkl_contact_timer(m);
 
-	if (due < 0 || due > m->now || m->chain_needed)
+	if (due < 0 || due > m->now)
 		return;
 	zkl_core_send(m, zkl_core_op(m, ZKL_OP_IGNORE, NULL, NULL), ZKL_SEND_GET,
 				  zkl_chain_path(m, m->chain), false);

@@ -272,6 +272,7 @@ struct ZklManager
 	ZklSession	session;		/* id 0: none */
 	bool		chain_needed;
 	bool		chain_sent;
+	bool		chain_refused;	/* the latest attempt: not applied, for sure */
 	uint32_t	chain;			/* number of the last heartbeat node used */
 	uint32_t	chain_kept;		/* heartbeat nodes from here on may exist */
 	uint32_t	chain_swept;	/* up to here they are surely gone */
