@@ -90,6 +90,30 @@ lease_and_beats(void)
 	world_wind_up(w);
 }
 
+/* However many locks there are, and however old each is: one beat per T/6 */
+static void
+beats_of_many(void)
+{
+	World	   *w = world_ready();
+	int			i;
+
+	for (i = 0; i < 10; i++)
+	{
+		char		name[16];
+
+		snprintf(name, sizeof(name), "/%d", i);
+		world_submit(w, name, 1, ZKL_EXCLUSIVE);
+		world_submit(w, name, 2, ZKL_EXCLUSIVE);
+		world_run(w);
+		w->now += WORLD_BEAT / 20;
+	}
+	world_count_anew(w);
+	world_sleep(w, 12 * WORLD_BEAT);
+	CHECK(w->zk.counts.multis >= 11 && w->zk.counts.multis <= 13);
+	CHECK_INT(w->zk.counts.gets, 20);
+	world_wind_up(w);
+}
+
 /*
  * What came lately may not have reached the leader: the lease of the first
  * batch after idleness counts from what an idle session asks every T/4.
@@ -356,6 +380,38 @@ own_node_deleted(void)
 	world_wind_up(w);
 }
 
+/* The node of one that waits: it asks again, and does not hold up others. */
+static void
+waiting_node_deleted(void)
+{
+	World	   *w = world_ready();
+	char		path[ZKL_MAX_PATH + 1];
+	char		name[ZKL_MAX_ZNODE_NAME + 1];
+	uint32_t	holder = world_submit(w, "/a", 1, ZKL_SHARED);
+	uint32_t	r = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+	uint32_t	reader = world_submit(w, "/a", 3, ZKL_SHARED);
+	ZklSeq		seq;
+
+	world_run(w);
+	world_sleep(w, 2 * WORLD_BEAT);
+	CHECK(world_holds(w, holder) && world_waits(w, r) &&
+		  world_waits(w, reader));
+	w->tampered = true;
+	seq = w->requests[r].seq;
+	zkl_znode_name(&w->requests[r].uuid, ZKL_EXCLUSIVE, seq, name);
+	snprintf(path, sizeof(path), WORLD_ROOT "/a/%s", name);
+	CHECK_INT(model_delete(&w->zk, path), ZKL_RC_OK);
+	world_run(w);
+	CHECK(world_holds(w, reader) && world_waits(w, r));
+	CHECK(w->requests[r].seq > seq);
+	CHECK_INT(world_nodes(w, "/a"), 3);
+	world_release(w, holder);
+	world_release(w, reader);
+	world_run(w);
+	CHECK(world_holds(w, r));
+	world_wind_up(w);
+}
+
 /* The same of a node that another hold of the owner has taken over. */
 static void
 inherited_node_deleted(void)
@@ -597,6 +653,38 @@ restart(void)
 }
 
 /* The session expired while no worker ran. */
+/*
+ * A hold is released and its node deleted, but the worker ends before it hears
+ * of that: who asks for the lock again cannot lean on it.
+ */
+static void
+restart_with_a_released_hold(void)
+{
+	World	   *w = world_ready();
+	uint32_t	reader = world_submit(w, "/a", 1, ZKL_SHARED);
+	uint32_t	writer;
+	uint32_t	again;
+	uint32_t	rival;
+
+	world_run(w);
+	writer = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK(world_holds(w, reader) && world_holds(w, writer));
+	world_release(w, writer);
+	world_serve(w, 10);
+	CHECK_INT(world_nodes(w, "/a"), 1);
+	again = world_enter(w, "/a", 1, ZKL_EXCLUSIVE, false);
+	rival = world_enter(w, "/a", 2, ZKL_SHARED, false);
+	world_restart(w);
+	CHECK(world_holds(w, reader));
+	CHECK(world_waits(w, again) && world_waits(w, rival));
+	world_connect(w);
+	world_run(w);
+	CHECK(world_holds(w, reader));
+	CHECK(!world_holds(w, again) || !world_holds(w, rival));
+	world_wind_up(w);
+}
+
 static void
 restart_without_session(void)
 {
@@ -646,6 +734,7 @@ main(void)
 	RUN(unproved_connection);
 	RUN(disconnected_within_the_lease);
 	RUN(lease_and_beats);
+	RUN(beats_of_many);
 	RUN(lease_after_idleness);
 	RUN(lease_after_silence);
 	RUN(ids_go_back);
@@ -655,6 +744,7 @@ main(void)
 	RUN(session_expires);
 	RUN(session_expires_in_the_middle);
 	RUN(own_node_deleted);
+	RUN(waiting_node_deleted);
 	RUN(inherited_node_deleted);
 	RUN(directory_deleted_with_a_holder);
 	RUN(directory_made_again_before_the_watch);
@@ -662,6 +752,7 @@ main(void)
 	RUN(sequence_limit);
 	RUN(sequence_past_its_end);
 	RUN(restart);
+	RUN(restart_with_a_released_hold);
 	RUN(restart_without_session);
 	RUN(restart_without_the_node);
 	return unit_finish();

@@ -356,13 +356,21 @@ world_expire_session(World *w)
 		CHECK(!world_holds(w, i));
 }
 
+/* Released meanwhile, but others may lean on its znode. */
+static bool
+leaves(const WorldRequest *r)
+{
+	return r->released && r->granted && r->has_znode;
+}
+
 static void
 restore(World *w, uint32_t request)
 {
 	WorldRequest *r = &w->requests[request];
 	ZklDemand	demand = make_demand(w, request);
 	ZklRestored restored = {
-		.granted = world_holds(w, request),
+		.granted = world_holds(w, request) || leaves(r),
+		.leaving = leaves(r),
 		.answered = r->denied || r->failed || r->lost,
 		.sent = r->has_znode,
 		.uuid = r->uuid,
@@ -372,15 +380,14 @@ restore(World *w, uint32_t request)
 		.token = r->token
 	};
 
-	demand.sibling = -1;
+	if (r->released && !r->has_znode)
+		return;
 	zkl_manager_restore(w->m, w->now, request, &demand, &restored);
-	if (r->released)
-		zkl_manager_release(w->m, w->now, request);
 }
 
 /*
  * Holds with a znode first, then the others, each kind in the order in which
- * they were submitted, as the worker does it.
+ * they were submitted, as the worker does it.  Then what was released goes.
  */
 void
 world_restart(World *w)
@@ -401,11 +408,16 @@ world_restart(World *w)
 			for (i = 0; i < w->nrequests; i++)
 			{
 				if (w->requests[i].used && w->requests[i].since == since &&
-					(world_holds(w, i) && w->requests[i].has_znode) !=
-					(covered == 1))
+					((world_holds(w, i) && w->requests[i].has_znode) ||
+					 leaves(&w->requests[i])) != (covered == 1))
 					restore(w, i);
 			}
 		}
+	}
+	for (i = 0; i < w->nrequests; i++)
+	{
+		if (w->requests[i].used && w->requests[i].released)
+			zkl_manager_release(w->m, w->now, i);
 	}
 	world_flush(w);
 }
