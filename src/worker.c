@@ -59,6 +59,18 @@ disconnected(void)
 	zkl_breaklock_disconnected();
 }
 
+/* In assert builds a broken core is found where it breaks. */
+static void
+check_core(void)
+{
+#ifdef USE_ASSERT_CHECKING
+	const char *why = zkl_manager_check(core);
+
+	if (why != NULL)
+		elog(PANIC, "zklock's queues are corrupted: %s", why);
+#endif
+}
+
 static void
 send_what_is_at_hand(void)
 {
@@ -66,8 +78,10 @@ send_what_is_at_hand(void)
 
 	if (zkl_supervisor_tick(now))
 		disconnected();
+	check_core();
 	zkl_manager_flush(core, now);
 	zkl_exchange_actions();
+	check_core();
 	zkl_queueview_tick(zkl_manager_ready(core));
 	zkl_breaklock_tick(zkl_manager_ready(core), now);
 	if (zkl_link_up() && !zkl_link_flush())
