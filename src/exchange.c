@@ -365,6 +365,9 @@ carry_out(const ZklAction *action)
 			lose(slotno, action->failure);
 			break;
 		case ZKL_ACTION_FREE:
+			/* Both looks of zkl_exchange_requests() may have seen its release. */
+			if (known_serial[slotno] == 0)
+				break;
 			known_serial[slotno] = 0;
 			zkl_slot_free(slotno);
 			break;
