@@ -3,11 +3,12 @@
 # lifetime and manner of asking.
 #
 # It never waits: the event loop (ChaosWorkload.pm) calls "answered" when
-# something came from the server and "woken" when the time in {wake} has come.  In its
-# section it visits the resource, twice; in between it holds, for milliseconds
-# or for longer than a lease, and does not care what becomes of its server: at
-# the end of its time it writes, as a process does that does not look.  Then it
-# commits a row on its own server, and that is what zklock vouches for.
+# something came from the server and "woken" when the time in {wake} has come.
+# In its section it visits the resource, twice; in between it holds, for
+# milliseconds or for longer than a lease, and does not care what becomes of its
+# server: at the end of its time it writes, as a process does that does not
+# look.  Then it commits a row on its own server, and that is what zklock
+# vouches for.
 #
 # One record per section goes to the log; ChaosCheck.pm says what is in it.
 
@@ -18,9 +19,8 @@ use warnings;
 
 use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC);
 
+use ChaosSection;
 use PgSession;
-
-my $serial = 0;
 
 sub now { return clock_gettime(CLOCK_MONOTONIC); }
 
@@ -98,63 +98,6 @@ sub close
 
 	$self->{session}->close if $self->{session};
 	return;
-}
-
-# ---- what to do ----
-
-sub _choose
-{
-	my ($self) = @_;
-	my $how = (
-		('wait') x 12, ('try') x 3, ('timeout') x 2, ('cancel') x 2,
-		'savepoint', 'both')[ rand 21 ];
-	my $hold = rand 1;
-
-	return {
-		id => join('-', $self->{server}, $self->{number}, $serial++),
-		server => $self->{server},
-		client => "$self->{server}-$self->{number}",
-		lock => $self->{sleeper}
-		? '/chaos/long'
-		: $self->{locks}[ rand @{ $self->{locks} } ],
-		shared => (rand 4 < 1 ? 1 : 0),
-		transaction => $how eq 'savepoint' || ($how ne 'both' && rand 2 < 1)
-		? 1
-		: 0,
-		how => $how,
-		patience => (0, 5, 20, 100, 1000)[ rand 5 ],
-		hold => $self->{sleeper} ? $self->{longest}
-		: $hold < 0.88 ? rand 0.01
-		: $hold < 0.998 ? rand 0.1
-		: rand $self->{longest},
-		works => (rand 4 < 1 ? 1 : 0),
-	};
-}
-
-# The statements that ask for the lock, as one message
-sub _question
-{
-	my ($section) = @_;
-	my $suffix = $section->{shared} ? '_shared' : '';
-	my $try = $section->{how} eq 'try' ? 'try_' : '';
-	my $arguments = "'$section->{lock}'"
-	  . ($try ? ", '$section->{patience} ms'" : '');
-	my $ask = "SELECT zk_$try";
-	my $xact = "${ask}xact_lock$suffix($arguments)";
-	my $call = $section->{transaction} ? $xact : "${ask}lock$suffix($arguments)";
-	my $begin = $section->{transaction} ? 'BEGIN; ' : '';
-	my $local = $section->{transaction} ? 'LOCAL ' : '';
-	my $limit = $section->{patience} || 1;
-
-	return "${begin}SET ${local}statement_timeout = $limit; $call;"
-	  . " SET ${local}statement_timeout = 0"
-	  if $section->{how} eq 'timeout';
-	return "BEGIN; SAVEPOINT a; $call; ROLLBACK TO a;"
-	  . " SAVEPOINT b; $call; RELEASE b"
-	  if $section->{how} eq 'savepoint';
-	return "BEGIN; SELECT zk_lock$suffix($arguments); $xact"
-	  if $section->{how} eq 'both';
-	return "$begin$call";
 }
 
 # ---- events ----
@@ -237,7 +180,7 @@ sub _idle
 sub _begin
 {
 	my ($self) = @_;
-	my $section = $self->{section} = $self->_choose;
+	my $section = $self->{section} = ChaosSection::choose($self);
 
 	if (rand 20 < 1)
 	{
@@ -268,7 +211,7 @@ sub _ask
 	my $section = $self->{section};
 
 	$section->{asked} = now();
-	$self->_send('asking', _question($section),
+	$self->_send('asking', ChaosSection::question($section),
 		$section->{how} eq 'cancel'
 		? $section->{asked} + $section->{patience} / 1000
 		: undef);

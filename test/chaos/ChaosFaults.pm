@@ -1,15 +1,10 @@
-# The faults of a chaos run: which there are, and their schedule.
+# The faults of a chaos run, as they are done to the servers.
 #
-#	my $faults = ChaosFaults->new($test, resource => $node, timeout => $seconds);
-#	my @plan = $faults->plan($seed, $seconds, $is_first);
-#	my $heal = $faults->inject($plan[0]);	# its end, to be called later; or undef
+#	my $faults = ChaosFaults->new($test);
+#	my $heal = $faults->inject($fault);	# its end, to be called later; or undef
 #	$faults->heal_all;
 #
-# A fault has a target, one server or ZooKeeper, that has no other fault until
-# this one has ended, and parameters drawn from the seed: the same seed gives
-# the same plan.  What a plan cannot fix is who holds a lock at that moment.
-# The first plan begins with a fault that takes a lock from its holder for
-# sure: without that a run would not show that the checkers see anything.
+# A fault is one of those that ChaosPlan.pm makes.
 #
 # "killed" knows the processes of PostgreSQL that were killed, "acts" what was
 # done with an operator's tools: [ lock, server, time ].
@@ -22,117 +17,24 @@ use warnings;
 use Time::HiRes qw(usleep);
 
 use ChaosClient;
+use ChaosPlan;
 use ChaosProcesses;
 use PgSession;
 
-# name => [ weight, target, method, its arguments ]
-my %faults = (
-	'session process killed' => [ 3, 'server', \&signal_session, 'KILL' ],
-	'session process stopped' => [ 2, 'server', \&signal_session, 'STOP' ],
-	'session process aborted' => [ 1, 'server', \&signal_session, 'ABRT' ],
-	'worker terminated' => [ 3, 'server', \&terminate_worker ],
-	'worker stopped' => [ 4, 'server', \&stop_worker ],
-	'holder killed' => [ 1, 'server', \&kill_holder ],
-	'holders terminated' => [ 2, 'server', \&signal_backends, 'TERM' ],
-	'backends cancelled' => [ 2, 'server', \&signal_backends, 'INT' ],
-	'backends stopped' => [ 4, 'server', \&stop_backends ],
-	'server paused' => [ 3, 'server', \&pause_server ],
-	'host died' => [ 2, 'server', \&host_dies ],
-	'postmaster killed' => [ 1, 'server', \&kill_postmaster ],
-	'fast restart' => [ 2, 'server', \&restart_server, 'fast' ],
-	'immediate restart' => [ 1, 'server', \&restart_server, 'immediate' ],
-	'cut off' => [ 5, 'server', \&network, 'hold', 'zk*', 'both' ],
-	'cut off one way' => [ 4, 'server', \&network, 'hold', 'zk*', 'either' ],
-	'one way black' => [ 2, 'server', \&network, 'drop', 'zk*', 'either' ],
-	'cut off from one' => [ 3, 'server', \&network, 'hold', 'one', 'both' ],
-	'slow network' => [ 2, 'server', \&network, 'delay', 'zk*', 'both' ],
-	'connections reset' => [ 3, 'server', \&network_once, 'reset' ],
-	'cut in a frame' => [ 3, 'server', \&network_once, 'cut' ],
-	'reply lost' => [ 4, 'server', \&network_once, 'lose_reply' ],
-	'session closed' => [ 2, 'server', \&close_session ],
-	'znode deleted' => [ 2, 'server', \&delete_znode ],
-	'lock broken' => [ 3, 'server', \&break_lock ],
-	'member killed' => [ 2, 'zookeeper', \&kill_member, 'any' ],
-	'member stopped' => [ 2, 'zookeeper', \&pause_members, 'any' ],
-	'leader killed' => [ 3, 'zookeeper', \&kill_member, 'leader' ],
-	'leader stopped' => [ 3, 'zookeeper', \&pause_members, 'leader' ],
-	'quorum lost' => [ 2, 'zookeeper', \&pause_members, 'two' ],
-	'rolling restart' => [ 1, 'zookeeper', \&rolling_restart ],
-	'leader isolated' => [ 5, 'zookeeper', \&isolate, 'leader' ],
-	'member isolated' => [ 3, 'zookeeper', \&isolate, 'any' ],
-	'long holder cut off' => [ 0, 'server', \&cut_off_holder ],
-	'two members parted' => [ 2, 'zookeeper', \&part_members ],
-	'members slow' => [ 2, 'zookeeper', \&among_members, 'delay' ],
-	'members reset' => [ 2, 'zookeeper', \&among_members, 'reset' ]);
-
 sub new
 {
-	my ($class, $test, %params) = @_;
+	my ($class, $test) = @_;
 
 	return bless {
-		test => $test, net => $test->net, zk => $test->zk, %params,
+		test => $test, net => $test->net, zk => $test->zk,
 		killed => {}, acts => [], stopped => {}, counts => {},
 	}, $class;
-}
-
-sub kinds { return sort keys %faults; }
-
-# ---- the plan ----
-
-# A fault is short, about as long as a lease, or longer than the session lives.
-sub _length
-{
-	my ($self) = @_;
-	my $class = rand 10;
-
-	return $self->{timeout} * (
-		$class < 6 ? 0.02 + rand 0.3
-		: $class < 7.5 ? 0.33 + rand 0.67
-		: 1.1 + rand 0.6);
-}
-
-sub plan
-{
-	my ($self, $seed, $seconds, $is_first) = @_;
-	my @bag = map { ($_) x $faults{$_}[0] } kinds();
-	my (@plan, %busy_until);
-	my $at = 0.5;
-
-	srand $seed;
-	if ($is_first)
-	{
-		push @plan, {
-			name => 'long holder cut off', at => $at, server => 0, member => 0,
-			either => 'both', chance => 0, length => 2 * $self->{timeout},
-		};
-		$at += $plan[0]{length} + 1;
-	}
-	while ($at < $seconds)
-	{
-		my $name = $bag[ rand @bag ];
-		my $number = 1 + int rand 3;
-		my $fault = {
-			name => $name,
-			at => $at,
-			server => $number,
-			member => 1 + int rand 3,
-			length => $self->_length,
-			either => (qw(up down))[ rand 2 ],
-			chance => rand 1,
-		};
-		my $target = $faults{$name}[1] eq 'server' ? $number : 'zookeeper';
-		$at += 0.3 + rand 2;
-		next if ($busy_until{$target} // 0) > $fault->{at};
-		$busy_until{$target} = $fault->{at} + $fault->{length} + 1;
-		push @plan, $fault;
-	}
-	return @plan;
 }
 
 sub inject
 {
 	my ($self, $fault) = @_;
-	my (undef, undef, $method, @arguments) = @{ $faults{ $fault->{name} } };
+	my ($method, @arguments) = ChaosPlan::method($fault->{name});
 
 	$self->{counts}{ $fault->{name} }++;
 	return $self->$method($fault, @arguments);

@@ -7,8 +7,10 @@ package ChaosProcesses;
 use strict;
 use warnings;
 
+use POSIX ();
 use Time::HiRes qw(usleep);
 
+use ChaosClient;
 use PostgreSQL::Test::Utils;
 
 sub children
@@ -74,6 +76,44 @@ sub kill9_all
 	kill 'KILL', @pids;
 	usleep(10_000) while grep { is_alive($_) } @pids;
 	return;
+}
+
+# The longest time that a process did not sleep, by looking at it each
+# millisecond: an upper bound for one turn of its loop, what it waited for a
+# processor included.  Runs beside the code given.
+sub longest_turn
+{
+	my ($pid, $code) = @_;
+
+	pipe my $result, my $write;
+	my $watcher = fork() // die "could not fork: $!";
+	if ($watcher == 0)
+	{
+		my ($longest, $since, $sleeps) = (0, ChaosClient::now(), -1);
+		my $done = 0;
+		local $SIG{TERM} = sub { $done = 1; };
+
+		while (!$done)
+		{
+			open my $status, '<', "/proc/$pid/status" or last;
+			my $text = do { local $/ = undef; readline $status };
+			my ($state) = $text =~ /^State:\s+(\w)/m;
+			my ($count) = $text =~ /^voluntary_ctxt_switches:\s+(\d+)/m;
+			my $now = ChaosClient::now();
+
+			$since = $now if $count != $sleeps || $state eq 'S';
+			$longest = $now - $since if $now - $since > $longest;
+			$sleeps = $count;
+			usleep(1000);
+		}
+		syswrite $write, $longest;
+		POSIX::_exit(0);
+	}
+	$code->();
+	kill 'TERM', $watcher;
+	sysread $result, my $longest, 100;
+	waitpid $watcher, 0;
+	return $longest;
 }
 
 # Starts a server after whatever ended it.  Its postmaster may still be a zombie

@@ -22,6 +22,7 @@ use Time::HiRes qw(usleep);
 
 use ChaosCheck;
 use ChaosFaults;
+use ChaosPlan;
 use ChaosProcesses;
 use ChaosWorkload;
 use PostgreSQL::Test::Cluster;
@@ -70,7 +71,7 @@ my $test = ZklockTest->new(
 my @nodes = $test->nodes;
 load($_, 'server.sql') foreach @nodes;
 
-my $faults = ChaosFaults->new($test, timeout => $timeout);
+my $faults = ChaosFaults->new($test);
 my @workloads = map {
 	$logs[$_] = "$PostgreSQL::Test::Utils::log_path/sections-$_.log";
 	$checked_until[$_] = 0;
@@ -275,7 +276,8 @@ sub check_sections
 sub run_round
 {
 	my ($round) = @_;
-	my @plan = $faults->plan($seed + $round, $round_length, $round == 1);
+	my @plan =
+	  ChaosPlan::plan($seed + $round, $round_length, $timeout, $round == 1);
 	my @sections;
 
 	$_->run foreach @workloads;

@@ -9,13 +9,12 @@ use strict;
 use warnings;
 
 use IO::Select;
-use List::Util qw(max);
-use POSIX qw(ceil);
 use Test::More;
 use Time::HiRes qw(usleep);
 
 use ChaosClient;
 use ChaosProcesses;
+use ChaosTable qw(row fact);
 use PostgreSQL::Test::Utils;
 use TcpProxy;
 use ZklockTest;
@@ -25,46 +24,12 @@ my $handovers = $ENV{HANDOVERS} || 3000;
 my $rounds = $ENV{ROUNDS} || 5;
 my $timeout = 10;
 my $tick = 2;
-my @table;
-my $started = ChaosClient::now();
 
 $| = 1;
 # Whoever ends this program ends its servers too.
 $SIG{$_} = sub { die "interrupted\n" } foreach qw(INT TERM);
 
 sub now { return ChaosClient::now(); }
-
-# One line of the table: what was promised, and the values in seconds
-sub row
-{
-	my ($what, $promised, @values) = @_;
-	my @sorted = sort { $a <=> $b } @values;
-	my $n = @sorted;
-	my $line = sprintf '| %s | %s | %d | %s | %s | %s |', $what, $promised, $n,
-	  map { seconds($sorted[ ceil($_ * $n) - 1 ]) } 0.5, 0.99, 1;
-
-	push @table, $line;
-	note sprintf '%4d s  %s', now() - $started, $line;
-	return;
-}
-
-sub seconds
-{
-	my ($value) = @_;
-
-	return $value < 1 ? sprintf('%.1f ms', $value * 1000)
-	  : sprintf '%.2f s', $value;
-}
-
-# A line of which the value is no time
-sub fact
-{
-	my ($what, $promised, $count, $value) = @_;
-
-	push @table, "| $what | $promised | $count | $value | | |";
-	note sprintf '%4d s  %s', now() - $started, $table[-1];
-	return;
-}
 
 sub cluster
 {
@@ -155,44 +120,6 @@ sub measure_beats
 	return;
 }
 
-# The longest time that a process did not sleep, by looking at it each
-# millisecond: an upper bound for one turn of its loop, what it waited for a
-# processor included.  Runs beside the code given.
-sub longest_turn
-{
-	my ($pid, $code) = @_;
-
-	pipe my $result, my $write;
-	my $watcher = fork() // die "could not fork: $!";
-	if ($watcher == 0)
-	{
-		my ($longest, $since, $sleeps) = (0, now(), -1);
-		my $done = 0;
-		local $SIG{TERM} = sub { $done = 1; };
-
-		while (!$done)
-		{
-			open my $status, '<', "/proc/$pid/status" or last;
-			my $text = do { local $/ = undef; readline $status };
-			my ($state) = $text =~ /^State:\s+(\w)/m;
-			my ($count) = $text =~ /^voluntary_ctxt_switches:\s+(\d+)/m;
-			my $now = now();
-
-			$since = $now if $count != $sleeps || $state eq 'S';
-			$longest = max($longest, $now - $since);
-			$sleeps = $count;
-			usleep(1000);
-		}
-		syswrite $write, $longest;
-		POSIX::_exit(0);
-	}
-	$code->();
-	kill 'TERM', $watcher;
-	sysread $result, my $longest, 100;
-	waitpid $watcher, 0;
-	return $longest;
-}
-
 sub measure_worker
 {
 	my ($test) = @_;
@@ -202,7 +129,7 @@ sub measure_worker
 	my $many = $test->session($one);
 	my $rival = $test->session($two);
 
-	my $loaded = longest_turn($worker, sub {
+	my $loaded = ChaosProcesses::longest_turn($worker, sub {
 		my $end = now() + 20;
 		my $select = IO::Select->new(map { $_->{socket} } @busy);
 		my %of = map { $_->{socket} => $_ } @busy;
@@ -227,7 +154,7 @@ sub measure_worker
 		'≤ 100 ms', $loaded);
 
 	$rival->query("SELECT zk_lock('/m/' || n) FROM generate_series(2001, 2200) n");
-	my $reconnects = longest_turn($worker, sub {
+	my $reconnects = ChaosProcesses::longest_turn($worker, sub {
 		$many->query("SELECT zk_lock('/m/' || n) FROM generate_series(1, 2000) n");
 		foreach my $i (0 .. $#busy)
 		{
@@ -484,8 +411,7 @@ measure_recovery($test, 'the ensemble serves again (all were killed)',
 	sub { $zk->start; return now() });
 
 note '';
-note $_ foreach '| what | promised | n | p50 | p99 | worst |',
-  '|---|---|---:|---:|---:|---:|', @table;
+note $_ foreach ChaosTable::lines();
 $test->stop_looking($_) foreach @nodes;
 $_->stop('fast') foreach @nodes;
 $zk->stop;

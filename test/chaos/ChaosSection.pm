@@ -1,0 +1,66 @@
+# A section of a client of a chaos run, before it begins: the lock, mode,
+# lifetime and manner of asking are drawn by lot, and put into SQL.
+
+package ChaosSection;
+
+use strict;
+use warnings;
+
+my $serial = 0;
+
+sub choose
+{
+	my ($client) = @_;
+	my $how = (
+		('wait') x 12, ('try') x 3, ('timeout') x 2, ('cancel') x 2,
+		'savepoint', 'both')[ rand 21 ];
+	my $hold = rand 1;
+
+	return {
+		id => join('-', $client->{server}, $client->{number}, $serial++),
+		server => $client->{server},
+		client => "$client->{server}-$client->{number}",
+		lock => $client->{sleeper}
+		? '/chaos/long'
+		: $client->{locks}[ rand @{ $client->{locks} } ],
+		shared => (rand 4 < 1 ? 1 : 0),
+		transaction => $how eq 'savepoint' || ($how ne 'both' && rand 2 < 1)
+		? 1
+		: 0,
+		how => $how,
+		patience => (0, 5, 20, 100, 1000)[ rand 5 ],
+		hold => $client->{sleeper} ? $client->{longest}
+		: $hold < 0.88 ? rand 0.01
+		: $hold < 0.998 ? rand 0.1
+		: rand $client->{longest},
+		works => (rand 4 < 1 ? 1 : 0),
+	};
+}
+
+# The statements that ask for the lock, as one message
+sub question
+{
+	my ($section) = @_;
+	my $suffix = $section->{shared} ? '_shared' : '';
+	my $try = $section->{how} eq 'try' ? 'try_' : '';
+	my $arguments = "'$section->{lock}'"
+	  . ($try ? ", '$section->{patience} ms'" : '');
+	my $ask = "SELECT zk_$try";
+	my $xact = "${ask}xact_lock$suffix($arguments)";
+	my $call = $section->{transaction} ? $xact : "${ask}lock$suffix($arguments)";
+	my $begin = $section->{transaction} ? 'BEGIN; ' : '';
+	my $local = $section->{transaction} ? 'LOCAL ' : '';
+	my $limit = $section->{patience} || 1;
+
+	return "${begin}SET ${local}statement_timeout = $limit; $call;"
+	  . " SET ${local}statement_timeout = 0"
+	  if $section->{how} eq 'timeout';
+	return "BEGIN; SAVEPOINT a; $call; ROLLBACK TO a;"
+	  . " SAVEPOINT b; $call; RELEASE b"
+	  if $section->{how} eq 'savepoint';
+	return "BEGIN; SELECT zk_lock$suffix($arguments); $xact"
+	  if $section->{how} eq 'both';
+	return "$begin$call";
+}
+
+1;
