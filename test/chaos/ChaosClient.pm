@@ -156,7 +156,8 @@ sub _answer_connecting
 	my $action = (qw(cancel cancel terminate none))[ rand 4 ];
 	my $wait = (qw(0 1s 4s 10s))[ rand 4 ];
 	$self->_send('setting',
-		"SET zklock.lost_lock_action = '$action'; SET zklock.commit_wait = '$wait'");
+		"SET zklock.lost_lock_action = '$action';"
+		  . " SET zklock.commit_wait = '$wait'");
 	return;
 }
 
@@ -198,7 +199,8 @@ sub _answer_looking
 	my ($self, $answer) = @_;
 
 	return $self->_failed('look', $answer) if $answer->{error};
-	$self->{section}{ahead} = [ map { _node_name($_->[0]) } @{ $answer->{rows} } ];
+	$self->{section}{ahead} =
+	  [ map { _node_name($_->[0]) } @{ $answer->{rows} } ];
 	$self->_ask;
 	return;
 }
@@ -343,7 +345,8 @@ sub _answer_committing
 	}
 	my $unlock = $section->{how} eq 'both' || rand 8 < 1
 	  ? 'zk_unlock_all()'
-	  : 'zk_unlock' . ($section->{shared} ? '_shared' : '') . "('$section->{lock}')";
+	  : 'zk_unlock'
+	  . ($section->{shared} ? '_shared' : '') . "('$section->{lock}')";
 	$self->_send('releasing', "SELECT $unlock");
 	return;
 }

@@ -251,7 +251,8 @@ sub network_once
 sub close_session
 {
 	my ($self, $fault) = @_;
-	my $rows = $self->ask($self->node($fault), 'SELECT session_id FROM zk_status');
+	my $rows =
+	  $self->ask($self->node($fault), 'SELECT session_id FROM zk_status');
 
 	return unless $rows && $rows->[0][0];
 	my $program = (grep { -e } map { "$_/close_session.py" } @INC)[0];

@@ -61,7 +61,8 @@ sub backends
 	my ($postmaster) = @_;
 
 	return grep {
-		title($_) =~ /^postgres: .* postgres \S+ (idle|SELECT|INSERT|COMMIT|BEGIN|ROLLBACK|SET)/
+		title($_) =~ m{^postgres:\ .*\ postgres\ \S+\ (idle|SELECT|INSERT
+			|COMMIT|BEGIN|ROLLBACK|SET)}x
 	} children($postmaster);
 }
 

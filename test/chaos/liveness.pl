@@ -115,7 +115,8 @@ sub measure_beats
 	sleep $seconds;
 	$held = batches($test, $one) - $held;
 	fact('beats per T/6 of a server that holds a lock',
-		'≤ 1', "$seconds s", sprintf '%.2f', $held / ($seconds / ($timeout / 6)));
+		'≤ 1', "$seconds s",
+		sprintf '%.2f', $held / ($seconds / ($timeout / 6)));
 	$session->close;
 	return;
 }
@@ -136,7 +137,10 @@ sub measure_worker
 		my $sql = "SELECT zk_lock('/w/' || n), zk_unlock('/w/' || n)"
 		  . ' FROM generate_series(%d, %d) n';
 
-		foreach my $i (0 .. $#busy) { $busy[$i]->send(sprintf $sql, $i * 50, $i * 50 + 49); }
+		foreach my $i (0 .. $#busy)
+		{
+			$busy[$i]->send(sprintf $sql, $i * 50, $i * 50 + 49);
+		}
 		while ($select->count)
 		{
 			foreach my $socket ($select->can_read(1))
@@ -145,21 +149,23 @@ sub measure_worker
 				next if $session->busy;
 				$session->value;
 				my $from = int rand 2000;
-				if (now() < $end) { $session->send(sprintf $sql, $from, $from + 20); }
-				else { $select->remove($socket); }
+				if (now() > $end) { $select->remove($socket); }
+				else { $session->send(sprintf $sql, $from, $from + 20); }
 			}
 		}
 	});
 	row('one turn of the worker\'s loop, 40 clients at full speed',
 		'≤ 100 ms', $loaded);
 
-	$rival->query("SELECT zk_lock('/m/' || n) FROM generate_series(2001, 2200) n");
+	$rival->query(
+		"SELECT zk_lock('/m/' || n) FROM generate_series(2001, 2200) n");
 	my $reconnects = ChaosProcesses::longest_turn($worker, sub {
-		$many->query("SELECT zk_lock('/m/' || n) FROM generate_series(1, 2000) n");
+		$many->query(
+			"SELECT zk_lock('/m/' || n) FROM generate_series(1, 2000) n");
 		foreach my $i (0 .. $#busy)
 		{
-			$test->enqueue($busy[$i], sprintf("SELECT zk_lock('/m/%d')", 2001 + $i),
-				sprintf '/m/%d', 2001 + $i);
+			my $lock = sprintf '/m/%d', 2001 + $i;
+			$test->enqueue($busy[$i], "SELECT zk_lock('$lock')", $lock);
 		}
 		foreach (1 .. $rounds)
 		{
@@ -252,7 +258,8 @@ sub measure_local_loss
 	foreach my $round (1 .. $rounds)
 	{
 		my $session = $test->session($one);
-		$session->query("SET zklock.commit_wait = 0; SET zklock.lost_lock_action = 'none'");
+		$session->query('SET zklock.commit_wait = 0');
+		$session->query("SET zklock.lost_lock_action = 'none'");
 		$session->query("SELECT zk_lock('/loss')");
 		$session->query('SELECT 1');
 
@@ -271,7 +278,8 @@ sub measure_local_loss
 		$session->error('SELECT zk_unlock_all()');
 		$session->close;
 	}
-	row('loss known locally, after the last good heartbeat', '≤ 6.67 s', @times);
+	row('loss known locally, after the last good heartbeat',
+		'≤ 6.67 s', @times);
 	return;
 }
 
@@ -319,7 +327,8 @@ sub measure_kept_locks
 		foreach my $i (0 .. $#nodes)
 		{
 			my $name = $nodes[$i]->name;
-			my $token = $sessions[$i]->query("SELECT zk_fencing_token('/kept/$name-s')");
+			my $token =
+			  $sessions[$i]->query("SELECT zk_fencing_token('/kept/$name-s')");
 			my $error = $sessions[$i]->error('COMMIT');
 			$lost++ if $token ne $tokens[$i] || $error
 			  || $test->status($nodes[$i], 'sessions_lost') != $before[$i];

@@ -16,7 +16,8 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/../../dev/lib.sh"
 
 program=${1:-chaos}
-[ -f "$here/$program.pl" ] || die "usage: test/chaos/run.sh [chaos|check|liveness]"
+[ -f "$here/$program.pl" ] ||
+	die "usage: test/chaos/run.sh [chaos|check|liveness]"
 [ "${ZKLOCK_SETUP:-yes}" = no ] || "$here/../../dev/setup.sh"
 choose_user
 make_work_dir chaos
