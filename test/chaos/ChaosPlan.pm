@@ -3,9 +3,11 @@
 #	my @plan = ChaosPlan::plan($seed, $seconds, $timeout, $is_first);
 #	my ($method, @arguments) = ChaosPlan::method($plan[0]{name});
 #
-# A fault has a target, one server or ZooKeeper, that has no other fault until
-# this one has ended, and parameters drawn from the seed: the same seed gives
+# A fault has a target, and parameters drawn from the seed: the same seed gives
 # the same plan.  What a plan cannot fix is who holds a lock at that moment.
+# ZooKeeper, and of each server its processes, its network and its locks, have
+# one fault at a time.
+#
 # The first plan begins with a fault that takes a lock from its holder for
 # sure: without that a run would not show that the checkers see anything.
 #
@@ -18,31 +20,31 @@ use warnings;
 
 # name => [ weight, target, method, its arguments ], of ChaosFaults.pm
 my %faults = (
-	'session process killed' => [ 3, 'server', 'signal_session', 'KILL' ],
-	'session process stopped' => [ 2, 'server', 'signal_session', 'STOP' ],
-	'session process aborted' => [ 1, 'server', 'signal_session', 'ABRT' ],
-	'worker terminated' => [ 3, 'server', 'terminate_worker' ],
-	'worker stopped' => [ 4, 'server', 'stop_worker' ],
-	'holder killed' => [ 1, 'server', 'kill_holder' ],
-	'holders terminated' => [ 2, 'server', 'signal_backends', 'TERM' ],
-	'backends cancelled' => [ 2, 'server', 'signal_backends', 'INT' ],
-	'backends stopped' => [ 4, 'server', 'stop_backends' ],
-	'server paused' => [ 3, 'server', 'pause_server' ],
-	'host died' => [ 2, 'server', 'host_dies' ],
-	'postmaster killed' => [ 1, 'server', 'kill_postmaster' ],
-	'fast restart' => [ 2, 'server', 'restart_server', 'fast' ],
-	'immediate restart' => [ 1, 'server', 'restart_server', 'immediate' ],
-	'cut off' => [ 5, 'server', 'network', 'hold', 'zk*', 'both' ],
-	'cut off one way' => [ 4, 'server', 'network', 'hold', 'zk*', 'either' ],
-	'one way black' => [ 2, 'server', 'network', 'drop', 'zk*', 'either' ],
-	'cut off from one' => [ 3, 'server', 'network', 'hold', 'one', 'both' ],
-	'slow network' => [ 2, 'server', 'network', 'delay', 'zk*', 'both' ],
-	'connections reset' => [ 3, 'server', 'network_once', 'reset' ],
-	'cut in a frame' => [ 3, 'server', 'network_once', 'cut' ],
-	'reply lost' => [ 4, 'server', 'network_once', 'lose_reply' ],
-	'session closed' => [ 2, 'server', 'close_session' ],
-	'znode deleted' => [ 2, 'server', 'delete_znode' ],
-	'lock broken' => [ 3, 'server', 'break_lock' ],
+	'session process killed' => [ 3, 'processes', 'signal_session', 'KILL' ],
+	'session process stopped' => [ 2, 'processes', 'signal_session', 'STOP' ],
+	'session process aborted' => [ 1, 'processes', 'signal_session', 'ABRT' ],
+	'worker terminated' => [ 3, 'processes', 'terminate_worker' ],
+	'worker stopped' => [ 4, 'processes', 'stop_worker' ],
+	'holder killed' => [ 1, 'processes', 'kill_holder' ],
+	'holders terminated' => [ 2, 'processes', 'signal_backends', 'TERM' ],
+	'backends cancelled' => [ 2, 'processes', 'signal_backends', 'INT' ],
+	'backends stopped' => [ 4, 'processes', 'stop_backends' ],
+	'server paused' => [ 3, 'processes', 'pause_server' ],
+	'host died' => [ 2, 'processes', 'host_dies' ],
+	'postmaster killed' => [ 1, 'processes', 'kill_postmaster' ],
+	'fast restart' => [ 2, 'processes', 'restart_server', 'fast' ],
+	'immediate restart' => [ 1, 'processes', 'restart_server', 'immediate' ],
+	'cut off' => [ 5, 'network', 'network', 'hold', 'zk*', 'both' ],
+	'cut off one way' => [ 4, 'network', 'network', 'hold', 'zk*', 'either' ],
+	'one way black' => [ 2, 'network', 'network', 'drop', 'zk*', 'either' ],
+	'cut off from one' => [ 3, 'network', 'network', 'hold', 'one', 'both' ],
+	'slow network' => [ 2, 'network', 'network', 'delay', 'zk*', 'both' ],
+	'connections reset' => [ 3, 'network', 'network_once', 'reset' ],
+	'cut in a frame' => [ 3, 'network', 'network_once', 'cut' ],
+	'reply lost' => [ 4, 'network', 'network_once', 'lose_reply' ],
+	'session closed' => [ 2, 'locks', 'close_session' ],
+	'znode deleted' => [ 2, 'locks', 'delete_znode' ],
+	'lock broken' => [ 3, 'locks', 'break_lock' ],
 	'member killed' => [ 2, 'zookeeper', 'kill_member', 'any' ],
 	'member stopped' => [ 2, 'zookeeper', 'pause_members', 'any' ],
 	'leader killed' => [ 3, 'zookeeper', 'kill_member', 'leader' ],
@@ -51,7 +53,7 @@ my %faults = (
 	'rolling restart' => [ 1, 'zookeeper', 'rolling_restart' ],
 	'leader isolated' => [ 5, 'zookeeper', 'isolate', 'leader' ],
 	'member isolated' => [ 3, 'zookeeper', 'isolate', 'any' ],
-	'long holder cut off' => [ 0, 'server', 'cut_off_holder' ],
+	'long holder cut off' => [ 0, 'network', 'cut_off_holder' ],
 	'two members parted' => [ 2, 'zookeeper', 'part_members' ],
 	'members slow' => [ 2, 'zookeeper', 'among_members', 'delay' ],
 	'members reset' => [ 2, 'zookeeper', 'among_members', 'reset' ]);
@@ -106,7 +108,8 @@ sub plan
 			either => (qw(up down))[ rand 2 ],
 			chance => rand 1,
 		};
-		my $target = $faults{$name}[1] eq 'server' ? $number : 'zookeeper';
+		my $target = $faults{$name}[1];
+		$target .= " $number" unless $target eq 'zookeeper';
 		$at += 0.3 + rand 2;
 		next if ($busy_until{$target} // 0) > $fault->{at};
 		$busy_until{$target} = $fault->{at} + $fault->{length} + 1;
