@@ -343,7 +343,7 @@ sub _answer_committing
 		$self->_go('down', 0);
 		return;
 	}
-	my $unlock = $section->{how} eq 'both' || rand 8 < 1
+	my $unlock = $section->{how} =~ /both|upgrade/ || rand 8 < 1
 	  ? 'zk_unlock_all()'
 	  : 'zk_unlock'
 	  . ($section->{shared} ? '_shared' : '') . "('$section->{lock}')";

@@ -13,7 +13,7 @@ sub choose
 	my ($client) = @_;
 	my $how = (
 		('wait') x 12, ('try') x 3, ('timeout') x 2, ('cancel') x 2,
-		'savepoint', 'both')[ rand 21 ];
+		'savepoint', 'both', 'upgrade')[ rand 22 ];
 	my $hold = rand 1;
 
 	return {
@@ -23,7 +23,7 @@ sub choose
 		lock => $client->{sleeper}
 		? '/chaos/long'
 		: $client->{locks}[ rand @{ $client->{locks} } ],
-		shared => (rand 4 < 1 ? 1 : 0),
+		shared => ($how ne 'upgrade' && rand 4 < 1 ? 1 : 0),
 		transaction => $how eq 'savepoint' || ($how ne 'both' && rand 2 < 1)
 		? 1
 		: 0,
@@ -48,6 +48,7 @@ sub question
 	my $ask = "SELECT zk_$try";
 	my $xact = "${ask}xact_lock$suffix($arguments)";
 	my $call = $section->{transaction} ? $xact : "${ask}lock$suffix($arguments)";
+	my $first = $call =~ s{lock\(}{lock_shared(}r;
 	my $begin = $section->{transaction} ? 'BEGIN; ' : '';
 	my $local = $section->{transaction} ? 'LOCAL ' : '';
 	my $limit = $section->{patience} || 1;
@@ -60,6 +61,7 @@ sub question
 	  if $section->{how} eq 'savepoint';
 	return "BEGIN; SELECT zk_lock$suffix($arguments); $xact"
 	  if $section->{how} eq 'both';
+	return "$begin$first; $call" if $section->{how} eq 'upgrade';
 	return "$begin$call";
 }
 
