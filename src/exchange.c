@@ -209,9 +209,15 @@ take_marked(uint64 *words, bool (*fn) (int slotno))
 void
 zkl_exchange_requests(void)
 {
+	int			word;
+
 	if (!zkl_shmem_take_marks(marked))
 		return;
 	(void) zkl_shmem_take_marks(marked_since);
+
+	/* What both saw is taken once, as it is now. */
+	for (word = 0; word < zkl_control->ctl_nwords; word++)
+		marked_since[word] &= ~marked[word];
 	take_marked(marked, take_released);
 	take_marked(marked_since, take_released);
 	take_marked(marked, take_other);
@@ -365,9 +371,6 @@ carry_out(const ZklAction *action)
 			lose(slotno, action->failure);
 			break;
 		case ZKL_ACTION_FREE:
-			/* Both looks of zkl_exchange_requests() may have seen its release. */
-			if (known_serial[slotno] == 0)
-				break;
 			known_serial[slotno] = 0;
 			zkl_slot_free(slotno);
 			break;
