@@ -15,6 +15,7 @@
 
 #include "core/batch.h"
 #include "core/contact.h"
+#include "core/core.h"
 #include "core/janitor.h"
 #include "core/lock.h"
 #include "core/read.h"

@@ -24,6 +24,7 @@
  */
 #include "core/batch.h"
 #include "core/contact.h"
+#include "core/core.h"
 #include "core/read.h"
 
 static int64_t

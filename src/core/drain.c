@@ -7,6 +7,7 @@
  * worker (and in tests), takes no locks, knows neither PostgreSQL nor
  * ZooKeeper.
  */
+#include "core/core.h"
 #include "core/drain.h"
 #include "core/lock.h"
 #include "core/request.h"

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "core/batch.h"
+#include "core/core.h"
 #include "core/janitor.h"
 #include "core/request.h"
 

@@ -9,6 +9,7 @@
  */
 #include <string.h>
 
+#include "core/core.h"
 #include "core/drain.h"
 #include "core/lock.h"
 #include "core/read.h"

@@ -1,7 +1,6 @@
 /*
  * manager.c
- *	  The core's outside, and what all its files need: memory, actions,
- *	  operations under way.
+ *	  The core's outside: the life of a manager, and what its host tells it.
  *
  * Owns the manager itself.  Runs in the worker (and in tests), takes no
  * locks, knows neither PostgreSQL nor ZooKeeper, reads no clock.
@@ -10,207 +9,11 @@
 
 #include "core/batch.h"
 #include "core/contact.h"
+#include "core/core.h"
 #include "core/janitor.h"
 #include "core/lock.h"
 #include "core/read.h"
 #include "core/request.h"
-
-#define ZKL_CHUNK_SIZE	(64 * 1024)
-#define ZKL_NO_OP		UINT32_MAX
-
-struct ZklChunk
-{
-	ZklChunk   *next;
-	size_t		used;
-	size_t		size;
-	char		bytes[];
-};
-
-/* ---- memory ---- */
-
-void *
-zkl_core_alloc(ZklManager *m, size_t size)
-{
-	return m->config.memory.alloc(m->config.memory.context, size);
-}
-
-void
-zkl_core_release(ZklManager *m, void *pointer)
-{
-	m->config.memory.release(m->config.memory.context, pointer);
-}
-
-/* Memory for an action, until the actions are cleared; aligned to 16. */
-char *
-zkl_core_text(ZklManager *m, size_t size)
-{
-	ZklChunk   *chunk = m->chunks;
-	char	   *text;
-
-	size = (size + 15) & ~(size_t) 15;
-	if (chunk == NULL || chunk->size - chunk->used < size)
-	{
-		size_t		room = size > ZKL_CHUNK_SIZE ? size : ZKL_CHUNK_SIZE;
-
-		chunk = zkl_core_alloc(m, sizeof(ZklChunk) + room);
-		chunk->next = m->chunks;
-		chunk->used = 0;
-		chunk->size = room;
-		m->chunks = chunk;
-	}
-	text = chunk->bytes + chunk->used;
-	chunk->used += size;
-	return text;
-}
-
-char *
-zkl_core_join(ZklManager *m, const char *a, const char *b, const char *c)
-{
-	size_t		na = strlen(a),
-				nb = strlen(b),
-				nc = strlen(c);
-	char	   *text = zkl_core_text(m, na + nb + nc + 1);
-
-	memcpy(text, a, na);
-	memcpy(text + na, b, nb);
-	memcpy(text + na + nb, c, nc + 1);
-	return text;
-}
-
-/* ---- actions and operations under way ---- */
-
-ZklAction *
-zkl_core_act(ZklManager *m, ZklActionKind kind)
-{
-	ZklAction  *action;
-
-	if (m->nactions == m->actions_allocated)
-	{
-		size_t		more = m->actions_allocated * 2 + 64;
-		ZklAction  *grown = zkl_core_alloc(m, more * sizeof(ZklAction));
-
-		if (m->actions != NULL)
-		{
-			memcpy(grown, m->actions, m->nactions * sizeof(ZklAction));
-			zkl_core_release(m, m->actions);
-		}
-		m->actions = grown;
-		m->actions_allocated = more;
-	}
-	action = &m->actions[m->nactions++];
-	memset(action, 0, sizeof(*action));
-	action->kind = kind;
-	return action;
-}
-
-static void
-grow_ops(ZklManager *m)
-{
-	uint32_t	more = m->nops * 2 + 64;
-	ZklOp	   *grown = zkl_core_alloc(m, more * sizeof(ZklOp));
-	uint32_t	i;
-
-	memset(grown, 0, more * sizeof(ZklOp));
-	if (m->ops != NULL)
-	{
-		memcpy(grown, m->ops, m->nops * sizeof(ZklOp));
-		zkl_core_release(m, m->ops);
-	}
-	for (i = more; i-- > m->nops;)
-	{
-		grown[i].next_free = m->ops_free;
-		m->ops_free = i;
-	}
-	m->ops = grown;
-	m->nops = more;
-}
-
-/* The result is good until the next call. */
-ZklOp *
-zkl_core_op(ZklManager *m, ZklOpKind kind, ZklLock *lock, ZklRequest *request)
-{
-	ZklOp	   *op;
-
-	if (m->ops_free == ZKL_NO_OP)
-		grow_ops(m);
-	op = &m->ops[m->ops_free];
-	m->ops_free = op->next_free;
-	op->kind = kind;
-	op->serial = (op->serial + 1) & 0x7fffff;
-	op->lock = lock;
-	op->request = request;
-	op->submitted = request != NULL ? request->submitted : 0;
-	op->order = ++m->order;
-	op->sent_at = m->sent_at = m->now;
-	op->bytes = 0;
-	if (lock != NULL)
-		zkl_lock_pin(lock);
-	return op;
-}
-
-uint64_t
-zkl_core_tag(const ZklManager *m, const ZklOp *op)
-{
-	return (uint64_t) op->serial << 32 | (uint64_t) (op - m->ops);
-}
-
-ZklAction *
-zkl_core_send(ZklManager *m, ZklOp *op, ZklSendKind send, const char *path,
-			  bool watch)
-{
-	ZklAction  *action = zkl_core_act(m, ZKL_ACTION_SEND);
-
-	action->send = send;
-	action->tag = zkl_core_tag(m, op);
-	action->path = path;
-	action->watch = watch;
-	m->counters.operations++;
-	return action;
-}
-
-static void
-free_op(ZklManager *m, ZklOp *op)
-{
-	op->kind = ZKL_OP_FREE;
-	op->next_free = m->ops_free;
-	m->ops_free = (uint32_t) (op - m->ops);
-}
-
-/* Gives this connection up. */
-void
-zkl_core_reconnect(ZklManager *m, int32_t rc)
-{
-	zkl_core_act(m, ZKL_ACTION_RECONNECT)->rc = rc;
-	m->connection = ZKL_CONNECTION_DOWN;
-}
-
-/* None of the operations under way will be answered. */
-void
-zkl_core_forget_ops(ZklManager *m)
-{
-	uint32_t	i;
-
-	for (i = 0; i < m->nops; i++)
-	{
-		ZklOp	   *op = &m->ops[i];
-		ZklLock    *lock = op->lock;
-
-		if (op->kind == ZKL_OP_FREE)
-			continue;
-		free_op(m, op);
-		if (lock != NULL)
-			zkl_lock_unpin(m, lock);
-	}
-	m->read_bytes = 0;
-}
-
-/* Before an entry is made in one of the lists of what was refused */
-void
-zkl_core_retry_later(ZklManager *m)
-{
-	if (zkl_list_empty(&m->stuck_deletes) && zkl_list_empty(&m->stuck_locks))
-		m->stuck_until = m->now + ZKL_RETRY_DELAY;
-}
 
 /* ---- life ---- */
 
@@ -255,7 +58,7 @@ zkl_manager_create(const ZklConfig *config)
 	m->config = *config;
 	strncpy(m->root, config->root, ZKL_MAX_ROOT);
 	m->config.root = m->root;
-	m->ops_free = ZKL_NO_OP;
+	zkl_core_begin(m);
 	m->requests = zkl_core_alloc(m, requests);
 	memset(m->requests, 0, requests);
 	for (i = 0; i < config->max_requests; i++)
@@ -310,16 +113,10 @@ zkl_manager_destroy(ZklManager *m)
 
 	destroy_locks(m);
 	zkl_janitor_stop(m);
-	zkl_manager_clear_actions(m);
-	if (m->chunks != NULL)
-		zkl_core_release(m, m->chunks);
 	for (i = 0; i < m->config.batches_in_flight; i++)
 		zkl_core_release(m, m->batches[i].members);
 	zkl_core_release(m, m->batches);
-	if (m->actions != NULL)
-		zkl_core_release(m, m->actions);
-	if (m->ops != NULL)
-		zkl_core_release(m, m->ops);
+	zkl_core_end(m);
 	zkl_core_release(m, m->by_uuid.buckets);
 	zkl_core_release(m, m->by_path.buckets);
 	zkl_core_release(m, m->requests);
@@ -329,16 +126,7 @@ zkl_manager_destroy(ZklManager *m)
 void
 zkl_manager_clear_actions(ZklManager *m)
 {
-	m->nactions = 0;
-	while (m->chunks != NULL && m->chunks->next != NULL)
-	{
-		ZklChunk   *next = m->chunks->next;
-
-		zkl_core_release(m, m->chunks);
-		m->chunks = next;
-	}
-	if (m->chunks != NULL)
-		m->chunks->used = 0;
+	zkl_core_clear(m);
 }
 
 const ZklAction *
@@ -395,16 +183,11 @@ void
 zkl_manager_reply(ZklManager *m, int64_t now, uint64_t tag,
 				  const ZklReply *reply)
 {
-	uint32_t	i = (uint32_t) tag;
 	ZklOp		op;
 
 	m->now = now;
-	if (i >= m->nops || m->ops[i].kind == ZKL_OP_FREE ||
-		m->ops[i].serial != (uint32_t) (tag >> 32))
+	if (!zkl_core_answered(m, tag, &op))
 		return;
-	op = m->ops[i];
-	free_op(m, &m->ops[i]);
-	m->read_bytes -= op.bytes;
 	if (reply->rc == ZKL_RC_OK)
 		zkl_contact_note(m, op.sent_at);
 	switch (op.kind)

@@ -18,6 +18,7 @@
  */
 #include "core/batch.h"
 #include "core/contact.h"
+#include "core/core.h"
 #include "core/lock.h"
 #include "core/read.h"
 #include "core/request.h"

@@ -12,6 +12,7 @@
  */
 #include <string.h>
 
+#include "core/core.h"
 #include "core/drain.h"
 #include "core/janitor.h"
 #include "core/lock.h"

@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "core/core.h"
 #include "core/lock.h"
 #include "core/read.h"
 #include "core/request.h"

@@ -319,20 +319,4 @@ struct ZklManager
 	ZklCounters counters;
 };
 
-/* manager.c: memory, actions, operations under way */
-extern void *zkl_core_alloc(ZklManager *m, size_t size);
-extern void zkl_core_release(ZklManager *m, void *pointer);
-extern char *zkl_core_text(ZklManager *m, size_t size);
-extern char *zkl_core_join(ZklManager *m, const char *a, const char *b,
-						   const char *c);
-extern ZklAction *zkl_core_act(ZklManager *m, ZklActionKind kind);
-extern ZklOp *zkl_core_op(ZklManager *m, ZklOpKind kind, ZklLock *lock,
-						  ZklRequest *request);
-extern uint64_t zkl_core_tag(const ZklManager *m, const ZklOp *op);
-extern ZklAction *zkl_core_send(ZklManager *m, ZklOp *op, ZklSendKind send,
-								const char *path, bool watch);
-extern void zkl_core_reconnect(ZklManager *m, int32_t rc);
-extern void zkl_core_forget_ops(ZklManager *m);
-extern void zkl_core_retry_later(ZklManager *m);
-
 #endif							/* ZKL_STATE_H */
