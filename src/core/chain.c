@@ -20,6 +20,7 @@
 #include "core/lock.h"
 #include "core/read.h"
 #include "core/request.h"
+#include "core/siblings.h"
 
 static char *
 servers_path(ZklManager *m)
@@ -375,7 +376,7 @@ static bool
 restore_under_cover(ZklManager *m, ZklRequest *r, const ZklDemand *demand,
 					const ZklRestored *restored)
 {
-	ZklRequest *cover = zkl_request_covering(r);
+	ZklRequest *cover = zkl_siblings_covering(r);
 
 	if (restored->granted || restored->answered || restored->sent || demand->sibling < 0 || cover == NULL)
 		return false;

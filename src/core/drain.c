@@ -11,6 +11,7 @@
 #include "core/drain.h"
 #include "core/lock.h"
 #include "core/request.h"
+#include "core/siblings.h"
 
 /* Who holds the lock shared and wants it exclusively would wait for himself. */
 static void
@@ -25,7 +26,7 @@ refuse_upgrades(ZklManager *m, ZklLock *lock)
 
 		if (r->demand == ZKL_DEMAND_WAITING &&
 			(r->again || (r->node == ZKL_NODE_NEW && r->parked)) &&
-			zkl_request_upgraded(r) != NULL)
+			zkl_siblings_upgraded(r) != NULL)
 			zkl_request_fail(m, r, ZKL_FAILURE_DEADLOCK, 0);
 	}
 }

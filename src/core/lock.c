@@ -14,6 +14,7 @@
 #include "core/lock.h"
 #include "core/read.h"
 #include "core/request.h"
+#include "core/siblings.h"
 
 ZklLock *
 zkl_lock_find(ZklManager *m, const char *path, size_t length)
@@ -193,7 +194,7 @@ zkl_lock_enqueue(ZklLock *lock, ZklRequest *r)
 	}
 	if (lock->waiting == NULL || r->seq < lock->waiting->seq)
 		lock->waiting = r;
-	r->upgrade = zkl_request_upgraded(r) != NULL;
+	r->upgrade = zkl_siblings_upgraded(r) != NULL;
 	if (r->upgrade)
 		lock->nupgrades++;
 }
@@ -403,7 +404,7 @@ refuse_upgrades(ZklManager *m, ZklLock *lock)
 
 		if (!r->upgrade)
 			continue;
-		held = zkl_request_upgraded(r);
+		held = zkl_siblings_upgraded(r);
 		if (held != NULL && upgrade_is_deadlock(m, lock, r, held))
 			zkl_request_fail(m, r, ZKL_FAILURE_DEADLOCK, 0);
 	}

@@ -14,6 +14,7 @@
 #include "core/lock.h"
 #include "core/read.h"
 #include "core/request.h"
+#include "core/siblings.h"
 
 /* ---- life ---- */
 
@@ -152,7 +153,7 @@ zkl_manager_submit(ZklManager *m, int64_t now, uint32_t request,
 	 * What its owner holds already is granted whatever the connection: it is
 	 * good for as long as that hold is, lease and session included.
 	 */
-	cover = zkl_request_covering(r);
+	cover = zkl_siblings_covering(r);
 	if (cover != NULL)
 		zkl_request_cover(m, r, cover);
 	else if (r->expired && m->connection == ZKL_CONNECTION_READY &&

@@ -18,6 +18,7 @@
 #include "core/lock.h"
 #include "core/read.h"
 #include "core/request.h"
+#include "core/siblings.h"
 
 void
 zkl_read_want(ZklManager *m, ZklLock *lock)
@@ -285,7 +286,7 @@ watched_own(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 		if (!zkl_node_data_breaking(reply->data, reply->data_length))
 			return;
 		if (r->demand == ZKL_DEMAND_GRANTED)
-			zkl_request_break(m, r);
+			zkl_siblings_break(m, r);
 		else
 			zkl_request_again(m, r);
 	}

@@ -11,6 +11,7 @@
 #include "core/lock.h"
 #include "core/read.h"
 #include "core/request.h"
+#include "core/siblings.h"
 
 static ZklList *
 uuid_bucket(const ZklManager *m, const ZklUuid *uuid)
@@ -48,15 +49,6 @@ zkl_request_path(ZklManager *m, const ZklRequest *r)
 	return zkl_core_join(m, r->lock->path, "/", name);
 }
 
-static void
-join_siblings(ZklRequest *r, ZklRequest *sibling)
-{
-	r->sibling_next = sibling->sibling_next;
-	r->sibling_prev = sibling;
-	sibling->sibling_next->sibling_prev = r;
-	sibling->sibling_next = r;
-}
-
 ZklRequest *
 zkl_request_begin(ZklManager *m, uint32_t id, const ZklDemand *demand)
 {
@@ -72,7 +64,7 @@ zkl_request_begin(ZklManager *m, uint32_t id, const ZklDemand *demand)
 	r->lock = lock;
 	r->seq = -1;
 	r->submitted = ++m->submissions;
-	r->sibling_next = r->sibling_prev = r;
+	zkl_siblings_init(r);
 	r->data_length = demand->data_length < ZKL_MAX_NODE_DATA ?
 		demand->data_length : ZKL_MAX_NODE_DATA;
 	memcpy(r->data, demand->data, r->data_length);
@@ -84,7 +76,7 @@ zkl_request_begin(ZklManager *m, uint32_t id, const ZklDemand *demand)
 
 		if (sibling->demand == ZKL_DEMAND_GRANTED && sibling->lock == lock &&
 			sibling->owner == r->owner)
-			join_siblings(r, sibling);
+			zkl_siblings_join(r, sibling);
 	}
 	zkl_list_append(&lock->requests, &r->all);
 	lock->nrequests++;
@@ -92,52 +84,6 @@ zkl_request_begin(ZklManager *m, uint32_t id, const ZklDemand *demand)
 	if (demand->expired)
 		zkl_request_expire(m, r);
 	return r;
-}
-
-ZklRequest *
-zkl_request_covering(const ZklRequest *r)
-{
-	ZklRequest *best = NULL;
-	ZklRequest *s;
-
-	for (s = r->sibling_next; s != r; s = s->sibling_next)
-	{
-		if (s->demand == ZKL_DEMAND_GRANTED && s->node == ZKL_NODE_EXISTS &&
-			!s->broken && !s->leaving && zkl_mode_covers(s->node_mode, r->mode) &&
-			(best == NULL || s->seq < best->seq))
-			best = s;
-	}
-	return best;
-}
-
-ZklRequest *
-zkl_request_upgraded(const ZklRequest *r)
-{
-	ZklRequest *s;
-
-	if (r->mode != ZKL_EXCLUSIVE)
-		return NULL;
-	for (s = r->sibling_next; s != r; s = s->sibling_next)
-	{
-		if (s->demand == ZKL_DEMAND_GRANTED && s->node == ZKL_NODE_EXISTS &&
-			!s->broken)
-			return s;
-	}
-	return NULL;
-}
-
-/* A request that shares r's node, or NULL */
-static ZklRequest *
-find_heir(const ZklRequest *r)
-{
-	ZklRequest *s;
-
-	for (s = r->sibling_next; s != r; s = s->sibling_next)
-	{
-		if (s->cover == r && s->demand == ZKL_DEMAND_GRANTED)
-			return s;
-	}
-	return NULL;
 }
 
 static void
@@ -160,9 +106,7 @@ finish(ZklManager *m, ZklRequest *r)
 
 	if (r->demand != ZKL_DEMAND_RELEASED || r->node != ZKL_NODE_NONE)
 		return;
-	r->sibling_prev->sibling_next = r->sibling_next;
-	r->sibling_next->sibling_prev = r->sibling_prev;
-	r->sibling_next = r->sibling_prev = r;
+	zkl_siblings_leave(r);
 	zkl_unlink(&r->all);
 	r->demand = ZKL_DEMAND_UNUSED;
 	r->lock = NULL;
@@ -175,8 +119,6 @@ finish(ZklManager *m, ZklRequest *r)
 static void
 hand_node_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 {
-	ZklRequest *s;
-
 	heir->uuid = r->uuid;
 	heir->node_mode = r->node_mode;
 	heir->seq = r->seq;
@@ -189,11 +131,7 @@ hand_node_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 	heir->verified = r->verified;
 	heir->cover = NULL;
 	heir->node = ZKL_NODE_EXISTS;
-	for (s = r->sibling_next; s != r; s = s->sibling_next)
-	{
-		if (s->cover == r)
-			s->cover = heir;
-	}
+	zkl_siblings_follow(r, heir);
 	zkl_lock_dequeue(r->lock, r);
 	zkl_lock_enqueue(r->lock, heir);
 	zkl_unlink(&r->by_uuid);
@@ -237,7 +175,7 @@ retire(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 			r->node = ZKL_NODE_NONE;
 			break;
 		case ZKL_NODE_EXISTS:
-			heir = find_heir(r);
+			heir = zkl_siblings_heir(r);
 			if (heir != NULL)
 				hand_node_on(m, r, heir);
 			else
@@ -390,21 +328,14 @@ zkl_request_deny(ZklManager *m, ZklRequest *r)
 	retire(m, r, ZKL_DEMAND_ANSWERED);
 }
 
-static void
-answer_failure(ZklManager *m, ZklRequest *r, ZklActionKind kind,
-			   ZklFailure failure, int32_t rc)
+void
+zkl_request_fail(ZklManager *m, ZklRequest *r, ZklFailure failure, int32_t rc)
 {
-	ZklAction  *action = zkl_core_act(m, kind);
+	ZklAction  *action = zkl_core_act(m, ZKL_ACTION_FAIL);
 
 	action->request = r->id;
 	action->failure = failure;
 	action->rc = rc;
-}
-
-void
-zkl_request_fail(ZklManager *m, ZklRequest *r, ZklFailure failure, int32_t rc)
-{
-	answer_failure(m, r, ZKL_ACTION_FAIL, failure, rc);
 	retire(m, r, ZKL_DEMAND_ANSWERED);
 }
 
@@ -412,28 +343,6 @@ void
 zkl_request_answered(ZklManager *m, ZklRequest *r)
 {
 	retire(m, r, ZKL_DEMAND_ANSWERED);
-}
-
-/* A hold is lost, and all that share its node with it; the node is gone. */
-static void
-lose(ZklManager *m, ZklRequest *r, ZklFailure failure)
-{
-	ZklRequest *s = r;
-
-	do
-	{
-		ZklRequest *next = s->sibling_next;
-
-		if (s == r || s->cover == r)
-		{
-			if (!s->broken)
-				answer_failure(m, s, ZKL_ACTION_LOSE, failure, 0);
-			s->cover = NULL;
-			s->demand = ZKL_DEMAND_ANSWERED;
-			m->nlive--;
-		}
-		s = next;
-	} while (s != r);
 }
 
 void
@@ -445,24 +354,6 @@ zkl_request_again(ZklManager *m, ZklRequest *r)
 	r->node = ZKL_NODE_DELETE;
 	zkl_list_append(&m->deletes, &r->work);
 	zkl_lock_touch(m, r->lock);
-}
-
-void
-zkl_request_break(ZklManager *m, ZklRequest *r)
-{
-	ZklRequest *s = r;
-
-	if (r->demand != ZKL_DEMAND_GRANTED || r->broken)
-		return;
-	do
-	{
-		if (s == r || s->cover == r)
-		{
-			answer_failure(m, s, ZKL_ACTION_LOSE, ZKL_FAILURE_BROKEN, 0);
-			s->broken = true;
-		}
-		s = s->sibling_next;
-	} while (s != r);
 }
 
 /* EXISTS -> NONE, out of the queue, whatever the demand */
@@ -484,7 +375,7 @@ zkl_request_vanished(ZklManager *m, ZklRequest *r)
 	zkl_lock_touch(m, r->lock);
 	drop_node(r);
 	if (r->demand == ZKL_DEMAND_GRANTED)
-		lose(m, r, ZKL_FAILURE_NODE_DELETED);
+		zkl_siblings_lose(m, r, ZKL_FAILURE_NODE_DELETED);
 	else if (r->demand == ZKL_DEMAND_WAITING)
 		zkl_request_create(m, r);
 }
@@ -499,7 +390,7 @@ zkl_request_session_lost(ZklManager *m, ZklRequest *r)
 		return;
 	drop_node(r);
 	if (r->demand == ZKL_DEMAND_GRANTED && r->cover == NULL)
-		lose(m, r, ZKL_FAILURE_SESSION_EXPIRED);
+		zkl_siblings_lose(m, r, ZKL_FAILURE_SESSION_EXPIRED);
 	else if (r->demand == ZKL_DEMAND_WAITING)
 		zkl_request_create(m, r);
 	else

@@ -11,13 +11,6 @@
 extern ZklRequest *zkl_request_begin(ZklManager *m, uint32_t id,
 									 const ZklDemand *demand);
 
-/* A request of r's owner that holds the lock in a mode that covers r's, and
- * has a node; the earliest.  NULL: none. */
-extern ZklRequest *zkl_request_covering(const ZklRequest *r);
-
-/* The node of a hold of r's owner that r's own would come on top of. */
-extern ZklRequest *zkl_request_upgraded(const ZklRequest *r);
-
 /* node NONE -> NEW, with a new unique id. */
 extern void zkl_request_create(ZklManager *m, ZklRequest *r);
 
@@ -49,12 +42,6 @@ extern void zkl_request_fail(ZklManager *m, ZklRequest *r, ZklFailure failure,
 
 /* It was denied, failed or lost before the worker started. */
 extern void zkl_request_answered(ZklManager *m, ZklRequest *r);
-
-/*
- * An operator breaks the lock: it is lost to its holder at once, but the node
- * stays in the queue until the holder is through with it.
- */
-extern void zkl_request_break(ZklManager *m, ZklRequest *r);
 
 /* An operator wants the place of a request that waits: it goes to the end. */
 extern void zkl_request_again(ZklManager *m, ZklRequest *r);

@@ -1,0 +1,139 @@
+/*
+ * siblings.c
+ *	  The several requests of one owner on one lock.
+ *
+ * Owns the ring that they form: sibling_next, sibling_prev.  Runs in the
+ * worker (and in tests), takes no locks.  It must not know queues and lists:
+ * what becomes of a node is request.c's.
+ */
+#include "core/core.h"
+#include "core/siblings.h"
+
+void
+zkl_siblings_init(ZklRequest *r)
+{
+	r->sibling_next = r->sibling_prev = r;
+}
+
+void
+zkl_siblings_join(ZklRequest *r, ZklRequest *sibling)
+{
+	r->sibling_next = sibling->sibling_next;
+	r->sibling_prev = sibling;
+	sibling->sibling_next->sibling_prev = r;
+	sibling->sibling_next = r;
+}
+
+void
+zkl_siblings_leave(ZklRequest *r)
+{
+	r->sibling_prev->sibling_next = r->sibling_next;
+	r->sibling_next->sibling_prev = r->sibling_prev;
+	zkl_siblings_init(r);
+}
+
+ZklRequest *
+zkl_siblings_covering(const ZklRequest *r)
+{
+	ZklRequest *best = NULL;
+	ZklRequest *s;
+
+	for (s = r->sibling_next; s != r; s = s->sibling_next)
+	{
+		if (s->demand == ZKL_DEMAND_GRANTED && s->node == ZKL_NODE_EXISTS &&
+			!s->broken && !s->leaving &&
+			zkl_mode_covers(s->node_mode, r->mode) &&
+			(best == NULL || s->seq < best->seq))
+			best = s;
+	}
+	return best;
+}
+
+ZklRequest *
+zkl_siblings_upgraded(const ZklRequest *r)
+{
+	ZklRequest *s;
+
+	if (r->mode != ZKL_EXCLUSIVE)
+		return NULL;
+	for (s = r->sibling_next; s != r; s = s->sibling_next)
+	{
+		if (s->demand == ZKL_DEMAND_GRANTED && s->node == ZKL_NODE_EXISTS &&
+			!s->broken)
+			return s;
+	}
+	return NULL;
+}
+
+ZklRequest *
+zkl_siblings_heir(const ZklRequest *r)
+{
+	ZklRequest *s;
+
+	for (s = r->sibling_next; s != r; s = s->sibling_next)
+	{
+		if (s->cover == r && s->demand == ZKL_DEMAND_GRANTED)
+			return s;
+	}
+	return NULL;
+}
+
+void
+zkl_siblings_follow(ZklRequest *r, ZklRequest *heir)
+{
+	ZklRequest *s;
+
+	for (s = r->sibling_next; s != r; s = s->sibling_next)
+	{
+		if (s->cover == r)
+			s->cover = heir;
+	}
+}
+
+static void
+tell_loss(ZklManager *m, const ZklRequest *r, ZklFailure failure)
+{
+	ZklAction  *action = zkl_core_act(m, ZKL_ACTION_LOSE);
+
+	action->request = r->id;
+	action->failure = failure;
+}
+
+void
+zkl_siblings_lose(ZklManager *m, ZklRequest *r, ZklFailure failure)
+{
+	ZklRequest *s = r;
+
+	do
+	{
+		ZklRequest *next = s->sibling_next;
+
+		if (s == r || s->cover == r)
+		{
+			if (!s->broken)
+				tell_loss(m, s, failure);
+			s->cover = NULL;
+			s->demand = ZKL_DEMAND_ANSWERED;
+			m->nlive--;
+		}
+		s = next;
+	} while (s != r);
+}
+
+void
+zkl_siblings_break(ZklManager *m, ZklRequest *r)
+{
+	ZklRequest *s = r;
+
+	if (r->demand != ZKL_DEMAND_GRANTED || r->broken)
+		return;
+	do
+	{
+		if (s == r || s->cover == r)
+		{
+			tell_loss(m, s, ZKL_FAILURE_BROKEN);
+			s->broken = true;
+		}
+		s = s->sibling_next;
+	} while (s != r);
+}
