@@ -1,6 +1,6 @@
 /*
  * exchange.h
- *	  Between the slots, the core and the link.  Worker only.
+ *	  From the core to the slots and the link.  Worker only.
  */
 #ifndef ZKL_EXCHANGE_H
 #define ZKL_EXCHANGE_H
@@ -8,12 +8,6 @@
 #include "core/manager.h"
 
 extern void zkl_exchange_begin(ZklManager *manager);
-
-/* Gives the core all requests that an earlier worker left in the slots. */
-extern void zkl_exchange_restore(void);
-
-/* Tells the core what changed in the slots. */
-extern void zkl_exchange_requests(void);
 
 /* Carries out what the core decided, and publishes the lease before it. */
 extern void zkl_exchange_actions(void);

@@ -4,8 +4,8 @@
  *
  * Owns the core's manager.  Runs as one process per server, with shared memory
  * but no database.  Takes ctl_lock through shmem.h.  It decides nothing about
- * locks (core/ does), carries nothing itself (exchange.c and incoming.c do)
- * and does not speak to ZooKeeper (zklock_session does).
+ * locks (core/ does), carries nothing itself (intake.c, exchange.c and
+ * incoming.c do) and does not speak to ZooKeeper (zklock_session does).
  *
  * The worker never exits with 0, which the postmaster takes for "never start
  * again".  With 1 it is restarted after a second, finds its session and all
@@ -29,6 +29,7 @@
 #include "compat.h"
 #include "exchange.h"
 #include "incoming.h"
+#include "intake.h"
 #include "link.h"
 #include "queueview.h"
 #include "shmem.h"
@@ -249,7 +250,8 @@ attach_session(void)
 	if (session.id != 0)
 		zkl_manager_attach(core, &session, status->chain,
 						   status->chain_kept);
-	zkl_exchange_restore();
+	zkl_intake_restore();
+	zkl_exchange_actions();
 }
 
 static void
@@ -268,6 +270,7 @@ set_up(void)
 	zkl_status_end();
 
 	make_core();
+	zkl_intake_begin(core);
 	zkl_exchange_begin(core);
 	zkl_supervisor_begin(core);
 	attach_session();
@@ -292,7 +295,7 @@ zkl_worker_main(Datum arg)
 			disconnected();
 			zkl_supervisor_reload(zkl_boottime_us());
 		}
-		zkl_exchange_requests();
+		zkl_intake_requests();
 		zkl_incoming_take(core);
 		check_stop();
 		send_what_is_at_hand();

@@ -1,7 +1,8 @@
 /*
  * host.h
  *	  A zklock server of the simulation: shared memory, worker and supervisor,
- *	  doing what shmem.c, slot.c, exchange.c, worker.c and supervisor.c do.
+ *	  doing what shmem.c, slot.c, intake.c, exchange.c, worker.c and
+ *	  supervisor.c do.
  *
  * The core is the real one.  A host has slots, in which backends (backend.c)
  * meet the worker, a clock of its own, and at most one connection.

@@ -3,7 +3,7 @@
  *	  A simulated zklock server: its slots, and the worker between them and the
  *	  core.
  *
- * Owns the hosts.  Does what slot.c, exchange.c, incoming.c and worker.c of
+ * Owns the hosts.  Does what slot.c, intake.c, exchange.c, incoming.c and worker.c of
  * src/ do.  Decides nothing about locks.
  */
 #include <stdio.h>
@@ -497,7 +497,7 @@ restore_slot(Host *h, int i)
 	zkl_manager_restore(h->m, host_clock(h), (uint32_t) i, &demand, &restored);
 }
 
-/* In the three passes of exchange.c */
+/* In the three passes of intake.c */
 static void
 restore(Host *h)
 {

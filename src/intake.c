@@ -1,0 +1,306 @@
+/*
+ * intake.c
+ *	  From the slots to the core: what backends ask for, and what an earlier
+ *	  worker left there.
+ *
+ * Owns the worker's knowledge of which slots the core knows.  Runs in the
+ * worker only.  Takes the slots' mutexes and ctl_free_mutex through shmem.h,
+ * one at a time.  It decides nothing about locks.
+ */
+#include "postgres.h"
+
+#include <unistd.h>
+
+#include "miscadmin.h"
+#include "port/pg_bitutils.h"
+#include "postmaster/postmaster.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+#include "breaklock.h"
+#include "intake.h"
+#include "queueview.h"
+#include "shmem.h"
+#include "zklock.h"
+
+static ZklManager *core = NULL;
+static uint32 *known_serial = NULL; /* of each slot that the core knows */
+static uint64 *marked = NULL;	/* slots to be looked at, see
+								 * zkl_intake_requests */
+static uint64 *marked_since = NULL;
+
+void
+zkl_intake_begin(ZklManager *manager)
+{
+	core = manager;
+	known_serial = MemoryContextAllocZero(TopMemoryContext,
+										  zkl_control->ctl_nslots *
+										  sizeof(uint32));
+	marked = MemoryContextAllocZero(TopMemoryContext,
+									zkl_control->ctl_nwords * sizeof(uint64));
+	marked_since = MemoryContextAllocZero(TopMemoryContext,
+										  zkl_control->ctl_nwords *
+										  sizeof(uint64));
+}
+
+void
+zkl_intake_forget(int slotno)
+{
+	known_serial[slotno] = 0;
+}
+
+/* ---- what backends ask for ---- */
+
+/* The name that others see in zk_queue() */
+static const char *
+server_name(void)
+{
+	static char name[64] = "";
+
+	if (name[0] == '\0')
+	{
+		const char *cluster = GetConfigOption("cluster_name", true, false);
+		char		host[48] = "localhost";
+
+		if (cluster != NULL && cluster[0] != '\0')
+			strlcpy(name, cluster, sizeof(name));
+		else
+		{
+			gethostname(host, sizeof(host) - 1);
+			snprintf(name, sizeof(name), "%s:%d", host, PostPortNumber);
+		}
+	}
+	return name;
+}
+
+static size_t
+format_node_data(const ZklSlot *slot, char *buf)
+{
+	ZklNodeData data;
+
+	memset(&data, 0, sizeof(data));
+	strlcpy(data.server, server_name(), sizeof(data.server));
+	strlcpy(data.database, slot->s_database, sizeof(data.database));
+	strlcpy(data.usename, slot->s_usename, sizeof(data.usename));
+	strlcpy(data.application_name, slot->s_application,
+			sizeof(data.application_name));
+	strlcpy(data.lifetime, slot->s_lifetime == ZKL_LIFETIME_SESSION ?
+			"session" : "transaction", sizeof(data.lifetime));
+	data.pid = slot->s_pid;
+	data.since = (slot->s_requested_at +
+				  (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY) /
+		1000;
+	return zkl_node_data_format(&data, buf, ZKL_MAX_NODE_DATA);
+}
+
+static void
+describe_demand(const ZklSlot *slot, ZklDemand *demand, char *data)
+{
+	demand->name = slot->s_path;
+	demand->owner = slot->s_owner;
+	demand->mode = (ZklLockMode) slot->s_mode;
+	demand->sibling = slot->s_sibling;
+	demand->expired = slot->s_try && slot->s_expired;
+	demand->data = data;
+	demand->data_length = format_node_data(slot, data);
+}
+
+/* What the worker answers itself, without the core */
+static void
+submit_other(int slotno, const ZklSlot *slot)
+{
+	if (slot->s_kind == ZKL_KIND_QUEUE)
+		zkl_queueview_submit(slotno);
+	else
+		zkl_breaklock_submit(slotno);
+}
+
+static void
+submit_slot(int slotno, const ZklSlot *slot)
+{
+	ZklDemand	demand;
+	char		data[ZKL_MAX_NODE_DATA];
+
+	known_serial[slotno] = slot->s_serial;
+	if (slot->s_kind != ZKL_KIND_LOCK)
+	{
+		submit_other(slotno, slot);
+		return;
+	}
+	describe_demand(slot, &demand, data);
+	zkl_manager_submit(core, zkl_boottime_us(), (uint32) slotno, &demand);
+}
+
+static void
+release_slot(int slotno, const ZklSlot *slot)
+{
+	if (known_serial[slotno] != slot->s_serial)
+		zkl_slot_free(slotno);	/* cancelled before we ever saw it */
+	else if (slot->s_kind == ZKL_KIND_QUEUE)
+		zkl_queueview_release(slotno);
+	else if (slot->s_kind == ZKL_KIND_BREAK)
+		zkl_breaklock_release(slotno);
+	else
+		zkl_manager_release(core, zkl_boottime_us(), (uint32) slotno);
+}
+
+/* These two return whether they are done with the slot. */
+static bool
+take_released(int slotno)
+{
+	ZklSlot		slot;
+
+	if (zkl_slot_peek(slotno) != ZKL_SLOT_RELEASED)
+		return false;
+	zkl_slot_copy(slotno, &slot);
+	release_slot(slotno, &slot);
+	return true;
+}
+
+static bool
+take_other(int slotno)
+{
+	ZklSlot		slot;
+
+	if (take_released(slotno))
+		return true;
+	zkl_slot_copy(slotno, &slot);
+	if (slot.s_state == ZKL_SLOT_WAITING &&
+		known_serial[slotno] != slot.s_serial)
+		submit_slot(slotno, &slot);
+	else if (slot.s_state == ZKL_SLOT_WAITING && slot.s_expired &&
+			 slot.s_kind == ZKL_KIND_LOCK)
+		zkl_manager_expire(core, zkl_boottime_us(), (uint32) slotno);
+	return true;
+}
+
+/* Clears the marks of the slots that fn is done with. */
+static void
+take_marked(uint64 *words, bool (*fn) (int slotno))
+{
+	int			word;
+
+	for (word = 0; word < zkl_control->ctl_nwords; word++)
+	{
+		uint64		bits = words[word];
+
+		while (bits != 0)
+		{
+			int			bit = pg_rightmost_one_pos64(bits);
+
+			bits &= bits - 1;
+			if (fn(word * ZKL_MARKS_PER_WORD + bit))
+				words[word] &= ~(UINT64CONST(1) << bit);
+		}
+	}
+}
+
+/*
+ * Who tries a lock that was released before may rely on that.  So what was
+ * released is taken before what is asked for; and once more, for a release
+ * whose mark was set in front of where the first look just was.  What that
+ * second look finds besides is left for the next round, with two of its own.
+ */
+void
+zkl_intake_requests(void)
+{
+	int			word;
+
+	if (!zkl_shmem_take_marks(marked))
+		return;
+	(void) zkl_shmem_take_marks(marked_since);
+
+	/* What both saw is taken once, as it is now. */
+	for (word = 0; word < zkl_control->ctl_nwords; word++)
+		marked_since[word] &= ~marked[word];
+	take_marked(marked, take_released);
+	take_marked(marked_since, take_released);
+	take_marked(marked, take_other);
+	zkl_shmem_return_marks(marked_since);
+}
+
+/* ---- after a restart of the worker ---- */
+
+/* A request that an earlier worker knew: the core takes it up again. */
+static void
+restore_slot(int slotno, const ZklSlot *slot)
+{
+	uint32		generation = zkl_control->ctl_status.generation;
+	bool		current = zkl_control->ctl_status.session_id != 0 &&
+	slot->s_generation == generation;
+	bool		sent = slot->s_znode_sent && current;
+	ZklDemand	demand;
+	ZklRestored restored;
+	char		data[ZKL_MAX_NODE_DATA];
+
+	/* There is nothing of it in ZooKeeper: the third pass frees it. */
+	if (slot->s_state == ZKL_SLOT_RELEASED && !sent)
+		return;
+	known_serial[slotno] = slot->s_serial;
+	if (slot->s_kind != ZKL_KIND_LOCK)
+	{
+		if (slot->s_state == ZKL_SLOT_WAITING)
+			submit_other(slotno, slot);
+		return;
+	}
+	if (slot->s_state == ZKL_SLOT_GRANTED && !current)
+	{
+		zkl_slot_lose(slotno, ZKL_ERROR_SESSION_EXPIRED);
+		return;					/* its release ends it */
+	}
+	memset(&restored, 0, sizeof(restored));
+
+	/*
+	 * A hold that was released meanwhile may have a znode on which another
+	 * hold of its owner leans: it is released once they are all there.  One
+	 * that an operator broke keeps its znode until its holder is through.
+	 */
+	restored.broken = slot->s_state == ZKL_SLOT_LOST && sent &&
+		slot->s_error == ZKL_ERROR_BROKEN;
+	restored.leaving = slot->s_state == ZKL_SLOT_RELEASED && sent &&
+		slot->s_token != 0 && slot->s_znode_seq >= 0;
+	restored.granted = slot->s_state == ZKL_SLOT_GRANTED || restored.broken ||
+		restored.leaving;
+	restored.answered = !restored.granted &&
+		slot->s_state != ZKL_SLOT_WAITING &&
+		slot->s_state != ZKL_SLOT_RELEASED;
+	restored.sent = sent;
+	restored.uuid = slot->s_znode_uuid;
+	restored.znode_mode = (ZklLockMode) slot->s_znode_mode;
+	restored.seq = slot->s_znode_seq;
+	restored.index = slot->s_znode_index;
+	restored.token = slot->s_token;
+	describe_demand(slot, &demand, data);
+	zkl_manager_restore(core, zkl_boottime_us(), (uint32) slotno, &demand,
+						&restored);
+}
+
+/*
+ * Holds with a znode first: holds without one lean on them, and upgrades wait
+ * on top of them.  Then the rest; then what was released goes.
+ */
+void
+zkl_intake_restore(void)
+{
+	ZklSlot		slot;
+	int			pass,
+				i;
+
+	for (pass = 0; pass < 3; pass++)
+	{
+		for (i = 0; i < zkl_control->ctl_nslots; i++)
+		{
+			if (zkl_slot_peek(i) <= ZKL_SLOT_CLAIMED)
+				continue;
+			zkl_slot_copy(i, &slot);
+			if (pass == 2 && slot.s_state == ZKL_SLOT_RELEASED)
+				release_slot(i, &slot);
+			else if (slot.s_state > ZKL_SLOT_CLAIMED &&
+					 known_serial[i] != slot.s_serial &&
+					 (pass == 1 || (pass == 0 && slot.s_znode_sent &&
+									slot.s_token != 0)))
+				restore_slot(i, &slot);
+		}
+	}
+}
