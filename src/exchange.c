@@ -12,6 +12,7 @@
 #include "exchange.h"
 #include "intake.h"
 #include "link.h"
+#include "pulse.h"
 #include "queueview.h"
 #include "shmem.h"
 #include "supervisor.h"
@@ -22,12 +23,6 @@ static int64 published_lease = 0;
 static uint32 published_generation = 0;
 
 /* ---- to the link ---- */
-
-static void
-put_text(ZklWireBuffer *out, const char *text)
-{
-	zkl_wire_put_string(out, text, strlen(text));
-}
 
 static void
 put_multi(ZklWireBuffer *out, const ZklAction *action)
@@ -46,7 +41,7 @@ put_multi(ZklWireBuffer *out, const ZklAction *action)
 		const ZklMultiOp *op = &action->multi[i];
 
 		zkl_wire_put_u8(out, kinds[op->kind]);
-		put_text(out, op->path);
+		zkl_wire_put_text(out, op->path);
 		zkl_wire_put_string(out, op->data, op->data_length);
 		zkl_wire_put_i32(out, op->version);
 	}
@@ -74,11 +69,11 @@ send_operation(const ZklAction *action)
 	if (action->send == ZKL_SEND_MULTI)
 		put_multi(out, action);
 	else
-		put_text(out, action->path);
+		zkl_wire_put_text(out, action->path);
 	if (action->send == ZKL_SEND_GET || action->send == ZKL_SEND_LIST)
 		zkl_wire_put_u8(out, action->watch);
 	zkl_wire_end(out, frame);
-	zkl_supervisor_sent(zkl_boottime_us());
+	zkl_pulse_sent(zkl_boottime_us());
 }
 
 static void

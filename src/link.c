@@ -199,6 +199,12 @@ zkl_link_output(void)
 	return &output;
 }
 
+void
+zkl_link_say(ZklWireType type, uint32 generation)
+{
+	zkl_wire_end(&output, zkl_wire_begin(&output, type, generation, 0, 0));
+}
+
 bool
 zkl_link_flush(void)
 {

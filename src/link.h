@@ -30,6 +30,9 @@ extern bool zkl_link_up(void);
 /* Frames written here go out at the next flush. */
 extern ZklWireBuffer *zkl_link_output(void);
 
+/* Writes a frame that has no body. */
+extern void zkl_link_say(ZklWireType type, uint32 generation);
+
 /* Writes what it can without blocking.  False: the link is broken. */
 extern bool zkl_link_flush(void);
 

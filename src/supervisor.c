@@ -4,7 +4,7 @@
  *
  * Owns the choice of hosts and the back-off, and session_pid in ZklStatus.  Runs
  * in the worker only.  It must not know locks: it tells the core when a
- * connection stands or breaks.
+ * connection stands or breaks; pulse.c tells it whether one still answers.
  *
  * One session process is one connection to one host.  When it breaks, the next
  * process attaches the same ZooKeeper session by its id and password, at once,
@@ -21,6 +21,7 @@
 #include "hosts.h"
 #include "identity.h"
 #include "link.h"
+#include "pulse.h"
 #include "shmem.h"
 #include "supervisor.h"
 #include "zklock.h"
@@ -32,11 +33,6 @@
 #define CLOSING_TIME		1000000 /* µs for a session given up to be closed */
 #define RC_NONODE			(-101)
 #define RC_NOAUTH			(-102)
-
-/* Requests after which a session process is replaced; tests set it lower. */
-#ifndef ZKL_SESSION_REQUESTS
-#define ZKL_SESSION_REQUESTS	(UINT32_C(1) << 27)
-#endif
 
 typedef enum
 {
@@ -52,14 +48,8 @@ static int64 begun_at = 0;		/* the attempt to connect */
 static int64 deadline = 0;		/* CONNECTING: to be connected by */
 static int64 start_at = 0;		/* NO_PROCESS: not before */
 static int64 pause_next = 0;	/* after the next failure */
-static int64 heard_at = 0;		/* from the session process */
-static int64 pinged_at = 0;		/* 0: no ping is under way */
 static bool reconnect_wanted = false;
 static int64 closing_until = 0; /* the session is given up; 0: it is not */
-static uint32 requests = 0;		/* of this process */
-static uint32 outstanding = 0;	/* operations not yet answered */
-static int64 quiet_since = 0;	/* since when, if some are outstanding */
-
 static char current_host[ZKL_MAX_HOST] = "";
 
 /* ---- settings ---- */
@@ -73,12 +63,6 @@ session_timeout_us(void)
 /* ---- the process ---- */
 
 static void
-put_text(ZklWireBuffer *out, const char *text)
-{
-	zkl_wire_put_string(out, text, strlen(text));
-}
-
-static void
 send_start(const char *host, char *credentials)
 {
 	const ZklStatus *status = &zkl_control->ctl_status;
@@ -88,7 +72,7 @@ send_start(const char *host, char *credentials)
 
 	if (secret != NULL)
 		*secret++ = '\0';
-	put_text(out, host);
+	zkl_wire_put_text(out, host);
 	zkl_wire_put_i64(out, status->session_id);
 	zkl_wire_put_string(out, status->session_password,
 						status->session_id != 0 ?
@@ -97,8 +81,8 @@ send_start(const char *host, char *credentials)
 									status->timeout_ms != 0 ?
 									(int) status->timeout_ms :
 									zkl_session_timeout));
-	put_text(out, credentials);
-	put_text(out, secret != NULL ? secret : "");
+	zkl_wire_put_text(out, credentials);
+	zkl_wire_put_text(out, secret != NULL ? secret : "");
 	zkl_wire_put_u32(out, (uint32) zkl_log_level);
 	zkl_wire_end(out, frame);
 }
@@ -145,10 +129,7 @@ start_process(int64 now)
 	connection++;
 	phase = CONNECTING;
 	begun_at = now;
-	heard_at = now;
-	pinged_at = 0;
-	requests = 0;
-	outstanding = 0;
+	zkl_pulse_begin(now);
 	deadline = now + Max(session_timeout_us() / (3 * zkl_hosts_count()),
 						 SHORTEST_ATTEMPT);
 	strlcpy(current_host, zkl_hosts_next(), sizeof(current_host));
@@ -243,7 +224,7 @@ connected(ZklWireReader *body, int64 now)
 	session.begun_at = begun_at;
 	zkl_identity_adopt(&session, password, length, current_host);
 	phase = CONNECTED;
-	outstanding = 0;
+	zkl_pulse_connected();
 	zkl_manager_connected(core, now, &session);
 }
 
@@ -266,9 +247,7 @@ static void
 give_session_up(void)
 {
 	zkl_identity_note_error("transaction ids of ZooKeeper have gone back: the ensemble was wiped, restored from a backup, or is another one; see zk_accept_lower_tokens()");
-	zkl_wire_end(zkl_link_output(),
-				 zkl_wire_begin(zkl_link_output(), ZKL_WIRE_CLOSE, connection,
-								0, 0));
+	zkl_link_say(ZKL_WIRE_CLOSE, connection);
 	closing_until = zkl_boottime_us() + CLOSING_TIME;
 }
 
@@ -316,8 +295,7 @@ void
 zkl_supervisor_frame(const ZklWireHeader *header, ZklWireReader *body,
 					 int64 now)
 {
-	heard_at = now;
-	pinged_at = 0;
+	zkl_pulse_heard(now);
 	switch (header->type)
 	{
 		case ZKL_WIRE_CONNECTED:
@@ -365,21 +343,9 @@ zkl_supervisor_reconnect(int32 rc)
 }
 
 void
-zkl_supervisor_sent(int64 now)
-{
-	requests++;
-	if (outstanding++ == 0)
-		quiet_since = now;
-}
-
-void
 zkl_supervisor_answered(int64 now)
 {
-	heard_at = now;
-	pinged_at = 0;
-	quiet_since = now;
-	if (outstanding > 0)
-		outstanding--;
+	zkl_pulse_answered(now);
 	if (zkl_manager_ready(core) &&
 		zkl_control->ctl_status.state != ZKL_STATE_CONNECTED)
 	{
@@ -399,53 +365,28 @@ zkl_supervisor_generation(void)
 
 /* ---- time ---- */
 
-/* A session process that is asked nothing needs few questions. */
-static int64
-ping_interval(void)
-{
-	return session_timeout_us() / (zkl_manager_live(core) > 0 ? 6 : 3);
-}
-
-static void
-send_ping(int64 now)
-{
-	ZklWireBuffer *out = zkl_link_output();
-	size_t		frame = zkl_wire_begin(out, ZKL_WIRE_PING, connection, 0, 0);
-
-	zkl_wire_end(out, frame);
-	pinged_at = now;
-}
-
 static void
 check_connected(int64 now)
 {
-	int64		patience = session_timeout_us();
-
-	if (pinged_at != 0 && now - pinged_at >= patience / 6)
+	switch (zkl_pulse_check(now, session_timeout_us(),
+							zkl_manager_live(core) > 0))
 	{
-		zkl_identity_note_error("the session process does not answer");
-		end_process(now);
+		case ZKL_PULSE_GOOD:
+			break;
+		case ZKL_PULSE_PING_DUE:
+			zkl_link_say(ZKL_WIRE_PING, connection);
+			zkl_pulse_pinged(now);
+			break;
+		case ZKL_PULSE_PROCESS_SILENT:
+			zkl_identity_note_error("the session process does not answer");
+			end_process(now);
+			break;
+		case ZKL_PULSE_SERVER_SILENT:
+			zkl_identity_note_error(psprintf("ZooKeeper server \"%s\" does not answer",
+											 current_host));
+			end_process(now);
+			break;
 	}
-	else if (outstanding > 0 && now - quiet_since >= patience / 3)
-	{
-		zkl_identity_note_error(psprintf("ZooKeeper server \"%s\" does not answer",
-										   current_host));
-		end_process(now);
-	}
-	else if (pinged_at == 0 && now - heard_at >= ping_interval())
-		send_ping(now);
-}
-
-/*
- * The client numbers its requests from the time of day in 32 bits, and crashes
- * when the number comes near -8: the process is replaced long before, if
- * possible at a moment when nothing is under way.
- */
-static bool
-is_worn_out(void)
-{
-	return requests >= ZKL_SESSION_REQUESTS &&
-		(outstanding == 0 || requests / 2 >= ZKL_SESSION_REQUESTS);
 }
 
 bool
@@ -466,7 +407,7 @@ zkl_supervisor_tick(int64 now)
 		if (now >= closing_until)
 			session_given_up(now);
 	}
-	else if (phase == CONNECTED && (reconnect_wanted || is_worn_out()))
+	else if (phase == CONNECTED && (reconnect_wanted || zkl_pulse_worn_out()))
 		end_process(now);
 	else if (phase == CONNECTED)
 		check_connected(now);
@@ -476,8 +417,6 @@ zkl_supervisor_tick(int64 now)
 int64
 zkl_supervisor_timer(void)
 {
-	int64		due;
-
 	if (phase == NO_PROCESS)
 		return start_at;
 	if (phase == CONNECTING)
@@ -486,24 +425,19 @@ zkl_supervisor_timer(void)
 		return 0;
 	if (closing_until != 0)
 		return closing_until;
-	due = pinged_at != 0 ? pinged_at + session_timeout_us() / 6 :
-		heard_at + ping_interval();
-	if (outstanding > 0)
-		due = Min(due, quiet_since + session_timeout_us() / 3);
-	return due;
+	return zkl_pulse_timer(session_timeout_us(), zkl_manager_live(core) > 0);
 }
 
 void
 zkl_supervisor_close_session(void)
 {
-	ZklWireBuffer *out = zkl_link_output();
 	ZklWireHeader header;
 	ZklWireReader body;
 	int64		until = zkl_boottime_ms() + CLOSE_WAIT_MS;
 	bool		up = phase == CONNECTED;
 
 	if (up)
-		zkl_wire_end(out, zkl_wire_begin(out, ZKL_WIRE_CLOSE, connection, 0, 0));
+		zkl_link_say(ZKL_WIRE_CLOSE, connection);
 	while (up && zkl_boottime_ms() < until)
 	{
 		if (!zkl_link_flush() || !zkl_link_read())

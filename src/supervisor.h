@@ -36,9 +36,8 @@ extern void zkl_supervisor_frame(const ZklWireHeader *header,
 extern void zkl_supervisor_link_broken(int64 now);
 extern void zkl_supervisor_reconnect(int32 rc);
 
-/* An operation went out, or an answer came: tells a stuck server. */
-extern void zkl_supervisor_sent(int64 now);
-extern void zkl_supervisor_answered(int64 now); /* once the core knows */
+/* An answer came, and the core knows it. */
+extern void zkl_supervisor_answered(int64 now);
 
 /* The connection's generation, for frames; 0: not connected. */
 extern uint32 zkl_supervisor_generation(void);

@@ -152,6 +152,12 @@ zkl_wire_put_string(ZklWireBuffer *buf, const char *bytes, size_t length)
 }
 
 void
+zkl_wire_put_text(ZklWireBuffer *buf, const char *text)
+{
+	zkl_wire_put_string(buf, text, strlen(text));
+}
+
+void
 zkl_wire_put_stat(ZklWireBuffer *buf, const ZklWireStat *stat)
 {
 	zkl_wire_put_i64(buf, stat->czxid);

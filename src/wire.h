@@ -170,6 +170,7 @@ extern void zkl_wire_put_i32(ZklWireBuffer *buf, int32_t value);
 extern void zkl_wire_put_i64(ZklWireBuffer *buf, int64_t value);
 extern void zkl_wire_put_string(ZklWireBuffer *buf, const char *bytes,
 								size_t length);
+extern void zkl_wire_put_text(ZklWireBuffer *buf, const char *text);
 extern void zkl_wire_put_stat(ZklWireBuffer *buf, const ZklWireStat *stat);
 extern void zkl_wire_end(ZklWireBuffer *buf, size_t frame);
 

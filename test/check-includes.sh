@@ -14,7 +14,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../src"
 # module.c starts both.
 leaves="zklock compat core listing"
 backend_half="encoding shmem slot refusal request hold commit lifetime views sqlfuncs operator hosts module"
-worker_half="hosts wire shmem slot link queueview breaklock identity supervisor intake exchange incoming worker"
+worker_half="hosts wire shmem slot link pulse queueview breaklock identity supervisor intake exchange incoming worker"
 
 # What a file may include, by its name without extension.
 allowed() {

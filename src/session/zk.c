@@ -71,7 +71,7 @@ zkl_zk_gone(ZklWireGone reason, const char *format,...)
 
 	frame = zkl_zk_begin(ZKL_WIRE_GONE, 0, 0);
 	zkl_wire_put_u8(zkl_zk.out, reason);
-	zkl_wire_put_string(zkl_zk.out, text, strlen(text));
+	zkl_wire_put_text(zkl_zk.out, text);
 	zkl_wire_end(zkl_zk.out, frame);
 }
 
@@ -228,7 +228,7 @@ zkl_zk_watcher(zhandle_t *handle, int type, int state, const char *path,
 
 	frame = zkl_zk_begin(ZKL_WIRE_EVENT, 0, 0);
 	zkl_wire_put_u8(zkl_zk.out, event);
-	zkl_wire_put_string(zkl_zk.out, path, strlen(path));
+	zkl_wire_put_text(zkl_zk.out, path);
 	zkl_wire_end(zkl_zk.out, frame);
 }
 
