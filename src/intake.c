@@ -234,7 +234,7 @@ restore_slot(int slotno, const ZklSlot *slot)
 	ZklRestored restored;
 	char		data[ZKL_MAX_NODE_DATA];
 
-	/* There is nothing of it in ZooKeeper: the third pass frees it. */
+	/* There is nothing of it in ZooKeeper: it is freed. */
 	if (slot->s_state == ZKL_SLOT_RELEASED && !sent)
 		return;
 	known_serial[slotno] = slot->s_serial;
@@ -276,31 +276,58 @@ restore_slot(int slotno, const ZklSlot *slot)
 						&restored);
 }
 
+static bool
+has_znode(const ZklSlot *slot)
+{
+	return slot->s_znode_sent && slot->s_token != 0;
+}
+
+static bool
+is_granted(const ZklSlot *slot)
+{
+	return slot->s_state == ZKL_SLOT_GRANTED;
+}
+
+static bool
+is_released(const ZklSlot *slot)
+{
+	return slot->s_state == ZKL_SLOT_RELEASED;
+}
+
+static bool
+is_in_use(const ZklSlot *slot)
+{
+	return slot->s_state > ZKL_SLOT_CLAIMED;
+}
+
 /*
- * Holds with a znode first: holds without one lean on them, and upgrades wait
- * on top of them.  Then the rest; then what was released goes.
+ * Holds with a znode first; holds without one lean on them.  Then what was
+ * released goes, its znode perhaps to another hold; and then those who wait,
+ * on top of what their owner still holds.
  */
 void
 zkl_intake_restore(void)
 {
+	static bool (*const passes[]) (const ZklSlot *slot) = {
+		has_znode, is_granted, is_released, is_in_use
+	};
 	ZklSlot		slot;
 	int			pass,
 				i;
 
-	for (pass = 0; pass < 3; pass++)
+	for (pass = 0; pass < (int) lengthof(passes); pass++)
 	{
 		for (i = 0; i < zkl_control->ctl_nslots; i++)
 		{
 			if (zkl_slot_peek(i) <= ZKL_SLOT_CLAIMED)
 				continue;
 			zkl_slot_copy(i, &slot);
-			if (pass == 2 && slot.s_state == ZKL_SLOT_RELEASED)
-				release_slot(i, &slot);
-			else if (slot.s_state > ZKL_SLOT_CLAIMED &&
-					 known_serial[i] != slot.s_serial &&
-					 (pass == 1 || (pass == 0 && slot.s_znode_sent &&
-									slot.s_token != 0)))
+			if (!is_in_use(&slot) || !passes[pass] (&slot))
+				continue;
+			if (known_serial[i] != slot.s_serial)
 				restore_slot(i, &slot);
+			if (passes[pass] == is_released)
+				release_slot(i, &slot);
 		}
 	}
 }

@@ -41,8 +41,7 @@ zkl_siblings_covering(const ZklRequest *r)
 	for (s = r->sibling_next; s != r; s = s->sibling_next)
 	{
 		if (s->demand == ZKL_DEMAND_GRANTED && s->node == ZKL_NODE_EXISTS &&
-			!s->broken && !s->leaving &&
-			zkl_mode_covers(s->node_mode, r->mode) &&
+			!s->broken && zkl_mode_covers(s->node_mode, r->mode) &&
 			(best == NULL || s->seq < best->seq))
 			best = s;
 	}

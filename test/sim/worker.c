@@ -497,25 +497,40 @@ restore_slot(Host *h, int i)
 	zkl_manager_restore(h->m, host_clock(h), (uint32_t) i, &demand, &restored);
 }
 
-/* In the three passes of intake.c */
+static bool
+is_due(const Slot *s, int pass)
+{
+	switch (pass)
+	{
+		case 0:
+			return s->sent && s->token != 0;
+		case 1:
+			return s->state == SLOT_GRANTED;
+		case 2:
+			return s->state == SLOT_RELEASED;
+		default:
+			return true;
+	}
+}
+
+/* In the passes of intake.c */
 static void
 restore(Host *h)
 {
 	int			pass;
 	int			i;
 
-	for (pass = 0; pass < 3; pass++)
+	for (pass = 0; pass < 4; pass++)
 		for (i = 0; i < MAX_SLOTS; i++)
 		{
 			Slot	   *s = &h->slots[i];
 
-			if (s->state == SLOT_FREE)
+			if (s->state == SLOT_FREE || !is_due(s, pass))
 				continue;
-			if (pass == 2 && s->state == SLOT_RELEASED)
-				release_slot(h, i);
-			else if (h->known[i] != s->serial &&
-					 (pass == 1 || (pass == 0 && s->sent && s->token != 0)))
+			if (h->known[i] != s->serial)
 				restore_slot(h, i);
+			if (pass == 2)
+				release_slot(h, i);
 		}
 	worker_actions(h);
 }

@@ -385,39 +385,48 @@ restore(World *w, uint32_t request)
 	zkl_manager_restore(w->m, w->now, request, &demand, &restored);
 }
 
-/*
- * Holds with a znode first, then the others, each kind in the order in which
- * they were submitted, as the worker does it.  Then what was released goes.
- */
+/* In which of the worker's passes it is restored, see intake.c */
+static int
+pass_of(const World *w, uint32_t request)
+{
+	const WorldRequest *r = &w->requests[request];
+
+	if (world_holds(w, request))
+		return r->has_znode ? 0 : 1;
+	if (leaves(r))
+		return 0;
+	return r->released ? 2 : 3;
+}
+
+/* Each kind in the order in which they were submitted */
 void
 world_restart(World *w)
 {
 	uint64_t	since;
 	uint32_t	i;
-	int			covered;
+	int			pass;
 
 	model_disconnect(&w->zk);
 	w->connected = false;
 	destroy_manager(w);
 	make_manager(w);
 	zkl_manager_attach(w->m, &w->session, w->chain, w->chain_kept);
-	for (covered = 0; covered < 2; covered++)
+	for (pass = 0; pass < 4; pass++)
 	{
 		for (since = 1; since <= w->submissions; since++)
 		{
 			for (i = 0; i < w->nrequests; i++)
 			{
 				if (w->requests[i].used && w->requests[i].since == since &&
-					((world_holds(w, i) && w->requests[i].has_znode) ||
-					 leaves(&w->requests[i])) != (covered == 1))
+					pass_of(w, i) == pass)
 					restore(w, i);
 			}
 		}
-	}
-	for (i = 0; i < w->nrequests; i++)
-	{
-		if (w->requests[i].used && w->requests[i].released)
-			zkl_manager_release(w->m, w->now, i);
+		for (i = 0; i < w->nrequests; i++)
+		{
+			if (w->requests[i].used && w->requests[i].released && pass == 2)
+				zkl_manager_release(w->m, w->now, i);
+		}
 	}
 	world_flush(w);
 }
