@@ -187,7 +187,10 @@ zkl_manager_reply(ZklManager *m, int64_t now, uint64_t tag,
 	ZklOp		op;
 
 	m->now = now;
-	if (!zkl_core_answered(m, tag, &op))
+
+	/* Given up: what it answers now may be older than what was doubted. */
+	if (m->connection == ZKL_CONNECTION_DOWN ||
+		!zkl_core_answered(m, tag, &op))
 		return;
 	if (reply->rc == ZKL_RC_OK)
 		zkl_contact_note(m, op.sent_at);
@@ -250,13 +253,12 @@ doubt_nodes(ZklManager *m)
 static void
 heed_lapse(ZklManager *m)
 {
-	bool		lapsed = m->lease_relied && m->nlive > 0 &&
-	m->now >= m->lease_until;
+	bool		valid = m->now < m->lease_until;
+	bool		lapsed = m->lease_relied && m->nlive > 0 && !valid;
 
 	if (lapsed)
 		doubt_nodes(m);
-	if (lapsed || m->nlive == 0)
-		m->lease_relied = false;
+	m->lease_relied = valid && m->nlive > 0;
 	if (m->connection == ZKL_CONNECTION_READY && m->nlive > 0 &&
 		(lapsed || zkl_contact_lease(m, m->now) <= m->now))
 		zkl_core_reconnect(m, ZKL_RC_LAPSED);

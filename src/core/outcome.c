@@ -104,10 +104,7 @@ batch_applied(ZklManager *m, ZklBatch *batch, const ZklReply *reply)
 	}
 	m->zxid_seen = reply->stat.mzxid;
 	if (m->verified && lease > m->lease_until)
-	{
 		m->lease_until = lease;
-		m->lease_relied = m->nlive > 0;
-	}
 	if (m->connection == ZKL_CONNECTION_PROVING)
 		proved(m);
 }

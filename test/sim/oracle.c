@@ -585,7 +585,9 @@ oracle_fail(Host *h, int i)
 		broken("S8", "host %d slot %d failed with %d", h->id, i, s->rc);
 	if (s->failure != ZKL_FAILURE_DEADLOCK)
 	{
-		if (base.calm_since + 2 * ens.timeout < base.now)
+		/* It may have missed its parents twice before all was calm. */
+		if (base.calm_since + 2 * ens.timeout < base.now &&
+			s->failure != ZKL_FAILURE_PARENTS)
 			broken("liveness", "host %d slot %d failed %d (rc %d)", h->id, i,
 				   (int) s->failure, s->rc);
 		return;
