@@ -243,11 +243,10 @@ zkl_manager_disconnected(ZklManager *m, int64_t now)
 	{
 		ZklRequest *r = &m->requests[id];
 
-		if (r->node != ZKL_NODE_EXISTS)
-			continue;
 		zkl_unlink(&r->unwatched);
-		r->placed_at = now;
-		zkl_list_append(&m->unwatched, &r->unwatched);
+		if (r->node == ZKL_NODE_EXISTS &&
+			(r->demand == ZKL_DEMAND_GRANTED || r->lock->waiting == r))
+			zkl_read_own_later(m, r);
 	}
 }
 

@@ -26,8 +26,10 @@ check_request(const ZklManager *m, const ZklRequest *r)
 		return "a released request without a node was not given back";
 	if (queued != (r->node == ZKL_NODE_EXISTS))
 		return "the queue and the nodes that exist differ";
-	if (zkl_linked(&r->unwatched) !=
-		(queued && r->own_watch == ZKL_WATCH_NONE))
+	if (zkl_linked(&r->unwatched) ?
+		!queued || r->own_watch != ZKL_WATCH_NONE :
+		queued && r->own_watch == ZKL_WATCH_NONE &&
+		(r->demand == ZKL_DEMAND_GRANTED || r->lock->waiting == r))
 		return "the nodes without a watch and the list of them differ";
 	if (queued && r->demand != ZKL_DEMAND_WAITING &&
 		r->demand != ZKL_DEMAND_GRANTED)

@@ -170,6 +170,16 @@ next_waiting(ZklLock *lock, ZklLink *from)
 	return NULL;
 }
 
+/* The first that waits watches its own node, the others only once they are. */
+static void
+set_waiting(ZklManager *m, ZklLock *lock, ZklRequest *r)
+{
+	lock->waiting = r;
+	if (r != NULL && r->own_watch == ZKL_WATCH_NONE &&
+		!zkl_linked(&r->unwatched))
+		zkl_read_own_later(m, r);
+}
+
 static void
 count_hold(ZklLock *lock, ZklRequest *r)
 {
@@ -179,7 +189,7 @@ count_hold(ZklLock *lock, ZklRequest *r)
 }
 
 void
-zkl_lock_enqueue(ZklLock *lock, ZklRequest *r)
+zkl_lock_enqueue(ZklManager *m, ZklLock *lock, ZklRequest *r)
 {
 	ZklLink    *where = lock->own.head.prev;
 
@@ -193,7 +203,7 @@ zkl_lock_enqueue(ZklLock *lock, ZklRequest *r)
 		return;
 	}
 	if (lock->waiting == NULL || r->seq < lock->waiting->seq)
-		lock->waiting = r;
+		set_waiting(m, lock, r);
 	r->upgrade = zkl_siblings_upgraded(r) != NULL;
 	if (r->upgrade)
 		lock->nupgrades++;
@@ -223,7 +233,7 @@ other_exclusive(const ZklLock *lock, const ZklRequest *r)
 }
 
 void
-zkl_lock_dequeue(ZklLock *lock, ZklRequest *r)
+zkl_lock_dequeue(ZklManager *m, ZklLock *lock, ZklRequest *r)
 {
 	if (r->demand == ZKL_DEMAND_GRANTED)
 	{
@@ -237,12 +247,12 @@ zkl_lock_dequeue(ZklLock *lock, ZklRequest *r)
 	if (ZKL_MUTANT(TAINT_PER_REQUEST) && lock->waiting == r)
 		lock->tainted = false;
 	if (lock->waiting == r)
-		lock->waiting = next_waiting(lock, r->queued.next);
+		set_waiting(m, lock, next_waiting(lock, r->queued.next));
 	zkl_unlink(&r->queued);
 }
 
 void
-zkl_lock_hold(ZklLock *lock, ZklRequest *r)
+zkl_lock_hold(ZklManager *m, ZklLock *lock, ZklRequest *r)
 {
 	count_hold(lock, r);
 	if (r->upgrade)
@@ -251,7 +261,7 @@ zkl_lock_hold(ZklLock *lock, ZklRequest *r)
 	if (ZKL_MUTANT(TAINT_PER_REQUEST) && lock->waiting == r)
 		lock->tainted = false;
 	if (lock->waiting == r)
-		lock->waiting = next_waiting(lock, r->queued.next);
+		set_waiting(m, lock, next_waiting(lock, r->queued.next));
 }
 
 /* How many holds in the queue are of r's own owner */

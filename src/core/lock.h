@@ -22,11 +22,11 @@ extern void zkl_lock_settle_idle(ZklManager *m, ZklLock *lock);
 extern void zkl_lock_touch(ZklManager *m, ZklLock *lock);
 
 /* Adds to and removes from the queue a request whose node EXISTS. */
-extern void zkl_lock_enqueue(ZklLock *lock, ZklRequest *r);
-extern void zkl_lock_dequeue(ZklLock *lock, ZklRequest *r);
+extern void zkl_lock_enqueue(ZklManager *m, ZklLock *lock, ZklRequest *r);
+extern void zkl_lock_dequeue(ZklManager *m, ZklLock *lock, ZklRequest *r);
 
 /* Marks a request in the queue as granted. */
-extern void zkl_lock_hold(ZklLock *lock, ZklRequest *r);
+extern void zkl_lock_hold(ZklManager *m, ZklLock *lock, ZklRequest *r);
 
 /*
  * A create of ours came back with this number: what it says about others.

@@ -139,6 +139,13 @@ zkl_read_own(ZklManager *m, ZklRequest *r)
 	zkl_link_after(&r->unwatched, &m->unwatched.head);
 }
 
+void
+zkl_read_own_later(ZklManager *m, ZklRequest *r)
+{
+	r->placed_at = m->now;
+	zkl_list_append(&m->unwatched, &r->unwatched);
+}
+
 /*
  * Requests of a certain age get a watch on their own node, which somebody may
  * delete or mark.  It is sent behind a beat, so that what is read is no older
@@ -295,8 +302,7 @@ watched_own(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 	else
 	{
 		/* Not to be read: try again after a while. */
-		r->placed_at = m->now;
-		zkl_list_append(&m->unwatched, &r->unwatched);
+		zkl_read_own_later(m, r);
 	}
 }
 

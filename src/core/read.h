@@ -28,7 +28,11 @@ extern void zkl_read_reply(ZklManager *m, const ZklOp *op,
 						   const ZklReply *reply);
 extern void zkl_read_event(ZklManager *m, ZklEventKind kind, const char *path);
 
-/* Lets r look at its own node as soon as possible, and watch it from then on. */
+/*
+ * Lets r look at its own node and watch it from then on: as soon as possible,
+ * or when the node has reached a certain age.
+ */
 extern void zkl_read_own(ZklManager *m, ZklRequest *r);
+extern void zkl_read_own_later(ZklManager *m, ZklRequest *r);
 
 #endif							/* ZKL_READ_H */

@@ -132,8 +132,8 @@ hand_node_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 	heir->cover = NULL;
 	heir->node = ZKL_NODE_EXISTS;
 	zkl_siblings_follow(r, heir);
-	zkl_lock_dequeue(r->lock, r);
-	zkl_lock_enqueue(r->lock, heir);
+	zkl_lock_dequeue(m, r->lock, r);
+	zkl_lock_enqueue(m, r->lock, heir);
 	zkl_unlink(&r->by_uuid);
 	zkl_list_append(uuid_bucket(m, &heir->uuid), &heir->by_uuid);
 	if (zkl_linked(&r->unwatched))
@@ -180,7 +180,7 @@ retire(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 				hand_node_on(m, r, heir);
 			else
 			{
-				zkl_lock_dequeue(lock, r);
+				zkl_lock_dequeue(m, lock, r);
 				zkl_unlink(&r->unwatched);
 				r->node = ZKL_NODE_DELETE;
 				zkl_list_append(&m->deletes, &r->work);
@@ -226,10 +226,8 @@ zkl_request_exists(ZklManager *m, ZklRequest *r, ZklSeq seq, int64_t czxid)
 	note_znode(m, r);
 	if (r->demand == ZKL_DEMAND_WAITING && seq < ZKL_SEQ_LIMIT)
 	{
-		zkl_lock_enqueue(r->lock, r);
+		zkl_lock_enqueue(m, r->lock, r);
 		zkl_lock_touch(m, r->lock);
-		r->placed_at = m->now;
-		zkl_list_append(&m->unwatched, &r->unwatched);
 		return;
 	}
 	if (r->demand == ZKL_DEMAND_WAITING)
@@ -299,14 +297,14 @@ void
 zkl_request_grant(ZklManager *m, ZklRequest *r)
 {
 	r->token = r->czxid * 4096 + r->index;
-	zkl_lock_hold(r->lock, r);
+	zkl_lock_hold(m, r->lock, r);
 	tell_grant(m, r);
 }
 
 void
 zkl_request_restore_hold(ZklManager *m, ZklRequest *r)
 {
-	zkl_lock_hold(r->lock, r);
+	zkl_lock_hold(m, r->lock, r);
 	r->demand = ZKL_DEMAND_GRANTED;
 
 	/* of old: what happened to its node meanwhile is to be looked at first */
@@ -348,7 +346,7 @@ zkl_request_answered(ZklManager *m, ZklRequest *r)
 void
 zkl_request_again(ZklManager *m, ZklRequest *r)
 {
-	zkl_lock_dequeue(r->lock, r);
+	zkl_lock_dequeue(m, r->lock, r);
 	zkl_unlink(&r->unwatched);
 	r->again = true;
 	r->node = ZKL_NODE_DELETE;
@@ -358,10 +356,10 @@ zkl_request_again(ZklManager *m, ZklRequest *r)
 
 /* EXISTS -> NONE, out of the queue, whatever the demand */
 static void
-drop_node(ZklRequest *r)
+drop_node(ZklManager *m, ZklRequest *r)
 {
 	if (zkl_linked(&r->queued))
-		zkl_lock_dequeue(r->lock, r);
+		zkl_lock_dequeue(m, r->lock, r);
 	zkl_unlink(&r->unwatched);
 	zkl_unlink(&r->work);
 	zkl_unlink(&r->by_uuid);
@@ -373,7 +371,7 @@ void
 zkl_request_vanished(ZklManager *m, ZklRequest *r)
 {
 	zkl_lock_touch(m, r->lock);
-	drop_node(r);
+	drop_node(m, r);
 	if (r->demand == ZKL_DEMAND_GRANTED)
 		zkl_siblings_lose(m, r, ZKL_FAILURE_NODE_DELETED);
 	else if (r->demand == ZKL_DEMAND_WAITING)
@@ -388,7 +386,7 @@ zkl_request_session_lost(ZklManager *m, ZklRequest *r)
 		return;
 	if (ZKL_MUTANT(KEEP_HOLDS) && r->demand == ZKL_DEMAND_GRANTED)
 		return;
-	drop_node(r);
+	drop_node(m, r);
 	if (r->demand == ZKL_DEMAND_GRANTED && r->cover == NULL)
 		zkl_siblings_lose(m, r, ZKL_FAILURE_SESSION_EXPIRED);
 	else if (r->demand == ZKL_DEMAND_WAITING)

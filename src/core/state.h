@@ -261,7 +261,8 @@ struct ZklManager
 	ZklList		stuck_deletes;	/* DELETE, refused: not before stuck_until */
 	ZklList		stuck_locks;	/* their listing was refused: likewise */
 	int64_t		stuck_until;
-	ZklList		unwatched;		/* EXISTS, in want of an own_watch */
+	ZklList		unwatched;		/* holds, and the first that waits for each
+								 * lock, in want of an own_watch */
 	ZklList		dirty;
 	ZklList		readers;
 	ZklList		idle;
@@ -291,7 +292,7 @@ struct ZklManager
 	int64_t		connecting_since;	/* until the connection stood */
 	ZklContact	contacts[ZKL_CONTACTS]; /* a ring, the latest last */
 	uint32_t	ncontacts;		/* on this connection, ever */
-	bool		lease_relied;	/* somebody waits or holds since it was renewed */
+	bool		lease_relied;	/* somebody waited or held when it was valid */
 	bool		verified;		/* all holds from before this connection are */
 	int64_t		zxid_seen;
 	ZklJanitor	janitor;
