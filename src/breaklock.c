@@ -41,7 +41,8 @@ typedef enum
 typedef struct
 {
 	int			slotno;
-	uint32		attempt;		/* tells answers to an earlier one */
+	uint32		attempt;		/* tells answers to earlier ones, also of an
+								 * earlier Break */
 	Phase		phase;
 	char		name[ZKL_MAX_NAME + 1]; /* of the lock */
 	char		path[ZKL_MAX_PATH + 1]; /* of the directory, then of the head */
@@ -53,6 +54,7 @@ typedef struct
 } Break;
 
 static ZklBreaklockSend send_operation;
+static uint32 attempts = 0;
 static List *breaks = NIL;		/* of Break, in TopMemoryContext */
 
 void
@@ -141,7 +143,8 @@ send(Break *b, Phase next, ZklSendKind kind, const ZklMultiOp *multi)
 	ZklAction	action;
 
 	b->phase = next;
-	b->attempt = (b->attempt + 1) & ATTEMPT_MASK;
+	attempts = (attempts + 1) & ATTEMPT_MASK;
+	b->attempt = attempts;
 	memset(&action, 0, sizeof(action));
 	action.kind = ZKL_ACTION_SEND;
 	action.send = kind;

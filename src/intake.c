@@ -263,8 +263,7 @@ restore_slot(int slotno, const ZklSlot *slot)
 	restored.granted = slot->s_state == ZKL_SLOT_GRANTED || restored.broken ||
 		restored.leaving;
 	restored.answered = !restored.granted &&
-		slot->s_state != ZKL_SLOT_WAITING &&
-		slot->s_state != ZKL_SLOT_RELEASED;
+		slot->s_state != ZKL_SLOT_WAITING;
 	restored.sent = sent;
 	restored.uuid = slot->s_znode_uuid;
 	restored.znode_mode = (ZklLockMode) slot->s_znode_mode;

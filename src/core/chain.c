@@ -247,6 +247,10 @@ zkl_manager_disconnected(ZklManager *m, int64_t now)
 		if (r->node == ZKL_NODE_EXISTS &&
 			(r->demand == ZKL_DEMAND_GRANTED || r->lock->waiting == r))
 			zkl_read_own_later(m, r);
+
+		/* A mark may come while nobody listens: look before the grant. */
+		if (r->demand == ZKL_DEMAND_WAITING)
+			r->czxid = 0;
 	}
 }
 

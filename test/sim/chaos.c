@@ -624,12 +624,12 @@ draw_hosts(void)
 	hosts.wake_delay = PICK(20, 200, 5 * MS);
 	backends.per_host = (int) PICK(1, 2, 4, 6);
 	backends.think = ens.timeout / PICK(100, 20, 4);
-	backends.hold = ens.timeout / PICK(200, 20, 4);
+	backends.hold = ens.timeout / PICK(200, 20, 4, 2);
 	backends.patience = ens.timeout / PICK(1000, 50, 2);
 	backends.shared = (int) PICK(0, 30, 70);
 	backends.tries = (int) PICK(0, 20, 60);
 	backends.cancels = (int) PICK(0, 20, 60);
-	backends.nested = (int) PICK(0, 0, 30);
+	backends.nested = (int) PICK(0, 0, 30, 60);
 	foreigners.n = (int) PICK(0, 1, 2, 4);
 	foreigners.think = ens.timeout / PICK(20, 4);
 	foreigners.hold = ens.timeout / PICK(50, 4);
@@ -656,7 +656,7 @@ draw_faults(void)
 	for (i = 0; i < NFAULTS; i++)
 	{
 		if (once_in(faults[i].one_in))
-			chaos.weights[i] = faults[i].weight;
+			chaos.weights[i] = faults[i].weight * (int) PICK(1, 1, 1, 5);
 		chaos.sum += chaos.weights[i];
 	}
 	for (i = 0; i < MAX_SERVERS; i++)

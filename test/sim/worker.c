@@ -485,8 +485,7 @@ restore_slot(Host *h, int i)
 		s->seq >= 0;
 	restored.granted = s->state == SLOT_GRANTED || restored.broken ||
 		restored.leaving;
-	restored.answered = !restored.granted && s->state != SLOT_WAITING &&
-		s->state != SLOT_RELEASED;
+	restored.answered = !restored.granted && s->state != SLOT_WAITING;
 	restored.sent = sent;
 	restored.uuid = s->uuid;
 	restored.znode_mode = s->znode_mode;

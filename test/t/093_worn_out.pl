@@ -19,7 +19,7 @@ system_or_bail('sh', '-c',
 	"cd '$source' && tar -cf - --exclude='*.o' --exclude='*.bc'"
 	  . " Makefile zklock.control sql/zklock--1.0.sql src | tar -C '$copy' -xf -");
 system_or_bail('make', '-s', '-C', $copy, "PG_CONFIG=$pg_config",
-	'with_llvm=no', 'COPT=-DZKL_SESSION_REQUESTS=100', 'all');
+	'with_llvm=no', 'COPT=-DZKL_SESSION_REQUESTS=500', 'all');
 
 my $test = ZklockTest->new(servers => 0);
 my $one = $test->new_node('server1',
@@ -41,7 +41,7 @@ $test->enqueue($waiter, "SELECT zk_lock('/n/held')", '/n/held');
 my @busy = map { $test->session($one) } 1 .. 4;
 foreach my $n (0 .. $#busy)
 {
-	$busy[$n]->send("DO \$\$ BEGIN FOR i IN 1 .. 2000 LOOP"
+	$busy[$n]->send("DO \$\$ BEGIN FOR i IN 1 .. 4000 LOOP"
 		  . " PERFORM zk_lock('/n/$n'); PERFORM zk_unlock('/n/$n');"
 		  . " END LOOP; END \$\$");
 }

@@ -22,7 +22,7 @@ my $wall = qr/gettimeofday|GetCurrent\w*Timestamp\w*|timestamptz_now
 my %allowed = (
 	'request.c' => 'requested_at of zk_locks',
 	'slot.c' => 'granted_at of zk_locks',
-	'supervisor.c' => 'last_error_at of zk_status, and how often to log');
+	'identity.c' => 'last_error_at of zk_status, and how often to log');
 
 my @files = map { glob "$source/$_" } '*.[ch]', 'core/*.[ch]', 'session/*.[ch]';
 cmp_ok(scalar(@files), '>', 40, 'all sources are looked at');

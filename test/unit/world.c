@@ -371,7 +371,8 @@ restore(World *w, uint32_t request)
 	ZklRestored restored = {
 		.granted = world_holds(w, request) || leaves(r),
 		.leaving = leaves(r),
-		.answered = r->denied || r->failed || r->lost,
+		.answered = r->denied || r->failed || r->lost ||
+		(r->released && !leaves(r)),
 		.sent = r->has_znode,
 		.uuid = r->uuid,
 		.znode_mode = r->znode_mode,
