@@ -10,8 +10,11 @@
 /* Draws the sizes and the faults of this seed, and starts everybody. */
 extern void chaos_begin(void);
 
-/* Cuts a host off, together with the follower that it is connected to. */
+/* faults.c: cuts a host off, with the follower that it is connected to. */
 extern void chaos_cut_rack(Host *h);
+
+/* A server that is out comes back then. */
+extern void chaos_heal(int server, Time at);
 
 extern Time chaos_due(void);
 extern void chaos_step(void);

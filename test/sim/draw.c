@@ -1,0 +1,75 @@
+/*
+ * draw.c
+ *	  The sizes of a seed: how many of everything, and how slow.
+ *
+ * Owns the drawing only; all that it sets belongs to others.  A seed is what it
+ * is by the order of the draws.
+ */
+#include <string.h>
+
+#include "backend.h"
+#include "draw.h"
+#include "foreign.h"
+
+Time
+draw(const Time *from, int n)
+{
+	return from[below(n)];
+}
+
+void
+draw_ensemble(void)
+{
+	ens.tick = DRAW(SECOND, 2 * SECOND, 3 * SECOND);
+	ens.timeout = ens.tick * DRAW(2, 3, 5);
+	base.longest = ens.timeout;
+	ens.nservers = (int) DRAW(1, 3, 3, 3);
+	ens.leader = (int) below(ens.nservers);
+	ens.leader_ppm = (int) below(2001) - 1000;
+	ens.net = DRAW(100, 500, 2 * MS, 20 * MS);
+	ens.decide = DRAW(50, MS, 10 * MS);
+	ens.lag = DRAW(50, MS, 50 * MS, 500 * MS);
+	ens.late = DRAW(MS, SECOND, 2 * ens.timeout);
+	ens.late_after_move = once_in(4);
+	if (once_in(3))
+	{
+		ens.reap_every = DRAW(ens.timeout / 10, ens.timeout);
+		ens.reap_at = base.now;
+	}
+}
+
+void
+draw_hosts(void)
+{
+	int			i;
+
+	memset(&hosts, 0, sizeof(hosts));
+	memset(&backends, 0, sizeof(backends));
+	memset(&foreigners, 0, sizeof(foreigners));
+	hosts.n = (int) DRAW(1, 2, 2, 3);
+	hosts.nlocks = (int) DRAW(1, 1, 2, 3);
+	hosts.batches_in_flight = (uint32_t) DRAW(1, 2, 2, 3);
+	hosts.batch_operations = (uint32_t) DRAW(2, 3, 6, 256);
+	hosts.max_directories = (uint32_t) DRAW(0, 1, 16);
+	hosts.wake_delay = DRAW(20, 200, 5 * MS);
+	backends.per_host = (int) DRAW(1, 2, 4, 6);
+	backends.think = ens.timeout / DRAW(100, 20, 4);
+	backends.hold = ens.timeout / DRAW(200, 20, 4, 2);
+	backends.patience = ens.timeout / DRAW(1000, 50, 2);
+	backends.shared = (int) DRAW(0, 30, 70);
+	backends.tries = (int) DRAW(0, 20, 60);
+	backends.cancels = (int) DRAW(0, 20, 60);
+	backends.nested = (int) DRAW(0, 0, 30, 60);
+	foreigners.n = (int) DRAW(0, 1, 2, 4);
+	foreigners.think = ens.timeout / DRAW(20, 4);
+	foreigners.hold = ens.timeout / DRAW(50, 4);
+	foreigners.shared = (int) DRAW(0, 30, 70);
+	foreigners.downgrades = (int) DRAW(0, 50);
+	foreigners.deaths = (int) DRAW(0, 20);
+	for (i = 0; i < hosts.n; i++)
+	{
+		hosts.host[i].id = i;
+		hosts.host[i].offset = below(100) * SECOND;
+		hosts.host[i].ppm = (int) below(2001) - 1000;
+	}
+}

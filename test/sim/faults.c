@@ -1,0 +1,260 @@
+/*
+ * faults.c
+ *	  Faults of processes, connections and servers.
+ *
+ * Owns nothing: each function makes one fault happen, to whom chance picks, if
+ * it can happen just now.  Must not know what it is good for.
+ */
+#include <string.h>
+
+#include "backend.h"
+#include "chaos.h"
+#include "faults.h"
+#include "oracle.h"
+
+Host *
+some_host(void)
+{
+	return &hosts.host[below(hosts.n)];
+}
+
+static Backend *
+some_backend(void)
+{
+	return &backends.backend[below(hosts.n)][below(backends.per_host)];
+}
+
+Time
+a_while(void)
+{
+	switch (below(4))
+	{
+		case 0:
+			return below(ens.timeout / 50);
+		case 1:
+			return below(ens.timeout / 3);
+		case 2:
+			return below(ens.timeout);
+		default:
+			return below(2 * ens.timeout);
+	}
+}
+
+/* ---- connections and processes ---- */
+
+static void
+reset_conn(Conn *c)
+{
+	if (c == NULL)
+		return;
+	conn_cut(c, true);
+	client_gone(c);
+}
+
+void
+do_reset(void)
+{
+	reset_conn(some_host()->conn);
+}
+
+void
+do_freeze(void)
+{
+	Host	   *h = some_host();
+
+	if (h->conn == NULL)
+		return;
+	h->conn->frozen_until = base.now + a_while();
+	trace("conn #: frozen", h->conn->id, 0, 0, 0, NULL);
+}
+
+void
+do_kill_session_process(void)
+{
+	Host	   *h = some_host();
+
+	if (h->m != NULL)
+		session_process_kill(h);
+}
+
+void
+do_kill_worker(void)
+{
+	worker_kill(some_host(), base.now + below(SECOND));
+}
+
+void
+do_stop_worker(void)
+{
+	Host	   *h = some_host();
+
+	h->stopped_until = base.now + a_while();
+	trace("host #: worker stopped", h->id, 0, 0, 0, NULL);
+}
+
+void
+do_stop_worker_amid(void)
+{
+	some_host()->stop_after = (int) below(4);
+}
+
+void
+do_stop_backend(void)
+{
+	some_backend()->stopped_until = base.now + a_while();
+}
+
+void
+do_kill_backend(void)
+{
+	Backend    *b = some_backend();
+
+	if (hosts.host[b->host].up)
+		backend_die(b);
+}
+
+void
+do_crash_host(void)
+{
+	Host	   *h = some_host();
+
+	if (h->up)
+		host_crash(h, base.now + a_while());
+}
+
+/* ---- the ensemble ---- */
+
+static int
+servers_out(void)
+{
+	int			n = 0;
+	int			i;
+
+	for (i = 0; i < ens.nservers; i++)
+		n += ens.servers[i].state != SERVER_JOINED;
+	return n;
+}
+
+void
+do_lose_leader(void)
+{
+	int			old = ens.leader;
+	Time		until = base.now + below(ens.timeout / 2);
+	Time		heal_at;
+
+	if (old < 0 || servers_out() > 0)
+		return;
+	ensemble_lose_leader(!once_in(3), ens.nservers == 1 ? NEVER : until);
+	heal_at = base.now + a_while() + ens.timeout / 10;
+	chaos_heal(old, heal_at);
+	if (ens.nservers == 1)
+		ens.elect_at = heal_at + 1;
+}
+
+void
+do_lose_quorum(void)
+{
+	int			old = ens.leader;
+	Time		heal_at;
+
+	if (old < 0 || servers_out() > 0)
+		return;
+	heal_at = base.now + a_while();
+	chaos_heal(old, heal_at);
+	ensemble_lose_leader(true, heal_at + below(SECOND));
+}
+
+static void
+lose_follower(bool down)
+{
+	int			i = (int) below(ens.nservers);
+
+	if (i == ens.leader || ens.leader < 0 || servers_out() > 0)
+		return;
+	ensemble_cut(i, down);
+	chaos_heal(i, base.now + a_while());
+}
+
+void
+do_cut_follower(void)
+{
+	lose_follower(false);
+}
+
+void
+do_stop_follower(void)
+{
+	lose_follower(true);
+}
+
+void
+chaos_cut_rack(Host *h)
+{
+	Time		until = base.now + a_while();
+
+	h->cut_at_grant = false;
+	if (h->conn == NULL || h->conn->server == ens.leader ||
+		ens.leader < 0 || servers_out() > 0)
+		return;
+	trace("host #: cut off with its server", h->id, 0, 0, 0, NULL);
+	h->conn->frozen_until = until;
+	chaos_heal(h->conn->server, until);
+	ensemble_cut(h->conn->server, false);
+}
+
+/*
+ * As when a rack is cut off.  The worst moment is when the host relies on a
+ * lease of which the leader has not yet heard.
+ */
+void
+do_cut_rack(void)
+{
+	Host	   *h = some_host();
+
+	if (once_in(2))
+		chaos_cut_rack(h);
+	else
+		h->cut_at_grant = true;
+}
+
+void
+do_pause_follower(void)
+{
+	int			i = (int) below(ens.nservers);
+
+	if (i != ens.leader)
+		ens.servers[i].paused_until = base.now + a_while() / 2;
+}
+
+void
+do_wipe(void)
+{
+	if (ens.leader < 0 || servers_out() > 0)
+		return;
+	oracle_wiped();
+	ensemble_wipe();
+}
+
+void
+do_reap(void)
+{
+	ens.reap_at = base.now;
+}
+
+/* ---- other clients ---- */
+
+void
+do_reset_foreign(void)
+{
+	if (foreigners.n > 0)
+		reset_conn(foreigners.foreign[below(foreigners.n)].conn);
+}
+
+void
+do_freeze_foreign(void)
+{
+	Foreign    *f = &foreigners.foreign[below(MAX_FOREIGN)];
+
+	if (f->conn != NULL)
+		f->conn->frozen_until = base.now + a_while();
+}

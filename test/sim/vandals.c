@@ -1,0 +1,315 @@
+/*
+ * vandals.c
+ *	  People at the ensemble with other tools: vandals, operators, strangers.
+ *
+ * Owns the lock that an operator is breaking, and the strangers' nodes.  Must
+ * not know what zklock servers make of it.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "faults.h"
+#include "foreign.h"
+
+#define MAX_STRANGERS	8
+
+static struct
+{
+	char		strangers[MAX_STRANGERS][64];
+	int			nstrangers;		/* ever */
+	Path	   *breaking;		/* the node that an operator has marked */
+	Time		break_at;		/* and deletes then ... */
+	int32_t		break_version;	/* ... if it is still marked */
+}			vandals;
+
+void
+vandals_begin(void)
+{
+	memset(&vandals, 0, sizeof(vandals));
+	vandals.break_at = NEVER;
+}
+
+/* ---- vandals ---- */
+
+/* A node of a zklock server: a contender, or a heartbeat */
+static Path *
+some_own_node(bool heartbeat)
+{
+	Path	   *path;
+	Path	   *found = NULL;
+	int			n = 0;
+
+	for (path = path_first(); path != NULL; path = path->all)
+	{
+		const Node *node = &path->node[HEAD];
+		const Session *session = session_find(node->stat.ephemeral_owner);
+
+		if (node->exists && session != NULL && session->host >= 0 &&
+			heartbeat == (strcmp(path->parent->name, ".servers") == 0) &&
+			once_in(++n))
+			found = path;
+	}
+	return found;
+}
+
+static void
+vandalize(OpKind kind, const Path *path)
+{
+	Op			op = {.kind = kind,.version = -1,.data = "x",.length = 1};
+
+	if (path == NULL)
+		return;
+	op.path = path->text;
+	trace(kind == OP_DELETE ? "vandal: deletes @" : "vandal: sets @", 0, 0, 0,
+		  0, path->text);
+	(void) ensemble_write(&op, true);
+}
+
+void
+do_delete_own(void)
+{
+	vandalize(OP_DELETE, some_own_node(false));
+}
+
+void
+do_set_own(void)
+{
+	vandalize(OP_SET, some_own_node(false));
+}
+
+void
+do_delete_heartbeat(void)
+{
+	vandalize(OP_DELETE, some_own_node(true));
+}
+
+void
+do_set_heartbeat(void)
+{
+	vandalize(OP_SET, some_own_node(true));
+}
+
+void
+do_set_directory(void)
+{
+	vandalize(OP_SET, lock_path((int) below(hosts.nlocks)));
+}
+
+static void
+create_directory(int lock)
+{
+	Op			op = {.kind = OP_CREATE,.data = "",.container = true};
+	Path	   *parents[8];
+	Path	   *path;
+	int			n = 0;
+
+	for (path = lock_path(lock); path->parent != NULL; path = path->parent)
+		parents[n++] = path;
+	while (n > 0)
+	{
+		op.path = parents[--n]->text;
+		(void) ensemble_write(&op, true);
+	}
+}
+
+/* Only an empty one can be deleted. */
+void
+do_recreate_directory(void)
+{
+	int			lock = (int) below(hosts.nlocks);
+	Path	   *path = lock_path(lock);
+	int			children;
+
+	if (ens.leader < 0)
+		return;
+	vandalize(OP_DELETE, path);
+	if (path->node[HEAD].exists || once_in(3))
+		return;
+	create_directory(lock);
+
+	/* with a past of its own, so that numbers come again */
+	for (children = (int) below(4); children > 0; children--)
+	{
+		Op			op = {.kind = OP_CREATE,.data = "",.version = -1};
+		char		name[128];
+
+		snprintf(name, sizeof(name), "%s/x%" PRIu64, path->text, random64());
+		op.path = take_string(name);
+		(void) ensemble_write(&op, true);
+		op.kind = OP_DELETE;
+		(void) ensemble_write(&op, true);
+	}
+}
+
+void
+do_kill_session(void)
+{
+	Session    *session = session_find(some_host()->session);
+
+	if (session == NULL || !session->alive)
+		return;
+	trace("vandal: closes session #", session->id, 0, 0, 0, NULL);
+	ensemble_end_session(session, true);
+}
+
+/* The counter has come far: it never goes back. */
+void
+do_jump(void)
+{
+	Path	   *path = lock_path((int) below(hosts.nlocks));
+	int32_t		counter = (int32_t) (ZKL_SEQ_LIMIT - below(4));
+	int			tree;
+
+	if (!path->node[HEAD].exists || path->node[HEAD].counter >= counter)
+		return;
+	for (tree = 0; tree <= HEAD; tree++)
+		if (!path->node[tree].exists ||
+			path->node[tree].stat.czxid != path->node[HEAD].stat.czxid)
+			return;
+	trace("vandal: the counter of @ jumps to #", counter, 0, 0, 0,
+		  path->text);
+	for (tree = 0; tree <= HEAD; tree++)
+		path->node[tree].counter = counter;
+}
+
+/* ---- strangers ---- */
+
+void
+do_stranger(void)
+{
+	char	   *name = vandals.strangers[vandals.nstrangers % MAX_STRANGERS];
+	Op			op = {.kind = OP_CREATE,.data = "",.version = -1};
+
+	if (ens.leader < 0)
+		return;
+	if (vandals.nstrangers++ >= MAX_STRANGERS)
+	{
+		op.kind = OP_DELETE;
+		op.path = name;
+		(void) ensemble_write(&op, true);
+	}
+	snprintf(name, sizeof(vandals.strangers[0]), "%s/stranger%d",
+			 lock_path((int) below(hosts.nlocks))->text, vandals.nstrangers);
+	op.kind = OP_CREATE;
+	op.path = take_string(name);
+	(void) ensemble_write(&op, true);
+}
+
+void
+vandals_calm(void)
+{
+	Op			op = {.kind = OP_DELETE,.version = -1};
+	int			i;
+
+	for (i = 0; i < MAX_STRANGERS && i < vandals.nstrangers; i++)
+	{
+		op.path = vandals.strangers[i];
+		(void) ensemble_write(&op, true);
+	}
+}
+
+/* ---- operators ---- */
+
+void
+do_accept_lower_tokens(void)
+{
+	host_accept_lower_tokens(some_host());
+}
+
+/* One that goes on as a reader just now cannot be broken so easily. */
+static void
+break_foreign(const Path *path, const ZklUuid *owner)
+{
+	Op			op = {.kind = OP_DELETE,.path = path->text,.version = -1};
+	int			i;
+
+	for (i = 0; i < foreigners.n; i++)
+	{
+		Foreign    *f = &foreigners.foreign[i];
+
+		if (memcmp(&f->uuid, owner, sizeof(*owner)) != 0)
+			continue;
+		if (f->phase == FOREIGN_DOWNGRADING || f->mode == ZKL_SHARED)
+			return;
+		f->broken = true;
+	}
+	(void) ensemble_write(&op, false);
+}
+
+static void
+mark(Path *head)
+{
+	static const char data[] = "{\"breaking\":true}";
+	Op			op = {.kind = OP_SET,.version = -1,.path = head->text,
+	.data = data,.length = sizeof(data) - 1};
+
+	if (ensemble_write(&op, false) != ZKL_RC_OK)
+		return;
+	vandals.breaking = head;
+	vandals.break_version = head->node[HEAD].version;
+	vandals.break_at = base.now + ens.timeout + below(ens.timeout / 4);
+}
+
+/* As zk_break_lock() does it: mark the head, wait for its owner, delete it. */
+void
+do_break_lock(void)
+{
+	Path	   *path = lock_path((int) below(hosts.nlocks))->children;
+	Path	   *head = NULL;
+	ZklSeq		best = ZKL_SEQ_NONE;
+	ZklUuid		owner = {{0}};
+
+	for (; path != NULL; path = path->sibling)
+	{
+		ZklLockMode mode;
+		ZklSeq		seq;
+		bool		has_uuid;
+		ZklUuid		uuid;
+
+		if (path->node[HEAD].exists &&
+			zkl_znode_parse(path->name, &mode, &seq, &has_uuid, &uuid) &&
+			seq < best)
+		{
+			head = path;
+			best = seq;
+			owner = uuid;
+		}
+	}
+	if (vandals.breaking != NULL || head == NULL || ens.leader < 0)
+		return;
+	trace("operator: breaks @", 0, 0, 0, 0, head->text);
+	if (!zkl_uuid_is_zklock(&owner))
+	{
+		/* Other clients look at no mark. */
+		break_foreign(head, &owner);
+		return;
+	}
+	mark(head);
+}
+
+void
+vandals_step(void)
+{
+	Op			op = {.kind = OP_DELETE,.version = vandals.break_version};
+	int32_t		rc;
+
+	op.path = vandals.breaking->text;
+	vandals.break_at = base.now + ens.timeout / 20;
+	rc = ensemble_write(&op, false);
+	if (rc == ZKL_RC_UNKNOWN)
+		return;
+	if (rc == ZKL_RC_BADVERSION)
+	{
+		mark(vandals.breaking);
+		return;
+	}
+	trace("operator: deletes @", 0, 0, 0, 0, op.path);
+	vandals.breaking = NULL;
+	vandals.break_at = NEVER;
+}
+
+Time
+vandals_due(void)
+{
+	return vandals.break_at;
+}
