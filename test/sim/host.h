@@ -162,6 +162,9 @@ extern Path *lock_path(int lock);
 /* ---- time ---- */
 
 extern int64_t host_clock(const Host *h);	/* µs */
+
+/* When the host's clock will show this */
+extern Time host_true_time(const Host *h, int64_t local);
 extern Time host_due(const Host *h);
 extern void host_step(Host *h);
 
@@ -189,14 +192,25 @@ extern void host_accept_lower_tokens(Host *h);
 extern void worker_kill(Host *h, Time back_at);
 extern void session_process_kill(Host *h);
 
-/* ---- between worker.c and supervisor.c ---- */
+/* ---- between host.c and its worker: intake.c, worker.c, supervisor.c ---- */
 
+/* The next state, "what" for the trace; the backend may have been faster. */
+extern bool slot_answer(Host *h, int slot, SlotState from, SlotState to,
+						const char *what);
+extern void slot_free(Host *h, int slot);
+extern void lease_publish(Host *h, uint32_t generation, int64_t ms);
+
+/* Tells the core of a slot that is marked; of all that were left. */
+extern void intake_take(Host *h, int slot);
+extern void intake_restore(Host *h);
+
+extern void worker_start(Host *h);
+extern void worker_step(Host *h);
 extern void worker_wake(Host *h, Time usual);
 extern void worker_actions(Host *h);
 extern void link_push(Host *h, LinkKind kind, int64_t session, Frame *frame);
 extern LinkMessage *link_next(Host *h);
 extern void link_put_back(Host *h, LinkMessage *message);
-extern void lease_publish(Host *h, uint32_t generation, int64_t ms);
 extern void supervisor_begin(Host *h);
 extern void supervisor_take(Host *h, const LinkMessage *message);
 extern void supervisor_send(Host *h, const ZklAction *action);

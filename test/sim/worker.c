@@ -1,12 +1,10 @@
 /*
  * worker.c
- *	  A simulated zklock server: its slots, and the worker between them and the
- *	  core.
+ *	  The worker of a simulated zklock server, and what it carries out.
  *
- * Owns the hosts.  Does what slot.c, intake.c, exchange.c, incoming.c and worker.c of
- * src/ do.  Decides nothing about locks.
+ * Owns the core's manager of each host.  Does what exchange.c, incoming.c and
+ * worker.c of src/ do.  Decides nothing about locks.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,42 +13,6 @@
 #include "host.h"
 #include "chaos.h"
 #include "oracle.h"
-
-Hosts		hosts;
-
-static const char *const names[MAX_LOCKS] = {"/a", "/b/c", "/b/d"};
-
-const char *
-lock_name(int lock)
-{
-	return names[lock];
-}
-
-Path *
-lock_path(int lock)
-{
-	char		text[64];
-
-	snprintf(text, sizeof(text), SIM_ROOT "%s", names[lock]);
-	return path_intern(text);
-}
-
-int64_t
-host_clock(const Host *h)
-{
-	return h->offset + base.now + base.now * h->ppm / 1000000;
-}
-
-/* When the host's clock will show this */
-static Time
-true_time(const Host *h, int64_t local)
-{
-	Time		t = (local - h->offset) * 1000000 / (1000000 + h->ppm);
-
-	while (h->offset + t + t * h->ppm / 1000000 < local)
-		t++;
-	return t;
-}
 
 void
 worker_wake(Host *h, Time usual)
@@ -61,144 +23,7 @@ worker_wake(Host *h, Time usual)
 		h->wake_at = at;
 }
 
-/* ---- slots: the backends' side ---- */
-
-int
-slot_claim(Host *h)
-{
-	int			i;
-
-	for (i = 0; i < MAX_SLOTS; i++)
-	{
-		Slot	   *s = &h->slots[i];
-		uint32_t	serial = s->serial + 1;
-
-		if (s->state != SLOT_FREE)
-			continue;
-		memset(s, 0, sizeof(*s));
-		s->serial = serial;
-		s->sibling = -1;
-		s->seq = -1;
-		s->since = base.now;
-		return i;
-	}
-	return -1;
-}
-
-static void
-mark(Host *h, Slot *s)
-{
-	s->marked = true;
-	worker_wake(h, hosts.wake_delay);
-}
-
-void
-slot_submit(Host *h, int slot)
-{
-	Slot	   *s = &h->slots[slot];
-
-	trace(s->mode == ZKL_EXCLUSIVE ?
-		  "host # slot #: owner # asks for @ exclusively (sibling #)" :
-		  "host # slot #: owner # asks for @ shared (sibling #)",
-		  h->id, slot, (int64_t) s->owner, s->sibling, lock_name(s->lock));
-	s->state = SLOT_WAITING;
-	mark(h, s);
-}
-
-void
-slot_release(Host *h, int slot)
-{
-	trace("host # slot #: released in state #", h->id, slot,
-		  h->slots[slot].state, 0, NULL);
-	h->slots[slot].state = SLOT_RELEASED;
-	mark(h, &h->slots[slot]);
-}
-
-void
-slot_expire(Host *h, int slot)
-{
-	h->slots[slot].expired = true;
-	mark(h, &h->slots[slot]);
-}
-
-bool
-slot_is_good(const Host *h, int slot, uint32_t generation)
-{
-	const Slot *s = &h->slots[slot];
-
-	return s->state == SLOT_GRANTED && s->generation == generation;
-}
-
-bool
-lease_is_good(const Host *h, uint32_t generation)
-{
-	return (generation == h->lease_generation ||
-			ZKL_MUTANT(LEASE_WITHOUT_GENERATION)) &&
-		h->lease_ms > host_clock(h) / 1000;
-}
-
-/* ---- from the slots to the core ---- */
-
-static void
-describe_demand(const Slot *s, ZklDemand *demand)
-{
-	static const char data[] = "{\"zklock\":1,\"server\":\"sim\"}";
-
-	memset(demand, 0, sizeof(*demand));
-	demand->name = names[s->lock];
-	demand->owner = s->owner;
-	demand->mode = s->mode;
-	demand->sibling = s->sibling;
-	demand->expired = s->is_try && s->expired;
-	demand->data = data;
-	demand->data_length = sizeof(data) - 1;
-}
-
-static void
-free_slot(Host *h, int i)
-{
-	oracle_free(h, i);
-	trace("host # slot #: free", h->id, i, 0, 0, NULL);
-	h->known[i] = 0;
-	h->slots[i].state = SLOT_FREE;
-}
-
-static void
-release_slot(Host *h, int i)
-{
-	if (h->known[i] != h->slots[i].serial)
-		free_slot(h, i);
-	else
-		zkl_manager_release(h->m, host_clock(h), (uint32_t) i);
-}
-
-static void
-take_slot(Host *h, int i)
-{
-	Slot	   *s = &h->slots[i];
-	ZklDemand	demand;
-
-	s->marked = false;
-	if (s->state == SLOT_RELEASED)
-		release_slot(h, i);
-	else if (s->state == SLOT_WAITING && h->known[i] != s->serial)
-	{
-		h->known[i] = s->serial;
-		describe_demand(s, &demand);
-		zkl_manager_submit(h->m, host_clock(h), (uint32_t) i, &demand);
-	}
-	else if (s->state == SLOT_WAITING && s->expired)
-		zkl_manager_expire(h->m, host_clock(h), (uint32_t) i);
-}
-
 /* ---- from the core to the slots and the link ---- */
-
-void
-lease_publish(Host *h, uint32_t generation, int64_t ms)
-{
-	h->lease_generation = generation;
-	h->lease_ms = ms;
-}
 
 static void
 publish_lease(Host *h)
@@ -228,20 +53,6 @@ set_znode(Host *h, Slot *s, const ZklAction *action)
 	s->znode_mode = action->mode;
 	s->seq = action->seq;
 	s->generation = h->generation;
-}
-
-/* WAITING -> an answer; the backend may have been faster. */
-static bool
-answer(Host *h, int i, SlotState from, SlotState to, const char *what)
-{
-	Slot	   *s = &h->slots[i];
-
-	trace(what, h->id, i, s->state == from, 0, NULL);
-	if (s->state != from)
-		return false;
-	s->state = to;
-	backend_wake(h, s->backend);
-	return true;
 }
 
 static void
@@ -284,7 +95,7 @@ carry_out(Host *h, const ZklAction *action)
 			grant(h, i, action);
 			break;
 		case ZKL_ACTION_DENY:
-			if (answer(h, i, SLOT_WAITING, SLOT_DENIED,
+			if (slot_answer(h, i, SLOT_WAITING, SLOT_DENIED,
 					   "host # slot #: denied #"))
 				oracle_deny(h, i);
 			break;
@@ -293,17 +104,17 @@ carry_out(Host *h, const ZklAction *action)
 			s->rc = action->rc;
 			trace("host # slot #: failure # rc #", h->id, i, action->failure,
 				  action->rc, NULL);
-			if (answer(h, i, SLOT_WAITING, SLOT_FAILED,
+			if (slot_answer(h, i, SLOT_WAITING, SLOT_FAILED,
 					   "host # slot #: failed #"))
 				oracle_fail(h, i);
 			break;
 		case ZKL_ACTION_LOSE:
 			s->failure = action->failure;
-			(void) answer(h, i, SLOT_GRANTED, SLOT_LOST,
+			(void) slot_answer(h, i, SLOT_GRANTED, SLOT_LOST,
 						  "host # slot #: lost #");
 			break;
 		case ZKL_ACTION_FREE:
-			free_slot(h, i);
+			slot_free(h, i);
 			break;
 		case ZKL_ACTION_RECONNECT:
 			supervisor_reconnect(h, action->rc);
@@ -403,7 +214,7 @@ plan_wake(Host *h)
 	if (core_due >= 0 && (due < 0 || core_due < due))
 		due = core_due;
 	if (due >= 0)
-		h->wake_at = true_time(h, due);
+		h->wake_at = host_true_time(h, due);
 	if (h->carrying)
 		h->wake_at = base.now + 1;
 	if (h->wake_at <= base.now)
@@ -415,8 +226,8 @@ plan_wake(Host *h)
 			worker_wake(h, hosts.wake_delay);
 }
 
-static void
-work(Host *h)
+void
+worker_step(Host *h)
 {
 	int			i;
 
@@ -424,7 +235,7 @@ work(Host *h)
 		carry_on(h);
 	for (i = 0; i < MAX_SLOTS && !h->carrying; i++)
 		if (h->slots[i].marked)
-			take_slot(h, i);
+			intake_take(h, i);
 	if (!h->carrying)
 		take_messages(h);
 	if (!h->carrying)
@@ -460,81 +271,7 @@ core_release(void *context, void *memory)
 	free(memory);
 }
 
-/* A request that an earlier worker knew: the core takes it up again. */
-static void
-restore_slot(Host *h, int i)
-{
-	Slot	   *s = &h->slots[i];
-	bool		current = h->session != 0 && s->generation == h->generation;
-	bool		sent = s->sent && current;
-	ZklDemand	demand;
-	ZklRestored restored;
-
-	if (s->state == SLOT_RELEASED && !sent)
-		return;
-	h->known[i] = s->serial;
-	if (s->state == SLOT_GRANTED && !current)
-	{
-		(void) answer(h, i, SLOT_GRANTED, SLOT_LOST, "host # slot #: lost #");
-		return;
-	}
-	memset(&restored, 0, sizeof(restored));
-	restored.broken = s->state == SLOT_LOST && sent &&
-		s->failure == ZKL_FAILURE_BROKEN;
-	restored.leaving = s->state == SLOT_RELEASED && sent && s->token != 0 &&
-		s->seq >= 0;
-	restored.granted = s->state == SLOT_GRANTED || restored.broken ||
-		restored.leaving;
-	restored.answered = !restored.granted && s->state != SLOT_WAITING;
-	restored.sent = sent;
-	restored.uuid = s->uuid;
-	restored.znode_mode = s->znode_mode;
-	restored.seq = s->seq;
-	restored.index = s->index;
-	restored.token = s->token;
-	describe_demand(s, &demand);
-	zkl_manager_restore(h->m, host_clock(h), (uint32_t) i, &demand, &restored);
-}
-
-static bool
-is_due(const Slot *s, int pass)
-{
-	switch (pass)
-	{
-		case 0:
-			return s->sent && s->token != 0;
-		case 1:
-			return s->state == SLOT_GRANTED;
-		case 2:
-			return s->state == SLOT_RELEASED;
-		default:
-			return true;
-	}
-}
-
-/* In the passes of intake.c */
-static void
-restore(Host *h)
-{
-	int			pass;
-	int			i;
-
-	for (pass = 0; pass < 4; pass++)
-		for (i = 0; i < MAX_SLOTS; i++)
-		{
-			Slot	   *s = &h->slots[i];
-
-			if (s->state == SLOT_FREE || !is_due(s, pass))
-				continue;
-			if (h->known[i] != s->serial)
-				restore_slot(h, i);
-			if (pass == 2)
-				release_slot(h, i);
-		}
-	worker_actions(h);
-}
-
-static void
+void
 worker_start(Host *h)
 {
 	ZklSession	session;
@@ -568,7 +305,8 @@ worker_start(Host *h)
 	session.zxid_seen = 0;
 	if (h->session != 0)
 		zkl_manager_attach(h->m, &session, h->chain, h->chain_kept);
-	restore(h);
+	intake_restore(h);
+	worker_actions(h);
 	worker_wake(h, hosts.wake_delay);
 }
 
@@ -588,72 +326,4 @@ worker_kill(Host *h, Time back_at)
 	h->wake_at = NEVER;
 	h->stopped_until = 0;
 	h->worker_at = back_at;
-}
-
-/* ---- the server's ---- */
-
-void
-host_start(Host *h)
-{
-	memset(h->slots, 0, sizeof(h->slots));
-	h->session = 0;
-	h->chain = h->chain_kept = 0;
-	h->generation = h->lease_generation = 0;
-	h->lease_ms = 0;
-	h->zxid_seen = h->zxid_floor = 0;
-	h->up = true;
-	h->wake_at = NEVER;
-	h->stopped_until = 0;
-	h->stop_after = -1;
-	backends_start(h);
-	worker_start(h);
-}
-
-void
-host_crash(Host *h, Time up_at)
-{
-	Session    *session = session_find(h->session);
-
-	trace("host #: crashes", h->id, 0, 0, 0, NULL);
-	worker_kill(h, NEVER);
-	if (session != NULL)
-		session->host = -1;
-	h->session = 0;
-	h->up = false;
-	h->up_at = up_at;
-	memset(h->slots, 0, sizeof(h->slots));
-	backends_crash(h);
-}
-
-void
-host_accept_lower_tokens(Host *h)
-{
-	trace("host #: may grant lower tokens", h->id, 0, 0, 0, NULL);
-	h->zxid_seen = h->zxid_floor = 0;
-}
-
-Time
-host_due(const Host *h)
-{
-	Time		due;
-
-	if (!h->up)
-		return h->up_at;
-	if (h->m == NULL)
-		return h->worker_at;
-	due = h->wake_at > h->stopped_until ? h->wake_at : h->stopped_until;
-	return h->attempt_at < due ? h->attempt_at : due;
-}
-
-void
-host_step(Host *h)
-{
-	if (!h->up)
-		host_start(h);
-	else if (h->m == NULL)
-		worker_start(h);
-	else if (h->attempt_at <= base.now)
-		supervisor_attempt(h);
-	else
-		work(h);
 }

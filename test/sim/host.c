@@ -1,0 +1,224 @@
+/*
+ * host.c
+ *	  A simulated zklock server: its clock, its slots, its life.
+ *
+ * Owns the hosts.  Does what shmem.c and slot.c of src/ do.  Must not know the
+ * core: that is worker.c's.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "backend.h"
+#include "core/mutant.h"
+#include "host.h"
+#include "oracle.h"
+
+Hosts		hosts;
+
+static const char *const names[MAX_LOCKS] = {"/a", "/b/c", "/b/d"};
+
+const char *
+lock_name(int lock)
+{
+	return names[lock];
+}
+
+Path *
+lock_path(int lock)
+{
+	char		text[64];
+
+	snprintf(text, sizeof(text), SIM_ROOT "%s", names[lock]);
+	return path_intern(text);
+}
+
+int64_t
+host_clock(const Host *h)
+{
+	return h->offset + base.now + base.now * h->ppm / 1000000;
+}
+
+Time
+host_true_time(const Host *h, int64_t local)
+{
+	Time		t = (local - h->offset) * 1000000 / (1000000 + h->ppm);
+
+	while (h->offset + t + t * h->ppm / 1000000 < local)
+		t++;
+	return t;
+}
+
+/* ---- slots: the backends' side ---- */
+
+int
+slot_claim(Host *h)
+{
+	int			i;
+
+	for (i = 0; i < MAX_SLOTS; i++)
+	{
+		Slot	   *s = &h->slots[i];
+		uint32_t	serial = s->serial + 1;
+
+		if (s->state != SLOT_FREE)
+			continue;
+		memset(s, 0, sizeof(*s));
+		s->serial = serial;
+		s->sibling = -1;
+		s->seq = -1;
+		s->since = base.now;
+		return i;
+	}
+	return -1;
+}
+
+static void
+mark(Host *h, Slot *s)
+{
+	s->marked = true;
+	worker_wake(h, hosts.wake_delay);
+}
+
+void
+slot_submit(Host *h, int slot)
+{
+	Slot	   *s = &h->slots[slot];
+
+	trace(s->mode == ZKL_EXCLUSIVE ?
+		  "host # slot #: owner # asks for @ exclusively (sibling #)" :
+		  "host # slot #: owner # asks for @ shared (sibling #)",
+		  h->id, slot, (int64_t) s->owner, s->sibling, lock_name(s->lock));
+	s->state = SLOT_WAITING;
+	mark(h, s);
+}
+
+void
+slot_release(Host *h, int slot)
+{
+	trace("host # slot #: released in state #", h->id, slot,
+		  h->slots[slot].state, 0, NULL);
+	h->slots[slot].state = SLOT_RELEASED;
+	mark(h, &h->slots[slot]);
+}
+
+void
+slot_expire(Host *h, int slot)
+{
+	h->slots[slot].expired = true;
+	mark(h, &h->slots[slot]);
+}
+
+bool
+slot_is_good(const Host *h, int slot, uint32_t generation)
+{
+	const Slot *s = &h->slots[slot];
+
+	return s->state == SLOT_GRANTED && s->generation == generation;
+}
+
+bool
+lease_is_good(const Host *h, uint32_t generation)
+{
+	return (generation == h->lease_generation ||
+			ZKL_MUTANT(LEASE_WITHOUT_GENERATION)) &&
+		h->lease_ms > host_clock(h) / 1000;
+}
+
+/* ---- slots: the worker's side ---- */
+
+bool
+slot_answer(Host *h, int i, SlotState from, SlotState to, const char *what)
+{
+	Slot	   *s = &h->slots[i];
+
+	trace(what, h->id, i, s->state == from, 0, NULL);
+	if (s->state != from)
+		return false;
+	s->state = to;
+	backend_wake(h, s->backend);
+	return true;
+}
+
+void
+slot_free(Host *h, int i)
+{
+	oracle_free(h, i);
+	trace("host # slot #: free", h->id, i, 0, 0, NULL);
+	h->known[i] = 0;
+	h->slots[i].state = SLOT_FREE;
+}
+
+void
+lease_publish(Host *h, uint32_t generation, int64_t ms)
+{
+	h->lease_generation = generation;
+	h->lease_ms = ms;
+}
+
+/* ---- life ---- */
+
+void
+host_start(Host *h)
+{
+	memset(h->slots, 0, sizeof(h->slots));
+	h->session = 0;
+	h->chain = h->chain_kept = 0;
+	h->generation = h->lease_generation = 0;
+	h->lease_ms = 0;
+	h->zxid_seen = h->zxid_floor = 0;
+	h->up = true;
+	h->wake_at = NEVER;
+	h->stopped_until = 0;
+	h->stop_after = -1;
+	backends_start(h);
+	worker_start(h);
+}
+
+void
+host_crash(Host *h, Time up_at)
+{
+	Session    *session = session_find(h->session);
+
+	trace("host #: crashes", h->id, 0, 0, 0, NULL);
+	worker_kill(h, NEVER);
+	if (session != NULL)
+		session->host = -1;
+	h->session = 0;
+	h->up = false;
+	h->up_at = up_at;
+	memset(h->slots, 0, sizeof(h->slots));
+	backends_crash(h);
+}
+
+void
+host_accept_lower_tokens(Host *h)
+{
+	trace("host #: may grant lower tokens", h->id, 0, 0, 0, NULL);
+	h->zxid_seen = h->zxid_floor = 0;
+}
+
+Time
+host_due(const Host *h)
+{
+	Time		due;
+
+	if (!h->up)
+		return h->up_at;
+	if (h->m == NULL)
+		return h->worker_at;
+	due = h->wake_at > h->stopped_until ? h->wake_at : h->stopped_until;
+	return h->attempt_at < due ? h->attempt_at : due;
+}
+
+void
+host_step(Host *h)
+{
+	if (!h->up)
+		host_start(h);
+	else if (h->m == NULL)
+		worker_start(h);
+	else if (h->attempt_at <= base.now)
+		supervisor_attempt(h);
+	else
+		worker_step(h);
+}
