@@ -3,22 +3,11 @@
  *	  Connections of the simulated ensemble: what is under way on them, and
  *	  what becomes of it when they break.
  *
- * Owns the connections and the late writes of those that are gone.  Must not
- * know what clients are for.
+ * Owns the connections.  Must not know what clients are for.
  */
 #include <string.h>
 
 #include "ensemble.h"
-#include "oracle.h"
-
-/* A write whose connection is gone, and which may still be carried out */
-typedef struct Late
-{
-	struct Late *next;
-	Time		at;
-	int64_t		session;
-	Request    *request;
-} Late;
 
 /* ---- coming and going ---- */
 
@@ -51,24 +40,6 @@ judge_attach(int server, int64_t id, size_t seen)
 	return ATTACH_DONE;
 }
 
-/*
- * Once the leader has seen a session move, it refuses what comes for it over
- * the old way.
- */
-static void
-forget_late(int64_t session)
-{
-	Late	  **late = &ens.late_writes;
-
-	while (*late != NULL)
-	{
-		if ((*late)->session == session)
-			*late = (*late)->next;
-		else
-			late = &(*late)->next;
-	}
-}
-
 AttachResult
 conn_attach(int server, int64_t id, size_t seen, ClientKind kind, int client,
 			Conn **conn)
@@ -86,7 +57,7 @@ conn_attach(int server, int64_t id, size_t seen, ClientKind kind, int client,
 	{
 		session_touch(session);
 		if (!ens.late_after_move)
-			forget_late(session->id);
+			late_forget(session->id);
 	}
 	if (kind == CLIENT_HOST)
 		session->host = client;
@@ -124,32 +95,6 @@ clear_watches(const Conn *c)
 	}
 }
 
-/* Some of a connection's writes, the first ones, may be carried out later. */
-static void
-keep_late(const Conn *c, Request *requests, Time *at)
-{
-	Late	  **end = &ens.late_writes;
-	Request    *request;
-
-	while (*end != NULL)
-		end = &(*end)->next;
-	for (request = requests; request != NULL; request = request->next)
-	{
-		Late	   *late;
-
-		if ((request->kind != REQUEST_WRITE &&
-			 request->kind != REQUEST_CLOSE) || request->committed)
-			continue;
-		*at += once_in(3) ? some_delay(ens.net) : below(ens.late + 1);
-		late = take(sizeof(Late));
-		late->at = *at;
-		late->session = c->session;
-		late->request = request;
-		*end = late;
-		end = &late->next;
-	}
-}
-
 void
 conn_cut(Conn *c, bool deliver)
 {
@@ -164,8 +109,8 @@ conn_cut(Conn *c, bool deliver)
 	*cut = NULL;
 	if (!once_in(3))
 	{
-		keep_late(c, c->pipe, &at);
-		keep_late(c, c->sent, &at);
+		late_keep(c, c->pipe, &at);
+		late_keep(c, c->sent, &at);
 	}
 	while (deliver && c->out != NULL && c->frozen_until <= base.now &&
 		   !once_in(4))
@@ -356,8 +301,8 @@ arrive(Conn *c)
 	plan_commit(c);
 }
 
-static Entry *
-decide(int64_t session, Request *request)
+Entry *
+conn_decide(int64_t session, Request *request)
 {
 	Session    *s = session_find(session);
 	Entry	   *entry;
@@ -384,7 +329,7 @@ commit(Conn *c)
 	Entry	   *entry;
 
 	c->commit_at = NEVER;
-	entry = decide(c->session, request);
+	entry = conn_decide(c->session, request);
 	if (entry == NULL)
 	{
 		/* Its session is gone: the server hangs up. */
@@ -492,34 +437,4 @@ conn_step(Conn *c)
 		deliver(c);
 	else if (c->ping_at <= base.now)
 		ping(c);
-}
-
-/* ---- late writes ---- */
-
-Time
-late_due(void)
-{
-	const Late *late;
-	Time		due = NEVER;
-
-	for (late = ens.late_writes; late != NULL; late = late->next)
-		due = late->at < due ? late->at : due;
-	return ens.leader < 0 ? NEVER : due;
-}
-
-void
-late_step(void)
-{
-	Late	  **late = &ens.late_writes;
-	Late	   *found;
-	Entry	   *entry;
-
-	while ((*late)->at > base.now)
-		late = &(*late)->next;
-	found = *late;
-	*late = found->next;
-	trace("zk: late write of session #", found->session, 0, 0, 0, NULL);
-	entry = decide(found->session, found->request);
-	if (entry != NULL)
-		ensemble_append(entry);
 }

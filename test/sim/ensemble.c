@@ -1,15 +1,9 @@
 /*
  * ensemble.c
- *	  The simulated ensemble: its log, its servers, its sessions.
+ *	  The simulated ensemble: its log and its servers.
  *
- * Owns all three.  Must not know locks; the oracle looks at each transaction
- * on its own.
- *
- * Of sessions ZooKeeper keeps this, read in its sources: the leader touches a
- * session when it hears of it, at once over its own connections, and over a
- * follower's when the follower reports, every half tick, whom it has heard.
- * A write that a follower forwards does not touch.  A session expires at the
- * tick after its time, and a new leader gives every session its full time.
+ * Owns both.  Must not know locks; the oracle looks at each transaction on its
+ * own.
  */
 #include <string.h>
 
@@ -90,8 +84,8 @@ catch_up(int i)
 		apply_next(i);
 }
 
-static void
-append(Entry *entry)
+void
+ensemble_append(Entry *entry)
 {
 	int			i;
 
@@ -133,125 +127,8 @@ ensemble_write(const Op *op, bool by_vandal)
 	if (ens.leader < 0)
 		return ZKL_RC_UNKNOWN;
 	entry = ensemble_commit(0, op, 1, true, by_vandal);
-	append(entry);
+	ensemble_append(entry);
 	return entry->reply.rc;
-}
-
-void
-ensemble_append(Entry *entry)
-{
-	append(entry);
-}
-
-/* ---- sessions ---- */
-
-Session *
-session_find(int64_t id)
-{
-	int64_t		i = id - FIRST_SESSION;
-
-	return id != 0 && i >= 0 && i < ens.nsessions ? &ens.sessions[i] : NULL;
-}
-
-/* When the leader's clock reaches the tick that follows the session's time */
-void
-session_touch(Session *session)
-{
-	Time		local = base.now + base.now * ens.leader_ppm / 1000000 +
-	ens.leader_offset + ens.timeout;
-
-	local = (local / ens.tick + 1) * ens.tick - ens.leader_offset;
-	session->expires_at = local - local * ens.leader_ppm / 1000000;
-}
-
-Session *
-session_make(void)
-{
-	Session    *session;
-
-	if (ens.nsessions == ens.session_room)
-	{
-		int			room = ens.session_room * 2 + 64;
-		Session    *grown = take((size_t) room * sizeof(Session));
-
-		if (ens.nsessions > 0)
-			memcpy(grown, ens.sessions,
-				   (size_t) ens.nsessions * sizeof(Session));
-		ens.sessions = grown;
-		ens.session_room = room;
-	}
-	session = &ens.sessions[ens.nsessions];
-	session->id = FIRST_SESSION + ens.nsessions++;
-	session->alive = true;
-	session->host = session->foreign = -1;
-	session_touch(session);
-	return session;
-}
-
-/* One transaction that takes all its nodes along */
-void
-ensemble_end_session(Session *session, bool by_vandal)
-{
-	Entry	   *entry;
-	Op		   *ops;
-	Path	   *path;
-	size_t		n = 0;
-
-	if (!session->alive || ens.leader < 0)
-		return;
-	for (path = path_first(); path != NULL; path = path->all)
-		n += path->node[HEAD].exists &&
-			path->node[HEAD].stat.ephemeral_owner == session->id;
-	ops = take((n + 1) * sizeof(Op));
-	n = 0;
-	for (path = path_first(); path != NULL; path = path->all)
-	{
-		if (!path->node[HEAD].exists ||
-			path->node[HEAD].stat.ephemeral_owner != session->id)
-			continue;
-		ops[n].kind = OP_DELETE;
-		ops[n].path = path->text;
-		ops[n++].version = -1;
-	}
-	session->alive = false;
-	session->killed |= by_vandal;
-	trace("zk: session # ends with # nodes", session->id, (int64_t) n, 0, 0,
-		  NULL);
-	entry = ensemble_commit(0, ops, n, true, by_vandal);
-	entry->ends = session->id;
-	append(entry);
-}
-
-void
-server_hears(int server, int64_t id)
-{
-	Session    *session = session_find(id);
-
-	if (session == NULL || !session->alive)
-		return;
-	if (server == ens.leader)
-		session_touch(session);
-	else
-		session->heard[server] = true;
-}
-
-static void
-report(int i)
-{
-	Server	   *s = &ens.servers[i];
-	int			j;
-
-	s->report_at = base.now + ens.tick / 2;
-	for (j = ens.first_alive; j < ens.nsessions; j++)
-	{
-		Session    *session = &ens.sessions[j];
-
-		if (s->state != SERVER_JOINED || ens.leader < 0 ||
-			!session->heard[i] || !session->alive)
-			continue;
-		session->heard[i] = false;
-		session_touch(session);
-	}
 }
 
 /* ---- faults ---- */
@@ -419,28 +296,10 @@ report_due(int i)
 	return s->report_at > s->paused_until ? s->report_at : s->paused_until;
 }
 
-static Session *
-next_to_expire(void)
-{
-	Session    *next = NULL;
-	int			i;
-
-	if (ens.leader < 0)
-		return NULL;
-	while (ens.first_alive < ens.nsessions &&
-		   !ens.sessions[ens.first_alive].alive)
-		ens.first_alive++;
-	for (i = ens.first_alive; i < ens.nsessions; i++)
-		if (ens.sessions[i].alive &&
-			(next == NULL || ens.sessions[i].expires_at < next->expires_at))
-			next = &ens.sessions[i];
-	return next;
-}
-
 Time
 ensemble_due(void)
 {
-	const Session *session = next_to_expire();
+	const Session *session = sessions_next_to_expire();
 	Time		due = session != NULL ? session->expires_at : NEVER;
 	int			i;
 
@@ -459,7 +318,7 @@ ensemble_due(void)
 void
 ensemble_step(void)
 {
-	Session    *session = next_to_expire();
+	Session    *session = sessions_next_to_expire();
 	int			i;
 
 	for (i = 0; i < ens.nservers; i++)
@@ -478,7 +337,7 @@ ensemble_step(void)
 		}
 		if (report_due(i) <= base.now)
 		{
-			report(i);
+			sessions_report(i);
 			return;
 		}
 	}

@@ -202,6 +202,10 @@ extern Session *session_find(int64_t id);
 extern void session_touch(Session *session);
 extern void server_hears(int server, int64_t session);
 
+/* A server tells the leader whom it has heard of since it last did. */
+extern void sessions_report(int server);
+extern Session *sessions_next_to_expire(void);	/* or NULL */
+
 /* ---- faults ---- */
 
 extern void ensemble_elect(int next);	/* -1: any but the old leader */
@@ -298,7 +302,20 @@ extern void conn_answer(Conn *c, const Entry *entry);
 extern Time conn_due(const Conn *c);
 extern void conn_step(Conn *c);
 
-/* Writes of connections that are gone */
+/* Decides one request of a session.  NULL: it is none any longer. */
+extern Entry *conn_decide(int64_t session, Request *request);
+
+/*
+ * Writes of connections that are gone: the first ones of these may be carried
+ * out after *at, which is put off to that.
+ */
+extern void late_keep(const Conn *c, Request *requests, Time *at);
+
+/*
+ * Once the leader has seen a session move, it refuses what comes for it over
+ * the old way.
+ */
+extern void late_forget(int64_t session);
 extern Time late_due(void);
 extern void late_step(void);
 

@@ -15,6 +15,7 @@
 #include "host.h"
 
 extern void oracle_begin(void);
+extern void oracle_nodes_begin(void);	/* its part in oracle_nodes.c */
 
 /* A transaction has been committed at the head of the log. */
 extern void oracle_transaction(const Entry *entry);

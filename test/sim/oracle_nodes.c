@@ -1,0 +1,244 @@
+/*
+ * oracle_nodes.c
+ *	  Of the rules, those on nodes and on answers: S4, S5, S8, and at every
+ *	  transaction what it does to those who hold.
+ *
+ * Owns the times at which contenders vanished.  Must not know how the core
+ * decides.
+ */
+#include <string.h>
+
+#include "oracle.h"
+#include "sight.h"
+
+static Time removed_at[MAX_LOCKS];	/* when a contender last vanished */
+
+void
+oracle_nodes_begin(void)
+{
+	memset(removed_at, 0, sizeof(removed_at));
+}
+
+/* ---- S4, S5: nodes and slots ---- */
+
+static void
+check_created(const Effect *effect, const Contender *c)
+{
+	const Host *h = host_of_session(effect->owner);
+	int			i;
+
+	if (h == NULL)
+		return;
+	for (i = 0; i < MAX_SLOTS; i++)
+		if (same_uuid(&h->slots[i], &c->uuid))
+			return;
+	broken("S5", "%s was created for no slot", effect->path->text);
+}
+
+static void
+check_deleted(const Entry *entry, const Effect *effect, const Contender *c)
+{
+	Host	   *h = host_of_session(effect->owner);
+	int			i;
+
+	removed_at[c->lock] = base.now;
+	if (h == NULL)
+		return;
+	for (i = 0; i < MAX_SLOTS; i++)
+	{
+		Slot	   *s = &h->slots[i];
+
+		if (!same_uuid(s, &c->uuid))
+			continue;
+		if (entry->session == 0 && entry->ends == 0)
+		{
+			if (!entry->by_vandal && holds(h, i))
+				broken("S1", "the lock of host %d slot %d is broken, which"
+					   " does not know it", h->id, i);
+			tamper(h, s->owner, s->lock);
+			s->node_gone = true;
+		}
+		else if (holds(h, i))
+			broken("S4", "the node of host %d slot %d is deleted, which holds"
+				   " %s", h->id, i, lock_name(s->lock));
+	}
+}
+
+static void
+check_ended(const Entry *entry)
+{
+	Host	   *h = host_of_session(entry->ends);
+
+	if (h == NULL)
+		return;
+	if (entry->by_vandal)
+		tamper_all(h);
+	else if (lease_is_valid(h))
+		broken("S1", "the session of host %d ended %" PRId64
+			   " ms before its lease", h->id,
+			   h->lease_ms - host_clock(h) / 1000);
+}
+
+/* Who waits and is to be broken goes to the end of the queue. */
+static void
+note_mark(const Effect *effect, const Contender *c)
+{
+	Host	   *h =
+	host_of_session(effect->path->node[HEAD].stat.ephemeral_owner);
+	int			i;
+
+	if (h == NULL || !zkl_node_data_breaking(effect->data, effect->length))
+		return;
+	for (i = 0; i < MAX_SLOTS; i++)
+		if (same_uuid(&h->slots[i], &c->uuid) &&
+			h->slots[i].state == SLOT_WAITING)
+			h->slots[i].breaking = true;
+}
+
+void
+oracle_transaction(const Entry *entry)
+{
+	size_t		i;
+
+	if (entry->ends != 0)
+		check_ended(entry);
+	for (i = 0; i < entry->neffects; i++)
+	{
+		const Effect *effect = &entry->effects[i];
+		const Contender *c = contender_of(effect->path);
+
+		if (!c->counts)
+			continue;
+		if (effect->kind == OP_CREATE)
+			check_created(effect, c);
+		else if (effect->kind == OP_DELETE)
+			check_deleted(entry, effect, c);
+		else if (effect->kind == OP_SET)
+			note_mark(effect, c);
+	}
+}
+
+void
+oracle_free(Host *h, int i)
+{
+	const Slot *s = &h->slots[i];
+	Path	   *path;
+	int			j;
+
+	if (s->state != SLOT_RELEASED)
+		broken("S5", "host %d slot %d is freed in state %d", h->id, i,
+			   (int) s->state);
+	if (!s->sent || h->session == 0)
+		return;
+	for (j = 0; j < MAX_SLOTS; j++)
+		if (j != i && same_uuid(&h->slots[j], &s->uuid))
+			return;
+	for (path = lock_path(s->lock)->children; path; path = path->sibling)
+	{
+		const Contender *c = contender_of(path);
+
+		if (path->node[HEAD].exists && c->counts &&
+			memcmp(&c->uuid, &s->uuid, sizeof(ZklUuid)) == 0 &&
+			path->node[HEAD].stat.ephemeral_owner == h->session)
+			broken("S5", "host %d slot %d is free, and %s is there", h->id, i,
+				   path->text);
+	}
+}
+
+void
+oracle_quiet(void)
+{
+	Path	   *path;
+	int			beats[MAX_HOSTS] = {0};
+
+	for (path = path_first(); path != NULL; path = path->all)
+	{
+		int64_t		owner = path->node[HEAD].stat.ephemeral_owner;
+		Host	   *h = host_of_session(owner);
+
+		if (!path->node[HEAD].exists || owner == 0)
+			continue;
+		if (h == NULL)
+			broken("simulation", "%s is left of session %" PRId64, path->text,
+				   owner);
+		if (strcmp(path->parent->name, ".servers") != 0)
+			broken("S5", "%s is left of host %d", path->text, h->id);
+		if (beats[h->id]++ > 0 && !ens.late_after_move)
+			broken("S5", "%s is the second beat of host %d", path->text,
+				   h->id);
+	}
+}
+
+/* ---- S8: answers ---- */
+
+/* Whether somebody took nodes out of a server's part of a queue */
+static bool
+queue_tampered(const Host *h, int lock)
+{
+	int			i;
+
+	for (i = 0; i < MAX_SLOTS; i++)
+		if (h->slots[i].tampered && h->slots[i].lock == lock)
+			return true;
+	return false;
+}
+
+/* False is said only if somebody else was in the way at some time. */
+void
+oracle_deny(Host *h, int i)
+{
+	const Slot *s = &h->slots[i];
+	Path	   *path;
+
+	if (!s->is_try || !s->expired)
+		broken("S8", "host %d slot %d was denied without being asked", h->id,
+			   i);
+	if (lease_is_over(h) && !h->interrupted)
+		broken("S8", "host %d slot %d was denied past the lease", h->id, i);
+	if (!lease_is_valid(h) || queue_tampered(h, s->lock) || removed_at[s->lock] >= s->since)
+		return;
+	for (path = lock_path(s->lock)->children; path; path = path->sibling)
+	{
+		const Contender *c = contender_of(path);
+
+		if (path->node[HEAD].exists && c->counts &&
+			zkl_mode_conflicts(c->mode, s->mode) &&
+			!(s->sent && memcmp(&c->uuid, &s->uuid, sizeof(ZklUuid)) == 0))
+			return;
+	}
+	broken("S8", "host %d slot %d was denied %s, which nobody else wanted",
+		   h->id, i, lock_name(s->lock));
+}
+
+void
+oracle_fail(Host *h, int i)
+{
+	const Slot *s = &h->slots[i];
+	int			j;
+
+	if (s->failure == ZKL_FAILURE_ZOOKEEPER && s->rc != ZKL_RC_NOTEMPTY)
+		broken("S8", "host %d slot %d failed with %d", h->id, i, s->rc);
+	if (s->failure != ZKL_FAILURE_DEADLOCK)
+	{
+		/* It may have missed its parents twice before all was calm. */
+		if (base.calm_since + 2 * ens.timeout < base.now &&
+			s->failure != ZKL_FAILURE_PARENTS)
+			broken("liveness", "host %d slot %d failed %d (rc %d)", h->id, i,
+				   (int) s->failure, s->rc);
+		return;
+	}
+	for (j = 0; j < MAX_SLOTS; j++)
+		if (j != i && h->slots[j].owner == s->owner &&
+			h->slots[j].lock == s->lock && h->slots[j].state != SLOT_FREE)
+			return;
+	broken("S8", "host %d slot %d: a deadlock with nobody", h->id, i);
+}
+
+void
+oracle_invariants(Host *h)
+{
+	const char *why = h->m != NULL ? zkl_manager_check(h->m) : NULL;
+
+	if (why != NULL)
+		broken("invariant", "host %d: %s", h->id, why);
+}

@@ -1,0 +1,97 @@
+/*
+ * sight.c
+ *	  What the oracle sees: who holds what, and what the nodes say.
+ *
+ * Owns the reading of names.  It judges nothing.
+ */
+#include <string.h>
+
+#include "sight.h"
+
+const Contender *
+contender_of(Path *path)
+{
+	Contender  *c = path->contender;
+	int			i;
+
+	if (c != NULL)
+		return c;
+	c = path->contender = take(sizeof(Contender));
+	for (i = 0; i < hosts.nlocks; i++)
+		if (path->parent == lock_path(i))
+		{
+			c->lock = i;
+			c->counts = zkl_znode_parse(path->name, &c->mode, &c->seq,
+										&c->has_uuid, &c->uuid);
+		}
+	return c;
+}
+
+Host *
+host_of_session(int64_t id)
+{
+	const Session *session = session_find(id);
+	Host	   *h;
+
+	if (session == NULL || session->host < 0)
+		return NULL;
+	h = &hosts.host[session->host];
+	return h->up && h->session == id ? h : NULL;
+}
+
+bool
+same_uuid(const Slot *s, const ZklUuid *uuid)
+{
+	return s->state != SLOT_FREE && s->sent &&
+		memcmp(&s->uuid, uuid, sizeof(*uuid)) == 0;
+}
+
+bool
+lease_is_valid(const Host *h)
+{
+	return h->lease_generation == h->generation &&
+		h->lease_ms > host_clock(h) / 1000;
+}
+
+bool
+holds(const Host *h, int i)
+{
+	return h->up && !h->slots[i].tampered && lease_is_valid(h) &&
+		slot_is_good(h, i, h->lease_generation);
+}
+
+bool
+foreign_holds(const Foreign *f)
+{
+	const Session *session = session_find(f->session);
+
+	return f->holding && !f->broken && session != NULL && session->alive &&
+		path_intern(f->node)->node[HEAD].exists;
+}
+
+bool
+lease_is_over(const Host *h)
+{
+	return h->lease_generation != h->generation ||
+		h->lease_ms < host_clock(h) / 1000;
+}
+
+void
+tamper(Host *h, uint64_t owner, int lock)
+{
+	int			i;
+
+	for (i = 0; i < MAX_SLOTS; i++)
+		if (h->slots[i].state != SLOT_FREE && h->slots[i].owner == owner &&
+			h->slots[i].lock == lock)
+			h->slots[i].tampered = true;
+}
+
+void
+tamper_all(Host *h)
+{
+	int			i;
+
+	for (i = 0; i < MAX_SLOTS; i++)
+		h->slots[i].tampered = true;
+}

@@ -1,0 +1,45 @@
+/*
+ * sight.h
+ *	  What the oracle sees: who holds what, and what the nodes say.
+ */
+#ifndef SIM_SIGHT_H
+#define SIM_SIGHT_H
+
+#include "foreign.h"
+#include "host.h"
+
+/* What the name of a child of a lock's directory says */
+typedef struct Contender
+{
+	bool		counts;
+	ZklLockMode mode;
+	ZklSeq		seq;
+	bool		has_uuid;
+	ZklUuid		uuid;
+	int			lock;
+} Contender;
+
+extern const Contender *contender_of(Path *path);
+
+/* The zklock server whose present session this is, or NULL */
+extern Host *host_of_session(int64_t id);
+
+/* Whether the slot's node, sent once, is of this name */
+extern bool same_uuid(const Slot *s, const ZklUuid *uuid);
+
+/* Over: not even in its last millisecond, which nobody relies on */
+extern bool lease_is_valid(const Host *h);
+extern bool lease_is_over(const Host *h);
+
+/* Whether a slot holds its lock as far as anybody may rely on it */
+extern bool holds(const Host *h, int slot);
+extern bool foreign_holds(const Foreign *f);
+
+/*
+ * Somebody took the node of an owner away, or the session of a server: what
+ * comes of that is nobody's fault.
+ */
+extern void tamper(Host *h, uint64_t owner, int lock);
+extern void tamper_all(Host *h);
+
+#endif							/* SIM_SIGHT_H */
