@@ -222,6 +222,14 @@ zkl_intake_requests(void)
 
 /* ---- after a restart of the worker ---- */
 
+/* Lost to an operator, but its holder has not yet let go. */
+static bool
+is_broken(const ZklSlot *slot)
+{
+	return slot->s_state == ZKL_SLOT_LOST && slot->s_token != 0 &&
+		slot->s_error == ZKL_ERROR_BROKEN;
+}
+
 /* A request that an earlier worker knew: the core takes it up again. */
 static void
 restore_slot(int slotno, const ZklSlot *slot)
@@ -256,12 +264,10 @@ restore_slot(int slotno, const ZklSlot *slot)
 	 * hold of its owner leans: it is released once they are all there.  One
 	 * that an operator broke keeps its znode until its holder is through.
 	 */
-	restored.broken = slot->s_state == ZKL_SLOT_LOST && sent &&
-		slot->s_error == ZKL_ERROR_BROKEN;
-	restored.leaving = slot->s_state == ZKL_SLOT_RELEASED && sent &&
-		slot->s_token != 0 && slot->s_znode_seq >= 0;
+	restored.broken = is_broken(slot) && current;
 	restored.granted = slot->s_state == ZKL_SLOT_GRANTED || restored.broken ||
-		restored.leaving;
+		(slot->s_state == ZKL_SLOT_RELEASED && sent && slot->s_token != 0 &&
+		 slot->s_znode_seq >= 0);
 	restored.answered = !restored.granted &&
 		slot->s_state != ZKL_SLOT_WAITING;
 	restored.sent = sent;
@@ -282,9 +288,9 @@ has_znode(const ZklSlot *slot)
 }
 
 static bool
-is_granted(const ZklSlot *slot)
+is_held(const ZklSlot *slot)
 {
-	return slot->s_state == ZKL_SLOT_GRANTED;
+	return slot->s_state == ZKL_SLOT_GRANTED || is_broken(slot);
 }
 
 static bool
@@ -308,7 +314,7 @@ void
 zkl_intake_restore(void)
 {
 	static bool (*const passes[]) (const ZklSlot *slot) = {
-		has_znode, is_granted, is_released, is_in_use
+		has_znode, is_held, is_released, is_in_use
 	};
 	ZklSlot		slot;
 	int			pass,

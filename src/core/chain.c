@@ -343,8 +343,7 @@ restore_covered(ZklManager *m, ZklRequest *r)
 
 		if (s != r && s->owner == r->owner &&
 			s->demand == ZKL_DEMAND_GRANTED && s->node == ZKL_NODE_EXISTS &&
-			zkl_mode_covers(s->node_mode, r->mode) &&
-			(r->cover == NULL || !s->leaving))
+			s->token == r->token)
 			r->cover = s;
 	}
 	if (r->cover == NULL)
@@ -420,7 +419,6 @@ zkl_manager_restore(ZklManager *m, int64_t now, uint32_t request,
 	r = zkl_request_begin(m, request, &completed);
 	r->token = restored->token;
 	r->broken = restored->broken;
-	r->leaving = restored->leaving;
 	if (restore_under_cover(m, r, demand, restored) ||
 		restore_shared_node(m, r, restored))
 		return;

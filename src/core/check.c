@@ -69,7 +69,8 @@ check_queue(const ZklLock *lock)
 	{
 		const ZklRequest *r = zkl_container(ZklRequest, queued, link);
 
-		if (before != NULL && before->seq >= r->seq)
+		if (before != NULL && before->seq >= r->seq && !before->broken &&
+			!r->broken)
 			return "a queue is out of order";
 		if (r->demand == ZKL_DEMAND_GRANTED)
 			held++;

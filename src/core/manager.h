@@ -75,7 +75,6 @@ typedef struct ZklRestored
 	bool		granted;		/* at most one of these two */
 	bool		answered;		/* denied, failed or lost */
 	bool		broken;			/* granted, but an operator broke it */
-	bool		leaving;		/* granted, but to be released right behind */
 	bool		sent;			/* a create with this uuid may have been sent */
 	ZklUuid		uuid;
 	ZklLockMode znode_mode;

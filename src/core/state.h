@@ -93,8 +93,6 @@ struct ZklRequest
 								 * connection, and is watched */
 	bool		broken;			/* GRANTED, but lost to its holder: an operator
 								 * broke it; the node stays until the release */
-	bool		leaving;		/* GRANTED once, released while no worker was
-								 * there: its node may be gone */
 	bool		again;			/* once deleted, create anew: its number was
 								 * no place in the queue */
 	uint64_t	seen;			/* order of the last listing that showed it */

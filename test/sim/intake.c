@@ -53,6 +53,14 @@ intake_take(Host *h, int i)
 		zkl_manager_expire(h->m, host_clock(h), (uint32_t) i);
 }
 
+/* Lost to an operator: who held it has not yet let go. */
+static bool
+is_broken(const Slot *s)
+{
+	return s->state == SLOT_LOST && s->token != 0 &&
+		s->failure == ZKL_FAILURE_BROKEN;
+}
+
 /* A request that an earlier worker knew: the core takes it up again. */
 static void
 restore_slot(Host *h, int i)
@@ -72,12 +80,9 @@ restore_slot(Host *h, int i)
 		return;
 	}
 	memset(&restored, 0, sizeof(restored));
-	restored.broken = s->state == SLOT_LOST && sent &&
-		s->failure == ZKL_FAILURE_BROKEN;
-	restored.leaving = s->state == SLOT_RELEASED && sent && s->token != 0 &&
-		s->seq >= 0;
+	restored.broken = is_broken(s) && current;
 	restored.granted = s->state == SLOT_GRANTED || restored.broken ||
-		restored.leaving;
+		(s->state == SLOT_RELEASED && sent && s->token != 0 && s->seq >= 0);
 	restored.answered = !restored.granted && s->state != SLOT_WAITING;
 	restored.sent = sent;
 	restored.uuid = s->uuid;
@@ -97,7 +102,7 @@ is_due(const Slot *s, int pass)
 		case 0:
 			return s->sent && s->token != 0;
 		case 1:
-			return s->state == SLOT_GRANTED;
+			return s->state == SLOT_GRANTED || is_broken(s);
 		case 2:
 			return s->state == SLOT_RELEASED;
 		default:

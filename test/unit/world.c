@@ -370,7 +370,6 @@ restore(World *w, uint32_t request)
 	ZklDemand	demand = make_demand(w, request);
 	ZklRestored restored = {
 		.granted = world_holds(w, request) || leaves(r),
-		.leaving = leaves(r),
 		.answered = r->denied || r->failed || r->lost ||
 		(r->released && !leaves(r)),
 		.sent = r->has_znode,
