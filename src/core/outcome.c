@@ -51,7 +51,8 @@ proved(ZklManager *m)
 }
 
 static void
-create_applied(ZklManager *m, ZklRequest *r, const char *path, int64_t zxid)
+create_applied(ZklManager *m, ZklRequest *r, const char *path, int64_t zxid,
+			   int64_t sent_at)
 {
 	ZklSeq		seq = path != NULL ? zkl_znode_path_seq(path) : ZKL_SEQ_NONE;
 
@@ -65,6 +66,9 @@ create_applied(ZklManager *m, ZklRequest *r, const char *path, int64_t zxid)
 	if (seq < ZKL_SEQ_LIMIT)
 		zkl_lock_account(m, r->lock, seq, zxid);
 	zkl_request_exists(m, r, seq, zxid);
+
+	/* From then on it may have been deleted or marked. */
+	r->placed_at = sent_at;
 
 	/* In a new directory the watch that was sent along found nothing. */
 	if (r->lock->directory_watch == ZKL_WATCH_NONE)
@@ -93,7 +97,7 @@ batch_applied(ZklManager *m, ZklBatch *batch, const ZklReply *reply)
 			zkl_request_gone(m, r);
 		else
 			create_applied(m, r, reply->results[i + 1].path,
-						   reply->stat.mzxid);
+						   reply->stat.mzxid, batch->sent_at);
 	}
 
 	/* A set does not look at whose the node is: do it here. */

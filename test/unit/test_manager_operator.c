@@ -1,0 +1,293 @@
+/*
+ * test_manager_operator.c
+ *	  What operators, and others with access to ZooKeeper, do to the nodes of
+ *	  requests: delete, overwrite and mark them.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "unit.h"
+#include "world.h"
+
+static const int64_t T = WORLD_TIMEOUT_MS * 1000LL;
+static const char mark[] = "{\"breaking\":true,\"zklock\":1}";
+
+/* A hold grows old and its node is deleted by somebody: it is lost. */
+static void
+own_node_deleted(void)
+{
+	World	   *w = world_ready();
+	char		path[ZKL_MAX_PATH + 1];
+	char		name[ZKL_MAX_ZNODE_NAME + 1];
+	uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	next = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+
+	world_run(w);
+	world_sleep(w, 2 * WORLD_BEAT);
+	w->tampered = true;
+	zkl_znode_name(&w->requests[r].uuid, ZKL_EXCLUSIVE, w->requests[r].seq,
+				   name);
+	snprintf(path, sizeof(path), WORLD_ROOT "/a/%s", name);
+
+	/* a change of the data alone costs nothing, and is watched on */
+	CHECK_INT(model_set(&w->zk, path, "__REVOKE__"), ZKL_RC_OK);
+	world_run(w);
+	world_sleep(w, 2 * WORLD_BEAT);
+	CHECK(world_holds(w, r));
+	CHECK_INT(model_delete(&w->zk, path), ZKL_RC_OK);
+	world_run(w);
+	CHECK(w->requests[r].lost);
+	CHECK_INT(w->requests[r].failure, ZKL_FAILURE_NODE_DELETED);
+	CHECK(world_holds(w, next));
+	world_wind_up(w);
+}
+
+/* The node of one that waits: it asks again, and does not hold up others. */
+static void
+waiting_node_deleted(void)
+{
+	World	   *w = world_ready();
+	char		path[ZKL_MAX_PATH + 1];
+	char		name[ZKL_MAX_ZNODE_NAME + 1];
+	uint32_t	holder = world_submit(w, "/a", 1, ZKL_SHARED);
+	uint32_t	r = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+	uint32_t	reader = world_submit(w, "/a", 3, ZKL_SHARED);
+	ZklSeq		seq;
+
+	world_run(w);
+	world_sleep(w, 2 * WORLD_BEAT);
+	CHECK(world_holds(w, holder) && world_waits(w, r) &&
+		  world_waits(w, reader));
+	w->tampered = true;
+	seq = w->requests[r].seq;
+	zkl_znode_name(&w->requests[r].uuid, ZKL_EXCLUSIVE, seq, name);
+	snprintf(path, sizeof(path), WORLD_ROOT "/a/%s", name);
+	CHECK_INT(model_delete(&w->zk, path), ZKL_RC_OK);
+	world_run(w);
+	CHECK(world_holds(w, reader) && world_waits(w, r));
+	CHECK(w->requests[r].seq > seq);
+	CHECK_INT(world_nodes(w, "/a"), 3);
+	world_release(w, holder);
+	world_release(w, reader);
+	world_run(w);
+	CHECK(world_holds(w, r));
+	world_wind_up(w);
+}
+
+/* The same of a node that another hold of the owner has taken over. */
+static void
+inherited_node_deleted(void)
+{
+	int			moment;
+
+	for (moment = 0; moment < 3; moment++)
+	{
+		World	   *w = world_ready();
+		uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+		uint32_t	heir;
+
+		world_run(w);
+		heir = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+		w->tampered = true;
+		if (moment == 1)
+		{
+			world_sleep(w, WORLD_BEAT - 1000);
+			w->now += 2000;
+			world_flush(w);
+		}
+		else if (moment == 2)
+			world_sleep(w, 2 * WORLD_BEAT);
+		world_release(w, r);
+		CHECK(world_holds(w, heir));
+		model_expire(&w->zk, w->session.id);
+		world_run(w);
+		world_sleep(w, 3 * WORLD_BEAT);
+		CHECK_MSG(w->requests[heir].lost, "moment %d", moment);
+		world_wind_up(w);
+	}
+}
+
+/* Nodes of our session that nobody claims go: others could wait for ever. */
+static void
+unclaimed_nodes(void)
+{
+	static const char uuid[] = "00000000-0000-8000-8000-000000000000";
+	World	   *w = world_ready();
+	char		path[ZKL_MAX_PATH + 1];
+	char		orphan[ZKL_MAX_PATH + 1];
+	char		foreign[ZKL_MAX_PATH + 1];
+	uint32_t	r;
+
+	/* in the way of one who waits */
+	model_mkdir(&w->zk, WORLD_ROOT "/a");
+	snprintf(path, sizeof(path), WORLD_ROOT "/a/_c_%s-__WRIT__", uuid);
+	CHECK_INT(model_create(&w->zk, path, true, w->session.id, "", orphan), 0);
+	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK(world_holds(w, r));
+	CHECK(model_find(&w->zk, orphan) == NULL);
+
+	/* somewhere: a restarted worker looks for them */
+	model_mkdir(&w->zk, WORLD_ROOT "/b/c");
+	snprintf(path, sizeof(path), WORLD_ROOT "/b/c/_c_%s-__READ__", uuid);
+	CHECK_INT(model_create(&w->zk, path, true, w->session.id, "", orphan), 0);
+	CHECK_INT(model_create(&w->zk, path, true, 4711, "", foreign), 0);
+	world_disconnect(w);
+	world_restart(w);
+	world_connect(w);
+	world_run(w);
+	CHECK(model_find(&w->zk, orphan) == NULL);
+	CHECK(model_find(&w->zk, foreign) != NULL);
+	CHECK(world_holds(w, r));
+	foreign_leave_all(w, "/b/c");
+	world_wind_up(w);
+}
+
+/*
+ * A mark on the node of a hold: it is lost at once, and its node stays, ahead
+ * of all others, until the holder lets go.
+ */
+static void
+operator_breaks(void)
+{
+	World	   *w = world_ready();
+	uint32_t	holder = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	sharer,
+				next;
+	char		path[ZKL_MAX_PATH + 1];
+	char		name[ZKL_MAX_ZNODE_NAME + 1];
+
+	world_run(w);
+	sharer = world_submit(w, "/a", 1, ZKL_SHARED);
+	next = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+	world_run(w);
+	zkl_znode_name(&w->requests[holder].uuid, ZKL_EXCLUSIVE,
+				   w->requests[holder].seq, name);
+	snprintf(path, sizeof(path), WORLD_ROOT "/a/%s", name);
+	CHECK_INT(model_set(&w->zk, path, "{\"breaking\":true,\"zklock\":1}"), 0);
+	world_sleep(w, 2 * WORLD_BEAT);
+	CHECK(w->requests[holder].lost && w->requests[sharer].lost);
+	CHECK_INT(w->requests[holder].failure, ZKL_FAILURE_BROKEN);
+	CHECK(model_find(&w->zk, path) != NULL);
+	CHECK(world_waits(w, next));
+	world_release(w, sharer);
+	world_run(w);
+	CHECK(world_waits(w, next));
+	world_release(w, holder);
+	world_run(w);
+	CHECK(model_find(&w->zk, path) == NULL);
+	CHECK(world_holds(w, next));
+	world_wind_up(w);
+}
+
+static void
+own_path(const World *w, uint32_t r, char *path)
+{
+	char		name[ZKL_MAX_ZNODE_NAME + 1];
+
+	zkl_znode_name(&w->requests[r].uuid, ZKL_EXCLUSIVE, w->requests[r].seq,
+				   name);
+	snprintf(path, ZKL_MAX_PATH + 1, WORLD_ROOT "/a/%s", name);
+}
+
+/*
+ * Goes on, answer by answer, until r has lost its node.  Returns the greatest
+ * lease that was published while it held: it may be stopped at any moment.
+ */
+static int64_t
+lease_until_loss(World *w, uint32_t r)
+{
+	int64_t		until = w->now + 2 * T;
+	int64_t		most = 0;
+	uint32_t	nodes = w->requests[r].znodes;
+
+	for (;;)
+	{
+		int64_t		due;
+
+		while (w->zk.inbox != NULL || w->zk.outbox != NULL)
+		{
+			w->now += 100;
+			world_serve(w, INT32_MAX);
+			world_deliver(w, 1);
+			if (w->requests[r].lost || w->requests[r].znodes != nodes)
+				return most;
+			if (world_holds(w, r) && zkl_manager_lease(w->m) > most)
+				most = zkl_manager_lease(w->m);
+		}
+		due = zkl_manager_timer(w->m);
+		CHECK(due >= 0 && due < until);
+		if (due < 0 || due >= until)
+			return most;
+		w->now = due > w->now ? due : w->now + 1;
+		world_flush(w);
+	}
+}
+
+/* A node is marked that waits behind nobody, but its server hears nothing. */
+static void
+marked_in_silence(void)
+{
+	World	   *w = world_ready();
+	char		other[ZKL_MAX_PATH + 1];
+	char		path[ZKL_MAX_PATH + 1];
+	uint32_t	r;
+	int64_t		marked_at;
+
+	foreign_enter(w, "/a", ZKL_EXCLUSIVE, other);
+	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_sleep(w, 4 * WORLD_BEAT + WORLD_BEAT / 100);
+	CHECK(world_waits(w, r));
+	own_path(w, r, path);
+	marked_at = w->now;
+	CHECK_INT(model_delete(&w->zk, other), ZKL_RC_OK);
+	CHECK_INT(model_set(&w->zk, path, mark), ZKL_RC_OK);
+	w->now += T / 3;
+	world_disconnect(w);
+	world_connect(w);
+	CHECK(lease_until_loss(w, r) <= marked_at + T);
+	world_run(w);
+	world_wind_up(w);
+}
+
+/* A node is marked before its server knows that it has made it. */
+static void
+marked_before_the_reply(void)
+{
+	World	   *w = world_ready();
+	char		path[ZKL_MAX_PATH + 1] = "";
+	uint32_t	r;
+	int64_t		marked_at;
+	ModelNode  *node;
+
+	world_sleep(w, 10 * WORLD_BEAT);
+	world_warm_up(w, "/a");
+	world_run(w);
+	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_serve(w, INT32_MAX);
+	for (node = w->zk.root->next; node != w->zk.root; node = node->next)
+	{
+		if (strstr(node->path, "/a/_c_") != NULL)
+			snprintf(path, sizeof(path), "%s", node->path);
+	}
+	marked_at = w->now;
+	CHECK_INT(model_set(&w->zk, path, mark), ZKL_RC_OK);
+	w->now += T / 3 - 1000;
+	CHECK(lease_until_loss(w, r) <= marked_at + T);
+	world_run(w);
+	world_wind_up(w);
+}
+
+int
+main(void)
+{
+	unit_start();
+	RUN(own_node_deleted);
+	RUN(waiting_node_deleted);
+	RUN(inherited_node_deleted);
+	RUN(unclaimed_nodes);
+	RUN(operator_breaks);
+	RUN(marked_in_silence);
+	RUN(marked_before_the_reply);
+	return unit_finish();
+}
