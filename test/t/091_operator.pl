@@ -137,6 +137,25 @@ is($operator->query("SELECT zk_break_lock('/o/foreign')"),
 	't', 'a foreign contender is removed');
 cmp_ok($behind->value, '>', 0, 'and the next has the lock');
 
+# The answer to one that was given up is not taken for that to the next one.
+$client->create("/zklock/o/second/_c_$uuid-__WRIT__",
+	'10.0.0.1', [ 'ephemeral', 'sequence' ])
+  if $operator->query("SELECT zk_lock('/o/second')")
+  && $operator->query("SELECT zk_unlock('/o/second')")
+  && $test->wait_queue('/o/second', 0);
+$test->zk->pause;
+$operator->query("SET statement_timeout = '100ms'");
+is($operator->error("SELECT zk_break_lock('/o/nobody')"),
+	'57014', 'a break is given up while ZooKeeper is slow');
+$operator->query('RESET statement_timeout');
+$operator->send("SELECT zk_break_lock('/o/second')");
+$test->look_until($one, 'SELECT count(*) FROM pg_stat_activity'
+	  . " WHERE wait_event_type = 'Extension' AND query LIKE '%/o/second%'"
+	  . ' AND pid <> pg_backend_pid()', 1, 'the next one waits');
+$test->zk->resume;
+is($operator->value, 't', 'the next one is not answered by it');
+ok($test->wait_queue('/o/second', 0), 'and has done its work');
+
 # Not for everybody, and not in silence.
 $operator->query('CREATE USER somebody; GRANT EXECUTE ON FUNCTION'
 	  . ' zk_break_lock(text), zk_accept_lower_tokens() TO somebody');
