@@ -3,7 +3,7 @@
 #	my $check = ChaosCheck->new(trust => $seconds);
 #	$check->section($record); ...		# as ChaosClient.pm writes them
 #	$check->confirm($id); ...			# committed, as its server says
-#	$check->operator($lock, $server, $time);
+#	$check->operator($lock, $server, $begun, $done);
 #	my @violations = $check->violations;	# [ kind, text ]
 #
 # A record: id, server, client, lock, shared, asked, granted, token, znode,
@@ -52,10 +52,10 @@ sub sections { return @{ $_[0]->{sections} }; }
 
 sub operator
 {
-	my ($self, $lock, $server, $time) = @_;
+	my ($self, $lock, $server, $begun, $done) = @_;
 
 	push @{ $self->{operator} },
-	  { lock => $lock, server => $server, time => $time };
+	  { lock => $lock, server => $server, begun => $begun, done => $done };
 	return;
 }
 
@@ -131,13 +131,13 @@ sub _judge
 	foreach my $act ($self->_acts_on($section))
 	{
 		if (defined $section->{end}
-			&& $section->{end} > $act->{time}
-			&& $section->{end} < $act->{time} + $self->{trust})
+			&& $section->{end} > $act->{begun}
+			&& $section->{end} < $act->{done} + $self->{trust})
 		{
-			$section->{end} = $act->{time};
+			$section->{end} = $act->{begun};
 			delete $section->{last};
 		}
-		$section->{alive} = $act->{time} if $section->{alive} > $act->{time};
+		$section->{alive} = $act->{begun} if $section->{alive} > $act->{begun};
 	}
 	return;
 }
@@ -151,8 +151,8 @@ sub _acts_on
 	return grep {
 		(!defined $_->{lock} || $_->{lock} eq $section->{lock})
 		  && (!defined $_->{server} || $_->{server} == $section->{server})
-		  && $_->{time} >= $section->{asked}
-		  && $_->{time} <= $section->{ended}
+		  && $_->{done} >= $section->{asked}
+		  && $_->{begun} <= $section->{ended}
 	} @{ $self->{operator} };
 }
 

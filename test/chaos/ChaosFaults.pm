@@ -7,7 +7,7 @@
 # A fault is one of those that ChaosPlan.pm makes.
 #
 # "killed" knows the processes of PostgreSQL that were killed, "acts" what was
-# done with an operator's tools: [ lock, server, time ].
+# done with an operator's tools: [ lock, server, begun, done ].
 
 package ChaosFaults;
 
@@ -60,6 +60,23 @@ sub ask
 	};
 }
 
+# The rows of an answer, once there are any.  What finds nobody that it could
+# happen to does not count.
+sub find_somebody
+{
+	my ($self, $fault, $sql) = @_;
+	my $deadline = ChaosClient::now() + 1;
+
+	while (ChaosClient::now() < $deadline)
+	{
+		my $rows = $self->ask($self->node($fault), $sql);
+		return @$rows if $rows && @$rows;
+		usleep(10_000);
+	}
+	$self->{counts}{ $fault->{name} }--;
+	return;
+}
+
 sub stop_pids
 {
 	my ($self, @pids) = @_;
@@ -103,10 +120,9 @@ sub stop_worker
 sub holders
 {
 	my ($self, $fault, $condition) = @_;
-	my $rows = $self->ask($self->node($fault),
-		"SELECT pid FROM zk_locks WHERE $condition ORDER BY random()") // [];
 
-	return map { $_->[0] } @$rows;
+	return map { $_->[0] } $self->find_somebody($fault,
+		"SELECT pid FROM zk_locks WHERE $condition ORDER BY random()");
 }
 
 sub kill_holder
@@ -251,29 +267,32 @@ sub network_once
 sub close_session
 {
 	my ($self, $fault) = @_;
-	my $rows =
-	  $self->ask($self->node($fault), 'SELECT session_id FROM zk_status');
+	my ($row) = $self->find_somebody($fault,
+		'SELECT session_id FROM zk_status WHERE session_id IS NOT NULL');
 
-	return unless $rows && $rows->[0][0];
+	return unless $row;
 	my $program = (grep { -e } map { "$_/close_session.py" } @INC)[0];
-	push @{ $self->{acts} }, [ undef, $fault->{server}, ChaosClient::now() ];
+	my $begin = ChaosClient::now();
 	system 'timeout', '5', '/usr/bin/python3', $program,
-	  $self->{zk}->connect_string, $rows->[0][0];
+	  $self->{zk}->connect_string, $row->[0];
+	push @{ $self->{acts} },
+	  [ undef, $fault->{server}, $begin, ChaosClient::now() ];
 	return;
 }
 
 sub delete_znode
 {
 	my ($self, $fault) = @_;
-	my $rows = $self->ask($self->node($fault),
+	my ($row) = $self->find_somebody($fault,
 		'SELECT path, znode FROM zk_locks WHERE granted AND znode IS NOT NULL'
 		  . ' ORDER BY random() LIMIT 1');
 
-	return unless $rows && $rows->[0];
-	my ($lock, $znode) = @{ $rows->[0] };
+	return unless $row;
+	my ($lock, $znode) = @$row;
 	$znode =~ s{.*/}{};
-	push @{ $self->{acts} }, [ $lock, undef, ChaosClient::now() ];
+	my $begin = ChaosClient::now();
 	$self->{zk}->client->try_delete("/zklock$lock/$znode");
+	push @{ $self->{acts} }, [ $lock, undef, $begin, ChaosClient::now() ];
 	return;
 }
 

@@ -99,15 +99,19 @@ is( kinds({},
 		section(znode => 'z1'),
 		section(%later, znode => 'z2', ahead => [ 'z1', 'z0' ])),
 	'', 'served behind who was ahead');
-is( kinds({ trust => 3, acts => [ [ '/a', undef, 2 ] ] },
+is( kinds({ trust => 3, acts => [ [ '/a', undef, 2, 2 ] ] },
 		section(), section(%later, granted => 2.5)),
 	'', 'an operator deleted its znode');
-is( kinds({ trust => 3, acts => [ [ '/b', undef, 2 ], [ undef, 2, 2 ] ] },
+is( kinds({ trust => 3, acts => [ [ '/b', undef, 2, 2 ], [ undef, 2, 2, 2 ] ] },
 		section(), section(%later, granted => 2.5)),
 	'overlap', 'of another lock, of another server');
-is( kinds({ trust => 3, acts => [ [ undef, 1, 2 ] ] },
+is( kinds({ trust => 3, acts => [ [ undef, 1, 2, 2 ] ] },
 		section(commit_sent => 8, released => 8, left_at => 8, ended => 9),
 		section(%later, granted => 2.5)),
 	'overlap', 'and it was to be noticed since');
+is( kinds({ trust => 3, acts => [ [ undef, 1, 2, 6 ] ] },
+		section(commit_sent => 8, released => 8, left_at => 8, ended => 9),
+		section(%later, granted => 2.5)),
+	'', 'but its deed took long');
 
 done_testing();
