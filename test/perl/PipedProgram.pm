@@ -22,6 +22,7 @@ sub start
 	my ($class, $program, @arguments) = @_;
 	my $self = bless {
 		program => $program,
+		timeout => 60,
 		json => JSON::PP->new->ascii->allow_nonref
 	}, $class;
 
@@ -40,8 +41,8 @@ sub command
 
 	print $in $self->{json}->encode(\@command), "\n";
 	$in->flush;
-	die "$self->{program} does not answer to \"@command\"\n"
-	  unless IO::Select->new($self->{out})->can_read(60);
+	die "$self->{program}: no answer to \"@command\" within $self->{timeout} s\n"
+	  unless IO::Select->new($self->{out})->can_read($self->{timeout});
 	my $line = readline $self->{out};
 	die "$self->{program} ended at \"@command\"\n" unless defined $line;
 	my ($good, $value) = @{ $self->{json}->decode($line) };

@@ -15,46 +15,16 @@ package ZooKeeperClient;
 use strict;
 use warnings;
 
-use Cwd qw(abs_path);
-use File::Basename;
-use IO::Select;
-use IPC::Open2;
-use JSON::PP;
-
-my $helper = dirname(abs_path(__FILE__)) . '/zkctl.py';
-my $python = -x '/usr/bin/python3' ? '/usr/bin/python3' : 'python3';
+use parent 'PipedProgram';
 
 sub new
 {
 	my ($class, $connect_string, %params) = @_;
+	my $self = $class->start('zkctl.py', $connect_string,
+		$params{session_timeout} // 10);
 
-	my $self = bless { connect_string => $connect_string }, $class;
-	$self->{timeout} = $params{timeout} // 60;
-	$self->{pid} = open2($self->{out}, $self->{in}, $python, $helper,
-		$connect_string, $params{session_timeout} // 10);
-	$self->{json} = JSON::PP->new->ascii->allow_nonref;
+	$self->{timeout} = $params{timeout} if $params{timeout};
 	return $self;
-}
-
-sub pid { return $_[0]->{pid}; }
-
-# Sends one command; returns its value, or dies with the exception's name.
-sub command
-{
-	my ($self, @command) = @_;
-
-	my $in = $self->{in};
-	print $in $self->{json}->encode(\@command), "\n";
-	$in->flush;
-
-	die "no answer to \"@command\" within $self->{timeout} s\n"
-	  unless IO::Select->new($self->{out})->can_read($self->{timeout});
-	my $line = readline($self->{out});
-	die "zkctl.py ended at \"@command\"\n" unless defined $line;
-
-	my ($good, $value) = @{ $self->{json}->decode($line) };
-	die "$value at \"@command\"\n" unless $good;
-	return $value;
 }
 
 sub ls { return @{ $_[0]->command('ls', $_[1]) }; }

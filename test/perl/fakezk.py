@@ -3,7 +3,7 @@
 
     fakezk.py port
 
-Driven over stdin and stdout like tcpproxy.py, and ends with stdin.  The
+Driven over stdin and stdout (pipedprogram.py), and ends with stdin.  The
 command "mode" says how new connections are treated, ends those that are open,
 and counts from 0 again; "stats" tells what was counted; "modes" lists all.
 
@@ -13,10 +13,11 @@ good answer to the first.
 """
 
 import asyncio
-import json
 import os
 import struct
 import sys
+
+import pipedprogram
 
 PASSWORD = bytes(range(16))
 SESSION = 0x1234567890ABCDEF
@@ -204,17 +205,7 @@ class Fake:
 async def main():
     fake = Fake(int(sys.argv[1]))
     await fake.do_listen()
-    reader = asyncio.StreamReader()
-    await asyncio.get_running_loop().connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    async for line in reader:
-        command, *arguments = json.loads(line)
-        try:
-            value = await getattr(fake, "do_" + command)(*arguments)
-            answer = [True, value]
-        except Exception as error:
-            answer = [False, "%s: %s" % (type(error).__name__, error)]
-        print(json.dumps(answer), flush=True)
+    await pipedprogram.serve(fake)
 
 
 asyncio.run(main())

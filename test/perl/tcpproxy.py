@@ -1,9 +1,8 @@
 #!/usr/bin/python3
-"""TCP proxies for tests, driven over stdin and stdout.
+"""TCP proxies for tests, driven over stdin and stdout (pipedprogram.py).
 
-Reads one JSON array per line, [command, argument, ...], and answers each with
-one line, [true, value] or [false, "what is wrong"].  It ends, and all its
-connections with it, when stdin does.  TcpProxy.pm describes the commands.
+It ends, and all its connections with it, when stdin does.  TcpProxy.pm
+describes the commands.
 
 A route is one port on loopback and the port that its connections go to.  Each
 direction, "up" to the target and "down" from it, is a queue of frames with a
@@ -13,11 +12,12 @@ delivers late what a mended network lets through.
 
 import asyncio
 import fnmatch
-import json
 import re
 import socket
 import struct
 import sys
+
+import pipedprogram
 
 DIRECTIONS = ("up", "down")
 CHUNK = 65536
@@ -341,18 +341,7 @@ class Control:
 
 
 async def main():
-    control = Control()
-    reader = asyncio.StreamReader(limit=1024 * 1024)
-    await asyncio.get_running_loop().connect_read_pipe(
-        lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-    async for line in reader:
-        command, *arguments = json.loads(line)
-        try:
-            value = await getattr(control, "do_" + command)(*arguments)
-            answer = [True, value]
-        except Exception as error:
-            answer = [False, "%s: %s" % (type(error).__name__, error)]
-        print(json.dumps(answer), flush=True)
+    await pipedprogram.serve(Control())
 
 
 asyncio.run(main())

@@ -15,6 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../random.h"
+
 typedef int64_t Time;
 
 #define NEVER	INT64_MAX
@@ -60,16 +62,12 @@ typedef struct Base
 
 extern Base base;
 
-/* ---- chance: splitmix64 ---- */
+/* ---- chance ---- */
 
 static inline uint64_t
 random64(void)
 {
-	uint64_t	z = base.random += 0x9E3779B97F4A7C15;
-
-	z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9;
-	z = (z ^ z >> 27) * 0x94D049BB133111EB;
-	return z ^ z >> 31;
+	return splitmix64(&base.random);
 }
 
 /* 0 .. n - 1 */

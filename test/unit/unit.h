@@ -18,6 +18,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "../random.h"
+
 #define UNIT_MAX_REPORTS	10	/* failed checks shown per test function */
 
 /* One for all files of a program */
@@ -80,15 +82,10 @@ unit_check_str(const char *got, const char *expected, const char *file,
 					  got ? got : "(null)", expected ? expected : "(null)");
 }
 
-/* splitmix64 */
 static inline uint64_t
 unit_random(void)
 {
-	uint64_t	z = unit.random += 0x9E3779B97F4A7C15;
-
-	z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9;
-	z = (z ^ z >> 27) * 0x94D049BB133111EB;
-	return z ^ z >> 31;
+	return splitmix64(&unit.random);
 }
 
 /* 0 .. n - 1 */
