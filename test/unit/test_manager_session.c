@@ -1,13 +1,9 @@
 /*
  * test_manager_session.c
- *	  Scenarios of the connection, the session and the lease, of nodes and
- *	  directories that somebody deletes, of the counter's end, and of a restart
- *	  of the worker.
+ *	  Scenarios of the connection, the session and the lease.
  */
 #include "unit.h"
 #include "world.h"
-
-/* ---- connection, session, lease ---- */
 
 /* Nothing that a new connection answers counts before its first beat. */
 static void
@@ -277,74 +273,6 @@ session_expires_in_the_middle(void)
 	}
 }
 
-/*
- * The directory was deleted with our holder's node in it, before anything was
- * watched, and made again: our next create tells by its number.
- */
-static void
-directory_deleted_with_a_holder(void)
-{
-	World	   *w = world_ready();
-	char		path[ZKL_MAX_PATH + 1];
-	char		name[ZKL_MAX_ZNODE_NAME + 1];
-	uint32_t	holder;
-	uint32_t	next;
-
-	world_warm_up(w, "/a");
-	holder = world_submit(w, "/a", 1, ZKL_SHARED);
-	world_run(w);
-	w->tampered = true;
-	zkl_znode_name(&w->requests[holder].uuid, ZKL_SHARED,
-				   w->requests[holder].seq, name);
-	snprintf(path, sizeof(path), WORLD_ROOT "/a/%s", name);
-	CHECK_INT(model_delete(&w->zk, path), ZKL_RC_OK);
-	CHECK_INT(model_delete(&w->zk, WORLD_ROOT "/a"), ZKL_RC_OK);
-	(void) model_mkdir(&w->zk, WORLD_ROOT "/a");
-	next = world_submit(w, "/a", 2, ZKL_SHARED);
-	world_run(w);
-	CHECK(w->requests[holder].lost);
-	CHECK(world_holds(w, next));
-	world_wind_up(w);
-}
-
-/*
- * The directory was made again between our create and the watch behind it, and
- * its counter stands where ours would go on: its czxid tells.
- */
-static void
-directory_made_again_before_the_watch(void)
-{
-	World	   *w = world_ready();
-	char		other[ZKL_MAX_PATH + 1];
-	ModelNode  *node;
-	uint32_t	first;
-	uint32_t	next;
-
-	w->tampered = true;
-	foreign_enter(w, "/a", ZKL_SHARED, other);
-	first = world_submit(w, "/a", 1, ZKL_SHARED);
-	world_serve(w, 2);
-	CHECK_INT(world_nodes(w, "/a"), 1);
-	CHECK_INT(w->zk.counts.lists, 1);
-	node = w->zk.root->prev;
-	CHECK_INT(model_delete(&w->zk, node->path), ZKL_RC_OK);
-	CHECK_INT(model_delete(&w->zk, other), ZKL_RC_OK);
-	CHECK_INT(model_delete(&w->zk, WORLD_ROOT "/a"), ZKL_RC_OK);
-	foreign_enter(w, "/a", ZKL_EXCLUSIVE, other);
-	foreign_enter(w, "/a", ZKL_EXCLUSIVE, other);
-	world_serve(w, INT32_MAX);
-	world_deliver(w, INT32_MAX);
-	next = world_enter(w, "/a", 2, ZKL_SHARED, false);
-	world_release(w, first);
-	world_run(w);
-	CHECK(!world_holds(w, next));
-	CHECK_INT(w->requests[next].seq, 2);
-	foreign_leave_all(w, "/a");
-	world_run(w);
-	CHECK(world_holds(w, next));
-	world_wind_up(w);
-}
-
 /* After a reconnect old holds are watched again. */
 static void
 own_watch_after_reconnect(void)
@@ -369,196 +297,6 @@ own_watch_after_reconnect(void)
 	world_wind_up(w);
 }
 
-/* ---- the end of the counter ---- */
-
-static void
-sequence_limit(void)
-{
-	World	   *w = world_ready();
-	uint32_t	r[3];
-	uint32_t	i;
-
-	world_warm_up(w, "/a");
-	model_find(&w->zk, WORLD_ROOT "/a")->counter = (uint32_t) ZKL_SEQ_LIMIT - 1;
-	for (i = 0; i < 3; i++)
-		r[i] = world_submit(w, "/a", i, ZKL_EXCLUSIVE);
-	world_run(w);
-
-	/* the first has the last good number; the others wait for a new start */
-	CHECK(world_holds(w, r[0]));
-	CHECK_INT(w->requests[r[0]].seq, ZKL_SEQ_LIMIT - 1);
-	CHECK_INT(world_nodes(w, "/a"), 1);
-	CHECK(world_waits(w, r[1]) && world_waits(w, r[2]));
-	world_release(w, r[0]);
-	world_run(w);
-	CHECK(world_holds(w, r[1]));
-	CHECK_INT(w->requests[r[1]].seq, 0);
-	world_release(w, r[1]);
-	world_run(w);
-	CHECK(world_holds(w, r[2]));
-	world_wind_up(w);
-}
-
-/* The counter is past its end, with strangers inside: they drain first. */
-static void
-sequence_past_its_end(void)
-{
-	static const uint32_t counters[] = {
-		0x7FFFFFFF, 0x80000000, 0xFFFFFFFF
-	};
-	size_t		i;
-
-	for (i = 0; i < sizeof(counters) / sizeof(counters[0]); i++)
-	{
-		World	   *w = world_ready();
-		char		other[ZKL_MAX_PATH + 1];
-		uint32_t	r;
-
-		foreign_enter(w, "/a", ZKL_EXCLUSIVE, other);
-		model_find(&w->zk, WORLD_ROOT "/a")->counter = counters[i];
-		r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
-		world_run(w);
-		CHECK(world_waits(w, r));
-		CHECK_INT(world_nodes(w, "/a"), 0);
-		CHECK_INT(model_delete(&w->zk, other), ZKL_RC_OK);
-		world_run(w);
-		CHECK(world_holds(w, r));
-		CHECK_INT(w->requests[r].seq, 0);
-		world_wind_up(w);
-	}
-}
-
-/* ---- a restart of the worker ---- */
-
-static void
-restart(void)
-{
-	World	   *w = world_ready();
-	char		other[ZKL_MAX_PATH + 1];
-	uint32_t	held = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
-	uint32_t	covered;
-	uint32_t	released;
-	uint32_t	waits;
-	uint32_t	sent;
-	uint32_t	fresh;
-	int64_t		token;
-
-	world_run(w);
-	covered = world_submit(w, "/a", 1, ZKL_SHARED);
-	waits = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
-	world_run(w);
-	released = world_submit(w, "/b", 1, ZKL_EXCLUSIVE);
-	foreign_enter(w, "/c", ZKL_EXCLUSIVE, other);
-	world_run(w);
-	world_release(w, released);
-	sent = world_submit(w, "/c", 3, ZKL_EXCLUSIVE);
-	fresh = world_enter(w, "/c", 4, ZKL_EXCLUSIVE, false);
-	world_serve(w, 2);
-	token = w->requests[held].token;
-	world_restart(w);
-	CHECK_INT(zkl_manager_lease(w->m), 0);
-	CHECK_INT(zkl_manager_live(w->m), 5);
-	CHECK(!zkl_manager_ready(w->m));
-	world_connect(w);
-	world_run(w);
-	CHECK(zkl_manager_ready(w->m));
-	CHECK(world_holds(w, held) && world_holds(w, covered));
-	CHECK_INT(w->requests[held].token, token);
-	CHECK(world_waits(w, waits) && world_waits(w, sent) &&
-		  world_waits(w, fresh));
-	CHECK(!w->requests[released].used);
-	CHECK_INT(world_nodes(w, "/a"), 2);
-	CHECK_INT(world_nodes(w, "/b"), 0);
-	CHECK_INT(world_nodes(w, "/c"), 2);
-	CHECK_INT(w->losses, 0);
-
-	world_release(w, held);
-	world_run(w);
-	CHECK(world_waits(w, waits));
-	world_release(w, covered);
-	world_run(w);
-	CHECK(world_holds(w, waits));
-	CHECK_INT(model_delete(&w->zk, other), ZKL_RC_OK);
-	world_run(w);
-	CHECK(world_holds(w, sent));
-	world_wind_up(w);
-}
-
-/* The session expired while no worker ran. */
-/*
- * A hold is released and its node deleted, but the worker ends before it hears
- * of that: who asks for the lock again cannot lean on it.
- */
-static void
-restart_with_a_released_hold(void)
-{
-	World	   *w = world_ready();
-	uint32_t	reader = world_submit(w, "/a", 1, ZKL_SHARED);
-	uint32_t	writer;
-	uint32_t	again;
-	uint32_t	rival;
-
-	world_run(w);
-	writer = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
-	world_run(w);
-	CHECK(world_holds(w, reader) && world_holds(w, writer));
-	world_release(w, writer);
-	world_serve(w, 10);
-	CHECK_INT(world_nodes(w, "/a"), 1);
-	again = world_enter(w, "/a", 1, ZKL_EXCLUSIVE, false);
-	rival = world_enter(w, "/a", 2, ZKL_SHARED, false);
-	world_restart(w);
-	CHECK(world_holds(w, reader));
-	CHECK(world_waits(w, again) && world_waits(w, rival));
-	world_connect(w);
-	world_run(w);
-	CHECK(world_holds(w, reader));
-	CHECK(!world_holds(w, again) || !world_holds(w, rival));
-	world_wind_up(w);
-}
-
-static void
-restart_without_session(void)
-{
-	World	   *w = world_ready();
-	uint32_t	held = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
-	uint32_t	waits = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
-
-	world_run(w);
-	world_restart(w);
-	world_expire_session(w);
-	CHECK(w->requests[held].lost);
-	world_connect(w);
-	world_run(w);
-	CHECK(world_holds(w, waits));
-	world_wind_up(w);
-}
-
-/* A hold's node was deleted while no worker ran. */
-static void
-restart_without_the_node(void)
-{
-	World	   *w = world_ready();
-	uint32_t	held = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
-	uint32_t	waits = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
-	char		path[ZKL_MAX_PATH + 1];
-	char		name[ZKL_MAX_ZNODE_NAME + 1];
-
-	world_run(w);
-	w->tampered = true;
-	zkl_znode_name(&w->requests[held].uuid, ZKL_EXCLUSIVE,
-				   w->requests[held].seq, name);
-	snprintf(path, sizeof(path), WORLD_ROOT "/a/%s", name);
-	world_restart(w);
-	CHECK_INT(model_delete(&w->zk, path), ZKL_RC_OK);
-	world_connect(w);
-	world_run(w);
-	world_sleep(w, 2 * WORLD_BEAT);
-	CHECK(w->requests[held].lost);
-	CHECK(world_holds(w, waits));
-	world_wind_up(w);
-}
-
 int
 main(void)
 {
@@ -573,14 +311,6 @@ main(void)
 	RUN(nothing_past_the_lease);
 	RUN(session_expires);
 	RUN(session_expires_in_the_middle);
-	RUN(directory_deleted_with_a_holder);
-	RUN(directory_made_again_before_the_watch);
 	RUN(own_watch_after_reconnect);
-	RUN(sequence_limit);
-	RUN(sequence_past_its_end);
-	RUN(restart);
-	RUN(restart_with_a_released_hold);
-	RUN(restart_without_session);
-	RUN(restart_without_the_node);
 	return unit_finish();
 }

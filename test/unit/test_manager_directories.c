@@ -1,0 +1,144 @@
+/*
+ * test_manager_directories.c
+ *	  Scenarios of directories that somebody deletes, and of the counter's end.
+ */
+#include "unit.h"
+#include "world.h"
+
+/*
+ * The directory was deleted with our holder's node in it, before anything was
+ * watched, and made again: our next create tells by its number.
+ */
+static void
+directory_deleted_with_a_holder(void)
+{
+	World	   *w = world_ready();
+	char		path[ZKL_MAX_PATH + 1];
+	char		name[ZKL_MAX_ZNODE_NAME + 1];
+	uint32_t	holder;
+	uint32_t	next;
+
+	world_warm_up(w, "/a");
+	holder = world_submit(w, "/a", 1, ZKL_SHARED);
+	world_run(w);
+	w->tampered = true;
+	zkl_znode_name(&w->requests[holder].uuid, ZKL_SHARED,
+				   w->requests[holder].seq, name);
+	snprintf(path, sizeof(path), WORLD_ROOT "/a/%s", name);
+	CHECK_INT(model_delete(&w->zk, path), ZKL_RC_OK);
+	CHECK_INT(model_delete(&w->zk, WORLD_ROOT "/a"), ZKL_RC_OK);
+	(void) model_mkdir(&w->zk, WORLD_ROOT "/a");
+	next = world_submit(w, "/a", 2, ZKL_SHARED);
+	world_run(w);
+	CHECK(w->requests[holder].lost);
+	CHECK(world_holds(w, next));
+	world_wind_up(w);
+}
+
+/*
+ * The directory was made again between our create and the watch behind it, and
+ * its counter stands where ours would go on: its czxid tells.
+ */
+static void
+directory_made_again_before_the_watch(void)
+{
+	World	   *w = world_ready();
+	char		other[ZKL_MAX_PATH + 1];
+	ModelNode  *node;
+	uint32_t	first;
+	uint32_t	next;
+
+	w->tampered = true;
+	foreign_enter(w, "/a", ZKL_SHARED, other);
+	first = world_submit(w, "/a", 1, ZKL_SHARED);
+	world_serve(w, 2);
+	CHECK_INT(world_nodes(w, "/a"), 1);
+	CHECK_INT(w->zk.counts.lists, 1);
+	node = w->zk.root->prev;
+	CHECK_INT(model_delete(&w->zk, node->path), ZKL_RC_OK);
+	CHECK_INT(model_delete(&w->zk, other), ZKL_RC_OK);
+	CHECK_INT(model_delete(&w->zk, WORLD_ROOT "/a"), ZKL_RC_OK);
+	foreign_enter(w, "/a", ZKL_EXCLUSIVE, other);
+	foreign_enter(w, "/a", ZKL_EXCLUSIVE, other);
+	world_serve(w, INT32_MAX);
+	world_deliver(w, INT32_MAX);
+	next = world_enter(w, "/a", 2, ZKL_SHARED, false);
+	world_release(w, first);
+	world_run(w);
+	CHECK(!world_holds(w, next));
+	CHECK_INT(w->requests[next].seq, 2);
+	foreign_leave_all(w, "/a");
+	world_run(w);
+	CHECK(world_holds(w, next));
+	world_wind_up(w);
+}
+
+/* ---- the end of the counter ---- */
+
+static void
+sequence_limit(void)
+{
+	World	   *w = world_ready();
+	uint32_t	r[3];
+	uint32_t	i;
+
+	world_warm_up(w, "/a");
+	model_find(&w->zk, WORLD_ROOT "/a")->counter = (uint32_t) ZKL_SEQ_LIMIT - 1;
+	for (i = 0; i < 3; i++)
+		r[i] = world_submit(w, "/a", i, ZKL_EXCLUSIVE);
+	world_run(w);
+
+	/* the first has the last good number; the others wait for a new start */
+	CHECK(world_holds(w, r[0]));
+	CHECK_INT(w->requests[r[0]].seq, ZKL_SEQ_LIMIT - 1);
+	CHECK_INT(world_nodes(w, "/a"), 1);
+	CHECK(world_waits(w, r[1]) && world_waits(w, r[2]));
+	world_release(w, r[0]);
+	world_run(w);
+	CHECK(world_holds(w, r[1]));
+	CHECK_INT(w->requests[r[1]].seq, 0);
+	world_release(w, r[1]);
+	world_run(w);
+	CHECK(world_holds(w, r[2]));
+	world_wind_up(w);
+}
+
+/* The counter is past its end, with strangers inside: they drain first. */
+static void
+sequence_past_its_end(void)
+{
+	static const uint32_t counters[] = {
+		0x7FFFFFFF, 0x80000000, 0xFFFFFFFF
+	};
+	size_t		i;
+
+	for (i = 0; i < sizeof(counters) / sizeof(counters[0]); i++)
+	{
+		World	   *w = world_ready();
+		char		other[ZKL_MAX_PATH + 1];
+		uint32_t	r;
+
+		foreign_enter(w, "/a", ZKL_EXCLUSIVE, other);
+		model_find(&w->zk, WORLD_ROOT "/a")->counter = counters[i];
+		r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+		world_run(w);
+		CHECK(world_waits(w, r));
+		CHECK_INT(world_nodes(w, "/a"), 0);
+		CHECK_INT(model_delete(&w->zk, other), ZKL_RC_OK);
+		world_run(w);
+		CHECK(world_holds(w, r));
+		CHECK_INT(w->requests[r].seq, 0);
+		world_wind_up(w);
+	}
+}
+
+int
+main(void)
+{
+	unit_start();
+	RUN(directory_deleted_with_a_holder);
+	RUN(directory_made_again_before_the_watch);
+	RUN(sequence_limit);
+	RUN(sequence_past_its_end);
+	return unit_finish();
+}

@@ -1,0 +1,146 @@
+/*
+ * test_manager_restart.c
+ *	  Scenarios of a restart of the worker.
+ */
+#include "unit.h"
+#include "world.h"
+
+static void
+restart(void)
+{
+	World	   *w = world_ready();
+	char		other[ZKL_MAX_PATH + 1];
+	uint32_t	held = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	covered;
+	uint32_t	released;
+	uint32_t	waits;
+	uint32_t	sent;
+	uint32_t	fresh;
+	int64_t		token;
+
+	world_run(w);
+	covered = world_submit(w, "/a", 1, ZKL_SHARED);
+	waits = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+	world_run(w);
+	released = world_submit(w, "/b", 1, ZKL_EXCLUSIVE);
+	foreign_enter(w, "/c", ZKL_EXCLUSIVE, other);
+	world_run(w);
+	world_release(w, released);
+	sent = world_submit(w, "/c", 3, ZKL_EXCLUSIVE);
+	fresh = world_enter(w, "/c", 4, ZKL_EXCLUSIVE, false);
+	world_serve(w, 2);
+	token = w->requests[held].token;
+	world_restart(w);
+	CHECK_INT(zkl_manager_lease(w->m), 0);
+	CHECK_INT(zkl_manager_live(w->m), 5);
+	CHECK(!zkl_manager_ready(w->m));
+	world_connect(w);
+	world_run(w);
+	CHECK(zkl_manager_ready(w->m));
+	CHECK(world_holds(w, held) && world_holds(w, covered));
+	CHECK_INT(w->requests[held].token, token);
+	CHECK(world_waits(w, waits) && world_waits(w, sent) &&
+		  world_waits(w, fresh));
+	CHECK(!w->requests[released].used);
+	CHECK_INT(world_nodes(w, "/a"), 2);
+	CHECK_INT(world_nodes(w, "/b"), 0);
+	CHECK_INT(world_nodes(w, "/c"), 2);
+	CHECK_INT(w->losses, 0);
+
+	world_release(w, held);
+	world_run(w);
+	CHECK(world_waits(w, waits));
+	world_release(w, covered);
+	world_run(w);
+	CHECK(world_holds(w, waits));
+	CHECK_INT(model_delete(&w->zk, other), ZKL_RC_OK);
+	world_run(w);
+	CHECK(world_holds(w, sent));
+	world_wind_up(w);
+}
+
+/* The session expired while no worker ran. */
+/*
+ * A hold is released and its node deleted, but the worker ends before it hears
+ * of that: who asks for the lock again cannot lean on it.
+ */
+static void
+restart_with_a_released_hold(void)
+{
+	World	   *w = world_ready();
+	uint32_t	reader = world_submit(w, "/a", 1, ZKL_SHARED);
+	uint32_t	writer;
+	uint32_t	again;
+	uint32_t	rival;
+
+	world_run(w);
+	writer = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK(world_holds(w, reader) && world_holds(w, writer));
+	world_release(w, writer);
+	world_serve(w, 10);
+	CHECK_INT(world_nodes(w, "/a"), 1);
+	again = world_enter(w, "/a", 1, ZKL_EXCLUSIVE, false);
+	rival = world_enter(w, "/a", 2, ZKL_SHARED, false);
+	world_restart(w);
+	CHECK(world_holds(w, reader));
+	CHECK(world_waits(w, again) && world_waits(w, rival));
+	world_connect(w);
+	world_run(w);
+	CHECK(world_holds(w, reader));
+	CHECK(!world_holds(w, again) || !world_holds(w, rival));
+	world_wind_up(w);
+}
+
+static void
+restart_without_session(void)
+{
+	World	   *w = world_ready();
+	uint32_t	held = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	waits = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+
+	world_run(w);
+	world_restart(w);
+	world_expire_session(w);
+	CHECK(w->requests[held].lost);
+	world_connect(w);
+	world_run(w);
+	CHECK(world_holds(w, waits));
+	world_wind_up(w);
+}
+
+/* A hold's node was deleted while no worker ran. */
+static void
+restart_without_the_node(void)
+{
+	World	   *w = world_ready();
+	uint32_t	held = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	waits = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+	char		path[ZKL_MAX_PATH + 1];
+	char		name[ZKL_MAX_ZNODE_NAME + 1];
+
+	world_run(w);
+	w->tampered = true;
+	zkl_znode_name(&w->requests[held].uuid, ZKL_EXCLUSIVE,
+				   w->requests[held].seq, name);
+	snprintf(path, sizeof(path), WORLD_ROOT "/a/%s", name);
+	world_restart(w);
+	CHECK_INT(model_delete(&w->zk, path), ZKL_RC_OK);
+	world_connect(w);
+	world_run(w);
+	world_sleep(w, 2 * WORLD_BEAT);
+	CHECK(w->requests[held].lost);
+	CHECK(world_holds(w, waits));
+	world_wind_up(w);
+}
+
+int
+main(void)
+{
+	unit_start();
+	RUN(restart);
+	RUN(restart_with_a_released_hold);
+	RUN(restart_without_session);
+	RUN(restart_without_the_node);
+	return unit_finish();
+}
