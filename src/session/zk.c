@@ -5,23 +5,18 @@
  * Owns the client's handle and socket, and the frames about the connection.
  * Runs in zklock_session only.  Takes no lock.  It must not know PostgreSQL,
  * the link's descriptor, locks, leases or retries: it decides nothing, it
- * connects and reports.  Requests are zkrequest.c's.
+ * connects and reports.  Requests are zkrequest.c's, the client's log zklog.c's.
  *
  * The client would reconnect by itself, register its watches again and send
  * what is queued; the worker wants to do that with its eyes open.  So the
  * first sign that an established connection broke ends in GONE, and the
  * caller exits before the client gets another turn.
  */
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE				/* strcasestr */
-#endif
-
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -39,7 +34,6 @@ static const ZklZkTarget *target;
 static int	tried;				/* addresses tried, with the present one */
 static int	client_fd = -1;		/* the client's socket, or -1 */
 static int	stalls;
-static char client_error[256] = "connection failed";	/* the client's last */
 
 void
 zkl_zk_init(ZklWireBuffer *out, uint32_t generation)
@@ -72,74 +66,6 @@ zkl_zk_gone(ZklWireGone reason, const char *format,...)
 	frame = zkl_zk_begin(ZKL_WIRE_GONE, 0, 0);
 	zkl_wire_put_u8(zkl_zk.out, reason);
 	zkl_wire_put_text(zkl_zk.out, text);
-	zkl_wire_end(zkl_zk.out, frame);
-}
-
-/* ----------
- * The client's log
- * ----------
- */
-
-/*
- * Keeps the reason in "Socket <address> zk retcode=<n>, errno=<n>(<reason>):
- * ...": by the time that the client returns, errno is no longer reliable.
- */
-static void
-remember_error(const char *text)
-{
-	const char *from = strstr(text, "errno=");
-	const char *to;
-	int			number;
-
-	if (strncmp(text, "Socket ", 7) != 0 || from == NULL)
-		return;
-	number = atoi(from + 6);
-	from = strchr(from, '(');
-	to = from ? strstr(from, "): ") : NULL;
-	if (to == NULL)
-		return;
-
-	/* The client says so when it reads the end of the stream. */
-	if (number == EHOSTDOWN)
-		snprintf(client_error, sizeof(client_error),
-				 "server closed the connection");
-	else
-		snprintf(client_error, sizeof(client_error), "%.*s",
-				 (int) (to - from - 1), from + 1);
-}
-
-/* "<time>:<pid>:ZOO_<LEVEL>@<function>@<line>: <text>" */
-static void
-log_callback(const char *message)
-{
-	static const char *const names[] = {"ZOO_ERROR@", "ZOO_WARN@",
-	"ZOO_INFO@", "ZOO_DEBUG@"};
-	const char *mark = strstr(message, "ZOO_");
-	const char *text = mark ? strstr(mark, ": ") : NULL;
-	const char *secret = target->auth_credentials;
-	uint8_t		level = 1;
-	size_t		length;
-	size_t		frame;
-
-	text = text ? text + 2 : message;
-	for (int i = 0; mark != NULL && i < 4; i++)
-		if (strncmp(mark, names[i], strlen(names[i])) == 0)
-			level = (uint8_t) (i + 1);
-	if (level == 1)
-		remember_error(text);
-
-	if (zkl_zk.gone || level > target->log_level)
-		return;
-	if (strcasestr(text, "passw") != NULL ||
-		(secret[0] != '\0' && strstr(text, secret) != NULL))
-		return;
-
-	length = strlen(text);
-	while (length > 0 && text[length - 1] == '\n')
-		length--;
-	frame = zkl_zk_begin(ZKL_WIRE_LOG, 0, 0);
-	zkl_wire_put_u8(zkl_zk.out, level);
-	zkl_wire_put_string(zkl_zk.out, text, length);
 	zkl_wire_end(zkl_zk.out, frame);
 }
 
@@ -193,7 +119,7 @@ session_event(int state)
 	else if (zkl_zk.established)
 		zkl_zk_gone(ZKL_WIRE_GONE_DISCONNECTED,
 					"connection to \"%s\" lost: %s", target->host,
-					client_error);
+					zkl_zklog_error());
 }
 
 /*
@@ -261,7 +187,7 @@ open_next_address(void)
 	zkl_zk.handle = zookeeper_init2(target->addresses[index], zkl_zk_watcher,
 									(int) target->timeout_ms,
 									id.client_id != 0 ? &id : NULL, NULL,
-									ZOO_NO_LOG_CLIENTENV, log_callback);
+									ZOO_NO_LOG_CLIENTENV, zkl_zklog_write);
 	if (zkl_zk.handle == NULL)
 	{
 		zkl_zk_gone(ZKL_WIRE_GONE_UNREACHABLE,
@@ -285,12 +211,7 @@ zkl_zk_start(const ZklZkTarget *new_target)
 	static struct ACL acl[2];
 
 	target = new_target;
-
-	/* Errors are always wanted here, for remember_error. */
-	zoo_set_debug_level(target->log_level > 1 ?
-						(ZooLogLevel) target->log_level :
-						ZOO_LOG_LEVEL_ERROR);
-
+	zkl_zklog_begin(target->log_level, target->auth_credentials);
 	if (target->auth_scheme[0] != '\0')
 	{
 		acl[0].perms = ZOO_PERM_ALL;
@@ -318,11 +239,11 @@ connection_failed(void)
 	if (zkl_zk.established)
 		zkl_zk_gone(ZKL_WIRE_GONE_DISCONNECTED,
 					"connection to \"%s\" lost: %s", target->host,
-					client_error);
+					zkl_zklog_error());
 	else if (tried >= target->naddresses)
 		zkl_zk_gone(ZKL_WIRE_GONE_UNREACHABLE,
 					"could not connect to \"%s\": %s", target->host,
-					client_error);
+					zkl_zklog_error());
 	else
 	{
 		zookeeper_close(zkl_zk.handle);
@@ -435,7 +356,7 @@ zkl_zk_process(short revents, size_t limit)
 		{
 			if (first && is_stalled())
 			{
-				snprintf(client_error, sizeof(client_error), "invalid frame");
+				zkl_zklog_set_error("invalid frame");
 				connection_failed();
 			}
 			break;

@@ -1,10 +1,10 @@
 /*
  * zkstate.h
- *	  What zk.c (the connection) and zkrequest.c (requests and their answers)
- *	  share.
+ *	  What zk.c (the connection), zklog.c (the client's log), zkrequest.c and
+ *	  zkmulti.c (requests and their answers) share.
  *
- * The two are the only files that see zookeeper.h, through this one.  There
- * is one connection per process, hence one of these.
+ * They are the only files that see zookeeper.h, through this one.  There is
+ * one connection per process, hence one of these.
  */
 #ifndef ZKL_ZKSTATE_H
 #define ZKL_ZKSTATE_H
@@ -41,5 +41,24 @@ extern void zkl_zk_watcher(zhandle_t *handle, int type, int state,
 
 /* Closes the session on the server, and says GONE. */
 extern void zkl_zk_close(void);
+
+/* What the client is to log, and what must never be seen of it */
+extern void zkl_zklog_begin(uint32_t level, const char *credentials);
+extern void zkl_zklog_write(const char *message);	/* the client's callback */
+
+/* The last reason for a broken connection that the client gave, or we */
+extern const char *zkl_zklog_error(void);
+extern void zkl_zklog_set_error(const char *text);
+
+extern void zkl_zk_put_stat(const struct Stat *stat);
+
+/*
+ * ZooKeeper's rules for a path.  The client knows them too, but frees the
+ * path twice when one breaks them in a multi under a chroot.
+ */
+extern bool zkl_zk_path_is_valid(const char *path, size_t length);
+
+/* A MULTI; false: the frame is malformed. */
+extern bool zkl_zkmulti_request(uint64_t tag, ZklWireReader *body);
 
 #endif							/* ZKL_ZKSTATE_H */

@@ -1,0 +1,107 @@
+/*
+ * zklog.c
+ *	  What ZooKeeper's client writes into its log: LOG frames, and the reason
+ *	  why a connection broke, which the client tells nowhere else.
+ *
+ * Owns that reason.  Runs in zklock_session only.  Takes no lock.  It must not
+ * know how the connection comes and goes; and no secret passes it.
+ */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE				/* strcasestr */
+#endif
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "session/zkstate.h"
+
+static uint32_t log_level;
+static const char *secret = "";
+static char client_error[256] = "connection failed";
+
+void
+zkl_zklog_begin(uint32_t level, const char *credentials)
+{
+	log_level = level;
+	secret = credentials;
+
+	/* Errors are always wanted here, for remember_error. */
+	zoo_set_debug_level(log_level > 1 ? (ZooLogLevel) log_level :
+						ZOO_LOG_LEVEL_ERROR);
+}
+
+const char *
+zkl_zklog_error(void)
+{
+	return client_error;
+}
+
+void
+zkl_zklog_set_error(const char *text)
+{
+	snprintf(client_error, sizeof(client_error), "%s", text);
+}
+
+/*
+ * Keeps the reason in "Socket <address> zk retcode=<n>, errno=<n>(<reason>):
+ * ...": by the time that the client returns, errno is no longer reliable.
+ */
+static void
+remember_error(const char *text)
+{
+	const char *from = strstr(text, "errno=");
+	const char *to;
+	int			number;
+
+	if (strncmp(text, "Socket ", 7) != 0 || from == NULL)
+		return;
+	number = atoi(from + 6);
+	from = strchr(from, '(');
+	to = from ? strstr(from, "): ") : NULL;
+	if (to == NULL)
+		return;
+
+	/* The client says so when it reads the end of the stream. */
+	if (number == EHOSTDOWN)
+		snprintf(client_error, sizeof(client_error),
+				 "server closed the connection");
+	else
+		snprintf(client_error, sizeof(client_error), "%.*s",
+				 (int) (to - from - 1), from + 1);
+}
+
+/* "<time>:<pid>:ZOO_<LEVEL>@<function>@<line>: <text>" */
+void
+zkl_zklog_write(const char *message)
+{
+	static const char *const names[] = {"ZOO_ERROR@", "ZOO_WARN@",
+	"ZOO_INFO@", "ZOO_DEBUG@"};
+	const char *mark = strstr(message, "ZOO_");
+	const char *text = mark ? strstr(mark, ": ") : NULL;
+	uint8_t		level = 1;
+	size_t		length;
+	size_t		frame;
+
+	text = text ? text + 2 : message;
+	for (int i = 0; mark != NULL && i < 4; i++)
+		if (strncmp(mark, names[i], strlen(names[i])) == 0)
+			level = (uint8_t) (i + 1);
+	if (level == 1)
+		remember_error(text);
+
+	if (zkl_zk.gone || level > log_level)
+		return;
+	if (strcasestr(text, "passw") != NULL ||
+		(secret[0] != '\0' && strstr(text, secret) != NULL))
+		return;
+
+	length = strlen(text);
+	while (length > 0 && text[length - 1] == '\n')
+		length--;
+	frame = zkl_zk_begin(ZKL_WIRE_LOG, 0, 0);
+	zkl_wire_put_u8(zkl_zk.out, level);
+	zkl_wire_put_string(zkl_zk.out, text, length);
+	zkl_wire_end(zkl_zk.out, frame);
+}
