@@ -46,9 +46,10 @@ typedef struct
 	Phase		phase;
 	char		name[ZKL_MAX_NAME + 1]; /* of the lock */
 	char		path[ZKL_MAX_PATH + 1]; /* of the directory, then of the head */
-	char		marked[ZKL_MAX_PATH + 1];	/* the head that was marked, ... */
-	int32		version;		/* ... of its data since then, ... */
-	int64		marked_at;		/* ... and when, in µs */
+	char		chosen[ZKL_MAX_PATH + 1];	/* the head that is to go ... */
+	bool		acted;			/* ... perhaps by our doing */
+	int64		marked_at;		/* µs; 0: it is not, as far as is known */
+	int32		version;		/* of its data since then */
 	int64		timeout;		/* µs that its holder has from then on */
 	int64		look_at;
 } Break;
@@ -117,7 +118,13 @@ zkl_breaklock_disconnected(void)
 	ListCell   *cell;
 
 	foreach(cell, breaks)
-		((Break *) lfirst(cell))->phase = IDLE;
+	{
+		Break	   *b = lfirst(cell);
+
+		if (b->phase == MARKING || b->phase == DELETING)
+			b->acted = true;
+		b->phase = IDLE;
+	}
 }
 
 /* "removed" tells whether there was a head to be removed. */
@@ -176,7 +183,9 @@ mark(Break *b, const ZklReply *reply, int32 version)
 	set.data = data;
 	set.data_length = zkl_node_data_break(reply->data, reply->data_length,
 										  data, sizeof(data));
+	strlcpy(b->chosen, b->path, sizeof(b->chosen));
 	b->version = version + 1;
+	b->marked_at = 0;
 	ereport(LOG,
 			(errmsg("znode \"%s\" of distributed lock \"%s\" is marked to be broken",
 					b->path, b->name)));
@@ -190,13 +199,14 @@ mark(Break *b, const ZklReply *reply, int32 version)
 static void
 wait_for_holder(Break *b, int32 version, int64 now)
 {
-	if (strcmp(b->marked, b->path) != 0 || b->version != version ||
-		b->phase == MARKING)
+	if (strcmp(b->chosen, b->path) != 0 || b->version != version ||
+		b->marked_at == 0)
 	{
-		strlcpy(b->marked, b->path, sizeof(b->marked));
+		strlcpy(b->chosen, b->path, sizeof(b->chosen));
 		b->version = version;
 		b->marked_at = now;
 	}
+	b->acted = true;
 	b->look_at = Min(now + b->timeout / LOOKS_PER_TIMEOUT,
 					 b->marked_at + b->timeout);
 	b->phase = WAITING;
@@ -236,13 +246,16 @@ listed(Break *b, const ZklReply *reply)
 	bool		is_zklock;
 
 	if (reply->rc == ZKL_RC_NONODE || !find_head(b, reply, &is_zklock))
-		succeed(b, b->marked[0] != '\0');
-	else if (b->marked[0] != '\0' && strcmp(b->marked, b->path) != 0)
+		succeed(b, b->acted);
+	else if (b->acted && strcmp(b->chosen, b->path) != 0)
 		succeed(b, true);		/* went while we were not connected */
 	else if (is_zklock)
 		send(b, READING, ZKL_SEND_GET, NULL);
 	else
+	{
+		strlcpy(b->chosen, b->path, sizeof(b->chosen));
 		send(b, DELETING, ZKL_SEND_DELETE, NULL);
+	}
 }
 
 static void
@@ -268,7 +281,13 @@ zkl_breaklock_reply(uint64 tag, const ZklReply *reply, int32 version)
 		(tag >> 32 & ATTEMPT_MASK) != b->attempt)
 		return;
 	if (reply->rc == ZKL_RC_NONODE && b->phase != LISTING)
-		succeed(b, true);		/* its owner was faster */
+	{
+		/* If its owner was faster than we, there may be another head. */
+		if (b->acted)
+			succeed(b, true);
+		else
+			begin(b);
+	}
 	else if (reply->rc == ZKL_RC_BADVERSION &&
 			 (b->phase == MARKING || b->phase == DELETING))
 		send(b, READING, ZKL_SEND_GET, NULL);

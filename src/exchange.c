@@ -125,13 +125,13 @@ lose(int slotno, ZklFailure failure)
 	zkl_slot_copy(slotno, &slot);
 	if (zkl_slot_lose(slotno, failure_error(failure)))
 		ereport(LOG,
-				(errmsg("distributed lock \"%s\" of process %d was lost: %s",
-						slot.s_path, slot.s_pid,
-						failure == ZKL_FAILURE_BROKEN ?
-						"an operator breaks it" :
-						failure == ZKL_FAILURE_SESSION_EXPIRED ?
-						"the ZooKeeper session is gone" :
-						"its znode is gone")));
+				(errmsg("distributed lock \"%s\" of process %d was lost",
+						slot.s_path, slot.s_pid),
+				 failure == ZKL_FAILURE_BROKEN ?
+				 errdetail("An operator breaks it.") :
+				 failure == ZKL_FAILURE_SESSION_EXPIRED ?
+				 errdetail("The ZooKeeper session is gone.") :
+				 errdetail("Its znode is gone.")));
 }
 
 static void

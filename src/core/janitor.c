@@ -142,6 +142,7 @@ listed(ZklManager *m, const char *directory, const ZklReply *reply)
 		if (heartbeats ? is_old_heartbeat(m, path) : !claimed)
 			remember(m, directory, child, ZKL_SEND_GET);
 		else if (!heartbeats && !contends &&
+				 strlen(path) <= ZKL_MAX_DIRECTORY &&
 				 (child[0] != '.' || strcmp(path, servers) == 0))
 			remember(m, directory, child, ZKL_SEND_LIST);
 	}

@@ -113,8 +113,8 @@ batch_applied(ZklManager *m, ZklBatch *batch, const ZklReply *reply)
 		proved(m);
 }
 
-static bool
-rc_is_definite(int32_t rc)
+bool
+zkl_rc_is_definite(int32_t rc)
 {
 	/*
 	 * ZooKeeper's API errors, but for those about the session; and -8, by
@@ -136,7 +136,7 @@ failed_operation(const ZklBatch *batch, const ZklReply *reply)
 
 		if (rc == ZKL_RC_OK)
 			continue;
-		if (!rc_is_definite(rc) || (i == 0 && rc != ZKL_RC_BADVERSION))
+		if (!zkl_rc_is_definite(rc) || (i == 0 && rc != ZKL_RC_BADVERSION))
 			return -1;
 		return (int) i;
 	}
@@ -178,7 +178,7 @@ zkl_batch_delete_reply(ZklManager *m, ZklRequest *r, int32_t rc)
 		return;
 	if (rc == ZKL_RC_OK || rc == ZKL_RC_NONODE)
 		zkl_request_gone(m, r);
-	else if (!rc_is_definite(rc))
+	else if (!zkl_rc_is_definite(rc))
 		zkl_request_delete_again(r, &m->lone_deletes);
 	else
 	{

@@ -127,7 +127,7 @@ hand_node_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 	heir->own_watch = r->own_watch;
 	heir->placed_at = r->placed_at;
 	heir->seen = r->seen;
-	heir->broken = r->broken;
+	heir->broken |= r->broken;
 	heir->verified = r->verified;
 	heir->cover = NULL;
 	heir->node = ZKL_NODE_EXISTS;

@@ -35,6 +35,33 @@ check_created(const Effect *effect, const Contender *c)
 	broken("S5", "%s was created for no slot", effect->path->text);
 }
 
+/* An operator has broken the lock; who held it may still be at work. */
+static bool
+is_at_work(const Host *h, const Slot *s)
+{
+	return s->state == SLOT_LOST && s->failure == ZKL_FAILURE_BROKEN &&
+		!s->tampered && s->generation == h->generation;
+}
+
+/* The server itself deletes the node of slot i, or what leans on it. */
+static void
+check_own_delete(const Host *h, int i)
+{
+	const Slot *s = &h->slots[i];
+	int			j;
+
+	for (j = 0; j < MAX_SLOTS; j++)
+	{
+		const Slot *other = &h->slots[j];
+
+		if (is_at_work(h, other) && !s->tampered &&
+			other->owner == s->owner && other->lock == s->lock &&
+			(j == i || (!other->sent && other->token == s->token)))
+			broken("S4", "the node of host %d slot %d is deleted, slot %d is"
+				   " not yet released", h->id, i, j);
+	}
+}
+
 static void
 check_deleted(const Entry *entry, const Effect *effect, const Contender *c)
 {
@@ -57,8 +84,11 @@ check_deleted(const Entry *entry, const Effect *effect, const Contender *c)
 					   " does not know it", h->id, i);
 			tamper(h, s->owner, s->lock);
 			s->node_gone = true;
+			continue;
 		}
-		else if (holds(h, i))
+		if (entry->session == h->session)
+			check_own_delete(h, i);
+		if (holds(h, i))
 			broken("S4", "the node of host %d slot %d is deleted, which holds"
 				   " %s", h->id, i, lock_name(s->lock));
 	}
