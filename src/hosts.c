@@ -26,11 +26,13 @@ add_host(const char *start, size_t length, const char *chroot)
 {
 	const char *bracket = memchr(start, ']', length);
 	const char *from = bracket != NULL ? bracket : start;
-	bool		has_port = memchr(from, ':', length - (size_t) (from - start)) != NULL;
+	size_t		left = length - (size_t) (from - start);
+	bool		has_port = memchr(from, ':', left) != NULL;
 
 	while (length > 0 && (*start == ' ' || *start == '\t'))
 		start++, length--;
-	while (length > 0 && (start[length - 1] == ' ' || start[length - 1] == '\t'))
+	while (length > 0 &&
+		   (start[length - 1] == ' ' || start[length - 1] == '\t'))
 		length--;
 	if (length == 0 || nhosts == MAX_HOSTS)
 		return;

@@ -153,7 +153,7 @@ exit_callback(int code, Datum arg)
  * COMMIT meets the commit check.
  */
 static bool
-may_follow_a_loss(Node * statement)
+may_follow_a_loss(Node *statement)
 {
 	switch (nodeTag(statement))
 	{
@@ -184,7 +184,7 @@ may_follow_a_loss(Node * statement)
  * own transaction run.
  */
 static void
-before_utility(Node * statement)
+before_utility(Node *statement)
 {
 	TransactionStmtKind kind;
 
@@ -208,17 +208,17 @@ before_utility(Node * statement)
 }
 
 static bool
-is_discard_all(Node * statement)
+is_discard_all(Node *statement)
 {
 	return IsA(statement, DiscardStmt) &&
 		castNode(DiscardStmt, statement)->target == DISCARD_ALL;
 }
 
 static void
-utility_hook(PlannedStmt * pstmt, const char *query, bool read_only_tree,
+utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 			 ProcessUtilityContext context, ParamListInfo params,
-			 QueryEnvironment * environment, DestReceiver * dest,
-			 QueryCompletion * completion)
+			 QueryEnvironment *environment, DestReceiver *dest,
+			 QueryCompletion *completion)
 {
 	Node	   *statement = pstmt->utilityStmt;
 	bool		discard_all = is_discard_all(statement);
@@ -239,7 +239,7 @@ utility_hook(PlannedStmt * pstmt, const char *query, bool read_only_tree,
  * also where the commit is no statement of its own.
  */
 static void
-executor_start_hook(QueryDesc * query, int flags)
+executor_start_hook(QueryDesc *query, int flags)
 {
 	if (zkl_holds_anything() && !IsInParallelMode())
 	{
@@ -420,7 +420,7 @@ zkl_lifetime_unlock_all(void)
 		(void) end_or_warn(dlist_container(ZklHold, link, iter.cur));
 }
 
-/* Of several holds on one lock, the token of the latest grant is the greatest */
+/* Of several holds on one lock, the latest grant has the greatest token */
 bool
 zkl_lifetime_token(const char *path, int64 *token)
 {

@@ -38,7 +38,7 @@ ZklControl *zkl_control = NULL;
 ZklSlot    *zkl_slots = NULL;
 
 /* Where the other parts of the shared memory lie */
-static pg_atomic_uint64 * marks = NULL;
+static pg_atomic_uint64 *marks = NULL;
 static int *free_next = NULL;
 
 static shmem_request_hook_type previous_request_hook = NULL;
@@ -248,7 +248,7 @@ uint32
 zkl_session_timeout_ms(void)
 {
 	uint32		negotiated = *(volatile uint32 *)
-		&zkl_control->ctl_status.timeout_ms;
+	&zkl_control->ctl_status.timeout_ms;
 
 	return negotiated != 0 ? negotiated : (uint32) zkl_session_timeout;
 }

@@ -53,8 +53,8 @@ typedef enum ZklSlotKind
 {
 	ZKL_KIND_LOCK,
 	ZKL_KIND_QUEUE,				/* zk_queue(): s_dsm says where to answer */
-	ZKL_KIND_BREAK				/* zk_break_lock(): s_token is 1 if a znode was
-								 * removed, else 0 */
+	ZKL_KIND_BREAK				/* zk_break_lock(): s_token is 1 if a znode
+								 * was removed, else 0 */
 } ZklSlotKind;
 
 typedef enum ZklLifetime
@@ -175,8 +175,8 @@ typedef struct ZklControl
 	pg_atomic_uint64 ctl_losses;	/* how often zkl_slot_lose found a holder */
 
 	/*
-	 * The greatest transaction id of ZooKeeper's that the worker has seen.
-	 * It alone writes, but zk_accept_lower_tokens() sets 0.
+	 * The greatest transaction id of ZooKeeper's that the worker has seen. It
+	 * alone writes, but zk_accept_lower_tokens() sets 0.
 	 */
 	pg_atomic_uint64 ctl_zxid_seen;
 

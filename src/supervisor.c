@@ -2,8 +2,8 @@
  * supervisor.c
  *	  Keeps a session process running and connected to ZooKeeper.
  *
- * Owns the choice of hosts and the back-off, and session_pid in ZklStatus.  Runs
- * in the worker only.  It must not know locks: it tells the core when a
+ * Owns the choice of hosts and the back-off, and session_pid in ZklStatus.
+ * Runs in the worker only.  It must not know locks: it tells the core when a
  * connection stands or breaks; pulse.c tells it whether one still answers.
  *
  * One session process is one connection to one host.  When it breaks, the next
@@ -28,7 +28,8 @@
 
 #define FIRST_PAUSE			100000	/* µs */
 #define LONGEST_PAUSE		5000000
-#define SHORTEST_ATTEMPT	100000	/* to connect, however many hosts there are */
+#define SHORTEST_ATTEMPT	100000	/* to connect, however many hosts there
+									 * are */
 #define CLOSE_WAIT_MS		3000
 #define CLOSING_TIME		1000000 /* µs for a session given up to be closed */
 #define RC_NONODE			(-101)
@@ -116,7 +117,7 @@ start_process(int64 now)
 	if (pid == 0)
 	{
 		zkl_identity_note_error(psprintf("could not start zklock_session: %s",
-										   strerror(errno)));
+										 strerror(errno)));
 		plan_restart(now);
 		return;
 	}
@@ -333,12 +334,12 @@ zkl_supervisor_reconnect(int32 rc)
 		zkl_identity_note_error("the lease has passed while the worker was held up");
 	else if (rc == RC_NOAUTH)
 		zkl_identity_note_error(psprintf("not allowed to create this server's node below \"%s\": check \"zklock.auth_file\"",
-										   zkl_root));
+										 zkl_root));
 	else if (rc == RC_NONODE)
 		zkl_identity_note_error("the chroot that \"zklock.connect_string\" ends in does not exist");
 	else
 		zkl_identity_note_error(psprintf("no usable answer from ZooKeeper server \"%s\" (code %d)",
-										   current_host, rc));
+										 current_host, rc));
 	reconnect_wanted = true;
 }
 
@@ -399,7 +400,7 @@ zkl_supervisor_tick(int64 now)
 	else if (phase == CONNECTING && now >= deadline)
 	{
 		zkl_identity_note_error(psprintf("could not connect to ZooKeeper server \"%s\" in time",
-										   current_host));
+										 current_host));
 		end_process(now);
 	}
 	else if (phase == CONNECTED && closing_until != 0)

@@ -384,7 +384,7 @@ put_queue(FunctionCallInfo fcinfo, const char *path, ZklListing *list)
 	{
 		Row			row = {0};
 		bool		granted = position == 0 ||
-			(entry.mode == ZKL_SHARED && !exclusive_ahead);
+		(entry.mode == ZKL_SHARED && !exclusive_ahead);
 		char	   *znode = psprintf("%s%s/%.*s", zkl_root, path,
 									 (int) entry.name_length, entry.name);
 

@@ -181,7 +181,7 @@ zkl_chain_reply(ZklManager *m, const ZklReply *reply)
 	m->chain_refused = told && zkl_rc_is_definite(reply->rc) &&
 		reply->results[create].rc != ZKL_RC_NODEEXISTS;
 	if (told && m->chain_replaces &&
-			 reply->results[0].rc == ZKL_RC_NONODE)
+		reply->results[0].rc == ZKL_RC_NONODE)
 		m->old_gone = true;
 	else if (told && reply->results[create].rc == ZKL_RC_NONODE)
 		m->chain_parents = true;
@@ -381,7 +381,8 @@ restore_under_cover(ZklManager *m, ZklRequest *r, const ZklDemand *demand,
 {
 	ZklRequest *cover = zkl_siblings_covering(r);
 
-	if (restored->granted || restored->answered || restored->sent || demand->sibling < 0 || cover == NULL)
+	if (restored->granted || restored->answered || restored->sent ||
+		demand->sibling < 0 || cover == NULL)
 		return false;
 	zkl_request_cover(m, r, cover);
 	return true;

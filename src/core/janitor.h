@@ -14,7 +14,7 @@ extern void zkl_janitor_reply(ZklManager *m, const ZklReply *reply);
 /* A walk that was under way begins anew on the next connection. */
 extern void zkl_janitor_disconnected(ZklManager *m);
 
-/* Deletes a node that is known to be of our session and to be claimed by none. */
+/* Deletes a node that is known to be of our session, and claimed by none. */
 extern void zkl_janitor_delete(ZklManager *m, const char *path);
 
 /* Gives back what a walk remembers. */

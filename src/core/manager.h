@@ -88,8 +88,8 @@ typedef struct ZklSession
 	int64_t		id;
 	uint32_t	generation;		/* the host's, one per ZooKeeper session */
 	uint32_t	timeout_ms;		/* as negotiated */
-	int64_t		begun_at;		/* µs: when the attempt began that led to this
-								 * connection */
+	int64_t		begun_at;		/* µs: when the attempt began that led to
+								 * this connection */
 	int64_t		zxid_seen;		/* the greatest that this server ever saw */
 } ZklSession;
 
@@ -231,7 +231,7 @@ extern void zkl_manager_restore(ZklManager *m, int64_t now, uint32_t request,
 extern void zkl_manager_submit(ZklManager *m, int64_t now, uint32_t request,
 							   const ZklDemand *demand);
 
-/* A try's time is over: it is to be denied as soon as that can be vouched for. */
+/* A try's time is over: it is denied as soon as that can be vouched for. */
 extern void zkl_manager_expire(ZklManager *m, int64_t now, uint32_t request);
 
 /*

@@ -91,8 +91,9 @@ struct ZklRequest
 	bool		upgrade;		/* in the queue on top of a shared hold */
 	bool		verified;		/* GRANTED: its node was seen on this
 								 * connection, and is watched */
-	bool		broken;			/* GRANTED, but lost to its holder: an operator
-								 * broke it; the node stays until the release */
+	bool		broken;			/* GRANTED, but lost to its holder: an
+								 * operator broke it; the node stays until the
+								 * release */
 	bool		again;			/* once deleted, create anew: its number was
 								 * no place in the queue */
 	uint64_t	seen;			/* order of the last listing that showed it */

@@ -23,7 +23,8 @@
 
 /* "_c_" + uuid + "-__WRIT__" + up to eleven characters of number */
 #define ZKL_MAX_ZNODE_NAME	(3 + ZKL_UUID_TEXT + 9 + 11)
-#define ZKL_MAX_PATH		(ZKL_MAX_ROOT + ZKL_MAX_NAME + 1 + ZKL_MAX_ZNODE_NAME)
+#define ZKL_MAX_PATH \
+	(ZKL_MAX_ROOT + ZKL_MAX_NAME + 1 + ZKL_MAX_ZNODE_NAME)
 #define ZKL_MAX_NODE_DATA	1024	/* bytes of the data that zklock writes */
 #define ZKL_NODE_DATA_TIMEOUT	24	/* of these for the session's timeout */
 
@@ -55,7 +56,8 @@ extern const char *zkl_root_check(const char *root, size_t length);
 
 /*
  * Makes a UUID of version 8 (which marks it as zklock's) out of two numbers
- * that together never repeat: all 60 low bits of hi and 62 low bits of lo count.
+ * that together never repeat: the 60 low bits of hi and the 62 low bits of lo
+ * count.
  */
 extern ZklUuid zkl_uuid_make(uint64_t hi, uint64_t lo);
 extern void zkl_uuid_format(const ZklUuid *uuid, char *text);	/* 36 + NUL */

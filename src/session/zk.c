@@ -5,7 +5,8 @@
  * Owns the client's handle and socket, and the frames about the connection.
  * Runs in zklock_session only.  Takes no lock.  It must not know PostgreSQL,
  * the link's descriptor, locks, leases or retries: it decides nothing, it
- * connects and reports.  Requests are zkrequest.c's, the client's log zklog.c's.
+ * connects and reports.  Requests are zkrequest.c's, the client's log is
+ * zklog.c's.
  *
  * The client would reconnect by itself, register its watches again and send
  * what is queued; the worker wants to do that with its eyes open.  So the

@@ -263,7 +263,8 @@ go_on(Backend *b)
 
 	if (base.calm && waits_for_bad_news(b))
 		b->at = base.now + ens.timeout / 10;
-	else if (!base.calm && b->nholds < MAX_HOLDS && below(100) < backends.nested)
+	else if (!base.calm && b->nholds < MAX_HOLDS &&
+			 below(100) < backends.nested)
 		ask(b);
 	else if (b->nholds > 1 && once_in(3))
 	{

@@ -27,7 +27,8 @@ typedef struct Backend
 	int			waiting;		/* slot, or -1 */
 	Time		give_up_at;
 	Time		try_until;
-	bool		checking;		/* has looked at its slots, not yet at the lease */
+	bool		checking;		/* has looked at its slots, not yet at the
+								 * lease */
 	bool		committing;		/* past its commit check */
 	Hold		holds[MAX_HOLDS];
 	int			nholds;

@@ -50,7 +50,7 @@ typedef struct Path
 	struct Path *children;		/* all that were ever thought of */
 	struct Path *sibling;
 	struct Path *all;
-	struct Contender *contender; /* what its name says, once looked at */
+	struct Contender *contender;	/* what its name says, once looked at */
 	Node		node[MAX_SERVERS + 1];
 } Path;
 
@@ -155,7 +155,8 @@ typedef struct Ensemble
 	int			nservers;
 	Server		servers[MAX_SERVERS];
 	int			leader;			/* -1: none */
-	Time		elect_at;		/* the next one is elected, while there is none */
+	Time		elect_at;		/* the next one is elected, while there is
+								 * none */
 	int			wipes;
 	int64_t		zxid;
 	Entry	  **log;

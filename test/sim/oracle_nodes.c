@@ -225,7 +225,8 @@ oracle_deny(Host *h, int i)
 			   i);
 	if (lease_is_over(h) && !h->interrupted)
 		broken("S8", "host %d slot %d was denied past the lease", h->id, i);
-	if (!lease_is_valid(h) || queue_tampered(h, s->lock) || removed_at[s->lock] >= s->since)
+	if (!lease_is_valid(h) || queue_tampered(h, s->lock) ||
+		removed_at[s->lock] >= s->since)
 		return;
 	for (path = lock_path(s->lock)->children; path; path = path->sibling)
 	{

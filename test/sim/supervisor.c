@@ -106,7 +106,7 @@ static void
 plan_restart(Host *h)
 {
 	int64_t		longest = timeout_us() / 3 < LONGEST_PAUSE ?
-		timeout_us() / 3 : LONGEST_PAUSE;
+	timeout_us() / 3 : LONGEST_PAUSE;
 
 	h->start_at = host_clock(h) + h->pause_next;
 	h->pause_next = h->pause_next == 0 ? FIRST_PAUSE :

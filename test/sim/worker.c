@@ -96,7 +96,7 @@ carry_out(Host *h, const ZklAction *action)
 			break;
 		case ZKL_ACTION_DENY:
 			if (slot_answer(h, i, SLOT_WAITING, SLOT_DENIED,
-					   "host # slot #: denied #"))
+							"host # slot #: denied #"))
 				oracle_deny(h, i);
 			break;
 		case ZKL_ACTION_FAIL:
@@ -105,13 +105,13 @@ carry_out(Host *h, const ZklAction *action)
 			trace("host # slot #: failure # rc #", h->id, i, action->failure,
 				  action->rc, NULL);
 			if (slot_answer(h, i, SLOT_WAITING, SLOT_FAILED,
-					   "host # slot #: failed #"))
+							"host # slot #: failed #"))
 				oracle_fail(h, i);
 			break;
 		case ZKL_ACTION_LOSE:
 			s->failure = action->failure;
 			(void) slot_answer(h, i, SLOT_GRANTED, SLOT_LOST,
-						  "host # slot #: lost #");
+							   "host # slot #: lost #");
 			break;
 		case ZKL_ACTION_FREE:
 			slot_free(h, i);

@@ -128,7 +128,7 @@ next_event(bool wild)
 	for (i = 0;; i++)
 	{
 		uint32_t	weight = wild ? machine_events[i].wild :
-			machine_events[i].calm;
+		machine_events[i].calm;
 
 		if (pick < weight)
 			return i;

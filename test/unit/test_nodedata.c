@@ -40,7 +40,7 @@ random_string(char *string, size_t size)
 
 	while (length + 4 < size && length < want)
 		length += text_encode(unit_random() & 1 ? 'a' + unit_random_below(26) :
-						 some[unit_random_below(16)], string + length);
+							  some[unit_random_below(16)], string + length);
 	string[length] = '\0';
 }
 

@@ -76,7 +76,7 @@ unit_check_str(const char *got, const char *expected, const char *file,
 			   int line, const char *what)
 {
 	bool		good = got && expected ? strcmp(got, expected) == 0 :
-		got == expected;
+	got == expected;
 
 	return unit_check(good, file, line, "%s is \"%s\", expected \"%s\"", what,
 					  got ? got : "(null)", expected ? expected : "(null)");
