@@ -250,7 +250,7 @@ zkl_manager_disconnected(ZklManager *m, int64_t now)
 			zkl_read_own_later(m, r);
 
 		/* A mark may come while nobody listens: look before the grant. */
-		if (r->demand == ZKL_DEMAND_WAITING)
+		if (r->demand == ZKL_DEMAND_WAITING && !ZKL_MUTANT(DYING_SESSION))
 			r->czxid = 0;
 	}
 }

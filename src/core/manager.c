@@ -240,7 +240,8 @@ doubt_nodes(ZklManager *m)
 
 	for (i = 0; i < m->config.max_requests; i++)
 	{
-		if (m->requests[i].demand == ZKL_DEMAND_WAITING)
+		if (m->requests[i].demand == ZKL_DEMAND_WAITING &&
+			!ZKL_MUTANT(DYING_SESSION))
 			m->requests[i].czxid = 0;
 	}
 }

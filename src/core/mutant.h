@@ -15,7 +15,7 @@
 	X(NONE, "none") \
 	X(LOOKUP_WITHOUT_CHAIN, "an unknown create is looked up by its id, with nothing that keeps it from being applied later") \
 	X(RESEND_UNKNOWN, "a batch without an answer is sent again as if it had been refused") \
-	X(DYING_SESSION, "a new session goes on with the places that the old one had in the queue") \
+	X(DYING_SESSION, "a place in the queue is kept over the end of the session, whatever ZooKeeper says") \
 	X(KEEP_HOLDS, "a new session goes on with the holds of the old one") \
 	X(LEASE_FROM_REPLY, "the lease counts from the answer") \
 	X(LEASE_OF_TIMEOUT, "the lease is a whole session timeout from the send") \
