@@ -143,6 +143,7 @@ sub run_faults
 {
 	my ($round, @plan) = @_;
 	my $begin = ChaosClient::now();
+	my $injected = 0;
 	my @heals;
 
 	while (@plan || @heals)
@@ -158,6 +159,9 @@ sub run_faults
 		{
 			my $fault = shift @plan;
 			my $heal = $faults->inject($fault);
+			# The first one may wait for its victim; the others keep their
+			# distance, or they would save it.
+			$begin = ChaosClient::now() - $fault->{at} unless $injected++;
 			progress(
 				sprintf 'round %d: %s, server %d, member %d, %s, %.1f s',
 				$round, @{$fault}{qw(name server member either length)});
