@@ -12,22 +12,29 @@
 static const int64_t T = WORLD_TIMEOUT_MS * 1000LL;
 static const char mark[] = "{\"breaking\":true,\"zklock\":1}";
 
+static void
+own_path(const World *w, uint32_t r, char *path)
+{
+	char		name[ZKL_MAX_ZNODE_NAME + 1];
+
+	zkl_znode_name(&w->requests[r].uuid, ZKL_EXCLUSIVE, w->requests[r].seq,
+				   name);
+	snprintf(path, ZKL_MAX_PATH + 1, WORLD_ROOT "/a/%s", name);
+}
+
 /* A hold grows old and its node is deleted by somebody: it is lost. */
 static void
 own_node_deleted(void)
 {
 	World	   *w = world_ready();
 	char		path[ZKL_MAX_PATH + 1];
-	char		name[ZKL_MAX_ZNODE_NAME + 1];
 	uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 	uint32_t	next = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
 
 	world_run(w);
 	world_sleep(w, 2 * WORLD_BEAT);
 	w->tampered = true;
-	zkl_znode_name(&w->requests[r].uuid, ZKL_EXCLUSIVE, w->requests[r].seq,
-				   name);
-	snprintf(path, sizeof(path), WORLD_ROOT "/a/%s", name);
+	own_path(w, r, path);
 
 	/* a change of the data alone costs nothing, and is watched on */
 	CHECK_INT(model_set(&w->zk, path, "__REVOKE__"), ZKL_RC_OK);
@@ -48,7 +55,6 @@ waiting_node_deleted(void)
 {
 	World	   *w = world_ready();
 	char		path[ZKL_MAX_PATH + 1];
-	char		name[ZKL_MAX_ZNODE_NAME + 1];
 	uint32_t	holder = world_submit(w, "/a", 1, ZKL_SHARED);
 	uint32_t	r = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
 	uint32_t	reader = world_submit(w, "/a", 3, ZKL_SHARED);
@@ -60,8 +66,7 @@ waiting_node_deleted(void)
 		  world_waits(w, reader));
 	w->tampered = true;
 	seq = w->requests[r].seq;
-	zkl_znode_name(&w->requests[r].uuid, ZKL_EXCLUSIVE, seq, name);
-	snprintf(path, sizeof(path), WORLD_ROOT "/a/%s", name);
+	own_path(w, r, path);
 	CHECK_INT(model_delete(&w->zk, path), ZKL_RC_OK);
 	world_run(w);
 	CHECK(world_holds(w, reader) && world_waits(w, r));
@@ -155,15 +160,12 @@ operator_breaks(void)
 	uint32_t	sharer,
 				next;
 	char		path[ZKL_MAX_PATH + 1];
-	char		name[ZKL_MAX_ZNODE_NAME + 1];
 
 	world_run(w);
 	sharer = world_submit(w, "/a", 1, ZKL_SHARED);
 	next = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
 	world_run(w);
-	zkl_znode_name(&w->requests[holder].uuid, ZKL_EXCLUSIVE,
-				   w->requests[holder].seq, name);
-	snprintf(path, sizeof(path), WORLD_ROOT "/a/%s", name);
+	own_path(w, holder, path);
 	CHECK_INT(model_set(&w->zk, path, "{\"breaking\":true,\"zklock\":1}"), 0);
 	world_sleep(w, 2 * WORLD_BEAT);
 	CHECK(w->requests[holder].lost && w->requests[sharer].lost);
@@ -178,16 +180,6 @@ operator_breaks(void)
 	CHECK(model_find(&w->zk, path) == NULL);
 	CHECK(world_holds(w, next));
 	world_wind_up(w);
-}
-
-static void
-own_path(const World *w, uint32_t r, char *path)
-{
-	char		name[ZKL_MAX_ZNODE_NAME + 1];
-
-	zkl_znode_name(&w->requests[r].uuid, ZKL_EXCLUSIVE, w->requests[r].seq,
-				   name);
-	snprintf(path, ZKL_MAX_PATH + 1, WORLD_ROOT "/a/%s", name);
 }
 
 /*
