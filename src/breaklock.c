@@ -175,6 +175,7 @@ mark(Break *b, const ZklReply *reply, int32 version)
 {
 	char		data[ZKL_MAX_NODE_DATA + 32];
 	ZklMultiOp	set;
+	ZklSlot		slot;
 
 	memset(&set, 0, sizeof(set));
 	set.kind = ZKL_MULTI_SET;
@@ -186,9 +187,10 @@ mark(Break *b, const ZklReply *reply, int32 version)
 	strlcpy(b->chosen, b->path, sizeof(b->chosen));
 	b->version = version + 1;
 	b->marked_at = 0;
+	zkl_slot_copy(b->slotno, &slot);
 	ereport(LOG,
-			(errmsg("znode \"%s\" of distributed lock \"%s\" is marked to be broken",
-					b->path, b->name)));
+			(errmsg("znode \"%s\" of distributed lock \"%s\" is marked to be broken by process %d (user \"%s\")",
+					b->path, b->name, slot.s_pid, slot.s_usename)));
 	send(b, MARKING, ZKL_SEND_MULTI, &set);
 }
 

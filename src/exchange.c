@@ -128,9 +128,9 @@ lose(int slotno, ZklFailure failure)
 				(errmsg("distributed lock \"%s\" of process %d was lost",
 						slot.s_path, slot.s_pid),
 				 failure == ZKL_FAILURE_BROKEN ?
-				 errdetail("An operator breaks it.") :
+				 errdetail("An operator broke it with zk_break_lock().") :
 				 failure == ZKL_FAILURE_SESSION_EXPIRED ?
-				 errdetail("The ZooKeeper session is gone.") :
+				 errdetail("The ZooKeeper session that held it has expired.") :
 				 errdetail("Its znode is gone.")));
 }
 

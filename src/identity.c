@@ -9,16 +9,22 @@
  */
 #include "postgres.h"
 
+#include "common/hashfn.h"
 #include "identity.h"
 #include "utils/timestamp.h"
 
 #define LOG_INTERVAL_MS		60000
 
+#define MAX_LOGGED			4
+
 static TimestampTz last_logged = 0; /* an error since we last served */
+static uint32 logged[MAX_LOGGED];	/* hashes of what was logged since then */
+static int	nlogged = 0;
+static bool served = true;		/* this session, ever */
 
 /*
  * An ensemble that is away for a night must not fill the log: unless we served
- * until now, once in a while is enough.
+ * until now, once in a while is enough for an error that was logged before.
  */
 bool
 zkl_identity_may_log(void)
@@ -28,10 +34,30 @@ zkl_identity_may_log(void)
 								   LOG_INTERVAL_MS);
 }
 
+static bool
+may_log_error(const char *message)
+{
+	uint32		hash = hash_bytes((const unsigned char *) message,
+								  (int) strlen(message));
+	int			i;
+
+	if (zkl_identity_may_log())
+		nlogged = 0;
+	for (i = 0; i < nlogged; i++)
+	{
+		if (logged[i] == hash)
+			return false;
+	}
+	if (nlogged == MAX_LOGGED)
+		return false;
+	logged[nlogged++] = hash;
+	return true;
+}
+
 void
 zkl_identity_note_error(const char *message)
 {
-	bool		loud = zkl_identity_may_log();
+	bool		loud = may_log_error(message);
 	ZklStatus  *status = zkl_status_begin();
 	TimestampTz now = GetCurrentTimestamp();
 
@@ -52,6 +78,7 @@ zkl_identity_set_state(ZklWorkerState state)
 
 	status->state = state;
 	zkl_status_end();
+	served |= state == ZKL_STATE_CONNECTED;
 }
 
 void
@@ -79,8 +106,10 @@ zkl_identity_adopt(ZklSession *session, const char *password, size_t length,
 
 	session->zxid_seen = (int64)
 		pg_atomic_read_u64(&zkl_control->ctl_zxid_seen);
-	if (fresh)
-		zkl_lease_publish(session->generation, 0);
+	if (!fresh)
+		return;
+	served = false;
+	zkl_lease_publish(session->generation, 0);
 }
 
 void
@@ -89,7 +118,8 @@ zkl_identity_lose(void)
 	ZklStatus  *status = zkl_status_begin();
 	uint32		generation = ++status->generation;
 
-	if (status->session_id != 0)
+	/* One that never served has lost nobody anything. */
+	if (status->session_id != 0 && served)
 		status->sessions_lost++;
 	status->session_id = 0;
 	memset(status->session_password, 0, sizeof(status->session_password));

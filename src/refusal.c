@@ -202,7 +202,8 @@ zkl_raise_unreachable(void)
 	const char *error = "";
 
 	zkl_status_copy(&status);
-	if (status.last_error[0] != '\0' && zkl_may_see_hosts())
+	if (status.last_error[0] != '\0' && zkl_may_see_hosts() &&
+		status.state != ZKL_STATE_CONNECTED)
 		error = psprintf("  Its last error: %s.",
 						 zkl_utf8_to_display(status.last_error,
 											 strnlen(status.last_error,

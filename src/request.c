@@ -175,6 +175,21 @@ submit(int slotno)
 /* ---- the wait ---- */
 
 static void
+queue_context(void *name)
+{
+	errcontext("while waiting for the queue of distributed lock \"%s\"",
+			   (char *) name);
+}
+
+/* A break that is given up is half done: who holds the lock has lost it. */
+static void
+break_context(void *name)
+{
+	errcontext("while breaking distributed lock \"%s\", which is not done until zk_break_lock() returns",
+			   (char *) name);
+}
+
+static void
 waiting_context(void *name)
 {
 	errcontext("while waiting for distributed lock \"%s\"",
@@ -228,7 +243,10 @@ wait_for_answer(int slotno, const char *name, Deadlines *at)
 {
 	ErrorContextCallback context;
 
-	context.callback = waiting_context;
+	context.callback = zkl_slots[slotno].s_kind == ZKL_KIND_QUEUE ?
+		queue_context :
+		zkl_slots[slotno].s_kind == ZKL_KIND_BREAK ? break_context :
+		waiting_context;
 	context.arg = unconstify(char *, name);
 	context.previous = error_context_stack;
 	error_context_stack = &context;

@@ -353,8 +353,9 @@ zkl_supervisor_answered(int64 now)
 		zkl_identity_set_state(ZKL_STATE_CONNECTED);
 		pause_next = 0;
 		ereport(LOG,
-				(errmsg_internal("zklock: connected to ZooKeeper server \"%s\"",
-								 current_host)));
+				(errmsg_internal("zklock: connected to ZooKeeper server \"%s\", with a session timeout of %u ms",
+								 current_host,
+								 zkl_control->ctl_status.timeout_ms)));
 	}
 }
 

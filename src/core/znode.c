@@ -51,7 +51,8 @@ static const char *const name_sentences[] = {
 	[RULE_RESERVED_SEGMENT] = "A lock name must not have a segment that starts "
 	"with \".\".",
 	[RULE_CONTENDER] = "A lock name must not have a segment that looks like a "
-	"request in a lock's queue, such as \"x__WRIT__0000000001\"."
+	"request in a lock's queue: \"-lock-\", \"__lock__\", \"__rlock__\", "
+	"\"__READ__\" or \"__WRIT__\" and ten digits."
 };
 
 static const char *const root_sentences[] = {
@@ -69,7 +70,8 @@ static const char *const root_sentences[] = {
 	[RULE_RESERVED_SEGMENT] = "The root must not have a segment that starts "
 	"with \".\".",
 	[RULE_CONTENDER] = "The root must not have a segment that looks like a "
-	"request in a lock's queue, such as \"x__WRIT__0000000001\"."
+	"request in a lock's queue: \"-lock-\", \"__lock__\", \"__rlock__\", "
+	"\"__READ__\" or \"__WRIT__\" and ten digits."
 };
 
 /*
@@ -132,7 +134,7 @@ ends_with(const char *name, size_t length, const char *end)
 
 /*
  * Whether a segment would be a contender where a lock's directory is, in this
- * dialect or another client's: see the table in docs/interop.md.  A dash may be
+ * dialect or another client's (Curator's, kazoo's).  A dash may be
  * the number's sign or, before ten digits, the last character of the mark.
  */
 static bool

@@ -8,6 +8,8 @@ use warnings;
 use File::Path qw(rmtree);
 use Test::More;
 
+use PostgreSQL::Test::Utils;
+
 use ZklockTest;
 
 my $test = ZklockTest->new(session_timeout => '2s', servers => 1);
@@ -40,9 +42,16 @@ is($other->error("SELECT zk_try_lock('/w/b')"),
 like($other->messages, qr{zk_accept_lower_tokens},
 	'the message says what to do');
 my $lost = $test->status($one, 'sessions_lost');
-$test->look_until($one, "SELECT sessions_lost > $lost FROM zk_status",
+my $connects = $test->status($one, 'connects');
+$test->look_until($one, "SELECT connects > $connects FROM zk_status",
 	't', 'it tries again');
 ok($waiter->busy, 'in vain');
+is($test->status($one, 'sessions_lost'),
+	$lost, 'which counts as no loss, for there is nothing to lose');
+like(
+	slurp_file($one->logfile),
+	qr/transaction ids of ZooKeeper have gone back/,
+	'and the server log says why');
 ok( wait_for(
 		sub { !$test->lock_znodes && $test->zk->mntr->{zk_ephemerals_count} == 0 },
 		'nothing is left behind'),

@@ -290,7 +290,7 @@ foreign_names(void)
 		{"_c_" UUID_A "-latch-0000000001", NO, 0, false},
 		{"locks", NO, 0, false}, {"leases", NO, 0, false},
 		{UUID_A, NO, 0, false}, {"ready", NO, 0, false},
-		/* kazoo: stock, and with the subclasses of docs/interop.md */
+		/* kazoo: stock, and with other names for its nodes */
 		{HEX_A "__lock__0000000001", NO, 0, false},
 		{HEX_A "__rlock__0000000001", NO, 0, false},
 		{HEX_A "__WRIT__0000000007", X, 7, false},
