@@ -425,7 +425,9 @@ zkl_manager_restore(ZklManager *m, int64_t now, uint32_t request,
 		restore_shared_node(m, r, restored))
 		return;
 	zkl_request_create(m, r);
-	if (!restored->sent)
+
+	/* A node that two claim, and this one does not even hold: leave it. */
+	if (!restored->sent || zkl_request_find(m, &restored->uuid) != NULL)
 	{
 		if (restored->granted)
 		{

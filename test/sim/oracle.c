@@ -117,7 +117,8 @@ check_token(Slot *s)
 	int			mine = -1;
 	int			i;
 
-	if (s->counted)
+	/* One that leans on another hold shares its token, which was counted. */
+	if (s->counted || !s->sent)
 		return;
 	s->counted = true;
 	for (i = 0; i < MAX_HOLDERS; i++)
