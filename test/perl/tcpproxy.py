@@ -223,6 +223,10 @@ class Route:
             self.port = self.server.sockets[0].getsockname()[1]
 
     async def accept(self, reader, writer):
+        # It came just before the route began to refuse.
+        if self.server is None:
+            reset_socket(writer)
+            return
         connection = Connection(self, reader, writer)
         self.connections.add(connection)
         self.accepted += 1
