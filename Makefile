@@ -75,4 +75,14 @@ chaos:
 liveness:
 	$(srcdir)/test/chaos/run.sh liveness
 
-.PHONY: chaos liveness install-session simulate uninstall-session unit
+# zklock beside other clients, into docs/benchmarks.md: SCENARIOS="one try" (the
+# first letters of some), ROUNDS=5, SECONDS=2; "make bench-report" only writes
+# the page again, from the results that are there.
+bench:
+	BENCH_SCENARIOS='$(SCENARIOS)' BENCH_ROUNDS=$(ROUNDS) \
+		BENCH_SECONDS=$(SECONDS) $(srcdir)/bench/run.sh
+
+bench-report:
+	perl $(srcdir)/bench/report.pl $(srcdir)/docs
+
+.PHONY: bench bench-report chaos liveness install-session simulate uninstall-session unit

@@ -2,6 +2,10 @@
 # Installs with apt-get what building and testing zklock needs, and is quick
 # and silent about what is already there.  Run as root, or as a user who may
 # use sudo.  No server of the system is started for it.
+#
+#	dev/setup.sh          to build and to test
+#	dev/setup.sh bench    for "make bench", too: other lock clients, a Java
+#	                      compiler (300 MB on disk) and gnuplot
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=dev/lib.sh
@@ -40,6 +44,10 @@ fi
 
 common=(gcc make libc6-dev perl libipc-run-perl libzookeeper-st-dev
 	zookeeper default-jre-headless python3 python3-kazoo util-linux)
+
+if [ "${1:-}" = bench ]; then
+	common+=(libcurator-recipes-java default-jdk-headless gnuplot-nox iproute2)
+fi
 
 # Is anything missing but the server, whose name is not known before the
 # package lists are there?

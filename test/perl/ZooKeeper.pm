@@ -33,12 +33,16 @@ use PostgreSQL::Test::Utils;
 use ZooKeeperClient;
 
 my @servers;
+my @small_java = (
+	'-Xmx256m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1',
+	'-Dzookeeper.preAllocSize=1024');
 my $directory = dirname(abs_path(__FILE__));
 my $python = -x '/usr/bin/python3' ? '/usr/bin/python3' : 'python3';
 
 # Options: tick_time in ms (the least session timeout is twice that),
 # container_check_ms (how often empty containers are reaped), port; id and
-# config (lines for zoo.cfg) for a member of an ensemble.
+# config (lines for zoo.cfg) for a member of an ensemble; java (options of the
+# program, in place of those that make it start fast and stay small).
 sub new
 {
 	my ($class, $name, %params) = @_;
@@ -49,6 +53,7 @@ sub new
 		tick_time => $params{tick_time} // 500,
 		container_check_ms => $params{container_check_ms} // 60_000,
 		id => $params{id},
+		java => $params{java} // \@small_java,
 		dir => PostgreSQL::Test::Utils::tempdir("zk_$name"),
 	}, $class;
 	my $test = basename($0) =~ s/\.[^.]+$//r;
@@ -106,11 +111,9 @@ sub launch
 	croak "ZooKeeper \"$self->{name}\" is already running" if $self->{pid};
 	my @command = (
 		'setpriv', '--pdeathsig', 'KILL', '--',
-		'java', '-Xmx256m', '-Xshare:auto', '-XX:+UseSerialGC',
-		'-XX:TieredStopAtLevel=1',
+		'java', '-Xshare:auto', @{ $self->{java} },
 		"-Dznode.container.checkIntervalMs=$self->{container_check_ms}",
 		'-Dznode.container.maxPerMinute=1000000',
-		'-Dzookeeper.preAllocSize=1024',
 		'-Dzookeeper.jmx.log4j.disable=true',
 		'-cp', join(':', $self->{dir}, map { "/usr/share/java/$_.jar" }
 			'zookeeper', 'slf4j-log4j12', 'log4j-1.2'),

@@ -16,7 +16,7 @@
 #
 # Further options: servers (3), tick_time (ms), init_limit and sync_limit
 # (ticks; a follower and a leader give each other up after sync_limit),
-# container_check_ms.
+# container_check_ms, java (see ZooKeeper.pm).
 
 package ZooKeeperEnsemble;
 
@@ -63,7 +63,8 @@ sub new
 			id => $id,
 			config => $limits . $members,
 			map { $_ => $params{$_} }
-			  grep { defined $params{$_} } 'tick_time', 'container_check_ms');
+			  grep { defined $params{$_} } 'tick_time', 'container_check_ms',
+			'java');
 	}
 	return $self;
 }

@@ -1,0 +1,176 @@
+# The servers of a benchmark: one ZooKeeper or an ensemble of three, configured
+# as in production, and PostgreSQL servers with zklock; and what can be read off
+# them while somebody runs.
+#
+#	my $cluster = BenchCluster->new('zk');		# or 'ensemble'
+#	$cluster->hosts;						# ZooKeeper's connect string
+#	$cluster->node(0);						# a PostgreSQL server
+#	my $before = $cluster->meter;
+#	...
+#	my $used = $cluster->used($before);		# see meter
+#	$cluster->stop;
+
+package BenchCluster;
+
+use strict;
+use warnings;
+
+use List::Util qw(sum0);
+use POSIX ();
+use Time::HiRes qw(time);
+
+use ChaosProcesses;
+use PostgreSQL::Test::Utils;
+use ZklockTest;
+use ZooKeeper;
+use ZooKeeperEnsemble;
+
+my $clock_ticks = POSIX::sysconf(POSIX::_SC_CLK_TCK());
+
+# tickTime and the size of the log's files are ZooKeeper's own defaults; fsync
+# is on.  No containers are reaped: that would hit whoever happens to run.
+my %settings = (
+	tick_time => 2000,
+	container_check_ms => 3_600_000,
+	java => [ '-Xmx1g' ]);
+
+sub new
+{
+	my ($class, $kind) = @_;
+	my $zk = $kind eq 'ensemble'
+	  ? ZooKeeperEnsemble->new('zk', %settings)
+	  : ZooKeeper->new('zk', %settings);
+	my $test = ZklockTest->new(
+		servers => 3,
+		prefix => "$kind-server",
+		zk => $zk,
+		session_timeout => '10s',
+		max_requests => 12_000,
+		conf => <<'EOC');
+max_connections = 700
+max_worker_processes = 4
+shared_buffers = 64MB
+max_parallel_workers = 0
+autovacuum = off
+log_connections = off
+log_disconnections = off
+log_line_prefix = '%m [%p] '
+log_min_messages = warning
+EOC
+
+	return bless { zk => $zk, test => $test }, $class;
+}
+
+sub zk { return $_[0]->{zk}; }
+sub test { return $_[0]->{test}; }
+sub hosts { return $_[0]->{zk}->connect_string; }
+sub node { return ($_[0]->{test}->nodes)[ $_[1] ]; }
+sub status { return $_[0]->{test}->status($_[0]->node($_[1]), $_[2]); }
+
+sub stop
+{
+	my ($self) = @_;
+
+	foreach my $node ($self->{test}->nodes)
+	{
+		$self->{test}->stop_looking($node);
+		$node->stop('immediate');
+	}
+	$self->{zk}->stop;
+	return;
+}
+
+# ---- meters ----
+
+# Seconds of processor time that a process has used, with all its threads
+sub cpu_seconds
+{
+	my ($pid) = @_;
+	my $stat = eval { slurp_file("/proc/$pid/stat") } // return 0;
+	my @fields = split ' ', $stat =~ s/.*\) //sr;
+
+	return ($fields[11] + $fields[12]) / $clock_ticks;
+}
+
+# Busy seconds of all processors, of whatever runs on the machine
+sub machine_seconds
+{
+	my ($line) = slurp_file('/proc/stat') =~ /^cpu +(.*)/;
+	my ($user, $nice, $system, undef, undef, $irq, $softirq) = split ' ', $line;
+
+	return ($user + $nice + $system + $irq + $softirq) / $clock_ticks;
+}
+
+# Kilobytes of memory that are a process's own
+sub private_kb
+{
+	my ($pid) = @_;
+
+	return slurp_file("/proc/$pid/status") =~ /^RssAnon:\s+(\d+)/m ? $1 : 0;
+}
+
+# How often a process went to sleep
+sub sleeps
+{
+	my ($pid) = @_;
+
+	return slurp_file("/proc/$pid/status") =~ /^voluntary_ctxt_switches:\s+(\d+)/m
+	  ? $1 : 0;
+}
+
+sub worker_pid { return ChaosProcesses::worker($_[0]->node($_[1])->{_pid}); }
+
+sub session_pid
+{
+	return ChaosProcesses::session_process($_[0]->node($_[1])->{_pid});
+}
+
+sub zk_count { return scalar(() = $_[0]{zk}->servers); }
+
+# Requests that all ZooKeeper servers have received
+sub packets
+{
+	my ($self) = @_;
+
+	return sum0(map { $_->packets_received } $self->{zk}->servers);
+}
+
+# Bytes that went over the open connections of clients, both ways
+sub bytes
+{
+	my ($self) = @_;
+	my $filter = join ' or ', map { 'sport = :' . $_->port } $self->{zk}->servers;
+	my $sockets = `ss -tinH state established '( $filter )' 2>/dev/null`;
+
+	return sum0($sockets =~ /\bbytes_(?:sent|received):(\d+)/g);
+}
+
+# What to compare later with "used"
+sub meter
+{
+	my ($self) = @_;
+
+	return {
+		time => time,
+		packets => $self->packets,
+		machine => machine_seconds(),
+		zookeeper => sum0(map { cpu_seconds($_->pid) } $self->{zk}->servers),
+		worker => cpu_seconds($self->worker_pid(0)),
+		session => cpu_seconds($self->session_pid(0)),
+	};
+}
+
+# The differences since then; "machine" as busy processors.  Each look at a
+# ZooKeeper server is a request itself.
+sub used
+{
+	my ($self, $before) = @_;
+	my $now = $self->meter;
+	my %used = map { $_ => $now->{$_} - $before->{$_} } keys %$now;
+
+	$used{packets} -= $self->zk_count;
+	$used{machine} /= $used{time};
+	return \%used;
+}
+
+1;

@@ -1,0 +1,228 @@
+# What is reached through SQL, by pgbench: zklock itself, PostgreSQL's advisory
+# locks, and statements that do nothing, which show what is left for any lock.
+# All three run with the same options and the same number of statements.
+#
+# For hand-overs zklock is driven by sessions of the driver: see Contestants.pm
+# for what a contestant can do.
+
+package PgContestants;
+
+use strict;
+use warnings;
+
+use IPC::Run ();
+use List::Util qw(min);
+use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC);
+
+use PgSession;
+use PostgreSQL::Test::Utils;
+
+# How a name is written in SQL, by the scenario's names
+my %paths = (
+	distinct => q{'/bench/distinct/' || :client_id},
+	one => q{'/bench/one'},
+	held => q{'/bench/held'});
+my %keys = (distinct => '1, :client_id', one => '2, 0', held => '3, 0');
+
+# kind of scenario => scripts, with their weights; NAME and KEY are put in
+my %scripts = (
+	zklock => {
+		pairs => [ "SELECT zk_lock(NAME);\nSELECT zk_unlock(NAME);\n" ],
+		shared => [
+			"SELECT zk_lock(NAME);\nSELECT zk_unlock(NAME);\n\@1",
+			"SELECT zk_lock_shared(NAME);\nSELECT zk_unlock_shared(NAME);\n\@9"
+		],
+		try => [ "SELECT 1 / (NOT zk_try_lock(NAME))::int;\n" ],
+		reentry => [
+			"\\if :held = 0\nSELECT zk_lock(NAME);\n\\set held 1\n\\endif\n"
+			  . "SELECT zk_lock(NAME);\nSELECT zk_unlock(NAME);\n"
+		],
+		onestatement => [ "SELECT zk_lock(NAME), zk_unlock(NAME);\n" ],
+	},
+	advisory => {
+		pairs => [
+			"SELECT pg_advisory_lock(KEY);\nSELECT pg_advisory_unlock(KEY);\n"
+		],
+		shared => [
+			"SELECT pg_advisory_lock(KEY);\nSELECT pg_advisory_unlock(KEY);\n\@1",
+			"SELECT pg_advisory_lock_shared(KEY);\n"
+			  . "SELECT pg_advisory_unlock_shared(KEY);\n\@9"
+		],
+		try => [ "SELECT 1 / (NOT pg_try_advisory_lock(KEY))::int;\n" ],
+		reentry => [
+			"\\if :held = 0\nSELECT pg_advisory_lock(KEY);\n\\set held 1\n\\endif\n"
+			  . "SELECT pg_advisory_lock(KEY);\nSELECT pg_advisory_unlock(KEY);\n"
+		],
+		onestatement =>
+		  [ "SELECT pg_advisory_lock(KEY), pg_advisory_unlock(KEY);\n" ],
+	},
+	sql => {
+		pairs => [ "SELECT 1;\nSELECT 1;\n" ],
+		onestatement => [ "SELECT 1, 1;\n" ],
+	});
+
+sub new
+{
+	my ($class, $name, $cluster) = @_;
+
+	return bless {
+		name => $name,
+		cluster => $cluster,
+		dir => PostgreSQL::Test::Utils::tempdir("pgbench_$name"),
+		sessions => {},
+	}, $class;
+}
+
+sub root { return '/zklock/bench'; }
+
+# ---- runs of pgbench ----
+
+sub _script_files
+{
+	my ($self, $scenario) = @_;
+	my $names = $scenario->{names};
+	my $draw = $names =~ /^\d+$/ ? "\\set n random(0, $names - 1)\n" : '';
+	my $path = $paths{$names} // q{'/bench/many/' || :n};
+	my $key = $keys{$names} // '4, :n';
+	my $scripts = $scripts{ $self->{name} }{ $scenario->{kind} }
+	  or die "$self->{name} has no $scenario->{kind}\n";
+	my @options;
+
+	foreach my $i (0 .. $#$scripts)
+	{
+		my $file = "$self->{dir}/$scenario->{name}.$i.sql";
+		my ($text, $weight) = $scripts->[$i] =~ /^(.*?)(\@\d+)?$/s;
+
+		$text =~ s/NAME/$path/g;
+		$text =~ s/KEY/$key/g;
+		unlink $file;
+		append_to_file($file, $draw . $text);
+		push @options, '-f', $file . ($weight // '');
+	}
+	return @options;
+}
+
+# Returns rate (per second), total (warm-up included), p50 and p99 (ms).
+sub run
+{
+	my ($self, $scenario, $seconds, $warmup) = @_;
+	my $node = $self->{cluster}->node(0);
+	my $clients = $scenario->{clients};
+	my @command = (
+		'pgbench', '-n', '-M', 'prepared', '-h', $node->host, '-p', $node->port,
+		'-c', $clients, '-j', min($clients, 2), '-D', 'held=0',
+		'-T', $warmup + $seconds, '-l', '--log-prefix', "$self->{dir}/log",
+		$self->_script_files($scenario), 'postgres');
+	my ($out, $err) = ('', '');
+
+	unlink glob "$self->{dir}/log.*";
+	IPC::Run::run(\@command, '<', \'', '>', \$out, '2>', \$err)
+	  or die 'pgbench: ' . ($err =~ /^pgbench: error: (.*)/m ? $1 : $err) . "\n";
+	return $self->_evaluate($seconds, $warmup);
+}
+
+# From pgbench's log of all transactions: those that began after the warm-up
+# and ended within the time.  Its own average would include the first calls of
+# all the new sessions.
+sub _evaluate
+{
+	my ($self, $seconds, $warmup) = @_;
+	my (@begins, @lengths, @times);
+
+	foreach my $file (glob "$self->{dir}/log.*")
+	{
+		open my $log, '<', $file or die "$file: $!";
+		while (my $line = readline $log)
+		{
+			my (undef, undef, $us, undef, $end_s, $end_us) = split ' ', $line;
+			push @begins, $end_s + ($end_us - $us) / 1e6;
+			push @lengths, $us / 1e6;
+		}
+		close $log;
+		unlink $file;
+	}
+	my $from = (min(@begins) // 0) + $warmup;
+	foreach my $i (0 .. $#begins)
+	{
+		push @times, $lengths[$i] * 1000
+		  if $begins[$i] >= $from
+		  && $begins[$i] + $lengths[$i] <= $from + $seconds;
+	}
+	@times = sort { $a <=> $b } @times;
+	die "pgbench has done no transaction\n" unless @times;
+	return {
+		rate => @times / $seconds,
+		total => scalar(@begins),
+		p50 => $times[ $#times * 0.5 ],
+		p99 => $times[ $#times * 0.99 ],
+	};
+}
+
+# ---- sessions of the driver, for hand-overs ----
+
+sub _session
+{
+	my ($self, $server, $id) = @_;
+
+	# Advisory locks end at their server.
+	$server = 0 unless $self->{name} eq 'zklock';
+	$self->{sessions}{$id} //=
+	  { session => PgSession->new($self->{cluster}->node($server)) };
+	return $self->{sessions}{$id};
+}
+
+sub prepare { $_[0]->_session($_[1], $_[2]); return; }
+
+sub acquire
+{
+	my ($self, $server, $id, $path) = @_;
+	my $holder = $self->_session($server, $id);
+	my $sql = $self->{name} eq 'zklock'
+	  ? "SELECT zk_lock('/bench$path')" : 'SELECT pg_advisory_lock(3, 0)';
+
+	$holder->{path} = $path;
+	$holder->{session}->value if $holder->{session}->busy;
+	$holder->{session}->send($sql);
+	return;
+}
+
+# Waits until that has the lock; returns when, in seconds.
+sub held
+{
+	my ($self, $id) = @_;
+
+	$self->{sessions}{$id}{session}->value;
+	return clock_gettime(CLOCK_MONOTONIC);
+}
+
+# Begins to release it; returns when that was.
+sub release
+{
+	my ($self, $id) = @_;
+	my $holder = $self->{sessions}{$id};
+	my $sql = $self->{name} eq 'zklock'
+	  ? "SELECT zk_unlock('/bench$holder->{path}')"
+	  : 'SELECT pg_advisory_unlock(3, 0)';
+	my $now = clock_gettime(CLOCK_MONOTONIC);
+
+	$holder->{session}->send($sql);
+	return $now;
+}
+
+# Ends the sessions, whatever they wait for or hold.
+sub forget
+{
+	my ($self) = @_;
+
+	foreach my $holder (values %{ $self->{sessions} })
+	{
+		$holder->{session}->cancel(wait => 0) if $holder->{session}->busy;
+		$holder->{session}->close;
+	}
+	$self->{sessions} = {};
+	return;
+}
+
+sub stop { $_[0]->forget; return; }
+
+1;

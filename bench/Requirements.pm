@@ -1,0 +1,88 @@
+# What zklock has to reach in the benchmarks, and whether it did.  Ratios are
+# those of one run, round by round.
+
+package Requirements;
+
+use strict;
+use warnings;
+
+my @ratios = (
+	# scenario, against, column, at least or most, limit, words
+	[ 'distinct-1', 'curator', 'rate', '≥', 2, 'pairs/s, 1 client, against Curator' ],
+	[ 'distinct-8', 'curator', 'rate', '≥', 3, 'pairs/s, 8 clients, against Curator' ],
+	[ 'distinct-64', 'curator', 'rate', '≥', 3.5, 'pairs/s, 64 clients, against Curator' ],
+	[ 'distinct-1', 'raw', 'rate', '≥', 0.6, 'pairs/s, 1 client, against the raw client' ],
+	[ 'distinct-8', 'advisory', 'rate', '≥', 0.2, 'pairs/s, 8 clients, against advisory locks' ],
+	[ 'distinct-64', 'advisory', 'rate', '≥', 0.2, 'pairs/s, 64 clients, against advisory locks' ],
+	[ 'one-8', 'curator', 'rate', '≥', 5, 'pairs/s, one name, 8 clients, against Curator' ],
+	[ 'handover-2', 'curator', 'p50', '≤', 0.6, 'hand-over between two servers, p50, against Curator' ]);
+
+my @values = (
+	# scenario, column, at least or most, limit, words
+	[ 'distinct-64', 'requests', '≤', 0.4, 'requests to ZooKeeper per pair, 64 clients' ],
+	[ 'facts', 'worker_kb', '≤', 65536, 'kB of worker memory with 10 000 requests' ],
+	[ 'facts', 'slot_bytes', '≤', 1024, 'bytes of shared memory per slot' ],
+	[ 'facts', 'worker_wakeups', '≤', 1, 'wakeups a second of an idle worker' ],
+	[ 'facts', 'session_wakeups', '≤', 1, 'wakeups a second of an idle session process' ]);
+
+sub holds
+{
+	my ($value, $relation, $limit) = @_;
+
+	return $relation eq '≥' ? $value >= $limit : $value <= $limit;
+}
+
+sub verdict { return holds(@_) ? 'reached' : '**missed**'; }
+
+# How the requests per hand-over grow with the queue
+sub depth
+{
+	my ($results) = @_;
+	my $short = $results->median('depth-10', 'zklock', 'requests');
+	my $long = $results->median('depth-5000', 'zklock', 'requests');
+
+	return () unless $short && $long;
+	return [
+		'requests per hand-over, 5 000 waiters against 10', '= 1 ×',
+		sprintf('%.2f × (%.2f, %.2f)', $long / $short, $short, $long),
+		# half a request in twenty hand-overs is a beat
+		verdict($long - $short, '≤', 0.1)
+	];
+}
+
+# The rows of a table: what, demanded, measured, verdict
+sub check
+{
+	my ($results) = @_;
+	my @rows;
+
+	foreach my $ratio (@ratios)
+	{
+		my ($scenario, $other, $column, $relation, $limit, $words) = @$ratio;
+		my ($value, $least, $most) =
+		  $results->ratio($scenario, 'zklock', $other, $column);
+
+		next unless defined $value;
+		push @rows, [
+			$words, "$relation $limit ×",
+			sprintf('%.2f × (%.2f – %.2f)', $value, $least, $most),
+			verdict($value, $relation, $limit)
+		];
+	}
+	push @rows, depth($results);
+	foreach my $figure (@values)
+	{
+		my ($scenario, $column, $relation, $limit, $words) = @$figure;
+		my $value = $results->median($scenario, 'zklock', $column);
+
+		next unless defined $value;
+		push @rows, [
+			$words, "$relation $limit",
+			sprintf($value < 100 ? '%.2f' : '%.0f', $value),
+			verdict($value, $relation, $limit)
+		];
+	}
+	return @rows;
+}
+
+1;

@@ -1,0 +1,189 @@
+# What is measured, and how one measurement is made.
+#
+#	foreach my $scenario (@Scenarios::all) ...
+#	my $result = Scenarios::measure($scenario, $contestant, $cluster, ...);
+#
+# A scenario: name, title, zk (the cluster it runs on: zk or ensemble), kind
+# (what each client does, see PgContestants.pm; or "handover", "depth", "fact"),
+# contestants, and for most of them clients and names: "distinct" is one name
+# per client, "one" one for all, "held" one that another server holds, a number
+# that many to draw from.
+
+package Scenarios;
+
+use strict;
+use warnings;
+
+use ScenarioDepth;
+use ScenarioFacts;
+use ScenarioHandover;
+
+our $drawn_names = 100_000;
+
+sub clients { return $_[0] == 1 ? '1 client' : "$_[0] clients"; }
+
+my @peers = qw(zklock curator kazoo);
+
+our @all = (
+	(map {
+		{
+			name => "distinct-$_",
+			title => clients($_) . ', a name each',
+			kind => 'pairs',
+			clients => $_,
+			names => 'distinct',
+			contestants => [ @peers, qw(raw advisory sql) ],
+		}
+	} 1, 8, 64, 256),
+	(map {
+		{
+			name => "statement-$_",
+			title => clients($_) . ', a name each, both calls in one statement',
+			kind => 'onestatement',
+			clients => $_,
+			names => 'distinct',
+			contestants => [qw(zklock advisory sql)],
+		}
+	} 1, 8, 64),
+	{
+		name => 'many',
+		title => '64 clients, names drawn from 100 000',
+		kind => 'pairs',
+		clients => 64,
+		names => $drawn_names,
+		contestants => [ @peers, qw(raw advisory) ],
+	},
+	(map {
+		{
+			name => "one-$_",
+			title => clients($_) . ', one name',
+			kind => 'pairs',
+			clients => $_,
+			names => 'one',
+			contestants => [ @peers, 'advisory' ],
+		}
+	} 8, 64),
+	{
+		name => 'shared',
+		title => '10 clients, one name, 1 writer : 9 readers',
+		kind => 'shared',
+		clients => 10,
+		names => 'one',
+		contestants => [ @peers, 'advisory' ],
+	},
+	{
+		name => 'try',
+		title => '8 clients, tries of a lock that another server holds',
+		kind => 'try',
+		clients => 8,
+		names => 'held',
+		contestants => [ @peers, 'advisory' ],
+	},
+	{
+		name => 'reentry',
+		title => '8 clients, locks that they hold already',
+		kind => 'reentry',
+		clients => 8,
+		names => 'distinct',
+		contestants => [ @peers, 'advisory' ],
+	},
+	(map {
+		{
+			name => "handover-$_",
+			title => "one name, $_ servers in turn",
+			kind => 'handover',
+			servers => $_,
+			contestants => \@peers,
+		}
+	} 2, 3),
+	(map {
+		{
+			name => "depth-$_",
+			title => "hand-over between two servers, $_ waiters",
+			kind => 'depth',
+			depth => $_,
+			contestants => \@peers,
+		}
+	} 10, 100, 1000, 5000),
+	(map {
+		{
+			name => "local-$_",
+			title => "hand-over within one server, $_ waiters",
+			kind => 'depth',
+			depth => $_,
+			local => 1,
+			contestants => ['zklock'],
+		}
+	} 10, 500),
+	{
+		name => 'facts',
+		title => 'memory, and an idle server',
+		kind => 'fact',
+		rounds => 1,
+		contestants => ['zklock'],
+	},
+	(map {
+		{
+			name => "three-$_",
+			title => clients($_) . ', a name each, three ZooKeeper servers',
+			zk => 'ensemble',
+			kind => 'pairs',
+			clients => $_,
+			names => 'distinct',
+			contestants => [ @peers, 'raw' ],
+		}
+	} 1, 8, 64),
+	{
+		name => 'three-handover',
+		title => 'one name, 2 servers in turn, three ZooKeeper servers',
+		zk => 'ensemble',
+		kind => 'handover',
+		servers => 2,
+		contestants => \@peers,
+	});
+
+my %measures = (
+	handover => \&ScenarioHandover::measure,
+	depth => \&ScenarioDepth::measure,
+	fact => \&ScenarioFacts::measure);
+
+# Returns what to put into the line of results; dies when it fails.
+sub measure
+{
+	my ($scenario, $contestant, $cluster, $seconds, $warmup) = @_;
+	my $measure = $measures{ $scenario->{kind} } // \&measure_pairs;
+
+	return $measure->($scenario, $contestant, $cluster, $seconds, $warmup);
+}
+
+# So many clients at full speed on server 0
+sub measure_pairs
+{
+	my ($scenario, $contestant, $cluster, $seconds, $warmup) = @_;
+	my $held = $scenario->{names} eq 'held';
+
+	if ($held)
+	{
+		$contestant->acquire(1, 'holder', '/held');
+		$contestant->held('holder');
+	}
+	my $before = $cluster->meter;
+	my $result = $contestant->run($scenario, $seconds, $warmup);
+	my $used = $cluster->used($before);
+	if ($held)
+	{
+		$contestant->release('holder');
+		$contestant->forget;
+	}
+
+	my $total = delete $result->{total};
+	$result->{requests} = $used->{packets} / $total;
+	foreach my $process (qw(zookeeper worker session))
+	{
+		$result->{"${process}_us"} = $used->{$process} * 1e6 / $total;
+	}
+	$result->{busy} = $used->{machine};
+	return $result;
+}
+
+1;

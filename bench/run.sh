@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# Runs the benchmarks on servers of its own; "make bench" calls it.
+#
+#	bench/run.sh                        all, about 20 minutes, into docs/
+#	BENCH_SCENARIOS="distinct one" BENCH_ROUNDS=1 BENCH_SECONDS=1 bench/run.sh
+#	BENCH_OUT_DIR=dir                   where results go instead
+#
+# A run of some scenarios goes to bench/results, and leaves docs/ alone.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=dev/lib.sh
+. "$here/../dev/lib.sh"
+
+out=${BENCH_OUT_DIR:-$here/../docs}
+[ -z "${BENCH_SCENARIOS:-}" ] || out=${BENCH_OUT_DIR:-$here/results}
+[ "${ZKLOCK_SETUP:-yes}" = no ] || "$here/../dev/setup.sh" bench
+choose_user
+make_work_dir bench
+trap 'exit 130' INT TERM
+say "working in $work as user $run_user"
+copy_sources "$here/.."
+copy_postgres
+say "building for $("$PG_CONFIG" --version)"
+# shellcheck disable=SC2119
+build_and_install
+
+export BENCH_DIR=$work/bench
+java=/usr/share/java
+classpath=$(printf "$java/%s.jar:" curator-recipes curator-framework \
+	curator-client guava zookeeper zookeeper-jute slf4j-api)
+as_user "$work" mkdir "$BENCH_DIR"
+as_user "$work" cp "$work/src/bench/kazoobench.py" "$BENCH_DIR/"
+as_user "$work" javac -d "$BENCH_DIR" -cp "$classpath" "$work/src/bench/CuratorBench.java"
+as_user "$work" gcc -O2 -Wall -Wextra -o "$BENCH_DIR/rawclient" \
+	"$work/src/bench/rawclient.c" -lzookeeper_st
+
+pgxs=$(dirname "$(dirname "$("$PG_CONFIG" --pgxs)")")
+export PG_REGRESS=$pgxs/test/regress/pg_regress
+export PATH=$bindir:$PATH
+export PG_TEST_TIMEOUT_DEFAULT=${PG_TEST_TIMEOUT_DEFAULT:-60}
+export PERL5LIB=$pgxs/test/perl:$work/src/test/perl:$work/src/test/chaos:$work/src/bench
+export BENCH_OUT=$work/results.csv
+# Hundreds of sessions
+ulimit -n 4096 2>/dev/null || true
+
+# What the machine is, by its size only
+describe_run() {
+	printf 'Measured on %s processors with %s GB of memory, shared by all servers and clients; ' \
+		"$(nproc)" "$(awk '/^MemTotal/ { printf "%.0f", $2 / 1048576 }' /proc/meminfo)"
+	printf 'PostgreSQL %s, ZooKeeper %s, Curator %s, kazoo %s; ' \
+		"$("$PG_CONFIG" --version | sed 's/PostgreSQL \([0-9.]*\).*/\1/')" \
+		"$(version_of zookeeper)" "$(version_of libcurator-recipes-java)" \
+		"$(version_of python3-kazoo)"
+	printf '%s rounds, %s s each after %s s of warm-up.\n' "${BENCH_ROUNDS:-5}" \
+		"${BENCH_SECONDS:-2}" "${BENCH_WARMUP:-1}"
+}
+
+version_of() {
+	dpkg-query -W -f='${Version}' "$1" | sed 's/-.*//'
+}
+
+status=0
+as_user "$work" perl "$work/src/bench/bench.pl" || status=$?
+if [ $status = 0 ]; then
+	mkdir -p "$out/benchmarks"
+	cp "$BENCH_OUT" "$out/benchmarks/results.csv"
+	describe_run >"$out/benchmarks/machine.txt"
+	perl -I"$here" "$here/report.pl" "$out" || status=$?
+fi
+if [ $status = 0 ] && [ -z "${KEEP:-}" ]; then
+	rm -rf "$work"
+	say "results: $out/benchmarks.md"
+else
+	echo "logs: $work/tmp_check/log"
+	[ -n "${KEEP:-}" ] || rm -rf "$work/pg"
+fi
+exit $status
