@@ -45,8 +45,8 @@ sub depth
 	return [
 		'requests per hand-over, 5 000 waiters against 10', '= 1 ×',
 		sprintf('%.2f × (%.2f, %.2f)', $long / $short, $short, $long),
-		# half a request in twenty hand-overs is a beat
-		verdict($long - $short, '≤', 0.1)
+		# a beat or a ping that comes in between is 0.05
+		verdict($long - $short, '≤', 0.2)
 	];
 }
 

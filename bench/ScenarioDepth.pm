@@ -12,11 +12,10 @@ use strict;
 use warnings;
 
 use List::Util qw(max min sum0);
-use Time::HiRes qw(usleep);
+use Time::HiRes qw(time usleep);
 
 use PostgreSQL::Test::Utils;
 use ScenarioHandover;
-use ZklockTest;
 
 my $takers = 20;
 my $most_sessions = 480;		# that wait behind the takers, on both servers
@@ -28,20 +27,23 @@ my %foreign = (
 	curator => '_c_0b7c1c3c-5d4e-4f4a-9a55-7f3a0e1b2c3d-lock-',
 	kazoo => '0b7c1c3c5d4e4f4a9a557f3a0e1b2c3d__lock__');
 
-sub queue_length
-{
-	my ($cluster, $directory) = @_;
-
-	return scalar $cluster->zk->client->ls($directory);
-}
-
+# Waits until so many are in the queue; returns how often it looked.
 sub wait_length
 {
 	my ($cluster, $directory, $length) = @_;
+	my $looks = 0;
+	my $deadline = time + $PostgreSQL::Test::Utils::timeout_default;
 
-	wait_for(sub { queue_length($cluster, $directory) == $length },
-		"$length in $directory")
-	  or die "not $length in the queue\n";
+	for (;;)
+	{
+		my @queue = $cluster->zk->client->ls($directory);
+
+		$looks++;
+		return $looks if @queue == $length;
+		die "not $length in $directory, but " . @queue . "\n"
+		  if time > $deadline;
+		usleep(1_000);
+	}
 	return;
 }
 
@@ -94,6 +96,14 @@ sub settle
 	die "ZooKeeper does not come to rest\n";
 }
 
+# Listings that zklock has made, on both servers
+sub listings
+{
+	my ($cluster) = @_;
+
+	return sum0(map { $cluster->status($_, 'listings') } 0, 1);
+}
+
 # Nanoseconds on a processor of a process with one thread
 sub cpu_ns { return (split ' ', slurp_file("/proc/$_[0]/schedstat"))[0]; }
 
@@ -112,6 +122,7 @@ sub measure
 	}
 	my $behind = fill($scenario, $contestant, $cluster, $path);
 	settle($cluster);
+	my $listings = listings($cluster);
 	my ($packets, $bytes) = ($cluster->packets, $cluster->bytes);
 	my $cpu = sum0(map { cpu_ns($_) } @workers);
 	foreach my $i (1 .. $handovers)
@@ -124,6 +135,7 @@ sub measure
 	$bytes = $cluster->bytes - $bytes;
 	$packets = $cluster->packets - $packets - $cluster->zk_count;
 	$cpu = sum0(map { cpu_ns($_) } @workers) - $cpu;
+	$listings = listings($cluster) - $listings;
 	my $memory = max(map { BenchCluster::private_kb($_) } @workers);
 
 	empty($contestant, $cluster, $contestant->root . $path);
@@ -133,7 +145,10 @@ sub measure
 		requests => $packets / $handovers,
 		bytes => $bytes / $handovers,
 		$contestant->{name} eq 'zklock'
-		? (worker_us => $cpu / 1000 / $handovers, worker_kb => $memory)
+		? (
+			listings => $listings / $handovers,
+			worker_us => $cpu / 1000 / $handovers,
+			worker_kb => $memory)
 		: (),
 	};
 }

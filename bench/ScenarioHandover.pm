@@ -1,16 +1,17 @@
 # One name that goes round among servers, one client on each: how long from the
-# moment one begins to release it until the next one has it?
-#
-# Each holds it for some milliseconds, so that all others are in the queue.
+# moment one begins to release it until the next one has it?  Nobody releases
+# before all others are in the queue.
 
 package ScenarioHandover;
 
 use strict;
 use warnings;
 
-use Time::HiRes qw(time usleep);
+use Time::HiRes qw(time);
 
-my $hold_us = 5_000;
+use ScenarioDepth;
+
+my $path = '/turns';
 
 sub quantile
 {
@@ -20,41 +21,50 @@ sub quantile
 	return $values[ $#values * $q ];
 }
 
-sub measure
+# Each client in the queue, one behind the other
+sub line_up
 {
-	my ($scenario, $contestant, $cluster, $seconds, $warmup) = @_;
-	my $servers = $scenario->{servers};
-	my @times;
+	my ($servers, $contestant, $cluster) = @_;
 
 	foreach my $server (0 .. $servers - 1)
 	{
 		$contestant->prepare($server, "client$server");
-		$contestant->acquire($server, "client$server", '/turns');
-		$contestant->held("client$server") unless $server;
-		usleep(50_000);
+		$contestant->acquire($server, "client$server", $path);
+		ScenarioDepth::wait_length($cluster, $contestant->root . $path,
+			$server + 1);
 	}
-	my $used;
-	my $turn = 0;
+	$contestant->held('client0');
+	return;
+}
+
+sub measure
+{
+	my ($scenario, $contestant, $cluster, $seconds, $warmup) = @_;
+	my $servers = $scenario->{servers};
+	my ($turn, $looks, @times) = (0, 0);
+
+	line_up($servers, $contestant, $cluster);
 	my $start = time;
 	my $before = $cluster->meter;
-	while (time < $start + $warmup + $seconds || $turn % $servers)
+	while (time < $start + $warmup + $seconds)
 	{
 		my ($server, $next) = ($turn % $servers, ($turn + 1) % $servers);
-
-		usleep($hold_us);
 		my $released = $contestant->release("client$server");
 		my $held = $contestant->held("client$next");
+
 		push @times, ($held - $released) * 1000 if time > $start + $warmup;
-		$contestant->acquire($server, "client$server", '/turns');
+		$contestant->acquire($server, "client$server", $path);
+		$looks += ScenarioDepth::wait_length($cluster,
+			$contestant->root . $path, $servers);
 		$turn++;
 	}
-	$used = $cluster->used($before);
+	my $used = $cluster->used($before);
 	$contestant->forget;
 	return {
 		rate => @times / $seconds,
 		p50 => quantile(0.5, @times),
 		p99 => quantile(0.99, @times),
-		requests => $used->{packets} / $turn,
+		requests => ($used->{packets} - $looks) / $turn,
 		zookeeper_us => $used->{zookeeper} * 1e6 / $turn,
 	};
 }

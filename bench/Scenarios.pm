@@ -5,7 +5,7 @@
 #
 # A scenario: name, title, zk (the cluster it runs on: zk or ensemble), kind
 # (what each client does, see PgContestants.pm; or "handover", "depth", "fact"),
-# contestants, and for most of them clients and names: "distinct" is one name
+# rounds (at most), contestants, and for most of them clients and names: "distinct" is one name
 # per client, "one" one for all, "held" one that another server holds, a number
 # that many to draw from.
 
@@ -22,6 +22,8 @@ our $drawn_names = 100_000;
 
 sub clients { return $_[0] == 1 ? '1 client' : "$_[0] clients"; }
 
+# Rounds of what something is demanded of, and of all the rest
+my ($many, $few) = (99, 3);
 my @peers = qw(zklock curator kazoo);
 
 our @all = (
@@ -32,6 +34,7 @@ our @all = (
 			kind => 'pairs',
 			clients => $_,
 			names => 'distinct',
+			rounds => $_ == 256 ? $few : $many,
 			contestants => [ @peers, qw(raw advisory sql) ],
 		}
 	} 1, 8, 64, 256),
@@ -42,15 +45,17 @@ our @all = (
 			kind => 'onestatement',
 			clients => $_,
 			names => 'distinct',
-			contestants => [qw(zklock advisory sql)],
+			rounds => $few,
+			contestants => [qw(zklock advisory)],
 		}
-	} 1, 8, 64),
+	} 1, 64),
 	{
 		name => 'many',
 		title => '64 clients, names drawn from 100 000',
 		kind => 'pairs',
 		clients => 64,
 		names => $drawn_names,
+		rounds => $few,
 		contestants => [ @peers, qw(raw advisory) ],
 	},
 	(map {
@@ -60,6 +65,7 @@ our @all = (
 			kind => 'pairs',
 			clients => $_,
 			names => 'one',
+			rounds => $_ == 8 ? $many : $few,
 			contestants => [ @peers, 'advisory' ],
 		}
 	} 8, 64),
@@ -67,6 +73,7 @@ our @all = (
 		name => 'shared',
 		title => '10 clients, one name, 1 writer : 9 readers',
 		kind => 'shared',
+		rounds => $few,
 		clients => 10,
 		names => 'one',
 		contestants => [ @peers, 'advisory' ],
@@ -75,6 +82,7 @@ our @all = (
 		name => 'try',
 		title => '8 clients, tries of a lock that another server holds',
 		kind => 'try',
+		rounds => $few,
 		clients => 8,
 		names => 'held',
 		contestants => [ @peers, 'advisory' ],
@@ -83,6 +91,7 @@ our @all = (
 		name => 'reentry',
 		title => '8 clients, locks that they hold already',
 		kind => 'reentry',
+		rounds => $few,
 		clients => 8,
 		names => 'distinct',
 		contestants => [ @peers, 'advisory' ],
@@ -93,6 +102,7 @@ our @all = (
 			title => "one name, $_ servers in turn",
 			kind => 'handover',
 			servers => $_,
+			rounds => $_ == 2 ? $many : $few,
 			contestants => \@peers,
 		}
 	} 2, 3),
@@ -102,6 +112,7 @@ our @all = (
 			title => "hand-over between two servers, $_ waiters",
 			kind => 'depth',
 			depth => $_,
+			rounds => 2,
 			contestants => \@peers,
 		}
 	} 10, 100, 1000, 5000),
@@ -111,6 +122,7 @@ our @all = (
 			title => "hand-over within one server, $_ waiters",
 			kind => 'depth',
 			depth => $_,
+			rounds => 2,
 			local => 1,
 			contestants => ['zklock'],
 		}
@@ -127,6 +139,7 @@ our @all = (
 			name => "three-$_",
 			title => clients($_) . ', a name each, three ZooKeeper servers',
 			zk => 'ensemble',
+			rounds => $few,
 			kind => 'pairs',
 			clients => $_,
 			names => 'distinct',
@@ -137,6 +150,7 @@ our @all = (
 		name => 'three-handover',
 		title => 'one name, 2 servers in turn, three ZooKeeper servers',
 		zk => 'ensemble',
+		rounds => $few,
 		kind => 'handover',
 		servers => 2,
 		contestants => \@peers,

@@ -4,7 +4,7 @@
 #	BENCH_DIR			where the programs of the contestants are
 #	BENCH_OUT			the file for the results
 #	BENCH_SCENARIOS		the first letters of those to run (all)
-#	BENCH_ROUNDS		how often each is run (5)
+#	BENCH_ROUNDS		how often each is run (5), at most: some have less
 #	BENCH_SECONDS		for which each is measured (2)
 #	BENCH_WARMUP		seconds before that, not counted (1)
 
@@ -15,6 +15,7 @@ use warnings;
 my $terminal;
 BEGIN { open $terminal, '>&', \*STDOUT or die "$!"; }
 
+use List::Util qw(min);
 use Time::HiRes qw(time);
 
 use BenchCluster;
@@ -26,7 +27,7 @@ my $seconds = $ENV{BENCH_SECONDS} || 2;
 my $warmup = $ENV{BENCH_WARMUP} || 1;
 my @wanted = split ' ', $ENV{BENCH_SCENARIOS} // '';
 my @columns = qw(rate p50 p99 requests zookeeper_us worker_us session_us busy
-  bytes worker_kb slot_bytes worker_wakeups session_wakeups);
+  bytes listings worker_kb slot_bytes worker_wakeups session_wakeups);
 my $started = time;
 my (%failed, $failures);
 my ($done, $all) = (0, 0);
@@ -44,7 +45,7 @@ sub is_wanted
 	return !@wanted || grep { index($scenario->{name}, $_) == 0 } @wanted;
 }
 
-sub rounds_of { return $_[0]{rounds} // $rounds; }
+sub rounds_of { return min($_[0]{rounds} // $rounds, $rounds); }
 
 # One line of results.  What fails is a result, too.
 sub run_one
@@ -85,6 +86,7 @@ sub describe
 	my %formats = (
 		rate => '%.0f/s', p50 => 'p50 %.2f ms', p99 => 'p99 %.2f ms',
 		requests => '%.2f requests', bytes => '%.0f bytes',
+		listings => '%.2f listings',
 		worker_kb => 'worker %d kB', worker_wakeups => 'worker wakes %.2f/s');
 
 	return join ', ', map { sprintf $formats{$_}, $result->{$_} }

@@ -198,16 +198,16 @@ sub depths
 			} @names[ 0 .. 2 ]
 		];
 		push @{ $rows[-1] }, map { cell($name, 'zklock', $_, \&thousands) }
-		  qw(worker_us worker_kb);
+		  qw(listings worker_us worker_kb);
 	}
 	return unless @rows;
 	$text .= "## Hand-over with a long queue\n\n"
 	  . "For each hand-over: requests to ZooKeeper, bytes between ZooKeeper and all"
-	  . " its clients, ms (p50); for zklock also the workers' processor time in µs"
-	  . " and the larger worker's private memory in kB.\n\n";
+	  . " its clients, ms (p50); for zklock also listings,"
+	  . " the workers' processor time in µs and the larger worker's private memory in kB.\n\n";
 	table([ 'waiters',
 			(map { ("$titles{$_}: requests", 'bytes', 'ms') } @names[ 0 .. 2 ]),
-			'worker µs', 'worker kB' ], @rows);
+			'listings', 'worker µs', 'worker kB' ], @rows);
 	return;
 }
 
