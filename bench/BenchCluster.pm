@@ -145,6 +145,14 @@ sub bytes
 	return sum0($sockets =~ /\bbytes_(?:sent|received):(\d+)/g);
 }
 
+# What zklock has counted on all PostgreSQL servers
+sub counted
+{
+	my ($self, $column) = @_;
+
+	return sum0(map { $self->status($_, $column) } 0 .. 2);
+}
+
 # What to compare later with "used"
 sub meter
 {
@@ -153,6 +161,8 @@ sub meter
 	return {
 		time => time,
 		packets => $self->packets,
+		batches => $self->counted('batches'),
+		listings => $self->counted('listings'),
 		machine => machine_seconds(),
 		zookeeper => sum0(map { cpu_seconds($_->pid) } $self->{zk}->servers),
 		worker => cpu_seconds($self->worker_pid(0)),

@@ -185,13 +185,21 @@ package Contestants::Raw;
 
 sub root { return $_[0]->{root}; }
 
-sub _raw
+sub _start
 {
 	my ($self, $root, @arguments) = @_;
 
 	open my $program, '-|', "$bench/rawclient", $self->{cluster}->hosts, $root,
 	  @arguments
 	  or die "rawclient: $!\n";
+	return $program;
+}
+
+# What a program says that was started
+sub result
+{
+	my ($self, $program) = @_;
+
 	return Contestants::parse('raw client', scalar readline $program);
 }
 
@@ -200,18 +208,26 @@ sub fill
 {
 	my ($self, $path, $count) = @_;
 
-	$self->_raw($path, 'fill', $count);
+	$self->result($self->_start($path, 'fill', $count));
 	return;
 }
 
-sub run
+# Starts a run, for "result" to wait for.
+sub begin
 {
 	my ($self, $scenario, $seconds, $warmup) = @_;
 	my $root = "$self->{root}/"
 	  . ($scenario->{names} =~ /^\d+$/ ? 'many' : $scenario->{names});
 
-	return $self->_raw($root, 'run', $scenario->{clients}, $scenario->{names},
+	return $self->_start($root, 'run', $scenario->{clients}, $scenario->{names},
 		$seconds, $warmup, $scenario->{in_flight} // 2);
+}
+
+sub run
+{
+	my ($self, @what) = @_;
+
+	return $self->result($self->begin(@what));
 }
 
 sub stop { return; }

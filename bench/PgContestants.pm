@@ -11,7 +11,7 @@ use strict;
 use warnings;
 
 use IPC::Run ();
-use List::Util qw(min);
+use List::Util qw(max min);
 use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC);
 
 use PgSession;
@@ -108,10 +108,12 @@ sub run
 	my ($self, $scenario, $seconds, $warmup) = @_;
 	my $node = $self->{cluster}->node(0);
 	my $clients = $scenario->{clients};
+
+	# pgbench's time begins before its connections are made.
 	my @command = (
 		'pgbench', '-n', '-M', 'prepared', '-h', $node->host, '-p', $node->port,
 		'-c', $clients, '-j', min($clients, 2), '-D', 'held=0',
-		'-T', $warmup + $seconds, '-l', '--log-prefix', "$self->{dir}/log",
+		'-T', $warmup + $seconds + int($clients / 100), '-l', '--log-prefix', "$self->{dir}/log",
 		$self->_script_files($scenario), 'postgres');
 	my ($out, $err) = ('', '');
 
@@ -122,8 +124,8 @@ sub run
 }
 
 # From pgbench's log of all transactions: those that began after the warm-up
-# and ended within the time.  Its own average would include the first calls of
-# all the new sessions.
+# and ended within the time, which is counted from the first transaction on.
+# Its own average would include the first calls of all the new sessions.
 sub _evaluate
 {
 	my ($self, $seconds, $warmup) = @_;
@@ -141,17 +143,18 @@ sub _evaluate
 		close $log;
 		unlink $file;
 	}
-	my $from = (min(@begins) // 0) + $warmup;
+	die "pgbench has done no transaction\n" unless @begins;
+	my $from = min(@begins) + $warmup;
+	my $to = min($from + $seconds, max(@begins));
+	die "pgbench had no time left\n" if $to < $from + $seconds / 2;
 	foreach my $i (0 .. $#begins)
 	{
 		push @times, $lengths[$i] * 1000
-		  if $begins[$i] >= $from
-		  && $begins[$i] + $lengths[$i] <= $from + $seconds;
+		  if $begins[$i] >= $from && $begins[$i] + $lengths[$i] <= $to;
 	}
 	@times = sort { $a <=> $b } @times;
-	die "pgbench has done no transaction\n" unless @times;
 	return {
-		rate => @times / $seconds,
+		rate => @times / ($to - $from),
 		total => scalar(@begins),
 		p50 => $times[ $#times * 0.5 ],
 		p99 => $times[ $#times * 0.99 ],

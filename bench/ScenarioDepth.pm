@@ -96,14 +96,6 @@ sub settle
 	die "ZooKeeper does not come to rest\n";
 }
 
-# Listings that zklock has made, on both servers
-sub listings
-{
-	my ($cluster) = @_;
-
-	return sum0(map { $cluster->status($_, 'listings') } 0, 1);
-}
-
 # Nanoseconds on a processor of a process with one thread
 sub cpu_ns { return (split ' ', slurp_file("/proc/$_[0]/schedstat"))[0]; }
 
@@ -122,7 +114,7 @@ sub measure
 	}
 	my $behind = fill($scenario, $contestant, $cluster, $path);
 	settle($cluster);
-	my $listings = listings($cluster);
+	my $listings = $cluster->counted('listings');
 	my ($packets, $bytes) = ($cluster->packets, $cluster->bytes);
 	my $cpu = sum0(map { cpu_ns($_) } @workers);
 	foreach my $i (1 .. $handovers)
@@ -135,7 +127,7 @@ sub measure
 	$bytes = $cluster->bytes - $bytes;
 	$packets = $cluster->packets - $packets - $cluster->zk_count;
 	$cpu = sum0(map { cpu_ns($_) } @workers) - $cpu;
-	$listings = listings($cluster) - $listings;
+	$listings = $cluster->counted('listings') - $listings;
 	my $memory = max(map { BenchCluster::private_kb($_) } @workers);
 
 	empty($contestant, $cluster, $contestant->root . $path);

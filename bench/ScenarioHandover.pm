@@ -66,6 +66,8 @@ sub measure
 		p99 => quantile(0.99, @times),
 		requests => ($used->{packets} - $looks) / $turn,
 		zookeeper_us => $used->{zookeeper} * 1e6 / $turn,
+		$contestant->{name} eq 'zklock'
+		? (map { $_ => $used->{$_} / $turn } qw(batches listings)) : (),
 	};
 }
 

@@ -14,6 +14,7 @@ package Scenarios;
 use strict;
 use warnings;
 
+use Contestants;
 use ScenarioDepth;
 use ScenarioFacts;
 use ScenarioHandover;
@@ -96,6 +97,13 @@ our @all = (
 		names => 'distinct',
 		contestants => [ @peers, 'advisory' ],
 	},
+	{
+		name => 'beside',
+		title => 'a foreign client beside 64 clients, a name each',
+		kind => 'beside',
+		rounds => $few,
+		contestants => [ @peers, 'sql' ],
+	},
 	(map {
 		{
 			name => "handover-$_",
@@ -157,6 +165,7 @@ our @all = (
 	});
 
 my %measures = (
+	beside => \&measure_beside,
 	handover => \&ScenarioHandover::measure,
 	depth => \&ScenarioDepth::measure,
 	fact => \&ScenarioFacts::measure);
@@ -168,6 +177,23 @@ sub measure
 	my $measure = $measures{ $scenario->{kind} } // \&measure_pairs;
 
 	return $measure->($scenario, $contestant, $cluster, $seconds, $warmup);
+}
+
+# How long a write of somebody else takes who has nothing to do with the locks:
+# p50 and p99 are that client's, the rate is the contestant's.
+sub measure_beside
+{
+	my ($scenario, $contestant, $cluster, $seconds, $warmup) = @_;
+	my $foreign = Contestants::make('raw', $cluster);
+	my $load = { %$scenario, kind => 'pairs', clients => 64, names => 'distinct' };
+	my $writes = $foreign->begin({ clients => 1, names => 'distinct' }, $seconds,
+		$warmup);
+	my $rate = eval { $contestant->run($load, $seconds, $warmup)->{rate} };
+	my $error = $@;
+	my $result = $foreign->result($writes);
+
+	die $error unless defined $rate;
+	return { rate => $rate, p50 => $result->{p50}, p99 => $result->{p99} };
 }
 
 # So many clients at full speed on server 0
@@ -192,6 +218,10 @@ sub measure_pairs
 
 	my $total = delete $result->{total};
 	$result->{requests} = $used->{packets} / $total;
+	if ($contestant->{name} eq 'zklock')
+	{
+		$result->{$_} = $used->{$_} / $total foreach qw(batches listings);
+	}
 	foreach my $process (qw(zookeeper worker session))
 	{
 		$result->{"${process}_us"} = $used->{$process} * 1e6 / $total;

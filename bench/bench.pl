@@ -27,7 +27,7 @@ my $seconds = $ENV{BENCH_SECONDS} || 2;
 my $warmup = $ENV{BENCH_WARMUP} || 1;
 my @wanted = split ' ', $ENV{BENCH_SCENARIOS} // '';
 my @columns = qw(rate p50 p99 requests zookeeper_us worker_us session_us busy
-  bytes listings worker_kb slot_bytes worker_wakeups session_wakeups);
+  bytes batches listings worker_kb slot_bytes worker_wakeups session_wakeups);
 my $started = time;
 my (%failed, $failures);
 my ($done, $all) = (0, 0);
@@ -86,7 +86,7 @@ sub describe
 	my %formats = (
 		rate => '%.0f/s', p50 => 'p50 %.2f ms', p99 => 'p99 %.2f ms',
 		requests => '%.2f requests', bytes => '%.0f bytes',
-		listings => '%.2f listings',
+		batches => '%.2f batches', listings => '%.2f listings',
 		worker_kb => 'worker %d kB', worker_wakeups => 'worker wakes %.2f/s');
 
 	return join ', ', map { sprintf $formats{$_}, $result->{$_} }

@@ -182,6 +182,22 @@ sub handovers
 	return;
 }
 
+sub besides
+{
+	return unless $results->has('beside');
+	$text .= "## A foreign client beside 64 clients\n\n"
+	  . "The time of its writes (a set, a delete and a create in one), p50 / p99 in"
+	  . " ms, and what the 64 clients do meanwhile.\n\n";
+	table([ 'beside', 'ms', 'pairs a second' ],
+		map { [
+			$titles{$_},
+			cell('beside', $_, 'p50', \&number) . ' / '
+			  . number($results->median('beside', $_, 'p99')),
+			cell('beside', $_, 'rate', \&thousands) ] }
+		  @names[ 0 .. 2 ], 'sql');
+	return;
+}
+
 sub depths
 {
 	my @rows;
@@ -221,6 +237,8 @@ sub costs
 		push @rows, [
 			$title,
 			(map { cell($name, $_, 'requests', \&number) } qw(zklock curator)),
+			cell($name, 'zklock', 'batches', \&number),
+			cell($name, 'zklock', 'listings', \&number),
 			(map { cell($name, 'zklock', $_, \&number) }
 				  qw(zookeeper_us worker_us session_us busy)),
 			(map { cell($name, 'curator', $_, \&number) } qw(zookeeper_us busy))
@@ -230,7 +248,8 @@ sub costs
 	$text .= "## What a pair costs\n\n"
 	  . "Requests to ZooKeeper; processor time in µs; and how many processors were"
 	  . " busy, with the clients and everything else.\n\n";
-	table([ '', 'requests, zklock', 'Curator', 'zklock: ZooKeeper µs',
+	table([ '', 'requests, zklock', 'Curator', 'zklock: batches', 'listings',
+			'ZooKeeper µs',
 			'worker µs', 'zklock_session µs', 'processors',
 			'Curator: ZooKeeper µs', 'processors' ], @rows);
 	return;
@@ -276,6 +295,7 @@ plots();
 rates();
 latencies();
 handovers();
+besides();
 depths();
 costs();
 failures();
