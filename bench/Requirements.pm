@@ -22,8 +22,8 @@ my @values = (
 	[ 'distinct-64', 'requests', '≤', 0.4, 'requests to ZooKeeper per pair, 64 clients' ],
 	[ 'facts', 'worker_kb', '≤', 65536, 'kB of worker memory with 10 000 requests' ],
 	[ 'facts', 'slot_bytes', '≤', 1024, 'bytes of shared memory per slot' ],
-	[ 'facts', 'worker_wakeups', '≤', 1, 'wakeups a second of an idle worker' ],
-	[ 'facts', 'session_wakeups', '≤', 1, 'wakeups a second of an idle session process' ]);
+	[ 'facts', 'worker_wakeups', '≤', 1, 'wakeups a second of an idle worker (a ping of the session is two)' ],
+	[ 'facts', 'session_wakeups', '≤', 1, 'wakeups a second of an idle session process (a ping is two)' ]);
 
 sub holds
 {

@@ -218,6 +218,7 @@ sub measure_pairs
 
 	my $total = delete $result->{total};
 	$result->{requests} = $used->{packets} / $total;
+	$result->{batches} /= $total if $result->{batches};
 	if ($contestant->{name} eq 'zklock')
 	{
 		$result->{$_} = $used->{$_} / $total foreach qw(batches listings);
