@@ -17,7 +17,7 @@ use warnings;
 
 use List::Util qw(sum0);
 use POSIX ();
-use Time::HiRes qw(time);
+use Time::HiRes qw(time usleep);
 
 use ChaosProcesses;
 use PostgreSQL::Test::Utils;
@@ -77,6 +77,26 @@ sub stop
 		$node->stop('immediate');
 	}
 	$self->{zk}->stop;
+	return;
+}
+
+# Waits until a directory has so many children; returns how often it looked.
+sub wait_length
+{
+	my ($self, $directory, $length) = @_;
+	my $looks = 0;
+	my $deadline = time + $PostgreSQL::Test::Utils::timeout_default;
+
+	for (;;)
+	{
+		my @queue = $self->{zk}->client->ls($directory);
+
+		$looks++;
+		return $looks if @queue == $length;
+		die "not $length in $directory, but " . @queue . "\n"
+		  if time > $deadline;
+		usleep(1_000);
+	}
 	return;
 }
 

@@ -113,7 +113,8 @@ sub run
 	my @command = (
 		'pgbench', '-n', '-M', 'prepared', '-h', $node->host, '-p', $node->port,
 		'-c', $clients, '-j', min($clients, 2), '-D', 'held=0',
-		'-T', $warmup + $seconds + int($clients / 64), '-l', '--log-prefix', "$self->{dir}/log",
+		'-T', $warmup + $seconds + int($clients / 64), '-l',
+		'--log-prefix', "$self->{dir}/log",
 		$self->_script_files($scenario), 'postgres');
 	my ($out, $err) = ('', '');
 

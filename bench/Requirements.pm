@@ -6,24 +6,36 @@ package Requirements;
 use strict;
 use warnings;
 
+# scenario, against whom, what, at least or most, limit, words
 my @ratios = (
-	# scenario, against, column, at least or most, limit, words
-	[ 'distinct-1', 'curator', 'rate', '≥', 2, 'pairs/s, 1 client, against Curator' ],
-	[ 'distinct-8', 'curator', 'rate', '≥', 3, 'pairs/s, 8 clients, against Curator' ],
-	[ 'distinct-64', 'curator', 'rate', '≥', 3.5, 'pairs/s, 64 clients, against Curator' ],
-	[ 'distinct-1', 'raw', 'rate', '≥', 0.6, 'pairs/s, 1 client, against the raw client' ],
-	[ 'distinct-8', 'advisory', 'rate', '≥', 0.2, 'pairs/s, 8 clients, against advisory locks' ],
-	[ 'distinct-64', 'advisory', 'rate', '≥', 0.2, 'pairs/s, 64 clients, against advisory locks' ],
-	[ 'one-8', 'curator', 'rate', '≥', 5, 'pairs/s, one name, 8 clients, against Curator' ],
-	[ 'handover-2', 'curator', 'p50', '≤', 0.6, 'hand-over between two servers, p50, against Curator' ]);
+	[ 'distinct-1', 'curator', 'rate', '≥', 2,
+		'pairs/s, 1 client, against Curator' ],
+	[ 'distinct-8', 'curator', 'rate', '≥', 3,
+		'pairs/s, 8 clients, against Curator' ],
+	[ 'distinct-64', 'curator', 'rate', '≥', 3.5,
+		'pairs/s, 64 clients, against Curator' ],
+	[ 'distinct-1', 'raw', 'rate', '≥', 0.6,
+		'pairs/s, 1 client, against the raw client' ],
+	[ 'distinct-8', 'advisory', 'rate', '≥', 0.2,
+		'pairs/s, 8 clients, against advisory locks' ],
+	[ 'distinct-64', 'advisory', 'rate', '≥', 0.2,
+		'pairs/s, 64 clients, against advisory locks' ],
+	[ 'one-8', 'curator', 'rate', '≥', 5,
+		'pairs/s, one name, 8 clients, against Curator' ],
+	[ 'handover-2', 'curator', 'p50', '≤', 0.6,
+		'hand-over between two servers, p50, against Curator' ]);
 
+# scenario, what, at least or most, limit, words
 my @values = (
-	# scenario, column, at least or most, limit, words
-	[ 'distinct-64', 'requests', '≤', 0.4, 'requests to ZooKeeper per pair, 64 clients' ],
-	[ 'facts', 'worker_kb', '≤', 65536, 'kB of worker memory with 10 000 requests' ],
+	[ 'distinct-64', 'requests', '≤', 0.4,
+		'requests to ZooKeeper per pair, 64 clients' ],
+	[ 'facts', 'worker_kb', '≤', 65536,
+		'kB of worker memory with 10 000 requests' ],
 	[ 'facts', 'slot_bytes', '≤', 1024, 'bytes of shared memory per slot' ],
-	[ 'facts', 'worker_wakeups', '≤', 1, 'wakeups a second of an idle worker (a ping of the session is two)' ],
-	[ 'facts', 'session_wakeups', '≤', 1, 'wakeups a second of an idle session process (a ping is two)' ]);
+	[ 'facts', 'worker_wakeups', '≤', 1,
+		'wakeups a second of an idle worker (a ping of the session is two)' ],
+	[ 'facts', 'session_wakeups', '≤', 1,
+		'wakeups a second of an idle session process (a ping is two)' ]);
 
 sub holds
 {

@@ -12,7 +12,7 @@ use strict;
 use warnings;
 
 use List::Util qw(max min sum0);
-use Time::HiRes qw(time usleep);
+use Time::HiRes qw(usleep);
 
 use PostgreSQL::Test::Utils;
 use ScenarioHandover;
@@ -27,26 +27,6 @@ my %foreign = (
 	curator => '_c_0b7c1c3c-5d4e-4f4a-9a55-7f3a0e1b2c3d-lock-',
 	kazoo => '0b7c1c3c5d4e4f4a9a557f3a0e1b2c3d__lock__');
 
-# Waits until so many are in the queue; returns how often it looked.
-sub wait_length
-{
-	my ($cluster, $directory, $length) = @_;
-	my $looks = 0;
-	my $deadline = time + $PostgreSQL::Test::Utils::timeout_default;
-
-	for (;;)
-	{
-		my @queue = $cluster->zk->client->ls($directory);
-
-		$looks++;
-		return $looks if @queue == $length;
-		die "not $length in $directory, but " . @queue . "\n"
-		  if time > $deadline;
-		usleep(1_000);
-	}
-	return;
-}
-
 # Puts all in the queue; returns how many wait behind the takers.
 sub fill
 {
@@ -59,14 +39,14 @@ sub fill
 	foreach my $i (0 .. count($scenario))
 	{
 		$contestant->acquire(server($scenario, $i), "taker$i", $path);
-		wait_length($cluster, $directory, $i + 1);
+		$cluster->wait_length($directory, $i + 1);
 	}
 	$contestant->held('taker0');
 	foreach my $i (1 .. $sessions)
 	{
 		$contestant->acquire(server($scenario, $i), "waiter$i", $path);
 	}
-	wait_length($cluster, $directory, 1 + count($scenario) + $sessions);
+	$cluster->wait_length($directory, 1 + count($scenario) + $sessions);
 	if ($behind > $sessions)
 	{
 		$cluster->zk->client->create_many(

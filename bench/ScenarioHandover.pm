@@ -9,8 +9,6 @@ use warnings;
 
 use Time::HiRes qw(time);
 
-use ScenarioDepth;
-
 my $path = '/turns';
 
 sub quantile
@@ -30,8 +28,7 @@ sub line_up
 	{
 		$contestant->prepare($server, "client$server");
 		$contestant->acquire($server, "client$server", $path);
-		ScenarioDepth::wait_length($cluster, $contestant->root . $path,
-			$server + 1);
+		$cluster->wait_length($contestant->root . $path, $server + 1);
 	}
 	$contestant->held('client0');
 	return;
@@ -54,8 +51,7 @@ sub measure
 
 		push @times, ($held - $released) * 1000 if time > $start + $warmup;
 		$contestant->acquire($server, "client$server", $path);
-		$looks += ScenarioDepth::wait_length($cluster,
-			$contestant->root . $path, $servers);
+		$looks += $cluster->wait_length($contestant->root . $path, $servers);
 		$turn++;
 	}
 	my $used = $cluster->used($before);

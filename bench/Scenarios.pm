@@ -5,9 +5,9 @@
 #
 # A scenario: name, title, zk (the cluster it runs on: zk or ensemble), kind
 # (what each client does, see PgContestants.pm; or "handover", "depth", "fact"),
-# rounds (at most), contestants, and for most of them clients and names: "distinct" is one name
-# per client, "one" one for all, "held" one that another server holds, a number
-# that many to draw from.
+# rounds (at most), contestants, and for most of them clients and names:
+# "distinct" is one name per client, "one" one for all, "held" one that another
+# server holds, a number that many to draw from.
 
 package Scenarios;
 
