@@ -10,8 +10,7 @@
  * check of the node, and deletes the node once the holder is through with it.
  * Only after a session timeout (the longer one of theirs and ours), when even
  * a server that hears of nothing has lost its lease, the node is deleted from
- * here.  Other clients look at no
- * mark: their node is deleted at once.
+ * here.  Other clients look at no mark: their node is deleted at once.
  */
 #include "postgres.h"
 
@@ -170,6 +169,20 @@ begin(Break *b)
 	send(b, LISTING, ZKL_SEND_LIST, NULL);
 }
 
+/*
+ * From here on the head may go by our doing.  A worker after this one must not
+ * take the next head for it: the slot tells that this was begun.
+ */
+static void
+choose(Break *b)
+{
+	static const ZklUuid none = {{0}};
+
+	strlcpy(b->chosen, b->path, sizeof(b->chosen));
+	zkl_slot_set_znode(b->slotno, &none, 0, ZKL_EXCLUSIVE, -1,
+					   zkl_control->ctl_status.generation);
+}
+
 static void
 mark(Break *b, const ZklReply *reply, int32 version)
 {
@@ -184,7 +197,7 @@ mark(Break *b, const ZklReply *reply, int32 version)
 	set.data = data;
 	set.data_length = zkl_node_data_break(reply->data, reply->data_length,
 										  data, sizeof(data));
-	strlcpy(b->chosen, b->path, sizeof(b->chosen));
+	choose(b);
 	b->version = version + 1;
 	b->marked_at = 0;
 	zkl_slot_copy(b->slotno, &slot);
@@ -204,7 +217,7 @@ wait_for_holder(Break *b, int32 version, int64 now)
 	if (strcmp(b->chosen, b->path) != 0 || b->version != version ||
 		b->marked_at == 0)
 	{
-		strlcpy(b->chosen, b->path, sizeof(b->chosen));
+		choose(b);
 		b->version = version;
 		b->marked_at = now;
 	}
@@ -255,7 +268,7 @@ listed(Break *b, const ZklReply *reply)
 		send(b, READING, ZKL_SEND_GET, NULL);
 	else
 	{
-		strlcpy(b->chosen, b->path, sizeof(b->chosen));
+		choose(b);
 		send(b, DELETING, ZKL_SEND_DELETE, NULL);
 	}
 }

@@ -248,7 +248,10 @@ restore_slot(int slotno, const ZklSlot *slot)
 	known_serial[slotno] = slot->s_serial;
 	if (slot->s_kind != ZKL_KIND_LOCK)
 	{
-		if (slot->s_state == ZKL_SLOT_WAITING)
+		if (slot->s_state == ZKL_SLOT_WAITING &&
+			slot->s_kind == ZKL_KIND_BREAK && slot->s_znode_sent)
+			zkl_slot_fail(slotno, ZKL_ERROR_HALF_DONE, 0);
+		else if (slot->s_state == ZKL_SLOT_WAITING)
 			submit_other(slotno, slot);
 		return;
 	}

@@ -123,6 +123,14 @@ zkl_raise_failed(const char *name, ZklError error, int32 zkrc)
 		case ZKL_ERROR_BROKEN:
 			zkl_raise_lost(name, ZKL_LIFETIME_TRANSACTION, error);
 			break;
+		case ZKL_ERROR_HALF_DONE:
+			ereport(ERROR,
+					(errcode(ERRCODE_T_R_STATEMENT_COMPLETION_UNKNOWN),
+					 errmsg("could not find out whether distributed lock \"%s\" was broken",
+							name),
+					 errdetail("The zklock worker was restarted after it had begun."),
+					 errhint("If zk_queue() still shows the same holder, call zk_break_lock() again.")));
+			break;
 		case ZKL_ERROR_NONE:
 		case ZKL_ERROR_TOO_LARGE:
 			break;

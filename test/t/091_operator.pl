@@ -156,6 +156,25 @@ $test->zk->resume;
 is($operator->value, 't', 'the next one is not answered by it');
 ok($test->wait_queue('/o/second', 0), 'and has done its work');
 
+# The worker ends after the mark: the next one does not take the next head.
+my $ours = $test->session($two);
+$ours->query("SET zklock.lost_lock_action = 'none'");
+$ours->query("SELECT zk_lock('/o/third')");
+my $behind_ours = $test->session($two);
+$test->enqueue($behind_ours, "SELECT zk_lock('/o/third')", '/o/third');
+$operator->send("SELECT zk_break_lock('/o/third')");
+$test->look_until($two,
+	"SELECT count(*) FROM zk_locks WHERE state = 'lost' AND path = '/o/third'",
+	1, 'it is marked');
+my $worker = $test->status($one, 'worker_pid');
+kill 'TERM', $worker;
+$test->wait_gone($worker);
+$ours->query("SELECT zk_unlock('/o/third')");
+cmp_ok($behind_ours->value, '>', 0, 'the next one has the lock');
+is($operator->sqlstate, '40003', 'what became of the break is not known');
+is($behind_ours->query("SELECT zk_unlock('/o/third')"),
+	't', 'and the next one keeps it');
+
 # Not for everybody, and not in silence.
 $operator->query('CREATE USER somebody; GRANT EXECUTE ON FUNCTION'
 	  . ' zk_break_lock(text), zk_accept_lower_tokens() TO somebody');
