@@ -324,6 +324,8 @@ zkl_manager_attach(ZklManager *m, const ZklSession *session, uint32_t chain,
 	m->session = *session;
 	m->chain = chain;
 	m->chain_kept = chain_kept;
+
+	/* What may be left from before that, the janitor finds. */
 	m->chain_swept = chain_kept > 0 ? chain_kept - 1 : 0;
 	m->chain_needed = true;
 	m->chain_parents = chain_kept == 0;

@@ -229,27 +229,10 @@ zkl_manager_event(ZklManager *m, int64_t now, ZklEventKind kind,
 }
 
 /*
- * The lease passed while requests relied on it: an operator may have marked or
- * removed the nodes even of those who wait, for want of an answer.  So they
- * look at their nodes once more before they are granted.
- */
-static void
-doubt_nodes(ZklManager *m)
-{
-	uint32_t	i;
-
-	for (i = 0; i < m->config.max_requests; i++)
-	{
-		if (m->requests[i].demand == ZKL_DEMAND_WAITING &&
-			!ZKL_MUTANT(DYING_SESSION))
-			m->requests[i].czxid = 0;
-	}
-}
-
-/*
- * The host was held up for long, or ZooKeeper did not answer.  Where a beat
- * would not renew the lease at once, a new connection does: it counts as a
- * contact.
+ * The host was held up for long, or ZooKeeper did not answer: an operator may
+ * have marked or removed nodes meanwhile, for want of an answer.  On a new
+ * connection all are looked at anew.  It also counts as a contact, where a
+ * beat would not renew the lease at once.
  */
 static void
 heed_lapse(ZklManager *m)
@@ -257,8 +240,6 @@ heed_lapse(ZklManager *m)
 	bool		valid = m->now < m->lease_until;
 	bool		lapsed = m->lease_relied && m->nlive > 0 && !valid;
 
-	if (lapsed)
-		doubt_nodes(m);
 	m->lease_relied = valid && m->nlive > 0;
 	if (m->connection == ZKL_CONNECTION_READY && m->nlive > 0 &&
 		(lapsed || zkl_contact_lease(m, m->now) <= m->now))

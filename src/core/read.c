@@ -12,6 +12,7 @@
  */
 #include <string.h>
 
+#include "core/batch.h"
 #include "core/core.h"
 #include "core/drain.h"
 #include "core/janitor.h"
@@ -286,7 +287,9 @@ watched_own(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 	if (r->own_watch != ZKL_WATCH_SENT || r->node != ZKL_NODE_EXISTS)
 		return;
 	r->own_watch = ZKL_WATCH_NONE;
-	r->verified = true;
+
+	/* Who may not read his node is told so: no more will come. */
+	r->verified |= zkl_rc_is_definite(reply->rc) || reply->rc == ZKL_RC_OK;
 	if (reply->rc == ZKL_RC_OK)
 	{
 		r->own_watch = ZKL_WATCH_ARMED;
@@ -334,7 +337,7 @@ zkl_read_reply(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 	/* Not an answer at all: only another connection can tell. */
 	if (reply->rc == ZKL_RC_UNKNOWN)
 	{
-		zkl_core_act(m, ZKL_ACTION_RECONNECT)->rc = reply->rc;
+		zkl_core_reconnect(m, reply->rc);
 		return;
 	}
 	switch (op->kind)
