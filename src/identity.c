@@ -14,7 +14,6 @@
 #include "utils/timestamp.h"
 
 #define LOG_INTERVAL_MS		60000
-
 #define MAX_LOGGED			4
 
 static TimestampTz last_logged = 0; /* an error since we last served */

@@ -239,14 +239,12 @@ is_answered(int slotno)
 
 /* Returns once there is an answer. */
 static void
-wait_for_answer(int slotno, const char *name, Deadlines *at)
+wait_for_answer(int slotno, void (*where) (void *name), const char *name,
+				Deadlines *at)
 {
 	ErrorContextCallback context;
 
-	context.callback = zkl_slots[slotno].s_kind == ZKL_KIND_QUEUE ?
-		queue_context :
-		zkl_slots[slotno].s_kind == ZKL_KIND_BREAK ? break_context :
-		waiting_context;
+	context.callback = where;
 	context.arg = unconstify(char *, name);
 	context.previous = error_context_stack;
 	error_context_stack = &context;
@@ -355,7 +353,7 @@ zkl_ask_lock(const ZklAsk *ask, ZklGrant *grant)
 
 	PG_TRY();
 	{
-		wait_for_answer(slotno, ask->name, &at);
+		wait_for_answer(slotno, waiting_context, ask->name, &at);
 		granted = judge(ask, slotno, grant);
 	}
 	PG_CATCH();
@@ -379,7 +377,7 @@ zkl_ask_again(const ZklAsk *ask, int slotno)
 
 	set_deadlines(ask, &at);
 	at.expire = NEVER;
-	wait_for_answer(slotno, ask->name, &at);
+	wait_for_answer(slotno, waiting_context, ask->name, &at);
 }
 
 /* ---- queues ---- */
@@ -397,7 +395,7 @@ zkl_ask_queue(const char *path, const char *name, dsm_handle segment)
 
 	PG_TRY();
 	{
-		wait_for_answer(slotno, name, &at);
+		wait_for_answer(slotno, queue_context, name, &at);
 		zkl_slot_copy(slotno, &answer);
 		if (answer.s_state == ZKL_SLOT_FAILED &&
 			answer.s_error != ZKL_ERROR_TOO_LARGE)
@@ -427,7 +425,7 @@ zkl_ask_break(const char *path, const char *name)
 
 	PG_TRY();
 	{
-		wait_for_answer(slotno, name, &at);
+		wait_for_answer(slotno, break_context, name, &at);
 		zkl_slot_copy(slotno, &answer);
 		if (answer.s_state == ZKL_SLOT_FAILED)
 			zkl_raise_failed(name, answer.s_error, answer.s_zkrc);
