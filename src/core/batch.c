@@ -173,6 +173,7 @@ send_batch(ZklManager *m)
 	batch->sent_at = m->beat_sent_at = m->now;
 	batch->nmembers = 0;
 	gather(m, batch, &m->deletes, false, &bytes);
+	gather(m, batch, &m->late_deletes, false, &bytes);
 	batch->ndeletes = batch->nmembers;
 	gather(m, batch, &m->resends, true, &bytes);
 	if (zkl_list_empty(&m->resends))
@@ -242,7 +243,8 @@ work_at_hand(const ZklManager *m)
 
 	return m->beat_wanted || (beat >= 0 && beat <= m->now) ||
 		!zkl_list_empty(&m->deletes) || !zkl_list_empty(&m->creates) ||
-		!zkl_list_empty(&m->resends);
+		!zkl_list_empty(&m->resends) ||
+		(!zkl_list_empty(&m->late_deletes) && m->now >= m->late_until);
 }
 
 /*
@@ -298,5 +300,8 @@ zkl_batch_timer(const ZklManager *m)
 		 !zkl_list_empty(&m->stuck_locks)) &&
 		(due < 0 || m->stuck_until < due))
 		due = m->stuck_until;
+	if (!zkl_list_empty(&m->late_deletes) && m->nbatches == 0 &&
+		(due < 0 || m->late_until < due))
+		due = m->late_until;
 	return due;
 }

@@ -84,9 +84,11 @@ lose_older_incarnation(ZklManager *m, ZklLock *lock, ZklSeq seq)
 	}
 }
 
-void
+bool
 zkl_lock_account(ZklManager *m, ZklLock *lock, ZklSeq seq, int64_t zxid)
 {
+	bool		next = false;
+
 	lose_older_incarnation(m, lock, seq);
 	if (seq == 0)
 	{
@@ -101,10 +103,12 @@ zkl_lock_account(ZklManager *m, ZklLock *lock, ZklSeq seq, int64_t zxid)
 			lock->unknown_from = lock->base_seq + 1;
 	}
 	else
-		m->counters.continuous++;
+		next = true;
+	m->counters.continuous += next;
 	lock->base_known = true;
 	lock->base_seq = seq;
 	lock->base_zxid = zxid;
+	return next;
 }
 
 void

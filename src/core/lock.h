@@ -30,9 +30,10 @@ extern void zkl_lock_hold(ZklManager *m, ZklLock *lock, ZklRequest *r);
 
 /*
  * A create of ours came back with this number: what it says about others.
+ * Returns whether it is known that nobody else came since the one before it.
  * zxid is the create's, 0 if not known.
  */
-extern void zkl_lock_account(ZklManager *m, ZklLock *lock, ZklSeq seq,
+extern bool zkl_lock_account(ZklManager *m, ZklLock *lock, ZklSeq seq,
 							 int64_t zxid);
 
 /* Whether the next create will continue from the last one. */

@@ -71,6 +71,7 @@ zkl_manager_create(const ZklConfig *config)
 	zkl_list_init(&m->creates);
 	zkl_list_init(&m->resends);
 	zkl_list_init(&m->deletes);
+	zkl_list_init(&m->late_deletes);
 	zkl_list_init(&m->lone_deletes);
 	zkl_list_init(&m->stuck_deletes);
 	zkl_list_init(&m->stuck_locks);

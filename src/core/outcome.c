@@ -64,7 +64,7 @@ create_applied(ZklManager *m, ZklRequest *r, const char *path, int64_t zxid,
 	}
 	r->attempts = 0;
 	if (seq < ZKL_SEQ_LIMIT)
-		zkl_lock_account(m, r->lock, seq, zxid);
+		r->alone = zkl_lock_account(m, r->lock, seq, zxid);
 	zkl_request_exists(m, r, seq, zxid);
 
 	/* From then on it may have been deleted or marked. */

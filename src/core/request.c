@@ -124,6 +124,7 @@ hand_node_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 	heir->seq = r->seq;
 	heir->index = r->index;
 	heir->czxid = r->czxid;
+	heir->alone = r->alone;
 	heir->own_watch = r->own_watch;
 	heir->placed_at = r->placed_at;
 	heir->seen = r->seen;
@@ -148,6 +149,27 @@ hand_node_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 	r->own_watch = ZKL_WATCH_NONE;
 	r->node = ZKL_NODE_NONE;
 	note_znode(m, heir);
+}
+
+/*
+ * Where nobody else seems to come, nobody waits for the delete: it need not
+ * go alone.  Its fsync would be in the way of the next create, which is often
+ * but a moment away.
+ */
+static void
+delete_soon(ZklManager *m, ZklRequest *r)
+{
+	const ZklLock *lock = r->lock;
+
+	if (!r->alone || lock->nforeign > 0 ||
+		lock->unknown_from != ZKL_SEQ_NONE)
+	{
+		zkl_list_append(&m->deletes, &r->work);
+		return;
+	}
+	if (zkl_list_empty(&m->late_deletes))
+		m->late_until = m->now + ZKL_DELETE_DELAY;
+	zkl_list_append(&m->late_deletes, &r->work);
 }
 
 /*
@@ -183,7 +205,7 @@ retire(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 				zkl_lock_dequeue(m, lock, r);
 				zkl_unlink(&r->unwatched);
 				r->node = ZKL_NODE_DELETE;
-				zkl_list_append(&m->deletes, &r->work);
+				delete_soon(m, r);
 				if (ZKL_MUTANT(CANCEL_FORGETS_NODE) &&
 					r->demand == ZKL_DEMAND_WAITING)
 					zkl_request_gone(m, r);
@@ -207,7 +229,7 @@ zkl_request_create(ZklManager *m, ZklRequest *r)
 	r->seq = -1;
 	r->czxid = 0;
 	r->seen = 0;
-	r->again = false;
+	r->again = r->alone = false;
 	r->token_sent = false;
 	r->own_watch = ZKL_WATCH_NONE;
 	r->parked = r->lock->draining;

@@ -30,6 +30,8 @@
 #define ZKL_MAX_ATTEMPTS	5	/* to make a lock's directory, for one create */
 #define ZKL_RETRY_DELAY		1000000 /* µs until what was refused is tried
 									 * again */
+#define ZKL_DELETE_DELAY	1000	/* µs that a delete nobody seems to wait for
+									 * waits for company */
 #define ZKL_CONTACTS		24	/* to remember; one per T/24 at most */
 #define ZKL_READ_WINDOW		(512 * 1024)	/* bytes of paths read at a time */
 
@@ -94,6 +96,8 @@ struct ZklRequest
 	bool		broken;			/* GRANTED, but lost to its holder: an
 								 * operator broke it; the node stays until the
 								 * release */
+	bool		alone;			/* nobody else came between our last create in
+								 * this directory and its own */
 	bool		again;			/* once deleted, create anew: its number was
 								 * no place in the queue */
 	uint64_t	seen;			/* order of the last listing that showed it */
@@ -256,6 +260,9 @@ struct ZklManager
 	ZklList		resends;		/* NEW, from batches that failed: they go
 								 * first */
 	ZklList		deletes;		/* DELETE, to go in a batch */
+	ZklList		late_deletes;	/* DELETE, to go in a batch that goes anyway,
+								 * or alone from late_until on */
+	int64_t		late_until;
 	ZklList		lone_deletes;	/* DELETE, to go by single operations */
 	ZklList		stuck_deletes;	/* DELETE, refused: not before stuck_until */
 	ZklList		stuck_locks;	/* their listing was refused: likewise */
