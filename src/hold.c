@@ -15,6 +15,7 @@
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "common/hashfn.h"
 #include "hold.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
@@ -51,6 +52,16 @@ zkl_hold_find(const char *path, ZklLockMode mode, ZklLifetime lifetime)
 	return hold != NULL && hold->begun ? hold : NULL;
 }
 
+/* Names are short, the room for them is not. */
+static uint32
+hash_key(const void *key, Size keysize)
+{
+	const ZklHoldKey *k = key;
+
+	return hash_bytes((const unsigned char *) k->path,
+					  (int) strlen(k->path)) + k->mode * 2 + k->lifetime;
+}
+
 static void
 make_table(void)
 {
@@ -58,9 +69,11 @@ make_table(void)
 
 	ctl.keysize = sizeof(ZklHoldKey);
 	ctl.entrysize = sizeof(ZklHold);
+	ctl.hash = hash_key;
+	ctl.match = memcmp;
 	ctl.hcxt = TopMemoryContext;
-	table = hash_create("zklock holds", 16, &ctl,
-						HASH_ELEM | HASH_BLOBS | HASH_CONTEXT);
+	table = hash_create("zklock holds", 16, &ctl, HASH_ELEM | HASH_FUNCTION |
+						HASH_COMPARE | HASH_CONTEXT);
 }
 
 /* Sees to it that the current subtransaction has a place to count in. */

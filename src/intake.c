@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "miscadmin.h"
-#include "port/pg_bitutils.h"
 #include "postmaster/postmaster.h"
 #include "utils/guc.h"
 #include "utils/memutils.h"
@@ -26,9 +25,11 @@
 
 static ZklManager *core = NULL;
 static uint32 *known_serial = NULL; /* of each slot that the core knows */
-static uint64 *marked = NULL;	/* slots to be looked at, see
-								 * zkl_intake_requests */
-static uint64 *marked_since = NULL;
+
+/* Slots to be looked at, for zkl_intake_requests */
+static int *marked = NULL;
+static int *marked_since = NULL;
+static bool *is_marked = NULL;	/* of each slot, whether it is in "marked" */
 
 void
 zkl_intake_begin(ZklManager *manager)
@@ -38,10 +39,13 @@ zkl_intake_begin(ZklManager *manager)
 										  zkl_control->ctl_nslots *
 										  sizeof(uint32));
 	marked = MemoryContextAllocZero(TopMemoryContext,
-									zkl_control->ctl_nwords * sizeof(uint64));
+									zkl_control->ctl_nslots * sizeof(int));
 	marked_since = MemoryContextAllocZero(TopMemoryContext,
-										  zkl_control->ctl_nwords *
-										  sizeof(uint64));
+										  zkl_control->ctl_nslots *
+										  sizeof(int));
+	is_marked = MemoryContextAllocZero(TopMemoryContext,
+									   zkl_control->ctl_nslots *
+									   sizeof(bool));
 }
 
 void
@@ -145,7 +149,7 @@ release_slot(int slotno, const ZklSlot *slot)
 		zkl_manager_release(core, zkl_boottime_us(), (uint32) slotno);
 }
 
-/* These two return whether they are done with the slot. */
+/* Returns whether it was one. */
 static bool
 take_released(int slotno)
 {
@@ -158,13 +162,13 @@ take_released(int slotno)
 	return true;
 }
 
-static bool
-take_other(int slotno)
+static void
+take_any(int slotno)
 {
 	ZklSlot		slot;
 
 	if (take_released(slotno))
-		return true;
+		return;
 	zkl_slot_copy(slotno, &slot);
 	if (slot.s_state == ZKL_SLOT_WAITING &&
 		known_serial[slotno] != slot.s_serial)
@@ -172,28 +176,40 @@ take_other(int slotno)
 	else if (slot.s_state == ZKL_SLOT_WAITING && slot.s_expired &&
 			 slot.s_kind == ZKL_KIND_LOCK)
 		zkl_manager_expire(core, zkl_boottime_us(), (uint32) slotno);
-	return true;
 }
 
-/* Clears the marks of the slots that fn is done with. */
-static void
-take_marked(uint64 *words, bool (*fn) (int slotno))
+/* Takes those that were released out of the list; returns what is left. */
+static int
+take_all_released(int *slots, int n)
 {
-	int			word;
+	int			left = 0,
+				i;
 
-	for (word = 0; word < zkl_control->ctl_nwords; word++)
+	for (i = 0; i < n; i++)
 	{
-		uint64		bits = words[word];
-
-		while (bits != 0)
-		{
-			int			bit = pg_rightmost_one_pos64(bits);
-
-			bits &= bits - 1;
-			if (fn(word * ZKL_MARKS_PER_WORD + bit))
-				words[word] &= ~(UINT64CONST(1) << bit);
-		}
+		if (!take_released(slots[i]))
+			slots[left++] = slots[i];
 	}
+	return left;
+}
+
+/* Takes out of "marked_since" what is in "marked"; returns what is left. */
+static int
+only_since(int n, int nsince)
+{
+	int			left = 0,
+				i;
+
+	for (i = 0; i < n; i++)
+		is_marked[marked[i]] = true;
+	for (i = 0; i < nsince; i++)
+	{
+		if (!is_marked[marked_since[i]])
+			marked_since[left++] = marked_since[i];
+	}
+	for (i = 0; i < n; i++)
+		is_marked[marked[i]] = false;
+	return left;
 }
 
 /*
@@ -205,19 +221,21 @@ take_marked(uint64 *words, bool (*fn) (int slotno))
 void
 zkl_intake_requests(void)
 {
-	int			word;
+	int			n = zkl_shmem_take_marks(marked);
+	int			nsince,
+				i;
 
-	if (!zkl_shmem_take_marks(marked))
+	if (n == 0)
 		return;
-	(void) zkl_shmem_take_marks(marked_since);
+	nsince = zkl_shmem_take_marks(marked_since);
 
 	/* What both saw is taken once, as it is now. */
-	for (word = 0; word < zkl_control->ctl_nwords; word++)
-		marked_since[word] &= ~marked[word];
-	take_marked(marked, take_released);
-	take_marked(marked_since, take_released);
-	take_marked(marked, take_other);
-	zkl_shmem_return_marks(marked_since);
+	nsince = only_since(n, nsince);
+	n = take_all_released(marked, n);
+	nsince = take_all_released(marked_since, nsince);
+	for (i = 0; i < n; i++)
+		take_any(marked[i]);
+	zkl_shmem_return_marks(marked_since, nsince);
 }
 
 /* ---- after a restart of the worker ---- */

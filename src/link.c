@@ -42,6 +42,7 @@ static size_t handed_out = 0;	/* bytes of the frame that next() returned */
 static WaitEventSet *wait_set = NULL;
 static int	socket_event = -1;
 static bool wants_write = false;
+static bool readable = false;	/* as the last wait found it */
 
 /* The program lies beside this library, wherever that was loaded from. */
 static void
@@ -228,6 +229,9 @@ zkl_link_read(void)
 {
 	ssize_t		n;
 
+	if (!readable)
+		return true;
+	readable = false;
 	do
 	{
 		if (!zkl_wire_reserve(&input, READ_SIZE))
@@ -270,7 +274,9 @@ make_wait_set(void)
 void
 zkl_link_wait(long timeout_ms)
 {
-	WaitEvent	event;
+	WaitEvent	events[2];
+	int			nevents,
+				i;
 	bool		pending = output.end > output.start;
 
 	if (wait_set == NULL)
@@ -281,6 +287,8 @@ zkl_link_wait(long timeout_ms)
 						(pending ? WL_SOCKET_WRITEABLE : 0), NULL);
 		wants_write = pending;
 	}
-	(void) WaitEventSetWait(wait_set, timeout_ms, &event, 1,
-							zkl_worker_wait_event());
+	nevents = WaitEventSetWait(wait_set, timeout_ms, events,
+							   lengthof(events), zkl_worker_wait_event());
+	for (i = 0; i < nevents; i++)
+		readable |= (events[i].events & WL_SOCKET_READABLE) != 0;
 }

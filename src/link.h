@@ -36,7 +36,7 @@ extern void zkl_link_say(ZklWireType type, uint32 generation);
 /* Writes what it can without blocking.  False: the link is broken. */
 extern bool zkl_link_flush(void);
 
-/* Reads what is there.  False: the link is broken or at its end. */
+/* Reads what the last wait found.  False: the link is broken or at its end. */
 extern bool zkl_link_read(void);
 
 /*

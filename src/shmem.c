@@ -23,6 +23,7 @@
 #include <time.h>
 
 #include "miscadmin.h"
+#include "port/pg_bitutils.h"
 #include "shmem.h"
 #include "storage/ipc.h"
 #include "storage/proc.h"
@@ -30,6 +31,7 @@
 #include "zklock.h"
 
 #define TRANCHE_NAME	"zklock"
+#define BITS_PER_WORD	64
 
 #define LEASE_DEADLINE_BITS	40
 #define LEASE_DEADLINE_MASK	((UINT64CONST(1) << LEASE_DEADLINE_BITS) - 1)
@@ -39,15 +41,16 @@ ZklSlot    *zkl_slots = NULL;
 
 /* Where the other parts of the shared memory lie */
 static pg_atomic_uint64 *marks = NULL;
+static pg_atomic_uint64 *sums = NULL;
 static int *free_next = NULL;
 
 static shmem_request_hook_type previous_request_hook = NULL;
 static shmem_startup_hook_type previous_startup_hook = NULL;
 
 static int
-words_for(int nslots)
+words_for(int nbits)
 {
-	return (nslots + ZKL_MARKS_PER_WORD - 1) / ZKL_MARKS_PER_WORD;
+	return (nbits + BITS_PER_WORD - 1) / BITS_PER_WORD;
 }
 
 static Size
@@ -57,11 +60,18 @@ marks_offset(void)
 }
 
 static Size
+sums_offset(void)
+{
+	return add_size(marks_offset(), mul_size(words_for(zkl_max_requests),
+											 sizeof(pg_atomic_uint64)));
+}
+
+static Size
 slots_offset(void)
 {
-	return add_size(marks_offset(),
-					MAXALIGN(mul_size(words_for(zkl_max_requests),
-									  sizeof(pg_atomic_uint64))));
+	return add_size(sums_offset(),
+					mul_size(words_for(words_for(zkl_max_requests)),
+							 sizeof(pg_atomic_uint64)));
 }
 
 static Size
@@ -102,9 +112,12 @@ initialize(ZklControl *control)
 	SpinLockInit(&control->ctl_free_mutex);
 	control->ctl_nslots = zkl_max_requests;
 	control->ctl_nwords = words_for(zkl_max_requests);
+	control->ctl_nsums = words_for(control->ctl_nwords);
 
 	for (i = 0; i < control->ctl_nwords; i++)
 		pg_atomic_init_u64(&marks[i], 0);
+	for (i = 0; i < control->ctl_nsums; i++)
+		pg_atomic_init_u64(&sums[i], 0);
 	for (i = 0; i < control->ctl_nslots; i++)
 	{
 		SpinLockInit(&zkl_slots[i].s_mutex);
@@ -128,6 +141,7 @@ startup_hook(void)
 	control = ShmemInitStruct("zklock", total_size(), &found);
 	base = (char *) control;
 	marks = (pg_atomic_uint64 *) (base + marks_offset());
+	sums = (pg_atomic_uint64 *) (base + sums_offset());
 	zkl_slots = (ZklSlot *) (base + slots_offset());
 	free_next = (int *) (base + links_offset());
 	if (!found)
@@ -160,45 +174,66 @@ zkl_shmem_wake_worker(void)
 	zkl_shmem_wake((int) pg_atomic_read_u32(&zkl_control->ctl_worker_procno));
 }
 
+/* First the mark, then the sum: a sum may be for nothing, a mark never is. */
+static void
+set_mark(int slotno)
+{
+	int			word = slotno / BITS_PER_WORD;
+
+	pg_atomic_fetch_or_u64(&marks[word],
+						   UINT64CONST(1) << (slotno % BITS_PER_WORD));
+	pg_atomic_fetch_or_u64(&sums[word / BITS_PER_WORD],
+						   UINT64CONST(1) << (word % BITS_PER_WORD));
+}
+
 void
 zkl_shmem_mark(int slotno)
 {
-	pg_atomic_fetch_or_u64(&marks[slotno / ZKL_MARKS_PER_WORD],
-						   UINT64CONST(1) << (slotno % ZKL_MARKS_PER_WORD));
+	set_mark(slotno);
 	zkl_shmem_wake_worker();
 }
 
-bool
-zkl_shmem_take_marks(uint64 *words)
+/* Takes all bits of a word: their numbers, from "base" on; how many. */
+static int
+take_bits(pg_atomic_uint64 *word, int base, int *numbers)
 {
-	bool		any = false;
-	int			i;
+	uint64		bits = pg_atomic_read_u64(word);
+	int			n = 0;
 
-	for (i = 0; i < zkl_control->ctl_nwords; i++)
+	if (bits == 0)
+		return 0;
+	for (bits = pg_atomic_exchange_u64(word, 0); bits != 0; bits &= bits - 1)
+		numbers[n++] = base + pg_rightmost_one_pos64(bits);
+	return n;
+}
+
+int
+zkl_shmem_take_marks(int *slots)
+{
+	int			n = 0,
+				i,
+				j;
+
+	for (i = 0; i < zkl_control->ctl_nsums; i++)
 	{
-		words[i] = pg_atomic_read_u64(&marks[i]);
-		if (words[i] == 0)
-			continue;
-		words[i] = pg_atomic_exchange_u64(&marks[i], 0);
-		any = true;
+		int			words[BITS_PER_WORD];
+		int			nwords = take_bits(&sums[i], i * BITS_PER_WORD, words);
+
+		for (j = 0; j < nwords; j++)
+			n += take_bits(&marks[words[j]], words[j] * BITS_PER_WORD,
+						   slots + n);
 	}
-	return any;
+	return n;
 }
 
 void
-zkl_shmem_return_marks(const uint64 *words)
+zkl_shmem_return_marks(const int *slots, int nslots)
 {
-	bool		any = false;
 	int			i;
 
-	for (i = 0; i < zkl_control->ctl_nwords; i++)
-	{
-		if (words[i] == 0)
-			continue;
-		pg_atomic_fetch_or_u64(&marks[i], words[i]);
-		any = true;
-	}
-	if (any)
+	for (i = 0; i < nslots; i++)
+		set_mark(slots[i]);
+	if (nslots > 0)
 		zkl_shmem_wake_worker();
 }
 

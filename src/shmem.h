@@ -195,10 +195,12 @@ typedef struct ZklControl
 	/*
 	 * Behind this struct follow ctl_nwords words with one bit per slot that
 	 * changed since the worker looked (set by zkl_slot_submit, _release and
-	 * _expire, cleared by zkl_shmem_take_marks), then the slots, then the
+	 * _expire, cleared by zkl_shmem_take_marks), then ctl_nsums words with
+	 * one bit per such word that is not all zero, then the slots, then the
 	 * links of the list of free slots.
 	 */
 	int			ctl_nwords;
+	int			ctl_nsums;
 } ZklControl;
 
 /* No worker: its latch cannot be set */
@@ -311,16 +313,15 @@ extern void zkl_shmem_push_free(int slotno);
 /* Sets the latch of a process; ZKL_PROCNO_NONE: of none. */
 extern void zkl_shmem_wake(int procno);
 
-#define ZKL_MARKS_PER_WORD	64
-
 /*
- * Takes the marks of the slots that changed since the last call, into
- * ctl_nwords words.  Returns whether there were any.
+ * Takes the marks of the slots that changed since the last call: their
+ * numbers, in ascending order, into an array with room for all slots.  Returns
+ * how many.
  */
-extern bool zkl_shmem_take_marks(uint64 *words);
+extern int	zkl_shmem_take_marks(int *slots);
 
 /* Gives marks back, for a later call, and wakes the worker for it. */
-extern void zkl_shmem_return_marks(const uint64 *words);
+extern void zkl_shmem_return_marks(const int *slots, int nslots);
 
 /*
  * WAITING -> GRANTED, DENIED or FAILED and GRANTED -> LOST, filling in what

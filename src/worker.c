@@ -36,9 +36,7 @@
 #include "supervisor.h"
 #include "zklock.h"
 
-#ifndef BATCHES_IN_FLIGHT
 #define BATCHES_IN_FLIGHT	2
-#endif
 #define BATCH_OPERATIONS	256
 #define BATCH_BYTES			(256 * 1024)
 #define LONGEST_SLEEP_MS	(3600 * 1000L)

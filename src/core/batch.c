@@ -17,6 +17,7 @@
 #include "core/contact.h"
 #include "core/core.h"
 #include "core/lock.h"
+#include "core/pace.h"
 #include "core/read.h"
 #include "core/request.h"
 
@@ -244,7 +245,7 @@ work_at_hand(const ZklManager *m)
 	return m->beat_wanted || (beat >= 0 && beat <= m->now) ||
 		!zkl_list_empty(&m->deletes) || !zkl_list_empty(&m->creates) ||
 		!zkl_list_empty(&m->resends) ||
-		(!zkl_list_empty(&m->late_deletes) && m->now >= m->late_until);
+		zkl_pace_due(m);
 }
 
 /*
@@ -284,8 +285,8 @@ zkl_batch_send(ZklManager *m)
 	retry_what_was_refused(m);
 	send_lone_deletes(m);
 	want_lease(m);
-	while (!m->broken && m->nbatches < m->config.batches_in_flight &&
-		   work_at_hand(m))
+	while (!m->broken && !zkl_pace_gathers(m) &&
+		   m->nbatches < m->config.batches_in_flight && work_at_hand(m))
 		send_batch(m);
 }
 
@@ -293,6 +294,7 @@ int64_t
 zkl_batch_timer(const ZklManager *m)
 {
 	int64_t		due = next_beat(m);
+	int64_t		pace = zkl_pace_timer(m);
 
 	if (m->chain_needed)
 		return -1;
@@ -300,8 +302,7 @@ zkl_batch_timer(const ZklManager *m)
 		 !zkl_list_empty(&m->stuck_locks)) &&
 		(due < 0 || m->stuck_until < due))
 		due = m->stuck_until;
-	if (!zkl_list_empty(&m->late_deletes) && m->nbatches == 0 &&
-		(due < 0 || m->late_until < due))
-		due = m->late_until;
+	if (pace >= 0 && (due < 0 || pace < due))
+		due = pace;
 	return due;
 }

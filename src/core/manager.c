@@ -12,6 +12,7 @@
 #include "core/core.h"
 #include "core/janitor.h"
 #include "core/lock.h"
+#include "core/pace.h"
 #include "core/read.h"
 #include "core/request.h"
 #include "core/siblings.h"
@@ -149,6 +150,7 @@ zkl_manager_submit(ZklManager *m, int64_t now, uint32_t request,
 
 	m->now = now;
 	r = zkl_request_begin(m, request, demand);
+	zkl_pace_submitted(m);
 
 	/*
 	 * What its owner holds already is granted whatever the connection: it is
@@ -262,6 +264,7 @@ zkl_manager_flush(ZklManager *m, int64_t now)
 		zkl_unlink(link);
 		zkl_lock_decide(m, zkl_container(ZklLock, dirty, link));
 	}
+	zkl_pace_decided(m);
 	zkl_batch_send(m);
 	zkl_read_send(m);
 	zkl_contact_send(m);

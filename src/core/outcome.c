@@ -20,6 +20,7 @@
 #include "core/contact.h"
 #include "core/core.h"
 #include "core/lock.h"
+#include "core/pace.h"
 #include "core/read.h"
 #include "core/request.h"
 
@@ -85,6 +86,7 @@ batch_applied(ZklManager *m, ZklBatch *batch, const ZklReply *reply)
 	uint32_t	i;
 
 	m->counters.batches++;
+	zkl_pace_acknowledged(m);
 	m->unknown_streak = 0;
 	if (m->batch_limit < m->config.batch_operations)
 		m->batch_limit = m->batch_limit * 2 < m->config.batch_operations ?

@@ -9,6 +9,7 @@
 
 #include "core/core.h"
 #include "core/lock.h"
+#include "core/pace.h"
 #include "core/read.h"
 #include "core/request.h"
 #include "core/siblings.h"
@@ -152,27 +153,6 @@ hand_node_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 }
 
 /*
- * Where nobody else seems to come, nobody waits for the delete: it need not
- * go alone.  Its fsync would be in the way of the next create, which is often
- * but a moment away.
- */
-static void
-delete_soon(ZklManager *m, ZklRequest *r)
-{
-	const ZklLock *lock = r->lock;
-
-	if (!r->alone || lock->nforeign > 0 ||
-		lock->unknown_from != ZKL_SEQ_NONE)
-	{
-		zkl_list_append(&m->deletes, &r->work);
-		return;
-	}
-	if (zkl_list_empty(&m->late_deletes))
-		m->late_until = m->now + ZKL_DELETE_DELAY;
-	zkl_list_append(&m->late_deletes, &r->work);
-}
-
-/*
  * The demand of r ends: WAITING or GRANTED -> "demand".  Its node goes on
  * with another hold of the owner, or is to be deleted.
  */
@@ -205,7 +185,7 @@ retire(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 				zkl_lock_dequeue(m, lock, r);
 				zkl_unlink(&r->unwatched);
 				r->node = ZKL_NODE_DELETE;
-				delete_soon(m, r);
+				zkl_pace_delete(m, r);
 				if (ZKL_MUTANT(CANCEL_FORGETS_NODE) &&
 					r->demand == ZKL_DEMAND_WAITING)
 					zkl_request_gone(m, r);
@@ -313,6 +293,7 @@ tell_grant(ZklManager *m, ZklRequest *r)
 		r->lock->nexpired--;
 	r->demand = ZKL_DEMAND_GRANTED;
 	r->verified = true;
+	zkl_pace_granted(m);
 }
 
 void

@@ -30,8 +30,6 @@
 #define ZKL_MAX_ATTEMPTS	5	/* to make a lock's directory, for one create */
 #define ZKL_RETRY_DELAY		1000000 /* µs until what was refused is tried
 									 * again */
-#define ZKL_DELETE_DELAY	1000	/* µs that a delete nobody seems to wait for
-									 * waits for company */
 #define ZKL_CONTACTS		24	/* to remember; one per T/24 at most */
 #define ZKL_READ_WINDOW		(512 * 1024)	/* bytes of paths read at a time */
 
@@ -242,6 +240,17 @@ typedef struct ZklJanitor
 	struct ZklJanitorPath *to_do;	/* directories to list, znodes to look at */
 } ZklJanitor;
 
+/* What is held back for a moment; see pace.c */
+typedef struct ZklPace
+{
+	int64_t		late_until;		/* then the late deletes are due */
+	int64_t		gather_until;	/* then what is at hand goes in any case */
+	uint32_t	expected;		/* granted by batches, not yet back with a new
+								 * demand */
+	bool		returning;		/* those before them all were */
+	bool		counting;		/* what follows is a batch's doing */
+} ZklPace;
+
 struct ZklManager
 {
 	ZklConfig	config;
@@ -261,8 +270,7 @@ struct ZklManager
 								 * first */
 	ZklList		deletes;		/* DELETE, to go in a batch */
 	ZklList		late_deletes;	/* DELETE, to go in a batch that goes anyway,
-								 * or alone from late_until on */
-	int64_t		late_until;
+								 * or soon; see pace.c */
 	ZklList		lone_deletes;	/* DELETE, to go by single operations */
 	ZklList		stuck_deletes;	/* DELETE, refused: not before stuck_until */
 	ZklList		stuck_locks;	/* their listing was refused: likewise */
@@ -303,6 +311,7 @@ struct ZklManager
 	int64_t		zxid_seen;
 	ZklJanitor	janitor;
 	bool		beat_wanted;
+	ZklPace		pace;
 
 	/* batches under way, oldest first */
 	ZklBatch   *batches;		/* config.batches_in_flight of them */

@@ -78,6 +78,8 @@ restart_with_a_released_hold(void)
 	world_run(w);
 	CHECK(world_holds(w, reader) && world_holds(w, writer));
 	world_release(w, writer);
+	w->now += 1000;
+	world_flush(w);
 	world_serve(w, 10);
 	CHECK_INT(world_nodes(w, "/a"), 1);
 	again = world_enter(w, "/a", 1, ZKL_EXCLUSIVE, false);

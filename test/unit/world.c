@@ -8,6 +8,8 @@
 #include "unit.h"
 #include "world.h"
 
+#define A_MOMENT	1000		/* µs: a beat is always further off */
+
 /* ---- memory: what comes is never zero, and all must go back ---- */
 
 static void *
@@ -456,12 +458,27 @@ world_deliver(World *w, int n)
 	}
 }
 
+/* Waits for what is held back for a moment.  False: nothing is. */
+static bool
+wait_a_moment(World *w)
+{
+	int64_t		due = zkl_manager_timer(w->m);
+
+	if (due < 0 || due > w->now + A_MOMENT)
+		return false;
+	if (due > w->now)
+		w->now = due;
+	world_flush(w);
+	return true;
+}
+
 void
 world_run(World *w)
 {
 	int			rounds = 0;
 
-	while (w->zk.inbox != NULL || w->zk.outbox != NULL || w->gave_up)
+	while (w->zk.inbox != NULL || w->zk.outbox != NULL || w->gave_up ||
+		   wait_a_moment(w))
 	{
 		if (!CHECK_MSG(++rounds < 10000, "it never comes to rest"))
 			return;

@@ -1,0 +1,120 @@
+/*
+ * pace.c
+ *	  When to send a batch: at once, or in a moment and with more in it.
+ *
+ * Owns the manager's pace and its list of late deletes.  Runs in the worker
+ * (and in tests), takes no locks, knows neither PostgreSQL nor ZooKeeper.
+ *
+ * A batch costs ZooKeeper a write to its disk and some 200 µs of processor
+ * time, each operation in it some 10 µs.  So a batch is worth a short wait, if
+ * more is about to come; the figures behind the rules are in
+ * docs/benchmarks.md.
+ *
+ * Late deletes: where nobody else comes, nobody waits for a delete.  It goes
+ * with the next batch, or after ZKL_PACE_DELAY; alone it would only keep the
+ * next create waiting.
+ *
+ * Gathering: sessions that acquire, release and acquire again come back right
+ * after their grants.  While they do, what is at hand waits after a batch was
+ * acknowledged until as many demands have come in as that one led to grants,
+ * or enough are there, or ZKL_PACE_DELAY is over.  Who has once waited in vain
+ * does not wait again before as many have come back unawaited.
+ */
+#include "core/pace.h"
+
+#define ZKL_PACE_DELAY		1000	/* µs */
+#define ZKL_PACE_ENOUGH		16	/* creates at hand */
+
+void
+zkl_pace_delete(ZklManager *m, ZklRequest *r)
+{
+	const ZklLock *lock = r->lock;
+
+	if (!r->alone || lock->nforeign > 0 ||
+		lock->unknown_from != ZKL_SEQ_NONE)
+	{
+		zkl_list_append(&m->deletes, &r->work);
+		return;
+	}
+	if (zkl_list_empty(&m->late_deletes))
+		m->pace.late_until = m->now + ZKL_PACE_DELAY;
+	zkl_list_append(&m->late_deletes, &r->work);
+}
+
+void
+zkl_pace_acknowledged(ZklManager *m)
+{
+	ZklPace    *pace = &m->pace;
+
+	if (m->now >= pace->gather_until)
+	{
+		if (pace->expected > 0)
+			pace->returning = false;
+		pace->expected = 0;
+	}
+	pace->gather_until = pace->returning ? m->now + ZKL_PACE_DELAY : 0;
+	pace->counting = true;
+}
+
+void
+zkl_pace_granted(ZklManager *m)
+{
+	if (m->pace.counting)
+		m->pace.expected++;
+}
+
+void
+zkl_pace_decided(ZklManager *m)
+{
+	m->pace.counting = false;
+}
+
+void
+zkl_pace_submitted(ZklManager *m)
+{
+	ZklPace    *pace = &m->pace;
+
+	if (pace->expected > 0 && --pace->expected == 0)
+		pace->returning = true;
+}
+
+bool
+zkl_pace_due(const ZklManager *m)
+{
+	return !zkl_list_empty(&m->late_deletes) && m->now >= m->pace.late_until;
+}
+
+bool
+zkl_pace_gathers(const ZklManager *m)
+{
+	const ZklLink *link;
+	uint32_t	n = 0;
+
+	if (m->pace.expected == 0 || m->now >= m->pace.gather_until ||
+		m->nbatches > 0 || m->beat_wanted || zkl_pace_due(m) ||
+		!zkl_list_empty(&m->deletes) || !zkl_list_empty(&m->resends))
+		return false;
+	for (link = m->creates.head.next; link != &m->creates.head;
+		 link = link->next)
+	{
+		if (++n == ZKL_PACE_ENOUGH)
+			return false;
+	}
+	return true;
+}
+
+int64_t
+zkl_pace_timer(const ZklManager *m)
+{
+	int64_t		due = -1;
+
+	/* The answer to a batch that is under way brings us back. */
+	if (m->nbatches > 0)
+		return -1;
+	if (!zkl_list_empty(&m->late_deletes))
+		due = m->pace.late_until;
+	if (!zkl_list_empty(&m->creates) && zkl_pace_gathers(m) &&
+		(due < 0 || m->pace.gather_until < due))
+		due = m->pace.gather_until;
+	return due;
+}
