@@ -45,13 +45,8 @@ sub make
 
 	return PgContestants->new($name, $cluster)
 	  if $name =~ /^(?:zklock|advisory|sql)$/;
-	return bless {
-		name => $name,
-		cluster => $cluster,
-		root => $roots{$name},
-		servers => [],
-		server_of => {},
-	}, $name eq 'raw' ? 'Contestants::Raw' : 'Contestants::Program';
+	return ($name eq 'raw' ? 'Contestants::Raw' : 'Contestants::Program')
+	  ->new($name, $cluster, $roots{$name});
 }
 
 # "ok name=value ..." as a hash; dies with what else it says.
@@ -69,22 +64,47 @@ package Contestants::Program;
 my @jars = qw(curator-recipes curator-framework curator-client guava
   failureaccess zookeeper zookeeper-jute slf4j-api slf4j-nop);
 
+sub new
+{
+	my ($class, $name, $cluster, $root) = @_;
+
+	return bless {
+		name => $name,
+		cluster => $cluster,
+		root => $root,
+		servers => [],
+		server_of => {},
+	}, $class;
+}
+
 sub root { return $_[0]->{root}; }
 
-# The process that plays a server, started when it is first asked for
+# How to start the process that plays a server
+sub _program
+{
+	my ($self, $number) = @_;
+	my $cluster = $self->{cluster};
+	my $classpath = join ':', $bench, map { "/usr/share/java/$_.jar" } @jars;
+
+	return ('java', '-Xmx1g', '-cp', $classpath, 'CuratorBench',
+		$cluster->hosts, $self->{root})
+	  if $self->{name} eq 'curator';
+	return ('/usr/bin/python3', "$bench/kazoobench.py", $cluster->hosts,
+		$self->{root})
+	  if $self->{name} eq 'kazoo';
+	return ("$bench/pgclient", $cluster->node($number)->connstr('postgres'),
+		'/bench');
+}
+
+# That process, started when it is first asked for
 sub _server
 {
 	my ($self, $number) = @_;
-	my $classpath = join ':', $bench, map { "/usr/share/java/$_.jar" } @jars;
-	my @command = $self->{name} eq 'curator'
-	  ? ('java', '-Xmx1g', '-cp', $classpath, 'CuratorBench')
-	  : ('/usr/bin/python3', "$bench/kazoobench.py");
 
 	return $self->{servers}[$number] if $self->{servers}[$number];
 	my $server = {};
 	$server->{pid} = IPC::Open2::open2($server->{out}, $server->{in}, 'setpriv',
-		'--pdeathsig', 'KILL', '--', @command, $self->{cluster}->hosts,
-		$self->{root});
+		'--pdeathsig', 'KILL', '--', $self->_program($number));
 	$self->{servers}[$number] = $server;
 	$self->_answer($server, 60);
 	return $server;
@@ -183,7 +203,7 @@ sub stop
 
 package Contestants::Raw;
 
-sub root { return $_[0]->{root}; }
+our @ISA = ('Contestants::Program');
 
 sub _start
 {
@@ -229,7 +249,5 @@ sub run
 
 	return $self->result($self->begin(@what));
 }
-
-sub stop { return; }
 
 1;

@@ -2,8 +2,7 @@
 # locks, and statements that do nothing, which show what is left for any lock.
 # All three run with the same options and the same number of statements.
 #
-# For hand-overs zklock is driven by sessions of the driver: see Contestants.pm
-# for what a contestant can do.
+# For hand-overs sessions are driven by pgclient.c, a process for each server.
 
 package PgContestants;
 
@@ -14,7 +13,6 @@ use IPC::Run ();
 use List::Util qw(max min);
 use Time::HiRes qw(clock_gettime CLOCK_MONOTONIC);
 
-use PgSession;
 use PostgreSQL::Test::Utils;
 
 # How a name is written in SQL, by the scenario's names
@@ -69,7 +67,7 @@ sub new
 		name => $name,
 		cluster => $cluster,
 		dir => PostgreSQL::Test::Utils::tempdir("pgbench_$name"),
-		sessions => {},
+		program => Contestants::Program->new($name, $cluster, root()),
 	}, $class;
 }
 
@@ -162,71 +160,13 @@ sub _evaluate
 	};
 }
 
-# ---- sessions of the driver, for hand-overs ----
+# ---- hand-overs: sessions that do as they are told ----
 
-sub _session
-{
-	my ($self, $server, $id) = @_;
-
-	# Advisory locks end at their server.
-	$server = 0 unless $self->{name} eq 'zklock';
-	$self->{sessions}{$id} //=
-	  { session => PgSession->new($self->{cluster}->node($server)) };
-	return $self->{sessions}{$id};
-}
-
-sub prepare { $_[0]->_session($_[1], $_[2]); return; }
-
-sub acquire
-{
-	my ($self, $server, $id, $path) = @_;
-	my $holder = $self->_session($server, $id);
-	my $sql = $self->{name} eq 'zklock'
-	  ? "SELECT zk_lock('/bench$path')" : 'SELECT pg_advisory_lock(3, 0)';
-
-	$holder->{path} = $path;
-	$holder->{session}->value if $holder->{session}->busy;
-	$holder->{session}->send($sql);
-	return;
-}
-
-# Waits until that has the lock; returns when, in seconds.
-sub held
-{
-	my ($self, $id) = @_;
-
-	$self->{sessions}{$id}{session}->value;
-	return clock_gettime(CLOCK_MONOTONIC);
-}
-
-# Begins to release it; returns when that was.
-sub release
-{
-	my ($self, $id) = @_;
-	my $holder = $self->{sessions}{$id};
-	my $sql = $self->{name} eq 'zklock'
-	  ? "SELECT zk_unlock('/bench$holder->{path}')"
-	  : 'SELECT pg_advisory_unlock(3, 0)';
-	my $now = clock_gettime(CLOCK_MONOTONIC);
-
-	$holder->{session}->send($sql);
-	return $now;
-}
-
-# Ends the sessions, whatever they wait for or hold.
-sub forget
-{
-	my ($self) = @_;
-
-	foreach my $holder (values %{ $self->{sessions} })
-	{
-		$holder->{session}->cancel(wait => 0) if $holder->{session}->busy;
-		$holder->{session}->close;
-	}
-	$self->{sessions} = {};
-	return;
-}
-
-sub stop { $_[0]->forget; return; }
+sub prepare { my $self = shift; return $self->{program}->prepare(@_); }
+sub acquire { my $self = shift; return $self->{program}->acquire(@_); }
+sub held { my $self = shift; return $self->{program}->held(@_); }
+sub release { my $self = shift; return $self->{program}->release(@_); }
+sub forget { my $self = shift; return $self->{program}->forget(@_); }
+sub stop { my $self = shift; return $self->{program}->stop; }
 
 1;

@@ -33,6 +33,8 @@ as_user "$work" cp "$work/src/bench/kazoobench.py" "$BENCH_DIR/"
 as_user "$work" javac -d "$BENCH_DIR" -cp "$classpath" "$work/src/bench/CuratorBench.java"
 as_user "$work" gcc -O2 -Wall -Wextra -o "$BENCH_DIR/rawclient" \
 	"$work/src/bench/rawclient.c" -lzookeeper_st
+as_user "$work" gcc -O2 -Wall -Wextra -I"$("$PG_CONFIG" --includedir)" \
+	-o "$BENCH_DIR/pgclient" "$work/src/bench/pgclient.c" -lpq
 
 pgxs=$(dirname "$(dirname "$("$PG_CONFIG" --pgxs)")")
 export PG_REGRESS=$pgxs/test/regress/pg_regress
