@@ -57,6 +57,7 @@ send_operation(const ZklAction *action)
 		[ZKL_SEND_GET] = ZKL_WIRE_GET,
 		[ZKL_SEND_LIST] = ZKL_WIRE_LIST,
 		[ZKL_SEND_UNWATCH] = ZKL_WIRE_UNWATCH,
+		[ZKL_SEND_SYNC] = ZKL_WIRE_SYNC,
 	};
 	ZklWireBuffer *out = zkl_link_output();
 	size_t		frame;

@@ -18,6 +18,7 @@
 #include "core/core.h"
 #include "core/janitor.h"
 #include "core/lock.h"
+#include "core/probe.h"
 #include "core/read.h"
 #include "core/request.h"
 #include "core/siblings.h"
@@ -234,7 +235,12 @@ zkl_manager_disconnected(ZklManager *m, int64_t now)
 	for (i = 0; i < m->by_path.nbuckets; i++)
 	{
 		zkl_foreach(link, after, &m->by_path.buckets[i])
-			zkl_lock_disconnected(zkl_container(ZklLock, by_path, link));
+		{
+			ZklLock    *lock = zkl_container(ZklLock, by_path, link);
+
+			zkl_lock_disconnected(lock);
+			zkl_probe_disconnected(m, lock);
+		}
 	}
 	zkl_core_forget_ops(m);
 	while (!zkl_list_empty(&m->idle) && !ZKL_MUTANT(CONTINUITY_RECONNECT))

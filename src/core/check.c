@@ -35,7 +35,9 @@ check_request(const ZklManager *m, const ZklRequest *r)
 		r->demand != ZKL_DEMAND_GRANTED)
 		return "a request that neither waits nor holds is in the queue";
 	if (writes != (r->node == ZKL_NODE_DELETE ||
-				   (r->node == ZKL_NODE_NEW && !r->parked)))
+				   (r->node == ZKL_NODE_NEW && !r->parked) ||
+				   (r->node == ZKL_NODE_NONE &&
+					r->demand == ZKL_DEMAND_WAITING)))
 		return "the lists of writes and the nodes to be written differ";
 	if (r->demand == ZKL_DEMAND_GRANTED &&
 		(r->cover == NULL) != (r->node == ZKL_NODE_EXISTS))
@@ -46,7 +48,8 @@ check_request(const ZklManager *m, const ZklRequest *r)
 		 r->cover->node != ZKL_NODE_EXISTS || r->cover->owner != r->owner ||
 		 r->cover->lock != r->lock))
 		return "a hold is covered by what does not hold";
-	if (r->demand == ZKL_DEMAND_WAITING && r->node == ZKL_NODE_NONE)
+	if (r->demand == ZKL_DEMAND_WAITING && r->node == ZKL_NODE_NONE &&
+		!r->expired)
 		return "a request waits without a node to be";
 	if (r->node != ZKL_NODE_NONE && zkl_request_find(m, &r->uuid) != r)
 		return "a node cannot be found by its id";

@@ -49,6 +49,7 @@ make_lock(ZklManager *m, const char *path, size_t length)
 	lock->unknown_from = 0;
 	zkl_list_init(&lock->requests);
 	zkl_list_init(&lock->own);
+	zkl_list_init(&lock->tries);
 	zkl_list_append(zkl_table_bucket(&m->by_path, zkl_hash(path, length)),
 					&lock->by_path);
 	return lock;

@@ -13,6 +13,7 @@
 #include "core/janitor.h"
 #include "core/lock.h"
 #include "core/pace.h"
+#include "core/probe.h"
 #include "core/read.h"
 #include "core/request.h"
 #include "core/siblings.h"
@@ -162,7 +163,7 @@ zkl_manager_submit(ZklManager *m, int64_t now, uint32_t request,
 	else if (r->expired && m->connection == ZKL_CONNECTION_READY &&
 			 now < m->lease_until && zkl_lock_blocked_by_holder(r->lock, r))
 		zkl_request_deny(m, r);
-	else
+	else if (!zkl_probe_begin(m, r))
 		zkl_request_create(m, r);
 }
 

@@ -40,6 +40,9 @@
 	X(TAINT_PER_REQUEST, "taint is forgotten with the request that found it") \
 	X(HANDOVER_TO_CANCELLED, "the next local request is handed the lock although it was cancelled meanwhile") \
 	X(NO_OWN_WATCH, "nobody looks whether a hold's node is still there") \
+	X(PROBE_WITHOUT_SYNC, "a try looks at what a server knows that may be slow") \
+	X(PROBE_OF_RELEASED, "a try is denied because of a node of ours that is about to go") \
+	X(LATE_DELETE_FORGOTTEN, "a delete that waits for company is never sent without") \
 	X(UPGRADE_WAITS, "shared -> exclusive waits, whoever stands in between") \
 	X(BACKWARDS_ZXID, "an ensemble whose transaction ids went back is served by")
 

@@ -81,7 +81,8 @@ zkl_pace_submitted(ZklManager *m)
 bool
 zkl_pace_due(const ZklManager *m)
 {
-	return !zkl_list_empty(&m->late_deletes) && m->now >= m->pace.late_until;
+	return !zkl_list_empty(&m->late_deletes) &&
+		m->now >= m->pace.late_until && !ZKL_MUTANT(LATE_DELETE_FORGOTTEN);
 }
 
 bool

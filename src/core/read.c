@@ -17,6 +17,7 @@
 #include "core/drain.h"
 #include "core/janitor.h"
 #include "core/lock.h"
+#include "core/probe.h"
 #include "core/read.h"
 #include "core/request.h"
 #include "core/siblings.h"
@@ -117,6 +118,7 @@ send_lock_reads(ZklManager *m, ZklLock *lock)
 		m->counters.listings++;
 		send_read(m, ZKL_OP_LIST, lock, NULL, ZKL_SEND_LIST, path, false);
 	}
+	zkl_probe_send(m, lock);
 	if (lock->directory_watch == ZKL_WATCH_WANTED)
 	{
 		lock->directory_watch = ZKL_WATCH_SENT;
@@ -344,6 +346,9 @@ zkl_read_reply(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 	{
 		case ZKL_OP_LIST:
 			listed(m, op->lock, op, reply);
+			break;
+		case ZKL_OP_PROBE:
+			zkl_probe_reply(m, op, reply);
 			break;
 		case ZKL_OP_WATCH_AHEAD:
 			watched_ahead(m, op->lock, op, reply);

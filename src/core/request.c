@@ -171,6 +171,9 @@ retire(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 	r->cover = NULL;
 	switch (r->node)
 	{
+		case ZKL_NODE_NONE:
+			zkl_unlink(&r->work);
+			break;
 		case ZKL_NODE_NEW:
 			zkl_unlink(&r->work);
 			zkl_unlink(&r->by_uuid);

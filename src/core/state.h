@@ -107,7 +107,8 @@ struct ZklRequest
 
 	ZklLink		all;			/* in lock->requests */
 	ZklLink		queued;			/* in lock->own: EXISTS and WAITING or GRANTED */
-	ZklLink		work;			/* in one of the manager's lists of writes */
+	ZklLink		work;			/* in one of the manager's lists of writes, or
+								 * in lock->tries */
 	ZklLink		unwatched;		/* in m->unwatched, by placed_at */
 	ZklLink		by_uuid;
 };
@@ -163,6 +164,9 @@ struct ZklLock
 	bool		list_wanted;
 	bool		list_sent;
 
+	ZklList		tries;			/* that look before they create; see probe.c */
+	bool		probe_sent;
+
 	bool		make_parents;	/* ahead of the next create */
 	int32_t		parents_rc;		/* why they could not be made */
 
@@ -176,6 +180,7 @@ typedef enum ZklOpKind
 	ZKL_OP_BATCH,
 	ZKL_OP_CHAIN,				/* opens the next chain of heartbeats */
 	ZKL_OP_LIST,
+	ZKL_OP_PROBE,
 	ZKL_OP_WATCH_AHEAD,
 	ZKL_OP_WATCH_DIRECTORY,
 	ZKL_OP_WATCH_OWN,
@@ -196,7 +201,8 @@ typedef struct ZklOp
 	uint32_t	next_free;
 	ZklLock    *lock;			/* pinned */
 	ZklRequest *request;
-	uint64_t	submitted;		/* the request's, to tell reuse */
+	uint64_t	submitted;		/* the request's, to tell reuse; of a PROBE:
+								 * the latest that it can answer */
 	uint64_t	order;
 	int64_t		sent_at;
 	size_t		bytes;			/* of its path, for reads */

@@ -193,6 +193,8 @@ call_client(ZklWireType type, const char *path, watcher_fn watcher,
 			return zoo_aremove_all_watches(handle, path, ZWATCHTYPE_DATA, 0,
 										   (void_completion_t *) void_done,
 										   single);
+		case ZKL_WIRE_SYNC:
+			return zoo_async(handle, path, string_done, single);
 		default:
 			return ZUNIMPLEMENTED;
 	}
@@ -257,6 +259,7 @@ zkl_zk_request(const ZklWireHeader *header, ZklWireReader *body)
 		case ZKL_WIRE_GET:
 		case ZKL_WIRE_LIST:
 		case ZKL_WIRE_UNWATCH:
+		case ZKL_WIRE_SYNC:
 			return ready ? request_single(header, body) :
 				reply_unsent(header);
 

@@ -243,9 +243,10 @@ serve_read(Conn *c, const Request *request)
 }
 
 static bool
-is_write(const Request *request)
+is_for_leader(const Request *request)
 {
-	return request->kind == REQUEST_WRITE || request->kind == REQUEST_CLOSE;
+	return request->kind == REQUEST_WRITE || request->kind == REQUEST_CLOSE ||
+		request->kind == REQUEST_SYNC;
 }
 
 static void
@@ -257,11 +258,26 @@ pop_pipe(Conn *c)
 }
 
 static void
+serve_sync(Conn *c)
+{
+	ZklReply	reply;
+
+	memset(&reply, 0, sizeof(reply));
+	push_reply(c, c->pipe, &reply, NULL);
+}
+
+/* A leader that does not know that it is none answers a sync by itself. */
+static void
 serve_reads(Conn *c)
 {
-	while (c->pipe != NULL && !is_write(c->pipe))
+	while (c->pipe != NULL)
 	{
-		serve_read(c, c->pipe);
+		if (c->pipe->kind == REQUEST_SYNC && ens.servers[c->server].deposed)
+			serve_sync(c);
+		else if (is_for_leader(c->pipe))
+			return;
+		else
+			serve_read(c, c->pipe);
 		pop_pipe(c);
 	}
 }
@@ -271,7 +287,7 @@ next_to_commit(const Conn *c)
 {
 	Request    *request = c->pipe;
 
-	while (request != NULL && (request->committed || !is_write(request)))
+	while (request != NULL && (request->committed || !is_for_leader(request)))
 		request = request->next;
 	return request;
 }
@@ -322,6 +338,24 @@ conn_decide(int64_t session, Request *request)
 	return entry;
 }
 
+/* All that came before on this connection is answered by that. */
+static void
+commit_sync(Conn *c, Request *request)
+{
+	uint64_t	serial = c->serial;
+
+	request->committed = true;
+	ensemble_sync(c->server);
+	if (!c->open || c->serial != serial)
+		return;
+	if (c->pipe != request)
+		broken("simulation", "a sync out of order");
+	serve_sync(c);
+	pop_pipe(c);
+	serve_reads(c);
+	plan_commit(c);
+}
+
 static void
 commit(Conn *c)
 {
@@ -329,6 +363,11 @@ commit(Conn *c)
 	Entry	   *entry;
 
 	c->commit_at = NEVER;
+	if (request->kind == REQUEST_SYNC)
+	{
+		commit_sync(c, request);
+		return;
+	}
 	entry = conn_decide(c->session, request);
 	if (entry == NULL)
 	{

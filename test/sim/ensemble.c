@@ -85,6 +85,13 @@ catch_up(int i)
 }
 
 void
+ensemble_sync(int i)
+{
+	catch_up(i);
+	ens.servers[i].apply_at = NEVER;
+}
+
+void
 ensemble_append(Entry *entry)
 {
 	int			i;

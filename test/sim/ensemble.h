@@ -209,6 +209,9 @@ extern Session *sessions_next_to_expire(void);	/* or NULL */
 
 /* ---- faults ---- */
 
+/* A server learns all that the leader has decided. */
+extern void ensemble_sync(int i);
+
 extern void ensemble_elect(int next);	/* -1: any but the old leader */
 extern void ensemble_lose_leader(bool deposed, Time until);
 extern void ensemble_cut(int server, bool down);
@@ -223,6 +226,7 @@ typedef enum RequestKind
 	REQUEST_GET,
 	REQUEST_LIST,
 	REQUEST_UNWATCH,
+	REQUEST_SYNC,
 	REQUEST_CLOSE
 } RequestKind;
 

@@ -98,6 +98,7 @@ slot_release(Host *h, int slot)
 	trace("host # slot #: released in state #", h->id, slot,
 		  h->slots[slot].state, 0, NULL);
 	h->slots[slot].state = SLOT_RELEASED;
+	h->slots[slot].released_at = base.now;
 	mark(h, &h->slots[slot]);
 }
 

@@ -53,6 +53,7 @@ typedef struct Slot
 
 	/* the oracle's */
 	Time		since;
+	Time		released_at;
 	bool		node_gone;		/* somebody deleted its node */
 	bool		tampered;		/* somebody took its node or its session away */
 	bool		breaking;		/* an operator breaks it, while it waits */

@@ -213,6 +213,26 @@ queue_tampered(const Host *h, int lock)
 	return false;
 }
 
+/* What such a leader says may be as old as the lease. */
+static bool
+asks_deposed(const Host *h)
+{
+	return h->conn != NULL && ens.servers[h->conn->server].deposed;
+}
+
+/* A node of the server's own whose holder, or waiter, had left before s came */
+static bool
+was_left(const Host *h, const ZklUuid *uuid, const Slot *s)
+{
+	int			i;
+
+	for (i = 0; i < MAX_SLOTS; i++)
+		if (same_uuid(&h->slots[i], uuid))
+			return h->slots[i].state == SLOT_RELEASED &&
+				h->slots[i].released_at < s->since;
+	return false;
+}
+
 /* False is said only if somebody else was in the way at some time. */
 void
 oracle_deny(Host *h, int i)
@@ -225,7 +245,7 @@ oracle_deny(Host *h, int i)
 			   i);
 	if (lease_is_over(h) && !h->interrupted)
 		broken("S8", "host %d slot %d was denied past the lease", h->id, i);
-	if (!lease_is_valid(h) || queue_tampered(h, s->lock) ||
+	if (!lease_is_valid(h) || asks_deposed(h) || queue_tampered(h, s->lock) ||
 		removed_at[s->lock] >= s->since)
 		return;
 	for (path = lock_path(s->lock)->children; path; path = path->sibling)
@@ -234,7 +254,7 @@ oracle_deny(Host *h, int i)
 
 		if (path->node[HEAD].exists && c->counts &&
 			zkl_mode_conflicts(c->mode, s->mode) &&
-			!(s->sent && memcmp(&c->uuid, &s->uuid, sizeof(ZklUuid)) == 0))
+			!was_left(h, &c->uuid, s) && !(s->sent && memcmp(&c->uuid, &s->uuid, sizeof(ZklUuid)) == 0))
 			return;
 	}
 	broken("S8", "host %d slot %d was denied %s, which nobody else wanted",

@@ -324,6 +324,9 @@ supervisor_send(Host *h, const ZklAction *action)
 		case ZKL_SEND_UNWATCH:
 			request->kind = REQUEST_UNWATCH;
 			break;
+		case ZKL_SEND_SYNC:
+			request->kind = REQUEST_SYNC;
+			break;
 	}
 	conn_send(h->conn, request);
 }

@@ -233,6 +233,11 @@ worker_step(Host *h)
 
 	if (h->carrying)
 		carry_on(h);
+
+	/* What was released first: who tries after that may rely on it. */
+	for (i = 0; i < MAX_SLOTS && !h->carrying; i++)
+		if (h->slots[i].marked && h->slots[i].state == SLOT_RELEASED)
+			intake_take(h, i);
 	for (i = 0; i < MAX_SLOTS && !h->carrying; i++)
 		if (h->slots[i].marked)
 			intake_take(h, i);

@@ -232,6 +232,9 @@ serve_request(Model *zk, const ModelRequest *request, ZklReply *reply)
 		case ZKL_SEND_UNWATCH:
 			reply->rc = serve_unwatch(zk, request->path);
 			break;
+		case ZKL_SEND_SYNC:
+			zk->counts.syncs++;
+			break;
 	}
 }
 

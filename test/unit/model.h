@@ -82,6 +82,7 @@ typedef struct ModelCounts
 	uint32_t	gets;
 	uint32_t	lists;
 	uint32_t	unwatches;
+	uint32_t	syncs;
 	uint32_t	largest_multi;
 } ModelCounts;
 

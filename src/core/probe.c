@@ -1,0 +1,151 @@
+/*
+ * probe.c
+ *	  A try that is likely to fail looks before it creates.
+ *
+ * Owns ZklLock's list of such tries.  Runs in the worker (and in tests), takes
+ * no locks, knows neither PostgreSQL nor ZooKeeper.
+ *
+ * A try that must not wait fails if anybody is in the way.  To find that out
+ * by a place in the queue takes two writes, its create and its delete; a
+ * listing tells as well, and all tries at hand share it.  Only where our last
+ * create met nobody does the try create at once, and mostly gets the lock.
+ *
+ * A sync goes ahead of the listing, so that no server answers from before the
+ * try, even one that is slow.  A leader that was deposed and does not know it
+ * may still do so, but no longer than the lease lasts, past which nothing is
+ * denied (ZOOKEEPER-1675, and "sync" in ZooKeeper's programmer's guide).
+ */
+#include "core/core.h"
+#include "core/lock.h"
+#include "core/probe.h"
+#include "core/read.h"
+#include "core/request.h"
+#include "core/siblings.h"
+
+static bool
+likely_free(const ZklLock *lock)
+{
+	return zkl_lock_continuous(lock) && lock->nforeign == 0 &&
+		lock->unknown_from == ZKL_SEQ_NONE && !lock->tainted;
+}
+
+static bool
+may_deny(const ZklManager *m)
+{
+	return m->connection == ZKL_CONNECTION_READY && m->now < m->lease_until;
+}
+
+bool
+zkl_probe_begin(ZklManager *m, ZklRequest *r)
+{
+	ZklLock    *lock = r->lock;
+
+	if (!r->expired || r->sibling_next != r || lock->draining ||
+		!may_deny(m) || likely_free(lock))
+		return false;
+	zkl_list_append(&lock->tries, &r->work);
+	zkl_read_want(m, lock);
+	return true;
+}
+
+void
+zkl_probe_send(ZklManager *m, ZklLock *lock)
+{
+	ZklOp	   *op;
+
+	if (zkl_list_empty(&lock->tries) || lock->probe_sent)
+		return;
+	lock->probe_sent = true;
+	m->counters.listings++;
+	if (!ZKL_MUTANT(PROBE_WITHOUT_SYNC))
+	{
+		op = zkl_core_op(m, ZKL_OP_IGNORE, NULL, NULL);
+		zkl_core_send(m, op, ZKL_SEND_SYNC,
+					  zkl_core_join(m, lock->path, "", ""), false);
+	}
+	op = zkl_core_op(m, ZKL_OP_PROBE, lock, NULL);
+
+	/* Those that come from now on are not answered by it. */
+	op->submitted = m->submissions;
+	zkl_core_send(m, op, ZKL_SEND_LIST, zkl_core_join(m, lock->path, "", ""),
+				  false);
+}
+
+/* Whether a child contends, and is not what is left of one of ours. */
+static bool
+is_in_the_way(const ZklManager *m, const char *child, ZklLockMode *mode)
+{
+	ZklSeq		seq;
+	bool		has_uuid;
+	ZklUuid		uuid;
+	const ZklRequest *r;
+
+	if (!zkl_znode_parse(child, mode, &seq, &has_uuid, &uuid))
+		return false;
+	r = has_uuid ? zkl_request_find(m, &uuid) : NULL;
+	return r == NULL || ZKL_MUTANT(PROBE_OF_RELEASED) ||
+		r->demand == ZKL_DEMAND_WAITING ||
+		r->demand == ZKL_DEMAND_GRANTED;
+}
+
+/* With the listing: what a shared, or an exclusive try has in its way */
+static void
+find_conflicts(const ZklManager *m, const ZklReply *reply, bool *conflicts)
+{
+	size_t		i;
+
+	conflicts[ZKL_SHARED] = conflicts[ZKL_EXCLUSIVE] = false;
+	for (i = 0; i < reply->nchildren; i++)
+	{
+		ZklLockMode mode;
+
+		if (!is_in_the_way(m, reply->children[i], &mode))
+			continue;
+		conflicts[ZKL_EXCLUSIVE] = true;
+		conflicts[ZKL_SHARED] |= mode == ZKL_EXCLUSIVE;
+	}
+}
+
+void
+zkl_probe_reply(ZklManager *m, const ZklOp *op, const ZklReply *reply)
+{
+	ZklLock    *lock = op->lock;
+	bool		conflicts[2];
+	ZklLink    *link,
+			   *after;
+
+	lock->probe_sent = false;
+	find_conflicts(m, reply, conflicts);
+	zkl_foreach(link, after, &lock->tries)
+	{
+		ZklRequest *r = zkl_container(ZklRequest, work, link);
+
+		if (r->submitted > op->submitted)
+		{
+			zkl_read_want(m, lock);
+			return;
+		}
+		zkl_unlink(&r->work);
+		if (reply->rc == ZKL_RC_OK && conflicts[r->mode] && may_deny(m))
+			zkl_request_deny(m, r);
+		else
+			zkl_request_create(m, r);
+	}
+}
+
+/* They go the long way, in which an answer can be vouched for again. */
+void
+zkl_probe_disconnected(ZklManager *m, ZklLock *lock)
+{
+	ZklLink    *link,
+			   *after;
+
+	lock->probe_sent = false;
+	zkl_foreach(link, after, &lock->tries)
+	{
+		ZklRequest *r = zkl_container(ZklRequest, work, link);
+
+		zkl_unlink(&r->work);
+		zkl_request_create(m, r);
+	}
+}

@@ -1,0 +1,25 @@
+/*
+ * probe.h
+ *	  A try that is likely to fail looks before it creates.
+ */
+#ifndef ZKL_PROBE_H
+#define ZKL_PROBE_H
+
+#include "core/state.h"
+
+/*
+ * A new demand: makes it wait for a look at its lock's directory, if it must
+ * be denied unless it can be granted at once, and nobody knows whether it can.
+ * False: it does not.
+ */
+extern bool zkl_probe_begin(ZklManager *m, ZklRequest *r);
+
+/* Sends the look that is wanted, if any. */
+extern void zkl_probe_send(ZklManager *m, ZklLock *lock);
+extern void zkl_probe_reply(ZklManager *m, const ZklOp *op,
+							const ZklReply *reply);
+
+/* No look under way will be answered. */
+extern void zkl_probe_disconnected(ZklManager *m, ZklLock *lock);
+
+#endif							/* ZKL_PROBE_H */
