@@ -113,6 +113,9 @@ CREATE FUNCTION zk_get_status(
 	OUT batches bigint,
 	OUT operations bigint,
 	OUT listings bigint,
+	OUT creates bigint,
+	OUT continuity double precision,
+	OUT watches bigint,
 	OUT last_error text,
 	OUT last_error_at timestamptz)
 RETURNS SETOF record

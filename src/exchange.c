@@ -227,6 +227,9 @@ publish_counters(void)
 	status->batches = now.batches;
 	status->operations = now.operations;
 	status->listings = now.listings;
+	status->creates = now.creates;
+	status->continuous_creates = now.continuous;
+	status->watches = now.watches;
 	zkl_status_end();
 }
 

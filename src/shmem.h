@@ -157,6 +157,9 @@ typedef struct ZklStatus
 	uint64		batches;
 	uint64		operations;
 	uint64		listings;
+	uint64		creates;
+	uint64		continuous_creates;
+	uint64		watches;		/* now */
 	char		last_error[256];
 	TimestampTz last_error_at;	/* 0: none */
 } ZklStatus;

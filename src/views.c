@@ -29,7 +29,7 @@
 #include "zklock.h"
 
 #define LOCKS_COLUMNS	11
-#define STATUS_COLUMNS	16
+#define STATUS_COLUMNS	19
 #define QUEUE_COLUMNS	11
 
 #define QUEUE_FIRST_SIZE	((Size) 64 * 1024)
@@ -284,6 +284,13 @@ add_counters(Row *row, const ZklStatus *status)
 	add(row, Int64GetDatum((int64) status->batches));
 	add(row, Int64GetDatum((int64) status->operations));
 	add(row, Int64GetDatum((int64) status->listings));
+	add(row, Int64GetDatum((int64) status->creates));
+	if (status->creates > 0)
+		add(row, Float8GetDatum((double) status->continuous_creates /
+								(double) status->creates));
+	else
+		add_null(row);
+	add(row, Int64GetDatum((int64) status->watches));
 }
 
 Datum

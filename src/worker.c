@@ -193,6 +193,7 @@ end_worker(int code, Datum arg)
 	status->worker_pid = 0;
 	status->worker_procno = ZKL_PROCNO_NONE;
 	status->session_pid = 0;
+	status->watches = 0;
 	status->state = ZKL_STATE_STOPPED;
 	status->server[0] = '\0';
 	zkl_status_end();

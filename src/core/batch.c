@@ -100,7 +100,7 @@ read_behind(ZklManager *m, const ZklBatch *batch)
 			(lock->unknown_from != ZKL_SEQ_NONE || !zkl_lock_continuous(lock)))
 			lock->list_wanted = true;
 		if (lock->directory_watch == ZKL_WATCH_NONE)
-			lock->directory_watch = ZKL_WATCH_WANTED;
+			zkl_core_watch(m, &lock->directory_watch, ZKL_WATCH_WANTED);
 		if (lock->list_wanted || lock->directory_watch == ZKL_WATCH_WANTED)
 			zkl_read_want(m, lock);
 	}

@@ -238,7 +238,7 @@ zkl_manager_disconnected(ZklManager *m, int64_t now)
 		{
 			ZklLock    *lock = zkl_container(ZklLock, by_path, link);
 
-			zkl_lock_disconnected(lock);
+			zkl_lock_disconnected(m, lock);
 			zkl_probe_disconnected(m, lock);
 		}
 	}

@@ -149,6 +149,7 @@ const char *
 zkl_manager_check(const ZklManager *m)
 {
 	const char *why = NULL;
+	uint64_t	watches = 0;
 	uint32_t	live = 0,
 				i;
 	size_t		bucket;
@@ -160,6 +161,7 @@ zkl_manager_check(const ZklManager *m)
 		why = check_request(m, r);
 		if (r->demand == ZKL_DEMAND_WAITING || r->demand == ZKL_DEMAND_GRANTED)
 			live++;
+		watches += r->own_watch == ZKL_WATCH_ARMED;
 	}
 	if (why == NULL && live != m->nlive)
 		why = "the count of live requests is wrong";
@@ -170,7 +172,15 @@ zkl_manager_check(const ZklManager *m)
 
 		for (link = list->head.next; link != &list->head && why == NULL;
 			 link = link->next)
-			why = check_lock(zkl_container(ZklLock, by_path, link));
+		{
+			const ZklLock *lock = zkl_container(ZklLock, by_path, link);
+
+			why = check_lock(lock);
+			watches += (lock->directory_watch == ZKL_WATCH_ARMED) +
+				(lock->ahead_watch == ZKL_WATCH_ARMED);
+		}
 	}
+	if (why == NULL && watches != m->counters.watches)
+		why = "the count of watches is wrong";
 	return why;
 }

@@ -202,6 +202,16 @@ zkl_core_answered(ZklManager *m, uint64_t tag, ZklOp *op)
 }
 
 void
+zkl_core_watch(ZklManager *m, ZklWatchState *watch, ZklWatchState state)
+{
+	if (*watch == ZKL_WATCH_ARMED)
+		m->counters.watches--;
+	if (state == ZKL_WATCH_ARMED)
+		m->counters.watches++;
+	*watch = state;
+}
+
+void
 zkl_core_reconnect(ZklManager *m, int32_t rc)
 {
 	zkl_core_act(m, ZKL_ACTION_RECONNECT)->rc = rc;

@@ -22,6 +22,10 @@ extern char *zkl_core_join(ZklManager *m, const char *a, const char *b,
 /* Another action, all zero but for its kind; good until the next one. */
 extern ZklAction *zkl_core_act(ZklManager *m, ZklActionKind kind);
 
+/* Changes the state of a watch, and the count of those that are armed. */
+extern void zkl_core_watch(ZklManager *m, ZklWatchState *watch,
+						   ZklWatchState state);
+
 /* Forgets all actions, and their strings. */
 extern void zkl_core_clear(ZklManager *m);
 

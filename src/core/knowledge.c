@@ -45,15 +45,15 @@ zkl_lock_forget(ZklManager *m, ZklLock *lock)
 }
 
 void
-zkl_lock_disconnected(ZklLock *lock)
+zkl_lock_disconnected(ZklManager *m, ZklLock *lock)
 {
 	ZklLink    *link,
 			   *after;
 
 	if (!ZKL_MUTANT(CONTINUITY_RECONNECT))
-		lock->directory_watch = ZKL_WATCH_NONE;
+		zkl_core_watch(m, &lock->directory_watch, ZKL_WATCH_NONE);
 	if (!ZKL_MUTANT(WATCH_FORGOTTEN))
-		lock->ahead_watch = ZKL_WATCH_NONE;
+		zkl_core_watch(m, &lock->ahead_watch, ZKL_WATCH_NONE);
 	lock->list_sent = false;
 	lock->drain_sent = false;
 	lock->base_known &= ZKL_MUTANT(CONTINUITY_RECONNECT);
@@ -61,7 +61,7 @@ zkl_lock_disconnected(ZklLock *lock)
 	{
 		ZklRequest *r = zkl_container(ZklRequest, queued, link);
 
-		r->own_watch = ZKL_WATCH_NONE;
+		zkl_core_watch(m, &r->own_watch, ZKL_WATCH_NONE);
 		r->token_sent = false;
 	}
 }

@@ -57,7 +57,7 @@ extern void zkl_lock_listed(ZklManager *m, ZklLock *lock, uint64_t order,
 							const ZklReply *reply);
 
 /* The connection is gone: so are the watches, and continuity with them. */
-extern void zkl_lock_disconnected(ZklLock *lock);
+extern void zkl_lock_disconnected(ZklManager *m, ZklLock *lock);
 
 /* Forgets all about the directory: it is gone, or the session is. */
 extern void zkl_lock_forget(ZklManager *m, ZklLock *lock);

@@ -207,7 +207,10 @@ typedef struct ZklCounters
 	uint64_t	batches;		/* acknowledged */
 	uint64_t	operations;		/* sent to ZooKeeper, a batch being one */
 	uint64_t	listings;
-	uint64_t	continuous;		/* creates whose number needed no listing */
+	uint64_t	creates;		/* znodes of requests that were created */
+	uint64_t	continuous;		/* of these, with a number right behind that of
+								 * our last one: no listing needed */
+	uint64_t	watches;		/* now set on nodes and directories */
 } ZklCounters;
 
 extern ZklManager *zkl_manager_create(const ZklConfig *config);

@@ -64,6 +64,7 @@ create_applied(ZklManager *m, ZklRequest *r, const char *path, int64_t zxid,
 		return;
 	}
 	r->attempts = 0;
+	m->counters.creates++;
 	if (seq < ZKL_SEQ_LIMIT)
 		r->alone = zkl_lock_account(m, r->lock, seq, zxid);
 	zkl_request_exists(m, r, seq, zxid);
@@ -74,7 +75,7 @@ create_applied(ZklManager *m, ZklRequest *r, const char *path, int64_t zxid,
 	/* In a new directory the watch that was sent along found nothing. */
 	if (r->lock->directory_watch == ZKL_WATCH_NONE)
 	{
-		r->lock->directory_watch = ZKL_WATCH_WANTED;
+		zkl_core_watch(m, &r->lock->directory_watch, ZKL_WATCH_WANTED);
 		zkl_read_want(m, r->lock);
 	}
 }

@@ -64,7 +64,7 @@ zkl_read_watch_ahead(ZklManager *m, ZklLock *lock, size_t i)
 	lock->ahead_name = zkl_core_alloc(m, length);
 	memcpy(lock->ahead_name, name, length);
 	lock->ahead = *c;
-	lock->ahead_watch = ZKL_WATCH_WANTED;
+	zkl_core_watch(m, &lock->ahead_watch, ZKL_WATCH_WANTED);
 	zkl_read_want(m, lock);
 }
 
@@ -82,7 +82,7 @@ zkl_read_unwatch_ahead(ZklManager *m, ZklLock *lock)
 	if (lock->ahead_watch == ZKL_WATCH_ARMED)
 		send_unwatch(m, zkl_core_join(m, lock->path, "/", lock->ahead_name));
 	if (lock->ahead_watch != ZKL_WATCH_SENT)
-		lock->ahead_watch = ZKL_WATCH_NONE;
+		zkl_core_watch(m, &lock->ahead_watch, ZKL_WATCH_NONE);
 }
 
 void
@@ -90,7 +90,7 @@ zkl_read_unwatch_directory(ZklManager *m, ZklLock *lock)
 {
 	if (lock->directory_watch == ZKL_WATCH_ARMED)
 		send_unwatch(m, zkl_core_join(m, lock->path, "", ""));
-	lock->directory_watch = ZKL_WATCH_NONE;
+	zkl_core_watch(m, &lock->directory_watch, ZKL_WATCH_NONE);
 }
 
 /* ---- sending ---- */
@@ -121,13 +121,13 @@ send_lock_reads(ZklManager *m, ZklLock *lock)
 	zkl_probe_send(m, lock);
 	if (lock->directory_watch == ZKL_WATCH_WANTED)
 	{
-		lock->directory_watch = ZKL_WATCH_SENT;
+		zkl_core_watch(m, &lock->directory_watch, ZKL_WATCH_SENT);
 		send_read(m, ZKL_OP_WATCH_DIRECTORY, lock, NULL, ZKL_SEND_GET, path,
 				  true);
 	}
 	if (lock->ahead_watch == ZKL_WATCH_WANTED)
 	{
-		lock->ahead_watch = ZKL_WATCH_SENT;
+		zkl_core_watch(m, &lock->ahead_watch, ZKL_WATCH_SENT);
 		path = zkl_core_join(m, lock->path, "/", lock->ahead_name);
 		send_read(m, ZKL_OP_WATCH_AHEAD, lock, NULL, ZKL_SEND_GET, path, true);
 		lock->ahead_order = m->order;
@@ -170,7 +170,7 @@ send_own_watches(ZklManager *m)
 		if (r->placed_at != 0 && r->placed_at + age > m->beat_sent_at)
 			return;
 		zkl_unlink(&r->unwatched);
-		r->own_watch = ZKL_WATCH_SENT;
+		zkl_core_watch(m, &r->own_watch, ZKL_WATCH_SENT);
 		send_read(m, ZKL_OP_WATCH_OWN, r->lock, r, ZKL_SEND_GET,
 				  zkl_request_path(m, r), true);
 	}
@@ -257,14 +257,14 @@ watched_ahead(ZklManager *m, ZklLock *lock, const ZklOp *op,
 		if (reply->stat.ephemeral_owner == m->session.id)
 			zkl_janitor_delete(m, zkl_core_join(m, lock->path, "/",
 												lock->ahead_name));
-		lock->ahead_watch = ZKL_WATCH_ARMED;
+		zkl_core_watch(m, &lock->ahead_watch, ZKL_WATCH_ARMED);
 		lock->ahead_plain = lock->ahead.zklock &&
 			!zkl_node_data_downgrading(reply->data, reply->data_length);
 		return;
 	}
-	lock->ahead_watch = ZKL_WATCH_NONE;
+	zkl_core_watch(m, &lock->ahead_watch, ZKL_WATCH_NONE);
 	if (ZKL_MUTANT(EXISTS_WATCH) && reply->rc == ZKL_RC_NONODE)
-		lock->ahead_watch = ZKL_WATCH_ARMED;
+		zkl_core_watch(m, &lock->ahead_watch, ZKL_WATCH_ARMED);
 	else if (reply->rc == ZKL_RC_NONODE && !ZKL_MUTANT(NONODE_FAILS))
 		zkl_lock_ahead_gone(m, lock, false);
 	else if (lock->waiting != NULL)
@@ -272,14 +272,14 @@ watched_ahead(ZklManager *m, ZklLock *lock, const ZklOp *op,
 }
 
 static void
-watched_directory(ZklLock *lock, const ZklReply *reply)
+watched_directory(ZklManager *m, ZklLock *lock, const ZklReply *reply)
 {
 	if (lock->directory_watch != ZKL_WATCH_SENT)
 		return;
-	lock->directory_watch = ZKL_WATCH_NONE;
+	zkl_core_watch(m, &lock->directory_watch, ZKL_WATCH_NONE);
 	if (reply->rc != ZKL_RC_OK)
 		return;
-	lock->directory_watch = ZKL_WATCH_ARMED;
+	zkl_core_watch(m, &lock->directory_watch, ZKL_WATCH_ARMED);
 	lock->directory_czxid = reply->stat.czxid;
 }
 
@@ -288,13 +288,13 @@ watched_own(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 {
 	if (r->own_watch != ZKL_WATCH_SENT || r->node != ZKL_NODE_EXISTS)
 		return;
-	r->own_watch = ZKL_WATCH_NONE;
+	zkl_core_watch(m, &r->own_watch, ZKL_WATCH_NONE);
 
 	/* Who may not read his node is told so: no more will come. */
 	r->verified |= zkl_rc_is_definite(reply->rc) || reply->rc == ZKL_RC_OK;
 	if (reply->rc == ZKL_RC_OK)
 	{
-		r->own_watch = ZKL_WATCH_ARMED;
+		zkl_core_watch(m, &r->own_watch, ZKL_WATCH_ARMED);
 		if (!zkl_node_data_breaking(reply->data, reply->data_length))
 			return;
 		if (r->demand == ZKL_DEMAND_GRANTED)
@@ -354,7 +354,7 @@ zkl_read_reply(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 			watched_ahead(m, op->lock, op, reply);
 			break;
 		case ZKL_OP_WATCH_DIRECTORY:
-			watched_directory(op->lock, reply);
+			watched_directory(m, op->lock, reply);
 			break;
 		case ZKL_OP_WATCH_OWN:
 			if (same)
@@ -384,7 +384,7 @@ directory_event(ZklManager *m, ZklLock *lock, ZklEventKind kind)
 		zkl_lock_touch(m, lock);
 		return;
 	}
-	lock->directory_watch = ZKL_WATCH_NONE;
+	zkl_core_watch(m, &lock->directory_watch, ZKL_WATCH_NONE);
 	lock->base_known &= ZKL_MUTANT(CONTINUITY_WITHOUT_WATCH);
 	zkl_lock_settle_idle(m, lock);
 }
@@ -396,12 +396,12 @@ ahead_event(ZklManager *m, ZklLock *lock, ZklEventKind kind)
 
 	if (kind == ZKL_EVENT_DELETED)
 	{
-		lock->ahead_watch = ZKL_WATCH_NONE;
+		zkl_core_watch(m, &lock->ahead_watch, ZKL_WATCH_NONE);
 		zkl_lock_ahead_gone(m, lock, armed && lock->ahead_plain);
 	}
 	else if (armed)
 	{
-		lock->ahead_watch = ZKL_WATCH_WANTED;
+		zkl_core_watch(m, &lock->ahead_watch, ZKL_WATCH_WANTED);
 		zkl_read_want(m, lock);
 	}
 }
@@ -415,7 +415,7 @@ own_event(ZklManager *m, ZklRequest *r, ZklEventKind kind)
 		zkl_request_vanished(m, r);
 	else
 	{
-		r->own_watch = ZKL_WATCH_NONE;
+		zkl_core_watch(m, &r->own_watch, ZKL_WATCH_NONE);
 		zkl_read_own(m, r);
 	}
 }

@@ -126,7 +126,7 @@ hand_node_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 	heir->index = r->index;
 	heir->czxid = r->czxid;
 	heir->alone = r->alone;
-	heir->own_watch = r->own_watch;
+	zkl_core_watch(m, &heir->own_watch, r->own_watch);
 	heir->placed_at = r->placed_at;
 	heir->seen = r->seen;
 	heir->broken |= r->broken;
@@ -143,11 +143,11 @@ hand_node_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 	else if (r->own_watch == ZKL_WATCH_SENT)
 	{
 		/* The answer will be for r: the heir sets a watch of its own. */
-		heir->own_watch = ZKL_WATCH_NONE;
+		zkl_core_watch(m, &heir->own_watch, ZKL_WATCH_NONE);
 		zkl_read_own(m, heir);
 	}
 	zkl_unlink(&r->unwatched);
-	r->own_watch = ZKL_WATCH_NONE;
+	zkl_core_watch(m, &r->own_watch, ZKL_WATCH_NONE);
 	r->node = ZKL_NODE_NONE;
 	note_znode(m, heir);
 }
@@ -214,7 +214,7 @@ zkl_request_create(ZklManager *m, ZklRequest *r)
 	r->seen = 0;
 	r->again = r->alone = false;
 	r->token_sent = false;
-	r->own_watch = ZKL_WATCH_NONE;
+	zkl_core_watch(m, &r->own_watch, ZKL_WATCH_NONE);
 	r->parked = r->lock->draining;
 	if (r->parked)
 		zkl_lock_touch(m, r->lock);
@@ -251,7 +251,7 @@ zkl_request_gone(ZklManager *m, ZklRequest *r)
 	zkl_unlink(&r->work);
 	zkl_unlink(&r->by_uuid);
 	r->node = ZKL_NODE_NONE;
-	r->own_watch = ZKL_WATCH_NONE;
+	zkl_core_watch(m, &r->own_watch, ZKL_WATCH_NONE);
 	if (r->again && r->demand == ZKL_DEMAND_WAITING)
 		zkl_request_create(m, r);
 	else
@@ -370,7 +370,7 @@ drop_node(ZklManager *m, ZklRequest *r)
 	zkl_unlink(&r->work);
 	zkl_unlink(&r->by_uuid);
 	r->node = ZKL_NODE_NONE;
-	r->own_watch = ZKL_WATCH_NONE;
+	zkl_core_watch(m, &r->own_watch, ZKL_WATCH_NONE);
 }
 
 void
