@@ -18,9 +18,14 @@ use PostgreSQL::Test::Utils;
 # How a name is written in SQL, by the scenario's names
 my %paths = (
 	distinct => q{'/bench/distinct/' || :client_id},
+	lone => q{'/bench/lone'},
 	one => q{'/bench/one'},
 	held => q{'/bench/held'});
-my %keys = (distinct => '1, :client_id', one => '2, 0', held => '3, 0');
+my %keys = (
+	distinct => '1, :client_id',
+	one => '2, 0',
+	held => '3, 0',
+	lone => '5, 0');
 
 # kind of scenario => scripts, with their weights; NAME and KEY are put in
 my %scripts = (
@@ -103,23 +108,44 @@ sub _script_files
 # Returns rate (per second), total (warm-up included), p50 and p99 (ms).
 sub run
 {
+	my ($self, @what) = @_;
+
+	return $self->result($self->begin(@what));
+}
+
+# Starts a run, for "result" to wait for.  The scenario may set how many pairs
+# a second there are, no matter how many there could be.
+sub begin
+{
 	my ($self, $scenario, $seconds, $warmup) = @_;
 	my $node = $self->{cluster}->node(0);
 	my $clients = $scenario->{clients};
+	my $log = "$self->{dir}/log-$scenario->{name}";
 
 	# pgbench's time begins before its connections are made.
 	my @command = (
 		'pgbench', '-n', '-M', 'prepared', '-h', $node->host, '-p', $node->port,
 		'-c', $clients, '-j', min($clients, 2), '-D', 'held=0',
 		'-T', $warmup + $seconds + int($clients / 64), '-l',
-		'--log-prefix', "$self->{dir}/log",
+		'--log-prefix', $log,
+		$scenario->{rate} ? ('-R', $scenario->{rate}) : (),
 		$self->_script_files($scenario), 'postgres');
-	my ($out, $err) = ('', '');
+	my %run = (log => $log, seconds => $seconds, warmup => $warmup, err => '');
 
-	unlink glob "$self->{dir}/log.*";
-	IPC::Run::run(\@command, '<', \'', '>', \$out, '2>', \$err)
-	  or die 'pgbench: ' . ($err =~ /^pgbench: error: (.*)/m ? $1 : $err) . "\n";
-	return $self->_evaluate($seconds, $warmup);
+	unlink glob "$log.*";
+	$run{program} = IPC::Run::start(\@command, '<', \'', '>', \$run{out}, '2>',
+		\$run{err});
+	return \%run;
+}
+
+sub result
+{
+	my ($self, $run) = @_;
+
+	$run->{program}->finish
+	  or die 'pgbench: '
+	  . ($run->{err} =~ /^pgbench: error: (.*)/m ? $1 : $run->{err}) . "\n";
+	return $self->_evaluate(@$run{qw(log seconds warmup)});
 }
 
 # From pgbench's log of all transactions: those that began after the warm-up
@@ -127,10 +153,10 @@ sub run
 # Its own average would include the first calls of all the new sessions.
 sub _evaluate
 {
-	my ($self, $seconds, $warmup) = @_;
+	my ($self, $log, $seconds, $warmup) = @_;
 	my (@begins, @lengths, @times);
 
-	foreach my $file (glob "$self->{dir}/log.*")
+	foreach my $file (glob "$log.*")
 	{
 		open my $log, '<', $file or die "$file: $!";
 		while (my $line = readline $log)

@@ -25,6 +25,7 @@ sub clients { return $_[0] == 1 ? '1 client' : "$_[0] clients"; }
 
 # Rounds of what something is demanded of, and of all the rest
 my ($many, $few) = (99, 3);
+my $lone_rate = 200;			# a second
 my @peers = qw(zklock curator kazoo);
 
 our @all = (
@@ -106,6 +107,17 @@ our @all = (
 	},
 	(map {
 		{
+			name => "lone-$_",
+			title => 'a lone session beside ' . clients($_),
+			kind => 'lone',
+			clients => $_,
+			names => 'distinct',
+			rounds => $few,
+			contestants => [qw(zklock sql)],
+		}
+	} 8, 64, 256),
+	(map {
+		{
 			name => "handover-$_",
 			title => "one name, $_ servers in turn",
 			kind => 'handover',
@@ -166,6 +178,7 @@ our @all = (
 
 my %measures = (
 	beside => \&measure_beside,
+	lone => \&measure_lone,
 	handover => \&ScenarioHandover::measure,
 	depth => \&ScenarioDepth::measure,
 	fact => \&ScenarioFacts::measure);
@@ -194,6 +207,30 @@ sub measure_beside
 
 	die $error unless defined $rate;
 	return { rate => $rate, p50 => $result->{p50}, p99 => $result->{p99} };
+}
+
+# How long somebody waits who seldom wants a lock, of a name of his own: p50 and
+# p99 are his, the rate is that of all the others.
+sub measure_lone
+{
+	my ($scenario, $contestant, $cluster, $seconds, $warmup) = @_;
+	my $load = { %$scenario, kind => 'pairs' };
+	my $lone = {
+		name => 'lone',
+		kind => 'pairs',
+		clients => 1,
+		names => 'lone',
+		rate => $lone_rate };
+	my $others = $contestant->begin($load, $seconds, $warmup);
+	my $waits = eval {
+		$contestant->run($lone, $seconds + int($scenario->{clients} / 64),
+			$warmup);
+	};
+	my $error = $@;
+	my $result = $contestant->result($others);
+
+	die $error unless $waits;
+	return { rate => $result->{rate}, p50 => $waits->{p50}, p99 => $waits->{p99} };
 }
 
 # So many clients at full speed on server 0

@@ -198,6 +198,27 @@ sub besides
 	return;
 }
 
+sub lones
+{
+	my @loads = grep { $results->has("lone-$_") } 8, 64, 256;
+
+	return unless @loads;
+	$text .= "## A lone session beside others\n\n"
+	  . "The time of a pair, p50 / p99 in ms, for one who wants a lock 200 times a"
+	  . " second, while others do at full speed; for empty statements it shows"
+	  . " what the full machine takes.\n\n";
+	table([ 'beside', map { $titles{$_} } qw(zklock sql) ],
+		map {
+			my $name = "lone-$_";
+
+			[ "$_ clients", map {
+				cell($name, $_, 'p50', \&number) . ' / '
+				  . number($results->median($name, $_, 'p99'))
+			} qw(zklock sql) ]
+		} @loads);
+	return;
+}
+
 sub depths
 {
 	my @rows;
@@ -296,6 +317,7 @@ rates();
 latencies();
 handovers();
 besides();
+lones();
 depths();
 costs();
 failures();

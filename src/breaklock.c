@@ -137,7 +137,8 @@ succeed(Break *b, bool removed)
 		ereport(LOG,
 				(errmsg("znode \"%s\" of distributed lock \"%s\" is gone, broken by process %d (user \"%s\")",
 						b->path, b->name, slot.s_pid, slot.s_usename)));
-	zkl_slot_grant(b->slotno, removed, zkl_control->ctl_status.generation);
+	zkl_slot_grant(b->slotno, removed, zkl_control->ctl_status.generation,
+				   false);
 	finish(b);
 }
 

@@ -154,7 +154,7 @@ carry_out(const ZklAction *action)
 							   action->mode, action->seq, generation);
 			break;
 		case ZKL_ACTION_GRANT:
-			zkl_slot_grant(slotno, action->token, generation);
+			zkl_slot_grant(slotno, action->token, generation, action->solitary);
 			break;
 		case ZKL_ACTION_DENY:
 			zkl_slot_deny(slotno);

@@ -132,7 +132,7 @@ write_answer(int slotno)
 	if (zkl_listing_end(&listing) <= size)
 	{
 		dsm_detach(segment);
-		zkl_slot_grant(slotno, 0, zkl_control->ctl_status.generation);
+		zkl_slot_grant(slotno, 0, zkl_control->ctl_status.generation, false);
 		return;
 	}
 	dsm_detach(segment);

@@ -16,7 +16,10 @@
  * Why no wake-up is lost: who changes a slot first changes it, then sets its
  * mark, then the worker's latch; the worker resets its latch before it takes
  * the marks.  Likewise the worker changes a slot before it sets the owner's
- * latch, and the owner resets its latch before it looks at the slot.
+ * latch, and the owner resets its latch before it looks at the slot.  The
+ * worker's latch may be left alone while ctl_awaited says that it awaits more:
+ * it then sleeps for a moment only, and sets that to 0 before it takes the
+ * marks.
  */
 #include "postgres.h"
 
@@ -43,6 +46,10 @@ ZklSlot    *zkl_slots = NULL;
 static pg_atomic_uint64 *marks = NULL;
 static pg_atomic_uint64 *sums = NULL;
 static int *free_next = NULL;
+
+/* The worker's own: whom it is to wake */
+static int	noted[256];
+static int	nnoted = 0;
 
 static shmem_request_hook_type previous_request_hook = NULL;
 static shmem_startup_hook_type previous_startup_hook = NULL;
@@ -108,6 +115,7 @@ initialize(ZklControl *control)
 	pg_atomic_init_u64(&control->ctl_next_owner, 1);
 	pg_atomic_init_u64(&control->ctl_losses, 0);
 	pg_atomic_init_u64(&control->ctl_zxid_seen, 0);
+	pg_atomic_init_u32(&control->ctl_awaited, 0);
 	pg_atomic_init_u32(&control->ctl_worker_procno, (uint32) ZKL_PROCNO_NONE);
 	SpinLockInit(&control->ctl_free_mutex);
 	control->ctl_nslots = zkl_max_requests;
@@ -169,6 +177,24 @@ zkl_shmem_wake(int procno)
 }
 
 void
+zkl_shmem_wake_later(int procno)
+{
+	if (nnoted == lengthof(noted))
+		zkl_shmem_wake_noted();
+	noted[nnoted++] = procno;
+}
+
+void
+zkl_shmem_wake_noted(void)
+{
+	int			i;
+
+	for (i = 0; i < nnoted; i++)
+		zkl_shmem_wake(noted[i]);
+	nnoted = 0;
+}
+
+void
 zkl_shmem_wake_worker(void)
 {
 	zkl_shmem_wake((int) pg_atomic_read_u32(&zkl_control->ctl_worker_procno));
@@ -191,6 +217,34 @@ zkl_shmem_mark(int slotno)
 {
 	set_mark(slotno);
 	zkl_shmem_wake_worker();
+}
+
+/*
+ * Whoever counts to zero wakes the worker; below that, all do.  The mark is
+ * set before, and the worker looks at the marks after it has set this to 0.
+ */
+void
+zkl_shmem_mark_demand(int slotno)
+{
+	set_mark(slotno);
+	if ((int32) pg_atomic_read_u32(&zkl_control->ctl_awaited) <= 0 ||
+		(int32) pg_atomic_sub_fetch_u32(&zkl_control->ctl_awaited, 1) <= 0)
+		zkl_shmem_wake_worker();
+}
+
+void
+zkl_shmem_mark_leisurely(int slotno)
+{
+	set_mark(slotno);
+	if ((int32) pg_atomic_read_u32(&zkl_control->ctl_awaited) <= 0)
+		zkl_shmem_wake_worker();
+}
+
+void
+zkl_shmem_await(uint32 demands)
+{
+	if (demands != 0 || pg_atomic_read_u32(&zkl_control->ctl_awaited) != 0)
+		(void) pg_atomic_exchange_u32(&zkl_control->ctl_awaited, demands);
 }
 
 /* Takes all bits of a word: their numbers, from "base" on; how many. */

@@ -19,7 +19,7 @@
  *	  s_state			 whoever makes the step above; s_mutex
  *	  s_path .. s_data	 backend while CLAIMED; constant until FREE
  *	  s_holds, s_expired, s_quiet	the backend; s_mutex
- *	  s_token .. s_granted_at, s_znode_*	the worker; s_mutex
+ *	  s_solitary .. s_granted_at, s_znode_*	the worker; s_mutex
  *
  * s_state alone may be read without s_mutex, by the slot's own backend to see
  * whether a wait may be over; it looks again under s_mutex before it acts.
@@ -105,6 +105,7 @@ typedef struct ZklSlot
 								 * picked up, or past its commit check */
 	uint32		s_holds;		/* counted re-entry, for zk_locks */
 
+	bool		s_solitary;		/* nobody seemed to wait for the release */
 	int64		s_token;		/* fencing token of the grant */
 	uint32		s_generation;	/* session generation of the grant or node */
 	uint8		s_error;		/* ZklError */
@@ -183,6 +184,12 @@ typedef struct ZklControl
 	 * alone writes, but zk_accept_lower_tokens() sets 0.
 	 */
 	pg_atomic_uint64 ctl_zxid_seen;
+
+	/*
+	 * How many demands the worker awaits before it needs to be woken; it sets
+	 * this while it sleeps for a moment only.  Who submits one counts down.
+	 */
+	pg_atomic_uint32 ctl_awaited;
 
 	slock_t		ctl_free_mutex; /* protects the list of free slots */
 	int			ctl_free_head;	/* -1: none; linked by ctl_free_next */
@@ -281,6 +288,13 @@ extern void zkl_shmem_wake_worker(void);
 extern void zkl_shmem_mark(int slotno);
 
 /*
+ * Likewise for a new demand, or for a release that nobody waits for; but the
+ * worker sleeps on while it awaits more demands and looks by itself soon.
+ */
+extern void zkl_shmem_mark_demand(int slotno);
+extern void zkl_shmem_mark_leisurely(int slotno);
+
+/*
  * How often, in ms, to look whether a lease was renewed.  The worker wakes
  * those who wait, but not if it is killed just then.
  */
@@ -317,6 +331,19 @@ extern void zkl_shmem_push_free(int slotno);
 extern void zkl_shmem_wake(int procno);
 
 /*
+ * Notes a process to be woken, and wakes all that were noted: what is to be
+ * sent goes first, or who is woken takes the processor away from us.
+ */
+extern void zkl_shmem_wake_later(int procno);
+extern void zkl_shmem_wake_noted(void);
+
+/*
+ * The worker is about to sleep for a moment, and need not be woken before so
+ * many demands are there; 0: it looks at everything from now on.
+ */
+extern void zkl_shmem_await(uint32 demands);
+
+/*
  * Takes the marks of the slots that changed since the last call: their
  * numbers, in ascending order, into an array with room for all slots.  Returns
  * how many.
@@ -328,11 +355,12 @@ extern void zkl_shmem_return_marks(const int *slots, int nslots);
 
 /*
  * WAITING -> GRANTED, DENIED or FAILED and GRANTED -> LOST, filling in what
- * goes with it and waking the owner.  False: the backend was faster and the
+ * goes with it; the owner is woken, of a lost lock at once, else later.  False: the backend was faster and the
  * slot is RELEASED.  LOST acts by s_lost_action: it signals the owner, unless
  * it is quiet.
  */
-extern bool zkl_slot_grant(int slotno, int64 token, uint32 generation);
+extern bool zkl_slot_grant(int slotno, int64 token, uint32 generation,
+						   bool solitary);
 extern bool zkl_slot_deny(int slotno);
 extern bool zkl_slot_fail(int slotno, ZklError error, int32 zkrc);
 extern bool zkl_slot_lose(int slotno, ZklError error);

@@ -63,8 +63,17 @@ step(int slotno, ZklSlotState from, ZklSlotState to)
 void
 zkl_slot_submit(int slotno)
 {
+	const ZklSlot *slot = &zkl_slots[slotno];
+
+	/* One that its owner's hold covers, or a try, may be answered at once. */
+	bool		prompt = slot->s_kind != ZKL_KIND_LOCK || slot->s_try ||
+	slot->s_sibling >= 0;
+
 	step(slotno, ZKL_SLOT_CLAIMED, ZKL_SLOT_WAITING);
-	zkl_shmem_mark(slotno);
+	if (prompt)
+		zkl_shmem_mark(slotno);
+	else
+		zkl_shmem_mark_demand(slotno);
 }
 
 ZklSlotState
@@ -72,13 +81,18 @@ zkl_slot_release(int slotno)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 	ZklSlotState left;
+	bool		solitary;
 
 	SpinLockAcquire(&slot->s_mutex);
 	left = slot->s_state;
+	solitary = slot->s_solitary;
 	Assert(left != ZKL_SLOT_FREE && left != ZKL_SLOT_CLAIMED);
 	slot->s_state = ZKL_SLOT_RELEASED;
 	SpinLockRelease(&slot->s_mutex);
-	zkl_shmem_mark(slotno);
+	if (left == ZKL_SLOT_GRANTED && solitary)
+		zkl_shmem_mark_leisurely(slotno);
+	else
+		zkl_shmem_mark(slotno);
 	return left;
 }
 
@@ -160,7 +174,7 @@ zkl_slot_is_held(int slotno, uint32 generation, ZklError *error)
 /* ---- the worker's steps ---- */
 
 bool
-zkl_slot_grant(int slotno, int64 token, uint32 generation)
+zkl_slot_grant(int slotno, int64 token, uint32 generation, bool solitary)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 	TimestampTz now = GetCurrentTimestamp();
@@ -173,13 +187,14 @@ zkl_slot_grant(int slotno, int64 token, uint32 generation)
 	if (done)
 	{
 		slot->s_token = token;
+		slot->s_solitary = solitary;
 		slot->s_generation = generation;
 		slot->s_granted_at = now;
 		slot->s_state = ZKL_SLOT_GRANTED;
 	}
 	SpinLockRelease(&slot->s_mutex);
 	if (done)
-		zkl_shmem_wake(procno);
+		zkl_shmem_wake_later(procno);
 	return done;
 }
 
@@ -202,7 +217,7 @@ refuse(int slotno, ZklSlotState to, ZklError error, int32 zkrc)
 	}
 	SpinLockRelease(&slot->s_mutex);
 	if (done)
-		zkl_shmem_wake(procno);
+		zkl_shmem_wake_later(procno);
 	return done;
 }
 

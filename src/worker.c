@@ -39,6 +39,7 @@
 #define BATCHES_IN_FLIGHT	2
 #define BATCH_OPERATIONS	256
 #define BATCH_BYTES			(256 * 1024)
+#define MOMENT_MS			2	/* sleeps for that long may be left undisturbed */
 #define LONGEST_SLEEP_MS	(3600 * 1000L)
 
 /* PostgreSQL's postmaster.pid, line 8 (utils/pidfile.h) */
@@ -90,6 +91,7 @@ send_what_is_at_hand(void)
 		disconnected();
 		zkl_supervisor_link_broken(now);
 	}
+	zkl_shmem_wake_noted();
 }
 
 static long
@@ -110,6 +112,17 @@ sleep_ms(void)
 	if (due <= now)
 		return 0;
 	return (long) Min((due - now + 999) / 1000, LONGEST_SLEEP_MS);
+}
+
+/* Who submits or releases disturbs us no more often than is of use. */
+static void
+sleep_until_needed(void)
+{
+	long		timeout_ms = sleep_ms();
+
+	zkl_shmem_await(timeout_ms <= MOMENT_MS ? zkl_manager_awaited(core) : 0);
+	zkl_link_wait(timeout_ms);
+	zkl_shmem_await(0);
 }
 
 /* ---- the end ---- */
@@ -188,6 +201,7 @@ end_worker(int code, Datum arg)
 {
 	ZklStatus  *status;
 
+	zkl_shmem_wake_noted();
 	zkl_link_kill();
 	status = zkl_status_begin();
 	status->worker_pid = 0;
@@ -301,6 +315,6 @@ zkl_worker_main(Datum arg)
 		check_stop();
 		send_what_is_at_hand();
 		MemoryContextReset(loop_context);
-		zkl_link_wait(sleep_ms());
+		sleep_until_needed();
 	}
 }

@@ -285,7 +285,7 @@ zkl_batch_send(ZklManager *m)
 	retry_what_was_refused(m);
 	send_lone_deletes(m);
 	want_lease(m);
-	while (!m->broken && !zkl_pace_gathers(m) &&
+	while (!m->broken && zkl_pace_missing(m) == 0 &&
 		   m->nbatches < m->config.batches_in_flight && work_at_hand(m))
 		send_batch(m);
 }

@@ -151,6 +151,7 @@ zkl_manager_check(const ZklManager *m)
 	const char *why = NULL;
 	uint64_t	watches = 0;
 	uint32_t	live = 0,
+				waiting = 0,
 				i;
 	size_t		bucket;
 
@@ -176,10 +177,13 @@ zkl_manager_check(const ZklManager *m)
 			const ZklLock *lock = zkl_container(ZklLock, by_path, link);
 
 			why = check_lock(lock);
+			waiting += lock->waiting != NULL;
 			watches += (lock->directory_watch == ZKL_WATCH_ARMED) +
 				(lock->ahead_watch == ZKL_WATCH_ARMED);
 		}
 	}
+	if (why == NULL && waiting != m->nwaiting)
+		why = "the count of locks with a queue is wrong";
 	if (why == NULL && watches != m->counters.watches)
 		why = "the count of watches is wrong";
 	return why;

@@ -175,6 +175,7 @@ next_waiting(ZklLock *lock, ZklLink *from)
 static void
 set_waiting(ZklManager *m, ZklLock *lock, ZklRequest *r)
 {
+	m->nwaiting += (r != NULL) - (lock->waiting != NULL);
 	lock->waiting = r;
 	if (r != NULL && r->own_watch == ZKL_WATCH_NONE &&
 		!zkl_linked(&r->unwatched))

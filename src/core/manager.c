@@ -283,6 +283,14 @@ zkl_manager_timer(const ZklManager *m)
 	return batch < 0 || (contact >= 0 && contact < batch) ? contact : batch;
 }
 
+uint32_t
+zkl_manager_awaited(const ZklManager *m)
+{
+	/* A release may hand over what somebody waits for. */
+	return m->nwaiting == 0 && m->connection == ZKL_CONNECTION_READY ?
+		zkl_pace_missing(m) : 0;
+}
+
 /* ---- questions ---- */
 
 bool

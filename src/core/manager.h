@@ -196,6 +196,7 @@ typedef struct ZklAction
 	uint32_t	index;
 
 	int64_t		token;			/* GRANT */
+	bool		solitary;		/* GRANT: nobody seems to wait for its release */
 	ZklFailure	failure;		/* FAIL, LOSE */
 	int32_t		rc;				/* FAIL, RECONNECT */
 	uint32_t	chain;			/* CHAIN: the last number tried */
@@ -275,6 +276,13 @@ extern void zkl_manager_clear_actions(ZklManager *m);
 
 /* When to call flush at the latest, in µs; -1: no need. */
 extern int64_t zkl_manager_timer(const ZklManager *m);
+
+/*
+ * How many new demands the next batch waits for, until the timer is due at the
+ * latest.  If not 0, the host need not look before so many are there, nor at
+ * the release of what was granted as solitary.
+ */
+extern uint32_t zkl_manager_awaited(const ZklManager *m);
 
 /* ---- questions ---- */
 

@@ -25,13 +25,17 @@
 #define ZKL_PACE_DELAY		1000	/* µs */
 #define ZKL_PACE_ENOUGH		16	/* creates at hand */
 
+bool
+zkl_pace_is_solitary(const ZklRequest *r)
+{
+	return r->alone && r->lock->nforeign == 0 &&
+		r->lock->unknown_from == ZKL_SEQ_NONE;
+}
+
 void
 zkl_pace_delete(ZklManager *m, ZklRequest *r)
 {
-	const ZklLock *lock = r->lock;
-
-	if (!r->alone || lock->nforeign > 0 ||
-		lock->unknown_from != ZKL_SEQ_NONE)
+	if (!zkl_pace_is_solitary(r))
 	{
 		zkl_list_append(&m->deletes, &r->work);
 		return;
@@ -85,23 +89,20 @@ zkl_pace_due(const ZklManager *m)
 		m->now >= m->pace.late_until && !ZKL_MUTANT(LATE_DELETE_FORGOTTEN);
 }
 
-bool
-zkl_pace_gathers(const ZklManager *m)
+uint32_t
+zkl_pace_missing(const ZklManager *m)
 {
 	const ZklLink *link;
-	uint32_t	n = 0;
+	uint32_t	enough = ZKL_PACE_ENOUGH;
 
-	if (m->pace.expected == 0 || m->now >= m->pace.gather_until ||
-		m->nbatches > 0 || m->beat_wanted || zkl_pace_due(m) ||
-		!zkl_list_empty(&m->deletes) || !zkl_list_empty(&m->resends))
-		return false;
-	for (link = m->creates.head.next; link != &m->creates.head;
+	if (m->now >= m->pace.gather_until || m->nbatches > 0 || m->beat_wanted ||
+		zkl_pace_due(m) || !zkl_list_empty(&m->deletes) ||
+		!zkl_list_empty(&m->resends))
+		return 0;
+	for (link = m->creates.head.next; link != &m->creates.head && enough > 0;
 		 link = link->next)
-	{
-		if (++n == ZKL_PACE_ENOUGH)
-			return false;
-	}
-	return true;
+		enough--;
+	return enough < m->pace.expected ? enough : m->pace.expected;
 }
 
 int64_t
@@ -109,13 +110,12 @@ zkl_pace_timer(const ZklManager *m)
 {
 	int64_t		due = -1;
 
-	/* The answer to a batch that is under way brings us back. */
-	if (m->nbatches > 0)
+	/* Where no batch may go now, the answer to one brings us back. */
+	if (m->broken || m->nbatches == m->config.batches_in_flight)
 		return -1;
 	if (!zkl_list_empty(&m->late_deletes))
 		due = m->pace.late_until;
-	if (!zkl_list_empty(&m->creates) && zkl_pace_gathers(m) &&
-		(due < 0 || m->pace.gather_until < due))
+	if (zkl_pace_missing(m) > 0 && (due < 0 || m->pace.gather_until < due))
 		due = m->pace.gather_until;
 	return due;
 }

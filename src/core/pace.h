@@ -7,6 +7,9 @@
 
 #include "core/state.h"
 
+/* Whether nobody else seems to wait for r's node to go */
+extern bool zkl_pace_is_solitary(const ZklRequest *r);
+
 /* Lists a node of ours to be deleted, soon or with the next batch. */
 extern void zkl_pace_delete(ZklManager *m, ZklRequest *r);
 
@@ -20,8 +23,8 @@ extern void zkl_pace_decided(ZklManager *m);
 /* A new demand came in. */
 extern void zkl_pace_submitted(ZklManager *m);
 
-/* Whether what is at hand now is to wait for more. */
-extern bool zkl_pace_gathers(const ZklManager *m);
+/* How many more demands what is at hand waits for; 0: it does not. */
+extern uint32_t zkl_pace_missing(const ZklManager *m);
 
 /* Whether deletes are due that waited for company. */
 extern bool zkl_pace_due(const ZklManager *m);

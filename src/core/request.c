@@ -292,6 +292,7 @@ tell_grant(ZklManager *m, ZklRequest *r)
 
 	action->request = r->id;
 	action->token = r->token;
+	action->solitary = r->cover == NULL && zkl_pace_is_solitary(r);
 	if (r->expired)
 		r->lock->nexpired--;
 	r->demand = ZKL_DEMAND_GRANTED;

@@ -268,6 +268,7 @@ struct ZklManager
 
 	ZklRequest *requests;		/* config.max_requests of them */
 	uint32_t	nlive;			/* WAITING or GRANTED */
+	uint32_t	nwaiting;		/* locks with a first that waits */
 	ZklTable	by_uuid;
 	ZklTable	by_path;
 

@@ -9,6 +9,17 @@
 #define DELAY	1000			/* µs, as in core/pace.c */
 #define ENOUGH	16
 
+/* All that is under way is answered, and no time passes. */
+static void
+answer(World *w)
+{
+	while (w->zk.inbox != NULL || w->zk.outbox != NULL)
+	{
+		world_serve(w, 10);
+		world_deliver(w, 10);
+	}
+}
+
 /* The delete of a lock that nobody else comes for goes with the next create. */
 static void
 late_delete(void)
@@ -37,6 +48,27 @@ late_delete(void)
 	world_flush(w);
 	world_serve(w, 10);
 	CHECK_INT(w->zk.counts.multis, 11);
+	CHECK_INT(world_nodes(w, "/a"), 0);
+	world_wind_up(w);
+}
+
+/* It waits for no answer to a batch that went before, which may never come. */
+static void
+late_delete_in_silence(void)
+{
+	World	   *w = world_ready();
+	uint32_t	r;
+
+	world_warm_up(w, "/a");
+	world_warm_up(w, "/b");
+	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	answer(w);
+	(void) world_submit(w, "/b", 2, ZKL_EXCLUSIVE);
+	world_release(w, r);
+	CHECK_INT(zkl_manager_timer(w->m), w->now + DELAY);
+	w->now += DELAY;
+	world_flush(w);
+	world_serve(w, 100);
 	CHECK_INT(world_nodes(w, "/a"), 0);
 	world_wind_up(w);
 }
@@ -94,31 +126,34 @@ gathering(void)
 		r[i] = world_enter(w, i % 2 ? "/odd" : "/even", (uint64_t) i,
 						   ZKL_SHARED, false);
 	world_flush(w);
-	world_run(w);
+	answer(w);
 	run_loops(w, r, 4);
-	world_run(w);
+	answer(w);
 	world_count_anew(w);
 	for (round = 0; round < 5; round++)
 	{
+		CHECK_INT(zkl_manager_awaited(w->m), 4);
+		CHECK_INT(zkl_manager_timer(w->m), w->now + DELAY);
 		run_loops(w, r, 4);
-		world_serve(w, 10);
-		world_deliver(w, 10);
+		CHECK_INT(zkl_manager_awaited(w->m), 0);
+		answer(w);
 	}
 	CHECK_INT(w->zk.counts.multis, 5);
 
 	/* This time one of them keeps his lock. */
 	run_loops(w, r, 3);
-	world_serve(w, 10);
+	CHECK_INT(zkl_manager_awaited(w->m), 1);
+	answer(w);
 	CHECK_INT(w->zk.counts.multis, 5);
 	w->now += DELAY;
 	world_flush(w);
-	world_serve(w, 10);
-	world_deliver(w, 10);
+	answer(w);
 	CHECK_INT(w->zk.counts.multis, 6);
 
 	/* Having been disappointed, the next are sent as they come. */
+	CHECK_INT(zkl_manager_awaited(w->m), 0);
 	run_loops(w, r, 1);
-	world_serve(w, 10);
+	answer(w);
 	CHECK_INT(w->zk.counts.multis, 7);
 	world_wind_up(w);
 }
@@ -137,16 +172,45 @@ enough_at_hand(void)
 		r[i] = world_enter(w, i % 2 ? "/odd" : "/even", (uint64_t) i,
 						   ZKL_SHARED, false);
 	world_flush(w);
-	world_run(w);
+	answer(w);
 	run_loops(w, r, ENOUGH + 2);
-	world_run(w);
+	answer(w);
 	world_count_anew(w);
+	CHECK_INT(zkl_manager_awaited(w->m), ENOUGH);
 	run_loops(w, r, ENOUGH - 1);
-	world_serve(w, 10);
+	answer(w);
 	CHECK_INT(w->zk.counts.multis, 0);
 	run_loops(w, r + ENOUGH - 1, 1);
 	world_serve(w, 10);
 	CHECK_INT(w->zk.counts.multis, 1);
+	world_wind_up(w);
+}
+
+/* Where somebody waits, a release may be what he waits for. */
+static void
+nobody_awaited(void)
+{
+	World	   *w = world_ready();
+	uint32_t	r,
+				waits;
+
+	world_warm_up(w, "/a");
+	world_warm_up(w, "/b");
+	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	answer(w);
+	world_release(w, r);
+	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	answer(w);
+	CHECK_INT(zkl_manager_awaited(w->m), 1);
+	waits = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+	answer(w);
+	CHECK(world_waits(w, waits));
+	CHECK_INT(zkl_manager_awaited(w->m), 0);
+	world_release(w, r);
+	r = world_submit(w, "/b", 1, ZKL_EXCLUSIVE);
+	answer(w);
+	CHECK(world_holds(w, waits));
+	CHECK_INT(zkl_manager_awaited(w->m), 1);
 	world_wind_up(w);
 }
 
@@ -155,8 +219,10 @@ main(void)
 {
 	unit_start();
 	RUN(late_delete);
+	RUN(late_delete_in_silence);
 	RUN(prompt_delete);
 	RUN(gathering);
 	RUN(enough_at_hand);
+	RUN(nobody_awaited);
 	return unit_finish();
 }
