@@ -82,7 +82,11 @@ bench:
 	BENCH_SCENARIOS='$(SCENARIOS)' BENCH_ROUNDS=$(ROUNDS) \
 		BENCH_SECONDS=$(SECONDS) $(srcdir)/bench/run.sh
 
+# zklock with other numbers than it is shipped with
+bench-policy:
+	$(srcdir)/bench/policy.sh
+
 bench-report:
 	perl $(srcdir)/bench/report.pl $(srcdir)/docs
 
-.PHONY: bench bench-report chaos liveness install-session simulate uninstall-session unit
+.PHONY: bench bench-policy bench-report chaos liveness install-session simulate uninstall-session unit

@@ -16,7 +16,8 @@ use warnings;
 sub new
 {
 	my ($class, $file) = @_;
-	my $self = bless { rows => {} }, $class;
+	my $self = bless { rows => {}, contestants => [] }, $class;
+	my %seen;
 
 	open my $csv, '<', $file or die "$file: $!\n";
 	chomp(my $head = readline $csv);
@@ -27,6 +28,8 @@ sub new
 		my %row;
 		@row{@columns} = split /,/, $line, scalar @columns;
 		$row{error} = ($row{error} // '') =~ s/"//gr;
+		push @{ $self->{contestants} }, $row{contestant}
+		  unless $seen{ $row{contestant} }++;
 		push @{ $self->{rows}{ $row{scenario} }{ $row{contestant} } }, \%row;
 	}
 	close $csv;
@@ -40,6 +43,9 @@ sub median_of
 	return undef unless @values;
 	return ($values[ $#values / 2 ] + $values[ @values / 2 ]) / 2;
 }
+
+# In the order in which they were run
+sub contestants { return @{ $_[0]{contestants} }; }
 
 sub has { return exists $_[0]{rows}{ $_[1] }; }
 

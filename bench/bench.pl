@@ -4,6 +4,7 @@
 #	BENCH_DIR			where the programs of the contestants are
 #	BENCH_OUT			the file for the results
 #	BENCH_SCENARIOS		the first letters of those to run (all)
+#	BENCH_CONTESTANTS	who takes part (all)
 #	BENCH_ROUNDS		how often each is run (5), at most: some have less
 #	BENCH_SECONDS		for which each is measured (2)
 #	BENCH_WARMUP		seconds before that, not counted (1)
@@ -26,6 +27,7 @@ my $rounds = $ENV{BENCH_ROUNDS} || 5;
 my $seconds = $ENV{BENCH_SECONDS} || 2;
 my $warmup = $ENV{BENCH_WARMUP} || 1;
 my @wanted = split ' ', $ENV{BENCH_SCENARIOS} // '';
+my %invited = map { $_ => 1 } split ' ', $ENV{BENCH_CONTESTANTS} // '';
 my @columns = qw(rate p50 p99 requests zookeeper_us worker_us session_us busy
   bytes batches listings worker_kb slot_bytes worker_wakeups session_wakeups);
 my $started = time;
@@ -43,6 +45,14 @@ sub is_wanted
 	my ($scenario) = @_;
 
 	return !@wanted || grep { index($scenario->{name}, $_) == 0 } @wanted;
+}
+
+# Of a scenario, those who are invited
+sub contestants
+{
+	my ($scenario) = @_;
+
+	return grep { !%invited || $invited{$_} } @{ $scenario->{contestants} };
 }
 
 sub rounds_of { return min($_[0]{rounds} // $rounds, $rounds); }
@@ -115,7 +125,7 @@ sub run_cluster
 		foreach my $scenario (grep { $round <= rounds_of($_) } @scenarios)
 		{
 			run_one($out, $scenario, $contestants{$_}, $cluster, $round)
-			  foreach @{ $scenario->{contestants} };
+			  foreach contestants($scenario);
 		}
 	}
 	$_->stop foreach values %contestants;
@@ -125,7 +135,7 @@ sub run_cluster
 
 my @scenarios = grep { is_wanted($_) } @Scenarios::all;
 die "there is no such scenario\n" unless @scenarios;
-$all += @{ $_->{contestants} } * rounds_of($_) foreach @scenarios;
+$all += contestants($_) * rounds_of($_) foreach @scenarios;
 
 open my $out, '>', $ENV{BENCH_OUT} or die "$ENV{BENCH_OUT}: $!";
 print $out join(',', qw(scenario contestant round status), @columns, 'error'),

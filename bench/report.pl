@@ -1,6 +1,7 @@
 # Writes the tables and plots of a run into the page of benchmarks.
 #
 #	perl report.pl docs		reads docs/benchmarks/results.csv, writes
+#							(and policy.csv, if it is there)
 #							docs/benchmarks/*.svg, and what is between the two
 #							marks in docs/benchmarks.md
 
@@ -276,6 +277,32 @@ sub costs
 	return;
 }
 
+# zklock with other numbers than it is shipped with
+sub policies
+{
+	my $file = "$out/benchmarks/policy.csv";
+	return unless -e $file;
+	my $policy = Results->new($file);
+	my @variants = $policy->contestants;
+
+	$text .= "## When a batch goes: the choice\n\n"
+	  . "Pairs a second / p50 in ms / batches per pair, by how many batches may be"
+	  . " under way and how many creates at hand are enough for one (0: nothing is"
+	  . " gathered); zklock is shipped with 2 and 16. `make bench-policy` measures"
+	  . " this, in a run of its own.\n\n";
+	table([ '', @variants ],
+		map {
+			my ($name, $title) = @$_;
+
+			[ $title, map {
+				thousands($policy->median($name, $_, 'rate')) . ' / '
+				  . number($policy->median($name, $_, 'p50')) . ' / '
+				  . number($policy->median($name, $_, 'batches'))
+			} @variants ]
+		} grep { $policy->has($_->[0]) } @scenarios);
+	return;
+}
+
 sub failures
 {
 	return unless @notes;
@@ -320,6 +347,7 @@ besides();
 lones();
 depths();
 costs();
+policies();
 failures();
 
 my $old = slurp($page) // "# Benchmarks\n\n$begin\n$end\n";

@@ -36,7 +36,10 @@
 #include "supervisor.h"
 #include "zklock.h"
 
-#define BATCHES_IN_FLIGHT	2
+/* Chosen by measurement, as are the numbers in core/pace.c */
+#ifndef ZKL_BATCHES_IN_FLIGHT
+#define ZKL_BATCHES_IN_FLIGHT	2
+#endif
 #define BATCH_OPERATIONS	256
 #define BATCH_BYTES			(256 * 1024)
 #define MOMENT_MS			2	/* sleeps for that long may be left undisturbed */
@@ -238,7 +241,7 @@ make_core(void)
 	config.root = zkl_root;
 	config.max_requests = (uint32) zkl_control->ctl_nslots;
 	config.max_directories = Max(4096, config.max_requests);
-	config.batches_in_flight = BATCHES_IN_FLIGHT;
+	config.batches_in_flight = ZKL_BATCHES_IN_FLIGHT;
 	config.batch_operations = BATCH_OPERATIONS;
 	config.batch_bytes = BATCH_BYTES;
 	config.memory.alloc = core_alloc;

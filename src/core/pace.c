@@ -23,7 +23,11 @@
 #include "core/pace.h"
 
 #define ZKL_PACE_DELAY		1000	/* µs */
-#define ZKL_PACE_ENOUGH		16	/* creates at hand */
+
+/* Creates at hand that wait for nobody; 0: nothing is gathered */
+#ifndef ZKL_PACE_ENOUGH
+#define ZKL_PACE_ENOUGH		16
+#endif
 
 bool
 zkl_pace_is_solitary(const ZklRequest *r)
