@@ -43,6 +43,7 @@ typedef struct
 	uint32		attempt;		/* tells answers to earlier ones, also of an
 								 * earlier Break */
 	Phase		phase;
+	ZklDialect	dialect;
 	char		name[ZKL_MAX_NAME + 1]; /* of the lock */
 	char		path[ZKL_MAX_PATH + 1]; /* of the directory, then of the head */
 	char		chosen[ZKL_MAX_PATH + 1];	/* the head that is to go ... */
@@ -74,6 +75,7 @@ zkl_breaklock_submit(int slotno)
 
 	zkl_slot_copy(slotno, &slot);
 	b->slotno = slotno;
+	b->dialect = (ZklDialect) slot.s_dialect;
 	strlcpy(b->name, slot.s_path, sizeof(b->name));
 	breaks = lappend(breaks, b);
 	MemoryContextSwitchTo(old);
@@ -245,8 +247,8 @@ find_head(Break *b, const ZklReply *reply, bool *is_zklock)
 		bool		has_uuid;
 		ZklUuid		uuid;
 
-		if (!zkl_znode_parse(reply->children[i], &mode, &seq, &has_uuid,
-							 &uuid) || seq >= first)
+		if (!zkl_znode_parse(b->dialect, reply->children[i], &mode, &seq,
+							 &has_uuid, &uuid) || seq >= first)
 			continue;
 		first = seq;
 		*is_zklock = has_uuid && zkl_uuid_is_zklock(&uuid);

@@ -12,7 +12,7 @@
 #include "postgres.h"
 
 #include "catalog/namespace.h"
-#include "core/znode.h"
+#include "core/name.h"
 #include "encoding.h"
 #include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"

@@ -11,7 +11,7 @@
 #include "storage/fd.h"
 #include "utils/memutils.h"
 
-#include "core/znode.h"
+#include "core/name.h"
 #include "hosts.h"
 #include "zklock.h"
 

@@ -104,6 +104,7 @@ describe_demand(const ZklSlot *slot, ZklDemand *demand, char *data)
 	demand->name = slot->s_path;
 	demand->owner = slot->s_owner;
 	demand->mode = (ZklLockMode) slot->s_mode;
+	demand->dialect = (ZklDialect) slot->s_dialect;
 	demand->sibling = slot->s_sibling;
 	demand->expired = slot->s_try && slot->s_expired;
 	demand->data = data;

@@ -14,7 +14,8 @@
 #include <limits.h>
 
 #include "compat.h"
-#include "core/znode.h"
+#include "core/dialect.h"
+#include "core/name.h"
 #include "fmgr.h"
 #include "hosts.h"
 #include "lifetime.h"
@@ -32,6 +33,7 @@ extern PGDLLEXPORT void _PG_init(void);
 
 char	   *zkl_connect_string = NULL;
 char	   *zkl_root = NULL;
+char	   *zkl_dialects = "";
 char	   *zkl_auth_file = NULL;
 int			zkl_session_timeout = 10000;
 int			zkl_max_requests = 1000;
@@ -86,6 +88,13 @@ check_root(char **newval, void **extra, GucSource source)
 }
 
 static bool
+check_dialects(char **newval, void **extra, GucSource source)
+{
+	return accept_value("zklock.dialects", *newval,
+						zkl_dialects_check(*newval));
+}
+
+static bool
 check_connect_string(char **newval, void **extra, GucSource source)
 {
 	return accept_value("zklock.connect_string", *newval,
@@ -119,6 +128,14 @@ define_connection_settings(void)
 							   PGC_POSTMASTER,
 							   0,
 							   check_root, NULL, NULL);
+	DefineCustomStringVariable("zklock.dialects",
+							   "With which other clients locks are shared, by the beginning of their names.",
+							   "Such as \"/jobs=curator_mutex, /py=kazoo\".  All other locks have the dialect curator_rw.",
+							   &zkl_dialects,
+							   "",
+							   PGC_POSTMASTER,
+							   0,
+							   check_dialects, NULL, NULL);
 	DefineCustomIntVariable("zklock.session_timeout",
 							"Time after which ZooKeeper gives up the locks of a silent server.",
 							"ZooKeeper may negotiate another value.",

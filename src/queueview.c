@@ -34,6 +34,7 @@ static List *waiting = NIL;		/* slots, in TopMemoryContext */
 static int	current = -1;		/* the slot being answered, or -1 */
 static uint32 turn = 0;			/* tells answers to an earlier listing */
 static char *directory;
+static ZklDialect dialect;		/* of the queue that is being read */
 static QueueNode *nodes;
 static int	nnodes;
 static int	nsent;
@@ -102,6 +103,7 @@ zkl_queueview_tick(bool ready)
 	current = linitial_int(waiting);
 	waiting = list_delete_first(waiting);
 	zkl_slot_copy(current, &slot);
+	dialect = (ZklDialect) slot.s_dialect;
 	directory = MemoryContextAlloc(context, ZKL_MAX_PATH + 1);
 	snprintf(directory, ZKL_MAX_PATH + 1, "%s%s", zkl_root, slot.s_path);
 	send_read(ZKL_SEND_LIST, make_tag(PG_UINT32_MAX), directory);
@@ -198,8 +200,8 @@ listed(const ZklReply *reply)
 		ZklUuid		uuid;
 
 		memset(node, 0, sizeof(*node));
-		if (!zkl_znode_parse(reply->children[i], &node->entry.mode, &node->seq,
-							 &has_uuid, &uuid))
+		if (!zkl_znode_parse(dialect, reply->children[i], &node->entry.mode,
+							 &node->seq, &has_uuid, &uuid))
 			continue;
 		node->name = MemoryContextStrdup(context, reply->children[i]);
 		node->entry.name = node->name;

@@ -21,6 +21,7 @@
 
 #include "commands/dbcommands.h"
 #include "compat.h"
+#include "core/dialect.h"
 #include "encoding.h"
 #include "miscadmin.h"
 #include "portability/instr_time.h"
@@ -158,6 +159,7 @@ claim(const char *path, ZklSlotKind kind)
 	slot->s_owner = my_owner;
 	slot->s_lost_action = zkl_lost_lock_action;
 	strlcpy(slot->s_path, path, sizeof(slot->s_path));
+	slot->s_dialect = zkl_dialects_find(zkl_dialects, path);
 	memcpy(slot->s_database, who.database, sizeof(slot->s_database));
 	memcpy(slot->s_usename, who.usename, sizeof(slot->s_usename));
 	memcpy(slot->s_application, who.application, sizeof(slot->s_application));

@@ -85,6 +85,7 @@ typedef struct ZklSlot
 	uint8		s_kind;			/* ZklSlotKind */
 	uint8		s_mode;			/* ZklLockMode */
 	uint8		s_lifetime;		/* ZklLifetime */
+	uint8		s_dialect;		/* ZklDialect */
 	bool		s_try;			/* may be denied once s_expired */
 	int			s_procno;		/* the owner's PGPROC, for its latch */
 	int			s_pid;

@@ -10,6 +10,7 @@
 #include "postgres.h"
 
 #include "compat.h"
+#include "core/dialect.h"
 #include "datatype/timestamp.h"
 #include "encoding.h"
 #include "lifetime.h"
@@ -61,6 +62,22 @@ timeout_of(const Interval *interval)
 	return rest > 0 ? ms + 1 : ms;
 }
 
+/* Not all clients that a lock may be shared with know shared locks. */
+static void
+check_mode(const ZklAsk *ask)
+{
+	ZklDialect	dialect = zkl_dialects_find(zkl_dialects, ask->path);
+
+	if (ask->mode == ZKL_SHARED && !zkl_dialect_shares(dialect))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("distributed lock \"%s\" cannot be shared",
+						ask->name),
+				 errdetail("Its dialect is %s, which has exclusive locks only.",
+						   zkl_dialect_name(dialect)),
+				 errhint("Use an exclusive lock, or a name that \"zklock.dialects\" gives another dialect.")));
+}
+
 /* ---- acquiring ---- */
 
 static bool
@@ -76,6 +93,7 @@ acquire(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime,
 	ask.mode = mode;
 	ask.lifetime = lifetime;
 	ask.is_try = is_try;
+	check_mode(&ask);
 	if (is_try)
 		ask.timeout_ms = timeout_of(PG_GETARG_INTERVAL_P(1));
 	return zkl_lifetime_acquire(&ask, token);

@@ -179,8 +179,8 @@ add_slot_znode(Row *row, const ZklSlot *slot)
 		add_null(row);
 		return;
 	}
-	zkl_znode_name(&slot->s_znode_uuid, slot->s_znode_mode, slot->s_znode_seq,
-				   name);
+	zkl_znode_name((ZklDialect) slot->s_dialect, &slot->s_znode_uuid,
+				   slot->s_znode_mode, slot->s_znode_seq, name);
 	path = psprintf("%s%s/%s", zkl_root, slot->s_path, name);
 	add_utf8(row, path, strlen(path));
 }

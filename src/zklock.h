@@ -17,6 +17,7 @@ typedef enum ZklLostLockAction
 /* module.c: the settings; times in ms */
 extern char *zkl_connect_string;
 extern char *zkl_root;
+extern char *zkl_dialects;
 extern char *zkl_auth_file;
 extern int	zkl_session_timeout;
 extern int	zkl_max_requests;

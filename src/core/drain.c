@@ -86,7 +86,7 @@ drain_refused(ZklManager *m, ZklLock *lock, int32_t rc)
 }
 
 static bool
-has_contender(const ZklReply *reply)
+has_contender(const ZklLock *lock, const ZklReply *reply)
 {
 	ZklLockMode mode;
 	ZklSeq		seq;
@@ -96,7 +96,7 @@ has_contender(const ZklReply *reply)
 
 	for (i = 0; i < reply->nchildren; i++)
 	{
-		if (zkl_znode_parse(reply->children[i], &mode, &seq, &has_uuid, &uuid))
+		if (zkl_znode_parse(lock->dialect, reply->children[i], &mode, &seq, &has_uuid, &uuid))
 			return true;
 	}
 	return false;
@@ -123,7 +123,7 @@ zkl_drain_reply(ZklManager *m, ZklLock *lock, ZklOpKind kind,
 	if (kind == ZKL_OP_DRAIN_LIST && reply->rc == ZKL_RC_OK &&
 		reply->nchildren > 0)
 	{
-		if (!has_contender(reply))
+		if (!has_contender(lock, reply))
 			drain_refused(m, lock, ZKL_RC_NOTEMPTY);
 		return;
 	}

@@ -106,11 +106,17 @@ is_claimed(ZklManager *m, const char *name, bool *contends)
 	ZklSeq		seq;
 	bool		has_uuid;
 	ZklUuid		uuid;
+	int			dialect;
 
-	*contends = zkl_znode_parse(name, &mode, &seq, &has_uuid, &uuid);
-	if (!*contends || !has_uuid || !zkl_uuid_is_zklock(&uuid))
-		return true;
-	return zkl_request_find(m, &uuid) != NULL;
+	*contends = zkl_znode_is_like(name, strlen(name));
+	for (dialect = 0; dialect < ZKL_DIALECTS; dialect++)
+	{
+		if (zkl_znode_parse((ZklDialect) dialect, name, &mode, &seq,
+							&has_uuid, &uuid) &&
+			has_uuid && zkl_uuid_is_zklock(&uuid))
+			return zkl_request_find(m, &uuid) != NULL;
+	}
+	return true;
 }
 
 /* A heartbeat node of this session that is not the one in use, nor the next */

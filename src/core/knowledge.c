@@ -132,7 +132,8 @@ zkl_lock_ahead_gone(ZklManager *m, ZklLock *lock, bool plain)
 	 * A Curator writer that downgrades leaves a reader of its own number
 	 * behind, created just before the writer's node goes.
 	 */
-	if (lock->ahead.mode == ZKL_EXCLUSIVE && !plain && !ZKL_MUTANT(NO_TAINT))
+	if (lock->dialect == ZKL_DIALECT_CURATOR_RW &&
+		lock->ahead.mode == ZKL_EXCLUSIVE && !plain && !ZKL_MUTANT(NO_TAINT))
 	{
 		lock->tainted = true;
 		lock->tainted_at = m->order;
@@ -153,7 +154,7 @@ note_child(ZklManager *m, ZklLock *lock, uint64_t order, const char *child,
 	bool		has_uuid;
 	ZklUuid		uuid;
 
-	if (!zkl_znode_parse(child, &c->mode, &c->seq, &has_uuid, &uuid))
+	if (!zkl_znode_parse(lock->dialect, child, &c->mode, &c->seq, &has_uuid, &uuid))
 		return;
 	if (has_uuid)
 	{

@@ -35,7 +35,7 @@ zkl_lock_find(ZklManager *m, const char *path, size_t length)
 }
 
 static ZklLock *
-make_lock(ZklManager *m, const char *path, size_t length)
+make_lock(ZklManager *m, const char *path, size_t length, ZklDialect dialect)
 {
 	ZklLock    *lock = m->spare_locks;
 
@@ -46,6 +46,7 @@ make_lock(ZklManager *m, const char *path, size_t length)
 	memset(lock, 0, sizeof(ZklLock));
 	memcpy(lock->path, path, length + 1);
 	lock->path_length = length;
+	lock->dialect = dialect;
 	lock->unknown_from = 0;
 	zkl_list_init(&lock->requests);
 	zkl_list_init(&lock->own);
@@ -56,7 +57,7 @@ make_lock(ZklManager *m, const char *path, size_t length)
 }
 
 ZklLock *
-zkl_lock_get(ZklManager *m, const char *name)
+zkl_lock_get(ZklManager *m, const char *name, ZklDialect dialect)
 {
 	char		path[ZKL_MAX_DIRECTORY + 1];
 	size_t		root = strlen(m->root);
@@ -67,7 +68,7 @@ zkl_lock_get(ZklManager *m, const char *name)
 	memcpy(path + root, name, length - root + 1);
 	lock = zkl_lock_find(m, path, length);
 	if (lock == NULL)
-		return make_lock(m, path, length);
+		return make_lock(m, path, length, dialect);
 	if (zkl_linked(&lock->idle))
 	{
 		zkl_unlink(&lock->idle);

@@ -9,7 +9,8 @@
 
 /* The lock of a directory; find returns NULL when there is none. */
 extern ZklLock *zkl_lock_find(ZklManager *m, const char *path, size_t length);
-extern ZklLock *zkl_lock_get(ZklManager *m, const char *name);
+extern ZklLock *zkl_lock_get(ZklManager *m, const char *name,
+							 ZklDialect dialect);
 
 /* Keeps a lock while an operation refers to it; unpin may free it. */
 extern void zkl_lock_pin(ZklLock *lock);

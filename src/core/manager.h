@@ -62,6 +62,7 @@ typedef struct ZklDemand
 	const char *name;			/* of the lock, checked, NUL terminated */
 	uint64_t	owner;
 	ZklLockMode mode;
+	ZklDialect	dialect;		/* of the lock: the same in all its demands */
 	int32_t		sibling;		/* a request of the same owner that holds the
 								 * same lock, or -1 */
 	bool		expired;		/* deny unless it can be granted at once */

@@ -73,14 +73,15 @@ zkl_probe_send(ZklManager *m, ZklLock *lock)
 
 /* Whether a child contends, and is not what is left of one of ours. */
 static bool
-is_in_the_way(const ZklManager *m, const char *child, ZklLockMode *mode)
+is_in_the_way(const ZklManager *m, const ZklLock *lock, const char *child,
+			  ZklLockMode *mode)
 {
 	ZklSeq		seq;
 	bool		has_uuid;
 	ZklUuid		uuid;
 	const ZklRequest *r;
 
-	if (!zkl_znode_parse(child, mode, &seq, &has_uuid, &uuid))
+	if (!zkl_znode_parse(lock->dialect, child, mode, &seq, &has_uuid, &uuid))
 		return false;
 	r = has_uuid ? zkl_request_find(m, &uuid) : NULL;
 	return r == NULL || ZKL_MUTANT(PROBE_OF_RELEASED) ||
@@ -90,7 +91,8 @@ is_in_the_way(const ZklManager *m, const char *child, ZklLockMode *mode)
 
 /* With the listing: what a shared, or an exclusive try has in its way */
 static void
-find_conflicts(const ZklManager *m, const ZklReply *reply, bool *conflicts)
+find_conflicts(const ZklManager *m, const ZklLock *lock,
+			   const ZklReply *reply, bool *conflicts)
 {
 	size_t		i;
 
@@ -99,7 +101,7 @@ find_conflicts(const ZklManager *m, const ZklReply *reply, bool *conflicts)
 	{
 		ZklLockMode mode;
 
-		if (!is_in_the_way(m, reply->children[i], &mode))
+		if (!is_in_the_way(m, lock, reply->children[i], &mode))
 			continue;
 		conflicts[ZKL_EXCLUSIVE] = true;
 		conflicts[ZKL_SHARED] |= mode == ZKL_EXCLUSIVE;
@@ -115,7 +117,7 @@ zkl_probe_reply(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 			   *after;
 
 	lock->probe_sent = false;
-	find_conflicts(m, reply, conflicts);
+	find_conflicts(m, lock, reply, conflicts);
 	zkl_foreach(link, after, &lock->tries)
 	{
 		ZklRequest *r = zkl_container(ZklRequest, work, link);

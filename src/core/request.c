@@ -44,9 +44,9 @@ zkl_request_path(ZklManager *m, const ZklRequest *r)
 	char		name[ZKL_MAX_ZNODE_NAME + 1];
 
 	if (r->seq < 0)
-		zkl_znode_prefix(&r->uuid, r->node_mode, name);
+		zkl_znode_prefix(r->lock->dialect, &r->uuid, r->node_mode, name);
 	else
-		zkl_znode_name(&r->uuid, r->node_mode, r->seq, name);
+		zkl_znode_name(r->lock->dialect, &r->uuid, r->node_mode, r->seq, name);
 	return zkl_core_join(m, r->lock->path, "/", name);
 }
 
@@ -54,7 +54,7 @@ ZklRequest *
 zkl_request_begin(ZklManager *m, uint32_t id, const ZklDemand *demand)
 {
 	ZklRequest *r = &m->requests[id];
-	ZklLock    *lock = zkl_lock_get(m, demand->name);
+	ZklLock    *lock = zkl_lock_get(m, demand->name, demand->dialect);
 
 	memset(r, 0, offsetof(ZklRequest, data));
 	memset(&r->all, 0, sizeof(*r) - offsetof(ZklRequest, all));

@@ -126,6 +126,7 @@ struct ZklLock
 {
 	char		path[ZKL_MAX_DIRECTORY + 1];
 	size_t		path_length;
+	ZklDialect	dialect;
 	ZklLink		by_path;
 	ZklLink		idle;			/* in m->idle while it has no requests */
 	ZklLink		dirty;			/* in m->dirty: to be decided */

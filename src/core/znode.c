@@ -1,91 +1,43 @@
 /*
  * znode.c
- *	  Lock names, UUIDs and the names of znodes.
+ *	  UUIDs and the names of znodes, in each dialect.
  *
- * Owns the rules for a lock's name and the text forms of what stands in a
- * lock's directory.  Pure functions of their arguments: every process may call
- * them (backends check names, the worker makes and reads znodes), they keep no
- * state and take no locks.  Must not know requests, queues, PostgreSQL or
- * ZooKeeper's client.  What stands inside a znode is nodedata.c's.
+ * Owns the text forms of what stands in a lock's directory.  Pure functions of
+ * their arguments: every process may call them, they keep no state and take no
+ * locks.  Must not know requests, queues, PostgreSQL or ZooKeeper's client.
+ * What stands inside a znode is nodedata.c's.
  */
 #include <string.h>
 
-#include "core/utf8.h"
 #include "core/znode.h"
 
-#define WRITER_MARK		"__WRIT__"
-#define READER_MARK		"__READ__"
-#define MARK_LENGTH		8
-#define UUID_MARK		"_c_"
-#define UUID_MARK_LENGTH 3
 #define SEQ_DIGITS		10
-
-typedef enum NameRule
-{
-	RULE_KEPT,
-	RULE_LENGTH,
-	RULE_START,
-	RULE_ALONE,
-	RULE_END,
-	RULE_UTF8,
-	RULE_CHARACTER,
-	RULE_EMPTY_SEGMENT,
-	RULE_DOT_SEGMENT,
-	RULE_RESERVED_SEGMENT,
-	RULE_CONTENDER
-} NameRule;
-
-static const char *const name_sentences[] = {
-	[RULE_LENGTH] = "A lock name must have at most 255 bytes in UTF-8.",
-	[RULE_START] = "A lock name must start with \"/\".",
-	[RULE_ALONE] = "A lock name must have something after its first \"/\".",
-	[RULE_END] = "A lock name must not end with \"/\".",
-	[RULE_UTF8] = "A lock name must be valid UTF-8.",
-	[RULE_CHARACTER] = "A lock name must not contain control characters or "
-	"others that ZooKeeper refuses (U+0000 to U+001F, U+007F to U+009F, "
-	"U+D800 to U+F8FF, U+FFF0 and above).",
-	[RULE_EMPTY_SEGMENT] = "A lock name must not have an empty segment "
-	"(\"//\").",
-	[RULE_DOT_SEGMENT] = "A lock name must not have a segment \".\" or "
-	"\"..\".",
-	[RULE_RESERVED_SEGMENT] = "A lock name must not have a segment that starts "
-	"with \".\".",
-	[RULE_CONTENDER] = "A lock name must not have a segment that looks like a "
-	"request in a lock's queue: \"-lock-\", \"__lock__\", \"__rlock__\", "
-	"\"__READ__\" or \"__WRIT__\" and ten digits."
-};
-
-static const char *const root_sentences[] = {
-	[RULE_LENGTH] = "The root must have at most 127 bytes in UTF-8.",
-	[RULE_START] = "The root must start with \"/\".",
-	[RULE_ALONE] = "The root must have something after its first \"/\".",
-	[RULE_END] = "The root must not end with \"/\".",
-	[RULE_UTF8] = "The root must be valid UTF-8.",
-	[RULE_CHARACTER] = "The root must not contain control characters or "
-	"others that ZooKeeper refuses (U+0000 to U+001F, U+007F to U+009F, "
-	"U+D800 to U+F8FF, U+FFF0 and above).",
-	[RULE_EMPTY_SEGMENT] = "The root must not have an empty segment "
-	"(\"//\").",
-	[RULE_DOT_SEGMENT] = "The root must not have a segment \".\" or \"..\".",
-	[RULE_RESERVED_SEGMENT] = "The root must not have a segment that starts "
-	"with \".\".",
-	[RULE_CONTENDER] = "The root must not have a segment that looks like a "
-	"request in a lock's queue: \"-lock-\", \"__lock__\", \"__rlock__\", "
-	"\"__READ__\" or \"__WRIT__\" and ten digits."
-};
+#define CURATOR_MARK	"_c_"	/* before the unique id */
+#define CURATOR_MARK_LENGTH 3
+#define HEX_LENGTH		32		/* of a UUID without dashes */
 
 /*
- * ZooKeeper checks paths as UTF-16 (PathUtils.validatePath) and refuses
- * surrogates, so every character past U+FFFF is refused as well.
+ * What stands between the unique id and the number.  The sharp end of each
+ * mark is what other clients look for; all before it is anybody's.
  */
-static bool
-character_allowed(uint32_t code)
+typedef struct Marks
 {
-	return code > 0x1F &&
-		!(code >= 0x7F && code <= 0x9F) &&
-		!(code >= 0xD800 && code <= 0xF8FF) &&
-		code < 0xFFF0;
-}
+	const char *written[2];		/* by mode */
+	const char *counted[2];		/* by mode; NULL: there is none */
+	bool		dashes;			/* _c_<uuid with dashes>, else <hex> */
+} Marks;
+
+static const Marks marks[] = {
+	[ZKL_DIALECT_CURATOR_RW] = {
+		{"-__WRIT__", "-__READ__"}, {"__WRIT__", "__READ__"}, true
+	},
+	[ZKL_DIALECT_CURATOR_MUTEX] = {
+		{"-lock-", "-lock-"}, {"lock-", NULL}, true
+	},
+	[ZKL_DIALECT_KAZOO] = {
+		{"__lock__", "__rlock__"}, {"__lock__", "__rlock__"}, false
+	},
+};
 
 /*
  * Where the number at the end of a name of this length starts, as the server
@@ -133,103 +85,39 @@ ends_with(const char *name, size_t length, const char *end)
 }
 
 /*
- * Whether a segment would be a contender where a lock's directory is, in this
- * dialect or another client's (Curator's, kazoo's).  A dash may be
- * the number's sign or, before ten digits, the last character of the mark.
+ * Where the number behind a mark starts, or NULL.  A dash before ten digits is
+ * the number's sign, or the end of the mark.
  */
-static bool
-segment_is_contender(const char *segment, size_t length)
+static const char *
+number_behind(const char *name, size_t length, const char *mark)
 {
-	static const char *const marks[] = {
-		WRITER_MARK, READER_MARK, "-lock-", "__lock__", "__rlock__"
-	};
-	size_t		start = number_start(segment, length);
-	size_t		i;
+	size_t		start = number_start(name, length);
 
 	if (start == 0)
-		return false;
+		return NULL;
+	if (ends_with(name, start, mark))
+		return name + start;
+	if (length - start > SEQ_DIGITS && ends_with(name, start + 1, mark))
+		return name + start + 1;
+	return NULL;
+}
+
+bool
+zkl_znode_is_like(const char *segment, size_t length)
+{
+	size_t		i;
+	int			mode;
+
 	for (i = 0; i < sizeof(marks) / sizeof(marks[0]); i++)
 	{
-		if (ends_with(segment, start, marks[i]) ||
-			(length - start > SEQ_DIGITS &&
-			 ends_with(segment, start + 1, marks[i])))
-			return true;
+		for (mode = 0; mode < 2; mode++)
+		{
+			if (number_behind(segment, length, marks[i].written[mode] +
+							  (i == ZKL_DIALECT_CURATOR_RW)))
+				return true;
+		}
 	}
 	return false;
-}
-
-static NameRule
-check_segment(const char *segment, size_t length)
-{
-	if (length == 0)
-		return RULE_EMPTY_SEGMENT;
-	if (segment[0] == '.')
-	{
-		if (length == 1 || (length == 2 && segment[1] == '.'))
-			return RULE_DOT_SEGMENT;
-		return RULE_RESERVED_SEGMENT;
-	}
-	if (segment_is_contender(segment, length))
-		return RULE_CONTENDER;
-	return RULE_KEPT;
-}
-
-static NameRule
-check_characters(const char *name, size_t length)
-{
-	size_t		at = 0;
-
-	while (at < length)
-	{
-		uint32_t	code;
-		size_t		bytes = zkl_utf8_decode(name + at, length - at, &code);
-
-		if (bytes == 0)
-			return RULE_UTF8;
-		if (!character_allowed(code))
-			return RULE_CHARACTER;
-		at += bytes;
-	}
-	return RULE_KEPT;
-}
-
-static NameRule
-check_path(const char *name, size_t length, size_t max_length)
-{
-	NameRule	rule;
-	size_t		start = 1;
-
-	if (length == 0 || name[0] != '/')
-		return RULE_START;
-	if (length > max_length)
-		return RULE_LENGTH;
-	if (length == 1)
-		return RULE_ALONE;
-	rule = check_characters(name, length);
-
-	while (rule == RULE_KEPT && start <= length)
-	{
-		const char *slash = memchr(name + start, '/', length - start);
-		size_t		end = slash ? (size_t) (slash - name) : length;
-
-		if (start == length)
-			return RULE_END;
-		rule = check_segment(name + start, end - start);
-		start = end + 1;
-	}
-	return rule;
-}
-
-const char *
-zkl_name_check(const char *name, size_t length)
-{
-	return name_sentences[check_path(name, length, ZKL_MAX_NAME)];
-}
-
-const char *
-zkl_root_check(const char *root, size_t length)
-{
-	return root_sentences[check_path(root, length, ZKL_MAX_ROOT)];
 }
 
 ZklUuid
@@ -282,11 +170,12 @@ hex_digit(char c)
 }
 
 /*
- * Reads the UUID at the start of text, in the form that we and Curator write:
- * a name in capitals is another name to ZooKeeper, so it is none.
+ * Reads the UUID at the start of text, in the forms that we, Curator (with
+ * dashes) and kazoo (without) write: a name in capitals is another name to
+ * ZooKeeper, so it is none.
  */
 static bool
-uuid_parse_start(const char *text, ZklUuid *uuid)
+uuid_parse_start(const char *text, bool dashes, ZklUuid *uuid)
 {
 	int			i;
 
@@ -295,7 +184,7 @@ uuid_parse_start(const char *text, ZklUuid *uuid)
 		int			high;
 		int			low;
 
-		if (dash_before(i) && *text++ != '-')
+		if (dashes && dash_before(i) && *text++ != '-')
 			return false;
 		high = hex_digit(text[0]);
 		low = high < 0 ? -1 : hex_digit(text[1]);
@@ -310,7 +199,7 @@ uuid_parse_start(const char *text, ZklUuid *uuid)
 bool
 zkl_uuid_parse(const char *text, ZklUuid *uuid)
 {
-	return uuid_parse_start(text, uuid) && text[ZKL_UUID_TEXT] == '\0';
+	return uuid_parse_start(text, true, uuid) && text[ZKL_UUID_TEXT] == '\0';
 }
 
 bool
@@ -319,16 +208,33 @@ zkl_uuid_is_zklock(const ZklUuid *uuid)
 	return uuid->bytes[6] >> 4 == 8 && uuid->bytes[8] >> 6 == 2;
 }
 
-void
-zkl_znode_prefix(const ZklUuid *uuid, ZklLockMode mode, char *buf)
+static void
+format_hex(const ZklUuid *uuid, char *text)
 {
-	memcpy(buf, UUID_MARK, UUID_MARK_LENGTH);
-	buf += UUID_MARK_LENGTH;
-	zkl_uuid_format(uuid, buf);
-	buf += ZKL_UUID_TEXT;
-	*buf++ = '-';
-	memcpy(buf, mode == ZKL_EXCLUSIVE ? WRITER_MARK : READER_MARK,
-		   MARK_LENGTH + 1);
+	char		dashed[ZKL_UUID_TEXT + 1];
+	const char *c;
+
+	zkl_uuid_format(uuid, dashed);
+	for (c = dashed; *c != '\0'; c++)
+	{
+		if (*c != '-')
+			*text++ = *c;
+	}
+	*text = '\0';
+}
+
+void
+zkl_znode_prefix(ZklDialect dialect, const ZklUuid *uuid, ZklLockMode mode,
+				 char *buf)
+{
+	if (marks[dialect].dashes)
+	{
+		memcpy(buf, CURATOR_MARK, CURATOR_MARK_LENGTH);
+		zkl_uuid_format(uuid, buf + CURATOR_MARK_LENGTH);
+	}
+	else
+		format_hex(uuid, buf);
+	strcat(buf, marks[dialect].written[mode]);
 }
 
 /* Writes the number as the server does, with %010d */
@@ -355,39 +261,52 @@ number_write(ZklSeq seq, char *buf)
 }
 
 void
-zkl_znode_name(const ZklUuid *uuid, ZklLockMode mode, ZklSeq seq, char *buf)
+zkl_znode_name(ZklDialect dialect, const ZklUuid *uuid, ZklLockMode mode,
+			   ZklSeq seq, char *buf)
 {
-	zkl_znode_prefix(uuid, mode, buf);
-	number_write(seq, buf + UUID_MARK_LENGTH + ZKL_UUID_TEXT + 1 + MARK_LENGTH);
+	zkl_znode_prefix(dialect, uuid, mode, buf);
+	number_write(seq, buf + strlen(buf));
+}
+
+/* The unique id at the start of a name, as clients of the dialect write it */
+static bool
+find_uuid(ZklDialect dialect, const char *name, ZklUuid *uuid)
+{
+	if (marks[dialect].dashes)
+		return strncmp(name, CURATOR_MARK, CURATOR_MARK_LENGTH) == 0 &&
+			uuid_parse_start(name + CURATOR_MARK_LENGTH, true, uuid) &&
+			name[CURATOR_MARK_LENGTH + ZKL_UUID_TEXT] == '-';
+	return uuid_parse_start(name, false, uuid) && name[HEX_LENGTH] == '_';
 }
 
 /*
- * To Curator a name with both marks is a writer for readers and numbered by
- * the last mark, so a writer's mark anywhere makes it exclusive.
+ * To Curator a name with both of its marks is a writer for readers and
+ * numbered by the last mark, so a writer's mark anywhere makes it exclusive.
  */
 bool
-zkl_znode_parse(const char *name, ZklLockMode *mode, ZklSeq *seq,
-				bool *has_uuid, ZklUuid *uuid)
+zkl_znode_parse(ZklDialect dialect, const char *name, ZklLockMode *mode,
+				ZklSeq *seq, bool *has_uuid, ZklUuid *uuid)
 {
-	size_t		start = number_start(name, strlen(name));
+	const char *const *counted = marks[dialect].counted;
+	size_t		length = strlen(name);
+	const char *number = number_behind(name, length, counted[ZKL_EXCLUSIVE]);
+	bool		shared = false;
 
-	if (ends_with(name, start, WRITER_MARK))
-		*mode = ZKL_EXCLUSIVE;
-	else if (ends_with(name, start, READER_MARK))
-		*mode = strstr(name, WRITER_MARK) ? ZKL_EXCLUSIVE : ZKL_SHARED;
-	else
+	if (number == NULL && counted[ZKL_SHARED] != NULL)
+	{
+		number = number_behind(name, length, counted[ZKL_SHARED]);
+		shared = dialect == ZKL_DIALECT_KAZOO ||
+			strstr(name, counted[ZKL_EXCLUSIVE]) == NULL;
+	}
+	if (number == NULL || !number_read(number, seq))
 		return false;
-	if (!number_read(name + start, seq))
-		return false;
-
-	*has_uuid = strncmp(name, UUID_MARK, UUID_MARK_LENGTH) == 0 &&
-		uuid_parse_start(name + UUID_MARK_LENGTH, uuid) &&
-		name[UUID_MARK_LENGTH + ZKL_UUID_TEXT] == '-';
+	*mode = shared ? ZKL_SHARED : ZKL_EXCLUSIVE;
+	*has_uuid = find_uuid(dialect, name, uuid);
 	return true;
 }
 
 ZklSeq
-zkl_znode_path_seq(const char *path)
+zkl_znode_path_seq(ZklDialect dialect, const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	ZklLockMode mode;
@@ -395,8 +314,8 @@ zkl_znode_path_seq(const char *path)
 	bool		has_uuid;
 	ZklUuid		uuid;
 
-	if (!zkl_znode_parse(slash ? slash + 1 : path, &mode, &seq, &has_uuid,
-						 &uuid))
+	if (!zkl_znode_parse(dialect, slash ? slash + 1 : path, &mode, &seq,
+						 &has_uuid, &uuid))
 		return ZKL_SEQ_NONE;
 	return seq;
 }

@@ -1,11 +1,10 @@
 /*
  * znode.h
- *	  Lock names, and the names and data of znodes (wire-compatible with
- *	  Curator's InterProcessReadWriteLock).
+ *	  The names and data of znodes.
  *
  * A lock /batch/nightly under the root /zklock has the directory
- * /zklock/batch/nightly, whose children _c_<uuid>-__WRIT__<seq> and
- * _c_<uuid>-__READ__<seq> queue for it.
+ * /zklock/batch/nightly, whose children queue for it.  What they are called
+ * depends on the dialect, that is on whose clients share the lock.
  */
 #ifndef ZKL_ZNODE_H
 #define ZKL_ZNODE_H
@@ -21,7 +20,7 @@
 #define ZKL_UUID_BYTES		16
 #define ZKL_UUID_TEXT		36	/* characters of a UUID in text form */
 
-/* "_c_" + uuid + "-__WRIT__" + up to eleven characters of number */
+/* The longest: "_c_" + uuid + "-__WRIT__" + up to eleven characters of number */
 #define ZKL_MAX_ZNODE_NAME	(3 + ZKL_UUID_TEXT + 9 + 11)
 #define ZKL_MAX_PATH \
 	(ZKL_MAX_ROOT + ZKL_MAX_NAME + 1 + ZKL_MAX_ZNODE_NAME)
@@ -39,20 +38,27 @@ typedef int64_t ZklSeq;
 #define ZKL_SEQ_LIMIT		(((int64_t) 1 << 31) - ((int64_t) 1 << 20))
 #define ZKL_SEQ_NONE		INT64_MAX
 
+/* Which clients a lock is shared with */
+typedef enum ZklDialect
+{
+	ZKL_DIALECT_CURATOR_RW = 0, /* Curator's InterProcessReadWriteLock */
+	ZKL_DIALECT_CURATOR_MUTEX,	/* Curator's InterProcessMutex, go-zookeeper */
+	ZKL_DIALECT_KAZOO			/* kazoo's Lock, ReadLock and WriteLock */
+} ZklDialect;
+
+#define ZKL_DIALECTS		3
+
+/* Whether locks can be shared in it */
+static inline bool
+zkl_dialect_shares(ZklDialect dialect)
+{
+	return dialect != ZKL_DIALECT_CURATOR_MUTEX;
+}
+
 typedef struct ZklUuid
 {
 	uint8_t		bytes[ZKL_UUID_BYTES];
 } ZklUuid;
-
-/*
- * Checks a lock's name against all rules.  Returns NULL if it is good, else
- * the broken rule as a full sentence for errdetail, such as "A lock name must
- * start with \"/\".".
- */
-extern const char *zkl_name_check(const char *name, size_t length);
-
-/* The same for a root: at most ZKL_MAX_ROOT bytes, "." segments allowed not */
-extern const char *zkl_root_check(const char *root, size_t length);
 
 /*
  * Makes a UUID of version 8 (which marks it as zklock's) out of two numbers
@@ -68,28 +74,38 @@ extern bool zkl_uuid_is_zklock(const ZklUuid *uuid);
 
 /*
  * The name to create a request's znode with, without its number, NUL
- * terminated: _c_<uuid>-__WRIT__.  buf has ZKL_MAX_ZNODE_NAME + 1 bytes.
+ * terminated: _c_<uuid>-__WRIT__, say.  buf has ZKL_MAX_ZNODE_NAME + 1 bytes.
  */
-extern void zkl_znode_prefix(const ZklUuid *uuid, ZklLockMode mode, char *buf);
+extern void zkl_znode_prefix(ZklDialect dialect, const ZklUuid *uuid,
+							 ZklLockMode mode, char *buf);
 
 /* The whole name, _c_<uuid>-__WRIT__0000000001, in a buffer of the same size */
-extern void zkl_znode_name(const ZklUuid *uuid, ZklLockMode mode, ZklSeq seq,
-						   char *buf);
+extern void zkl_znode_name(ZklDialect dialect, const ZklUuid *uuid,
+						   ZklLockMode mode, ZklSeq seq, char *buf);
 
 /*
  * Parses the name of a child of a lock's directory.  False: not a contender.
- * Contenders are <anything>__WRIT__<number> and <anything>__READ__<number>,
- * as Curator counts them, the number being what the server writes: ten digits,
- * or a minus sign and nine or ten.  A name with both marks is exclusive.  The
- * outputs are set only when this returns true, *uuid only with *has_uuid.
- * *has_uuid tells whether the name starts with _c_<uuid>-, which *uuid then
- * is.
+ * Contenders are, whatever stands before,
+ *
+ *	curator_rw		 __WRIT__<number> and __READ__<number>; a name with both
+ *					 marks is exclusive, as Curator counts it
+ *	curator_mutex	 lock-<number>
+ *	kazoo			 __lock__<number> and __rlock__<number>
+ *
+ * the number being what the server writes: ten digits, or a minus sign and
+ * nine or ten.  The outputs are set only when this returns true, *uuid only
+ * with *has_uuid, which tells whether the name has a unique id where clients
+ * of this dialect write it.
  */
-extern bool zkl_znode_parse(const char *name, ZklLockMode *mode, ZklSeq *seq,
-							bool *has_uuid, ZklUuid *uuid);
+extern bool zkl_znode_parse(ZklDialect dialect, const char *name,
+							ZklLockMode *mode, ZklSeq *seq, bool *has_uuid,
+							ZklUuid *uuid);
 
 /* The number at the end of a created path, or ZKL_SEQ_NONE */
-extern ZklSeq zkl_znode_path_seq(const char *path);
+extern ZklSeq zkl_znode_path_seq(ZklDialect dialect, const char *path);
+
+/* Whether a segment of a path would be a contender in any dialect */
+extern bool zkl_znode_is_like(const char *segment, size_t length);
 
 /*
  * What zklock writes into a znode: who asks, as flat UTF-8 JSON.  Strings are

@@ -115,7 +115,7 @@ send_create(Foreign *f)
 		parent[n++] = directory;
 	while (n > 0)
 		send_write(f, OP_CREATE, parent[--n]->text, false, false);
-	zkl_znode_prefix(&f->uuid, f->mode, prefix);
+	zkl_znode_prefix(ZKL_DIALECT_CURATOR_RW, &f->uuid, f->mode, prefix);
 	snprintf(path, sizeof(path), "%s/%s", lock_path(f->lock)->text, prefix);
 	send_write(f, OP_CREATE, take_string(path), true, true);
 	f->phase = FOREIGN_CREATING;
@@ -163,7 +163,7 @@ take_list(Foreign *f, const ZklReply *reply)
 		ZklUuid		uuid;
 
 		found |= strcmp(reply->children[i], strrchr(f->node, '/') + 1) == 0;
-		if (!zkl_znode_parse(reply->children[i], &mode, &seq, &has_uuid,
+		if (!zkl_znode_parse(ZKL_DIALECT_CURATOR_RW, reply->children[i], &mode, &seq, &has_uuid,
 							 &uuid) || seq >= f->seq ||
 			!zkl_mode_conflicts(mode, f->mode) || seq <= best)
 			continue;
@@ -199,7 +199,7 @@ created(Foreign *f, const ZklReply *reply, const char *path)
 	else
 	{
 		f->node = path;
-		f->seq = zkl_znode_path_seq(path);
+		f->seq = zkl_znode_path_seq(ZKL_DIALECT_CURATOR_RW, path);
 		send_list(f);
 	}
 }

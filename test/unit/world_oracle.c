@@ -115,7 +115,7 @@ check_contenders_ahead(const World *w, const WorldRequest *r)
 		ZklUuid		uuid;
 
 		if (node->parent != directory ||
-			!zkl_znode_parse(strrchr(node->path, '/') + 1, &mode, &seq,
+			!zkl_znode_parse(ZKL_DIALECT_CURATOR_RW, strrchr(node->path, '/') + 1, &mode, &seq,
 							 &has_uuid, &uuid))
 			continue;
 		if (has_uuid && memcmp(&uuid, &r->uuid, sizeof(uuid)) == 0)
@@ -199,7 +199,7 @@ world_check_recorded(const World *w, const ZklAction *action)
 		r = find_uuid(w, &uuid);
 		if (!CHECK_MSG(r != NULL, "%s is not recorded", name))
 			continue;
-		zkl_znode_prefix(&uuid, r->znode_mode, prefix);
+		zkl_znode_prefix(ZKL_DIALECT_CURATOR_RW, &uuid, r->znode_mode, prefix);
 		CHECK_STR(name, prefix);
 		CHECK_INT(r->index, (int64_t) i);
 	}
@@ -232,7 +232,7 @@ world_check(const World *w)
 
 		if (w->session.id == 0 ||
 			node->stat.ephemeral_owner != w->session.id ||
-			!zkl_znode_parse(name, &mode, &seq, &has_uuid, &uuid))
+			!zkl_znode_parse(ZKL_DIALECT_CURATOR_RW, name, &mode, &seq, &has_uuid, &uuid))
 			continue;
 		r = find_uuid(w, &uuid);
 		CHECK_MSG(r != NULL && !r->lost && !r->denied && !r->failed,

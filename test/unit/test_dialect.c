@@ -1,0 +1,186 @@
+/*
+ * test_dialect.c
+ *	  Names of znodes in all dialects, and lists of dialects.
+ */
+#include <string.h>
+
+#include "unit.h"
+
+#include "core/dialect.h"
+
+#define RW		ZKL_DIALECT_CURATOR_RW
+#define MUTEX	ZKL_DIALECT_CURATOR_MUTEX
+#define KAZOO	ZKL_DIALECT_KAZOO
+#define X		ZKL_EXCLUSIVE
+#define S		ZKL_SHARED
+#define NO		(-1)
+#define UUID	"01234567-89ab-8def-8123-456789abcdef"
+#define HEX		"0123456789ab8def8123456789abcdef"
+
+static void
+names(void)
+{
+	static const struct
+	{
+		ZklDialect	dialect;
+		const char *name;
+		int			mode;
+		ZklSeq		seq;
+		bool		has_uuid;
+	}			cases[] = {
+		{MUTEX, "_c_" UUID "-lock-0000000001", X, 1, true},
+		{MUTEX, "_c_" HEX "-lock-0000000001", X, 1, false},
+		{MUTEX, "lock-0000000007", X, 7, false},
+		{MUTEX, "lock--2147483648", X, 2147483648, false},
+		{MUTEX, "x-lock--000000001", X, 4294967295, false},
+		{MUTEX, "_c_" UUID "-lock-000000001", NO, 0, false},
+		{MUTEX, "_c_" UUID "-lock-00000000001", NO, 0, false},
+		{MUTEX, "_c_" UUID "-lock-2147483648", NO, 0, false},
+		{MUTEX, "_c_" UUID "-__WRIT__0000000001", NO, 0, false},
+		{MUTEX, HEX "__lock__0000000001", NO, 0, false},
+		{MUTEX, "-0000000001", NO, 0, false},
+		{MUTEX, "lock-", NO, 0, false},
+		{KAZOO, HEX "__lock__0000000001", X, 1, true},
+		{KAZOO, HEX "__rlock__0000000002", S, 2, true},
+		{KAZOO, HEX "__lock__-2147483648", X, 2147483648, true},
+		{KAZOO, HEX "x__lock__0000000001", X, 1, false},
+		{KAZOO, "__rlock__0000000002", S, 2, false},
+		{KAZOO, UUID "__lock__0000000001", X, 1, false},
+		{KAZOO, "_c_" UUID "-lock-0000000001", NO, 0, false},
+		{KAZOO, HEX "__lock__", NO, 0, false},
+		{KAZOO, "x__lock____rlock__0000000003", S, 3, false},
+		{RW, HEX "__lock__0000000001", NO, 0, false},
+		{RW, "_c_" UUID "-lock-0000000001", NO, 0, false}
+	};
+	size_t		i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	{
+		const char *name = cases[i].name;
+		ZklLockMode mode;
+		ZklSeq		seq;
+		bool		has_uuid;
+		ZklUuid		uuid;
+		bool		counts = zkl_znode_parse(cases[i].dialect, name, &mode,
+											 &seq, &has_uuid, &uuid);
+
+		CHECK_MSG(counts == (cases[i].mode != NO), "%s", name);
+		if (!counts)
+			continue;
+		CHECK_MSG((int) mode == cases[i].mode, "%s", name);
+		CHECK_INT(seq, cases[i].seq);
+		CHECK_MSG(has_uuid == cases[i].has_uuid, "%s", name);
+	}
+}
+
+/* What is written is read again, and belongs to one dialect alone. */
+static void
+round_trips(void)
+{
+	int			dialect,
+				other,
+				i;
+
+	for (dialect = 0; dialect < ZKL_DIALECTS; dialect++)
+	{
+		for (i = 0; i < 200; i++)
+		{
+			ZklLockMode mode = i % 2 ? S : X,
+						got_mode;
+			ZklUuid		uuid = zkl_uuid_make(unit_random(), unit_random()),
+						got_uuid;
+			ZklSeq		seq = (uint32_t) unit_random(),
+						got_seq;
+			bool		has_uuid;
+			char		name[ZKL_MAX_ZNODE_NAME + 1];
+
+			if (!zkl_dialect_shares((ZklDialect) dialect))
+				mode = X;
+			zkl_znode_name((ZklDialect) dialect, &uuid, mode, seq, name);
+			CHECK(zkl_znode_is_like(name, strlen(name)));
+			CHECK(zkl_znode_parse((ZklDialect) dialect, name, &got_mode,
+								  &got_seq, &has_uuid, &got_uuid));
+			CHECK(got_mode == mode && has_uuid);
+			CHECK_INT(got_seq, seq);
+			CHECK(memcmp(&uuid, &got_uuid, sizeof(uuid)) == 0);
+			for (other = 0; other < ZKL_DIALECTS; other++)
+				CHECK((other == dialect) ==
+					  zkl_znode_parse((ZklDialect) other, name, &got_mode,
+									  &got_seq, &has_uuid, &got_uuid));
+		}
+	}
+}
+
+static void
+lists(void)
+{
+	static const struct
+	{
+		const char *list;
+		const char *word;		/* of the rule that is broken; NULL: none */
+	}			cases[] = {
+		{"", NULL}, {"  ", NULL}, {"/=kazoo", NULL}, {"/a=kazoo", NULL},
+		{" /a = kazoo , /b/c=curator_mutex,/d=curator_rw ", NULL},
+		{"/a=b=kazoo", NULL}, {"/a b=kazoo", NULL},
+		{"/a", "must be a path"}, {"kazoo", "must be a path"},
+		{"=kazoo", "must be a path"}, {"/a=kazoo,,/b=kazoo", "must be a path"},
+		{",", "must be a path"}, {"/a=kazoo,", "end with a comma"},
+		{"/a=kazoo, ", "must be a path"},
+		{"/a=", "The dialects are"}, {"/a=Kazoo", "The dialects are"},
+		{"/a=zookeeper", "The dialects are"},
+		{"a=kazoo", "start with"}, {"/a/=kazoo", "end with"},
+		{"/a//b=kazoo", "empty segment"}, {"/../a=kazoo", "segment"},
+		{"/a=kazoo, /a=curator_rw", "more than one"},
+		{"/=kazoo, /b=kazoo, /=kazoo", "more than one"}
+	};
+	size_t		i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	{
+		const char *rule = zkl_dialects_check(cases[i].list);
+
+		CHECK_MSG((rule == NULL) == (cases[i].word == NULL), "\"%s\": %s",
+				  cases[i].list, rule ? rule : "good");
+		CHECK_MSG(rule == NULL || cases[i].word == NULL ||
+				  strstr(rule, cases[i].word) != NULL, "\"%s\": %s",
+				  cases[i].list, rule ? rule : "good");
+	}
+}
+
+static void
+prefixes(void)
+{
+	static const char list[] =
+		"/jobs=curator_mutex, /jobs/py=kazoo, /jobs/py/rw=curator_rw";
+	static const struct
+	{
+		const char *name;
+		ZklDialect	dialect;
+	}			cases[] = {
+		{"/jobs", MUTEX}, {"/jobs/a", MUTEX}, {"/jobsite", RW}, {"/job", RW},
+		{"/jobs/py", KAZOO}, {"/jobs/pyx", MUTEX}, {"/jobs/py/a/b", KAZOO},
+		{"/jobs/py/rw", RW}, {"/jobs/py/rw/a", RW}, {"/other", RW}
+	};
+	size_t		i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	{
+		CHECK_STR(zkl_dialect_name(zkl_dialects_find(list, cases[i].name)),
+				  zkl_dialect_name(cases[i].dialect));
+		CHECK(zkl_dialects_find("", cases[i].name) == RW);
+		CHECK(zkl_dialects_find("/=kazoo", cases[i].name) == KAZOO);
+	}
+	CHECK(zkl_dialects_find("/=kazoo, /a=curator_rw", "/a/b") == RW);
+	CHECK(zkl_dialects_find("/a=curator_rw, /=kazoo", "/a/b") == RW);
+}
+
+int
+main(void)
+{
+	unit_start();
+	RUN(names);
+	RUN(round_trips);
+	RUN(lists);
+	RUN(prefixes);
+	return unit_finish();
+}
