@@ -4,8 +4,7 @@
 # use sudo.  No server of the system is started for it.
 #
 #	dev/setup.sh          to build and to test
-#	dev/setup.sh bench    for "make bench", too: other lock clients, a Java
-#	                      compiler (300 MB on disk) and gnuplot
+#	dev/setup.sh bench    for "make bench", too: gnuplot
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=dev/lib.sh
@@ -43,10 +42,11 @@ if ! command -v apt-get >/dev/null; then
 fi
 
 common=(gcc make libc6-dev perl libipc-run-perl libzookeeper-st-dev
-	zookeeper default-jre-headless python3 python3-kazoo util-linux)
+	zookeeper default-jdk-headless libcurator-recipes-java python3
+	python3-kazoo util-linux)
 
 if [ "${1:-}" = bench ]; then
-	common+=(libcurator-recipes-java default-jdk-headless gnuplot-nox iproute2)
+	common+=(gnuplot-nox iproute2)
 fi
 
 # Is anything missing but the server, whose name is not known before the

@@ -13,6 +13,7 @@
 
 #include "catalog/namespace.h"
 #include "core/name.h"
+#include "core/znode.h"
 #include "encoding.h"
 #include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"

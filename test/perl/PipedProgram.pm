@@ -1,4 +1,4 @@
-# A helper program of the tests, in Python, behind a pipe: it reads one JSON
+# A helper program of the tests, behind a pipe, mostly in Python: it reads one JSON
 # array per line, [command, argument, ...], answers each with one line, [true,
 # value] or [false, what is wrong], and ends when its input does.
 
@@ -20,14 +20,21 @@ my $python = -x '/usr/bin/python3' ? '/usr/bin/python3' : 'python3';
 sub start
 {
 	my ($class, $program, @arguments) = @_;
+
+	return $class->start_command($python, "$directory/$program", @arguments);
+}
+
+# The same for any command
+sub start_command
+{
+	my ($class, @command) = @_;
 	my $self = bless {
-		program => $program,
+		program => "@command",
 		timeout => 60,
 		json => JSON::PP->new->ascii->allow_nonref
 	}, $class;
 
-	$self->{pid} = open2($self->{out}, $self->{in}, $python,
-		"$directory/$program", @arguments);
+	$self->{pid} = open2($self->{out}, $self->{in}, @command);
 	return $self;
 }
 

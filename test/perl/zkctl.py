@@ -14,11 +14,12 @@ import json
 import logging
 import sys
 import threading
+import time
 import uuid
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
-from kazoo.recipe.lock import Lock
+from kazoo.recipe.lock import Lock, ReadLock, WriteLock
 
 
 class CuratorWriter(Lock):
@@ -42,7 +43,60 @@ class KazooWriter(Lock):
     _EXCLUDE_NAMES = ["__WRIT__", "__READ__"]
 
 
-KINDS = {"write": CuratorWriter, "read": CuratorReader, "kazoo": KazooWriter}
+class KazooReader(Lock):
+    """The same for readers."""
+    _NODE_NAME = "__READ__"
+    _EXCLUDE_NAMES = ["__WRIT__"]
+
+
+class KazooMutex(Lock):
+    """The same for Curator's InterProcessMutex."""
+    _NODE_NAME = "-lock-"
+    _EXCLUDE_NAMES = ["-lock-"]
+
+
+# The last three are kazoo's own, with kazoo's own names.
+KINDS = {"write": CuratorWriter, "read": CuratorReader, "kazoo": KazooWriter,
+         "kazoo_read": KazooReader, "kazoo_mutex": KazooMutex,
+         "Lock": Lock, "WriteLock": WriteLock, "ReadLock": ReadLock}
+
+
+class Counter(threading.Thread):
+    """Acquires again and again and adds one to the number in a file; a reader
+    looks at it twice instead."""
+
+    def __init__(self, lock, reads, file, rounds):
+        super().__init__(daemon=True)
+        self.lock = lock
+        self.reads = reads
+        self.file = file
+        self.rounds = rounds
+        self.done = -1
+        self.why = None
+        self.start()
+
+    def read(self):
+        with open(self.file, encoding="ascii") as file:
+            return file.read().strip()
+
+    def inside(self):
+        before = self.read()
+        time.sleep(0.0002)
+        if self.reads:
+            if self.read() != before:
+                raise RuntimeError("changed under a reader")
+        else:
+            with open(self.file, "w", encoding="ascii") as file:
+                file.write(str(int(before) + 1))
+
+    def run(self):
+        try:
+            for _ in range(self.rounds):
+                with self.lock:
+                    self.inside()
+            self.done = self.rounds
+        except Exception as error:
+            self.why = repr(error)
 
 
 def password_of(session):
@@ -135,6 +189,21 @@ class Control:
 
     def unlock(self, key):
         self.locks.pop(key).release()
+
+    def contenders(self, kind, path):
+        """Who stands in the queue, as kazoo tells it"""
+        return KINDS[kind](self.zk, path).contenders()
+
+    def count(self, key, kind, path, file, rounds):
+        self.locks[key] = Counter(KINDS[kind](self.zk, path),
+                                  kind in ("kazoo_read", "ReadLock"), file,
+                                  int(rounds))
+
+    def counted(self, key):
+        """How often it did; -1 while it is at it"""
+        if self.locks[key].why:
+            raise RuntimeError(self.locks[key].why)
+        return self.locks[key].done
 
     def cancel(self, key):
         self.locks.pop(key).cancel()
