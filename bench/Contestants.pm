@@ -92,8 +92,13 @@ sub _program
 	return ('/usr/bin/python3', "$bench/kazoobench.py", $cluster->hosts,
 		$self->{root})
 	  if $self->{name} eq 'kazoo';
-	return ("$bench/pgclient", $cluster->node($number)->connstr('postgres'),
-		'/bench');
+
+	# Advisory locks end at their server; theirs is key (3, 0), whatever the path.
+	my $advisory = $self->{name} eq 'advisory';
+	return ("$bench/pgclient",
+		$cluster->node($advisory ? 0 : $number)->connstr('postgres'), '/bench',
+		map { $advisory ? "SELECT pg_advisory_$_(3, length(\$1::text) * 0)"
+			: "SELECT zk_$_(\$1)" } qw(lock unlock));
 }
 
 # That process, started when it is first asked for

@@ -161,7 +161,10 @@ sub _evaluate
 		open my $log, '<', $file or die "$file: $!";
 		while (my $line = readline $log)
 		{
-			my (undef, undef, $us, undef, $end_s, $end_us) = split ' ', $line;
+			my (undef, undef, $us, undef, $end_s, $end_us, $lag) = split ' ', $line;
+
+			# With a rate, it counts from when it should have begun.
+			$us -= $lag // 0;
 			push @begins, $end_s + ($end_us - $us) / 1e6;
 			push @lengths, $us / 1e6;
 		}

@@ -25,7 +25,7 @@ sub clients { return $_[0] == 1 ? '1 client' : "$_[0] clients"; }
 
 # Rounds of what something is demanded of, and of all the rest
 my ($many, $few) = (99, 3);
-my $lone_rate = 200;			# a second
+my $lone_rate = 100;			# a second
 my @peers = qw(zklock curator kazoo);
 
 our @all = (

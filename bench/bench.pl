@@ -134,7 +134,12 @@ sub run_cluster
 }
 
 my @scenarios = grep { is_wanted($_) } @Scenarios::all;
-die "there is no such scenario\n" unless @scenarios;
+if (!@scenarios)
+{
+	say_so("there is no such scenario; there are: "
+		  . join(' ', map { $_->{name} } @Scenarios::all));
+	exit 2;
+}
 $all += contestants($_) * rounds_of($_) foreach @scenarios;
 
 open my $out, '>', $ENV{BENCH_OUT} or die "$ENV{BENCH_OUT}: $!";

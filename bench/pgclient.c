@@ -3,9 +3,9 @@
  *	  Sessions of one PostgreSQL server that take locks when they are told to,
  *	  and say when they had them.
  *
- *	  pgclient CONNINFO PREFIX
+ *	  pgclient CONNINFO PREFIX LOCK UNLOCK
  *
- * It reads commands and answers each with one line, as CuratorBench.java does:
+ * LOCK and UNLOCK are statements with the path as $1.  It reads commands and answers each with one line, as CuratorBench.java does:
  *
  *	  lock ID PATH	 begins to wait, in the session ID, which is made if need be
  *	  held ID		 at=NS: waits until that has it; when that was
@@ -43,6 +43,8 @@ static Session sessions[MAX_SESSIONS];
 static int	nsessions = 0;
 static const char *conninfo;
 static const char *prefix;
+static const char *lock_sql;
+static const char *unlock_sql;
 static char why[LINE_SIZE];		/* the first failure since the last answer */
 
 static int64_t
@@ -158,10 +160,9 @@ make_session(const char *id)
 		return NULL;
 	}
 	nsessions++;
-	check(session, PQprepare(session->connection, "lock",
-							 "SELECT zk_lock($1)", 1, NULL));
-	check(session, PQprepare(session->connection, "unlock",
-							 "SELECT zk_unlock($1)", 1, NULL));
+	check(session, PQprepare(session->connection, "lock", lock_sql, 1, NULL));
+	check(session,
+		  PQprepare(session->connection, "unlock", unlock_sql, 1, NULL));
 	return session;
 }
 
@@ -254,13 +255,15 @@ main(int argc, char **argv)
 	static char input[LINE_SIZE * 4];
 	size_t		length = 0;
 
-	if (argc != 3)
+	if (argc != 5)
 	{
-		fprintf(stderr, "usage: pgclient CONNINFO PREFIX\n");
+		fprintf(stderr, "usage: pgclient CONNINFO PREFIX LOCK UNLOCK\n");
 		return 2;
 	}
 	conninfo = argv[1];
 	prefix = argv[2];
+	lock_sql = argv[3];
+	unlock_sql = argv[4];
 	answer(0);
 	for (;;)
 	{

@@ -205,7 +205,7 @@ sub lones
 
 	return unless @loads;
 	$text .= "## A lone session beside others\n\n"
-	  . "The time of a pair, p50 / p99 in ms, for one who wants a lock 200 times a"
+	  . "The time of a pair, p50 / p99 in ms, for one who wants a lock 100 times a"
 	  . " second, while others do at full speed; for empty statements it shows"
 	  . " what the full machine takes.\n\n";
 	table([ 'beside', map { $titles{$_} } qw(zklock sql) ],

@@ -7,14 +7,16 @@
  *
  * A try that must not wait fails if anybody is in the way.  To find that out
  * by a place in the queue takes two writes, its create and its delete; a
- * listing tells as well, and all tries at hand share it.  Only where our last
- * create met nobody does the try create at once, and mostly gets the lock.
+ * listing tells as well, and all tries at hand share it.  Where our last create
+ * met nobody the try creates at once, and mostly gets the lock; and so it does
+ * where a "false" could not be vouched for.
  *
  * A sync goes ahead of the listing, so that no server answers from before the
  * try, even one that is slow.  A leader that was deposed and does not know it
  * may still do so, but no longer than the lease lasts, past which nothing is
  * denied (ZOOKEEPER-1675, and "sync" in ZooKeeper's programmer's guide).
  */
+#include "core/contact.h"
 #include "core/core.h"
 #include "core/lock.h"
 #include "core/probe.h"
@@ -35,13 +37,30 @@ may_deny(const ZklManager *m)
 	return m->connection == ZKL_CONNECTION_READY && m->now < m->lease_until;
 }
 
+/*
+ * An idle server has let its lease pass.  A beat goes ahead of the look, and is
+ * answered before it; but after a silence one beat is not enough.
+ */
+static bool
+may_deny_soon(ZklManager *m)
+{
+	if (m->connection != ZKL_CONNECTION_READY)
+		return false;
+	if (m->now < m->lease_until)
+		return true;
+	if (zkl_contact_lease(m, m->now) <= m->now)
+		return false;
+	m->beat_wanted = true;
+	return true;
+}
+
 bool
 zkl_probe_begin(ZklManager *m, ZklRequest *r)
 {
 	ZklLock    *lock = r->lock;
 
 	if (!r->expired || r->sibling_next != r || lock->draining ||
-		!may_deny(m) || likely_free(lock))
+		likely_free(lock) || !may_deny_soon(m))
 		return false;
 	zkl_list_append(&lock->tries, &r->work);
 	zkl_read_want(m, lock);

@@ -127,6 +127,24 @@ likely_free(void)
 	world_wind_up(w);
 }
 
+/* On an idle server, whose lease has passed, a beat goes ahead. */
+static void
+idle_server(void)
+{
+	char		other[ZKL_MAX_PATH + 1];
+	World	   *w = contended(ZKL_EXCLUSIVE, other);
+	uint32_t	r;
+
+	w->now = zkl_manager_lease(w->m) + 1000000;
+	r = world_try(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK(w->requests[r].denied);
+	CHECK_INT(w->zk.counts.multis, 1);
+	CHECK_INT(w->zk.counts.lists, 1);
+	CHECK_INT(w->zk.counts.creates, 0);
+	world_wind_up(w);
+}
+
 /* Without an answer it goes the long way; and past the lease none is denied. */
 static void
 unanswered(void)
@@ -177,6 +195,7 @@ main(void)
 	RUN(shared_try);
 	RUN(released_before);
 	RUN(likely_free);
+	RUN(idle_server);
 	RUN(unanswered);
 	RUN(given_up);
 	return unit_finish();
