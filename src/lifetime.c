@@ -284,6 +284,18 @@ prepare_backend(void)
 	zkl_commit_check_soon();
 }
 
+static void
+refuse_again(const ZklAsk *ask)
+{
+	if (zkl_reentrant || find_sibling(ask->path) < 0)
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_IN_USE),
+			 errmsg("distributed lock \"%s\" is already held by this session",
+					ask->name),
+			 errhint("Release it first, or set \"zklock.reentrant\" to on.")));
+}
+
 static ZklHold *
 reenter(ZklHold *hold, const ZklAsk *ask)
 {
@@ -336,6 +348,7 @@ zkl_lifetime_acquire(ZklAsk *ask, int64 *token)
 	zkl_check_loaded();
 	refuse_parallel();
 	prepare_backend();
+	refuse_again(ask);
 	hold = zkl_hold_find(ask->path, ask->mode, ask->lifetime);
 	hold = hold != NULL ? reenter(hold, ask) : acquire(ask);
 	if (hold != NULL)

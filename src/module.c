@@ -38,6 +38,7 @@ char	   *zkl_auth_file = NULL;
 int			zkl_session_timeout = 10000;
 int			zkl_max_requests = 1000;
 int			zkl_connect_timeout = 10000;
+bool		zkl_reentrant = true;
 int			zkl_commit_wait = -1;
 int			zkl_lost_lock_action = ZKL_LOST_CANCEL;
 int			zkl_log_level = 2;
@@ -181,6 +182,14 @@ define_request_settings(void)
 							PGC_USERSET,
 							GUC_UNIT_MS,
 							NULL, NULL, NULL);
+	DefineCustomBoolVariable("zklock.reentrant",
+							 "Lets a session take a distributed lock again that it holds.",
+							 "If off, that is an error.",
+							 &zkl_reentrant,
+							 true,
+							 PGC_USERSET,
+							 0,
+							 NULL, NULL, NULL);
 	DefineCustomEnumVariable("zklock.lost_lock_action",
 							 "What to do to a session that holds a distributed lock when it is lost.",
 							 "It applies to locks acquired from then on.",

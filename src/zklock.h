@@ -22,6 +22,7 @@ extern char *zkl_auth_file;
 extern int	zkl_session_timeout;
 extern int	zkl_max_requests;
 extern int	zkl_connect_timeout;
+extern bool zkl_reentrant;
 extern int	zkl_commit_wait;	/* -1: the session timeout */
 extern int	zkl_lost_lock_action;	/* ZklLostLockAction */
 extern int	zkl_log_level;		/* 0 off, 1 error, 2 warning, 3 info, 4 debug */

@@ -114,5 +114,28 @@ is($s->error("SELECT zk_xact_lock('/o')"),
 $s->query('ROLLBACK');
 cmp_ok($writer->value, '>', 0, 'the writer gets in after the abort');
 
+$writer->query('SELECT zk_unlock_all()');
+
+# Not re-entrant: a second acquire, of whatever kind, is an error, and the first
+# hold stays as it was.
+$s->query('SET zklock.reentrant = off');
+foreach my $first ('zk_lock', 'zk_lock_shared', 'zk_try_lock')
+{
+	$s->query("SELECT $first('/o')");
+	is($s->error("SELECT $_('/o')"), '55006', "$_ after $first is an error")
+	  foreach qw(zk_lock zk_lock_shared zk_try_lock zk_xact_lock
+	  zk_try_xact_lock_shared);
+	is($s->query("SELECT string_agg(holds::text, ' ') FROM zk_locks"), '1',
+		"$first is counted once");
+	$s->query('SELECT zk_unlock_all()');
+	$test->wait_queue('/o', 0);
+}
+$s->query("BEGIN; SELECT zk_xact_lock('/o')");
+is($s->error("SELECT zk_lock('/o')"), '55006', 'nor within a transaction');
+$s->query('ROLLBACK');
+is($s->query("SELECT zk_try_lock('/o')"), 't', 'what was released is free');
+$s->query('SET zklock.reentrant = on; SELECT zk_lock(\'/o\')');
+is($s->query('SELECT holds FROM zk_locks'), '2', 'with it on, they are counted');
+
 $_->close foreach $s, $writer;
 $test->finish;
