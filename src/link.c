@@ -42,7 +42,7 @@ static size_t handed_out = 0;	/* bytes of the frame that next() returned */
 static WaitEventSet *wait_set = NULL;
 static int	socket_event = -1;
 static bool wants_write = false;
-static bool readable = false;	/* as the last wait found it */
+static bool readable = false;	/* perhaps, as the last wait found it */
 
 /* The program lies beside this library, wherever that was loaded from. */
 static void
@@ -291,4 +291,10 @@ zkl_link_wait(long timeout_ms)
 							   lengthof(events), zkl_worker_wait_event());
 	for (i = 0; i < nevents; i++)
 		readable |= (events[i].events & WL_SOCKET_READABLE) != 0;
+
+	/*
+	 * Where the latch was set before, PostgreSQL 15 does not look at the
+	 * socket at all; and who sets it may do so without end.
+	 */
+	readable |= nevents == 1 && events[0].events == WL_LATCH_SET;
 }
