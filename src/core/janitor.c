@@ -8,8 +8,9 @@
  * A request keeps its slot until its node is known to be gone, so that there
  * should be none; but one would block everybody until the session ends.  So a
  * restarted worker, which knows only what the slots say, walks through all
- * directories below the root once, one question at a time; and whoever has to
- * wait behind a node looks whose it is (read.c).
+ * directories below the root once, one question at a time; whoever has to wait
+ * behind a node looks whose it is (read.c); and a try that is denied because of
+ * one whose id this manager made has it looked at (probe.c).
  */
 #include <string.h>
 
@@ -75,6 +76,14 @@ zkl_janitor_delete(ZklManager *m, const char *path)
 {
 	zkl_core_send(m, zkl_core_op(m, ZKL_OP_IGNORE, NULL, NULL),
 				  ZKL_SEND_DELETE, path, false);
+}
+
+void
+zkl_janitor_look(ZklManager *m, const char *directory, const char *child)
+{
+	/* Nothing piles up: while there is more to do, a later try will do. */
+	if (m->janitor.to_do == NULL)
+		remember(m, directory, child, ZKL_SEND_GET);
 }
 
 /* Of what is asked about, the first in the list, the answer is awaited. */

@@ -17,6 +17,13 @@ extern void zkl_janitor_disconnected(ZklManager *m);
 /* Deletes a node that is known to be of our session, and claimed by none. */
 extern void zkl_janitor_delete(ZklManager *m, const char *path);
 
+/*
+ * If there is nothing else to do: looks at a node that no request claims, and
+ * deletes it if it is of our session.
+ */
+extern void zkl_janitor_look(ZklManager *m, const char *directory,
+							 const char *child);
+
 /* Gives back what a walk remembers. */
 extern void zkl_janitor_stop(ZklManager *m);
 

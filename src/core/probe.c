@@ -16,8 +16,11 @@
  * may still do so, but no longer than the lease lasts, past which nothing is
  * denied (ZOOKEEPER-1675, and "sync" in ZooKeeper's programmer's guide).
  */
+#include <string.h>
+
 #include "core/contact.h"
 #include "core/core.h"
+#include "core/janitor.h"
 #include "core/lock.h"
 #include "core/probe.h"
 #include "core/read.h"
@@ -90,9 +93,21 @@ zkl_probe_send(ZklManager *m, ZklLock *lock)
 				  false);
 }
 
-/* Whether a child contends, and is not what is left of one of ours. */
+/* Whether this manager has made the id, of whatever request or session. */
 static bool
-is_in_the_way(const ZklManager *m, const ZklLock *lock, const char *child,
+is_of_our_making(const ZklManager *m, const ZklUuid *uuid)
+{
+	ZklUuid		ours = zkl_uuid_make(m->config.uuid_base, 0);
+
+	return memcmp(uuid->bytes, ours.bytes, ZKL_UUID_BYTES / 2) == 0;
+}
+
+/*
+ * Whether a child contends, and is not what is left of one of ours.  Nobody
+ * may ever wait behind one of ours that no request claims: it is seen to here.
+ */
+static bool
+is_in_the_way(ZklManager *m, const ZklLock *lock, const char *child,
 			  ZklLockMode *mode)
 {
 	ZklSeq		seq;
@@ -103,6 +118,8 @@ is_in_the_way(const ZklManager *m, const ZklLock *lock, const char *child,
 	if (!zkl_znode_parse(lock->dialect, child, mode, &seq, &has_uuid, &uuid))
 		return false;
 	r = has_uuid ? zkl_request_find(m, &uuid) : NULL;
+	if (r == NULL && has_uuid && is_of_our_making(m, &uuid))
+		zkl_janitor_look(m, lock->path, child);
 	return r == NULL || ZKL_MUTANT(PROBE_OF_RELEASED) ||
 		r->demand == ZKL_DEMAND_WAITING ||
 		r->demand == ZKL_DEMAND_GRANTED;
@@ -110,8 +127,8 @@ is_in_the_way(const ZklManager *m, const ZklLock *lock, const char *child,
 
 /* With the listing: what a shared, or an exclusive try has in its way */
 static void
-find_conflicts(const ZklManager *m, const ZklLock *lock,
-			   const ZklReply *reply, bool *conflicts)
+find_conflicts(ZklManager *m, const ZklLock *lock, const ZklReply *reply,
+			   bool *conflicts)
 {
 	size_t		i;
 

@@ -186,6 +186,34 @@ given_up(void)
 	world_wind_up(w);
 }
 
+/*
+ * A node of ours that no request claims is in the way once: tries alone must
+ * not be denied because of it until the session ends.
+ */
+static void
+unclaimed_node(void)
+{
+	char		path[ZKL_MAX_PATH + 1];
+	char		name[ZKL_MAX_ZNODE_NAME + 1];
+	World	   *w = contended(ZKL_EXCLUSIVE, path);
+	ZklUuid		uuid = zkl_uuid_make(w->managers, 1000000);
+	uint32_t	r;
+
+	CHECK_INT(model_delete(&w->zk, path), ZKL_RC_OK);
+	zkl_znode_prefix(&uuid, ZKL_EXCLUSIVE, name);
+	snprintf(path, sizeof(path), WORLD_ROOT "/a/%s", name);
+	CHECK_INT(model_create(&w->zk, path, true, w->session.id, "", path), 0);
+	r = world_try(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK(w->requests[r].denied);
+	world_release(w, r);
+	world_run(w);
+	r = world_try(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK(world_holds(w, r));
+	world_wind_up(w);
+}
+
 int
 main(void)
 {
@@ -198,5 +226,6 @@ main(void)
 	RUN(idle_server);
 	RUN(unanswered);
 	RUN(given_up);
+	RUN(unclaimed_node);
 	return unit_finish();
 }
