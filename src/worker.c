@@ -204,6 +204,8 @@ end_worker(int code, Datum arg)
 {
 	ZklStatus  *status;
 
+	/* An error may have ended a sleep that was not to be disturbed. */
+	zkl_shmem_await(0);
 	zkl_shmem_wake_noted();
 	zkl_link_kill();
 	status = zkl_status_begin();
