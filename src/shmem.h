@@ -188,7 +188,8 @@ typedef struct ZklControl
 
 	/*
 	 * How many demands the worker awaits before it needs to be woken; it sets
-	 * this while it sleeps for a moment only.  Who submits one counts down.
+	 * this while it sleeps for a moment only, and 0 when it wakes or ends.  Who
+	 * submits one counts down, in a race also below 0.
 	 */
 	pg_atomic_uint32 ctl_awaited;
 
@@ -243,14 +244,18 @@ extern void zkl_shmem_request(void);
  */
 extern int	zkl_slot_claim(void);
 
-/* CLAIMED -> WAITING; marks the slot and wakes the worker. */
+/*
+ * CLAIMED -> WAITING; marks the slot and wakes the worker, or leaves it asleep
+ * as zkl_shmem_mark_demand does.
+ */
 extern void zkl_slot_submit(int slotno);
 
 /*
  * Any state but FREE and CLAIMED -> RELEASED; marks the slot and wakes the
- * worker.  Returns the state that it left, so that a cancel learns whether
- * the grant came first.  Only flags and SetLatch: safe in a transaction
- * callback and on exit.
+ * worker, or leaves it asleep as zkl_shmem_mark_leisurely does, if nobody
+ * seemed to wait when the lock was granted.  Returns the state that it left,
+ * so that a cancel learns whether the grant came first.  Only flags and
+ * SetLatch: safe in a transaction callback and on exit.
  */
 extern ZklSlotState zkl_slot_release(int slotno);
 
@@ -356,9 +361,10 @@ extern void zkl_shmem_return_marks(const int *slots, int nslots);
 
 /*
  * WAITING -> GRANTED, DENIED or FAILED and GRANTED -> LOST, filling in what
- * goes with it; the owner is woken, of a lost lock at once, else later.  False: the backend was faster and the
- * slot is RELEASED.  LOST acts by s_lost_action: it signals the owner, unless
- * it is quiet.
+ * goes with it; the owner is woken, of a lost lock at once, else by
+ * zkl_shmem_wake_noted.  False: the backend was faster and the slot is
+ * RELEASED.  LOST acts by s_lost_action: it signals the owner, unless it is
+ * quiet.
  */
 extern bool zkl_slot_grant(int slotno, int64 token, uint32 generation,
 						   bool solitary);
