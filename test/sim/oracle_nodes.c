@@ -254,7 +254,8 @@ oracle_deny(Host *h, int i)
 
 		if (path->node[HEAD].exists && c->counts &&
 			zkl_mode_conflicts(c->mode, s->mode) &&
-			!was_left(h, &c->uuid, s) && !(s->sent && memcmp(&c->uuid, &s->uuid, sizeof(ZklUuid)) == 0))
+			!was_left(h, &c->uuid, s) &&
+			!(s->sent && memcmp(&c->uuid, &s->uuid, sizeof(ZklUuid)) == 0))
 			return;
 	}
 	broken("S8", "host %d slot %d was denied %s, which nobody else wanted",
