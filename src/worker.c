@@ -188,6 +188,7 @@ check_stop(void)
 	}
 	if (!somebody_holds())
 	{
+		zkl_shmem_wake_noted();
 		zkl_supervisor_close_session();
 		proc_exit(1);
 	}

@@ -298,6 +298,10 @@ zkl_batch_timer(const ZklManager *m)
 
 	if (m->chain_needed)
 		return -1;
+
+	/* What is gathered for holds a beat up, too, but not for long. */
+	if (zkl_pace_missing(m) > 0)
+		return pace;
 	if ((!zkl_list_empty(&m->stuck_deletes) ||
 		 !zkl_list_empty(&m->stuck_locks)) &&
 		(due < 0 || m->stuck_until < due))

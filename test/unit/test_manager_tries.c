@@ -200,7 +200,7 @@ unclaimed_node(void)
 	uint32_t	r;
 
 	CHECK_INT(model_delete(&w->zk, path), ZKL_RC_OK);
-	zkl_znode_prefix(&uuid, ZKL_EXCLUSIVE, name);
+	zkl_znode_prefix(ZKL_DIALECT_CURATOR_RW, &uuid, ZKL_EXCLUSIVE, name);
 	snprintf(path, sizeof(path), WORLD_ROOT "/a/%s", name);
 	CHECK_INT(model_create(&w->zk, path, true, w->session.id, "", path), 0);
 	r = world_try(w, "/a", 1, ZKL_EXCLUSIVE);
