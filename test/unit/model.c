@@ -1,6 +1,6 @@
 /*
  * model.c
- *	  Our connection to a tiny ZooKeeper, for tests of the core.
+ *	  Our connections to a tiny ZooKeeper, for tests of the core.
  *
  * Owns what is under way in either direction, and executes it.  One thread, no
  * clock, no I/O.  Must not know what locks are.
@@ -10,23 +10,40 @@
 
 #include "model.h"
 
+static void
+put_out(ModelConnection *connection, ModelMessage *message)
+{
+	*connection->outbox_end = message;
+	connection->outbox_end = &message->next;
+	if (connection->zk->noticed != NULL)
+		connection->zk->noticed(connection);
+}
+
 void
-model_emit(Model *zk, ZklEventKind kind, const char *path)
+model_emit(ModelConnection *connection, ZklEventKind kind, const char *path)
 {
 	ModelMessage *message = model_memory(sizeof(ModelMessage));
 
 	message->is_event = true;
 	message->event = kind;
 	message->path = model_string(path);
-	*zk->outbox_end = message;
-	zk->outbox_end = &message->next;
+	put_out(connection, message);
 }
 
 void
-model_connect(Model *zk, int64_t session)
+model_open(ModelConnection *connection, Model *zk)
 {
-	model_disconnect(zk);
-	zk->session = session;
+	memset(connection, 0, sizeof(*connection));
+	connection->zk = zk;
+	connection->inbox_end = &connection->inbox;
+	connection->outbox_end = &connection->outbox;
+}
+
+void
+model_connect(ModelConnection *connection, int64_t session)
+{
+	model_disconnect(connection);
+	connection->session = session;
 }
 
 static void
@@ -45,44 +62,46 @@ free_request(ModelRequest *request)
 }
 
 static ModelRequest *
-next_request(Model *zk)
+next_request(ModelConnection *connection)
 {
-	ModelRequest *request = zk->inbox;
+	ModelRequest *request = connection->inbox;
 
 	if (request == NULL)
 		return NULL;
-	zk->inbox = request->next;
-	if (zk->inbox == NULL)
-		zk->inbox_end = &zk->inbox;
+	connection->inbox = request->next;
+	if (connection->inbox == NULL)
+		connection->inbox_end = &connection->inbox;
 	return request;
 }
 
 void
-model_disconnect(Model *zk)
+model_disconnect(ModelConnection *connection)
 {
-	ModelNode  *node = zk->root;
+	ModelNode  *root = connection->zk->root;
+	ModelNode  *node = root;
 	ModelRequest *request;
 	ModelMessage *message;
 
-	while ((request = next_request(zk)) != NULL)
+	while ((request = next_request(connection)) != NULL)
 		free_request(request);
-	while ((message = model_receive(zk)) != NULL)
+	while ((message = model_receive(connection)) != NULL)
 		model_free_message(message);
 	do
 	{
-		node->data_watch = node->child_watch = false;
+		(void) model_unwatch(&node->data_watch, connection);
+		(void) model_unwatch(&node->child_watch, connection);
 		node = node->next;
-	} while (node != zk->root);
-	zk->session = 0;
+	} while (node != root);
+	connection->session = 0;
 }
 
 void
-model_send(Model *zk, const ZklAction *action)
+model_send(ModelConnection *connection, const ZklAction *action)
 {
 	ModelRequest *request;
 	size_t		i;
 
-	if (zk->session == 0)
+	if (connection->session == 0)
 		return;
 	request = model_memory(sizeof(ModelRequest));
 	request->kind = action->send;
@@ -101,13 +120,15 @@ model_send(Model *zk, const ZklAction *action)
 												 action->multi[i].data_length);
 		}
 	}
-	*zk->inbox_end = request;
-	zk->inbox_end = &request->next;
+	*connection->inbox_end = request;
+	connection->inbox_end = &request->next;
 }
 
 static void
-serve_multi(Model *zk, const ModelRequest *request, ZklReply *reply)
+serve_multi(ModelConnection *connection, const ModelRequest *request,
+			ZklReply *reply)
 {
+	Model	   *zk = connection->zk;
 	size_t		n = request->nmulti;
 	ModelStep  *steps = model_memory(n * sizeof(ModelStep));
 	ZklMultiResult *results = model_memory(n * sizeof(ZklMultiResult));
@@ -117,11 +138,12 @@ serve_multi(Model *zk, const ModelRequest *request, ZklReply *reply)
 
 	zk->multi_rc = 0;
 	zk->counts.multis++;
+	zk->counts.beats += n == 1 && request->multi[0].kind == ZKL_MULTI_SET;
 	if (n > zk->counts.largest_multi)
 		zk->counts.largest_multi = (uint32_t) n;
 	if (forced == 0 || zk->multi_applied)
-		done = model_transact(zk, request->multi, n, zk->session, steps,
-							  &reply->rc);
+		done = model_transact(zk, request->multi, n, connection->session,
+							  steps, &reply->rc);
 	for (i = 0; i < n; i++)
 	{
 		results[i].rc = i < done ? ZKL_RC_OK :
@@ -151,8 +173,10 @@ serve_multi(Model *zk, const ModelRequest *request, ZklReply *reply)
 }
 
 static void
-serve_get(Model *zk, const ModelRequest *request, ZklReply *reply)
+serve_get(ModelConnection *connection, const ModelRequest *request,
+		  ZklReply *reply)
 {
+	Model	   *zk = connection->zk;
 	ModelNode  *node = model_find(zk, request->path);
 
 	zk->counts.gets++;
@@ -162,15 +186,17 @@ serve_get(Model *zk, const ModelRequest *request, ZklReply *reply)
 		return;
 	}
 	if (request->watch)
-		node->data_watch = true;
+		model_watch(&node->data_watch, connection);
 	reply->stat = node->stat;
 	reply->data = model_bytes(node->data, node->data_length);
 	reply->data_length = node->data_length;
 }
 
 static void
-serve_list(Model *zk, const ModelRequest *request, ZklReply *reply)
+serve_list(ModelConnection *connection, const ModelRequest *request,
+		   ZklReply *reply)
 {
+	Model	   *zk = connection->zk;
 	ModelNode  *directory = model_find(zk, request->path);
 	const char **children;
 	ModelNode  *node;
@@ -182,38 +208,40 @@ serve_list(Model *zk, const ModelRequest *request, ZklReply *reply)
 		return;
 	}
 	if (request->watch)
-		directory->child_watch = true;
+		model_watch(&directory->child_watch, connection);
 	children = model_memory(directory->nchildren * sizeof(char *));
-
-	/* newest first: as good an order as ZooKeeper's */
-	for (node = zk->root->prev; node != zk->root; node = node->prev)
+	for (node = directory->youngest; node != NULL; node = node->older)
 	{
-		if (node->parent == directory)
-			children[reply->nchildren++] =
-				model_string(strrchr(node->path, '/') + 1);
+		const char *name = strrchr(node->path, '/') + 1;
+
+		children[reply->nchildren++] = model_string(name);
+		zk->counts.listed_bytes += strlen(name);
 	}
 	reply->children = children;
+	zk->counts.listed_children += reply->nchildren;
 }
 
 static int32_t
-serve_unwatch(Model *zk, const char *path)
+serve_unwatch(ModelConnection *connection, const char *path)
 {
-	ModelNode  *node = model_find(zk, path);
+	ModelNode  *node = model_find(connection->zk, path);
 
-	zk->counts.unwatches++;
-	if (node == NULL || !node->data_watch)
+	connection->zk->counts.unwatches++;
+	if (node == NULL || !model_unwatch(&node->data_watch, connection))
 		return MODEL_NO_WATCHER;
-	node->data_watch = false;
 	return ZKL_RC_OK;
 }
 
 static void
-serve_request(Model *zk, const ModelRequest *request, ZklReply *reply)
+serve_request(ModelConnection *connection, const ModelRequest *request,
+			  ZklReply *reply)
 {
+	Model	   *zk = connection->zk;
+
 	switch (request->kind)
 	{
 		case ZKL_SEND_MULTI:
-			serve_multi(zk, request, reply);
+			serve_multi(connection, request, reply);
 			break;
 		case ZKL_SEND_CREATE_CONTAINER:
 			zk->counts.containers++;
@@ -224,13 +252,13 @@ serve_request(Model *zk, const ModelRequest *request, ZklReply *reply)
 			reply->rc = model_delete(zk, request->path);
 			break;
 		case ZKL_SEND_GET:
-			serve_get(zk, request, reply);
+			serve_get(connection, request, reply);
 			break;
 		case ZKL_SEND_LIST:
-			serve_list(zk, request, reply);
+			serve_list(connection, request, reply);
 			break;
 		case ZKL_SEND_UNWATCH:
-			reply->rc = serve_unwatch(zk, request->path);
+			reply->rc = serve_unwatch(connection, request->path);
 			break;
 		case ZKL_SEND_SYNC:
 			zk->counts.syncs++;
@@ -239,9 +267,10 @@ serve_request(Model *zk, const ModelRequest *request, ZklReply *reply)
 }
 
 bool
-model_serve(Model *zk)
+model_serve(ModelConnection *connection)
 {
-	ModelRequest *request = next_request(zk);
+	Model	   *zk = connection->zk;
+	ModelRequest *request = next_request(connection);
 	ModelMessage *message;
 
 	if (request == NULL)
@@ -254,23 +283,23 @@ model_serve(Model *zk)
 		strstr(request->path, zk->no_read))
 		message->reply.rc = MODEL_NO_AUTH;
 	else
-		serve_request(zk, request, &message->reply);
+		serve_request(connection, request, &message->reply);
 	zk->ours = false;
-	*zk->outbox_end = message;
-	zk->outbox_end = &message->next;
+	put_out(connection, message);
 	free_request(request);
 	return true;
 }
+
 ModelMessage *
-model_receive(Model *zk)
+model_receive(ModelConnection *connection)
 {
-	ModelMessage *message = zk->outbox;
+	ModelMessage *message = connection->outbox;
 
 	if (message == NULL)
 		return NULL;
-	zk->outbox = message->next;
-	if (zk->outbox == NULL)
-		zk->outbox_end = &zk->outbox;
+	connection->outbox = message->next;
+	if (connection->outbox == NULL)
+		connection->outbox_end = &connection->outbox;
 	return message;
 }
 

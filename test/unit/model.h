@@ -1,10 +1,10 @@
 /*
  * model.h
- *	  A tiny ZooKeeper: one tree, one connection of ours at a time, and other
- *	  clients that act on the tree directly.
+ *	  A tiny ZooKeeper: one tree, connections of ours, and other clients that
+ *	  act on the tree directly.
  *
- * What the connection sends waits in an inbox until the test lets the model
- * execute it, and what comes of it waits in an outbox until the test has it
+ * What a connection sends waits in its inbox until the test lets the model
+ * execute it, and what comes of it waits in its outbox until the test has it
  * delivered: both in order, as ZooKeeper does it.  Watches fire into the same
  * outbox.
  */
@@ -21,6 +21,15 @@
 #define MODEL_NO_AUTH		(-102)
 #define MODEL_NO_WATCHER	(-121)
 
+typedef struct ModelConnection ModelConnection;
+
+/* Who is to be told, once, what happens to a node */
+typedef struct ModelWatch
+{
+	struct ModelWatch *next;
+	ModelConnection *who;
+} ModelWatch;
+
 typedef struct ModelNode
 {
 	struct ModelNode *next;
@@ -33,9 +42,12 @@ typedef struct ModelNode
 	int32_t		version;
 	uint32_t	counter;		/* of children ever created */
 	uint32_t	nchildren;
+	struct ModelNode *youngest; /* of the children */
+	struct ModelNode *older;	/* of its siblings, */
+	struct ModelNode *younger;	/* the nearest each way */
 	bool		deleted;		/* by the transaction under way */
-	bool		data_watch;
-	bool		child_watch;
+	ModelWatch *data_watch;
+	ModelWatch *child_watch;
 } ModelNode;
 
 /* To undo a step of a transaction, or to tell of it when it has succeeded */
@@ -76,6 +88,7 @@ typedef struct ModelCounts
 {
 	uint32_t	multis;			/* that succeeded or not, chains too */
 	uint32_t	failed_multis;
+	uint32_t	beats;			/* multis of one set and nothing else */
 	uint32_t	creates;		/* in multis */
 	uint32_t	deletes;		/* in multis and alone */
 	uint32_t	containers;
@@ -84,24 +97,38 @@ typedef struct ModelCounts
 	uint32_t	unwatches;
 	uint32_t	syncs;
 	uint32_t	largest_multi;
+	uint64_t	listed_children;
+	uint64_t	listed_bytes;	/* of their names */
 } ModelCounts;
 
 typedef struct Model
 {
 	ModelNode  *root;			/* head of a ring of all nodes */
+	void	   *by_path;		/* tsearch() */
 	int64_t		zxid;
-	int64_t		session;		/* of the connection; 0: none */
+	uint32_t	watches;		/* that are set */
+	ModelCounts counts;
+	int32_t		multi_rc;		/* what the next multi is answered instead */
+	bool		multi_applied;	/* although it is executed */
+	const char *no_write;		/* parts of paths that our connections have no */
+	const char *no_read;		/* right to */
+	bool		ours;			/* a connection of ours is served */
+
+	/* Told of all that gets into an outbox, if not NULL */
+	void		(*noticed) (ModelConnection *connection);
+} Model;
+
+struct ModelConnection
+{
+	Model	   *zk;
+	int64_t		session;		/* 0: none */
+	uint32_t	watches;
 	ModelRequest *inbox;
 	ModelRequest **inbox_end;
 	ModelMessage *outbox;
 	ModelMessage **outbox_end;
-	ModelCounts counts;
-	int32_t		multi_rc;		/* what the next multi is answered instead */
-	bool		multi_applied;	/* although it is executed */
-	const char *no_write;		/* parts of paths that our connection has no */
-	const char *no_read;		/* right to */
-	bool		ours;			/* our connection is served */
-} Model;
+	void	   *owner;			/* the test's */
+};
 
 extern void model_start(Model *zk);
 extern void model_finish(Model *zk);
@@ -136,21 +163,25 @@ extern char *model_string(const char *string);
 extern size_t model_transact(Model *zk, const ZklMultiOp *ops, size_t n,
 							 int64_t owner, ModelStep *steps, int32_t *rc);
 extern void model_tell(Model *zk, ModelStep *step);
-extern void model_emit(Model *zk, ZklEventKind kind, const char *path);
+extern void model_watch(ModelWatch **watches, ModelConnection *who);
+extern bool model_unwatch(ModelWatch **watches, ModelConnection *who);
+extern void model_emit(ModelConnection *connection, ZklEventKind kind,
+					   const char *path);
 
-/* ---- the connection ---- */
+/* ---- a connection ---- */
 
-extern void model_connect(Model *zk, int64_t session);
+extern void model_open(ModelConnection *connection, Model *zk);
+extern void model_connect(ModelConnection *connection, int64_t session);
 
 /* Drops watches, and everything that is under way in either direction. */
-extern void model_disconnect(Model *zk);
-extern void model_send(Model *zk, const ZklAction *action);
+extern void model_disconnect(ModelConnection *connection);
+extern void model_send(ModelConnection *connection, const ZklAction *action);
 
 /* Executes the oldest in the inbox; false: it is empty. */
-extern bool model_serve(Model *zk);
+extern bool model_serve(ModelConnection *connection);
 
 /* Takes the oldest out of the outbox, or NULL; free it with the other. */
-extern ModelMessage *model_receive(Model *zk);
+extern ModelMessage *model_receive(ModelConnection *connection);
 extern void model_free_message(ModelMessage *message);
 
 #endif							/* ZKL_MODEL_H */

@@ -3,8 +3,9 @@
  *	  The tree of a tiny ZooKeeper, its transactions, and other clients.
  *
  * Owns the nodes and their watches.  One thread, no clock, no I/O.  Must not
- * know what locks are, nor what our connection has under way.
+ * know what locks are, nor what our connections have under way.
  */
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +40,39 @@ model_string(const char *string)
 
 /* ---- the tree ---- */
 
+static int
+compare_paths(const void *a, const void *b)
+{
+	return strcmp(((const ModelNode *) a)->path, ((const ModelNode *) b)->path);
+}
+
+static void
+add_to_index(Model *zk, ModelNode *node)
+{
+	if (tsearch(node, &zk->by_path, compare_paths) == NULL)
+		abort();
+}
+
+static void
+join_siblings(ModelNode *parent, ModelNode *node)
+{
+	node->older = parent->youngest;
+	if (node->older != NULL)
+		node->older->younger = node;
+	parent->youngest = node;
+}
+
+static void
+leave_siblings(ModelNode *node)
+{
+	if (node->younger != NULL)
+		node->younger->older = node->older;
+	else
+		node->parent->youngest = node->older;
+	if (node->older != NULL)
+		node->older->younger = node->younger;
+}
+
 static ModelNode *
 add_node(Model *zk, ModelNode *parent, const char *path)
 {
@@ -48,18 +82,34 @@ add_node(Model *zk, ModelNode *parent, const char *path)
 	node->parent = parent;
 	if (zk->root == NULL)
 		zk->root = node->next = node->prev = node;
+	if (parent != NULL)
+		join_siblings(parent, node);
 	node->next = zk->root;
 	node->prev = zk->root->prev;
 	node->prev->next = node;
 	zk->root->prev = node;
+	add_to_index(zk, node);
 	return node;
 }
 
 static void
-free_node(ModelNode *node)
+forget_watches(ModelWatch **watches)
 {
+	while (*watches != NULL)
+		(void) model_unwatch(watches, (*watches)->who);
+}
+
+static void
+free_node(Model *zk, ModelNode *node)
+{
+	if (!node->deleted)
+		(void) tdelete(node, &zk->by_path, compare_paths);
+	if (node->parent != NULL)
+		leave_siblings(node);
 	node->prev->next = node->next;
 	node->next->prev = node->prev;
+	forget_watches(&node->data_watch);
+	forget_watches(&node->child_watch);
 	free(node->path);
 	free(node->data);
 	free(node);
@@ -69,35 +119,72 @@ void
 model_start(Model *zk)
 {
 	memset(zk, 0, sizeof(*zk));
-	zk->inbox_end = &zk->inbox;
-	zk->outbox_end = &zk->outbox;
 	zk->zxid = 1000;
 	add_node(zk, NULL, "");
 }
 
+/* Children come behind their parents in the ring. */
 void
 model_finish(Model *zk)
 {
-	model_disconnect(zk);
-	while (zk->root->next != zk->root)
-		free_node(zk->root->next);
-	free(zk->root->path);
-	free(zk->root->data);
-	free(zk->root);
+	while (zk->root->prev != zk->root)
+		free_node(zk, zk->root->prev);
+	free_node(zk, zk->root);
 }
 
-/* The last created come first: they are asked for most. */
 ModelNode *
 model_find(const Model *zk, const char *path)
 {
-	ModelNode  *node;
+	ModelNode	key = {.path = (char *) path};
+	ModelNode  *const *found = tfind(&key, &zk->by_path, compare_paths);
 
-	for (node = zk->root->prev; node != zk->root; node = node->prev)
+	return found != NULL ? *found : NULL;
+}
+
+/* ---- watches ---- */
+
+void
+model_watch(ModelWatch **watches, ModelConnection *who)
+{
+	ModelWatch *watch;
+
+	for (watch = *watches; watch != NULL; watch = watch->next)
+		if (watch->who == who)
+			return;
+	watch = model_memory(sizeof(ModelWatch));
+	watch->next = *watches;
+	watch->who = who;
+	*watches = watch;
+	who->watches++;
+	who->zk->watches++;
+}
+
+bool
+model_unwatch(ModelWatch **watches, ModelConnection *who)
+{
+	ModelWatch *watch;
+
+	while ((watch = *watches) != NULL && watch->who != who)
+		watches = &watch->next;
+	if (watch == NULL)
+		return false;
+	*watches = watch->next;
+	who->watches--;
+	who->zk->watches--;
+	free(watch);
+	return true;
+}
+
+static void
+fire(ModelWatch **watches, ZklEventKind kind, const char *path)
+{
+	while (*watches != NULL)
 	{
-		if (!node->deleted && strcmp(node->path, path) == 0)
-			return node;
+		ModelConnection *who = (*watches)->who;
+
+		(void) model_unwatch(watches, who);
+		model_emit(who, kind, path);
 	}
-	return path[0] == '\0' ? zk->root : NULL;
 }
 
 /* ---- transactions ---- */
@@ -152,6 +239,7 @@ do_delete(Model *zk, const ZklMultiOp *op, ModelStep *step)
 		return ZKL_RC_BADVERSION;
 	if (node->nchildren > 0)
 		return ZKL_RC_NOTEMPTY;
+	(void) tdelete(node, &zk->by_path, compare_paths);
 	node->deleted = true;
 	node->parent->nchildren--;
 	step->node = node;
@@ -199,7 +287,7 @@ do_step(Model *zk, const ZklMultiOp *op, int64_t owner, ModelStep *step)
 }
 
 static void
-undo_step(ModelStep *step)
+undo_step(Model *zk, ModelStep *step)
 {
 	ModelNode  *node = step->node;
 
@@ -215,43 +303,46 @@ undo_step(ModelStep *step)
 		case ZKL_MULTI_DELETE:
 			node->deleted = false;
 			node->parent->nchildren++;
+			add_to_index(zk, node);
 			break;
 		default:
 			node->parent->counter--;
 			node->parent->nchildren--;
-			free_node(node);
+			free_node(zk, node);
 	}
 }
 
+/* Who watches both the node and its children is told of its end once. */
 static void
-changed_children(Model *zk, ModelNode *parent)
+fire_deleted(ModelNode *node)
 {
-	if (parent->child_watch)
-		model_emit(zk, ZKL_EVENT_CHILDREN, parent->path);
-	parent->child_watch = false;
+	ModelWatch *watch;
+
+	for (watch = node->child_watch; watch != NULL; watch = watch->next)
+		model_watch(&node->data_watch, watch->who);
+	forget_watches(&node->child_watch);
+	fire(&node->data_watch, ZKL_EVENT_DELETED, node->path);
 }
 
 void
 model_tell(Model *zk, ModelStep *step)
 {
 	ModelNode  *node = step->node;
+	ModelNode  *parent = node->parent;
 
 	switch (step->kind)
 	{
 		case ZKL_MULTI_SET:
-			if (node->data_watch)
-				model_emit(zk, ZKL_EVENT_CHANGED, node->path);
-			node->data_watch = false;
+			fire(&node->data_watch, ZKL_EVENT_CHANGED, node->path);
 			free(step->old_data);
 			break;
 		case ZKL_MULTI_DELETE:
-			if (node->data_watch || node->child_watch)
-				model_emit(zk, ZKL_EVENT_DELETED, node->path);
-			changed_children(zk, node->parent);
-			free_node(node);
+			fire_deleted(node);
+			fire(&parent->child_watch, ZKL_EVENT_CHILDREN, parent->path);
+			free_node(zk, node);
 			break;
 		default:
-			changed_children(zk, node->parent);
+			fire(&parent->child_watch, ZKL_EVENT_CHILDREN, parent->path);
 	}
 }
 
@@ -273,7 +364,7 @@ model_transact(Model *zk, const ZklMultiOp *ops, size_t n, int64_t owner,
 	if (done < n)
 	{
 		for (i = done; i-- > 0;)
-			undo_step(&steps[i]);
+			undo_step(zk, &steps[i]);
 	}
 	return done;
 }

@@ -98,7 +98,7 @@ local_hand_over(void)
 	world_release(w, r[0]);
 	CHECK(world_holds(w, r[2]));
 	CHECK_INT(world_nodes(w, "/a"), 4);
-	CHECK(w->zk.outbox == NULL);
+	CHECK(w->conn.outbox == NULL);
 	world_run(w);
 	CHECK_INT(world_nodes(w, "/a"), 2);
 	world_release(w, r[2]);
@@ -247,7 +247,7 @@ try_behind_local_holder(void)
 	world_run(w);
 	r = world_try(w, "/a", 2, ZKL_EXCLUSIVE);
 	CHECK(w->requests[r].denied);
-	CHECK(w->zk.inbox == NULL);
+	CHECK(w->conn.inbox == NULL);
 	world_release(w, r);
 	CHECK(!w->requests[r].used);
 	r = world_try(w, "/a", 2, ZKL_SHARED);

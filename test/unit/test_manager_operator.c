@@ -197,7 +197,7 @@ lease_until_loss(World *w, uint32_t r)
 	{
 		int64_t		due;
 
-		while (w->zk.inbox != NULL || w->zk.outbox != NULL)
+		while (w->conn.inbox != NULL || w->conn.outbox != NULL)
 		{
 			w->now += 100;
 			world_serve(w, INT32_MAX);

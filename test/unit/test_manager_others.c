@@ -223,7 +223,7 @@ directories_forgotten(void)
 		world_warm_up(w, name);
 	}
 	for (node = w->zk.root->next; node != w->zk.root; node = node->next)
-		watched += node->data_watch;
+		watched += node->data_watch != NULL;
 	CHECK_INT(watched, 5);
 	world_wind_up(w);
 }

@@ -23,8 +23,8 @@ unproved_connection(void)
 	world_connect(w);
 	CHECK(!zkl_manager_ready(w->m));
 	CHECK(!world_holds(w, r));
-	CHECK(w->zk.inbox != NULL && w->zk.inbox->kind == ZKL_SEND_MULTI);
-	CHECK(w->zk.inbox != NULL && w->zk.inbox->next == NULL);
+	CHECK(w->conn.inbox != NULL && w->conn.inbox->kind == ZKL_SEND_MULTI);
+	CHECK(w->conn.inbox != NULL && w->conn.inbox->next == NULL);
 	world_run(w);
 	CHECK(world_holds(w, r));
 	world_wind_up(w);
@@ -68,7 +68,7 @@ lease_and_beats(void)
 	CHECK(sent > w->now && sent <= w->now + WORLD_BEAT);
 	w->now = sent;
 	world_flush(w);
-	CHECK(w->zk.inbox != NULL);
+	CHECK(w->conn.inbox != NULL);
 	w->now += 500000;
 	world_serve(w, 1);
 	world_deliver(w, 1);
@@ -177,7 +177,7 @@ ids_go_back(void)
 	CHECK_INT(seen, w->zk.zxid);
 	w->zk.zxid = 5;
 	r = world_submit(w, "/b", 2, ZKL_EXCLUSIVE);
-	while (!w->gave_up && (w->zk.inbox != NULL || w->zk.outbox != NULL))
+	while (!w->gave_up && (w->conn.inbox != NULL || w->conn.outbox != NULL))
 	{
 		world_serve(w, INT32_MAX);
 		world_deliver(w, INT32_MAX);

@@ -73,6 +73,7 @@ world_make(void)
 	w->batch_operations = 256;
 	w->batch_bytes = 256 * 1024;
 	model_start(&w->zk);
+	model_open(&w->conn, &w->zk);
 	return w;
 }
 
@@ -86,6 +87,7 @@ void
 world_end(World *w)
 {
 	destroy_manager(w);
+	model_disconnect(&w->conn);
 	model_finish(&w->zk);
 	free(w);
 }
@@ -154,7 +156,7 @@ carry_out(World *w, const ZklAction *action)
 				world_check_recorded(w, action);
 			CHECK_MSG(w->connected, "sent while disconnected");
 			CHECK(action->tag >> 63 == 0);
-			model_send(&w->zk, action);
+			model_send(&w->conn, action);
 			break;
 		case ZKL_ACTION_CHAIN:
 			CHECK(action->chain >= w->chain || action->chain == 1);
@@ -326,7 +328,7 @@ world_connect(World *w)
 	}
 	w->session.begun_at = w->now;
 	w->session.zxid_seen = zkl_manager_zxid(w->m);
-	model_connect(&w->zk, w->session.id);
+	model_connect(&w->conn, w->session.id);
 	w->connected = true;
 	w->gave_up = false;
 	zkl_manager_connected(w->m, w->now, &w->session);
@@ -336,7 +338,7 @@ world_connect(World *w)
 void
 world_disconnect(World *w)
 {
-	model_disconnect(&w->zk);
+	model_disconnect(&w->conn);
 	w->connected = false;
 	zkl_manager_disconnected(w->m, w->now);
 	world_flush(w);
@@ -348,7 +350,7 @@ world_expire_session(World *w)
 	uint32_t	i;
 
 	model_expire(&w->zk, w->session.id);
-	model_disconnect(&w->zk);
+	model_disconnect(&w->conn);
 	w->connected = false;
 	w->session.id = 0;
 	zkl_manager_session_lost(w->m, w->now);
@@ -408,7 +410,7 @@ world_restart(World *w)
 	uint32_t	i;
 	int			pass;
 
-	model_disconnect(&w->zk);
+	model_disconnect(&w->conn);
 	w->connected = false;
 	destroy_manager(w);
 	make_manager(w);
@@ -438,7 +440,7 @@ world_restart(World *w)
 void
 world_serve(World *w, int n)
 {
-	while (n-- > 0 && model_serve(&w->zk))
+	while (n-- > 0 && model_serve(&w->conn))
 		;
 }
 
@@ -447,7 +449,7 @@ world_deliver(World *w, int n)
 {
 	ModelMessage *message;
 
-	while (n-- > 0 && (message = model_receive(&w->zk)) != NULL)
+	while (n-- > 0 && (message = model_receive(&w->conn)) != NULL)
 	{
 		if (message->is_event)
 			zkl_manager_event(w->m, w->now, message->event, message->path);
@@ -477,7 +479,7 @@ world_run(World *w)
 {
 	int			rounds = 0;
 
-	while (w->zk.inbox != NULL || w->zk.outbox != NULL || w->gave_up ||
+	while (w->conn.inbox != NULL || w->conn.outbox != NULL || w->gave_up ||
 		   wait_a_moment(w))
 	{
 		if (!CHECK_MSG(++rounds < 10000, "it never comes to rest"))

@@ -51,6 +51,7 @@ typedef struct World
 {
 	ZklManager *m;
 	Model		zk;
+	ModelConnection conn;
 	int64_t		now;
 	ZklSession	session;
 	int64_t		last_session;
