@@ -358,7 +358,15 @@ decide_first(ZklManager *m, ZklLock *lock)
 		case ZKL_VERDICT_BEHIND_OWN:
 			return false;
 		case ZKL_VERDICT_BEHIND_FOREIGN:
-			zkl_read_watch_ahead(m, lock, blocker);
+
+			/*
+			 * A queue is served in order: those before the one that has gone
+			 * have gone, too, as a rule.  One look tells of all of them.
+			 */
+			if (lock->passed)
+				want_listing(m, lock);
+			else
+				zkl_read_watch_ahead(m, lock, blocker);
 			return false;
 		case ZKL_VERDICT_LIST:
 			want_listing(m, lock);

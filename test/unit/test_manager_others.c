@@ -183,6 +183,47 @@ thousand_waiters(void)
 	world_wind_up(w);
 }
 
+/*
+ * Of ten foreign contenders ahead only the nearest is watched.  When it goes,
+ * one listing tells of the others, whether they have gone before it or not.
+ */
+static void
+long_foreign_queue(void)
+{
+	World	   *w = world_ready();
+	char		others[10][ZKL_MAX_PATH + 1];
+	uint32_t	r;
+	int			left;
+	int			i;
+
+	for (left = 0; left < 2; left++)
+	{
+		world_warm_up(w, "/a");
+		for (i = 0; i < 10; i++)
+			foreign_zklock(w, "/a", ZKL_EXCLUSIVE, "{\"zklock\":1}",
+						   others[i]);
+		r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+		world_run(w);
+		for (i = left; i < 9; i++)
+			CHECK_INT(model_delete(&w->zk, others[i]), ZKL_RC_OK);
+		world_run(w);
+		world_count_anew(w);
+		CHECK_INT(model_delete(&w->zk, others[9]), ZKL_RC_OK);
+		world_run(w);
+		CHECK_INT(world_holds(w, r), left == 0);
+		CHECK_INT(w->zk.counts.lists, 1);
+		CHECK_INT(w->zk.counts.gets, left);
+		if (left > 0)
+			CHECK_INT(model_delete(&w->zk, others[0]), ZKL_RC_OK);
+		world_run(w);
+		CHECK(world_holds(w, r));
+		CHECK_INT(w->zk.counts.lists, 1);
+		world_release(w, r);
+		world_run(w);
+	}
+	world_wind_up(w);
+}
+
 /* Who waits no longer watches no longer. */
 static void
 watch_given_up(void)
@@ -324,6 +365,7 @@ main(void)
 	RUN(strange_children);
 	RUN(listing_behind_a_cancelled_create);
 	RUN(thousand_waiters);
+	RUN(long_foreign_queue);
 	RUN(watch_given_up);
 	RUN(directories_forgotten);
 	RUN(taint_after_foreign_writer);
