@@ -30,6 +30,18 @@ report $? "the same seed, the same run: 200 schedules twice" "$output"
 output=$(./sim-checked -s 1000000 -n 600 -j "$jobs" 2>&1)
 report $? "600 schedules with sanitizers" "$output"
 
+# What an acquire may cost 20 servers, in requests of all of them.  Two batches,
+# one that creates and one that deletes.  A third of these acquires follow on
+# another server's, and list; one in 16 waits behind another server, watches, and
+# lists when that one has gone; one in ten is the first of its server in that
+# directory, which it watches.
+output=$(./scale servers=20 backends=5 names=50 own=0.8 think=50 hold=5 most=2.7 2>&1)
+report $? "20 servers, 50 names: at most 2.7 requests per acquire" "$output"
+# All in one queue: two batches, a listing when it comes, a watch on the one
+# ahead, a listing when that one has gone, however many were before it.
+output=$(./scale servers=20 backends=1 names=1 think=5 hold=5 most=5.1 2>&1)
+report $? "20 servers, one name: at most 5.1 requests per acquire" "$output"
+
 # A line each: | mutant | the bug | rule broken | first seed |
 output=$(./mutants -M -n "$seeds" -j "$jobs" 2>&1)
 while IFS='|' read -r _ mutant _ rule seed _; do
