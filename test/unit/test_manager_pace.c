@@ -13,7 +13,7 @@
 static void
 answer(World *w)
 {
-	while (w->zk.inbox != NULL || w->zk.outbox != NULL)
+	while (w->conn.inbox != NULL || w->conn.outbox != NULL)
 	{
 		world_serve(w, 10);
 		world_deliver(w, 10);
