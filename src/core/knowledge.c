@@ -40,7 +40,7 @@ zkl_lock_forget(ZklManager *m, ZklLock *lock)
 {
 	forget_foreign(m, lock);
 	lock->unknown_from = 0;
-	lock->passed = false;
+	lock->passed = 0;
 	lock->tainted = false;
 	lock->base_known = false;
 }
@@ -128,7 +128,8 @@ zkl_lock_ahead_gone(ZklManager *m, ZklLock *lock, bool plain)
 			break;
 		}
 	}
-	lock->passed = true;
+	if (lock->ahead.seq > lock->passed)
+		lock->passed = lock->ahead.seq;
 
 	/*
 	 * A Curator writer that downgrades leaves a reader of its own number
@@ -248,7 +249,7 @@ zkl_lock_listed(ZklManager *m, ZklLock *lock, uint64_t order,
 	if (lock->nforeign == 0)
 		forget_foreign(m, lock);
 	lock->unknown_from = last >= 0 ? ZKL_SEQ_NONE : 0;
-	lock->passed = false;
+	lock->passed = 0;
 	if (order > lock->tainted_at)
 		lock->tainted = false;
 	zkl_lock_touch(m, lock);

@@ -363,7 +363,7 @@ decide_first(ZklManager *m, ZklLock *lock)
 			 * A queue is served in order: those before the one that has gone
 			 * have gone, too, as a rule.  One look tells of all of them.
 			 */
-			if (lock->passed)
+			if (lock->foreign[blocker].seq < lock->passed)
 				want_listing(m, lock);
 			else
 				zkl_read_watch_ahead(m, lock, blocker);

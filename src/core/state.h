@@ -147,8 +147,8 @@ struct ZklLock
 	size_t		nforeign;
 	char	   *names;			/* of foreign[], NUL terminated each */
 	ZklSeq		unknown_from;
-	bool		passed;			/* since the last listing the one ahead has
-								 * gone: so may those before it */
+	ZklSeq		passed;			/* since the last listing one with this number
+								 * has gone: so may those before it; 0: none */
 	bool		tainted;
 	uint64_t	tainted_at;		/* order; a later listing clears it */
 

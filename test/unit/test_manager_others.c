@@ -224,6 +224,39 @@ long_foreign_queue(void)
 	world_wind_up(w);
 }
 
+/*
+ * Where two servers stand in a queue by turns, the next of theirs is behind the
+ * one that has gone: it is watched at once.
+ */
+static void
+queue_by_turns(void)
+{
+	World	   *w = world_ready();
+	char		others[4][ZKL_MAX_PATH + 1];
+	uint32_t	r[4];
+	int			i;
+
+	world_warm_up(w, "/a");
+	for (i = 0; i < 4; i++)
+	{
+		foreign_zklock(w, "/a", ZKL_EXCLUSIVE, "{\"zklock\":1}", others[i]);
+		r[i] = world_submit(w, "/a", (uint64_t) i, ZKL_EXCLUSIVE);
+		world_run(w);
+	}
+	world_count_anew(w);
+	for (i = 0; i < 4; i++)
+	{
+		CHECK_INT(model_delete(&w->zk, others[i]), ZKL_RC_OK);
+		world_run(w);
+		CHECK(world_holds(w, r[i]));
+		world_release(w, r[i]);
+		world_run(w);
+		CHECK_INT(w->zk.counts.lists, 1);
+	}
+	CHECK_INT(w->zk.counts.gets, 3);
+	world_wind_up(w);
+}
+
 /* Who waits no longer watches no longer. */
 static void
 watch_given_up(void)
@@ -366,6 +399,7 @@ main(void)
 	RUN(listing_behind_a_cancelled_create);
 	RUN(thousand_waiters);
 	RUN(long_foreign_queue);
+	RUN(queue_by_turns);
 	RUN(watch_given_up);
 	RUN(directories_forgotten);
 	RUN(taint_after_foreign_writer);
