@@ -5,7 +5,8 @@
  *
  *	  pgclient CONNINFO PREFIX LOCK UNLOCK
  *
- * LOCK and UNLOCK are statements with the path as $1.  It reads commands and answers each with one line, as CuratorBench.java does:
+ * LOCK and UNLOCK are statements with the path as $1.  It reads commands and
+ * answers each with one line, as CuratorBench.java does:
  *
  *	  lock ID PATH	 begins to wait, in the session ID, which is made if need be
  *	  held ID		 at=NS: waits until that has it; when that was

@@ -42,7 +42,7 @@
 #endif
 #define BATCH_OPERATIONS	256
 #define BATCH_BYTES			(256 * 1024)
-#define MOMENT_MS			2	/* sleeps for that long may be left undisturbed */
+#define MOMENT_MS			2	/* a sleep that may be left undisturbed */
 #define LONGEST_SLEEP_MS	(3600 * 1000L)
 
 /* PostgreSQL's postmaster.pid, line 8 (utils/pidfile.h) */

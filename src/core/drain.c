@@ -96,7 +96,8 @@ has_contender(const ZklLock *lock, const ZklReply *reply)
 
 	for (i = 0; i < reply->nchildren; i++)
 	{
-		if (zkl_znode_parse(lock->dialect, reply->children[i], &mode, &seq, &has_uuid, &uuid))
+		if (zkl_znode_parse(lock->dialect, reply->children[i], &mode, &seq,
+							&has_uuid, &uuid))
 			return true;
 	}
 	return false;

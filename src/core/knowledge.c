@@ -157,7 +157,8 @@ note_child(ZklManager *m, ZklLock *lock, uint64_t order, const char *child,
 	bool		has_uuid;
 	ZklUuid		uuid;
 
-	if (!zkl_znode_parse(lock->dialect, child, &c->mode, &c->seq, &has_uuid, &uuid))
+	if (!zkl_znode_parse(lock->dialect, child, &c->mode, &c->seq, &has_uuid,
+						 &uuid))
 		return;
 	if (has_uuid)
 	{

@@ -197,7 +197,7 @@ typedef struct ZklAction
 	uint32_t	index;
 
 	int64_t		token;			/* GRANT */
-	bool		solitary;		/* GRANT: nobody seems to wait for its release */
+	bool		solitary;		/* GRANT: nobody seems to wait for its end */
 	ZklFailure	failure;		/* FAIL, LOSE */
 	int32_t		rc;				/* FAIL, RECONNECT */
 	uint32_t	chain;			/* CHAIN: the last number tried */

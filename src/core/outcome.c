@@ -55,7 +55,8 @@ static void
 create_applied(ZklManager *m, ZklRequest *r, const char *path, int64_t zxid,
 			   int64_t sent_at)
 {
-	ZklSeq		seq = path != NULL ? zkl_znode_path_seq(r->lock->dialect, path) : ZKL_SEQ_NONE;
+	ZklSeq		seq = path != NULL ?
+	zkl_znode_path_seq(r->lock->dialect, path) : ZKL_SEQ_NONE;
 
 	if (seq == ZKL_SEQ_NONE)
 	{

@@ -445,7 +445,8 @@ zkl_read_event(ZklManager *m, ZklEventKind kind, const char *path)
 	if (lock->ahead_watch >= ZKL_WATCH_SENT &&
 		strcmp(lock->ahead_name, slash + 1) == 0)
 		ahead_event(m, lock, kind);
-	else if (zkl_znode_parse(lock->dialect, slash + 1, &mode, &seq, &has_uuid, &uuid) &&
+	else if (zkl_znode_parse(lock->dialect, slash + 1, &mode, &seq, &has_uuid,
+							 &uuid) &&
 			 has_uuid)
 	{
 		r = zkl_request_find(m, &uuid);

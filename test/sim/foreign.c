@@ -163,7 +163,8 @@ take_list(Foreign *f, const ZklReply *reply)
 		ZklUuid		uuid;
 
 		found |= strcmp(reply->children[i], strrchr(f->node, '/') + 1) == 0;
-		if (!zkl_znode_parse(ZKL_DIALECT_CURATOR_RW, reply->children[i], &mode, &seq, &has_uuid,
+		if (!zkl_znode_parse(ZKL_DIALECT_CURATOR_RW,
+							 reply->children[i], &mode, &seq, &has_uuid,
 							 &uuid) || seq >= f->seq ||
 			!zkl_mode_conflicts(mode, f->mode) || seq <= best)
 			continue;

@@ -199,7 +199,8 @@ node_of(const Slot *s)
 	char		path[256];
 	char		name[ZKL_MAX_ZNODE_NAME + 1];
 
-	zkl_znode_name(ZKL_DIALECT_CURATOR_RW, &s->uuid, s->znode_mode, s->seq, name);
+	zkl_znode_name(ZKL_DIALECT_CURATOR_RW,
+				   &s->uuid, s->znode_mode, s->seq, name);
 	strcpy(path, lock_path(s->lock)->text);
 	strcat(path, "/");
 	strcat(path, name);

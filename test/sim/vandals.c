@@ -267,7 +267,8 @@ do_break_lock(void)
 		ZklUuid		uuid;
 
 		if (path->node[HEAD].exists &&
-			zkl_znode_parse(ZKL_DIALECT_CURATOR_RW, path->name, &mode, &seq, &has_uuid, &uuid) &&
+			zkl_znode_parse(ZKL_DIALECT_CURATOR_RW,
+							path->name, &mode, &seq, &has_uuid, &uuid) &&
 			seq < best)
 		{
 			head = path;

@@ -22,7 +22,8 @@ directory_deleted_with_a_holder(void)
 	holder = world_submit(w, "/a", 1, ZKL_SHARED);
 	world_run(w);
 	w->tampered = true;
-	zkl_znode_name(ZKL_DIALECT_CURATOR_RW, &w->requests[holder].uuid, ZKL_SHARED,
+	zkl_znode_name(ZKL_DIALECT_CURATOR_RW,
+				   &w->requests[holder].uuid, ZKL_SHARED,
 				   w->requests[holder].seq, name);
 	snprintf(path, sizeof(path), WORLD_ROOT "/a/%s", name);
 	CHECK_INT(model_delete(&w->zk, path), ZKL_RC_OK);

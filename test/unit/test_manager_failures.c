@@ -258,7 +258,8 @@ delete_of_a_missing_node(void)
 	}
 	world_run(w);
 	w->tampered = true;
-	zkl_znode_name(ZKL_DIALECT_CURATOR_RW, &w->requests[r[1]].uuid, ZKL_EXCLUSIVE,
+	zkl_znode_name(ZKL_DIALECT_CURATOR_RW,
+				   &w->requests[r[1]].uuid, ZKL_EXCLUSIVE,
 				   w->requests[r[1]].seq, name);
 	snprintf(path, sizeof(path), WORLD_ROOT "/1/%s", name);
 	CHECK_INT(model_delete(&w->zk, path), ZKL_RC_OK);

@@ -17,7 +17,8 @@ own_path(const World *w, uint32_t r, char *path)
 {
 	char		name[ZKL_MAX_ZNODE_NAME + 1];
 
-	zkl_znode_name(ZKL_DIALECT_CURATOR_RW, &w->requests[r].uuid, ZKL_EXCLUSIVE, w->requests[r].seq,
+	zkl_znode_name(ZKL_DIALECT_CURATOR_RW,
+				   &w->requests[r].uuid, ZKL_EXCLUSIVE, w->requests[r].seq,
 				   name);
 	snprintf(path, ZKL_MAX_PATH + 1, WORLD_ROOT "/a/%s", name);
 }

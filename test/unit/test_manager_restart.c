@@ -123,7 +123,8 @@ restart_without_the_node(void)
 
 	world_run(w);
 	w->tampered = true;
-	zkl_znode_name(ZKL_DIALECT_CURATOR_RW, &w->requests[held].uuid, ZKL_EXCLUSIVE,
+	zkl_znode_name(ZKL_DIALECT_CURATOR_RW,
+				   &w->requests[held].uuid, ZKL_EXCLUSIVE,
 				   w->requests[held].seq, name);
 	snprintf(path, sizeof(path), WORLD_ROOT "/a/%s", name);
 	world_restart(w);

@@ -257,7 +257,8 @@ znode_round_trips(void)
 		snprintf(as_server, sizeof(as_server), "%s%010d", prefix,
 				 (int) (int32_t) value);
 		CHECK_STR(name, as_server);
-		CHECK(zkl_znode_parse(ZKL_DIALECT_CURATOR_RW, name, &got_mode, &seq, &has_uuid, &got_uuid));
+		CHECK(zkl_znode_parse(ZKL_DIALECT_CURATOR_RW,
+							  name, &got_mode, &seq, &has_uuid, &got_uuid));
 		CHECK_INT(seq, value);
 		CHECK_INT(got_mode, mode);
 		CHECK(has_uuid && memcmp(&uuid, &got_uuid, sizeof(uuid)) == 0);
@@ -348,14 +349,16 @@ foreign_names(void)
 		ZklUuid		uuid;
 		bool		counts;
 
-		counts = zkl_znode_parse(ZKL_DIALECT_CURATOR_RW, name, &mode, &seq, &has_uuid, &uuid);
+		counts = zkl_znode_parse(ZKL_DIALECT_CURATOR_RW,
+								 name, &mode, &seq, &has_uuid, &uuid);
 		CHECK_MSG(counts == (cases[i].mode != NO), "%s", name);
 		if (counts)
 			CHECK_MSG((int) mode == cases[i].mode && seq == cases[i].seq &&
 					  has_uuid == cases[i].has_uuid,
 					  "%s: mode %d, number %" PRId64 ", uuid %d", name,
 					  (int) mode, seq, has_uuid);
-		CHECK_INT(zkl_znode_path_seq(ZKL_DIALECT_CURATOR_RW, name), counts ? seq : ZKL_SEQ_NONE);
+		CHECK_INT(zkl_znode_path_seq(ZKL_DIALECT_CURATOR_RW,
+									 name), counts ? seq : ZKL_SEQ_NONE);
 		free(name);
 	}
 }
@@ -371,16 +374,20 @@ endless_names(void)
 	bool		has_uuid;
 	ZklUuid		uuid;
 
-	CHECK(!zkl_znode_parse(ZKL_DIALECT_CURATOR_RW, name, &mode, &seq, &has_uuid, &uuid));
+	CHECK(!zkl_znode_parse(ZKL_DIALECT_CURATOR_RW,
+						   name, &mode, &seq, &has_uuid, &uuid));
 	CHECK(zkl_name_check(name, length + 1) != NULL);
 	memcpy(name + length + 2 - sizeof(tail), tail, sizeof(tail));
-	CHECK(zkl_znode_parse(ZKL_DIALECT_CURATOR_RW, name, &mode, &seq, &has_uuid, &uuid));
+	CHECK(zkl_znode_parse(ZKL_DIALECT_CURATOR_RW,
+						  name, &mode, &seq, &has_uuid, &uuid));
 	CHECK_INT(seq, 42);
 	memset(name, '7', length + 1);
-	CHECK(!zkl_znode_parse(ZKL_DIALECT_CURATOR_RW, name, &mode, &seq, &has_uuid, &uuid));
+	CHECK(!zkl_znode_parse(ZKL_DIALECT_CURATOR_RW,
+						   name, &mode, &seq, &has_uuid, &uuid));
 	CHECK_INT(zkl_znode_path_seq(ZKL_DIALECT_CURATOR_RW, name), ZKL_SEQ_NONE);
 	memset(name, '_', length + 1);
-	CHECK(!zkl_znode_parse(ZKL_DIALECT_CURATOR_RW, name, &mode, &seq, &has_uuid, &uuid));
+	CHECK(!zkl_znode_parse(ZKL_DIALECT_CURATOR_RW,
+						   name, &mode, &seq, &has_uuid, &uuid));
 	free(name);
 }
 
@@ -439,7 +446,8 @@ fuzz_parsers(void)
 		text[length] = '\0';
 		string = unit_copy(text, strlen(text) + 1);
 		(void) zkl_uuid_parse(string, &uuid);
-		if (zkl_znode_parse(ZKL_DIALECT_CURATOR_RW, string, &mode, &seq, &has_uuid, &uuid))
+		if (zkl_znode_parse(ZKL_DIALECT_CURATOR_RW,
+							string, &mode, &seq, &has_uuid, &uuid))
 			CHECK(seq >= 0 && seq <= UINT32_MAX);
 		(void) zkl_znode_path_seq(ZKL_DIALECT_CURATOR_RW, string);
 		free(string);

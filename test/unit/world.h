@@ -117,7 +117,10 @@ extern void world_sleep(World *w, int64_t us);
 extern void world_serve(World *w, int n);
 extern void world_deliver(World *w, int n);
 
-/* Both until nothing is under way or due soon; reconnects when the manager asks. */
+/*
+ * Both until nothing is under way or due soon; reconnects when the manager
+ * asks.
+ */
 extern void world_run(World *w);
 
 /* ---- steps that scenarios have in common ---- */

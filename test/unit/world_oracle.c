@@ -115,7 +115,8 @@ check_contenders_ahead(const World *w, const WorldRequest *r)
 		ZklUuid		uuid;
 
 		if (node->parent != directory ||
-			!zkl_znode_parse(ZKL_DIALECT_CURATOR_RW, strrchr(node->path, '/') + 1, &mode, &seq,
+			!zkl_znode_parse(ZKL_DIALECT_CURATOR_RW,
+							 strrchr(node->path, '/') + 1, &mode, &seq,
 							 &has_uuid, &uuid))
 			continue;
 		if (has_uuid && memcmp(&uuid, &r->uuid, sizeof(uuid)) == 0)
@@ -232,7 +233,8 @@ world_check(const World *w)
 
 		if (w->session.id == 0 ||
 			node->stat.ephemeral_owner != w->session.id ||
-			!zkl_znode_parse(ZKL_DIALECT_CURATOR_RW, name, &mode, &seq, &has_uuid, &uuid))
+			!zkl_znode_parse(ZKL_DIALECT_CURATOR_RW,
+							 name, &mode, &seq, &has_uuid, &uuid))
 			continue;
 		r = find_uuid(w, &uuid);
 		CHECK_MSG(r != NULL && !r->lost && !r->denied && !r->failed,
