@@ -1,0 +1,198 @@
+/*
+ * decide.c
+ *	  What follows from a lock's queue: who is granted, who waits for whom, who
+ *	  is denied, and who is refused.
+ *
+ * Owns nothing: it reads locks and requests, and has the consequences carried
+ * out.  Runs in the worker (and in tests), takes no locks of its own, knows
+ * neither PostgreSQL nor ZooKeeper.
+ */
+#include "core/core.h"
+#include "core/drain.h"
+#include "core/lock.h"
+#include "core/read.h"
+#include "core/request.h"
+#include "core/siblings.h"
+
+/*
+ * The number of the nearest conflicting contender of another local owner
+ * ahead of r.  All ahead of the first that waits are holders, of which at
+ * most one is exclusive: no walk over a thousand readers is needed.
+ */
+static ZklSeq
+own_ahead(const ZklLock *lock, const ZklRequest *r)
+{
+	const ZklLink *link;
+
+	if (r->mode == ZKL_SHARED && r == lock->waiting)
+	{
+		if (lock->exclusive_holder != NULL &&
+			lock->exclusive_holder->owner != r->owner &&
+			lock->exclusive_holder->seq < r->seq)
+			return lock->exclusive_holder->seq;
+		return ZKL_SEQ_NONE;
+	}
+	for (link = r->queued.prev; link != &lock->own.head; link = link->prev)
+	{
+		const ZklRequest *ahead = zkl_container(ZklRequest, queued, link);
+
+		if (ahead->owner != r->owner &&
+			zkl_mode_conflicts(ahead->node_mode, r->mode))
+			return ahead->seq;
+	}
+	return ZKL_SEQ_NONE;
+}
+
+/* The answer to one that is under way brings us back here. */
+static void
+want_listing(ZklManager *m, ZklLock *lock)
+{
+	if (lock->list_sent)
+		return;
+	lock->list_wanted = true;
+	zkl_read_want(m, lock);
+}
+
+/* Decides for the first that waits.  True: it is granted, look at the next. */
+static bool
+decide_first(ZklManager *m, ZklLock *lock)
+{
+	ZklRequest *r = lock->waiting;
+	ZklQueueView view;
+	size_t		blocker;
+
+	view.own_ahead = own_ahead(lock, r);
+	view.foreign = lock->foreign;
+	view.nforeign = lock->nforeign;
+	view.unknown_from = lock->unknown_from;
+	view.tainted = lock->tainted;
+	switch (zkl_queue_decide(&view, r->mode, r->seq, &blocker))
+	{
+		case ZKL_VERDICT_GRANT:
+			if (r->czxid == 0)
+			{
+				zkl_read_token(m, r);
+				return false;
+			}
+			zkl_request_grant(m, r);
+			return true;
+		case ZKL_VERDICT_BEHIND_OWN:
+			return false;
+		case ZKL_VERDICT_BEHIND_FOREIGN:
+
+			/*
+			 * A queue is served in order: those before the one that has gone
+			 * have gone, too, as a rule.  One look tells of all of them.
+			 */
+			if (lock->foreign[blocker].seq < lock->passed)
+				want_listing(m, lock);
+			else
+				zkl_read_watch_ahead(m, lock, blocker);
+			return false;
+		case ZKL_VERDICT_LIST:
+			want_listing(m, lock);
+			return false;
+	}
+	return false;
+}
+
+/*
+ * Whether another owner's exclusive contender stands between the shared hold
+ * "held" and r, which is to become exclusive on top of it: neither could ever
+ * go on.  What a listing from before r's create said does not count.
+ */
+static bool
+upgrade_is_deadlock(ZklManager *m, ZklLock *lock, const ZklRequest *r,
+					const ZklRequest *held)
+{
+	const ZklLink *link;
+	ptrdiff_t	writer;
+
+	for (link = r->queued.prev; link != &held->queued; link = link->prev)
+	{
+		const ZklRequest *ahead;
+
+		if (link == &lock->own.head)
+			break;
+		ahead = zkl_container(ZklRequest, queued, link);
+		if (ahead->owner != r->owner && ahead->node_mode == ZKL_EXCLUSIVE)
+			return true;
+	}
+	writer = zkl_queue_nearest(lock->foreign, lock->nforeign, ZKL_SHARED,
+							   r->seq);
+	if (writer >= 0 && lock->foreign[writer].seq > held->seq)
+	{
+		if (r->seen != 0)
+			return true;
+		want_listing(m, lock);
+	}
+	else if (lock->unknown_from < r->seq)
+		want_listing(m, lock);
+	return false;
+}
+
+static void
+refuse_upgrades(ZklManager *m, ZklLock *lock)
+{
+	ZklLink    *link,
+			   *after;
+
+	if (lock->nupgrades == 0 || ZKL_MUTANT(UPGRADE_WAITS))
+		return;
+	zkl_foreach(link, after, &lock->own)
+	{
+		ZklRequest *r = zkl_container(ZklRequest, queued, link);
+		ZklRequest *held;
+
+		if (!r->upgrade)
+			continue;
+		held = zkl_siblings_upgraded(r);
+		if (held != NULL && upgrade_is_deadlock(m, lock, r, held))
+			zkl_request_fail(m, r, ZKL_FAILURE_DEADLOCK, 0);
+	}
+}
+
+/*
+ * Denies the tries whose time is over and which somebody is surely ahead of:
+ * a local contender, or a foreign one that a watch of this connection keeps
+ * an eye on.  Returns whether there was one.
+ */
+static bool
+deny_expired(ZklManager *m, ZklLock *lock)
+{
+	ZklLink    *link,
+			   *after;
+	bool		denied = false;
+
+	if (lock->nexpired == 0)
+		return false;
+	zkl_foreach(link, after, &lock->own)
+	{
+		ZklRequest *r = zkl_container(ZklRequest, queued, link);
+
+		if (r->demand != ZKL_DEMAND_WAITING || !r->expired)
+			continue;
+		if (own_ahead(lock, r) != ZKL_SEQ_NONE ||
+			(lock->ahead_watch == ZKL_WATCH_ARMED &&
+			 lock->ahead.seq <= r->seq &&
+			 zkl_mode_conflicts(lock->ahead.mode, r->mode)))
+		{
+			zkl_request_deny(m, r);
+			denied = true;
+		}
+	}
+	return denied;
+}
+
+void
+zkl_lock_decide(ZklManager *m, ZklLock *lock)
+{
+	do
+	{
+		refuse_upgrades(m, lock);
+		while (lock->waiting != NULL && decide_first(m, lock))
+			;
+	} while (deny_expired(m, lock));
+	if (lock->draining)
+		zkl_drain_start(m, lock);
+}
