@@ -119,6 +119,27 @@ foreach my $case ([ '/b', $curator, 'read', 'write' ],
 	$test->wait_queue($name, 0);
 }
 
+# ---- broken by an operator: a foreign holder, then one of ours ----
+
+foreach my $dialect (sort keys %dialects)
+{
+	my ($name, $other) = @{ $dialects{$dialect} };
+	my ($client, $kind) = @$other;
+
+	$client->command('lock', 'broken', $kind, "/zklock$name");
+	held_ok($client, 'broken', "$dialect: $kind holds");
+	$test->enqueue($t, "SELECT zk_lock('$name')", $name);
+	is($s->query("SELECT zk_break_lock('$name')"), 't', "$dialect: it is broken");
+	cmp_ok($t->value, '>', 0, "$dialect: who waited gets the lock");
+	$s->send("SELECT zk_break_lock('$name')");
+	$test->look_until($two, "SELECT count(*) FROM zk_locks WHERE state = 'lost'",
+		1, "$dialect: and loses it, too");
+	$t->query('SELECT zk_unlock_all()');
+	is($s->value, 't', "$dialect: ours is broken as well");
+	$test->wait_queue($name, 0);
+	$client->command('unlock', 'broken') if $client == $kazoo;
+}
+
 # ---- many of all kinds at once ----
 
 # So often: takes the lock, adds one to the number in a file, releases.
@@ -190,6 +211,18 @@ is($s->error("ALTER SYSTEM SET zklock.dialects = '$_'"), '22023',
   foreach '/a', '/a=zookeeper', 'a=kazoo', '/a=kazoo, /a=curator_rw', '/a/=kazoo';
 is($s->query("ALTER SYSTEM SET zklock.dialects = '/a=kazoo'"), '', 'others are not');
 $s->query('ALTER SYSTEM RESET zklock.dialects');
+
+# A server that would speak another dialect than it is told does not start.
+$_->close foreach $s, $s_looks;
+$one->stop('fast');
+$one->append_conf('postgresql.conf', "zklock.dialects = '/jobs=curator'");
+ok(!$one->start(fail_ok => 1), 'a server with a bad list does not start');
+like(slurp_file($one->logfile), qr/The dialects are "curator_rw"/,
+	'and its log says why');
+$one->append_conf('postgresql.conf',
+	"zklock.dialects = '/jobs=curator_mutex, /py=kazoo'");
+$one->start;
+$test->wait_connected($one);
 
 $curator->quit;
 $test->finish;
