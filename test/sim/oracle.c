@@ -67,11 +67,28 @@ check_alone(const Host *h, int i)
 	}
 }
 
+/*
+ * Were the host cut off just now together with its server, then the leader
+ * would end the session when it knows to now.  No lease may outlast that.
+ */
+static void
+check_outlived(const Host *h)
+{
+	const Session *session = session_find(h->session);
+	Time		until = host_true_time(h, h->lease_ms * MS);
+
+	if (ens.leader >= 0 && session != NULL && session->alive &&
+		h->lease_generation == h->generation && until > session->expires_at)
+		broken("S1", "the lease of host %d ends %" PRId64
+			   " us after its session may", h->id, until - session->expires_at);
+}
+
 void
 oracle_lease(Host *h)
 {
 	int			i;
 
+	check_outlived(h);
 	for (i = 0; i < MAX_SLOTS; i++)
 		check_alone(h, i);
 }
