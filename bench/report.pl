@@ -275,9 +275,9 @@ sub policies
 
 	$text .= "## When a batch goes: the choice\n\n"
 	  . "Pairs a second / p50 in ms / batches per pair, by how many batches may be"
-	  . " under way and how many creates at hand are enough for one (0: nothing is"
-	  . " gathered); zklock is shipped with 2 and 16. `make bench-policy` measures"
-	  . " this, in a run of its own.\n\n";
+	  . " under way, how many creates at hand are enough for one (0: nothing is"
+	  . " gathered), and how many operations it may have; zklock is shipped with"
+	  . " 2:16:256. `make bench-policy` measures this, in a run of its own.\n\n";
 	table([ '', @variants ],
 		map {
 			my ($name, $title) = @$_;

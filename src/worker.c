@@ -40,7 +40,9 @@
 #ifndef ZKL_BATCHES_IN_FLIGHT
 #define ZKL_BATCHES_IN_FLIGHT	2
 #endif
-#define BATCH_OPERATIONS	256
+#ifndef ZKL_BATCH_OPERATIONS
+#define ZKL_BATCH_OPERATIONS	256
+#endif
 #define BATCH_BYTES			(256 * 1024)
 #define MOMENT_MS			2	/* a sleep that may be left undisturbed */
 #define LONGEST_SLEEP_MS	(3600 * 1000L)
@@ -245,7 +247,7 @@ make_core(void)
 	config.max_requests = (uint32) zkl_control->ctl_nslots;
 	config.max_directories = Max(4096, config.max_requests);
 	config.batches_in_flight = ZKL_BATCHES_IN_FLIGHT;
-	config.batch_operations = BATCH_OPERATIONS;
+	config.batch_operations = ZKL_BATCH_OPERATIONS;
 	config.batch_bytes = BATCH_BYTES;
 	config.memory.alloc = core_alloc;
 	config.memory.release = core_release;

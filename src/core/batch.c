@@ -85,7 +85,7 @@ prepare_creates(ZklManager *m, const ZklBatch *batch)
 
 /*
  * Behind the creates, in the same order that ZooKeeper keeps: list what is not
- * known, and watch the directory, so that it will be next time.
+ * known, and perhaps watch the directory, so that it will be next time.
  */
 static void
 read_behind(ZklManager *m, const ZklBatch *batch)
@@ -99,8 +99,7 @@ read_behind(ZklManager *m, const ZklBatch *batch)
 		if (zkl_list_empty(&lock->own) && !lock->list_sent &&
 			(lock->unknown_from != ZKL_SEQ_NONE || !zkl_lock_continuous(lock)))
 			lock->list_wanted = true;
-		if (lock->directory_watch == ZKL_WATCH_NONE)
-			zkl_core_watch(m, &lock->directory_watch, ZKL_WATCH_WANTED);
+		zkl_read_visit(m, lock);
 		if (lock->list_wanted || lock->directory_watch == ZKL_WATCH_WANTED)
 			zkl_read_want(m, lock);
 	}

@@ -74,7 +74,7 @@ create_applied(ZklManager *m, ZklRequest *r, const char *path, int64_t zxid,
 	r->placed_at = sent_at;
 
 	/* In a new directory the watch that was sent along found nothing. */
-	if (r->lock->directory_watch == ZKL_WATCH_NONE)
+	if (r->lock->visited && r->lock->directory_watch == ZKL_WATCH_NONE)
 	{
 		zkl_core_watch(m, &r->lock->directory_watch, ZKL_WATCH_WANTED);
 		zkl_read_want(m, r->lock);

@@ -29,6 +29,27 @@ zkl_read_want(ZklManager *m, ZklLock *lock)
 		zkl_list_append(&m->readers, &lock->reader);
 }
 
+/*
+ * The watch lets the next create do without a listing.  Where servers come but
+ * once in a while, it never pays, and costs a read, the watch, and its end.
+ */
+void
+zkl_read_visit(ZklManager *m, ZklLock *lock)
+{
+	uint64_t	hash = zkl_hash(lock->path, lock->path_length);
+	uint32_t   *visit = &m->visits[hash & (ZKL_VISITS - 1)];
+	uint32_t	tag = (uint32_t) (hash >> 32);
+
+	if (lock->directory_watch != ZKL_WATCH_NONE)
+		return;
+	if (*visit == tag)
+	{
+		lock->visited = true;
+		zkl_core_watch(m, &lock->directory_watch, ZKL_WATCH_WANTED);
+	}
+	*visit = tag;
+}
+
 void
 zkl_read_token(ZklManager *m, ZklRequest *r)
 {

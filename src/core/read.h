@@ -8,6 +8,12 @@
 
 #include "core/state.h"
 
+/*
+ * Puts down that a create goes to the lock's directory, and has that watched
+ * if it is not the first one lately.
+ */
+extern void zkl_read_visit(ZklManager *m, ZklLock *lock);
+
 /* Has something to read: a lock's list_wanted or one of its watches WANTED. */
 extern void zkl_read_want(ZklManager *m, ZklLock *lock);
 

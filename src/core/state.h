@@ -30,6 +30,7 @@
 #define ZKL_MAX_ATTEMPTS	5	/* to make a lock's directory, for one create */
 #define ZKL_RETRY_DELAY		1000000 /* µs until what was refused is tried
 									 * again */
+#define ZKL_VISITS			16384	/* a power of 2 */
 #define ZKL_CONTACTS		24	/* to remember; one per T/24 at most */
 #define ZKL_READ_WINDOW		(512 * 1024)	/* bytes of paths read at a time */
 
@@ -155,6 +156,7 @@ struct ZklLock
 	bool		base_known;
 	ZklSeq		base_seq;
 	int64_t		base_zxid;
+	bool		visited;		/* we come here again and again: watch it */
 	ZklWatchState directory_watch;
 	int64_t		directory_czxid;
 
@@ -291,6 +293,8 @@ struct ZklManager
 	ZklList		readers;
 	ZklList		idle;
 	uint32_t	nidle;
+	uint32_t	visits[ZKL_VISITS]; /* of directories that we came to lately, a
+									 * part of the hash, by another part */
 
 	/* the connection and the session */
 	ZklConnectionState connection;

@@ -129,8 +129,8 @@ extern void world_run(World *w);
 extern void world_count_anew(World *w);
 
 /*
- * Holds and lets go a lock, so that its directory is known.  Twice, because
- * the first time there is no directory yet to be watched.
+ * Holds and lets go a lock, so that its directory is known.  Three times: the
+ * first time there may be no directory yet, the second one has it watched.
  */
 extern void world_warm_up(World *w, const char *name);
 

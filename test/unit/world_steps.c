@@ -18,7 +18,7 @@ world_warm_up(World *w, const char *name)
 {
 	int			i;
 
-	for (i = 0; i < 2; i++)
+	for (i = 0; i < 3; i++)
 	{
 		uint32_t	r = world_submit(w, name, 999, ZKL_EXCLUSIVE);
 
