@@ -14,6 +14,7 @@
 #include "link.h"
 #include "pulse.h"
 #include "queueview.h"
+#include "runner.h"
 #include "shmem.h"
 #include "supervisor.h"
 #include "zklock.h"
@@ -32,6 +33,7 @@ put_multi(ZklWireBuffer *out, const ZklAction *action)
 		[ZKL_MULTI_DELETE] = ZKL_WIRE_OP_DELETE,
 		[ZKL_MULTI_CREATE] = ZKL_WIRE_OP_CREATE,
 		[ZKL_MULTI_CREATE_EPHEMERAL] = ZKL_WIRE_OP_CREATE_EPHEMERAL,
+		[ZKL_MULTI_CREATE_PERSISTENT] = ZKL_WIRE_OP_CREATE_PERSISTENT,
 	};
 	size_t		i;
 
@@ -261,4 +263,5 @@ zkl_exchange_begin(ZklManager *manager)
 	zkl_lease_read(&published_generation, &published_lease);
 	zkl_queueview_begin(send_queueview_read);
 	zkl_breaklock_begin(send_operation);
+	zkl_runner_begin(send_operation);
 }

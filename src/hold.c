@@ -2,8 +2,8 @@
  * hold.c
  *	  The table of locks that this backend holds, and how often.
  *
- * Owns the table, which is private to the backend: a hash table by name, mode
- * and lifetime, and a list for each lifetime.  Run by backends.  Takes no locks
+ * Owns the table, which is private to the backend: a hash table by name,
+ * dialect, mode and lifetime, and a list for each lifetime.  Run by backends.  Takes no locks
  * of its own; of shared memory it only looks at slots.
  *
  * Must not know when a hold ends, nor how one is asked for.
@@ -30,24 +30,25 @@ dlist_head	zkl_holds[2] = {
 static HTAB *table = NULL;
 
 static void
-make_key(ZklHoldKey *key, const char *path, ZklLockMode mode,
+make_key(ZklHoldKey *key, const ZklTarget *lock, ZklLockMode mode,
 		 ZklLifetime lifetime)
 {
 	memset(key, 0, sizeof(*key));
-	strlcpy(key->path, path, sizeof(key->path));
+	strlcpy(key->path, lock->path, sizeof(key->path));
+	key->dialect = lock->dialect;
 	key->mode = mode;
 	key->lifetime = lifetime;
 }
 
 ZklHold *
-zkl_hold_find(const char *path, ZklLockMode mode, ZklLifetime lifetime)
+zkl_hold_find(const ZklTarget *lock, ZklLockMode mode, ZklLifetime lifetime)
 {
 	ZklHoldKey	key;
 	ZklHold    *hold;
 
 	if (table == NULL)
 		return NULL;
-	make_key(&key, path, mode, lifetime);
+	make_key(&key, lock, mode, lifetime);
 	hold = hash_search(table, &key, HASH_FIND, NULL);
 	return hold != NULL && hold->begun ? hold : NULL;
 }
@@ -59,7 +60,8 @@ hash_key(const void *key, Size keysize)
 	const ZklHoldKey *k = key;
 
 	return hash_bytes((const unsigned char *) k->path,
-					  (int) strlen(k->path)) + k->mode * 2 + k->lifetime;
+					  (int) strlen(k->path)) + k->dialect * 4 + k->mode * 2 +
+		k->lifetime;
 }
 
 static void
@@ -121,7 +123,7 @@ zkl_hold_prepare(const ZklAsk *ask)
 
 	if (table == NULL)
 		make_table();
-	make_key(&key, ask->path, ask->mode, ask->lifetime);
+	make_key(&key, &ask->lock, ask->mode, ask->lifetime);
 	hold = hash_search(table, &key, HASH_ENTER, &found);
 	if (found)
 		free_parts(hold);
@@ -131,7 +133,7 @@ zkl_hold_prepare(const ZklAsk *ask)
 	hold->name = NULL;
 	hold->told = false;
 	hold->lost_before = false;
-	hold->name = MemoryContextStrdup(TopMemoryContext, ask->name);
+	hold->name = MemoryContextStrdup(TopMemoryContext, ask->lock.name);
 	open_scope(hold);
 	return hold;
 }

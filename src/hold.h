@@ -22,6 +22,7 @@ typedef struct ZklScope
 typedef struct ZklHoldKey
 {
 	char		path[ZKL_MAX_NAME + 1]; /* zero behind its end */
+	uint8		dialect;		/* ZklDialect */
 	uint8		mode;			/* ZklLockMode */
 	uint8		lifetime;		/* ZklLifetime */
 } ZklHoldKey;
@@ -50,7 +51,7 @@ zkl_holds_anything(void)
 }
 
 /* The hold on a lock, or NULL if there is none. */
-extern ZklHold *zkl_hold_find(const char *path, ZklLockMode mode,
+extern ZklHold *zkl_hold_find(const ZklTarget *lock, ZklLockMode mode,
 							  ZklLifetime lifetime);
 
 /*

@@ -13,6 +13,7 @@
 #include "incoming.h"
 #include "link.h"
 #include "queueview.h"
+#include "runner.h"
 #include "shmem.h"
 #include "supervisor.h"
 
@@ -39,11 +40,10 @@ read_text(ZklWireReader *body)
 }
 
 static void
-read_multi(ZklWireReader *body, ZklReply *reply)
+read_multi(ZklWireReader *body, ZklReply *reply, ZklWireStat *stat)
 {
 	uint32_t	n = zkl_wire_get_u32(body);
 	ZklMultiResult *results;
-	ZklWireStat stat;
 	uint32_t	i;
 
 	n = Min(n, MAX_RESULTS);
@@ -55,8 +55,10 @@ read_multi(ZklWireReader *body, ZklReply *reply)
 		if (zkl_wire_get_u8(body) != 0)
 		{
 			ZklReply	other;
+			ZklWireStat other_stat;
 
-			read_stat(body, i == 0 ? reply : &other, &stat);
+			read_stat(body, i == 0 ? reply : &other,
+					  i == 0 ? stat : &other_stat);
 		}
 	}
 	reply->results = results;
@@ -96,7 +98,7 @@ take_reply(const ZklWireHeader *header, ZklWireReader *body, int64 now)
 	switch ((ZklSendKind) (header->tag >> ZKL_TAG_BITS))
 	{
 		case ZKL_SEND_MULTI:
-			read_multi(body, &reply);
+			read_multi(body, &reply, &stat);
 			break;
 		case ZKL_SEND_GET:
 			if (reply.rc != ZKL_RC_OK)
@@ -118,6 +120,8 @@ take_reply(const ZklWireHeader *header, ZklWireReader *body, int64 now)
 		zkl_breaklock_reply(tag, &reply, stat.version);
 	else if (tag & ZKL_QUEUEVIEW_TAG)
 		zkl_queueview_reply(tag, &reply, stat.ctime);
+	else if (tag & ZKL_RUNNER_TAG)
+		zkl_runner_reply(tag, &reply, &stat);
 	else
 		zkl_manager_reply(core, now, tag, &reply);
 	zkl_supervisor_answered(now);
@@ -131,6 +135,8 @@ take_event(ZklWireReader *body, int64 now)
 
 	if (path == NULL)
 		return;
+	if (kind == ZKL_WIRE_EVENT_CHILDREN || kind == ZKL_WIRE_EVENT_DELETED)
+		zkl_runner_event(path);
 	zkl_manager_event(core, now, kind == ZKL_WIRE_EVENT_DELETED ?
 					  ZKL_EVENT_DELETED : kind == ZKL_WIRE_EVENT_CHILDREN ?
 					  ZKL_EVENT_CHILDREN : ZKL_EVENT_CHANGED, path);
@@ -150,6 +156,7 @@ take_frame(const ZklWireHeader *header, ZklWireReader *body, int64 now)
 		case ZKL_WIRE_GONE:
 			zkl_queueview_disconnected();
 			zkl_breaklock_disconnected();
+			zkl_runner_disconnected();
 			/* FALLTHROUGH */
 		default:
 
@@ -177,6 +184,7 @@ zkl_incoming_take(ZklManager *manager)
 	{
 		zkl_queueview_disconnected();
 		zkl_breaklock_disconnected();
+		zkl_runner_disconnected();
 		zkl_supervisor_link_broken(now);
 	}
 }

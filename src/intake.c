@@ -20,6 +20,7 @@
 #include "breaklock.h"
 #include "intake.h"
 #include "queueview.h"
+#include "runner.h"
 #include "shmem.h"
 #include "zklock.h"
 
@@ -117,8 +118,10 @@ submit_other(int slotno, const ZklSlot *slot)
 {
 	if (slot->s_kind == ZKL_KIND_QUEUE)
 		zkl_queueview_submit(slotno);
-	else
+	else if (slot->s_kind == ZKL_KIND_BREAK)
 		zkl_breaklock_submit(slotno);
+	else
+		zkl_runner_submit(slotno);
 }
 
 static void
@@ -146,6 +149,8 @@ release_slot(int slotno, const ZklSlot *slot)
 		zkl_queueview_release(slotno);
 	else if (slot->s_kind == ZKL_KIND_BREAK)
 		zkl_breaklock_release(slotno);
+	else if (slot->s_kind == ZKL_KIND_ERRAND)
+		zkl_runner_release(slotno);
 	else
 		zkl_manager_release(core, zkl_boottime_us(), (uint32) slotno);
 }
@@ -177,6 +182,9 @@ take_any(int slotno)
 	else if (slot.s_state == ZKL_SLOT_WAITING && slot.s_expired &&
 			 slot.s_kind == ZKL_KIND_LOCK)
 		zkl_manager_expire(core, zkl_boottime_us(), (uint32) slotno);
+	else if (slot.s_state == ZKL_SLOT_WAITING && slot.s_expired &&
+			 slot.s_kind == ZKL_KIND_ERRAND)
+		zkl_runner_expire(slotno);
 }
 
 /* Takes those that were released out of the list; returns what is left. */
@@ -270,6 +278,9 @@ restore_slot(int slotno, const ZklSlot *slot)
 		if (slot->s_state == ZKL_SLOT_WAITING &&
 			slot->s_kind == ZKL_KIND_BREAK && slot->s_znode_sent)
 			zkl_slot_fail(slotno, ZKL_ERROR_HALF_DONE, 0);
+		else if (slot->s_state == ZKL_SLOT_WAITING &&
+				 slot->s_kind == ZKL_KIND_ERRAND)
+			zkl_runner_restore(slotno);
 		else if (slot->s_state == ZKL_SLOT_WAITING)
 			submit_other(slotno, slot);
 		return;

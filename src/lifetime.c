@@ -256,14 +256,14 @@ executor_start_hook(QueryDesc *query, int flags)
 
 /* A live hold of this backend on the same lock, the stronger one first */
 static int
-find_sibling(const char *path)
+find_sibling(const ZklTarget *lock)
 {
 	static const ZklLockMode modes[] = {ZKL_EXCLUSIVE, ZKL_SHARED};
 	int			i;
 
 	for (i = 0; i < 4; i++)
 	{
-		ZklHold    *hold = zkl_hold_find(path, modes[i / 2],
+		ZklHold    *hold = zkl_hold_find(lock, modes[i / 2],
 										 (ZklLifetime) (i % 2));
 		ZklError	error;
 
@@ -287,12 +287,12 @@ prepare_backend(void)
 static void
 refuse_again(const ZklAsk *ask)
 {
-	if (zkl_reentrant || find_sibling(ask->path) < 0)
+	if (zkl_reentrant || find_sibling(&ask->lock) < 0)
 		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_IN_USE),
 			 errmsg("distributed lock \"%s\" is already held by this session",
-					ask->name),
+					ask->lock.name),
 			 errhint("Release it first, or set \"zklock.reentrant\" to on.")));
 }
 
@@ -319,7 +319,7 @@ acquire(ZklAsk *ask)
 	ZklGrant	grant;
 	bool		granted = false;
 
-	ask->sibling = find_sibling(ask->path);
+	ask->sibling = find_sibling(&ask->lock);
 	PG_TRY();
 	{
 		granted = zkl_ask_lock(ask, &grant);
@@ -349,7 +349,7 @@ zkl_lifetime_acquire(ZklAsk *ask, int64 *token)
 	refuse_parallel();
 	prepare_backend();
 	refuse_again(ask);
-	hold = zkl_hold_find(ask->path, ask->mode, ask->lifetime);
+	hold = zkl_hold_find(&ask->lock, ask->mode, ask->lifetime);
 	hold = hold != NULL ? reenter(hold, ask) : acquire(ask);
 	if (hold != NULL)
 		*token = hold->grant.token;
@@ -357,17 +357,17 @@ zkl_lifetime_acquire(ZklAsk *ask, int64 *token)
 }
 
 static void
-warn_not_held(const char *path, const char *name, ZklLockMode mode)
+warn_not_held(const ZklTarget *lock, ZklLockMode mode)
 {
-	ZklHold    *until_commit = zkl_hold_find(path, mode,
+	ZklHold    *until_commit = zkl_hold_find(lock, mode,
 											 ZKL_LIFETIME_TRANSACTION);
 
 	ereport(WARNING,
 			(mode == ZKL_EXCLUSIVE ?
 			 errmsg("you do not hold distributed lock \"%s\" in exclusive mode",
-					name) :
+					lock->name) :
 			 errmsg("you do not hold distributed lock \"%s\" in shared mode",
-					name),
+					lock->name),
 			 until_commit != NULL ?
 			 errhint("A lock of transaction lifetime ends with its transaction.") : 0));
 }
@@ -402,17 +402,17 @@ end_or_warn(ZklHold *hold)
 }
 
 bool
-zkl_lifetime_unlock(const char *path, const char *name, ZklLockMode mode)
+zkl_lifetime_unlock(const ZklTarget *lock, ZklLockMode mode)
 {
 	ZklHold    *hold;
 	ZklError	error;
 
 	zkl_check_loaded();
 	refuse_parallel();
-	hold = zkl_hold_find(path, mode, ZKL_LIFETIME_SESSION);
+	hold = zkl_hold_find(lock, mode, ZKL_LIFETIME_SESSION);
 	if (hold == NULL)
 	{
-		warn_not_held(path, name, mode);
+		warn_not_held(lock, mode);
 		return false;
 	}
 	if (hold->count == 1 || !zkl_hold_is_good(hold, &error))
@@ -435,7 +435,7 @@ zkl_lifetime_unlock_all(void)
 
 /* Of several holds on one lock, the latest grant has the greatest token */
 bool
-zkl_lifetime_token(const char *path, int64 *token)
+zkl_lifetime_token(const ZklTarget *lock, int64 *token)
 {
 	bool		found = false;
 	int			i;
@@ -443,7 +443,7 @@ zkl_lifetime_token(const char *path, int64 *token)
 	zkl_check_loaded();
 	for (i = 0; i < 4; i++)
 	{
-		ZklHold    *hold = zkl_hold_find(path, (ZklLockMode) (i / 2),
+		ZklHold    *hold = zkl_hold_find(lock, (ZklLockMode) (i / 2),
 										 (ZklLifetime) (i % 2));
 		ZklError	error;
 

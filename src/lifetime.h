@@ -21,13 +21,12 @@ extern bool zkl_lifetime_acquire(ZklAsk *ask, int64 *token);
  * Releases a lock of session lifetime, once.  False, with a warning, if it is
  * not held, or was lost.
  */
-extern bool zkl_lifetime_unlock(const char *path, const char *name,
-								ZklLockMode mode);
+extern bool zkl_lifetime_unlock(const ZklTarget *lock, ZklLockMode mode);
 
 /* Releases all locks of session lifetime, however often they were acquired. */
 extern void zkl_lifetime_unlock_all(void);
 
 /* The fencing token of a lock.  False: it is not held. */
-extern bool zkl_lifetime_token(const char *path, int64 *token);
+extern bool zkl_lifetime_token(const ZklTarget *lock, int64 *token);
 
 #endif							/* ZKL_LIFETIME_H */

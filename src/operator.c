@@ -7,10 +7,9 @@
  */
 #include "postgres.h"
 
+#include "ask.h"
 #include "compat.h"
-#include "encoding.h"
 #include "miscadmin.h"
-#include "request.h"
 #include "utils/builtins.h"
 #include "zklock.h"
 
@@ -30,13 +29,12 @@ require_superuser(const char *message)
 Datum
 zkl_sql_break_lock(PG_FUNCTION_ARGS)
 {
-	text	   *name = PG_GETARG_TEXT_PP(0);
+	ZklTarget	lock;
 
 	zkl_check_loaded();
 	require_superuser("must be superuser to break a distributed lock");
-	PG_RETURN_BOOL(zkl_ask_break(zkl_name_to_utf8(VARDATA_ANY(name),
-												  VARSIZE_ANY_EXHDR(name)),
-								 text_to_cstring(name)));
+	lock = zkl_target_lock(PG_GETARG_TEXT_PP(0));
+	PG_RETURN_BOOL(zkl_ask_break(&lock));
 }
 
 /*

@@ -21,7 +21,6 @@
 
 #include "commands/dbcommands.h"
 #include "compat.h"
-#include "core/dialect.h"
 #include "encoding.h"
 #include "miscadmin.h"
 #include "portability/instr_time.h"
@@ -129,9 +128,8 @@ identify(Identity *who)
 					 application_name ? application_name : "");
 }
 
-/* Claims a slot and fills in what all kinds of requests have. */
-static int
-claim(const char *path, ZklSlotKind kind)
+int
+zkl_request_claim(const ZklTarget *target, ZklSlotKind kind)
 {
 	Identity	who;
 	TimestampTz now = GetCurrentTimestamp();
@@ -158,8 +156,8 @@ claim(const char *path, ZklSlotKind kind)
 	slot->s_roleid = GetSessionUserId();
 	slot->s_owner = my_owner;
 	slot->s_lost_action = zkl_lost_lock_action;
-	strlcpy(slot->s_path, path, sizeof(slot->s_path));
-	slot->s_dialect = zkl_dialects_find(zkl_dialects, path);
+	strlcpy(slot->s_path, target->path, sizeof(slot->s_path));
+	slot->s_dialect = target->dialect;
 	memcpy(slot->s_database, who.database, sizeof(slot->s_database));
 	memcpy(slot->s_usename, who.usename, sizeof(slot->s_usename));
 	memcpy(slot->s_application, who.application, sizeof(slot->s_application));
@@ -175,21 +173,6 @@ submit(int slotno)
 }
 
 /* ---- the wait ---- */
-
-static void
-queue_context(void *name)
-{
-	errcontext("while waiting for the queue of distributed lock \"%s\"",
-			   (char *) name);
-}
-
-/* A break that is given up is half done: who holds the lock has lost it. */
-static void
-break_context(void *name)
-{
-	errcontext("while breaking distributed lock \"%s\", which is not done until zk_break_lock() returns",
-			   (char *) name);
-}
 
 static void
 waiting_context(void *name)
@@ -300,7 +283,7 @@ submit_lock(const ZklAsk *ask, Deadlines *at)
 	ZklSlot    *slot;
 
 	set_deadlines(ask, at);
-	slotno = claim(ask->path, ZKL_KIND_LOCK);
+	slotno = zkl_request_claim(&ask->lock, ZKL_KIND_LOCK);
 	slot = &zkl_slots[slotno];
 	slot->s_mode = ask->mode;
 	slot->s_lifetime = ask->lifetime;
@@ -326,7 +309,7 @@ judge(const ZklAsk *ask, int slotno, ZklGrant *grant)
 	{
 		case ZKL_SLOT_GRANTED:
 			if (!zkl_lease_is_current(answer.s_generation))
-				zkl_raise_lost(ask->name, ask->lifetime, ZKL_ERROR_NONE);
+				zkl_raise_lost(ask->lock.name, ask->lifetime, ZKL_ERROR_NONE);
 			grant->slotno = slotno;
 			grant->token = answer.s_token;
 			grant->generation = answer.s_generation;
@@ -334,10 +317,10 @@ judge(const ZklAsk *ask, int slotno, ZklGrant *grant)
 		case ZKL_SLOT_DENIED:
 			return false;
 		case ZKL_SLOT_FAILED:
-			zkl_raise_failed(ask->name, answer.s_error, answer.s_zkrc);
+			zkl_raise_failed(ask->lock.name, answer.s_error, answer.s_zkrc);
 			break;
 		case ZKL_SLOT_LOST:
-			zkl_raise_lost(ask->name, ask->lifetime, answer.s_error);
+			zkl_raise_lost(ask->lock.name, ask->lifetime, answer.s_error);
 			break;
 		default:
 			elog(ERROR, "request slot %d is in unexpected state %u",
@@ -355,7 +338,7 @@ zkl_ask_lock(const ZklAsk *ask, ZklGrant *grant)
 
 	PG_TRY();
 	{
-		wait_for_answer(slotno, waiting_context, ask->name, &at);
+		wait_for_answer(slotno, waiting_context, ask->lock.name, &at);
 		granted = judge(ask, slotno, grant);
 	}
 	PG_CATCH();
@@ -379,64 +362,31 @@ zkl_ask_again(const ZklAsk *ask, int slotno)
 
 	set_deadlines(ask, &at);
 	at.expire = NEVER;
-	wait_for_answer(slotno, waiting_context, ask->name, &at);
+	wait_for_answer(slotno, waiting_context, ask->lock.name, &at);
 }
 
-/* ---- queues ---- */
+/* ---- all else ---- */
 
-Size
-zkl_ask_queue(const char *path, const char *name, dsm_handle segment)
+void
+zkl_request_run(int slotno, const ZklPatience *patience, ZklSlot *answer)
 {
-	Deadlines	at = {NEVER, NEVER, NEVER};
-	int			slotno = claim(path, ZKL_KIND_QUEUE);
-	ZklSlot		answer;
+	int64		start = now_us();
+	Deadlines	at;
 
-	at.answer = after_ms(now_us(), zkl_connect_timeout);
-	zkl_slots[slotno].s_dsm = segment;
+	at.expire = after_ms(start, patience->expire_ms);
+	at.answer = after_ms(start, patience->answer_ms);
+	at.lock_timeout = patience->is_lock_wait && LockTimeout > 0 ?
+		after_ms(start, LockTimeout) : NEVER;
 	submit(slotno);
 
 	PG_TRY();
 	{
-		wait_for_answer(slotno, queue_context, name, &at);
-		zkl_slot_copy(slotno, &answer);
-		if (answer.s_state == ZKL_SLOT_FAILED &&
-			answer.s_error != ZKL_ERROR_TOO_LARGE)
-			zkl_raise_failed(name, answer.s_error, answer.s_zkrc);
+		wait_for_answer(slotno, patience->context, patience->name, &at);
+		zkl_slot_copy(slotno, answer);
 	}
 	PG_FINALLY();
 	{
 		abandon();
 	}
 	PG_END_TRY();
-
-	return answer.s_state == ZKL_SLOT_GRANTED ? 0 : answer.s_dsm_size;
-}
-
-/* ---- breaking ---- */
-
-bool
-zkl_ask_break(const char *path, const char *name)
-{
-	Deadlines	at = {NEVER, NEVER, NEVER};
-	int			slotno = claim(path, ZKL_KIND_BREAK);
-	ZklSlot		answer;
-
-	if (LockTimeout > 0)
-		at.lock_timeout = after_ms(now_us(), LockTimeout);
-	submit(slotno);
-
-	PG_TRY();
-	{
-		wait_for_answer(slotno, break_context, name, &at);
-		zkl_slot_copy(slotno, &answer);
-		if (answer.s_state == ZKL_SLOT_FAILED)
-			zkl_raise_failed(name, answer.s_error, answer.s_zkrc);
-	}
-	PG_FINALLY();
-	{
-		abandon();
-	}
-	PG_END_TRY();
-
-	return answer.s_token != 0;
 }

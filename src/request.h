@@ -6,6 +6,7 @@
 #define ZKL_REQUEST_H
 
 #include "shmem.h"
+#include "target.h"
 
 /* A try's timeout that never passes */
 #define ZKL_FOREVER		PG_INT64_MAX
@@ -13,8 +14,7 @@
 /* What a backend asks for */
 typedef struct ZklAsk
 {
-	const char *path;			/* the lock's name in UTF-8, checked */
-	const char *name;			/* the same as the database writes it */
+	ZklTarget	lock;
 	ZklLockMode mode;
 	ZklLifetime lifetime;
 	bool		is_try;
@@ -43,18 +43,29 @@ extern bool zkl_ask_lock(const ZklAsk *ask, ZklGrant *grant);
  */
 extern void zkl_ask_again(const ZklAsk *ask, int slotno);
 
-/*
- * Asks for the queue of a lock, to be written into a DSM segment.  Returns 0,
- * or the size of the segment that it takes.
- */
-extern Size zkl_ask_queue(const char *path, const char *name,
-						  dsm_handle segment);
+/* ---- what is asked for besides locks: see ask.c ---- */
+
+/* How long to wait for an answer, in ms; ZKL_FOREVER: no matter how long */
+typedef struct ZklPatience
+{
+	int64		expire_ms;		/* then the worker is to answer as it is */
+	int64		answer_ms;		/* then ZooKeeper is unreachable: an error */
+	bool		is_lock_wait;	/* "lock_timeout" counts, too */
+	void		(*context) (void *name);	/* adds to the errors */
+	const char *name;			/* what it is called with */
+} ZklPatience;
 
 /*
- * Removes the head of a lock's queue, whoever owns it.  Waits for the holder
- * to lose it properly, its session timeout at most.  False: the queue is
- * empty.
+ * Claims a slot and fills in what all kinds of requests have.  Nothing that
+ * can throw may come between this and zkl_request_run.
  */
-extern bool zkl_ask_break(const char *path, const char *name);
+extern int	zkl_request_claim(const ZklTarget *target, ZklSlotKind kind);
+
+/*
+ * Submits it, waits, copies the answered slot and gives it back, also in case
+ * of an error.
+ */
+extern void zkl_request_run(int slotno, const ZklPatience *patience,
+							ZklSlot *answer);
 
 #endif							/* ZKL_REQUEST_H */

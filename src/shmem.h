@@ -53,8 +53,9 @@ typedef enum ZklSlotKind
 {
 	ZKL_KIND_LOCK,
 	ZKL_KIND_QUEUE,				/* zk_queue(): s_dsm says where to answer */
-	ZKL_KIND_BREAK				/* zk_break_lock(): s_token is 1 if a znode
+	ZKL_KIND_BREAK,				/* zk_break_lock(): s_token is 1 if a znode
 								 * was removed, else 0 */
+	ZKL_KIND_ERRAND				/* s_dsm says what to do; see errand.h */
 } ZklSlotKind;
 
 typedef enum ZklLifetime
@@ -99,7 +100,7 @@ typedef struct ZklSlot
 	char		s_usename[64];
 	char		s_application[64];
 	TimestampTz s_requested_at;
-	dsm_handle	s_dsm;			/* QUEUE: where the listing goes */
+	dsm_handle	s_dsm;			/* QUEUE, ERRAND: where the answer goes */
 
 	bool		s_expired;		/* a try's time is over: deny if not at hand */
 	bool		s_quiet;		/* never signal its owner: the grant is not

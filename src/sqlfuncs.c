@@ -12,9 +12,7 @@
 #include "compat.h"
 #include "core/dialect.h"
 #include "datatype/timestamp.h"
-#include "encoding.h"
 #include "lifetime.h"
-#include "utils/builtins.h"
 #include "zklock.h"
 
 #define MS_PER_DAY		((int64) 86400000)
@@ -34,12 +32,6 @@ ZKL_FUNCTION(zkl_sql_unlock_all);
 ZKL_FUNCTION(zkl_sql_fencing_token);
 
 /* ---- arguments ---- */
-
-static char *
-path_of(const text *name)
-{
-	return zkl_name_to_utf8(VARDATA_ANY(name), VARSIZE_ANY_EXHDR(name));
-}
 
 /*
  * A timeout in ms, rounded up.  No interval overflows: the months of the
@@ -66,15 +58,13 @@ timeout_of(const Interval *interval)
 static void
 check_mode(const ZklAsk *ask)
 {
-	ZklDialect	dialect = zkl_dialects_find(zkl_dialects, ask->path);
-
-	if (ask->mode == ZKL_SHARED && !zkl_dialect_shares(dialect))
+	if (ask->mode == ZKL_SHARED && !zkl_dialect_shares(ask->lock.dialect))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("distributed lock \"%s\" cannot be shared",
-						ask->name),
+						ask->lock.name),
 				 errdetail("Its dialect is %s, which has exclusive locks only.",
-						   zkl_dialect_name(dialect)),
+						   zkl_dialect_name(ask->lock.dialect)),
 				 errhint("Use an exclusive lock, or a name that \"zklock.dialects\" gives another dialect.")));
 }
 
@@ -84,12 +74,9 @@ static bool
 acquire(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime,
 		bool is_try, int64 *token)
 {
-	text	   *name = PG_GETARG_TEXT_PP(0);
 	ZklAsk		ask = {0};
 
-	zkl_check_loaded();
-	ask.path = path_of(name);
-	ask.name = text_to_cstring(name);
+	ask.lock = zkl_target_lock(PG_GETARG_TEXT_PP(0));
 	ask.mode = mode;
 	ask.lifetime = lifetime;
 	ask.is_try = is_try;
@@ -169,11 +156,9 @@ zkl_sql_try_xact_lock_shared(PG_FUNCTION_ARGS)
 static Datum
 unlock(FunctionCallInfo fcinfo, ZklLockMode mode)
 {
-	text	   *name = PG_GETARG_TEXT_PP(0);
+	ZklTarget	lock = zkl_target_lock(PG_GETARG_TEXT_PP(0));
 
-	zkl_check_loaded();
-	PG_RETURN_BOOL(zkl_lifetime_unlock(path_of(name), text_to_cstring(name),
-									   mode));
+	PG_RETURN_BOOL(zkl_lifetime_unlock(&lock, mode));
 }
 
 Datum
@@ -200,11 +185,10 @@ zkl_sql_unlock_all(PG_FUNCTION_ARGS)
 Datum
 zkl_sql_fencing_token(PG_FUNCTION_ARGS)
 {
-	text	   *name = PG_GETARG_TEXT_PP(0);
+	ZklTarget	lock = zkl_target_lock(PG_GETARG_TEXT_PP(0));
 	int64		token;
 
-	zkl_check_loaded();
-	if (!zkl_lifetime_token(path_of(name), &token))
+	if (!zkl_lifetime_token(&lock, &token))
 		PG_RETURN_NULL();
 	PG_RETURN_INT64(token);
 }

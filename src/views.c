@@ -15,6 +15,7 @@
 
 #include <ctype.h>
 
+#include "ask.h"
 #include "catalog/pg_authid.h"
 #include "compat.h"
 #include "encoding.h"
@@ -22,7 +23,6 @@
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "refusal.h"
-#include "request.h"
 #include "storage/dsm.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
@@ -412,14 +412,11 @@ put_queue(FunctionCallInfo fcinfo, const char *path, ZklListing *list)
 Datum
 zkl_sql_queue(PG_FUNCTION_ARGS)
 {
-	text	   *name = PG_GETARG_TEXT_PP(0);
+	ZklTarget	lock = zkl_target_lock(PG_GETARG_TEXT_PP(0));
 	Size		size = QUEUE_FIRST_SIZE;
 	dsm_segment *segment;
 	ZklListing	list;
-	char	   *path;
 
-	zkl_check_loaded();
-	path = zkl_name_to_utf8(VARDATA_ANY(name), VARSIZE_ANY_EXHDR(name));
 	InitMaterializedSRF(fcinfo, 0);
 
 	for (;;)
@@ -427,8 +424,7 @@ zkl_sql_queue(PG_FUNCTION_ARGS)
 		Size		needed;
 
 		segment = dsm_create(size, 0);
-		needed = zkl_ask_queue(path, text_to_cstring(name),
-							   dsm_segment_handle(segment));
+		needed = zkl_ask_queue(&lock, dsm_segment_handle(segment));
 		if (needed == 0)
 			break;
 		dsm_detach(segment);
@@ -436,7 +432,7 @@ zkl_sql_queue(PG_FUNCTION_ARGS)
 			ereport(ERROR,
 					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 					 errmsg("queue of distributed lock \"%s\" is too long to be shown",
-							text_to_cstring(name)),
+							lock.name),
 					 errdetail("It takes %zu bytes; the limit is %zu bytes.",
 							   needed, QUEUE_MAX_SIZE)));
 		/* It may grow while we ask again. */
@@ -444,7 +440,7 @@ zkl_sql_queue(PG_FUNCTION_ARGS)
 	}
 	zkl_listing_open(&list, dsm_segment_address(segment),
 					 dsm_segment_map_length(segment));
-	put_queue(fcinfo, path, &list);
+	put_queue(fcinfo, lock.path, &list);
 	dsm_detach(segment);
 	return (Datum) 0;
 }

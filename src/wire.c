@@ -163,6 +163,7 @@ zkl_wire_put_stat(ZklWireBuffer *buf, const ZklWireStat *stat)
 	zkl_wire_put_i64(buf, stat->czxid);
 	zkl_wire_put_i64(buf, stat->mzxid);
 	zkl_wire_put_i64(buf, stat->ctime);
+	zkl_wire_put_i64(buf, stat->mtime);
 	zkl_wire_put_i64(buf, stat->ephemeral_owner);
 	zkl_wire_put_i32(buf, stat->version);
 }
@@ -284,6 +285,7 @@ zkl_wire_get_stat(ZklWireReader *r, ZklWireStat *stat)
 	stat->czxid = zkl_wire_get_i64(r);
 	stat->mzxid = zkl_wire_get_i64(r);
 	stat->ctime = zkl_wire_get_i64(r);
+	stat->mtime = zkl_wire_get_i64(r);
 	stat->ephemeral_owner = zkl_wire_get_i64(r);
 	stat->version = zkl_wire_get_i32(r);
 }

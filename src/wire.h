@@ -37,8 +37,7 @@ typedef enum ZklWireType
 
 	/*
 	 * MULTI: u32 count, then per operation u8 kind (ZklWireOp), string path,
-	 * string data, i32 version.  Creates are ephemeral sequential, but for
-	 * ZKL_WIRE_OP_CREATE_EPHEMERAL, which is not sequential.
+	 * string data, i32 version.
 	 */
 	ZKL_WIRE_MULTI,
 	ZKL_WIRE_CREATE_CONTAINER,	/* string path */
@@ -75,8 +74,8 @@ typedef enum ZklWireType
 	 * string data, stat.  LIST: u32 count, that many strings.  Others:
 	 * nothing.
 	 *
-	 * A stat is i64 czxid, i64 mzxid, i64 ctime (ms), i64 ephemeralOwner, i32
-	 * version.
+	 * A stat is i64 czxid, i64 mzxid, i64 ctime (ms), i64 mtime (ms), i64
+	 * ephemeralOwner, i32 version.
 	 */
 	ZKL_WIRE_REPLY,
 	ZKL_WIRE_EVENT,				/* u8 ZklWireEvent, string path */
@@ -90,7 +89,8 @@ typedef enum ZklWireOp
 	ZKL_WIRE_OP_SET = 1,
 	ZKL_WIRE_OP_DELETE,
 	ZKL_WIRE_OP_CREATE,			/* ephemeral sequential */
-	ZKL_WIRE_OP_CREATE_EPHEMERAL	/* ephemeral, the name as given */
+	ZKL_WIRE_OP_CREATE_EPHEMERAL,	/* ephemeral, the name as given */
+	ZKL_WIRE_OP_CREATE_PERSISTENT	/* neither */
 } ZklWireOp;
 
 typedef enum ZklWireEvent
@@ -127,6 +127,7 @@ typedef struct ZklWireStat
 	int64_t		czxid;
 	int64_t		mzxid;
 	int64_t		ctime;			/* ms since 1970 */
+	int64_t		mtime;
 	int64_t		ephemeral_owner;
 	int32_t		version;
 } ZklWireStat;

@@ -32,6 +32,7 @@
 #include "intake.h"
 #include "link.h"
 #include "queueview.h"
+#include "runner.h"
 #include "shmem.h"
 #include "supervisor.h"
 #include "zklock.h"
@@ -64,6 +65,7 @@ disconnected(void)
 {
 	zkl_queueview_disconnected();
 	zkl_breaklock_disconnected();
+	zkl_runner_disconnected();
 }
 
 /* In assert builds a broken core is found where it breaks. */
@@ -91,6 +93,7 @@ send_what_is_at_hand(void)
 	check_core();
 	zkl_queueview_tick(zkl_manager_ready(core));
 	zkl_breaklock_tick(zkl_manager_ready(core), now);
+	zkl_runner_tick(zkl_manager_ready(core));
 	if (zkl_link_up() && !zkl_link_flush())
 	{
 		disconnected();

@@ -12,9 +12,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../src"
 # PostgreSQL's side, from the bottom up: a file may include what comes before
 # it in its own list.  The backend half and the worker half meet in shmem, and
 # module.c starts both.
-leaves="zklock compat core listing"
-backend_half="encoding shmem slot refusal request hold commit lifetime views sqlfuncs operator hosts module"
-worker_half="hosts wire shmem slot link pulse queueview breaklock identity supervisor intake exchange incoming worker"
+leaves="zklock compat core listing errand"
+backend_half="encoding target shmem slot refusal request ask hold commit lifetime views sqlfuncs operator hosts module"
+worker_half="hosts wire shmem slot link pulse queueview breaklock runner identity supervisor intake exchange incoming worker"
 
 # What a file may include, by its name without extension.
 allowed() {

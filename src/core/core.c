@@ -147,7 +147,7 @@ zkl_core_op(ZklManager *m, ZklOpKind kind, ZklLock *lock, ZklRequest *request)
 	op = &m->ops[m->ops_free];
 	m->ops_free = op->next_free;
 	op->kind = kind;
-	op->serial = (op->serial + 1) & 0x7fffff;
+	op->serial = (op->serial + 1) & 0x3fffff;
 	op->lock = lock;
 	op->request = request;
 	op->submitted = request != NULL ? request->submitted : 0;

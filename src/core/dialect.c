@@ -10,7 +10,7 @@
 #include "core/dialect.h"
 #include "core/name.h"
 
-static const char *const names[ZKL_DIALECTS] = {
+static const char *const names[ZKL_LOCK_DIALECTS] = {
 	[ZKL_DIALECT_CURATOR_RW] = "curator_rw",
 	[ZKL_DIALECT_CURATOR_MUTEX] = "curator_mutex",
 	[ZKL_DIALECT_KAZOO] = "kazoo",
@@ -51,7 +51,7 @@ same(Piece a, const char *b, size_t length)
 
 /*
  * Takes the next entry off the list.  False: there is none.  A dialect that
- * does not exist is ZKL_DIALECTS; an entry without "=" has no path.
+ * does not exist is ZKL_LOCK_DIALECTS; an entry without "=" has no path.
  */
 static bool
 next_entry(const char **list, Piece *path, size_t *dialect)
@@ -68,7 +68,7 @@ next_entry(const char **list, Piece *path, size_t *dialect)
 		equals--;
 	word = trim(equals, end);
 	*path = trim(start, equals > start ? equals - 1 : start);
-	for (*dialect = 0; *dialect < ZKL_DIALECTS; (*dialect)++)
+	for (*dialect = 0; *dialect < ZKL_LOCK_DIALECTS; (*dialect)++)
 	{
 		if (same(word, names[*dialect], strlen(names[*dialect])))
 			break;
@@ -105,7 +105,7 @@ zkl_dialects_check(const char *list)
 		if (path.length == 0)
 			return "Each entry must be a path, \"=\" and a dialect, with commas "
 				"between the entries.";
-		if (dialect == ZKL_DIALECTS)
+		if (dialect == ZKL_LOCK_DIALECTS)
 			return "The dialects are \"curator_rw\", \"curator_mutex\" and "
 				"\"kazoo\".";
 		why = same(path, "/", 1) ? NULL :

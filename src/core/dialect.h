@@ -17,7 +17,7 @@ extern const char *zkl_dialects_check(const char *list);
 /* The dialect of a lock, by a list that is good. */
 extern ZklDialect zkl_dialects_find(const char *list, const char *name);
 
-/* As it is written in a list. */
+/* As it is written in a list; of one that a list can have. */
 extern const char *zkl_dialect_name(ZklDialect dialect);
 
 #endif							/* ZKL_DIALECT_H */

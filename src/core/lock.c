@@ -16,7 +16,8 @@
 #include "core/siblings.h"
 
 ZklLock *
-zkl_lock_find(ZklManager *m, const char *path, size_t length)
+zkl_lock_find(ZklManager *m, const char *path, size_t length,
+			  ZklDialect dialect)
 {
 	ZklList    *bucket = zkl_table_bucket(&m->by_path, zkl_hash(path, length));
 	ZklLink    *link,
@@ -26,7 +27,7 @@ zkl_lock_find(ZklManager *m, const char *path, size_t length)
 	{
 		ZklLock    *lock = zkl_container(ZklLock, by_path, link);
 
-		if (lock->path_length == length &&
+		if (lock->path_length == length && lock->dialect == dialect &&
 			memcmp(lock->path, path, length) == 0)
 			return lock;
 	}
@@ -65,7 +66,7 @@ zkl_lock_get(ZklManager *m, const char *name, ZklDialect dialect)
 
 	memcpy(path, m->root, root);
 	memcpy(path + root, name, length - root + 1);
-	lock = zkl_lock_find(m, path, length);
+	lock = zkl_lock_find(m, path, length, dialect);
 	if (lock == NULL)
 		return make_lock(m, path, length, dialect);
 	if (zkl_linked(&lock->idle))

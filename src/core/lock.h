@@ -7,8 +7,13 @@
 
 #include "core/state.h"
 
-/* The lock of a directory; find returns NULL when there is none. */
-extern ZklLock *zkl_lock_find(ZklManager *m, const char *path, size_t length);
+/*
+ * The lock of a directory; find returns NULL when there is none.  One
+ * directory is one lock per dialect: those who speak different ones do not
+ * see each other's nodes.
+ */
+extern ZklLock *zkl_lock_find(ZklManager *m, const char *path, size_t length,
+							  ZklDialect dialect);
 extern ZklLock *zkl_lock_get(ZklManager *m, const char *name,
 							 ZklDialect dialect);
 

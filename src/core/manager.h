@@ -62,7 +62,7 @@ typedef struct ZklDemand
 	const char *name;			/* of the lock, checked, NUL terminated */
 	uint64_t	owner;
 	ZklLockMode mode;
-	ZklDialect	dialect;		/* of the lock: the same in all its demands */
+	ZklDialect	dialect;		/* part of what the lock is */
 	int32_t		sibling;		/* a request of the same owner that holds the
 								 * same lock, or -1 */
 	bool		expired;		/* deny unless it can be granted at once */
@@ -165,7 +165,8 @@ typedef enum ZklMultiKind
 	ZKL_MULTI_SET,
 	ZKL_MULTI_DELETE,
 	ZKL_MULTI_CREATE,			/* ephemeral sequential */
-	ZKL_MULTI_CREATE_EPHEMERAL
+	ZKL_MULTI_CREATE_EPHEMERAL,
+	ZKL_MULTI_CREATE_PERSISTENT /* not the core's; see errand.h */
 } ZklMultiKind;
 
 typedef struct ZklMultiOp
@@ -184,7 +185,7 @@ typedef struct ZklAction
 
 	/* SEND */
 	ZklSendKind send;
-	uint64_t	tag;			/* comes back with the reply; below 2^55 */
+	uint64_t	tag;			/* comes back with the reply; below 2^54 */
 	const char *path;
 	bool		watch;
 	const ZklMultiOp *multi;

@@ -43,8 +43,9 @@ static const char *const name_sentences[] = {
 	[RULE_RESERVED_SEGMENT] = "A lock name must not have a segment that starts "
 	"with \".\".",
 	[RULE_CONTENDER] = "A lock name must not have a segment that looks like a "
-	"request in a lock's queue: \"-lock-\", \"__lock__\", \"__rlock__\", "
-	"\"__READ__\" or \"__WRIT__\" and ten digits."
+	"request in a lock's queue: \"-lock-\", \"-latch-\", \"-lease-\", "
+	"\"-member-\", \"__lock__\", \"__rlock__\", \"__READ__\" or \"__WRIT__\" "
+	"and ten digits."
 };
 
 static const char *const root_sentences[] = {
@@ -62,8 +63,9 @@ static const char *const root_sentences[] = {
 	[RULE_RESERVED_SEGMENT] = "The root must not have a segment that starts "
 	"with \".\".",
 	[RULE_CONTENDER] = "The root must not have a segment that looks like a "
-	"request in a lock's queue: \"-lock-\", \"__lock__\", \"__rlock__\", "
-	"\"__READ__\" or \"__WRIT__\" and ten digits."
+	"request in a lock's queue: \"-lock-\", \"-latch-\", \"-lease-\", "
+	"\"-member-\", \"__lock__\", \"__rlock__\", \"__READ__\" or \"__WRIT__\" "
+	"and ten digits."
 };
 
 /*

@@ -106,10 +106,28 @@ zkl_read_unwatch_ahead(ZklManager *m, ZklLock *lock)
 		zkl_core_watch(m, &lock->ahead_watch, ZKL_WATCH_NONE);
 }
 
+/*
+ * Whether the directory is that of a lock in another dialect, too.  What it
+ * watches must not be taken from it; a watch of nobody's does no harm.
+ */
+static bool
+is_shared(ZklManager *m, const ZklLock *lock)
+{
+	ZklDialect	other;
+
+	for (other = 0; other < ZKL_DIALECTS; other++)
+	{
+		if (other != lock->dialect &&
+			zkl_lock_find(m, lock->path, lock->path_length, other) != NULL)
+			return true;
+	}
+	return false;
+}
+
 void
 zkl_read_unwatch_directory(ZklManager *m, ZklLock *lock)
 {
-	if (lock->directory_watch == ZKL_WATCH_ARMED)
+	if (lock->directory_watch == ZKL_WATCH_ARMED && !is_shared(m, lock))
 		send_unwatch(m, zkl_core_join(m, lock->path, "", ""));
 	zkl_core_watch(m, &lock->directory_watch, ZKL_WATCH_NONE);
 }
@@ -441,37 +459,46 @@ own_event(ZklManager *m, ZklRequest *r, ZklEventKind kind)
 	}
 }
 
-void
-zkl_read_event(ZklManager *m, ZklEventKind kind, const char *path)
+/* What happened to a child of a lock's directory */
+static void
+child_event(ZklManager *m, ZklLock *lock, ZklEventKind kind, const char *name)
 {
-	size_t		length = strlen(path);
-	const char *slash = path + length;
-	ZklLock    *lock = zkl_lock_find(m, path, length);
 	ZklLockMode mode;
 	ZklSeq		seq;
 	bool		has_uuid;
 	ZklUuid		uuid;
 	ZklRequest *r;
 
-	if (lock != NULL)
-	{
-		directory_event(m, lock, kind);
-		return;
-	}
-	while (slash > path && *slash != '/')
-		slash--;
-	lock = zkl_lock_find(m, path, (size_t) (slash - path));
-	if (lock == NULL)
-		return;
 	if (lock->ahead_watch >= ZKL_WATCH_SENT &&
-		strcmp(lock->ahead_name, slash + 1) == 0)
+		strcmp(lock->ahead_name, name) == 0)
 		ahead_event(m, lock, kind);
-	else if (zkl_znode_parse(lock->dialect, slash + 1, &mode, &seq, &has_uuid,
+	else if (zkl_znode_parse(lock->dialect, name, &mode, &seq, &has_uuid,
 							 &uuid) &&
 			 has_uuid)
 	{
 		r = zkl_request_find(m, &uuid);
 		if (r != NULL && r->lock == lock)
 			own_event(m, r, kind);
+	}
+}
+
+void
+zkl_read_event(ZklManager *m, ZklEventKind kind, const char *path)
+{
+	size_t		length = strlen(path);
+	const char *slash = path + length;
+	ZklDialect	dialect;
+
+	while (slash > path && *slash != '/')
+		slash--;
+	for (dialect = 0; dialect < ZKL_DIALECTS; dialect++)
+	{
+		ZklLock    *lock = zkl_lock_find(m, path, length, dialect);
+
+		if (lock != NULL)
+			directory_event(m, lock, kind);
+		lock = zkl_lock_find(m, path, (size_t) (slash - path), dialect);
+		if (lock != NULL)
+			child_event(m, lock, kind, slash + 1);
 	}
 }

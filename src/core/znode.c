@@ -23,7 +23,7 @@
 typedef struct Marks
 {
 	const char *written[2];		/* by mode */
-	const char *counted[2];		/* by mode; NULL: there is none */
+	const char *counted[2];		/* by mode; NULL: nobody has that mode */
 	bool		dashes;			/* _c_<uuid with dashes>, else <hex> */
 } Marks;
 
@@ -36,6 +36,15 @@ static const Marks marks[] = {
 	},
 	[ZKL_DIALECT_KAZOO] = {
 		{"__lock__", "__rlock__"}, {"__lock__", "__rlock__"}, false
+	},
+	[ZKL_DIALECT_LATCH] = {
+		{"-latch-", "-latch-"}, {"latch-", NULL}, true
+	},
+	[ZKL_DIALECT_LEASE] = {
+		{"-lease-", "-lease-"}, {"lease-", NULL}, true
+	},
+	[ZKL_DIALECT_MEMBER] = {
+		{"-member-", "-member-"}, {NULL, "member-"}, true
 	},
 };
 
@@ -93,7 +102,7 @@ number_behind(const char *name, size_t length, const char *mark)
 {
 	size_t		start = number_start(name, length);
 
-	if (start == 0)
+	if (mark == NULL || start == 0)
 		return NULL;
 	if (ends_with(name, start, mark))
 		return name + start;
@@ -292,10 +301,10 @@ zkl_znode_parse(ZklDialect dialect, const char *name, ZklLockMode *mode,
 	const char *number = number_behind(name, length, counted[ZKL_EXCLUSIVE]);
 	bool		shared = false;
 
-	if (number == NULL && counted[ZKL_SHARED] != NULL)
+	if (number == NULL)
 	{
 		number = number_behind(name, length, counted[ZKL_SHARED]);
-		shared = dialect == ZKL_DIALECT_KAZOO ||
+		shared = dialect != ZKL_DIALECT_CURATOR_RW ||
 			strstr(name, counted[ZKL_EXCLUSIVE]) == NULL;
 	}
 	if (number == NULL || !number_read(number, seq))

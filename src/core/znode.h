@@ -43,16 +43,23 @@ typedef enum ZklDialect
 {
 	ZKL_DIALECT_CURATOR_RW = 0, /* Curator's InterProcessReadWriteLock */
 	ZKL_DIALECT_CURATOR_MUTEX,	/* Curator's InterProcessMutex, go-zookeeper */
-	ZKL_DIALECT_KAZOO			/* kazoo's Lock, ReadLock and WriteLock */
+	ZKL_DIALECT_KAZOO,			/* kazoo's Lock, ReadLock and WriteLock */
+
+	/* not to be chosen for a lock: what these are for fixes them */
+	ZKL_DIALECT_LATCH,			/* Curator's LeaderLatch */
+	ZKL_DIALECT_LEASE,			/* leases of Curator's InterProcessSemaphoreV2 */
+	ZKL_DIALECT_MEMBER			/* in Curator's DistributedDoubleBarrier */
 } ZklDialect;
 
-#define ZKL_DIALECTS		3
+#define ZKL_LOCK_DIALECTS	3	/* the first ones */
+#define ZKL_DIALECTS		6
 
 /* Whether locks can be shared in it */
 static inline bool
 zkl_dialect_shares(ZklDialect dialect)
 {
-	return dialect != ZKL_DIALECT_CURATOR_MUTEX;
+	return dialect == ZKL_DIALECT_CURATOR_RW ||
+		dialect == ZKL_DIALECT_KAZOO || dialect == ZKL_DIALECT_MEMBER;
 }
 
 typedef struct ZklUuid
@@ -91,6 +98,9 @@ extern void zkl_znode_name(ZklDialect dialect, const ZklUuid *uuid,
  *					 marks is exclusive, as Curator counts it
  *	curator_mutex	 lock-<number>
  *	kazoo			 __lock__<number> and __rlock__<number>
+ *	latch			 latch-<number>
+ *	lease			 lease-<number>
+ *	member			 member-<number>, always shared
  *
  * the number being what the server writes: ten digits, or a minus sign and
  * nine or ten.  The outputs are set only when this returns true, *uuid only

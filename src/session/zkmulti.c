@@ -92,6 +92,15 @@ multi_allocate(uint64_t tag, uint32_t count, size_t body)
 	return multi;
 }
 
+static int
+create_mode(uint8_t kind)
+{
+	if (kind == ZKL_WIRE_OP_CREATE)
+		return ZOO_EPHEMERAL_SEQUENTIAL;
+	return kind == ZKL_WIRE_OP_CREATE_EPHEMERAL ? ZOO_EPHEMERAL :
+		ZOO_PERSISTENT;
+}
+
 /*
  * Reads operation i, its strings going to *strings.  False when its path is
  * refused.  A kind that does not exist sets body->bad.
@@ -127,10 +136,9 @@ multi_read_op(ZklMulti *multi, uint32_t i, ZklWireReader *body,
 			break;
 		case ZKL_WIRE_OP_CREATE:
 		case ZKL_WIRE_OP_CREATE_EPHEMERAL:
+		case ZKL_WIRE_OP_CREATE_PERSISTENT:
 			zoo_create_op_init(op, path, data, (int) data_length, &zkl_zk.acls,
-							   kind == ZKL_WIRE_OP_CREATE ?
-							   ZOO_EPHEMERAL_SEQUENTIAL : ZOO_EPHEMERAL,
-							   created, (int) path_length + SEQUENCE_ROOM);
+							   create_mode(kind), created, (int) path_length + SEQUENCE_ROOM);
 			*strings = created + path_length + SEQUENCE_ROOM;
 			break;
 		default:

@@ -55,6 +55,7 @@ zkl_zk_put_stat(const struct Stat *stat)
 	wire.czxid = stat->czxid;
 	wire.mzxid = stat->mzxid;
 	wire.ctime = stat->ctime;
+	wire.mtime = stat->mtime;
 	wire.ephemeral_owner = stat->ephemeralOwner;
 	wire.version = stat->version;
 	zkl_wire_put_stat(zkl_zk.out, &wire);

@@ -282,6 +282,8 @@ do_step(Model *zk, const ZklMultiOp *op, int64_t owner, ModelStep *step)
 			return do_create(zk, op, true, owner, step);
 		case ZKL_MULTI_CREATE_EPHEMERAL:
 			return do_create(zk, op, false, owner, step);
+		case ZKL_MULTI_CREATE_PERSISTENT:
+			return do_create(zk, op, false, 0, step);
 	}
 	abort();
 }

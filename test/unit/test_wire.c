@@ -14,6 +14,7 @@ static const ZklWireStat sample_stat = {
 	.czxid = INT64_MIN,
 	.mzxid = INT64_MAX,
 	.ctime = 1700000000123,
+	.mtime = 1700000000456,
 	.ephemeral_owner = -2,
 	.version = INT32_MIN
 };
@@ -63,6 +64,7 @@ get_sample(ZklWireReader *r, bool check)
 	CHECK(!check || (stat.czxid == sample_stat.czxid &&
 					 stat.mzxid == sample_stat.mzxid &&
 					 stat.ctime == sample_stat.ctime &&
+					 stat.mtime == sample_stat.mtime &&
 					 stat.ephemeral_owner == sample_stat.ephemeral_owner &&
 					 stat.version == sample_stat.version));
 	string = zkl_wire_get_string(r, &length);

@@ -77,7 +77,7 @@ name_rules(void)
 		{"/a-lock--2147483648", "queue"}, {"/a-lock-000000001", NULL},
 		{"/a__lock__0000000001", "queue"}, {"/b/a__rlock__0000000001/c",
 		"queue"}, {"/a__lock__-2147483648", "queue"},
-		{"/a-lease-0000000001", NULL}, {"/0000000001", NULL},
+		{"/a-turn-0000000001", NULL}, {"/0000000001", NULL},
 		{"/a-0000000001", NULL}, {"/-000000001", NULL}
 	};
 	size_t		i;

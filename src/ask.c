@@ -1,0 +1,119 @@
+/*
+ * ask.c
+ *	  What is asked of the worker besides locks: queues, breaking, errands.
+ *
+ * Owns the DSM segments of errands.  Run by backends.  Takes no locks; waits as
+ * request.c does.
+ *
+ * Must not know what an errand is for, nor how the worker does it.
+ */
+#include "postgres.h"
+
+#include "ask.h"
+#include "miscadmin.h"
+#include "refusal.h"
+#include "zklock.h"
+
+/* ---- queues ---- */
+
+static void
+queue_context(void *name)
+{
+	errcontext("while waiting for the queue of distributed lock \"%s\"",
+			   (char *) name);
+}
+
+Size
+zkl_ask_queue(const ZklTarget *lock, dsm_handle segment)
+{
+	ZklPatience patience = {ZKL_FOREVER, zkl_connect_timeout, false,
+		queue_context, lock->name};
+	int			slotno = zkl_request_claim(lock, ZKL_KIND_QUEUE);
+	ZklSlot		answer;
+
+	zkl_slots[slotno].s_dsm = segment;
+	zkl_request_run(slotno, &patience, &answer);
+	if (answer.s_state == ZKL_SLOT_GRANTED)
+		return 0;
+	if (answer.s_error != ZKL_ERROR_TOO_LARGE)
+		zkl_raise_failed(lock->name, answer.s_error, answer.s_zkrc);
+	return answer.s_dsm_size;
+}
+
+/* ---- breaking ---- */
+
+/* A break that is given up is half done: who holds the lock has lost it. */
+static void
+break_context(void *name)
+{
+	errcontext("while breaking distributed lock \"%s\", which is not done until zk_break_lock() returns",
+			   (char *) name);
+}
+
+bool
+zkl_ask_break(const ZklTarget *lock)
+{
+	ZklPatience patience = {ZKL_FOREVER, ZKL_FOREVER, true, break_context,
+		lock->name};
+	int			slotno = zkl_request_claim(lock, ZKL_KIND_BREAK);
+	ZklSlot		answer;
+
+	zkl_request_run(slotno, &patience, &answer);
+	if (answer.s_state == ZKL_SLOT_FAILED)
+		zkl_raise_failed(lock->name, answer.s_error, answer.s_zkrc);
+	return answer.s_token != 0;
+}
+
+/* ---- errands ---- */
+
+static void
+errand_context(void *name)
+{
+	errcontext("while waiting for an answer of ZooKeeper about \"%s\"",
+			   (char *) name);
+}
+
+ZklErrand *
+zkl_errand_make(ZklErrandKind kind, const ZklTarget *target, const char *child,
+				Size room)
+{
+	dsm_segment *segment = dsm_create(offsetof(ZklErrand, answer) + room, 0);
+	ZklErrand  *errand = dsm_segment_address(segment);
+
+	memset(errand, 0, offsetof(ZklErrand, answer));
+	errand->kind = kind;
+	errand->handle = dsm_segment_handle(segment);
+	snprintf(errand->path, sizeof(errand->path), "%s%s%s%s", zkl_root,
+			 target->path, child ? "/" : "", child ? child : "");
+	errand->version = -1;
+	errand->room = room;
+	return errand;
+}
+
+void
+zkl_errand_free(ZklErrand *errand)
+{
+	dsm_detach(dsm_find_mapping(errand->handle));
+}
+
+int32
+zkl_errand_run(ZklErrand *errand, const ZklTarget *target, int64 timeout_ms)
+{
+	bool		waits = errand->kind == ZKL_ERRAND_AWAIT;
+	ZklPatience patience = {ZKL_FOREVER, zkl_connect_timeout, waits,
+		errand_context, target->name};
+	int			slotno;
+	ZklSlot		answer;
+
+	if (waits)
+	{
+		patience.expire_ms = timeout_ms;
+		patience.answer_ms = timeout_ms > ZKL_FOREVER - zkl_connect_timeout ?
+			ZKL_FOREVER : timeout_ms + zkl_connect_timeout;
+	}
+	errand->rc = ZKL_RC_UNKNOWN;
+	slotno = zkl_request_claim(target, ZKL_KIND_ERRAND);
+	zkl_slots[slotno].s_dsm = errand->handle;
+	zkl_request_run(slotno, &patience, &answer);
+	return errand->rc;
+}

@@ -1,0 +1,44 @@
+/*
+ * ask.h
+ *	  What is asked of the worker besides locks.
+ */
+#ifndef ZKL_ASK_H
+#define ZKL_ASK_H
+
+#include "errand.h"
+#include "request.h"
+#include "storage/dsm.h"
+
+/*
+ * Asks for the queue of a lock, to be written into a DSM segment.  Returns 0,
+ * or the size of the segment that it takes.
+ */
+extern Size zkl_ask_queue(const ZklTarget *lock, dsm_handle segment);
+
+/*
+ * Removes the head of a lock's queue, whoever owns it.  Waits for the holder
+ * to lose it properly, its session timeout at most.  False: the queue is
+ * empty.
+ */
+extern bool zkl_ask_break(const ZklTarget *lock);
+
+/*
+ * A new errand with room for an answer of that many bytes: its path is the
+ * target's directory, plus "child" (a segment, or NULL for the directory
+ * itself); all else is zero, version -1.  It lives in a DSM segment, until
+ * zkl_errand_free or the end of the transaction.
+ */
+extern ZklErrand *zkl_errand_make(ZklErrandKind kind, const ZklTarget *target,
+								  const char *child, Size room);
+extern void zkl_errand_free(ZklErrand *errand);
+
+/*
+ * Has it carried out; AWAIT for timeout_ms at most (ZKL_FOREVER: no matter how
+ * long), the others take no time.  Returns ZooKeeper's result code, which is
+ * errand->rc, too.  Error 08006 if ZooKeeper cannot be reached within
+ * "zklock.connect_timeout".  It can be used again.
+ */
+extern int32 zkl_errand_run(ZklErrand *errand, const ZklTarget *target,
+							int64 timeout_ms);
+
+#endif							/* ZKL_ASK_H */

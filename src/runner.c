@@ -1,0 +1,435 @@
+/*
+ * runner.c
+ *	  The worker's side of errands: what backends do to znodes that are no
+ *	  contenders.
+ *
+ * Owns the slots of kind ERRAND between their submission and their answer, and
+ * the operations under way for them.  Runs in the worker only; takes no locks.
+ * It decides nothing, and does not know what the errands are for.
+ */
+#include "postgres.h"
+
+#include "nodes/pg_list.h"
+#include "storage/dsm.h"
+#include "utils/memutils.h"
+
+#include "errand.h"
+#include "runner.h"
+#include "shmem.h"
+
+#define ATTEMPT_MASK	0x3fffff	/* of a tag's upper half */
+
+typedef enum
+{
+	IDLE,						/* waits for a connection */
+	SENT,
+	WATCHING					/* AWAIT: nothing has changed yet */
+} Phase;
+
+typedef struct
+{
+	int			slotno;
+	uint32		attempt;		/* tells answers to earlier ones */
+	Phase		phase;
+	bool		changed;		/* while its listing was under way */
+	bool		parents;		/* were made already */
+	ZklErrand	what;			/* the backend's part, without the answer */
+} Task;
+
+static ZklRunnerSend send_operation;
+static uint32 attempts = 0;
+static List *tasks = NIL;		/* of Task, in TopMemoryContext */
+
+void
+zkl_runner_begin(ZklRunnerSend send)
+{
+	send_operation = send;
+}
+
+static Task *
+find(int slotno)
+{
+	ListCell   *cell;
+
+	foreach(cell, tasks)
+	{
+		Task	   *task = lfirst(cell);
+
+		if (task->slotno == slotno)
+			return task;
+	}
+	return NULL;
+}
+
+static void
+finish(Task *task)
+{
+	tasks = list_delete_ptr(tasks, task);
+	pfree(task);
+}
+
+/* ---- the segment ---- */
+
+/*
+ * Has fn work on the backend's segment.  A backend that ends just now takes it
+ * along: that is no error, and fn is not called.
+ */
+static void
+with_segment(int slotno, void (*fn) (ZklErrand *errand, Size size, void *arg),
+			 void *arg)
+{
+	MemoryContext old = CurrentMemoryContext;
+	ZklSlot		slot;
+
+	zkl_slot_copy(slotno, &slot);
+	PG_TRY();
+	{
+		dsm_segment *segment = dsm_attach(slot.s_dsm);
+
+		if (segment != NULL)
+		{
+			fn(dsm_segment_address(segment), dsm_segment_map_length(segment),
+			   arg);
+			dsm_detach(segment);
+		}
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(old);
+		FlushErrorState();
+	}
+	PG_END_TRY();
+}
+
+static void
+take_task(ZklErrand *errand, Size size, void *arg)
+{
+	Task	   *task = arg;
+
+	memcpy(&task->what, errand, offsetof(ZklErrand, answer));
+	task->what.path[ZKL_MAX_PATH] = '\0';
+	task->what.length = Min(task->what.length, ZKL_MAX_NODE_DATA);
+}
+
+/* What the answer is made of */
+typedef struct
+{
+	const ZklReply *reply;
+	const ZklWireStat *stat;	/* NULL: none */
+	uint64		fingerprint;
+} Answer;
+
+static void
+put_answer(ZklErrand *errand, Size size, void *arg)
+{
+	const Answer *answer = arg;
+	const ZklReply *reply = answer->reply;
+	Size		room = Min(errand->room, size - offsetof(ZklErrand, answer));
+	size_t		i;
+
+	errand->rc = reply->rc;
+	if (answer->stat != NULL)
+	{
+		errand->stat.ctime = answer->stat->ctime;
+		errand->stat.mtime = answer->stat->mtime;
+		errand->stat.session_id = answer->stat->ephemeral_owner;
+		errand->stat.version = answer->stat->version;
+	}
+	errand->fingerprint = answer->fingerprint;
+	errand->nchildren = (uint32) reply->nchildren;
+	errand->size = reply->data_length;
+	if (reply->data_length > 0 && reply->data_length <= room)
+		memcpy(errand->answer, reply->data, reply->data_length);
+	for (i = 0; i < reply->nchildren; i++)
+	{
+		Size		length = strlen(reply->children[i]) + 1;
+
+		if (errand->size + length <= room)
+			memcpy(errand->answer + errand->size, reply->children[i], length);
+		errand->size += length;
+	}
+}
+
+static void
+answer(Task *task, const ZklReply *reply, const ZklWireStat *stat,
+	   uint64 fingerprint)
+{
+	Answer		answer = {reply, stat, fingerprint};
+
+	with_segment(task->slotno, put_answer, &answer);
+	zkl_slot_grant(task->slotno, 0, zkl_control->ctl_status.generation, false);
+	finish(task);
+}
+
+static void
+answer_rc(Task *task, int32 rc)
+{
+	ZklReply	reply;
+
+	memset(&reply, 0, sizeof(reply));
+	reply.rc = rc;
+	answer(task, &reply, NULL, task->what.known);
+}
+
+/* ---- slots ---- */
+
+void
+zkl_runner_submit(int slotno)
+{
+	Task	   *task = MemoryContextAllocZero(TopMemoryContext, sizeof(Task));
+	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+
+	task->slotno = slotno;
+	tasks = lappend(tasks, task);
+	MemoryContextSwitchTo(old);
+	with_segment(slotno, take_task, task);
+}
+
+static bool
+is_write(const Task *task)
+{
+	return task->what.kind == ZKL_ERRAND_SET ||
+		task->what.kind == ZKL_ERRAND_CREATE ||
+		task->what.kind == ZKL_ERRAND_DELETE;
+}
+
+void
+zkl_runner_restore(int slotno)
+{
+	Task	   *task;
+
+	zkl_runner_submit(slotno);
+	task = find(slotno);
+	if (is_write(task))
+		answer_rc(task, ZKL_RC_UNKNOWN);
+}
+
+void
+zkl_runner_expire(int slotno)
+{
+	Task	   *task = find(slotno);
+
+	if (task != NULL && task->phase == WATCHING)
+		answer_rc(task, ZKL_RC_OK);
+}
+
+void
+zkl_runner_release(int slotno)
+{
+	Task	   *task = find(slotno);
+
+	if (task != NULL)
+		finish(task);
+	zkl_slot_free(slotno);
+}
+
+/* ---- operations ---- */
+
+static void
+send(Task *task, ZklSendKind kind, const ZklMultiOp *multi)
+{
+	ZklAction	action;
+
+	task->phase = SENT;
+	task->changed = false;
+	attempts = (attempts + 1) & ATTEMPT_MASK;
+	task->attempt = attempts;
+	memset(&action, 0, sizeof(action));
+	action.kind = ZKL_ACTION_SEND;
+	action.send = kind;
+	action.tag = ZKL_RUNNER_TAG | (uint64) task->attempt << 32 |
+		(uint32) task->slotno;
+	action.path = task->what.path;
+	action.watch = task->what.kind == ZKL_ERRAND_AWAIT;
+	action.multi = multi;
+	action.nmulti = multi != NULL ? 1 : 0;
+	send_operation(&action);
+}
+
+static void
+send_write(Task *task, ZklMultiKind kind)
+{
+	ZklMultiOp	op;
+
+	memset(&op, 0, sizeof(op));
+	op.kind = kind;
+	op.path = task->what.path;
+	op.version = task->what.version;
+	op.data = task->what.data;
+	op.data_length = task->what.length;
+	send(task, ZKL_SEND_MULTI, &op);
+}
+
+static void
+begin(Task *task)
+{
+	switch (task->what.kind)
+	{
+		case ZKL_ERRAND_GET:
+			send(task, ZKL_SEND_GET, NULL);
+			break;
+		case ZKL_ERRAND_SET:
+			send_write(task, ZKL_MULTI_SET);
+			break;
+		case ZKL_ERRAND_CREATE:
+			send_write(task, ZKL_MULTI_CREATE_PERSISTENT);
+			break;
+		case ZKL_ERRAND_CREATE_CONTAINER:
+			send(task, ZKL_SEND_CREATE_CONTAINER, NULL);
+			break;
+		case ZKL_ERRAND_DELETE:
+			send_write(task, ZKL_MULTI_DELETE);
+			break;
+		case ZKL_ERRAND_LIST:
+		case ZKL_ERRAND_AWAIT:
+			send(task, ZKL_SEND_LIST, NULL);
+			break;
+	}
+}
+
+/*
+ * All parents, top down, each right behind the other; whether they are there
+ * shows in the next attempt.
+ */
+static void
+make_parents(Task *task)
+{
+	char		path[ZKL_MAX_PATH + 1];
+	char	   *slash = path;
+	ZklAction	action;
+
+	strlcpy(path, task->what.path, sizeof(path));
+	memset(&action, 0, sizeof(action));
+	action.kind = ZKL_ACTION_SEND;
+	action.send = ZKL_SEND_CREATE_CONTAINER;
+	action.tag = ZKL_RUNNER_TAG;	/* nobody waits for these */
+	action.path = path;
+	while ((slash = strchr(slash + 1, '/')) != NULL)
+	{
+		*slash = '\0';
+		send_operation(&action);
+		*slash = '/';
+	}
+	task->parents = true;
+	begin(task);
+}
+
+/* FNV-1a over the sum of names: their order does not count. */
+static uint64
+fingerprint_of(const ZklReply *reply)
+{
+	uint64		sum = reply->nchildren;
+	size_t		i;
+
+	for (i = 0; i < reply->nchildren; i++)
+	{
+		const char *c;
+		uint64		hash = UINT64CONST(14695981039346656037);
+
+		for (c = reply->children[i]; *c != '\0'; c++)
+			hash = (hash ^ (uint8) *c) * UINT64CONST(1099511628211);
+		sum += hash;
+	}
+	return sum;
+}
+
+static void
+listed(Task *task, const ZklReply *reply)
+{
+	uint64		fingerprint = fingerprint_of(reply);
+	ZklSlot		slot;
+
+	zkl_slot_copy(task->slotno, &slot);
+	if (task->what.kind == ZKL_ERRAND_LIST || reply->rc != ZKL_RC_OK ||
+		fingerprint != task->what.known || slot.s_expired)
+		answer(task, reply, NULL, fingerprint);
+	else if (task->changed)
+		begin(task);
+	else
+		task->phase = WATCHING;
+}
+
+/* A multi of one says how it went in its only result, or in all. */
+static int32
+write_rc(const ZklReply *reply)
+{
+	return reply->rc != ZKL_RC_OK && reply->nresults > 0 &&
+		reply->results[0].rc != ZKL_RC_OK ? reply->results[0].rc : reply->rc;
+}
+
+void
+zkl_runner_reply(uint64 tag, const ZklReply *reply, const ZklWireStat *stat)
+{
+	Task	   *task = find((int) (uint32) tag);
+	ZklReply	whole = *reply;
+
+	if (task == NULL || task->phase != SENT ||
+		(tag >> 32 & ATTEMPT_MASK) != task->attempt)
+		return;
+	whole.rc = write_rc(reply);
+	if (task->what.kind == ZKL_ERRAND_CREATE_CONTAINER &&
+		whole.rc == ZKL_RC_NODEEXISTS)
+		whole.rc = ZKL_RC_OK;
+	if (whole.rc == ZKL_RC_NONODE && !task->parents &&
+		(task->what.kind == ZKL_ERRAND_CREATE ||
+		 task->what.kind == ZKL_ERRAND_CREATE_CONTAINER))
+		make_parents(task);
+	else if (task->what.kind == ZKL_ERRAND_LIST ||
+			 task->what.kind == ZKL_ERRAND_AWAIT)
+		listed(task, &whole);
+	else
+		answer(task, &whole, stat, 0);
+}
+
+void
+zkl_runner_event(const char *path)
+{
+	ListCell   *cell;
+
+	foreach(cell, tasks)
+	{
+		Task	   *task = lfirst(cell);
+
+		if (strcmp(task->what.path, path) != 0)
+			continue;
+		task->changed = true;
+		if (task->phase == WATCHING)
+			task->phase = IDLE;
+	}
+}
+
+/* ---- connections ---- */
+
+void
+zkl_runner_disconnected(void)
+{
+	List	   *all = list_copy(tasks);
+	ListCell   *cell;
+
+	foreach(cell, all)
+	{
+		Task	   *task = lfirst(cell);
+
+		if (task->phase == SENT && is_write(task))
+			answer_rc(task, ZKL_RC_UNKNOWN);
+		else
+			task->phase = IDLE;
+	}
+	list_free(all);
+}
+
+void
+zkl_runner_tick(bool ready)
+{
+	ListCell   *cell;
+
+	if (!ready)
+		return;
+	foreach(cell, tasks)
+	{
+		Task	   *task = lfirst(cell);
+
+		if (task->phase == IDLE)
+			begin(task);
+	}
+}

@@ -1,0 +1,50 @@
+/*
+ * target.c
+ *	  From SQL arguments to the locks that they mean.
+ *
+ * Run by backends.  Takes no locks, keeps no state.  Must not know what is done
+ * with a lock.
+ */
+#include "postgres.h"
+
+#include "core/dialect.h"
+#include "encoding.h"
+#include "target.h"
+#include "utils/builtins.h"
+#include "zklock.h"
+
+static ZklTarget
+make_target(const text *name)
+{
+	ZklTarget	target;
+
+	zkl_check_loaded();
+	target.path = zkl_name_to_utf8(VARDATA_ANY(name),
+								   VARSIZE_ANY_EXHDR(name));
+	target.name = text_to_cstring(name);
+	target.dialect = zkl_dialects_find(zkl_dialects, target.path);
+	return target;
+}
+
+ZklTarget
+zkl_target_lock(const text *name)
+{
+	return make_target(name);
+}
+
+ZklTarget
+zkl_target_recipe(const text *name, const char *suffix, ZklDialect dialect)
+{
+	ZklTarget	target = make_target(name);
+	Size		most = ZKL_MAX_NAME - strlen(suffix);
+
+	if (strlen(target.path) > most)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("invalid name \"%s\"", target.name),
+				 errdetail("It must have at most %zu bytes in UTF-8, to leave room for \"%s\".",
+						   most, suffix)));
+	target.path = psprintf("%s%s", target.path, suffix);
+	target.dialect = dialect;
+	return target;
+}
