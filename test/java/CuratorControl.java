@@ -39,6 +39,13 @@ public class CuratorControl
 	private final CuratorFramework client;
 	private final Map<String, Holder> holders = new HashMap<>();
 	private final Map<String, Counter> counters = new HashMap<>();
+	private final Map<String, Recipe> recipes = new HashMap<>();
+
+	/** What is more than a lock: a command word of its own, then its own. */
+	interface Recipe
+	{
+		Object command(List<String> words) throws Exception;
+	}
 
 	private CuratorControl(String hosts) throws Exception
 	{
@@ -187,7 +194,10 @@ public class CuratorControl
 					throw new IllegalStateException(counter.why);
 				return counter.done;
 			default:
-				throw new IllegalArgumentException(words.get(0));
+				Recipe recipe = recipes.get(words.get(0));
+				if (recipe == null)
+					throw new IllegalArgumentException(words.get(0));
+				return recipe.command(words.subList(1, words.size()));
 		}
 	}
 

@@ -1,4 +1,4 @@
-# Curator for tests: test/java/CuratorControl.java behind a pipe.  Each object
+# Curator for tests: the programs of test/java behind a pipe.  Each object
 # is one ZooKeeper session of its own.
 #
 #	my $curator = CuratorClient->new($connect_string);
@@ -18,7 +18,7 @@ use File::Basename;
 
 use PostgreSQL::Test::Utils;
 
-my $source = dirname(abs_path(__FILE__)) . '/../java/CuratorControl.java';
+my @sources = glob dirname(abs_path(__FILE__)) . '/../java/*.java';
 my $jars = join ':', map { "/usr/share/java/$_.jar" }
   qw(curator-recipes curator-framework curator-client guava failureaccess
   zookeeper zookeeper-jute slf4j-api slf4j-nop);
@@ -31,7 +31,7 @@ sub new
 	if (!$classes)
 	{
 		$classes = PostgreSQL::Test::Utils::tempdir('java');
-		system_or_bail('javac', '-d', $classes, '-cp', $jars, $source);
+		system_or_bail('javac', '-d', $classes, '-cp', $jars, @sources);
 	}
 	return $class->start_command('java', '-Xmx256m', '-cp', "$classes:$jars",
 		'CuratorControl', $connect_string);
