@@ -227,3 +227,88 @@ GRANT EXECUTE ON FUNCTION zk_get_status() TO pg_monitor;
 GRANT EXECUTE ON FUNCTION zk_queue(text) TO pg_monitor;
 GRANT SELECT ON zk_locks TO pg_monitor;
 GRANT SELECT ON zk_status TO pg_monitor;
+
+--
+-- Several locks at once, all or nothing; tokens in the order of the names
+--
+CREATE FUNCTION zk_lock(paths text[])
+RETURNS bigint[]
+AS 'MODULE_PATHNAME', 'zkl_sql_lock_all'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+CREATE FUNCTION zk_lock_shared(paths text[])
+RETURNS bigint[]
+AS 'MODULE_PATHNAME', 'zkl_sql_lock_all_shared'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+CREATE FUNCTION zk_xact_lock(paths text[])
+RETURNS bigint[]
+AS 'MODULE_PATHNAME', 'zkl_sql_xact_lock_all'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+CREATE FUNCTION zk_xact_lock_shared(paths text[])
+RETURNS bigint[]
+AS 'MODULE_PATHNAME', 'zkl_sql_xact_lock_all_shared'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+CREATE FUNCTION zk_try_lock(paths text[], timeout interval DEFAULT '0')
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'zkl_sql_try_lock_all'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+CREATE FUNCTION zk_try_lock_shared(paths text[], timeout interval DEFAULT '0')
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'zkl_sql_try_lock_all_shared'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+CREATE FUNCTION zk_try_xact_lock(paths text[], timeout interval DEFAULT '0')
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'zkl_sql_try_xact_lock_all'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+CREATE FUNCTION zk_try_xact_lock_shared(paths text[], timeout interval DEFAULT '0')
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'zkl_sql_try_xact_lock_all_shared'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+CREATE FUNCTION zk_unlock(paths text[])
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'zkl_sql_unlock_all_of'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+CREATE FUNCTION zk_unlock_shared(paths text[])
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'zkl_sql_unlock_all_of_shared'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION zk_lock(text[]) IS
+'wait for several distributed locks, exclusive, until unlocked or the end of the session';
+COMMENT ON FUNCTION zk_lock_shared(text[]) IS
+'wait for several distributed locks, shared, until unlocked or the end of the session';
+COMMENT ON FUNCTION zk_xact_lock(text[]) IS
+'wait for several distributed locks, exclusive, until the end of the transaction';
+COMMENT ON FUNCTION zk_xact_lock_shared(text[]) IS
+'wait for several distributed locks, shared, until the end of the transaction';
+COMMENT ON FUNCTION zk_try_lock(text[], interval) IS
+'try to get several distributed locks, exclusive, until unlocked or the end of the session';
+COMMENT ON FUNCTION zk_try_lock_shared(text[], interval) IS
+'try to get several distributed locks, shared, until unlocked or the end of the session';
+COMMENT ON FUNCTION zk_try_xact_lock(text[], interval) IS
+'try to get several distributed locks, exclusive, until the end of the transaction';
+COMMENT ON FUNCTION zk_try_xact_lock_shared(text[], interval) IS
+'try to get several distributed locks, shared, until the end of the transaction';
+COMMENT ON FUNCTION zk_unlock(text[]) IS
+'release several exclusive distributed locks of session lifetime';
+COMMENT ON FUNCTION zk_unlock_shared(text[]) IS
+'release several shared distributed locks of session lifetime';
+
+REVOKE ALL ON FUNCTION zk_lock(text[]) FROM PUBLIC;
+REVOKE ALL ON FUNCTION zk_lock_shared(text[]) FROM PUBLIC;
+REVOKE ALL ON FUNCTION zk_xact_lock(text[]) FROM PUBLIC;
+REVOKE ALL ON FUNCTION zk_xact_lock_shared(text[]) FROM PUBLIC;
+REVOKE ALL ON FUNCTION zk_try_lock(text[], interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION zk_try_lock_shared(text[], interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION zk_try_xact_lock(text[], interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION zk_try_xact_lock_shared(text[], interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION zk_unlock(text[]) FROM PUBLIC;
+REVOKE ALL ON FUNCTION zk_unlock_shared(text[]) FROM PUBLIC;

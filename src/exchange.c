@@ -158,6 +158,9 @@ carry_out(const ZklAction *action)
 		case ZKL_ACTION_GRANT:
 			zkl_slot_grant(slotno, action->token, generation, action->solitary);
 			break;
+		case ZKL_ACTION_BLOCKED:
+			zkl_slot_block(slotno);
+			break;
 		case ZKL_ACTION_DENY:
 			zkl_slot_deny(slotno);
 			break;

@@ -157,7 +157,7 @@ zkl_hold_begin(ZklHold *hold, const ZklGrant *grant)
 }
 
 void
-zkl_hold_again(ZklHold *hold)
+zkl_hold_open(ZklHold *hold)
 {
 	if (hold->count >= MAX_COUNT)
 		ereport(ERROR,
@@ -165,6 +165,11 @@ zkl_hold_again(ZklHold *hold)
 				 errmsg("distributed lock \"%s\" was acquired too often",
 						hold->name)));
 	open_scope(hold);
+}
+
+void
+zkl_hold_again(ZklHold *hold)
+{
 	count(hold);
 }
 

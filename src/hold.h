@@ -63,7 +63,13 @@ extern ZklHold *zkl_hold_prepare(const ZklAsk *ask);
 /* A prepared hold begins, counted once. */
 extern void zkl_hold_begin(ZklHold *hold, const ZklGrant *grant);
 
-/* Counts a hold once more.  May fail, and then changes nothing. */
+/*
+ * Makes all that counting a hold once more will need.  Error 54000 if it is
+ * counted too often already.
+ */
+extern void zkl_hold_open(ZklHold *hold);
+
+/* Counts an open hold once more.  Cannot fail. */
 extern void zkl_hold_again(ZklHold *hold);
 
 /* Takes a hold, begun or only prepared, off the table and frees it. */

@@ -108,6 +108,7 @@ describe_demand(const ZklSlot *slot, ZklDemand *demand, char *data)
 	demand->dialect = (ZklDialect) slot->s_dialect;
 	demand->sibling = slot->s_sibling;
 	demand->expired = slot->s_try && slot->s_expired;
+	demand->together = slot->s_together && !slot->s_blocked;
 	demand->data = data;
 	demand->data_length = format_node_data(slot, data);
 }

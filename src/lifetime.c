@@ -296,8 +296,9 @@ refuse_again(const ZklAsk *ask)
 			 errhint("Release it first, or set \"zklock.reentrant\" to on.")));
 }
 
-static ZklHold *
-reenter(ZklHold *hold, const ZklAsk *ask)
+/* Returns only if what is held may be counted once more. */
+static void
+check_again(ZklHold *hold, const ZklAsk *ask)
 {
 	ZklError	error;
 
@@ -307,53 +308,114 @@ reenter(ZklHold *hold, const ZklAsk *ask)
 		hold->told = true;
 		zkl_raise_lost(hold->name, hold->key.lifetime, error);
 	}
-	zkl_hold_again(hold);
-	zkl_slot_set_holds(hold->grant.slotno, hold->count);
-	return hold;
+	zkl_hold_open(hold);
 }
 
-static ZklHold *
-acquire(ZklAsk *ask)
+static void
+drop_all(ZklHold **holds, int n)
 {
-	ZklHold    *hold = zkl_hold_prepare(ask);
-	ZklGrant	grant;
-	bool		granted = false;
+	while (n > 0)
+		zkl_hold_drop(holds[--n]);
+}
 
-	ask->sibling = find_sibling(&ask->lock);
+/* Acquires what is not held yet, all or nothing. */
+static bool
+acquire_new(ZklAsk *asks, int n)
+{
+	ZklHold   **holds = palloc(n * sizeof(ZklHold *));
+	ZklGrant   *grants = palloc(n * sizeof(ZklGrant));
+	int volatile prepared = 0;
+	bool		granted = false;
+	int			i;
+
 	PG_TRY();
 	{
-		granted = zkl_ask_lock(ask, &grant);
+		for (; prepared < n; prepared++)
+		{
+			asks[prepared].sibling = find_sibling(&asks[prepared].lock);
+			holds[prepared] = zkl_hold_prepare(&asks[prepared]);
+		}
+		granted = zkl_ask_locks(asks, n, grants);
 	}
 	PG_CATCH();
 	{
-		zkl_hold_drop(hold);
+		drop_all(holds, prepared);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
 
 	if (!granted)
+		drop_all(holds, n);
+	for (i = 0; granted && i < n; i++)
+		zkl_hold_begin(holds[i], &grants[i]);
+	return granted;
+}
+
+static ZklHold *
+find_hold(const ZklAsk *ask)
+{
+	return zkl_hold_find(&ask->lock, ask->mode, ask->lifetime);
+}
+
+/* What is held is looked at before the others are waited for, and after. */
+static void
+check_held(const ZklAsk *asks, const bool *held, int n)
+{
+	int			i;
+
+	for (i = 0; i < n; i++)
 	{
-		zkl_hold_drop(hold);
-		return NULL;
+		if (held[i])
+			check_again(find_hold(&asks[i]), &asks[i]);
 	}
-	zkl_hold_begin(hold, &grant);
-	return hold;
 }
 
 bool
-zkl_lifetime_acquire(ZklAsk *ask, int64 *token)
+zkl_lifetime_acquire(ZklAsk *asks, int n, int64 *tokens)
 {
-	ZklHold    *hold;
+	ZklAsk	   *wanted = palloc(n * sizeof(ZklAsk));
+	bool	   *held = palloc(n * sizeof(bool));
+	int			nwanted = 0;
+	int			i;
 
 	zkl_check_loaded();
 	refuse_parallel();
 	prepare_backend();
-	refuse_again(ask);
-	hold = zkl_hold_find(&ask->lock, ask->mode, ask->lifetime);
-	hold = hold != NULL ? reenter(hold, ask) : acquire(ask);
-	if (hold != NULL)
-		*token = hold->grant.token;
-	return hold != NULL;
+	for (i = 0; i < n; i++)
+	{
+		refuse_again(&asks[i]);
+		held[i] = find_hold(&asks[i]) != NULL;
+		if (!held[i])
+			wanted[nwanted++] = asks[i];
+	}
+	check_held(asks, held, n);
+	if (nwanted > 0 && !acquire_new(wanted, nwanted))
+		return false;
+	PG_TRY();
+	{
+		if (nwanted > 0)
+			check_held(asks, held, n);
+	}
+	PG_CATCH();
+	{
+		for (i = 0; i < nwanted; i++)
+			end_hold(find_hold(&wanted[i]));
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+
+	for (i = 0; i < n; i++)
+	{
+		ZklHold    *hold = find_hold(&asks[i]);
+
+		if (held[i])
+		{
+			zkl_hold_again(hold);
+			zkl_slot_set_holds(hold->grant.slotno, hold->count);
+		}
+		tokens[i] = hold->grant.token;
+	}
+	return true;
 }
 
 static void

@@ -11,11 +11,11 @@
 extern void zkl_lifetime_init(void);
 
 /*
- * Acquires a lock for its lifetime, or counts it once more if it is held.
- * ask->sibling is filled in here.  False: a try was refused.  *token is the
- * fencing token.
+ * Acquires n locks for their lifetime, or counts those once more that are held;
+ * all or nothing.  Siblings are filled in here; see zkl_ask_locks for the rest.
+ * False: a try was refused.  tokens[] are the fencing tokens.
  */
-extern bool zkl_lifetime_acquire(ZklAsk *ask, int64 *token);
+extern bool zkl_lifetime_acquire(ZklAsk *asks, int n, int64 *tokens);
 
 /*
  * Releases a lock of session lifetime, once.  False, with a warning, if it is

@@ -1,9 +1,9 @@
 /*
  * request.c
- *	  Submit, wait, cancel: one request of this backend at a time.
+ *	  Submit, wait, cancel: what this backend asks for.
  *
- * Owns the slot of the request under way, from its claim until the answer is
- * handed to the caller, who then owns the slot.  Run by backends.
+ * Owns the slots of the requests under way, from their submission until the
+ * answers are handed to the caller, who then owns the slots.  Run by backends.
  *
  * Takes no lock of its own; what it reads and writes of a slot it does through
  * shmem.h.  Waits on the process latch only.
@@ -16,6 +16,13 @@
  * a FATAL error goes past PG_CATCH, an exit callback looks as well.  Whether a
  * cancel or the grant came first is decided by zkl_slot_release alone: either
  * way the request ends.
+ *
+ * Several locks are asked for in one order, all at once, so that they ride in
+ * one batch.  But nobody may stand in a queue while he waits in one that comes
+ * before: who holds the earlier lock might want the later one next, and each
+ * would wait for the other.  So when one has to wait for others, those behind
+ * it are given up, also what was granted, and asked for again once it is
+ * granted.
  */
 #include "postgres.h"
 
@@ -36,7 +43,8 @@
 /* When a wait changes its mind; times of now_us() */
 typedef struct Deadlines
 {
-	int64		expire;			/* a try's time is over */
+	bool		expired;		/* a try's time is over */
+	int64		expire;			/* then it is */
 	int64		answer;			/* nobody answers */
 	int64		lock_timeout;	/* the setting of that name */
 } Deadlines;
@@ -50,7 +58,11 @@ typedef struct Identity
 } Identity;
 
 static uint64 my_owner = 0;		/* 0: never asked for anything */
-static int	slot_under_way = -1;
+
+/* The slots of what was submitted, in that order; in TopMemoryContext */
+static int *under_way = NULL;
+static int	nunder_way = 0;
+static int	under_way_room = 0;
 
 /* ---- time ---- */
 
@@ -85,22 +97,33 @@ next_timeout(const Deadlines *at, int64 now)
 
 /* ---- the slot ---- */
 
-/* Ends the request under way, if any, however far it got. */
+/* Ends the requests under way from the one of that number on. */
 static void
-abandon(void)
+abandon_from(int first)
 {
-	int			slotno = slot_under_way;
+	while (nunder_way > first)
+		(void) zkl_slot_release(under_way[--nunder_way]);
+}
 
-	if (slotno < 0)
+/* Makes room for one more request under way: submitting it cannot fail. */
+static void
+make_room(void)
+{
+	int			room = Max(8, 2 * under_way_room);
+
+	if (nunder_way < under_way_room)
 		return;
-	slot_under_way = -1;
-	(void) zkl_slot_release(slotno);
+	if (under_way == NULL)
+		under_way = MemoryContextAlloc(TopMemoryContext, room * sizeof(int));
+	else
+		under_way = repalloc(under_way, room * sizeof(int));
+	under_way_room = room;
 }
 
 static void
 abandon_at_exit(int code, Datum arg)
 {
-	abandon();
+	abandon_from(0);
 }
 
 static void
@@ -139,6 +162,7 @@ zkl_request_claim(const ZklTarget *target, ZklSlotKind kind)
 	zkl_check_worker();
 	become_owner();
 	identify(&who);
+	make_room();
 
 	slotno = zkl_slot_claim();
 	if (slotno < 0)
@@ -166,10 +190,11 @@ zkl_request_claim(const ZklTarget *target, ZklSlotKind kind)
 }
 
 static void
-submit(int slotno)
+submit(int slotno, bool more)
 {
-	slot_under_way = slotno;
-	zkl_slot_submit(slotno);
+	Assert(nunder_way < under_way_room);
+	under_way[nunder_way++] = slotno;
+	zkl_slot_submit(slotno, more);
 }
 
 /* ---- the wait ---- */
@@ -183,8 +208,10 @@ waiting_context(void *name)
 
 /* Acts on the deadlines that have passed. */
 static void
-heed(Deadlines *at, int slotno, int64 now)
+heed(Deadlines *at, int64 now)
 {
+	int			i;
+
 	if (now >= at->lock_timeout)
 		ereport(ERROR,
 				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
@@ -194,7 +221,9 @@ heed(Deadlines *at, int slotno, int64 now)
 	if (now >= at->expire)
 	{
 		at->expire = NEVER;
-		zkl_slot_expire(slotno);
+		at->expired = true;
+		for (i = 0; i < nunder_way; i++)
+			zkl_slot_expire(under_way[i]);
 	}
 }
 
@@ -222,10 +251,21 @@ is_answered(int slotno)
 	}
 }
 
-/* Returns once there is an answer. */
+/* Answered, or known to have to wait for others */
+static bool
+is_decided(int slotno)
+{
+	ZklSlot		slot;
+
+	if (is_answered(slotno))
+		return true;
+	zkl_slot_copy(slotno, &slot);
+	return slot.s_blocked;
+}
+
 static void
-wait_for_answer(int slotno, void (*where) (void *name), const char *name,
-				Deadlines *at)
+wait_until(bool (*is_over) (int slotno), int slotno,
+		   void (*where) (void *name), const char *name, Deadlines *at)
 {
 	ErrorContextCallback context;
 
@@ -234,12 +274,12 @@ wait_for_answer(int slotno, void (*where) (void *name), const char *name,
 	context.previous = error_context_stack;
 	error_context_stack = &context;
 
-	while (!is_answered(slotno))
+	while (!is_over(slotno))
 	{
 		int64		now = now_us();
 		long		timeout;
 
-		heed(at, slotno, now);
+		heed(at, now);
 		timeout = next_timeout(at, now);
 		if (zkl_slot_peek(slotno) == ZKL_SLOT_GRANTED &&
 			(timeout < 0 || timeout > zkl_lease_look_ms()))
@@ -262,6 +302,7 @@ set_deadlines(const ZklAsk *ask, Deadlines *at)
 {
 	int64		start = now_us();
 
+	at->expired = false;
 	at->expire = at->answer = at->lock_timeout = NEVER;
 	if (LockTimeout > 0)
 		at->lock_timeout = after_ms(start, LockTimeout);
@@ -275,24 +316,22 @@ set_deadlines(const ZklAsk *ask, Deadlines *at)
 	}
 }
 
-/* A try that must not wait at all is submitted as expired. */
-static int
-submit_lock(const ZklAsk *ask, Deadlines *at)
+static void
+submit_lock(const ZklAsk *ask, bool together, bool more, const Deadlines *at)
 {
-	int			slotno;
-	ZklSlot    *slot;
+	int			slotno = zkl_request_claim(&ask->lock, ZKL_KIND_LOCK);
+	ZklSlot    *slot = &zkl_slots[slotno];
 
-	set_deadlines(ask, at);
-	slotno = zkl_request_claim(&ask->lock, ZKL_KIND_LOCK);
-	slot = &zkl_slots[slotno];
 	slot->s_mode = ask->mode;
 	slot->s_lifetime = ask->lifetime;
 	slot->s_try = ask->is_try;
-	slot->s_expired = ask->is_try && ask->timeout_ms == 0;
+	slot->s_together = together;
+
+	/* A try that must not wait at all is submitted as expired. */
+	slot->s_expired = ask->is_try && (ask->timeout_ms == 0 || at->expired);
 	slot->s_sibling = ask->sibling;
 	slot->s_holds = 1;
-	submit(slotno);
-	return slotno;
+	submit(slotno, more);
 }
 
 /*
@@ -329,29 +368,61 @@ judge(const ZklAsk *ask, int slotno, ZklGrant *grant)
 	return false;
 }
 
-bool
-zkl_ask_lock(const ZklAsk *ask, ZklGrant *grant)
+static bool
+get_locks(const ZklAsk *asks, int n, ZklGrant *grants, Deadlines *at)
 {
-	Deadlines	at;
-	int			slotno = submit_lock(ask, &at);
-	bool		granted = false;
+	int			first = nunder_way;
+	int			i,
+				j;
 
+	for (i = 0; i < n; i++)
+	{
+		const char *name = asks[i].lock.name;
+
+		for (j = nunder_way - first; j < n; j++)
+			submit_lock(&asks[j], n > 1, j + 1 < n, at);
+		if (i + 1 < n)
+		{
+			wait_until(is_decided, under_way[first + i], waiting_context, name,
+					   at);
+			if (!is_answered(under_way[first + i]))
+				abandon_from(first + i + 1);
+		}
+		wait_until(is_answered, under_way[first + i], waiting_context, name,
+				   at);
+		if (!judge(&asks[i], under_way[first + i], &grants[i]))
+			return false;
+	}
+
+	/* While the last one was waited for, the first may have been lost. */
+	for (i = 0; i < n - 1; i++)
+		(void) judge(&asks[i], under_way[first + i], &grants[i]);
+	return true;
+}
+
+bool
+zkl_ask_locks(const ZklAsk *asks, int n, ZklGrant *grants)
+{
+	int			first = nunder_way;
+	bool		granted = false;
+	Deadlines	at;
+
+	set_deadlines(&asks[0], &at);
 	PG_TRY();
 	{
-		wait_for_answer(slotno, waiting_context, ask->lock.name, &at);
-		granted = judge(ask, slotno, grant);
+		granted = get_locks(asks, n, grants, &at);
 	}
 	PG_CATCH();
 	{
-		abandon();
+		abandon_from(first);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
 
 	if (granted)
-		slot_under_way = -1;
+		nunder_way = first;
 	else
-		abandon();
+		abandon_from(first);
 	return granted;
 }
 
@@ -362,7 +433,7 @@ zkl_ask_again(const ZklAsk *ask, int slotno)
 
 	set_deadlines(ask, &at);
 	at.expire = NEVER;
-	wait_for_answer(slotno, waiting_context, ask->lock.name, &at);
+	wait_until(is_answered, slotno, waiting_context, ask->lock.name, &at);
 }
 
 /* ---- all else ---- */
@@ -370,23 +441,25 @@ zkl_ask_again(const ZklAsk *ask, int slotno)
 void
 zkl_request_run(int slotno, const ZklPatience *patience, ZklSlot *answer)
 {
+	int			first = nunder_way;
 	int64		start = now_us();
 	Deadlines	at;
 
+	at.expired = false;
 	at.expire = after_ms(start, patience->expire_ms);
 	at.answer = after_ms(start, patience->answer_ms);
 	at.lock_timeout = patience->is_lock_wait && LockTimeout > 0 ?
 		after_ms(start, LockTimeout) : NEVER;
-	submit(slotno);
+	submit(slotno, false);
 
 	PG_TRY();
 	{
-		wait_for_answer(slotno, patience->context, patience->name, &at);
+		wait_until(is_answered, slotno, patience->context, patience->name, &at);
 		zkl_slot_copy(slotno, answer);
 	}
 	PG_FINALLY();
 	{
-		abandon();
+		abandon_from(first);
 	}
 	PG_END_TRY();
 }

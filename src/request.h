@@ -30,12 +30,15 @@ typedef struct ZklGrant
 } ZklGrant;
 
 /*
- * Asks for a lock and waits for the answer.  True: *grant tells what was
- * granted.  False: a try's time passed while another holds the lock.  All else
- * (cancel, timeouts, no ZooKeeper, refusals) is an error, and whatever comes
- * of the request is released.
+ * Asks for n locks and waits for the answers.  True: grants[] tell what was
+ * granted.  False: a try's time passed while another holds one of the locks.
+ * All else (cancel, timeouts, no ZooKeeper, refusals) is an error.  All or
+ * nothing: whatever else was granted is released.
+ *
+ * The asks differ in their locks and siblings only.  Who asks for several must
+ * have sorted them, always in the same way.
  */
-extern bool zkl_ask_lock(const ZklAsk *ask, ZklGrant *grant);
+extern bool zkl_ask_locks(const ZklAsk *asks, int n, ZklGrant *grants);
 
 /*
  * The same for a lock that is held, in a slot of the caller's: returns at once

@@ -213,6 +213,12 @@ set_mark(int slotno)
 }
 
 void
+zkl_shmem_mark_first(int slotno)
+{
+	set_mark(slotno);
+}
+
+void
 zkl_shmem_mark(int slotno)
 {
 	set_mark(slotno);

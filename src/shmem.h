@@ -19,7 +19,7 @@
  *	  s_state			 whoever makes the step above; s_mutex
  *	  s_path .. s_data	 backend while CLAIMED; constant until FREE
  *	  s_holds, s_expired, s_quiet	the backend; s_mutex
- *	  s_solitary .. s_granted_at, s_znode_*	the worker; s_mutex
+ *	  s_blocked .. s_granted_at, s_znode_*	the worker; s_mutex
  *
  * s_state alone may be read without s_mutex, by the slot's own backend to see
  * whether a wait may be over; it looks again under s_mutex before it acts.
@@ -88,6 +88,7 @@ typedef struct ZklSlot
 	uint8		s_lifetime;		/* ZklLifetime */
 	uint8		s_dialect;		/* ZklDialect */
 	bool		s_try;			/* may be denied once s_expired */
+	bool		s_together;		/* one of several asked for at once */
 	int			s_procno;		/* the owner's PGPROC, for its latch */
 	int			s_pid;
 	Oid			s_roleid;		/* who asked, for what others may see */
@@ -107,6 +108,7 @@ typedef struct ZklSlot
 								 * picked up, or past its commit check */
 	uint32		s_holds;		/* counted re-entry, for zk_locks */
 
+	bool		s_blocked;		/* it waits for others; told if s_together */
 	bool		s_solitary;		/* nobody seemed to wait for the release */
 	int64		s_token;		/* fencing token of the grant */
 	uint32		s_generation;	/* session generation of the grant or node */
@@ -247,9 +249,10 @@ extern int	zkl_slot_claim(void);
 
 /*
  * CLAIMED -> WAITING; marks the slot and wakes the worker, or leaves it asleep
- * as zkl_shmem_mark_demand does.
+ * as zkl_shmem_mark_demand does.  "more": another follows at once, which is to
+ * be looked at together with this one.
  */
-extern void zkl_slot_submit(int slotno);
+extern void zkl_slot_submit(int slotno, bool more);
 
 /*
  * Any state but FREE and CLAIMED -> RELEASED; marks the slot and wakes the
@@ -293,6 +296,9 @@ extern void zkl_shmem_wake_worker(void);
 
 /* Sets the mark of a slot and wakes the worker. */
 extern void zkl_shmem_mark(int slotno);
+
+/* Sets the mark only: who wakes the worker comes next. */
+extern void zkl_shmem_mark_first(int slotno);
 
 /*
  * Likewise for a new demand, or for a release that nobody waits for; but the
@@ -372,6 +378,9 @@ extern bool zkl_slot_grant(int slotno, int64 token, uint32 generation,
 extern bool zkl_slot_deny(int slotno);
 extern bool zkl_slot_fail(int slotno, ZklError error, int32 zkrc);
 extern bool zkl_slot_lose(int slotno, ZklError error);
+
+/* Its request has to wait for others; its owner is told. */
+extern void zkl_slot_block(int slotno);
 
 /* zk_queue(): its answer takes that many bytes; fails it with TOO_LARGE. */
 extern void zkl_slot_too_large(int slotno, uint64 size);

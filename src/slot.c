@@ -61,16 +61,18 @@ step(int slotno, ZklSlotState from, ZklSlotState to)
 }
 
 void
-zkl_slot_submit(int slotno)
+zkl_slot_submit(int slotno, bool more)
 {
 	const ZklSlot *slot = &zkl_slots[slotno];
 
 	/* One that its owner's hold covers, or a try, may be answered at once. */
 	bool		prompt = slot->s_kind != ZKL_KIND_LOCK || slot->s_try ||
-	slot->s_sibling >= 0;
+	slot->s_sibling >= 0 || slot->s_together;
 
 	step(slotno, ZKL_SLOT_CLAIMED, ZKL_SLOT_WAITING);
-	if (prompt)
+	if (more)
+		zkl_shmem_mark_first(slotno);
+	else if (prompt)
 		zkl_shmem_mark(slotno);
 	else
 		zkl_shmem_mark_demand(slotno);
@@ -196,6 +198,19 @@ zkl_slot_grant(int slotno, int64 token, uint32 generation, bool solitary)
 	if (done)
 		zkl_shmem_wake_later(procno);
 	return done;
+}
+
+void
+zkl_slot_block(int slotno)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+	int			procno;
+
+	SpinLockAcquire(&slot->s_mutex);
+	slot->s_blocked = true;
+	procno = slot->s_procno;
+	SpinLockRelease(&slot->s_mutex);
+	zkl_shmem_wake_later(procno);
 }
 
 /* WAITING -> an answer that is no */

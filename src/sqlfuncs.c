@@ -9,10 +9,12 @@
  */
 #include "postgres.h"
 
+#include "catalog/pg_type.h"
 #include "compat.h"
 #include "core/dialect.h"
 #include "datatype/timestamp.h"
 #include "lifetime.h"
+#include "utils/array.h"
 #include "zklock.h"
 
 #define MS_PER_DAY		((int64) 86400000)
@@ -30,6 +32,16 @@ ZKL_FUNCTION(zkl_sql_unlock);
 ZKL_FUNCTION(zkl_sql_unlock_shared);
 ZKL_FUNCTION(zkl_sql_unlock_all);
 ZKL_FUNCTION(zkl_sql_fencing_token);
+ZKL_FUNCTION(zkl_sql_lock_all);
+ZKL_FUNCTION(zkl_sql_lock_all_shared);
+ZKL_FUNCTION(zkl_sql_try_lock_all);
+ZKL_FUNCTION(zkl_sql_try_lock_all_shared);
+ZKL_FUNCTION(zkl_sql_xact_lock_all);
+ZKL_FUNCTION(zkl_sql_xact_lock_all_shared);
+ZKL_FUNCTION(zkl_sql_try_xact_lock_all);
+ZKL_FUNCTION(zkl_sql_try_xact_lock_all_shared);
+ZKL_FUNCTION(zkl_sql_unlock_all_of);
+ZKL_FUNCTION(zkl_sql_unlock_all_of_shared);
 
 /* ---- arguments ---- */
 
@@ -83,7 +95,7 @@ acquire(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime,
 	check_mode(&ask);
 	if (is_try)
 		ask.timeout_ms = timeout_of(PG_GETARG_INTERVAL_P(1));
-	return zkl_lifetime_acquire(&ask, token);
+	return zkl_lifetime_acquire(&ask, 1, token);
 }
 
 static Datum
@@ -191,4 +203,188 @@ zkl_sql_fencing_token(PG_FUNCTION_ARGS)
 	if (!zkl_lifetime_token(&lock, &token))
 		PG_RETURN_NULL();
 	PG_RETURN_INT64(token);
+}
+
+/* ---- several at once ---- */
+
+/* One name of an array, and where it stood there */
+typedef struct Named
+{
+	ZklTarget	lock;
+	int			position;
+} Named;
+
+/* The order in which everybody takes them: by the bytes of the names */
+static int
+compare_named(const void *a, const void *b)
+{
+	return strcmp(((const Named *) a)->lock.path,
+				  ((const Named *) b)->lock.path);
+}
+
+static Named *
+names_of(ArrayType *array, int *n)
+{
+	Datum	   *elements;
+	bool	   *nulls;
+	Named	   *names;
+	int			i;
+
+	if (ARR_NDIM(array) > 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("array of lock names must have one dimension")));
+	deconstruct_array(array, TEXTOID, -1, false, TYPALIGN_INT, &elements,
+					  &nulls, n);
+	if (*n == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("array of lock names must not be empty")));
+	names = palloc(*n * sizeof(Named));
+	for (i = 0; i < *n; i++)
+	{
+		if (nulls[i])
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("array of lock names must not contain nulls")));
+		names[i].lock = zkl_target_lock(DatumGetTextPP(elements[i]));
+		names[i].position = i;
+	}
+	qsort(names, *n, sizeof(Named), compare_named);
+	for (i = 1; i < *n; i++)
+	{
+		if (compare_named(&names[i - 1], &names[i]) == 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("array of lock names must not contain \"%s\" twice",
+							names[i].lock.name)));
+	}
+	return names;
+}
+
+/* Returns the tokens in the order of the array, or NULL: a try was refused. */
+static Datum *
+acquire_all(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime,
+			bool is_try, int *n)
+{
+	Named	   *names;
+	ZklAsk	   *asks;
+	int64	   *tokens;
+	Datum	   *result;
+	int			i;
+
+	zkl_check_loaded();
+	names = names_of(PG_GETARG_ARRAYTYPE_P(0), n);
+	asks = palloc0(*n * sizeof(ZklAsk));
+	tokens = palloc(*n * sizeof(int64));
+	result = palloc(*n * sizeof(Datum));
+	for (i = 0; i < *n; i++)
+	{
+		asks[i].lock = names[i].lock;
+		asks[i].mode = mode;
+		asks[i].lifetime = lifetime;
+		asks[i].is_try = is_try;
+		if (is_try)
+			asks[i].timeout_ms = timeout_of(PG_GETARG_INTERVAL_P(1));
+		check_mode(&asks[i]);
+	}
+	if (!zkl_lifetime_acquire(asks, *n, tokens))
+		return NULL;
+	for (i = 0; i < *n; i++)
+		result[names[i].position] = Int64GetDatum(tokens[i]);
+	return result;
+}
+
+static Datum
+lock_all(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime)
+{
+	int			n;
+	Datum	   *tokens = acquire_all(fcinfo, mode, lifetime, false, &n);
+
+	PG_RETURN_ARRAYTYPE_P(construct_array(tokens, n, INT8OID, sizeof(int64),
+										  FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
+}
+
+static Datum
+try_lock_all(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime)
+{
+	int			n;
+
+	PG_RETURN_BOOL(acquire_all(fcinfo, mode, lifetime, true, &n) != NULL);
+}
+
+Datum
+zkl_sql_lock_all(PG_FUNCTION_ARGS)
+{
+	return lock_all(fcinfo, ZKL_EXCLUSIVE, ZKL_LIFETIME_SESSION);
+}
+
+Datum
+zkl_sql_lock_all_shared(PG_FUNCTION_ARGS)
+{
+	return lock_all(fcinfo, ZKL_SHARED, ZKL_LIFETIME_SESSION);
+}
+
+Datum
+zkl_sql_try_lock_all(PG_FUNCTION_ARGS)
+{
+	return try_lock_all(fcinfo, ZKL_EXCLUSIVE, ZKL_LIFETIME_SESSION);
+}
+
+Datum
+zkl_sql_try_lock_all_shared(PG_FUNCTION_ARGS)
+{
+	return try_lock_all(fcinfo, ZKL_SHARED, ZKL_LIFETIME_SESSION);
+}
+
+Datum
+zkl_sql_xact_lock_all(PG_FUNCTION_ARGS)
+{
+	return lock_all(fcinfo, ZKL_EXCLUSIVE, ZKL_LIFETIME_TRANSACTION);
+}
+
+Datum
+zkl_sql_xact_lock_all_shared(PG_FUNCTION_ARGS)
+{
+	return lock_all(fcinfo, ZKL_SHARED, ZKL_LIFETIME_TRANSACTION);
+}
+
+Datum
+zkl_sql_try_xact_lock_all(PG_FUNCTION_ARGS)
+{
+	return try_lock_all(fcinfo, ZKL_EXCLUSIVE, ZKL_LIFETIME_TRANSACTION);
+}
+
+Datum
+zkl_sql_try_xact_lock_all_shared(PG_FUNCTION_ARGS)
+{
+	return try_lock_all(fcinfo, ZKL_SHARED, ZKL_LIFETIME_TRANSACTION);
+}
+
+/* Each is released, whatever becomes of the others. */
+static Datum
+unlock_all_of(FunctionCallInfo fcinfo, ZklLockMode mode)
+{
+	bool		all = true;
+	Named	   *names;
+	int			n,
+				i;
+
+	zkl_check_loaded();
+	names = names_of(PG_GETARG_ARRAYTYPE_P(0), &n);
+	for (i = 0; i < n; i++)
+		all &= zkl_lifetime_unlock(&names[i].lock, mode);
+	PG_RETURN_BOOL(all);
+}
+
+Datum
+zkl_sql_unlock_all_of(PG_FUNCTION_ARGS)
+{
+	return unlock_all_of(fcinfo, ZKL_EXCLUSIVE);
+}
+
+Datum
+zkl_sql_unlock_all_of_shared(PG_FUNCTION_ARGS)
+{
+	return unlock_all_of(fcinfo, ZKL_SHARED);
 }

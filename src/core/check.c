@@ -123,6 +123,7 @@ check_lock(const ZklLock *lock)
 	const char *why = check_queue(lock);
 	const ZklLink *link;
 	uint32_t	expired = 0,
+				together = 0,
 				n = 0;
 
 	if (why == NULL)
@@ -135,11 +136,16 @@ check_lock(const ZklLock *lock)
 		n++;
 		if (r->demand == ZKL_DEMAND_WAITING && r->expired)
 			expired++;
+		together += r->together;
+		if (r->together && r->demand != ZKL_DEMAND_WAITING)
+			return "one that is answered is to be told that it waits";
 	}
 	if (why == NULL && n != lock->nrequests)
 		why = "the count of a lock's requests is wrong";
 	if (why == NULL && expired != lock->nexpired)
 		why = "the count of expired tries is wrong";
+	if (why == NULL && together != lock->ntogether)
+		why = "the count of those to be told that they wait is wrong";
 	if (why == NULL && n == 0 && lock->pins == 0 && !zkl_linked(&lock->idle))
 		why = "a lock that nobody uses was kept";
 	return why;

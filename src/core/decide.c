@@ -55,7 +55,7 @@ want_listing(ZklManager *m, ZklLock *lock)
 
 /* Decides for the first that waits.  True: it is granted, look at the next. */
 static bool
-decide_first(ZklManager *m, ZklLock *lock)
+decide_first(ZklManager *m, ZklLock *lock, ZklVerdict *verdict)
 {
 	ZklRequest *r = lock->waiting;
 	ZklQueueView view;
@@ -66,7 +66,8 @@ decide_first(ZklManager *m, ZklLock *lock)
 	view.nforeign = lock->nforeign;
 	view.unknown_from = lock->unknown_from;
 	view.tainted = lock->tainted;
-	switch (zkl_queue_decide(&view, r->mode, r->seq, &blocker))
+	*verdict = zkl_queue_decide(&view, r->mode, r->seq, &blocker);
+	switch (*verdict)
 	{
 		case ZKL_VERDICT_GRANT:
 			if (r->czxid == 0)
@@ -184,15 +185,41 @@ deny_expired(ZklManager *m, ZklLock *lock)
 	return denied;
 }
 
+/*
+ * Who asked for several locks at once, and has to wait for one of them, must
+ * not stand in the queues of those behind it: somebody there may hold this one.
+ */
+static void
+tell_blocked(ZklManager *m, ZklLock *lock, ZklVerdict verdict)
+{
+	ZklLink    *link,
+			   *after;
+
+	if (lock->ntogether == 0)
+		return;
+	zkl_foreach(link, after, &lock->own)
+	{
+		ZklRequest *r = zkl_container(ZklRequest, queued, link);
+
+		if (r->demand == ZKL_DEMAND_WAITING && r->together &&
+			(r != lock->waiting || verdict == ZKL_VERDICT_BEHIND_OWN ||
+			 verdict == ZKL_VERDICT_BEHIND_FOREIGN))
+			zkl_request_blocked(m, r);
+	}
+}
+
 void
 zkl_lock_decide(ZklManager *m, ZklLock *lock)
 {
+	ZklVerdict	verdict = ZKL_VERDICT_GRANT;
+
 	do
 	{
 		refuse_upgrades(m, lock);
-		while (lock->waiting != NULL && decide_first(m, lock))
+		while (lock->waiting != NULL && decide_first(m, lock, &verdict))
 			;
 	} while (deny_expired(m, lock));
+	tell_blocked(m, lock, verdict);
 	if (lock->draining)
 		zkl_drain_start(m, lock);
 }

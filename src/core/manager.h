@@ -66,6 +66,8 @@ typedef struct ZklDemand
 	int32_t		sibling;		/* a request of the same owner that holds the
 								 * same lock, or -1 */
 	bool		expired;		/* deny unless it can be granted at once */
+	bool		together;		/* say so (BLOCKED) if it has to wait for
+								 * others */
 	const char *data;			/* for the znode; copied */
 	size_t		data_length;	/* at most ZKL_MAX_NODE_DATA */
 } ZklDemand;
@@ -132,6 +134,7 @@ typedef enum ZklActionKind
 	ZKL_ACTION_CHAIN,			/* record the heartbeats' numbers, first */
 	ZKL_ACTION_ZNODE,			/* record a request's znode, first */
 	ZKL_ACTION_GRANT,
+	ZKL_ACTION_BLOCKED,			/* it waits for others; once per request */
 	ZKL_ACTION_DENY,
 	ZKL_ACTION_FAIL,
 	ZKL_ACTION_LOSE,

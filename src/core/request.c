@@ -82,6 +82,8 @@ zkl_request_begin(ZklManager *m, uint32_t id, const ZklDemand *demand)
 	zkl_list_append(&lock->requests, &r->all);
 	lock->nrequests++;
 	m->nlive++;
+	r->together = demand->together;
+	lock->ntogether += r->together;
 	if (demand->expired)
 		zkl_request_expire(m, r);
 	return r;
@@ -168,6 +170,8 @@ retire(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 	m->nlive--;
 	if (r->demand == ZKL_DEMAND_WAITING && r->expired)
 		lock->nexpired--;
+	lock->ntogether -= r->together;
+	r->together = false;
 	r->cover = NULL;
 	switch (r->node)
 	{
@@ -295,6 +299,8 @@ tell_grant(ZklManager *m, ZklRequest *r)
 	action->solitary = r->cover == NULL && zkl_pace_is_solitary(r);
 	if (r->expired)
 		r->lock->nexpired--;
+	r->lock->ntogether -= r->together;
+	r->together = false;
 	r->demand = ZKL_DEMAND_GRANTED;
 	r->verified = true;
 	zkl_pace_granted(m);
@@ -324,6 +330,14 @@ zkl_request_cover(ZklManager *m, ZklRequest *r, ZklRequest *cover)
 	r->cover = cover;
 	r->token = cover->token;
 	tell_grant(m, r);
+}
+
+void
+zkl_request_blocked(ZklManager *m, ZklRequest *r)
+{
+	r->lock->ntogether--;
+	r->together = false;
+	zkl_core_act(m, ZKL_ACTION_BLOCKED)->request = r->id;
 }
 
 void

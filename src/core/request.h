@@ -37,6 +37,9 @@ extern void zkl_request_grant(ZklManager *m, ZklRequest *r);
 /* It was granted before the worker started: no new answer. */
 extern void zkl_request_restore_hold(ZklManager *m, ZklRequest *r);
 extern void zkl_request_deny(ZklManager *m, ZklRequest *r);
+
+/* It was asked for together with others, and waits: its owner is told. */
+extern void zkl_request_blocked(ZklManager *m, ZklRequest *r);
 extern void zkl_request_fail(ZklManager *m, ZklRequest *r, ZklFailure failure,
 							 int32_t rc);
 

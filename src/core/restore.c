@@ -115,6 +115,8 @@ zkl_manager_restore(ZklManager *m, int64_t now, uint32_t request,
 	m->now = now;
 	find_sibling(m, demand, &completed);
 	completed.expired = demand->expired && !restored->granted;
+	completed.together = demand->together && !restored->granted &&
+		!restored->answered;
 	r = zkl_request_begin(m, request, &completed);
 	r->token = restored->token;
 	r->broken = restored->broken;

@@ -75,6 +75,7 @@ struct ZklRequest
 	uint64_t	owner;
 	ZklLock    *lock;
 	bool		expired;		/* deny it unless it can be granted now */
+	bool		together;		/* to be told once it is blocked */
 	ZklRequest *cover;
 	ZklRequest *sibling_next;	/* ring of one owner's requests on one lock */
 	ZklRequest *sibling_prev;
@@ -142,6 +143,7 @@ struct ZklLock
 	uint32_t	nheld;			/* of own that are granted */
 	ZklRequest *exclusive_holder;
 	uint32_t	nexpired;		/* requests to be denied if they are blocked */
+	uint32_t	ntogether;		/* requests to be told that they are blocked */
 	uint32_t	nupgrades;		/* shared -> exclusive that wait */
 
 	ZklContender *foreign;

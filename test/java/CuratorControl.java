@@ -53,6 +53,7 @@ public class CuratorControl
 				new ExponentialBackoffRetry(100, 5));
 		client.start();
 		client.blockUntilConnected();
+		recipes.put("multi", new MultiControl(client));
 	}
 
 	private InterProcessMutex make(String kind, String path)

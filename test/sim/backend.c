@@ -143,6 +143,7 @@ ask(Backend *b)
 	s->sibling = find_sibling(b, s->lock);
 	s->is_try = below(100) < backends.tries;
 	s->expired = s->is_try && once_in(2);
+	s->together = once_in(4);
 	b->try_until = s->is_try ? base.now + some_delay(backends.patience) :
 		NEVER;
 	b->give_up_at = below(100) < backends.cancels ?

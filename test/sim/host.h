@@ -40,6 +40,7 @@ typedef struct Slot
 	int			backend;
 	int			sibling;
 	bool		is_try;
+	bool		together;		/* to be told once it waits for others */
 	bool		expired;
 	int64_t		token;
 	uint32_t	generation;

@@ -21,6 +21,7 @@ describe_demand(const Slot *s, ZklDemand *demand)
 	demand->mode = s->mode;
 	demand->sibling = s->sibling;
 	demand->expired = s->is_try && s->expired;
+	demand->together = s->together;
 	demand->data = data;
 	demand->data_length = sizeof(data) - 1;
 }

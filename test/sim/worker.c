@@ -94,6 +94,13 @@ carry_out(Host *h, const ZklAction *action)
 		case ZKL_ACTION_GRANT:
 			grant(h, i, action);
 			break;
+		case ZKL_ACTION_BLOCKED:
+			trace("host # slot #: blocked", h->id, i, 0, 0, NULL);
+			if (!s->together)
+				broken("S8", "host %d slot %d is told twice that it waits",
+					   h->id, i);
+			s->together = false;
+			break;
 		case ZKL_ACTION_DENY:
 			if (slot_answer(h, i, SLOT_WAITING, SLOT_DENIED,
 							"host # slot #: denied #"))

@@ -172,6 +172,9 @@ carry_out(World *w, const ZklAction *action)
 			r->granted = true;
 			w->grants++;
 			break;
+		case ZKL_ACTION_BLOCKED:
+			w->requests[action->request].blocked = true;
+			break;
 		case ZKL_ACTION_DENY:
 		case ZKL_ACTION_FAIL:
 		case ZKL_ACTION_LOSE:

@@ -32,6 +32,7 @@ typedef struct WorldRequest
 
 	bool		granted;
 	bool		denied;
+	bool		blocked;
 	bool		failed;
 	bool		lost;
 	bool		released;

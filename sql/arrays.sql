@@ -1,0 +1,46 @@
+--
+-- Several locks at once: bad arrays are refused, and what is written without a
+-- type is one name.
+--
+\set SHOW_CONTEXT never
+SET zklock.connect_timeout = '100ms';
+
+SELECT zk_lock('{}'::text[]);
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_lock(ARRAY['/a', NULL]);
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_lock(ARRAY['/a', '/b', '/a']);
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_lock(ARRAY[ARRAY['/a', '/b'], ARRAY['/c', '/d']]);
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_lock(ARRAY['/a', 'b']);
+\echo :LAST_ERROR_SQLSTATE
+
+-- the same rules everywhere
+SELECT zk_lock_shared('{}'::text[]);
+SELECT zk_xact_lock('{}'::text[]);
+SELECT zk_xact_lock_shared('{}'::text[]);
+SELECT zk_try_lock('{}'::text[]);
+SELECT zk_try_lock_shared('{}'::text[]);
+SELECT zk_try_xact_lock('{}'::text[]);
+SELECT zk_try_xact_lock_shared('{}'::text[]);
+SELECT zk_unlock('{}'::text[]);
+SELECT zk_unlock_shared('{}'::text[]);
+SELECT zk_try_lock(ARRAY['/a', '/b'], '-1s');
+
+-- one name
+SELECT zk_lock('{/a}');
+SELECT zk_unlock('/a');
+
+-- nothing asked, nothing got
+SELECT zk_lock(NULL::text[]) IS NULL AND zk_try_lock(NULL::text[]) IS NULL
+   AND zk_unlock(NULL::text[]) IS NULL AS strict;
+
+-- not held
+SELECT zk_unlock(ARRAY['/b', '/a']);
+SELECT zk_unlock_shared(ARRAY['/a']);
+
+-- no answer: nothing stays
+SELECT zk_try_lock(ARRAY['/a', '/b', '/c']);
+\echo :LAST_ERROR_SQLSTATE
+SELECT all_quiet();
