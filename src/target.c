@@ -41,7 +41,7 @@ zkl_target_recipe(const text *name, const char *suffix, ZklDialect dialect)
 	if (strlen(target.path) > most)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("invalid name \"%s\"", target.name),
+				 errmsg("invalid lock name: \"%s\"", target.name),
 				 errdetail("It must have at most %zu bytes in UTF-8, to leave room for \"%s\".",
 						   most, suffix)));
 	target.path = psprintf("%s%s", target.path, suffix);

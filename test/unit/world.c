@@ -219,7 +219,8 @@ make_demand(const World *w, uint32_t request)
 	const WorldRequest *r = &w->requests[request];
 	ZklDemand	demand = {
 		.name = r->name,.owner = r->owner,.mode = r->mode,.sibling = -1,
-		.expired = r->expired,.data = data,.data_length = sizeof(data) - 1
+		.expired = r->expired,
+		.together = w->together && !r->blocked,.data = data,.data_length = sizeof(data) - 1
 	};
 	uint32_t	i;
 

@@ -50,6 +50,7 @@ typedef struct WorldRequest
 
 typedef struct World
 {
+	bool		together;		/* what is asked for is one of several */
 	ZklManager *m;
 	Model		zk;
 	ModelConnection conn;
