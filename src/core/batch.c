@@ -7,7 +7,7 @@
  * ZooKeeper.
  *
  * A batch is one multi: set(heartbeat, expected version k), then deletes,
- * then creates.  Because each names the version that the one before it left,
+ * then creates, then downgrades.  Because each names the version that the one before it left,
  * a batch is applied at most once and in order, whatever is sent again.
  * What its answer means is in outcome.c.
  */
@@ -16,6 +16,7 @@
 #include "core/batch.h"
 #include "core/contact.h"
 #include "core/core.h"
+#include "core/downgrade.h"
 #include "core/lock.h"
 #include "core/pace.h"
 #include "core/read.h"
@@ -56,6 +57,27 @@ gather(ZklManager *m, ZklBatch *batch, ZklList *list, bool create,
 	}
 }
 
+static void
+gather_downgrades(ZklManager *m, ZklBatch *batch, size_t *bytes)
+{
+	ZklLink    *link,
+			   *after;
+	uint32_t	nops = batch->nmembers + 1;
+
+	zkl_foreach(link, after, &m->downgrades)
+	{
+		ZklRequest *r = zkl_container(ZklRequest, work, link);
+
+		nops += ZKL_DOWNGRADE_OPS;
+		*bytes += ZKL_DOWNGRADE_OPS * member_bytes(r, true);
+		if (batch->nmembers > 0 &&
+			(nops > m->batch_limit || *bytes > m->config.batch_bytes))
+			return;
+		zkl_unlink(link);
+		batch->members[batch->nmembers++] = r;
+	}
+}
+
 /* Records each create's id, and makes the directories known to be missing. */
 static void
 prepare_creates(ZklManager *m, const ZklBatch *batch)
@@ -63,7 +85,7 @@ prepare_creates(ZklManager *m, const ZklBatch *batch)
 	const char *made = "";
 	uint32_t	i;
 
-	for (i = batch->ndeletes; i < batch->nmembers; i++)
+	for (i = batch->ndeletes; i < batch->nsingle; i++)
 	{
 		ZklRequest *r = batch->members[i];
 		ZklAction  *action = zkl_core_act(m, ZKL_ACTION_ZNODE);
@@ -92,7 +114,7 @@ read_behind(ZklManager *m, const ZklBatch *batch)
 {
 	uint32_t	i;
 
-	for (i = batch->ndeletes; i < batch->nmembers; i++)
+	for (i = batch->ndeletes; i < batch->nsingle; i++)
 	{
 		ZklLock    *lock = batch->members[i]->lock;
 
@@ -123,21 +145,29 @@ format_number(char *text, uint64_t number)
 	return n;
 }
 
+size_t
+zkl_batch_operations(const ZklBatch *batch)
+{
+	return 1 + batch->nsingle +
+		ZKL_DOWNGRADE_OPS * (batch->nmembers - batch->nsingle);
+}
+
 static ZklMultiOp *
 form_operations(ZklManager *m, const ZklBatch *batch)
 {
+	size_t		nops = zkl_batch_operations(batch);
 	ZklMultiOp *ops = (ZklMultiOp *) (void *)
-	zkl_core_text(m, (batch->nmembers + 1) * sizeof(ZklMultiOp));
+	zkl_core_text(m, nops * sizeof(ZklMultiOp));
 	char	   *number = zkl_core_text(m, 24);
 	uint32_t	i;
 
-	memset(ops, 0, (batch->nmembers + 1) * sizeof(ZklMultiOp));
+	memset(ops, 0, nops * sizeof(ZklMultiOp));
 	ops[0].kind = ZKL_MULTI_SET;
 	ops[0].path = zkl_chain_path(m, m->chain);
 	ops[0].version = ZKL_MUTANT(LOOKUP_WITHOUT_CHAIN) ? -1 : batch->version;
 	ops[0].data = number;
 	ops[0].data_length = format_number(number, ++m->batch_number);
-	for (i = 0; i < batch->nmembers; i++)
+	for (i = 0; i < batch->nsingle; i++)
 	{
 		const ZklRequest *r = batch->members[i];
 		ZklMultiOp *op = &ops[i + 1];
@@ -157,6 +187,10 @@ form_operations(ZklManager *m, const ZklBatch *batch)
 													m->session.timeout_ms);
 		}
 	}
+	for (; i < batch->nmembers; i++)
+		zkl_downgrade_send(m, batch->members[i], &ops[1 + batch->nsingle +
+													  ZKL_DOWNGRADE_OPS *
+													  (i - batch->nsingle)]);
 	return ops;
 }
 
@@ -178,6 +212,8 @@ send_batch(ZklManager *m)
 	gather(m, batch, &m->resends, true, &bytes);
 	if (zkl_list_empty(&m->resends))
 		gather(m, batch, &m->creates, true, &bytes);
+	batch->nsingle = batch->nmembers;
+	gather_downgrades(m, batch, &bytes);
 	m->beat_wanted = false;
 	m->nbatches++;
 
@@ -186,7 +222,7 @@ send_batch(ZklManager *m)
 	action = zkl_core_send(m, zkl_core_op(m, ZKL_OP_BATCH, NULL, NULL),
 						   ZKL_SEND_MULTI, NULL, false);
 	action->multi = ops;
-	action->nmulti = batch->nmembers + 1;
+	action->nmulti = zkl_batch_operations(batch);
 	read_behind(m, batch);
 }
 
@@ -243,7 +279,7 @@ work_at_hand(const ZklManager *m)
 
 	return m->beat_wanted || (beat >= 0 && beat <= m->now) ||
 		!zkl_list_empty(&m->deletes) || !zkl_list_empty(&m->creates) ||
-		!zkl_list_empty(&m->resends) ||
+		!zkl_list_empty(&m->resends) || !zkl_list_empty(&m->downgrades) ||
 		zkl_pace_due(m);
 }
 

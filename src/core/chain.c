@@ -16,6 +16,7 @@
 #include "core/batch.h"
 #include "core/contact.h"
 #include "core/core.h"
+#include "core/downgrade.h"
 #include "core/janitor.h"
 #include "core/lock.h"
 #include "core/probe.h"
@@ -250,7 +251,7 @@ zkl_manager_disconnected(ZklManager *m, int64_t now)
 		ZklRequest *r = &m->requests[id];
 
 		zkl_unlink(&r->unwatched);
-		if (r->node == ZKL_NODE_EXISTS &&
+		if (r->node == ZKL_NODE_EXISTS && !zkl_downgrade_pending(r) &&
 			(r->demand == ZKL_DEMAND_GRANTED || r->lock->waiting == r))
 			zkl_read_own_later(m, r);
 

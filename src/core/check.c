@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "core/downgrade.h"
 #include "core/lock.h"
 #include "core/request.h"
 
@@ -29,12 +30,14 @@ check_request(const ZklManager *m, const ZklRequest *r)
 	if (zkl_linked(&r->unwatched) ?
 		!queued || r->own_watch != ZKL_WATCH_NONE :
 		queued && r->own_watch == ZKL_WATCH_NONE &&
+		!zkl_downgrade_pending(r) &&
 		(r->demand == ZKL_DEMAND_GRANTED || r->lock->waiting == r))
 		return "the nodes without a watch and the list of them differ";
 	if (queued && r->demand != ZKL_DEMAND_WAITING &&
 		r->demand != ZKL_DEMAND_GRANTED)
 		return "a request that neither waits nor holds is in the queue";
-	if (writes != (r->node == ZKL_NODE_DELETE ||
+	if (writes != ((r->node == ZKL_NODE_DELETE && !zkl_downgrade_pending(r)) ||
+				   r->downgrade == ZKL_DOWNGRADE_WANTED ||
 				   (r->node == ZKL_NODE_NEW && !r->parked) ||
 				   (r->node == ZKL_NODE_NONE &&
 					r->demand == ZKL_DEMAND_WAITING)))

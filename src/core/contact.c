@@ -25,6 +25,7 @@
 #include "core/batch.h"
 #include "core/contact.h"
 #include "core/core.h"
+#include "core/downgrade.h"
 #include "core/read.h"
 
 static int64_t
@@ -49,7 +50,8 @@ zkl_contact_begin(ZklManager *m, int64_t begun_at)
 			r->node != ZKL_NODE_EXISTS;
 		if (r->verified)
 			continue;
-		zkl_read_own(m, r);
+		if (!zkl_downgrade_pending(r))
+			zkl_read_own(m, r);
 		m->verified = false;
 	}
 }

@@ -8,6 +8,7 @@
  * neither PostgreSQL nor ZooKeeper.
  */
 #include "core/core.h"
+#include "core/downgrade.h"
 #include "core/drain.h"
 #include "core/lock.h"
 #include "core/read.h"
@@ -154,6 +155,21 @@ refuse_upgrades(ZklManager *m, ZklLock *lock)
 }
 
 /*
+ * Whether a contender of another local owner keeps r from the lock for good,
+ * not only until its downgrade is done.
+ */
+static bool
+waits_for_own(const ZklLock *lock, const ZklRequest *r)
+{
+	const ZklRequest *holder = lock->exclusive_holder;
+
+	if (r == lock->waiting && r->mode == ZKL_SHARED && holder != NULL &&
+		zkl_downgrade_mode(holder) == ZKL_SHARED)
+		return false;
+	return own_ahead(lock, r) != ZKL_SEQ_NONE;
+}
+
+/*
  * Denies the tries whose time is over and which somebody is surely ahead of:
  * a local contender, or a foreign one that a watch of this connection keeps
  * an eye on.  Returns whether there was one.
@@ -173,7 +189,7 @@ deny_expired(ZklManager *m, ZklLock *lock)
 
 		if (r->demand != ZKL_DEMAND_WAITING || !r->expired)
 			continue;
-		if (own_ahead(lock, r) != ZKL_SEQ_NONE ||
+		if (waits_for_own(lock, r) ||
 			(lock->ahead_watch == ZKL_WATCH_ARMED &&
 			 lock->ahead.seq <= r->seq &&
 			 zkl_mode_conflicts(lock->ahead.mode, r->mode)))

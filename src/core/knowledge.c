@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/core.h"
+#include "core/downgrade.h"
 #include "core/lock.h"
 #include "core/request.h"
 
@@ -132,10 +133,10 @@ zkl_lock_ahead_gone(ZklManager *m, ZklLock *lock, bool plain)
 		lock->passed = lock->ahead.seq;
 
 	/*
-	 * A Curator writer that downgrades leaves a reader of its own number
-	 * behind, created just before the writer's node goes.
+	 * A writer of Curator's or zklock's that downgrades leaves a reader of
+	 * its own number behind, created just before the writer's node goes.
 	 */
-	if (lock->dialect == ZKL_DIALECT_CURATOR_RW &&
+	if ((lock->dialect == ZKL_DIALECT_CURATOR_RW || lock->ahead.zklock) &&
 		lock->ahead.mode == ZKL_EXCLUSIVE && !plain && !ZKL_MUTANT(NO_TAINT))
 	{
 		lock->tainted = true;
@@ -167,6 +168,8 @@ note_child(ZklManager *m, ZklLock *lock, uint64_t order, const char *child,
 		if (r != NULL && r->lock == lock)
 		{
 			r->seen = order;
+			if (r->downgrade == ZKL_DOWNGRADE_UNSETTLED)
+				zkl_downgrade_settle(m, r, c->mode == ZKL_SHARED);
 			if (r->node == ZKL_NODE_UNSETTLED)
 				zkl_request_exists(m, r, c->seq,
 								   ZKL_MUTANT(TOKEN_FROM_HEARTBEAT) ?
@@ -199,6 +202,8 @@ settle_unseen(ZklManager *m, ZklLock *lock, uint64_t order)
 			zkl_request_absent(m, r);
 		else if (r->node == ZKL_NODE_EXISTS && !ZKL_MUTANT(DYING_SESSION))
 			zkl_request_vanished(m, r);
+		else if (r->downgrade == ZKL_DOWNGRADE_UNSETTLED)
+			zkl_downgrade_refused(m, r, ZKL_RC_NONODE);
 	}
 }
 

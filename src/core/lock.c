@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/core.h"
+#include "core/downgrade.h"
 #include "core/lock.h"
 #include "core/read.h"
 #include "core/request.h"
@@ -267,6 +268,14 @@ zkl_lock_hold(ZklManager *m, ZklLock *lock, ZklRequest *r)
 		set_waiting(m, lock, next_waiting(lock, r->queued.next));
 }
 
+void
+zkl_lock_downgrade(ZklLock *lock, ZklRequest *r)
+{
+	r->node_mode = ZKL_SHARED;
+	if (lock->exclusive_holder == r)
+		lock->exclusive_holder = other_exclusive(lock, r);
+}
+
 /* How many holds in the queue are of r's own owner */
 static uint32_t
 own_holds(const ZklRequest *r)
@@ -288,5 +297,6 @@ zkl_lock_blocked_by_holder(const ZklLock *lock, const ZklRequest *r)
 	if (r->mode == ZKL_EXCLUSIVE)
 		return lock->nheld > own_holds(r);
 	return lock->exclusive_holder != NULL &&
-		lock->exclusive_holder->owner != r->owner;
+		lock->exclusive_holder->owner != r->owner &&
+		zkl_downgrade_mode(lock->exclusive_holder) == ZKL_EXCLUSIVE;
 }

@@ -48,6 +48,9 @@ extern bool zkl_lock_continuous(const ZklLock *lock);
 /* Grants, denies and refuses what can be; asks for the reads that it takes. */
 extern void zkl_lock_decide(ZklManager *m, ZklLock *lock);
 
+/* A hold's exclusive node has become a shared one of the same number. */
+extern void zkl_lock_downgrade(ZklLock *lock, ZklRequest *r);
+
 /* Whether r would have to wait for a local holder right now. */
 extern bool zkl_lock_blocked_by_holder(const ZklLock *lock,
 									   const ZklRequest *r);

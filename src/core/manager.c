@@ -72,6 +72,7 @@ zkl_manager_create(const ZklConfig *config)
 	make_batches(m);
 	zkl_list_init(&m->creates);
 	zkl_list_init(&m->resends);
+	zkl_list_init(&m->downgrades);
 	zkl_list_init(&m->deletes);
 	zkl_list_init(&m->late_deletes);
 	zkl_list_init(&m->lone_deletes);

@@ -19,6 +19,7 @@
 	X(KEEP_HOLDS, "a new session goes on with the holds of the old one") \
 	X(LEASE_FROM_REPLY, "the lease counts from the answer") \
 	X(LEASE_OF_TIMEOUT, "the lease is a whole session timeout from the send") \
+	X(DOWNGRADE_UNMARKED, "a writer that goes on as a reader does not say so before it goes") \
 	X(LEASE_WITHOUT_CONTACT, "the lease counts from the send, whether or not the leader has heard of the session lately") \
 	X(LEASE_WITHOUT_GENERATION, "the published lease does not say of which session it is") \
 	X(GRANT_WITHOUT_LEASE, "grants and denies past the lease") \

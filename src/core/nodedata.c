@@ -245,11 +245,11 @@ zkl_node_data_breaking(const char *text, size_t length)
 }
 
 /* The mark comes first, so that no text behind it can hide it. */
-size_t
-zkl_node_data_break(const char *text, size_t length, char *buf, size_t size)
+static size_t
+add_mark(const char *mark, const char *text, size_t length, char *buf,
+		 size_t size)
 {
-	static const char mark[] = "{\"breaking\":true";
-	size_t		n = sizeof(mark) - 1;
+	size_t		n = strlen(mark);
 
 	memcpy(buf, mark, n);
 	if (length >= 2 && text[0] == '{' && text[1] != '}' &&
@@ -261,6 +261,19 @@ zkl_node_data_break(const char *text, size_t length, char *buf, size_t size)
 	}
 	buf[n++] = '}';
 	return n;
+}
+
+size_t
+zkl_node_data_break(const char *text, size_t length, char *buf, size_t size)
+{
+	return add_mark("{\"breaking\":true", text, length, buf, size);
+}
+
+size_t
+zkl_node_data_downgrade(const char *text, size_t length, char *buf,
+						size_t size)
+{
+	return add_mark("{\"downgrading\":true", text, length, buf, size);
 }
 
 size_t

@@ -19,6 +19,7 @@
 #include "core/batch.h"
 #include "core/contact.h"
 #include "core/core.h"
+#include "core/downgrade.h"
 #include "core/lock.h"
 #include "core/pace.h"
 #include "core/read.h"
@@ -41,7 +42,8 @@ proved(ZklManager *m)
 		if (r->demand == ZKL_DEMAND_UNUSED)
 			continue;
 		zkl_lock_touch(m, r->lock);
-		if (r->node == ZKL_NODE_UNSETTLED)
+		if (r->node == ZKL_NODE_UNSETTLED ||
+			r->downgrade == ZKL_DOWNGRADE_UNSETTLED)
 		{
 			r->lock->list_wanted = true;
 			zkl_read_want(m, r->lock);
@@ -93,7 +95,12 @@ batch_applied(ZklManager *m, ZklBatch *batch, const ZklReply *reply)
 	if (m->batch_limit < m->config.batch_operations)
 		m->batch_limit = m->batch_limit * 2 < m->config.batch_operations ?
 			m->batch_limit * 2 : m->config.batch_operations;
-	for (i = 0; i < batch->nmembers; i++)
+	for (i = batch->nsingle; i < batch->nmembers; i++)
+	{
+		if (batch->members[i] != NULL)
+			zkl_downgrade_settle(m, batch->members[i], true);
+	}
+	for (i = 0; i < batch->nsingle; i++)
 	{
 		ZklRequest *r = batch->members[i];
 
@@ -134,7 +141,7 @@ failed_operation(const ZklBatch *batch, const ZklReply *reply)
 {
 	uint32_t	i;
 
-	for (i = 0; i < reply->nresults && i <= batch->nmembers; i++)
+	for (i = 0; i < reply->nresults && i < zkl_batch_operations(batch); i++)
 	{
 		int32_t		rc = reply->results[i].rc;
 
@@ -206,6 +213,26 @@ shares_fate(const ZklRequest *r, const ZklLock *culprit, int32_t rc)
 	return culprit->parents_rc != 0 && r->lock->parents_rc != 0;
 }
 
+/* The others go again. */
+static void
+refuse_downgrades(ZklManager *m, const ZklBatch *batch, int failed, int32_t rc)
+{
+	int			first = (int) batch->nsingle + 1;
+	uint32_t	i;
+
+	for (i = batch->nsingle; i < batch->nmembers; i++, first += ZKL_DOWNGRADE_OPS)
+	{
+		ZklRequest *r = batch->members[i];
+
+		if (r == NULL)
+			continue;
+		if (failed >= first && failed < first + ZKL_DOWNGRADE_OPS)
+			zkl_downgrade_refused(m, r, rc);
+		else
+			zkl_downgrade_settle(m, r, false);
+	}
+}
+
 /*
  * Nothing of the batch was applied, "failed" being why (0: its version was not
  * the one expected).  A missing directory seldom comes alone: the creates wait
@@ -214,11 +241,14 @@ shares_fate(const ZklRequest *r, const ZklLock *culprit, int32_t rc)
 static void
 batch_refused(ZklManager *m, ZklBatch *batch, int failed, int32_t rc)
 {
-	const ZklLock *culprit_lock = failed > (int) batch->ndeletes ?
+	bool		create = failed > (int) batch->ndeletes &&
+	failed <= (int) batch->nsingle;
+	const ZklLock *culprit_lock = create ?
 	batch->members[failed - 1]->lock : NULL;
 	uint32_t	i;
 
-	for (i = 0; i < batch->nmembers; i++)
+	refuse_downgrades(m, batch, failed, rc);
+	for (i = 0; i < batch->nsingle; i++)
 	{
 		ZklRequest *r = batch->members[i];
 		bool		culprit = (int) i + 1 == failed;
@@ -232,7 +262,7 @@ batch_refused(ZklManager *m, ZklBatch *batch, int failed, int32_t rc)
 										 &m->deletes);
 			continue;
 		}
-		if (rc == ZKL_RC_NONODE && failed > (int) batch->ndeletes &&
+		if (rc == ZKL_RC_NONODE && create &&
 			zkl_list_empty(&r->lock->own))
 			r->lock->make_parents = true;
 		if (culprit || shares_fate(r, culprit_lock, rc))
@@ -262,7 +292,12 @@ batch_unknown(ZklManager *m, ZklBatch *batch)
 	{
 		ZklRequest *r = batch->members[i];
 
-		if (i < batch->ndeletes)
+		if (i >= batch->nsingle)
+		{
+			if (r != NULL)
+				zkl_downgrade_unknown(r);
+		}
+		else if (i < batch->ndeletes)
 			zkl_request_delete_again(r, &m->lone_deletes);
 		else if (ZKL_MUTANT(RESEND_UNKNOWN) ||
 				 ZKL_MUTANT(RESEND_AFTER_BADVERSION))
@@ -299,13 +334,13 @@ zkl_batch_reply(ZklManager *m, const ZklReply *reply)
 	ZklBatch   *batch = pop_batch(m);
 	int			failed;
 
-	if (reply->rc == ZKL_RC_OK && reply->nresults == batch->nmembers + 1 &&
+	if (reply->rc == ZKL_RC_OK && reply->nresults == zkl_batch_operations(batch) &&
 		reply->stat.mzxid < m->zxid_seen && !ZKL_MUTANT(BACKWARDS_ZXID))
 	{
 		batch_unknown(m, batch);
 		zkl_core_reconnect(m, ZKL_RC_WENT_BACK);
 	}
-	else if (reply->rc == ZKL_RC_OK && reply->nresults == batch->nmembers + 1)
+	else if (reply->rc == ZKL_RC_OK && reply->nresults == zkl_batch_operations(batch))
 		batch_applied(m, batch, reply);
 	else if ((failed = failed_operation(batch, reply)) >= 0)
 		batch_refused(m, batch, failed, reply->results[failed].rc);

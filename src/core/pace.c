@@ -101,7 +101,7 @@ zkl_pace_missing(const ZklManager *m)
 
 	if (m->now >= m->pace.gather_until || m->nbatches > 0 || m->beat_wanted ||
 		zkl_pace_due(m) || !zkl_list_empty(&m->deletes) ||
-		!zkl_list_empty(&m->resends))
+		!zkl_list_empty(&m->resends) || !zkl_list_empty(&m->downgrades))
 		return 0;
 	for (link = m->creates.head.next; link != &m->creates.head && enough > 0;
 		 link = link->next)

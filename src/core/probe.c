@@ -20,6 +20,7 @@
 
 #include "core/contact.h"
 #include "core/core.h"
+#include "core/downgrade.h"
 #include "core/janitor.h"
 #include "core/lock.h"
 #include "core/probe.h"
@@ -118,6 +119,8 @@ is_in_the_way(ZklManager *m, const ZklLock *lock, const char *child,
 	if (!zkl_znode_parse(lock->dialect, child, mode, &seq, &has_uuid, &uuid))
 		return false;
 	r = has_uuid ? zkl_request_find(m, &uuid) : NULL;
+	if (r != NULL && zkl_downgrade_mode(r) == ZKL_SHARED)
+		*mode = ZKL_SHARED;
 	if (r == NULL && has_uuid && is_of_our_making(m, &uuid))
 		zkl_janitor_look(m, lock->path, child);
 	return r == NULL || ZKL_MUTANT(PROBE_OF_RELEASED) ||

@@ -14,6 +14,7 @@
 
 #include "core/batch.h"
 #include "core/core.h"
+#include "core/downgrade.h"
 #include "core/drain.h"
 #include "core/janitor.h"
 #include "core/lock.h"
@@ -247,7 +248,8 @@ listing_refused(ZklManager *m, ZklLock *lock, int32_t rc)
 	{
 		ZklRequest *r = zkl_container(ZklRequest, all, link);
 
-		unsettled |= r->node == ZKL_NODE_UNSETTLED;
+		unsettled |= r->node == ZKL_NODE_UNSETTLED ||
+			r->downgrade == ZKL_DOWNGRADE_UNSETTLED;
 		if (r->demand == ZKL_DEMAND_WAITING &&
 			(r->node == ZKL_NODE_UNSETTLED || r->node == ZKL_NODE_EXISTS))
 			zkl_request_fail(m, r, ZKL_FAILURE_ZOOKEEPER, rc);
@@ -450,7 +452,11 @@ own_event(ZklManager *m, ZklRequest *r, ZklEventKind kind)
 {
 	if (r->node != ZKL_NODE_EXISTS || r->own_watch == ZKL_WATCH_NONE)
 		return;
-	if (kind == ZKL_EVENT_DELETED)
+
+	/* It is our own doing, or we learn soon that it is not. */
+	if (zkl_downgrade_pending(r))
+		zkl_core_watch(m, &r->own_watch, ZKL_WATCH_NONE);
+	else if (kind == ZKL_EVENT_DELETED)
 		zkl_request_vanished(m, r);
 	else
 	{

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/core.h"
+#include "core/downgrade.h"
 #include "core/lock.h"
 #include "core/pace.h"
 #include "core/read.h"
@@ -89,8 +90,8 @@ zkl_request_begin(ZklManager *m, uint32_t id, const ZklDemand *demand)
 	return r;
 }
 
-static void
-note_znode(ZklManager *m, const ZklRequest *r)
+void
+zkl_request_note(ZklManager *m, const ZklRequest *r)
 {
 	ZklAction  *action = zkl_core_act(m, ZKL_ACTION_ZNODE);
 
@@ -151,7 +152,9 @@ hand_node_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 	zkl_unlink(&r->unwatched);
 	zkl_core_watch(m, &r->own_watch, ZKL_WATCH_NONE);
 	r->node = ZKL_NODE_NONE;
-	note_znode(m, heir);
+	zkl_request_note(m, heir);
+	zkl_downgrade_pass_on(m, r, heir);
+	zkl_downgrade_want(m, heir);
 }
 
 /*
@@ -192,7 +195,11 @@ retire(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 				zkl_lock_dequeue(m, lock, r);
 				zkl_unlink(&r->unwatched);
 				r->node = ZKL_NODE_DELETE;
-				zkl_pace_delete(m, r);
+				if (!zkl_downgrade_pending(r))
+				{
+					zkl_downgrade_pass_on(m, r, NULL);
+					zkl_pace_delete(m, r);
+				}
 				if (ZKL_MUTANT(CANCEL_FORGETS_NODE) &&
 					r->demand == ZKL_DEMAND_WAITING)
 					zkl_request_gone(m, r);
@@ -232,7 +239,7 @@ zkl_request_exists(ZklManager *m, ZklRequest *r, ZklSeq seq, int64_t czxid)
 	r->node = ZKL_NODE_EXISTS;
 	r->seq = seq;
 	r->czxid = czxid;
-	note_znode(m, r);
+	zkl_request_note(m, r);
 	if (r->demand == ZKL_DEMAND_WAITING && seq < ZKL_SEQ_LIMIT)
 	{
 		zkl_lock_enqueue(m, r->lock, r);
@@ -381,6 +388,7 @@ drop_node(ZklManager *m, ZklRequest *r)
 {
 	if (zkl_linked(&r->queued))
 		zkl_lock_dequeue(m, r->lock, r);
+	zkl_downgrade_pass_on(m, r, NULL);
 	zkl_unlink(&r->unwatched);
 	zkl_unlink(&r->work);
 	zkl_unlink(&r->by_uuid);

@@ -61,6 +61,9 @@ extern void zkl_request_release(ZklManager *m, ZklRequest *r);
 /* The request that a uuid names, or NULL. */
 extern ZklRequest *zkl_request_find(const ZklManager *m, const ZklUuid *uuid);
 
+/* Has the host record its node as it is now. */
+extern void zkl_request_note(ZklManager *m, const ZklRequest *r);
+
 /* The whole path of its node, among the actions' strings. */
 extern char *zkl_request_path(ZklManager *m, const ZklRequest *r);
 

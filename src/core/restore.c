@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/core.h"
+#include "core/downgrade.h"
 #include "core/request.h"
 #include "core/siblings.h"
 
@@ -154,5 +155,8 @@ zkl_manager_restore(ZklManager *m, int64_t now, uint32_t request,
 		zkl_request_exists(m, r, restored->seq, restored->granted ?
 						   restored->token / 4096 : 0);
 	if (restored->granted && r->demand == ZKL_DEMAND_WAITING)
+	{
 		zkl_request_restore_hold(m, r);
+		zkl_downgrade_want(m, r);
+	}
 }

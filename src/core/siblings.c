@@ -7,6 +7,7 @@
  * what becomes of a node is request.c's.
  */
 #include "core/core.h"
+#include "core/downgrade.h"
 #include "core/siblings.h"
 
 void
@@ -41,7 +42,7 @@ zkl_siblings_covering(const ZklRequest *r)
 	for (s = r->sibling_next; s != r; s = s->sibling_next)
 	{
 		if (s->demand == ZKL_DEMAND_GRANTED && s->node == ZKL_NODE_EXISTS &&
-			!s->broken && zkl_mode_covers(s->node_mode, r->mode) &&
+			!s->broken && zkl_mode_covers(zkl_downgrade_mode(s), r->mode) &&
 			(best == NULL || s->seq < best->seq))
 			best = s;
 	}
@@ -67,14 +68,16 @@ zkl_siblings_upgraded(const ZklRequest *r)
 ZklRequest *
 zkl_siblings_heir(const ZklRequest *r)
 {
+	ZklRequest *heir = NULL;
 	ZklRequest *s;
 
 	for (s = r->sibling_next; s != r; s = s->sibling_next)
 	{
-		if (s->cover == r && s->demand == ZKL_DEMAND_GRANTED)
-			return s;
+		if (s->cover == r && s->demand == ZKL_DEMAND_GRANTED &&
+			(heir == NULL || s->mode == ZKL_EXCLUSIVE))
+			heir = s;
 	}
-	return NULL;
+	return heir;
 }
 
 void

@@ -19,7 +19,7 @@ extern ZklRequest *zkl_siblings_covering(const ZklRequest *r);
 /* The node of a hold of r's owner that r's own would come on top of. */
 extern ZklRequest *zkl_siblings_upgraded(const ZklRequest *r);
 
-/* A hold that shares r's node, or NULL */
+/* A hold that shares r's node, an exclusive one if there is one; or NULL */
 extern ZklRequest *zkl_siblings_heir(const ZklRequest *r);
 
 /* Those that share r's node share the heir's from now on. */

@@ -63,6 +63,15 @@ typedef enum ZklWatchState
 	ZKL_WATCH_ARMED
 } ZklWatchState;
 
+/* An exclusive node that goes on as a shared one; see downgrade.c */
+typedef enum ZklDowngradeState
+{
+	ZKL_DOWNGRADE_NONE = 0,
+	ZKL_DOWNGRADE_WANTED,
+	ZKL_DOWNGRADE_SENT,			/* in a batch that is not answered */
+	ZKL_DOWNGRADE_UNSETTLED		/* the answer is lost */
+} ZklDowngradeState;
+
 typedef struct ZklLock ZklLock;
 typedef struct ZklRequest ZklRequest;
 
@@ -84,6 +93,7 @@ struct ZklRequest
 	/* the znode */
 	ZklUuid		uuid;
 	ZklLockMode node_mode;		/* wider than mode in a node taken over */
+	ZklDowngradeState downgrade;	/* of such a node */
 	ZklSeq		seq;			/* -1: not known */
 	uint32_t	index;			/* in its batch */
 	int64_t		czxid;			/* 0: not known, ask */
@@ -218,12 +228,14 @@ typedef struct ZklOp
 /*
  * One batch.  members[0] is what operation 1 is about, and so on; operation 0
  * is the beat.  A member's node is SENT for a create, DELETING for a delete.
+ * Downgrades come last, take several operations each, and can be NULL.
  */
 typedef struct ZklBatch
 {
 	int32_t		version;		/* that the beat expects */
 	uint32_t	nmembers;
 	uint32_t	ndeletes;		/* members before the creates */
+	uint32_t	nsingle;		/* members before the downgrades */
 	int64_t		sent_at;
 	ZklRequest **members;
 } ZklBatch;
@@ -282,6 +294,7 @@ struct ZklManager
 	ZklList		creates;		/* NEW, not parked */
 	ZklList		resends;		/* NEW, from batches that failed: they go
 								 * first */
+	ZklList		downgrades;		/* WANTED */
 	ZklList		deletes;		/* DELETE, to go in a batch */
 	ZklList		late_deletes;	/* DELETE, to go in a batch that goes anyway,
 								 * or soon; see pace.c */

@@ -163,4 +163,8 @@ extern bool zkl_node_data_breaking(const char *text, size_t length);
 extern size_t zkl_node_data_break(const char *text, size_t length, char *buf,
 								  size_t size);
 
+/* The same for the mark of a writer that is about to go on as a reader. */
+extern size_t zkl_node_data_downgrade(const char *text, size_t length,
+									  char *buf, size_t size);
+
 #endif							/* ZKL_ZNODE_H */

@@ -62,21 +62,66 @@ check_own_delete(const Host *h, int i)
 	}
 }
 
+/* Whether the same transaction makes a reader in the writer's place */
+static bool
+is_downgrade(const Entry *entry, const Contender *c)
+{
+	size_t		i;
+
+	for (i = 0; i < entry->neffects; i++)
+	{
+		const Contender *made = contender_of(entry->effects[i].path);
+
+		if (entry->effects[i].kind == OP_CREATE && made->counts &&
+			made->mode == ZKL_SHARED && c->mode == ZKL_EXCLUSIVE &&
+			made->seq == c->seq &&
+			memcmp(&made->uuid, &c->uuid, sizeof(ZklUuid)) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Slot i's node goes on as a reader's: nobody may need more of it. */
+static void
+check_downgraded(const Host *h, int i)
+{
+	const Slot *s = &h->slots[i];
+	int			j;
+
+	for (j = 0; j < MAX_SLOTS; j++)
+	{
+		const Slot *other = &h->slots[j];
+
+		if (other->owner == s->owner && other->lock == s->lock &&
+			other->mode == ZKL_EXCLUSIVE && holds(h, j) &&
+			other->token == s->token)
+			broken("S1", "the node of host %d slot %d becomes a reader's, slot"
+				   " %d holds exclusively", h->id, i, j);
+	}
+}
+
 static void
 check_deleted(const Entry *entry, const Effect *effect, const Contender *c)
 {
 	Host	   *h = host_of_session(effect->owner);
+	bool		downgrade;
 	int			i;
 
 	removed_at[c->lock] = base.now;
 	if (h == NULL)
 		return;
+	downgrade = entry->session == h->session && is_downgrade(entry, c);
 	for (i = 0; i < MAX_SLOTS; i++)
 	{
 		Slot	   *s = &h->slots[i];
 
 		if (!same_uuid(s, &c->uuid))
 			continue;
+		if (downgrade)
+		{
+			check_downgraded(h, i);
+			continue;
+		}
 		if (entry->session == 0 && entry->ends == 0)
 		{
 			if (!entry->by_vandal && holds(h, i))

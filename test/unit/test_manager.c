@@ -201,10 +201,10 @@ two_lifetimes(void)
 	world_run(w);
 	CHECK_INT(world_nodes(w, "/a"), 2);
 	CHECK(w->requests[shared].has_znode);
-	CHECK(!world_holds(w, other));
+	CHECK_INT(w->requests[shared].znode_mode, ZKL_SHARED);
+	CHECK(world_holds(w, shared) && world_holds(w, other));
 	world_release(w, shared);
 	world_run(w);
-	CHECK(world_holds(w, other));
 	CHECK_INT(world_nodes(w, "/a"), 1);
 	world_wind_up(w);
 }

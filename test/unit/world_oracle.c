@@ -173,6 +173,30 @@ world_check_grant(const World *w, const WorldRequest *r)
 	check_contenders_ahead(w, r);
 }
 
+/* A writer is marked, made a reader of the same number, and deleted. */
+static void
+check_downgrade(const ZklMultiOp *op)
+{
+	const char *writer = strrchr(op->path, '/') + 1;
+	ZklLockMode mode;
+	ZklSeq		seq,
+				made_seq;
+	bool		has_uuid;
+	ZklUuid		uuid,
+				made;
+
+	CHECK(zkl_node_data_downgrading(op->data, op->data_length));
+	CHECK(zkl_znode_parse(ZKL_DIALECT_CURATOR_RW, writer, &mode, &seq,
+						  &has_uuid, &uuid) && mode == ZKL_EXCLUSIVE);
+	CHECK_INT(op[1].kind, ZKL_MULTI_CREATE_EPHEMERAL);
+	CHECK(zkl_znode_parse(ZKL_DIALECT_CURATOR_RW, strrchr(op[1].path, '/') + 1,
+						  &mode, &made_seq, &has_uuid, &made));
+	CHECK(mode == ZKL_SHARED && made_seq == seq &&
+		  memcmp(&uuid, &made, sizeof(uuid)) == 0);
+	CHECK_INT(op[2].kind, ZKL_MULTI_DELETE);
+	CHECK_STR(op[2].path, op->path);
+}
+
 void
 world_check_recorded(const World *w, const ZklAction *action)
 {
@@ -189,6 +213,12 @@ world_check_recorded(const World *w, const ZklAction *action)
 
 		snprintf(chain, sizeof(chain), "%016" PRIx64 ".%u",
 				 (uint64_t) w->session.id, w->chain);
+		if (op->kind == ZKL_MULTI_SET && i > 0)
+		{
+			check_downgrade(op);
+			i += 2;
+			continue;
+		}
 		if (op->kind == ZKL_MULTI_CREATE_EPHEMERAL || op->kind == ZKL_MULTI_SET)
 			CHECK_STR(name, chain);
 		if (op->kind != ZKL_MULTI_CREATE)

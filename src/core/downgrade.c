@@ -1,0 +1,209 @@
+/*
+ * downgrade.c
+ *	  An exclusive node goes on as a shared one, without a gap.
+ *
+ * Owns the states of downgrades and the manager's list of them.  Runs in the
+ * worker (and in tests), takes no locks, knows neither PostgreSQL nor
+ * ZooKeeper.
+ *
+ * Who gives back an exclusive lock and still holds it shared gets a shared
+ * node of the same number, in one transaction: the exclusive node is marked,
+ * the shared one is created, the exclusive one is deleted.  So nobody ever
+ * sees neither of them.  The mark is the first thing that a watch on the
+ * exclusive node tells: whoever waits for it then looks again, and finds the
+ * shared one in its place (see zkl_lock_ahead_gone; Curator from 5.5 on does
+ * the same in several steps).
+ *
+ *	  NONE -> WANTED -> SENT -> NONE
+ *	            ^         |
+ *	            +- UNSETTLED (the answer is lost: a listing tells the name)
+ *
+ * The node EXISTS meanwhile, unless it is released while SENT or UNSETTLED:
+ * then it is to be deleted as soon as it is known under which name.
+ */
+#include <string.h>
+
+#include "core/core.h"
+#include "core/downgrade.h"
+#include "core/lock.h"
+#include "core/pace.h"
+#include "core/read.h"
+#include "core/request.h"
+
+bool
+zkl_downgrade_pending(const ZklRequest *r)
+{
+	return r->downgrade == ZKL_DOWNGRADE_SENT ||
+		r->downgrade == ZKL_DOWNGRADE_UNSETTLED;
+}
+
+/* Not looked at while nobody knows its name */
+static void
+leave_alone(ZklRequest *r)
+{
+	zkl_unlink(&r->unwatched);
+}
+
+void
+zkl_downgrade_want(ZklManager *m, ZklRequest *r)
+{
+	if (r->node_mode != ZKL_EXCLUSIVE || r->mode != ZKL_SHARED ||
+		r->downgrade != ZKL_DOWNGRADE_NONE || r->broken ||
+		!zkl_dialect_shares(r->lock->dialect))
+		return;
+
+	/* What a restarted worker finds, the one before it may have begun. */
+	if (m->connection != ZKL_CONNECTION_READY)
+	{
+		zkl_downgrade_unknown(r);
+		return;
+	}
+	r->downgrade = ZKL_DOWNGRADE_WANTED;
+	zkl_list_append(&m->downgrades, &r->work);
+}
+
+/* A batch that is under way changes it for another, or for nobody. */
+static void
+replace_in_batches(ZklManager *m, const ZklRequest *r, ZklRequest *heir)
+{
+	uint32_t	i,
+				j;
+
+	for (i = 0; i < m->nbatches; i++)
+	{
+		ZklBatch   *batch = &m->batches[(m->batch_first + i) %
+										m->config.batches_in_flight];
+
+		for (j = batch->nsingle; j < batch->nmembers; j++)
+		{
+			if (batch->members[j] == r)
+				batch->members[j] = heir;
+		}
+	}
+}
+
+void
+zkl_downgrade_pass_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
+{
+	ZklDowngradeState state = r->downgrade;
+
+	if (state == ZKL_DOWNGRADE_NONE)
+		return;
+	r->downgrade = ZKL_DOWNGRADE_NONE;
+	zkl_unlink(&r->work);
+	if (state == ZKL_DOWNGRADE_SENT)
+		replace_in_batches(m, r, heir);
+	if (heir == NULL)
+		return;
+	heir->downgrade = state;
+	if (state == ZKL_DOWNGRADE_WANTED)
+		zkl_list_append(&m->downgrades, &heir->work);
+	else
+		leave_alone(heir);
+}
+
+/* ---- in a batch ---- */
+
+static char *
+node_path(ZklManager *m, const ZklRequest *r, ZklLockMode mode)
+{
+	char		name[ZKL_MAX_ZNODE_NAME + 1];
+
+	zkl_znode_name(r->lock->dialect, &r->uuid, mode, r->seq, name);
+	return zkl_core_join(m, r->lock->path, "/", name);
+}
+
+void
+zkl_downgrade_send(ZklManager *m, ZklRequest *r, ZklMultiOp *ops)
+{
+	char	   *mark = zkl_core_text(m, ZKL_MAX_NODE_DATA);
+	char	   *data = zkl_core_text(m, r->data_length +
+									 ZKL_NODE_DATA_TIMEOUT);
+
+	r->downgrade = ZKL_DOWNGRADE_SENT;
+	leave_alone(r);
+	memcpy(data, r->data, r->data_length);
+
+	ops[0].kind = ZKL_MULTI_SET;
+	ops[0].path = node_path(m, r, ZKL_EXCLUSIVE);
+
+	/* If somebody has written there, an operator say, he must not miss it. */
+	ops[0].version = 0;
+	ops[0].data = mark;
+	ops[0].data_length = zkl_node_data_downgrade(r->data, r->data_length, mark,
+												 ZKL_MAX_NODE_DATA);
+	ops[1].kind = ZKL_MULTI_CREATE_EPHEMERAL;
+	ops[1].path = node_path(m, r, ZKL_SHARED);
+	ops[1].version = -1;
+	ops[1].data = data;
+	ops[1].data_length = zkl_node_data_timeout(data, r->data_length,
+											   m->session.timeout_ms);
+	ops[2].kind = ZKL_MULTI_DELETE;
+	ops[2].path = ops[0].path;
+	ops[2].version = -1;
+	if (ZKL_MUTANT(DOWNGRADE_UNMARKED))
+	{
+		ZklMultiOp	set = ops[0];
+
+		ops[0] = ops[1];
+		ops[1] = set;
+		ops[1].path = ops[0].path;
+	}
+}
+
+/* Its name is known again. */
+static void
+end(ZklManager *m, ZklRequest *r)
+{
+	r->downgrade = ZKL_DOWNGRADE_NONE;
+	zkl_lock_touch(m, r->lock);
+	if (r->node == ZKL_NODE_DELETE)
+		zkl_pace_delete(m, r);
+	else if (r->own_watch == ZKL_WATCH_NONE && !zkl_linked(&r->unwatched))
+		zkl_read_own(m, r);
+}
+
+void
+zkl_downgrade_settle(ZklManager *m, ZklRequest *r, bool done)
+{
+	if (!done && r->node == ZKL_NODE_EXISTS)
+	{
+		r->downgrade = ZKL_DOWNGRADE_NONE;
+		zkl_downgrade_want(m, r);
+		if (r->own_watch == ZKL_WATCH_NONE && !zkl_linked(&r->unwatched))
+			zkl_read_own(m, r);
+		return;
+	}
+	if (done && r->node == ZKL_NODE_EXISTS)
+	{
+		/* What was watched is gone. */
+		zkl_core_watch(m, &r->own_watch, ZKL_WATCH_NONE);
+		zkl_lock_downgrade(r->lock, r);
+		zkl_request_note(m, r);
+	}
+	else if (done)
+		r->node_mode = ZKL_SHARED;
+	end(m, r);
+}
+
+void
+zkl_downgrade_unknown(ZklRequest *r)
+{
+	zkl_unlink(&r->work);
+	leave_alone(r);
+	r->downgrade = ZKL_DOWNGRADE_UNSETTLED;
+}
+
+void
+zkl_downgrade_refused(ZklManager *m, ZklRequest *r, int32_t rc)
+{
+	if (rc != ZKL_RC_NONODE)
+		end(m, r);
+	else if (r->node == ZKL_NODE_DELETE)
+	{
+		r->downgrade = ZKL_DOWNGRADE_NONE;
+		zkl_request_gone(m, r);
+	}
+	else
+		zkl_request_vanished(m, r);
+}

@@ -1,0 +1,46 @@
+/*
+ * downgrade.h
+ *	  An exclusive node goes on as a shared one, without a gap.
+ */
+#ifndef ZKL_DOWNGRADE_H
+#define ZKL_DOWNGRADE_H
+
+#include "core/state.h"
+
+/* Operations that each downgrade takes in a batch */
+#define ZKL_DOWNGRADE_OPS	3
+
+/*
+ * A shared hold owns an exclusive node: have it changed.  Nothing is done in
+ * dialects without shared locks.
+ */
+extern void zkl_downgrade_want(ZklManager *m, ZklRequest *r);
+
+/* Another hold of the same owner takes the node over; NULL: it is gone. */
+extern void zkl_downgrade_pass_on(ZklManager *m, ZklRequest *r,
+								  ZklRequest *heir);
+
+/* The mode that r's node is good for: a downgrade has begun, or is done. */
+static inline ZklLockMode
+zkl_downgrade_mode(const ZklRequest *r)
+{
+	return r->downgrade != ZKL_DOWNGRADE_NONE ? ZKL_SHARED : r->node_mode;
+}
+
+/* Whether it is not known what the node's name is just now. */
+extern bool zkl_downgrade_pending(const ZklRequest *r);
+
+/* It goes in a batch: writes its operations. */
+extern void zkl_downgrade_send(ZklManager *m, ZklRequest *r, ZklMultiOp *ops);
+
+/* What became of it: done or not, or not known. */
+extern void zkl_downgrade_settle(ZklManager *m, ZklRequest *r, bool done);
+extern void zkl_downgrade_unknown(ZklRequest *r);
+
+/*
+ * One of its operations was refused.  If it is not its node that is missing,
+ * the node stays exclusive, which harms nobody.
+ */
+extern void zkl_downgrade_refused(ZklManager *m, ZklRequest *r, int32_t rc);
+
+#endif							/* ZKL_DOWNGRADE_H */
