@@ -12,13 +12,10 @@
 #include "catalog/pg_type.h"
 #include "compat.h"
 #include "core/dialect.h"
-#include "datatype/timestamp.h"
+#include "duration.h"
 #include "lifetime.h"
 #include "utils/array.h"
 #include "zklock.h"
-
-#define MS_PER_DAY		((int64) 86400000)
-#define US_PER_MS		1000
 
 ZKL_FUNCTION(zkl_sql_lock);
 ZKL_FUNCTION(zkl_sql_lock_shared);
@@ -44,27 +41,6 @@ ZKL_FUNCTION(zkl_sql_unlock_all_of);
 ZKL_FUNCTION(zkl_sql_unlock_all_of_shared);
 
 /* ---- arguments ---- */
-
-/*
- * A timeout in ms, rounded up.  No interval overflows: the months of the
- * largest one are less than 2^63 ms.
- */
-static int64
-timeout_of(const Interval *interval)
-{
-	int64		days = (int64) interval->month * DAYS_PER_MONTH + interval->day;
-	int64		ms = days * MS_PER_DAY + interval->time / US_PER_MS;
-	int64		rest = interval->time % US_PER_MS;
-
-	if (zkl_interval_is_infinite(interval))
-		return ZKL_FOREVER;
-	if (zkl_interval_is_minus_infinite(interval) ||
-		ms < 0 || (ms == 0 && rest < 0))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("timeout must not be negative")));
-	return rest > 0 ? ms + 1 : ms;
-}
 
 /* Not all clients that a lock may be shared with know shared locks. */
 static void
@@ -94,7 +70,7 @@ acquire(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime,
 	ask.is_try = is_try;
 	check_mode(&ask);
 	if (is_try)
-		ask.timeout_ms = timeout_of(PG_GETARG_INTERVAL_P(1));
+		ask.timeout_ms = zkl_timeout_ms(PG_GETARG_INTERVAL_P(1));
 	return zkl_lifetime_acquire(&ask, 1, token);
 }
 
@@ -285,7 +261,7 @@ acquire_all(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime,
 		asks[i].lifetime = lifetime;
 		asks[i].is_try = is_try;
 		if (is_try)
-			asks[i].timeout_ms = timeout_of(PG_GETARG_INTERVAL_P(1));
+			asks[i].timeout_ms = zkl_timeout_ms(PG_GETARG_INTERVAL_P(1));
 		check_mode(&asks[i]);
 	}
 	if (!zkl_lifetime_acquire(asks, *n, tokens))
