@@ -312,3 +312,32 @@ REVOKE ALL ON FUNCTION zk_try_xact_lock(text[], interval) FROM PUBLIC;
 REVOKE ALL ON FUNCTION zk_try_xact_lock_shared(text[], interval) FROM PUBLIC;
 REVOKE ALL ON FUNCTION zk_unlock(text[]) FROM PUBLIC;
 REVOKE ALL ON FUNCTION zk_unlock_shared(text[]) FROM PUBLIC;
+
+--
+-- Barriers
+--
+CREATE FUNCTION zk_barrier_enter(path text, parties integer, timeout interval DEFAULT NULL)
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'zkl_sql_barrier_enter'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+CREATE FUNCTION zk_barrier_leave(path text, timeout interval DEFAULT NULL)
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'zkl_sql_barrier_leave'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+CREATE FUNCTION zk_barrier(path text, parties integer, timeout interval DEFAULT NULL)
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'zkl_sql_barrier'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION zk_barrier_enter(text, integer, interval) IS
+'wait until so many sessions, on all servers, are in, to start together';
+COMMENT ON FUNCTION zk_barrier_leave(text, interval) IS
+'wait until all who are in want to leave, to end together';
+COMMENT ON FUNCTION zk_barrier(text, integer, interval) IS
+'wait until so many sessions, on all servers, have come, and go on';
+
+REVOKE ALL ON FUNCTION zk_barrier_enter(text, integer, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION zk_barrier_leave(text, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION zk_barrier(text, integer, interval) FROM PUBLIC;

@@ -485,6 +485,15 @@ zkl_lifetime_unlock(const ZklTarget *lock, ZklLockMode mode)
 }
 
 void
+zkl_lifetime_end(const ZklTarget *lock, ZklLockMode mode)
+{
+	ZklHold    *hold = zkl_hold_find(lock, mode, ZKL_LIFETIME_SESSION);
+
+	if (hold != NULL)
+		end_hold(hold);
+}
+
+void
 zkl_lifetime_unlock_all(void)
 {
 	dlist_mutable_iter iter;

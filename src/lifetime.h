@@ -23,6 +23,13 @@ extern bool zkl_lifetime_acquire(ZklAsk *asks, int n, int64 *tokens);
  */
 extern bool zkl_lifetime_unlock(const ZklTarget *lock, ZklLockMode mode);
 
+/*
+ * Ends the hold on a lock of session lifetime, however often it was acquired,
+ * without a check or a word; for what gives up while it acquires something
+ * more.  Does nothing if it is not held; cannot fail.
+ */
+extern void zkl_lifetime_end(const ZklTarget *lock, ZklLockMode mode);
+
 /* Releases all locks of session lifetime, however often they were acquired. */
 extern void zkl_lifetime_unlock_all(void);
 

@@ -138,6 +138,13 @@ mode_name(ZklLockMode mode)
 
 /* ---- zk_locks ---- */
 
+static const char *
+slot_mode_name(const ZklSlot *slot)
+{
+	return slot->s_dialect == ZKL_DIALECT_MEMBER ? "member" :
+		mode_name(slot->s_mode);
+}
+
 /* Those without a name are not shown. */
 static const char *const slot_state_names[] = {
 	[ZKL_SLOT_FREE] = NULL,
@@ -196,7 +203,7 @@ put_slot(FunctionCallInfo fcinfo, const ZklSlot *slot)
 		add_utf8(&row, slot->s_path, sizeof(slot->s_path));
 	else
 		add_null(&row);
-	add_text(&row, mode_name(slot->s_mode));
+	add_text(&row, slot_mode_name(slot));
 	add_text(&row, slot->s_lifetime == ZKL_LIFETIME_SESSION ?
 			 "session" : "transaction");
 	add(&row, BoolGetDatum(granted));

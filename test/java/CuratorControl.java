@@ -54,6 +54,7 @@ public class CuratorControl
 		client.start();
 		client.blockUntilConnected();
 		recipes.put("multi", new MultiControl(client));
+		recipes.put("barrier", new BarrierControl(client));
 	}
 
 	private InterProcessMutex make(String kind, String path)

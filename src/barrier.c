@@ -1,0 +1,441 @@
+/*
+ * barrier.c
+ *	  Barriers: sessions of many servers that start, and end, together.
+ *
+ * Owns what zk_barrier_enter(), zk_barrier_leave() and zk_barrier() do with the
+ * children of a barrier's directory.  Run by backends.  Takes no locks; waits
+ * as ask.c and request.c do.
+ *
+ * Must not know how a lock is asked for, nor how the worker runs an errand.
+ *
+ * The layout is that of Curator's DistributedDoubleBarrier: an ephemeral child
+ * for each member, and a persistent one, "ready", which says that they were
+ * enough and may start.  A member's is a shared lock of session lifetime, in a
+ * dialect in which nothing conflicts, so that it is watched, shown and lost as
+ * a lock is.  As Curator counts them, all children but "ready" are members.
+ *
+ * Who leaves and is not the first by name goes at once, and waits; the first
+ * stays until it is alone.  That is Curator's order: its own members wait for
+ * the first one to go, and take a single one that is left for nobody.
+ *
+ * Where this differs from Curator, and why that is safe beside it:
+ *
+ * - "ready" without any member is what a round left that ended by crashes.
+ *	 Curator's members would run right through; ours delete it before they
+ *	 enter.  A member that is about to start keeps it from looking like that.
+ * - Ours delete "ready" only when nobody is in, Curator's whenever they leave.
+ *	 So a member that has not seen it yet, while others are through and gone,
+ *	 still finds it.
+ * - Who has left waits for those who were in with it, not for whoever comes
+ *	 later: those are in the next round already, and may wait for it there.
+ */
+#include "postgres.h"
+
+#include "children.h"
+#include "compat.h"
+#include "duration.h"
+#include "hold.h"
+#include "lifetime.h"
+#include "nodes/pg_list.h"
+#include "refusal.h"
+#include "zklock.h"
+
+#define READY	"ready"
+
+ZKL_FUNCTION(zkl_sql_barrier_enter);
+ZKL_FUNCTION(zkl_sql_barrier_leave);
+ZKL_FUNCTION(zkl_sql_barrier);
+
+/* One call */
+typedef struct Barrier
+{
+	ZklTarget	target;
+	int64		timeout_ms;
+	ZklChildren children;
+	char		own[ZKL_MAX_ZNODE_NAME + 1];	/* how our znode's name begins */
+} Barrier;
+
+/* What a listing says */
+typedef struct View
+{
+	int			members;
+	bool		is_ready;
+	bool		has_us;
+	bool		is_first;		/* our name is the lowest */
+} View;
+
+/* ---- the children ---- */
+
+static bool
+is_ready_node(const char *name)
+{
+	return strcmp(name, READY) == 0;
+}
+
+static bool
+is_ours(const Barrier *b, const char *name)
+{
+	return b->own[0] != '\0' && strncmp(name, b->own, strlen(b->own)) == 0;
+}
+
+static void
+survey(const Barrier *b, View *view)
+{
+	const char *lowest = NULL;
+	const char *name;
+
+	memset(view, 0, sizeof(*view));
+	for (name = zkl_children_first(&b->children); name != NULL;
+		 name = zkl_children_next(&b->children, name))
+	{
+		if (is_ready_node(name))
+		{
+			view->is_ready = true;
+			continue;
+		}
+		view->members++;
+		if (is_ours(b, name))
+			view->has_us = true;
+		if (lowest == NULL || strcmp(name, lowest) < 0)
+			lowest = name;
+	}
+	view->is_first = lowest != NULL && is_ours(b, lowest);
+}
+
+static bool
+is_listed(const Barrier *b, const char *name)
+{
+	const char *child = zkl_children_first(&b->children);
+
+	while (child != NULL && strcmp(child, name) != 0)
+		child = zkl_children_next(&b->children, child);
+	return child != NULL;
+}
+
+/* The members that are listed, but for us: a list of names */
+static List *
+others(const Barrier *b)
+{
+	List	   *names = NIL;
+	const char *name;
+
+	for (name = zkl_children_first(&b->children); name != NULL;
+		 name = zkl_children_next(&b->children, name))
+	{
+		if (!is_ready_node(name) && !is_ours(b, name))
+			names = lappend(names, pstrdup(name));
+	}
+	return names;
+}
+
+/* Takes those who are not listed any more out of such a list. */
+static List *
+those_left(const Barrier *b, List *names)
+{
+	ListCell   *cell;
+
+	foreach(cell, names)
+	{
+		if (!is_listed(b, lfirst(cell)))
+			names = foreach_delete_current(names, cell);
+	}
+	return names;
+}
+
+/* ---- membership ---- */
+
+static ZklHold *
+find_hold(const Barrier *b)
+{
+	return zkl_hold_find(&b->target, ZKL_SHARED, ZKL_LIFETIME_SESSION);
+}
+
+/*
+ * While we wait, a loss is an error of ours, and no signal.  Also notes what
+ * our znode is called.
+ */
+static void
+begin_wait(Barrier *b)
+{
+	int			slotno = find_hold(b)->grant.slotno;
+	ZklSlot		slot;
+
+	zkl_slot_set_quiet(slotno, true);
+	zkl_slot_copy(slotno, &slot);
+	zkl_znode_prefix(ZKL_DIALECT_MEMBER, &slot.s_znode_uuid, ZKL_SHARED,
+					 b->own);
+}
+
+static void
+check_member(const Barrier *b, bool has_us)
+{
+	ZklError	error;
+
+	if (zkl_hold_is_good(find_hold(b), &error))
+	{
+		if (has_us)
+			return;
+		error = ZKL_ERROR_NODE_DELETED;
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+			 errmsg("membership in barrier \"%s\" was lost", b->target.name),
+			 errdetail("%s", zkl_lost_detail(error))));
+}
+
+/* Goes without a word; does nothing if we are no member. */
+static void
+drop_out(const Barrier *b)
+{
+	zkl_lifetime_end(&b->target, ZKL_SHARED);
+}
+
+/* ---- entering ---- */
+
+/* False: the time was over first. */
+static bool
+become_member(Barrier *b)
+{
+	ZklAsk		ask = {0};
+	int64		token;
+
+	ask.lock = b->target;
+	ask.mode = ZKL_SHARED;
+	ask.lifetime = ZKL_LIFETIME_SESSION;
+	ask.is_try = b->timeout_ms != ZKL_FOREVER;
+	ask.timeout_ms = zkl_children_ms_left(&b->children);
+	return zkl_lifetime_acquire(&ask, 1, &token);
+}
+
+static void
+delete_stale_ready(Barrier *b)
+{
+	View		view;
+
+	(void) zkl_children_look(&b->children);
+	survey(b, &view);
+	if (view.is_ready && view.members == 0)
+		(void) zkl_children_write(&b->children, ZKL_ERRAND_DELETE, READY);
+	zkl_children_forget(&b->children);
+}
+
+/* True once there are enough, or were: whoever saw that first says so. */
+static bool
+wait_for_start(Barrier *b, int parties)
+{
+	View		view;
+
+	begin_wait(b);
+	for (;;)
+	{
+		if (!zkl_children_look(&b->children))
+			return false;
+		survey(b, &view);
+		check_member(b, view.has_us);
+		if (view.is_ready ||
+			(view.members >= parties &&
+			 zkl_children_write(&b->children, ZKL_ERRAND_CREATE, READY)))
+			break;
+		if (view.members >= parties)
+			zkl_children_forget(&b->children);
+	}
+	zkl_slot_set_quiet(find_hold(b)->grant.slotno, false);
+	check_member(b, true);
+	return true;
+}
+
+static void
+refuse_again(const Barrier *b)
+{
+	if (find_hold(b) == NULL)
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_IN_USE),
+			 errmsg("this session is already in barrier \"%s\"",
+					b->target.name),
+			 errhint("Leave it first, with zk_barrier_leave().")));
+}
+
+static bool
+enter(Barrier *b, int parties)
+{
+	bool		started = false;
+
+	delete_stale_ready(b);
+	if (!become_member(b))
+		return false;
+	PG_TRY();
+	{
+		started = wait_for_start(b, parties);
+	}
+	PG_CATCH();
+	{
+		drop_out(b);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	if (!started)
+		drop_out(b);
+	return started;
+}
+
+/* ---- leaving ---- */
+
+/*
+ * Stays while we are the first and not alone.  False: the time was over.  The
+ * listing is then of those who were in with us.
+ */
+static bool
+wait_for_turn(Barrier *b)
+{
+	View		view;
+
+	begin_wait(b);
+	for (;;)
+	{
+		if (!zkl_children_look(&b->children))
+			return false;
+		survey(b, &view);
+		check_member(b, view.has_us);
+		if (!view.is_first || view.members == 1)
+			return true;
+	}
+}
+
+/*
+ * Waits until our znode and these members' are gone; who finds nobody in cleans
+ * up.  If only ours is left, that takes a moment, whatever the timeout.
+ */
+static bool
+wait_until_gone(Barrier *b, List *members)
+{
+	ZklChildren *children = &b->children;
+	View		view;
+
+	for (;;)
+	{
+		members = those_left(b, members);
+		survey(b, &view);
+		if (members == NIL && !view.has_us)
+			break;
+		if (members == NIL && children->until != ZKL_FOREVER)
+			children->until = Max(children->until,
+								  zkl_boottime_ms() + zkl_connect_timeout);
+		if (!zkl_children_look(children))
+			return members == NIL;
+	}
+	if (view.is_ready && view.members == 0)
+		(void) zkl_children_write(children, ZKL_ERRAND_DELETE, READY);
+	return true;
+}
+
+static bool
+leave(Barrier *b)
+{
+	ZklError	error;
+	List	   *members;
+	bool		turn = false;
+
+	/* One that was lost before is acknowledged, as of a lock. */
+	if (!zkl_hold_is_good(find_hold(b), &error))
+		return zkl_lifetime_unlock(&b->target, ZKL_SHARED);
+	PG_TRY();
+	{
+		turn = wait_for_turn(b);
+	}
+	PG_CATCH();
+	{
+		drop_out(b);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+
+	members = others(b);
+	return zkl_lifetime_unlock(&b->target, ZKL_SHARED) && turn &&
+		wait_until_gone(b, members);
+}
+
+/* ---- SQL ---- */
+
+/* Takes the path and the timeout, argument number "timeout". */
+static void
+get_barrier(FunctionCallInfo fcinfo, int timeout, Barrier *b)
+{
+	memset(b, 0, sizeof(*b));
+	b->target = zkl_target_recipe(PG_GETARG_TEXT_PP(0), "",
+								  ZKL_DIALECT_MEMBER);
+	b->timeout_ms = PG_ARGISNULL(timeout) ? ZKL_FOREVER :
+		zkl_timeout_ms(PG_GETARG_INTERVAL_P(timeout));
+}
+
+static int
+get_parties(FunctionCallInfo fcinfo)
+{
+	int			parties = PG_GETARG_INT32(1);
+
+	if (parties <= 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("number of parties must be greater than zero")));
+	return parties;
+}
+
+/* zk_barrier_enter(), and zk_barrier(), which does not stay in */
+static Datum
+enter_by_sql(FunctionCallInfo fcinfo, bool stays)
+{
+	Barrier		b;
+	int			parties;
+	bool		started;
+
+	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
+		PG_RETURN_NULL();
+	get_barrier(fcinfo, 2, &b);
+	parties = get_parties(fcinfo);
+	refuse_again(&b);
+	zkl_check_worker();
+	zkl_children_begin(&b.children, &b.target, b.timeout_ms);
+	started = enter(&b, parties);
+	if (started && !stays)
+	{
+		drop_out(&b);
+		(void) wait_until_gone(&b, NIL);
+	}
+	zkl_children_end(&b.children);
+	PG_RETURN_BOOL(started);
+}
+
+Datum
+zkl_sql_barrier_enter(PG_FUNCTION_ARGS)
+{
+	return enter_by_sql(fcinfo, true);
+}
+
+Datum
+zkl_sql_barrier(PG_FUNCTION_ARGS)
+{
+	return enter_by_sql(fcinfo, false);
+}
+
+Datum
+zkl_sql_barrier_leave(PG_FUNCTION_ARGS)
+{
+	Barrier		b;
+	bool		left;
+
+	if (PG_ARGISNULL(0))
+		PG_RETURN_NULL();
+	get_barrier(fcinfo, 1, &b);
+	if (find_hold(&b) == NULL)
+	{
+		ereport(WARNING,
+				(errmsg("this session is not in barrier \"%s\"",
+						b.target.name)));
+		PG_RETURN_BOOL(false);
+	}
+	zkl_check_worker();
+	zkl_children_begin(&b.children, &b.target, b.timeout_ms);
+	left = leave(&b);
+	zkl_children_end(&b.children);
+	PG_RETURN_BOOL(left);
+}
