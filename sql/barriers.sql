@@ -1,0 +1,42 @@
+--
+-- Barriers: bad arguments, and what takes no ZooKeeper.
+--
+\set SHOW_CONTEXT never
+SET zklock.connect_timeout = '100ms';
+
+-- names, as of locks
+SELECT zk_barrier_enter('x', 2);
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_barrier_leave('/x/');
+SELECT zk_barrier('/' || repeat('x', 255), 2);
+
+-- parties
+SELECT zk_barrier_enter('/x', 0);
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_barrier('/x', -1);
+
+-- timeouts
+SELECT zk_barrier_enter('/x', 2, '-1 second');
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_barrier_leave('/x', '-1 microsecond');
+SELECT zk_barrier('/x', 2, '1 month -31 days');
+
+-- nothing asked, nothing got; but no timeout is for ever
+SELECT zk_barrier_enter(NULL, 2) IS NULL AND zk_barrier_enter('/x', NULL) IS NULL
+   AND zk_barrier(NULL, 2) IS NULL AND zk_barrier('/x', NULL) IS NULL
+   AND zk_barrier_leave(NULL) IS NULL AS nothing;
+SELECT zk_barrier_leave('/x');
+SELECT zk_barrier_leave('/x', NULL);
+
+-- nobody answers
+\set VERBOSITY terse
+SELECT zk_barrier_enter('/x', 1, '0');
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_barrier('/x', 1, '10ms');
+\echo :LAST_ERROR_SQLSTATE
+SET lock_timeout = '50ms';
+SELECT zk_barrier_enter('/x', 1);
+\echo :LAST_ERROR_SQLSTATE
+RESET lock_timeout;
+
+SELECT all_quiet();
