@@ -297,12 +297,13 @@ is_deeply([ children('/s') ], [], 'they leave nothing behind');
 # One that looks only after all others are through
 begin($s, once('/s', 3), '/s', 1);
 begin($t, once('/s', 3), '/s', 2);
-kill 'STOP', $s->pid;
+my $worker = $test->status($one, 'worker_pid');
+kill 'STOP', $worker;
 is($u->query(once('/s', 3)), 't', 'the third starts');
 is($t->value, 't', 'and the second');
 is(join(' ', map { s/-member.*//r } sort { $b cmp $a } children('/s')) =~ s/_c_\S+/us/r,
 	'ready us', 'what they started stays for the first');
-kill 'CONT', $s->pid;
+kill 'CONT', $worker;
 is($s->value, 't', 'who starts, too');
 is_deeply([ children('/s') ], [], 'and cleans up');
 
