@@ -112,6 +112,34 @@ foreach my $last (0 .. 3)
 }
 
 
+# ---- the first by name stays until it is alone: Curator relies on it ----
+
+# A member of Curator's whose name is not the first; after a timeout it stays.
+my $late;
+for (1 .. 100)
+{
+	$curator->command('barrier', 'enter', 'f', '/zklock/f', 99, 0);
+	wait_for(sub { curator_answer('f') == 0 }, 'Curator has entered');
+	last if ($late = (members('/f'))[0]) gt '_c_';
+	$curator->command('barrier', 'leave', 'f', 0);
+	wait_members('/f', 0);
+}
+begin($s, enter('/f', 3), '/f', 2);
+my ($first) = grep { $_ ne $late } members('/f');
+is($t->query(enter('/f', 3)), 't', 'Curator and two more');
+is($s->value, 't', 'start');
+my ($leaves, $stays) = (sort(members('/f')))[0] eq $first ? ($s, $t) : ($t, $s);
+$curator->command('barrier', 'leave', 'f');
+wait_members('/f', 2);
+$leaves->send(leave('/f'));
+is(scalar(grep { $test->still_waits($leaves) && members('/f') == 2 } 1 .. 20),
+	20, 'the first does not go before the others');
+is(curator_answer('f'), -1, 'and Curator waits for all');
+is($stays->query(leave('/f')), 't', 'the last one leaves');
+is($leaves->value, 't', 'and the first');
+curator_says('f', 'and Curator');
+is_deeply([ children('/f') ], [], 'nothing is left');
+
 # ---- giving up: while entering, and while leaving ----
 
 my %ways = (
