@@ -232,7 +232,7 @@ send(Task *task, ZklSendKind kind, const ZklMultiOp *multi)
 
 	task->phase = SENT;
 	task->changed = false;
-	attempts = (attempts + 1) & ATTEMPT_MASK;
+	attempts = attempts % ATTEMPT_MASK + 1; /* never 0: see make_parents */
 	task->attempt = attempts;
 	memset(&action, 0, sizeof(action));
 	action.kind = ZKL_ACTION_SEND;
@@ -302,7 +302,7 @@ make_parents(Task *task)
 	memset(&action, 0, sizeof(action));
 	action.kind = ZKL_ACTION_SEND;
 	action.send = ZKL_SEND_CREATE_CONTAINER;
-	action.tag = ZKL_RUNNER_TAG;	/* nobody waits for these */
+	action.tag = ZKL_RUNNER_TAG;	/* attempt 0: nobody waits for these */
 	action.path = path;
 	while ((slash = strchr(slash + 1, '/')) != NULL)
 	{
