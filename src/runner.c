@@ -19,10 +19,14 @@
 
 #define ATTEMPT_MASK	0x3fffff	/* of a tag's upper half */
 
+#define RC_MARSHALLINGERROR	(-5)
+#define RC_UNIMPLEMENTED	(-6)
+
 typedef enum
 {
 	IDLE,						/* waits for a connection */
 	SENT,
+	UNANSWERED,					/* a read, to be repeated on the next one */
 	WATCHING					/* AWAIT: nothing has changed yet */
 } Phase;
 
@@ -193,15 +197,21 @@ is_write(const Task *task)
 		task->what.kind == ZKL_ERRAND_DELETE;
 }
 
+/* An operation has no answer: a read goes on in a phase of its own. */
+static void
+lose(Task *task, Phase next)
+{
+	if (is_write(task))
+		answer_rc(task, ZKL_RC_UNKNOWN);
+	else
+		task->phase = next;
+}
+
 void
 zkl_runner_restore(int slotno)
 {
-	Task	   *task;
-
 	zkl_runner_submit(slotno);
-	task = find(slotno);
-	if (is_write(task))
-		answer_rc(task, ZKL_RC_UNKNOWN);
+	lose(find(slotno), IDLE);
 }
 
 void
@@ -349,6 +359,19 @@ listed(Task *task, const ZklReply *reply)
 		task->phase = WATCHING;
 }
 
+/*
+ * What is not said by ZooKeeper, or about the session only, is no answer: the
+ * connection comes to its end soon.  But it stays so for reads that are too
+ * large, or that a server does not know.
+ */
+static bool
+is_lost(const Task *task, int32 rc)
+{
+	return rc != ZKL_RC_OK && !zkl_rc_is_definite(rc) &&
+		(is_write(task) || (rc != RC_MARSHALLINGERROR &&
+							rc != RC_UNIMPLEMENTED));
+}
+
 /* A multi of one says how it went in its only result, or in all. */
 static int32
 write_rc(const ZklReply *reply)
@@ -367,6 +390,11 @@ zkl_runner_reply(uint64 tag, const ZklReply *reply, const ZklWireStat *stat)
 		(tag >> 32 & ATTEMPT_MASK) != task->attempt)
 		return;
 	whole.rc = write_rc(reply);
+	if (is_lost(task, whole.rc))
+	{
+		lose(task, UNANSWERED);
+		return;
+	}
 	if (task->what.kind == ZKL_ERRAND_CREATE_CONTAINER &&
 		whole.rc == ZKL_RC_NODEEXISTS)
 		whole.rc = ZKL_RC_OK;
@@ -410,8 +438,8 @@ zkl_runner_disconnected(void)
 	{
 		Task	   *task = lfirst(cell);
 
-		if (task->phase == SENT && is_write(task))
-			answer_rc(task, ZKL_RC_UNKNOWN);
+		if (task->phase == SENT)
+			lose(task, IDLE);
 		else
 			task->phase = IDLE;
 	}

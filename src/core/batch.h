@@ -41,7 +41,4 @@ extern char *zkl_chain_path(ZklManager *m, uint32_t chain);
 extern void zkl_chain_parents(ZklManager *m, ZklLock *lock, const char *path,
 							  const char *skip);
 
-/* Whether it says that nothing was done, and not only that nothing is known */
-extern bool zkl_rc_is_definite(int32_t rc);
-
 #endif							/* ZKL_BATCH_H */

@@ -29,6 +29,9 @@
 #define ZKL_RC_NOTEMPTY		(-111)
 #define ZKL_RC_UNKNOWN		(-4)	/* what stands for any lost reply */
 
+/* Whether a code says that nothing was done, not only that nothing is known */
+extern bool zkl_rc_is_definite(int32_t rc);
+
 /* Why the core gives a connection up on its own (RECONNECT) */
 #define ZKL_RC_LAPSED		1	/* the lease has passed; only a new connection
 								 * renews it at once */
