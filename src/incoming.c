@@ -135,7 +135,7 @@ take_event(ZklWireReader *body, int64 now)
 
 	if (path == NULL)
 		return;
-	if (kind == ZKL_WIRE_EVENT_CHILDREN || kind == ZKL_WIRE_EVENT_DELETED)
+	if (kind != ZKL_WIRE_EVENT_CHANGED)
 		zkl_runner_event(path);
 	zkl_manager_event(core, now, kind == ZKL_WIRE_EVENT_DELETED ?
 					  ZKL_EVENT_DELETED : kind == ZKL_WIRE_EVENT_CHILDREN ?
