@@ -160,22 +160,24 @@ end_process(int64 now)
 	plan_restart(now);
 }
 
-void
+bool
 zkl_supervisor_reload(int64 now)
 {
 	static char *last = NULL;
+	bool		ended = phase != NO_PROCESS;
 	char	   *target = psprintf("%s\n%s", zkl_connect_string, zkl_auth_file);
 
 	if (last != NULL && strcmp(last, target) == 0)
-		return;
+		return false;
 	if (last != NULL)
 		pfree(last);
 	last = MemoryContextStrdup(TopMemoryContext, target);
 	zkl_hosts_parse(zkl_connect_string);
 	start_at = 0;
 	pause_next = 0;
-	if (phase != NO_PROCESS)
+	if (ended)
 		end_process(now);
+	return ended;
 }
 
 void
@@ -192,7 +194,7 @@ zkl_supervisor_begin(ZklManager *manager)
 	status->state = status->session_id != 0 ? ZKL_STATE_DISCONNECTED :
 		ZKL_STATE_CONNECTING;
 	zkl_status_end();
-	zkl_supervisor_reload(0);
+	(void) zkl_supervisor_reload(0);
 }
 
 /* ---- what it says ---- */

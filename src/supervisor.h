@@ -13,8 +13,11 @@
 /* Takes over what an earlier worker left; forgets its session if fresh. */
 extern void zkl_supervisor_begin(ZklManager *manager);
 
-/* The settings may have changed. */
-extern void zkl_supervisor_reload(int64 now);
+/*
+ * The settings may have changed.  True: another connection is to be made, and
+ * what was asked on the one before will not be answered.
+ */
+extern bool zkl_supervisor_reload(int64 now);
 
 /*
  * Starts, replaces or gives up the session process, as the time demands.

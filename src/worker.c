@@ -318,8 +318,8 @@ zkl_worker_main(Datum arg)
 		{
 			ConfigReloadPending = false;
 			ProcessConfigFile(PGC_SIGHUP);
-			disconnected();
-			zkl_supervisor_reload(zkl_boottime_us());
+			if (zkl_supervisor_reload(zkl_boottime_us()))
+				disconnected();
 		}
 		zkl_intake_requests();
 		zkl_incoming_take(core);
