@@ -22,7 +22,7 @@
  *
  * - "ready" without any member is what a round left that ended by crashes.
  *	 Curator's members would run right through; ours delete it before they
- *	 enter.  A member that is about to start keeps it from looking like that.
+ *	 enter, and only then take it for the start.
  * - Ours delete "ready" only when nobody is in, Curator's whenever they leave.
  *	 So a member that has not seen it yet, while others are through and gone,
  *	 still finds it.
@@ -142,6 +142,17 @@ those_left(const Barrier *b, List *names)
 	return names;
 }
 
+/* Deletes "ready" if nobody is in.  False: it is not known whether it did. */
+static bool
+clean_up(Barrier *b)
+{
+	View		view;
+
+	survey(b, &view);
+	return !view.is_ready || view.members > 0 ||
+		zkl_children_write(&b->children, ZKL_ERRAND_DELETE, READY);
+}
+
 /* ---- membership ---- */
 
 static ZklHold *
@@ -207,15 +218,13 @@ become_member(Barrier *b)
 	return zkl_lifetime_acquire(&ask, 1, &token);
 }
 
+/* Before we are in: after that, "ready" says that we may start. */
 static void
 delete_stale_ready(Barrier *b)
 {
-	View		view;
-
-	(void) zkl_children_look(&b->children);
-	survey(b, &view);
-	if (view.is_ready && view.members == 0)
-		(void) zkl_children_write(&b->children, ZKL_ERRAND_DELETE, READY);
+	do
+		(void) zkl_children_look(&b->children);
+	while (!clean_up(b));
 	zkl_children_forget(&b->children);
 }
 
@@ -236,8 +245,6 @@ wait_for_start(Barrier *b, int parties)
 			(view.members >= parties &&
 			 zkl_children_write(&b->children, ZKL_ERRAND_CREATE, READY)))
 			break;
-		if (view.members >= parties)
-			zkl_children_forget(&b->children);
 	}
 	zkl_slot_set_quiet(find_hold(b)->grant.slotno, false);
 	check_member(b, true);
@@ -316,25 +323,23 @@ wait_until_gone(Barrier *b, List *members)
 	{
 		members = those_left(b, members);
 		survey(b, &view);
-		if (members == NIL && !view.has_us)
-			break;
+		if (members == NIL && !view.has_us && clean_up(b))
+			return true;
 		if (members == NIL && children->until != ZKL_FOREVER)
 			children->until = Max(children->until,
 								  zkl_boottime_ms() + zkl_connect_timeout);
 		if (!zkl_children_look(children))
 			return members == NIL;
 	}
-	if (view.is_ready && view.members == 0)
-		(void) zkl_children_write(children, ZKL_ERRAND_DELETE, READY);
-	return true;
 }
 
 static bool
 leave(Barrier *b)
 {
 	ZklError	error;
-	List	   *members;
+	List	   *members = NIL;
 	bool		turn = false;
+	bool		released = false;
 
 	/* One that was lost before is acknowledged, as of a lock. */
 	if (!zkl_hold_is_good(find_hold(b), &error))
@@ -342,6 +347,8 @@ leave(Barrier *b)
 	PG_TRY();
 	{
 		turn = wait_for_turn(b);
+		members = others(b);
+		released = zkl_lifetime_unlock(&b->target, ZKL_SHARED);
 	}
 	PG_CATCH();
 	{
@@ -349,10 +356,7 @@ leave(Barrier *b)
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
-
-	members = others(b);
-	return zkl_lifetime_unlock(&b->target, ZKL_SHARED) && turn &&
-		wait_until_gone(b, members);
+	return turn && released && wait_until_gone(b, members);
 }
 
 /* ---- SQL ---- */

@@ -126,7 +126,10 @@ zkl_children_write(ZklChildren *children, ZklErrandKind kind,
 
 	zkl_errand_free(errand);
 	if (rc == ZKL_RC_UNKNOWN)
+	{
+		zkl_children_forget(children);
 		return false;
+	}
 	if (rc != ZKL_RC_OK &&
 		rc != (kind == ZKL_ERRAND_CREATE ? ZKL_RC_NODEEXISTS : ZKL_RC_NONODE))
 		zkl_raise_failed(children->target.name, ZKL_ERROR_ZOOKEEPER, rc);

@@ -49,8 +49,8 @@ extern const char *zkl_children_next(const ZklChildren *children,
 
 /*
  * Writes to a child: CREATE (persistent, empty) or DELETE.  That it is so
- * already is as good.  False: it is not known whether it was done, or will be.
- * Errors as ZooKeeper answers.
+ * already is as good.  False: it is not known whether it was done, or will be,
+ * and the next look just lists the children.  Errors as ZooKeeper answers.
  */
 extern bool zkl_children_write(ZklChildren *children, ZklErrandKind kind,
 							   const char *child);
