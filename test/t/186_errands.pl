@@ -20,6 +20,7 @@ EOC
 my @nodes = $test->nodes;
 my ($one, $two) = @nodes;
 my ($s, $t) = map { $test->session($_) } @nodes;
+my %segments = map { $_->name => segments($_) } @nodes;
 
 sub children { return $test->zk->client->ls("/zklock$_[0]"); }
 sub members { return grep { $_ ne 'ready' } children($_[0]); }
@@ -47,8 +48,7 @@ sub segments
 {
 	my ($node) = @_;
 
-	return scalar(glob($node->data_dir . '/pg_dynshmem/*'))
-	  ? scalar(() = glob($node->data_dir . '/pg_dynshmem/*')) : 0;
+	return scalar(() = glob($node->data_dir . '/pg_dynshmem/*'));
 }
 
 # ---- while it waits, something ends; and the change comes then, or after ----
@@ -170,32 +170,35 @@ my %ways = (
 	},
 	'client gone' => sub { $_[0]->abandon; });
 
+my $asking = "FROM pg_stat_activity WHERE query LIKE '%zk_barrier%'"
+  . " AND backend_type = 'client backend' AND pid <> pg_backend_pid()";
+my $alone = "SELECT zk_barrier_enter('/v', 99)";
+
 foreach my $way (sort keys %ways)
 {
 	foreach (1 .. 8)
 	{
 		my $g = $test->session($one);
 
-		$g->send(enter('/v'));
+		$g->send($alone);
 		wait_members('/v', 1);
 		$ways{$way}->($g);
 		wait_members('/v', 0);
+		$g->close;
 	}
 	$test->zk->pause;
-	my @waiting = map { $test->session($one) } 1 .. 4;
-	$_->send(enter('/v')) foreach @waiting;
+	my @waiting = map { $test->session($one)->send($alone) } 1 .. 4;
 	$test->look_until($one,
-		"SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'Extension'"
-		  . " AND query LIKE '%zk_barrier%' AND backend_type = 'client backend'"
-		  . " AND pid <> pg_backend_pid()",
+		"SELECT count(*) $asking AND wait_event = 'Extension'",
 		4, 'four wait for ZooKeeper');
 	$ways{$way}->($_) foreach @waiting;
 	$test->zk->resume;
 	$test->wait_connected($_) foreach @nodes;
 	$_->close foreach @waiting;
+	$test->look_until($one, "SELECT count(*) $asking", 0, 'they are gone');
 }
 
-# With one member less than it takes, a write goes out for each start.
+# One is enough: a write is under way most of the time.
 foreach (1 .. 15)
 {
 	my $g = $test->session($one);
@@ -209,7 +212,9 @@ wait_members('/u', 0);
 
 foreach my $node (@nodes)
 {
-	ok(wait_for(sub { segments($node) <= 1 }, 'segments are freed'),
+	ok( wait_for(
+			sub { segments($node) == $segments{ $node->name } },
+			'segments are freed'),
 		$node->name . ': no memory is left behind')
 	  or diag(segments($node));
 }
