@@ -232,6 +232,19 @@ is($s->query(leave('/o/1')), 't', 'it leaves one');
 is($s->query("SELECT zk_unlock_all()"), '', 'and the others');
 wait_members("/o/$_", 0) foreach 1 .. 4;
 
+# ---- a crowd, of any clients: each child counts ----
+
+$kazoo->create('/zklock/c/x');
+is($kazoo->create_many('/zklock/c/some-member-of-a-larger-crowd-', 300), 300,
+	'three hundred');
+is($s->query("SELECT zk_barrier_enter('/c', 303, '0')"), 'f',
+	'they and one more are too few');
+wait_members('/c', 301);
+is($s->query("SELECT zk_barrier_enter('/c', 302, '0')"), 't', 'or enough');
+is($s->query("SELECT zk_barrier_leave('/c', '0')"), 'f', 'and stay');
+wait_members('/c', 301);
+$kazoo->delete_tree('/zklock/c');
+
 # ---- who is gone does not count, and keeps nobody ----
 
 my $gone = $test->session($two);
