@@ -120,6 +120,25 @@ check_holders(const ZklLock *lock)
 	return NULL;
 }
 
+/* No lease is held with its maximum, or more, ahead of it. */
+static const char *
+check_leases(const ZklLock *lock)
+{
+	const ZklLink *link;
+	uint32_t	ahead = 0;
+
+	for (link = lock->own.head.next; link != &lock->own.head;
+		 link = link->next)
+	{
+		const ZklRequest *r = zkl_container(ZklRequest, queued, link);
+
+		if (r->demand == ZKL_DEMAND_GRANTED && ahead >= r->max)
+			return "more leases are held than there may be";
+		ahead++;
+	}
+	return NULL;
+}
+
 static const char *
 check_lock(const ZklLock *lock)
 {
@@ -129,7 +148,9 @@ check_lock(const ZklLock *lock)
 				together = 0,
 				n = 0;
 
-	if (why == NULL)
+	if (why == NULL && lock->dialect == ZKL_DIALECT_LEASE)
+		why = check_leases(lock);
+	else if (why == NULL)
 		why = check_holders(lock);
 	for (link = lock->requests.head.next; link != &lock->requests.head;
 		 link = link->next)
@@ -188,7 +209,8 @@ zkl_manager_check(const ZklManager *m)
 			why = check_lock(lock);
 			waiting += lock->waiting != NULL;
 			watches += (lock->directory_watch == ZKL_WATCH_ARMED) +
-				(lock->ahead_watch == ZKL_WATCH_ARMED);
+				(lock->ahead_watch == ZKL_WATCH_ARMED) +
+				(lock->children_watch == ZKL_WATCH_ARMED);
 		}
 	}
 	if (why == NULL && waiting != m->nwaiting)

@@ -10,6 +10,7 @@
 #include "core/core.h"
 #include "core/downgrade.h"
 #include "core/drain.h"
+#include "core/lease.h"
 #include "core/lock.h"
 #include "core/read.h"
 #include "core/request.h"
@@ -42,16 +43,6 @@ own_ahead(const ZklLock *lock, const ZklRequest *r)
 			return ahead->seq;
 	}
 	return ZKL_SEQ_NONE;
-}
-
-/* The answer to one that is under way brings us back here. */
-static void
-want_listing(ZklManager *m, ZklLock *lock)
-{
-	if (lock->list_sent)
-		return;
-	lock->list_wanted = true;
-	zkl_read_want(m, lock);
 }
 
 /* Decides for the first that waits.  True: it is granted, look at the next. */
@@ -87,12 +78,12 @@ decide_first(ZklManager *m, ZklLock *lock, ZklVerdict *verdict)
 			 * have gone, too, as a rule.  One look tells of all of them.
 			 */
 			if (lock->foreign[blocker].seq < lock->passed)
-				want_listing(m, lock);
+				zkl_read_want_listing(m, lock);
 			else
 				zkl_read_watch_ahead(m, lock, blocker);
 			return false;
 		case ZKL_VERDICT_LIST:
-			want_listing(m, lock);
+			zkl_read_want_listing(m, lock);
 			return false;
 	}
 	return false;
@@ -126,10 +117,10 @@ upgrade_is_deadlock(ZklManager *m, ZklLock *lock, const ZklRequest *r,
 	{
 		if (r->seen != 0)
 			return true;
-		want_listing(m, lock);
+		zkl_read_want_listing(m, lock);
 	}
 	else if (lock->unknown_from < r->seq)
-		want_listing(m, lock);
+		zkl_read_want_listing(m, lock);
 	return false;
 }
 
@@ -229,13 +220,18 @@ zkl_lock_decide(ZklManager *m, ZklLock *lock)
 {
 	ZklVerdict	verdict = ZKL_VERDICT_GRANT;
 
-	do
+	if (lock->dialect == ZKL_DIALECT_LEASE)
+		zkl_lease_decide(m, lock);
+	else
 	{
-		refuse_upgrades(m, lock);
-		while (lock->waiting != NULL && decide_first(m, lock, &verdict))
-			;
-	} while (deny_expired(m, lock));
-	tell_blocked(m, lock, verdict);
+		do
+		{
+			refuse_upgrades(m, lock);
+			while (lock->waiting != NULL && decide_first(m, lock, &verdict))
+				;
+		} while (deny_expired(m, lock));
+		tell_blocked(m, lock, verdict);
+	}
 	if (lock->draining)
 		zkl_drain_start(m, lock);
 }

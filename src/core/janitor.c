@@ -79,10 +79,14 @@ zkl_janitor_delete(ZklManager *m, const char *path)
 }
 
 void
-zkl_janitor_look(ZklManager *m, const char *directory, const char *child)
+zkl_janitor_look(ZklManager *m, const char *directory, const char *child,
+				 const ZklUuid *uuid)
 {
-	/* Nothing piles up: while there is more to do, a later try will do. */
-	if (m->janitor.to_do == NULL)
+	ZklUuid		ours = zkl_uuid_make(m->config.uuid_base, 0);
+
+	/* Nothing piles up: while there is more to do, a later look will do. */
+	if (m->janitor.to_do == NULL &&
+		memcmp(uuid->bytes, ours.bytes, ZKL_UUID_BYTES / 2) == 0)
 		remember(m, directory, child, ZKL_SEND_GET);
 }
 

@@ -18,11 +18,12 @@ extern void zkl_janitor_disconnected(ZklManager *m);
 extern void zkl_janitor_delete(ZklManager *m, const char *path);
 
 /*
- * If there is nothing else to do: looks at a node that no request claims, and
- * deletes it if it is of our session.
+ * If there is nothing else to do, and this manager has made the id, of whatever
+ * request or session: looks at a node that no request claims, and deletes it if
+ * it is of our session.
  */
 extern void zkl_janitor_look(ZklManager *m, const char *directory,
-							 const char *child);
+							 const char *child, const ZklUuid *uuid);
 
 /* Gives back what a walk remembers. */
 extern void zkl_janitor_stop(ZklManager *m);

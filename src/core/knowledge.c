@@ -40,6 +40,7 @@ void
 zkl_lock_forget(ZklManager *m, ZklLock *lock)
 {
 	forget_foreign(m, lock);
+	lock->strangers = 0;
 	lock->unknown_from = 0;
 	lock->passed = 0;
 	lock->tainted = false;
@@ -56,6 +57,7 @@ zkl_lock_disconnected(ZklManager *m, ZklLock *lock)
 		zkl_core_watch(m, &lock->directory_watch, ZKL_WATCH_NONE);
 	if (!ZKL_MUTANT(WATCH_FORGOTTEN))
 		zkl_core_watch(m, &lock->ahead_watch, ZKL_WATCH_NONE);
+	zkl_core_watch(m, &lock->children_watch, ZKL_WATCH_NONE);
 	lock->list_sent = false;
 	lock->drain_sent = false;
 	lock->base_known &= ZKL_MUTANT(CONTINUITY_RECONNECT);
@@ -160,7 +162,10 @@ note_child(ZklManager *m, ZklLock *lock, uint64_t order, const char *child,
 
 	if (!zkl_znode_parse(lock->dialect, child, &c->mode, &c->seq, &has_uuid,
 						 &uuid))
+	{
+		lock->strangers++;
 		return;
+	}
 	if (has_uuid)
 	{
 		ZklRequest *r = zkl_request_find(m, &uuid);
@@ -225,6 +230,7 @@ zkl_lock_listed(ZklManager *m, ZklLock *lock, uint64_t order,
 	ZklSeq		last;
 
 	forget_foreign(m, lock);
+	lock->strangers = 0;
 	for (i = 0; i < reply->nchildren; i++)
 		bytes += strlen(reply->children[i]) + 1;
 	if (reply->nchildren > 0)

@@ -82,6 +82,7 @@ static void
 free_lock(ZklManager *m, ZklLock *lock)
 {
 	zkl_read_unwatch_directory(m, lock);
+	zkl_core_watch(m, &lock->children_watch, ZKL_WATCH_NONE);
 	zkl_lock_forget(m, lock);
 	if (lock->ahead_name != NULL)
 		zkl_core_release(m, lock->ahead_name);
@@ -128,8 +129,8 @@ zkl_lock_settle_idle(ZklManager *m, ZklLock *lock)
 	 * Only the simple case is worth its memory: nobody else was there.  In
 	 * any other the next request lists.
 	 */
-	if (lock->nforeign > 0 || lock->unknown_from != ZKL_SEQ_NONE ||
-		lock->tainted)
+	if (lock->nforeign > 0 || lock->strangers > 0 ||
+		lock->unknown_from != ZKL_SEQ_NONE || lock->tainted)
 	{
 		int64_t		zxid = lock->base_zxid;
 		ZklSeq		seq = lock->base_seq;
@@ -294,6 +295,8 @@ own_holds(const ZklRequest *r)
 bool
 zkl_lock_blocked_by_holder(const ZklLock *lock, const ZklRequest *r)
 {
+	if (lock->dialect == ZKL_DIALECT_LEASE)
+		return false;
 	if (r->mode == ZKL_EXCLUSIVE)
 		return lock->nheld > own_holds(r);
 	return lock->exclusive_holder != NULL &&

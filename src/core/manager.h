@@ -70,7 +70,8 @@ typedef struct ZklDemand
 								 * same lock, or -1 */
 	bool		expired;		/* deny unless it can be granted at once */
 	bool		together;		/* say so (BLOCKED) if it has to wait for
-								 * others */
+								 * others; not in dialect LEASE */
+	uint32_t	max;			/* dialect LEASE: how many leases there may be */
 	const char *data;			/* for the znode; copied */
 	size_t		data_length;	/* at most ZKL_MAX_NODE_DATA */
 } ZklDemand;

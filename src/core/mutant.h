@@ -44,6 +44,9 @@
 	X(PROBE_WITHOUT_SYNC, "a try looks at what a server knows that may be slow") \
 	X(PROBE_OF_RELEASED, "a try is denied because of a node of ours that is about to go") \
 	X(LATE_DELETE_FORGOTTEN, "a delete that waits for company is never sent without") \
+	X(SEMAPHORE_ONE_MORE, "who has as many leases ahead as there may be is let in") \
+	X(SEMAPHORE_OWN_ONLY, "only the leases of this server are counted") \
+	X(SEMAPHORE_UNWATCHED, "who waits for a lease does not watch what others return") \
 	X(UPGRADE_WAITS, "shared -> exclusive waits, whoever stands in between") \
 	X(BACKWARDS_ZXID, "an ensemble whose transaction ids went back is served by")
 

@@ -16,8 +16,6 @@
  * may still do so, but no longer than the lease lasts, past which nothing is
  * denied (ZOOKEEPER-1675, and "sync" in ZooKeeper's programmer's guide).
  */
-#include <string.h>
-
 #include "core/contact.h"
 #include "core/core.h"
 #include "core/downgrade.h"
@@ -64,7 +62,8 @@ zkl_probe_begin(ZklManager *m, ZklRequest *r)
 	ZklLock    *lock = r->lock;
 
 	if (!r->expired || r->sibling_next != r || lock->draining ||
-		likely_free(lock) || !may_deny_soon(m))
+		lock->dialect == ZKL_DIALECT_LEASE || likely_free(lock) ||
+		!may_deny_soon(m))
 		return false;
 	zkl_list_append(&lock->tries, &r->work);
 	zkl_read_want(m, lock);
@@ -94,15 +93,6 @@ zkl_probe_send(ZklManager *m, ZklLock *lock)
 				  false);
 }
 
-/* Whether this manager has made the id, of whatever request or session. */
-static bool
-is_of_our_making(const ZklManager *m, const ZklUuid *uuid)
-{
-	ZklUuid		ours = zkl_uuid_make(m->config.uuid_base, 0);
-
-	return memcmp(uuid->bytes, ours.bytes, ZKL_UUID_BYTES / 2) == 0;
-}
-
 /*
  * Whether a child contends, and is not what is left of one of ours.  Nobody
  * may ever wait behind one of ours that no request claims: it is seen to here.
@@ -121,8 +111,8 @@ is_in_the_way(ZklManager *m, const ZklLock *lock, const char *child,
 	r = has_uuid ? zkl_request_find(m, &uuid) : NULL;
 	if (r != NULL && zkl_downgrade_mode(r) == ZKL_SHARED)
 		*mode = ZKL_SHARED;
-	if (r == NULL && has_uuid && is_of_our_making(m, &uuid))
-		zkl_janitor_look(m, lock->path, child);
+	if (r == NULL && has_uuid)
+		zkl_janitor_look(m, lock->path, child, &uuid);
 	return r == NULL || ZKL_MUTANT(PROBE_OF_RELEASED) ||
 		r->demand == ZKL_DEMAND_WAITING ||
 		r->demand == ZKL_DEMAND_GRANTED;

@@ -30,6 +30,25 @@ zkl_read_want(ZklManager *m, ZklLock *lock)
 		zkl_list_append(&m->readers, &lock->reader);
 }
 
+/* The answer to one that is under way has the lock decided again. */
+void
+zkl_read_want_listing(ZklManager *m, ZklLock *lock)
+{
+	if (lock->list_sent)
+		return;
+	lock->list_wanted = true;
+	zkl_read_want(m, lock);
+}
+
+void
+zkl_read_want_children(ZklManager *m, ZklLock *lock)
+{
+	if (lock->list_sent || lock->children_watch != ZKL_WATCH_NONE)
+		return;
+	zkl_core_watch(m, &lock->children_watch, ZKL_WATCH_WANTED);
+	zkl_read_want_listing(m, lock);
+}
+
 /*
  * The watch lets the next create do without a listing.  Where servers come but
  * once in a while, it never pays, and costs a read, the watch, and its end.
@@ -153,10 +172,17 @@ send_lock_reads(ZklManager *m, ZklLock *lock)
 
 	if (lock->list_wanted && !lock->list_sent)
 	{
+		bool		watch = lock->children_watch == ZKL_WATCH_WANTED;
+
 		lock->list_wanted = false;
 		lock->list_sent = true;
 		m->counters.listings++;
-		send_read(m, ZKL_OP_LIST, lock, NULL, ZKL_SEND_LIST, path, false);
+		send_read(m, ZKL_OP_LIST, lock, NULL, ZKL_SEND_LIST, path, watch);
+		if (watch)
+		{
+			zkl_core_watch(m, &lock->children_watch, ZKL_WATCH_SENT);
+			lock->children_order = m->order;
+		}
 	}
 	zkl_probe_send(m, lock);
 	if (lock->directory_watch == ZKL_WATCH_WANTED)
@@ -267,6 +293,10 @@ listed(ZklManager *m, ZklLock *lock, const ZklOp *op, const ZklReply *reply)
 	ZklReply	empty;
 
 	lock->list_sent = false;
+	if (lock->children_watch == ZKL_WATCH_SENT &&
+		lock->children_order == op->order)
+		zkl_core_watch(m, &lock->children_watch, reply->rc == ZKL_RC_OK ?
+					   ZKL_WATCH_ARMED : ZKL_WATCH_NONE);
 	if (lock->list_wanted)
 		zkl_read_want(m, lock);
 	zkl_lock_touch(m, lock);
@@ -419,6 +449,11 @@ zkl_read_reply(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 static void
 directory_event(ZklManager *m, ZklLock *lock, ZklEventKind kind)
 {
+	if (lock->children_watch == ZKL_WATCH_ARMED)
+	{
+		zkl_core_watch(m, &lock->children_watch, ZKL_WATCH_NONE);
+		zkl_lock_touch(m, lock);
+	}
 	if (kind == ZKL_EVENT_CHILDREN)
 	{
 		lock->drain_sent = false;

@@ -17,6 +17,12 @@ extern void zkl_read_visit(ZklManager *m, ZklLock *lock);
 /* Has something to read: a lock's list_wanted or one of its watches WANTED. */
 extern void zkl_read_want(ZklManager *m, ZklLock *lock);
 
+/* Has the directory listed, unless it is being listed just now. */
+extern void zkl_read_want_listing(ZklManager *m, ZklLock *lock);
+
+/* Likewise, and has its children watched from that listing on. */
+extern void zkl_read_want_children(ZklManager *m, ZklLock *lock);
+
 /* Asks for the czxid of a node that was settled by a listing. */
 extern void zkl_read_token(ZklManager *m, ZklRequest *r);
 

@@ -63,6 +63,7 @@ zkl_request_begin(ZklManager *m, uint32_t id, const ZklDemand *demand)
 	r->demand = ZKL_DEMAND_WAITING;
 	r->mode = r->node_mode = demand->mode;
 	r->owner = demand->owner;
+	r->max = demand->max;
 	r->lock = lock;
 	r->seq = -1;
 	r->submitted = ++m->submissions;

@@ -49,7 +49,10 @@ restore_covered(ZklManager *m, ZklRequest *r)
 		zkl_request_vanished(m, r);
 }
 
-/* Puts r into the ring of a granted request of its owner, if there is one. */
+/*
+ * Puts r into the ring of a granted request of its owner, if there is one.
+ * Leases count each for itself.
+ */
 static void
 find_sibling(ZklManager *m, const ZklDemand *demand, ZklDemand *completed)
 {
@@ -62,7 +65,8 @@ find_sibling(ZklManager *m, const ZklDemand *demand, ZklDemand *completed)
 	{
 		const ZklRequest *s = &m->requests[i];
 
-		if (s->demand == ZKL_DEMAND_GRANTED && s->owner == demand->owner &&
+		if (demand->dialect != ZKL_DIALECT_LEASE &&
+			s->demand == ZKL_DEMAND_GRANTED && s->owner == demand->owner &&
 			strcmp(s->lock->path + root, demand->name) == 0)
 			completed->sibling = (int32_t) i;
 	}

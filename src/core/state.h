@@ -85,6 +85,7 @@ struct ZklRequest
 	ZklLock    *lock;
 	bool		expired;		/* deny it unless it can be granted now */
 	bool		together;		/* to be told once it is blocked */
+	uint32_t	max;			/* dialect LEASE: see lease.h */
 	ZklRequest *cover;
 	ZklRequest *sibling_next;	/* ring of one owner's requests on one lock */
 	ZklRequest *sibling_prev;
@@ -180,6 +181,11 @@ struct ZklLock
 
 	bool		list_wanted;
 	bool		list_sent;
+
+	/* dialect LEASE only: see lease.h */
+	uint32_t	strangers;		/* listed children that are no contenders */
+	ZklWatchState children_watch;	/* goes along with a listing */
+	uint64_t	children_order; /* of the listing that sets it */
 
 	ZklList		tries;			/* that look before they create; see probe.c */
 	bool		probe_sent;

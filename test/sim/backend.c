@@ -114,6 +114,8 @@ find_sibling(const Backend *b, int lock)
 	const Host *h = host_of(b);
 	int			i;
 
+	if (lock == hosts.semaphore)
+		return -1;				/* leases count each for itself */
 	for (i = 0; i < b->nholds; i++)
 	{
 		const Slot *s = &h->slots[b->holds[i].slot];
@@ -123,6 +125,19 @@ find_sibling(const Backend *b, int lock)
 			return b->holds[i].slot;
 	}
 	return -1;
+}
+
+/* The semaphore is the last lock: who has a lease asks for nothing more. */
+static bool
+may_ask(const Backend *b)
+{
+	const Host *h = host_of(b);
+	int			i;
+
+	for (i = 0; i < b->nholds; i++)
+		if (h->slots[b->holds[i].slot].lock == hosts.semaphore)
+			return false;
+	return b->nholds < MAX_HOLDS;
 }
 
 static void
@@ -137,13 +152,14 @@ ask(Backend *b)
 		return;
 	s = &h->slots[slot];
 	s->lock = pick_lock(b);
-	s->mode = below(100) < backends.shared ? ZKL_SHARED : ZKL_EXCLUSIVE;
+	s->mode = below(100) < backends.shared && s->lock != hosts.semaphore ?
+		ZKL_SHARED : ZKL_EXCLUSIVE;
 	s->owner = b->owner;
 	s->backend = b->id;
 	s->sibling = find_sibling(b, s->lock);
 	s->is_try = below(100) < backends.tries;
 	s->expired = s->is_try && once_in(2);
-	s->together = once_in(4);
+	s->together = s->lock != hosts.semaphore && once_in(4);
 	b->try_until = s->is_try ? base.now + some_delay(backends.patience) :
 		NEVER;
 	b->give_up_at = below(100) < backends.cancels ?
@@ -264,7 +280,7 @@ go_on(Backend *b)
 
 	if (base.calm && waits_for_bad_news(b))
 		b->at = base.now + ens.timeout / 10;
-	else if (!base.calm && b->nholds < MAX_HOLDS &&
+	else if (!base.calm && may_ask(b) &&
 			 below(100) < backends.nested)
 		ask(b);
 	else if (b->nholds > 1 && once_in(3))

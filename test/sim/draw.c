@@ -66,6 +66,10 @@ draw_hosts(void)
 	foreigners.shared = (int) DRAW(0, 30, 70);
 	foreigners.downgrades = (int) DRAW(0, 50);
 	foreigners.deaths = (int) DRAW(0, 20);
+
+	/* Every fourth has a semaphore instead of its last lock. */
+	hosts.semaphore = base.seed % 4 == 0 ? hosts.nlocks - 1 : -1;
+	hosts.max = (uint32_t) (base.seed / 4 % 3 + 1);
 	for (i = 0; i < hosts.n; i++)
 	{
 		hosts.host[i].id = i;

@@ -4,8 +4,10 @@
  *	  connection.
  *
  * Owns them.  They follow Curator's recipe: create, list, watch the next one
- * ahead by a get, list again.  In trouble they give their session up: they
- * close it on another connection, or leave it to expire.
+ * ahead by a get, list again.  Of a semaphore they watch the children; they
+ * count those ahead of them, not all there are, for the guard that Curator goes
+ * through first is left out.  In trouble they give their session up: they close
+ * it on another connection, or leave it to expire.
  */
 #include <stdio.h>
 #include <string.h>
@@ -51,9 +53,12 @@ send_write(Foreign *f, OpKind kind, const char *path, bool ephemeral,
 static void
 send_list(Foreign *f)
 {
+	Request    *request = make_request(f, REQUEST_LIST,
+									   lock_path(f->lock)->text);
+
 	f->phase = FOREIGN_LISTING;
-	conn_send(f->conn, make_request(f, REQUEST_LIST,
-									lock_path(f->lock)->text));
+	request->watch = f->lock == hosts.semaphore;
+	conn_send(f->conn, request);
 }
 
 /* ---- steps ---- */
@@ -115,7 +120,7 @@ send_create(Foreign *f)
 		parent[n++] = directory;
 	while (n > 0)
 		send_write(f, OP_CREATE, parent[--n]->text, false, false);
-	zkl_znode_prefix(ZKL_DIALECT_CURATOR_RW, &f->uuid, f->mode, prefix);
+	zkl_znode_prefix(lock_dialect(f->lock), &f->uuid, f->mode, prefix);
 	snprintf(path, sizeof(path), "%s/%s", lock_path(f->lock)->text, prefix);
 	send_write(f, OP_CREATE, take_string(path), true, true);
 	f->phase = FOREIGN_CREATING;
@@ -127,7 +132,8 @@ begin(Foreign *f)
 	if (!connect_somewhere(f))
 		return;
 	f->lock = (int) below(hosts.nlocks);
-	f->mode = below(100) < foreigners.shared ? ZKL_SHARED : ZKL_EXCLUSIVE;
+	f->mode = below(100) < foreigners.shared && f->lock != hosts.semaphore ?
+		ZKL_SHARED : ZKL_EXCLUSIVE;
 	f->uuid = zkl_uuid_make(random64(), random64());
 	f->uuid.bytes[6] = (uint8_t) (0x40 | (f->uuid.bytes[6] & 15));
 	f->attempts = 0;
@@ -147,10 +153,33 @@ hold(Foreign *f)
 	oracle_foreign_hold(f);
 }
 
+/* Waits for what happens to the nearest one ahead, or to any of a semaphore. */
+static void
+wait_behind(Foreign *f, const char *nearest)
+{
+	Request    *request;
+	char		path[256];
+
+	if (f->lock == hosts.semaphore)
+	{
+		f->ahead = lock_path(f->lock)->text;
+		f->phase = FOREIGN_WAITING;
+		return;
+	}
+	snprintf(path, sizeof(path), "%s/%s", lock_path(f->lock)->text, nearest);
+	f->ahead = take_string(path);
+	f->phase = FOREIGN_WATCHING;
+	request = make_request(f, REQUEST_GET, f->ahead);
+	request->watch = true;
+	conn_send(f->conn, request);
+}
+
 static void
 take_list(Foreign *f, const ZklReply *reply)
 {
 	const char *nearest = NULL;
+	uint32_t	most = f->lock == hosts.semaphore ? hosts.max - 1 : 0;
+	uint32_t	ahead = 0;
 	ZklSeq		best = -1;
 	bool		found = false;
 	size_t		i;
@@ -163,31 +192,23 @@ take_list(Foreign *f, const ZklReply *reply)
 		ZklUuid		uuid;
 
 		found |= strcmp(reply->children[i], strrchr(f->node, '/') + 1) == 0;
-		if (!zkl_znode_parse(ZKL_DIALECT_CURATOR_RW,
+		if (!zkl_znode_parse(lock_dialect(f->lock),
 							 reply->children[i], &mode, &seq, &has_uuid,
 							 &uuid) || seq >= f->seq ||
-			!zkl_mode_conflicts(mode, f->mode) || seq <= best)
+			!zkl_mode_conflicts(mode, f->mode))
+			continue;
+		ahead++;
+		if (seq <= best)
 			continue;
 		best = seq;
 		nearest = reply->children[i];
 	}
 	if (reply->rc != ZKL_RC_OK || !found)
 		go_idle(f);				/* somebody deleted it */
-	else if (nearest == NULL)
+	else if (ahead <= most)
 		hold(f);
 	else
-	{
-		Request    *request;
-		char		path[256];
-
-		snprintf(path, sizeof(path), "%s/%s", lock_path(f->lock)->text,
-				 nearest);
-		f->ahead = take_string(path);
-		f->phase = FOREIGN_WATCHING;
-		request = make_request(f, REQUEST_GET, f->ahead);
-		request->watch = true;
-		conn_send(f->conn, request);
-	}
+		wait_behind(f, nearest);
 }
 
 static void
@@ -200,7 +221,7 @@ created(Foreign *f, const ZklReply *reply, const char *path)
 	else
 	{
 		f->node = path;
-		f->seq = zkl_znode_path_seq(ZKL_DIALECT_CURATOR_RW, path);
+		f->seq = zkl_znode_path_seq(lock_dialect(f->lock), path);
 		send_list(f);
 	}
 }
@@ -252,6 +273,7 @@ end_hold(Foreign *f)
 	if (!base.calm && below(100) < foreigners.deaths)
 		die(f);
 	else if (!f->broken && f->mode == ZKL_EXCLUSIVE &&
+			 f->lock != hosts.semaphore &&
 			 below(100) < foreigners.downgrades)
 		downgrade(f);
 	else

@@ -15,7 +15,7 @@ typedef enum ForeignPhase
 	FOREIGN_CREATING,
 	FOREIGN_LISTING,
 	FOREIGN_WATCHING,			/* sets its watch */
-	FOREIGN_WAITING,			/* for the event */
+	FOREIGN_WAITING,			/* for the event; on what is "ahead" */
 	FOREIGN_HOLDING,
 	FOREIGN_DOWNGRADING,
 	FOREIGN_LEAVING,

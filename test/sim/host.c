@@ -32,6 +32,19 @@ lock_path(int lock)
 	return path_intern(text);
 }
 
+ZklDialect
+lock_dialect(int lock)
+{
+	return lock == hosts.semaphore ? ZKL_DIALECT_LEASE :
+		ZKL_DIALECT_CURATOR_RW;
+}
+
+bool
+lock_conflicts(int lock, ZklLockMode a, ZklLockMode b)
+{
+	return lock != hosts.semaphore && zkl_mode_conflicts(a, b);
+}
+
 int64_t
 host_clock(const Host *h)
 {

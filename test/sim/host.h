@@ -148,6 +148,8 @@ typedef struct Hosts
 	int			n;
 	Host		host[MAX_HOSTS];
 	int			nlocks;
+	int			semaphore;		/* the lock that is one; -1: none is */
+	uint32_t	max;			/* of its leases */
 	uint32_t	batches_in_flight;
 	uint32_t	batch_operations;
 	uint32_t	max_directories;
@@ -160,6 +162,10 @@ extern Hosts hosts;
 
 extern const char *lock_name(int lock);
 extern Path *lock_path(int lock);
+extern ZklDialect lock_dialect(int lock);
+
+/* Whether two owners may not hold it at the same time in these modes */
+extern bool lock_conflicts(int lock, ZklLockMode a, ZklLockMode b);
 
 /* ---- time ---- */
 

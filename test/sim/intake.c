@@ -19,6 +19,8 @@ describe_demand(const Slot *s, ZklDemand *demand)
 	demand->name = lock_name(s->lock);
 	demand->owner = s->owner;
 	demand->mode = s->mode;
+	demand->dialect = lock_dialect(s->lock);
+	demand->max = s->lock == hosts.semaphore ? hosts.max : 0;
 	demand->sibling = s->sibling;
 	demand->expired = s->is_try && s->expired;
 	demand->together = s->together;

@@ -39,9 +39,30 @@ check_pair(const Host *h, int i, const Host *other, int j)
 	const Slot *b = &other->slots[j];
 
 	if (a != b && a->lock == b->lock && a->owner != b->owner &&
-		zkl_mode_conflicts(a->mode, b->mode) && holds(other, j))
+		lock_conflicts(a->lock, a->mode, b->mode) && holds(other, j))
 		broken("S1", "host %d slot %d and host %d slot %d hold %s together",
 			   h->id, i, other->id, j, lock_name(a->lock));
+}
+
+/* ---- S1 of a semaphore: no more holders than it has leases ---- */
+
+static void
+check_count(void)
+{
+	uint32_t	n = 0;
+	int			i,
+				j;
+
+	for (i = 0; i < hosts.n; i++)
+		for (j = 0; j < MAX_SLOTS; j++)
+			n += hosts.host[i].slots[j].lock == hosts.semaphore &&
+				holds(&hosts.host[i], j);
+	for (i = 0; i < foreigners.n; i++)
+		n += foreigners.foreign[i].lock == hosts.semaphore &&
+			foreign_holds(&foreigners.foreign[i]);
+	if (n > hosts.max)
+		broken("S1", "%u leases of %s are held, of %u", n,
+			   lock_name(hosts.semaphore), hosts.max);
 }
 
 static void
@@ -53,6 +74,11 @@ check_alone(const Host *h, int i)
 
 	if (!holds(h, i))
 		return;
+	if (s->lock == hosts.semaphore)
+	{
+		check_count();
+		return;
+	}
 	for (j = 0; j < hosts.n; j++)
 		for (k = 0; k < MAX_SLOTS; k++)
 			check_pair(h, i, &hosts.host[j], k);
@@ -99,12 +125,15 @@ oracle_foreign_hold(const Foreign *f)
 	int			i,
 				j;
 
+	if (f->lock == hosts.semaphore)
+		check_count();
 	for (i = 0; foreign_holds(f) && i < hosts.n; i++)
 		for (j = 0; j < MAX_SLOTS; j++)
 		{
 			const Slot *s = &hosts.host[i].slots[j];
 
-			if (s->lock == f->lock && zkl_mode_conflicts(s->mode, f->mode) &&
+			if (s->lock == f->lock &&
+				lock_conflicts(f->lock, s->mode, f->mode) &&
 				holds(&hosts.host[i], j))
 				broken("S1", "client %d and host %d slot %d hold %s together",
 					   f->id, i, j, lock_name(s->lock));
@@ -135,7 +164,7 @@ check_token(Slot *s)
 	int			i;
 
 	/* One that leans on another hold shares its token, which was counted. */
-	if (s->counted || !s->sent)
+	if (s->counted || !s->sent || s->lock == hosts.semaphore)
 		return;
 	s->counted = true;
 	for (i = 0; i < MAX_HOLDERS; i++)
@@ -216,7 +245,7 @@ node_of(const Slot *s)
 	char		path[256];
 	char		name[ZKL_MAX_ZNODE_NAME + 1];
 
-	zkl_znode_name(ZKL_DIALECT_CURATOR_RW,
+	zkl_znode_name(lock_dialect(s->lock),
 				   &s->uuid, s->znode_mode, s->seq, name);
 	strcpy(path, lock_path(s->lock)->text);
 	strcat(path, "/");
@@ -230,6 +259,7 @@ check_node(Host *h, int i)
 	Slot	   *s = &h->slots[i];
 	Path	   *path = node_of(s);
 	const Node *node = &path->node[HEAD];
+	uint32_t	ahead = 0;
 
 	if (!node->exists || node->stat.ephemeral_owner != h->session)
 		broken("S1", "host %d slot %d was granted without its node %s",
@@ -238,7 +268,8 @@ check_node(Host *h, int i)
 		broken("S2", "host %d slot %d: token %" PRId64 " but czxid %" PRId64,
 			   h->id, i, s->token, node->stat.czxid);
 	for (path = lock_path(s->lock)->children; path; path = path->sibling)
-		if (in_the_way(h, s, path))
+		if (in_the_way(h, s, path) &&
+			(s->lock != hosts.semaphore || ++ahead >= hosts.max))
 			broken("S6", "host %d slot %d was granted number %" PRId64
 				   " behind %s", h->id, i, s->seq, path->text);
 }

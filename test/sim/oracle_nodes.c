@@ -283,6 +283,7 @@ void
 oracle_deny(Host *h, int i)
 {
 	const Slot *s = &h->slots[i];
+	uint32_t	enough = s->lock == hosts.semaphore ? hosts.max : 1;
 	Path	   *path;
 
 	if (!s->is_try || !s->expired)
@@ -297,10 +298,11 @@ oracle_deny(Host *h, int i)
 	{
 		const Contender *c = contender_of(path);
 
-		if (path->node[HEAD].exists && c->counts &&
-			zkl_mode_conflicts(c->mode, s->mode) &&
-			!was_left(h, &c->uuid, s) &&
-			!(s->sent && memcmp(&c->uuid, &s->uuid, sizeof(ZklUuid)) == 0))
+		if (path->node[HEAD].exists &&
+			(c->counts ? zkl_mode_conflicts(c->mode, s->mode) &&
+			 !was_left(h, &c->uuid, s) &&
+			 !(s->sent && memcmp(&c->uuid, &s->uuid, sizeof(ZklUuid)) == 0) :
+			 s->lock == hosts.semaphore) && --enough == 0)
 			return;
 	}
 	broken("S8", "host %d slot %d was denied %s, which nobody else wanted",

@@ -21,7 +21,7 @@ contender_of(Path *path)
 		if (path->parent == lock_path(i))
 		{
 			c->lock = i;
-			c->counts = zkl_znode_parse(ZKL_DIALECT_CURATOR_RW,
+			c->counts = zkl_znode_parse(lock_dialect(i),
 										path->name, &c->mode, &c->seq,
 										&c->has_uuid, &c->uuid);
 		}

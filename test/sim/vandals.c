@@ -254,7 +254,8 @@ mark(Path *head)
 void
 do_break_lock(void)
 {
-	Path	   *path = lock_path((int) below(hosts.nlocks))->children;
+	int			lock = (int) below(hosts.nlocks);
+	Path	   *path = lock_path(lock)->children;
 	Path	   *head = NULL;
 	ZklSeq		best = ZKL_SEQ_NONE;
 	ZklUuid		owner = {{0}};
@@ -267,7 +268,7 @@ do_break_lock(void)
 		ZklUuid		uuid;
 
 		if (path->node[HEAD].exists &&
-			zkl_znode_parse(ZKL_DIALECT_CURATOR_RW,
+			zkl_znode_parse(lock_dialect(lock),
 							path->name, &mode, &seq, &has_uuid, &uuid) &&
 			seq < best)
 		{

@@ -1,0 +1,165 @@
+/*
+ * lease.c
+ *	  Who holds a lease of a semaphore.
+ *
+ * Owns nothing: it reads locks and requests, and has the consequences carried
+ * out.  Runs in the worker (and in tests), takes no locks of its own, knows
+ * neither PostgreSQL nor ZooKeeper.
+ *
+ * Who waits needs any one of those ahead to go, so no single node is watched
+ * but the children of the directory, and listed again at each change.  While
+ * the leases of this server alone fill the semaphore, its own releases are
+ * enough to know of.
+ */
+#include "core/janitor.h"
+#include "core/lease.h"
+#include "core/lock.h"
+#include "core/mutant.h"
+#include "core/read.h"
+#include "core/request.h"
+
+ZklVerdict
+zkl_lease_verdict(const ZklLeaseView *view, ZklSeq seq, uint32_t max)
+{
+	uint64_t	ahead = view->own;
+	size_t		i;
+
+	if (ZKL_MUTANT(SEMAPHORE_ONE_MORE))
+		max++;
+	if (ahead >= max)
+		return ZKL_VERDICT_BEHIND_OWN;
+	ahead += view->strangers;
+	for (i = 0; i < view->nforeign && view->foreign[i].seq <= seq; i++)
+		ahead++;
+	if (ZKL_MUTANT(SEMAPHORE_OWN_ONLY))
+		return ZKL_VERDICT_GRANT;
+	if (ahead >= max)
+		return ZKL_VERDICT_BEHIND_FOREIGN;
+	if (view->unknown_from < seq)
+		return ZKL_VERDICT_LIST;
+	return ZKL_VERDICT_GRANT;
+}
+
+static ZklVerdict
+judge(const ZklLock *lock, const ZklRequest *r, uint32_t own)
+{
+	ZklLeaseView view;
+
+	view.own = own;
+	view.foreign = lock->foreign;
+	view.nforeign = lock->nforeign;
+	view.strangers = lock->strangers;
+	view.unknown_from = lock->unknown_from;
+	return zkl_lease_verdict(&view, r->seq, r->max);
+}
+
+/* A node of ours that no request claims would be in the way for ever. */
+static void
+look_for_leftovers(ZklManager *m, const ZklLock *lock)
+{
+	ZklLockMode mode;
+	ZklSeq		seq;
+	bool		has_uuid;
+	ZklUuid		uuid;
+	size_t		i;
+
+	for (i = 0; i < lock->nforeign; i++)
+	{
+		const char *name = lock->names + lock->foreign[i].name;
+
+		if (lock->foreign[i].zklock &&
+			zkl_znode_parse(lock->dialect, name, &mode, &seq, &has_uuid,
+							&uuid))
+			zkl_janitor_look(m, lock->path, name, &uuid);
+	}
+}
+
+/* Decides for the first that waits.  True: it is granted, look at the next. */
+static bool
+decide_first(ZklManager *m, ZklLock *lock, uint32_t own)
+{
+	ZklRequest *r = lock->waiting;
+
+	switch (judge(lock, r, own))
+	{
+		case ZKL_VERDICT_GRANT:
+			if (r->czxid == 0)
+			{
+				zkl_read_token(m, r);
+				return false;
+			}
+			zkl_request_grant(m, r);
+			return true;
+		case ZKL_VERDICT_BEHIND_OWN:
+			return false;
+		case ZKL_VERDICT_BEHIND_FOREIGN:
+			look_for_leftovers(m, lock);
+			if (!ZKL_MUTANT(SEMAPHORE_UNWATCHED) || r->seen == 0)
+				zkl_read_want_children(m, lock);
+			return false;
+		case ZKL_VERDICT_LIST:
+			zkl_read_want_listing(m, lock);
+			return false;
+	}
+	return false;
+}
+
+/*
+ * Denies the tries whose time is over and which are surely behind enough
+ * others: leases of this server, or what was listed and has not changed since,
+ * as a watch of this connection tells.
+ */
+static bool
+deny_expired(ZklManager *m, ZklLock *lock)
+{
+	ZklLink    *link,
+			   *after;
+	uint32_t	own = 0;
+	bool		denied = false;
+
+	if (lock->nexpired == 0)
+		return false;
+	zkl_foreach(link, after, &lock->own)
+	{
+		ZklRequest *r = zkl_container(ZklRequest, queued, link);
+		ZklVerdict	verdict;
+
+		if (r->demand == ZKL_DEMAND_WAITING && r->expired)
+		{
+			verdict = judge(lock, r, own);
+			if (verdict == ZKL_VERDICT_BEHIND_OWN ||
+				(verdict == ZKL_VERDICT_BEHIND_FOREIGN &&
+				 lock->children_watch == ZKL_WATCH_ARMED))
+			{
+				zkl_request_deny(m, r);
+				denied = true;
+				continue;
+			}
+		}
+		own++;
+	}
+	return denied;
+}
+
+/* How many contenders of this server are ahead of the first that waits */
+static uint32_t
+count_ahead(const ZklLock *lock)
+{
+	const ZklLink *link = lock->waiting->queued.prev;
+	uint32_t	n = 0;
+
+	for (; link != &lock->own.head; link = link->prev)
+		n++;
+	return n;
+}
+
+void
+zkl_lease_decide(ZklManager *m, ZklLock *lock)
+{
+	do
+	{
+		while (lock->waiting != NULL &&
+			   decide_first(m, lock, count_ahead(lock)))
+			;
+	} while (deny_expired(m, lock));
+}

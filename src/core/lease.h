@@ -1,0 +1,39 @@
+/*
+ * lease.h
+ *	  Leases of a semaphore: the locks in dialect LEASE.
+ *
+ * Up to "max" contenders of such a directory hold at the same time, those with
+ * the lowest numbers.  A lease is granted when fewer than its demand's maximum
+ * are ahead of it: each counts for itself, whoever owns it, and so does each
+ * child that is no contender at all, as Curator counts them.  That alone keeps
+ * the maximum.  The guard, by which clients come one at a time (semaphore.h),
+ * keeps those who want several leases from each having some of them.
+ */
+#ifndef ZKL_LEASE_H
+#define ZKL_LEASE_H
+
+#include "core/queue.h"
+#include "core/state.h"
+
+/* What is known of those ahead of a lease of this server */
+typedef struct ZklLeaseView
+{
+	uint32_t	own;			/* contenders of this server ahead: all alive */
+	const ZklContender *foreign;	/* ascending; a superset of those alive */
+	size_t		nforeign;
+	uint32_t	strangers;		/* other children: a superset, too */
+	ZklSeq		unknown_from;	/* from here on, unnamed ones may be ahead */
+} ZklLeaseView;
+
+/*
+ * Decides for a lease of this server.  BEHIND_OWN: those of this server are
+ * enough to keep it waiting; BEHIND_FOREIGN: only together with others, who
+ * may be gone.
+ */
+extern ZklVerdict zkl_lease_verdict(const ZklLeaseView *view, ZklSeq seq,
+									uint32_t max);
+
+/* Grants and denies what can be; asks for the reads that it takes. */
+extern void zkl_lease_decide(ZklManager *m, ZklLock *lock);
+
+#endif							/* ZKL_LEASE_H */
