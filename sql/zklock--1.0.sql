@@ -341,3 +341,52 @@ COMMENT ON FUNCTION zk_barrier(text, integer, interval) IS
 REVOKE ALL ON FUNCTION zk_barrier_enter(text, integer, interval) FROM PUBLIC;
 REVOKE ALL ON FUNCTION zk_barrier_leave(text, interval) FROM PUBLIC;
 REVOKE ALL ON FUNCTION zk_barrier(text, integer, interval) FROM PUBLIC;
+
+--
+-- Semaphores
+--
+CREATE FUNCTION zk_acquire(path text, max_leases integer,
+	leases integer DEFAULT 1)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'zkl_sql_acquire'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+CREATE FUNCTION zk_xact_acquire(path text, max_leases integer,
+	leases integer DEFAULT 1)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'zkl_sql_xact_acquire'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+CREATE FUNCTION zk_try_acquire(path text, max_leases integer,
+	leases integer DEFAULT 1, timeout interval DEFAULT '0')
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'zkl_sql_try_acquire'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+CREATE FUNCTION zk_try_xact_acquire(path text, max_leases integer,
+	leases integer DEFAULT 1, timeout interval DEFAULT '0')
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'zkl_sql_try_xact_acquire'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+CREATE FUNCTION zk_release(path text, leases integer DEFAULT 1)
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'zkl_sql_release'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION zk_acquire(text, integer, integer) IS
+'wait for leases of a semaphore, until released or the end of the session';
+COMMENT ON FUNCTION zk_xact_acquire(text, integer, integer) IS
+'wait for leases of a semaphore, until the end of the transaction';
+COMMENT ON FUNCTION zk_try_acquire(text, integer, integer, interval) IS
+'try to get leases of a semaphore, until released or the end of the session';
+COMMENT ON FUNCTION zk_try_xact_acquire(text, integer, integer, interval) IS
+'try to get leases of a semaphore, until the end of the transaction';
+COMMENT ON FUNCTION zk_release(text, integer) IS
+'release leases of a semaphore of session lifetime';
+
+REVOKE ALL ON FUNCTION zk_acquire(text, integer, integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION zk_xact_acquire(text, integer, integer) FROM PUBLIC;
+REVOKE ALL ON FUNCTION zk_try_acquire(text, integer, integer, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION zk_try_xact_acquire(text, integer, integer, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION zk_release(text, integer) FROM PUBLIC;

@@ -48,6 +48,8 @@ typedef struct ZklErrand
 	ZklErrandKind kind;
 	char		path[ZKL_MAX_PATH + 1]; /* of the znode, with the root */
 	int32		version;		/* SET, DELETE: of its data; -1: any */
+	bool		sync;			/* LIST, GET: as new as the call, whatever
+								 * this server has seen */
 	uint64		known;			/* AWAIT: the fingerprint of what is known */
 	uint32		length;			/* SET, CREATE: of data */
 	char		data[ZKL_MAX_NODE_DATA];

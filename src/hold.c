@@ -3,8 +3,9 @@
  *	  The table of locks that this backend holds, and how often.
  *
  * Owns the table, which is private to the backend: a hash table by name,
- * dialect, mode and lifetime, and a list for each lifetime.  Run by backends.  Takes no locks
- * of its own; of shared memory it only looks at slots.
+ * dialect, mode, lifetime and number of a lease, and a list for each lifetime.
+ * Run by backends.  Takes no locks of its own; of shared memory it only looks
+ * at slots.
  *
  * Must not know when a hold ends, nor how one is asked for.
  *
@@ -31,13 +32,14 @@ static HTAB *table = NULL;
 
 static void
 make_key(ZklHoldKey *key, const ZklTarget *lock, ZklLockMode mode,
-		 ZklLifetime lifetime)
+		 ZklLifetime lifetime, uint32 lease)
 {
 	memset(key, 0, sizeof(*key));
 	strlcpy(key->path, lock->path, sizeof(key->path));
 	key->dialect = lock->dialect;
 	key->mode = mode;
 	key->lifetime = lifetime;
+	key->lease = lease;
 }
 
 ZklHold *
@@ -48,7 +50,7 @@ zkl_hold_find(const ZklTarget *lock, ZklLockMode mode, ZklLifetime lifetime)
 
 	if (table == NULL)
 		return NULL;
-	make_key(&key, lock, mode, lifetime);
+	make_key(&key, lock, mode, lifetime, 0);
 	hold = hash_search(table, &key, HASH_FIND, NULL);
 	return hold != NULL && hold->begun ? hold : NULL;
 }
@@ -61,7 +63,7 @@ hash_key(const void *key, Size keysize)
 
 	return hash_bytes((const unsigned char *) k->path,
 					  (int) strlen(k->path)) + k->dialect * 4 + k->mode * 2 +
-		k->lifetime;
+		k->lifetime + k->lease * 64;
 }
 
 static void
@@ -114,8 +116,8 @@ free_parts(ZklHold *hold)
 	hold->name = NULL;
 }
 
-ZklHold *
-zkl_hold_prepare(const ZklAsk *ask)
+static ZklHold *
+prepare(const ZklAsk *ask, uint32 lease)
 {
 	ZklHoldKey	key;
 	ZklHold    *hold;
@@ -123,7 +125,7 @@ zkl_hold_prepare(const ZklAsk *ask)
 
 	if (table == NULL)
 		make_table();
-	make_key(&key, &ask->lock, ask->mode, ask->lifetime);
+	make_key(&key, &ask->lock, ask->mode, ask->lifetime, lease);
 	hold = hash_search(table, &key, HASH_ENTER, &found);
 	if (found)
 		free_parts(hold);
@@ -136,6 +138,22 @@ zkl_hold_prepare(const ZklAsk *ask)
 	hold->name = MemoryContextStrdup(TopMemoryContext, ask->lock.name);
 	open_scope(hold);
 	return hold;
+}
+
+ZklHold *
+zkl_hold_prepare(const ZklAsk *ask)
+{
+	return prepare(ask, 0);
+}
+
+ZklHold *
+zkl_hold_prepare_lease(const ZklAsk *ask)
+{
+	static uint32 last = 0;
+
+	if (++last == 0)
+		last = 1;
+	return prepare(ask, last);
 }
 
 static void

@@ -25,6 +25,9 @@ typedef struct ZklHoldKey
 	uint8		dialect;		/* ZklDialect */
 	uint8		mode;			/* ZklLockMode */
 	uint8		lifetime;		/* ZklLifetime */
+	uint8		zero;			/* keys are compared byte by byte */
+	uint32		lease;			/* its number, from 1 on; 0: a lock.  Each
+								 * lease is a hold of its own */
 } ZklHoldKey;
 
 typedef struct ZklHold
@@ -59,6 +62,9 @@ extern ZklHold *zkl_hold_find(const ZklTarget *lock, ZklLockMode mode,
  * zkl_hold_begin cannot fail.
  */
 extern ZklHold *zkl_hold_prepare(const ZklAsk *ask);
+
+/* The same for a lease: another each time. */
+extern ZklHold *zkl_hold_prepare_lease(const ZklAsk *ask);
 
 /* A prepared hold begins, counted once. */
 extern void zkl_hold_begin(ZklHold *hold, const ZklGrant *grant);

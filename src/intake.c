@@ -107,6 +107,7 @@ describe_demand(const ZklSlot *slot, ZklDemand *demand, char *data)
 	demand->mode = (ZklLockMode) slot->s_mode;
 	demand->dialect = (ZklDialect) slot->s_dialect;
 	demand->sibling = slot->s_sibling;
+	demand->max = slot->s_max;
 	demand->expired = slot->s_try && slot->s_expired;
 	demand->together = slot->s_together && !slot->s_blocked;
 	demand->data = data;

@@ -273,9 +273,11 @@ find_sibling(const ZklTarget *lock)
 	return -1;
 }
 
-static void
-prepare_backend(void)
+void
+zkl_lifetime_begin(void)
 {
+	zkl_check_loaded();
+	refuse_parallel();
 	if (!exit_registered)
 	{
 		on_shmem_exit(exit_callback, 0);
@@ -378,9 +380,7 @@ zkl_lifetime_acquire(ZklAsk *asks, int n, int64 *tokens)
 	int			nwanted = 0;
 	int			i;
 
-	zkl_check_loaded();
-	refuse_parallel();
-	prepare_backend();
+	zkl_lifetime_begin();
 	for (i = 0; i < n; i++)
 	{
 		refuse_again(&asks[i]);
@@ -439,8 +439,8 @@ warn_not_held(const ZklTarget *lock, ZklLockMode mode)
  * may have been.  A loss since the transaction began must not be waved through
  * to its commit.
  */
-static bool
-end_or_warn(ZklHold *hold)
+bool
+zkl_lifetime_release(ZklHold *hold)
 {
 	ZklError	error;
 	bool		known = zkl_commit_check_release(hold);
@@ -478,7 +478,7 @@ zkl_lifetime_unlock(const ZklTarget *lock, ZklLockMode mode)
 		return false;
 	}
 	if (hold->count == 1 || !zkl_hold_is_good(hold, &error))
-		return end_or_warn(hold);
+		return zkl_lifetime_release(hold);
 	hold->count--;
 	zkl_slot_set_holds(hold->grant.slotno, hold->count);
 	return true;
@@ -501,7 +501,7 @@ zkl_lifetime_unlock_all(void)
 	zkl_check_loaded();
 	refuse_parallel();
 	dlist_foreach_modify(iter, &zkl_holds[ZKL_LIFETIME_SESSION])
-		(void) end_or_warn(dlist_container(ZklHold, link, iter.cur));
+		(void) zkl_lifetime_release(dlist_container(ZklHold, link, iter.cur));
 }
 
 /* Of several holds on one lock, the latest grant has the greatest token */

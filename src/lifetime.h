@@ -5,7 +5,7 @@
 #ifndef ZKL_LIFETIME_H
 #define ZKL_LIFETIME_H
 
-#include "request.h"
+#include "hold.h"
 
 /* Registers callbacks and hooks; called once, while preloading. */
 extern void zkl_lifetime_init(void);
@@ -29,6 +29,14 @@ extern bool zkl_lifetime_unlock(const ZklTarget *lock, ZklLockMode mode);
  * more.  Does nothing if it is not held; cannot fail.
  */
 extern void zkl_lifetime_end(const ZklTarget *lock, ZklLockMode mode);
+
+/*
+ * Of what holds several at once: what each call that acquires begins with, and
+ * the release of one hold.  False, with a warning: it was lost, or may have
+ * been.
+ */
+extern void zkl_lifetime_begin(void);
+extern bool zkl_lifetime_release(ZklHold *hold);
 
 /* Releases all locks of session lifetime, however often they were acquired. */
 extern void zkl_lifetime_unlock_all(void);

@@ -10,6 +10,7 @@
 #include "ask.h"
 #include "compat.h"
 #include "miscadmin.h"
+#include "semaphore.h"
 #include "utils/builtins.h"
 #include "zklock.h"
 
@@ -26,6 +27,17 @@ require_superuser(const char *message)
 				 errmsg("%s", message)));
 }
 
+/* Of a semaphore, the oldest lease goes. */
+static bool
+break_lease(const ZklTarget *lock)
+{
+	ZklTarget	leases = *lock;
+
+	leases.path = psprintf("%s%s", lock->path, ZKL_SEMAPHORE_LEASES);
+	leases.dialect = ZKL_DIALECT_LEASE;
+	return strlen(leases.path) <= ZKL_MAX_NAME && zkl_ask_break(&leases);
+}
+
 Datum
 zkl_sql_break_lock(PG_FUNCTION_ARGS)
 {
@@ -34,7 +46,7 @@ zkl_sql_break_lock(PG_FUNCTION_ARGS)
 	zkl_check_loaded();
 	require_superuser("must be superuser to break a distributed lock");
 	lock = zkl_target_lock(PG_GETARG_TEXT_PP(0));
-	PG_RETURN_BOOL(zkl_ask_break(&lock));
+	PG_RETURN_BOOL(zkl_ask_break(&lock) || break_lease(&lock));
 }
 
 /*

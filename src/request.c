@@ -26,21 +26,18 @@
  */
 #include "postgres.h"
 
-#include "commands/dbcommands.h"
+#include "claim.h"
 #include "compat.h"
-#include "encoding.h"
 #include "miscadmin.h"
 #include "portability/instr_time.h"
 #include "refusal.h"
 #include "request.h"
 #include "storage/ipc.h"
-#include "utils/acl.h"
-#include "utils/builtins.h"
 #include "zklock.h"
 
 #define NEVER	PG_INT64_MAX
 
-/* When a wait changes its mind; times of now_us() */
+/* When a wait changes its mind; times of zkl_request_clock() */
 typedef struct Deadlines
 {
 	bool		expired;		/* a try's time is over */
@@ -49,14 +46,6 @@ typedef struct Deadlines
 	int64		lock_timeout;	/* the setting of that name */
 } Deadlines;
 
-/* Who asks, in UTF-8 */
-typedef struct Identity
-{
-	char		database[64];
-	char		usename[64];
-	char		application[64];
-} Identity;
-
 static uint64 my_owner = 0;		/* 0: never asked for anything */
 
 /* The slots of what was submitted, in that order; in TopMemoryContext */
@@ -64,11 +53,15 @@ static int *under_way = NULL;
 static int	nunder_way = 0;
 static int	under_way_room = 0;
 
+/* The guard is one of them: the one of this number, or -1 */
+static int	guard_at = -1;
+static ZklGrant guard;
+
 /* ---- time ---- */
 
 /* Never the wall clock */
-static int64
-now_us(void)
+int64
+zkl_request_clock(void)
 {
 	instr_time	now;
 
@@ -135,58 +128,13 @@ become_owner(void)
 	my_owner = pg_atomic_fetch_add_u64(&zkl_control->ctl_next_owner, 1);
 }
 
-static void
-identify(Identity *who)
-{
-	char	   *database = NULL;
-	char	   *usename = GetUserNameFromId(GetSessionUserId(), true);
-
-	if (OidIsValid(MyDatabaseId))
-		database = get_database_name(MyDatabaseId);
-	zkl_copy_to_utf8(who->database, sizeof(who->database),
-					 database ? database : "");
-	zkl_copy_to_utf8(who->usename, sizeof(who->usename),
-					 usename ? usename : "");
-	zkl_copy_to_utf8(who->application, sizeof(who->application),
-					 application_name ? application_name : "");
-}
-
 int
 zkl_request_claim(const ZklTarget *target, ZklSlotKind kind)
 {
-	Identity	who;
-	TimestampTz now = GetCurrentTimestamp();
-	ZklSlot    *slot;
-	int			slotno;
-
 	zkl_check_worker();
 	become_owner();
-	identify(&who);
 	make_room();
-
-	slotno = zkl_slot_claim();
-	if (slotno < 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-				 errmsg("too many distributed locks held or awaited"),
-				 errdetail("All %d slots set by \"zklock.max_requests\" are in use.",
-						   zkl_control->ctl_nslots),
-				 errhint("Increase \"zklock.max_requests\" and restart the server.")));
-
-	slot = &zkl_slots[slotno];
-	slot->s_kind = kind;
-	slot->s_procno = zkl_my_procno();
-	slot->s_pid = MyProcPid;
-	slot->s_roleid = GetSessionUserId();
-	slot->s_owner = my_owner;
-	slot->s_lost_action = zkl_lost_lock_action;
-	strlcpy(slot->s_path, target->path, sizeof(slot->s_path));
-	slot->s_dialect = target->dialect;
-	memcpy(slot->s_database, who.database, sizeof(slot->s_database));
-	memcpy(slot->s_usename, who.usename, sizeof(slot->s_usename));
-	memcpy(slot->s_application, who.application, sizeof(slot->s_application));
-	slot->s_requested_at = now;
-	return slotno;
+	return zkl_claim_slot(target, kind, my_owner);
 }
 
 static void
@@ -276,7 +224,7 @@ wait_until(bool (*is_over) (int slotno), int slotno,
 
 	while (!is_over(slotno))
 	{
-		int64		now = now_us();
+		int64		now = zkl_request_clock();
 		long		timeout;
 
 		heed(at, now);
@@ -300,7 +248,7 @@ wait_until(bool (*is_over) (int slotno), int slotno,
 static void
 set_deadlines(const ZklAsk *ask, Deadlines *at)
 {
-	int64		start = now_us();
+	int64		start = ask->since != 0 ? ask->since : zkl_request_clock();
 
 	at->expired = false;
 	at->expire = at->answer = at->lock_timeout = NEVER;
@@ -326,6 +274,10 @@ submit_lock(const ZklAsk *ask, bool together, bool more, const Deadlines *at)
 	slot->s_lifetime = ask->lifetime;
 	slot->s_try = ask->is_try;
 	slot->s_together = together;
+	slot->s_max = ask->max;
+	slot->s_guard = ask->guard;
+	if (ask->guard)
+		slot->s_lost_action = ZKL_LOST_NONE;
 
 	/* A try that must not wait at all is submitted as expired. */
 	slot->s_expired = ask->is_try && (ask->timeout_ms == 0 || at->expired);
@@ -436,13 +388,116 @@ zkl_ask_again(const ZklAsk *ask, int slotno)
 	wait_until(is_answered, slotno, waiting_context, ask->lock.name, &at);
 }
 
+/* ---- leases ---- */
+
+bool
+zkl_ask_guard(const ZklAsk *ask)
+{
+	if (!zkl_ask_locks(ask, 1, &guard))
+		return false;
+	guard_at = nunder_way++;
+	Assert(under_way[guard_at] == guard.slotno);
+	return true;
+}
+
+void
+zkl_ask_guard_end(void)
+{
+	if (guard_at >= 0)
+		abandon_from(guard_at);
+	guard_at = -1;
+}
+
+static bool
+is_guarded(void)
+{
+	ZklError	error;
+
+	return zkl_slot_is_held(guard.slotno, guard.generation, &error) &&
+		zkl_lease_is_current(guard.generation);
+}
+
+/* Answered, or to be given up */
+static bool
+is_settled(int slotno)
+{
+	return is_answered(slotno) || !is_guarded();
+}
+
+static bool
+is_lost(int slotno)
+{
+	ZklSlot		slot;
+
+	zkl_slot_copy(slotno, &slot);
+	return slot.s_state == ZKL_SLOT_LOST ||
+		(slot.s_state == ZKL_SLOT_GRANTED &&
+		 !zkl_lease_is_current(slot.s_generation));
+}
+
+/*
+ * Nothing is picked up before all are there: until then a loss sends no
+ * signal, for the leases are asked for again.
+ */
+static ZklAnswer
+get_leases(const ZklAsk *ask, int n, ZklGrant *grants, Deadlines *at)
+{
+	int			first = nunder_way;
+	int			i;
+
+	for (i = 0; i < n; i++)
+		submit_lock(ask, false, i + 1 < n, at);
+	for (i = 0; i < n; i++)
+	{
+		wait_until(is_settled, under_way[first + i], waiting_context,
+				   ask->lock.name, at);
+		if (zkl_slot_peek(under_way[first + i]) == ZKL_SLOT_DENIED)
+			return ZKL_ANSWER_DENIED;
+		if (!is_guarded())
+			return ZKL_ANSWER_UNGUARDED;
+	}
+	for (i = 0; i < n; i++)
+	{
+		if (is_lost(under_way[first + i]))
+			return ZKL_ANSWER_UNGUARDED;
+		(void) judge(ask, under_way[first + i], &grants[i]);
+	}
+	return ZKL_ANSWER_GRANTED;
+}
+
+ZklAnswer
+zkl_ask_leases(const ZklAsk *ask, int n, ZklGrant *grants)
+{
+	int			first = nunder_way;
+	ZklAnswer	answer = ZKL_ANSWER_UNGUARDED;
+	Deadlines	at;
+
+	set_deadlines(ask, &at);
+	PG_TRY();
+	{
+		answer = get_leases(ask, n, grants, &at);
+	}
+	PG_CATCH();
+	{
+		abandon_from(first);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+
+	if (answer == ZKL_ANSWER_GRANTED)
+		nunder_way = first;
+	else
+		abandon_from(first);
+	return answer;
+}
+
 /* ---- all else ---- */
 
 void
 zkl_request_run(int slotno, const ZklPatience *patience, ZklSlot *answer)
 {
 	int			first = nunder_way;
-	int64		start = now_us();
+	int64		start = zkl_request_clock();
 	Deadlines	at;
 
 	at.expired = false;

@@ -19,7 +19,11 @@ typedef struct ZklAsk
 	ZklLifetime lifetime;
 	bool		is_try;
 	int64		timeout_ms;		/* of a try */
+	int64		since;			/* times count from then, by
+								 * zkl_request_clock(); 0: from now */
 	int			sibling;		/* slot of a hold on the same lock, or -1 */
+	uint32		max;			/* dialect LEASE: how many there may be */
+	bool		guard;			/* see zkl_ask_guard */
 } ZklAsk;
 
 typedef struct ZklGrant
@@ -45,6 +49,34 @@ extern bool zkl_ask_locks(const ZklAsk *asks, int n, ZklGrant *grants);
  * if the lease is good or the lock lost, else waits until it is either.
  */
 extern void zkl_ask_again(const ZklAsk *ask, int slotno);
+
+/* Some time in µs, by a clock that never goes back. */
+extern int64 zkl_request_clock(void);
+
+/* ---- leases of a semaphore ---- */
+
+typedef enum ZklAnswer
+{
+	ZKL_ANSWER_GRANTED,
+	ZKL_ANSWER_DENIED,			/* a try's time passed */
+	ZKL_ANSWER_UNGUARDED		/* the guard, or a lease, was lost meanwhile */
+} ZklAnswer;
+
+/*
+ * As zkl_ask_locks for the one lock that guards a semaphore, which stays with
+ * request.c until zkl_ask_guard_end, or the end of the backend.  It is no hold:
+ * its loss sends no signal, and no commit is checked for it.
+ */
+extern bool zkl_ask_guard(const ZklAsk *ask);
+
+/* Releases the guard, if there is one.  Cannot fail. */
+extern void zkl_ask_guard_end(void);
+
+/*
+ * Under the guard: asks for n leases of one semaphore, which all wait at the
+ * same time.  All or nothing; errors as with zkl_ask_locks.
+ */
+extern ZklAnswer zkl_ask_leases(const ZklAsk *ask, int n, ZklGrant *grants);
 
 /* ---- what is asked for besides locks: see ask.c ---- */
 

@@ -270,9 +270,25 @@ send_write(Task *task, ZklMultiKind kind)
 	send(task, ZKL_SEND_MULTI, &op);
 }
 
+/* What is read right behind it is as new as this; nobody waits for it. */
+static void
+send_sync(const Task *task)
+{
+	ZklAction	action;
+
+	memset(&action, 0, sizeof(action));
+	action.kind = ZKL_ACTION_SEND;
+	action.send = ZKL_SEND_SYNC;
+	action.tag = ZKL_RUNNER_TAG;
+	action.path = task->what.path;
+	send_operation(&action);
+}
+
 static void
 begin(Task *task)
 {
+	if (task->what.sync)
+		send_sync(task);
 	switch (task->what.kind)
 	{
 		case ZKL_ERRAND_GET:

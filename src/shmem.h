@@ -89,6 +89,9 @@ typedef struct ZklSlot
 	uint8		s_dialect;		/* ZklDialect */
 	bool		s_try;			/* may be denied once s_expired */
 	bool		s_together;		/* one of several asked for at once */
+	bool		s_guard;		/* of a semaphore, for a moment: see
+								 * semaphore.h */
+	uint32		s_max;			/* dialect LEASE: see core/lease.h */
 	int			s_procno;		/* the owner's PGPROC, for its latch */
 	int			s_pid;
 	Oid			s_roleid;		/* who asked, for what others may see */

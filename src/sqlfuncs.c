@@ -13,7 +13,7 @@
 #include "compat.h"
 #include "core/dialect.h"
 #include "duration.h"
-#include "lifetime.h"
+#include "semaphore.h"
 #include "utils/array.h"
 #include "zklock.h"
 
@@ -176,7 +176,8 @@ zkl_sql_fencing_token(PG_FUNCTION_ARGS)
 	ZklTarget	lock = zkl_target_lock(PG_GETARG_TEXT_PP(0));
 	int64		token;
 
-	if (!zkl_lifetime_token(&lock, &token))
+	if (!zkl_lifetime_token(&lock, &token) &&
+		!zkl_semaphore_token(&lock, &token))
 		PG_RETURN_NULL();
 	PG_RETURN_INT64(token);
 }

@@ -1,0 +1,221 @@
+/*
+ * queuefuncs.c
+ *	  The set-returning function zk_queue().
+ *
+ * Owns what others may see of a lock's queue, and of a semaphore's.  Run by
+ * backends.  Takes no locks.
+ *
+ * Must not know which locks this backend holds.
+ */
+#include "postgres.h"
+
+#include <ctype.h>
+
+#include "ask.h"
+#include "encoding.h"
+#include "listing.h"
+#include "mb/pg_wchar.h"
+#include "row.h"
+#include "semaphore.h"
+#include "storage/dsm.h"
+#include "utils/builtins.h"
+#include "zklock.h"
+
+#define QUEUE_COLUMNS	11
+
+#define QUEUE_FIRST_SIZE	((Size) 64 * 1024)
+#define QUEUE_MAX_SIZE		((Size) 16 * 1024 * 1024)
+#define MAX_FOREIGN_DATA	255 /* longer data is not shown */
+
+ZKL_FUNCTION(zkl_sql_queue);
+
+/* Whether data of another client is a short printable text */
+static bool
+is_short_text(const char *data, uint32 length)
+{
+	uint32		at = 0;
+
+	if (length == 0 || length > MAX_FOREIGN_DATA)
+		return false;
+	while (at < length)
+	{
+		int			bytes = pg_encoding_verifymbchar(PG_UTF8, data + at,
+													 (int) (length - at));
+
+		if (bytes < 1 || (bytes == 1 && !isprint((unsigned char) data[at])))
+			return false;
+		at += bytes;
+	}
+	return true;
+}
+
+/* Columns server, database, pid, usename and application_name */
+static void
+add_contender(ZklRow *row, const ZklListingEntry *entry)
+{
+	ZklNodeData data;
+
+	if (zkl_node_data_parse(entry->data, entry->data_length, &data))
+		zkl_row_utf8_or_null(row, data.server, sizeof(data.server));
+	else if (is_short_text(entry->data, entry->data_length))
+		zkl_row_text(row, zkl_utf8_to_display(entry->data,
+										  (int) entry->data_length));
+	else
+		zkl_row_null(row);
+	zkl_row_utf8_or_null(row, data.database, sizeof(data.database));
+	zkl_row_pid_or_null(row, data.pid);
+	zkl_row_utf8_or_null(row, data.usename, sizeof(data.usename));
+	zkl_row_utf8_or_null(row, data.application_name,
+					 sizeof(data.application_name));
+}
+
+static void
+add_created_at(ZklRow *row, int64 ctime_ms)
+{
+	int64		days = POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE;
+
+	if (ctime_ms > 0 && ctime_ms < END_TIMESTAMP / 1000)
+		zkl_row_add(row, TimestampTzGetDatum((ctime_ms - days * SECS_PER_DAY * 1000) *
+									 1000));
+	else
+		zkl_row_null(row);
+}
+
+/* Rows are numbered as they come. */
+static void
+put_entry(FunctionCallInfo fcinfo, const ZklTarget *target, const char *mode,
+		  bool granted, const ZklListingEntry *entry, int *position)
+{
+	ZklRow		row = {0};
+	char	   *znode = psprintf("%s%s/%.*s", zkl_root, target->path,
+								 (int) entry->name_length, entry->name);
+
+	zkl_row_add(&row, Int32GetDatum(++*position));
+	zkl_row_text(&row, mode);
+	zkl_row_add(&row, BoolGetDatum(granted));
+	add_contender(&row, entry);
+	zkl_row_utf8(&row, znode, strlen(znode));
+	zkl_row_session_id(&row, entry->session_id);
+	add_created_at(&row, entry->ctime_ms);
+
+	Assert(row.n == QUEUE_COLUMNS);
+	zkl_row_put(fcinfo, &row);
+}
+
+/* A queue as it is now, in order of sequence; to be closed */
+static dsm_segment *
+open_queue(const ZklTarget *target, ZklListing *list)
+{
+	Size		size = QUEUE_FIRST_SIZE;
+	dsm_segment *segment;
+
+	for (;;)
+	{
+		Size		needed;
+
+		segment = dsm_create(size, 0);
+		needed = zkl_ask_queue(target, dsm_segment_handle(segment));
+		if (needed == 0)
+			break;
+		dsm_detach(segment);
+		if (needed > QUEUE_MAX_SIZE)
+			ereport(ERROR,
+					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+					 errmsg("queue of distributed lock \"%s\" is too long to be shown",
+							target->name),
+					 errdetail("It takes %zu bytes; the limit is %zu bytes.",
+							   needed, QUEUE_MAX_SIZE)));
+		/* It may grow while we ask again. */
+		size = Min(Max(needed + needed / 4, size * 2), QUEUE_MAX_SIZE);
+	}
+	zkl_listing_open(list, dsm_segment_address(segment),
+					 dsm_segment_map_length(segment));
+	return segment;
+}
+
+/* The rule by which a lock is granted */
+static void
+put_lock(FunctionCallInfo fcinfo, const ZklTarget *lock, int *position)
+{
+	ZklListing	list;
+	ZklListingEntry entry;
+	dsm_segment *segment = open_queue(lock, &list);
+	bool		exclusive_ahead = false;
+
+	while (zkl_listing_next(&list, &entry))
+	{
+		bool		granted = *position == 0 ||
+		(entry.mode == ZKL_SHARED && !exclusive_ahead);
+
+		put_entry(fcinfo, lock, zkl_mode_name(entry.mode), granted, &entry,
+				  position);
+		exclusive_ahead |= entry.mode == ZKL_EXCLUSIVE;
+	}
+	dsm_detach(segment);
+}
+
+/* Of those who queue for the guard: all but the first "skip" */
+static void
+put_guard(FunctionCallInfo fcinfo, const ZklTarget *guard, int skip,
+		  int *position)
+{
+	ZklListing	list;
+	ZklListingEntry entry;
+	dsm_segment *segment = open_queue(guard, &list);
+
+	while (zkl_listing_next(&list, &entry))
+	{
+		if (skip-- <= 0)
+			put_entry(fcinfo, guard, "lease", false, &entry, position);
+	}
+	dsm_detach(segment);
+}
+
+/*
+ * The leases of the semaphore of that name, then those who wait for the guard.
+ * Who has it and waits is there with his leases, past the maximum; if nobody
+ * has recorded that, they all count as granted.
+ */
+static void
+put_semaphore(FunctionCallInfo fcinfo, const ZklTarget *lock, int *position)
+{
+	ZklTarget	leases = *lock;
+	ZklTarget	guard = *lock;
+	ZklListing	list;
+	ZklListingEntry entry;
+	dsm_segment *segment;
+	uint32		n = 0,
+				max = PG_UINT32_MAX;
+
+	leases.path = psprintf("%s%s", lock->path, ZKL_SEMAPHORE_LEASES);
+	leases.dialect = ZKL_DIALECT_LEASE;
+	guard.path = psprintf("%s%s", lock->path, ZKL_SEMAPHORE_GUARD);
+	guard.dialect = ZKL_DIALECT_CURATOR_MUTEX;
+	if (strlen(leases.path) > ZKL_MAX_NAME)
+		return;
+	segment = open_queue(&leases, &list);
+	if (list.count > 0)
+	{
+		int			recorded = zkl_semaphore_recorded(lock);
+
+		if (recorded > 0)
+			max = (uint32) recorded;
+	}
+	for (; zkl_listing_next(&list, &entry); n++)
+		put_entry(fcinfo, &leases, "lease", n < max, &entry, position);
+	dsm_detach(segment);
+	if (n > 0)
+		put_guard(fcinfo, &guard, n > max, position);
+}
+
+Datum
+zkl_sql_queue(PG_FUNCTION_ARGS)
+{
+	ZklTarget	lock = zkl_target_lock(PG_GETARG_TEXT_PP(0));
+	int			position = 0;
+
+	InitMaterializedSRF(fcinfo, 0);
+	put_lock(fcinfo, &lock, &position);
+	put_semaphore(fcinfo, &lock, &position);
+	return (Datum) 0;
+}

@@ -1,0 +1,487 @@
+/*
+ * semaphore.c
+ *	  Acquiring and releasing leases of a semaphore.
+ *
+ * Owns the order of the steps: the guard, the maximum, the leases, and the
+ * guard's end.  Run by backends.  Takes no locks of its own; the guard is a
+ * distributed one, which request.c keeps and gives back whatever happens.
+ *
+ * Must not know how a lease is granted, nor when a hold ends.
+ *
+ * Should the guard be lost, with the ZooKeeper session, say, another may have
+ * made leases meanwhile: those that were asked for are given up, and all begins
+ * again.
+ */
+#include "postgres.h"
+
+#include "ask.h"
+#include "core/json.h"
+#include "refusal.h"
+#include "semaphore.h"
+#include "zklock.h"
+
+/* How long a try that must not wait does so in the guard's queue, at a time */
+#define GUARD_PATIENCE_MS	250
+
+#define RECORD_FORMAT		"{\"zklock\":1,\"max_leases\":%d}"
+#define RECORD_ROOM			256
+
+typedef struct Semaphore
+{
+	const ZklSemaphoreAsk *ask;
+	int64		since;			/* when it was called */
+	ZklTarget	directory;
+	ZklTarget	guard;
+	ZklTarget	leases;
+} Semaphore;
+
+static void
+find_targets(Semaphore *s, const text *path)
+{
+	s->leases = zkl_target_recipe(path, ZKL_SEMAPHORE_LEASES,
+								  ZKL_DIALECT_LEASE);
+	s->guard = zkl_target_recipe(path, ZKL_SEMAPHORE_GUARD,
+								 ZKL_DIALECT_CURATOR_MUTEX);
+	s->directory = zkl_target_recipe(path, "", ZKL_DIALECT_LEASE);
+}
+
+/* ---- what is held ---- */
+
+/* The first hold from "node" on that is a lease of it, or NULL */
+static ZklHold *
+next_lease(dlist_node *node, ZklLifetime lifetime, const ZklTarget *leases)
+{
+	dlist_head *list = &zkl_holds[lifetime];
+
+	for (; node != &list->head; node = node->next)
+	{
+		ZklHold    *hold = dlist_container(ZklHold, link, node);
+
+		if (hold->key.lease != 0 && strcmp(hold->key.path, leases->path) == 0)
+			return hold;
+	}
+	return NULL;
+}
+
+/* The one acquired last; then the one before */
+static ZklHold *
+first_held(ZklLifetime lifetime, const ZklTarget *leases)
+{
+	dlist_head *list = &zkl_holds[lifetime];
+
+	return dlist_is_empty(list) ? NULL :
+		next_lease(list->head.next, lifetime, leases);
+}
+
+static ZklHold *
+next_held(ZklHold *hold, ZklLifetime lifetime, const ZklTarget *leases)
+{
+	return next_lease(hold->link.next, lifetime, leases);
+}
+
+static int
+count_held(ZklLifetime lifetime, const ZklTarget *leases, bool only_good)
+{
+	ZklHold    *hold = first_held(lifetime, leases);
+	ZklError	error;
+	int			n = 0;
+
+	for (; hold != NULL; hold = next_held(hold, lifetime, leases))
+		n += !only_good || zkl_hold_is_good(hold, &error);
+	return n;
+}
+
+/* Nobody else could ever help. */
+static void
+refuse_waiting_for_oneself(const Semaphore *s)
+{
+	int			held = count_held(ZKL_LIFETIME_SESSION, &s->leases, true) +
+	count_held(ZKL_LIFETIME_TRANSACTION, &s->leases, true);
+
+	if (s->ask->is_try || s->ask->leases <= s->ask->max - held)
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_T_R_DEADLOCK_DETECTED),
+			 errmsg("deadlock detected"),
+			 errdetail("This session holds %d of the %d leases of semaphore \"%s\" and asks for %d more: it would wait for itself.",
+					   held, s->ask->max, s->leases.name, s->ask->leases),
+			 errhint("Acquire all leases at once, or release some first.")));
+}
+
+/* ---- looking ---- */
+
+/* How many leases there are, whoever holds or awaits them */
+static int64
+count_leases(const Semaphore *s, bool sync)
+{
+	ZklErrand  *errand = zkl_errand_make(ZKL_ERRAND_LIST, &s->leases, NULL, 0);
+	int64		n;
+
+	errand->sync = sync;
+	if (zkl_errand_run(errand, &s->leases, 0) != ZKL_RC_OK &&
+		errand->rc != ZKL_RC_NONODE)
+		zkl_raise_failed(s->leases.name, ZKL_ERROR_ZOOKEEPER, errand->rc);
+	n = errand->rc == ZKL_RC_OK ? errand->nchildren : 0;
+	zkl_errand_free(errand);
+	return n;
+}
+
+/*
+ * Whether there are too many leases for sure.  Past the lease of this server,
+ * as when it was idle, that cannot be vouched for.
+ */
+static bool
+is_surely_full(const Semaphore *s)
+{
+	bool		full = count_leases(s, true) > s->ask->max - s->ask->leases;
+	uint32		generation;
+	int64		deadline;
+
+	zkl_lease_read(&generation, &deadline);
+	return full && zkl_lease_is_valid(generation);
+}
+
+/* ---- the maximum ---- */
+
+/* 0: it is no record of ours */
+static int
+parse_record(const char *data, Size size)
+{
+	ZklJsonReader r = {data, data + size};
+	char		key[16];
+	int64_t		max = 0;
+
+	if (!zkl_json_take(&r, '{'))
+		return 0;
+	do
+	{
+		if (!zkl_json_string(&r, key, sizeof(key)) ||
+			!zkl_json_take(&r, ':') ||
+			!(strcmp(key, "max_leases") == 0 ?
+			  zkl_json_integer(&r, 1, PG_INT32_MAX, &max) :
+			  zkl_json_skip_value(&r)))
+			return 0;
+	} while (zkl_json_take(&r, ','));
+	return zkl_json_take(&r, '}') && r.at == r.end ? (int) max : 0;
+}
+
+/* What errand, a GET of the semaphore's directory, finds; empty: nothing */
+static int
+read_record(ZklErrand *errand, const ZklTarget *directory, bool *empty)
+{
+	errand->kind = ZKL_ERRAND_GET;
+	errand->length = 0;
+	errand->version = -1;
+	if (zkl_errand_run(errand, directory, 0) == ZKL_RC_NONODE)
+	{
+		*empty = true;
+		return 0;
+	}
+	if (errand->rc != ZKL_RC_OK)
+		zkl_raise_failed(directory->name, ZKL_ERROR_ZOOKEEPER, errand->rc);
+	*empty = errand->size == 0;
+	return errand->size <= RECORD_ROOM ?
+		parse_record(errand->answer, errand->size) : 0;
+}
+
+int
+zkl_semaphore_recorded(const ZklTarget *semaphore)
+{
+	ZklErrand  *errand = zkl_errand_make(ZKL_ERRAND_GET, semaphore, NULL,
+										 RECORD_ROOM);
+	bool		empty;
+	int			max = read_record(errand, semaphore, &empty);
+
+	zkl_errand_free(errand);
+	return max;
+}
+
+/*
+ * Under the guard.  False: somebody else wrote it just now, or it is not known
+ * whether it was written.
+ */
+static bool
+write_record(const Semaphore *s, ZklErrand *errand)
+{
+	errand->kind = ZKL_ERRAND_SET;
+	errand->version = errand->stat.version;
+	errand->length = (uint32) snprintf(errand->data, sizeof(errand->data),
+									   RECORD_FORMAT, s->ask->max);
+	switch (zkl_errand_run(errand, &s->directory, 0))
+	{
+		case ZKL_RC_OK:
+		case ZKL_RC_NONODE:		/* then the guard is gone, too */
+			return true;
+		case ZKL_RC_BADVERSION:
+		case ZKL_RC_UNKNOWN:
+			return false;
+		default:
+			zkl_raise_failed(s->leases.name, ZKL_ERROR_ZOOKEEPER, errand->rc);
+	}
+	return false;
+}
+
+/*
+ * Sees to it that all have the same maximum.  What others keep in the
+ * directory is left alone, and nothing is compared then.
+ */
+static void
+settle_maximum(const Semaphore *s, bool guarded)
+{
+	ZklErrand  *errand = zkl_errand_make(ZKL_ERRAND_GET, &s->directory, NULL,
+										 RECORD_ROOM);
+
+	for (;;)
+	{
+		bool		empty;
+		int			max = read_record(errand, &s->directory, &empty);
+
+		if (max == s->ask->max || (max == 0 && !empty))
+			break;
+		if (max != 0 && count_leases(s, false) > 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("semaphore \"%s\" has another maximum",
+							s->leases.name),
+					 errdetail("It has %d leases at most, and this call asks for a maximum of %d.",
+							   max, s->ask->max),
+					 errhint("The maximum can be changed while nobody holds a lease.")));
+		if (!guarded || write_record(s, errand))
+			break;
+	}
+	zkl_errand_free(errand);
+}
+
+/* ---- acquiring ---- */
+
+static void
+fill_in(const Semaphore *s, const ZklTarget *target, ZklAsk *ask)
+{
+	memset(ask, 0, sizeof(*ask));
+	ask->lock = *target;
+	ask->mode = ZKL_EXCLUSIVE;
+	ask->lifetime = s->ask->lifetime;
+	ask->is_try = s->ask->is_try;
+	ask->timeout_ms = s->ask->timeout_ms;
+	ask->since = s->since;
+	ask->sibling = -1;
+	ask->max = (uint32) s->ask->max;
+}
+
+/*
+ * Who just acquires holds the guard for a moment, in which a try that must not
+ * wait does wait; but who waits there for leases has more than the maximum in
+ * sight.  One that hangs with neither is gone after its session timeout.
+ */
+static bool
+enter_at_once(const Semaphore *s, ZklAsk *ask)
+{
+	int64		patience = (int64) zkl_session_timeout_ms() * 1000;
+
+	do
+	{
+		if (is_surely_full(s))
+			return false;
+		ask->timeout_ms = GUARD_PATIENCE_MS;
+		ask->since = 0;
+		if (zkl_ask_guard(ask))
+			return true;
+	} while (zkl_request_clock() - s->since < patience);
+	return false;
+}
+
+static bool
+enter(const Semaphore *s)
+{
+	ZklAsk		ask;
+
+	fill_in(s, &s->guard, &ask);
+	ask.guard = true;
+	if (s->ask->is_try && s->ask->timeout_ms == 0)
+		return enter_at_once(s, &ask);
+	return zkl_ask_guard(&ask);
+}
+
+/* One turn under the guard, which is given back in any case */
+static ZklAnswer
+ask_guarded(const Semaphore *s, ZklGrant *grants)
+{
+	ZklAnswer volatile answer = ZKL_ANSWER_UNGUARDED;
+	ZklAsk		ask;
+
+	if (!enter(s))
+		return ZKL_ANSWER_DENIED;
+	PG_TRY();
+	{
+		settle_maximum(s, true);
+		fill_in(s, &s->leases, &ask);
+		answer = zkl_ask_leases(&ask, s->ask->leases, grants);
+	}
+	PG_FINALLY();
+	{
+		zkl_ask_guard_end();
+	}
+	PG_END_TRY();
+	return answer;
+}
+
+static void
+drop_all(ZklHold **holds, int n)
+{
+	while (n > 0)
+		zkl_hold_drop(holds[--n]);
+}
+
+static bool
+acquire(const Semaphore *s, int64 *token)
+{
+	int			n = s->ask->leases;
+	ZklHold   **holds = palloc(n * sizeof(ZklHold *));
+	ZklGrant   *grants = palloc(n * sizeof(ZklGrant));
+	int volatile prepared = 0;
+	ZklAnswer volatile answer = ZKL_ANSWER_UNGUARDED;
+	ZklAsk		ask;
+	int			i;
+
+	fill_in(s, &s->leases, &ask);
+	PG_TRY();
+	{
+		for (; prepared < n; prepared++)
+			holds[prepared] = zkl_hold_prepare_lease(&ask);
+		while (answer == ZKL_ANSWER_UNGUARDED)
+			answer = ask_guarded(s, grants);
+	}
+	PG_CATCH();
+	{
+		drop_all(holds, prepared);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+
+	if (answer == ZKL_ANSWER_DENIED)
+		drop_all(holds, n);
+	*token = 0;
+	for (i = 0; answer == ZKL_ANSWER_GRANTED && i < n; i++)
+	{
+		zkl_hold_begin(holds[i], &grants[i]);
+		*token = Max(*token, grants[i].token);
+	}
+	return answer == ZKL_ANSWER_GRANTED;
+}
+
+static void
+check_numbers(const ZklSemaphoreAsk *ask)
+{
+	if (ask->max <= 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("maximum number of leases must be positive")));
+	if (ask->leases <= 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("number of leases must be positive")));
+	if (ask->leases > ask->max)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("number of leases must not be greater than the maximum"),
+				 errdetail("%d leases are asked for, and the maximum is %d.",
+						   ask->leases, ask->max)));
+}
+
+/* More than there are slots could never be had, and take memory for nothing. */
+static void
+check_slots(int leases)
+{
+	if (leases > zkl_control->ctl_nslots)
+		ereport(ERROR,
+				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+				 errmsg("too many leases of a semaphore asked for"),
+				 errdetail("%d leases take as many slots, and \"zklock.max_requests\" is %d.",
+						   leases, zkl_control->ctl_nslots)));
+}
+
+bool
+zkl_semaphore_acquire(const ZklSemaphoreAsk *ask, int64 *token)
+{
+	Semaphore	s;
+
+	find_targets(&s, ask->path);
+	check_numbers(ask);
+	check_slots(ask->leases);
+	zkl_lifetime_begin();
+	s.ask = ask;
+	s.since = zkl_request_clock();
+	refuse_waiting_for_oneself(&s);
+	if (ask->is_try && ask->timeout_ms == 0)
+		settle_maximum(&s, false);
+	return acquire(&s, token);
+}
+
+/* ---- releasing ---- */
+
+static void
+warn_not_held(const ZklTarget *leases, int held, int wanted)
+{
+	bool		until_commit = first_held(ZKL_LIFETIME_TRANSACTION,
+										  leases) != NULL;
+
+	ereport(WARNING,
+			(errmsg("you do not hold %d leases of semaphore \"%s\"", wanted,
+					leases->name),
+			 errdetail("This session holds %d; none was released.", held),
+			 until_commit ?
+			 errhint("A lease of transaction lifetime ends with its transaction.") : 0));
+}
+
+bool
+zkl_semaphore_release(const text *path, int leases)
+{
+	ZklHold    *hold;
+	Semaphore	s;
+	bool		good = true;
+	int			held;
+
+	find_targets(&s, path);
+	if (leases <= 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("number of leases must be positive")));
+	zkl_lifetime_begin();
+	held = count_held(ZKL_LIFETIME_SESSION, &s.leases, false);
+	if (held < leases)
+	{
+		warn_not_held(&s.leases, held, leases);
+		return false;
+	}
+	while (leases-- > 0)
+	{
+		hold = first_held(ZKL_LIFETIME_SESSION, &s.leases);
+		good &= zkl_lifetime_release(hold);
+	}
+	return good;
+}
+
+bool
+zkl_semaphore_token(const ZklTarget *lock, int64 *token)
+{
+	ZklTarget	leases = *lock;
+	ZklError	error;
+	bool		found = false;
+	int			i;
+
+	leases.path = psprintf("%s%s", lock->path, ZKL_SEMAPHORE_LEASES);
+	for (i = 0; i < 2; i++)
+	{
+		ZklHold    *hold = first_held((ZklLifetime) i, &leases);
+
+		for (; hold != NULL; hold = next_held(hold, (ZklLifetime) i, &leases))
+		{
+			if (!zkl_hold_is_good(hold, &error))
+				continue;
+			*token = found ? Max(*token, hold->grant.token) :
+				hold->grant.token;
+			found = true;
+		}
+	}
+	return found;
+}
