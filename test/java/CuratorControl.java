@@ -55,6 +55,7 @@ public class CuratorControl
 		client.blockUntilConnected();
 		recipes.put("multi", new MultiControl(client));
 		recipes.put("barrier", new BarrierControl(client));
+		recipes.put("semaphore", new SemaphoreControl(client));
 	}
 
 	private InterProcessMutex make(String kind, String path)

@@ -1,0 +1,332 @@
+# Semaphores: leases that two servers and Curator share, in the layout of
+# InterProcessSemaphoreV2.  Each counts the others' leases; several are had all
+# or none, first come first served; they end as locks do, and whatever is given
+# up leaves nothing behind.
+
+use strict;
+use warnings;
+
+use POSIX ();
+use Test::More;
+
+use CuratorClient;
+use PgSession;
+use PostgreSQL::Test::Utils;
+use ZklockTest;
+
+my $test = ZklockTest->new;
+my ($one, $two) = $test->nodes;
+my $curator = CuratorClient->new($test->zk->connect_string);
+my ($s, $t, $u) =
+  ($test->session($one), $test->session($two), $test->session($one));
+
+# So many leases, and so many in the queue of the guard, in ZooKeeper itself
+sub leases_ok
+{
+	my ($name, $leases, $guards, $case) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	my $good = $test->wait_queue("$name/leases", $leases)
+	  && $test->wait_queue("$name/locks", $guards);
+	return ok($good, $case);
+}
+
+# Begins to acquire, and returns once it waits: with its leases, or, behind
+# others, for the guard.
+sub begins
+{
+	my ($session, $sql, $name, $where) = @_;
+
+	return $test->enqueue($session, "SELECT $sql", "$name/$where");
+}
+
+sub curator_begins
+{
+	my ($key, $name, $max, $leases, $where) = @_;
+	my $before = $test->queue("$name/$where");
+
+	$curator->command('semaphore', 'acquire', $key, "/zklock$name", $max, $leases);
+	return wait_for(sub { scalar($test->queue("$name/$where")) > $before },
+		"Curator's $key waits");
+}
+
+sub curator_holds
+{
+	my ($key, $case) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	return ok(wait_for(sub { $curator->command('semaphore', 'held', $key) }, $case),
+		$case);
+}
+
+# ---- counting, both ways ----
+
+cmp_ok($s->query("SELECT zk_acquire('/a', 3)"), '>', 0, 'we get a lease');
+cmp_ok($t->query("SELECT zk_acquire('/a', 3)"), '>', 0, 'so does another server');
+$curator->command('semaphore', 'acquire', 'c', '/zklock/a', 3, 1);
+curator_holds('c', 'and Curator');
+is($curator->command('semaphore', 'participants', '/zklock/a'), 3,
+	'Curator counts ours');
+is($s->query("SELECT zk_try_acquire('/a', 3)"), 'f', 'there are no more for us');
+is($t->query("SELECT zk_try_acquire('/a', 3, 1, '100ms')"), 'f', 'nor in a while');
+ok(!$curator->command('semaphore', 'try', '/zklock/a', 3, 1), 'nor for Curator');
+is( $s->query("SELECT string_agg(position || mode || granted || (pid IS NOT NULL),"
+		  . " ' ' ORDER BY position) FROM zk_queue('/a')"),
+	'1leasetruetrue 2leasetruetrue 3leasetruefalse',
+	'zk_queue() shows them all');
+is( $s->query("SELECT path, mode, lifetime, granted, holds FROM zk_locks"),
+	'/a|lease|session|t|1', 'zk_locks shows those of this server');
+is($s->query("SELECT zk_fencing_token('/a') = fencing_token FROM zk_locks"),
+	't', 'the fencing token');
+
+# Who waits for others: with its lease the first, for the guard the next.
+begins($s, "zk_acquire('/a', 3)", '/a', 'leases');
+curator_begins('d', '/a', 3, 1, 'locks');
+begins($t, "zk_acquire('/a', 3)", '/a', 'locks');
+is( $u->query("SELECT string_agg(granted || ' ' || (pid IS NOT NULL),"
+		  . " ', ' ORDER BY position) FROM zk_queue('/a')"),
+	'true true, true true, true false, false true, false false, false true',
+	'zk_queue() shows who waits');
+is($u->query("SELECT zk_try_acquire('/a', 3)"), 'f', 'a try does not pass them');
+is( $u->query("SELECT path, mode, granted, state FROM zk_locks WHERE NOT granted"),
+	'/a|lease|f|waiting', 'zk_locks, too');
+$test->look_until($two,
+	"SELECT path || mode || granted FROM zk_locks WHERE NOT granted",
+	'/aleasefalse', 'also who waits for the guard');
+$curator->command('semaphore', 'release', 'c');
+cmp_ok($s->value, '>', 0, 'the first gets what Curator gives back');
+ok(!$curator->command('semaphore', 'held', 'd'), 'the second waits');
+is($s->query("SELECT zk_release('/a')"), 't', 'we give one back');
+curator_holds('d', 'the second gets it');
+ok($test->still_waits($t), 'the third waits');
+is($s->query("SELECT zk_release('/a', 1)"), 't', 'and another');
+cmp_ok($t->value, '>', 0, 'the third gets it');
+$curator->command('semaphore', 'release', 'd');
+is($t->query("SELECT zk_release('/a', 2)"), 't', 'two at once');
+leases_ok('/a', 0, 0, 'nothing is left');
+
+# ---- all or none ----
+
+is($s->query("SELECT zk_try_acquire('/b', 3, 2)"), 't', 'two of three');
+is($t->query("SELECT zk_try_acquire('/b', 3, 2)"), 'f', 'two more are not there');
+is($t->query("SELECT zk_try_acquire('/b', 3, 2, '50ms')"), 'f', 'nor in a while');
+leases_ok('/b', 2, 0, 'those who tried have left nothing');
+curator_begins('c', '/b', 3, 2, 'leases');
+ok(!$curator->command('semaphore', 'held', 'c'), 'Curator waits for two');
+is($t->query("SELECT zk_try_acquire('/b', 3, 1)"), 'f', 'which nobody passes');
+$s->query("SELECT zk_release('/b')");
+curator_holds('c', 'Curator gets two');
+begins($t, "zk_acquire('/b', 3, 2)", '/b', 'leases');
+leases_ok('/b', 5, 1, 'we make two leases at once');
+$curator->command('semaphore', 'release', 'c');
+cmp_ok($t->value, '>', 0, 'and get both');
+is($s->query("SELECT zk_try_acquire('/b', 3, 1)"), 'f', 'now all are taken');
+$_->query('SELECT zk_unlock_all()') foreach $s, $t;
+leases_ok('/b', 0, 0, 'zk_unlock_all() gives them back');
+
+# ---- again, and too much ----
+
+$s->query("SELECT zk_acquire('/c', 4), zk_acquire('/c', 4, 2)");
+is($s->query("SELECT count(*) FROM zk_locks"), 3, 'each acquire counts its leases');
+is($s->query("SELECT zk_release('/c', 4)"), 'f', 'four are not held');
+like($s->messages, qr/do not hold 4 leases of semaphore "\/c".*holds 3; none was released/s,
+	'which is a warning');
+is($s->query("SELECT count(*) FROM zk_locks"), 3, 'none was released');
+is($s->error("SELECT zk_acquire('/c', 4, 2)"), '40P01', 'who would wait for himself');
+is($s->query("SELECT zk_try_acquire('/c', 4, 2)"), 'f', 'a try is only refused');
+is($s->query("SELECT zk_release('/c', 2)"), 't', 'two are released');
+is($s->query("SELECT zk_try_lock('/c')"), 't', 'a lock of that name is another thing');
+is($s->query("SELECT zk_unlock('/c')"), 't', 'and is released as such');
+$s->query('DISCARD ALL');
+leases_ok('/c', 0, 0, 'DISCARD ALL gives the rest back');
+
+# ---- the maximum ----
+
+$s->query("SELECT zk_acquire('/d', 3)");
+is($t->error("SELECT zk_acquire('/d', 4)"), '22023', 'another maximum is refused');
+like($t->result->{error}{detail}, qr/3 leases at most.*maximum of 4/, 'with both');
+is($t->error("SELECT zk_try_acquire('/d', 2)"), '22023', 'for a try, too');
+leases_ok('/d', 1, 0, 'it leaves nothing');
+is($t->query("SELECT zk_try_acquire('/d', 3)"), 't', 'the same is good');
+$t->query("SELECT zk_release('/d')");
+$s->query("SELECT zk_release('/d')");
+leases_ok('/d', 0, 0, 'nobody has one');
+cmp_ok($t->query("SELECT zk_acquire('/d', 4)"), '>', 0, 'now it may be changed');
+is($s->error("SELECT zk_acquire('/d', 3)"), '22023', 'and counts for all');
+$t->query("SELECT zk_release('/d')");
+
+# ---- transactions and savepoints ----
+
+$s->query("BEGIN; SELECT zk_xact_acquire('/e', 3)");
+$s->query("SAVEPOINT x; SELECT zk_try_xact_acquire('/e', 3, 2)");
+is($t->query("SELECT zk_try_acquire('/e', 3)"), 'f', 'a transaction has all');
+is($s->query("SELECT zk_release('/e')"), 'f', 'it cannot give them back itself');
+$s->query('ROLLBACK TO x');
+leases_ok('/e', 1, 0, 'those of a savepoint are back');
+is($t->query("SELECT zk_try_acquire('/e', 3, 2)"), 't', 'and can be had');
+$s->query('COMMIT');
+leases_ok('/e', 2, 0, 'the others are back with the commit');
+$s->query("BEGIN; SELECT zk_xact_acquire('/e', 3)");
+is($s->error("PREPARE TRANSACTION 'x'"), '0A000', 'no prepared transactions');
+leases_ok('/e', 2, 0, 'an abort gives them back');
+$t->query("SELECT zk_release('/e', 2)");
+
+# ---- giving up ----
+
+$s->query("SELECT zk_acquire('/f', 2, 2)");
+my %ends = (
+	cancel => [ sub { $t->cancel }, '57014' ],
+	lock_timeout => [ sub { }, '55P03', "SET lock_timeout = '100ms'" ],
+	terminate => [
+		sub { $s->query('SELECT 1'); $two->safe_psql('postgres',
+				'SELECT pg_terminate_backend(' . $t->pid . ')') }, '57P01' ]);
+foreach my $where ('leases', 'locks')
+{
+	begins($u, "zk_acquire('/f', 2)", '/f', 'leases') if $where eq 'locks';
+	my $rest = $where eq 'locks' ? 3 : 2;
+
+	foreach my $end (sort keys %ends)
+	{
+		my ($do, $sqlstate, $set) = @{ $ends{$end} };
+
+		$t->query($set) if $set;
+		begins($t, "zk_acquire('/f', 2)", '/f', $where);
+		$do->();
+		is($t->sqlstate, $sqlstate, "$end while waiting for $where");
+		leases_ok('/f', $rest, $rest - 2, "$end leaves nothing behind");
+		if ($end eq 'terminate') { $t = $test->session($two); }
+		else { $t->query('RESET ALL'); }
+	}
+}
+$s->query("SELECT zk_release('/f')");
+cmp_ok($u->value, '>', 0, 'who waited on comes in');
+$u->close;
+leases_ok('/f', 1, 0, 'the end of a session gives its lease back');
+$u = $test->session($one);
+$s->query('SELECT zk_unlock_all()');
+
+# ---- operators ----
+
+$s->query("SELECT zk_acquire('/g', 2)");
+$curator->command('semaphore', 'acquire', 'c', '/zklock/g', 2, 1);
+curator_holds('c', 'Curator is second');
+$u->send("SELECT zk_break_lock('/g')");
+$test->look_until($one, "SELECT count(*) FROM zk_locks WHERE state = 'lost'",
+	1, 'breaking a semaphore takes the oldest lease');
+is($s->query("SELECT zk_release('/g')"), 'f', 'whose loss is acknowledged');
+like($s->messages, qr/had been lost/, 'with a warning');
+is($u->value, 't', 'it is broken');
+is($u->query("SELECT zk_break_lock('/g')"), 't', "Curator's is broken, too");
+leases_ok('/g', 0, 0, 'and gone');
+is($u->query("SELECT zk_break_lock('/g')"), 'f', 'there is nothing more');
+
+# ---- a session of ZooKeeper's that is lost ----
+
+$s->query("SELECT zk_acquire('/h', 2)");
+$t->query("SELECT zk_acquire('/h', 2)");
+begins($u, "zk_acquire('/h', 2)", '/h', 'leases');
+$t->query("BEGIN; SELECT txid_current()");
+my $lost = $test->status($two, 'sessions_lost');
+my $worker = $test->status($two, 'worker_pid');
+kill 'STOP', $worker;
+kill 'KILL', $test->status($two, 'session_pid');
+cmp_ok($u->value, '>', 0, 'what a lost session held is had by who waited');
+kill 'CONT', $worker;
+is($t->error('COMMIT'), '40001', 'who lost a lease does not commit');
+is($t->query("SELECT zk_release('/h')"), 'f', 'and acknowledges it');
+ok($test->wait_connected($two), 'that server goes on');
+
+# One that waits, with the guard, is in the queue again by itself.
+begins($t, "zk_acquire('/h', 2)", '/h', 'leases');
+kill 'STOP', $worker;
+kill 'KILL', $test->status($two, 'session_pid');
+leases_ok('/h', 2, 0, 'who waited is out');
+kill 'CONT', $worker;
+leases_ok('/h', 3, 1, 'and waits again');
+ok($t->busy, 'without a word');
+$s->query("SELECT zk_release('/h')");
+cmp_ok($t->value, '>', 0, 'and comes in');
+
+# A worker that is started again takes up who holds and who waits.
+begins($s, "zk_acquire('/h', 2)", '/h', 'leases');
+$test->look_until($one, "SELECT count(*) FROM zk_locks", 2, 'one holds, one waits');
+$worker = $test->status($one, 'worker_pid');
+kill 'TERM', $worker;
+$test->look_until($one, "SELECT worker_pid <> $worker AND state = 'connected'"
+	  . ' FROM zk_status', 't', 'a new worker');
+ok($s->busy, 'who waited still does');
+$t->query("SELECT zk_release('/h')");
+cmp_ok($s->value, '>', 0, 'and comes in');
+$_->query('SELECT zk_unlock_all()') foreach $s, $u;
+
+# Somebody deletes the guard of one who waits: it begins again.
+$t->query("SELECT zk_acquire('/i', 1)");
+begins($s, "zk_acquire('/i', 1)", '/i', 'leases');
+my ($guard) = $test->queue('/i/locks');
+wait_for(sub { $test->zk->watches->{"/zklock/i/locks/$guard"} }, 'it is watched');
+$test->zk->client->delete("/zklock/i/locks/$guard");
+ok( wait_for(sub { my @now = $test->queue('/i/locks'); @now == 1 && $now[0] ne $guard },
+		'a new guard'),
+	'who loses the guard takes it again');
+leases_ok('/i', 2, 1, 'with one lease');
+$t->query("SELECT zk_release('/i')");
+cmp_ok($s->value, '>', 0, 'and comes in');
+$s->query("SELECT zk_release('/i')");
+
+# ---- many of all kinds at once ----
+
+my $rounds = 130;
+my $dir = PostgreSQL::Test::Utils::tempdir('inside');
+
+sub run_here
+{
+	my ($node, $number, $seen) = @_;
+	my $pid = fork // die $!;
+
+	return $pid if $pid;
+	my $session = PgSession->new($node);
+	my $most = 0;
+	foreach my $round (1 .. $rounds)
+	{
+		my $mine = "$dir/$number.$round";
+
+		$session->query("SELECT zk_acquire('/j', 3)");
+		open my $out, '>', $mine or POSIX::_exit(101);
+		close $out;
+		opendir my $all, $dir or POSIX::_exit(102);
+		my $n = grep { !/^\./ } readdir $all;
+		closedir $all;
+		$most = $n if $n > $most;
+		select undef, undef, undef, 0.001;
+		unlink $mine or POSIX::_exit(103);
+		$session->query("SELECT zk_release('/j')");
+	}
+	POSIX::_exit($most);
+}
+
+my @here = map { run_here($_ % 2 ? $one : $two, $_) } 1 .. 5;
+$curator->command('semaphore', 'run', "r$_", '/zklock/j', 3, $dir, $rounds)
+  foreach 1 .. 3;
+my $most = 0;
+foreach my $key (map { "r$_" } 1 .. 3)
+{
+	ok( wait_for(sub { $curator->command('semaphore', 'ran', $key) == $rounds },
+			"Curator's $key is through"),
+		"Curator's $key is through");
+	my $n = $curator->command('semaphore', 'most', $key);
+	$most = $n if $n > $most;
+	cmp_ok($n, '<=', 3, 'it saw three inside at most');
+}
+foreach my $pid (@here)
+{
+	waitpid $pid, 0;
+	my $n = $? >> 8;
+	$most = $n if $n > $most;
+	is($? & 255, 0, 'one of ours is through');
+	cmp_ok($n, '<=', 3, 'it saw three inside at most');
+}
+is($most, 3, 'there were three at times');
+leases_ok('/j', 0, 0, 'nothing is left of 1040 acquisitions');
+
+$curator->quit;
+$test->finish;
