@@ -14,6 +14,7 @@
 #include "ask.h"
 #include "encoding.h"
 #include "listing.h"
+#include "maximum.h"
 #include "mb/pg_wchar.h"
 #include "row.h"
 #include "semaphore.h"
@@ -196,7 +197,7 @@ put_semaphore(FunctionCallInfo fcinfo, const ZklTarget *lock, int *position)
 	segment = open_queue(&leases, &list);
 	if (list.count > 0)
 	{
-		int			recorded = zkl_semaphore_recorded(lock);
+		int			recorded = zkl_maximum_recorded(lock);
 
 		if (recorded > 0)
 			max = (uint32) recorded;

@@ -14,17 +14,12 @@
  */
 #include "postgres.h"
 
-#include "ask.h"
-#include "core/json.h"
-#include "refusal.h"
+#include "maximum.h"
 #include "semaphore.h"
 #include "zklock.h"
 
 /* How long a try that must not wait does so in the guard's queue, at a time */
 #define GUARD_PATIENCE_MS	250
-
-#define RECORD_FORMAT		"{\"zklock\":1,\"max_leases\":%d}"
-#define RECORD_ROOM			256
 
 typedef struct Semaphore
 {
@@ -108,23 +103,7 @@ refuse_waiting_for_oneself(const Semaphore *s)
 			 errhint("Acquire all leases at once, or release some first.")));
 }
 
-/* ---- looking ---- */
-
-/* How many leases there are, whoever holds or awaits them */
-static int64
-count_leases(const Semaphore *s, bool sync)
-{
-	ZklErrand  *errand = zkl_errand_make(ZKL_ERRAND_LIST, &s->leases, NULL, 0);
-	int64		n;
-
-	errand->sync = sync;
-	if (zkl_errand_run(errand, &s->leases, 0) != ZKL_RC_OK &&
-		errand->rc != ZKL_RC_NONODE)
-		zkl_raise_failed(s->leases.name, ZKL_ERROR_ZOOKEEPER, errand->rc);
-	n = errand->rc == ZKL_RC_OK ? errand->nchildren : 0;
-	zkl_errand_free(errand);
-	return n;
-}
+/* ---- acquiring ---- */
 
 /*
  * Whether there are too many leases for sure.  Past the lease of this server,
@@ -133,126 +112,13 @@ count_leases(const Semaphore *s, bool sync)
 static bool
 is_surely_full(const Semaphore *s)
 {
-	bool		full = count_leases(s, true) > s->ask->max - s->ask->leases;
+	bool		full = zkl_maximum_count(&s->leases, true) > s->ask->max - s->ask->leases;
 	uint32		generation;
 	int64		deadline;
 
 	zkl_lease_read(&generation, &deadline);
 	return full && zkl_lease_is_valid(generation);
 }
-
-/* ---- the maximum ---- */
-
-/* 0: it is no record of ours */
-static int
-parse_record(const char *data, Size size)
-{
-	ZklJsonReader r = {data, data + size};
-	char		key[16];
-	int64_t		max = 0;
-
-	if (!zkl_json_take(&r, '{'))
-		return 0;
-	do
-	{
-		if (!zkl_json_string(&r, key, sizeof(key)) ||
-			!zkl_json_take(&r, ':') ||
-			!(strcmp(key, "max_leases") == 0 ?
-			  zkl_json_integer(&r, 1, PG_INT32_MAX, &max) :
-			  zkl_json_skip_value(&r)))
-			return 0;
-	} while (zkl_json_take(&r, ','));
-	return zkl_json_take(&r, '}') && r.at == r.end ? (int) max : 0;
-}
-
-/* What errand, a GET of the semaphore's directory, finds; empty: nothing */
-static int
-read_record(ZklErrand *errand, const ZklTarget *directory, bool *empty)
-{
-	errand->kind = ZKL_ERRAND_GET;
-	errand->length = 0;
-	errand->version = -1;
-	if (zkl_errand_run(errand, directory, 0) == ZKL_RC_NONODE)
-	{
-		*empty = true;
-		return 0;
-	}
-	if (errand->rc != ZKL_RC_OK)
-		zkl_raise_failed(directory->name, ZKL_ERROR_ZOOKEEPER, errand->rc);
-	*empty = errand->size == 0;
-	return errand->size <= RECORD_ROOM ?
-		parse_record(errand->answer, errand->size) : 0;
-}
-
-int
-zkl_semaphore_recorded(const ZklTarget *semaphore)
-{
-	ZklErrand  *errand = zkl_errand_make(ZKL_ERRAND_GET, semaphore, NULL,
-										 RECORD_ROOM);
-	bool		empty;
-	int			max = read_record(errand, semaphore, &empty);
-
-	zkl_errand_free(errand);
-	return max;
-}
-
-/*
- * Under the guard.  False: somebody else wrote it just now, or it is not known
- * whether it was written.
- */
-static bool
-write_record(const Semaphore *s, ZklErrand *errand)
-{
-	errand->kind = ZKL_ERRAND_SET;
-	errand->version = errand->stat.version;
-	errand->length = (uint32) snprintf(errand->data, sizeof(errand->data),
-									   RECORD_FORMAT, s->ask->max);
-	switch (zkl_errand_run(errand, &s->directory, 0))
-	{
-		case ZKL_RC_OK:
-		case ZKL_RC_NONODE:		/* then the guard is gone, too */
-			return true;
-		case ZKL_RC_BADVERSION:
-		case ZKL_RC_UNKNOWN:
-			return false;
-		default:
-			zkl_raise_failed(s->leases.name, ZKL_ERROR_ZOOKEEPER, errand->rc);
-	}
-	return false;
-}
-
-/*
- * Sees to it that all have the same maximum.  What others keep in the
- * directory is left alone, and nothing is compared then.
- */
-static void
-settle_maximum(const Semaphore *s, bool guarded)
-{
-	ZklErrand  *errand = zkl_errand_make(ZKL_ERRAND_GET, &s->directory, NULL,
-										 RECORD_ROOM);
-
-	for (;;)
-	{
-		bool		empty;
-		int			max = read_record(errand, &s->directory, &empty);
-
-		if (max == s->ask->max || (max == 0 && !empty))
-			break;
-		if (max != 0 && count_leases(s, false) > 0)
-			ereport(ERROR,
-					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					 errmsg("semaphore \"%s\" has another maximum",
-							s->leases.name),
-					 errdetail("It has %d leases at most, and this call asks for a maximum of %d.",
-							   max, s->ask->max),
-					 errhint("The maximum can be changed while nobody holds a lease.")));
-		if (!guarded || write_record(s, errand))
-			break;
-	}
-	zkl_errand_free(errand);
-}
-
-/* ---- acquiring ---- */
 
 static void
 fill_in(const Semaphore *s, const ZklTarget *target, ZklAsk *ask)
@@ -313,7 +179,7 @@ ask_guarded(const Semaphore *s, ZklGrant *grants)
 		return ZKL_ANSWER_DENIED;
 	PG_TRY();
 	{
-		settle_maximum(s, true);
+		zkl_maximum_settle(&s->directory, &s->leases, s->ask->max, true);
 		fill_in(s, &s->leases, &ask);
 		answer = zkl_ask_leases(&ask, s->ask->leases, grants);
 	}
@@ -413,7 +279,7 @@ zkl_semaphore_acquire(const ZklSemaphoreAsk *ask, int64 *token)
 	s.since = zkl_request_clock();
 	refuse_waiting_for_oneself(&s);
 	if (ask->is_try && ask->timeout_ms == 0)
-		settle_maximum(&s, false);
+		zkl_maximum_settle(&s.directory, &s.leases, ask->max, false);
 	return acquire(&s, token);
 }
 
@@ -426,7 +292,10 @@ warn_not_held(const ZklTarget *leases, int held, int wanted)
 										  leases) != NULL;
 
 	ereport(WARNING,
-			(errmsg("you do not hold %d leases of semaphore \"%s\"", wanted,
+			(wanted == 1 ?
+			 errmsg("you do not hold a lease of semaphore \"%s\"",
+					leases->name) :
+			 errmsg("you do not hold %d leases of semaphore \"%s\"", wanted,
 					leases->name),
 			 errdetail("This session holds %d; none was released.", held),
 			 until_commit ?

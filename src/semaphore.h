@@ -8,9 +8,6 @@
  * leases and waits until they all are among the first "max".  So those who
  * want several leases do not each get some of them.  The maximum itself is
  * kept by the order of the leases alone (core/lease.h).
- *
- * The maximum is the same for all zklock clients at a time: it stands as JSON
- * in the semaphore's directory, {"zklock":1,"max_leases":3}.
  */
 #ifndef ZKL_SEMAPHORE_H
 #define ZKL_SEMAPHORE_H
@@ -49,11 +46,5 @@ extern bool zkl_semaphore_release(const text *path, int leases);
  * lock's name.  False: there is none.
  */
 extern bool zkl_semaphore_token(const ZklTarget *lock, int64 *token);
-
-/*
- * The maximum of a semaphore, as it stands in its directory; 0: in none.  Its
- * target is that of the directory itself.
- */
-extern int	zkl_semaphore_recorded(const ZklTarget *semaphore);
 
 #endif							/* ZKL_SEMAPHORE_H */

@@ -1,0 +1,66 @@
+--
+-- Semaphores without a ZooKeeper: bad arguments, each refused before anything
+-- is asked, and what is an error or a warning without an answer.
+--
+\set SHOW_CONTEXT never
+SET zklock.connect_timeout = '100ms';
+
+-- numbers
+SELECT zk_acquire('/s', 0);
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_acquire('/s', -1);
+SELECT zk_acquire('/s', 3, 0);
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_acquire('/s', 3, -2);
+SELECT zk_acquire('/s', 3, 4);
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_xact_acquire('/s', 0);
+SELECT zk_try_acquire('/s', 2, 3);
+SELECT zk_try_xact_acquire('/s', 2, 0);
+SELECT zk_release('/s', 0);
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_acquire('/s', 2147483647, 2147483647);
+\echo :LAST_ERROR_SQLSTATE
+
+-- names, which leave room for what stands below them
+SELECT zk_acquire('s', 1);
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_try_acquire('/', 1);
+SELECT zk_xact_acquire('/a//b', 1);
+SELECT zk_try_xact_acquire('/.a', 1);
+SELECT zk_release('/a/');
+SELECT zk_acquire('/' || repeat('x', 248), 1);
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_acquire('/' || repeat(chr(228), 124), 1);
+SELECT zk_release('/' || repeat('x', 247));
+
+-- timeouts
+SELECT zk_try_acquire('/s', 1, 1, '-1 second');
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_try_xact_acquire('/s', 1, 1, '-1 microsecond');
+
+-- nothing asked, nothing got
+SELECT zk_acquire(NULL, 1) IS NULL AND zk_acquire('/s', NULL) IS NULL
+   AND zk_acquire('/s', 1, NULL) IS NULL
+   AND zk_xact_acquire(NULL, 1) IS NULL
+   AND zk_try_acquire('/s', 1, 1, NULL) IS NULL
+   AND zk_try_xact_acquire('/s', NULL) IS NULL
+   AND zk_release(NULL) IS NULL AND zk_release('/s', NULL) IS NULL AS strict;
+
+-- nothing is held
+SELECT zk_release('/s');
+SELECT zk_release('/s', 2);
+SELECT zk_fencing_token('/s') IS NULL AS none;
+
+-- nobody answers: an error, never false
+\set VERBOSITY terse
+SELECT zk_try_acquire('/s', 1);
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_try_xact_acquire('/s', 1, 1, '0.1 s');
+\echo :LAST_ERROR_SQLSTATE
+SET lock_timeout = '200ms';
+SELECT zk_acquire('/s', 1);
+\echo :LAST_ERROR_SQLSTATE
+RESET lock_timeout;
+
+SELECT all_quiet();

@@ -1,0 +1,144 @@
+/*
+ * maximum.c
+ *	  What stands in ZooKeeper about a semaphore as a whole: its maximum, and how
+ *	  many leases there are.
+ *
+ * Owns the record of the maximum, {"zklock":1,"max_leases":3}, which is the data
+ * of the semaphore's directory.  Run by backends.  Takes no locks.
+ *
+ * Must not know who holds what, nor how a lease is granted.
+ *
+ * Whoever finds no record writes his own, and so does, with another one, who
+ * finds no leases.  Both under the guard; and should that be lost meanwhile,
+ * the version of the data tells whether another was faster.
+ */
+#include "postgres.h"
+
+#include "ask.h"
+#include "core/json.h"
+#include "maximum.h"
+#include "refusal.h"
+
+#define RECORD_FORMAT		"{\"zklock\":1,\"max_leases\":%d}"
+#define RECORD_ROOM			256
+
+int64
+zkl_maximum_count(const ZklTarget *leases, bool sync)
+{
+	ZklErrand  *errand = zkl_errand_make(ZKL_ERRAND_LIST, leases, NULL, 0);
+	int64		n;
+
+	errand->sync = sync;
+	if (zkl_errand_run(errand, leases, 0) != ZKL_RC_OK &&
+		errand->rc != ZKL_RC_NONODE)
+		zkl_raise_failed(leases->name, ZKL_ERROR_ZOOKEEPER, errand->rc);
+	n = errand->rc == ZKL_RC_OK ? errand->nchildren : 0;
+	zkl_errand_free(errand);
+	return n;
+}
+
+/* 0: it is no record of ours */
+static int
+parse_record(const char *data, Size size)
+{
+	ZklJsonReader r = {data, data + size};
+	char		key[16];
+	int64_t		max = 0;
+
+	if (!zkl_json_take(&r, '{'))
+		return 0;
+	do
+	{
+		if (!zkl_json_string(&r, key, sizeof(key)) ||
+			!zkl_json_take(&r, ':') ||
+			!(strcmp(key, "max_leases") == 0 ?
+			  zkl_json_integer(&r, 1, PG_INT32_MAX, &max) :
+			  zkl_json_skip_value(&r)))
+			return 0;
+	} while (zkl_json_take(&r, ','));
+	return zkl_json_take(&r, '}') && r.at == r.end ? (int) max : 0;
+}
+
+/* What errand, a GET of the semaphore's directory, finds; empty: nothing */
+static int
+read_record(ZklErrand *errand, const ZklTarget *directory, bool *empty)
+{
+	errand->kind = ZKL_ERRAND_GET;
+	errand->length = 0;
+	errand->version = -1;
+	if (zkl_errand_run(errand, directory, 0) == ZKL_RC_NONODE)
+	{
+		*empty = true;
+		return 0;
+	}
+	if (errand->rc != ZKL_RC_OK)
+		zkl_raise_failed(directory->name, ZKL_ERROR_ZOOKEEPER, errand->rc);
+	*empty = errand->size == 0;
+	return errand->size <= RECORD_ROOM ?
+		parse_record(errand->answer, errand->size) : 0;
+}
+
+int
+zkl_maximum_recorded(const ZklTarget *directory)
+{
+	ZklErrand  *errand = zkl_errand_make(ZKL_ERRAND_GET, directory, NULL,
+										 RECORD_ROOM);
+	bool		empty;
+	int			max = read_record(errand, directory, &empty);
+
+	zkl_errand_free(errand);
+	return max;
+}
+
+/*
+ * Under the guard.  False: somebody else wrote it just now, or it is not known
+ * whether it was written.
+ */
+static bool
+write_record(const ZklTarget *directory, int max, ZklErrand *errand)
+{
+	errand->kind = ZKL_ERRAND_SET;
+	errand->version = errand->stat.version;
+	errand->length = (uint32) snprintf(errand->data, sizeof(errand->data),
+									   RECORD_FORMAT, max);
+	switch (zkl_errand_run(errand, directory, 0))
+	{
+		case ZKL_RC_OK:
+		case ZKL_RC_NONODE:		/* then the guard is gone, too */
+			return true;
+		case ZKL_RC_BADVERSION:
+		case ZKL_RC_UNKNOWN:
+			return false;
+		default:
+			zkl_raise_failed(directory->name, ZKL_ERROR_ZOOKEEPER, errand->rc);
+	}
+	return false;
+}
+
+void
+zkl_maximum_settle(const ZklTarget *directory, const ZklTarget *leases,
+				   int max, bool guarded)
+{
+	ZklErrand  *errand = zkl_errand_make(ZKL_ERRAND_GET, directory, NULL,
+										 RECORD_ROOM);
+
+	for (;;)
+	{
+		bool		empty;
+		int			recorded = read_record(errand, directory, &empty);
+
+		if (recorded == max || (recorded == 0 && !empty))
+			break;
+		if (recorded != 0 && zkl_maximum_count(leases, false) > 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("semaphore \"%s\" has another maximum",
+							directory->name),
+					 errdetail("It has %d leases at most, and this call asks for a maximum of %d.",
+							   recorded, max),
+					 errhint("The maximum can be changed while nobody holds a lease.")));
+		if (!guarded || write_record(directory, max, errand))
+			break;
+	}
+	zkl_errand_free(errand);
+}

@@ -1,0 +1,30 @@
+/*
+ * maximum.h
+ *	  The maximum of a semaphore, the same for all zklock clients at a time, and
+ *	  how many leases there are.  Errors if ZooKeeper refuses an answer, or
+ *	  cannot be reached.
+ */
+#ifndef ZKL_MAXIMUM_H
+#define ZKL_MAXIMUM_H
+
+#include "target.h"
+
+/*
+ * How many leases there are, whoever holds or awaits them; sync: as of now,
+ * whatever this server has seen.
+ */
+extern int64 zkl_maximum_count(const ZklTarget *leases, bool sync);
+
+/* The maximum that stands in the semaphore's directory; 0: none does. */
+extern int	zkl_maximum_recorded(const ZklTarget *directory);
+
+/*
+ * Sees to it that all have the same maximum: error 22023 if this is another
+ * one, and there are leases.  Under the guard it is recorded if need be.  What
+ * others keep in the directory is left alone, and nothing is compared then.
+ */
+extern void zkl_maximum_settle(const ZklTarget *directory,
+							   const ZklTarget *leases, int max,
+							   bool guarded);
+
+#endif							/* ZKL_MAXIMUM_H */
