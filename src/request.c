@@ -2,8 +2,9 @@
  * request.c
  *	  Submit, wait, cancel: what this backend asks for.
  *
- * Owns the slots of the requests under way, from their submission until the
- * answers are handed to the caller, who then owns the slots.  Run by backends.
+ * Owns the guard of a semaphore that is being acquired; the slots of requests
+ * under way are wait.c's, until the answers are handed to the caller, who then
+ * owns them.  Run by backends.
  *
  * Takes no lock of its own; what it reads and writes of a slot it does through
  * shmem.h.  Waits on the process latch only.
@@ -29,94 +30,24 @@
 #include "claim.h"
 #include "compat.h"
 #include "miscadmin.h"
-#include "portability/instr_time.h"
 #include "refusal.h"
 #include "request.h"
 #include "storage/ipc.h"
+#include "wait.h"
 #include "zklock.h"
-
-#define NEVER	PG_INT64_MAX
-
-/* When a wait changes its mind; times of zkl_request_clock() */
-typedef struct Deadlines
-{
-	bool		expired;		/* a try's time is over */
-	int64		expire;			/* then it is */
-	int64		answer;			/* nobody answers */
-	int64		lock_timeout;	/* the setting of that name */
-} Deadlines;
 
 static uint64 my_owner = 0;		/* 0: never asked for anything */
 
-/* The slots of what was submitted, in that order; in TopMemoryContext */
-static int *under_way = NULL;
-static int	nunder_way = 0;
-static int	under_way_room = 0;
-
-/* The guard is one of them: the one of this number, or -1 */
+/* The guard of a semaphore, and its number among those under way; -1: none */
 static int	guard_at = -1;
 static ZklGrant guard;
 
-/* ---- time ---- */
-
-/* Never the wall clock */
-int64
-zkl_request_clock(void)
-{
-	instr_time	now;
-
-	INSTR_TIME_SET_CURRENT(now);
-	return (int64) INSTR_TIME_GET_MICROSEC(now);
-}
-
-static int64
-after_ms(int64 start, int64 ms)
-{
-	if (start == NEVER || ms >= (NEVER - start) / 1000)
-		return NEVER;
-	return start + ms * 1000;
-}
-
-/* For WaitLatch: ms until the first deadline, rounded up, or -1 */
-static long
-next_timeout(const Deadlines *at, int64 now)
-{
-	int64		first = Min(at->expire, Min(at->answer, at->lock_timeout));
-
-	if (first == NEVER)
-		return -1;
-	return (long) Min((first - now + 999) / 1000, INT_MAX);
-}
-
 /* ---- the slot ---- */
-
-/* Ends the requests under way from the one of that number on. */
-static void
-abandon_from(int first)
-{
-	while (nunder_way > first)
-		(void) zkl_slot_release(under_way[--nunder_way]);
-}
-
-/* Makes room for one more request under way: submitting it cannot fail. */
-static void
-make_room(void)
-{
-	int			room = Max(8, 2 * under_way_room);
-
-	if (nunder_way < under_way_room)
-		return;
-	if (under_way == NULL)
-		under_way = MemoryContextAlloc(TopMemoryContext, room * sizeof(int));
-	else
-		under_way = repalloc(under_way, room * sizeof(int));
-	under_way_room = room;
-}
 
 static void
 abandon_at_exit(int code, Datum arg)
 {
-	abandon_from(0);
+	zkl_wait_abandon(0);
 }
 
 static void
@@ -133,19 +64,9 @@ zkl_request_claim(const ZklTarget *target, ZklSlotKind kind)
 {
 	zkl_check_worker();
 	become_owner();
-	make_room();
+	zkl_wait_make_room();
 	return zkl_claim_slot(target, kind, my_owner);
 }
-
-static void
-submit(int slotno, bool more)
-{
-	Assert(nunder_way < under_way_room);
-	under_way[nunder_way++] = slotno;
-	zkl_slot_submit(slotno, more);
-}
-
-/* ---- the wait ---- */
 
 static void
 waiting_context(void *name)
@@ -154,118 +75,41 @@ waiting_context(void *name)
 			   (const char *) name);
 }
 
-/* Acts on the deadlines that have passed. */
-static void
-heed(Deadlines *at, int64 now)
-{
-	int			i;
-
-	if (now >= at->lock_timeout)
-		ereport(ERROR,
-				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-				 errmsg("canceling statement due to lock timeout")));
-	if (now >= at->answer)
-		zkl_raise_unreachable();
-	if (now >= at->expire)
-	{
-		at->expire = NEVER;
-		at->expired = true;
-		for (i = 0; i < nunder_way; i++)
-			zkl_slot_expire(under_way[i]);
-	}
-}
-
-/*
- * Whether the wait is over.  A grant whose lease has passed meanwhile, because
- * the worker or this backend was stopped, say, is none yet: the worker will
- * renew the lease, or find the lock lost.
- */
-static bool
-is_answered(int slotno)
-{
-	ZklSlot		slot;
-
-	switch (zkl_slot_peek(slotno))
-	{
-		case ZKL_SLOT_WAITING:
-			return false;
-		case ZKL_SLOT_GRANTED:
-			zkl_slot_copy(slotno, &slot);
-			return slot.s_kind != ZKL_KIND_LOCK ||
-				!zkl_lease_is_current(slot.s_generation) ||
-				zkl_lease_is_valid(slot.s_generation);
-		default:
-			return true;
-	}
-}
-
 /* Answered, or known to have to wait for others */
 static bool
 is_decided(int slotno)
 {
 	ZklSlot		slot;
 
-	if (is_answered(slotno))
+	if (zkl_wait_is_answered(slotno))
 		return true;
 	zkl_slot_copy(slotno, &slot);
 	return slot.s_blocked;
 }
 
-static void
-wait_until(bool (*is_over) (int slotno), int slotno,
-		   void (*where) (void *name), const char *name, Deadlines *at)
-{
-	ErrorContextCallback context;
-
-	context.callback = where;
-	context.arg = unconstify(char *, name);
-	context.previous = error_context_stack;
-	error_context_stack = &context;
-
-	while (!is_over(slotno))
-	{
-		int64		now = zkl_request_clock();
-		long		timeout;
-
-		heed(at, now);
-		timeout = next_timeout(at, now);
-		if (zkl_slot_peek(slotno) == ZKL_SLOT_GRANTED &&
-			(timeout < 0 || timeout > zkl_lease_look_ms()))
-			timeout = zkl_lease_look_ms();
-		(void) WaitLatch(MyLatch,
-						 WL_LATCH_SET | WL_EXIT_ON_PM_DEATH |
-						 (timeout >= 0 ? WL_TIMEOUT : 0),
-						 timeout, zkl_wait_event());
-		ResetLatch(MyLatch);
-		CHECK_FOR_INTERRUPTS();
-	}
-
-	error_context_stack = context.previous;
-}
-
 /* ---- locks ---- */
 
 static void
-set_deadlines(const ZklAsk *ask, Deadlines *at)
+set_deadlines(const ZklAsk *ask, ZklDeadlines *at)
 {
-	int64		start = ask->since != 0 ? ask->since : zkl_request_clock();
+	int64		start = ask->since != 0 ? ask->since : zkl_wait_clock();
 
 	at->expired = false;
-	at->expire = at->answer = at->lock_timeout = NEVER;
+	at->expire = at->answer = at->lock_timeout = ZKL_NEVER;
 	if (LockTimeout > 0)
-		at->lock_timeout = after_ms(start, LockTimeout);
+		at->lock_timeout = zkl_wait_after_ms(start, LockTimeout);
 	if (ask->is_try)
 	{
-		int64		over = after_ms(start, ask->timeout_ms);
+		int64		over = zkl_wait_after_ms(start, ask->timeout_ms);
 
-		at->answer = after_ms(over, zkl_connect_timeout);
+		at->answer = zkl_wait_after_ms(over, zkl_connect_timeout);
 		if (ask->timeout_ms > 0)
 			at->expire = over;
 	}
 }
 
 static void
-submit_lock(const ZklAsk *ask, bool together, bool more, const Deadlines *at)
+submit_lock(const ZklAsk *ask, bool together, bool more, const ZklDeadlines *at)
 {
 	int			slotno = zkl_request_claim(&ask->lock, ZKL_KIND_LOCK);
 	ZklSlot    *slot = &zkl_slots[slotno];
@@ -283,7 +127,7 @@ submit_lock(const ZklAsk *ask, bool together, bool more, const Deadlines *at)
 	slot->s_expired = ask->is_try && (ask->timeout_ms == 0 || at->expired);
 	slot->s_sibling = ask->sibling;
 	slot->s_holds = 1;
-	submit(slotno, more);
+	zkl_wait_submit(slotno, more);
 }
 
 /*
@@ -321,9 +165,9 @@ judge(const ZklAsk *ask, int slotno, ZklGrant *grant)
 }
 
 static bool
-get_locks(const ZklAsk *asks, int n, ZklGrant *grants, Deadlines *at)
+get_locks(const ZklAsk *asks, int n, ZklGrant *grants, ZklDeadlines *at)
 {
-	int			first = nunder_way;
+	int			first = zkl_wait_under_way();
 	int			i,
 				j;
 
@@ -331,33 +175,33 @@ get_locks(const ZklAsk *asks, int n, ZklGrant *grants, Deadlines *at)
 	{
 		const char *name = asks[i].lock.name;
 
-		for (j = nunder_way - first; j < n; j++)
+		for (j = zkl_wait_under_way() - first; j < n; j++)
 			submit_lock(&asks[j], n > 1, j + 1 < n, at);
 		if (i + 1 < n)
 		{
-			wait_until(is_decided, under_way[first + i], waiting_context, name,
-					   at);
-			if (!is_answered(under_way[first + i]))
-				abandon_from(first + i + 1);
+			zkl_wait_until(is_decided, zkl_wait_slot(first + i),
+						   waiting_context, name, at);
+			if (!zkl_wait_is_answered(zkl_wait_slot(first + i)))
+				zkl_wait_abandon(first + i + 1);
 		}
-		wait_until(is_answered, under_way[first + i], waiting_context, name,
-				   at);
-		if (!judge(&asks[i], under_way[first + i], &grants[i]))
+		zkl_wait_until(zkl_wait_is_answered, zkl_wait_slot(first + i),
+					   waiting_context, name, at);
+		if (!judge(&asks[i], zkl_wait_slot(first + i), &grants[i]))
 			return false;
 	}
 
 	/* While the last one was waited for, the first may have been lost. */
 	for (i = 0; i < n - 1; i++)
-		(void) judge(&asks[i], under_way[first + i], &grants[i]);
+		(void) judge(&asks[i], zkl_wait_slot(first + i), &grants[i]);
 	return true;
 }
 
 bool
 zkl_ask_locks(const ZklAsk *asks, int n, ZklGrant *grants)
 {
-	int			first = nunder_way;
+	int			first = zkl_wait_under_way();
 	bool		granted = false;
-	Deadlines	at;
+	ZklDeadlines at;
 
 	set_deadlines(&asks[0], &at);
 	PG_TRY();
@@ -366,26 +210,27 @@ zkl_ask_locks(const ZklAsk *asks, int n, ZklGrant *grants)
 	}
 	PG_CATCH();
 	{
-		abandon_from(first);
+		zkl_wait_abandon(first);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
 
 	if (granted)
-		nunder_way = first;
+		zkl_wait_hand_over(first);
 	else
-		abandon_from(first);
+		zkl_wait_abandon(first);
 	return granted;
 }
 
 void
 zkl_ask_again(const ZklAsk *ask, int slotno)
 {
-	Deadlines	at;
+	ZklDeadlines at;
 
 	set_deadlines(ask, &at);
-	at.expire = NEVER;
-	wait_until(is_answered, slotno, waiting_context, ask->lock.name, &at);
+	at.expire = ZKL_NEVER;
+	zkl_wait_until(zkl_wait_is_answered, slotno, waiting_context,
+				   ask->lock.name, &at);
 }
 
 /* ---- leases ---- */
@@ -395,8 +240,8 @@ zkl_ask_guard(const ZklAsk *ask)
 {
 	if (!zkl_ask_locks(ask, 1, &guard))
 		return false;
-	guard_at = nunder_way++;
-	Assert(under_way[guard_at] == guard.slotno);
+	guard_at = zkl_wait_under_way();
+	zkl_wait_take_back(guard.slotno);
 	return true;
 }
 
@@ -404,7 +249,7 @@ void
 zkl_ask_guard_end(void)
 {
 	if (guard_at >= 0)
-		abandon_from(guard_at);
+		zkl_wait_abandon(guard_at);
 	guard_at = -1;
 }
 
@@ -421,7 +266,7 @@ is_guarded(void)
 static bool
 is_settled(int slotno)
 {
-	return is_answered(slotno) || !is_guarded();
+	return zkl_wait_is_answered(slotno) || !is_guarded();
 }
 
 static bool
@@ -440,27 +285,27 @@ is_lost(int slotno)
  * signal, for the leases are asked for again.
  */
 static ZklAnswer
-get_leases(const ZklAsk *ask, int n, ZklGrant *grants, Deadlines *at)
+get_leases(const ZklAsk *ask, int n, ZklGrant *grants, ZklDeadlines *at)
 {
-	int			first = nunder_way;
+	int			first = zkl_wait_under_way();
 	int			i;
 
 	for (i = 0; i < n; i++)
 		submit_lock(ask, false, i + 1 < n, at);
 	for (i = 0; i < n; i++)
 	{
-		wait_until(is_settled, under_way[first + i], waiting_context,
-				   ask->lock.name, at);
-		if (zkl_slot_peek(under_way[first + i]) == ZKL_SLOT_DENIED)
+		zkl_wait_until(is_settled, zkl_wait_slot(first + i), waiting_context,
+					   ask->lock.name, at);
+		if (zkl_slot_peek(zkl_wait_slot(first + i)) == ZKL_SLOT_DENIED)
 			return ZKL_ANSWER_DENIED;
 		if (!is_guarded())
 			return ZKL_ANSWER_UNGUARDED;
 	}
 	for (i = 0; i < n; i++)
 	{
-		if (is_lost(under_way[first + i]))
+		if (is_lost(zkl_wait_slot(first + i)))
 			return ZKL_ANSWER_UNGUARDED;
-		(void) judge(ask, under_way[first + i], &grants[i]);
+		(void) judge(ask, zkl_wait_slot(first + i), &grants[i]);
 	}
 	return ZKL_ANSWER_GRANTED;
 }
@@ -468,9 +313,9 @@ get_leases(const ZklAsk *ask, int n, ZklGrant *grants, Deadlines *at)
 ZklAnswer
 zkl_ask_leases(const ZklAsk *ask, int n, ZklGrant *grants)
 {
-	int			first = nunder_way;
+	int			first = zkl_wait_under_way();
 	ZklAnswer	answer = ZKL_ANSWER_UNGUARDED;
-	Deadlines	at;
+	ZklDeadlines at;
 
 	set_deadlines(ask, &at);
 	PG_TRY();
@@ -479,15 +324,15 @@ zkl_ask_leases(const ZklAsk *ask, int n, ZklGrant *grants)
 	}
 	PG_CATCH();
 	{
-		abandon_from(first);
+		zkl_wait_abandon(first);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
 
 	if (answer == ZKL_ANSWER_GRANTED)
-		nunder_way = first;
+		zkl_wait_hand_over(first);
 	else
-		abandon_from(first);
+		zkl_wait_abandon(first);
 	return answer;
 }
 
@@ -496,25 +341,26 @@ zkl_ask_leases(const ZklAsk *ask, int n, ZklGrant *grants)
 void
 zkl_request_run(int slotno, const ZklPatience *patience, ZklSlot *answer)
 {
-	int			first = nunder_way;
-	int64		start = zkl_request_clock();
-	Deadlines	at;
+	int			first = zkl_wait_under_way();
+	int64		start = zkl_wait_clock();
+	ZklDeadlines at;
 
 	at.expired = false;
-	at.expire = after_ms(start, patience->expire_ms);
-	at.answer = after_ms(start, patience->answer_ms);
+	at.expire = zkl_wait_after_ms(start, patience->expire_ms);
+	at.answer = zkl_wait_after_ms(start, patience->answer_ms);
 	at.lock_timeout = patience->is_lock_wait && LockTimeout > 0 ?
-		after_ms(start, LockTimeout) : NEVER;
-	submit(slotno, false);
+		zkl_wait_after_ms(start, LockTimeout) : ZKL_NEVER;
+	zkl_wait_submit(slotno, false);
 
 	PG_TRY();
 	{
-		wait_until(is_answered, slotno, patience->context, patience->name, &at);
+		zkl_wait_until(zkl_wait_is_answered, slotno, patience->context,
+					   patience->name, &at);
 		zkl_slot_copy(slotno, answer);
 	}
 	PG_FINALLY();
 	{
-		abandon_from(first);
+		zkl_wait_abandon(first);
 	}
 	PG_END_TRY();
 }

@@ -20,7 +20,7 @@ typedef struct ZklAsk
 	bool		is_try;
 	int64		timeout_ms;		/* of a try */
 	int64		since;			/* times count from then, by
-								 * zkl_request_clock(); 0: from now */
+								 * zkl_wait_clock(); 0: from now */
 	int			sibling;		/* slot of a hold on the same lock, or -1 */
 	uint32		max;			/* dialect LEASE: how many there may be */
 	bool		guard;			/* see zkl_ask_guard */
@@ -49,9 +49,6 @@ extern bool zkl_ask_locks(const ZklAsk *asks, int n, ZklGrant *grants);
  * if the lease is good or the lock lost, else waits until it is either.
  */
 extern void zkl_ask_again(const ZklAsk *ask, int slotno);
-
-/* Some time in µs, by a clock that never goes back. */
-extern int64 zkl_request_clock(void);
 
 /* ---- leases of a semaphore ---- */
 

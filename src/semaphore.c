@@ -16,6 +16,7 @@
 
 #include "maximum.h"
 #include "semaphore.h"
+#include "wait.h"
 #include "zklock.h"
 
 /* How long a try that must not wait does so in the guard's queue, at a time */
@@ -129,7 +130,7 @@ fill_in(const Semaphore *s, const ZklTarget *target, ZklAsk *ask)
 	ask->lifetime = s->ask->lifetime;
 	ask->is_try = s->ask->is_try;
 	ask->timeout_ms = s->ask->timeout_ms;
-	ask->since = s->since;
+	ask->since = ask->is_try && ask->timeout_ms == 0 ? 0 : s->since;
 	ask->sibling = -1;
 	ask->max = (uint32) s->ask->max;
 }
@@ -152,7 +153,7 @@ enter_at_once(const Semaphore *s, ZklAsk *ask)
 		ask->since = 0;
 		if (zkl_ask_guard(ask))
 			return true;
-	} while (zkl_request_clock() - s->since < patience);
+	} while (zkl_wait_clock() - s->since < patience);
 	return false;
 }
 
@@ -276,7 +277,7 @@ zkl_semaphore_acquire(const ZklSemaphoreAsk *ask, int64 *token)
 	check_slots(ask->leases);
 	zkl_lifetime_begin();
 	s.ask = ask;
-	s.since = zkl_request_clock();
+	s.since = zkl_wait_clock();
 	refuse_waiting_for_oneself(&s);
 	if (ask->is_try && ask->timeout_ms == 0)
 		zkl_maximum_settle(&s.directory, &s.leases, ask->max, false);
