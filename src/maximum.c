@@ -1,10 +1,10 @@
 /*
  * maximum.c
- *	  What stands in ZooKeeper about a semaphore as a whole: its maximum, and how
- *	  many leases there are.
+ *	  What stands in ZooKeeper about a semaphore as a whole: its maximum, and
+ *	  how many leases there are.
  *
- * Owns the record of the maximum, {"zklock":1,"max_leases":3}, which is the data
- * of the semaphore's directory.  Run by backends.  Takes no locks.
+ * Owns the record of the maximum, {"zklock":1,"max_leases":3}, which is the
+ * data of the semaphore's directory.  Run by backends.  Takes no locks.
  *
  * Must not know who holds what, nor how a lease is granted.
  *

@@ -113,7 +113,8 @@ refuse_waiting_for_oneself(const Semaphore *s)
 static bool
 is_surely_full(const Semaphore *s)
 {
-	bool		full = zkl_maximum_count(&s->leases, true) > s->ask->max - s->ask->leases;
+	bool		full = zkl_maximum_count(&s->leases, true) >
+	s->ask->max - s->ask->leases;
 	uint32		generation;
 	int64		deadline;
 

@@ -71,7 +71,7 @@ typedef struct ZklDemand
 	bool		expired;		/* deny unless it can be granted at once */
 	bool		together;		/* say so (BLOCKED) if it has to wait for
 								 * others; not in dialect LEASE */
-	uint32_t	max;			/* dialect LEASE: how many leases there may be */
+	uint32_t	max;			/* dialect LEASE: how many there may be */
 	const char *data;			/* for the znode; copied */
 	size_t		data_length;	/* at most ZKL_MAX_NODE_DATA */
 } ZklDemand;

@@ -47,7 +47,7 @@ typedef enum ZklDialect
 
 	/* not to be chosen for a lock: what these are for fixes them */
 	ZKL_DIALECT_LATCH,			/* Curator's LeaderLatch */
-	ZKL_DIALECT_LEASE,			/* leases of Curator's InterProcessSemaphoreV2 */
+	ZKL_DIALECT_LEASE,			/* of Curator's InterProcessSemaphoreV2 */
 	ZKL_DIALECT_MEMBER			/* in Curator's DistributedDoubleBarrier */
 } ZklDialect;
 
