@@ -124,6 +124,17 @@ is($s->query("SELECT zk_try_acquire('/b', 3, 1)"), 'f', 'now all are taken');
 $_->query('SELECT zk_unlock_all()') foreach $s, $t;
 leases_ok('/b', 0, 0, 'zk_unlock_all() gives them back');
 
+# What this server has given back is free for it, though ZooKeeper may not know.
+$s->query("SELECT zk_acquire('/k', 1)");
+my $free = grep {
+	$s->query("SELECT zk_release('/k')");
+	($_ % 2 ? $s : $u)->query("SELECT zk_try_acquire('/k', 1)") eq 't'
+	  && ($_ % 2 || $u->query("SELECT zk_release('/k')") eq 't'
+		&& $s->query("SELECT zk_try_acquire('/k', 1)") eq 't')
+} 1 .. 30;
+is($free, 30, 'a try right after a release gets the lease');
+$s->query("SELECT zk_release('/k')");
+
 # ---- again, and too much ----
 
 $s->query("SELECT zk_acquire('/c', 4), zk_acquire('/c', 4, 2)");
