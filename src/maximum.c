@@ -18,23 +18,45 @@
 #include "core/json.h"
 #include "maximum.h"
 #include "refusal.h"
+#include "shmem.h"
 
 #define RECORD_FORMAT		"{\"zklock\":1,\"max_leases\":%d}"
 #define RECORD_ROOM			256
 
+/* Leases that this server has given back, but perhaps not yet in ZooKeeper */
+static int
+count_released(const ZklTarget *leases)
+{
+	ZklSlot		slot;
+	int			slotno;
+	int			n = 0;
+
+	for (slotno = 0; slotno < zkl_control->ctl_nslots; slotno++)
+	{
+		if (zkl_slot_peek(slotno) != ZKL_SLOT_RELEASED)
+			continue;
+		zkl_slot_copy(slotno, &slot);
+		n += slot.s_kind == ZKL_KIND_LOCK &&
+			slot.s_dialect == leases->dialect &&
+			strcmp(slot.s_path, leases->path) == 0;
+	}
+	return n;
+}
+
 int64
-zkl_maximum_count(const ZklTarget *leases, bool sync)
+zkl_maximum_count(const ZklTarget *leases, bool surely)
 {
 	ZklErrand  *errand = zkl_errand_make(ZKL_ERRAND_LIST, leases, NULL, 0);
+	int			released = surely ? count_released(leases) : 0;
 	int64		n;
 
-	errand->sync = sync;
+	errand->sync = surely;
 	if (zkl_errand_run(errand, leases, 0) != ZKL_RC_OK &&
 		errand->rc != ZKL_RC_NONODE)
 		zkl_raise_failed(leases->name, ZKL_ERROR_ZOOKEEPER, errand->rc);
 	n = errand->rc == ZKL_RC_OK ? errand->nchildren : 0;
 	zkl_errand_free(errand);
-	return n;
+	return n - released;
 }
 
 /* 0: it is no record of ours */
@@ -129,7 +151,7 @@ zkl_maximum_settle(const ZklTarget *directory, const ZklTarget *leases,
 
 		if (recorded == max || (recorded == 0 && !empty))
 			break;
-		if (recorded != 0 && zkl_maximum_count(leases, false) > 0)
+		if (recorded != 0 && zkl_maximum_count(leases, !guarded) > 0)
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 					 errmsg("semaphore \"%s\" has another maximum",

@@ -10,10 +10,11 @@
 #include "target.h"
 
 /*
- * How many leases there are, whoever holds or awaits them; sync: as of now,
- * whatever this server has seen.
+ * How many leases there are, whoever holds or awaits them, as far as this
+ * server has seen.  surely: as of now, and without those that this server gives
+ * back, so that there may be more.
  */
-extern int64 zkl_maximum_count(const ZklTarget *leases, bool sync);
+extern int64 zkl_maximum_count(const ZklTarget *leases, bool surely);
 
 /* The maximum that stands in the semaphore's directory; 0: none does. */
 extern int	zkl_maximum_recorded(const ZklTarget *directory);
