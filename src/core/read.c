@@ -295,7 +295,8 @@ listed(ZklManager *m, ZklLock *lock, const ZklOp *op, const ZklReply *reply)
 	lock->list_sent = false;
 	if (lock->children_watch == ZKL_WATCH_SENT &&
 		lock->children_order == op->order)
-		zkl_core_watch(m, &lock->children_watch, reply->rc == ZKL_RC_OK ?
+		zkl_core_watch(m, &lock->children_watch,
+					   reply->rc == ZKL_RC_OK && op->order >= m->proved_at ?
 					   ZKL_WATCH_ARMED : ZKL_WATCH_NONE);
 	if (lock->list_wanted)
 		zkl_read_want(m, lock);
