@@ -43,7 +43,7 @@ zkl_read_want_listing(ZklManager *m, ZklLock *lock)
 void
 zkl_read_want_children(ZklManager *m, ZklLock *lock)
 {
-	if (lock->list_sent || lock->children_watch != ZKL_WATCH_NONE)
+	if (lock->list_sent || lock->children_watch >= ZKL_WATCH_SENT)
 		return;
 	zkl_core_watch(m, &lock->children_watch, ZKL_WATCH_WANTED);
 	zkl_read_want_listing(m, lock);
