@@ -279,7 +279,7 @@ send_sync(const Task *task)
 	memset(&action, 0, sizeof(action));
 	action.kind = ZKL_ACTION_SEND;
 	action.send = ZKL_SEND_SYNC;
-	action.tag = ZKL_RUNNER_TAG;
+	action.tag = ZKL_RUNNER_TAG;	/* attempt 0, as of parents */
 	action.path = task->what.path;
 	send_operation(&action);
 }
