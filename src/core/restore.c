@@ -67,6 +67,7 @@ find_sibling(ZklManager *m, const ZklDemand *demand, ZklDemand *completed)
 
 		if (demand->dialect != ZKL_DIALECT_LEASE &&
 			s->demand == ZKL_DEMAND_GRANTED && s->owner == demand->owner &&
+			s->lock->dialect == demand->dialect &&
 			strcmp(s->lock->path + root, demand->name) == 0)
 			completed->sibling = (int32_t) i;
 	}
