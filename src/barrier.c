@@ -52,7 +52,7 @@ typedef struct Barrier
 	ZklTarget	target;
 	int64		timeout_ms;
 	ZklChildren children;
-	char		own[ZKL_MAX_ZNODE_NAME + 1];	/* how our znode's name begins */
+	char		own[ZKL_MAX_ZNODE_NAME + 1];	/* how our znode begins */
 } Barrier;
 
 /* What a listing says */
