@@ -194,6 +194,33 @@ check_member(const Barrier *b, bool has_us)
 			 errdetail("%s", zkl_lost_detail(error))));
 }
 
+/* What the member's lock is asked for with */
+static ZklAsk
+make_ask(const Barrier *b)
+{
+	ZklAsk		ask = {0};
+
+	ask.lock = b->target;
+	ask.mode = ZKL_SHARED;
+	ask.lifetime = ZKL_LIFETIME_SESSION;
+	ask.is_try = b->timeout_ms != ZKL_FOREVER;
+	ask.timeout_ms = zkl_children_ms_left(&b->children);
+	return ask;
+}
+
+/*
+ * A listing may come, after an outage, ahead of the lease: waits until that is
+ * renewed, or the membership known to be lost.
+ */
+static void
+confirm_member(const Barrier *b)
+{
+	ZklAsk		ask = make_ask(b);
+
+	zkl_ask_again(&ask, find_hold(b)->grant.slotno);
+	check_member(b, true);
+}
+
 /* Goes without a word; does nothing if we are no member. */
 static void
 drop_out(const Barrier *b)
@@ -207,14 +234,9 @@ drop_out(const Barrier *b)
 static bool
 become_member(Barrier *b)
 {
-	ZklAsk		ask = {0};
+	ZklAsk		ask = make_ask(b);
 	int64		token;
 
-	ask.lock = b->target;
-	ask.mode = ZKL_SHARED;
-	ask.lifetime = ZKL_LIFETIME_SESSION;
-	ask.is_try = b->timeout_ms != ZKL_FOREVER;
-	ask.timeout_ms = zkl_children_ms_left(&b->children);
 	return zkl_lifetime_acquire(&ask, 1, &token);
 }
 
@@ -246,6 +268,7 @@ wait_for_start(Barrier *b, int parties)
 			 zkl_children_write(&b->children, ZKL_ERRAND_CREATE, READY)))
 			break;
 	}
+	confirm_member(b);
 	zkl_slot_set_quiet(find_hold(b)->grant.slotno, false);
 	check_member(b, true);
 	return true;
@@ -347,6 +370,8 @@ leave(Barrier *b)
 	PG_TRY();
 	{
 		turn = wait_for_turn(b);
+		if (turn)
+			confirm_member(b);
 		members = others(b);
 		released = zkl_lifetime_unlock(&b->target, ZKL_SHARED);
 	}
