@@ -5,6 +5,7 @@
 
 use strict;
 use warnings;
+no warnings 'portable';	# session ids have 64 bits
 
 use POSIX ();
 use Test::More;
@@ -148,6 +149,35 @@ foreach my $round (1 .. 2)
 	is($stays->query(leave('/x')), 't', 'the other leaves');
 	is($goes->value, 't', 'and it is through');
 }
+
+# Asked all the time while sessions are closed under it, reads go on, and only a
+# membership is lost.
+my @asking = map { $test->session($one) } 1 .. 4;
+my %states;
+my $next = sub { $_[0]->send("SELECT zk_barrier_enter('/q/' || pg_backend_pid(), 2, '2ms')") };
+$next->($_) foreach @asking;
+my $lost = $test->status($one, 'sessions_lost');
+my $thief = $test->zk->new_client;
+
+# The worker may take its session back before it is closed.
+wait_for(
+	sub {
+		eval { $thief->end_session(hex $test->session_hex($one)); };
+		$test->wait_connected($one);
+		foreach my $session (grep { !$_->busy } @asking)
+		{
+			$states{ $session->sqlstate }++;
+			$next->($session);
+		}
+		return $test->status($one, 'sessions_lost') >= $lost + 20;
+	},
+	'twenty sessions are closed');
+$states{ $_->sqlstate }++ foreach @asking;
+is(join(' ', grep { $_ ne '' && $_ ne '40001' } sort keys %states), '',
+	'reads go on in the next session')
+  or diag(explain(\%states));
+cmp_ok($states{''}, '>', 20, "while $states{''} of them had answers");
+$_->close foreach @asking;
 
 # ---- settings are reloaded while it waits ----
 
