@@ -183,8 +183,10 @@ form_operations(ZklManager *m, const ZklBatch *batch)
 			memcpy(data, r->data, r->data_length);
 			op->kind = ZKL_MULTI_CREATE;
 			op->data = data;
-			op->data_length = zkl_node_data_timeout(data, r->data_length,
-													m->session.timeout_ms);
+			op->data_length = zkl_dialect_marks(r->lock->dialect) ?
+				zkl_node_data_timeout(data, r->data_length,
+									  m->session.timeout_ms) :
+				r->data_length;
 		}
 	}
 	for (; i < batch->nmembers; i++)

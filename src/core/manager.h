@@ -88,6 +88,7 @@ typedef struct ZklRestored
 	ZklSeq		seq;			/* -1: not known */
 	uint32_t	index;
 	int64_t		token;
+	int64_t		asked_zxid;		/* of the last REVOKE, or 0 */
 } ZklRestored;
 
 typedef struct ZklSession
@@ -142,6 +143,7 @@ typedef enum ZklActionKind
 	ZKL_ACTION_DENY,
 	ZKL_ACTION_FAIL,
 	ZKL_ACTION_LOSE,
+	ZKL_ACTION_REVOKE,			/* granted, and somebody asks to give it up */
 	ZKL_ACTION_FREE,			/* released, and its znode gone */
 	ZKL_ACTION_RECONNECT		/* give this connection up; rc says why */
 } ZklActionKind;
@@ -207,6 +209,8 @@ typedef struct ZklAction
 	int64_t		token;			/* GRANT */
 	bool		solitary;		/* GRANT: nobody seems to wait for its end */
 	ZklFailure	failure;		/* FAIL, LOSE */
+	const char *asker;			/* REVOKE: who, in UTF-8; empty: not known */
+	int64_t		asked_zxid;		/* REVOKE: tells this one from others */
 	int32_t		rc;				/* FAIL, RECONNECT */
 	uint32_t	chain;			/* CHAIN: the last number tried */
 	uint32_t	chain_kept;		/* CHAIN: the one that batches name; 0: none */

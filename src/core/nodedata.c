@@ -263,6 +263,73 @@ add_mark(const char *mark, const char *text, size_t length, char *buf,
 	return n;
 }
 
+bool
+zkl_node_data_revoking(const char *text, size_t length, char *who, size_t size)
+{
+	ZklJsonReader r = {text, text + length};
+	ZklJsonReader value;
+	char		key[MAX_KEY];
+
+	who[0] = '\0';
+	if (length == strlen(ZKL_REVOKE_MESSAGE) &&
+		memcmp(text, ZKL_REVOKE_MESSAGE, length) == 0)
+		return true;
+	if (!zkl_json_take(&r, '{'))
+		return false;
+	do
+	{
+		if (!read_key(&r, key))
+			return false;
+		value = r;
+		if (strcmp(key, "revoke") == 0 && zkl_json_string(&value, who, size))
+			return true;
+		who[0] = '\0';
+		if (!zkl_json_skip_value(&r))
+			return false;
+	} while (zkl_json_take(&r, ','));
+	return false;
+}
+
+/* The members of an object, with its end, but for a mark that they begin with */
+static const char *
+find_members(const char *text, size_t *length)
+{
+	ZklJsonReader r = {text, text + *length};
+	const char *members;
+	char		key[MAX_KEY];
+
+	if (!zkl_json_take(&r, '{') || r.at == r.end)
+		return NULL;
+	members = r.at;
+	if (read_key(&r, key) && strcmp(key, "revoke") == 0)
+	{
+		if (!zkl_json_skip_value(&r) || !zkl_json_take(&r, ','))
+			return NULL;
+		members = r.at;
+	}
+	*length -= (size_t) (members - text);
+	return *members != '}' ? members : NULL;
+}
+
+size_t
+zkl_node_data_revoke(const char *text, size_t length, const char *who,
+					 char *buf)
+{
+	const char *members = find_members(text, &length);
+	char	   *at = buf;
+
+	put_string(&at, "{\"revoke\":", who, strlen(who) + 1);
+	if (members != NULL &&
+		(size_t) (at - buf) + 1 + length <= ZKL_MAX_NODE_DATA)
+	{
+		*at++ = ',';
+		put_bytes(&at, members, length);
+	}
+	else
+		*at++ = '}';
+	return (size_t) (at - buf);
+}
+
 size_t
 zkl_node_data_break(const char *text, size_t length, char *buf, size_t size)
 {

@@ -18,10 +18,10 @@
 #include "core/drain.h"
 #include "core/janitor.h"
 #include "core/lock.h"
+#include "core/mark.h"
 #include "core/probe.h"
 #include "core/read.h"
 #include "core/request.h"
-#include "core/siblings.h"
 
 void
 zkl_read_want(ZklManager *m, ZklLock *lock)
@@ -367,12 +367,7 @@ watched_own(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 	if (reply->rc == ZKL_RC_OK)
 	{
 		zkl_core_watch(m, &r->own_watch, ZKL_WATCH_ARMED);
-		if (!zkl_node_data_breaking(reply->data, reply->data_length))
-			return;
-		if (r->demand == ZKL_DEMAND_GRANTED)
-			zkl_siblings_break(m, r);
-		else
-			zkl_request_again(m, r);
+		zkl_mark_heed(m, r, reply);
 	}
 	else if (reply->rc == ZKL_RC_NONODE)
 		zkl_request_vanished(m, r);
@@ -389,8 +384,7 @@ token_came(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 	r->token_sent = false;
 	if (r->node != ZKL_NODE_EXISTS || r->demand != ZKL_DEMAND_WAITING)
 		return;
-	if (reply->rc == ZKL_RC_OK &&
-		zkl_node_data_breaking(reply->data, reply->data_length))
+	if (reply->rc == ZKL_RC_OK && zkl_mark_breaks(r, reply))
 		zkl_request_again(m, r);
 	else if (reply->rc == ZKL_RC_OK)
 		r->czxid = reply->stat.czxid;

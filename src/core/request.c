@@ -10,6 +10,7 @@
 #include "core/core.h"
 #include "core/downgrade.h"
 #include "core/lock.h"
+#include "core/mark.h"
 #include "core/pace.h"
 #include "core/read.h"
 #include "core/request.h"
@@ -144,9 +145,13 @@ hand_node_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 	zkl_list_append(uuid_bucket(m, &heir->uuid), &heir->by_uuid);
 	if (zkl_linked(&r->unwatched))
 		zkl_link_after(&heir->unwatched, &r->unwatched);
-	else if (r->own_watch == ZKL_WATCH_SENT)
+	else if (r->own_watch == ZKL_WATCH_SENT ||
+			 r->asked_zxid != heir->asked_zxid)
 	{
-		/* The answer will be for r: the heir sets a watch of its own. */
+		/*
+		 * The answer will be for r, or was for r alone: the heir looks for
+		 * itself.
+		 */
 		zkl_core_watch(m, &heir->own_watch, ZKL_WATCH_NONE);
 		zkl_read_own(m, heir);
 	}
@@ -226,6 +231,7 @@ zkl_request_create(ZklManager *m, ZklRequest *r)
 	r->seen = 0;
 	r->again = r->alone = false;
 	r->token_sent = false;
+	r->asked_early = false;
 	zkl_core_watch(m, &r->own_watch, ZKL_WATCH_NONE);
 	r->parked = r->lock->draining;
 	if (r->parked)
@@ -320,6 +326,7 @@ zkl_request_grant(ZklManager *m, ZklRequest *r)
 	r->token = r->czxid * 4096 + r->index;
 	zkl_lock_hold(m, r->lock, r);
 	tell_grant(m, r);
+	zkl_mark_granted(m, r);
 }
 
 void

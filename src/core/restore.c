@@ -126,6 +126,7 @@ zkl_manager_restore(ZklManager *m, int64_t now, uint32_t request,
 	r = zkl_request_begin(m, request, &completed);
 	r->token = restored->token;
 	r->broken = restored->broken;
+	r->asked_zxid = restored->asked_zxid;
 	if (restore_under_cover(m, r, demand, restored) ||
 		restore_shared_node(m, r, restored))
 		return;

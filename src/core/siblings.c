@@ -139,3 +139,26 @@ zkl_siblings_break(ZklManager *m, ZklRequest *r)
 		s = s->sibling_next;
 	} while (s != r);
 }
+
+void
+zkl_siblings_revoke(ZklManager *m, ZklRequest *r, int64_t zxid,
+					const char *asker)
+{
+	ZklRequest *s = r;
+
+	if (r->demand != ZKL_DEMAND_GRANTED || r->broken)
+		return;
+	do
+	{
+		if ((s == r || s->cover == r) && s->asked_zxid != zxid)
+		{
+			ZklAction  *action = zkl_core_act(m, ZKL_ACTION_REVOKE);
+
+			action->request = s->id;
+			action->asker = zkl_core_join(m, asker, "", "");
+			action->asked_zxid = zxid;
+			s->asked_zxid = zxid;
+		}
+		s = s->sibling_next;
+	} while (s != r);
+}

@@ -34,4 +34,11 @@ extern void zkl_siblings_lose(ZklManager *m, ZklRequest *r, ZklFailure failure);
  */
 extern void zkl_siblings_break(ZklManager *m, ZklRequest *r);
 
+/*
+ * Somebody asks the holder to give the lock up: it is told, once for each
+ * write of that kind, which zxid tells apart.
+ */
+extern void zkl_siblings_revoke(ZklManager *m, ZklRequest *r, int64_t zxid,
+								const char *asker);
+
 #endif							/* ZKL_SIBLINGS_H */

@@ -111,6 +111,9 @@ struct ZklRequest
 								 * this directory and its own */
 	bool		again;			/* once deleted, create anew: its number was
 								 * no place in the queue */
+	int64_t		asked_zxid;		/* of the last write to its node that asked to
+								 * give it up, and that the holder was told */
+	bool		asked_early;	/* there may be one from before the grant */
 	uint64_t	seen;			/* order of the last listing that showed it */
 	ZklWatchState own_watch;
 	bool		token_sent;		/* its czxid has been asked for */

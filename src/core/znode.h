@@ -62,6 +62,16 @@ zkl_dialect_shares(ZklDialect dialect)
 		dialect == ZKL_DIALECT_KAZOO || dialect == ZKL_DIALECT_MEMBER;
 }
 
+/*
+ * Whether the data of its znodes is zklock's own, so that a mark in it means
+ * something.  In a latch it is the participant's.
+ */
+static inline bool
+zkl_dialect_marks(ZklDialect dialect)
+{
+	return dialect != ZKL_DIALECT_LATCH;
+}
+
 typedef struct ZklUuid
 {
 	uint8_t		bytes[ZKL_UUID_BYTES];
@@ -166,5 +176,24 @@ extern size_t zkl_node_data_break(const char *text, size_t length, char *buf,
 /* The same for the mark of a writer that is about to go on as a reader. */
 extern size_t zkl_node_data_downgrade(const char *text, size_t length,
 									  char *buf, size_t size);
+
+/* What Curator writes over the data of a holder that is to give up its lock */
+#define ZKL_REVOKE_MESSAGE	"__REVOKE__"
+
+/*
+ * Whether the data says that the lock is to be given up: by that message, or by
+ * a mark of zklock's.  who gets the text of the mark, NUL terminated and cut to
+ * fit, empty if there is none.
+ */
+extern bool zkl_node_data_revoking(const char *text, size_t length, char *who,
+								   size_t size);
+
+/*
+ * Adds the mark, in place of an earlier one; who is UTF-8, and cut if it is
+ * long.  buf has ZKL_MAX_NODE_DATA bytes; data that does not fit with the mark
+ * is replaced by it.  Returns the new length.
+ */
+extern size_t zkl_node_data_revoke(const char *text, size_t length,
+								   const char *who, char *buf);
 
 #endif							/* ZKL_ZNODE_H */

@@ -120,6 +120,9 @@ carry_out(Host *h, const ZklAction *action)
 			(void) slot_answer(h, i, SLOT_GRANTED, SLOT_LOST,
 							   "host # slot #: lost #");
 			break;
+		case ZKL_ACTION_REVOKE:
+			trace("host # slot #: asked to give up", h->id, i, 0, 0, NULL);
+			break;
 		case ZKL_ACTION_FREE:
 			slot_free(h, i);
 			break;

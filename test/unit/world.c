@@ -180,6 +180,13 @@ carry_out(World *w, const ZklAction *action)
 		case ZKL_ACTION_LOSE:
 			record_answer(w, r, action);
 			break;
+		case ZKL_ACTION_REVOKE:
+			CHECK(world_holds(w, action->request));
+			CHECK(action->asked_zxid != r->asked_zxid);
+			r->asked_zxid = action->asked_zxid;
+			r->asked++;
+			snprintf(r->asker, sizeof(r->asker), "%s", action->asker);
+			break;
 		case ZKL_ACTION_FREE:
 			CHECK(r->used && r->released);
 			memset(r, 0, sizeof(*r));

@@ -46,6 +46,10 @@ typedef struct WorldRequest
 	ZklSeq		seq;
 	uint32_t	index;
 	uint32_t	znodes;			/* how many unique ids it has had */
+
+	uint32_t	asked;			/* how often to give it up */
+	int64_t		asked_zxid;
+	char		asker[256];
 } WorldRequest;
 
 typedef struct World
