@@ -93,7 +93,8 @@ CREATE FUNCTION zk_get_locks(
 	OUT holds integer,
 	OUT requested_at timestamptz,
 	OUT granted_at timestamptz,
-	OUT znode text)
+	OUT znode text,
+	OUT revoked boolean)
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'zkl_sql_locks'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
@@ -390,3 +391,53 @@ REVOKE ALL ON FUNCTION zk_xact_acquire(text, integer, integer) FROM PUBLIC;
 REVOKE ALL ON FUNCTION zk_try_acquire(text, integer, integer, interval) FROM PUBLIC;
 REVOKE ALL ON FUNCTION zk_try_xact_acquire(text, integer, integer, interval) FROM PUBLIC;
 REVOKE ALL ON FUNCTION zk_release(text, integer) FROM PUBLIC;
+
+--
+-- Asking holders to give a lock up
+--
+CREATE FUNCTION zk_revoke(path text)
+RETURNS integer
+AS 'MODULE_PATHNAME', 'zkl_sql_revoke'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION zk_revoke(text) IS
+'ask all who hold a distributed lock to give it up';
+
+REVOKE ALL ON FUNCTION zk_revoke(text) FROM PUBLIC;
+
+--
+-- Leaders
+--
+CREATE FUNCTION zk_lead(path text, id text DEFAULT NULL)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'zkl_sql_lead'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+CREATE FUNCTION zk_resign(path text)
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'zkl_sql_resign'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+CREATE FUNCTION zk_leader(
+	path text,
+	OUT id text,
+	OUT znode text,
+	OUT session_id text,
+	OUT since timestamptz)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'zkl_sql_leader'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+ROWS 1;
+
+COMMENT ON FUNCTION zk_lead(text, text) IS
+'wait to be the leader, until resigning or the end of the session';
+COMMENT ON FUNCTION zk_resign(text) IS
+'be the leader no longer';
+COMMENT ON FUNCTION zk_leader(text) IS
+'the present leader, if there is one, and when it stood for that';
+
+REVOKE ALL ON FUNCTION zk_lead(text, text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION zk_resign(text) FROM PUBLIC;
+REVOKE ALL ON FUNCTION zk_leader(text) FROM PUBLIC;
+
+GRANT EXECUTE ON FUNCTION zk_leader(text) TO pg_monitor;

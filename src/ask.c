@@ -2,7 +2,7 @@
  * ask.c
  *	  What is asked of the worker besides locks: queues, breaking, errands.
  *
- * Owns the DSM segments of errands.  Run by backends.  Takes no locks; waits as
+ * Owns the DSM segments of queues and errands.  Run by backends.  Takes no locks; waits as
  * request.c does.
  *
  * Must not know what an errand is for, nor how the worker does it.
@@ -14,6 +14,9 @@
 #include "refusal.h"
 #include "zklock.h"
 
+#define QUEUE_FIRST_SIZE	((Size) 64 * 1024)
+#define QUEUE_MAX_SIZE		((Size) 16 * 1024 * 1024)
+
 /* ---- queues ---- */
 
 static void
@@ -23,8 +26,9 @@ queue_context(void *name)
 			   (char *) name);
 }
 
-Size
-zkl_ask_queue(const ZklTarget *lock, dsm_handle segment)
+/* Returns 0, or the size of the segment that it takes. */
+static Size
+ask_queue_once(const ZklTarget *lock, dsm_handle segment)
 {
 	ZklPatience patience = {ZKL_FOREVER, zkl_connect_timeout, false,
 		queue_context, lock->name};
@@ -38,6 +42,36 @@ zkl_ask_queue(const ZklTarget *lock, dsm_handle segment)
 	if (answer.s_error != ZKL_ERROR_TOO_LARGE)
 		zkl_raise_failed(lock->name, answer.s_error, answer.s_zkrc);
 	return answer.s_dsm_size;
+}
+
+dsm_segment *
+zkl_ask_queue(const ZklTarget *lock, ZklListing *list)
+{
+	Size		size = QUEUE_FIRST_SIZE;
+	dsm_segment *segment;
+
+	for (;;)
+	{
+		Size		needed;
+
+		segment = dsm_create(size, 0);
+		needed = ask_queue_once(lock, dsm_segment_handle(segment));
+		if (needed == 0)
+			break;
+		dsm_detach(segment);
+		if (needed > QUEUE_MAX_SIZE)
+			ereport(ERROR,
+					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+					 errmsg("queue of distributed lock \"%s\" is too long to be shown",
+							lock->name),
+					 errdetail("It takes %zu bytes; the limit is %zu bytes.",
+							   needed, QUEUE_MAX_SIZE)));
+		/* It may grow while we ask again. */
+		size = Min(Max(needed + needed / 4, size * 2), QUEUE_MAX_SIZE);
+	}
+	zkl_listing_open(list, dsm_segment_address(segment),
+					 dsm_segment_map_length(segment));
+	return segment;
 }
 
 /* ---- breaking ---- */

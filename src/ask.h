@@ -6,14 +6,16 @@
 #define ZKL_ASK_H
 
 #include "errand.h"
+#include "listing.h"
 #include "request.h"
 #include "storage/dsm.h"
 
 /*
- * Asks for the queue of a lock, to be written into a DSM segment.  Returns 0,
- * or the size of the segment that it takes.
+ * Asks for the queue of a lock, to be read from *list.  Returns the segment
+ * that it is in, for the caller to detach.  Error 08006 if ZooKeeper cannot be
+ * reached, 54000 if the queue is too long.
  */
-extern Size zkl_ask_queue(const ZklTarget *lock, dsm_handle segment);
+extern dsm_segment *zkl_ask_queue(const ZklTarget *lock, ZklListing *list);
 
 /*
  * Removes the head of a lock's queue, whoever owns it.  Waits for the holder

@@ -68,6 +68,7 @@ zkl_claim_slot(const ZklTarget *target, ZklSlotKind kind, uint64 owner)
 	slot->s_roleid = GetSessionUserId();
 	slot->s_owner = owner;
 	slot->s_lost_action = zkl_lost_lock_action;
+	slot->s_on_revoke = zkl_on_revoke;
 	strlcpy(slot->s_path, target->path, sizeof(slot->s_path));
 	slot->s_dialect = target->dialect;
 	memcpy(slot->s_database, who.database, sizeof(slot->s_database));

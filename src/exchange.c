@@ -137,6 +137,22 @@ lose(int slotno, ZklFailure failure)
 				 errdetail("Its znode is gone.")));
 }
 
+/* Likewise */
+static void
+ask_holder(int slotno, const ZklAction *action)
+{
+	ZklSlot		slot;
+
+	zkl_slot_copy(slotno, &slot);
+	if (zkl_slot_revoke(slotno, action->asked_zxid, action->asker))
+		ereport(LOG,
+				(errmsg("distributed lock \"%s\" of process %d is asked for",
+						slot.s_path, slot.s_pid),
+				 action->asker[0] != '\0' ?
+				 errdetail("It is asked for by %s.", action->asker) :
+				 errdetail("It is asked for by a client other than zklock.")));
+}
+
 static void
 carry_out(const ZklAction *action)
 {
@@ -169,6 +185,9 @@ carry_out(const ZklAction *action)
 			break;
 		case ZKL_ACTION_LOSE:
 			lose(slotno, action->failure);
+			break;
+		case ZKL_ACTION_REVOKE:
+			ask_holder(slotno, action);
 			break;
 		case ZKL_ACTION_FREE:
 			zkl_intake_forget(slotno);

@@ -134,6 +134,7 @@ prepare(const ZklAsk *ask, uint32 lease)
 	hold->scope = NULL;
 	hold->name = NULL;
 	hold->told = false;
+	hold->told_zxid = 0;
 	hold->lost_before = false;
 	hold->name = MemoryContextStrdup(TopMemoryContext, ask->lock.name);
 	open_scope(hold);

@@ -40,6 +40,7 @@ typedef struct ZklHold
 	ZklScope   *scope;			/* transaction lifetime only */
 	char	   *name;			/* as the database writes it */
 	bool		told;			/* its loss was reported to the client */
+	int64		told_zxid;		/* the s_asked_zxid that was; see notice.h */
 	bool		lost_before;	/* before the current transaction began */
 } ZklHold;
 

@@ -9,11 +9,6 @@
  */
 #include "postgres.h"
 
-#include <unistd.h>
-
-#include "miscadmin.h"
-#include "postmaster/postmaster.h"
-#include "utils/guc.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
@@ -21,6 +16,7 @@
 #include "intake.h"
 #include "queueview.h"
 #include "runner.h"
+#include "self.h"
 #include "shmem.h"
 #include "zklock.h"
 
@@ -57,35 +53,15 @@ zkl_intake_forget(int slotno)
 
 /* ---- what backends ask for ---- */
 
-/* The name that others see in zk_queue() */
-static const char *
-server_name(void)
-{
-	static char name[64] = "";
-
-	if (name[0] == '\0')
-	{
-		const char *cluster = GetConfigOption("cluster_name", true, false);
-		char		host[48] = "localhost";
-
-		if (cluster != NULL && cluster[0] != '\0')
-			strlcpy(name, cluster, sizeof(name));
-		else
-		{
-			gethostname(host, sizeof(host) - 1);
-			snprintf(name, sizeof(name), "%s:%d", host, PostPortNumber);
-		}
-	}
-	return name;
-}
-
 static size_t
 format_node_data(const ZklSlot *slot, char *buf)
 {
 	ZklNodeData data;
 
+	if (!zkl_dialect_marks((ZklDialect) slot->s_dialect))
+		return strlcpy(buf, slot->s_leader_id, ZKL_MAX_NODE_DATA);
 	memset(&data, 0, sizeof(data));
-	strlcpy(data.server, server_name(), sizeof(data.server));
+	strlcpy(data.server, zkl_self_name(), sizeof(data.server));
 	strlcpy(data.database, slot->s_database, sizeof(data.database));
 	strlcpy(data.usename, slot->s_usename, sizeof(data.usename));
 	strlcpy(data.application_name, slot->s_application,
@@ -311,6 +287,7 @@ restore_slot(int slotno, const ZklSlot *slot)
 	restored.seq = slot->s_znode_seq;
 	restored.index = slot->s_znode_index;
 	restored.token = slot->s_token;
+	restored.asked_zxid = slot->s_asked_zxid;
 	describe_demand(slot, &demand, data);
 	zkl_manager_restore(core, zkl_boottime_us(), (uint32) slotno, &demand,
 						&restored);

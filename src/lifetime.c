@@ -24,6 +24,7 @@
 #include "lifetime.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
+#include "notice.h"
 #include "refusal.h"
 #include "storage/ipc.h"
 #include "tcop/utility.h"
@@ -98,7 +99,10 @@ end_transaction(bool aborted)
 	if (zkl_holds_anything())
 	{
 		if (aborted && !proc_exit_inprogress)
+		{
 			tell_lost();
+			zkl_notice_tell(true);
+		}
 		end_all(ZKL_LIFETIME_TRANSACTION);
 	}
 	zkl_commit_forget();
@@ -107,7 +111,9 @@ end_transaction(bool aborted)
 static void
 transaction_callback(XactEvent event, void *arg)
 {
-	if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_PREPARE)
+	if (event == XACT_EVENT_PRE_COMMIT && zkl_holds_anything())
+		zkl_notice_tell(false);
+	else if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_PREPARE)
 		end_transaction(false);
 	else if (event == XACT_EVENT_ABORT)
 		end_transaction(true);
@@ -190,6 +196,7 @@ before_utility(Node *statement)
 
 	if (!zkl_holds_anything() || IsInParallelMode())
 		return;
+	zkl_notice_tell(IsAbortedTransactionBlockState());
 	if (!may_follow_a_loss(statement))
 		zkl_commit_check_statement();
 	if (!IsA(statement, TransactionStmt))
@@ -243,6 +250,7 @@ executor_start_hook(QueryDesc *query, int flags)
 {
 	if (zkl_holds_anything() && !IsInParallelMode())
 	{
+		zkl_notice_tell(false);
 		zkl_commit_check_statement();
 		zkl_commit_check_soon();
 	}
@@ -425,7 +433,9 @@ warn_not_held(const ZklTarget *lock, ZklLockMode mode)
 											 ZKL_LIFETIME_TRANSACTION);
 
 	ereport(WARNING,
-			(mode == ZKL_EXCLUSIVE ?
+			(lock->dialect == ZKL_DIALECT_LATCH ?
+			 errmsg("you do not lead \"%s\"", lock->name) :
+			 mode == ZKL_EXCLUSIVE ?
 			 errmsg("you do not hold distributed lock \"%s\" in exclusive mode",
 					lock->name) :
 			 errmsg("you do not hold distributed lock \"%s\" in shared mode",

@@ -41,6 +41,7 @@ int			zkl_connect_timeout = 10000;
 bool		zkl_reentrant = true;
 int			zkl_commit_wait = -1;
 int			zkl_lost_lock_action = ZKL_LOST_CANCEL;
+int			zkl_on_revoke = ZKL_REVOKE_NOTICE;
 int			zkl_log_level = 2;
 
 static bool worker_registered = false;
@@ -49,6 +50,14 @@ static const struct config_enum_entry lost_lock_actions[] = {
 	{"cancel", ZKL_LOST_CANCEL, false},
 	{"terminate", ZKL_LOST_TERMINATE, false},
 	{"none", ZKL_LOST_NONE, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry revoke_actions[] = {
+	{"notice", ZKL_REVOKE_NOTICE, false},
+	{"cancel", ZKL_REVOKE_CANCEL, false},
+	{"terminate", ZKL_REVOKE_TERMINATE, false},
+	{"ignore", ZKL_REVOKE_IGNORE, false},
 	{NULL, 0, false}
 };
 
@@ -195,6 +204,14 @@ define_request_settings(void)
 							 "It applies to locks acquired from then on.",
 							 &zkl_lost_lock_action,
 							 ZKL_LOST_CANCEL, lost_lock_actions,
+							 PGC_USERSET,
+							 0,
+							 NULL, NULL, NULL);
+	DefineCustomEnumVariable("zklock.on_revoke",
+							 "What to do to a session that is asked to give up a distributed lock.",
+							 "It applies to locks acquired from then on.",
+							 &zkl_on_revoke,
+							 ZKL_REVOKE_NOTICE, revoke_actions,
 							 PGC_USERSET,
 							 0,
 							 NULL, NULL, NULL);

@@ -24,8 +24,6 @@
 
 #define QUEUE_COLUMNS	11
 
-#define QUEUE_FIRST_SIZE	((Size) 64 * 1024)
-#define QUEUE_MAX_SIZE		((Size) 16 * 1024 * 1024)
 #define MAX_FOREIGN_DATA	255 /* longer data is not shown */
 
 ZKL_FUNCTION(zkl_sql_queue);
@@ -103,44 +101,13 @@ put_entry(FunctionCallInfo fcinfo, const ZklTarget *target, const char *mode,
 	zkl_row_put(fcinfo, &row);
 }
 
-/* A queue as it is now, in order of sequence; to be closed */
-static dsm_segment *
-open_queue(const ZklTarget *target, ZklListing *list)
-{
-	Size		size = QUEUE_FIRST_SIZE;
-	dsm_segment *segment;
-
-	for (;;)
-	{
-		Size		needed;
-
-		segment = dsm_create(size, 0);
-		needed = zkl_ask_queue(target, dsm_segment_handle(segment));
-		if (needed == 0)
-			break;
-		dsm_detach(segment);
-		if (needed > QUEUE_MAX_SIZE)
-			ereport(ERROR,
-					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-					 errmsg("queue of distributed lock \"%s\" is too long to be shown",
-							target->name),
-					 errdetail("It takes %zu bytes; the limit is %zu bytes.",
-							   needed, QUEUE_MAX_SIZE)));
-		/* It may grow while we ask again. */
-		size = Min(Max(needed + needed / 4, size * 2), QUEUE_MAX_SIZE);
-	}
-	zkl_listing_open(list, dsm_segment_address(segment),
-					 dsm_segment_map_length(segment));
-	return segment;
-}
-
 /* The rule by which a lock is granted */
 static void
 put_lock(FunctionCallInfo fcinfo, const ZklTarget *lock, int *position)
 {
 	ZklListing	list;
 	ZklListingEntry entry;
-	dsm_segment *segment = open_queue(lock, &list);
+	dsm_segment *segment = zkl_ask_queue(lock, &list);
 	bool		exclusive_ahead = false;
 
 	while (zkl_listing_next(&list, &entry))
@@ -162,7 +129,7 @@ put_guard(FunctionCallInfo fcinfo, const ZklTarget *guard, int skip,
 {
 	ZklListing	list;
 	ZklListingEntry entry;
-	dsm_segment *segment = open_queue(guard, &list);
+	dsm_segment *segment = zkl_ask_queue(guard, &list);
 
 	while (zkl_listing_next(&list, &entry))
 	{
@@ -194,7 +161,7 @@ put_semaphore(FunctionCallInfo fcinfo, const ZklTarget *lock, int *position)
 	guard.dialect = ZKL_DIALECT_CURATOR_MUTEX;
 	if (strlen(leases.path) > ZKL_MAX_NAME)
 		return;
-	segment = open_queue(&leases, &list);
+	segment = zkl_ask_queue(&leases, &list);
 	if (list.count > 0)
 	{
 		int			recorded = zkl_maximum_recorded(lock);

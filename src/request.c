@@ -127,6 +127,8 @@ submit_lock(const ZklAsk *ask, bool together, bool more, const ZklDeadlines *at)
 	slot->s_expired = ask->is_try && (ask->timeout_ms == 0 || at->expired);
 	slot->s_sibling = ask->sibling;
 	slot->s_holds = 1;
+	if (ask->leader_id != NULL)
+		strlcpy(slot->s_leader_id, ask->leader_id, sizeof(slot->s_leader_id));
 	zkl_wait_submit(slotno, more);
 }
 

@@ -24,6 +24,7 @@ typedef struct ZklAsk
 	int			sibling;		/* slot of a hold on the same lock, or -1 */
 	uint32		max;			/* dialect LEASE: how many there may be */
 	bool		guard;			/* see zkl_ask_guard */
+	const char *leader_id;		/* dialect LATCH: the participant, in UTF-8 */
 } ZklAsk;
 
 typedef struct ZklGrant

@@ -114,6 +114,7 @@ initialize(ZklControl *control)
 	pg_atomic_init_u64(&control->ctl_lease, 0);
 	pg_atomic_init_u64(&control->ctl_next_owner, 1);
 	pg_atomic_init_u64(&control->ctl_losses, 0);
+	pg_atomic_init_u64(&control->ctl_revocations, 0);
 	pg_atomic_init_u64(&control->ctl_zxid_seen, 0);
 	pg_atomic_init_u32(&control->ctl_awaited, 0);
 	pg_atomic_init_u32(&control->ctl_worker_procno, (uint32) ZKL_PROCNO_NONE);

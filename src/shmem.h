@@ -78,6 +78,9 @@ typedef enum ZklError
 	ZKL_ERROR_TOO_LARGE			/* zk_queue(): s_dsm_size says what it takes */
 } ZklError;
 
+#define ZKL_MAX_LEADER_ID	127
+#define ZKL_MAX_ASKER		160
+
 typedef struct ZklSlot
 {
 	slock_t		s_mutex;
@@ -99,6 +102,9 @@ typedef struct ZklSlot
 	int			s_sibling;		/* a live hold of this owner on this path, or
 								 * -1 */
 	uint8		s_lost_action;	/* ZklLostLockAction */
+	uint8		s_on_revoke;	/* ZklRevokeAction */
+	char		s_leader_id[ZKL_MAX_LEADER_ID + 1]; /* UTF-8; LATCH: the
+													 * znode's data */
 	char		s_path[ZKL_MAX_NAME + 1];	/* UTF-8 */
 	char		s_database[64]; /* these three in UTF-8, cut to fit */
 	char		s_usename[64];
@@ -119,6 +125,8 @@ typedef struct ZklSlot
 	int32		s_zkrc;
 	uint64		s_dsm_size;
 	TimestampTz s_granted_at;	/* 0: not yet */
+	int64		s_asked_zxid;	/* of the last demand to give it up; 0: none */
+	char		s_asker[ZKL_MAX_ASKER]; /* whose it was; UTF-8, may be empty */
 
 	/*
 	 * The znode, recorded before its create is sent, so that a restarted
@@ -185,6 +193,7 @@ typedef struct ZklControl
 	pg_atomic_uint64 ctl_lease;
 	pg_atomic_uint64 ctl_next_owner;	/* unique numbers for backends */
 	pg_atomic_uint64 ctl_losses;	/* how often zkl_slot_lose found a holder */
+	pg_atomic_uint64 ctl_revocations;	/* likewise zkl_slot_revoke */
 
 	/*
 	 * The greatest transaction id of ZooKeeper's that the worker has seen. It
@@ -384,6 +393,13 @@ extern bool zkl_slot_lose(int slotno, ZklError error);
 
 /* Its request has to wait for others; its owner is told. */
 extern void zkl_slot_block(int slotno);
+
+/*
+ * Notes that somebody asks for a GRANTED lock, which stays granted, and acts by
+ * s_on_revoke: it signals the owner, unless it is quiet.  False: it is not
+ * granted any more.
+ */
+extern bool zkl_slot_revoke(int slotno, int64 zxid, const char *asker);
 
 /* zk_queue(): its answer takes that many bytes; fails it with TOO_LARGE. */
 extern void zkl_slot_too_large(int slotno, uint64 size);

@@ -292,6 +292,30 @@ zkl_slot_lose(int slotno, ZklError error)
 	return done;
 }
 
+/* Signals as zkl_slot_lose does. */
+bool
+zkl_slot_revoke(int slotno, int64 zxid, const char *asker)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+	bool		done;
+
+	SpinLockAcquire(&slot->s_mutex);
+	done = slot->s_state == ZKL_SLOT_GRANTED;
+	if (done)
+	{
+		slot->s_asked_zxid = zxid;
+		strlcpy(slot->s_asker, asker, sizeof(slot->s_asker));
+		if (!slot->s_quiet && slot->s_on_revoke == ZKL_REVOKE_CANCEL)
+			kill(slot->s_pid, SIGINT);
+		else if (!slot->s_quiet && slot->s_on_revoke == ZKL_REVOKE_TERMINATE)
+			kill(slot->s_pid, SIGTERM);
+	}
+	SpinLockRelease(&slot->s_mutex);
+	if (done)
+		pg_atomic_fetch_add_u64(&zkl_control->ctl_revocations, 1);
+	return done;
+}
+
 void
 zkl_slot_wake_holders(void)
 {

@@ -22,7 +22,7 @@
 #include "utils/acl.h"
 #include "zklock.h"
 
-#define LOCKS_COLUMNS	11
+#define LOCKS_COLUMNS	12
 #define STATUS_COLUMNS	19
 
 ZKL_FUNCTION(zkl_sql_locks);
@@ -74,6 +74,7 @@ shown_mode(const ZklSlot *slot)
 	if (slot->s_guard || slot->s_dialect == ZKL_DIALECT_LEASE)
 		return "lease";
 	return slot->s_dialect == ZKL_DIALECT_MEMBER ? "member" :
+		slot->s_dialect == ZKL_DIALECT_LATCH ? "leader" :
 		zkl_mode_name(slot->s_mode);
 }
 
@@ -129,6 +130,7 @@ put_slot(FunctionCallInfo fcinfo, const ZklSlot *slot)
 		add_slot_znode(&row, slot);
 	else
 		zkl_row_null(&row);
+	zkl_row_add(&row, BoolGetDatum(slot->s_asked_zxid != 0));
 
 	Assert(row.n == LOCKS_COLUMNS);
 	zkl_row_put(fcinfo, &row);

@@ -14,6 +14,14 @@ typedef enum ZklLostLockAction
 	ZKL_LOST_NONE				/* leave it to the commit check */
 } ZklLostLockAction;
 
+typedef enum ZklRevokeAction
+{
+	ZKL_REVOKE_NOTICE,			/* tell the holder */
+	ZKL_REVOKE_CANCEL,			/* and cancel its running statement */
+	ZKL_REVOKE_TERMINATE,		/* end the holder's backend session */
+	ZKL_REVOKE_IGNORE
+} ZklRevokeAction;
+
 /* module.c: the settings; times in ms */
 extern char *zkl_connect_string;
 extern char *zkl_root;
@@ -25,6 +33,7 @@ extern int	zkl_connect_timeout;
 extern bool zkl_reentrant;
 extern int	zkl_commit_wait;	/* -1: the session timeout */
 extern int	zkl_lost_lock_action;	/* ZklLostLockAction */
+extern int	zkl_on_revoke;		/* ZklRevokeAction */
 extern int	zkl_log_level;		/* 0 off, 1 error, 2 warning, 3 info, 4 debug */
 
 /* module.c: an error 55000 with a hint unless zklock was preloaded */
