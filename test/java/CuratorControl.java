@@ -56,6 +56,8 @@ public class CuratorControl
 		recipes.put("multi", new MultiControl(client));
 		recipes.put("barrier", new BarrierControl(client));
 		recipes.put("semaphore", new SemaphoreControl(client));
+		recipes.put("revoker", new RevokerControl(client));
+		recipes.put("latch", new LatchControl(client));
 	}
 
 	private InterProcessMutex make(String kind, String path)

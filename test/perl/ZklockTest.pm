@@ -206,7 +206,7 @@ sub queue
 	my ($self, $path) = @_;
 
 	my @znodes = sort { substr($a, -10) cmp substr($b, -10) }
-	  grep { /(?:__WRIT__|__READ__|-lock-|-lease-|__r?lock__)\d{10}$/ }
+	  grep { /(?:__WRIT__|__READ__|-(?:lock|lease|latch)-|__r?lock__)\d{10}$/ }
 	  $self->zk->client->ls($root . $path);
 	return @znodes;
 }
