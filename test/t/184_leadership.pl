@@ -10,7 +10,7 @@ use Test::More;
 use CuratorClient;
 use ZklockTest;
 
-my $test = ZklockTest->new;
+my $test = ZklockTest->new(conf => "restart_after_crash = on\n");
 my ($one, $two) = $test->nodes;
 my $curator = CuratorClient->new($test->zk->connect_string);
 my $s = $test->session($one);
@@ -127,13 +127,14 @@ foreach my $end ('SELECT zk_unlock_all()', 'DISCARD ALL')
 $s->query("SELECT zk_lead('/l/b', 'killed')");
 $t = $test->session($two);
 stand($t, '/l/b', 'survivor');
-$s->query('SELECT pg_advisory_lock(1)');
+my $before = $test->status($one, 'worker_pid');
 kill 'KILL', $s->pid;
 cmp_ok($t->value, '>', 0, 'after a backend that was killed');
 leader_is('/l/b', 'survivor', 'killed');
-$one->poll_query_until('postgres', 'SELECT true');
 $test->stop_looking($one);
-$test->wait_connected($one);
+$test->look_until($one,
+	"SELECT worker_pid <> $before AND state = 'connected' FROM zk_status",
+	't', 'its server is back');
 $s = $test->session($one);
 
 # What waits can be given up.
