@@ -253,6 +253,93 @@ downgrading_marks(void)
 				  cases[i].marked, "%s", cases[i].text);
 }
 
+/* Data, the mark put into it, and what is read back of it */
+static void
+revoking_marks(void)
+{
+	static const struct
+	{
+		const char *text;
+		const char *who;		/* NULL: no mark */
+	}			cases[] = {
+		{"__REVOKE__", ""}, {"{\"revoke\":\"a\"}", "a"},
+		{"{\"zklock\":1,\"revoke\":\"a \\\"b\\\"\"}", "a \"b\""},
+		{"{\"revoke\":1,\"revoke\":\"a\"}", "a"},
+		{"{\"breaking\":true,\"revoke\":\"\",\"zklock\":1}", ""},
+		{"{\"revoke\":\"abcdefghijklmnopqrstuvwxyz\"}", "abcdefghijklmno"},
+		{"__REVOKE__ ", NULL}, {"__REVOKE_", NULL}, {"\"revoke\"", NULL},
+		{"{\"revoke\":true}", NULL}, {"{\"a\":{\"revoke\":\"a\"}}", NULL},
+		{"{\"revoke\":\"\\x\"}", NULL}, {"{}", NULL}, {"", NULL}
+	};
+	char		who[16];
+	size_t		i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	{
+		size_t		length = strlen(cases[i].text);
+		char	   *copy = unit_copy(cases[i].text, length);
+		bool		marked = zkl_node_data_revoking(copy, length, who,
+													sizeof(who));
+
+		CHECK_MSG(marked == (cases[i].who != NULL), "%s", cases[i].text);
+		if (marked && cases[i].who != NULL)
+			CHECK_STR(who, cases[i].who);
+		free(copy);
+	}
+}
+
+static void
+revoke_as(const char *text, const char *who, const char *expected)
+{
+	size_t		length = strlen(text);
+	char	   *copy = unit_copy(text, length);
+	char	   *marked = malloc(ZKL_MAX_NODE_DATA);
+
+	if (marked == NULL)
+		abort();
+	length = zkl_node_data_revoke(copy, length, who, marked);
+	CHECK_MSG(length == strlen(expected) &&
+			  memcmp(marked, expected, length) == 0,
+			  "%s: %.*s", text, (int) length, marked);
+	free(marked);
+	free(copy);
+}
+
+static void
+revoking_is_marked(void)
+{
+	char		text[ZKL_MAX_NODE_DATA + 1];
+	char		expected[2 * ZKL_MAX_NODE_DATA];
+	char		who[400];
+
+	revoke_as("{\"zklock\":1}", "a", "{\"revoke\":\"a\",\"zklock\":1}");
+	revoke_as("{\"revoke\":\"b, c\",\"zklock\":1}", "\"a\"",
+			  "{\"revoke\":\"\\\"a\\\"\",\"zklock\":1}");
+	revoke_as("{\"breaking\":true,\"zklock\":1}", "a",
+			  "{\"revoke\":\"a\",\"breaking\":true,\"zklock\":1}");
+	revoke_as("{\"revoke\":\"b\"}", "a", "{\"revoke\":\"a\"}");
+	revoke_as("{}", "a", "{\"revoke\":\"a\"}");
+	revoke_as("{", "a", "{\"revoke\":\"a\"}");
+	revoke_as("", "a", "{\"revoke\":\"a\"}");
+	revoke_as("__REVOKE__", "", "{\"revoke\":\"\"}");
+
+	/* one that just fits, and one that does not */
+	memset(text, ' ', sizeof(text));
+	memcpy(text, "{\"zklock\":1", 11);
+	strcpy(text + ZKL_MAX_NODE_DATA - 14, "}");
+	strcpy(expected, "{\"revoke\":\"a\",");
+	strcat(expected, text + 1);
+	CHECK_INT((int64_t) strlen(expected), ZKL_MAX_NODE_DATA);
+	revoke_as(text, "a", expected);
+	revoke_as(text, "ab", "{\"revoke\":\"ab\"}");
+
+	/* whoever asks, there is room */
+	memset(who, '\n', sizeof(who) - 1);
+	who[sizeof(who) - 1] = '\0';
+	CHECK(zkl_node_data_revoke(text, strlen(text), who, expected) <
+		  ZKL_MAX_NODE_DATA / 2);
+}
+
 /* A megabyte of brackets takes no stack */
 static void
 data_deep(void)
@@ -280,6 +367,8 @@ main(void)
 	RUN(data_texts);
 	RUN(data_long_strings);
 	RUN(downgrading_marks);
+	RUN(revoking_marks);
+	RUN(revoking_is_marked);
 	RUN(data_deep);
 	return unit_finish();
 }

@@ -392,7 +392,8 @@ restore(World *w, uint32_t request)
 		.znode_mode = r->znode_mode,
 		.seq = r->has_znode ? r->seq : -1,
 		.index = r->index,
-		.token = r->token
+		.token = r->token,
+		.asked_zxid = r->asked_zxid
 	};
 
 	if (r->released && !r->has_znode)

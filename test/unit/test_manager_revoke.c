@@ -1,0 +1,173 @@
+/*
+ * test_manager_revoke.c
+ *	  Holders are asked, by the data of their nodes, to give their locks up.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "unit.h"
+#include "world.h"
+
+static const char mark[] = "{\"revoke\":\"somebody\",\"zklock\":1}";
+
+static void
+ask(World *w, uint32_t r, const char *data)
+{
+	char		name[ZKL_MAX_ZNODE_NAME + 1];
+	char		path[ZKL_MAX_PATH + 1];
+
+	zkl_znode_name(ZKL_DIALECT_CURATOR_RW, &w->requests[r].uuid,
+				   w->requests[r].znode_mode, w->requests[r].seq, name);
+	snprintf(path, sizeof(path), WORLD_ROOT "/a/%s", name);
+	CHECK_INT(model_set(&w->zk, path, data), ZKL_RC_OK);
+	world_run(w);
+}
+
+/* Right after the grant, when nobody watches the node, and later. */
+static void
+young_and_old(void)
+{
+	World	   *w = world_ready();
+	uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	next = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+
+	world_run(w);
+	ask(w, r, mark);
+	world_sleep(w, 2 * WORLD_BEAT);
+	CHECK_INT(w->requests[r].asked, 1);
+	CHECK_STR(w->requests[r].asker, "somebody");
+
+	/* once for each write, and for no other one */
+	ask(w, r, mark);
+	CHECK_INT(w->requests[r].asked, 2);
+	ask(w, r, "__REVOKE__");
+	CHECK_INT(w->requests[r].asked, 3);
+	CHECK_STR(w->requests[r].asker, "");
+	ask(w, r, "{\"zklock\":1}");
+	ask(w, r, "something else");
+	world_sleep(w, 2 * WORLD_BEAT);
+	CHECK_INT(w->requests[r].asked, 3);
+
+	CHECK(world_holds(w, r) && world_waits(w, next));
+	world_release(w, r);
+	world_run(w);
+	CHECK(world_holds(w, next));
+	world_sleep(w, 2 * WORLD_BEAT);
+	CHECK_INT(w->requests[next].asked, 0);
+	world_wind_up(w);
+}
+
+/* Another connection, another worker: what was told is not told again. */
+static void
+not_told_again(void)
+{
+	World	   *w = world_ready();
+	uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+
+	world_run(w);
+	ask(w, r, mark);
+	world_sleep(w, 2 * WORLD_BEAT);
+	CHECK_INT(w->requests[r].asked, 1);
+	world_disconnect(w);
+	world_connect(w);
+	world_sleep(w, 2 * WORLD_BEAT);
+	CHECK_INT(w->requests[r].asked, 1);
+	world_disconnect(w);
+	world_restart(w);
+	world_connect(w);
+	world_sleep(w, 2 * WORLD_BEAT);
+	CHECK_INT(w->requests[r].asked, 1);
+
+	/* but what came meanwhile is */
+	world_disconnect(w);
+	ask(w, r, mark);
+	world_connect(w);
+	world_sleep(w, 2 * WORLD_BEAT);
+	CHECK_INT(w->requests[r].asked, 2);
+	CHECK(world_holds(w, r));
+	world_wind_up(w);
+}
+
+/* Asked while it waits, as the holder that it is not yet: told with the grant. */
+static void
+asked_early(void)
+{
+	World	   *w = world_ready();
+	uint32_t	holder = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	r = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+
+	world_run(w);
+	world_sleep(w, 2 * WORLD_BEAT);
+	ask(w, r, mark);
+	world_sleep(w, 2 * WORLD_BEAT);
+	CHECK(world_waits(w, r));
+	CHECK_INT(w->requests[r].asked, 0);
+	world_release(w, holder);
+	world_run(w);
+	CHECK(world_holds(w, r));
+	CHECK_INT(w->requests[r].asked, 1);
+	world_wind_up(w);
+}
+
+/* All holds of one node; and the one that takes it over, if it came later. */
+static void
+several_holds(void)
+{
+	World	   *w = world_ready();
+	uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	second,
+				third;
+
+	world_run(w);
+	second = world_submit(w, "/a", 1, ZKL_SHARED);
+	world_run(w);
+	ask(w, r, mark);
+	world_sleep(w, 2 * WORLD_BEAT);
+	CHECK_INT(w->requests[r].asked, 1);
+	CHECK_INT(w->requests[second].asked, 1);
+	world_release(w, r);
+	world_sleep(w, 2 * WORLD_BEAT);
+	CHECK_INT(w->requests[second].asked, 1);
+
+	third = world_submit(w, "/a", 1, ZKL_SHARED);
+	world_run(w);
+	CHECK(world_holds(w, third));
+	CHECK_INT(w->requests[third].asked, 0);
+	world_release(w, second);
+	world_run(w);
+	CHECK(world_holds(w, third));
+	CHECK_INT(w->requests[third].asked, 1);
+	ask(w, third, "__REVOKE__");
+	CHECK_INT(w->requests[third].asked, 2);
+	world_wind_up(w);
+}
+
+/* A break counts more, and is seen beside it. */
+static void
+broken_as_well(void)
+{
+	World	   *w = world_ready();
+	uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+
+	world_run(w);
+	world_sleep(w, 2 * WORLD_BEAT);
+	ask(w, r, "{\"revoke\":\"a\",\"breaking\":true,\"zklock\":1}");
+	CHECK(w->requests[r].lost);
+	CHECK_INT(w->requests[r].failure, ZKL_FAILURE_BROKEN);
+	CHECK_INT(w->requests[r].asked, 0);
+	ask(w, r, mark);
+	CHECK_INT(w->requests[r].asked, 0);
+	world_wind_up(w);
+}
+
+int
+main(void)
+{
+	unit_start();
+	RUN(young_and_old);
+	RUN(not_told_again);
+	RUN(asked_early);
+	RUN(several_holds);
+	RUN(broken_as_well);
+	return unit_finish();
+}
