@@ -37,6 +37,15 @@ is($p->query("SELECT zk_try_lock('/s/xact')"), 'f', 'in a transaction too');
 $s->query('COMMIT');
 is($p->query("SELECT zk_try_lock('/s/xact', '1min')"), 't', 'until its end');
 $p->query("SELECT zk_unlock('/s/xact')");
+cmp_ok($s->query("SELECT zk_lead('/s/leader', 'standby')"), '>', 0, 'it may lead');
+is($p->query("SELECT id FROM zk_leader('/s/leader')"), 'standby', 'as the primary sees');
+is($p->query("SELECT zk_revoke('/s/standby')"), 1, 'it is asked for its locks');
+ok( $test->look_until($standby,
+		"SELECT revoked FROM zk_locks WHERE path = '/s/standby'", 't', 'asked'),
+	'and hears of it');
+$s->query('SELECT 1');
+like($s->messages, qr/is asked for/, 'as its session does');
+is($s->query("SELECT zk_revoke('/s/primary')"), 1, 'it may ask, too');
 $test->enqueue($s, "SELECT zk_lock('/s/primary')", '/s/primary');
 
 # The primary goes down; its lock goes to the waiting standby.
@@ -50,6 +59,7 @@ is($s->query('SELECT pg_is_in_recovery()'), 'f', 'promoted');
 is_deeply(
 	[ map { $s->query("SELECT zk_fencing_token('/s/$_')") } 'primary', 'standby' ],
 	\@tokens, 'it holds the same locks');
+is($s->query("SELECT id FROM zk_leader('/s/leader')"), 'standby', 'and leads');
 is($s->query('BEGIN; CREATE TABLE t (); COMMIT'), '', 'and may write');
 $s->close;
 

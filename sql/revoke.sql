@@ -1,0 +1,49 @@
+--
+-- Revocation and leadership, as far as they need no ZooKeeper: bad arguments,
+-- and what they say when nobody answers.
+--
+\set SHOW_CONTEXT never
+SET zklock.connect_timeout = '100ms';
+
+-- names
+SELECT zk_revoke('x');
+SELECT zk_revoke('/');
+SELECT zk_lead('x');
+SELECT zk_lead('/a/_c_00000000-0000-8000-8000-000000000000-latch-0000000001');
+SELECT zk_resign('x');
+SELECT * FROM zk_leader('x');
+
+-- nothing asked, nothing got
+SELECT zk_revoke(NULL) IS NULL AND zk_lead(NULL) IS NULL
+   AND zk_lead(NULL, 'me') IS NULL AND zk_resign(NULL) IS NULL AS strict;
+SELECT count(*) FROM zk_leader(NULL);
+
+-- participants: 127 bytes at most, in UTF-8
+SELECT zk_lead('/x', repeat('x', 128));
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_lead('/x', repeat(chr(228), 64));
+
+-- not leading
+SELECT zk_resign('/x');
+
+-- nobody answers
+\set VERBOSITY terse
+SELECT zk_revoke('/x');
+\echo :LAST_ERROR_SQLSTATE
+SELECT * FROM zk_leader('/x');
+\echo :LAST_ERROR_SQLSTATE
+SET lock_timeout = '50ms';
+SELECT zk_lead('/x', repeat('x', 127));
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_lead('/x');
+RESET lock_timeout;
+\set VERBOSITY default
+
+-- settings
+SET zklock.on_revoke = 'shrug';
+SET zklock.on_revoke = 'ignore';
+SET zklock.on_revoke = 'terminate';
+SET zklock.on_revoke = 'cancel';
+SET zklock.on_revoke = 'notice';
+
+SELECT all_quiet();
