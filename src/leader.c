@@ -61,7 +61,7 @@ zkl_sql_lead(PG_FUNCTION_ARGS)
 	ask.leader_id = PG_ARGISNULL(1) ?
 		psprintf("%s/%d", zkl_self_name(), MyProcPid) :
 		id_of(PG_GETARG_TEXT_PP(1));
-	(void) zkl_lifetime_acquire(&ask, &token);
+	(void) zkl_lifetime_acquire(&ask, 1, &token);
 	PG_RETURN_INT64(token);
 }
 
