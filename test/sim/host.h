@@ -51,6 +51,7 @@ typedef struct Slot
 	ZklLockMode znode_mode;
 	ZklSeq		seq;
 	uint32_t	index;
+	int64_t		asked_zxid;
 
 	/* the oracle's */
 	Time		since;

@@ -93,6 +93,7 @@ restore_slot(Host *h, int i)
 	restored.seq = s->seq;
 	restored.index = s->index;
 	restored.token = s->token;
+	restored.asked_zxid = s->asked_zxid;
 	describe_demand(s, &demand);
 	zkl_manager_restore(h->m, host_clock(h), (uint32_t) i, &demand, &restored);
 }

@@ -53,9 +53,10 @@ some_own_node(bool heartbeat)
 }
 
 static void
-vandalize(OpKind kind, const Path *path)
+vandalize(OpKind kind, const Path *path, const char *data)
 {
-	Op			op = {.kind = kind,.version = -1,.data = "x",.length = 1};
+	Op			op = {.kind = kind,.version = -1,.data = data,
+	.length = strlen(data)};
 
 	if (path == NULL)
 		return;
@@ -68,31 +69,32 @@ vandalize(OpKind kind, const Path *path)
 void
 do_delete_own(void)
 {
-	vandalize(OP_DELETE, some_own_node(false));
+	vandalize(OP_DELETE, some_own_node(false), "");
 }
 
+/* As Curator asks a holder to give its lock up, or one that waits. */
 void
 do_set_own(void)
 {
-	vandalize(OP_SET, some_own_node(false));
+	vandalize(OP_SET, some_own_node(false), ZKL_REVOKE_MESSAGE);
 }
 
 void
 do_delete_heartbeat(void)
 {
-	vandalize(OP_DELETE, some_own_node(true));
+	vandalize(OP_DELETE, some_own_node(true), "");
 }
 
 void
 do_set_heartbeat(void)
 {
-	vandalize(OP_SET, some_own_node(true));
+	vandalize(OP_SET, some_own_node(true), "x");
 }
 
 void
 do_set_directory(void)
 {
-	vandalize(OP_SET, lock_path((int) below(hosts.nlocks)));
+	vandalize(OP_SET, lock_path((int) below(hosts.nlocks)), "x");
 }
 
 static void
@@ -122,7 +124,7 @@ do_recreate_directory(void)
 
 	if (ens.leader < 0)
 		return;
-	vandalize(OP_DELETE, path);
+	vandalize(OP_DELETE, path, "");
 	if (path->node[HEAD].exists || once_in(3))
 		return;
 	create_directory(lock);

@@ -122,6 +122,10 @@ carry_out(Host *h, const ZklAction *action)
 			break;
 		case ZKL_ACTION_REVOKE:
 			trace("host # slot #: asked to give up", h->id, i, 0, 0, NULL);
+			if (s->asked_zxid == action->asked_zxid)
+				broken("S8", "host %d slot %d is asked twice by one write",
+					   h->id, i);
+			s->asked_zxid = action->asked_zxid;
 			break;
 		case ZKL_ACTION_FREE:
 			slot_free(h, i);
