@@ -137,19 +137,30 @@ lose(int slotno, ZklFailure failure)
 				 errdetail("Its znode is gone.")));
 }
 
-/* Likewise */
+/*
+ * Likewise.  Whoever can write to ZooKeeper chooses who it says that he is, but
+ * not how many lines that takes.
+ */
 static void
 ask_holder(int slotno, const ZklAction *action)
 {
+	char		asker[ZKL_MAX_ASKER];
+	char	   *c;
 	ZklSlot		slot;
 
+	strlcpy(asker, action->asker, sizeof(asker));
+	for (c = asker; *c != '\0'; c++)
+	{
+		if ((unsigned char) *c < ' ' || *c == 0x7f)
+			*c = '?';
+	}
 	zkl_slot_copy(slotno, &slot);
-	if (zkl_slot_revoke(slotno, action->asked_zxid, action->asker))
+	if (zkl_slot_revoke(slotno, action->asked_zxid, asker))
 		ereport(LOG,
 				(errmsg("distributed lock \"%s\" of process %d is asked for",
 						slot.s_path, slot.s_pid),
-				 action->asker[0] != '\0' ?
-				 errdetail("It is asked for by %s.", action->asker) :
+				 asker[0] != '\0' ?
+				 errdetail("It is asked for by %s.", asker) :
 				 errdetail("It is asked for by a client other than zklock.")));
 }
 

@@ -95,8 +95,10 @@ put_leader(FunctionCallInfo fcinfo, const ZklTarget *lock,
 														(int) strlen(znode)));
 	values[2] = CStringGetTextDatum(psprintf("0x%016llx",
 											 (unsigned long long) entry->session_id));
-	values[3] = TimestampTzGetDatum(time_t_to_timestamptz(entry->ctime_ms / 1000) +
-									entry->ctime_ms % 1000 * 1000);
+	nulls[3] = entry->ctime_ms <= 0 || entry->ctime_ms >= END_TIMESTAMP / 1000;
+	values[3] = nulls[3] ? (Datum) 0 :
+		TimestampTzGetDatum(time_t_to_timestamptz(entry->ctime_ms / 1000) +
+							entry->ctime_ms % 1000 * 1000);
 	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
 }
 

@@ -274,6 +274,14 @@ $s->query('SELECT 1');
 like($said . $s->messages, qr/$told.*a client other than zklock/s, 'early: it is told');
 $s->query('SELECT zk_unlock_all()');
 
+# What somebody else writes there is no more than a text.
+$s->query("SELECT zk_lock('/r/text')");
+my ($written) = $test->queue('/r/text');
+$zk->set("/zklock/r/text/$written", '{"revoke":"me\\n\\u00fc\\nPANIC: "}');
+revoked($one, '/r/text', 1, 'a strange asker');
+told_ok($s, qr/asked for by me\?\\xC3\\xBC\?PANIC: \.$/m, 'a strange asker');
+$s->query('SELECT zk_unlock_all()');
+
 # ---- kazoo, which does not look ----
 
 my $kazoo = $test->zk->new_client;
