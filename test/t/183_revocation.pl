@@ -277,9 +277,9 @@ $s->query('SELECT zk_unlock_all()');
 # What somebody else writes there is no more than a text.
 $s->query("SELECT zk_lock('/r/text')");
 my ($written) = $test->queue('/r/text');
-$zk->set("/zklock/r/text/$written", '{"revoke":"me\\n\\u00fc\\nPANIC: "}');
+$zk->set("/zklock/r/text/$written", '{"revoke":"me\\n\\u00fc\\nLOG: "}');
 revoked($one, '/r/text', 1, 'a strange asker');
-told_ok($s, qr/asked for by me\?\\xC3\\xBC\?PANIC: \.$/m, 'a strange asker');
+told_ok($s, qr/asked for by me\?\\xC3\\xBC\?LOG: \.$/m, 'a strange asker');
 $s->query('SELECT zk_unlock_all()');
 
 # ---- kazoo, which does not look ----
