@@ -2,8 +2,8 @@
  * ask.c
  *	  What is asked of the worker besides locks: queues, breaking, errands.
  *
- * Owns the DSM segments of queues and errands.  Run by backends.  Takes no locks; waits as
- * request.c does.
+ * Owns the DSM segments of queues and errands.  Run by backends.  Takes no
+ * locks; waits as request.c does.
  *
  * Must not know what an errand is for, nor how the worker does it.
  */

@@ -5,9 +5,10 @@
  * Run by backends.  Takes no locks, keeps no state.  Must not know what becomes
  * of the wish on the holder's side.
  *
- * The wish is data of the holder's znode, which its owner watches.  For clients
- * of Curator it is a fixed message, over whatever was there.  In zklock's own it
- * is a mark in the data, which tells who asks, and goes on telling who holds.
+ * The wish is data of the holder's znode, which its owner watches.  For other
+ * clients it is Curator's fixed message, over whatever was there.  In zklock's
+ * own znodes it is a mark in the data, which tells who asks, and goes on
+ * telling who holds.
  */
 #include "postgres.h"
 

@@ -290,7 +290,7 @@ zkl_node_data_revoking(const char *text, size_t length, char *who, size_t size)
 	return false;
 }
 
-/* The members of an object, with its end, but for a mark that they begin with */
+/* An object's members, with its end, but for a mark that they begin with */
 static const char *
 find_members(const char *text, size_t *length)
 {
