@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "core/answer.h"
 #include "core/batch.h"
 #include "core/contact.h"
 #include "core/core.h"
@@ -218,7 +219,7 @@ zkl_manager_reply(ZklManager *m, int64_t now, uint64_t tag,
 				zkl_batch_delete_reply(m, op.request, reply->rc);
 			break;
 		default:
-			zkl_read_reply(m, &op, reply);
+			zkl_answer_read(m, &op, reply);
 			break;
 	}
 	if (op.lock != NULL)
@@ -230,7 +231,7 @@ zkl_manager_event(ZklManager *m, int64_t now, ZklEventKind kind,
 				  const char *path)
 {
 	m->now = now;
-	zkl_read_event(m, kind, path);
+	zkl_answer_event(m, kind, path);
 }
 
 /*

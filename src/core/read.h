@@ -36,10 +36,6 @@ extern void zkl_read_unwatch_directory(ZklManager *m, ZklLock *lock);
 /* Sends what is wanted, as far as the window allows. */
 extern void zkl_read_send(ZklManager *m);
 
-extern void zkl_read_reply(ZklManager *m, const ZklOp *op,
-						   const ZklReply *reply);
-extern void zkl_read_event(ZklManager *m, ZklEventKind kind, const char *path);
-
 /*
  * Lets r look at its own node and watch it from then on: as soon as possible,
  * or when the node has reached a certain age.

@@ -1,0 +1,300 @@
+/*
+ * answer.c
+ *	  What reads and watches tell.
+ *
+ * Owns the steps from the answer to a read, and from a watch event, to the
+ * locks and requests concerned.  Runs in the worker (and in tests), takes no
+ * locks, knows neither PostgreSQL nor ZooKeeper.
+ */
+#include <string.h>
+
+#include "core/answer.h"
+#include "core/core.h"
+#include "core/downgrade.h"
+#include "core/drain.h"
+#include "core/janitor.h"
+#include "core/lock.h"
+#include "core/mark.h"
+#include "core/probe.h"
+#include "core/read.h"
+#include "core/request.h"
+
+/*
+ * The directory may not be read.  Those that wait cannot learn whether it is
+ * their turn; what became of an unsettled node is to be found out later.
+ */
+static void
+listing_refused(ZklManager *m, ZklLock *lock, int32_t rc)
+{
+	ZklLink    *link,
+			   *after;
+	bool		unsettled = false;
+
+	zkl_foreach(link, after, &lock->requests)
+	{
+		ZklRequest *r = zkl_container(ZklRequest, all, link);
+
+		unsettled |= r->node == ZKL_NODE_UNSETTLED ||
+			r->downgrade == ZKL_DOWNGRADE_UNSETTLED;
+		if (r->demand == ZKL_DEMAND_WAITING &&
+			(r->node == ZKL_NODE_UNSETTLED || r->node == ZKL_NODE_EXISTS))
+			zkl_request_fail(m, r, ZKL_FAILURE_ZOOKEEPER, rc);
+	}
+	if (unsettled && !zkl_linked(&lock->stuck))
+	{
+		zkl_core_retry_later(m);
+		zkl_list_append(&m->stuck_locks, &lock->stuck);
+	}
+}
+
+static void
+listed(ZklManager *m, ZklLock *lock, const ZklOp *op, const ZklReply *reply)
+{
+	ZklReply	empty;
+
+	lock->list_sent = false;
+	if (lock->children_watch == ZKL_WATCH_SENT &&
+		lock->children_order == op->order)
+		zkl_core_watch(m, &lock->children_watch,
+					   reply->rc == ZKL_RC_OK && op->order >= m->proved_at ?
+					   ZKL_WATCH_ARMED : ZKL_WATCH_NONE);
+	if (lock->list_wanted)
+		zkl_read_want(m, lock);
+	zkl_lock_touch(m, lock);
+
+	/* Sent before this chain of beats: it may miss what is unsettled. */
+	if (op->order < m->proved_at)
+		return;
+	if (reply->rc == ZKL_RC_OK)
+		zkl_lock_listed(m, lock, op->order, reply);
+	else if (reply->rc == ZKL_RC_NONODE)
+	{
+		memset(&empty, 0, sizeof(empty));
+		zkl_lock_listed(m, lock, op->order, &empty);
+	}
+	else
+		listing_refused(m, lock, reply->rc);
+}
+
+static void
+watched_ahead(ZklManager *m, ZklLock *lock, const ZklOp *op,
+			  const ZklReply *reply)
+{
+	if (lock->ahead_watch != ZKL_WATCH_SENT || lock->ahead_order != op->order)
+		return;
+	zkl_lock_touch(m, lock);
+	if (reply->rc == ZKL_RC_OK)
+	{
+		/* Ours, but not known here: it would be in the way for ever. */
+		if (reply->stat.ephemeral_owner == m->session.id)
+			zkl_janitor_delete(m, zkl_core_join(m, lock->path, "/",
+												lock->ahead_name));
+		zkl_core_watch(m, &lock->ahead_watch, ZKL_WATCH_ARMED);
+		lock->ahead_plain = lock->ahead.zklock &&
+			!zkl_node_data_downgrading(reply->data, reply->data_length);
+		return;
+	}
+	zkl_core_watch(m, &lock->ahead_watch, ZKL_WATCH_NONE);
+	if (ZKL_MUTANT(EXISTS_WATCH) && reply->rc == ZKL_RC_NONODE)
+		zkl_core_watch(m, &lock->ahead_watch, ZKL_WATCH_ARMED);
+	else if (reply->rc == ZKL_RC_NONODE && !ZKL_MUTANT(NONODE_FAILS))
+		zkl_lock_ahead_gone(m, lock, false);
+	else if (lock->waiting != NULL)
+		zkl_request_fail(m, lock->waiting, ZKL_FAILURE_ZOOKEEPER, reply->rc);
+}
+
+static void
+watched_directory(ZklManager *m, ZklLock *lock, const ZklReply *reply)
+{
+	if (lock->directory_watch != ZKL_WATCH_SENT)
+		return;
+	zkl_core_watch(m, &lock->directory_watch, ZKL_WATCH_NONE);
+	if (reply->rc != ZKL_RC_OK)
+		return;
+	zkl_core_watch(m, &lock->directory_watch, ZKL_WATCH_ARMED);
+	lock->directory_czxid = reply->stat.czxid;
+}
+
+static void
+watched_own(ZklManager *m, ZklRequest *r, const ZklReply *reply)
+{
+	if (r->own_watch != ZKL_WATCH_SENT || r->node != ZKL_NODE_EXISTS)
+		return;
+	zkl_core_watch(m, &r->own_watch, ZKL_WATCH_NONE);
+
+	/* Who may not read his node is told so: no more will come. */
+	r->verified |= zkl_rc_is_definite(reply->rc) || reply->rc == ZKL_RC_OK;
+	if (reply->rc == ZKL_RC_OK)
+	{
+		zkl_core_watch(m, &r->own_watch, ZKL_WATCH_ARMED);
+		zkl_mark_heed(m, r, reply);
+	}
+	else if (reply->rc == ZKL_RC_NONODE)
+		zkl_request_vanished(m, r);
+	else
+	{
+		/* Not to be read: try again after a while. */
+		zkl_read_own_later(m, r);
+	}
+}
+
+static void
+token_came(ZklManager *m, ZklRequest *r, const ZklReply *reply)
+{
+	r->token_sent = false;
+	if (r->node != ZKL_NODE_EXISTS || r->demand != ZKL_DEMAND_WAITING)
+		return;
+	if (reply->rc == ZKL_RC_OK && zkl_mark_breaks(r, reply))
+		zkl_request_again(m, r);
+	else if (reply->rc == ZKL_RC_OK)
+		r->czxid = reply->stat.czxid;
+	else if (reply->rc == ZKL_RC_NONODE)
+		zkl_request_vanished(m, r);
+	else
+		zkl_request_fail(m, r, ZKL_FAILURE_ZOOKEEPER, reply->rc);
+	zkl_lock_touch(m, r->lock);
+}
+
+void
+zkl_answer_read(ZklManager *m, const ZklOp *op, const ZklReply *reply)
+{
+	bool		same = op->request != NULL &&
+	op->request->submitted == op->submitted &&
+	op->request->demand != ZKL_DEMAND_UNUSED;
+
+	/* Not an answer at all: only another connection can tell. */
+	if (reply->rc == ZKL_RC_UNKNOWN)
+	{
+		zkl_core_reconnect(m, reply->rc);
+		return;
+	}
+	switch (op->kind)
+	{
+		case ZKL_OP_LIST:
+			listed(m, op->lock, op, reply);
+			break;
+		case ZKL_OP_PROBE:
+			zkl_probe_reply(m, op, reply);
+			break;
+		case ZKL_OP_WATCH_AHEAD:
+			watched_ahead(m, op->lock, op, reply);
+			break;
+		case ZKL_OP_WATCH_DIRECTORY:
+			watched_directory(m, op->lock, reply);
+			break;
+		case ZKL_OP_WATCH_OWN:
+			if (same)
+				watched_own(m, op->request, reply);
+			break;
+		case ZKL_OP_TOKEN:
+			if (same)
+				token_came(m, op->request, reply);
+			break;
+		case ZKL_OP_DRAIN_DELETE:
+		case ZKL_OP_DRAIN_LIST:
+			zkl_drain_reply(m, op->lock, op->kind, reply);
+			break;
+		default:
+			break;
+	}
+}
+
+/* ---- watch events ---- */
+
+static void
+directory_event(ZklManager *m, ZklLock *lock, ZklEventKind kind)
+{
+	if (lock->children_watch == ZKL_WATCH_ARMED)
+	{
+		zkl_core_watch(m, &lock->children_watch, ZKL_WATCH_NONE);
+		zkl_lock_touch(m, lock);
+	}
+	if (kind == ZKL_EVENT_CHILDREN)
+	{
+		lock->drain_sent = false;
+		zkl_lock_touch(m, lock);
+		return;
+	}
+	zkl_core_watch(m, &lock->directory_watch, ZKL_WATCH_NONE);
+	lock->base_known &= ZKL_MUTANT(CONTINUITY_WITHOUT_WATCH);
+	zkl_lock_settle_idle(m, lock);
+}
+
+static void
+ahead_event(ZklManager *m, ZklLock *lock, ZklEventKind kind)
+{
+	bool		armed = lock->ahead_watch == ZKL_WATCH_ARMED;
+
+	if (kind == ZKL_EVENT_DELETED)
+	{
+		zkl_core_watch(m, &lock->ahead_watch, ZKL_WATCH_NONE);
+		zkl_lock_ahead_gone(m, lock, armed && lock->ahead_plain);
+	}
+	else if (armed)
+	{
+		zkl_core_watch(m, &lock->ahead_watch, ZKL_WATCH_WANTED);
+		zkl_read_want(m, lock);
+	}
+}
+
+static void
+own_event(ZklManager *m, ZklRequest *r, ZklEventKind kind)
+{
+	if (r->node != ZKL_NODE_EXISTS || r->own_watch == ZKL_WATCH_NONE)
+		return;
+
+	/* It is our own doing, or we learn soon that it is not. */
+	if (zkl_downgrade_pending(r))
+		zkl_core_watch(m, &r->own_watch, ZKL_WATCH_NONE);
+	else if (kind == ZKL_EVENT_DELETED)
+		zkl_request_vanished(m, r);
+	else
+	{
+		zkl_core_watch(m, &r->own_watch, ZKL_WATCH_NONE);
+		zkl_read_own(m, r);
+	}
+}
+
+/* What happened to a child of a lock's directory */
+static void
+child_event(ZklManager *m, ZklLock *lock, ZklEventKind kind, const char *name)
+{
+	ZklLockMode mode;
+	ZklSeq		seq;
+	bool		has_uuid;
+	ZklUuid		uuid;
+	ZklRequest *r;
+
+	if (lock->ahead_watch >= ZKL_WATCH_SENT &&
+		strcmp(lock->ahead_name, name) == 0)
+		ahead_event(m, lock, kind);
+	else if (zkl_znode_parse(lock->dialect, name, &mode, &seq, &has_uuid,
+							 &uuid) &&
+			 has_uuid)
+	{
+		r = zkl_request_find(m, &uuid);
+		if (r != NULL && r->lock == lock)
+			own_event(m, r, kind);
+	}
+}
+
+void
+zkl_answer_event(ZklManager *m, ZklEventKind kind, const char *path)
+{
+	size_t		length = strlen(path);
+	const char *slash = path + length;
+	ZklDialect	dialect;
+
+	while (slash > path && *slash != '/')
+		slash--;
+	for (dialect = 0; dialect < ZKL_DIALECTS; dialect++)
+	{
+		ZklLock    *lock = zkl_lock_find(m, path, length, dialect);
+
+		if (lock != NULL)
+			directory_event(m, lock, kind);
+		lock = zkl_lock_find(m, path, (size_t) (slash - path), dialect);
+		if (lock != NULL)
+			child_event(m, lock, kind, slash + 1);
+	}
+}

@@ -1,0 +1,18 @@
+/*
+ * answer.h
+ *	  What reads and watches tell.
+ */
+#ifndef ZKL_ANSWER_H
+#define ZKL_ANSWER_H
+
+#include "core/state.h"
+
+/* The answer to a read that is over. */
+extern void zkl_answer_read(ZklManager *m, const ZklOp *op,
+							const ZklReply *reply);
+
+/* A watch on that path has fired. */
+extern void zkl_answer_event(ZklManager *m, ZklEventKind kind,
+							 const char *path);
+
+#endif							/* ZKL_ANSWER_H */
