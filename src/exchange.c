@@ -9,6 +9,7 @@
 #include "postgres.h"
 
 #include "breaklock.h"
+#include "closer.h"
 #include "exchange.h"
 #include "intake.h"
 #include "link.h"
@@ -297,4 +298,5 @@ zkl_exchange_begin(ZklManager *manager)
 	zkl_queueview_begin(send_queueview_read);
 	zkl_breaklock_begin(send_operation);
 	zkl_runner_begin(send_operation);
+	zkl_closer_begin(send_operation, zkl_intake_release);
 }

@@ -9,6 +9,7 @@
 #include "postgres.h"
 
 #include "breaklock.h"
+#include "closer.h"
 #include "exchange.h"
 #include "incoming.h"
 #include "link.h"
@@ -120,6 +121,8 @@ take_reply(const ZklWireHeader *header, ZklWireReader *body, int64 now)
 		zkl_breaklock_reply(tag, &reply, stat.version);
 	else if (tag & ZKL_QUEUEVIEW_TAG)
 		zkl_queueview_reply(tag, &reply, stat.ctime);
+	else if ((tag & ZKL_CLOSER_TAG) == ZKL_CLOSER_TAG)
+		zkl_closer_reply(tag, &reply, stat.version);
 	else if (tag & ZKL_RUNNER_TAG)
 		zkl_runner_reply(tag, &reply, &stat);
 	else
@@ -157,6 +160,7 @@ take_frame(const ZklWireHeader *header, ZklWireReader *body, int64 now)
 			zkl_queueview_disconnected();
 			zkl_breaklock_disconnected();
 			zkl_runner_disconnected();
+			zkl_closer_disconnected();
 			/* FALLTHROUGH */
 		default:
 
@@ -185,6 +189,7 @@ zkl_incoming_take(ZklManager *manager)
 		zkl_queueview_disconnected();
 		zkl_breaklock_disconnected();
 		zkl_runner_disconnected();
+		zkl_closer_disconnected();
 		zkl_supervisor_link_broken(now);
 	}
 }

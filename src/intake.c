@@ -13,6 +13,7 @@
 #include "utils/timestamp.h"
 
 #include "breaklock.h"
+#include "closer.h"
 #include "intake.h"
 #include "queueview.h"
 #include "runner.h"
@@ -118,9 +119,12 @@ submit_slot(int slotno, const ZklSlot *slot)
 	zkl_manager_submit(core, zkl_boottime_us(), (uint32) slotno, &demand);
 }
 
+/* A lock that has an epilogue comes back here when that is written. */
 static void
 release_slot(int slotno, const ZklSlot *slot)
 {
+	if (slot->s_kind == ZKL_KIND_LOCK && zkl_closer_take(slotno))
+		return;
 	if (known_serial[slotno] != slot->s_serial)
 		zkl_slot_free(slotno);	/* cancelled before we ever saw it */
 	else if (slot->s_kind == ZKL_KIND_QUEUE)
@@ -131,6 +135,15 @@ release_slot(int slotno, const ZklSlot *slot)
 		zkl_runner_release(slotno);
 	else
 		zkl_manager_release(core, zkl_boottime_us(), (uint32) slotno);
+}
+
+void
+zkl_intake_release(int slotno)
+{
+	ZklSlot		slot;
+
+	zkl_slot_copy(slotno, &slot);
+	release_slot(slotno, &slot);
 }
 
 /* Returns whether it was one. */

@@ -15,6 +15,9 @@ extern void zkl_intake_restore(void);
 /* Tells the core what changed in the slots. */
 extern void zkl_intake_requests(void);
 
+/* The epilogue of a released slot is written. */
+extern void zkl_intake_release(int slotno);
+
 /* The core is through with this slot. */
 extern void zkl_intake_forget(int slotno);
 

@@ -17,7 +17,7 @@
 #include "runner.h"
 #include "shmem.h"
 
-#define ATTEMPT_MASK	0x3fffff	/* of a tag's upper half */
+#define ATTEMPT_MASK	0x1fffff	/* of a tag's upper half */
 
 #define RC_MARSHALLINGERROR	(-5)
 #define RC_UNIMPLEMENTED	(-6)

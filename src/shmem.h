@@ -19,6 +19,7 @@
  *	  s_state			 whoever makes the step above; s_mutex
  *	  s_path .. s_data	 backend while CLAIMED; constant until FREE
  *	  s_holds, s_expired, s_quiet	the backend; s_mutex
+ *	  s_dsm, s_epilogue	 of a LOCK: the backend, once RELEASED the worker; s_mutex
  *	  s_blocked .. s_asker, s_znode_*	the worker; s_mutex
  *
  * s_state alone may be read without s_mutex, by the slot's own backend to see
@@ -110,7 +111,9 @@ typedef struct ZklSlot
 	char		s_usename[64];
 	char		s_application[64];
 	TimestampTz s_requested_at;
-	dsm_handle	s_dsm;			/* QUEUE, ERRAND: where the answer goes */
+	dsm_handle	s_dsm;			/* QUEUE, ERRAND: where the answer goes; LOCK:
+								 * its epilogue, see epilogue.h */
+	bool		s_epilogue;		/* which is wanted when it is released */
 
 	bool		s_expired;		/* a try's time is over: deny if not at hand */
 	bool		s_quiet;		/* never signal its owner: the grant is not
@@ -299,6 +302,15 @@ extern void zkl_slot_set_holds(int slotno, uint32 holds);
 extern void zkl_slot_set_quiet(int slotno, bool quiet);
 
 /*
+ * Names the pinned segment of a hold's epilogue: see epilogue.h.  From then on
+ * the worker sees to it that it is unpinned.
+ */
+extern void zkl_slot_set_epilogue(int slotno, dsm_handle segment);
+
+/* Whether it is wanted.  Only a flag: safe in a transaction callback. */
+extern void zkl_slot_want_epilogue(int slotno, bool wanted);
+
+/*
  * A consistent copy of a slot whose wait is over; a grant counts as picked up
  * from then on, so that its loss is acted upon.
  */
@@ -407,6 +419,9 @@ extern void zkl_slot_too_large(int slotno, uint64 size);
 /* Records the znode of a slot; seq -1: not known yet. */
 extern void zkl_slot_set_znode(int slotno, const ZklUuid *uuid, uint32 index,
 							   ZklLockMode mode, int64 seq, uint32 generation);
+
+/* The epilogue of a released slot is written, or needs not be. */
+extern void zkl_slot_forget_epilogue(int slotno);
 
 /* RELEASED -> FREE. */
 extern void zkl_slot_free(int slotno);

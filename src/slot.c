@@ -129,6 +129,26 @@ zkl_slot_set_quiet(int slotno, bool quiet)
 	SpinLockRelease(&slot->s_mutex);
 }
 
+void
+zkl_slot_set_epilogue(int slotno, dsm_handle segment)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+
+	SpinLockAcquire(&slot->s_mutex);
+	slot->s_dsm = segment;
+	SpinLockRelease(&slot->s_mutex);
+}
+
+void
+zkl_slot_want_epilogue(int slotno, bool wanted)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+
+	SpinLockAcquire(&slot->s_mutex);
+	slot->s_epilogue = wanted;
+	SpinLockRelease(&slot->s_mutex);
+}
+
 /* ---- looking ---- */
 
 ZklSlotState
@@ -341,6 +361,17 @@ zkl_slot_set_znode(int slotno, const ZklUuid *uuid, uint32 index,
 	slot->s_znode_mode = mode;
 	slot->s_znode_seq = seq;
 	slot->s_generation = generation;
+	SpinLockRelease(&slot->s_mutex);
+}
+
+void
+zkl_slot_forget_epilogue(int slotno)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+
+	SpinLockAcquire(&slot->s_mutex);
+	slot->s_dsm = DSM_HANDLE_INVALID;
+	slot->s_epilogue = false;
 	SpinLockRelease(&slot->s_mutex);
 }
 

@@ -26,6 +26,7 @@
 #include "utils/memutils.h"
 
 #include "breaklock.h"
+#include "closer.h"
 #include "compat.h"
 #include "exchange.h"
 #include "incoming.h"
@@ -66,6 +67,7 @@ disconnected(void)
 	zkl_queueview_disconnected();
 	zkl_breaklock_disconnected();
 	zkl_runner_disconnected();
+	zkl_closer_disconnected();
 }
 
 /* In assert builds a broken core is found where it breaks. */
@@ -94,6 +96,7 @@ send_what_is_at_hand(void)
 	zkl_queueview_tick(zkl_manager_ready(core));
 	zkl_breaklock_tick(zkl_manager_ready(core), now);
 	zkl_runner_tick(zkl_manager_ready(core));
+	zkl_closer_tick(zkl_manager_ready(core));
 	if (zkl_link_up() && !zkl_link_flush())
 	{
 		disconnected();
@@ -161,6 +164,16 @@ server_is_stopping(void)
 }
 
 static bool
+has_epilogue(int slotno)
+{
+	ZklSlot		slot;
+
+	zkl_slot_copy(slotno, &slot);
+	return slot.s_epilogue;
+}
+
+/* Or has something to be written before the lock is given up */
+static bool
 somebody_holds(void)
 {
 	int			i;
@@ -169,7 +182,8 @@ somebody_holds(void)
 	{
 		ZklSlotState state = zkl_slot_peek(i);
 
-		if (state == ZKL_SLOT_GRANTED || state == ZKL_SLOT_WAITING)
+		if (state == ZKL_SLOT_GRANTED || state == ZKL_SLOT_WAITING ||
+			(state == ZKL_SLOT_RELEASED && has_epilogue(i)))
 			return true;
 	}
 	return false;

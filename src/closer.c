@@ -1,0 +1,274 @@
+/*
+ * closer.c
+ *	  The worker's side of epilogues: writes ahead of a lock's release.
+ *
+ * Owns the released slots whose epilogue is not yet written, and the operations
+ * under way for them.  Runs in the worker only; takes the slots' mutexes
+ * through shmem.h.  It does not know what the data means.
+ *
+ * An epilogue is read and compared, then written with the version that was
+ * read.  Whatever comes in between, or an answer that is lost, makes it begin
+ * again: so it is written at most once, and never over what somebody else has
+ * written.
+ */
+#include "postgres.h"
+
+#include "nodes/pg_list.h"
+#include "storage/dsm.h"
+#include "utils/memutils.h"
+
+#include "closer.h"
+#include "epilogue.h"
+#include "shmem.h"
+
+#define ATTEMPT_MASK	0x1fffff	/* of a tag's upper half */
+
+typedef enum
+{
+	IDLE,						/* waits for a connection */
+	READING,
+	WRITING
+} Phase;
+
+typedef struct
+{
+	int			slotno;
+	dsm_handle	handle;
+	uint32		attempt;		/* tells answers to earlier ones */
+	Phase		phase;
+	ZklEpilogue what;
+} Task;
+
+static ZklRunnerSend send_operation;
+static void (*release) (int slotno);
+static uint32 attempts = 0;
+static List *tasks = NIL;		/* of Task, in TopMemoryContext */
+
+void
+zkl_closer_begin(ZklRunnerSend send, void (*done) (int slotno))
+{
+	send_operation = send;
+	release = done;
+}
+
+static Task *
+find(int slotno)
+{
+	ListCell   *cell;
+
+	foreach(cell, tasks)
+	{
+		Task	   *task = lfirst(cell);
+
+		if (task->slotno == slotno)
+			return task;
+	}
+	return NULL;
+}
+
+/* ---- the segment ---- */
+
+/*
+ * Fills in task->what, if there is one, and gives the segment back, if not.
+ * False: it cannot be read.  Then what the backend wrote itself has to do.
+ */
+static bool
+read_segment(Task *task)
+{
+	MemoryContext old = CurrentMemoryContext;
+	volatile bool found = false;
+
+	PG_TRY();
+	{
+		dsm_segment *segment = dsm_attach(task->handle);
+
+		if (segment != NULL)
+		{
+			task->what = *(ZklEpilogue *) dsm_segment_address(segment);
+			task->what.path[ZKL_MAX_PATH] = '\0';
+			dsm_detach(segment);
+			found = true;
+		}
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(old);
+		EmitErrorReport();
+		FlushErrorState();
+	}
+	PG_END_TRY();
+	return found;
+}
+
+/* One that is gone was given back by a worker that ended right behind that. */
+static void
+give_segment_back(int slotno, dsm_handle handle)
+{
+	MemoryContext old = CurrentMemoryContext;
+
+	PG_TRY();
+	{
+		dsm_unpin_segment(handle);
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(old);
+		FlushErrorState();
+	}
+	PG_END_TRY();
+	zkl_slot_forget_epilogue(slotno);
+}
+
+/* ---- slots ---- */
+
+bool
+zkl_closer_take(int slotno)
+{
+	ZklSlot		slot;
+	Task	   *task;
+	MemoryContext old;
+
+	if (find(slotno) != NULL)
+		return true;
+	zkl_slot_copy(slotno, &slot);
+	if (slot.s_dsm == DSM_HANDLE_INVALID)
+		return false;
+	task = MemoryContextAllocZero(TopMemoryContext, sizeof(Task));
+	task->slotno = slotno;
+	task->handle = slot.s_dsm;
+	if (!slot.s_epilogue || !read_segment(task))
+	{
+		pfree(task);
+		give_segment_back(slotno, slot.s_dsm);
+		return false;
+	}
+	old = MemoryContextSwitchTo(TopMemoryContext);
+	tasks = lappend(tasks, task);
+	MemoryContextSwitchTo(old);
+	return true;
+}
+
+static void
+finish(Task *task)
+{
+	int			slotno = task->slotno;
+
+	tasks = list_delete_ptr(tasks, task);
+	give_segment_back(slotno, task->handle);
+	pfree(task);
+	release(slotno);
+}
+
+/* ---- operations ---- */
+
+static void
+send(Task *task, Phase phase, const ZklMultiOp *multi)
+{
+	ZklAction	action;
+
+	task->phase = phase;
+	attempts = (attempts + 1) & ATTEMPT_MASK;
+	task->attempt = attempts;
+	memset(&action, 0, sizeof(action));
+	action.kind = ZKL_ACTION_SEND;
+	action.send = multi != NULL ? ZKL_SEND_MULTI : ZKL_SEND_GET;
+	action.tag = ZKL_CLOSER_TAG | (uint64) task->attempt << 32 |
+		(uint32) task->slotno;
+	action.path = task->what.path;
+	action.multi = multi;
+	action.nmulti = multi != NULL ? 1 : 0;
+	send_operation(&action);
+}
+
+static bool
+is_data(const ZklReply *reply, const char *data, uint32 length)
+{
+	return reply->data_length == length &&
+		(length == 0 || memcmp(reply->data, data, length) == 0);
+}
+
+static void
+take_data(Task *task, const ZklReply *reply, int32 version)
+{
+	const ZklEpilogue *what = &task->what;
+	ZklMultiOp	op;
+
+	if (!is_data(reply, what->from, what->from_length) &&
+		!is_data(reply, what->to, what->to_length))
+	{
+		ereport(LOG,
+				(errmsg("did not write to znode \"%s\" at the end of a distributed lock",
+						what->path),
+				 errdetail("Somebody else has written to it.")));
+		finish(task);
+		return;
+	}
+	memset(&op, 0, sizeof(op));
+	op.kind = ZKL_MULTI_SET;
+	op.path = what->path;
+	op.version = version;
+	op.data = what->to;
+	op.data_length = what->to_length;
+	send(task, WRITING, &op);
+}
+
+/* A multi of one says how it went in its only result, or in all. */
+static int32
+result_of(const ZklReply *reply)
+{
+	return reply->rc != ZKL_RC_OK && reply->nresults > 0 &&
+		reply->results[0].rc != ZKL_RC_OK ? reply->results[0].rc : reply->rc;
+}
+
+void
+zkl_closer_reply(uint64 tag, const ZklReply *reply, int32 version)
+{
+	Task	   *task = find((int) (uint32) tag);
+	int32		rc = result_of(reply);
+
+	if (task == NULL || task->phase == IDLE ||
+		(tag >> 32 & ATTEMPT_MASK) != task->attempt)
+		return;
+	if (rc == ZKL_RC_UNKNOWN)
+		task->phase = IDLE;
+	else if (rc == ZKL_RC_OK && task->phase == READING)
+		take_data(task, reply, version);
+	else if (rc == ZKL_RC_BADVERSION)
+		send(task, READING, NULL);
+	else
+	{
+		if (rc != ZKL_RC_OK)
+			ereport(LOG,
+					(errmsg("could not write to znode \"%s\" at the end of a distributed lock",
+							task->what.path),
+					 errdetail("ZooKeeper answered %d.", rc)));
+		finish(task);
+	}
+}
+
+/* ---- connections ---- */
+
+void
+zkl_closer_disconnected(void)
+{
+	ListCell   *cell;
+
+	foreach(cell, tasks)
+		((Task *) lfirst(cell))->phase = IDLE;
+}
+
+void
+zkl_closer_tick(bool ready)
+{
+	ListCell   *cell;
+
+	if (!ready)
+		return;
+	foreach(cell, tasks)
+	{
+		Task	   *task = lfirst(cell);
+
+		if (task->phase == IDLE)
+			send(task, READING, NULL);
+	}
+}
