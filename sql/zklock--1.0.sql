@@ -441,3 +441,24 @@ REVOKE ALL ON FUNCTION zk_resign(text) FROM PUBLIC;
 REVOKE ALL ON FUNCTION zk_leader(text) FROM PUBLIC;
 
 GRANT EXECUTE ON FUNCTION zk_leader(text) TO pg_monitor;
+
+--
+-- Once per period or run key, over all servers
+--
+CREATE FUNCTION zk_once(path text, period interval,
+	guarantee text DEFAULT 'at_most_once')
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'zkl_sql_once_period'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_once(text, interval, text) IS
+'whether this transaction is the one of all servers to do a job in this period';
+REVOKE ALL ON FUNCTION zk_once(text, interval, text) FROM PUBLIC;
+
+CREATE FUNCTION zk_once(path text, run_key text,
+	guarantee text DEFAULT 'at_most_once')
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'zkl_sql_once_key'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_once(text, text, text) IS
+'whether this transaction is the one of all servers to do the run of that key';
+REVOKE ALL ON FUNCTION zk_once(text, text, text) FROM PUBLIC;

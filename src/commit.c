@@ -29,6 +29,7 @@
 #include "miscadmin.h"
 #include "refusal.h"
 #include "storage/ipc.h"
+#include "turn.h"
 #include "zklock.h"
 
 /* Of the current transaction */
@@ -163,6 +164,10 @@ check(void)
 	set_committing(true);
 	lapsed = judge();
 	if (lapsed != NULL)
+		wait_for_lease(lapsed);
+
+	/* Which may take a while, in which all this may change. */
+	if (zkl_turn_write() && (lapsed = judge()) != NULL)
 		wait_for_lease(lapsed);
 }
 

@@ -28,6 +28,7 @@
 #include "refusal.h"
 #include "storage/ipc.h"
 #include "tcop/utility.h"
+#include "turn.h"
 #include "zklock.h"
 
 static ProcessUtility_hook_type previous_utility_hook = NULL;
@@ -96,6 +97,7 @@ tell_lost(void)
 static void
 end_transaction(bool aborted)
 {
+	zkl_turn_end(!aborted);
 	if (zkl_holds_anything())
 	{
 		if (aborted && !proc_exit_inprogress)
@@ -424,6 +426,15 @@ zkl_lifetime_acquire(ZklAsk *asks, int n, int64 *tokens)
 		tokens[i] = hold->grant.token;
 	}
 	return true;
+}
+
+void
+zkl_lifetime_give_back(const ZklTarget *lock, ZklLockMode mode)
+{
+	ZklHold    *hold = zkl_hold_find(lock, mode, ZKL_LIFETIME_TRANSACTION);
+
+	if (hold != NULL)
+		end_hold(hold);
 }
 
 static void

@@ -18,6 +18,12 @@ extern void zkl_lifetime_init(void);
 extern bool zkl_lifetime_acquire(ZklAsk *asks, int n, int64 *tokens);
 
 /*
+ * Ends a hold of transaction lifetime that has just begun, for one who finds
+ * that he has no need of it.
+ */
+extern void zkl_lifetime_give_back(const ZklTarget *lock, ZklLockMode mode);
+
+/*
  * Releases a lock of session lifetime, once.  False, with a warning, if it is
  * not held, or was lost.
  */

@@ -32,19 +32,38 @@ zkl_target_lock(const text *name)
 	return make_target(name);
 }
 
+static void
+refuse_longer(const ZklTarget *target, const char *addition)
+{
+	Size		most = ZKL_MAX_NAME - strlen(addition);
+
+	if (strlen(target->path) > most)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("invalid lock name: \"%s\"", target->name),
+				 errdetail("It must have at most %zu bytes in UTF-8, to leave room for \"%s\".",
+						   most, addition)));
+}
+
 ZklTarget
 zkl_target_recipe(const text *name, const char *suffix, ZklDialect dialect)
 {
 	ZklTarget	target = make_target(name);
-	Size		most = ZKL_MAX_NAME - strlen(suffix);
 
-	if (strlen(target.path) > most)
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("invalid lock name: \"%s\"", target.name),
-				 errdetail("It must have at most %zu bytes in UTF-8, to leave room for \"%s\".",
-						   most, suffix)));
+	refuse_longer(&target, suffix);
 	target.path = psprintf("%s%s", target.path, suffix);
 	target.dialect = dialect;
+	return target;
+}
+
+ZklTarget
+zkl_target_reserved(const text *name, const char *directory)
+{
+	ZklTarget	target = make_target(name);
+
+	refuse_longer(&target, directory);
+	target.path = psprintf("%s%s", directory, target.path);
+	target.name = psprintf("%s%s", directory, target.name);
+	target.dialect = ZKL_DIALECT_CURATOR_RW;
 	return target;
 }

@@ -29,4 +29,11 @@ extern ZklTarget zkl_target_lock(const text *name);
 extern ZklTarget zkl_target_recipe(const text *name, const char *suffix,
 								   ZklDialect dialect);
 
+/*
+ * A lock of our own that belongs to a name, in a place where users cannot have
+ * one: the name below a reserved directory, such as "/.once".  Error 22023 also
+ * if both together are too long.
+ */
+extern ZklTarget zkl_target_reserved(const text *name, const char *directory);
+
 #endif							/* ZKL_TARGET_H */

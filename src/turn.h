@@ -1,0 +1,53 @@
+/*
+ * turn.h
+ *	  The turns that the current transaction has taken, until it ends.
+ *
+ * A turn of a job is a hold of transaction lifetime on the job's lock, and a
+ * note in the job's history that it is used up.
+ */
+#ifndef ZKL_TURN_H
+#define ZKL_TURN_H
+
+#include "ask.h"
+#include "history.h"
+
+/* The znode of the history, in the directory of the job's lock */
+#define ZKL_HISTORY_NODE	".history"
+
+typedef struct ZklTurn
+{
+	ZklTarget	target;			/* the job's lock */
+	int64		token;			/* of the hold that the turn lives with */
+	ZklTurnId	id;
+	bool		at_least_once;	/* else at most once */
+	int32		version;		/* of the history, as it was read */
+	uint32		from_length;
+	uint32		to_length;
+	char		from[ZKL_MAX_NODE_DATA];	/* the history, as it was read */
+	char		to[ZKL_MAX_NODE_DATA];	/* and with this turn used up */
+	int			slotno;			/* of the hold, once it has an epilogue; or -1 */
+} ZklTurn;
+
+/*
+ * A new turn of a job, all else zero, that lives until the end of the
+ * transaction.  It is taken once its token is set.
+ */
+extern ZklTurn *zkl_turn_make(const ZklTarget *target);
+
+/* The turn that this transaction has taken of a job, or NULL */
+extern ZklTurn *zkl_turn_find(const ZklTarget *target);
+
+/*
+ * Before the commit, under the locks: turns of the kind at most once are used
+ * up in ZooKeeper.  Returns whether there were any turns.  Error 40001 if the
+ * history is not as it was read.
+ */
+extern bool zkl_turn_write(void);
+
+/*
+ * The transaction is over, its locks are not yet released.  Only flags: what is
+ * to be written the worker writes, before it gives the locks up.
+ */
+extern void zkl_turn_end(bool committed);
+
+#endif							/* ZKL_TURN_H */
