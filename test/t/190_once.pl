@@ -1,29 +1,21 @@
 # zk_once(): of all servers that fire at the same moment exactly one has the
 # turn, per run key or per period of ZooKeeper's time; an abort gives it back, a
-# commit uses it up; and what a crash, a lost answer or a restarted worker in
-# between does to it is what the guarantee says.
+# commit uses it up.
 
 use strict;
 use warnings;
 
+use POSIX qw(floor);
 use Test::More;
 
-use PgSession;
-use PostgreSQL::Test::Utils;
-use TcpProxy;
 use ZklockTest;
 
-my $net = TcpProxy->new;
-my $test = ZklockTest->new(servers => 3, net => $net);
-my @nodes = $test->nodes;
-my ($s1, $s2, $s3) = my @sessions = map { $test->session($_) } @nodes;
+my $test = ZklockTest->new(servers => 3, init => { allows_streaming => 1 });
+my ($one, $two, $three) = $test->nodes;
+my ($s1, $s2, $s3) = my @sessions = map { $test->session($_) } $test->nodes;
 my $zk = $test->zk->client;
-my $seed = $ENV{ONCE_SEED} // int(rand(1_000_000));
 
-note "ONCE_SEED=$seed";
-srand $seed;
-$_->query('CREATE TABLE runs (turn text, at timestamptz DEFAULT clock_timestamp())')
-  foreach @sessions;
+$_->query('CREATE TABLE runs (turn text)') foreach @sessions;
 
 # How often a turn was had, over all servers
 sub runs
@@ -36,32 +28,200 @@ sub runs
 	return $sum;
 }
 
-sub history
+# A number in the history of a job
+sub noted
 {
-	my ($name) = @_;
+	my ($name, $member) = @_;
 
-	return ($zk->get("/zklock/.once$name"."/.history"))[0];
+	return $zk->get("/zklock/.once$name/.history") =~ /"$member":(\d+)/ ? $1 : undef;
 }
 
-# A job as a cron daemon has it: all in one transaction
-sub job
+sub once
 {
-	my ($path, $what, $turn, $options) = @_;
+	my ($session, @arguments) = @_;
 
-	return "DO \$\$ BEGIN IF zk_once('$path', $what" . ($options // '') . ")"
-	  . " THEN INSERT INTO runs VALUES ('$turn'); END IF; END \$\$";
+	return $session->query('SELECT zk_once(' . join(', ', @arguments) . ')');
 }
 
-# ---- a turn is one of all servers' ----
+# All servers do a job at the same moment, each in a transaction of its own;
+# returns how many had the turn.
+sub fire
+{
+	my ($path, $what, $turn) = @_;
+	my $before = runs($turn);
+
+	$_->send("DO \$\$ BEGIN IF zk_once('$path', $what) THEN"
+		  . " INSERT INTO runs VALUES ('$turn'); END IF; END \$\$")
+	  foreach @sessions;
+	$_->value foreach @sessions;
+	return runs($turn) - $before;
+}
+
+# ---- the end of a transaction is the end of its turn ----
 
 $s1->query('BEGIN');
-is($s1->query("SELECT zk_once('/a', 'k1')"), 't', 'the first one has the turn');
-is($s1->query("SELECT zk_once('/a', 'k1')"), 't', 'and has it still');
+is(once($s1, "'/a'", "'k1'"), 't', 'the first one has the turn');
+is(once($s1, "'/a'", "'k1'"), 't', 'and has it still');
 is($s1->error("SELECT zk_once('/a', 'k2')"), '0A000', 'but one turn at a time');
 $s1->query('ROLLBACK');
-is($s2->query("SELECT zk_once('/a', 'k1')"), 't', 'an abort gives it back');
-is($s1->query("SELECT zk_once('/a', 'k1')"), 'f', 'a commit uses it up');
-is($s2->query("SELECT zk_once('/a', 'k1')"), 'f', 'also for who had it');
-diag $zk->get("/zklock/.once/a/.history") if eval { 1 };
+is(once($s2, "'/a'", "'k1'"), 't', 'an abort gives it back');
+is(once($s1, "'/a'", "'k1'"), 'f', 'a commit uses it up');
+is(once($s2, "'/a'", "'k1'"), 'f', 'also for who had it');
+is(once($s3, "'/a'", "'k2'"), 't', 'another key is another turn');
+is(once($s3, "'/a/b'", "'k2'"), 't', 'and another name another job');
+
+# Who comes later waits until it is known; who has no turn keeps nobody out.
+foreach my $end ([ 'COMMIT', 'f' ], [ 'ROLLBACK', 't' ])
+{
+	foreach my $guarantee ('at_most_once', 'at_least_once')
+	{
+		my $key = "'$end->[0] $guarantee'";
+
+		$s1->query('BEGIN');
+		is(once($s1, "'/w'", $key, "'$guarantee'"), 't', "$key: one has the turn");
+		$test->enqueue($s2, "SELECT zk_once('/w', $key)", '/.once/w');
+		ok($test->still_waits($s2), "$key: another waits");
+		$s1->query($end->[0]);
+		is($s2->value, $end->[1], "$key: and has it, or not");
+	}
+}
+$s1->query('BEGIN');
+is(once($s1, "'/w'", "'COMMIT at_most_once'"), 'f', 'no turn');
+is(once($s1, "'/w'", "'kept'"), 't', 'but another one');
+is($s1->query("SELECT count(*) FROM zk_locks WHERE path = '/.once/w'"), 1,
+	'which its lock is for');
+$s1->query('ROLLBACK; BEGIN');
+is(once($s1, "'/w'", "'COMMIT at_most_once'"), 'f', 'no turn');
+is(once($s2, "'/w'", "'kept'"), 't', 'and no lock: nobody waits for the end');
+$s1->query('COMMIT');
+
+# Savepoints
+$s1->query('BEGIN; SAVEPOINT a');
+is(once($s1, "'/s'", "'k1'"), 't', 'a turn within a savepoint');
+$s1->query('ROLLBACK TO a');
+is(once($s2, "'/s'", "'k1'"), 't', 'is given back with it');
+is(once($s1, "'/s'", "'k2'"), 't', 'then another one can be had');
+$s1->query('RELEASE a; SAVEPOINT b');
+is(once($s1, "'/s'", "'k2'"), 't', 'which is still ours');
+$s1->query('ROLLBACK TO b; COMMIT');
+is(once($s2, "'/s'", "'k2'"), 'f', 'and is used up with the transaction');
+$s1->query(<<'EOS');
+DO $$ BEGIN
+	BEGIN
+		PERFORM zk_once('/s', 'k3');
+		RAISE division_by_zero;
+	EXCEPTION WHEN division_by_zero THEN NULL;
+	END;
+END $$
+EOS
+is(once($s2, "'/s'", "'k3'"), 't', 'an exception block gives it back as well');
+is($s1->error("BEGIN; SELECT zk_once('/s', 'k4'); PREPARE TRANSACTION 'p'"),
+	'0A000', 'no PREPARE TRANSACTION');
+$s1->query('ROLLBACK');
+$s1->query("SET zklock.reentrant = off; BEGIN");
+is(once($s1, "'/s'", "'k4'") . once($s1, "'/s'", "'k4'"), 'tt',
+	'whether locks are reentrant does not matter');
+$s1->query('COMMIT; RESET zklock.reentrant');
+
+# ---- keys ----
+
+is(once($s1, "'/k'", "'key $_'"), 't', "key $_") foreach 1 .. 32;
+is(once($s2, "'/k'", "'key 1'"), 'f', '32 keys are remembered');
+is(once($s2, "'/k'", "'key 33'"), 't', 'one more');
+is(once($s2, "'/k'", "'key 1'"), 't', 'the oldest is forgotten for it');
+is(once($s2, "'/k'", "'key 33'"), 'f', 'but not the others');
+foreach my $key ("repeat('x', 200)", "repeat(chr(228), 100)",
+	"repeat(chr(34), 200)", "'a\"\\b'")
+{
+	is(once($s1, "'/k'", $key), 't', "key $key");
+	is(once($s2, "'/k'", $key), 'f', "key $key again");
+}
+
+# ---- periods ----
+
+# A literal is a key, and refused if it looks like a period
+is($s1->error("SELECT zk_once('/p', '1 hour')"), '22023',
+	'a period in the place of a key is refused');
+is(once($s1, "'/p'", "interval '1000 weeks'"), 't', 'a period');
+is(once($s2, "'/p'", "interval '1000 weeks'"), 'f', 'once');
+is(once($s2, "'/p'", "period => '1000 weeks'"), 'f', 'by name');
+is(once($s2, "'/p'", "run_key => 'k'"), 't', 'a key is another turn of the job');
+is(once($s2, "'/p'", "interval '1000 weeks'"), 'f', 'but changes nothing');
+
+# The time of a run is that of ZooKeeper's clock
+my $at = noted('/p', 'period_at');
+my ($ctime, $mtime) =
+  @{ $zk->stat('/zklock/.once/p/.history') }{ 'ctime', 'mtime' };
+ok($ctime <= $at && $at <= $mtime, 'the run was when ZooKeeper says');
+
+# Set to the run's own bucket, the one before, and one to come, whose first
+# moments are 'week' ms after a Monday.
+my $week = 7 * 24 * 3600 * 1000;
+my $monday = 946857600000 + $week * floor((noted('/p', 'at') - 946857600000) / $week);
+foreach my $case ([ $monday - 1, 't', 'the last moment of the week before' ],
+	[ $monday, 'f', 'the first moment of this week' ],
+	[ $monday + $week, 'f', 'a moment in the future' ])
+{
+	$zk->set('/zklock/.once/p/.history',
+		"{\"zklock\":\"once\",\"period_at\":$case->[0],\"keys\":[]}");
+	# Who looks right when a week begins would see another week.
+	is(once($s1, "'/p'", "interval '1 week'"), $case->[1], $case->[2]);
+}
+$zk->set('/zklock/.once/p/.history',
+	"{\"zklock\":\"once\",\"period_at\":$monday}");
+is(once($s1, "'/p'", "interval '1 microsecond'"), 't', 'the shortest period');
+
+# ---- who fires at the same moment ----
+
+is(fire('/f', "'round $_'", "round $_"), 1, "round $_: one of all")
+  foreach 1 .. 70;
+my (@times, $turns);
+my $period = 250;
+while (($turns // 0) < 30)
+{
+	my $n = fire('/f', "interval '$period ms'", 'period');
+
+	next if $n == 0;
+	push @times, noted('/f', 'period_at');
+	$turns += $n;
+}
+my @buckets = map { floor(($_ - 946857600000) / $period) } @times;
+is(scalar(grep { $buckets[$_] <= $buckets[ $_ - 1 ] } 1 .. $#buckets),
+	0, 'short periods: each turn is of a later one');
+cmp_ok($turns, '<=', $buckets[-1] - $buckets[0] + 2,
+	'not more turns than periods');
+
+# ---- what must not be ----
+
+$zk->set('/zklock/.once/p/.history', 'nothing of ours');
+is($s1->error("SELECT zk_once('/p', 'k')"), 'XX001', 'what is no history is an error');
+like($s1->messages, qr{delete the znode "/zklock/.once/p/.history"}, 'that tells what to do');
+$zk->set('/zklock/.once/p/.history', 'x' x 2000);
+is($s1->error("SELECT zk_once('/p', 'k')"), 'XX001', 'nor one that is too long');
+$zk->delete('/zklock/.once/p/.history');
+is(once($s1, "'/p'", "'k'"), 't', 'without a history it begins anew');
+
+# Two that believe to have the lock: only one can use the turn up.
+$s1->query('BEGIN');
+is(once($s1, "'/p'", "'k2'"), 't', 'a turn');
+$zk->set('/zklock/.once/p/.history', '');
+is($s1->error('COMMIT'), '40001', 'which somebody else has used up meanwhile');
+
+# ---- read only: a standby ----
+
+$one->backup('base');
+my $standby = PostgreSQL::Test::Cluster->new('standby');
+$standby->init_from_backup($one, 'base', has_streaming => 1);
+$standby->start;
+push @{ $test->{nodes} }, $standby;
+$test->wait_connected($standby);
+my $r = $test->session($standby);
+is(once($r, "'/r'", "'k1'"), 't', 'a standby can have a turn');
+is(once($s1, "'/r'", "'k1'"), 'f', 'and uses it up');
+is(once($s1, "'/r'", "'k2'", "'at_least_once'"), 't', 'the primary');
+is(once($r, "'/r'", "'k2'", "'at_least_once'"), 'f', 'uses it up for the standby');
+is(once($r, "'/r'", "'k3'", "'at_least_once'"), 't', 'at least once');
+is(once($s1, "'/r'", "'k3'", "'at_least_once'"), 'f', 'the same');
+$_->close foreach @sessions, $r;
 
 $test->finish;
