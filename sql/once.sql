@@ -1,0 +1,63 @@
+--
+-- zk_once(): bad arguments are refused before anything is asked of ZooKeeper,
+-- and which function is meant.
+--
+\set SHOW_CONTEXT never
+SET zklock.connect_timeout = '100ms';
+SET lock_timeout = '100ms';
+
+-- names
+SELECT zk_once('nightly', 'k');
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_once('/.once/nightly', 'k');
+SELECT zk_once('/' || repeat('x', 249), 'k');
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_once('/' || repeat('x', 249), interval '1 day');
+
+-- keys
+SELECT zk_once('/nightly', '');
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_once('/nightly', repeat('x', 201));
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_once('/nightly', repeat(chr(228), 101));
+SELECT zk_once('/nightly', E'a\nb');
+SELECT zk_once('/nightly', E'a\x7fb');
+
+-- what looks like a period is no key
+SELECT zk_once('/nightly', '1 hour');
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_once('/nightly', '30min');
+SELECT zk_once('/nightly', '1.5 Days');
+
+-- periods
+SELECT zk_once('/nightly', interval '0');
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_once('/nightly', interval '-1 hour');
+SELECT zk_once('/nightly', interval '1 day -24 hours');
+SELECT zk_once('/nightly', interval '1 month');
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_once('/nightly', interval '1 year');
+SELECT zk_once('/nightly', interval '200000000 days');
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_once('/nightly', period => '1 mon');
+
+-- guarantees
+SELECT zk_once('/nightly', 'k', 'exactly_once');
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_once('/nightly', interval '1 day', 'AT_MOST_ONCE');
+SELECT zk_once('/nightly', 'k', guarantee => '');
+
+-- good ones, but nobody answers
+SELECT zk_once('/nightly', '2026-11-21');
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_once('/nightly', '1');
+SELECT zk_once('/nightly', '1 banana', 'at_least_once');
+SELECT zk_once('/nightly', run_key => 'k', guarantee => 'at_most_once');
+SELECT zk_once('/nightly', period => '1 day', guarantee => 'at_least_once');
+SELECT zk_once('/nightly', interval '1 week');
+
+-- nothing asked, nothing got
+SELECT zk_once(NULL, 'k') IS NULL AND zk_once('/nightly', NULL::text) IS NULL
+   AND zk_once('/nightly', NULL::interval) IS NULL
+   AND zk_once('/nightly', 'k', NULL) IS NULL AS strict;
+SELECT all_quiet();
