@@ -256,6 +256,19 @@ foreach my $guarantee ('at_most_once', 'at_least_once')
 	$s1->close;
 }
 
+# A note is never taken back over somebody else's.
+begin('at_most_once', 'wait');
+stop_in_commit();
+$test->lose_session($one, "/.once/j$job");
+is($s2->query("SELECT zk_once('/j$job', 'k2')"), 't', 'another turn is had');
+$s1->cancel;
+is($s1->sqlstate, '57014', 'then the first one is aborted');
+$gate->query('SELECT pg_advisory_unlock(1)');
+$test->look_until($one, 'SELECT count(*) FROM zk_locks', 0, 'and its lock gone');
+is($s2->query("SELECT zk_once('/j$job', 'k2')"), 'f', 'the other turn is used up');
+used_ok(1, 'at_most_once: noted, lock lost, others noted, aborted');
+$s1->close;
+
 # ---- all at once, and nothing holds ----
 
 my $seed = $ENV{ONCE_SEED} // int(rand(1_000_000));
