@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "core/json.h"
+#include "datatype/timestamp.h"
 #include "encoding.h"
 #include "history.h"
 #include "lib/stringinfo.h"
@@ -17,9 +18,12 @@
 
 /*
  * Periods are counted from a Monday, 2000-01-03 00:00 UTC, so that a week
- * begins on one.
+ * begins on one.  But each begins a little early: what a cron daemon starts at
+ * a full hour comes before it by ZooKeeper's clock where the server's is ahead.
+ * Half a minute from it, no cron daemon starts anything.
  */
 #define EPOCH_MS		INT64CONST(946857600000)
+#define EARLY_US		(30 * USECS_PER_SEC)
 #define RUN_ID_BYTES	16
 #define MAX_MEMBER		16		/* longer names are none that we know */
 
@@ -83,7 +87,8 @@ zkl_history_read(const char *data, Size length, ZklHistory *history)
 static int64
 period_of(int64 time_ms, int64 period_us)
 {
-	int64		us = (time_ms - EPOCH_MS) * 1000;
+	int64		us = (time_ms - EPOCH_MS) * 1000 +
+	Min(EARLY_US, period_us / 2);
 
 	return us / period_us - (us % period_us < 0 ? 1 : 0);
 }

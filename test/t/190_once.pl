@@ -154,10 +154,13 @@ my ($ctime, $mtime) =
   @{ $zk->stat('/zklock/.once/p/.history') }{ 'ctime', 'mtime' };
 ok($ctime <= $at && $at <= $mtime, 'the run was when ZooKeeper says');
 
-# Set to the run's own bucket, the one before, and one to come, whose first
-# moments are 'week' ms after a Monday.
+# A period begins half a minute before a multiple of it since a Monday, or half
+# of it, if that is shorter.
+my $epoch = 946857600000;
+my $early = 30_000;
 my $week = 7 * 24 * 3600 * 1000;
-my $monday = 946857600000 + $week * floor((noted('/p', 'at') - 946857600000) / $week);
+my $monday = $epoch - $early +
+  $week * floor((noted('/p', 'at') - $epoch + $early) / $week);
 foreach my $case ([ $monday - 1, 't', 'the last moment of the week before' ],
 	[ $monday, 'f', 'the first moment of this week' ],
 	[ $monday + $week, 'f', 'a moment in the future' ])
@@ -185,7 +188,7 @@ while (($turns // 0) < 30)
 	push @times, noted('/f', 'period_at');
 	$turns += $n;
 }
-my @buckets = map { floor(($_ - 946857600000) / $period) } @times;
+my @buckets = map { floor(($_ - $epoch) / $period + 0.5) } @times;
 is(scalar(grep { $buckets[$_] <= $buckets[ $_ - 1 ] } 1 .. $#buckets),
 	0, 'short periods: each turn is of a later one');
 cmp_ok($turns, '<=', $buckets[-1] - $buckets[0] + 2,
