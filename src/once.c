@@ -5,8 +5,7 @@
  * Owns the way from SQL arguments to a turn.  Run by backends.  Takes no locks
  * but the job's own, through lifetime.h; keeps no state.
  *
- * Must not know how a turn is used up, nor read any clock: what time it is,
- * ZooKeeper says, by the time of a write that changes nothing.
+ * Must not know how a turn is used up, nor read any clock of this server's.
  */
 #include "postgres.h"
 
@@ -22,6 +21,7 @@
 #include "zklock.h"
 
 #define DIRECTORY		"/.once"
+#define CLOCK_NODE		".clock"
 #define MAX_TRIES		10
 
 ZKL_FUNCTION(zkl_sql_once_period);
@@ -130,86 +130,91 @@ read_key(const text *argument, char *key)
 	strlcpy(key, utf8, ZKL_MAX_RUN_KEY + 1);
 }
 
-/* ---- the history ---- */
+/* ---- what ZooKeeper says ---- */
 
-/* Returns false if it must be looked at again. */
+/* Whether it was done; false if it must be tried again. */
 static bool
-make_history(const ZklTarget *job)
+is_done(const ZklErrand *errand, const ZklTarget *job)
 {
-	ZklErrand  *create = zkl_errand_make(ZKL_ERRAND_CREATE, job,
-										 ZKL_HISTORY_NODE, 0);
-	int32		rc = zkl_errand_run(create, job, 0);
+	if (errand->rc != ZKL_RC_OK && errand->rc != ZKL_RC_NONODE &&
+		errand->rc != ZKL_RC_NODEEXISTS && errand->rc != ZKL_RC_UNKNOWN)
+		zkl_raise_failed(job->name, ZKL_ERROR_ZOOKEEPER, errand->rc);
+	return errand->rc == ZKL_RC_OK;
+}
 
+/* A persistent znode; that somebody else makes it is as good. */
+static void
+make_znode(const ZklTarget *directory, const char *name)
+{
+	ZklErrand  *create = zkl_errand_make(ZKL_ERRAND_CREATE, directory, name,
+										 0);
+
+	(void) zkl_errand_run(create, directory, 0);
+	(void) is_done(create, directory);
 	zkl_errand_free(create);
-	if (rc != ZKL_RC_OK && rc != ZKL_RC_NODEEXISTS && rc != ZKL_RC_UNKNOWN)
-		zkl_raise_failed(job->name, ZKL_ERROR_ZOOKEEPER, rc);
-	return false;
+}
+
+/* A write to a znode that is there for this: when its leader does it */
+static bool
+try_time(int64 *now_ms)
+{
+	ZklTarget	directory = {DIRECTORY, DIRECTORY, ZKL_DIALECT_CURATOR_RW};
+	ZklErrand  *set = zkl_errand_make(ZKL_ERRAND_SET, &directory, CLOCK_NODE,
+									  0);
+	int32		rc = zkl_errand_run(set, &directory, 0);
+	bool		done = is_done(set, &directory);
+
+	*now_ms = set->stat.mtime;
+	zkl_errand_free(set);
+	if (rc == ZKL_RC_NONODE)
+		make_znode(&directory, CLOCK_NODE);
+	return done;
 }
 
 static bool
-read_history(ZklTurn *turn)
+try_history(ZklTurn *turn)
 {
 	ZklErrand  *get = zkl_errand_make(ZKL_ERRAND_GET, &turn->target,
 									  ZKL_HISTORY_NODE, ZKL_MAX_NODE_DATA);
 	int32		rc = zkl_errand_run(get, &turn->target, 0);
+	bool		done = is_done(get, &turn->target);
 
-	if (rc == ZKL_RC_OK && get->size > ZKL_MAX_NODE_DATA)
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("history of \"%s\" is not readable",
-						turn->target.name),
-				 errdetail("It has %zu bytes.", get->size),
-				 errhint("If nobody needs it, delete the znode \"%s\".",
-						 get->path)));
 	turn->version = get->stat.version;
-	turn->from_length = get->size;
-	if (rc == ZKL_RC_OK)
+	turn->from_length = (uint32) get->size;
+	if (done && get->size <= ZKL_MAX_NODE_DATA)
 		memcpy(turn->from, get->answer, get->size);
 	zkl_errand_free(get);
 	if (rc == ZKL_RC_NONODE)
-		return make_history(&turn->target);
-	if (rc != ZKL_RC_OK && rc != ZKL_RC_UNKNOWN)
-		zkl_raise_failed(turn->target.name, ZKL_ERROR_ZOOKEEPER, rc);
-	return rc == ZKL_RC_OK;
+		make_znode(&turn->target, ZKL_HISTORY_NODE);
+	return done;
 }
 
-/*
- * Writes the history back as it is.  So the time is that of ZooKeeper's leader;
- * and whatever somebody who had the lock before us has sent, and has not come
- * through by now, comes too late.
- */
-static bool
-touch_history(ZklTurn *turn, int64 *now_ms)
+static int64
+read_time(void)
 {
-	ZklErrand  *set = zkl_errand_make(ZKL_ERRAND_SET, &turn->target,
-									  ZKL_HISTORY_NODE, 0);
-	int32		rc;
-
-	set->version = turn->version;
-	set->length = turn->from_length;
-	memcpy(set->data, turn->from, turn->from_length);
-	rc = zkl_errand_run(set, &turn->target, 0);
-	turn->version = set->stat.version;
-	*now_ms = set->stat.mtime;
-	zkl_errand_free(set);
-	if (rc != ZKL_RC_OK && rc != ZKL_RC_NONODE && rc != ZKL_RC_BADVERSION &&
-		rc != ZKL_RC_UNKNOWN)
-		zkl_raise_failed(turn->target.name, ZKL_ERROR_ZOOKEEPER, rc);
-	return rc == ZKL_RC_OK;
-}
-
-/* What happened in the job's history, and what time it is */
-static void
-look(ZklTurn *turn, ZklHistory *history, int64 *now_ms)
-{
+	int64		now_ms;
 	int			tries = 0;
 
-	while (!read_history(turn) || !touch_history(turn, now_ms))
+	while (!try_time(&now_ms))
 	{
 		if (++tries == MAX_TRIES)
 			zkl_raise_unreachable();
 	}
-	if (!zkl_history_read(turn->from, turn->from_length, history))
+	return now_ms;
+}
+
+static void
+read_history(ZklTurn *turn, ZklHistory *history)
+{
+	int			tries = 0;
+
+	while (!try_history(turn))
+	{
+		if (++tries == MAX_TRIES)
+			zkl_raise_unreachable();
+	}
+	if (turn->from_length > ZKL_MAX_NODE_DATA ||
+		!zkl_history_read(turn->from, turn->from_length, history))
 		ereport(ERROR,
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("history of \"%s\" is not readable",
@@ -244,7 +249,9 @@ is_same(const ZklTurn *turn, const ZklTurnId *id, bool at_least_once)
 
 /*
  * A turn that was taken is ours until the transaction ends, whatever the time;
- * its lock is looked at by the commit.
+ * its lock is looked at by the commit.  Which period is meant is settled by the
+ * time of the call: who waits for another to end a long job has not asked for
+ * the next one.
  */
 static bool
 take_turn(const text *name, const ZklTurnId *id, bool at_least_once)
@@ -263,9 +270,10 @@ take_turn(const text *name, const ZklTurnId *id, bool at_least_once)
 				 errmsg("cannot take two turns of \"%s\" in one transaction",
 						job.name),
 				 errhint("Use a transaction for each, or names of their own.")));
+	now_ms = read_time();
 	token = lock_job(&job);
 	turn = zkl_turn_make(&job);
-	look(turn, &history, &now_ms);
+	read_history(turn, &history);
 	if (zkl_history_has(&history, id, now_ms))
 	{
 		zkl_lifetime_give_back(&job, ZKL_EXCLUSIVE);

@@ -36,6 +36,9 @@ sub noted
 	return $zk->get("/zklock/.once$name/.history") =~ /"$member":(\d+)/ ? $1 : undef;
 }
 
+# When the latest call was, by ZooKeeper's clock
+sub zookeeper_time { return $zk->stat('/zklock/.once/.clock')->{mtime}; }
+
 sub once
 {
 	my ($session, @arguments) = @_;
@@ -143,16 +146,12 @@ foreach my $key ("repeat('x', 200)", "repeat(chr(228), 100)",
 is($s1->error("SELECT zk_once('/p', '1 hour')"), '22023',
 	'a period in the place of a key is refused');
 is(once($s1, "'/p'", "interval '1000 weeks'"), 't', 'a period');
+is(noted('/p', 'period_at'), zookeeper_time(), 'at the time that ZooKeeper says');
 is(once($s2, "'/p'", "interval '1000 weeks'"), 'f', 'once');
 is(once($s2, "'/p'", "period => '1000 weeks'"), 'f', 'by name');
 is(once($s2, "'/p'", "run_key => 'k'"), 't', 'a key is another turn of the job');
 is(once($s2, "'/p'", "interval '1000 weeks'"), 'f', 'but changes nothing');
 
-# The time of a run is that of ZooKeeper's clock
-my $at = noted('/p', 'period_at');
-my ($ctime, $mtime) =
-  @{ $zk->stat('/zklock/.once/p/.history') }{ 'ctime', 'mtime' };
-ok($ctime <= $at && $at <= $mtime, 'the run was when ZooKeeper says');
 
 # A period begins half a minute before a multiple of it since a Monday, or half
 # of it, if that is shorter.
@@ -173,6 +172,23 @@ foreach my $case ([ $monday - 1, 't', 'the last moment of the week before' ],
 $zk->set('/zklock/.once/p/.history',
 	"{\"zklock\":\"once\",\"period_at\":$monday}");
 is(once($s1, "'/p'", "interval '1 microsecond'"), 't', 'the shortest period');
+
+# The time that counts is that of the call: who waits while another does the job
+# until the next period has not asked for that.
+$s1->query('BEGIN');
+is(once($s1, "'/l'", "'k'"), 't', 'somebody is at work');
+$test->enqueue($s2, "SELECT zk_once('/l', interval '1 second')", '/.once/l');
+my $called = zookeeper_time();
+$zk->set('/zklock/.once/l/.history', "{\"zklock\":\"once\",\"period_at\":$called}");
+wait_for(
+	sub {
+		$zk->set('/zklock/.once/.clock', '');
+		return floor(zookeeper_time() / 1000 + 0.5) > floor($called / 1000 + 0.5);
+	},
+	'the next period');
+$s1->query('ROLLBACK');
+is($s2->value, 'f', 'the period of the call was used up');
+is(once($s2, "'/l'", "interval '1 second'"), 't', 'the next one is not');
 
 # ---- who fires at the same moment ----
 
