@@ -19,7 +19,7 @@
  *	  s_state			 whoever makes the step above; s_mutex
  *	  s_path .. s_data	 backend while CLAIMED; constant until FREE
  *	  s_holds, s_expired, s_quiet	the backend; s_mutex
- *	  s_dsm, s_epilogue	 of a LOCK: the backend, once RELEASED the worker; s_mutex
+ *	  s_dsm, s_epilogue	 of a LOCK: see epilogue.h; s_mutex
  *	  s_blocked .. s_asker, s_znode_*	the worker; s_mutex
  *
  * s_state alone may be read without s_mutex, by the slot's own backend to see
