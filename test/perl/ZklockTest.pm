@@ -291,7 +291,7 @@ sub lock_znodes
 {
 	my ($self) = @_;
 
-	return grep { /\d{10}$/ && !m{^\Q$root\E/\.} }
+	return grep { /\d{10}$/ && !m{^\Q$root\E/\.servers/} }
 	  $self->zk->client->tree($root);
 }
 

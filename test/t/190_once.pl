@@ -226,6 +226,18 @@ is(once($s1, "'/p'", "'k2'"), 't', 'a turn');
 $zk->set('/zklock/.once/p/.history', '');
 is($s1->error('COMMIT'), '40001', 'which somebody else has used up meanwhile');
 
+# Turns of several jobs are all used up or none.
+$s1->query('BEGIN');
+is(once($s1, "'/p1'", "'k'") . once($s1, "'/p2'", "'k'"), 'tt', 'two turns');
+$zk->set('/zklock/.once/p2/.history', '');
+is($s1->error('COMMIT'), '40001', 'one of which cannot be used up');
+is(once($s2, "'/p1'", "'k'"), 't', 'the other one is given back');
+is(once($s2, "'/p2'", "'k'"), 't', 'the one is free as well');
+$s1->query('BEGIN');
+is(once($s1, "'/p1'", "'k2'") . once($s1, "'/p2'", "'k2'"), 'tt', 'two turns');
+$s1->query('COMMIT');
+is(once($s2, "'/p1'", "'k2'") . once($s2, "'/p2'", "'k2'"), 'ff', 'both used up');
+
 # ---- read only: a standby ----
 
 $one->backup('base');
