@@ -4,7 +4,6 @@
 --
 \set SHOW_CONTEXT never
 SET zklock.connect_timeout = '100ms';
-SET lock_timeout = '100ms';
 
 -- names
 SELECT zk_once('nightly', 'k');
@@ -48,6 +47,7 @@ SELECT zk_once('/nightly', interval '1 day', 'AT_MOST_ONCE');
 SELECT zk_once('/nightly', 'k', guarantee => '');
 
 -- good ones, but nobody answers
+\set VERBOSITY terse
 SELECT zk_once('/nightly', '2026-11-21');
 \echo :LAST_ERROR_SQLSTATE
 SELECT zk_once('/nightly', '1');

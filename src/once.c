@@ -235,7 +235,7 @@ lock_job(const ZklTarget *job)
 	ask.lock = *job;
 	ask.mode = ZKL_EXCLUSIVE;
 	ask.lifetime = ZKL_LIFETIME_TRANSACTION;
-	(void) zkl_lifetime_acquire(&ask, &token);
+	(void) zkl_lifetime_acquire(&ask, 1, &token);
 	return token;
 }
 
