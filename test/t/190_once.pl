@@ -210,6 +210,20 @@ is(scalar(grep { $buckets[$_] <= $buckets[ $_ - 1 ] } 1 .. $#buckets),
 cmp_ok($turns, '<=', $buckets[-1] - $buckets[0] + 2,
 	'not more turns than periods');
 
+# ---- as a script of psql ----
+
+my $script = <<'EOS';
+\set ON_ERROR_STOP on
+BEGIN;
+SELECT zk_once('/batch/nightly', interval '1000 weeks') AS mine \gset
+\if :mine
+	INSERT INTO runs VALUES ('psql');
+\endif
+COMMIT;
+EOS
+$_->safe_psql('postgres', $script) foreach $one, $two, $three;
+is(runs('psql'), 1, 'psql: one of all');
+
 # ---- what must not be ----
 
 $zk->set('/zklock/.once/p/.history', 'nothing of ours');

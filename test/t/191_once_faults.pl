@@ -190,6 +190,18 @@ $s1->query('COMMIT');
 replace_worker($worker);
 used_ok(1, 'at_least_once: worker restarted behind the commit');
 
+# The same, and the session has expired meanwhile.
+begin('at_least_once');
+$worker = $test->status($one, 'worker_pid');
+my $session = $test->status($one, 'session_pid');
+kill 'STOP', $worker;
+$s1->query('COMMIT');
+kill 'KILL', $session;
+$test->wait_queue("/.once/j$job", 0);
+replace_worker($worker);
+ok(wait_for(sub { history() ne '' }, 'the note'), 'the note is made late');
+used_ok(1, 'at_least_once: worker restarted and session lost behind the commit');
+
 # So does one that is to stop with its server.
 begin('at_least_once');
 $worker = $test->status($one, 'worker_pid');
