@@ -27,7 +27,8 @@ typedef enum
 {
 	IDLE,						/* waits for a connection */
 	READING,
-	WRITING
+	WRITING,
+	UNANSWERED					/* begins again on the next connection */
 } Phase;
 
 typedef struct
@@ -226,11 +227,11 @@ zkl_closer_reply(uint64 tag, const ZklReply *reply, int32 version)
 	Task	   *task = find((int) (uint32) tag);
 	int32		rc = result_of(reply);
 
-	if (task == NULL || task->phase == IDLE ||
+	if (task == NULL || (task->phase != READING && task->phase != WRITING) ||
 		(tag >> 32 & ATTEMPT_MASK) != task->attempt)
 		return;
-	if (rc == ZKL_RC_UNKNOWN)
-		task->phase = IDLE;
+	if (rc != ZKL_RC_OK && !zkl_rc_is_definite(rc))
+		task->phase = UNANSWERED;
 	else if (rc == ZKL_RC_OK && task->phase == READING)
 		take_data(task, reply, version);
 	else if (rc == ZKL_RC_BADVERSION)
