@@ -13,7 +13,7 @@
 #include "history.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
-#include "servername.h"
+#include "self.h"
 #include "utils/json.h"
 
 /*
@@ -131,7 +131,7 @@ put_run(StringInfo out)
 	for (i = 0; i < RUN_ID_BYTES; i++)
 		appendStringInfo(out, "%02x", run[i]);
 	appendStringInfoString(out, "\",\"server\":");
-	zkl_copy_to_utf8(server, sizeof(server), zkl_server_name());
+	zkl_copy_to_utf8(server, sizeof(server), zkl_self_name());
 	escape_json(out, server);
 	appendStringInfo(out, ",\"pid\":%d", MyProcPid);
 }
