@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/downgrade.h"
+#include "core/keep.h"
 #include "core/lock.h"
 #include "core/request.h"
 
@@ -19,12 +20,14 @@ check_request(const ZklManager *m, const ZklRequest *r)
 	if (r->demand == ZKL_DEMAND_UNUSED)
 		return r->node == ZKL_NODE_NONE && !queued && !writes &&
 			!zkl_linked(&r->all) && !zkl_linked(&r->unwatched) &&
-			!zkl_linked(&r->by_uuid) ? NULL :
+			!zkl_linked(&r->by_uuid) && !zkl_is_kept(r) ? NULL :
 			"an unused request has a node or is in a list";
 	if (r->lock == NULL)
 		return "a request in use has no lock";
 	if (r->demand == ZKL_DEMAND_RELEASED && r->node == ZKL_NODE_NONE)
 		return "a released request without a node was not given back";
+	if (zkl_is_kept(r) && r->demand != ZKL_DEMAND_GRANTED && r->keep_until != 0)
+		return "something is kept that is not held";
 	if (queued != (r->node == ZKL_NODE_EXISTS))
 		return "the queue and the nodes that exist differ";
 	if (zkl_linked(&r->unwatched) ?

@@ -12,6 +12,7 @@
 #include "core/contact.h"
 #include "core/core.h"
 #include "core/janitor.h"
+#include "core/keep.h"
 #include "core/lock.h"
 #include "core/pace.h"
 #include "core/probe.h"
@@ -80,6 +81,7 @@ zkl_manager_create(const ZklConfig *config)
 	zkl_list_init(&m->stuck_deletes);
 	zkl_list_init(&m->stuck_locks);
 	zkl_list_init(&m->unwatched);
+	zkl_list_init(&m->kept);
 	zkl_list_init(&m->dirty);
 	zkl_list_init(&m->readers);
 	zkl_list_init(&m->idle);
@@ -152,6 +154,7 @@ zkl_manager_submit(ZklManager *m, int64_t now, uint32_t request,
 	ZklRequest *cover;
 
 	m->now = now;
+	zkl_keep_tick(m);
 	r = zkl_request_begin(m, request, demand);
 	zkl_pace_submitted(m);
 
@@ -184,6 +187,31 @@ zkl_manager_release(ZklManager *m, int64_t now, uint32_t request)
 		zkl_core_act(m, ZKL_ACTION_FREE)->request = request;
 	else
 		zkl_request_release(m, &m->requests[request]);
+}
+
+void
+zkl_manager_keep(ZklManager *m, int64_t now, uint32_t request, int64_t until)
+{
+	ZklRequest *r = &m->requests[request];
+
+	m->now = now;
+	if (r->demand == ZKL_DEMAND_GRANTED && !r->broken && until > now)
+	{
+		if (!zkl_is_kept(r))
+			zkl_keep_begin(m, r, until);
+	}
+	else
+		zkl_manager_release(m, now, request);
+}
+
+void
+zkl_manager_overdue(ZklManager *m, int64_t now, uint32_t request)
+{
+	ZklRequest *r = &m->requests[request];
+
+	m->now = now;
+	if (r->demand == ZKL_DEMAND_GRANTED && !zkl_is_kept(r))
+		zkl_request_answered(m, r);
 }
 
 void
@@ -256,6 +284,7 @@ void
 zkl_manager_flush(ZklManager *m, int64_t now)
 {
 	m->now = now;
+	zkl_keep_tick(m);
 	heed_lapse(m);
 	zkl_contact_verify(m);
 	while (m->connection == ZKL_CONNECTION_READY &&
@@ -274,15 +303,20 @@ zkl_manager_flush(ZklManager *m, int64_t now)
 	zkl_janitor_send(m);
 }
 
+/* The earlier one; -1 is none. */
+static int64_t
+earlier(int64_t a, int64_t b)
+{
+	return a < 0 || (b >= 0 && b < a) ? b : a;
+}
+
 int64_t
 zkl_manager_timer(const ZklManager *m)
 {
-	int64_t		batch = zkl_batch_timer(m);
-	int64_t		contact = zkl_contact_timer(m);
-
 	if (m->connection != ZKL_CONNECTION_READY)
 		return -1;
-	return batch < 0 || (contact >= 0 && contact < batch) ? contact : batch;
+	return earlier(zkl_batch_timer(m),
+				   earlier(zkl_contact_timer(m), zkl_keep_timer(m)));
 }
 
 uint32_t

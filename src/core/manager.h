@@ -144,6 +144,7 @@ typedef enum ZklActionKind
 	ZKL_ACTION_FAIL,
 	ZKL_ACTION_LOSE,
 	ZKL_ACTION_REVOKE,			/* granted, and somebody asks to give it up */
+	ZKL_ACTION_DISOWN,			/* record another owner: kept, and nobody's */
 	ZKL_ACTION_FREE,			/* released, and its znode gone */
 	ZKL_ACTION_RECONNECT		/* give this connection up; rc says why */
 } ZklActionKind;
@@ -206,6 +207,7 @@ typedef struct ZklAction
 	ZklSeq		seq;
 	uint32_t	index;
 
+	uint64_t	owner;			/* DISOWN */
 	int64_t		token;			/* GRANT */
 	bool		solitary;		/* GRANT: nobody seems to wait for its end */
 	ZklFailure	failure;		/* FAIL, LOSE */
@@ -258,6 +260,20 @@ extern void zkl_manager_expire(ZklManager *m, int64_t now, uint32_t request);
  * request that the manager does not know.
  */
 extern void zkl_manager_release(ZklManager *m, int64_t now, uint32_t request);
+
+/*
+ * The same, but what is held goes on until then (in µs), for nobody and in the
+ * way of everybody.  It ends earlier with the session, or if its node does.
+ */
+extern void zkl_manager_keep(ZklManager *m, int64_t now, uint32_t request,
+							 int64_t until);
+
+/*
+ * A hold that was to end by itself after some time, and has: its slot says that
+ * it is lost, and its backend cannot pass its commit check with it any more.
+ * Its node goes; FREE comes only after the release.
+ */
+extern void zkl_manager_overdue(ZklManager *m, int64_t now, uint32_t request);
 
 /* ---- events from ZooKeeper ---- */
 

@@ -48,7 +48,10 @@
 	X(SEMAPHORE_OWN_ONLY, "only the leases of this server are counted") \
 	X(SEMAPHORE_UNWATCHED, "who waits for a lease does not watch what others return") \
 	X(UPGRADE_WAITS, "shared -> exclusive waits, whoever stands in between") \
-	X(BACKWARDS_ZXID, "an ensemble whose transaction ids went back is served by")
+	X(BACKWARDS_ZXID, "an ensemble whose transaction ids went back is served by") \
+	X(OVERDUE_IN_COMMIT, "the node of a lock that was held too long goes while its holder commits") \
+	X(KEPT_FOR_ITS_OWNER, "what is kept is in everybody's way but in that of who held it") \
+	X(KEPT_FOR_EVER, "what is kept is never released")
 
 #ifdef ZKL_MUTANTS
 #define ZKL_MUTANT_ENUM(name, text) ZKL_MUTANT_##name,

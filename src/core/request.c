@@ -9,6 +9,7 @@
 
 #include "core/core.h"
 #include "core/downgrade.h"
+#include "core/keep.h"
 #include "core/lock.h"
 #include "core/mark.h"
 #include "core/pace.h"
@@ -78,7 +79,8 @@ zkl_request_begin(ZklManager *m, uint32_t id, const ZklDemand *demand)
 	{
 		ZklRequest *sibling = &m->requests[demand->sibling];
 
-		if (sibling->demand == ZKL_DEMAND_GRANTED && sibling->lock == lock &&
+		/* Lost meanwhile, it still leads to what else the owner holds. */
+		if (sibling->demand != ZKL_DEMAND_UNUSED && sibling->lock == lock &&
 			sibling->owner == r->owner)
 			zkl_siblings_join(r, sibling);
 	}
@@ -215,6 +217,8 @@ retire(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 			break;
 	}
 	r->demand = demand;
+	if (demand == ZKL_DEMAND_ANSWERED)
+		zkl_keep_disown(m, r);
 	zkl_lock_touch(m, lock);
 }
 
@@ -410,7 +414,10 @@ zkl_request_vanished(ZklManager *m, ZklRequest *r)
 	zkl_lock_touch(m, r->lock);
 	drop_node(m, r);
 	if (r->demand == ZKL_DEMAND_GRANTED)
+	{
 		zkl_siblings_lose(m, r, ZKL_FAILURE_NODE_DELETED);
+		zkl_keep_disown(m, r);
+	}
 	else if (r->demand == ZKL_DEMAND_WAITING)
 		zkl_request_create(m, r);
 }
@@ -445,9 +452,15 @@ zkl_request_expire(ZklManager *m, ZklRequest *r)
 void
 zkl_request_release(ZklManager *m, ZklRequest *r)
 {
+	ZklRequest *sibling = r->sibling_next;
+
+	zkl_unlink(&r->keeping);
 	if (r->demand == ZKL_DEMAND_WAITING || r->demand == ZKL_DEMAND_GRANTED)
 		retire(m, r, ZKL_DEMAND_RELEASED);
 	else if (r->demand == ZKL_DEMAND_ANSWERED)
 		r->demand = ZKL_DEMAND_RELEASED;
 	finish(m, r);
+
+	/* Not before FREE: two that had one node are one owner's till then. */
+	zkl_keep_disown(m, sibling);
 }

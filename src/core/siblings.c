@@ -8,6 +8,7 @@
  */
 #include "core/core.h"
 #include "core/downgrade.h"
+#include "core/keep.h"
 #include "core/siblings.h"
 
 void
@@ -112,7 +113,9 @@ zkl_siblings_lose(ZklManager *m, ZklRequest *r, ZklFailure failure)
 
 		if (s == r || s->cover == r)
 		{
-			if (!s->broken)
+			if (zkl_is_kept(s))
+				zkl_keep_over(m, s);
+			else if (!s->broken)
 				tell_loss(m, s, failure);
 			s->cover = NULL;
 			s->demand = ZKL_DEMAND_ANSWERED;
@@ -133,7 +136,10 @@ zkl_siblings_break(ZklManager *m, ZklRequest *r)
 	{
 		if (s == r || s->cover == r)
 		{
-			tell_loss(m, s, ZKL_FAILURE_BROKEN);
+			if (zkl_is_kept(s))
+				zkl_keep_over(m, s);
+			else
+				tell_loss(m, s, ZKL_FAILURE_BROKEN);
 			s->broken = true;
 		}
 		s = s->sibling_next;

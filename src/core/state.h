@@ -107,6 +107,7 @@ struct ZklRequest
 	bool		broken;			/* GRANTED, but lost to its holder: an
 								 * operator broke it; the node stays until the
 								 * release */
+	int64_t		keep_until;		/* of a kept one; see keep.c */
 	bool		alone;			/* nobody else came between our last create in
 								 * this directory and its own */
 	bool		again;			/* once deleted, create anew: its number was
@@ -126,6 +127,8 @@ struct ZklRequest
 	ZklLink		work;			/* in one of the manager's lists of writes, or
 								 * in lock->tries */
 	ZklLink		unwatched;		/* in m->unwatched, by placed_at */
+	ZklLink		keeping;		/* in m->kept, by keep_until: GRANTED, but its
+								 * holder has let go */
 	ZklLink		by_uuid;
 };
 
@@ -313,6 +316,7 @@ struct ZklManager
 	int64_t		stuck_until;
 	ZklList		unwatched;		/* holds, and the first that waits for each
 								 * lock, in want of an own_watch */
+	ZklList		kept;			/* after their release; see keep.c */
 	ZklList		dirty;
 	ZklList		readers;
 	ZklList		idle;

@@ -187,6 +187,11 @@ carry_out(World *w, const ZklAction *action)
 			r->asked++;
 			snprintf(r->asker, sizeof(r->asker), "%s", action->asker);
 			break;
+		case ZKL_ACTION_DISOWN:
+			CHECK(r->used && r->released && r->keep_until != 0);
+			CHECK(r->owner != action->owner);
+			r->owner = action->owner;
+			break;
 		case ZKL_ACTION_FREE:
 			CHECK(r->used && r->released);
 			memset(r, 0, sizeof(*r));
@@ -308,6 +313,25 @@ world_expire(World *w, uint32_t request)
 }
 
 void
+world_keep(World *w, uint32_t request, int64_t us)
+{
+	WorldRequest *r = &w->requests[request];
+
+	r->released = true;
+	r->keep_until = w->now + us;
+	zkl_manager_keep(w->m, w->now, request, r->keep_until);
+	world_flush(w);
+}
+
+void
+world_overdue(World *w, uint32_t request)
+{
+	w->requests[request].lost |= world_holds(w, request);
+	zkl_manager_overdue(w->m, w->now, request);
+	world_flush(w);
+}
+
+void
 world_sleep(World *w, int64_t us)
 {
 	int64_t		until = w->now + us;
@@ -384,9 +408,10 @@ restore(World *w, uint32_t request)
 	WorldRequest *r = &w->requests[request];
 	ZklDemand	demand = make_demand(w, request);
 	ZklRestored restored = {
-		.granted = world_holds(w, request) || leaves(r),
+		.granted = world_holds(w, request) || leaves(r) ||
+		world_keeps(w, request),
 		.answered = r->denied || r->failed || r->lost ||
-		(r->released && !leaves(r)),
+		(r->released && !leaves(r) && !world_keeps(w, request)),
 		.sent = r->has_znode,
 		.uuid = r->uuid,
 		.znode_mode = r->znode_mode,
@@ -396,7 +421,7 @@ restore(World *w, uint32_t request)
 		.asked_zxid = r->asked_zxid
 	};
 
-	if (r->released && !r->has_znode)
+	if (r->released && !r->has_znode && !world_keeps(w, request))
 		return;
 	zkl_manager_restore(w->m, w->now, request, &demand, &restored);
 }
@@ -407,7 +432,7 @@ pass_of(const World *w, uint32_t request)
 {
 	const WorldRequest *r = &w->requests[request];
 
-	if (world_holds(w, request))
+	if (world_holds(w, request) || world_keeps(w, request))
 		return r->has_znode ? 0 : 1;
 	if (leaves(r))
 		return 0;
@@ -440,7 +465,11 @@ world_restart(World *w)
 		}
 		for (i = 0; i < w->nrequests; i++)
 		{
-			if (w->requests[i].used && w->requests[i].released && pass == 2)
+			if (!w->requests[i].used || !w->requests[i].released || pass != 2)
+				continue;
+			if (world_keeps(w, i))
+				zkl_manager_keep(w->m, w->now, i, w->requests[i].keep_until);
+			else
 				zkl_manager_release(w->m, w->now, i);
 		}
 	}

@@ -36,6 +36,7 @@ typedef struct WorldRequest
 	bool		failed;
 	bool		lost;
 	bool		released;
+	int64_t		keep_until;		/* after the release; 0: not at all */
 	ZklFailure	failure;
 	int32_t		rc;
 	int64_t		token;
@@ -112,6 +113,12 @@ extern uint32_t world_enter(World *w, const char *name, uint64_t owner,
 extern void world_release(World *w, uint32_t request);
 extern void world_leave(World *w, uint32_t request);
 extern void world_expire(World *w, uint32_t request);
+
+/* Releases a hold that is kept for so many µs. */
+extern void world_keep(World *w, uint32_t request, int64_t us);
+
+/* The time of a hold is over, and its backend is past no commit check. */
+extern void world_overdue(World *w, uint32_t request);
 extern void world_flush(World *w);
 
 /* Lets time go by, with the timer's flushes. */
@@ -147,6 +154,7 @@ extern void world_wind_up(World *w);
 
 extern bool world_holds(const World *w, uint32_t request);
 extern bool world_waits(const World *w, uint32_t request);
+extern bool world_keeps(const World *w, uint32_t request);
 
 /* Contenders of ours that exist in the directory of a lock */
 extern uint32_t world_nodes(const World *w, const char *name);

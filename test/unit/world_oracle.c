@@ -24,6 +24,15 @@ world_waits(const World *w, uint32_t request)
 	return r->used && !r->granted && !r->denied && !r->failed && !r->released;
 }
 
+bool
+world_keeps(const World *w, uint32_t request)
+{
+	const WorldRequest *r = &w->requests[request];
+
+	return r->used && r->granted && !r->lost && r->released &&
+		r->keep_until > w->now;
+}
+
 uint32_t
 world_nodes(const World *w, const char *name)
 {
@@ -89,7 +98,8 @@ check_local_holds(const World *w, const WorldRequest *r)
 	{
 		const WorldRequest *s = &w->requests[i];
 
-		if (s != r && world_holds(w, i) && s->owner != r->owner &&
+		if (s != r && (world_holds(w, i) || world_keeps(w, i)) &&
+			s->owner != r->owner &&
 			zkl_mode_conflicts(s->mode, r->mode))
 			CHECK_MSG(strcmp(s->name, r->name) != 0,
 					  "granted beside a local holder of %s", r->name);
@@ -247,8 +257,9 @@ world_check(const World *w)
 	CHECK_MSG(broken == NULL, "%s", broken ? broken : "");
 	for (i = 0; i < w->nrequests; i++)
 	{
-		live += world_holds(w, i) || world_waits(w, i);
-		CHECK_MSG(!w->requests[i].used || !w->requests[i].released,
+		live += world_holds(w, i) || world_waits(w, i) || world_keeps(w, i);
+		CHECK_MSG(!w->requests[i].used || !w->requests[i].released ||
+				  world_keeps(w, i),
 				  "request %u was never freed", i);
 	}
 	CHECK_INT(zkl_manager_live(w->m), live);

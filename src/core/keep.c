@@ -1,0 +1,107 @@
+/*
+ * keep.c
+ *	  Locks that are kept for a while after their release.
+ *
+ * Owns the manager's list of them, in the order in which they end.  Runs in
+ * the worker (and in tests), takes no locks, knows neither PostgreSQL nor
+ * ZooKeeper.
+ *
+ * What is kept goes on as a hold, whose holder has left: it is in the way of
+ * everybody, also of who held it, and nobody is told when it is lost.  But as
+ * long as its owner has other holds on that lock, their nodes may conflict with
+ * its own, and they stay one owner's.
+ */
+#include "core/core.h"
+#include "core/keep.h"
+#include "core/request.h"
+
+/*
+ * Owners are counted from 1 up; this bit tells what one of them has left from
+ * what he holds.  Leftovers of one owner stay siblings: they may share a node.
+ */
+#define ZKL_OWNER_NOBODY	(UINT64_C(1) << 63)
+
+static ZklRequest *
+kept(ZklLink *link)
+{
+	return zkl_container(ZklRequest, keeping, link);
+}
+
+void
+zkl_keep_begin(ZklManager *m, ZklRequest *r, int64_t until)
+{
+	ZklLink    *where = m->kept.head.prev;
+
+	while (where != &m->kept.head && kept(where)->keep_until > until)
+		where = where->prev;
+	if (ZKL_MUTANT(KEPT_FOR_EVER))
+		return;
+	r->keep_until = until;
+	zkl_link_after(&r->keeping, where);
+	zkl_keep_disown(m, r);
+}
+
+void
+zkl_keep_over(ZklManager *m, ZklRequest *r)
+{
+	zkl_unlink(&r->keeping);
+	r->keep_until = 0;
+	zkl_link_after(&r->keeping, &m->kept.head);
+}
+
+static void
+disown(ZklManager *m, ZklRequest *r)
+{
+	ZklAction  *action;
+
+	if ((r->owner & ZKL_OWNER_NOBODY) != 0)
+		return;
+	r->owner |= ZKL_OWNER_NOBODY;
+	action = zkl_core_act(m, ZKL_ACTION_DISOWN);
+	action->request = r->id;
+	action->owner = r->owner;
+}
+
+void
+zkl_keep_disown(ZklManager *m, ZklRequest *r)
+{
+	ZklRequest *s = r;
+
+	if (zkl_list_empty(&m->kept) || ZKL_MUTANT(KEPT_FOR_ITS_OWNER))
+		return;
+	do
+	{
+		if (!zkl_is_kept(s) && (s->demand == ZKL_DEMAND_WAITING ||
+								s->demand == ZKL_DEMAND_GRANTED))
+			return;
+		s = s->sibling_next;
+	} while (s != r);
+
+	do
+	{
+		if (zkl_is_kept(s))
+			disown(m, s);
+		s = s->sibling_next;
+	} while (s != r);
+}
+
+void
+zkl_keep_tick(ZklManager *m)
+{
+	while (!zkl_list_empty(&m->kept))
+	{
+		ZklRequest *r = kept(m->kept.head.next);
+
+		if (r->keep_until > m->now)
+			return;
+		zkl_request_release(m, r);
+	}
+}
+
+int64_t
+zkl_keep_timer(const ZklManager *m)
+{
+	if (zkl_list_empty(&m->kept))
+		return -1;
+	return kept(m->kept.head.next)->keep_until;
+}

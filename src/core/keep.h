@@ -1,0 +1,34 @@
+/*
+ * keep.h
+ *	  Locks that are kept for a while after their release.
+ */
+#ifndef ZKL_KEEP_H
+#define ZKL_KEEP_H
+
+#include "core/state.h"
+
+static inline bool
+zkl_is_kept(const ZklRequest *r)
+{
+	return zkl_linked(&r->keeping);
+}
+
+/* A hold goes on without its holder, until then. */
+extern void zkl_keep_begin(ZklManager *m, ZklRequest *r, int64_t until);
+
+/* It ends before its time: at the next tick. */
+extern void zkl_keep_over(ZklManager *m, ZklRequest *r);
+
+/*
+ * Something of an owner's on a lock has ended: if nothing is left of it but
+ * what is kept, that is nobody's from now on.
+ */
+extern void zkl_keep_disown(ZklManager *m, ZklRequest *r);
+
+/* Releases those whose time is over. */
+extern void zkl_keep_tick(ZklManager *m);
+
+/* When the next one's is; -1: there is none. */
+extern int64_t zkl_keep_timer(const ZklManager *m);
+
+#endif							/* ZKL_KEEP_H */

@@ -1,0 +1,328 @@
+/*
+ * test_manager_bounds.c
+ *	  Holds whose time is over, and locks that are kept after their release.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "unit.h"
+#include "world.h"
+
+#define MINUTE	(60 * 1000000LL)
+
+static const char mark[] = "{\"breaking\":true,\"zklock\":1}";
+
+static void
+own_path(const World *w, uint32_t r, char *path)
+{
+	char		name[ZKL_MAX_ZNODE_NAME + 1];
+
+	zkl_znode_name(ZKL_DIALECT_CURATOR_RW, &w->requests[r].uuid,
+				   w->requests[r].znode_mode, w->requests[r].seq, name);
+	snprintf(path, ZKL_MAX_PATH + 1, WORLD_ROOT "/a/%s", name);
+}
+
+static uint32_t
+hold(World *w, uint64_t owner, ZklLockMode mode)
+{
+	uint32_t	r = world_submit(w, "/a", owner, mode);
+
+	world_run(w);
+	CHECK(world_holds(w, r));
+	return r;
+}
+
+/* Its time is over: the next one gets it; it is freed after the release. */
+static void
+overdue(void)
+{
+	World	   *w = world_ready();
+	uint32_t	r = hold(w, 1, ZKL_EXCLUSIVE);
+	uint32_t	next = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+
+	world_run(w);
+	CHECK(world_waits(w, next));
+	world_overdue(w, r);
+	world_run(w);
+	CHECK(world_holds(w, next));
+	CHECK_INT(world_nodes(w, "/a"), 1);
+	CHECK_INT(w->losses, 0);
+	world_overdue(w, r);
+	CHECK(w->requests[r].used);
+	world_release(w, r);
+	CHECK(!w->requests[r].used);
+	world_overdue(w, r);
+	CHECK(world_holds(w, next));
+	world_wind_up(w);
+}
+
+/* Whoever shares the node goes on with it, whichever of them is overdue. */
+static void
+overdue_siblings(void)
+{
+	int			which;
+
+	for (which = 0; which < 2; which++)
+	{
+		World	   *w = world_ready();
+		uint32_t	both[2];
+		uint32_t	next;
+
+		both[0] = hold(w, 1, ZKL_EXCLUSIVE);
+		both[1] = hold(w, 1, ZKL_SHARED);
+		next = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+		world_run(w);
+		world_overdue(w, both[which]);
+		world_run(w);
+		CHECK(world_holds(w, both[1 - which]));
+		CHECK(world_waits(w, next));
+		world_restart(w);
+		world_connect(w);
+		world_run(w);
+		CHECK(world_holds(w, both[1 - which]));
+		world_overdue(w, both[1 - which]);
+		world_run(w);
+		CHECK(world_holds(w, next));
+		world_wind_up(w);
+	}
+}
+
+/* The hold that a demand names is overdue by then: it finds the others. */
+static void
+overdue_sibling_named(void)
+{
+	World	   *w = world_ready();
+	uint32_t	first = hold(w, 1, ZKL_EXCLUSIVE);
+	uint32_t	second = hold(w, 1, ZKL_EXCLUSIVE);
+	uint32_t	next = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+	uint32_t	third = 9;
+	WorldRequest *r = &w->requests[third];
+	ZklDemand	demand = {.name = "/a",.owner = 1,.mode = ZKL_EXCLUSIVE,
+	.sibling = (int32_t) first,.data = "",.data_length = 0};
+
+	world_run(w);
+	world_overdue(w, first);
+	r->used = true;
+	strcpy(r->name, "/a");
+	r->owner = 1;
+	r->mode = ZKL_EXCLUSIVE;
+	zkl_manager_submit(w->m, w->now, third, &demand);
+	world_flush(w);
+	CHECK(world_holds(w, second) && world_holds(w, third));
+	CHECK(world_waits(w, next));
+	world_wind_up(w);
+}
+
+/* Kept, it is in everybody's way, until its time is over. */
+static void
+kept(void)
+{
+	World	   *w = world_ready();
+	uint32_t	r = hold(w, 1, ZKL_EXCLUSIVE);
+	uint32_t	other = world_submit(w, "/a", 2, ZKL_SHARED);
+	uint32_t	again;
+	uint32_t	try;
+
+	world_run(w);
+	world_keep(w, r, MINUTE);
+	again = world_submit(w, "/a", 1, ZKL_SHARED);
+	try = world_try(w, "/a", 1, ZKL_SHARED);
+	world_run(w);
+	CHECK(world_waits(w, other) && world_waits(w, again));
+	CHECK(w->requests[try].denied);
+	CHECK(w->requests[r].owner != 1);
+	world_release(w, try);
+	world_sleep(w, MINUTE - 1000);
+	CHECK(world_waits(w, other) && world_waits(w, again));
+	CHECK_INT(world_nodes(w, "/a"), 3);
+	world_check(w);
+	world_sleep(w, 2000);
+	CHECK(world_holds(w, other) && world_holds(w, again));
+	CHECK(!w->requests[r].used);
+	CHECK_INT(w->losses, 0);
+	world_wind_up(w);
+}
+
+/* Several, of different ends; and what comes when it is over already. */
+static void
+kept_in_order(void)
+{
+	static const int64_t ends[] = {3, 1, 2, 5, 4};
+	World	   *w = world_ready();
+	uint32_t	r[5];
+	int			i;
+
+	for (i = 0; i < 5; i++)
+		r[i] = hold(w, (uint64_t) i + 1, ZKL_SHARED);
+	for (i = 0; i < 5; i++)
+		world_keep(w, r[i], ends[i] * MINUTE);
+	world_sleep(w, MINUTE / 2);
+	for (i = 1; i <= 5; i++)
+	{
+		CHECK_INT(world_nodes(w, "/a"), (uint32_t) (6 - i));
+		world_sleep(w, MINUTE);
+	}
+	CHECK_INT(world_nodes(w, "/a"), 0);
+	r[0] = hold(w, 1, ZKL_EXCLUSIVE);
+	world_keep(w, r[0], 0);
+	world_run(w);
+	CHECK(!w->requests[r[0]].used);
+	world_wind_up(w);
+}
+
+/* As long as its owner holds the lock otherwise, it is still his. */
+static void
+kept_beside_a_hold(void)
+{
+	World	   *w = world_ready();
+	uint32_t	reader = hold(w, 1, ZKL_SHARED);
+	uint32_t	writer = hold(w, 1, ZKL_EXCLUSIVE);
+	uint32_t	again;
+
+	CHECK_INT(world_nodes(w, "/a"), 2);
+	world_keep(w, reader, 2 * MINUTE);
+	CHECK_INT(w->requests[reader].owner, 1);
+	CHECK(world_holds(w, hold(w, 1, ZKL_EXCLUSIVE)));
+	world_leave(w, writer + 1);
+	world_keep(w, writer, MINUTE);
+	world_run(w);
+	CHECK(w->requests[reader].owner != 1);
+	CHECK_INT(w->requests[reader].owner, w->requests[writer].owner);
+	again = world_submit(w, "/a", 1, ZKL_SHARED);
+	world_run(w);
+	CHECK(world_waits(w, again));
+	world_sleep(w, MINUTE);
+	CHECK(world_holds(w, again));
+	world_wind_up(w);
+}
+
+/* One that leans on another hold's node takes that over. */
+static void
+kept_under_cover(void)
+{
+	int			restarts;
+
+	for (restarts = 0; restarts < 2; restarts++)
+	{
+		World	   *w = world_ready();
+		uint32_t	r = hold(w, 1, ZKL_EXCLUSIVE);
+		uint32_t	covered = hold(w, 1, ZKL_EXCLUSIVE);
+		uint32_t	next = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+
+		world_run(w);
+		world_keep(w, covered, MINUTE);
+		if (restarts)
+		{
+			world_restart(w);
+			world_connect(w);
+			world_run(w);
+		}
+		world_release(w, r);
+		world_run(w);
+		CHECK(world_keeps(w, covered));
+		CHECK(world_waits(w, next));
+		world_sleep(w, MINUTE);
+		CHECK(world_holds(w, next));
+		world_wind_up(w);
+	}
+}
+
+/* What ends it early; nobody is told, for there is nobody. */
+static void
+kept_and_gone(void)
+{
+	int			how;
+
+	for (how = 0; how < 3; how++)
+	{
+		World	   *w = world_ready();
+		char		path[ZKL_MAX_PATH + 1];
+		uint32_t	r = hold(w, 1, ZKL_EXCLUSIVE);
+		uint32_t	covered = hold(w, 1, ZKL_SHARED);
+		uint32_t	next = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+
+		world_sleep(w, 2 * WORLD_BEAT);
+		world_keep(w, r, MINUTE);
+		world_keep(w, covered, 2 * MINUTE);
+		world_run(w);
+		w->tampered = true;
+		own_path(w, r, path);
+		if (how == 0)
+			CHECK_INT(model_delete(&w->zk, path), ZKL_RC_OK);
+		else if (how == 1)
+			CHECK_INT(model_set(&w->zk, path, mark), ZKL_RC_OK);
+		else
+		{
+			world_expire_session(w);
+			world_connect(w);
+		}
+		world_run(w);
+		CHECK_MSG(world_holds(w, next), "how %d", how);
+		CHECK(!w->requests[r].used && !w->requests[covered].used);
+		CHECK_INT(w->losses, 0);
+		world_wind_up(w);
+	}
+}
+
+/* A new worker keeps it, also from its former owner, whatever he has since. */
+static void
+kept_over_a_restart(void)
+{
+	World	   *w = world_ready();
+	uint32_t	r = hold(w, 1, ZKL_SHARED);
+	uint32_t	reader;
+	uint32_t	writer;
+
+	world_keep(w, r, MINUTE);
+	reader = hold(w, 1, ZKL_SHARED);
+	world_restart(w);
+	world_connect(w);
+	world_run(w);
+	CHECK(world_keeps(w, r) && world_holds(w, reader));
+	writer = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK(world_waits(w, writer));
+	world_sleep(w, MINUTE);
+	CHECK(world_holds(w, writer));
+	world_wind_up(w);
+}
+
+/* What was not granted keeps nothing, nor what was lost. */
+static void
+nothing_to_keep(void)
+{
+	World	   *w = world_ready();
+	uint32_t	r = hold(w, 1, ZKL_EXCLUSIVE);
+	uint32_t	waits = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+	uint32_t	next;
+
+	world_run(w);
+	world_keep(w, waits, MINUTE);
+	world_run(w);
+	CHECK(!w->requests[waits].used);
+	next = world_submit(w, "/a", 3, ZKL_EXCLUSIVE);
+	world_run(w);
+	world_overdue(w, r);
+	world_keep(w, r, MINUTE);
+	world_run(w);
+	CHECK(!w->requests[r].used);
+	CHECK(world_holds(w, next));
+	world_wind_up(w);
+}
+
+int
+main(void)
+{
+	unit_start();
+	RUN(overdue);
+	RUN(overdue_siblings);
+	RUN(overdue_sibling_named);
+	RUN(kept);
+	RUN(kept_in_order);
+	RUN(kept_beside_a_hold);
+	RUN(kept_under_cover);
+	RUN(kept_and_gone);
+	RUN(kept_over_a_restart);
+	RUN(nothing_to_keep);
+	return unit_finish();
+}
