@@ -23,7 +23,7 @@ PG_CPPFLAGS += -DPGDLLEXPORT='__attribute__((visibility("default")))'
 endif
 
 # Both start a server of their own, which takes a user other than root.
-REGRESS = install arguments arrays privileges unreachable lifetimes barriers semaphores revoke once
+REGRESS = install arguments arrays bounds privileges unreachable lifetimes barriers semaphores revoke once
 REGRESS_OPTS = --encoding=UTF8 --no-locale --temp-instance=tmp_check_regress \
 	--temp-config=$(srcdir)/test/regress.conf
 ISOLATION = timeouts

@@ -462,3 +462,81 @@ LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_once(text, text, text) IS
 'whether this transaction is the one of all servers to do the run of that key';
 REVOKE ALL ON FUNCTION zk_once(text, text, text) FROM PUBLIC;
+
+--
+-- Holding for a bounded time: at most so long from the grant on, and at least,
+-- also if it is released before.  NULL: no bound
+--
+CREATE FUNCTION zk_lock(path text, at_most interval, at_least interval DEFAULT NULL)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'zkl_sql_lock'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+CREATE FUNCTION zk_lock_shared(path text, at_most interval, at_least interval DEFAULT NULL)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'zkl_sql_lock_shared'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+CREATE FUNCTION zk_xact_lock(path text, at_most interval, at_least interval DEFAULT NULL)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'zkl_sql_xact_lock'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+CREATE FUNCTION zk_xact_lock_shared(path text, at_most interval, at_least interval DEFAULT NULL)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'zkl_sql_xact_lock_shared'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+CREATE FUNCTION zk_try_lock(path text, timeout interval, at_most interval, at_least interval DEFAULT NULL)
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'zkl_sql_try_lock'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+CREATE FUNCTION zk_try_lock_shared(path text, timeout interval, at_most interval, at_least interval DEFAULT NULL)
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'zkl_sql_try_lock_shared'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+CREATE FUNCTION zk_try_xact_lock(path text, timeout interval, at_most interval, at_least interval DEFAULT NULL)
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'zkl_sql_try_xact_lock'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+CREATE FUNCTION zk_try_xact_lock_shared(path text, timeout interval, at_most interval, at_least interval DEFAULT NULL)
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'zkl_sql_try_xact_lock_shared'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+CREATE FUNCTION zk_extend(path text, at_most interval)
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'zkl_sql_extend'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION zk_lock(text, interval, interval) IS
+'wait for a distributed lock, exclusive, until unlocked or the end of the session, for a bounded time';
+COMMENT ON FUNCTION zk_lock_shared(text, interval, interval) IS
+'wait for a distributed lock, shared, until unlocked or the end of the session, for a bounded time';
+COMMENT ON FUNCTION zk_xact_lock(text, interval, interval) IS
+'wait for a distributed lock, exclusive, until the end of the transaction, for a bounded time';
+COMMENT ON FUNCTION zk_xact_lock_shared(text, interval, interval) IS
+'wait for a distributed lock, shared, until the end of the transaction, for a bounded time';
+COMMENT ON FUNCTION zk_try_lock(text, interval, interval, interval) IS
+'try to get a distributed lock, exclusive, until unlocked or the end of the session, for a bounded time';
+COMMENT ON FUNCTION zk_try_lock_shared(text, interval, interval, interval) IS
+'try to get a distributed lock, shared, until unlocked or the end of the session, for a bounded time';
+COMMENT ON FUNCTION zk_try_xact_lock(text, interval, interval, interval) IS
+'try to get a distributed lock, exclusive, until the end of the transaction, for a bounded time';
+COMMENT ON FUNCTION zk_try_xact_lock_shared(text, interval, interval, interval) IS
+'try to get a distributed lock, shared, until the end of the transaction, for a bounded time';
+COMMENT ON FUNCTION zk_extend(text, interval) IS
+'let the time for which a distributed lock may be held begin anew';
+
+REVOKE ALL ON FUNCTION zk_lock(text, interval, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION zk_lock_shared(text, interval, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION zk_xact_lock(text, interval, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION zk_xact_lock_shared(text, interval, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION zk_try_lock(text, interval, interval, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION zk_try_lock_shared(text, interval, interval, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION zk_try_xact_lock(text, interval, interval, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION zk_try_xact_lock_shared(text, interval, interval, interval) FROM PUBLIC;
+REVOKE ALL ON FUNCTION zk_extend(text, interval) FROM PUBLIC;

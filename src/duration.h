@@ -8,9 +8,12 @@
 #include "utils/timestamp.h"
 
 /*
- * A timeout in ms, rounded up, a month being 30 days; ZKL_FOREVER if it is
- * infinite.  Error 22023 if it is negative.
+ * In ms, rounded up, a month being 30 days; ZKL_FOREVER if it is infinite, -1 if
+ * it is negative.
  */
+extern int64 zkl_duration_ms(const Interval *interval);
+
+/* The same of a timeout: error 22023 if it is negative. */
 extern int64 zkl_timeout_ms(const Interval *interval);
 
 #endif							/* ZKL_DURATION_H */

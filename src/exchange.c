@@ -8,6 +8,7 @@
  */
 #include "postgres.h"
 
+#include "bounds.h"
 #include "breaklock.h"
 #include "closer.h"
 #include "exchange.h"
@@ -185,6 +186,7 @@ carry_out(const ZklAction *action)
 			break;
 		case ZKL_ACTION_GRANT:
 			zkl_slot_grant(slotno, action->token, generation, action->solitary);
+			zkl_bounds_granted(slotno);
 			break;
 		case ZKL_ACTION_BLOCKED:
 			zkl_slot_block(slotno);
@@ -200,6 +202,9 @@ carry_out(const ZklAction *action)
 			break;
 		case ZKL_ACTION_REVOKE:
 			ask_holder(slotno, action);
+			break;
+		case ZKL_ACTION_DISOWN:
+			zkl_slot_set_owner(slotno, action->owner);
 			break;
 		case ZKL_ACTION_FREE:
 			zkl_intake_forget(slotno);

@@ -12,6 +12,7 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
+#include "bounds.h"
 #include "breaklock.h"
 #include "closer.h"
 #include "intake.h"
@@ -134,7 +135,7 @@ release_slot(int slotno, const ZklSlot *slot)
 	else if (slot->s_kind == ZKL_KIND_ERRAND)
 		zkl_runner_release(slotno);
 	else
-		zkl_manager_release(core, zkl_boottime_us(), (uint32) slotno);
+		zkl_bounds_release(slotno, slot);
 }
 
 void
@@ -176,6 +177,9 @@ take_any(int slotno)
 	else if (slot.s_state == ZKL_SLOT_WAITING && slot.s_expired &&
 			 slot.s_kind == ZKL_KIND_ERRAND)
 		zkl_runner_expire(slotno);
+	else if (slot.s_state == ZKL_SLOT_GRANTED ||
+			 slot.s_state == ZKL_SLOT_LOST)
+		zkl_bounds_look(slotno);
 }
 
 /* Takes those that were released out of the list; returns what is left. */
@@ -248,6 +252,21 @@ is_broken(const ZklSlot *slot)
 		slot->s_error == ZKL_ERROR_BROKEN;
 }
 
+/* Held for too long; its holder may be past its commit check. */
+static bool
+is_overdue(const ZklSlot *slot)
+{
+	return slot->s_state == ZKL_SLOT_LOST && slot->s_token != 0 &&
+		slot->s_error == ZKL_ERROR_OVERDUE;
+}
+
+/* Released, but to be kept for a while. */
+static bool
+is_kept(const ZklSlot *slot)
+{
+	return slot->s_state == ZKL_SLOT_RELEASED && slot->s_keep_until != 0;
+}
+
 /* A request that an earlier worker knew: the core takes it up again. */
 static void
 restore_slot(int slotno, const ZklSlot *slot)
@@ -261,7 +280,8 @@ restore_slot(int slotno, const ZklSlot *slot)
 	char		data[ZKL_MAX_NODE_DATA];
 
 	/* There is nothing of it in ZooKeeper: it is freed. */
-	if (slot->s_state == ZKL_SLOT_RELEASED && !sent)
+	if (slot->s_state == ZKL_SLOT_RELEASED && !sent &&
+		!(is_kept(slot) && current))
 		return;
 	known_serial[slotno] = slot->s_serial;
 	if (slot->s_kind != ZKL_KIND_LOCK)
@@ -285,11 +305,13 @@ restore_slot(int slotno, const ZklSlot *slot)
 
 	/*
 	 * A hold that was released meanwhile may have a znode on which another
-	 * hold of its owner leans: it is released once they are all there.  One
-	 * that an operator broke keeps its znode until its holder is through.
+	 * hold of its owner leans: it is released, or kept, once they are all
+	 * there.  One that was lost while it had its znode keeps that until its
+	 * holder is through.
 	 */
 	restored.broken = is_broken(slot) && current;
 	restored.granted = slot->s_state == ZKL_SLOT_GRANTED || restored.broken ||
+		((is_overdue(slot) || is_kept(slot)) && current) ||
 		(slot->s_state == ZKL_SLOT_RELEASED && sent && slot->s_token != 0 &&
 		 slot->s_znode_seq >= 0);
 	restored.answered = !restored.granted &&
@@ -315,7 +337,8 @@ has_znode(const ZklSlot *slot)
 static bool
 is_held(const ZklSlot *slot)
 {
-	return slot->s_state == ZKL_SLOT_GRANTED || is_broken(slot);
+	return slot->s_state == ZKL_SLOT_GRANTED || is_broken(slot) ||
+		is_overdue(slot) || is_kept(slot);
 }
 
 static bool
@@ -332,8 +355,8 @@ is_in_use(const ZklSlot *slot)
 
 /*
  * Holds with a znode first; holds without one lean on them.  Then what was
- * released goes, its znode perhaps to another hold; and then those who wait,
- * on top of what their owner still holds.
+ * released or is overdue goes, its znode perhaps to another hold; and then
+ * those who wait, on top of what their owner still holds.
  */
 void
 zkl_intake_restore(void)
@@ -359,5 +382,7 @@ zkl_intake_restore(void)
 			if (passes[pass] == is_released)
 				release_slot(i, &slot);
 		}
+		if (passes[pass] == is_released)
+			zkl_bounds_look_at_all();
 	}
 }

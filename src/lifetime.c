@@ -422,6 +422,8 @@ zkl_lifetime_acquire(ZklAsk *asks, int n, int64 *tokens)
 		{
 			zkl_hold_again(hold);
 			zkl_slot_set_holds(hold->grant.slotno, hold->count);
+			zkl_slot_rebound(hold->grant.slotno, asks[i].at_most_ms,
+							 asks[i].at_least_ms);
 		}
 		tokens[i] = hold->grant.token;
 	}

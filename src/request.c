@@ -126,6 +126,8 @@ submit_lock(const ZklAsk *ask, bool together, bool more, const ZklDeadlines *at)
 	/* A try that must not wait at all is submitted as expired. */
 	slot->s_expired = ask->is_try && (ask->timeout_ms == 0 || at->expired);
 	slot->s_sibling = ask->sibling;
+	slot->s_at_most = ask->at_most_ms;
+	slot->s_at_least = ask->at_least_ms;
 	slot->s_holds = 1;
 	if (ask->leader_id != NULL)
 		strlcpy(slot->s_leader_id, ask->leader_id, sizeof(slot->s_leader_id));
@@ -147,6 +149,9 @@ judge(const ZklAsk *ask, int slotno, ZklGrant *grant)
 		case ZKL_SLOT_GRANTED:
 			if (!zkl_lease_is_current(answer.s_generation))
 				zkl_raise_lost(ask->lock.name, ask->lifetime, ZKL_ERROR_NONE);
+			if (answer.s_until != 0 && zkl_boottime_ms() >= answer.s_until)
+				zkl_raise_lost(ask->lock.name, ask->lifetime,
+							   ZKL_ERROR_OVERDUE);
 			grant->slotno = slotno;
 			grant->token = answer.s_token;
 			grant->generation = answer.s_generation;

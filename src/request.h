@@ -21,6 +21,9 @@ typedef struct ZklAsk
 	int64		timeout_ms;		/* of a try */
 	int64		since;			/* times count from then, by
 								 * zkl_wait_clock(); 0: from now */
+	int64		at_most_ms;		/* for how long to hold it; 0: as one likes */
+	int64		at_least_ms;	/* for how long to keep it from the grant on,
+								 * also if it is released before; or 0 */
 	int			sibling;		/* slot of a hold on the same lock, or -1 */
 	uint32		max;			/* dialect LEASE: how many there may be */
 	bool		guard;			/* see zkl_ask_guard */

@@ -17,9 +17,13 @@
  *
  * Field groups, who writes them, and how they are protected:
  *	  s_state			 whoever makes the step above; s_mutex
- *	  s_path .. s_data	 backend while CLAIMED; constant until FREE
- *	  s_holds, s_expired, s_quiet	the backend; s_mutex
+ *	  s_kind .. s_requested_at, s_at_*	 backend while CLAIMED; constant until
+ *						 FREE, but for s_owner, which the worker changes if it
+ *						 keeps the lock after the release; s_mutex
  *	  s_dsm, s_epilogue	 of a LOCK: see epilogue.h; s_mutex
+ *	  s_expired .. s_holds	the backend; s_mutex
+ *	  s_until, s_keep_until	the worker when it grants, then the backend while
+ *						 the slot is GRANTED; s_mutex
  *	  s_blocked .. s_asker, s_znode_*	the worker; s_mutex
  *
  * s_state alone may be read without s_mutex, by the slot's own backend to see
@@ -75,6 +79,7 @@ typedef enum ZklError
 	ZKL_ERROR_SESSION_EXPIRED,	/* lost: the ZooKeeper session is gone */
 	ZKL_ERROR_NODE_DELETED,		/* lost: somebody deleted the znode */
 	ZKL_ERROR_BROKEN,			/* lost: an operator broke the lock */
+	ZKL_ERROR_OVERDUE,			/* lost: it was held longer than allowed */
 	ZKL_ERROR_HALF_DONE,		/* zk_break_lock(): the worker was restarted */
 	ZKL_ERROR_TOO_LARGE			/* zk_queue(): s_dsm_size says what it takes */
 } ZklError;
@@ -111,6 +116,8 @@ typedef struct ZklSlot
 	char		s_usename[64];
 	char		s_application[64];
 	TimestampTz s_requested_at;
+	int64		s_at_most;		/* ms from the grant, or 0: see s_until */
+	int64		s_at_least;		/* likewise: see s_keep_until */
 	dsm_handle	s_dsm;			/* QUEUE, ERRAND: where the answer goes; LOCK:
 								 * its epilogue, see epilogue.h */
 	bool		s_epilogue;		/* which is wanted when it is released */
@@ -118,7 +125,16 @@ typedef struct ZklSlot
 	bool		s_expired;		/* a try's time is over: deny if not at hand */
 	bool		s_quiet;		/* never signal its owner: the grant is not
 								 * picked up, or past its commit check */
+	bool		s_taken;		/* the grant was picked up */
 	uint32		s_holds;		/* counted re-entry, for zk_locks */
+
+	/*
+	 * In ms of CLOCK_BOOTTIME, 0: no such time.  From s_until on a hold is
+	 * LOST, which its backend sees by itself; after its release it is kept
+	 * until s_keep_until, in the state RELEASED.
+	 */
+	int64		s_until;
+	int64		s_keep_until;
 
 	bool		s_blocked;		/* it waits for others; told if s_together */
 	bool		s_solitary;		/* nobody seemed to wait for the release */
@@ -291,14 +307,31 @@ extern ZklSlotState zkl_slot_peek(int slotno);
 extern void zkl_slot_copy(int slotno, ZklSlot *copy);
 
 /*
- * Whether a slot is still granted by the given session generation.  If not,
+ * Whether a slot is still granted by the given session generation, and its time
+ * is not over.  If not,
  * *error says why, as far as the worker does.
  */
 extern bool zkl_slot_is_held(int slotno, uint32 generation, ZklError *error);
 
 extern void zkl_slot_set_holds(int slotno, uint32 holds);
 
-/* Sets or clears s_quiet: see the commit check in commit.c. */
+/*
+ * Another acquisition of a held lock, with bounds of its own in ms, 0 being
+ * none: the later times count.  One that is not bounded stays so.
+ */
+extern void zkl_slot_rebound(int slotno, int64 at_most, int64 at_least);
+
+/*
+ * The time for which a hold may last begins anew, with as many ms from now, or
+ * without an end if that is 0.  Only for a slot that is held, as by
+ * zkl_slot_is_held; otherwise false, and nothing changes.
+ */
+extern bool zkl_slot_extend(int slotno, uint32 generation, int64 at_most);
+
+/*
+ * Sets or clears s_quiet: see the commit check in commit.c.  Clearing it marks
+ * a slot that became LOST meanwhile: its znode may go.
+ */
 extern void zkl_slot_set_quiet(int slotno, bool quiet);
 
 /*
@@ -403,6 +436,16 @@ extern bool zkl_slot_deny(int slotno);
 extern bool zkl_slot_fail(int slotno, ZklError error, int32 zkrc);
 extern bool zkl_slot_lose(int slotno, ZklError error);
 
+/*
+ * GRANTED -> LOST if its time is over, as zkl_slot_lose does it.  True: it is
+ * LOST for this reason, *just_now or before, and its backend is past no commit
+ * check that would let it commit: the znode may go.
+ */
+extern bool zkl_slot_overdue(int slotno, bool *just_now);
+
+/* When a GRANTED slot's time is over, in ms; 0: never */
+extern int64 zkl_slot_until(int slotno);
+
 /* Its request has to wait for others; its owner is told. */
 extern void zkl_slot_block(int slotno);
 
@@ -422,6 +465,8 @@ extern void zkl_slot_set_znode(int slotno, const ZklUuid *uuid, uint32 index,
 
 /* The epilogue of a released slot is written, or needs not be. */
 extern void zkl_slot_forget_epilogue(int slotno);
+/* A RELEASED slot is kept, and is not its backend's any more. */
+extern void zkl_slot_set_owner(int slotno, uint64 owner);
 
 /* RELEASED -> FREE. */
 extern void zkl_slot_free(int slotno);

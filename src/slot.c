@@ -48,6 +48,13 @@ zkl_slot_claim(void)
 	return slotno;
 }
 
+/* Whether a hold has lasted for as long as it may; under s_mutex */
+static bool
+is_over(const ZklSlot *slot, int64 now_ms)
+{
+	return slot->s_until != 0 && now_ms >= slot->s_until;
+}
+
 /* Makes a step that is due: the slot is known to be in the state "from". */
 static void
 step(int slotno, ZklSlotState from, ZklSlotState to)
@@ -83,10 +90,13 @@ zkl_slot_release(int slotno)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 	ZklSlotState left;
+	int64		now = zkl_boottime_ms();
 	bool		solitary;
 
 	SpinLockAcquire(&slot->s_mutex);
 	left = slot->s_state;
+	if (left != ZKL_SLOT_GRANTED || !slot->s_taken || is_over(slot, now))
+		slot->s_keep_until = 0;
 	solitary = slot->s_solitary;
 	Assert(left != ZKL_SLOT_FREE && left != ZKL_SLOT_CLAIMED);
 	slot->s_state = ZKL_SLOT_RELEASED;
@@ -123,10 +133,54 @@ void
 zkl_slot_set_quiet(int slotno, bool quiet)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
+	bool		lost;
 
 	SpinLockAcquire(&slot->s_mutex);
 	slot->s_quiet = quiet;
+	lost = slot->s_state == ZKL_SLOT_LOST;
 	SpinLockRelease(&slot->s_mutex);
+	if (lost && !quiet)
+		zkl_shmem_mark(slotno);
+}
+
+/* ---- for how long ---- */
+
+void
+zkl_slot_rebound(int slotno, int64 at_most, int64 at_least)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+	int64		now = zkl_boottime_ms();
+
+	if (at_most == 0 && at_least == 0)
+		return;
+	SpinLockAcquire(&slot->s_mutex);
+	if (slot->s_state == ZKL_SLOT_GRANTED)
+	{
+		if (at_most != 0 && slot->s_until != 0)
+			slot->s_until = Max(slot->s_until, now + at_most);
+		if (at_least != 0)
+			slot->s_keep_until = Max(slot->s_keep_until, now + at_least);
+	}
+	SpinLockRelease(&slot->s_mutex);
+	zkl_shmem_mark(slotno);
+}
+
+bool
+zkl_slot_extend(int slotno, uint32 generation, int64 at_most)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+	int64		now = zkl_boottime_ms();
+	bool		held;
+
+	SpinLockAcquire(&slot->s_mutex);
+	held = slot->s_state == ZKL_SLOT_GRANTED && !is_over(slot, now) &&
+		zkl_same_generation(slot->s_generation, generation);
+	if (held)
+		slot->s_until = at_most != 0 ? now + at_most : 0;
+	SpinLockRelease(&slot->s_mutex);
+	if (held)
+		zkl_shmem_mark(slotno);
+	return held;
 }
 
 void
@@ -174,7 +228,10 @@ zkl_slot_take(int slotno, ZklSlot *copy)
 
 	SpinLockAcquire(&slot->s_mutex);
 	if (slot->s_state == ZKL_SLOT_GRANTED)
+	{
 		slot->s_quiet = false;
+		slot->s_taken = true;
+	}
 	memcpy(copy, slot, sizeof(ZklSlot));
 	SpinLockRelease(&slot->s_mutex);
 }
@@ -183,12 +240,18 @@ bool
 zkl_slot_is_held(int slotno, uint32 generation, ZklError *error)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
+	int64		now = zkl_boottime_ms();
 	bool		held;
 
 	SpinLockAcquire(&slot->s_mutex);
 	held = slot->s_state == ZKL_SLOT_GRANTED &&
 		zkl_same_generation(slot->s_generation, generation);
 	*error = slot->s_error;
+	if (held && is_over(slot, now))
+	{
+		held = false;
+		*error = ZKL_ERROR_OVERDUE;
+	}
 	SpinLockRelease(&slot->s_mutex);
 	return held;
 }
@@ -200,6 +263,7 @@ zkl_slot_grant(int slotno, int64 token, uint32 generation, bool solitary)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 	TimestampTz now = GetCurrentTimestamp();
+	int64		now_ms = zkl_boottime_ms();
 	bool		done;
 	int			procno;
 
@@ -208,6 +272,10 @@ zkl_slot_grant(int slotno, int64 token, uint32 generation, bool solitary)
 	procno = slot->s_procno;
 	if (done)
 	{
+		if (slot->s_at_most != 0)
+			slot->s_until = now_ms + slot->s_at_most;
+		if (slot->s_at_least != 0)
+			slot->s_keep_until = now_ms + slot->s_at_least;
 		slot->s_token = token;
 		slot->s_solitary = solitary;
 		slot->s_generation = generation;
@@ -280,9 +348,28 @@ zkl_slot_too_large(int slotno, uint64 size)
 }
 
 /*
- * The signal is sent under the mutex: the holder cannot pass its commit check,
- * nor leave and have its pid used again, between the look and the signal.
+ * GRANTED -> LOST.  The signal is sent under the mutex: the holder cannot pass
+ * its commit check, nor leave and have its pid used again, between the look and
+ * the signal.
  */
+static void
+lose_locked(ZklSlot *slot, ZklError error)
+{
+	slot->s_error = error;
+	slot->s_state = ZKL_SLOT_LOST;
+	if (!slot->s_quiet && slot->s_lost_action == ZKL_LOST_CANCEL)
+		kill(slot->s_pid, SIGINT);
+	else if (!slot->s_quiet && slot->s_lost_action == ZKL_LOST_TERMINATE)
+		kill(slot->s_pid, SIGTERM);
+}
+
+static void
+tell_loss(int procno)
+{
+	pg_atomic_fetch_add_u64(&zkl_control->ctl_losses, 1);
+	zkl_shmem_wake(procno);
+}
+
 bool
 zkl_slot_lose(int slotno, ZklError error)
 {
@@ -294,21 +381,10 @@ zkl_slot_lose(int slotno, ZklError error)
 	done = slot->s_state == ZKL_SLOT_GRANTED;
 	procno = slot->s_procno;
 	if (done)
-	{
-		slot->s_error = error;
-		slot->s_state = ZKL_SLOT_LOST;
-		if (!slot->s_quiet && slot->s_lost_action == ZKL_LOST_CANCEL)
-			kill(slot->s_pid, SIGINT);
-		else if (!slot->s_quiet &&
-				 slot->s_lost_action == ZKL_LOST_TERMINATE)
-			kill(slot->s_pid, SIGTERM);
-	}
+		lose_locked(slot, error);
 	SpinLockRelease(&slot->s_mutex);
 	if (done)
-	{
-		pg_atomic_fetch_add_u64(&zkl_control->ctl_losses, 1);
-		zkl_shmem_wake(procno);
-	}
+		tell_loss(procno);
 	return done;
 }
 
@@ -334,6 +410,45 @@ zkl_slot_revoke(int slotno, int64 zxid, const char *asker)
 	if (done)
 		pg_atomic_fetch_add_u64(&zkl_control->ctl_revocations, 1);
 	return done;
+}
+
+/*
+ * Its backend sets s_quiet before it looks at the slot for its commit check.
+ * So who is not quiet when the slot becomes LOST will find it so; and neither
+ * can who has not picked up the grant, for he looks at the slot to do that.
+ */
+bool
+zkl_slot_overdue(int slotno, bool *just_now)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+	int64		now = zkl_boottime_ms();
+	bool		may_go;
+	int			procno;
+
+	SpinLockAcquire(&slot->s_mutex);
+	*just_now = slot->s_state == ZKL_SLOT_GRANTED && is_over(slot, now);
+	procno = slot->s_procno;
+	if (*just_now)
+		lose_locked(slot, ZKL_ERROR_OVERDUE);
+	may_go = slot->s_state == ZKL_SLOT_LOST &&
+		slot->s_error == ZKL_ERROR_OVERDUE &&
+		!(slot->s_quiet && slot->s_taken);
+	SpinLockRelease(&slot->s_mutex);
+	if (*just_now)
+		tell_loss(procno);
+	return may_go;
+}
+
+int64
+zkl_slot_until(int slotno)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+	int64		until;
+
+	SpinLockAcquire(&slot->s_mutex);
+	until = slot->s_state == ZKL_SLOT_GRANTED ? slot->s_until : 0;
+	SpinLockRelease(&slot->s_mutex);
+	return until;
 }
 
 void
@@ -372,6 +487,17 @@ zkl_slot_forget_epilogue(int slotno)
 	SpinLockAcquire(&slot->s_mutex);
 	slot->s_dsm = DSM_HANDLE_INVALID;
 	slot->s_epilogue = false;
+	SpinLockRelease(&slot->s_mutex);
+}
+
+void
+zkl_slot_set_owner(int slotno, uint64 owner)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+
+	SpinLockAcquire(&slot->s_mutex);
+	Assert(slot->s_state == ZKL_SLOT_RELEASED);
+	slot->s_owner = owner;
 	SpinLockRelease(&slot->s_mutex);
 }
 

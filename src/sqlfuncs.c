@@ -13,9 +13,13 @@
 #include "compat.h"
 #include "core/dialect.h"
 #include "duration.h"
+#include "extend.h"
 #include "semaphore.h"
 #include "utils/array.h"
 #include "zklock.h"
+
+/* A bound that nobody lives to see; in µs it fits, too, and more besides. */
+#define LONGEST_MS		((int64) 10000 * 365 * 86400000)
 
 ZKL_FUNCTION(zkl_sql_lock);
 ZKL_FUNCTION(zkl_sql_lock_shared);
@@ -28,6 +32,7 @@ ZKL_FUNCTION(zkl_sql_try_xact_lock_shared);
 ZKL_FUNCTION(zkl_sql_unlock);
 ZKL_FUNCTION(zkl_sql_unlock_shared);
 ZKL_FUNCTION(zkl_sql_unlock_all);
+ZKL_FUNCTION(zkl_sql_extend);
 ZKL_FUNCTION(zkl_sql_fencing_token);
 ZKL_FUNCTION(zkl_sql_lock_all);
 ZKL_FUNCTION(zkl_sql_lock_all_shared);
@@ -41,6 +46,66 @@ ZKL_FUNCTION(zkl_sql_unlock_all_of);
 ZKL_FUNCTION(zkl_sql_unlock_all_of_shared);
 
 /* ---- arguments ---- */
+
+/* For how long a lock may be held, in ms; 0: as long as one likes */
+static int64
+at_most_of(FunctionCallInfo fcinfo, int arg)
+{
+	int64		ms;
+
+	if (PG_ARGISNULL(arg))
+		return 0;
+	ms = zkl_duration_ms(PG_GETARG_INTERVAL_P(arg));
+	if (ms <= 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("at_most must be positive")));
+	if (ms == ZKL_FOREVER)
+		return 0;
+	return Min(ms, LONGEST_MS);
+}
+
+/* For how long it is kept at least, in ms */
+static int64
+at_least_of(FunctionCallInfo fcinfo, int arg, int64 at_most)
+{
+	int64		ms;
+
+	if (PG_ARGISNULL(arg))
+		return 0;
+	ms = zkl_duration_ms(PG_GETARG_INTERVAL_P(arg));
+	if (ms < 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("at_least must not be negative")));
+	if (ms == ZKL_FOREVER)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("at_least must be finite")));
+	ms = Min(ms, LONGEST_MS);
+	if (at_most != 0 && ms > at_most)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("at_least must not be greater than at_most")));
+	return ms;
+}
+
+/*
+ * The variants with bounds have two arguments more than those without, which
+ * are strict.  Theirs may be NULL; the ones before may not.
+ */
+static bool
+asks_for_nothing(FunctionCallInfo fcinfo, int nstrict)
+{
+	int			i;
+
+	for (i = 0; i < nstrict; i++)
+	{
+		if (PG_ARGISNULL(i))
+			return true;
+	}
+	return false;
+}
 
 /* Not all clients that a lock may be shared with know shared locks. */
 static void
@@ -63,6 +128,7 @@ acquire(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime,
 		bool is_try, int64 *token)
 {
 	ZklAsk		ask = {0};
+	int			bounds = is_try ? 2 : 1;
 
 	ask.lock = zkl_target_lock(PG_GETARG_TEXT_PP(0));
 	ask.mode = mode;
@@ -71,6 +137,11 @@ acquire(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime,
 	check_mode(&ask);
 	if (is_try)
 		ask.timeout_ms = zkl_timeout_ms(PG_GETARG_INTERVAL_P(1));
+	if (PG_NARGS() > bounds)
+	{
+		ask.at_most_ms = at_most_of(fcinfo, bounds);
+		ask.at_least_ms = at_least_of(fcinfo, bounds + 1, ask.at_most_ms);
+	}
 	return zkl_lifetime_acquire(&ask, 1, token);
 }
 
@@ -79,6 +150,8 @@ lock(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime)
 {
 	int64		token = 0;
 
+	if (asks_for_nothing(fcinfo, 1))
+		PG_RETURN_NULL();
 	(void) acquire(fcinfo, mode, lifetime, false, &token);
 	PG_RETURN_INT64(token);
 }
@@ -88,6 +161,8 @@ try_lock(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime)
 {
 	int64		token;
 
+	if (asks_for_nothing(fcinfo, 2))
+		PG_RETURN_NULL();
 	PG_RETURN_BOOL(acquire(fcinfo, mode, lifetime, true, &token));
 }
 
@@ -166,6 +241,21 @@ zkl_sql_unlock_all(PG_FUNCTION_ARGS)
 {
 	zkl_lifetime_unlock_all();
 	PG_RETURN_VOID();
+}
+
+/* ---- holding ---- */
+
+Datum
+zkl_sql_extend(PG_FUNCTION_ARGS)
+{
+	ZklTarget	lock;
+	int64		at_most;
+
+	if (asks_for_nothing(fcinfo, 1))
+		PG_RETURN_NULL();
+	lock = zkl_target_lock(PG_GETARG_TEXT_PP(0));
+	at_most = at_most_of(fcinfo, 1);
+	PG_RETURN_BOOL(zkl_extend_holds(&lock, at_most));
 }
 
 /* ---- looking ---- */

@@ -108,6 +108,8 @@ put_slot(FunctionCallInfo fcinfo, const ZklSlot *slot)
 	ZklRow		row = {0};
 	bool		visible = may_see_slot(slot);
 	bool		granted = slot->s_state == ZKL_SLOT_GRANTED;
+	bool		kept = slot->s_state == ZKL_SLOT_RELEASED &&
+	slot->s_keep_until > zkl_boottime_ms();
 
 	if (visible)
 		zkl_row_utf8(&row, slot->s_path, shown_length(slot));
@@ -117,7 +119,7 @@ put_slot(FunctionCallInfo fcinfo, const ZklSlot *slot)
 	zkl_row_text(&row, slot->s_lifetime == ZKL_LIFETIME_SESSION ?
 			 "session" : "transaction");
 	zkl_row_add(&row, BoolGetDatum(granted));
-	zkl_row_text(&row, slot_state_names[slot->s_state]);
+	zkl_row_text(&row, kept ? "kept" : slot_state_names[slot->s_state]);
 	zkl_row_add(&row, Int32GetDatum(slot->s_pid));
 	if (visible && slot->s_granted_at != 0)
 		zkl_row_add(&row, Int64GetDatum(slot->s_token));

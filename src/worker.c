@@ -25,6 +25,7 @@
 #include "utils/guc.h"
 #include "utils/memutils.h"
 
+#include "bounds.h"
 #include "breaklock.h"
 #include "closer.h"
 #include "compat.h"
@@ -90,6 +91,7 @@ send_what_is_at_hand(void)
 	if (zkl_supervisor_tick(now))
 		disconnected();
 	check_core();
+	zkl_bounds_tick();
 	zkl_manager_flush(core, now);
 	zkl_exchange_actions();
 	check_core();
@@ -113,11 +115,14 @@ sleep_ms(void)
 	int64		core_due = zkl_manager_timer(core);
 	int64		break_due = zkl_manager_ready(core) ?
 	zkl_breaklock_timer() : -1;
+	int64		bound_due = zkl_bounds_timer();
 
 	if (core_due >= 0 && core_due < due)
 		due = core_due;
 	if (break_due >= 0 && break_due < due)
 		due = break_due;
+	if (bound_due >= 0 && bound_due < due)
+		due = bound_due;
 	if (stop_until != 0 && stop_until < due)
 		due = stop_until;
 	if (due <= now)
@@ -310,6 +315,7 @@ set_up(void)
 	zkl_status_end();
 
 	make_core();
+	zkl_bounds_begin(core);
 	zkl_intake_begin(core);
 	zkl_exchange_begin(core);
 	zkl_supervisor_begin(core);

@@ -1,0 +1,73 @@
+--
+-- Locks for a bounded time: what can be seen of the arguments without
+-- ZooKeeper.
+--
+\set SHOW_CONTEXT never
+SET zklock.connect_timeout = '50ms';
+
+-- calls without bounds mean what they always meant, those with them the rest
+\pset format unaligned
+EXPLAIN (VERBOSE, COSTS OFF)
+SELECT zk_lock('/x'), zk_lock_shared('/x'), zk_xact_lock('/x'),
+       zk_xact_lock_shared('/x'), zk_lock(path => '/x');
+EXPLAIN (VERBOSE, COSTS OFF)
+SELECT zk_try_lock('/x'), zk_try_lock('/x', '1s'), zk_try_lock_shared('/x'),
+       zk_try_lock_shared('/x', '1s'), zk_try_xact_lock('/x'),
+       zk_try_xact_lock('/x', timeout => '1s'), zk_try_xact_lock_shared('/x'),
+       zk_try_xact_lock_shared('/x', interval '1s');
+EXPLAIN (VERBOSE, COSTS OFF)
+SELECT zk_lock('/x', '1h'), zk_lock_shared('/x', '1h', '1s'),
+       zk_xact_lock('/x', at_most => NULL, at_least => '1s'),
+       zk_xact_lock_shared('/x', NULL, NULL);
+EXPLAIN (VERBOSE, COSTS OFF)
+SELECT zk_try_lock('/x', '1s', '1h'), zk_try_lock_shared('/x', '1s', '1h', '1s'),
+       zk_try_xact_lock('/x', timeout => '1s', at_most => '1h'),
+       zk_try_xact_lock_shared('/x', '1s', NULL, '1s');
+\pset format aligned
+
+-- no time at all, or less
+SELECT zk_lock('/x', '0');
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_lock_shared('/x', '-1s');
+SELECT zk_xact_lock('/x', '-1 microsecond');
+SELECT zk_xact_lock_shared('/x', '1 month -31 days');
+SELECT zk_try_lock('/x', '0', '0');
+SELECT zk_try_lock_shared('/x', '-1s', '1s');
+SELECT zk_try_xact_lock('/x', '0', '1h', '-1s');
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_try_xact_lock_shared('/x', '0', NULL, '-1 microsecond');
+SELECT zk_extend('/x', '0');
+\echo :LAST_ERROR_SQLSTATE
+
+-- longer than allowed
+SELECT zk_lock('/x', '1s', '1001ms');
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_try_lock('/x', '0', '1 month', '31 days');
+
+-- good: they get as far as to ZooKeeper, which is not there
+\set VERBOSITY sqlstate
+SELECT zk_try_lock('/x', '0', '1 microsecond');
+SELECT zk_try_lock_shared('/x', '0', '1s', '1s');
+SELECT zk_try_xact_lock('/x', '0', NULL, '0');
+SELECT zk_try_lock('/x', '0', '178000000 years', '178000000 years');
+SET lock_timeout = '50ms';
+SELECT zk_lock('/x', '1h', '1s');
+RESET lock_timeout;
+\set VERBOSITY default
+
+-- nothing asked, nothing got
+SELECT zk_lock(NULL, '1h') IS NULL AND zk_lock_shared(NULL, NULL) IS NULL
+   AND zk_xact_lock(NULL, '1h', '1s') IS NULL
+   AND zk_xact_lock_shared(NULL, '0') IS NULL
+   AND zk_try_lock(NULL, '1s', '1h') IS NULL
+   AND zk_try_lock('/x', NULL, '1h') IS NULL
+   AND zk_try_lock_shared('/x', NULL, NULL) IS NULL
+   AND zk_try_xact_lock('/x', NULL, '1h', '1s') IS NULL
+   AND zk_try_xact_lock_shared(NULL, NULL, NULL) IS NULL
+   AND zk_extend(NULL, '1h') IS NULL AS nothing;
+
+-- what is not held
+SELECT zk_extend('/x', '1h');
+SELECT zk_extend('/x', NULL);
+SELECT zk_extend('x', '1h');
+SELECT all_quiet();
