@@ -140,6 +140,21 @@ may_ask(const Backend *b)
 	return b->nholds < MAX_HOLDS;
 }
 
+/* Also one that is shorter than the time it takes to pick up the grant */
+static void
+bound(Slot *s)
+{
+	if (backends.bounded == 0 || s->lock == hosts.semaphore ||
+		below(100) >= backends.bounded)
+		return;
+	if (!once_in(3))
+		s->at_most = 1 + some_delay(backends.at_most) / MS;
+	if (!once_in(3))
+		s->at_least = 1 + some_delay(backends.at_least) / MS;
+	if (s->at_most != 0 && s->at_least > s->at_most)
+		s->at_least = s->at_most;
+}
+
 static void
 ask(Backend *b)
 {
@@ -164,6 +179,7 @@ ask(Backend *b)
 		NEVER;
 	b->give_up_at = below(100) < backends.cancels ?
 		base.now + some_delay(backends.patience) : NEVER;
+	bound(s);
 	b->waiting = slot;
 	b->at = b->give_up_at < b->try_until ? b->give_up_at : b->try_until;
 	slot_submit(h, slot);
@@ -181,6 +197,7 @@ look(Backend *b)
 		lease_is_good(h, s->generation))
 	{
 		b->waiting = -1;
+		s->taken = true;
 		b->holds[b->nholds].slot = slot;
 		b->holds[b->nholds++].generation = s->generation;
 		oracle_taken(h, slot);
@@ -212,12 +229,22 @@ may_not_commit(Backend *b)
 	end_holds(b);
 }
 
+static void
+set_quiet(Backend *b, bool quiet)
+{
+	int			i;
+
+	for (i = 0; i < b->nholds; i++)
+		slot_set_quiet(host_of(b), b->holds[i].slot, quiet);
+}
+
 /* The first half of the commit check; a while may pass before the second. */
 static void
 check_slots(Backend *b)
 {
 	int			i;
 
+	set_quiet(b, true);
 	for (i = 0; i < b->nholds; i++)
 		if (!slot_is_good(host_of(b), b->holds[i].slot,
 						  b->holds[i].generation))
@@ -251,6 +278,20 @@ commit(Backend *b)
 	b->at = base.now + some_delay(MS);
 }
 
+/* Locks of session lifetime outlast the transaction. */
+static void
+end_transaction(Backend *b)
+{
+	if (base.calm || backends.bounded == 0 || !once_in(3))
+	{
+		end_holds(b);
+		return;
+	}
+	b->committing = false;
+	set_quiet(b, false);
+	b->at = base.now + some_delay(backends.hold);
+}
+
 /* Somebody has deleted the node of a hold: that must come to light. */
 static bool
 waits_for_bad_news(const Backend *b)
@@ -278,6 +319,10 @@ go_on(Backend *b)
 {
 	int			i = (int) below(b->nholds);
 
+	if (backends.bounded > 0 && once_in(8) &&
+		host_of(b)->slots[b->holds[i].slot].lock != hosts.semaphore)
+		slot_extend(host_of(b), b->holds[i].slot,
+					once_in(4) ? 0 : 1 + some_delay(backends.at_most) / MS);
 	if (base.calm && waits_for_bad_news(b))
 		b->at = base.now + ens.timeout / 10;
 	else if (!base.calm && may_ask(b) &&
@@ -301,7 +346,7 @@ backend_step(Backend *b)
 	if (b->waiting >= 0)
 		look(b);
 	else if (b->committing)
-		end_holds(b);
+		end_transaction(b);
 	else if (b->checking)
 		commit(b);
 	else if (b->nholds > 0)

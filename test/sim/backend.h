@@ -45,6 +45,9 @@ typedef struct Backends
 	int			tries;
 	int			cancels;
 	int			nested;			/* of 100 holders, that ask for more */
+	int			bounded;		/* of 100 demands */
+	Time		at_most;		/* usual bounds */
+	Time		at_least;
 } Backends;
 
 extern Backends backends;

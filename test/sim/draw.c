@@ -66,6 +66,9 @@ draw_hosts(void)
 	foreigners.shared = (int) DRAW(0, 30, 70);
 	foreigners.downgrades = (int) DRAW(0, 50);
 	foreigners.deaths = (int) DRAW(0, 20);
+	backends.bounded = (int) DRAW(0, 0, 50);
+	backends.at_most = ens.timeout / DRAW(200, 20, 4, 1);
+	backends.at_least = ens.timeout / DRAW(200, 20, 4);
 
 	/* Every fourth has a semaphore instead of its last lock. */
 	hosts.semaphore = base.seed % 4 == 0 ? hosts.nlocks - 1 : -1;

@@ -80,6 +80,7 @@ slot_claim(Host *h)
 		s->sibling = -1;
 		s->seq = -1;
 		s->since = base.now;
+		s->nobodys_since = NEVER;
 		return i;
 	}
 	return -1;
@@ -102,7 +103,33 @@ slot_submit(Host *h, int slot)
 		  "host # slot #: owner # asks for @ shared (sibling #)",
 		  h->id, slot, (int64_t) s->owner, s->sibling, lock_name(s->lock));
 	s->state = SLOT_WAITING;
+	s->asker = s->owner;
 	mark(h, s);
+}
+
+/* What is left of an owner's on a lock is nobody's with the last hold. */
+static void
+note_nobodys(Host *h, const Slot *released)
+{
+	int			i;
+
+	for (i = 0; i < MAX_SLOTS; i++)
+	{
+		const Slot *s = &h->slots[i];
+
+		if (s->asker == released->asker && s->lock == released->lock &&
+			(s->state == SLOT_WAITING || s->state == SLOT_GRANTED ||
+			 s->state == SLOT_LOST))
+			return;
+	}
+	for (i = 0; i < MAX_SLOTS; i++)
+	{
+		Slot	   *s = &h->slots[i];
+
+		if (s->state == SLOT_RELEASED && s->asker == released->asker &&
+			s->lock == released->lock && s->nobodys_since == NEVER)
+			s->nobodys_since = base.now;
+	}
 }
 
 void
@@ -110,8 +137,12 @@ slot_release(Host *h, int slot)
 {
 	trace("host # slot #: released in state #", h->id, slot,
 		  h->slots[slot].state, 0, NULL);
+	if (h->slots[slot].state != SLOT_GRANTED || !h->slots[slot].taken ||
+		slot_is_over(h, slot))
+		h->slots[slot].keep_until = 0;
 	h->slots[slot].state = SLOT_RELEASED;
 	h->slots[slot].released_at = base.now;
+	note_nobodys(h, &h->slots[slot]);
 	mark(h, &h->slots[slot]);
 }
 
@@ -123,11 +154,42 @@ slot_expire(Host *h, int slot)
 }
 
 bool
+slot_is_over(const Host *h, int slot)
+{
+	const Slot *s = &h->slots[slot];
+
+	return s->until != 0 && host_clock(h) / 1000 >= s->until;
+}
+
+bool
 slot_is_good(const Host *h, int slot, uint32_t generation)
 {
 	const Slot *s = &h->slots[slot];
 
-	return s->state == SLOT_GRANTED && s->generation == generation;
+	return s->state == SLOT_GRANTED && s->generation == generation &&
+		!slot_is_over(h, slot);
+}
+
+void
+slot_extend(Host *h, int slot, int64_t at_most)
+{
+	Slot	   *s = &h->slots[slot];
+
+	if (!slot_is_good(h, slot, h->lease_generation))
+		return;
+	trace("host # slot #: extended by # ms", h->id, slot, at_most, 0, NULL);
+	s->until = at_most != 0 ? host_clock(h) / 1000 + at_most : 0;
+	mark(h, s);
+}
+
+void
+slot_set_quiet(Host *h, int slot, bool quiet)
+{
+	Slot	   *s = &h->slots[slot];
+
+	s->quiet = quiet;
+	if (s->state == SLOT_LOST && !quiet)
+		mark(h, s);
 }
 
 bool
@@ -151,6 +213,21 @@ slot_answer(Host *h, int i, SlotState from, SlotState to, const char *what)
 	s->state = to;
 	backend_wake(h, s->backend);
 	return true;
+}
+
+bool
+slot_overdue(Host *h, int i)
+{
+	Slot	   *s = &h->slots[i];
+
+	if (s->state == SLOT_GRANTED && slot_is_over(h, i))
+	{
+		(void) slot_answer(h, i, SLOT_GRANTED, SLOT_LOST,
+						   "host # slot #: overdue #");
+		s->overdue = true;
+	}
+	return s->state == SLOT_LOST && s->overdue &&
+		(!s->quiet || ZKL_MUTANT(OVERDUE_IN_COMMIT));
 }
 
 void

@@ -53,12 +53,24 @@ typedef struct Slot
 	uint32_t	index;
 	int64_t		asked_zxid;
 
+	/* bounds, in ms; 0: none */
+	int64_t		at_most;
+	int64_t		at_least;
+	int64_t		until;			/* by the host's clock */
+	int64_t		keep_until;
+	bool		taken;
+	bool		quiet;			/* its backend looks at it for its commit, or is
+								 * past that */
+	bool		overdue;		/* LOST for that reason */
+
 	/* the oracle's */
+	uint64_t	asker;			/* owner, before it was nobody's */
+	Time		nobodys_since;	/* its asker had nothing else of that lock */
 	Time		since;
 	Time		released_at;
 	bool		node_gone;		/* somebody deleted its node */
 	bool		tampered;		/* somebody took its node or its session away */
-	bool		breaking;		/* an operator breaks it, while it waits */
+	bool		breaking;		/* an operator breaks its node */
 	bool		counted;		/* its grant, among the tokens */
 } Slot;
 
@@ -189,6 +201,8 @@ extern int	slot_claim(Host *h);
 extern void slot_submit(Host *h, int slot);
 extern void slot_release(Host *h, int slot);
 extern void slot_expire(Host *h, int slot);
+extern void slot_extend(Host *h, int slot, int64_t at_most);
+extern void slot_set_quiet(Host *h, int slot, bool quiet);
 
 /* Whether a hold of this slot and generation would pass the commit check */
 extern bool slot_is_good(const Host *h, int slot, uint32_t generation);
@@ -208,6 +222,13 @@ extern bool slot_answer(Host *h, int slot, SlotState from, SlotState to,
 						const char *what);
 extern void slot_free(Host *h, int slot);
 extern void lease_publish(Host *h, uint32_t generation, int64_t ms);
+
+/* LOST, if its time is over; true: its node may go. */
+extern bool slot_overdue(Host *h, int slot);
+extern bool slot_is_over(const Host *h, int slot);
+
+/* Tells the core what slot_overdue says. */
+extern void bounds_look(Host *h, int slot);
 
 /* Tells the core of a slot that is marked; of all that were left. */
 extern void intake_take(Host *h, int slot);

@@ -33,8 +33,18 @@ release_slot(Host *h, int i)
 {
 	if (h->known[i] != h->slots[i].serial)
 		slot_free(h, i);
+	else if (h->slots[i].keep_until != 0)
+		zkl_manager_keep(h->m, host_clock(h), (uint32_t) i,
+						 h->slots[i].keep_until * MS);
 	else
 		zkl_manager_release(h->m, host_clock(h), (uint32_t) i);
+}
+
+void
+bounds_look(Host *h, int i)
+{
+	if (slot_overdue(h, i))
+		zkl_manager_overdue(h->m, host_clock(h), (uint32_t) i);
 }
 
 void
@@ -54,14 +64,28 @@ intake_take(Host *h, int i)
 	}
 	else if (s->state == SLOT_WAITING && s->expired)
 		zkl_manager_expire(h->m, host_clock(h), (uint32_t) i);
+	else if (s->state == SLOT_GRANTED || s->state == SLOT_LOST)
+		bounds_look(h, i);
 }
 
 /* Lost to an operator: who held it has not yet let go. */
 static bool
 is_broken(const Slot *s)
 {
-	return s->state == SLOT_LOST && s->token != 0 &&
+	return s->state == SLOT_LOST && s->token != 0 && !s->overdue &&
 		s->failure == ZKL_FAILURE_BROKEN;
+}
+
+static bool
+is_overdue(const Slot *s)
+{
+	return s->state == SLOT_LOST && s->token != 0 && s->overdue;
+}
+
+static bool
+is_kept(const Slot *s)
+{
+	return s->state == SLOT_RELEASED && s->keep_until != 0;
 }
 
 /* A request that an earlier worker knew: the core takes it up again. */
@@ -74,7 +98,7 @@ restore_slot(Host *h, int i)
 	ZklDemand	demand;
 	ZklRestored restored;
 
-	if (s->state == SLOT_RELEASED && !sent)
+	if (s->state == SLOT_RELEASED && !sent && !(is_kept(s) && current))
 		return;
 	h->known[i] = s->serial;
 	if (s->state == SLOT_GRANTED && !current)
@@ -85,6 +109,7 @@ restore_slot(Host *h, int i)
 	memset(&restored, 0, sizeof(restored));
 	restored.broken = is_broken(s) && current;
 	restored.granted = s->state == SLOT_GRANTED || restored.broken ||
+		((is_overdue(s) || is_kept(s)) && current) ||
 		(s->state == SLOT_RELEASED && sent && s->token != 0 && s->seq >= 0);
 	restored.answered = !restored.granted && s->state != SLOT_WAITING;
 	restored.sent = sent;
@@ -106,7 +131,8 @@ is_due(const Slot *s, int pass)
 		case 0:
 			return s->sent && s->token != 0;
 		case 1:
-			return s->state == SLOT_GRANTED || is_broken(s);
+			return s->state == SLOT_GRANTED || is_broken(s) ||
+				is_overdue(s) || is_kept(s);
 		case 2:
 			return s->state == SLOT_RELEASED;
 		default:
@@ -121,6 +147,7 @@ intake_restore(Host *h)
 	int			i;
 
 	for (pass = 0; pass < 4; pass++)
+	{
 		for (i = 0; i < MAX_SLOTS; i++)
 		{
 			Slot	   *s = &h->slots[i];
@@ -132,4 +159,7 @@ intake_restore(Host *h)
 			if (pass == 2)
 				release_slot(h, i);
 		}
+		for (i = 0; i < MAX_SLOTS && pass == 2; i++)
+			bounds_look(h, i);
+	}
 }

@@ -38,7 +38,7 @@ check_pair(const Host *h, int i, const Host *other, int j)
 	const Slot *a = &h->slots[i];
 	const Slot *b = &other->slots[j];
 
-	if (a != b && a->lock == b->lock && a->owner != b->owner &&
+	if (a != b && a->lock == b->lock && !same_owner(a, b) &&
 		lock_conflicts(a->lock, a->mode, b->mode) && holds(other, j))
 		broken("S1", "host %d slot %d and host %d slot %d hold %s together",
 			   h->id, i, other->id, j, lock_name(a->lock));
@@ -210,9 +210,10 @@ in_the_way(const Host *h, const Slot *s, Path *path)
 		const Slot *other = &h->slots[i];
 
 		if (same_uuid(other, &c->uuid))
-			return other->owner != s->owner && !other->tampered &&
+			return !same_owner(other, s) && !other->tampered &&
 				((other->state == SLOT_WAITING && !other->breaking) ||
-				 other->state == SLOT_GRANTED);
+				 (other->state == SLOT_GRANTED && !slot_is_over(h, i)) ||
+				 holds(h, i));
 	}
 	return false;
 }
@@ -230,9 +231,11 @@ check_cover(Host *h, int i)
 
 		if (j != i && cover->owner == s->owner && cover->lock == s->lock &&
 			cover->token == s->token &&
-			(cover->state == SLOT_GRANTED || cover->state == SLOT_RELEASED))
+			(cover->state == SLOT_GRANTED || cover->state == SLOT_RELEASED ||
+			 cover->overdue))
 		{
 			s->tampered |= cover->tampered;
+			s->breaking |= cover->breaking;
 			return;
 		}
 	}

@@ -39,7 +39,8 @@ check_created(const Effect *effect, const Contender *c)
 static bool
 is_at_work(const Host *h, const Slot *s)
 {
-	return s->state == SLOT_LOST && s->failure == ZKL_FAILURE_BROKEN &&
+	return s->state == SLOT_LOST && !s->overdue &&
+		s->failure == ZKL_FAILURE_BROKEN &&
 		!s->tampered && s->generation == h->generation;
 }
 
@@ -160,14 +161,25 @@ note_mark(const Effect *effect, const Contender *c)
 {
 	Host	   *h =
 	host_of_session(effect->path->node[HEAD].stat.ephemeral_owner);
-	int			i;
+	int			i,
+				j;
 
 	if (h == NULL || !zkl_node_data_breaking(effect->data, effect->length))
 		return;
 	for (i = 0; i < MAX_SLOTS; i++)
-		if (same_uuid(&h->slots[i], &c->uuid) &&
-			h->slots[i].state == SLOT_WAITING)
-			h->slots[i].breaking = true;
+	{
+		Slot	   *s = &h->slots[i];
+
+		if (!same_uuid(s, &c->uuid))
+			continue;
+		s->breaking = true;
+
+		/* What leans on it is not kept, either. */
+		for (j = 0; j < MAX_SLOTS; j++)
+			if (h->slots[j].asker == s->asker && h->slots[j].lock == s->lock &&
+				h->slots[j].token == s->token && s->token != 0)
+				h->slots[j].breaking = true;
+	}
 }
 
 void
@@ -274,7 +286,8 @@ was_left(const Host *h, const ZklUuid *uuid, const Slot *s)
 	for (i = 0; i < MAX_SLOTS; i++)
 		if (same_uuid(&h->slots[i], uuid))
 			return h->slots[i].state == SLOT_RELEASED &&
-				h->slots[i].released_at < s->since;
+				h->slots[i].released_at < s->since &&
+				host_true_time(h, h->slots[i].keep_until * MS) < s->since;
 	return false;
 }
 

@@ -54,11 +54,38 @@ lease_is_valid(const Host *h)
 		h->lease_ms > host_clock(h) / 1000;
 }
 
+/* Released, but kept; broken by an operator it is not kept any more. */
+static bool
+is_kept(const Host *h, const Slot *s)
+{
+	return s->state == SLOT_RELEASED && !s->breaking &&
+		s->keep_until > host_clock(h) / 1000;
+}
+
+/* Its time is over, but its backend looked at it for its commit before. */
+static bool
+is_committing(const Slot *s)
+{
+	return s->quiet && (s->state == SLOT_GRANTED ||
+						(s->state == SLOT_LOST && s->overdue));
+}
+
 bool
 holds(const Host *h, int i)
 {
-	return h->up && !h->slots[i].tampered && lease_is_valid(h) &&
-		slot_is_good(h, i, h->lease_generation);
+	const Slot *s = &h->slots[i];
+
+	return h->up && !s->tampered && lease_is_valid(h) &&
+		(slot_is_good(h, i, h->lease_generation) ||
+		 (s->generation == h->lease_generation &&
+		  (is_kept(h, s) || is_committing(s))));
+}
+
+bool
+same_owner(const Slot *a, const Slot *b)
+{
+	return a->asker == b->asker && b->since < a->nobodys_since &&
+		a->since < b->nobodys_since;
 }
 
 bool

@@ -33,6 +33,12 @@ extern bool lease_is_over(const Host *h);
 
 /* Whether a slot holds its lock as far as anybody may rely on it */
 extern bool holds(const Host *h, int slot);
+
+/*
+ * Whether two demands may go together; what an owner left, and is kept, is in
+ * the way of what he asked for later.
+ */
+extern bool same_owner(const Slot *a, const Slot *b);
 extern bool foreign_holds(const Foreign *f);
 
 /*

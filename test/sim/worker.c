@@ -67,6 +67,10 @@ grant(Host *h, int i, const ZklAction *action)
 	trace("host # slot #: granted @, token #, number #", h->id, i,
 		  s->token, s->seq, lock_name(s->lock));
 	s->state = SLOT_GRANTED;
+	if (s->at_most != 0)
+		s->until = host_clock(h) / 1000 + s->at_most;
+	if (s->at_least != 0)
+		s->keep_until = host_clock(h) / 1000 + s->at_least;
 	oracle_grant(h, i);
 	backend_wake(h, s->backend);
 	if (h->cut_at_grant && zkl_manager_live(h->m) == 1)
@@ -126,6 +130,9 @@ carry_out(Host *h, const ZklAction *action)
 				broken("S8", "host %d slot %d is asked twice by one write",
 					   h->id, i);
 			s->asked_zxid = action->asked_zxid;
+			break;
+		case ZKL_ACTION_DISOWN:
+			s->owner = action->owner;
 			break;
 		case ZKL_ACTION_FREE:
 			slot_free(h, i);
@@ -236,8 +243,16 @@ plan_wake(Host *h)
 	if (h->inbox != NULL)
 		worker_wake(h, hosts.wake_delay);
 	for (i = 0; i < MAX_SLOTS; i++)
-		if (h->slots[i].marked)
+	{
+		const Slot *s = &h->slots[i];
+		Time		end = s->state == SLOT_GRANTED && s->until != 0 ?
+		host_true_time(h, s->until * MS) : NEVER;
+
+		if (s->marked)
 			worker_wake(h, hosts.wake_delay);
+		if (end < h->wake_at)
+			h->wake_at = end > base.now ? end : base.now + 1;
+	}
 }
 
 void
@@ -261,6 +276,9 @@ worker_step(Host *h)
 	{
 		oracle_session(h);
 		supervisor_tick(h);
+		for (i = 0; i < MAX_SLOTS; i++)
+			if (h->slots[i].state == SLOT_GRANTED && slot_is_over(h, i))
+				bounds_look(h, i);
 		zkl_manager_flush(h->m, host_clock(h));
 		publish_lease(h);
 		carry_on(h);
