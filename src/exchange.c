@@ -203,6 +203,9 @@ carry_out(const ZklAction *action)
 		case ZKL_ACTION_REVOKE:
 			ask_holder(slotno, action);
 			break;
+		case ZKL_ACTION_RETIRE:
+			zkl_slot_retire(slotno);
+			break;
 		case ZKL_ACTION_DISOWN:
 			zkl_slot_set_owner(slotno, action->owner);
 			break;

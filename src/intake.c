@@ -257,7 +257,7 @@ static bool
 is_overdue(const ZklSlot *slot)
 {
 	return slot->s_state == ZKL_SLOT_LOST && slot->s_token != 0 &&
-		slot->s_error == ZKL_ERROR_OVERDUE;
+		slot->s_error == ZKL_ERROR_OVERDUE && !slot->s_retired;
 }
 
 /* Released, but to be kept for a while. */
@@ -331,7 +331,7 @@ restore_slot(int slotno, const ZklSlot *slot)
 static bool
 has_znode(const ZklSlot *slot)
 {
-	return slot->s_znode_sent && slot->s_token != 0;
+	return slot->s_znode_sent && slot->s_token != 0 && !slot->s_retired;
 }
 
 static bool

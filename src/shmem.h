@@ -24,7 +24,7 @@
  *	  s_expired .. s_holds	the backend; s_mutex
  *	  s_until, s_keep_until	the worker when it grants, then the backend while
  *						 the slot is GRANTED; s_mutex
- *	  s_blocked .. s_asker, s_znode_*	the worker; s_mutex
+ *	  s_blocked .. s_retired, s_znode_*	the worker; s_mutex
  *
  * s_state alone may be read without s_mutex, by the slot's own backend to see
  * whether a wait may be over; it looks again under s_mutex before it acts.
@@ -146,6 +146,8 @@ typedef struct ZklSlot
 	TimestampTz s_granted_at;	/* 0: not yet */
 	int64		s_asked_zxid;	/* of the last demand to give it up; 0: none */
 	char		s_asker[ZKL_MAX_ASKER]; /* whose it was; UTF-8, may be empty */
+	bool		s_retired;		/* OVERDUE, and its znode is another hold's, or
+								 * to be deleted */
 
 	/*
 	 * The znode, recorded before its create is sent, so that a restarted
@@ -465,6 +467,10 @@ extern void zkl_slot_set_znode(int slotno, const ZklUuid *uuid, uint32 index,
 
 /* The epilogue of a released slot is written, or needs not be. */
 extern void zkl_slot_forget_epilogue(int slotno);
+
+/* Sets s_retired. */
+extern void zkl_slot_retire(int slotno);
+
 /* A RELEASED slot is kept, and is not its backend's any more. */
 extern void zkl_slot_set_owner(int slotno, uint64 owner);
 

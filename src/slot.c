@@ -491,6 +491,16 @@ zkl_slot_forget_epilogue(int slotno)
 }
 
 void
+zkl_slot_retire(int slotno)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+
+	SpinLockAcquire(&slot->s_mutex);
+	slot->s_retired = true;
+	SpinLockRelease(&slot->s_mutex);
+}
+
+void
 zkl_slot_set_owner(int slotno, uint64 owner)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];

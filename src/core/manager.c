@@ -210,8 +210,12 @@ zkl_manager_overdue(ZklManager *m, int64_t now, uint32_t request)
 	ZklRequest *r = &m->requests[request];
 
 	m->now = now;
-	if (r->demand == ZKL_DEMAND_GRANTED && !zkl_is_kept(r))
-		zkl_request_answered(m, r);
+	if (r->demand != ZKL_DEMAND_GRANTED || zkl_is_kept(r))
+		return;
+	zkl_request_answered(m, r);
+
+	/* Behind what its heir, if it has one, is told of the node */
+	zkl_core_act(m, ZKL_ACTION_RETIRE)->request = request;
 }
 
 void

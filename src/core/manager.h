@@ -144,6 +144,8 @@ typedef enum ZklActionKind
 	ZKL_ACTION_FAIL,
 	ZKL_ACTION_LOSE,
 	ZKL_ACTION_REVOKE,			/* granted, and somebody asks to give it up */
+	ZKL_ACTION_RETIRE,			/* record that an overdue hold has no node of
+								 * its own any more */
 	ZKL_ACTION_DISOWN,			/* record another owner: kept, and nobody's */
 	ZKL_ACTION_FREE,			/* released, and its znode gone */
 	ZKL_ACTION_RECONNECT		/* give this connection up; rc says why */

@@ -156,7 +156,8 @@ zkl_siblings_revoke(ZklManager *m, ZklRequest *r, int64_t zxid,
 		return;
 	do
 	{
-		if ((s == r || s->cover == r) && s->asked_zxid != zxid)
+		if ((s == r || s->cover == r) && s->asked_zxid != zxid &&
+			!zkl_is_kept(s))
 		{
 			ZklAction  *action = zkl_core_act(m, ZKL_ACTION_REVOKE);
 

@@ -62,6 +62,7 @@ typedef struct Slot
 	bool		quiet;			/* its backend looks at it for its commit, or is
 								 * past that */
 	bool		overdue;		/* LOST for that reason */
+	bool		retired;		/* and without a node of its own */
 
 	/* the oracle's */
 	uint64_t	asker;			/* owner, before it was nobody's */

@@ -79,7 +79,8 @@ is_broken(const Slot *s)
 static bool
 is_overdue(const Slot *s)
 {
-	return s->state == SLOT_LOST && s->token != 0 && s->overdue;
+	return s->state == SLOT_LOST && s->token != 0 && s->overdue &&
+		!s->retired;
 }
 
 static bool
@@ -129,7 +130,7 @@ is_due(const Slot *s, int pass)
 	switch (pass)
 	{
 		case 0:
-			return s->sent && s->token != 0;
+			return s->sent && s->token != 0 && !s->retired;
 		case 1:
 			return s->state == SLOT_GRANTED || is_broken(s) ||
 				is_overdue(s) || is_kept(s);

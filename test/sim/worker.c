@@ -131,6 +131,9 @@ carry_out(Host *h, const ZklAction *action)
 					   h->id, i);
 			s->asked_zxid = action->asked_zxid;
 			break;
+		case ZKL_ACTION_RETIRE:
+			s->retired = true;
+			break;
 		case ZKL_ACTION_DISOWN:
 			s->owner = action->owner;
 			break;

@@ -187,6 +187,9 @@ carry_out(World *w, const ZklAction *action)
 			r->asked++;
 			snprintf(r->asker, sizeof(r->asker), "%s", action->asker);
 			break;
+		case ZKL_ACTION_RETIRE:
+			CHECK(r->used && r->lost);
+			break;
 		case ZKL_ACTION_DISOWN:
 			CHECK(r->used && r->released && r->keep_until != 0);
 			CHECK(r->owner != action->owner);
