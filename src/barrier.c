@@ -31,13 +31,14 @@
  */
 #include "postgres.h"
 
+#include "acquire.h"
 #include "children.h"
 #include "compat.h"
 #include "duration.h"
 #include "hold.h"
-#include "lifetime.h"
 #include "nodes/pg_list.h"
 #include "refusal.h"
+#include "release.h"
 #include "zklock.h"
 
 #define READY	"ready"
@@ -225,7 +226,8 @@ confirm_member(const Barrier *b)
 static void
 drop_out(const Barrier *b)
 {
-	zkl_lifetime_end(&b->target, ZKL_SHARED);
+	zkl_release_quietly(&b->target, ZKL_SHARED,
+						ZKL_LIFETIME_SESSION);
 }
 
 /* ---- entering ---- */
@@ -237,7 +239,7 @@ become_member(Barrier *b)
 	ZklAsk		ask = make_ask(b);
 	int64		token;
 
-	return zkl_lifetime_acquire(&ask, 1, &token);
+	return zkl_acquire(&ask, 1, &token);
 }
 
 /* Before we are in: after that, "ready" says that we may start. */
@@ -366,14 +368,14 @@ leave(Barrier *b)
 
 	/* One that was lost before is acknowledged, as of a lock. */
 	if (!zkl_hold_is_good(find_hold(b), &error))
-		return zkl_lifetime_unlock(&b->target, ZKL_SHARED);
+		return zkl_release_lock(&b->target, ZKL_SHARED);
 	PG_TRY();
 	{
 		turn = wait_for_turn(b);
 		if (turn)
 			confirm_member(b);
 		members = others(b);
-		released = zkl_lifetime_unlock(&b->target, ZKL_SHARED);
+		released = zkl_release_lock(&b->target, ZKL_SHARED);
 	}
 	PG_CATCH();
 	{

@@ -203,12 +203,41 @@ zkl_hold_drop(ZklHold *hold)
 	(void) hash_search(table, &key, HASH_REMOVE, NULL);
 }
 
+void
+zkl_hold_end(ZklHold *hold)
+{
+	(void) zkl_slot_release(hold->grant.slotno);
+	zkl_hold_drop(hold);
+}
+
 bool
 zkl_hold_is_good(const ZklHold *hold, ZklError *error)
 {
 	return zkl_slot_is_held(hold->grant.slotno, hold->grant.generation,
 							error) &&
 		zkl_lease_is_current(hold->grant.generation);
+}
+
+/* Of several holds on one lock, the latest grant has the greatest token */
+bool
+zkl_hold_token(const ZklTarget *lock, int64 *token)
+{
+	bool		found = false;
+	int			i;
+
+	for (i = 0; i < 4; i++)
+	{
+		ZklHold    *hold = zkl_hold_find(lock, (ZklLockMode) (i / 2),
+										 (ZklLifetime) (i % 2));
+		ZklError	error;
+
+		if (hold == NULL || !zkl_hold_is_good(hold, &error))
+			continue;
+		if (!found || hold->grant.token > *token)
+			*token = hold->grant.token;
+		found = true;
+	}
+	return found;
 }
 
 bool

@@ -82,11 +82,17 @@ extern void zkl_hold_again(ZklHold *hold);
 /* Takes a hold, begun or only prepared, off the table and frees it. */
 extern void zkl_hold_drop(ZklHold *hold);
 
+/* Gives the lock up, and drops the hold.  Cannot fail. */
+extern void zkl_hold_end(ZklHold *hold);
+
 /*
  * Whether a lock is not known to be lost: its slot is still granted, by the
  * ZooKeeper session that this server has now.  If not, *error says why.
  */
 extern bool zkl_hold_is_good(const ZklHold *hold, ZklError *error);
+
+/* The fencing token of a lock.  False: it is not held. */
+extern bool zkl_hold_token(const ZklTarget *lock, int64 *token);
 
 /*
  * Whether the lease that a hold is good for has passed: others may, or may

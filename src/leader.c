@@ -8,12 +8,13 @@
  */
 #include "postgres.h"
 
+#include "acquire.h"
 #include "ask.h"
 #include "compat.h"
 #include "encoding.h"
-#include "lifetime.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
+#include "release.h"
 #include "self.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
@@ -61,7 +62,7 @@ zkl_sql_lead(PG_FUNCTION_ARGS)
 	ask.leader_id = PG_ARGISNULL(1) ?
 		psprintf("%s/%d", zkl_self_name(), MyProcPid) :
 		id_of(PG_GETARG_TEXT_PP(1));
-	(void) zkl_lifetime_acquire(&ask, 1, &token);
+	(void) zkl_acquire(&ask, 1, &token);
 	PG_RETURN_INT64(token);
 }
 
@@ -74,8 +75,8 @@ zkl_sql_resign(PG_FUNCTION_ARGS)
 	bool		resigned;
 
 	do
-		resigned = zkl_lifetime_unlock(&lock, ZKL_EXCLUSIVE);
-	while (resigned && zkl_lifetime_token(&lock, &token));
+		resigned = zkl_release_lock(&lock, ZKL_EXCLUSIVE);
+	while (resigned && zkl_hold_token(&lock, &token));
 	PG_RETURN_BOOL(resigned);
 }
 

@@ -1,6 +1,6 @@
 /*
  * lifetime.c
- *	  When a hold begins and ends: calls, transactions, the end of the session.
+ *	  When holds end by themselves: with transactions, and with the session.
  *
  * Owns the callbacks and hooks by which holds end.  Run by backends.  Takes no
  * locks; what it changes in shared memory it changes through shmem.h.
@@ -35,23 +35,7 @@ static ProcessUtility_hook_type previous_utility_hook = NULL;
 static ExecutorStart_hook_type previous_executor_start_hook = NULL;
 static bool exit_registered = false;
 
-static void
-refuse_parallel(void)
-{
-	if (IsInParallelMode())
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
-				 errmsg("cannot acquire or release distributed locks during a parallel operation")));
-}
-
 /* ---- ending ---- */
-
-static void
-end_hold(ZklHold *hold)
-{
-	(void) zkl_slot_release(hold->grant.slotno);
-	zkl_hold_drop(hold);
-}
 
 static void
 end_all(ZklLifetime lifetime)
@@ -59,7 +43,7 @@ end_all(ZklLifetime lifetime)
 	dlist_mutable_iter iter;
 
 	dlist_foreach_modify(iter, &zkl_holds[lifetime])
-		end_hold(dlist_container(ZklHold, link, iter.cur));
+		zkl_hold_end(dlist_container(ZklHold, link, iter.cur));
 }
 
 /* ---- transactions ---- */
@@ -141,7 +125,7 @@ subtransaction_callback(SubXactEvent event, SubTransactionId subid,
 		else
 			zkl_hold_scope_abort(hold, subid);
 		if (hold->count == 0)
-			end_hold(hold);
+			zkl_hold_end(hold);
 		else if (hold->count != before)
 			zkl_slot_set_holds(hold->grant.slotno, hold->count);
 	}
@@ -262,292 +246,28 @@ executor_start_hook(QueryDesc *query, int flags)
 		standard_ExecutorStart(query, flags);
 }
 
-/* ---- what the SQL functions call ---- */
+/* ---- what is done by calls ---- */
 
-/* A live hold of this backend on the same lock, the stronger one first */
-static int
-find_sibling(const ZklTarget *lock)
+void
+zkl_lifetime_check(void)
 {
-	static const ZklLockMode modes[] = {ZKL_EXCLUSIVE, ZKL_SHARED};
-	int			i;
-
-	for (i = 0; i < 4; i++)
-	{
-		ZklHold    *hold = zkl_hold_find(lock, modes[i / 2],
-										 (ZklLifetime) (i % 2));
-		ZklError	error;
-
-		if (hold != NULL && zkl_hold_is_good(hold, &error))
-			return hold->grant.slotno;
-	}
-	return -1;
+	zkl_check_loaded();
+	if (IsInParallelMode())
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
+				 errmsg("cannot acquire or release distributed locks during a parallel operation")));
 }
 
 void
 zkl_lifetime_begin(void)
 {
-	zkl_check_loaded();
-	refuse_parallel();
+	zkl_lifetime_check();
 	if (!exit_registered)
 	{
 		on_shmem_exit(exit_callback, 0);
 		exit_registered = true;
 	}
 	zkl_commit_check_soon();
-}
-
-static void
-refuse_again(const ZklAsk *ask)
-{
-	if (zkl_reentrant || find_sibling(&ask->lock) < 0)
-		return;
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_IN_USE),
-			 errmsg("distributed lock \"%s\" is already held by this session",
-					ask->lock.name),
-			 errhint("Release it first, or set \"zklock.reentrant\" to on.")));
-}
-
-/* Returns only if what is held may be counted once more. */
-static void
-check_again(ZklHold *hold, const ZklAsk *ask)
-{
-	ZklError	error;
-
-	zkl_ask_again(ask, hold->grant.slotno);
-	if (!zkl_hold_is_good(hold, &error))
-	{
-		hold->told = true;
-		zkl_raise_lost(hold->name, hold->key.lifetime, error);
-	}
-	zkl_hold_open(hold);
-}
-
-static void
-drop_all(ZklHold **holds, int n)
-{
-	while (n > 0)
-		zkl_hold_drop(holds[--n]);
-}
-
-/* Acquires what is not held yet, all or nothing. */
-static bool
-acquire_new(ZklAsk *asks, int n)
-{
-	ZklHold   **holds = palloc(n * sizeof(ZklHold *));
-	ZklGrant   *grants = palloc(n * sizeof(ZklGrant));
-	int volatile prepared = 0;
-	bool		granted = false;
-	int			i;
-
-	PG_TRY();
-	{
-		for (; prepared < n; prepared++)
-		{
-			asks[prepared].sibling = find_sibling(&asks[prepared].lock);
-			holds[prepared] = zkl_hold_prepare(&asks[prepared]);
-		}
-		granted = zkl_ask_locks(asks, n, grants);
-	}
-	PG_CATCH();
-	{
-		drop_all(holds, prepared);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
-
-	if (!granted)
-		drop_all(holds, n);
-	for (i = 0; granted && i < n; i++)
-		zkl_hold_begin(holds[i], &grants[i]);
-	return granted;
-}
-
-static ZklHold *
-find_hold(const ZklAsk *ask)
-{
-	return zkl_hold_find(&ask->lock, ask->mode, ask->lifetime);
-}
-
-/* What is held is looked at before the others are waited for, and after. */
-static void
-check_held(const ZklAsk *asks, const bool *held, int n)
-{
-	int			i;
-
-	for (i = 0; i < n; i++)
-	{
-		if (held[i])
-			check_again(find_hold(&asks[i]), &asks[i]);
-	}
-}
-
-bool
-zkl_lifetime_acquire(ZklAsk *asks, int n, int64 *tokens)
-{
-	ZklAsk	   *wanted = palloc(n * sizeof(ZklAsk));
-	bool	   *held = palloc(n * sizeof(bool));
-	int			nwanted = 0;
-	int			i;
-
-	zkl_lifetime_begin();
-	for (i = 0; i < n; i++)
-	{
-		refuse_again(&asks[i]);
-		held[i] = find_hold(&asks[i]) != NULL;
-		if (!held[i])
-			wanted[nwanted++] = asks[i];
-	}
-	check_held(asks, held, n);
-	if (nwanted > 0 && !acquire_new(wanted, nwanted))
-		return false;
-	PG_TRY();
-	{
-		if (nwanted > 0)
-			check_held(asks, held, n);
-	}
-	PG_CATCH();
-	{
-		for (i = 0; i < nwanted; i++)
-			end_hold(find_hold(&wanted[i]));
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
-
-	for (i = 0; i < n; i++)
-	{
-		ZklHold    *hold = find_hold(&asks[i]);
-
-		if (held[i])
-		{
-			zkl_hold_again(hold);
-			zkl_slot_set_holds(hold->grant.slotno, hold->count);
-			zkl_slot_rebound(hold->grant.slotno, asks[i].at_most_ms,
-							 asks[i].at_least_ms);
-		}
-		tokens[i] = hold->grant.token;
-	}
-	return true;
-}
-
-void
-zkl_lifetime_give_back(const ZklTarget *lock, ZklLockMode mode)
-{
-	ZklHold    *hold = zkl_hold_find(lock, mode, ZKL_LIFETIME_TRANSACTION);
-
-	if (hold != NULL)
-		end_hold(hold);
-}
-
-static void
-warn_not_held(const ZklTarget *lock, ZklLockMode mode)
-{
-	ZklHold    *until_commit = zkl_hold_find(lock, mode,
-											 ZKL_LIFETIME_TRANSACTION);
-
-	ereport(WARNING,
-			(lock->dialect == ZKL_DIALECT_LATCH ?
-			 errmsg("you do not lead \"%s\"", lock->name) :
-			 mode == ZKL_EXCLUSIVE ?
-			 errmsg("you do not hold distributed lock \"%s\" in exclusive mode",
-					lock->name) :
-			 errmsg("you do not hold distributed lock \"%s\" in shared mode",
-					lock->name),
-			 until_commit != NULL ?
-			 errhint("A lock of transaction lifetime ends with its transaction.") : 0));
-}
-
-/*
- * Ends a hold that is asked to end; false, with a warning, if it was lost, or
- * may have been.  A loss since the transaction began must not be waved through
- * to its commit.
- */
-bool
-zkl_lifetime_release(ZklHold *hold)
-{
-	ZklError	error;
-	bool		known = zkl_commit_check_release(hold);
-
-	if (!zkl_hold_is_good(hold, &error))
-		ereport(WARNING,
-				(errmsg("distributed lock \"%s\" had been lost", hold->name),
-				 errdetail("%s", zkl_lost_detail(error))));
-	else if (!known)
-		ereport(WARNING,
-				(errmsg("distributed lock \"%s\" may have been lost",
-						hold->name),
-				 errdetail("Its lease has passed.")));
-	else
-	{
-		end_hold(hold);
-		return true;
-	}
-	end_hold(hold);
-	return false;
-}
-
-bool
-zkl_lifetime_unlock(const ZklTarget *lock, ZklLockMode mode)
-{
-	ZklHold    *hold;
-	ZklError	error;
-
-	zkl_check_loaded();
-	refuse_parallel();
-	hold = zkl_hold_find(lock, mode, ZKL_LIFETIME_SESSION);
-	if (hold == NULL)
-	{
-		warn_not_held(lock, mode);
-		return false;
-	}
-	if (hold->count == 1 || !zkl_hold_is_good(hold, &error))
-		return zkl_lifetime_release(hold);
-	hold->count--;
-	zkl_slot_set_holds(hold->grant.slotno, hold->count);
-	return true;
-}
-
-void
-zkl_lifetime_end(const ZklTarget *lock, ZklLockMode mode)
-{
-	ZklHold    *hold = zkl_hold_find(lock, mode, ZKL_LIFETIME_SESSION);
-
-	if (hold != NULL)
-		end_hold(hold);
-}
-
-void
-zkl_lifetime_unlock_all(void)
-{
-	dlist_mutable_iter iter;
-
-	zkl_check_loaded();
-	refuse_parallel();
-	dlist_foreach_modify(iter, &zkl_holds[ZKL_LIFETIME_SESSION])
-		(void) zkl_lifetime_release(dlist_container(ZklHold, link, iter.cur));
-}
-
-/* Of several holds on one lock, the latest grant has the greatest token */
-bool
-zkl_lifetime_token(const ZklTarget *lock, int64 *token)
-{
-	bool		found = false;
-	int			i;
-
-	zkl_check_loaded();
-	for (i = 0; i < 4; i++)
-	{
-		ZklHold    *hold = zkl_hold_find(lock, (ZklLockMode) (i / 2),
-										 (ZklLifetime) (i % 2));
-		ZklError	error;
-
-		if (hold == NULL || !zkl_hold_is_good(hold, &error))
-			continue;
-		if (!found || hold->grant.token > *token)
-			*token = hold->grant.token;
-		found = true;
-	}
-	return found;
 }
 
 void

@@ -9,13 +9,14 @@
  */
 #include "postgres.h"
 
+#include "acquire.h"
 #include "ask.h"
 #include "common/int.h"
 #include "compat.h"
 #include "encoding.h"
-#include "lifetime.h"
 #include "mb/pg_wchar.h"
 #include "refusal.h"
+#include "release.h"
 #include "turn.h"
 #include "utils/builtins.h"
 #include "zklock.h"
@@ -235,7 +236,7 @@ lock_job(const ZklTarget *job)
 	ask.lock = *job;
 	ask.mode = ZKL_EXCLUSIVE;
 	ask.lifetime = ZKL_LIFETIME_TRANSACTION;
-	(void) zkl_lifetime_acquire(&ask, 1, &token);
+	(void) zkl_acquire(&ask, 1, &token);
 	return token;
 }
 
@@ -276,7 +277,8 @@ take_turn(const text *name, const ZklTurnId *id, bool at_least_once)
 	read_history(turn, &history);
 	if (zkl_history_has(&history, id, now_ms))
 	{
-		zkl_lifetime_give_back(&job, ZKL_EXCLUSIVE);
+		zkl_release_quietly(&job, ZKL_EXCLUSIVE,
+							ZKL_LIFETIME_TRANSACTION);
 		return false;
 	}
 	turn->id = *id;

@@ -14,7 +14,9 @@
  */
 #include "postgres.h"
 
+#include "lifetime.h"
 #include "maximum.h"
+#include "release.h"
 #include "semaphore.h"
 #include "wait.h"
 #include "zklock.h"
@@ -327,7 +329,7 @@ zkl_semaphore_release(const text *path, int leases)
 	while (leases-- > 0)
 	{
 		hold = first_held(ZKL_LIFETIME_SESSION, &s.leases);
-		good &= zkl_lifetime_release(hold);
+		good &= zkl_release_hold(hold);
 	}
 	return good;
 }

@@ -12,7 +12,7 @@
 #ifndef ZKL_SEMAPHORE_H
 #define ZKL_SEMAPHORE_H
 
-#include "lifetime.h"
+#include "request.h"
 
 #define ZKL_SEMAPHORE_GUARD		"/locks"
 #define ZKL_SEMAPHORE_LEASES	"/leases"

@@ -9,11 +9,13 @@
  */
 #include "postgres.h"
 
+#include "acquire.h"
 #include "catalog/pg_type.h"
 #include "compat.h"
 #include "core/dialect.h"
 #include "duration.h"
 #include "extend.h"
+#include "release.h"
 #include "semaphore.h"
 #include "utils/array.h"
 #include "zklock.h"
@@ -142,7 +144,7 @@ acquire(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime,
 		ask.at_most_ms = at_most_of(fcinfo, bounds);
 		ask.at_least_ms = at_least_of(fcinfo, bounds + 1, ask.at_most_ms);
 	}
-	return zkl_lifetime_acquire(&ask, 1, token);
+	return zkl_acquire(&ask, 1, token);
 }
 
 static Datum
@@ -221,7 +223,7 @@ unlock(FunctionCallInfo fcinfo, ZklLockMode mode)
 {
 	ZklTarget	lock = zkl_target_lock(PG_GETARG_TEXT_PP(0));
 
-	PG_RETURN_BOOL(zkl_lifetime_unlock(&lock, mode));
+	PG_RETURN_BOOL(zkl_release_lock(&lock, mode));
 }
 
 Datum
@@ -239,7 +241,7 @@ zkl_sql_unlock_shared(PG_FUNCTION_ARGS)
 Datum
 zkl_sql_unlock_all(PG_FUNCTION_ARGS)
 {
-	zkl_lifetime_unlock_all();
+	zkl_release_all();
 	PG_RETURN_VOID();
 }
 
@@ -266,7 +268,7 @@ zkl_sql_fencing_token(PG_FUNCTION_ARGS)
 	ZklTarget	lock = zkl_target_lock(PG_GETARG_TEXT_PP(0));
 	int64		token;
 
-	if (!zkl_lifetime_token(&lock, &token) &&
+	if (!zkl_hold_token(&lock, &token) &&
 		!zkl_semaphore_token(&lock, &token))
 		PG_RETURN_NULL();
 	PG_RETURN_INT64(token);
@@ -355,7 +357,7 @@ acquire_all(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime,
 			asks[i].timeout_ms = zkl_timeout_ms(PG_GETARG_INTERVAL_P(1));
 		check_mode(&asks[i]);
 	}
-	if (!zkl_lifetime_acquire(asks, *n, tokens))
+	if (!zkl_acquire(asks, *n, tokens))
 		return NULL;
 	for (i = 0; i < *n; i++)
 		result[names[i].position] = Int64GetDatum(tokens[i]);
@@ -440,7 +442,7 @@ unlock_all_of(FunctionCallInfo fcinfo, ZklLockMode mode)
 	zkl_check_loaded();
 	names = names_of(PG_GETARG_ARRAYTYPE_P(0), &n);
 	for (i = 0; i < n; i++)
-		all &= zkl_lifetime_unlock(&names[i].lock, mode);
+		all &= zkl_release_lock(&names[i].lock, mode);
 	PG_RETURN_BOOL(all);
 }
 

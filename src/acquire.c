@@ -1,0 +1,168 @@
+/*
+ * acquire.c
+ *	  Acquiring locks, or counting those once more that are held.
+ *
+ * Owns the way from what is asked for to a hold.  Run by backends.  Takes no
+ * locks; waits as request.c does.
+ *
+ * Must not know when a hold ends, nor anything of ZooKeeper.
+ */
+#include "postgres.h"
+
+#include "acquire.h"
+#include "lifetime.h"
+#include "refusal.h"
+#include "zklock.h"
+
+/* A live hold of this backend on the same lock, the stronger one first */
+static int
+find_sibling(const ZklTarget *lock)
+{
+	static const ZklLockMode modes[] = {ZKL_EXCLUSIVE, ZKL_SHARED};
+	int			i;
+
+	for (i = 0; i < 4; i++)
+	{
+		ZklHold    *hold = zkl_hold_find(lock, modes[i / 2],
+										 (ZklLifetime) (i % 2));
+		ZklError	error;
+
+		if (hold != NULL && zkl_hold_is_good(hold, &error))
+			return hold->grant.slotno;
+	}
+	return -1;
+}
+
+static void
+refuse_again(const ZklAsk *ask)
+{
+	if (zkl_reentrant || find_sibling(&ask->lock) < 0)
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_IN_USE),
+			 errmsg("distributed lock \"%s\" is already held by this session",
+					ask->lock.name),
+			 errhint("Release it first, or set \"zklock.reentrant\" to on.")));
+}
+
+/* Returns only if what is held may be counted once more. */
+static void
+check_again(ZklHold *hold, const ZklAsk *ask)
+{
+	ZklError	error;
+
+	zkl_ask_again(ask, hold->grant.slotno);
+	if (!zkl_hold_is_good(hold, &error))
+	{
+		hold->told = true;
+		zkl_raise_lost(hold->name, hold->key.lifetime, error);
+	}
+	zkl_hold_open(hold);
+}
+
+static void
+drop_all(ZklHold **holds, int n)
+{
+	while (n > 0)
+		zkl_hold_drop(holds[--n]);
+}
+
+/* Acquires what is not held yet, all or nothing. */
+static bool
+acquire_new(ZklAsk *asks, int n)
+{
+	ZklHold   **holds = palloc(n * sizeof(ZklHold *));
+	ZklGrant   *grants = palloc(n * sizeof(ZklGrant));
+	int volatile prepared = 0;
+	bool		granted = false;
+	int			i;
+
+	PG_TRY();
+	{
+		for (; prepared < n; prepared++)
+		{
+			asks[prepared].sibling = find_sibling(&asks[prepared].lock);
+			holds[prepared] = zkl_hold_prepare(&asks[prepared]);
+		}
+		granted = zkl_ask_locks(asks, n, grants);
+	}
+	PG_CATCH();
+	{
+		drop_all(holds, prepared);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+
+	if (!granted)
+		drop_all(holds, n);
+	for (i = 0; granted && i < n; i++)
+		zkl_hold_begin(holds[i], &grants[i]);
+	return granted;
+}
+
+static ZklHold *
+find_hold(const ZklAsk *ask)
+{
+	return zkl_hold_find(&ask->lock, ask->mode, ask->lifetime);
+}
+
+/* What is held is looked at before the others are waited for, and after. */
+static void
+check_held(const ZklAsk *asks, const bool *held, int n)
+{
+	int			i;
+
+	for (i = 0; i < n; i++)
+	{
+		if (held[i])
+			check_again(find_hold(&asks[i]), &asks[i]);
+	}
+}
+
+bool
+zkl_acquire(ZklAsk *asks, int n, int64 *tokens)
+{
+	ZklAsk	   *wanted = palloc(n * sizeof(ZklAsk));
+	bool	   *held = palloc(n * sizeof(bool));
+	int			nwanted = 0;
+	int			i;
+
+	zkl_lifetime_begin();
+	for (i = 0; i < n; i++)
+	{
+		refuse_again(&asks[i]);
+		held[i] = find_hold(&asks[i]) != NULL;
+		if (!held[i])
+			wanted[nwanted++] = asks[i];
+	}
+	check_held(asks, held, n);
+	if (nwanted > 0 && !acquire_new(wanted, nwanted))
+		return false;
+	PG_TRY();
+	{
+		if (nwanted > 0)
+			check_held(asks, held, n);
+	}
+	PG_CATCH();
+	{
+		for (i = 0; i < nwanted; i++)
+			zkl_hold_end(find_hold(&wanted[i]));
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+
+	for (i = 0; i < n; i++)
+	{
+		ZklHold    *hold = find_hold(&asks[i]);
+
+		if (held[i])
+		{
+			zkl_hold_again(hold);
+			zkl_slot_set_holds(hold->grant.slotno, hold->count);
+			zkl_slot_rebound(hold->grant.slotno, asks[i].at_most_ms,
+							 asks[i].at_least_ms);
+		}
+		tokens[i] = hold->grant.token;
+	}
+	return true;
+}
