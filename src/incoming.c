@@ -29,6 +29,7 @@ read_stat(ZklWireReader *body, ZklReply *reply, ZklWireStat *stat)
 	reply->stat.czxid = stat->czxid;
 	reply->stat.mzxid = stat->mzxid;
 	reply->stat.ephemeral_owner = stat->ephemeral_owner;
+	reply->stat.version = stat->version;
 }
 
 static char *

@@ -127,7 +127,10 @@ watched_own(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 	if (reply->rc == ZKL_RC_OK)
 	{
 		zkl_core_watch(m, &r->own_watch, ZKL_WATCH_ARMED);
+		r->data_version = reply->stat.version;
 		zkl_mark_heed(m, r, reply);
+		if (r->node == ZKL_NODE_EXISTS && r->demand == ZKL_DEMAND_GRANTED)
+			zkl_downgrade_want(m, r);
 	}
 	else if (reply->rc == ZKL_RC_NONODE)
 		zkl_request_vanished(m, r);

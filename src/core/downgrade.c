@@ -29,6 +29,7 @@
 #include "core/pace.h"
 #include "core/read.h"
 #include "core/request.h"
+#include "core/siblings.h"
 
 bool
 zkl_downgrade_pending(const ZklRequest *r)
@@ -47,9 +48,12 @@ leave_alone(ZklRequest *r)
 void
 zkl_downgrade_want(ZklManager *m, ZklRequest *r)
 {
-	if (r->node_mode != ZKL_EXCLUSIVE || r->mode != ZKL_SHARED ||
-		r->downgrade != ZKL_DOWNGRADE_NONE || r->broken ||
-		!zkl_dialect_shares(r->lock->dialect))
+	const ZklRequest *leaning = zkl_siblings_heir(r);
+
+	if (r->node != ZKL_NODE_EXISTS || r->node_mode != ZKL_EXCLUSIVE ||
+		r->mode != ZKL_SHARED || r->downgrade != ZKL_DOWNGRADE_NONE ||
+		r->broken || !zkl_dialect_shares(r->lock->dialect) ||
+		(leaning != NULL && leaning->mode == ZKL_EXCLUSIVE))
 		return;
 
 	/* What a restarted worker finds, the one before it may have begun. */
@@ -127,8 +131,11 @@ zkl_downgrade_send(ZklManager *m, ZklRequest *r, ZklMultiOp *ops)
 	ops[0].kind = ZKL_MULTI_SET;
 	ops[0].path = node_path(m, r, ZKL_EXCLUSIVE);
 
-	/* If somebody has written there, an operator say, he must not miss it. */
-	ops[0].version = 0;
+	/*
+	 * What somebody has written there, an operator say, must not get lost.
+	 * When it has been read, all begins again.
+	 */
+	ops[0].version = r->data_version;
 	ops[0].data = mark;
 	ops[0].data_length = zkl_node_data_downgrade(r->data, r->data_length, mark,
 												 ZKL_MAX_NODE_DATA);
@@ -179,6 +186,7 @@ zkl_downgrade_settle(ZklManager *m, ZklRequest *r, bool done)
 		/* What was watched is gone. */
 		zkl_core_watch(m, &r->own_watch, ZKL_WATCH_NONE);
 		zkl_lock_downgrade(r->lock, r);
+		r->data_version = 0;
 		zkl_request_note(m, r);
 	}
 	else if (done)

@@ -11,8 +11,8 @@
 #define ZKL_DOWNGRADE_OPS	3
 
 /*
- * A shared hold owns an exclusive node: have it changed.  Nothing is done in
- * dialects without shared locks.
+ * If a shared hold owns an exclusive node, which no exclusive hold of its owner
+ * leans on: have it changed.  Nothing is done in dialects without shared locks.
  */
 extern void zkl_downgrade_want(ZklManager *m, ZklRequest *r);
 
@@ -39,7 +39,7 @@ extern void zkl_downgrade_unknown(ZklRequest *r);
 
 /*
  * One of its operations was refused.  If it is not its node that is missing,
- * the node stays exclusive, which harms nobody.
+ * the node stays exclusive, which harms nobody, until it is read again.
  */
 extern void zkl_downgrade_refused(ZklManager *m, ZklRequest *r, int32_t rc);
 

@@ -106,6 +106,7 @@ typedef struct ZklStat
 	int64_t		czxid;
 	int64_t		mzxid;
 	int64_t		ephemeral_owner;
+	int32_t		version;		/* of the data */
 } ZklStat;
 
 typedef struct ZklMultiResult

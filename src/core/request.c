@@ -129,6 +129,7 @@ hand_node_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 {
 	heir->uuid = r->uuid;
 	heir->node_mode = r->node_mode;
+	heir->data_version = r->data_version;
 	heir->seq = r->seq;
 	heir->index = r->index;
 	heir->czxid = r->czxid;
@@ -162,6 +163,7 @@ hand_node_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 	r->node = ZKL_NODE_NONE;
 	zkl_request_note(m, heir);
 	zkl_downgrade_pass_on(m, r, heir);
+
 	zkl_downgrade_want(m, heir);
 }
 
@@ -173,6 +175,7 @@ static void
 retire(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 {
 	ZklLock    *lock = r->lock;
+	ZklRequest *cover = r->cover;
 	ZklRequest *heir;
 
 	if (ZKL_MUTANT(HANDOVER_TO_CANCELLED) && r == lock->waiting &&
@@ -217,6 +220,8 @@ retire(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 			break;
 	}
 	r->demand = demand;
+	if (cover != NULL)
+		zkl_downgrade_want(m, cover);
 	if (demand == ZKL_DEMAND_ANSWERED)
 		zkl_keep_disown(m, r);
 	zkl_lock_touch(m, lock);
@@ -230,6 +235,7 @@ zkl_request_create(ZklManager *m, ZklRequest *r)
 	zkl_list_append(uuid_bucket(m, &r->uuid), &r->by_uuid);
 	r->node = ZKL_NODE_NEW;
 	r->node_mode = r->mode;
+	r->data_version = 0;
 	r->seq = -1;
 	r->czxid = 0;
 	r->seen = 0;

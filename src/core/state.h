@@ -95,6 +95,7 @@ struct ZklRequest
 	ZklUuid		uuid;
 	ZklLockMode node_mode;		/* wider than mode in a node taken over */
 	ZklDowngradeState downgrade;	/* of such a node */
+	int32_t		data_version;	/* of its data, when it was last read */
 	ZklSeq		seq;			/* -1: not known */
 	uint32_t	index;			/* in its batch */
 	int64_t		czxid;			/* 0: not known, ask */

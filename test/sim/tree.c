@@ -193,7 +193,7 @@ do_effect(int tree, const Effect *effect, int64_t zxid)
 			node->data = effect->data;
 			node->length = effect->length;
 			node->stat.mzxid = zxid;
-			node->version++;
+			node->stat.version = ++node->version;
 			break;
 	}
 }

@@ -264,7 +264,7 @@ do_set(Model *zk, const ZklMultiOp *op, ModelStep *step)
 	node->data = model_bytes(op->data, op->data_length);
 	node->data_length = op->data_length;
 	node->stat.mzxid = zk->zxid;
-	node->version++;
+	node->stat.version = ++node->version;
 	return ZKL_RC_OK;
 }
 
@@ -300,7 +300,7 @@ undo_step(Model *zk, ModelStep *step)
 			node->data = step->old_data;
 			node->data_length = step->old_length;
 			node->stat.mzxid = step->old_mzxid;
-			node->version--;
+			node->stat.version = --node->version;
 			break;
 		case ZKL_MULTI_DELETE:
 			node->deleted = false;

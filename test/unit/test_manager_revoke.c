@@ -109,7 +109,10 @@ asked_early(void)
 	world_wind_up(w);
 }
 
-/* All holds of one node; and the one that takes it over, if it came later. */
+/*
+ * All holds of one node; but not one that came later, if the node has become a
+ * reader's meanwhile, which nobody has written to.
+ */
 static void
 several_holds(void)
 {
@@ -136,9 +139,9 @@ several_holds(void)
 	world_release(w, second);
 	world_run(w);
 	CHECK(world_holds(w, third));
-	CHECK_INT(w->requests[third].asked, 1);
+	CHECK_INT(w->requests[third].asked, 0);
 	ask(w, third, "__REVOKE__");
-	CHECK_INT(w->requests[third].asked, 2);
+	CHECK_INT(w->requests[third].asked, 1);
 	world_wind_up(w);
 }
 
@@ -160,6 +163,40 @@ broken_as_well(void)
 	world_wind_up(w);
 }
 
+/*
+ * Who is asked may go on as a reader: the mark is no reason to stay exclusive,
+ * whether or not it had been read before.
+ */
+static void
+downgraded(void)
+{
+	int			seen;
+
+	for (seen = 0; seen < 2; seen++)
+	{
+		World	   *w = world_ready();
+		uint32_t	writer = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+		uint32_t	reader,
+					other;
+
+		world_run(w);
+		reader = world_submit(w, "/a", 1, ZKL_SHARED);
+		CHECK(world_holds(w, reader));
+		ask(w, writer, mark);
+		if (seen)
+			world_sleep(w, 2 * WORLD_BEAT);
+		CHECK_INT(w->requests[writer].asked, seen);
+		other = world_submit(w, "/a", 2, ZKL_SHARED);
+		world_run(w);
+		CHECK(world_waits(w, other));
+		world_release(w, writer);
+		world_sleep(w, 2 * WORLD_BEAT);
+		CHECK(world_holds(w, reader) && world_holds(w, other));
+		CHECK_INT(w->requests[reader].asked, 1);
+		world_wind_up(w);
+	}
+}
+
 int
 main(void)
 {
@@ -169,5 +206,6 @@ main(void)
 	RUN(asked_early);
 	RUN(several_holds);
 	RUN(broken_as_well);
+	RUN(downgraded);
 	return unit_finish();
 }
