@@ -204,7 +204,7 @@ carry_out(const ZklAction *action)
 			ask_holder(slotno, action);
 			break;
 		case ZKL_ACTION_RETIRE:
-			zkl_slot_retire(slotno);
+			zkl_slot_retire(slotno, action->has_node);
 			break;
 		case ZKL_ACTION_DISOWN:
 			zkl_slot_set_owner(slotno, action->owner);

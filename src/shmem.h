@@ -468,8 +468,8 @@ extern void zkl_slot_set_znode(int slotno, const ZklUuid *uuid, uint32 index,
 /* The epilogue of a released slot is written, or needs not be. */
 extern void zkl_slot_forget_epilogue(int slotno);
 
-/* Sets s_retired. */
-extern void zkl_slot_retire(int slotno);
+/* Sets s_retired.  Its znode may be another hold's by now. */
+extern void zkl_slot_retire(int slotno, bool has_znode);
 
 /* A RELEASED slot is kept, and is not its backend's any more. */
 extern void zkl_slot_set_owner(int slotno, uint64 owner);

@@ -491,12 +491,13 @@ zkl_slot_forget_epilogue(int slotno)
 }
 
 void
-zkl_slot_retire(int slotno)
+zkl_slot_retire(int slotno, bool has_znode)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 
 	SpinLockAcquire(&slot->s_mutex);
 	slot->s_retired = true;
+	slot->s_znode_sent &= has_znode;
 	SpinLockRelease(&slot->s_mutex);
 }
 

@@ -145,8 +145,8 @@ typedef enum ZklActionKind
 	ZKL_ACTION_FAIL,
 	ZKL_ACTION_LOSE,
 	ZKL_ACTION_REVOKE,			/* granted, and somebody asks to give it up */
-	ZKL_ACTION_RETIRE,			/* record that an overdue hold has no node of
-								 * its own any more */
+	ZKL_ACTION_RETIRE,			/* record that an overdue hold is none any
+								 * more, and whether it still has its node */
 	ZKL_ACTION_DISOWN,			/* record another owner: kept, and nobody's */
 	ZKL_ACTION_FREE,			/* released, and its znode gone */
 	ZKL_ACTION_RECONNECT		/* give this connection up; rc says why */
@@ -213,6 +213,7 @@ typedef struct ZklAction
 	uint64_t	owner;			/* DISOWN */
 	int64_t		token;			/* GRANT */
 	bool		solitary;		/* GRANT: nobody seems to wait for its end */
+	bool		has_node;		/* RETIRE: to be deleted; else another hold's */
 	ZklFailure	failure;		/* FAIL, LOSE */
 	const char *asker;			/* REVOKE: who, in UTF-8; empty: not known */
 	int64_t		asked_zxid;		/* REVOKE: tells this one from others */

@@ -160,6 +160,11 @@ zkl_manager_restore(ZklManager *m, int64_t now, uint32_t request,
 	if (restored->seq >= 0)
 		zkl_request_exists(m, r, restored->seq, restored->granted ?
 						   restored->token / 4096 : 0);
+
+	/* One that is to go may have become a reader's before that was recorded. */
+	if (r->node == ZKL_NODE_DELETE && r->mode == ZKL_SHARED &&
+		r->node_mode == ZKL_EXCLUSIVE)
+		zkl_downgrade_unknown(r);
 	if (restored->granted && r->demand == ZKL_DEMAND_WAITING)
 	{
 		zkl_request_restore_hold(m, r);

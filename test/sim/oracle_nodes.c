@@ -182,6 +182,14 @@ note_mark(const Effect *effect, const Contender *c)
 	}
 }
 
+/* To a semaphore it counted, too. */
+static void
+note_stranger(const Path *path)
+{
+	if (hosts.semaphore >= 0 && path->parent == lock_path(hosts.semaphore))
+		removed_at[hosts.semaphore] = base.now;
+}
+
 void
 oracle_transaction(const Entry *entry)
 {
@@ -194,6 +202,8 @@ oracle_transaction(const Entry *entry)
 		const Effect *effect = &entry->effects[i];
 		const Contender *c = contender_of(effect->path);
 
+		if (!c->counts && effect->kind == OP_DELETE)
+			note_stranger(effect->path);
 		if (!c->counts)
 			continue;
 		if (effect->kind == OP_CREATE)

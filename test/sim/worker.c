@@ -133,6 +133,7 @@ carry_out(Host *h, const ZklAction *action)
 			break;
 		case ZKL_ACTION_RETIRE:
 			s->retired = true;
+			s->sent &= action->has_node;
 			break;
 		case ZKL_ACTION_DISOWN:
 			s->owner = action->owner;

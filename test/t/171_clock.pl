@@ -20,7 +20,7 @@ my $wall = qr/gettimeofday|GetCurrent\w*Timestamp\w*|timestamptz_now
 
 # File => what it needs the wall clock for
 my %allowed = (
-	'request.c' => 'requested_at of zk_locks',
+	'claim.c' => 'requested_at of zk_locks',
 	'slot.c' => 'granted_at of zk_locks',
 	'identity.c' => 'last_error_at of zk_status, and how often to log');
 

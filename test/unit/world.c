@@ -189,6 +189,7 @@ carry_out(World *w, const ZklAction *action)
 			break;
 		case ZKL_ACTION_RETIRE:
 			CHECK(r->used && r->lost);
+			r->has_znode &= action->has_node;
 			break;
 		case ZKL_ACTION_DISOWN:
 			CHECK(r->used && r->released && r->keep_until != 0);
