@@ -152,12 +152,19 @@ refuse_upgrades(ZklManager *m, ZklLock *lock)
 static bool
 waits_for_own(const ZklLock *lock, const ZklRequest *r)
 {
-	const ZklRequest *holder = lock->exclusive_holder;
+	const ZklLink *link;
 
-	if (r == lock->waiting && r->mode == ZKL_SHARED && holder != NULL &&
-		zkl_downgrade_mode(holder) == ZKL_SHARED)
+	if (own_ahead(lock, r) == ZKL_SEQ_NONE)
 		return false;
-	return own_ahead(lock, r) != ZKL_SEQ_NONE;
+	for (link = r->queued.prev; link != &lock->own.head; link = link->prev)
+	{
+		const ZklRequest *ahead = zkl_container(ZklRequest, queued, link);
+
+		if (ahead->owner != r->owner &&
+			zkl_mode_conflicts(zkl_downgrade_mode(ahead), r->mode))
+			return true;
+	}
+	return false;
 }
 
 /*
