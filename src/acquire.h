@@ -10,8 +10,8 @@
 /*
  * Acquires n locks for their lifetime, or counts those once more that are held:
  * then the later times of their bounds and of the asks' count; all or nothing.
- * Siblings are filled in here; see zkl_ask_locks for the rest.  False: a try was
- * refused.  tokens[] are the fencing tokens.
+ * Siblings are filled in here; see zkl_ask_locks for the rest.  False: a try
+ * was refused.  tokens[] are the fencing tokens.
  */
 extern bool zkl_acquire(ZklAsk *asks, int n, int64 *tokens);
 

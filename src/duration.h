@@ -8,7 +8,7 @@
 #include "utils/timestamp.h"
 
 /*
- * In ms, rounded up, a month being 30 days; ZKL_FOREVER if it is infinite, -1 if
+ * In ms, rounded up, a month being 30 days; ZKL_FOREVER if infinite, -1 if
  * it is negative.
  */
 extern int64 zkl_duration_ms(const Interval *interval);

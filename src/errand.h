@@ -23,7 +23,7 @@ typedef enum ZklErrandKind
 {
 	ZKL_ERRAND_GET,
 	ZKL_ERRAND_SET,
-	ZKL_ERRAND_CREATE,			/* persistent; with its parents, as containers */
+	ZKL_ERRAND_CREATE,			/* persistent; its parents are containers */
 	ZKL_ERRAND_CREATE_CONTAINER,	/* likewise; it is good if it is there */
 	ZKL_ERRAND_DELETE,
 	ZKL_ERRAND_LIST,

@@ -10,7 +10,10 @@
 #include "wire.h"
 
 
-/* Tags of its operations have this bit, which the core's do not; bit 53 is the closer's. */
+/*
+ * Tags of its operations have this bit, which the core's do not; bit 53 is the
+ * closer's.
+ */
 #define ZKL_RUNNER_TAG		(UINT64CONST(1) << 54)
 
 /* Sends one operation; the worker provides it. */

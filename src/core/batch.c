@@ -7,8 +7,9 @@
  * ZooKeeper.
  *
  * A batch is one multi: set(heartbeat, expected version k), then deletes,
- * then creates, then downgrades.  Because each names the version that the one before it left,
- * a batch is applied at most once and in order, whatever is sent again.
+ * then creates, then downgrades.  Because each names the version that the one
+ * before it left, a batch is applied at most once and in order, whatever is
+ * sent again.
  * What its answer means is in outcome.c.
  */
 #include <string.h>

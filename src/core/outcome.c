@@ -217,12 +217,13 @@ shares_fate(const ZklRequest *r, const ZklLock *culprit, int32_t rc)
 static void
 refuse_downgrades(ZklManager *m, const ZklBatch *batch, int failed, int32_t rc)
 {
-	int			first = (int) batch->nsingle + 1;
 	uint32_t	i;
 
-	for (i = batch->nsingle; i < batch->nmembers; i++, first += ZKL_DOWNGRADE_OPS)
+	for (i = batch->nsingle; i < batch->nmembers; i++)
 	{
 		ZklRequest *r = batch->members[i];
+		int			first = (int) (batch->nsingle + 1 +
+								   (i - batch->nsingle) * ZKL_DOWNGRADE_OPS);
 
 		if (r == NULL)
 			continue;
@@ -332,15 +333,17 @@ void
 zkl_batch_reply(ZklManager *m, const ZklReply *reply)
 {
 	ZklBatch   *batch = pop_batch(m);
+	bool		good = reply->rc == ZKL_RC_OK &&
+	reply->nresults == zkl_batch_operations(batch);
 	int			failed;
 
-	if (reply->rc == ZKL_RC_OK && reply->nresults == zkl_batch_operations(batch) &&
+	if (good &&
 		reply->stat.mzxid < m->zxid_seen && !ZKL_MUTANT(BACKWARDS_ZXID))
 	{
 		batch_unknown(m, batch);
 		zkl_core_reconnect(m, ZKL_RC_WENT_BACK);
 	}
-	else if (reply->rc == ZKL_RC_OK && reply->nresults == zkl_batch_operations(batch))
+	else if (good)
 		batch_applied(m, batch, reply);
 	else if ((failed = failed_operation(batch, reply)) >= 0)
 		batch_refused(m, batch, failed, reply->results[failed].rc);

@@ -138,7 +138,8 @@ multi_read_op(ZklMulti *multi, uint32_t i, ZklWireReader *body,
 		case ZKL_WIRE_OP_CREATE_EPHEMERAL:
 		case ZKL_WIRE_OP_CREATE_PERSISTENT:
 			zoo_create_op_init(op, path, data, (int) data_length, &zkl_zk.acls,
-							   create_mode(kind), created, (int) path_length + SEQUENCE_ROOM);
+							   create_mode(kind), created,
+							   (int) path_length + SEQUENCE_ROOM);
 			*strings = created + path_length + SEQUENCE_ROOM;
 			break;
 		default:
