@@ -243,13 +243,19 @@ become_member(Barrier *b)
 }
 
 /* Before we are in: after that, "ready" says that we may start. */
-static void
-delete_stale_ready(Barrier *b)
+static bool
+delete_stale_ready(Barrier *b, bool stays)
 {
+	View		view;
+
 	do
-		(void) zkl_children_look(&b->children);
-	while (!clean_up(b));
+	{
+		if (!zkl_children_look(&b->children))
+			return false;
+		survey(b, &view);
+	} while (!clean_up(b) || (!stays && view.is_ready && view.members > 0));
 	zkl_children_forget(&b->children);
+	return true;
 }
 
 /* True once there are enough, or were: whoever saw that first says so. */
@@ -289,12 +295,11 @@ refuse_again(const Barrier *b)
 }
 
 static bool
-enter(Barrier *b, int parties)
+enter(Barrier *b, int parties, bool stays)
 {
 	bool		started = false;
 
-	delete_stale_ready(b);
-	if (!become_member(b))
+	if (!delete_stale_ready(b, stays) || !become_member(b))
 		return false;
 	PG_TRY();
 	{
@@ -426,7 +431,7 @@ enter_by_sql(FunctionCallInfo fcinfo, bool stays)
 	refuse_again(&b);
 	zkl_check_worker();
 	zkl_children_begin(&b.children, &b.target, b.timeout_ms);
-	started = enter(&b, parties);
+	started = enter(&b, parties, stays);
 	if (started && !stays)
 	{
 		drop_out(&b);

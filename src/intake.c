@@ -125,7 +125,11 @@ static void
 release_slot(int slotno, const ZklSlot *slot)
 {
 	if (slot->s_kind == ZKL_KIND_LOCK && zkl_closer_take(slotno))
+	{
+		if (known_serial[slotno] == slot->s_serial)
+			zkl_manager_leave(core, zkl_boottime_us(), (uint32) slotno);
 		return;
+	}
 	if (known_serial[slotno] != slot->s_serial)
 		zkl_slot_free(slotno);	/* cancelled before we ever saw it */
 	else if (slot->s_kind == ZKL_KIND_QUEUE)

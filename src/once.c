@@ -9,6 +9,8 @@
  */
 #include "postgres.h"
 
+#include <ctype.h>
+
 #include "acquire.h"
 #include "ask.h"
 #include "common/int.h"
@@ -21,7 +23,6 @@
 #include "utils/builtins.h"
 #include "zklock.h"
 
-#define DIRECTORY		"/.once"
 #define CLOCK_NODE		".clock"
 #define MAX_TRIES		10
 
@@ -74,27 +75,59 @@ period_us_of(const Interval *period)
 	return us;
 }
 
-/* A number and a unit of time: not likely to be a key */
+/* Steps over a unit of time; false: there is none. */
 static bool
-is_like_period(const char *key)
+skip_unit(const char **at)
 {
 	static const char *const units[] = {
 		"ms", "s", "sec", "secs", "second", "seconds", "m", "min", "mins",
 		"minute", "minutes", "h", "hr", "hrs", "hour", "hours", "d", "day",
-		"days", "w", "week", "weeks"
+		"days", "w", "week", "weeks", "mon", "mons", "month", "months", "y",
+		"yr", "yrs", "year", "years", "quarter", "quarters"
 	};
-	Size		number = strspn(key, "0123456789.");
-	const char *unit = key + number + strspn(key + number, " ");
+	Size		length = strspn(*at, "abcdefghijklmnopqrstuvwxyz"
+								"ABCDEFGHIJKLMNOPQRSTUVWXYZ");
 	int			i;
 
-	if (number == 0)
-		return false;
 	for (i = 0; i < lengthof(units); i++)
 	{
-		if (pg_strcasecmp(unit, units[i]) == 0)
+		if (strlen(units[i]) == length &&
+			pg_strncasecmp(*at, units[i], length) == 0)
+		{
+			*at += length;
 			return true;
+		}
 	}
 	return false;
+}
+
+/*
+ * Numbers with units of time, a time of day, or ISO 8601's P1D: not likely to
+ * be a key.  A bare number or a date may be one.
+ */
+static bool
+is_like_period(const char *key)
+{
+	static const char digits[] = "0123456789.";
+	const char *at = key + strspn(key, " @+-");
+
+	if ((*at == 'P' || *at == 'p') &&
+		(isdigit((unsigned char) at[1]) || at[1] == 'T' || at[1] == 't') &&
+		strspn(at, "PTYMWDHSptymwdhs0123456789.") == strlen(at))
+		return true;
+	if (strchr(at, ':') != NULL && strspn(at, "0123456789.: ") == strlen(at))
+		return true;
+	do
+	{
+		Size		number = strspn(at, digits);
+
+		at += number;
+		at += strspn(at, " ");
+		if (number == 0 || !skip_unit(&at))
+			return false;
+		at += strspn(at, " ");
+	} while (*at != '\0');
+	return true;
 }
 
 static void
@@ -159,7 +192,8 @@ make_znode(const ZklTarget *directory, const char *name)
 static bool
 try_time(int64 *now_ms)
 {
-	ZklTarget	directory = {DIRECTORY, DIRECTORY, ZKL_DIALECT_CURATOR_RW};
+	ZklTarget	directory = {ZKL_ONCE_DIRECTORY, ZKL_ONCE_DIRECTORY,
+	ZKL_DIALECT_CURATOR_RW};
 	ZklErrand  *set = zkl_errand_make(ZKL_ERRAND_SET, &directory, CLOCK_NODE,
 									  0);
 	int32		rc = zkl_errand_run(set, &directory, 0);
@@ -257,7 +291,7 @@ is_same(const ZklTurn *turn, const ZklTurnId *id, bool at_least_once)
 static bool
 take_turn(const text *name, const ZklTurnId *id, bool at_least_once)
 {
-	ZklTarget	job = zkl_target_reserved(name, DIRECTORY);
+	ZklTarget	job = zkl_target_reserved(name, ZKL_ONCE_DIRECTORY);
 	ZklTurn    *turn = zkl_turn_find(&job);
 	ZklHistory	history;
 	int64		token,

@@ -45,7 +45,7 @@ zkl_sql_break_lock(PG_FUNCTION_ARGS)
 
 	zkl_check_loaded();
 	require_superuser("must be superuser to break a distributed lock");
-	lock = zkl_target_lock(PG_GETARG_TEXT_PP(0));
+	lock = zkl_target_any(PG_GETARG_TEXT_PP(0));
 	PG_RETURN_BOOL(zkl_ask_break(&lock) || break_lease(&lock));
 }
 

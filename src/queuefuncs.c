@@ -122,6 +122,24 @@ put_lock(FunctionCallInfo fcinfo, const ZklTarget *lock, int *position)
 	dsm_detach(segment);
 }
 
+/* Those of a recipe of the same name, the first "most" of whom have it */
+static void
+put_others(FunctionCallInfo fcinfo, const ZklTarget *lock, ZklDialect dialect,
+		   const char *mode, uint32 most, int *position)
+{
+	ZklTarget	target = *lock;
+	ZklListing	list;
+	ZklListingEntry entry;
+	dsm_segment *segment;
+	uint32		n = 0;
+
+	target.dialect = dialect;
+	segment = zkl_ask_queue(&target, &list);
+	for (; zkl_listing_next(&list, &entry); n++)
+		put_entry(fcinfo, &target, mode, n < most, &entry, position);
+	dsm_detach(segment);
+}
+
 /* Of those who queue for the guard: all but the first "skip" */
 static void
 put_guard(FunctionCallInfo fcinfo, const ZklTarget *guard, int skip,
@@ -179,11 +197,14 @@ put_semaphore(FunctionCallInfo fcinfo, const ZklTarget *lock, int *position)
 Datum
 zkl_sql_queue(PG_FUNCTION_ARGS)
 {
-	ZklTarget	lock = zkl_target_lock(PG_GETARG_TEXT_PP(0));
+	ZklTarget	lock = zkl_target_any(PG_GETARG_TEXT_PP(0));
 	int			position = 0;
 
 	InitMaterializedSRF(fcinfo, 0);
 	put_lock(fcinfo, &lock, &position);
+	put_others(fcinfo, &lock, ZKL_DIALECT_LATCH, "leader", 1, &position);
+	put_others(fcinfo, &lock, ZKL_DIALECT_MEMBER, "member", PG_UINT32_MAX,
+			   &position);
 	put_semaphore(fcinfo, &lock, &position);
 	return (Datum) 0;
 }

@@ -162,7 +162,7 @@ zkl_raise_lost(const char *name, ZklLifetime lifetime, ZklError error)
 			 errmsg("distributed lock \"%s\" was lost", name),
 			 errdetail("%s", zkl_lost_detail(error)),
 			 lifetime == ZKL_LIFETIME_SESSION ?
-			 errhint("Another may hold it now.  Acknowledge the loss with zk_unlock(), zk_unlock_shared(), zk_release() or zk_resign(), then acquire the lock anew.") :
+			 errhint("Another may hold it now.  Acknowledge the loss with zk_unlock(), zk_unlock_shared(), zk_release(), zk_resign() or zk_barrier_leave(), or with zk_unlock_all(), then acquire the lock anew.") :
 			 errhint("Another may hold it now.  Retry the transaction.")));
 	pg_unreachable();
 }

@@ -129,6 +129,8 @@ submit_lock(const ZklAsk *ask, bool together, bool more, const ZklDeadlines *at)
 	slot->s_at_most = ask->at_most_ms;
 	slot->s_at_least = ask->at_least_ms;
 	slot->s_holds = 1;
+	if (ask->guard)
+		slot->s_on_revoke = ZKL_REVOKE_IGNORE;
 	if (ask->leader_id != NULL)
 		strlcpy(slot->s_leader_id, ask->leader_id, sizeof(slot->s_leader_id));
 	zkl_wait_submit(slotno, more);

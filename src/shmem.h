@@ -123,6 +123,8 @@ typedef struct ZklSlot
 	bool		s_epilogue;		/* which is wanted when it is released */
 
 	bool		s_expired;		/* a try's time is over: deny if not at hand */
+	bool		s_signal_due;	/* asked for while quiet: see s_on_revoke; the
+								 * worker sets, either clears */
 	bool		s_quiet;		/* never signal its owner: the grant is not
 								 * picked up, or past its commit check */
 	bool		s_taken;		/* the grant was picked up */

@@ -129,6 +129,19 @@ zkl_slot_set_holds(int slotno, uint32 holds)
 	SpinLockRelease(&slot->s_mutex);
 }
 
+/* Under s_mutex: the holder is asked for its lock, and was not told so yet. */
+static void
+signal_if_due(ZklSlot *slot)
+{
+	if (!slot->s_signal_due || slot->s_state != ZKL_SLOT_GRANTED)
+		return;
+	slot->s_signal_due = false;
+	if (slot->s_on_revoke == ZKL_REVOKE_CANCEL)
+		kill(slot->s_pid, SIGINT);
+	else if (slot->s_on_revoke == ZKL_REVOKE_TERMINATE)
+		kill(slot->s_pid, SIGTERM);
+}
+
 void
 zkl_slot_set_quiet(int slotno, bool quiet)
 {
@@ -138,6 +151,10 @@ zkl_slot_set_quiet(int slotno, bool quiet)
 	SpinLockAcquire(&slot->s_mutex);
 	slot->s_quiet = quiet;
 	lost = slot->s_state == ZKL_SLOT_LOST;
+
+	/* A cancel would hit what comes after the commit, or seem to undo it. */
+	if (!quiet && slot->s_on_revoke == ZKL_REVOKE_TERMINATE)
+		signal_if_due(slot);
 	SpinLockRelease(&slot->s_mutex);
 	if (lost && !quiet)
 		zkl_shmem_mark(slotno);
@@ -231,6 +248,7 @@ zkl_slot_take(int slotno, ZklSlot *copy)
 	{
 		slot->s_quiet = false;
 		slot->s_taken = true;
+		signal_if_due(slot);
 	}
 	memcpy(copy, slot, sizeof(ZklSlot));
 	SpinLockRelease(&slot->s_mutex);
@@ -401,10 +419,9 @@ zkl_slot_revoke(int slotno, int64 zxid, const char *asker)
 	{
 		slot->s_asked_zxid = zxid;
 		strlcpy(slot->s_asker, asker, sizeof(slot->s_asker));
-		if (!slot->s_quiet && slot->s_on_revoke == ZKL_REVOKE_CANCEL)
-			kill(slot->s_pid, SIGINT);
-		else if (!slot->s_quiet && slot->s_on_revoke == ZKL_REVOKE_TERMINATE)
-			kill(slot->s_pid, SIGTERM);
+		slot->s_signal_due = true;
+		if (!slot->s_quiet)
+			signal_if_due(slot);
 	}
 	SpinLockRelease(&slot->s_mutex);
 	if (done)

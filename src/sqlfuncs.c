@@ -266,9 +266,11 @@ Datum
 zkl_sql_fencing_token(PG_FUNCTION_ARGS)
 {
 	ZklTarget	lock = zkl_target_lock(PG_GETARG_TEXT_PP(0));
+	ZklTarget	latch = lock;
 	int64		token;
 
-	if (!zkl_hold_token(&lock, &token) &&
+	latch.dialect = ZKL_DIALECT_LATCH;
+	if (!zkl_hold_token(&lock, &token) && !zkl_hold_token(&latch, &token) &&
 		!zkl_semaphore_token(&lock, &token))
 		PG_RETURN_NULL();
 	PG_RETURN_INT64(token);

@@ -67,3 +67,15 @@ zkl_target_reserved(const text *name, const char *directory)
 	target.dialect = ZKL_DIALECT_CURATOR_RW;
 	return target;
 }
+
+ZklTarget
+zkl_target_any(const text *name)
+{
+	Size		prefix = strlen(ZKL_ONCE_DIRECTORY);
+	char	   *text = text_to_cstring(name);
+
+	if (strncmp(text, ZKL_ONCE_DIRECTORY "/", prefix + 1) != 0)
+		return zkl_target_lock(name);
+	return zkl_target_reserved(cstring_to_text(text + prefix),
+							   ZKL_ONCE_DIRECTORY);
+}

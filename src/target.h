@@ -15,6 +15,9 @@ typedef struct ZklTarget
 	ZklDialect	dialect;
 } ZklTarget;
 
+/* Where the locks of zk_once() are, out of the way of all names */
+#define ZKL_ONCE_DIRECTORY	"/.once"
+
 /*
  * The lock that an SQL function is called with, in the dialect that
  * "zklock.dialects" gives it; its strings are palloc'd.  Error 22023 if the
@@ -35,5 +38,11 @@ extern ZklTarget zkl_target_recipe(const text *name, const char *suffix,
  * if both together are too long.
  */
 extern ZklTarget zkl_target_reserved(const text *name, const char *directory);
+
+/*
+ * The same as zkl_target_lock, for those who look at locks and break them: also
+ * the name of a lock below ZKL_ONCE_DIRECTORY.
+ */
+extern ZklTarget zkl_target_any(const text *name);
 
 #endif							/* ZKL_TARGET_H */

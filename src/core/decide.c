@@ -211,13 +211,14 @@ tell_blocked(ZklManager *m, ZklLock *lock, ZklVerdict verdict)
 
 	if (lock->ntogether == 0)
 		return;
-	zkl_foreach(link, after, &lock->own)
+	zkl_foreach(link, after, &lock->requests)
 	{
-		ZklRequest *r = zkl_container(ZklRequest, queued, link);
+		ZklRequest *r = zkl_container(ZklRequest, all, link);
 
 		if (r->demand == ZKL_DEMAND_WAITING && r->together &&
-			(r != lock->waiting || verdict == ZKL_VERDICT_BEHIND_OWN ||
-			 verdict == ZKL_VERDICT_BEHIND_FOREIGN))
+			(r->node == ZKL_NODE_EXISTS ?
+			 r != lock->waiting || verdict == ZKL_VERDICT_BEHIND_OWN ||
+			 verdict == ZKL_VERDICT_BEHIND_FOREIGN : lock->draining))
 			zkl_request_blocked(m, r);
 	}
 }

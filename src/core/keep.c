@@ -63,6 +63,13 @@ disown(ZklManager *m, ZklRequest *r)
 }
 
 void
+zkl_keep_leave(ZklManager *m, ZklRequest *r)
+{
+	if (r->demand == ZKL_DEMAND_GRANTED && r->sibling_next == r)
+		disown(m, r);
+}
+
+void
 zkl_keep_disown(ZklManager *m, ZklRequest *r)
 {
 	ZklRequest *s = r;

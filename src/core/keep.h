@@ -31,4 +31,10 @@ extern void zkl_keep_tick(ZklManager *m);
 /* When the next one's is; -1: there is none. */
 extern int64_t zkl_keep_timer(const ZklManager *m);
 
+/*
+ * The holder has left, but r stays until it is released: if that was his only
+ * hold, it is in his way, too, from now on.
+ */
+extern void zkl_keep_leave(ZklManager *m, ZklRequest *r);
+
 #endif							/* ZKL_KEEP_H */

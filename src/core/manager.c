@@ -205,6 +205,13 @@ zkl_manager_keep(ZklManager *m, int64_t now, uint32_t request, int64_t until)
 }
 
 void
+zkl_manager_leave(ZklManager *m, int64_t now, uint32_t request)
+{
+	m->now = now;
+	zkl_keep_leave(m, &m->requests[request]);
+}
+
+void
 zkl_manager_overdue(ZklManager *m, int64_t now, uint32_t request)
 {
 	ZklRequest *r = &m->requests[request];

@@ -273,6 +273,12 @@ extern void zkl_manager_keep(ZklManager *m, int64_t now, uint32_t request,
 							 int64_t until);
 
 /*
+ * The holder is gone, and a release will follow: until then not even he gets
+ * the lock.
+ */
+extern void zkl_manager_leave(ZklManager *m, int64_t now, uint32_t request);
+
+/*
  * A hold that was to end by itself after some time, and has: its slot says that
  * it is lost, and its backend cannot pass its commit check with it any more.
  * Its node goes; FREE comes only after the release.

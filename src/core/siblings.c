@@ -42,7 +42,8 @@ zkl_siblings_covering(const ZklRequest *r)
 
 	for (s = r->sibling_next; s != r; s = s->sibling_next)
 	{
-		if (s->demand == ZKL_DEMAND_GRANTED && s->node == ZKL_NODE_EXISTS &&
+		if (s->owner == r->owner && s->demand == ZKL_DEMAND_GRANTED &&
+			s->node == ZKL_NODE_EXISTS &&
 			!s->broken && zkl_mode_covers(zkl_downgrade_mode(s), r->mode) &&
 			(best == NULL || s->seq < best->seq))
 			best = s;
@@ -59,8 +60,8 @@ zkl_siblings_upgraded(const ZklRequest *r)
 		return NULL;
 	for (s = r->sibling_next; s != r; s = s->sibling_next)
 	{
-		if (s->demand == ZKL_DEMAND_GRANTED && s->node == ZKL_NODE_EXISTS &&
-			!s->broken)
+		if (s->owner == r->owner && s->demand == ZKL_DEMAND_GRANTED &&
+			s->node == ZKL_NODE_EXISTS && !s->broken)
 			return s;
 	}
 	return NULL;

@@ -301,6 +301,24 @@ was_left(const Host *h, const ZklUuid *uuid, const Slot *s)
 	return false;
 }
 
+/* Somebody else of this server, who came before s, waits with no node now. */
+static bool
+waits_before(const Host *h, const Slot *s)
+{
+	int			i;
+
+	for (i = 0; i < MAX_SLOTS; i++)
+	{
+		const Slot *other = &h->slots[i];
+
+		if (other->state == SLOT_WAITING && other->sent &&
+			other->lock == s->lock && other->owner != s->owner &&
+			other->since < s->since && zkl_mode_conflicts(other->mode, s->mode))
+			return true;
+	}
+	return false;
+}
+
 /* False is said only if somebody else was in the way at some time. */
 void
 oracle_deny(Host *h, int i)
@@ -315,7 +333,7 @@ oracle_deny(Host *h, int i)
 	if (lease_is_over(h) && !h->interrupted)
 		broken("S8", "host %d slot %d was denied past the lease", h->id, i);
 	if (!lease_is_valid(h) || asks_deposed(h) || queue_tampered(h, s->lock) ||
-		removed_at[s->lock] >= s->since)
+		removed_at[s->lock] >= s->since || waits_before(h, s))
 		return;
 	for (path = lock_path(s->lock)->children; path; path = path->sibling)
 	{

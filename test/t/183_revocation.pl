@@ -208,13 +208,13 @@ cmp_ok($late->value, '>', 0, 'shared: the late reader, too');
 silent_ok($late, 'shared: nor was that');
 $late->query('SELECT zk_unlock_all()');
 
-# Two holds of one session on one znode: the one that is left knows, too.
+# Who is asked may go on as a reader, beside others.
 $s->query("SELECT zk_lock('/r/twice')");
 $t->query("SELECT zk_revoke('/r/twice')");
 revoked($one, '/r/twice', 1, 'one hold is asked for');
 told_ok($s, qr/\Q$t_is\E/, 'the first hold');
 $s->query("SELECT zk_lock_shared('/r/twice'), zk_unlock('/r/twice')");
-revoked($one, '/r/twice', 1, 'so is the one that goes on with its znode');
+revoked($one, '/r/twice', 0, 'the one that goes on as a reader came later');
 $s->query('SELECT zk_unlock_all()');
 
 # ---- zklock asks Curator ----
