@@ -26,6 +26,10 @@ SELECT zk_once('/nightly', E'a\x7fb');
 SELECT zk_once('/nightly', '1 hour');
 \echo :LAST_ERROR_SQLSTATE
 SELECT zk_once('/nightly', '30min');
+SELECT zk_once('/nightly', '1 month');
+SELECT zk_once('/nightly', '1 day 2 hours');
+SELECT zk_once('/nightly', '01:00');
+SELECT zk_once('/nightly', 'PT1H');
 SELECT zk_once('/nightly', '1.5 Days');
 
 -- periods

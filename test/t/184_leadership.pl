@@ -71,6 +71,9 @@ is($s->query("SELECT zk_lead(NULL) IS NULL AND zk_resign(NULL) IS NULL"), 't', '
 
 my ($t, $last) = ($test->session($two), $test->session($one));
 my $token = $s->query("SELECT zk_lead('/l/a', 'alpha')");
+is($s->query("SELECT zk_fencing_token('/l/a')"), $token, 'its token');
+is($s->query("SELECT mode, granted, server FROM zk_queue('/l/a')"),
+	'leader|t|alpha', 'zk_queue() shows who leads');
 cmp_ok($token, '>', 0, 'the first one leads');
 stand($t, '/l/a', 'beta');
 curator_stands('c', '/l/a', 'curator');

@@ -83,6 +83,8 @@ foreach my $end ([ 'COMMIT', 'f' ], [ 'ROLLBACK', 't' ])
 		$s1->query('BEGIN');
 		is(once($s1, "'/w'", $key, "'$guarantee'"), 't', "$key: one has the turn");
 		$test->enqueue($s2, "SELECT zk_once('/w', $key)", '/.once/w');
+		is($s1->query("SELECT count(*) FROM zk_queue('/.once/w')"),
+			2, 'zk_queue() shows both');
 		ok($test->still_waits($s2), "$key: another waits");
 		$s1->query($end->[0]);
 		is($s2->value, $end->[1], "$key: and has it, or not");

@@ -310,6 +310,37 @@ nothing_to_keep(void)
 	world_wind_up(w);
 }
 
+/* Who names a hold that is over finds no cover in what is kept meanwhile. */
+static void
+kept_from_its_owner(void)
+{
+	World	   *w = world_ready();
+	uint32_t	kept = hold(w, 1, ZKL_EXCLUSIVE);
+	uint32_t	named = hold(w, 1, ZKL_SHARED);
+	uint32_t	again = 9;
+	WorldRequest *r = &w->requests[again];
+	ZklDemand	demand = {
+		.name = "/a",.owner = 1,.mode = ZKL_EXCLUSIVE,
+		.sibling = (int32_t) named,.data = "",.data_length = 0
+	};
+
+	world_keep(w, kept, MINUTE);
+	world_overdue(w, named);
+	world_run(w);
+	r->used = true;
+	strcpy(r->name, "/a");
+	r->owner = 1;
+	r->mode = ZKL_EXCLUSIVE;
+	r->since = ++w->submissions;
+	zkl_manager_submit(w->m, w->now, again, &demand);
+	world_flush(w);
+	world_run(w);
+	CHECK(world_waits(w, again));
+	world_sleep(w, 2 * MINUTE);
+	CHECK(world_holds(w, again));
+	world_wind_up(w);
+}
+
 int
 main(void)
 {
@@ -324,5 +355,6 @@ main(void)
 	RUN(kept_and_gone);
 	RUN(kept_over_a_restart);
 	RUN(nothing_to_keep);
+	RUN(kept_from_its_owner);
 	return unit_finish();
 }

@@ -106,6 +106,26 @@ after_a_restart(void)
 	world_wind_up(w);
 }
 
+/* Nobody has a place in a queue that is to drain first. */
+static void
+draining(void)
+{
+	World	   *w = world_together();
+	uint32_t	holder = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	last,
+				r;
+
+	world_run(w);
+	CHECK(world_holds(w, holder));
+	model_find(&w->zk, WORLD_ROOT "/a")->counter =
+		(uint32_t) ZKL_SEQ_LIMIT - 1;
+	last = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+	r = world_submit(w, "/a", 3, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK(w->requests[last].blocked && w->requests[r].blocked);
+	world_wind_up(w);
+}
+
 int
 main(void)
 {
@@ -114,5 +134,6 @@ main(void)
 	RUN(beside_readers);
 	RUN(behind_foreign);
 	RUN(after_a_restart);
+	RUN(draining);
 	return unit_finish();
 }
