@@ -99,7 +99,7 @@ sub pgbench
 	ok($good, "pgbench, 64 clients, $rounds rounds");
 	return;
 }
-pgbench(3);
+pgbench(10);
 $listings = $test->status($node, 'listings');
 $count = requests(sub { pgbench(100) });
 diag sprintf '%.2f requests a pair, 64 clients', $count / 6400;
