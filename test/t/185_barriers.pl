@@ -435,27 +435,29 @@ is_deeply([ children('/n') ], [], 'nothing is left');
 
 # Who is slow to leave has not come to the next round: nobody runs into that
 # before, one after the other or again and again.
-begin($t, "SELECT zk_barrier('/o', 2)", '/o', 1);
-kill 'STOP', $t->pid;
-is($s->query("SELECT zk_barrier('/o', 2)"), 't', 'one is through');
-is($s->query("SELECT zk_barrier('/o', 2, '300ms')"),
+my ($fast, $slow) = map { $test->session($_) } $one, $two;
+begin($slow, "SELECT zk_barrier('/again', 2)", '/again', 1);
+kill 'STOP', $slow->pid;
+is($fast->query("SELECT zk_barrier('/again', 2)"), 't', 'one is through');
+is($fast->query("SELECT zk_barrier('/again', 2, '300ms')"),
 	'f', 'and waits for the other to leave the round');
-kill 'CONT', $t->pid;
-is($t->value, 't', 'which is through, too');
-foreach my $session ($s, $t)
+kill 'CONT', $slow->pid;
+is($slow->value, 't', 'which is through, too');
+foreach my $session ($fast, $slow)
 {
 	$session->send(<<'EOS');
 DO $$
 BEGIN
 	FOR i IN 1 .. 100 LOOP
-		IF NOT zk_barrier('/o', 2, '1min') THEN
+		IF NOT zk_barrier('/again', 2, '1min') THEN
 			RAISE EXCEPTION 'alone in round %', i;
 		END IF;
 	END LOOP;
 END $$
 EOS
 }
-is($_->sqlstate, '', 'a hundred rounds side by side') foreach $s, $t;
+is($_->sqlstate, '', 'a hundred rounds side by side') foreach $fast, $slow;
+$_->close foreach $fast, $slow;
 
 # ---- no ZooKeeper ----
 
