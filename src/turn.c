@@ -114,8 +114,8 @@ is_used_by_us(const ZklTurn *turn)
 									  ZKL_HISTORY_NODE, ZKL_MAX_NODE_DATA);
 	bool		ours;
 
-	while (zkl_errand_run(get, &turn->target, 0) == ZKL_RC_UNKNOWN)
-		;
+	if (zkl_errand_run(get, &turn->target, 0) == ZKL_RC_UNKNOWN)
+		zkl_raise_unreachable();
 	ours = get->rc == ZKL_RC_OK && get->size == turn->to_length &&
 		memcmp(get->answer, turn->to, turn->to_length) == 0;
 	zkl_errand_free(get);
