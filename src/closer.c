@@ -213,19 +213,11 @@ take_data(Task *task, const ZklReply *reply, int32 version)
 	send(task, WRITING, &op);
 }
 
-/* A multi of one says how it went in its only result, or in all. */
-static int32
-result_of(const ZklReply *reply)
-{
-	return reply->rc != ZKL_RC_OK && reply->nresults > 0 &&
-		reply->results[0].rc != ZKL_RC_OK ? reply->results[0].rc : reply->rc;
-}
-
 void
 zkl_closer_reply(uint64 tag, const ZklReply *reply, int32 version)
 {
 	Task	   *task = find((int) (uint32) tag);
-	int32		rc = result_of(reply);
+	int32		rc = zkl_runner_rc(reply);
 
 	if (task == NULL || (task->phase != READING && task->phase != WRITING) ||
 		(tag >> 32 & ATTEMPT_MASK) != task->attempt)

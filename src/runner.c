@@ -388,9 +388,8 @@ is_lost(const Task *task, int32 rc)
 							rc != RC_UNIMPLEMENTED));
 }
 
-/* A multi of one says how it went in its only result, or in all. */
-static int32
-write_rc(const ZklReply *reply)
+int32
+zkl_runner_rc(const ZklReply *reply)
 {
 	return reply->rc != ZKL_RC_OK && reply->nresults > 0 &&
 		reply->results[0].rc != ZKL_RC_OK ? reply->results[0].rc : reply->rc;
@@ -405,7 +404,7 @@ zkl_runner_reply(uint64 tag, const ZklReply *reply, const ZklWireStat *stat)
 	if (task == NULL || task->phase != SENT ||
 		(tag >> 32 & ATTEMPT_MASK) != task->attempt)
 		return;
-	whole.rc = write_rc(reply);
+	whole.rc = zkl_runner_rc(reply);
 	if (is_lost(task, whole.rc))
 	{
 		lose(task, UNANSWERED);

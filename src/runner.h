@@ -44,4 +44,7 @@ extern void zkl_runner_disconnected(void);
 /* Begins what waits, if reads can be believed now. */
 extern void zkl_runner_tick(bool ready);
 
+/* A multi of one operation says how it went in its only result, or in all. */
+extern int32 zkl_runner_rc(const ZklReply *reply);
+
 #endif							/* ZKL_RUNNER_H */
