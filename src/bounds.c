@@ -70,8 +70,7 @@ zkl_bounds_look(int slotno)
 void
 zkl_bounds_granted(int slotno)
 {
-	if (zkl_slots[slotno].s_at_most != 0)
-		note_end(slotno, zkl_slot_until(slotno));
+	note_end(slotno, zkl_slot_until(slotno));
 }
 
 void
