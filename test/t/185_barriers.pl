@@ -437,6 +437,8 @@ is_deeply([ children('/n') ], [], 'nothing is left');
 # before, one after the other or again and again.
 my ($fast, $slow) = map { $test->session($_) } $one, $two;
 begin($slow, "SELECT zk_barrier('/again', 2)", '/again', 1);
+is($fast->query("SELECT mode, granted FROM zk_queue('/again')"),
+	'member|t', 'zk_queue() shows members');
 kill 'STOP', $slow->pid;
 is($fast->query("SELECT zk_barrier('/again', 2)"), 't', 'one is through');
 is($fast->query("SELECT zk_barrier('/again', 2, '300ms')"),

@@ -310,6 +310,29 @@ nothing_to_keep(void)
 	world_wind_up(w);
 }
 
+/*
+ * What its holder has left keeps everybody out until it is released, and so it
+ * does him.
+ */
+static void
+left_and_not_released(void)
+{
+	World	   *w = world_ready();
+	uint32_t	r = hold(w, 1, ZKL_EXCLUSIVE);
+	uint32_t	again;
+
+	w->requests[r].left = true;
+	zkl_manager_leave(w->m, w->now, r);
+	world_flush(w);
+	again = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK(world_waits(w, again));
+	world_release(w, r);
+	world_run(w);
+	CHECK(world_holds(w, again));
+	world_wind_up(w);
+}
+
 /* Who names a hold that is over finds no cover in what is kept meanwhile. */
 static void
 kept_from_its_owner(void)
@@ -355,6 +378,7 @@ main(void)
 	RUN(kept_and_gone);
 	RUN(kept_over_a_restart);
 	RUN(nothing_to_keep);
+	RUN(left_and_not_released);
 	RUN(kept_from_its_owner);
 	return unit_finish();
 }

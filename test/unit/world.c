@@ -192,7 +192,7 @@ carry_out(World *w, const ZklAction *action)
 			r->has_znode &= action->has_node;
 			break;
 		case ZKL_ACTION_DISOWN:
-			CHECK(r->used && r->released && r->keep_until != 0);
+			CHECK(r->used && (r->left || (r->released && r->keep_until != 0)));
 			CHECK(r->owner != action->owner);
 			r->owner = action->owner;
 			break;

@@ -33,6 +33,7 @@ typedef struct WorldRequest
 	bool		granted;
 	bool		denied;
 	bool		blocked;
+	bool		left;			/* its holder is gone, its release is to come */
 	bool		failed;
 	bool		lost;
 	bool		released;
