@@ -188,6 +188,21 @@ $t->query("SELECT zk_unlock('/r/terminate')");
 $s = $test->session($one);
 is($s->error("SET zklock.on_revoke = 'shrug'"), '22023', 'no such thing');
 
+# Asked before it has seen its grant: it is told when it does.
+$t->query("SELECT zk_lock('/r/late')");
+$s->query("SET zklock.on_revoke = 'terminate'");
+$test->enqueue($s, "SELECT zk_lock('/r/late')", '/r/late');
+kill 'STOP', $s->pid;
+$t->query("SELECT zk_unlock('/r/late')");
+$test->look_until($one, "SELECT count(*) FROM zk_locks WHERE granted AND"
+	  . " path = '/r/late'", 1, 'late: it is granted');
+$blocker->query("SELECT zk_revoke('/r/late')");
+revoked($one, '/r/late', 1, 'late: it is asked');
+kill 'CONT', $s->pid;
+is($s->sqlstate, '57P01', 'late: the session ends');
+$test->wait_queue('/r/late', 0);
+$s = $test->session($one);
+
 # ---- shared holders: all of them, and nobody behind a writer ----
 
 my @readers = ($s, $t, $test->session($one));

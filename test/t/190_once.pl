@@ -254,6 +254,14 @@ is(once($s1, "'/p1'", "'k2'") . once($s1, "'/p2'", "'k2'"), 'tt', 'two turns');
 $s1->query('COMMIT');
 is(once($s2, "'/p1'", "'k2'") . once($s2, "'/p2'", "'k2'"), 'ff', 'both used up');
 
+# ---- one that hangs ----
+
+$s1->query('BEGIN');
+is(once($s1, "'/h'", "'k1'"), 't', 'a turn');
+is($s2->query("SELECT zk_break_lock('/.once/h')"), 't', 'it is broken');
+is($s1->error('COMMIT'), '40001', 'who had it cannot commit');
+is(once($s2, "'/h'", "'k1'"), 't', 'and another has it');
+
 # ---- read only: a standby ----
 
 $one->backup('base');
