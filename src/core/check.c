@@ -184,6 +184,7 @@ zkl_manager_check(const ZklManager *m)
 	const char *why = NULL;
 	uint64_t	watches = 0;
 	uint32_t	live = 0,
+				queued = 0,
 				waiting = 0,
 				i;
 	size_t		bucket;
@@ -195,10 +196,13 @@ zkl_manager_check(const ZklManager *m)
 		why = check_request(m, r);
 		if (r->demand == ZKL_DEMAND_WAITING || r->demand == ZKL_DEMAND_GRANTED)
 			live++;
+		queued += zkl_linked(&r->queued);
 		watches += r->own_watch == ZKL_WATCH_ARMED;
 	}
 	if (why == NULL && live != m->nlive)
 		why = "the count of live requests is wrong";
+	if (why == NULL && queued != m->nqueued)
+		why = "the count of requests in queues is wrong";
 	for (bucket = 0; bucket < m->by_path.nbuckets; bucket++)
 	{
 		const ZklList *list = &m->by_path.buckets[bucket];

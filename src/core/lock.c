@@ -202,6 +202,7 @@ zkl_lock_enqueue(ZklManager *m, ZklLock *lock, ZklRequest *r)
 		   zkl_container(ZklRequest, queued, where)->seq > r->seq)
 		where = where->prev;
 	zkl_link_after(&r->queued, where);
+	m->nqueued++;
 	if (r->demand == ZKL_DEMAND_GRANTED)
 	{
 		count_hold(lock, r);
@@ -254,6 +255,7 @@ zkl_lock_dequeue(ZklManager *m, ZklLock *lock, ZklRequest *r)
 	if (lock->waiting == r)
 		set_waiting(m, lock, next_waiting(lock, r->queued.next));
 	zkl_unlink(&r->queued);
+	m->nqueued--;
 }
 
 void

@@ -279,16 +279,20 @@ zkl_manager_event(ZklManager *m, int64_t now, ZklEventKind kind,
 /*
  * The host was held up for long, or ZooKeeper did not answer: an operator may
  * have marked or removed nodes meanwhile, for want of an answer.  On a new
- * connection all are looked at anew.  It also counts as a contact, where a
- * beat would not renew the lease at once.
+ * connection all are looked at anew.  But only what has its place in a queue
+ * relied on the lease; a request that an idle server's last lease met on its
+ * way has nothing to lose with it.
+ *
+ * A new connection also counts as a contact, where a beat would not renew the
+ * lease at once.
  */
 static void
 heed_lapse(ZklManager *m)
 {
 	bool		valid = m->now < m->lease_until;
-	bool		lapsed = m->lease_relied && m->nlive > 0 && !valid;
+	bool		lapsed = m->lease_relied && m->nqueued > 0 && !valid;
 
-	m->lease_relied = valid && m->nlive > 0;
+	m->lease_relied = valid && m->nqueued > 0;
 	if (m->connection == ZKL_CONNECTION_READY && m->nlive > 0 &&
 		(lapsed || zkl_contact_lease(m, m->now) <= m->now))
 		zkl_core_reconnect(m, ZKL_RC_LAPSED);

@@ -300,6 +300,8 @@ struct ZklManager
 
 	ZklRequest *requests;		/* config.max_requests of them */
 	uint32_t	nlive;			/* WAITING or GRANTED */
+	uint32_t	nqueued;		/* in the queue of their lock: their nodes are
+								 * known to exist */
 	uint32_t	nwaiting;		/* locks with a first that waits */
 	ZklTable	by_uuid;
 	ZklTable	by_path;
@@ -349,7 +351,7 @@ struct ZklManager
 	int64_t		connecting_since;	/* until the connection stood */
 	ZklContact	contacts[ZKL_CONTACTS]; /* a ring, the latest last */
 	uint32_t	ncontacts;		/* on this connection, ever */
-	bool		lease_relied;	/* somebody waited or held when it was valid */
+	bool		lease_relied;	/* something was in a queue when it was valid */
 	bool		verified;		/* all holds from before this connection are */
 	int64_t		zxid_seen;
 	ZklJanitor	janitor;
