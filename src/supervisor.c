@@ -334,6 +334,9 @@ zkl_supervisor_reconnect(int32 rc)
 	}
 	if (rc == ZKL_RC_LAPSED)
 		zkl_identity_note_error("the lease has passed while the worker was held up");
+	else if (rc == ZKL_RC_ABSURD)
+		zkl_identity_note_error(psprintf("ZooKeeper server \"%s\" answered with a transaction id that cannot be right",
+										 current_host));
 	else if (rc == RC_NOAUTH)
 		zkl_identity_note_error(psprintf("not allowed to create this server's node below \"%s\": check \"zklock.auth_file\"",
 										 zkl_root));

@@ -18,6 +18,7 @@
 #include "core/probe.h"
 #include "core/read.h"
 #include "core/request.h"
+#include "core/zxid.h"
 
 /*
  * The directory may not be read.  Those that wait cannot learn whether it is
@@ -149,6 +150,9 @@ token_came(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 		return;
 	if (reply->rc == ZKL_RC_OK && zkl_mark_breaks(r, reply))
 		zkl_request_again(m, r);
+	else if (reply->rc == ZKL_RC_OK &&
+			 !zkl_zxid_is_known(m, reply->stat.czxid))
+		zkl_core_reconnect(m, ZKL_RC_ABSURD);
 	else if (reply->rc == ZKL_RC_OK)
 		r->czxid = reply->stat.czxid;
 	else if (reply->rc == ZKL_RC_NONODE)

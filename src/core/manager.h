@@ -37,6 +37,7 @@ extern bool zkl_rc_is_definite(int32_t rc);
 								 * renews it at once */
 #define ZKL_RC_WENT_BACK	2	/* transaction ids went back: the session must
 								 * be given up too */
+#define ZKL_RC_ABSURD		3	/* a transaction id that cannot be right */
 
 typedef struct ZklManager ZklManager;
 

@@ -24,6 +24,7 @@
 #include "core/pace.h"
 #include "core/read.h"
 #include "core/request.h"
+#include "core/zxid.h"
 
 /* The connection is as good as its first beat: now its reads count. */
 static void
@@ -337,8 +338,12 @@ zkl_batch_reply(ZklManager *m, const ZklReply *reply)
 	reply->nresults == zkl_batch_operations(batch);
 	int			failed;
 
-	if (good &&
-		reply->stat.mzxid < m->zxid_seen && !ZKL_MUTANT(BACKWARDS_ZXID))
+	if (good && zkl_zxid_is_absurd(m, reply->stat.mzxid))
+	{
+		batch_unknown(m, batch);
+		zkl_core_reconnect(m, ZKL_RC_ABSURD);
+	}
+	else if (good && zkl_zxid_went_back(m, reply->stat.mzxid))
 	{
 		batch_unknown(m, batch);
 		zkl_core_reconnect(m, ZKL_RC_WENT_BACK);

@@ -354,6 +354,7 @@ struct ZklManager
 	bool		lease_relied;	/* something was in a queue when it was valid */
 	bool		verified;		/* all holds from before this connection are */
 	int64_t		zxid_seen;
+	int64_t		zxid_doubted;	/* answered, but not believed; see zxid.c */
 	ZklJanitor	janitor;
 	bool		beat_wanted;
 	ZklPace		pace;

@@ -1,9 +1,11 @@
 /*
  * test_manager_outage.c
- *	  Scenarios of a lease that ends.
+ *	  Scenarios of a lease that ends, and of answers that cannot be right.
  */
 #include "unit.h"
 #include "world.h"
+
+#define ABSURD	(INT64_C(1) << 60)
 
 /*
  * A request that comes in the last moments of an idle server's lease has been
@@ -76,6 +78,137 @@ lease_of_one_that_waits(void)
 	world_wind_up(w);
 }
 
+/* Makes the next answer to a batch, or to a get of our node, absurd. */
+static void
+deliver_absurd(World *w, bool batch)
+{
+	bool		done = false;
+
+	while (!done && !w->gave_up &&
+		   (w->conn.inbox != NULL || w->conn.outbox != NULL))
+	{
+		ModelMessage *message;
+
+		world_serve(w, 1);
+		for (message = w->conn.outbox; message != NULL && !done;
+			 message = message->next)
+		{
+			ZklReply   *reply = &message->reply;
+
+			done = !message->is_event && reply->rc == ZKL_RC_OK &&
+				(reply->nresults > 0) == batch &&
+				reply->stat.ephemeral_owner == w->session.id;
+			if (done && batch)
+				reply->stat.mzxid = ABSURD;
+			else if (done)
+				reply->stat.czxid = ABSURD;
+		}
+		world_deliver(w, INT32_MAX);
+	}
+	CHECK(done);
+}
+
+/* One answer with an absurd transaction id is not believed. */
+static void
+absurd_id(void)
+{
+	World	   *w = world_ready();
+	uint32_t	held = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	r;
+	int64_t		seen;
+
+	world_run(w);
+	seen = zkl_manager_zxid(w->m);
+	r = world_submit(w, "/b", 2, ZKL_EXCLUSIVE);
+	deliver_absurd(w, true);
+	CHECK(w->gave_up);
+	CHECK(!world_holds(w, r));
+	CHECK_INT(zkl_manager_zxid(w->m), seen);
+	world_run(w);
+	CHECK(world_holds(w, r) && world_holds(w, held));
+	CHECK(w->requests[r].token < (seen + 100) * 4096);
+	CHECK(zkl_manager_zxid(w->m) < seen + 100);
+	CHECK_INT(w->losses, 0);
+	world_wind_up(w);
+}
+
+/* Nor is it the first thing that a server ever hears. */
+static void
+absurd_from_the_start(void)
+{
+	World	   *w = world_make();
+	uint32_t	r;
+
+	world_begin(w);
+	world_connect(w);
+	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	deliver_absurd(w, true);
+	CHECK(w->gave_up);
+	CHECK_INT(zkl_manager_zxid(w->m), 0);
+	world_run(w);
+	CHECK(world_holds(w, r));
+	CHECK_INT(zkl_manager_zxid(w->m), w->zk.zxid);
+	world_wind_up(w);
+}
+
+/* A leap that the next connection confirms is one: elections go by unseen. */
+static void
+leap_of_ids(void)
+{
+	World	   *w = world_ready();
+	uint32_t	r;
+	int64_t		seen = zkl_manager_zxid(w->m);
+
+	w->zk.zxid += INT64_C(3) << 32;
+	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_serve(w, INT32_MAX);
+	world_deliver(w, INT32_MAX);
+	CHECK(!w->gave_up);
+	world_run(w);
+	CHECK(world_holds(w, r));
+
+	w->zk.zxid += INT64_C(1000) << 32;
+	r = world_submit(w, "/b", 1, ZKL_EXCLUSIVE);
+	while (!w->gave_up && (w->conn.inbox != NULL || w->conn.outbox != NULL))
+	{
+		world_serve(w, INT32_MAX);
+		world_deliver(w, INT32_MAX);
+	}
+	CHECK(w->gave_up);
+	CHECK(zkl_manager_zxid(w->m) < seen + (INT64_C(4) << 32));
+	world_run(w);
+	CHECK(world_holds(w, r));
+	CHECK_INT(zkl_manager_zxid(w->m), w->zk.zxid);
+	world_wind_up(w);
+}
+
+/* A fencing token is not made of an id above all that were acknowledged. */
+static void
+absurd_token(void)
+{
+	World	   *w = world_ready();
+	uint32_t	r;
+	int64_t		seen = zkl_manager_zxid(w->m);
+
+	/* The answer to its create is lost, so its id is asked for. */
+	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	while (world_nodes(w, "/a") == 0)
+	{
+		world_serve(w, INT32_MAX);
+		if (world_nodes(w, "/a") == 0)
+			world_deliver(w, INT32_MAX);
+	}
+	world_disconnect(w);
+	world_connect(w);
+	deliver_absurd(w, false);
+	CHECK(w->gave_up);
+	CHECK(!world_holds(w, r));
+	world_run(w);
+	CHECK(world_holds(w, r));
+	CHECK(w->requests[r].token < (seen + 100) * 4096);
+	world_wind_up(w);
+}
+
 int
 main(void)
 {
@@ -83,5 +216,9 @@ main(void)
 	RUN(leftover_lease);
 	RUN(lease_of_one_that_is_gone);
 	RUN(lease_of_one_that_waits);
+	RUN(absurd_id);
+	RUN(absurd_from_the_start);
+	RUN(leap_of_ids);
+	RUN(absurd_token);
 	return unit_finish();
 }

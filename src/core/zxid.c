@@ -1,0 +1,51 @@
+/*
+ * zxid.c
+ *	  Whether a transaction id that ZooKeeper answers can be believed.
+ *
+ * Owns what the manager remembers of them.  Runs in the worker (and in tests),
+ * takes no locks, knows neither PostgreSQL nor ZooKeeper.
+ *
+ * Fencing tokens are made of these ids, so a server that has seen one refuses
+ * all that are smaller, for good.  One absurd id, out of a garbled answer say,
+ * must not make it refuse the whole ensemble from then on.  The upper 32 bits
+ * count elections: an answer that is many of them ahead of all before it counts
+ * as none, and is believed only if the next connection says the like.
+ */
+#include "core/zxid.h"
+
+/* The greatest that a token has room for */
+#define GREATEST		(INT64_MAX / 4096)
+
+#define ELECTIONS(n)	((int64_t) (n) << 32)
+
+/* How far ahead of what was seen, or of nothing, the first answer may be */
+#define NEAR			ELECTIONS(64)
+#define NEAR_NOTHING	ELECTIONS(65536)
+
+bool
+zkl_zxid_is_absurd(ZklManager *m, int64_t zxid)
+{
+	int64_t		near = m->zxid_seen != 0 ? NEAR : NEAR_NOTHING;
+	bool		confirmed = m->zxid_doubted != 0 &&
+	zxid >= m->zxid_doubted && zxid - m->zxid_doubted < NEAR;
+
+	m->zxid_doubted = 0;
+	if (zxid <= 0 || zxid > GREATEST)
+		return true;
+	if (zxid < m->zxid_seen || zxid - m->zxid_seen < near || confirmed)
+		return false;
+	m->zxid_doubted = zxid;
+	return true;
+}
+
+bool
+zkl_zxid_went_back(const ZklManager *m, int64_t zxid)
+{
+	return zxid < m->zxid_seen && !ZKL_MUTANT(BACKWARDS_ZXID);
+}
+
+bool
+zkl_zxid_is_known(const ZklManager *m, int64_t zxid)
+{
+	return zxid > 0 && zxid <= m->zxid_seen;
+}

@@ -1,0 +1,25 @@
+/*
+ * zxid.h
+ *	  Whether a transaction id that ZooKeeper answers can be believed.
+ */
+#ifndef ZKL_ZXID_H
+#define ZKL_ZXID_H
+
+#include "core/state.h"
+
+/*
+ * The id of a batch that was just acknowledged: whether it cannot be right, as
+ * far as this one answer can tell.  To be asked once per answer.
+ */
+extern bool zkl_zxid_is_absurd(ZklManager *m, int64_t zxid);
+
+/* Whether it is smaller than one that was believed before */
+extern bool zkl_zxid_went_back(const ZklManager *m, int64_t zxid);
+
+/*
+ * The id of a znode of ours, on a proved connection: the node is older than
+ * the beat that proved it, so its id is none that was not acknowledged.
+ */
+extern bool zkl_zxid_is_known(const ZklManager *m, int64_t zxid);
+
+#endif							/* ZKL_ZXID_H */
