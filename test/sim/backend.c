@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "agenda.h"
 #include "backend.h"
 #include "oracle.h"
 
@@ -62,8 +63,10 @@ backend_wake(Host *h, int backend)
 	Backend    *b = &backends.backend[h->id][backend];
 	Time		at = base.now + some_delay(20);
 
-	if (at < b->at)
-		b->at = at;
+	if (at >= b->at)
+		return;
+	b->at = at;
+	agenda_changed(AGENDA_BACKEND(h->id, backend));
 }
 
 static void

@@ -23,6 +23,10 @@ typedef int64_t Time;
 #define MS		INT64_C(1000)
 #define SECOND	INT64_C(1000000)
 
+#ifndef SIM_CHECKED
+#define SIM_CHECKED	0		/* 1: the simulation looks after itself */
+#endif
+
 #define TRACE_KEPT		120		/* events shown when a seed fails */
 #define TRACE_NUMBERS	4
 

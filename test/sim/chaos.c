@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "agenda.h"
 #include "backend.h"
 #include "chaos.h"
 #include "draw.h"
@@ -156,6 +157,7 @@ chaos_calm(void)
 	int			i;
 
 	trace("calm", 0, 0, 0, 0, NULL);
+	agenda_all_changed();
 	base.calm = true;
 	base.calm_since = base.now;
 	chaos.at = NEVER;

@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "agenda.h"
 #include "ensemble.h"
 
 /* ---- coming and going ---- */
@@ -79,6 +80,7 @@ conn_attach(int server, int64_t id, size_t seen, ClientKind kind, int client,
 	c->heard_at = base.now;
 	c->ping_at = base.now + ens.timeout / 3;
 	*conn = c;
+	agenda_changed(AGENDA_CONN(c->id));
 	return ATTACH_DONE;
 }
 
@@ -124,6 +126,7 @@ conn_cut(Conn *c, bool deliver)
 	}
 	clear_watches(c);
 	c->open = false;
+	agenda_changed(AGENDA_CONN(c->id));
 }
 
 void
@@ -154,6 +157,7 @@ conn_send(Conn *c, Request *request)
 	request->next = NULL;
 	*c->sent_end = request;
 	c->sent_end = &request->next;
+	agenda_changed(AGENDA_CONN(c->id));
 	c->ping_at = base.now + ens.timeout / 3;
 }
 
@@ -166,6 +170,7 @@ push_frame(Conn *c, Frame *frame)
 	frame->at = c->last_delivery;
 	*c->out_end = frame;
 	c->out_end = &frame->next;
+	agenda_changed(AGENDA_CONN(c->id));
 }
 
 /* path: what a single create made */

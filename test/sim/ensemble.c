@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "agenda.h"
 #include "ensemble.h"
 #include "oracle.h"
 
@@ -20,6 +21,7 @@ ensemble_begin(void)
 	memset(&ens, 0, sizeof(ens));
 	ens.conns = take(MAX_CONNS * sizeof(Conn));
 	ens.zxid = INT64_C(1) << 32;
+	ens.next_session = -1;
 	ens.nservers = MAX_SERVERS;
 	ens.reap_every = ens.reap_at = ens.elect_at = NEVER;
 	for (i = 0; i < MAX_SERVERS; i++)
@@ -89,6 +91,7 @@ ensemble_sync(int i)
 {
 	catch_up(i);
 	ens.servers[i].apply_at = NEVER;
+	agenda_changed(AGENDA_ENSEMBLE);
 }
 
 void
@@ -111,6 +114,7 @@ ensemble_append(Entry *entry)
 	catch_up(ens.leader);
 	for (i = 0; i < ens.nservers; i++)
 		plan_apply(i);
+	agenda_changed(AGENDA_ENSEMBLE);
 }
 
 Entry *
@@ -161,6 +165,7 @@ ensemble_elect(int next)
 			return;
 		next = (int) below(ens.nservers);
 	}
+	agenda_all_changed();
 	ens.leader = next;
 	ens.elect_at = NEVER;
 	ens.zxid = (ens.zxid >> 32) + 1;
@@ -209,6 +214,7 @@ ensemble_cut(int i, bool down)
 
 	trace(down ? "zk: server # stops" : "zk: server # is cut off", i, 0, 0, 0,
 		  NULL);
+	agenda_all_changed();
 	s->state = down ? SERVER_DOWN : SERVER_CUT;
 	s->deposed = false;
 	s->apply_at = NEVER;
@@ -250,6 +256,7 @@ ensemble_wipe(void)
 	}
 	for (i = 0; i < ens.nsessions; i++)
 		ens.sessions[i].alive = false;
+	ens.next_session = -1;
 	ens.late_writes = NULL;
 	ens.nlog = 0;
 	ens.zxid = INT64_C(1) << 32;

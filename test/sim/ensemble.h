@@ -107,6 +107,7 @@ typedef struct Entry
 
 extern Path *path_intern(const char *text);
 extern Path *path_first(void);	/* and on by ->all */
+extern uint64_t path_generation(void);	/* of all paths: until a wipe */
 extern void tree_begin(void);
 extern void tree_clear(void);	/* all trees */
 
@@ -166,6 +167,7 @@ typedef struct Ensemble
 	int			nsessions;
 	int			session_room;
 	int			first_alive;	/* those before have ended */
+	int			next_session;	/* to expire; -1: not known */
 	Time		timeout;
 	Time		tick;
 	Time		leader_offset;	/* of its clock */

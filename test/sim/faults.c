@@ -7,6 +7,7 @@
  */
 #include <string.h>
 
+#include "agenda.h"
 #include "backend.h"
 #include "chaos.h"
 #include "faults.h"
@@ -197,6 +198,7 @@ chaos_cut_rack(Host *h)
 		ens.leader < 0 || servers_out() > 0)
 		return;
 	trace("host #: cut off with its server", h->id, 0, 0, 0, NULL);
+	agenda_all_changed();
 	h->conn->frozen_until = until;
 	chaos_heal(h->conn->server, until);
 	ensemble_cut(h->conn->server, false);

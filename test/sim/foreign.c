@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agenda.h"
 #include "foreign.h"
 #include "oracle.h"
 
@@ -310,6 +311,7 @@ foreign_step(Foreign *f)
 void
 foreign_frame(Foreign *f, Frame *frame)
 {
+	agenda_changed(AGENDA_CLIENT(f->id));
 	f->seen = ens.servers[f->conn->server].applied;
 	if (frame->is_event)
 	{
@@ -348,6 +350,7 @@ foreign_frame(Foreign *f, Frame *frame)
 void
 foreign_gone(Foreign *f)
 {
+	agenda_changed(AGENDA_CLIENT(f->id));
 	f->conn = NULL;
 	if (f->phase == FOREIGN_IDLE)
 		return;

@@ -5,9 +5,9 @@
  * Owns the hosts.  Does what shmem.c and slot.c of src/ do.  Must not know the
  * core: that is worker.c's.
  */
-#include <stdio.h>
 #include <string.h>
 
+#include "agenda.h"
 #include "backend.h"
 #include "core/mutant.h"
 #include "host.h"
@@ -26,10 +26,18 @@ lock_name(int lock)
 Path *
 lock_path(int lock)
 {
-	char		text[64];
+	static const char *const paths[MAX_LOCKS] = {
+		SIM_ROOT "/a", SIM_ROOT "/b/c", SIM_ROOT "/b/d"
+	};
 
-	snprintf(text, sizeof(text), SIM_ROOT "%s", names[lock]);
-	return path_intern(text);
+	if (hosts.paths_of != path_generation())
+	{
+		memset(hosts.paths, 0, sizeof(hosts.paths));
+		hosts.paths_of = path_generation();
+	}
+	if (hosts.paths[lock] == NULL)
+		hosts.paths[lock] = path_intern(paths[lock]);
+	return hosts.paths[lock];
 }
 
 ZklDialect
@@ -90,6 +98,7 @@ static void
 mark(Host *h, Slot *s)
 {
 	s->marked = true;
+	h->marked = true;
 	worker_wake(h, hosts.wake_delay);
 }
 
@@ -251,6 +260,7 @@ lease_publish(Host *h, uint32_t generation, int64_t ms)
 void
 host_start(Host *h)
 {
+	agenda_all_changed();
 	memset(h->slots, 0, sizeof(h->slots));
 	h->session = 0;
 	h->chain = h->chain_kept = 0;

@@ -123,6 +123,7 @@ typedef struct Host
 	Time		wake_at;
 	Time		stopped_until;
 	uint32_t	known[MAX_SLOTS];	/* serial of the slots it knows */
+	bool		marked;			/* one of its slots may be */
 	int64_t		published_ms;
 	uint32_t	published_generation;
 	size_t		carried;		/* actions carried out, if it was stopped */
@@ -170,6 +171,8 @@ typedef struct Hosts
 	Time		wake_delay;		/* usual, of the worker */
 	uint64_t	owners;
 	uint64_t	events;
+	Path	   *paths[MAX_LOCKS];	/* of the locks, once looked up */
+	uint64_t	paths_of;		/* which trees */
 } Hosts;
 
 extern Hosts hosts;

@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agenda.h"
 #include "backend.h"
 #include "chaos.h"
 #include "mutants.h"
@@ -29,94 +30,6 @@
 
 static bool keep_going = false;
 
-typedef struct Next
-{
-	Time		due;
-	void		(*step) (void *);
-	void	   *what;
-} Next;
-
-static void
-step_ensemble(void *what)
-{
-	(void) what;
-	ensemble_step();
-}
-
-static void
-step_late(void *what)
-{
-	(void) what;
-	late_step();
-}
-
-static void
-step_chaos(void *what)
-{
-	(void) what;
-	chaos_step();
-}
-
-static void
-step_conn(void *what)
-{
-	conn_step(what);
-}
-
-static void
-step_host(void *what)
-{
-	host_step(what);
-}
-
-static void
-step_backend(void *what)
-{
-	backend_step(what);
-}
-
-static void
-step_foreign(void *what)
-{
-	foreign_step(what);
-}
-
-static void
-consider(Next *next, Time due, void (*step) (void *), void *what)
-{
-	if (due >= next->due)
-		return;
-	next->due = due;
-	next->step = step;
-	next->what = what;
-}
-
-static Next
-find_next(void)
-{
-	Next		next = {NEVER, NULL, NULL};
-	int			i,
-				j;
-
-	consider(&next, ensemble_due(), step_ensemble, NULL);
-	consider(&next, late_due(), step_late, NULL);
-	consider(&next, chaos_due(), step_chaos, NULL);
-	for (i = 0; i < MAX_CONNS; i++)
-		if (ens.conns[i].open)
-			consider(&next, conn_due(&ens.conns[i]), step_conn, &ens.conns[i]);
-	for (i = 0; i < hosts.n; i++)
-	{
-		consider(&next, host_due(&hosts.host[i]), step_host, &hosts.host[i]);
-		for (j = 0; hosts.host[i].up && j < backends.per_host; j++)
-			consider(&next, backend_due(&backends.backend[i][j]),
-					 step_backend, &backends.backend[i][j]);
-	}
-	for (i = 0; i < foreigners.n; i++)
-		consider(&next, foreign_due(&foreigners.foreign[i]), step_foreign,
-				 &foreigners.foreign[i]);
-	return next;
-}
-
 static void
 run_until(Time end, bool (*enough) (void))
 {
@@ -124,15 +37,15 @@ run_until(Time end, bool (*enough) (void))
 
 	while (enough == NULL || !enough())
 	{
-		Next		next = find_next();
+		Time		due = agenda_due();
 
-		if (next.due > end)
+		if (due > end)
 			break;
 		if (++steps > MOST_EVENTS)
 			broken("liveness", "it never comes to rest");
-		if (next.due > base.now)
-			base.now = next.due;
-		next.step(next.what);
+		if (due > base.now)
+			base.now = due;
+		agenda_step();
 	}
 }
 
@@ -182,6 +95,7 @@ run_seed(uint64_t seed)
 	base_begin(seed);
 	if (setjmp(base.stop) != 0)
 		return false;
+	agenda_begin();
 	ensemble_begin();
 	oracle_begin();
 	chaos_begin();

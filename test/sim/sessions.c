@@ -12,6 +12,7 @@
  */
 #include <string.h>
 
+#include "agenda.h"
 #include "ensemble.h"
 
 Session *
@@ -20,6 +21,18 @@ session_find(int64_t id)
 	int64_t		i = id - FIRST_SESSION;
 
 	return id != 0 && i >= 0 && i < ens.nsessions ? &ens.sessions[i] : NULL;
+}
+
+/* Who expires next is looked up anew only when it may be another. */
+static void
+note_changed(const Session *session)
+{
+	int			i = (int) (session->id - FIRST_SESSION);
+
+	if (ens.next_session >= 0 && ens.next_session != i)
+		return;
+	ens.next_session = -1;
+	agenda_changed(AGENDA_ENSEMBLE);
 }
 
 /* When the leader's clock reaches the tick that follows the session's time */
@@ -31,6 +44,7 @@ session_touch(Session *session)
 
 	local = (local / ens.tick + 1) * ens.tick - ens.leader_offset;
 	session->expires_at = local - local * ens.leader_ppm / 1000000;
+	note_changed(session);
 }
 
 Session *
@@ -83,6 +97,7 @@ ensemble_end_session(Session *session, bool by_vandal)
 		ops[n++].version = -1;
 	}
 	session->alive = false;
+	note_changed(session);
 	session->killed |= by_vandal;
 	trace("zk: session # ends with # nodes", session->id, (int64_t) n, 0, 0,
 		  NULL);
@@ -123,20 +138,27 @@ sessions_report(int i)
 	}
 }
 
-Session *
-sessions_next_to_expire(void)
+static void
+find_next(void)
 {
-	Session    *next = NULL;
 	int			i;
 
-	if (ens.leader < 0)
-		return NULL;
 	while (ens.first_alive < ens.nsessions &&
 		   !ens.sessions[ens.first_alive].alive)
 		ens.first_alive++;
 	for (i = ens.first_alive; i < ens.nsessions; i++)
 		if (ens.sessions[i].alive &&
-			(next == NULL || ens.sessions[i].expires_at < next->expires_at))
-			next = &ens.sessions[i];
-	return next;
+			(ens.next_session < 0 || ens.sessions[i].expires_at <
+			 ens.sessions[ens.next_session].expires_at))
+			ens.next_session = i;
+}
+
+Session *
+sessions_next_to_expire(void)
+{
+	if (ens.leader < 0)
+		return NULL;
+	if (ens.next_session < 0)
+		find_next();
+	return ens.next_session < 0 ? NULL : &ens.sessions[ens.next_session];
 }

@@ -75,7 +75,7 @@ holds(const Host *h, int i)
 {
 	const Slot *s = &h->slots[i];
 
-	return h->up && !s->tampered && lease_is_valid(h) &&
+	return s->state >= SLOT_GRANTED && h->up && !s->tampered && lease_is_valid(h) &&
 		(slot_is_good(h, i, h->lease_generation) ||
 		 (s->generation == h->lease_generation &&
 		  (is_kept(h, s) || is_committing(s))));

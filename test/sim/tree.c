@@ -15,15 +15,26 @@
 
 static Path *buckets[BUCKETS];
 static Path *all_paths;
+static uint64_t generation;
 
 static uint32_t
 hash_text(const char *text)
 {
-	uint32_t	hash = 2166136261u;
+	size_t		length = strlen(text);
+	uint64_t	hash = length;
+	uint64_t	word;
 
-	while (*text != '\0')
-		hash = (hash ^ (unsigned char) *text++) * 16777619u;
-	return hash ^ hash >> 15;
+	for (; length >= sizeof(word); length -= sizeof(word))
+	{
+		memcpy(&word, text, sizeof(word));
+		hash = (hash ^ word) * 0x9E3779B97F4A7C15;
+		hash ^= hash >> 32;
+		text += sizeof(word);
+	}
+	word = 0;
+	memcpy(&word, text, length);
+	hash = (hash ^ word) * 0x9E3779B97F4A7C15;
+	return (uint32_t) (hash >> 32);
 }
 
 Path *
@@ -57,6 +68,12 @@ path_intern(const char *text)
 	return path;
 }
 
+uint64_t
+path_generation(void)
+{
+	return generation;
+}
+
 Path *
 path_first(void)
 {
@@ -71,6 +88,7 @@ tree_begin(void)
 
 	memset(buckets, 0, sizeof(buckets));
 	all_paths = NULL;
+	generation++;
 	root = path_intern("");
 	for (tree = 0; tree <= HEAD; tree++)
 		root->node[tree].exists = true;

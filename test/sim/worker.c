@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agenda.h"
 #include "backend.h"
 #include "core/mutant.h"
 #include "host.h"
@@ -20,7 +21,10 @@ worker_wake(Host *h, Time usual)
 	Time		at = base.now + some_delay(usual);
 
 	if (at < h->wake_at)
+	{
 		h->wake_at = at;
+		agenda_changed(AGENDA_HOST(h->id));
+	}
 }
 
 /* ---- from the core to the slots and the link ---- */
@@ -236,6 +240,7 @@ plan_wake(Host *h)
 	int			i;
 
 	h->wake_at = NEVER;
+	h->marked = false;
 	if (core_due >= 0 && (due < 0 || core_due < due))
 		due = core_due;
 	if (due >= 0)
@@ -249,11 +254,17 @@ plan_wake(Host *h)
 	for (i = 0; i < MAX_SLOTS; i++)
 	{
 		const Slot *s = &h->slots[i];
-		Time		end = s->state == SLOT_GRANTED && s->until != 0 ?
-		host_true_time(h, s->until * MS) : NEVER;
+		Time		end;
 
+		if (s->state == SLOT_FREE)
+			continue;
 		if (s->marked)
+		{
+			h->marked = true;
 			worker_wake(h, hosts.wake_delay);
+		}
+		end = s->state == SLOT_GRANTED && s->until != 0 ?
+			host_true_time(h, s->until * MS) : NEVER;
 		if (end < h->wake_at)
 			h->wake_at = end > base.now ? end : base.now + 1;
 	}
@@ -268,10 +279,10 @@ worker_step(Host *h)
 		carry_on(h);
 
 	/* What was released first: who tries after that may rely on it. */
-	for (i = 0; i < MAX_SLOTS && !h->carrying; i++)
+	for (i = 0; i < MAX_SLOTS && h->marked && !h->carrying; i++)
 		if (h->slots[i].marked && h->slots[i].state == SLOT_RELEASED)
 			intake_take(h, i);
-	for (i = 0; i < MAX_SLOTS && !h->carrying; i++)
+	for (i = 0; i < MAX_SLOTS && h->marked && !h->carrying; i++)
 		if (h->slots[i].marked)
 			intake_take(h, i);
 	if (!h->carrying)
