@@ -285,11 +285,23 @@ zkl_commit_check_now(void)
 }
 
 void
-zkl_commit_forget(void)
+zkl_commit_check_never(void)
+{
+	is_done = true;
+}
+
+void
+zkl_commit_check_again(void)
 {
 	if (slots_are_marked)
 		set_committing(false);
+	is_done = false;
+}
+
+void
+zkl_commit_forget(void)
+{
+	zkl_commit_check_again();
 	has_begun = false;
 	is_first = false;
-	is_done = false;
 }

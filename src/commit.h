@@ -18,9 +18,22 @@ extern void zkl_commit_check_soon(void);
 
 /*
  * Does the commit check at once, for a statement that commits before the
- * callbacks run; these then do not check again.
+ * callbacks run; these then do not check again.  Only for a statement that is
+ * a transaction by itself: nothing else may follow it there.
  */
 extern void zkl_commit_check_now(void);
+
+/*
+ * There will be no commit check, for such a statement with nothing to check:
+ * what it does is done before the callbacks run.
+ */
+extern void zkl_commit_check_never(void);
+
+/*
+ * A subtransaction was rolled back: whatever was checked, or was not to be, the
+ * commit checks.
+ */
+extern void zkl_commit_check_again(void);
 
 /*
  * At the start of a statement: an error 40001 if a lock was lost since the

@@ -113,8 +113,12 @@ subtransaction_callback(SubXactEvent event, SubTransactionId subid,
 
 	if (event != SUBXACT_EVENT_COMMIT_SUB && event != SUBXACT_EVENT_ABORT_SUB)
 		return;
-	if (event == SUBXACT_EVENT_ABORT_SUB && !proc_exit_inprogress)
-		tell_lost();
+	if (event == SUBXACT_EVENT_ABORT_SUB)
+	{
+		zkl_commit_check_again();
+		if (!proc_exit_inprogress)
+			tell_lost();
+	}
 	dlist_foreach_modify(iter, &zkl_holds[ZKL_LIFETIME_TRANSACTION])
 	{
 		ZklHold    *hold = dlist_container(ZklHold, link, iter.cur);
@@ -172,11 +176,34 @@ may_follow_a_loss(Node *statement)
 }
 
 /*
+ * Whether a statement is a transaction by itself.  If not, PostgreSQL refuses
+ * those that must be (see its PreventInTransactionBlock).
+ */
+static bool
+is_alone(ProcessUtilityContext context)
+{
+	return context == PROCESS_UTILITY_TOPLEVEL && !IsTransactionBlock() &&
+		!IsSubTransaction() && (MyXactFlags & XACT_FLAGS_PIPELINING) == 0;
+}
+
+/*
  * COMMIT PREPARED and ROLLBACK PREPARED are done before the callbacks of their
- * own transaction run.
+ * own transaction run.  If they are refused, they must leave no trace here: the
+ * transaction in which they stand may go on, behind a savepoint.
  */
 static void
-before_utility(Node *statement)
+before_prepared(TransactionStmtKind kind, ProcessUtilityContext context)
+{
+	if (!is_alone(context))
+		zkl_commit_check_soon();
+	else if (kind == TRANS_STMT_COMMIT_PREPARED)
+		zkl_commit_check_now();
+	else
+		zkl_commit_check_never();
+}
+
+static void
+before_utility(Node *statement, ProcessUtilityContext context)
 {
 	TransactionStmtKind kind;
 
@@ -195,7 +222,7 @@ before_utility(Node *statement)
 		zkl_commit_check_first();
 	else if (kind == TRANS_STMT_COMMIT_PREPARED ||
 			 kind == TRANS_STMT_ROLLBACK_PREPARED)
-		zkl_commit_check_now();
+		before_prepared(kind, context);
 	else
 		zkl_commit_check_soon();
 }
@@ -216,7 +243,7 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	Node	   *statement = pstmt->utilityStmt;
 	bool		discard_all = is_discard_all(statement);
 
-	before_utility(statement);
+	before_utility(statement, context);
 	if (previous_utility_hook)
 		previous_utility_hook(pstmt, query, read_only_tree, context, params,
 							  environment, dest, completion);
