@@ -66,6 +66,15 @@ zkl_downgrade_want(ZklManager *m, ZklRequest *r)
 	zkl_list_append(&m->downgrades, &r->work);
 }
 
+void
+zkl_downgrade_give_up(ZklRequest *r)
+{
+	if (r->downgrade != ZKL_DOWNGRADE_WANTED)
+		return;
+	r->downgrade = ZKL_DOWNGRADE_NONE;
+	zkl_unlink(&r->work);
+}
+
 /* A batch that is under way changes it for another, or for nobody. */
 static void
 replace_in_batches(ZklManager *m, const ZklRequest *r, ZklRequest *heir)

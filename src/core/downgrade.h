@@ -16,6 +16,9 @@
  */
 extern void zkl_downgrade_want(ZklManager *m, ZklRequest *r);
 
+/* One that is wanted is not any more: an operator breaks the lock. */
+extern void zkl_downgrade_give_up(ZklRequest *r);
+
 /* Another hold of the same owner takes the node over; NULL: it is gone. */
 extern void zkl_downgrade_pass_on(ZklManager *m, ZklRequest *r,
 								  ZklRequest *heir);

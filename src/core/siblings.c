@@ -133,6 +133,7 @@ zkl_siblings_break(ZklManager *m, ZklRequest *r)
 
 	if (r->demand != ZKL_DEMAND_GRANTED || r->broken)
 		return;
+	zkl_downgrade_give_up(r);
 	do
 	{
 		if (s == r || s->cover == r)

@@ -184,6 +184,49 @@ operator_breaks(void)
 }
 
 /*
+ * The mark comes while the node is to become a reader's, and the batches are
+ * full of other writes: the node stays, and the mark on it.
+ */
+static void
+operator_breaks_a_downgrade(void)
+{
+	World	   *w = world_make();
+	char		name[16];
+	char		path[ZKL_MAX_PATH + 1];
+	uint32_t	holder,
+				sharer,
+				next;
+	int			i;
+
+	w->batch_operations = 3;
+	w->batches_in_flight = 1;
+	world_begin(w);
+	world_connect(w);
+	holder = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	sharer = world_submit(w, "/a", 1, ZKL_SHARED);
+	next = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+	world_sleep(w, 2 * WORLD_BEAT);
+	own_path(w, holder, path);
+	for (i = 0; i < 20; i++)
+	{
+		snprintf(name, sizeof(name), "/b%d", i);
+		world_enter(w, name, 3, ZKL_EXCLUSIVE, false);
+	}
+	world_release(w, holder);
+	CHECK_INT(model_set(&w->zk, path, mark), ZKL_RC_OK);
+	world_run(w);
+	CHECK(w->requests[sharer].lost);
+	CHECK_INT(w->requests[sharer].failure, ZKL_FAILURE_BROKEN);
+	CHECK(model_find(&w->zk, path) != NULL);
+	CHECK(world_waits(w, next));
+	world_release(w, sharer);
+	world_run(w);
+	CHECK(world_holds(w, next));
+	world_wind_up(w);
+}
+
+/*
  * Goes on, answer by answer, until r has lost its node.  Returns the greatest
  * lease that was published while it held: it may be stopped at any moment.
  */
@@ -280,6 +323,7 @@ main(void)
 	RUN(inherited_node_deleted);
 	RUN(unclaimed_nodes);
 	RUN(operator_breaks);
+	RUN(operator_breaks_a_downgrade);
 	RUN(marked_in_silence);
 	RUN(marked_before_the_reply);
 	return unit_finish();
