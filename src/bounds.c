@@ -55,43 +55,29 @@ log_loss(int slotno)
 			 errdetail("It was held for longer than allowed.")));
 }
 
-void
-zkl_bounds_look(int slotno)
+bool
+zkl_bounds_end(int slotno)
 {
 	bool		just_now;
+	bool		over = zkl_slot_overdue(slotno, &just_now);
 
-	if (zkl_slot_overdue(slotno, &just_now))
-		zkl_manager_overdue(core, zkl_boottime_us(), (uint32) slotno);
 	if (just_now)
 		log_loss(slotno);
 	note_end(slotno, zkl_slot_until(slotno));
+	return over;
+}
+
+void
+zkl_bounds_look(int slotno)
+{
+	if (zkl_bounds_end(slotno))
+		zkl_manager_overdue(core, zkl_boottime_us(), (uint32) slotno);
 }
 
 void
 zkl_bounds_granted(int slotno)
 {
 	note_end(slotno, zkl_slot_until(slotno));
-}
-
-void
-zkl_bounds_look_at_all(void)
-{
-	int			i;
-
-	for (i = 0; i < zkl_control->ctl_nslots; i++)
-		zkl_bounds_look(i);
-}
-
-void
-zkl_bounds_release(int slotno, const ZklSlot *slot)
-{
-	int64		now = zkl_boottime_us();
-
-	if (slot->s_keep_until != 0)
-		zkl_manager_keep(core, now, (uint32) slotno,
-						 slot->s_keep_until * 1000);
-	else
-		zkl_manager_release(core, now, (uint32) slotno);
 }
 
 void

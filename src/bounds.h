@@ -14,14 +14,14 @@ extern void zkl_bounds_begin(ZklManager *manager);
 /* A slot was granted: by an action of the core, which cannot act just then. */
 extern void zkl_bounds_granted(int slotno);
 
-/* Its time has changed, or its holder has ended a transaction. */
+/*
+ * Its time has changed, or its holder has ended a transaction.  If its time is
+ * over, the slot becomes LOST, and the core is told when the znode may go.
+ */
 extern void zkl_bounds_look(int slotno);
 
-/* The same for all: after a restart of the worker. */
-extern void zkl_bounds_look_at_all(void);
-
-/* Tells the core that a slot is RELEASED; "slot" is a copy of it. */
-extern void zkl_bounds_release(int slotno, const ZklSlot *slot);
+/* The same without the core; returns whether the znode may go. */
+extern bool zkl_bounds_end(int slotno);
 
 /* Ends the holds whose time is over. */
 extern void zkl_bounds_tick(void);

@@ -182,7 +182,7 @@ choose(Break *b)
 	static const ZklUuid none = {{0}};
 
 	strlcpy(b->chosen, b->path, sizeof(b->chosen));
-	zkl_slot_set_znode(b->slotno, &none, 0, ZKL_EXCLUSIVE, -1,
+	zkl_slot_set_znode(b->slotno, &none, 0, ZKL_EXCLUSIVE, -1, false,
 					   zkl_control->ctl_status.generation);
 }
 

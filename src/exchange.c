@@ -182,7 +182,8 @@ carry_out(const ZklAction *action)
 			break;
 		case ZKL_ACTION_ZNODE:
 			zkl_slot_set_znode(slotno, &action->uuid, action->index,
-							   action->mode, action->seq, generation);
+							   action->mode, action->seq, action->going,
+							   generation);
 			break;
 		case ZKL_ACTION_GRANT:
 			zkl_slot_grant(slotno, action->token, generation, action->solitary);
@@ -208,6 +209,9 @@ carry_out(const ZklAction *action)
 			break;
 		case ZKL_ACTION_DISOWN:
 			zkl_slot_set_owner(slotno, action->owner);
+			break;
+		case ZKL_ACTION_KEPT:
+			zkl_slot_stop_keeping(slotno);
 			break;
 		case ZKL_ACTION_FREE:
 			zkl_intake_forget(slotno);

@@ -5,7 +5,8 @@
  *
  * Owns the worker's knowledge of which slots the core knows.  Runs in the
  * worker only.  Takes the slots' mutexes and ctl_free_mutex through shmem.h,
- * one at a time.  It decides nothing about locks.
+ * one at a time.  It decides nothing about locks, not even in which order a
+ * restarted worker takes them up again: see core/restore.c.
  */
 #include "postgres.h"
 
@@ -122,24 +123,40 @@ submit_slot(int slotno, const ZklSlot *slot)
 
 /* A lock that has an epilogue comes back here when that is written. */
 static void
+describe_end(int slotno, const ZklSlot *slot, ZklEnd *end)
+{
+	end->keep_until = slot->s_keep_until * 1000;
+	end->epilogue = zkl_closer_take(slotno);
+}
+
+static void
+release_lock(int slotno, const ZklSlot *slot)
+{
+	ZklEnd		end;
+
+	/* The core is through with it, and about to have the slot freed. */
+	if (known_serial[slotno] == slot->s_serial &&
+		!zkl_manager_knows(core, (uint32) slotno))
+		return;
+	describe_end(slotno, slot, &end);
+	if (!end.epilogue)
+		known_serial[slotno] = slot->s_serial;
+	zkl_manager_release(core, zkl_boottime_us(), (uint32) slotno, &end);
+}
+
+static void
 release_slot(int slotno, const ZklSlot *slot)
 {
-	if (slot->s_kind == ZKL_KIND_LOCK && zkl_closer_take(slotno))
-	{
-		if (known_serial[slotno] == slot->s_serial)
-			zkl_manager_leave(core, zkl_boottime_us(), (uint32) slotno);
-		return;
-	}
-	if (known_serial[slotno] != slot->s_serial)
+	if (slot->s_kind == ZKL_KIND_LOCK)
+		release_lock(slotno, slot);
+	else if (known_serial[slotno] != slot->s_serial)
 		zkl_slot_free(slotno);	/* cancelled before we ever saw it */
 	else if (slot->s_kind == ZKL_KIND_QUEUE)
 		zkl_queueview_release(slotno);
 	else if (slot->s_kind == ZKL_KIND_BREAK)
 		zkl_breaklock_release(slotno);
-	else if (slot->s_kind == ZKL_KIND_ERRAND)
-		zkl_runner_release(slotno);
 	else
-		zkl_bounds_release(slotno, slot);
+		zkl_runner_release(slotno);
 }
 
 void
@@ -248,145 +265,109 @@ zkl_intake_requests(void)
 
 /* ---- after a restart of the worker ---- */
 
-/* Lost to an operator, but its holder has not yet let go. */
-static bool
-is_broken(const ZklSlot *slot)
+static ZklSlotSays
+slot_says(const ZklSlot *slot)
 {
-	return slot->s_state == ZKL_SLOT_LOST && slot->s_token != 0 &&
-		slot->s_error == ZKL_ERROR_BROKEN;
+	switch ((ZklSlotState) slot->s_state)
+	{
+		case ZKL_SLOT_WAITING:
+			return ZKL_SLOT_SAYS_WAITING;
+		case ZKL_SLOT_GRANTED:
+			return ZKL_SLOT_SAYS_GRANTED;
+		case ZKL_SLOT_LOST:
+			return ZKL_SLOT_SAYS_LOST;
+		case ZKL_SLOT_RELEASED:
+			return ZKL_SLOT_SAYS_RELEASED;
+		default:
+			return ZKL_SLOT_SAYS_ANSWERED;
+	}
 }
 
-/* Held for too long; its holder may be past its commit check. */
-static bool
-is_overdue(const ZklSlot *slot)
-{
-	return slot->s_state == ZKL_SLOT_LOST && slot->s_token != 0 &&
-		slot->s_error == ZKL_ERROR_OVERDUE && !slot->s_retired;
-}
-
-/* Released, but to be kept for a while. */
-static bool
-is_kept(const ZklSlot *slot)
-{
-	return slot->s_state == ZKL_SLOT_RELEASED && slot->s_keep_until != 0;
-}
-
-/* A request that an earlier worker knew: the core takes it up again. */
 static void
-restore_slot(int slotno, const ZklSlot *slot)
+describe_slot(int slotno, const ZklSlot *slot, ZklRestored *restored,
+			  char *data)
 {
-	uint32		generation = zkl_control->ctl_status.generation;
-	bool		current = zkl_control->ctl_status.session_id != 0 &&
-	slot->s_generation == generation;
-	bool		sent = slot->s_znode_sent && current;
-	ZklDemand	demand;
-	ZklRestored restored;
+	describe_demand(slot, &restored->demand, data);
+	restored->state = slot_says(slot);
+	restored->current = zkl_control->ctl_status.session_id != 0 &&
+		slot->s_generation == zkl_control->ctl_status.generation;
+	restored->broken = slot->s_error == ZKL_ERROR_BROKEN;
+	restored->overdue = slot->s_error == ZKL_ERROR_OVERDUE;
+	restored->retired = slot->s_retired;
+	restored->token = slot->s_token;
+	restored->asked_zxid = slot->s_asked_zxid;
+	restored->sent = slot->s_znode_sent;
+	restored->going = slot->s_znode_going;
+	restored->uuid = slot->s_znode_uuid;
+	restored->znode_mode = (ZklLockMode) slot->s_znode_mode;
+	restored->seq = slot->s_znode_seq;
+	restored->index = slot->s_znode_index;
+	if (slot->s_state == ZKL_SLOT_RELEASED)
+		describe_end(slotno, slot, &restored->end);
+}
+
+/* The strings of what was read last */
+typedef struct
+{
+	ZklSlot		slot;
 	char		data[ZKL_MAX_NODE_DATA];
+} Reading;
 
-	/* There is nothing of it in ZooKeeper: it is freed. */
-	if (slot->s_state == ZKL_SLOT_RELEASED && !sent &&
-		!(is_kept(slot) && current))
+/* For the core: the slots of locks */
+static bool
+read_slot(void *context, uint32_t request, ZklRestored *restored)
+{
+	int			slotno = (int) request;
+	Reading    *reading = context;
+
+	if (zkl_slot_peek(slotno) <= ZKL_SLOT_CLAIMED)
+		return false;
+	restored->over = zkl_bounds_end(slotno);
+	zkl_slot_copy(slotno, &reading->slot);
+	if (reading->slot.s_state <= ZKL_SLOT_CLAIMED ||
+		reading->slot.s_kind != ZKL_KIND_LOCK)
+		return false;
+	describe_slot(slotno, &reading->slot, restored, reading->data);
+	return true;
+}
+
+/* What the worker answers itself, begins again, where that does no harm. */
+static void
+restore_other(int slotno, const ZklSlot *slot)
+{
+	if (slot->s_state == ZKL_SLOT_RELEASED)
+	{
+		release_slot(slotno, slot);
 		return;
+	}
 	known_serial[slotno] = slot->s_serial;
-	if (slot->s_kind != ZKL_KIND_LOCK)
-	{
-		if (slot->s_state == ZKL_SLOT_WAITING &&
-			slot->s_kind == ZKL_KIND_BREAK && slot->s_znode_sent)
-			zkl_slot_fail(slotno, ZKL_ERROR_HALF_DONE, 0);
-		else if (slot->s_state == ZKL_SLOT_WAITING &&
-				 slot->s_kind == ZKL_KIND_ERRAND)
-			zkl_runner_restore(slotno);
-		else if (slot->s_state == ZKL_SLOT_WAITING)
-			submit_other(slotno, slot);
+	if (slot->s_state != ZKL_SLOT_WAITING)
 		return;
-	}
-	if (slot->s_state == ZKL_SLOT_GRANTED && !current)
-	{
-		zkl_slot_lose(slotno, ZKL_ERROR_SESSION_EXPIRED);
-		return;					/* its release ends it */
-	}
-	memset(&restored, 0, sizeof(restored));
-
-	/*
-	 * A hold that was released meanwhile may have a znode on which another
-	 * hold of its owner leans: it is released, or kept, once they are all
-	 * there.  One that was lost while it had its znode keeps that until its
-	 * holder is through.
-	 */
-	restored.broken = is_broken(slot) && current;
-	restored.granted = slot->s_state == ZKL_SLOT_GRANTED || restored.broken ||
-		((is_overdue(slot) || is_kept(slot)) && current) ||
-		(slot->s_state == ZKL_SLOT_RELEASED && sent && slot->s_token != 0 &&
-		 slot->s_znode_seq >= 0);
-	restored.answered = !restored.granted &&
-		slot->s_state != ZKL_SLOT_WAITING;
-	restored.sent = sent;
-	restored.uuid = slot->s_znode_uuid;
-	restored.znode_mode = (ZklLockMode) slot->s_znode_mode;
-	restored.seq = slot->s_znode_seq;
-	restored.index = slot->s_znode_index;
-	restored.token = slot->s_token;
-	restored.asked_zxid = slot->s_asked_zxid;
-	describe_demand(slot, &demand, data);
-	zkl_manager_restore(core, zkl_boottime_us(), (uint32) slotno, &demand,
-						&restored);
+	if (slot->s_kind == ZKL_KIND_BREAK && slot->s_znode_sent)
+		zkl_slot_fail(slotno, ZKL_ERROR_HALF_DONE, 0);
+	else if (slot->s_kind == ZKL_KIND_ERRAND)
+		zkl_runner_restore(slotno);
+	else
+		submit_other(slotno, slot);
 }
 
-static bool
-has_znode(const ZklSlot *slot)
-{
-	return slot->s_znode_sent && slot->s_token != 0 && !slot->s_retired;
-}
-
-static bool
-is_held(const ZklSlot *slot)
-{
-	return slot->s_state == ZKL_SLOT_GRANTED || is_broken(slot) ||
-		is_overdue(slot) || is_kept(slot);
-}
-
-static bool
-is_released(const ZklSlot *slot)
-{
-	return slot->s_state == ZKL_SLOT_RELEASED;
-}
-
-static bool
-is_in_use(const ZklSlot *slot)
-{
-	return slot->s_state > ZKL_SLOT_CLAIMED;
-}
-
-/*
- * Holds with a znode first; holds without one lean on them.  Then what was
- * released or is overdue goes, its znode perhaps to another hold; and then
- * those who wait, on top of what their owner still holds.
- */
 void
 zkl_intake_restore(void)
 {
-	static bool (*const passes[]) (const ZklSlot *slot) = {
-		has_znode, is_held, is_released, is_in_use
-	};
+	Reading		reading;
 	ZklSlot		slot;
-	int			pass,
-				i;
+	int			i;
 
-	for (pass = 0; pass < (int) lengthof(passes); pass++)
+	zkl_manager_restore(core, zkl_boottime_us(), read_slot, &reading);
+	for (i = 0; i < zkl_control->ctl_nslots; i++)
 	{
-		for (i = 0; i < zkl_control->ctl_nslots; i++)
-		{
-			if (zkl_slot_peek(i) <= ZKL_SLOT_CLAIMED)
-				continue;
-			zkl_slot_copy(i, &slot);
-			if (!is_in_use(&slot) || !passes[pass] (&slot))
-				continue;
-			if (known_serial[i] != slot.s_serial)
-				restore_slot(i, &slot);
-			if (passes[pass] == is_released)
-				release_slot(i, &slot);
-		}
-		if (passes[pass] == is_released)
-			zkl_bounds_look_at_all();
+		if (zkl_slot_peek(i) <= ZKL_SLOT_CLAIMED)
+			continue;
+		zkl_slot_copy(i, &slot);
+		if (zkl_manager_knows(core, (uint32) i))
+			known_serial[i] = slot.s_serial;
+		else if (slot.s_kind != ZKL_KIND_LOCK &&
+				 slot.s_state > ZKL_SLOT_CLAIMED)
+			restore_other(i, &slot);
 	}
 }

@@ -160,6 +160,7 @@ typedef struct ZklSlot
 	uint32		s_znode_index;	/* in its batch: part of the token */
 	uint8		s_znode_mode;	/* of the znode: wider than s_mode if shared */
 	int64		s_znode_seq;	/* -1: not known */
+	bool		s_znode_going;	/* to be deleted; another one follows */
 } ZklSlot;
 
 /* zk_status.state */
@@ -463,9 +464,13 @@ extern bool zkl_slot_revoke(int slotno, int64 zxid, const char *asker);
 /* zk_queue(): its answer takes that many bytes; fails it with TOO_LARGE. */
 extern void zkl_slot_too_large(int slotno, uint64 size);
 
-/* Records the znode of a slot; seq -1: not known yet. */
+/*
+ * Records the znode of a slot; seq -1: not known yet.  "going": it is to be
+ * deleted, and another one follows.
+ */
 extern void zkl_slot_set_znode(int slotno, const ZklUuid *uuid, uint32 index,
-							   ZklLockMode mode, int64 seq, uint32 generation);
+							   ZklLockMode mode, int64 seq, bool going,
+							   uint32 generation);
 
 /* The epilogue of a released slot is written, or needs not be. */
 extern void zkl_slot_forget_epilogue(int slotno);
@@ -475,6 +480,9 @@ extern void zkl_slot_retire(int slotno, bool has_znode);
 
 /* A RELEASED slot is kept, and is not its backend's any more. */
 extern void zkl_slot_set_owner(int slotno, uint64 owner);
+
+/* It is kept no longer: its release is all that is left. */
+extern void zkl_slot_stop_keeping(int slotno);
 
 /* RELEASED -> FREE. */
 extern void zkl_slot_free(int slotno);

@@ -482,7 +482,7 @@ zkl_slot_wake_holders(void)
 
 void
 zkl_slot_set_znode(int slotno, const ZklUuid *uuid, uint32 index,
-				   ZklLockMode mode, int64 seq, uint32 generation)
+				   ZklLockMode mode, int64 seq, bool going, uint32 generation)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 
@@ -492,6 +492,7 @@ zkl_slot_set_znode(int slotno, const ZklUuid *uuid, uint32 index,
 	slot->s_znode_index = index;
 	slot->s_znode_mode = mode;
 	slot->s_znode_seq = seq;
+	slot->s_znode_going = going;
 	slot->s_generation = generation;
 	SpinLockRelease(&slot->s_mutex);
 }
@@ -526,6 +527,16 @@ zkl_slot_set_owner(int slotno, uint64 owner)
 	SpinLockAcquire(&slot->s_mutex);
 	Assert(slot->s_state == ZKL_SLOT_RELEASED);
 	slot->s_owner = owner;
+	SpinLockRelease(&slot->s_mutex);
+}
+
+void
+zkl_slot_stop_keeping(int slotno)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+
+	SpinLockAcquire(&slot->s_mutex);
+	slot->s_keep_until = 0;
 	SpinLockRelease(&slot->s_mutex);
 }
 

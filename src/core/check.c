@@ -71,6 +71,7 @@ check_queue(const ZklLock *lock)
 	const ZklRequest *before = NULL,
 			   *waiting = NULL;
 	uint32_t	held = 0,
+				exclusive = 0,
 				upgrades = 0;
 
 	for (link = lock->own.head.next; link != &lock->own.head;
@@ -82,7 +83,10 @@ check_queue(const ZklLock *lock)
 			!r->broken)
 			return "a queue is out of order";
 		if (r->demand == ZKL_DEMAND_GRANTED)
+		{
 			held++;
+			exclusive += r->node_mode == ZKL_EXCLUSIVE;
+		}
 		else if (waiting == NULL)
 			waiting = r;
 		if (r->upgrade)
@@ -91,6 +95,9 @@ check_queue(const ZklLock *lock)
 	}
 	if (held != lock->nheld)
 		return "the count of holds is wrong";
+	if (exclusive != lock->nexclusive ||
+		(exclusive > 0) != (lock->exclusive_holder != NULL))
+		return "the count of exclusive holds is wrong";
 	if (waiting != lock->waiting)
 		return "the first that waits is wrong";
 	if (upgrades != lock->nupgrades)

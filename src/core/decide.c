@@ -18,15 +18,15 @@
 
 /*
  * The number of the nearest conflicting contender of another local owner
- * ahead of r.  All ahead of the first that waits are holders, of which at
- * most one is exclusive: no walk over a thousand readers is needed.
+ * ahead of r.  All ahead of the first that waits are holders.  If one of them
+ * at most is exclusive, no walk over a thousand readers is needed.
  */
 static ZklSeq
 own_ahead(const ZklLock *lock, const ZklRequest *r)
 {
 	const ZklLink *link;
 
-	if (r->mode == ZKL_SHARED && r == lock->waiting)
+	if (r->mode == ZKL_SHARED && r == lock->waiting && lock->nexclusive <= 1)
 	{
 		if (lock->exclusive_holder != NULL &&
 			lock->exclusive_holder->owner != r->owner &&

@@ -47,6 +47,7 @@ zkl_keep_over(ZklManager *m, ZklRequest *r)
 	zkl_unlink(&r->keeping);
 	r->keep_until = 0;
 	zkl_link_after(&r->keeping, &m->kept.head);
+	zkl_core_act(m, ZKL_ACTION_KEPT)->request = r->id;
 }
 
 static void

@@ -185,12 +185,47 @@ set_waiting(ZklManager *m, ZklLock *lock, ZklRequest *r)
 		zkl_read_own_later(m, r);
 }
 
+/*
+ * There can be two exclusive holds: one that is lost to an operator, whose node
+ * stays for a while, and the next one of the same owner; or one that a
+ * restarted worker finds released, and the one that it was handed over to.
+ */
+static void
+count_exclusive(ZklLock *lock, ZklRequest *r)
+{
+	lock->nexclusive++;
+	if (lock->exclusive_holder == NULL || lock->exclusive_holder->seq < r->seq)
+		lock->exclusive_holder = r;
+}
+
+/* "r" is still in the queue. */
+static void
+discount_exclusive(ZklLock *lock, const ZklRequest *r)
+{
+	const ZklLink *link;
+
+	lock->nexclusive--;
+	if (lock->exclusive_holder != r)
+		return;
+	lock->exclusive_holder = NULL;
+	for (link = lock->own.head.prev;
+		 lock->nexclusive > 0 && lock->exclusive_holder == NULL;
+		 link = link->prev)
+	{
+		ZklRequest *other = zkl_container(ZklRequest, queued, link);
+
+		if (other != r && other->demand == ZKL_DEMAND_GRANTED &&
+			other->node_mode == ZKL_EXCLUSIVE)
+			lock->exclusive_holder = other;
+	}
+}
+
 static void
 count_hold(ZklLock *lock, ZklRequest *r)
 {
 	lock->nheld++;
 	if (r->node_mode == ZKL_EXCLUSIVE)
-		lock->exclusive_holder = r;
+		count_exclusive(lock, r);
 }
 
 void
@@ -215,37 +250,14 @@ zkl_lock_enqueue(ZklManager *m, ZklLock *lock, ZklRequest *r)
 		lock->nupgrades++;
 }
 
-/*
- * Another exclusive hold: one whose holder has lost it to an operator, and his
- * next; or what a restarted worker finds, a hold that was released and whose
- * node is not yet deleted, and the one that it was handed over to.
- */
-static ZklRequest *
-other_exclusive(const ZklLock *lock, const ZklRequest *r)
-{
-	const ZklLink *link;
-
-	for (link = lock->own.head.next; link != &lock->own.head;
-		 link = link->next)
-	{
-		ZklRequest *other = zkl_container(ZklRequest, queued, link);
-
-		if (other->demand != ZKL_DEMAND_GRANTED)
-			break;
-		if (other != r && other->node_mode == ZKL_EXCLUSIVE)
-			return other;
-	}
-	return NULL;
-}
-
 void
 zkl_lock_dequeue(ZklManager *m, ZklLock *lock, ZklRequest *r)
 {
 	if (r->demand == ZKL_DEMAND_GRANTED)
 	{
 		lock->nheld--;
-		if (lock->exclusive_holder == r)
-			lock->exclusive_holder = other_exclusive(lock, r);
+		if (r->node_mode == ZKL_EXCLUSIVE)
+			discount_exclusive(lock, r);
 	}
 	else if (r->upgrade)
 		lock->nupgrades--;
@@ -274,9 +286,8 @@ zkl_lock_hold(ZklManager *m, ZklLock *lock, ZklRequest *r)
 void
 zkl_lock_downgrade(ZklLock *lock, ZklRequest *r)
 {
+	discount_exclusive(lock, r);
 	r->node_mode = ZKL_SHARED;
-	if (lock->exclusive_holder == r)
-		lock->exclusive_holder = other_exclusive(lock, r);
 }
 
 /* How many holds in the queue are of r's own owner */

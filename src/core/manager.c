@@ -179,36 +179,31 @@ zkl_manager_expire(ZklManager *m, int64_t now, uint32_t request)
 	zkl_request_expire(m, &m->requests[request]);
 }
 
-void
-zkl_manager_release(ZklManager *m, int64_t now, uint32_t request)
+bool
+zkl_manager_knows(const ZklManager *m, uint32_t request)
 {
-	m->now = now;
-	if (m->requests[request].demand == ZKL_DEMAND_UNUSED)
-		zkl_core_act(m, ZKL_ACTION_FREE)->request = request;
-	else
-		zkl_request_release(m, &m->requests[request]);
+	return m->requests[request].demand != ZKL_DEMAND_UNUSED;
 }
 
 void
-zkl_manager_keep(ZklManager *m, int64_t now, uint32_t request, int64_t until)
+zkl_manager_release(ZklManager *m, int64_t now, uint32_t request,
+					const ZklEnd *end)
 {
 	ZklRequest *r = &m->requests[request];
 
 	m->now = now;
-	if (r->demand == ZKL_DEMAND_GRANTED && !r->broken && until > now)
+	if (end->epilogue)
+		zkl_keep_leave(m, r);
+	else if (r->demand == ZKL_DEMAND_UNUSED)
+		zkl_core_act(m, ZKL_ACTION_FREE)->request = request;
+	else if (r->demand == ZKL_DEMAND_GRANTED && !r->broken &&
+			 end->keep_until > now)
 	{
 		if (!zkl_is_kept(r))
-			zkl_keep_begin(m, r, until);
+			zkl_keep_begin(m, r, end->keep_until);
 	}
 	else
-		zkl_manager_release(m, now, request);
-}
-
-void
-zkl_manager_leave(ZklManager *m, int64_t now, uint32_t request)
-{
-	m->now = now;
-	zkl_keep_leave(m, &m->requests[request]);
+		zkl_request_release(m, r);
 }
 
 void

@@ -77,20 +77,53 @@ typedef struct ZklDemand
 	size_t		data_length;	/* at most ZKL_MAX_NODE_DATA */
 } ZklDemand;
 
+typedef enum ZklSlotSays
+{
+	ZKL_SLOT_SAYS_WAITING,
+	ZKL_SLOT_SAYS_GRANTED,
+	ZKL_SLOT_SAYS_ANSWERED,		/* denied or failed */
+	ZKL_SLOT_SAYS_LOST,
+	ZKL_SLOT_SAYS_RELEASED
+} ZklSlotSays;
+
+/* How a backend ends a request */
+typedef struct ZklEnd
+{
+	int64_t		keep_until;		/* in µs: the hold goes on until then, for
+								 * nobody and in the way of everybody; 0: no */
+	bool		epilogue;		/* something is to be written first; a second
+								 * release tells that it is */
+} ZklEnd;
+
 /* What a restarted worker finds in a slot */
 typedef struct ZklRestored
 {
-	bool		granted;		/* at most one of these two */
-	bool		answered;		/* denied, failed or lost */
-	bool		broken;			/* granted, but an operator broke it */
-	bool		sent;			/* a create with this uuid may have been sent */
+	ZklDemand	demand;
+	ZklSlotSays state;
+	bool		current;		/* its session is the one to come back to */
+	bool		broken;			/* LOST: an operator broke the lock */
+	bool		overdue;		/* LOST: it was held for too long */
+	bool		over;			/* and its backend can commit no more */
+	bool		retired;		/* as the last RETIRE said */
+	ZklEnd		end;			/* RELEASED */
+	int64_t		token;			/* 0: never granted */
+	int64_t		asked_zxid;		/* of the last REVOKE, or 0 */
+
+	/* as the last ZNODE said */
+	bool		sent;			/* there was one */
+	bool		going;
 	ZklUuid		uuid;
 	ZklLockMode znode_mode;
-	ZklSeq		seq;			/* -1: not known */
+	ZklSeq		seq;
 	uint32_t	index;
-	int64_t		token;
-	int64_t		asked_zxid;		/* of the last REVOKE, or 0 */
 } ZklRestored;
+
+/*
+ * Fills in what a slot says; strings live until the next call.  False: the slot
+ * is free, or no request for a lock.
+ */
+typedef bool (*ZklReadSlot) (void *context, uint32_t request,
+							 ZklRestored *slot);
 
 typedef struct ZklSession
 {
@@ -149,6 +182,7 @@ typedef enum ZklActionKind
 	ZKL_ACTION_RETIRE,			/* record that an overdue hold is none any
 								 * more, and whether it still has its node */
 	ZKL_ACTION_DISOWN,			/* record another owner: kept, and nobody's */
+	ZKL_ACTION_KEPT,			/* record that it is kept no longer */
 	ZKL_ACTION_FREE,			/* released, and its znode gone */
 	ZKL_ACTION_RECONNECT		/* give this connection up; rc says why */
 } ZklActionKind;
@@ -210,6 +244,7 @@ typedef struct ZklAction
 	ZklLockMode mode;
 	ZklSeq		seq;
 	uint32_t	index;
+	bool		going;			/* it is to be deleted; another one follows */
 
 	uint64_t	owner;			/* DISOWN */
 	int64_t		token;			/* GRANT */
@@ -241,14 +276,17 @@ extern void zkl_manager_destroy(ZklManager *m);
 
 /*
  * After a restart, before anything else: the session to come back to (id 0:
- * none), what the last CHAIN recorded, and each slot that is in use.  Requests
- * that are granted and have a znode must be restored before all others.
+ * none) and what the last CHAIN recorded; then all slots.  "read" is called
+ * several times for each; what a backend changes meanwhile is taken into
+ * account, or comes as an event later.
  */
 extern void zkl_manager_attach(ZklManager *m, const ZklSession *session,
 							   uint32_t chain, uint32_t chain_kept);
-extern void zkl_manager_restore(ZklManager *m, int64_t now, uint32_t request,
-								const ZklDemand *demand,
-								const ZklRestored *restored);
+extern void zkl_manager_restore(ZklManager *m, int64_t now, ZklReadSlot read,
+								void *context);
+
+/* Whether the manager has a request of this number. */
+extern bool zkl_manager_knows(const ZklManager *m, uint32_t request);
 
 /* ---- events from backends ---- */
 
@@ -263,21 +301,13 @@ extern void zkl_manager_expire(ZklManager *m, int64_t now, uint32_t request);
  * The backend is through with it, in whatever state: a release, a cancel, or
  * the acknowledgement of DENY, FAIL and LOSE.  Ends in FREE; at once for a
  * request that the manager does not know.
+ *
+ * A hold that is kept ends earlier with the session, or if its node does.
+ * Until an epilogue is written nobody gets the lock, not even the former
+ * holder.
  */
-extern void zkl_manager_release(ZklManager *m, int64_t now, uint32_t request);
-
-/*
- * The same, but what is held goes on until then (in µs), for nobody and in the
- * way of everybody.  It ends earlier with the session, or if its node does.
- */
-extern void zkl_manager_keep(ZklManager *m, int64_t now, uint32_t request,
-							 int64_t until);
-
-/*
- * The holder is gone, and a release will follow: until then not even he gets
- * the lock.
- */
-extern void zkl_manager_leave(ZklManager *m, int64_t now, uint32_t request);
+extern void zkl_manager_release(ZklManager *m, int64_t now, uint32_t request,
+								const ZklEnd *end);
 
 /*
  * A hold that was to end by itself after some time, and has: its slot says that

@@ -104,6 +104,7 @@ zkl_request_note(ZklManager *m, const ZklRequest *r)
 	action->mode = r->node_mode;
 	action->seq = r->seq;
 	action->index = r->index;
+	action->going = r->again;
 }
 
 /* RELEASED and without a node: give the slot back */
@@ -394,10 +395,20 @@ zkl_request_again(ZklManager *m, ZklRequest *r)
 {
 	zkl_lock_dequeue(m, r->lock, r);
 	zkl_unlink(&r->unwatched);
+	zkl_request_going(m, r, r->seq);
+	zkl_lock_touch(m, r->lock);
+
+	/* A restarted worker must not put it back into the queue. */
+	zkl_request_note(m, r);
+}
+
+void
+zkl_request_going(ZklManager *m, ZklRequest *r, ZklSeq seq)
+{
+	r->seq = seq;
 	r->again = true;
 	r->node = ZKL_NODE_DELETE;
 	zkl_list_append(&m->deletes, &r->work);
-	zkl_lock_touch(m, r->lock);
 }
 
 /* EXISTS -> NONE, out of the queue, whatever the demand */

@@ -49,6 +49,9 @@ extern void zkl_request_answered(ZklManager *m, ZklRequest *r);
 /* An operator wants the place of a request that waits: it goes to the end. */
 extern void zkl_request_again(ZklManager *m, ZklRequest *r);
 
+/* The same of a restored one, which is not yet in the queue. */
+extern void zkl_request_going(ZklManager *m, ZklRequest *r, ZklSeq seq);
+
 /* Somebody deleted the node of a request that holds or waits. */
 extern void zkl_request_vanished(ZklManager *m, ZklRequest *r);
 

@@ -10,6 +10,7 @@
 
 #include "core/core.h"
 #include "core/downgrade.h"
+#include "core/lock.h"
 #include "core/request.h"
 #include "core/siblings.h"
 
@@ -27,6 +28,8 @@ zkl_manager_attach(ZklManager *m, const ZklSession *session, uint32_t chain,
 	m->chain_parents = chain_kept == 0;
 	m->janitor.wanted = true;
 }
+
+/* ---- one slot ---- */
 
 /* A hold without a znode of its own: find the one that covers it. */
 static void
@@ -50,26 +53,49 @@ restore_covered(ZklManager *m, ZklRequest *r)
 }
 
 /*
- * Puts r into the ring of a granted request of its owner, if there is one.
- * Leases count each for itself.
+ * A granted request of the same owner on the same lock, into whose ring this
+ * one belongs, or -1.  Leases count each for itself.
  */
-static void
-find_sibling(ZklManager *m, const ZklDemand *demand, ZklDemand *completed)
+static int32_t
+find_sibling(ZklManager *m, const ZklDemand *demand)
 {
-	uint32_t	i;
-	size_t		root = strlen(m->root);
+	ZklLock    *lock = zkl_lock_get(m, demand->name, demand->dialect);
+	int32_t		sibling = -1;
+	ZklLink    *link,
+			   *after;
 
-	*completed = *demand;
-	completed->sibling = -1;
-	for (i = 0; i < m->config.max_requests; i++)
+	zkl_foreach(link, after, &lock->requests)
 	{
-		const ZklRequest *s = &m->requests[i];
+		const ZklRequest *s = zkl_container(ZklRequest, all, link);
 
 		if (demand->dialect != ZKL_DIALECT_LEASE &&
-			s->demand == ZKL_DEMAND_GRANTED && s->owner == demand->owner &&
-			s->lock->dialect == demand->dialect &&
-			strcmp(s->lock->path + root, demand->name) == 0)
-			completed->sibling = (int32_t) i;
+			s->demand == ZKL_DEMAND_GRANTED && s->owner == demand->owner)
+			sibling = (int32_t) s->id;
+	}
+	return sibling;
+}
+
+/* Whether it holds the lock, or did so and its znode may still be there. */
+static bool
+is_hold(const ZklRestored *slot)
+{
+	if (!slot->current)
+		return false;
+	switch (slot->state)
+	{
+		case ZKL_SLOT_SAYS_GRANTED:
+			return true;
+		case ZKL_SLOT_SAYS_LOST:
+
+			/* What is lost while it has its znode keeps that for a while. */
+			return slot->broken || (slot->overdue && !slot->retired);
+		case ZKL_SLOT_SAYS_RELEASED:
+
+			/* Another hold of its owner may lean on its znode. */
+			return slot->end.keep_until != 0 ||
+				(slot->sent && slot->token != 0 && slot->seq >= 0);
+		default:
+			return false;
 	}
 }
 
@@ -79,13 +105,12 @@ find_sibling(ZklManager *m, const ZklDemand *demand, ZklDemand *completed)
  * wait behind those who wait for that very hold.
  */
 static bool
-restore_under_cover(ZklManager *m, ZklRequest *r, const ZklDemand *demand,
-					const ZklRestored *restored)
+restore_under_cover(ZklManager *m, ZklRequest *r, const ZklRestored *slot)
 {
 	ZklRequest *cover = zkl_siblings_covering(r);
 
-	if (restored->granted || restored->answered || restored->sent ||
-		demand->sibling < 0 || cover == NULL)
+	if (slot->state != ZKL_SLOT_SAYS_WAITING || slot->sent ||
+		slot->demand.sibling < 0 || cover == NULL)
 		return false;
 	zkl_request_cover(m, r, cover);
 	return true;
@@ -97,12 +122,12 @@ restore_under_cover(ZklManager *m, ZklRequest *r, const ZklDemand *demand,
  * slot back.  Only one of them has it; the other leans on that.
  */
 static bool
-restore_shared_node(ZklManager *m, ZklRequest *r, const ZklRestored *restored)
+restore_shared_node(ZklManager *m, ZklRequest *r, const ZklRestored *slot)
 {
 	ZklRequest *first = NULL;
 
-	if (restored->granted && restored->sent)
-		first = zkl_request_find(m, &restored->uuid);
+	if (is_hold(slot) && slot->sent)
+		first = zkl_request_find(m, &slot->uuid);
 	if (first == NULL || first->demand != ZKL_DEMAND_GRANTED ||
 		first->owner != r->owner || first->lock != r->lock)
 		return false;
@@ -111,63 +136,156 @@ restore_shared_node(ZklManager *m, ZklRequest *r, const ZklRestored *restored)
 	return true;
 }
 
-void
-zkl_manager_restore(ZklManager *m, int64_t now, uint32_t request,
-					const ZklDemand *demand, const ZklRestored *restored)
+/* The slot tells of no znode, or of another request's. */
+static void
+restore_without_node(ZklManager *m, ZklRequest *r, const ZklRestored *slot)
 {
-	ZklDemand	completed;
-	ZklRequest *r;
-
-	m->now = now;
-	find_sibling(m, demand, &completed);
-	completed.expired = demand->expired && !restored->granted;
-	completed.together = demand->together && !restored->granted &&
-		!restored->answered;
-	r = zkl_request_begin(m, request, &completed);
-	r->token = restored->token;
-	r->broken = restored->broken;
-	r->asked_zxid = restored->asked_zxid;
-	if (restore_under_cover(m, r, demand, restored) ||
-		restore_shared_node(m, r, restored))
-		return;
-	zkl_request_create(m, r);
-
-	/* A node that two claim, and this one does not even hold: leave it. */
-	if (!restored->sent || zkl_request_find(m, &restored->uuid) != NULL)
+	if (is_hold(slot))
+		restore_covered(m, r);
+	else
 	{
-		if (restored->granted)
-		{
-			zkl_unlink(&r->work);
-			zkl_unlink(&r->by_uuid);
-			r->node = ZKL_NODE_NONE;
-			restore_covered(m, r);
-		}
-		else if (restored->answered)
+		zkl_request_create(m, r);
+		if (slot->state != ZKL_SLOT_SAYS_WAITING)
 			zkl_request_answered(m, r);
-		return;
 	}
-	zkl_unlink(&r->work);
-	zkl_unlink(&r->by_uuid);
-	r->uuid = restored->uuid;
-	r->node_mode = restored->znode_mode;
-	r->index = restored->index;
+}
+
+static void
+restore_node(ZklManager *m, ZklRequest *r, const ZklRestored *slot)
+{
+	r->uuid = slot->uuid;
+	r->node_mode = slot->znode_mode;
+	r->index = slot->index;
 	r->node = ZKL_NODE_UNSETTLED;
 	zkl_list_append(zkl_table_bucket(&m->by_uuid,
 									 zkl_hash(r->uuid.bytes, ZKL_UUID_BYTES)),
 					&r->by_uuid);
-	if (restored->answered)
+	if (!is_hold(slot) && slot->state != ZKL_SLOT_SAYS_WAITING)
 		zkl_request_answered(m, r);
-	if (restored->seq >= 0)
-		zkl_request_exists(m, r, restored->seq, restored->granted ?
-						   restored->token / 4096 : 0);
+	if (slot->going)
+		zkl_request_going(m, r, slot->seq);
+	else if (slot->seq >= 0)
+		zkl_request_exists(m, r, slot->seq,
+						   is_hold(slot) ? slot->token / 4096 : 0);
 
 	/* One that is to go may have become a reader's before that was recorded. */
 	if (r->node == ZKL_NODE_DELETE && r->mode == ZKL_SHARED &&
 		r->node_mode == ZKL_EXCLUSIVE)
 		zkl_downgrade_unknown(r);
-	if (restored->granted && r->demand == ZKL_DEMAND_WAITING)
+	if (is_hold(slot) && r->demand == ZKL_DEMAND_WAITING)
 	{
 		zkl_request_restore_hold(m, r);
 		zkl_downgrade_want(m, r);
+	}
+}
+
+static void
+restore(ZklManager *m, uint32_t request, const ZklRestored *slot)
+{
+	bool		waits = slot->state == ZKL_SLOT_SAYS_WAITING;
+	ZklRestored own = *slot;
+	ZklRequest *r;
+
+	/* What there was in another session is gone. */
+	own.sent &= slot->current;
+	own.demand.sibling = find_sibling(m, &slot->demand);
+	own.demand.expired &= waits;
+	own.demand.together &= waits;
+	r = zkl_request_begin(m, request, &own.demand);
+	own.demand.sibling = slot->demand.sibling;
+	r->token = slot->token;
+	r->broken = is_hold(slot) && slot->broken;
+	r->asked_zxid = slot->asked_zxid;
+	if (restore_under_cover(m, r, &own) || restore_shared_node(m, r, &own))
+		return;
+	if (own.sent && zkl_request_find(m, &own.uuid) == NULL)
+		restore_node(m, r, &own);
+	else
+		restore_without_node(m, r, &own);
+}
+
+/* ---- all of them ---- */
+
+/* In this order */
+typedef enum
+{
+	HOLDS_WITH_A_NODE,			/* the others lean on them */
+	OTHER_HOLDS,
+	RELEASED,					/* its node perhaps goes to another hold */
+	OVERDUE,					/* likewise */
+	WAITING,					/* on top of what their owners still hold */
+	NPASSES
+} Pass;
+
+static bool
+has_nothing(const ZklRestored *slot)
+{
+	return slot->state == ZKL_SLOT_SAYS_RELEASED && !is_hold(slot) &&
+		!(slot->sent && slot->current);
+}
+
+/* It was held in a session that is no more. */
+static void
+lose(ZklManager *m, uint32_t request)
+{
+	ZklAction  *action = zkl_core_act(m, ZKL_ACTION_LOSE);
+
+	action->request = request;
+	action->failure = ZKL_FAILURE_SESSION_EXPIRED;
+}
+
+static void
+look_at(ZklManager *m, Pass pass, uint32_t i, const ZklRestored *slot)
+{
+	bool		known = zkl_manager_knows(m, i);
+
+	switch (pass)
+	{
+		case HOLDS_WITH_A_NODE:
+			if (slot->sent && slot->token != 0 && is_hold(slot))
+				restore(m, i, slot);
+			break;
+		case OTHER_HOLDS:
+			if (!known && is_hold(slot))
+				restore(m, i, slot);
+			break;
+		case RELEASED:
+			if (slot->state != ZKL_SLOT_SAYS_RELEASED)
+				break;
+			if (!known && !has_nothing(slot))
+				restore(m, i, slot);
+			zkl_manager_release(m, m->now, i, &slot->end);
+			break;
+		case OVERDUE:
+			if (slot->over)
+				zkl_manager_overdue(m, m->now, i);
+			break;
+		default:
+			if (known || slot->state == ZKL_SLOT_SAYS_RELEASED)
+				break;
+			if (slot->state == ZKL_SLOT_SAYS_GRANTED)
+				lose(m, i);
+			else
+				restore(m, i, slot);
+	}
+}
+
+void
+zkl_manager_restore(ZklManager *m, int64_t now, ZklReadSlot read,
+					void *context)
+{
+	ZklRestored slot;
+	Pass		pass;
+	uint32_t	i;
+
+	m->now = now;
+	for (pass = 0; pass < NPASSES; pass++)
+	{
+		for (i = 0; i < m->config.max_requests; i++)
+		{
+			memset(&slot, 0, sizeof(slot));
+			if (read(context, i, &slot))
+				look_at(m, pass, i, &slot);
+		}
 	}
 }

@@ -159,7 +159,8 @@ struct ZklLock
 	ZklList		own;			/* contenders of ours, by number */
 	ZklRequest *waiting;		/* the first of own that waits */
 	uint32_t	nheld;			/* of own that are granted */
-	ZklRequest *exclusive_holder;
+	uint32_t	nexclusive;		/* of these, with an exclusive node */
+	ZklRequest *exclusive_holder;	/* the last of them */
 	uint32_t	nexpired;		/* requests to be denied if they are blocked */
 	uint32_t	ntogether;		/* requests to be told that they are blocked */
 	uint32_t	nupgrades;		/* shared -> exclusive that wait */

@@ -167,7 +167,7 @@ void
 server_release(Server *s, uint32_t request)
 {
 	s->backend_of[request] = NOBODY;
-	zkl_manager_release(s->manager, agenda_now, request);
+	zkl_manager_release(s->manager, agenda_now, request, &(ZklEnd) {0});
 	flush(s);
 }
 

@@ -47,6 +47,7 @@ typedef struct Slot
 	ZklFailure	failure;
 	int32_t		rc;
 	bool		sent;			/* the znode */
+	bool		going;
 	ZklUuid		uuid;
 	ZklLockMode znode_mode;
 	ZklSeq		seq;

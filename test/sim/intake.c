@@ -31,13 +31,9 @@ describe_demand(const Slot *s, ZklDemand *demand)
 static void
 release_slot(Host *h, int i)
 {
-	if (h->known[i] != h->slots[i].serial)
-		slot_free(h, i);
-	else if (h->slots[i].keep_until != 0)
-		zkl_manager_keep(h->m, host_clock(h), (uint32_t) i,
-						 h->slots[i].keep_until * MS);
-	else
-		zkl_manager_release(h->m, host_clock(h), (uint32_t) i);
+	ZklEnd		end = {.keep_until = h->slots[i].keep_until * MS};
+
+	zkl_manager_release(h->m, host_clock(h), (uint32_t) i, &end);
 }
 
 void
@@ -68,99 +64,54 @@ intake_take(Host *h, int i)
 		bounds_look(h, i);
 }
 
-/* Lost to an operator: who held it has not yet let go. */
-static bool
-is_broken(const Slot *s)
+static ZklSlotSays
+slot_says(const Slot *s)
 {
-	return s->state == SLOT_LOST && s->token != 0 && !s->overdue &&
-		s->failure == ZKL_FAILURE_BROKEN;
+	static const ZklSlotSays says[] = {
+		[SLOT_WAITING] = ZKL_SLOT_SAYS_WAITING,
+		[SLOT_GRANTED] = ZKL_SLOT_SAYS_GRANTED,
+		[SLOT_DENIED] = ZKL_SLOT_SAYS_ANSWERED,
+		[SLOT_FAILED] = ZKL_SLOT_SAYS_ANSWERED,
+		[SLOT_LOST] = ZKL_SLOT_SAYS_LOST,
+		[SLOT_RELEASED] = ZKL_SLOT_SAYS_RELEASED,
+	};
+
+	return says[s->state];
 }
 
 static bool
-is_overdue(const Slot *s)
+read_slot(void *context, uint32_t request, ZklRestored *restored)
 {
-	return s->state == SLOT_LOST && s->token != 0 && s->overdue &&
-		!s->retired;
-}
+	Host	   *h = context;
+	Slot	   *s = &h->slots[request];
 
-static bool
-is_kept(const Slot *s)
-{
-	return s->state == SLOT_RELEASED && s->keep_until != 0;
-}
-
-/* A request that an earlier worker knew: the core takes it up again. */
-static void
-restore_slot(Host *h, int i)
-{
-	Slot	   *s = &h->slots[i];
-	bool		current = h->session != 0 && s->generation == h->generation;
-	bool		sent = s->sent && current;
-	ZklDemand	demand;
-	ZklRestored restored;
-
-	if (s->state == SLOT_RELEASED && !sent && !(is_kept(s) && current))
-		return;
-	h->known[i] = s->serial;
-	if (s->state == SLOT_GRANTED && !current)
-	{
-		(void) slot_answer(h, i, SLOT_GRANTED, SLOT_LOST, "host # slot #: lost #");
-		return;
-	}
-	memset(&restored, 0, sizeof(restored));
-	restored.broken = is_broken(s) && current;
-	restored.granted = s->state == SLOT_GRANTED || restored.broken ||
-		((is_overdue(s) || is_kept(s)) && current) ||
-		(s->state == SLOT_RELEASED && sent && s->token != 0 && s->seq >= 0);
-	restored.answered = !restored.granted && s->state != SLOT_WAITING;
-	restored.sent = sent;
-	restored.uuid = s->uuid;
-	restored.znode_mode = s->znode_mode;
-	restored.seq = s->seq;
-	restored.index = s->index;
-	restored.token = s->token;
-	restored.asked_zxid = s->asked_zxid;
-	describe_demand(s, &demand);
-	zkl_manager_restore(h->m, host_clock(h), (uint32_t) i, &demand, &restored);
-}
-
-static bool
-is_due(const Slot *s, int pass)
-{
-	switch (pass)
-	{
-		case 0:
-			return s->sent && s->token != 0 && !s->retired;
-		case 1:
-			return s->state == SLOT_GRANTED || is_broken(s) ||
-				is_overdue(s) || is_kept(s);
-		case 2:
-			return s->state == SLOT_RELEASED;
-		default:
-			return true;
-	}
+	if (s->state == SLOT_FREE)
+		return false;
+	restored->over = slot_overdue(h, (int) request);
+	describe_demand(s, &restored->demand);
+	restored->state = slot_says(s);
+	restored->current = h->session != 0 && s->generation == h->generation;
+	restored->broken = !s->overdue && s->failure == ZKL_FAILURE_BROKEN;
+	restored->overdue = s->overdue;
+	restored->retired = s->retired;
+	restored->end.keep_until = s->keep_until * MS;
+	restored->token = s->token;
+	restored->asked_zxid = s->asked_zxid;
+	restored->sent = s->sent;
+	restored->going = s->going;
+	restored->uuid = s->uuid;
+	restored->znode_mode = s->znode_mode;
+	restored->seq = s->seq;
+	restored->index = s->index;
+	return true;
 }
 
 void
 intake_restore(Host *h)
 {
-	int			pass;
-	int			i;
+	uint32_t	i;
 
-	for (pass = 0; pass < 4; pass++)
-	{
-		for (i = 0; i < MAX_SLOTS; i++)
-		{
-			Slot	   *s = &h->slots[i];
-
-			if (s->state == SLOT_FREE || !is_due(s, pass))
-				continue;
-			if (h->known[i] != s->serial)
-				restore_slot(h, i);
-			if (pass == 2)
-				release_slot(h, i);
-		}
-		for (i = 0; i < MAX_SLOTS && pass == 2; i++)
-			bounds_look(h, i);
-	}
+	zkl_manager_restore(h->m, host_clock(h), read_slot, h);
+	for (i = 0; i < MAX_SLOTS; i++)
+		h->known[i] = zkl_manager_knows(h->m, i) ? h->slots[i].serial : 0;
 }

@@ -56,6 +56,7 @@ set_znode(Host *h, Slot *s, const ZklAction *action)
 	s->index = action->index;
 	s->znode_mode = action->mode;
 	s->seq = action->seq;
+	s->going = action->going;
 	s->generation = h->generation;
 }
 
@@ -141,6 +142,9 @@ carry_out(Host *h, const ZklAction *action)
 			break;
 		case ZKL_ACTION_DISOWN:
 			s->owner = action->owner;
+			break;
+		case ZKL_ACTION_KEPT:
+			s->keep_until = 0;
 			break;
 		case ZKL_ACTION_FREE:
 			slot_free(h, i);

@@ -322,7 +322,7 @@ left_and_not_released(void)
 	uint32_t	again;
 
 	w->requests[r].left = true;
-	zkl_manager_leave(w->m, w->now, r);
+	zkl_manager_release(w->m, w->now, r, &(ZklEnd) {.epilogue = true});
 	world_flush(w);
 	again = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 	world_run(w);

@@ -2,6 +2,8 @@
  * test_manager_restart.c
  *	  Scenarios of a restart of the worker.
  */
+#include <stdio.h>
+
 #include "unit.h"
 #include "world.h"
 
@@ -137,10 +139,109 @@ restart_without_the_node(void)
 	world_wind_up(w);
 }
 
+/* Marks a request's node, as zk_break_lock() does. */
+static void
+break_node(World *w, uint32_t request)
+{
+	const WorldRequest *r = &w->requests[request];
+	char		path[ZKL_MAX_PATH + 1];
+	char		name[ZKL_MAX_ZNODE_NAME + 1];
+
+	zkl_znode_name(ZKL_DIALECT_CURATOR_RW, &r->uuid, r->znode_mode, r->seq,
+				   name);
+	snprintf(path, sizeof(path), "%s%s/%s", WORLD_ROOT, r->name, name);
+	CHECK_INT(model_set(&w->zk, path, "{\"breaking\":true,\"zklock\":1}"), 0);
+}
+
+/* Goes on by the smallest steps until this is so, and no further. */
+static void
+run_until(World *w, const bool *so)
+{
+	int			rounds = 0;
+
+	while (!*so && CHECK(++rounds < 100))
+	{
+		w->now += 100;
+		world_serve(w, 1);
+		world_deliver(w, 1);
+	}
+}
+
+/*
+ * An operator has broken a hold, and then a waiter's place; behind both the
+ * former holder has the lock again.  The worker ends before the waiter's node
+ * is deleted: the next one must not put it back ahead of the holder.
+ */
+static void
+restart_with_a_broken_waiter(void)
+{
+	World	   *w = world_ready();
+	uint32_t	first = world_submit(w, "/b", 9, ZKL_EXCLUSIVE);
+	uint32_t	broken = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	waiter = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+	uint32_t	holder;
+	uint32_t	reader;
+
+	world_run(w);
+	world_sleep(w, 2 * WORLD_BEAT);
+	break_node(w, broken);
+	run_until(w, &w->requests[broken].lost);
+	world_release(w, first);
+	world_run(w);
+
+	/* in a slot ahead of the broken one's */
+	holder = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	CHECK(holder < broken);
+	world_run(w);
+	CHECK(world_waits(w, holder));
+	break_node(w, waiter);
+	run_until(w, &w->requests[holder].granted);
+	CHECK(world_waits(w, waiter));
+	world_restart(w);
+	world_release(w, broken);
+	reader = world_submit(w, "/a", 3, ZKL_SHARED);
+	world_connect(w);
+	world_run(w);
+	CHECK(world_holds(w, holder));
+	CHECK(world_waits(w, waiter) && world_waits(w, reader));
+	world_wind_up(w);
+}
+
+/* An operator broke a lock that was kept: no restart keeps it any longer. */
+static void
+restart_with_a_broken_kept_lock(void)
+{
+	World	   *w = world_ready();
+	uint32_t	kept = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	waits = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+	int			rounds = 0;
+
+	world_run(w);
+	world_sleep(w, 2 * WORLD_BEAT);
+	world_keep(w, kept, 100 * WORLD_BEAT);
+	world_run(w);
+	break_node(w, kept);
+	while (zkl_manager_live(w->m) == 2 && CHECK(++rounds < 100))
+	{
+		w->now += 100;
+		world_serve(w, 1);
+		world_deliver(w, 1);
+	}
+	world_restart(w);
+	CHECK_INT(zkl_manager_live(w->m), 1);
+	world_connect(w);
+	world_run(w);
+	CHECK(world_holds(w, waits));
+	CHECK(!w->requests[kept].used);
+	world_wind_up(w);
+}
+
 int
 main(void)
 {
 	unit_start();
+	RUN(restart_with_a_broken_waiter);
+	RUN(restart_with_a_broken_kept_lock);
 	RUN(restart);
 	RUN(restart_with_a_released_hold);
 	RUN(restart_without_session);

@@ -107,17 +107,19 @@ world_ready(void)
 /* ---- actions ---- */
 
 static void
-record_znode(WorldRequest *r, const ZklAction *action)
+record_znode(const World *w, WorldRequest *r, const ZklAction *action)
 {
 	CHECK(r->used);
 	if (!r->has_znode ||
 		memcmp(&r->uuid, &action->uuid, sizeof(r->uuid)) != 0)
 		r->znodes++;
 	r->has_znode = true;
+	r->session = w->session.id;
 	r->uuid = action->uuid;
 	r->znode_mode = action->mode;
 	r->seq = action->seq;
 	r->index = action->index;
+	r->going = action->going;
 }
 
 static void
@@ -164,10 +166,11 @@ carry_out(World *w, const ZklAction *action)
 			w->chain_kept = action->chain_kept;
 			break;
 		case ZKL_ACTION_ZNODE:
-			record_znode(r, action);
+			record_znode(w, r, action);
 			break;
 		case ZKL_ACTION_GRANT:
 			r->token = action->token;
+			r->session = w->session.id;
 			world_check_grant(w, r);
 			r->granted = true;
 			w->grants++;
@@ -189,12 +192,16 @@ carry_out(World *w, const ZklAction *action)
 			break;
 		case ZKL_ACTION_RETIRE:
 			CHECK(r->used && r->lost);
+			r->retired = true;
 			r->has_znode &= action->has_node;
 			break;
 		case ZKL_ACTION_DISOWN:
 			CHECK(r->used && (r->left || (r->released && r->keep_until != 0)));
 			CHECK(r->owner != action->owner);
 			r->owner = action->owner;
+			break;
+		case ZKL_ACTION_KEPT:
+			r->keep_until = 0;
 			break;
 		case ZKL_ACTION_FREE:
 			CHECK(r->used && r->released);
@@ -298,7 +305,7 @@ world_leave(World *w, uint32_t request)
 	if (!r->used || r->released)
 		return;
 	r->released = true;
-	zkl_manager_release(w->m, w->now, request);
+	zkl_manager_release(w->m, w->now, request, &(ZklEnd) {0});
 }
 
 void
@@ -323,13 +330,15 @@ world_keep(World *w, uint32_t request, int64_t us)
 
 	r->released = true;
 	r->keep_until = w->now + us;
-	zkl_manager_keep(w->m, w->now, request, r->keep_until);
+	zkl_manager_release(w->m, w->now, request,
+						&(ZklEnd) {.keep_until = r->keep_until});
 	world_flush(w);
 }
 
 void
 world_overdue(World *w, uint32_t request)
 {
+	w->requests[request].overdue = world_holds(w, request);
 	w->requests[request].lost |= world_holds(w, request);
 	zkl_manager_overdue(w->m, w->now, request);
 	world_flush(w);
@@ -399,84 +408,51 @@ world_expire_session(World *w)
 		CHECK(!world_holds(w, i));
 }
 
-/* Released meanwhile, but others may lean on its znode. */
+static ZklSlotSays
+slot_says(const WorldRequest *r)
+{
+	return r->released ? ZKL_SLOT_SAYS_RELEASED :
+		r->lost ? ZKL_SLOT_SAYS_LOST :
+		r->denied || r->failed ? ZKL_SLOT_SAYS_ANSWERED :
+		r->granted ? ZKL_SLOT_SAYS_GRANTED : ZKL_SLOT_SAYS_WAITING;
+}
+
 static bool
-leaves(const WorldRequest *r)
+read_slot(void *context, uint32_t request, ZklRestored *slot)
 {
-	return r->released && r->granted && r->has_znode;
-}
-
-static void
-restore(World *w, uint32_t request)
-{
-	WorldRequest *r = &w->requests[request];
-	ZklDemand	demand = make_demand(w, request);
-	ZklRestored restored = {
-		.granted = world_holds(w, request) || leaves(r) ||
-		world_keeps(w, request),
-		.answered = r->denied || r->failed || r->lost ||
-		(r->released && !leaves(r) && !world_keeps(w, request)),
-		.sent = r->has_znode,
-		.uuid = r->uuid,
-		.znode_mode = r->znode_mode,
-		.seq = r->has_znode ? r->seq : -1,
-		.index = r->index,
-		.token = r->token,
-		.asked_zxid = r->asked_zxid
-	};
-
-	if (r->released && !r->has_znode && !world_keeps(w, request))
-		return;
-	zkl_manager_restore(w->m, w->now, request, &demand, &restored);
-}
-
-/* In which of the worker's passes it is restored, see intake.c */
-static int
-pass_of(const World *w, uint32_t request)
-{
+	World	   *w = context;
 	const WorldRequest *r = &w->requests[request];
 
-	if (world_holds(w, request) || world_keeps(w, request))
-		return r->has_znode ? 0 : 1;
-	if (leaves(r))
-		return 0;
-	return r->released ? 2 : 3;
+	if (!r->used)
+		return false;
+	slot->demand = make_demand(w, request);
+	slot->state = slot_says(r);
+	slot->current = w->session.id != 0 && r->session == w->session.id;
+	slot->broken = r->failure == ZKL_FAILURE_BROKEN;
+	slot->overdue = r->overdue;
+	slot->over = r->lost && r->overdue;
+	slot->retired = r->retired;
+	slot->end.keep_until = r->keep_until;
+	slot->token = r->token;
+	slot->asked_zxid = r->asked_zxid;
+	slot->sent = r->has_znode;
+	slot->going = r->going;
+	slot->uuid = r->uuid;
+	slot->znode_mode = r->znode_mode;
+	slot->seq = r->seq;
+	slot->index = r->index;
+	return true;
 }
 
-/* Each kind in the order in which they were submitted */
 void
 world_restart(World *w)
 {
-	uint64_t	since;
-	uint32_t	i;
-	int			pass;
-
 	model_disconnect(&w->conn);
 	w->connected = false;
 	destroy_manager(w);
 	make_manager(w);
 	zkl_manager_attach(w->m, &w->session, w->chain, w->chain_kept);
-	for (pass = 0; pass < 4; pass++)
-	{
-		for (since = 1; since <= w->submissions; since++)
-		{
-			for (i = 0; i < w->nrequests; i++)
-			{
-				if (w->requests[i].used && w->requests[i].since == since &&
-					pass_of(w, i) == pass)
-					restore(w, i);
-			}
-		}
-		for (i = 0; i < w->nrequests; i++)
-		{
-			if (!w->requests[i].used || !w->requests[i].released || pass != 2)
-				continue;
-			if (world_keeps(w, i))
-				zkl_manager_keep(w->m, w->now, i, w->requests[i].keep_until);
-			else
-				zkl_manager_release(w->m, w->now, i);
-		}
-	}
+	zkl_manager_restore(w->m, w->now, read_slot, w);
 	world_flush(w);
 }
 

@@ -38,11 +38,15 @@ typedef struct WorldRequest
 	bool		lost;
 	bool		released;
 	int64_t		keep_until;		/* after the release; 0: not at all */
+	bool		overdue;		/* lost for that reason */
+	bool		retired;
+	int64_t		session;		/* of the grant or the node; 0: none yet */
 	ZklFailure	failure;
 	int32_t		rc;
 	int64_t		token;
 
 	bool		has_znode;
+	bool		going;
 	ZklUuid		uuid;
 	ZklLockMode znode_mode;
 	ZklSeq		seq;
