@@ -268,6 +268,8 @@ gone(ZklWireReader *body, int64 now)
 		return;
 	}
 	why = pnstrdup(text, length);
+	if (reason == ZKL_WIRE_GONE_AUTH_FAILED)
+		why = psprintf("%s: check \"zklock.auth_file\"", why);
 	zkl_identity_note_error(why);
 	pfree(why);
 	end_process(now);

@@ -22,10 +22,12 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
+#include "session/tlsprobe.h"
 #include "session/zkstate.h"
 
 /* Polls in a row that found bytes which the client does not read. */
 #define MAX_STALLS		100
+#define TLS_PATIENCE_MS	500
 #define MIN_TIMEOUT_MS	200		/* two ticks of a server that is in a hurry */
 #define MAX_TIMEOUT_MS	(3600 * 1000)	/* zklock.session_timeout has the same */
 
@@ -112,8 +114,8 @@ session_event(int state)
 		zkl_zk_gone(ZKL_WIRE_GONE_EXPIRED, "session has expired");
 	else if (state == ZOO_AUTH_FAILED_STATE)
 		zkl_zk_gone(ZKL_WIRE_GONE_AUTH_FAILED,
-					"server refused the credentials of scheme \"%s\"",
-					target->auth_scheme);
+					"\"%s\" refused the credentials of scheme \"%s\"",
+					target->host, target->auth_scheme);
 	else if (state == ZOO_READONLY_STATE)
 		zkl_zk_gone(ZKL_WIRE_GONE_UNREACHABLE, "\"%s\" is read-only",
 					target->host);
@@ -157,6 +159,18 @@ zkl_zk_watcher(zhandle_t *handle, int type, int state, const char *path,
 	zkl_wire_put_u8(zkl_zk.out, event);
 	zkl_wire_put_text(zkl_zk.out, path);
 	zkl_wire_end(zkl_zk.out, frame);
+}
+
+/*
+ * A server that takes only clients which authenticate says so in answer to the
+ * first request, and then closes the connection.
+ */
+void
+zkl_zk_heed(int rc)
+{
+	if (rc == ZSESSIONCLOSEDREQUIRESASLAUTH)
+		zkl_zk_gone(ZKL_WIRE_GONE_AUTH_FAILED,
+					"\"%s\" requires authentication", target->host);
 }
 
 /* A refusal arrives as a session event as well, which is where it counts. */
@@ -228,6 +242,29 @@ zkl_zk_start(const ZklZkTarget *new_target)
 	open_next_address();
 }
 
+static void
+say_tls(void)
+{
+	zkl_zk_gone(ZKL_WIRE_GONE_UNREACHABLE,
+				"\"%s\" wants TLS, which zklock does not speak",
+				target->host);
+}
+
+/*
+ * One that closes the connection without a word may want TLS, which takes
+ * another one to find out.
+ */
+static bool
+wants_tls(void)
+{
+	int			index = (target->first + tried - 1) % target->naddresses;
+	int			patience = (int) target->timeout_ms / 20;
+
+	return zkl_zklog_was_closed() &&
+		zkl_tlsprobe_ask(target->addresses[index], patience < TLS_PATIENCE_MS ?
+						 patience : TLS_PATIENCE_MS);
+}
+
 /*
  * The client gave the connection, or the attempt at one, up.  Its own list of
  * addresses is of no use: after a failure it skips the next one.
@@ -241,6 +278,8 @@ connection_failed(void)
 		zkl_zk_gone(ZKL_WIRE_GONE_DISCONNECTED,
 					"connection to \"%s\" lost: %s", target->host,
 					zkl_zklog_error());
+	else if (tried >= target->naddresses && wants_tls())
+		say_tls();
 	else if (tried >= target->naddresses)
 		zkl_zk_gone(ZKL_WIRE_GONE_UNREACHABLE,
 					"could not connect to \"%s\": %s", target->host,
@@ -260,15 +299,17 @@ connection_failed(void)
  * 36 or 37, and protocol version 0.
  */
 static bool
-handshake_is_garbage(void)
+handshake_is_garbage(bool *tls)
 {
 	static const unsigned char expected[8] = {0, 0, 0, 37, 0, 0, 0, 0};
 	unsigned char seen[8];
 	ssize_t		n;
 
+	*tls = false;
 	if (zoo_state(zkl_zk.handle) != ZOO_ASSOCIATING_STATE)
 		return false;
 	n = recv(client_fd, seen, sizeof(seen), MSG_PEEK | MSG_DONTWAIT);
+	*tls = n > 0 && zkl_tlsprobe_is_tls(seen, (size_t) n);
 	for (ssize_t i = 0; i < n; i++)
 		if (seen[i] != expected[i] && !(i == 3 && seen[i] == 36))
 			return true;
@@ -328,6 +369,7 @@ zkl_zk_process(short revents, size_t limit)
 {
 	int			events = 0;
 	bool		first = true;
+	bool		tls;
 
 	if (revents & (POLLIN | POLLERR | POLLHUP))
 		events |= ZOOKEEPER_READ;
@@ -344,11 +386,14 @@ zkl_zk_process(short revents, size_t limit)
 			events &= ~ZOOKEEPER_READ;
 		if (events == 0)
 			break;
-		if (handshake_is_garbage())
+		if (handshake_is_garbage(&tls))
 		{
-			zkl_zk_gone(ZKL_WIRE_GONE_UNREACHABLE,
-						"\"%s\" does not speak ZooKeeper's protocol",
-						target->host);
+			if (tls)
+				say_tls();
+			else
+				zkl_zk_gone(ZKL_WIRE_GONE_UNREACHABLE,
+							"\"%s\" does not speak ZooKeeper's protocol",
+							target->host);
 			return;
 		}
 

@@ -20,6 +20,7 @@
 static uint32_t log_level;
 static const char *secret = "";
 static char client_error[256] = "connection failed";
+static bool was_closed;			/* by the server: that is the error */
 
 void
 zkl_zklog_begin(uint32_t level, const char *credentials)
@@ -38,10 +39,17 @@ zkl_zklog_error(void)
 	return client_error;
 }
 
+bool
+zkl_zklog_was_closed(void)
+{
+	return was_closed;
+}
+
 void
 zkl_zklog_set_error(const char *text)
 {
 	snprintf(client_error, sizeof(client_error), "%s", text);
+	was_closed = false;
 }
 
 /*
@@ -62,6 +70,9 @@ remember_error(const char *text)
 	to = from ? strstr(from, "): ") : NULL;
 	if (to == NULL)
 		return;
+
+	was_closed = number == EHOSTDOWN || number == ECONNRESET ||
+		number == EPIPE;
 
 	/* The client says so when it reads the end of the stream. */
 	if (number == EHOSTDOWN)

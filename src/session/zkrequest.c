@@ -27,6 +27,7 @@ typedef struct ZklSingle
 static void
 reply_empty(uint64_t tag, int rc)
 {
+	zkl_zk_heed(rc);
 	if (zkl_zk.gone)
 		return;
 	zkl_wire_end(zkl_zk.out, zkl_zk_begin(ZKL_WIRE_REPLY, tag, rc));

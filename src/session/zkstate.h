@@ -39,6 +39,9 @@ zkl_zk_begin(ZklWireType type, uint64_t tag, int32_t rc)
 extern void zkl_zk_watcher(zhandle_t *handle, int type, int state,
 						   const char *path, void *context);
 
+/* What an answer says of the server: it may not take us at all. */
+extern void zkl_zk_heed(int rc);
+
 /* Closes the session on the server, and says GONE. */
 extern void zkl_zk_close(void);
 
@@ -49,6 +52,9 @@ extern void zkl_zklog_write(const char *message);	/* the client's callback */
 /* The last reason for a broken connection that the client gave, or we */
 extern const char *zkl_zklog_error(void);
 extern void zkl_zklog_set_error(const char *text);
+
+/* Whether that reason is that the server closed it */
+extern bool zkl_zklog_was_closed(void);
 
 extern void zkl_zk_put_stat(const struct Stat *stat);
 

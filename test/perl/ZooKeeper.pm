@@ -42,7 +42,8 @@ my $python = -x '/usr/bin/python3' ? '/usr/bin/python3' : 'python3';
 # Options: tick_time in ms (the least session timeout is twice that),
 # container_check_ms (how often empty containers are reaped), port; id and
 # config (lines for zoo.cfg) for a member of an ensemble; java (options of the
-# program, in place of those that make it start fast and stay small).
+# program, in place of those that make it start fast and stay small);
+# class_path (more jar files).
 sub new
 {
 	my ($class, $name, %params) = @_;
@@ -54,6 +55,7 @@ sub new
 		container_check_ms => $params{container_check_ms} // 60_000,
 		id => $params{id},
 		java => $params{java} // \@small_java,
+		class_path => $params{class_path} // [],
 		dir => PostgreSQL::Test::Utils::tempdir("zk_$name"),
 	}, $class;
 	my $test = basename($0) =~ s/\.[^.]+$//r;
@@ -115,8 +117,9 @@ sub launch
 		"-Dznode.container.checkIntervalMs=$self->{container_check_ms}",
 		'-Dznode.container.maxPerMinute=1000000',
 		'-Dzookeeper.jmx.log4j.disable=true',
-		'-cp', join(':', $self->{dir}, map { "/usr/share/java/$_.jar" }
-			'zookeeper', 'slf4j-log4j12', 'log4j-1.2'),
+		'-cp', join(':', $self->{dir}, @{ $self->{class_path} },
+			map { "/usr/share/java/$_.jar" }
+			  'zookeeper', 'slf4j-log4j12', 'log4j-1.2'),
 		'org.apache.zookeeper.server.quorum.QuorumPeerMain',
 		"$self->{dir}/zoo.cfg");
 
