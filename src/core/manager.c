@@ -210,7 +210,6 @@ void
 zkl_manager_overdue(ZklManager *m, int64_t now, uint32_t request)
 {
 	ZklRequest *r = &m->requests[request];
-	ZklAction  *action;
 
 	m->now = now;
 	if (r->demand != ZKL_DEMAND_GRANTED || zkl_is_kept(r))
@@ -218,9 +217,7 @@ zkl_manager_overdue(ZklManager *m, int64_t now, uint32_t request)
 	zkl_request_answered(m, r);
 
 	/* Behind what its heir, if it has one, is told of the node */
-	action = zkl_core_act(m, ZKL_ACTION_RETIRE);
-	action->request = request;
-	action->has_node = r->node != ZKL_NODE_NONE;
+	zkl_siblings_retire(m, r);
 }
 
 void

@@ -179,8 +179,9 @@ typedef enum ZklActionKind
 	ZKL_ACTION_FAIL,
 	ZKL_ACTION_LOSE,
 	ZKL_ACTION_REVOKE,			/* granted, and somebody asks to give it up */
-	ZKL_ACTION_RETIRE,			/* record that an overdue hold is none any
-								 * more, and whether it still has its node */
+	ZKL_ACTION_RETIRE,			/* record that a hold that was lost, broken or
+								 * overdue, is none any more, and whether it
+								 * still has its node */
 	ZKL_ACTION_DISOWN,			/* record another owner: kept, and nobody's */
 	ZKL_ACTION_KEPT,			/* record that it is kept no longer */
 	ZKL_ACTION_FREE,			/* released, and its znode gone */

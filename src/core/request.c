@@ -138,7 +138,6 @@ hand_node_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 	zkl_core_watch(m, &heir->own_watch, r->own_watch);
 	heir->placed_at = r->placed_at;
 	heir->seen = r->seen;
-	heir->broken |= r->broken;
 	heir->verified = r->verified;
 	heir->cover = NULL;
 	heir->node = ZKL_NODE_EXISTS;
@@ -164,7 +163,8 @@ hand_node_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 	r->node = ZKL_NODE_NONE;
 	zkl_request_note(m, heir);
 	zkl_downgrade_pass_on(m, r, heir);
-
+	if (r->broken)
+		zkl_siblings_break(m, heir);
 	zkl_downgrade_want(m, heir);
 }
 

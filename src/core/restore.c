@@ -88,7 +88,7 @@ is_hold(const ZklRestored *slot)
 		case ZKL_SLOT_SAYS_LOST:
 
 			/* What is lost while it has its znode keeps that for a while. */
-			return slot->broken || (slot->overdue && !slot->retired);
+			return (slot->broken || slot->overdue) && !slot->retired;
 		case ZKL_SLOT_SAYS_RELEASED:
 
 			/* Another hold of its owner may lean on its znode. */
@@ -194,7 +194,8 @@ restore(ZklManager *m, uint32_t request, const ZklRestored *slot)
 	r = zkl_request_begin(m, request, &own.demand);
 	own.demand.sibling = slot->demand.sibling;
 	r->token = slot->token;
-	r->broken = is_hold(slot) && slot->broken;
+	r->broken = is_hold(slot) && slot->state == ZKL_SLOT_SAYS_LOST &&
+		slot->broken;
 	r->asked_zxid = slot->asked_zxid;
 	if (restore_under_cover(m, r, &own) || restore_shared_node(m, r, &own))
 		return;

@@ -104,6 +104,15 @@ tell_loss(ZklManager *m, const ZklRequest *r, ZklFailure failure)
 }
 
 void
+zkl_siblings_retire(ZklManager *m, const ZklRequest *r)
+{
+	ZklAction  *action = zkl_core_act(m, ZKL_ACTION_RETIRE);
+
+	action->request = r->id;
+	action->has_node = r->node != ZKL_NODE_NONE;
+}
+
+void
 zkl_siblings_lose(ZklManager *m, ZklRequest *r, ZklFailure failure)
 {
 	ZklRequest *s = r;
@@ -116,7 +125,9 @@ zkl_siblings_lose(ZklManager *m, ZklRequest *r, ZklFailure failure)
 		{
 			if (zkl_is_kept(s))
 				zkl_keep_over(m, s);
-			else if (!s->broken)
+			else if (s->broken)
+				zkl_siblings_retire(m, s);
+			else
 				tell_loss(m, s, failure);
 			s->cover = NULL;
 			s->demand = ZKL_DEMAND_ANSWERED;
@@ -131,12 +142,13 @@ zkl_siblings_break(ZklManager *m, ZklRequest *r)
 {
 	ZklRequest *s = r;
 
-	if (r->demand != ZKL_DEMAND_GRANTED || r->broken)
+	if (r->demand != ZKL_DEMAND_GRANTED)
 		return;
 	zkl_downgrade_give_up(r);
 	do
 	{
-		if (s == r || s->cover == r)
+		/* A worker that ended meanwhile may have told only some of them. */
+		if ((s == r || s->cover == r) && !s->broken)
 		{
 			if (zkl_is_kept(s))
 				zkl_keep_over(m, s);

@@ -28,6 +28,9 @@ extern void zkl_siblings_follow(ZklRequest *r, ZklRequest *heir);
 /* A hold is lost, and all that share its node with it; the node is gone. */
 extern void zkl_siblings_lose(ZklManager *m, ZklRequest *r, ZklFailure failure);
 
+/* A hold that was lost earlier is none any more: has the host record that. */
+extern void zkl_siblings_retire(ZklManager *m, const ZklRequest *r);
+
 /*
  * An operator breaks the lock: it is lost to its holder at once, but the node
  * stays in the queue until the holder is through with it.

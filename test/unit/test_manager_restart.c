@@ -139,17 +139,24 @@ restart_without_the_node(void)
 	world_wind_up(w);
 }
 
-/* Marks a request's node, as zk_break_lock() does. */
 static void
-break_node(World *w, uint32_t request)
+node_path(const World *w, uint32_t request, char *path)
 {
 	const WorldRequest *r = &w->requests[request];
-	char		path[ZKL_MAX_PATH + 1];
 	char		name[ZKL_MAX_ZNODE_NAME + 1];
 
 	zkl_znode_name(ZKL_DIALECT_CURATOR_RW, &r->uuid, r->znode_mode, r->seq,
 				   name);
-	snprintf(path, sizeof(path), "%s%s/%s", WORLD_ROOT, r->name, name);
+	snprintf(path, ZKL_MAX_PATH + 1, "%s%s/%s", WORLD_ROOT, r->name, name);
+}
+
+/* Marks a request's node, as zk_break_lock() does. */
+static void
+break_node(World *w, uint32_t request)
+{
+	char		path[ZKL_MAX_PATH + 1];
+
+	node_path(w, request, path);
 	CHECK_INT(model_set(&w->zk, path, "{\"breaking\":true,\"zklock\":1}"), 0);
 }
 
@@ -236,10 +243,81 @@ restart_with_a_broken_kept_lock(void)
 	world_wind_up(w);
 }
 
+/*
+ * An operator breaks a lock that its owner holds twice.  The worker ends when
+ * one of the two slots says so: the other one must still be told, also when the
+ * first one is released before the next worker has read the mark.
+ */
+static void
+restart_amid_a_break(void)
+{
+	int			moment;
+
+	for (moment = 0; moment < 4; moment++)
+	{
+		World	   *w = world_ready();
+		uint32_t	told = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+		uint32_t	untold;
+
+		world_run(w);
+		untold = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+		world_sleep(w, 2 * WORLD_BEAT);
+		break_node(w, told);
+		if (moment % 2 != 0)
+		{
+			uint32_t	swap = told;
+
+			told = untold;
+			untold = swap;
+		}
+		run_until(w, &w->requests[told].lost);
+		w->requests[untold].lost = false;
+		w->requests[untold].failure = 0;
+		world_restart(w);
+		if (moment >= 2)
+			world_release(w, told);
+		world_connect(w);
+		world_run(w);
+		CHECK_MSG(w->requests[untold].lost, "moment %d", moment);
+		CHECK_INT(w->requests[untold].failure, ZKL_FAILURE_BROKEN);
+		world_wind_up(w);
+	}
+}
+
+/*
+ * A broken hold's node is deleted while its holder has not let go: what comes
+ * after it is held by others, and a restart does not bring it back.
+ */
+static void
+restart_with_a_deleted_broken_hold(void)
+{
+	World	   *w = world_ready();
+	uint32_t	broken = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	next = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+	char		path[ZKL_MAX_PATH + 1];
+
+	world_run(w);
+	world_sleep(w, 2 * WORLD_BEAT);
+	break_node(w, broken);
+	run_until(w, &w->requests[broken].lost);
+	node_path(w, broken, path);
+	CHECK_INT(model_delete(&w->zk, path), 0);
+	world_run(w);
+	CHECK(world_holds(w, next));
+	world_restart(w);
+	CHECK_INT(zkl_manager_live(w->m), 1);
+	world_connect(w);
+	world_run(w);
+	CHECK(world_holds(w, next));
+	world_wind_up(w);
+}
+
 int
 main(void)
 {
 	unit_start();
+	RUN(restart_amid_a_break);
+	RUN(restart_with_a_deleted_broken_hold);
 	RUN(restart_with_a_broken_waiter);
 	RUN(restart_with_a_broken_kept_lock);
 	RUN(restart);
