@@ -47,6 +47,7 @@ sub new
 		session_timeout => '10s',
 		max_requests => 12_000,
 		conf => <<'EOC');
+zklock.max_requests_per_session = 12000
 max_connections = 700
 max_worker_processes = 4
 shared_buffers = 64MB

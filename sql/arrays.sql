@@ -16,6 +16,15 @@ SELECT zk_lock(ARRAY[ARRAY['/a', '/b'], ARRAY['/c', '/d']]);
 SELECT zk_lock(ARRAY['/a', 'b']);
 \echo :LAST_ERROR_SQLSTATE
 
+
+-- more than there are slots
+SELECT zk_lock(array_agg('/' || i)) FROM generate_series(1, 9) i;
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_unlock(array_agg('/' || i)) FROM generate_series(1, 9) i;
+SET zklock.max_requests_per_session = 2;
+SELECT zk_try_xact_lock_shared(ARRAY['/a', '/b', 'c']);
+RESET zklock.max_requests_per_session;
+
 -- the same rules everywhere
 SELECT zk_lock_shared('{}'::text[]);
 SELECT zk_xact_lock('{}'::text[]);

@@ -43,13 +43,20 @@ SELECT zk_extend('/x', '0');
 SELECT zk_lock('/x', '1s', '1001ms');
 \echo :LAST_ERROR_SQLSTATE
 SELECT zk_try_lock('/x', '0', '1 month', '31 days');
+SELECT zk_try_lock('/x', '0', '2h', '1h 1us');
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_xact_lock_shared('/x', NULL, '178000000 years');
+SET zklock.max_at_least = 0;
+SELECT zk_lock('/x', NULL, '1us');
+\echo :LAST_ERROR_SQLSTATE
+RESET zklock.max_at_least;
 
 -- good: they get as far as to ZooKeeper, which is not there
 \set VERBOSITY sqlstate
 SELECT zk_try_lock('/x', '0', '1 microsecond');
 SELECT zk_try_lock_shared('/x', '0', '1s', '1s');
 SELECT zk_try_xact_lock('/x', '0', NULL, '0');
-SELECT zk_try_lock('/x', '0', '178000000 years', '178000000 years');
+SELECT zk_try_lock('/x', '0', '178000000 years', '1h');
 SET lock_timeout = '50ms';
 SELECT zk_lock('/x', '1h', '1s');
 RESET lock_timeout;

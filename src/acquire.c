@@ -10,7 +10,9 @@
 #include "postgres.h"
 
 #include "acquire.h"
+#include "core/dialect.h"
 #include "lifetime.h"
+#include "miscadmin.h"
 #include "refusal.h"
 #include "zklock.h"
 
@@ -31,6 +33,20 @@ find_sibling(const ZklTarget *lock)
 			return hold->grant.slotno;
 	}
 	return -1;
+}
+
+/* Not all clients that a lock may be shared with know shared locks. */
+static void
+check_mode(const ZklAsk *ask)
+{
+	if (ask->mode == ZKL_SHARED && !zkl_dialect_shares(ask->lock.dialect))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("distributed lock \"%s\" cannot be shared",
+						ask->lock.name),
+				 errdetail("Its dialect is %s, which has exclusive locks only.",
+						   zkl_dialect_name(ask->lock.dialect)),
+				 errhint("Use an exclusive lock, or a name that \"zklock.dialects\" gives another dialect.")));
 }
 
 static void
@@ -81,6 +97,7 @@ acquire_new(ZklAsk *asks, int n)
 	{
 		for (; prepared < n; prepared++)
 		{
+			CHECK_FOR_INTERRUPTS();
 			asks[prepared].sibling = find_sibling(&asks[prepared].lock);
 			holds[prepared] = zkl_hold_prepare(&asks[prepared]);
 		}
@@ -130,11 +147,15 @@ zkl_acquire(ZklAsk *asks, int n, int64 *tokens)
 	zkl_lifetime_begin();
 	for (i = 0; i < n; i++)
 	{
+		CHECK_FOR_INTERRUPTS();
+		check_mode(&asks[i]);
 		refuse_again(&asks[i]);
 		held[i] = find_hold(&asks[i]) != NULL;
 		if (!held[i])
 			wanted[nwanted++] = asks[i];
 	}
+	if (nwanted > 0)
+		zkl_request_check_room(zkl_hold_count(), nwanted);
 	check_held(asks, held, n);
 	if (nwanted > 0 && !acquire_new(wanted, nwanted))
 		return false;

@@ -89,7 +89,7 @@ zkl_bounds_tick(void)
 	if (first_end == 0 || now < first_end)
 		return;
 	first_end = 0;
-	for (i = 0; i < zkl_control->ctl_nslots; i++)
+	for (i = 0; i < zkl_control->ctl_nrequests; i++)
 	{
 		if (ends[i] != 0 && ends[i] <= now)
 			zkl_bounds_look(i);

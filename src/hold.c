@@ -29,6 +29,7 @@ dlist_head	zkl_holds[2] = {
 };
 
 static HTAB *table = NULL;
+static int	nholds = 0;			/* in both lists */
 
 static void
 make_key(ZklHoldKey *key, const ZklTarget *lock, ZklLockMode mode,
@@ -40,6 +41,12 @@ make_key(ZklHoldKey *key, const ZklTarget *lock, ZklLockMode mode,
 	key->mode = mode;
 	key->lifetime = lifetime;
 	key->lease = lease;
+}
+
+int
+zkl_hold_count(void)
+{
+	return nholds;
 }
 
 ZklHold *
@@ -171,6 +178,7 @@ zkl_hold_begin(ZklHold *hold, const ZklGrant *grant)
 	Assert(!hold->begun);
 	hold->grant = *grant;
 	hold->begun = true;
+	nholds++;
 	count(hold);
 	dlist_push_head(&zkl_holds[hold->key.lifetime], &hold->link);
 }
@@ -198,7 +206,10 @@ zkl_hold_drop(ZklHold *hold)
 	ZklHoldKey	key = hold->key;
 
 	if (hold->begun)
+	{
 		dlist_delete(&hold->link);
+		nholds--;
+	}
 	free_parts(hold);
 	(void) hash_search(table, &key, HASH_REMOVE, NULL);
 }

@@ -54,6 +54,9 @@ zkl_holds_anything(void)
 		!dlist_is_empty(&zkl_holds[ZKL_LIFETIME_TRANSACTION]);
 }
 
+/* How many have begun */
+extern int	zkl_hold_count(void);
+
 /* The hold on a lock, or NULL if there is none. */
 extern ZklHold *zkl_hold_find(const ZklTarget *lock, ZklLockMode mode,
 							  ZklLifetime lifetime);

@@ -364,10 +364,12 @@ zkl_intake_restore(void)
 		if (zkl_slot_peek(i) <= ZKL_SLOT_CLAIMED)
 			continue;
 		zkl_slot_copy(i, &slot);
-		if (zkl_manager_knows(core, (uint32) i))
+		if (i >= zkl_control->ctl_nrequests)
+		{
+			if (slot.s_state > ZKL_SLOT_CLAIMED)
+				restore_other(i, &slot);
+		}
+		else if (zkl_manager_knows(core, (uint32) i))
 			known_serial[i] = slot.s_serial;
-		else if (slot.s_kind != ZKL_KIND_LOCK &&
-				 slot.s_state > ZKL_SLOT_CLAIMED)
-			restore_other(i, &slot);
 	}
 }

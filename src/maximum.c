@@ -31,7 +31,7 @@ count_released(const ZklTarget *leases)
 	int			slotno;
 	int			n = 0;
 
-	for (slotno = 0; slotno < zkl_control->ctl_nslots; slotno++)
+	for (slotno = 0; slotno < zkl_control->ctl_nrequests; slotno++)
 	{
 		if (zkl_slot_peek(slotno) != ZKL_SLOT_RELEASED)
 			continue;

@@ -37,6 +37,8 @@ char	   *zkl_dialects = "";
 char	   *zkl_auth_file = NULL;
 int			zkl_session_timeout = 10000;
 int			zkl_max_requests = 1000;
+int			zkl_max_requests_per_session = -1;
+int			zkl_max_at_least = 3600 * 1000;
 int			zkl_connect_timeout = 10000;
 bool		zkl_reentrant = true;
 int			zkl_commit_wait = -1;
@@ -164,8 +166,12 @@ define_connection_settings(void)
 							 NULL, NULL, NULL);
 }
 
+/*
+ * Those that a session may not exceed are for superusers to set, so that the
+ * role that they are set for cannot set them back.
+ */
 static void
-define_request_settings(void)
+define_limits(void)
 {
 	DefineCustomIntVariable("zklock.max_requests",
 							"Greatest number of distributed locks held or awaited at a time.",
@@ -175,6 +181,27 @@ define_request_settings(void)
 							PGC_POSTMASTER,
 							0,
 							NULL, NULL, NULL);
+	DefineCustomIntVariable("zklock.max_requests_per_session",
+							"Greatest number of distributed locks that a session holds or awaits at a time.",
+							"-1 means a quarter of \"zklock.max_requests\", or 32 if that is more.",
+							&zkl_max_requests_per_session,
+							-1, -1, 262143,
+							PGC_SUSET,
+							0,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("zklock.max_at_least",
+							"Longest time for which a distributed lock can be kept after its release.",
+							"0 forbids \"at_least\".",
+							&zkl_max_at_least,
+							3600 * 1000, 0, INT_MAX,
+							PGC_SUSET,
+							GUC_UNIT_MS,
+							NULL, NULL, NULL);
+}
+
+static void
+define_request_settings(void)
+{
 	DefineCustomIntVariable("zklock.connect_timeout",
 							"Time that a request which must not wait gives ZooKeeper to answer.",
 							NULL,
@@ -240,6 +267,7 @@ _PG_init(void)
 		return;
 
 	define_connection_settings();
+	define_limits();
 	define_request_settings();
 	MarkGUCPrefixReserved("zklock");
 	zkl_shmem_request();

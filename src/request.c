@@ -68,6 +68,12 @@ zkl_request_claim(const ZklTarget *target, ZklSlotKind kind)
 	return zkl_claim_slot(target, kind, my_owner);
 }
 
+void
+zkl_request_check_room(int held, int wanted)
+{
+	zkl_claim_check_room(held, wanted, my_owner);
+}
+
 static void
 waiting_context(void *name)
 {
@@ -185,7 +191,10 @@ get_locks(const ZklAsk *asks, int n, ZklGrant *grants, ZklDeadlines *at)
 		const char *name = asks[i].lock.name;
 
 		for (j = zkl_wait_under_way() - first; j < n; j++)
+		{
+			CHECK_FOR_INTERRUPTS();
 			submit_lock(&asks[j], n > 1, j + 1 < n, at);
+		}
 		if (i + 1 < n)
 		{
 			zkl_wait_until(is_decided, zkl_wait_slot(first + i),
@@ -300,7 +309,10 @@ get_leases(const ZklAsk *ask, int n, ZklGrant *grants, ZklDeadlines *at)
 	int			i;
 
 	for (i = 0; i < n; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
 		submit_lock(ask, false, i + 1 < n, at);
+	}
 	for (i = 0; i < n; i++)
 	{
 		zkl_wait_until(is_settled, zkl_wait_slot(first + i), waiting_context,

@@ -79,6 +79,12 @@ extern void zkl_ask_guard_end(void);
  */
 extern ZklAnswer zkl_ask_leases(const ZklAsk *ask, int n, ZklGrant *grants);
 
+/*
+ * Error 53400 if this session, which has "held" slots of locks, may not have
+ * "wanted" more: see claim.h.
+ */
+extern void zkl_request_check_room(int held, int wanted);
+
 /* ---- what is asked for besides locks: see ask.c ---- */
 
 /* How long to wait for an answer, in ms; ZKL_FOREVER: no matter how long */

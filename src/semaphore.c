@@ -14,12 +14,15 @@
  */
 #include "postgres.h"
 
+#include "claim.h"
 #include "lifetime.h"
 #include "maximum.h"
 #include "release.h"
 #include "semaphore.h"
 #include "wait.h"
 #include "zklock.h"
+
+#define GUARDS			1		/* requests beside those of the leases */
 
 /* How long a try that must not wait does so in the guard's queue, at a time */
 #define GUARD_PATIENCE_MS	250
@@ -258,18 +261,6 @@ check_numbers(const ZklSemaphoreAsk *ask)
 						   ask->leases, ask->max)));
 }
 
-/* More than there are slots could never be had, and take memory for nothing. */
-static void
-check_slots(int leases)
-{
-	if (leases > zkl_control->ctl_nslots)
-		ereport(ERROR,
-				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-				 errmsg("too many leases of a semaphore asked for"),
-				 errdetail("%d leases take as many slots, and \"zklock.max_requests\" is %d.",
-						   leases, zkl_control->ctl_nslots)));
-}
-
 bool
 zkl_semaphore_acquire(const ZklSemaphoreAsk *ask, int64 *token)
 {
@@ -277,8 +268,9 @@ zkl_semaphore_acquire(const ZklSemaphoreAsk *ask, int64 *token)
 
 	find_targets(&s, ask->path);
 	check_numbers(ask);
-	check_slots(ask->leases);
+	zkl_claim_check_number((int64) ask->leases + GUARDS);
 	zkl_lifetime_begin();
+	zkl_request_check_room(zkl_hold_count(), ask->leases + GUARDS);
 	s.ask = ask;
 	s.since = zkl_wait_clock();
 	refuse_waiting_for_oneself(&s);

@@ -60,6 +60,12 @@ words_for(int nbits)
 	return (nbits + BITS_PER_WORD - 1) / BITS_PER_WORD;
 }
 
+static int
+number_of_slots(void)
+{
+	return zkl_max_requests + MaxBackends * ZKL_OWN_SLOTS;
+}
+
 static Size
 marks_offset(void)
 {
@@ -69,7 +75,7 @@ marks_offset(void)
 static Size
 sums_offset(void)
 {
-	return add_size(marks_offset(), mul_size(words_for(zkl_max_requests),
+	return add_size(marks_offset(), mul_size(words_for(number_of_slots()),
 											 sizeof(pg_atomic_uint64)));
 }
 
@@ -77,7 +83,7 @@ static Size
 slots_offset(void)
 {
 	return add_size(sums_offset(),
-					mul_size(words_for(words_for(zkl_max_requests)),
+					mul_size(words_for(words_for(number_of_slots())),
 							 sizeof(pg_atomic_uint64)));
 }
 
@@ -85,7 +91,7 @@ static Size
 links_offset(void)
 {
 	return add_size(slots_offset(),
-					MAXALIGN(mul_size(zkl_max_requests, sizeof(ZklSlot))));
+					MAXALIGN(mul_size(number_of_slots(), sizeof(ZklSlot))));
 }
 
 static Size
@@ -119,8 +125,9 @@ initialize(ZklControl *control)
 	pg_atomic_init_u32(&control->ctl_awaited, 0);
 	pg_atomic_init_u32(&control->ctl_worker_procno, (uint32) ZKL_PROCNO_NONE);
 	SpinLockInit(&control->ctl_free_mutex);
-	control->ctl_nslots = zkl_max_requests;
-	control->ctl_nwords = words_for(zkl_max_requests);
+	control->ctl_nslots = number_of_slots();
+	control->ctl_nrequests = zkl_max_requests;
+	control->ctl_nwords = words_for(control->ctl_nslots);
 	control->ctl_nsums = words_for(control->ctl_nwords);
 
 	for (i = 0; i < control->ctl_nwords; i++)
@@ -131,8 +138,9 @@ initialize(ZklControl *control)
 	{
 		SpinLockInit(&zkl_slots[i].s_mutex);
 		zkl_slots[i].s_state = ZKL_SLOT_FREE;
-		free_next[i] = i + 1 < control->ctl_nslots ? i + 1 : -1;
 	}
+	for (i = 0; i < control->ctl_nrequests; i++)
+		free_next[i] = i + 1 < control->ctl_nrequests ? i + 1 : -1;
 	control->ctl_free_head = 0;
 }
 

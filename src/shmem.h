@@ -19,7 +19,8 @@
  *	  s_state			 whoever makes the step above; s_mutex
  *	  s_kind .. s_requested_at, s_at_*	 backend while CLAIMED; constant until
  *						 FREE, but for s_owner, which the worker changes if it
- *						 keeps the lock after the release; s_mutex
+ *						 keeps the lock after the release (s_claimer stays);
+ *						 s_mutex
  *	  s_dsm, s_epilogue	 of a LOCK: see epilogue.h; s_mutex
  *	  s_expired .. s_holds	the backend; s_mutex
  *	  s_until, s_keep_until	the worker when it grants, then the backend while
@@ -30,6 +31,15 @@
  * whether a wait may be over; it looks again under s_mutex before it acts.
  * Nothing that can throw or block runs while s_mutex is held.  A slot's mutex
  * and the control block's locks are never held together.
+ *
+ * There are two sorts of slots.  The first ctl_nrequests ("zklock.max_requests")
+ * are for requests of kind LOCK, and free ones are on a list: when they run
+ * out, nobody gets another lock.  Behind them each backend has
+ * ZKL_OWN_SLOTS of its own for the other kinds, found by its number among the
+ * processes, which the list knows nothing of.  So nobody can keep others from
+ * looking at queues, breaking locks or ending a transaction by taking many
+ * locks.  A backend has one such request under way at a time; the second slot
+ * is for the next one, while the worker has not yet freed the first.
  */
 #ifndef ZKL_SHMEM_H
 #define ZKL_SHMEM_H
@@ -105,6 +115,7 @@ typedef struct ZklSlot
 	int			s_pid;
 	Oid			s_roleid;		/* who asked, for what others may see */
 	uint64		s_owner;		/* unique per backend that ever asked */
+	uint64		s_claimer;		/* s_owner as it was at first */
 	int			s_sibling;		/* a live hold of this owner on this path, or
 								 * -1 */
 	uint8		s_lost_action;	/* ZklLostLockAction */
@@ -234,7 +245,8 @@ typedef struct ZklControl
 
 	slock_t		ctl_free_mutex; /* protects the list of free slots */
 	int			ctl_free_head;	/* -1: none; linked by ctl_free_next */
-	int			ctl_nslots;
+	int			ctl_nslots;		/* all of them */
+	int			ctl_nrequests;	/* the first ones, for locks */
 
 	/*
 	 * A copy of ctl_status.worker_procno, kept by zkl_status_end, so that the
@@ -253,6 +265,9 @@ typedef struct ZklControl
 	int			ctl_nwords;
 	int			ctl_nsums;
 } ZklControl;
+
+/* How many slots each backend has for what is no lock */
+#define ZKL_OWN_SLOTS		2
 
 /* No worker: its latch cannot be set */
 #define ZKL_PROCNO_NONE		(-1)
@@ -277,11 +292,17 @@ extern void zkl_shmem_request(void);
 /* ---- backends ---- */
 
 /*
- * Takes a free slot into CLAIMED, with a new serial and all other fields
- * zero, s_sibling -1 and s_znode_seq -1.  Returns its number, or -1 when the
- * table is full.
+ * Takes a free slot for a lock into CLAIMED, with a new serial and all other
+ * fields zero, s_sibling -1 and s_znode_seq -1.  Returns its number, or -1 when
+ * the table is full.
  */
 extern int	zkl_slot_claim(void);
+
+/*
+ * The same with a slot of this process's own, for the other kinds.  -1: the
+ * worker has yet to free them.
+ */
+extern int	zkl_slot_claim_own(int procno);
 
 /*
  * CLAIMED -> WAITING; marks the slot and wakes the worker, or leaves it asleep
@@ -319,6 +340,13 @@ extern void zkl_slot_copy(int slotno, ZklSlot *copy);
 extern bool zkl_slot_is_held(int slotno, uint32 generation, ZklError *error);
 
 extern void zkl_slot_set_holds(int slotno, uint32 holds);
+
+/*
+ * How many locks are kept now that this process, the claimer of their slots,
+ * has released; perhaps fewer than the result if that is "harmless" or less,
+ * which saves looking at all slots.
+ */
+extern int	zkl_slot_count_kept(uint64 claimer, int harmless);
 
 /*
  * Another acquisition of a held lock, with bounds of its own in ms, 0 being

@@ -21,19 +21,18 @@
 
 /* ---- the backend's steps ---- */
 
-int
-zkl_slot_claim(void)
+/* How many slots this process released that are kept, at the most */
+static int	most_kept = 0;
+
+/* FREE -> CLAIMED, of a slot that nobody else can claim */
+static int
+claim(int slotno)
 {
-	ZklSlot    *slot;
+	ZklSlot    *slot = &zkl_slots[slotno];
 	uint32		serial;
-	int			slotno;
 
-	slotno = zkl_shmem_pop_free();
-	if (slotno < 0)
-		return -1;
-
-	slot = &zkl_slots[slotno];
 	SpinLockAcquire(&slot->s_mutex);
+	Assert(slot->s_state == ZKL_SLOT_FREE);
 	serial = slot->s_serial + 1;
 	if (serial == 0)
 		serial = 1;				/* 0 is for "none" */
@@ -46,6 +45,29 @@ zkl_slot_claim(void)
 	slot->s_state = ZKL_SLOT_CLAIMED;
 	SpinLockRelease(&slot->s_mutex);
 	return slotno;
+}
+
+int
+zkl_slot_claim(void)
+{
+	int			slotno = zkl_shmem_pop_free();
+
+	return slotno < 0 ? -1 : claim(slotno);
+}
+
+int
+zkl_slot_claim_own(int procno)
+{
+	int			first = zkl_control->ctl_nrequests + procno * ZKL_OWN_SLOTS;
+	int			i;
+
+	Assert(first + ZKL_OWN_SLOTS <= zkl_control->ctl_nslots);
+	for (i = first; i < first + ZKL_OWN_SLOTS; i++)
+	{
+		if (zkl_slot_peek(i) == ZKL_SLOT_FREE)
+			return claim(i);
+	}
+	return -1;
 }
 
 /* Whether a hold has lasted for as long as it may; under s_mutex */
@@ -92,15 +114,19 @@ zkl_slot_release(int slotno)
 	ZklSlotState left;
 	int64		now = zkl_boottime_ms();
 	bool		solitary;
+	bool		kept;
 
 	SpinLockAcquire(&slot->s_mutex);
 	left = slot->s_state;
 	if (left != ZKL_SLOT_GRANTED || !slot->s_taken || is_over(slot, now))
 		slot->s_keep_until = 0;
+	kept = slot->s_keep_until != 0;
 	solitary = slot->s_solitary;
 	Assert(left != ZKL_SLOT_FREE && left != ZKL_SLOT_CLAIMED);
 	slot->s_state = ZKL_SLOT_RELEASED;
 	SpinLockRelease(&slot->s_mutex);
+	if (kept)
+		most_kept++;
 	if (left == ZKL_SLOT_GRANTED && solitary)
 		zkl_shmem_mark_leisurely(slotno);
 	else
@@ -252,6 +278,30 @@ zkl_slot_take(int slotno, ZklSlot *copy)
 	}
 	memcpy(copy, slot, sizeof(ZklSlot));
 	SpinLockRelease(&slot->s_mutex);
+}
+
+int
+zkl_slot_count_kept(uint64 claimer, int harmless)
+{
+	int64		now = zkl_boottime_ms();
+	int			kept = 0;
+	int			i;
+
+	if (most_kept <= harmless)
+		return most_kept;
+	for (i = 0; i < zkl_control->ctl_nrequests; i++)
+	{
+		ZklSlot    *slot = &zkl_slots[i];
+
+		if (zkl_slot_peek(i) != ZKL_SLOT_RELEASED)
+			continue;
+		SpinLockAcquire(&slot->s_mutex);
+		kept += slot->s_state == ZKL_SLOT_RELEASED &&
+			slot->s_claimer == claimer && slot->s_keep_until > now;
+		SpinLockRelease(&slot->s_mutex);
+	}
+	most_kept = kept;
+	return kept;
 }
 
 bool
@@ -473,7 +523,7 @@ zkl_slot_wake_holders(void)
 {
 	int			i;
 
-	for (i = 0; i < zkl_control->ctl_nslots; i++)
+	for (i = 0; i < zkl_control->ctl_nrequests; i++)
 	{
 		if (zkl_slot_peek(i) == ZKL_SLOT_GRANTED)
 			zkl_shmem_wake(zkl_slots[i].s_procno);
@@ -544,5 +594,6 @@ void
 zkl_slot_free(int slotno)
 {
 	step(slotno, ZKL_SLOT_RELEASED, ZKL_SLOT_FREE);
-	zkl_shmem_push_free(slotno);
+	if (slotno < zkl_control->ctl_nrequests)
+		zkl_shmem_push_free(slotno);
 }

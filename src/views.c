@@ -145,7 +145,7 @@ zkl_sql_locks(PG_FUNCTION_ARGS)
 
 	zkl_check_loaded();
 	InitMaterializedSRF(fcinfo, 0);
-	for (slotno = 0; slotno < zkl_control->ctl_nslots; slotno++)
+	for (slotno = 0; slotno < zkl_control->ctl_nrequests; slotno++)
 	{
 		ZklSlot		slot;
 
@@ -164,7 +164,7 @@ count_slots(int64 *held, int64 *waiting)
 	int			slotno;
 
 	*held = *waiting = 0;
-	for (slotno = 0; slotno < zkl_control->ctl_nslots; slotno++)
+	for (slotno = 0; slotno < zkl_control->ctl_nrequests; slotno++)
 	{
 		ZklSlot		slot;
 

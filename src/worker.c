@@ -266,7 +266,7 @@ make_core(void)
 										 ALLOCSET_DEFAULT_SIZES);
 	memset(&config, 0, sizeof(config));
 	config.root = zkl_root;
-	config.max_requests = (uint32) zkl_control->ctl_nslots;
+	config.max_requests = (uint32) zkl_control->ctl_nrequests;
 	config.max_directories = Max(4096, config.max_requests);
 	config.batches_in_flight = ZKL_BATCHES_IN_FLIGHT;
 	config.batch_operations = ZKL_BATCH_OPERATIONS;

@@ -29,6 +29,8 @@ extern char *zkl_dialects;
 extern char *zkl_auth_file;
 extern int	zkl_session_timeout;
 extern int	zkl_max_requests;
+extern int	zkl_max_requests_per_session;	/* -1: see claim.c */
+extern int	zkl_max_at_least;	/* 0: none at all */
 extern int	zkl_connect_timeout;
 extern bool zkl_reentrant;
 extern int	zkl_commit_wait;	/* -1: the session timeout */

@@ -42,7 +42,8 @@ sub cluster
 		prefix => $params{prefix},
 		session_timeout => "${timeout}s",
 		max_requests => 3000,
-		conf => "restart_after_crash = on\n");
+		conf => "restart_after_crash = on\n"
+		  . "zklock.max_requests_per_session = 3000\n");
 
 	return $test;
 }

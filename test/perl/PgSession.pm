@@ -1,6 +1,7 @@
 # A PostgreSQL client session that a test can leave waiting.
 #
-#	my $s = PgSession->new($node, user => 'x', dbname => 'y');
+#	my $s = PgSession->new($node, user => 'x', dbname => 'y',
+#		options => '-c name=value');	# as PGOPTIONS gives them
 #	$s->query('SELECT 1');			# the result as psql -At shows it, or dies
 #	$s->error('SELECT 1/0');		# the SQLSTATE, 22012
 #	$s->send("SELECT zk_lock('/x')");	# does not wait for the answer
@@ -45,6 +46,7 @@ sub new
 		user => $params{user} // scalar getpwuid($<),
 		database => $params{dbname} // 'postgres',
 		application_name => $params{application_name} // 'zklock test');
+	$options{options} = $params{options} if defined $params{options};
 	$startup .= "$_\0$options{$_}\0" foreach sort keys %options;
 	$startup .= "\0";
 	$self->_write(pack('N', 4 + length $startup) . $startup);

@@ -311,6 +311,7 @@ sub check_no_leaks
 		$self->look_until($node, 'SELECT count(*) FROM zk_locks', 0,
 			"$name: no lock left");
 		my $all = $self->session($node);
+		$all->query("SET zklock.max_requests_per_session = $max");
 		is( $all->query(
 				"SELECT count(*) FROM generate_series(1, $max) n"
 				  . " WHERE zk_try_lock('/leak-check/$name-' || n, '1min')"),

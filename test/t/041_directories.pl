@@ -81,6 +81,7 @@ foreach my $round (1 .. 4)
 }
 
 # Many at once whose directories were all reaped
+$s->query('SET zklock.max_requests_per_session = 200');
 wait_for(sub { !$foreign->stat('/zklock/d') }, 'the containers are reaped');
 foreach my $round (1, 2)
 {

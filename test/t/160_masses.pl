@@ -116,6 +116,7 @@ $test->wait_queue('/crowd', 0);
 
 # ---- four thousand watches of 300 bytes
 my $many = $test->session($one);
+$many->query('SET zklock.max_requests_per_session = 4100');
 my $long = "'/watched/' || repeat('x', 230) || n";
 is($many->query("SELECT count(zk_lock($long)) FROM generate_series(1, 4000) n"),
 	4000, 'four thousand locks');

@@ -10,7 +10,8 @@ use CuratorClient;
 use ZklockTest;
 
 my $test = ZklockTest->new(
-	conf => "zklock.dialects = '/multi=curator_mutex'\n");
+	conf => "zklock.dialects = '/multi=curator_mutex'\n"
+	  . "zklock.max_requests_per_session = 200\n");
 my ($one, $two) = $test->nodes;
 my $s = $test->session($one);
 my $other = $test->session($two);
@@ -167,8 +168,11 @@ $s->abandon;
 $s = $test->session($one);
 
 # The table of slots is full in the middle.
-my $many = "SELECT array_agg('/m' || i) FROM generate_series(1, 5000) i";
-is($s->error("SELECT zk_lock(($many))"), '53400', 'too many');
+my $most = $test->session($one);
+$most->query("SELECT zk_lock('/o/' || i) FROM generate_series(1, 150) i");
+is($s->error("SELECT zk_lock(($names))"), '53400', 'too many');
+like($s->messages, qr/All 200 slots/, 'with those of others');
+$most->close;
 $test->look_until($one, 'SELECT count(*) FROM zk_locks', '0');
 
 # Many at once, each with some of the names in any order, and Curator's
