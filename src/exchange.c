@@ -106,6 +106,7 @@ failure_error(ZklFailure failure)
 		[ZKL_FAILURE_SESSION_EXPIRED] = ZKL_ERROR_SESSION_EXPIRED,
 		[ZKL_FAILURE_NODE_DELETED] = ZKL_ERROR_NODE_DELETED,
 		[ZKL_FAILURE_BROKEN] = ZKL_ERROR_BROKEN,
+		[ZKL_FAILURE_UNREADABLE] = ZKL_ERROR_UNREADABLE,
 	};
 
 	return errors[failure];
@@ -134,6 +135,8 @@ lose(int slotno, ZklFailure failure)
 						slot.s_path, slot.s_pid),
 				 failure == ZKL_FAILURE_BROKEN ?
 				 errdetail("An operator broke it with zk_break_lock().") :
+				 failure == ZKL_FAILURE_UNREADABLE ?
+				 errdetail("ZooKeeper does not let this server read its znode any more.") :
 				 failure == ZKL_FAILURE_SESSION_EXPIRED ?
 				 errdetail("The ZooKeeper session that held it has expired.") :
 				 errdetail("Its znode is gone.")));
@@ -232,10 +235,13 @@ publish_lease(void)
 {
 	uint32		generation = zkl_control->ctl_status.generation;
 	int64		lease = zkl_manager_lease(core) / 1000;
+	int64		limit = zkl_manager_lease_limit(core) / 1000;
 	int64_t		before = published_lease;
 
-	/* Within a generation it only grows, also over a restart of ours. */
-	if (lease <= published_lease && generation == published_generation)
+	/* Within a generation it lasts, also over a restart of ours. */
+	if (generation == published_generation)
+		lease = Max(lease, Min(published_lease, limit));
+	if (lease == published_lease && generation == published_generation)
 		return;
 	published_lease = lease;
 	published_generation = generation;

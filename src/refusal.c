@@ -121,6 +121,7 @@ zkl_raise_failed(const char *name, ZklError error, int32 zkrc)
 		case ZKL_ERROR_SESSION_EXPIRED:
 		case ZKL_ERROR_NODE_DELETED:
 		case ZKL_ERROR_BROKEN:
+		case ZKL_ERROR_UNREADABLE:
 		case ZKL_ERROR_OVERDUE:
 			zkl_raise_lost(name, ZKL_LIFETIME_TRANSACTION, error);
 			break;
@@ -149,6 +150,8 @@ zkl_lost_detail(ZklError error)
 		return "The ZooKeeper session that held it has expired.";
 	if (error == ZKL_ERROR_BROKEN)
 		return "An operator broke it with zk_break_lock().";
+	if (error == ZKL_ERROR_UNREADABLE)
+		return "ZooKeeper does not let this server read its znode any more.";
 	if (error == ZKL_ERROR_OVERDUE)
 		return "It was held for longer than allowed.";
 	return "The ZooKeeper session that held it is not this server's any more.";

@@ -89,6 +89,7 @@ typedef enum ZklError
 	ZKL_ERROR_SESSION_EXPIRED,	/* lost: the ZooKeeper session is gone */
 	ZKL_ERROR_NODE_DELETED,		/* lost: somebody deleted the znode */
 	ZKL_ERROR_BROKEN,			/* lost: an operator broke the lock */
+	ZKL_ERROR_UNREADABLE,		/* lost: the znode's ACL shuts us out */
 	ZKL_ERROR_OVERDUE,			/* lost: it was held longer than allowed */
 	ZKL_ERROR_HALF_DONE,		/* zk_break_lock(): the worker was restarted */
 	ZKL_ERROR_TOO_LARGE			/* zk_queue(): s_dsm_size says what it takes */

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/answer.h"
+#include "core/contact.h"
 #include "core/core.h"
 #include "core/downgrade.h"
 #include "core/drain.h"
@@ -18,6 +19,7 @@
 #include "core/probe.h"
 #include "core/read.h"
 #include "core/request.h"
+#include "core/siblings.h"
 #include "core/zxid.h"
 
 /*
@@ -122,11 +124,9 @@ watched_own(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 	if (r->own_watch != ZKL_WATCH_SENT || r->node != ZKL_NODE_EXISTS)
 		return;
 	zkl_core_watch(m, &r->own_watch, ZKL_WATCH_NONE);
-
-	/* Who may not read his node is told so: no more will come. */
-	r->verified |= zkl_rc_is_definite(reply->rc) || reply->rc == ZKL_RC_OK;
 	if (reply->rc == ZKL_RC_OK)
 	{
+		r->verified = true;
 		zkl_core_watch(m, &r->own_watch, ZKL_WATCH_ARMED);
 		r->data_version = reply->stat.version;
 		zkl_mark_heed(m, r, reply);
@@ -137,8 +137,15 @@ watched_own(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 		zkl_request_vanished(m, r);
 	else
 	{
-		/* Not to be read: try again after a while. */
+		/*
+		 * An operator may have marked it: the lease is renewed when it has
+		 * been read, or when nobody relies on it any more, for it never will
+		 * be.
+		 */
 		zkl_read_own_later(m, r);
+		zkl_contact_doubt(m, r);
+		if (reply->rc == ZKL_RC_NOAUTH && r->demand == ZKL_DEMAND_GRANTED)
+			zkl_siblings_break(m, r, ZKL_FAILURE_UNREADABLE);
 	}
 }
 

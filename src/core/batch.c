@@ -251,6 +251,7 @@ retry_what_was_refused(ZklManager *m)
 {
 	if (m->now < m->stuck_until)
 		return;
+	zkl_chain_sweep_again(m);
 	while (!zkl_list_empty(&m->stuck_deletes))
 		zkl_request_delete_again(zkl_container(ZklRequest, work,
 											   m->stuck_deletes.head.next),
@@ -340,9 +341,7 @@ zkl_batch_timer(const ZklManager *m)
 	/* What is gathered for holds a beat up, too, but not for long. */
 	if (zkl_pace_missing(m) > 0)
 		return pace;
-	if ((!zkl_list_empty(&m->stuck_deletes) ||
-		 !zkl_list_empty(&m->stuck_locks)) &&
-		(due < 0 || m->stuck_until < due))
+	if (zkl_core_is_stuck(m) && (due < 0 || m->stuck_until < due))
 		due = m->stuck_until;
 	if (pace >= 0 && (due < 0 || pace < due))
 		due = pace;

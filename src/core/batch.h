@@ -32,6 +32,10 @@ extern void zkl_batch_disconnected(ZklManager *m);
 
 /* Makes the next heartbeat node, and the old one go. */
 extern void zkl_chain_open(ZklManager *m);
+
+/* The answer to the delete of an earlier heartbeat node; it is tried again. */
+extern void zkl_chain_swept(ZklManager *m, int32_t rc);
+extern void zkl_chain_sweep_again(ZklManager *m);
 extern void zkl_chain_reply(ZklManager *m, const ZklReply *reply);
 
 /* The path of heartbeat node number "chain", among the actions' strings. */

@@ -139,23 +139,40 @@ zkl_chain_open(ZklManager *m)
 
 /*
  * Heartbeat nodes of attempts in between, if they ever came to be, are deleted.
- * The first beat, right behind, tells that the deletes have arrived.
+ * The answers are here before that of the first beat, right behind, is.
  */
 static void
 sweep(ZklManager *m)
 {
 	uint32_t	old;
 
-	for (old = m->chain_swept + 1; old < m->chain; old++)
-		zkl_core_send(m, zkl_core_op(m, ZKL_OP_IGNORE, NULL, NULL),
+	m->sweep_refused = false;
+	for (old = m->chain_swept + 1; old < m->chain_kept; old++)
+		zkl_core_send(m, zkl_core_op(m, ZKL_OP_SWEEP, NULL, NULL),
 					  ZKL_SEND_DELETE, zkl_chain_path(m, old), false);
+}
+
+void
+zkl_chain_swept(ZklManager *m, int32_t rc)
+{
+	if (rc == ZKL_RC_OK || rc == ZKL_RC_NONODE)
+		return;
+	zkl_core_retry_later(m);
+	m->sweep_refused = true;
+}
+
+void
+zkl_chain_sweep_again(ZklManager *m)
+{
+	if (m->sweep_refused)
+		sweep(m);
 }
 
 static void
 chain_opened(ZklManager *m)
 {
-	sweep(m);
 	m->chain_kept = m->chain;
+	sweep(m);
 	note_chain(m);
 	m->old_gone = false;
 	m->chain_needed = false;

@@ -41,6 +41,11 @@ zkl_contact_begin(ZklManager *m, int64_t begun_at)
 
 	m->connecting_since = begun_at;
 	m->ncontacts = 0;
+
+	/* From the making of the connection on the session lives by its timeout. */
+	m->lease_limit = begun_at + timeout_us(m) - timeout_us(m) / 500;
+	if (m->lease_until > m->lease_limit)
+		m->lease_until = m->lease_limit;
 	m->verified = true;
 	for (i = 0; i < m->config.max_requests; i++)
 	{
@@ -54,6 +59,13 @@ zkl_contact_begin(ZklManager *m, int64_t begun_at)
 			zkl_read_own(m, r);
 		m->verified = false;
 	}
+}
+
+void
+zkl_contact_doubt(ZklManager *m, ZklRequest *r)
+{
+	r->verified = false;
+	m->verified &= r->demand != ZKL_DEMAND_GRANTED || r->broken;
 }
 
 /*
@@ -73,7 +85,7 @@ zkl_contact_verify(ZklManager *m)
 		const ZklRequest *r = &m->requests[i];
 
 		if (r->demand == ZKL_DEMAND_GRANTED && r->node == ZKL_NODE_EXISTS &&
-			!r->verified)
+			!r->verified && !r->broken)
 			return;
 	}
 	m->verified = true;

@@ -10,6 +10,9 @@
 /* A connection stands; the attempt to make it began at begun_at. */
 extern void zkl_contact_begin(ZklManager *m, int64_t begun_at);
 
+/* r's node could not be read: a hold must see it before the next renewal. */
+extern void zkl_contact_doubt(ZklManager *m, ZklRequest *r);
+
 /* Looks whether the lease may be renewed again, and then sees to that. */
 extern void zkl_contact_verify(ZklManager *m);
 

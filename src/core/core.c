@@ -237,10 +237,17 @@ zkl_core_forget_ops(ZklManager *m)
 	m->read_bytes = 0;
 }
 
+bool
+zkl_core_is_stuck(const ZklManager *m)
+{
+	return !zkl_list_empty(&m->stuck_deletes) ||
+		!zkl_list_empty(&m->stuck_locks) || m->sweep_refused;
+}
+
 void
 zkl_core_retry_later(ZklManager *m)
 {
-	if (zkl_list_empty(&m->stuck_deletes) && zkl_list_empty(&m->stuck_locks))
+	if (!zkl_core_is_stuck(m))
 		m->stuck_until = m->now + ZKL_RETRY_DELAY;
 }
 

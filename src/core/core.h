@@ -48,7 +48,10 @@ extern void zkl_core_forget_ops(ZklManager *m);
 /* Gives this connection up. */
 extern void zkl_core_reconnect(ZklManager *m, int32_t rc);
 
-/* Before an entry is made in one of the lists of what was refused */
+/* Whether something was refused that is to be tried again after stuck_until */
+extern bool zkl_core_is_stuck(const ZklManager *m);
+
+/* Before something of that kind is noted */
 extern void zkl_core_retry_later(ZklManager *m);
 
 #endif							/* ZKL_CORE_H */

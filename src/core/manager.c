@@ -63,6 +63,7 @@ zkl_manager_create(const ZklConfig *config)
 	m->config = *config;
 	strncpy(m->root, config->root, ZKL_MAX_ROOT);
 	m->config.root = m->root;
+	m->lease_limit = INT64_MAX;
 	zkl_core_begin(m);
 	m->requests = zkl_core_alloc(m, requests);
 	memset(m->requests, 0, requests);
@@ -245,6 +246,9 @@ zkl_manager_reply(ZklManager *m, int64_t now, uint64_t tag,
 		case ZKL_OP_JANITOR:
 			zkl_janitor_reply(m, reply);
 			break;
+		case ZKL_OP_SWEEP:
+			zkl_chain_swept(m, reply->rc);
+			break;
 		case ZKL_OP_PARENT:
 			zkl_batch_parent_reply(m, op.lock, reply->rc);
 			break;
@@ -349,6 +353,12 @@ int64_t
 zkl_manager_lease(const ZklManager *m)
 {
 	return m->lease_until;
+}
+
+int64_t
+zkl_manager_lease_limit(const ZklManager *m)
+{
+	return m->lease_limit;
 }
 
 int64_t

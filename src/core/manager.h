@@ -24,6 +24,7 @@
 /* ZooKeeper's result codes, as far as the core tells them apart */
 #define ZKL_RC_OK			0
 #define ZKL_RC_NONODE		(-101)
+#define ZKL_RC_NOAUTH		(-102)
 #define ZKL_RC_BADVERSION	(-103)
 #define ZKL_RC_NODEEXISTS	(-110)
 #define ZKL_RC_NOTEMPTY		(-111)
@@ -195,7 +196,8 @@ typedef enum ZklFailure
 	ZKL_FAILURE_PARENTS,
 	ZKL_FAILURE_SESSION_EXPIRED,
 	ZKL_FAILURE_NODE_DELETED,
-	ZKL_FAILURE_BROKEN			/* an operator breaks the lock */
+	ZKL_FAILURE_BROKEN,			/* an operator breaks the lock */
+	ZKL_FAILURE_UNREADABLE		/* our znode is not ours to read any more */
 } ZklFailure;
 
 typedef enum ZklSendKind
@@ -360,8 +362,13 @@ extern uint32_t zkl_manager_awaited(const ZklManager *m);
 /* Whether the connection is proved, so that its reads can be believed. */
 extern bool zkl_manager_ready(const ZklManager *m);
 
-/* Until when, in µs, the server may rely on its grants; 0: not at all. */
+/*
+ * Until when, in µs, the server may rely on its grants; 0: not at all.  A
+ * restarted worker knows no lease yet, and one that was published before counts
+ * on, but no longer than the limit: the session timeout may have shrunk.
+ */
 extern int64_t zkl_manager_lease(const ZklManager *m);
+extern int64_t zkl_manager_lease_limit(const ZklManager *m);
 
 /*
  * The greatest transaction id of ZooKeeper's that was seen.  Tokens are made

@@ -44,7 +44,7 @@ zkl_mark_heed(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 	if (zkl_mark_breaks(r, reply))
 	{
 		if (r->demand == ZKL_DEMAND_GRANTED)
-			zkl_siblings_break(m, r);
+			zkl_siblings_break(m, r, ZKL_FAILURE_BROKEN);
 		else
 			zkl_request_again(m, r);
 	}

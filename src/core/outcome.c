@@ -34,7 +34,8 @@ proved(ZklManager *m)
 
 	m->connection = ZKL_CONNECTION_READY;
 	m->chain_attempts = 0;
-	m->chain_swept = m->chain_kept - 1;
+	if (!m->sweep_refused)
+		m->chain_swept = m->chain_kept - 1;
 	m->proved_at = ++m->order;
 	for (i = 0; i < m->config.max_requests; i++)
 	{

@@ -164,7 +164,7 @@ hand_node_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 	zkl_request_note(m, heir);
 	zkl_downgrade_pass_on(m, r, heir);
 	if (r->broken)
-		zkl_siblings_break(m, heir);
+		zkl_siblings_break(m, heir, ZKL_FAILURE_BROKEN);
 	zkl_downgrade_want(m, heir);
 }
 

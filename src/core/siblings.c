@@ -138,7 +138,7 @@ zkl_siblings_lose(ZklManager *m, ZklRequest *r, ZklFailure failure)
 }
 
 void
-zkl_siblings_break(ZklManager *m, ZklRequest *r)
+zkl_siblings_break(ZklManager *m, ZklRequest *r, ZklFailure failure)
 {
 	ZklRequest *s = r;
 
@@ -153,7 +153,7 @@ zkl_siblings_break(ZklManager *m, ZklRequest *r)
 			if (zkl_is_kept(s))
 				zkl_keep_over(m, s);
 			else
-				tell_loss(m, s, ZKL_FAILURE_BROKEN);
+				tell_loss(m, s, failure);
 			s->broken = true;
 		}
 		s = s->sibling_next;

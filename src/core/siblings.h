@@ -32,10 +32,12 @@ extern void zkl_siblings_lose(ZklManager *m, ZklRequest *r, ZklFailure failure);
 extern void zkl_siblings_retire(ZklManager *m, const ZklRequest *r);
 
 /*
- * An operator breaks the lock: it is lost to its holder at once, but the node
- * stays in the queue until the holder is through with it.
+ * An operator breaks the lock, or its node cannot be read: it is lost to its
+ * holder at once, but the node stays in the queue until the holder is through
+ * with it.
  */
-extern void zkl_siblings_break(ZklManager *m, ZklRequest *r);
+extern void zkl_siblings_break(ZklManager *m, ZklRequest *r,
+							   ZklFailure failure);
 
 /*
  * Somebody asks the holder to give the lock up: it is told, once for each

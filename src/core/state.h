@@ -106,8 +106,8 @@ struct ZklRequest
 	bool		verified;		/* GRANTED: its node was seen on this
 								 * connection, and is watched */
 	bool		broken;			/* GRANTED, but lost to its holder: an
-								 * operator broke it; the node stays until the
-								 * release */
+								 * operator broke it, or it cannot be read;
+								 * the node stays until the release */
 	int64_t		keep_until;		/* of a kept one; see keep.c */
 	bool		alone;			/* nobody else came between our last create in
 								 * this directory and its own */
@@ -221,6 +221,7 @@ typedef enum ZklOpKind
 	ZKL_OP_DRAIN_DELETE,
 	ZKL_OP_DRAIN_LIST,
 	ZKL_OP_JANITOR,				/* looks for nodes that nobody claims */
+	ZKL_OP_SWEEP,				/* delete of an earlier heartbeat node */
 	ZKL_OP_IGNORE				/* nothing hangs on its answer */
 } ZklOpKind;
 
@@ -343,10 +344,12 @@ struct ZklManager
 	bool		chain_replaces; /* the multi under way deletes the old one */
 	int32_t		chain_rc;		/* why the directory could not be made */
 	bool		old_gone;		/* the old heartbeat node is known to be gone */
+	bool		sweep_refused;	/* once more, after stuck_until */
 	uint64_t	proved_at;		/* order: earlier reads settle nothing */
 	int32_t		version;		/* that the next beat expects */
 	uint64_t	batch_number;
 	int64_t		lease_until;
+	int64_t		lease_limit;	/* for leases from before this connection */
 	int64_t		beat_sent_at;	/* of the last batch */
 	int64_t		sent_at;		/* of the last operation of any kind */
 	int64_t		connecting_since;	/* until the connection stood */

@@ -33,12 +33,19 @@ static void
 publish_lease(Host *h)
 {
 	int64_t		lease = zkl_manager_lease(h->m) / 1000;
+	int64_t		limit = zkl_manager_lease_limit(h->m) / 1000;
 
 	if (ZKL_MUTANT(LEASE_WITHOUT_GENERATION) && lease == 0)
 		return;
-	if (lease <= h->published_ms &&
-		h->generation == h->published_generation)
-		return;
+	if (h->generation == h->published_generation)
+	{
+		if (limit > h->published_ms)
+			limit = h->published_ms;
+		if (lease < limit)
+			lease = limit;
+		if (lease == h->published_ms)
+			return;
+	}
 	h->published_ms = lease;
 	h->published_generation = h->generation;
 	lease_publish(h, h->generation, lease);

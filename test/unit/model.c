@@ -282,6 +282,12 @@ model_serve(ModelConnection *connection)
 								request->kind == ZKL_SEND_LIST) &&
 		strstr(request->path, zk->no_read))
 		message->reply.rc = MODEL_NO_AUTH;
+	else if (zk->single_rc != 0 && request->kind == zk->single_kind &&
+			 strstr(request->path, zk->single_path))
+	{
+		message->reply.rc = zk->single_rc;
+		zk->single_rc = 0;
+	}
 	else
 		serve_request(connection, request, &message->reply);
 	zk->ours = false;

@@ -20,6 +20,7 @@
 #define MODEL_PASSED_OVER	(-2)	/* behind the operation that failed */
 #define MODEL_NO_AUTH		(-102)
 #define MODEL_NO_WATCHER	(-121)
+#define MODEL_THROTTLED		(-127)
 
 typedef struct ModelConnection ModelConnection;
 
@@ -110,6 +111,9 @@ typedef struct Model
 	ModelCounts counts;
 	int32_t		multi_rc;		/* what the next multi is answered instead */
 	bool		multi_applied;	/* although it is executed */
+	int32_t		single_rc;		/* what the next of single_kind on a path with */
+	ZklSendKind single_kind;	/* single_path in it is answered instead */
+	const char *single_path;
 	const char *no_write;		/* parts of paths that our connections have no */
 	const char *no_read;		/* right to */
 	bool		ours;			/* a connection of ours is served */

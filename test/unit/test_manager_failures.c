@@ -2,6 +2,8 @@
  * test_manager_failures.c
  *	  Scenarios in which ZooKeeper refuses, or its answer is lost.
  */
+#include <stdio.h>
+
 #include "unit.h"
 #include "world.h"
 
@@ -384,6 +386,42 @@ token_refused(void)
 	world_wind_up(w);
 }
 
+/*
+ * A heartbeat node whose making was in doubt is to be deleted, but that is
+ * refused: it is tried again, also on the same connection.
+ */
+static void
+sweep_refused(void)
+{
+	World	   *w = world_ready();
+	char		path[ZKL_MAX_PATH + 1];
+	uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	chain = w->chain;
+
+	world_run(w);
+	snprintf(path, sizeof(path), WORLD_ROOT "/.servers/%016llx.%u",
+			 (unsigned long long) w->session.id, chain + 1);
+
+	/* The answer to a batch is lost, and so is that to the next chain. */
+	w->zk.multi_rc = ZKL_RC_UNKNOWN;
+	world_submit(w, "/b", 1, ZKL_EXCLUSIVE);
+	world_serve(w, INT32_MAX);
+	world_deliver(w, INT32_MAX);
+	w->zk.multi_rc = ZKL_RC_UNKNOWN;
+	w->zk.multi_applied = true;
+	w->zk.single_rc = MODEL_THROTTLED;
+	w->zk.single_kind = ZKL_SEND_DELETE;
+	w->zk.single_path = path;
+	world_run(w);
+	CHECK_INT(w->zk.single_rc, 0);
+	CHECK(w->chain > chain + 1);
+	CHECK(model_find(&w->zk, path) != NULL);
+	world_sleep(w, 2 * WORLD_BEAT);
+	CHECK(model_find(&w->zk, path) == NULL);
+	CHECK(world_holds(w, r));
+	world_wind_up(w);
+}
+
 /* Releases whose answer is lost are settled as well. */
 static void
 lost_deletes(void)
@@ -450,6 +488,7 @@ main(void)
 	RUN(lost_replies_and_cancels);
 	RUN(unknown_results);
 	RUN(token_refused);
+	RUN(sweep_refused);
 	RUN(lost_deletes);
 	RUN(heartbeat_node_deleted);
 	return unit_finish();

@@ -314,6 +314,60 @@ marked_before_the_reply(void)
 	world_wind_up(w);
 }
 
+/*
+ * Our own node cannot be read on a new connection.  Somebody may have marked
+ * it, so no beat renews the lease before it has been read.
+ */
+static void
+own_node_not_read(void)
+{
+	World	   *w = world_ready();
+	uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	int64_t		lease;
+
+	world_sleep(w, 2 * WORLD_BEAT);
+	world_disconnect(w);
+	lease = zkl_manager_lease(w->m);
+	w->zk.single_rc = MODEL_THROTTLED;
+	w->zk.single_kind = ZKL_SEND_GET;
+	w->zk.single_path = "/a/";
+	world_connect(w);
+	world_run(w);
+	CHECK_INT(w->zk.single_rc, 0);
+	CHECK_INT(zkl_manager_lease(w->m), lease);
+	world_sleep(w, WORLD_BEAT + WORLD_BEAT / 2);
+	CHECK(world_holds(w, r) && zkl_manager_lease(w->m) > lease);
+	world_wind_up(w);
+}
+
+/*
+ * Or never again: its ACL was changed.  Nobody can rely on that hold, but on
+ * the others of this server.
+ */
+static void
+own_node_unreadable(void)
+{
+	World	   *w = world_ready();
+	uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	other = world_submit(w, "/b", 1, ZKL_EXCLUSIVE);
+
+	world_run(w);
+	world_disconnect(w);
+	w->zk.no_read = "/a/";
+	world_connect(w);
+	world_sleep(w, 2 * WORLD_BEAT);
+	CHECK(w->requests[r].lost);
+	CHECK_INT(w->requests[r].failure, ZKL_FAILURE_UNREADABLE);
+	CHECK(world_holds(w, other));
+	CHECK(zkl_manager_lease(w->m) > w->now);
+	CHECK_INT(world_nodes(w, "/a"), 1);
+	world_release(w, r);
+	world_run(w);
+	CHECK_INT(world_nodes(w, "/a"), 0);
+	w->zk.no_read = NULL;
+	world_wind_up(w);
+}
+
 int
 main(void)
 {
@@ -324,6 +378,8 @@ main(void)
 	RUN(unclaimed_nodes);
 	RUN(operator_breaks);
 	RUN(operator_breaks_a_downgrade);
+	RUN(own_node_not_read);
+	RUN(own_node_unreadable);
 	RUN(marked_in_silence);
 	RUN(marked_before_the_reply);
 	return unit_finish();

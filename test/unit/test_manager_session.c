@@ -297,10 +297,38 @@ own_watch_after_reconnect(void)
 	world_wind_up(w);
 }
 
+/*
+ * A server allows the session less time than the one before it did: a lease
+ * from before must not outlast that.
+ */
+static void
+timeout_shrinks(void)
+{
+	World	   *w = world_ready();
+	uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	int64_t		lease;
+	int64_t		begun;
+
+	world_run(w);
+	world_sleep(w, 2 * WORLD_BEAT);
+	lease = zkl_manager_lease(w->m);
+	world_disconnect(w);
+	w->session.timeout_ms = WORLD_TIMEOUT_MS / 3;
+	begun = w->now;
+	world_connect(w);
+	CHECK(lease > begun + WORLD_TIMEOUT_MS * 1000 / 3);
+	CHECK(zkl_manager_lease(w->m) < begun + WORLD_TIMEOUT_MS * 1000 / 3);
+	CHECK(zkl_manager_lease_limit(w->m) < begun + WORLD_TIMEOUT_MS * 1000 / 3);
+	world_run(w);
+	CHECK(world_holds(w, r));
+	world_wind_up(w);
+}
+
 int
 main(void)
 {
 	unit_start();
+	RUN(timeout_shrinks);
 	RUN(unproved_connection);
 	RUN(disconnected_within_the_lease);
 	RUN(lease_and_beats);
