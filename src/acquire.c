@@ -136,8 +136,8 @@ check_held(const ZklAsk *asks, const bool *held, int n)
 	}
 }
 
-bool
-zkl_acquire(ZklAsk *asks, int n, int64 *tokens)
+static bool
+acquire(ZklAsk *asks, int n, int64 *tokens)
 {
 	ZklAsk	   *wanted = palloc(n * sizeof(ZklAsk));
 	bool	   *held = palloc(n * sizeof(bool));
@@ -186,4 +186,21 @@ zkl_acquire(ZklAsk *asks, int n, int64 *tokens)
 		tokens[i] = hold->grant.token;
 	}
 	return true;
+}
+
+/* Whatever is waited for on the way, the call's times count from here. */
+bool
+zkl_acquire(ZklAsk *asks, int n, int64 *tokens)
+{
+	ZklDeadlines at;
+	bool		done;
+	int			i;
+
+	zkl_request_deadlines(&asks[0], &at);
+	for (i = 0; i < n; i++)
+		asks[i].at = &at;
+	done = acquire(asks, n, tokens);
+	for (i = 0; i < n; i++)
+		asks[i].at = NULL;
+	return done;
 }

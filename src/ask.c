@@ -130,14 +130,25 @@ zkl_errand_free(ZklErrand *errand)
 	dsm_detach(dsm_find_mapping(errand->handle));
 }
 
+static int32
+run(ZklErrand *errand, const ZklTarget *target, const ZklPatience *patience)
+{
+	ZklSlot		answer;
+	int			slotno;
+
+	errand->rc = ZKL_RC_UNKNOWN;
+	slotno = zkl_request_claim(target, ZKL_KIND_ERRAND);
+	zkl_slots[slotno].s_dsm = errand->handle;
+	zkl_request_run(slotno, patience, &answer);
+	return errand->rc;
+}
+
 int32
 zkl_errand_run(ZklErrand *errand, const ZklTarget *target, int64 timeout_ms)
 {
 	bool		waits = errand->kind == ZKL_ERRAND_AWAIT;
 	ZklPatience patience = {ZKL_FOREVER, zkl_connect_timeout, waits,
 		errand_context, target->name};
-	int			slotno;
-	ZklSlot		answer;
 
 	if (waits)
 	{
@@ -145,9 +156,15 @@ zkl_errand_run(ZklErrand *errand, const ZklTarget *target, int64 timeout_ms)
 		patience.answer_ms = timeout_ms > ZKL_FOREVER - zkl_connect_timeout ?
 			ZKL_FOREVER : timeout_ms + zkl_connect_timeout;
 	}
-	errand->rc = ZKL_RC_UNKNOWN;
-	slotno = zkl_request_claim(target, ZKL_KIND_ERRAND);
-	zkl_slots[slotno].s_dsm = errand->handle;
-	zkl_request_run(slotno, &patience, &answer);
-	return errand->rc;
+	return run(errand, target, &patience);
+}
+
+int32
+zkl_errand_run_within(ZklErrand *errand, const ZklTarget *target,
+					  const ZklDeadlines *at)
+{
+	ZklPatience patience = {ZKL_FOREVER, ZKL_FOREVER, true,
+		errand_context, target->name, at};
+
+	return run(errand, target, &patience);
 }

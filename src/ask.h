@@ -43,4 +43,11 @@ extern void zkl_errand_free(ZklErrand *errand);
 extern int32 zkl_errand_run(ZklErrand *errand, const ZklTarget *target,
 							int64 timeout_ms);
 
+/*
+ * The same as a part of a call whose deadlines are these.  One that may wait
+ * without end waits for ZooKeeper, too.
+ */
+extern int32 zkl_errand_run_within(ZklErrand *errand, const ZklTarget *target,
+								   const ZklDeadlines *at);
+
 #endif							/* ZKL_ASK_H */

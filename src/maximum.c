@@ -44,14 +44,14 @@ count_released(const ZklTarget *leases)
 }
 
 int64
-zkl_maximum_count(const ZklTarget *leases, bool surely)
+zkl_maximum_count(const ZklTarget *leases, bool surely, const ZklDeadlines *at)
 {
 	ZklErrand  *errand = zkl_errand_make(ZKL_ERRAND_LIST, leases, NULL, 0);
 	int			released = surely ? count_released(leases) : 0;
 	int64		n;
 
 	errand->sync = surely;
-	if (zkl_errand_run(errand, leases, 0) != ZKL_RC_OK &&
+	if (zkl_errand_run_within(errand, leases, at) != ZKL_RC_OK &&
 		errand->rc != ZKL_RC_NONODE)
 		zkl_raise_failed(leases->name, ZKL_ERROR_ZOOKEEPER, errand->rc);
 	n = errand->rc == ZKL_RC_OK ? errand->nchildren : 0;
@@ -81,20 +81,28 @@ parse_record(const char *data, Size size)
 	return zkl_json_take(&r, '}') && r.at == r.end ? (int) max : 0;
 }
 
-/* What errand, a GET of the semaphore's directory, finds; empty: nothing */
+/*
+ * What errand, a GET of the semaphore's directory, finds; empty: nothing.  at
+ * may be NULL.
+ */
 static int
-read_record(ZklErrand *errand, const ZklTarget *directory, bool *empty)
+read_record(ZklErrand *errand, const ZklTarget *directory,
+			const ZklDeadlines *at, bool *empty)
 {
+	int32		rc;
+
 	errand->kind = ZKL_ERRAND_GET;
 	errand->length = 0;
 	errand->version = -1;
-	if (zkl_errand_run(errand, directory, 0) == ZKL_RC_NONODE)
+	rc = at != NULL ? zkl_errand_run_within(errand, directory, at) :
+		zkl_errand_run(errand, directory, 0);
+	if (rc == ZKL_RC_NONODE)
 	{
 		*empty = true;
 		return 0;
 	}
-	if (errand->rc != ZKL_RC_OK)
-		zkl_raise_failed(directory->name, ZKL_ERROR_ZOOKEEPER, errand->rc);
+	if (rc != ZKL_RC_OK)
+		zkl_raise_failed(directory->name, ZKL_ERROR_ZOOKEEPER, rc);
 	*empty = errand->size == 0;
 	return errand->size <= RECORD_ROOM ?
 		parse_record(errand->answer, errand->size) : 0;
@@ -106,7 +114,7 @@ zkl_maximum_recorded(const ZklTarget *directory)
 	ZklErrand  *errand = zkl_errand_make(ZKL_ERRAND_GET, directory, NULL,
 										 RECORD_ROOM);
 	bool		empty;
-	int			max = read_record(errand, directory, &empty);
+	int			max = read_record(errand, directory, NULL, &empty);
 
 	zkl_errand_free(errand);
 	return max;
@@ -117,13 +125,14 @@ zkl_maximum_recorded(const ZklTarget *directory)
  * whether it was written.
  */
 static bool
-write_record(const ZklTarget *directory, int max, ZklErrand *errand)
+write_record(const ZklTarget *directory, int max, ZklErrand *errand,
+			 const ZklDeadlines *at)
 {
 	errand->kind = ZKL_ERRAND_SET;
 	errand->version = errand->stat.version;
 	errand->length = (uint32) snprintf(errand->data, sizeof(errand->data),
 									   RECORD_FORMAT, max);
-	switch (zkl_errand_run(errand, directory, 0))
+	switch (zkl_errand_run_within(errand, directory, at))
 	{
 		case ZKL_RC_OK:
 		case ZKL_RC_NONODE:		/* then the guard is gone, too */
@@ -139,7 +148,7 @@ write_record(const ZklTarget *directory, int max, ZklErrand *errand)
 
 void
 zkl_maximum_settle(const ZklTarget *directory, const ZklTarget *leases,
-				   int max, bool guarded)
+				   int max, bool guarded, const ZklDeadlines *at)
 {
 	ZklErrand  *errand = zkl_errand_make(ZKL_ERRAND_GET, directory, NULL,
 										 RECORD_ROOM);
@@ -147,11 +156,11 @@ zkl_maximum_settle(const ZklTarget *directory, const ZklTarget *leases,
 	for (;;)
 	{
 		bool		empty;
-		int			recorded = read_record(errand, directory, &empty);
+		int			recorded = read_record(errand, directory, at, &empty);
 
 		if (recorded == max || (recorded == 0 && !empty))
 			break;
-		if (recorded != 0 && zkl_maximum_count(leases, !guarded) > 0)
+		if (recorded != 0 && zkl_maximum_count(leases, !guarded, at) > 0)
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 					 errmsg("semaphore \"%s\" has another maximum",
@@ -159,7 +168,7 @@ zkl_maximum_settle(const ZklTarget *directory, const ZklTarget *leases,
 					 errdetail("It has %d leases at most, and this call asks for a maximum of %d.",
 							   recorded, max),
 					 errhint("The maximum can be changed while nobody holds a lease.")));
-		if (!guarded || write_record(directory, max, errand))
+		if (!guarded || write_record(directory, max, errand, at))
 			break;
 	}
 	zkl_errand_free(errand);

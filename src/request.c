@@ -95,10 +95,10 @@ is_decided(int slotno)
 
 /* ---- locks ---- */
 
-static void
-set_deadlines(const ZklAsk *ask, ZklDeadlines *at)
+void
+zkl_request_deadlines(const ZklAsk *ask, ZklDeadlines *at)
 {
-	int64		start = ask->since != 0 ? ask->since : zkl_wait_clock();
+	int64		start = zkl_wait_clock();
 
 	at->expired = false;
 	at->expire = at->answer = at->lock_timeout = ZKL_NEVER;
@@ -112,6 +112,15 @@ set_deadlines(const ZklAsk *ask, ZklDeadlines *at)
 		if (ask->timeout_ms > 0)
 			at->expire = over;
 	}
+}
+
+static ZklDeadlines *
+deadlines_of(const ZklAsk *ask, ZklDeadlines *own)
+{
+	if (ask->at != NULL)
+		return ask->at;
+	zkl_request_deadlines(ask, own);
+	return own;
 }
 
 static void
@@ -219,12 +228,12 @@ zkl_ask_locks(const ZklAsk *asks, int n, ZklGrant *grants)
 {
 	int			first = zkl_wait_under_way();
 	bool		granted = false;
-	ZklDeadlines at;
+	ZklDeadlines own;
+	ZklDeadlines *at = deadlines_of(&asks[0], &own);
 
-	set_deadlines(&asks[0], &at);
 	PG_TRY();
 	{
-		granted = get_locks(asks, n, grants, &at);
+		granted = get_locks(asks, n, grants, at);
 	}
 	PG_CATCH();
 	{
@@ -243,9 +252,9 @@ zkl_ask_locks(const ZklAsk *asks, int n, ZklGrant *grants)
 void
 zkl_ask_again(const ZklAsk *ask, int slotno)
 {
-	ZklDeadlines at;
+	ZklDeadlines own;
+	ZklDeadlines at = *deadlines_of(ask, &own);
 
-	set_deadlines(ask, &at);
 	at.expire = ZKL_NEVER;
 	zkl_wait_until(zkl_wait_is_answered, slotno, waiting_context,
 				   ask->lock.name, &at);
@@ -336,12 +345,12 @@ zkl_ask_leases(const ZklAsk *ask, int n, ZklGrant *grants)
 {
 	int			first = zkl_wait_under_way();
 	ZklAnswer	answer = ZKL_ANSWER_UNGUARDED;
-	ZklDeadlines at;
+	ZklDeadlines own;
+	ZklDeadlines *at = deadlines_of(ask, &own);
 
-	set_deadlines(ask, &at);
 	PG_TRY();
 	{
-		answer = get_leases(ask, n, grants, &at);
+		answer = get_leases(ask, n, grants, at);
 	}
 	PG_CATCH();
 	{
@@ -359,18 +368,31 @@ zkl_ask_leases(const ZklAsk *ask, int n, ZklGrant *grants)
 
 /* ---- all else ---- */
 
+static void
+set_deadlines(const ZklPatience *patience, ZklDeadlines *at)
+{
+	int64		start = zkl_wait_clock();
+
+	if (patience->at != NULL)
+	{
+		*at = *patience->at;
+		at->expire = ZKL_NEVER;
+		return;
+	}
+	at->expired = false;
+	at->expire = zkl_wait_after_ms(start, patience->expire_ms);
+	at->answer = zkl_wait_after_ms(start, patience->answer_ms);
+	at->lock_timeout = patience->is_lock_wait && LockTimeout > 0 ?
+		zkl_wait_after_ms(start, LockTimeout) : ZKL_NEVER;
+}
+
 void
 zkl_request_run(int slotno, const ZklPatience *patience, ZklSlot *answer)
 {
 	int			first = zkl_wait_under_way();
-	int64		start = zkl_wait_clock();
 	ZklDeadlines at;
 
-	at.expired = false;
-	at.expire = zkl_wait_after_ms(start, patience->expire_ms);
-	at.answer = zkl_wait_after_ms(start, patience->answer_ms);
-	at.lock_timeout = patience->is_lock_wait && LockTimeout > 0 ?
-		zkl_wait_after_ms(start, LockTimeout) : ZKL_NEVER;
+	set_deadlines(patience, &at);
 	zkl_wait_submit(slotno, false);
 
 	PG_TRY();

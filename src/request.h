@@ -7,6 +7,7 @@
 
 #include "shmem.h"
 #include "target.h"
+#include "wait.h"
 
 /* A try's timeout that never passes */
 #define ZKL_FOREVER		PG_INT64_MAX
@@ -19,8 +20,8 @@ typedef struct ZklAsk
 	ZklLifetime lifetime;
 	bool		is_try;
 	int64		timeout_ms;		/* of a try */
-	int64		since;			/* times count from then, by
-								 * zkl_wait_clock(); 0: from now */
+	ZklDeadlines *at;			/* of the call that this is a part of; NULL:
+								 * its times count from now */
 	int64		at_most_ms;		/* for how long to hold it; 0: as one likes */
 	int64		at_least_ms;	/* for how long to keep it from the grant on,
 								 * also if it is released before; or 0 */
@@ -36,6 +37,9 @@ typedef struct ZklGrant
 	int64		token;
 	uint32		generation;		/* of the ZooKeeper session it is good for */
 } ZklGrant;
+
+/* The deadlines of a call that begins now, and is to take this in the end */
+extern void zkl_request_deadlines(const ZklAsk *ask, ZklDeadlines *at);
 
 /*
  * Asks for n locks and waits for the answers.  True: grants[] tell what was
@@ -95,6 +99,9 @@ typedef struct ZklPatience
 	bool		is_lock_wait;	/* "lock_timeout" counts, too */
 	void		(*context) (void *name);	/* adds to the errors */
 	const char *name;			/* what it is called with */
+	const ZklDeadlines *at;		/* of the call that it is a part of: instead
+								 * of the three above, but that of a try does
+								 * not end it; or NULL */
 } ZklPatience;
 
 /*

@@ -24,13 +24,14 @@
 
 #define GUARDS			1		/* requests beside those of the leases */
 
-/* How long a try that must not wait does so in the guard's queue, at a time */
+/* How long a try whose time is over stays in the guard's queue, at a time */
 #define GUARD_PATIENCE_MS	250
 
 typedef struct Semaphore
 {
 	const ZklSemaphoreAsk *ask;
-	int64		since;			/* when it was called */
+	ZklDeadlines at;			/* of the call, whatever begins again in it */
+	int64		over;			/* when a try's time is */
 	ZklTarget	directory;
 	ZklTarget	guard;
 	ZklTarget	leases;
@@ -118,7 +119,7 @@ refuse_waiting_for_oneself(const Semaphore *s)
 static bool
 is_surely_full(const Semaphore *s)
 {
-	bool		full = zkl_maximum_count(&s->leases, true) >
+	bool		full = zkl_maximum_count(&s->leases, true, &s->at) >
 	s->ask->max - s->ask->leases;
 	uint32		generation;
 	int64		deadline;
@@ -128,7 +129,7 @@ is_surely_full(const Semaphore *s)
 }
 
 static void
-fill_in(const Semaphore *s, const ZklTarget *target, ZklAsk *ask)
+fill_in(Semaphore *s, const ZklTarget *target, ZklAsk *ask)
 {
 	memset(ask, 0, sizeof(*ask));
 	ask->lock = *target;
@@ -136,48 +137,79 @@ fill_in(const Semaphore *s, const ZklTarget *target, ZklAsk *ask)
 	ask->lifetime = s->ask->lifetime;
 	ask->is_try = s->ask->is_try;
 	ask->timeout_ms = s->ask->timeout_ms;
-	ask->since = ask->is_try && ask->timeout_ms == 0 ? 0 : s->since;
+	ask->at = &s->at;
 	ask->sibling = -1;
 	ask->max = (uint32) s->ask->max;
 }
 
+static void
+raise_unknown(const Semaphore *s)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_CONNECTION_FAILURE),
+			 errmsg("could not find out whether semaphore \"%s\" has enough leases left",
+					s->leases.name),
+			 errdetail("Others held its guard, the lock \"%s\", until \"zklock.connect_timeout\" had passed, without taking the leases.",
+					   s->guard.path),
+			 errhint("Retry later: a client that hangs loses the guard with its ZooKeeper session.")));
+}
+
+static void
+begin_deadlines(Semaphore *s)
+{
+	ZklAsk		ask;
+
+	fill_in(s, &s->leases, &ask);
+	s->over = zkl_wait_after_ms(zkl_wait_clock(), ask.timeout_ms);
+	zkl_request_deadlines(&ask, &s->at);
+}
+
 /*
- * Who just acquires holds the guard for a moment, in which a try that must not
- * wait does wait; but who waits there for leases has more than the maximum in
- * sight.  One that hangs with neither is gone after its session timeout.
+ * Whoever acquires leases holds the guard for a moment; and whoever holds it
+ * for longer, because he waits for leases, has more than the maximum in sight.
+ * So a try whose time is over looks at the leases: it is refused if they are
+ * too many, and else waits for the guard, a moment at a time.  Nothing is known
+ * if somebody hangs with the guard, and few leases are taken.
+ *
+ * In the last of these moments ZooKeeper has a little longer to answer, so that
+ * the error tells the two apart.
  */
 static bool
-enter_at_once(const Semaphore *s, ZklAsk *ask)
+try_to_enter(Semaphore *s, ZklAsk *ask)
 {
-	int64		patience = (int64) zkl_session_timeout_ms() * 1000;
-
-	do
+	for (;;)
 	{
-		if (is_surely_full(s))
+		ZklDeadlines at = s->at;
+		int64		now = zkl_wait_clock();
+
+		if (now >= s->at.answer)
+			raise_unknown(s);
+		if (now >= s->over && is_surely_full(s))
 			return false;
-		ask->timeout_ms = GUARD_PATIENCE_MS;
-		ask->since = 0;
+		at.expire = Max(s->over, zkl_wait_after_ms(now, GUARD_PATIENCE_MS));
+		at.expire = Min(at.expire, s->at.answer);
+		at.answer = zkl_wait_after_ms(s->at.answer, GUARD_PATIENCE_MS);
+		at.expired = false;
+		ask->timeout_ms = GUARD_PATIENCE_MS;	/* it does wait */
+		ask->at = &at;
 		if (zkl_ask_guard(ask))
 			return true;
-	} while (zkl_wait_clock() - s->since < patience);
-	return false;
+	}
 }
 
 static bool
-enter(const Semaphore *s)
+enter(Semaphore *s)
 {
 	ZklAsk		ask;
 
 	fill_in(s, &s->guard, &ask);
 	ask.guard = true;
-	if (s->ask->is_try && s->ask->timeout_ms == 0)
-		return enter_at_once(s, &ask);
-	return zkl_ask_guard(&ask);
+	return ask.is_try ? try_to_enter(s, &ask) : zkl_ask_guard(&ask);
 }
 
 /* One turn under the guard, which is given back in any case */
 static ZklAnswer
-ask_guarded(const Semaphore *s, ZklGrant *grants)
+ask_guarded(Semaphore *s, ZklGrant *grants)
 {
 	ZklAnswer volatile answer = ZKL_ANSWER_UNGUARDED;
 	ZklAsk		ask;
@@ -186,7 +218,8 @@ ask_guarded(const Semaphore *s, ZklGrant *grants)
 		return ZKL_ANSWER_DENIED;
 	PG_TRY();
 	{
-		zkl_maximum_settle(&s->directory, &s->leases, s->ask->max, true);
+		zkl_maximum_settle(&s->directory, &s->leases, s->ask->max, true,
+						   &s->at);
 		fill_in(s, &s->leases, &ask);
 		answer = zkl_ask_leases(&ask, s->ask->leases, grants);
 	}
@@ -206,7 +239,7 @@ drop_all(ZklHold **holds, int n)
 }
 
 static bool
-acquire(const Semaphore *s, int64 *token)
+acquire(Semaphore *s, int64 *token)
 {
 	int			n = s->ask->leases;
 	ZklHold   **holds = palloc(n * sizeof(ZklHold *));
@@ -272,10 +305,10 @@ zkl_semaphore_acquire(const ZklSemaphoreAsk *ask, int64 *token)
 	zkl_lifetime_begin();
 	zkl_request_check_room(zkl_hold_count(), ask->leases + GUARDS);
 	s.ask = ask;
-	s.since = zkl_wait_clock();
+	begin_deadlines(&s);
 	refuse_waiting_for_oneself(&s);
 	if (ask->is_try && ask->timeout_ms == 0)
-		zkl_maximum_settle(&s.directory, &s.leases, ask->max, false);
+		zkl_maximum_settle(&s.directory, &s.leases, ask->max, false, &s.at);
 	return acquire(&s, token);
 }
 
