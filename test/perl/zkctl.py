@@ -19,6 +19,7 @@ import uuid
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
+from kazoo.security import make_digest_acl
 from kazoo.recipe.lock import Lock, ReadLock, WriteLock
 
 
@@ -141,6 +142,10 @@ class Control:
 
     def set(self, path, data):
         self.zk.retry(self.zk.set, path, data.encode())
+
+    def shut_out(self, path):
+        """From now on nobody who does not know the password may read it."""
+        self.zk.set_acls(path, [make_digest_acl("nobody", "x", all=True)])
 
     def stat(self, path):
         stat = self.zk.retry(self.zk.exists, path)

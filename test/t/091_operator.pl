@@ -175,6 +175,26 @@ is($operator->sqlstate, '40003', 'what became of the break is not known');
 is($behind_ours->query("SELECT zk_unlock('/o/third')"),
 	't', 'and the next one keeps it');
 
+# A znode that its own server may not read any more: somebody may have marked
+# it unseen, so that hold is lost, and no other.
+my $shut = $test->session($two);
+$shut->query("SET zklock.lost_lock_action = 'none'");
+$shut->query("SELECT zk_lock('/o/shut'), zk_lock('/o/open')");
+$client->shut_out('/zklock/o/shut/' . ($test->queue('/o/shut'))[0]);
+kill 'KILL', $test->status($two, 'session_pid');
+$test->look_until($two,
+	"SELECT state FROM zk_locks WHERE path = '/o/shut'",
+	'lost', 'a hold whose znode cannot be read is lost');
+is($test->look($two, "SELECT state FROM zk_locks WHERE path = '/o/open'"),
+	'granted', 'and no other');
+is($shut->error('BEGIN; CREATE TABLE unreadable (); COMMIT'),
+	'40001', 'its holder cannot commit');
+like($shut->messages, qr{does not let this server read its znode},
+	'and is told why');
+$shut->query('ROLLBACK');
+is($shut->query("SELECT zk_unlock('/o/shut')"), 'f', 'it acknowledges that');
+ok($test->wait_queue('/o/shut', 0), 'and the znode goes');
+
 # Not for everybody, and not in silence.
 $operator->query('CREATE USER somebody; GRANT EXECUTE ON FUNCTION'
 	  . ' zk_break_lock(text), zk_accept_lower_tokens() TO somebody');
@@ -190,6 +210,6 @@ like(
 	'it is logged');
 
 $_->close foreach $operator, $other_operator, $rival, $session, $stuck, $after, $first, $sleeper,
-  $third, $behind, $user;
+  $third, $behind, $shut, $user;
 $client->quit;
 $test->finish;
