@@ -31,6 +31,7 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "acquire.h"
 #include "children.h"
 #include "compat.h"
@@ -181,13 +182,15 @@ begin_wait(Barrier *b)
 static void
 check_member(const Barrier *b, bool has_us)
 {
+	ZklHold    *hold = find_hold(b);
 	ZklError	error;
 
-	if (zkl_hold_is_good(find_hold(b), &error))
+	if (zkl_hold_is_good(hold, &error))
 	{
 		if (has_us)
 			return;
 		error = ZKL_ERROR_NODE_DELETED;
+		zkl_hold_lose(hold, error);
 	}
 	ereport(ERROR,
 			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
@@ -228,6 +231,24 @@ drop_out(const Barrier *b)
 {
 	zkl_release_quietly(&b->target, ZKL_SHARED,
 						ZKL_LIFETIME_SESSION);
+}
+
+/*
+ * An error ends a membership that this transaction may have relied on.  If that
+ * is lost, or nobody knows, and the error can be caught in a subtransaction, it
+ * stays: so the commit check finds it, as any lock that was lost.
+ */
+static void
+drop_out_after_error(const Barrier *b)
+{
+	ZklHold    *hold = find_hold(b);
+	ZklError	error;
+
+	if (hold != NULL && GetCurrentTransactionNestLevel() > 1 &&
+		(!zkl_hold_is_good(hold, &error) || zkl_hold_has_lapsed(hold)))
+		zkl_slot_set_quiet(hold->grant.slotno, false);
+	else
+		drop_out(b);
 }
 
 /* ---- entering ---- */
@@ -384,7 +405,7 @@ leave(Barrier *b)
 	}
 	PG_CATCH();
 	{
-		drop_out(b);
+		drop_out_after_error(b);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();

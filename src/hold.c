@@ -143,6 +143,7 @@ prepare(const ZklAsk *ask, uint32 lease)
 	hold->told = false;
 	hold->told_zxid = 0;
 	hold->lost_before = false;
+	hold->lost = ZKL_ERROR_NONE;
 	hold->name = MemoryContextStrdup(TopMemoryContext, ask->lock.name);
 	open_scope(hold);
 	return hold;
@@ -221,9 +222,22 @@ zkl_hold_end(ZklHold *hold)
 	zkl_hold_drop(hold);
 }
 
+/* Counted as any loss, so that the checks look at what is held. */
+void
+zkl_hold_lose(ZklHold *hold, ZklError error)
+{
+	hold->lost = error;
+	pg_atomic_fetch_add_u64(&zkl_control->ctl_losses, 1);
+}
+
 bool
 zkl_hold_is_good(const ZklHold *hold, ZklError *error)
 {
+	if (hold->lost != ZKL_ERROR_NONE)
+	{
+		*error = hold->lost;
+		return false;
+	}
 	return zkl_slot_is_held(hold->grant.slotno, hold->grant.generation,
 							error) &&
 		zkl_lease_is_current(hold->grant.generation);

@@ -42,6 +42,8 @@ typedef struct ZklHold
 	bool		told;			/* its loss was reported to the client */
 	int64		told_zxid;		/* the s_asked_zxid that was; see notice.h */
 	bool		lost_before;	/* before the current transaction began */
+	ZklError	lost;			/* seen by this backend, perhaps before the
+								 * worker; NONE: it was not */
 } ZklHold;
 
 /* Those that have begun, by lifetime, the last one first; not to be written */
@@ -87,6 +89,9 @@ extern void zkl_hold_drop(ZklHold *hold);
 
 /* Gives the lock up, and drops the hold.  Cannot fail. */
 extern void zkl_hold_end(ZklHold *hold);
+
+/* This backend has seen by itself that a lock is lost. */
+extern void zkl_hold_lose(ZklHold *hold, ZklError error);
 
 /*
  * Whether a lock is not known to be lost: its slot is still granted, by the

@@ -228,7 +228,8 @@ typedef struct ZklControl
 	 */
 	pg_atomic_uint64 ctl_lease;
 	pg_atomic_uint64 ctl_next_owner;	/* unique numbers for backends */
-	pg_atomic_uint64 ctl_losses;	/* how often zkl_slot_lose found a holder */
+	pg_atomic_uint64 ctl_losses;	/* how often zkl_slot_lose found a holder, or
+									 * a backend saw a loss by itself */
 	pg_atomic_uint64 ctl_revocations;	/* likewise zkl_slot_revoke */
 
 	/*
