@@ -55,6 +55,24 @@ log_loss(int slotno)
 			 errdetail("It was held for longer than allowed.")));
 }
 
+void
+zkl_bounds_log_late(int slotno, const ZklSlot *slot)
+{
+	ZklLate		late;
+
+	if (slot->s_late == ZKL_LATE_NOT)
+		return;
+	late = zkl_slot_take_late(slotno);
+	ereport(LOG,
+			(late == ZKL_LATE_LAPSED ?
+			 errmsg("process %d committed although the lease of distributed lock \"%s\" had ended",
+					slot->s_pid, slot->s_path) :
+			 errmsg("process %d committed although distributed lock \"%s\" was lost",
+					slot->s_pid, slot->s_path),
+			 errdetail("It passed its commit check before, but the commit itself took longer."),
+			 errhint("Another may have held the lock before the changes were visible.")));
+}
+
 bool
 zkl_bounds_end(int slotno)
 {

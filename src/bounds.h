@@ -23,6 +23,12 @@ extern void zkl_bounds_look(int slotno);
 /* The same without the core; returns whether the znode may go. */
 extern bool zkl_bounds_end(int slotno);
 
+/*
+ * Logs, once, that its holder committed after the lock was lost; "slot" is a
+ * copy of it.
+ */
+extern void zkl_bounds_log_late(int slotno, const ZklSlot *slot);
+
 /* Ends the holds whose time is over. */
 extern void zkl_bounds_tick(void);
 

@@ -23,6 +23,8 @@
  */
 #include "postgres.h"
 
+#include <unistd.h>
+
 #include "access/xact.h"
 #include "commit.h"
 #include "compat.h"
@@ -119,19 +121,25 @@ lease_context(void *name)
 			   (const char *) name);
 }
 
-/* Returns once the leases of all holds are renewed. */
+/*
+ * Returns once all holds are good and their leases valid.  While it waits, the
+ * worker may find that one of them is lost.
+ */
 static void
-wait_for_lease(ZklHold *hold)
+judge_and_wait(void)
 {
 	int64		until = zkl_boottime_ms() + commit_wait_ms();
+	ZklHold    *hold = judge();
 	ErrorContextCallback context;
 
+	if (hold == NULL)
+		return;
 	context.callback = lease_context;
 	context.arg = hold->name;
 	context.previous = error_context_stack;
 	error_context_stack = &context;
 
-	while ((hold = judge()) != NULL)
+	for (; hold != NULL; hold = judge())
 	{
 		int64		left = until - zkl_boottime_ms();
 
@@ -150,25 +158,34 @@ wait_for_lease(ZklHold *hold)
 }
 
 /*
+ * From here on nobody signals us.  What was sent before is delivered by the end
+ * of the next system call, and heeded while the transaction can still fail;
+ * later it would end the wait for a synchronous standby.
+ */
+static void
+begin_committing(void)
+{
+	set_committing(true);
+	(void) getppid();
+	CHECK_FOR_INTERRUPTS();
+}
+
+/*
  * Marks first and looks then: a loss that comes in between is seen here, and
  * sends no signal.
  */
 static void
 check(void)
 {
-	ZklHold    *lapsed;
-
 	/* A backend that exits commits only the removal of its own leftovers. */
 	if (is_done || proc_exit_inprogress || !zkl_holds_anything())
 		return;
-	set_committing(true);
-	lapsed = judge();
-	if (lapsed != NULL)
-		wait_for_lease(lapsed);
+	begin_committing();
+	judge_and_wait();
 
 	/* Which may take a while, in which all this may change. */
-	if (zkl_turn_write() && (lapsed = judge()) != NULL)
-		wait_for_lease(lapsed);
+	if (zkl_turn_write())
+		judge_and_wait();
 }
 
 static void
@@ -253,7 +270,7 @@ zkl_commit_check_release(ZklHold *hold)
 {
 	zkl_commit_check_hold(hold);
 	if (TransactionIdIsValid(GetTopTransactionIdIfAny()))
-		wait_for_lease(hold);
+		judge_and_wait();
 	return !zkl_hold_has_lapsed(hold);
 }
 
@@ -282,6 +299,21 @@ zkl_commit_check_now(void)
 {
 	check();
 	is_done = true;
+}
+
+void
+zkl_commit_check_last(void)
+{
+	if (slots_are_marked && !is_done)
+		judge_and_wait();
+	else
+		check();
+}
+
+bool
+zkl_commit_is_checked(void)
+{
+	return slots_are_marked;
 }
 
 void

@@ -52,6 +52,15 @@ extern void zkl_commit_check_hold(ZklHold *hold);
  */
 extern bool zkl_commit_check_release(ZklHold *hold);
 
+/*
+ * In the last of the callbacks before a commit: looks once more, since those
+ * of other extensions may have taken long.
+ */
+extern void zkl_commit_check_last(void);
+
+/* Whether the commit was checked, and so may be told to be late: see late.h */
+extern bool zkl_commit_is_checked(void);
+
 /* The transaction is over: takes back the marks and forgets. */
 extern void zkl_commit_forget(void);
 

@@ -147,6 +147,7 @@ release_lock(int slotno, const ZklSlot *slot)
 static void
 release_slot(int slotno, const ZklSlot *slot)
 {
+	zkl_bounds_log_late(slotno, slot);
 	if (slot->s_kind == ZKL_KIND_LOCK)
 		release_lock(slotno, slot);
 	else if (known_serial[slotno] != slot->s_serial)
@@ -189,6 +190,7 @@ take_any(int slotno)
 	if (take_released(slotno))
 		return;
 	zkl_slot_copy(slotno, &slot);
+	zkl_bounds_log_late(slotno, &slot);
 	if (slot.s_state == ZKL_SLOT_WAITING &&
 		known_serial[slotno] != slot.s_serial)
 		submit_slot(slotno, &slot);
@@ -327,6 +329,7 @@ read_slot(void *context, uint32_t request, ZklRestored *restored)
 	if (reading->slot.s_state <= ZKL_SLOT_CLAIMED ||
 		reading->slot.s_kind != ZKL_KIND_LOCK)
 		return false;
+	zkl_bounds_log_late(slotno, &reading->slot);
 	describe_slot(slotno, &reading->slot, restored, reading->data);
 	return true;
 }

@@ -21,6 +21,7 @@
 #include "encoding.h"
 #include "executor/executor.h"
 #include "hold.h"
+#include "late.h"
 #include "lifetime.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
@@ -94,12 +95,26 @@ end_transaction(bool aborted)
 	zkl_commit_forget();
 }
 
+/*
+ * Registered before all that are registered on the way, and so the last one to
+ * run: what the others waited for is behind us.
+ */
 static void
 transaction_callback(XactEvent event, void *arg)
 {
-	if (event == XACT_EVENT_PRE_COMMIT && zkl_holds_anything())
-		zkl_notice_tell(false);
-	else if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_PREPARE)
+	if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PRE_PREPARE)
+	{
+		if (zkl_holds_anything())
+			zkl_notice_tell(false);
+		zkl_commit_check_last();
+	}
+	else if (event == XACT_EVENT_COMMIT)
+	{
+		if (zkl_commit_is_checked())
+			zkl_late_look();
+		end_transaction(false);
+	}
+	else if (event == XACT_EVENT_PREPARE)
 		end_transaction(false);
 	else if (event == XACT_EVENT_ABORT)
 		end_transaction(true);
@@ -207,6 +222,7 @@ before_utility(Node *statement, ProcessUtilityContext context)
 {
 	TransactionStmtKind kind;
 
+	zkl_late_tell();
 	if (!zkl_holds_anything() || IsInParallelMode())
 		return;
 	zkl_notice_tell(IsAbortedTransactionBlockState());
@@ -261,6 +277,7 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 static void
 executor_start_hook(QueryDesc *query, int flags)
 {
+	zkl_late_tell();
 	if (zkl_holds_anything() && !IsInParallelMode())
 	{
 		zkl_notice_tell(false);

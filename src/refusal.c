@@ -135,6 +135,7 @@ zkl_raise_failed(const char *name, ZklError error, int32 zkrc)
 			break;
 		case ZKL_ERROR_NONE:
 		case ZKL_ERROR_TOO_LARGE:
+		case ZKL_ERROR_LAPSED:
 			break;
 	}
 	elog(ERROR, "request for distributed lock \"%s\" failed with code %d",
@@ -154,6 +155,8 @@ zkl_lost_detail(ZklError error)
 		return "ZooKeeper does not let this server read its znode any more.";
 	if (error == ZKL_ERROR_OVERDUE)
 		return "It was held for longer than allowed.";
+	if (error == ZKL_ERROR_LAPSED)
+		return "ZooKeeper has not confirmed since that this server still holds the lock.";
 	return "The ZooKeeper session that held it is not this server's any more.";
 }
 

@@ -23,6 +23,7 @@
  *						 s_mutex
  *	  s_dsm, s_epilogue	 of a LOCK: see epilogue.h; s_mutex
  *	  s_expired .. s_holds	the backend; s_mutex
+ *	  s_late			 the backend sets, the worker clears; s_mutex
  *	  s_until, s_keep_until	the worker when it grants, then the backend while
  *						 the slot is GRANTED; s_mutex
  *	  s_blocked .. s_retired, s_znode_*	the worker; s_mutex
@@ -92,8 +93,17 @@ typedef enum ZklError
 	ZKL_ERROR_UNREADABLE,		/* lost: the znode's ACL shuts us out */
 	ZKL_ERROR_OVERDUE,			/* lost: it was held longer than allowed */
 	ZKL_ERROR_HALF_DONE,		/* zk_break_lock(): the worker was restarted */
-	ZKL_ERROR_TOO_LARGE			/* zk_queue(): s_dsm_size says what it takes */
+	ZKL_ERROR_TOO_LARGE,		/* zk_queue(): s_dsm_size says what it takes */
+	ZKL_ERROR_LAPSED			/* its lease has ended; not known to be lost */
 } ZklError;
+
+/* What a holder found when its transaction had committed: see late.c */
+typedef enum ZklLate
+{
+	ZKL_LATE_NOT,
+	ZKL_LATE_LOST,
+	ZKL_LATE_LAPSED
+} ZklLate;
 
 #define ZKL_MAX_LEADER_ID	127
 #define ZKL_MAX_ASKER		160
@@ -141,6 +151,7 @@ typedef struct ZklSlot
 								 * picked up, or past its commit check */
 	bool		s_taken;		/* the grant was picked up */
 	uint32		s_holds;		/* counted re-entry, for zk_locks */
+	uint8		s_late;			/* ZklLate: to be logged */
 
 	/*
 	 * In ms of CLOCK_BOOTTIME, 0: no such time.  From s_until on a hold is
@@ -370,6 +381,12 @@ extern bool zkl_slot_extend(int slotno, uint32 generation, int64 at_most);
 extern void zkl_slot_set_quiet(int slotno, bool quiet);
 
 /*
+ * A transaction has committed, and its lock was lost before.  Only a flag, which
+ * the worker logs: safe in a transaction callback.
+ */
+extern void zkl_slot_set_late(int slotno, ZklLate late);
+
+/*
  * Names the pinned segment of a hold's epilogue: see epilogue.h.  From then on
  * the worker sees to it that it is unpinned.
  */
@@ -504,6 +521,9 @@ extern void zkl_slot_set_znode(int slotno, const ZklUuid *uuid, uint32 index,
 
 /* The epilogue of a released slot is written, or needs not be. */
 extern void zkl_slot_forget_epilogue(int slotno);
+
+/* Takes s_late, so that it is logged once. */
+extern ZklLate zkl_slot_take_late(int slotno);
 
 /* Sets s_retired.  Its znode may be another hold's by now. */
 extern void zkl_slot_retire(int slotno, bool has_znode);

@@ -186,6 +186,18 @@ zkl_slot_set_quiet(int slotno, bool quiet)
 		zkl_shmem_mark(slotno);
 }
 
+/* A session lock stays: nothing else would have the worker look at it. */
+void
+zkl_slot_set_late(int slotno, ZklLate late)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+
+	SpinLockAcquire(&slot->s_mutex);
+	slot->s_late = late;
+	SpinLockRelease(&slot->s_mutex);
+	zkl_shmem_mark(slotno);
+}
+
 /* ---- for how long ---- */
 
 void
@@ -556,6 +568,19 @@ zkl_slot_forget_epilogue(int slotno)
 	slot->s_dsm = DSM_HANDLE_INVALID;
 	slot->s_epilogue = false;
 	SpinLockRelease(&slot->s_mutex);
+}
+
+ZklLate
+zkl_slot_take_late(int slotno)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+	ZklLate		late;
+
+	SpinLockAcquire(&slot->s_mutex);
+	late = (ZklLate) slot->s_late;
+	slot->s_late = ZKL_LATE_NOT;
+	SpinLockRelease(&slot->s_mutex);
+	return late;
 }
 
 void

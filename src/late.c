@@ -1,0 +1,136 @@
+/*
+ * late.c
+ *	  Telling of a transaction that committed although a lock was lost behind
+ *	  its commit check.
+ *
+ * Owns what this backend has to tell its client of that.  Run by backends.
+ * Takes slots' mutexes through shmem.h, one at a time.
+ *
+ * Must not know how a hold begins, or what it is for.
+ *
+ * Behind the check the commit itself may take long: it waits for the lock of
+ * NOTIFY, or for a synchronous standby.  Nothing can undo it there, so what is
+ * left is to say it.  At XACT_EVENT_COMMIT an error would be a PANIC, and to
+ * send a message can fail, if only because the client's encoding lacks a
+ * character: so only memory is written there.  The worker writes the log's line
+ * when it sees the slot.  The client is told when PostgreSQL's main loop resets
+ * the context of the message that committed, which is ahead of ReadyForQuery,
+ * or by the next statement, if that comes first, as in a procedure.
+ */
+#include "postgres.h"
+
+#include "encoding.h"
+#include "hold.h"
+#include "late.h"
+#include "miscadmin.h"
+#include "refusal.h"
+#include "utils/memutils.h"
+
+/* What is to be told: the first such hold, and how many there were */
+static uint32 untold = 0;
+static bool lapsed;				/* its lease had ended; else it was lost */
+static ZklError reason;
+static char name[4 * ZKL_MAX_NAME + 1];
+
+static MemoryContextCallback end_of_message;
+static bool end_is_awaited = false;
+
+static void
+tell(void)
+{
+	uint32		others = untold - 1;
+
+	untold = 0;
+	ereport(WARNING_CLIENT_ONLY,
+			(lapsed ?
+			 errmsg("transaction committed although the lease of distributed lock \"%s\" had ended",
+					name) :
+			 errmsg("transaction committed although distributed lock \"%s\" was lost",
+					name),
+			 others > 0 ?
+			 errdetail_plural("%s  The same is true of %u other lock.",
+							  "%s  The same is true of %u other locks.",
+							  others, zkl_lost_detail(reason), others) :
+			 errdetail("%s", zkl_lost_detail(reason)),
+			 errhint("Another may have held it before the changes were visible.")));
+}
+
+/*
+ * The transaction has committed: whatever becomes of the message, the client
+ * must not take it for an error, nor may a cancel that comes now look like one.
+ */
+void
+zkl_late_tell(void)
+{
+	MemoryContext context = CurrentMemoryContext;
+	uint32		held = InterruptHoldoffCount;
+
+	if (untold == 0)
+		return;
+	HOLD_INTERRUPTS();
+	PG_TRY();
+	{
+		tell();
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(context);
+		FlushErrorState();
+	}
+	PG_END_TRY();
+	InterruptHoldoffCount = held;	/* which an error has set to 0 */
+}
+
+static void
+message_is_over(void *arg)
+{
+	end_is_awaited = false;
+	zkl_late_tell();
+}
+
+/* Background workers have no messages; they are told by their next statement. */
+static void
+await_end_of_message(void)
+{
+	if (MessageContext == NULL || end_is_awaited)
+		return;
+	end_of_message.func = message_is_over;
+	MemoryContextRegisterResetCallback(MessageContext, &end_of_message);
+	end_is_awaited = true;
+}
+
+static void
+note(ZklHold *hold, bool has_lapsed, ZklError error)
+{
+	zkl_slot_set_late(hold->grant.slotno,
+					  has_lapsed ? ZKL_LATE_LAPSED : ZKL_LATE_LOST);
+	hold->told |= !has_lapsed;
+	if (untold++ > 0)
+		return;
+	lapsed = has_lapsed;
+	reason = has_lapsed ? ZKL_ERROR_LAPSED : error;
+	zkl_name_to_ascii(hold->key.path, name, sizeof(name));
+	await_end_of_message();
+}
+
+void
+zkl_late_look(void)
+{
+	int			i;
+
+	for (i = 0; i < lengthof(zkl_holds); i++)
+	{
+		dlist_iter	iter;
+
+		dlist_foreach(iter, &zkl_holds[i])
+		{
+			ZklHold    *hold = dlist_container(ZklHold, link, iter.cur);
+			ZklError	error;
+
+			if (!zkl_hold_is_good(hold, &error))
+				note(hold, false, error);
+			else if (zkl_hold_has_lapsed(hold))
+				note(hold, true, error);
+		}
+	}
+}
