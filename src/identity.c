@@ -19,14 +19,15 @@
 static TimestampTz last_logged = 0; /* an error since we last served */
 static uint32 logged[MAX_LOGGED];	/* hashes of what was logged since then */
 static int	nlogged = 0;
+static long suppressed = 0;		/* messages that were not logged since then */
 static bool served = true;		/* this session, ever */
 
 /*
  * An ensemble that is away for a night must not fill the log: unless we served
  * until now, once in a while is enough for an error that was logged before.
  */
-bool
-zkl_identity_may_log(void)
+static bool
+may_log(void)
 {
 	return zkl_control->ctl_status.state == ZKL_STATE_CONNECTED ||
 		TimestampDifferenceExceeds(last_logged, GetCurrentTimestamp(),
@@ -40,7 +41,7 @@ may_log_error(const char *message)
 								  (int) strlen(message));
 	int			i;
 
-	if (zkl_identity_may_log())
+	if (may_log())
 		nlogged = 0;
 	for (i = 0; i < nlogged; i++)
 	{
@@ -51,6 +52,32 @@ may_log_error(const char *message)
 		return false;
 	logged[nlogged++] = hash;
 	return true;
+}
+
+static void
+say(bool loud, const char *who, const char *message)
+{
+	long		before = suppressed;
+
+	suppressed = loud ? 0 : suppressed + 1;
+	ereport(loud ? LOG : DEBUG1,
+			(errmsg_internal("%s: %s", who, message),
+			 loud && before > 0 ?
+			 errdetail_plural("%ld message about the connection was not logged since the last one.",
+							  "%ld messages about the connection were not logged since the last one.",
+							  before, before) : 0));
+}
+
+void
+zkl_identity_log(const char *message)
+{
+	say(true, "zklock", message);
+}
+
+void
+zkl_identity_log_client(bool trouble, const char *message)
+{
+	say(!trouble || may_log(), "ZooKeeper client", message);
 }
 
 void
@@ -66,8 +93,7 @@ zkl_identity_note_error(const char *message)
 
 	if (loud)
 		last_logged = now;
-	ereport(loud ? LOG : DEBUG1,
-			(errmsg_internal("zklock: %s", message)));
+	say(loud, "zklock", message);
 }
 
 void
@@ -82,7 +108,7 @@ zkl_identity_set_state(ZklWorkerState state)
 
 void
 zkl_identity_adopt(ZklSession *session, const char *password, size_t length,
-				   const char *server)
+				   const char *server, uint32 asked_ms)
 {
 	ZklStatus  *status = zkl_status_begin();
 	bool		fresh = status->session_id != session->id;
@@ -92,6 +118,7 @@ zkl_identity_adopt(ZklSession *session, const char *password, size_t length,
 	{
 		status->generation++;
 		status->chain = status->chain_kept = 0;
+		status->timeout_asked_ms = asked_ms;
 		memset(status->session_password, 0, sizeof(status->session_password));
 		memcpy(status->session_password, password,
 			   Min(length, sizeof(status->session_password)));
@@ -111,20 +138,32 @@ zkl_identity_adopt(ZklSession *session, const char *password, size_t length,
 	zkl_lease_publish(session->generation, 0);
 }
 
-void
-zkl_identity_lose(void)
+static void
+forget_session(ZklWorkerState state, bool lost)
 {
 	ZklStatus  *status = zkl_status_begin();
 	uint32		generation = ++status->generation;
 
-	/* One that never served has lost nobody anything. */
-	if (status->session_id != 0 && served)
+	if (status->session_id != 0 && lost)
 		status->sessions_lost++;
 	status->session_id = 0;
 	memset(status->session_password, 0, sizeof(status->session_password));
 	status->chain = status->chain_kept = 0;
 	status->timeout_ms = 0;
-	status->state = ZKL_STATE_EXPIRED;
+	status->state = state;
 	zkl_status_end();
 	zkl_lease_publish(generation, 0);
+}
+
+void
+zkl_identity_lose(void)
+{
+	/* One that never served has lost nobody anything. */
+	forget_session(ZKL_STATE_EXPIRED, served);
+}
+
+void
+zkl_identity_leave(void)
+{
+	forget_session(ZKL_STATE_DISCONNECTED, false);
 }

@@ -36,6 +36,7 @@ char	   *zkl_root = NULL;
 char	   *zkl_dialects = "";
 char	   *zkl_auth_file = NULL;
 int			zkl_session_timeout = 10000;
+int			zkl_tick_time = 2000;
 int			zkl_max_requests = 1000;
 int			zkl_max_requests_per_session = -1;
 int			zkl_max_at_least = 3600 * 1000;
@@ -153,6 +154,14 @@ define_connection_settings(void)
 							"ZooKeeper may negotiate another value.",
 							&zkl_session_timeout,
 							10000, 1000, 3600 * 1000,
+							PGC_SIGHUP,
+							GUC_UNIT_MS,
+							NULL, NULL, NULL);
+	DefineCustomIntVariable("zklock.tick_time",
+							"The tickTime of the ZooKeeper servers, as their zoo.cfg says.",
+							"ZooKeeper does not tell.  A session timeout of less than four ticks is warned about.",
+							&zkl_tick_time,
+							2000, 1, 3600 * 1000,
 							PGC_SIGHUP,
 							GUC_UNIT_MS,
 							NULL, NULL, NULL);

@@ -212,6 +212,7 @@ typedef struct ZklStatus
 	uint32		chain;			/* of heartbeat nodes: the last one tried */
 	uint32		chain_kept;		/* the one in use; 0: none */
 	uint32		timeout_ms;		/* negotiated; 0: not known */
+	uint32		timeout_asked_ms;	/* when the session was begun */
 	int			worker_pid;		/* 0: none */
 	int			worker_procno;
 	int			session_pid;	/* 0: none */
@@ -225,6 +226,8 @@ typedef struct ZklStatus
 	uint64		watches;		/* now */
 	char		last_error[256];
 	TimestampTz last_error_at;	/* 0: none */
+	int64		lapsed_at;		/* ms of CLOCK_BOOTTIME: when the lease ended
+								 * under held locks; 0: it is good */
 } ZklStatus;
 
 typedef struct ZklControl

@@ -18,10 +18,13 @@
 #include "storage/latch.h"
 #include "utils/memutils.h"
 
+#include "closing.h"
+#include "diagnosis.h"
 #include "hosts.h"
 #include "identity.h"
 #include "link.h"
 #include "pulse.h"
+#include "renewal.h"
 #include "shmem.h"
 #include "supervisor.h"
 #include "zklock.h"
@@ -30,10 +33,6 @@
 #define LONGEST_PAUSE		5000000
 #define SHORTEST_ATTEMPT	100000	/* to connect, however many hosts there
 									 * are */
-#define CLOSE_WAIT_MS		3000
-#define CLOSING_TIME		1000000 /* µs for a session given up to be closed */
-#define RC_NONODE			(-101)
-#define RC_NOAUTH			(-102)
 
 typedef enum
 {
@@ -50,7 +49,7 @@ static int64 deadline = 0;		/* CONNECTING: to be connected by */
 static int64 start_at = 0;		/* NO_PROCESS: not before */
 static int64 pause_next = 0;	/* after the next failure */
 static bool reconnect_wanted = false;
-static int64 closing_until = 0; /* the session is given up; 0: it is not */
+static int	asked_ms = 0;		/* for how long the next session is to live */
 static char current_host[ZKL_MAX_HOST] = "";
 
 /* ---- settings ---- */
@@ -78,10 +77,9 @@ send_start(const char *host, char *credentials)
 	zkl_wire_put_string(out, status->session_password,
 						status->session_id != 0 ?
 						sizeof(status->session_password) : 0);
-	zkl_wire_put_u32(out, (uint32) (status->session_id != 0 &&
-									status->timeout_ms != 0 ?
-									(int) status->timeout_ms :
-									zkl_session_timeout));
+	asked_ms = status->session_id != 0 && status->timeout_ms != 0 ?
+		(int) status->timeout_ms : zkl_session_timeout;
+	zkl_wire_put_u32(out, (uint32) asked_ms);
 	zkl_wire_put_text(out, credentials);
 	zkl_wire_put_text(out, secret != NULL ? secret : "");
 	zkl_wire_put_u32(out, (uint32) zkl_log_level);
@@ -148,7 +146,8 @@ end_process(int64 now)
 	zkl_link_kill();
 	phase = NO_PROCESS;
 	reconnect_wanted = false;
-	closing_until = 0;
+	if (zkl_closing_until() != 0)
+		(void) zkl_closing_end(false);
 	status = zkl_status_begin();
 	status->session_pid = 0;
 	status->server[0] = '\0';
@@ -167,6 +166,7 @@ zkl_supervisor_reload(int64 now)
 	bool		ended = phase != NO_PROCESS;
 	char	   *target = psprintf("%s\n%s", zkl_connect_string, zkl_auth_file);
 
+	zkl_renewal_reload();
 	if (last != NULL && strcmp(last, target) == 0)
 		return false;
 	if (last != NULL)
@@ -225,7 +225,7 @@ connected(ZklWireReader *body, int64 now)
 		zkl_control->ctl_status.session_id != session.id)
 		session_lost(now);
 	session.begun_at = begun_at;
-	zkl_identity_adopt(&session, password, length, current_host);
+	zkl_identity_adopt(&session, password, length, current_host, asked_ms);
 	phase = CONNECTED;
 	zkl_pulse_connected();
 	zkl_manager_connected(core, now, &session);
@@ -241,17 +241,18 @@ session_given_up(int64 now)
 	start_at = now + LONGEST_PAUSE;
 }
 
-/*
- * Tokens given from now on would be smaller than some that were given before,
- * and fences would let neither pass, or both.  The session is closed in good
- * order: what it has created already must not stand in the way of others.
- */
+/* Closed or not: what comes next depends on why it was to be closed. */
 static void
-give_session_up(void)
+closed(bool acknowledged, int64 now)
 {
-	zkl_identity_note_error("transaction ids of ZooKeeper have gone back: the ensemble was wiped, restored from a backup, or is another one; see zk_accept_lower_tokens()");
-	zkl_link_say(ZKL_WIRE_CLOSE, connection);
-	closing_until = zkl_boottime_us() + CLOSING_TIME;
+	if (!zkl_closing_end(acknowledged))
+	{
+		session_given_up(now);
+		return;
+	}
+	end_process(now);
+	pause_next = 0;
+	start_at = now;
 }
 
 static void
@@ -262,9 +263,9 @@ gone(ZklWireReader *body, int64 now)
 	const char *text = zkl_wire_get_string(body, &length);
 	char	   *why;
 
-	if (closing_until != 0)
+	if (zkl_closing_until() != 0)
 	{
-		session_given_up(now);
+		closed(reason == ZKL_WIRE_GONE_CLOSED, now);
 		return;
 	}
 	why = pnstrdup(text, length);
@@ -292,8 +293,7 @@ log_message(ZklWireReader *body)
 	uint32_t	length;
 	const char *text = zkl_wire_get_string(body, &length);
 
-	ereport(level > 2 || zkl_identity_may_log() ? LOG : DEBUG1,
-			(errmsg_internal("ZooKeeper client: %.*s", (int) length, text)));
+	zkl_identity_log_client(level <= 2, pnstrdup(text, length));
 }
 
 void
@@ -329,25 +329,18 @@ zkl_supervisor_reconnect(int32 rc)
 {
 	if (phase != CONNECTED)
 		return;					/* it broke by itself meanwhile */
+	zkl_identity_note_error(zkl_diagnosis_of(rc, current_host));
+
+	/*
+	 * If transaction ids went back, tokens given from now on would be smaller
+	 * than some that were given before, and fences would let neither pass, or
+	 * both.  The session is closed in good order: what it has created already
+	 * must not stand in the way of others.
+	 */
 	if (rc == ZKL_RC_WENT_BACK)
-	{
-		give_session_up();
-		return;
-	}
-	if (rc == ZKL_RC_LAPSED)
-		zkl_identity_note_error("the lease has passed while the worker was held up");
-	else if (rc == ZKL_RC_ABSURD)
-		zkl_identity_note_error(psprintf("ZooKeeper server \"%s\" answered with a transaction id that cannot be right",
-										 current_host));
-	else if (rc == RC_NOAUTH)
-		zkl_identity_note_error(psprintf("not allowed to create this server's node below \"%s\": check \"zklock.auth_file\"",
-										 zkl_root));
-	else if (rc == RC_NONODE)
-		zkl_identity_note_error("the chroot that \"zklock.connect_string\" ends in does not exist");
+		zkl_closing_give_up(connection, zkl_boottime_us());
 	else
-		zkl_identity_note_error(psprintf("no usable answer from ZooKeeper server \"%s\" (code %d)",
-										 current_host, rc));
-	reconnect_wanted = true;
+		reconnect_wanted = true;
 }
 
 void
@@ -359,17 +352,18 @@ zkl_supervisor_answered(int64 now)
 	{
 		zkl_identity_set_state(ZKL_STATE_CONNECTED);
 		pause_next = 0;
-		ereport(LOG,
-				(errmsg_internal("zklock: connected to ZooKeeper server \"%s\", with a session timeout of %u ms",
-								 current_host,
-								 zkl_control->ctl_status.timeout_ms)));
+		zkl_identity_log(psprintf("connected to ZooKeeper server \"%s\", with a session timeout of %u ms",
+								  current_host,
+								  zkl_control->ctl_status.timeout_ms));
+		zkl_diagnosis_check_timeout(zkl_control->ctl_status.timeout_ms,
+									zkl_control->ctl_status.generation);
 	}
 }
 
 uint32
 zkl_supervisor_generation(void)
 {
-	return phase == CONNECTED ? connection : 0;
+	return phase == CONNECTED && zkl_closing_until() == 0 ? connection : 0;
 }
 
 /* ---- time ---- */
@@ -402,8 +396,9 @@ bool
 zkl_supervisor_tick(int64 now)
 {
 	ConnectionPhase before = phase;
+	bool		left = false;
 
-	if (phase == NO_PROCESS && now >= start_at)
+	if (phase == NO_PROCESS && now >= Max(start_at, zkl_closing_not_before()))
 		start_process(now);
 	else if (phase == CONNECTING && now >= deadline)
 	{
@@ -411,56 +406,41 @@ zkl_supervisor_tick(int64 now)
 										 current_host));
 		end_process(now);
 	}
-	else if (phase == CONNECTED && closing_until != 0)
+	else if (phase == CONNECTED && zkl_closing_until() != 0)
 	{
-		if (now >= closing_until)
-			session_given_up(now);
+		if (now >= zkl_closing_until())
+			closed(false, now);
 	}
 	else if (phase == CONNECTED && (reconnect_wanted || zkl_pulse_worn_out()))
 		end_process(now);
+	else if (phase == CONNECTED && zkl_renewal_due(core))
+	{
+		zkl_closing_renew(connection, now, core);
+		left = true;
+	}
 	else if (phase == CONNECTED)
 		check_connected(now);
-	return before != NO_PROCESS && phase == NO_PROCESS;
+	return left || (before != NO_PROCESS && phase == NO_PROCESS);
 }
 
 int64
 zkl_supervisor_timer(void)
 {
 	if (phase == NO_PROCESS)
-		return start_at;
+		return Max(start_at, zkl_closing_not_before());
 	if (phase == CONNECTING)
 		return deadline;
-	if (reconnect_wanted)
+	if (zkl_closing_until() != 0)
+		return zkl_closing_until();
+	if (reconnect_wanted || zkl_renewal_due(core))
 		return 0;
-	if (closing_until != 0)
-		return closing_until;
 	return zkl_pulse_timer(session_timeout_us(), zkl_manager_live(core) > 0);
 }
 
 void
 zkl_supervisor_close_session(void)
 {
-	ZklWireHeader header;
-	ZklWireReader body;
-	int64		until = zkl_boottime_ms() + CLOSE_WAIT_MS;
-	bool		up = phase == CONNECTED;
-
-	if (up)
-		zkl_link_say(ZKL_WIRE_CLOSE, connection);
-	while (up && zkl_boottime_ms() < until)
-	{
-		if (!zkl_link_flush() || !zkl_link_read())
-			break;
-		while (zkl_link_next(&header, &body) > 0)
-		{
-			if (header.type == ZKL_WIRE_GONE)
-				up = false;
-		}
-		if (up)
-		{
-			zkl_link_wait(Max(until - zkl_boottime_ms(), 0));
-			ResetLatch(MyLatch);
-		}
-	}
+	if (phase == CONNECTED)
+		zkl_closing_wait(connection);
 	zkl_link_kill();
 }

@@ -107,7 +107,7 @@ typedef enum ZklWireGone
 	ZKL_WIRE_GONE_UNREACHABLE,	/* no address of the host accepted us */
 	ZKL_WIRE_GONE_EXPIRED,		/* the ZooKeeper session is gone */
 	ZKL_WIRE_GONE_AUTH_FAILED,
-	ZKL_WIRE_GONE_CLOSED		/* as asked by CLOSE */
+	ZKL_WIRE_GONE_CLOSED		/* as asked by CLOSE, and acknowledged */
 } ZklWireGone;
 
 /* A frame of another generation came back: certainly not executed. */

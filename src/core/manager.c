@@ -349,6 +349,13 @@ zkl_manager_ready(const ZklManager *m)
 	return m->connection == ZKL_CONNECTION_READY;
 }
 
+bool
+zkl_manager_at_rest(const ZklManager *m)
+{
+	return m->connection == ZKL_CONNECTION_READY && m->nlive == 0 &&
+		m->nbatches == 0 && !m->chain_needed && !m->chain_sent;
+}
+
 int64_t
 zkl_manager_lease(const ZklManager *m)
 {

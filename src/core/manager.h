@@ -363,6 +363,12 @@ extern uint32_t zkl_manager_awaited(const ZklManager *m);
 extern bool zkl_manager_ready(const ZklManager *m);
 
 /*
+ * Whether the connection is proved, nobody holds or awaits anything, and no
+ * write of ours is under way: the session could end now without a loss.
+ */
+extern bool zkl_manager_at_rest(const ZklManager *m);
+
+/*
  * Until when, in µs, the server may rely on its grants; 0: not at all.  A
  * restarted worker knows no lease yet, and one that was published before counts
  * on, but no longer than the limit: the session timeout may have shrunk.

@@ -21,6 +21,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "session/tlsprobe.h"
 #include "session/zkstate.h"
@@ -28,6 +29,7 @@
 /* Polls in a row that found bytes which the client does not read. */
 #define MAX_STALLS		100
 #define TLS_PATIENCE_MS	500
+#define CLOSE_PATIENCE_MS	800 /* the worker waits for a second */
 #define MIN_TIMEOUT_MS	200		/* two ticks of a server that is in a hurry */
 #define MAX_TIMEOUT_MS	(3600 * 1000)	/* zklock.session_timeout has the same */
 
@@ -51,11 +53,20 @@ zkl_zk_is_gone(void)
 	return zkl_zk.gone;
 }
 
+static void
+say_gone(ZklWireGone reason, const char *text)
+{
+	size_t		frame = zkl_zk_begin(ZKL_WIRE_GONE, 0, 0);
+
+	zkl_wire_put_u8(zkl_zk.out, reason);
+	zkl_wire_put_text(zkl_zk.out, text);
+	zkl_wire_end(zkl_zk.out, frame);
+}
+
 void
 zkl_zk_gone(ZklWireGone reason, const char *format,...)
 {
 	char		text[512];
-	size_t		frame;
 	va_list		args;
 
 	if (zkl_zk.gone)
@@ -65,11 +76,7 @@ zkl_zk_gone(ZklWireGone reason, const char *format,...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-
-	frame = zkl_zk_begin(ZKL_WIRE_GONE, 0, 0);
-	zkl_wire_put_u8(zkl_zk.out, reason);
-	zkl_wire_put_text(zkl_zk.out, text);
-	zkl_wire_end(zkl_zk.out, frame);
+	say_gone(reason, text);
 }
 
 /* ----------
@@ -296,24 +303,28 @@ connection_failed(void)
  * The client takes any 41 bytes for the answer to its handshake, and an
  * unknown session id in them for an expired session.  A proxy's error page
  * must not cost the worker its locks, so look at the bytes first: a length of
- * 36 or 37, and protocol version 0.
+ * 36 or 37, and protocol version 0.  True: GONE was said.
  */
 static bool
-handshake_is_garbage(bool *tls)
+handshake_is_garbage(void)
 {
 	static const unsigned char expected[8] = {0, 0, 0, 37, 0, 0, 0, 0};
 	unsigned char seen[8];
 	ssize_t		n;
+	bool		good = true;
 
-	*tls = false;
 	if (zoo_state(zkl_zk.handle) != ZOO_ASSOCIATING_STATE)
 		return false;
 	n = recv(client_fd, seen, sizeof(seen), MSG_PEEK | MSG_DONTWAIT);
-	*tls = n > 0 && zkl_tlsprobe_is_tls(seen, (size_t) n);
 	for (ssize_t i = 0; i < n; i++)
-		if (seen[i] != expected[i] && !(i == 3 && seen[i] == 36))
-			return true;
-	return false;
+		good &= seen[i] == expected[i] || (i == 3 && seen[i] == 36);
+	if (!good && zkl_tlsprobe_is_tls(seen, (size_t) n))
+		say_tls();
+	else if (!good)
+		zkl_zk_gone(ZKL_WIRE_GONE_UNREACHABLE,
+					"\"%s\" does not speak ZooKeeper's protocol",
+					target->host);
+	return !good;
 }
 
 /*
@@ -356,12 +367,18 @@ zkl_zk_interest(struct pollfd *pfd, int *timeout_ms)
 void
 zkl_zk_close(void)
 {
-	bool		was_connected = zkl_zk.connected;
+	int			fd = zkl_zk.connected && client_fd >= 0 ? dup(client_fd) : -1;
+	bool		closed;
 
 	/* Nothing that the client says while it closes is of interest. */
-	zkl_zk_gone(ZKL_WIRE_GONE_CLOSED, was_connected ? "session closed" :
-				"closed before it was connected");
+	zkl_zk.gone = true;
 	zookeeper_close(zkl_zk.handle);
+	closed = fd >= 0 && zkl_zkclose_await(fd, CLOSE_PATIENCE_MS);
+	if (fd >= 0)
+		close(fd);
+	say_gone(closed ? ZKL_WIRE_GONE_CLOSED : ZKL_WIRE_GONE_DISCONNECTED,
+			 closed ? "session closed" :
+			 "no answer to the request to close the session");
 }
 
 void
@@ -369,7 +386,6 @@ zkl_zk_process(short revents, size_t limit)
 {
 	int			events = 0;
 	bool		first = true;
-	bool		tls;
 
 	if (revents & (POLLIN | POLLERR | POLLHUP))
 		events |= ZOOKEEPER_READ;
@@ -386,16 +402,8 @@ zkl_zk_process(short revents, size_t limit)
 			events &= ~ZOOKEEPER_READ;
 		if (events == 0)
 			break;
-		if (handshake_is_garbage(&tls))
-		{
-			if (tls)
-				say_tls();
-			else
-				zkl_zk_gone(ZKL_WIRE_GONE_UNREACHABLE,
-							"\"%s\" does not speak ZooKeeper's protocol",
-							target->host);
+		if (handshake_is_garbage())
 			return;
-		}
 
 		rc = zookeeper_process(zkl_zk.handle, events);
 		if (rc == ZNOTHING)

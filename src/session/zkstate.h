@@ -45,6 +45,12 @@ extern void zkl_zk_heed(int rc);
 /* Closes the session on the server, and says GONE. */
 extern void zkl_zk_close(void);
 
+/*
+ * Reads on from a connection whose session was to be closed.  True: that is
+ * acknowledged.
+ */
+extern bool zkl_zkclose_await(int fd, int timeout_ms);
+
 /* What the client is to log, and what must never be seen of it */
 extern void zkl_zklog_begin(uint32_t level, const char *credentials);
 extern void zkl_zklog_write(const char *message);	/* the client's callback */

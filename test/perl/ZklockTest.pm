@@ -99,11 +99,13 @@ sub settings
 {
 	my ($self, %params) = @_;
 	my $timeout = $params{session_timeout} // '4s';
+	my ($member) = $self->zk->servers;
 
 	return <<"EOC" . ($params{conf} // '');
 shared_preload_libraries = 'zklock'
 zklock.connect_string = '@{[ $self->connect_string($params{name}) ]}'
 zklock.session_timeout = '$timeout'
+zklock.tick_time = @{[ $member->tick_time ]}
 zklock.max_requests = @{[ $params{max_requests} // $self->{max_requests} ]}
 max_connections = 60
 max_prepared_transactions = 5

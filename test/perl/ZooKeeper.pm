@@ -88,6 +88,7 @@ EOC
 }
 
 sub name { return $_[0]->{name}; }
+sub tick_time { return $_[0]->{tick_time}; }
 sub id { return $_[0]->{id}; }
 sub servers { return $_[0]; }
 sub port { return $_[0]->{port}; }

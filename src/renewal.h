@@ -1,0 +1,21 @@
+/*
+ * renewal.h
+ *	  Whether the ZooKeeper session is to be replaced by one with another
+ *	  timeout.  Worker only.
+ */
+#ifndef ZKL_RENEWAL_H
+#define ZKL_RENEWAL_H
+
+#include "core/manager.h"
+
+/* The settings may have changed. */
+extern void zkl_renewal_reload(void);
+
+/* Whether it is time to close the session: the server is idle. */
+extern bool zkl_renewal_due(const ZklManager *core);
+
+/* Says that the session is being closed, or how that went. */
+extern void zkl_renewal_begun(void);
+extern void zkl_renewal_closed(bool acknowledged);
+
+#endif							/* ZKL_RENEWAL_H */
