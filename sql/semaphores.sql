@@ -58,6 +58,7 @@ SELECT zk_try_acquire('/s', 1);
 \echo :LAST_ERROR_SQLSTATE
 SELECT zk_try_xact_acquire('/s', 1, 1, '0.1 s');
 \echo :LAST_ERROR_SQLSTATE
+SET zklock.connect_timeout = '1min';
 SET lock_timeout = '200ms';
 SELECT zk_acquire('/s', 1);
 \echo :LAST_ERROR_SQLSTATE

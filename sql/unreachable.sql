@@ -19,6 +19,7 @@ SELECT * FROM zk_queue('/batch/nightly');
 \echo :LAST_ERROR_SQLSTATE
 
 -- a wait has no such bound, but those of PostgreSQL
+SET zklock.connect_timeout = '1min';
 SET lock_timeout = '300ms';
 SELECT zk_lock('/batch/nightly');
 \echo :LAST_ERROR_SQLSTATE
@@ -35,12 +36,24 @@ SELECT zk_xact_lock('/batch/nightly');
 \echo :LAST_ERROR_SQLSTATE
 RESET statement_timeout;
 
--- which lock it was is told
+-- which lock it was is told, and that nobody else was in the way
 \set VERBOSITY default
 \set SHOW_CONTEXT errors
 SET lock_timeout = '50ms';
-SELECT zk_lock('/batch/nightly');
+DO $$
+DECLARE
+	detail text;
+	context text;
+BEGIN
+	PERFORM zk_lock('/batch/nightly');
+EXCEPTION WHEN lock_not_available THEN
+	GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL,
+		context = PG_EXCEPTION_CONTEXT;
+	RAISE NOTICE '%', split_part(detail, ';', 1);
+	RAISE NOTICE '%', split_part(context, E'\n', 1);
+END $$;
 RESET lock_timeout;
+SET zklock.connect_timeout = '200ms';
 
 -- the timeouts are kept, neither less nor much more
 DO $$

@@ -212,8 +212,8 @@ zkl_may_see_hosts(void)
 	return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_SETTINGS);
 }
 
-void
-zkl_raise_unreachable(void)
+const char *
+zkl_worker_trouble(void)
 {
 	ZklStatus	status;
 	const char *error = "";
@@ -225,11 +225,18 @@ zkl_raise_unreachable(void)
 						 zkl_utf8_to_display(status.last_error,
 											 strnlen(status.last_error,
 													 sizeof(status.last_error))));
+	return psprintf("the zklock worker is in state \"%s\".%s",
+					zkl_worker_state_name(status.state), error);
+}
+
+void
+zkl_raise_unreachable(void)
+{
 	ereport(ERROR,
 			(errcode(ERRCODE_CONNECTION_FAILURE),
 			 errmsg("could not reach ZooKeeper"),
-			 errdetail("No answer within \"zklock.connect_timeout\"; the zklock worker is in state \"%s\".%s",
-					   zkl_worker_state_name(status.state), error),
+			 errdetail("No answer within \"zklock.connect_timeout\"; %s",
+					   zkl_worker_trouble()),
 			 errhint("Check \"zklock.connect_string\" and the view zk_status.")));
 	pg_unreachable();
 }

@@ -31,6 +31,12 @@ extern const char *zkl_lost_detail(ZklError error);
 /* The name of a state as zk_status shows it */
 extern const char *zkl_worker_state_name(uint32 state);
 
+/*
+ * The worker's state, and its last error if the current role may see it, as the
+ * rest of a sentence for errdetail
+ */
+extern const char *zkl_worker_trouble(void);
+
 /* Whether the current role may see what settings and errors tell of hosts */
 extern bool zkl_may_see_hosts(void);
 

@@ -101,7 +101,8 @@ zkl_request_deadlines(const ZklAsk *ask, ZklDeadlines *at)
 	int64		start = zkl_wait_clock();
 
 	at->expired = false;
-	at->expire = at->answer = at->lock_timeout = ZKL_NEVER;
+	at->expire = at->answer = at->lock_timeout = at->look = ZKL_NEVER;
+	at->start = start;
 	if (LockTimeout > 0)
 		at->lock_timeout = zkl_wait_after_ms(start, LockTimeout);
 	if (ask->is_try)
@@ -112,6 +113,8 @@ zkl_request_deadlines(const ZklAsk *ask, ZklDeadlines *at)
 		if (ask->timeout_ms > 0)
 			at->expire = over;
 	}
+	else
+		at->look = zkl_wait_after_ms(start, zkl_connect_timeout);
 }
 
 static ZklDeadlines *
@@ -376,10 +379,12 @@ set_deadlines(const ZklPatience *patience, ZklDeadlines *at)
 	if (patience->at != NULL)
 	{
 		*at = *patience->at;
-		at->expire = ZKL_NEVER;
+		at->expire = at->look = ZKL_NEVER;
 		return;
 	}
 	at->expired = false;
+	at->start = start;
+	at->look = ZKL_NEVER;
 	at->expire = zkl_wait_after_ms(start, patience->expire_ms);
 	at->answer = zkl_wait_after_ms(start, patience->answer_ms);
 	at->lock_timeout = patience->is_lock_wait && LockTimeout > 0 ?

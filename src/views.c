@@ -102,14 +102,25 @@ add_slot_znode(ZklRow *row, const ZklSlot *slot)
 	zkl_row_utf8(row, path, strlen(path));
 }
 
+/* The name of a state as zk_locks shows it */
+static const char *
+shown_state(const ZklSlot *slot)
+{
+	if (slot->s_state == ZKL_SLOT_RELEASED &&
+		slot->s_keep_until > zkl_boottime_ms())
+		return "kept";
+	if (slot->s_state == ZKL_SLOT_GRANTED &&
+		!zkl_lease_is_valid(slot->s_generation))
+		return "unconfirmed";
+	return slot_state_names[slot->s_state];
+}
+
 static void
 put_slot(FunctionCallInfo fcinfo, const ZklSlot *slot)
 {
 	ZklRow		row = {0};
 	bool		visible = may_see_slot(slot);
 	bool		granted = slot->s_state == ZKL_SLOT_GRANTED;
-	bool		kept = slot->s_state == ZKL_SLOT_RELEASED &&
-	slot->s_keep_until > zkl_boottime_ms();
 
 	if (visible)
 		zkl_row_utf8(&row, slot->s_path, shown_length(slot));
@@ -119,7 +130,7 @@ put_slot(FunctionCallInfo fcinfo, const ZklSlot *slot)
 	zkl_row_text(&row, slot->s_lifetime == ZKL_LIFETIME_SESSION ?
 			 "session" : "transaction");
 	zkl_row_add(&row, BoolGetDatum(granted));
-	zkl_row_text(&row, kept ? "kept" : slot_state_names[slot->s_state]);
+	zkl_row_text(&row, shown_state(slot));
 	zkl_row_add(&row, Int32GetDatum(slot->s_pid));
 	if (visible && slot->s_granted_at != 0)
 		zkl_row_add(&row, Int64GetDatum(slot->s_token));

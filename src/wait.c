@@ -21,7 +21,9 @@
 #include "portability/instr_time.h"
 #include "refusal.h"
 #include "shmem.h"
+#include "stall.h"
 #include "wait.h"
+#include "zklock.h"
 
 /* The slots of what was submitted, in that order; in TopMemoryContext */
 static int *under_way = NULL;
@@ -52,7 +54,8 @@ zkl_wait_after_ms(int64 start, int64 ms)
 static long
 next_timeout(const ZklDeadlines *at, int64 now)
 {
-	int64		first = Min(at->expire, Min(at->answer, at->lock_timeout));
+	int64		first = Min(Min(at->expire, at->answer),
+							Min(at->lock_timeout, at->look));
 
 	if (first == ZKL_NEVER)
 		return -1;
@@ -118,16 +121,43 @@ zkl_wait_take_back(int slotno)
 
 /* ---- the wait ---- */
 
+/*
+ * Once the wait has been one for ZooKeeper for long, its client is told, once
+ * for all waits that began with the same call.  Before that, the next look is
+ * due when it would have been for long; or a while from now.
+ */
+static void
+look_for_stall(ZklDeadlines *at, int slotno, const char *name, int64 now)
+{
+	static int64 told = 0;		/* the start of that call */
+	int64		patience = (int64) zkl_connect_timeout * 1000;
+	int64		stalled = Min(zkl_stall_time(slotno), now - at->start);
+
+	if (told == at->start)
+		at->look = ZKL_NEVER;
+	else if (stalled < 0)
+		at->look = zkl_wait_after_ms(now, Max(zkl_connect_timeout,
+											  zkl_lease_look_ms()));
+	else if (stalled < patience)
+		at->look = now + patience - stalled;
+	else
+	{
+		told = at->start;
+		at->look = ZKL_NEVER;
+		zkl_stall_notice(name);
+	}
+}
+
 /* Acts on the deadlines that have passed. */
 static void
-heed(ZklDeadlines *at, int64 now)
+heed(ZklDeadlines *at, int slotno, const char *name, int64 now)
 {
 	int			i;
 
 	if (now >= at->lock_timeout)
-		ereport(ERROR,
-				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-				 errmsg("canceling statement due to lock timeout")));
+		zkl_stall_raise_lock_timeout(slotno, name);
+	if (now >= at->look)
+		look_for_stall(at, slotno, name, now);
 	if (now >= at->answer)
 		zkl_raise_unreachable();
 	if (now >= at->expire)
@@ -174,7 +204,7 @@ zkl_wait_until(bool (*is_over) (int slotno), int slotno,
 		int64		now = zkl_wait_clock();
 		long		timeout;
 
-		heed(at, now);
+		heed(at, slotno, name, now);
 		timeout = next_timeout(at, now);
 		if (zkl_slot_peek(slotno) == ZKL_SLOT_GRANTED &&
 			(timeout < 0 || timeout > zkl_lease_look_ms()))

@@ -15,6 +15,9 @@ typedef struct ZklDeadlines
 	int64		expire;			/* then it is */
 	int64		answer;			/* nobody answers */
 	int64		lock_timeout;	/* the setting of that name */
+	int64		look;			/* whether it is ZooKeeper that is waited for:
+								 * then a NOTICE says so */
+	int64		start;			/* since when that counts */
 } ZklDeadlines;
 
 /* The time in µs, by a clock that never goes back. */

@@ -33,6 +33,7 @@
 #include "incoming.h"
 #include "intake.h"
 #include "link.h"
+#include "outage.h"
 #include "queueview.h"
 #include "runner.h"
 #include "shmem.h"
@@ -95,6 +96,7 @@ send_what_is_at_hand(void)
 	zkl_manager_flush(core, now);
 	zkl_exchange_actions();
 	check_core();
+	zkl_outage_tick();
 	zkl_queueview_tick(zkl_manager_ready(core));
 	zkl_breaklock_tick(zkl_manager_ready(core), now);
 	zkl_runner_tick(zkl_manager_ready(core));
@@ -116,6 +118,7 @@ sleep_ms(void)
 	int64		break_due = zkl_manager_ready(core) ?
 	zkl_breaklock_timer() : -1;
 	int64		bound_due = zkl_bounds_timer();
+	int64		lapse_due = zkl_outage_timer();
 
 	if (core_due >= 0 && core_due < due)
 		due = core_due;
@@ -123,6 +126,8 @@ sleep_ms(void)
 		due = break_due;
 	if (bound_due >= 0 && bound_due < due)
 		due = bound_due;
+	if (lapse_due >= 0 && lapse_due < due)
+		due = lapse_due;
 	if (stop_until != 0 && stop_until < due)
 		due = stop_until;
 	if (due <= now)
@@ -316,6 +321,7 @@ set_up(void)
 
 	make_core();
 	zkl_bounds_begin(core);
+	zkl_outage_begin(core);
 	zkl_intake_begin(core);
 	zkl_exchange_begin(core);
 	zkl_supervisor_begin(core);
