@@ -203,6 +203,7 @@ carry_out(const ZklAction *action)
 			break;
 		case ZKL_ACTION_LOSE:
 			lose(slotno, action->failure);
+			zkl_bounds_look(slotno);
 			break;
 		case ZKL_ACTION_REVOKE:
 			ask_holder(slotno, action);

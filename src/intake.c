@@ -294,7 +294,7 @@ describe_slot(int slotno, const ZklSlot *slot, ZklRestored *restored,
 	restored->current = zkl_control->ctl_status.session_id != 0 &&
 		slot->s_generation == zkl_control->ctl_status.generation;
 	restored->broken = slot->s_error == ZKL_ERROR_BROKEN;
-	restored->overdue = slot->s_error == ZKL_ERROR_OVERDUE;
+	restored->overdue = zkl_error_ends_znode((ZklError) slot->s_error);
 	restored->retired = slot->s_retired;
 	restored->token = slot->s_token;
 	restored->asked_zxid = slot->s_asked_zxid;

@@ -104,6 +104,15 @@ typedef enum ZklLate
 	ZKL_LATE_LOST,
 	ZKL_LATE_LAPSED
 } ZklLate;
+/*
+ * Whether a lock that is lost for this reason still has its znode, which is to
+ * be deleted as soon as the backend can commit no more.
+ */
+static inline bool
+zkl_error_ends_znode(ZklError error)
+{
+	return error == ZKL_ERROR_OVERDUE || error == ZKL_ERROR_UNREADABLE;
+}
 
 #define ZKL_MAX_LEADER_ID	127
 #define ZKL_MAX_ASKER		160
@@ -493,8 +502,9 @@ extern bool zkl_slot_lose(int slotno, ZklError error);
 
 /*
  * GRANTED -> LOST if its time is over, as zkl_slot_lose does it.  True: it is
- * LOST for this reason, *just_now or before, and its backend is past no commit
- * check that would let it commit: the znode may go.
+ * LOST for this reason, *just_now or before, or for another of
+ * zkl_error_ends_znode, and its backend is past no commit check that would let
+ * it commit: the znode may go.
  */
 extern bool zkl_slot_overdue(int slotno, bool *just_now);
 

@@ -510,7 +510,7 @@ zkl_slot_overdue(int slotno, bool *just_now)
 	if (*just_now)
 		lose_locked(slot, ZKL_ERROR_OVERDUE);
 	may_go = slot->s_state == ZKL_SLOT_LOST &&
-		slot->s_error == ZKL_ERROR_OVERDUE &&
+		zkl_error_ends_znode((ZklError) slot->s_error) &&
 		!(slot->s_quiet && slot->s_taken);
 	SpinLockRelease(&slot->s_mutex);
 	if (*just_now)

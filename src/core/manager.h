@@ -103,7 +103,7 @@ typedef struct ZklRestored
 	ZklSlotSays state;
 	bool		current;		/* its session is the one to come back to */
 	bool		broken;			/* LOST: an operator broke the lock */
-	bool		overdue;		/* LOST: it was held for too long */
+	bool		overdue;		/* LOST: held for too long, or unreadable */
 	bool		over;			/* and its backend can commit no more */
 	bool		retired;		/* as the last RETIRE said */
 	ZklEnd		end;			/* RELEASED */
@@ -313,9 +313,9 @@ extern void zkl_manager_release(ZklManager *m, int64_t now, uint32_t request,
 								const ZklEnd *end);
 
 /*
- * A hold that was to end by itself after some time, and has: its slot says that
- * it is lost, and its backend cannot pass its commit check with it any more.
- * Its node goes; FREE comes only after the release.
+ * A hold that was to end by itself after some time, and has, or that was lost
+ * with UNREADABLE: its slot says so, and its backend cannot pass its commit
+ * check with it any more.  Its node goes; FREE comes only after the release.
  */
 extern void zkl_manager_overdue(ZklManager *m, int64_t now, uint32_t request);
 

@@ -133,8 +133,10 @@ carry_out(Host *h, const ZklAction *action)
 			break;
 		case ZKL_ACTION_LOSE:
 			s->failure = action->failure;
-			(void) slot_answer(h, i, SLOT_GRANTED, SLOT_LOST,
-							   "host # slot #: lost #");
+			if (slot_answer(h, i, SLOT_GRANTED, SLOT_LOST,
+							"host # slot #: lost #"))
+				s->overdue = action->failure == ZKL_FAILURE_UNREADABLE;
+			bounds_look(h, i);
 			break;
 		case ZKL_ACTION_REVOKE:
 			trace("host # slot #: asked to give up", h->id, i, 0, 0, NULL);
