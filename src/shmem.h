@@ -104,6 +104,7 @@ typedef enum ZklLate
 	ZKL_LATE_LOST,
 	ZKL_LATE_LAPSED
 } ZklLate;
+
 /*
  * Whether a lock that is lost for this reason still has its znode, which is to
  * be deleted as soon as the backend can commit no more.
