@@ -60,8 +60,16 @@ SELECT zk_once('/nightly', run_key => 'k', guarantee => 'at_most_once');
 SELECT zk_once('/nightly', period => '1 day', guarantee => 'at_least_once');
 SELECT zk_once('/nightly', interval '1 week');
 
+-- to have a turn again
+SELECT zk_once_reset('nightly');
+SELECT zk_once_reset('/.once/nightly');
+SELECT zk_once_reset('/' || repeat('x', 250));
+SELECT zk_once_reset('/nightly');
+\echo :LAST_ERROR_SQLSTATE
+
 -- nothing asked, nothing got
 SELECT zk_once(NULL, 'k') IS NULL AND zk_once('/nightly', NULL::text) IS NULL
    AND zk_once('/nightly', NULL::interval) IS NULL
-   AND zk_once('/nightly', 'k', NULL) IS NULL AS strict;
+   AND zk_once('/nightly', 'k', NULL) IS NULL
+   AND zk_once_reset(NULL) IS NULL AS strict;
 SELECT all_quiet();

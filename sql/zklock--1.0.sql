@@ -463,6 +463,14 @@ COMMENT ON FUNCTION zk_once(text, text, text) IS
 'whether this transaction is the one of all servers to do the run of that key';
 REVOKE ALL ON FUNCTION zk_once(text, text, text) FROM PUBLIC;
 
+CREATE FUNCTION zk_once_reset(path text)
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'zkl_sql_once_reset'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_once_reset(text) IS
+'forget which turns of a job were used up, so that they can be had again';
+REVOKE ALL ON FUNCTION zk_once_reset(text) FROM PUBLIC;
+
 --
 -- Holding for a bounded time: at most so long from the grant on, and at least,
 -- also if it is released before.  NULL: no bound

@@ -25,6 +25,10 @@
 #define EPOCH_MS		INT64CONST(946857600000)
 #define EARLY_US		(30 * USECS_PER_SEC)
 #define RUN_ID_BYTES	16
+#define MAX_TIME_MS		(PG_INT64_MAX / 1000 - EPOCH_MS)	/* as µs it fits */
+
+/* Clocks of several ZooKeeper servers that are in order differ by less. */
+#define MAX_AHEAD_US	(60 * USECS_PER_SEC)
 #define MAX_MEMBER		16		/* longer names are none that we know */
 
 /* ---- reading ---- */
@@ -56,7 +60,7 @@ read_member(ZklJsonReader *r, ZklHistory *history, bool *ours)
 	if (strcmp(name, "zklock") == 0)
 		return *ours = zkl_json_word(r, "\"once\"");
 	if (strcmp(name, "period_at") == 0)
-		return zkl_json_integer(r, 0, PG_INT64_MAX, &history->period_at);
+		return zkl_json_integer(r, 0, MAX_TIME_MS, &history->period_at);
 	if (strcmp(name, "keys") == 0)
 		return read_keys(r, history);
 	return zkl_json_skip_value(r);
@@ -114,6 +118,15 @@ zkl_history_has(const ZklHistory *history, const ZklTurnId *turn, int64 now_ms)
 	return false;
 }
 
+bool
+zkl_history_is_ahead(const ZklHistory *history, const ZklTurnId *turn,
+					 int64 now_ms)
+{
+	return turn->period_us > 0 &&
+		history->period_at - now_ms >
+		Min(turn->period_us, MAX_AHEAD_US) / 1000;
+}
+
 /* ---- writing ---- */
 
 static void
@@ -134,6 +147,16 @@ put_run(StringInfo out)
 	zkl_copy_to_utf8(server, sizeof(server), zkl_self_name());
 	escape_json(out, server);
 	appendStringInfo(out, ",\"pid\":%d", MyProcPid);
+}
+
+static uint32
+put_data(StringInfo out, char *data)
+{
+	uint32		length = (uint32) out->len;
+
+	memcpy(data, out->data, length);
+	pfree(out->data);
+	return length;
 }
 
 /* Adds a key if it fits, and two brackets behind it. */
@@ -173,6 +196,16 @@ zkl_history_write(const ZklHistory *history, const ZklTurnId *turn,
 			break;
 	}
 	appendStringInfoString(&out, "]}");
-	memcpy(data, out.data, out.len);
-	return (uint32) out.len;
+	return put_data(&out, data);
+}
+
+uint32
+zkl_history_write_empty(char *data)
+{
+	StringInfoData out;
+
+	initStringInfo(&out);
+	put_run(&out);
+	appendStringInfoString(&out, ",\"reset\":true,\"period_at\":0,\"keys\":[]}");
+	return put_data(&out, data);
 }

@@ -37,6 +37,13 @@ extern bool zkl_history_has(const ZklHistory *history, const ZklTurnId *turn,
 							int64 now_ms);
 
 /*
+ * Whether the last run by period lies so far ahead of "now" that a turn may
+ * count as used up which nobody had.
+ */
+extern bool zkl_history_is_ahead(const ZklHistory *history,
+								 const ZklTurnId *turn, int64 now_ms);
+
+/*
  * The history once that turn, too, is used up, into ZKL_MAX_NODE_DATA bytes; it
  * differs from every other, also if that tells of the same turn.  Returns its
  * length.  The oldest keys that do not fit are left out.
@@ -44,5 +51,11 @@ extern bool zkl_history_has(const ZklHistory *history, const ZklTurnId *turn,
 extern uint32 zkl_history_write(const ZklHistory *history,
 								const ZklTurnId *turn, int64 now_ms,
 								char *data);
+
+/*
+ * A history without any turn, into ZKL_MAX_NODE_DATA bytes; it differs from
+ * every other.  Returns its length.
+ */
+extern uint32 zkl_history_write_empty(char *data);
 
 #endif							/* ZKL_HISTORY_H */

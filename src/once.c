@@ -1,6 +1,7 @@
 /*
  * once.c
- *	  zk_once(): a turn of a job, for one transaction of all servers.
+ *	  zk_once(): a turn of a job, for one transaction of all servers; and
+ *	  zk_once_reset(), which forgets the turns that were had.
  *
  * Owns the way from SQL arguments to a turn.  Run by backends.  Takes no locks
  * but the job's own, through lifetime.h; keeps no state.
@@ -11,23 +12,18 @@
 
 #include <ctype.h>
 
-#include "acquire.h"
-#include "ask.h"
 #include "common/int.h"
 #include "compat.h"
 #include "encoding.h"
 #include "mb/pg_wchar.h"
-#include "refusal.h"
-#include "release.h"
-#include "turn.h"
+#include "miscadmin.h"
+#include "job.h"
 #include "utils/builtins.h"
 #include "zklock.h"
 
-#define CLOCK_NODE		".clock"
-#define MAX_TRIES		10
-
 ZKL_FUNCTION(zkl_sql_once_period);
 ZKL_FUNCTION(zkl_sql_once_key);
+ZKL_FUNCTION(zkl_sql_once_reset);
 
 /* ---- arguments ---- */
 
@@ -164,114 +160,36 @@ read_key(const text *argument, char *key)
 	strlcpy(key, utf8, ZKL_MAX_RUN_KEY + 1);
 }
 
-/* ---- what ZooKeeper says ---- */
-
-/* Whether it was done; false if it must be tried again. */
-static bool
-is_done(const ZklErrand *errand, const ZklTarget *job)
-{
-	if (errand->rc != ZKL_RC_OK && errand->rc != ZKL_RC_NONODE &&
-		errand->rc != ZKL_RC_NODEEXISTS && errand->rc != ZKL_RC_UNKNOWN)
-		zkl_raise_failed(job->name, ZKL_ERROR_ZOOKEEPER, errand->rc);
-	return errand->rc == ZKL_RC_OK;
-}
-
-/* A persistent znode; that somebody else makes it is as good. */
-static void
-make_znode(const ZklTarget *directory, const char *name)
-{
-	ZklErrand  *create = zkl_errand_make(ZKL_ERRAND_CREATE, directory, name,
-										 0);
-
-	(void) zkl_errand_run(create, directory, 0);
-	(void) is_done(create, directory);
-	zkl_errand_free(create);
-}
-
-/* A write to a znode that is there for this: when its leader does it */
-static bool
-try_time(int64 *now_ms)
-{
-	ZklTarget	directory = {ZKL_ONCE_DIRECTORY, ZKL_ONCE_DIRECTORY,
-	ZKL_DIALECT_CURATOR_RW};
-	ZklErrand  *set = zkl_errand_make(ZKL_ERRAND_SET, &directory, CLOCK_NODE,
-									  0);
-	int32		rc = zkl_errand_run(set, &directory, 0);
-	bool		done = is_done(set, &directory);
-
-	*now_ms = set->stat.mtime;
-	zkl_errand_free(set);
-	if (rc == ZKL_RC_NONODE)
-		make_znode(&directory, CLOCK_NODE);
-	return done;
-}
-
-static bool
-try_history(ZklTurn *turn)
-{
-	ZklErrand  *get = zkl_errand_make(ZKL_ERRAND_GET, &turn->target,
-									  ZKL_HISTORY_NODE, ZKL_MAX_NODE_DATA);
-	int32		rc = zkl_errand_run(get, &turn->target, 0);
-	bool		done = is_done(get, &turn->target);
-
-	turn->version = get->stat.version;
-	turn->from_length = (uint32) get->size;
-	if (done && get->size <= ZKL_MAX_NODE_DATA)
-		memcpy(turn->from, get->answer, get->size);
-	zkl_errand_free(get);
-	if (rc == ZKL_RC_NONODE)
-		make_znode(&turn->target, ZKL_HISTORY_NODE);
-	return done;
-}
-
-static int64
-read_time(void)
-{
-	int64		now_ms;
-	int			tries = 0;
-
-	while (!try_time(&now_ms))
-	{
-		if (++tries == MAX_TRIES)
-			zkl_raise_unreachable();
-	}
-	return now_ms;
-}
-
-static void
-read_history(ZklTurn *turn, ZklHistory *history)
-{
-	int			tries = 0;
-
-	while (!try_history(turn))
-	{
-		if (++tries == MAX_TRIES)
-			zkl_raise_unreachable();
-	}
-	if (turn->from_length > ZKL_MAX_NODE_DATA ||
-		!zkl_history_read(turn->from, turn->from_length, history))
-		ereport(ERROR,
-				(errcode(ERRCODE_DATA_CORRUPTED),
-				 errmsg("history of \"%s\" is not readable",
-						turn->target.name),
-				 errdetail("It is not what zk_once() writes."),
-				 errhint("If nobody needs it, delete the znode \"%s%s/%s\".",
-						 zkl_root, turn->target.path, ZKL_HISTORY_NODE)));
-}
-
 /* ---- the turn ---- */
 
-static int64
-lock_job(const ZklTarget *job)
+static const char *
+time_string(int64 ms)
 {
-	ZklAsk		ask = {0};
-	int64		token = 0;
+	return pstrdup(timestamptz_to_str(time_t_to_timestamptz(ms / 1000) +
+									  ms % 1000 * 1000));
+}
 
-	ask.lock = *job;
-	ask.mode = ZKL_EXCLUSIVE;
-	ask.lifetime = ZKL_LIFETIME_TRANSACTION;
-	(void) zkl_acquire(&ask, 1, &token);
-	return token;
+/*
+ * ZooKeeper's clock was ahead then, or is behind now, and a turn may count as
+ * used up that nobody had.  The call may have waited since it looked at the
+ * time, and another that came later may have gone first: so it looks again.
+ */
+static void
+warn_if_ahead(const ZklTarget *job, const ZklHistory *history,
+			  const ZklTurnId *id, int64 called_ms)
+{
+	int64		now_ms;
+
+	if (!zkl_history_is_ahead(history, id, called_ms))
+		return;
+	now_ms = zkl_job_time();
+	if (!zkl_history_is_ahead(history, id, now_ms))
+		return;
+	ereport(WARNING,
+			(errmsg("last run of \"%s\" lies in the future", job->name),
+			 errdetail("It was noted at %s, but ZooKeeper's clock now says %s.  The turns in between count as used up.",
+					   time_string(history->period_at), time_string(now_ms)),
+			 errhint("Check the clocks of the ZooKeeper servers.  If the job is to run before that time, call zk_once_reset().")));
 }
 
 static bool
@@ -292,35 +210,68 @@ static bool
 take_turn(const text *name, const ZklTurnId *id, bool at_least_once)
 {
 	ZklTarget	job = zkl_target_reserved(name, ZKL_ONCE_DIRECTORY);
-	ZklTurn    *turn = zkl_turn_find(&job);
+	ZklTurn    *had = zkl_turn_find(&job);
+	ZklTurn		turn = {0};
 	ZklHistory	history;
-	int64		token,
-				now_ms;
+	int64		now_ms;
 
-	if (turn != NULL && is_same(turn, id, at_least_once))
+	if (had != NULL && is_same(had, id, at_least_once))
 		return true;
-	if (turn != NULL)
+	if (had != NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("cannot take two turns of \"%s\" in one transaction",
 						job.name),
 				 errhint("Use a transaction for each, or names of their own.")));
-	now_ms = read_time();
-	token = lock_job(&job);
-	turn = zkl_turn_make(&job);
-	read_history(turn, &history);
+	now_ms = zkl_job_time();
+	turn.target = job;
+	turn.token = zkl_job_lock(&job);
+	zkl_job_read(&turn, &history);
 	if (zkl_history_has(&history, id, now_ms))
 	{
-		zkl_release_quietly(&job, ZKL_EXCLUSIVE,
-							ZKL_LIFETIME_TRANSACTION);
+		zkl_job_unlock(&job);
+		warn_if_ahead(&job, &history, id, now_ms);
 		return false;
 	}
-	turn->id = *id;
-	turn->at_least_once = at_least_once;
-	turn->to_length = zkl_history_write(&history, id, now_ms, turn->to);
-	turn->token = token;
+	turn.id = *id;
+	turn.at_least_once = at_least_once;
+	turn.to_length = zkl_history_write(&history, id, now_ms, turn.to);
+	zkl_turn_take(&turn);
 	return true;
 }
+
+/* ---- forgetting ---- */
+
+/*
+ * Whoever has a turn ends first, and nobody takes one meanwhile.  Returns whether
+ * there was anything to forget.
+ */
+static bool
+reset(const text *name)
+{
+	ZklTarget	job = zkl_target_reserved(name, ZKL_ONCE_DIRECTORY);
+	bool		had;
+
+	if (zkl_turn_find(&job) != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("cannot forget the turns of \"%s\", one of which this transaction has",
+						job.name),
+				 errhint("Use a transaction of its own.")));
+	if (!zkl_job_has_history(&job))
+		return false;
+	(void) zkl_job_lock(&job);
+	had = zkl_job_forget(&job);
+	zkl_job_unlock(&job);
+	if (had)
+		ereport(LOG,
+				(errmsg("turns of \"%s\" were forgotten by process %d (user \"%s\")",
+						job.name, MyProcPid,
+						GetUserNameFromId(GetUserId(), true))));
+	return had;
+}
+
+/* ---- SQL ---- */
 
 Datum
 zkl_sql_once_period(PG_FUNCTION_ARGS)
@@ -340,4 +291,10 @@ zkl_sql_once_key(PG_FUNCTION_ARGS)
 	read_key(PG_GETARG_TEXT_PP(1), id.key);
 	PG_RETURN_BOOL(take_turn(PG_GETARG_TEXT_PP(0), &id,
 							 is_at_least_once(PG_GETARG_TEXT_PP(2))));
+}
+
+Datum
+zkl_sql_once_reset(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(reset(PG_GETARG_TEXT_PP(0)));
 }

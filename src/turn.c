@@ -48,19 +48,41 @@ hold_of(const ZklTurn *turn)
 	return hold != NULL && hold->grant.token == turn->token ? hold : NULL;
 }
 
-ZklTurn *
-zkl_turn_make(const ZklTarget *target)
+/*
+ * A transaction that goes back to a savepoint again and again must not grow
+ * with the turns that it gives back.
+ */
+static void
+forget_ended(void)
+{
+	ListCell   *cell;
+
+	foreach(cell, turns)
+	{
+		ZklTurn    *turn = lfirst(cell);
+
+		if (hold_of(turn) != NULL)
+			continue;
+		turns = foreach_delete_current(turns, cell);
+		pfree(unconstify(char *, turn->target.path));
+		pfree(unconstify(char *, turn->target.name));
+		pfree(turn);
+	}
+}
+
+void
+zkl_turn_take(const ZklTurn *turn)
 {
 	MemoryContext old = MemoryContextSwitchTo(TopTransactionContext);
-	ZklTurn    *turn = palloc0(sizeof(ZklTurn));
+	ZklTurn    *taken = palloc(sizeof(ZklTurn));
 
-	turn->target.path = pstrdup(target->path);
-	turn->target.name = pstrdup(target->name);
-	turn->target.dialect = target->dialect;
-	turn->slotno = -1;
-	turns = lappend(turns, turn);
+	forget_ended();
+	*taken = *turn;
+	taken->target.path = pstrdup(turn->target.path);
+	taken->target.name = pstrdup(turn->target.name);
+	taken->slotno = -1;
+	turns = lappend(turns, taken);
 	MemoryContextSwitchTo(old);
-	return turn;
 }
 
 ZklTurn *

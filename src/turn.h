@@ -25,14 +25,15 @@ typedef struct ZklTurn
 	uint32		to_length;
 	char		from[ZKL_MAX_NODE_DATA];	/* the history, as it was read */
 	char		to[ZKL_MAX_NODE_DATA];	/* and with this turn used up */
-	int			slotno;			/* of the hold, if it has an epilogue; or -1 */
+	int			slotno;			/* turn.c's: of the hold, if it has an epilogue;
+								 * or -1 */
 } ZklTurn;
 
 /*
- * A new turn of a job, all else zero, that lives until the end of the
- * transaction.  It is taken once its token is set.
+ * A turn was taken, under the hold that its token tells: a copy of it lives as
+ * long as that, and until another is taken.
  */
-extern ZklTurn *zkl_turn_make(const ZklTarget *target);
+extern void zkl_turn_take(const ZklTurn *turn);
 
 /* The turn that this transaction has taken of a job, or NULL */
 extern ZklTurn *zkl_turn_find(const ZklTarget *target);

@@ -6,12 +6,16 @@
 #	$zk->pause; $zk->resume;			# SIGSTOP, SIGCONT
 #	$zk->kill9; $zk->start;				# the same port and data again
 #	$zk->launch; $zk->wait_until_serving;	# start in two steps
+#	$zk->set_clock('+3h');				# see below; back again: '+0'
 #	$zk->mntr->{zk_watch_count};
 #	$zk->client->ls('/');				# see ZooKeeperClient.pm
 #
 # The server is Debian's package "zookeeper", one process; ZooKeeperEnsemble.pm
 # makes an ensemble of several.  It listens on loopback only, keeps its files below the test's own directory,
 # and dies with the test, even if that is killed.
+#
+# If it is made with movable_clock => 1, it runs under libfaketime, and set_clock
+# moves its wall clock by so much, as somebody does who sets the clock of its host.
 
 package ZooKeeper;
 
@@ -40,10 +44,10 @@ my $directory = dirname(abs_path(__FILE__));
 my $python = -x '/usr/bin/python3' ? '/usr/bin/python3' : 'python3';
 
 # Options: tick_time in ms (the least session timeout is twice that),
-# container_check_ms (how often empty containers are reaped), port; id and
-# config (lines for zoo.cfg) for a member of an ensemble; java (options of the
-# program, in place of those that make it start fast and stay small);
-# class_path (more jar files).
+# container_check_ms (how often empty containers are reaped), port,
+# movable_clock; id and config (lines for zoo.cfg) for a member of an ensemble;
+# java (options of the program, in place of those that make it start fast and
+# stay small); class_path (more jar files).
 sub new
 {
 	my ($class, $name, %params) = @_;
@@ -56,6 +60,7 @@ sub new
 		id => $params{id},
 		java => $params{java} // \@small_java,
 		class_path => $params{class_path} // [],
+		movable_clock => $params{movable_clock},
 		dir => PostgreSQL::Test::Utils::tempdir("zk_$name"),
 	}, $class;
 	my $test = basename($0) =~ s/\.[^.]+$//r;
@@ -83,8 +88,26 @@ log4j.appender.OUT=org.apache.log4j.ConsoleAppender
 log4j.appender.OUT.layout=org.apache.log4j.PatternLayout
 log4j.appender.OUT.layout.ConversionPattern=%d{ISO8601} %-5p %m%n
 EOC
+	$self->set_clock('+0') if $self->{movable_clock};
 	push @servers, $self;
 	return $self;
+}
+
+# What moves the clock of a process, or undef if it is not installed
+sub clock_library
+{
+	return (glob '/usr/lib/*/faketime/libfaketimeMT.so.1')[0];
+}
+
+# From now on, its wall clock is so far ahead of the host's ('+3h', '-1d').
+sub set_clock
+{
+	my ($self, $offset) = @_;
+	my $file = "$self->{dir}/clock";
+
+	append_to_file("$file.new", "$offset\n");
+	rename "$file.new", $file or die "could not rename $file.new: $!";
+	return;
 }
 
 sub name { return $_[0]->{name}; }
@@ -131,9 +154,23 @@ sub launch
 		open STDIN, '<', '/dev/null';
 		open STDOUT, '>>', $self->{logfile};
 		open STDERR, '>&', \*STDOUT;
+		$self->_fake_clock if $self->{movable_clock};
 		exec @command or POSIX::_exit(127);
 	}
 	$self->{pid} = $pid;
+	return;
+}
+
+# Waits and ticks are not measured by the wall clock, and stay as they are.
+sub _fake_clock
+{
+	my ($self) = @_;
+
+	$ENV{LD_PRELOAD} = clock_library();
+	$ENV{FAKETIME_TIMESTAMP_FILE} = "$self->{dir}/clock";
+	$ENV{FAKETIME_NO_CACHE} = 1;
+	$ENV{FAKETIME_DONT_FAKE_MONOTONIC} = 1;
+	$ENV{FAKETIME_FORCE_MONOTONIC_FIX} = 0;
 	return;
 }
 

@@ -230,7 +230,8 @@ is(runs('psql'), 1, 'psql: one of all');
 
 $zk->set('/zklock/.once/p/.history', 'nothing of ours');
 is($s1->error("SELECT zk_once('/p', 'k')"), 'XX001', 'what is no history is an error');
-like($s1->messages, qr{delete the znode "/zklock/.once/p/.history"}, 'that tells what to do');
+like($s1->messages, qr{znode "/zklock/.once/p/.history".*zk_once_reset\(\)}s,
+	'that tells where and what to do');
 $zk->set('/zklock/.once/p/.history', 'x' x 2000);
 is($s1->error("SELECT zk_once('/p', 'k')"), 'XX001', 'nor one that is too long');
 $zk->delete('/zklock/.once/p/.history');
@@ -253,6 +254,83 @@ $s1->query('BEGIN');
 is(once($s1, "'/p1'", "'k2'") . once($s1, "'/p2'", "'k2'"), 'tt', 'two turns');
 $s1->query('COMMIT');
 is(once($s2, "'/p1'", "'k2'") . once($s2, "'/p2'", "'k2'"), 'ff', 'both used up');
+
+# ---- a turn is had again ----
+
+sub forget { return "SELECT zk_once_reset('$_[0]')"; }
+
+is(once($s1, "'/again'", "'k'") . once($s1, "'/again'", "interval '1000 weeks'"),
+	'tt', 'two turns, each in its transaction');
+is($s2->query(forget('/again')), 't', 'are forgotten');
+is($s2->query(forget('/again')), 'f', 'once');
+is(once($s1, "'/again'", "'k'") . once($s2, "'/again'", "interval '1000 weeks'"),
+	'tt', 'and had again');
+is(once($s2, "'/again'", "'k'") . once($s1, "'/again'", "interval '1000 weeks'"),
+	'ff', 'once');
+$s1->query('BEGIN;' . forget('/again') . '; ROLLBACK');
+is(once($s1, "'/again'", "'k'"), 't', 'a rollback does not bring them back');
+
+# Whoever has a turn ends first.
+foreach my $end ([ 'COMMIT', 't' ], [ 'ROLLBACK', 'f' ])
+{
+	foreach my $guarantee ('at_most_once', 'at_least_once')
+	{
+		my $case = "$end->[0] $guarantee";
+
+		$s2->query(forget('/again'));
+		$s1->query('BEGIN');
+		is(once($s1, "'/again'", "'k'", "'$guarantee'"), 't', "$case: a turn");
+		$test->enqueue($s2, forget('/again'), '/.once/again');
+		ok($test->still_waits($s2), "$case: zk_once_reset() waits");
+		$s1->query($end->[0]);
+		is($s2->value, $end->[1], "$case: then it forgets the turn, if it was used up");
+		is(once($s3, "'/again'", "'k'"), 't', "$case: it can be had");
+	}
+}
+$s1->query('BEGIN');
+is(once($s1, "'/again'", "'k2'"), 't', 'a turn');
+is($s2->error("SET lock_timeout = '300ms';" . forget('/again')), '55P03',
+	'zk_once_reset() waits as for a lock');
+$s2->query('RESET lock_timeout');
+is($s1->error(forget('/again')), '55006', 'but not for its own transaction');
+$s1->query('ROLLBACK');
+
+is($s1->query(forget('/never')), 'f', 'a job that nobody has asked for');
+is(scalar(grep { $_ eq 'never' } $zk->ls('/zklock/.once')), 0, 'leaves no trace');
+$zk->set('/zklock/.once/again/.history', 'nothing of ours');
+is($s1->query(forget('/again')), 't', 'what cannot be read is forgotten, too');
+is(once($s1, "'/again'", "'k'"), 't', 'then turns can be had');
+
+# ---- a transaction that asks again and again does not grow ----
+
+$s1->query("SELECT zk_once('/m', 'k')");
+$zk->create('/zklock/.once/bad');
+$zk->create('/zklock/.once/bad/.history', 'nothing of ours');
+foreach my $case (
+	[ "zk_once('/m', 'k')", 'no turn' ],
+	[ "zk_once('/m', 'another')", 'a turn, given back' ],
+	[ "zk_once('/bad', 'k')", 'an error' ])
+{
+	my ($call, $what) = @$case;
+	my $bytes = "SELECT total_bytes FROM pg_backend_memory_contexts"
+	  . " WHERE name = 'TopTransactionContext'";
+
+	$s1->query("BEGIN; SELECT zk_once('/another', 'ours')");
+	my $before = $s1->query($bytes);
+	$s1->query(<<"EOS");
+DO \$\$ BEGIN
+	FOR i IN 1 .. 300 LOOP
+		BEGIN
+			PERFORM $call;
+			RAISE division_by_zero;
+		EXCEPTION WHEN division_by_zero OR data_corrupted THEN NULL;
+		END;
+	END LOOP;
+END \$\$
+EOS
+	cmp_ok($s1->query($bytes) - $before, '<', 100_000, "memory of 300 calls: $what");
+	$s1->query('ROLLBACK');
+}
 
 # ---- one that hangs ----
 

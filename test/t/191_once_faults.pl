@@ -202,6 +202,38 @@ replace_worker($worker);
 ok(wait_for(sub { history() ne '' }, 'the note'), 'the note is made late');
 used_ok(1, 'at_least_once: worker restarted and session lost behind the commit');
 
+# Not if the turns were forgotten meanwhile, and not late over that either.
+begin('at_least_once');
+$worker = $test->status($one, 'worker_pid');
+$session = $test->status($one, 'session_pid');
+kill 'STOP', $worker;
+$s1->query('COMMIT');
+kill 'KILL', $session;
+$test->wait_queue("/.once/j$job", 0);
+is($s2->query("SELECT zk_once_reset('/j$job')"), 'f', 'nothing is noted yet');
+my $offset = -s $one->logfile;
+replace_worker($worker);
+ok( wait_for(
+		sub {
+			slurp_file($one->logfile, $offset) =~
+			  m{did not write to znode "/zklock/.once/j$job/.history"};
+		},
+		'the late note'),
+	'a late note is not made');
+used_ok(0, 'at_least_once: lock lost behind the commit, then reset');
+
+# A reset that comes before the note waits for it.
+begin('at_least_once');
+$worker = $test->status($one, 'worker_pid');
+kill 'STOP', $worker;
+$s1->query('COMMIT');
+$test->enqueue($s2, "SELECT zk_once_reset('/j$job')", "/.once/j$job");
+ok($test->still_waits($s2), 'a reset waits for the note');
+kill 'CONT', $worker;
+is($s2->value, 't', 'and forgets it');
+used_ok(0, 'at_least_once: note made, then reset');
+$s1->close;
+
 # So does one that is to stop with its server.
 begin('at_least_once');
 $worker = $test->status($one, 'worker_pid');
@@ -245,6 +277,16 @@ is($s1->error('COMMIT'), '08006', 'the answer to the note never comes');
 like(history(), qr/"run"/, 'the note is there');
 $net->pass($line);
 used_ok(0, 'at_most_once: noted, not known, aborted');
+$s1->close;
+
+# ... to a reset
+begin('at_most_once');
+$s1->query('COMMIT');
+my $lost = $net->stats($two->name . '-zk')->{lost};
+$net->lose_reply($two->name . '-zk', '(?s)\.history.*"reset"');
+is($s2->query("SELECT zk_once_reset('/j$job')"), 't', 'the answer to a reset is lost');
+is($net->stats($two->name . '-zk')->{lost}, $lost + 1, 'it was');
+used_ok(0, 'noted, then reset');
 $s1->close;
 
 # ... to the looks at the time and at the history
