@@ -36,7 +36,8 @@ sub measure
 	$result{rate} = $locks / (time - $begin);
 	$result{worker_kb} = BenchCluster::private_kb($pids{worker});
 	$result{slot_bytes} = $session->query('SELECT round(sum(allocated_size)'
-		  . " / current_setting('zklock.max_requests')::int)"
+		  . " / (current_setting('zklock.max_requests')::int"
+		  . "    + 2 * current_setting('max_connections')::int))"
 		  . " FROM pg_shmem_allocations WHERE name ILIKE '%zklock%'");
 	$session->query('SELECT zk_unlock_all()');
 	$session->close;

@@ -188,7 +188,10 @@ acquire(ZklAsk *asks, int n, int64 *tokens)
 	return true;
 }
 
-/* Whatever is waited for on the way, the call's times count from here. */
+/*
+ * Whatever is waited for on the way, the times count from here, unless this is
+ * a part of another call.
+ */
 bool
 zkl_acquire(ZklAsk *asks, int n, int64 *tokens)
 {
@@ -196,6 +199,8 @@ zkl_acquire(ZklAsk *asks, int n, int64 *tokens)
 	bool		done;
 	int			i;
 
+	if (asks[0].at != NULL)
+		return acquire(asks, n, tokens);
 	zkl_request_deadlines(&asks[0], &at);
 	for (i = 0; i < n; i++)
 		asks[i].at = &at;

@@ -53,6 +53,7 @@ typedef struct Barrier
 {
 	ZklTarget	target;
 	int64		timeout_ms;
+	ZklDeadlines at;			/* of what is no wait for children */
 	ZklChildren children;
 	char		own[ZKL_MAX_ZNODE_NAME + 1];	/* how our znode begins */
 } Barrier;
@@ -200,7 +201,7 @@ check_member(const Barrier *b, bool has_us)
 
 /* What the member's lock is asked for with */
 static ZklAsk
-make_ask(const Barrier *b)
+make_ask(Barrier *b)
 {
 	ZklAsk		ask = {0};
 
@@ -209,6 +210,7 @@ make_ask(const Barrier *b)
 	ask.lifetime = ZKL_LIFETIME_SESSION;
 	ask.is_try = b->timeout_ms != ZKL_FOREVER;
 	ask.timeout_ms = zkl_children_ms_left(&b->children);
+	ask.at = &b->at;
 	return ask;
 }
 
@@ -217,7 +219,7 @@ make_ask(const Barrier *b)
  * renewed, or the membership known to be lost.
  */
 static void
-confirm_member(const Barrier *b)
+confirm_member(Barrier *b)
 {
 	ZklAsk		ask = make_ask(b);
 
@@ -425,6 +427,18 @@ get_barrier(FunctionCallInfo fcinfo, int timeout, Barrier *b)
 		zkl_timeout_ms(PG_GETARG_INTERVAL_P(timeout));
 }
 
+/* All that the call waits for has the same deadlines. */
+static void
+begin(Barrier *b)
+{
+	ZklAsk		ask = {0};
+
+	ask.is_try = b->timeout_ms != ZKL_FOREVER;
+	ask.timeout_ms = b->timeout_ms;
+	zkl_request_deadlines(&ask, &b->at);
+	zkl_children_begin(&b->children, &b->target, b->timeout_ms);
+}
+
 static int
 get_parties(FunctionCallInfo fcinfo)
 {
@@ -451,7 +465,7 @@ enter_by_sql(FunctionCallInfo fcinfo, bool stays)
 	parties = get_parties(fcinfo);
 	refuse_again(&b);
 	zkl_check_worker();
-	zkl_children_begin(&b.children, &b.target, b.timeout_ms);
+	begin(&b);
 	started = enter(&b, parties, stays);
 	if (started && !stays)
 	{
@@ -491,7 +505,7 @@ zkl_sql_barrier_leave(PG_FUNCTION_ARGS)
 		PG_RETURN_BOOL(false);
 	}
 	zkl_check_worker();
-	zkl_children_begin(&b.children, &b.target, b.timeout_ms);
+	begin(&b);
 	left = leave(&b);
 	zkl_children_end(&b.children);
 	PG_RETURN_BOOL(left);
