@@ -6,11 +6,12 @@
  * only, takes no locks but through identity.c.  It must not know why a session
  * is closed, nor how another one begins.
  */
-#include "closing.h"
+#include "postgres.h"
 
 #include "miscadmin.h"
 #include "storage/latch.h"
 
+#include "closing.h"
 #include "identity.h"
 #include "link.h"
 #include "renewal.h"

@@ -2,14 +2,13 @@
  * closing.h
  *	  Closing a ZooKeeper session in good order.  Worker only.
  *
- * Times are in µs of CLOCK_BOOTTIME throughout; connection is the generation of
- * the frames on the link.
+ * Times are in µs of CLOCK_BOOTTIME throughout; connection is the generation
+ * of the frames on the link.
  */
 #ifndef ZKL_CLOSING_H
 #define ZKL_CLOSING_H
 
 #include "core/manager.h"
-#include "postgres.h"
 
 /* Says that the session is to be closed, because it is of no use. */
 extern void zkl_closing_give_up(uint32 connection, int64 now);

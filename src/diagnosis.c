@@ -2,12 +2,13 @@
  * diagnosis.c
  *	  What is wrong with a connection to ZooKeeper, in words.
  *
- * Owns nothing.  Runs in the worker only, takes no locks.  It must not know what
- * is done about it.
+ * Owns nothing but the memory of what it has warned about.  Runs in the worker
+ * only, takes no locks.  It must not know what is done about it.
  */
-#include "diagnosis.h"
+#include "postgres.h"
 
 #include "core/manager.h"
+#include "diagnosis.h"
 #include "zklock.h"
 
 #define RC_NONODE			(-101)

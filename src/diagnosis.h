@@ -5,8 +5,6 @@
 #ifndef ZKL_DIAGNOSIS_H
 #define ZKL_DIAGNOSIS_H
 
-#include "postgres.h"
-
 /* Why the core gives a connection to that host up, by its code */
 extern const char *zkl_diagnosis_of(int32 rc, const char *host);
 

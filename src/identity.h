@@ -23,9 +23,10 @@ extern void zkl_identity_log_client(bool trouble, const char *message);
 extern void zkl_identity_set_state(ZklWorkerState state);
 
 /*
- * A connection to a server ("host:port") stands: its session, for which asked_ms
- * was asked if it is a new one, is this server's now.  Fills in the session's generation, a new one if the session is, and
- * what else shared memory knows.
+ * A connection to a server ("host:port") stands: its session is this server's
+ * now.  Fills in the session's generation, a new one if the session is, and
+ * what else shared memory knows.  If it is new, asked_ms is the timeout that it
+ * was asked for.
  */
 extern void zkl_identity_adopt(ZklSession *session, const char *password,
 							   size_t length, const char *server,

@@ -3,13 +3,13 @@
  *	  Whether the ZooKeeper session is to be replaced by one with another
  *	  timeout.
  *
- * Owns the comparison of "zklock.session_timeout" with what the present session
- * was asked for.  Runs in the worker only; reads the slots' states.  It must not
- * know how a session is closed, nor how another begins.
+ * Owns the comparison of "zklock.session_timeout" with what was asked for when
+ * the present session began.  Runs in the worker only; reads the slots' states.
+ * It must not know how a session is closed, nor how another begins.
  *
  * What was negotiated is not compared: ZooKeeper may have other bounds, and the
- * next session would come to the same.  A session is replaced only while nothing
- * hangs on it, so a busy server keeps it until its restart.
+ * next session would come to the same.  A session is replaced only while
+ * nothing hangs on it, so a busy server keeps it until its restart.
  */
 #include "postgres.h"
 

@@ -32,7 +32,7 @@ zkl_stall_time(int slotno)
 	zkl_lease_read(&generation, &deadline);
 	if (slot.s_kind == ZKL_KIND_LOCK && deadline <= now)
 		return deadline != 0 ? (now - deadline) * 1000 : PG_INT64_MAX;
-	if (slot.s_kind == ZKL_KIND_LOCK && slot.s_znode_sent)
+	if (slot.s_kind == ZKL_KIND_LOCK)
 		stalled = slot.s_znode_seq < 0 ||
 			!zkl_same_generation(slot.s_generation, generation);
 	else

@@ -29,7 +29,7 @@
 /* Polls in a row that found bytes which the client does not read. */
 #define MAX_STALLS		100
 #define TLS_PATIENCE_MS	500
-#define CLOSE_PATIENCE_MS	800 /* the worker waits for a second */
+#define CLOSE_PATIENCE_MS	800 /* the worker waits a second */
 #define MIN_TIMEOUT_MS	200		/* two ticks of a server that is in a hurry */
 #define MAX_TIMEOUT_MS	(3600 * 1000)	/* zklock.session_timeout has the same */
 

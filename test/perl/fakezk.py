@@ -50,6 +50,7 @@ AT_ONCE = {
     "mute": b"",
     "ssh": b"SSH-2.0-OpenSSH_9.2p1 Debian-2\r\n",
     "http": b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n",
+    "tls alert": b"\x15\3\3\0\2\2\x28",
     "noise": NOISE,
     "zeros": bytes(4096),
     "length -1": struct.pack(">i", -1) + NOISE,

@@ -8,6 +8,7 @@ use File::Spec::Functions qw(rel2abs);
 use IPC::Run ();
 use Test::More;
 
+use FakeZooKeeper;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use ZklockTest;
@@ -48,6 +49,7 @@ sub complains
 {
 	my ($port, $pattern, $what) = @_;
 
+	$pattern = "\"127.0.0.1:$port\".*$pattern";
 	$node->safe_psql('postgres',
 		"ALTER SYSTEM SET zklock.connect_string = '127.0.0.1:$port'");
 	$node->reload;
@@ -82,6 +84,16 @@ SKIP:
 		'a port that wants TLS is named as such');
 }
 
+# A proxy that speaks TLS answers with an alert.
+my $fake_port = PostgreSQL::Test::Cluster::get_free_port();
+my $fake = FakeZooKeeper->new($fake_port);
+$fake->mode('tls alert');
+complains($fake_port, 'wants TLS', 'so is one that answers with an alert');
+$fake->mode('ssh');
+complains($fake_port, 'does not speak', 'but not whatever answers');
+$fake->mode('close');
+complains($fake_port, 'closed the connection', 'nor what just hangs up');
+
 # No client of the test's can look there: it has no credentials.
 $node->safe_psql('postgres',
 		"ALTER SYSTEM SET zklock.connect_string = '"
@@ -89,4 +101,5 @@ $node->safe_psql('postgres',
 	  . "'");
 $node->reload;
 $test->wait_connected($node);
+$fake->quit;
 $test->finish(leaks => 0);
