@@ -9,9 +9,12 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "ask.h"
+#include "compat.h"
 #include "miscadmin.h"
 #include "refusal.h"
+#include "retry.h"
 #include "zklock.h"
 
 #define QUEUE_FIRST_SIZE	((Size) 64 * 1024)
@@ -111,16 +114,21 @@ ZklErrand *
 zkl_errand_make(ZklErrandKind kind, const ZklTarget *target, const char *child,
 				Size room)
 {
-	dsm_segment *segment = dsm_create(offsetof(ZklErrand, answer) + room, 0);
+	char	   *path = psprintf("%s%s%s%s", zkl_root, target->path,
+								child ? "/" : "", child ? child : "");
+	Size		length = strlen(path);
+	dsm_segment *segment = dsm_create(offsetof(ZklErrand, answer) + room +
+									  length + 1, 0);
 	ZklErrand  *errand = dsm_segment_address(segment);
 
 	memset(errand, 0, offsetof(ZklErrand, answer));
 	errand->kind = kind;
 	errand->handle = dsm_segment_handle(segment);
-	snprintf(errand->path, sizeof(errand->path), "%s%s%s%s", zkl_root,
-			 target->path, child ? "/" : "", child ? child : "");
 	errand->version = -1;
 	errand->room = room;
+	errand->path_length = length;
+	memcpy(zkl_errand_path(errand), path, length + 1);
+	pfree(path);
 	return errand;
 }
 
@@ -128,6 +136,41 @@ void
 zkl_errand_free(ZklErrand *errand)
 {
 	dsm_detach(dsm_find_mapping(errand->handle));
+}
+
+static void
+sleep_until(int64 due)
+{
+	for (;;)
+	{
+		int64		now = zkl_boottime_us();
+
+		if (now >= due)
+			break;
+		(void) WaitLatch(MyLatch,
+						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 (long) ((due - now + 999) / 1000), zkl_wait_event());
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+/*
+ * What became of an errand is not known, and so its caller will look or write
+ * again: after a pause, and not for ever in one statement.
+ */
+static void
+pause_unknown(const ZklTarget *target)
+{
+	static TimestampTz statement = 0;
+	static ZklRetry retry;
+
+	if (statement != GetCurrentStatementStartTimestamp())
+		zkl_retry_reset(&retry);
+	statement = GetCurrentStatementStartTimestamp();
+	if (!zkl_retry_later(&retry, zkl_boottime_us()))
+		zkl_raise_failed(target->name, ZKL_ERROR_ZOOKEEPER, ZKL_RC_UNKNOWN);
+	sleep_until(retry.due);
 }
 
 static int32
@@ -140,6 +183,8 @@ run(ZklErrand *errand, const ZklTarget *target, const ZklPatience *patience)
 	slotno = zkl_request_claim(target, ZKL_KIND_ERRAND);
 	zkl_slots[slotno].s_dsm = errand->handle;
 	zkl_request_run(slotno, patience, &answer);
+	if (errand->rc == ZKL_RC_UNKNOWN)
+		pause_unknown(target);
 	return errand->rc;
 }
 

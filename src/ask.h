@@ -39,6 +39,9 @@ extern void zkl_errand_free(ZklErrand *errand);
  * long), the others take no time.  Returns ZooKeeper's result code, which is
  * errand->rc, too.  Error 08006 if ZooKeeper cannot be reached within
  * "zklock.connect_timeout".  It can be used again.
+ *
+ * ZKL_RC_UNKNOWN comes after a pause, so that the caller may try again at once;
+ * if a statement is answered so too often, that is an error.
  */
 extern int32 zkl_errand_run(ZklErrand *errand, const ZklTarget *target,
 							int64 timeout_ms);

@@ -9,7 +9,8 @@
  * An epilogue is read and compared, then written with the version that was
  * read.  Whatever comes in between, or an answer that is lost, makes it begin
  * again: so it is written at most once, and never over what somebody else has
- * written.
+ * written.  It begins again on each new connection; on one that stands only a
+ * few times, with pauses, because the lock is kept for so long.
  */
 #include "postgres.h"
 
@@ -19,16 +20,17 @@
 
 #include "closer.h"
 #include "epilogue.h"
+#include "retry.h"
+#include "segment.h"
 #include "shmem.h"
 
 #define ATTEMPT_MASK	0x1fffff	/* of a tag's upper half */
 
 typedef enum
 {
-	IDLE,						/* waits for a connection */
+	IDLE,						/* waits for a connection, or for its time */
 	READING,
-	WRITING,
-	UNANSWERED					/* begins again on the next connection */
+	WRITING
 } Phase;
 
 typedef struct
@@ -37,6 +39,7 @@ typedef struct
 	dsm_handle	handle;
 	uint32		attempt;		/* tells answers to earlier ones */
 	Phase		phase;
+	ZklRetry	retry;			/* on this connection */
 	ZklEpilogue what;
 } Task;
 
@@ -69,54 +72,19 @@ find(int slotno)
 
 /* ---- the segment ---- */
 
-/*
- * Fills in task->what, if there is one, and gives the segment back, if not.
- * False: it cannot be read.  Then what the backend wrote itself has to do.
- */
-static bool
-read_segment(Task *task)
+static void
+read_segment(void *address, Size size, void *arg)
 {
-	MemoryContext old = CurrentMemoryContext;
-	volatile bool found = false;
+	Task	   *task = arg;
 
-	PG_TRY();
-	{
-		dsm_segment *segment = dsm_attach(task->handle);
-
-		if (segment != NULL)
-		{
-			task->what = *(ZklEpilogue *) dsm_segment_address(segment);
-			task->what.path[ZKL_MAX_PATH] = '\0';
-			dsm_detach(segment);
-			found = true;
-		}
-	}
-	PG_CATCH();
-	{
-		MemoryContextSwitchTo(old);
-		EmitErrorReport();
-		FlushErrorState();
-	}
-	PG_END_TRY();
-	return found;
+	task->what = *(ZklEpilogue *) address;
+	task->what.path[ZKL_MAX_PATH] = '\0';
 }
 
-/* One that is gone was given back by a worker that ended right behind that. */
 static void
 give_segment_back(int slotno, dsm_handle handle)
 {
-	MemoryContext old = CurrentMemoryContext;
-
-	PG_TRY();
-	{
-		dsm_unpin_segment(handle);
-	}
-	PG_CATCH();
-	{
-		MemoryContextSwitchTo(old);
-		FlushErrorState();
-	}
-	PG_END_TRY();
+	zkl_segment_unpin(handle);
 	zkl_slot_forget_epilogue(slotno);
 }
 
@@ -137,7 +105,10 @@ zkl_closer_take(int slotno)
 	task = MemoryContextAllocZero(TopMemoryContext, sizeof(Task));
 	task->slotno = slotno;
 	task->handle = slot.s_dsm;
-	if (!slot.s_epilogue || !read_segment(task))
+
+	/* If it cannot be read, what the backend wrote itself has to do. */
+	if (!slot.s_epilogue ||
+		!zkl_segment_use(task->handle, read_segment, task))
 	{
 		pfree(task);
 		give_segment_back(slotno, slot.s_dsm);
@@ -213,6 +184,16 @@ take_data(Task *task, const ZklReply *reply, int32 version)
 	send(task, WRITING, &op);
 }
 
+static void
+give_up(Task *task, int32 rc)
+{
+	ereport(LOG,
+			(errmsg("could not write to znode \"%s\" at the end of a distributed lock",
+					task->what.path),
+			 errdetail("ZooKeeper answered %d.", rc)));
+	finish(task);
+}
+
 void
 zkl_closer_reply(uint64 tag, const ZklReply *reply, int32 version)
 {
@@ -222,21 +203,15 @@ zkl_closer_reply(uint64 tag, const ZklReply *reply, int32 version)
 	if (task == NULL || (task->phase != READING && task->phase != WRITING) ||
 		(tag >> 32 & ATTEMPT_MASK) != task->attempt)
 		return;
-	if (rc != ZKL_RC_OK && !zkl_rc_is_definite(rc))
-		task->phase = UNANSWERED;
-	else if (rc == ZKL_RC_OK && task->phase == READING)
+	if (rc == ZKL_RC_OK && task->phase == READING)
 		take_data(task, reply, version);
-	else if (rc == ZKL_RC_BADVERSION)
-		send(task, READING, NULL);
-	else
-	{
-		if (rc != ZKL_RC_OK)
-			ereport(LOG,
-					(errmsg("could not write to znode \"%s\" at the end of a distributed lock",
-							task->what.path),
-					 errdetail("ZooKeeper answered %d.", rc)));
+	else if (rc == ZKL_RC_OK)
 		finish(task);
-	}
+	else if ((rc == ZKL_RC_BADVERSION || !zkl_rc_is_definite(rc)) &&
+			 zkl_retry_later(&task->retry, zkl_boottime_us()))
+		task->phase = IDLE;
+	else
+		give_up(task, rc);
 }
 
 /* ---- connections ---- */
@@ -247,11 +222,16 @@ zkl_closer_disconnected(void)
 	ListCell   *cell;
 
 	foreach(cell, tasks)
-		((Task *) lfirst(cell))->phase = IDLE;
+	{
+		Task	   *task = lfirst(cell);
+
+		task->phase = IDLE;
+		zkl_retry_reset(&task->retry);
+	}
 }
 
 void
-zkl_closer_tick(bool ready)
+zkl_closer_tick(bool ready, int64 now)
 {
 	ListCell   *cell;
 
@@ -261,7 +241,23 @@ zkl_closer_tick(bool ready)
 	{
 		Task	   *task = lfirst(cell);
 
-		if (task->phase == IDLE)
+		if (task->phase == IDLE && now >= task->retry.due)
 			send(task, READING, NULL);
 	}
+}
+
+int64
+zkl_closer_timer(void)
+{
+	int64		due = -1;
+	ListCell   *cell;
+
+	foreach(cell, tasks)
+	{
+		const Task *task = lfirst(cell);
+
+		if (task->phase == IDLE)
+			due = zkl_retry_earlier(due, task->retry.due);
+	}
+	return due;
 }

@@ -26,6 +26,9 @@ extern void zkl_closer_reply(uint64 tag, const ZklReply *reply,
 extern void zkl_closer_disconnected(void);
 
 /* Begins what waits, if reads can be believed now. */
-extern void zkl_closer_tick(bool ready);
+extern void zkl_closer_tick(bool ready, int64 now);
+
+/* When to call tick at the latest, in µs of CLOCK_BOOTTIME; -1: no need. */
+extern int64 zkl_closer_timer(void);
 
 #endif							/* ZKL_CLOSER_H */

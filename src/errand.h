@@ -12,6 +12,9 @@
  * nothing is known then: rc is ZKL_RC_UNKNOWN, and it may even be applied
  * later.  So who writes gives the version that it expects, and data by which
  * it knows its own write again.
+ *
+ * The path stands behind the answer: another client's znode may have a name of
+ * any length.
  */
 #ifndef ZKL_ERRAND_H
 #define ZKL_ERRAND_H
@@ -46,7 +49,7 @@ typedef struct ZklErrand
 
 	/* the backend's */
 	ZklErrandKind kind;
-	char		path[ZKL_MAX_PATH + 1]; /* of the znode, with the root */
+	Size		path_length;	/* see zkl_errand_path */
 	int32		version;		/* SET, DELETE: of its data; -1: any */
 	bool		sync;			/* LIST, GET: as new as the call, whatever
 								 * this server has seen */
@@ -63,5 +66,12 @@ typedef struct ZklErrand
 	char		answer[FLEXIBLE_ARRAY_MEMBER];	/* GET: the data; LIST, AWAIT:
 												 * names, each with its NUL */
 } ZklErrand;
+
+/* The path of the znode, with the root, NUL terminated */
+static inline char *
+zkl_errand_path(ZklErrand *errand)
+{
+	return errand->answer + errand->room;
+}
 
 #endif							/* ZKL_ERRAND_H */

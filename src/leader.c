@@ -96,6 +96,7 @@ put_leader(FunctionCallInfo fcinfo, const ZklTarget *lock,
 														(int) strlen(znode)));
 	values[2] = CStringGetTextDatum(psprintf("0x%016llx",
 											 (unsigned long long) entry->session_id));
+	nulls[2] = entry->session_id == 0;
 	nulls[3] = entry->ctime_ms <= 0 || entry->ctime_ms >= END_TIMESTAMP / 1000;
 	values[3] = nulls[3] ? (Datum) 0 :
 		TimestampTzGetDatum(time_t_to_timestamptz(entry->ctime_ms / 1000) +

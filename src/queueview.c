@@ -9,16 +9,18 @@
  */
 #include "postgres.h"
 
-#include "storage/dsm.h"
 #include "utils/memutils.h"
 
 #include "core/queue.h"
 #include "listing.h"
 #include "queueview.h"
+#include "retry.h"
+#include "segment.h"
 #include "shmem.h"
 #include "zklock.h"
 
 #define FETCH_WINDOW	32		/* nodes asked for at a time */
+#define RC_MARSHALLINGERROR	(-5)
 
 typedef struct
 {
@@ -32,6 +34,8 @@ static ZklQueueviewSend send_read;
 static MemoryContext context = NULL;	/* of the listing under way */
 static List *waiting = NIL;		/* slots, in TopMemoryContext */
 static int	current = -1;		/* the slot being answered, or -1 */
+static ZklRetry retry;			/* of its listing, on this connection */
+static bool listing;			/* it is under way; else it waits for its time */
 static uint32 turn = 0;			/* tells answers to an earlier listing */
 static char *directory;
 static ZklDialect dialect;		/* of the queue that is being read */
@@ -48,14 +52,23 @@ zkl_queueview_begin(ZklQueueviewSend send)
 									ALLOCSET_DEFAULT_SIZES);
 }
 
+/* Forgets what was read; answers that are still to come are none any more. */
 static void
-finish(void)
+stop_listing(void)
 {
-	current = -1;
+	listing = false;
 	turn++;
 	nodes = NULL;
 	nnodes = nsent = nanswered = 0;
 	MemoryContextReset(context);
+}
+
+static void
+finish(void)
+{
+	current = -1;
+	zkl_retry_reset(&retry);
+	stop_listing();
 }
 
 void
@@ -93,72 +106,99 @@ make_tag(uint32 node)
 	return ZKL_QUEUEVIEW_TAG | (uint64) (turn & 0x3fffff) << 32 | node;
 }
 
-void
-zkl_queueview_tick(bool ready)
+static void
+begin(void)
 {
 	ZklSlot		slot;
 
-	if (!ready || current >= 0 || waiting == NIL)
-		return;
-	current = linitial_int(waiting);
-	waiting = list_delete_first(waiting);
 	zkl_slot_copy(current, &slot);
 	dialect = (ZklDialect) slot.s_dialect;
-	directory = MemoryContextAlloc(context, ZKL_MAX_PATH + 1);
-	snprintf(directory, ZKL_MAX_PATH + 1, "%s%s", zkl_root, slot.s_path);
+	directory = MemoryContextStrdup(context,
+									psprintf("%s%s", zkl_root, slot.s_path));
+	listing = true;
 	send_read(ZKL_SEND_LIST, make_tag(PG_UINT32_MAX), directory);
+}
+
+void
+zkl_queueview_tick(bool ready, int64 now)
+{
+	if (!ready || listing || (current < 0 && waiting == NIL))
+		return;
+	if (current < 0)
+	{
+		current = linitial_int(waiting);
+		waiting = list_delete_first(waiting);
+	}
+	if (now >= retry.due)
+		begin();
+}
+
+int64
+zkl_queueview_timer(void)
+{
+	return current >= 0 && !listing ? retry.due : -1;
+}
+
+/* It would be answered so again: it is not allowed, or too large. */
+static bool
+is_final(int32 rc)
+{
+	return zkl_rc_is_definite(rc) || rc == RC_MARSHALLINGERROR;
+}
+
+/*
+ * What ZooKeeper said does not tell what the queue is.  All is read again,
+ * after a pause; if that does not help either, the backend is told.
+ */
+static void
+read_again(int32 rc)
+{
+	stop_listing();
+	if (!is_final(rc) && zkl_retry_later(&retry, zkl_boottime_us()))
+		return;
+	zkl_slot_fail(current, ZKL_ERROR_ZOOKEEPER, rc);
+	finish();
+}
+
+/* What an answer takes, and what the backend's segment has */
+typedef struct
+{
+	Size		needed;
+	Size		size;
+} Fit;
+
+static void
+write_answer(void *address, Size size, void *arg)
+{
+	Fit		   *fit = arg;
+	ZklListing	list;
+	int			i;
+
+	zkl_listing_begin(&list, address, size);
+	for (i = 0; i < nnodes; i++)
+	{
+		if (nodes[i].there)
+			zkl_listing_add(&list, &nodes[i].entry);
+	}
+	fit->needed = zkl_listing_end(&list);
+	fit->size = size;
 }
 
 /* Writes the answer into the backend's segment and tells it. */
 static void
-write_answer(int slotno)
-{
-	ZklSlot		slot;
-	dsm_segment *segment;
-	ZklListing	listing;
-	Size		size;
-	int			i;
-
-	zkl_slot_copy(slotno, &slot);
-	segment = dsm_attach(slot.s_dsm);
-	if (segment == NULL)
-		return;					/* the backend is gone */
-	zkl_listing_begin(&listing, dsm_segment_address(segment),
-					  dsm_segment_map_length(segment));
-	for (i = 0; i < nnodes; i++)
-	{
-		if (nodes[i].there)
-			zkl_listing_add(&listing, &nodes[i].entry);
-	}
-	size = dsm_segment_map_length(segment);
-	if (zkl_listing_end(&listing) <= size)
-	{
-		dsm_detach(segment);
-		zkl_slot_grant(slotno, 0, zkl_control->ctl_status.generation, false);
-		return;
-	}
-	dsm_detach(segment);
-	zkl_slot_too_large(slotno, listing.used);
-}
-
-/* A backend that ends just now takes its segment along: that is no error. */
-static void
 answer(void)
 {
 	int			slotno = current;
-	MemoryContext old = CurrentMemoryContext;
+	ZklSlot		slot;
+	Fit			fit;
 
-	PG_TRY();
-	{
-		write_answer(slotno);
-	}
-	PG_CATCH();
-	{
-		MemoryContextSwitchTo(old);
-		FlushErrorState();
-		zkl_slot_fail(slotno, ZKL_ERROR_ZOOKEEPER, ZKL_RC_UNKNOWN);
-	}
-	PG_END_TRY();
+	zkl_slot_copy(slotno, &slot);
+	if (!zkl_segment_use(slot.s_dsm, write_answer, &fit))
+		zkl_slot_fail(slotno, ZKL_ERROR_SEGMENT, 0);
+	else if (fit.needed > fit.size)
+		zkl_slot_too_large(slotno, fit.needed);
+	else
+		zkl_slot_grant(slotno, 0, zkl_control->ctl_status.generation, false);
 	finish();
 }
 
@@ -219,6 +259,16 @@ fetched(uint32 i, const ZklReply *reply, int64 ctime)
 	QueueNode  *node = &nodes[i];
 
 	nanswered++;
+	if (reply->rc != ZKL_RC_OK && reply->rc != ZKL_RC_NONODE &&
+		!is_final(reply->rc))
+	{
+		read_again(reply->rc);
+		return;
+	}
+
+	/* What cannot be read stands in the queue all the same. */
+	node->there = reply->rc != ZKL_RC_NONODE;
+	node->entry.data = "";
 	if (reply->rc == ZKL_RC_OK)
 	{
 		Size		length = Min(reply->data_length, ZKL_MAX_NODE_DATA);
@@ -229,7 +279,6 @@ fetched(uint32 i, const ZklReply *reply, int64 ctime)
 		node->entry.data_length = (uint32) length;
 		node->entry.session_id = reply->stat.ephemeral_owner;
 		node->entry.ctime_ms = ctime;
-		node->there = true;
 	}
 	fetch_more();
 }
@@ -248,10 +297,7 @@ zkl_queueview_reply(uint64 tag, const ZklReply *reply, int64 ctime)
 		if (reply->rc == ZKL_RC_OK || reply->rc == ZKL_RC_NONODE)
 			listed(reply);
 		else
-		{
-			zkl_slot_fail(current, ZKL_ERROR_ZOOKEEPER, reply->rc);
-			finish();
-		}
+			read_again(reply->rc);
 	}
 	else if (i < (uint32) nnodes)
 		fetched(i, reply, ctime);

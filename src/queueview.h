@@ -33,6 +33,9 @@ extern void zkl_queueview_reply(uint64 tag, const ZklReply *reply, int64 ctime);
 extern void zkl_queueview_disconnected(void);
 
 /* Begins what waits, if reads can be believed now. */
-extern void zkl_queueview_tick(bool ready);
+extern void zkl_queueview_tick(bool ready, int64 now);
+
+/* When to call tick at the latest, in µs of CLOCK_BOOTTIME; -1: no need. */
+extern int64 zkl_queueview_timer(void);
 
 #endif							/* ZKL_QUEUEVIEW_H */

@@ -12,6 +12,7 @@
 #include "encoding.h"
 #include "miscadmin.h"
 #include "refusal.h"
+#include "retry.h"
 #include "utils/acl.h"
 
 typedef struct ZkAnswer
@@ -40,6 +41,8 @@ static const ZkAnswer answers[] = {
 	{-102, ERRCODE_INSUFFICIENT_PRIVILEGE, "NOAUTH",
 		"An access control list does not admit this server.",
 	"Check \"zklock.auth_file\" and the access control lists below \"zklock.root\"."},
+	{-103, ERRCODE_OBJECT_IN_USE, "BADVERSION",
+	"Another client keeps writing to the same znode.", NULL},
 	{-108, ERRCODE_WRONG_OBJECT_TYPE, "NOCHILDRENFOREPHEMERALS",
 		"A node above the lock is ephemeral and cannot have children.",
 	"Choose another name, or remove that node from ZooKeeper."},
@@ -130,8 +133,27 @@ zkl_raise_failed(const char *name, ZklError error, int32 zkrc)
 					(errcode(ERRCODE_T_R_STATEMENT_COMPLETION_UNKNOWN),
 					 errmsg("could not find out whether distributed lock \"%s\" was broken",
 							name),
-					 errdetail("The zklock worker was restarted after it had begun."),
+					 zkrc == 0 ?
+					 errdetail("The zklock worker was restarted after it had begun.") :
+					 errdetail("ZooKeeper answered %s (%d).",
+							   find_answer(zkrc)->name, zkrc),
 					 errhint("If zk_queue() still shows the same holder, call zk_break_lock() again.")));
+			break;
+		case ZKL_ERROR_RESTLESS:
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_IN_USE),
+					 errmsg("could not break distributed lock \"%s\"", name),
+					 errdetail("The first znode in its queue changed during each of %d attempts.",
+							   ZKL_RETRY_LIMIT + 1),
+					 errhint("Look at zk_queue(): the lock may be changing hands as it should.")));
+			break;
+		case ZKL_ERROR_SEGMENT:
+			ereport(ERROR,
+					(errcode(ERRCODE_SYSTEM_ERROR),
+					 errmsg("could not read the queue of distributed lock \"%s\"",
+							name),
+					 errdetail("The zklock worker could not map a shared memory segment."),
+					 errhint("See the server log.")));
 			break;
 		case ZKL_ERROR_NONE:
 		case ZKL_ERROR_TOO_LARGE:

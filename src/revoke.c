@@ -22,6 +22,7 @@
 #include "zklock.h"
 
 #define ANSWER_ROOM		ZKL_MAX_NODE_DATA	/* zklock's data is no longer */
+#define MAX_TRIES		10		/* while others write to the same znode */
 
 ZKL_FUNCTION(zkl_sql_revoke);
 
@@ -75,6 +76,7 @@ ask_holder(const ZklTarget *lock, const char *znode, bool is_zklock,
 	ZklErrand  *errand = zkl_errand_make(ZKL_ERRAND_GET, lock, znode,
 										 ANSWER_ROOM);
 	bool		unknown = false;
+	int			tries = 0;
 	int32		rc;
 
 	for (;;)
@@ -89,7 +91,8 @@ ask_holder(const ZklTarget *lock, const char *znode, bool is_zklock,
 		errand->kind = ZKL_ERRAND_SET;
 		errand->version = errand->stat.version;
 		rc = zkl_errand_run(errand, lock, 0);
-		if (rc != ZKL_RC_BADVERSION && rc != ZKL_RC_UNKNOWN)
+		if ((rc != ZKL_RC_BADVERSION && rc != ZKL_RC_UNKNOWN) ||
+			++tries == MAX_TRIES)
 			break;
 		unknown |= rc == ZKL_RC_UNKNOWN;
 	}
@@ -99,21 +102,17 @@ ask_holder(const ZklTarget *lock, const char *znode, bool is_zklock,
 	return rc == ZKL_RC_OK;
 }
 
-/* False: it has left, or has a name that no client of the dialect makes. */
+/* False: it has left. */
 static bool
 ask_entry(const ZklTarget *lock, const ZklListingEntry *entry,
 		  const char *asker)
 {
-	char		name[ZKL_MAX_ZNODE_NAME + 1];
+	char	   *name = pnstrdup(entry->name, entry->name_length);
 	ZklLockMode mode;
 	ZklSeq		seq;
 	bool		has_uuid;
 	ZklUuid		uuid;
 
-	if (entry->name_length >= sizeof(name))
-		return false;
-	memcpy(name, entry->name, entry->name_length);
-	name[entry->name_length] = '\0';
 	if (!zkl_znode_parse(lock->dialect, name, &mode, &seq, &has_uuid, &uuid))
 		return false;
 	return ask_holder(lock, name, has_uuid && zkl_uuid_is_zklock(&uuid),

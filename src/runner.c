@@ -14,29 +14,37 @@
 #include "utils/memutils.h"
 
 #include "errand.h"
+#include "retry.h"
 #include "runner.h"
+#include "segment.h"
 #include "shmem.h"
 
-#define ATTEMPT_MASK	0x1fffff	/* of a tag's upper half */
+#define ATTEMPT_MASK	0xfffff /* of a tag's upper half */
+#define SYNC_TAG		(UINT64CONST(1) << 52)	/* the sync ahead of a read */
+#define MAX_PARENTS		3		/* they may be reaped while they are empty */
 
 #define RC_MARSHALLINGERROR	(-5)
 #define RC_UNIMPLEMENTED	(-6)
 
 typedef enum
 {
-	IDLE,						/* waits for a connection */
+	IDLE,						/* waits for a connection, or for its time */
 	SENT,
-	UNANSWERED,					/* a read, to be repeated on the next one */
 	WATCHING					/* AWAIT: nothing has changed yet */
 } Phase;
 
 typedef struct
 {
 	int			slotno;
+	dsm_handle	handle;
 	uint32		attempt;		/* tells answers to earlier ones */
 	Phase		phase;
 	bool		changed;		/* while its listing was under way */
-	bool		parents;		/* were made already */
+	bool		stale;			/* the sync ahead of it was refused */
+	int			parents;		/* how often they were made */
+	ZklRetry	retry;			/* of a read, on this connection */
+	char	   *path;			/* of the znode; NULL: what is to be done is not
+								 * known */
 	ZklErrand	what;			/* the backend's part, without the answer */
 } Task;
 
@@ -69,50 +77,23 @@ static void
 finish(Task *task)
 {
 	tasks = list_delete_ptr(tasks, task);
+	if (task->path != NULL)
+		pfree(task->path);
 	pfree(task);
 }
 
 /* ---- the segment ---- */
 
-/*
- * Has fn work on the backend's segment.  A backend that ends just now takes it
- * along: that is no error, and fn is not called.
- */
 static void
-with_segment(int slotno, void (*fn) (ZklErrand *errand, Size size, void *arg),
-			 void *arg)
+take_task(void *address, Size size, void *arg)
 {
-	MemoryContext old = CurrentMemoryContext;
-	ZklSlot		slot;
-
-	zkl_slot_copy(slotno, &slot);
-	PG_TRY();
-	{
-		dsm_segment *segment = dsm_attach(slot.s_dsm);
-
-		if (segment != NULL)
-		{
-			fn(dsm_segment_address(segment), dsm_segment_map_length(segment),
-			   arg);
-			dsm_detach(segment);
-		}
-	}
-	PG_CATCH();
-	{
-		MemoryContextSwitchTo(old);
-		FlushErrorState();
-	}
-	PG_END_TRY();
-}
-
-static void
-take_task(ZklErrand *errand, Size size, void *arg)
-{
+	ZklErrand  *errand = address;
 	Task	   *task = arg;
 
 	memcpy(&task->what, errand, offsetof(ZklErrand, answer));
-	task->what.path[ZKL_MAX_PATH] = '\0';
 	task->what.length = Min(task->what.length, ZKL_MAX_NODE_DATA);
+	task->path = MemoryContextAlloc(TopMemoryContext, errand->path_length + 1);
+	memcpy(task->path, zkl_errand_path(errand), errand->path_length + 1);
 }
 
 /* What the answer is made of */
@@ -124,11 +105,12 @@ typedef struct
 } Answer;
 
 static void
-put_answer(ZklErrand *errand, Size size, void *arg)
+put_answer(void *address, Size size, void *arg)
 {
+	ZklErrand  *errand = address;
 	const Answer *answer = arg;
 	const ZklReply *reply = answer->reply;
-	Size		room = Min(errand->room, size - offsetof(ZklErrand, answer));
+	Size		room = errand->room;
 	size_t		i;
 
 	errand->rc = reply->rc;
@@ -160,7 +142,7 @@ answer(Task *task, const ZklReply *reply, const ZklWireStat *stat,
 {
 	Answer		answer = {reply, stat, fingerprint};
 
-	with_segment(task->slotno, put_answer, &answer);
+	(void) zkl_segment_use(task->handle, put_answer, &answer);
 	zkl_slot_grant(task->slotno, 0, zkl_control->ctl_status.generation, false);
 	finish(task);
 }
@@ -182,11 +164,18 @@ zkl_runner_submit(int slotno)
 {
 	Task	   *task = MemoryContextAllocZero(TopMemoryContext, sizeof(Task));
 	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+	ZklSlot		slot;
 
+	zkl_slot_copy(slotno, &slot);
 	task->slotno = slotno;
+	task->handle = slot.s_dsm;
 	tasks = lappend(tasks, task);
 	MemoryContextSwitchTo(old);
-	with_segment(slotno, take_task, task);
+	(void) zkl_segment_use(task->handle, take_task, task);
+
+	/* Then its backend is gone, or learns that nothing is known. */
+	if (task->path == NULL)
+		answer_rc(task, ZKL_RC_UNKNOWN);
 }
 
 static bool
@@ -197,21 +186,25 @@ is_write(const Task *task)
 		task->what.kind == ZKL_ERRAND_DELETE;
 }
 
-/* An operation has no answer: a read goes on in a phase of its own. */
+/* An operation will not be answered: a read is sent again. */
 static void
-lose(Task *task, Phase next)
+lose(Task *task)
 {
 	if (is_write(task))
 		answer_rc(task, ZKL_RC_UNKNOWN);
 	else
-		task->phase = next;
+		task->phase = IDLE;
 }
 
 void
 zkl_runner_restore(int slotno)
 {
+	Task	   *task;
+
 	zkl_runner_submit(slotno);
-	lose(find(slotno), IDLE);
+	task = find(slotno);
+	if (task != NULL)
+		lose(task);
 }
 
 void
@@ -235,6 +228,13 @@ zkl_runner_release(int slotno)
 
 /* ---- operations ---- */
 
+static uint64
+make_tag(const Task *task)
+{
+	return ZKL_RUNNER_TAG | (uint64) task->attempt << 32 |
+		(uint32) task->slotno;
+}
+
 static void
 send(Task *task, ZklSendKind kind, const ZklMultiOp *multi)
 {
@@ -242,14 +242,11 @@ send(Task *task, ZklSendKind kind, const ZklMultiOp *multi)
 
 	task->phase = SENT;
 	task->changed = false;
-	attempts = attempts % ATTEMPT_MASK + 1; /* never 0: see make_parents */
-	task->attempt = attempts;
 	memset(&action, 0, sizeof(action));
 	action.kind = ZKL_ACTION_SEND;
 	action.send = kind;
-	action.tag = ZKL_RUNNER_TAG | (uint64) task->attempt << 32 |
-		(uint32) task->slotno;
-	action.path = task->what.path;
+	action.tag = make_tag(task);
+	action.path = task->path;
 	action.watch = task->what.kind == ZKL_ERRAND_AWAIT;
 	action.multi = multi;
 	action.nmulti = multi != NULL ? 1 : 0;
@@ -263,14 +260,14 @@ send_write(Task *task, ZklMultiKind kind)
 
 	memset(&op, 0, sizeof(op));
 	op.kind = kind;
-	op.path = task->what.path;
+	op.path = task->path;
 	op.version = task->what.version;
 	op.data = task->what.data;
 	op.data_length = task->what.length;
 	send(task, ZKL_SEND_MULTI, &op);
 }
 
-/* What is read right behind it is as new as this; nobody waits for it. */
+/* What is read right behind it is as new as this, unless it is refused. */
 static void
 send_sync(const Task *task)
 {
@@ -279,14 +276,17 @@ send_sync(const Task *task)
 	memset(&action, 0, sizeof(action));
 	action.kind = ZKL_ACTION_SEND;
 	action.send = ZKL_SEND_SYNC;
-	action.tag = ZKL_RUNNER_TAG;	/* attempt 0, as of parents */
-	action.path = task->what.path;
+	action.tag = make_tag(task) | SYNC_TAG;
+	action.path = task->path;
 	send_operation(&action);
 }
 
 static void
 begin(Task *task)
 {
+	attempts = attempts % ATTEMPT_MASK + 1; /* never 0: see make_parents */
+	task->attempt = attempts;
+	task->stale = false;
 	if (task->what.sync)
 		send_sync(task);
 	switch (task->what.kind)
@@ -320,11 +320,10 @@ begin(Task *task)
 static void
 make_parents(Task *task)
 {
-	char		path[ZKL_MAX_PATH + 1];
+	char	   *path = pstrdup(task->path);
 	char	   *slash = path;
 	ZklAction	action;
 
-	strlcpy(path, task->what.path, sizeof(path));
 	memset(&action, 0, sizeof(action));
 	action.kind = ZKL_ACTION_SEND;
 	action.send = ZKL_SEND_CREATE_CONTAINER;
@@ -336,7 +335,8 @@ make_parents(Task *task)
 		send_operation(&action);
 		*slash = '/';
 	}
-	task->parents = true;
+	pfree(path);
+	task->parents++;
 	begin(task);
 }
 
@@ -359,6 +359,30 @@ fingerprint_of(const ZklReply *reply)
 	return sum;
 }
 
+/*
+ * A read is sent again on the same connection, after a pause; if that does not
+ * help either, the answer counts, whatever it is.
+ */
+static void
+again(Task *task, const ZklReply *reply)
+{
+	if (zkl_retry_later(&task->retry, zkl_boottime_us()))
+		task->phase = IDLE;
+	else
+		answer(task, reply, NULL, task->what.known);
+}
+
+/* What changed during the listing is back as it was: a change for each look */
+static void
+list_again(Task *task)
+{
+	int64		now = zkl_boottime_us();
+
+	if (!zkl_retry_later(&task->retry, now))
+		task->retry.due = now + ZKL_RETRY_LONGEST_PAUSE;
+	task->phase = IDLE;
+}
+
 static void
 listed(Task *task, const ZklReply *reply)
 {
@@ -370,14 +394,17 @@ listed(Task *task, const ZklReply *reply)
 		fingerprint != task->what.known || slot.s_expired)
 		answer(task, reply, NULL, fingerprint);
 	else if (task->changed)
-		begin(task);
+		list_again(task);
 	else
+	{
+		zkl_retry_reset(&task->retry);
 		task->phase = WATCHING;
+	}
 }
 
 /*
- * What is not said by ZooKeeper, or about the session only, is no answer: the
- * connection comes to its end soon.  But it stays so for reads that are too
+ * What is not said by ZooKeeper, or about the session only, is no answer; often
+ * the connection comes to its end soon.  But it stays so for reads that are too
  * large, or that a server does not know.
  */
 static bool
@@ -404,16 +431,26 @@ zkl_runner_reply(uint64 tag, const ZklReply *reply, const ZklWireStat *stat)
 	if (task == NULL || task->phase != SENT ||
 		(tag >> 32 & ATTEMPT_MASK) != task->attempt)
 		return;
+	if (tag & SYNC_TAG)
+	{
+		task->stale = reply->rc != ZKL_RC_OK;
+		return;
+	}
 	whole.rc = zkl_runner_rc(reply);
+	if (task->stale && whole.rc == ZKL_RC_OK)
+		whole.rc = ZKL_RC_UNKNOWN;
 	if (is_lost(task, whole.rc))
 	{
-		lose(task, UNANSWERED);
+		if (is_write(task))
+			answer_rc(task, ZKL_RC_UNKNOWN);
+		else
+			again(task, &whole);
 		return;
 	}
 	if (task->what.kind == ZKL_ERRAND_CREATE_CONTAINER &&
 		whole.rc == ZKL_RC_NODEEXISTS)
 		whole.rc = ZKL_RC_OK;
-	if (whole.rc == ZKL_RC_NONODE && !task->parents &&
+	if (whole.rc == ZKL_RC_NONODE && task->parents < MAX_PARENTS &&
 		(task->what.kind == ZKL_ERRAND_CREATE ||
 		 task->what.kind == ZKL_ERRAND_CREATE_CONTAINER))
 		make_parents(task);
@@ -433,7 +470,7 @@ zkl_runner_event(const char *path)
 	{
 		Task	   *task = lfirst(cell);
 
-		if (strcmp(task->what.path, path) != 0)
+		if (strcmp(task->path, path) != 0)
 			continue;
 		task->changed = true;
 		if (task->phase == WATCHING)
@@ -453,8 +490,9 @@ zkl_runner_disconnected(void)
 	{
 		Task	   *task = lfirst(cell);
 
+		zkl_retry_reset(&task->retry);
 		if (task->phase == SENT)
-			lose(task, IDLE);
+			lose(task);
 		else
 			task->phase = IDLE;
 	}
@@ -462,7 +500,7 @@ zkl_runner_disconnected(void)
 }
 
 void
-zkl_runner_tick(bool ready)
+zkl_runner_tick(bool ready, int64 now)
 {
 	ListCell   *cell;
 
@@ -472,7 +510,23 @@ zkl_runner_tick(bool ready)
 	{
 		Task	   *task = lfirst(cell);
 
-		if (task->phase == IDLE)
+		if (task->phase == IDLE && now >= task->retry.due)
 			begin(task);
 	}
+}
+
+int64
+zkl_runner_timer(void)
+{
+	int64		due = -1;
+	ListCell   *cell;
+
+	foreach(cell, tasks)
+	{
+		const Task *task = lfirst(cell);
+
+		if (task->phase == IDLE)
+			due = zkl_retry_earlier(due, task->retry.due);
+	}
+	return due;
 }

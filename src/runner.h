@@ -42,7 +42,10 @@ extern void zkl_runner_event(const char *path);
 extern void zkl_runner_disconnected(void);
 
 /* Begins what waits, if reads can be believed now. */
-extern void zkl_runner_tick(bool ready);
+extern void zkl_runner_tick(bool ready, int64 now);
+
+/* When to call tick at the latest, in µs of CLOCK_BOOTTIME; -1: no need. */
+extern int64 zkl_runner_timer(void);
 
 /* A multi of one operation says how it went in its only result, or in all. */
 extern int32 zkl_runner_rc(const ZklReply *reply);

@@ -92,8 +92,12 @@ typedef enum ZklError
 	ZKL_ERROR_BROKEN,			/* lost: an operator broke the lock */
 	ZKL_ERROR_UNREADABLE,		/* lost: the znode's ACL shuts us out */
 	ZKL_ERROR_OVERDUE,			/* lost: it was held longer than allowed */
-	ZKL_ERROR_HALF_DONE,		/* zk_break_lock(): the worker was restarted */
+	ZKL_ERROR_HALF_DONE,		/* zk_break_lock(): the worker was restarted,
+								 * or s_zkrc says what ZooKeeper answered */
+	ZKL_ERROR_RESTLESS,			/* zk_break_lock(): the head of the queue kept
+								 * changing */
 	ZKL_ERROR_TOO_LARGE,		/* zk_queue(): s_dsm_size says what it takes */
+	ZKL_ERROR_SEGMENT,			/* the worker cannot map the backend's segment */
 	ZKL_ERROR_LAPSED			/* its lease has ended; not known to be lost */
 } ZklError;
 

@@ -35,6 +35,7 @@
 #include "link.h"
 #include "outage.h"
 #include "queueview.h"
+#include "retry.h"
 #include "runner.h"
 #include "shmem.h"
 #include "supervisor.h"
@@ -97,10 +98,10 @@ send_what_is_at_hand(void)
 	zkl_exchange_actions();
 	check_core();
 	zkl_outage_tick();
-	zkl_queueview_tick(zkl_manager_ready(core));
+	zkl_queueview_tick(zkl_manager_ready(core), now);
 	zkl_breaklock_tick(zkl_manager_ready(core), now);
-	zkl_runner_tick(zkl_manager_ready(core));
-	zkl_closer_tick(zkl_manager_ready(core));
+	zkl_runner_tick(zkl_manager_ready(core), now);
+	zkl_closer_tick(zkl_manager_ready(core), now);
 	if (zkl_link_up() && !zkl_link_flush())
 	{
 		disconnected();
@@ -109,21 +110,32 @@ send_what_is_at_hand(void)
 	zkl_shmem_wake_noted();
 }
 
+/* When what is asked beside the locks is to be tried or looked at again */
+static int64
+others_timer(void)
+{
+	if (!zkl_manager_ready(core))
+		return -1;
+	return zkl_retry_earlier(zkl_retry_earlier(zkl_queueview_timer(),
+											   zkl_breaklock_timer()),
+							 zkl_retry_earlier(zkl_runner_timer(),
+											   zkl_closer_timer()));
+}
+
 static long
 sleep_ms(void)
 {
 	int64		now = zkl_boottime_us();
 	int64		due = zkl_supervisor_timer();
 	int64		core_due = zkl_manager_timer(core);
-	int64		break_due = zkl_manager_ready(core) ?
-	zkl_breaklock_timer() : -1;
+	int64		others_due = others_timer();
 	int64		bound_due = zkl_bounds_timer();
 	int64		lapse_due = zkl_outage_timer();
 
 	if (core_due >= 0 && core_due < due)
 		due = core_due;
-	if (break_due >= 0 && break_due < due)
-		due = break_due;
+	if (others_due >= 0 && others_due < due)
+		due = others_due;
 	if (bound_due >= 0 && bound_due < due)
 		due = bound_due;
 	if (lapse_due >= 0 && lapse_due < due)
