@@ -156,18 +156,24 @@ sleep_until(int64 due)
 }
 
 /*
- * What became of an errand is not known, and so its caller will look or write
- * again: after a pause, and not for ever in one statement.
+ * If it is not known what became of an errand, its caller will look or write
+ * again: after a pause, and not for ever in one statement.  Looks that succeed
+ * between two such writes change nothing.
  */
 static void
-pause_unknown(const ZklTarget *target)
+pause_unknown(const ZklErrand *errand, const ZklTarget *target)
 {
 	static TimestampTz statement = 0;
 	static ZklRetry retry;
+	bool		is_write = errand->kind == ZKL_ERRAND_SET ||
+	errand->kind == ZKL_ERRAND_CREATE || errand->kind == ZKL_ERRAND_DELETE;
 
-	if (statement != GetCurrentStatementStartTimestamp())
+	if (statement != GetCurrentStatementStartTimestamp() ||
+		(is_write && errand->rc != ZKL_RC_UNKNOWN))
 		zkl_retry_reset(&retry);
 	statement = GetCurrentStatementStartTimestamp();
+	if (errand->rc != ZKL_RC_UNKNOWN)
+		return;
 	if (!zkl_retry_later(&retry, zkl_boottime_us()))
 		zkl_raise_failed(target->name, ZKL_ERROR_ZOOKEEPER, ZKL_RC_UNKNOWN);
 	sleep_until(retry.due);
@@ -183,8 +189,7 @@ run(ZklErrand *errand, const ZklTarget *target, const ZklPatience *patience)
 	slotno = zkl_request_claim(target, ZKL_KIND_ERRAND);
 	zkl_slots[slotno].s_dsm = errand->handle;
 	zkl_request_run(slotno, patience, &answer);
-	if (errand->rc == ZKL_RC_UNKNOWN)
-		pause_unknown(target);
+	pause_unknown(errand, target);
 	return errand->rc;
 }
 

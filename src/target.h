@@ -15,9 +15,6 @@ typedef struct ZklTarget
 	ZklDialect	dialect;
 } ZklTarget;
 
-/* Where the locks of zk_once() are, out of the way of all names */
-#define ZKL_ONCE_DIRECTORY	"/.once"
-
 /*
  * The lock that an SQL function is called with, in the dialect that
  * "zklock.dialects" gives it; its strings are palloc'd.  Error 22023 if the

@@ -187,6 +187,9 @@ zkl_answer_read(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 		case ZKL_OP_LIST:
 			listed(m, op->lock, op, reply);
 			break;
+		case ZKL_OP_PROBE_SYNC:
+			op->lock->probe_stale |= reply->rc != ZKL_RC_OK;
+			break;
 		case ZKL_OP_PROBE:
 			zkl_probe_reply(m, op, reply);
 			break;

@@ -11,6 +11,9 @@
  * directories below the root once, one question at a time; whoever has to wait
  * behind a node looks whose it is (read.c); and a try that is denied because of
  * one whose id this manager made has it looked at (probe.c).
+ *
+ * A question that gets an error for an answer is asked again after a while: a
+ * few times, or as often as it takes if it is a node to be deleted.
  */
 #include <string.h>
 
@@ -23,8 +26,21 @@ struct ZklJanitorPath
 {
 	struct ZklJanitorPath *next;
 	ZklSendKind kind;			/* LIST a directory, GET a znode, DELETE it */
+	int			tries;			/* that got an error */
 	char		path[];
 };
+
+/* What is to be asked next, but behind what is being asked */
+static void
+push(ZklManager *m, struct ZklJanitorPath *item)
+{
+	struct ZklJanitorPath **where = &m->janitor.to_do;
+
+	if (m->janitor.asking)
+		where = &m->janitor.to_do->next;
+	item->next = *where;
+	*where = item;
+}
 
 static void
 remember(ZklManager *m, const char *directory, const char *child,
@@ -42,31 +58,34 @@ remember(ZklManager *m, const char *directory, const char *child,
 		memcpy(item->path + n + 1, child, strlen(child) + 1);
 	}
 	item->kind = kind;
-	item->next = m->janitor.to_do;
-	m->janitor.to_do = item;
+	item->tries = 0;
+	push(m, item);
 }
 
 static void
-forget_first(ZklManager *m)
+forget_all(ZklManager *m, struct ZklJanitorPath **list)
 {
-	struct ZklJanitorPath *item = m->janitor.to_do;
+	while (*list != NULL)
+	{
+		struct ZklJanitorPath *item = *list;
 
-	m->janitor.to_do = item->next;
-	zkl_core_release(m, item);
+		*list = item->next;
+		zkl_core_release(m, item);
+	}
 }
 
 void
 zkl_janitor_stop(ZklManager *m)
 {
-	while (m->janitor.to_do != NULL)
-		forget_first(m);
+	forget_all(m, &m->janitor.to_do);
+	forget_all(m, &m->janitor.later);
 	m->janitor.asking = false;
 }
 
 void
 zkl_janitor_disconnected(ZklManager *m)
 {
-	if (m->janitor.to_do != NULL)
+	if (m->janitor.to_do != NULL || m->janitor.later != NULL)
 		m->janitor.wanted = true;
 	zkl_janitor_stop(m);
 }
@@ -74,8 +93,7 @@ zkl_janitor_disconnected(ZklManager *m)
 void
 zkl_janitor_delete(ZklManager *m, const char *path)
 {
-	zkl_core_send(m, zkl_core_op(m, ZKL_OP_IGNORE, NULL, NULL),
-				  ZKL_SEND_DELETE, path, false);
+	remember(m, path, "", ZKL_SEND_DELETE);
 }
 
 void
@@ -103,12 +121,26 @@ zkl_janitor_send(ZklManager *m)
 		m->janitor.wanted = false;
 		remember(m, m->root, "", ZKL_SEND_LIST);
 	}
+	while (m->janitor.later != NULL && m->now >= m->janitor.later_at)
+	{
+		struct ZklJanitorPath *first = m->janitor.later;
+
+		m->janitor.later = first->next;
+		push(m, first);
+	}
 	item = m->janitor.to_do;
 	if (item == NULL)
 		return;
 	m->janitor.asking = true;
 	zkl_core_send(m, zkl_core_op(m, ZKL_OP_JANITOR, NULL, NULL),
 				  item->kind, zkl_core_join(m, item->path, "", ""), false);
+}
+
+int64_t
+zkl_janitor_timer(const ZklManager *m)
+{
+	return m->janitor.later != NULL && !m->janitor.asking ?
+		m->janitor.later_at : -1;
 }
 
 /* Whether a znode of the name of a zklock contender is claimed by a request */
@@ -148,6 +180,7 @@ static void
 listed(ZklManager *m, const char *directory, const ZklReply *reply)
 {
 	const char *servers = zkl_core_join(m, m->root, "/", ".servers");
+	const char *once = zkl_core_join(m, m->root, ZKL_ONCE_DIRECTORY, "");
 	bool		heartbeats = strcmp(directory, servers) == 0;
 	size_t		i;
 
@@ -162,31 +195,57 @@ listed(ZklManager *m, const char *directory, const ZklReply *reply)
 			remember(m, directory, child, ZKL_SEND_GET);
 		else if (!heartbeats && !contends &&
 				 strlen(path) <= ZKL_MAX_DIRECTORY &&
-				 (child[0] != '.' || strcmp(path, servers) == 0))
+				 (child[0] != '.' || strcmp(path, servers) == 0 ||
+				  strcmp(path, once) == 0))
 			remember(m, directory, child, ZKL_SEND_LIST);
 	}
+}
+
+/* It got an error: it is asked again once others were, or never. */
+static void
+ask_later(ZklManager *m, struct ZklJanitorPath *item)
+{
+	if (item->kind != ZKL_SEND_DELETE && item->tries >= ZKL_MAX_ATTEMPTS)
+	{
+		zkl_core_release(m, item);
+		return;
+	}
+	item->tries++;
+	if (m->janitor.later == NULL)
+		m->janitor.later_at = m->now + ZKL_RETRY_DELAY;
+	item->next = m->janitor.later;
+	m->janitor.later = item;
+}
+
+/* A znode of our session that nobody claims */
+static bool
+is_to_go(ZklManager *m, const char *path, const ZklReply *reply)
+{
+	bool		contends;
+
+	return reply->stat.ephemeral_owner == m->session.id &&
+		(is_old_heartbeat(m, path) ||
+		 !is_claimed(m, strrchr(path, '/') + 1, &contends));
 }
 
 void
 zkl_janitor_reply(ZklManager *m, const ZklReply *reply)
 {
 	struct ZklJanitorPath *item = m->janitor.to_do;
-	bool		contends;
 
 	m->janitor.asking = false;
 	if (item == NULL)
 		return;
-	if (reply->rc == ZKL_RC_OK && item->kind == ZKL_SEND_GET &&
-		reply->stat.ephemeral_owner == m->session.id &&
-		(is_old_heartbeat(m, item->path) ||
-		 !is_claimed(m, strrchr(item->path, '/') + 1, &contends)))
+	m->janitor.to_do = item->next;
+	if (reply->rc != ZKL_RC_OK && reply->rc != ZKL_RC_NONODE)
 	{
-		/* It stays in the list until the answer is there. */
-		item->kind = ZKL_SEND_DELETE;
+		ask_later(m, item);
 		return;
 	}
-	m->janitor.to_do = item->next;
 	if (reply->rc == ZKL_RC_OK && item->kind == ZKL_SEND_LIST)
 		listed(m, item->path, reply);
+	else if (reply->rc == ZKL_RC_OK && item->kind == ZKL_SEND_GET &&
+			 is_to_go(m, item->path, reply))
+		remember(m, item->path, "", ZKL_SEND_DELETE);
 	zkl_core_release(m, item);
 }

@@ -9,6 +9,9 @@
 
 /* Sends the next question of a walk, one at a time, once reads count. */
 extern void zkl_janitor_send(ZklManager *m);
+
+/* When to call that at the latest; -1: no need. */
+extern int64_t zkl_janitor_timer(const ZklManager *m);
 extern void zkl_janitor_reply(ZklManager *m, const ZklReply *reply);
 
 /* A walk that was under way begins anew on the next connection. */

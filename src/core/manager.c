@@ -329,7 +329,7 @@ zkl_manager_timer(const ZklManager *m)
 {
 	if (m->connection != ZKL_CONNECTION_READY)
 		return -1;
-	return earlier(zkl_batch_timer(m),
+	return earlier(earlier(zkl_batch_timer(m), zkl_janitor_timer(m)),
 				   earlier(zkl_contact_timer(m), zkl_keep_timer(m)));
 }
 

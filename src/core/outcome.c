@@ -191,8 +191,6 @@ zkl_batch_delete_reply(ZklManager *m, ZklRequest *r, int32_t rc)
 		return;
 	if (rc == ZKL_RC_OK || rc == ZKL_RC_NONODE)
 		zkl_request_gone(m, r);
-	else if (!zkl_rc_is_definite(rc))
-		zkl_request_delete_again(r, &m->lone_deletes);
 	else
 	{
 		zkl_core_retry_later(m);

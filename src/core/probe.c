@@ -78,10 +78,11 @@ zkl_probe_send(ZklManager *m, ZklLock *lock)
 	if (zkl_list_empty(&lock->tries) || lock->probe_sent)
 		return;
 	lock->probe_sent = true;
+	lock->probe_stale = false;
 	m->counters.listings++;
 	if (!ZKL_MUTANT(PROBE_WITHOUT_SYNC))
 	{
-		op = zkl_core_op(m, ZKL_OP_IGNORE, NULL, NULL);
+		op = zkl_core_op(m, ZKL_OP_PROBE_SYNC, lock, NULL);
 		zkl_core_send(m, op, ZKL_SEND_SYNC,
 					  zkl_core_join(m, lock->path, "", ""), false);
 	}
@@ -157,7 +158,8 @@ zkl_probe_reply(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 			return;
 		}
 		zkl_unlink(&r->work);
-		if (reply->rc == ZKL_RC_OK && conflicts[r->mode] && may_deny(m))
+		if (reply->rc == ZKL_RC_OK && !lock->probe_stale &&
+			conflicts[r->mode] && may_deny(m))
 			zkl_request_deny(m, r);
 		else
 			zkl_request_create(m, r);

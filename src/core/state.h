@@ -197,6 +197,7 @@ struct ZklLock
 
 	ZklList		tries;			/* that look before they create; see probe.c */
 	bool		probe_sent;
+	bool		probe_stale;	/* the sync ahead of its listing was refused */
 
 	bool		make_parents;	/* ahead of the next create */
 	int32_t		parents_rc;		/* why they could not be made */
@@ -222,6 +223,7 @@ typedef enum ZklOpKind
 	ZKL_OP_DRAIN_LIST,
 	ZKL_OP_JANITOR,				/* looks for nodes that nobody claims */
 	ZKL_OP_SWEEP,				/* delete of an earlier heartbeat node */
+	ZKL_OP_PROBE_SYNC,			/* what is listed behind it is new */
 	ZKL_OP_IGNORE				/* nothing hangs on its answer */
 } ZklOpKind;
 
@@ -277,7 +279,10 @@ typedef struct ZklJanitor
 {
 	bool		wanted;			/* once the connection is proved */
 	bool		asking;			/* about the first of to_do */
-	struct ZklJanitorPath *to_do;	/* directories to list, znodes to look at */
+	struct ZklJanitorPath *to_do;	/* directories to list, znodes to look at
+									 * or to delete */
+	struct ZklJanitorPath *later;	/* likewise, but not before later_at */
+	int64_t		later_at;
 } ZklJanitor;
 
 /* What is held back for a moment; see pace.c */

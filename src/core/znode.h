@@ -24,6 +24,10 @@
 #define ZKL_MAX_ZNODE_NAME	(3 + ZKL_UUID_TEXT + 9 + 11)
 #define ZKL_MAX_PATH \
 	(ZKL_MAX_ROOT + ZKL_MAX_NAME + 1 + ZKL_MAX_ZNODE_NAME)
+
+/* Where the locks of zk_once() are, out of the way of all names */
+#define ZKL_ONCE_DIRECTORY	"/.once"
+
 #define ZKL_MAX_NODE_DATA	1024	/* bytes of the data that zklock writes */
 #define ZKL_NODE_DATA_TIMEOUT	24	/* of these for the session's timeout */
 

@@ -266,6 +266,20 @@ serve_request(ModelConnection *connection, const ModelRequest *request,
 	}
 }
 
+static bool
+is_refused(Model *zk, const ModelRequest *request, ZklReply *reply)
+{
+	if (zk->single_rc == 0 || request->kind != zk->single_kind ||
+		strstr(request->path, zk->single_path) == NULL)
+		return false;
+	reply->rc = zk->single_rc;
+	if (zk->singles > 0)
+		zk->singles--;
+	if (zk->singles == 0)
+		zk->single_rc = 0;
+	return true;
+}
+
 bool
 model_serve(ModelConnection *connection)
 {
@@ -282,13 +296,7 @@ model_serve(ModelConnection *connection)
 								request->kind == ZKL_SEND_LIST) &&
 		strstr(request->path, zk->no_read))
 		message->reply.rc = MODEL_NO_AUTH;
-	else if (zk->single_rc != 0 && request->kind == zk->single_kind &&
-			 strstr(request->path, zk->single_path))
-	{
-		message->reply.rc = zk->single_rc;
-		zk->single_rc = 0;
-	}
-	else
+	else if (!is_refused(zk, request, &message->reply))
 		serve_request(connection, request, &message->reply);
 	zk->ours = false;
 	put_out(connection, message);

@@ -114,6 +114,7 @@ typedef struct Model
 	int32_t		single_rc;		/* what the next of single_kind on a path with */
 	ZklSendKind single_kind;	/* single_path in it is answered instead */
 	const char *single_path;
+	uint32_t	singles;		/* or the next so many of these */
 	const char *no_write;		/* parts of paths that our connections have no */
 	const char *no_read;		/* right to */
 	bool		ours;			/* a connection of ours is served */

@@ -149,6 +149,135 @@ unclaimed_nodes(void)
 	world_wind_up(w);
 }
 
+static const int32_t errors[] = {-102, -5, -1, -4};
+
+/*
+ * The janitor's questions get errors for answers, on a connection that goes on,
+ * at whatever step: what it is to delete is gone in the end.  Guards of
+ * zk_once(), below /.once, are no exception.
+ */
+static void
+janitor_is_refused(void)
+{
+	static const char uuid[] = "00000000-0000-8000-8000-000000000000";
+	static const ZklSendKind kinds[] = {ZKL_SEND_LIST, ZKL_SEND_GET,
+	ZKL_SEND_DELETE};
+	size_t		i;
+
+	for (i = 0; i < 3 * 4; i++)
+	{
+		World	   *w = world_ready();
+		char		path[ZKL_MAX_PATH + 1];
+		char		orphan[ZKL_MAX_PATH + 1];
+		char		guard[ZKL_MAX_PATH + 1];
+
+		model_mkdir(&w->zk, WORLD_ROOT "/b/c");
+		snprintf(path, sizeof(path), WORLD_ROOT "/b/c/_c_%s-__READ__", uuid);
+		CHECK_INT(model_create(&w->zk, path, true, w->session.id, "", orphan),
+				  0);
+		model_mkdir(&w->zk, WORLD_ROOT "/.once/job");
+		snprintf(path, sizeof(path), WORLD_ROOT "/.once/job/_c_%s-__WRIT__",
+				 uuid);
+		CHECK_INT(model_create(&w->zk, path, true, w->session.id, "", guard),
+				  0);
+		world_disconnect(w);
+		world_restart(w);
+		w->zk.single_kind = kinds[i / 4];
+		w->zk.single_rc = errors[i % 4];
+		w->zk.single_path = "/";
+		w->zk.singles = 3;
+		world_connect(w);
+		world_run(w);
+		world_sleep(w, 20000000);
+		CHECK_MSG(w->zk.singles == 0, "refused, case %zu", i);
+		CHECK_MSG(model_find(&w->zk, orphan) == NULL, "gone, case %zu", i);
+		CHECK_MSG(model_find(&w->zk, guard) == NULL, "guard, case %zu", i);
+		world_wind_up(w);
+	}
+}
+
+/*
+ * The same for a node of ours that nobody claims and that somebody waits
+ * behind, and for the delete of a request's node.
+ */
+static void
+deletes_are_refused(void)
+{
+	static const char uuid[] = "00000000-0000-8000-8000-000000000000";
+	size_t		i;
+
+	for (i = 0; i < 4; i++)
+	{
+		World	   *w = world_ready();
+		char		path[ZKL_MAX_PATH + 1];
+		char		orphan[ZKL_MAX_PATH + 1];
+		uint32_t	r;
+		uint32_t	deletes;
+
+		model_mkdir(&w->zk, WORLD_ROOT "/a");
+		snprintf(path, sizeof(path), WORLD_ROOT "/a/_c_%s-__WRIT__", uuid);
+		CHECK_INT(model_create(&w->zk, path, true, w->session.id, "", orphan),
+				  0);
+		w->zk.single_kind = ZKL_SEND_DELETE;
+		w->zk.single_rc = errors[i];
+		w->zk.single_path = "/a/";
+		w->zk.singles = 3;
+		deletes = w->zk.counts.deletes;
+		r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+		world_run(w);
+		CHECK_MSG(w->zk.singles == 2, "one at a time, case %zu", i);
+		world_sleep(w, 10000000);
+		CHECK_MSG(world_holds(w, r), "held, case %zu", i);
+		CHECK_INT(w->zk.counts.deletes, deletes + 1);
+
+		/* A batch that fails has its deletes go on by single operations. */
+		w->zk.singles = 3;
+		w->zk.multi_rc = -4;
+		world_release(w, r);
+		world_run(w);
+		world_sleep(w, 10000000);
+		CHECK_INT(world_nodes(w, "/a"), 0);
+		world_wind_up(w);
+	}
+}
+
+/* Without the sync a try's listing may be old: it takes the long way. */
+static void
+sync_is_refused(void)
+{
+	size_t		i;
+
+	for (i = 0; i < 4; i++)
+	{
+		World	   *w = world_ready();
+		char		other[ZKL_MAX_PATH + 1];
+		uint32_t	creates,
+					r;
+
+		foreign_enter(w, "/a", ZKL_EXCLUSIVE, other);
+		w->zk.single_kind = ZKL_SEND_SYNC;
+		w->zk.single_rc = errors[i];
+		w->zk.single_path = "/a";
+		w->zk.singles = 1;
+		creates = w->zk.counts.creates;
+		r = world_try(w, "/a", 1, ZKL_EXCLUSIVE);
+		world_run(w);
+		if (w->gave_up)
+		{
+			world_disconnect(w);
+			world_connect(w);
+			world_run(w);
+		}
+		CHECK_INT(w->zk.singles, 0);
+		CHECK_MSG(w->requests[r].denied, "denied, case %zu", i);
+		CHECK_INT(w->zk.counts.creates, creates + 1);
+		world_release(w, r);
+		world_run(w);
+		foreign_leave_all(w, "/a");
+		world_wind_up(w);
+	}
+}
+
 /*
  * A mark on the node of a hold: it is lost at once, and its node stays, ahead
  * of all others, until the holder lets go.
@@ -376,6 +505,9 @@ main(void)
 	RUN(waiting_node_deleted);
 	RUN(inherited_node_deleted);
 	RUN(unclaimed_nodes);
+	RUN(janitor_is_refused);
+	RUN(deletes_are_refused);
+	RUN(sync_is_refused);
 	RUN(operator_breaks);
 	RUN(operator_breaks_a_downgrade);
 	RUN(own_node_not_read);
