@@ -16,6 +16,7 @@
 #include "listing.h"
 #include "maximum.h"
 #include "mb/pg_wchar.h"
+#include "ownqueue.h"
 #include "row.h"
 #include "semaphore.h"
 #include "storage/dsm.h"
@@ -82,8 +83,8 @@ add_created_at(ZklRow *row, int64 ctime_ms)
 
 /* Rows are numbered as they come. */
 static void
-put_entry(FunctionCallInfo fcinfo, const ZklTarget *target, const char *mode,
-		  bool granted, const ZklListingEntry *entry, int *position)
+put_row(FunctionCallInfo fcinfo, const ZklTarget *target, const char *mode,
+		bool granted, const ZklListingEntry *entry, int *position)
 {
 	ZklRow		row = {0};
 	char	   *znode = psprintf("%s%s/%.*s", zkl_root, target->path,
@@ -101,6 +102,19 @@ put_entry(FunctionCallInfo fcinfo, const ZklTarget *target, const char *mode,
 	zkl_row_put(fcinfo, &row);
 }
 
+/*
+ * "granted" is what the znodes ahead say.  What this server knows of its own
+ * znodes goes before that.
+ */
+static void
+put_entry(FunctionCallInfo fcinfo, const ZklTarget *target, const char *mode,
+		  bool granted, const ZklListingEntry *entry, ZklOwnQueue *own,
+		  int *position)
+{
+	if (zkl_ownqueue_judge(own, entry, &granted))
+		put_row(fcinfo, target, mode, granted, entry, position);
+}
+
 /* The rule by which a lock is granted */
 static void
 put_lock(FunctionCallInfo fcinfo, const ZklTarget *lock, int *position)
@@ -108,17 +122,21 @@ put_lock(FunctionCallInfo fcinfo, const ZklTarget *lock, int *position)
 	ZklListing	list;
 	ZklListingEntry entry;
 	dsm_segment *segment = zkl_ask_queue(lock, &list);
+	ZklOwnQueue *own = zkl_ownqueue_make(lock);
+	bool		first = true;
 	bool		exclusive_ahead = false;
 
 	while (zkl_listing_next(&list, &entry))
 	{
-		bool		granted = *position == 0 ||
+		bool		granted = first ||
 		(entry.mode == ZKL_SHARED && !exclusive_ahead);
 
-		put_entry(fcinfo, lock, zkl_mode_name(entry.mode), granted, &entry,
-				  position);
+		put_entry(fcinfo, lock, zkl_mode_name(entry.mode), granted,
+						 &entry, own, position);
+		first = false;
 		exclusive_ahead |= entry.mode == ZKL_EXCLUSIVE;
 	}
+	zkl_ownqueue_free(own);
 	dsm_detach(segment);
 }
 
@@ -131,12 +149,16 @@ put_others(FunctionCallInfo fcinfo, const ZklTarget *lock, ZklDialect dialect,
 	ZklListing	list;
 	ZklListingEntry entry;
 	dsm_segment *segment;
+	ZklOwnQueue *own;
 	uint32		n = 0;
 
 	target.dialect = dialect;
 	segment = zkl_ask_queue(&target, &list);
+	own = zkl_ownqueue_make(&target);
 	for (; zkl_listing_next(&list, &entry); n++)
-		put_entry(fcinfo, &target, mode, n < most, &entry, position);
+		put_entry(fcinfo, &target, mode, n < most, &entry, own,
+						 position);
+	zkl_ownqueue_free(own);
 	dsm_detach(segment);
 }
 
@@ -148,12 +170,16 @@ put_guard(FunctionCallInfo fcinfo, const ZklTarget *guard, int skip,
 	ZklListing	list;
 	ZklListingEntry entry;
 	dsm_segment *segment = zkl_ask_queue(guard, &list);
+	ZklOwnQueue *own = zkl_ownqueue_make(guard);
 
 	while (zkl_listing_next(&list, &entry))
 	{
-		if (skip-- <= 0)
-			put_entry(fcinfo, guard, "lease", false, &entry, position);
+		bool		has_it = false;
+
+		if (zkl_ownqueue_judge(own, &entry, &has_it) && skip-- <= 0)
+			put_row(fcinfo, guard, "lease", false, &entry, position);
 	}
+	zkl_ownqueue_free(own);
 	dsm_detach(segment);
 }
 
@@ -170,6 +196,7 @@ put_semaphore(FunctionCallInfo fcinfo, const ZklTarget *lock, int *position)
 	ZklListing	list;
 	ZklListingEntry entry;
 	dsm_segment *segment;
+	ZklOwnQueue *own;
 	uint32		n = 0,
 				max = PG_UINT32_MAX;
 
@@ -187,8 +214,11 @@ put_semaphore(FunctionCallInfo fcinfo, const ZklTarget *lock, int *position)
 		if (recorded > 0)
 			max = (uint32) recorded;
 	}
+	own = zkl_ownqueue_make(&leases);
 	for (; zkl_listing_next(&list, &entry); n++)
-		put_entry(fcinfo, &leases, "lease", n < max, &entry, position);
+		put_entry(fcinfo, &leases, "lease", n < max, &entry, own,
+						 position);
+	zkl_ownqueue_free(own);
 	dsm_detach(segment);
 	if (n > 0)
 		put_guard(fcinfo, &guard, n > max, position);
