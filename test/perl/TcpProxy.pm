@@ -14,6 +14,7 @@
 #	$net->refuse('one-zk');		# the same, and nobody listens any more
 #	$net->cut('one-zk', 6, 'down');	# a RST after so many more bytes
 #	$net->lose_reply('one-zk', $regex);	# see below
+#	$net->answer('one-zk', 'list', $regex, -102);	# see below
 #	$net->sever('one-zk');	# a RST for the client; the target hears nothing
 #	$net->retarget('one-zk', $port);	# for connections made from now on
 #	$net->stats('one-zk');		# port, accepted, open, cuts, lost, bytes
@@ -29,6 +30,13 @@
 # connection when its reply comes: done, but nobody knows.  It works once.  With
 # a true third argument the route is held from that moment on.
 #
+# answer waits for a request of that kind (of the keys of %kinds) that the regular
+# expression matches, and answers it with that result code, on a connection that
+# goes on.  Of a multi, the first operation that matches is the one that failed.
+# The request does not get through, unless the option done is true: then it is
+# done, but its answer says otherwise.  It works once, or as often as the option
+# times says, 0 being for ever; stats says how often (answered).
+#
 # Options of route: port (of its own; 0, any), framed (1: of ZooKeeper's client
 # protocol; 0: any other), patience (for how many seconds to go on when the
 # target refuses a connection), announce (for a ZooKeeper election port: the
@@ -40,6 +48,15 @@ use strict;
 use warnings;
 
 use parent 'PipedProgram';
+
+# ZooKeeper's numbers of its requests
+my %kinds = (
+	delete => 2,
+	get => 4,
+	list => 8,
+	sync => 9,
+	multi => 14,
+	container => 19);
 
 sub new { return $_[0]->start('tcpproxy.py'); }
 
@@ -74,6 +91,15 @@ sub cut
 	my ($self, $pattern, $count, $direction) = @_;
 
 	return $self->command('cut', $pattern, $count + 0, $direction);
+}
+
+sub answer
+{
+	my ($self, $pattern, $kind, $regex, $code, %options) = @_;
+
+	return $self->command('answer', $pattern, $kinds{$kind} // die("no kind: $kind"),
+		$regex, $code + 0, ($options{times} // 1) + 0,
+		$options{done} ? JSON::PP::true : JSON::PP::false);
 }
 
 sub lose_reply

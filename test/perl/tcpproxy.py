@@ -42,6 +42,74 @@ def reset_socket(writer):
     writer.transport.abort()
 
 
+MULTI, EXISTS = 14, 3
+ROLLED_BACK = -2  # what ZooKeeper says of what stands behind a failed operation
+
+
+def skip_string(frame, at):
+    length, = struct.unpack_from(">i", frame, at)
+    return at + 4 + max(length, 0)
+
+
+def skip_operation(frame, at, kind):
+    """The end of one operation of a multi: create, delete, set or check."""
+    at = skip_string(frame, at)
+    if kind in (1, 5):
+        at = skip_string(frame, at)
+    if kind == 1:
+        acls, = struct.unpack_from(">i", frame, at)
+        at += 4
+        for _ in range(acls):
+            at = skip_string(frame, skip_string(frame, at + 4))
+    return at + 4
+
+
+def operations(frame):
+    """The operations of a multi, as bytes."""
+    at = 12
+    found = []
+    while True:
+        kind, done, _ = struct.unpack_from(">i?i", frame, at)
+        at += 9
+        if done:
+            return found
+        end = skip_operation(frame, at, kind)
+        found.append(frame[at:end])
+        at = end
+
+
+class Answer:
+    """A result code that takes the place of the answer to one request."""
+
+    def __init__(self, request, pattern, code):
+        self.code = code
+        self.failed = None
+        if struct.unpack_from(">i", request, 8)[0] == MULTI:
+            matches = [bool(pattern.search(op)) for op in operations(request)]
+            self.operations = len(matches)
+            self.failed = matches.index(True) if True in matches else 0
+
+    def frame(self, reply):
+        """A multi tells in its body which operation it was."""
+        head = reply[4:16]
+        if self.failed is None:
+            body = head + struct.pack(">i", self.code)
+        else:
+            body = head + struct.pack(">i", 0)
+            for i in range(self.operations):
+                code = (0 if i < self.failed else
+                        self.code if i == self.failed else ROLLED_BACK)
+                body += struct.pack(">i?ii", -1, False, code, code)
+            body += struct.pack(">i?i", -1, True, -1)
+        return struct.pack(">i", len(body)) + body
+
+
+def harmless(request):
+    """A request that changes nothing, in the place of another."""
+    body = request[4:8] + struct.pack(">ii", EXISTS, 1) + b"/" + b"\0"
+    return struct.pack(">i", len(body)) + body
+
+
 class Connection:
     """A client's connection to a route, and the one to the target behind."""
 
@@ -53,6 +121,7 @@ class Connection:
         self.tasks = []
         self.client_gone = False
         self.losing = set()  # xids of requests whose replies get lost
+        self.answers = {}  # by xid: what takes the place of the reply
 
     def start(self, coroutine):
         task = asyncio.ensure_future(coroutine)
@@ -154,9 +223,12 @@ class Connection:
                     continue
                 if direction == "up":
                     self.note_request(frame)
+                    frame = self.replace_request(frame)
                 elif self.is_lost_reply(frame):
                     route.lose(self)
                     return
+                elif len(frame) >= 20 and frame[4:8] in self.answers:
+                    frame = self.answers.pop(frame[4:8]).frame(frame)
                 route.bytes[direction] += len(frame)
                 left = route.cut[direction]
                 if left is not None and len(frame) >= left:
@@ -179,6 +251,18 @@ class Connection:
         if pattern is not None and pattern.search(frame):
             self.route.losing = None
             self.losing.add(frame[4:8])
+
+    def replace_request(self, frame):
+        route = self.route
+        if (route.answering is None or len(frame) < 12
+                or not route.answering.search(frame)):
+            return frame
+        self.answers[frame[4:8]] = Answer(frame, route.answer_to, route.code)
+        route.answered += 1
+        route.answers_left -= 1
+        if route.answers_left == 0:
+            route.answering = None
+        return frame if route.carry_out else harmless(frame)
 
     def is_lost_reply(self, frame):
         return len(frame) >= 8 and frame[4:8] in self.losing
@@ -209,6 +293,9 @@ class Route:
         self.cut = dict.fromkeys(DIRECTIONS)
         self.losing = None
         self.hold_when_lost = False
+        self.answering = self.answer_to = None
+        self.code = self.answers_left = self.answered = 0
+        self.carry_out = False
         self.server = None
         self.port = 0
         self.accepted = self.cuts = self.lost = 0
@@ -249,6 +336,7 @@ class Route:
             self.dropping[direction] = False
             self.cut[direction] = None
         self.losing = None
+        self.answering = None
 
 
 class Control:
@@ -324,6 +412,17 @@ class Control:
             route.losing = re.compile(regex.encode(), re.DOTALL)
             route.hold_when_lost = hold
 
+    async def do_answer(self, pattern, kind, regex, code, times, carry_out):
+        begin = b"^.{8}" + re.escape(struct.pack(">i", kind))
+        for route in self.named(pattern):
+            route.answering = re.compile(begin + b".*" + regex.encode(),
+                                         re.DOTALL)
+            route.answer_to = re.compile(regex.encode(), re.DOTALL)
+            route.code = code
+            route.answers_left = times
+            route.answered = 0
+            route.carry_out = carry_out
+
     async def do_sever(self, pattern):
         severed = 0
         for route in self.named(pattern):
@@ -337,7 +436,8 @@ class Control:
         route, = self.named(name)
         return {"port": route.port, "accepted": route.accepted,
                 "open": len(route.connections), "cuts": route.cuts,
-                "lost": route.lost, "bytes": route.bytes,
+                "lost": route.lost, "answered": route.answered,
+                "bytes": route.bytes,
                 "dropped": route.dropped}
 
     async def do_names(self):
