@@ -9,7 +9,8 @@
  * What is kept goes on as a hold, whose holder has left: it is in the way of
  * everybody, also of who held it, and nobody is told when it is lost.  But as
  * long as its owner has other holds on that lock, their nodes may conflict with
- * its own, and they stay one owner's.
+ * its own, and they stay one owner's.  A broken hold does not count: its owner
+ * asks for the lock as one who has nothing.
  */
 #include "core/core.h"
 #include "core/keep.h"
@@ -79,8 +80,9 @@ zkl_keep_disown(ZklManager *m, ZklRequest *r)
 		return;
 	do
 	{
-		if (!zkl_is_kept(s) && (s->demand == ZKL_DEMAND_WAITING ||
-								s->demand == ZKL_DEMAND_GRANTED))
+		if (!zkl_is_kept(s) &&
+			(s->demand == ZKL_DEMAND_WAITING ||
+			 (s->demand == ZKL_DEMAND_GRANTED && !s->broken)))
 			return;
 		s = s->sibling_next;
 	} while (s != r);

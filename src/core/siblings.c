@@ -158,6 +158,7 @@ zkl_siblings_break(ZklManager *m, ZklRequest *r, ZklFailure failure)
 		}
 		s = s->sibling_next;
 	} while (s != r);
+	zkl_keep_disown(m, r);
 }
 
 void

@@ -287,6 +287,39 @@ kept_over_a_restart(void)
 	world_wind_up(w);
 }
 
+/*
+ * One hold of an owner is kept, and another one is broken: whether or not that
+ * is acknowledged, the owner waits for what is kept like everybody else.
+ */
+static void
+kept_beside_a_broken_hold(void)
+{
+	World	   *w = world_ready();
+	uint32_t	reader = hold(w, 1, ZKL_SHARED);
+	uint32_t	writer = hold(w, 1, ZKL_EXCLUSIVE);
+	uint32_t	again;
+	char		name[ZKL_MAX_ZNODE_NAME + 1];
+	char		path[ZKL_MAX_PATH + 1];
+
+	world_sleep(w, 2 * WORLD_BEAT);
+	world_keep(w, writer, MINUTE);
+	zkl_znode_name(ZKL_DIALECT_CURATOR_RW, &w->requests[reader].uuid,
+				   ZKL_SHARED, w->requests[reader].seq, name);
+	snprintf(path, sizeof(path), WORLD_ROOT "/a/%s", name);
+	CHECK_INT(model_set(&w->zk, path, mark), ZKL_RC_OK);
+	world_run(w);
+	CHECK(w->requests[reader].lost && world_keeps(w, writer));
+	again = world_submit(w, "/a", 1, ZKL_SHARED);
+	world_run(w);
+	CHECK(world_waits(w, again));
+	world_release(w, reader);
+	world_run(w);
+	CHECK(world_waits(w, again));
+	world_sleep(w, MINUTE);
+	CHECK(world_holds(w, again));
+	world_wind_up(w);
+}
+
 /* What was not granted keeps nothing, nor what was lost. */
 static void
 nothing_to_keep(void)
@@ -377,6 +410,7 @@ main(void)
 	RUN(kept_under_cover);
 	RUN(kept_and_gone);
 	RUN(kept_over_a_restart);
+	RUN(kept_beside_a_broken_hold);
 	RUN(nothing_to_keep);
 	RUN(left_and_not_released);
 	RUN(kept_from_its_owner);
