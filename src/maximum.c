@@ -8,9 +8,10 @@
  *
  * Must not know who holds what, nor how a lease is granted.
  *
- * Whoever finds no record writes his own, and so does, with another one, who
- * finds no leases.  Both under the guard; and should that be lost meanwhile,
- * the version of the data tells whether another was faster.
+ * A caller that finds no record writes one, and so does a caller with another
+ * maximum, if no zklock server has a lease.  Both do so under the guard; and
+ * should that be lost meanwhile, the version of the data tells whether another
+ * caller was faster.
  */
 #include "postgres.h"
 
@@ -22,6 +23,7 @@
 
 #define RECORD_FORMAT		"{\"zklock\":1,\"max_leases\":%d}"
 #define RECORD_ROOM			256
+#define FIRST_ROOM			((Size) 8192)	/* for names */
 
 /* Leases that this server has given back, but perhaps not yet in ZooKeeper */
 static int
@@ -43,20 +45,70 @@ count_released(const ZklTarget *leases)
 	return n;
 }
 
-int64
-zkl_maximum_count(const ZklTarget *leases, bool surely, const ZklDeadlines *at)
+static ZklErrand *
+list(const ZklTarget *leases, bool surely, const ZklDeadlines *at, Size room)
 {
-	ZklErrand  *errand = zkl_errand_make(ZKL_ERRAND_LIST, leases, NULL, 0);
-	int			released = surely ? count_released(leases) : 0;
-	int64		n;
+	ZklErrand  *errand = zkl_errand_make(ZKL_ERRAND_LIST, leases, NULL, room);
 
 	errand->sync = surely;
 	if (zkl_errand_run_within(errand, leases, at) != ZKL_RC_OK &&
 		errand->rc != ZKL_RC_NONODE)
 		zkl_raise_failed(leases->name, ZKL_ERROR_ZOOKEEPER, errand->rc);
-	n = errand->rc == ZKL_RC_OK ? errand->nchildren : 0;
+	return errand;
+}
+
+int64
+zkl_maximum_count(const ZklTarget *leases, bool surely, const ZklDeadlines *at)
+{
+	int			released = surely ? count_released(leases) : 0;
+	ZklErrand  *errand = list(leases, surely, at, 0);
+	int64		n = errand->rc == ZKL_RC_OK ? errand->nchildren : 0;
+
 	zkl_errand_free(errand);
 	return n - released;
+}
+
+/* How many of the names that errand has listed are zklock's */
+static int
+count_ours(const ZklErrand *errand)
+{
+	const char *name = errand->answer;
+	int			n = 0;
+
+	for (; name < errand->answer + errand->size; name += strlen(name) + 1)
+	{
+		ZklLockMode mode;
+		ZklSeq		seq;
+		bool		has_uuid;
+		ZklUuid		uuid;
+
+		n += zkl_znode_parse(ZKL_DIALECT_LEASE, name, &mode, &seq, &has_uuid,
+							 &uuid) &&
+			has_uuid && zkl_uuid_is_zklock(&uuid);
+	}
+	return n;
+}
+
+/*
+ * Whether somebody goes by the record: a server of zklock's.  Other clients do
+ * not know it, and if they are always there it would stay for ever.
+ */
+static bool
+is_relied_on(const ZklTarget *leases, bool surely, const ZklDeadlines *at)
+{
+	int			released = surely ? count_released(leases) : 0;
+	Size		room = FIRST_ROOM;
+	ZklErrand  *errand;
+	int			n;
+
+	while ((errand = list(leases, surely, at, room))->size > room)
+	{
+		room = 2 * errand->size;
+		zkl_errand_free(errand);
+	}
+	n = errand->rc == ZKL_RC_OK ? count_ours(errand) : 0;
+	zkl_errand_free(errand);
+	return n > released;
 }
 
 /* 0: it is no record of ours */
@@ -160,14 +212,14 @@ zkl_maximum_settle(const ZklTarget *directory, const ZklTarget *leases,
 
 		if (recorded == max || (recorded == 0 && !empty))
 			break;
-		if (recorded != 0 && zkl_maximum_count(leases, !guarded, at) > 0)
+		if (recorded != 0 && is_relied_on(leases, !guarded, at))
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 					 errmsg("semaphore \"%s\" has another maximum",
 							directory->name),
 					 errdetail("It has %d leases at most, and this call asks for a maximum of %d.",
 							   recorded, max),
-					 errhint("The maximum can be changed while nobody holds a lease.")));
+					 errhint("The maximum can be changed while no zklock server holds a lease or waits for one.")));
 		if (!guarded || write_record(directory, max, errand, at))
 			break;
 	}

@@ -23,7 +23,7 @@ extern int	zkl_maximum_recorded(const ZklTarget *directory);
 
 /*
  * Sees to it that all have the same maximum: error 22023 if this is another
- * one, and there are leases.  Under the guard it is recorded if need be.  What
+ * one, and zklock servers have leases.  Under the guard it is recorded if need be.  What
  * others keep in the directory is left alone, and nothing is compared then.
  */
 extern void zkl_maximum_settle(const ZklTarget *directory,

@@ -163,6 +163,19 @@ leases_ok('/d', 1, 0, 'it leaves nothing');
 is($t->query("SELECT zk_try_acquire('/d', 3)"), 't', 'the same is good');
 $t->query("SELECT zk_release('/d')");
 $s->query("SELECT zk_release('/d')");
+
+# Another kind of client always has a lease.  It goes by no record, so that of
+# leases long gone does not bind those who come.
+my $client = $test->zk->new_client;
+$client->create(
+	'/zklock/d/leases/_c_12345678-1234-4234-9234-123456789012-lease-',
+	'10.0.0.1', [ 'ephemeral', 'sequence' ]);
+is($s->query("SELECT zk_try_acquire('/d', 2)"), 't',
+	'another maximum, when only other clients have leases');
+is($t->query("SELECT zk_try_acquire('/d', 2)"), 'f', 'their leases count');
+is($t->error("SELECT zk_acquire('/d', 3)"), '22023', 'and it binds the next one');
+$s->query("SELECT zk_release('/d')");
+$client->quit;
 leases_ok('/d', 0, 0, 'nobody has one');
 cmp_ok($t->query("SELECT zk_acquire('/d', 4)"), '>', 0, 'now it may be changed');
 is($s->error("SELECT zk_acquire('/d', 3)"), '22023', 'and counts for all');
