@@ -130,8 +130,15 @@ ok( wait_for(
 		sub { log_count("lease of this server's .* has ended") == 2 },
 		'said once more'),
 	'said once more');
+my $worker = $test->status($one, 'worker_pid');
+kill 'TERM', $worker;
+$test->look_until($one,
+	"SELECT worker_pid <> $worker AND session_pid IS NOT NULL FROM zk_status",
+	't', 'another worker takes over');
 $impatient->query("SET lock_timeout = '2s'");
 is($impatient->error("SELECT zk_lock('/o/f')"), '55P03', 'some time passes');
+is(log_count("lease of this server's .* has ended"),
+	2, 'and does not say it once more');
 $net->pass($line);
 $elsewhere->query("SELECT zk_unlock('/o/c')");
 cmp_ok($told->value, '>', 0, 'one that waits for another holder is granted');

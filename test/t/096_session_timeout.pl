@@ -10,6 +10,7 @@ use strict;
 use warnings;
 
 use Test::More;
+use Time::HiRes qw(time);
 
 use PostgreSQL::Test::Utils;
 use TcpProxy;
@@ -111,6 +112,7 @@ is($test->status($node, 'session_id'), $id, 'and it does not ask again');
 change('session_timeout', '6s');
 renewed_ok($id, '6s', 'less again');
 $id = $test->status($node, 'session_id');
+my $begin = time;
 $net->hold($line);
 change('session_timeout', '4s');
 ok( wait_for(
@@ -123,6 +125,7 @@ $net->pass($line);
 ok($holder->busy, 'what is asked for waits');
 isnt($test->status($node, 'state'), 'connected', 'for the next session');
 cmp_ok($holder->value, '>', 0, 'and is granted in it');
+cmp_ok(time - $begin, '>=', 6, 'not before the old one can have expired');
 renewed_ok($id, '4s', 'which has the new timeout');
 is($test->status($node, 'sessions_lost'), 0, 'and no loss is counted');
 $holder->query("SELECT zk_unlock('/t/later')");
