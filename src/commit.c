@@ -36,9 +36,13 @@
 
 /* Of the current transaction */
 static bool has_begun = false;	/* for us: what was lost before is noted */
+static bool in_doubt = false;	/* one was lost before, or its lease passed */
 static bool is_first = false;
 static bool is_done = false;
 static bool slots_are_marked = false;
+static bool is_ending = false;	/* its callbacks are being called */
+static uint32 statements = 0;	/* that have begun, nested ones included */
+static bool only_looks = false; /* there is one, and it changes nothing */
 
 /* Calls fn for each hold until it returns one, and returns that one. */
 static ZklHold *
@@ -178,7 +182,8 @@ static void
 check(void)
 {
 	/* A backend that exits commits only the removal of its own leftovers. */
-	if (is_done || proc_exit_inprogress || !zkl_holds_anything())
+	if (is_done || proc_exit_inprogress || !zkl_holds_anything() ||
+		zkl_commit_needs_no_check())
 		return;
 	begin_committing();
 	judge_and_wait();
@@ -191,6 +196,8 @@ check(void)
 static void
 check_callback(XactEvent event, void *arg)
 {
+	is_ending |= event == XACT_EVENT_PRE_COMMIT ||
+		event == XACT_EVENT_PRE_PREPARE;
 	if (event == XACT_EVENT_PRE_COMMIT)
 		check();
 	else if (event == XACT_EVENT_PRE_PREPARE)
@@ -214,6 +221,8 @@ move_to_head(void)
 	static intptr_t registered = 0;
 	intptr_t	next = registered + 1;
 
+	if (is_ending)
+		return;					/* whoever walks the list is at our place */
 	RegisterXactCallback(check_callback, (void *) next);
 	if (registered != 0)
 		UnregisterXactCallback(check_callback, (void *) registered);
@@ -228,6 +237,7 @@ note_if_lost(ZklHold *hold)
 	ZklError	error;
 
 	hold->lost_before = !zkl_hold_is_good(hold, &error);
+	in_doubt |= hold->lost_before || zkl_hold_has_lapsed(hold);
 	return false;
 }
 
@@ -245,6 +255,46 @@ zkl_commit_check_hold(ZklHold *hold)
 
 	if (!hold->lost_before && !zkl_hold_is_good(hold, &error))
 		raise_lost(hold, error);
+}
+
+void
+zkl_commit_check_known(void)
+{
+	(void) find_hold(raise_if_lost);
+}
+
+void
+zkl_commit_check_before(void)
+{
+	judge_and_wait();
+}
+
+bool
+zkl_commit_is_in_doubt(void)
+{
+	return in_doubt;
+}
+
+void
+zkl_commit_note_statement(bool looks)
+{
+	statements++;
+	only_looks = looks && statements == 1 && !IsTransactionBlock() &&
+		!IsSubTransaction();
+}
+
+void
+zkl_commit_note_acquisition(void)
+{
+	only_looks = false;
+}
+
+bool
+zkl_commit_needs_no_check(void)
+{
+	return only_looks &&
+		dlist_is_empty(&zkl_holds[ZKL_LIFETIME_TRANSACTION]) &&
+		!TransactionIdIsValid(GetTopTransactionIdIfAny());
 }
 
 /* Walks through the holds only after something was lost on this server. */
@@ -336,4 +386,8 @@ zkl_commit_forget(void)
 	zkl_commit_check_again();
 	has_begun = false;
 	is_first = false;
+	in_doubt = false;
+	is_ending = false;
+	statements = 0;
+	only_looks = false;
 }

@@ -45,6 +45,33 @@ extern void zkl_commit_check_statement(void);
 /* The same for one hold */
 extern void zkl_commit_check_hold(ZklHold *hold);
 
+/* An error 40001 if a lock is known to be lost, whenever it was. */
+extern void zkl_commit_check_known(void);
+
+/*
+ * The commit check, wait included, ahead of a statement that acts outside of
+ * its transaction.  The commit checks all the same.
+ */
+extern void zkl_commit_check_before(void);
+
+/*
+ * Whether a lock was lost, or its lease had passed, when the transaction began,
+ * which zkl_commit_check_soon notes
+ */
+extern bool zkl_commit_is_in_doubt(void);
+
+/* A statement begins; "looks": it changes nothing, nor relies on a lock. */
+extern void zkl_commit_note_statement(bool looks);
+
+/* And acquires a lock. */
+extern void zkl_commit_note_acquisition(void);
+
+/*
+ * Whether the transaction is one statement that only looks: its commit would
+ * vouch for nothing, and without it a loss could not be looked at.
+ */
+extern bool zkl_commit_needs_no_check(void);
+
 /*
  * Before a hold is released within a transaction: the same; and if the
  * transaction has written anything, an error 40001 for each lost hold, and a

@@ -27,6 +27,7 @@
 #include "nodes/parsenodes.h"
 #include "notice.h"
 #include "refusal.h"
+#include "statement.h"
 #include "storage/ipc.h"
 #include "tcop/utility.h"
 #include "turn.h"
@@ -34,6 +35,7 @@
 
 static ProcessUtility_hook_type previous_utility_hook = NULL;
 static ExecutorStart_hook_type previous_executor_start_hook = NULL;
+static ExecutorEnd_hook_type previous_executor_end_hook = NULL;
 static bool exit_registered = false;
 
 /* ---- ending ---- */
@@ -106,6 +108,8 @@ transaction_callback(XactEvent event, void *arg)
 	{
 		if (zkl_holds_anything())
 			zkl_notice_tell(false);
+		if (zkl_commit_needs_no_check())
+			tell_lost();
 		zkl_commit_check_last();
 	}
 	else if (event == XACT_EVENT_COMMIT)
@@ -160,37 +164,6 @@ exit_callback(int code, Datum arg)
 /* ---- utility statements ---- */
 
 /*
- * What must be possible after a loss: to end the transaction, or to clean up.
- * COMMIT meets the commit check.
- */
-static bool
-may_follow_a_loss(Node *statement)
-{
-	switch (nodeTag(statement))
-	{
-		case T_TransactionStmt:
-			switch (castNode(TransactionStmt, statement)->kind)
-			{
-				case TRANS_STMT_COMMIT:
-				case TRANS_STMT_ROLLBACK:
-				case TRANS_STMT_ROLLBACK_TO:
-				case TRANS_STMT_RELEASE:
-					return true;
-				default:
-					return false;
-			}
-		case T_DiscardStmt:
-		case T_VariableSetStmt: /* SET and RESET */
-		case T_VariableShowStmt:
-		case T_ClosePortalStmt:
-		case T_DeallocateStmt:
-			return true;
-		default:
-			return false;
-	}
-}
-
-/*
  * Whether a statement is a transaction by itself.  If not, PostgreSQL refuses
  * those that must be (see its PreventInTransactionBlock).
  */
@@ -223,14 +196,18 @@ before_utility(Node *statement, ProcessUtilityContext context)
 	TransactionStmtKind kind;
 
 	zkl_late_tell();
+	if (!IsA(statement, ExecuteStmt))	/* what it executes follows */
+		zkl_commit_note_statement(zkl_statement_is_idle(statement));
 	if (!zkl_holds_anything() || IsInParallelMode())
 		return;
 	zkl_notice_tell(IsAbortedTransactionBlockState());
-	if (!may_follow_a_loss(statement))
+	if (!zkl_statement_may_follow_a_loss(statement))
 		zkl_commit_check_statement();
 	if (!IsA(statement, TransactionStmt))
 	{
 		zkl_commit_check_soon();
+		if (!IsTransactionBlock() && zkl_statement_checks_first(statement))
+			zkl_commit_check_before();
 		return;
 	}
 	kind = castNode(TransactionStmt, statement)->kind;
@@ -243,11 +220,15 @@ before_utility(Node *statement, ProcessUtilityContext context)
 		zkl_commit_check_soon();
 }
 
-static bool
-is_discard_all(Node *statement)
+/*
+ * After the statement, which may have brought in other extensions that commit
+ * elsewhere in callbacks of theirs, as a foreign server does at its first use.
+ */
+static void
+after_statement(void)
 {
-	return IsA(statement, DiscardStmt) &&
-		castNode(DiscardStmt, statement)->target == DISCARD_ALL;
+	if (zkl_holds_anything() && !IsInParallelMode())
+		zkl_commit_check_first();
 }
 
 static void
@@ -257,7 +238,8 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 			 QueryCompletion *completion)
 {
 	Node	   *statement = pstmt->utilityStmt;
-	bool		discard_all = is_discard_all(statement);
+	bool		discard_all = zkl_statement_is_discard_all(statement);
+	bool		ends = IsA(statement, TransactionStmt);
 
 	before_utility(statement, context);
 	if (previous_utility_hook)
@@ -268,6 +250,28 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 								environment, dest, completion);
 	if (discard_all)
 		end_all(ZKL_LIFETIME_SESSION);
+	if (!ends)
+		after_statement();
+}
+
+/*
+ * Outside of a block, under a lock that is known to be lost, or may be: what
+ * writes does not begin, as nothing could save it; what only looks may end
+ * without a check.
+ */
+static void
+before_plan(const PlannedStmt *plan, int flags)
+{
+	bool		in_doubt;
+
+	zkl_notice_tell(false);
+	zkl_commit_check_statement();
+	zkl_commit_check_soon();
+	in_doubt = !IsTransactionBlock() && zkl_commit_is_in_doubt();
+	zkl_commit_note_statement(in_doubt && zkl_statement_only_looks(plan));
+	if (in_doubt && (flags & EXEC_FLAG_EXPLAIN_ONLY) == 0 &&
+		zkl_statement_writes(plan))
+		zkl_commit_check_known();
 }
 
 /*
@@ -279,15 +283,23 @@ executor_start_hook(QueryDesc *query, int flags)
 {
 	zkl_late_tell();
 	if (zkl_holds_anything() && !IsInParallelMode())
-	{
-		zkl_notice_tell(false);
-		zkl_commit_check_statement();
-		zkl_commit_check_soon();
-	}
+		before_plan(query->plannedstmt, flags);
+	else
+		zkl_commit_note_statement(false);
 	if (previous_executor_start_hook)
 		previous_executor_start_hook(query, flags);
 	else
 		standard_ExecutorStart(query, flags);
+}
+
+static void
+executor_end_hook(QueryDesc *query)
+{
+	if (previous_executor_end_hook)
+		previous_executor_end_hook(query);
+	else
+		standard_ExecutorEnd(query);
+	after_statement();
 }
 
 /* ---- what is done by calls ---- */
@@ -311,6 +323,7 @@ zkl_lifetime_begin(void)
 		on_shmem_exit(exit_callback, 0);
 		exit_registered = true;
 	}
+	zkl_commit_note_acquisition();
 	zkl_commit_check_soon();
 }
 
@@ -323,4 +336,6 @@ zkl_lifetime_init(void)
 	ProcessUtility_hook = utility_hook;
 	previous_executor_start_hook = ExecutorStart_hook;
 	ExecutorStart_hook = executor_start_hook;
+	previous_executor_end_hook = ExecutorEnd_hook;
+	ExecutorEnd_hook = executor_end_hook;
 }

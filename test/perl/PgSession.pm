@@ -89,6 +89,28 @@ sub send
 	return $self;
 }
 
+# The same by the extended query protocol, as drivers speak it: several
+# statements on their way, and one Sync.
+sub send_extended
+{
+	my ($self, @statements) = @_;
+	my $bytes = '';
+
+	croak "session still waits for the answer to: $self->{sql}"
+	  if $self->{busy};
+	$self->{sql} = join '; ', @statements;
+	$self->{busy} = 1;
+	$self->{answer} = _empty_answer();
+	foreach my $sql (@statements)
+	{
+		$bytes .= 'P' . pack('N Z* Z* n', 8 + length $sql, '', $sql, 0);
+		$bytes .= 'B' . pack('N Z* Z* n n n', 12, '', '', 0, 0, 0);
+		$bytes .= 'E' . pack('N Z* N', 9, '', 0);
+	}
+	$self->_write($bytes . 'S' . pack('N', 4));
+	return $self;
+}
+
 # Takes in what has come, without waiting; true while the answer is not yet
 # complete.
 sub busy
