@@ -14,9 +14,9 @@
 #include "utils/memutils.h"
 
 #include "errand.h"
+#include "errandio.h"
 #include "retry.h"
 #include "runner.h"
-#include "segment.h"
 #include "shmem.h"
 
 #define ATTEMPT_MASK	0xfffff /* of a tag's upper half */
@@ -82,67 +82,13 @@ finish(Task *task)
 	pfree(task);
 }
 
-/* ---- the segment ---- */
-
-static void
-take_task(void *address, Size size, void *arg)
-{
-	ZklErrand  *errand = address;
-	Task	   *task = arg;
-
-	memcpy(&task->what, errand, offsetof(ZklErrand, answer));
-	task->what.length = Min(task->what.length, ZKL_MAX_NODE_DATA);
-	task->path = MemoryContextAlloc(TopMemoryContext, errand->path_length + 1);
-	memcpy(task->path, zkl_errand_path(errand), errand->path_length + 1);
-}
-
-/* What the answer is made of */
-typedef struct
-{
-	const ZklReply *reply;
-	const ZklWireStat *stat;	/* NULL: none */
-	uint64		fingerprint;
-} Answer;
-
-static void
-put_answer(void *address, Size size, void *arg)
-{
-	ZklErrand  *errand = address;
-	const Answer *answer = arg;
-	const ZklReply *reply = answer->reply;
-	Size		room = errand->room;
-	size_t		i;
-
-	errand->rc = reply->rc;
-	if (answer->stat != NULL)
-	{
-		errand->stat.ctime = answer->stat->ctime;
-		errand->stat.mtime = answer->stat->mtime;
-		errand->stat.session_id = answer->stat->ephemeral_owner;
-		errand->stat.version = answer->stat->version;
-	}
-	errand->fingerprint = answer->fingerprint;
-	errand->nchildren = (uint32) reply->nchildren;
-	errand->size = reply->data_length;
-	if (reply->data_length > 0 && reply->data_length <= room)
-		memcpy(errand->answer, reply->data, reply->data_length);
-	for (i = 0; i < reply->nchildren; i++)
-	{
-		Size		length = strlen(reply->children[i]) + 1;
-
-		if (errand->size + length <= room)
-			memcpy(errand->answer + errand->size, reply->children[i], length);
-		errand->size += length;
-	}
-}
+/* ---- the answer ---- */
 
 static void
 answer(Task *task, const ZklReply *reply, const ZklWireStat *stat,
 	   uint64 fingerprint)
 {
-	Answer		answer = {reply, stat, fingerprint};
-
-	(void) zkl_segment_use(task->handle, put_answer, &answer);
+	zkl_errandio_put(task->handle, reply, stat, fingerprint);
 	zkl_slot_grant(task->slotno, 0, zkl_control->ctl_status.generation, false);
 	finish(task);
 }
@@ -171,7 +117,7 @@ zkl_runner_submit(int slotno)
 	task->handle = slot.s_dsm;
 	tasks = lappend(tasks, task);
 	MemoryContextSwitchTo(old);
-	(void) zkl_segment_use(task->handle, take_task, task);
+	task->path = zkl_errandio_take(task->handle, &task->what);
 
 	/* Then its backend is gone, or learns that nothing is known. */
 	if (task->path == NULL)
@@ -340,25 +286,6 @@ make_parents(Task *task)
 	begin(task);
 }
 
-/* FNV-1a over the sum of names: their order does not count. */
-static uint64
-fingerprint_of(const ZklReply *reply)
-{
-	uint64		sum = reply->nchildren;
-	size_t		i;
-
-	for (i = 0; i < reply->nchildren; i++)
-	{
-		const char *c;
-		uint64		hash = UINT64CONST(14695981039346656037);
-
-		for (c = reply->children[i]; *c != '\0'; c++)
-			hash = (hash ^ (uint8) *c) * UINT64CONST(1099511628211);
-		sum += hash;
-	}
-	return sum;
-}
-
 /*
  * A read is sent again on the same connection, after a pause; if that does not
  * help either, the answer counts, whatever it is.
@@ -386,7 +313,7 @@ list_again(Task *task)
 static void
 listed(Task *task, const ZklReply *reply)
 {
-	uint64		fingerprint = fingerprint_of(reply);
+	uint64		fingerprint = zkl_errandio_fingerprint(reply);
 	ZklSlot		slot;
 
 	zkl_slot_copy(task->slotno, &slot);
