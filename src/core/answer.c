@@ -176,9 +176,13 @@ zkl_answer_read(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 	op->request->submitted == op->submitted &&
 	op->request->demand != ZKL_DEMAND_UNUSED;
 
-	/* Not an answer at all: only another connection can tell. */
-	if (reply->rc == ZKL_RC_UNKNOWN)
+	/*
+	 * Not an answer at all: another connection may tell.  If that does not
+	 * either, this counts as refused; a reconnect costs all others their time.
+	 */
+	if (reply->rc == ZKL_RC_UNKNOWN && m->now >= m->unanswered_until)
 	{
+		m->unanswered_until = m->now + ZKL_RETRY_DELAY;
 		zkl_core_reconnect(m, reply->rc);
 		return;
 	}

@@ -247,7 +247,10 @@ foreach my $code (sort keys %codes)
 # The worker gives up after a few times; it does not ask as fast as it can.
 $zk->create('/zklock/s/e');
 $s->query("SET zklock.connect_timeout = '1min'");
+$t->query("SELECT zk_lock('$_')") foreach '/s/g', '/s/h';
 my %calls = (
+	"SELECT zk_lock('/s/g')" => [ 'list', 's/g' ],
+	"SELECT zk_lock('/s/h')" => [ 'get', 's/h/_c' ],
 	"SELECT zk_queue('/s/e')" => [ 'list', 's/e' ],
 	"SELECT zk_break_lock('/s/e')" => [ 'list', 's/e' ],
 	"SELECT zk_once('/s/e', 'k')" => [ 'multi', 's/e/.history' ]);
@@ -260,6 +263,9 @@ foreach my $call (sort keys %calls)
 		"$call: was not asked over and over");
 	$net->pass($line);
 }
+
+is($t->query("SELECT zk_unlock('$_')"), 't', "$_ is still held by another")
+  foreach '/s/g', '/s/h';
 
 # One that waits for a change
 $s->send("SELECT zk_barrier_enter('/s/f', 3)");

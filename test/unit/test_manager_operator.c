@@ -279,6 +279,44 @@ sync_is_refused(void)
 }
 
 /*
+ * A read that is not answered has the connection given up: once, and if the
+ * next one does not tell either, the request is.  Others go on.
+ */
+static void
+reads_are_not_answered(void)
+{
+	static const ZklSendKind kinds[] = {ZKL_SEND_LIST, ZKL_SEND_GET};
+	size_t		i;
+
+	for (i = 0; i < 2; i++)
+	{
+		World	   *w = world_ready();
+		char		other[ZKL_MAX_PATH + 1];
+		uint32_t	held = world_submit(w, "/b", 1, ZKL_EXCLUSIVE);
+		uint32_t	r;
+
+		world_run(w);
+		foreign_enter(w, "/a", ZKL_EXCLUSIVE, other);
+		w->zk.single_kind = kinds[i];
+		w->zk.single_rc = ZKL_RC_UNKNOWN;
+		w->zk.single_path = "/a";
+		w->zk.singles = 1000;
+		r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+		world_run(w);
+		CHECK(w->zk.singles >= 990);
+		CHECK(w->requests[r].failed);
+		CHECK(world_holds(w, held));
+		w->zk.single_rc = 0;
+		world_release(w, r);
+		world_run(w);
+		CHECK_INT(world_nodes(w, "/a"), 0);
+		foreign_leave_all(w, "/a");
+		world_release(w, held);
+		world_wind_up(w);
+	}
+}
+
+/*
  * A mark on the node of a hold: it is lost at once, and its node stays, ahead
  * of all others, until the holder lets go.
  */
@@ -508,6 +546,7 @@ main(void)
 	RUN(janitor_is_refused);
 	RUN(deletes_are_refused);
 	RUN(sync_is_refused);
+	RUN(reads_are_not_answered);
 	RUN(operator_breaks);
 	RUN(operator_breaks_a_downgrade);
 	RUN(own_node_not_read);
