@@ -88,6 +88,7 @@ $s->query('COMMIT');
 free_ok('/t', 'shared transaction lock after COMMIT');
 
 # Many at once
+$s->query('SET zklock.max_requests_per_session = 100');
 $s->query("SELECT zk_lock('/many/' || n) FROM generate_series(1, 30) n");
 $s->query("SELECT zk_lock_shared('/many/' || n) FROM generate_series(20, 40) n");
 is($s->query('SELECT count(DISTINCT path) FROM zk_locks'), 40, '40 locks held');
