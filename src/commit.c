@@ -39,6 +39,7 @@ static bool has_begun = false;	/* for us: what was lost before is noted */
 static bool in_doubt = false;	/* one was lost before, or its lease passed */
 static bool is_first = false;
 static bool is_done = false;
+static bool is_warned = false;	/* that a release comes before the commit */
 static bool slots_are_marked = false;
 static bool is_ending = false;	/* its callbacks are being called */
 static uint32 statements = 0;	/* that have begun, nested ones included */
@@ -104,10 +105,18 @@ has_lapsed(ZklHold *hold)
 	return zkl_hold_has_lapsed(hold);
 }
 
-/* Raises an error, or returns a hold whose lease has passed, if there is one */
+/*
+ * Raises an error, or returns a hold whose lease has passed, if there is one;
+ * of all holds, or of just one.
+ */
 static ZklHold *
-judge(void)
+judge(ZklHold *only)
 {
+	if (only != NULL)
+	{
+		(void) raise_if_lost(only);
+		return has_lapsed(only) ? only : NULL;
+	}
 	(void) find_hold(raise_if_lost);
 	return find_hold(has_lapsed);
 }
@@ -126,14 +135,14 @@ lease_context(void *name)
 }
 
 /*
- * Returns once all holds are good and their leases valid.  While it waits, the
+ * Returns once the holds are good and their leases valid.  While it waits, the
  * worker may find that one of them is lost.
  */
 static void
-judge_and_wait(void)
+judge_and_wait(ZklHold *only)
 {
 	int64		until = zkl_boottime_ms() + commit_wait_ms();
-	ZklHold    *hold = judge();
+	ZklHold    *hold = judge(only);
 	ErrorContextCallback context;
 
 	if (hold == NULL)
@@ -143,7 +152,7 @@ judge_and_wait(void)
 	context.previous = error_context_stack;
 	error_context_stack = &context;
 
-	for (; hold != NULL; hold = judge())
+	for (; hold != NULL; hold = judge(only))
 	{
 		int64		left = until - zkl_boottime_ms();
 
@@ -186,11 +195,11 @@ check(void)
 		zkl_commit_needs_no_check())
 		return;
 	begin_committing();
-	judge_and_wait();
+	judge_and_wait(NULL);
 
 	/* Which may take a while, in which all this may change. */
 	if (zkl_turn_write())
-		judge_and_wait();
+		judge_and_wait(NULL);
 }
 
 static void
@@ -266,7 +275,7 @@ zkl_commit_check_known(void)
 void
 zkl_commit_check_before(void)
 {
-	judge_and_wait();
+	judge_and_wait(NULL);
 }
 
 bool
@@ -310,18 +319,40 @@ zkl_commit_check_statement(void)
 	looked_at = losses;
 }
 
+/* Nothing was done in the transaction but for the statement that runs. */
+static bool
+is_alone(void)
+{
+	return statements <= 1 && !IsTransactionBlock();
+}
+
 /*
  * Once the hold is gone, the commit check knows nothing of it.  So what the
  * transaction has written is vouched for now, as by its commit; a transaction
- * that has written nothing may acknowledge a loss.
+ * that has written nothing may acknowledge a loss.  But what it did elsewhere,
+ * on a foreign server or by NOTIFY, is not to be seen here: so a lock that is
+ * not lost is vouched for, unless there was nothing before.
  */
 bool
 zkl_commit_check_release(ZklHold *hold)
 {
+	ZklError	error;
+
 	zkl_commit_check_hold(hold);
 	if (TransactionIdIsValid(GetTopTransactionIdIfAny()))
-		judge_and_wait();
+		judge_and_wait(NULL);
+	else if (!is_alone() && zkl_hold_is_good(hold, &error))
+		judge_and_wait(hold);
 	return !zkl_hold_has_lapsed(hold);
+}
+
+bool
+zkl_commit_warn_release(void)
+{
+	if (is_warned || !TransactionIdIsValid(GetTopTransactionIdIfAny()))
+		return false;
+	is_warned = true;
+	return true;
 }
 
 /* ---- what a transaction does on its way ---- */
@@ -355,7 +386,7 @@ void
 zkl_commit_check_last(void)
 {
 	if (slots_are_marked && !is_done)
-		judge_and_wait();
+		judge_and_wait(NULL);
 	else
 		check();
 }
@@ -388,6 +419,7 @@ zkl_commit_forget(void)
 	is_first = false;
 	in_doubt = false;
 	is_ending = false;
+	is_warned = false;
 	statements = 0;
 	only_looks = false;
 }

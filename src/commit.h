@@ -73,11 +73,18 @@ extern void zkl_commit_note_acquisition(void);
 extern bool zkl_commit_needs_no_check(void);
 
 /*
- * Before a hold is released within a transaction: the same; and if the
- * transaction has written anything, an error 40001 for each lost hold, and a
- * wait for the lease, as in a commit.  False: the lease has passed.
+ * Before a hold is released within a transaction: the same.  If the transaction
+ * has written anything, an error 40001 for each lost hold, and a wait for the
+ * leases, as in a commit; else, if this is not all that it does, the same for
+ * this hold, unless that was lost before.  False: the lease has passed.
  */
 extern bool zkl_commit_check_release(ZklHold *hold);
+
+/*
+ * Whether to warn that a hold is released before the changes of the transaction
+ * are visible: once in a transaction that has written anything.
+ */
+extern bool zkl_commit_warn_release(void);
 
 /*
  * In the last of the callbacks before a commit: looks once more, since those

@@ -12,6 +12,7 @@
 #include "ask.h"
 #include "compat.h"
 #include "encoding.h"
+#include "lifetime.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "release.h"
@@ -71,13 +72,12 @@ Datum
 zkl_sql_resign(PG_FUNCTION_ARGS)
 {
 	ZklTarget	lock = target_of(fcinfo);
-	int64		token;
-	bool		resigned;
+	ZklHold    *hold;
 
-	do
-		resigned = zkl_release_lock(&lock, ZKL_EXCLUSIVE);
-	while (resigned && zkl_hold_token(&lock, &token));
-	PG_RETURN_BOOL(resigned);
+	zkl_lifetime_check();
+	hold = zkl_hold_find(&lock, ZKL_EXCLUSIVE, ZKL_LIFETIME_SESSION);
+	PG_RETURN_BOOL(hold != NULL ? zkl_release_hold(hold) :
+				   zkl_release_lock(&lock, ZKL_EXCLUSIVE));
 }
 
 static void

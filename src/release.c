@@ -32,6 +32,26 @@ warn_not_held(const ZklTarget *lock, ZklLockMode mode)
 			 errhint("A lock of transaction lifetime ends with its transaction.") : 0));
 }
 
+static void
+warn_lapsed(const ZklHold *hold)
+{
+	ereport(WARNING,
+			(errmsg("distributed lock \"%s\" may have been lost", hold->name),
+			 errdetail("Its lease has passed.")));
+}
+
+/* A barrier protects nothing that its members write. */
+static void
+warn_early(const ZklHold *hold)
+{
+	if (hold->key.dialect == ZKL_DIALECT_MEMBER || !zkl_commit_warn_release())
+		return;
+	ereport(WARNING,
+			(errmsg("distributed lock \"%s\" is released before the changes of this transaction are visible",
+					hold->name),
+			 errhint("Release it after the transaction, or use a lock that lasts until its end, such as zk_xact_lock().")));
+}
+
 /*
  * Ends a hold that is asked to end; false, with a warning, if it was lost, or
  * may have been.  A loss since the transaction began must not be waved through
@@ -44,21 +64,18 @@ zkl_release_hold(ZklHold *hold)
 	bool		known = zkl_commit_check_release(hold);
 
 	if (!zkl_hold_is_good(hold, &error))
+	{
 		ereport(WARNING,
 				(errmsg("distributed lock \"%s\" had been lost", hold->name),
 				 errdetail("%s", zkl_lost_detail(error))));
-	else if (!known)
-		ereport(WARNING,
-				(errmsg("distributed lock \"%s\" may have been lost",
-						hold->name),
-				 errdetail("Its lease has passed.")));
-	else
-	{
-		zkl_hold_end(hold);
-		return true;
+		known = false;
 	}
+	else if (!known)
+		warn_lapsed(hold);
+	else
+		warn_early(hold);
 	zkl_hold_end(hold);
-	return false;
+	return known;
 }
 
 bool
@@ -66,6 +83,7 @@ zkl_release_lock(const ZklTarget *lock, ZklLockMode mode)
 {
 	ZklHold    *hold;
 	ZklError	error;
+	bool		known;
 
 	zkl_lifetime_check();
 	hold = zkl_hold_find(lock, mode, ZKL_LIFETIME_SESSION);
@@ -76,9 +94,12 @@ zkl_release_lock(const ZklTarget *lock, ZklLockMode mode)
 	}
 	if (hold->count == 1 || !zkl_hold_is_good(hold, &error))
 		return zkl_release_hold(hold);
+	known = zkl_commit_check_release(hold);
+	if (!known)
+		warn_lapsed(hold);
 	hold->count--;
 	zkl_slot_set_holds(hold->grant.slotno, hold->count);
-	return true;
+	return known;
 }
 
 void
