@@ -23,9 +23,9 @@
  * - "ready" without any member is what a round left that ended by crashes.
  *	 Curator's members would run right through; ours delete it before they
  *	 enter, and only then take it for the start.
- * - Ours delete "ready" only when nobody is in, Curator's whenever they leave.
- *	 So a member that has not seen it yet, while others are through and gone,
- *	 still finds it.
+ * - Ours delete "ready" only when nobody is in (members.c), Curator's whenever
+ *	 they leave.  So a member that has not seen it yet, while others are through
+ *	 and gone, still finds it.
  * - Who has left waits for those who were in with it, not for whoever comes
  *	 later: those are in the next round already, and may wait for it there.
  */
@@ -33,16 +33,13 @@
 
 #include "access/xact.h"
 #include "acquire.h"
-#include "children.h"
 #include "compat.h"
 #include "duration.h"
 #include "hold.h"
-#include "nodes/pg_list.h"
+#include "members.h"
 #include "refusal.h"
 #include "release.h"
 #include "zklock.h"
-
-#define READY	"ready"
 
 ZKL_FUNCTION(zkl_sql_barrier_enter);
 ZKL_FUNCTION(zkl_sql_barrier_leave);
@@ -57,104 +54,6 @@ typedef struct Barrier
 	ZklChildren children;
 	char		own[ZKL_MAX_ZNODE_NAME + 1];	/* how our znode begins */
 } Barrier;
-
-/* What a listing says */
-typedef struct View
-{
-	int			members;
-	bool		is_ready;
-	bool		has_us;
-	bool		is_first;		/* our name is the lowest */
-} View;
-
-/* ---- the children ---- */
-
-static bool
-is_ready_node(const char *name)
-{
-	return strcmp(name, READY) == 0;
-}
-
-static bool
-is_ours(const Barrier *b, const char *name)
-{
-	return b->own[0] != '\0' && strncmp(name, b->own, strlen(b->own)) == 0;
-}
-
-static void
-survey(const Barrier *b, View *view)
-{
-	const char *lowest = NULL;
-	const char *name;
-
-	memset(view, 0, sizeof(*view));
-	for (name = zkl_children_first(&b->children); name != NULL;
-		 name = zkl_children_next(&b->children, name))
-	{
-		if (is_ready_node(name))
-		{
-			view->is_ready = true;
-			continue;
-		}
-		view->members++;
-		if (is_ours(b, name))
-			view->has_us = true;
-		if (lowest == NULL || strcmp(name, lowest) < 0)
-			lowest = name;
-	}
-	view->is_first = lowest != NULL && is_ours(b, lowest);
-}
-
-static bool
-is_listed(const Barrier *b, const char *name)
-{
-	const char *child = zkl_children_first(&b->children);
-
-	while (child != NULL && strcmp(child, name) != 0)
-		child = zkl_children_next(&b->children, child);
-	return child != NULL;
-}
-
-/* The members that are listed, but for us: a list of names */
-static List *
-others(const Barrier *b)
-{
-	List	   *names = NIL;
-	const char *name;
-
-	for (name = zkl_children_first(&b->children); name != NULL;
-		 name = zkl_children_next(&b->children, name))
-	{
-		if (!is_ready_node(name) && !is_ours(b, name))
-			names = lappend(names, pstrdup(name));
-	}
-	return names;
-}
-
-/* Takes those who are not listed any more out of such a list. */
-static List *
-those_left(const Barrier *b, List *names)
-{
-	ListCell   *cell;
-
-	foreach(cell, names)
-	{
-		if (!is_listed(b, lfirst(cell)))
-			names = foreach_delete_current(names, cell);
-	}
-	return names;
-}
-
-/* Deletes "ready" if nobody is in.  False: it is not known whether it did. */
-static bool
-clean_up(Barrier *b)
-{
-	View		view;
-
-	survey(b, &view);
-	return !view.is_ready || view.members > 0 ||
-		zkl_children_write(&b->children, ZKL_ERRAND_DELETE, READY);
-}
 
 /* ---- membership ---- */
 
@@ -269,14 +168,15 @@ become_member(Barrier *b)
 static bool
 delete_stale_ready(Barrier *b, bool stays)
 {
-	View		view;
+	ZklMembers	view;
 
 	do
 	{
 		if (!zkl_children_look(&b->children))
 			return false;
-		survey(b, &view);
-	} while (!clean_up(b) || (!stays && view.is_ready && view.members > 0));
+		zkl_members_count(&b->children, b->own, &view);
+	} while (!zkl_members_clean_up(&b->children) ||
+			 (!stays && view.is_ready && view.count > 0));
 	zkl_children_forget(&b->children);
 	return true;
 }
@@ -285,18 +185,17 @@ delete_stale_ready(Barrier *b, bool stays)
 static bool
 wait_for_start(Barrier *b, int parties)
 {
-	View		view;
+	ZklMembers	view;
 
 	begin_wait(b);
 	for (;;)
 	{
 		if (!zkl_children_look(&b->children))
 			return false;
-		survey(b, &view);
+		zkl_members_count(&b->children, b->own, &view);
 		check_member(b, view.has_us);
 		if (view.is_ready ||
-			(view.members >= parties &&
-			 zkl_children_write(&b->children, ZKL_ERRAND_CREATE, READY)))
+			(view.count >= parties && zkl_members_set_ready(&b->children)))
 			break;
 	}
 	confirm_member(b);
@@ -348,16 +247,16 @@ enter(Barrier *b, int parties, bool stays)
 static bool
 wait_for_turn(Barrier *b)
 {
-	View		view;
+	ZklMembers	view;
 
 	begin_wait(b);
 	for (;;)
 	{
 		if (!zkl_children_look(&b->children))
 			return false;
-		survey(b, &view);
+		zkl_members_count(&b->children, b->own, &view);
 		check_member(b, view.has_us);
-		if (!view.is_first || view.members == 1)
+		if (!view.is_first || view.count == 1)
 			return true;
 	}
 }
@@ -370,13 +269,13 @@ static bool
 wait_until_gone(Barrier *b, List *members)
 {
 	ZklChildren *children = &b->children;
-	View		view;
+	ZklMembers	view;
 
 	for (;;)
 	{
-		members = those_left(b, members);
-		survey(b, &view);
-		if (members == NIL && !view.has_us && clean_up(b))
+		members = zkl_members_left(children, members);
+		zkl_members_count(children, b->own, &view);
+		if (members == NIL && !view.has_us && zkl_members_clean_up(children))
 			return true;
 		if (members == NIL && children->until != ZKL_FOREVER)
 			children->until = Max(children->until,
@@ -402,7 +301,7 @@ leave(Barrier *b)
 		turn = wait_for_turn(b);
 		if (turn)
 			confirm_member(b);
-		members = others(b);
+		members = zkl_members_others(&b->children, b->own);
 		released = zkl_release_lock(&b->target, ZKL_SHARED);
 	}
 	PG_CATCH();

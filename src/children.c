@@ -135,3 +135,44 @@ zkl_children_write(ZklChildren *children, ZklErrandKind kind,
 		zkl_raise_failed(children->target.name, ZKL_ERROR_ZOOKEEPER, rc);
 	return true;
 }
+
+/*
+ * Whether somebody has put data into the directory, who will miss it then.  What
+ * clients make on their way to a child is empty, and is made again.
+ */
+static bool
+has_data(const ZklChildren *children)
+{
+	ZklErrand  *get = zkl_errand_make(ZKL_ERRAND_GET, &children->target, NULL,
+									  0);
+	int32		rc = zkl_errand_run(get, &children->target, 0);
+	bool		found = rc != ZKL_RC_NONODE &&
+	(rc != ZKL_RC_OK || get->size > 0 || get->stat.version > 0);
+
+	zkl_errand_free(get);
+	return found;
+}
+
+bool
+zkl_children_delete_last(ZklChildren *children, const char *child)
+{
+	ZklErrand  *errand;
+	int32		rc;
+
+	if (has_data(children))
+		return zkl_children_write(children, ZKL_ERRAND_DELETE, child);
+	errand = zkl_errand_make(ZKL_ERRAND_DELETE_LAST, &children->target, child,
+							 0);
+	rc = zkl_errand_run(errand, &children->target, 0);
+	zkl_errand_free(errand);
+	if (rc == ZKL_RC_NOAUTH)
+		return zkl_children_write(children, ZKL_ERRAND_DELETE, child);
+	if (rc == ZKL_RC_UNKNOWN || rc == ZKL_RC_NOTEMPTY)
+	{
+		zkl_children_forget(children);
+		return false;
+	}
+	if (rc != ZKL_RC_OK && rc != ZKL_RC_NONODE)
+		zkl_raise_failed(children->target.name, ZKL_ERROR_ZOOKEEPER, rc);
+	return true;
+}

@@ -55,4 +55,14 @@ extern const char *zkl_children_next(const ZklChildren *children,
 extern bool zkl_children_write(ZklChildren *children, ZklErrandKind kind,
 							   const char *child);
 
+/*
+ * Deletes a child, and the directory with it, unless that has other children.
+ * That the child is not there is as good.  A directory that somebody has put
+ * data into, or that we may not delete, stays, and then the child is deleted
+ * whatever else there is.  False: there are others, or it is not known what was
+ * done, or will be, and the next look just lists the children.  Errors as
+ * ZooKeeper answers.
+ */
+extern bool zkl_children_delete_last(ZklChildren *children, const char *child);
+
 #endif							/* ZKL_CHILDREN_H */

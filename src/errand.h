@@ -29,6 +29,8 @@ typedef enum ZklErrandKind
 	ZKL_ERRAND_CREATE,			/* persistent; its parents are containers */
 	ZKL_ERRAND_CREATE_CONTAINER,	/* likewise; it is good if it is there */
 	ZKL_ERRAND_DELETE,
+	ZKL_ERRAND_DELETE_LAST,		/* and its parent, if that has no other child;
+								 * else neither, and rc is NOTEMPTY */
 	ZKL_ERRAND_LIST,
 	ZKL_ERRAND_AWAIT			/* LIST, once it is not as known; or the time
 								 * is over */

@@ -129,7 +129,8 @@ is_write(const Task *task)
 {
 	return task->what.kind == ZKL_ERRAND_SET ||
 		task->what.kind == ZKL_ERRAND_CREATE ||
-		task->what.kind == ZKL_ERRAND_DELETE;
+		task->what.kind == ZKL_ERRAND_DELETE ||
+		task->what.kind == ZKL_ERRAND_DELETE_LAST;
 }
 
 /* An operation will not be answered: a read is sent again. */
@@ -182,7 +183,7 @@ make_tag(const Task *task)
 }
 
 static void
-send(Task *task, ZklSendKind kind, const ZklMultiOp *multi)
+send(Task *task, ZklSendKind kind, const ZklMultiOp *multi, size_t nmulti)
 {
 	ZklAction	action;
 
@@ -195,7 +196,7 @@ send(Task *task, ZklSendKind kind, const ZklMultiOp *multi)
 	action.path = task->path;
 	action.watch = task->what.kind == ZKL_ERRAND_AWAIT;
 	action.multi = multi;
-	action.nmulti = multi != NULL ? 1 : 0;
+	action.nmulti = nmulti;
 	send_operation(&action);
 }
 
@@ -210,7 +211,24 @@ send_write(Task *task, ZklMultiKind kind)
 	op.version = task->what.version;
 	op.data = task->what.data;
 	op.data_length = task->what.length;
-	send(task, ZKL_SEND_MULTI, &op);
+	send(task, ZKL_SEND_MULTI, &op, 1);
+}
+
+static void
+send_delete_last(Task *task)
+{
+	char	   *parent = pstrdup(task->what.path);
+	ZklMultiOp	ops[2];
+
+	*strrchr(parent, '/') = '\0';
+	memset(ops, 0, sizeof(ops));
+	ops[0].kind = ops[1].kind = ZKL_MULTI_DELETE;
+	ops[0].path = task->what.path;
+	ops[0].version = task->what.version;
+	ops[1].path = parent;
+	ops[1].version = -1;
+	send(task, ZKL_SEND_MULTI, ops, lengthof(ops));
+	pfree(parent);
 }
 
 /* What is read right behind it is as new as this, unless it is refused. */
@@ -238,7 +256,7 @@ begin(Task *task)
 	switch (task->what.kind)
 	{
 		case ZKL_ERRAND_GET:
-			send(task, ZKL_SEND_GET, NULL);
+			send(task, ZKL_SEND_GET, NULL, 0);
 			break;
 		case ZKL_ERRAND_SET:
 			send_write(task, ZKL_MULTI_SET);
@@ -247,14 +265,17 @@ begin(Task *task)
 			send_write(task, ZKL_MULTI_CREATE_PERSISTENT);
 			break;
 		case ZKL_ERRAND_CREATE_CONTAINER:
-			send(task, ZKL_SEND_CREATE_CONTAINER, NULL);
+			send(task, ZKL_SEND_CREATE_CONTAINER, NULL, 0);
 			break;
 		case ZKL_ERRAND_DELETE:
 			send_write(task, ZKL_MULTI_DELETE);
 			break;
+		case ZKL_ERRAND_DELETE_LAST:
+			send_delete_last(task);
+			break;
 		case ZKL_ERRAND_LIST:
 		case ZKL_ERRAND_AWAIT:
-			send(task, ZKL_SEND_LIST, NULL);
+			send(task, ZKL_SEND_LIST, NULL, 0);
 			break;
 	}
 }
@@ -345,8 +366,14 @@ is_lost(const Task *task, int32 rc)
 int32
 zkl_runner_rc(const ZklReply *reply)
 {
-	return reply->rc != ZKL_RC_OK && reply->nresults > 0 &&
-		reply->results[0].rc != ZKL_RC_OK ? reply->results[0].rc : reply->rc;
+	size_t		i;
+
+	for (i = 0; reply->rc != ZKL_RC_OK && i < reply->nresults; i++)
+	{
+		if (reply->results[i].rc != ZKL_RC_OK)
+			return reply->results[i].rc;
+	}
+	return reply->rc;
 }
 
 void

@@ -47,7 +47,7 @@ extern void zkl_runner_tick(bool ready, int64 now);
 /* When to call tick at the latest, in µs of CLOCK_BOOTTIME; -1: no need. */
 extern int64 zkl_runner_timer(void);
 
-/* A multi of one operation says how it went in its only result, or in all. */
+/* A multi says how it went in the result of the operation that failed, or in all. */
 extern int32 zkl_runner_rc(const ZklReply *reply);
 
 #endif							/* ZKL_RUNNER_H */

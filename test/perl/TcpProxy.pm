@@ -15,6 +15,7 @@
 #	$net->cut('one-zk', 6, 'down');	# a RST after so many more bytes
 #	$net->lose_reply('one-zk', $regex);	# see below
 #	$net->answer('one-zk', 'list', $regex, -102);	# see below
+#	$net->catch('one-zk', $regex);	# see below
 #	$net->sever('one-zk');	# a RST for the client; the target hears nothing
 #	$net->retarget('one-zk', $port);	# for connections made from now on
 #	$net->stats('one-zk');		# port, accepted, open, cuts, lost, bytes
@@ -36,6 +37,10 @@
 # The request does not get through, unless the option done is true: then it is
 # done, but its answer says otherwise.  It works once, or as often as the option
 # times says, 0 being for ever; stats says how often (answered).
+#
+# catch waits for a request that the regular expression matches, and holds what
+# goes to the target from that request on, until pass; stats says how often
+# (caught).  It works once.
 #
 # Options of route: port (of its own; 0, any), framed (1: of ZooKeeper's client
 # protocol; 0: any other), patience (for how many seconds to go on when the
@@ -101,6 +106,8 @@ sub answer
 		$regex, $code + 0, ($options{times} // 1) + 0,
 		$options{done} ? JSON::PP::true : JSON::PP::false);
 }
+
+sub catch { return shift->command('catch', @_); }
 
 sub lose_reply
 {

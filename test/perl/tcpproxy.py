@@ -215,6 +215,8 @@ class Connection:
                 wait = due - asyncio.get_running_loop().time()
                 if wait > 0:
                     await asyncio.sleep(wait)
+                if direction == "up" and frame is not None:
+                    route.catch(frame)
                 await route.gate[direction].wait()
                 if frame is None:
                     break
@@ -296,9 +298,10 @@ class Route:
         self.answering = self.answer_to = None
         self.code = self.answers_left = self.answered = 0
         self.carry_out = False
+        self.catching = None
         self.server = None
         self.port = 0
-        self.accepted = self.cuts = self.lost = 0
+        self.accepted = self.cuts = self.lost = self.caught = 0
         self.bytes = dict.fromkeys(DIRECTIONS, 0)
         self.dropped = dict.fromkeys(DIRECTIONS, 0)
 
@@ -325,6 +328,12 @@ class Route:
             self.hold()
         connection.end(reset=True)
 
+    def catch(self, frame):
+        if self.catching is not None and self.catching.search(frame):
+            self.catching = None
+            self.caught += 1
+            self.hold("up")
+
     def hold(self, direction="both"):
         for d in chosen(direction):
             self.gate[d].clear()
@@ -337,6 +346,7 @@ class Route:
             self.cut[direction] = None
         self.losing = None
         self.answering = None
+        self.catching = None
 
 
 class Control:
@@ -423,6 +433,10 @@ class Control:
             route.answered = 0
             route.carry_out = carry_out
 
+    async def do_catch(self, pattern, regex):
+        for route in self.named(pattern):
+            route.catching = re.compile(regex.encode(), re.DOTALL)
+
     async def do_sever(self, pattern):
         severed = 0
         for route in self.named(pattern):
@@ -437,6 +451,7 @@ class Control:
         return {"port": route.port, "accepted": route.accepted,
                 "open": len(route.connections), "cuts": route.cuts,
                 "lost": route.lost, "answered": route.answered,
+                "caught": route.caught,
                 "bytes": route.bytes,
                 "dropped": route.dropped}
 
