@@ -217,13 +217,13 @@ send_write(Task *task, ZklMultiKind kind)
 static void
 send_delete_last(Task *task)
 {
-	char	   *parent = pstrdup(task->what.path);
+	char	   *parent = pstrdup(task->path);
 	ZklMultiOp	ops[2];
 
 	*strrchr(parent, '/') = '\0';
 	memset(ops, 0, sizeof(ops));
 	ops[0].kind = ops[1].kind = ZKL_MULTI_DELETE;
-	ops[0].path = task->what.path;
+	ops[0].path = task->path;
 	ops[0].version = task->what.version;
 	ops[1].path = parent;
 	ops[1].version = -1;
