@@ -15,6 +15,7 @@
  */
 #include "postgres.h"
 
+#include "miscadmin.h"
 #include "ownqueue.h"
 #include "shmem.h"
 
@@ -70,20 +71,37 @@ is_of(const ZklOwnQueue *own, const ZklSlot *slot)
 		strcmp(slot->s_path, own->lock->path) == 0;
 }
 
+static int
+compare_owners(const void *a, const void *b)
+{
+	uint64		x = *(const uint64 *) a;
+	uint64		y = *(const uint64 *) b;
+
+	return x < y ? -1 : x > y;
+}
+
+static int
+compare_znodes(const void *a, const void *b)
+{
+	return memcmp(&((const Own *) a)->uuid, &((const Own *) b)->uuid,
+				  sizeof(ZklUuid));
+}
+
 /* The znode of a released hold goes on for another hold of its owner. */
 static void
-pass_on(ZklOwnQueue *own, const uint64 *holders, int nholders)
+pass_on(ZklOwnQueue *own, uint64 *holders, int nholders)
 {
-	int			i,
-				j;
+	int			i;
 
+	qsort(holders, nholders, sizeof(uint64), compare_owners);
 	for (i = 0; i < own->nznodes; i++)
 	{
-		for (j = 0; own->znodes[i].standing == GONE && j < nholders; j++)
-		{
-			if (own->znodes[i].owner == holders[j])
-				own->znodes[i].standing = HELD;
-		}
+		Own		   *znode = &own->znodes[i];
+
+		if (znode->standing == GONE &&
+			bsearch(&znode->owner, holders, nholders, sizeof(uint64),
+					compare_owners) != NULL)
+			znode->standing = HELD;
 	}
 }
 
@@ -98,6 +116,7 @@ read_slots(ZklOwnQueue *own)
 	own->nznodes = 0;
 	for (slotno = 0; slotno < zkl_control->ctl_nslots; slotno++)
 	{
+		CHECK_FOR_INTERRUPTS();
 		if (zkl_slot_peek(slotno) <= ZKL_SLOT_CLAIMED)
 			continue;
 		zkl_slot_copy(slotno, &slot);
@@ -115,6 +134,7 @@ read_slots(ZklOwnQueue *own)
 			holders[nholders++] = slot.s_owner;
 	}
 	pass_on(own, holders, nholders);
+	qsort(own->znodes, own->nznodes, sizeof(Own), compare_znodes);
 	pfree(holders);
 }
 
@@ -143,14 +163,11 @@ zkl_ownqueue_free(ZklOwnQueue *own)
 static const Own *
 find(const ZklOwnQueue *own, const ZklUuid *uuid)
 {
-	int			i;
+	Own			wanted;
 
-	for (i = 0; i < own->nznodes; i++)
-	{
-		if (memcmp(&own->znodes[i].uuid, uuid, sizeof(ZklUuid)) == 0)
-			return &own->znodes[i];
-	}
-	return NULL;
+	wanted.uuid = *uuid;
+	return bsearch(&wanted, own->znodes, own->nznodes, sizeof(Own),
+				   compare_znodes);
 }
 
 bool
