@@ -16,6 +16,7 @@
  */
 #include "postgres.h"
 
+#include "access/transam.h"
 #include "catalog/dependency.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_proc.h"
@@ -124,17 +125,25 @@ zkl_statement_writes(const PlannedStmt *plan)
 static bool
 is_ours(Oid function)
 {
-	Oid			extension = get_extension_oid("zklock", true);
+	Oid			extension;
 
+	if (function < FirstNormalObjectId)
+		return false;
+	extension = get_extension_oid("zklock", true);
 	return OidIsValid(extension) &&
 		getExtensionOfObject(ProcedureRelationId, function) == extension;
 }
 
+/* "context" points to whether a function of ours was met. */
 static bool
 function_may_act(Oid function, void *context)
 {
-	return func_volatile(function) == PROVOLATILE_VOLATILE &&
-		!is_ours(function);
+	if (is_ours(function))
+	{
+		*(bool *) context = true;
+		return false;
+	}
+	return func_volatile(function) == PROVOLATILE_VOLATILE;
 }
 
 static bool
@@ -167,7 +176,7 @@ expressions_of(Plan *plan)
 }
 
 static bool
-plan_may_act(Plan *plan)
+plan_may_act(Plan *plan, bool *has_ours)
 {
 	if (plan == NULL)
 		return false;
@@ -181,21 +190,23 @@ plan_may_act(Plan *plan)
 		case T_Agg:
 			break;
 		case T_SubqueryScan:
-			if (plan_may_act(((SubqueryScan *) plan)->subplan))
+			if (plan_may_act(((SubqueryScan *) plan)->subplan, has_ours))
 				return true;
 			break;
 		default:
 			return true;
 	}
-	return expression_may_act((Node *) plan->targetlist, NULL) ||
-		expression_may_act((Node *) plan->qual, NULL) ||
-		expression_may_act(expressions_of(plan), NULL) ||
-		plan_may_act(outerPlan(plan)) || plan_may_act(innerPlan(plan));
+	return expression_may_act((Node *) plan->targetlist, has_ours) ||
+		expression_may_act((Node *) plan->qual, has_ours) ||
+		expression_may_act(expressions_of(plan), has_ours) ||
+		plan_may_act(outerPlan(plan), has_ours) ||
+		plan_may_act(innerPlan(plan), has_ours);
 }
 
 bool
 zkl_statement_only_looks(const PlannedStmt *plan)
 {
+	bool		has_ours = false;
 	ListCell   *cell;
 
 	if (plan->commandType != CMD_SELECT || plan->hasModifyingCTE ||
@@ -208,5 +219,5 @@ zkl_statement_only_looks(const PlannedStmt *plan)
 		if (entry->rtekind == RTE_RELATION && entry->relkind != RELKIND_VIEW)
 			return false;
 	}
-	return !plan_may_act(plan->planTree);
+	return !plan_may_act(plan->planTree, &has_ours) && has_ours;
 }

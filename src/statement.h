@@ -29,8 +29,8 @@ extern bool zkl_statement_is_discard_all(Node *statement);
 extern bool zkl_statement_writes(const PlannedStmt *plan);
 
 /*
- * Whether a plan reads no table, and calls no volatile function but those of
- * zklock: as those that look at zk_status, or acknowledge a loss.
+ * Whether a plan calls functions of zklock, and beside them no volatile one, and
+ * reads no table: as those that look at zk_status, or acknowledge a loss.
  */
 extern bool zkl_statement_only_looks(const PlannedStmt *plan);
 

@@ -106,12 +106,13 @@ my %looks = (
 	  . " WHERE state <> 'away' ORDER BY 1 LIMIT 1",
 	'zk_locks' => "SELECT count(*) FROM zk_locks WHERE state = 'lost'",
 	'zk_queue' => "SELECT count(*) FROM zk_queue('/k/looks')",
-	'zk_fencing_token' => "SELECT zk_fencing_token('/k/looks')",
-	'validation of a pool' => 'SELECT 1');
+	'zk_fencing_token' => "SELECT zk_fencing_token('/k/looks')");
 
 # What may have acted, or rests on what it read, does not get through.
 my %checked = (
+	'nothing' => 'SELECT 1',
 	'a table' => 'SELECT count(*) FROM near',
+	'a table beside' => 'SELECT count(*) FROM zk_status, near',
 	'a volatile function' => "SELECT pg_notify('x', 'y')",
 	'among others' => "SELECT state, pg_notify('x', 'y') FROM zk_status",
 	'NOTIFY' => 'NOTIFY x',

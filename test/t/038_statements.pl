@@ -78,7 +78,7 @@ my @table = (
 	[ never => 'SET', 'SET work_mem = 100' ],
 	[ never => 'RESET', 'RESET work_mem' ],
 	[ never => 'SHOW', 'SHOW work_mem' ],
-	[ never => 'PREPARE', 'PREPARE p AS SELECT 1' ],
+	[ never => 'PREPARE', 'PREPARE p AS SELECT state FROM zk_status' ],
 	[ never => 'EXECUTE', 'EXECUTE p' ],
 	[ never => 'DEALLOCATE', 'DEALLOCATE p' ],
 	[ never => 'DEALLOCATE ALL', 'DEALLOCATE ALL' ],
