@@ -51,6 +51,17 @@ put_multi(ZklWireBuffer *out, const ZklAction *action)
 	}
 }
 
+/*
+ * A connection has one watch on the children of a znode, for the core and for
+ * errands: when one of them takes it back, the others look and set it again.
+ */
+static void
+look_again(const char *path)
+{
+	zkl_runner_event(path);
+	zkl_manager_event(core, zkl_boottime_us(), ZKL_EVENT_CHILDREN, path);
+}
+
 static void
 send_operation(const ZklAction *action)
 {
@@ -61,6 +72,7 @@ send_operation(const ZklAction *action)
 		[ZKL_SEND_GET] = ZKL_WIRE_GET,
 		[ZKL_SEND_LIST] = ZKL_WIRE_LIST,
 		[ZKL_SEND_UNWATCH] = ZKL_WIRE_UNWATCH,
+		[ZKL_SEND_UNWATCH_CHILDREN] = ZKL_WIRE_UNWATCH,
 		[ZKL_SEND_SYNC] = ZKL_WIRE_SYNC,
 	};
 	ZklWireBuffer *out = zkl_link_output();
@@ -77,8 +89,13 @@ send_operation(const ZklAction *action)
 		zkl_wire_put_text(out, action->path);
 	if (action->send == ZKL_SEND_GET || action->send == ZKL_SEND_LIST)
 		zkl_wire_put_u8(out, action->watch);
+	if (action->send == ZKL_SEND_UNWATCH ||
+		action->send == ZKL_SEND_UNWATCH_CHILDREN)
+		zkl_wire_put_u8(out, action->send == ZKL_SEND_UNWATCH_CHILDREN);
 	zkl_wire_end(out, frame);
 	zkl_pulse_sent(zkl_boottime_us());
+	if (action->send == ZKL_SEND_UNWATCH_CHILDREN)
+		look_again(action->path);
 }
 
 static void

@@ -41,6 +41,7 @@ typedef struct
 	Phase		phase;
 	bool		changed;		/* while its listing was under way */
 	bool		stale;			/* the sync ahead of it was refused */
+	bool		watched;		/* AWAIT: its listing has set a watch */
 	int			parents;		/* how often they were made */
 	ZklRetry	retry;			/* of a read, on this connection */
 	char	   *path;			/* of the znode; NULL: what is to be done is not
@@ -73,9 +74,34 @@ find(int slotno)
 	return NULL;
 }
 
+/* Unless another one wants to hear of the same znode's children */
+static void
+take_watch_back(const Task *task)
+{
+	ZklAction	action;
+	ListCell   *cell;
+
+	foreach(cell, tasks)
+	{
+		const Task *other = lfirst(cell);
+
+		if (other != task && other->what.kind == ZKL_ERRAND_AWAIT &&
+			other->path != NULL && strcmp(other->path, task->path) == 0)
+			return;
+	}
+	memset(&action, 0, sizeof(action));
+	action.kind = ZKL_ACTION_SEND;
+	action.send = ZKL_SEND_UNWATCH_CHILDREN;
+	action.tag = ZKL_RUNNER_TAG;	/* attempt 0: nobody waits for it */
+	action.path = task->path;
+	send_operation(&action);
+}
+
 static void
 finish(Task *task)
 {
+	if (task->watched)
+		take_watch_back(task);
 	tasks = list_delete_ptr(tasks, task);
 	if (task->path != NULL)
 		pfree(task->path);
@@ -338,6 +364,8 @@ listed(Task *task, const ZklReply *reply)
 	ZklSlot		slot;
 
 	zkl_slot_copy(task->slotno, &slot);
+	task->watched = task->what.kind == ZKL_ERRAND_AWAIT &&
+		reply->rc == ZKL_RC_OK && !task->changed;
 	if (task->what.kind == ZKL_ERRAND_LIST || reply->rc != ZKL_RC_OK ||
 		fingerprint != task->what.known || slot.s_expired)
 		answer(task, reply, NULL, fingerprint);
@@ -427,6 +455,7 @@ zkl_runner_event(const char *path)
 		if (strcmp(task->path, path) != 0)
 			continue;
 		task->changed = true;
+		task->watched = false;
 		if (task->phase == WATCHING)
 			task->phase = IDLE;
 	}
@@ -445,6 +474,7 @@ zkl_runner_disconnected(void)
 		Task	   *task = lfirst(cell);
 
 		zkl_retry_reset(&task->retry);
+		task->watched = false;
 		if (task->phase == SENT)
 			lose(task);
 		else

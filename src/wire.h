@@ -44,7 +44,8 @@ typedef enum ZklWireType
 	ZKL_WIRE_DELETE,			/* string path (any version) */
 	ZKL_WIRE_GET,				/* string path, u8 watch */
 	ZKL_WIRE_LIST,				/* string path, u8 watch (children) */
-	ZKL_WIRE_UNWATCH,			/* string path: remove our data watch on it */
+	ZKL_WIRE_UNWATCH,			/* string path, u8 children: remove our watch
+								 * on them, else that on the data */
 	ZKL_WIRE_PING,				/* no body; answered by PONG with its tag */
 	ZKL_WIRE_CLOSE,				/* close the ZooKeeper session, then exit 0 */
 	ZKL_WIRE_SYNC,				/* string path */

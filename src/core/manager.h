@@ -208,6 +208,7 @@ typedef enum ZklSendKind
 	ZKL_SEND_GET,				/* with a watch, if watch */
 	ZKL_SEND_LIST,				/* with a watch on the children, if watch */
 	ZKL_SEND_UNWATCH,
+	ZKL_SEND_UNWATCH_CHILDREN,
 	ZKL_SEND_SYNC				/* what is read behind it is as new as this */
 } ZklSendKind;
 

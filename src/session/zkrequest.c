@@ -166,12 +166,15 @@ zkl_zk_path_is_valid(const char *path, size_t length)
 	return true;
 }
 
-/* Hands a request other than a MULTI to the client. */
+/*
+ * Hands a request other than a MULTI to the client.  "flag": whether a read
+ * sets a watch, and whether it is the one on the children that is removed.
+ */
 static int
-call_client(ZklWireType type, const char *path, watcher_fn watcher,
-			ZklSingle *single)
+call_client(ZklWireType type, const char *path, bool flag, ZklSingle *single)
 {
 	zhandle_t  *handle = zkl_zk.handle;
+	watcher_fn	watcher = flag ? zkl_zk_watcher : NULL;
 
 	switch (type)
 	{
@@ -192,7 +195,9 @@ call_client(ZklWireType type, const char *path, watcher_fn watcher,
 			 * is only asked whether there is one.  The parameter's type is a
 			 * slip of zookeeper.h; the function itself is expected.
 			 */
-			return zoo_aremove_all_watches(handle, path, ZWATCHTYPE_DATA, 0,
+			return zoo_aremove_all_watches(handle, path, flag ?
+										   ZWATCHTYPE_CHILD :
+										   ZWATCHTYPE_DATA, 0,
 										   (void_completion_t *) void_done,
 										   single);
 		case ZKL_WIRE_SYNC:
@@ -207,16 +212,14 @@ request_single(const ZklWireHeader *header, ZklWireReader *body)
 {
 	uint32_t	length;
 	const char *bytes = zkl_wire_get_string(body, &length);
-	watcher_fn	watcher = NULL;
+	bool		flag = false;
 	ZklSingle  *single;
 	char	   *path;
 	int			rc = ZBADARGUMENTS;
 
-	if (header->type == ZKL_WIRE_GET || header->type == ZKL_WIRE_LIST)
-	{
-		if (zkl_wire_get_u8(body) != 0)
-			watcher = zkl_zk_watcher;
-	}
+	if (header->type == ZKL_WIRE_GET || header->type == ZKL_WIRE_LIST ||
+		header->type == ZKL_WIRE_UNWATCH)
+		flag = zkl_wire_get_u8(body) != 0;
 	if (body->bad || body->left != 0)
 		return false;
 
@@ -231,8 +234,7 @@ request_single(const ZklWireHeader *header, ZklWireReader *body)
 
 	single->tag = header->tag;
 	if (zkl_zk_path_is_valid(bytes, length))
-		rc = call_client((ZklWireType) header->type, path, watcher,
-						 single);
+		rc = call_client((ZklWireType) header->type, path, flag, single);
 	free(path);
 	if (rc == ZOK)
 		zkl_zk.in_flight++;

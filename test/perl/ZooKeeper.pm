@@ -303,6 +303,16 @@ sub watches
 	return \%watches;
 }
 
+# How many watches on children there are, of all sessions: "wchp" shows those on
+# data only.
+sub child_watches
+{
+	my ($self) = @_;
+	my $data = $self->watches;
+
+	return $self->mntr->{zk_watch_count} - map { @$_ } values %$data;
+}
+
 # The ids of the sessions that ZooKeeper knows of, in lower-case hex.
 sub sessions
 {

@@ -222,9 +222,12 @@ serve_read(Conn *c, const Request *request)
 	memset(&reply, 0, sizeof(reply));
 	if (request->kind == REQUEST_UNWATCH)
 	{
-		if (!(node->data_watch & mask))
+		uint64_t   *watch = request->watch ? &node->child_watch :
+		&node->data_watch;
+
+		if (!(*watch & mask))
 			reply.rc = RC_NO_WATCHER;
-		node->data_watch &= ~mask;
+		*watch &= ~mask;
 	}
 	else if (!node->exists)
 		reply.rc = ZKL_RC_NONODE;

@@ -322,7 +322,9 @@ supervisor_send(Host *h, const ZklAction *action)
 			request->kind = REQUEST_LIST;
 			break;
 		case ZKL_SEND_UNWATCH:
+		case ZKL_SEND_UNWATCH_CHILDREN:
 			request->kind = REQUEST_UNWATCH;
+			request->watch = action->send == ZKL_SEND_UNWATCH_CHILDREN;
 			break;
 		case ZKL_SEND_SYNC:
 			request->kind = REQUEST_SYNC;

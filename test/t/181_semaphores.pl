@@ -111,6 +111,18 @@ is($s->query("SELECT zk_try_acquire('/b', 3, 2)"), 't', 'two of three');
 is($t->query("SELECT zk_try_acquire('/b', 3, 2)"), 'f', 'two more are not there');
 is($t->query("SELECT zk_try_acquire('/b', 3, 2, '50ms')"), 'f', 'nor in a while');
 leases_ok('/b', 2, 0, 'those who tried have left nothing');
+
+$s->query("SELECT zk_acquire('/watched', 1)");
+is($test->zk->child_watches, 0, 'nobody watches the children of a znode');
+$t->send("SELECT zk_acquire('/watched', 1)");
+ok(wait_for(sub { $test->zk->child_watches == 1 }, 'a watch'),
+	'a call that waits for a lease does');
+$t->cancel;
+is($t->sqlstate, '57014', 'it is given up');
+ok(wait_for(sub { $test->zk->child_watches == 0 }, 'no watch'),
+	'and takes its watch back');
+$s->query("SELECT zk_release('/watched')");
+leases_ok('/watched', 0, 0, 'nothing is left');
 curator_begins('c', '/b', 3, 2, 'leases');
 ok(!$curator->command('semaphore', 'held', 'c'), 'Curator waits for two');
 is($t->query("SELECT zk_try_acquire('/b', 3, 1)"), 'f', 'which nobody passes');

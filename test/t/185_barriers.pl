@@ -462,6 +462,21 @@ EOS
 is($_->sqlstate, '', 'a hundred rounds side by side') foreach $fast, $slow;
 $_->close foreach $fast, $slow;
 
+# ---- no watch is left of a wait ----
+
+$_->send(enter('/watched', 3)) foreach $s, $t, $u;
+is($_->value, 't', 'three are in') foreach $s, $t, $u;
+ok(wait_for(sub { $test->zk->child_watches == 0 }, 'no watch'),
+	'nobody watches the members any more');
+$_->send(leave('/watched')) foreach $s, $t;
+ok(wait_for(sub { $test->zk->child_watches == 2 }, 'two watches'),
+	'two wait for the third');
+$_->cancel foreach $s, $t;
+is($_->sqlstate, '57014', 'and give up') foreach $s, $t;
+ok(wait_for(sub { $test->zk->child_watches == 0 }, 'no watch'),
+	'they take their watches back');
+is($u->query(leave('/watched')), 't', 'the third leaves');
+
 # ---- no ZooKeeper ----
 
 $curator->quit;

@@ -222,12 +222,14 @@ serve_list(ModelConnection *connection, const ModelRequest *request,
 }
 
 static int32_t
-serve_unwatch(ModelConnection *connection, const char *path)
+serve_unwatch(ModelConnection *connection, const ModelRequest *request)
 {
-	ModelNode  *node = model_find(connection->zk, path);
+	ModelNode  *node = model_find(connection->zk, request->path);
 
 	connection->zk->counts.unwatches++;
-	if (node == NULL || !model_unwatch(&node->data_watch, connection))
+	if (node == NULL ||
+		!model_unwatch(request->kind == ZKL_SEND_UNWATCH ?
+					   &node->data_watch : &node->child_watch, connection))
 		return MODEL_NO_WATCHER;
 	return ZKL_RC_OK;
 }
@@ -258,7 +260,8 @@ serve_request(ModelConnection *connection, const ModelRequest *request,
 			serve_list(connection, request, reply);
 			break;
 		case ZKL_SEND_UNWATCH:
-			reply->rc = serve_unwatch(connection, request->path);
+		case ZKL_SEND_UNWATCH_CHILDREN:
+			reply->rc = serve_unwatch(connection, request);
 			break;
 		case ZKL_SEND_SYNC:
 			zk->counts.syncs++;
