@@ -165,11 +165,9 @@ pause_unknown(const ZklErrand *errand, const ZklTarget *target)
 {
 	static TimestampTz statement = 0;
 	static ZklRetry retry;
-	bool		is_write = errand->kind == ZKL_ERRAND_SET ||
-	errand->kind == ZKL_ERRAND_CREATE || errand->kind == ZKL_ERRAND_DELETE;
 
 	if (statement != GetCurrentStatementStartTimestamp() ||
-		(is_write && errand->rc != ZKL_RC_UNKNOWN))
+		(zkl_errand_is_write(errand) && errand->rc != ZKL_RC_UNKNOWN))
 		zkl_retry_reset(&retry);
 	statement = GetCurrentStatementStartTimestamp();
 	if (errand->rc != ZKL_RC_UNKNOWN)

@@ -76,4 +76,14 @@ zkl_errand_path(ZklErrand *errand)
 	return errand->answer + errand->room;
 }
 
+/* Whether it changes a znode, so that it must not be sent twice unseen */
+static inline bool
+zkl_errand_is_write(const ZklErrand *errand)
+{
+	return errand->kind == ZKL_ERRAND_SET ||
+		errand->kind == ZKL_ERRAND_CREATE ||
+		errand->kind == ZKL_ERRAND_DELETE ||
+		errand->kind == ZKL_ERRAND_DELETE_LAST;
+}
+
 #endif							/* ZKL_ERRAND_H */

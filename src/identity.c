@@ -13,10 +13,11 @@
 #include "identity.h"
 #include "utils/timestamp.h"
 
-#define LOG_INTERVAL_MS		60000
+#define LOG_INTERVAL_MS		60000	/* by a clock that nobody sets back */
 #define MAX_LOGGED			4
 
-static TimestampTz last_logged = 0; /* an error since we last served */
+static int64 last_logged = -LOG_INTERVAL_MS;	/* in ms: an error since we last
+										 * served */
 static uint32 logged[MAX_LOGGED];	/* hashes of what was logged since then */
 static int	nlogged = 0;
 static long suppressed = 0;		/* messages that were not logged since then */
@@ -30,8 +31,7 @@ static bool
 may_log(void)
 {
 	return zkl_control->ctl_status.state == ZKL_STATE_CONNECTED ||
-		TimestampDifferenceExceeds(last_logged, GetCurrentTimestamp(),
-								   LOG_INTERVAL_MS);
+		zkl_boottime_ms() - last_logged >= LOG_INTERVAL_MS;
 }
 
 static bool
@@ -85,14 +85,13 @@ zkl_identity_note_error(const char *message)
 {
 	bool		loud = may_log_error(message);
 	ZklStatus  *status = zkl_status_begin();
-	TimestampTz now = GetCurrentTimestamp();
 
 	strlcpy(status->last_error, message, sizeof(status->last_error));
-	status->last_error_at = now;
+	status->last_error_at = GetCurrentTimestamp();
 	zkl_status_end();
 
 	if (loud)
-		last_logged = now;
+		last_logged = zkl_boottime_ms();
 	say(loud, "zklock", message);
 }
 

@@ -150,20 +150,11 @@ zkl_runner_submit(int slotno)
 		answer_rc(task, ZKL_RC_UNKNOWN);
 }
 
-static bool
-is_write(const Task *task)
-{
-	return task->what.kind == ZKL_ERRAND_SET ||
-		task->what.kind == ZKL_ERRAND_CREATE ||
-		task->what.kind == ZKL_ERRAND_DELETE ||
-		task->what.kind == ZKL_ERRAND_DELETE_LAST;
-}
-
 /* An operation will not be answered: a read is sent again. */
 static void
 lose(Task *task)
 {
-	if (is_write(task))
+	if (zkl_errand_is_write(&task->what))
 		answer_rc(task, ZKL_RC_UNKNOWN);
 	else
 		task->phase = IDLE;
@@ -387,7 +378,7 @@ static bool
 is_lost(const Task *task, int32 rc)
 {
 	return rc != ZKL_RC_OK && !zkl_rc_is_definite(rc) &&
-		(is_write(task) || (rc != RC_MARSHALLINGERROR &&
+		(zkl_errand_is_write(&task->what) || (rc != RC_MARSHALLINGERROR &&
 							rc != RC_UNIMPLEMENTED));
 }
 
@@ -423,7 +414,7 @@ zkl_runner_reply(uint64 tag, const ZklReply *reply, const ZklWireStat *stat)
 		whole.rc = ZKL_RC_UNKNOWN;
 	if (is_lost(task, whole.rc))
 	{
-		if (is_write(task))
+		if (zkl_errand_is_write(&task->what))
 			answer_rc(task, ZKL_RC_UNKNOWN);
 		else
 			again(task, &whole);
