@@ -69,6 +69,7 @@ create_applied(ZklManager *m, ZklRequest *r, const char *path, int64_t zxid,
 		return;
 	}
 	r->attempts = 0;
+	r->lock->parents_rc = 0;
 	m->counters.creates++;
 	if (seq < ZKL_SEQ_LIMIT)
 		r->alone = zkl_lock_account(m, r->lock, seq, zxid);
@@ -156,19 +157,17 @@ failed_operation(const ZklBatch *batch, const ZklReply *reply)
 	return -1;
 }
 
+/* "named": by the answer itself, and not for what is known of its lock */
 static void
-create_refused(ZklManager *m, ZklRequest *r, int32_t rc)
+create_refused(ZklManager *m, ZklRequest *r, int32_t rc, bool named)
 {
 	ZklLock    *lock = r->lock;
 
 	/* No directory: then none of our nodes in it is there any more either. */
-	if (rc == ZKL_RC_NONODE)
-	{
-		while (!zkl_list_empty(&lock->own))
-			zkl_request_vanished(m, zkl_container(ZklRequest, queued,
-												  lock->own.head.next));
-		lock->make_parents = true;
-	}
+	while (rc == ZKL_RC_NONODE && named && !zkl_list_empty(&lock->own))
+		zkl_request_vanished(m, zkl_container(ZklRequest, queued,
+											  lock->own.head.next));
+	lock->make_parents |= rc == ZKL_RC_NONODE;
 	if (r->demand != ZKL_DEMAND_WAITING)
 		zkl_request_gone(m, r);
 	else if (rc == ZKL_RC_NONODE && lock->parents_rc == 0 &&
@@ -267,7 +266,7 @@ batch_refused(ZklManager *m, ZklBatch *batch, int failed, int32_t rc)
 			zkl_list_empty(&r->lock->own))
 			r->lock->make_parents = true;
 		if (culprit || shares_fate(r, culprit_lock, rc))
-			create_refused(m, r, rc);
+			create_refused(m, r, rc, r->lock == culprit_lock);
 		else
 			zkl_request_resend(m, r);
 	}

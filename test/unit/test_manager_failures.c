@@ -386,6 +386,54 @@ token_refused(void)
 	world_wind_up(w);
 }
 
+/* Its directory is refused to us, and then made by somebody else. */
+static uint32_t
+hold_in_a_refused_directory(World *w, const char *name, const char *directory)
+{
+	uint32_t	r = world_submit(w, name, 1, ZKL_EXCLUSIVE);
+
+	w->zk.single_rc = MODEL_NO_AUTH;
+	w->zk.single_kind = ZKL_SEND_CREATE_CONTAINER;
+	w->zk.single_path = directory;
+	while (w->zk.single_rc != 0 &&
+		   CHECK(w->conn.inbox != NULL || w->conn.outbox != NULL))
+	{
+		world_serve(w, 1);
+		if (w->zk.single_rc != 0)
+			world_deliver(w, 1);
+	}
+	model_mkdir(&w->zk, directory);
+	world_run(w);
+	CHECK(world_holds(w, r));
+	return r;
+}
+
+/*
+ * A directory is missing whose making was refused once: that says nothing of
+ * another one with that history.
+ */
+static void
+another_directory_refused(void)
+{
+	World	   *w = world_ready();
+	uint32_t	gone = hold_in_a_refused_directory(w, "/a", WORLD_ROOT "/a");
+	uint32_t	held = hold_in_a_refused_directory(w, "/b/d",
+												   WORLD_ROOT "/b/d");
+	uint32_t	both[2];
+
+	world_release(w, gone);
+	world_run(w);
+	CHECK_INT(model_delete(&w->zk, WORLD_ROOT "/a"), 0);
+	both[0] = world_enter(w, "/a", 2, ZKL_EXCLUSIVE, false);
+	both[1] = world_enter(w, "/b/d", 2, ZKL_EXCLUSIVE, false);
+	world_flush(w);
+	world_run(w);
+	CHECK(world_holds(w, held));
+	CHECK(world_holds(w, both[0]) && world_waits(w, both[1]));
+	CHECK_INT(w->losses, 0);
+	world_wind_up(w);
+}
+
 /*
  * A heartbeat node whose making was in doubt is to be deleted, but that is
  * refused: it is tried again, also on the same connection.
@@ -488,6 +536,7 @@ main(void)
 	RUN(lost_replies_and_cancels);
 	RUN(unknown_results);
 	RUN(token_refused);
+	RUN(another_directory_refused);
 	RUN(sweep_refused);
 	RUN(lost_deletes);
 	RUN(heartbeat_node_deleted);
