@@ -170,8 +170,7 @@ ask(Backend *b)
 		return;
 	s = &h->slots[slot];
 	s->lock = pick_lock(b);
-	s->mode = below(100) < backends.shared && s->lock != hosts.semaphore ?
-		ZKL_SHARED : ZKL_EXCLUSIVE;
+	s->mode = lock_mode(s->lock, below(100) < backends.shared);
 	s->owner = b->owner;
 	s->backend = b->id;
 	s->sibling = find_sibling(b, s->lock);

@@ -105,10 +105,50 @@ base_begin(uint64_t seed)
 	base.print = print;
 	base.seed = seed;
 	base.random = seed;
+	base.profile = profile_of(seed);
 	base.hash = seed;
 	base.now = SECOND;
 	base.calm_since = NEVER - INT32_MAX * INT64_C(1000);
 	base.longest = NEVER;
+}
+
+/* ---- profiles ---- */
+
+static const struct
+{
+	const char *name;
+	uint64_t	share;			/* of 16 seeds */
+}			profiles[PROFILES] = {{"wide", 7}, {"storm", 6}, {"quorum", 3}};
+
+static int	chosen = -1;
+
+bool
+profile_choose(const char *name)
+{
+	for (chosen = 0; chosen < PROFILES; chosen++)
+		if (strcmp(profiles[chosen].name, name) == 0)
+			return true;
+	return false;
+}
+
+Profile
+profile_of(uint64_t seed)
+{
+	uint64_t	state = ~seed;
+	uint64_t	dice = splitmix64(&state) % 16;
+	int			i = 0;
+
+	if (chosen >= 0)
+		return (Profile) chosen;
+	while (dice >= profiles[i].share)
+		dice -= profiles[i++].share;
+	return (Profile) i;
+}
+
+const char *
+profile_name(Profile profile)
+{
+	return profiles[profile].name;
 }
 
 /* ---- the trace ---- */

@@ -30,6 +30,20 @@ typedef int64_t Time;
 #define TRACE_KEPT		120		/* events shown when a seed fails */
 #define TRACE_NUMBERS	4
 
+/*
+ * What a seed is about.  Each draws its sizes and faults from all there are;
+ * some are frequent in it.
+ */
+typedef enum Profile
+{
+	PROFILE_WIDE,				/* a few kinds of faults, whichever */
+	PROFILE_STORM,				/* operators break, workers restart, holders
+								 * downgrade, keep and cancel, all at once */
+	PROFILE_QUORUM				/* ZooKeeper's servers and connections */
+} Profile;
+
+#define PROFILES	3
+
 typedef struct TraceLine
 {
 	Time		at;
@@ -43,6 +57,7 @@ typedef struct Chunk Chunk;
 typedef struct Base
 {
 	uint64_t	seed;
+	Profile		profile;
 	uint64_t	random;
 	Time		now;
 	bool		calm;			/* the chaos is over */
@@ -97,6 +112,13 @@ extern void *take(size_t size); /* zeroed */
 extern char *take_string(const char *text);
 extern void *take_copy(const void *bytes, size_t size);
 extern void base_begin(uint64_t seed);
+
+/* ---- profiles ---- */
+
+/* All seeds are of this one from now on; false: there is none of that name. */
+extern bool profile_choose(const char *name);
+extern Profile profile_of(uint64_t seed);
+extern const char *profile_name(Profile profile);
 
 /* ---- the trace ---- */
 

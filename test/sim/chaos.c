@@ -34,8 +34,10 @@ static const struct
 	void		(*happen) (void);
 	int			weight;
 	int			one_in;
+	int			often[PROFILES];	/* weight in each seed of a profile */
 }			faults[] = {
-#define FAULT_ENTRY(name, weight, one_in) {do_##name, weight, one_in},
+#define FAULT_ENTRY(name, weight, one_in, storm, quorum) \
+	{do_##name, weight, one_in, {0, storm, quorum}},
 	FAULTS(FAULT_ENTRY)
 #undef FAULT_ENTRY
 };
@@ -51,9 +53,16 @@ draw_faults(void)
 	chaos.every = ens.timeout / DRAW(2, 5, 20);
 	chaos.end = base.now + ens.timeout * DRAW(3, 6, 10);
 	chaos.at = base.now + some_delay(chaos.every);
+	if (base.profile != PROFILE_WIDE)
+		chaos.every = ens.timeout / DRAW(10, 20, 50);
 	for (i = 0; i < NFAULTS; i++)
 	{
-		if (once_in(faults[i].one_in))
+		int			often = faults[i].often[base.profile];
+
+		if (often > 0 && !once_in(6))
+			chaos.weights[i] = often;
+		else if (once_in(faults[i].one_in *
+						 (base.profile == PROFILE_WIDE ? 1 : 4)))
 			chaos.weights[i] = faults[i].weight * (int) DRAW(1, 1, 1, 5);
 		chaos.sum += chaos.weights[i];
 	}
@@ -93,7 +102,7 @@ chaos_end(void)
 Time
 chaos_due(void)
 {
-	Time		due = vandals_due();
+	Time		due = operators_due();
 	int			i;
 
 	due = chaos.at < due ? chaos.at : due;
@@ -115,9 +124,9 @@ chaos_step(void)
 			ensemble_join(i);
 			return;
 		}
-	if (vandals_due() <= base.now)
+	if (operators_due() <= base.now)
 	{
-		vandals_step();
+		operators_step();
 		return;
 	}
 	chaos.at = base.now + some_delay(chaos.every);

@@ -38,6 +38,37 @@ draw_ensemble(void)
 	}
 }
 
+/* Many who want one lock, in all ways, and change their minds */
+static void
+draw_storm(void)
+{
+	hosts.n = (int) DRAW(1, 2, 2, 3);
+	hosts.nlocks = (int) DRAW(1, 1, 1, 2);
+	backends.per_host = (int) DRAW(2, 4, 6);
+	backends.think = ens.timeout / DRAW(200, 100, 20);
+	backends.hold = ens.timeout / DRAW(200, 50, 20, 4);
+	backends.patience = ens.timeout / DRAW(1000, 50, 10);
+	backends.shared = (int) DRAW(20, 50, 70);
+	backends.cancels = (int) DRAW(20, 40, 60);
+	backends.nested = (int) DRAW(30, 60, 80);
+	foreigners.n = (int) DRAW(0, 0, 1, 2);
+	foreigners.downgrades = (int) DRAW(50, 90);
+	backends.bounded = (int) DRAW(0, 40, 70);
+}
+
+/* Most locks are Curator's read-write locks, where most can happen. */
+static void
+draw_dialects(void)
+{
+	int			i;
+
+	for (i = 0; i < hosts.nlocks; i++)
+		hosts.dialects[i] = once_in(base.profile == PROFILE_STORM ? 8 : 4) ?
+			(ZklDialect) DRAW(ZKL_DIALECT_CURATOR_MUTEX, ZKL_DIALECT_KAZOO,
+							  ZKL_DIALECT_KAZOO, ZKL_DIALECT_LATCH,
+							  ZKL_DIALECT_MEMBER) : ZKL_DIALECT_CURATOR_RW;
+}
+
 void
 draw_hosts(void)
 {
@@ -70,9 +101,15 @@ draw_hosts(void)
 	backends.at_most = ens.timeout / DRAW(200, 20, 4, 1);
 	backends.at_least = ens.timeout / DRAW(200, 20, 4);
 
+	if (base.profile == PROFILE_STORM)
+		draw_storm();
+	draw_dialects();
+
 	/* Every fourth has a semaphore instead of its last lock. */
 	hosts.semaphore = base.seed % 4 == 0 ? hosts.nlocks - 1 : -1;
 	hosts.max = (uint32_t) (base.seed / 4 % 3 + 1);
+	if (hosts.semaphore >= 0)
+		hosts.dialects[hosts.semaphore] = ZKL_DIALECT_LEASE;
 	for (i = 0; i < hosts.n; i++)
 	{
 		hosts.host[i].id = i;

@@ -9,42 +9,44 @@
 #include "host.h"
 
 /*
- * X(name, weight in a seed that has it, one in how many seeds has it).  A seed
- * is what it is by their order.
+ * X(name, weight in a seed that has it, one in how many seeds has it, weight in
+ * a storm, weight in a seed of the profile "quorum").  0: it is as in others,
+ * but more seldom.  A seed is what it is by their order.
  */
 #define FAULTS(X) \
-	X(reset, 8, 2) \
-	X(freeze, 6, 2) \
-	X(kill_session_process, 6, 3) \
-	X(kill_worker, 4, 3) \
-	X(stop_worker, 5, 3) \
-	X(stop_worker_amid, 4, 3) \
-	X(stop_backend, 4, 3) \
-	X(kill_backend, 4, 3) \
-	X(crash_host, 2, 6) \
-	X(lose_leader, 4, 3) \
-	X(lose_quorum, 2, 6) \
-	X(cut_follower, 4, 3) \
-	X(stop_follower, 3, 4) \
-	X(cut_rack, 5, 3) \
-	X(pause_follower, 5, 3) \
-	X(wipe, 1, 40) \
-	X(accept_lower_tokens, 2, 10) \
-	X(break_lock, 4, 6) \
-	X(reap, 6, 3) \
-	X(delete_own, 4, 8) \
-	X(set_own, 3, 8) \
-	X(delete_heartbeat, 3, 8) \
-	X(set_heartbeat, 3, 8) \
-	X(set_directory, 3, 6) \
-	X(recreate_directory, 8, 4) \
-	X(stranger, 6, 5) \
-	X(kill_session, 2, 10) \
-	X(jump, 3, 10) \
-	X(reset_foreign, 5, 4) \
-	X(freeze_foreign, 5, 4)
+	X(reset, 8, 2, 4, 6) \
+	X(freeze, 6, 2, 2, 8) \
+	X(kill_session_process, 6, 3, 4, 2) \
+	X(kill_worker, 4, 3, 14, 2) \
+	X(stop_worker, 5, 3, 3, 4) \
+	X(stop_worker_amid, 4, 3, 10, 3) \
+	X(stop_backend, 4, 3, 1, 1) \
+	X(kill_backend, 4, 3, 4, 1) \
+	X(crash_host, 2, 6, 1, 1) \
+	X(lose_leader, 4, 3, 1, 10) \
+	X(lose_quorum, 2, 6, 0, 6) \
+	X(cut_follower, 4, 3, 1, 8) \
+	X(stop_follower, 3, 4, 0, 6) \
+	X(cut_rack, 5, 3, 0, 12) \
+	X(pause_follower, 5, 3, 1, 10) \
+	X(wipe, 1, 40, 0, 0) \
+	X(accept_lower_tokens, 2, 10, 0, 0) \
+	X(break_lock, 4, 6, 30, 2) \
+	X(reap, 6, 3, 2, 1) \
+	X(delete_own, 4, 8, 0, 0) \
+	X(set_own, 3, 8, 3, 0) \
+	X(delete_heartbeat, 3, 8, 0, 0) \
+	X(set_heartbeat, 3, 8, 0, 0) \
+	X(set_directory, 3, 6, 0, 0) \
+	X(recreate_directory, 8, 4, 0, 0) \
+	X(stranger, 6, 5, 1, 0) \
+	X(kill_session, 2, 10, 0, 0) \
+	X(jump, 3, 10, 0, 0) \
+	X(reset_foreign, 5, 4, 6, 4) \
+	X(freeze_foreign, 5, 4, 4, 4)
 
-#define FAULT_FUNCTION(name, weight, one_in) extern void do_##name(void);
+#define FAULT_FUNCTION(name, weight, one_in, storm, quorum) \
+	 extern void do_##name(void);
 FAULTS(FAULT_FUNCTION)
 #undef FAULT_FUNCTION
 
@@ -57,11 +59,21 @@ extern Time a_while(void);
 
 extern void vandals_begin(void);
 
-/* When an operator goes on with what he has begun, and that he does */
-extern Time vandals_due(void);
-extern void vandals_step(void);
-
 /* The nodes of strangers go. */
 extern void vandals_calm(void);
+
+/* ---- operators.c ---- */
+
+extern void operators_begin(void);
+
+/*
+ * Whether it is another client's, that one of them broke: what comes of it
+ * when he is through is not zklock's fault (docs/interop.md).
+ */
+extern bool operators_broke(const ZklUuid *owner);
+
+/* When one of them goes on with what he has begun, and that he does */
+extern Time operators_due(void);
+extern void operators_step(void);
 
 #endif							/* SIM_FAULTS_H */

@@ -133,8 +133,7 @@ begin(Foreign *f)
 	if (!connect_somewhere(f))
 		return;
 	f->lock = (int) below(hosts.nlocks);
-	f->mode = below(100) < foreigners.shared && f->lock != hosts.semaphore ?
-		ZKL_SHARED : ZKL_EXCLUSIVE;
+	f->mode = lock_mode(f->lock, below(100) < foreigners.shared);
 	f->uuid = zkl_uuid_make(random64(), random64());
 	f->uuid.bytes[6] = (uint8_t) (0x40 | (f->uuid.bytes[6] & 15));
 	f->attempts = 0;
@@ -274,7 +273,7 @@ end_hold(Foreign *f)
 	if (!base.calm && below(100) < foreigners.deaths)
 		die(f);
 	else if (!f->broken && f->mode == ZKL_EXCLUSIVE &&
-			 f->lock != hosts.semaphore &&
+			 lock_dialect(f->lock) == ZKL_DIALECT_CURATOR_RW &&
 			 below(100) < foreigners.downgrades)
 		downgrade(f);
 	else

@@ -43,8 +43,16 @@ lock_path(int lock)
 ZklDialect
 lock_dialect(int lock)
 {
-	return lock == hosts.semaphore ? ZKL_DIALECT_LEASE :
-		ZKL_DIALECT_CURATOR_RW;
+	return hosts.dialects[lock];
+}
+
+ZklLockMode
+lock_mode(int lock, bool shared)
+{
+	ZklDialect	dialect = lock_dialect(lock);
+
+	return dialect == ZKL_DIALECT_MEMBER ||
+		(shared && zkl_dialect_shares(dialect)) ? ZKL_SHARED : ZKL_EXCLUSIVE;
 }
 
 bool

@@ -164,6 +164,7 @@ typedef struct Hosts
 	int			n;
 	Host		host[MAX_HOSTS];
 	int			nlocks;
+	ZklDialect	dialects[MAX_LOCKS];
 	int			semaphore;		/* the lock that is one; -1: none is */
 	uint32_t	max;			/* of its leases */
 	uint32_t	batches_in_flight;
@@ -181,6 +182,9 @@ extern Hosts hosts;
 extern const char *lock_name(int lock);
 extern Path *lock_path(int lock);
 extern ZklDialect lock_dialect(int lock);
+
+/* The mode of somebody who would like to share it, or not */
+extern ZklLockMode lock_mode(int lock, bool shared);
 
 /* Whether two owners may not hold it at the same time in these modes */
 extern bool lock_conflicts(int lock, ZklLockMode a, ZklLockMode b);

@@ -2,7 +2,7 @@
  * main.c
  *	  Runs simulations, seed by seed.
  *
- *	  sim [-s seed] [-n count] [-j jobs] [-t] [-k] [-m mutant]
+ *	  sim [-s seed] [-n count] [-j jobs] [-t] [-k] [-m mutant] [-p profile]
  *	  sim -M [-n count] [-j jobs]	(built with ZKL_MUTANTS)
  *	  sim -d
  *
@@ -151,15 +151,15 @@ show_state(void)
 static void
 show_failure(void)
 {
-	printf("\nseed %" PRIu64 " breaks %s: %s\n", base.seed, base.rule,
-		   base.what);
+	printf("\nseed %" PRIu64 " (%s) breaks %s: %s\n", base.seed,
+		   profile_name(base.profile), base.rule, base.what);
 	show_state();
 	if (base.print)
 		return;
 	printf("the last of %" PRIu64 " events:\n", base.events);
 	trace_print_last();
-	printf("seed %" PRIu64 " breaks %s: %s\n", base.seed, base.rule,
-		   base.what);
+	printf("seed %" PRIu64 " (%s) breaks %s: %s\n", base.seed,
+		   profile_name(base.profile), base.rule, base.what);
 }
 
 /* Seeds first, first + stride and so on; false: one breaks a rule */
@@ -179,8 +179,8 @@ run_seeds(uint64_t first, uint64_t last, uint64_t stride)
 			show_failure();
 			break;
 		}
-		printf("seed %" PRIu64 " breaks %s: %s\n", base.seed, base.rule,
-			   base.what);
+		printf("seed %" PRIu64 " (%s) breaks %s: %s\n", base.seed,
+			   profile_name(base.profile), base.rule, base.what);
 	}
 	fflush(stdout);
 	return good;
@@ -242,6 +242,22 @@ run_twice(uint64_t first, uint64_t last)
 	return true;
 }
 
+static void
+show_rate(uint64_t first, uint64_t last, double time)
+{
+	uint64_t	n[PROFILES] = {0};
+	uint64_t	seed;
+	int			i;
+
+	for (seed = first; seed <= last; seed++)
+		n[profile_of(seed)]++;
+	printf("%" PRIu64 " schedules", last - first + 1);
+	for (i = 0; i < PROFILES; i++)
+		printf("%s %" PRIu64 " %s", i == 0 ? ":" : ",", n[i],
+			   profile_name((Profile) i));
+	printf("; %.0f a second\n", (double) (last - first + 1) / time);
+}
+
 typedef struct Options
 {
 	uint64_t	first;
@@ -256,7 +272,7 @@ read_options(int argc, char **argv, Options *o)
 {
 	int			option;
 
-	while ((option = getopt(argc, argv, "s:n:j:m:tkMd")) != -1)
+	while ((option = getopt(argc, argv, "s:n:j:m:p:tkMd")) != -1)
 	{
 		if (option == 's')
 			o->first = strtoull(optarg, NULL, 10);
@@ -266,6 +282,8 @@ read_options(int argc, char **argv, Options *o)
 			o->jobs = atoi(optarg);
 		else if (option == 'm')
 			mutant_choose(optarg);
+		else if (option == 'p' && profile_choose(optarg))
+			continue;
 		else if (option == 't')
 			base.print = true;
 		else if (option == 'k')
@@ -291,7 +309,7 @@ main(int argc, char **argv)
 	if (!read_options(argc, argv, &o))
 	{
 		fprintf(stderr, "usage: sim [-s seed] [-n count] [-j jobs] [-t] [-k]"
-				" [-m mutant] | -M | -d\n");
+				" [-m mutant] [-p profile] | -M | -d\n");
 		return 2;
 	}
 	setvbuf(stdout, NULL, _IOFBF, 1 << 16);
@@ -301,7 +319,6 @@ main(int argc, char **argv)
 		o.jobs > 1 ? run_jobs(o.first, last, o.jobs) :
 		run_seeds(o.first, last, 1);
 	if (good && !o.mutants)
-		printf("%" PRIu64 " schedules, %.0f a second\n", o.count,
-			   (double) o.count / (seconds() - begin));
+		show_rate(o.first, last, seconds() - begin);
 	return good ? 0 : 1;
 }

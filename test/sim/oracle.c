@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "backend.h"
+#include "faults.h"
 #include "oracle.h"
 #include "sight.h"
 
@@ -202,6 +203,8 @@ in_the_way(const Host *h, const Slot *s, Path *path)
 
 	if (!node->exists || !c->counts || c->seq > s->seq ||
 		!zkl_mode_conflicts(c->mode, s->mode))
+		return false;
+	if (operators_broke(&c->uuid))
 		return false;
 	if (host_of_session(node->stat.ephemeral_owner) != h)
 		return true;

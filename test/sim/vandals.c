@@ -1,9 +1,8 @@
 /*
  * vandals.c
- *	  People at the ensemble with other tools: vandals, operators, strangers.
+ *	  People at the ensemble with other tools: vandals and strangers.
  *
- * Owns the lock that an operator is breaking, and the strangers' nodes.  Must
- * not know what zklock servers make of it.
+ * Owns the strangers' nodes.  Must not know what zklock servers make of it.
  */
 #include <stdio.h>
 #include <string.h>
@@ -17,16 +16,13 @@ static struct
 {
 	char		strangers[MAX_STRANGERS][64];
 	int			nstrangers;		/* ever */
-	Path	   *breaking;		/* the node that an operator has marked */
-	Time		break_at;		/* and deletes then ... */
-	int32_t		break_version;	/* ... if it is still marked */
 }			vandals;
 
 void
 vandals_begin(void)
 {
 	memset(&vandals, 0, sizeof(vandals));
-	vandals.break_at = NEVER;
+	operators_begin();
 }
 
 /* ---- vandals ---- */
@@ -208,112 +204,4 @@ vandals_calm(void)
 		op.path = vandals.strangers[i];
 		(void) ensemble_write(&op, true);
 	}
-}
-
-/* ---- operators ---- */
-
-void
-do_accept_lower_tokens(void)
-{
-	host_accept_lower_tokens(some_host());
-}
-
-/* One that goes on as a reader just now cannot be broken so easily. */
-static void
-break_foreign(const Path *path, const ZklUuid *owner)
-{
-	Op			op = {.kind = OP_DELETE,.path = path->text,.version = -1};
-	int			i;
-
-	for (i = 0; i < foreigners.n; i++)
-	{
-		Foreign    *f = &foreigners.foreign[i];
-
-		if (memcmp(&f->uuid, owner, sizeof(*owner)) != 0)
-			continue;
-		if (f->phase == FOREIGN_DOWNGRADING || f->mode == ZKL_SHARED)
-			return;
-		f->broken = true;
-	}
-	(void) ensemble_write(&op, false);
-}
-
-static void
-mark(Path *head)
-{
-	static const char data[] = "{\"breaking\":true}";
-	Op			op = {.kind = OP_SET,.version = -1,.path = head->text,
-	.data = data,.length = sizeof(data) - 1};
-
-	if (ensemble_write(&op, false) != ZKL_RC_OK)
-		return;
-	vandals.breaking = head;
-	vandals.break_version = head->node[HEAD].version;
-	vandals.break_at = base.now + ens.timeout + below(ens.timeout / 4);
-}
-
-/* As zk_break_lock() does it: mark the head, wait for its owner, delete it. */
-void
-do_break_lock(void)
-{
-	int			lock = (int) below(hosts.nlocks);
-	Path	   *path = lock_path(lock)->children;
-	Path	   *head = NULL;
-	ZklSeq		best = ZKL_SEQ_NONE;
-	ZklUuid		owner = {{0}};
-
-	for (; path != NULL; path = path->sibling)
-	{
-		ZklLockMode mode;
-		ZklSeq		seq;
-		bool		has_uuid;
-		ZklUuid		uuid;
-
-		if (path->node[HEAD].exists &&
-			zkl_znode_parse(lock_dialect(lock),
-							path->name, &mode, &seq, &has_uuid, &uuid) &&
-			seq < best)
-		{
-			head = path;
-			best = seq;
-			owner = uuid;
-		}
-	}
-	if (vandals.breaking != NULL || head == NULL || ens.leader < 0)
-		return;
-	trace("operator: breaks @", 0, 0, 0, 0, head->text);
-	if (!zkl_uuid_is_zklock(&owner))
-	{
-		/* Other clients look at no mark. */
-		break_foreign(head, &owner);
-		return;
-	}
-	mark(head);
-}
-
-void
-vandals_step(void)
-{
-	Op			op = {.kind = OP_DELETE,.version = vandals.break_version};
-	int32_t		rc;
-
-	op.path = vandals.breaking->text;
-	vandals.break_at = base.now + ens.timeout / 20;
-	rc = ensemble_write(&op, false);
-	if (rc == ZKL_RC_UNKNOWN)
-		return;
-	if (rc == ZKL_RC_BADVERSION)
-	{
-		mark(vandals.breaking);
-		return;
-	}
-	trace("operator: deletes @", 0, 0, 0, 0, op.path);
-	vandals.breaking = NULL;
-	vandals.break_at = NEVER;
-}
-
-Time
-vandals_due(void)
-{
-	return vandals.break_at;
 }

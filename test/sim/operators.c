@@ -1,0 +1,239 @@
+/*
+ * operators.c
+ *	  Operators, who break locks as zk_break_lock() does.
+ *
+ * Owns what each of them is at.  Must not know what zklock servers make of it.
+ *
+ * The rule is that of src/breaklock.c.  The head of the queue is marked if it
+ * is zklock's, and deleted when its server has had the time of a session
+ * timeout to see the mark.  Other clients look at no mark: their node is
+ * deleted at once, and for the same time whatever appears with its unique id.
+ */
+#include <string.h>
+
+#include "faults.h"
+#include "foreign.h"
+
+#define MAX_OPERATORS	3
+
+typedef struct Operator
+{
+	bool		busy;
+	Time		at;				/* looks again */
+	Time		until;			/* has the holder time, or looks the operator */
+	int			lock;
+	Path	   *head;			/* NULL: it is gone, its unique id is looked for */
+	int32_t		version;		/* of its data, once it is marked */
+	ZklUuid		uuid;
+} Operator;
+
+static Operator operators[MAX_OPERATORS];
+
+/* Other clients that were broken; those before are forgotten. */
+#define MAX_BROKEN		32
+
+static ZklUuid broken_uuids[MAX_BROKEN];
+static int	nbroken;
+
+void
+operators_begin(void)
+{
+	memset(operators, 0, sizeof(operators));
+	nbroken = 0;
+}
+
+void
+do_accept_lower_tokens(void)
+{
+	host_accept_lower_tokens(some_host());
+}
+
+/* ---- looking ---- */
+
+/* The first of the queue, or with this unique id; NULL: none */
+static Path *
+find_contender(int lock, const ZklUuid *wanted, ZklUuid *owner)
+{
+	Path	   *path = lock_path(lock)->children;
+	Path	   *found = NULL;
+	ZklSeq		best = ZKL_SEQ_NONE;
+
+	for (; path != NULL; path = path->sibling)
+	{
+		ZklLockMode mode;
+		ZklSeq		seq;
+		bool		has_uuid;
+		ZklUuid		uuid = {{0}};
+
+		if (!path->node[HEAD].exists ||
+			!zkl_znode_parse(lock_dialect(lock), path->name, &mode, &seq,
+							 &has_uuid, &uuid) || seq >= best ||
+			(wanted != NULL && memcmp(&uuid, wanted, sizeof(uuid)) != 0))
+			continue;
+		found = path;
+		best = seq;
+		*owner = uuid;
+	}
+	return found;
+}
+
+static bool
+is_marked(const Path *path)
+{
+	const Node *node = &path->node[HEAD];
+
+	return zkl_node_data_breaking(node->data, node->length);
+}
+
+static void
+finish(Operator *o)
+{
+	trace("operator #: is through with @", o - operators, 0, 0, 0,
+		  lock_name(o->lock));
+	o->busy = false;
+}
+
+/* ---- other clients' nodes ---- */
+
+/* Its owner knows of nothing: what it believes from now on does not count. */
+static void
+note_broken(const ZklUuid *owner)
+{
+	int			i;
+
+	broken_uuids[nbroken++ % MAX_BROKEN] = *owner;
+	for (i = 0; i < foreigners.n; i++)
+		if (memcmp(&foreigners.foreign[i].uuid, owner, sizeof(*owner)) == 0)
+			foreigners.foreign[i].broken = true;
+}
+
+bool
+operators_broke(const ZklUuid *owner)
+{
+	int			i;
+
+	for (i = 0; i < nbroken && i < MAX_BROKEN; i++)
+		if (memcmp(&broken_uuids[i], owner, sizeof(*owner)) == 0)
+			return true;
+	return false;
+}
+
+/* Whatever is there of that client's, late as it may come */
+static void
+delete_foreign(Operator *o)
+{
+	Op			op = {.kind = OP_DELETE,.version = -1};
+	ZklUuid		uuid;
+	Path	   *path;
+
+	while (ens.leader >= 0 &&
+		   (path = find_contender(o->lock, &o->uuid, &uuid)) != NULL)
+	{
+		trace("operator #: deletes @", o - operators, 0, 0, 0, path->text);
+		op.path = path->text;
+		if (ensemble_write(&op, false) != ZKL_RC_OK)
+			break;
+	}
+	o->at = base.now + ens.timeout / 20;
+	if (ens.leader >= 0 && base.now >= o->until)
+		finish(o);
+}
+
+/* ---- zklock's nodes ---- */
+
+static void
+mark(Operator *o)
+{
+	static const char data[] = "{\"breaking\":true}";
+	Op			op = {.kind = OP_SET,.path = o->head->text,.data = data,
+	.length = sizeof(data) - 1,.version = o->head->node[HEAD].version};
+
+	if (!is_marked(o->head) && ensemble_write(&op, false) != ZKL_RC_OK)
+		return;
+	o->version = o->head->node[HEAD].version;
+	o->until = base.now + ens.timeout;
+}
+
+/* If somebody wrote over the mark, the holder has all its time again. */
+static void
+look_at_marked(Operator *o)
+{
+	Op			op = {.kind = OP_DELETE,.path = o->head->text,
+	.version = o->version};
+
+	o->at = base.now + ens.timeout / 20;
+	if (ens.leader < 0)
+		return;
+	if (!o->head->node[HEAD].exists)
+		finish(o);
+	else if (o->head->node[HEAD].version != o->version)
+		mark(o);
+	else if (base.now >= o->until)
+	{
+		trace("operator #: deletes @", o - operators, 0, 0, 0, op.path);
+		if (ensemble_write(&op, false) == ZKL_RC_OK)
+			finish(o);
+	}
+}
+
+/* ---- beginning and going on ---- */
+
+void
+do_break_lock(void)
+{
+	Operator   *o = operators;
+	int			lock = (int) below(hosts.nlocks);
+	ZklUuid		uuid;
+	Path	   *head = find_contender(lock, NULL, &uuid);
+
+	while (o < operators + MAX_OPERATORS && o->busy)
+		o++;
+	if (o == operators + MAX_OPERATORS || head == NULL || ens.leader < 0 ||
+		!zkl_dialect_marks(lock_dialect(lock)))
+		return;
+	trace("operator #: breaks @", o - operators, 0, 0, 0, head->text);
+	memset(o, 0, sizeof(*o));
+	o->busy = true;
+	o->lock = lock;
+	o->uuid = uuid;
+	o->until = base.now + ens.timeout;
+	if (zkl_uuid_is_zklock(&uuid))
+	{
+		o->head = head;
+		o->at = base.now + ens.timeout / 20;
+		mark(o);
+	}
+	else
+	{
+		note_broken(&uuid);
+		delete_foreign(o);
+	}
+}
+
+Time
+operators_due(void)
+{
+	Time		due = NEVER;
+	int			i;
+
+	for (i = 0; i < MAX_OPERATORS; i++)
+		if (operators[i].busy && operators[i].at < due)
+			due = operators[i].at;
+	return due;
+}
+
+void
+operators_step(void)
+{
+	int			i;
+
+	for (i = 0; i < MAX_OPERATORS; i++)
+		if (operators[i].busy && operators[i].at <= base.now)
+		{
+			if (operators[i].head != NULL)
+				look_at_marked(&operators[i]);
+			else
+				delete_foreign(&operators[i]);
+			return;
+		}
+}
