@@ -171,6 +171,7 @@ chaos_calm(void)
 	base.calm_since = base.now;
 	chaos.at = NEVER;
 	ens.reap_every = ens.reap_at = NEVER;
+	ens.refuses_until = 0;
 	for (i = 0; i < ens.nservers; i++)
 	{
 		chaos.heal_at[i] = NEVER;

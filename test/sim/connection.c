@@ -12,6 +12,13 @@
 
 /* ---- coming and going ---- */
 
+/* The client's library goes by the timeout that its session has got. */
+static Time
+ping_every(const Conn *c)
+{
+	return session_find(c->session)->timeout / 3;
+}
+
 static Conn *
 free_conn(void)
 {
@@ -56,6 +63,7 @@ conn_attach(int server, int64_t id, size_t seen, ClientKind kind, int client,
 		session = session_make();
 	if (ens.servers[server].state == SERVER_JOINED)
 	{
+		session_negotiate(session);
 		session_touch(session);
 		if (!ens.late_after_move)
 			late_forget(session->id);
@@ -78,7 +86,7 @@ conn_attach(int server, int64_t id, size_t seen, ClientKind kind, int client,
 	c->out_end = &c->out;
 	c->commit_at = NEVER;
 	c->heard_at = base.now;
-	c->ping_at = base.now + ens.timeout / 3;
+	c->ping_at = base.now + ping_every(c);
 	*conn = c;
 	agenda_changed(AGENDA_CONN(c->id));
 	return ATTACH_DONE;
@@ -158,7 +166,7 @@ conn_send(Conn *c, Request *request)
 	*c->sent_end = request;
 	c->sent_end = &request->next;
 	agenda_changed(AGENDA_CONN(c->id));
-	c->ping_at = base.now + ens.timeout / 3;
+	c->ping_at = base.now + ping_every(c);
 }
 
 static void
@@ -220,7 +228,11 @@ serve_read(Conn *c, const Request *request)
 	ZklReply	reply;
 
 	memset(&reply, 0, sizeof(reply));
-	if (request->kind == REQUEST_UNWATCH)
+	if (c->client_kind == CLIENT_HOST)
+		reply.rc = ensemble_refuses();
+	if (reply.rc != ZKL_RC_OK)
+		trace("zk: refuses", 0, 0, 0, 0, NULL);
+	else if (request->kind == REQUEST_UNWATCH)
 	{
 		uint64_t   *watch = request->watch ? &node->child_watch :
 		&node->data_watch;
@@ -317,12 +329,43 @@ arrive(Conn *c)
 	c->sent = request->next;
 	if (c->sent == NULL)
 		c->sent_end = &c->sent;
+	request->at = base.now;
 	server_hears(c->server, c->session);
 	request->next = NULL;
 	*c->pipe_end = request;
 	c->pipe_end = &request->next;
 	serve_reads(c);
 	plan_commit(c);
+}
+
+/* Some errors mean that nothing was done; of the others nobody knows. */
+static bool
+is_in_vain(const Request *request)
+{
+	return request->refused != ZKL_RC_OK &&
+		(zkl_rc_is_definite(request->refused) || once_in(2));
+}
+
+/* An error that means something names its operation. */
+static void
+refuse(Entry *entry, const Request *request)
+{
+	bool		named = zkl_rc_is_definite(request->refused) &&
+	!request->single;
+	ZklMultiResult *results;
+	size_t		culprit = (size_t) below((int64_t) request->nops);
+	size_t		i;
+
+	memset(&entry->reply, 0, sizeof(entry->reply));
+	entry->reply.rc = request->refused;
+	if (!named)
+		return;
+	results = take(request->nops * sizeof(ZklMultiResult));
+	for (i = 0; i < request->nops; i++)
+		results[i].rc = i < culprit ? ZKL_RC_OK :
+			i > culprit ? RC_PASSED_OVER : request->refused;
+	entry->reply.results = results;
+	entry->reply.nresults = request->nops;
 }
 
 Entry *
@@ -339,8 +382,11 @@ conn_decide(int64_t session, Request *request)
 		ensemble_end_session(s, false);
 		return NULL;
 	}
-	entry = ensemble_commit(session, request->ops, request->nops,
+	entry = ensemble_commit(session, request->ops,
+							is_in_vain(request) ? 0 : request->nops,
 							request->single, false);
+	if (request->refused != ZKL_RC_OK)
+		refuse(entry, request);
 	trace("zk: # rc # of session # @", entry->zxid & UINT32_MAX,
 		  entry->reply.rc, session, 0, request->ops[request->nops - 1].path);
 	return entry;
@@ -376,6 +422,9 @@ commit(Conn *c)
 		commit_sync(c, request);
 		return;
 	}
+	sessions_take_reports(c->server, request->at);
+	if (c->client_kind == CLIENT_HOST && request->kind == REQUEST_WRITE)
+		request->refused = ensemble_refuses();
 	entry = conn_decide(c->session, request);
 	if (entry == NULL)
 	{
@@ -396,7 +445,8 @@ conn_answer(Conn *c, const Entry *entry)
 {
 	if (c->pipe != entry->request)
 		broken("simulation", "an answer out of order");
-	push_reply(c, entry->request, &entry->reply, entry->neffects == 1 ?
+	push_reply(c, entry->request, &entry->reply, entry->neffects == 1 &&
+			   entry->reply.rc == ZKL_RC_OK ?
 			   entry->effects[0].path->text : NULL);
 	pop_pipe(c);
 	serve_reads(c);
@@ -420,13 +470,13 @@ deliver(Conn *c)
 static void
 ping(Conn *c)
 {
-	c->ping_at = base.now + ens.timeout / 3;
+	c->ping_at = base.now + ping_every(c);
 	if (c->frozen_until <= base.now)
 	{
 		server_hears(c->server, c->session);
 		c->heard_at = base.now;
 	}
-	else if (base.now - c->heard_at >= ens.timeout * 2 / 3)
+	else if (base.now - c->heard_at >= 2 * ping_every(c))
 	{
 		conn_cut(c, false);
 		client_gone(c);

@@ -21,10 +21,14 @@ void
 draw_ensemble(void)
 {
 	ens.tick = DRAW(SECOND, 2 * SECOND, 3 * SECOND);
-	ens.timeout = ens.tick * DRAW(2, 3, 5);
+	ens.timeout = ens.tick * DRAW(2, 3, 4, 5);
+	ens.granted = ens.shortest = ens.timeout;
+	ens.in_ticks = once_in(3);
 	base.longest = ens.timeout;
 	ens.nservers = (int) DRAW(1, 3, 3, 3);
 	ens.leader = (int) below(ens.nservers);
+	if (ens.nservers == 3 && ens.timeout >= 4 * ens.tick && once_in(3))
+		ens.observer = ens.nservers++;
 	ens.leader_ppm = (int) below(2001) - 1000;
 	ens.net = DRAW(100, 500, 2 * MS, 20 * MS);
 	ens.decide = DRAW(50, MS, 10 * MS);

@@ -24,6 +24,8 @@ ensemble_begin(void)
 	ens.next_session = -1;
 	ens.nservers = MAX_SERVERS;
 	ens.reap_every = ens.reap_at = ens.elect_at = NEVER;
+	ens.refused_at = -NEVER;
+	ens.observer = ens.master = -1;
 	for (i = 0; i < MAX_SERVERS; i++)
 		ens.servers[i].apply_at = ens.servers[i].report_at = NEVER;
 	tree_begin();
@@ -151,15 +153,35 @@ plan_report(int i)
 		ens.servers[i].report_at = base.now + below(ens.tick / 2);
 }
 
+/* The observer looks for one to follow, without its clients. */
+static void
+choose_master(void)
+{
+	int			i;
+
+	ens.master = -1;
+	if (ens.observer < 0)
+		return;
+	for (i = 0; i < ens.nservers; i++)
+		if (i != ens.observer && i != ens.leader &&
+			ens.servers[i].state == SERVER_JOINED)
+			ens.master = i;
+	server_drop_conns(ens.observer);
+	sessions_lose_reports(ens.observer);
+	for (i = 0; i < ens.nsessions; i++)
+		ens.sessions[i].heard[ens.observer] = false;
+}
+
 void
 ensemble_elect(int next)
 {
 	int			i;
 
-	while (next < 0 || ens.servers[next].state != SERVER_JOINED)
+	while (next < 0 || next == ens.observer ||
+		   ens.servers[next].state != SERVER_JOINED)
 	{
 		for (i = 0; i < ens.nservers; i++)
-			if (ens.servers[i].state == SERVER_JOINED)
+			if (ens.servers[i].state == SERVER_JOINED && i != ens.observer)
 				break;
 		if (i == ens.nservers)
 			return;
@@ -176,6 +198,8 @@ ensemble_elect(int next)
 	for (i = 0; i < ens.nservers; i++)
 	{
 		ens.servers[i].paused_until = 0;
+		ens.servers[i].reported_at = base.now;
+		sessions_lose_reports(i);
 		plan_apply(i);
 		if (i != next)
 			plan_report(i);
@@ -183,6 +207,7 @@ ensemble_elect(int next)
 	for (i = 0; i < ens.nsessions; i++)
 		if (ens.sessions[i].alive)
 			session_touch(&ens.sessions[i]);
+	choose_master();
 }
 
 void
@@ -197,6 +222,8 @@ ensemble_lose_leader(bool deposed, Time until)
 		  0, 0, NULL);
 	ens.leader = -1;
 	ens.elect_at = until;
+	for (i = 0; i < ens.nservers; i++)
+		sessions_lose_reports(i);
 	ensemble_cut(old, !deposed);
 	ens.servers[old].deposed = deposed;
 
@@ -218,8 +245,11 @@ ensemble_cut(int i, bool down)
 	s->state = down ? SERVER_DOWN : SERVER_CUT;
 	s->deposed = false;
 	s->apply_at = NEVER;
+	sessions_lose_reports(i);
 	if (down)
 		server_drop_conns(i);
+	if (i == ens.master)
+		choose_master();
 }
 
 void
@@ -234,6 +264,7 @@ ensemble_join(int i)
 	server_drop_conns(i);
 	s->state = SERVER_JOINED;
 	s->deposed = false;
+	s->reported_at = base.now;
 	for (j = 0; j < ens.nsessions; j++)
 		ens.sessions[j].heard[i] = false;
 	plan_apply(i);
@@ -261,6 +292,25 @@ ensemble_wipe(void)
 	ens.nlog = 0;
 	ens.zxid = INT64_C(1) << 32;
 	tree_clear();
+}
+
+/* ---- refusals ---- */
+
+/* Some say that nothing was done, others only that nothing is known. */
+int32_t
+ensemble_refuses(void)
+{
+	static const int32_t codes[] = {
+		-1 /* SYSTEMERROR */ , ZKL_RC_UNKNOWN, -5 /* MARSHALLINGERROR */ ,
+		-7 /* OPERATIONTIMEOUT */ , -102 /* NOAUTH */ , -118 /* SESSIONMOVED */ ,
+		-125 /* QUOTAEXCEEDED */ , -127 /* THROTTLEDOP */
+	};
+
+	if (base.calm || base.now >= ens.refuses_until ||
+		!once_in(ens.refuses_one_in))
+		return ZKL_RC_OK;
+	ens.refused_at = base.now;
+	return codes[below((int64_t) (sizeof(codes) / sizeof(codes[0])))];
 }
 
 /* ---- the reaper ---- */
@@ -305,7 +355,8 @@ report_due(int i)
 {
 	const Server *s = &ens.servers[i];
 
-	if (s->report_at == NEVER || s->state != SERVER_JOINED || i == ens.leader)
+	if (s->report_at == NEVER || s->state != SERVER_JOINED ||
+		i == ens.leader || ens.leader < 0)
 		return NEVER;
 	return s->report_at > s->paused_until ? s->report_at : s->paused_until;
 }
@@ -323,6 +374,8 @@ ensemble_due(void)
 
 		due = t < due ? t : due;
 		t = report_due(i);
+		due = t < due ? t : due;
+		t = sessions_reports_due(i);
 		due = t < due ? t : due;
 	}
 	due = ens.elect_at < due ? ens.elect_at : due;
@@ -347,6 +400,11 @@ ensemble_step(void)
 				   (s->applied < ens.nlog && once_in(2)))
 				apply_next(i);
 			plan_apply(i);
+			return;
+		}
+		if (sessions_reports_due(i) <= base.now)
+		{
+			sessions_take_reports(i, 0);
 			return;
 		}
 		if (report_due(i) <= base.now)

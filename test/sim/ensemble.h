@@ -15,7 +15,7 @@
 #include "base.h"
 #include "core/manager.h"
 
-#define MAX_SERVERS	3
+#define MAX_SERVERS	4
 #define HEAD		MAX_SERVERS /* the tree at the head of the log */
 #define MAX_CONNS	48
 
@@ -136,7 +136,9 @@ typedef struct Server
 	size_t		applied;		/* entries of the log */
 	Time		apply_at;
 	size_t		apply_to;		/* then, so many at least */
-	Time		report_at;		/* tells the leader whom it has heard of */
+	Time		report_at;		/* answers the leader's next ping */
+	Time		reported_at;	/* has answered the last one */
+	struct Report *reports;		/* such answers, on their way */
 	Time		paused_until;	/* no traffic with the leader before that */
 } Server;
 
@@ -146,7 +148,11 @@ typedef struct Session
 	bool		alive;
 	int			host;			/* of a zklock server, or -1 */
 	int			foreign;		/* of another client, or -1 */
-	Time		expires_at;		/* by the leader's clock, in true time */
+	Time		timeout;
+	Time		longest;		/* that it ever was */
+	Time		may_end_at;		/* at the earliest; these two by the leader's
+								 * clock, in true time */
+	Time		expires_at;
 	bool		heard[MAX_SERVERS]; /* since the server's last report */
 	bool		killed;			/* somebody closed it from elsewhere */
 } Session;
@@ -168,8 +174,13 @@ typedef struct Ensemble
 	int			session_room;
 	int			first_alive;	/* those before have ended */
 	int			next_session;	/* to expire; -1: not known */
-	Time		timeout;
+	Time		timeout;		/* usual, of a session */
+	Time		granted;		/* what a session gets that connects now */
+	Time		shortest;		/* that any ever gets */
 	Time		tick;
+	bool		in_ticks;		/* sessions end at ticks only */
+	int			observer;		/* a server that follows another; -1: none */
+	int			master;			/* a follower, or -1: the leader */
 	Time		leader_offset;	/* of its clock */
 	int			leader_ppm;
 	Time		net;			/* usual delay of a frame */
@@ -182,6 +193,9 @@ typedef struct Ensemble
 	struct Late *late_writes;
 	Time		reap_at;
 	Time		reap_every;		/* NEVER: the reaper sleeps */
+	Time		refuses_until;	/* servers answer with errors, once in ... */
+	int			refuses_one_in;	/* ... so many requests */
+	Time		refused_at;		/* last; far back: never */
 } Ensemble;
 
 #define FIRST_SESSION	INT64_C(0x10000)
@@ -203,10 +217,25 @@ extern Session *session_make(void);
 extern void ensemble_end_session(Session *session, bool by_vandal);
 extern Session *session_find(int64_t id);
 extern void session_touch(Session *session);
+
+/* It is attached to, and gets the timeout that servers grant now. */
+extern void session_negotiate(Session *session);
 extern void server_hears(int server, int64_t session);
 
-/* A server tells the leader whom it has heard of since it last did. */
+/*
+ * A server answers the leader's ping: it tells whom it has heard of since it
+ * last did.  The answer is under way for a while; in the order of the wire, it
+ * comes before what arrived at that server later.
+ */
 extern void sessions_report(int server);
+extern Time sessions_reports_due(int server);
+
+/* The leader handles the answers that were sent until then, or are due. */
+extern void sessions_take_reports(int server, Time sent_until);
+extern void sessions_lose_reports(int server);
+
+/* How long a server may be held up at most, as S1 assumes it; a time */
+extern Time sessions_longest_pause(int server);
 extern Session *sessions_next_to_expire(void);	/* or NULL */
 
 /* ---- faults ---- */
@@ -219,6 +248,9 @@ extern void ensemble_lose_leader(bool deposed, Time until);
 extern void ensemble_cut(int server, bool down);
 extern void ensemble_join(int server);
 extern void ensemble_wipe(void);
+
+/* The error with which a request is answered now, or ZKL_RC_OK */
+extern int32_t ensemble_refuses(void);
 
 /* ---- connections ---- */
 
@@ -239,6 +271,7 @@ struct Request
 	uint64_t	tag;
 	Time		at;				/* when it arrives at the server */
 	bool		committed;
+	int32_t		refused;		/* it is answered so, done or not */
 	bool		watch;
 	bool		single;
 	const char *path;

@@ -10,6 +10,7 @@
 #include "agenda.h"
 #include "backend.h"
 #include "chaos.h"
+#include "draw.h"
 #include "faults.h"
 #include "oracle.h"
 
@@ -219,13 +220,76 @@ do_cut_rack(void)
 		h->cut_at_grant = true;
 }
 
+/* Not longer than S1 assumes: else it would have been cut off. */
+static void
+pause_follower(int i, Time until)
+{
+	Time		longest = i == ens.leader ? until : sessions_longest_pause(i);
+
+	until = until < longest ? until : longest;
+	if (until > ens.servers[i].paused_until)
+		ens.servers[i].paused_until = until;
+}
+
 void
 do_pause_follower(void)
 {
 	int			i = (int) below(ens.nservers);
 
 	if (i != ens.leader)
-		ens.servers[i].paused_until = base.now + a_while() / 2;
+		pause_follower(i, base.now + a_while() / 2);
+}
+
+/*
+ * For a short time, and it goes on as if nothing had been; or the others elect
+ * another meanwhile, and it does not know.
+ */
+void
+do_stop_leader(void)
+{
+	int			old = ens.leader;
+	Time		until = base.now + a_while() / 2;
+	int			i;
+
+	if (old < 0 || servers_out() > 0)
+		return;
+	if (ens.nservers > 1 && once_in(2))
+	{
+		until = base.now + a_while();
+		chaos_heal(old, until + 1 + below(SECOND));
+		ensemble_lose_leader(true, base.now + below(ens.timeout / 2));
+	}
+	else
+		for (i = 0; i < ens.nservers; i++)
+			if (i != old && sessions_longest_pause(i) < until)
+				until = sessions_longest_pause(i);
+	trace("zk: leader # is stopped", old, 0, 0, 0, NULL);
+	for (i = 0; i < ens.nservers && ens.leader == old; i++)
+		pause_follower(i, until);
+	for (i = 0; i < MAX_CONNS; i++)
+		if (ens.conns[i].open && ens.conns[i].server == old &&
+			ens.conns[i].frozen_until < until)
+			ens.conns[i].frozen_until = until;
+}
+
+/* Servers answer with errors, for a while. */
+void
+do_refuse(void)
+{
+	ens.refuses_until = base.now + a_while();
+	ens.refuses_one_in = (int) DRAW(2, 10, 50);
+}
+
+/* Sessions that connect from now on get another timeout. */
+void
+do_change_timeout(void)
+{
+	int64_t		least = ens.observer >= 0 ? 4 : 2;
+
+	ens.granted = ens.tick * (least + below(4));
+	if (ens.granted < ens.shortest)
+		ens.shortest = ens.granted;
+	trace("zk: sessions get # us", ens.granted, 0, 0, 0, NULL);
 }
 
 void

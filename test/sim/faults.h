@@ -42,6 +42,9 @@
 	X(stranger, 6, 5, 1, 0) \
 	X(kill_session, 2, 10, 0, 0) \
 	X(jump, 3, 10, 0, 0) \
+	X(refuse, 4, 4, 1, 3) \
+	X(change_timeout, 2, 12, 0, 0) \
+	X(stop_leader, 4, 4, 1, 8) \
 	X(reset_foreign, 5, 4, 6, 4) \
 	X(freeze_foreign, 5, 4, 4, 4)
 

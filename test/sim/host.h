@@ -91,6 +91,7 @@ typedef struct LinkMessage
 	struct LinkMessage *next;
 	LinkKind	kind;
 	int64_t		session;
+	Time		timeout;
 	Frame	   *frame;
 } LinkMessage;
 
@@ -111,6 +112,7 @@ typedef struct Host
 	Slot		slots[MAX_SLOTS];
 	uint64_t	serials;
 	int64_t		session;
+	Time		timeout;		/* of it, as negotiated */
 	uint32_t	generation;
 	uint32_t	chain;
 	uint32_t	chain_kept;

@@ -105,9 +105,9 @@ check_outlived(const Host *h)
 	Time		until = host_true_time(h, h->lease_ms * MS);
 
 	if (ens.leader >= 0 && session != NULL && session->alive &&
-		h->lease_generation == h->generation && until > session->expires_at)
+		h->lease_generation == h->generation && until > session->may_end_at)
 		broken("S1", "the lease of host %d ends %" PRId64
-			   " us after its session may", h->id, until - session->expires_at);
+			   " us after its session may", h->id, until - session->may_end_at);
 }
 
 void
@@ -118,6 +118,12 @@ oracle_lease(Host *h)
 	check_outlived(h);
 	for (i = 0; i < MAX_SLOTS; i++)
 		check_alone(h, i);
+}
+
+void
+oracle_attached(const Host *h)
+{
+	check_outlived(h);
 }
 
 void

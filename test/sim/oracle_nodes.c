@@ -356,7 +356,8 @@ oracle_fail(Host *h, int i)
 	const Slot *s = &h->slots[i];
 	int			j;
 
-	if (s->failure == ZKL_FAILURE_ZOOKEEPER && s->rc != ZKL_RC_NOTEMPTY)
+	if (s->failure == ZKL_FAILURE_ZOOKEEPER && s->rc != ZKL_RC_NOTEMPTY &&
+		ens.refused_at < s->since)
 		broken("S8", "host %d slot %d failed with %d", h->id, i, s->rc);
 	if (s->failure != ZKL_FAILURE_DEADLOCK)
 	{

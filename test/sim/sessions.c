@@ -6,9 +6,16 @@
  *
  * Of sessions ZooKeeper keeps this, read in its sources: the leader touches a
  * session when it hears of it, at once over its own connections, and over a
- * follower's when the follower reports, every half tick, whom it has heard.
- * A write that a follower forwards does not touch.  A session expires at the
- * tick after its time, and a new leader gives every session its full time.
+ * follower's when it handles that one's answer to a ping.  It pings every half
+ * tick, and an answer tells whom the follower has heard of since the last.  A
+ * write that a follower forwards does not touch.  An observer behind a follower
+ * tells that one, which passes it on with its own next answer.  A session
+ * expires at the tick after its time, wherever the ticks happen to be, so it
+ * may at any moment after its time; and a new leader gives every session its
+ * full time.
+ *
+ * What S1 assumes is that a server answers two pings in a row at most 7/24 of
+ * the session timeout apart.
  */
 #include <string.h>
 
@@ -29,22 +36,50 @@ note_changed(const Session *session)
 {
 	int			i = (int) (session->id - FIRST_SESSION);
 
-	if (ens.next_session >= 0 && ens.next_session != i)
+	if (ens.next_session >= 0 && ens.next_session != i &&
+		session->expires_at >= ens.sessions[ens.next_session].expires_at)
 		return;
 	ens.next_session = -1;
 	agenda_changed(AGENDA_ENSEMBLE);
 }
 
-/* When the leader's clock reaches the tick that follows the session's time */
+/* The true time at which the leader's clock shows this */
+static Time
+true_time(Time local)
+{
+	local -= ens.leader_offset;
+	return local - local * ens.leader_ppm / 1000000;
+}
+
 void
 session_touch(Session *session)
 {
 	Time		local = base.now + base.now * ens.leader_ppm / 1000000 +
-	ens.leader_offset + ens.timeout;
+	ens.leader_offset + session->timeout;
 
-	local = (local / ens.tick + 1) * ens.tick - ens.leader_offset;
-	session->expires_at = local - local * ens.leader_ppm / 1000000;
+	session->may_end_at = true_time(local);
+	if (ens.in_ticks)
+		local = (local / ens.tick + 1) * ens.tick;
+	session->expires_at = true_time(local);
 	note_changed(session);
+}
+
+/*
+ * S1 assumes that at a reconnect it does not become less than two thirds of what
+ * it was: a lease may last for so long, and whoever has it may never learn of
+ * the new connection.
+ */
+void
+session_negotiate(Session *session)
+{
+	Time		least = session->longest * 67 / 100;
+
+	session->timeout = ens.granted > least ? ens.granted : least;
+	session->timeout -= session->timeout % MS;
+	if (session->longest < session->timeout)
+		session->longest = session->timeout;
+	if (session->timeout < ens.shortest)
+		ens.shortest = session->timeout;
 }
 
 Session *
@@ -67,6 +102,7 @@ session_make(void)
 	session->id = FIRST_SESSION + ens.nsessions++;
 	session->alive = true;
 	session->host = session->foreign = -1;
+	session->timeout = session->longest = ens.granted;
 	session_touch(session);
 	return session;
 }
@@ -119,24 +155,122 @@ server_hears(int server, int64_t id)
 		session->heard[server] = true;
 }
 
+/* ---- the answers to pings ---- */
+
+typedef struct Report
+{
+	struct Report *next;
+	Time		sent_at;
+	Time		at;				/* the leader handles it */
+	int			nsessions;
+	int			sessions[];		/* their places */
+} Report;
+
+/* Whom a server tells of its sessions: the leader (-1), or another server */
+static int
+told_by(int i)
+{
+	return i == ens.observer ? ens.master : -1;
+}
+
 void
 sessions_report(int i)
 {
 	Server	   *s = &ens.servers[i];
+	struct Report **end = &s->reports;
+	Report	   *report;
+	Time		earliest = base.now;
 	int			j;
 
 	s->report_at = base.now + ens.tick / 2;
+	s->reported_at = base.now;
+	for (; *end != NULL; end = &(*end)->next)
+		earliest = (*end)->at;
+	report = take(sizeof(Report) + (size_t) (ens.nsessions - ens.first_alive) *
+				  sizeof(int));
+	report->sent_at = base.now;
+	report->at = base.now + some_delay(ens.net);
+	report->at = report->at < earliest ? earliest : report->at;
 	for (j = ens.first_alive; j < ens.nsessions; j++)
 	{
 		Session    *session = &ens.sessions[j];
 
-		if (s->state != SERVER_JOINED || ens.leader < 0 ||
-			!session->heard[i] || !session->alive)
+		if (!session->heard[i])
 			continue;
 		session->heard[i] = false;
-		session_touch(session);
+		report->sessions[report->nsessions++] = j;
+	}
+	if (report->nsessions > 0)
+		*end = report;
+}
+
+Time
+sessions_reports_due(int i)
+{
+	const Server *s = &ens.servers[i];
+
+	if (s->reports == NULL || ens.leader < 0)
+		return NEVER;
+	return s->reports->at > s->paused_until ? s->reports->at :
+		s->paused_until;
+}
+
+static void
+take_report(int i, const Report *report)
+{
+	int			told = told_by(i);
+	int			j;
+
+	for (j = 0; j < report->nsessions; j++)
+	{
+		Session    *session = &ens.sessions[report->sessions[j]];
+
+		if (!session->alive)
+			continue;
+		if (told >= 0)
+			session->heard[told] = true;
+		else
+			session_touch(session);
 	}
 }
+
+void
+sessions_take_reports(int i, Time sent_until)
+{
+	Server	   *s = &ens.servers[i];
+	int			told = told_by(i);
+
+	while (s->reports != NULL && (s->reports->sent_at <= sent_until ||
+								  s->reports->at <= base.now))
+	{
+		const Report *report = s->reports;
+
+		s->reports = report->next;
+		take_report(i, report);
+	}
+	if (told >= 0 && sent_until > 0)
+		sessions_take_reports(told, sent_until);
+	agenda_changed(AGENDA_ENSEMBLE);
+}
+
+void
+sessions_lose_reports(int i)
+{
+	ens.servers[i].reports = NULL;
+}
+
+Time
+sessions_longest_pause(int i)
+{
+	Time		apart = ens.shortest * 7 / 24;
+
+	/* What is told over two servers has half of what is left for each. */
+	if (ens.observer >= 0)
+		apart = ens.tick / 2 + (apart - ens.tick) / 2;
+	return ens.servers[i].reported_at + apart;
+}
+
+/* ---- who expires next ---- */
 
 static void
 find_next(void)

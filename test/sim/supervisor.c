@@ -25,6 +25,8 @@ link_push(Host *h, LinkKind kind, int64_t session, Frame *frame)
 
 	message->kind = kind;
 	message->session = session;
+	if (kind == LINK_CONNECTED)
+		message->timeout = session_find(session)->timeout;
 	message->frame = frame;
 	*h->inbox_end = message;
 	h->inbox_end = &message->next;
@@ -81,6 +83,8 @@ supervisor_attempt(Host *h)
 			trace("host #: conn # to server # with session #", h->id, c->id,
 				  h->server, c->session, NULL);
 			h->conn = c;
+			if (c->session == asked && !ens.servers[h->server].deposed)
+				oracle_attached(h);
 			link_push(h, LINK_CONNECTED, c->session, NULL);
 			break;
 		case ATTACH_EXPIRED:
@@ -96,17 +100,18 @@ supervisor_attempt(Host *h)
 
 /* ---- the supervisor ---- */
 
+/* Without a session yet: the one that is asked for */
 static int64_t
-timeout_us(void)
+timeout_us(const Host *h)
 {
-	return ens.timeout;
+	return h->session != 0 ? h->timeout : ens.timeout;
 }
 
 static void
 plan_restart(Host *h)
 {
-	int64_t		longest = timeout_us() / 3 < LONGEST_PAUSE ?
-	timeout_us() / 3 : LONGEST_PAUSE;
+	int64_t		longest = timeout_us(h) / 3 < LONGEST_PAUSE ?
+	timeout_us(h) / 3 : LONGEST_PAUSE;
 
 	h->start_at = host_clock(h) + h->pause_next;
 	h->pause_next = h->pause_next == 0 ? FIRST_PAUSE :
@@ -120,7 +125,7 @@ start_process(Host *h)
 	h->outstanding = 0;
 	h->server = h->next_server++ % ens.nservers;
 	h->begun_at = host_clock(h);
-	h->deadline = host_clock(h) + timeout_us() / (3 * ens.nservers);
+	h->deadline = host_clock(h) + timeout_us(h) / (3 * ens.nservers);
 	h->attempt_at = base.now + some_delay(3 * ens.net);
 }
 
@@ -172,7 +177,7 @@ session_lost(Host *h)
 }
 
 static void
-connected(Host *h, int64_t id)
+connected(Host *h, int64_t id, Time timeout)
 {
 	ZklSession	session;
 	bool		fresh;
@@ -186,9 +191,10 @@ connected(Host *h, int64_t id)
 		h->chain = h->chain_kept = 0;
 	}
 	h->session = id;
+	h->timeout = timeout;
 	session.id = id;
 	session.generation = h->generation;
-	session.timeout_ms = (uint32_t) (ens.timeout / MS);
+	session.timeout_ms = (uint32_t) (timeout / MS);
 	session.begun_at = h->begun_at;
 	session.zxid_seen = h->zxid_seen;
 	if (fresh && !ZKL_MUTANT(LEASE_WITHOUT_GENERATION))
@@ -233,7 +239,7 @@ supervisor_take(Host *h, const LinkMessage *message)
 {
 	if (message->kind == LINK_CONNECTED)
 	{
-		connected(h, message->session);
+		connected(h, message->session, message->timeout);
 		return;
 	}
 	if (h->closing_until != 0)
@@ -352,7 +358,7 @@ supervisor_tick(Host *h)
 	else if (h->phase == PHASE_CONNECTED &&
 			 (h->reconnect_wanted ||
 			  (h->outstanding > 0 &&
-			   now - h->quiet_since >= timeout_us() / 3)))
+			   now - h->quiet_since >= timeout_us(h) / 3)))
 		supervisor_end_process(h);
 	if (h->phase == PHASE_CONNECTED && zkl_manager_ready(h->m))
 		h->pause_next = 0;
@@ -369,5 +375,5 @@ supervisor_timer(const Host *h)
 		return h->closing_until;
 	if (h->reconnect_wanted)
 		return host_clock(h);
-	return h->outstanding > 0 ? h->quiet_since + timeout_us() / 3 : -1;
+	return h->outstanding > 0 ? h->quiet_since + timeout_us(h) / 3 : -1;
 }

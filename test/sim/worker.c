@@ -365,7 +365,7 @@ worker_start(Host *h)
 	supervisor_begin(h);
 	session.id = h->session;
 	session.generation = h->generation;
-	session.timeout_ms = (uint32_t) (ens.timeout / MS);
+	session.timeout_ms = (uint32_t) (h->timeout / MS);
 	session.begun_at = 0;
 	session.zxid_seen = 0;
 	if (h->session != 0)
