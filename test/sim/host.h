@@ -74,6 +74,8 @@ typedef struct Slot
 	bool		tampered;		/* somebody took its node or its session away */
 	bool		breaking;		/* an operator breaks its node */
 	bool		counted;		/* its grant, among the tokens */
+	bool		writer_between; /* another owner's, that and an earlier node of
+								 * its own, when its node was created */
 } Slot;
 
 typedef enum LinkKind

@@ -227,6 +227,14 @@ in_the_way(const Host *h, const Slot *s, Path *path)
 	return false;
 }
 
+/* A child that is no contender, but a lease to Curator: it was there before. */
+static bool
+is_stranger(Path *path, const Node *node)
+{
+	return path->node[HEAD].exists && !contender_of(path)->counts &&
+		path->node[HEAD].stat.czxid < node->stat.czxid;
+}
+
 /* It shares the node of another hold, and its fate. */
 static void
 check_cover(Host *h, int i)
@@ -280,7 +288,8 @@ check_node(Host *h, int i)
 		broken("S2", "host %d slot %d: token %" PRId64 " but czxid %" PRId64,
 			   h->id, i, s->token, node->stat.czxid);
 	for (path = lock_path(s->lock)->children; path; path = path->sibling)
-		if (in_the_way(h, s, path) &&
+		if ((in_the_way(h, s, path) ||
+			 (s->lock == hosts.semaphore && is_stranger(path, node))) &&
 			(s->lock != hosts.semaphore || ++ahead >= hosts.max))
 			broken("S6", "host %d slot %d was granted number %" PRId64
 				   " behind %s", h->id, i, s->seq, path->text);

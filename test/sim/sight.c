@@ -62,12 +62,16 @@ is_kept(const Host *h, const Slot *s)
 		s->keep_until > host_clock(h) / 1000;
 }
 
-/* Its time is over, but its backend looked at it for its commit before. */
+/*
+ * Its time is over, but its backend looked at it for its commit before.  Who
+ * was broken by an operator has the time that the operator gives.
+ */
 static bool
 is_committing(const Slot *s)
 {
 	return s->quiet && (s->state == SLOT_GRANTED ||
-						(s->state == SLOT_LOST && s->overdue));
+						(s->state == SLOT_LOST && s->overdue &&
+						 s->failure != ZKL_FAILURE_BROKEN));
 }
 
 bool
