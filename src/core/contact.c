@@ -39,7 +39,8 @@ zkl_contact_begin(ZklManager *m, int64_t begun_at)
 {
 	uint32_t	i;
 
-	m->connecting_since = begun_at;
+	m->connecting_since = ZKL_MUTANT(CONNECTION_FROM_ITS_END) ? m->now :
+		begun_at;
 	m->ncontacts = 0;
 
 	/* From the making of the connection on the session lives by its timeout. */
@@ -131,6 +132,8 @@ zkl_contact_lease(const ZklManager *m, int64_t sent_at)
 
 	/* Clock rates differ by 0.1 % at most: twice that is taken off. */
 	expiry = heard + timeout_us(m) - timeout_us(m) / 500;
+	if (ZKL_MUTANT(LEASE_WITHOUT_RATES))
+		expiry = heard + timeout_us(m);
 	return expiry < longest ? expiry : longest;
 }
 

@@ -115,7 +115,7 @@ upgrade_is_deadlock(ZklManager *m, ZklLock *lock, const ZklRequest *r,
 							   r->seq);
 	if (writer >= 0 && lock->foreign[writer].seq > held->seq)
 	{
-		if (r->seen != 0)
+		if (r->seen != 0 || ZKL_MUTANT(UPGRADE_BY_OLD_LISTING))
 			return true;
 		zkl_read_want_listing(m, lock);
 	}

@@ -69,7 +69,8 @@ zkl_downgrade_want(ZklManager *m, ZklRequest *r)
 void
 zkl_downgrade_give_up(ZklRequest *r)
 {
-	if (r->downgrade != ZKL_DOWNGRADE_WANTED)
+	if (r->downgrade != ZKL_DOWNGRADE_WANTED ||
+		ZKL_MUTANT(BROKEN_GOES_ON_AS_READER))
 		return;
 	r->downgrade = ZKL_DOWNGRADE_NONE;
 	zkl_unlink(&r->work);

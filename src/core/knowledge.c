@@ -77,7 +77,8 @@ zkl_lock_disconnected(ZklManager *m, ZklLock *lock)
 static void
 lose_older_incarnation(ZklManager *m, ZklLock *lock, ZklSeq seq)
 {
-	while (!zkl_list_empty(&lock->own))
+	while (!zkl_list_empty(&lock->own) &&
+		   !ZKL_MUTANT(OLDER_INCARNATION_KEPT))
 	{
 		ZklRequest *last = zkl_container(ZklRequest, queued,
 										 lock->own.head.prev);

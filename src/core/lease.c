@@ -28,7 +28,7 @@ zkl_lease_verdict(const ZklLeaseView *view, ZklSeq seq, uint32_t max)
 		max++;
 	if (ahead >= max)
 		return ZKL_VERDICT_BEHIND_OWN;
-	ahead += view->strangers;
+	ahead += ZKL_MUTANT(SEMAPHORE_ONLY_CONTENDERS) ? 0 : view->strangers;
 	for (i = 0; i < view->nforeign && view->foreign[i].seq <= seq; i++)
 		ahead++;
 	if (ZKL_MUTANT(SEMAPHORE_OWN_ONLY))

@@ -51,7 +51,16 @@
 	X(BACKWARDS_ZXID, "an ensemble whose transaction ids went back is served by") \
 	X(OVERDUE_IN_COMMIT, "the node of a lock that was held too long goes while its holder commits") \
 	X(KEPT_FOR_ITS_OWNER, "what is kept is in everybody's way but in that of who held it") \
-	X(KEPT_FOR_EVER, "what is kept is never released")
+	X(KEPT_FOR_EVER, "what is kept is never released") \
+	X(CONNECTION_FROM_ITS_END, "a connection counts as a contact from when it stood, not from when its making began") \
+	X(LEASE_WITHOUT_RATES, "nothing is taken off the lease for clocks of different rates") \
+	X(SEMAPHORE_ONLY_CONTENDERS, "children of a semaphore that no client of ours made are not counted") \
+	X(UPGRADE_BY_OLD_LISTING, "shared -> exclusive is refused because of who was there before it was asked for") \
+	X(RESTART_TAKES_LAST_CHAIN, "a restarted worker replaces the heartbeat that was tried last, not the one that batches name") \
+	X(REFUSED_DELETE_IS_DONE, "a delete that is refused counts as done") \
+	X(OLDER_INCARNATION_KEPT, "numbers that start again do not tell that the directory was another") \
+	X(BROKEN_GOES_ON_AS_READER, "a writer that an operator has marked goes on as a reader without a mark") \
+	X(RESTORED_AHEAD, "a restarted worker puts a waiter, whose node is to go, back into the queue")
 
 #ifdef ZKL_MUTANTS
 #define ZKL_MUTANT_ENUM(name, text) ZKL_MUTANT_##name,

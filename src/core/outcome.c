@@ -188,7 +188,8 @@ zkl_batch_delete_reply(ZklManager *m, ZklRequest *r, int32_t rc)
 {
 	if (r->node != ZKL_NODE_DELETING)
 		return;
-	if (rc == ZKL_RC_OK || rc == ZKL_RC_NONODE)
+	if (rc == ZKL_RC_OK || rc == ZKL_RC_NONODE ||
+		(ZKL_MUTANT(REFUSED_DELETE_IS_DONE) && zkl_rc_is_definite(rc)))
 		zkl_request_gone(m, r);
 	else
 	{

@@ -18,6 +18,8 @@ void
 zkl_manager_attach(ZklManager *m, const ZklSession *session, uint32_t chain,
 				   uint32_t chain_kept)
 {
+	if (ZKL_MUTANT(RESTART_TAKES_LAST_CHAIN))
+		chain_kept = chain;
 	m->session = *session;
 	m->chain = chain;
 	m->chain_kept = chain_kept;
@@ -162,7 +164,7 @@ restore_node(ZklManager *m, ZklRequest *r, const ZklRestored *slot)
 					&r->by_uuid);
 	if (!is_hold(slot) && slot->state != ZKL_SLOT_SAYS_WAITING)
 		zkl_request_answered(m, r);
-	if (slot->going)
+	if (slot->going && !ZKL_MUTANT(RESTORED_AHEAD))
 		zkl_request_going(m, r, slot->seq);
 	else if (slot->seq >= 0)
 		zkl_request_exists(m, r, slot->seq,

@@ -9,6 +9,7 @@
 
 #include "agenda.h"
 #include "backend.h"
+#include "faults.h"
 #include "oracle.h"
 
 Backends	backends;
@@ -24,7 +25,7 @@ reset(Backend *b)
 {
 	b->owner = ++hosts.owners;
 	b->waiting = -1;
-	b->checking = b->committing = false;
+	b->checking = b->committing = b->to_downgrade = false;
 	b->nholds = 0;
 	b->stopped_until = 0;
 	b->at = base.calm ? NEVER : base.now + some_delay(backends.think);
@@ -316,10 +317,40 @@ waits_for_bad_news(const Backend *b)
 	return false;
 }
 
+/* An exclusive hold of a lock that it holds shared as well, or -1 */
+static int
+find_downgrade(const Backend *b)
+{
+	const Host *h = host_of(b);
+	int			i,
+				j;
+
+	for (i = 0; i < b->nholds; i++)
+		for (j = 0; j < b->nholds; j++)
+		{
+			const Slot *s = &h->slots[b->holds[i].slot];
+			const Slot *other = &h->slots[b->holds[j].slot];
+
+			if (s->mode == ZKL_EXCLUSIVE && other->mode == ZKL_SHARED &&
+				s->lock == other->lock)
+				return i;
+		}
+	return -1;
+}
+
+static void
+give_back(Backend *b, int i)
+{
+	slot_release(host_of(b), b->holds[i].slot);
+	b->holds[i] = b->holds[--b->nholds];
+	b->at = base.now + some_delay(base.calm ? MS : backends.hold);
+}
+
 static void
 go_on(Backend *b)
 {
 	int			i = (int) below(b->nholds);
+	int			downgrade = find_downgrade(b);
 
 	if (backends.bounded > 0 && once_in(8) &&
 		host_of(b)->slots[b->holds[i].slot].lock != hosts.semaphore)
@@ -327,15 +358,23 @@ go_on(Backend *b)
 					once_in(4) ? 0 : 1 + some_delay(backends.at_most) / MS);
 	if (base.calm && waits_for_bad_news(b))
 		b->at = base.now + ens.timeout / 10;
+	else if (downgrade >= 0 && b->to_downgrade)
+	{
+		b->to_downgrade = false;
+		give_back(b, downgrade);
+	}
+	else if (downgrade >= 0 && once_in(3))
+	{
+		b->to_downgrade = true;
+		b->at = base.now + (operators_await_downgrade(
+							host_of(b)->slots[b->holds[downgrade].slot].lock) ?
+							some_delay(2 * ens.net + ens.lag) : 0);
+	}
 	else if (!base.calm && may_ask(b) &&
 			 below(100) < backends.nested)
 		ask(b);
 	else if (b->nholds > 1 && once_in(3))
-	{
-		slot_release(host_of(b), b->holds[i].slot);
-		b->holds[i] = b->holds[--b->nholds];
-		b->at = base.now + some_delay(base.calm ? MS : backends.hold);
-	}
+		give_back(b, i);
 	else if (once_in(4))
 		end_holds(b);			/* rolled back */
 	else

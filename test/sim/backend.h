@@ -30,6 +30,7 @@ typedef struct Backend
 	bool		checking;		/* has looked at its slots, not yet at the
 								 * lease */
 	bool		committing;		/* past its commit check */
+	bool		to_downgrade;	/* gives back what it holds shared, too */
 	Hold		holds[MAX_HOLDS];
 	int			nholds;
 } Backend;

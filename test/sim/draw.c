@@ -17,6 +17,13 @@ draw(const Time *from, int n)
 	return from[below(n)];
 }
 
+/* As far off as S1 assumes, at most */
+static int
+draw_rate(void)
+{
+	return once_in(2) ? (int) below(2001) - 1000 : (int) DRAW(-1000, 1000);
+}
+
 void
 draw_ensemble(void)
 {
@@ -29,7 +36,7 @@ draw_ensemble(void)
 	ens.leader = (int) below(ens.nservers);
 	if (ens.nservers == 3 && ens.timeout >= 4 * ens.tick && once_in(3))
 		ens.observer = ens.nservers++;
-	ens.leader_ppm = (int) below(2001) - 1000;
+	ens.leader_ppm = draw_rate();
 	ens.net = DRAW(100, 500, 2 * MS, 20 * MS);
 	ens.decide = DRAW(50, MS, 10 * MS);
 	ens.lag = DRAW(50, MS, 50 * MS, 500 * MS);
@@ -118,6 +125,6 @@ draw_hosts(void)
 	{
 		hosts.host[i].id = i;
 		hosts.host[i].offset = below(100) * SECOND;
-		hosts.host[i].ppm = (int) below(2001) - 1000;
+		hosts.host[i].ppm = draw_rate();
 	}
 }

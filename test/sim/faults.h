@@ -32,6 +32,7 @@
 	X(wipe, 1, 40, 0, 0) \
 	X(accept_lower_tokens, 2, 10, 0, 0) \
 	X(break_lock, 4, 6, 30, 2) \
+	X(break_downgrade, 3, 8, 12, 0) \
 	X(reap, 6, 3, 2, 1) \
 	X(delete_own, 4, 8, 0, 0) \
 	X(set_own, 3, 8, 3, 0) \
@@ -70,9 +71,16 @@ extern void vandals_calm(void);
 extern void operators_begin(void);
 
 /*
- * Whether it is another client's, that one of them broke: what comes of it
- * when he is through is not zklock's fault (docs/interop.md).
+ * Somebody is about to give back an exclusive lock that he holds shared, too:
+ * whether an operator has waited for that, and breaks it.
  */
+extern bool operators_await_downgrade(int lock);
+
+/*
+ * The node of another client has been taken away.  That one knows of nothing:
+ * what it believes, and makes, from now on does not count (docs/interop.md).
+ */
+extern void operators_note_broken(const ZklUuid *owner);
 extern bool operators_broke(const ZklUuid *owner);
 
 /* When one of them goes on with what he has begun, and that he does */

@@ -33,6 +33,7 @@ static Operator operators[MAX_OPERATORS];
 #define MAX_BROKEN		32
 
 static ZklUuid broken_uuids[MAX_BROKEN];
+static bool awaits_downgrade;
 static int	nbroken;
 
 void
@@ -40,6 +41,7 @@ operators_begin(void)
 {
 	memset(operators, 0, sizeof(operators));
 	nbroken = 0;
+	awaits_downgrade = false;
 }
 
 void
@@ -95,9 +97,8 @@ finish(Operator *o)
 
 /* ---- other clients' nodes ---- */
 
-/* Its owner knows of nothing: what it believes from now on does not count. */
-static void
-note_broken(const ZklUuid *owner)
+void
+operators_note_broken(const ZklUuid *owner)
 {
 	int			i;
 
@@ -178,11 +179,10 @@ look_at_marked(Operator *o)
 
 /* ---- beginning and going on ---- */
 
-void
-do_break_lock(void)
+static void
+break_lock(int lock)
 {
 	Operator   *o = operators;
-	int			lock = (int) below(hosts.nlocks);
 	ZklUuid		uuid;
 	Path	   *head = find_contender(lock, NULL, &uuid);
 
@@ -205,9 +205,31 @@ do_break_lock(void)
 	}
 	else
 	{
-		note_broken(&uuid);
+		operators_note_broken(&uuid);
 		delete_foreign(o);
 	}
+}
+
+void
+do_break_lock(void)
+{
+	break_lock((int) below(hosts.nlocks));
+}
+
+void
+do_break_downgrade(void)
+{
+	awaits_downgrade = true;
+}
+
+bool
+operators_await_downgrade(int lock)
+{
+	if (!awaits_downgrade || base.calm)
+		return false;
+	awaits_downgrade = false;
+	break_lock(lock);
+	return true;
 }
 
 Time

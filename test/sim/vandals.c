@@ -110,6 +110,29 @@ create_directory(int lock)
 	}
 }
 
+/* Whoever stands in it */
+static void
+empty_directory(int lock)
+{
+	Path	   *path = lock_path(lock)->children;
+
+	for (; path != NULL; path = path->sibling)
+	{
+		ZklLockMode mode;
+		ZklSeq		seq;
+		bool		has_uuid;
+		ZklUuid		uuid;
+
+		if (!path->node[HEAD].exists)
+			continue;
+		if (zkl_znode_parse(lock_dialect(lock), path->name, &mode, &seq,
+							&has_uuid, &uuid) && has_uuid &&
+			!zkl_uuid_is_zklock(&uuid))
+			operators_note_broken(&uuid);
+		vandalize(OP_DELETE, path, "");
+	}
+}
+
 /* Only an empty one can be deleted. */
 void
 do_recreate_directory(void)
@@ -120,6 +143,8 @@ do_recreate_directory(void)
 
 	if (ens.leader < 0)
 		return;
+	if (once_in(4))
+		empty_directory(lock);
 	vandalize(OP_DELETE, path, "");
 	if (path->node[HEAD].exists || once_in(3))
 		return;
