@@ -29,7 +29,7 @@ draw_ensemble(void)
 {
 	ens.tick = DRAW(SECOND, 2 * SECOND, 3 * SECOND);
 	ens.timeout = ens.tick * DRAW(2, 3, 4, 5);
-	ens.granted = ens.shortest = ens.timeout;
+	ens.granted = ens.shortest = ens.longest = ens.timeout;
 	ens.in_ticks = once_in(3);
 	base.longest = ens.timeout;
 	ens.nservers = (int) DRAW(1, 3, 3, 3);

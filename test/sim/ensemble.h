@@ -176,7 +176,8 @@ typedef struct Ensemble
 	int			next_session;	/* to expire; -1: not known */
 	Time		timeout;		/* usual, of a session */
 	Time		granted;		/* what a session gets that connects now */
-	Time		shortest;		/* that any ever gets */
+	Time		shortest;		/* that any ever got or may get */
+	Time		longest;
 	Time		tick;
 	bool		in_ticks;		/* sessions end at ticks only */
 	int			observer;		/* a server that follows another; -1: none */

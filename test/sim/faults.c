@@ -289,6 +289,8 @@ do_change_timeout(void)
 	ens.granted = ens.tick * (least + below(4));
 	if (ens.granted < ens.shortest)
 		ens.shortest = ens.granted;
+	if (ens.granted > ens.longest)
+		ens.longest = ens.granted;
 	trace("zk: sessions get # us", ens.granted, 0, 0, 0, NULL);
 }
 

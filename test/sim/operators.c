@@ -6,8 +6,9 @@
  *
  * The rule is that of src/breaklock.c.  The head of the queue is marked if it
  * is zklock's, and deleted when its server has had the time of a session
- * timeout to see the mark.  Other clients look at no mark: their node is
- * deleted at once, and for the same time whatever appears with its unique id.
+ * timeout, the longest there is, to see the mark.  Other clients look at no
+ * mark: their node is deleted at once, and for the same time whatever appears
+ * with its unique id.
  */
 #include <string.h>
 
@@ -152,7 +153,7 @@ mark(Operator *o)
 	if (!is_marked(o->head) && ensemble_write(&op, false) != ZKL_RC_OK)
 		return;
 	o->version = o->head->node[HEAD].version;
-	o->until = base.now + ens.timeout;
+	o->until = base.now + ens.longest;
 }
 
 /* If somebody wrote over the mark, the holder has all its time again. */
@@ -196,7 +197,7 @@ break_lock(int lock)
 	o->busy = true;
 	o->lock = lock;
 	o->uuid = uuid;
-	o->until = base.now + ens.timeout;
+	o->until = base.now + ens.longest;
 	if (zkl_uuid_is_zklock(&uuid))
 	{
 		o->head = head;
