@@ -51,7 +51,8 @@ draw_faults(void)
 
 	memset(&chaos, 0, sizeof(chaos));
 	chaos.every = ens.timeout / DRAW(2, 5, 20);
-	chaos.end = base.now + ens.timeout * DRAW(3, 6, 10);
+	chaos.end = base.now + ens.timeout *
+		(base.profile == PROFILE_WIDE ? DRAW(3, 6, 10) : DRAW(2, 4, 7));
 	chaos.at = base.now + some_delay(chaos.every);
 	if (base.profile != PROFILE_WIDE)
 		chaos.every = ens.timeout / DRAW(10, 20, 50);

@@ -47,9 +47,13 @@ typedef struct Path
 	uint32_t	hash;
 	struct Path *parent;
 	struct Path *in_bucket;
-	struct Path *children;		/* all that were ever thought of */
+	struct Path *children;		/* that are in any tree */
 	struct Path *sibling;
-	struct Path *all;
+	struct Path *sibling_before;
+	struct Path *all;			/* the next that is in any tree */
+	struct Path *all_before;
+	struct Path *ever;			/* the next that anybody ever thought of */
+	int			trees;			/* that have it */
 	struct Contender *contender;	/* what its name says, once looked at */
 	Node		node[MAX_SERVERS + 1];
 } Path;

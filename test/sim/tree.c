@@ -15,6 +15,7 @@
 
 static Path *buckets[BUCKETS];
 static Path *all_paths;
+static Path *ever_paths;
 static uint64_t generation;
 
 static uint32_t
@@ -53,8 +54,8 @@ path_intern(const char *text)
 	path->hash = hash;
 	path->in_bucket = buckets[hash % BUCKETS];
 	buckets[hash % BUCKETS] = path;
-	path->all = all_paths;
-	all_paths = path;
+	path->ever = ever_paths;
+	ever_paths = path;
 	slash = strrchr(path->text, '/');
 	path->name = slash != NULL ? slash + 1 : path->text;
 	if (slash != NULL)
@@ -62,8 +63,6 @@ path_intern(const char *text)
 		snprintf(parent, sizeof(parent), "%.*s", (int) (slash - path->text),
 				 path->text);
 		path->parent = path_intern(parent);
-		path->sibling = path->parent->children;
-		path->parent->children = path;
 	}
 	return path;
 }
@@ -87,7 +86,7 @@ tree_begin(void)
 	Path	   *root;
 
 	memset(buckets, 0, sizeof(buckets));
-	all_paths = NULL;
+	all_paths = ever_paths = NULL;
 	generation++;
 	root = path_intern("");
 	for (tree = 0; tree <= HEAD; tree++)
@@ -99,9 +98,44 @@ tree_clear(void)
 {
 	Path	   *path;
 
-	for (path = all_paths; path != NULL; path = path->all)
+	for (path = ever_paths; path != NULL; path = path->ever)
 		memset(path->node, 0, sizeof(path->node));
 	tree_begin();
+}
+
+/* Another tree has it: then it is among its parent's children. */
+static void
+add_tree(Path *path)
+{
+	Path	   *parent = path->parent;
+
+	if (path->trees++ > 0)
+		return;
+	path->sibling = parent->children;
+	path->sibling_before = NULL;
+	if (parent->children != NULL)
+		parent->children->sibling_before = path;
+	parent->children = path;
+	path->all = all_paths;
+	path->all_before = NULL;
+	if (all_paths != NULL)
+		all_paths->all_before = path;
+	all_paths = path;
+}
+
+/* Its own links stay: somebody may be walking along them. */
+static void
+remove_tree(Path *path)
+{
+	if (--path->trees > 0)
+		return;
+	*(path->sibling_before ? &path->sibling_before->sibling :
+	  &path->parent->children) = path->sibling;
+	if (path->sibling != NULL)
+		path->sibling->sibling_before = path->sibling_before;
+	*(path->all_before ? &path->all_before->all : &all_paths) = path->all;
+	if (path->all != NULL)
+		path->all->all_before = path->all_before;
 }
 
 /* ---- deciding ---- */
@@ -200,11 +234,13 @@ do_effect(int tree, const Effect *effect, int64_t zxid)
 	{
 		case OP_CREATE:
 			make(node, effect, zxid);
+			add_tree(effect->path);
 			parent->counter = effect->counter;
 			parent->nchildren++;
 			break;
 		case OP_DELETE:
 			node->exists = false;
+			remove_tree(effect->path);
 			parent->nchildren--;
 			break;
 		case OP_SET:
@@ -225,9 +261,13 @@ undo_effect(const Effect *effect)
 	{
 		parent->counter = effect->counter_before;
 		parent->nchildren--;
+		remove_tree(effect->path);
 	}
 	else if (effect->kind == OP_DELETE)
+	{
 		parent->nchildren++;
+		add_tree(effect->path);
+	}
 	effect->path->node[HEAD] = effect->before;
 }
 
