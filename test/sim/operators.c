@@ -12,6 +12,7 @@
  */
 #include <string.h>
 
+#include "agenda.h"
 #include "faults.h"
 #include "foreign.h"
 
@@ -193,6 +194,7 @@ break_lock(int lock)
 		!zkl_dialect_marks(lock_dialect(lock)))
 		return;
 	trace("operator #: breaks @", o - operators, 0, 0, 0, head->text);
+	agenda_changed(AGENDA_CHAOS);
 	memset(o, 0, sizeof(*o));
 	o->busy = true;
 	o->lock = lock;
