@@ -21,6 +21,8 @@ typedef struct Chaos
 	Time		every;
 	Time		end;
 	Time		heal_at[MAX_SERVERS];
+	Host	   *kill_host;
+	Time		kill_at;
 	int			weights[64];
 	int			sum;
 } Chaos;
@@ -69,6 +71,7 @@ draw_faults(void)
 	}
 	for (i = 0; i < MAX_SERVERS; i++)
 		chaos.heal_at[i] = NEVER;
+	chaos.kill_at = NEVER;
 	vandals_begin();
 }
 
@@ -94,6 +97,15 @@ chaos_heal(int server, Time at)
 	chaos.heal_at[server] = at;
 }
 
+void
+chaos_kill_worker(Host *h, Time at)
+{
+	h->kill_at_chain = false;
+	chaos.kill_host = h;
+	chaos.kill_at = at;
+	agenda_changed(AGENDA_CHAOS);
+}
+
 Time
 chaos_end(void)
 {
@@ -107,6 +119,7 @@ chaos_due(void)
 	int			i;
 
 	due = chaos.at < due ? chaos.at : due;
+	due = chaos.kill_at < due ? chaos.kill_at : due;
 	for (i = 0; i < ens.nservers; i++)
 		due = chaos.heal_at[i] < due ? chaos.heal_at[i] : due;
 	return due;
@@ -128,6 +141,12 @@ chaos_step(void)
 	if (operators_due() <= base.now)
 	{
 		operators_step();
+		return;
+	}
+	if (chaos.kill_at <= base.now)
+	{
+		chaos.kill_at = NEVER;
+		worker_kill(chaos.kill_host, base.now + below(SECOND));
 		return;
 	}
 	chaos.at = base.now + some_delay(chaos.every);
@@ -152,7 +171,7 @@ calm_hosts(void)
 
 		h->stopped_until = 0;
 		h->stop_after = -1;
-		h->cut_at_grant = false;
+		h->cut_at_grant = h->kill_at_chain = false;
 		host_accept_lower_tokens(h);
 		if (!h->up)
 			h->up_at = base.now;
@@ -170,7 +189,7 @@ chaos_calm(void)
 	agenda_all_changed();
 	base.calm = true;
 	base.calm_since = base.now;
-	chaos.at = NEVER;
+	chaos.at = chaos.kill_at = NEVER;
 	ens.reap_every = ens.reap_at = NEVER;
 	ens.refuses_until = 0;
 	for (i = 0; i < ens.nservers; i++)

@@ -85,6 +85,22 @@ do_kill_worker(void)
 	worker_kill(some_host(), base.now + below(SECOND));
 }
 
+/*
+ * The worst moment is when the last heartbeat is given up, whose batches may
+ * still be carried out, and the next is not yet made.
+ */
+void
+do_kill_amid_chain(void)
+{
+	Host	   *h = some_host();
+
+	if (h->m == NULL)
+		return;
+	h->kill_at_chain = true;
+	if (h->outstanding > 0)
+		reset_conn(h->conn);
+}
+
 void
 do_stop_worker(void)
 {

@@ -305,7 +305,8 @@ oracle_quiet(void)
 				   owner);
 		if (strcmp(path->parent->name, ".servers") != 0)
 			broken("S5", "%s is left of host %d", path->text, h->id);
-		if (beats[h->id]++ > 0 && !ens.late_after_move)
+		if (beats[h->id]++ > 0 && !ens.late_after_move &&
+			ens.refused_at < 0)
 			broken("S5", "%s is the second beat of host %d", path->text,
 				   h->id);
 	}

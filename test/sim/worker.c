@@ -101,6 +101,8 @@ carry_out(Host *h, const ZklAction *action)
 			supervisor_send(h, action);
 			break;
 		case ZKL_ACTION_CHAIN:
+			if (h->kill_at_chain && action->chain != action->chain_kept)
+				chaos_kill_worker(h, base.now + some_delay(ens.net));
 			h->chain = action->chain;
 			h->chain_kept = action->chain_kept;
 			break;
