@@ -181,6 +181,7 @@ run_seeds(uint64_t first, uint64_t last, uint64_t stride)
 		}
 		printf("seed %" PRIu64 " (%s) breaks %s: %s\n", base.seed,
 			   profile_name(base.profile), base.rule, base.what);
+		fflush(stdout);
 	}
 	fflush(stdout);
 	return good;
