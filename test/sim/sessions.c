@@ -15,7 +15,8 @@
  * full time.
  *
  * What S1 assumes is that a server answers two pings in a row at most 7/24 of
- * the session timeout apart.
+ * the session timeout apart; an observer and its follower share that, and what
+ * the observer says is not longer on its way to the follower, either.
  */
 #include <string.h>
 
@@ -180,6 +181,7 @@ sessions_report(int i)
 	struct Report **end = &s->reports;
 	Report	   *report;
 	Time		earliest = base.now;
+	Time		latest = i == ens.observer ? sessions_longest_pause(i) : NEVER;
 	int			j;
 
 	s->report_at = base.now + ens.tick / 2;
@@ -190,6 +192,7 @@ sessions_report(int i)
 				  sizeof(int));
 	report->sent_at = base.now;
 	report->at = base.now + some_delay(ens.net);
+	report->at = report->at > latest ? latest : report->at;
 	report->at = report->at < earliest ? earliest : report->at;
 	for (j = ens.first_alive; j < ens.nsessions; j++)
 	{
