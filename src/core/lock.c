@@ -214,6 +214,9 @@ discount_exclusive(ZklLock *lock, const ZklRequest *r)
 	{
 		ZklRequest *other = zkl_container(ZklRequest, queued, link);
 
+		if (ZKL_MUTANT(RESTORED_AHEAD) && lock->waiting != NULL &&
+			lock->waiting->seq < other->seq)
+			break;
 		if (other != r && other->demand == ZKL_DEMAND_GRANTED &&
 			other->node_mode == ZKL_EXCLUSIVE)
 			lock->exclusive_holder = other;

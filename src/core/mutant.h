@@ -60,7 +60,7 @@
 	X(REFUSED_DELETE_IS_DONE, "a delete that is refused counts as done") \
 	X(OLDER_INCARNATION_KEPT, "numbers that start again do not tell that the directory was another") \
 	X(BROKEN_GOES_ON_AS_READER, "a writer that an operator has marked goes on as a reader without a mark") \
-	X(RESTORED_AHEAD, "a restarted worker puts a waiter, whose node is to go, back into the queue")
+	X(RESTORED_AHEAD, "a restarted worker puts a waiter, whose node is to go, back into the queue, and looks for holders up to there only")
 
 #ifdef ZKL_MUTANTS
 #define ZKL_MUTANT_ENUM(name, text) ZKL_MUTANT_##name,

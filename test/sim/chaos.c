@@ -100,7 +100,7 @@ chaos_heal(int server, Time at)
 void
 chaos_kill_worker(Host *h, Time at)
 {
-	h->kill_at_chain = false;
+	h->kill_at_worst = false;
 	chaos.kill_host = h;
 	chaos.kill_at = at;
 	agenda_changed(AGENDA_CHAOS);
@@ -171,7 +171,7 @@ calm_hosts(void)
 
 		h->stopped_until = 0;
 		h->stop_after = -1;
-		h->cut_at_grant = h->kill_at_chain = false;
+		h->cut_at_grant = h->kill_at_worst = false;
 		host_accept_lower_tokens(h);
 		if (!h->up)
 			h->up_at = base.now;

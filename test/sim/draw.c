@@ -19,8 +19,10 @@ draw(const Time *from, int n)
 
 /* As far off as S1 assumes, at most */
 static int
-draw_rate(void)
+draw_rate(int worst)
 {
+	if (base.profile == PROFILE_QUORUM && !once_in(4))
+		return worst;
 	return once_in(2) ? (int) below(2001) - 1000 : (int) DRAW(-1000, 1000);
 }
 
@@ -36,7 +38,7 @@ draw_ensemble(void)
 	ens.leader = (int) below(ens.nservers);
 	if (ens.nservers == 3 && ens.timeout >= 4 * ens.tick && once_in(3))
 		ens.observer = ens.nservers++;
-	ens.leader_ppm = draw_rate();
+	ens.leader_ppm = draw_rate(1000);
 	ens.net = DRAW(100, 500, 2 * MS, 20 * MS);
 	ens.decide = DRAW(50, MS, 10 * MS);
 	ens.lag = DRAW(50, MS, 50 * MS, 500 * MS);
@@ -55,6 +57,7 @@ draw_storm(void)
 {
 	hosts.n = (int) DRAW(1, 2, 2, 3);
 	hosts.nlocks = (int) DRAW(1, 1, 1, 2);
+	hosts.batches_in_flight = (uint32_t) DRAW(1, 1, 2);
 	backends.per_host = (int) DRAW(2, 4, 6);
 	backends.think = ens.timeout / DRAW(200, 100, 20);
 	backends.hold = ens.timeout / DRAW(200, 50, 20, 4);
@@ -125,6 +128,6 @@ draw_hosts(void)
 	{
 		hosts.host[i].id = i;
 		hosts.host[i].offset = below(100) * SECOND;
-		hosts.host[i].ppm = draw_rate();
+		hosts.host[i].ppm = draw_rate(-1000);
 	}
 }

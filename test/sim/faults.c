@@ -86,19 +86,22 @@ do_kill_worker(void)
 }
 
 /*
- * The worst moment is when the last heartbeat is given up, whose batches may
- * still be carried out, and the next is not yet made.
+ * The worst moments are when the last heartbeat is given up, whose batches may
+ * still be carried out, and the next is not yet made; and when the node of
+ * somebody who waits is to go.
  */
 void
-do_kill_amid_chain(void)
+do_kill_at_worst(void)
 {
 	Host	   *h = some_host();
 
 	if (h->m == NULL)
 		return;
-	h->kill_at_chain = true;
-	if (h->outstanding > 0)
-		reset_conn(h->conn);
+	h->kill_at_worst = true;
+	if (h->outstanding == 0 || once_in(2))
+		return;
+	ens.late_after_move = true;
+	reset_conn(h->conn);
 }
 
 void
@@ -253,7 +256,7 @@ do_pause_follower(void)
 	int			i = (int) below(ens.nservers);
 
 	if (i != ens.leader)
-		pause_follower(i, base.now + a_while() / 2);
+		pause_follower(i, once_in(2) ? NEVER : base.now + a_while() / 2);
 }
 
 /*

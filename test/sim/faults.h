@@ -18,7 +18,7 @@
 	X(freeze, 6, 2, 2, 8) \
 	X(kill_session_process, 6, 3, 4, 2) \
 	X(kill_worker, 4, 3, 14, 2) \
-	X(kill_amid_chain, 4, 4, 6, 4) \
+	X(kill_at_worst, 4, 4, 10, 4) \
 	X(stop_worker, 5, 3, 3, 4) \
 	X(stop_worker_amid, 4, 3, 10, 3) \
 	X(stop_backend, 4, 3, 1, 1) \

@@ -135,7 +135,7 @@ typedef struct Host
 	bool		carrying;
 	bool		cut_at_grant;	/* chaos: once it is granted something, having
 								 * been silent */
-	bool		kill_at_chain;	/* chaos: once it has asked for a new chain */
+	bool		kill_at_worst;	/* chaos: its worker, see faults.c */
 	bool		interrupted;	/* stopped since the core decided these */
 	uint64_t	batches;		/* acknowledged, when last looked at */
 	int			stop_after;		/* so many actions; -1: do not */

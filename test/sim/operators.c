@@ -144,6 +144,8 @@ delete_foreign(Operator *o)
 
 /* ---- zklock's nodes ---- */
 
+static void break_lock(int lock);
+
 static void
 mark(Operator *o)
 {
@@ -174,8 +176,13 @@ look_at_marked(Operator *o)
 	else if (base.now >= o->until)
 	{
 		trace("operator #: deletes @", o - operators, 0, 0, 0, op.path);
-		if (ensemble_write(&op, false) == ZKL_RC_OK)
-			finish(o);
+		if (ensemble_write(&op, false) != ZKL_RC_OK)
+			return;
+		finish(o);
+
+		/* Its owner may not yet know that it is the head. */
+		if (!base.calm && once_in(2))
+			break_lock(o->lock);
 	}
 }
 

@@ -173,7 +173,7 @@ check_deleted(const Entry *entry, const Effect *effect, const Contender *c)
 			if (!entry->by_vandal && holds(h, i))
 				broken("S1", "the lock of host %d slot %d is broken, which"
 					   " does not know it", h->id, i);
-			tamper(h, s->owner, s->lock);
+			tamper(h, s->asker, s->lock);
 			s->node_gone = true;
 			continue;
 		}

@@ -109,12 +109,12 @@ lease_is_over(const Host *h)
 }
 
 void
-tamper(Host *h, uint64_t owner, int lock)
+tamper(Host *h, uint64_t asker, int lock)
 {
 	int			i;
 
 	for (i = 0; i < MAX_SLOTS; i++)
-		if (h->slots[i].state != SLOT_FREE && h->slots[i].owner == owner &&
+		if (h->slots[i].state != SLOT_FREE && h->slots[i].asker == asker &&
 			h->slots[i].lock == lock)
 			h->slots[i].tampered = true;
 }

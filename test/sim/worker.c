@@ -65,6 +65,8 @@ set_znode(Host *h, Slot *s, const ZklAction *action)
 	s->seq = action->seq;
 	s->going = action->going;
 	s->generation = h->generation;
+	if (h->kill_at_worst && s->going && s->state == SLOT_WAITING)
+		chaos_kill_worker(h, base.now + some_delay(ens.net));
 }
 
 static void
@@ -101,7 +103,7 @@ carry_out(Host *h, const ZklAction *action)
 			supervisor_send(h, action);
 			break;
 		case ZKL_ACTION_CHAIN:
-			if (h->kill_at_chain && action->chain != action->chain_kept)
+			if (h->kill_at_worst && action->chain != action->chain_kept)
 				chaos_kill_worker(h, base.now + some_delay(ens.net));
 			h->chain = action->chain;
 			h->chain_kept = action->chain_kept;
