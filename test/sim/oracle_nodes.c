@@ -305,8 +305,7 @@ oracle_quiet(void)
 				   owner);
 		if (strcmp(path->parent->name, ".servers") != 0)
 			broken("S5", "%s is left of host %d", path->text, h->id);
-		if (beats[h->id]++ > 0 && !ens.late_after_move &&
-			ens.refused_at < 0)
+		if (beats[h->id]++ > 0 && !ens.late_after_move)
 			broken("S5", "%s is the second beat of host %d", path->text,
 				   h->id);
 	}
