@@ -13,10 +13,12 @@
 
 #include "breaking.h"
 #include "breaklock.h"
+#include "byslot.h"
 #include "shmem.h"
 #include "zklock.h"
 
 static ZklBreaklockSend send_operation;
+static ZklBySlot by_slot;
 static List *breaks = NIL;		/* of ZklBreak, in TopMemoryContext */
 
 static void
@@ -30,6 +32,7 @@ void
 zkl_breaklock_begin(ZklBreaklockSend send)
 {
 	send_operation = send;
+	by_slot = zkl_byslot_make();
 	zkl_breaking_send = send_tagged;
 }
 
@@ -48,6 +51,7 @@ zkl_breaklock_submit(int slotno)
 	b->lock = pstrdup(slot.s_path);
 	b->directory = psprintf("%s%s", zkl_root, slot.s_path);
 	breaks = lappend(breaks, b);
+	by_slot[slotno] = b;
 	MemoryContextSwitchTo(old);
 }
 
@@ -57,25 +61,11 @@ is_pausing(const ZklBreak *b)
 	return b->phase == ZKL_BREAK_IDLE || b->phase == ZKL_BREAK_WAITING;
 }
 
-static ZklBreak *
-find(int slotno)
-{
-	ListCell   *cell;
-
-	foreach(cell, breaks)
-	{
-		ZklBreak   *b = lfirst(cell);
-
-		if (b->slotno == slotno)
-			return b;
-	}
-	return NULL;
-}
-
 static void
 finish(ZklBreak *b)
 {
 	breaks = list_delete_ptr(breaks, b);
+	by_slot[b->slotno] = NULL;
 	zkl_breakhead_free(&b->head);
 	zkl_breakhead_free(&b->target);
 	pfree(b->lock);
@@ -86,7 +76,7 @@ finish(ZklBreak *b)
 void
 zkl_breaklock_release(int slotno)
 {
-	ZklBreak   *b = find(slotno);
+	ZklBreak   *b = zkl_byslot_get(by_slot, slotno);
 
 	if (b != NULL)
 		finish(b);
@@ -112,7 +102,7 @@ zkl_breaklock_disconnected(void)
 void
 zkl_breaklock_reply(uint64 tag, const ZklReply *reply, int32 version)
 {
-	ZklBreak   *b = find((int) (uint32) tag);
+	ZklBreak   *b = zkl_byslot_get(by_slot, (int) (uint32) tag);
 
 	if (b == NULL || is_pausing(b) ||
 		zkl_breaking_attempt(tag) != b->attempt)

@@ -18,6 +18,7 @@
 #include "storage/dsm.h"
 #include "utils/memutils.h"
 
+#include "byslot.h"
 #include "closer.h"
 #include "epilogue.h"
 #include "retry.h"
@@ -46,28 +47,15 @@ typedef struct
 static ZklRunnerSend send_operation;
 static void (*release) (int slotno);
 static uint32 attempts = 0;
+static ZklBySlot by_slot;
 static List *tasks = NIL;		/* of Task, in TopMemoryContext */
 
 void
 zkl_closer_begin(ZklRunnerSend send, void (*done) (int slotno))
 {
 	send_operation = send;
+	by_slot = zkl_byslot_make();
 	release = done;
-}
-
-static Task *
-find(int slotno)
-{
-	ListCell   *cell;
-
-	foreach(cell, tasks)
-	{
-		Task	   *task = lfirst(cell);
-
-		if (task->slotno == slotno)
-			return task;
-	}
-	return NULL;
 }
 
 /* ---- the segment ---- */
@@ -97,7 +85,7 @@ zkl_closer_take(int slotno)
 	Task	   *task;
 	MemoryContext old;
 
-	if (find(slotno) != NULL)
+	if (zkl_byslot_get(by_slot, slotno) != NULL)
 		return true;
 	zkl_slot_copy(slotno, &slot);
 	if (slot.s_dsm == DSM_HANDLE_INVALID)
@@ -116,6 +104,7 @@ zkl_closer_take(int slotno)
 	}
 	old = MemoryContextSwitchTo(TopMemoryContext);
 	tasks = lappend(tasks, task);
+	by_slot[task->slotno] = task;
 	MemoryContextSwitchTo(old);
 	return true;
 }
@@ -126,6 +115,7 @@ finish(Task *task)
 	int			slotno = task->slotno;
 
 	tasks = list_delete_ptr(tasks, task);
+	by_slot[task->slotno] = NULL;
 	give_segment_back(slotno, task->handle);
 	pfree(task);
 	release(slotno);
@@ -197,7 +187,7 @@ give_up(Task *task, int32 rc)
 void
 zkl_closer_reply(uint64 tag, const ZklReply *reply, int32 version)
 {
-	Task	   *task = find((int) (uint32) tag);
+	Task	   *task = zkl_byslot_get(by_slot, (int) (uint32) tag);
 	int32		rc = zkl_runner_rc(reply);
 
 	if (task == NULL || (task->phase != READING && task->phase != WRITING) ||

@@ -13,6 +13,7 @@
 #include "storage/dsm.h"
 #include "utils/memutils.h"
 
+#include "byslot.h"
 #include "errand.h"
 #include "errandio.h"
 #include "retry.h"
@@ -51,27 +52,14 @@ typedef struct
 
 static ZklRunnerSend send_operation;
 static uint32 attempts = 0;
+static ZklBySlot by_slot;
 static List *tasks = NIL;		/* of Task, in TopMemoryContext */
 
 void
 zkl_runner_begin(ZklRunnerSend send)
 {
 	send_operation = send;
-}
-
-static Task *
-find(int slotno)
-{
-	ListCell   *cell;
-
-	foreach(cell, tasks)
-	{
-		Task	   *task = lfirst(cell);
-
-		if (task->slotno == slotno)
-			return task;
-	}
-	return NULL;
+	by_slot = zkl_byslot_make();
 }
 
 /* Unless another one wants to hear of the same znode's children */
@@ -103,6 +91,7 @@ finish(Task *task)
 	if (task->watched)
 		take_watch_back(task);
 	tasks = list_delete_ptr(tasks, task);
+	by_slot[task->slotno] = NULL;
 	if (task->path != NULL)
 		pfree(task->path);
 	pfree(task);
@@ -142,6 +131,7 @@ zkl_runner_submit(int slotno)
 	task->slotno = slotno;
 	task->handle = slot.s_dsm;
 	tasks = lappend(tasks, task);
+	by_slot[task->slotno] = task;
 	MemoryContextSwitchTo(old);
 	task->path = zkl_errandio_take(task->handle, &task->what);
 
@@ -166,7 +156,7 @@ zkl_runner_restore(int slotno)
 	Task	   *task;
 
 	zkl_runner_submit(slotno);
-	task = find(slotno);
+	task = zkl_byslot_get(by_slot, slotno);
 	if (task != NULL)
 		lose(task);
 }
@@ -174,7 +164,7 @@ zkl_runner_restore(int slotno)
 void
 zkl_runner_expire(int slotno)
 {
-	Task	   *task = find(slotno);
+	Task	   *task = zkl_byslot_get(by_slot, slotno);
 
 	if (task != NULL && task->phase == WATCHING)
 		answer_rc(task, ZKL_RC_OK);
@@ -183,7 +173,7 @@ zkl_runner_expire(int slotno)
 void
 zkl_runner_release(int slotno)
 {
-	Task	   *task = find(slotno);
+	Task	   *task = zkl_byslot_get(by_slot, slotno);
 
 	if (task != NULL)
 		finish(task);
@@ -398,7 +388,7 @@ zkl_runner_rc(const ZklReply *reply)
 void
 zkl_runner_reply(uint64 tag, const ZklReply *reply, const ZklWireStat *stat)
 {
-	Task	   *task = find((int) (uint32) tag);
+	Task	   *task = zkl_byslot_get(by_slot, (int) (uint32) tag);
 	ZklReply	whole = *reply;
 
 	if (task == NULL || task->phase != SENT ||
