@@ -14,6 +14,7 @@
 #include "utils/memutils.h"
 
 #include "byslot.h"
+#include "childwatch.h"
 #include "errand.h"
 #include "errandio.h"
 #include "retry.h"
@@ -55,43 +56,52 @@ static uint32 attempts = 0;
 static ZklBySlot by_slot;
 static List *tasks = NIL;		/* of Task, in TopMemoryContext */
 
+static void
+unwatch(const char *path)
+{
+	ZklAction	action;
+
+	memset(&action, 0, sizeof(action));
+	action.kind = ZKL_ACTION_SEND;
+	action.send = ZKL_SEND_UNWATCH_CHILDREN;
+	action.tag = ZKL_RUNNER_TAG;	/* attempt 0: no task waits for it */
+	action.path = path;
+	send_operation(&action);
+}
+
+static bool
+is_awaited(const char *path)
+{
+	ListCell   *cell;
+
+	foreach(cell, tasks)
+	{
+		const Task *task = lfirst(cell);
+
+		if (task->what.kind == ZKL_ERRAND_AWAIT && task->path != NULL &&
+			strcmp(task->path, path) == 0)
+			return true;
+	}
+	return false;
+}
+
 void
 zkl_runner_begin(ZklRunnerSend send)
 {
 	send_operation = send;
 	by_slot = zkl_byslot_make();
-}
-
-/* Unless another one wants to hear of the same znode's children */
-static void
-take_watch_back(const Task *task)
-{
-	ZklAction	action;
-	ListCell   *cell;
-
-	foreach(cell, tasks)
-	{
-		const Task *other = lfirst(cell);
-
-		if (other != task && other->what.kind == ZKL_ERRAND_AWAIT &&
-			other->path != NULL && strcmp(other->path, task->path) == 0)
-			return;
-	}
-	memset(&action, 0, sizeof(action));
-	action.kind = ZKL_ACTION_SEND;
-	action.send = ZKL_SEND_UNWATCH_CHILDREN;
-	action.tag = ZKL_RUNNER_TAG;	/* attempt 0: nobody waits for it */
-	action.path = task->path;
-	send_operation(&action);
+	zkl_childwatch_begin(is_awaited, unwatch);
 }
 
 static void
 finish(Task *task)
 {
-	if (task->watched)
-		take_watch_back(task);
 	tasks = list_delete_ptr(tasks, task);
 	by_slot[task->slotno] = NULL;
+	if (task->watched)
+		zkl_childwatch_end(task->path);
+	else if (task->phase == SENT && task->what.kind == ZKL_ERRAND_AWAIT)
+		zkl_childwatch_give_up(task->attempt, task->path);
 	if (task->path != NULL)
 		pfree(task->path);
 	pfree(task);
@@ -393,12 +403,17 @@ zkl_runner_reply(uint64 tag, const ZklReply *reply, const ZklWireStat *stat)
 
 	if (task == NULL || task->phase != SENT ||
 		(tag >> 32 & ATTEMPT_MASK) != task->attempt)
+	{
+		if (!(tag & SYNC_TAG))
+			zkl_childwatch_answered((uint32) (tag >> 32 & ATTEMPT_MASK));
 		return;
+	}
 	if (tag & SYNC_TAG)
 	{
 		task->stale = reply->rc != ZKL_RC_OK;
 		return;
 	}
+	task->phase = IDLE;
 	whole.rc = zkl_runner_rc(reply);
 	if (task->stale && whole.rc == ZKL_RC_OK)
 		whole.rc = ZKL_RC_UNKNOWN;
@@ -462,6 +477,7 @@ zkl_runner_disconnected(void)
 			task->phase = IDLE;
 	}
 	list_free(all);
+	zkl_childwatch_disconnected();
 }
 
 void

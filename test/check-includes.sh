@@ -14,7 +14,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../src"
 # module.c starts both.
 leaves="zklock compat core listing errand epilogue retry"
 backend_half="encoding self target shmem slot refusal stall claim wait request duration ask children members maximum hold extend history turn commit notice late statement lifetime acquire release job once semaphore row ownqueue queuefuncs views sqlfuncs arrayfuncs semaphorefuncs barrier operator revoke leader hosts module"
-worker_half="hosts self wire shmem slot byslot bounds link pulse segment errandio queueview breakhead breaking breaklock runner closer identity outage renewal closing diagnosis supervisor intake exchange incoming worker"
+worker_half="hosts self wire shmem slot byslot bounds link pulse segment errandio queueview breakhead breaking breaklock childwatch runner closer identity outage renewal closing diagnosis supervisor intake exchange incoming worker"
 
 # What a file may include, by its name without extension.
 allowed() {
