@@ -128,6 +128,7 @@ watched_own(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 	{
 		r->verified = true;
 		zkl_core_watch(m, &r->own_watch, ZKL_WATCH_ARMED);
+		zkl_unlink(&r->unseen);
 		r->data_version = reply->stat.version;
 		zkl_mark_heed(m, r, reply);
 		if (r->node == ZKL_NODE_EXISTS && r->demand == ZKL_DEMAND_GRANTED)
@@ -142,7 +143,7 @@ watched_own(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 		 * been read, or when nobody relies on it any more, for it never will
 		 * be.
 		 */
-		zkl_read_own_later(m, r);
+		zkl_read_own_later(m, r, r->unseen_since);
 		zkl_contact_doubt(m, r);
 		if (reply->rc == ZKL_RC_NOAUTH && r->demand == ZKL_DEMAND_GRANTED)
 			zkl_siblings_break(m, r, ZKL_FAILURE_UNREADABLE);

@@ -20,6 +20,7 @@ check_request(const ZklManager *m, const ZklRequest *r)
 	if (r->demand == ZKL_DEMAND_UNUSED)
 		return r->node == ZKL_NODE_NONE && !queued && !writes &&
 			!zkl_linked(&r->all) && !zkl_linked(&r->unwatched) &&
+			!zkl_linked(&r->unseen) &&
 			!zkl_linked(&r->by_uuid) && !zkl_is_kept(r) ? NULL :
 			"an unused request has a node or is in a list";
 	if (r->lock == NULL)
@@ -36,6 +37,9 @@ check_request(const ZklManager *m, const ZklRequest *r)
 		!zkl_downgrade_pending(r) &&
 		(r->demand == ZKL_DEMAND_GRANTED || r->lock->waiting == r))
 		return "the nodes without a watch and the list of them differ";
+	if (zkl_linked(&r->unseen) ? !queued || r->own_watch == ZKL_WATCH_ARMED :
+		zkl_linked(&r->unwatched) || (queued && r->own_watch == ZKL_WATCH_SENT))
+		return "the nodes that may be marked unseen and the list of them differ";
 	if (queued && r->demand != ZKL_DEMAND_WAITING &&
 		r->demand != ZKL_DEMAND_GRANTED)
 		return "a request that neither waits nor holds is in the queue";

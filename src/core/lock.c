@@ -182,7 +182,7 @@ set_waiting(ZklManager *m, ZklLock *lock, ZklRequest *r)
 	lock->waiting = r;
 	if (r != NULL && r->own_watch == ZKL_WATCH_NONE &&
 		!zkl_linked(&r->unwatched))
-		zkl_read_own_later(m, r);
+		zkl_read_own_later(m, r, m->now);
 }
 
 /*
@@ -270,6 +270,7 @@ zkl_lock_dequeue(ZklManager *m, ZklLock *lock, ZklRequest *r)
 	if (lock->waiting == r)
 		set_waiting(m, lock, next_waiting(lock, r->queued.next));
 	zkl_unlink(&r->queued);
+	zkl_unlink(&r->unseen);
 	m->nqueued--;
 }
 

@@ -82,6 +82,7 @@ zkl_manager_create(const ZklConfig *config)
 	zkl_list_init(&m->stuck_deletes);
 	zkl_list_init(&m->stuck_locks);
 	zkl_list_init(&m->unwatched);
+	zkl_list_init(&m->unseen);
 	zkl_list_init(&m->kept);
 	zkl_list_init(&m->dirty);
 	zkl_list_init(&m->readers);

@@ -77,6 +77,8 @@ create_applied(ZklManager *m, ZklRequest *r, const char *path, int64_t zxid,
 
 	/* From then on it may have been deleted or marked. */
 	r->placed_at = sent_at;
+	if (zkl_linked(&r->unseen))
+		zkl_read_unseen(m, r, sent_at);
 
 	/* In a new directory the watch that was sent along found nothing. */
 	if (r->lock->visited && r->lock->directory_watch == ZKL_WATCH_NONE)
@@ -93,6 +95,7 @@ batch_applied(ZklManager *m, ZklBatch *batch, const ZklReply *reply)
 	uint32_t	i;
 
 	m->counters.batches++;
+	m->acknowledged_at = batch->sent_at;
 	zkl_pace_acknowledged(m);
 	m->unknown_streak = 0;
 	if (m->batch_limit < m->config.batch_operations)
@@ -121,6 +124,8 @@ batch_applied(ZklManager *m, ZklBatch *batch, const ZklReply *reply)
 		return;
 	}
 	m->zxid_seen = reply->stat.mzxid;
+	if (lease > zkl_read_lease_limit(m))
+		lease = zkl_read_lease_limit(m);
 	if (m->verified && lease > m->lease_until)
 		m->lease_until = lease;
 	if (m->connection == ZKL_CONNECTION_PROVING)

@@ -196,18 +196,61 @@ send_lock_reads(ZklManager *m, ZklLock *lock)
 }
 
 void
+zkl_read_unseen(ZklManager *m, ZklRequest *r, int64_t since)
+{
+	ZklLink    *where;
+
+	zkl_unlink(&r->unseen);
+	r->unseen_since = since;
+	where = m->unseen.head.prev;
+	while (where != &m->unseen.head &&
+		   zkl_container(ZklRequest, unseen, where)->unseen_since > since)
+		where = where->prev;
+	zkl_link_after(&r->unseen, where);
+}
+
+/*
+ * What a watch has not told before a batch was acknowledged, happened after
+ * that batch was sent.
+ */
+void
 zkl_read_own(ZklManager *m, ZklRequest *r)
 {
 	zkl_unlink(&r->unwatched);
 	r->placed_at = 0;
 	zkl_link_after(&r->unwatched, &m->unwatched.head);
+	if (!zkl_linked(&r->unseen))
+		zkl_read_unseen(m, r, m->acknowledged_at);
 }
 
 void
-zkl_read_own_later(ZklManager *m, ZklRequest *r)
+zkl_read_own_later(ZklManager *m, ZklRequest *r, int64_t unseen_since)
 {
 	r->placed_at = m->now;
 	zkl_list_append(&m->unwatched, &r->unwatched);
+	zkl_read_unseen(m, r, unseen_since);
+}
+
+/*
+ * An operator who marks a node deletes it T later.  If the mark comes before
+ * there is a watch, and the worker is held up before it has looked, only the
+ * lease keeps its holder from going on.
+ */
+int64_t
+zkl_read_lease_limit(const ZklManager *m)
+{
+	int64_t		timeout = (int64_t) m->session.timeout_ms * 1000;
+	const ZklLink *link;
+
+	for (link = m->unseen.head.next; link != &m->unseen.head;
+		 link = link->next)
+	{
+		const ZklRequest *r = zkl_container(ZklRequest, unseen, link);
+
+		if (r->demand == ZKL_DEMAND_GRANTED && !r->broken)
+			return r->unseen_since + timeout - timeout / 500;
+	}
+	return INT64_MAX;
 }
 
 /*

@@ -38,9 +38,15 @@ extern void zkl_read_send(ZklManager *m);
 
 /*
  * Lets r look at its own node and watch it from then on: as soon as possible,
- * or when the node has reached a certain age.
+ * or when the node has reached a certain age.  Until then it may have been
+ * marked since that time.
  */
 extern void zkl_read_own(ZklManager *m, ZklRequest *r);
-extern void zkl_read_own_later(ZklManager *m, ZklRequest *r);
+extern void zkl_read_own_later(ZklManager *m, ZklRequest *r,
+							   int64_t unseen_since);
+extern void zkl_read_unseen(ZklManager *m, ZklRequest *r, int64_t since);
+
+/* How long a lease may last because of holds that have yet to look. */
+extern int64_t zkl_read_lease_limit(const ZklManager *m);
 
 #endif							/* ZKL_READ_H */

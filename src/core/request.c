@@ -137,6 +137,8 @@ hand_node_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 	heir->alone = r->alone;
 	zkl_core_watch(m, &heir->own_watch, r->own_watch);
 	heir->placed_at = r->placed_at;
+	if (zkl_linked(&r->unseen))
+		zkl_read_unseen(m, heir, r->unseen_since);
 	heir->seen = r->seen;
 	heir->verified = r->verified;
 	heir->cover = NULL;

@@ -120,6 +120,8 @@ struct ZklRequest
 	ZklWatchState own_watch;
 	bool		token_sent;		/* its czxid has been asked for */
 	int64_t		placed_at;		/* its node; 0: watch it at once */
+	int64_t		unseen_since;	/* of one in m->unseen: from then on it may
+								 * have been marked without our knowledge */
 	size_t		data_length;
 	char		data[ZKL_MAX_NODE_DATA];
 
@@ -128,6 +130,7 @@ struct ZklRequest
 	ZklLink		work;			/* in one of the manager's lists of writes, or
 								 * in lock->tries */
 	ZklLink		unwatched;		/* in m->unwatched, by placed_at */
+	ZklLink		unseen;			/* in m->unseen, by unseen_since */
 	ZklLink		keeping;		/* in m->kept, by keep_until: GRANTED, but its
 								 * holder has let go */
 	ZklLink		by_uuid;
@@ -326,6 +329,7 @@ struct ZklManager
 	int64_t		stuck_until;
 	ZklList		unwatched;		/* holds, and the first that waits for each
 								 * lock, in want of an own_watch */
+	ZklList		unseen;			/* the same, until the own_watch is armed */
 	ZklList		kept;			/* after their release; see keep.c */
 	ZklList		dirty;
 	ZklList		readers;
@@ -358,6 +362,8 @@ struct ZklManager
 	int64_t		lease_until;
 	int64_t		lease_limit;	/* for leases from before this connection */
 	int64_t		beat_sent_at;	/* of the last batch */
+	int64_t		acknowledged_at;	/* of the last one that was applied: when
+									 * it was sent */
 	int64_t		sent_at;		/* of the last operation of any kind */
 	int64_t		connecting_since;	/* until the connection stood */
 	ZklContact	contacts[ZKL_CONTACTS]; /* a ring, the latest last */

@@ -535,6 +535,39 @@ own_node_unreadable(void)
 	world_wind_up(w);
 }
 
+/*
+ * A young hold's node is marked, then ZooKeeper answers something else, and
+ * then the worker is held up, within the lease.  A beat that is acknowledged
+ * before the first look at the node must not prolong the lease past the time at
+ * which the operator deletes it.
+ */
+static void
+marked_while_held_up(void)
+{
+	World	   *w = world_ready();
+	char		path[ZKL_MAX_PATH + 1];
+	uint32_t	r;
+	int64_t		marked_at;
+
+	world_sleep(w, 10 * WORLD_BEAT);
+	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK(world_holds(w, r));
+	own_path(w, r, path);
+	marked_at = w->now;
+	CHECK_INT(model_set(&w->zk, path, mark), ZKL_RC_OK);
+	w->now += T / 20;
+	(void) world_submit(w, "/b", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK(world_holds(w, r));
+	w->now += T / 2;
+	world_flush(w);
+	CHECK(lease_until_loss(w, r) <= marked_at + T);
+	CHECK(w->requests[r].lost);
+	world_run(w);
+	world_wind_up(w);
+}
+
 int
 main(void)
 {
@@ -549,6 +582,7 @@ main(void)
 	RUN(reads_are_not_answered);
 	RUN(operator_breaks);
 	RUN(operator_breaks_a_downgrade);
+	RUN(marked_while_held_up);
 	RUN(own_node_not_read);
 	RUN(own_node_unreadable);
 	RUN(marked_in_silence);
