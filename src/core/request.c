@@ -438,7 +438,12 @@ zkl_request_vanished(ZklManager *m, ZklRequest *r)
 		zkl_keep_disown(m, r);
 	}
 	else if (r->demand == ZKL_DEMAND_WAITING)
+	{
+		/* A restarted worker must not put it back into the queue. */
+		r->again = true;
+		zkl_request_note(m, r);
 		zkl_request_create(m, r);
+	}
 }
 
 void

@@ -312,10 +312,45 @@ restart_with_a_deleted_broken_hold(void)
 	world_wind_up(w);
 }
 
+/*
+ * The node of a waiter is deleted, and the next one not yet made: a restarted
+ * worker does not take it for one that is still in the queue.
+ */
+static void
+restart_with_a_vanished_waiter(void)
+{
+	World	   *w = world_make();
+	char		other[ZKL_MAX_PATH + 1];
+	char		path[ZKL_MAX_PATH + 1];
+	uint32_t	waiter;
+
+	w->batches_in_flight = 1;
+	world_begin(w);
+	world_connect(w);
+	foreign_enter(w, "/a", ZKL_EXCLUSIVE, other);
+	waiter = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_sleep(w, 2 * WORLD_BEAT);
+	CHECK(world_waits(w, waiter));
+	(void) world_submit(w, "/b", 2, ZKL_EXCLUSIVE);
+	node_path(w, waiter, path);
+	CHECK_INT(model_delete(&w->zk, path), 0);
+	run_until(w, &w->requests[waiter].going);
+	world_restart(w);
+	world_connect(w);
+	world_run(w);
+	CHECK(world_waits(w, waiter) && !w->requests[waiter].going);
+	CHECK_INT(world_nodes(w, "/a"), 1);
+	foreign_leave_all(w, "/a");
+	world_run(w);
+	CHECK(world_holds(w, waiter));
+	world_wind_up(w);
+}
+
 int
 main(void)
 {
 	unit_start();
+	RUN(restart_with_a_vanished_waiter);
 	RUN(restart_amid_a_break);
 	RUN(restart_with_a_deleted_broken_hold);
 	RUN(restart_with_a_broken_waiter);
