@@ -85,8 +85,9 @@ zkl_janitor_stop(ZklManager *m)
 void
 zkl_janitor_disconnected(ZklManager *m)
 {
-	if (m->janitor.to_do != NULL || m->janitor.later != NULL)
-		m->janitor.wanted = true;
+	m->janitor.wanted |= m->janitor.to_do != NULL ||
+		m->janitor.later != NULL || m->janitor.unfinished;
+	m->janitor.unfinished = false;
 	zkl_janitor_stop(m);
 }
 
@@ -201,12 +202,16 @@ listed(ZklManager *m, const char *directory, const ZklReply *reply)
 	}
 }
 
-/* It got an error: it is asked again once others were, or never. */
+/*
+ * It got an error: it is asked again once others were, or on the next
+ * connection, or never, where we may not read.
+ */
 static void
-ask_later(ZklManager *m, struct ZklJanitorPath *item)
+ask_later(ZklManager *m, struct ZklJanitorPath *item, int32_t rc)
 {
 	if (item->kind != ZKL_SEND_DELETE && item->tries >= ZKL_MAX_ATTEMPTS)
 	{
+		m->janitor.unfinished |= rc != ZKL_RC_NOAUTH;
 		zkl_core_release(m, item);
 		return;
 	}
@@ -239,7 +244,7 @@ zkl_janitor_reply(ZklManager *m, const ZklReply *reply)
 	m->janitor.to_do = item->next;
 	if (reply->rc != ZKL_RC_OK && reply->rc != ZKL_RC_NONODE)
 	{
-		ask_later(m, item);
+		ask_later(m, item, reply->rc);
 		return;
 	}
 	if (reply->rc == ZKL_RC_OK && item->kind == ZKL_SEND_LIST)
