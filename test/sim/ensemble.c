@@ -407,12 +407,15 @@ ensemble_step(void)
 			sessions_take_reports(i, 0);
 			return;
 		}
+	}
+
+	/* What has just arrived goes along. */
+	for (i = 0; i < ens.nservers; i++)
 		if (report_due(i) <= base.now)
 		{
 			sessions_report(i);
 			return;
 		}
-	}
 	if (ens.elect_at <= base.now)
 	{
 		ens.elect_at = base.now + ens.tick;

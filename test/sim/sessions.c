@@ -211,11 +211,13 @@ Time
 sessions_reports_due(int i)
 {
 	const Server *s = &ens.servers[i];
+	const Server *receiver;
 
 	if (s->reports == NULL || ens.leader < 0)
 		return NEVER;
-	return s->reports->at > s->paused_until ? s->reports->at :
-		s->paused_until;
+	receiver = &ens.servers[told_by(i) >= 0 ? told_by(i) : ens.leader];
+	return s->reports->at > receiver->paused_until ? s->reports->at :
+		receiver->paused_until;
 }
 
 static void
