@@ -311,6 +311,24 @@ sub break_lock
 	return sub { $session->abandon };
 }
 
+# Every lock is broken, by operators on all servers, while a worker ends and what
+# its clients wait for is cancelled; and the next worker ends when that is over.
+sub storm
+{
+	my ($self, $fault) = @_;
+	my @ends = map {
+		my %break = (%$fault, chance => $_ / 4, server => 1 + $_ % 3);
+		$self->break_lock(\%break);
+	} 0 .. 3;
+
+	$self->terminate_worker($fault);
+	$self->signal_backends($fault, 'INT');
+	return sub {
+		$_->() foreach grep { defined } @ends;
+		$self->terminate_worker($fault);
+	};
+}
+
 # ---- ZooKeeper ----
 
 sub choose_member

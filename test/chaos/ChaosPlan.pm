@@ -32,6 +32,7 @@ my %faults = (
 	'server paused' => [ 3, 'processes', 'pause_server' ],
 	'host died' => [ 2, 'processes', 'host_dies' ],
 	'postmaster killed' => [ 1, 'processes', 'kill_postmaster' ],
+	'storm' => [ 4, 'processes', 'storm' ],
 	'fast restart' => [ 2, 'processes', 'restart_server', 'fast' ],
 	'immediate restart' => [ 1, 'processes', 'restart_server', 'immediate' ],
 	'cut off' => [ 5, 'network', 'network', 'hold', 'zk*', 'both' ],
