@@ -139,12 +139,15 @@ watched_own(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 	else
 	{
 		/*
-		 * An operator may have marked it: the lease is renewed when it has
-		 * been read, or when nobody relies on it any more, for it never will
-		 * be.
+		 * An operator may have marked it.  A hold's lease is not renewed
+		 * before its node has been read, and a request that waits is not
+		 * granted.  If the node can never be read, the hold is lost, so that
+		 * the lease can be renewed.
 		 */
 		zkl_read_own_later(m, r, r->unseen_since);
 		zkl_contact_doubt(m, r);
+		if (r->demand == ZKL_DEMAND_WAITING)
+			r->czxid = 0;
 		if (reply->rc == ZKL_RC_NOAUTH && r->demand == ZKL_DEMAND_GRANTED)
 			zkl_siblings_break(m, r, ZKL_FAILURE_UNREADABLE);
 	}
@@ -162,7 +165,11 @@ token_came(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 			 !zkl_zxid_is_known(m, reply->stat.czxid))
 		zkl_core_reconnect(m, ZKL_RC_ABSURD);
 	else if (reply->rc == ZKL_RC_OK)
+	{
 		r->czxid = reply->stat.czxid;
+		if (zkl_linked(&r->unseen))
+			zkl_read_unseen(m, r, m->acknowledged_at);
+	}
 	else if (reply->rc == ZKL_RC_NONODE)
 		zkl_request_vanished(m, r);
 	else
@@ -226,7 +233,7 @@ zkl_answer_read(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 static void
 directory_event(ZklManager *m, ZklLock *lock, ZklEventKind kind)
 {
-	if (lock->children_watch == ZKL_WATCH_ARMED)
+	if (lock->children_watch >= ZKL_WATCH_SENT)
 	{
 		zkl_core_watch(m, &lock->children_watch, ZKL_WATCH_NONE);
 		zkl_lock_touch(m, lock);

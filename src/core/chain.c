@@ -270,7 +270,8 @@ zkl_manager_disconnected(ZklManager *m, int64_t now)
 		zkl_unlink(&r->unwatched);
 		if (r->node == ZKL_NODE_EXISTS && !zkl_downgrade_pending(r) &&
 			(r->demand == ZKL_DEMAND_GRANTED || r->lock->waiting == r))
-			zkl_read_own_later(m, r, m->acknowledged_at);
+			zkl_read_own_later(m, r, zkl_linked(&r->unseen) ?
+							   r->unseen_since : m->acknowledged_at);
 
 		/* A mark may come while nobody listens: look before the grant. */
 		if (r->demand == ZKL_DEMAND_WAITING && !ZKL_MUTANT(DYING_SESSION))

@@ -91,9 +91,23 @@ zkl_janitor_disconnected(ZklManager *m)
 	zkl_janitor_stop(m);
 }
 
+static bool
+is_remembered(const struct ZklJanitorPath *item, const char *path)
+{
+	for (; item != NULL; item = item->next)
+	{
+		if (item->kind == ZKL_SEND_DELETE && strcmp(item->path, path) == 0)
+			return true;
+	}
+	return false;
+}
+
 void
 zkl_janitor_delete(ZklManager *m, const char *path)
 {
+	if (is_remembered(m->janitor.to_do, path) ||
+		is_remembered(m->janitor.later, path))
+		return;
 	remember(m, path, "", ZKL_SEND_DELETE);
 }
 

@@ -182,7 +182,7 @@ set_waiting(ZklManager *m, ZklLock *lock, ZklRequest *r)
 	lock->waiting = r;
 	if (r != NULL && r->own_watch == ZKL_WATCH_NONE &&
 		!zkl_linked(&r->unwatched))
-		zkl_read_own_later(m, r, m->now);
+		zkl_read_own_later(m, r, m->acknowledged_at);
 }
 
 /*

@@ -568,6 +568,134 @@ marked_while_held_up(void)
 	world_wind_up(w);
 }
 
+/*
+ * A waiter's node is marked, and cannot be read; then it is its turn.  The
+ * operator deletes the node a session timeout after the mark.
+ */
+static void
+marked_waiter_not_read(void)
+{
+	static const int32_t rcs[] = {-1, MODEL_NO_AUTH, MODEL_THROTTLED};
+	size_t		i;
+
+	for (i = 0; i < sizeof(rcs) / sizeof(rcs[0]); i++)
+	{
+		World	   *w = world_ready();
+		char		other[ZKL_MAX_PATH + 1];
+		char		path[ZKL_MAX_PATH + 1];
+		uint32_t	r;
+		int64_t		marked_at;
+
+		world_warm_up(w, "/a");
+		foreign_enter(w, "/a", ZKL_EXCLUSIVE, other);
+		r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+		world_run(w);
+		world_sleep(w, 3 * WORLD_BEAT);
+		own_path(w, r, path);
+		w->zk.single_rc = rcs[i];
+		w->zk.single_kind = ZKL_SEND_GET;
+		w->zk.single_path = strrchr(path, '/');
+		w->zk.singles = 1000000;
+		marked_at = w->now;
+		CHECK_INT(model_set(&w->zk, path, mark), ZKL_RC_OK);
+		world_run(w);
+		world_sleep(w, marked_at + T * 9 / 10 - w->now);
+		CHECK_INT(model_delete(&w->zk, other), ZKL_RC_OK);
+		world_run(w);
+		world_sleep(w, marked_at + T - w->now);
+		CHECK_MSG(!world_holds(w, r) || zkl_manager_lease(w->m) <= w->now,
+				  "rc %d", (int) rcs[i]);
+		w->zk.single_rc = 0;
+		world_run(w);
+		world_sleep(w, 3 * WORLD_BEAT);
+		world_wind_up(w);
+	}
+}
+
+/*
+ * Those ahead are deleted and the next one's node is marked, while the worker is
+ * held up.  It grants the lock, is held up again, and stops when a beat is
+ * acknowledged that went ahead of its look at the node.
+ */
+static void
+marked_before_its_turn(void)
+{
+	World	   *w = world_ready();
+	char		path[ZKL_MAX_PATH + 1];
+	uint32_t	holder,
+				next,
+				r;
+	int64_t		marked_at;
+	int			rounds = 0;
+
+	world_warm_up(w, "/a");
+	holder = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	next = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+	world_run(w);
+	r = world_submit(w, "/a", 3, ZKL_EXCLUSIVE);
+	world_sleep(w, 4 * WORLD_BEAT);
+	w->tampered = true;
+	own_path(w, holder, path);
+	CHECK_INT(model_delete(&w->zk, path), ZKL_RC_OK);
+	own_path(w, next, path);
+	CHECK_INT(model_delete(&w->zk, path), ZKL_RC_OK);
+	own_path(w, r, path);
+	CHECK_INT(model_set(&w->zk, path, mark), ZKL_RC_OK);
+	marked_at = w->now;
+	w->now = zkl_manager_lease(w->m) - 2000;
+	world_deliver(w, INT32_MAX);
+	world_flush(w);
+	while (w->conn.inbox != NULL && CHECK(++rounds < 50))
+	{
+		w->now += 100;
+		world_serve(w, 1);
+		world_deliver(w, 1);
+	}
+	w->now += T * 7 / 24 + 1000;
+	world_flush(w);
+	world_serve(w, 1);
+	world_deliver(w, 1);
+	CHECK(!world_holds(w, r) || zkl_manager_lease(w->m) <= marked_at + T);
+	world_run(w);
+	world_wind_up(w);
+}
+
+/* A delete of an unclaimed node is refused: one is enough to remember. */
+static void
+unclaimed_node_refused(void)
+{
+	static const char uuid[] = "00000000-0000-8000-8000-000000000000";
+	World	   *w = world_ready();
+	char		path[ZKL_MAX_PATH + 1];
+	char		orphan[ZKL_MAX_PATH + 1];
+	int64_t		before = 0;
+	int			i;
+
+	model_mkdir(&w->zk, WORLD_ROOT "/a");
+	snprintf(path, sizeof(path), WORLD_ROOT "/a/_c_%s-__WRIT__", uuid);
+	CHECK_INT(model_create(&w->zk, path, true, w->session.id, "", orphan), 0);
+	w->zk.single_rc = MODEL_NO_AUTH;
+	w->zk.single_kind = ZKL_SEND_DELETE;
+	w->zk.single_path = uuid;
+	w->zk.singles = 1000000;
+	for (i = 0; i < 100; i++)
+	{
+		uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+
+		world_run(w);
+		world_release(w, r);
+		world_run(w);
+		if (i == 20)
+			before = w->memory;
+	}
+	CHECK(w->memory < before + 20);
+	w->zk.single_rc = 0;
+	world_sleep(w, 10 * WORLD_BEAT);
+	CHECK(model_find(&w->zk, orphan) == NULL);
+	world_wind_up(w);
+}
+
 int
 main(void)
 {
@@ -583,6 +711,9 @@ main(void)
 	RUN(operator_breaks);
 	RUN(operator_breaks_a_downgrade);
 	RUN(marked_while_held_up);
+	RUN(marked_waiter_not_read);
+	RUN(marked_before_its_turn);
+	RUN(unclaimed_node_refused);
 	RUN(own_node_not_read);
 	RUN(own_node_unreadable);
 	RUN(marked_in_silence);

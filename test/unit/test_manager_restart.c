@@ -253,7 +253,7 @@ restart_amid_a_break(void)
 {
 	int			moment;
 
-	for (moment = 0; moment < 4; moment++)
+	for (moment = 0; moment < 5; moment++)
 	{
 		World	   *w = world_ready();
 		uint32_t	told = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
@@ -273,13 +273,22 @@ restart_amid_a_break(void)
 		run_until(w, &w->requests[told].lost);
 		w->requests[untold].lost = false;
 		w->requests[untold].failure = 0;
+		if (moment == 4)
+		{
+			/* and the mark cannot be read */
+			w->zk.single_rc = MODEL_THROTTLED;
+			w->zk.single_kind = ZKL_SEND_GET;
+			w->zk.single_path = "/a/";
+			w->zk.singles = 1000000;
+		}
 		world_restart(w);
-		if (moment >= 2)
+		if (moment == 2 || moment == 3)
 			world_release(w, told);
 		world_connect(w);
 		world_run(w);
 		CHECK_MSG(w->requests[untold].lost, "moment %d", moment);
 		CHECK_INT(w->requests[untold].failure, ZKL_FAILURE_BROKEN);
+		w->zk.single_rc = 0;
 		world_wind_up(w);
 	}
 }
