@@ -120,6 +120,7 @@ start_postgres() {
 		shared_preload_libraries = 'zklock'
 		zklock.connect_string = '127.0.0.1:$zk_port'
 		zklock.session_timeout = '4s'
+		zklock.tick_time = '1s'
 	EOS
 	as_user "$work" "$bindir/pg_ctl" -D "$server" -l "$work/$server.log" -w start >/dev/null ||
 		die "$server did not start, see $work/$server.log"
