@@ -49,7 +49,7 @@ BEGIN
 EXCEPTION WHEN lock_not_available THEN
 	GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL,
 		context = PG_EXCEPTION_CONTEXT;
-	RAISE NOTICE '%', split_part(detail, ';', 1);
+	RAISE NOTICE '%', split_part(detail, '.  ', 1);
 	RAISE NOTICE '%', split_part(context, E'\n', 1);
 END $$;
 RESET lock_timeout;

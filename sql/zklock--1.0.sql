@@ -468,7 +468,7 @@ RETURNS boolean
 AS 'MODULE_PATHNAME', 'zkl_sql_once_reset'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_once_reset(text) IS
-'forget which turns of a job were used up, so that they can be had again';
+'forget which turns of a job were used up, so that it can run again';
 REVOKE ALL ON FUNCTION zk_once_reset(text) FROM PUBLIC;
 
 --

@@ -69,8 +69,8 @@ zkl_bounds_log_late(int slotno, const ZklSlot *slot)
 					slot->s_pid, slot->s_path) :
 			 errmsg("process %d committed although distributed lock \"%s\" was lost",
 					slot->s_pid, slot->s_path),
-			 errdetail("It passed its commit check before, but the commit itself took longer."),
-			 errhint("Another may have held the lock before the changes were visible.")));
+			 errdetail("The transaction passed its commit check, but its commit then took too long."),
+			 errhint("Another session may have held the lock before the changes were visible.")));
 }
 
 bool

@@ -86,8 +86,8 @@ check_number(int64 wanted, int most)
 		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-			 errmsg("too many distributed locks asked for at once"),
-			 errdetail("They take %lld requests, and \"%s\" allows %d.",
+			 errmsg("too many distributed locks requested at once"),
+			 errdetail("The call needs %lld requests, but \"%s\" allows %d.",
 					   (long long) wanted, setting_of(most), most),
 			 hint_at_setting(most)));
 }
@@ -117,7 +117,7 @@ zkl_claim_check_room(int held, int wanted, uint64 owner)
 	ereport(ERROR,
 			(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
 			 errmsg("too many distributed locks held or awaited by this session"),
-			 errdetail("It has %d requests, %d of them for locks that are kept after their release, and asks for %d more; \"%s\" allows %d.",
+			 errdetail("The session has %d requests, %d of them for locks that are kept after their release, and needs %d more, but \"%s\" allows %d.",
 					   held + kept, kept, wanted, setting_of(most), most),
 			 hint_at_setting(most)));
 }

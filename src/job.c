@@ -151,9 +151,9 @@ zkl_job_read(ZklTurn *turn, ZklHistory *history)
 				(errcode(ERRCODE_DATA_CORRUPTED),
 				 errmsg("history of \"%s\" is not readable",
 						turn->target.name),
-				 errdetail("The znode \"%s%s/%s\" has other data than zk_once() writes.",
+				 errdetail("The znode \"%s%s/%s\" contains data that zk_once() did not write.",
 						   zkl_root, turn->target.path, ZKL_HISTORY_NODE),
-				 errhint("If nobody needs that data, call zk_once_reset().")));
+				 errhint("If that data is not needed, call zk_once_reset().")));
 }
 
 /* ---- forgetting ---- */

@@ -52,7 +52,7 @@ tell(void)
 							  "%s  The same is true of %u other locks.",
 							  others, zkl_lost_detail(reason), others) :
 			 errdetail("%s", zkl_lost_detail(reason)),
-			 errhint("Another may have held it before the changes were visible.")));
+			 errhint("Another session may have held the lock before the changes were visible.")));
 }
 
 /*

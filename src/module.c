@@ -158,8 +158,8 @@ define_connection_settings(void)
 							GUC_UNIT_MS,
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("zklock.tick_time",
-							"The tickTime of the ZooKeeper servers, as their zoo.cfg says.",
-							"ZooKeeper does not tell.  A session timeout of less than four ticks is warned about.",
+							"The tickTime that the zoo.cfg of the ZooKeeper servers sets.",
+							"ZooKeeper does not report it to clients.  The server log has a warning if the session timeout is less than four ticks.",
 							&zkl_tick_time,
 							2000, 1, 3600 * 1000,
 							PGC_SIGHUP,

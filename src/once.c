@@ -187,7 +187,7 @@ warn_if_ahead(const ZklTarget *job, const ZklHistory *history,
 		return;
 	ereport(WARNING,
 			(errmsg("last run of \"%s\" lies in the future", job->name),
-			 errdetail("It was noted at %s, but ZooKeeper's clock now says %s.  The turns in between count as used up.",
+			 errdetail("It was recorded at %s, but ZooKeeper's clock now says %s.  The turns in between count as used up.",
 					   time_string(history->period_at), time_string(now_ms)),
 			 errhint("Check the clocks of the ZooKeeper servers.  If the job is to run before that time, call zk_once_reset().")));
 }
@@ -255,9 +255,9 @@ reset(const text *name)
 	if (zkl_turn_find(&job) != NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
-				 errmsg("cannot forget the turns of \"%s\", one of which this transaction has",
+				 errmsg("cannot forget the turns of \"%s\" in a transaction that has one of them",
 						job.name),
-				 errhint("Use a transaction of its own.")));
+				 errhint("Call zk_once_reset() in a separate transaction.")));
 	if (!zkl_job_has_history(&job))
 		return false;
 	(void) zkl_job_lock(&job);

@@ -53,7 +53,7 @@ look_for_lapse(int64 deadline)
 			 errdetail_plural("%d lock is held, and ZooKeeper has not confirmed it in time.",
 							  "%d locks are held, and ZooKeeper has not confirmed them in time.",
 							  held, held),
-			 errhint("Commits that rely on them wait for \"zklock.commit_wait\", and nothing is granted, until ZooKeeper answers.  Check the view zk_status.")));
+			 errhint("Until ZooKeeper answers, no lock is granted, and commits that rely on held locks wait for up to \"zklock.commit_wait\".  Check the view zk_status.")));
 }
 
 void
@@ -75,7 +75,7 @@ zkl_outage_tick(void)
 		note_lapse(0);
 		ereport(LOG,
 				(errmsg("this server has a lease for distributed locks again"),
-				 errdetail("The last one ended %.3f s ago.",
+				 errdetail("The previous lease ended %.3f s ago.",
 						   (double) (now - lapsed_at) / 1000)));
 	}
 }

@@ -145,7 +145,7 @@ zkl_raise_failed(const char *name, ZklError error, int32 zkrc)
 					 errmsg("could not break distributed lock \"%s\"", name),
 					 errdetail("The first znode in its queue changed during each of %d attempts.",
 							   ZKL_RETRY_LIMIT + 1),
-					 errhint("Look at zk_queue(): the lock may be changing hands as it should.")));
+					 errhint("Check zk_queue(): the lock may be changing hands normally.")));
 			break;
 		case ZKL_ERROR_SEGMENT:
 			ereport(ERROR,
@@ -247,7 +247,7 @@ zkl_worker_trouble(void)
 						 zkl_utf8_to_display(status.last_error,
 											 strnlen(status.last_error,
 													 sizeof(status.last_error))));
-	return psprintf("the zklock worker is in state \"%s\".%s",
+	return psprintf("The zklock worker is in state \"%s\".%s",
 					zkl_worker_state_name(status.state), error);
 }
 
@@ -257,7 +257,7 @@ zkl_raise_unreachable(void)
 	ereport(ERROR,
 			(errcode(ERRCODE_CONNECTION_FAILURE),
 			 errmsg("could not reach ZooKeeper"),
-			 errdetail("No answer within \"zklock.connect_timeout\"; %s",
+			 errdetail("No answer from ZooKeeper arrived within \"zklock.connect_timeout\".  %s",
 					   zkl_worker_trouble()),
 			 errhint("Check \"zklock.connect_string\" and the view zk_status.")));
 	pg_unreachable();

@@ -32,8 +32,8 @@ extern const char *zkl_lost_detail(ZklError error);
 extern const char *zkl_worker_state_name(uint32 state);
 
 /*
- * The worker's state, and its last error if the current role may see it, as the
- * rest of a sentence for errdetail
+ * The worker's state, and its last error if the current role may see it, in
+ * sentences for errdetail
  */
 extern const char *zkl_worker_trouble(void);
 

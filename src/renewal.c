@@ -37,7 +37,7 @@ zkl_renewal_reload(void)
 		ereport(LOG,
 				(errmsg("parameter \"zklock.session_timeout\" was changed from %d ms to %d ms",
 						instead_of, zkl_session_timeout),
-				 errdetail("It applies to the next ZooKeeper session, which begins as soon as nobody holds or awaits a distributed lock here; a busy server takes the value at its restart.")));
+				 errdetail("The new value applies to the next ZooKeeper session.  That session begins as soon as no session of this server holds or awaits a distributed lock, or when the server restarts.")));
 	announced = zkl_session_timeout;
 }
 
@@ -77,5 +77,5 @@ zkl_renewal_closed(bool acknowledged)
 	if (!acknowledged)
 		ereport(LOG,
 				(errmsg("ZooKeeper did not acknowledge that the session is closed"),
-				 errdetail("The next one begins when the old one has expired.")));
+				 errdetail("The next session begins when the old one has expired.")));
 }

@@ -149,9 +149,9 @@ raise_unknown(const Semaphore *s)
 			(errcode(ERRCODE_CONNECTION_FAILURE),
 			 errmsg("could not find out whether semaphore \"%s\" has enough leases left",
 					s->leases.name),
-			 errdetail("Others held its guard, the lock \"%s\", until \"zklock.connect_timeout\" had passed, without taking the leases.",
+			 errdetail("Other clients held its guard, the lock \"%s\", until \"zklock.connect_timeout\" had passed.",
 					   s->guard.path),
-			 errhint("Retry later: a client that hangs loses the guard with its ZooKeeper session.")));
+			 errhint("Retry later.  A client that hangs loses the guard when its ZooKeeper session ends.")));
 }
 
 static void

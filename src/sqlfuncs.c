@@ -67,7 +67,7 @@ check_max_at_least(int64 ms)
 	ereport(ERROR,
 			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 			 errmsg("at_least must not be greater than \"zklock.max_at_least\""),
-			 errdetail("It is %lld ms, and the setting is %d ms.",
+			 errdetail("The argument is %lld ms, but the setting is %d ms.",
 					   (long long) ms, zkl_max_at_least)));
 }
 

@@ -49,7 +49,7 @@ zkl_stall_notice(const char *name)
 	ereport(NOTICE,
 			(errmsg("still waiting for ZooKeeper, not for another holder of distributed lock \"%s\"",
 					name),
-			 errdetail("No confirmation within \"zklock.connect_timeout\"; %s",
+			 errdetail("No answer from ZooKeeper arrived within \"zklock.connect_timeout\".  %s",
 					   zkl_worker_trouble()),
 			 errhint("The wait goes on.  Check \"zklock.connect_string\" and the view zk_status.")));
 }
@@ -61,9 +61,9 @@ zkl_stall_raise_lock_timeout(int slotno, const char *name)
 			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
 			 errmsg("canceling statement due to lock timeout"),
 			 zkl_stall_time(slotno) >= 0 ?
-			 errdetail("The wait was for ZooKeeper, not for another holder of distributed lock \"%s\"; %s",
+			 errdetail("The wait was for ZooKeeper, not for another holder of distributed lock \"%s\".  %s",
 					   name, zkl_worker_trouble()) :
-			 errdetail("The wait was for others who hold distributed lock \"%s\" or asked for it before.",
+			 errdetail("Other sessions hold distributed lock \"%s\" or requested it earlier.",
 					   name)));
 	pg_unreachable();
 }

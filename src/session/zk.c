@@ -253,7 +253,7 @@ static void
 say_tls(void)
 {
 	zkl_zk_gone(ZKL_WIRE_GONE_UNREACHABLE,
-				"\"%s\" wants TLS, which zklock does not speak",
+				"\"%s\" requires TLS, which zklock does not support",
 				target->host);
 }
 

@@ -80,7 +80,7 @@ $session->close;
 SKIP:
 {
 	skip 'no netty', 1 unless @netty;
-	complains($secure_port, 'wants TLS',
+	complains($secure_port, 'requires TLS',
 		'a port that wants TLS is named as such');
 }
 
@@ -88,7 +88,7 @@ SKIP:
 my $fake_port = PostgreSQL::Test::Cluster::get_free_port();
 my $fake = FakeZooKeeper->new($fake_port);
 $fake->mode('tls alert');
-complains($fake_port, 'wants TLS', 'so is one that answers with an alert');
+complains($fake_port, 'requires TLS', 'so is one that answers with an alert');
 $fake->mode('ssh');
 complains($fake_port, 'does not speak', 'but not whatever answers');
 $fake->mode('close');

@@ -43,7 +43,7 @@ $s->query('CREATE TRIGGER take BEFORE INSERT ON rows FOR EACH ROW EXECUTE FUNCTI
 is($s->error('INSERT INTO rows SELECT generate_series(1, 1500)'),
 	'53400', 'a trigger that takes a lock per row');
 like($s->result->{error}{detail},
-	qr/has 50 requests, 0 of them .* asks for 1 more; "\Q$setting\E" allows 50/,
+	qr/has 50 requests, 0 of them .* needs 1 more, but "\Q$setting\E" allows 50/,
 	'is told how many there may be');
 $test->look_until($node, 'SELECT count(*) FROM zk_locks', 0, 'nothing is left');
 $s->query('SELECT zk_lock(' . names(1, 50) . ')');
@@ -61,7 +61,7 @@ is( $s->query("SELECT count(*) FROM generate_series(1, 200) i"
 
 # What all the others need
 $s->query("SET $setting = 3");
-refused_ok("zk_acquire('/s', 9, 3)", qr/take 4 requests.*allows 3/, 'leases, and their guard');
+refused_ok("zk_acquire('/s', 9, 3)", qr/needs 4 requests.*allows 3/, 'leases, and their guard');
 cmp_ok($s->query("SELECT zk_acquire('/s', 9, 2)"), '>', 0, 'one less can be had');
 refused_ok("zk_acquire('/s', 9)", qr/has 2 requests/, 'with those that are held');
 is($s->query("SELECT zk_release('/s')"), 't', 'one is given back');
@@ -90,7 +90,7 @@ foreach my $call ('zk_lock(%s)', 'zk_lock_shared(%s)', 'zk_xact_lock(%s)',
 	'zk_xact_lock_shared(%s)', 'zk_try_lock(%s)', 'zk_try_lock_shared(%s)',
 	'zk_try_xact_lock(%s)', "zk_try_xact_lock_shared(%s, '1h')")
 {
-	refused_ok(sprintf($call, names(1, 51)), qr/take 51 requests.*allows 50/,
+	refused_ok(sprintf($call, names(1, 51)), qr/needs 51 requests.*allows 50/,
 		"$call of one more than allowed");
 }
 $s->query('CREATE TABLE many AS SELECT array_agg(repeat(chr(228), 100) || i) AS names'
@@ -104,8 +104,8 @@ is($s->error('SELECT zk_unlock(names) FROM many'), '53400',
 is($s->query($memory), 't', 'no memory is taken for them');
 is($test->status($node, 'creates'), $creates, 'nor was anything asked for');
 $s->query('SELECT zk_lock(' . names(1, 30) . ')');
-refused_ok('zk_lock(' . names(21, 71) . ')', qr/take 51/, 'more than allowed');
-refused_ok('zk_lock(' . names(29, 78) . ')', qr/has 30 requests.*asks for 48 more/,
+refused_ok('zk_lock(' . names(21, 71) . ')', qr/needs 51/, 'more than allowed');
+refused_ok('zk_lock(' . names(29, 78) . ')', qr/has 30 requests.*needs 48 more/,
 	'more than is left');
 is($s->query('SELECT count(*) FROM zk_locks'), 30, 'nothing of it is taken');
 $s->query('SELECT zk_lock(' . names(1, 50) . ')');
@@ -140,7 +140,7 @@ $s->query("SELECT zk_unlock_all(); RESET $setting");
 
 my $at_least = "zk_try_lock('/a', '0', NULL, '%s')";
 is($s->error('SELECT ' . sprintf $at_least, '1h 1ms'), '22023', 'an hour by default');
-like($s->messages, qr/It is 3600001 ms, and the setting is 3600000 ms/, 'says so');
+like($s->messages, qr/The argument is 3600001 ms, but the setting is 3600000 ms/, 'says so');
 $s->query("SET zklock.max_at_least = '2h'");
 is($s->query('SELECT ' . sprintf $at_least, '1h 1ms'), 't', 'or what is set');
 is($s->query("SELECT zk_unlock('/a') AND zk_break_lock('/a')"), 't', 'broken');

@@ -62,7 +62,7 @@ my $impatient = $test->session($one);
 $impatient->query("SET lock_timeout = '100ms'");
 is($impatient->error("SELECT zk_lock('/o/c')"),
 	'55P03', 'lock_timeout of one that waits for another holder');
-like($impatient->messages, qr{was for others who hold .*"/o/c"},
+like($impatient->messages, qr{Other sessions hold .*"/o/c"},
 	'and its detail says so');
 
 my $told = $test->session($one);
@@ -107,7 +107,7 @@ ok( wait_for(
 	'the log says that there is a lease again');
 like(
 	slurp_file($one->logfile),
-	qr/DETAIL:  The last one ended \d+\.\d{3} s ago/,
+	qr/DETAIL:  The previous lease ended \d+\.\d{3} s ago/,
 	'and for how long there was none');
 like(
 	slurp_file($one->logfile),

@@ -55,7 +55,7 @@ sub call_ok
 my $offset = -s $two->logfile;
 is(once_ahead('+3h', '/j', "interval '1 hour'"), 't', 'a turn, three hours ahead');
 call_ok('/j', "interval '1 hour'", 'f', 1, 'back again');
-like($t->messages, qr/noted at .* ZooKeeper's clock now says/, 'the times are told');
+like($t->messages, qr/recorded at .* ZooKeeper's clock now says/, 'the times are told');
 like($t->messages, qr/zk_once_reset\(\)/, 'and what to do');
 like(slurp_file($two->logfile, $offset), qr/WARNING:  $late/,
 	'it stands in the log as well');
