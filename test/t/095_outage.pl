@@ -64,6 +64,8 @@ is($impatient->error("SELECT zk_lock('/o/c')"),
 	'55P03', 'lock_timeout of one that waits for another holder');
 like($impatient->messages, qr{Other sessions hold .*"/o/c"},
 	'and its detail says so');
+$test->look_until($one, "SELECT count(*) FROM zk_locks WHERE path = '/o/c'",
+	1, 'its request is gone before the outage');
 
 my $told = $test->session($one);
 $told->query("SET zklock.connect_timeout = '300ms'");
