@@ -72,7 +72,8 @@ again(ZklBreak *b, int32 rc)
 {
 	if (rc != ZKL_RC_OK)
 		zkl_breaking_stop(b);
-	b->phase = ZKL_BREAK_IDLE;
+	else
+		b->phase = ZKL_BREAK_IDLE;
 	if (zkl_retry_later(&b->retry, zkl_boottime_us()))
 		return;
 	if (rc == ZKL_RC_OK)

@@ -67,6 +67,8 @@ read_segment(void *address, Size size, void *arg)
 
 	task->what = *(ZklEpilogue *) address;
 	task->what.path[ZKL_MAX_PATH] = '\0';
+	task->what.from_length = Min(task->what.from_length, ZKL_MAX_NODE_DATA);
+	task->what.to_length = Min(task->what.to_length, ZKL_MAX_NODE_DATA);
 }
 
 static void

@@ -10,10 +10,10 @@
 
 #include "core/manager.h"
 
-/* Says that the session is to be closed, because it is of no use. */
+/* Begins to close a session that is of no use. */
 extern void zkl_closing_give_up(uint32 connection, int64 now);
 
-/* The same because another one, with another timeout, is to take its place */
+/* Begins to close it, so that a session with another timeout can follow. */
 extern void zkl_closing_renew(uint32 connection, int64 now, ZklManager *core);
 
 /* Until when to wait for that; 0: no session is being closed */

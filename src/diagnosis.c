@@ -11,8 +11,6 @@
 #include "diagnosis.h"
 #include "zklock.h"
 
-#define RC_NONODE			(-101)
-#define RC_NOAUTH			(-102)
 #define LEAST_TICKS			4
 
 const char *
@@ -27,10 +25,10 @@ zkl_diagnosis_of(int32 rc, const char *host)
 		case ZKL_RC_ABSURD:
 			return psprintf("ZooKeeper server \"%s\" answered with a transaction id that cannot be right",
 							host);
-		case RC_NOAUTH:
+		case ZKL_RC_NOAUTH:
 			return psprintf("not allowed to create this server's node below \"%s\": check \"zklock.auth_file\"",
 							zkl_root);
-		case RC_NONODE:
+		case ZKL_RC_NONODE:
 			return "the chroot that \"zklock.connect_string\" ends in does not exist";
 		default:
 			return psprintf("no usable answer from ZooKeeper server \"%s\" (code %d)",

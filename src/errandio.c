@@ -22,7 +22,12 @@ take(void *address, Size size, void *arg)
 {
 	ZklErrand  *errand = address;
 	Taken	   *taken = arg;
+	Size		strings = size - offsetof(ZklErrand, answer);
 
+	/* No length is trusted: a bad one must not crash the worker. */
+	if (size < offsetof(ZklErrand, answer) || errand->room > strings ||
+		errand->path_length >= strings - errand->room)
+		return;
 	memcpy(taken->what, errand, offsetof(ZklErrand, answer));
 	taken->what->length = Min(errand->length, ZKL_MAX_NODE_DATA);
 	taken->path = MemoryContextAlloc(TopMemoryContext,
@@ -53,7 +58,7 @@ put_answer(void *address, Size size, void *arg)
 	ZklErrand  *errand = address;
 	const Answer *answer = arg;
 	const ZklReply *reply = answer->reply;
-	Size		room = errand->room;
+	Size		room = Min(errand->room, size - offsetof(ZklErrand, answer));
 	size_t		i;
 
 	errand->rc = reply->rc;

@@ -334,7 +334,9 @@ read_slot(void *context, uint32_t request, ZklRestored *restored)
 	return true;
 }
 
-/* What the worker answers itself, begins again, where that does no harm. */
+/*
+ * Begins again what the worker answers itself, unless a repeat could do harm.
+ */
 static void
 restore_other(int slotno, const ZklSlot *slot)
 {

@@ -27,9 +27,8 @@ count_held(void)
 	int			n = 0;
 	int			i;
 
-	for (i = 0; i < zkl_control->ctl_nslots; i++)
-		n += zkl_slots[i].s_kind == ZKL_KIND_LOCK &&
-			zkl_slot_peek(i) == ZKL_SLOT_GRANTED;
+	for (i = 0; i < zkl_control->ctl_nrequests; i++)
+		n += zkl_slot_peek(i) == ZKL_SLOT_GRANTED;
 	return n;
 }
 

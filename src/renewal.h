@@ -8,14 +8,16 @@
 
 #include "core/manager.h"
 
-/* The settings may have changed. */
+/* The settings may have changed, or another session has begun. */
 extern void zkl_renewal_reload(void);
 
 /* Whether it is time to close the session: the server is idle. */
 extern bool zkl_renewal_due(const ZklManager *core);
 
-/* Says that the session is being closed, or how that went. */
+/* Logs that the session is being closed. */
 extern void zkl_renewal_begun(void);
+
+/* Logs it if ZooKeeper did not acknowledge that the session is closed. */
 extern void zkl_renewal_closed(bool acknowledged);
 
 #endif							/* ZKL_RENEWAL_H */

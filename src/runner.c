@@ -337,7 +337,7 @@ again(Task *task, const ZklReply *reply)
 		answer(task, reply, NULL, task->what.known);
 }
 
-/* What changed during the listing is back as it was: a change for each look */
+/* The children changed and changed back while they were listed. */
 static void
 list_again(Task *task)
 {

@@ -14,6 +14,7 @@
 #include "postgres.h"
 
 #include "segment.h"
+#include "storage/lwlock.h"
 
 bool
 zkl_segment_use(dsm_handle handle,
@@ -36,8 +37,11 @@ zkl_segment_use(dsm_handle handle,
 	}
 	PG_CATCH();
 	{
-		dsm_segment *segment = dsm_find_mapping(handle);
+		dsm_segment *segment;
 
+		/* dsm.c raises some errors while it holds its lock. */
+		LWLockReleaseAll();
+		segment = dsm_find_mapping(handle);
 		MemoryContextSwitchTo(old);
 		EmitErrorReport();
 		FlushErrorState();
@@ -59,6 +63,7 @@ zkl_segment_unpin(dsm_handle handle)
 	}
 	PG_CATCH();
 	{
+		LWLockReleaseAll();
 		MemoryContextSwitchTo(old);
 		FlushErrorState();
 	}

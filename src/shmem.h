@@ -185,8 +185,8 @@ typedef struct ZklSlot
 	TimestampTz s_granted_at;	/* 0: not yet */
 	int64		s_asked_zxid;	/* of the last demand to give it up; 0: none */
 	char		s_asker[ZKL_MAX_ASKER]; /* whose it was; UTF-8, may be empty */
-	bool		s_retired;		/* OVERDUE, and its znode is another hold's, or
-								 * to be deleted */
+	bool		s_retired;		/* LOST, and without a znode: it is another
+								 * hold's, gone, or to be deleted */
 
 	/*
 	 * The znode, recorded before its create is sent, so that a restarted

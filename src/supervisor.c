@@ -226,6 +226,9 @@ connected(ZklWireReader *body, int64 now)
 		session_lost(now);
 	session.begun_at = begun_at;
 	zkl_identity_adopt(&session, password, length, current_host, asked_ms);
+
+	/* The setting may have changed while this session was being made. */
+	zkl_renewal_reload();
 	phase = CONNECTED;
 	zkl_pulse_connected();
 	zkl_manager_connected(core, now, &session);

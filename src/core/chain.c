@@ -139,7 +139,7 @@ zkl_chain_open(ZklManager *m)
 
 /*
  * Heartbeat nodes of attempts in between, if they ever came to be, are deleted.
- * The answers are here before that of the first beat, right behind, is.
+ * ZooKeeper answers these deletes before the first beat, which follows them.
  */
 static void
 sweep(ZklManager *m)

@@ -43,7 +43,7 @@ zkl_contact_begin(ZklManager *m, int64_t begun_at)
 		begun_at;
 	m->ncontacts = 0;
 
-	/* From the making of the connection on the session lives by its timeout. */
+	/* The connect restarts the session, with this timeout. */
 	m->lease_limit = begun_at + timeout_us(m) - timeout_us(m) / 500;
 	if (m->lease_until > m->lease_limit)
 		m->lease_until = m->lease_limit;

@@ -10,7 +10,7 @@
  * everybody, also of who held it, and nobody is told when it is lost.  But as
  * long as its owner has other holds on that lock, their nodes may conflict with
  * its own, and they stay one owner's.  A broken hold does not count: its owner
- * asks for the lock as one who has nothing.
+ * is treated as if it held nothing.
  */
 #include "core/core.h"
 #include "core/keep.h"

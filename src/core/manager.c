@@ -277,8 +277,8 @@ zkl_manager_event(ZklManager *m, int64_t now, ZklEventKind kind,
  * The host was held up for long, or ZooKeeper did not answer: an operator may
  * have marked or removed nodes meanwhile, for want of an answer.  On a new
  * connection all are looked at anew.  But only what has its place in a queue
- * relied on the lease; a request that an idle server's last lease met on its
- * way has nothing to lose with it.
+ * relied on the lease; a request that has no place in a queue yet loses nothing
+ * when an idle server's lease ends.
  *
  * A new connection also counts as a contact, where a beat would not renew the
  * lease at once.
