@@ -90,7 +90,7 @@ my $fake = FakeZooKeeper->new($fake_port);
 $fake->mode('tls alert');
 complains($fake_port, 'requires TLS', 'so is one that answers with an alert');
 $fake->mode('ssh');
-complains($fake_port, 'does not support', 'but not whatever answers');
+complains($fake_port, 'does not speak', 'but not whatever answers');
 $fake->mode('close');
 complains($fake_port, 'closed the connection', 'nor what just hangs up');
 
