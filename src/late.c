@@ -58,16 +58,19 @@ tell(void)
 /*
  * The transaction has committed: whatever becomes of the message, the client
  * must not take it for an error, nor may a cancel that comes now look like one.
+ * But to send it may take as long as the client likes, so the session can be
+ * terminated meanwhile.
  */
 void
 zkl_late_tell(void)
 {
 	MemoryContext context = CurrentMemoryContext;
 	uint32		held = InterruptHoldoffCount;
+	uint32		cancels_held = QueryCancelHoldoffCount;
 
 	if (untold == 0)
 		return;
-	HOLD_INTERRUPTS();
+	HOLD_CANCEL_INTERRUPTS();
 	PG_TRY();
 	{
 		tell();
@@ -78,7 +81,9 @@ zkl_late_tell(void)
 		FlushErrorState();
 	}
 	PG_END_TRY();
-	InterruptHoldoffCount = held;	/* which an error has set to 0 */
+	/* Which an error has set to 0 */
+	InterruptHoldoffCount = held;
+	QueryCancelHoldoffCount = cancels_held;
 }
 
 static void

@@ -83,6 +83,16 @@ sub wait_event
 		't', $what);
 }
 
+# One signal: the postmaster sends two for a client's request, and the second
+# may meet whatever comes next.
+sub cancel
+{
+	my ($session) = @_;
+
+	$looker->query('SELECT pg_cancel_backend(' . $session->pid . ')');
+	return;
+}
+
 my $log = -s $one->logfile;
 
 sub log_ok
@@ -132,7 +142,7 @@ wait_event($_, 'object', 'another for the lock of NOTIFY')
   foreach $notifier, $by_session;
 my @pids = map { $_->pid } $notifier, $by_session;
 ok($test->lose_session($one, '/late/1'), 'the locks are lost');
-$blocker->cancel;
+cancel($blocker);
 is($blocker->sqlstate, '', 'the first is through');
 is($notifier->sqlstate, '', 'and so is the other');
 like(
@@ -172,7 +182,7 @@ $waiter->query("SELECT zk_lock('/late/wait')");
 $waiter->send('CALL work()');
 wait_event($waiter, 'SyncRep', 'a procedure waits for the standby');
 ok($test->lose_session($one, '/late/wait'), 'its lock is lost');
-$waiter->cancel;
+cancel($waiter);
 is($waiter->sqlstate, '40001', 'it does not commit once more');
 like($waiter->messages,
 	qr{committed although distributed lock "/late/wait" was lost},
@@ -188,7 +198,7 @@ $waiter->query("SELECT zk_lock('/late/two')");
 $waiter->send("COMMIT PREPARED 'two'");
 wait_event($waiter, 'SyncRep', 'COMMIT PREPARED waits for the standby');
 ok($test->lose_session($one, '/late/two'), 'its lock is lost');
-$waiter->cancel;
+cancel($waiter);
 is($waiter->sqlstate, '', 'it has committed');
 like($waiter->messages,
 	qr{committed although distributed lock "/late/two" was lost}, 'and says it');
@@ -226,6 +236,56 @@ foreach my $next ('goes on', 'is another')
 	kill 'CONT', $next eq 'goes on' ? $worker : $postmaster;
 	log_ok(qr{process $pid $late}, "and so does the log, once the worker $next");
 	$test->wait_connected($one);
+}
+
+# ---- a client that does not read can be terminated
+
+# The first session finds out how many messages fit on their way to a client.
+# The second one sends as many, and then tells of the late loss.
+$looker->query('CREATE SEQUENCE notices');
+$looker->query(<<'EOS');
+CREATE PROCEDURE fill(n int) LANGUAGE plpgsql AS $$
+	DECLARE x bigint;
+	BEGIN
+		INSERT INTO done VALUES ('fill');
+		COMMIT;
+		FOR i IN 1 .. n LOOP
+			x := nextval('notices');
+			RAISE NOTICE '%', repeat('x', 900);
+		END LOOP;
+		PERFORM 1;
+	END $$
+EOS
+my $fitting = 1000000;
+foreach my $path ('/late/full', '/late/tell')
+{
+	my $full = session(
+		synchronous_commit => 'on',
+		'zklock.lost_lock_action' => 'none');
+	my $pid = $full->pid;
+
+	$full->query("SELECT zk_lock('$path')");
+	$full->send("CALL fill($fitting)");
+	wait_event($full, 'SyncRep', 'a commit waits for the standby');
+	ok($test->lose_session($one, $path), 'its lock is lost')
+	  if $path eq '/late/tell';
+	cancel($full);
+	wait_event($full, 'ClientWrite', 'its client does not read');
+	if ($path eq '/late/full')
+	{
+		$fitting = $looker->query('SELECT last_value FROM notices') - 1;
+		$looker->query("SELECT setval('notices', 1, false)");
+	}
+	else
+	{
+		is($looker->query('SELECT last_value FROM notices'),
+			$fitting, 'it is past its own messages');
+	}
+	$looker->query("SELECT pg_terminate_backend($pid)");
+	$test->look_until($one,
+		"SELECT count(*) FROM pg_stat_activity WHERE pid = $pid",
+		0, 'the session can be terminated');
+	$full->close;
 }
 
 # ---- a cancel that is pending when the commit begins
