@@ -319,19 +319,13 @@ zkl_commit_check_statement(void)
 	looked_at = losses;
 }
 
-/* Nothing was done in the transaction but for the statement that runs. */
-static bool
-is_alone(void)
-{
-	return statements <= 1 && !IsTransactionBlock();
-}
-
 /*
  * Once the hold is gone, the commit check knows nothing of it.  So what the
  * transaction has written is vouched for now, as by its commit; a transaction
  * that has written nothing may acknowledge a loss.  But what it did elsewhere,
  * on a foreign server or by NOTIFY, is not to be seen here: so a lock that is
- * not lost is vouched for, unless there was nothing before.
+ * not lost is vouched for, unless the transaction is one statement that only
+ * looks, as one that acknowledges a loss.
  */
 bool
 zkl_commit_check_release(ZklHold *hold)
@@ -341,7 +335,7 @@ zkl_commit_check_release(ZklHold *hold)
 	zkl_commit_check_hold(hold);
 	if (TransactionIdIsValid(GetTopTransactionIdIfAny()))
 		judge_and_wait(NULL);
-	else if (!is_alone() && zkl_hold_is_good(hold, &error))
+	else if (!only_looks && zkl_hold_is_good(hold, &error))
 		judge_and_wait(hold);
 	return !zkl_hold_has_lapsed(hold);
 }

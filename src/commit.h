@@ -60,7 +60,10 @@ extern void zkl_commit_check_before(void);
  */
 extern bool zkl_commit_is_in_doubt(void);
 
-/* A statement begins; "looks": it changes nothing, nor relies on a lock. */
+/*
+ * A statement begins; "looks": it changes nothing, nor relies on a lock, and no
+ * other runs around it.
+ */
 extern void zkl_commit_note_statement(bool looks);
 
 /* And acquires a lock. */
@@ -75,8 +78,9 @@ extern bool zkl_commit_needs_no_check(void);
 /*
  * Before a hold is released within a transaction: the same.  If the transaction
  * has written anything, an error 40001 for each lost hold, and a wait for the
- * leases, as in a commit; else, if this is not all that it does, the same for
- * this hold, unless that was lost before.  False: the lease has passed.
+ * leases, as in a commit; else, if the transaction is not one statement that
+ * only looks, the same for this hold, unless that was lost before.  False: the
+ * lease has passed.
  */
 extern bool zkl_commit_check_release(ZklHold *hold);
 

@@ -37,6 +37,7 @@ static ProcessUtility_hook_type previous_utility_hook = NULL;
 static ExecutorStart_hook_type previous_executor_start_hook = NULL;
 static ExecutorEnd_hook_type previous_executor_end_hook = NULL;
 static bool exit_registered = false;
+static int	utility_depth = 0;	/* of utility statements that run */
 
 /* ---- ending ---- */
 
@@ -190,6 +191,17 @@ before_prepared(TransactionStmtKind kind, ProcessUtilityContext context)
 		zkl_commit_check_never();
 }
 
+/*
+ * A statement counts as the only one of its transaction if no other runs around
+ * it.  A procedure goes on behind a COMMIT of its own, and what it does there
+ * is not always a statement: PL/pgSQL evaluates simple expressions by itself.
+ */
+static void
+note_statement(bool looks)
+{
+	zkl_commit_note_statement(looks && utility_depth == 0);
+}
+
 static void
 before_utility(Node *statement, ProcessUtilityContext context)
 {
@@ -197,7 +209,7 @@ before_utility(Node *statement, ProcessUtilityContext context)
 
 	zkl_late_tell();
 	if (!IsA(statement, ExecuteStmt))	/* what it executes follows */
-		zkl_commit_note_statement(zkl_statement_is_idle(statement));
+		note_statement(zkl_statement_is_idle(statement));
 	if (!zkl_holds_anything() || IsInParallelMode())
 		return;
 	zkl_notice_tell(IsAbortedTransactionBlockState());
@@ -231,6 +243,31 @@ after_statement(void)
 		zkl_commit_check_first();
 }
 
+/* EXECUTE is what it executes, and does nothing beside it. */
+static void
+run_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
+			ProcessUtilityContext context, ParamListInfo params,
+			QueryEnvironment *environment, DestReceiver *dest,
+			QueryCompletion *completion)
+{
+	ProcessUtility_hook_type run = previous_utility_hook != NULL ?
+	previous_utility_hook : standard_ProcessUtility;
+	int			depth = utility_depth;
+
+	if (!IsA(pstmt->utilityStmt, ExecuteStmt))
+		utility_depth++;
+	PG_TRY();
+	{
+		run(pstmt, query, read_only_tree, context, params, environment, dest,
+			completion);
+	}
+	PG_FINALLY();
+	{
+		utility_depth = depth;
+	}
+	PG_END_TRY();
+}
+
 static void
 utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 			 ProcessUtilityContext context, ParamListInfo params,
@@ -242,12 +279,8 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	bool		ends = IsA(statement, TransactionStmt);
 
 	before_utility(statement, context);
-	if (previous_utility_hook)
-		previous_utility_hook(pstmt, query, read_only_tree, context, params,
-							  environment, dest, completion);
-	else
-		standard_ProcessUtility(pstmt, query, read_only_tree, context, params,
-								environment, dest, completion);
+	run_utility(pstmt, query, read_only_tree, context, params, environment,
+				dest, completion);
 	if (discard_all)
 		end_all(ZKL_LIFETIME_SESSION);
 	if (!ends)
@@ -268,7 +301,7 @@ before_plan(const PlannedStmt *plan, int flags)
 	zkl_commit_check_statement();
 	zkl_commit_check_soon();
 	in_doubt = !IsTransactionBlock() && zkl_commit_is_in_doubt();
-	zkl_commit_note_statement(in_doubt && zkl_statement_only_looks(plan));
+	note_statement(in_doubt && zkl_statement_only_looks(plan));
 	if (in_doubt && (flags & EXEC_FLAG_EXPLAIN_ONLY) == 0 &&
 		zkl_statement_writes(plan))
 		zkl_commit_check_known();
@@ -285,7 +318,7 @@ executor_start_hook(QueryDesc *query, int flags)
 	if (zkl_holds_anything() && !IsInParallelMode())
 		before_plan(query->plannedstmt, flags);
 	else
-		zkl_commit_note_statement(false);
+		note_statement(false);
 	if (previous_executor_start_hook)
 		previous_executor_start_hook(query, flags);
 	else

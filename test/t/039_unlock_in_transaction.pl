@@ -17,7 +17,16 @@ my $other = $test->session($two);
 my $worker = $test->status($one, 'worker_pid');
 my $early = qr{^WARNING\n01000\ndistributed lock "/u/\w+" is released before the changes of this transaction are visible.*zk_xact_lock}ms;
 
-$one->safe_psql('postgres', 'CREATE TABLE t (what text)');
+$one->safe_psql('postgres', <<'EOS');
+CREATE TABLE t (what text);
+CREATE PROCEDURE unlock_later() LANGUAGE plpgsql AS $$
+	DECLARE x text;
+	BEGIN
+		COMMIT;
+		x := pg_advisory_xact_lock(1)::text || pg_notify('x', 'y')::text;
+		PERFORM zk_unlock('/u/procedure');
+	END $$;
+EOS
 
 sub holder
 {
@@ -67,8 +76,22 @@ my $twice_in_block =
 my $notifies = holder("SELECT zk_lock('/u/notify')", %hasty);
 my $in_function = holder("SELECT zk_lock('/u/function')", %hasty);
 my $waits = holder("SELECT zk_lock('/u/waits')", %patient);
+my $procedure = holder("SELECT zk_lock('/u/procedure')", %hasty);
+my $blocker = holder('SELECT pg_advisory_lock(1)');
+my %beside = (
+	'beside another function' =>
+	  "SELECT pg_notify('x', 'y'), zk_unlock('/u/beside')",
+	'in a write' => "INSERT INTO t SELECT zk_unlock('/u/beside')::text",
+	'in an expression' => "DO 'DECLARE x text; BEGIN"
+	  . " x := pg_notify(\$\$x\$\$, \$\$y\$\$)::text;"
+	  . " x := zk_unlock(\$\$/u/beside\$\$)::text; END'");
+my $beside = holder("SELECT zk_lock('/u/beside')", %hasty);
 $notifies->query('BEGIN; NOTIFY x');
 $waits->query('BEGIN; NOTIFY x');
+$procedure->send('CALL unlock_later()');
+$test->look_until($one,
+	'SELECT wait_event FROM pg_stat_activity WHERE pid = ' . $procedure->pid,
+	'advisory', 'a procedure is behind its first commit');
 
 kill 'STOP', $worker;
 $test->look_until($one, "SELECT lease_remaining <= '0' FROM zk_status",
@@ -80,6 +103,11 @@ like($notifies->messages, qr{lease of distributed lock "/u/notify"},
 is($in_function->error("DO 'DECLARE done bool; BEGIN NOTIFY x;"
 		  . " done := zk_unlock(\$\$/u/function\$\$); END'"),
 	'40001', 'so it is in a function that did something else before');
+is($beside->error($beside{$_}), '40001', "so it is $_")
+  foreach sort keys %beside;
+$blocker->query('SELECT pg_advisory_unlock(1)');
+is($procedure->sqlstate, '40001',
+	'and in a procedure that did something behind its commit');
 is($twice_in_block->error("SELECT zk_unlock('/u/block')"),
 	'40001', 'and of a lock that is held twice');
 $waits->send("SELECT zk_unlock('/u/waits')");
@@ -119,5 +147,5 @@ is($lost->error('COMMIT'), '', 'which the transaction survives');
 
 $_->error('ROLLBACK'), $_->close
   foreach $s, $other, $alone, $twice, $twice_in_block, $notifies, $in_function,
-  $waits, $lost;
+  $waits, $procedure, $blocker, $beside, $lost;
 $test->finish;
