@@ -344,7 +344,7 @@ zkl_semaphore_release(const text *path, int leases)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("number of leases must be positive")));
-	zkl_lifetime_begin();
+	zkl_lifetime_check();
 	held = count_held(ZKL_LIFETIME_SESSION, &s.leases, false);
 	if (held < leases)
 	{
