@@ -55,21 +55,35 @@ log_loss(int slotno)
 			 errdetail("It was held for longer than allowed.")));
 }
 
+static int
+late_message(ZklLate late, int pid, const char *path)
+{
+	switch (late)
+	{
+		case ZKL_LATE_PREPARED_LOST:
+			return errmsg("process %d prepared a transaction although distributed lock \"%s\" was lost",
+						  pid, path);
+		case ZKL_LATE_PREPARED_LAPSED:
+			return errmsg("process %d prepared a transaction although the lease of distributed lock \"%s\" had ended",
+						  pid, path);
+		case ZKL_LATE_LAPSED:
+			return errmsg("process %d committed although the lease of distributed lock \"%s\" had ended",
+						  pid, path);
+		default:
+			return errmsg("process %d committed although distributed lock \"%s\" was lost",
+						  pid, path);
+	}
+}
+
 void
 zkl_bounds_log_late(int slotno, const ZklSlot *slot)
 {
-	ZklLate		late;
-
 	if (slot->s_late == ZKL_LATE_NOT)
 		return;
-	late = zkl_slot_take_late(slotno);
 	ereport(LOG,
-			(late == ZKL_LATE_LAPSED ?
-			 errmsg("process %d committed although the lease of distributed lock \"%s\" had ended",
-					slot->s_pid, slot->s_path) :
-			 errmsg("process %d committed although distributed lock \"%s\" was lost",
-					slot->s_pid, slot->s_path),
-			 errdetail("The transaction passed its commit check, but its commit then took too long."),
+			(late_message(zkl_slot_take_late(slotno), slot->s_pid,
+						  slot->s_path),
+			 errdetail("The transaction passed its commit check, but what followed took too long."),
 			 errhint("Another session may have held the lock before the changes were visible.")));
 }
 

@@ -1,7 +1,7 @@
 /*
  * late.c
- *	  Telling of a transaction that committed although a lock was lost behind
- *	  its commit check.
+ *	  Telling of a transaction that committed, or was prepared, although a
+ *	  lock was lost behind its commit check.
  *
  * Owns what this backend has to tell its client of that.  Run by backends.
  * Takes slots' mutexes through shmem.h, one at a time.
@@ -9,8 +9,8 @@
  * Must not know how a hold begins, or what it is for.
  *
  * Behind the check the commit itself may take long: it waits for the lock of
- * NOTIFY, or for a synchronous standby.  Nothing can undo it there, so what is
- * left is to say it.  At XACT_EVENT_COMMIT an error would be a PANIC, and to
+ * NOTIFY, or for a synchronous standby, as does PREPARE TRANSACTION.  Nothing can
+ * undo it there, so what is left is to say it.  At XACT_EVENT_COMMIT an error would be a PANIC, and to
  * send a message can fail, if only because the client's encoding lacks a
  * character: so only memory is written there.  The worker writes the log's line
  * when it sees the slot.  The client is told when PostgreSQL's main loop resets
@@ -28,12 +28,38 @@
 
 /* What is to be told: the first such hold, and how many there were */
 static uint32 untold = 0;
-static bool lapsed;				/* its lease had ended; else it was lost */
+static ZklLate late;
 static ZklError reason;
 static char name[4 * ZKL_MAX_NAME + 1];
 
 static MemoryContextCallback end_of_message;
 static bool end_is_awaited = false;
+
+static int
+message(void)
+{
+	switch (late)
+	{
+		case ZKL_LATE_PREPARED_LOST:
+			return errmsg("transaction was prepared although distributed lock \"%s\" was lost",
+						  name);
+		case ZKL_LATE_PREPARED_LAPSED:
+			return errmsg("transaction was prepared although the lease of distributed lock \"%s\" had ended",
+						  name);
+		case ZKL_LATE_LAPSED:
+			return errmsg("transaction committed although the lease of distributed lock \"%s\" had ended",
+						  name);
+		default:
+			return errmsg("transaction committed although distributed lock \"%s\" was lost",
+						  name);
+	}
+}
+
+static bool
+is_prepared(void)
+{
+	return late == ZKL_LATE_PREPARED_LOST || late == ZKL_LATE_PREPARED_LAPSED;
+}
 
 static void
 tell(void)
@@ -42,21 +68,19 @@ tell(void)
 
 	untold = 0;
 	ereport(WARNING_CLIENT_ONLY,
-			(lapsed ?
-			 errmsg("transaction committed although the lease of distributed lock \"%s\" had ended",
-					name) :
-			 errmsg("transaction committed although distributed lock \"%s\" was lost",
-					name),
+			(message(),
 			 others > 0 ?
 			 errdetail_plural("%s  The same is true of %u other lock.",
 							  "%s  The same is true of %u other locks.",
 							  others, zkl_lost_detail(reason), others) :
 			 errdetail("%s", zkl_lost_detail(reason)),
+			 is_prepared() ?
+			 errhint("Another session may have the lock by now. If the changes rely on it, use ROLLBACK PREPARED.") :
 			 errhint("Another session may have held the lock before the changes were visible.")));
 }
 
 /*
- * The transaction has committed: whatever becomes of the message, the client
+ * The transaction is over: whatever becomes of the message, the client
  * must not take it for an error, nor may a cancel that comes now look like one.
  * But to send it may take as long as the client likes, so the session can be
  * terminated meanwhile.
@@ -105,21 +129,20 @@ await_end_of_message(void)
 }
 
 static void
-note(ZklHold *hold, bool has_lapsed, ZklError error)
+note(ZklHold *hold, ZklLate found, ZklError error)
 {
-	zkl_slot_set_late(hold->grant.slotno,
-					  has_lapsed ? ZKL_LATE_LAPSED : ZKL_LATE_LOST);
-	hold->told |= !has_lapsed;
+	zkl_slot_set_late(hold->grant.slotno, found);
+	hold->told |= error != ZKL_ERROR_LAPSED;
 	if (untold++ > 0)
 		return;
-	lapsed = has_lapsed;
-	reason = has_lapsed ? ZKL_ERROR_LAPSED : error;
+	late = found;
+	reason = error;
 	zkl_name_to_ascii(hold->key.path, name, sizeof(name));
 	await_end_of_message();
 }
 
 void
-zkl_late_look(void)
+zkl_late_look(bool prepared)
 {
 	int			i;
 
@@ -133,9 +156,12 @@ zkl_late_look(void)
 			ZklError	error;
 
 			if (!zkl_hold_is_good(hold, &error))
-				note(hold, false, error);
+				note(hold, prepared ? ZKL_LATE_PREPARED_LOST : ZKL_LATE_LOST,
+					 error);
 			else if (zkl_hold_has_lapsed(hold))
-				note(hold, true, error);
+				note(hold,
+					 prepared ? ZKL_LATE_PREPARED_LAPSED : ZKL_LATE_LAPSED,
+					 ZKL_ERROR_LAPSED);
 		}
 	}
 }

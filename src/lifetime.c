@@ -113,14 +113,12 @@ transaction_callback(XactEvent event, void *arg)
 			tell_lost();
 		zkl_commit_check_last();
 	}
-	else if (event == XACT_EVENT_COMMIT)
+	else if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_PREPARE)
 	{
 		if (zkl_commit_is_checked())
-			zkl_late_look();
+			zkl_late_look(event == XACT_EVENT_PREPARE);
 		end_transaction(false);
 	}
-	else if (event == XACT_EVENT_PREPARE)
-		end_transaction(false);
 	else if (event == XACT_EVENT_ABORT)
 		end_transaction(true);
 }

@@ -101,12 +101,14 @@ typedef enum ZklError
 	ZKL_ERROR_LAPSED			/* its lease has ended; not known to be lost */
 } ZklError;
 
-/* What a holder found when its transaction had committed: see late.c */
+/* What a holder found when its transaction had committed or was prepared: late.c */
 typedef enum ZklLate
 {
 	ZKL_LATE_NOT,
 	ZKL_LATE_LOST,
-	ZKL_LATE_LAPSED
+	ZKL_LATE_LAPSED,
+	ZKL_LATE_PREPARED_LOST,
+	ZKL_LATE_PREPARED_LAPSED
 } ZklLate;
 
 /*
@@ -398,8 +400,8 @@ extern bool zkl_slot_extend(int slotno, uint32 generation, int64 at_most);
 extern void zkl_slot_set_quiet(int slotno, bool quiet);
 
 /*
- * A transaction has committed, and its lock was lost before.  Only a flag, which
- * the worker logs: safe in a transaction callback.
+ * A transaction has committed or was prepared, and its lock was lost before.
+ * Only a flag, which the worker logs: safe in a transaction callback.
  */
 extern void zkl_slot_set_late(int slotno, ZklLate late);
 

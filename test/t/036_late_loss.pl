@@ -204,6 +204,31 @@ like($waiter->messages,
 	qr{committed although distributed lock "/late/two" was lost}, 'and says it');
 $waiter->query("SELECT zk_unlock('/late/two')");
 
+# ---- PREPARE TRANSACTION
+
+$waiter->query("SELECT zk_acquire('/late/leases', 3)");
+$waiter->query("BEGIN; INSERT INTO done VALUES ('prepared')");
+$waiter->send("PREPARE TRANSACTION 'three'");
+wait_event($waiter, 'SyncRep', 'PREPARE TRANSACTION waits for the standby');
+$log = -s $one->logfile;
+my $owner = $test->session($one, dbname => 'utf8');
+$owner->query("SET zklock.lost_lock_action = 'none'");
+$owner->query("SELECT zk_lock('/late/owner')");
+ok($test->lose_session($one, '/late/owner'), 'its lease is lost');
+$owner->query('SELECT zk_unlock_all()');
+cancel($waiter);
+is($waiter->sqlstate, '', 'it has prepared');
+like(
+	$waiter->messages,
+	qr{transaction was prepared although distributed lock "/late/leases\S*" was lost.*ROLLBACK PREPARED}s,
+	'and says it');
+log_ok(
+	qr{prepared a transaction although distributed lock "/late/leases\S*" was lost},
+	'and so does the log');
+$looker->query("ROLLBACK PREPARED 'three'");
+is($waiter->query("SELECT zk_release('/late/leases')"),
+	'f', 'the loss is acknowledged');
+
 # ---- a lease that ends, whatever becomes of the lock
 
 # Whose end the worker sees when it goes on, or the next one that is started.
@@ -300,5 +325,5 @@ unlike($waiter->messages, qr{synchronous},
 done_ok('cancel', 0, 'nothing was committed');
 
 $_->close
-  foreach $looker, $remote, $blocker, $notifier, $by_session, $waiter;
+  foreach $looker, $remote, $blocker, $notifier, $by_session, $waiter, $owner;
 $test->finish;
