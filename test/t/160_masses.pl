@@ -161,8 +161,10 @@ is(scalar(grep { $_->value > $token } @wide), 256, 'all are granted');
 my (undef, $batches_now, $sent_now) = counters();
 note $batches_now - $batches, ' batches, ', $sent_now - $sent, ' requests';
 cmp_ok($batches_now - $batches, '<=', 12, 'all reaped: few batches');
-cmp_ok($sent_now - $sent, '<=', 256 * 6,
-	'all reaped: not more than six requests each');
+
+# Six, and the first look at the own znode, if this takes long.
+cmp_ok($sent_now - $sent, '<=', 256 * 7,
+	'all reaped: not more than seven requests each');
 $_->close foreach $many, @wide;
 
 $test->finish;
