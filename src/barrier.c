@@ -35,6 +35,7 @@
 #include "acquire.h"
 #include "compat.h"
 #include "duration.h"
+#include "encoding.h"
 #include "hold.h"
 #include "members.h"
 #include "refusal.h"
@@ -400,7 +401,7 @@ zkl_sql_barrier_leave(PG_FUNCTION_ARGS)
 	{
 		ereport(WARNING,
 				(errmsg("this session is not in barrier \"%s\"",
-						b.target.name)));
+						zkl_text_for_client(b.target.name))));
 		PG_RETURN_BOOL(false);
 	}
 	zkl_check_worker();

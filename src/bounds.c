@@ -50,28 +50,31 @@ log_loss(int slotno)
 
 	zkl_slot_copy(slotno, &slot);
 	ereport(LOG,
-			(errmsg("distributed lock \"%s\" of process %d was lost",
-					slot.s_path, slot.s_pid),
+			(errmsg("distributed lock \"%.*s\" of process %d was lost",
+					zkl_slot_shown_length(&slot), slot.s_path, slot.s_pid),
 			 errdetail("It was held for longer than allowed.")));
 }
 
 static int
-late_message(ZklLate late, int pid, const char *path)
+late_message(ZklLate late, const ZklSlot *slot)
 {
+	int			pid = slot->s_pid;
+	int			length = zkl_slot_shown_length(slot);
+
 	switch (late)
 	{
 		case ZKL_LATE_PREPARED_LOST:
-			return errmsg("process %d prepared a transaction although distributed lock \"%s\" was lost",
-						  pid, path);
+			return errmsg("process %d prepared a transaction although distributed lock \"%.*s\" was lost",
+						  pid, length, slot->s_path);
 		case ZKL_LATE_PREPARED_LAPSED:
-			return errmsg("process %d prepared a transaction although the lease of distributed lock \"%s\" had ended",
-						  pid, path);
+			return errmsg("process %d prepared a transaction although the lease of distributed lock \"%.*s\" had ended",
+						  pid, length, slot->s_path);
 		case ZKL_LATE_LAPSED:
-			return errmsg("process %d committed although the lease of distributed lock \"%s\" had ended",
-						  pid, path);
+			return errmsg("process %d committed although the lease of distributed lock \"%.*s\" had ended",
+						  pid, length, slot->s_path);
 		default:
-			return errmsg("process %d committed although distributed lock \"%s\" was lost",
-						  pid, path);
+			return errmsg("process %d committed although distributed lock \"%.*s\" was lost",
+						  pid, length, slot->s_path);
 	}
 }
 
@@ -81,8 +84,7 @@ zkl_bounds_log_late(int slotno, const ZklSlot *slot)
 	if (slot->s_late == ZKL_LATE_NOT)
 		return;
 	ereport(LOG,
-			(late_message(zkl_slot_take_late(slotno), slot->s_pid,
-						  slot->s_path),
+			(late_message(zkl_slot_take_late(slotno), slot),
 			 errdetail("The transaction passed its commit check, but what followed took too long."),
 			 errhint("Another session may have held the lock before the changes were visible.")));
 }

@@ -28,6 +28,7 @@
 #include "access/xact.h"
 #include "commit.h"
 #include "compat.h"
+#include "encoding.h"
 #include "miscadmin.h"
 #include "refusal.h"
 #include "storage/ipc.h"
@@ -143,12 +144,13 @@ judge_and_wait(ZklHold *only)
 {
 	int64		until = zkl_boottime_ms() + commit_wait_ms();
 	ZklHold    *hold = judge(only);
+	ZklHold    *named = hold;
 	ErrorContextCallback context;
 
 	if (hold == NULL)
 		return;
 	context.callback = lease_context;
-	context.arg = hold->name;
+	context.arg = unconstify(char *, zkl_text_for_client(hold->name));
 	context.previous = error_context_stack;
 	error_context_stack = &context;
 
@@ -158,7 +160,9 @@ judge_and_wait(ZklHold *only)
 
 		if (left <= 0)
 			zkl_raise_lapsed(hold->name);
-		context.arg = hold->name;
+		if (hold != named)
+			context.arg = unconstify(char *, zkl_text_for_client(hold->name));
+		named = hold;
 		(void) WaitLatch(MyLatch,
 						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 (long) Min(left, zkl_lease_look_ms()),

@@ -4,13 +4,14 @@
  *
  * Databases of one server differ in their encodings, the worker has none and
  * ZooKeeper's is UTF-8: so backends convert on entry and on display.  Run by
- * backends inside of a transaction (conversions are found in the catalog).
- * Takes no locks, keeps no state.
+ * backends inside of a transaction, unless a function says otherwise
+ * (conversions are found in the catalog).  Takes no locks, keeps no state.
  *
  * Must not know what the strings are for, except that names have rules.
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "catalog/namespace.h"
 #include "core/name.h"
 #include "core/znode.h"
@@ -176,12 +177,13 @@ zkl_utf8_to_display(const char *text, int length)
 }
 
 void
-zkl_name_to_ascii(const char *name, char *buf, size_t size)
+zkl_name_to_ascii(const char *name, size_t length, char *buf, size_t size)
 {
 	static const char hex[] = "0123456789ABCDEF";
+	const char *end = name + length;
 	char	   *at = buf;
 
-	for (; *name != '\0' && size - (size_t) (at - buf) > 4; name++)
+	for (; name < end && size - (size_t) (at - buf) > 4; name++)
 	{
 		unsigned char c = (unsigned char) *name;
 
@@ -196,4 +198,52 @@ zkl_name_to_ascii(const char *name, char *buf, size_t size)
 		}
 	}
 	*at = '\0';
+}
+
+static bool
+is_ascii(const char *text)
+{
+	while ((unsigned char) *text - 1U < 0x7f)
+		text++;
+	return *text == '\0';
+}
+
+/* Whether PostgreSQL can send a text to the client for sure */
+static bool
+client_can_show(const char *text)
+{
+	int			client = pg_get_client_encoding();
+	int			length = (int) strlen(text);
+	int			converted;
+
+	if (client == GetDatabaseEncoding() || client == PG_SQL_ASCII ||
+		is_ascii(text))
+		return true;
+	if (GetDatabaseEncoding() == PG_SQL_ASCII)
+		return pg_verify_mbstr(client, text, length, true);
+	if (!IsTransactionState())
+		return false;
+	pfree(convert(text, length, GetDatabaseEncoding(), client, &converted));
+	return converted == length;
+}
+
+const char *
+zkl_text_for_client(const char *text)
+{
+	Size		length = strlen(text);
+	Size		size = 4 * (MAX_CONVERSION_GROWTH * length + 1);
+	char	   *utf8;
+	char	   *ascii;
+
+	if (client_can_show(text))
+		return text;
+	utf8 = palloc(size);
+	ascii = palloc(size);
+	if (IsTransactionState())
+		zkl_copy_to_utf8(utf8, size, text);
+	else
+		strlcpy(utf8, text, size);
+	zkl_name_to_ascii(utf8, strlen(utf8), ascii, size);
+	pfree(utf8);
+	return ascii;
 }

@@ -25,9 +25,20 @@ extern void zkl_copy_to_utf8(char *to, size_t size, const char *from);
 extern char *zkl_utf8_to_display(const char *text, int length);
 
 /*
- * A name in UTF-8, with each byte of what is not ASCII as \xNN, cut to fit.
- * Allocates nothing and cannot fail.
+ * A name of "length" bytes of UTF-8, with each byte of what is not ASCII as
+ * \xNN, cut to fit.  Allocates nothing and cannot fail.
  */
-extern void zkl_name_to_ascii(const char *name, char *buf, size_t size);
+extern void zkl_name_to_ascii(const char *name, size_t length, char *buf,
+							  size_t size);
+
+/*
+ * What a message to the client may repeat of a text in the database's encoding:
+ * the text itself if the client's encoding has all of its characters, else its
+ * UTF-8 as zkl_name_to_ascii writes it, palloc'd.  So the message cannot fail,
+ * and with it what it is about.  Never an error.  Also in an aborted
+ * transaction, where no conversion is looked up, and a text that needs one has
+ * its own bytes as \xNN.
+ */
+extern const char *zkl_text_for_client(const char *text);
 
 #endif							/* ZKL_ENCODING_H */

@@ -148,8 +148,8 @@ lose(int slotno, ZklFailure failure)
 	zkl_slot_copy(slotno, &slot);
 	if (zkl_slot_lose(slotno, failure_error(failure)))
 		ereport(LOG,
-				(errmsg("distributed lock \"%s\" of process %d was lost",
-						slot.s_path, slot.s_pid),
+				(errmsg("distributed lock \"%.*s\" of process %d was lost",
+						zkl_slot_shown_length(&slot), slot.s_path, slot.s_pid),
 				 failure == ZKL_FAILURE_BROKEN ?
 				 errdetail("An operator broke it with zk_break_lock().") :
 				 failure == ZKL_FAILURE_UNREADABLE ?
@@ -179,8 +179,8 @@ ask_holder(int slotno, const ZklAction *action)
 	zkl_slot_copy(slotno, &slot);
 	if (zkl_slot_revoke(slotno, action->asked_zxid, asker))
 		ereport(LOG,
-				(errmsg("distributed lock \"%s\" of process %d is asked for",
-						slot.s_path, slot.s_pid),
+				(errmsg("distributed lock \"%.*s\" of process %d is asked for",
+						zkl_slot_shown_length(&slot), slot.s_path, slot.s_pid),
 				 asker[0] != '\0' ?
 				 errdetail("It is asked for by %s.", asker) :
 				 errdetail("It is asked for by a client other than zklock.")));

@@ -9,6 +9,7 @@
  */
 #include "postgres.h"
 
+#include "encoding.h"
 #include "extend.h"
 #include "hold.h"
 #include "refusal.h"
@@ -52,6 +53,6 @@ zkl_extend_holds(const ZklTarget *lock, int64 at_most_ms)
 	if (!found)
 		ereport(WARNING,
 				(errmsg("you do not hold distributed lock \"%s\"",
-						lock->name)));
+						zkl_text_for_client(lock->name))));
 	return found;
 }

@@ -17,6 +17,7 @@
 
 #include "access/xact.h"
 #include "common/hashfn.h"
+#include "encoding.h"
 #include "hold.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
@@ -269,6 +270,16 @@ bool
 zkl_hold_has_lapsed(const ZklHold *hold)
 {
 	return !zkl_lease_is_valid(hold->grant.generation);
+}
+
+void
+zkl_hold_ascii_name(const ZklHold *hold, char *buf, size_t size)
+{
+	const char *path = hold->key.path;
+
+	zkl_name_to_ascii(path,
+					  zkl_znode_shown_length((ZklDialect) hold->key.dialect,
+											 false, path), buf, size);
 }
 
 void

@@ -108,6 +108,12 @@ extern bool zkl_hold_token(const ZklTarget *lock, int64 *token);
  */
 extern bool zkl_hold_has_lapsed(const ZklHold *hold);
 
+/*
+ * Its name for where nothing may be looked up or allocated: in ASCII, as
+ * zkl_name_to_ascii writes it.
+ */
+extern void zkl_hold_ascii_name(const ZklHold *hold, char *buf, size_t size);
+
 /* A subtransaction's counts become its parent's. */
 extern void zkl_hold_scope_commit(ZklHold *hold, SubTransactionId subid,
 								  SubTransactionId parent);

@@ -19,7 +19,6 @@
  */
 #include "postgres.h"
 
-#include "encoding.h"
 #include "hold.h"
 #include "late.h"
 #include "miscadmin.h"
@@ -137,7 +136,7 @@ note(ZklHold *hold, ZklLate found, ZklError error)
 		return;
 	late = found;
 	reason = error;
-	zkl_name_to_ascii(hold->key.path, name, sizeof(name));
+	zkl_hold_ascii_name(hold, name, sizeof(name));
 	await_end_of_message();
 }
 

@@ -52,14 +52,10 @@ end_all(ZklLifetime lifetime)
 
 /* ---- transactions ---- */
 
-/*
- * The client learns why its transaction was aborted, or that it is worse.  The
- * message is ASCII: nothing here may fail for want of a conversion.
- */
+/* The client learns why its transaction was aborted, or that it is worse. */
 static void
 tell_lost(void)
 {
-	char		name[4 * ZKL_MAX_NAME + 1];
 	int			i;
 
 	for (i = 0; i < lengthof(zkl_holds); i++)
@@ -74,9 +70,9 @@ tell_lost(void)
 			if (hold->told || zkl_hold_is_good(hold, &error))
 				continue;
 			hold->told = true;
-			zkl_name_to_ascii(hold->key.path, name, sizeof(name));
 			ereport(WARNING,
-					(errmsg("distributed lock \"%s\" was lost", name),
+					(errmsg("distributed lock \"%s\" was lost",
+							zkl_text_for_client(hold->name)),
 					 errdetail("%s", zkl_lost_detail(error))));
 		}
 	}
@@ -91,7 +87,7 @@ end_transaction(bool aborted)
 		if (aborted && !proc_exit_inprogress)
 		{
 			tell_lost();
-			zkl_notice_tell(true);
+			zkl_notice_tell();
 		}
 		end_all(ZKL_LIFETIME_TRANSACTION);
 	}
@@ -107,8 +103,6 @@ transaction_callback(XactEvent event, void *arg)
 {
 	if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PRE_PREPARE)
 	{
-		if (zkl_holds_anything())
-			zkl_notice_tell(false);
 		if (zkl_commit_needs_no_check())
 			tell_lost();
 		zkl_commit_check_last();
@@ -210,7 +204,7 @@ before_utility(Node *statement, ProcessUtilityContext context)
 		note_statement(zkl_statement_is_idle(statement));
 	if (!zkl_holds_anything() || IsInParallelMode())
 		return;
-	zkl_notice_tell(IsAbortedTransactionBlockState());
+	zkl_notice_tell();
 	if (!zkl_statement_may_follow_a_loss(statement))
 		zkl_commit_check_statement();
 	if (!IsA(statement, TransactionStmt))
@@ -237,8 +231,10 @@ before_utility(Node *statement, ProcessUtilityContext context)
 static void
 after_statement(void)
 {
-	if (zkl_holds_anything() && !IsInParallelMode())
-		zkl_commit_check_first();
+	if (!zkl_holds_anything() || IsInParallelMode())
+		return;
+	zkl_notice_tell();
+	zkl_commit_check_first();
 }
 
 /* EXECUTE is what it executes, and does nothing beside it. */
@@ -295,7 +291,7 @@ before_plan(const PlannedStmt *plan, int flags)
 {
 	bool		in_doubt;
 
-	zkl_notice_tell(false);
+	zkl_notice_tell();
 	zkl_commit_check_statement();
 	zkl_commit_check_soon();
 	in_doubt = !IsTransactionBlock() && zkl_commit_is_in_doubt();

@@ -2,7 +2,8 @@
  * notice.c
  *	  Telling the client which of its locks somebody asks for.
  *
- * Owns what this backend knows of that.  Run by backends, between statements.
+ * Owns what this backend knows of that.  Run by backends, before and after
+ * statements, and when a transaction is aborted; not when it commits.
  * Takes slots' mutexes through shmem.h, one at a time.
  *
  * Must not know how one asks, nor when a hold ends.
@@ -15,16 +16,15 @@
 #include "zklock.h"
 
 static void
-tell(const ZklHold *hold, const ZklSlot *slot, bool aborted)
+tell(const ZklHold *hold, const ZklSlot *slot)
 {
-	char		ascii[4 * ZKL_MAX_NAME + 1];
 	char		asker[4 * ZKL_MAX_ASKER + 1];
 
-	zkl_name_to_ascii(hold->key.path, ascii, sizeof(ascii));
-	zkl_name_to_ascii(slot->s_asker, asker, sizeof(asker));
+	zkl_name_to_ascii(slot->s_asker, strlen(slot->s_asker), asker,
+					  sizeof(asker));
 	ereport(NOTICE,
 			(errmsg("distributed lock \"%s\" is asked for",
-					aborted ? ascii : hold->name),
+					zkl_text_for_client(hold->name)),
 			 asker[0] != '\0' ?
 			 errdetail("It is asked for by %s.", asker) :
 			 errdetail("It is asked for by a client other than zklock."),
@@ -33,7 +33,7 @@ tell(const ZklHold *hold, const ZklSlot *slot, bool aborted)
 
 /* Walks through the holds only after something was asked for on this server. */
 void
-zkl_notice_tell(bool aborted)
+zkl_notice_tell(void)
 {
 	static uint64 looked_at = 0;
 	uint64		revocations =
@@ -57,7 +57,7 @@ zkl_notice_tell(bool aborted)
 				continue;
 			hold->told_zxid = slot.s_asked_zxid;
 			if (slot.s_on_revoke != ZKL_REVOKE_IGNORE)
-				tell(hold, &slot, aborted);
+				tell(hold, &slot);
 		}
 	}
 	looked_at = revocations;

@@ -8,9 +8,8 @@
 /*
  * A NOTICE for each hold that somebody has asked to give up since the last
  * call, unless "zklock.on_revoke" was "ignore" when it was acquired.  Cheap
- * when there is none.  With "aborted" it looks nothing up in a catalog and
- * converts nothing, as in a transaction that is being aborted.
+ * when there is none.
  */
-extern void zkl_notice_tell(bool aborted);
+extern void zkl_notice_tell(void);
 
 #endif							/* ZKL_NOTICE_H */

@@ -186,7 +186,8 @@ warn_if_ahead(const ZklTarget *job, const ZklHistory *history,
 	if (!zkl_history_is_ahead(history, id, now_ms))
 		return;
 	ereport(WARNING,
-			(errmsg("last run of \"%s\" lies in the future", job->name),
+			(errmsg("last run of \"%s\" lies in the future",
+					zkl_text_for_client(job->name)),
 			 errdetail("It was recorded at %s, but ZooKeeper's clock now says %s.  The turns in between count as used up.",
 					   time_string(history->period_at), time_string(now_ms)),
 			 errhint("Check the clocks of the ZooKeeper servers.  If the job is to run before that time, call zk_once_reset().")));

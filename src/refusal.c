@@ -103,6 +103,8 @@ raise_zookeeper(const char *message, const char *name, int32 zkrc)
 void
 zkl_raise_failed(const char *name, ZklError error, int32 zkrc)
 {
+	name = zkl_text_for_client(name);
+
 	switch (error)
 	{
 		case ZKL_ERROR_DEADLOCK:
@@ -187,7 +189,8 @@ zkl_raise_lost(const char *name, ZklLifetime lifetime, ZklError error)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
-			 errmsg("distributed lock \"%s\" was lost", name),
+			 errmsg("distributed lock \"%s\" was lost",
+					zkl_text_for_client(name)),
 			 errdetail("%s", zkl_lost_detail(error)),
 			 lifetime == ZKL_LIFETIME_SESSION ?
 			 errhint("Another may hold it now.  Acknowledge the loss with zk_unlock(), zk_unlock_shared(), zk_release(), zk_resign() or zk_barrier_leave(), or with zk_unlock_all(), then acquire the lock anew.") :
@@ -201,7 +204,7 @@ zkl_raise_lapsed(const char *name)
 	ereport(ERROR,
 			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
 			 errmsg("could not renew the lease of distributed lock \"%s\"",
-					name),
+					zkl_text_for_client(name)),
 			 errdetail("ZooKeeper has not confirmed lately, nor within \"zklock.commit_wait\", that this server still holds the lock."),
 			 errhint("Another may hold it now.  Retry the transaction once the view zk_status shows the state \"connected\".")));
 	pg_unreachable();
@@ -248,7 +251,8 @@ zkl_worker_trouble(void)
 											 strnlen(status.last_error,
 													 sizeof(status.last_error))));
 	return psprintf("The zklock worker is in state \"%s\".%s",
-					zkl_worker_state_name(status.state), error);
+					zkl_worker_state_name(status.state),
+					zkl_text_for_client(error));
 }
 
 void

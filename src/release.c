@@ -10,6 +10,7 @@
 #include "postgres.h"
 
 #include "commit.h"
+#include "encoding.h"
 #include "lifetime.h"
 #include "refusal.h"
 #include "release.h"
@@ -19,63 +20,79 @@ warn_not_held(const ZklTarget *lock, ZklLockMode mode)
 {
 	ZklHold    *until_commit = zkl_hold_find(lock, mode,
 											 ZKL_LIFETIME_TRANSACTION);
+	const char *name = zkl_text_for_client(lock->name);
 
 	ereport(WARNING,
 			(lock->dialect == ZKL_DIALECT_LATCH ?
-			 errmsg("you do not lead \"%s\"", lock->name) :
+			 errmsg("you do not lead \"%s\"", name) :
 			 mode == ZKL_EXCLUSIVE ?
 			 errmsg("you do not hold distributed lock \"%s\" in exclusive mode",
-					lock->name) :
+					name) :
 			 errmsg("you do not hold distributed lock \"%s\" in shared mode",
-					lock->name),
+					name),
 			 until_commit != NULL ?
 			 errhint("A lock of transaction lifetime ends with its transaction.") : 0));
 }
 
 static void
-warn_lapsed(const ZklHold *hold)
+warn_lost(const char *name, ZklError error)
 {
 	ereport(WARNING,
-			(errmsg("distributed lock \"%s\" may have been lost", hold->name),
+			(errmsg("distributed lock \"%s\" had been lost", name),
+			 errdetail("%s", zkl_lost_detail(error))));
+}
+
+static void
+warn_lapsed(const char *name)
+{
+	ereport(WARNING,
+			(errmsg("distributed lock \"%s\" may have been lost", name),
 			 errdetail("Its lease has passed.")));
 }
 
-/* A barrier protects nothing that its members write. */
 static void
-warn_early(const ZklHold *hold)
+warn_early(const char *name)
 {
-	if (hold->key.dialect == ZKL_DIALECT_MEMBER || !zkl_commit_warn_release())
-		return;
 	ereport(WARNING,
 			(errmsg("distributed lock \"%s\" is released before the changes of this transaction are visible",
-					hold->name),
+					name),
 			 errhint("Release it after the transaction, or use a lock that lasts until its end, such as zk_xact_lock().")));
+}
+
+/*
+ * Whether others can have the lock before what the transaction has written is
+ * visible.  A barrier protects nothing that its members write.
+ */
+static bool
+is_early(const ZklHold *hold)
+{
+	return hold->key.dialect != ZKL_DIALECT_MEMBER &&
+		zkl_commit_warn_release();
 }
 
 /*
  * Ends a hold that is asked to end; false, with a warning, if it was lost, or
  * may have been.  A loss since the transaction began must not be waved through
- * to its commit.
+ * to its commit.  Warns behind the end, so that nothing about the warning can
+ * keep the loss from being acknowledged.
  */
 bool
 zkl_release_hold(ZklHold *hold)
 {
 	ZklError	error;
 	bool		known = zkl_commit_check_release(hold);
+	bool		good = zkl_hold_is_good(hold, &error);
+	bool		early = good && known && is_early(hold);
+	const char *name = pstrdup(zkl_text_for_client(hold->name));
 
-	if (!zkl_hold_is_good(hold, &error))
-	{
-		ereport(WARNING,
-				(errmsg("distributed lock \"%s\" had been lost", hold->name),
-				 errdetail("%s", zkl_lost_detail(error))));
-		known = false;
-	}
-	else if (!known)
-		warn_lapsed(hold);
-	else
-		warn_early(hold);
 	zkl_hold_end(hold);
-	return known;
+	if (!good)
+		warn_lost(name, error);
+	else if (!known)
+		warn_lapsed(name);
+	else if (early)
+		warn_early(name);
+	return good && known;
 }
 
 bool
@@ -95,10 +112,10 @@ zkl_release_lock(const ZklTarget *lock, ZklLockMode mode)
 	if (hold->count == 1 || !zkl_hold_is_good(hold, &error))
 		return zkl_release_hold(hold);
 	known = zkl_commit_check_release(hold);
-	if (!known)
-		warn_lapsed(hold);
 	hold->count--;
 	zkl_slot_set_holds(hold->grant.slotno, hold->count);
+	if (!known)
+		warn_lapsed(zkl_text_for_client(hold->name));
 	return known;
 }
 

@@ -15,6 +15,7 @@
 #include "postgres.h"
 
 #include "claim.h"
+#include "encoding.h"
 #include "lifetime.h"
 #include "maximum.h"
 #include "release.h"
@@ -319,13 +320,14 @@ warn_not_held(const ZklTarget *leases, int held, int wanted)
 {
 	bool		until_commit = first_held(ZKL_LIFETIME_TRANSACTION,
 										  leases) != NULL;
+	const char *name = zkl_text_for_client(leases->name);
 
 	ereport(WARNING,
 			(wanted == 1 ?
 			 errmsg("you do not hold a lease of semaphore \"%s\"",
-					leases->name) :
+					name) :
 			 errmsg("you do not hold %d leases of semaphore \"%s\"", wanted,
-					leases->name),
+					name),
 			 errdetail("This session holds %d; none was released.", held),
 			 until_commit ?
 			 errhint("A lease of transaction lifetime ends with its transaction.") : 0));

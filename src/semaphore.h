@@ -14,9 +14,6 @@
 
 #include "request.h"
 
-#define ZKL_SEMAPHORE_GUARD		"/locks"
-#define ZKL_SEMAPHORE_LEASES	"/leases"
-
 typedef struct ZklSemaphoreAsk
 {
 	const text *path;

@@ -313,6 +313,17 @@ zkl_same_generation(uint32 a, uint32 b)
 	return (a & ZKL_GENERATION_MASK) == (b & ZKL_GENERATION_MASK);
 }
 
+/*
+ * How much of s_path is to be shown, for a format's precision: of a lease or
+ * the guard, the semaphore's name
+ */
+static inline int
+zkl_slot_shown_length(const ZklSlot *slot)
+{
+	return (int) zkl_znode_shown_length((ZklDialect) slot->s_dialect,
+										slot->s_guard, slot->s_path);
+}
+
 extern ZklControl *zkl_control; /* NULL: not preloaded */
 extern ZklSlot *zkl_slots;		/* ctl_nslots of them */
 

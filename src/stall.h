@@ -13,7 +13,7 @@
  */
 extern int64 zkl_stall_time(int slotno);
 
-/* A NOTICE that says so */
+/* A NOTICE that says so; both of these take a name that the client can show. */
 extern void zkl_stall_notice(const char *name);
 
 /* Raises error 55P03, whose detail tells what the wait was for. */

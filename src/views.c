@@ -55,19 +55,6 @@ copy_shown(int slotno, ZklSlot *slot)
 		slot_state_names[slot->s_state] != NULL;
 }
 
-/* Leases, and who waits for the guard, are shown by the semaphore's name. */
-static size_t
-shown_length(const ZklSlot *slot)
-{
-	size_t		length = strlen(slot->s_path);
-
-	if (slot->s_guard)
-		return length - strlen(ZKL_SEMAPHORE_GUARD);
-	if (slot->s_dialect == ZKL_DIALECT_LEASE)
-		return length - strlen(ZKL_SEMAPHORE_LEASES);
-	return length;
-}
-
 static const char *
 shown_mode(const ZklSlot *slot)
 {
@@ -123,7 +110,7 @@ put_slot(FunctionCallInfo fcinfo, const ZklSlot *slot)
 	bool		granted = slot->s_state == ZKL_SLOT_GRANTED;
 
 	if (visible)
-		zkl_row_utf8(&row, slot->s_path, shown_length(slot));
+		zkl_row_utf8(&row, slot->s_path, zkl_slot_shown_length(slot));
 	else
 		zkl_row_null(&row);
 	zkl_row_text(&row, shown_mode(slot));

@@ -17,6 +17,7 @@
 #include "postgres.h"
 
 #include "compat.h"
+#include "encoding.h"
 #include "miscadmin.h"
 #include "portability/instr_time.h"
 #include "refusal.h"
@@ -192,10 +193,11 @@ void
 zkl_wait_until(bool (*is_over) (int slotno), int slotno,
 			   void (*where) (void *name), const char *name, ZklDeadlines *at)
 {
+	const char *shown = zkl_text_for_client(name);
 	ErrorContextCallback context;
 
 	context.callback = where;
-	context.arg = unconstify(char *, name);
+	context.arg = unconstify(char *, shown);
 	context.previous = error_context_stack;
 	error_context_stack = &context;
 
@@ -204,7 +206,7 @@ zkl_wait_until(bool (*is_over) (int slotno), int slotno,
 		int64		now = zkl_wait_clock();
 		long		timeout;
 
-		heed(at, slotno, name, now);
+		heed(at, slotno, shown, now);
 		timeout = next_timeout(at, now);
 		if (zkl_slot_peek(slotno) == ZKL_SLOT_GRANTED &&
 			(timeout < 0 || timeout > zkl_lease_look_ms()))

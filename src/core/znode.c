@@ -111,6 +111,18 @@ number_behind(const char *name, size_t length, const char *mark)
 	return NULL;
 }
 
+size_t
+zkl_znode_shown_length(ZklDialect dialect, bool guard, const char *path)
+{
+	size_t		length = strlen(path);
+
+	if (guard)
+		return length - strlen(ZKL_SEMAPHORE_GUARD);
+	if (dialect == ZKL_DIALECT_LEASE)
+		return length - strlen(ZKL_SEMAPHORE_LEASES);
+	return length;
+}
+
 bool
 zkl_znode_is_like(const char *segment, size_t length)
 {

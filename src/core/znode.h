@@ -28,6 +28,10 @@
 /* Where the locks of zk_once() are, out of the way of all names */
 #define ZKL_ONCE_DIRECTORY	"/.once"
 
+/* Below a semaphore's directory: see semaphore.h */
+#define ZKL_SEMAPHORE_GUARD		"/locks"
+#define ZKL_SEMAPHORE_LEASES	"/leases"
+
 #define ZKL_MAX_NODE_DATA	1024	/* bytes of the data that zklock writes */
 #define ZKL_NODE_DATA_TIMEOUT	24	/* of these for the session's timeout */
 
@@ -127,6 +131,13 @@ extern bool zkl_znode_parse(ZklDialect dialect, const char *name,
 
 /* The number at the end of a created path, or ZKL_SEQ_NONE */
 extern ZklSeq zkl_znode_path_seq(ZklDialect dialect, const char *path);
+
+/*
+ * How much of the path of a lock is the name that its users know: leases, and
+ * the guard, go by that of their semaphore.
+ */
+extern size_t zkl_znode_shown_length(ZklDialect dialect, bool guard,
+									 const char *path);
 
 /* Whether a segment of a path would be a contender in any dialect */
 extern bool zkl_znode_is_like(const char *segment, size_t length);

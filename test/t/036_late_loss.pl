@@ -3,7 +3,8 @@
 # its lease ends, in that time, the transaction still fails where it can; where
 # it cannot, the client and the log are told that it committed without its lock.
 # And a cancel that came before the check ends the transaction there, not the
-# wait for the standby behind its commit.
+# wait for the standby behind its commit.  What else is told of a lock never fails
+# what it is told with, even if the client's encoding lacks characters of the name.
 
 use strict;
 use warnings;
@@ -20,7 +21,7 @@ max_wal_senders = 2
 synchronous_standby_names = 'nobody'
 synchronous_commit = local
 EOC
-my ($one) = $test->nodes;
+my ($one, $two) = $test->nodes;
 my ($host, $port) = ($one->host, $one->port);
 my $user = $one->safe_psql('postgres', 'SELECT current_user');
 
@@ -194,15 +195,18 @@ $waiter->query("SELECT zk_unlock('/late/wait')");
 # ---- COMMIT PREPARED
 
 $looker->query("BEGIN; INSERT INTO done VALUES ('two'); PREPARE TRANSACTION 'two'");
-$waiter->query("SELECT zk_lock('/late/two')");
+$waiter->query("SELECT zk_acquire('/late/two', 1)");
 $waiter->send("COMMIT PREPARED 'two'");
 wait_event($waiter, 'SyncRep', 'COMMIT PREPARED waits for the standby');
-ok($test->lose_session($one, '/late/two'), 'its lock is lost');
+ok($test->lose_session($one, '/late/two/leases'), 'its lease of a semaphore is lost');
 cancel($waiter);
 is($waiter->sqlstate, '', 'it has committed');
 like($waiter->messages,
 	qr{committed although distributed lock "/late/two" was lost}, 'and says it');
-$waiter->query("SELECT zk_unlock('/late/two')");
+log_ok(
+	qr{process @{[ $waiter->pid ]} committed although distributed lock "/late/two" was lost},
+	'and so does the log');
+$waiter->query("SELECT zk_release('/late/two')");
 
 # ---- PREPARE TRANSACTION
 
@@ -312,6 +316,88 @@ foreach my $path ('/late/full', '/late/tell')
 		0, 'the session can be terminated');
 	$full->close;
 }
+
+# ---- what a client is told whose encoding lacks characters of the name
+
+my $latin = session(
+	client_encoding => 'LATIN1',
+	'zklock.lost_lock_action' => 'none',
+	'zklock.connect_timeout' => '200ms');
+my $asker = $test->session($two);
+
+sub ask_for_lock
+{
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	$asker->query("SELECT zk_revoke(E'/late/\\xE6\\x97\\xA5')");
+	return $test->look_until($one,
+		'SELECT count(*) FROM zk_locks WHERE revoked',
+		1, 'somebody asks for the lock');
+}
+
+$looker->query('SELECT pg_advisory_lock(1)');
+$latin->query("BEGIN; SELECT zk_xact_lock($name);"
+	  . " INSERT INTO done VALUES ('asked');"
+	  . " INSERT INTO far_away VALUES ('asked')");
+$latin->send('COMMIT');
+wait_event($latin, 'Extension', 'the remote commit takes long');
+ask_for_lock();
+$looker->query('SELECT pg_advisory_unlock(1)');
+is($latin->sqlstate, '', 'the demand does not fail the commit');
+done_ok('asked', 1, 'which is made here');
+is($looker->query("SELECT count(*) FROM far WHERE what = 'asked'"),
+	1, 'and there');
+
+$looker->query("BEGIN; INSERT INTO done VALUES ('2pc'); PREPARE TRANSACTION '2pc'");
+$latin->query("SELECT zk_lock($name); SET synchronous_commit = 'on'");
+$latin->send("COMMIT PREPARED '2pc'");
+wait_event($latin, 'SyncRep', 'COMMIT PREPARED waits for the standby');
+ask_for_lock();
+cancel($latin);
+is($latin->sqlstate, '', 'the demand does not fail COMMIT PREPARED');
+done_ok('2pc', 1, 'which has committed');
+$latin->query('SET synchronous_commit = local');
+like($latin->messages, qr{"$ascii" is asked for}, 'the next statement tells');
+
+is($latin->query("SELECT zk_unlock($name)"), 't', 'the lock is released');
+$latin->query("BEGIN; SELECT zk_lock($name); INSERT INTO done VALUES ('block')");
+ask_for_lock();
+is($latin->error('SELECT 1'), '', 'the demand does not fail a statement');
+like($latin->messages, qr{"$ascii" is asked for}, 'which tells');
+is($latin->query("SELECT zk_unlock($name)"),
+	't', 'the lock is released in the transaction');
+like($latin->messages, qr{WARNING.*"$ascii" is released before}s,
+	'with a warning');
+is($latin->error('COMMIT'), '', 'which commits');
+done_ok('block', 1, 'what it has written');
+
+$test->zk->pause;
+$latin->send("SELECT zk_lock($name)");
+ok( wait_for(
+		sub { $latin->busy && @{ $latin->{answer}{notices} } },
+		'a wait for ZooKeeper is told of'),
+	'a wait for ZooKeeper is told of, and goes on');
+$test->zk->resume;
+cmp_ok($latin->value, '>', 0, 'until the lock is granted');
+like($latin->messages, qr{NOTICE.*still waiting.*"$ascii"}s, 'the notice names it');
+$test->wait_connected($one);
+
+$latin->query("SELECT zk_lock_shared($name)");
+my $semaphore = session('zklock.lost_lock_action' => 'none');
+$semaphore->query("BEGIN; SELECT zk_xact_acquire('/late/leased', 1)");
+ok($test->lose_session($one, '/late/leased/leases'), 'all locks are lost');
+is($semaphore->error('ROLLBACK'), '', 'a transaction is rolled back');
+like($semaphore->messages, qr{"/late/leased" was lost},
+	'and the semaphore is called by its name');
+is($latin->error('CREATE TABLE refused ()'), '40001', 'another is refused');
+like($latin->messages, qr{"$ascii" was lost}, 'which names the lock');
+is($latin->query("SELECT zk_unlock($name)"), 'f', 'a loss is acknowledged');
+like($latin->messages, qr{WARNING.*"$ascii" had been lost}s, 'with a warning');
+is($latin->error('SELECT zk_unlock_all()'), '', 'and so are the others');
+is($latin->query("SELECT zk_unlock_shared($name)"),
+	'f', 'which are not held any more');
+like($latin->messages, qr{do not hold distributed lock "$ascii"}, 'as it says');
+is($latin->error('CREATE TABLE good ()'), '', 'then all is well');
+$_->close foreach $latin, $asker, $semaphore;
 
 # ---- a cancel that is pending when the commit begins
 
