@@ -272,6 +272,29 @@ zkl_hold_has_lapsed(const ZklHold *hold)
 	return !zkl_lease_is_valid(hold->grant.generation);
 }
 
+/* Each lease is one for itself. */
+bool
+zkl_hold_is_covered(const ZklHold *hold)
+{
+	ZklTarget	lock = {hold->key.path, hold->name, hold->key.dialect};
+	int			i;
+
+	if (hold->key.lease != 0)
+		return false;
+	for (i = 0; i < 4; i++)
+	{
+		ZklHold    *other = zkl_hold_find(&lock, (ZklLockMode) (i / 2),
+										  (ZklLifetime) (i % 2));
+		ZklError	error;
+
+		if (other != NULL && other != hold &&
+			(other->key.mode == ZKL_EXCLUSIVE || other->key.mode == hold->key.mode) &&
+			zkl_hold_is_good(other, &error))
+			return true;
+	}
+	return false;
+}
+
 void
 zkl_hold_ascii_name(const ZklHold *hold, char *buf, size_t size)
 {

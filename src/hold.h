@@ -109,6 +109,12 @@ extern bool zkl_hold_token(const ZklTarget *lock, int64 *token);
 extern bool zkl_hold_has_lapsed(const ZklHold *hold);
 
 /*
+ * Whether the lock would still be held without this hold, as another one covers
+ * it.
+ */
+extern bool zkl_hold_is_covered(const ZklHold *hold);
+
+/*
  * Its name for where nothing may be looked up or allocated: in ASCII, as
  * zkl_name_to_ascii writes it.
  */

@@ -67,7 +67,7 @@ static bool
 is_early(const ZklHold *hold)
 {
 	return hold->key.dialect != ZKL_DIALECT_MEMBER &&
-		zkl_commit_warn_release();
+		!zkl_hold_is_covered(hold) && zkl_commit_warn_release();
 }
 
 /*

@@ -53,6 +53,15 @@ is($other->query("SELECT zk_unlock('/u/a')"), 't', 'before the commit');
 is($s->query("SELECT zk_unlock('/u/b')"), 't', 'one more');
 is($s->messages, '', 'but one warning is enough');
 is($s->error('COMMIT'), '', 'it commits');
+$s->query("SELECT zk_lock('/u/d'), zk_lock_shared('/u/d'), zk_lock('/u/e')");
+$s->query("BEGIN; INSERT INTO t VALUES ('kept');"
+	  . " SELECT zk_xact_lock('/u/d'), zk_xact_lock_shared('/u/e')");
+$s->query("SELECT zk_unlock('/u/d'), zk_unlock_shared('/u/d')");
+is($s->messages, '', 'no warning of a lock that the transaction keeps');
+is($other->query("SELECT zk_try_lock('/u/d')"), 'f', 'as it does');
+$s->query("SELECT zk_unlock('/u/e')");
+like($s->messages, $early, 'but of one that it keeps only shared');
+$s->query('COMMIT');
 $s->query("BEGIN; INSERT INTO t VALUES ('more'); SELECT zk_unlock('/u/c')");
 like($s->messages, $early, 'each transaction has its own');
 $s->query('COMMIT');
