@@ -120,6 +120,9 @@ is($impatient->error("SET zklock.connect_timeout = '50ms';"
 		  . " SELECT * FROM zk_queue('/full/0')"),
 	'08006', 'worker stopped: or ends by itself');
 $watcher->send("SELECT usename FROM zk_queue('/full/0')");
+$test->look_until($one,
+	"SELECT wait_event_type FROM pg_stat_activity WHERE pid = " . $watcher->pid,
+	'Extension', 'worker stopped: others wait');
 ok($watcher->busy, 'worker stopped: others wait for the answer only');
 kill 'CONT', $worker;
 is($watcher->value, 'greedy', 'worker goes on: they get it');

@@ -60,9 +60,15 @@ $elsewhere->query("SELECT zk_lock('/o/c')");
 $test->enqueue($blocked, "SELECT zk_lock('/o/c')", '/o/c');
 my $impatient = $test->session($one);
 $impatient->query("SET lock_timeout = '100ms'");
-is($impatient->error("SELECT zk_lock('/o/c')"),
-	'55P03', 'lock_timeout of one that waits for another holder');
-like($impatient->messages, qr{Other sessions hold .*"/o/c"},
+
+# An attempt whose znode comes later than that has waited for ZooKeeper.
+ok( wait_for(
+		sub {
+			is($impatient->error("SELECT zk_lock('/o/c')"),
+				'55P03', 'lock_timeout of one that waits for another holder');
+			return $impatient->messages =~ qr{Other sessions hold .*"/o/c"};
+		},
+		'its detail says so'),
 	'and its detail says so');
 $test->look_until($one, "SELECT count(*) FROM zk_locks WHERE path = '/o/c'",
 	1, 'its request is gone before the outage');

@@ -76,6 +76,7 @@ $s->query("SET lock_timeout = '600ms'");
 $u->query("SELECT zk_release('/held')");
 wait_for(sub { leases() == 2 }, 'one lease is back');
 is($s->error("SELECT zk_try_acquire('/held', 3)"), '55P03', 'one is free: it waits again');
+$s->query('RESET lock_timeout');
 is($s->query("SELECT zk_try_acquire('/held', 3, 2)"), 'f', 'for two it need not');
 
 # ---- ZooKeeper does not answer ----
