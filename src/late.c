@@ -9,13 +9,14 @@
  * Must not know how a hold begins, or what it is for.
  *
  * Behind the check the commit itself may take long: it waits for the lock of
- * NOTIFY, or for a synchronous standby, as does PREPARE TRANSACTION.  Nothing can
- * undo it there, so what is left is to say it.  At XACT_EVENT_COMMIT an error would be a PANIC, and to
- * send a message can fail, if only because the client's encoding lacks a
- * character: so only memory is written there.  The worker writes the log's line
- * when it sees the slot.  The client is told when PostgreSQL's main loop resets
- * the context of the message that committed, which is ahead of ReadyForQuery,
- * or by the next statement, if that comes first, as in a procedure.
+ * NOTIFY, or for a synchronous standby, as does PREPARE TRANSACTION.  Nothing
+ * can undo it there, so what is left is to say it.  At XACT_EVENT_COMMIT an error
+ * would be a PANIC, and to send a message can fail, if only because the client's
+ * encoding lacks a character: so only memory is written there.  The worker
+ * writes the log's line when it sees the slot.  The client is told when
+ * PostgreSQL's main loop resets the context of the message that committed, which
+ * is ahead of ReadyForQuery, or by the next statement, if that comes first, as in
+ * a procedure.
  */
 #include "postgres.h"
 
