@@ -402,17 +402,11 @@ zkl_commit_check_never(void)
 }
 
 void
-zkl_commit_check_again(void)
+zkl_commit_forget(void)
 {
 	if (slots_are_marked)
 		set_committing(false);
 	is_done = false;
-}
-
-void
-zkl_commit_forget(void)
-{
-	zkl_commit_check_again();
 	has_begun = false;
 	is_first = false;
 	in_doubt = false;

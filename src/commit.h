@@ -30,12 +30,6 @@ extern void zkl_commit_check_now(void);
 extern void zkl_commit_check_never(void);
 
 /*
- * A subtransaction was rolled back: whatever was checked, or was not to be, the
- * commit checks.
- */
-extern void zkl_commit_check_again(void);
-
-/*
  * At the start of a statement: an error 40001 if a lock was lost since the
  * transaction began.  What was lost before can be acknowledged, and is left to
  * the commit check.

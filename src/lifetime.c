@@ -125,12 +125,8 @@ subtransaction_callback(SubXactEvent event, SubTransactionId subid,
 
 	if (event != SUBXACT_EVENT_COMMIT_SUB && event != SUBXACT_EVENT_ABORT_SUB)
 		return;
-	if (event == SUBXACT_EVENT_ABORT_SUB)
-	{
-		zkl_commit_check_again();
-		if (!proc_exit_inprogress)
-			tell_lost();
-	}
+	if (event == SUBXACT_EVENT_ABORT_SUB && !proc_exit_inprogress)
+		tell_lost();
 	dlist_foreach_modify(iter, &zkl_holds[ZKL_LIFETIME_TRANSACTION])
 	{
 		ZklHold    *hold = dlist_container(ZklHold, link, iter.cur);

@@ -1,0 +1,114 @@
+# Another extension that runs SQL in its callbacks before a commit and before a
+# PREPARE TRANSACTION, behind the commit check: a lock that is lost there is
+# found in the last callback.  Neither that SQL nor an exception that it catches
+# takes anything from the check.
+
+use strict;
+use warnings;
+
+use Cwd qw(abs_path);
+use Test::More;
+
+use PostgreSQL::Test::Utils;
+use ZklockTest;
+
+my $pg_config = $ENV{PG_CONFIG} // 'pg_config';
+my $dir = abs_path(PostgreSQL::Test::Utils::tempdir('callbacks'));
+
+chomp(my $include = qx{$pg_config --includedir-server});
+chomp(my $compiler = qx{$pg_config --cc});
+append_to_file("$dir/callbacks.c", <<'EOS');
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "executor/spi.h"
+#include "fmgr.h"
+#include "utils/snapmgr.h"
+
+PG_MODULE_MAGIC;
+
+void		_PG_init(void);
+
+static void
+before(XactEvent event, void *arg)
+{
+	if (event != XACT_EVENT_PRE_COMMIT && event != XACT_EVENT_PRE_PREPARE)
+		return;
+	PushActiveSnapshot(GetTransactionSnapshot());
+	SPI_connect();
+	SPI_execute("SELECT before()", false, 0);
+	SPI_finish();
+	PopActiveSnapshot();
+}
+
+void
+_PG_init(void)
+{
+	RegisterXactCallback(before, NULL);
+}
+EOS
+plan skip_all => 'this test needs a C compiler'
+  if system("$compiler -shared -fPIC -I'$include' -o '$dir/callbacks.so'"
+	  . " '$dir/callbacks.c'") != 0;
+chmod 0755, $dir, "$dir/callbacks.so";
+
+my $test = ZklockTest->new(session_timeout => '2s', conf => <<'EOC');
+max_prepared_transactions = 5
+EOC
+my ($one) = $test->nodes;
+
+$one->safe_psql('postgres', <<'EOS');
+CREATE TABLE done (what text);
+CREATE FUNCTION before() RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+	BEGIN
+		PERFORM 1 / 0;
+	EXCEPTION WHEN division_by_zero THEN
+	END;
+	PERFORM pg_advisory_lock_shared(1), pg_advisory_unlock_shared(1);
+END $$;
+EOS
+
+my $blocker = $test->session($one);
+my %ends = (
+	'COMMIT' => 'COMMIT',
+	'PREPARE TRANSACTION' => "PREPARE TRANSACTION 'p'",
+	'COMMIT PREPARED' => "COMMIT PREPARED 'before'",
+	'ROLLBACK PREPARED' => "ROLLBACK PREPARED 'before'");
+
+foreach my $end (sort keys %ends)
+{
+	my $path = "/callbacks/$end";
+	my $s = $test->session($one);
+	my $is_late = $end =~ /PREPARED/;
+
+	$blocker->query("BEGIN; INSERT INTO done VALUES ('$end');"
+		  . " PREPARE TRANSACTION 'before'")
+	  if $is_late;
+	$s->query('SET zklock.lost_lock_action = none');
+	$s->query("LOAD '$dir/callbacks.so'");
+	$s->query("SELECT zk_lock('$path')");
+	$s->query("BEGIN; INSERT INTO done VALUES ('$end')") unless $is_late;
+	$blocker->query('SELECT pg_advisory_lock(1)');
+	$s->send($ends{$end});
+	$test->look_until($one,
+		'SELECT wait_event FROM pg_stat_activity WHERE pid = ' . $s->pid,
+		'advisory', "$end: a callback waits");
+	ok($test->lose_session($one, $path), "$end: the lock is lost meanwhile");
+	$blocker->query('SELECT pg_advisory_unlock(1)');
+	is($s->sqlstate, $is_late ? '' : '40001',
+		$is_late ? "$end is done by then" : "$end is refused");
+	is( $blocker->query(
+			"SELECT count(*) FROM done WHERE what = '$end'"),
+		$end eq 'COMMIT PREPARED' ? 1 : 0,
+		"$end: as the table shows");
+	is($blocker->query('SELECT count(*) FROM pg_prepared_xacts'),
+		0, "$end: nothing is left prepared");
+	$s->query('ROLLBACK') unless $is_late;
+	$s->query('DISCARD ALL');
+	is($s->error("INSERT INTO done VALUES ('next')"), '', "$end: all is well");
+	$s->close;
+}
+
+$blocker->close;
+$test->finish;
