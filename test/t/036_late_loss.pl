@@ -325,6 +325,9 @@ my $latin = session(
 	'zklock.connect_timeout' => '200ms');
 my $asker = $test->session($two);
 
+$latin->query("SELECT zk_unlock(U&'/late/\\00E9')");
+like($latin->messages, qr{lock "/late/\xE9" in}, 'what it has is shown as it is');
+
 sub ask_for_lock
 {
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
