@@ -240,6 +240,7 @@ static void
 check_cover(Host *h, int i)
 {
 	Slot	   *s = &h->slots[i];
+	bool		found = false;
 	int			j;
 
 	for (j = 0; j < MAX_SLOTS; j++)
@@ -253,10 +254,11 @@ check_cover(Host *h, int i)
 		{
 			s->tampered |= cover->tampered;
 			s->breaking |= cover->breaking;
-			return;
+			found = true;
 		}
 	}
-	broken("S1", "host %d slot %d was granted without a node", h->id, i);
+	if (!found)
+		broken("S1", "host %d slot %d was granted without a node", h->id, i);
 }
 
 static Path *
