@@ -8,10 +8,12 @@ DATA = $(wildcard sql/zklock--*.sql)
 PGFILEDESC = "zklock - distributed locks through ZooKeeper"
 
 MODULE_big = zklock
-OBJS = $(patsubst %.c,%.o,$(sort $(wildcard src/*.c src/core/*.c)))
+SESSION_SOURCES = $(sort $(wildcard src/session/*.c))
+OBJS = $(patsubst %.c,%.o,$(filter-out $(SESSION_SOURCES),\
+	$(sort $(wildcard src/*.c src/*/*.c))))
 
 SESSION = zklock_session
-SESSION_OBJS = $(patsubst %.c,%.o,$(sort $(wildcard src/session/*.c)))
+SESSION_OBJS = $(SESSION_SOURCES:.c=.o)
 SESSION_LIBS = -lzookeeper_st
 
 PG_CPPFLAGS = -I$(srcdir)/src
@@ -40,7 +42,7 @@ include $(PGXS)
 
 all: $(SESSION)
 
-$(SESSION): $(SESSION_OBJS) src/wire.o
+$(SESSION): $(SESSION_OBJS) src/wire/wire.o
 	$(CC) $(CFLAGS) $^ $(LDFLAGS) $(LDFLAGS_EX) $(SESSION_LIBS) -o $@
 
 # Without the server's headers, so that it cannot come to depend on them
@@ -48,7 +50,7 @@ $(SESSION_OBJS): %.o: %.c
 	$(CC) $(CFLAGS) -I$(srcdir)/src -c -o $@ $<
 
 $(OBJS) $(OBJS:.o=.bc) $(SESSION_OBJS): \
-	$(wildcard src/*.h src/core/*.h src/session/*.h)
+	$(wildcard src/*/*.h)
 
 install: install-session
 install-session: $(SESSION) installdirs

@@ -13,16 +13,16 @@
 
 #include <limits.h>
 
-#include "compat.h"
-#include "core/dialect.h"
-#include "core/name.h"
+#include "backend/lifetime.h"
 #include "fmgr.h"
-#include "hosts.h"
-#include "lifetime.h"
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
-#include "shmem.h"
-#include "zklock.h"
+#include "shared/compat.h"
+#include "shared/hosts.h"
+#include "shared/shmem.h"
+#include "shared/zklock.h"
+#include "znode/dialect.h"
+#include "znode/name.h"
 
 PG_MODULE_MAGIC;
 

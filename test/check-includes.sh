@@ -1,33 +1,29 @@
 #!/usr/bin/env bash
-# Checks the layers of src/: who may include whom, strictly downward, and that
-# no function is longer than 80 lines.  Prints TAP, one case per file and rule.
-#
-#	core/*		libc's type headers, <string.h> and core/ only
-#	wire		libc only; both programs are built with it
-#	session/*	libc, wire.h and session/; zookeeper.h in zk*.[ch] alone
-#	the rest	PostgreSQL's headers, and what the lists below allow
+# Checks the folders of src/: which folder may include which others, that each
+# include guard is unique, and that no function is longer than 80 lines.  Prints
+# TAP, one case per file and rule.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../src"
 
-# PostgreSQL's side, from the bottom up: a file may include what comes before
-# it in its own list.  The backend half and the worker half meet in shmem, and
-# module.c starts both.
-leaves="zklock compat core listing errand epilogue retry"
-backend_half="encoding self target shmem slot refusal stall claim wait request duration ask children members maximum hold extend history turn commit notice late statement lifetime acquire release job once semaphore row ownqueue queuefuncs views sqlfuncs arrayfuncs semaphorefuncs barrier operator revoke leader hosts module"
-worker_half="hosts self wire shmem slot byslot bounds link pulse segment errandio queueview breakhead breaking breaklock childwatch runner closer identity outage renewal closing diagnosis supervisor intake exchange incoming worker"
+# The folders, from the top down: what each may include beside itself, either a
+# folder or a single header of it.  The backends' half (functions, recipes,
+# backend) and the worker's half (worker, core) meet in shared and znode only.
+folders='
+.          functions recipes backend worker shared znode
+functions  recipes backend shared znode
+recipes    backend shared znode
+backend    shared znode
+worker     shared wire znode core/manager.h core/queue.h
+shared     znode
+core       znode
+session    wire
+wire
+znode
+'
 
-# What a file may include, by its name without extension.
-allowed() {
-	local half may found=
-	for half in "$backend_half" "$worker_half"; do
-		case " $half " in
-		*" $1 "*) found=yes && may=" $half" && echo "${may%% "$1"*}" ;;
-		esac
-	done
-	[ "$1" != module ] || echo worker
-	case " $leaves " in *" $1 "*) found="yes" ;; esac
-	[ -n "$found" ] || return 1
-}
+# Folders that know libc only, and of that only types and strings
+libc_only=' core wire znode '
+types='<stdint.h> <stdbool.h> <stddef.h> <limits.h> <inttypes.h> <string.h>'
 
 number=0
 failed=0
@@ -49,64 +45,51 @@ includes() {
 	sed -n 's/^[ \t]*#[ \t]*include[ \t]*\([<"][^>"]*[>"]\).*/\1/p' "$1"
 }
 
-is_ours() {
-	[ -e "$1" ] || [ -e "core/$1" ] || [ -e "session/$1" ]
+# What the files of a folder may include; fails if the table has no such folder.
+allowed() {
+	awk -v folder="$1" '$1 == folder { print; found = 1 } END { exit !found }' \
+		<<<"$folders"
 }
 
-check_core() {
-	local header
-	includes "$1" | while read -r header; do
-		case $header in
-		'<stdint.h>' | '<stdbool.h>' | '<stddef.h>' | '<limits.h>' | \
-			'<inttypes.h>' | '<string.h>') ;;
-		'"core/'*) ;;
-		'"'*) [ -e "core/${header//\"/}" ] || echo "includes $header" ;;
-		*) echo "includes $header" ;;
-		esac
-	done
+# A header of PostgreSQL's or of the system's: what is wrong with it.
+check_foreign() {
+	local file=$1 folder=$2 header=$3
+	case $header in
+	*zookeeper*)
+		[[ $file == session/zk* ]] || echo "includes $header"
+		return
+		;;
+	esac
+	if [ "$folder" = session ]; then
+		case $header in '<postgres'* | '<libpq'* | '"'*) echo "includes $header" ;; esac
+	elif [[ $libc_only == *" $folder "* ]] && [[ $folder != wire || $header == '"'* ]]; then
+		[[ " $types " == *" $header "* ]] || echo "includes $header"
+	fi
 }
 
-check_wire() {
-	includes "$1" | grep -v -e '^<' -e '^"wire.h"$' | sed 's/^/includes /' || true
-}
-
-check_session() {
-	local header
-	includes "$1" | while read -r header; do
-		case $header in
-		*zookeeper*) case $1 in session/zk*) ;; *) echo "includes $header" ;; esac ;;
-		'<postgres'* | '<libpq'*) echo "includes $header" ;;
-		'<'* | '"wire.h"' | '"../wire.h"' | '"session/'*) ;;
-		*) [ -e "session/${header//\"/}" ] || echo "includes $header" ;;
-		esac
-	done
-}
-
-check_postgres() {
-	local header layer own may
-	own=$(basename "$1" | sed 's/\.[ch]$//')
-	if ! may=$(allowed "$own"); then
-		echo "$own has no layer: give it one in test/check-includes.sh"
+check_includes() {
+	local file=$1 folder may header
+	folder=$(dirname "$file")
+	if ! may=" $(allowed "$folder") "; then
+		echo "$folder is no folder of the table in test/check-includes.sh"
 		return
 	fi
-	may="$own $leaves $may"
-	includes "$1" | while read -r header; do
-		case $header in
-		*zookeeper*) echo "includes $header" && continue ;;
-		'<'*) continue ;;
-		esac
-		header=${header//\"/}
-		is_ours "$header" || continue
-		case $header in
-		core/*) layer=core ;;
-		session/*) layer=session ;;
-		*) layer=${header%.h} ;;
-		esac
-		case " ${may//$'\n'/ } " in
-		*" $layer "*) ;;
-		*) echo "includes $header" ;;
-		esac
+	includes "$file" | while read -r header; do
+		local name=${header//[\"<>]/}
+		if [[ $header == '<'* ]] || [ ! -e "$name" ]; then
+			check_foreign "$file" "$folder" "$header"
+		elif [[ $may != *" $(dirname "$name") "* && $may != *" $name "* ]]; then
+			echo "includes $header"
+		fi
 	done
+}
+
+# The guard tells folder and name, so that no two are the same.
+check_guard() {
+	local guard=ZKL_${1^^}
+	guard=${guard//[\/.]/_}
+	grep -q "^#ifndef $guard\$" "$1" && grep -q "^#define $guard\$" "$1" ||
+		echo "its include guard is not $guard"
 }
 
 # Functions of more than 80 lines, braces included.
@@ -119,15 +102,9 @@ long_functions() {
 }
 
 shopt -s nullglob
-for file in core/*.[ch]; do report "$file: includes" "$(check_core "$file")"; done
-for file in session/*.[ch]; do report "$file: includes" "$(check_session "$file")"; done
-for file in *.[ch]; do
-	case $file in
-	wire.[ch]) report "$file: includes" "$(check_wire "$file")" ;;
-	*) report "$file: includes" "$(check_postgres "$file")" ;;
-	esac
-done
-for file in *.c core/*.c session/*.c; do
+for file in *.[ch] */*.[ch]; do report "$file: includes" "$(check_includes "$file")"; done
+for file in */*.h; do report "$file: guard" "$(check_guard "$file")"; done
+for file in *.c */*.c; do
 	report "$file: functions of at most 80 lines" "$(long_functions "$file")"
 done
 echo "1..$number"

@@ -2,8 +2,8 @@
  * answer.h
  *	  What reads and watches tell.
  */
-#ifndef ZKL_ANSWER_H
-#define ZKL_ANSWER_H
+#ifndef ZKL_CORE_ANSWER_H
+#define ZKL_CORE_ANSWER_H
 
 #include "core/state.h"
 
@@ -15,4 +15,4 @@ extern void zkl_answer_read(ZklManager *m, const ZklOp *op,
 extern void zkl_answer_event(ZklManager *m, ZklEventKind kind,
 							 const char *path);
 
-#endif							/* ZKL_ANSWER_H */
+#endif							/* ZKL_CORE_ANSWER_H */

@@ -3,8 +3,8 @@
  *	  The batch: one ZooKeeper transaction for all writes at hand, opened by
  *	  the beat, and the chain of heartbeat nodes that makes it exactly-once.
  */
-#ifndef ZKL_BATCH_H
-#define ZKL_BATCH_H
+#ifndef ZKL_CORE_BATCH_H
+#define ZKL_CORE_BATCH_H
 
 #include "core/state.h"
 
@@ -45,4 +45,4 @@ extern char *zkl_chain_path(ZklManager *m, uint32_t chain);
 extern void zkl_chain_parents(ZklManager *m, ZklLock *lock, const char *path,
 							  const char *skip);
 
-#endif							/* ZKL_BATCH_H */
+#endif							/* ZKL_CORE_BATCH_H */

@@ -2,8 +2,8 @@
  * contact.h
  *	  How long the session surely lives.
  */
-#ifndef ZKL_CONTACT_H
-#define ZKL_CONTACT_H
+#ifndef ZKL_CORE_CONTACT_H
+#define ZKL_CORE_CONTACT_H
 
 #include "core/state.h"
 
@@ -28,4 +28,4 @@ extern void zkl_contact_send(ZklManager *m);
 /* When to do so; -1: never. */
 extern int64_t zkl_contact_timer(const ZklManager *m);
 
-#endif							/* ZKL_CONTACT_H */
+#endif							/* ZKL_CORE_CONTACT_H */

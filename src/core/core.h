@@ -2,8 +2,8 @@
  * core.h
  *	  What all files of the core need: memory, actions, operations under way.
  */
-#ifndef ZKL_CORE_H
-#define ZKL_CORE_H
+#ifndef ZKL_CORE_CORE_H
+#define ZKL_CORE_CORE_H
 
 #include "core/state.h"
 
@@ -54,4 +54,4 @@ extern bool zkl_core_is_stuck(const ZklManager *m);
 /* Before something of that kind is noted */
 extern void zkl_core_retry_later(ZklManager *m);
 
-#endif							/* ZKL_CORE_H */
+#endif							/* ZKL_CORE_CORE_H */

@@ -2,8 +2,8 @@
  * downgrade.h
  *	  An exclusive node goes on as a shared one, without a gap.
  */
-#ifndef ZKL_DOWNGRADE_H
-#define ZKL_DOWNGRADE_H
+#ifndef ZKL_CORE_DOWNGRADE_H
+#define ZKL_CORE_DOWNGRADE_H
 
 #include "core/state.h"
 
@@ -46,4 +46,4 @@ extern void zkl_downgrade_unknown(ZklRequest *r);
  */
 extern void zkl_downgrade_refused(ZklManager *m, ZklRequest *r, int32_t rc);
 
-#endif							/* ZKL_DOWNGRADE_H */
+#endif							/* ZKL_CORE_DOWNGRADE_H */

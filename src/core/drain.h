@@ -2,8 +2,8 @@
  * drain.h
  *	  The end of the sequence in a lock's directory.
  */
-#ifndef ZKL_DRAIN_H
-#define ZKL_DRAIN_H
+#ifndef ZKL_CORE_DRAIN_H
+#define ZKL_CORE_DRAIN_H
 
 #include "core/state.h"
 
@@ -13,4 +13,4 @@ extern void zkl_drain_start(ZklManager *m, ZklLock *lock);
 extern void zkl_drain_reply(ZklManager *m, ZklLock *lock, ZklOpKind kind,
 							const ZklReply *reply);
 
-#endif							/* ZKL_DRAIN_H */
+#endif							/* ZKL_CORE_DRAIN_H */

@@ -2,8 +2,8 @@
  * janitor.h
  *	  Nodes of our session that no request claims.
  */
-#ifndef ZKL_JANITOR_H
-#define ZKL_JANITOR_H
+#ifndef ZKL_CORE_JANITOR_H
+#define ZKL_CORE_JANITOR_H
 
 #include "core/state.h"
 
@@ -31,4 +31,4 @@ extern void zkl_janitor_look(ZklManager *m, const char *directory,
 /* Gives back what a walk remembers. */
 extern void zkl_janitor_stop(ZklManager *m);
 
-#endif							/* ZKL_JANITOR_H */
+#endif							/* ZKL_CORE_JANITOR_H */

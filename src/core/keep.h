@@ -2,8 +2,8 @@
  * keep.h
  *	  Locks that are kept for a while after their release.
  */
-#ifndef ZKL_KEEP_H
-#define ZKL_KEEP_H
+#ifndef ZKL_CORE_KEEP_H
+#define ZKL_CORE_KEEP_H
 
 #include "core/state.h"
 
@@ -37,4 +37,4 @@ extern int64_t zkl_keep_timer(const ZklManager *m);
  */
 extern void zkl_keep_leave(ZklManager *m, ZklRequest *r);
 
-#endif							/* ZKL_KEEP_H */
+#endif							/* ZKL_CORE_KEEP_H */

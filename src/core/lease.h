@@ -9,8 +9,8 @@
  * the maximum.  The guard, by which clients come one at a time (semaphore.h),
  * keeps those who want several leases from each having some of them.
  */
-#ifndef ZKL_LEASE_H
-#define ZKL_LEASE_H
+#ifndef ZKL_CORE_LEASE_H
+#define ZKL_CORE_LEASE_H
 
 #include "core/queue.h"
 #include "core/state.h"
@@ -36,4 +36,4 @@ extern ZklVerdict zkl_lease_verdict(const ZklLeaseView *view, ZklSeq seq,
 /* Grants and denies what can be; asks for the reads that it takes. */
 extern void zkl_lease_decide(ZklManager *m, ZklLock *lock);
 
-#endif							/* ZKL_LEASE_H */
+#endif							/* ZKL_CORE_LEASE_H */

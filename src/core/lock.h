@@ -2,8 +2,8 @@
  * lock.h
  *	  One lock: what is known of its queue, and who may hold it.
  */
-#ifndef ZKL_LOCK_H
-#define ZKL_LOCK_H
+#ifndef ZKL_CORE_LOCK_H
+#define ZKL_CORE_LOCK_H
 
 #include "core/state.h"
 
@@ -71,4 +71,4 @@ extern void zkl_lock_disconnected(ZklManager *m, ZklLock *lock);
 /* Forgets all about the directory: it is gone, or the session is. */
 extern void zkl_lock_forget(ZklManager *m, ZklLock *lock);
 
-#endif							/* ZKL_LOCK_H */
+#endif							/* ZKL_CORE_LOCK_H */

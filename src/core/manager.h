@@ -11,27 +11,16 @@
  *
  * Strings in actions live until zkl_manager_clear_actions.
  */
-#ifndef ZKL_MANAGER_H
-#define ZKL_MANAGER_H
+#ifndef ZKL_CORE_MANAGER_H
+#define ZKL_CORE_MANAGER_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/lockmode.h"
-#include "core/znode.h"
-
-/* ZooKeeper's result codes, as far as the core tells them apart */
-#define ZKL_RC_OK			0
-#define ZKL_RC_NONODE		(-101)
-#define ZKL_RC_NOAUTH		(-102)
-#define ZKL_RC_BADVERSION	(-103)
-#define ZKL_RC_NODEEXISTS	(-110)
-#define ZKL_RC_NOTEMPTY		(-111)
-#define ZKL_RC_UNKNOWN		(-4)	/* what stands for any lost reply */
-
-/* Whether a code says that nothing was done, not only that nothing is known */
-extern bool zkl_rc_is_definite(int32_t rc);
+#include "znode/lockmode.h"
+#include "znode/result.h"
+#include "znode/znode.h"
 
 /* Why the core gives a connection up on its own (RECONNECT) */
 #define ZKL_RC_LAPSED		1	/* the lease has passed; only a new connection
@@ -390,4 +379,4 @@ extern void zkl_manager_counters(const ZklManager *m, ZklCounters *counters);
 /* NULL, or which invariant does not hold.  For tests; walks everything. */
 extern const char *zkl_manager_check(const ZklManager *m);
 
-#endif							/* ZKL_MANAGER_H */
+#endif							/* ZKL_CORE_MANAGER_H */

@@ -2,8 +2,8 @@
  * mark.h
  *	  The marks that others leave in the data of our nodes.
  */
-#ifndef ZKL_MARK_H
-#define ZKL_MARK_H
+#ifndef ZKL_CORE_MARK_H
+#define ZKL_CORE_MARK_H
 
 #include "core/state.h"
 
@@ -20,4 +20,4 @@ extern void zkl_mark_heed(ZklManager *m, ZklRequest *r, const ZklReply *reply);
 /* r has been granted: heeds a mark that came while it waited. */
 extern void zkl_mark_granted(ZklManager *m, ZklRequest *r);
 
-#endif							/* ZKL_MARK_H */
+#endif							/* ZKL_CORE_MARK_H */

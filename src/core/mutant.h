@@ -7,8 +7,8 @@
  * run time.  Each is a bug that some lock client shipped, or that a trick of
  * ours invites; the simulation must catch them all.
  */
-#ifndef ZKL_MUTANT_H
-#define ZKL_MUTANT_H
+#ifndef ZKL_CORE_MUTANT_H
+#define ZKL_CORE_MUTANT_H
 
 /* X(name, the bug) */
 #define ZKL_MUTANT_LIST(X) \
@@ -75,4 +75,4 @@ extern int	zkl_mutant;			/* the one that is chosen */
 #define ZKL_MUTANT(name) 0
 #endif
 
-#endif							/* ZKL_MUTANT_H */
+#endif							/* ZKL_CORE_MUTANT_H */

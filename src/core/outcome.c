@@ -132,17 +132,6 @@ batch_applied(ZklManager *m, ZklBatch *batch, const ZklReply *reply)
 		proved(m);
 }
 
-bool
-zkl_rc_is_definite(int32_t rc)
-{
-	/*
-	 * ZooKeeper's API errors, but for those about the session; and -8, by
-	 * which its client refuses to send at all.
-	 */
-	return rc == -8 || (rc <= -101 && rc != -112 && rc != -115 &&
-						rc != -116 && rc != -118);
-}
-
 /* The operation that made a batch fail, or -1 if that cannot be told */
 static int
 failed_operation(const ZklBatch *batch, const ZklReply *reply)

@@ -2,8 +2,8 @@
  * pace.h
  *	  When to send a batch: at once, or in a moment and with more in it.
  */
-#ifndef ZKL_PACE_H
-#define ZKL_PACE_H
+#ifndef ZKL_CORE_PACE_H
+#define ZKL_CORE_PACE_H
 
 #include "core/state.h"
 
@@ -32,4 +32,4 @@ extern bool zkl_pace_due(const ZklManager *m);
 /* When to look again, in µs; -1: no need. */
 extern int64_t zkl_pace_timer(const ZklManager *m);
 
-#endif							/* ZKL_PACE_H */
+#endif							/* ZKL_CORE_PACE_H */

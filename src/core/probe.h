@@ -2,8 +2,8 @@
  * probe.h
  *	  A try that is likely to fail looks before it creates.
  */
-#ifndef ZKL_PROBE_H
-#define ZKL_PROBE_H
+#ifndef ZKL_CORE_PROBE_H
+#define ZKL_CORE_PROBE_H
 
 #include "core/state.h"
 
@@ -22,4 +22,4 @@ extern void zkl_probe_reply(ZklManager *m, const ZklOp *op,
 /* No look under way will be answered. */
 extern void zkl_probe_disconnected(ZklManager *m, ZklLock *lock);
 
-#endif							/* ZKL_PROBE_H */
+#endif							/* ZKL_CORE_PROBE_H */

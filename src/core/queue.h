@@ -8,15 +8,15 @@
  * exclusive one when no contender of another owner is ahead at all.  Equal
  * numbers never grant.
  */
-#ifndef ZKL_QUEUE_H
-#define ZKL_QUEUE_H
+#ifndef ZKL_CORE_QUEUE_H
+#define ZKL_CORE_QUEUE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#include "core/lockmode.h"
-#include "core/znode.h"
+#include "znode/lockmode.h"
+#include "znode/znode.h"
 
 /* A contender of another server or client */
 typedef struct ZklContender
@@ -68,4 +68,4 @@ extern ptrdiff_t zkl_queue_nearest(const ZklContender *foreign, size_t nforeign,
 /* Sorts contenders by number, shared ones behind exclusive ones of the same. */
 extern void zkl_queue_sort(ZklContender *contenders, size_t n);
 
-#endif							/* ZKL_QUEUE_H */
+#endif							/* ZKL_CORE_QUEUE_H */

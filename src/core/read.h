@@ -3,8 +3,8 @@
  *	  Listings and watches: what is to be read goes out here, at most a
  *	  window's worth at a time, and only on a proved connection.
  */
-#ifndef ZKL_READ_H
-#define ZKL_READ_H
+#ifndef ZKL_CORE_READ_H
+#define ZKL_CORE_READ_H
 
 #include "core/state.h"
 
@@ -49,4 +49,4 @@ extern void zkl_read_unseen(ZklManager *m, ZklRequest *r, int64_t since);
 /* How long a lease may last because of holds that have yet to look. */
 extern int64_t zkl_read_lease_limit(const ZklManager *m);
 
-#endif							/* ZKL_READ_H */
+#endif							/* ZKL_CORE_READ_H */

@@ -2,8 +2,8 @@
  * request.h
  *	  One request: the steps of its demand and of its node.
  */
-#ifndef ZKL_REQUEST_H
-#define ZKL_REQUEST_H
+#ifndef ZKL_CORE_REQUEST_H
+#define ZKL_CORE_REQUEST_H
 
 #include "core/state.h"
 
@@ -70,4 +70,4 @@ extern void zkl_request_note(ZklManager *m, const ZklRequest *r);
 /* The whole path of its node, among the actions' strings. */
 extern char *zkl_request_path(ZklManager *m, const ZklRequest *r);
 
-#endif							/* ZKL_REQUEST_H */
+#endif							/* ZKL_CORE_REQUEST_H */

@@ -2,8 +2,8 @@
  * siblings.h
  *	  The several requests of one owner on one lock.
  */
-#ifndef ZKL_SIBLINGS_H
-#define ZKL_SIBLINGS_H
+#ifndef ZKL_CORE_SIBLINGS_H
+#define ZKL_CORE_SIBLINGS_H
 
 #include "core/state.h"
 
@@ -46,4 +46,4 @@ extern void zkl_siblings_break(ZklManager *m, ZklRequest *r,
 extern void zkl_siblings_revoke(ZklManager *m, ZklRequest *r, int64_t zxid,
 								const char *asker);
 
-#endif							/* ZKL_SIBLINGS_H */
+#endif							/* ZKL_CORE_SIBLINGS_H */

@@ -18,8 +18,8 @@
  * node is NONE.  A granted request whose owner already held the lock has no
  * node of its own; "cover" is the one whose node it shares.
  */
-#ifndef ZKL_STATE_H
-#define ZKL_STATE_H
+#ifndef ZKL_CORE_STATE_H
+#define ZKL_CORE_STATE_H
 
 #include "core/manager.h"
 #include "core/mutant.h"
@@ -399,4 +399,4 @@ struct ZklManager
 	ZklCounters counters;
 };
 
-#endif							/* ZKL_STATE_H */
+#endif							/* ZKL_CORE_STATE_H */

@@ -2,8 +2,8 @@
  * table.h
  *	  Intrusive lists and hash chains: no allocation per element.
  */
-#ifndef ZKL_TABLE_H
-#define ZKL_TABLE_H
+#ifndef ZKL_CORE_TABLE_H
+#define ZKL_CORE_TABLE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -100,4 +100,4 @@ zkl_hash(const void *bytes, size_t n)
 	return hash ^ (hash >> 29);
 }
 
-#endif							/* ZKL_TABLE_H */
+#endif							/* ZKL_CORE_TABLE_H */

@@ -2,8 +2,8 @@
  * zxid.h
  *	  Whether a transaction id that ZooKeeper answers can be believed.
  */
-#ifndef ZKL_ZXID_H
-#define ZKL_ZXID_H
+#ifndef ZKL_CORE_ZXID_H
+#define ZKL_CORE_ZXID_H
 
 #include "core/state.h"
 
@@ -22,4 +22,4 @@ extern bool zkl_zxid_went_back(const ZklManager *m, int64_t zxid);
  */
 extern bool zkl_zxid_is_known(const ZklManager *m, int64_t zxid);
 
-#endif							/* ZKL_ZXID_H */
+#endif							/* ZKL_CORE_ZXID_H */

@@ -29,7 +29,7 @@
 #include <unistd.h>
 
 #include "session/zk.h"
-#include "wire.h"
+#include "wire/wire.h"
 
 #define LINK_FD			3
 #define READ_SIZE		((size_t) 64 * 1024)

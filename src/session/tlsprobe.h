@@ -2,8 +2,8 @@
  * tlsprobe.h
  *	  Whether a port speaks TLS.
  */
-#ifndef ZKL_TLSPROBE_H
-#define ZKL_TLSPROBE_H
+#ifndef ZKL_SESSION_TLSPROBE_H
+#define ZKL_SESSION_TLSPROBE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,4 +17,4 @@ extern bool zkl_tlsprobe_is_tls(const unsigned char *bytes, size_t length);
  */
 extern bool zkl_tlsprobe_ask(const char *address, int timeout_ms);
 
-#endif							/* ZKL_TLSPROBE_H */
+#endif							/* ZKL_SESSION_TLSPROBE_H */

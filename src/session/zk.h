@@ -7,12 +7,12 @@
  * appends as frames to the buffer given to zkl_zk_start; GONE is always the
  * last of them.
  */
-#ifndef ZKL_ZK_H
-#define ZKL_ZK_H
+#ifndef ZKL_SESSION_ZK_H
+#define ZKL_SESSION_ZK_H
 
 #include <poll.h>
 
-#include "wire.h"
+#include "wire/wire.h"
 
 #define ZKL_ZK_PASSWORD_BYTES	16
 
@@ -62,4 +62,4 @@ extern void zkl_zk_gone(ZklWireGone reason, const char *format,...)
 			__attribute__((format(printf, 2, 3)));
 extern bool zkl_zk_is_gone(void);
 
-#endif							/* ZKL_ZK_H */
+#endif							/* ZKL_SESSION_ZK_H */

@@ -6,8 +6,8 @@
  * They are the only files that see zookeeper.h, through this one.  There is
  * one connection per process, hence one of these.
  */
-#ifndef ZKL_ZKSTATE_H
-#define ZKL_ZKSTATE_H
+#ifndef ZKL_SESSION_ZKSTATE_H
+#define ZKL_SESSION_ZKSTATE_H
 
 #include <zookeeper/zookeeper.h>
 
@@ -73,4 +73,4 @@ extern bool zkl_zk_path_is_valid(const char *path, size_t length);
 /* A MULTI; false: the frame is malformed. */
 extern bool zkl_zkmulti_request(uint64_t tag, ZklWireReader *body);
 
-#endif							/* ZKL_ZKSTATE_H */
+#endif							/* ZKL_SESSION_ZKSTATE_H */

@@ -26,9 +26,9 @@ say "working in $work as user $run_user"
 copy_sources "$here/../.."
 copy_postgres
 if [ "${TEETH:-}" = lease ]; then
-	sed -i 's/zkl_boottime_ms() < deadline_ms/true/' "$work/src/src/shmem.c"
-	! cmp -s "$work/src/src/shmem.c" "$here/../../src/shmem.c" ||
-		die "no lease to ignore in src/shmem.c"
+	sed -i 's/zkl_boottime_ms() < deadline_ms/true/' "$work/src/src/shared/shmem.c"
+	! cmp -s "$work/src/src/shared/shmem.c" "$here/../../src/shared/shmem.c" ||
+		die "no lease to ignore in src/shared/shmem.c"
 fi
 say "building for $("$PG_CONFIG" --version)"
 # The extension's own assertions need no PostgreSQL that was built with them.

@@ -10,9 +10,9 @@
 
 #include "agenda.h"
 #include "backend.h"
+#include "chaos.h"
 #include "core/mutant.h"
 #include "host.h"
-#include "chaos.h"
 #include "oracle.h"
 
 void

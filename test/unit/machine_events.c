@@ -5,8 +5,8 @@
  * Owns nothing; each event may come at any time, and does nothing if it makes
  * no sense then.
  */
-#include "unit.h"
 #include "machine.h"
+#include "unit.h"
 
 uint32_t
 machine_used(const World *w)

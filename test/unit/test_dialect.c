@@ -6,7 +6,7 @@
 
 #include "unit.h"
 
-#include "core/dialect.h"
+#include "znode/dialect.h"
 
 #define RW		ZKL_DIALECT_CURATOR_RW
 #define MUTEX	ZKL_DIALECT_CURATOR_MUTEX

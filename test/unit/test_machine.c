@@ -6,8 +6,8 @@
  *	  left and ZooKeeper is there, everybody has got his lock and nothing stays
  *	  behind.
  */
-#include "unit.h"
 #include "machine.h"
+#include "unit.h"
 
 static const char *const names[MACHINE_NAMES] = {"/a", "/b/c", "/d"};
 

@@ -3,9 +3,9 @@
  *	  The data of znodes: round trips, what other clients write, marks, and
  *	  texts that are cut, long or deep.
  */
-#include "core/znode.h"
 #include "text.h"
 #include "unit.h"
+#include "znode/znode.h"
 
 static bool
 parse_data(const char *text, size_t length, ZklNodeData *data)

@@ -8,7 +8,7 @@
  * buffer grows, moves and empties without losing a byte.
  */
 #include "unit.h"
-#include "wire.h"
+#include "wire/wire.h"
 
 static const ZklWireStat sample_stat = {
 	.czxid = INT64_MIN,

@@ -4,11 +4,11 @@
  *	  good and one bad name, what other clients write; and hostile bytes for
  *	  all that reads them.
  */
-#include "core/utf8.h"
-#include "core/name.h"
-#include "core/znode.h"
 #include "text.h"
 #include "unit.h"
+#include "znode/name.h"
+#include "znode/utf8.h"
+#include "znode/znode.h"
 
 #define UUID_A "01234567-89ab-4def-8123-456789abcdef"
 #define UUID_8 "01234567-89ab-8def-8123-456789abcdef"

@@ -1,0 +1,56 @@
+/*
+ * ask.h
+ *	  What is asked of the worker besides locks.
+ */
+#ifndef ZKL_BACKEND_ASK_H
+#define ZKL_BACKEND_ASK_H
+
+#include "backend/request.h"
+#include "shared/errand.h"
+#include "shared/listing.h"
+#include "storage/dsm.h"
+
+/*
+ * Asks for the queue of a lock, to be read from *list.  Returns the segment
+ * that it is in, for the caller to detach.  Error 08006 if ZooKeeper cannot be
+ * reached, 54000 if the queue is too long.
+ */
+extern dsm_segment *zkl_ask_queue(const ZklTarget *lock, ZklListing *list);
+
+/*
+ * Removes the head of a lock's queue, whoever owns it.  Waits for the holder
+ * to lose it properly, its session timeout at most.  False: the queue is
+ * empty.
+ */
+extern bool zkl_ask_break(const ZklTarget *lock);
+
+/*
+ * A new errand with room for an answer of that many bytes: its path is the
+ * target's directory, plus "child" (a segment, or NULL for the directory
+ * itself); all else is zero, version -1.  It lives in a DSM segment, until
+ * zkl_errand_free or the end of the transaction.
+ */
+extern ZklErrand *zkl_errand_make(ZklErrandKind kind, const ZklTarget *target,
+								  const char *child, Size room);
+extern void zkl_errand_free(ZklErrand *errand);
+
+/*
+ * Has it carried out; AWAIT for timeout_ms at most (ZKL_FOREVER: no matter how
+ * long), the others take no time.  Returns ZooKeeper's result code, which is
+ * errand->rc, too.  Error 08006 if ZooKeeper cannot be reached within
+ * "zklock.connect_timeout".  It can be used again.
+ *
+ * ZKL_RC_UNKNOWN comes after a pause, so that the caller may try again at once;
+ * if a statement is answered so too often, that is an error.
+ */
+extern int32 zkl_errand_run(ZklErrand *errand, const ZklTarget *target,
+							int64 timeout_ms);
+
+/*
+ * The same as a part of a call whose deadlines are these.  One that may wait
+ * without end waits for ZooKeeper, too.
+ */
+extern int32 zkl_errand_run_within(ZklErrand *errand, const ZklTarget *target,
+								   const ZklDeadlines *at);
+
+#endif							/* ZKL_BACKEND_ASK_H */

@@ -1,0 +1,447 @@
+/*
+ * commit.c
+ *	  The checks: no transaction commits while a hold is lost, or its lease has
+ *	  passed; and none that was running when a loss became known goes on.
+ *
+ * Owns the commit check's callback and what the checks remember of the current
+ * transaction.  Run by backends.  Takes no locks; it marks slots through
+ * shmem.h, and waits on the process latch.
+ *
+ * Must not know how a hold begins, or what it is for.
+ *
+ * The commit check has a callback of its own, because callbacks run last
+ * registered first, and those of other extensions may do what cannot be undone
+ * (postgres_fdw commits on its remote servers): ours is moved to the head of
+ * the list by the first acquisition of a transaction, and by COMMIT.  Passing
+ * it leaves the slots committing: from then on until the transaction has ended
+ * nobody signals this backend, whose wait for a synchronous standby a signal
+ * would cut short.
+ *
+ * A lease that has passed does not mean that the lock is lost: the session may
+ * be alive beyond an outage.  So the check waits until the worker renews the
+ * lease, or finds the lock lost, or the time is over.
+ */
+#include "postgres.h"
+
+#include <unistd.h>
+
+#include "access/xact.h"
+#include "backend/commit.h"
+#include "backend/encoding.h"
+#include "backend/refusal.h"
+#include "miscadmin.h"
+#include "shared/compat.h"
+#include "shared/zklock.h"
+#include "storage/ipc.h"
+
+/* Of the current transaction */
+static bool has_begun = false;	/* for us: what was lost before is noted */
+static bool in_doubt = false;	/* one was lost before, or its lease passed */
+static bool is_first = false;
+static bool is_done = false;
+static bool is_warned = false;	/* that a release comes before the commit */
+static bool slots_are_marked = false;
+static bool is_ending = false;	/* its callbacks are being called */
+static uint32 statements = 0;	/* that have begun, nested ones included */
+static bool only_looks = false; /* there is one, and it changes nothing */
+
+/* Calls fn for each hold until it returns one, and returns that one. */
+static ZklHold *
+find_hold(bool (*fn) (ZklHold *hold))
+{
+	int			i;
+
+	for (i = 0; i < lengthof(zkl_holds); i++)
+	{
+		dlist_iter	iter;
+
+		dlist_foreach(iter, &zkl_holds[i])
+		{
+			ZklHold    *hold = dlist_container(ZklHold, link, iter.cur);
+
+			if (fn(hold))
+				return hold;
+		}
+	}
+	return NULL;
+}
+
+/* ---- steps of others ---- */
+
+static ZklCommitStep *steps = NULL;
+
+void
+zkl_commit_add_step(ZklCommitStep *step)
+{
+	step->next = steps;
+	steps = step;
+}
+
+static bool
+take_steps(void)
+{
+	bool		any = false;
+	ZklCommitStep *step;
+
+	for (step = steps; step != NULL; step = step->next)
+		any |= step->before_commit();
+	return any;
+}
+
+void
+zkl_commit_end_steps(bool committed)
+{
+	ZklCommitStep *step;
+
+	for (step = steps; step != NULL; step = step->next)
+		step->at_end(committed);
+}
+
+/* ---- commit ---- */
+
+static bool
+mark_committing(ZklHold *hold)
+{
+	zkl_slot_set_quiet(hold->grant.slotno, slots_are_marked);
+	return false;
+}
+
+static void
+set_committing(bool committing)
+{
+	slots_are_marked = committing;
+	(void) find_hold(mark_committing);
+}
+
+static void
+raise_lost(ZklHold *hold, ZklError error)
+{
+	hold->told = true;
+	zkl_raise_lost(hold->name, hold->key.lifetime, error);
+}
+
+static bool
+raise_if_lost(ZklHold *hold)
+{
+	ZklError	error;
+
+	if (!zkl_hold_is_good(hold, &error))
+		raise_lost(hold, error);
+	return false;
+}
+
+static bool
+has_lapsed(ZklHold *hold)
+{
+	return zkl_hold_has_lapsed(hold);
+}
+
+/*
+ * Raises an error, or returns a hold whose lease has passed, if there is one;
+ * of all holds, or of just one.
+ */
+static ZklHold *
+judge(ZklHold *only)
+{
+	if (only != NULL)
+	{
+		(void) raise_if_lost(only);
+		return has_lapsed(only) ? only : NULL;
+	}
+	(void) find_hold(raise_if_lost);
+	return find_hold(has_lapsed);
+}
+
+static int64
+commit_wait_ms(void)
+{
+	return zkl_commit_wait >= 0 ? zkl_commit_wait : zkl_session_timeout_ms();
+}
+
+static void
+lease_context(void *name)
+{
+	errcontext("while waiting for the lease of distributed lock \"%s\" to be renewed",
+			   (const char *) name);
+}
+
+/*
+ * Returns once the holds are good and their leases valid.  While it waits, the
+ * worker may find that one of them is lost.
+ */
+static void
+judge_and_wait(ZklHold *only)
+{
+	int64		until = zkl_boottime_ms() + commit_wait_ms();
+	ZklHold    *hold = judge(only);
+	ZklHold    *named = hold;
+	ErrorContextCallback context;
+
+	if (hold == NULL)
+		return;
+	context.callback = lease_context;
+	context.arg = unconstify(char *, zkl_text_for_client(hold->name));
+	context.previous = error_context_stack;
+	error_context_stack = &context;
+
+	for (; hold != NULL; hold = judge(only))
+	{
+		int64		left = until - zkl_boottime_ms();
+
+		if (left <= 0)
+			zkl_raise_lapsed(hold->name);
+		if (hold != named)
+			context.arg = unconstify(char *, zkl_text_for_client(hold->name));
+		named = hold;
+		(void) WaitLatch(MyLatch,
+						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 (long) Min(left, zkl_lease_look_ms()),
+						 zkl_wait_event());
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+	}
+
+	error_context_stack = context.previous;
+}
+
+/*
+ * From here on nobody signals us.  What was sent before is delivered by the end
+ * of the next system call, and heeded while the transaction can still fail;
+ * later it would end the wait for a synchronous standby.
+ */
+static void
+begin_committing(void)
+{
+	set_committing(true);
+	(void) getppid();
+	CHECK_FOR_INTERRUPTS();
+}
+
+/*
+ * Marks first and looks then: a loss that comes in between is seen here, and
+ * sends no signal.
+ */
+static void
+check(void)
+{
+	/* A backend that exits commits only the removal of its own leftovers. */
+	if (is_done || proc_exit_inprogress || !zkl_holds_anything() ||
+		zkl_commit_needs_no_check())
+		return;
+	begin_committing();
+	judge_and_wait(NULL);
+
+	/* Which may take a while, in which all this may change. */
+	if (take_steps())
+		judge_and_wait(NULL);
+}
+
+static void
+check_callback(XactEvent event, void *arg)
+{
+	is_ending |= event == XACT_EVENT_PRE_COMMIT ||
+		event == XACT_EVENT_PRE_PREPARE;
+	if (event == XACT_EVENT_PRE_COMMIT)
+		check();
+	else if (event == XACT_EVENT_PRE_PREPARE)
+	{
+		if (!dlist_is_empty(&zkl_holds[ZKL_LIFETIME_TRANSACTION]))
+			ereport(ERROR,
+					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+					 errmsg("cannot PREPARE a transaction that holds distributed locks of transaction lifetime"),
+					 errhint("Use locks of session lifetime, such as zk_lock().")));
+		check();
+	}
+}
+
+/*
+ * Registered anew before it is unregistered (the arguments tell the two
+ * apart), so that a failure to allocate leaves one in place.
+ */
+static void
+move_to_head(void)
+{
+	static intptr_t registered = 0;
+	intptr_t	next = registered + 1;
+
+	if (is_ending)
+		return;					/* whoever walks the list is at our place */
+	RegisterXactCallback(check_callback, (void *) next);
+	if (registered != 0)
+		UnregisterXactCallback(check_callback, (void *) registered);
+	registered = next;
+}
+
+/* ---- statements ---- */
+
+static bool
+note_if_lost(ZklHold *hold)
+{
+	ZklError	error;
+
+	hold->lost_before = !zkl_hold_is_good(hold, &error);
+	in_doubt |= hold->lost_before || zkl_hold_has_lapsed(hold);
+	return false;
+}
+
+static bool
+raise_if_just_lost(ZklHold *hold)
+{
+	zkl_commit_check_hold(hold);
+	return false;
+}
+
+void
+zkl_commit_check_hold(ZklHold *hold)
+{
+	ZklError	error;
+
+	if (!hold->lost_before && !zkl_hold_is_good(hold, &error))
+		raise_lost(hold, error);
+}
+
+void
+zkl_commit_check_known(void)
+{
+	(void) find_hold(raise_if_lost);
+}
+
+void
+zkl_commit_check_before(void)
+{
+	judge_and_wait(NULL);
+}
+
+bool
+zkl_commit_is_in_doubt(void)
+{
+	return in_doubt;
+}
+
+void
+zkl_commit_note_statement(bool looks)
+{
+	statements++;
+	only_looks = looks && statements == 1 && !IsTransactionBlock() &&
+		!IsSubTransaction();
+}
+
+void
+zkl_commit_note_acquisition(void)
+{
+	only_looks = false;
+}
+
+bool
+zkl_commit_needs_no_check(void)
+{
+	return only_looks &&
+		dlist_is_empty(&zkl_holds[ZKL_LIFETIME_TRANSACTION]) &&
+		!TransactionIdIsValid(GetTopTransactionIdIfAny());
+}
+
+/* Walks through the holds only after something was lost on this server. */
+void
+zkl_commit_check_statement(void)
+{
+	static uint64 looked_at = 0;
+	uint64		losses = pg_atomic_read_u64(&zkl_control->ctl_losses);
+
+	if (!has_begun || losses == looked_at)
+		return;
+	(void) find_hold(raise_if_just_lost);
+	looked_at = losses;
+}
+
+/*
+ * Once the hold is gone, the commit check knows nothing of it.  So what the
+ * transaction has written is vouched for now, as by its commit; a transaction
+ * that has written nothing may acknowledge a loss.  But what it did elsewhere,
+ * on a foreign server or by NOTIFY, is not to be seen here: so a lock that is
+ * not lost is vouched for, unless the transaction is one statement that only
+ * looks, as one that acknowledges a loss.
+ */
+bool
+zkl_commit_check_release(ZklHold *hold)
+{
+	ZklError	error;
+
+	zkl_commit_check_hold(hold);
+	if (TransactionIdIsValid(GetTopTransactionIdIfAny()))
+		judge_and_wait(NULL);
+	else if (!only_looks && zkl_hold_is_good(hold, &error))
+		judge_and_wait(hold);
+	return !zkl_hold_has_lapsed(hold);
+}
+
+bool
+zkl_commit_warn_release(void)
+{
+	if (is_warned || !TransactionIdIsValid(GetTopTransactionIdIfAny()))
+		return false;
+	is_warned = true;
+	return true;
+}
+
+/* ---- what a transaction does on its way ---- */
+
+void
+zkl_commit_check_first(void)
+{
+	move_to_head();
+	is_first = true;
+}
+
+void
+zkl_commit_check_soon(void)
+{
+	if (!has_begun)
+		(void) find_hold(note_if_lost);
+	has_begun = true;
+	if (!is_first)
+		move_to_head();
+	is_first = true;
+}
+
+void
+zkl_commit_check_now(void)
+{
+	check();
+	is_done = true;
+}
+
+void
+zkl_commit_check_last(void)
+{
+	if (slots_are_marked && !is_done)
+		judge_and_wait(NULL);
+	else
+		check();
+}
+
+bool
+zkl_commit_is_checked(void)
+{
+	return slots_are_marked;
+}
+
+void
+zkl_commit_check_never(void)
+{
+	is_done = true;
+}
+
+void
+zkl_commit_forget(void)
+{
+	if (slots_are_marked)
+		set_committing(false);
+	is_done = false;
+	has_begun = false;
+	is_first = false;
+	in_doubt = false;
+	is_ending = false;
+	is_warned = false;
+	statements = 0;
+	only_looks = false;
+}

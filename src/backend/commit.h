@@ -1,0 +1,118 @@
+/*
+ * commit.h
+ *	  The checks that no transaction goes on, or commits, while a hold is lost.
+ */
+#ifndef ZKL_BACKEND_COMMIT_H
+#define ZKL_BACKEND_COMMIT_H
+
+#include "backend/hold.h"
+
+/* What a recipe has to do at the end of transactions, from its adding on. */
+typedef struct ZklCommitStep
+{
+	/*
+	 * Before the commit, under the locks, which were found to be good.  It may
+	 * wait and raise errors.  Returns whether there was anything to do: if so,
+	 * the locks are checked again.
+	 */
+	bool		(*before_commit) (void);
+
+	/* Over, and the locks not yet released: only flags, no errors. */
+	void		(*at_end) (bool committed);
+	struct ZklCommitStep *next; /* commit.c's */
+} ZklCommitStep;
+
+/* The step is the caller's, and lives as long as the process. */
+extern void zkl_commit_add_step(ZklCommitStep *step);
+extern void zkl_commit_end_steps(bool committed);
+
+/*
+ * Lets the commit check run before the callbacks of other extensions that
+ * registered theirs up to now.
+ */
+extern void zkl_commit_check_first(void);
+
+/* The same, once in a transaction; and notes what had been lost before it. */
+extern void zkl_commit_check_soon(void);
+
+/*
+ * Does the commit check at once, for a statement that commits before the
+ * callbacks run; these then do not check again.  Only for a statement that is
+ * a transaction by itself: nothing else may follow it there.
+ */
+extern void zkl_commit_check_now(void);
+
+/*
+ * There will be no commit check, for such a statement with nothing to check:
+ * what it does is done before the callbacks run.
+ */
+extern void zkl_commit_check_never(void);
+
+/*
+ * At the start of a statement: an error 40001 if a lock was lost since the
+ * transaction began.  What was lost before can be acknowledged, and is left to
+ * the commit check.
+ */
+extern void zkl_commit_check_statement(void);
+
+/* The same for one hold */
+extern void zkl_commit_check_hold(ZklHold *hold);
+
+/* An error 40001 if a lock is known to be lost, whenever it was. */
+extern void zkl_commit_check_known(void);
+
+/*
+ * The commit check, wait included, ahead of a statement that acts outside of
+ * its transaction.  The commit checks all the same.
+ */
+extern void zkl_commit_check_before(void);
+
+/*
+ * Whether a lock was lost, or its lease had passed, when the transaction began,
+ * which zkl_commit_check_soon notes
+ */
+extern bool zkl_commit_is_in_doubt(void);
+
+/*
+ * A statement begins; "looks": it changes nothing, nor relies on a lock, and no
+ * other runs around it.
+ */
+extern void zkl_commit_note_statement(bool looks);
+
+/* And acquires a lock. */
+extern void zkl_commit_note_acquisition(void);
+
+/*
+ * Whether the transaction is one statement that only looks: its commit would
+ * vouch for nothing, and without it a loss could not be looked at.
+ */
+extern bool zkl_commit_needs_no_check(void);
+
+/*
+ * Before a hold is released within a transaction: the same.  If the transaction
+ * has written anything, an error 40001 for each lost hold, and a wait for the
+ * leases, as in a commit; else, if the transaction is not one statement that
+ * only looks, the same for this hold, unless that was lost before.  False: the
+ * lease has passed.
+ */
+extern bool zkl_commit_check_release(ZklHold *hold);
+
+/*
+ * Whether to warn that a hold is released before the changes of the transaction
+ * are visible: once in a transaction that has written anything.
+ */
+extern bool zkl_commit_warn_release(void);
+
+/*
+ * In the last of the callbacks before a commit: looks once more, since those
+ * of other extensions may have taken long.
+ */
+extern void zkl_commit_check_last(void);
+
+/* Whether the commit was checked, and so may be told to be late: see late.h */
+extern bool zkl_commit_is_checked(void);
+
+/* The transaction is over: takes back the marks and forgets. */
+extern void zkl_commit_forget(void);
+
+#endif							/* ZKL_BACKEND_COMMIT_H */

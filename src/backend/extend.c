@@ -1,0 +1,58 @@
+/*
+ * extend.c
+ *	  Letting the time for which a lock may be held begin anew.
+ *
+ * Owns nothing: it looks at this backend's holds, and changes their slots.  Run
+ * by backends.  Takes the slots' mutexes through shmem.h.
+ *
+ * Must not know when a hold begins, nor what else can end it.
+ */
+#include "postgres.h"
+
+#include "backend/encoding.h"
+#include "backend/extend.h"
+#include "backend/hold.h"
+#include "backend/refusal.h"
+#include "shared/zklock.h"
+
+static void
+extend(ZklHold *hold, int64 at_most_ms)
+{
+	ZklError	error = ZKL_ERROR_OVERDUE;
+
+	if (zkl_lease_is_current(hold->grant.generation) &&
+		zkl_slot_extend(hold->grant.slotno, hold->grant.generation,
+						at_most_ms))
+		return;
+	(void) zkl_hold_is_good(hold, &error);
+	hold->told = true;
+	zkl_raise_lost(hold->name, hold->key.lifetime, error);
+}
+
+/*
+ * All holds on the lock: their holder cannot tell which of them would let it
+ * go.
+ */
+bool
+zkl_extend_holds(const ZklTarget *lock, int64 at_most_ms)
+{
+	bool		found = false;
+	int			i;
+
+	zkl_check_loaded();
+	for (i = 0; i < 4; i++)
+	{
+		ZklHold    *hold = zkl_hold_find(lock, (ZklLockMode) (i / 2),
+										 (ZklLifetime) (i % 2));
+
+		if (hold == NULL)
+			continue;
+		extend(hold, at_most_ms);
+		found = true;
+	}
+	if (!found)
+		ereport(WARNING,
+				(errmsg("you do not hold distributed lock \"%s\"",
+						zkl_text_for_client(lock->name))));
+	return found;
+}

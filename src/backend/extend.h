@@ -1,0 +1,17 @@
+/*
+ * extend.h
+ *	  Letting the time for which a lock may be held begin anew.
+ */
+#ifndef ZKL_BACKEND_EXTEND_H
+#define ZKL_BACKEND_EXTEND_H
+
+#include "backend/request.h"
+
+/*
+ * From now on each hold of this backend on the lock may last for so many ms; 0:
+ * as long as it likes.  False, with a warning, if there is none; an error if
+ * one was lost.
+ */
+extern bool zkl_extend_holds(const ZklTarget *lock, int64 at_most_ms);
+
+#endif							/* ZKL_BACKEND_EXTEND_H */

@@ -1,0 +1,332 @@
+/*
+ * hold.c
+ *	  The table of locks that this backend holds, and how often.
+ *
+ * Owns the table, which is private to the backend: a hash table by name,
+ * dialect, mode, lifetime and number of a lease, and a list for each lifetime.
+ * Run by backends.  Takes no locks of its own; of shared memory it only looks
+ * at slots.
+ *
+ * Must not know when a hold ends, nor how one is asked for.
+ *
+ * What removes or lessens a hold runs in transaction callbacks and on exit: it
+ * allocates nothing and cannot fail.  An entry that has not begun is prepared
+ * and not held; one that was left behind by an error is used again.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "backend/encoding.h"
+#include "backend/hold.h"
+#include "common/hashfn.h"
+#include "utils/hsearch.h"
+#include "utils/memutils.h"
+
+#define MAX_COUNT	PG_INT32_MAX
+
+dlist_head	zkl_holds[2] = {
+	DLIST_STATIC_INIT(zkl_holds[0]),
+	DLIST_STATIC_INIT(zkl_holds[1])
+};
+
+static HTAB *table = NULL;
+static int	nholds = 0;			/* in both lists */
+
+static void
+make_key(ZklHoldKey *key, const ZklTarget *lock, ZklLockMode mode,
+		 ZklLifetime lifetime, uint32 lease)
+{
+	memset(key, 0, sizeof(*key));
+	strlcpy(key->path, lock->path, sizeof(key->path));
+	key->dialect = lock->dialect;
+	key->mode = mode;
+	key->lifetime = lifetime;
+	key->lease = lease;
+}
+
+int
+zkl_hold_count(void)
+{
+	return nholds;
+}
+
+ZklHold *
+zkl_hold_find(const ZklTarget *lock, ZklLockMode mode, ZklLifetime lifetime)
+{
+	ZklHoldKey	key;
+	ZklHold    *hold;
+
+	if (table == NULL)
+		return NULL;
+	make_key(&key, lock, mode, lifetime, 0);
+	hold = hash_search(table, &key, HASH_FIND, NULL);
+	return hold != NULL && hold->begun ? hold : NULL;
+}
+
+/* Names are short, the room for them is not. */
+static uint32
+hash_key(const void *key, Size keysize)
+{
+	const ZklHoldKey *k = key;
+
+	return hash_bytes((const unsigned char *) k->path,
+					  (int) strlen(k->path)) + k->dialect * 4 + k->mode * 2 +
+		k->lifetime + k->lease * 64;
+}
+
+static void
+make_table(void)
+{
+	HASHCTL		ctl = {0};
+
+	ctl.keysize = sizeof(ZklHoldKey);
+	ctl.entrysize = sizeof(ZklHold);
+	ctl.hash = hash_key;
+	ctl.match = memcmp;
+	ctl.hcxt = TopMemoryContext;
+	table = hash_create("zklock holds", 16, &ctl, HASH_ELEM | HASH_FUNCTION |
+						HASH_COMPARE | HASH_CONTEXT);
+}
+
+/* Sees to it that the current subtransaction has a place to count in. */
+static void
+open_scope(ZklHold *hold)
+{
+	SubTransactionId subid = GetCurrentSubTransactionId();
+	ZklScope   *scope;
+
+	if (hold->key.lifetime != ZKL_LIFETIME_TRANSACTION ||
+		(hold->scope != NULL && hold->scope->subid == subid))
+		return;
+	scope = MemoryContextAlloc(TopMemoryContext, sizeof(ZklScope));
+	scope->subid = subid;
+	scope->count = 0;
+	scope->outer = hold->scope;
+	hold->scope = scope;
+}
+
+static void
+close_scope(ZklHold *hold)
+{
+	ZklScope   *scope = hold->scope;
+
+	hold->scope = scope->outer;
+	pfree(scope);
+}
+
+static void
+free_parts(ZklHold *hold)
+{
+	while (hold->scope != NULL)
+		close_scope(hold);
+	if (hold->name != NULL)
+		pfree(hold->name);
+	hold->name = NULL;
+}
+
+static ZklHold *
+prepare(const ZklAsk *ask, uint32 lease)
+{
+	ZklHoldKey	key;
+	ZklHold    *hold;
+	bool		found;
+
+	if (table == NULL)
+		make_table();
+	make_key(&key, &ask->lock, ask->mode, ask->lifetime, lease);
+	hold = hash_search(table, &key, HASH_ENTER, &found);
+	if (found)
+		free_parts(hold);
+	hold->begun = false;
+	hold->count = 0;
+	hold->scope = NULL;
+	hold->name = NULL;
+	hold->told = false;
+	hold->told_zxid = 0;
+	hold->lost_before = false;
+	hold->lost = ZKL_ERROR_NONE;
+	hold->name = MemoryContextStrdup(TopMemoryContext, ask->lock.name);
+	open_scope(hold);
+	return hold;
+}
+
+ZklHold *
+zkl_hold_prepare(const ZklAsk *ask)
+{
+	return prepare(ask, 0);
+}
+
+ZklHold *
+zkl_hold_prepare_lease(const ZklAsk *ask)
+{
+	static uint32 last = 0;
+
+	if (++last == 0)
+		last = 1;
+	return prepare(ask, last);
+}
+
+static void
+count(ZklHold *hold)
+{
+	hold->count++;
+	if (hold->scope != NULL)
+		hold->scope->count++;
+}
+
+void
+zkl_hold_begin(ZklHold *hold, const ZklGrant *grant)
+{
+	Assert(!hold->begun);
+	hold->grant = *grant;
+	hold->begun = true;
+	nholds++;
+	count(hold);
+	dlist_push_head(&zkl_holds[hold->key.lifetime], &hold->link);
+}
+
+void
+zkl_hold_open(ZklHold *hold)
+{
+	if (hold->count >= MAX_COUNT)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("distributed lock \"%s\" was acquired too often",
+						hold->name)));
+	open_scope(hold);
+}
+
+void
+zkl_hold_again(ZklHold *hold)
+{
+	count(hold);
+}
+
+void
+zkl_hold_drop(ZklHold *hold)
+{
+	ZklHoldKey	key = hold->key;
+
+	if (hold->begun)
+	{
+		dlist_delete(&hold->link);
+		nholds--;
+	}
+	free_parts(hold);
+	(void) hash_search(table, &key, HASH_REMOVE, NULL);
+}
+
+void
+zkl_hold_end(ZklHold *hold)
+{
+	(void) zkl_slot_release(hold->grant.slotno);
+	zkl_hold_drop(hold);
+}
+
+/* Counted as any loss, so that the checks look at what is held. */
+void
+zkl_hold_lose(ZklHold *hold, ZklError error)
+{
+	hold->lost = error;
+	pg_atomic_fetch_add_u64(&zkl_control->ctl_losses, 1);
+}
+
+bool
+zkl_hold_is_good(const ZklHold *hold, ZklError *error)
+{
+	if (hold->lost != ZKL_ERROR_NONE)
+	{
+		*error = hold->lost;
+		return false;
+	}
+	return zkl_slot_is_held(hold->grant.slotno, hold->grant.generation,
+							error) &&
+		zkl_lease_is_current(hold->grant.generation);
+}
+
+/* Of several holds on one lock, the latest grant has the greatest token */
+bool
+zkl_hold_token(const ZklTarget *lock, int64 *token)
+{
+	bool		found = false;
+	int			i;
+
+	for (i = 0; i < 4; i++)
+	{
+		ZklHold    *hold = zkl_hold_find(lock, (ZklLockMode) (i / 2),
+										 (ZklLifetime) (i % 2));
+		ZklError	error;
+
+		if (hold == NULL || !zkl_hold_is_good(hold, &error))
+			continue;
+		if (!found || hold->grant.token > *token)
+			*token = hold->grant.token;
+		found = true;
+	}
+	return found;
+}
+
+bool
+zkl_hold_has_lapsed(const ZklHold *hold)
+{
+	return !zkl_lease_is_valid(hold->grant.generation);
+}
+
+/* Each lease is one for itself. */
+bool
+zkl_hold_is_covered(const ZklHold *hold)
+{
+	ZklTarget	lock = {hold->key.path, hold->name, hold->key.dialect};
+	int			i;
+
+	if (hold->key.lease != 0)
+		return false;
+	for (i = 0; i < 4; i++)
+	{
+		ZklHold    *other = zkl_hold_find(&lock, (ZklLockMode) (i / 2),
+										  (ZklLifetime) (i % 2));
+		ZklError	error;
+
+		if (other != NULL && other != hold &&
+			(other->key.mode == ZKL_EXCLUSIVE || other->key.mode == hold->key.mode) &&
+			zkl_hold_is_good(other, &error))
+			return true;
+	}
+	return false;
+}
+
+void
+zkl_hold_ascii_name(const ZklHold *hold, char *buf, size_t size)
+{
+	const char *path = hold->key.path;
+
+	zkl_name_to_ascii(path,
+					  zkl_znode_shown_length((ZklDialect) hold->key.dialect,
+											 false, path), buf, size);
+}
+
+void
+zkl_hold_scope_commit(ZklHold *hold, SubTransactionId subid,
+					  SubTransactionId parent)
+{
+	ZklScope   *scope = hold->scope;
+
+	if (scope == NULL || scope->subid != subid)
+		return;
+	if (scope->outer != NULL && scope->outer->subid == parent)
+	{
+		scope->outer->count += scope->count;
+		close_scope(hold);
+	}
+	else
+		scope->subid = parent;
+}
+
+void
+zkl_hold_scope_abort(ZklHold *hold, SubTransactionId subid)
+{
+	if (hold->scope == NULL || hold->scope->subid != subid)
+		return;
+	hold->count -= hold->scope->count;
+	close_scope(hold);
+}

@@ -1,0 +1,130 @@
+/*
+ * hold.h
+ *	  The table of locks that this backend holds, and how often.
+ */
+#ifndef ZKL_BACKEND_HOLD_H
+#define ZKL_BACKEND_HOLD_H
+
+#include "backend/request.h"
+#include "lib/ilist.h"
+
+/*
+ * How often a lock of transaction lifetime was acquired within one
+ * subtransaction, innermost first.
+ */
+typedef struct ZklScope
+{
+	SubTransactionId subid;
+	uint32		count;
+	struct ZklScope *outer;
+} ZklScope;
+
+typedef struct ZklHoldKey
+{
+	char		path[ZKL_MAX_NAME + 1]; /* zero behind its end */
+	uint8		dialect;		/* ZklDialect */
+	uint8		mode;			/* ZklLockMode */
+	uint8		lifetime;		/* ZklLifetime */
+	uint8		zero;			/* keys are compared byte by byte */
+	uint32		lease;			/* its number, from 1 on; 0: a lock.  Each
+								 * lease is a hold of its own */
+} ZklHoldKey;
+
+typedef struct ZklHold
+{
+	ZklHoldKey	key;
+	dlist_node	link;			/* in the list of its lifetime */
+	ZklGrant	grant;
+	bool		begun;			/* else it is only prepared */
+	uint32		count;
+	ZklScope   *scope;			/* transaction lifetime only */
+	char	   *name;			/* as the database writes it */
+	bool		told;			/* its loss was reported to the client */
+	int64		told_zxid;		/* the s_asked_zxid that was; see notice.h */
+	bool		lost_before;	/* before the current transaction began */
+	ZklError	lost;			/* seen by this backend, perhaps before the
+								 * worker; NONE: it was not */
+} ZklHold;
+
+/* Those that have begun, by lifetime, the last one first; not to be written */
+extern dlist_head zkl_holds[2];
+
+static inline bool
+zkl_holds_anything(void)
+{
+	return !dlist_is_empty(&zkl_holds[ZKL_LIFETIME_SESSION]) ||
+		!dlist_is_empty(&zkl_holds[ZKL_LIFETIME_TRANSACTION]);
+}
+
+/* How many have begun */
+extern int	zkl_hold_count(void);
+
+/* The hold on a lock, or NULL if there is none. */
+extern ZklHold *zkl_hold_find(const ZklTarget *lock, ZklLockMode mode,
+							  ZklLifetime lifetime);
+
+/*
+ * Makes all that a hold will need, without counting it yet: after this,
+ * zkl_hold_begin cannot fail.
+ */
+extern ZklHold *zkl_hold_prepare(const ZklAsk *ask);
+
+/* The same for a lease: another each time. */
+extern ZklHold *zkl_hold_prepare_lease(const ZklAsk *ask);
+
+/* A prepared hold begins, counted once. */
+extern void zkl_hold_begin(ZklHold *hold, const ZklGrant *grant);
+
+/*
+ * Makes all that counting a hold once more will need.  Error 54000 if it is
+ * counted too often already.
+ */
+extern void zkl_hold_open(ZklHold *hold);
+
+/* Counts an open hold once more.  Cannot fail. */
+extern void zkl_hold_again(ZklHold *hold);
+
+/* Takes a hold, begun or only prepared, off the table and frees it. */
+extern void zkl_hold_drop(ZklHold *hold);
+
+/* Gives the lock up, and drops the hold.  Cannot fail. */
+extern void zkl_hold_end(ZklHold *hold);
+
+/* This backend has seen by itself that a lock is lost. */
+extern void zkl_hold_lose(ZklHold *hold, ZklError error);
+
+/*
+ * Whether a lock is not known to be lost: its slot is still granted, by the
+ * ZooKeeper session that this server has now.  If not, *error says why.
+ */
+extern bool zkl_hold_is_good(const ZklHold *hold, ZklError *error);
+
+/* The fencing token of a lock.  False: it is not held. */
+extern bool zkl_hold_token(const ZklTarget *lock, int64 *token);
+
+/*
+ * Whether the lease that a hold is good for has passed: others may, or may
+ * soon, hold the lock, although nothing is known of it here.
+ */
+extern bool zkl_hold_has_lapsed(const ZklHold *hold);
+
+/*
+ * Whether the lock would still be held without this hold, as another one covers
+ * it.
+ */
+extern bool zkl_hold_is_covered(const ZklHold *hold);
+
+/*
+ * Its name for where nothing may be looked up or allocated: in ASCII, as
+ * zkl_name_to_ascii writes it.
+ */
+extern void zkl_hold_ascii_name(const ZklHold *hold, char *buf, size_t size);
+
+/* A subtransaction's counts become its parent's. */
+extern void zkl_hold_scope_commit(ZklHold *hold, SubTransactionId subid,
+								  SubTransactionId parent);
+
+/* A subtransaction's counts are undone; the hold may be left with none. */
+extern void zkl_hold_scope_abort(ZklHold *hold, SubTransactionId subid);
+
+#endif							/* ZKL_BACKEND_HOLD_H */

@@ -1,0 +1,167 @@
+/*
+ * late.c
+ *	  Telling of a transaction that committed, or was prepared, although a
+ *	  lock was lost behind its commit check.
+ *
+ * Owns what this backend has to tell its client of that.  Run by backends.
+ * Takes slots' mutexes through shmem.h, one at a time.
+ *
+ * Must not know how a hold begins, or what it is for.
+ *
+ * Behind the check the commit itself may take long: it waits for the lock of
+ * NOTIFY, or for a synchronous standby, as does PREPARE TRANSACTION.  Nothing
+ * can undo it there, so what is left is to say it.  At XACT_EVENT_COMMIT an error
+ * would be a PANIC, and to send a message can fail, if only because the client's
+ * encoding lacks a character: so only memory is written there.  The worker
+ * writes the log's line when it sees the slot.  The client is told when
+ * PostgreSQL's main loop resets the context of the message that committed, which
+ * is ahead of ReadyForQuery, or by the next statement, if that comes first, as in
+ * a procedure.
+ */
+#include "postgres.h"
+
+#include "backend/hold.h"
+#include "backend/late.h"
+#include "backend/refusal.h"
+#include "miscadmin.h"
+#include "utils/memutils.h"
+
+/* What is to be told: the first such hold, and how many there were */
+static uint32 untold = 0;
+static ZklLate late;
+static ZklError reason;
+static char name[4 * ZKL_MAX_NAME + 1];
+
+static MemoryContextCallback end_of_message;
+static bool end_is_awaited = false;
+
+static int
+message(void)
+{
+	switch (late)
+	{
+		case ZKL_LATE_PREPARED_LOST:
+			return errmsg("transaction was prepared although distributed lock \"%s\" was lost",
+						  name);
+		case ZKL_LATE_PREPARED_LAPSED:
+			return errmsg("transaction was prepared although the lease of distributed lock \"%s\" had ended",
+						  name);
+		case ZKL_LATE_LAPSED:
+			return errmsg("transaction committed although the lease of distributed lock \"%s\" had ended",
+						  name);
+		default:
+			return errmsg("transaction committed although distributed lock \"%s\" was lost",
+						  name);
+	}
+}
+
+static bool
+is_prepared(void)
+{
+	return late == ZKL_LATE_PREPARED_LOST || late == ZKL_LATE_PREPARED_LAPSED;
+}
+
+static void
+tell(void)
+{
+	uint32		others = untold - 1;
+
+	untold = 0;
+	ereport(WARNING_CLIENT_ONLY,
+			(message(),
+			 others > 0 ?
+			 errdetail_plural("%s  The same is true of %u other lock.",
+							  "%s  The same is true of %u other locks.",
+							  others, zkl_lost_detail(reason), others) :
+			 errdetail("%s", zkl_lost_detail(reason)),
+			 is_prepared() ?
+			 errhint("Another session may have the lock by now. If the changes rely on it, use ROLLBACK PREPARED.") :
+			 errhint("Another session may have held the lock before the changes were visible.")));
+}
+
+/*
+ * The transaction is over: whatever becomes of the message, the client
+ * must not take it for an error, nor may a cancel that comes now look like one.
+ * But to send it may take as long as the client likes, so the session can be
+ * terminated meanwhile.
+ */
+void
+zkl_late_tell(void)
+{
+	MemoryContext context = CurrentMemoryContext;
+	uint32		held = InterruptHoldoffCount;
+	uint32		cancels_held = QueryCancelHoldoffCount;
+
+	if (untold == 0)
+		return;
+	HOLD_CANCEL_INTERRUPTS();
+	PG_TRY();
+	{
+		tell();
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(context);
+		FlushErrorState();
+	}
+	PG_END_TRY();
+	/* Which an error has set to 0 */
+	InterruptHoldoffCount = held;
+	QueryCancelHoldoffCount = cancels_held;
+}
+
+static void
+message_is_over(void *arg)
+{
+	end_is_awaited = false;
+	zkl_late_tell();
+}
+
+/* Background workers have no messages; they are told by their next statement. */
+static void
+await_end_of_message(void)
+{
+	if (MessageContext == NULL || end_is_awaited)
+		return;
+	end_of_message.func = message_is_over;
+	MemoryContextRegisterResetCallback(MessageContext, &end_of_message);
+	end_is_awaited = true;
+}
+
+static void
+note(ZklHold *hold, ZklLate found, ZklError error)
+{
+	zkl_slot_set_late(hold->grant.slotno, found);
+	hold->told |= error != ZKL_ERROR_LAPSED;
+	if (untold++ > 0)
+		return;
+	late = found;
+	reason = error;
+	zkl_hold_ascii_name(hold, name, sizeof(name));
+	await_end_of_message();
+}
+
+void
+zkl_late_look(bool prepared)
+{
+	int			i;
+
+	for (i = 0; i < lengthof(zkl_holds); i++)
+	{
+		dlist_iter	iter;
+
+		dlist_foreach(iter, &zkl_holds[i])
+		{
+			ZklHold    *hold = dlist_container(ZklHold, link, iter.cur);
+			ZklError	error;
+
+			if (!zkl_hold_is_good(hold, &error))
+				note(hold, prepared ? ZKL_LATE_PREPARED_LOST : ZKL_LATE_LOST,
+					 error);
+			else if (zkl_hold_has_lapsed(hold))
+				note(hold,
+					 prepared ? ZKL_LATE_PREPARED_LAPSED : ZKL_LATE_LAPSED,
+					 ZKL_ERROR_LAPSED);
+		}
+	}
+}

@@ -1,0 +1,22 @@
+/*
+ * late.h
+ *	  Telling of a transaction that committed, or was prepared, although a
+ *	  lock was lost behind its commit check.
+ */
+#ifndef ZKL_BACKEND_LATE_H
+#define ZKL_BACKEND_LATE_H
+
+/*
+ * At XACT_EVENT_COMMIT or PREPARE, before holds end: looks whether all are still
+ * good, and notes in its slot each that is not.  Allocates nothing and cannot
+ * fail.
+ */
+extern void zkl_late_look(bool prepared);
+
+/*
+ * Tells the client what was noted, if it was not told yet: where an error may
+ * be raised, though none is.
+ */
+extern void zkl_late_tell(void);
+
+#endif							/* ZKL_BACKEND_LATE_H */

@@ -1,0 +1,363 @@
+/*
+ * lifetime.c
+ *	  When holds end by themselves: with transactions, and with the session.
+ *
+ * Owns the callbacks and hooks by which holds end.  Run by backends.  Takes no
+ * locks; what it changes in shared memory it changes through shmem.h.
+ *
+ * Must not know how a request is answered, nor anything of ZooKeeper.
+ *
+ * A hold of session lifetime ends by unlock, DISCARD ALL or the end of the
+ * session.  One of transaction lifetime ends at XACT_EVENT_COMMIT or ABORT,
+ * that is when the transaction is visible to others or fully undone, or with
+ * the subtransaction that acquired it.  What runs there only sets flags and
+ * latches.
+ */
+#include "postgres.h"
+
+#include "access/parallel.h"
+#include "access/xact.h"
+#include "backend/commit.h"
+#include "backend/encoding.h"
+#include "backend/hold.h"
+#include "backend/late.h"
+#include "backend/lifetime.h"
+#include "backend/notice.h"
+#include "backend/refusal.h"
+#include "backend/statement.h"
+#include "executor/executor.h"
+#include "miscadmin.h"
+#include "nodes/parsenodes.h"
+#include "shared/zklock.h"
+#include "storage/ipc.h"
+#include "tcop/utility.h"
+
+static ProcessUtility_hook_type previous_utility_hook = NULL;
+static ExecutorStart_hook_type previous_executor_start_hook = NULL;
+static ExecutorEnd_hook_type previous_executor_end_hook = NULL;
+static bool exit_registered = false;
+static int	utility_depth = 0;	/* of utility statements that run */
+
+/* ---- ending ---- */
+
+static void
+end_all(ZklLifetime lifetime)
+{
+	dlist_mutable_iter iter;
+
+	dlist_foreach_modify(iter, &zkl_holds[lifetime])
+		zkl_hold_end(dlist_container(ZklHold, link, iter.cur));
+}
+
+/* ---- transactions ---- */
+
+/* The client learns why its transaction was aborted, or that it is worse. */
+static void
+tell_lost(void)
+{
+	int			i;
+
+	for (i = 0; i < lengthof(zkl_holds); i++)
+	{
+		dlist_iter	iter;
+
+		dlist_foreach(iter, &zkl_holds[i])
+		{
+			ZklHold    *hold = dlist_container(ZklHold, link, iter.cur);
+			ZklError	error;
+
+			if (hold->told || zkl_hold_is_good(hold, &error))
+				continue;
+			hold->told = true;
+			ereport(WARNING,
+					(errmsg("distributed lock \"%s\" was lost",
+							zkl_text_for_client(hold->name)),
+					 errdetail("%s", zkl_lost_detail(error))));
+		}
+	}
+}
+
+static void
+end_transaction(bool aborted)
+{
+	zkl_commit_end_steps(!aborted);
+	if (zkl_holds_anything())
+	{
+		if (aborted && !proc_exit_inprogress)
+		{
+			tell_lost();
+			zkl_notice_tell();
+		}
+		end_all(ZKL_LIFETIME_TRANSACTION);
+	}
+	zkl_commit_forget();
+}
+
+/*
+ * Registered before all that are registered on the way, and so the last one to
+ * run: what the others waited for is behind us.
+ */
+static void
+transaction_callback(XactEvent event, void *arg)
+{
+	if (event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PRE_PREPARE)
+	{
+		if (zkl_commit_needs_no_check())
+			tell_lost();
+		zkl_commit_check_last();
+	}
+	else if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_PREPARE)
+	{
+		if (zkl_commit_is_checked())
+			zkl_late_look(event == XACT_EVENT_PREPARE);
+		end_transaction(false);
+	}
+	else if (event == XACT_EVENT_ABORT)
+		end_transaction(true);
+}
+
+static void
+subtransaction_callback(SubXactEvent event, SubTransactionId subid,
+						SubTransactionId parent, void *arg)
+{
+	dlist_mutable_iter iter;
+
+	if (event != SUBXACT_EVENT_COMMIT_SUB && event != SUBXACT_EVENT_ABORT_SUB)
+		return;
+	if (event == SUBXACT_EVENT_ABORT_SUB && !proc_exit_inprogress)
+		tell_lost();
+	dlist_foreach_modify(iter, &zkl_holds[ZKL_LIFETIME_TRANSACTION])
+	{
+		ZklHold    *hold = dlist_container(ZklHold, link, iter.cur);
+		uint32		before = hold->count;
+
+		if (event == SUBXACT_EVENT_COMMIT_SUB)
+			zkl_hold_scope_commit(hold, subid, parent);
+		else
+			zkl_hold_scope_abort(hold, subid);
+		if (hold->count == 0)
+			zkl_hold_end(hold);
+		else if (hold->count != before)
+			zkl_slot_set_holds(hold->grant.slotno, hold->count);
+	}
+}
+
+static void
+exit_callback(int code, Datum arg)
+{
+	end_all(ZKL_LIFETIME_TRANSACTION);
+	end_all(ZKL_LIFETIME_SESSION);
+}
+
+/* ---- utility statements ---- */
+
+/*
+ * Whether a statement is a transaction by itself.  If not, PostgreSQL refuses
+ * those that must be (see its PreventInTransactionBlock).
+ */
+static bool
+is_alone(ProcessUtilityContext context)
+{
+	return context == PROCESS_UTILITY_TOPLEVEL && !IsTransactionBlock() &&
+		!IsSubTransaction() && (MyXactFlags & XACT_FLAGS_PIPELINING) == 0;
+}
+
+/*
+ * COMMIT PREPARED and ROLLBACK PREPARED are done before the callbacks of their
+ * own transaction run.  If they are refused, they must leave no trace here: the
+ * transaction in which they stand may go on, behind a savepoint.
+ */
+static void
+before_prepared(TransactionStmtKind kind, ProcessUtilityContext context)
+{
+	if (!is_alone(context))
+		zkl_commit_check_soon();
+	else if (kind == TRANS_STMT_COMMIT_PREPARED)
+		zkl_commit_check_now();
+	else
+		zkl_commit_check_never();
+}
+
+/*
+ * A statement counts as the only one of its transaction if no other runs around
+ * it.  A procedure goes on behind a COMMIT of its own, and what it does there
+ * is not always a statement: PL/pgSQL evaluates simple expressions by itself.
+ */
+static void
+note_statement(bool looks)
+{
+	zkl_commit_note_statement(looks && utility_depth == 0);
+}
+
+static void
+before_utility(Node *statement, ProcessUtilityContext context)
+{
+	TransactionStmtKind kind;
+
+	zkl_late_tell();
+	if (!IsA(statement, ExecuteStmt))	/* what it executes follows */
+		note_statement(zkl_statement_is_idle(statement));
+	if (!zkl_holds_anything() || IsInParallelMode())
+		return;
+	zkl_notice_tell();
+	if (!zkl_statement_may_follow_a_loss(statement))
+		zkl_commit_check_statement();
+	if (!IsA(statement, TransactionStmt))
+	{
+		zkl_commit_check_soon();
+		if (!IsTransactionBlock() && zkl_statement_checks_first(statement))
+			zkl_commit_check_before();
+		return;
+	}
+	kind = castNode(TransactionStmt, statement)->kind;
+	if (kind == TRANS_STMT_COMMIT || kind == TRANS_STMT_PREPARE)
+		zkl_commit_check_first();
+	else if (kind == TRANS_STMT_COMMIT_PREPARED ||
+			 kind == TRANS_STMT_ROLLBACK_PREPARED)
+		before_prepared(kind, context);
+	else
+		zkl_commit_check_soon();
+}
+
+/*
+ * After the statement, which may have brought in other extensions that commit
+ * elsewhere in callbacks of theirs, as a foreign server does at its first use.
+ */
+static void
+after_statement(void)
+{
+	if (!zkl_holds_anything() || IsInParallelMode())
+		return;
+	zkl_notice_tell();
+	zkl_commit_check_first();
+}
+
+/* EXECUTE is what it executes, and does nothing beside it. */
+static void
+run_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
+			ProcessUtilityContext context, ParamListInfo params,
+			QueryEnvironment *environment, DestReceiver *dest,
+			QueryCompletion *completion)
+{
+	ProcessUtility_hook_type run = previous_utility_hook != NULL ?
+	previous_utility_hook : standard_ProcessUtility;
+	int			depth = utility_depth;
+
+	if (!IsA(pstmt->utilityStmt, ExecuteStmt))
+		utility_depth++;
+	PG_TRY();
+	{
+		run(pstmt, query, read_only_tree, context, params, environment, dest,
+			completion);
+	}
+	PG_FINALLY();
+	{
+		utility_depth = depth;
+	}
+	PG_END_TRY();
+}
+
+static void
+utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
+			 ProcessUtilityContext context, ParamListInfo params,
+			 QueryEnvironment *environment, DestReceiver *dest,
+			 QueryCompletion *completion)
+{
+	Node	   *statement = pstmt->utilityStmt;
+	bool		discard_all = zkl_statement_is_discard_all(statement);
+	bool		ends = IsA(statement, TransactionStmt);
+
+	before_utility(statement, context);
+	run_utility(pstmt, query, read_only_tree, context, params, environment,
+				dest, completion);
+	if (discard_all)
+		end_all(ZKL_LIFETIME_SESSION);
+	if (!ends)
+		after_statement();
+}
+
+/*
+ * Outside of a block, under a lock that is known to be lost, or may be: what
+ * writes does not begin, as nothing could save it; what only looks may end
+ * without a check.
+ */
+static void
+before_plan(const PlannedStmt *plan, int flags)
+{
+	bool		in_doubt;
+
+	zkl_notice_tell();
+	zkl_commit_check_statement();
+	zkl_commit_check_soon();
+	in_doubt = !IsTransactionBlock() && zkl_commit_is_in_doubt();
+	note_statement(in_doubt && zkl_statement_only_looks(plan));
+	if (in_doubt && (flags & EXEC_FLAG_EXPLAIN_ONLY) == 0 &&
+		zkl_statement_writes(plan))
+		zkl_commit_check_known();
+}
+
+/*
+ * What an earlier transaction left held must be checked first in this one too,
+ * also where the commit is no statement of its own.
+ */
+static void
+executor_start_hook(QueryDesc *query, int flags)
+{
+	zkl_late_tell();
+	if (zkl_holds_anything() && !IsInParallelMode())
+		before_plan(query->plannedstmt, flags);
+	else
+		note_statement(false);
+	if (previous_executor_start_hook)
+		previous_executor_start_hook(query, flags);
+	else
+		standard_ExecutorStart(query, flags);
+}
+
+static void
+executor_end_hook(QueryDesc *query)
+{
+	if (previous_executor_end_hook)
+		previous_executor_end_hook(query);
+	else
+		standard_ExecutorEnd(query);
+	after_statement();
+}
+
+/* ---- what is done by calls ---- */
+
+void
+zkl_lifetime_check(void)
+{
+	zkl_check_loaded();
+	if (IsInParallelMode())
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),
+				 errmsg("cannot acquire or release distributed locks during a parallel operation")));
+}
+
+void
+zkl_lifetime_begin(void)
+{
+	zkl_lifetime_check();
+	if (!exit_registered)
+	{
+		on_shmem_exit(exit_callback, 0);
+		exit_registered = true;
+	}
+	zkl_commit_note_acquisition();
+	zkl_commit_check_soon();
+}
+
+void
+zkl_lifetime_init(void)
+{
+	RegisterXactCallback(transaction_callback, NULL);
+	RegisterSubXactCallback(subtransaction_callback, NULL);
+	previous_utility_hook = ProcessUtility_hook;
+	ProcessUtility_hook = utility_hook;
+	previous_executor_start_hook = ExecutorStart_hook;
+	ExecutorStart_hook = executor_start_hook;
+	previous_executor_end_hook = ExecutorEnd_hook;
+	ExecutorEnd_hook = executor_end_hook;
+}

@@ -1,0 +1,64 @@
+/*
+ * notice.c
+ *	  Telling the client which of its locks somebody asks for.
+ *
+ * Owns what this backend knows of that.  Run by backends, before and after
+ * statements, and when a transaction is aborted; not when it commits.
+ * Takes slots' mutexes through shmem.h, one at a time.
+ *
+ * Must not know how one asks, nor when a hold ends.
+ */
+#include "postgres.h"
+
+#include "backend/encoding.h"
+#include "backend/hold.h"
+#include "backend/notice.h"
+#include "shared/zklock.h"
+
+static void
+tell(const ZklHold *hold, const ZklSlot *slot)
+{
+	char		asker[4 * ZKL_MAX_ASKER + 1];
+
+	zkl_name_to_ascii(slot->s_asker, strlen(slot->s_asker), asker,
+					  sizeof(asker));
+	ereport(NOTICE,
+			(errmsg("distributed lock \"%s\" is asked for",
+					zkl_text_for_client(hold->name)),
+			 asker[0] != '\0' ?
+			 errdetail("It is asked for by %s.", asker) :
+			 errdetail("It is asked for by a client other than zklock."),
+			 errhint("This session still holds it, and should give it up when it can.")));
+}
+
+/* Walks through the holds only after something was asked for on this server. */
+void
+zkl_notice_tell(void)
+{
+	static uint64 looked_at = 0;
+	uint64		revocations =
+	pg_atomic_read_u64(&zkl_control->ctl_revocations);
+	int			i;
+
+	if (revocations == looked_at)
+		return;
+	for (i = 0; i < lengthof(zkl_holds); i++)
+	{
+		dlist_iter	iter;
+
+		dlist_foreach(iter, &zkl_holds[i])
+		{
+			ZklHold    *hold = dlist_container(ZklHold, link, iter.cur);
+			ZklSlot		slot;
+
+			zkl_slot_copy(hold->grant.slotno, &slot);
+			if (slot.s_state != ZKL_SLOT_GRANTED ||
+				slot.s_asked_zxid == hold->told_zxid)
+				continue;
+			hold->told_zxid = slot.s_asked_zxid;
+			if (slot.s_on_revoke != ZKL_REVOKE_IGNORE)
+				tell(hold, &slot);
+		}
+	}
+	looked_at = revocations;
+}

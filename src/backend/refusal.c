@@ -1,0 +1,268 @@
+/*
+ * refusal.c
+ *	  The errors by which a request fails, in PostgreSQL's words.
+ *
+ * Run by backends.  Takes no locks but, through shmem.h, the one of the
+ * worker's status.  Knows ZooKeeper's error numbers by heart: they are part of
+ * its protocol, and nothing else of ZooKeeper is known here.
+ */
+#include "postgres.h"
+
+#include "backend/encoding.h"
+#include "backend/refusal.h"
+#include "catalog/pg_authid.h"
+#include "miscadmin.h"
+#include "shared/retry.h"
+#include "utils/acl.h"
+
+typedef struct ZkAnswer
+{
+	int32		rc;
+	int			sqlstate;
+	const char *name;
+	const char *detail;
+	const char *hint;
+} ZkAnswer;
+
+static const ZkAnswer answers[] = {
+	{-4, ERRCODE_CONNECTION_FAILURE, "CONNECTIONLOSS",
+	"The connection broke.", NULL},
+	{-5, ERRCODE_SYSTEM_ERROR, "MARSHALLINGERROR",
+	"The request or its answer could not be encoded.", NULL},
+	{-6, ERRCODE_FEATURE_NOT_SUPPORTED, "UNIMPLEMENTED",
+	"The server does not know container nodes.",
+	"Use ZooKeeper 3.5 or later."},
+	{-7, ERRCODE_CONNECTION_FAILURE, "OPERATIONTIMEOUT",
+	"The server did not answer in time.", NULL},
+	{-8, ERRCODE_SYSTEM_ERROR, "BADARGUMENTS",
+	"The server does not accept the path.", NULL},
+	{-101, ERRCODE_SYSTEM_ERROR, "NONODE",
+	"A directory above the lock does not exist.", NULL},
+	{-102, ERRCODE_INSUFFICIENT_PRIVILEGE, "NOAUTH",
+		"An access control list does not admit this server.",
+	"Check \"zklock.auth_file\" and the access control lists below \"zklock.root\"."},
+	{-103, ERRCODE_OBJECT_IN_USE, "BADVERSION",
+	"Another client keeps writing to the same znode.", NULL},
+	{-108, ERRCODE_WRONG_OBJECT_TYPE, "NOCHILDRENFOREPHEMERALS",
+		"A node above the lock is ephemeral and cannot have children.",
+	"Choose another name, or remove that node from ZooKeeper."},
+	{-110, ERRCODE_SYSTEM_ERROR, "NODEEXISTS",
+	"The node exists already.", NULL},
+	{-111, ERRCODE_SYSTEM_ERROR, "NOTEMPTY",
+	"The node has children.", NULL},
+	{-112, ERRCODE_CONNECTION_FAILURE, "SESSIONEXPIRED",
+	"The session has expired.", NULL},
+	{-114, ERRCODE_INSUFFICIENT_PRIVILEGE, "INVALIDACL",
+		"The server does not accept the access control list.",
+	"Check \"zklock.auth_file\"."},
+	{-115, ERRCODE_INSUFFICIENT_PRIVILEGE, "AUTHFAILED",
+		"The server does not accept the credentials.",
+	"Check \"zklock.auth_file\"."},
+	{-118, ERRCODE_CONNECTION_FAILURE, "SESSIONMOVED",
+	"The session has moved to another server.", NULL},
+	{-119, ERRCODE_CONNECTION_FAILURE, "NOTREADONLY",
+	"The server is cut off from its ensemble and only allows reads.", NULL},
+	{-125, ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, "QUOTAEXCEEDED",
+		"A quota of ZooKeeper is used up.",
+	"Raise the quota of a node above the lock."},
+	{-127, ERRCODE_TOO_MANY_CONNECTIONS, "THROTTLEDOP",
+	"The server is overloaded.", NULL},
+};
+
+static const ZkAnswer unknown_answer = {
+	0, ERRCODE_SYSTEM_ERROR, "an error",
+	"See the server log and the view zk_status.", NULL
+};
+
+static const ZkAnswer *
+find_answer(int32 rc)
+{
+	int			i;
+
+	for (i = 0; i < lengthof(answers); i++)
+	{
+		if (answers[i].rc == rc)
+			return &answers[i];
+	}
+	return &unknown_answer;
+}
+
+static void
+raise_zookeeper(const char *message, const char *name, int32 zkrc)
+{
+	const ZkAnswer *answer = find_answer(zkrc);
+
+	ereport(ERROR,
+			(errcode(answer->sqlstate),
+			 errmsg(message, name),
+			 errdetail("ZooKeeper answered %s (%d).  %s",
+					   answer->name, zkrc, answer->detail),
+			 answer->hint ? errhint("%s", answer->hint) : 0));
+}
+
+void
+zkl_raise_failed(const char *name, ZklError error, int32 zkrc)
+{
+	name = zkl_text_for_client(name);
+
+	switch (error)
+	{
+		case ZKL_ERROR_DEADLOCK:
+			ereport(ERROR,
+					(errcode(ERRCODE_T_R_DEADLOCK_DETECTED),
+					 errmsg("deadlock detected"),
+					 errdetail("This session holds distributed lock \"%s\" shared and another waits for it in exclusive mode: each would wait for the other.",
+							   name),
+					 errhint("Take the lock in exclusive mode at once, or release the shared one first.")));
+			break;
+		case ZKL_ERROR_PARENTS:
+			raise_zookeeper("could not create the directory of distributed lock \"%s\"",
+							name, zkrc);
+			break;
+		case ZKL_ERROR_ZOOKEEPER:
+			raise_zookeeper("could not access distributed lock \"%s\"",
+							name, zkrc);
+			break;
+		case ZKL_ERROR_SESSION_EXPIRED:
+		case ZKL_ERROR_NODE_DELETED:
+		case ZKL_ERROR_BROKEN:
+		case ZKL_ERROR_UNREADABLE:
+		case ZKL_ERROR_OVERDUE:
+			zkl_raise_lost(name, ZKL_LIFETIME_TRANSACTION, error);
+			break;
+		case ZKL_ERROR_HALF_DONE:
+			ereport(ERROR,
+					(errcode(ERRCODE_T_R_STATEMENT_COMPLETION_UNKNOWN),
+					 errmsg("could not find out whether distributed lock \"%s\" was broken",
+							name),
+					 zkrc == 0 ?
+					 errdetail("The zklock worker was restarted after it had begun.") :
+					 errdetail("ZooKeeper answered %s (%d).",
+							   find_answer(zkrc)->name, zkrc),
+					 errhint("If zk_queue() still shows the same holder, call zk_break_lock() again.")));
+			break;
+		case ZKL_ERROR_RESTLESS:
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_IN_USE),
+					 errmsg("could not break distributed lock \"%s\"", name),
+					 errdetail("The first znode in its queue changed during each of %d attempts.",
+							   ZKL_RETRY_LIMIT + 1),
+					 errhint("Check zk_queue(): the lock may be changing hands normally.")));
+			break;
+		case ZKL_ERROR_SEGMENT:
+			ereport(ERROR,
+					(errcode(ERRCODE_SYSTEM_ERROR),
+					 errmsg("could not read the queue of distributed lock \"%s\"",
+							name),
+					 errdetail("The zklock worker could not map a shared memory segment."),
+					 errhint("See the server log.")));
+			break;
+		case ZKL_ERROR_NONE:
+		case ZKL_ERROR_TOO_LARGE:
+		case ZKL_ERROR_LAPSED:
+			break;
+	}
+	elog(ERROR, "request for distributed lock \"%s\" failed with code %d",
+		 name, (int) error);
+}
+
+const char *
+zkl_lost_detail(ZklError error)
+{
+	if (error == ZKL_ERROR_NODE_DELETED)
+		return "Its znode is gone: it was deleted, or its ZooKeeper session has ended.";
+	if (error == ZKL_ERROR_SESSION_EXPIRED)
+		return "The ZooKeeper session that held it has expired.";
+	if (error == ZKL_ERROR_BROKEN)
+		return "An operator broke it with zk_break_lock().";
+	if (error == ZKL_ERROR_UNREADABLE)
+		return "ZooKeeper does not let this server read its znode any more.";
+	if (error == ZKL_ERROR_OVERDUE)
+		return "It was held for longer than allowed.";
+	if (error == ZKL_ERROR_LAPSED)
+		return "ZooKeeper has not confirmed since that this server still holds the lock.";
+	return "The ZooKeeper session that held it is not this server's any more.";
+}
+
+void
+zkl_raise_lost(const char *name, ZklLifetime lifetime, ZklError error)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+			 errmsg("distributed lock \"%s\" was lost",
+					zkl_text_for_client(name)),
+			 errdetail("%s", zkl_lost_detail(error)),
+			 lifetime == ZKL_LIFETIME_SESSION ?
+			 errhint("Another may hold it now.  Acknowledge the loss with zk_unlock(), zk_unlock_shared(), zk_release(), zk_resign() or zk_barrier_leave(), or with zk_unlock_all(), then acquire the lock anew.") :
+			 errhint("Another may hold it now.  Retry the transaction.")));
+	pg_unreachable();
+}
+
+void
+zkl_raise_lapsed(const char *name)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+			 errmsg("could not renew the lease of distributed lock \"%s\"",
+					zkl_text_for_client(name)),
+			 errdetail("ZooKeeper has not confirmed lately, nor within \"zklock.commit_wait\", that this server still holds the lock."),
+			 errhint("Another may hold it now.  Retry the transaction once the view zk_status shows the state \"connected\".")));
+	pg_unreachable();
+}
+
+const char *
+zkl_worker_state_name(uint32 state)
+{
+	switch ((ZklWorkerState) state)
+	{
+		case ZKL_STATE_STOPPED:
+			return "stopped";
+		case ZKL_STATE_CONNECTING:
+			return "connecting";
+		case ZKL_STATE_CONNECTED:
+			return "connected";
+		case ZKL_STATE_DISCONNECTED:
+			return "disconnected";
+		case ZKL_STATE_EXPIRED:
+			return "expired";
+		case ZKL_STATE_AUTH_FAILED:
+			return "auth_failed";
+	}
+	return "stopped";
+}
+
+bool
+zkl_may_see_hosts(void)
+{
+	return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_SETTINGS);
+}
+
+const char *
+zkl_worker_trouble(void)
+{
+	ZklStatus	status;
+	const char *error = "";
+
+	zkl_status_copy(&status);
+	if (status.last_error[0] != '\0' && zkl_may_see_hosts() &&
+		status.state != ZKL_STATE_CONNECTED)
+		error = psprintf("  Its last error: %s.",
+						 zkl_utf8_to_display(status.last_error,
+											 strnlen(status.last_error,
+													 sizeof(status.last_error))));
+	return psprintf("The zklock worker is in state \"%s\".%s",
+					zkl_worker_state_name(status.state),
+					zkl_text_for_client(error));
+}
+
+void
+zkl_raise_unreachable(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_CONNECTION_FAILURE),
+			 errmsg("could not reach ZooKeeper"),
+			 errdetail("No answer from ZooKeeper arrived within \"zklock.connect_timeout\".  %s",
+					   zkl_worker_trouble()),
+			 errhint("Check \"zklock.connect_string\" and the view zk_status.")));
+	pg_unreachable();
+}

@@ -1,0 +1,140 @@
+/*
+ * release.c
+ *	  Releasing locks by call, before they end by themselves.
+ *
+ * Owns nothing.  Run by backends.  Takes no locks; may wait for a lease, as
+ * commit.c does.
+ *
+ * Must not know how a lock is asked for, nor anything of ZooKeeper.
+ */
+#include "postgres.h"
+
+#include "backend/commit.h"
+#include "backend/encoding.h"
+#include "backend/lifetime.h"
+#include "backend/refusal.h"
+#include "backend/release.h"
+
+static void
+warn_not_held(const ZklTarget *lock, ZklLockMode mode)
+{
+	ZklHold    *until_commit = zkl_hold_find(lock, mode,
+											 ZKL_LIFETIME_TRANSACTION);
+	const char *name = zkl_text_for_client(lock->name);
+
+	ereport(WARNING,
+			(lock->dialect == ZKL_DIALECT_LATCH ?
+			 errmsg("you do not lead \"%s\"", name) :
+			 mode == ZKL_EXCLUSIVE ?
+			 errmsg("you do not hold distributed lock \"%s\" in exclusive mode",
+					name) :
+			 errmsg("you do not hold distributed lock \"%s\" in shared mode",
+					name),
+			 until_commit != NULL ?
+			 errhint("A lock of transaction lifetime ends with its transaction.") : 0));
+}
+
+static void
+warn_lost(const char *name, ZklError error)
+{
+	ereport(WARNING,
+			(errmsg("distributed lock \"%s\" had been lost", name),
+			 errdetail("%s", zkl_lost_detail(error))));
+}
+
+static void
+warn_lapsed(const char *name)
+{
+	ereport(WARNING,
+			(errmsg("distributed lock \"%s\" may have been lost", name),
+			 errdetail("Its lease has passed.")));
+}
+
+static void
+warn_early(const char *name)
+{
+	ereport(WARNING,
+			(errmsg("distributed lock \"%s\" is released before the changes of this transaction are visible",
+					name),
+			 errhint("Release it after the transaction, or use a lock that lasts until its end, such as zk_xact_lock().")));
+}
+
+/*
+ * Whether others can have the lock before what the transaction has written is
+ * visible.  A barrier protects nothing that its members write.
+ */
+static bool
+is_early(const ZklHold *hold)
+{
+	return hold->key.dialect != ZKL_DIALECT_MEMBER &&
+		!zkl_hold_is_covered(hold) && zkl_commit_warn_release();
+}
+
+/*
+ * Ends a hold that is asked to end; false, with a warning, if it was lost, or
+ * may have been.  A loss since the transaction began must not be waved through
+ * to its commit.  Warns behind the end, so that nothing about the warning can
+ * keep the loss from being acknowledged.
+ */
+bool
+zkl_release_hold(ZklHold *hold)
+{
+	ZklError	error;
+	bool		known = zkl_commit_check_release(hold);
+	bool		good = zkl_hold_is_good(hold, &error);
+	bool		early = good && known && is_early(hold);
+	const char *name = pstrdup(zkl_text_for_client(hold->name));
+
+	zkl_hold_end(hold);
+	if (!good)
+		warn_lost(name, error);
+	else if (!known)
+		warn_lapsed(name);
+	else if (early)
+		warn_early(name);
+	return good && known;
+}
+
+bool
+zkl_release_lock(const ZklTarget *lock, ZklLockMode mode)
+{
+	ZklHold    *hold;
+	ZklError	error;
+	bool		known;
+
+	zkl_lifetime_check();
+	hold = zkl_hold_find(lock, mode, ZKL_LIFETIME_SESSION);
+	if (hold == NULL)
+	{
+		warn_not_held(lock, mode);
+		return false;
+	}
+	if (hold->count == 1 || !zkl_hold_is_good(hold, &error))
+		return zkl_release_hold(hold);
+	known = zkl_commit_check_release(hold);
+	hold->count--;
+	zkl_slot_set_holds(hold->grant.slotno, hold->count);
+	if (!known)
+		warn_lapsed(zkl_text_for_client(hold->name));
+	return known;
+}
+
+void
+zkl_release_quietly(const ZklTarget *lock, ZklLockMode mode,
+					ZklLifetime lifetime)
+{
+	ZklHold    *hold = zkl_hold_find(lock, mode, lifetime);
+
+	if (hold != NULL)
+		zkl_hold_end(hold);
+}
+
+void
+zkl_release_all(void)
+{
+	dlist_mutable_iter iter;
+
+	zkl_lifetime_check();
+	dlist_foreach_modify(iter, &zkl_holds[ZKL_LIFETIME_SESSION])
+		(void) zkl_release_hold(dlist_container(ZklHold, link, iter.cur));
+}

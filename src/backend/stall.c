@@ -1,0 +1,69 @@
+/*
+ * stall.c
+ *	  Whether a wait is for ZooKeeper, or for others who have the lock.
+ *
+ * Owns nothing.  Run by backends.  Takes no locks but, through shmem.h, those
+ * of what it copies, one at a time.
+ *
+ * Must not know how the wait ends, nor anything of the connection but what the
+ * worker publishes.
+ *
+ * A request that has its place in the queue of a lock waits for those ahead of
+ * it, for as long as the lease is good.  Without a lease nothing is granted,
+ * whoever is ahead; and nobody is known to be, as long as the place is not
+ * confirmed.
+ */
+#include "postgres.h"
+
+#include "backend/refusal.h"
+#include "backend/stall.h"
+
+int64
+zkl_stall_time(int slotno)
+{
+	int64		now = zkl_boottime_ms();
+	uint32		generation;
+	int64		deadline;
+	ZklSlot		slot;
+	ZklStatus	status;
+	bool		stalled;
+
+	zkl_slot_copy(slotno, &slot);
+	zkl_lease_read(&generation, &deadline);
+	if (slot.s_kind == ZKL_KIND_LOCK && deadline <= now)
+		return deadline != 0 ? (now - deadline) * 1000 : PG_INT64_MAX;
+	if (slot.s_kind == ZKL_KIND_LOCK)
+		stalled = slot.s_znode_seq < 0 ||
+			!zkl_same_generation(slot.s_generation, generation);
+	else
+	{
+		zkl_status_copy(&status);
+		stalled = status.state != ZKL_STATE_CONNECTED;
+	}
+	return stalled ? PG_INT64_MAX : -1;
+}
+
+void
+zkl_stall_notice(const char *name)
+{
+	ereport(NOTICE,
+			(errmsg("still waiting for ZooKeeper, not for another holder of distributed lock \"%s\"",
+					name),
+			 errdetail("No answer from ZooKeeper arrived within \"zklock.connect_timeout\".  %s",
+					   zkl_worker_trouble()),
+			 errhint("The wait goes on.  Check \"zklock.connect_string\" and the view zk_status.")));
+}
+
+void
+zkl_stall_raise_lock_timeout(int slotno, const char *name)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+			 errmsg("canceling statement due to lock timeout"),
+			 zkl_stall_time(slotno) >= 0 ?
+			 errdetail("The wait was for ZooKeeper, not for another holder of distributed lock \"%s\".  %s",
+					   name, zkl_worker_trouble()) :
+			 errdetail("Other sessions hold distributed lock \"%s\" or requested it earlier.",
+					   name)));
+	pg_unreachable();
+}

@@ -1,0 +1,37 @@
+/*
+ * statement.h
+ *	  What a statement is for a backend that holds locks.
+ */
+#ifndef ZKL_BACKEND_STATEMENT_H
+#define ZKL_BACKEND_STATEMENT_H
+
+#include "nodes/plannodes.h"
+
+/*
+ * Whether a utility statement may follow a loss that became known in the same
+ * transaction: it ends that, or cleans up.
+ */
+extern bool zkl_statement_may_follow_a_loss(Node *statement);
+
+/*
+ * Whether a utility statement makes the commit check before it does anything,
+ * if no transaction block is open: all do but those that are known to need
+ * none.
+ */
+extern bool zkl_statement_checks_first(Node *statement);
+
+/* Whether a utility statement does nothing that a commit would vouch for */
+extern bool zkl_statement_is_idle(Node *statement);
+
+extern bool zkl_statement_is_discard_all(Node *statement);
+
+/* Whether a plan changes something, or uses a foreign server */
+extern bool zkl_statement_writes(const PlannedStmt *plan);
+
+/*
+ * Whether a plan calls functions of zklock, and beside them no volatile one, and
+ * reads no table: as those that look at zk_status, or acknowledge a loss.
+ */
+extern bool zkl_statement_only_looks(const PlannedStmt *plan);
+
+#endif							/* ZKL_BACKEND_STATEMENT_H */

@@ -1,0 +1,81 @@
+/*
+ * target.c
+ *	  From SQL arguments to the locks that they mean.
+ *
+ * Run by backends.  Takes no locks, keeps no state.  Must not know what is done
+ * with a lock.
+ */
+#include "postgres.h"
+
+#include "backend/encoding.h"
+#include "backend/target.h"
+#include "shared/zklock.h"
+#include "utils/builtins.h"
+#include "znode/dialect.h"
+
+static ZklTarget
+make_target(const text *name)
+{
+	ZklTarget	target;
+
+	zkl_check_loaded();
+	target.path = zkl_name_to_utf8(VARDATA_ANY(name),
+								   VARSIZE_ANY_EXHDR(name));
+	target.name = text_to_cstring(name);
+	target.dialect = zkl_dialects_find(zkl_dialects, target.path);
+	return target;
+}
+
+ZklTarget
+zkl_target_lock(const text *name)
+{
+	return make_target(name);
+}
+
+static void
+refuse_longer(const ZklTarget *target, const char *addition)
+{
+	Size		most = ZKL_MAX_NAME - strlen(addition);
+
+	if (strlen(target->path) > most)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("invalid lock name: \"%s\"", target->name),
+				 errdetail("It must have at most %zu bytes in UTF-8, to leave room for \"%s\".",
+						   most, addition)));
+}
+
+ZklTarget
+zkl_target_recipe(const text *name, const char *suffix, ZklDialect dialect)
+{
+	ZklTarget	target = make_target(name);
+
+	refuse_longer(&target, suffix);
+	target.path = psprintf("%s%s", target.path, suffix);
+	target.dialect = dialect;
+	return target;
+}
+
+ZklTarget
+zkl_target_reserved(const text *name, const char *directory)
+{
+	ZklTarget	target = make_target(name);
+
+	refuse_longer(&target, directory);
+	target.path = psprintf("%s%s", directory, target.path);
+	target.name = psprintf("%s%s", directory, target.name);
+	target.dialect = ZKL_DIALECT_CURATOR_RW;
+	return target;
+}
+
+ZklTarget
+zkl_target_any(const text *name)
+{
+	Size		prefix = strlen(ZKL_ONCE_DIRECTORY);
+	char	   *text = text_to_cstring(name);
+
+	if (strncmp(text, ZKL_ONCE_DIRECTORY "/", prefix + 1) != 0)
+		return zkl_target_lock(name);
+	return zkl_target_reserved(cstring_to_text(text + prefix),
+							   ZKL_ONCE_DIRECTORY);
+}

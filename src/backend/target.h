@@ -1,0 +1,45 @@
+/*
+ * target.h
+ *	  Which lock is meant: a name, and the dialect of its queue.
+ */
+#ifndef ZKL_BACKEND_TARGET_H
+#define ZKL_BACKEND_TARGET_H
+
+#include "znode/znode.h"
+
+/* The same name is another lock in another dialect. */
+typedef struct ZklTarget
+{
+	const char *path;			/* its name in UTF-8, checked */
+	const char *name;			/* the same as the database writes it */
+	ZklDialect	dialect;
+} ZklTarget;
+
+/*
+ * The lock that an SQL function is called with, in the dialect that
+ * "zklock.dialects" gives it; its strings are palloc'd.  Error 22023 if the
+ * name breaks a rule.
+ */
+extern ZklTarget zkl_target_lock(const text *name);
+
+/*
+ * What belongs to a recipe of its own dialect: the name with a suffix (empty,
+ * or "/" and a segment).  Error 22023 also if both together are too long.
+ */
+extern ZklTarget zkl_target_recipe(const text *name, const char *suffix,
+								   ZklDialect dialect);
+
+/*
+ * A lock of our own that belongs to a name, in a place where users cannot have
+ * one: the name below a reserved directory, such as "/.once".  Error 22023 also
+ * if both together are too long.
+ */
+extern ZklTarget zkl_target_reserved(const text *name, const char *directory);
+
+/*
+ * The same as zkl_target_lock, for those who look at locks and break them: also
+ * the name of a lock below ZKL_ONCE_DIRECTORY.
+ */
+extern ZklTarget zkl_target_any(const text *name);
+
+#endif							/* ZKL_BACKEND_TARGET_H */

@@ -1,0 +1,235 @@
+/*
+ * arrayfuncs.c
+ *	  The SQL-callable functions that acquire and release several locks at once.
+ *
+ * Owns the way from an array of names to requests, and back.  Run by backends.
+ * Takes no locks, keeps no state.
+ *
+ * Must not know how a lock is asked for, nor when a hold ends.
+ *
+ * An array may have millions of elements, each of which takes hundreds of bytes
+ * on its way.  So the number is looked at first.
+ */
+#include "postgres.h"
+
+#include "backend/acquire.h"
+#include "backend/claim.h"
+#include "backend/duration.h"
+#include "backend/release.h"
+#include "catalog/pg_type.h"
+#include "miscadmin.h"
+#include "shared/compat.h"
+#include "shared/zklock.h"
+#include "utils/array.h"
+
+ZKL_FUNCTION(zkl_sql_lock_all);
+ZKL_FUNCTION(zkl_sql_lock_all_shared);
+ZKL_FUNCTION(zkl_sql_try_lock_all);
+ZKL_FUNCTION(zkl_sql_try_lock_all_shared);
+ZKL_FUNCTION(zkl_sql_xact_lock_all);
+ZKL_FUNCTION(zkl_sql_xact_lock_all_shared);
+ZKL_FUNCTION(zkl_sql_try_xact_lock_all);
+ZKL_FUNCTION(zkl_sql_try_xact_lock_all_shared);
+ZKL_FUNCTION(zkl_sql_unlock_all_of);
+ZKL_FUNCTION(zkl_sql_unlock_all_of_shared);
+
+/* One name of an array, and where it stood there */
+typedef struct Named
+{
+	ZklTarget	lock;
+	int			position;
+} Named;
+
+/* The order in which everybody takes them: by the bytes of the names */
+static int
+compare_named(const void *a, const void *b)
+{
+	return strcmp(((const Named *) a)->lock.path,
+				  ((const Named *) b)->lock.path);
+}
+
+/* How many names there are */
+static int
+length_of(const ArrayType *array)
+{
+	int			n = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
+
+	if (ARR_NDIM(array) > 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("array of lock names must have one dimension")));
+	if (n == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("array of lock names must not be empty")));
+	return n;
+}
+
+static Named *
+names_of(ArrayType *array)
+{
+	Datum	   *elements;
+	bool	   *nulls;
+	Named	   *names;
+	int			n;
+	int			i;
+
+	deconstruct_array(array, TEXTOID, -1, false, TYPALIGN_INT, &elements,
+					  &nulls, &n);
+	names = palloc(n * sizeof(Named));
+	for (i = 0; i < n; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (nulls[i])
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("array of lock names must not contain nulls")));
+		names[i].lock = zkl_target_lock(DatumGetTextPP(elements[i]));
+		names[i].position = i;
+	}
+	qsort(names, n, sizeof(Named), compare_named);
+	for (i = 1; i < n; i++)
+	{
+		if (compare_named(&names[i - 1], &names[i]) == 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("array of lock names must not contain \"%s\" twice",
+							names[i].lock.name)));
+	}
+	return names;
+}
+
+/* Returns the tokens in the order of the array, or NULL: a try was refused. */
+static Datum *
+acquire_all(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime,
+			bool is_try, int *n)
+{
+	ArrayType  *array = PG_GETARG_ARRAYTYPE_P(0);
+	Named	   *names;
+	ZklAsk	   *asks;
+	int64	   *tokens;
+	Datum	   *result;
+	int			i;
+
+	zkl_check_loaded();
+	*n = length_of(array);
+	zkl_claim_check_number(*n);
+	names = names_of(array);
+	asks = palloc0(*n * sizeof(ZklAsk));
+	tokens = palloc(*n * sizeof(int64));
+	result = palloc(*n * sizeof(Datum));
+	for (i = 0; i < *n; i++)
+	{
+		asks[i].lock = names[i].lock;
+		asks[i].mode = mode;
+		asks[i].lifetime = lifetime;
+		asks[i].is_try = is_try;
+		if (is_try)
+			asks[i].timeout_ms = zkl_timeout_ms(PG_GETARG_INTERVAL_P(1));
+	}
+	if (!zkl_acquire(asks, *n, tokens))
+		return NULL;
+	for (i = 0; i < *n; i++)
+		result[names[i].position] = Int64GetDatum(tokens[i]);
+	return result;
+}
+
+static Datum
+lock_all(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime)
+{
+	int			n;
+	Datum	   *tokens = acquire_all(fcinfo, mode, lifetime, false, &n);
+
+	PG_RETURN_ARRAYTYPE_P(construct_array(tokens, n, INT8OID, sizeof(int64),
+										  FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
+}
+
+static Datum
+try_lock_all(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime)
+{
+	int			n;
+
+	PG_RETURN_BOOL(acquire_all(fcinfo, mode, lifetime, true, &n) != NULL);
+}
+
+Datum
+zkl_sql_lock_all(PG_FUNCTION_ARGS)
+{
+	return lock_all(fcinfo, ZKL_EXCLUSIVE, ZKL_LIFETIME_SESSION);
+}
+
+Datum
+zkl_sql_lock_all_shared(PG_FUNCTION_ARGS)
+{
+	return lock_all(fcinfo, ZKL_SHARED, ZKL_LIFETIME_SESSION);
+}
+
+Datum
+zkl_sql_try_lock_all(PG_FUNCTION_ARGS)
+{
+	return try_lock_all(fcinfo, ZKL_EXCLUSIVE, ZKL_LIFETIME_SESSION);
+}
+
+Datum
+zkl_sql_try_lock_all_shared(PG_FUNCTION_ARGS)
+{
+	return try_lock_all(fcinfo, ZKL_SHARED, ZKL_LIFETIME_SESSION);
+}
+
+Datum
+zkl_sql_xact_lock_all(PG_FUNCTION_ARGS)
+{
+	return lock_all(fcinfo, ZKL_EXCLUSIVE, ZKL_LIFETIME_TRANSACTION);
+}
+
+Datum
+zkl_sql_xact_lock_all_shared(PG_FUNCTION_ARGS)
+{
+	return lock_all(fcinfo, ZKL_SHARED, ZKL_LIFETIME_TRANSACTION);
+}
+
+Datum
+zkl_sql_try_xact_lock_all(PG_FUNCTION_ARGS)
+{
+	return try_lock_all(fcinfo, ZKL_EXCLUSIVE, ZKL_LIFETIME_TRANSACTION);
+}
+
+Datum
+zkl_sql_try_xact_lock_all_shared(PG_FUNCTION_ARGS)
+{
+	return try_lock_all(fcinfo, ZKL_SHARED, ZKL_LIFETIME_TRANSACTION);
+}
+
+/*
+ * Each is released, whatever becomes of the others.  They may be more than the
+ * session could acquire now, but not more than it could ever hold.
+ */
+static Datum
+unlock_all_of(FunctionCallInfo fcinfo, ZklLockMode mode)
+{
+	ArrayType  *array = PG_GETARG_ARRAYTYPE_P(0);
+	bool		all = true;
+	Named	   *names;
+	int			n,
+				i;
+
+	zkl_check_loaded();
+	n = length_of(array);
+	zkl_claim_check_total(n);
+	names = names_of(array);
+	for (i = 0; i < n; i++)
+		all &= zkl_release_lock(&names[i].lock, mode);
+	PG_RETURN_BOOL(all);
+}
+
+Datum
+zkl_sql_unlock_all_of(PG_FUNCTION_ARGS)
+{
+	return unlock_all_of(fcinfo, ZKL_EXCLUSIVE);
+}
+
+Datum
+zkl_sql_unlock_all_of_shared(PG_FUNCTION_ARGS)
+{
+	return unlock_all_of(fcinfo, ZKL_SHARED);
+}

@@ -1,0 +1,65 @@
+/*
+ * operator.c
+ *	  The SQL-callable functions by which an operator interferes.
+ *
+ * Run by backends of superusers.  Takes no locks, keeps no state.  Must not
+ * know how the worker does what is asked for.
+ */
+#include "postgres.h"
+
+#include "backend/ask.h"
+#include "miscadmin.h"
+#include "recipes/semaphore.h"
+#include "shared/compat.h"
+#include "shared/zklock.h"
+#include "utils/builtins.h"
+
+ZKL_FUNCTION(zkl_sql_break_lock);
+ZKL_FUNCTION(zkl_sql_accept_lower_tokens);
+
+/* EXECUTE can be granted; what these do to others cannot. */
+static void
+require_superuser(const char *message)
+{
+	if (!superuser())
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("%s", message)));
+}
+
+/* Of a semaphore, the oldest lease goes. */
+static bool
+break_lease(const ZklTarget *lock)
+{
+	ZklTarget	leases = *lock;
+
+	leases.path = psprintf("%s%s", lock->path, ZKL_SEMAPHORE_LEASES);
+	leases.dialect = ZKL_DIALECT_LEASE;
+	return strlen(leases.path) <= ZKL_MAX_NAME && zkl_ask_break(&leases);
+}
+
+Datum
+zkl_sql_break_lock(PG_FUNCTION_ARGS)
+{
+	ZklTarget	lock;
+
+	zkl_check_loaded();
+	require_superuser("must be superuser to break a distributed lock");
+	lock = zkl_target_any(PG_GETARG_TEXT_PP(0));
+	PG_RETURN_BOOL(zkl_ask_break(&lock) || break_lease(&lock));
+}
+
+/*
+ * The worker looks at it when it connects, at most a few seconds later.
+ */
+Datum
+zkl_sql_accept_lower_tokens(PG_FUNCTION_ARGS)
+{
+	zkl_check_loaded();
+	require_superuser("must be superuser to accept lower fencing tokens");
+	pg_atomic_write_u64(&zkl_control->ctl_zxid_seen, 0);
+	ereport(LOG,
+			(errmsg("zklock: lower fencing tokens are accepted by process %d (user \"%s\")",
+					MyProcPid, GetUserNameFromId(GetUserId(), true))));
+	PG_RETURN_VOID();
+}

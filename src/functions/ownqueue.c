@@ -1,0 +1,206 @@
+/*
+ * ownqueue.c
+ *	  What this server knows of its own znodes in a queue.
+ *
+ * Owns nothing that lasts.  Run by backends that show a queue.  Takes no locks
+ * but, through shmem.h, those of what it copies, one at a time.
+ *
+ * Must not know what a queue is shown for.
+ *
+ * A lock goes from one request to the next of the same server at once, and the
+ * znode of the first one is deleted some time later.  So a queue that was read
+ * from ZooKeeper can show a holder that has left, and the next one behind it as
+ * waiting.  The slots tell what became of both.  The listing is older than the
+ * slots, so a znode of this server's session that no slot names is gone.
+ */
+#include "postgres.h"
+
+#include "functions/ownqueue.h"
+#include "miscadmin.h"
+#include "shared/shmem.h"
+
+typedef enum
+{
+	HELD,
+	WAITS,
+	GONE,
+	STAYS						/* for a while, as ZooKeeper has it */
+} Standing;
+
+typedef struct
+{
+	ZklUuid		uuid;
+	uint64		owner;
+	Standing	standing;
+} Own;
+
+struct ZklOwnQueue
+{
+	const ZklTarget *lock;
+	int64		session_id;
+	uint32		generation;
+	Own		   *znodes;
+	int			nznodes;
+	bool		again;			/* the slots were read a second time */
+};
+
+static Standing
+standing_of(const ZklSlot *slot)
+{
+	switch ((ZklSlotState) slot->s_state)
+	{
+		case ZKL_SLOT_GRANTED:
+			return HELD;
+		case ZKL_SLOT_RELEASED:
+			return slot->s_epilogue ||
+				slot->s_keep_until > zkl_boottime_ms() ? STAYS : GONE;
+		case ZKL_SLOT_DENIED:
+		case ZKL_SLOT_FAILED:
+			return GONE;
+		default:
+			return WAITS;
+	}
+}
+
+static bool
+is_of(const ZklOwnQueue *own, const ZklSlot *slot)
+{
+	return slot->s_state > ZKL_SLOT_CLAIMED &&
+		slot->s_kind == ZKL_KIND_LOCK &&
+		slot->s_dialect == own->lock->dialect &&
+		strcmp(slot->s_path, own->lock->path) == 0;
+}
+
+static int
+compare_owners(const void *a, const void *b)
+{
+	uint64		x = *(const uint64 *) a;
+	uint64		y = *(const uint64 *) b;
+
+	return x < y ? -1 : x > y;
+}
+
+static int
+compare_znodes(const void *a, const void *b)
+{
+	return memcmp(&((const Own *) a)->uuid, &((const Own *) b)->uuid,
+				  sizeof(ZklUuid));
+}
+
+/* The znode of a released hold goes on for another hold of its owner. */
+static void
+pass_on(ZklOwnQueue *own, uint64 *holders, int nholders)
+{
+	int			i;
+
+	qsort(holders, nholders, sizeof(uint64), compare_owners);
+	for (i = 0; i < own->nznodes; i++)
+	{
+		Own		   *znode = &own->znodes[i];
+
+		if (znode->standing == GONE &&
+			bsearch(&znode->owner, holders, nholders, sizeof(uint64),
+					compare_owners) != NULL)
+			znode->standing = HELD;
+	}
+}
+
+static void
+read_slots(ZklOwnQueue *own)
+{
+	uint64	   *holders = palloc(zkl_control->ctl_nslots * sizeof(uint64));
+	int			nholders = 0;
+	ZklSlot		slot;
+	int			slotno;
+
+	own->nznodes = 0;
+	for (slotno = 0; slotno < zkl_control->ctl_nslots; slotno++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (zkl_slot_peek(slotno) <= ZKL_SLOT_CLAIMED)
+			continue;
+		zkl_slot_copy(slotno, &slot);
+		if (!is_of(own, &slot))
+			continue;
+		if (slot.s_znode_sent && slot.s_generation == own->generation)
+		{
+			Own		   *znode = &own->znodes[own->nznodes++];
+
+			znode->uuid = slot.s_znode_uuid;
+			znode->owner = slot.s_owner;
+			znode->standing = standing_of(&slot);
+		}
+		else if (slot.s_state == ZKL_SLOT_GRANTED)
+			holders[nholders++] = slot.s_owner;
+	}
+	pass_on(own, holders, nholders);
+	qsort(own->znodes, own->nznodes, sizeof(Own), compare_znodes);
+	pfree(holders);
+}
+
+ZklOwnQueue *
+zkl_ownqueue_make(const ZklTarget *lock)
+{
+	ZklOwnQueue *own = palloc0(sizeof(ZklOwnQueue));
+	ZklStatus	status;
+
+	zkl_status_copy(&status);
+	own->lock = lock;
+	own->session_id = status.session_id;
+	own->generation = status.generation;
+	own->znodes = palloc(zkl_control->ctl_nslots * sizeof(Own));
+	read_slots(own);
+	return own;
+}
+
+void
+zkl_ownqueue_free(ZklOwnQueue *own)
+{
+	pfree(own->znodes);
+	pfree(own);
+}
+
+static const Own *
+find(const ZklOwnQueue *own, const ZklUuid *uuid)
+{
+	Own			wanted;
+
+	wanted.uuid = *uuid;
+	return bsearch(&wanted, own->znodes, own->nznodes, sizeof(Own),
+				   compare_znodes);
+}
+
+bool
+zkl_ownqueue_judge(ZklOwnQueue *own, const ZklListingEntry *entry,
+				   bool *granted)
+{
+	const Own  *znode;
+	ZklLockMode mode;
+	ZklSeq		seq;
+	bool		has_uuid;
+	ZklUuid		uuid;
+	char	   *name;
+	bool		ours;
+
+	if (entry->session_id == 0 || entry->session_id != own->session_id)
+		return true;
+	name = pnstrdup(entry->name, entry->name_length);
+	ours = zkl_znode_parse(own->lock->dialect, name, &mode, &seq, &has_uuid,
+						   &uuid) && has_uuid;
+	pfree(name);
+	if (!ours)
+		return true;
+	znode = find(own, &uuid);
+	if (znode == NULL && !own->again)
+	{
+		/* It may have passed from one slot to another while they were read. */
+		own->again = true;
+		read_slots(own);
+		znode = find(own, &uuid);
+	}
+	if (znode == NULL || znode->standing == GONE)
+		return false;
+	if (znode->standing != STAYS)
+		*granted = znode->standing == HELD;
+	return true;
+}

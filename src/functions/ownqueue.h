@@ -1,0 +1,25 @@
+/*
+ * ownqueue.h
+ *	  What this server knows of its own znodes in a queue.  Backends only.
+ */
+#ifndef ZKL_FUNCTIONS_OWNQUEUE_H
+#define ZKL_FUNCTIONS_OWNQUEUE_H
+
+#include "backend/target.h"
+#include "shared/listing.h"
+
+typedef struct ZklOwnQueue ZklOwnQueue;
+
+/* To be judged by in the queue of a lock; palloc'd */
+extern ZklOwnQueue *zkl_ownqueue_make(const ZklTarget *lock);
+
+/*
+ * Corrects *granted, which is what the znodes ahead of an entry say, by what
+ * this server knows.  False: the entry has left the queue.
+ */
+extern bool zkl_ownqueue_judge(ZklOwnQueue *own, const ZklListingEntry *entry,
+							   bool *granted);
+
+extern void zkl_ownqueue_free(ZklOwnQueue *own);
+
+#endif							/* ZKL_FUNCTIONS_OWNQUEUE_H */

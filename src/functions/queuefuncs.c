@@ -1,0 +1,240 @@
+/*
+ * queuefuncs.c
+ *	  The set-returning function zk_queue().
+ *
+ * Owns what others may see of a lock's queue, and of a semaphore's.  Run by
+ * backends.  Takes no locks.
+ *
+ * Must not know which locks this backend holds.
+ */
+#include "postgres.h"
+
+#include <ctype.h>
+
+#include "backend/ask.h"
+#include "backend/encoding.h"
+#include "functions/ownqueue.h"
+#include "functions/row.h"
+#include "mb/pg_wchar.h"
+#include "recipes/maximum.h"
+#include "recipes/semaphore.h"
+#include "shared/listing.h"
+#include "shared/zklock.h"
+#include "storage/dsm.h"
+#include "utils/builtins.h"
+
+#define QUEUE_COLUMNS	11
+
+#define MAX_FOREIGN_DATA	255 /* longer data is not shown */
+
+ZKL_FUNCTION(zkl_sql_queue);
+
+/* Whether data of another client is a short printable text */
+static bool
+is_short_text(const char *data, uint32 length)
+{
+	uint32		at = 0;
+
+	if (length == 0 || length > MAX_FOREIGN_DATA)
+		return false;
+	while (at < length)
+	{
+		int			bytes = pg_encoding_verifymbchar(PG_UTF8, data + at,
+													 (int) (length - at));
+
+		if (bytes < 1 || (bytes == 1 && !isprint((unsigned char) data[at])))
+			return false;
+		at += bytes;
+	}
+	return true;
+}
+
+/* Columns server, database, pid, usename and application_name */
+static void
+add_contender(ZklRow *row, const ZklListingEntry *entry)
+{
+	ZklNodeData data;
+
+	if (zkl_node_data_parse(entry->data, entry->data_length, &data))
+		zkl_row_utf8_or_null(row, data.server, sizeof(data.server));
+	else if (is_short_text(entry->data, entry->data_length))
+		zkl_row_text(row, zkl_utf8_to_display(entry->data,
+										  (int) entry->data_length));
+	else
+		zkl_row_null(row);
+	zkl_row_utf8_or_null(row, data.database, sizeof(data.database));
+	zkl_row_pid_or_null(row, data.pid);
+	zkl_row_utf8_or_null(row, data.usename, sizeof(data.usename));
+	zkl_row_utf8_or_null(row, data.application_name,
+					 sizeof(data.application_name));
+}
+
+static void
+add_created_at(ZklRow *row, int64 ctime_ms)
+{
+	int64		days = POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE;
+
+	if (ctime_ms > 0 && ctime_ms < END_TIMESTAMP / 1000)
+		zkl_row_add(row, TimestampTzGetDatum((ctime_ms - days * SECS_PER_DAY * 1000) *
+									 1000));
+	else
+		zkl_row_null(row);
+}
+
+/* Rows are numbered as they come. */
+static void
+put_row(FunctionCallInfo fcinfo, const ZklTarget *target, const char *mode,
+		bool granted, const ZklListingEntry *entry, int *position)
+{
+	ZklRow		row = {0};
+	char	   *znode = psprintf("%s%s/%.*s", zkl_root, target->path,
+								 (int) entry->name_length, entry->name);
+
+	zkl_row_add(&row, Int32GetDatum(++*position));
+	zkl_row_text(&row, mode);
+	zkl_row_add(&row, BoolGetDatum(granted));
+	add_contender(&row, entry);
+	zkl_row_utf8(&row, znode, strlen(znode));
+	zkl_row_session_id(&row, entry->session_id);
+	add_created_at(&row, entry->ctime_ms);
+
+	Assert(row.n == QUEUE_COLUMNS);
+	zkl_row_put(fcinfo, &row);
+}
+
+/*
+ * "granted" is what the znodes ahead say.  What this server knows of its own
+ * znodes goes before that.
+ */
+static void
+put_entry(FunctionCallInfo fcinfo, const ZklTarget *target, const char *mode,
+		  bool granted, const ZklListingEntry *entry, ZklOwnQueue *own,
+		  int *position)
+{
+	if (zkl_ownqueue_judge(own, entry, &granted))
+		put_row(fcinfo, target, mode, granted, entry, position);
+}
+
+/* The rule by which a lock is granted */
+static void
+put_lock(FunctionCallInfo fcinfo, const ZklTarget *lock, int *position)
+{
+	ZklListing	list;
+	ZklListingEntry entry;
+	dsm_segment *segment = zkl_ask_queue(lock, &list);
+	ZklOwnQueue *own = zkl_ownqueue_make(lock);
+	bool		first = true;
+	bool		exclusive_ahead = false;
+
+	while (zkl_listing_next(&list, &entry))
+	{
+		bool		granted = first ||
+		(entry.mode == ZKL_SHARED && !exclusive_ahead);
+
+		put_entry(fcinfo, lock, zkl_mode_name(entry.mode), granted,
+						 &entry, own, position);
+		first = false;
+		exclusive_ahead |= entry.mode == ZKL_EXCLUSIVE;
+	}
+	zkl_ownqueue_free(own);
+	dsm_detach(segment);
+}
+
+/* Those of a recipe of the same name, the first "most" of whom have it */
+static void
+put_others(FunctionCallInfo fcinfo, const ZklTarget *lock, ZklDialect dialect,
+		   const char *mode, uint32 most, int *position)
+{
+	ZklTarget	target = *lock;
+	ZklListing	list;
+	ZklListingEntry entry;
+	dsm_segment *segment;
+	ZklOwnQueue *own;
+	uint32		n = 0;
+
+	target.dialect = dialect;
+	segment = zkl_ask_queue(&target, &list);
+	own = zkl_ownqueue_make(&target);
+	for (; zkl_listing_next(&list, &entry); n++)
+		put_entry(fcinfo, &target, mode, n < most, &entry, own,
+						 position);
+	zkl_ownqueue_free(own);
+	dsm_detach(segment);
+}
+
+/* Of those who queue for the guard: all but the first "skip" */
+static void
+put_guard(FunctionCallInfo fcinfo, const ZklTarget *guard, int skip,
+		  int *position)
+{
+	ZklListing	list;
+	ZklListingEntry entry;
+	dsm_segment *segment = zkl_ask_queue(guard, &list);
+	ZklOwnQueue *own = zkl_ownqueue_make(guard);
+
+	while (zkl_listing_next(&list, &entry))
+	{
+		bool		has_it = false;
+
+		if (zkl_ownqueue_judge(own, &entry, &has_it) && skip-- <= 0)
+			put_row(fcinfo, guard, "lease", false, &entry, position);
+	}
+	zkl_ownqueue_free(own);
+	dsm_detach(segment);
+}
+
+/*
+ * The leases of the semaphore of that name, then those who wait for the guard.
+ * Who has it and waits is there with his leases, past the maximum; if nobody
+ * has recorded that, they all count as granted.
+ */
+static void
+put_semaphore(FunctionCallInfo fcinfo, const ZklTarget *lock, int *position)
+{
+	ZklTarget	leases = *lock;
+	ZklTarget	guard = *lock;
+	ZklListing	list;
+	ZklListingEntry entry;
+	dsm_segment *segment;
+	ZklOwnQueue *own;
+	uint32		n = 0,
+				max = PG_UINT32_MAX;
+
+	leases.path = psprintf("%s%s", lock->path, ZKL_SEMAPHORE_LEASES);
+	leases.dialect = ZKL_DIALECT_LEASE;
+	guard.path = psprintf("%s%s", lock->path, ZKL_SEMAPHORE_GUARD);
+	guard.dialect = ZKL_DIALECT_CURATOR_MUTEX;
+	if (strlen(leases.path) > ZKL_MAX_NAME)
+		return;
+	segment = zkl_ask_queue(&leases, &list);
+	if (list.count > 0)
+	{
+		int			recorded = zkl_maximum_recorded(lock);
+
+		if (recorded > 0)
+			max = (uint32) recorded;
+	}
+	own = zkl_ownqueue_make(&leases);
+	for (; zkl_listing_next(&list, &entry); n++)
+		put_entry(fcinfo, &leases, "lease", n < max, &entry, own,
+						 position);
+	zkl_ownqueue_free(own);
+	dsm_detach(segment);
+	if (n > 0)
+		put_guard(fcinfo, &guard, n > max, position);
+}
+
+Datum
+zkl_sql_queue(PG_FUNCTION_ARGS)
+{
+	ZklTarget	lock = zkl_target_any(PG_GETARG_TEXT_PP(0));
+	int			position = 0;
+
+	InitMaterializedSRF(fcinfo, 0);
+	put_lock(fcinfo, &lock, &position);
+	put_others(fcinfo, &lock, ZKL_DIALECT_LATCH, "leader", 1, &position);
+	put_others(fcinfo, &lock, ZKL_DIALECT_MEMBER, "member", PG_UINT32_MAX,
+			   &position);
+	put_semaphore(fcinfo, &lock, &position);
+	return (Datum) 0;
+}

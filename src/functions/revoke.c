@@ -1,0 +1,147 @@
+/*
+ * revoke.c
+ *	  The SQL-callable function that asks the holders of a lock to give it up.
+ *
+ * Run by backends.  Takes no locks, keeps no state.  Must not know what becomes
+ * of the wish on the holder's side.
+ *
+ * The wish is data of the holder's znode, which its owner watches.  For other
+ * clients it is Curator's fixed message, over whatever was there.  In zklock's
+ * own znodes it is a mark in the data, which tells who asks, and goes on
+ * telling who holds.
+ */
+#include "postgres.h"
+
+#include "backend/ask.h"
+#include "backend/encoding.h"
+#include "backend/refusal.h"
+#include "commands/dbcommands.h"
+#include "miscadmin.h"
+#include "shared/compat.h"
+#include "shared/self.h"
+#include "shared/zklock.h"
+
+#define ANSWER_ROOM		ZKL_MAX_NODE_DATA	/* zklock's data is no longer */
+#define MAX_TRIES		10		/* while others write to the same znode */
+
+ZKL_FUNCTION(zkl_sql_revoke);
+
+/* This session, in the words that the holder reads */
+static void
+describe_asker(char *buf, Size size)
+{
+	char	   *usename = GetUserNameFromId(GetSessionUserId(), true);
+	char	   *database = get_database_name(MyDatabaseId);
+
+	zkl_copy_to_utf8(buf, size,
+					 psprintf("process %d of %s (user \"%s\", database \"%s\")",
+							  MyProcPid, zkl_self_name(),
+							  usename ? usename : "",
+							  database ? database : ""));
+}
+
+/* Fills in what is to be written over what the errand has just read. */
+static void
+make_message(ZklErrand *errand, bool is_zklock, const char *asker)
+{
+	bool		whole = errand->size <= errand->room;
+
+	if (is_zklock)
+		errand->length = (uint32)
+			zkl_node_data_revoke(errand->answer, whole ? errand->size : 0,
+								 asker, errand->data);
+	else
+	{
+		errand->length = strlen(ZKL_REVOKE_MESSAGE);
+		memcpy(errand->data, ZKL_REVOKE_MESSAGE, errand->length);
+	}
+}
+
+static bool
+is_written(const ZklErrand *errand)
+{
+	return errand->size == errand->length &&
+		memcmp(errand->answer, errand->data, errand->length) == 0;
+}
+
+/*
+ * False: it holds the lock no more.  What was written before is written again:
+ * each write is a wish of its own.  But a write whose answer was lost may have
+ * been done.
+ */
+static bool
+ask_holder(const ZklTarget *lock, const char *znode, bool is_zklock,
+		   const char *asker)
+{
+	ZklErrand  *errand = zkl_errand_make(ZKL_ERRAND_GET, lock, znode,
+										 ANSWER_ROOM);
+	bool		unknown = false;
+	int			tries = 0;
+	int32		rc;
+
+	for (;;)
+	{
+		errand->kind = ZKL_ERRAND_GET;
+		rc = zkl_errand_run(errand, lock, 0);
+		if (rc != ZKL_RC_OK)
+			break;
+		make_message(errand, is_zklock, asker);
+		if (unknown && is_written(errand))
+			break;
+		errand->kind = ZKL_ERRAND_SET;
+		errand->version = errand->stat.version;
+		rc = zkl_errand_run(errand, lock, 0);
+		if ((rc != ZKL_RC_BADVERSION && rc != ZKL_RC_UNKNOWN) ||
+			++tries == MAX_TRIES)
+			break;
+		unknown |= rc == ZKL_RC_UNKNOWN;
+	}
+	zkl_errand_free(errand);
+	if (rc != ZKL_RC_OK && rc != ZKL_RC_NONODE)
+		zkl_raise_failed(lock->name, ZKL_ERROR_ZOOKEEPER, rc);
+	return rc == ZKL_RC_OK;
+}
+
+/* False: it has left. */
+static bool
+ask_entry(const ZklTarget *lock, const ZklListingEntry *entry,
+		  const char *asker)
+{
+	char	   *name = pnstrdup(entry->name, entry->name_length);
+	ZklLockMode mode;
+	ZklSeq		seq;
+	bool		has_uuid;
+	ZklUuid		uuid;
+
+	if (!zkl_znode_parse(lock->dialect, name, &mode, &seq, &has_uuid, &uuid))
+		return false;
+	return ask_holder(lock, name, has_uuid && zkl_uuid_is_zklock(&uuid),
+					  asker);
+}
+
+/* Those that zk_queue() shows as granted */
+Datum
+zkl_sql_revoke(PG_FUNCTION_ARGS)
+{
+	ZklTarget	lock = zkl_target_lock(PG_GETARG_TEXT_PP(0));
+	char		asker[ZKL_MAX_ASKER];
+	ZklListing	list;
+	ZklListingEntry entry;
+	dsm_segment *segment;
+	int32		asked = 0;
+	bool		first = true;
+
+	describe_asker(asker, sizeof(asker));
+	segment = zkl_ask_queue(&lock, &list);
+	while (zkl_listing_next(&list, &entry) &&
+		   (first || entry.mode == ZKL_SHARED))
+	{
+		if (ask_entry(&lock, &entry, asker))
+			asked++;
+		if (entry.mode == ZKL_EXCLUSIVE)
+			break;
+		first = false;
+	}
+	dsm_detach(segment);
+	PG_RETURN_INT32(asked);
+}

@@ -1,0 +1,100 @@
+/*
+ * row.c
+ *	  Rows of set-returning functions, a column at a time.
+ *
+ * Owns nothing.  Run by backends.  Takes no locks.  Must not know what the
+ * columns are.
+ */
+#include "postgres.h"
+
+#include "backend/encoding.h"
+#include "functions/row.h"
+#include "utils/builtins.h"
+
+void
+zkl_row_add(ZklRow *row, Datum value)
+{
+	row->values[row->n] = value;
+	row->nulls[row->n++] = false;
+}
+
+void
+zkl_row_null(ZklRow *row)
+{
+	row->values[row->n] = (Datum) 0;
+	row->nulls[row->n++] = true;
+}
+
+void
+zkl_row_text(ZklRow *row, const char *value)
+{
+	zkl_row_add(row, CStringGetTextDatum(value));
+}
+
+/* Text in UTF-8 of unknown origin, in a buffer that it may fill */
+void
+zkl_row_utf8(ZklRow *row, const char *value, size_t size)
+{
+	zkl_row_text(row, zkl_utf8_to_display(value, (int) strnlen(value, size)));
+}
+
+/* The same, but nothing is NULL */
+void
+zkl_row_utf8_or_null(ZklRow *row, const char *value, size_t size)
+{
+	if (value[0] != '\0')
+		zkl_row_utf8(row, value, size);
+	else
+		zkl_row_null(row);
+}
+
+void
+zkl_row_time_or_null(ZklRow *row, TimestampTz value)
+{
+	if (value != 0)
+		zkl_row_add(row, TimestampTzGetDatum(value));
+	else
+		zkl_row_null(row);
+}
+
+void
+zkl_row_pid_or_null(ZklRow *row, int pid)
+{
+	if (pid != 0)
+		zkl_row_add(row, Int32GetDatum(pid));
+	else
+		zkl_row_null(row);
+}
+
+void
+zkl_row_interval_ms(ZklRow *row, int64 ms)
+{
+	Interval   *interval = palloc0(sizeof(Interval));
+
+	interval->time = ms * 1000;
+	zkl_row_add(row, IntervalPGetDatum(interval));
+}
+
+void
+zkl_row_session_id(ZklRow *row, int64 id)
+{
+	if (id != 0)
+		zkl_row_text(row, psprintf("0x%016llx", (unsigned long long) id));
+	else
+		zkl_row_null(row);
+}
+
+void
+zkl_row_put(FunctionCallInfo fcinfo, ZklRow *row)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+
+	tuplestore_putvalues(result->setResult, result->setDesc,
+						 row->values, row->nulls);
+}
+
+const char *
+zkl_mode_name(ZklLockMode mode)
+{
+	return mode == ZKL_SHARED ? "shared" : "exclusive";
+}

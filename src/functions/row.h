@@ -1,0 +1,42 @@
+/*
+ * row.h
+ *	  Rows of set-returning functions, a column at a time.
+ */
+#ifndef ZKL_FUNCTIONS_ROW_H
+#define ZKL_FUNCTIONS_ROW_H
+
+#include "shared/compat.h"
+#include "znode/lockmode.h"
+
+#define ZKL_ROW_COLUMNS	19
+
+/* A row under construction: columns are added in order. */
+typedef struct ZklRow
+{
+	Datum		values[ZKL_ROW_COLUMNS];
+	bool		nulls[ZKL_ROW_COLUMNS];
+	int			n;
+} ZklRow;
+
+extern void zkl_row_add(ZklRow *row, Datum value);
+extern void zkl_row_null(ZklRow *row);
+extern void zkl_row_text(ZklRow *row, const char *value);
+
+/* Text in UTF-8 of unknown origin, in a buffer that it may fill */
+extern void zkl_row_utf8(ZklRow *row, const char *value, size_t size);
+
+/* These: NULL for an empty string, or for 0 */
+extern void zkl_row_utf8_or_null(ZklRow *row, const char *value, size_t size);
+extern void zkl_row_time_or_null(ZklRow *row, TimestampTz value);
+extern void zkl_row_pid_or_null(ZklRow *row, int pid);
+extern void zkl_row_session_id(ZklRow *row, int64 id);
+
+extern void zkl_row_interval_ms(ZklRow *row, int64 ms);
+
+/* Adds the row to the function's result. */
+extern void zkl_row_put(FunctionCallInfo fcinfo, ZklRow *row);
+
+/* How a mode is called in SQL */
+extern const char *zkl_mode_name(ZklLockMode mode);
+
+#endif							/* ZKL_FUNCTIONS_ROW_H */

@@ -1,0 +1,267 @@
+/*
+ * sqlfuncs.c
+ *	  The SQL-callable functions that acquire and release locks.
+ *
+ * Owns the way from SQL arguments to a request, and back.  Run by backends.
+ * Takes no locks, keeps no state.
+ *
+ * Must not know how a lock is asked for, nor when a hold ends.
+ */
+#include "postgres.h"
+
+#include "backend/acquire.h"
+#include "backend/duration.h"
+#include "backend/extend.h"
+#include "backend/release.h"
+#include "recipes/semaphore.h"
+#include "shared/compat.h"
+#include "shared/zklock.h"
+
+/* A bound that nobody lives to see; in µs it fits, too, and more besides. */
+#define LONGEST_MS		((int64) 10000 * 365 * 86400000)
+
+ZKL_FUNCTION(zkl_sql_lock);
+ZKL_FUNCTION(zkl_sql_lock_shared);
+ZKL_FUNCTION(zkl_sql_try_lock);
+ZKL_FUNCTION(zkl_sql_try_lock_shared);
+ZKL_FUNCTION(zkl_sql_xact_lock);
+ZKL_FUNCTION(zkl_sql_xact_lock_shared);
+ZKL_FUNCTION(zkl_sql_try_xact_lock);
+ZKL_FUNCTION(zkl_sql_try_xact_lock_shared);
+ZKL_FUNCTION(zkl_sql_unlock);
+ZKL_FUNCTION(zkl_sql_unlock_shared);
+ZKL_FUNCTION(zkl_sql_unlock_all);
+ZKL_FUNCTION(zkl_sql_extend);
+ZKL_FUNCTION(zkl_sql_fencing_token);
+
+/* ---- arguments ---- */
+
+/* For how long a lock may be held, in ms; 0: as long as one likes */
+static int64
+at_most_of(FunctionCallInfo fcinfo, int arg)
+{
+	int64		ms;
+
+	if (PG_ARGISNULL(arg))
+		return 0;
+	ms = zkl_duration_ms(PG_GETARG_INTERVAL_P(arg));
+	if (ms <= 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("at_most must be positive")));
+	if (ms == ZKL_FOREVER)
+		return 0;
+	return Min(ms, LONGEST_MS);
+}
+
+static void
+check_max_at_least(int64 ms)
+{
+	if (ms <= zkl_max_at_least)
+		return;
+	if (zkl_max_at_least == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("permission denied to use at_least"),
+				 errdetail("\"zklock.max_at_least\" is 0.")));
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg("at_least must not be greater than \"zklock.max_at_least\""),
+			 errdetail("The argument is %lld ms, but the setting is %d ms.",
+					   (long long) ms, zkl_max_at_least)));
+}
+
+/* For how long it is kept at least, in ms */
+static int64
+at_least_of(FunctionCallInfo fcinfo, int arg, int64 at_most)
+{
+	int64		ms;
+
+	if (PG_ARGISNULL(arg))
+		return 0;
+	ms = zkl_duration_ms(PG_GETARG_INTERVAL_P(arg));
+	if (ms < 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("at_least must not be negative")));
+	if (ms == ZKL_FOREVER)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("at_least must be finite")));
+	ms = Min(ms, LONGEST_MS);
+	if (at_most != 0 && ms > at_most)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("at_least must not be greater than at_most")));
+	check_max_at_least(ms);
+	return ms;
+}
+
+/*
+ * The variants with bounds have two arguments more than those without, which
+ * are strict.  Theirs may be NULL; the ones before may not.
+ */
+static bool
+asks_for_nothing(FunctionCallInfo fcinfo, int nstrict)
+{
+	int			i;
+
+	for (i = 0; i < nstrict; i++)
+	{
+		if (PG_ARGISNULL(i))
+			return true;
+	}
+	return false;
+}
+
+/* ---- acquiring ---- */
+
+static bool
+acquire(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime,
+		bool is_try, int64 *token)
+{
+	ZklAsk		ask = {0};
+	int			bounds = is_try ? 2 : 1;
+
+	ask.lock = zkl_target_lock(PG_GETARG_TEXT_PP(0));
+	ask.mode = mode;
+	ask.lifetime = lifetime;
+	ask.is_try = is_try;
+	if (is_try)
+		ask.timeout_ms = zkl_timeout_ms(PG_GETARG_INTERVAL_P(1));
+	if (PG_NARGS() > bounds)
+	{
+		ask.at_most_ms = at_most_of(fcinfo, bounds);
+		ask.at_least_ms = at_least_of(fcinfo, bounds + 1, ask.at_most_ms);
+	}
+	return zkl_acquire(&ask, 1, token);
+}
+
+static Datum
+lock(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime)
+{
+	int64		token = 0;
+
+	if (asks_for_nothing(fcinfo, 1))
+		PG_RETURN_NULL();
+	(void) acquire(fcinfo, mode, lifetime, false, &token);
+	PG_RETURN_INT64(token);
+}
+
+static Datum
+try_lock(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime)
+{
+	int64		token;
+
+	if (asks_for_nothing(fcinfo, 2))
+		PG_RETURN_NULL();
+	PG_RETURN_BOOL(acquire(fcinfo, mode, lifetime, true, &token));
+}
+
+Datum
+zkl_sql_lock(PG_FUNCTION_ARGS)
+{
+	return lock(fcinfo, ZKL_EXCLUSIVE, ZKL_LIFETIME_SESSION);
+}
+
+Datum
+zkl_sql_lock_shared(PG_FUNCTION_ARGS)
+{
+	return lock(fcinfo, ZKL_SHARED, ZKL_LIFETIME_SESSION);
+}
+
+Datum
+zkl_sql_try_lock(PG_FUNCTION_ARGS)
+{
+	return try_lock(fcinfo, ZKL_EXCLUSIVE, ZKL_LIFETIME_SESSION);
+}
+
+Datum
+zkl_sql_try_lock_shared(PG_FUNCTION_ARGS)
+{
+	return try_lock(fcinfo, ZKL_SHARED, ZKL_LIFETIME_SESSION);
+}
+
+Datum
+zkl_sql_xact_lock(PG_FUNCTION_ARGS)
+{
+	return lock(fcinfo, ZKL_EXCLUSIVE, ZKL_LIFETIME_TRANSACTION);
+}
+
+Datum
+zkl_sql_xact_lock_shared(PG_FUNCTION_ARGS)
+{
+	return lock(fcinfo, ZKL_SHARED, ZKL_LIFETIME_TRANSACTION);
+}
+
+Datum
+zkl_sql_try_xact_lock(PG_FUNCTION_ARGS)
+{
+	return try_lock(fcinfo, ZKL_EXCLUSIVE, ZKL_LIFETIME_TRANSACTION);
+}
+
+Datum
+zkl_sql_try_xact_lock_shared(PG_FUNCTION_ARGS)
+{
+	return try_lock(fcinfo, ZKL_SHARED, ZKL_LIFETIME_TRANSACTION);
+}
+
+/* ---- releasing ---- */
+
+static Datum
+unlock(FunctionCallInfo fcinfo, ZklLockMode mode)
+{
+	ZklTarget	lock = zkl_target_lock(PG_GETARG_TEXT_PP(0));
+
+	PG_RETURN_BOOL(zkl_release_lock(&lock, mode));
+}
+
+Datum
+zkl_sql_unlock(PG_FUNCTION_ARGS)
+{
+	return unlock(fcinfo, ZKL_EXCLUSIVE);
+}
+
+Datum
+zkl_sql_unlock_shared(PG_FUNCTION_ARGS)
+{
+	return unlock(fcinfo, ZKL_SHARED);
+}
+
+Datum
+zkl_sql_unlock_all(PG_FUNCTION_ARGS)
+{
+	zkl_release_all();
+	PG_RETURN_VOID();
+}
+
+/* ---- holding ---- */
+
+Datum
+zkl_sql_extend(PG_FUNCTION_ARGS)
+{
+	ZklTarget	lock;
+	int64		at_most;
+
+	if (asks_for_nothing(fcinfo, 1))
+		PG_RETURN_NULL();
+	lock = zkl_target_lock(PG_GETARG_TEXT_PP(0));
+	at_most = at_most_of(fcinfo, 1);
+	PG_RETURN_BOOL(zkl_extend_holds(&lock, at_most));
+}
+
+/* ---- looking ---- */
+
+Datum
+zkl_sql_fencing_token(PG_FUNCTION_ARGS)
+{
+	ZklTarget	lock = zkl_target_lock(PG_GETARG_TEXT_PP(0));
+	ZklTarget	latch = lock;
+	int64		token;
+
+	latch.dialect = ZKL_DIALECT_LATCH;
+	if (!zkl_hold_token(&lock, &token) && !zkl_hold_token(&latch, &token) &&
+		!zkl_semaphore_token(&lock, &token))
+		PG_RETURN_NULL();
+	PG_RETURN_INT64(token);
+}

@@ -1,0 +1,244 @@
+/*
+ * views.c
+ *	  The set-returning functions behind zk_locks and zk_status.
+ *
+ * Owns what others may see of requests and of the worker.  Run by backends.
+ * Takes no locks but, through shmem.h, those of what it copies, one at a time:
+ * rows are each consistent, the set is not a snapshot.
+ *
+ * Must not know which locks this backend holds.
+ *
+ * As in pg_stat_activity everybody sees that a row exists; whose role is not
+ * the row's, and who may not read all statistics, does not see what it is for.
+ */
+#include "postgres.h"
+
+#include "backend/refusal.h"
+#include "catalog/pg_authid.h"
+#include "functions/row.h"
+#include "miscadmin.h"
+#include "recipes/semaphore.h"
+#include "shared/compat.h"
+#include "shared/zklock.h"
+#include "utils/acl.h"
+
+#define LOCKS_COLUMNS	12
+#define STATUS_COLUMNS	19
+
+ZKL_FUNCTION(zkl_sql_locks);
+ZKL_FUNCTION(zkl_sql_status);
+
+/* ---- zk_locks ---- */
+
+/* Those without a name are not shown. */
+static const char *const slot_state_names[] = {
+	[ZKL_SLOT_FREE] = NULL,
+	[ZKL_SLOT_CLAIMED] = NULL,
+	[ZKL_SLOT_WAITING] = "waiting",
+	[ZKL_SLOT_GRANTED] = "granted",
+	[ZKL_SLOT_DENIED] = "denied",
+	[ZKL_SLOT_FAILED] = "failed",
+	[ZKL_SLOT_LOST] = "lost",
+	[ZKL_SLOT_RELEASED] = "releasing"
+};
+
+/* A consistent copy of a slot that is to be shown; false: it is not. */
+static bool
+copy_shown(int slotno, ZklSlot *slot)
+{
+	if (zkl_slot_peek(slotno) == ZKL_SLOT_FREE)
+		return false;
+	zkl_slot_copy(slotno, slot);
+	if (slot->s_guard && slot->s_state != ZKL_SLOT_WAITING)
+		return false;
+	return slot->s_kind == ZKL_KIND_LOCK &&
+		slot_state_names[slot->s_state] != NULL;
+}
+
+static const char *
+shown_mode(const ZklSlot *slot)
+{
+	if (slot->s_guard || slot->s_dialect == ZKL_DIALECT_LEASE)
+		return "lease";
+	return slot->s_dialect == ZKL_DIALECT_MEMBER ? "member" :
+		slot->s_dialect == ZKL_DIALECT_LATCH ? "leader" :
+		zkl_mode_name(slot->s_mode);
+}
+
+static bool
+may_see_slot(const ZklSlot *slot)
+{
+	return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
+		has_privs_of_role(GetUserId(), slot->s_roleid);
+}
+
+static void
+add_slot_znode(ZklRow *row, const ZklSlot *slot)
+{
+	char		name[ZKL_MAX_ZNODE_NAME + 1];
+	char	   *path;
+
+	if (!slot->s_znode_sent || slot->s_znode_seq < 0)
+	{
+		zkl_row_null(row);
+		return;
+	}
+	zkl_znode_name((ZklDialect) slot->s_dialect, &slot->s_znode_uuid,
+				   slot->s_znode_mode, slot->s_znode_seq, name);
+	path = psprintf("%s%s/%s", zkl_root, slot->s_path, name);
+	zkl_row_utf8(row, path, strlen(path));
+}
+
+/* The name of a state as zk_locks shows it */
+static const char *
+shown_state(const ZklSlot *slot)
+{
+	if (slot->s_state == ZKL_SLOT_RELEASED &&
+		slot->s_keep_until > zkl_boottime_ms())
+		return "kept";
+	if (slot->s_state == ZKL_SLOT_GRANTED &&
+		!zkl_lease_is_valid(slot->s_generation))
+		return "unconfirmed";
+	return slot_state_names[slot->s_state];
+}
+
+static void
+put_slot(FunctionCallInfo fcinfo, const ZklSlot *slot)
+{
+	ZklRow		row = {0};
+	bool		visible = may_see_slot(slot);
+	bool		granted = slot->s_state == ZKL_SLOT_GRANTED;
+
+	if (visible)
+		zkl_row_utf8(&row, slot->s_path, zkl_slot_shown_length(slot));
+	else
+		zkl_row_null(&row);
+	zkl_row_text(&row, shown_mode(slot));
+	zkl_row_text(&row, slot->s_lifetime == ZKL_LIFETIME_SESSION ?
+			 "session" : "transaction");
+	zkl_row_add(&row, BoolGetDatum(granted));
+	zkl_row_text(&row, shown_state(slot));
+	zkl_row_add(&row, Int32GetDatum(slot->s_pid));
+	if (visible && slot->s_granted_at != 0)
+		zkl_row_add(&row, Int64GetDatum(slot->s_token));
+	else
+		zkl_row_null(&row);
+	zkl_row_add(&row, Int32GetDatum(granted ? (int32) slot->s_holds : 0));
+	zkl_row_time_or_null(&row, slot->s_requested_at);
+	zkl_row_time_or_null(&row, slot->s_granted_at);
+	if (visible)
+		add_slot_znode(&row, slot);
+	else
+		zkl_row_null(&row);
+	zkl_row_add(&row, BoolGetDatum(slot->s_asked_zxid != 0));
+
+	Assert(row.n == LOCKS_COLUMNS);
+	zkl_row_put(fcinfo, &row);
+}
+
+Datum
+zkl_sql_locks(PG_FUNCTION_ARGS)
+{
+	int			slotno;
+
+	zkl_check_loaded();
+	InitMaterializedSRF(fcinfo, 0);
+	for (slotno = 0; slotno < zkl_control->ctl_nrequests; slotno++)
+	{
+		ZklSlot		slot;
+
+		CHECK_FOR_INTERRUPTS();
+		if (copy_shown(slotno, &slot))
+			put_slot(fcinfo, &slot);
+	}
+	return (Datum) 0;
+}
+
+/* ---- zk_status ---- */
+
+static void
+count_slots(int64 *held, int64 *waiting)
+{
+	int			slotno;
+
+	*held = *waiting = 0;
+	for (slotno = 0; slotno < zkl_control->ctl_nrequests; slotno++)
+	{
+		ZklSlot		slot;
+
+		if (!copy_shown(slotno, &slot))
+			continue;
+		if (slot.s_state == ZKL_SLOT_GRANTED)
+			(*held)++;
+		else if (slot.s_state == ZKL_SLOT_WAITING)
+			(*waiting)++;
+	}
+}
+
+static void
+add_lease(ZklRow *row)
+{
+	uint32		generation;
+	int64		deadline;
+
+	zkl_lease_read(&generation, &deadline);
+	if (deadline != 0)
+		zkl_row_interval_ms(row, Max(deadline - zkl_boottime_ms(), 0));
+	else
+		zkl_row_null(row);
+}
+
+static void
+add_counters(ZklRow *row, const ZklStatus *status)
+{
+	int64		held;
+	int64		waiting;
+
+	count_slots(&held, &waiting);
+	zkl_row_add(row, Int64GetDatum(held));
+	zkl_row_add(row, Int64GetDatum(waiting));
+	zkl_row_add(row, Int64GetDatum((int64) status->connects));
+	zkl_row_add(row, Int64GetDatum((int64) status->sessions_lost));
+	zkl_row_add(row, Int64GetDatum((int64) status->batches));
+	zkl_row_add(row, Int64GetDatum((int64) status->operations));
+	zkl_row_add(row, Int64GetDatum((int64) status->listings));
+	zkl_row_add(row, Int64GetDatum((int64) status->creates));
+	if (status->creates > 0)
+		zkl_row_add(row, Float8GetDatum((double) status->continuous_creates /
+								(double) status->creates));
+	else
+		zkl_row_null(row);
+	zkl_row_add(row, Int64GetDatum((int64) status->watches));
+}
+
+Datum
+zkl_sql_status(PG_FUNCTION_ARGS)
+{
+	ZklStatus	status;
+	ZklRow		row = {0};
+	bool		hosts = zkl_may_see_hosts();
+
+	zkl_check_loaded();
+	InitMaterializedSRF(fcinfo, 0);
+	zkl_status_copy(&status);
+
+	zkl_row_text(&row, zkl_worker_state_name(status.state));
+	zkl_row_utf8_or_null(&row, hosts ? status.server : "",
+					 hosts ? sizeof(status.server) : 1);
+	zkl_row_session_id(&row, status.session_id);
+	if (status.timeout_ms != 0)
+		zkl_row_interval_ms(&row, status.timeout_ms);
+	else
+		zkl_row_null(&row);
+	add_lease(&row);
+	zkl_row_pid_or_null(&row, status.worker_pid);
+	zkl_row_pid_or_null(&row, status.session_pid);
+	add_counters(&row, &status);
+	zkl_row_utf8_or_null(&row, hosts ? status.last_error : "",
+					 hosts ? sizeof(status.last_error) : 1);
+	zkl_row_time_or_null(&row, status.last_error_at);
+
+	Assert(row.n == STATUS_COLUMNS);
+	zkl_row_put(fcinfo, &row);
+	return (Datum) 0;
+}

@@ -1,0 +1,412 @@
+/*
+ * barrier.c
+ *	  Barriers: sessions of many servers that start, and end, together.
+ *
+ * Owns what zk_barrier_enter(), zk_barrier_leave() and zk_barrier() do with the
+ * children of a barrier's directory.  Run by backends.  Takes no locks; waits
+ * as ask.c and request.c do.
+ *
+ * Must not know how a lock is asked for, nor how the worker runs an errand.
+ *
+ * The layout is that of Curator's DistributedDoubleBarrier: an ephemeral child
+ * for each member, and a persistent one, "ready", which says that they were
+ * enough and may start.  A member's is a shared lock of session lifetime, in a
+ * dialect in which nothing conflicts, so that it is watched, shown and lost as
+ * a lock is.  As Curator counts them, all children but "ready" are members.
+ *
+ * Who leaves and is not the first by name goes at once, and waits; the first
+ * stays until it is alone.  That is Curator's order: its own members wait for
+ * the first one to go, and take a single one that is left for nobody.
+ *
+ * Where this differs from Curator, and why that is safe beside it:
+ *
+ * - "ready" without any member is what a round left that ended by crashes.
+ *	 Curator's members would run right through; ours delete it before they
+ *	 enter, and only then take it for the start.
+ * - Ours delete "ready" only when nobody is in (members.c), Curator's whenever
+ *	 they leave.  So a member that has not seen it yet, while others are through
+ *	 and gone, still finds it.
+ * - Who has left waits for those who were in with it, not for whoever comes
+ *	 later: those are in the next round already, and may wait for it there.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "backend/acquire.h"
+#include "backend/duration.h"
+#include "backend/encoding.h"
+#include "backend/hold.h"
+#include "backend/refusal.h"
+#include "backend/release.h"
+#include "recipes/members.h"
+#include "shared/compat.h"
+#include "shared/zklock.h"
+
+ZKL_FUNCTION(zkl_sql_barrier_enter);
+ZKL_FUNCTION(zkl_sql_barrier_leave);
+ZKL_FUNCTION(zkl_sql_barrier);
+
+/* One call */
+typedef struct Barrier
+{
+	ZklTarget	target;
+	int64		timeout_ms;
+	ZklDeadlines at;			/* of what is no wait for children */
+	ZklChildren children;
+	char		own[ZKL_MAX_ZNODE_NAME + 1];	/* how our znode begins */
+} Barrier;
+
+/* ---- membership ---- */
+
+static ZklHold *
+find_hold(const Barrier *b)
+{
+	return zkl_hold_find(&b->target, ZKL_SHARED, ZKL_LIFETIME_SESSION);
+}
+
+/*
+ * While we wait, a loss is an error of ours, and no signal.  Also notes what
+ * our znode is called.
+ */
+static void
+begin_wait(Barrier *b)
+{
+	int			slotno = find_hold(b)->grant.slotno;
+	ZklSlot		slot;
+
+	zkl_slot_set_quiet(slotno, true);
+	zkl_slot_copy(slotno, &slot);
+	zkl_znode_prefix(ZKL_DIALECT_MEMBER, &slot.s_znode_uuid, ZKL_SHARED,
+					 b->own);
+}
+
+static void
+check_member(const Barrier *b, bool has_us)
+{
+	ZklHold    *hold = find_hold(b);
+	ZklError	error;
+
+	if (zkl_hold_is_good(hold, &error))
+	{
+		if (has_us)
+			return;
+		error = ZKL_ERROR_NODE_DELETED;
+		zkl_hold_lose(hold, error);
+	}
+	ereport(ERROR,
+			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+			 errmsg("membership in barrier \"%s\" was lost", b->target.name),
+			 errdetail("%s", zkl_lost_detail(error))));
+}
+
+/* What the member's lock is asked for with */
+static ZklAsk
+make_ask(Barrier *b)
+{
+	ZklAsk		ask = {0};
+
+	ask.lock = b->target;
+	ask.mode = ZKL_SHARED;
+	ask.lifetime = ZKL_LIFETIME_SESSION;
+	ask.is_try = b->timeout_ms != ZKL_FOREVER;
+	ask.timeout_ms = zkl_children_ms_left(&b->children);
+	ask.at = &b->at;
+	return ask;
+}
+
+/*
+ * A listing may come, after an outage, ahead of the lease: waits until that is
+ * renewed, or the membership known to be lost.
+ */
+static void
+confirm_member(Barrier *b)
+{
+	ZklAsk		ask = make_ask(b);
+
+	zkl_ask_again(&ask, find_hold(b)->grant.slotno);
+	check_member(b, true);
+}
+
+/* Goes without a word; does nothing if we are no member. */
+static void
+drop_out(const Barrier *b)
+{
+	zkl_release_quietly(&b->target, ZKL_SHARED,
+						ZKL_LIFETIME_SESSION);
+}
+
+/*
+ * An error ends a membership that this transaction may have relied on.  If that
+ * is lost, or nobody knows, and the error can be caught in a subtransaction, it
+ * stays: so the commit check finds it, as any lock that was lost.
+ */
+static void
+drop_out_after_error(const Barrier *b)
+{
+	ZklHold    *hold = find_hold(b);
+	ZklError	error;
+
+	if (hold != NULL && GetCurrentTransactionNestLevel() > 1 &&
+		(!zkl_hold_is_good(hold, &error) || zkl_hold_has_lapsed(hold)))
+		zkl_slot_set_quiet(hold->grant.slotno, false);
+	else
+		drop_out(b);
+}
+
+/* ---- entering ---- */
+
+/* False: the time was over first. */
+static bool
+become_member(Barrier *b)
+{
+	ZklAsk		ask = make_ask(b);
+	int64		token;
+
+	return zkl_acquire(&ask, 1, &token);
+}
+
+/* Before we are in: after that, "ready" says that we may start. */
+static bool
+delete_stale_ready(Barrier *b, bool stays)
+{
+	ZklMembers	view;
+
+	do
+	{
+		if (!zkl_children_look(&b->children))
+			return false;
+		zkl_members_count(&b->children, b->own, &view);
+	} while (!zkl_members_clean_up(&b->children) ||
+			 (!stays && view.is_ready && view.count > 0));
+	zkl_children_forget(&b->children);
+	return true;
+}
+
+/* True once there are enough, or were: whoever saw that first says so. */
+static bool
+wait_for_start(Barrier *b, int parties)
+{
+	ZklMembers	view;
+
+	begin_wait(b);
+	for (;;)
+	{
+		if (!zkl_children_look(&b->children))
+			return false;
+		zkl_members_count(&b->children, b->own, &view);
+		check_member(b, view.has_us);
+		if (view.is_ready ||
+			(view.count >= parties && zkl_members_set_ready(&b->children)))
+			break;
+	}
+	confirm_member(b);
+	zkl_slot_set_quiet(find_hold(b)->grant.slotno, false);
+	check_member(b, true);
+	return true;
+}
+
+static void
+refuse_again(const Barrier *b)
+{
+	if (find_hold(b) == NULL)
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_IN_USE),
+			 errmsg("this session is already in barrier \"%s\"",
+					b->target.name),
+			 errhint("Leave it first, with zk_barrier_leave().")));
+}
+
+static bool
+enter(Barrier *b, int parties, bool stays)
+{
+	bool		started = false;
+
+	if (!delete_stale_ready(b, stays) || !become_member(b))
+		return false;
+	PG_TRY();
+	{
+		started = wait_for_start(b, parties);
+	}
+	PG_CATCH();
+	{
+		drop_out(b);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	if (!started)
+		drop_out(b);
+	return started;
+}
+
+/* ---- leaving ---- */
+
+/*
+ * Stays while we are the first and not alone.  False: the time was over.  The
+ * listing is then of those who were in with us.
+ */
+static bool
+wait_for_turn(Barrier *b)
+{
+	ZklMembers	view;
+
+	begin_wait(b);
+	for (;;)
+	{
+		if (!zkl_children_look(&b->children))
+			return false;
+		zkl_members_count(&b->children, b->own, &view);
+		check_member(b, view.has_us);
+		if (!view.is_first || view.count == 1)
+			return true;
+	}
+}
+
+/*
+ * Waits until our znode and these members' are gone; who finds nobody in cleans
+ * up.  If only ours is left, that takes a moment, whatever the timeout.
+ */
+static bool
+wait_until_gone(Barrier *b, List *members)
+{
+	ZklChildren *children = &b->children;
+	ZklMembers	view;
+
+	for (;;)
+	{
+		members = zkl_members_left(children, members);
+		zkl_members_count(children, b->own, &view);
+		if (members == NIL && !view.has_us && zkl_members_clean_up(children))
+			return true;
+		if (members == NIL && children->until != ZKL_FOREVER)
+			children->until = Max(children->until,
+								  zkl_boottime_ms() + zkl_connect_timeout);
+		if (!zkl_children_look(children))
+			return members == NIL;
+	}
+}
+
+static bool
+leave(Barrier *b)
+{
+	ZklError	error;
+	List	   *members = NIL;
+	bool		turn = false;
+	bool		released = false;
+
+	/* One that was lost before is acknowledged, as of a lock. */
+	if (!zkl_hold_is_good(find_hold(b), &error))
+		return zkl_release_lock(&b->target, ZKL_SHARED);
+	PG_TRY();
+	{
+		turn = wait_for_turn(b);
+		if (turn)
+			confirm_member(b);
+		members = zkl_members_others(&b->children, b->own);
+		released = zkl_release_lock(&b->target, ZKL_SHARED);
+	}
+	PG_CATCH();
+	{
+		drop_out_after_error(b);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	return turn && released && wait_until_gone(b, members);
+}
+
+/* ---- SQL ---- */
+
+/* Takes the path and the timeout, argument number "timeout". */
+static void
+get_barrier(FunctionCallInfo fcinfo, int timeout, Barrier *b)
+{
+	memset(b, 0, sizeof(*b));
+	b->target = zkl_target_recipe(PG_GETARG_TEXT_PP(0), "",
+								  ZKL_DIALECT_MEMBER);
+	b->timeout_ms = PG_ARGISNULL(timeout) ? ZKL_FOREVER :
+		zkl_timeout_ms(PG_GETARG_INTERVAL_P(timeout));
+}
+
+/* All that the call waits for has the same deadlines. */
+static void
+begin(Barrier *b)
+{
+	ZklAsk		ask = {0};
+
+	ask.is_try = b->timeout_ms != ZKL_FOREVER;
+	ask.timeout_ms = b->timeout_ms;
+	zkl_request_deadlines(&ask, &b->at);
+	zkl_children_begin(&b->children, &b->target, b->timeout_ms);
+}
+
+static int
+get_parties(FunctionCallInfo fcinfo)
+{
+	int			parties = PG_GETARG_INT32(1);
+
+	if (parties <= 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("number of parties must be greater than zero")));
+	return parties;
+}
+
+/* zk_barrier_enter(), and zk_barrier(), which does not stay in */
+static Datum
+enter_by_sql(FunctionCallInfo fcinfo, bool stays)
+{
+	Barrier		b;
+	int			parties;
+	bool		started;
+
+	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
+		PG_RETURN_NULL();
+	get_barrier(fcinfo, 2, &b);
+	parties = get_parties(fcinfo);
+	refuse_again(&b);
+	zkl_check_worker();
+	begin(&b);
+	started = enter(&b, parties, stays);
+	if (started && !stays)
+	{
+		drop_out(&b);
+		(void) wait_until_gone(&b, NIL);
+	}
+	zkl_children_end(&b.children);
+	PG_RETURN_BOOL(started);
+}
+
+Datum
+zkl_sql_barrier_enter(PG_FUNCTION_ARGS)
+{
+	return enter_by_sql(fcinfo, true);
+}
+
+Datum
+zkl_sql_barrier(PG_FUNCTION_ARGS)
+{
+	return enter_by_sql(fcinfo, false);
+}
+
+Datum
+zkl_sql_barrier_leave(PG_FUNCTION_ARGS)
+{
+	Barrier		b;
+	bool		left;
+
+	if (PG_ARGISNULL(0))
+		PG_RETURN_NULL();
+	get_barrier(fcinfo, 1, &b);
+	if (find_hold(&b) == NULL)
+	{
+		ereport(WARNING,
+				(errmsg("this session is not in barrier \"%s\"",
+						zkl_text_for_client(b.target.name))));
+		PG_RETURN_BOOL(false);
+	}
+	zkl_check_worker();
+	begin(&b);
+	left = leave(&b);
+	zkl_children_end(&b.children);
+	PG_RETURN_BOOL(left);
+}

@@ -1,0 +1,211 @@
+/*
+ * history.c
+ *	  Which turns of a job were used up: the data of its history's znode.
+ *
+ * Owns the format.  Run by backends.  Takes no locks, keeps no state.  Must not
+ * know where the data is kept, nor who may change it.
+ */
+#include "postgres.h"
+
+#include "backend/encoding.h"
+#include "datatype/timestamp.h"
+#include "lib/stringinfo.h"
+#include "miscadmin.h"
+#include "recipes/history.h"
+#include "shared/self.h"
+#include "utils/json.h"
+#include "znode/json.h"
+
+/*
+ * Periods are counted from a Monday, 2000-01-03 00:00 UTC, so that a week
+ * begins on one.  But each begins a little early: what a cron daemon starts at
+ * a full hour comes before it by ZooKeeper's clock where the server's is ahead.
+ * Half a minute from it, no cron daemon starts anything.
+ */
+#define EPOCH_MS		INT64CONST(946857600000)
+#define EARLY_US		(30 * USECS_PER_SEC)
+#define RUN_ID_BYTES	16
+#define MAX_TIME_MS		(PG_INT64_MAX / 1000 - EPOCH_MS)	/* as µs it fits */
+
+/* Clocks of several ZooKeeper servers that are in order differ by less. */
+#define MAX_AHEAD_US	(60 * USECS_PER_SEC)
+#define MAX_MEMBER		16		/* longer names are none that we know */
+
+/* ---- reading ---- */
+
+static bool
+read_keys(ZklJsonReader *r, ZklHistory *history)
+{
+	if (!zkl_json_take(r, '['))
+		return false;
+	if (zkl_json_take(r, ']'))
+		return true;
+	do
+	{
+		if (history->nkeys == ZKL_HISTORY_KEYS ||
+			!zkl_json_string(r, history->keys[history->nkeys++],
+							 ZKL_MAX_RUN_KEY + 1))
+			return false;
+	} while (zkl_json_take(r, ','));
+	return zkl_json_take(r, ']');
+}
+
+static bool
+read_member(ZklJsonReader *r, ZklHistory *history, bool *ours)
+{
+	char		name[MAX_MEMBER];
+
+	if (!zkl_json_string(r, name, sizeof(name)) || !zkl_json_take(r, ':'))
+		return false;
+	if (strcmp(name, "zklock") == 0)
+		return *ours = zkl_json_word(r, "\"once\"");
+	if (strcmp(name, "period_at") == 0)
+		return zkl_json_integer(r, 0, MAX_TIME_MS, &history->period_at);
+	if (strcmp(name, "keys") == 0)
+		return read_keys(r, history);
+	return zkl_json_skip_value(r);
+}
+
+bool
+zkl_history_read(const char *data, Size length, ZklHistory *history)
+{
+	ZklJsonReader r = {data, data + length};
+	bool		ours = false;
+
+	memset(history, 0, sizeof(*history));
+	if (length == 0)
+		return true;
+	if (!zkl_json_take(&r, '{'))
+		return false;
+	do
+	{
+		if (!read_member(&r, history, &ours))
+			return false;
+	} while (zkl_json_take(&r, ','));
+	return ours && zkl_json_take(&r, '}') && r.at == r.end;
+}
+
+/* ---- deciding ---- */
+
+/* The number of the period that a time is in */
+static int64
+period_of(int64 time_ms, int64 period_us)
+{
+	int64		us = (time_ms - EPOCH_MS) * 1000 +
+	Min(EARLY_US, period_us / 2);
+
+	return us / period_us - (us % period_us < 0 ? 1 : 0);
+}
+
+/*
+ * Clocks can go back, also ZooKeeper's, when another server leads: then the
+ * last period that was used is still used.
+ */
+bool
+zkl_history_has(const ZklHistory *history, const ZklTurnId *turn, int64 now_ms)
+{
+	uint32		i;
+
+	if (turn->period_us > 0)
+		return history->period_at > 0 &&
+			period_of(history->period_at, turn->period_us) >=
+			period_of(now_ms, turn->period_us);
+	for (i = 0; i < history->nkeys; i++)
+	{
+		if (strcmp(history->keys[i], turn->key) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool
+zkl_history_is_ahead(const ZklHistory *history, const ZklTurnId *turn,
+					 int64 now_ms)
+{
+	return turn->period_us > 0 &&
+		history->period_at - now_ms >
+		Min(turn->period_us, MAX_AHEAD_US) / 1000;
+}
+
+/* ---- writing ---- */
+
+static void
+put_run(StringInfo out)
+{
+	uint8		run[RUN_ID_BYTES];
+	char		server[64];
+	int			i;
+
+	if (!pg_strong_random(run, sizeof(run)))
+		ereport(ERROR,
+				(errcode(ERRCODE_INTERNAL_ERROR),
+				 errmsg("could not generate random values")));
+	appendStringInfoString(out, "{\"zklock\":\"once\",\"run\":\"");
+	for (i = 0; i < RUN_ID_BYTES; i++)
+		appendStringInfo(out, "%02x", run[i]);
+	appendStringInfoString(out, "\",\"server\":");
+	zkl_copy_to_utf8(server, sizeof(server), zkl_self_name());
+	escape_json(out, server);
+	appendStringInfo(out, ",\"pid\":%d", MyProcPid);
+}
+
+static uint32
+put_data(StringInfo out, char *data)
+{
+	uint32		length = (uint32) out->len;
+
+	memcpy(data, out->data, length);
+	pfree(out->data);
+	return length;
+}
+
+/* Adds a key if it fits, and two brackets behind it. */
+static bool
+put_key(StringInfo out, const char *key)
+{
+	int			before = out->len;
+
+	if (out->data[before - 1] != '[')
+		appendStringInfoChar(out, ',');
+	escape_json(out, key);
+	if (out->len + 2 <= ZKL_MAX_NODE_DATA)
+		return true;
+	out->len = before;
+	out->data[before] = '\0';
+	return false;
+}
+
+uint32
+zkl_history_write(const ZklHistory *history, const ZklTurnId *turn,
+				  int64 now_ms, char *data)
+{
+	StringInfoData out;
+	uint32		nkeys = 0,
+				i;
+
+	initStringInfo(&out);
+	put_run(&out);
+	appendStringInfo(&out, ",\"at\":" INT64_FORMAT, now_ms);
+	appendStringInfo(&out, ",\"period_at\":" INT64_FORMAT ",\"keys\":[",
+					 turn->period_us > 0 ? now_ms : history->period_at);
+	if (turn->period_us == 0 && put_key(&out, turn->key))
+		nkeys++;
+	for (i = 0; i < history->nkeys && nkeys < ZKL_HISTORY_KEYS; i++, nkeys++)
+	{
+		if (!put_key(&out, history->keys[i]))
+			break;
+	}
+	appendStringInfoString(&out, "]}");
+	return put_data(&out, data);
+}
+
+uint32
+zkl_history_write_empty(char *data)
+{
+	StringInfoData out;
+
+	initStringInfo(&out);
+	put_run(&out);
+	appendStringInfoString(&out, ",\"reset\":true,\"period_at\":0,\"keys\":[]}");
+	return put_data(&out, data);
+}

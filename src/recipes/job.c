@@ -1,0 +1,223 @@
+/*
+ * job.c
+ *	  What ZooKeeper keeps of a job of zk_once(): its lock, the time, and its
+ *	  history.
+ *
+ * Owns how these are read and written.  Run by backends.  Takes no locks but
+ * the job's own, through lifetime.h; waits for errands.
+ *
+ * Must not know which turn is free, nor read any clock of this server's.
+ */
+#include "postgres.h"
+
+#include "backend/acquire.h"
+#include "backend/refusal.h"
+#include "backend/release.h"
+#include "recipes/job.h"
+#include "shared/zklock.h"
+
+#define CLOCK_NODE		".clock"
+#define MAX_TRIES		10
+
+/* ---- the lock ---- */
+
+int64
+zkl_job_lock(const ZklTarget *job)
+{
+	ZklAsk		ask = {0};
+	int64		token = 0;
+
+	ask.lock = *job;
+	ask.mode = ZKL_EXCLUSIVE;
+	ask.lifetime = ZKL_LIFETIME_TRANSACTION;
+	(void) zkl_acquire(&ask, 1, &token);
+	return token;
+}
+
+void
+zkl_job_unlock(const ZklTarget *job)
+{
+	zkl_release_quietly(job, ZKL_EXCLUSIVE, ZKL_LIFETIME_TRANSACTION);
+}
+
+/* ---- reading ---- */
+
+/* Whether it was done; false if it must be tried again. */
+static bool
+is_done(const ZklErrand *errand, const ZklTarget *job)
+{
+	if (errand->rc != ZKL_RC_OK && errand->rc != ZKL_RC_NONODE &&
+		errand->rc != ZKL_RC_NODEEXISTS && errand->rc != ZKL_RC_UNKNOWN)
+		zkl_raise_failed(job->name, ZKL_ERROR_ZOOKEEPER, errand->rc);
+	return errand->rc == ZKL_RC_OK;
+}
+
+/* A persistent znode; that somebody else makes it is as good. */
+static void
+make_znode(const ZklTarget *directory, const char *name)
+{
+	ZklErrand  *create = zkl_errand_make(ZKL_ERRAND_CREATE, directory, name,
+										 0);
+
+	(void) zkl_errand_run(create, directory, 0);
+	(void) is_done(create, directory);
+	zkl_errand_free(create);
+}
+
+/* A write to a znode that is there for this: when its leader does it */
+static bool
+try_time(int64 *now_ms)
+{
+	ZklTarget	directory = {ZKL_ONCE_DIRECTORY, ZKL_ONCE_DIRECTORY,
+	ZKL_DIALECT_CURATOR_RW};
+	ZklErrand  *set = zkl_errand_make(ZKL_ERRAND_SET, &directory, CLOCK_NODE,
+									  0);
+	int32		rc = zkl_errand_run(set, &directory, 0);
+	bool		done = is_done(set, &directory);
+
+	*now_ms = set->stat.mtime;
+	zkl_errand_free(set);
+	if (rc == ZKL_RC_NONODE)
+		make_znode(&directory, CLOCK_NODE);
+	return done;
+}
+
+/*
+ * Reads a history into a turn; returns ZooKeeper's result code.  Under the job's
+ * lock it is as new as that; "sync" makes it as new as the call.
+ */
+static int32
+get_history(ZklTurn *turn, bool sync)
+{
+	ZklErrand  *get = zkl_errand_make(ZKL_ERRAND_GET, &turn->target,
+									  ZKL_HISTORY_NODE, ZKL_MAX_NODE_DATA);
+	int32		rc;
+	bool		done;
+
+	get->sync = sync;
+	rc = zkl_errand_run(get, &turn->target, 0);
+	done = is_done(get, &turn->target);
+	turn->version = get->stat.version;
+	turn->from_length = (uint32) get->size;
+	if (done && get->size <= ZKL_MAX_NODE_DATA)
+		memcpy(turn->from, get->answer, get->size);
+	zkl_errand_free(get);
+	return rc;
+}
+
+static bool
+try_history(ZklTurn *turn)
+{
+	int32		rc = get_history(turn, false);
+
+	if (rc == ZKL_RC_NONODE)
+		make_znode(&turn->target, ZKL_HISTORY_NODE);
+	return rc == ZKL_RC_OK;
+}
+
+static bool
+is_readable(const ZklTurn *turn, ZklHistory *history)
+{
+	return turn->from_length <= ZKL_MAX_NODE_DATA &&
+		zkl_history_read(turn->from, turn->from_length, history);
+}
+
+int64
+zkl_job_time(void)
+{
+	int64		now_ms;
+	int			tries = 0;
+
+	while (!try_time(&now_ms))
+	{
+		if (++tries == MAX_TRIES)
+			zkl_raise_unreachable();
+	}
+	return now_ms;
+}
+
+void
+zkl_job_read(ZklTurn *turn, ZklHistory *history)
+{
+	int			tries = 0;
+
+	while (!try_history(turn))
+	{
+		if (++tries == MAX_TRIES)
+			zkl_raise_unreachable();
+	}
+	if (!is_readable(turn, history))
+		ereport(ERROR,
+				(errcode(ERRCODE_DATA_CORRUPTED),
+				 errmsg("history of \"%s\" is not readable",
+						turn->target.name),
+				 errdetail("The znode \"%s%s/%s\" contains data that zk_once() did not write.",
+						   zkl_root, turn->target.path, ZKL_HISTORY_NODE),
+				 errhint("If that data is not needed, call zk_once_reset().")));
+}
+
+/* ---- forgetting ---- */
+
+bool
+zkl_job_has_history(const ZklTarget *job)
+{
+	ZklTurn		turn = {0};
+
+	turn.target = *job;
+	return get_history(&turn, true) != ZKL_RC_NONODE;
+}
+
+static bool
+has_turns(const ZklTurn *turn)
+{
+	ZklHistory	history;
+
+	return !is_readable(turn, &history) || history.period_at > 0 ||
+		history.nkeys > 0;
+}
+
+/* False: the history changed meanwhile, or it is not known what was done. */
+static bool
+try_forget(ZklTurn *turn)
+{
+	ZklErrand  *set = zkl_errand_make(ZKL_ERRAND_SET, &turn->target,
+									  ZKL_HISTORY_NODE, 0);
+	bool		done;
+
+	set->version = turn->version;
+	set->length = turn->to_length;
+	memcpy(set->data, turn->to, turn->to_length);
+	if (zkl_errand_run(set, &turn->target, 0) == ZKL_RC_BADVERSION)
+		set->rc = ZKL_RC_UNKNOWN;
+	done = is_done(set, &turn->target);
+	zkl_errand_free(set);
+	return done;
+}
+
+/*
+ * What is written differs from all that was there before, so that the epilogue
+ * of a turn whose lock was lost does not take it for what it is to change.
+ */
+bool
+zkl_job_forget(const ZklTarget *job)
+{
+	ZklTurn		turn = {0};
+	bool		had = false;
+	int			tries;
+
+	turn.target = *job;
+	turn.to_length = zkl_history_write_empty(turn.to);
+	for (tries = 0; tries < MAX_TRIES; tries++)
+	{
+		int32		rc = get_history(&turn, false);
+
+		if (rc == ZKL_RC_NONODE)
+			return had;
+		if (rc == ZKL_RC_UNKNOWN)
+			continue;
+		had = had || has_turns(&turn);
+		if (try_forget(&turn))
+			return had;
+	}
+	zkl_raise_unreachable();
+}

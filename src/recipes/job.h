@@ -1,0 +1,36 @@
+/*
+ * job.h
+ *	  What ZooKeeper keeps of a job of zk_once(): its lock, the time, and its
+ *	  history.
+ *
+ * All wait for ZooKeeper, and raise error 08006 if it cannot be reached within
+ * "zklock.connect_timeout"; zkl_job_lock waits as for any lock.
+ */
+#ifndef ZKL_RECIPES_JOB_H
+#define ZKL_RECIPES_JOB_H
+
+#include "recipes/turn.h"
+
+/* Waits for the job's lock, until the transaction ends; returns its token. */
+extern int64 zkl_job_lock(const ZklTarget *job);
+extern void zkl_job_unlock(const ZklTarget *job);
+
+/* What time it is by the clock of ZooKeeper's leader, in ms since 1970 */
+extern int64 zkl_job_time(void);
+
+/*
+ * Reads the history of the turn's job, under its lock, and notes in the turn
+ * what was read.  Error XX001 if it is none.
+ */
+extern void zkl_job_read(ZklTurn *turn, ZklHistory *history);
+
+/* Whether a job has a history, readable or not */
+extern bool zkl_job_has_history(const ZklTarget *job);
+
+/*
+ * Under the job's lock: forgets all turns that were had.  False: there were
+ * none.
+ */
+extern bool zkl_job_forget(const ZklTarget *job);
+
+#endif							/* ZKL_RECIPES_JOB_H */

@@ -1,0 +1,121 @@
+/*
+ * leader.c
+ *	  The SQL-callable functions by which sessions choose a leader.
+ *
+ * Run by backends.  Takes no locks, keeps no state.  Must not know how a lock
+ * is asked for, nor when a hold ends: who leads holds an exclusive lock of
+ * session lifetime, in the layout of Curator's LeaderLatch.
+ */
+#include "postgres.h"
+
+#include "backend/acquire.h"
+#include "backend/ask.h"
+#include "backend/encoding.h"
+#include "backend/lifetime.h"
+#include "backend/release.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "shared/compat.h"
+#include "shared/self.h"
+#include "shared/zklock.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+#define LEADER_COLUMNS	4
+
+ZKL_FUNCTION(zkl_sql_lead);
+ZKL_FUNCTION(zkl_sql_resign);
+ZKL_FUNCTION(zkl_sql_leader);
+
+static ZklTarget
+target_of(FunctionCallInfo fcinfo)
+{
+	return zkl_target_recipe(PG_GETARG_TEXT_PP(0), "", ZKL_DIALECT_LATCH);
+}
+
+/* In UTF-8, palloc'd */
+static char *
+id_of(const text *given)
+{
+	char	   *id = text_to_cstring(given);
+
+	id = pg_server_to_any(id, (int) strlen(id), PG_UTF8);
+	if (strlen(id) > ZKL_MAX_LEADER_ID)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("participant id is too long"),
+				 errdetail("It has %zu bytes in UTF-8; the limit is %d bytes.",
+						   strlen(id), ZKL_MAX_LEADER_ID)));
+	return id;
+}
+
+Datum
+zkl_sql_lead(PG_FUNCTION_ARGS)
+{
+	ZklAsk		ask = {0};
+	int64		token = 0;
+
+	if (PG_ARGISNULL(0))
+		PG_RETURN_NULL();
+	ask.lock = target_of(fcinfo);
+	ask.mode = ZKL_EXCLUSIVE;
+	ask.lifetime = ZKL_LIFETIME_SESSION;
+	ask.leader_id = PG_ARGISNULL(1) ?
+		psprintf("%s/%d", zkl_self_name(), MyProcPid) :
+		id_of(PG_GETARG_TEXT_PP(1));
+	(void) zkl_acquire(&ask, 1, &token);
+	PG_RETURN_INT64(token);
+}
+
+/* However often it was called to lead: who has resigned does not lead. */
+Datum
+zkl_sql_resign(PG_FUNCTION_ARGS)
+{
+	ZklTarget	lock = target_of(fcinfo);
+	ZklHold    *hold;
+
+	zkl_lifetime_check();
+	hold = zkl_hold_find(&lock, ZKL_EXCLUSIVE, ZKL_LIFETIME_SESSION);
+	PG_RETURN_BOOL(hold != NULL ? zkl_release_hold(hold) :
+				   zkl_release_lock(&lock, ZKL_EXCLUSIVE));
+}
+
+static void
+put_leader(FunctionCallInfo fcinfo, const ZklTarget *lock,
+		   const ZklListingEntry *entry)
+{
+	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
+	Datum		values[LEADER_COLUMNS];
+	bool		nulls[LEADER_COLUMNS] = {false};
+	char	   *znode = psprintf("%s%s/%.*s", zkl_root, lock->path,
+								 (int) entry->name_length, entry->name);
+
+	values[0] = CStringGetTextDatum(zkl_utf8_to_display(entry->data,
+														(int) entry->data_length));
+	values[1] = CStringGetTextDatum(zkl_utf8_to_display(znode,
+														(int) strlen(znode)));
+	values[2] = CStringGetTextDatum(psprintf("0x%016llx",
+											 (unsigned long long) entry->session_id));
+	nulls[2] = entry->session_id == 0;
+	nulls[3] = entry->ctime_ms <= 0 || entry->ctime_ms >= END_TIMESTAMP / 1000;
+	values[3] = nulls[3] ? (Datum) 0 :
+		TimestampTzGetDatum(time_t_to_timestamptz(entry->ctime_ms / 1000) +
+							entry->ctime_ms % 1000 * 1000);
+	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+}
+
+Datum
+zkl_sql_leader(PG_FUNCTION_ARGS)
+{
+	ZklTarget	lock = target_of(fcinfo);
+	ZklListing	list;
+	ZklListingEntry entry;
+	dsm_segment *segment;
+
+	InitMaterializedSRF(fcinfo, 0);
+	segment = zkl_ask_queue(&lock, &list);
+	if (zkl_listing_next(&list, &entry))
+		put_leader(fcinfo, &lock, &entry);
+	dsm_detach(segment);
+	return (Datum) 0;
+}

@@ -1,0 +1,227 @@
+/*
+ * maximum.c
+ *	  What stands in ZooKeeper about a semaphore as a whole: its maximum, and
+ *	  how many leases there are.
+ *
+ * Owns the record of the maximum, {"zklock":1,"max_leases":3}, which is the
+ * data of the semaphore's directory.  Run by backends.  Takes no locks.
+ *
+ * Must not know who holds what, nor how a lease is granted.
+ *
+ * A caller that finds no record writes one, and so does a caller with another
+ * maximum, if no zklock server has a lease.  Both do so under the guard; and
+ * should that be lost meanwhile, the version of the data tells whether another
+ * caller was faster.
+ */
+#include "postgres.h"
+
+#include "backend/ask.h"
+#include "backend/refusal.h"
+#include "recipes/maximum.h"
+#include "shared/shmem.h"
+#include "znode/json.h"
+
+#define RECORD_FORMAT		"{\"zklock\":1,\"max_leases\":%d}"
+#define RECORD_ROOM			256
+#define FIRST_ROOM			((Size) 8192)	/* for names */
+
+/* Leases that this server has given back, but perhaps not yet in ZooKeeper */
+static int
+count_released(const ZklTarget *leases)
+{
+	ZklSlot		slot;
+	int			slotno;
+	int			n = 0;
+
+	for (slotno = 0; slotno < zkl_control->ctl_nrequests; slotno++)
+	{
+		if (zkl_slot_peek(slotno) != ZKL_SLOT_RELEASED)
+			continue;
+		zkl_slot_copy(slotno, &slot);
+		n += slot.s_kind == ZKL_KIND_LOCK &&
+			slot.s_dialect == leases->dialect &&
+			strcmp(slot.s_path, leases->path) == 0;
+	}
+	return n;
+}
+
+static ZklErrand *
+list(const ZklTarget *leases, bool surely, const ZklDeadlines *at, Size room)
+{
+	ZklErrand  *errand = zkl_errand_make(ZKL_ERRAND_LIST, leases, NULL, room);
+
+	errand->sync = surely;
+	if (zkl_errand_run_within(errand, leases, at) != ZKL_RC_OK &&
+		errand->rc != ZKL_RC_NONODE)
+		zkl_raise_failed(leases->name, ZKL_ERROR_ZOOKEEPER, errand->rc);
+	return errand;
+}
+
+int64
+zkl_maximum_count(const ZklTarget *leases, bool surely, const ZklDeadlines *at)
+{
+	int			released = surely ? count_released(leases) : 0;
+	ZklErrand  *errand = list(leases, surely, at, 0);
+	int64		n = errand->rc == ZKL_RC_OK ? errand->nchildren : 0;
+
+	zkl_errand_free(errand);
+	return n - released;
+}
+
+/* How many of the names that errand has listed are zklock's */
+static int
+count_ours(const ZklErrand *errand)
+{
+	const char *name = errand->answer;
+	int			n = 0;
+
+	for (; name < errand->answer + errand->size; name += strlen(name) + 1)
+	{
+		ZklLockMode mode;
+		ZklSeq		seq;
+		bool		has_uuid;
+		ZklUuid		uuid;
+
+		n += zkl_znode_parse(ZKL_DIALECT_LEASE, name, &mode, &seq, &has_uuid,
+							 &uuid) &&
+			has_uuid && zkl_uuid_is_zklock(&uuid);
+	}
+	return n;
+}
+
+/*
+ * Whether somebody goes by the record: a server of zklock's.  Other clients do
+ * not know it, and if they are always there it would stay for ever.
+ */
+static bool
+is_relied_on(const ZklTarget *leases, bool surely, const ZklDeadlines *at)
+{
+	int			released = surely ? count_released(leases) : 0;
+	Size		room = FIRST_ROOM;
+	ZklErrand  *errand;
+	int			n;
+
+	while ((errand = list(leases, surely, at, room))->size > room)
+	{
+		room = 2 * errand->size;
+		zkl_errand_free(errand);
+	}
+	n = errand->rc == ZKL_RC_OK ? count_ours(errand) : 0;
+	zkl_errand_free(errand);
+	return n > released;
+}
+
+/* 0: it is no record of ours */
+static int
+parse_record(const char *data, Size size)
+{
+	ZklJsonReader r = {data, data + size};
+	char		key[16];
+	int64_t		max = 0;
+
+	if (!zkl_json_take(&r, '{'))
+		return 0;
+	do
+	{
+		if (!zkl_json_string(&r, key, sizeof(key)) ||
+			!zkl_json_take(&r, ':') ||
+			!(strcmp(key, "max_leases") == 0 ?
+			  zkl_json_integer(&r, 1, PG_INT32_MAX, &max) :
+			  zkl_json_skip_value(&r)))
+			return 0;
+	} while (zkl_json_take(&r, ','));
+	return zkl_json_take(&r, '}') && r.at == r.end ? (int) max : 0;
+}
+
+/*
+ * What errand, a GET of the semaphore's directory, finds; empty: nothing.  at
+ * may be NULL.
+ */
+static int
+read_record(ZklErrand *errand, const ZklTarget *directory,
+			const ZklDeadlines *at, bool *empty)
+{
+	int32		rc;
+
+	errand->kind = ZKL_ERRAND_GET;
+	errand->length = 0;
+	errand->version = -1;
+	rc = at != NULL ? zkl_errand_run_within(errand, directory, at) :
+		zkl_errand_run(errand, directory, 0);
+	if (rc == ZKL_RC_NONODE)
+	{
+		*empty = true;
+		return 0;
+	}
+	if (rc != ZKL_RC_OK)
+		zkl_raise_failed(directory->name, ZKL_ERROR_ZOOKEEPER, rc);
+	*empty = errand->size == 0;
+	return errand->size <= RECORD_ROOM ?
+		parse_record(errand->answer, errand->size) : 0;
+}
+
+int
+zkl_maximum_recorded(const ZklTarget *directory)
+{
+	ZklErrand  *errand = zkl_errand_make(ZKL_ERRAND_GET, directory, NULL,
+										 RECORD_ROOM);
+	bool		empty;
+	int			max = read_record(errand, directory, NULL, &empty);
+
+	zkl_errand_free(errand);
+	return max;
+}
+
+/*
+ * Under the guard.  False: somebody else wrote it just now, or it is not known
+ * whether it was written.
+ */
+static bool
+write_record(const ZklTarget *directory, int max, ZklErrand *errand,
+			 const ZklDeadlines *at)
+{
+	errand->kind = ZKL_ERRAND_SET;
+	errand->version = errand->stat.version;
+	errand->length = (uint32) snprintf(errand->data, sizeof(errand->data),
+									   RECORD_FORMAT, max);
+	switch (zkl_errand_run_within(errand, directory, at))
+	{
+		case ZKL_RC_OK:
+		case ZKL_RC_NONODE:		/* then the guard is gone, too */
+			return true;
+		case ZKL_RC_BADVERSION:
+		case ZKL_RC_UNKNOWN:
+			return false;
+		default:
+			zkl_raise_failed(directory->name, ZKL_ERROR_ZOOKEEPER, errand->rc);
+	}
+	return false;
+}
+
+void
+zkl_maximum_settle(const ZklTarget *directory, const ZklTarget *leases,
+				   int max, bool guarded, const ZklDeadlines *at)
+{
+	ZklErrand  *errand = zkl_errand_make(ZKL_ERRAND_GET, directory, NULL,
+										 RECORD_ROOM);
+
+	for (;;)
+	{
+		bool		empty;
+		int			recorded = read_record(errand, directory, at, &empty);
+
+		if (recorded == max || (recorded == 0 && !empty))
+			break;
+		if (recorded != 0 && is_relied_on(leases, !guarded, at))
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("semaphore \"%s\" has another maximum",
+							directory->name),
+					 errdetail("It has %d leases at most, and this call asks for a maximum of %d.",
+							   recorded, max),
+					 errhint("The maximum can be changed while no zklock server holds a lease or waits for one.")));
+		if (!guarded || write_record(directory, max, errand, at))
+			break;
+	}
+	zkl_errand_free(errand);
+}

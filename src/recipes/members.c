@@ -1,0 +1,116 @@
+/*
+ * members.c
+ *	  The children of a barrier: its members, and "ready".
+ *
+ * Owns how they are told apart, and how "ready" comes and goes.  Run by
+ * backends.  Takes no locks; waits for errands only.
+ *
+ * Must not know who enters or leaves, nor when.
+ *
+ * As Curator counts them, all children but "ready" are members.
+ *
+ * "ready" must stay while somebody is in who may not have seen it.  A listing
+ * cannot promise that: behind it, others may enter, start the next round, and
+ * leave.  No delete can name the "ready" that was listed, as its version is 0
+ * each time.  So the barrier's directory is deleted in the same transaction:
+ * ZooKeeper refuses that as long as there is any other child, and no member is
+ * without its znode.  However late such a delete arrives, it can only end a round
+ * in which nobody is.
+ */
+#include "postgres.h"
+
+#include "recipes/members.h"
+#include "shared/zklock.h"
+
+#define READY	"ready"
+
+static bool
+is_ready_node(const char *name)
+{
+	return strcmp(name, READY) == 0;
+}
+
+static bool
+is_ours(const char *own, const char *name)
+{
+	return own[0] != '\0' && strncmp(name, own, strlen(own)) == 0;
+}
+
+void
+zkl_members_count(const ZklChildren *children, const char *own,
+				  ZklMembers *members)
+{
+	const char *lowest = NULL;
+	const char *name;
+
+	memset(members, 0, sizeof(*members));
+	for (name = zkl_children_first(children); name != NULL;
+		 name = zkl_children_next(children, name))
+	{
+		if (is_ready_node(name))
+		{
+			members->is_ready = true;
+			continue;
+		}
+		members->count++;
+		if (is_ours(own, name))
+			members->has_us = true;
+		if (lowest == NULL || strcmp(name, lowest) < 0)
+			lowest = name;
+	}
+	members->is_first = lowest != NULL && is_ours(own, lowest);
+}
+
+static bool
+is_listed(const ZklChildren *children, const char *name)
+{
+	const char *child = zkl_children_first(children);
+
+	while (child != NULL && strcmp(child, name) != 0)
+		child = zkl_children_next(children, child);
+	return child != NULL;
+}
+
+List *
+zkl_members_others(const ZklChildren *children, const char *own)
+{
+	List	   *names = NIL;
+	const char *name;
+
+	for (name = zkl_children_first(children); name != NULL;
+		 name = zkl_children_next(children, name))
+	{
+		if (!is_ready_node(name) && !is_ours(own, name))
+			names = lappend(names, pstrdup(name));
+	}
+	return names;
+}
+
+List *
+zkl_members_left(const ZklChildren *children, List *names)
+{
+	ListCell   *cell;
+
+	foreach(cell, names)
+	{
+		if (!is_listed(children, lfirst(cell)))
+			names = foreach_delete_current(names, cell);
+	}
+	return names;
+}
+
+bool
+zkl_members_set_ready(ZklChildren *children)
+{
+	return zkl_children_write(children, ZKL_ERRAND_CREATE, READY);
+}
+
+bool
+zkl_members_clean_up(ZklChildren *children)
+{
+	ZklMembers	members;
+
+	zkl_members_count(children, "", &members);
+	return !members.is_ready || members.count > 0 ||
+		zkl_children_delete_last(children, READY);
+}

@@ -1,0 +1,301 @@
+/*
+ * once.c
+ *	  zk_once(): a turn of a job, for one transaction of all servers; and
+ *	  zk_once_reset(), which forgets the turns that were had.
+ *
+ * Owns the way from SQL arguments to a turn.  Run by backends.  Takes no locks
+ * but the job's own, through lifetime.h; keeps no state.
+ *
+ * Must not know how a turn is used up, nor read any clock of this server's.
+ */
+#include "postgres.h"
+
+#include <ctype.h>
+
+#include "backend/encoding.h"
+#include "common/int.h"
+#include "mb/pg_wchar.h"
+#include "miscadmin.h"
+#include "recipes/job.h"
+#include "shared/compat.h"
+#include "shared/zklock.h"
+#include "utils/builtins.h"
+
+ZKL_FUNCTION(zkl_sql_once_period);
+ZKL_FUNCTION(zkl_sql_once_key);
+ZKL_FUNCTION(zkl_sql_once_reset);
+
+/* ---- arguments ---- */
+
+static pg_noreturn void
+bad_argument(const char *message, const char *hint)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+			 errmsg("%s", message),
+			 hint != NULL ? errhint("%s", hint) : 0));
+	pg_unreachable();
+}
+
+static bool
+is_at_least_once(const text *guarantee)
+{
+	const char *name = text_to_cstring(guarantee);
+
+	if (strcmp(name, "at_most_once") == 0)
+		return false;
+	if (strcmp(name, "at_least_once") != 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("invalid guarantee: \"%s\"", name),
+				 errhint("It is \"at_most_once\" or \"at_least_once\".")));
+	return true;
+}
+
+static int64
+period_us_of(const Interval *period)
+{
+	int64		us;
+
+	if (zkl_interval_is_infinite(period) ||
+		zkl_interval_is_minus_infinite(period))
+		bad_argument("period must be finite", NULL);
+	if (period->month != 0)
+		bad_argument("period must not have months or years",
+					 "Their lengths differ.  Use a run key, such as to_char(now(), 'YYYY-MM').");
+	if (pg_mul_s64_overflow(period->day, USECS_PER_DAY, &us) ||
+		pg_add_s64_overflow(us, period->time, &us))
+		bad_argument("period is too long", NULL);
+	if (us <= 0)
+		bad_argument("period must be greater than zero", NULL);
+	return us;
+}
+
+/* Steps over a unit of time; false: there is none. */
+static bool
+skip_unit(const char **at)
+{
+	static const char *const units[] = {
+		"ms", "s", "sec", "secs", "second", "seconds", "m", "min", "mins",
+		"minute", "minutes", "h", "hr", "hrs", "hour", "hours", "d", "day",
+		"days", "w", "week", "weeks", "mon", "mons", "month", "months", "y",
+		"yr", "yrs", "year", "years", "quarter", "quarters"
+	};
+	Size		length = strspn(*at, "abcdefghijklmnopqrstuvwxyz"
+								"ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+	int			i;
+
+	for (i = 0; i < lengthof(units); i++)
+	{
+		if (strlen(units[i]) == length &&
+			pg_strncasecmp(*at, units[i], length) == 0)
+		{
+			*at += length;
+			return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * Numbers with units of time, a time of day, or ISO 8601's P1D: not likely to
+ * be a key.  A bare number or a date may be one.
+ */
+static bool
+is_like_period(const char *key)
+{
+	static const char digits[] = "0123456789.";
+	const char *at = key + strspn(key, " @+-");
+
+	if ((*at == 'P' || *at == 'p') &&
+		(isdigit((unsigned char) at[1]) || at[1] == 'T' || at[1] == 't') &&
+		strspn(at, "PTYMWDHSptymwdhs0123456789.") == strlen(at))
+		return true;
+	if (strchr(at, ':') != NULL && strspn(at, "0123456789.: ") == strlen(at))
+		return true;
+	do
+	{
+		Size		number = strspn(at, digits);
+
+		at += number;
+		at += strspn(at, " ");
+		if (number == 0 || !skip_unit(&at))
+			return false;
+		at += strspn(at, " ");
+	} while (*at != '\0');
+	return true;
+}
+
+static void
+read_key(const text *argument, char *key)
+{
+	char	   *name = text_to_cstring(argument);
+	char	   *utf8 = name;
+	const char *c;
+
+	if (GetDatabaseEncoding() != PG_SQL_ASCII)
+		utf8 = pg_server_to_any(name, strlen(name), PG_UTF8);
+	if (utf8[0] == '\0')
+		bad_argument("run key must not be empty", NULL);
+	if (strlen(utf8) > ZKL_MAX_RUN_KEY)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("run key is too long"),
+				 errdetail("It must have at most %d bytes in UTF-8.",
+						   ZKL_MAX_RUN_KEY)));
+	if (pg_encoding_verifymbstr(PG_UTF8, utf8, strlen(utf8)) !=
+		(int) strlen(utf8))
+		bad_argument("run key must be valid UTF-8", NULL);
+	for (c = utf8; *c != '\0'; c++)
+	{
+		if ((uint8) *c < ' ' || *c == '\x7f')
+			bad_argument("run key must not contain control characters", NULL);
+	}
+	if (is_like_period(name))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("run key \"%s\" looks like a period", name),
+				 errhint("A period is written interval '%s', or period => '%s'.",
+						 name, name)));
+	strlcpy(key, utf8, ZKL_MAX_RUN_KEY + 1);
+}
+
+/* ---- the turn ---- */
+
+static const char *
+time_string(int64 ms)
+{
+	return pstrdup(timestamptz_to_str(time_t_to_timestamptz(ms / 1000) +
+									  ms % 1000 * 1000));
+}
+
+/*
+ * ZooKeeper's clock was ahead then, or is behind now, and a turn may count as
+ * used up that nobody had.  The call may have waited since it looked at the
+ * time, and another that came later may have gone first: so it looks again.
+ */
+static void
+warn_if_ahead(const ZklTarget *job, const ZklHistory *history,
+			  const ZklTurnId *id, int64 called_ms)
+{
+	int64		now_ms;
+
+	if (!zkl_history_is_ahead(history, id, called_ms))
+		return;
+	now_ms = zkl_job_time();
+	if (!zkl_history_is_ahead(history, id, now_ms))
+		return;
+	ereport(WARNING,
+			(errmsg("last run of \"%s\" lies in the future",
+					zkl_text_for_client(job->name)),
+			 errdetail("It was recorded at %s, but ZooKeeper's clock now says %s.  The turns in between count as used up.",
+					   time_string(history->period_at), time_string(now_ms)),
+			 errhint("Check the clocks of the ZooKeeper servers.  If the job is to run before that time, call zk_once_reset().")));
+}
+
+static bool
+is_same(const ZklTurn *turn, const ZklTurnId *id, bool at_least_once)
+{
+	return turn->id.period_us == id->period_us &&
+		strcmp(turn->id.key, id->key) == 0 &&
+		turn->at_least_once == at_least_once;
+}
+
+/*
+ * A turn that was taken is ours until the transaction ends, whatever the time;
+ * its lock is looked at by the commit.  Which period is meant is settled by the
+ * time of the call: who waits for another to end a long job has not asked for
+ * the next one.
+ */
+static bool
+take_turn(const text *name, const ZklTurnId *id, bool at_least_once)
+{
+	ZklTarget	job = zkl_target_reserved(name, ZKL_ONCE_DIRECTORY);
+	ZklTurn    *had = zkl_turn_find(&job);
+	ZklTurn		turn = {0};
+	ZklHistory	history;
+	int64		now_ms;
+
+	if (had != NULL && is_same(had, id, at_least_once))
+		return true;
+	if (had != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot take two turns of \"%s\" in one transaction",
+						job.name),
+				 errhint("Use a transaction for each, or names of their own.")));
+	now_ms = zkl_job_time();
+	turn.target = job;
+	turn.token = zkl_job_lock(&job);
+	zkl_job_read(&turn, &history);
+	if (zkl_history_has(&history, id, now_ms))
+	{
+		zkl_job_unlock(&job);
+		warn_if_ahead(&job, &history, id, now_ms);
+		return false;
+	}
+	turn.id = *id;
+	turn.at_least_once = at_least_once;
+	turn.to_length = zkl_history_write(&history, id, now_ms, turn.to);
+	zkl_turn_take(&turn);
+	return true;
+}
+
+/* ---- forgetting ---- */
+
+/*
+ * Whoever has a turn ends first, and nobody takes one meanwhile.  Returns whether
+ * there was anything to forget.
+ */
+static bool
+reset(const text *name)
+{
+	ZklTarget	job = zkl_target_reserved(name, ZKL_ONCE_DIRECTORY);
+	bool		had;
+
+	if (zkl_turn_find(&job) != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("cannot forget the turns of \"%s\" in a transaction that has one of them",
+						job.name),
+				 errhint("Call zk_once_reset() in a separate transaction.")));
+	if (!zkl_job_has_history(&job))
+		return false;
+	(void) zkl_job_lock(&job);
+	had = zkl_job_forget(&job);
+	zkl_job_unlock(&job);
+	if (had)
+		ereport(LOG,
+				(errmsg("turns of \"%s\" were forgotten by process %d (user \"%s\")",
+						job.name, MyProcPid,
+						GetUserNameFromId(GetUserId(), true))));
+	return had;
+}
+
+/* ---- SQL ---- */
+
+Datum
+zkl_sql_once_period(PG_FUNCTION_ARGS)
+{
+	ZklTurnId	id = {0};
+
+	id.period_us = period_us_of(PG_GETARG_INTERVAL_P(1));
+	PG_RETURN_BOOL(take_turn(PG_GETARG_TEXT_PP(0), &id,
+							 is_at_least_once(PG_GETARG_TEXT_PP(2))));
+}
+
+Datum
+zkl_sql_once_key(PG_FUNCTION_ARGS)
+{
+	ZklTurnId	id = {0};
+
+	read_key(PG_GETARG_TEXT_PP(1), id.key);
+	PG_RETURN_BOOL(take_turn(PG_GETARG_TEXT_PP(0), &id,
+							 is_at_least_once(PG_GETARG_TEXT_PP(2))));
+}
+
+Datum
+zkl_sql_once_reset(PG_FUNCTION_ARGS)
+{
+	PG_RETURN_BOOL(reset(PG_GETARG_TEXT_PP(0)));
+}

@@ -1,0 +1,144 @@
+/*
+ * compat.h
+ *	  What differs between PostgreSQL 15, 16, 17 and 18.
+ */
+#ifndef ZKL_SHARED_COMPAT_H
+#define ZKL_SHARED_COMPAT_H
+
+#include "fmgr.h"
+#include "funcapi.h"
+#include "lib/ilist.h"
+#include "postmaster/bgworker_internals.h"
+#include "storage/latch.h"
+#include "storage/proc.h"
+#if PG_VERSION_NUM >= 180000
+#include "storage/waiteventset.h"
+#endif
+#include "utils/timestamp.h"
+#include "utils/wait_event.h"
+
+#if PG_VERSION_NUM < 150000
+#error "zklock needs PostgreSQL 15 or later"
+#endif
+
+/* The word for it from PostgreSQL 18 on, in front of a declaration */
+#ifndef pg_noreturn
+#define pg_noreturn __attribute__((noreturn))
+#endif
+
+/* PG_FUNCTION_INFO_V1 exports the function itself from PostgreSQL 16 on */
+#define ZKL_FUNCTION(name) \
+	extern PGDLLEXPORT Datum name(PG_FUNCTION_ARGS); \
+	PG_FUNCTION_INFO_V1(name)
+
+/* The number of this process's PGPROC */
+static inline int
+zkl_my_procno(void)
+{
+#if PG_VERSION_NUM >= 170000
+	return MyProcNumber;
+#else
+	return MyProc->pgprocno;
+#endif
+}
+
+/*
+ * The wait event under which a backend waits for its lock.  Extensions can
+ * name theirs from PostgreSQL 17 on; that needs shared memory to be there.
+ */
+static inline uint32
+zkl_wait_event(void)
+{
+#if PG_VERSION_NUM >= 170000
+	static uint32 event = 0;
+
+	if (event == 0)
+		event = WaitEventExtensionNew("ZklockWait");
+	return event;
+#else
+	return PG_WAIT_EXTENSION;
+#endif
+}
+
+/* The same for the worker, which waits for requests and for ZooKeeper */
+static inline uint32
+zkl_worker_wait_event(void)
+{
+#if PG_VERSION_NUM >= 170000
+	static uint32 event = 0;
+
+	if (event == 0)
+		event = WaitEventExtensionNew("ZklockWorker");
+	return event;
+#else
+	return PG_WAIT_EXTENSION;
+#endif
+}
+
+/* From 17 on, a resource owner could look after it; ours lives for good. */
+static inline WaitEventSet *
+zkl_create_wait_event_set(MemoryContext context, int nevents)
+{
+#if PG_VERSION_NUM >= 170000
+	return CreateWaitEventSet(NULL, nevents);
+#else
+	return CreateWaitEventSet(context, nevents);
+#endif
+}
+
+/* 15.0 had only the former name of this function */
+#ifndef MAT_SRF_USE_EXPECTED_DESC
+#define InitMaterializedSRF(fcinfo, flags)	SetSingleFuncCall(fcinfo, flags)
+#endif
+
+/* 'infinity' and '-infinity' became intervals in PostgreSQL 17 */
+static inline bool
+zkl_interval_is_infinite(const Interval *interval)
+{
+#if PG_VERSION_NUM >= 170000
+	return INTERVAL_IS_NOEND(interval);
+#else
+	return false;
+#endif
+}
+
+static inline bool
+zkl_interval_is_minus_infinite(const Interval *interval)
+{
+#if PG_VERSION_NUM >= 170000
+	return INTERVAL_IS_NOBEGIN(interval);
+#else
+	return false;
+#endif
+}
+
+/*
+ * Whether the postmaster took a worker that was registered while preloading:
+ * registration itself does not tell when max_worker_processes is used up.
+ */
+static inline bool
+zkl_worker_is_registered(const char *library)
+{
+#if PG_VERSION_NUM >= 180000
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &BackgroundWorkerList)
+	{
+		RegisteredBgWorker *rw = dlist_container(RegisteredBgWorker, rw_lnode,
+												 iter.cur);
+#else
+	slist_iter	iter;
+
+	slist_foreach(iter, &BackgroundWorkerList)
+	{
+		RegisteredBgWorker *rw = slist_container(RegisteredBgWorker, rw_lnode,
+												 iter.cur);
+#endif
+
+		if (strcmp(rw->rw_worker.bgw_library_name, library) == 0)
+			return true;
+	}
+	return false;
+}
+
+#endif							/* ZKL_SHARED_COMPAT_H */

@@ -1,0 +1,90 @@
+/*
+ * errand.h
+ *	  One operation of a backend's on a znode that is no contender of a lock.
+ *
+ * What is to be done stands in a DSM segment that the backend makes, and so
+ * does the answer.  The worker carries it out on a proved connection, in the
+ * order in which errands were submitted.  What is read is at least as new as
+ * whatever this server had seen before, so also as new as the grant of a lock
+ * that the backend holds.
+ *
+ * Reads are repeated on the next connection if an answer is lost.  Of a write
+ * nothing is known then: rc is ZKL_RC_UNKNOWN, and it may even be applied
+ * later.  So who writes gives the version that it expects, and data by which
+ * it knows its own write again.
+ *
+ * The path stands behind the answer: another client's znode may have a name of
+ * any length.
+ */
+#ifndef ZKL_SHARED_ERRAND_H
+#define ZKL_SHARED_ERRAND_H
+
+#include "storage/dsm.h"
+#include "znode/result.h"
+#include "znode/znode.h"
+
+typedef enum ZklErrandKind
+{
+	ZKL_ERRAND_GET,
+	ZKL_ERRAND_SET,
+	ZKL_ERRAND_CREATE,			/* persistent; its parents are containers */
+	ZKL_ERRAND_CREATE_CONTAINER,	/* likewise; it is good if it is there */
+	ZKL_ERRAND_DELETE,
+	ZKL_ERRAND_DELETE_LAST,		/* and its parent, if that has no other child;
+								 * else neither, and rc is NOTEMPTY */
+	ZKL_ERRAND_LIST,
+	ZKL_ERRAND_AWAIT			/* LIST, once it is not as known; or the time
+								 * is over */
+} ZklErrandKind;
+
+typedef struct ZklErrandStat
+{
+	int64		ctime;			/* ms since 1970, by ZooKeeper's leader */
+	int64		mtime;
+	int64		session_id;		/* ephemeralOwner */
+	int32		version;		/* of the data */
+} ZklErrandStat;
+
+typedef struct ZklErrand
+{
+	dsm_handle	handle;			/* of the segment */
+	Size		room;			/* for the answer */
+
+	/* the backend's */
+	ZklErrandKind kind;
+	Size		path_length;	/* see zkl_errand_path */
+	int32		version;		/* SET, DELETE: of its data; -1: any */
+	bool		sync;			/* LIST, GET: as new as the call, whatever
+								 * this server has seen */
+	uint64		known;			/* AWAIT: the fingerprint of what is known */
+	uint32		length;			/* SET, CREATE: of data */
+	char		data[ZKL_MAX_NODE_DATA];
+
+	/* the worker's */
+	int32		rc;				/* ZooKeeper's result code */
+	ZklErrandStat stat;			/* GET, SET */
+	uint64		fingerprint;	/* LIST, AWAIT: of the children */
+	uint32		nchildren;
+	Size		size;			/* of the answer; it is whole if it fits */
+	char		answer[FLEXIBLE_ARRAY_MEMBER];	/* GET: the data; LIST, AWAIT:
+												 * names, each with its NUL */
+} ZklErrand;
+
+/* The path of the znode, with the root, NUL terminated */
+static inline char *
+zkl_errand_path(ZklErrand *errand)
+{
+	return errand->answer + errand->room;
+}
+
+/* Whether it changes a znode, so that it must not be sent twice unseen */
+static inline bool
+zkl_errand_is_write(const ZklErrand *errand)
+{
+	return errand->kind == ZKL_ERRAND_SET ||
+		errand->kind == ZKL_ERRAND_CREATE ||
+		errand->kind == ZKL_ERRAND_DELETE ||
+		errand->kind == ZKL_ERRAND_DELETE_LAST;
+}
+
+#endif							/* ZKL_SHARED_ERRAND_H */

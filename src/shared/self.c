@@ -1,0 +1,35 @@
+/*
+ * self.c
+ *	  What this PostgreSQL server is called among others.
+ *
+ * Run by backends and by the worker, each for itself.  Takes no locks.  Must
+ * not know who is told the name.
+ */
+#include "postgres.h"
+
+#include <unistd.h>
+
+#include "postmaster/postmaster.h"
+#include "shared/self.h"
+#include "utils/guc.h"
+
+const char *
+zkl_self_name(void)
+{
+	static char name[64] = "";
+
+	if (name[0] == '\0')
+	{
+		const char *cluster = GetConfigOption("cluster_name", true, false);
+		char		host[48] = "localhost";
+
+		if (cluster != NULL && cluster[0] != '\0')
+			strlcpy(name, cluster, sizeof(name));
+		else
+		{
+			gethostname(host, sizeof(host) - 1);
+			snprintf(name, sizeof(name), "%s:%d", host, PostPortNumber);
+		}
+	}
+	return name;
+}

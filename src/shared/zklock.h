@@ -1,0 +1,48 @@
+/*
+ * zklock.h
+ *	  Settings and limits that more than one file of the extension needs.
+ */
+#ifndef ZKL_SHARED_ZKLOCK_H
+#define ZKL_SHARED_ZKLOCK_H
+
+#include "utils/guc.h"
+
+typedef enum ZklLostLockAction
+{
+	ZKL_LOST_CANCEL,			/* cancel the holder's running statement */
+	ZKL_LOST_TERMINATE,			/* end the holder's backend session */
+	ZKL_LOST_NONE				/* leave it to the commit check */
+} ZklLostLockAction;
+
+typedef enum ZklRevokeAction
+{
+	ZKL_REVOKE_NOTICE,			/* tell the holder */
+	ZKL_REVOKE_CANCEL,			/* and cancel its running statement */
+	ZKL_REVOKE_TERMINATE,		/* end the holder's backend session */
+	ZKL_REVOKE_IGNORE
+} ZklRevokeAction;
+
+/* module.c: the settings; times in ms */
+extern char *zkl_connect_string;
+extern char *zkl_root;
+extern char *zkl_dialects;
+extern char *zkl_auth_file;
+extern int	zkl_session_timeout;
+extern int	zkl_tick_time;
+extern int	zkl_max_requests;
+extern int	zkl_max_requests_per_session;	/* -1: see claim.c */
+extern int	zkl_max_at_least;	/* 0: none at all */
+extern int	zkl_connect_timeout;
+extern bool zkl_reentrant;
+extern int	zkl_commit_wait;	/* -1: the session timeout */
+extern int	zkl_lost_lock_action;	/* ZklLostLockAction */
+extern int	zkl_on_revoke;		/* ZklRevokeAction */
+extern int	zkl_log_level;		/* 0 off, 1 error, 2 warning, 3 info, 4 debug */
+
+/* module.c: an error 55000 with a hint unless zklock was preloaded */
+extern void zkl_check_loaded(void);
+
+/* The same, and an error 55000 too if this server runs no worker */
+extern void zkl_check_worker(void);
+
+#endif							/* ZKL_SHARED_ZKLOCK_H */

@@ -1,0 +1,195 @@
+/*
+ * wire.h
+ *	  Messages between the worker and zklock_session, over a socketpair.
+ *
+ * Compiled into both programs; it knows neither PostgreSQL nor ZooKeeper.
+ * Both ends run on one host and come from one build, so integers travel in
+ * native byte order.  A message is a ZklWireHeader followed by "length" bytes
+ * of body.  In a body, a string is a uint32 length, that many bytes, and no
+ * terminator; the reader hands strings out as pointers into the frame.
+ *
+ * Every frame carries the generation of the connection that it belongs to.
+ * One session process serves one generation (given by ZKL_WIRE_START); a
+ * request of another generation comes back as ZKL_WIRE_REPLY with rc
+ * ZKL_RC_UNSENT and is not executed.
+ */
+#ifndef ZKL_WIRE_WIRE_H
+#define ZKL_WIRE_WIRE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The largest body that either side accepts, in bytes. */
+#define ZKL_WIRE_MAX_BODY	(16 * 1024 * 1024)
+
+typedef enum ZklWireType
+{
+	/*
+	 * worker -> session process
+	 *
+	 * START, always first and only once: string hosts (one host:port, with
+	 * the chroot if any), i64 session id (0: a new one), string password (16
+	 * bytes, or empty), u32 session timeout in ms, string auth scheme (empty:
+	 * none), string auth credentials, u32 client log level (ZKL_WIRE_LOG's).
+	 */
+	ZKL_WIRE_START = 1,
+
+	/*
+	 * MULTI: u32 count, then per operation u8 kind (ZklWireOp), string path,
+	 * string data, i32 version.
+	 */
+	ZKL_WIRE_MULTI,
+	ZKL_WIRE_CREATE_CONTAINER,	/* string path */
+	ZKL_WIRE_DELETE,			/* string path (any version) */
+	ZKL_WIRE_GET,				/* string path, u8 watch */
+	ZKL_WIRE_LIST,				/* string path, u8 watch (children) */
+	ZKL_WIRE_UNWATCH,			/* string path, u8 children: remove our watch
+								 * on them, else that on the data */
+	ZKL_WIRE_PING,				/* no body; answered by PONG with its tag */
+	ZKL_WIRE_CLOSE,				/* close the ZooKeeper session, then exit 0 */
+	ZKL_WIRE_SYNC,				/* string path */
+
+	/*
+	 * session process -> worker
+	 *
+	 * CONNECTED: i64 session id, string password (16 bytes), u32 negotiated
+	 * session timeout in ms.
+	 */
+	ZKL_WIRE_CONNECTED = 64,
+
+	/*
+	 * GONE, the last frame before it exits: u8 reason (ZklWireGone), string
+	 * explanation for the log.  What was not answered before is unknown.
+	 */
+	ZKL_WIRE_GONE,
+
+	/*
+	 * REPLY, to the request with the header's tag; the header's rc is
+	 * ZooKeeper's result code (0 good).  The body depends on the request and
+	 * is there only when rc is 0, but for MULTI, which always has one.
+	 *
+	 * MULTI: u32 count, then per operation i32 rc, string created path (empty
+	 * but for a create that succeeded), u8 has_stat, [stat] (sets, and only
+	 * in a batch that succeeded); count is 0 when rc is ZKL_RC_UNSENT.  GET:
+	 * string data, stat.  LIST: u32 count, that many strings.  Others:
+	 * nothing.
+	 *
+	 * A stat is i64 czxid, i64 mzxid, i64 ctime (ms), i64 mtime (ms), i64
+	 * ephemeralOwner, i32 version.
+	 */
+	ZKL_WIRE_REPLY,
+	ZKL_WIRE_EVENT,				/* u8 ZklWireEvent, string path */
+	ZKL_WIRE_PONG,
+	ZKL_WIRE_LOG				/* u8 level: 1 error, 2 warning, 3 info, 4
+								 * debug; string message */
+} ZklWireType;
+
+typedef enum ZklWireOp
+{
+	ZKL_WIRE_OP_SET = 1,
+	ZKL_WIRE_OP_DELETE,
+	ZKL_WIRE_OP_CREATE,			/* ephemeral sequential */
+	ZKL_WIRE_OP_CREATE_EPHEMERAL,	/* ephemeral, the name as given */
+	ZKL_WIRE_OP_CREATE_PERSISTENT	/* neither */
+} ZklWireOp;
+
+typedef enum ZklWireEvent
+{
+	ZKL_WIRE_EVENT_DELETED = 1,
+	ZKL_WIRE_EVENT_CHANGED,		/* data of a node */
+	ZKL_WIRE_EVENT_CHILDREN,
+	ZKL_WIRE_EVENT_OTHER		/* created, or a watch lost: look again */
+} ZklWireEvent;
+
+typedef enum ZklWireGone
+{
+	ZKL_WIRE_GONE_DISCONNECTED = 1, /* the connection broke */
+	ZKL_WIRE_GONE_UNREACHABLE,	/* no address of the host accepted us */
+	ZKL_WIRE_GONE_EXPIRED,		/* the ZooKeeper session is gone */
+	ZKL_WIRE_GONE_AUTH_FAILED,
+	ZKL_WIRE_GONE_CLOSED		/* as asked by CLOSE, and acknowledged */
+} ZklWireGone;
+
+/* A frame of another generation came back: certainly not executed. */
+#define ZKL_RC_UNSENT	(-1000)
+
+typedef struct ZklWireHeader
+{
+	uint32_t	length;			/* of the body, in bytes */
+	uint32_t	type;			/* ZklWireType */
+	uint32_t	generation;		/* of the connection */
+	int32_t		rc;				/* REPLY: ZooKeeper's result code */
+	uint64_t	tag;			/* names a request; its REPLY has the same */
+} ZklWireHeader;
+
+typedef struct ZklWireStat
+{
+	int64_t		czxid;
+	int64_t		mzxid;
+	int64_t		ctime;			/* ms since 1970 */
+	int64_t		mtime;
+	int64_t		ephemeral_owner;
+	int32_t		version;
+} ZklWireStat;
+
+/*
+ * A growing byte buffer: bytes [start, end) of data are live.  Memory comes
+ * from malloc.  A failed allocation sets "failed", after which puts do
+ * nothing and the owner gives the link up.
+ */
+typedef struct ZklWireBuffer
+{
+	char	   *data;
+	size_t		start;
+	size_t		end;
+	size_t		capacity;
+	bool		failed;
+} ZklWireBuffer;
+
+/* Reads a body; reading past its end sets "bad" and yields zeros. */
+typedef struct ZklWireReader
+{
+	const char *next;
+	size_t		left;
+	bool		bad;
+} ZklWireReader;
+
+extern void zkl_wire_buffer_free(ZklWireBuffer *buf);
+extern void zkl_wire_consume(ZklWireBuffer *buf, size_t n);
+
+/* Makes room for n more bytes behind "end"; false when memory is out. */
+extern bool zkl_wire_reserve(ZklWireBuffer *buf, size_t n);
+
+/*
+ * Writing: begin a frame, put its fields, end it (which fills in the length).
+ * begin returns the frame's offset, relative to "start"; hand it to end.
+ */
+extern size_t zkl_wire_begin(ZklWireBuffer *buf, ZklWireType type,
+							 uint32_t generation, uint64_t tag, int32_t rc);
+extern void zkl_wire_put_u8(ZklWireBuffer *buf, uint8_t value);
+extern void zkl_wire_put_u32(ZklWireBuffer *buf, uint32_t value);
+extern void zkl_wire_put_i32(ZklWireBuffer *buf, int32_t value);
+extern void zkl_wire_put_i64(ZklWireBuffer *buf, int64_t value);
+extern void zkl_wire_put_string(ZklWireBuffer *buf, const char *bytes,
+								size_t length);
+extern void zkl_wire_put_text(ZklWireBuffer *buf, const char *text);
+extern void zkl_wire_put_stat(ZklWireBuffer *buf, const ZklWireStat *stat);
+extern void zkl_wire_end(ZklWireBuffer *buf, size_t frame);
+
+/*
+ * Reading: if buf starts with a whole frame, fills *header and *body (which
+ * points into buf, valid until the caller consumes sizeof(*header) +
+ * header->length bytes) and returns 1.  0: more bytes are needed.  -1: the
+ * stream is garbage (a length over ZKL_WIRE_MAX_BODY).
+ */
+extern int	zkl_wire_peek(const ZklWireBuffer *buf, ZklWireHeader *header,
+						  ZklWireReader *body);
+extern uint8_t zkl_wire_get_u8(ZklWireReader *r);
+extern uint32_t zkl_wire_get_u32(ZklWireReader *r);
+extern int32_t zkl_wire_get_i32(ZklWireReader *r);
+extern int64_t zkl_wire_get_i64(ZklWireReader *r);
+extern const char *zkl_wire_get_string(ZklWireReader *r, uint32_t *length);
+extern void zkl_wire_get_stat(ZklWireReader *r, ZklWireStat *stat);
+
+#endif							/* ZKL_WIRE_WIRE_H */

@@ -1,0 +1,139 @@
+/*
+ * bounds.c
+ *	  Holds that end after some time, and locks that are kept for some time
+ *	  after their release.
+ *
+ * Owns the worker's knowledge of when the time of each hold is over.  Runs in
+ * the worker only.  Takes the slots' mutexes through shmem.h, one at a time.
+ * Must not know what becomes of a lock then: that is the core's.
+ *
+ * The end of a hold is in its slot, and its backend sees it there by itself: no
+ * transaction passes its commit check after that, whether or not the worker
+ * runs.  The worker's part is to let others have the lock.  It makes the slot
+ * LOST first, and then has the znode deleted, unless the holder is past its
+ * commit check: then it is looked at again when that transaction has ended, or
+ * the slot is released.  So no two can commit, whatever their clocks say.
+ *
+ * How long a lock is kept is the core's affair from the release on; a restarted
+ * worker finds it in the slot.
+ */
+#include "postgres.h"
+
+#include "utils/memutils.h"
+
+#include "worker/bounds.h"
+
+static ZklManager *core = NULL;
+static int64 *ends = NULL;		/* by slot, in ms; 0: never */
+static int64 first_end = 0;		/* no later than all of them; 0: none */
+
+void
+zkl_bounds_begin(ZklManager *manager)
+{
+	core = manager;
+	ends = MemoryContextAllocZero(TopMemoryContext,
+								  zkl_control->ctl_nslots * sizeof(int64));
+}
+
+static void
+note_end(int slotno, int64 end)
+{
+	ends[slotno] = end;
+	if (end != 0 && (first_end == 0 || end < first_end))
+		first_end = end;
+}
+
+static void
+log_loss(int slotno)
+{
+	ZklSlot		slot;
+
+	zkl_slot_copy(slotno, &slot);
+	ereport(LOG,
+			(errmsg("distributed lock \"%.*s\" of process %d was lost",
+					zkl_slot_shown_length(&slot), slot.s_path, slot.s_pid),
+			 errdetail("It was held for longer than allowed.")));
+}
+
+static int
+late_message(ZklLate late, const ZklSlot *slot)
+{
+	int			pid = slot->s_pid;
+	int			length = zkl_slot_shown_length(slot);
+
+	switch (late)
+	{
+		case ZKL_LATE_PREPARED_LOST:
+			return errmsg("process %d prepared a transaction although distributed lock \"%.*s\" was lost",
+						  pid, length, slot->s_path);
+		case ZKL_LATE_PREPARED_LAPSED:
+			return errmsg("process %d prepared a transaction although the lease of distributed lock \"%.*s\" had ended",
+						  pid, length, slot->s_path);
+		case ZKL_LATE_LAPSED:
+			return errmsg("process %d committed although the lease of distributed lock \"%.*s\" had ended",
+						  pid, length, slot->s_path);
+		default:
+			return errmsg("process %d committed although distributed lock \"%.*s\" was lost",
+						  pid, length, slot->s_path);
+	}
+}
+
+void
+zkl_bounds_log_late(int slotno, const ZklSlot *slot)
+{
+	if (slot->s_late == ZKL_LATE_NOT)
+		return;
+	ereport(LOG,
+			(late_message(zkl_slot_take_late(slotno), slot),
+			 errdetail("The transaction passed its commit check, but what followed took too long."),
+			 errhint("Another session may have held the lock before the changes were visible.")));
+}
+
+bool
+zkl_bounds_end(int slotno)
+{
+	bool		just_now;
+	bool		over = zkl_slot_overdue(slotno, &just_now);
+
+	if (just_now)
+		log_loss(slotno);
+	note_end(slotno, zkl_slot_until(slotno));
+	return over;
+}
+
+void
+zkl_bounds_look(int slotno)
+{
+	if (zkl_bounds_end(slotno))
+		zkl_manager_overdue(core, zkl_boottime_us(), (uint32) slotno);
+}
+
+void
+zkl_bounds_granted(int slotno)
+{
+	note_end(slotno, zkl_slot_until(slotno));
+}
+
+void
+zkl_bounds_tick(void)
+{
+	int64		now = zkl_boottime_ms();
+	int			i;
+
+	if (first_end == 0 || now < first_end)
+		return;
+	first_end = 0;
+	for (i = 0; i < zkl_control->ctl_nrequests; i++)
+	{
+		if (ends[i] != 0 && ends[i] <= now)
+			zkl_bounds_look(i);
+		else
+			note_end(i, ends[i]);
+	}
+}
+
+int64
+zkl_bounds_timer(void)
+{
+	return first_end == 0 ? -1 : first_end * 1000;
+}

@@ -1,0 +1,98 @@
+/*
+ * closing.c
+ *	  Closing a ZooKeeper session in good order.
+ *
+ * Owns what is known of a session that is being closed.  Runs in the worker
+ * only, takes no locks but through identity.c.  It must not know why a session
+ * is closed, nor how another one begins.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "storage/latch.h"
+
+#include "worker/closing.h"
+#include "worker/identity.h"
+#include "worker/link.h"
+#include "worker/renewal.h"
+
+#define CLOSING_TIME	1000000 /* µs for a session to be closed */
+#define SHUTDOWN_MS		3000
+
+static int64 closing_until = 0; /* 0: no session is being closed */
+static bool renewing = false;	/* for one with another timeout */
+static int64 not_before = 0;
+
+void
+zkl_closing_give_up(uint32 connection, int64 now)
+{
+	zkl_link_say(ZKL_WIRE_CLOSE, connection);
+	closing_until = now + CLOSING_TIME;
+}
+
+/*
+ * Nothing hangs on the session.  What is asked for from now on waits for the
+ * next one, which begins once this one surely is no more.
+ */
+void
+zkl_closing_renew(uint32 connection, int64 now, ZklManager *core)
+{
+	zkl_renewal_begun();
+	zkl_closing_give_up(connection, now);
+	renewing = true;
+	not_before = now + (int64) zkl_session_timeout_ms() * 1000;
+	zkl_identity_leave();
+	zkl_manager_session_lost(core, now);
+}
+
+int64
+zkl_closing_until(void)
+{
+	return closing_until;
+}
+
+bool
+zkl_closing_end(bool acknowledged)
+{
+	bool		renewed = renewing;
+
+	if (renewed)
+		zkl_renewal_closed(acknowledged);
+	if (renewed && acknowledged)
+		not_before = 0;
+	closing_until = 0;
+	renewing = false;
+	return renewed;
+}
+
+int64
+zkl_closing_not_before(void)
+{
+	return not_before;
+}
+
+void
+zkl_closing_wait(uint32 connection)
+{
+	ZklWireHeader header;
+	ZklWireReader body;
+	int64		until = zkl_boottime_ms() + SHUTDOWN_MS;
+	bool		up = true;
+
+	zkl_link_say(ZKL_WIRE_CLOSE, connection);
+	while (up && zkl_boottime_ms() < until)
+	{
+		if (!zkl_link_flush() || !zkl_link_read())
+			break;
+		while (zkl_link_next(&header, &body) > 0)
+		{
+			if (header.type == ZKL_WIRE_GONE)
+				up = false;
+		}
+		if (up)
+		{
+			zkl_link_wait(Max(until - zkl_boottime_ms(), 0));
+			ResetLatch(MyLatch);
+		}
+	}
+}

@@ -1,0 +1,54 @@
+/*
+ * diagnosis.c
+ *	  What is wrong with a connection to ZooKeeper, in words.
+ *
+ * Owns nothing but the memory of what it has warned about.  Runs in the worker
+ * only, takes no locks.  It must not know what is done about it.
+ */
+#include "postgres.h"
+
+#include "core/manager.h"
+#include "shared/zklock.h"
+#include "worker/diagnosis.h"
+
+#define LEAST_TICKS			4
+
+const char *
+zkl_diagnosis_of(int32 rc, const char *host)
+{
+	switch (rc)
+	{
+		case ZKL_RC_LAPSED:
+			return "the lease has passed while the worker was held up";
+		case ZKL_RC_WENT_BACK:
+			return "transaction ids of ZooKeeper have gone back: the ensemble was wiped, restored from a backup, or is another one; see zk_accept_lower_tokens()";
+		case ZKL_RC_ABSURD:
+			return psprintf("ZooKeeper server \"%s\" answered with a transaction id that cannot be right",
+							host);
+		case ZKL_RC_NOAUTH:
+			return psprintf("not allowed to create this server's node below \"%s\": check \"zklock.auth_file\"",
+							zkl_root);
+		case ZKL_RC_NONODE:
+			return "the chroot that \"zklock.connect_string\" ends in does not exist";
+		default:
+			return psprintf("no usable answer from ZooKeeper server \"%s\" (code %d)",
+							host, rc);
+	}
+}
+
+void
+zkl_diagnosis_check_timeout(uint32 timeout_ms, uint32 generation)
+{
+	static uint32 warned = 0;	/* of the session of that generation */
+
+	if (warned == generation ||
+		timeout_ms >= (uint64) zkl_tick_time * LEAST_TICKS)
+		return;
+	warned = generation;
+	ereport(WARNING,
+			(errmsg("the ZooKeeper session timeout of %u ms is less than %d ticks",
+					timeout_ms, LEAST_TICKS),
+			 errdetail("\"zklock.tick_time\" is %d ms.  The lease then leaves little room for pauses of ZooKeeper's servers, and none for observers behind a follower.",
+					   zkl_tick_time),
+			 errhint("Increase \"zklock.session_timeout\" on all servers, or set \"zklock.tick_time\" to what the ensemble's zoo.cfg says.")));
+}

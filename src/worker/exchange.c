@@ -1,0 +1,338 @@
+/*
+ * exchange.c
+ *	  From the core to the slots and the link: what the worker carries out.
+ *
+ * Owns the published lease, transaction id and counters.  Runs in the worker
+ * only.  Takes the slots' mutexes and ctl_lock through shmem.h, one at a time.
+ * It decides nothing about locks.
+ */
+#include "postgres.h"
+
+#include "shared/shmem.h"
+#include "shared/zklock.h"
+#include "worker/bounds.h"
+#include "worker/breaklock.h"
+#include "worker/closer.h"
+#include "worker/exchange.h"
+#include "worker/intake.h"
+#include "worker/link.h"
+#include "worker/pulse.h"
+#include "worker/queueview.h"
+#include "worker/runner.h"
+#include "worker/supervisor.h"
+
+static ZklManager *core = NULL;
+static int64 published_lease = 0;
+static uint32 published_generation = 0;
+
+/* ---- to the link ---- */
+
+static void
+put_multi(ZklWireBuffer *out, const ZklAction *action)
+{
+	static const uint8 kinds[] = {
+		[ZKL_MULTI_SET] = ZKL_WIRE_OP_SET,
+		[ZKL_MULTI_DELETE] = ZKL_WIRE_OP_DELETE,
+		[ZKL_MULTI_CREATE] = ZKL_WIRE_OP_CREATE,
+		[ZKL_MULTI_CREATE_EPHEMERAL] = ZKL_WIRE_OP_CREATE_EPHEMERAL,
+		[ZKL_MULTI_CREATE_PERSISTENT] = ZKL_WIRE_OP_CREATE_PERSISTENT,
+	};
+	size_t		i;
+
+	zkl_wire_put_u32(out, (uint32) action->nmulti);
+	for (i = 0; i < action->nmulti; i++)
+	{
+		const ZklMultiOp *op = &action->multi[i];
+
+		zkl_wire_put_u8(out, kinds[op->kind]);
+		zkl_wire_put_text(out, op->path);
+		zkl_wire_put_string(out, op->data, op->data_length);
+		zkl_wire_put_i32(out, op->version);
+	}
+}
+
+/*
+ * A connection has one watch on the children of a znode, for the core and for
+ * errands: when one of them takes it back, the others look and set it again.
+ */
+static void
+look_again(const char *path)
+{
+	zkl_runner_event(path);
+	zkl_manager_event(core, zkl_boottime_us(), ZKL_EVENT_CHILDREN, path);
+}
+
+static void
+send_operation(const ZklAction *action)
+{
+	static const ZklWireType types[] = {
+		[ZKL_SEND_MULTI] = ZKL_WIRE_MULTI,
+		[ZKL_SEND_CREATE_CONTAINER] = ZKL_WIRE_CREATE_CONTAINER,
+		[ZKL_SEND_DELETE] = ZKL_WIRE_DELETE,
+		[ZKL_SEND_GET] = ZKL_WIRE_GET,
+		[ZKL_SEND_LIST] = ZKL_WIRE_LIST,
+		[ZKL_SEND_UNWATCH] = ZKL_WIRE_UNWATCH,
+		[ZKL_SEND_UNWATCH_CHILDREN] = ZKL_WIRE_UNWATCH,
+		[ZKL_SEND_SYNC] = ZKL_WIRE_SYNC,
+	};
+	ZklWireBuffer *out = zkl_link_output();
+	size_t		frame;
+
+	if (zkl_supervisor_generation() == 0)
+		return;					/* the core has been told, or will be */
+	frame = zkl_wire_begin(out, types[action->send],
+						   zkl_supervisor_generation(),
+						   zkl_exchange_tag(action->send, action->tag), 0);
+	if (action->send == ZKL_SEND_MULTI)
+		put_multi(out, action);
+	else
+		zkl_wire_put_text(out, action->path);
+	if (action->send == ZKL_SEND_GET || action->send == ZKL_SEND_LIST)
+		zkl_wire_put_u8(out, action->watch);
+	if (action->send == ZKL_SEND_UNWATCH ||
+		action->send == ZKL_SEND_UNWATCH_CHILDREN)
+		zkl_wire_put_u8(out, action->send == ZKL_SEND_UNWATCH_CHILDREN);
+	zkl_wire_end(out, frame);
+	zkl_pulse_sent(zkl_boottime_us());
+	if (action->send == ZKL_SEND_UNWATCH_CHILDREN)
+		look_again(action->path);
+}
+
+static void
+send_queueview_read(ZklSendKind send, uint64 tag, const char *path)
+{
+	ZklAction	action;
+
+	memset(&action, 0, sizeof(action));
+	action.kind = ZKL_ACTION_SEND;
+	action.send = send;
+	action.tag = tag;
+	action.path = path;
+	send_operation(&action);
+}
+
+/* ---- to the slots ---- */
+
+static ZklError
+failure_error(ZklFailure failure)
+{
+	static const ZklError errors[] = {
+		[ZKL_FAILURE_DEADLOCK] = ZKL_ERROR_DEADLOCK,
+		[ZKL_FAILURE_ZOOKEEPER] = ZKL_ERROR_ZOOKEEPER,
+		[ZKL_FAILURE_PARENTS] = ZKL_ERROR_PARENTS,
+		[ZKL_FAILURE_SESSION_EXPIRED] = ZKL_ERROR_SESSION_EXPIRED,
+		[ZKL_FAILURE_NODE_DELETED] = ZKL_ERROR_NODE_DELETED,
+		[ZKL_FAILURE_BROKEN] = ZKL_ERROR_BROKEN,
+		[ZKL_FAILURE_UNREADABLE] = ZKL_ERROR_UNREADABLE,
+	};
+
+	return errors[failure];
+}
+
+static void
+record_chain(uint32 chain, uint32 kept)
+{
+	ZklStatus  *status = zkl_status_begin();
+
+	status->chain = chain;
+	status->chain_kept = kept;
+	zkl_status_end();
+}
+
+/* One line in the server's log, whatever the holder is told and when */
+static void
+lose(int slotno, ZklFailure failure)
+{
+	ZklSlot		slot;
+
+	zkl_slot_copy(slotno, &slot);
+	if (zkl_slot_lose(slotno, failure_error(failure)))
+		ereport(LOG,
+				(errmsg("distributed lock \"%.*s\" of process %d was lost",
+						zkl_slot_shown_length(&slot), slot.s_path, slot.s_pid),
+				 failure == ZKL_FAILURE_BROKEN ?
+				 errdetail("An operator broke it with zk_break_lock().") :
+				 failure == ZKL_FAILURE_UNREADABLE ?
+				 errdetail("ZooKeeper does not let this server read its znode any more.") :
+				 failure == ZKL_FAILURE_SESSION_EXPIRED ?
+				 errdetail("The ZooKeeper session that held it has expired.") :
+				 errdetail("Its znode is gone.")));
+}
+
+/*
+ * Likewise.  Whoever can write to ZooKeeper chooses who it says that he is, but
+ * not how many lines that takes.
+ */
+static void
+ask_holder(int slotno, const ZklAction *action)
+{
+	char		asker[ZKL_MAX_ASKER];
+	char	   *c;
+	ZklSlot		slot;
+
+	strlcpy(asker, action->asker, sizeof(asker));
+	for (c = asker; *c != '\0'; c++)
+	{
+		if ((unsigned char) *c < ' ' || *c == 0x7f)
+			*c = '?';
+	}
+	zkl_slot_copy(slotno, &slot);
+	if (zkl_slot_revoke(slotno, action->asked_zxid, asker))
+		ereport(LOG,
+				(errmsg("distributed lock \"%.*s\" of process %d is asked for",
+						zkl_slot_shown_length(&slot), slot.s_path, slot.s_pid),
+				 asker[0] != '\0' ?
+				 errdetail("It is asked for by %s.", asker) :
+				 errdetail("It is asked for by a client other than zklock.")));
+}
+
+static void
+carry_out(const ZklAction *action)
+{
+	int			slotno = (int) action->request;
+	uint32		generation = zkl_control->ctl_status.generation;
+
+	switch (action->kind)
+	{
+		case ZKL_ACTION_SEND:
+			send_operation(action);
+			break;
+		case ZKL_ACTION_CHAIN:
+			record_chain(action->chain, action->chain_kept);
+			break;
+		case ZKL_ACTION_ZNODE:
+			zkl_slot_set_znode(slotno, &action->uuid, action->index,
+							   action->mode, action->seq, action->going,
+							   generation);
+			break;
+		case ZKL_ACTION_GRANT:
+			zkl_slot_grant(slotno, action->token, generation, action->solitary);
+			zkl_bounds_granted(slotno);
+			break;
+		case ZKL_ACTION_BLOCKED:
+			zkl_slot_block(slotno);
+			break;
+		case ZKL_ACTION_DENY:
+			zkl_slot_deny(slotno);
+			break;
+		case ZKL_ACTION_FAIL:
+			zkl_slot_fail(slotno, failure_error(action->failure), action->rc);
+			break;
+		case ZKL_ACTION_LOSE:
+			lose(slotno, action->failure);
+			zkl_bounds_look(slotno);
+			break;
+		case ZKL_ACTION_REVOKE:
+			ask_holder(slotno, action);
+			break;
+		case ZKL_ACTION_RETIRE:
+			zkl_slot_retire(slotno, action->has_node);
+			break;
+		case ZKL_ACTION_DISOWN:
+			zkl_slot_set_owner(slotno, action->owner);
+			break;
+		case ZKL_ACTION_KEPT:
+			zkl_slot_stop_keeping(slotno);
+			break;
+		case ZKL_ACTION_FREE:
+			zkl_intake_forget(slotno);
+			zkl_slot_free(slotno);
+			break;
+		case ZKL_ACTION_RECONNECT:
+			zkl_supervisor_reconnect(action->rc);
+			break;
+	}
+}
+
+/*
+ * Publishes the lease first: a backend that picks up a grant compares the
+ * session's generation with it.
+ */
+static void
+publish_lease(void)
+{
+	uint32		generation = zkl_control->ctl_status.generation;
+	int64		lease = zkl_manager_lease(core) / 1000;
+	int64		limit = zkl_manager_lease_limit(core) / 1000;
+	int64_t		before = published_lease;
+
+	/* Within a generation it lasts, also over a restart of ours. */
+	if (generation == published_generation)
+		lease = Max(lease, Min(published_lease, limit));
+	if (lease == published_lease && generation == published_generation)
+		return;
+	published_lease = lease;
+	published_generation = generation;
+	zkl_lease_publish(generation, lease);
+
+	/* Whoever saw the lease passed until now looks again. */
+	pg_memory_barrier();
+	if (before <= zkl_boottime_ms())
+		zkl_slot_wake_holders();
+}
+
+/* Before the grants whose tokens are made of it */
+static void
+publish_zxid(void)
+{
+	static int64 published_zxid = 0;
+	int64		zxid = zkl_manager_zxid(core);
+
+	if (zxid == published_zxid)
+		return;
+	published_zxid = zxid;
+	pg_atomic_write_u64(&zkl_control->ctl_zxid_seen, (uint64) zxid);
+}
+
+static void
+publish_counters(void)
+{
+	static ZklCounters last;
+	ZklCounters now;
+	ZklStatus  *status;
+
+	zkl_manager_counters(core, &now);
+	if (memcmp(&now, &last, sizeof(now)) == 0)
+		return;
+	last = now;
+	status = zkl_status_begin();
+	status->batches = now.batches;
+	status->operations = now.operations;
+	status->listings = now.listings;
+	status->creates = now.creates;
+	status->continuous_creates = now.continuous;
+	status->watches = now.watches;
+	zkl_status_end();
+}
+
+void
+zkl_exchange_actions(void)
+{
+	const ZklAction *actions;
+	size_t		n,
+				i;
+
+	publish_zxid();
+	publish_lease();
+
+	/* Carrying out can make the core act again: when the connection ends. */
+	for (i = 0; actions = zkl_manager_actions(core, &n), i < n; i++)
+	{
+		ZklAction	action = actions[i];
+
+		carry_out(&action);
+	}
+	zkl_manager_clear_actions(core);
+	publish_counters();
+}
+
+void
+zkl_exchange_begin(ZklManager *manager)
+{
+	core = manager;
+	zkl_lease_read(&published_generation, &published_lease);
+	zkl_queueview_begin(send_queueview_read);
+	zkl_breaklock_begin(send_operation);
+	zkl_runner_begin(send_operation);
+	zkl_closer_begin(send_operation, zkl_intake_release);
+}

@@ -1,0 +1,28 @@
+/*
+ * exchange.h
+ *	  From the core to the slots and the link.  Worker only.
+ */
+#ifndef ZKL_WORKER_EXCHANGE_H
+#define ZKL_WORKER_EXCHANGE_H
+
+#include "core/manager.h"
+
+extern void zkl_exchange_begin(ZklManager *manager);
+
+/* Carries out what the core decided, and publishes the lease before it. */
+extern void zkl_exchange_actions(void);
+
+/*
+ * On the link, the kind of an operation goes along in its tag, so that its
+ * answer can be read by whoever knows neither.
+ */
+#define ZKL_TAG_BITS	56
+#define ZKL_TAG_MASK	((UINT64CONST(1) << ZKL_TAG_BITS) - 1)
+
+static inline uint64
+zkl_exchange_tag(ZklSendKind send, uint64 tag)
+{
+	return tag | (uint64) send << ZKL_TAG_BITS;
+}
+
+#endif							/* ZKL_WORKER_EXCHANGE_H */

@@ -1,0 +1,168 @@
+/*
+ * identity.c
+ *	  What zk_status shows of the worker, and which ZooKeeper session is this
+ *	  server's.
+ *
+ * Owns the session's identity and generation, the state and the last error in
+ * ZklStatus.  Runs in the worker only.  Takes ctl_lock through shmem.h.  It
+ * must not know how a connection comes to be, nor tell anybody that it broke.
+ */
+#include "postgres.h"
+
+#include "common/hashfn.h"
+#include "utils/timestamp.h"
+#include "worker/identity.h"
+
+#define LOG_INTERVAL_MS		60000	/* by a clock that nobody sets back */
+#define MAX_LOGGED			4
+
+static int64 last_logged = -LOG_INTERVAL_MS;	/* in ms: an error since we last
+										 * served */
+static uint32 logged[MAX_LOGGED];	/* hashes of what was logged since then */
+static int	nlogged = 0;
+static long suppressed = 0;		/* messages that were not logged since then */
+static bool served = true;		/* this session, ever */
+
+/*
+ * An ensemble that is away for a night must not fill the log: unless we served
+ * until now, once in a while is enough for an error that was logged before.
+ */
+static bool
+may_log(void)
+{
+	return zkl_control->ctl_status.state == ZKL_STATE_CONNECTED ||
+		zkl_boottime_ms() - last_logged >= LOG_INTERVAL_MS;
+}
+
+static bool
+may_log_error(const char *message)
+{
+	uint32		hash = hash_bytes((const unsigned char *) message,
+								  (int) strlen(message));
+	int			i;
+
+	if (may_log())
+		nlogged = 0;
+	for (i = 0; i < nlogged; i++)
+	{
+		if (logged[i] == hash)
+			return false;
+	}
+	if (nlogged == MAX_LOGGED)
+		return false;
+	logged[nlogged++] = hash;
+	return true;
+}
+
+static void
+say(bool loud, const char *who, const char *message)
+{
+	long		before = suppressed;
+
+	suppressed = loud ? 0 : suppressed + 1;
+	ereport(loud ? LOG : DEBUG1,
+			(errmsg_internal("%s: %s", who, message),
+			 loud && before > 0 ?
+			 errdetail_plural("%ld message about the connection was not logged since the last one.",
+							  "%ld messages about the connection were not logged since the last one.",
+							  before, before) : 0));
+}
+
+void
+zkl_identity_log(const char *message)
+{
+	say(true, "zklock", message);
+}
+
+void
+zkl_identity_log_client(bool trouble, const char *message)
+{
+	say(!trouble || may_log(), "ZooKeeper client", message);
+}
+
+void
+zkl_identity_note_error(const char *message)
+{
+	bool		loud = may_log_error(message);
+	ZklStatus  *status = zkl_status_begin();
+
+	strlcpy(status->last_error, message, sizeof(status->last_error));
+	status->last_error_at = GetCurrentTimestamp();
+	zkl_status_end();
+
+	if (loud)
+		last_logged = zkl_boottime_ms();
+	say(loud, "zklock", message);
+}
+
+void
+zkl_identity_set_state(ZklWorkerState state)
+{
+	ZklStatus  *status = zkl_status_begin();
+
+	status->state = state;
+	zkl_status_end();
+	served |= state == ZKL_STATE_CONNECTED;
+}
+
+void
+zkl_identity_adopt(ZklSession *session, const char *password, size_t length,
+				   const char *server, uint32 asked_ms)
+{
+	ZklStatus  *status = zkl_status_begin();
+	bool		fresh = status->session_id != session->id;
+
+	/* ZooKeeper never changes a session's password: another is no good. */
+	if (fresh)
+	{
+		status->generation++;
+		status->chain = status->chain_kept = 0;
+		status->timeout_asked_ms = asked_ms;
+		memset(status->session_password, 0, sizeof(status->session_password));
+		memcpy(status->session_password, password,
+			   Min(length, sizeof(status->session_password)));
+	}
+	status->session_id = session->id;
+	status->timeout_ms = session->timeout_ms;
+	status->connects++;
+	strlcpy(status->server, server, sizeof(status->server));
+	session->generation = status->generation;
+	zkl_status_end();
+
+	session->zxid_seen = (int64)
+		pg_atomic_read_u64(&zkl_control->ctl_zxid_seen);
+	if (!fresh)
+		return;
+	served = false;
+	zkl_lease_publish(session->generation, 0);
+}
+
+static void
+forget_session(ZklWorkerState state, bool lost)
+{
+	ZklStatus  *status = zkl_status_begin();
+	uint32		generation = ++status->generation;
+
+	if (status->session_id != 0 && lost)
+		status->sessions_lost++;
+	status->session_id = 0;
+	memset(status->session_password, 0, sizeof(status->session_password));
+	status->chain = status->chain_kept = 0;
+	status->timeout_ms = 0;
+	status->state = state;
+	zkl_status_end();
+	zkl_lease_publish(generation, 0);
+}
+
+void
+zkl_identity_lose(void)
+{
+	/* One that never served has lost nobody anything. */
+	forget_session(ZKL_STATE_EXPIRED, served);
+}
+
+void
+zkl_identity_leave(void)
+{
+	forget_session(ZKL_STATE_DISCONNECTED, false);
+}

@@ -1,0 +1,196 @@
+/*
+ * incoming.c
+ *	  What the session process says: answers, watch events, its own state.
+ *
+ * Owns the reading of frames.  Runs in the worker only; takes no locks.  It
+ * hands everything on: to the core, to zk_queue(), to the supervisor.  Strings
+ * that it makes live in the current memory context, which the loop resets.
+ */
+#include "postgres.h"
+
+#include "shared/shmem.h"
+#include "worker/breaklock.h"
+#include "worker/closer.h"
+#include "worker/exchange.h"
+#include "worker/incoming.h"
+#include "worker/link.h"
+#include "worker/queueview.h"
+#include "worker/runner.h"
+#include "worker/supervisor.h"
+
+#define MAX_RESULTS		4096	/* of one multi */
+
+static ZklManager *core;
+
+static void
+read_stat(ZklWireReader *body, ZklReply *reply, ZklWireStat *stat)
+{
+	zkl_wire_get_stat(body, stat);
+	reply->stat.czxid = stat->czxid;
+	reply->stat.mzxid = stat->mzxid;
+	reply->stat.ephemeral_owner = stat->ephemeral_owner;
+	reply->stat.version = stat->version;
+}
+
+static char *
+read_text(ZklWireReader *body)
+{
+	uint32_t	length;
+	const char *text = zkl_wire_get_string(body, &length);
+
+	return length > 0 ? pnstrdup(text, length) : NULL;
+}
+
+static void
+read_multi(ZklWireReader *body, ZklReply *reply, ZklWireStat *stat)
+{
+	uint32_t	n = zkl_wire_get_u32(body);
+	ZklMultiResult *results;
+	uint32_t	i;
+
+	n = Min(n, MAX_RESULTS);
+	results = palloc0((n + 1) * sizeof(ZklMultiResult));
+	for (i = 0; i < n; i++)
+	{
+		results[i].rc = zkl_wire_get_i32(body);
+		results[i].path = read_text(body);
+		if (zkl_wire_get_u8(body) != 0)
+		{
+			ZklReply	other;
+			ZklWireStat other_stat;
+
+			read_stat(body, i == 0 ? reply : &other,
+					  i == 0 ? stat : &other_stat);
+		}
+	}
+	reply->results = results;
+	reply->nresults = body->bad ? 0 : n;
+}
+
+static void
+read_children(ZklWireReader *body, ZklReply *reply)
+{
+	uint32_t	n = zkl_wire_get_u32(body);
+	char	  **children = palloc((Min(n, body->left / 4) + 1) *
+								  sizeof(char *));
+
+	for (reply->nchildren = 0; reply->nchildren < n && !body->bad;)
+	{
+		char	   *child = read_text(body);
+
+		if (child != NULL)
+			children[reply->nchildren++] = child;
+	}
+	reply->children = (const char *const *) children;
+	if (body->bad)
+		reply->rc = ZKL_RC_UNKNOWN;
+}
+
+static void
+take_reply(const ZklWireHeader *header, ZklWireReader *body, int64 now)
+{
+	uint64		tag = header->tag & ZKL_TAG_MASK;
+	ZklReply	reply;
+	ZklWireStat stat;
+	uint32_t	length;
+
+	memset(&reply, 0, sizeof(reply));
+	memset(&stat, 0, sizeof(stat));
+	reply.rc = header->rc == ZKL_RC_UNSENT ? ZKL_RC_UNKNOWN : header->rc;
+	switch ((ZklSendKind) (header->tag >> ZKL_TAG_BITS))
+	{
+		case ZKL_SEND_MULTI:
+			read_multi(body, &reply, &stat);
+			break;
+		case ZKL_SEND_GET:
+			if (reply.rc != ZKL_RC_OK)
+				break;
+			reply.data = zkl_wire_get_string(body, &length);
+			reply.data_length = length;
+			read_stat(body, &reply, &stat);
+			if (body->bad)
+				reply.rc = ZKL_RC_UNKNOWN;
+			break;
+		case ZKL_SEND_LIST:
+			if (reply.rc == ZKL_RC_OK)
+				read_children(body, &reply);
+			break;
+		default:
+			break;
+	}
+	if ((tag & ZKL_BREAKLOCK_TAG) == ZKL_BREAKLOCK_TAG)
+		zkl_breaklock_reply(tag, &reply, stat.version);
+	else if (tag & ZKL_QUEUEVIEW_TAG)
+		zkl_queueview_reply(tag, &reply, stat.ctime);
+	else if ((tag & ZKL_CLOSER_TAG) == ZKL_CLOSER_TAG)
+		zkl_closer_reply(tag, &reply, stat.version);
+	else if (tag & ZKL_RUNNER_TAG)
+		zkl_runner_reply(tag, &reply, &stat);
+	else
+		zkl_manager_reply(core, now, tag, &reply);
+	zkl_supervisor_answered(now);
+}
+
+static void
+take_event(ZklWireReader *body, int64 now)
+{
+	uint8_t		kind = zkl_wire_get_u8(body);
+	char	   *path = read_text(body);
+
+	if (path == NULL)
+		return;
+	if (kind != ZKL_WIRE_EVENT_CHANGED)
+		zkl_runner_event(path);
+	zkl_manager_event(core, now, kind == ZKL_WIRE_EVENT_DELETED ?
+					  ZKL_EVENT_DELETED : kind == ZKL_WIRE_EVENT_CHILDREN ?
+					  ZKL_EVENT_CHILDREN : ZKL_EVENT_CHANGED, path);
+}
+
+static void
+take_frame(const ZklWireHeader *header, ZklWireReader *body, int64 now)
+{
+	switch (header->type)
+	{
+		case ZKL_WIRE_REPLY:
+			take_reply(header, body, now);
+			break;
+		case ZKL_WIRE_EVENT:
+			take_event(body, now);
+			break;
+		case ZKL_WIRE_GONE:
+			zkl_queueview_disconnected();
+			zkl_breaklock_disconnected();
+			zkl_runner_disconnected();
+			zkl_closer_disconnected();
+			/* FALLTHROUGH */
+		default:
+
+			/* What was decided so far was decided in the old session. */
+			zkl_exchange_actions();
+			zkl_supervisor_frame(header, body, now);
+			zkl_exchange_actions();
+			break;
+	}
+}
+
+void
+zkl_incoming_take(ZklManager *manager)
+{
+	ZklWireHeader header;
+	ZklWireReader body;
+	int			got = 0;
+	bool		sound = !zkl_link_up() || zkl_link_read();
+	int64		now = zkl_boottime_us();
+
+	core = manager;
+	while (zkl_link_up() && (got = zkl_link_next(&header, &body)) > 0)
+		take_frame(&header, &body, now);
+	if (zkl_link_up() && (!sound || got < 0))
+	{
+		zkl_queueview_disconnected();
+		zkl_breaklock_disconnected();
+		zkl_runner_disconnected();
+		zkl_closer_disconnected();
+		zkl_supervisor_link_broken(now);
+	}
+}

@@ -1,0 +1,380 @@
+/*
+ * intake.c
+ *	  From the slots to the core: what backends ask for, and what an earlier
+ *	  worker left there.
+ *
+ * Owns the worker's knowledge of which slots the core knows.  Runs in the
+ * worker only.  Takes the slots' mutexes and ctl_free_mutex through shmem.h,
+ * one at a time.  It decides nothing about locks, not even in which order a
+ * restarted worker takes them up again: see core/restore.c.
+ */
+#include "postgres.h"
+
+#include "utils/memutils.h"
+#include "utils/timestamp.h"
+
+#include "shared/self.h"
+#include "shared/shmem.h"
+#include "shared/zklock.h"
+#include "worker/bounds.h"
+#include "worker/breaklock.h"
+#include "worker/closer.h"
+#include "worker/intake.h"
+#include "worker/queueview.h"
+#include "worker/runner.h"
+
+static ZklManager *core = NULL;
+static uint32 *known_serial = NULL; /* of each slot that the core knows */
+
+/* Slots to be looked at, for zkl_intake_requests */
+static int *marked = NULL;
+static int *marked_since = NULL;
+static bool *is_marked = NULL;	/* of each slot, whether it is in "marked" */
+
+void
+zkl_intake_begin(ZklManager *manager)
+{
+	core = manager;
+	known_serial = MemoryContextAllocZero(TopMemoryContext,
+										  zkl_control->ctl_nslots *
+										  sizeof(uint32));
+	marked = MemoryContextAllocZero(TopMemoryContext,
+									zkl_control->ctl_nslots * sizeof(int));
+	marked_since = MemoryContextAllocZero(TopMemoryContext,
+										  zkl_control->ctl_nslots *
+										  sizeof(int));
+	is_marked = MemoryContextAllocZero(TopMemoryContext,
+									   zkl_control->ctl_nslots *
+									   sizeof(bool));
+}
+
+void
+zkl_intake_forget(int slotno)
+{
+	known_serial[slotno] = 0;
+}
+
+/* ---- what backends ask for ---- */
+
+static size_t
+format_node_data(const ZklSlot *slot, char *buf)
+{
+	ZklNodeData data;
+
+	if (!zkl_dialect_marks((ZklDialect) slot->s_dialect))
+		return strlcpy(buf, slot->s_leader_id, ZKL_MAX_NODE_DATA);
+	memset(&data, 0, sizeof(data));
+	strlcpy(data.server, zkl_self_name(), sizeof(data.server));
+	strlcpy(data.database, slot->s_database, sizeof(data.database));
+	strlcpy(data.usename, slot->s_usename, sizeof(data.usename));
+	strlcpy(data.application_name, slot->s_application,
+			sizeof(data.application_name));
+	strlcpy(data.lifetime, slot->s_lifetime == ZKL_LIFETIME_SESSION ?
+			"session" : "transaction", sizeof(data.lifetime));
+	data.pid = slot->s_pid;
+	data.since = (slot->s_requested_at +
+				  (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY) /
+		1000;
+	return zkl_node_data_format(&data, buf, ZKL_MAX_NODE_DATA);
+}
+
+static void
+describe_demand(const ZklSlot *slot, ZklDemand *demand, char *data)
+{
+	demand->name = slot->s_path;
+	demand->owner = slot->s_owner;
+	demand->mode = (ZklLockMode) slot->s_mode;
+	demand->dialect = (ZklDialect) slot->s_dialect;
+	demand->sibling = slot->s_sibling;
+	demand->max = slot->s_max;
+	demand->expired = slot->s_try && slot->s_expired;
+	demand->together = slot->s_together && !slot->s_blocked;
+	demand->data = data;
+	demand->data_length = format_node_data(slot, data);
+}
+
+/* What the worker answers itself, without the core */
+static void
+submit_other(int slotno, const ZklSlot *slot)
+{
+	if (slot->s_kind == ZKL_KIND_QUEUE)
+		zkl_queueview_submit(slotno);
+	else if (slot->s_kind == ZKL_KIND_BREAK)
+		zkl_breaklock_submit(slotno);
+	else
+		zkl_runner_submit(slotno);
+}
+
+static void
+submit_slot(int slotno, const ZklSlot *slot)
+{
+	ZklDemand	demand;
+	char		data[ZKL_MAX_NODE_DATA];
+
+	known_serial[slotno] = slot->s_serial;
+	if (slot->s_kind != ZKL_KIND_LOCK)
+	{
+		submit_other(slotno, slot);
+		return;
+	}
+	describe_demand(slot, &demand, data);
+	zkl_manager_submit(core, zkl_boottime_us(), (uint32) slotno, &demand);
+}
+
+/* A lock that has an epilogue comes back here when that is written. */
+static void
+describe_end(int slotno, const ZklSlot *slot, ZklEnd *end)
+{
+	end->keep_until = slot->s_keep_until * 1000;
+	end->epilogue = zkl_closer_take(slotno);
+}
+
+static void
+release_lock(int slotno, const ZklSlot *slot)
+{
+	ZklEnd		end;
+
+	/* The core is through with it, and about to have the slot freed. */
+	if (known_serial[slotno] == slot->s_serial &&
+		!zkl_manager_knows(core, (uint32) slotno))
+		return;
+	describe_end(slotno, slot, &end);
+	if (!end.epilogue)
+		known_serial[slotno] = slot->s_serial;
+	zkl_manager_release(core, zkl_boottime_us(), (uint32) slotno, &end);
+}
+
+static void
+release_slot(int slotno, const ZklSlot *slot)
+{
+	zkl_bounds_log_late(slotno, slot);
+	if (slot->s_kind == ZKL_KIND_LOCK)
+		release_lock(slotno, slot);
+	else if (known_serial[slotno] != slot->s_serial)
+		zkl_slot_free(slotno);	/* cancelled before we ever saw it */
+	else if (slot->s_kind == ZKL_KIND_QUEUE)
+		zkl_queueview_release(slotno);
+	else if (slot->s_kind == ZKL_KIND_BREAK)
+		zkl_breaklock_release(slotno);
+	else
+		zkl_runner_release(slotno);
+}
+
+void
+zkl_intake_release(int slotno)
+{
+	ZklSlot		slot;
+
+	zkl_slot_copy(slotno, &slot);
+	release_slot(slotno, &slot);
+}
+
+/* Returns whether it was one. */
+static bool
+take_released(int slotno)
+{
+	ZklSlot		slot;
+
+	if (zkl_slot_peek(slotno) != ZKL_SLOT_RELEASED)
+		return false;
+	zkl_slot_copy(slotno, &slot);
+	release_slot(slotno, &slot);
+	return true;
+}
+
+static void
+take_any(int slotno)
+{
+	ZklSlot		slot;
+
+	if (take_released(slotno))
+		return;
+	zkl_slot_copy(slotno, &slot);
+	zkl_bounds_log_late(slotno, &slot);
+	if (slot.s_state == ZKL_SLOT_WAITING &&
+		known_serial[slotno] != slot.s_serial)
+		submit_slot(slotno, &slot);
+	else if (slot.s_state == ZKL_SLOT_WAITING && slot.s_expired &&
+			 slot.s_kind == ZKL_KIND_LOCK)
+		zkl_manager_expire(core, zkl_boottime_us(), (uint32) slotno);
+	else if (slot.s_state == ZKL_SLOT_WAITING && slot.s_expired &&
+			 slot.s_kind == ZKL_KIND_ERRAND)
+		zkl_runner_expire(slotno);
+	else if (slot.s_state == ZKL_SLOT_GRANTED ||
+			 slot.s_state == ZKL_SLOT_LOST)
+		zkl_bounds_look(slotno);
+}
+
+/* Takes those that were released out of the list; returns what is left. */
+static int
+take_all_released(int *slots, int n)
+{
+	int			left = 0,
+				i;
+
+	for (i = 0; i < n; i++)
+	{
+		if (!take_released(slots[i]))
+			slots[left++] = slots[i];
+	}
+	return left;
+}
+
+/* Takes out of "marked_since" what is in "marked"; returns what is left. */
+static int
+only_since(int n, int nsince)
+{
+	int			left = 0,
+				i;
+
+	for (i = 0; i < n; i++)
+		is_marked[marked[i]] = true;
+	for (i = 0; i < nsince; i++)
+	{
+		if (!is_marked[marked_since[i]])
+			marked_since[left++] = marked_since[i];
+	}
+	for (i = 0; i < n; i++)
+		is_marked[marked[i]] = false;
+	return left;
+}
+
+/*
+ * Who tries a lock that was released before may rely on that.  So what was
+ * released is taken before what is asked for; and once more, for a release
+ * whose mark was set in front of where the first look just was.  What that
+ * second look finds besides is left for the next round, with two of its own.
+ */
+void
+zkl_intake_requests(void)
+{
+	int			n = zkl_shmem_take_marks(marked);
+	int			nsince,
+				i;
+
+	if (n == 0)
+		return;
+	nsince = zkl_shmem_take_marks(marked_since);
+
+	/* What both saw is taken once, as it is now. */
+	nsince = only_since(n, nsince);
+	n = take_all_released(marked, n);
+	nsince = take_all_released(marked_since, nsince);
+	for (i = 0; i < n; i++)
+		take_any(marked[i]);
+	zkl_shmem_return_marks(marked_since, nsince);
+}
+
+/* ---- after a restart of the worker ---- */
+
+static ZklSlotSays
+slot_says(const ZklSlot *slot)
+{
+	switch ((ZklSlotState) slot->s_state)
+	{
+		case ZKL_SLOT_WAITING:
+			return ZKL_SLOT_SAYS_WAITING;
+		case ZKL_SLOT_GRANTED:
+			return ZKL_SLOT_SAYS_GRANTED;
+		case ZKL_SLOT_LOST:
+			return ZKL_SLOT_SAYS_LOST;
+		case ZKL_SLOT_RELEASED:
+			return ZKL_SLOT_SAYS_RELEASED;
+		default:
+			return ZKL_SLOT_SAYS_ANSWERED;
+	}
+}
+
+static void
+describe_slot(int slotno, const ZklSlot *slot, ZklRestored *restored,
+			  char *data)
+{
+	describe_demand(slot, &restored->demand, data);
+	restored->state = slot_says(slot);
+	restored->current = zkl_control->ctl_status.session_id != 0 &&
+		slot->s_generation == zkl_control->ctl_status.generation;
+	restored->broken = slot->s_error == ZKL_ERROR_BROKEN;
+	restored->overdue = zkl_error_ends_znode((ZklError) slot->s_error);
+	restored->retired = slot->s_retired;
+	restored->token = slot->s_token;
+	restored->asked_zxid = slot->s_asked_zxid;
+	restored->sent = slot->s_znode_sent;
+	restored->going = slot->s_znode_going;
+	restored->uuid = slot->s_znode_uuid;
+	restored->znode_mode = (ZklLockMode) slot->s_znode_mode;
+	restored->seq = slot->s_znode_seq;
+	restored->index = slot->s_znode_index;
+	if (slot->s_state == ZKL_SLOT_RELEASED)
+		describe_end(slotno, slot, &restored->end);
+}
+
+/* The strings of what was read last */
+typedef struct
+{
+	ZklSlot		slot;
+	char		data[ZKL_MAX_NODE_DATA];
+} Reading;
+
+/* For the core: the slots of locks */
+static bool
+read_slot(void *context, uint32_t request, ZklRestored *restored)
+{
+	int			slotno = (int) request;
+	Reading    *reading = context;
+
+	if (zkl_slot_peek(slotno) <= ZKL_SLOT_CLAIMED)
+		return false;
+	restored->over = zkl_bounds_end(slotno);
+	zkl_slot_copy(slotno, &reading->slot);
+	if (reading->slot.s_state <= ZKL_SLOT_CLAIMED ||
+		reading->slot.s_kind != ZKL_KIND_LOCK)
+		return false;
+	zkl_bounds_log_late(slotno, &reading->slot);
+	describe_slot(slotno, &reading->slot, restored, reading->data);
+	return true;
+}
+
+/*
+ * Begins again what the worker answers itself, unless a repeat could do harm.
+ */
+static void
+restore_other(int slotno, const ZklSlot *slot)
+{
+	if (slot->s_state == ZKL_SLOT_RELEASED)
+	{
+		release_slot(slotno, slot);
+		return;
+	}
+	known_serial[slotno] = slot->s_serial;
+	if (slot->s_state != ZKL_SLOT_WAITING)
+		return;
+	if (slot->s_kind == ZKL_KIND_BREAK && slot->s_znode_sent)
+		zkl_slot_fail(slotno, ZKL_ERROR_HALF_DONE, 0);
+	else if (slot->s_kind == ZKL_KIND_ERRAND)
+		zkl_runner_restore(slotno);
+	else
+		submit_other(slotno, slot);
+}
+
+void
+zkl_intake_restore(void)
+{
+	Reading		reading;
+	ZklSlot		slot;
+	int			i;
+
+	zkl_manager_restore(core, zkl_boottime_us(), read_slot, &reading);
+	for (i = 0; i < zkl_control->ctl_nslots; i++)
+	{
+		if (zkl_slot_peek(i) <= ZKL_SLOT_CLAIMED)
+			continue;
+		zkl_slot_copy(i, &slot);
+		if (i >= zkl_control->ctl_nrequests)
+		{
+			if (slot.s_state > ZKL_SLOT_CLAIMED)
+				restore_other(i, &slot);
+		}
+		else if (zkl_manager_knows(core, (uint32) i))
+			known_serial[i] = slot.s_serial;
+	}
+}

@@ -1,0 +1,300 @@
+/*
+ * link.c
+ *	  The worker's end of the link to the session process.
+ *
+ * Owns the socket, the process, and the wait event set that both end up in.
+ * Runs in the worker only; takes no locks; knows nothing of ZooKeeper, and of
+ * messages only their framing.
+ *
+ * The process is our child, in our process group, so the postmaster's signals
+ * to us reach it as well: it ignores those that leave us time, and we alone
+ * end it.  Its end is told by the end of the link, not by SIGCHLD.
+ */
+#include "postgres.h"
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "miscadmin.h"
+#include "storage/latch.h"
+#include "utils/memutils.h"
+#include "worker/link.h"
+
+#include "shared/compat.h"
+
+#define SESSION_PROGRAM		"zklock_session"
+#define LINK_FD				3	/* where the session process expects it */
+#define READ_SIZE			(64 * 1024)
+#define ORPHAN_WAIT_MS		5000
+
+extern char **environ;
+
+static pid_t session_pid = 0;
+static pgsocket link_socket = PGINVALID_SOCKET;
+static ZklWireBuffer input;
+static ZklWireBuffer output;
+static size_t handed_out = 0;	/* bytes of the frame that next() returned */
+static WaitEventSet *wait_set = NULL;
+static int	socket_event = -1;
+static bool wants_write = false;
+static bool readable = false;	/* perhaps, as the last wait found it */
+
+/* The program lies beside this library, wherever that was loaded from. */
+static void
+session_program_path(char *path)
+{
+	Dl_info		info;
+	char	   *slash;
+
+	if (dladdr((void *) zkl_link_spawn, &info) == 0 || info.dli_fname == NULL)
+		strlcpy(path, pkglib_path, MAXPGPATH);
+	else
+	{
+		strlcpy(path, info.dli_fname, MAXPGPATH);
+		slash = strrchr(path, '/');
+		if (slash != NULL)
+			*slash = '\0';
+	}
+	strlcat(path, "/" SESSION_PROGRAM, MAXPGPATH);
+}
+
+/*
+ * posix_spawn, with nothing inherited but the link and stderr: a plain fork
+ * would pass on the postmaster's descriptors, and signals as we have them.
+ */
+static int
+spawn_program(int fd, pid_t *pid)
+{
+	char		path[MAXPGPATH];
+	char	   *argv[] = {SESSION_PROGRAM, NULL};
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attributes;
+	sigset_t	signals;
+	int			rc;
+
+	session_program_path(path);
+	posix_spawn_file_actions_init(&files);
+	posix_spawn_file_actions_adddup2(&files, fd, LINK_FD);
+	posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+	posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
+	posix_spawn_file_actions_addclosefrom_np(&files, LINK_FD + 1);
+#else
+	for (int other = LINK_FD + 1; other < 1024; other++)
+		posix_spawn_file_actions_addclose(&files, other);
+#endif
+	posix_spawnattr_init(&attributes);
+	sigemptyset(&signals);
+	posix_spawnattr_setsigmask(&attributes, &signals);
+	sigfillset(&signals);
+	posix_spawnattr_setsigdefault(&attributes, &signals);
+	posix_spawnattr_setflags(&attributes,
+							 POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+	rc = posix_spawn(pid, path, &files, &attributes, argv, environ);
+	posix_spawn_file_actions_destroy(&files);
+	posix_spawnattr_destroy(&attributes);
+	return rc;
+}
+
+/* A wait event set cannot take up or drop a socket: it is made anew. */
+static void
+forget_wait_set(void)
+{
+	if (wait_set != NULL)
+		FreeWaitEventSet(wait_set);
+	wait_set = NULL;
+}
+
+int
+zkl_link_spawn(void)
+{
+	int			fds[2];
+	int			rc;
+
+	Assert(session_pid == 0);
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0)
+		return 0;
+	if (!pg_set_noblock(fds[0]))
+		rc = errno;
+	else
+		rc = spawn_program(fds[1], &session_pid);
+	close(fds[1]);
+	if (rc != 0)
+	{
+		close(fds[0]);
+		session_pid = 0;
+		errno = rc;
+		return 0;
+	}
+	forget_wait_set();
+	link_socket = fds[0];
+	return session_pid;
+}
+
+void
+zkl_link_kill(void)
+{
+	forget_wait_set();
+	if (link_socket != PGINVALID_SOCKET)
+		close(link_socket);
+	link_socket = PGINVALID_SOCKET;
+	if (session_pid != 0)
+	{
+		kill(session_pid, SIGKILL);
+		while (waitpid(session_pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	session_pid = 0;
+	zkl_wire_buffer_free(&input);
+	zkl_wire_buffer_free(&output);
+	handed_out = 0;
+}
+
+/* Whether a process of that number is one of ours, not a later namesake */
+static bool
+is_session_process(int pid)
+{
+	char		path[64];
+	char		comm[64] = "";
+	int			fd;
+	ssize_t		n;
+
+	if (kill(pid, 0) != 0 && errno == ESRCH)
+		return false;
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	n = read(fd, comm, sizeof(comm) - 1);
+	close(fd);
+	return n > 0 && strncmp(comm, SESSION_PROGRAM "\n", (size_t) n) == 0;
+}
+
+void
+zkl_link_await_orphan(int pid)
+{
+	int			waited;
+
+	for (waited = 0; waited < ORPHAN_WAIT_MS && is_session_process(pid);
+		 waited += 10)
+	{
+		kill(pid, SIGKILL);
+		pg_usleep(10 * 1000L);
+	}
+}
+
+bool
+zkl_link_up(void)
+{
+	return link_socket != PGINVALID_SOCKET;
+}
+
+ZklWireBuffer *
+zkl_link_output(void)
+{
+	return &output;
+}
+
+void
+zkl_link_say(ZklWireType type, uint32 generation)
+{
+	zkl_wire_end(&output, zkl_wire_begin(&output, type, generation, 0, 0));
+}
+
+bool
+zkl_link_flush(void)
+{
+	while (output.end > output.start)
+	{
+		ssize_t		n = send(link_socket, output.data + output.start,
+							 output.end - output.start, MSG_NOSIGNAL);
+
+		if (n > 0)
+			zkl_wire_consume(&output, (size_t) n);
+		else if (n < 0 && errno == EINTR)
+			continue;
+		else
+			return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK);
+	}
+	return !output.failed;
+}
+
+bool
+zkl_link_read(void)
+{
+	ssize_t		n;
+
+	if (!readable)
+		return true;
+	readable = false;
+	do
+	{
+		if (!zkl_wire_reserve(&input, READ_SIZE))
+			return false;
+		n = recv(link_socket, input.data + input.end, READ_SIZE, 0);
+		if (n > 0)
+			input.end += (size_t) n;
+	} while (n == READ_SIZE || (n < 0 && errno == EINTR));
+	return n > 0 || (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK));
+}
+
+int
+zkl_link_next(ZklWireHeader *header, ZklWireReader *body)
+{
+	int			got;
+
+	zkl_wire_consume(&input, handed_out);
+	handed_out = 0;
+	if (input.end == input.start)
+		return 0;
+	got = zkl_wire_peek(&input, header, body);
+	if (got > 0)
+		handed_out = sizeof(*header) + header->length;
+	return got;
+}
+
+static void
+make_wait_set(void)
+{
+	wait_set = zkl_create_wait_event_set(TopMemoryContext, 3);
+	AddWaitEventToSet(wait_set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
+	AddWaitEventToSet(wait_set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL,
+					  NULL);
+	if (link_socket != PGINVALID_SOCKET)
+		socket_event = AddWaitEventToSet(wait_set, WL_SOCKET_READABLE,
+										 link_socket, NULL, NULL);
+	wants_write = false;
+}
+
+void
+zkl_link_wait(long timeout_ms)
+{
+	WaitEvent	events[2];
+	int			nevents,
+				i;
+	bool		pending = output.end > output.start;
+
+	if (wait_set == NULL)
+		make_wait_set();
+	if (link_socket != PGINVALID_SOCKET && pending != wants_write)
+	{
+		ModifyWaitEvent(wait_set, socket_event, WL_SOCKET_READABLE |
+						(pending ? WL_SOCKET_WRITEABLE : 0), NULL);
+		wants_write = pending;
+	}
+	nevents = WaitEventSetWait(wait_set, timeout_ms, events,
+							   lengthof(events), zkl_worker_wait_event());
+	for (i = 0; i < nevents; i++)
+		readable |= (events[i].events & WL_SOCKET_READABLE) != 0;
+
+	/*
+	 * Where the latch was set before, PostgreSQL 15 does not look at the
+	 * socket at all; and who sets it may do so without end.
+	 */
+	readable |= nevents == 1 && events[0].events == WL_LATCH_SET;
+}

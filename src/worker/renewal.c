@@ -1,0 +1,81 @@
+/*
+ * renewal.c
+ *	  Whether the ZooKeeper session is to be replaced by one with another
+ *	  timeout.
+ *
+ * Owns the comparison of "zklock.session_timeout" with what was asked for when
+ * the present session began.  Runs in the worker only; reads the slots' states.
+ * It must not know how a session is closed, nor how another begins.
+ *
+ * What was negotiated is not compared: ZooKeeper may have other bounds, and the
+ * next session would come to the same.  A session is replaced only while
+ * nothing hangs on it, so a busy server keeps it until its restart.
+ */
+#include "postgres.h"
+
+#include "shared/shmem.h"
+#include "shared/zklock.h"
+#include "worker/renewal.h"
+
+static int	instead_of = 0;		/* asked for, in ms, and not wanted any more */
+
+void
+zkl_renewal_reload(void)
+{
+	static int	announced = 0;
+	const ZklStatus *status = &zkl_control->ctl_status;
+
+	instead_of = 0;
+	if (status->session_id == 0 ||
+		status->timeout_asked_ms == (uint32) zkl_session_timeout)
+	{
+		announced = 0;
+		return;
+	}
+	instead_of = (int) status->timeout_asked_ms;
+	if (announced != zkl_session_timeout)
+		ereport(LOG,
+				(errmsg("parameter \"zklock.session_timeout\" was changed from %d ms to %d ms",
+						instead_of, zkl_session_timeout),
+				 errdetail("The new value applies to the next ZooKeeper session.  That session begins as soon as no session of this server holds or awaits a distributed lock, or when the server restarts.")));
+	announced = zkl_session_timeout;
+}
+
+static bool
+has_free_slots_only(void)
+{
+	int			i;
+
+	for (i = 0; i < zkl_control->ctl_nslots; i++)
+	{
+		if (zkl_slot_peek(i) != ZKL_SLOT_FREE)
+			return false;
+	}
+	return true;
+}
+
+/* An errand, an epilogue and what is kept have slots, too. */
+bool
+zkl_renewal_due(const ZklManager *core)
+{
+	return instead_of != 0 &&
+		zkl_control->ctl_status.timeout_asked_ms == (uint32) instead_of &&
+		zkl_manager_at_rest(core) && has_free_slots_only();
+}
+
+void
+zkl_renewal_begun(void)
+{
+	ereport(LOG,
+			(errmsg("closing the ZooKeeper session to begin one with a timeout of %d ms",
+					zkl_session_timeout)));
+}
+
+void
+zkl_renewal_closed(bool acknowledged)
+{
+	if (!acknowledged)
+		ereport(LOG,
+				(errmsg("ZooKeeper did not acknowledge that the session is closed"),
+				 errdetail("The next session begins when the old one has expired.")));
+}

@@ -1,0 +1,23 @@
+/*
+ * renewal.h
+ *	  Whether the ZooKeeper session is to be replaced by one with another
+ *	  timeout.  Worker only.
+ */
+#ifndef ZKL_WORKER_RENEWAL_H
+#define ZKL_WORKER_RENEWAL_H
+
+#include "core/manager.h"
+
+/* The settings may have changed, or another session has begun. */
+extern void zkl_renewal_reload(void);
+
+/* Whether it is time to close the session: the server is idle. */
+extern bool zkl_renewal_due(const ZklManager *core);
+
+/* Logs that the session is being closed. */
+extern void zkl_renewal_begun(void);
+
+/* Logs it if ZooKeeper did not acknowledge that the session is closed. */
+extern void zkl_renewal_closed(bool acknowledged);
+
+#endif							/* ZKL_WORKER_RENEWAL_H */

@@ -1,0 +1,71 @@
+/*
+ * segment.c
+ *	  The DSM segments of backends, as the worker uses them.
+ *
+ * Owns nothing: a segment is attached only while it is used.  Runs in the
+ * worker only; takes no locks but those of PostgreSQL's dsm.c.  It does not
+ * know what the segments hold.
+ *
+ * The worker has no resource owner that would clean up behind an error.
+ * dsm_attach() takes a reference before it maps the segment; if the mapping
+ * fails, that reference must be given back here, or else the segment would stay
+ * until the server stops, and the worker could never attach it again.
+ */
+#include "postgres.h"
+
+#include "storage/lwlock.h"
+#include "worker/segment.h"
+
+bool
+zkl_segment_use(dsm_handle handle,
+				void (*fn) (void *address, Size size, void *arg), void *arg)
+{
+	MemoryContext old = CurrentMemoryContext;
+	volatile bool used = false;
+
+	PG_TRY();
+	{
+		dsm_segment *segment = dsm_attach(handle);
+
+		if (segment != NULL)
+		{
+			fn(dsm_segment_address(segment), dsm_segment_map_length(segment),
+			   arg);
+			used = true;
+			dsm_detach(segment);
+		}
+	}
+	PG_CATCH();
+	{
+		dsm_segment *segment;
+
+		/* dsm.c raises some errors while it holds its lock. */
+		LWLockReleaseAll();
+		segment = dsm_find_mapping(handle);
+		MemoryContextSwitchTo(old);
+		EmitErrorReport();
+		FlushErrorState();
+		if (segment != NULL)
+			dsm_detach(segment);
+	}
+	PG_END_TRY();
+	return used;
+}
+
+void
+zkl_segment_unpin(dsm_handle handle)
+{
+	MemoryContext old = CurrentMemoryContext;
+
+	PG_TRY();
+	{
+		dsm_unpin_segment(handle);
+	}
+	PG_CATCH();
+	{
+		LWLockReleaseAll();
+		MemoryContextSwitchTo(old);
+		FlushErrorState();
+	}
+	PG_END_TRY();
+}

@@ -1,0 +1,449 @@
+/*
+ * supervisor.c
+ *	  Keeps a session process running and connected to ZooKeeper.
+ *
+ * Owns the choice of hosts and the back-off, and session_pid in ZklStatus.
+ * Runs in the worker only.  It must not know locks: it tells the core when a
+ * connection stands or breaks; pulse.c tells it whether one still answers.
+ *
+ * One session process is one connection to one host.  When it breaks, the next
+ * process attaches the same ZooKeeper session by its id and password, at once,
+ * and with growing pauses (0.1 s to 5 s, at most T/3 so that a lease survives)
+ * when that fails.  Each host gets T / (3 * hosts) to accept, so that a dead
+ * one costs no more than that.
+ */
+#include "postgres.h"
+
+#include "miscadmin.h"
+#include "storage/latch.h"
+#include "utils/memutils.h"
+
+#include "shared/hosts.h"
+#include "shared/shmem.h"
+#include "shared/zklock.h"
+#include "worker/closing.h"
+#include "worker/diagnosis.h"
+#include "worker/identity.h"
+#include "worker/link.h"
+#include "worker/pulse.h"
+#include "worker/renewal.h"
+#include "worker/supervisor.h"
+
+#define FIRST_PAUSE			100000	/* µs */
+#define LONGEST_PAUSE		5000000
+#define SHORTEST_ATTEMPT	100000	/* to connect, however many hosts there
+									 * are */
+
+typedef enum
+{
+	NO_PROCESS,
+	CONNECTING,
+	CONNECTED
+} ConnectionPhase;
+
+static ZklManager *core;
+static ConnectionPhase phase = NO_PROCESS;
+static uint32 connection = 0;	/* generation of frames on the link */
+static int64 begun_at = 0;		/* the attempt to connect */
+static int64 deadline = 0;		/* CONNECTING: to be connected by */
+static int64 start_at = 0;		/* NO_PROCESS: not before */
+static int64 pause_next = 0;	/* after the next failure */
+static bool reconnect_wanted = false;
+static int	asked_ms = 0;		/* for how long the next session is to live */
+static char current_host[ZKL_MAX_HOST] = "";
+
+/* ---- settings ---- */
+
+static int64
+session_timeout_us(void)
+{
+	return (int64) zkl_session_timeout_ms() * 1000;
+}
+
+/* ---- the process ---- */
+
+static void
+send_start(const char *host, char *credentials)
+{
+	const ZklStatus *status = &zkl_control->ctl_status;
+	ZklWireBuffer *out = zkl_link_output();
+	size_t		frame = zkl_wire_begin(out, ZKL_WIRE_START, connection, 0, 0);
+	char	   *secret = strchr(credentials, ':');
+
+	if (secret != NULL)
+		*secret++ = '\0';
+	zkl_wire_put_text(out, host);
+	zkl_wire_put_i64(out, status->session_id);
+	zkl_wire_put_string(out, status->session_password,
+						status->session_id != 0 ?
+						sizeof(status->session_password) : 0);
+	asked_ms = status->session_id != 0 && status->timeout_ms != 0 ?
+		(int) status->timeout_ms : zkl_session_timeout;
+	zkl_wire_put_u32(out, (uint32) asked_ms);
+	zkl_wire_put_text(out, credentials);
+	zkl_wire_put_text(out, secret != NULL ? secret : "");
+	zkl_wire_put_u32(out, (uint32) zkl_log_level);
+	zkl_wire_end(out, frame);
+}
+
+static void
+plan_restart(int64 now)
+{
+	int64		longest = Max(Min(LONGEST_PAUSE, session_timeout_us() / 3),
+							  FIRST_PAUSE);
+
+	start_at = now + pause_next;
+	pause_next = pause_next == 0 ? FIRST_PAUSE : Min(pause_next * 2, longest);
+}
+
+static void
+start_process(int64 now)
+{
+	char		credentials[1024];
+	const char *wrong;
+	ZklStatus  *status;
+	int			pid;
+
+	wrong = zkl_hosts_credentials(credentials, sizeof(credentials));
+	if (wrong != NULL)
+	{
+		zkl_identity_note_error(wrong);
+		plan_restart(now);
+		return;
+	}
+	pid = zkl_link_spawn();
+	if (pid == 0)
+	{
+		zkl_identity_note_error(psprintf("could not start zklock_session: %s",
+										 strerror(errno)));
+		plan_restart(now);
+		return;
+	}
+	status = zkl_status_begin();
+	status->session_pid = pid;
+	if (status->state != ZKL_STATE_CONNECTING)
+		status->state = ZKL_STATE_DISCONNECTED;
+	zkl_status_end();
+
+	connection++;
+	phase = CONNECTING;
+	begun_at = now;
+	zkl_pulse_begin(now);
+	deadline = now + Max(session_timeout_us() / (3 * zkl_hosts_count()),
+						 SHORTEST_ATTEMPT);
+	strlcpy(current_host, zkl_hosts_next(), sizeof(current_host));
+	send_start(current_host, credentials);
+	memset(credentials, 0, sizeof(credentials));
+}
+
+/* Ends the process, whatever it does, and plans the next one. */
+static void
+end_process(int64 now)
+{
+	bool		connected = phase == CONNECTED;
+	ZklStatus  *status;
+
+	zkl_link_kill();
+	phase = NO_PROCESS;
+	reconnect_wanted = false;
+	if (zkl_closing_until() != 0)
+		(void) zkl_closing_end(false);
+	status = zkl_status_begin();
+	status->session_pid = 0;
+	status->server[0] = '\0';
+	if (connected)
+		status->state = ZKL_STATE_DISCONNECTED;
+	zkl_status_end();
+	if (connected)
+		zkl_manager_disconnected(core, now);
+	plan_restart(now);
+}
+
+bool
+zkl_supervisor_reload(int64 now)
+{
+	static char *last = NULL;
+	bool		ended = phase != NO_PROCESS;
+	char	   *target = psprintf("%s\n%s", zkl_connect_string, zkl_auth_file);
+
+	zkl_renewal_reload();
+	if (last != NULL && strcmp(last, target) == 0)
+		return false;
+	if (last != NULL)
+		pfree(last);
+	last = MemoryContextStrdup(TopMemoryContext, target);
+	zkl_hosts_parse(zkl_connect_string);
+	start_at = 0;
+	pause_next = 0;
+	if (ended)
+		end_process(now);
+	return ended;
+}
+
+void
+zkl_supervisor_begin(ZklManager *manager)
+{
+	int			orphan = zkl_control->ctl_status.session_pid;
+	ZklStatus  *status;
+
+	core = manager;
+	if (orphan != 0)
+		zkl_link_await_orphan(orphan);
+	status = zkl_status_begin();
+	status->session_pid = 0;
+	status->state = status->session_id != 0 ? ZKL_STATE_DISCONNECTED :
+		ZKL_STATE_CONNECTING;
+	zkl_status_end();
+	(void) zkl_supervisor_reload(0);
+}
+
+/* ---- what it says ---- */
+
+static void
+session_lost(int64 now)
+{
+	zkl_identity_lose();
+	zkl_manager_session_lost(core, now);
+}
+
+static void
+connected(ZklWireReader *body, int64 now)
+{
+	ZklSession	session;
+	uint32_t	length;
+	const char *password;
+
+	session.id = zkl_wire_get_i64(body);
+	password = zkl_wire_get_string(body, &length);
+	session.timeout_ms = zkl_wire_get_u32(body);
+	if (body->bad || session.id == 0 || session.timeout_ms == 0)
+	{
+		zkl_supervisor_link_broken(now);
+		return;
+	}
+	if (zkl_control->ctl_status.session_id != 0 &&
+		zkl_control->ctl_status.session_id != session.id)
+		session_lost(now);
+	session.begun_at = begun_at;
+	zkl_identity_adopt(&session, password, length, current_host, asked_ms);
+
+	/* The setting may have changed while this session was being made. */
+	zkl_renewal_reload();
+	phase = CONNECTED;
+	zkl_pulse_connected();
+	zkl_manager_connected(core, now, &session);
+}
+
+/* After a pause, the next attempt makes a new session. */
+static void
+session_given_up(int64 now)
+{
+	end_process(now);
+	session_lost(now);
+	zkl_identity_set_state(ZKL_STATE_DISCONNECTED);
+	start_at = now + LONGEST_PAUSE;
+}
+
+/* Closed or not: what comes next depends on why it was to be closed. */
+static void
+closed(bool acknowledged, int64 now)
+{
+	if (!zkl_closing_end(acknowledged))
+	{
+		session_given_up(now);
+		return;
+	}
+	end_process(now);
+	pause_next = 0;
+	start_at = now;
+}
+
+static void
+gone(ZklWireReader *body, int64 now)
+{
+	ZklWireGone reason = (ZklWireGone) zkl_wire_get_u8(body);
+	uint32_t	length;
+	const char *text = zkl_wire_get_string(body, &length);
+	char	   *why;
+
+	if (zkl_closing_until() != 0)
+	{
+		closed(reason == ZKL_WIRE_GONE_CLOSED, now);
+		return;
+	}
+	why = pnstrdup(text, length);
+	if (reason == ZKL_WIRE_GONE_AUTH_FAILED)
+		why = psprintf("%s: check \"zklock.auth_file\"", why);
+	zkl_identity_note_error(why);
+	pfree(why);
+	end_process(now);
+	if (reason == ZKL_WIRE_GONE_EXPIRED)
+	{
+		session_lost(now);
+		start_at = now;
+	}
+	else if (reason == ZKL_WIRE_GONE_AUTH_FAILED)
+	{
+		zkl_identity_set_state(ZKL_STATE_AUTH_FAILED);
+		start_at = now + LONGEST_PAUSE;
+	}
+}
+
+static void
+log_message(ZklWireReader *body)
+{
+	uint8_t		level = zkl_wire_get_u8(body);
+	uint32_t	length;
+	const char *text = zkl_wire_get_string(body, &length);
+
+	zkl_identity_log_client(level <= 2, pnstrdup(text, length));
+}
+
+void
+zkl_supervisor_frame(const ZklWireHeader *header, ZklWireReader *body,
+					 int64 now)
+{
+	zkl_pulse_heard(now);
+	switch (header->type)
+	{
+		case ZKL_WIRE_CONNECTED:
+			connected(body, now);
+			break;
+		case ZKL_WIRE_GONE:
+			gone(body, now);
+			break;
+		case ZKL_WIRE_LOG:
+			log_message(body);
+			break;
+		default:
+			break;
+	}
+}
+
+void
+zkl_supervisor_link_broken(int64 now)
+{
+	zkl_identity_note_error("the session process ended unexpectedly");
+	end_process(now);
+}
+
+void
+zkl_supervisor_reconnect(int32 rc)
+{
+	if (phase != CONNECTED)
+		return;					/* it broke by itself meanwhile */
+	zkl_identity_note_error(zkl_diagnosis_of(rc, current_host));
+
+	/*
+	 * If transaction ids went back, tokens given from now on would be smaller
+	 * than some that were given before, and fences would let neither pass, or
+	 * both.  The session is closed in good order: what it has created already
+	 * must not stand in the way of others.
+	 */
+	if (rc == ZKL_RC_WENT_BACK)
+		zkl_closing_give_up(connection, zkl_boottime_us());
+	else
+		reconnect_wanted = true;
+}
+
+void
+zkl_supervisor_answered(int64 now)
+{
+	zkl_pulse_answered(now);
+	if (zkl_manager_ready(core) &&
+		zkl_control->ctl_status.state != ZKL_STATE_CONNECTED)
+	{
+		zkl_identity_set_state(ZKL_STATE_CONNECTED);
+		pause_next = 0;
+		zkl_identity_log(psprintf("connected to ZooKeeper server \"%s\", with a session timeout of %u ms",
+								  current_host,
+								  zkl_control->ctl_status.timeout_ms));
+		zkl_diagnosis_check_timeout(zkl_control->ctl_status.timeout_ms,
+									zkl_control->ctl_status.generation);
+	}
+}
+
+uint32
+zkl_supervisor_generation(void)
+{
+	return phase == CONNECTED && zkl_closing_until() == 0 ? connection : 0;
+}
+
+/* ---- time ---- */
+
+static void
+check_connected(int64 now)
+{
+	switch (zkl_pulse_check(now, session_timeout_us(),
+							zkl_manager_live(core) > 0))
+	{
+		case ZKL_PULSE_GOOD:
+			break;
+		case ZKL_PULSE_PING_DUE:
+			zkl_link_say(ZKL_WIRE_PING, connection);
+			zkl_pulse_pinged(now);
+			break;
+		case ZKL_PULSE_PROCESS_SILENT:
+			zkl_identity_note_error("the session process does not answer");
+			end_process(now);
+			break;
+		case ZKL_PULSE_SERVER_SILENT:
+			zkl_identity_note_error(psprintf("ZooKeeper server \"%s\" does not answer",
+											 current_host));
+			end_process(now);
+			break;
+	}
+}
+
+bool
+zkl_supervisor_tick(int64 now)
+{
+	ConnectionPhase before = phase;
+	bool		left = false;
+
+	if (phase == NO_PROCESS && now >= Max(start_at, zkl_closing_not_before()))
+		start_process(now);
+	else if (phase == CONNECTING && now >= deadline)
+	{
+		zkl_identity_note_error(psprintf("could not connect to ZooKeeper server \"%s\" in time",
+										 current_host));
+		end_process(now);
+	}
+	else if (phase == CONNECTED && zkl_closing_until() != 0)
+	{
+		if (now >= zkl_closing_until())
+			closed(false, now);
+	}
+	else if (phase == CONNECTED && (reconnect_wanted || zkl_pulse_worn_out()))
+		end_process(now);
+	else if (phase == CONNECTED && zkl_renewal_due(core))
+	{
+		zkl_closing_renew(connection, now, core);
+		left = true;
+	}
+	else if (phase == CONNECTED)
+		check_connected(now);
+	return left || (before != NO_PROCESS && phase == NO_PROCESS);
+}
+
+int64
+zkl_supervisor_timer(void)
+{
+	if (phase == NO_PROCESS)
+		return Max(start_at, zkl_closing_not_before());
+	if (phase == CONNECTING)
+		return deadline;
+	if (zkl_closing_until() != 0)
+		return zkl_closing_until();
+	if (reconnect_wanted || zkl_renewal_due(core))
+		return 0;
+	return zkl_pulse_timer(session_timeout_us(), zkl_manager_live(core) > 0);
+}
+
+void
+zkl_supervisor_close_session(void)
+{
+	if (phase == CONNECTED)
+		zkl_closing_wait(connection);
+	zkl_link_kill();
+}

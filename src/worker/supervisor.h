@@ -1,0 +1,51 @@
+/*
+ * supervisor.h
+ *	  Keeps a session process running and connected.  Worker only.
+ */
+#ifndef ZKL_WORKER_SUPERVISOR_H
+#define ZKL_WORKER_SUPERVISOR_H
+
+#include "core/manager.h"
+#include "wire/wire.h"
+
+/* Times are in µs of CLOCK_BOOTTIME throughout. */
+
+/* Takes over what an earlier worker left; forgets its session if fresh. */
+extern void zkl_supervisor_begin(ZklManager *manager);
+
+/*
+ * The settings may have changed.  True: another connection is to be made, and
+ * what was asked on the one before will not be answered.
+ */
+extern bool zkl_supervisor_reload(int64 now);
+
+/*
+ * Starts, replaces or gives up the session process, as the time demands.
+ * Returns whether one was given up.
+ */
+extern bool zkl_supervisor_tick(int64 now);
+
+/* When to call tick at the latest; -1: no need. */
+extern int64 zkl_supervisor_timer(void);
+
+/* Frames of the kinds CONNECTED, GONE, PONG, LOG. */
+extern void zkl_supervisor_frame(const ZklWireHeader *header,
+								 ZklWireReader *body, int64 now);
+
+/*
+ * The link broke; or the core wants another connection (rc says why), which
+ * it gets at the next tick: frames at hand are read first.
+ */
+extern void zkl_supervisor_link_broken(int64 now);
+extern void zkl_supervisor_reconnect(int32 rc);
+
+/* An answer came, and the core knows it. */
+extern void zkl_supervisor_answered(int64 now);
+
+/* The connection's generation, for frames; 0: not connected. */
+extern uint32 zkl_supervisor_generation(void);
+
+/* Ends the ZooKeeper session in good order; waits up to a few seconds. */
+extern void zkl_supervisor_close_session(void);
+
+#endif							/* ZKL_WORKER_SUPERVISOR_H */

@@ -1,0 +1,369 @@
+/*
+ * worker.c
+ *	  The background worker: its beginning, its loop and its end.
+ *
+ * Owns the core's manager.  Runs as one process per server, with shared memory
+ * but no database.  Takes ctl_lock through shmem.h.  It decides nothing about
+ * locks (core/ does), carries nothing itself (intake.c, exchange.c and
+ * incoming.c do) and does not speak to ZooKeeper (zklock_session does).
+ *
+ * The worker never exits with 0, which the postmaster takes for "never start
+ * again".  With 1 it is restarted after a second, finds its session and all
+ * requests in shared memory, and goes on where it was.
+ */
+#include "postgres.h"
+
+#include <signal.h>
+
+#include "miscadmin.h"
+#include "postmaster/bgworker.h"
+#include "postmaster/interrupt.h"
+#include "postmaster/postmaster.h"
+#include "storage/fd.h"
+#include "storage/ipc.h"
+#include "storage/latch.h"
+#include "utils/guc.h"
+#include "utils/memutils.h"
+
+#include "shared/compat.h"
+#include "shared/retry.h"
+#include "shared/shmem.h"
+#include "shared/zklock.h"
+#include "worker/bounds.h"
+#include "worker/breaklock.h"
+#include "worker/closer.h"
+#include "worker/exchange.h"
+#include "worker/incoming.h"
+#include "worker/intake.h"
+#include "worker/link.h"
+#include "worker/outage.h"
+#include "worker/queueview.h"
+#include "worker/runner.h"
+#include "worker/supervisor.h"
+
+/* Chosen by measurement, as are the numbers in core/pace.c */
+#ifndef ZKL_BATCHES_IN_FLIGHT
+#define ZKL_BATCHES_IN_FLIGHT	2
+#endif
+#ifndef ZKL_BATCH_OPERATIONS
+#define ZKL_BATCH_OPERATIONS	256
+#endif
+#define BATCH_BYTES			(256 * 1024)
+#define MOMENT_MS			2	/* a sleep that may be left undisturbed */
+#define LONGEST_SLEEP_MS	(3600 * 1000L)
+
+/* PostgreSQL's postmaster.pid, line 8 (utils/pidfile.h) */
+#define PM_STATUS_LINE		8
+
+PGDLLEXPORT void zkl_worker_main(Datum arg);
+
+static ZklManager *core = NULL;
+static MemoryContext core_context = NULL;
+static int64 stop_until = 0;	/* stopping: serve at most until then */
+
+/* ---- the phases of the loop ---- */
+
+/* What is asked beside the locks begins again on the next connection. */
+static void
+disconnected(void)
+{
+	zkl_queueview_disconnected();
+	zkl_breaklock_disconnected();
+	zkl_runner_disconnected();
+	zkl_closer_disconnected();
+}
+
+/* In assert builds a broken core is found where it breaks. */
+static void
+check_core(void)
+{
+#ifdef USE_ASSERT_CHECKING
+	const char *why = zkl_manager_check(core);
+
+	if (why != NULL)
+		elog(PANIC, "zklock's queues are corrupted: %s", why);
+#endif
+}
+
+static void
+send_what_is_at_hand(void)
+{
+	int64		now = zkl_boottime_us();
+
+	if (zkl_supervisor_tick(now))
+		disconnected();
+	check_core();
+	zkl_bounds_tick();
+	zkl_manager_flush(core, now);
+	zkl_exchange_actions();
+	check_core();
+	zkl_outage_tick();
+	zkl_queueview_tick(zkl_manager_ready(core), now);
+	zkl_breaklock_tick(zkl_manager_ready(core), now);
+	zkl_runner_tick(zkl_manager_ready(core), now);
+	zkl_closer_tick(zkl_manager_ready(core), now);
+	if (zkl_link_up() && !zkl_link_flush())
+	{
+		disconnected();
+		zkl_supervisor_link_broken(now);
+	}
+	zkl_shmem_wake_noted();
+}
+
+/* When what is asked beside the locks is to be tried or looked at again */
+static int64
+others_timer(void)
+{
+	if (!zkl_manager_ready(core))
+		return -1;
+	return zkl_retry_earlier(zkl_retry_earlier(zkl_queueview_timer(),
+											   zkl_breaklock_timer()),
+							 zkl_retry_earlier(zkl_runner_timer(),
+											   zkl_closer_timer()));
+}
+
+static long
+sleep_ms(void)
+{
+	int64		now = zkl_boottime_us();
+	int64		due = zkl_supervisor_timer();
+	int64		core_due = zkl_manager_timer(core);
+	int64		others_due = others_timer();
+	int64		bound_due = zkl_bounds_timer();
+	int64		lapse_due = zkl_outage_timer();
+
+	if (core_due >= 0 && core_due < due)
+		due = core_due;
+	if (others_due >= 0 && others_due < due)
+		due = others_due;
+	if (bound_due >= 0 && bound_due < due)
+		due = bound_due;
+	if (lapse_due >= 0 && lapse_due < due)
+		due = lapse_due;
+	if (stop_until != 0 && stop_until < due)
+		due = stop_until;
+	if (due <= now)
+		return 0;
+	return (long) Min((due - now + 999) / 1000, LONGEST_SLEEP_MS);
+}
+
+/* Who submits or releases disturbs us no more often than is of use. */
+static void
+sleep_until_needed(void)
+{
+	long		timeout_ms = sleep_ms();
+
+	zkl_shmem_await(timeout_ms <= MOMENT_MS ? zkl_manager_awaited(core) : 0);
+	zkl_link_wait(timeout_ms);
+	zkl_shmem_await(0);
+}
+
+/* ---- the end ---- */
+
+/*
+ * Whether the whole server is going down, as opposed to a signal to just us.
+ * The postmaster says so in its lock file before it signals anybody.
+ */
+static bool
+server_is_stopping(void)
+{
+	char		path[MAXPGPATH];
+	char		line[MAXPGPATH + 64] = "";
+	FILE	   *file;
+	int			i;
+
+	snprintf(path, sizeof(path), "%s/postmaster.pid", DataDir);
+	file = AllocateFile(path, "r");
+	if (file == NULL)
+		return true;
+	for (i = 0; i < PM_STATUS_LINE; i++)
+	{
+		if (fgets(line, sizeof(line), file) == NULL)
+			line[0] = '\0';
+	}
+	FreeFile(file);
+	return strncmp(line, "stopping", strlen("stopping")) == 0;
+}
+
+static bool
+has_epilogue(int slotno)
+{
+	ZklSlot		slot;
+
+	zkl_slot_copy(slotno, &slot);
+	return slot.s_epilogue;
+}
+
+/* Or has something to be written before the lock is given up */
+static bool
+somebody_holds(void)
+{
+	int			i;
+
+	for (i = 0; i < zkl_control->ctl_nslots; i++)
+	{
+		ZklSlotState state = zkl_slot_peek(i);
+
+		if (state == ZKL_SLOT_GRANTED || state == ZKL_SLOT_WAITING ||
+			(state == ZKL_SLOT_RELEASED && has_epilogue(i)))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Stopping, serve until the last holder is gone: its transaction may be about
+ * to commit.  If one stays past the bound, the session is not closed but left
+ * to expire, which takes as long as the holder may rely on it.
+ */
+static void
+check_stop(void)
+{
+	if (!ShutdownRequestPending)
+		return;
+	if (stop_until == 0)
+	{
+		if (!server_is_stopping())
+			proc_exit(1);
+		stop_until = zkl_boottime_us() + (int64) zkl_session_timeout * 1000;
+	}
+	if (!somebody_holds())
+	{
+		zkl_shmem_wake_noted();
+		zkl_supervisor_close_session();
+		proc_exit(1);
+	}
+	if (zkl_boottime_us() >= stop_until)
+	{
+		zkl_lease_publish(zkl_control->ctl_status.generation, 0);
+		proc_exit(1);
+	}
+}
+
+/* However we end, the session process goes first. */
+static void
+end_worker(int code, Datum arg)
+{
+	ZklStatus  *status;
+
+	/* An error may have ended a sleep that was not to be disturbed. */
+	zkl_shmem_await(0);
+	zkl_shmem_wake_noted();
+	zkl_link_kill();
+	status = zkl_status_begin();
+	status->worker_pid = 0;
+	status->worker_procno = ZKL_PROCNO_NONE;
+	status->session_pid = 0;
+	status->watches = 0;
+	status->state = ZKL_STATE_STOPPED;
+	status->server[0] = '\0';
+	zkl_status_end();
+}
+
+/* ---- the beginning ---- */
+
+static void *
+core_alloc(void *context, size_t size)
+{
+	return MemoryContextAllocHuge((MemoryContext) context, size);
+}
+
+static void
+core_release(void *context, void *pointer)
+{
+	pfree(pointer);
+}
+
+static void
+make_core(void)
+{
+	ZklConfig	config;
+
+	core_context = AllocSetContextCreate(TopMemoryContext, "zklock core",
+										 ALLOCSET_DEFAULT_SIZES);
+	memset(&config, 0, sizeof(config));
+	config.root = zkl_root;
+	config.max_requests = (uint32) zkl_control->ctl_nrequests;
+	config.max_directories = Max(4096, config.max_requests);
+	config.batches_in_flight = ZKL_BATCHES_IN_FLIGHT;
+	config.batch_operations = ZKL_BATCH_OPERATIONS;
+	config.batch_bytes = BATCH_BYTES;
+	config.memory.alloc = core_alloc;
+	config.memory.release = core_release;
+	config.memory.context = core_context;
+	if (!pg_strong_random(&config.uuid_base, sizeof(config.uuid_base)))
+		ereport(ERROR,
+				(errcode(ERRCODE_INTERNAL_ERROR),
+				 errmsg("could not generate random values")));
+	core = zkl_manager_create(&config);
+}
+
+static void
+attach_session(void)
+{
+	const ZklStatus *status = &zkl_control->ctl_status;
+	ZklSession	session;
+
+	session.id = status->session_id;
+	session.generation = status->generation;
+	session.timeout_ms = status->timeout_ms;
+	session.begun_at = 0;
+	session.zxid_seen = 0;
+	if (session.id != 0)
+		zkl_manager_attach(core, &session, status->chain,
+						   status->chain_kept);
+	zkl_intake_restore();
+	zkl_exchange_actions();
+}
+
+static void
+set_up(void)
+{
+	ZklStatus  *status;
+
+	pqsignal(SIGHUP, SignalHandlerForConfigReload);
+	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
+	BackgroundWorkerUnblockSignals();
+
+	before_shmem_exit(end_worker, (Datum) 0);
+	status = zkl_status_begin();
+	status->worker_pid = MyProcPid;
+	status->worker_procno = zkl_my_procno();
+	zkl_status_end();
+
+	make_core();
+	zkl_bounds_begin(core);
+	zkl_outage_begin(core);
+	zkl_intake_begin(core);
+	zkl_exchange_begin(core);
+	zkl_supervisor_begin(core);
+	attach_session();
+}
+
+void
+zkl_worker_main(Datum arg)
+{
+	MemoryContext loop_context;
+
+	set_up();
+	loop_context = AllocSetContextCreate(TopMemoryContext, "zklock loop",
+										 ALLOCSET_DEFAULT_SIZES);
+	MemoryContextSwitchTo(loop_context);
+	for (;;)
+	{
+		ResetLatch(MyLatch);
+		if (ConfigReloadPending)
+		{
+			ConfigReloadPending = false;
+			ProcessConfigFile(PGC_SIGHUP);
+			if (zkl_supervisor_reload(zkl_boottime_us()))
+				disconnected();
+		}
+		zkl_intake_requests();
+		zkl_incoming_take(core);
+		check_stop();
+		send_what_is_at_hand();
+		MemoryContextReset(loop_context);
+		sleep_until_needed();
+	}
+}

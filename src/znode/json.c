@@ -1,0 +1,242 @@
+/*
+ * json.c
+ *	  Reading JSON of unknown origin, a piece at a time.
+ *
+ * Owns nothing: functions of their arguments, called by the worker and by
+ * backends that show a queue; they keep no state and take no locks.  Must not
+ * know what any member is for.
+ *
+ * They read nothing outside of the reader's bounds, and no number in the text
+ * makes them do so.
+ */
+#include <string.h>
+
+#include "znode/json.h"
+#include "znode/utf8.h"
+
+static void
+skip_space(ZklJsonReader *r)
+{
+	while (r->at < r->end && (*r->at == ' ' || *r->at == '\t' ||
+							  *r->at == '\n' || *r->at == '\r'))
+		r->at++;
+}
+
+bool
+zkl_json_take(ZklJsonReader *r, char c)
+{
+	skip_space(r);
+	if (r->at >= r->end || *r->at != c)
+		return false;
+	r->at++;
+	skip_space(r);
+	return true;
+}
+
+bool
+zkl_json_word(ZklJsonReader *r, const char *word)
+{
+	size_t		length = strlen(word);
+
+	if ((size_t) (r->end - r->at) < length ||
+		memcmp(r->at, word, length) != 0)
+		return false;
+	r->at += length;
+	return true;
+}
+
+static bool
+read_hex4(ZklJsonReader *r, uint32_t *code)
+{
+	int			i;
+
+	*code = 0;
+	if (r->end - r->at < 4)
+		return false;
+	for (i = 0; i < 4; i++)
+	{
+		char		c = *r->at++;
+
+		if (c >= '0' && c <= '9')
+			*code = *code << 4 | (uint32_t) (c - '0');
+		else if ((c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'))
+			*code = *code << 4 | (uint32_t) ((c | 0x20) - 'a' + 10);
+		else
+			return false;
+	}
+	return true;
+}
+
+/* What follows "\u"; half a surrogate pair and U+0000 are refused */
+static bool
+read_escaped_code(ZklJsonReader *r, uint32_t *code)
+{
+	uint32_t	low;
+
+	if (!read_hex4(r, code) || *code == 0)
+		return false;
+	if (*code < 0xD800 || *code > 0xDFFF)
+		return true;
+	if (*code > 0xDBFF || !zkl_json_word(r, "\\u") ||
+		!read_hex4(r, &low) || low < 0xDC00 || low > 0xDFFF)
+		return false;
+	*code = 0x10000 + ((*code - 0xD800) << 10) + (low - 0xDC00);
+	return true;
+}
+
+/* One character of a string, escaped or not */
+static bool
+read_code(ZklJsonReader *r, uint32_t *code)
+{
+	static const char from[] = "\"\\/bfnrt";
+	static const char to[] = "\"\\/\b\f\n\r\t";
+	const char *letter;
+	size_t		bytes;
+
+	if (!zkl_json_word(r, "\\"))
+	{
+		bytes = zkl_utf8_decode(r->at, (size_t) (r->end - r->at), code);
+		r->at += bytes;
+		return bytes > 0 && *code >= 0x20;
+	}
+	if (r->at >= r->end)
+		return false;
+	if (zkl_json_word(r, "u"))
+		return read_escaped_code(r, code);
+	letter = memchr(from, *r->at, sizeof(from) - 1);
+	if (letter == NULL)
+		return false;
+	*code = (uint32_t) to[letter - from];
+	r->at++;
+	return true;
+}
+
+static size_t
+encode_utf8(uint32_t code, char *bytes)
+{
+	static const uint8_t first[] = {0, 0, 0xC0, 0xE0, 0xF0};
+	size_t		length = code < 0x80 ? 1 : code < 0x800 ? 2 :
+	code < 0x10000 ? 3 : 4;
+	size_t		i;
+
+	for (i = length - 1; i > 0; i--)
+	{
+		bytes[i] = (char) (0x80 | (code & 0x3F));
+		code >>= 6;
+	}
+	bytes[0] = (char) (first[length] | code);
+	return length;
+}
+
+bool
+zkl_json_string(ZklJsonReader *r, char *buf, size_t size)
+{
+	size_t		length = 0;
+	bool		cut = false;
+
+	if (!zkl_json_word(r, "\""))
+		return false;
+	while (!zkl_json_word(r, "\""))
+	{
+		char		bytes[4];
+		uint32_t	code;
+		size_t		n;
+
+		if (!read_code(r, &code))
+			return false;
+		n = encode_utf8(code, bytes);
+		cut = cut || length + n >= size;
+		if (!cut)
+		{
+			memcpy(buf + length, bytes, n);
+			length += n;
+		}
+	}
+	buf[length] = '\0';
+	return true;
+}
+
+static size_t
+skip_digits(ZklJsonReader *r)
+{
+	const char *start = r->at;
+
+	while (r->at < r->end && *r->at >= '0' && *r->at <= '9')
+		r->at++;
+	return (size_t) (r->at - start);
+}
+
+static bool
+skip_number(ZklJsonReader *r)
+{
+	(void) zkl_json_word(r, "-");
+	if (!zkl_json_word(r, "0") && skip_digits(r) == 0)
+		return false;
+	if (zkl_json_word(r, ".") && skip_digits(r) == 0)
+		return false;
+	if (zkl_json_word(r, "e") || zkl_json_word(r, "E"))
+	{
+		if (!zkl_json_word(r, "-"))
+			(void) zkl_json_word(r, "+");
+		return skip_digits(r) > 0;
+	}
+	return true;
+}
+
+bool
+zkl_json_integer(ZklJsonReader *r, int64_t min, int64_t max, int64_t *number)
+{
+	const char *start = r->at;
+	bool		negative;
+	int64_t		value = 0;
+
+	if (!skip_number(r))
+		return false;
+	negative = *start == '-';
+	for (start += negative; start < r->at; start++)
+	{
+		int			digit = *start - '0';
+
+		if (*start < '0' || *start > '9' || value < (INT64_MIN + digit) / 10)
+			return false;
+		value = value * 10 - digit;
+	}
+	if (!negative && value == INT64_MIN)
+		return false;
+	*number = negative ? value : -value;
+	return *number >= min && *number <= max;
+}
+
+bool
+zkl_json_skip_scalar(ZklJsonReader *r)
+{
+	char		ignored[1];
+
+	if (r->at >= r->end)
+		return false;
+	if (*r->at == '"')
+		return zkl_json_string(r, ignored, sizeof(ignored));
+	return zkl_json_word(r, "true") || zkl_json_word(r, "false") ||
+		zkl_json_word(r, "null") || skip_number(r);
+}
+
+bool
+zkl_json_skip_value(ZklJsonReader *r)
+{
+	size_t		depth = 0;
+
+	do
+	{
+		skip_space(r);
+		if (zkl_json_word(r, "{") || zkl_json_word(r, "["))
+			depth++;
+		else if (depth > 0 &&
+				 (zkl_json_word(r, "}") || zkl_json_word(r, "]")))
+			depth--;
+		else if (!(depth > 0 &&
+				   (zkl_json_word(r, ",") || zkl_json_word(r, ":"))) &&
+				 !zkl_json_skip_scalar(r))
+			return false;
+	} while (depth > 0);
+	return true;
+}

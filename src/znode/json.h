@@ -1,0 +1,40 @@
+/*
+ * json.h
+ *	  Reading JSON of unknown origin, a piece at a time.
+ *
+ * All return whether what they look for is there, and then stand behind it.
+ */
+#ifndef ZKL_ZNODE_JSON_H
+#define ZKL_ZNODE_JSON_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What is still to be read */
+typedef struct ZklJsonReader
+{
+	const char *at;
+	const char *end;
+} ZklJsonReader;
+
+/* The character c, with white space around it */
+extern bool zkl_json_take(ZklJsonReader *r, char c);
+
+/* Exactly this text */
+extern bool zkl_json_word(ZklJsonReader *r, const char *word);
+
+/* A string, into a buffer of this size; cut at a character if it is longer */
+extern bool zkl_json_string(ZklJsonReader *r, char *buf, size_t size);
+
+/* An integer from min to max; a fraction or an exponent makes it none */
+extern bool zkl_json_integer(ZklJsonReader *r, int64_t min, int64_t max,
+							 int64_t *number);
+
+/* A string, a number or a word */
+extern bool zkl_json_skip_scalar(ZklJsonReader *r);
+
+/* A value of any kind; of arrays and objects only the nesting is checked */
+extern bool zkl_json_skip_value(ZklJsonReader *r);
+
+#endif							/* ZKL_ZNODE_JSON_H */

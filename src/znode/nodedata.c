@@ -1,0 +1,358 @@
+/*
+ * nodedata.c
+ *	  What zklock writes into a znode: flat JSON that tells who asks.
+ *
+ * Owns the format of the data: its writer, and what is looked for in data that
+ * any client may have put there.  Pure functions of their arguments, called by
+ * the worker and by backends that show a queue; they keep no state and take no
+ * locks.  Must not know what the members mean to anybody, nor who stores the
+ * data.
+ */
+#include <string.h>
+
+#include "znode/json.h"
+#include "znode/utf8.h"
+#include "znode/znode.h"
+
+#define FORMAT_KEY		"zklock"
+#define FORMAT_VERSION	1
+#define MAX_KEY			16		/* longer keys are none that we know */
+
+/*
+ * Bytes that a string may take once escaped.  Four such, a lifetime (15
+ * characters of at most six bytes), the numbers and the keys stay below
+ * ZKL_MAX_NODE_DATA; names of 63 bytes fit whole unless half of them are
+ * control characters.
+ */
+#define MAX_ESCAPED		192
+
+static void
+put_bytes(char **at, const char *bytes, size_t length)
+{
+	memcpy(*at, bytes, length);
+	*at += length;
+}
+
+static void
+put_number(char **at, int64_t number)
+{
+	char		digits[20];
+	int			n = 0;
+	uint64_t	value = number < 0 ? 0 - (uint64_t) number : (uint64_t) number;
+
+	if (number < 0)
+		*(*at)++ = '-';
+	do
+	{
+		digits[n++] = (char) ('0' + value % 10);
+		value /= 10;
+	} while (value > 0);
+	while (n > 0)
+		*(*at)++ = digits[--n];
+}
+
+/* The escaped form of one character; returns its length, at most six */
+static size_t
+escape_character(const char *text, size_t bytes, char *escaped)
+{
+	static const char hex[] = "0123456789abcdef";
+	unsigned char c = (unsigned char) text[0];
+
+	if (c == '"' || c == '\\')
+	{
+		escaped[0] = '\\';
+		escaped[1] = (char) c;
+		return 2;
+	}
+	if (c < 0x20)
+	{
+		memcpy(escaped, "\\u00", 4);
+		escaped[4] = hex[c >> 4];
+		escaped[5] = hex[c & 15];
+		return 6;
+	}
+	memcpy(escaped, text, bytes);
+	return bytes;
+}
+
+/* Bytes that are no UTF-8 (a name that was cut, say) become "?" */
+static void
+put_string(char **at, const char *key, const char *value, size_t size)
+{
+	const char *end = memchr(value, '\0', size);
+	size_t		length = end ? (size_t) (end - value) : size;
+	size_t		written = 0;
+	size_t		i = 0;
+
+	put_bytes(at, key, strlen(key));
+	*(*at)++ = '"';
+	while (i < length)
+	{
+		char		escaped[6];
+		uint32_t	code;
+		size_t		bytes = zkl_utf8_decode(value + i, length - i, &code);
+		size_t		n;
+
+		if (bytes == 0)
+			n = escape_character("?", bytes = 1, escaped);
+		else
+			n = escape_character(value + i, bytes, escaped);
+		if (written + n > MAX_ESCAPED)
+			break;
+		put_bytes(at, escaped, n);
+		written += n;
+		i += bytes;
+	}
+	*(*at)++ = '"';
+}
+
+size_t
+zkl_node_data_format(const ZklNodeData *data, char *buf, size_t size)
+{
+	char	   *at = buf;
+
+	if (size < ZKL_MAX_NODE_DATA)
+	{
+		if (size > 0)
+			buf[0] = '\0';
+		return 0;
+	}
+	put_bytes(&at, "{\"" FORMAT_KEY "\":", strlen("{\"" FORMAT_KEY "\":"));
+	put_number(&at, FORMAT_VERSION);
+	put_string(&at, ",\"server\":", data->server, sizeof(data->server));
+	put_string(&at, ",\"database\":", data->database, sizeof(data->database));
+	put_string(&at, ",\"user\":", data->usename, sizeof(data->usename));
+	put_string(&at, ",\"application\":", data->application_name,
+			   sizeof(data->application_name));
+	put_bytes(&at, ",\"pid\":", strlen(",\"pid\":"));
+	put_number(&at, data->pid);
+	put_string(&at, ",\"lifetime\":", data->lifetime, sizeof(data->lifetime));
+	put_bytes(&at, ",\"since\":", strlen(",\"since\":"));
+	put_number(&at, data->since);
+	*at++ = '}';
+	*at = '\0';
+	return (size_t) (at - buf);
+}
+
+static bool
+read_member(ZklJsonReader *r, const char *key, ZklNodeData *data, bool *ours)
+{
+	int64_t		number;
+
+	if (strcmp(key, FORMAT_KEY) == 0)
+		return *ours = zkl_json_integer(r, FORMAT_VERSION, FORMAT_VERSION,
+										&number);
+	if (strcmp(key, "server") == 0)
+		return zkl_json_string(r, data->server, sizeof(data->server));
+	if (strcmp(key, "database") == 0)
+		return zkl_json_string(r, data->database, sizeof(data->database));
+	if (strcmp(key, "user") == 0)
+		return zkl_json_string(r, data->usename, sizeof(data->usename));
+	if (strcmp(key, "application") == 0)
+		return zkl_json_string(r, data->application_name,
+							   sizeof(data->application_name));
+	if (strcmp(key, "lifetime") == 0)
+		return zkl_json_string(r, data->lifetime, sizeof(data->lifetime));
+	if (strcmp(key, "since") == 0)
+		return zkl_json_integer(r, INT64_MIN, INT64_MAX, &data->since);
+	if (strcmp(key, "pid") == 0)
+	{
+		if (!zkl_json_integer(r, INT32_MIN, INT32_MAX, &number))
+			return false;
+		data->pid = (int32_t) number;
+		return true;
+	}
+	if (strcmp(key, "timeout") == 0)
+	{
+		if (!zkl_json_integer(r, 0, INT32_MAX, &number))
+			return false;
+		data->timeout_ms = (int32_t) number;
+		return true;
+	}
+	return zkl_json_skip_scalar(r);
+}
+
+/* Reads a key and its colon, up to the value */
+static bool
+read_key(ZklJsonReader *r, char *key)
+{
+	return zkl_json_string(r, key, MAX_KEY) && zkl_json_take(r, ':');
+}
+
+static bool
+read_object(ZklJsonReader *r, ZklNodeData *data)
+{
+	bool		ours = false;
+	char		key[MAX_KEY];
+
+	if (!zkl_json_take(r, '{'))
+		return false;
+	do
+	{
+		if (!read_key(r, key) || !read_member(r, key, data, &ours))
+			return false;
+	} while (zkl_json_take(r, ','));
+	return zkl_json_take(r, '}') && r->at == r->end && ours;
+}
+
+bool
+zkl_node_data_parse(const char *text, size_t length, ZklNodeData *data)
+{
+	ZklJsonReader r = {text, text + length};
+
+	memset(data, 0, sizeof(*data));
+	if (read_object(&r, data))
+		return true;
+	memset(data, 0, sizeof(*data));
+	return false;
+}
+
+/*
+ * Believing a mark that is none costs a listing, missing one costs the lock,
+ * so this reads past values that zkl_node_data_parse refuses, and takes the
+ * mark whatever follows it.
+ */
+static bool
+has_mark(const char *text, size_t length, const char *mark)
+{
+	ZklJsonReader r = {text, text + length};
+	char		key[MAX_KEY];
+
+	if (!zkl_json_take(&r, '{'))
+		return false;
+	do
+	{
+		if (!read_key(&r, key))
+			return false;
+		if (strcmp(key, mark) == 0 && zkl_json_word(&r, "true"))
+			return true;
+		if (!zkl_json_skip_value(&r))
+			return false;
+	} while (zkl_json_take(&r, ','));
+	return false;
+}
+
+bool
+zkl_node_data_downgrading(const char *text, size_t length)
+{
+	return has_mark(text, length, "downgrading");
+}
+
+bool
+zkl_node_data_breaking(const char *text, size_t length)
+{
+	return has_mark(text, length, "breaking");
+}
+
+/* The mark comes first, so that no text behind it can hide it. */
+static size_t
+add_mark(const char *mark, const char *text, size_t length, char *buf,
+		 size_t size)
+{
+	size_t		n = strlen(mark);
+
+	memcpy(buf, mark, n);
+	if (length >= 2 && text[0] == '{' && text[1] != '}' &&
+		n + length <= size)
+	{
+		buf[n++] = ',';
+		memcpy(buf + n, text + 1, length - 1);
+		return n + length - 1;
+	}
+	buf[n++] = '}';
+	return n;
+}
+
+bool
+zkl_node_data_revoking(const char *text, size_t length, char *who, size_t size)
+{
+	ZklJsonReader r = {text, text + length};
+	ZklJsonReader value;
+	char		key[MAX_KEY];
+
+	who[0] = '\0';
+	if (length == strlen(ZKL_REVOKE_MESSAGE) &&
+		memcmp(text, ZKL_REVOKE_MESSAGE, length) == 0)
+		return true;
+	if (!zkl_json_take(&r, '{'))
+		return false;
+	do
+	{
+		if (!read_key(&r, key))
+			return false;
+		value = r;
+		if (strcmp(key, "revoke") == 0 && zkl_json_string(&value, who, size))
+			return true;
+		who[0] = '\0';
+		if (!zkl_json_skip_value(&r))
+			return false;
+	} while (zkl_json_take(&r, ','));
+	return false;
+}
+
+/* An object's members, with its end, but for a mark that they begin with */
+static const char *
+find_members(const char *text, size_t *length)
+{
+	ZklJsonReader r = {text, text + *length};
+	const char *members;
+	char		key[MAX_KEY];
+
+	if (!zkl_json_take(&r, '{') || r.at == r.end)
+		return NULL;
+	members = r.at;
+	if (read_key(&r, key) && strcmp(key, "revoke") == 0)
+	{
+		if (!zkl_json_skip_value(&r) || !zkl_json_take(&r, ','))
+			return NULL;
+		members = r.at;
+	}
+	*length -= (size_t) (members - text);
+	return *members != '}' ? members : NULL;
+}
+
+size_t
+zkl_node_data_revoke(const char *text, size_t length, const char *who,
+					 char *buf)
+{
+	const char *members = find_members(text, &length);
+	char	   *at = buf;
+
+	put_string(&at, "{\"revoke\":", who, strlen(who) + 1);
+	if (members != NULL &&
+		(size_t) (at - buf) + 1 + length <= ZKL_MAX_NODE_DATA)
+	{
+		*at++ = ',';
+		put_bytes(&at, members, length);
+	}
+	else
+		*at++ = '}';
+	return (size_t) (at - buf);
+}
+
+size_t
+zkl_node_data_break(const char *text, size_t length, char *buf, size_t size)
+{
+	return add_mark("{\"breaking\":true", text, length, buf, size);
+}
+
+size_t
+zkl_node_data_downgrade(const char *text, size_t length, char *buf,
+						size_t size)
+{
+	return add_mark("{\"downgrading\":true", text, length, buf, size);
+}
+
+size_t
+zkl_node_data_timeout(char *text, size_t length, uint32_t timeout_ms)
+{
+	static const char key[] = ",\"timeout\":";
+	char	   *at = text + length - 1;
+
+	if (length < 3 || *at != '}')
+		return length;
+	put_bytes(&at, key, sizeof(key) - 1);
+	put_number(&at, timeout_ms);
+	*at++ = '}';
+	return (size_t) (at - text);
+}

@@ -1,0 +1,214 @@
+/*
+ * znode.h
+ *	  The names and data of znodes.
+ *
+ * A lock /batch/nightly under the root /zklock has the directory
+ * /zklock/batch/nightly, whose children queue for it.  What they are called
+ * depends on the dialect, that is on whose clients share the lock.
+ */
+#ifndef ZKL_ZNODE_ZNODE_H
+#define ZKL_ZNODE_ZNODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "znode/lockmode.h"
+
+#define ZKL_MAX_NAME		255 /* bytes of a lock's name, in UTF-8 */
+#define ZKL_MAX_ROOT		127 /* bytes of the root */
+#define ZKL_UUID_BYTES		16
+#define ZKL_UUID_TEXT		36	/* characters of a UUID in text form */
+
+/* The longest: "_c_" + uuid + "-__WRIT__" + up to eleven characters of number */
+#define ZKL_MAX_ZNODE_NAME	(3 + ZKL_UUID_TEXT + 9 + 11)
+#define ZKL_MAX_PATH \
+	(ZKL_MAX_ROOT + ZKL_MAX_NAME + 1 + ZKL_MAX_ZNODE_NAME)
+
+/* Where the locks of zk_once() are, out of the way of all names */
+#define ZKL_ONCE_DIRECTORY	"/.once"
+
+/* Below a semaphore's directory: see semaphore.h */
+#define ZKL_SEMAPHORE_GUARD		"/locks"
+#define ZKL_SEMAPHORE_LEASES	"/leases"
+
+#define ZKL_MAX_NODE_DATA	1024	/* bytes of the data that zklock writes */
+#define ZKL_NODE_DATA_TIMEOUT	24	/* of these for the session's timeout */
+
+/*
+ * A place in the queue.  ZooKeeper's counter is a signed 32-bit number that
+ * goes on at -2147483648 past its end (measured on 3.8), so it is kept as the
+ * unsigned number, in which order it grows.
+ */
+typedef int64_t ZklSeq;
+
+/* From here on a number is no place in the queue: the counter nears its end. */
+#define ZKL_SEQ_LIMIT		(((int64_t) 1 << 31) - ((int64_t) 1 << 20))
+#define ZKL_SEQ_NONE		INT64_MAX
+
+/* Which clients a lock is shared with */
+typedef enum ZklDialect
+{
+	ZKL_DIALECT_CURATOR_RW = 0, /* Curator's InterProcessReadWriteLock */
+	ZKL_DIALECT_CURATOR_MUTEX,	/* Curator's InterProcessMutex, go-zookeeper */
+	ZKL_DIALECT_KAZOO,			/* kazoo's Lock, ReadLock and WriteLock */
+
+	/* not to be chosen for a lock: what these are for fixes them */
+	ZKL_DIALECT_LATCH,			/* Curator's LeaderLatch */
+	ZKL_DIALECT_LEASE,			/* of Curator's InterProcessSemaphoreV2 */
+	ZKL_DIALECT_MEMBER			/* in Curator's DistributedDoubleBarrier */
+} ZklDialect;
+
+#define ZKL_LOCK_DIALECTS	3	/* the first ones */
+#define ZKL_DIALECTS		6
+
+/* Whether locks can be shared in it */
+static inline bool
+zkl_dialect_shares(ZklDialect dialect)
+{
+	return dialect == ZKL_DIALECT_CURATOR_RW ||
+		dialect == ZKL_DIALECT_KAZOO || dialect == ZKL_DIALECT_MEMBER;
+}
+
+/*
+ * Whether the data of its znodes is zklock's own, so that a mark in it means
+ * something.  In a latch it is the participant's.
+ */
+static inline bool
+zkl_dialect_marks(ZklDialect dialect)
+{
+	return dialect != ZKL_DIALECT_LATCH;
+}
+
+typedef struct ZklUuid
+{
+	uint8_t		bytes[ZKL_UUID_BYTES];
+} ZklUuid;
+
+/*
+ * Makes a UUID of version 8 (which marks it as zklock's) out of two numbers
+ * that together never repeat: the 60 low bits of hi and the 62 low bits of lo
+ * count.
+ */
+extern ZklUuid zkl_uuid_make(uint64_t hi, uint64_t lo);
+extern void zkl_uuid_format(const ZklUuid *uuid, char *text);	/* 36 + NUL */
+
+/* Reads exactly 36 characters and the NUL, in lower case as we write them */
+extern bool zkl_uuid_parse(const char *text, ZklUuid *uuid);
+extern bool zkl_uuid_is_zklock(const ZklUuid *uuid);
+
+/*
+ * The name to create a request's znode with, without its number, NUL
+ * terminated: _c_<uuid>-__WRIT__, say.  buf has ZKL_MAX_ZNODE_NAME + 1 bytes.
+ */
+extern void zkl_znode_prefix(ZklDialect dialect, const ZklUuid *uuid,
+							 ZklLockMode mode, char *buf);
+
+/* The whole name, _c_<uuid>-__WRIT__0000000001, in a buffer of the same size */
+extern void zkl_znode_name(ZklDialect dialect, const ZklUuid *uuid,
+						   ZklLockMode mode, ZklSeq seq, char *buf);
+
+/*
+ * Parses the name of a child of a lock's directory.  False: not a contender.
+ * Contenders are, whatever stands before,
+ *
+ *	curator_rw		 __WRIT__<number> and __READ__<number>; a name with both
+ *					 marks is exclusive, as Curator counts it
+ *	curator_mutex	 lock-<number>
+ *	kazoo			 __lock__<number> and __rlock__<number>
+ *	latch			 latch-<number>
+ *	lease			 lease-<number>
+ *	member			 member-<number>, always shared
+ *
+ * the number being what the server writes: ten digits, or a minus sign and
+ * nine or ten.  The outputs are set only when this returns true, *uuid only
+ * with *has_uuid, which tells whether the name has a unique id where clients
+ * of this dialect write it.
+ */
+extern bool zkl_znode_parse(ZklDialect dialect, const char *name,
+							ZklLockMode *mode, ZklSeq *seq, bool *has_uuid,
+							ZklUuid *uuid);
+
+/* The number at the end of a created path, or ZKL_SEQ_NONE */
+extern ZklSeq zkl_znode_path_seq(ZklDialect dialect, const char *path);
+
+/*
+ * How much of the path of a lock is the name that its users know: leases, and
+ * the guard, go by that of their semaphore.
+ */
+extern size_t zkl_znode_shown_length(ZklDialect dialect, bool guard,
+									 const char *path);
+
+/* Whether a segment of a path would be a contender in any dialect */
+extern bool zkl_znode_is_like(const char *segment, size_t length);
+
+/*
+ * What zklock writes into a znode: who asks, as flat UTF-8 JSON.  Strings are
+ * UTF-8, NUL terminated; since is in ms since 1970.
+ */
+typedef struct ZklNodeData
+{
+	char		server[64];
+	char		database[64];
+	char		usename[64];
+	char		application_name[64];
+	char		lifetime[16];	/* "session" or "transaction" */
+	int32_t		pid;			/* 0: unknown */
+	int64_t		since;
+	int32_t		timeout_ms;		/* of the session that made the node; 0: not
+								 * told */
+} ZklNodeData;
+
+/* Writes the JSON, NUL terminated; returns its length (always < size, given
+ * size >= ZKL_MAX_NODE_DATA: long strings are cut at a character). */
+extern size_t zkl_node_data_format(const ZklNodeData *data, char *buf,
+								   size_t size);
+
+/*
+ * Adds the session's timeout to such JSON, which has room for
+ * ZKL_NODE_DATA_TIMEOUT bytes more; returns the new length.
+ */
+extern size_t zkl_node_data_timeout(char *text, size_t length,
+									uint32_t timeout_ms);
+
+/* Reads such JSON back.  False when it is not zklock's; *data is then empty. */
+extern bool zkl_node_data_parse(const char *text, size_t length,
+								ZklNodeData *data);
+
+/* Whether a writer's data says that it is about to go on as a reader */
+extern bool zkl_node_data_downgrading(const char *text, size_t length);
+
+/* Whether the data says that an operator breaks the lock */
+extern bool zkl_node_data_breaking(const char *text, size_t length);
+
+/*
+ * Adds that mark; returns the new length.  size is at least
+ * ZKL_MAX_NODE_DATA; data that does not fit with the mark is replaced by it.
+ */
+extern size_t zkl_node_data_break(const char *text, size_t length, char *buf,
+								  size_t size);
+
+/* The same for the mark of a writer that is about to go on as a reader. */
+extern size_t zkl_node_data_downgrade(const char *text, size_t length,
+									  char *buf, size_t size);
+
+/* What Curator writes over the data of a holder that is to give up its lock */
+#define ZKL_REVOKE_MESSAGE	"__REVOKE__"
+
+/*
+ * Whether the data says that the lock is to be given up: by that message, or by
+ * a mark of zklock's.  who gets the text of the mark, NUL terminated and cut to
+ * fit, empty if there is none.
+ */
+extern bool zkl_node_data_revoking(const char *text, size_t length, char *who,
+								   size_t size);
+
+/*
+ * Adds the mark, in place of an earlier one; who is UTF-8, and cut if it is
+ * long.  buf has ZKL_MAX_NODE_DATA bytes; data that does not fit with the mark
+ * is replaced by it.  Returns the new length.
+ */
+extern size_t zkl_node_data_revoke(const char *text, size_t length,
+								   const char *who, char *buf);
+
+#endif							/* ZKL_ZNODE_ZNODE_H */
