@@ -19,7 +19,7 @@ SESSION_LIBS = -lzookeeper_st
 PG_CPPFLAGS = -I$(srcdir)/src
 # What is not meant for PostgreSQL stays out of its namespace: from 16 on PGXS
 # sees to that, 15 leaves it to us (see ZKL_FUNCTION in compat.h).
-PG_CFLAGS = -fvisibility=hidden
+PG_CFLAGS = -fvisibility=hidden -MMD -MP
 ifneq ($(filter 15.%,$(shell $(PG_CONFIG) --version)),)
 PG_CPPFLAGS += -DPGDLLEXPORT='__attribute__((visibility("default")))'
 endif
@@ -35,7 +35,8 @@ ISOLATION_OPTS = --inputdir=$(srcdir)/test --outputdir=output_iso \
 TAP_TESTS = 1
 PROVE_TESTS = test/t/*.pl
 
-EXTRA_CLEAN = $(SESSION) $(SESSION_OBJS) tmp_check_regress tmp_check_iso output_iso
+EXTRA_CLEAN = $(SESSION) $(SESSION_OBJS) $(OBJS:.o=.d) $(SESSION_OBJS:.o=.d) \
+	tmp_check_regress tmp_check_iso output_iso
 
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
@@ -47,10 +48,11 @@ $(SESSION): $(SESSION_OBJS) src/wire/wire.o
 
 # Without the server's headers, so that it cannot come to depend on them
 $(SESSION_OBJS): %.o: %.c
-	$(CC) $(CFLAGS) -I$(srcdir)/src -c -o $@ $<
+	$(CC) $(CFLAGS) -MMD -MP -I$(srcdir)/src -c -o $@ $<
 
-$(OBJS) $(OBJS:.o=.bc) $(SESSION_OBJS): \
-	$(wildcard src/*/*.h)
+# The compiler notes which headers each object needs.
+-include $(OBJS:.o=.d) $(SESSION_OBJS:.o=.d)
+$(OBJS:.o=.bc): %.bc: %.o
 
 install: install-session
 install-session: $(SESSION) installdirs

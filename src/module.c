@@ -5,9 +5,7 @@
  * Run by the postmaster while it preloads libraries, and once in each process
  * that loads the library otherwise (CREATE EXTENSION on a server that does not
  * preload it, say): such a process gets nothing but functions that refuse.
- * Owns the variables of the settings.  Takes no locks.
- *
- * Must not know what the settings are for.
+ * Takes no locks.
  */
 #include "postgres.h"
 
@@ -18,9 +16,10 @@
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
 #include "shared/compat.h"
+#include "shared/control.h"
 #include "shared/hosts.h"
-#include "shared/shmem.h"
-#include "shared/zklock.h"
+#include "shared/loaded.h"
+#include "shared/settings.h"
 #include "znode/dialect.h"
 #include "znode/name.h"
 
@@ -30,228 +29,6 @@ extern PGDLLEXPORT void _PG_init(void);
 
 #define LIBRARY_NAME	"zklock"
 #define WORKER_MAIN		"zkl_worker_main"
-
-char	   *zkl_connect_string = NULL;
-char	   *zkl_root = NULL;
-char	   *zkl_dialects = "";
-char	   *zkl_auth_file = NULL;
-int			zkl_session_timeout = 10000;
-int			zkl_tick_time = 2000;
-int			zkl_max_requests = 1000;
-int			zkl_max_requests_per_session = -1;
-int			zkl_max_at_least = 3600 * 1000;
-int			zkl_connect_timeout = 10000;
-bool		zkl_reentrant = true;
-int			zkl_commit_wait = -1;
-int			zkl_lost_lock_action = ZKL_LOST_CANCEL;
-int			zkl_on_revoke = ZKL_REVOKE_NOTICE;
-int			zkl_log_level = 2;
-
-static bool worker_registered = false;
-
-static const struct config_enum_entry lost_lock_actions[] = {
-	{"cancel", ZKL_LOST_CANCEL, false},
-	{"terminate", ZKL_LOST_TERMINATE, false},
-	{"none", ZKL_LOST_NONE, false},
-	{NULL, 0, false}
-};
-
-static const struct config_enum_entry revoke_actions[] = {
-	{"notice", ZKL_REVOKE_NOTICE, false},
-	{"cancel", ZKL_REVOKE_CANCEL, false},
-	{"terminate", ZKL_REVOKE_TERMINATE, false},
-	{"ignore", ZKL_REVOKE_IGNORE, false},
-	{NULL, 0, false}
-};
-
-static const struct config_enum_entry log_levels[] = {
-	{"off", 0, false},
-	{"error", 1, false},
-	{"warning", 2, false},
-	{"info", 3, false},
-	{"debug", 4, false},
-	{NULL, 0, false}
-};
-
-/*
- * PostgreSQL itself would only warn of a bad value at its start and go on with
- * the default: under another root, or with another ensemble, there could be
- * two holders.
- */
-static bool
-accept_value(const char *name, const char *value, const char *broken_rule)
-{
-	if (broken_rule == NULL)
-		return true;
-	if (process_shared_preload_libraries_in_progress)
-		ereport(FATAL,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("invalid value for parameter \"%s\": \"%s\"",
-						name, value),
-				 errdetail("%s", broken_rule)));
-	GUC_check_errdetail("%s", broken_rule);
-	return false;
-}
-
-static bool
-check_root(char **newval, void **extra, GucSource source)
-{
-	return accept_value("zklock.root", *newval,
-						zkl_root_check(*newval, strlen(*newval)));
-}
-
-static bool
-check_dialects(char **newval, void **extra, GucSource source)
-{
-	return accept_value("zklock.dialects", *newval,
-						zkl_dialects_check(*newval));
-}
-
-static bool
-check_connect_string(char **newval, void **extra, GucSource source)
-{
-	return accept_value("zklock.connect_string", *newval,
-						zkl_hosts_check(*newval));
-}
-
-static void
-define_connection_settings(void)
-{
-	DefineCustomStringVariable("zklock.connect_string",
-							   "Servers of the ZooKeeper ensemble, as host:port separated by commas.",
-							   NULL,
-							   &zkl_connect_string,
-							   "localhost:2181",
-							   PGC_SIGHUP,
-							   GUC_SUPERUSER_ONLY,
-							   check_connect_string, NULL, NULL);
-	DefineCustomStringVariable("zklock.auth_file",
-							   "File with the credentials to show to ZooKeeper.",
-							   "Empty for none.",
-							   &zkl_auth_file,
-							   "",
-							   PGC_SIGHUP,
-							   GUC_SUPERUSER_ONLY,
-							   NULL, NULL, NULL);
-	DefineCustomStringVariable("zklock.root",
-							   "Node of ZooKeeper under which all locks are.",
-							   NULL,
-							   &zkl_root,
-							   "/zklock",
-							   PGC_POSTMASTER,
-							   0,
-							   check_root, NULL, NULL);
-	DefineCustomStringVariable("zklock.dialects",
-							   "With which other clients locks are shared, by the beginning of their names.",
-							   "Such as \"/jobs=curator_mutex, /py=kazoo\".  All other locks have the dialect curator_rw.",
-							   &zkl_dialects,
-							   "",
-							   PGC_POSTMASTER,
-							   0,
-							   check_dialects, NULL, NULL);
-	DefineCustomIntVariable("zklock.session_timeout",
-							"Time after which ZooKeeper gives up the locks of a silent server.",
-							"ZooKeeper may negotiate another value.",
-							&zkl_session_timeout,
-							10000, 1000, 3600 * 1000,
-							PGC_SIGHUP,
-							GUC_UNIT_MS,
-							NULL, NULL, NULL);
-	DefineCustomIntVariable("zklock.tick_time",
-							"The tickTime that the zoo.cfg of the ZooKeeper servers sets.",
-							"ZooKeeper does not report it to clients.  The server log has a warning if the session timeout is less than four ticks.",
-							&zkl_tick_time,
-							2000, 1, 3600 * 1000,
-							PGC_SIGHUP,
-							GUC_UNIT_MS,
-							NULL, NULL, NULL);
-	DefineCustomEnumVariable("zklock.log_level",
-							 "What the ZooKeeper client writes to the server log.",
-							 NULL,
-							 &zkl_log_level,
-							 2, log_levels,
-							 PGC_SIGHUP,
-							 0,
-							 NULL, NULL, NULL);
-}
-
-/*
- * Those that a session may not exceed are for superusers to set, so that the
- * role that they are set for cannot set them back.
- */
-static void
-define_limits(void)
-{
-	DefineCustomIntVariable("zklock.max_requests",
-							"Greatest number of distributed locks held or awaited at a time.",
-							NULL,
-							&zkl_max_requests,
-							1000, 8, 262143,
-							PGC_POSTMASTER,
-							0,
-							NULL, NULL, NULL);
-	DefineCustomIntVariable("zklock.max_requests_per_session",
-							"Greatest number of distributed locks that a session holds or awaits at a time.",
-							"-1 means a quarter of \"zklock.max_requests\", or 32 if that is more.",
-							&zkl_max_requests_per_session,
-							-1, -1, 262143,
-							PGC_SUSET,
-							0,
-							NULL, NULL, NULL);
-	DefineCustomIntVariable("zklock.max_at_least",
-							"Longest time for which a distributed lock can be kept after its release.",
-							"0 forbids \"at_least\".",
-							&zkl_max_at_least,
-							3600 * 1000, 0, INT_MAX,
-							PGC_SUSET,
-							GUC_UNIT_MS,
-							NULL, NULL, NULL);
-}
-
-static void
-define_request_settings(void)
-{
-	DefineCustomIntVariable("zklock.connect_timeout",
-							"Time that a request which must not wait gives ZooKeeper to answer.",
-							NULL,
-							&zkl_connect_timeout,
-							10000, 1, INT_MAX,
-							PGC_USERSET,
-							GUC_UNIT_MS,
-							NULL, NULL, NULL);
-	DefineCustomIntVariable("zklock.commit_wait",
-							"Time that a commit waits for the lease of the distributed locks it holds.",
-							"-1 means the session timeout.  A commit fails if the lease, once passed, is not renewed in that time.",
-							&zkl_commit_wait,
-							-1, -1, INT_MAX,
-							PGC_USERSET,
-							GUC_UNIT_MS,
-							NULL, NULL, NULL);
-	DefineCustomBoolVariable("zklock.reentrant",
-							 "Lets a session take a distributed lock again that it holds.",
-							 "If off, that is an error.",
-							 &zkl_reentrant,
-							 true,
-							 PGC_USERSET,
-							 0,
-							 NULL, NULL, NULL);
-	DefineCustomEnumVariable("zklock.lost_lock_action",
-							 "What to do to a session that holds a distributed lock when it is lost.",
-							 "It applies to locks acquired from then on.",
-							 &zkl_lost_lock_action,
-							 ZKL_LOST_CANCEL, lost_lock_actions,
-							 PGC_USERSET,
-							 0,
-							 NULL, NULL, NULL);
-	DefineCustomEnumVariable("zklock.on_revoke",
-							 "What to do to a session that is asked to give up a distributed lock.",
-							 "It applies to locks acquired from then on.",
-							 &zkl_on_revoke,
-							 ZKL_REVOKE_NOTICE, revoke_actions,
-							 PGC_USERSET,
-							 0,
-							 NULL, NULL, NULL);
-}
 
 static void
 register_worker(void)
@@ -266,7 +43,7 @@ register_worker(void)
 	strlcpy(worker.bgw_name, "zklock worker", BGW_MAXLEN);
 	strlcpy(worker.bgw_type, "zklock worker", BGW_MAXLEN);
 	RegisterBackgroundWorker(&worker);
-	worker_registered = zkl_worker_is_registered(LIBRARY_NAME);
+	zkl_loaded_set_worker(zkl_worker_is_registered(LIBRARY_NAME));
 }
 
 void
@@ -275,38 +52,9 @@ _PG_init(void)
 	if (!process_shared_preload_libraries_in_progress)
 		return;
 
-	define_connection_settings();
-	define_limits();
-	define_request_settings();
-	MarkGUCPrefixReserved("zklock");
-	zkl_shmem_request();
+	zkl_settings_define();
+	zkl_control_request();
 	zkl_lifetime_init();
 	if (!IsBinaryUpgrade)
 		register_worker();
-}
-
-void
-zkl_check_loaded(void)
-{
-	if (zkl_control == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("zklock is not loaded"),
-				 errhint("Add \"zklock\" to \"shared_preload_libraries\" and restart the server.")));
-}
-
-void
-zkl_check_worker(void)
-{
-	zkl_check_loaded();
-	if (!IsUnderPostmaster || IsBinaryUpgrade)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("distributed locks are not available in this mode of the server"),
-				 errdetail("The zklock worker does not run in single-user mode, nor during a binary upgrade.")));
-	if (!worker_registered)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("the zklock worker could not be started"),
-				 errhint("Increase \"max_worker_processes\" and restart the server.")));
 }

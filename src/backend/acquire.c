@@ -13,7 +13,8 @@
 #include "backend/lifetime.h"
 #include "backend/refusal.h"
 #include "miscadmin.h"
-#include "shared/zklock.h"
+#include "shared/settings.h"
+#include "shared/slot.h"
 #include "znode/dialect.h"
 
 /* A live hold of this backend on the same lock, the stronger one first */

@@ -13,9 +13,11 @@
 #include "backend/ask.h"
 #include "backend/refusal.h"
 #include "miscadmin.h"
+#include "shared/boottime.h"
 #include "shared/compat.h"
 #include "shared/retry.h"
-#include "shared/zklock.h"
+#include "shared/settings.h"
+#include "shared/slot.h"
 
 #define QUEUE_FIRST_SIZE	((Size) 64 * 1024)
 #define QUEUE_MAX_SIZE		((Size) 16 * 1024 * 1024)

@@ -11,6 +11,8 @@
 
 #include "backend/children.h"
 #include "backend/refusal.h"
+#include "shared/boottime.h"
+#include "shared/slot.h"
 #include "storage/proc.h"
 
 #define FIRST_ROOM		((Size) 8192)	/* for names */

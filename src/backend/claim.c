@@ -2,7 +2,7 @@
  * claim.c
  *	  A slot for a new request: which one, who asks, and how many one may have.
  *
- * Owns nothing.  Run by backends.  Takes no locks but, through shmem.h, that of
+ * Owns nothing.  Run by backends.  Takes no locks but, through slot.h, that of
  * the list of free slots.
  *
  * Must not know what becomes of a request.
@@ -18,10 +18,14 @@
 #include "backend/refusal.h"
 #include "commands/dbcommands.h"
 #include "miscadmin.h"
+#include "shared/boottime.h"
 #include "shared/compat.h"
-#include "shared/zklock.h"
+#include "shared/control.h"
+#include "shared/settings.h"
+#include "shared/slot.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
+#include "utils/guc.h"
 
 #define DEFAULT_PER_SESSION	32	/* at least */
 #define OWN_SLOT_LOOK_MS	10

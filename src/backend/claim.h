@@ -6,7 +6,7 @@
 #define ZKL_BACKEND_CLAIM_H
 
 #include "backend/target.h"
-#include "shared/shmem.h"
+#include "shared/slot.h"
 
 /*
  * Claims a slot and fills in what all kinds of requests have.  Error 53400 if

@@ -5,7 +5,7 @@
  *
  * Owns the commit check's callback and what the checks remember of the current
  * transaction.  Run by backends.  Takes no locks; it marks slots through
- * shmem.h, and waits on the process latch.
+ * slot.h, and waits on the process latch.
  *
  * Must not know how a hold begins, or what it is for.
  *
@@ -30,8 +30,13 @@
 #include "backend/encoding.h"
 #include "backend/refusal.h"
 #include "miscadmin.h"
+#include "shared/boottime.h"
 #include "shared/compat.h"
-#include "shared/zklock.h"
+#include "shared/control.h"
+#include "shared/lease.h"
+#include "shared/settings.h"
+#include "shared/slot.h"
+#include "shared/status.h"
 #include "storage/ipc.h"
 
 /* Of the current transaction */
@@ -155,7 +160,7 @@ judge(ZklHold *only)
 static int64
 commit_wait_ms(void)
 {
-	return zkl_commit_wait >= 0 ? zkl_commit_wait : zkl_session_timeout_ms();
+	return zkl_commit_wait >= 0 ? zkl_commit_wait : zkl_status_timeout_ms();
 }
 
 static void

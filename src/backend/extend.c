@@ -3,7 +3,7 @@
  *	  Letting the time for which a lock may be held begin anew.
  *
  * Owns nothing: it looks at this backend's holds, and changes their slots.  Run
- * by backends.  Takes the slots' mutexes through shmem.h.
+ * by backends.  Takes the slots' mutexes through slot.h.
  *
  * Must not know when a hold begins, nor what else can end it.
  */
@@ -13,7 +13,9 @@
 #include "backend/extend.h"
 #include "backend/hold.h"
 #include "backend/refusal.h"
-#include "shared/zklock.h"
+#include "shared/lease.h"
+#include "shared/loaded.h"
+#include "shared/slot.h"
 
 static void
 extend(ZklHold *hold, int64 at_most_ms)
@@ -39,7 +41,7 @@ zkl_extend_holds(const ZklTarget *lock, int64 at_most_ms)
 	bool		found = false;
 	int			i;
 
-	zkl_check_loaded();
+	zkl_loaded_check();
 	for (i = 0; i < 4; i++)
 	{
 		ZklHold    *hold = zkl_hold_find(lock, (ZklLockMode) (i / 2),

@@ -19,6 +19,9 @@
 #include "backend/encoding.h"
 #include "backend/hold.h"
 #include "common/hashfn.h"
+#include "shared/control.h"
+#include "shared/lease.h"
+#include "shared/slot.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 

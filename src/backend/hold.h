@@ -7,6 +7,7 @@
 
 #include "backend/request.h"
 #include "lib/ilist.h"
+#include "shared/slot.h"
 
 /*
  * How often a lock of transaction lifetime was acquired within one

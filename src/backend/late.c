@@ -4,7 +4,7 @@
  *	  lock was lost behind its commit check.
  *
  * Owns what this backend has to tell its client of that.  Run by backends.
- * Takes slots' mutexes through shmem.h, one at a time.
+ * Takes slots' mutexes through slot.h, one at a time.
  *
  * Must not know how a hold begins, or what it is for.
  *
@@ -24,6 +24,7 @@
 #include "backend/late.h"
 #include "backend/refusal.h"
 #include "miscadmin.h"
+#include "shared/slot.h"
 #include "utils/memutils.h"
 
 /* What is to be told: the first such hold, and how many there were */

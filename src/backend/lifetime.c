@@ -3,7 +3,7 @@
  *	  When holds end by themselves: with transactions, and with the session.
  *
  * Owns the callbacks and hooks by which holds end.  Run by backends.  Takes no
- * locks; what it changes in shared memory it changes through shmem.h.
+ * locks; what it changes in shared memory it changes through slot.h.
  *
  * Must not know how a request is answered, nor anything of ZooKeeper.
  *
@@ -28,7 +28,8 @@
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
-#include "shared/zklock.h"
+#include "shared/loaded.h"
+#include "shared/slot.h"
 #include "storage/ipc.h"
 #include "tcop/utility.h"
 
@@ -329,7 +330,7 @@ executor_end_hook(QueryDesc *query)
 void
 zkl_lifetime_check(void)
 {
-	zkl_check_loaded();
+	zkl_loaded_check();
 	if (IsInParallelMode())
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),

@@ -4,7 +4,7 @@
  *
  * Owns what this backend knows of that.  Run by backends, before and after
  * statements, and when a transaction is aborted; not when it commits.
- * Takes slots' mutexes through shmem.h, one at a time.
+ * Takes slots' mutexes through slot.h, one at a time.
  *
  * Must not know how one asks, nor when a hold ends.
  */
@@ -13,7 +13,9 @@
 #include "backend/encoding.h"
 #include "backend/hold.h"
 #include "backend/notice.h"
-#include "shared/zklock.h"
+#include "shared/control.h"
+#include "shared/settings.h"
+#include "shared/slot.h"
 
 static void
 tell(const ZklHold *hold, const ZklSlot *slot)

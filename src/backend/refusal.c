@@ -2,7 +2,7 @@
  * refusal.c
  *	  The errors by which a request fails, in PostgreSQL's words.
  *
- * Run by backends.  Takes no locks but, through shmem.h, the one of the
+ * Run by backends.  Takes no locks but, through slot.h, the one of the
  * worker's status.  Knows ZooKeeper's error numbers by heart: they are part of
  * its protocol, and nothing else of ZooKeeper is known here.
  */
@@ -13,6 +13,8 @@
 #include "catalog/pg_authid.h"
 #include "miscadmin.h"
 #include "shared/retry.h"
+#include "shared/slot.h"
+#include "shared/status.h"
 #include "utils/acl.h"
 
 typedef struct ZkAnswer

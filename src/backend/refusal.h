@@ -6,7 +6,7 @@
 #define ZKL_BACKEND_REFUSAL_H
 
 #include "shared/compat.h"
-#include "shared/shmem.h"
+#include "shared/slot.h"
 
 /* Raises what the worker answered by ZKL_SLOT_FAILED. */
 pg_noreturn extern void zkl_raise_failed(const char *name, ZklError error,

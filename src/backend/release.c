@@ -14,6 +14,7 @@
 #include "backend/lifetime.h"
 #include "backend/refusal.h"
 #include "backend/release.h"
+#include "shared/slot.h"
 
 static void
 warn_not_held(const ZklTarget *lock, ZklLockMode mode)

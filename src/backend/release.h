@@ -6,6 +6,7 @@
 #define ZKL_BACKEND_RELEASE_H
 
 #include "backend/hold.h"
+#include "shared/slot.h"
 
 /*
  * Releases a lock of session lifetime, once.  False, with a warning, if it is

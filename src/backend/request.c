@@ -7,7 +7,7 @@
  * owns them.  Run by backends.
  *
  * Takes no lock of its own; what it reads and writes of a slot it does through
- * shmem.h.  Waits on the process latch only.
+ * slot.h.  Waits on the process latch only.
  *
  * Must not know what locks the backend holds, nor anything of ZooKeeper but
  * the numbers of its errors, which refusal.c puts into words.
@@ -32,8 +32,13 @@
 #include "backend/request.h"
 #include "backend/wait.h"
 #include "miscadmin.h"
+#include "shared/boottime.h"
 #include "shared/compat.h"
-#include "shared/zklock.h"
+#include "shared/control.h"
+#include "shared/lease.h"
+#include "shared/loaded.h"
+#include "shared/settings.h"
+#include "shared/slot.h"
 #include "storage/ipc.h"
 
 static uint64 my_owner = 0;		/* 0: never asked for anything */
@@ -62,7 +67,7 @@ become_owner(void)
 int
 zkl_request_claim(const ZklTarget *target, ZklSlotKind kind)
 {
-	zkl_check_worker();
+	zkl_loaded_check_worker();
 	become_owner();
 	zkl_wait_make_room();
 	return zkl_claim_slot(target, kind, my_owner);

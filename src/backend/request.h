@@ -7,7 +7,7 @@
 
 #include "backend/target.h"
 #include "backend/wait.h"
-#include "shared/shmem.h"
+#include "shared/slot.h"
 
 /* A try's timeout that never passes */
 #define ZKL_FOREVER		PG_INT64_MAX

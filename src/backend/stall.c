@@ -2,7 +2,7 @@
  * stall.c
  *	  Whether a wait is for ZooKeeper, or for others who have the lock.
  *
- * Owns nothing.  Run by backends.  Takes no locks but, through shmem.h, those
+ * Owns nothing.  Run by backends.  Takes no locks but, through slot.h, those
  * of what it copies, one at a time.
  *
  * Must not know how the wait ends, nor anything of the connection but what the
@@ -17,6 +17,10 @@
 
 #include "backend/refusal.h"
 #include "backend/stall.h"
+#include "shared/boottime.h"
+#include "shared/lease.h"
+#include "shared/slot.h"
+#include "shared/status.h"
 
 int64
 zkl_stall_time(int slotno)

@@ -9,7 +9,8 @@
 
 #include "backend/encoding.h"
 #include "backend/target.h"
-#include "shared/zklock.h"
+#include "shared/loaded.h"
+#include "shared/settings.h"
 #include "utils/builtins.h"
 #include "znode/dialect.h"
 
@@ -18,7 +19,7 @@ make_target(const text *name)
 {
 	ZklTarget	target;
 
-	zkl_check_loaded();
+	zkl_loaded_check();
 	target.path = zkl_name_to_utf8(VARDATA_ANY(name),
 								   VARSIZE_ANY_EXHDR(name));
 	target.name = text_to_cstring(name);

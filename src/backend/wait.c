@@ -6,7 +6,7 @@
  * over or given up.  Run by backends.
  *
  * Takes no lock of its own; what it reads and writes of a slot it does through
- * shmem.h.  Waits on the process latch only.
+ * slot.h.  Waits on the process latch only.
  *
  * Must not know what is asked for, nor what an answer means.
  *
@@ -23,8 +23,9 @@
 #include "miscadmin.h"
 #include "portability/instr_time.h"
 #include "shared/compat.h"
-#include "shared/shmem.h"
-#include "shared/zklock.h"
+#include "shared/lease.h"
+#include "shared/settings.h"
+#include "shared/slot.h"
 
 /* The slots of what was submitted, in that order; in TopMemoryContext */
 static int *under_way = NULL;

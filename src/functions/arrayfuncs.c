@@ -19,7 +19,8 @@
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "shared/compat.h"
-#include "shared/zklock.h"
+#include "shared/loaded.h"
+#include "shared/slot.h"
 #include "utils/array.h"
 
 ZKL_FUNCTION(zkl_sql_lock_all);
@@ -111,7 +112,7 @@ acquire_all(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime,
 	Datum	   *result;
 	int			i;
 
-	zkl_check_loaded();
+	zkl_loaded_check();
 	*n = length_of(array);
 	zkl_claim_check_number(*n);
 	names = names_of(array);
@@ -213,7 +214,7 @@ unlock_all_of(FunctionCallInfo fcinfo, ZklLockMode mode)
 	int			n,
 				i;
 
-	zkl_check_loaded();
+	zkl_loaded_check();
 	n = length_of(array);
 	zkl_claim_check_total(n);
 	names = names_of(array);

@@ -11,7 +11,8 @@
 #include "miscadmin.h"
 #include "recipes/semaphore.h"
 #include "shared/compat.h"
-#include "shared/zklock.h"
+#include "shared/control.h"
+#include "shared/loaded.h"
 #include "utils/builtins.h"
 
 ZKL_FUNCTION(zkl_sql_break_lock);
@@ -43,7 +44,7 @@ zkl_sql_break_lock(PG_FUNCTION_ARGS)
 {
 	ZklTarget	lock;
 
-	zkl_check_loaded();
+	zkl_loaded_check();
 	require_superuser("must be superuser to break a distributed lock");
 	lock = zkl_target_any(PG_GETARG_TEXT_PP(0));
 	PG_RETURN_BOOL(zkl_ask_break(&lock) || break_lease(&lock));
@@ -55,7 +56,7 @@ zkl_sql_break_lock(PG_FUNCTION_ARGS)
 Datum
 zkl_sql_accept_lower_tokens(PG_FUNCTION_ARGS)
 {
-	zkl_check_loaded();
+	zkl_loaded_check();
 	require_superuser("must be superuser to accept lower fencing tokens");
 	pg_atomic_write_u64(&zkl_control->ctl_zxid_seen, 0);
 	ereport(LOG,

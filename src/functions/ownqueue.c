@@ -3,7 +3,7 @@
  *	  What this server knows of its own znodes in a queue.
  *
  * Owns nothing that lasts.  Run by backends that show a queue.  Takes no locks
- * but, through shmem.h, those of what it copies, one at a time.
+ * but, through slot.h, those of what it copies, one at a time.
  *
  * Must not know what a queue is shown for.
  *
@@ -17,7 +17,10 @@
 
 #include "functions/ownqueue.h"
 #include "miscadmin.h"
-#include "shared/shmem.h"
+#include "shared/boottime.h"
+#include "shared/control.h"
+#include "shared/slot.h"
+#include "shared/status.h"
 
 typedef enum
 {

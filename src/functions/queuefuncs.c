@@ -19,7 +19,7 @@
 #include "recipes/maximum.h"
 #include "recipes/semaphore.h"
 #include "shared/listing.h"
-#include "shared/zklock.h"
+#include "shared/settings.h"
 #include "storage/dsm.h"
 #include "utils/builtins.h"
 

@@ -19,7 +19,8 @@
 #include "miscadmin.h"
 #include "shared/compat.h"
 #include "shared/self.h"
-#include "shared/zklock.h"
+#include "shared/settings.h"
+#include "shared/slot.h"
 
 #define ANSWER_ROOM		ZKL_MAX_NODE_DATA	/* zklock's data is no longer */
 #define MAX_TRIES		10		/* while others write to the same znode */

@@ -12,6 +12,7 @@
 #include "backend/duration.h"
 #include "recipes/semaphore.h"
 #include "shared/compat.h"
+#include "shared/slot.h"
 
 ZKL_FUNCTION(zkl_sql_acquire);
 ZKL_FUNCTION(zkl_sql_try_acquire);

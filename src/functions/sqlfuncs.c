@@ -15,7 +15,8 @@
 #include "backend/release.h"
 #include "recipes/semaphore.h"
 #include "shared/compat.h"
-#include "shared/zklock.h"
+#include "shared/settings.h"
+#include "shared/slot.h"
 
 /* A bound that nobody lives to see; in µs it fits, too, and more besides. */
 #define LONGEST_MS		((int64) 10000 * 365 * 86400000)

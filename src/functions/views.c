@@ -3,7 +3,7 @@
  *	  The set-returning functions behind zk_locks and zk_status.
  *
  * Owns what others may see of requests and of the worker.  Run by backends.
- * Takes no locks but, through shmem.h, those of what it copies, one at a time:
+ * Takes no locks but, through slot.h, those of what it copies, one at a time:
  * rows are each consistent, the set is not a snapshot.
  *
  * Must not know which locks this backend holds.
@@ -18,8 +18,14 @@
 #include "functions/row.h"
 #include "miscadmin.h"
 #include "recipes/semaphore.h"
+#include "shared/boottime.h"
 #include "shared/compat.h"
-#include "shared/zklock.h"
+#include "shared/control.h"
+#include "shared/lease.h"
+#include "shared/loaded.h"
+#include "shared/settings.h"
+#include "shared/slot.h"
+#include "shared/status.h"
 #include "utils/acl.h"
 
 #define LOCKS_COLUMNS	12
@@ -141,7 +147,7 @@ zkl_sql_locks(PG_FUNCTION_ARGS)
 {
 	int			slotno;
 
-	zkl_check_loaded();
+	zkl_loaded_check();
 	InitMaterializedSRF(fcinfo, 0);
 	for (slotno = 0; slotno < zkl_control->ctl_nrequests; slotno++)
 	{
@@ -218,7 +224,7 @@ zkl_sql_status(PG_FUNCTION_ARGS)
 	ZklRow		row = {0};
 	bool		hosts = zkl_may_see_hosts();
 
-	zkl_check_loaded();
+	zkl_loaded_check();
 	InitMaterializedSRF(fcinfo, 0);
 	zkl_status_copy(&status);
 

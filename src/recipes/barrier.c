@@ -39,8 +39,11 @@
 #include "backend/refusal.h"
 #include "backend/release.h"
 #include "recipes/members.h"
+#include "shared/boottime.h"
 #include "shared/compat.h"
-#include "shared/zklock.h"
+#include "shared/loaded.h"
+#include "shared/settings.h"
+#include "shared/slot.h"
 
 ZKL_FUNCTION(zkl_sql_barrier_enter);
 ZKL_FUNCTION(zkl_sql_barrier_leave);
@@ -364,7 +367,7 @@ enter_by_sql(FunctionCallInfo fcinfo, bool stays)
 	get_barrier(fcinfo, 2, &b);
 	parties = get_parties(fcinfo);
 	refuse_again(&b);
-	zkl_check_worker();
+	zkl_loaded_check_worker();
 	begin(&b);
 	started = enter(&b, parties, stays);
 	if (started && !stays)
@@ -404,7 +407,7 @@ zkl_sql_barrier_leave(PG_FUNCTION_ARGS)
 						zkl_text_for_client(b.target.name))));
 		PG_RETURN_BOOL(false);
 	}
-	zkl_check_worker();
+	zkl_loaded_check_worker();
 	begin(&b);
 	left = leave(&b);
 	zkl_children_end(&b.children);

@@ -14,7 +14,8 @@
 #include "backend/refusal.h"
 #include "backend/release.h"
 #include "recipes/job.h"
-#include "shared/zklock.h"
+#include "shared/settings.h"
+#include "shared/slot.h"
 
 #define CLOCK_NODE		".clock"
 #define MAX_TRIES		10

@@ -17,7 +17,8 @@
 #include "miscadmin.h"
 #include "shared/compat.h"
 #include "shared/self.h"
-#include "shared/zklock.h"
+#include "shared/settings.h"
+#include "shared/slot.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
 

@@ -18,7 +18,8 @@
 #include "backend/ask.h"
 #include "backend/refusal.h"
 #include "recipes/maximum.h"
-#include "shared/shmem.h"
+#include "shared/control.h"
+#include "shared/slot.h"
 #include "znode/json.h"
 
 #define RECORD_FORMAT		"{\"zklock\":1,\"max_leases\":%d}"

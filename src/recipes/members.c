@@ -20,7 +20,6 @@
 #include "postgres.h"
 
 #include "recipes/members.h"
-#include "shared/zklock.h"
 
 #define READY	"ready"
 

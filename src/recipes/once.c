@@ -18,7 +18,6 @@
 #include "miscadmin.h"
 #include "recipes/job.h"
 #include "shared/compat.h"
-#include "shared/zklock.h"
 #include "utils/builtins.h"
 
 ZKL_FUNCTION(zkl_sql_once_period);

@@ -21,7 +21,8 @@
 #include "backend/wait.h"
 #include "recipes/maximum.h"
 #include "recipes/semaphore.h"
-#include "shared/zklock.h"
+#include "shared/lease.h"
+#include "shared/slot.h"
 
 #define GUARDS			1		/* requests beside those of the leases */
 

@@ -13,6 +13,7 @@
 #define ZKL_RECIPES_SEMAPHORE_H
 
 #include "backend/request.h"
+#include "shared/slot.h"
 
 typedef struct ZklSemaphoreAsk
 {

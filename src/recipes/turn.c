@@ -27,7 +27,8 @@
 #include "backend/refusal.h"
 #include "recipes/turn.h"
 #include "shared/epilogue.h"
-#include "shared/zklock.h"
+#include "shared/settings.h"
+#include "shared/slot.h"
 #include "utils/memutils.h"
 
 #define MAX_TRIES	5			/* over as many connections */

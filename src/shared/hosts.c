@@ -8,11 +8,11 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
+#include "shared/settings.h"
 #include "storage/fd.h"
 #include "utils/memutils.h"
 
 #include "shared/hosts.h"
-#include "shared/zklock.h"
 #include "znode/name.h"
 
 #define MAX_HOSTS	64

@@ -2,7 +2,7 @@
  * slot.c
  *	  The steps of a slot, each under the slot's mutex.
  *
- * Owns what is in a slot; shmem.h tells its life and which field is whose.
+ * Owns what is in a slot; slot.h tells its life and which field is whose.
  * Run by backends for their own slots, by the worker for all of them, and by
  * whoever shows them.
  *
@@ -15,8 +15,13 @@
 
 #include <signal.h>
 
-#include "shared/shmem.h"
-#include "shared/zklock.h"
+#include "shared/boottime.h"
+#include "shared/control.h"
+#include "shared/dirty.h"
+#include "shared/lease.h"
+#include "shared/settings.h"
+#include "shared/slot.h"
+#include "shared/wakeup.h"
 #include "utils/timestamp.h"
 
 /* ---- the backend's steps ---- */
@@ -50,7 +55,7 @@ claim(int slotno)
 int
 zkl_slot_claim(void)
 {
-	int			slotno = zkl_shmem_pop_free();
+	int			slotno = zkl_control_pop_free();
 
 	return slotno < 0 ? -1 : claim(slotno);
 }
@@ -100,11 +105,11 @@ zkl_slot_submit(int slotno, bool more)
 
 	step(slotno, ZKL_SLOT_CLAIMED, ZKL_SLOT_WAITING);
 	if (more)
-		zkl_shmem_mark_first(slotno);
+		zkl_dirty_set_quietly(slotno);
 	else if (prompt)
-		zkl_shmem_mark(slotno);
+		zkl_dirty_set(slotno);
 	else
-		zkl_shmem_mark_demand(slotno);
+		zkl_dirty_set_demand(slotno);
 }
 
 ZklSlotState
@@ -128,9 +133,9 @@ zkl_slot_release(int slotno)
 	if (kept)
 		most_kept++;
 	if (left == ZKL_SLOT_GRANTED && solitary)
-		zkl_shmem_mark_leisurely(slotno);
+		zkl_dirty_set_leisurely(slotno);
 	else
-		zkl_shmem_mark(slotno);
+		zkl_dirty_set(slotno);
 	return left;
 }
 
@@ -142,7 +147,7 @@ zkl_slot_expire(int slotno)
 	SpinLockAcquire(&slot->s_mutex);
 	slot->s_expired = true;
 	SpinLockRelease(&slot->s_mutex);
-	zkl_shmem_mark(slotno);
+	zkl_dirty_set(slotno);
 }
 
 void
@@ -183,7 +188,7 @@ zkl_slot_set_quiet(int slotno, bool quiet)
 		signal_if_due(slot);
 	SpinLockRelease(&slot->s_mutex);
 	if (lost && !quiet)
-		zkl_shmem_mark(slotno);
+		zkl_dirty_set(slotno);
 }
 
 /* A session lock stays: nothing else would have the worker look at it. */
@@ -195,7 +200,7 @@ zkl_slot_set_late(int slotno, ZklLate late)
 	SpinLockAcquire(&slot->s_mutex);
 	slot->s_late = late;
 	SpinLockRelease(&slot->s_mutex);
-	zkl_shmem_mark(slotno);
+	zkl_dirty_set(slotno);
 }
 
 /* ---- for how long ---- */
@@ -217,7 +222,7 @@ zkl_slot_rebound(int slotno, int64 at_most, int64 at_least)
 			slot->s_keep_until = Max(slot->s_keep_until, now + at_least);
 	}
 	SpinLockRelease(&slot->s_mutex);
-	zkl_shmem_mark(slotno);
+	zkl_dirty_set(slotno);
 }
 
 bool
@@ -234,7 +239,7 @@ zkl_slot_extend(int slotno, uint32 generation, int64 at_most)
 		slot->s_until = at_most != 0 ? now + at_most : 0;
 	SpinLockRelease(&slot->s_mutex);
 	if (held)
-		zkl_shmem_mark(slotno);
+		zkl_dirty_set(slotno);
 	return held;
 }
 
@@ -364,7 +369,7 @@ zkl_slot_grant(int slotno, int64 token, uint32 generation, bool solitary)
 	}
 	SpinLockRelease(&slot->s_mutex);
 	if (done)
-		zkl_shmem_wake_later(procno);
+		zkl_wakeup_later(procno);
 	return done;
 }
 
@@ -378,7 +383,7 @@ zkl_slot_block(int slotno)
 	slot->s_blocked = true;
 	procno = slot->s_procno;
 	SpinLockRelease(&slot->s_mutex);
-	zkl_shmem_wake_later(procno);
+	zkl_wakeup_later(procno);
 }
 
 /* WAITING -> an answer that is no */
@@ -400,7 +405,7 @@ refuse(int slotno, ZklSlotState to, ZklError error, int32 zkrc)
 	}
 	SpinLockRelease(&slot->s_mutex);
 	if (done)
-		zkl_shmem_wake_later(procno);
+		zkl_wakeup_later(procno);
 	return done;
 }
 
@@ -447,7 +452,7 @@ static void
 tell_loss(int procno)
 {
 	pg_atomic_fetch_add_u64(&zkl_control->ctl_losses, 1);
-	zkl_shmem_wake(procno);
+	zkl_wakeup_process(procno);
 }
 
 bool
@@ -538,7 +543,7 @@ zkl_slot_wake_holders(void)
 	for (i = 0; i < zkl_control->ctl_nrequests; i++)
 	{
 		if (zkl_slot_peek(i) == ZKL_SLOT_GRANTED)
-			zkl_shmem_wake(zkl_slots[i].s_procno);
+			zkl_wakeup_process(zkl_slots[i].s_procno);
 	}
 }
 
@@ -620,5 +625,5 @@ zkl_slot_free(int slotno)
 {
 	step(slotno, ZKL_SLOT_RELEASED, ZKL_SLOT_FREE);
 	if (slotno < zkl_control->ctl_nrequests)
-		zkl_shmem_push_free(slotno);
+		zkl_control_push_free(slotno);
 }

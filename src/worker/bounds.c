@@ -4,7 +4,7 @@
  *	  after their release.
  *
  * Owns the worker's knowledge of when the time of each hold is over.  Runs in
- * the worker only.  Takes the slots' mutexes through shmem.h, one at a time.
+ * the worker only.  Takes the slots' mutexes through slot.h, one at a time.
  * Must not know what becomes of a lock then: that is the core's.
  *
  * The end of a hold is in its slot, and its backend sees it there by itself: no
@@ -19,6 +19,9 @@
  */
 #include "postgres.h"
 
+#include "shared/boottime.h"
+#include "shared/control.h"
+#include "shared/slot.h"
 #include "utils/memutils.h"
 
 #include "worker/bounds.h"

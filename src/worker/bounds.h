@@ -7,7 +7,7 @@
 #define ZKL_WORKER_BOUNDS_H
 
 #include "core/manager.h"
-#include "shared/shmem.h"
+#include "shared/slot.h"
 
 extern void zkl_bounds_begin(ZklManager *manager);
 

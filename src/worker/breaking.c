@@ -22,11 +22,13 @@
  */
 #include "postgres.h"
 
+#include "shared/boottime.h"
+#include "shared/control.h"
+#include "shared/slot.h"
+#include "shared/status.h"
 #include "utils/memutils.h"
 
 #include "core/queue.h"
-#include "shared/shmem.h"
-#include "shared/zklock.h"
 #include "worker/breaking.h"
 
 #define LOOKS_PER_TIMEOUT	20	/* at a marked node, and for late readers */
@@ -259,7 +261,7 @@ static void
 search(ZklBreak *b)
 {
 	int64		now = zkl_boottime_us();
-	int64		timeout = (int64) zkl_session_timeout_ms() * 1000;
+	int64		timeout = (int64) zkl_status_timeout_ms() * 1000;
 
 	log_end(b);
 	if (!zkl_breakhead_may_leave(b->dialect, &b->head))
@@ -335,7 +337,7 @@ read_target(ZklBreak *b, const ZklReply *reply, int32 version)
 		return;
 	}
 	(void) zkl_node_data_parse(reply->data, reply->data_length, &data);
-	b->timeout = (int64) Max(zkl_session_timeout_ms(),
+	b->timeout = (int64) Max(zkl_status_timeout_ms(),
 							 Min(data.timeout_ms, LONGEST_TIMEOUT_MS)) * 1000;
 	if (zkl_node_data_breaking(reply->data, reply->data_length))
 		wait_for_holder(b, version, zkl_boottime_us());

@@ -9,10 +9,10 @@
 #include "postgres.h"
 
 #include "nodes/pg_list.h"
+#include "shared/settings.h"
+#include "shared/slot.h"
 #include "utils/memutils.h"
 
-#include "shared/shmem.h"
-#include "shared/zklock.h"
 #include "worker/breaking.h"
 #include "worker/breaklock.h"
 #include "worker/byslot.h"

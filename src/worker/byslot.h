@@ -8,7 +8,7 @@
 #ifndef ZKL_WORKER_BYSLOT_H
 #define ZKL_WORKER_BYSLOT_H
 
-#include "shared/shmem.h"
+#include "shared/control.h"
 #include "utils/memutils.h"
 
 typedef void **ZklBySlot;

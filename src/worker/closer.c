@@ -4,7 +4,7 @@
  *
  * Owns the released slots whose epilogue is not yet written, and the operations
  * under way for them.  Runs in the worker only; takes the slots' mutexes
- * through shmem.h.  It does not know what the data means.
+ * through slot.h.  It does not know what the data means.
  *
  * An epilogue is read and compared, then written with the version that was
  * read.  Whatever comes in between, or an answer that is lost, makes it begin
@@ -15,12 +15,13 @@
 #include "postgres.h"
 
 #include "nodes/pg_list.h"
+#include "shared/boottime.h"
+#include "shared/slot.h"
 #include "storage/dsm.h"
 #include "utils/memutils.h"
 
 #include "shared/epilogue.h"
 #include "shared/retry.h"
-#include "shared/shmem.h"
 #include "worker/byslot.h"
 #include "worker/closer.h"
 #include "worker/segment.h"

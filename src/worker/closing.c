@@ -9,6 +9,8 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
+#include "shared/boottime.h"
+#include "shared/status.h"
 #include "storage/latch.h"
 
 #include "worker/closing.h"
@@ -40,7 +42,7 @@ zkl_closing_renew(uint32 connection, int64 now, ZklManager *core)
 	zkl_renewal_begun();
 	zkl_closing_give_up(connection, now);
 	renewing = true;
-	not_before = now + (int64) zkl_session_timeout_ms() * 1000;
+	not_before = now + (int64) zkl_status_timeout_ms() * 1000;
 	zkl_identity_leave();
 	zkl_manager_session_lost(core, now);
 }

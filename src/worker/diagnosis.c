@@ -8,7 +8,7 @@
 #include "postgres.h"
 
 #include "core/manager.h"
-#include "shared/zklock.h"
+#include "shared/settings.h"
 #include "worker/diagnosis.h"
 
 #define LEAST_TICKS			4

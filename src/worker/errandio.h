@@ -5,6 +5,7 @@
 #ifndef ZKL_WORKER_ERRANDIO_H
 #define ZKL_WORKER_ERRANDIO_H
 
+#include "core/manager.h"
 #include "shared/errand.h"
 #include "wire/wire.h"
 

@@ -3,13 +3,16 @@
  *	  From the core to the slots and the link: what the worker carries out.
  *
  * Owns the published lease, transaction id and counters.  Runs in the worker
- * only.  Takes the slots' mutexes and ctl_lock through shmem.h, one at a time.
+ * only.  Takes the slots' mutexes and ctl_lock through slot.h, one at a time.
  * It decides nothing about locks.
  */
 #include "postgres.h"
 
-#include "shared/shmem.h"
-#include "shared/zklock.h"
+#include "shared/boottime.h"
+#include "shared/control.h"
+#include "shared/lease.h"
+#include "shared/slot.h"
+#include "shared/status.h"
 #include "worker/bounds.h"
 #include "worker/breaklock.h"
 #include "worker/closer.h"

@@ -4,12 +4,16 @@
  *	  server's.
  *
  * Owns the session's identity and generation, the state and the last error in
- * ZklStatus.  Runs in the worker only.  Takes ctl_lock through shmem.h.  It
+ * ZklStatus.  Runs in the worker only.  Takes ctl_lock through slot.h.  It
  * must not know how a connection comes to be, nor tell anybody that it broke.
  */
 #include "postgres.h"
 
 #include "common/hashfn.h"
+#include "shared/boottime.h"
+#include "shared/control.h"
+#include "shared/lease.h"
+#include "shared/status.h"
 #include "utils/timestamp.h"
 #include "worker/identity.h"
 

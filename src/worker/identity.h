@@ -7,7 +7,7 @@
 #define ZKL_WORKER_IDENTITY_H
 
 #include "core/manager.h"
-#include "shared/shmem.h"
+#include "shared/status.h"
 
 /* Puts an error into zk_status and the server's log. */
 extern void zkl_identity_note_error(const char *message);

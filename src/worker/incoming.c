@@ -8,7 +8,7 @@
  */
 #include "postgres.h"
 
-#include "shared/shmem.h"
+#include "shared/boottime.h"
 #include "worker/breaklock.h"
 #include "worker/closer.h"
 #include "worker/exchange.h"

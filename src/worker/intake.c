@@ -4,18 +4,20 @@
  *	  worker left there.
  *
  * Owns the worker's knowledge of which slots the core knows.  Runs in the
- * worker only.  Takes the slots' mutexes and ctl_free_mutex through shmem.h,
+ * worker only.  Takes the slots' mutexes and ctl_free_mutex through slot.h,
  * one at a time.  It decides nothing about locks, not even in which order a
  * restarted worker takes them up again: see core/restore.c.
  */
 #include "postgres.h"
 
+#include "shared/boottime.h"
+#include "shared/control.h"
+#include "shared/dirty.h"
+#include "shared/slot.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
 #include "shared/self.h"
-#include "shared/shmem.h"
-#include "shared/zklock.h"
 #include "worker/bounds.h"
 #include "worker/breaklock.h"
 #include "worker/closer.h"
@@ -248,13 +250,13 @@ only_since(int n, int nsince)
 void
 zkl_intake_requests(void)
 {
-	int			n = zkl_shmem_take_marks(marked);
+	int			n = zkl_dirty_take(marked);
 	int			nsince,
 				i;
 
 	if (n == 0)
 		return;
-	nsince = zkl_shmem_take_marks(marked_since);
+	nsince = zkl_dirty_take(marked_since);
 
 	/* What both saw is taken once, as it is now. */
 	nsince = only_since(n, nsince);
@@ -262,7 +264,7 @@ zkl_intake_requests(void)
 	nsince = take_all_released(marked_since, nsince);
 	for (i = 0; i < n; i++)
 		take_any(marked[i]);
-	zkl_shmem_return_marks(marked_since, nsince);
+	zkl_dirty_return(marked_since, nsince);
 }
 
 /* ---- after a restart of the worker ---- */

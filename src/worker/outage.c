@@ -3,14 +3,18 @@
  *	  What the server's log says when the lease ends under held locks.
  *
  * Owns lapsed_at in ZklStatus, so that a restarted worker does not say it once
- * more.  Runs in the worker only.  Takes ctl_lock through shmem.h.  It must not
+ * more.  Runs in the worker only.  Takes ctl_lock through slot.h.  It must not
  * know why ZooKeeper does not answer.
  *
  * The lease of an idle server ends each time: that is no outage.
  */
 #include "postgres.h"
 
-#include "shared/shmem.h"
+#include "shared/boottime.h"
+#include "shared/control.h"
+#include "shared/lease.h"
+#include "shared/slot.h"
+#include "shared/status.h"
 #include "worker/outage.h"
 
 static ZklManager *core = NULL;

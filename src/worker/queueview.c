@@ -9,13 +9,16 @@
  */
 #include "postgres.h"
 
+#include "nodes/pg_list.h"
+#include "shared/boottime.h"
+#include "shared/control.h"
+#include "shared/settings.h"
+#include "shared/slot.h"
 #include "utils/memutils.h"
 
 #include "core/queue.h"
 #include "shared/listing.h"
 #include "shared/retry.h"
-#include "shared/shmem.h"
-#include "shared/zklock.h"
 #include "worker/queueview.h"
 #include "worker/segment.h"
 

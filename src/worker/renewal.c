@@ -13,8 +13,10 @@
  */
 #include "postgres.h"
 
-#include "shared/shmem.h"
-#include "shared/zklock.h"
+#include "shared/control.h"
+#include "shared/settings.h"
+#include "shared/slot.h"
+#include "shared/status.h"
 #include "worker/renewal.h"
 
 static int	instead_of = 0;		/* asked for, in ms, and not wanted any more */

@@ -10,12 +10,14 @@
 #include "postgres.h"
 
 #include "nodes/pg_list.h"
+#include "shared/boottime.h"
+#include "shared/control.h"
+#include "shared/slot.h"
 #include "storage/dsm.h"
 #include "utils/memutils.h"
 
 #include "shared/errand.h"
 #include "shared/retry.h"
-#include "shared/shmem.h"
 #include "worker/byslot.h"
 #include "worker/childwatch.h"
 #include "worker/errandio.h"

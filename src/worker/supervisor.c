@@ -15,12 +15,14 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
+#include "shared/boottime.h"
+#include "shared/control.h"
+#include "shared/settings.h"
+#include "shared/status.h"
 #include "storage/latch.h"
 #include "utils/memutils.h"
 
 #include "shared/hosts.h"
-#include "shared/shmem.h"
-#include "shared/zklock.h"
 #include "worker/closing.h"
 #include "worker/diagnosis.h"
 #include "worker/identity.h"
@@ -57,7 +59,7 @@ static char current_host[ZKL_MAX_HOST] = "";
 static int64
 session_timeout_us(void)
 {
-	return (int64) zkl_session_timeout_ms() * 1000;
+	return (int64) zkl_status_timeout_ms() * 1000;
 }
 
 /* ---- the process ---- */

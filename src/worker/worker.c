@@ -3,7 +3,7 @@
  *	  The background worker: its beginning, its loop and its end.
  *
  * Owns the core's manager.  Runs as one process per server, with shared memory
- * but no database.  Takes ctl_lock through shmem.h.  It decides nothing about
+ * but no database.  Takes ctl_lock through slot.h.  It decides nothing about
  * locks (core/ does), carries nothing itself (intake.c, exchange.c and
  * incoming.c do) and does not speak to ZooKeeper (zklock_session does).
  *
@@ -19,6 +19,14 @@
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
 #include "postmaster/postmaster.h"
+#include "shared/boottime.h"
+#include "shared/control.h"
+#include "shared/dirty.h"
+#include "shared/lease.h"
+#include "shared/settings.h"
+#include "shared/slot.h"
+#include "shared/status.h"
+#include "shared/wakeup.h"
 #include "storage/fd.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
@@ -27,8 +35,6 @@
 
 #include "shared/compat.h"
 #include "shared/retry.h"
-#include "shared/shmem.h"
-#include "shared/zklock.h"
 #include "worker/bounds.h"
 #include "worker/breaklock.h"
 #include "worker/closer.h"
@@ -107,7 +113,7 @@ send_what_is_at_hand(void)
 		disconnected();
 		zkl_supervisor_link_broken(now);
 	}
-	zkl_shmem_wake_noted();
+	zkl_wakeup_noted();
 }
 
 /* When what is asked beside the locks is to be tried or looked at again */
@@ -153,9 +159,9 @@ sleep_until_needed(void)
 {
 	long		timeout_ms = sleep_ms();
 
-	zkl_shmem_await(timeout_ms <= MOMENT_MS ? zkl_manager_awaited(core) : 0);
+	zkl_dirty_await(timeout_ms <= MOMENT_MS ? zkl_manager_awaited(core) : 0);
 	zkl_link_wait(timeout_ms);
-	zkl_shmem_await(0);
+	zkl_dirty_await(0);
 }
 
 /* ---- the end ---- */
@@ -229,7 +235,7 @@ check_stop(void)
 	}
 	if (!somebody_holds())
 	{
-		zkl_shmem_wake_noted();
+		zkl_wakeup_noted();
 		zkl_supervisor_close_session();
 		proc_exit(1);
 	}
@@ -247,8 +253,8 @@ end_worker(int code, Datum arg)
 	ZklStatus  *status;
 
 	/* An error may have ended a sleep that was not to be disturbed. */
-	zkl_shmem_await(0);
-	zkl_shmem_wake_noted();
+	zkl_dirty_await(0);
+	zkl_wakeup_noted();
 	zkl_link_kill();
 	status = zkl_status_begin();
 	status->worker_pid = 0;

@@ -1,11 +1,9 @@
 /*
- * zklock.h
- *	  Settings and limits that more than one file of the extension needs.
+ * settings.h
+ *	  The settings of zklock.
  */
-#ifndef ZKL_SHARED_ZKLOCK_H
-#define ZKL_SHARED_ZKLOCK_H
-
-#include "utils/guc.h"
+#ifndef ZKL_SHARED_SETTINGS_H
+#define ZKL_SHARED_SETTINGS_H
 
 typedef enum ZklLostLockAction
 {
@@ -22,7 +20,7 @@ typedef enum ZklRevokeAction
 	ZKL_REVOKE_IGNORE
 } ZklRevokeAction;
 
-/* module.c: the settings; times in ms */
+/* Times in ms */
 extern char *zkl_connect_string;
 extern char *zkl_root;
 extern char *zkl_dialects;
@@ -39,10 +37,7 @@ extern int	zkl_lost_lock_action;	/* ZklLostLockAction */
 extern int	zkl_on_revoke;		/* ZklRevokeAction */
 extern int	zkl_log_level;		/* 0 off, 1 error, 2 warning, 3 info, 4 debug */
 
-/* module.c: an error 55000 with a hint unless zklock was preloaded */
-extern void zkl_check_loaded(void);
+/* Defines all of them; for the postmaster, while it preloads libraries. */
+extern void zkl_settings_define(void);
 
-/* The same, and an error 55000 too if this server runs no worker */
-extern void zkl_check_worker(void);
-
-#endif							/* ZKL_SHARED_ZKLOCK_H */
+#endif							/* ZKL_SHARED_SETTINGS_H */

@@ -1,6 +1,6 @@
 /*
- * shmem.h
- *	  Where backends and the worker meet: the control block and the slots.
+ * slot.h
+ *	  The slots: where requests of backends and answers of the worker meet.
  *
  * One slot is one request of one backend.  Its life cycle, with the process
  * that makes each step (B the backend, W the worker):
@@ -42,14 +42,11 @@
  * locks.  A backend has one such request under way at a time; the second slot
  * is for the next one, while the worker has not yet freed the first.
  */
-#ifndef ZKL_SHARED_SHMEM_H
-#define ZKL_SHARED_SHMEM_H
+#ifndef ZKL_SHARED_SLOT_H
+#define ZKL_SHARED_SLOT_H
 
 #include "datatype/timestamp.h"
-#include "port/atomics.h"
 #include "storage/dsm.h"
-#include "storage/latch.h"
-#include "storage/lwlock.h"
 #include "storage/spin.h"
 #include "znode/znode.h"
 
@@ -202,116 +199,8 @@ typedef struct ZklSlot
 	bool		s_znode_going;	/* to be deleted; another one follows */
 } ZklSlot;
 
-/* zk_status.state */
-typedef enum ZklWorkerState
-{
-	ZKL_STATE_STOPPED = 0,
-	ZKL_STATE_CONNECTING,
-	ZKL_STATE_CONNECTED,
-	ZKL_STATE_DISCONNECTED,
-	ZKL_STATE_EXPIRED,
-	ZKL_STATE_AUTH_FAILED
-} ZklWorkerState;
-
-/*
- * What the worker tells about itself; it alone writes, under ctl_lock, and
- * everybody may read under ctl_lock shared.  The session's identity is here so
- * that a restarted worker can attach to it again.
- */
-typedef struct ZklStatus
-{
-	uint32		state;			/* ZklWorkerState */
-	char		server[64];		/* host:port that the session is connected to */
-	int64		session_id;		/* 0: none */
-	char		session_password[16];	/* a secret: shown nowhere */
-	uint32		generation;		/* of the session; grows with each new one */
-	uint32		chain;			/* of heartbeat nodes: the last one tried */
-	uint32		chain_kept;		/* the one in use; 0: none */
-	uint32		timeout_ms;		/* negotiated; 0: not known */
-	uint32		timeout_asked_ms;	/* when the session was begun */
-	int			worker_pid;		/* 0: none */
-	int			worker_procno;
-	int			session_pid;	/* 0: none */
-	uint64		connects;
-	uint64		sessions_lost;
-	uint64		batches;
-	uint64		operations;
-	uint64		listings;
-	uint64		creates;
-	uint64		continuous_creates;
-	uint64		watches;		/* now */
-	char		last_error[256];
-	TimestampTz last_error_at;	/* 0: none */
-	int64		lapsed_at;		/* ms of CLOCK_BOOTTIME: when the lease ended
-								 * under held locks; 0: it is good */
-} ZklStatus;
-
-typedef struct ZklControl
-{
-	LWLock	   *ctl_lock;		/* protects ctl_status */
-	ZklStatus	ctl_status;
-
-	/*
-	 * {session generation, deadline}: the generation in the upper 24 bits,
-	 * the deadline in ms of CLOCK_BOOTTIME in the lower 40.  The worker
-	 * writes, all read.
-	 */
-	pg_atomic_uint64 ctl_lease;
-	pg_atomic_uint64 ctl_next_owner;	/* unique numbers for backends */
-	pg_atomic_uint64 ctl_losses;	/* how often zkl_slot_lose found a holder, or
-									 * a backend saw a loss by itself */
-	pg_atomic_uint64 ctl_revocations;	/* likewise zkl_slot_revoke */
-
-	/*
-	 * The greatest transaction id of ZooKeeper's that the worker has seen. It
-	 * alone writes, but zk_accept_lower_tokens() sets 0.
-	 */
-	pg_atomic_uint64 ctl_zxid_seen;
-
-	/*
-	 * How many demands the worker awaits before it needs to be woken; it sets
-	 * this while it sleeps for a moment only, and 0 when it wakes or ends.  Who
-	 * submits one counts down, in a race also below 0.
-	 */
-	pg_atomic_uint32 ctl_awaited;
-
-	slock_t		ctl_free_mutex; /* protects the list of free slots */
-	int			ctl_free_head;	/* -1: none; linked by ctl_free_next */
-	int			ctl_nslots;		/* all of them */
-	int			ctl_nrequests;	/* the first ones, for locks */
-
-	/*
-	 * A copy of ctl_status.worker_procno, kept by zkl_status_end, so that the
-	 * worker can be woken on exit paths without a lock.  A stale one wakes
-	 * somebody else for nothing.
-	 */
-	pg_atomic_uint32 ctl_worker_procno;
-
-	/*
-	 * Behind this struct follow ctl_nwords words with one bit per slot that
-	 * changed since the worker looked (set by zkl_slot_submit, _release and
-	 * _expire, cleared by zkl_shmem_take_marks), then ctl_nsums words with
-	 * one bit per such word that is not all zero, then the slots, then the
-	 * links of the list of free slots.
-	 */
-	int			ctl_nwords;
-	int			ctl_nsums;
-} ZklControl;
-
 /* How many slots each backend has for what is no lock */
 #define ZKL_OWN_SLOTS		2
-
-/* No worker: its latch cannot be set */
-#define ZKL_PROCNO_NONE		(-1)
-
-/* The published lease has room for this much of a session's generation */
-#define ZKL_GENERATION_MASK	0xFFFFFFU
-
-static inline bool
-zkl_same_generation(uint32 a, uint32 b)
-{
-	return (a & ZKL_GENERATION_MASK) == (b & ZKL_GENERATION_MASK);
-}
 
 /*
  * How much of s_path is to be shown, for a format's precision: of a lease or
@@ -324,13 +213,7 @@ zkl_slot_shown_length(const ZklSlot *slot)
 										slot->s_guard, slot->s_path);
 }
 
-extern ZklControl *zkl_control; /* NULL: not preloaded */
 extern ZklSlot *zkl_slots;		/* ctl_nslots of them */
-
-/* ---- postmaster, while preloading ---- */
-
-/* Asks for shared memory, and sets the hooks that initialise it. */
-extern void zkl_shmem_request(void);
 
 /* ---- backends ---- */
 
@@ -349,14 +232,14 @@ extern int	zkl_slot_claim_own(int procno);
 
 /*
  * CLAIMED -> WAITING; marks the slot and wakes the worker, or leaves it asleep
- * as zkl_shmem_mark_demand does.  "more": another follows at once, which is to
+ * as zkl_dirty_set_demand does.  "more": another follows at once, which is to
  * be looked at together with this one.
  */
 extern void zkl_slot_submit(int slotno, bool more);
 
 /*
  * Any state but FREE and CLAIMED -> RELEASED; marks the slot and wakes the
- * worker, or leaves it asleep as zkl_shmem_mark_leisurely does, if nobody
+ * worker, or leaves it asleep as zkl_dirty_set_leisurely does, if nobody
  * seemed to wait when the lock was granted.  Returns the state that it left,
  * so that a cancel learns whether the grant came first.  Only flags and
  * SetLatch: safe in a transaction callback and on exit.
@@ -431,84 +314,12 @@ extern void zkl_slot_want_epilogue(int slotno, bool wanted);
  */
 extern void zkl_slot_take(int slotno, ZklSlot *copy);
 
-extern void zkl_shmem_wake_worker(void);
-
-/* Sets the mark of a slot and wakes the worker. */
-extern void zkl_shmem_mark(int slotno);
-
-/* Sets the mark only: who wakes the worker comes next. */
-extern void zkl_shmem_mark_first(int slotno);
-
-/*
- * Likewise for a new demand, or for a release that nobody waits for; but the
- * worker sleeps on while it awaits more demands and looks by itself soon.
- */
-extern void zkl_shmem_mark_demand(int slotno);
-extern void zkl_shmem_mark_leisurely(int slotno);
-
-/*
- * How often, in ms, to look whether a lease was renewed.  The worker wakes
- * those who wait, but not if it is killed just then.
- */
-extern long zkl_lease_look_ms(void);
-
-/* The session timeout in ms: as negotiated, or else as set */
-extern uint32 zkl_session_timeout_ms(void);
-
-/* A consistent copy of the worker's status. */
-extern void zkl_status_copy(ZklStatus *copy);
-
-/* The published lease; times in ms of CLOCK_BOOTTIME. */
-extern void zkl_lease_read(uint32 *generation, int64 *deadline_ms);
-
-/* Whether the worker still has the session of a generation. */
-extern bool zkl_lease_is_current(uint32 generation);
-
-/*
- * Whether the server may rely, now, on what it was granted in a generation:
- * the worker has no newer session, and its lease has not passed.  Read from
- * one atomic value, so that it holds even if the worker is stopped.
- */
-extern bool zkl_lease_is_valid(uint32 generation);
-extern int64 zkl_boottime_ms(void);
-extern int64 zkl_boottime_us(void);
-
-/* Between slot.c and shmem.c: the list of free slots; -1: it is empty. */
-extern int	zkl_shmem_pop_free(void);
-extern void zkl_shmem_push_free(int slotno);
-
 /* ---- worker ---- */
-
-/* Sets the latch of a process; ZKL_PROCNO_NONE: of none. */
-extern void zkl_shmem_wake(int procno);
-
-/*
- * Notes a process to be woken, and wakes all that were noted: what is to be
- * sent goes first, or who is woken takes the processor away from us.
- */
-extern void zkl_shmem_wake_later(int procno);
-extern void zkl_shmem_wake_noted(void);
-
-/*
- * The worker is about to sleep for a moment, and need not be woken before so
- * many demands are there; 0: it looks at everything from now on.
- */
-extern void zkl_shmem_await(uint32 demands);
-
-/*
- * Takes the marks of the slots that changed since the last call: their
- * numbers, in ascending order, into an array with room for all slots.  Returns
- * how many.
- */
-extern int	zkl_shmem_take_marks(int *slots);
-
-/* Gives marks back, for a later call, and wakes the worker for it. */
-extern void zkl_shmem_return_marks(const int *slots, int nslots);
 
 /*
  * WAITING -> GRANTED, DENIED or FAILED and GRANTED -> LOST, filling in what
  * goes with it; the owner is woken, of a lost lock at once, else by
- * zkl_shmem_wake_noted.  False: the backend was faster and the slot is
+ * zkl_wakeup_noted.  False: the backend was faster and the slot is
  * RELEASED.  LOST acts by s_lost_action: it signals the owner, unless it is
  * quiet.
  */
@@ -568,16 +379,7 @@ extern void zkl_slot_stop_keeping(int slotno);
 /* RELEASED -> FREE. */
 extern void zkl_slot_free(int slotno);
 
-/*
- * Changes the status under ctl_lock: lock, change what it returns, unlock.
- * A worker that ends sets worker_pid to 0, worker_procno to ZKL_PROCNO_NONE.
- */
-extern ZklStatus *zkl_status_begin(void);
-extern void zkl_status_end(void);
-
-extern void zkl_lease_publish(uint32 generation, int64 deadline_ms);
-
 /* Wakes all who hold a lock: a lease that had passed is renewed. */
 extern void zkl_slot_wake_holders(void);
 
-#endif							/* ZKL_SHARED_SHMEM_H */
+#endif							/* ZKL_SHARED_SLOT_H */

@@ -1,0 +1,72 @@
+/*
+ * control.h
+ *	  The control block: what is in shared memory once, beside the slots.
+ */
+#ifndef ZKL_SHARED_CONTROL_H
+#define ZKL_SHARED_CONTROL_H
+
+#include "port/atomics.h"
+#include "shared/status.h"
+#include "storage/lwlock.h"
+#include "storage/spin.h"
+
+/* No worker: its latch cannot be set */
+#define ZKL_PROCNO_NONE		(-1)
+
+typedef struct ZklControl
+{
+	LWLock	   *ctl_lock;		/* protects ctl_status */
+	ZklStatus	ctl_status;
+
+	/*
+	 * {session generation, deadline}: the generation in the upper 24 bits,
+	 * the deadline in ms of CLOCK_BOOTTIME in the lower 40.  The worker
+	 * writes, all read.
+	 */
+	pg_atomic_uint64 ctl_lease;
+	pg_atomic_uint64 ctl_next_owner;	/* unique numbers for backends */
+	pg_atomic_uint64 ctl_losses;	/* how often zkl_slot_lose found a holder, or
+									 * a backend saw a loss by itself */
+	pg_atomic_uint64 ctl_revocations;	/* likewise zkl_slot_revoke */
+
+	/*
+	 * The greatest transaction id of ZooKeeper's that the worker has seen. It
+	 * alone writes, but zk_accept_lower_tokens() sets 0.
+	 */
+	pg_atomic_uint64 ctl_zxid_seen;
+
+	/*
+	 * How many demands the worker awaits before it needs to be woken; it sets
+	 * this while it sleeps for a moment only, and 0 when it wakes or ends.  Who
+	 * submits one counts down, in a race also below 0.
+	 */
+	pg_atomic_uint32 ctl_awaited;
+
+	slock_t		ctl_free_mutex; /* protects the list of free slots */
+	int			ctl_free_head;	/* -1: none; linked by ctl_free_next */
+	int			ctl_nslots;		/* all of them */
+	int			ctl_nrequests;	/* the first ones, for locks */
+
+	/*
+	 * A copy of ctl_status.worker_procno, kept by zkl_status_end, so that the
+	 * worker can be woken on exit paths without a lock.  A stale one wakes
+	 * somebody else for nothing.
+	 */
+	pg_atomic_uint32 ctl_worker_procno;
+
+	/*
+	 * Behind this struct follow the bits of dirty.c, the slots, and the links
+	 * of the list of free slots.
+	 */
+} ZklControl;
+
+extern ZklControl *zkl_control; /* NULL: not preloaded */
+
+/* Asks for shared memory, and sets the hooks that initialise it. */
+extern void zkl_control_request(void);
+
+/* For slot.c: the list of free slots; -1: it is empty. */
+extern int	zkl_control_pop_free(void);
+extern void zkl_control_push_free(int slotno);
+
+#endif							/* ZKL_SHARED_CONTROL_H */

@@ -1,0 +1,68 @@
+/*
+ * status.h
+ *	  What the worker tells about itself: zk_status, and the ZooKeeper session
+ *	  that a restarted worker attaches to.
+ */
+#ifndef ZKL_SHARED_STATUS_H
+#define ZKL_SHARED_STATUS_H
+
+#include "datatype/timestamp.h"
+
+/* zk_status.state */
+typedef enum ZklWorkerState
+{
+	ZKL_STATE_STOPPED = 0,
+	ZKL_STATE_CONNECTING,
+	ZKL_STATE_CONNECTED,
+	ZKL_STATE_DISCONNECTED,
+	ZKL_STATE_EXPIRED,
+	ZKL_STATE_AUTH_FAILED
+} ZklWorkerState;
+
+/*
+ * What the worker tells about itself; it alone writes, under ctl_lock, and
+ * everybody may read under ctl_lock shared.  The session's identity is here so
+ * that a restarted worker can attach to it again.
+ */
+typedef struct ZklStatus
+{
+	uint32		state;			/* ZklWorkerState */
+	char		server[64];		/* host:port that the session is connected to */
+	int64		session_id;		/* 0: none */
+	char		session_password[16];	/* a secret: shown nowhere */
+	uint32		generation;		/* of the session; grows with each new one */
+	uint32		chain;			/* of heartbeat nodes: the last one tried */
+	uint32		chain_kept;		/* the one in use; 0: none */
+	uint32		timeout_ms;		/* negotiated; 0: not known */
+	uint32		timeout_asked_ms;	/* when the session was begun */
+	int			worker_pid;		/* 0: none */
+	int			worker_procno;
+	int			session_pid;	/* 0: none */
+	uint64		connects;
+	uint64		sessions_lost;
+	uint64		batches;
+	uint64		operations;
+	uint64		listings;
+	uint64		creates;
+	uint64		continuous_creates;
+	uint64		watches;		/* now */
+	char		last_error[256];
+	TimestampTz last_error_at;	/* 0: none */
+	int64		lapsed_at;		/* ms of CLOCK_BOOTTIME: when the lease ended
+								 * under held locks; 0: it is good */
+} ZklStatus;
+
+/* The session timeout in ms: as negotiated, or else as set */
+extern uint32 zkl_status_timeout_ms(void);
+
+/* A consistent copy of the worker's status. */
+extern void zkl_status_copy(ZklStatus *copy);
+
+/*
+ * Changes the status under ctl_lock: lock, change what it returns, unlock.
+ * A worker that ends sets worker_pid to 0, worker_procno to ZKL_PROCNO_NONE.
+ */
+extern ZklStatus *zkl_status_begin(void);
+extern void zkl_status_end(void);
+
+#endif							/* ZKL_SHARED_STATUS_H */

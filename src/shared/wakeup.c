@@ -1,0 +1,50 @@
+/*
+ * wakeup.c
+ *	  Waking processes by their latches.
+ *
+ * Owns the list of those whom the worker is to wake.  Run by backends and the
+ * worker.  Takes no locks.
+ *
+ * Must not know why they are woken.
+ */
+#include "postgres.h"
+
+#include "shared/control.h"
+#include "shared/wakeup.h"
+#include "storage/latch.h"
+#include "storage/proc.h"
+
+/* The worker's own: whom it is to wake */
+static int	noted[256];
+static int	nnoted = 0;
+
+void
+zkl_wakeup_process(int procno)
+{
+	if (procno != ZKL_PROCNO_NONE)
+		SetLatch(&GetPGProcByNumber(procno)->procLatch);
+}
+
+void
+zkl_wakeup_later(int procno)
+{
+	if (nnoted == lengthof(noted))
+		zkl_wakeup_noted();
+	noted[nnoted++] = procno;
+}
+
+void
+zkl_wakeup_noted(void)
+{
+	int			i;
+
+	for (i = 0; i < nnoted; i++)
+		zkl_wakeup_process(noted[i]);
+	nnoted = 0;
+}
+
+void
+zkl_wakeup_worker(void)
+{
+	zkl_wakeup_process((int) pg_atomic_read_u32(&zkl_control->ctl_worker_procno));
+}
