@@ -78,6 +78,25 @@ make_work_dir() {
 	[ "$(id -u)" != 0 ] || chown "$run_user" "$work"
 }
 
+# The same, but always the same one for a purpose and a checkout.
+reuse_work_dir() {
+	work=${TMPDIR:-/tmp}/zklock-$1-$(printf '%s' "$2" | cksum | cut -d ' ' -f 1)
+	mkdir -p "$work"
+	chmod 755 "$work"
+	[ "$(id -u)" != 0 ] || chown "$run_user" "$work"
+	exec 9>"$work/lock"
+	flock --nonblock 9 || die "another run uses $work"
+}
+
+# Copies what has changed in the checkout (first argument) to $work/src, and
+# leaves what was built there.
+sync_sources() {
+	local -a owner=()
+	[ "$(id -u)" != 0 ] || owner=(--chown="$run_user:$(id -gn "$run_user")")
+	rsync -a --delete --filter=':- .gitignore' --exclude=.git "${owner[@]}" \
+		"$1/" "$work/src/"
+}
+
 # Copies the sources of the checkout (first argument) to $work/src: what git
 # knows and does not ignore, or all when this is no git checkout.
 copy_sources() {
@@ -110,7 +129,12 @@ copy_postgres() {
 	mkdir -p "$work/pg$(dirname "$dir")"
 	ln -s "$dir" "$work/pg$dir"
 	[ "$(id -u)" != 0 ] || chown -R -h "$run_user" "$work/pg"
-	bindir=$work/pg$("$system" --bindir)
+	use_postgres "$system"
+}
+
+# Sets PG_CONFIG and bindir to a copy that is there.
+use_postgres() {
+	bindir=$work/pg$("$1" --bindir)
 	export PG_CONFIG=$bindir/pg_config
 	[ "$("$PG_CONFIG" --bindir)" = "$bindir" ] ||
 		die "the copy of PostgreSQL in $work/pg is not self-contained"

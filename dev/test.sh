@@ -4,6 +4,10 @@
 #	dev/test.sh                     everything
 #	dev/test.sh includes|unit|sim|regress|isolation|tap|chaos    one layer
 #	dev/test.sh tap 020 031         TAP files whose names start so
+#	dev/test.sh unit queue          unit programs whose names start so
+#	dev/test.sh regress once        SQL tests of these names
+#	dev/test.sh --keep tap 020      keeps the work directory and reuses it, so
+#	                                that only the changed files are compiled
 #
 # Installs missing packages first (ZKLOCK_SETUP=no: does not).  The system's
 # PostgreSQL is not touched: see lib.sh.  The last line says "N passed, N
@@ -13,10 +17,15 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=dev/lib.sh
 . "$here/lib.sh"
 
+keep=no
+if [ "${1:-}" = --keep ]; then
+	keep=yes
+	shift
+fi
 case "${1:-all}" in
 all) layers="includes unit sim regress isolation tap chaos" ;;
 includes | unit | sim | regress | isolation | tap | chaos) layers=$1 ;;
-*) die "usage: dev/test.sh [includes|unit|sim|regress|isolation|tap|chaos [name ...]]" ;;
+*) die "usage: dev/test.sh [--keep] [includes|unit|sim|regress|isolation|tap|chaos [name ...]]" ;;
 esac
 shift || true
 wanted=("$@")
@@ -62,20 +71,35 @@ run_tap() {
 	count "$name" "$status" "$good" "$bad" $(($(date +%s) - begin)) "$log"
 }
 
+# Whether a test was asked for by the beginning of its name, or all were.
+is_wanted() {
+	local prefix
+	[ ${#wanted[@]} -gt 0 ] || return 0
+	for prefix in "${wanted[@]}"; do
+		case "$1" in "$(basename "$prefix" .pl)"*) return 0 ;; esac
+	done
+	return 1
+}
+
 layer_includes() {
 	run_tap includes "$work/src" bash test/check-includes.sh
 }
 
 layer_unit() {
-	local dir=$work/src/test/unit program
+	local dir=$work/src/test/unit file
+	local -a programs=()
 	say "unit: building"
-	if ! as_user "$dir" make -j "$(nproc)" build >"$work/log/unit-build.log" 2>&1; then
+	for file in "$dir"/test_*.c; do
+		file=$(basename "$file" .c)
+		! is_wanted "${file#test_}" || programs+=("build/$file")
+	done
+	[ ${#programs[@]} -gt 0 ] || return 0
+	if ! as_user "$dir" make -j "$(nproc)" "${programs[@]}" >"$work/log/unit-build.log" 2>&1; then
 		count unit/build 1 0 0 0 "$work/log/unit-build.log"
 		return
 	fi
-	for program in "$dir"/build/test_*; do
-		if [ ! -f "$program" ] || [ ! -x "$program" ]; then continue; fi
-		run_tap "unit/$(basename "$program")" "$dir" "$program"
+	for file in "${programs[@]}"; do
+		run_tap "unit/$(basename "$file")" "$dir" "$dir/$file"
 	done
 }
 
@@ -108,7 +132,11 @@ run_regress() {
 
 layer_regress() {
 	say "regress: running"
-	run_regress regress ISOLATION= TAP_TESTS=
+	if [ ${#wanted[@]} -gt 0 ]; then
+		run_regress regress ISOLATION= TAP_TESTS= REGRESS="install ${wanted[*]}"
+	else
+		run_regress regress ISOLATION= TAP_TESTS=
+	fi
 }
 
 layer_isolation() {
@@ -130,16 +158,14 @@ prepare_perl() {
 }
 
 layer_tap() {
-	local file name prefix match
+	local file name
 	prepare_perl
 	for file in "$work"/src/test/t/*.pl; do
 		name=$(basename "$file" .pl)
-		match=no
-		[ ${#wanted[@]} -gt 0 ] || match=yes
-		for prefix in "${wanted[@]}"; do
-			case "$name" in "$(basename "$prefix" .pl)"*) match=yes ;; esac
-		done
-		[ $match = yes ] || continue
+		is_wanted "$name" || continue
+		# What an earlier run has kept
+		rm -rf "$work/tmp_check/t_${name}_"* "$work/tmp_check/log/${name}"* \
+			"$work/tmp_check/log/regress_log_$name"
 		say "tap/$name: running"
 		run_tap "tap/$name" "$work" perl "$file"
 		# What the test did, beside what it found
@@ -162,7 +188,7 @@ layer_chaos() {
 finish() {
 	local log
 	if [ $failed = 0 ]; then
-		rm -rf "$work"
+		[ $keep = yes ] || rm -rf "$work"
 	else
 		for log in "${failures[@]}"; do
 			printf '\n---- %s ----\n' "$log"
@@ -173,7 +199,7 @@ finish() {
 			fi
 		done
 		printf '\nlogs are kept: %s/log, servers: %s/tmp_check/log\n' "$work" "$work"
-		rm -rf "$work/pg"
+		[ $keep = yes ] || rm -rf "$work/pg"
 	fi
 	echo "$passed passed, $failed failed"
 	[ $failed = 0 ]
@@ -181,18 +207,33 @@ finish() {
 
 [ "${ZKLOCK_SETUP:-yes}" = no ] || "$here/setup.sh"
 choose_user
-make_work_dir test
+if [ $keep = yes ]; then
+	reuse_work_dir test "$(dirname "$here")"
+else
+	make_work_dir test
+fi
 trap 'exit 130' INT TERM
 say "working in $work as user $run_user"
-as_user "$work" mkdir log
-copy_sources "$(dirname "$here")"
+as_user "$work" mkdir -p log
+if [ $keep = yes ]; then
+	sync_sources "$(dirname "$here")"
+else
+	copy_sources "$(dirname "$here")"
+fi
 
 build_failed=no
 case $layers in
 *regress* | *isolation* | *tap* | *chaos*)
-	copy_postgres
+	if [ -d "$work/pg" ]; then
+		use_postgres "$(find_pg_config)"
+	else
+		copy_postgres
+	fi
 	say "building for $("$PG_CONFIG" --version), warnings are errors"
-	if ! build_and_install COPT=-Werror; then
+	options=(COPT=-Werror)
+	# Bitcode takes as long as all the rest, and no test needs it.
+	[ $keep = no ] || options+=(with_llvm=no)
+	if ! build_and_install "${options[@]}"; then
 		count build 1 0 0 0 "$work/build.log"
 		build_failed=yes
 	fi
