@@ -99,6 +99,14 @@ receive(Session *session)
 	}
 }
 
+static void
+poll_for_input(struct pollfd *fd, int number)
+{
+	fd->fd = number;
+	fd->events = POLLIN;
+	fd->revents = 0;
+}
+
 /* Serves all sessions until "session" is not busy, or there is input. */
 static void
 serve(const Session *session)
@@ -110,11 +118,10 @@ serve(const Session *session)
 	{
 		int			nfds = 0;
 
-		fds[nfds++] = (struct pollfd) {session == NULL ? STDIN_FILENO : -1,
-		POLLIN, 0};
+		poll_for_input(&fds[nfds++], session == NULL ? STDIN_FILENO : -1);
 		for (i = 0; i < nsessions; i++)
-			fds[nfds++] = (struct pollfd) {sessions[i].busy ?
-				PQsocket(sessions[i].connection) : -1, POLLIN, 0};
+			poll_for_input(&fds[nfds++], sessions[i].busy ?
+						   PQsocket(sessions[i].connection) : -1);
 		if (session != NULL && !session->busy)
 			return;
 		poll(fds, (nfds_t) nfds, -1);

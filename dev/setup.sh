@@ -43,7 +43,7 @@ fi
 
 common=(gcc make libc6-dev perl libipc-run-perl libzookeeper-st-dev
 	zookeeper default-jdk-headless libcurator-recipes-java python3
-	python3-kazoo libfaketime util-linux rsync)
+	python3-kazoo libfaketime util-linux rsync pg-bsd-indent)
 
 if [ "${1:-}" = bench ]; then
 	common+=(gnuplot-nox iproute2)

@@ -2,7 +2,7 @@
 # Runs all tests of zklock, on PostgreSQL and ZooKeeper servers of its own.
 #
 #	dev/test.sh                     everything
-#	dev/test.sh includes|unit|sim|regress|isolation|tap|chaos    one layer
+#	dev/test.sh format|includes|unit|sim|regress|isolation|tap|chaos    one layer
 #	dev/test.sh tap 020 031         TAP files whose names start so
 #	dev/test.sh unit queue          unit programs whose names start so
 #	dev/test.sh regress once        SQL tests of these names
@@ -23,9 +23,9 @@ if [ "${1:-}" = --keep ]; then
 	shift
 fi
 case "${1:-all}" in
-all) layers="includes unit sim regress isolation tap chaos" ;;
-includes | unit | sim | regress | isolation | tap | chaos) layers=$1 ;;
-*) die "usage: dev/test.sh [--keep] [includes|unit|sim|regress|isolation|tap|chaos [name ...]]" ;;
+all) layers="format includes unit sim regress isolation tap chaos" ;;
+format | includes | unit | sim | regress | isolation | tap | chaos) layers=$1 ;;
+*) die "usage: dev/test.sh [--keep] [format|includes|unit|sim|regress|isolation|tap|chaos [name ...]]" ;;
 esac
 shift || true
 wanted=("$@")
@@ -79,6 +79,10 @@ is_wanted() {
 		case "$1" in "$(basename "$prefix" .pl)"*) return 0 ;; esac
 	done
 	return 1
+}
+
+layer_format() {
+	run_tap format "$work/src" dev/format.sh --check
 }
 
 layer_includes() {

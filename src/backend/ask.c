@@ -36,7 +36,7 @@ static Size
 ask_queue_once(const ZklTarget *lock, dsm_handle segment)
 {
 	ZklPatience patience = {ZKL_FOREVER, zkl_connect_timeout, false,
-		queue_context, lock->name};
+	queue_context, lock->name};
 	int			slotno = zkl_request_claim(lock, ZKL_KIND_QUEUE);
 	ZklSlot		answer;
 
@@ -93,7 +93,7 @@ bool
 zkl_ask_break(const ZklTarget *lock)
 {
 	ZklPatience patience = {ZKL_FOREVER, ZKL_FOREVER, true, break_context,
-		lock->name};
+	lock->name};
 	int			slotno = zkl_request_claim(lock, ZKL_KIND_BREAK);
 	ZklSlot		answer;
 
@@ -198,7 +198,7 @@ zkl_errand_run(ZklErrand *errand, const ZklTarget *target, int64 timeout_ms)
 {
 	bool		waits = errand->kind == ZKL_ERRAND_AWAIT;
 	ZklPatience patience = {ZKL_FOREVER, zkl_connect_timeout, waits,
-		errand_context, target->name};
+	errand_context, target->name};
 
 	if (waits)
 	{
@@ -214,7 +214,7 @@ zkl_errand_run_within(ZklErrand *errand, const ZklTarget *target,
 					  const ZklDeadlines *at)
 {
 	ZklPatience patience = {ZKL_FOREVER, ZKL_FOREVER, true,
-		errand_context, target->name, at};
+	errand_context, target->name, at};
 
 	return run(errand, target, &patience);
 }

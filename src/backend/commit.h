@@ -11,9 +11,9 @@
 typedef struct ZklCommitStep
 {
 	/*
-	 * Before the commit, under the locks, which were found to be good.  It may
-	 * wait and raise errors.  Returns whether there was anything to do: if so,
-	 * the locks are checked again.
+	 * Before the commit, under the locks, which were found to be good.  It
+	 * may wait and raise errors.  Returns whether there was anything to do:
+	 * if so, the locks are checked again.
 	 */
 	bool		(*before_commit) (void);
 

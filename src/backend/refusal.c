@@ -32,7 +32,7 @@ static const ZkAnswer answers[] = {
 	{-5, ERRCODE_SYSTEM_ERROR, "MARSHALLINGERROR",
 	"The request or its answer could not be encoded.", NULL},
 	{-6, ERRCODE_FEATURE_NOT_SUPPORTED, "UNIMPLEMENTED",
-	"The server does not know container nodes.",
+		"The server does not know container nodes.",
 	"Use ZooKeeper 3.5 or later."},
 	{-7, ERRCODE_CONNECTION_FAILURE, "OPERATIONTIMEOUT",
 	"The server did not answer in time.", NULL},

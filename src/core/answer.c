@@ -186,7 +186,8 @@ zkl_answer_read(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 
 	/*
 	 * Not an answer at all: another connection may tell.  If that does not
-	 * either, this counts as refused; a reconnect costs all others their time.
+	 * either, this counts as refused; a reconnect costs all others their
+	 * time.
 	 */
 	if (reply->rc == ZKL_RC_UNKNOWN && m->now >= m->unanswered_until)
 	{

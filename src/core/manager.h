@@ -257,8 +257,8 @@ typedef struct ZklCounters
 	uint64_t	operations;		/* sent to ZooKeeper, a batch being one */
 	uint64_t	listings;
 	uint64_t	creates;		/* znodes of requests that were created */
-	uint64_t	continuous;		/* of these, with a number right behind that of
-								 * our last one: no listing needed */
+	uint64_t	continuous;		/* of these, with a number right behind that
+								 * of our last one: no listing needed */
 	uint64_t	watches;		/* now set on nodes and directories */
 } ZklCounters;
 

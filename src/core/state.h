@@ -336,8 +336,8 @@ struct ZklManager
 	ZklList		readers;
 	ZklList		idle;
 	uint32_t	nidle;
-	uint32_t	visits[ZKL_VISITS]; /* of directories that we came to lately, a
-									 * part of the hash, by another part */
+	uint32_t	visits[ZKL_VISITS]; /* of directories that we came to lately,
+									 * a part of the hash, by another part */
 
 	/* the connection and the session */
 	ZklConnectionState connection;
@@ -348,8 +348,8 @@ struct ZklManager
 	uint32_t	chain;			/* number of the last heartbeat node used */
 	uint32_t	chain_kept;		/* heartbeat nodes from here on may exist */
 	uint32_t	chain_swept;	/* up to here they are surely gone */
-	int64_t		unanswered_until;	/* no reconnect before, because a read
-									 * was not answered */
+	int64_t		unanswered_until;	/* no reconnect before, because a read was
+									 * not answered */
 	uint32_t	chain_attempts; /* on this connection, since the last beat */
 	int32_t		chain_why;		/* what the last one was answered */
 	bool		chain_parents;	/* the heartbeats' directory is missing */

@@ -59,14 +59,14 @@ add_contender(ZklRow *row, const ZklListingEntry *entry)
 		zkl_row_utf8_or_null(row, data.server, sizeof(data.server));
 	else if (is_short_text(entry->data, entry->data_length))
 		zkl_row_text(row, zkl_utf8_to_display(entry->data,
-										  (int) entry->data_length));
+											  (int) entry->data_length));
 	else
 		zkl_row_null(row);
 	zkl_row_utf8_or_null(row, data.database, sizeof(data.database));
 	zkl_row_pid_or_null(row, data.pid);
 	zkl_row_utf8_or_null(row, data.usename, sizeof(data.usename));
 	zkl_row_utf8_or_null(row, data.application_name,
-					 sizeof(data.application_name));
+						 sizeof(data.application_name));
 }
 
 static void
@@ -76,7 +76,7 @@ add_created_at(ZklRow *row, int64 ctime_ms)
 
 	if (ctime_ms > 0 && ctime_ms < END_TIMESTAMP / 1000)
 		zkl_row_add(row, TimestampTzGetDatum((ctime_ms - days * SECS_PER_DAY * 1000) *
-									 1000));
+											 1000));
 	else
 		zkl_row_null(row);
 }
@@ -132,7 +132,7 @@ put_lock(FunctionCallInfo fcinfo, const ZklTarget *lock, int *position)
 		(entry.mode == ZKL_SHARED && !exclusive_ahead);
 
 		put_entry(fcinfo, lock, zkl_mode_name(entry.mode), granted,
-						 &entry, own, position);
+				  &entry, own, position);
 		first = false;
 		exclusive_ahead |= entry.mode == ZKL_EXCLUSIVE;
 	}
@@ -157,7 +157,7 @@ put_others(FunctionCallInfo fcinfo, const ZklTarget *lock, ZklDialect dialect,
 	own = zkl_ownqueue_make(&target);
 	for (; zkl_listing_next(&list, &entry); n++)
 		put_entry(fcinfo, &target, mode, n < most, &entry, own,
-						 position);
+				  position);
 	zkl_ownqueue_free(own);
 	dsm_detach(segment);
 }
@@ -217,7 +217,7 @@ put_semaphore(FunctionCallInfo fcinfo, const ZklTarget *lock, int *position)
 	own = zkl_ownqueue_make(&leases);
 	for (; zkl_listing_next(&list, &entry); n++)
 		put_entry(fcinfo, &leases, "lease", n < max, &entry, own,
-						 position);
+				  position);
 	zkl_ownqueue_free(own);
 	dsm_detach(segment);
 	if (n > 0)

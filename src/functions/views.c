@@ -121,7 +121,7 @@ put_slot(FunctionCallInfo fcinfo, const ZklSlot *slot)
 		zkl_row_null(&row);
 	zkl_row_text(&row, shown_mode(slot));
 	zkl_row_text(&row, slot->s_lifetime == ZKL_LIFETIME_SESSION ?
-			 "session" : "transaction");
+				 "session" : "transaction");
 	zkl_row_add(&row, BoolGetDatum(granted));
 	zkl_row_text(&row, shown_state(slot));
 	zkl_row_add(&row, Int32GetDatum(slot->s_pid));
@@ -211,7 +211,7 @@ add_counters(ZklRow *row, const ZklStatus *status)
 	zkl_row_add(row, Int64GetDatum((int64) status->creates));
 	if (status->creates > 0)
 		zkl_row_add(row, Float8GetDatum((double) status->continuous_creates /
-								(double) status->creates));
+										(double) status->creates));
 	else
 		zkl_row_null(row);
 	zkl_row_add(row, Int64GetDatum((int64) status->watches));
@@ -230,7 +230,7 @@ zkl_sql_status(PG_FUNCTION_ARGS)
 
 	zkl_row_text(&row, zkl_worker_state_name(status.state));
 	zkl_row_utf8_or_null(&row, hosts ? status.server : "",
-					 hosts ? sizeof(status.server) : 1);
+						 hosts ? sizeof(status.server) : 1);
 	zkl_row_session_id(&row, status.session_id);
 	if (status.timeout_ms != 0)
 		zkl_row_interval_ms(&row, status.timeout_ms);
@@ -241,7 +241,7 @@ zkl_sql_status(PG_FUNCTION_ARGS)
 	zkl_row_pid_or_null(&row, status.session_pid);
 	add_counters(&row, &status);
 	zkl_row_utf8_or_null(&row, hosts ? status.last_error : "",
-					 hosts ? sizeof(status.last_error) : 1);
+						 hosts ? sizeof(status.last_error) : 1);
 	zkl_row_time_or_null(&row, status.last_error_at);
 
 	Assert(row.n == STATUS_COLUMNS);

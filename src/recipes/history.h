@@ -17,8 +17,7 @@ typedef struct ZklHistory
 {
 	int64		period_at;		/* ms since 1970; 0: never by period */
 	uint32		nkeys;
-	char		keys[ZKL_HISTORY_KEYS][ZKL_MAX_RUN_KEY + 1];	/* last one
-														 * first */
+	char		keys[ZKL_HISTORY_KEYS][ZKL_MAX_RUN_KEY + 1];	/* last one first */
 } ZklHistory;
 
 /* Which turn is meant */

@@ -25,8 +25,8 @@ typedef struct ZklTurn
 	uint32		to_length;
 	char		from[ZKL_MAX_NODE_DATA];	/* the history, as it was read */
 	char		to[ZKL_MAX_NODE_DATA];	/* and with this turn used up */
-	int			slotno;			/* turn.c's: of the hold, if it has an epilogue;
-								 * or -1 */
+	int			slotno;			/* turn.c's: of the hold, if it has an
+								 * epilogue; or -1 */
 } ZklTurn;
 
 /*

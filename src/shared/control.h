@@ -25,8 +25,8 @@ typedef struct ZklControl
 	 */
 	pg_atomic_uint64 ctl_lease;
 	pg_atomic_uint64 ctl_next_owner;	/* unique numbers for backends */
-	pg_atomic_uint64 ctl_losses;	/* how often zkl_slot_lose found a holder, or
-									 * a backend saw a loss by itself */
+	pg_atomic_uint64 ctl_losses;	/* how often zkl_slot_lose found a holder,
+									 * or a backend saw a loss by itself */
 	pg_atomic_uint64 ctl_revocations;	/* likewise zkl_slot_revoke */
 
 	/*
@@ -37,8 +37,8 @@ typedef struct ZklControl
 
 	/*
 	 * How many demands the worker awaits before it needs to be woken; it sets
-	 * this while it sleeps for a moment only, and 0 when it wakes or ends.  Who
-	 * submits one counts down, in a race also below 0.
+	 * this while it sleeps for a moment only, and 0 when it wakes or ends.
+	 * Who submits one counts down, in a race also below 0.
 	 */
 	pg_atomic_uint32 ctl_awaited;
 

@@ -26,6 +26,7 @@ extern bool zkl_lease_is_current(uint32 generation);
  * one atomic value, so that it holds even if the worker is stopped.
  */
 extern bool zkl_lease_is_valid(uint32 generation);
+
 /* ---- worker ---- */
 
 extern void zkl_lease_publish(uint32 generation, int64 deadline_ms);

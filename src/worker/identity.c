@@ -20,8 +20,8 @@
 #define LOG_INTERVAL_MS		60000	/* by a clock that nobody sets back */
 #define MAX_LOGGED			4
 
-static int64 last_logged = -LOG_INTERVAL_MS;	/* in ms: an error since we last
-										 * served */
+static int64 last_logged = -LOG_INTERVAL_MS;	/* in ms: an error since we
+												 * last served */
 static uint32 logged[MAX_LOGGED];	/* hashes of what was logged since then */
 static int	nlogged = 0;
 static long suppressed = 0;		/* messages that were not logged since then */

@@ -48,8 +48,8 @@ typedef struct
 	bool		watched;		/* AWAIT: its listing has set a watch */
 	int			parents;		/* how often they were made */
 	ZklRetry	retry;			/* of a read, on this connection */
-	char	   *path;			/* of the znode; NULL: what is to be done is not
-								 * known */
+	char	   *path;			/* of the znode; NULL: what is to be done is
+								 * not known */
 	ZklErrand	what;			/* the backend's part, without the answer */
 } Task;
 
@@ -381,7 +381,7 @@ is_lost(const Task *task, int32 rc)
 {
 	return rc != ZKL_RC_OK && !zkl_rc_is_definite(rc) &&
 		(zkl_errand_is_write(&task->what) || (rc != RC_MARSHALLINGERROR &&
-							rc != RC_UNIMPLEMENTED));
+											  rc != RC_UNIMPLEMENTED));
 }
 
 int32

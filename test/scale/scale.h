@@ -50,7 +50,7 @@ extern Options options;
 
 /* A rule is broken: says so, and ends the program. */
 extern void broken(const char *format,...)
-	__attribute__((noreturn, format(printf, 1, 2)));
+			__attribute__((noreturn, format(printf, 1, 2)));
 
 /* ---- zookeeper.c ---- */
 

@@ -166,8 +166,10 @@ server_submit(Server *s, uint32_t backend, const char *name)
 void
 server_release(Server *s, uint32_t request)
 {
+	static const ZklEnd at_once = {0};
+
 	s->backend_of[request] = NOBODY;
-	zkl_manager_release(s->manager, agenda_now, request, &(ZklEnd) {0});
+	zkl_manager_release(s->manager, agenda_now, request, &at_once);
 	flush(s);
 }
 

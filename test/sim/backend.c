@@ -367,7 +367,7 @@ go_on(Backend *b)
 	{
 		b->to_downgrade = true;
 		b->at = base.now + (operators_await_downgrade(
-							host_of(b)->slots[b->holds[downgrade].slot].lock) ?
+													  host_of(b)->slots[b->holds[downgrade].slot].lock) ?
 							some_delay(3 * ens.net + ens.lag) : 0);
 	}
 	else if (!base.calm && may_ask(b) &&

@@ -24,7 +24,7 @@ typedef int64_t Time;
 #define SECOND	INT64_C(1000000)
 
 #ifndef SIM_CHECKED
-#define SIM_CHECKED	0		/* 1: the simulation looks after itself */
+#define SIM_CHECKED	0			/* 1: the simulation looks after itself */
 #endif
 
 #define TRACE_KEPT		120		/* events shown when a seed fails */
@@ -132,6 +132,6 @@ extern void trace_print_last(void);
 
 /* A rule is broken: ends the seed. */
 extern void broken(const char *rule, const char *format,...)
-	__attribute__((noreturn, format(printf, 2, 3)));
+			__attribute__((noreturn, format(printf, 2, 3)));
 
 #endif							/* SIM_BASE_H */

@@ -199,7 +199,7 @@ typedef struct Ensemble
 	Time		reap_at;
 	Time		reap_every;		/* NEVER: the reaper sleeps */
 	Time		refuses_until;	/* servers answer with errors, once in ... */
-	int			refuses_one_in;	/* ... so many requests */
+	int			refuses_one_in; /* ... so many requests */
 	Time		refused_at;		/* last; far back: never */
 } Ensemble;
 

@@ -60,8 +60,8 @@ typedef struct Slot
 	int64_t		until;			/* by the host's clock */
 	int64_t		keep_until;
 	bool		taken;
-	bool		quiet;			/* its backend looks at it for its commit, or is
-								 * past that */
+	bool		quiet;			/* its backend looks at it for its commit, or
+								 * is past that */
 	bool		overdue;		/* LOST for that reason */
 	bool		retired;		/* and without a node of its own */
 
@@ -74,8 +74,8 @@ typedef struct Slot
 	bool		tampered;		/* somebody took its node or its session away */
 	bool		breaking;		/* an operator breaks its node */
 	bool		counted;		/* its grant, among the tokens */
-	bool		writer_between; /* another owner's, that and an earlier node of
-								 * its own, when its node was created */
+	bool		writer_between; /* another owner's, that and an earlier node
+								 * of its own, when its node was created */
 } Slot;
 
 typedef enum LinkKind

@@ -24,7 +24,8 @@ typedef struct Operator
 	Time		at;				/* looks again */
 	Time		until;			/* has the holder time, or looks the operator */
 	int			lock;
-	Path	   *head;			/* NULL: it is gone, its unique id is looked for */
+	Path	   *head;			/* NULL: it is gone, its unique id is looked
+								 * for */
 	int32_t		version;		/* of its data, once it is marked */
 	ZklUuid		uuid;
 } Operator;

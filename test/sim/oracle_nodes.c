@@ -449,8 +449,8 @@ oracle_invariants(Host *h)
 	const char *why = h->m != NULL ? zkl_manager_check(h->m) : NULL;
 
 	/*
-	 * A directory that was made anew under us counts from 0 again; a restarted
-	 * worker sorts that out by and by.
+	 * A directory that was made anew under us counts from 0 again; a
+	 * restarted worker sorts that out by and by.
 	 */
 	if (why != NULL && strcmp(why, "a queue is out of order") == 0 &&
 		is_tampered(h))

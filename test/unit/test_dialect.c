@@ -151,7 +151,7 @@ static void
 prefixes(void)
 {
 	static const char list[] =
-		"/jobs=curator_mutex, /jobs/py=kazoo, /jobs/py/rw=curator_rw";
+	"/jobs=curator_mutex, /jobs/py=kazoo, /jobs/py/rw=curator_rw";
 	static const struct
 	{
 		const char *name;

@@ -350,12 +350,13 @@ nothing_to_keep(void)
 static void
 left_and_not_released(void)
 {
+	static const ZklEnd with_epilogue = {.epilogue = true};
 	World	   *w = world_ready();
 	uint32_t	r = hold(w, 1, ZKL_EXCLUSIVE);
 	uint32_t	again;
 
 	w->requests[r].left = true;
-	zkl_manager_release(w->m, w->now, r, &(ZklEnd) {.epilogue = true});
+	zkl_manager_release(w->m, w->now, r, &with_epilogue);
 	world_flush(w);
 	again = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 	world_run(w);

@@ -32,7 +32,8 @@ struct
 	uint64_t	random;
 }			unit __attribute__((weak));
 
-static inline bool __attribute__((format(printf, 4, 5)))
+static inline bool
+__attribute__((format(printf, 4, 5)))
 unit_check(bool good, const char *file, int line, const char *format,...)
 {
 	va_list		args;

@@ -300,12 +300,13 @@ world_try(World *w, const char *name, uint64_t owner, ZklLockMode mode)
 void
 world_leave(World *w, uint32_t request)
 {
+	static const ZklEnd at_once = {0};
 	WorldRequest *r = &w->requests[request];
 
 	if (!r->used || r->released)
 		return;
 	r->released = true;
-	zkl_manager_release(w->m, w->now, request, &(ZklEnd) {0});
+	zkl_manager_release(w->m, w->now, request, &at_once);
 }
 
 void
@@ -327,11 +328,11 @@ void
 world_keep(World *w, uint32_t request, int64_t us)
 {
 	WorldRequest *r = &w->requests[request];
+	ZklEnd		end = {.keep_until = w->now + us};
 
 	r->released = true;
-	r->keep_until = w->now + us;
-	zkl_manager_release(w->m, w->now, request,
-						&(ZklEnd) {.keep_until = r->keep_until});
+	r->keep_until = end.keep_until;
+	zkl_manager_release(w->m, w->now, request, &end);
 	world_flush(w);
 }
 
