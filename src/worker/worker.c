@@ -4,8 +4,8 @@
  *
  * Owns the core's manager.  Runs as one process per server, with shared memory
  * but no database.  Takes ctl_lock through slot.h.  It decides nothing about
- * locks (core/ does), carries nothing itself (intake.c, exchange.c and
- * incoming.c do) and does not speak to ZooKeeper (zklock_session does).
+ * locks (core/ does), carries nothing itself (from_slots.c, carry_out.c and
+ * from_link.c do) and does not speak to ZooKeeper (zklock_session does).
  *
  * The worker never exits with 0, which the postmaster takes for "never start
  * again".  With 1 it is restarted after a second, finds its session and all
@@ -37,14 +37,14 @@
 #include "shared/retry.h"
 #include "worker/bounds.h"
 #include "worker/breaklock.h"
-#include "worker/closer.h"
-#include "worker/exchange.h"
-#include "worker/incoming.h"
-#include "worker/intake.h"
+#include "worker/carry_out.h"
+#include "worker/epilogues.h"
+#include "worker/errands.h"
+#include "worker/from_link.h"
+#include "worker/from_slots.h"
 #include "worker/link.h"
 #include "worker/outage.h"
 #include "worker/queueview.h"
-#include "worker/runner.h"
 #include "worker/supervisor.h"
 
 /* Chosen by measurement, as are the numbers in core/pace.c */
@@ -75,8 +75,8 @@ disconnected(void)
 {
 	zkl_queueview_disconnected();
 	zkl_breaklock_disconnected();
-	zkl_runner_disconnected();
-	zkl_closer_disconnected();
+	zkl_errands_disconnected();
+	zkl_epilogues_disconnected();
 }
 
 /* In assert builds a broken core is found where it breaks. */
@@ -101,13 +101,13 @@ send_what_is_at_hand(void)
 	check_core();
 	zkl_bounds_tick();
 	zkl_manager_flush(core, now);
-	zkl_exchange_actions();
+	zkl_carry_out_actions();
 	check_core();
 	zkl_outage_tick();
 	zkl_queueview_tick(zkl_manager_ready(core), now);
 	zkl_breaklock_tick(zkl_manager_ready(core), now);
-	zkl_runner_tick(zkl_manager_ready(core), now);
-	zkl_closer_tick(zkl_manager_ready(core), now);
+	zkl_errands_tick(zkl_manager_ready(core), now);
+	zkl_epilogues_tick(zkl_manager_ready(core), now);
 	if (zkl_link_up() && !zkl_link_flush())
 	{
 		disconnected();
@@ -124,8 +124,8 @@ others_timer(void)
 		return -1;
 	return zkl_retry_earlier(zkl_retry_earlier(zkl_queueview_timer(),
 											   zkl_breaklock_timer()),
-							 zkl_retry_earlier(zkl_runner_timer(),
-											   zkl_closer_timer()));
+							 zkl_retry_earlier(zkl_errands_timer(),
+											   zkl_epilogues_timer()));
 }
 
 static long
@@ -318,8 +318,8 @@ attach_session(void)
 	if (session.id != 0)
 		zkl_manager_attach(core, &session, status->chain,
 						   status->chain_kept);
-	zkl_intake_restore();
-	zkl_exchange_actions();
+	zkl_from_slots_restore();
+	zkl_carry_out_actions();
 }
 
 static void
@@ -340,8 +340,8 @@ set_up(void)
 	make_core();
 	zkl_bounds_begin(core);
 	zkl_outage_begin(core);
-	zkl_intake_begin(core);
-	zkl_exchange_begin(core);
+	zkl_from_slots_begin(core);
+	zkl_carry_out_begin(core);
 	zkl_supervisor_begin(core);
 	attach_session();
 }
@@ -365,8 +365,8 @@ zkl_worker_main(Datum arg)
 			if (zkl_supervisor_reload(zkl_boottime_us()))
 				disconnected();
 		}
-		zkl_intake_requests();
-		zkl_incoming_take(core);
+		zkl_from_slots_take();
+		zkl_from_link_take(core);
 		check_stop();
 		send_what_is_at_hand();
 		MemoryContextReset(loop_context);

@@ -1,7 +1,7 @@
 /*
  * host.h
  *	  A zklock server of the simulation: shared memory, worker and supervisor,
- *	  doing what slot.c, intake.c, exchange.c, worker.c and
+ *	  doing what slot.c, from_slots.c, carry_out.c, worker.c and
  *	  supervisor.c do.
  *
  * The core is the real one.  A host has slots, in which backends (backend.c)

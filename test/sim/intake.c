@@ -1,6 +1,6 @@
 /*
  * intake.c
- *	  From the slots of a simulated zklock server to the core, as intake.c of
+ *	  From the slots of a simulated zklock server to the core, as from_slots.c of
  *	  src/ does it.
  *
  * Owns the worker's knowledge of which slots the core knows.  Decides nothing

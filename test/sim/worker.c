@@ -2,7 +2,7 @@
  * worker.c
  *	  The worker of a simulated zklock server, and what it carries out.
  *
- * Owns the core's manager of each host.  Does what exchange.c, incoming.c and
+ * Owns the core's manager of each host.  Does what carry_out.c, from_link.c and
  * worker.c of src/ do.  Decides nothing about locks.
  */
 #include <stdlib.h>

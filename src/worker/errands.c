@@ -1,5 +1,5 @@
 /*
- * runner.c
+ * errands.c
  *	  The worker's side of errands: what backends do to znodes that are no
  *	  contenders.
  *
@@ -20,8 +20,8 @@
 #include "shared/retry.h"
 #include "worker/byslot.h"
 #include "worker/childwatch.h"
-#include "worker/errandio.h"
-#include "worker/runner.h"
+#include "worker/errand_segment.h"
+#include "worker/errands.h"
 
 #define ATTEMPT_MASK	0xfffff /* of a tag's upper half */
 #define SYNC_TAG		(UINT64CONST(1) << 52)	/* the sync ahead of a read */
@@ -53,7 +53,7 @@ typedef struct
 	ZklErrand	what;			/* the backend's part, without the answer */
 } Task;
 
-static ZklRunnerSend send_operation;
+static ZklErrandsSend send_operation;
 static uint32 attempts = 0;
 static ZklBySlot by_slot;
 static List *tasks = NIL;		/* of Task, in TopMemoryContext */
@@ -66,7 +66,7 @@ unwatch(const char *path)
 	memset(&action, 0, sizeof(action));
 	action.kind = ZKL_ACTION_SEND;
 	action.send = ZKL_SEND_UNWATCH_CHILDREN;
-	action.tag = ZKL_RUNNER_TAG;	/* attempt 0: no task waits for it */
+	action.tag = ZKL_ERRANDS_TAG;	/* attempt 0: no task waits for it */
 	action.path = path;
 	send_operation(&action);
 }
@@ -88,7 +88,7 @@ is_awaited(const char *path)
 }
 
 void
-zkl_runner_begin(ZklRunnerSend send)
+zkl_errands_begin(ZklErrandsSend send)
 {
 	send_operation = send;
 	by_slot = zkl_byslot_make();
@@ -115,7 +115,7 @@ static void
 answer(Task *task, const ZklReply *reply, const ZklWireStat *stat,
 	   uint64 fingerprint)
 {
-	zkl_errandio_put(task->handle, reply, stat, fingerprint);
+	zkl_errand_segment_put(task->handle, reply, stat, fingerprint);
 	zkl_slot_grant(task->slotno, 0, zkl_control->ctl_status.generation, false);
 	finish(task);
 }
@@ -133,7 +133,7 @@ answer_rc(Task *task, int32 rc)
 /* ---- slots ---- */
 
 void
-zkl_runner_submit(int slotno)
+zkl_errands_submit(int slotno)
 {
 	Task	   *task = MemoryContextAllocZero(TopMemoryContext, sizeof(Task));
 	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
@@ -145,7 +145,7 @@ zkl_runner_submit(int slotno)
 	tasks = lappend(tasks, task);
 	by_slot[task->slotno] = task;
 	MemoryContextSwitchTo(old);
-	task->path = zkl_errandio_take(task->handle, &task->what);
+	task->path = zkl_errand_segment_take(task->handle, &task->what);
 
 	/* Then its backend is gone, or learns that nothing is known. */
 	if (task->path == NULL)
@@ -163,18 +163,18 @@ lose(Task *task)
 }
 
 void
-zkl_runner_restore(int slotno)
+zkl_errands_restore(int slotno)
 {
 	Task	   *task;
 
-	zkl_runner_submit(slotno);
+	zkl_errands_submit(slotno);
 	task = zkl_byslot_get(by_slot, slotno);
 	if (task != NULL)
 		lose(task);
 }
 
 void
-zkl_runner_expire(int slotno)
+zkl_errands_expire(int slotno)
 {
 	Task	   *task = zkl_byslot_get(by_slot, slotno);
 
@@ -183,7 +183,7 @@ zkl_runner_expire(int slotno)
 }
 
 void
-zkl_runner_release(int slotno)
+zkl_errands_release(int slotno)
 {
 	Task	   *task = zkl_byslot_get(by_slot, slotno);
 
@@ -197,7 +197,7 @@ zkl_runner_release(int slotno)
 static uint64
 make_tag(const Task *task)
 {
-	return ZKL_RUNNER_TAG | (uint64) task->attempt << 32 |
+	return ZKL_ERRANDS_TAG | (uint64) task->attempt << 32 |
 		(uint32) task->slotno;
 }
 
@@ -313,7 +313,7 @@ make_parents(Task *task)
 	memset(&action, 0, sizeof(action));
 	action.kind = ZKL_ACTION_SEND;
 	action.send = ZKL_SEND_CREATE_CONTAINER;
-	action.tag = ZKL_RUNNER_TAG;	/* attempt 0: nobody waits for these */
+	action.tag = ZKL_ERRANDS_TAG;	/* attempt 0: nobody waits for these */
 	action.path = path;
 	while ((slash = strchr(slash + 1, '/')) != NULL)
 	{
@@ -353,7 +353,7 @@ list_again(Task *task)
 static void
 listed(Task *task, const ZklReply *reply)
 {
-	uint64		fingerprint = zkl_errandio_fingerprint(reply);
+	uint64		fingerprint = zkl_errand_segment_fingerprint(reply);
 	ZklSlot		slot;
 
 	zkl_slot_copy(task->slotno, &slot);
@@ -385,7 +385,7 @@ is_lost(const Task *task, int32 rc)
 }
 
 int32
-zkl_runner_rc(const ZklReply *reply)
+zkl_errands_rc(const ZklReply *reply)
 {
 	size_t		i;
 
@@ -398,7 +398,7 @@ zkl_runner_rc(const ZklReply *reply)
 }
 
 void
-zkl_runner_reply(uint64 tag, const ZklReply *reply, const ZklWireStat *stat)
+zkl_errands_reply(uint64 tag, const ZklReply *reply, const ZklWireStat *stat)
 {
 	Task	   *task = zkl_byslot_get(by_slot, (int) (uint32) tag);
 	ZklReply	whole = *reply;
@@ -416,7 +416,7 @@ zkl_runner_reply(uint64 tag, const ZklReply *reply, const ZklWireStat *stat)
 		return;
 	}
 	task->phase = IDLE;
-	whole.rc = zkl_runner_rc(reply);
+	whole.rc = zkl_errands_rc(reply);
 	if (task->stale && whole.rc == ZKL_RC_OK)
 		whole.rc = ZKL_RC_UNKNOWN;
 	if (is_lost(task, whole.rc))
@@ -442,7 +442,7 @@ zkl_runner_reply(uint64 tag, const ZklReply *reply, const ZklWireStat *stat)
 }
 
 void
-zkl_runner_event(const char *path)
+zkl_errands_event(const char *path)
 {
 	ListCell   *cell;
 
@@ -462,7 +462,7 @@ zkl_runner_event(const char *path)
 /* ---- connections ---- */
 
 void
-zkl_runner_disconnected(void)
+zkl_errands_disconnected(void)
 {
 	List	   *all = list_copy(tasks);
 	ListCell   *cell;
@@ -483,7 +483,7 @@ zkl_runner_disconnected(void)
 }
 
 void
-zkl_runner_tick(bool ready, int64 now)
+zkl_errands_tick(bool ready, int64 now)
 {
 	ListCell   *cell;
 
@@ -499,7 +499,7 @@ zkl_runner_tick(bool ready, int64 now)
 }
 
 int64
-zkl_runner_timer(void)
+zkl_errands_timer(void)
 {
 	int64		due = -1;
 	ListCell   *cell;

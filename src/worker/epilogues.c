@@ -1,5 +1,5 @@
 /*
- * closer.c
+ * epilogues.c
  *	  The worker's side of epilogues: writes ahead of a lock's release.
  *
  * Owns the released slots whose epilogue is not yet written, and the operations
@@ -23,7 +23,7 @@
 #include "shared/epilogue.h"
 #include "shared/retry.h"
 #include "worker/byslot.h"
-#include "worker/closer.h"
+#include "worker/epilogues.h"
 #include "worker/segment.h"
 
 #define ATTEMPT_MASK	0x1fffff	/* of a tag's upper half */
@@ -45,14 +45,14 @@ typedef struct
 	ZklEpilogue what;
 } Task;
 
-static ZklRunnerSend send_operation;
+static ZklErrandsSend send_operation;
 static void (*release) (int slotno);
 static uint32 attempts = 0;
 static ZklBySlot by_slot;
 static List *tasks = NIL;		/* of Task, in TopMemoryContext */
 
 void
-zkl_closer_begin(ZklRunnerSend send, void (*done) (int slotno))
+zkl_epilogues_begin(ZklErrandsSend send, void (*done) (int slotno))
 {
 	send_operation = send;
 	by_slot = zkl_byslot_make();
@@ -82,7 +82,7 @@ give_segment_back(int slotno, dsm_handle handle)
 /* ---- slots ---- */
 
 bool
-zkl_closer_take(int slotno)
+zkl_epilogues_take(int slotno)
 {
 	ZklSlot		slot;
 	Task	   *task;
@@ -137,7 +137,7 @@ send(Task *task, Phase phase, const ZklMultiOp *multi)
 	memset(&action, 0, sizeof(action));
 	action.kind = ZKL_ACTION_SEND;
 	action.send = multi != NULL ? ZKL_SEND_MULTI : ZKL_SEND_GET;
-	action.tag = ZKL_CLOSER_TAG | (uint64) task->attempt << 32 |
+	action.tag = ZKL_EPILOGUES_TAG | (uint64) task->attempt << 32 |
 		(uint32) task->slotno;
 	action.path = task->what.path;
 	action.multi = multi;
@@ -188,10 +188,10 @@ give_up(Task *task, int32 rc)
 }
 
 void
-zkl_closer_reply(uint64 tag, const ZklReply *reply, int32 version)
+zkl_epilogues_reply(uint64 tag, const ZklReply *reply, int32 version)
 {
 	Task	   *task = zkl_byslot_get(by_slot, (int) (uint32) tag);
-	int32		rc = zkl_runner_rc(reply);
+	int32		rc = zkl_errands_rc(reply);
 
 	if (task == NULL || (task->phase != READING && task->phase != WRITING) ||
 		(tag >> 32 & ATTEMPT_MASK) != task->attempt)
@@ -210,7 +210,7 @@ zkl_closer_reply(uint64 tag, const ZklReply *reply, int32 version)
 /* ---- connections ---- */
 
 void
-zkl_closer_disconnected(void)
+zkl_epilogues_disconnected(void)
 {
 	ListCell   *cell;
 
@@ -224,7 +224,7 @@ zkl_closer_disconnected(void)
 }
 
 void
-zkl_closer_tick(bool ready, int64 now)
+zkl_epilogues_tick(bool ready, int64 now)
 {
 	ListCell   *cell;
 
@@ -240,7 +240,7 @@ zkl_closer_tick(bool ready, int64 now)
 }
 
 int64
-zkl_closer_timer(void)
+zkl_epilogues_timer(void)
 {
 	int64		due = -1;
 	ListCell   *cell;

@@ -1,5 +1,5 @@
 /*
- * incoming.c
+ * from_link.c
  *	  What the session process says: answers, watch events, its own state.
  *
  * Owns the reading of frames.  Runs in the worker only; takes no locks.  It
@@ -10,12 +10,12 @@
 
 #include "shared/boottime.h"
 #include "worker/breaklock.h"
-#include "worker/closer.h"
-#include "worker/exchange.h"
-#include "worker/incoming.h"
+#include "worker/carry_out.h"
+#include "worker/epilogues.h"
+#include "worker/errands.h"
+#include "worker/from_link.h"
 #include "worker/link.h"
 #include "worker/queueview.h"
-#include "worker/runner.h"
 #include "worker/supervisor.h"
 
 #define MAX_RESULTS		4096	/* of one multi */
@@ -122,10 +122,10 @@ take_reply(const ZklWireHeader *header, ZklWireReader *body, int64 now)
 		zkl_breaklock_reply(tag, &reply, stat.version);
 	else if (tag & ZKL_QUEUEVIEW_TAG)
 		zkl_queueview_reply(tag, &reply, stat.ctime);
-	else if ((tag & ZKL_CLOSER_TAG) == ZKL_CLOSER_TAG)
-		zkl_closer_reply(tag, &reply, stat.version);
-	else if (tag & ZKL_RUNNER_TAG)
-		zkl_runner_reply(tag, &reply, &stat);
+	else if ((tag & ZKL_EPILOGUES_TAG) == ZKL_EPILOGUES_TAG)
+		zkl_epilogues_reply(tag, &reply, stat.version);
+	else if (tag & ZKL_ERRANDS_TAG)
+		zkl_errands_reply(tag, &reply, &stat);
 	else
 		zkl_manager_reply(core, now, tag, &reply);
 	zkl_supervisor_answered(now);
@@ -140,7 +140,7 @@ take_event(ZklWireReader *body, int64 now)
 	if (path == NULL)
 		return;
 	if (kind != ZKL_WIRE_EVENT_CHANGED)
-		zkl_runner_event(path);
+		zkl_errands_event(path);
 	zkl_manager_event(core, now, kind == ZKL_WIRE_EVENT_DELETED ?
 					  ZKL_EVENT_DELETED : kind == ZKL_WIRE_EVENT_CHILDREN ?
 					  ZKL_EVENT_CHILDREN : ZKL_EVENT_CHANGED, path);
@@ -160,21 +160,21 @@ take_frame(const ZklWireHeader *header, ZklWireReader *body, int64 now)
 		case ZKL_WIRE_GONE:
 			zkl_queueview_disconnected();
 			zkl_breaklock_disconnected();
-			zkl_runner_disconnected();
-			zkl_closer_disconnected();
+			zkl_errands_disconnected();
+			zkl_epilogues_disconnected();
 			/* FALLTHROUGH */
 		default:
 
 			/* What was decided so far was decided in the old session. */
-			zkl_exchange_actions();
+			zkl_carry_out_actions();
 			zkl_supervisor_frame(header, body, now);
-			zkl_exchange_actions();
+			zkl_carry_out_actions();
 			break;
 	}
 }
 
 void
-zkl_incoming_take(ZklManager *manager)
+zkl_from_link_take(ZklManager *manager)
 {
 	ZklWireHeader header;
 	ZklWireReader body;
@@ -189,8 +189,8 @@ zkl_incoming_take(ZklManager *manager)
 	{
 		zkl_queueview_disconnected();
 		zkl_breaklock_disconnected();
-		zkl_runner_disconnected();
-		zkl_closer_disconnected();
+		zkl_errands_disconnected();
+		zkl_epilogues_disconnected();
 		zkl_supervisor_link_broken(now);
 	}
 }

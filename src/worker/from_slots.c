@@ -1,5 +1,5 @@
 /*
- * intake.c
+ * from_slots.c
  *	  From the slots to the core: what backends ask for, and what an earlier
  *	  worker left there.
  *
@@ -20,21 +20,21 @@
 #include "shared/self.h"
 #include "worker/bounds.h"
 #include "worker/breaklock.h"
-#include "worker/closer.h"
-#include "worker/intake.h"
+#include "worker/epilogues.h"
+#include "worker/errands.h"
+#include "worker/from_slots.h"
 #include "worker/queueview.h"
-#include "worker/runner.h"
 
 static ZklManager *core = NULL;
 static uint32 *known_serial = NULL; /* of each slot that the core knows */
 
-/* Slots to be looked at, for zkl_intake_requests */
+/* Slots to be looked at, for zkl_from_slots_take */
 static int *marked = NULL;
 static int *marked_since = NULL;
 static bool *is_marked = NULL;	/* of each slot, whether it is in "marked" */
 
 void
-zkl_intake_begin(ZklManager *manager)
+zkl_from_slots_begin(ZklManager *manager)
 {
 	core = manager;
 	known_serial = MemoryContextAllocZero(TopMemoryContext,
@@ -51,7 +51,7 @@ zkl_intake_begin(ZklManager *manager)
 }
 
 void
-zkl_intake_forget(int slotno)
+zkl_from_slots_forget(int slotno)
 {
 	known_serial[slotno] = 0;
 }
@@ -104,7 +104,7 @@ submit_other(int slotno, const ZklSlot *slot)
 	else if (slot->s_kind == ZKL_KIND_BREAK)
 		zkl_breaklock_submit(slotno);
 	else
-		zkl_runner_submit(slotno);
+		zkl_errands_submit(slotno);
 }
 
 static void
@@ -128,7 +128,7 @@ static void
 describe_end(int slotno, const ZklSlot *slot, ZklEnd *end)
 {
 	end->keep_until = slot->s_keep_until * 1000;
-	end->epilogue = zkl_closer_take(slotno);
+	end->epilogue = zkl_epilogues_take(slotno);
 }
 
 static void
@@ -159,11 +159,11 @@ release_slot(int slotno, const ZklSlot *slot)
 	else if (slot->s_kind == ZKL_KIND_BREAK)
 		zkl_breaklock_release(slotno);
 	else
-		zkl_runner_release(slotno);
+		zkl_errands_release(slotno);
 }
 
 void
-zkl_intake_release(int slotno)
+zkl_from_slots_release(int slotno)
 {
 	ZklSlot		slot;
 
@@ -201,7 +201,7 @@ take_any(int slotno)
 		zkl_manager_expire(core, zkl_boottime_us(), (uint32) slotno);
 	else if (slot.s_state == ZKL_SLOT_WAITING && slot.s_expired &&
 			 slot.s_kind == ZKL_KIND_ERRAND)
-		zkl_runner_expire(slotno);
+		zkl_errands_expire(slotno);
 	else if (slot.s_state == ZKL_SLOT_GRANTED ||
 			 slot.s_state == ZKL_SLOT_LOST)
 		zkl_bounds_look(slotno);
@@ -248,7 +248,7 @@ only_since(int n, int nsince)
  * second look finds besides is left for the next round, with two of its own.
  */
 void
-zkl_intake_requests(void)
+zkl_from_slots_take(void)
 {
 	int			n = zkl_dirty_take(marked);
 	int			nsince,
@@ -353,13 +353,13 @@ restore_other(int slotno, const ZklSlot *slot)
 	if (slot->s_kind == ZKL_KIND_BREAK && slot->s_znode_sent)
 		zkl_slot_fail(slotno, ZKL_ERROR_HALF_DONE, 0);
 	else if (slot->s_kind == ZKL_KIND_ERRAND)
-		zkl_runner_restore(slotno);
+		zkl_errands_restore(slotno);
 	else
 		submit_other(slotno, slot);
 }
 
 void
-zkl_intake_restore(void)
+zkl_from_slots_restore(void)
 {
 	Reading		reading;
 	ZklSlot		slot;

@@ -1,5 +1,5 @@
 /*
- * exchange.c
+ * carry_out.c
  *	  From the core to the slots and the link: what the worker carries out.
  *
  * Owns the published lease, transaction id and counters.  Runs in the worker
@@ -15,13 +15,13 @@
 #include "shared/status.h"
 #include "worker/bounds.h"
 #include "worker/breaklock.h"
-#include "worker/closer.h"
-#include "worker/exchange.h"
-#include "worker/intake.h"
+#include "worker/carry_out.h"
+#include "worker/epilogues.h"
+#include "worker/errands.h"
+#include "worker/from_slots.h"
 #include "worker/link.h"
 #include "worker/pulse.h"
 #include "worker/queueview.h"
-#include "worker/runner.h"
 #include "worker/supervisor.h"
 
 static ZklManager *core = NULL;
@@ -61,7 +61,7 @@ put_multi(ZklWireBuffer *out, const ZklAction *action)
 static void
 look_again(const char *path)
 {
-	zkl_runner_event(path);
+	zkl_errands_event(path);
 	zkl_manager_event(core, zkl_boottime_us(), ZKL_EVENT_CHILDREN, path);
 }
 
@@ -85,7 +85,7 @@ send_operation(const ZklAction *action)
 		return;					/* the core has been told, or will be */
 	frame = zkl_wire_begin(out, types[action->send],
 						   zkl_supervisor_generation(),
-						   zkl_exchange_tag(action->send, action->tag), 0);
+						   zkl_carry_out_tag(action->send, action->tag), 0);
 	if (action->send == ZKL_SEND_MULTI)
 		put_multi(out, action);
 	else
@@ -190,7 +190,7 @@ ask_holder(int slotno, const ZklAction *action)
 }
 
 static void
-carry_out(const ZklAction *action)
+carry_out_action(const ZklAction *action)
 {
 	int			slotno = (int) action->request;
 	uint32		generation = zkl_control->ctl_status.generation;
@@ -238,7 +238,7 @@ carry_out(const ZklAction *action)
 			zkl_slot_stop_keeping(slotno);
 			break;
 		case ZKL_ACTION_FREE:
-			zkl_intake_forget(slotno);
+			zkl_from_slots_forget(slotno);
 			zkl_slot_free(slotno);
 			break;
 		case ZKL_ACTION_RECONNECT:
@@ -309,7 +309,7 @@ publish_counters(void)
 }
 
 void
-zkl_exchange_actions(void)
+zkl_carry_out_actions(void)
 {
 	const ZklAction *actions;
 	size_t		n,
@@ -323,19 +323,19 @@ zkl_exchange_actions(void)
 	{
 		ZklAction	action = actions[i];
 
-		carry_out(&action);
+		carry_out_action(&action);
 	}
 	zkl_manager_clear_actions(core);
 	publish_counters();
 }
 
 void
-zkl_exchange_begin(ZklManager *manager)
+zkl_carry_out_begin(ZklManager *manager)
 {
 	core = manager;
 	zkl_lease_read(&published_generation, &published_lease);
 	zkl_queueview_begin(send_queueview_read);
 	zkl_breaklock_begin(send_operation);
-	zkl_runner_begin(send_operation);
-	zkl_closer_begin(send_operation, zkl_intake_release);
+	zkl_errands_begin(send_operation);
+	zkl_epilogues_begin(send_operation, zkl_from_slots_release);
 }

@@ -1,5 +1,5 @@
 /*
- * errandio.c
+ * errand_segment.c
  *	  What stands in the segment of an errand: read and answered.
  *
  * Owns nothing; the segment is the backend's.  Runs in the worker only; takes
@@ -8,7 +8,7 @@
 #include "postgres.h"
 
 #include "utils/memutils.h"
-#include "worker/errandio.h"
+#include "worker/errand_segment.h"
 #include "worker/segment.h"
 
 typedef struct
@@ -36,7 +36,7 @@ take(void *address, Size size, void *arg)
 }
 
 char *
-zkl_errandio_take(dsm_handle handle, ZklErrand *what)
+zkl_errand_segment_take(dsm_handle handle, ZklErrand *what)
 {
 	Taken		taken = {what, NULL};
 
@@ -85,7 +85,7 @@ put_answer(void *address, Size size, void *arg)
 }
 
 void
-zkl_errandio_put(dsm_handle handle, const ZklReply *reply,
+zkl_errand_segment_put(dsm_handle handle, const ZklReply *reply,
 				 const ZklWireStat *stat, uint64 fingerprint)
 {
 	Answer		answer = {reply, stat, fingerprint};
@@ -95,7 +95,7 @@ zkl_errandio_put(dsm_handle handle, const ZklReply *reply,
 
 /* FNV-1a over the sum of names: their order does not count. */
 uint64
-zkl_errandio_fingerprint(const ZklReply *reply)
+zkl_errand_segment_fingerprint(const ZklReply *reply)
 {
 	uint64		sum = reply->nchildren;
 	size_t		i;

@@ -1,16 +1,16 @@
 /*
- * exchange.h
+ * carry_out.h
  *	  From the core to the slots and the link.  Worker only.
  */
-#ifndef ZKL_WORKER_EXCHANGE_H
-#define ZKL_WORKER_EXCHANGE_H
+#ifndef ZKL_WORKER_CARRY_OUT_H
+#define ZKL_WORKER_CARRY_OUT_H
 
 #include "core/manager.h"
 
-extern void zkl_exchange_begin(ZklManager *manager);
+extern void zkl_carry_out_begin(ZklManager *manager);
 
 /* Carries out what the core decided, and publishes the lease before it. */
-extern void zkl_exchange_actions(void);
+extern void zkl_carry_out_actions(void);
 
 /*
  * On the link, the kind of an operation goes along in its tag, so that its
@@ -20,9 +20,9 @@ extern void zkl_exchange_actions(void);
 #define ZKL_TAG_MASK	((UINT64CONST(1) << ZKL_TAG_BITS) - 1)
 
 static inline uint64
-zkl_exchange_tag(ZklSendKind send, uint64 tag)
+zkl_carry_out_tag(ZklSendKind send, uint64 tag)
 {
 	return tag | (uint64) send << ZKL_TAG_BITS;
 }
 
-#endif							/* ZKL_WORKER_EXCHANGE_H */
+#endif							/* ZKL_WORKER_CARRY_OUT_H */

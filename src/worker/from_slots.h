@@ -1,0 +1,24 @@
+/*
+ * from_slots.h
+ *	  From the slots to the core.  Worker only.
+ */
+#ifndef ZKL_WORKER_FROM_SLOTS_H
+#define ZKL_WORKER_FROM_SLOTS_H
+
+#include "core/manager.h"
+
+extern void zkl_from_slots_begin(ZklManager *manager);
+
+/* Gives the core all requests that an earlier worker left in the slots. */
+extern void zkl_from_slots_restore(void);
+
+/* Tells the core what changed in the slots. */
+extern void zkl_from_slots_take(void);
+
+/* The epilogue of a released slot is written. */
+extern void zkl_from_slots_release(int slotno);
+
+/* The core is through with this slot. */
+extern void zkl_from_slots_forget(int slotno);
+
+#endif							/* ZKL_WORKER_FROM_SLOTS_H */
