@@ -10,21 +10,37 @@
  * then creates, then downgrades.  Because each names the version that the one
  * before it left, a batch is applied at most once and in order, whatever is
  * sent again.
- * What its answer means is in outcome.c.
+ * What its answer means is in batch_reply.c.
  */
 #include <string.h>
 
+#include "core/actions.h"
 #include "core/batch.h"
-#include "core/contact.h"
-#include "core/core.h"
+#include "core/contenders.h"
 #include "core/downgrade.h"
-#include "core/lock.h"
+#include "core/operations.h"
 #include "core/pace.h"
-#include "core/read.h"
+#include "core/reads.h"
 #include "core/request.h"
+#include "core/session.h"
+#include "core/session_lease.h"
 
 #define ZKL_MAX_VERSION		(1 << 30)	/* then a new heartbeat node */
 #define ZKL_OP_OVERHEAD		64	/* bytes of an operation besides its strings */
+
+bool
+zkl_batch_is_stuck(const ZklManager *m)
+{
+	return !zkl_list_empty(&m->stuck_deletes) ||
+		!zkl_list_empty(&m->stuck_locks) || m->sweep_refused;
+}
+
+void
+zkl_batch_retry_later(ZklManager *m)
+{
+	if (!zkl_batch_is_stuck(m))
+		m->stuck_until = m->now + ZKL_RETRY_DELAY;
+}
 
 /* ---- forming ---- */
 
@@ -89,7 +105,7 @@ prepare_creates(ZklManager *m, const ZklBatch *batch)
 	for (i = batch->ndeletes; i < batch->nsingle; i++)
 	{
 		ZklRequest *r = batch->members[i];
-		ZklAction  *action = zkl_core_act(m, ZKL_ACTION_ZNODE);
+		ZklAction  *action = zkl_actions_add(m, ZKL_ACTION_ZNODE);
 
 		action->request = r->id;
 		action->uuid = r->uuid;
@@ -100,7 +116,7 @@ prepare_creates(ZklManager *m, const ZklBatch *batch)
 		{
 			r->lock->make_parents = false;
 			r->lock->parents_rc = 0;
-			zkl_chain_parents(m, r->lock, r->lock->path, made);
+			zkl_session_make_parents(m, r->lock, r->lock->path, made);
 			made = r->lock->path;
 		}
 	}
@@ -120,11 +136,12 @@ read_behind(ZklManager *m, const ZklBatch *batch)
 		ZklLock    *lock = batch->members[i]->lock;
 
 		if (zkl_list_empty(&lock->own) && !lock->list_sent &&
-			(lock->unknown_from != ZKL_SEQ_NONE || !zkl_lock_continuous(lock)))
+			(lock->unknown_from != ZKL_SEQ_NONE ||
+			 !zkl_contenders_continuous(lock)))
 			lock->list_wanted = true;
-		zkl_read_visit(m, lock);
+		zkl_reads_visit(m, lock);
 		if (lock->list_wanted || lock->directory_watch == ZKL_WATCH_WANTED)
-			zkl_read_want(m, lock);
+			zkl_reads_want(m, lock);
 	}
 }
 
@@ -158,13 +175,13 @@ form_operations(ZklManager *m, const ZklBatch *batch)
 {
 	size_t		nops = zkl_batch_operations(batch);
 	ZklMultiOp *ops = (ZklMultiOp *) (void *)
-	zkl_core_text(m, nops * sizeof(ZklMultiOp));
-	char	   *number = zkl_core_text(m, 24);
+	zkl_actions_text(m, nops * sizeof(ZklMultiOp));
+	char	   *number = zkl_actions_text(m, 24);
 	uint32_t	i;
 
 	memset(ops, 0, nops * sizeof(ZklMultiOp));
 	ops[0].kind = ZKL_MULTI_SET;
-	ops[0].path = zkl_chain_path(m, m->chain);
+	ops[0].path = zkl_session_heartbeat(m, m->chain);
 	ops[0].version = ZKL_MUTANT(LOOKUP_WITHOUT_CHAIN) ? -1 : batch->version;
 	ops[0].data = number;
 	ops[0].data_length = format_number(number, ++m->batch_number);
@@ -178,8 +195,8 @@ form_operations(ZklManager *m, const ZklBatch *batch)
 		op->kind = ZKL_MULTI_DELETE;
 		if (i >= batch->ndeletes)
 		{
-			char	   *data = zkl_core_text(m, r->data_length +
-											 ZKL_NODE_DATA_TIMEOUT);
+			char	   *data = zkl_actions_text(m, r->data_length +
+												ZKL_NODE_DATA_TIMEOUT);
 
 			memcpy(data, r->data, r->data_length);
 			op->kind = ZKL_MULTI_CREATE;
@@ -222,8 +239,8 @@ send_batch(ZklManager *m)
 
 	prepare_creates(m, batch);
 	ops = form_operations(m, batch);
-	action = zkl_core_send(m, zkl_core_op(m, ZKL_OP_BATCH, NULL, NULL),
-						   ZKL_SEND_MULTI, NULL, false);
+	action = zkl_operations_send(m, ZKL_OP_BATCH, NULL, NULL,
+								 ZKL_SEND_MULTI, NULL);
 	action->multi = ops;
 	action->nmulti = zkl_batch_operations(batch);
 	read_behind(m, batch);
@@ -238,11 +255,11 @@ send_lone_deletes(ZklManager *m)
 	{
 		ZklRequest *r = zkl_container(ZklRequest, work,
 									  m->lone_deletes.head.next);
-		ZklOp	   *op = zkl_core_op(m, ZKL_OP_DELETE, r->lock, r);
 
 		zkl_unlink(&r->work);
 		r->node = ZKL_NODE_DELETING;
-		zkl_core_send(m, op, ZKL_SEND_DELETE, zkl_request_path(m, r), false);
+		zkl_operations_send(m, ZKL_OP_DELETE, r->lock, r, ZKL_SEND_DELETE,
+							zkl_request_path(m, r));
 	}
 }
 
@@ -251,7 +268,7 @@ retry_what_was_refused(ZklManager *m)
 {
 	if (m->now < m->stuck_until)
 		return;
-	zkl_chain_sweep_again(m);
+	zkl_session_sweep_again(m);
 	while (!zkl_list_empty(&m->stuck_deletes))
 		zkl_request_delete_again(zkl_container(ZklRequest, work,
 											   m->stuck_deletes.head.next),
@@ -263,7 +280,7 @@ retry_what_was_refused(ZklManager *m)
 
 		zkl_unlink(&lock->stuck);
 		lock->list_wanted = true;
-		zkl_read_want(m, lock);
+		zkl_reads_want(m, lock);
 	}
 }
 
@@ -296,7 +313,7 @@ want_lease(ZklManager *m)
 {
 	if (m->nbatches == 0 && m->now >= m->lease_until &&
 		!zkl_list_empty(&m->dirty) && m->verified &&
-		zkl_contact_lease(m, m->now) > m->now)
+		zkl_session_lease_until(m, m->now) > m->now)
 		m->beat_wanted = true;
 }
 
@@ -311,7 +328,7 @@ zkl_batch_send(ZklManager *m)
 		if (m->nbatches == 0 && !m->chain_sent)
 		{
 			m->connection = ZKL_CONNECTION_OPENING;
-			zkl_chain_open(m);
+			zkl_session_open_chain(m);
 		}
 		return;
 	}
@@ -341,7 +358,7 @@ zkl_batch_timer(const ZklManager *m)
 	/* What is gathered for holds a beat up, too, but not for long. */
 	if (zkl_pace_missing(m) > 0)
 		return pace;
-	if (zkl_core_is_stuck(m) && (due < 0 || m->stuck_until < due))
+	if (zkl_batch_is_stuck(m) && (due < 0 || m->stuck_until < due))
 		due = m->stuck_until;
 	if (pace >= 0 && (due < 0 || pace < due))
 		due = pace;

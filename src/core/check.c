@@ -8,7 +8,6 @@
 
 #include "core/downgrade.h"
 #include "core/keep.h"
-#include "core/lock.h"
 #include "core/request.h"
 
 static const char *
@@ -39,7 +38,7 @@ check_request(const ZklManager *m, const ZklRequest *r)
 		return "the nodes without a watch and the list of them differ";
 	if (zkl_linked(&r->unseen) ? !queued || r->own_watch == ZKL_WATCH_ARMED :
 		zkl_linked(&r->unwatched) || (queued && r->own_watch == ZKL_WATCH_SENT))
-		return "the nodes that may be marked unseen and the list of them differ";
+		return "the nodes that may be marked unseen differ from their list";
 	if (queued && r->demand != ZKL_DEMAND_WAITING &&
 		r->demand != ZKL_DEMAND_GRANTED)
 		return "a request that neither waits nor holds is in the queue";

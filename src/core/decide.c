@@ -7,12 +7,12 @@
  * out.  Runs in the worker (and in tests), takes no locks of its own, knows
  * neither PostgreSQL nor ZooKeeper.
  */
-#include "core/core.h"
+#include "core/decide.h"
 #include "core/downgrade.h"
 #include "core/drain.h"
-#include "core/lease.h"
-#include "core/lock.h"
-#include "core/read.h"
+#include "core/permits.h"
+#include "core/queue.h"
+#include "core/reads.h"
 #include "core/request.h"
 #include "core/siblings.h"
 
@@ -64,7 +64,7 @@ decide_first(ZklManager *m, ZklLock *lock, ZklVerdict *verdict)
 		case ZKL_VERDICT_GRANT:
 			if (r->czxid == 0)
 			{
-				zkl_read_token(m, r);
+				zkl_reads_token(m, r);
 				return false;
 			}
 			zkl_request_grant(m, r);
@@ -78,12 +78,12 @@ decide_first(ZklManager *m, ZklLock *lock, ZklVerdict *verdict)
 			 * have gone, too, as a rule.  One look tells of all of them.
 			 */
 			if (lock->foreign[blocker].seq < lock->passed)
-				zkl_read_want_listing(m, lock);
+				zkl_reads_want_listing(m, lock);
 			else
-				zkl_read_watch_ahead(m, lock, blocker);
+				zkl_reads_watch_ahead(m, lock, blocker);
 			return false;
 		case ZKL_VERDICT_LIST:
-			zkl_read_want_listing(m, lock);
+			zkl_reads_want_listing(m, lock);
 			return false;
 	}
 	return false;
@@ -117,10 +117,10 @@ upgrade_is_deadlock(ZklManager *m, ZklLock *lock, const ZklRequest *r,
 	{
 		if (r->seen != 0 || ZKL_MUTANT(UPGRADE_BY_OLD_LISTING))
 			return true;
-		zkl_read_want_listing(m, lock);
+		zkl_reads_want_listing(m, lock);
 	}
 	else if (lock->unknown_from < r->seq)
-		zkl_read_want_listing(m, lock);
+		zkl_reads_want_listing(m, lock);
 	return false;
 }
 
@@ -224,12 +224,12 @@ tell_blocked(ZklManager *m, ZklLock *lock, ZklVerdict verdict)
 }
 
 void
-zkl_lock_decide(ZklManager *m, ZklLock *lock)
+zkl_decide_lock(ZklManager *m, ZklLock *lock)
 {
 	ZklVerdict	verdict = ZKL_VERDICT_GRANT;
 
 	if (lock->dialect == ZKL_DIALECT_LEASE)
-		zkl_lease_decide(m, lock);
+		zkl_permits_decide(m, lock);
 	else
 	{
 		do

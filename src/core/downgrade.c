@@ -11,8 +11,8 @@
  * the shared one is created, the exclusive one is deleted.  So nobody ever
  * sees neither of them.  The mark is the first thing that a watch on the
  * exclusive node tells: whoever waits for it then looks again, and finds the
- * shared one in its place (see zkl_lock_ahead_gone; Curator from 5.5 on does
- * the same in several steps).
+ * shared one in its place (see zkl_contenders_ahead_gone; Curator from 5.5 on
+ * does the same in several steps).
  *
  *	  NONE -> WANTED -> SENT -> NONE
  *	            ^         |
@@ -23,11 +23,11 @@
  */
 #include <string.h>
 
-#include "core/core.h"
+#include "core/actions.h"
 #include "core/downgrade.h"
 #include "core/lock.h"
 #include "core/pace.h"
-#include "core/read.h"
+#include "core/reads.h"
 #include "core/request.h"
 #include "core/siblings.h"
 
@@ -124,15 +124,15 @@ node_path(ZklManager *m, const ZklRequest *r, ZklLockMode mode)
 	char		name[ZKL_MAX_ZNODE_NAME + 1];
 
 	zkl_znode_name(r->lock->dialect, &r->uuid, mode, r->seq, name);
-	return zkl_core_join(m, r->lock->path, "/", name);
+	return zkl_actions_join(m, r->lock->path, "/", name);
 }
 
 void
 zkl_downgrade_send(ZklManager *m, ZklRequest *r, ZklMultiOp *ops)
 {
-	char	   *mark = zkl_core_text(m, ZKL_MAX_NODE_DATA);
-	char	   *data = zkl_core_text(m, r->data_length +
-									 ZKL_NODE_DATA_TIMEOUT);
+	char	   *mark = zkl_actions_text(m, ZKL_MAX_NODE_DATA);
+	char	   *data = zkl_actions_text(m, r->data_length +
+										ZKL_NODE_DATA_TIMEOUT);
 
 	r->downgrade = ZKL_DOWNGRADE_SENT;
 	leave_alone(r);
@@ -177,7 +177,7 @@ end(ZklManager *m, ZklRequest *r)
 	if (r->node == ZKL_NODE_DELETE)
 		zkl_pace_delete(m, r);
 	else if (r->own_watch == ZKL_WATCH_NONE && !zkl_linked(&r->unwatched))
-		zkl_read_own(m, r);
+		zkl_reads_own(m, r);
 }
 
 void
@@ -188,13 +188,13 @@ zkl_downgrade_settle(ZklManager *m, ZklRequest *r, bool done)
 		r->downgrade = ZKL_DOWNGRADE_NONE;
 		zkl_downgrade_want(m, r);
 		if (r->own_watch == ZKL_WATCH_NONE && !zkl_linked(&r->unwatched))
-			zkl_read_own(m, r);
+			zkl_reads_own(m, r);
 		return;
 	}
 	if (done && r->node == ZKL_NODE_EXISTS)
 	{
 		/* What was watched is gone. */
-		zkl_core_watch(m, &r->own_watch, ZKL_WATCH_NONE);
+		zkl_reads_set_watch(m, &r->own_watch, ZKL_WATCH_NONE);
 		zkl_lock_downgrade(r->lock, r);
 		r->data_version = 0;
 		zkl_request_note(m, r);

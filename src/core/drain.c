@@ -7,9 +7,11 @@
  * worker (and in tests), takes no locks, knows neither PostgreSQL nor
  * ZooKeeper.
  */
-#include "core/core.h"
+#include "core/actions.h"
+#include "core/contenders.h"
 #include "core/drain.h"
 #include "core/lock.h"
+#include "core/operations.h"
 #include "core/request.h"
 #include "core/siblings.h"
 
@@ -34,15 +36,12 @@ refuse_upgrades(ZklManager *m, ZklLock *lock)
 void
 zkl_drain_start(ZklManager *m, ZklLock *lock)
 {
-	ZklOp	   *op;
-
 	refuse_upgrades(m, lock);
 	if (lock->drain_sent)
 		return;
 	lock->drain_sent = true;
-	op = zkl_core_op(m, ZKL_OP_DRAIN_DELETE, lock, NULL);
-	zkl_core_send(m, op, ZKL_SEND_DELETE, zkl_core_join(m, lock->path, "", ""),
-				  false);
+	zkl_operations_send(m, ZKL_OP_DRAIN_DELETE, lock, NULL, ZKL_SEND_DELETE,
+						zkl_actions_join(m, lock->path, "", ""));
 }
 
 /* The directory is gone: what was parked goes into a new one. */
@@ -53,7 +52,7 @@ drained(ZklManager *m, ZklLock *lock)
 			   *after;
 
 	lock->draining = false;
-	zkl_lock_forget(m, lock);
+	zkl_contenders_forget(m, lock);
 	zkl_foreach(link, after, &lock->requests)
 	{
 		ZklRequest *r = zkl_container(ZklRequest, all, link);
@@ -107,13 +106,13 @@ void
 zkl_drain_reply(ZklManager *m, ZklLock *lock, ZklOpKind kind,
 				const ZklReply *reply)
 {
-	ZklOp	   *op;
+	const char *path;
 
 	if (kind == ZKL_OP_DRAIN_DELETE && reply->rc == ZKL_RC_NOTEMPTY)
 	{
-		op = zkl_core_op(m, ZKL_OP_DRAIN_LIST, lock, NULL);
-		zkl_core_send(m, op, ZKL_SEND_LIST,
-					  zkl_core_join(m, lock->path, "", ""), true);
+		path = zkl_actions_join(m, lock->path, "", "");
+		zkl_operations_send(m, ZKL_OP_DRAIN_LIST, lock, NULL, ZKL_SEND_LIST,
+							path)->watch = true;
 		return;
 	}
 

@@ -9,18 +9,20 @@
  * should be none; but one would block everybody until the session ends.  So a
  * restarted worker, which knows only what the slots say, walks through all
  * directories below the root once, one question at a time; whoever has to wait
- * behind a node looks whose it is (read.c); and a try that is denied because of
- * one whose id this manager made has it looked at (probe.c).
+ * behind a node looks whose it is (reads_reply.c); and a try that is denied
+ * because of one whose id this manager made has it looked at (probe.c).
  *
  * A question that gets an error for an answer is asked again after a while: a
  * few times, or as often as it takes if it is a node to be deleted.
  */
 #include <string.h>
 
-#include "core/batch.h"
-#include "core/core.h"
+#include "core/actions.h"
 #include "core/janitor.h"
+#include "core/memory.h"
+#include "core/operations.h"
 #include "core/request.h"
+#include "core/session.h"
 
 struct ZklJanitorPath
 {
@@ -48,7 +50,7 @@ remember(ZklManager *m, const char *directory, const char *child,
 {
 	size_t		n = strlen(directory);
 	struct ZklJanitorPath *item =
-	zkl_core_alloc(m, sizeof(*item) + n + strlen(child) + 2);
+	zkl_memory_alloc(m, sizeof(*item) + n + strlen(child) + 2);
 
 	memcpy(item->path, directory, n);
 	item->path[n] = '\0';
@@ -70,7 +72,7 @@ forget_all(ZklManager *m, struct ZklJanitorPath **list)
 		struct ZklJanitorPath *item = *list;
 
 		*list = item->next;
-		zkl_core_release(m, item);
+		zkl_memory_release(m, item);
 	}
 }
 
@@ -147,8 +149,8 @@ zkl_janitor_send(ZklManager *m)
 	if (item == NULL)
 		return;
 	m->janitor.asking = true;
-	zkl_core_send(m, zkl_core_op(m, ZKL_OP_JANITOR, NULL, NULL),
-				  item->kind, zkl_core_join(m, item->path, "", ""), false);
+	zkl_operations_send(m, ZKL_OP_JANITOR, NULL, NULL, item->kind,
+						zkl_actions_join(m, item->path, "", ""));
 }
 
 int64_t
@@ -183,8 +185,8 @@ is_claimed(ZklManager *m, const char *name, bool *contends)
 static bool
 is_old_heartbeat(ZklManager *m, const char *path)
 {
-	const char *used = zkl_chain_path(m, m->chain_kept);
-	const char *next = zkl_chain_path(m, m->chain);
+	const char *used = zkl_session_heartbeat(m, m->chain_kept);
+	const char *next = zkl_session_heartbeat(m, m->chain);
 	size_t		stem = (size_t) (strrchr(used, '.') - used) + 1;
 
 	return strncmp(path, used, stem) == 0 && strcmp(path, used) != 0 &&
@@ -194,15 +196,15 @@ is_old_heartbeat(ZklManager *m, const char *path)
 static void
 listed(ZklManager *m, const char *directory, const ZklReply *reply)
 {
-	const char *servers = zkl_core_join(m, m->root, "/", ".servers");
-	const char *once = zkl_core_join(m, m->root, ZKL_ONCE_DIRECTORY, "");
+	const char *servers = zkl_actions_join(m, m->root, "/", ".servers");
+	const char *once = zkl_actions_join(m, m->root, ZKL_ONCE_DIRECTORY, "");
 	bool		heartbeats = strcmp(directory, servers) == 0;
 	size_t		i;
 
 	for (i = 0; i < reply->nchildren; i++)
 	{
 		const char *child = reply->children[i];
-		const char *path = zkl_core_join(m, directory, "/", child);
+		const char *path = zkl_actions_join(m, directory, "/", child);
 		bool		contends;
 		bool		claimed = is_claimed(m, child, &contends);
 
@@ -226,7 +228,7 @@ ask_later(ZklManager *m, struct ZklJanitorPath *item, int32_t rc)
 	if (item->kind != ZKL_SEND_DELETE && item->tries >= ZKL_MAX_ATTEMPTS)
 	{
 		m->janitor.unfinished |= rc != ZKL_RC_NOAUTH;
-		zkl_core_release(m, item);
+		zkl_memory_release(m, item);
 		return;
 	}
 	item->tries++;
@@ -266,5 +268,5 @@ zkl_janitor_reply(ZklManager *m, const ZklReply *reply)
 	else if (reply->rc == ZKL_RC_OK && item->kind == ZKL_SEND_GET &&
 			 is_to_go(m, item->path, reply))
 		remember(m, item->path, "", ZKL_SEND_DELETE);
-	zkl_core_release(m, item);
+	zkl_memory_release(m, item);
 }

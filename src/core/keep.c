@@ -12,7 +12,7 @@
  * its own, and they stay one owner's.  A broken hold does not count: its owner
  * is treated as if it held nothing.
  */
-#include "core/core.h"
+#include "core/actions.h"
 #include "core/keep.h"
 #include "core/request.h"
 
@@ -48,7 +48,7 @@ zkl_keep_over(ZklManager *m, ZklRequest *r)
 	zkl_unlink(&r->keeping);
 	r->keep_until = 0;
 	zkl_link_after(&r->keeping, &m->kept.head);
-	zkl_core_act(m, ZKL_ACTION_KEPT)->request = r->id;
+	zkl_actions_add(m, ZKL_ACTION_KEPT)->request = r->id;
 }
 
 static void
@@ -59,7 +59,7 @@ disown(ZklManager *m, ZklRequest *r)
 	if ((r->owner & ZKL_OWNER_NOBODY) != 0)
 		return;
 	r->owner |= ZKL_OWNER_NOBODY;
-	action = zkl_core_act(m, ZKL_ACTION_DISOWN);
+	action = zkl_actions_add(m, ZKL_ACTION_DISOWN);
 	action->request = r->id;
 	action->owner = r->owner;
 }

@@ -4,16 +4,16 @@
  *
  * Owns the locks of a manager.  Runs in the worker (and in tests), takes no
  * locks of its own, knows neither PostgreSQL nor ZooKeeper.  What is known of
- * a directory is kept in knowledge.c; what follows from both is decided in
+ * a directory is kept in contenders.c; what follows from both is decided in
  * decide.c.
  */
 #include <string.h>
 
-#include "core/core.h"
+#include "core/contenders.h"
 #include "core/downgrade.h"
 #include "core/lock.h"
-#include "core/read.h"
-#include "core/request.h"
+#include "core/memory.h"
+#include "core/reads.h"
 #include "core/siblings.h"
 
 ZklLock *
@@ -43,7 +43,7 @@ make_lock(ZklManager *m, const char *path, size_t length, ZklDialect dialect)
 	if (lock != NULL)
 		m->spare_locks = (ZklLock *) lock->by_path.next;
 	else
-		lock = zkl_core_alloc(m, sizeof(ZklLock));
+		lock = zkl_memory_alloc(m, sizeof(ZklLock));
 	memset(lock, 0, sizeof(ZklLock));
 	memcpy(lock->path, path, length + 1);
 	lock->path_length = length;
@@ -81,11 +81,11 @@ zkl_lock_get(ZklManager *m, const char *name, ZklDialect dialect)
 static void
 free_lock(ZklManager *m, ZklLock *lock)
 {
-	zkl_read_unwatch_directory(m, lock);
-	zkl_core_watch(m, &lock->children_watch, ZKL_WATCH_NONE);
-	zkl_lock_forget(m, lock);
+	zkl_reads_unwatch_directory(m, lock);
+	zkl_reads_set_watch(m, &lock->children_watch, ZKL_WATCH_NONE);
+	zkl_contenders_forget(m, lock);
 	if (lock->ahead_name != NULL)
-		zkl_core_release(m, lock->ahead_name);
+		zkl_memory_release(m, lock->ahead_name);
 	lock->ahead_name = NULL;
 	if (zkl_linked(&lock->idle))
 		m->nidle--;
@@ -116,10 +116,10 @@ zkl_lock_settle_idle(ZklManager *m, ZklLock *lock)
 {
 	if (lock->nrequests > 0)
 		return;
-	zkl_read_unwatch_ahead(m, lock);
+	zkl_reads_unwatch_ahead(m, lock);
 	if (lock->pins > 0)
 		return;
-	if (!zkl_lock_continuous(lock) || lock->draining)
+	if (!zkl_contenders_continuous(lock) || lock->draining)
 	{
 		free_lock(m, lock);
 		return;
@@ -135,7 +135,7 @@ zkl_lock_settle_idle(ZklManager *m, ZklLock *lock)
 		int64_t		zxid = lock->base_zxid;
 		ZklSeq		seq = lock->base_seq;
 
-		zkl_lock_forget(m, lock);
+		zkl_contenders_forget(m, lock);
 		lock->base_known = true;
 		lock->base_seq = seq;
 		lock->base_zxid = zxid;
@@ -182,7 +182,7 @@ set_waiting(ZklManager *m, ZklLock *lock, ZklRequest *r)
 	lock->waiting = r;
 	if (r != NULL && r->own_watch == ZKL_WATCH_NONE &&
 		!zkl_linked(&r->unwatched))
-		zkl_read_own_later(m, r, m->acknowledged_at);
+		zkl_reads_own_later(m, r, m->acknowledged_at);
 }
 
 /*

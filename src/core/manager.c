@@ -7,17 +7,23 @@
  */
 #include <string.h>
 
-#include "core/answer.h"
+#include "core/actions.h"
 #include "core/batch.h"
-#include "core/contact.h"
-#include "core/core.h"
+#include "core/batch_reply.h"
+#include "core/contenders.h"
+#include "core/decide.h"
 #include "core/janitor.h"
 #include "core/keep.h"
 #include "core/lock.h"
+#include "core/memory.h"
+#include "core/operations.h"
 #include "core/pace.h"
 #include "core/probe.h"
-#include "core/read.h"
+#include "core/reads.h"
+#include "core/reads_reply.h"
 #include "core/request.h"
+#include "core/session.h"
+#include "core/session_lease.h"
 #include "core/siblings.h"
 
 /* ---- life ---- */
@@ -31,7 +37,7 @@ make_table(ZklManager *m, ZklTable *table, size_t elements)
 	while (n < elements)
 		n *= 2;
 	table->nbuckets = n;
-	table->buckets = zkl_core_alloc(m, n * sizeof(ZklList));
+	table->buckets = zkl_memory_alloc(m, n * sizeof(ZklList));
 	for (i = 0; i < n; i++)
 		zkl_list_init(&table->buckets[i]);
 }
@@ -41,13 +47,13 @@ make_batches(ZklManager *m)
 {
 	uint32_t	i;
 
-	m->batches = zkl_core_alloc(m, m->config.batches_in_flight *
-								sizeof(ZklBatch));
+	m->batches = zkl_memory_alloc(m, m->config.batches_in_flight *
+								  sizeof(ZklBatch));
 	memset(m->batches, 0, m->config.batches_in_flight * sizeof(ZklBatch));
 	for (i = 0; i < m->config.batches_in_flight; i++)
 		m->batches[i].members =
-			zkl_core_alloc(m, m->config.batch_operations *
-						   sizeof(ZklRequest *));
+			zkl_memory_alloc(m, m->config.batch_operations *
+							 sizeof(ZklRequest *));
 	m->batch_limit = m->config.batch_operations;
 }
 
@@ -64,8 +70,8 @@ zkl_manager_create(const ZklConfig *config)
 	strncpy(m->root, config->root, ZKL_MAX_ROOT);
 	m->config.root = m->root;
 	m->lease_limit = INT64_MAX;
-	zkl_core_begin(m);
-	m->requests = zkl_core_alloc(m, requests);
+	zkl_operations_init(m);
+	m->requests = zkl_memory_alloc(m, requests);
 	memset(m->requests, 0, requests);
 	for (i = 0; i < config->max_requests; i++)
 		m->requests[i].id = i;
@@ -103,16 +109,16 @@ destroy_locks(ZklManager *m)
 		zkl_foreach(link, after, &m->by_path.buckets[i])
 		{
 			lock = zkl_container(ZklLock, by_path, link);
-			zkl_lock_forget(m, lock);
+			zkl_contenders_forget(m, lock);
 			if (lock->ahead_name != NULL)
-				zkl_core_release(m, lock->ahead_name);
-			zkl_core_release(m, lock);
+				zkl_memory_release(m, lock->ahead_name);
+			zkl_memory_release(m, lock);
 		}
 	}
 	while ((lock = m->spare_locks) != NULL)
 	{
 		m->spare_locks = (ZklLock *) (void *) lock->by_path.next;
-		zkl_core_release(m, lock);
+		zkl_memory_release(m, lock);
 	}
 }
 
@@ -124,19 +130,20 @@ zkl_manager_destroy(ZklManager *m)
 	destroy_locks(m);
 	zkl_janitor_stop(m);
 	for (i = 0; i < m->config.batches_in_flight; i++)
-		zkl_core_release(m, m->batches[i].members);
-	zkl_core_release(m, m->batches);
-	zkl_core_end(m);
-	zkl_core_release(m, m->by_uuid.buckets);
-	zkl_core_release(m, m->by_path.buckets);
-	zkl_core_release(m, m->requests);
+		zkl_memory_release(m, m->batches[i].members);
+	zkl_memory_release(m, m->batches);
+	zkl_actions_free(m);
+	zkl_operations_free(m);
+	zkl_memory_release(m, m->by_uuid.buckets);
+	zkl_memory_release(m, m->by_path.buckets);
+	zkl_memory_release(m, m->requests);
 	m->config.memory.release(m->config.memory.context, m);
 }
 
 void
 zkl_manager_clear_actions(ZklManager *m)
 {
-	zkl_core_clear(m);
+	zkl_actions_clear(m);
 }
 
 const ZklAction *
@@ -197,7 +204,7 @@ zkl_manager_release(ZklManager *m, int64_t now, uint32_t request,
 	if (end->epilogue)
 		zkl_keep_leave(m, r);
 	else if (r->demand == ZKL_DEMAND_UNUSED)
-		zkl_core_act(m, ZKL_ACTION_FREE)->request = request;
+		zkl_actions_add(m, ZKL_ACTION_FREE)->request = request;
 	else if (r->demand == ZKL_DEMAND_GRANTED && !r->broken &&
 			 end->keep_until > now)
 	{
@@ -232,33 +239,33 @@ zkl_manager_reply(ZklManager *m, int64_t now, uint64_t tag,
 
 	/* Given up: what it answers now may be older than what was doubted. */
 	if (m->connection == ZKL_CONNECTION_DOWN ||
-		!zkl_core_answered(m, tag, &op))
+		!zkl_operations_end(m, tag, &op))
 		return;
 	if (reply->rc == ZKL_RC_OK)
-		zkl_contact_note(m, op.sent_at);
+		zkl_session_lease_contact(m, op.sent_at);
 	switch (op.kind)
 	{
 		case ZKL_OP_BATCH:
-			zkl_batch_reply(m, reply);
+			zkl_batch_reply_take(m, reply);
 			break;
 		case ZKL_OP_CHAIN:
-			zkl_chain_reply(m, reply);
+			zkl_session_chain_reply(m, reply);
 			break;
 		case ZKL_OP_JANITOR:
 			zkl_janitor_reply(m, reply);
 			break;
 		case ZKL_OP_SWEEP:
-			zkl_chain_swept(m, reply->rc);
+			zkl_session_swept(m, reply->rc);
 			break;
 		case ZKL_OP_PARENT:
-			zkl_batch_parent_reply(m, op.lock, reply->rc);
+			zkl_batch_reply_parent(m, op.lock, reply->rc);
 			break;
 		case ZKL_OP_DELETE:
 			if (op.request->submitted == op.submitted)
-				zkl_batch_delete_reply(m, op.request, reply->rc);
+				zkl_batch_reply_deleted(m, op.request, reply->rc);
 			break;
 		default:
-			zkl_answer_read(m, &op, reply);
+			zkl_reads_reply_take(m, &op, reply);
 			break;
 	}
 	if (op.lock != NULL)
@@ -270,7 +277,7 @@ zkl_manager_event(ZklManager *m, int64_t now, ZklEventKind kind,
 				  const char *path)
 {
 	m->now = now;
-	zkl_answer_event(m, kind, path);
+	zkl_reads_reply_event(m, kind, path);
 }
 
 /*
@@ -291,8 +298,8 @@ heed_lapse(ZklManager *m)
 
 	m->lease_relied = valid && m->nqueued > 0;
 	if (m->connection == ZKL_CONNECTION_READY && m->nlive > 0 &&
-		(lapsed || zkl_contact_lease(m, m->now) <= m->now))
-		zkl_core_reconnect(m, ZKL_RC_LAPSED);
+		(lapsed || zkl_session_lease_until(m, m->now) <= m->now))
+		zkl_session_give_up(m, ZKL_RC_LAPSED);
 }
 
 void
@@ -301,7 +308,7 @@ zkl_manager_flush(ZklManager *m, int64_t now)
 	m->now = now;
 	zkl_keep_tick(m);
 	heed_lapse(m);
-	zkl_contact_verify(m);
+	zkl_session_lease_verify(m);
 	while (m->connection == ZKL_CONNECTION_READY &&
 		   (now < m->lease_until || ZKL_MUTANT(GRANT_WITHOUT_LEASE)) &&
 		   !zkl_list_empty(&m->dirty))
@@ -309,12 +316,12 @@ zkl_manager_flush(ZklManager *m, int64_t now)
 		ZklLink    *link = m->dirty.head.next;
 
 		zkl_unlink(link);
-		zkl_lock_decide(m, zkl_container(ZklLock, dirty, link));
+		zkl_decide_lock(m, zkl_container(ZklLock, dirty, link));
 	}
 	zkl_pace_decided(m);
 	zkl_batch_send(m);
-	zkl_read_send(m);
-	zkl_contact_send(m);
+	zkl_reads_send(m);
+	zkl_session_lease_send(m);
 	zkl_janitor_send(m);
 }
 
@@ -331,7 +338,7 @@ zkl_manager_timer(const ZklManager *m)
 	if (m->connection != ZKL_CONNECTION_READY)
 		return -1;
 	return earlier(earlier(zkl_batch_timer(m), zkl_janitor_timer(m)),
-				   earlier(zkl_contact_timer(m), zkl_keep_timer(m)));
+				   earlier(zkl_session_lease_timer(m), zkl_keep_timer(m)));
 }
 
 uint32_t

@@ -6,9 +6,8 @@
  * worker (and in tests), takes no locks, knows neither PostgreSQL nor
  * ZooKeeper.
  */
-#include "core/core.h"
 #include "core/mark.h"
-#include "core/read.h"
+#include "core/reads.h"
 #include "core/request.h"
 #include "core/siblings.h"
 
@@ -59,8 +58,8 @@ zkl_mark_granted(ZklManager *m, ZklRequest *r)
 {
 	if (r->asked_early && r->own_watch == ZKL_WATCH_ARMED)
 	{
-		zkl_core_watch(m, &r->own_watch, ZKL_WATCH_NONE);
-		zkl_read_own(m, r);
+		zkl_reads_set_watch(m, &r->own_watch, ZKL_WATCH_NONE);
+		zkl_reads_own(m, r);
 	}
 	r->asked_early = false;
 }

@@ -16,20 +16,20 @@
  * may still do so, but no longer than the lease lasts, past which nothing is
  * denied (ZOOKEEPER-1675, and "sync" in ZooKeeper's programmer's guide).
  */
-#include "core/contact.h"
-#include "core/core.h"
+#include "core/actions.h"
+#include "core/contenders.h"
 #include "core/downgrade.h"
 #include "core/janitor.h"
-#include "core/lock.h"
+#include "core/operations.h"
 #include "core/probe.h"
-#include "core/read.h"
+#include "core/reads.h"
 #include "core/request.h"
-#include "core/siblings.h"
+#include "core/session_lease.h"
 
 static bool
 likely_free(const ZklLock *lock)
 {
-	return zkl_lock_continuous(lock) && lock->nforeign == 0 &&
+	return zkl_contenders_continuous(lock) && lock->nforeign == 0 &&
 		lock->unknown_from == ZKL_SEQ_NONE && !lock->tainted;
 }
 
@@ -50,7 +50,7 @@ may_deny_soon(ZklManager *m)
 		return false;
 	if (m->now < m->lease_until)
 		return true;
-	if (zkl_contact_lease(m, m->now) <= m->now)
+	if (zkl_session_lease_until(m, m->now) <= m->now)
 		return false;
 	m->beat_wanted = true;
 	return true;
@@ -66,32 +66,25 @@ zkl_probe_begin(ZklManager *m, ZklRequest *r)
 		!may_deny_soon(m))
 		return false;
 	zkl_list_append(&lock->tries, &r->work);
-	zkl_read_want(m, lock);
+	zkl_reads_want(m, lock);
 	return true;
 }
 
 void
 zkl_probe_send(ZklManager *m, ZklLock *lock)
 {
-	ZklOp	   *op;
-
 	if (zkl_list_empty(&lock->tries) || lock->probe_sent)
 		return;
 	lock->probe_sent = true;
 	lock->probe_stale = false;
 	m->counters.listings++;
 	if (!ZKL_MUTANT(PROBE_WITHOUT_SYNC))
-	{
-		op = zkl_core_op(m, ZKL_OP_PROBE_SYNC, lock, NULL);
-		zkl_core_send(m, op, ZKL_SEND_SYNC,
-					  zkl_core_join(m, lock->path, "", ""), false);
-	}
-	op = zkl_core_op(m, ZKL_OP_PROBE, lock, NULL);
+		zkl_operations_send(m, ZKL_OP_PROBE_SYNC, lock, NULL, ZKL_SEND_SYNC,
+							zkl_actions_join(m, lock->path, "", ""));
 
 	/* Those that come from now on are not answered by it. */
-	op->submitted = m->submissions;
-	zkl_core_send(m, op, ZKL_SEND_LIST, zkl_core_join(m, lock->path, "", ""),
-				  false);
+	zkl_operations_send(m, ZKL_OP_PROBE, lock, NULL, ZKL_SEND_LIST,
+						zkl_actions_join(m, lock->path, "", ""));
 }
 
 /*
@@ -154,7 +147,7 @@ zkl_probe_reply(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 
 		if (r->submitted > op->submitted)
 		{
-			zkl_read_want(m, lock);
+			zkl_reads_want(m, lock);
 			return;
 		}
 		zkl_unlink(&r->work);

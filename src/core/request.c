@@ -7,13 +7,13 @@
  */
 #include <string.h>
 
-#include "core/core.h"
+#include "core/actions.h"
 #include "core/downgrade.h"
 #include "core/keep.h"
 #include "core/lock.h"
 #include "core/mark.h"
 #include "core/pace.h"
-#include "core/read.h"
+#include "core/reads.h"
 #include "core/request.h"
 #include "core/siblings.h"
 
@@ -50,7 +50,7 @@ zkl_request_path(ZklManager *m, const ZklRequest *r)
 		zkl_znode_prefix(r->lock->dialect, &r->uuid, r->node_mode, name);
 	else
 		zkl_znode_name(r->lock->dialect, &r->uuid, r->node_mode, r->seq, name);
-	return zkl_core_join(m, r->lock->path, "/", name);
+	return zkl_actions_join(m, r->lock->path, "/", name);
 }
 
 ZklRequest *
@@ -97,7 +97,7 @@ zkl_request_begin(ZklManager *m, uint32_t id, const ZklDemand *demand)
 void
 zkl_request_note(ZklManager *m, const ZklRequest *r)
 {
-	ZklAction  *action = zkl_core_act(m, ZKL_ACTION_ZNODE);
+	ZklAction  *action = zkl_actions_add(m, ZKL_ACTION_ZNODE);
 
 	action->request = r->id;
 	action->uuid = r->uuid;
@@ -120,7 +120,7 @@ finish(ZklManager *m, ZklRequest *r)
 	r->demand = ZKL_DEMAND_UNUSED;
 	r->lock = NULL;
 	lock->nrequests--;
-	zkl_core_act(m, ZKL_ACTION_FREE)->request = r->id;
+	zkl_actions_add(m, ZKL_ACTION_FREE)->request = r->id;
 	zkl_lock_settle_idle(m, lock);
 }
 
@@ -135,10 +135,10 @@ hand_node_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 	heir->index = r->index;
 	heir->czxid = r->czxid;
 	heir->alone = r->alone;
-	zkl_core_watch(m, &heir->own_watch, r->own_watch);
+	zkl_reads_set_watch(m, &heir->own_watch, r->own_watch);
 	heir->placed_at = r->placed_at;
 	if (zkl_linked(&r->unseen))
-		zkl_read_unseen(m, heir, r->unseen_since);
+		zkl_reads_unseen(m, heir, r->unseen_since);
 	heir->seen = r->seen;
 	heir->verified = r->verified;
 	heir->cover = NULL;
@@ -157,11 +157,11 @@ hand_node_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 		 * The answer will be for r, or was for r alone: the heir looks for
 		 * itself.
 		 */
-		zkl_core_watch(m, &heir->own_watch, ZKL_WATCH_NONE);
-		zkl_read_own(m, heir);
+		zkl_reads_set_watch(m, &heir->own_watch, ZKL_WATCH_NONE);
+		zkl_reads_own(m, heir);
 	}
 	zkl_unlink(&r->unwatched);
-	zkl_core_watch(m, &r->own_watch, ZKL_WATCH_NONE);
+	zkl_reads_set_watch(m, &r->own_watch, ZKL_WATCH_NONE);
 	r->node = ZKL_NODE_NONE;
 	zkl_request_note(m, heir);
 	zkl_downgrade_pass_on(m, r, heir);
@@ -245,7 +245,7 @@ zkl_request_create(ZklManager *m, ZklRequest *r)
 	r->again = r->alone = false;
 	r->token_sent = false;
 	r->asked_early = false;
-	zkl_core_watch(m, &r->own_watch, ZKL_WATCH_NONE);
+	zkl_reads_set_watch(m, &r->own_watch, ZKL_WATCH_NONE);
 	r->parked = r->lock->draining;
 	if (r->parked)
 		zkl_lock_touch(m, r->lock);
@@ -282,7 +282,7 @@ zkl_request_gone(ZklManager *m, ZklRequest *r)
 	zkl_unlink(&r->work);
 	zkl_unlink(&r->by_uuid);
 	r->node = ZKL_NODE_NONE;
-	zkl_core_watch(m, &r->own_watch, ZKL_WATCH_NONE);
+	zkl_reads_set_watch(m, &r->own_watch, ZKL_WATCH_NONE);
 	if (r->again && r->demand == ZKL_DEMAND_WAITING)
 		zkl_request_create(m, r);
 	else
@@ -319,7 +319,7 @@ zkl_request_delete_again(ZklRequest *r, ZklList *list)
 static void
 tell_grant(ZklManager *m, ZklRequest *r)
 {
-	ZklAction  *action = zkl_core_act(m, ZKL_ACTION_GRANT);
+	ZklAction  *action = zkl_actions_add(m, ZKL_ACTION_GRANT);
 
 	action->request = r->id;
 	action->token = r->token;
@@ -349,7 +349,7 @@ zkl_request_restore_hold(ZklManager *m, ZklRequest *r)
 	r->demand = ZKL_DEMAND_GRANTED;
 
 	/* of old: what happened to its node meanwhile is to be looked at first */
-	zkl_read_own(m, r);
+	zkl_reads_own(m, r);
 }
 
 void
@@ -365,20 +365,20 @@ zkl_request_blocked(ZklManager *m, ZklRequest *r)
 {
 	r->lock->ntogether--;
 	r->together = false;
-	zkl_core_act(m, ZKL_ACTION_BLOCKED)->request = r->id;
+	zkl_actions_add(m, ZKL_ACTION_BLOCKED)->request = r->id;
 }
 
 void
 zkl_request_deny(ZklManager *m, ZklRequest *r)
 {
-	zkl_core_act(m, ZKL_ACTION_DENY)->request = r->id;
+	zkl_actions_add(m, ZKL_ACTION_DENY)->request = r->id;
 	retire(m, r, ZKL_DEMAND_ANSWERED);
 }
 
 void
 zkl_request_fail(ZklManager *m, ZklRequest *r, ZklFailure failure, int32_t rc)
 {
-	ZklAction  *action = zkl_core_act(m, ZKL_ACTION_FAIL);
+	ZklAction  *action = zkl_actions_add(m, ZKL_ACTION_FAIL);
 
 	action->request = r->id;
 	action->failure = failure;
@@ -424,7 +424,7 @@ drop_node(ZklManager *m, ZklRequest *r)
 	zkl_unlink(&r->work);
 	zkl_unlink(&r->by_uuid);
 	r->node = ZKL_NODE_NONE;
-	zkl_core_watch(m, &r->own_watch, ZKL_WATCH_NONE);
+	zkl_reads_set_watch(m, &r->own_watch, ZKL_WATCH_NONE);
 }
 
 void

@@ -8,7 +8,7 @@
  */
 #include <string.h>
 
-#include "core/core.h"
+#include "core/actions.h"
 #include "core/downgrade.h"
 #include "core/lock.h"
 #include "core/request.h"
@@ -235,7 +235,7 @@ has_nothing(const ZklRestored *slot)
 static void
 lose(ZklManager *m, uint32_t request)
 {
-	ZklAction  *action = zkl_core_act(m, ZKL_ACTION_LOSE);
+	ZklAction  *action = zkl_actions_add(m, ZKL_ACTION_LOSE);
 
 	action->request = request;
 	action->failure = ZKL_FAILURE_SESSION_EXPIRED;

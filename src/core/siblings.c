@@ -6,7 +6,7 @@
  * worker (and in tests), takes no locks.  It must not know queues and lists:
  * what becomes of a node is request.c's.
  */
-#include "core/core.h"
+#include "core/actions.h"
 #include "core/downgrade.h"
 #include "core/keep.h"
 #include "core/siblings.h"
@@ -97,7 +97,7 @@ zkl_siblings_follow(ZklRequest *r, ZklRequest *heir)
 static void
 tell_loss(ZklManager *m, const ZklRequest *r, ZklFailure failure)
 {
-	ZklAction  *action = zkl_core_act(m, ZKL_ACTION_LOSE);
+	ZklAction  *action = zkl_actions_add(m, ZKL_ACTION_LOSE);
 
 	action->request = r->id;
 	action->failure = failure;
@@ -106,7 +106,7 @@ tell_loss(ZklManager *m, const ZklRequest *r, ZklFailure failure)
 void
 zkl_siblings_retire(ZklManager *m, const ZklRequest *r)
 {
-	ZklAction  *action = zkl_core_act(m, ZKL_ACTION_RETIRE);
+	ZklAction  *action = zkl_actions_add(m, ZKL_ACTION_RETIRE);
 
 	action->request = r->id;
 	action->has_node = r->node != ZKL_NODE_NONE;
@@ -174,10 +174,10 @@ zkl_siblings_revoke(ZklManager *m, ZklRequest *r, int64_t zxid,
 		if ((s == r || s->cover == r) && s->asked_zxid != zxid &&
 			!zkl_is_kept(s))
 		{
-			ZklAction  *action = zkl_core_act(m, ZKL_ACTION_REVOKE);
+			ZklAction  *action = zkl_actions_add(m, ZKL_ACTION_REVOKE);
 
 			action->request = s->id;
-			action->asker = zkl_core_join(m, asker, "", "");
+			action->asker = zkl_actions_join(m, asker, "", "");
 			action->asked_zxid = zxid;
 			s->asked_zxid = zxid;
 		}

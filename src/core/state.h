@@ -85,7 +85,7 @@ struct ZklRequest
 	ZklLock    *lock;
 	bool		expired;		/* deny it unless it can be granted now */
 	bool		together;		/* to be told once it is blocked */
-	uint32_t	max;			/* dialect LEASE: see lease.h */
+	uint32_t	max;			/* dialect LEASE: see permits.h */
 	ZklRequest *cover;
 	ZklRequest *sibling_next;	/* ring of one owner's requests on one lock */
 	ZklRequest *sibling_prev;
@@ -126,7 +126,8 @@ struct ZklRequest
 	char		data[ZKL_MAX_NODE_DATA];
 
 	ZklLink		all;			/* in lock->requests */
-	ZklLink		queued;			/* in lock->own: EXISTS and WAITING or GRANTED */
+	ZklLink		queued;			/* in lock->own: EXISTS, and WAITING or
+								 * GRANTED */
 	ZklLink		work;			/* in one of the manager's lists of writes, or
 								 * in lock->tries */
 	ZklLink		unwatched;		/* in m->unwatched, by placed_at */
@@ -193,7 +194,7 @@ struct ZklLock
 	bool		list_wanted;
 	bool		list_sent;
 
-	/* dialect LEASE only: see lease.h */
+	/* dialect LEASE only: see permits.h */
 	uint32_t	strangers;		/* listed children that are no contenders */
 	ZklWatchState children_watch;	/* goes along with a listing */
 	uint64_t	children_order; /* of the listing that sets it */
@@ -238,8 +239,8 @@ typedef struct ZklOp
 	uint32_t	next_free;
 	ZklLock    *lock;			/* pinned */
 	ZklRequest *request;
-	uint64_t	submitted;		/* the request's, to tell reuse; of a PROBE:
-								 * the latest that it can answer */
+	uint64_t	submitted;		/* the request's, to tell reuse; without one:
+								 * the latest of all, when it was sent */
 	uint64_t	order;
 	int64_t		sent_at;
 	size_t		bytes;			/* of its path, for reads */

@@ -7,7 +7,7 @@
  * "locks" is a mutex, the guard: whoever acquires holds it while he makes his
  * leases and waits until they all are among the first "max".  So those who
  * want several leases do not each get some of them.  The maximum itself is
- * kept by the order of the leases alone (core/lease.h).
+ * kept by the order of the leases alone (core/permits.h).
  */
 #ifndef ZKL_RECIPES_SEMAPHORE_H
 #define ZKL_RECIPES_SEMAPHORE_H

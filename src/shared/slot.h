@@ -134,7 +134,7 @@ typedef struct ZklSlot
 	bool		s_together;		/* one of several asked for at once */
 	bool		s_guard;		/* of a semaphore, for a moment: see
 								 * semaphore.h */
-	uint32		s_max;			/* dialect LEASE: see core/lease.h */
+	uint32		s_max;			/* dialect LEASE: see core/permits.h */
 	int			s_procno;		/* the owner's PGPROC, for its latch */
 	int			s_pid;
 	Oid			s_roleid;		/* who asked, for what others may see */

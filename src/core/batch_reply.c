@@ -1,5 +1,5 @@
 /*
- * outcome.c
+ * batch_reply.c
  *	  What became of a batch: the answer, or the lack of one.
  *
  * Owns the steps from an answer to the requests in the batch.  Runs in the
@@ -17,13 +17,15 @@
  *					listings tell what became of it
  */
 #include "core/batch.h"
-#include "core/contact.h"
-#include "core/core.h"
+#include "core/batch_reply.h"
+#include "core/contenders.h"
 #include "core/downgrade.h"
 #include "core/lock.h"
 #include "core/pace.h"
-#include "core/read.h"
+#include "core/reads.h"
 #include "core/request.h"
+#include "core/session.h"
+#include "core/session_lease.h"
 #include "core/zxid.h"
 
 /* The connection is as good as its first beat: now its reads count. */
@@ -48,10 +50,10 @@ proved(ZklManager *m)
 			r->downgrade == ZKL_DOWNGRADE_UNSETTLED)
 		{
 			r->lock->list_wanted = true;
-			zkl_read_want(m, r->lock);
+			zkl_reads_want(m, r->lock);
 		}
 		if (r->lock->ahead_watch == ZKL_WATCH_WANTED)
-			zkl_read_want(m, r->lock);
+			zkl_reads_want(m, r->lock);
 	}
 }
 
@@ -72,26 +74,26 @@ create_applied(ZklManager *m, ZklRequest *r, const char *path, int64_t zxid,
 	r->lock->parents_rc = 0;
 	m->counters.creates++;
 	if (seq < ZKL_SEQ_LIMIT)
-		r->alone = zkl_lock_account(m, r->lock, seq, zxid);
+		r->alone = zkl_contenders_account(m, r->lock, seq, zxid);
 	zkl_request_exists(m, r, seq, zxid);
 
 	/* From then on it may have been deleted or marked. */
 	r->placed_at = sent_at;
 	if (zkl_linked(&r->unseen))
-		zkl_read_unseen(m, r, sent_at);
+		zkl_reads_unseen(m, r, sent_at);
 
 	/* In a new directory the watch that was sent along found nothing. */
 	if (r->lock->visited && r->lock->directory_watch == ZKL_WATCH_NONE)
 	{
-		zkl_core_watch(m, &r->lock->directory_watch, ZKL_WATCH_WANTED);
-		zkl_read_want(m, r->lock);
+		zkl_reads_set_watch(m, &r->lock->directory_watch, ZKL_WATCH_WANTED);
+		zkl_reads_want(m, r->lock);
 	}
 }
 
 static void
 batch_applied(ZklManager *m, ZklBatch *batch, const ZklReply *reply)
 {
-	int64_t		lease = zkl_contact_lease(m, batch->sent_at);
+	int64_t		lease = zkl_session_lease_until(m, batch->sent_at);
 	uint32_t	i;
 
 	m->counters.batches++;
@@ -124,8 +126,8 @@ batch_applied(ZklManager *m, ZklBatch *batch, const ZklReply *reply)
 		return;
 	}
 	m->zxid_seen = reply->stat.mzxid;
-	if (lease > zkl_read_lease_limit(m))
-		lease = zkl_read_lease_limit(m);
+	if (lease > zkl_reads_lease_limit(m))
+		lease = zkl_reads_lease_limit(m);
 	if (m->verified && lease > m->lease_until)
 		m->lease_until = lease;
 	if (m->connection == ZKL_CONNECTION_PROVING)
@@ -178,7 +180,7 @@ create_refused(ZklManager *m, ZklRequest *r, int32_t rc, bool named)
 }
 
 void
-zkl_batch_delete_reply(ZklManager *m, ZklRequest *r, int32_t rc)
+zkl_batch_reply_deleted(ZklManager *m, ZklRequest *r, int32_t rc)
 {
 	if (r->node != ZKL_NODE_DELETING)
 		return;
@@ -187,7 +189,7 @@ zkl_batch_delete_reply(ZklManager *m, ZklRequest *r, int32_t rc)
 		zkl_request_gone(m, r);
 	else
 	{
-		zkl_core_retry_later(m);
+		zkl_batch_retry_later(m);
 		zkl_request_delete_again(r, &m->stuck_deletes);
 	}
 }
@@ -251,7 +253,7 @@ batch_refused(ZklManager *m, ZklBatch *batch, int failed, int32_t rc)
 		if (i < batch->ndeletes)
 		{
 			if (culprit)
-				zkl_batch_delete_reply(m, r, rc);
+				zkl_batch_reply_deleted(m, r, rc);
 			else
 				zkl_request_delete_again(r, failed > 0 ? &m->lone_deletes :
 										 &m->deletes);
@@ -324,7 +326,7 @@ pop_batch(ZklManager *m)
 }
 
 void
-zkl_batch_reply(ZklManager *m, const ZklReply *reply)
+zkl_batch_reply_take(ZklManager *m, const ZklReply *reply)
 {
 	ZklBatch   *batch = pop_batch(m);
 	bool		good = reply->rc == ZKL_RC_OK &&
@@ -334,12 +336,12 @@ zkl_batch_reply(ZklManager *m, const ZklReply *reply)
 	if (good && zkl_zxid_is_absurd(m, reply->stat.mzxid))
 	{
 		batch_unknown(m, batch);
-		zkl_core_reconnect(m, ZKL_RC_ABSURD);
+		zkl_session_give_up(m, ZKL_RC_ABSURD);
 	}
 	else if (good && zkl_zxid_went_back(m, reply->stat.mzxid))
 	{
 		batch_unknown(m, batch);
-		zkl_core_reconnect(m, ZKL_RC_WENT_BACK);
+		zkl_session_give_up(m, ZKL_RC_WENT_BACK);
 	}
 	else if (good)
 		batch_applied(m, batch, reply);
@@ -355,7 +357,7 @@ zkl_batch_reply(ZklManager *m, const ZklReply *reply)
 }
 
 void
-zkl_batch_parent_reply(ZklManager *m, ZklLock *lock, int32_t rc)
+zkl_batch_reply_parent(ZklManager *m, ZklLock *lock, int32_t rc)
 {
 	int32_t    *why = lock != NULL ? &lock->parents_rc : &m->chain_rc;
 
@@ -369,7 +371,7 @@ zkl_batch_parent_reply(ZklManager *m, ZklLock *lock, int32_t rc)
 }
 
 void
-zkl_batch_disconnected(ZklManager *m)
+zkl_batch_reply_lost(ZklManager *m)
 {
 	uint32_t	i;
 

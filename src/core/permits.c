@@ -1,5 +1,5 @@
 /*
- * lease.c
+ * permits.c
  *	  Who holds a lease of a semaphore.
  *
  * Owns nothing: it reads locks and requests, and has the consequences carried
@@ -12,14 +12,12 @@
  * enough to know of.
  */
 #include "core/janitor.h"
-#include "core/lease.h"
-#include "core/lock.h"
-#include "core/mutant.h"
-#include "core/read.h"
+#include "core/permits.h"
+#include "core/reads.h"
 #include "core/request.h"
 
 ZklVerdict
-zkl_lease_verdict(const ZklLeaseView *view, ZklSeq seq, uint32_t max)
+zkl_permits_verdict(const ZklPermitView *view, ZklSeq seq, uint32_t max)
 {
 	uint64_t	ahead = view->own;
 	size_t		i;
@@ -43,14 +41,14 @@ zkl_lease_verdict(const ZklLeaseView *view, ZklSeq seq, uint32_t max)
 static ZklVerdict
 judge(const ZklLock *lock, const ZklRequest *r, uint32_t own)
 {
-	ZklLeaseView view;
+	ZklPermitView view;
 
 	view.own = own;
 	view.foreign = lock->foreign;
 	view.nforeign = lock->nforeign;
 	view.strangers = lock->strangers;
 	view.unknown_from = lock->unknown_from;
-	return zkl_lease_verdict(&view, r->seq, r->max);
+	return zkl_permits_verdict(&view, r->seq, r->max);
 }
 
 /* A node of ours that no request claims would be in the way for ever. */
@@ -85,7 +83,7 @@ decide_first(ZklManager *m, ZklLock *lock, uint32_t own)
 		case ZKL_VERDICT_GRANT:
 			if (r->czxid == 0)
 			{
-				zkl_read_token(m, r);
+				zkl_reads_token(m, r);
 				return false;
 			}
 			zkl_request_grant(m, r);
@@ -95,10 +93,10 @@ decide_first(ZklManager *m, ZklLock *lock, uint32_t own)
 		case ZKL_VERDICT_BEHIND_FOREIGN:
 			look_for_leftovers(m, lock);
 			if (!ZKL_MUTANT(SEMAPHORE_UNWATCHED) || r->seen == 0)
-				zkl_read_want_children(m, lock);
+				zkl_reads_want_children(m, lock);
 			return false;
 		case ZKL_VERDICT_LIST:
-			zkl_read_want_listing(m, lock);
+			zkl_reads_want_listing(m, lock);
 			return false;
 	}
 	return false;
@@ -154,7 +152,7 @@ count_ahead(const ZklLock *lock)
 }
 
 void
-zkl_lease_decide(ZklManager *m, ZklLock *lock)
+zkl_permits_decide(ZklManager *m, ZklLock *lock)
 {
 	do
 	{

@@ -1,5 +1,5 @@
 /*
- * lease.h
+ * permits.h
  *	  Leases of a semaphore: the locks in dialect LEASE.
  *
  * Up to "max" contenders of such a directory hold at the same time, those with
@@ -9,31 +9,31 @@
  * the maximum.  The guard, by which clients come one at a time (semaphore.h),
  * keeps those who want several leases from each having some of them.
  */
-#ifndef ZKL_CORE_LEASE_H
-#define ZKL_CORE_LEASE_H
+#ifndef ZKL_CORE_PERMITS_H
+#define ZKL_CORE_PERMITS_H
 
 #include "core/queue.h"
 #include "core/state.h"
 
 /* What is known of those ahead of a lease of this server */
-typedef struct ZklLeaseView
+typedef struct ZklPermitView
 {
 	uint32_t	own;			/* contenders of this server ahead: all alive */
 	const ZklContender *foreign;	/* ascending; a superset of those alive */
 	size_t		nforeign;
 	uint32_t	strangers;		/* other children: a superset, too */
 	ZklSeq		unknown_from;	/* from here on, unnamed ones may be ahead */
-} ZklLeaseView;
+} ZklPermitView;
 
 /*
  * Decides for a lease of this server.  BEHIND_OWN: those of this server are
  * enough to keep it waiting; BEHIND_FOREIGN: only together with others, who
  * may be gone.
  */
-extern ZklVerdict zkl_lease_verdict(const ZklLeaseView *view, ZklSeq seq,
-									uint32_t max);
+extern ZklVerdict zkl_permits_verdict(const ZklPermitView *view, ZklSeq seq,
+									  uint32_t max);
 
 /* Grants and denies what can be; asks for the reads that it takes. */
-extern void zkl_lease_decide(ZklManager *m, ZklLock *lock);
+extern void zkl_permits_decide(ZklManager *m, ZklLock *lock);
 
-#endif							/* ZKL_CORE_LEASE_H */
+#endif							/* ZKL_CORE_PERMITS_H */

@@ -1,5 +1,5 @@
 /*
- * knowledge.c
+ * contenders.c
  *	  What a lock knows of the other contenders in its directory: continuity
  *	  of the numbers, the last listing, and taint.
  *
@@ -9,13 +9,16 @@
  */
 #include <string.h>
 
-#include "core/core.h"
+#include "core/contenders.h"
 #include "core/downgrade.h"
 #include "core/lock.h"
+#include "core/memory.h"
+#include "core/queue.h"
+#include "core/reads.h"
 #include "core/request.h"
 
 bool
-zkl_lock_continuous(const ZklLock *lock)
+zkl_contenders_continuous(const ZklLock *lock)
 {
 	if (ZKL_MUTANT(CONTINUITY_WITHOUT_WATCH))
 		return lock->base_known;
@@ -28,8 +31,8 @@ forget_foreign(ZklManager *m, ZklLock *lock)
 {
 	if (lock->foreign != NULL)
 	{
-		zkl_core_release(m, lock->foreign);
-		zkl_core_release(m, lock->names);
+		zkl_memory_release(m, lock->foreign);
+		zkl_memory_release(m, lock->names);
 	}
 	lock->foreign = NULL;
 	lock->names = NULL;
@@ -37,7 +40,7 @@ forget_foreign(ZklManager *m, ZklLock *lock)
 }
 
 void
-zkl_lock_forget(ZklManager *m, ZklLock *lock)
+zkl_contenders_forget(ZklManager *m, ZklLock *lock)
 {
 	forget_foreign(m, lock);
 	lock->strangers = 0;
@@ -48,16 +51,16 @@ zkl_lock_forget(ZklManager *m, ZklLock *lock)
 }
 
 void
-zkl_lock_disconnected(ZklManager *m, ZklLock *lock)
+zkl_contenders_disconnected(ZklManager *m, ZklLock *lock)
 {
 	ZklLink    *link,
 			   *after;
 
 	if (!ZKL_MUTANT(CONTINUITY_RECONNECT))
-		zkl_core_watch(m, &lock->directory_watch, ZKL_WATCH_NONE);
+		zkl_reads_set_watch(m, &lock->directory_watch, ZKL_WATCH_NONE);
 	if (!ZKL_MUTANT(WATCH_FORGOTTEN))
-		zkl_core_watch(m, &lock->ahead_watch, ZKL_WATCH_NONE);
-	zkl_core_watch(m, &lock->children_watch, ZKL_WATCH_NONE);
+		zkl_reads_set_watch(m, &lock->ahead_watch, ZKL_WATCH_NONE);
+	zkl_reads_set_watch(m, &lock->children_watch, ZKL_WATCH_NONE);
 	lock->list_sent = false;
 	lock->drain_sent = false;
 	lock->base_known &= ZKL_MUTANT(CONTINUITY_RECONNECT);
@@ -65,7 +68,7 @@ zkl_lock_disconnected(ZklManager *m, ZklLock *lock)
 	{
 		ZklRequest *r = zkl_container(ZklRequest, queued, link);
 
-		zkl_core_watch(m, &r->own_watch, ZKL_WATCH_NONE);
+		zkl_reads_set_watch(m, &r->own_watch, ZKL_WATCH_NONE);
 		r->token_sent = false;
 	}
 }
@@ -90,17 +93,17 @@ lose_older_incarnation(ZklManager *m, ZklLock *lock, ZklSeq seq)
 }
 
 bool
-zkl_lock_account(ZklManager *m, ZklLock *lock, ZklSeq seq, int64_t zxid)
+zkl_contenders_account(ZklManager *m, ZklLock *lock, ZklSeq seq, int64_t zxid)
 {
 	bool		next = false;
 
 	lose_older_incarnation(m, lock, seq);
 	if (seq == 0)
 	{
-		zkl_lock_forget(m, lock);
+		zkl_contenders_forget(m, lock);
 		lock->unknown_from = ZKL_SEQ_NONE;
 	}
-	else if (!zkl_lock_continuous(lock) || seq <= lock->base_seq)
+	else if (!zkl_contenders_continuous(lock) || seq <= lock->base_seq)
 		lock->unknown_from = 0;
 	else if (seq > lock->base_seq + 1 && !ZKL_MUTANT(IGNORE_GAP))
 	{
@@ -117,7 +120,7 @@ zkl_lock_account(ZklManager *m, ZklLock *lock, ZklSeq seq, int64_t zxid)
 }
 
 void
-zkl_lock_ahead_gone(ZklManager *m, ZklLock *lock, bool plain)
+zkl_contenders_ahead_gone(ZklManager *m, ZklLock *lock, bool plain)
 {
 	size_t		i;
 
@@ -222,8 +225,8 @@ last_own(const ZklLock *lock)
 }
 
 void
-zkl_lock_listed(ZklManager *m, ZklLock *lock, uint64_t order,
-				const ZklReply *reply)
+zkl_contenders_listed(ZklManager *m, ZklLock *lock, uint64_t order,
+					  const ZklReply *reply)
 {
 	size_t		bytes = 0,
 				names = 0,
@@ -236,9 +239,9 @@ zkl_lock_listed(ZklManager *m, ZklLock *lock, uint64_t order,
 		bytes += strlen(reply->children[i]) + 1;
 	if (reply->nchildren > 0)
 	{
-		lock->foreign = zkl_core_alloc(m, reply->nchildren *
-									   sizeof(ZklContender));
-		lock->names = zkl_core_alloc(m, bytes);
+		lock->foreign = zkl_memory_alloc(m, reply->nchildren *
+										 sizeof(ZklContender));
+		lock->names = zkl_memory_alloc(m, bytes);
 	}
 	for (i = 0; i < reply->nchildren; i++)
 		note_child(m, lock, order, reply->children[i], &names);

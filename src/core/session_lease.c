@@ -1,5 +1,5 @@
 /*
- * contact.c
+ * session_lease.c
  *	  How long the session surely lives: the rule of the lease.
  *
  * Owns what the manager remembers of when ZooKeeper heard of the session.
@@ -22,11 +22,11 @@
  * session reads its own heartbeat node every T/4, in place of the pings of
  * ZooKeeper's client.
  */
-#include "core/batch.h"
-#include "core/contact.h"
-#include "core/core.h"
 #include "core/downgrade.h"
-#include "core/read.h"
+#include "core/operations.h"
+#include "core/reads.h"
+#include "core/session.h"
+#include "core/session_lease.h"
 
 static int64_t
 timeout_us(const ZklManager *m)
@@ -35,7 +35,7 @@ timeout_us(const ZklManager *m)
 }
 
 void
-zkl_contact_begin(ZklManager *m, int64_t begun_at)
+zkl_session_lease_begin(ZklManager *m, int64_t begun_at)
 {
 	uint32_t	i;
 
@@ -57,13 +57,13 @@ zkl_contact_begin(ZklManager *m, int64_t begun_at)
 		if (r->verified)
 			continue;
 		if (!zkl_downgrade_pending(r))
-			zkl_read_own(m, r);
+			zkl_reads_own(m, r);
 		m->verified = false;
 	}
 }
 
 void
-zkl_contact_doubt(ZklManager *m, ZklRequest *r)
+zkl_session_lease_doubt(ZklManager *m, ZklRequest *r)
 {
 	r->verified = false;
 	m->verified &= r->demand != ZKL_DEMAND_GRANTED || r->broken;
@@ -75,7 +75,7 @@ zkl_contact_doubt(ZklManager *m, ZklRequest *r)
  * have seen their nodes on it; from then on watches tell before beats do.
  */
 void
-zkl_contact_verify(ZklManager *m)
+zkl_session_lease_verify(ZklManager *m)
 {
 	uint32_t	i;
 
@@ -94,7 +94,7 @@ zkl_contact_verify(ZklManager *m)
 }
 
 void
-zkl_contact_note(ZklManager *m, int64_t sent_at)
+zkl_session_lease_contact(ZklManager *m, int64_t sent_at)
 {
 	uint32_t	last = (m->ncontacts + ZKL_CONTACTS - 1) % ZKL_CONTACTS;
 
@@ -108,7 +108,7 @@ zkl_contact_note(ZklManager *m, int64_t sent_at)
 }
 
 int64_t
-zkl_contact_lease(const ZklManager *m, int64_t sent_at)
+zkl_session_lease_until(const ZklManager *m, int64_t sent_at)
 {
 	int64_t		early = sent_at - timeout_us(m) * 7 / 24;
 	int64_t		heard = m->connecting_since;
@@ -138,7 +138,7 @@ zkl_contact_lease(const ZklManager *m, int64_t sent_at)
 }
 
 int64_t
-zkl_contact_timer(const ZklManager *m)
+zkl_session_lease_timer(const ZklManager *m)
 {
 	if (m->connection != ZKL_CONNECTION_READY || m->nlive > 0 ||
 		m->chain_needed)
@@ -148,12 +148,12 @@ zkl_contact_timer(const ZklManager *m)
 }
 
 void
-zkl_contact_send(ZklManager *m)
+zkl_session_lease_send(ZklManager *m)
 {
-	int64_t		due = zkl_contact_timer(m);
+	int64_t		due = zkl_session_lease_timer(m);
 
 	if (due < 0 || due > m->now)
 		return;
-	zkl_core_send(m, zkl_core_op(m, ZKL_OP_IGNORE, NULL, NULL), ZKL_SEND_GET,
-				  zkl_chain_path(m, m->chain), false);
+	zkl_operations_send(m, ZKL_OP_IGNORE, NULL, NULL, ZKL_SEND_GET,
+						zkl_session_heartbeat(m, m->chain));
 }

@@ -1,9 +1,9 @@
 /*
- * test_lease.c
+ * test_permits.c
  *	  The decision of who holds a lease of a semaphore: case by case, and
  *	  against a naive count over random queues.
  */
-#include "core/lease.h"
+#include "core/permits.h"
 #include "unit.h"
 
 #define MAX_CHILDREN	16
@@ -15,9 +15,9 @@ verdict(uint32_t own, size_t nforeign, uint32_t strangers, ZklSeq unknown_from,
 	static const ZklContender foreign[] = {
 		{.seq = 1}, {.seq = 3}, {.seq = 5}, {.seq = 10}, {.seq = 12}
 	};
-	ZklLeaseView view = {own, foreign, nforeign, strangers, unknown_from};
+	ZklPermitView view = {own, foreign, nforeign, strangers, unknown_from};
 
-	return zkl_lease_verdict(&view, 10, max);
+	return zkl_permits_verdict(&view, 10, max);
 }
 
 static void
@@ -67,7 +67,7 @@ against_a_count(void)
 	{
 		Child		child[MAX_CHILDREN];
 		ZklContender foreign[MAX_CHILDREN];
-		ZklLeaseView view = {0};
+		ZklPermitView view = {0};
 		uint32_t	max = 1 + unit_random_below(6);
 		ZklSeq		me = unit_random_below(MAX_CHILDREN);
 		uint32_t	ahead = 0;
@@ -96,7 +96,7 @@ against_a_count(void)
 			exact &= seq > me || (c->alive && seq < view.unknown_from);
 		}
 		exact &= view.unknown_from >= me;
-		said = zkl_lease_verdict(&view, me, max);
+		said = zkl_permits_verdict(&view, me, max);
 		if (said == ZKL_VERDICT_GRANT)
 			CHECK(ahead < max);
 		if (exact)

@@ -1,5 +1,5 @@
 /*
- * read.c
+ * reads.c
  *	  Listings and watches.
  *
  * Owns the watch states of locks and requests, and the window of reads under
@@ -12,14 +12,26 @@
  */
 #include <string.h>
 
-#include "core/core.h"
+#include "core/actions.h"
 #include "core/lock.h"
+#include "core/memory.h"
+#include "core/operations.h"
 #include "core/probe.h"
-#include "core/read.h"
+#include "core/reads.h"
 #include "core/request.h"
 
 void
-zkl_read_want(ZklManager *m, ZklLock *lock)
+zkl_reads_set_watch(ZklManager *m, ZklWatchState *watch, ZklWatchState state)
+{
+	if (*watch == ZKL_WATCH_ARMED)
+		m->counters.watches--;
+	if (state == ZKL_WATCH_ARMED)
+		m->counters.watches++;
+	*watch = state;
+}
+
+void
+zkl_reads_want(ZklManager *m, ZklLock *lock)
 {
 	if (!zkl_linked(&lock->reader))
 		zkl_list_append(&m->readers, &lock->reader);
@@ -27,21 +39,21 @@ zkl_read_want(ZklManager *m, ZklLock *lock)
 
 /* The answer to one that is under way has the lock decided again. */
 void
-zkl_read_want_listing(ZklManager *m, ZklLock *lock)
+zkl_reads_want_listing(ZklManager *m, ZklLock *lock)
 {
 	if (lock->list_sent)
 		return;
 	lock->list_wanted = true;
-	zkl_read_want(m, lock);
+	zkl_reads_want(m, lock);
 }
 
 void
-zkl_read_want_children(ZklManager *m, ZklLock *lock)
+zkl_reads_want_children(ZklManager *m, ZklLock *lock)
 {
 	if (lock->list_sent || lock->children_watch >= ZKL_WATCH_SENT)
 		return;
-	zkl_core_watch(m, &lock->children_watch, ZKL_WATCH_WANTED);
-	zkl_read_want_listing(m, lock);
+	zkl_reads_set_watch(m, &lock->children_watch, ZKL_WATCH_WANTED);
+	zkl_reads_want_listing(m, lock);
 }
 
 /*
@@ -49,7 +61,7 @@ zkl_read_want_children(ZklManager *m, ZklLock *lock)
  * once in a while, it never pays, and costs a read, the watch, and its end.
  */
 void
-zkl_read_visit(ZklManager *m, ZklLock *lock)
+zkl_reads_visit(ZklManager *m, ZklLock *lock)
 {
 	uint64_t	hash = zkl_hash(lock->path, lock->path_length);
 	uint32_t   *visit = &m->visits[hash & (ZKL_VISITS - 1)];
@@ -60,27 +72,25 @@ zkl_read_visit(ZklManager *m, ZklLock *lock)
 	if (*visit == tag)
 	{
 		lock->visited = true;
-		zkl_core_watch(m, &lock->directory_watch, ZKL_WATCH_WANTED);
+		zkl_reads_set_watch(m, &lock->directory_watch, ZKL_WATCH_WANTED);
 	}
 	*visit = tag;
 }
 
 void
-zkl_read_token(ZklManager *m, ZklRequest *r)
+zkl_reads_token(ZklManager *m, ZklRequest *r)
 {
-	ZklOp	   *op;
-
 	if (r->token_sent)
 		return;
 	r->token_sent = true;
-	op = zkl_core_op(m, ZKL_OP_TOKEN, r->lock, r);
-	zkl_core_send(m, op, ZKL_SEND_GET, zkl_request_path(m, r), false);
+	zkl_operations_send(m, ZKL_OP_TOKEN, r->lock, r, ZKL_SEND_GET,
+						zkl_request_path(m, r));
 }
 
 /* ---- the watch on the contender ahead ---- */
 
 void
-zkl_read_watch_ahead(ZklManager *m, ZklLock *lock, size_t i)
+zkl_reads_watch_ahead(ZklManager *m, ZklLock *lock, size_t i)
 {
 	const ZklContender *c = &lock->foreign[i];
 	const char *name = lock->names + c->name;
@@ -93,32 +103,31 @@ zkl_read_watch_ahead(ZklManager *m, ZklLock *lock, size_t i)
 	{
 		if (strcmp(lock->ahead_name, name) == 0)
 			return;
-		zkl_read_unwatch_ahead(m, lock);
+		zkl_reads_unwatch_ahead(m, lock);
 	}
 	if (lock->ahead_name != NULL)
-		zkl_core_release(m, lock->ahead_name);
-	lock->ahead_name = zkl_core_alloc(m, length);
+		zkl_memory_release(m, lock->ahead_name);
+	lock->ahead_name = zkl_memory_alloc(m, length);
 	memcpy(lock->ahead_name, name, length);
 	lock->ahead = *c;
-	zkl_core_watch(m, &lock->ahead_watch, ZKL_WATCH_WANTED);
-	zkl_read_want(m, lock);
+	zkl_reads_set_watch(m, &lock->ahead_watch, ZKL_WATCH_WANTED);
+	zkl_reads_want(m, lock);
 }
 
 static void
 send_unwatch(ZklManager *m, const char *path)
 {
-	ZklOp	   *op = zkl_core_op(m, ZKL_OP_IGNORE, NULL, NULL);
-
-	zkl_core_send(m, op, ZKL_SEND_UNWATCH, path, false);
+	zkl_operations_send(m, ZKL_OP_IGNORE, NULL, NULL, ZKL_SEND_UNWATCH, path);
 }
 
 void
-zkl_read_unwatch_ahead(ZklManager *m, ZklLock *lock)
+zkl_reads_unwatch_ahead(ZklManager *m, ZklLock *lock)
 {
 	if (lock->ahead_watch == ZKL_WATCH_ARMED)
-		send_unwatch(m, zkl_core_join(m, lock->path, "/", lock->ahead_name));
+		send_unwatch(m, zkl_actions_join(m, lock->path, "/",
+										 lock->ahead_name));
 	if (lock->ahead_watch != ZKL_WATCH_SENT)
-		zkl_core_watch(m, &lock->ahead_watch, ZKL_WATCH_NONE);
+		zkl_reads_set_watch(m, &lock->ahead_watch, ZKL_WATCH_NONE);
 }
 
 /*
@@ -140,30 +149,19 @@ is_shared(ZklManager *m, const ZklLock *lock)
 }
 
 void
-zkl_read_unwatch_directory(ZklManager *m, ZklLock *lock)
+zkl_reads_unwatch_directory(ZklManager *m, ZklLock *lock)
 {
 	if (lock->directory_watch == ZKL_WATCH_ARMED && !is_shared(m, lock))
-		send_unwatch(m, zkl_core_join(m, lock->path, "", ""));
-	zkl_core_watch(m, &lock->directory_watch, ZKL_WATCH_NONE);
+		send_unwatch(m, zkl_actions_join(m, lock->path, "", ""));
+	zkl_reads_set_watch(m, &lock->directory_watch, ZKL_WATCH_NONE);
 }
 
 /* ---- sending ---- */
 
 static void
-send_read(ZklManager *m, ZklOpKind kind, ZklLock *lock, ZklRequest *r,
-		  ZklSendKind send, const char *path, bool watch)
-{
-	ZklOp	   *op = zkl_core_op(m, kind, lock, r);
-
-	op->bytes = strlen(path);
-	m->read_bytes += op->bytes;
-	zkl_core_send(m, op, send, path, watch);
-}
-
-static void
 send_lock_reads(ZklManager *m, ZklLock *lock)
 {
-	char	   *path = zkl_core_join(m, lock->path, "", "");
+	char	   *path = zkl_actions_join(m, lock->path, "", "");
 
 	if (lock->list_wanted && !lock->list_sent)
 	{
@@ -172,31 +170,33 @@ send_lock_reads(ZklManager *m, ZklLock *lock)
 		lock->list_wanted = false;
 		lock->list_sent = true;
 		m->counters.listings++;
-		send_read(m, ZKL_OP_LIST, lock, NULL, ZKL_SEND_LIST, path, watch);
+		zkl_operations_read(m, ZKL_OP_LIST, lock, NULL, ZKL_SEND_LIST,
+							path, watch);
 		if (watch)
 		{
-			zkl_core_watch(m, &lock->children_watch, ZKL_WATCH_SENT);
+			zkl_reads_set_watch(m, &lock->children_watch, ZKL_WATCH_SENT);
 			lock->children_order = m->order;
 		}
 	}
 	zkl_probe_send(m, lock);
 	if (lock->directory_watch == ZKL_WATCH_WANTED)
 	{
-		zkl_core_watch(m, &lock->directory_watch, ZKL_WATCH_SENT);
-		send_read(m, ZKL_OP_WATCH_DIRECTORY, lock, NULL, ZKL_SEND_GET, path,
-				  true);
+		zkl_reads_set_watch(m, &lock->directory_watch, ZKL_WATCH_SENT);
+		zkl_operations_read(m, ZKL_OP_WATCH_DIRECTORY, lock, NULL,
+							ZKL_SEND_GET, path, true);
 	}
 	if (lock->ahead_watch == ZKL_WATCH_WANTED)
 	{
-		zkl_core_watch(m, &lock->ahead_watch, ZKL_WATCH_SENT);
-		path = zkl_core_join(m, lock->path, "/", lock->ahead_name);
-		send_read(m, ZKL_OP_WATCH_AHEAD, lock, NULL, ZKL_SEND_GET, path, true);
+		zkl_reads_set_watch(m, &lock->ahead_watch, ZKL_WATCH_SENT);
+		path = zkl_actions_join(m, lock->path, "/", lock->ahead_name);
+		zkl_operations_read(m, ZKL_OP_WATCH_AHEAD, lock, NULL,
+							ZKL_SEND_GET, path, true);
 		lock->ahead_order = m->order;
 	}
 }
 
 void
-zkl_read_unseen(ZklManager *m, ZklRequest *r, int64_t since)
+zkl_reads_unseen(ZklManager *m, ZklRequest *r, int64_t since)
 {
 	ZklLink    *where;
 
@@ -214,21 +214,21 @@ zkl_read_unseen(ZklManager *m, ZklRequest *r, int64_t since)
  * that batch was sent.
  */
 void
-zkl_read_own(ZklManager *m, ZklRequest *r)
+zkl_reads_own(ZklManager *m, ZklRequest *r)
 {
 	zkl_unlink(&r->unwatched);
 	r->placed_at = 0;
 	zkl_link_after(&r->unwatched, &m->unwatched.head);
 	if (!zkl_linked(&r->unseen))
-		zkl_read_unseen(m, r, m->acknowledged_at);
+		zkl_reads_unseen(m, r, m->acknowledged_at);
 }
 
 void
-zkl_read_own_later(ZklManager *m, ZklRequest *r, int64_t unseen_since)
+zkl_reads_own_later(ZklManager *m, ZklRequest *r, int64_t unseen_since)
 {
 	r->placed_at = m->now;
 	zkl_list_append(&m->unwatched, &r->unwatched);
-	zkl_read_unseen(m, r, unseen_since);
+	zkl_reads_unseen(m, r, unseen_since);
 }
 
 /*
@@ -237,7 +237,7 @@ zkl_read_own_later(ZklManager *m, ZklRequest *r, int64_t unseen_since)
  * lease keeps its holder from going on.
  */
 int64_t
-zkl_read_lease_limit(const ZklManager *m)
+zkl_reads_lease_limit(const ZklManager *m)
 {
 	int64_t		timeout = (int64_t) m->session.timeout_ms * 1000;
 	const ZklLink *link;
@@ -274,14 +274,14 @@ send_own_watches(ZklManager *m)
 		if (r->placed_at != 0 && r->placed_at + age > m->beat_sent_at)
 			return;
 		zkl_unlink(&r->unwatched);
-		zkl_core_watch(m, &r->own_watch, ZKL_WATCH_SENT);
-		send_read(m, ZKL_OP_WATCH_OWN, r->lock, r, ZKL_SEND_GET,
-				  zkl_request_path(m, r), true);
+		zkl_reads_set_watch(m, &r->own_watch, ZKL_WATCH_SENT);
+		zkl_operations_read(m, ZKL_OP_WATCH_OWN, r->lock, r, ZKL_SEND_GET,
+							zkl_request_path(m, r), true);
 	}
 }
 
 void
-zkl_read_send(ZklManager *m)
+zkl_reads_send(ZklManager *m)
 {
 	if (m->connection != ZKL_CONNECTION_READY)
 		return;

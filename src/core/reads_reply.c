@@ -1,5 +1,5 @@
 /*
- * answer.c
+ * reads_reply.c
  *	  What reads and watches tell.
  *
  * Owns the steps from the answer to a read, and from a watch event, to the
@@ -8,17 +8,20 @@
  */
 #include <string.h>
 
-#include "core/answer.h"
-#include "core/contact.h"
-#include "core/core.h"
+#include "core/actions.h"
+#include "core/batch.h"
+#include "core/contenders.h"
 #include "core/downgrade.h"
 #include "core/drain.h"
 #include "core/janitor.h"
 #include "core/lock.h"
 #include "core/mark.h"
 #include "core/probe.h"
-#include "core/read.h"
+#include "core/reads.h"
+#include "core/reads_reply.h"
 #include "core/request.h"
+#include "core/session.h"
+#include "core/session_lease.h"
 #include "core/siblings.h"
 #include "core/zxid.h"
 
@@ -45,7 +48,7 @@ listing_refused(ZklManager *m, ZklLock *lock, int32_t rc)
 	}
 	if (unsettled && !zkl_linked(&lock->stuck))
 	{
-		zkl_core_retry_later(m);
+		zkl_batch_retry_later(m);
 		zkl_list_append(&m->stuck_locks, &lock->stuck);
 	}
 }
@@ -58,22 +61,23 @@ listed(ZklManager *m, ZklLock *lock, const ZklOp *op, const ZklReply *reply)
 	lock->list_sent = false;
 	if (lock->children_watch == ZKL_WATCH_SENT &&
 		lock->children_order == op->order)
-		zkl_core_watch(m, &lock->children_watch,
-					   reply->rc == ZKL_RC_OK && op->order >= m->proved_at ?
-					   ZKL_WATCH_ARMED : ZKL_WATCH_NONE);
+		zkl_reads_set_watch(m, &lock->children_watch,
+							reply->rc == ZKL_RC_OK &&
+							op->order >= m->proved_at ?
+							ZKL_WATCH_ARMED : ZKL_WATCH_NONE);
 	if (lock->list_wanted)
-		zkl_read_want(m, lock);
+		zkl_reads_want(m, lock);
 	zkl_lock_touch(m, lock);
 
 	/* Sent before this chain of beats: it may miss what is unsettled. */
 	if (op->order < m->proved_at)
 		return;
 	if (reply->rc == ZKL_RC_OK)
-		zkl_lock_listed(m, lock, op->order, reply);
+		zkl_contenders_listed(m, lock, op->order, reply);
 	else if (reply->rc == ZKL_RC_NONODE)
 	{
 		memset(&empty, 0, sizeof(empty));
-		zkl_lock_listed(m, lock, op->order, &empty);
+		zkl_contenders_listed(m, lock, op->order, &empty);
 	}
 	else
 		listing_refused(m, lock, reply->rc);
@@ -90,18 +94,18 @@ watched_ahead(ZklManager *m, ZklLock *lock, const ZklOp *op,
 	{
 		/* Ours, but not known here: it would be in the way for ever. */
 		if (reply->stat.ephemeral_owner == m->session.id)
-			zkl_janitor_delete(m, zkl_core_join(m, lock->path, "/",
-												lock->ahead_name));
-		zkl_core_watch(m, &lock->ahead_watch, ZKL_WATCH_ARMED);
+			zkl_janitor_delete(m, zkl_actions_join(m, lock->path, "/",
+												   lock->ahead_name));
+		zkl_reads_set_watch(m, &lock->ahead_watch, ZKL_WATCH_ARMED);
 		lock->ahead_plain = lock->ahead.zklock &&
 			!zkl_node_data_downgrading(reply->data, reply->data_length);
 		return;
 	}
-	zkl_core_watch(m, &lock->ahead_watch, ZKL_WATCH_NONE);
+	zkl_reads_set_watch(m, &lock->ahead_watch, ZKL_WATCH_NONE);
 	if (ZKL_MUTANT(EXISTS_WATCH) && reply->rc == ZKL_RC_NONODE)
-		zkl_core_watch(m, &lock->ahead_watch, ZKL_WATCH_ARMED);
+		zkl_reads_set_watch(m, &lock->ahead_watch, ZKL_WATCH_ARMED);
 	else if (reply->rc == ZKL_RC_NONODE && !ZKL_MUTANT(NONODE_FAILS))
-		zkl_lock_ahead_gone(m, lock, false);
+		zkl_contenders_ahead_gone(m, lock, false);
 	else if (lock->waiting != NULL)
 		zkl_request_fail(m, lock->waiting, ZKL_FAILURE_ZOOKEEPER, reply->rc);
 }
@@ -111,10 +115,10 @@ watched_directory(ZklManager *m, ZklLock *lock, const ZklReply *reply)
 {
 	if (lock->directory_watch != ZKL_WATCH_SENT)
 		return;
-	zkl_core_watch(m, &lock->directory_watch, ZKL_WATCH_NONE);
+	zkl_reads_set_watch(m, &lock->directory_watch, ZKL_WATCH_NONE);
 	if (reply->rc != ZKL_RC_OK)
 		return;
-	zkl_core_watch(m, &lock->directory_watch, ZKL_WATCH_ARMED);
+	zkl_reads_set_watch(m, &lock->directory_watch, ZKL_WATCH_ARMED);
 	lock->directory_czxid = reply->stat.czxid;
 }
 
@@ -123,11 +127,11 @@ watched_own(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 {
 	if (r->own_watch != ZKL_WATCH_SENT || r->node != ZKL_NODE_EXISTS)
 		return;
-	zkl_core_watch(m, &r->own_watch, ZKL_WATCH_NONE);
+	zkl_reads_set_watch(m, &r->own_watch, ZKL_WATCH_NONE);
 	if (reply->rc == ZKL_RC_OK)
 	{
 		r->verified = true;
-		zkl_core_watch(m, &r->own_watch, ZKL_WATCH_ARMED);
+		zkl_reads_set_watch(m, &r->own_watch, ZKL_WATCH_ARMED);
 		zkl_unlink(&r->unseen);
 		r->data_version = reply->stat.version;
 		zkl_mark_heed(m, r, reply);
@@ -144,8 +148,8 @@ watched_own(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 		 * granted.  If the node can never be read, the hold is lost, so that
 		 * the lease can be renewed.
 		 */
-		zkl_read_own_later(m, r, r->unseen_since);
-		zkl_contact_doubt(m, r);
+		zkl_reads_own_later(m, r, r->unseen_since);
+		zkl_session_lease_doubt(m, r);
 		if (r->demand == ZKL_DEMAND_WAITING)
 			r->czxid = 0;
 		if (reply->rc == ZKL_RC_NOAUTH && r->demand == ZKL_DEMAND_GRANTED)
@@ -163,12 +167,12 @@ token_came(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 		zkl_request_again(m, r);
 	else if (reply->rc == ZKL_RC_OK &&
 			 !zkl_zxid_is_known(m, reply->stat.czxid))
-		zkl_core_reconnect(m, ZKL_RC_ABSURD);
+		zkl_session_give_up(m, ZKL_RC_ABSURD);
 	else if (reply->rc == ZKL_RC_OK)
 	{
 		r->czxid = reply->stat.czxid;
 		if (zkl_linked(&r->unseen))
-			zkl_read_unseen(m, r, m->acknowledged_at);
+			zkl_reads_unseen(m, r, m->acknowledged_at);
 	}
 	else if (reply->rc == ZKL_RC_NONODE)
 		zkl_request_vanished(m, r);
@@ -178,7 +182,7 @@ token_came(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 }
 
 void
-zkl_answer_read(ZklManager *m, const ZklOp *op, const ZklReply *reply)
+zkl_reads_reply_take(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 {
 	bool		same = op->request != NULL &&
 	op->request->submitted == op->submitted &&
@@ -192,7 +196,7 @@ zkl_answer_read(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 	if (reply->rc == ZKL_RC_UNKNOWN && m->now >= m->unanswered_until)
 	{
 		m->unanswered_until = m->now + ZKL_RETRY_DELAY;
-		zkl_core_reconnect(m, reply->rc);
+		zkl_session_give_up(m, reply->rc);
 		return;
 	}
 	switch (op->kind)
@@ -236,7 +240,7 @@ directory_event(ZklManager *m, ZklLock *lock, ZklEventKind kind)
 {
 	if (lock->children_watch >= ZKL_WATCH_SENT)
 	{
-		zkl_core_watch(m, &lock->children_watch, ZKL_WATCH_NONE);
+		zkl_reads_set_watch(m, &lock->children_watch, ZKL_WATCH_NONE);
 		zkl_lock_touch(m, lock);
 	}
 	if (kind == ZKL_EVENT_CHILDREN)
@@ -245,7 +249,7 @@ directory_event(ZklManager *m, ZklLock *lock, ZklEventKind kind)
 		zkl_lock_touch(m, lock);
 		return;
 	}
-	zkl_core_watch(m, &lock->directory_watch, ZKL_WATCH_NONE);
+	zkl_reads_set_watch(m, &lock->directory_watch, ZKL_WATCH_NONE);
 	lock->base_known &= ZKL_MUTANT(CONTINUITY_WITHOUT_WATCH);
 	zkl_lock_settle_idle(m, lock);
 }
@@ -257,13 +261,13 @@ ahead_event(ZklManager *m, ZklLock *lock, ZklEventKind kind)
 
 	if (kind == ZKL_EVENT_DELETED)
 	{
-		zkl_core_watch(m, &lock->ahead_watch, ZKL_WATCH_NONE);
-		zkl_lock_ahead_gone(m, lock, armed && lock->ahead_plain);
+		zkl_reads_set_watch(m, &lock->ahead_watch, ZKL_WATCH_NONE);
+		zkl_contenders_ahead_gone(m, lock, armed && lock->ahead_plain);
 	}
 	else if (armed)
 	{
-		zkl_core_watch(m, &lock->ahead_watch, ZKL_WATCH_WANTED);
-		zkl_read_want(m, lock);
+		zkl_reads_set_watch(m, &lock->ahead_watch, ZKL_WATCH_WANTED);
+		zkl_reads_want(m, lock);
 	}
 }
 
@@ -275,13 +279,13 @@ own_event(ZklManager *m, ZklRequest *r, ZklEventKind kind)
 
 	/* It is our own doing, or we learn soon that it is not. */
 	if (zkl_downgrade_pending(r))
-		zkl_core_watch(m, &r->own_watch, ZKL_WATCH_NONE);
+		zkl_reads_set_watch(m, &r->own_watch, ZKL_WATCH_NONE);
 	else if (kind == ZKL_EVENT_DELETED)
 		zkl_request_vanished(m, r);
 	else
 	{
-		zkl_core_watch(m, &r->own_watch, ZKL_WATCH_NONE);
-		zkl_read_own(m, r);
+		zkl_reads_set_watch(m, &r->own_watch, ZKL_WATCH_NONE);
+		zkl_reads_own(m, r);
 	}
 }
 
@@ -309,7 +313,7 @@ child_event(ZklManager *m, ZklLock *lock, ZklEventKind kind, const char *name)
 }
 
 void
-zkl_answer_event(ZklManager *m, ZklEventKind kind, const char *path)
+zkl_reads_reply_event(ZklManager *m, ZklEventKind kind, const char *path)
 {
 	size_t		length = strlen(path);
 	const char *slash = path + length;

@@ -1,5 +1,5 @@
 /*
- * chain.c
+ * session.c
  *	  The session's life as the core sees it: connections, and the chain of
  *	  heartbeat nodes.
  *
@@ -13,24 +13,36 @@
  */
 #include <string.h>
 
+#include "core/actions.h"
 #include "core/batch.h"
-#include "core/contact.h"
-#include "core/core.h"
+#include "core/batch_reply.h"
+#include "core/contenders.h"
 #include "core/downgrade.h"
 #include "core/janitor.h"
 #include "core/lock.h"
+#include "core/memory.h"
+#include "core/operations.h"
 #include "core/probe.h"
-#include "core/read.h"
+#include "core/reads.h"
 #include "core/request.h"
+#include "core/session.h"
+#include "core/session_lease.h"
+
+void
+zkl_session_give_up(ZklManager *m, int32_t rc)
+{
+	zkl_actions_add(m, ZKL_ACTION_RECONNECT)->rc = rc;
+	m->connection = ZKL_CONNECTION_DOWN;
+}
 
 static char *
 servers_path(ZklManager *m)
 {
-	return zkl_core_join(m, m->root, "/", ".servers");
+	return zkl_actions_join(m, m->root, "/", ".servers");
 }
 
 char *
-zkl_chain_path(ZklManager *m, uint32_t chain)
+zkl_session_heartbeat(ZklManager *m, uint32_t chain)
 {
 	static const char digits[] = "0123456789abcdef";
 	char		name[16 + 1 + 10 + 1];
@@ -50,12 +62,12 @@ zkl_chain_path(ZklManager *m, uint32_t chain)
 	for (i = 0; i < n; i++)
 		name[17 + i] = decimal[n - 1 - i];
 	name[17 + n] = '\0';
-	return zkl_core_join(m, servers_path(m), "/", name);
+	return zkl_actions_join(m, servers_path(m), "/", name);
 }
 
 void
-zkl_chain_parents(ZklManager *m, ZklLock *lock, const char *path,
-				  const char *skip)
+zkl_session_make_parents(ZklManager *m, ZklLock *lock, const char *path,
+						 const char *skip)
 {
 	size_t		length = strlen(path),
 				shared = 0,
@@ -75,10 +87,10 @@ zkl_chain_parents(ZklManager *m, ZklLock *lock, const char *path,
 
 		if (path[i] != '/' && path[i] != '\0')
 			continue;
-		parent = zkl_core_join(m, path, "", "");
+		parent = zkl_actions_join(m, path, "", "");
 		parent[i] = '\0';
-		zkl_core_send(m, zkl_core_op(m, ZKL_OP_PARENT, lock, NULL),
-					  ZKL_SEND_CREATE_CONTAINER, parent, false);
+		zkl_operations_send(m, ZKL_OP_PARENT, lock, NULL,
+							ZKL_SEND_CREATE_CONTAINER, parent);
 	}
 }
 
@@ -89,34 +101,34 @@ zkl_chain_parents(ZklManager *m, ZklLock *lock, const char *path,
 static void
 note_chain(ZklManager *m)
 {
-	ZklAction  *action = zkl_core_act(m, ZKL_ACTION_CHAIN);
+	ZklAction  *action = zkl_actions_add(m, ZKL_ACTION_CHAIN);
 
 	action->chain = m->chain;
 	action->chain_kept = m->chain_kept;
 }
 
 void
-zkl_chain_open(ZklManager *m)
+zkl_session_open_chain(ZklManager *m)
 {
 	bool		replaces = m->chain_kept > 0 && !m->old_gone;
 	ZklMultiOp *ops = (ZklMultiOp *) (void *)
-	zkl_core_text(m, 2 * sizeof(ZklMultiOp));
+	zkl_actions_text(m, 2 * sizeof(ZklMultiOp));
 	ZklMultiOp *op = ops;
 	ZklAction  *action;
 
 	/* Counted until a beat succeeds: what answers may be no ZooKeeper. */
 	if (m->chain_attempts++ >= ZKL_MAX_ATTEMPTS)
 	{
-		zkl_core_reconnect(m, m->chain_rc != 0 ? m->chain_rc : m->chain_why);
+		zkl_session_give_up(m, m->chain_rc != 0 ? m->chain_rc : m->chain_why);
 		return;
 	}
 	if (m->chain_parents)
-		zkl_chain_parents(m, NULL, servers_path(m), "");
+		zkl_session_make_parents(m, NULL, servers_path(m), "");
 	memset(ops, 0, 2 * sizeof(ZklMultiOp));
 	if (replaces)
 	{
 		op->kind = ZKL_MULTI_DELETE;
-		op->path = zkl_chain_path(m, m->chain_kept);
+		op->path = zkl_session_heartbeat(m, m->chain_kept);
 		op->version = -1;
 		op++;
 	}
@@ -125,14 +137,14 @@ zkl_chain_open(ZklManager *m)
 	m->chain_refused = false;
 	note_chain(m);
 	op->kind = ZKL_MULTI_CREATE_EPHEMERAL;
-	op->path = zkl_chain_path(m, m->chain);
+	op->path = zkl_session_heartbeat(m, m->chain);
 	op->data = "0";
 	op->data_length = 1;
 	op++;
 	m->chain_replaces = replaces;
 	m->chain_sent = true;
-	action = zkl_core_send(m, zkl_core_op(m, ZKL_OP_CHAIN, NULL, NULL),
-						   ZKL_SEND_MULTI, NULL, false);
+	action = zkl_operations_send(m, ZKL_OP_CHAIN, NULL, NULL,
+								 ZKL_SEND_MULTI, NULL);
 	action->multi = ops;
 	action->nmulti = (size_t) (op - ops);
 }
@@ -148,21 +160,21 @@ sweep(ZklManager *m)
 
 	m->sweep_refused = false;
 	for (old = m->chain_swept + 1; old < m->chain_kept; old++)
-		zkl_core_send(m, zkl_core_op(m, ZKL_OP_SWEEP, NULL, NULL),
-					  ZKL_SEND_DELETE, zkl_chain_path(m, old), false);
+		zkl_operations_send(m, ZKL_OP_SWEEP, NULL, NULL, ZKL_SEND_DELETE,
+							zkl_session_heartbeat(m, old));
 }
 
 void
-zkl_chain_swept(ZklManager *m, int32_t rc)
+zkl_session_swept(ZklManager *m, int32_t rc)
 {
 	if (rc == ZKL_RC_OK || rc == ZKL_RC_NONODE)
 		return;
-	zkl_core_retry_later(m);
+	zkl_batch_retry_later(m);
 	m->sweep_refused = true;
 }
 
 void
-zkl_chain_sweep_again(ZklManager *m)
+zkl_session_sweep_again(ZklManager *m)
 {
 	if (m->sweep_refused)
 		sweep(m);
@@ -182,7 +194,7 @@ chain_opened(ZklManager *m)
 }
 
 void
-zkl_chain_reply(ZklManager *m, const ZklReply *reply)
+zkl_session_chain_reply(ZklManager *m, const ZklReply *reply)
 {
 	uint32_t	create = m->chain_replaces ? 1 : 0;
 	bool		told = reply->nresults == create + 1;
@@ -204,7 +216,7 @@ zkl_chain_reply(ZklManager *m, const ZklReply *reply)
 	else if (told && reply->results[create].rc == ZKL_RC_NONODE)
 		m->chain_parents = true;
 	else if (!told || reply->results[create].rc != ZKL_RC_NODEEXISTS)
-		zkl_core_reconnect(m, reply->rc);
+		zkl_session_give_up(m, reply->rc);
 }
 
 /* ---- connections ---- */
@@ -225,7 +237,7 @@ zkl_manager_connected(ZklManager *m, int64_t now, const ZklSession *session)
 	}
 	m->session = *session;
 	m->zxid_seen = session->zxid_seen;
-	zkl_contact_begin(m, session->begun_at);
+	zkl_session_lease_begin(m, session->begun_at);
 	m->chain_sent = false;
 	m->chain_attempts = 0;
 	m->chain_rc = 0;
@@ -248,18 +260,18 @@ zkl_manager_disconnected(ZklManager *m, int64_t now)
 	m->now = now;
 	m->connection = ZKL_CONNECTION_DOWN;
 	zkl_janitor_disconnected(m);
-	zkl_batch_disconnected(m);
+	zkl_batch_reply_lost(m);
 	for (i = 0; i < m->by_path.nbuckets; i++)
 	{
 		zkl_foreach(link, after, &m->by_path.buckets[i])
 		{
 			ZklLock    *lock = zkl_container(ZklLock, by_path, link);
 
-			zkl_lock_disconnected(m, lock);
+			zkl_contenders_disconnected(m, lock);
 			zkl_probe_disconnected(m, lock);
 		}
 	}
-	zkl_core_forget_ops(m);
+	zkl_operations_forget(m);
 	while (!zkl_list_empty(&m->idle) && !ZKL_MUTANT(CONTINUITY_RECONNECT))
 		zkl_lock_settle_idle(m, zkl_container(ZklLock, idle,
 											  m->idle.head.next));
@@ -270,8 +282,8 @@ zkl_manager_disconnected(ZklManager *m, int64_t now)
 		zkl_unlink(&r->unwatched);
 		if (r->node == ZKL_NODE_EXISTS && !zkl_downgrade_pending(r) &&
 			(r->demand == ZKL_DEMAND_GRANTED || r->lock->waiting == r))
-			zkl_read_own_later(m, r, zkl_linked(&r->unseen) ?
-							   r->unseen_since : m->acknowledged_at);
+			zkl_reads_own_later(m, r, zkl_linked(&r->unseen) ?
+								r->unseen_since : m->acknowledged_at);
 
 		/* A mark may come while nobody listens: look before the grant. */
 		if (r->demand == ZKL_DEMAND_WAITING && !ZKL_MUTANT(DYING_SESSION))
@@ -328,13 +340,13 @@ zkl_manager_session_lost(ZklManager *m, int64_t now)
 		{
 			ZklLock    *lock = zkl_container(ZklLock, by_path, link);
 
-			zkl_lock_forget(m, lock);
+			zkl_contenders_forget(m, lock);
 			lock->draining = false;
 		}
 	}
-	live = zkl_core_alloc(m, m->config.max_requests * sizeof(ZklRequest *));
+	live = zkl_memory_alloc(m, m->config.max_requests * sizeof(ZklRequest *));
 	n = sort_requests(m, live);
 	for (i = 0; i < n; i++)
 		zkl_request_session_lost(m, live[i]);
-	zkl_core_release(m, live);
+	zkl_memory_release(m, live);
 }

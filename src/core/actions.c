@@ -1,0 +1,105 @@
+/*
+ * actions.c
+ *	  The actions for the host, and the memory of their strings.
+ *
+ * Owns both.  Runs in the worker (and in tests), takes no locks.
+ */
+#include <string.h>
+
+#include "core/actions.h"
+#include "core/memory.h"
+
+#define ZKL_CHUNK_SIZE	(64 * 1024)
+
+struct ZklChunk
+{
+	ZklChunk   *next;
+	size_t		used;
+	size_t		size;
+	char		bytes[];
+};
+
+char *
+zkl_actions_text(ZklManager *m, size_t size)
+{
+	ZklChunk   *chunk = m->chunks;
+	char	   *text;
+
+	size = (size + 15) & ~(size_t) 15;
+	if (chunk == NULL || chunk->size - chunk->used < size)
+	{
+		size_t		room = size > ZKL_CHUNK_SIZE ? size : ZKL_CHUNK_SIZE;
+
+		chunk = zkl_memory_alloc(m, sizeof(ZklChunk) + room);
+		chunk->next = m->chunks;
+		chunk->used = 0;
+		chunk->size = room;
+		m->chunks = chunk;
+	}
+	text = chunk->bytes + chunk->used;
+	chunk->used += size;
+	return text;
+}
+
+char *
+zkl_actions_join(ZklManager *m, const char *a, const char *b, const char *c)
+{
+	size_t		na = strlen(a),
+				nb = strlen(b),
+				nc = strlen(c);
+	char	   *text = zkl_actions_text(m, na + nb + nc + 1);
+
+	memcpy(text, a, na);
+	memcpy(text + na, b, nb);
+	memcpy(text + na + nb, c, nc + 1);
+	return text;
+}
+
+ZklAction *
+zkl_actions_add(ZklManager *m, ZklActionKind kind)
+{
+	ZklAction  *action;
+
+	if (m->nactions == m->actions_allocated)
+	{
+		size_t		more = m->actions_allocated * 2 + 64;
+		ZklAction  *grown = zkl_memory_alloc(m, more * sizeof(ZklAction));
+
+		if (m->actions != NULL)
+		{
+			memcpy(grown, m->actions, m->nactions * sizeof(ZklAction));
+			zkl_memory_release(m, m->actions);
+		}
+		m->actions = grown;
+		m->actions_allocated = more;
+	}
+	action = &m->actions[m->nactions++];
+	memset(action, 0, sizeof(*action));
+	action->kind = kind;
+	return action;
+}
+
+void
+zkl_actions_clear(ZklManager *m)
+{
+	m->nactions = 0;
+	while (m->chunks != NULL && m->chunks->next != NULL)
+	{
+		ZklChunk   *next = m->chunks->next;
+
+		zkl_memory_release(m, m->chunks);
+		m->chunks = next;
+	}
+	if (m->chunks != NULL)
+		m->chunks->used = 0;
+}
+
+void
+zkl_actions_free(ZklManager *m)
+{
+	zkl_actions_clear(m);
+	if (m->chunks != NULL)
+		zkl_memory_release(m, m->chunks);
+	if (m->actions != NULL)
+		zkl_memory_release(m, m->actions);
+}

@@ -1,0 +1,22 @@
+/*
+ * memory.h
+ *	  The host's memory.
+ */
+#ifndef ZKL_CORE_MEMORY_H
+#define ZKL_CORE_MEMORY_H
+
+#include "core/state.h"
+
+static inline void *
+zkl_memory_alloc(ZklManager *m, size_t size)
+{
+	return m->config.memory.alloc(m->config.memory.context, size);
+}
+
+static inline void
+zkl_memory_release(ZklManager *m, void *pointer)
+{
+	m->config.memory.release(m->config.memory.context, pointer);
+}
+
+#endif							/* ZKL_CORE_MEMORY_H */

@@ -1,0 +1,56 @@
+/*
+ * reads.h
+ *	  Listings and watches: what is to be read goes out here, at most a
+ *	  window's worth at a time, and only on a proved connection.
+ */
+#ifndef ZKL_CORE_READS_H
+#define ZKL_CORE_READS_H
+
+#include "core/state.h"
+
+/* Changes the state of a watch, and the count of those that are armed. */
+extern void zkl_reads_set_watch(ZklManager *m, ZklWatchState *watch,
+								ZklWatchState state);
+
+/*
+ * Puts down that a create goes to the lock's directory, and has that watched
+ * if it is not the first one lately.
+ */
+extern void zkl_reads_visit(ZklManager *m, ZklLock *lock);
+
+/* Has something to read: a lock's list_wanted or one of its watches WANTED. */
+extern void zkl_reads_want(ZklManager *m, ZklLock *lock);
+
+/* Has the directory listed, unless it is being listed just now. */
+extern void zkl_reads_want_listing(ZklManager *m, ZklLock *lock);
+
+/* Likewise, and has its children watched from that listing on. */
+extern void zkl_reads_want_children(ZklManager *m, ZklLock *lock);
+
+/* Asks for the czxid of a node that was settled by a listing. */
+extern void zkl_reads_token(ZklManager *m, ZklRequest *r);
+
+/* Watches the foreign contender i, instead of any other. */
+extern void zkl_reads_watch_ahead(ZklManager *m, ZklLock *lock, size_t i);
+
+/* Gives up a watch on a contender or a directory, if it may still be set. */
+extern void zkl_reads_unwatch_ahead(ZklManager *m, ZklLock *lock);
+extern void zkl_reads_unwatch_directory(ZklManager *m, ZklLock *lock);
+
+/* Sends what is wanted, as far as the window allows. */
+extern void zkl_reads_send(ZklManager *m);
+
+/*
+ * Lets r look at its own node and watch it from then on: as soon as possible,
+ * or when the node has reached a certain age.  Until then it may have been
+ * marked since that time.
+ */
+extern void zkl_reads_own(ZklManager *m, ZklRequest *r);
+extern void zkl_reads_own_later(ZklManager *m, ZklRequest *r,
+								int64_t unseen_since);
+extern void zkl_reads_unseen(ZklManager *m, ZklRequest *r, int64_t since);
+
+/* How long a lease may last because of holds that have yet to look. */
+extern int64_t zkl_reads_lease_limit(const ZklManager *m);
+
+#endif							/* ZKL_CORE_READS_H */

@@ -1,0 +1,18 @@
+/*
+ * reads_reply.h
+ *	  What reads and watches tell.
+ */
+#ifndef ZKL_CORE_READS_REPLY_H
+#define ZKL_CORE_READS_REPLY_H
+
+#include "core/state.h"
+
+/* The answer to a read that is over. */
+extern void zkl_reads_reply_take(ZklManager *m, const ZklOp *op,
+								 const ZklReply *reply);
+
+/* A watch on that path has fired. */
+extern void zkl_reads_reply_event(ZklManager *m, ZklEventKind kind,
+								  const char *path);
+
+#endif							/* ZKL_CORE_READS_REPLY_H */

@@ -1,0 +1,31 @@
+/*
+ * session_lease.h
+ *	  How long the session surely lives.
+ */
+#ifndef ZKL_CORE_SESSION_LEASE_H
+#define ZKL_CORE_SESSION_LEASE_H
+
+#include "core/state.h"
+
+/* A connection stands; the attempt to make it began at begun_at. */
+extern void zkl_session_lease_begin(ZklManager *m, int64_t begun_at);
+
+/* r's node could not be read: a hold must see it before the next renewal. */
+extern void zkl_session_lease_doubt(ZklManager *m, ZklRequest *r);
+
+/* Looks whether the lease may be renewed again, and then sees to that. */
+extern void zkl_session_lease_verify(ZklManager *m);
+
+/* ZooKeeper has answered what was sent at sent_at. */
+extern void zkl_session_lease_contact(ZklManager *m, int64_t sent_at);
+
+/* Until when the session lives, if a batch that was sent then is applied */
+extern int64_t zkl_session_lease_until(const ZklManager *m, int64_t sent_at);
+
+/* An idle session: asks something, if it is time to. */
+extern void zkl_session_lease_send(ZklManager *m);
+
+/* When to do so; -1: never. */
+extern int64_t zkl_session_lease_timer(const ZklManager *m);
+
+#endif							/* ZKL_CORE_SESSION_LEASE_H */
