@@ -38,7 +38,7 @@ find_sibling(const ZklTarget *lock)
 
 /* Not all clients that a lock may be shared with know shared locks. */
 static void
-check_mode(const ZklAsk *ask)
+check_mode(const ZklLockRequest *ask)
 {
 	if (ask->mode == ZKL_SHARED && !zkl_dialect_shares(ask->lock.dialect))
 		ereport(ERROR,
@@ -51,7 +51,7 @@ check_mode(const ZklAsk *ask)
 }
 
 static void
-refuse_again(const ZklAsk *ask)
+refuse_again(const ZklLockRequest *ask)
 {
 	if (zkl_reentrant || find_sibling(&ask->lock) < 0)
 		return;
@@ -64,15 +64,15 @@ refuse_again(const ZklAsk *ask)
 
 /* Returns only if what is held may be counted once more. */
 static void
-check_again(ZklHold *hold, const ZklAsk *ask)
+check_again(ZklHold *hold, const ZklLockRequest *ask)
 {
 	ZklError	error;
 
-	zkl_ask_again(ask, hold->grant.slotno);
+	zkl_lock_request_confirm(ask, hold->grant.slotno);
 	if (!zkl_hold_is_good(hold, &error))
 	{
 		hold->told = true;
-		zkl_raise_lost(hold->name, hold->key.lifetime, error);
+		zkl_refusal_raise_lost(hold->name, hold->key.lifetime, error);
 	}
 	zkl_hold_open(hold);
 }
@@ -86,7 +86,7 @@ drop_all(ZklHold **holds, int n)
 
 /* Acquires what is not held yet, all or nothing. */
 static bool
-acquire_new(ZklAsk *asks, int n)
+acquire_new(ZklLockRequest *asks, int n)
 {
 	ZklHold   **holds = palloc(n * sizeof(ZklHold *));
 	ZklGrant   *grants = palloc(n * sizeof(ZklGrant));
@@ -102,7 +102,7 @@ acquire_new(ZklAsk *asks, int n)
 			asks[prepared].sibling = find_sibling(&asks[prepared].lock);
 			holds[prepared] = zkl_hold_prepare(&asks[prepared]);
 		}
-		granted = zkl_ask_locks(asks, n, grants);
+		granted = zkl_lock_request_run(asks, n, grants);
 	}
 	PG_CATCH();
 	{
@@ -119,14 +119,14 @@ acquire_new(ZklAsk *asks, int n)
 }
 
 static ZklHold *
-find_hold(const ZklAsk *ask)
+find_hold(const ZklLockRequest *ask)
 {
 	return zkl_hold_find(&ask->lock, ask->mode, ask->lifetime);
 }
 
 /* What is held is looked at before the others are waited for, and after. */
 static void
-check_held(const ZklAsk *asks, const bool *held, int n)
+check_held(const ZklLockRequest *asks, const bool *held, int n)
 {
 	int			i;
 
@@ -138,9 +138,9 @@ check_held(const ZklAsk *asks, const bool *held, int n)
 }
 
 static bool
-acquire(ZklAsk *asks, int n, int64 *tokens)
+acquire(ZklLockRequest *asks, int n, int64 *tokens)
 {
-	ZklAsk	   *wanted = palloc(n * sizeof(ZklAsk));
+	ZklLockRequest *wanted = palloc(n * sizeof(ZklLockRequest));
 	bool	   *held = palloc(n * sizeof(bool));
 	int			nwanted = 0;
 	int			i;
@@ -194,7 +194,7 @@ acquire(ZklAsk *asks, int n, int64 *tokens)
  * a part of another call.
  */
 bool
-zkl_acquire(ZklAsk *asks, int n, int64 *tokens)
+zkl_acquire(ZklLockRequest *asks, int n, int64 *tokens)
 {
 	ZklDeadlines at;
 	bool		done;

@@ -45,12 +45,12 @@ ask_queue_once(const ZklTarget *lock, dsm_handle segment)
 	if (answer.s_state == ZKL_SLOT_GRANTED)
 		return 0;
 	if (answer.s_error != ZKL_ERROR_TOO_LARGE)
-		zkl_raise_failed(lock->name, answer.s_error, answer.s_zkrc);
+		zkl_refusal_raise_failed(lock->name, answer.s_error, answer.s_zkrc);
 	return answer.s_dsm_size;
 }
 
 dsm_segment *
-zkl_ask_queue(const ZklTarget *lock, ZklListing *list)
+zkl_lock_queue_read(const ZklTarget *lock, ZklListing *list)
 {
 	Size		size = QUEUE_FIRST_SIZE;
 	dsm_segment *segment;
@@ -90,7 +90,7 @@ break_context(void *name)
 }
 
 bool
-zkl_ask_break(const ZklTarget *lock)
+zkl_lock_queue_break(const ZklTarget *lock)
 {
 	ZklPatience patience = {ZKL_FOREVER, ZKL_FOREVER, true, break_context,
 	lock->name};
@@ -99,7 +99,7 @@ zkl_ask_break(const ZklTarget *lock)
 
 	zkl_request_run(slotno, &patience, &answer);
 	if (answer.s_state == ZKL_SLOT_FAILED)
-		zkl_raise_failed(lock->name, answer.s_error, answer.s_zkrc);
+		zkl_refusal_raise_failed(lock->name, answer.s_error, answer.s_zkrc);
 	return answer.s_token != 0;
 }
 
@@ -175,7 +175,7 @@ pause_unknown(const ZklErrand *errand, const ZklTarget *target)
 	if (errand->rc != ZKL_RC_UNKNOWN)
 		return;
 	if (!zkl_retry_later(&retry, zkl_boottime_us()))
-		zkl_raise_failed(target->name, ZKL_ERROR_ZOOKEEPER, ZKL_RC_UNKNOWN);
+		zkl_refusal_raise_failed(target->name, ZKL_ERROR_ZOOKEEPER, ZKL_RC_UNKNOWN);
 	sleep_until(retry.due);
 }
 

@@ -15,14 +15,14 @@
  * that it is in, for the caller to detach.  Error 08006 if ZooKeeper cannot be
  * reached, 54000 if the queue is too long.
  */
-extern dsm_segment *zkl_ask_queue(const ZklTarget *lock, ZklListing *list);
+extern dsm_segment *zkl_lock_queue_read(const ZklTarget *lock, ZklListing *list);
 
 /*
  * Removes the head of a lock's queue, whoever owns it.  Waits for the holder
  * to lose it properly, its session timeout at most.  False: the queue is
  * empty.
  */
-extern bool zkl_ask_break(const ZklTarget *lock);
+extern bool zkl_lock_queue_break(const ZklTarget *lock);
 
 /*
  * A new errand with room for an answer of that many bytes: its path is the

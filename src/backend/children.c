@@ -80,7 +80,7 @@ zkl_children_look(ZklChildren *children)
 							Min(ms_left(children->until),
 								ms_left(children->lock_until)));
 		if (rc != ZKL_RC_OK && rc != ZKL_RC_NONODE)
-			zkl_raise_failed(children->target.name, ZKL_ERROR_ZOOKEEPER, rc);
+			zkl_refusal_raise_failed(children->target.name, ZKL_ERROR_ZOOKEEPER, rc);
 		if (rc == ZKL_RC_OK && listing->fingerprint == children->known)
 		{
 			check_lock_timeout(children);
@@ -134,7 +134,7 @@ zkl_children_write(ZklChildren *children, ZklErrandKind kind,
 	}
 	if (rc != ZKL_RC_OK &&
 		rc != (kind == ZKL_ERRAND_CREATE ? ZKL_RC_NODEEXISTS : ZKL_RC_NONODE))
-		zkl_raise_failed(children->target.name, ZKL_ERROR_ZOOKEEPER, rc);
+		zkl_refusal_raise_failed(children->target.name, ZKL_ERROR_ZOOKEEPER, rc);
 	return true;
 }
 
@@ -175,6 +175,6 @@ zkl_children_delete_last(ZklChildren *children, const char *child)
 		return false;
 	}
 	if (rc != ZKL_RC_OK && rc != ZKL_RC_NONODE)
-		zkl_raise_failed(children->target.name, ZKL_ERROR_ZOOKEEPER, rc);
+		zkl_refusal_raise_failed(children->target.name, ZKL_ERROR_ZOOKEEPER, rc);
 	return true;
 }

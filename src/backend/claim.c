@@ -14,7 +14,7 @@
 #include "postgres.h"
 
 #include "backend/claim.h"
-#include "backend/encoding.h"
+#include "backend/text.h"
 #include "backend/refusal.h"
 #include "commands/dbcommands.h"
 #include "miscadmin.h"
@@ -46,12 +46,12 @@ identify(Identity *who)
 
 	if (OidIsValid(MyDatabaseId))
 		database = get_database_name(MyDatabaseId);
-	zkl_copy_to_utf8(who->database, sizeof(who->database),
-					 database ? database : "");
-	zkl_copy_to_utf8(who->usename, sizeof(who->usename),
-					 usename ? usename : "");
-	zkl_copy_to_utf8(who->application, sizeof(who->application),
-					 application_name ? application_name : "");
+	zkl_text_copy_to_utf8(who->database, sizeof(who->database),
+						  database ? database : "");
+	zkl_text_copy_to_utf8(who->usename, sizeof(who->usename),
+						  usename ? usename : "");
+	zkl_text_copy_to_utf8(who->application, sizeof(who->application),
+						  application_name ? application_name : "");
 }
 
 /* ---- how many ---- */
@@ -157,7 +157,7 @@ claim_own(void)
 	while ((slotno = zkl_slot_claim_own(zkl_my_procno())) < 0)
 	{
 		if (zkl_boottime_ms() >= until)
-			zkl_raise_unreachable();
+			zkl_refusal_raise_unreachable();
 		(void) WaitLatch(MyLatch,
 						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 OWN_SLOT_LOOK_MS, zkl_wait_event());

@@ -27,7 +27,7 @@
 
 #include "access/xact.h"
 #include "backend/commit.h"
-#include "backend/encoding.h"
+#include "backend/text.h"
 #include "backend/refusal.h"
 #include "miscadmin.h"
 #include "shared/boottime.h"
@@ -122,7 +122,7 @@ static void
 raise_lost(ZklHold *hold, ZklError error)
 {
 	hold->told = true;
-	zkl_raise_lost(hold->name, hold->key.lifetime, error);
+	zkl_refusal_raise_lost(hold->name, hold->key.lifetime, error);
 }
 
 static bool
@@ -194,7 +194,7 @@ judge_and_wait(ZklHold *only)
 		int64		left = until - zkl_boottime_ms();
 
 		if (left <= 0)
-			zkl_raise_lapsed(hold->name);
+			zkl_refusal_raise_lapsed(hold->name);
 		if (hold != named)
 			context.arg = unconstify(char *, zkl_text_for_client(hold->name));
 		named = hold;

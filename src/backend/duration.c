@@ -34,7 +34,7 @@ zkl_duration_ms(const Interval *interval)
 }
 
 int64
-zkl_timeout_ms(const Interval *interval)
+zkl_duration_timeout_ms(const Interval *interval)
 {
 	int64		ms = zkl_duration_ms(interval);
 

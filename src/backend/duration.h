@@ -14,6 +14,6 @@
 extern int64 zkl_duration_ms(const Interval *interval);
 
 /* The same of a timeout: error 22023 if it is negative. */
-extern int64 zkl_timeout_ms(const Interval *interval);
+extern int64 zkl_duration_timeout_ms(const Interval *interval);
 
 #endif							/* ZKL_BACKEND_DURATION_H */

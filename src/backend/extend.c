@@ -9,7 +9,7 @@
  */
 #include "postgres.h"
 
-#include "backend/encoding.h"
+#include "backend/text.h"
 #include "backend/extend.h"
 #include "backend/hold.h"
 #include "backend/refusal.h"
@@ -28,7 +28,7 @@ extend(ZklHold *hold, int64 at_most_ms)
 		return;
 	(void) zkl_hold_is_good(hold, &error);
 	hold->told = true;
-	zkl_raise_lost(hold->name, hold->key.lifetime, error);
+	zkl_refusal_raise_lost(hold->name, hold->key.lifetime, error);
 }
 
 /*

@@ -16,7 +16,7 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "backend/encoding.h"
+#include "backend/text.h"
 #include "backend/hold.h"
 #include "common/hashfn.h"
 #include "shared/control.h"
@@ -128,7 +128,7 @@ free_parts(ZklHold *hold)
 }
 
 static ZklHold *
-prepare(const ZklAsk *ask, uint32 lease)
+prepare(const ZklLockRequest *ask, uint32 lease)
 {
 	ZklHoldKey	key;
 	ZklHold    *hold;
@@ -154,13 +154,13 @@ prepare(const ZklAsk *ask, uint32 lease)
 }
 
 ZklHold *
-zkl_hold_prepare(const ZklAsk *ask)
+zkl_hold_prepare(const ZklLockRequest *ask)
 {
 	return prepare(ask, 0);
 }
 
 ZklHold *
-zkl_hold_prepare_lease(const ZklAsk *ask)
+zkl_hold_prepare_lease(const ZklLockRequest *ask)
 {
 	static uint32 last = 0;
 
@@ -303,7 +303,7 @@ zkl_hold_ascii_name(const ZklHold *hold, char *buf, size_t size)
 {
 	const char *path = hold->key.path;
 
-	zkl_name_to_ascii(path,
+	zkl_text_to_ascii(path,
 					  zkl_znode_shown_length((ZklDialect) hold->key.dialect,
 											 false, path), buf, size);
 }

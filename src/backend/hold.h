@@ -68,10 +68,10 @@ extern ZklHold *zkl_hold_find(const ZklTarget *lock, ZklLockMode mode,
  * Makes all that a hold will need, without counting it yet: after this,
  * zkl_hold_begin cannot fail.
  */
-extern ZklHold *zkl_hold_prepare(const ZklAsk *ask);
+extern ZklHold *zkl_hold_prepare(const ZklLockRequest *ask);
 
 /* The same for a lease: another each time. */
-extern ZklHold *zkl_hold_prepare_lease(const ZklAsk *ask);
+extern ZklHold *zkl_hold_prepare_lease(const ZklLockRequest *ask);
 
 /* A prepared hold begins, counted once. */
 extern void zkl_hold_begin(ZklHold *hold, const ZklGrant *grant);
@@ -117,7 +117,7 @@ extern bool zkl_hold_is_covered(const ZklHold *hold);
 
 /*
  * Its name for where nothing may be looked up or allocated: in ASCII, as
- * zkl_name_to_ascii writes it.
+ * zkl_text_to_ascii writes it.
  */
 extern void zkl_hold_ascii_name(const ZklHold *hold, char *buf, size_t size);
 

@@ -73,8 +73,8 @@ tell(void)
 			 others > 0 ?
 			 errdetail_plural("%s  The same is true of %u other lock.",
 							  "%s  The same is true of %u other locks.",
-							  others, zkl_lost_detail(reason), others) :
-			 errdetail("%s", zkl_lost_detail(reason)),
+							  others, zkl_refusal_lost_detail(reason), others) :
+			 errdetail("%s", zkl_refusal_lost_detail(reason)),
 			 is_prepared() ?
 			 errhint("Another session may have the lock by now. If the changes rely on it, use ROLLBACK PREPARED.") :
 			 errhint("Another session may have held the lock before the changes were visible.")));

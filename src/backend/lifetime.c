@@ -18,7 +18,7 @@
 #include "access/parallel.h"
 #include "access/xact.h"
 #include "backend/commit.h"
-#include "backend/encoding.h"
+#include "backend/text.h"
 #include "backend/hold.h"
 #include "backend/late.h"
 #include "backend/lifetime.h"
@@ -73,7 +73,7 @@ tell_lost(void)
 			ereport(WARNING,
 					(errmsg("distributed lock \"%s\" was lost",
 							zkl_text_for_client(hold->name)),
-					 errdetail("%s", zkl_lost_detail(error))));
+					 errdetail("%s", zkl_refusal_lost_detail(error))));
 		}
 	}
 }

@@ -10,7 +10,7 @@
  */
 #include "postgres.h"
 
-#include "backend/encoding.h"
+#include "backend/text.h"
 #include "backend/hold.h"
 #include "backend/notice.h"
 #include "shared/control.h"
@@ -22,7 +22,7 @@ tell(const ZklHold *hold, const ZklSlot *slot)
 {
 	char		asker[4 * ZKL_MAX_ASKER + 1];
 
-	zkl_name_to_ascii(slot->s_asker, strlen(slot->s_asker), asker,
+	zkl_text_to_ascii(slot->s_asker, strlen(slot->s_asker), asker,
 					  sizeof(asker));
 	ereport(NOTICE,
 			(errmsg("distributed lock \"%s\" is asked for",

@@ -8,7 +8,7 @@
  */
 #include "postgres.h"
 
-#include "backend/encoding.h"
+#include "backend/text.h"
 #include "backend/refusal.h"
 #include "catalog/pg_authid.h"
 #include "miscadmin.h"
@@ -103,7 +103,7 @@ raise_zookeeper(const char *message, const char *name, int32 zkrc)
 }
 
 void
-zkl_raise_failed(const char *name, ZklError error, int32 zkrc)
+zkl_refusal_raise_failed(const char *name, ZklError error, int32 zkrc)
 {
 	name = zkl_text_for_client(name);
 
@@ -130,7 +130,7 @@ zkl_raise_failed(const char *name, ZklError error, int32 zkrc)
 		case ZKL_ERROR_BROKEN:
 		case ZKL_ERROR_UNREADABLE:
 		case ZKL_ERROR_OVERDUE:
-			zkl_raise_lost(name, ZKL_LIFETIME_TRANSACTION, error);
+			zkl_refusal_raise_lost(name, ZKL_LIFETIME_TRANSACTION, error);
 			break;
 		case ZKL_ERROR_HALF_DONE:
 			ereport(ERROR,
@@ -169,7 +169,7 @@ zkl_raise_failed(const char *name, ZklError error, int32 zkrc)
 }
 
 const char *
-zkl_lost_detail(ZklError error)
+zkl_refusal_lost_detail(ZklError error)
 {
 	if (error == ZKL_ERROR_NODE_DELETED)
 		return "Its znode is gone: it was deleted, or its ZooKeeper session has ended.";
@@ -187,13 +187,13 @@ zkl_lost_detail(ZklError error)
 }
 
 void
-zkl_raise_lost(const char *name, ZklLifetime lifetime, ZklError error)
+zkl_refusal_raise_lost(const char *name, ZklLifetime lifetime, ZklError error)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
 			 errmsg("distributed lock \"%s\" was lost",
 					zkl_text_for_client(name)),
-			 errdetail("%s", zkl_lost_detail(error)),
+			 errdetail("%s", zkl_refusal_lost_detail(error)),
 			 lifetime == ZKL_LIFETIME_SESSION ?
 			 errhint("Another may hold it now.  Acknowledge the loss with zk_unlock(), zk_unlock_shared(), zk_release(), zk_resign() or zk_barrier_leave(), or with zk_unlock_all(), then acquire the lock anew.") :
 			 errhint("Another may hold it now.  Retry the transaction.")));
@@ -201,7 +201,7 @@ zkl_raise_lost(const char *name, ZklLifetime lifetime, ZklError error)
 }
 
 void
-zkl_raise_lapsed(const char *name)
+zkl_refusal_raise_lapsed(const char *name)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
@@ -213,7 +213,7 @@ zkl_raise_lapsed(const char *name)
 }
 
 const char *
-zkl_worker_state_name(uint32 state)
+zkl_refusal_worker_state_name(uint32 state)
 {
 	switch ((ZklWorkerState) state)
 	{
@@ -234,37 +234,37 @@ zkl_worker_state_name(uint32 state)
 }
 
 bool
-zkl_may_see_hosts(void)
+zkl_refusal_may_see_hosts(void)
 {
 	return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_SETTINGS);
 }
 
 const char *
-zkl_worker_trouble(void)
+zkl_refusal_worker_trouble(void)
 {
 	ZklStatus	status;
 	const char *error = "";
 
 	zkl_status_copy(&status);
-	if (status.last_error[0] != '\0' && zkl_may_see_hosts() &&
+	if (status.last_error[0] != '\0' && zkl_refusal_may_see_hosts() &&
 		status.state != ZKL_STATE_CONNECTED)
 		error = psprintf("  Its last error: %s.",
-						 zkl_utf8_to_display(status.last_error,
+						 zkl_text_to_display(status.last_error,
 											 strnlen(status.last_error,
 													 sizeof(status.last_error))));
 	return psprintf("The zklock worker is in state \"%s\".%s",
-					zkl_worker_state_name(status.state),
+					zkl_refusal_worker_state_name(status.state),
 					zkl_text_for_client(error));
 }
 
 void
-zkl_raise_unreachable(void)
+zkl_refusal_raise_unreachable(void)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_CONNECTION_FAILURE),
 			 errmsg("could not reach ZooKeeper"),
 			 errdetail("No answer from ZooKeeper arrived within \"zklock.connect_timeout\".  %s",
-					   zkl_worker_trouble()),
+					   zkl_refusal_worker_trouble()),
 			 errhint("Check \"zklock.connect_string\" and the view zk_status.")));
 	pg_unreachable();
 }

@@ -9,35 +9,35 @@
 #include "shared/slot.h"
 
 /* Raises what the worker answered by ZKL_SLOT_FAILED. */
-pg_noreturn extern void zkl_raise_failed(const char *name, ZklError error,
-										 int32 zkrc);
+pg_noreturn extern void zkl_refusal_raise_failed(const char *name, ZklError error,
+												 int32 zkrc);
 
 /* Raises error 08006: nobody answered in time. */
-pg_noreturn extern void zkl_raise_unreachable(void);
+pg_noreturn extern void zkl_refusal_raise_unreachable(void);
 
 /* Raises error 40001: the lock that was held is lost. */
-pg_noreturn extern void zkl_raise_lost(const char *name, ZklLifetime lifetime,
-									   ZklError error);
+pg_noreturn extern void zkl_refusal_raise_lost(const char *name, ZklLifetime lifetime,
+											   ZklError error);
 
 /*
  * Raises error 40001: the lease of a lock has passed, and it is not known
  * whether the lock is lost.
  */
-pg_noreturn extern void zkl_raise_lapsed(const char *name);
+pg_noreturn extern void zkl_refusal_raise_lapsed(const char *name);
 
 /* Why a lock was lost, as a full sentence for errdetail */
-extern const char *zkl_lost_detail(ZklError error);
+extern const char *zkl_refusal_lost_detail(ZklError error);
 
 /* The name of a state as zk_status shows it */
-extern const char *zkl_worker_state_name(uint32 state);
+extern const char *zkl_refusal_worker_state_name(uint32 state);
 
 /*
  * The worker's state, and its last error if the current role may see it, in
  * sentences for errdetail
  */
-extern const char *zkl_worker_trouble(void);
+extern const char *zkl_refusal_worker_trouble(void);
 
 /* Whether the current role may see what settings and errors tell of hosts */
-extern bool zkl_may_see_hosts(void);
+extern bool zkl_refusal_may_see_hosts(void);
 
 #endif							/* ZKL_BACKEND_REFUSAL_H */

@@ -10,7 +10,7 @@
 #include "postgres.h"
 
 #include "backend/commit.h"
-#include "backend/encoding.h"
+#include "backend/text.h"
 #include "backend/lifetime.h"
 #include "backend/refusal.h"
 #include "backend/release.h"
@@ -40,7 +40,7 @@ warn_lost(const char *name, ZklError error)
 {
 	ereport(WARNING,
 			(errmsg("distributed lock \"%s\" had been lost", name),
-			 errdetail("%s", zkl_lost_detail(error))));
+			 errdetail("%s", zkl_refusal_lost_detail(error))));
 }
 
 static void

@@ -101,7 +101,7 @@ is_decided(int slotno)
 /* ---- locks ---- */
 
 void
-zkl_request_deadlines(const ZklAsk *ask, ZklDeadlines *at)
+zkl_request_deadlines(const ZklLockRequest *ask, ZklDeadlines *at)
 {
 	int64		start = zkl_wait_clock();
 
@@ -123,7 +123,7 @@ zkl_request_deadlines(const ZklAsk *ask, ZklDeadlines *at)
 }
 
 static ZklDeadlines *
-deadlines_of(const ZklAsk *ask, ZklDeadlines *own)
+deadlines_of(const ZklLockRequest *ask, ZklDeadlines *own)
 {
 	if (ask->at != NULL)
 		return ask->at;
@@ -132,7 +132,7 @@ deadlines_of(const ZklAsk *ask, ZklDeadlines *own)
 }
 
 static void
-submit_lock(const ZklAsk *ask, bool together, bool more, const ZklDeadlines *at)
+submit_lock(const ZklLockRequest *ask, bool together, bool more, const ZklDeadlines *at)
 {
 	int			slotno = zkl_request_claim(&ask->lock, ZKL_KIND_LOCK);
 	ZklSlot    *slot = &zkl_slots[slotno];
@@ -147,7 +147,7 @@ submit_lock(const ZklAsk *ask, bool together, bool more, const ZklDeadlines *at)
 		slot->s_lost_action = ZKL_LOST_NONE;
 
 	/* A try that must not wait at all is submitted as expired. */
-	slot->s_expired = ask->is_try && (ask->timeout_ms == 0 || at->expired);
+	slot->s_timed_out = ask->is_try && (ask->timeout_ms == 0 || at->expired);
 	slot->s_sibling = ask->sibling;
 	slot->s_at_most = ask->at_most_ms;
 	slot->s_at_least = ask->at_least_ms;
@@ -164,7 +164,7 @@ submit_lock(const ZklAsk *ask, bool together, bool more, const ZklDeadlines *at)
  * stopped worker's grant of long ago is none.
  */
 static bool
-judge(const ZklAsk *ask, int slotno, ZklGrant *grant)
+judge(const ZklLockRequest *ask, int slotno, ZklGrant *grant)
 {
 	ZklSlot		answer;
 
@@ -173,10 +173,10 @@ judge(const ZklAsk *ask, int slotno, ZklGrant *grant)
 	{
 		case ZKL_SLOT_GRANTED:
 			if (!zkl_lease_is_current(answer.s_generation))
-				zkl_raise_lost(ask->lock.name, ask->lifetime, ZKL_ERROR_NONE);
+				zkl_refusal_raise_lost(ask->lock.name, ask->lifetime, ZKL_ERROR_NONE);
 			if (answer.s_until != 0 && zkl_boottime_ms() >= answer.s_until)
-				zkl_raise_lost(ask->lock.name, ask->lifetime,
-							   ZKL_ERROR_OVERDUE);
+				zkl_refusal_raise_lost(ask->lock.name, ask->lifetime,
+									   ZKL_ERROR_OVERDUE);
 			grant->slotno = slotno;
 			grant->token = answer.s_token;
 			grant->generation = answer.s_generation;
@@ -184,10 +184,10 @@ judge(const ZklAsk *ask, int slotno, ZklGrant *grant)
 		case ZKL_SLOT_DENIED:
 			return false;
 		case ZKL_SLOT_FAILED:
-			zkl_raise_failed(ask->lock.name, answer.s_error, answer.s_zkrc);
+			zkl_refusal_raise_failed(ask->lock.name, answer.s_error, answer.s_zkrc);
 			break;
 		case ZKL_SLOT_LOST:
-			zkl_raise_lost(ask->lock.name, ask->lifetime, answer.s_error);
+			zkl_refusal_raise_lost(ask->lock.name, ask->lifetime, answer.s_error);
 			break;
 		default:
 			elog(ERROR, "request slot %d is in unexpected state %u",
@@ -197,7 +197,7 @@ judge(const ZklAsk *ask, int slotno, ZklGrant *grant)
 }
 
 static bool
-get_locks(const ZklAsk *asks, int n, ZklGrant *grants, ZklDeadlines *at)
+get_locks(const ZklLockRequest *asks, int n, ZklGrant *grants, ZklDeadlines *at)
 {
 	int			first = zkl_wait_under_way();
 	int			i,
@@ -232,7 +232,7 @@ get_locks(const ZklAsk *asks, int n, ZklGrant *grants, ZklDeadlines *at)
 }
 
 bool
-zkl_ask_locks(const ZklAsk *asks, int n, ZklGrant *grants)
+zkl_lock_request_run(const ZklLockRequest *asks, int n, ZklGrant *grants)
 {
 	int			first = zkl_wait_under_way();
 	bool		granted = false;
@@ -258,7 +258,7 @@ zkl_ask_locks(const ZklAsk *asks, int n, ZklGrant *grants)
 }
 
 void
-zkl_ask_again(const ZklAsk *ask, int slotno)
+zkl_lock_request_confirm(const ZklLockRequest *ask, int slotno)
 {
 	ZklDeadlines own;
 	ZklDeadlines at = *deadlines_of(ask, &own);
@@ -271,9 +271,9 @@ zkl_ask_again(const ZklAsk *ask, int slotno)
 /* ---- leases ---- */
 
 bool
-zkl_ask_guard(const ZklAsk *ask)
+zkl_guard_begin(const ZklLockRequest *ask)
 {
-	if (!zkl_ask_locks(ask, 1, &guard))
+	if (!zkl_lock_request_run(ask, 1, &guard))
 		return false;
 	guard_at = zkl_wait_under_way();
 	zkl_wait_take_back(guard.slotno);
@@ -281,7 +281,7 @@ zkl_ask_guard(const ZklAsk *ask)
 }
 
 void
-zkl_ask_guard_end(void)
+zkl_guard_end(void)
 {
 	if (guard_at >= 0)
 		zkl_wait_abandon(guard_at);
@@ -320,7 +320,7 @@ is_lost(int slotno)
  * signal, for the leases are asked for again.
  */
 static ZklAnswer
-get_leases(const ZklAsk *ask, int n, ZklGrant *grants, ZklDeadlines *at)
+get_leases(const ZklLockRequest *ask, int n, ZklGrant *grants, ZklDeadlines *at)
 {
 	int			first = zkl_wait_under_way();
 	int			i;
@@ -349,7 +349,7 @@ get_leases(const ZklAsk *ask, int n, ZklGrant *grants, ZklDeadlines *at)
 }
 
 ZklAnswer
-zkl_ask_leases(const ZklAsk *ask, int n, ZklGrant *grants)
+zkl_guard_get_permits(const ZklLockRequest *ask, int n, ZklGrant *grants)
 {
 	int			first = zkl_wait_under_way();
 	ZklAnswer	answer = ZKL_ANSWER_UNGUARDED;

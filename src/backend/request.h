@@ -13,7 +13,7 @@
 #define ZKL_FOREVER		PG_INT64_MAX
 
 /* What a backend asks for */
-typedef struct ZklAsk
+typedef struct ZklLockRequest
 {
 	ZklTarget	lock;
 	ZklLockMode mode;
@@ -27,9 +27,9 @@ typedef struct ZklAsk
 								 * also if it is released before; or 0 */
 	int			sibling;		/* slot of a hold on the same lock, or -1 */
 	uint32		max;			/* dialect LEASE: how many there may be */
-	bool		guard;			/* see zkl_ask_guard */
+	bool		guard;			/* see zkl_guard_begin */
 	const char *leader_id;		/* dialect LATCH: the participant, in UTF-8 */
-} ZklAsk;
+} ZklLockRequest;
 
 typedef struct ZklGrant
 {
@@ -39,7 +39,7 @@ typedef struct ZklGrant
 } ZklGrant;
 
 /* The deadlines of a call that begins now, and is to take this in the end */
-extern void zkl_request_deadlines(const ZklAsk *ask, ZklDeadlines *at);
+extern void zkl_request_deadlines(const ZklLockRequest *ask, ZklDeadlines *at);
 
 /*
  * Asks for n locks and waits for the answers.  True: grants[] tell what was
@@ -50,13 +50,13 @@ extern void zkl_request_deadlines(const ZklAsk *ask, ZklDeadlines *at);
  * The asks differ in their locks and siblings only.  Who asks for several must
  * have sorted them, always in the same way.
  */
-extern bool zkl_ask_locks(const ZklAsk *asks, int n, ZklGrant *grants);
+extern bool zkl_lock_request_run(const ZklLockRequest *asks, int n, ZklGrant *grants);
 
 /*
  * The same for a lock that is held, in a slot of the caller's: returns at once
  * if the lease is good or the lock lost, else waits until it is either.
  */
-extern void zkl_ask_again(const ZklAsk *ask, int slotno);
+extern void zkl_lock_request_confirm(const ZklLockRequest *ask, int slotno);
 
 /* ---- leases of a semaphore ---- */
 
@@ -68,20 +68,20 @@ typedef enum ZklAnswer
 } ZklAnswer;
 
 /*
- * As zkl_ask_locks for the one lock that guards a semaphore, which stays with
- * request.c until zkl_ask_guard_end, or the end of the backend.  It is no hold:
+ * As zkl_lock_request_run for the one lock that guards a semaphore, which stays with
+ * request.c until zkl_guard_end, or the end of the backend.  It is no hold:
  * its loss sends no signal, and no commit is checked for it.
  */
-extern bool zkl_ask_guard(const ZklAsk *ask);
+extern bool zkl_guard_begin(const ZklLockRequest *ask);
 
 /* Releases the guard, if there is one.  Cannot fail. */
-extern void zkl_ask_guard_end(void);
+extern void zkl_guard_end(void);
 
 /*
  * Under the guard: asks for n leases of one semaphore, which all wait at the
- * same time.  All or nothing; errors as with zkl_ask_locks.
+ * same time.  All or nothing; errors as with zkl_lock_request_run.
  */
-extern ZklAnswer zkl_ask_leases(const ZklAsk *ask, int n, ZklGrant *grants);
+extern ZklAnswer zkl_guard_get_permits(const ZklLockRequest *ask, int n, ZklGrant *grants);
 
 /*
  * Error 53400 if this session, which has "held" slots of locks, may not have

@@ -54,7 +54,7 @@ zkl_stall_notice(const char *name)
 			(errmsg("still waiting for ZooKeeper, not for another holder of distributed lock \"%s\"",
 					name),
 			 errdetail("No answer from ZooKeeper arrived within \"zklock.connect_timeout\".  %s",
-					   zkl_worker_trouble()),
+					   zkl_refusal_worker_trouble()),
 			 errhint("The wait goes on.  Check \"zklock.connect_string\" and the view zk_status.")));
 }
 
@@ -66,7 +66,7 @@ zkl_stall_raise_lock_timeout(int slotno, const char *name)
 			 errmsg("canceling statement due to lock timeout"),
 			 zkl_stall_time(slotno) >= 0 ?
 			 errdetail("The wait was for ZooKeeper, not for another holder of distributed lock \"%s\".  %s",
-					   name, zkl_worker_trouble()) :
+					   name, zkl_refusal_worker_trouble()) :
 			 errdetail("Other sessions hold distributed lock \"%s\" or requested it earlier.",
 					   name)));
 	pg_unreachable();

@@ -7,7 +7,7 @@
  */
 #include "postgres.h"
 
-#include "backend/encoding.h"
+#include "backend/text.h"
 #include "backend/target.h"
 #include "shared/loaded.h"
 #include "shared/settings.h"
@@ -20,10 +20,10 @@ make_target(const text *name)
 	ZklTarget	target;
 
 	zkl_loaded_check();
-	target.path = zkl_name_to_utf8(VARDATA_ANY(name),
-								   VARSIZE_ANY_EXHDR(name));
+	target.path = zkl_text_name_to_utf8(VARDATA_ANY(name),
+										VARSIZE_ANY_EXHDR(name));
 	target.name = text_to_cstring(name);
-	target.dialect = zkl_dialects_find(zkl_dialects, target.path);
+	target.dialect = zkl_dialect_find(zkl_dialects, target.path);
 	return target;
 }
 
@@ -77,6 +77,6 @@ zkl_target_any(const text *name)
 
 	if (strncmp(text, ZKL_ONCE_DIRECTORY "/", prefix + 1) != 0)
 		return zkl_target_lock(name);
-	return zkl_target_reserved(cstring_to_text(text + prefix),
+	return zkl_target_reserved(cstring_to_text(text +prefix),
 							   ZKL_ONCE_DIRECTORY);
 }

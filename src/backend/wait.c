@@ -16,7 +16,7 @@
  */
 #include "postgres.h"
 
-#include "backend/encoding.h"
+#include "backend/text.h"
 #include "backend/refusal.h"
 #include "backend/stall.h"
 #include "backend/wait.h"
@@ -161,13 +161,13 @@ heed(ZklDeadlines *at, int slotno, const char *name, int64 now)
 	if (now >= at->look)
 		look_for_stall(at, slotno, name, now);
 	if (now >= at->answer)
-		zkl_raise_unreachable();
+		zkl_refusal_raise_unreachable();
 	if (now >= at->expire)
 	{
 		at->expire = ZKL_NEVER;
 		at->expired = true;
 		for (i = 0; i < nunder_way; i++)
-			zkl_slot_expire(under_way[i]);
+			zkl_slot_time_out(under_way[i]);
 	}
 }
 

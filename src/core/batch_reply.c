@@ -146,7 +146,7 @@ failed_operation(const ZklBatch *batch, const ZklReply *reply)
 
 		if (rc == ZKL_RC_OK)
 			continue;
-		if (!zkl_rc_is_definite(rc) || (i == 0 && rc != ZKL_RC_BADVERSION))
+		if (!zkl_result_is_definite(rc) || (i == 0 && rc != ZKL_RC_BADVERSION))
 			return -1;
 		return (int) i;
 	}
@@ -185,7 +185,7 @@ zkl_batch_reply_deleted(ZklManager *m, ZklRequest *r, int32_t rc)
 	if (r->node != ZKL_NODE_DELETING)
 		return;
 	if (rc == ZKL_RC_OK || rc == ZKL_RC_NONODE ||
-		(ZKL_MUTANT(REFUSED_DELETE_IS_DONE) && zkl_rc_is_definite(rc)))
+		(ZKL_MUTANT(REFUSED_DELETE_IS_DONE) && zkl_result_is_definite(rc)))
 		zkl_request_gone(m, r);
 	else
 	{

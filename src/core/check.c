@@ -161,7 +161,7 @@ check_lock(const ZklLock *lock)
 				together = 0,
 				n = 0;
 
-	if (why == NULL && lock->dialect == ZKL_DIALECT_LEASE)
+	if (why == NULL && lock->dialect == ZKL_DIALECT_PERMIT)
 		why = check_leases(lock);
 	else if (why == NULL)
 		why = check_holders(lock);

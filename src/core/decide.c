@@ -228,7 +228,7 @@ zkl_decide_lock(ZklManager *m, ZklLock *lock)
 {
 	ZklVerdict	verdict = ZKL_VERDICT_GRANT;
 
-	if (lock->dialect == ZKL_DIALECT_LEASE)
+	if (lock->dialect == ZKL_DIALECT_PERMIT)
 		zkl_permits_decide(m, lock);
 	else
 	{

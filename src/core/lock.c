@@ -312,7 +312,7 @@ own_holds(const ZklRequest *r)
 bool
 zkl_lock_blocked_by_holder(const ZklLock *lock, const ZklRequest *r)
 {
-	if (lock->dialect == ZKL_DIALECT_LEASE)
+	if (lock->dialect == ZKL_DIALECT_PERMIT)
 		return false;
 	if (r->mode == ZKL_EXCLUSIVE)
 		return lock->nheld > own_holds(r);

@@ -62,7 +62,7 @@ zkl_probe_begin(ZklManager *m, ZklRequest *r)
 	ZklLock    *lock = r->lock;
 
 	if (!r->expired || r->sibling_next != r || lock->draining ||
-		lock->dialect == ZKL_DIALECT_LEASE || likely_free(lock) ||
+		lock->dialect == ZKL_DIALECT_PERMIT || likely_free(lock) ||
 		!may_deny_soon(m))
 		return false;
 	zkl_list_append(&lock->tries, &r->work);

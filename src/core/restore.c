@@ -72,7 +72,7 @@ find_sibling(ZklManager *m, const ZklDemand *demand)
 	{
 		const ZklRequest *s = zkl_container(ZklRequest, all, link);
 
-		if (demand->dialect != ZKL_DIALECT_LEASE &&
+		if (demand->dialect != ZKL_DIALECT_PERMIT &&
 			s->demand == ZKL_DEMAND_GRANTED && s->owner == demand->owner)
 			sibling = (int32_t) s->id;
 	}

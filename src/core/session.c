@@ -208,7 +208,7 @@ zkl_session_chain_reply(ZklManager *m, const ZklReply *reply)
 	m->chain_why = reply->rc;
 
 	/* It was not made and never will be, so its number may serve again. */
-	m->chain_refused = told && zkl_rc_is_definite(reply->rc) &&
+	m->chain_refused = told && zkl_result_is_definite(reply->rc) &&
 		reply->results[create].rc != ZKL_RC_NODEEXISTS;
 	if (told && m->chain_replaces &&
 		reply->results[0].rc == ZKL_RC_NONODE)

@@ -107,7 +107,7 @@ acquire_all(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime,
 {
 	ArrayType  *array = PG_GETARG_ARRAYTYPE_P(0);
 	Named	   *names;
-	ZklAsk	   *asks;
+	ZklLockRequest *asks;
 	int64	   *tokens;
 	Datum	   *result;
 	int			i;
@@ -116,7 +116,7 @@ acquire_all(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime,
 	*n = length_of(array);
 	zkl_claim_check_number(*n);
 	names = names_of(array);
-	asks = palloc0(*n * sizeof(ZklAsk));
+	asks = palloc0(*n * sizeof(ZklLockRequest));
 	tokens = palloc(*n * sizeof(int64));
 	result = palloc(*n * sizeof(Datum));
 	for (i = 0; i < *n; i++)
@@ -126,7 +126,7 @@ acquire_all(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime,
 		asks[i].lifetime = lifetime;
 		asks[i].is_try = is_try;
 		if (is_try)
-			asks[i].timeout_ms = zkl_timeout_ms(PG_GETARG_INTERVAL_P(1));
+			asks[i].timeout_ms = zkl_duration_timeout_ms(PG_GETARG_INTERVAL_P(1));
 	}
 	if (!zkl_acquire(asks, *n, tokens))
 		return NULL;

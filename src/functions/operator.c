@@ -35,8 +35,8 @@ break_lease(const ZklTarget *lock)
 	ZklTarget	leases = *lock;
 
 	leases.path = psprintf("%s%s", lock->path, ZKL_SEMAPHORE_LEASES);
-	leases.dialect = ZKL_DIALECT_LEASE;
-	return strlen(leases.path) <= ZKL_MAX_NAME && zkl_ask_break(&leases);
+	leases.dialect = ZKL_DIALECT_PERMIT;
+	return strlen(leases.path) <= ZKL_MAX_NAME && zkl_lock_queue_break(&leases);
 }
 
 Datum
@@ -47,7 +47,7 @@ zkl_sql_break_lock(PG_FUNCTION_ARGS)
 	zkl_loaded_check();
 	require_superuser("must be superuser to break a distributed lock");
 	lock = zkl_target_any(PG_GETARG_TEXT_PP(0));
-	PG_RETURN_BOOL(zkl_ask_break(&lock) || break_lease(&lock));
+	PG_RETURN_BOOL(zkl_lock_queue_break(&lock) || break_lease(&lock));
 }
 
 /*

@@ -12,7 +12,7 @@
 #include <ctype.h>
 
 #include "backend/ask.h"
-#include "backend/encoding.h"
+#include "backend/text.h"
 #include "functions/ownqueue.h"
 #include "functions/row.h"
 #include "mb/pg_wchar.h"
@@ -58,7 +58,7 @@ add_contender(ZklRow *row, const ZklListingEntry *entry)
 	if (zkl_node_data_parse(entry->data, entry->data_length, &data))
 		zkl_row_utf8_or_null(row, data.server, sizeof(data.server));
 	else if (is_short_text(entry->data, entry->data_length))
-		zkl_row_text(row, zkl_utf8_to_display(entry->data,
+		zkl_row_text(row, zkl_text_to_display(entry->data,
 											  (int) entry->data_length));
 	else
 		zkl_row_null(row);
@@ -121,7 +121,7 @@ put_lock(FunctionCallInfo fcinfo, const ZklTarget *lock, int *position)
 {
 	ZklListing	list;
 	ZklListingEntry entry;
-	dsm_segment *segment = zkl_ask_queue(lock, &list);
+	dsm_segment *segment = zkl_lock_queue_read(lock, &list);
 	ZklOwnQueue *own = zkl_ownqueue_make(lock);
 	bool		first = true;
 	bool		exclusive_ahead = false;
@@ -153,7 +153,7 @@ put_others(FunctionCallInfo fcinfo, const ZklTarget *lock, ZklDialect dialect,
 	uint32		n = 0;
 
 	target.dialect = dialect;
-	segment = zkl_ask_queue(&target, &list);
+	segment = zkl_lock_queue_read(&target, &list);
 	own = zkl_ownqueue_make(&target);
 	for (; zkl_listing_next(&list, &entry); n++)
 		put_entry(fcinfo, &target, mode, n < most, &entry, own,
@@ -169,7 +169,7 @@ put_guard(FunctionCallInfo fcinfo, const ZklTarget *guard, int skip,
 {
 	ZklListing	list;
 	ZklListingEntry entry;
-	dsm_segment *segment = zkl_ask_queue(guard, &list);
+	dsm_segment *segment = zkl_lock_queue_read(guard, &list);
 	ZklOwnQueue *own = zkl_ownqueue_make(guard);
 
 	while (zkl_listing_next(&list, &entry))
@@ -201,12 +201,12 @@ put_semaphore(FunctionCallInfo fcinfo, const ZklTarget *lock, int *position)
 				max = PG_UINT32_MAX;
 
 	leases.path = psprintf("%s%s", lock->path, ZKL_SEMAPHORE_LEASES);
-	leases.dialect = ZKL_DIALECT_LEASE;
+	leases.dialect = ZKL_DIALECT_PERMIT;
 	guard.path = psprintf("%s%s", lock->path, ZKL_SEMAPHORE_GUARD);
 	guard.dialect = ZKL_DIALECT_CURATOR_MUTEX;
 	if (strlen(leases.path) > ZKL_MAX_NAME)
 		return;
-	segment = zkl_ask_queue(&leases, &list);
+	segment = zkl_lock_queue_read(&leases, &list);
 	if (list.count > 0)
 	{
 		int			recorded = zkl_maximum_recorded(lock);

@@ -13,12 +13,12 @@
 #include "postgres.h"
 
 #include "backend/ask.h"
-#include "backend/encoding.h"
+#include "backend/text.h"
 #include "backend/refusal.h"
 #include "commands/dbcommands.h"
 #include "miscadmin.h"
 #include "shared/compat.h"
-#include "shared/self.h"
+#include "shared/server_name.h"
 #include "shared/settings.h"
 #include "shared/slot.h"
 
@@ -34,11 +34,11 @@ describe_asker(char *buf, Size size)
 	char	   *usename = GetUserNameFromId(GetSessionUserId(), true);
 	char	   *database = get_database_name(MyDatabaseId);
 
-	zkl_copy_to_utf8(buf, size,
-					 psprintf("process %d of %s (user \"%s\", database \"%s\")",
-							  MyProcPid, zkl_self_name(),
-							  usename ? usename : "",
-							  database ? database : ""));
+	zkl_text_copy_to_utf8(buf, size,
+						  psprintf("process %d of %s (user \"%s\", database \"%s\")",
+								   MyProcPid, zkl_server_name(),
+								   usename ? usename : "",
+								   database ? database : ""));
 }
 
 /* Fills in what is to be written over what the errand has just read. */
@@ -99,7 +99,7 @@ ask_holder(const ZklTarget *lock, const char *znode, bool is_zklock,
 	}
 	zkl_errand_free(errand);
 	if (rc != ZKL_RC_OK && rc != ZKL_RC_NONODE)
-		zkl_raise_failed(lock->name, ZKL_ERROR_ZOOKEEPER, rc);
+		zkl_refusal_raise_failed(lock->name, ZKL_ERROR_ZOOKEEPER, rc);
 	return rc == ZKL_RC_OK;
 }
 
@@ -133,7 +133,7 @@ zkl_sql_revoke(PG_FUNCTION_ARGS)
 	bool		first = true;
 
 	describe_asker(asker, sizeof(asker));
-	segment = zkl_ask_queue(&lock, &list);
+	segment = zkl_lock_queue_read(&lock, &list);
 	while (zkl_listing_next(&list, &entry) &&
 		   (first || entry.mode == ZKL_SHARED))
 	{

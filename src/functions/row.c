@@ -7,7 +7,7 @@
  */
 #include "postgres.h"
 
-#include "backend/encoding.h"
+#include "backend/text.h"
 #include "functions/row.h"
 #include "utils/builtins.h"
 
@@ -35,7 +35,7 @@ zkl_row_text(ZklRow *row, const char *value)
 void
 zkl_row_utf8(ZklRow *row, const char *value, size_t size)
 {
-	zkl_row_text(row, zkl_utf8_to_display(value, (int) strnlen(value, size)));
+	zkl_row_text(row, zkl_text_to_display(value, (int) strnlen(value, size)));
 }
 
 /* The same, but nothing is NULL */

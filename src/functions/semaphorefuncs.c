@@ -24,14 +24,14 @@ static bool
 acquire(FunctionCallInfo fcinfo, ZklLifetime lifetime, bool is_try,
 		int64 *token)
 {
-	ZklSemaphoreAsk ask;
+	ZklSemaphoreRequest ask;
 
 	ask.path = PG_GETARG_TEXT_PP(0);
 	ask.max = PG_GETARG_INT32(1);
 	ask.leases = PG_GETARG_INT32(2);
 	ask.lifetime = lifetime;
 	ask.is_try = is_try;
-	ask.timeout_ms = is_try ? zkl_timeout_ms(PG_GETARG_INTERVAL_P(3)) : 0;
+	ask.timeout_ms = is_try ? zkl_duration_timeout_ms(PG_GETARG_INTERVAL_P(3)) : 0;
 	return zkl_semaphore_acquire(&ask, token);
 }
 

@@ -121,7 +121,7 @@ static bool
 acquire(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime,
 		bool is_try, int64 *token)
 {
-	ZklAsk		ask = {0};
+	ZklLockRequest ask = {0};
 	int			bounds = is_try ? 2 : 1;
 
 	ask.lock = zkl_target_lock(PG_GETARG_TEXT_PP(0));
@@ -129,7 +129,7 @@ acquire(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime,
 	ask.lifetime = lifetime;
 	ask.is_try = is_try;
 	if (is_try)
-		ask.timeout_ms = zkl_timeout_ms(PG_GETARG_INTERVAL_P(1));
+		ask.timeout_ms = zkl_duration_timeout_ms(PG_GETARG_INTERVAL_P(1));
 	if (PG_NARGS() > bounds)
 	{
 		ask.at_most_ms = at_most_of(fcinfo, bounds);

@@ -64,7 +64,7 @@ copy_shown(int slotno, ZklSlot *slot)
 static const char *
 shown_mode(const ZklSlot *slot)
 {
-	if (slot->s_guard || slot->s_dialect == ZKL_DIALECT_LEASE)
+	if (slot->s_guard || slot->s_dialect == ZKL_DIALECT_PERMIT)
 		return "lease";
 	return slot->s_dialect == ZKL_DIALECT_MEMBER ? "member" :
 		slot->s_dialect == ZKL_DIALECT_LATCH ? "leader" :
@@ -222,13 +222,13 @@ zkl_sql_status(PG_FUNCTION_ARGS)
 {
 	ZklStatus	status;
 	ZklRow		row = {0};
-	bool		hosts = zkl_may_see_hosts();
+	bool		hosts = zkl_refusal_may_see_hosts();
 
 	zkl_loaded_check();
 	InitMaterializedSRF(fcinfo, 0);
 	zkl_status_copy(&status);
 
-	zkl_row_text(&row, zkl_worker_state_name(status.state));
+	zkl_row_text(&row, zkl_refusal_worker_state_name(status.state));
 	zkl_row_utf8_or_null(&row, hosts ? status.server : "",
 						 hosts ? sizeof(status.server) : 1);
 	zkl_row_session_id(&row, status.session_id);

@@ -34,7 +34,7 @@
 #include "access/xact.h"
 #include "backend/acquire.h"
 #include "backend/duration.h"
-#include "backend/encoding.h"
+#include "backend/text.h"
 #include "backend/hold.h"
 #include "backend/refusal.h"
 #include "backend/release.h"
@@ -99,14 +99,14 @@ check_member(const Barrier *b, bool has_us)
 	ereport(ERROR,
 			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
 			 errmsg("membership in barrier \"%s\" was lost", b->target.name),
-			 errdetail("%s", zkl_lost_detail(error))));
+			 errdetail("%s", zkl_refusal_lost_detail(error))));
 }
 
 /* What the member's lock is asked for with */
-static ZklAsk
+static ZklLockRequest
 make_ask(Barrier *b)
 {
-	ZklAsk		ask = {0};
+	ZklLockRequest ask = {0};
 
 	ask.lock = b->target;
 	ask.mode = ZKL_SHARED;
@@ -124,9 +124,9 @@ make_ask(Barrier *b)
 static void
 confirm_member(Barrier *b)
 {
-	ZklAsk		ask = make_ask(b);
+	ZklLockRequest ask = make_ask(b);
 
-	zkl_ask_again(&ask, find_hold(b)->grant.slotno);
+	zkl_lock_request_confirm(&ask, find_hold(b)->grant.slotno);
 	check_member(b, true);
 }
 
@@ -162,7 +162,7 @@ drop_out_after_error(const Barrier *b)
 static bool
 become_member(Barrier *b)
 {
-	ZklAsk		ask = make_ask(b);
+	ZklLockRequest ask = make_ask(b);
 	int64		token;
 
 	return zkl_acquire(&ask, 1, &token);
@@ -327,14 +327,14 @@ get_barrier(FunctionCallInfo fcinfo, int timeout, Barrier *b)
 	b->target = zkl_target_recipe(PG_GETARG_TEXT_PP(0), "",
 								  ZKL_DIALECT_MEMBER);
 	b->timeout_ms = PG_ARGISNULL(timeout) ? ZKL_FOREVER :
-		zkl_timeout_ms(PG_GETARG_INTERVAL_P(timeout));
+		zkl_duration_timeout_ms(PG_GETARG_INTERVAL_P(timeout));
 }
 
 /* All that the call waits for has the same deadlines. */
 static void
 begin(Barrier *b)
 {
-	ZklAsk		ask = {0};
+	ZklLockRequest ask = {0};
 
 	ask.is_try = b->timeout_ms != ZKL_FOREVER;
 	ask.timeout_ms = b->timeout_ms;

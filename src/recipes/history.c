@@ -7,12 +7,12 @@
  */
 #include "postgres.h"
 
-#include "backend/encoding.h"
+#include "backend/text.h"
 #include "datatype/timestamp.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "recipes/history.h"
-#include "shared/self.h"
+#include "shared/server_name.h"
 #include "utils/json.h"
 #include "znode/json.h"
 
@@ -144,7 +144,7 @@ put_run(StringInfo out)
 	for (i = 0; i < RUN_ID_BYTES; i++)
 		appendStringInfo(out, "%02x", run[i]);
 	appendStringInfoString(out, "\",\"server\":");
-	zkl_copy_to_utf8(server, sizeof(server), zkl_self_name());
+	zkl_text_copy_to_utf8(server, sizeof(server), zkl_server_name());
 	escape_json(out, server);
 	appendStringInfo(out, ",\"pid\":%d", MyProcPid);
 }

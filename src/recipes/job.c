@@ -25,7 +25,7 @@
 int64
 zkl_job_lock(const ZklTarget *job)
 {
-	ZklAsk		ask = {0};
+	ZklLockRequest ask = {0};
 	int64		token = 0;
 
 	ask.lock = *job;
@@ -49,7 +49,7 @@ is_done(const ZklErrand *errand, const ZklTarget *job)
 {
 	if (errand->rc != ZKL_RC_OK && errand->rc != ZKL_RC_NONODE &&
 		errand->rc != ZKL_RC_NODEEXISTS && errand->rc != ZKL_RC_UNKNOWN)
-		zkl_raise_failed(job->name, ZKL_ERROR_ZOOKEEPER, errand->rc);
+		zkl_refusal_raise_failed(job->name, ZKL_ERROR_ZOOKEEPER, errand->rc);
 	return errand->rc == ZKL_RC_OK;
 }
 
@@ -132,7 +132,7 @@ zkl_job_time(void)
 	while (!try_time(&now_ms))
 	{
 		if (++tries == MAX_TRIES)
-			zkl_raise_unreachable();
+			zkl_refusal_raise_unreachable();
 	}
 	return now_ms;
 }
@@ -145,7 +145,7 @@ zkl_job_read(ZklTurn *turn, ZklHistory *history)
 	while (!try_history(turn))
 	{
 		if (++tries == MAX_TRIES)
-			zkl_raise_unreachable();
+			zkl_refusal_raise_unreachable();
 	}
 	if (!is_readable(turn, history))
 		ereport(ERROR,
@@ -220,5 +220,5 @@ zkl_job_forget(const ZklTarget *job)
 		if (try_forget(&turn))
 			return had;
 	}
-	zkl_raise_unreachable();
+	zkl_refusal_raise_unreachable();
 }

@@ -10,13 +10,13 @@
 
 #include "backend/acquire.h"
 #include "backend/ask.h"
-#include "backend/encoding.h"
+#include "backend/text.h"
 #include "backend/lifetime.h"
 #include "backend/release.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "shared/compat.h"
-#include "shared/self.h"
+#include "shared/server_name.h"
 #include "shared/settings.h"
 #include "shared/slot.h"
 #include "utils/builtins.h"
@@ -53,7 +53,7 @@ id_of(const text *given)
 Datum
 zkl_sql_lead(PG_FUNCTION_ARGS)
 {
-	ZklAsk		ask = {0};
+	ZklLockRequest ask = {0};
 	int64		token = 0;
 
 	if (PG_ARGISNULL(0))
@@ -62,7 +62,7 @@ zkl_sql_lead(PG_FUNCTION_ARGS)
 	ask.mode = ZKL_EXCLUSIVE;
 	ask.lifetime = ZKL_LIFETIME_SESSION;
 	ask.leader_id = PG_ARGISNULL(1) ?
-		psprintf("%s/%d", zkl_self_name(), MyProcPid) :
+		psprintf("%s/%d", zkl_server_name(), MyProcPid) :
 		id_of(PG_GETARG_TEXT_PP(1));
 	(void) zkl_acquire(&ask, 1, &token);
 	PG_RETURN_INT64(token);
@@ -91,9 +91,9 @@ put_leader(FunctionCallInfo fcinfo, const ZklTarget *lock,
 	char	   *znode = psprintf("%s%s/%.*s", zkl_root, lock->path,
 								 (int) entry->name_length, entry->name);
 
-	values[0] = CStringGetTextDatum(zkl_utf8_to_display(entry->data,
+	values[0] = CStringGetTextDatum(zkl_text_to_display(entry->data,
 														(int) entry->data_length));
-	values[1] = CStringGetTextDatum(zkl_utf8_to_display(znode,
+	values[1] = CStringGetTextDatum(zkl_text_to_display(znode,
 														(int) strlen(znode)));
 	values[2] = CStringGetTextDatum(psprintf("0x%016llx",
 											 (unsigned long long) entry->session_id));
@@ -114,7 +114,7 @@ zkl_sql_leader(PG_FUNCTION_ARGS)
 	dsm_segment *segment;
 
 	InitMaterializedSRF(fcinfo, 0);
-	segment = zkl_ask_queue(&lock, &list);
+	segment = zkl_lock_queue_read(&lock, &list);
 	if (zkl_listing_next(&list, &entry))
 		put_leader(fcinfo, &lock, &entry);
 	dsm_detach(segment);

@@ -54,7 +54,7 @@ list(const ZklTarget *leases, bool surely, const ZklDeadlines *at, Size room)
 	errand->sync = surely;
 	if (zkl_errand_run_within(errand, leases, at) != ZKL_RC_OK &&
 		errand->rc != ZKL_RC_NONODE)
-		zkl_raise_failed(leases->name, ZKL_ERROR_ZOOKEEPER, errand->rc);
+		zkl_refusal_raise_failed(leases->name, ZKL_ERROR_ZOOKEEPER, errand->rc);
 	return errand;
 }
 
@@ -83,7 +83,7 @@ count_ours(const ZklErrand *errand)
 		bool		has_uuid;
 		ZklUuid		uuid;
 
-		n += zkl_znode_parse(ZKL_DIALECT_LEASE, name, &mode, &seq, &has_uuid,
+		n += zkl_znode_parse(ZKL_DIALECT_PERMIT, name, &mode, &seq, &has_uuid,
 							 &uuid) &&
 			has_uuid && zkl_uuid_is_zklock(&uuid);
 	}
@@ -155,7 +155,7 @@ read_record(ZklErrand *errand, const ZklTarget *directory,
 		return 0;
 	}
 	if (rc != ZKL_RC_OK)
-		zkl_raise_failed(directory->name, ZKL_ERROR_ZOOKEEPER, rc);
+		zkl_refusal_raise_failed(directory->name, ZKL_ERROR_ZOOKEEPER, rc);
 	*empty = errand->size == 0;
 	return errand->size <= RECORD_ROOM ?
 		parse_record(errand->answer, errand->size) : 0;
@@ -194,7 +194,7 @@ write_record(const ZklTarget *directory, int max, ZklErrand *errand,
 		case ZKL_RC_UNKNOWN:
 			return false;
 		default:
-			zkl_raise_failed(directory->name, ZKL_ERROR_ZOOKEEPER, errand->rc);
+			zkl_refusal_raise_failed(directory->name, ZKL_ERROR_ZOOKEEPER, errand->rc);
 	}
 	return false;
 }

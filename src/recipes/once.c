@@ -12,7 +12,7 @@
 
 #include <ctype.h>
 
-#include "backend/encoding.h"
+#include "backend/text.h"
 #include "common/int.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"

@@ -15,7 +15,7 @@
 #include "postgres.h"
 
 #include "backend/claim.h"
-#include "backend/encoding.h"
+#include "backend/text.h"
 #include "backend/lifetime.h"
 #include "backend/release.h"
 #include "backend/wait.h"
@@ -31,7 +31,7 @@
 
 typedef struct Semaphore
 {
-	const ZklSemaphoreAsk *ask;
+	const ZklSemaphoreRequest *ask;
 	ZklDeadlines at;			/* of the call, whatever begins again in it */
 	int64		over;			/* when a try's time is */
 	ZklTarget	directory;
@@ -43,10 +43,10 @@ static void
 find_targets(Semaphore *s, const text *path)
 {
 	s->leases = zkl_target_recipe(path, ZKL_SEMAPHORE_LEASES,
-								  ZKL_DIALECT_LEASE);
+								  ZKL_DIALECT_PERMIT);
 	s->guard = zkl_target_recipe(path, ZKL_SEMAPHORE_GUARD,
 								 ZKL_DIALECT_CURATOR_MUTEX);
-	s->directory = zkl_target_recipe(path, "", ZKL_DIALECT_LEASE);
+	s->directory = zkl_target_recipe(path, "", ZKL_DIALECT_PERMIT);
 }
 
 /* ---- what is held ---- */
@@ -131,7 +131,7 @@ is_surely_full(const Semaphore *s)
 }
 
 static void
-fill_in(Semaphore *s, const ZklTarget *target, ZklAsk *ask)
+fill_in(Semaphore *s, const ZklTarget *target, ZklLockRequest *ask)
 {
 	memset(ask, 0, sizeof(*ask));
 	ask->lock = *target;
@@ -159,7 +159,7 @@ raise_unknown(const Semaphore *s)
 static void
 begin_deadlines(Semaphore *s)
 {
-	ZklAsk		ask;
+	ZklLockRequest ask;
 
 	fill_in(s, &s->leases, &ask);
 	s->over = zkl_wait_after_ms(zkl_wait_clock(), ask.timeout_ms);
@@ -177,7 +177,7 @@ begin_deadlines(Semaphore *s)
  * the error tells the two apart.
  */
 static bool
-try_to_enter(Semaphore *s, ZklAsk *ask)
+try_to_enter(Semaphore *s, ZklLockRequest *ask)
 {
 	for (;;)
 	{
@@ -194,7 +194,7 @@ try_to_enter(Semaphore *s, ZklAsk *ask)
 		at.expired = false;
 		ask->timeout_ms = GUARD_PATIENCE_MS;	/* it does wait */
 		ask->at = &at;
-		if (zkl_ask_guard(ask))
+		if (zkl_guard_begin(ask))
 			return true;
 	}
 }
@@ -202,11 +202,11 @@ try_to_enter(Semaphore *s, ZklAsk *ask)
 static bool
 enter(Semaphore *s)
 {
-	ZklAsk		ask;
+	ZklLockRequest ask;
 
 	fill_in(s, &s->guard, &ask);
 	ask.guard = true;
-	return ask.is_try ? try_to_enter(s, &ask) : zkl_ask_guard(&ask);
+	return ask.is_try ? try_to_enter(s, &ask) : zkl_guard_begin(&ask);
 }
 
 /* One turn under the guard, which is given back in any case */
@@ -214,7 +214,7 @@ static ZklAnswer
 ask_guarded(Semaphore *s, ZklGrant *grants)
 {
 	ZklAnswer volatile answer = ZKL_ANSWER_UNGUARDED;
-	ZklAsk		ask;
+	ZklLockRequest ask;
 
 	if (!enter(s))
 		return ZKL_ANSWER_DENIED;
@@ -223,11 +223,11 @@ ask_guarded(Semaphore *s, ZklGrant *grants)
 		zkl_maximum_settle(&s->directory, &s->leases, s->ask->max, true,
 						   &s->at);
 		fill_in(s, &s->leases, &ask);
-		answer = zkl_ask_leases(&ask, s->ask->leases, grants);
+		answer = zkl_guard_get_permits(&ask, s->ask->leases, grants);
 	}
 	PG_FINALLY();
 	{
-		zkl_ask_guard_end();
+		zkl_guard_end();
 	}
 	PG_END_TRY();
 	return answer;
@@ -248,7 +248,7 @@ acquire(Semaphore *s, int64 *token)
 	ZklGrant   *grants = palloc(n * sizeof(ZklGrant));
 	int volatile prepared = 0;
 	ZklAnswer volatile answer = ZKL_ANSWER_UNGUARDED;
-	ZklAsk		ask;
+	ZklLockRequest ask;
 	int			i;
 
 	fill_in(s, &s->leases, &ask);
@@ -278,7 +278,7 @@ acquire(Semaphore *s, int64 *token)
 }
 
 static void
-check_numbers(const ZklSemaphoreAsk *ask)
+check_numbers(const ZklSemaphoreRequest *ask)
 {
 	if (ask->max <= 0)
 		ereport(ERROR,
@@ -297,7 +297,7 @@ check_numbers(const ZklSemaphoreAsk *ask)
 }
 
 bool
-zkl_semaphore_acquire(const ZklSemaphoreAsk *ask, int64 *token)
+zkl_semaphore_acquire(const ZklSemaphoreRequest *ask, int64 *token)
 {
 	Semaphore	s;
 

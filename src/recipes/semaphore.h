@@ -15,7 +15,7 @@
 #include "backend/request.h"
 #include "shared/slot.h"
 
-typedef struct ZklSemaphoreAsk
+typedef struct ZklSemaphoreRequest
 {
 	const text *path;
 	int			max;			/* these two: at least 1 */
@@ -23,7 +23,7 @@ typedef struct ZklSemaphoreAsk
 	ZklLifetime lifetime;
 	bool		is_try;
 	int64		timeout_ms;		/* of a try */
-} ZklSemaphoreAsk;
+} ZklSemaphoreRequest;
 
 /*
  * Acquires leases, all or none, on top of those that are held.  False: a try
@@ -31,7 +31,7 @@ typedef struct ZklSemaphoreAsk
  * if the semaphore has another maximum, and somebody holds a lease; 40P01 if it
  * would wait for what this session holds itself.
  */
-extern bool zkl_semaphore_acquire(const ZklSemaphoreAsk *ask, int64 *token);
+extern bool zkl_semaphore_acquire(const ZklSemaphoreRequest *ask, int64 *token);
 
 /*
  * Releases leases of session lifetime, those acquired last.  False, with a

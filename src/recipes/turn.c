@@ -124,7 +124,7 @@ is_used_by_us(const ZklTurn *turn)
 	bool		ours;
 
 	if (zkl_errand_run(get, &turn->target, 0) == ZKL_RC_UNKNOWN)
-		zkl_raise_unreachable();
+		zkl_refusal_raise_unreachable();
 	ours = get->rc == ZKL_RC_OK && get->size == turn->to_length &&
 		memcmp(get->answer, turn->to, turn->to_length) == 0;
 	zkl_errand_free(get);
@@ -158,13 +158,13 @@ use_up(ZklTurn *turn)
 	while (zkl_errand_run(set, &turn->target, 0) == ZKL_RC_UNKNOWN)
 	{
 		if (++tries == MAX_TRIES)
-			zkl_raise_unreachable();
+			zkl_refusal_raise_unreachable();
 	}
 	if (set->rc == ZKL_RC_NONODE ||
 		(set->rc == ZKL_RC_BADVERSION && !(tries > 0 && is_used_by_us(turn))))
 		raise_changed(turn);
 	if (set->rc != ZKL_RC_OK && set->rc != ZKL_RC_BADVERSION)
-		zkl_raise_failed(turn->target.name, ZKL_ERROR_ZOOKEEPER, set->rc);
+		zkl_refusal_raise_failed(turn->target.name, ZKL_ERROR_ZOOKEEPER, set->rc);
 	zkl_errand_free(set);
 }
 

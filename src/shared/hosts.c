@@ -89,7 +89,7 @@ zkl_hosts_check(const char *connect_string)
 		at = stop + 1;
 	}
 	if (why == NULL && chroot != NULL &&
-		zkl_root_check(chroot, strlen(chroot)) != NULL)
+		zkl_name_check_root(chroot, strlen(chroot)) != NULL)
 		why = "What follows the last host is a path such as /apps, without a slash at its end.";
 	return why;
 }

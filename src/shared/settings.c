@@ -82,14 +82,14 @@ static bool
 check_root(char **newval, void **extra, GucSource source)
 {
 	return accept_value("zklock.root", *newval,
-						zkl_root_check(*newval, strlen(*newval)));
+						zkl_name_check_root(*newval, strlen(*newval)));
 }
 
 static bool
 check_dialects(char **newval, void **extra, GucSource source)
 {
 	return accept_value("zklock.dialects", *newval,
-						zkl_dialects_check(*newval));
+						zkl_dialect_check_list(*newval));
 }
 
 static bool

@@ -140,12 +140,12 @@ zkl_slot_release(int slotno)
 }
 
 void
-zkl_slot_expire(int slotno)
+zkl_slot_time_out(int slotno)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 
 	SpinLockAcquire(&slot->s_mutex);
-	slot->s_expired = true;
+	slot->s_timed_out = true;
 	SpinLockRelease(&slot->s_mutex);
 	zkl_dirty_set(slotno);
 }

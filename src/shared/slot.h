@@ -22,7 +22,7 @@
  *						 keeps the lock after the release (s_claimer stays);
  *						 s_mutex
  *	  s_dsm, s_epilogue	 of a LOCK: see epilogue.h; s_mutex
- *	  s_expired .. s_holds	the backend; s_mutex
+ *	  s_timed_out .. s_holds	the backend; s_mutex
  *	  s_late			 the backend sets, the worker clears; s_mutex
  *	  s_until, s_keep_until	the worker when it grants, then the backend while
  *						 the slot is GRANTED; s_mutex
@@ -130,7 +130,7 @@ typedef struct ZklSlot
 	uint8		s_mode;			/* ZklLockMode */
 	uint8		s_lifetime;		/* ZklLifetime */
 	uint8		s_dialect;		/* ZklDialect */
-	bool		s_try;			/* may be denied once s_expired */
+	bool		s_try;			/* may be denied once s_timed_out */
 	bool		s_together;		/* one of several asked for at once */
 	bool		s_guard;		/* of a semaphore, for a moment: see
 								 * semaphore.h */
@@ -157,7 +157,7 @@ typedef struct ZklSlot
 								 * its epilogue, see epilogue.h */
 	bool		s_epilogue;		/* which is wanted when it is released */
 
-	bool		s_expired;		/* a try's time is over: deny if not at hand */
+	bool		s_timed_out;	/* a try's time is over: deny if not at hand */
 	bool		s_signal_due;	/* asked for while quiet: see s_on_revoke; the
 								 * worker sets, either clears */
 	bool		s_quiet;		/* never signal its owner: the grant is not
@@ -246,8 +246,8 @@ extern void zkl_slot_submit(int slotno, bool more);
  */
 extern ZklSlotState zkl_slot_release(int slotno);
 
-/* Sets s_expired of a WAITING try; marks the slot and wakes the worker. */
-extern void zkl_slot_expire(int slotno);
+/* Sets s_timed_out of a WAITING try; marks the slot and wakes the worker. */
+extern void zkl_slot_time_out(int slotno);
 
 /*
  * The state, read without the mutex: for the slot's own backend, which acts on

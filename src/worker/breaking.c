@@ -422,7 +422,7 @@ zkl_breaking_reply(ZklBreak *b, const ZklReply *reply, int32 version)
 		missing(b);
 	else if (rc == ZKL_RC_BADVERSION)
 		again(b, ZKL_RC_OK);
-	else if (!zkl_rc_is_definite(rc))
+	else if (!zkl_result_is_definite(rc))
 		again(b, rc);
 	else if (b->phase == ZKL_BREAK_READING && !b->target.is_zklock)
 		read_target(b, reply, -1);	/* whoever may not read may yet delete */

@@ -200,7 +200,7 @@ zkl_epilogues_reply(uint64 tag, const ZklReply *reply, int32 version)
 		take_data(task, reply, version);
 	else if (rc == ZKL_RC_OK)
 		finish(task);
-	else if ((rc == ZKL_RC_BADVERSION || !zkl_rc_is_definite(rc)) &&
+	else if ((rc == ZKL_RC_BADVERSION || !zkl_result_is_definite(rc)) &&
 			 zkl_retry_later(&task->retry, zkl_boottime_us()))
 		task->phase = IDLE;
 	else

@@ -360,7 +360,7 @@ listed(Task *task, const ZklReply *reply)
 	task->watched = task->what.kind == ZKL_ERRAND_AWAIT &&
 		reply->rc == ZKL_RC_OK && !task->changed;
 	if (task->what.kind == ZKL_ERRAND_LIST || reply->rc != ZKL_RC_OK ||
-		fingerprint != task->what.known || slot.s_expired)
+		fingerprint != task->what.known || slot.s_timed_out)
 		answer(task, reply, NULL, fingerprint);
 	else if (task->changed)
 		list_again(task);
@@ -379,7 +379,7 @@ listed(Task *task, const ZklReply *reply)
 static bool
 is_lost(const Task *task, int32 rc)
 {
-	return rc != ZKL_RC_OK && !zkl_rc_is_definite(rc) &&
+	return rc != ZKL_RC_OK && !zkl_result_is_definite(rc) &&
 		(zkl_errand_is_write(&task->what) || (rc != RC_MARSHALLINGERROR &&
 											  rc != RC_UNIMPLEMENTED));
 }

@@ -17,7 +17,7 @@
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 
-#include "shared/self.h"
+#include "shared/server_name.h"
 #include "worker/bounds.h"
 #include "worker/breaklock.h"
 #include "worker/epilogues.h"
@@ -66,7 +66,7 @@ format_node_data(const ZklSlot *slot, char *buf)
 	if (!zkl_dialect_marks((ZklDialect) slot->s_dialect))
 		return strlcpy(buf, slot->s_leader_id, ZKL_MAX_NODE_DATA);
 	memset(&data, 0, sizeof(data));
-	strlcpy(data.server, zkl_self_name(), sizeof(data.server));
+	strlcpy(data.server, zkl_server_name(), sizeof(data.server));
 	strlcpy(data.database, slot->s_database, sizeof(data.database));
 	strlcpy(data.usename, slot->s_usename, sizeof(data.usename));
 	strlcpy(data.application_name, slot->s_application,
@@ -89,7 +89,7 @@ describe_demand(const ZklSlot *slot, ZklDemand *demand, char *data)
 	demand->dialect = (ZklDialect) slot->s_dialect;
 	demand->sibling = slot->s_sibling;
 	demand->max = slot->s_max;
-	demand->expired = slot->s_try && slot->s_expired;
+	demand->expired = slot->s_try && slot->s_timed_out;
 	demand->together = slot->s_together && !slot->s_blocked;
 	demand->data = data;
 	demand->data_length = format_node_data(slot, data);
@@ -196,10 +196,10 @@ take_any(int slotno)
 	if (slot.s_state == ZKL_SLOT_WAITING &&
 		known_serial[slotno] != slot.s_serial)
 		submit_slot(slotno, &slot);
-	else if (slot.s_state == ZKL_SLOT_WAITING && slot.s_expired &&
+	else if (slot.s_state == ZKL_SLOT_WAITING && slot.s_timed_out &&
 			 slot.s_kind == ZKL_KIND_LOCK)
 		zkl_manager_expire(core, zkl_boottime_us(), (uint32) slotno);
-	else if (slot.s_state == ZKL_SLOT_WAITING && slot.s_expired &&
+	else if (slot.s_state == ZKL_SLOT_WAITING && slot.s_timed_out &&
 			 slot.s_kind == ZKL_KIND_ERRAND)
 		zkl_errands_expire(slotno);
 	else if (slot.s_state == ZKL_SLOT_GRANTED ||

@@ -146,7 +146,7 @@ zkl_queueview_timer(void)
 static bool
 is_final(int32 rc)
 {
-	return zkl_rc_is_definite(rc) || rc == RC_MARSHALLINGERROR;
+	return zkl_result_is_definite(rc) || rc == RC_MARSHALLINGERROR;
 }
 
 /*

@@ -92,7 +92,7 @@ comes_again(const char *list, Piece path)
 }
 
 const char *
-zkl_dialects_check(const char *list)
+zkl_dialect_check_list(const char *list)
 {
 	Piece		path;
 	size_t		dialect;
@@ -131,7 +131,7 @@ is_below(const char *name, Piece path)
 }
 
 ZklDialect
-zkl_dialects_find(const char *list, const char *name)
+zkl_dialect_find(const char *list, const char *name)
 {
 	ZklDialect	found = ZKL_DIALECT_CURATOR_RW;
 	size_t		longest = 0;

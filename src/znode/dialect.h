@@ -12,10 +12,10 @@
 #include "znode/znode.h"
 
 /* NULL if the list is good, else the broken rule as a full sentence. */
-extern const char *zkl_dialects_check(const char *list);
+extern const char *zkl_dialect_check_list(const char *list);
 
 /* The dialect of a lock, by a list that is good. */
-extern ZklDialect zkl_dialects_find(const char *list, const char *name);
+extern ZklDialect zkl_dialect_find(const char *list, const char *name);
 
 /* As it is written in a list; of one that a list can have. */
 extern const char *zkl_dialect_name(ZklDialect dialect);

@@ -150,7 +150,7 @@ zkl_name_check(const char *name, size_t length)
 }
 
 const char *
-zkl_root_check(const char *root, size_t length)
+zkl_name_check_root(const char *root, size_t length)
 {
 	return root_sentences[check_path(root, length, ZKL_MAX_ROOT)];
 }

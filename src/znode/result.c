@@ -7,7 +7,7 @@
 #include "znode/result.h"
 
 bool
-zkl_rc_is_definite(int32_t rc)
+zkl_result_is_definite(int32_t rc)
 {
 	/*
 	 * ZooKeeper's API errors, but for those about the session; and -8, by

@@ -17,6 +17,6 @@
 #define ZKL_RC_UNKNOWN		(-4)	/* what stands for any lost reply */
 
 /* Whether a code says that nothing was done, not only that nothing is known */
-extern bool zkl_rc_is_definite(int32_t rc);
+extern bool zkl_result_is_definite(int32_t rc);
 
 #endif							/* ZKL_ZNODE_RESULT_H */

@@ -5,7 +5,7 @@
  * Owns the text forms of what stands in a lock's directory.  Pure functions of
  * their arguments: every process may call them, they keep no state and take no
  * locks.  Must not know requests, queues, PostgreSQL or ZooKeeper's client.
- * What stands inside a znode is nodedata.c's.
+ * What stands inside a znode is node_data.c's.
  */
 #include <string.h>
 
@@ -40,7 +40,7 @@ static const Marks marks[] = {
 	[ZKL_DIALECT_LATCH] = {
 		{"-latch-", "-latch-"}, {"latch-", NULL}, true
 	},
-	[ZKL_DIALECT_LEASE] = {
+	[ZKL_DIALECT_PERMIT] = {
 		{"-lease-", "-lease-"}, {"lease-", NULL}, true
 	},
 	[ZKL_DIALECT_MEMBER] = {
@@ -118,7 +118,7 @@ zkl_znode_shown_length(ZklDialect dialect, bool guard, const char *path)
 
 	if (guard)
 		return length - strlen(ZKL_SEMAPHORE_GUARD);
-	if (dialect == ZKL_DIALECT_LEASE)
+	if (dialect == ZKL_DIALECT_PERMIT)
 		return length - strlen(ZKL_SEMAPHORE_LEASES);
 	return length;
 }

@@ -55,7 +55,7 @@ typedef enum ZklDialect
 
 	/* not to be chosen for a lock: what these are for fixes them */
 	ZKL_DIALECT_LATCH,			/* Curator's LeaderLatch */
-	ZKL_DIALECT_LEASE,			/* of Curator's InterProcessSemaphoreV2 */
+	ZKL_DIALECT_PERMIT,			/* of Curator's InterProcessSemaphoreV2 */
 	ZKL_DIALECT_MEMBER			/* in Curator's DistributedDoubleBarrier */
 } ZklDialect;
 

@@ -123,7 +123,7 @@ draw_hosts(void)
 	hosts.semaphore = base.seed % 4 == 0 ? hosts.nlocks - 1 : -1;
 	hosts.max = (uint32_t) (base.seed / 4 % 3 + 1);
 	if (hosts.semaphore >= 0)
-		hosts.dialects[hosts.semaphore] = ZKL_DIALECT_LEASE;
+		hosts.dialects[hosts.semaphore] = ZKL_DIALECT_PERMIT;
 	for (i = 0; i < hosts.n; i++)
 	{
 		hosts.host[i].id = i;

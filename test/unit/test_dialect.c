@@ -137,7 +137,7 @@ lists(void)
 
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 	{
-		const char *rule = zkl_dialects_check(cases[i].list);
+		const char *rule = zkl_dialect_check_list(cases[i].list);
 
 		CHECK_MSG((rule == NULL) == (cases[i].word == NULL), "\"%s\": %s",
 				  cases[i].list, rule ? rule : "good");
@@ -165,13 +165,13 @@ prefixes(void)
 
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 	{
-		CHECK_STR(zkl_dialect_name(zkl_dialects_find(list, cases[i].name)),
+		CHECK_STR(zkl_dialect_name(zkl_dialect_find(list, cases[i].name)),
 				  zkl_dialect_name(cases[i].dialect));
-		CHECK(zkl_dialects_find("", cases[i].name) == RW);
-		CHECK(zkl_dialects_find("/=kazoo", cases[i].name) == KAZOO);
+		CHECK(zkl_dialect_find("", cases[i].name) == RW);
+		CHECK(zkl_dialect_find("/=kazoo", cases[i].name) == KAZOO);
 	}
-	CHECK(zkl_dialects_find("/=kazoo, /a=curator_rw", "/a/b") == RW);
-	CHECK(zkl_dialects_find("/a=curator_rw, /=kazoo", "/a/b") == RW);
+	CHECK(zkl_dialect_find("/=kazoo, /a=curator_rw", "/a/b") == RW);
+	CHECK(zkl_dialect_find("/a=curator_rw, /=kazoo", "/a/b") == RW);
 }
 
 int

@@ -106,7 +106,7 @@ name_lengths(void)
 		char	   *name = long_name(n);
 
 		CHECK((zkl_name_check(name, n + 1) == NULL) == (n + 1 <= 255));
-		CHECK((zkl_root_check(name, n + 1) == NULL) == (n + 1 <= 127));
+		CHECK((zkl_name_check_root(name, n + 1) == NULL) == (n + 1 <= 127));
 		free(name);
 	}
 }
@@ -114,14 +114,14 @@ name_lengths(void)
 static void
 root_rules(void)
 {
-	CHECK(zkl_root_check("/zklock", 7) == NULL);
-	CHECK(zkl_root_check("/a/b", 4) == NULL);
-	CHECK_STR(zkl_root_check("/", 1),
+	CHECK(zkl_name_check_root("/zklock", 7) == NULL);
+	CHECK(zkl_name_check_root("/a/b", 4) == NULL);
+	CHECK_STR(zkl_name_check_root("/", 1),
 			  "The root must have something after its first \"/\".");
-	CHECK_STR(zkl_root_check("/a/..", 5),
+	CHECK_STR(zkl_name_check_root("/a/..", 5),
 			  "The root must not have a segment \".\" or \"..\".");
-	CHECK_STR(zkl_root_check("/a/", 3), "The root must not end with \"/\".");
-	CHECK_STR(zkl_root_check("", 0), "The root must start with \"/\".");
+	CHECK_STR(zkl_name_check_root("/a/", 3), "The root must not end with \"/\".");
+	CHECK_STR(zkl_name_check_root("", 0), "The root must start with \"/\".");
 }
 
 /* Every code point, against what PathUtils.validatePath of 3.8.0 says */
@@ -437,7 +437,7 @@ fuzz_parsers(void)
 		ZklUuid		uuid;
 
 		(void) zkl_name_check(copy, length);
-		(void) zkl_root_check(copy, length);
+		(void) zkl_name_check_root(copy, length);
 		(void) zkl_node_data_downgrading(copy, length);
 		if (!zkl_node_data_parse(copy, length, &data))
 			CHECK(data.server[0] == '\0' && data.pid == 0 && data.since == 0);

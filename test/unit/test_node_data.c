@@ -1,5 +1,5 @@
 /*
- * test_nodedata.c
+ * test_node_data.c
  *	  The data of znodes: round trips, what other clients write, marks, and
  *	  texts that are cut, long or deep.
  */

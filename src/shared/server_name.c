@@ -1,5 +1,5 @@
 /*
- * self.c
+ * server_name.c
  *	  What this PostgreSQL server is called among others.
  *
  * Run by backends and by the worker, each for itself.  Takes no locks.  Must
@@ -10,11 +10,11 @@
 #include <unistd.h>
 
 #include "postmaster/postmaster.h"
-#include "shared/self.h"
+#include "shared/server_name.h"
 #include "utils/guc.h"
 
 const char *
-zkl_self_name(void)
+zkl_server_name(void)
 {
 	static char name[64] = "";
 

@@ -1,5 +1,5 @@
 /*
- * encoding.c
+ * text.c
  *	  Text between the database's encoding and the UTF-8 of names and znodes.
  *
  * Databases of one server differ in their encodings, the worker has none and
@@ -12,7 +12,7 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "backend/encoding.h"
+#include "backend/text.h"
 #include "catalog/namespace.h"
 #include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
@@ -70,7 +70,7 @@ bad_name(const char *name, int length, const char *rule)
 }
 
 char *
-zkl_name_to_utf8(const char *name, int length)
+zkl_text_name_to_utf8(const char *name, int length)
 {
 	char	   *utf8 = pnstrdup(name, length);
 	const char *rule;
@@ -92,7 +92,7 @@ zkl_name_to_utf8(const char *name, int length)
 }
 
 void
-zkl_copy_to_utf8(char *to, size_t size, const char *from)
+zkl_text_copy_to_utf8(char *to, size_t size, const char *from)
 {
 	int			length = (int) strlen(from);
 	const char *utf8 = from;
@@ -153,7 +153,7 @@ append_character(StringInfo buf, const char *text, int length)
 }
 
 char *
-zkl_utf8_to_display(const char *text, int length)
+zkl_text_to_display(const char *text, int length)
 {
 	StringInfoData buf;
 
@@ -177,7 +177,7 @@ zkl_utf8_to_display(const char *text, int length)
 }
 
 void
-zkl_name_to_ascii(const char *name, size_t length, char *buf, size_t size)
+zkl_text_to_ascii(const char *name, size_t length, char *buf, size_t size)
 {
 	static const char hex[] = "0123456789ABCDEF";
 	const char *end = name + length;
@@ -240,10 +240,10 @@ zkl_text_for_client(const char *text)
 	utf8 = palloc(size);
 	ascii = palloc(size);
 	if (IsTransactionState())
-		zkl_copy_to_utf8(utf8, size, text);
+		zkl_text_copy_to_utf8(utf8, size, text);
 	else
 		strlcpy(utf8, text, size);
-	zkl_name_to_ascii(utf8, strlen(utf8), ascii, size);
+	zkl_text_to_ascii(utf8, strlen(utf8), ascii, size);
 	pfree(utf8);
 	return ascii;
 }

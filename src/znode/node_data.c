@@ -1,5 +1,5 @@
 /*
- * nodedata.c
+ * node_data.c
  *	  What zklock writes into a znode: flat JSON that tells who asks.
  *
  * Owns the format of the data: its writer, and what is looked for in data that
