@@ -77,6 +77,6 @@ zkl_target_any(const text *name)
 
 	if (strncmp(text, ZKL_ONCE_DIRECTORY "/", prefix + 1) != 0)
 		return zkl_target_lock(name);
-	return zkl_target_reserved(cstring_to_text(text +prefix),
+	return zkl_target_reserved(cstring_to_text(text + prefix),
 							   ZKL_ONCE_DIRECTORY);
 }

@@ -22,7 +22,7 @@ extern void zkl_epilogues_begin(ZklErrandsSend send, void (*done) (int slotno));
 extern bool zkl_epilogues_take(int slotno);
 
 extern void zkl_epilogues_reply(uint64 tag, const ZklReply *reply,
-							 int32 version);
+								int32 version);
 extern void zkl_epilogues_disconnected(void);
 
 /* Begins what waits, if reads can be believed now. */

@@ -86,7 +86,7 @@ put_answer(void *address, Size size, void *arg)
 
 void
 zkl_errand_segment_put(dsm_handle handle, const ZklReply *reply,
-				 const ZklWireStat *stat, uint64 fingerprint)
+					   const ZklWireStat *stat, uint64 fingerprint)
 {
 	Answer		answer = {reply, stat, fingerprint};
 

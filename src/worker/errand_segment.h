@@ -17,7 +17,7 @@ extern char *zkl_errand_segment_take(dsm_handle handle, ZklErrand *what);
 
 /* Writes the answer; stat may be NULL. */
 extern void zkl_errand_segment_put(dsm_handle handle, const ZklReply *reply,
-							 const ZklWireStat *stat, uint64 fingerprint);
+								   const ZklWireStat *stat, uint64 fingerprint);
 
 /* Of the children that a listing shows, in whatever order */
 extern uint64 zkl_errand_segment_fingerprint(const ZklReply *reply);

@@ -34,7 +34,7 @@ extern void zkl_errands_expire(int slotno);
 extern void zkl_errands_release(int slotno);
 
 extern void zkl_errands_reply(uint64 tag, const ZklReply *reply,
-							 const ZklWireStat *stat);
+							  const ZklWireStat *stat);
 
 /* The children of a directory have changed. */
 extern void zkl_errands_event(const char *path);
