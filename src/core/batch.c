@@ -32,6 +32,7 @@ bool
 zkl_batch_is_stuck(const ZklManager *m)
 {
 	return !zkl_list_empty(&m->stuck_deletes) ||
+		!zkl_list_empty(&m->stuck_downgrades) ||
 		!zkl_list_empty(&m->stuck_locks) || m->sweep_refused;
 }
 
@@ -70,7 +71,10 @@ gather(ZklManager *m, ZklBatch *batch, ZklList *list, bool create,
 		zkl_unlink(link);
 		r->node = create ? ZKL_NODE_SENT : ZKL_NODE_DELETING;
 		batch->members[batch->nmembers++] = r;
-		r->index = create ? batch->nmembers : r->index;
+		if (!create)
+			continue;
+		r->index = batch->nmembers;
+		r->unseen_since = m->now;
 	}
 }
 
@@ -269,6 +273,7 @@ retry_what_was_refused(ZklManager *m)
 	if (m->now < m->stuck_until)
 		return;
 	zkl_session_sweep_again(m);
+	zkl_downgrade_retry(m);
 	while (!zkl_list_empty(&m->stuck_deletes))
 		zkl_request_delete_again(zkl_container(ZklRequest, work,
 											   m->stuck_deletes.head.next),

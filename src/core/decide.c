@@ -62,7 +62,7 @@ decide_first(ZklManager *m, ZklLock *lock, ZklVerdict *verdict)
 	switch (*verdict)
 	{
 		case ZKL_VERDICT_GRANT:
-			if (r->czxid == 0)
+			if (r->czxid == 0 || !zkl_reads_is_recent(m, r))
 			{
 				zkl_reads_token(m, r);
 				return false;

@@ -24,6 +24,7 @@
 #include <string.h>
 
 #include "core/actions.h"
+#include "core/batch.h"
 #include "core/downgrade.h"
 #include "core/lock.h"
 #include "core/pace.h"
@@ -204,6 +205,30 @@ zkl_downgrade_settle(ZklManager *m, ZklRequest *r, bool done)
 	end(m, r);
 }
 
+/* Others wait for the downgrade, and an armed watch has nothing to tell. */
+static void
+retry_later(ZklManager *m, ZklRequest *r)
+{
+	if (r->node != ZKL_NODE_EXISTS)
+		return;
+	zkl_batch_retry_later(m);
+	r->downgrade = ZKL_DOWNGRADE_WANTED;
+	zkl_list_append(&m->stuck_downgrades, &r->work);
+}
+
+void
+zkl_downgrade_retry(ZklManager *m)
+{
+	while (!zkl_list_empty(&m->stuck_downgrades))
+	{
+		ZklRequest *r = zkl_container(ZklRequest, work,
+									  m->stuck_downgrades.head.next);
+
+		zkl_unlink(&r->work);
+		zkl_list_append(&m->downgrades, &r->work);
+	}
+}
+
 void
 zkl_downgrade_unknown(ZklRequest *r)
 {
@@ -216,7 +241,11 @@ void
 zkl_downgrade_refused(ZklManager *m, ZklRequest *r, int32_t rc)
 {
 	if (rc != ZKL_RC_NONODE)
+	{
 		end(m, r);
+		if (rc != ZKL_RC_BADVERSION)
+			retry_later(m, r);
+	}
 	else if (r->node == ZKL_NODE_DELETE)
 	{
 		r->downgrade = ZKL_DOWNGRADE_NONE;

@@ -41,9 +41,11 @@ extern void zkl_downgrade_settle(ZklManager *m, ZklRequest *r, bool done);
 extern void zkl_downgrade_unknown(ZklRequest *r);
 
 /*
- * One of its operations was refused.  If it is not its node that is missing,
- * the node stays exclusive, which harms nobody, until it is read again.
+ * One of its operations was refused.  If the node still exists, the downgrade
+ * is tried again: as soon as the node has been read, if somebody has written to
+ * it, else after a pause.
  */
 extern void zkl_downgrade_refused(ZklManager *m, ZklRequest *r, int32_t rc);
+extern void zkl_downgrade_retry(ZklManager *m);
 
 #endif							/* ZKL_CORE_DOWNGRADE_H */

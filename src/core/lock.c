@@ -182,7 +182,7 @@ set_waiting(ZklManager *m, ZklLock *lock, ZklRequest *r)
 	lock->waiting = r;
 	if (r != NULL && r->own_watch == ZKL_WATCH_NONE &&
 		!zkl_linked(&r->unwatched))
-		zkl_reads_own_later(m, r, m->acknowledged_at);
+		zkl_reads_own_later(m, r, r->unseen_since);
 }
 
 /*

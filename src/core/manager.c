@@ -86,6 +86,7 @@ zkl_manager_create(const ZklConfig *config)
 	zkl_list_init(&m->late_deletes);
 	zkl_list_init(&m->lone_deletes);
 	zkl_list_init(&m->stuck_deletes);
+	zkl_list_init(&m->stuck_downgrades);
 	zkl_list_init(&m->stuck_locks);
 	zkl_list_init(&m->unwatched);
 	zkl_list_init(&m->unseen);

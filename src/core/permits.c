@@ -81,7 +81,7 @@ decide_first(ZklManager *m, ZklLock *lock, uint32_t own)
 	switch (judge(lock, r, own))
 	{
 		case ZKL_VERDICT_GRANT:
-			if (r->czxid == 0)
+			if (r->czxid == 0 || !zkl_reads_is_recent(m, r))
 			{
 				zkl_reads_token(m, r);
 				return false;

@@ -254,6 +254,20 @@ zkl_reads_lease_limit(const ZklManager *m)
 }
 
 /*
+ * A request that waits behind others is not watched: its node may have been
+ * marked long ago.  A look at it is newer than the batch from which the lease
+ * counts, so that no lease outlasts the mark by more than it may.
+ */
+bool
+zkl_reads_is_recent(const ZklManager *m, const ZklRequest *r)
+{
+	int64_t		timeout = (int64_t) m->session.timeout_ms * 1000;
+
+	return r->own_watch == ZKL_WATCH_ARMED ||
+		r->unseen_since + timeout - timeout / 500 >= m->lease_until;
+}
+
+/*
  * Requests of a certain age get a watch on their own node, which somebody may
  * delete or mark.  It is sent behind a beat, so that what is read is no older
  * than that; as there is one each T/6 at least, the watch is armed no later

@@ -50,6 +50,12 @@ extern void zkl_reads_own_later(ZklManager *m, ZklRequest *r,
 								int64_t unseen_since);
 extern void zkl_reads_unseen(ZklManager *m, ZklRequest *r, int64_t since);
 
+/*
+ * Whether the lease is no longer than it may be for r, if r were granted now.
+ * If not, look at its node again (zkl_reads_token).
+ */
+extern bool zkl_reads_is_recent(const ZklManager *m, const ZklRequest *r);
+
 /* How long a lease may last because of holds that have yet to look. */
 extern int64_t zkl_reads_lease_limit(const ZklManager *m);
 

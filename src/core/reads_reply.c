@@ -173,6 +173,8 @@ token_came(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 		r->czxid = reply->stat.czxid;
 		if (zkl_linked(&r->unseen))
 			zkl_reads_unseen(m, r, m->acknowledged_at);
+		else
+			r->unseen_since = m->acknowledged_at;
 	}
 	else if (reply->rc == ZKL_RC_NONODE)
 		zkl_request_vanished(m, r);

@@ -120,8 +120,9 @@ struct ZklRequest
 	ZklWatchState own_watch;
 	bool		token_sent;		/* its czxid has been asked for */
 	int64_t		placed_at;		/* its node; 0: watch it at once */
-	int64_t		unseen_since;	/* of one in m->unseen: from then on it may
-								 * have been marked without our knowledge */
+	int64_t		unseen_since;	/* its node was not marked then; what came
+								 * later we do not know, unless its own watch
+								 * is armed */
 	size_t		data_length;
 	char		data[ZKL_MAX_NODE_DATA];
 
@@ -327,6 +328,7 @@ struct ZklManager
 								 * or soon; see pace.c */
 	ZklList		lone_deletes;	/* DELETE, to go by single operations */
 	ZklList		stuck_deletes;	/* DELETE, refused: not before stuck_until */
+	ZklList		stuck_downgrades;	/* WANTED, refused: likewise */
 	ZklList		stuck_locks;	/* their listing was refused: likewise */
 	int64_t		stuck_until;
 	ZklList		unwatched;		/* holds, and the first that waits for each

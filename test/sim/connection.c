@@ -284,6 +284,7 @@ serve_sync(Conn *c)
 
 	memset(&reply, 0, sizeof(reply));
 	push_reply(c, c->pipe, &reply, NULL);
+	session_find(c->session)->deposed_at = base.now;
 }
 
 /* A leader that does not know that it is none answers a sync by itself. */

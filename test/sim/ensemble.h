@@ -159,6 +159,7 @@ typedef struct Session
 	Time		expires_at;
 	bool		heard[MAX_SERVERS]; /* since the server's last report */
 	bool		killed;			/* somebody closed it from elsewhere */
+	Time		deposed_at;		/* when a deposed leader last answered it */
 } Session;
 
 typedef struct Ensemble

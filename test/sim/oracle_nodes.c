@@ -325,11 +325,13 @@ queue_tampered(const Host *h, int lock)
 	return false;
 }
 
-/* What such a leader says may be as old as the lease. */
+/* What a deposed leader says may be as old as the lease. */
 static bool
-asks_deposed(const Host *h)
+asked_deposed(const Host *h, Time since)
 {
-	return h->conn != NULL && ens.servers[h->conn->server].deposed;
+	const Session *session = session_find(h->session);
+
+	return session != NULL && session->deposed_at >= since;
 }
 
 /* A node of the server's own whose holder, or waiter, had left before s came */
@@ -377,7 +379,7 @@ oracle_deny(Host *h, int i)
 			   i);
 	if (lease_is_over(h) && !h->interrupted)
 		broken("S8", "host %d slot %d was denied past the lease", h->id, i);
-	if (!lease_is_valid(h) || asks_deposed(h) || queue_tampered(h, s->lock) ||
+	if (!lease_is_valid(h) || asked_deposed(h, s->since) || queue_tampered(h, s->lock) ||
 		removed_at[s->lock] >= s->since || waits_before(h, s))
 		return;
 	for (path = lock_path(s->lock)->children; path; path = path->sibling)

@@ -622,6 +622,7 @@ marked_before_its_turn(void)
 {
 	World	   *w = world_ready();
 	char		path[ZKL_MAX_PATH + 1];
+	char		path_now[ZKL_MAX_PATH + 1];
 	uint32_t	holder,
 				next,
 				r;
@@ -656,8 +657,72 @@ marked_before_its_turn(void)
 	world_flush(w);
 	world_serve(w, 1);
 	world_deliver(w, 1);
-	CHECK(!world_holds(w, r) || zkl_manager_lease(w->m) <= marked_at + T);
+	own_path(w, r, path_now);
+	CHECK(!world_holds(w, r) || strcmp(path, path_now) != 0 ||
+		  zkl_manager_lease(w->m) <= marked_at + T);
 	world_run(w);
+	world_wind_up(w);
+}
+
+/*
+ * A node is marked while two are ahead of it, so that nothing watches it.  Both
+ * leave at once: the lease that is good by then is too long for this node.
+ */
+static void
+marked_in_the_middle(void)
+{
+	World	   *w = world_ready();
+	char		path[ZKL_MAX_PATH + 1];
+	char		path_now[ZKL_MAX_PATH + 1];
+	uint32_t	holder,
+				next,
+				r;
+	int64_t		marked_at;
+
+	holder = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	next = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+	world_run(w);
+	r = world_submit(w, "/a", 3, ZKL_EXCLUSIVE);
+	world_run(w);
+	own_path(w, r, path);
+	CHECK_INT(model_set(&w->zk, path, mark), ZKL_RC_OK);
+	marked_at = w->now;
+	world_sleep(w, T * 3 / 4);
+	CHECK(zkl_manager_lease(w->m) > marked_at + T);
+	world_leave(w, next);
+	world_leave(w, holder);
+	world_flush(w);
+	CHECK(!world_holds(w, r));
+	world_run(w);
+	own_path(w, r, path_now);
+	CHECK(world_holds(w, r) && strcmp(path, path_now) != 0);
+	world_wind_up(w);
+}
+
+/*
+ * The downgrade of a node is refused, and its own watch has nothing to tell: it
+ * is tried again, for those who wait for it.
+ */
+static void
+refused_downgrade(void)
+{
+	World	   *w = world_ready();
+	uint32_t	holder = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	sharer,
+				next;
+
+	world_run(w);
+	sharer = world_submit(w, "/a", 1, ZKL_SHARED);
+	next = world_submit(w, "/a", 2, ZKL_SHARED);
+	world_sleep(w, 2 * WORLD_BEAT);
+	w->zk.no_write = "__WRIT__";
+	world_release(w, holder);
+	world_run(w);
+	CHECK(world_waits(w, next));
+	w->zk.no_write = NULL;
+	world_sleep(w, 2 * WORLD_BEAT);
+	CHECK(world_holds(w, sharer) && world_holds(w, next));
 	world_wind_up(w);
 }
 
@@ -713,6 +778,8 @@ main(void)
 	RUN(marked_while_held_up);
 	RUN(marked_waiter_not_read);
 	RUN(marked_before_its_turn);
+	RUN(marked_in_the_middle);
+	RUN(refused_downgrade);
 	RUN(unclaimed_node_refused);
 	RUN(own_node_not_read);
 	RUN(own_node_unreadable);
