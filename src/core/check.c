@@ -58,7 +58,7 @@ check_request(const ZklManager *m, const ZklRequest *r)
 		 r->cover->lock != r->lock))
 		return "a hold is covered by what does not hold";
 	if (r->demand == ZKL_DEMAND_WAITING && r->node == ZKL_NODE_NONE &&
-		!r->expired)
+		!r->timed_out)
 		return "a request waits without a node to be";
 	if (r->node != ZKL_NODE_NONE && zkl_request_find(m, &r->uuid) != r)
 		return "a node cannot be found by its id";
@@ -157,7 +157,7 @@ check_lock(const ZklLock *lock)
 {
 	const char *why = check_queue(lock);
 	const ZklLink *link;
-	uint32_t	expired = 0,
+	uint32_t	timed_out = 0,
 				together = 0,
 				n = 0;
 
@@ -171,16 +171,16 @@ check_lock(const ZklLock *lock)
 		const ZklRequest *r = zkl_container(ZklRequest, all, link);
 
 		n++;
-		if (r->demand == ZKL_DEMAND_WAITING && r->expired)
-			expired++;
+		if (r->demand == ZKL_DEMAND_WAITING && r->timed_out)
+			timed_out++;
 		together += r->together;
 		if (r->together && r->demand != ZKL_DEMAND_WAITING)
 			return "one that is answered is to be told that it waits";
 	}
 	if (why == NULL && n != lock->nrequests)
 		why = "the count of a lock's requests is wrong";
-	if (why == NULL && expired != lock->nexpired)
-		why = "the count of expired tries is wrong";
+	if (why == NULL && timed_out != lock->ntimed_out)
+		why = "the count of tries that timed out is wrong";
 	if (why == NULL && together != lock->ntogether)
 		why = "the count of those to be told that they wait is wrong";
 	if (why == NULL && n == 0 && lock->pins == 0 && !zkl_linked(&lock->idle))

@@ -168,24 +168,24 @@ waits_for_own(const ZklLock *lock, const ZklRequest *r)
 }
 
 /*
- * Denies the tries whose time is over and which somebody is surely ahead of:
+ * Denies the tries that timed out and that somebody is surely ahead of:
  * a local contender, or a foreign one that a watch of this connection keeps
  * an eye on.  Returns whether there was one.
  */
 static bool
-deny_expired(ZklManager *m, ZklLock *lock)
+deny_timed_out(ZklManager *m, ZklLock *lock)
 {
 	ZklLink    *link,
 			   *after;
 	bool		denied = false;
 
-	if (lock->nexpired == 0)
+	if (lock->ntimed_out == 0)
 		return false;
 	zkl_foreach(link, after, &lock->own)
 	{
 		ZklRequest *r = zkl_container(ZklRequest, queued, link);
 
-		if (r->demand != ZKL_DEMAND_WAITING || !r->expired)
+		if (r->demand != ZKL_DEMAND_WAITING || !r->timed_out)
 			continue;
 		if (waits_for_own(lock, r) ||
 			(lock->ahead_watch == ZKL_WATCH_ARMED &&
@@ -237,7 +237,7 @@ zkl_decide_lock(ZklManager *m, ZklLock *lock)
 			refuse_upgrades(m, lock);
 			while (lock->waiting != NULL && decide_first(m, lock, &verdict))
 				;
-		} while (deny_expired(m, lock));
+		} while (deny_timed_out(m, lock));
 		tell_blocked(m, lock, verdict);
 	}
 	if (lock->draining)

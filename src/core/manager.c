@@ -175,7 +175,7 @@ zkl_manager_submit(ZklManager *m, int64_t now, uint32_t request,
 	cover = zkl_siblings_covering(r);
 	if (cover != NULL)
 		zkl_request_cover(m, r, cover);
-	else if (r->expired && m->connection == ZKL_CONNECTION_READY &&
+	else if (r->timed_out && m->connection == ZKL_CONNECTION_READY &&
 			 now < m->lease_until && zkl_lock_blocked_by_holder(r->lock, r))
 		zkl_request_deny(m, r);
 	else if (!zkl_probe_begin(m, r))
@@ -183,10 +183,10 @@ zkl_manager_submit(ZklManager *m, int64_t now, uint32_t request,
 }
 
 void
-zkl_manager_expire(ZklManager *m, int64_t now, uint32_t request)
+zkl_manager_time_out(ZklManager *m, int64_t now, uint32_t request)
 {
 	m->now = now;
-	zkl_request_expire(m, &m->requests[request]);
+	zkl_request_time_out(m, &m->requests[request]);
 }
 
 bool

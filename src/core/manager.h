@@ -59,7 +59,7 @@ typedef struct ZklDemand
 	ZklDialect	dialect;		/* part of what the lock is */
 	int32_t		sibling;		/* a request of the same owner that holds the
 								 * same lock, or -1 */
-	bool		expired;		/* deny unless it can be granted at once */
+	bool		timed_out;		/* deny unless it can be granted at once */
 	bool		together;		/* say so (BLOCKED) if it has to wait for
 								 * others; not in dialect LEASE */
 	uint32_t	max;			/* dialect LEASE: how many there may be */
@@ -287,8 +287,8 @@ extern bool zkl_manager_knows(const ZklManager *m, uint32_t request);
 extern void zkl_manager_submit(ZklManager *m, int64_t now, uint32_t request,
 							   const ZklDemand *demand);
 
-/* A try's time is over: it is denied as soon as that can be vouched for. */
-extern void zkl_manager_expire(ZklManager *m, int64_t now, uint32_t request);
+/* A try timed out: it is denied as soon as that can be vouched for. */
+extern void zkl_manager_time_out(ZklManager *m, int64_t now, uint32_t request);
 
 /*
  * The backend is through with it, in whatever state: a release, a cancel, or

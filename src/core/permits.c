@@ -103,26 +103,26 @@ decide_first(ZklManager *m, ZklLock *lock, uint32_t own)
 }
 
 /*
- * Denies the tries whose time is over and which are surely behind enough
+ * Denies the tries that timed out and that are surely behind enough
  * others: leases of this server, or what was listed and has not changed since,
  * as a watch of this connection tells.
  */
 static bool
-deny_expired(ZklManager *m, ZklLock *lock)
+deny_timed_out(ZklManager *m, ZklLock *lock)
 {
 	ZklLink    *link,
 			   *after;
 	uint32_t	own = 0;
 	bool		denied = false;
 
-	if (lock->nexpired == 0)
+	if (lock->ntimed_out == 0)
 		return false;
 	zkl_foreach(link, after, &lock->own)
 	{
 		ZklRequest *r = zkl_container(ZklRequest, queued, link);
 		ZklVerdict	verdict;
 
-		if (r->demand == ZKL_DEMAND_WAITING && r->expired)
+		if (r->demand == ZKL_DEMAND_WAITING && r->timed_out)
 		{
 			verdict = judge(lock, r, own);
 			if (verdict == ZKL_VERDICT_BEHIND_OWN ||
@@ -159,5 +159,5 @@ zkl_permits_decide(ZklManager *m, ZklLock *lock)
 		while (lock->waiting != NULL &&
 			   decide_first(m, lock, count_ahead(lock)))
 			;
-	} while (deny_expired(m, lock));
+	} while (deny_timed_out(m, lock));
 }

@@ -61,7 +61,7 @@ zkl_probe_begin(ZklManager *m, ZklRequest *r)
 {
 	ZklLock    *lock = r->lock;
 
-	if (!r->expired || r->sibling_next != r || lock->draining ||
+	if (!r->timed_out || r->sibling_next != r || lock->draining ||
 		lock->dialect == ZKL_DIALECT_PERMIT || likely_free(lock) ||
 		!may_deny_soon(m))
 		return false;

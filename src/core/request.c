@@ -89,8 +89,8 @@ zkl_request_begin(ZklManager *m, uint32_t id, const ZklDemand *demand)
 	m->nlive++;
 	r->together = demand->together;
 	lock->ntogether += r->together;
-	if (demand->expired)
-		zkl_request_expire(m, r);
+	if (demand->timed_out)
+		zkl_request_time_out(m, r);
 	return r;
 }
 
@@ -185,8 +185,8 @@ retire(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 		lock->nheld > 0 && demand == ZKL_DEMAND_RELEASED)
 		return;
 	m->nlive--;
-	if (r->demand == ZKL_DEMAND_WAITING && r->expired)
-		lock->nexpired--;
+	if (r->demand == ZKL_DEMAND_WAITING && r->timed_out)
+		lock->ntimed_out--;
 	lock->ntogether -= r->together;
 	r->together = false;
 	r->cover = NULL;
@@ -324,8 +324,8 @@ tell_grant(ZklManager *m, ZklRequest *r)
 	action->request = r->id;
 	action->token = r->token;
 	action->solitary = r->cover == NULL && zkl_pace_is_solitary(r);
-	if (r->expired)
-		r->lock->nexpired--;
+	if (r->timed_out)
+		r->lock->ntimed_out--;
 	r->lock->ntogether -= r->together;
 	r->together = false;
 	r->demand = ZKL_DEMAND_GRANTED;
@@ -464,12 +464,12 @@ zkl_request_session_lost(ZklManager *m, ZklRequest *r)
 }
 
 void
-zkl_request_expire(ZklManager *m, ZklRequest *r)
+zkl_request_time_out(ZklManager *m, ZklRequest *r)
 {
-	if (r->demand != ZKL_DEMAND_WAITING || r->expired)
+	if (r->demand != ZKL_DEMAND_WAITING || r->timed_out)
 		return;
-	r->expired = true;
-	r->lock->nexpired++;
+	r->timed_out = true;
+	r->lock->ntimed_out++;
 	zkl_lock_touch(m, r->lock);
 }
 

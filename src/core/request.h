@@ -58,7 +58,7 @@ extern void zkl_request_vanished(ZklManager *m, ZklRequest *r);
 /* The session is gone: lose what is held, and begin again what waits. */
 extern void zkl_request_session_lost(ZklManager *m, ZklRequest *r);
 
-extern void zkl_request_expire(ZklManager *m, ZklRequest *r);
+extern void zkl_request_time_out(ZklManager *m, ZklRequest *r);
 extern void zkl_request_release(ZklManager *m, ZklRequest *r);
 
 /* The request that a uuid names, or NULL. */

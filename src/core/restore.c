@@ -195,7 +195,7 @@ restore(ZklManager *m, uint32_t request, const ZklRestored *slot)
 	/* What there was in another session is gone. */
 	own.sent &= slot->current;
 	own.demand.sibling = find_sibling(m, &slot->demand);
-	own.demand.expired &= waits;
+	own.demand.timed_out &= waits;
 	own.demand.together &= waits;
 	r = zkl_request_begin(m, request, &own.demand);
 	own.demand.sibling = slot->demand.sibling;

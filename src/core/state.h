@@ -83,7 +83,7 @@ struct ZklRequest
 	ZklLockMode mode;
 	uint64_t	owner;
 	ZklLock    *lock;
-	bool		expired;		/* deny it unless it can be granted now */
+	bool		timed_out;		/* deny it unless it can be granted now */
 	bool		together;		/* to be told once it is blocked */
 	uint32_t	max;			/* dialect LEASE: see permits.h */
 	ZklRequest *cover;
@@ -166,7 +166,7 @@ struct ZklLock
 	uint32_t	nheld;			/* of own that are granted */
 	uint32_t	nexclusive;		/* of these, with an exclusive node */
 	ZklRequest *exclusive_holder;	/* the last of them */
-	uint32_t	nexpired;		/* requests to be denied if they are blocked */
+	uint32_t	ntimed_out;		/* requests to be denied if they are blocked */
 	uint32_t	ntogether;		/* requests to be told that they are blocked */
 	uint32_t	nupgrades;		/* shared -> exclusive that wait */
 

@@ -89,7 +89,7 @@ describe_demand(const ZklSlot *slot, ZklDemand *demand, char *data)
 	demand->dialect = (ZklDialect) slot->s_dialect;
 	demand->sibling = slot->s_sibling;
 	demand->max = slot->s_max;
-	demand->expired = slot->s_try && slot->s_timed_out;
+	demand->timed_out = slot->s_try && slot->s_timed_out;
 	demand->together = slot->s_together && !slot->s_blocked;
 	demand->data = data;
 	demand->data_length = format_node_data(slot, data);
@@ -198,7 +198,7 @@ take_any(int slotno)
 		submit_slot(slotno, &slot);
 	else if (slot.s_state == ZKL_SLOT_WAITING && slot.s_timed_out &&
 			 slot.s_kind == ZKL_KIND_LOCK)
-		zkl_manager_expire(core, zkl_boottime_us(), (uint32) slotno);
+		zkl_manager_time_out(core, zkl_boottime_us(), (uint32) slotno);
 	else if (slot.s_state == ZKL_SLOT_WAITING && slot.s_timed_out &&
 			 slot.s_kind == ZKL_KIND_ERRAND)
 		zkl_errands_expire(slotno);

@@ -22,7 +22,7 @@ describe_demand(const Slot *s, ZklDemand *demand)
 	demand->dialect = lock_dialect(s->lock);
 	demand->max = s->lock == hosts.semaphore ? hosts.max : 0;
 	demand->sibling = s->sibling;
-	demand->expired = s->is_try && s->expired;
+	demand->timed_out = s->is_try && s->expired;
 	demand->together = s->together;
 	demand->data = data;
 	demand->data_length = sizeof(data) - 1;
@@ -59,7 +59,7 @@ intake_take(Host *h, int i)
 		zkl_manager_submit(h->m, host_clock(h), (uint32_t) i, &demand);
 	}
 	else if (s->state == SLOT_WAITING && s->expired)
-		zkl_manager_expire(h->m, host_clock(h), (uint32_t) i);
+		zkl_manager_time_out(h->m, host_clock(h), (uint32_t) i);
 	else if (s->state == SLOT_GRANTED || s->state == SLOT_LOST)
 		bounds_look(h, i);
 }

@@ -173,7 +173,7 @@ in_denied(Case *c)
 	c->r = world_submit(c->w, "/a", 1, ZKL_EXCLUSIVE);
 	world_run(c->w);
 	c->w->requests[c->r].expired = true;
-	zkl_manager_expire(c->w->m, c->w->now, c->r);
+	zkl_manager_time_out(c->w->m, c->w->now, c->r);
 }
 
 static void

@@ -242,7 +242,7 @@ make_demand(const World *w, uint32_t request)
 	const WorldRequest *r = &w->requests[request];
 	ZklDemand	demand = {
 		.name = r->name,.owner = r->owner,.mode = r->mode,.sibling = -1,
-		.expired = r->expired,
+		.timed_out = r->expired,
 		.together = w->together && !r->blocked,.data = data,.data_length = sizeof(data) - 1
 	};
 	uint32_t	i;
@@ -320,7 +320,7 @@ void
 world_expire(World *w, uint32_t request)
 {
 	w->requests[request].expired = true;
-	zkl_manager_expire(w->m, w->now, request);
+	zkl_manager_time_out(w->m, w->now, request);
 	world_flush(w);
 }
 
