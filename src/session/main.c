@@ -355,7 +355,7 @@ run_frame(const ZklWireHeader *header, ZklWireReader *body)
 			_exit(1);
 		start(header, body);
 	}
-	else if (!zkl_zk_request(header, body))
+	else if (!zkl_zkrequest_run(header, body))
 		malformed();
 }
 

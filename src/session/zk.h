@@ -53,7 +53,7 @@ extern void zkl_zk_process(short revents, size_t limit);
  * frame is malformed.  Between zkl_zk_hold and zkl_zk_release nothing small
  * is sent, so that requests at hand share packets.
  */
-extern bool zkl_zk_request(const ZklWireHeader *header, ZklWireReader *body);
+extern bool zkl_zkrequest_run(const ZklWireHeader *header, ZklWireReader *body);
 extern void zkl_zk_hold(void);
 extern void zkl_zk_release(void);
 

@@ -51,7 +51,7 @@ reply_multi(const ZklMulti *multi, int rc)
 							created ? strlen(result->value) : 0);
 		zkl_wire_put_u8(zkl_zk.out, has_stat);
 		if (has_stat)
-			zkl_zk_put_stat(result->stat);
+			zkl_zkrequest_put_stat(result->stat);
 	}
 	zkl_wire_end(zkl_zk.out, frame);
 }
@@ -147,7 +147,7 @@ multi_read_op(ZklMulti *multi, uint32_t i, ZklWireReader *body,
 			body->bad = true;
 			return false;
 	}
-	return zkl_zk_path_is_valid(path, path_length);
+	return zkl_zkrequest_path_is_valid(path, path_length);
 }
 
 /* A batch that the client refuses is answered as if the server had. */

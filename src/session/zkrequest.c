@@ -49,7 +49,7 @@ reply_unsent(const ZklWireHeader *header)
 }
 
 void
-zkl_zk_put_stat(const struct Stat *stat)
+zkl_zkrequest_put_stat(const struct Stat *stat)
 {
 	ZklWireStat wire;
 
@@ -104,7 +104,7 @@ data_done(int rc, const char *value, int length, const struct Stat *stat,
 
 	frame = zkl_zk_begin(ZKL_WIRE_REPLY, tag, ZOK);
 	zkl_wire_put_string(zkl_zk.out, value, (size_t) length);
-	zkl_zk_put_stat(stat);
+	zkl_zkrequest_put_stat(stat);
 	zkl_wire_end(zkl_zk.out, frame);
 }
 
@@ -139,7 +139,7 @@ strings_done(int rc, const struct String_vector *strings, const void *data)
  */
 
 bool
-zkl_zk_path_is_valid(const char *path, size_t length)
+zkl_zkrequest_path_is_valid(const char *path, size_t length)
 {
 	const char *segment = path + 1;
 	const char *end = path + length;
@@ -233,7 +233,7 @@ request_single(const ZklWireHeader *header, ZklWireReader *body)
 	}
 
 	single->tag = header->tag;
-	if (zkl_zk_path_is_valid(bytes, length))
+	if (zkl_zkrequest_path_is_valid(bytes, length))
 		rc = call_client((ZklWireType) header->type, path, flag, single);
 	free(path);
 	if (rc == ZOK)
@@ -247,7 +247,7 @@ request_single(const ZklWireHeader *header, ZklWireReader *body)
 }
 
 bool
-zkl_zk_request(const ZklWireHeader *header, ZklWireReader *body)
+zkl_zkrequest_run(const ZklWireHeader *header, ZklWireReader *body)
 {
 	bool		ours = header->generation == zkl_zk.generation;
 	bool		ready = ours && zkl_zk.connected && !zkl_zk.closing;

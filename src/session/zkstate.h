@@ -62,13 +62,13 @@ extern void zkl_zklog_set_error(const char *text);
 /* Whether that reason is that the server closed it */
 extern bool zkl_zklog_was_closed(void);
 
-extern void zkl_zk_put_stat(const struct Stat *stat);
+extern void zkl_zkrequest_put_stat(const struct Stat *stat);
 
 /*
  * ZooKeeper's rules for a path.  The client knows them too, but frees the
  * path twice when one breaks them in a multi under a chroot.
  */
-extern bool zkl_zk_path_is_valid(const char *path, size_t length);
+extern bool zkl_zkrequest_path_is_valid(const char *path, size_t length);
 
 /* A MULTI; false: the frame is malformed. */
 extern bool zkl_zkmulti_request(uint64_t tag, ZklWireReader *body);

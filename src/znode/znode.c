@@ -1,6 +1,6 @@
 /*
  * znode.c
- *	  UUIDs and the names of znodes, in each dialect.
+ *	  The names of znodes, in each dialect.
  *
  * Owns the text forms of what stands in a lock's directory.  Pure functions of
  * their arguments: every process may call them, they keep no state and take no
@@ -141,94 +141,6 @@ zkl_znode_is_like(const char *segment, size_t length)
 	return false;
 }
 
-ZklUuid
-zkl_uuid_make(uint64_t hi, uint64_t lo)
-{
-	ZklUuid		uuid;
-	uint64_t	first = (hi & 0xFFFFFFFFFFFF000) << 4 | 0x8000 | (hi & 0xFFF);
-	uint64_t	second = (lo & (UINT64_MAX >> 2)) | (uint64_t) 1 << 63;
-	int			i;
-
-	for (i = 0; i < 8; i++)
-	{
-		uuid.bytes[i] = (uint8_t) (first >> (56 - 8 * i));
-		uuid.bytes[8 + i] = (uint8_t) (second >> (56 - 8 * i));
-	}
-	return uuid;
-}
-
-/* Whether a dash stands before byte i in the text form of a UUID */
-static bool
-dash_before(int i)
-{
-	return i == 4 || i == 6 || i == 8 || i == 10;
-}
-
-void
-zkl_uuid_format(const ZklUuid *uuid, char *text)
-{
-	static const char hex[] = "0123456789abcdef";
-	int			i;
-
-	for (i = 0; i < ZKL_UUID_BYTES; i++)
-	{
-		if (dash_before(i))
-			*text++ = '-';
-		*text++ = hex[uuid->bytes[i] >> 4];
-		*text++ = hex[uuid->bytes[i] & 15];
-	}
-	*text = '\0';
-}
-
-static int
-hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return -1;
-}
-
-/*
- * Reads the UUID at the start of text, in the forms that we, Curator (with
- * dashes) and kazoo (without) write: a name in capitals is another name to
- * ZooKeeper, so it is none.
- */
-static bool
-uuid_parse_start(const char *text, bool dashes, ZklUuid *uuid)
-{
-	int			i;
-
-	for (i = 0; i < ZKL_UUID_BYTES; i++)
-	{
-		int			high;
-		int			low;
-
-		if (dashes && dash_before(i) && *text++ != '-')
-			return false;
-		high = hex_digit(text[0]);
-		low = high < 0 ? -1 : hex_digit(text[1]);
-		if (low < 0)
-			return false;
-		uuid->bytes[i] = (uint8_t) (high << 4 | low);
-		text += 2;
-	}
-	return true;
-}
-
-bool
-zkl_uuid_parse(const char *text, ZklUuid *uuid)
-{
-	return uuid_parse_start(text, true, uuid) && text[ZKL_UUID_TEXT] == '\0';
-}
-
-bool
-zkl_uuid_is_zklock(const ZklUuid *uuid)
-{
-	return uuid->bytes[6] >> 4 == 8 && uuid->bytes[8] >> 6 == 2;
-}
-
 static void
 format_hex(const ZklUuid *uuid, char *text)
 {
@@ -295,9 +207,9 @@ find_uuid(ZklDialect dialect, const char *name, ZklUuid *uuid)
 {
 	if (marks[dialect].dashes)
 		return strncmp(name, CURATOR_MARK, CURATOR_MARK_LENGTH) == 0 &&
-			uuid_parse_start(name + CURATOR_MARK_LENGTH, true, uuid) &&
+			zkl_uuid_parse_start(name + CURATOR_MARK_LENGTH, true, uuid) &&
 			name[CURATOR_MARK_LENGTH + ZKL_UUID_TEXT] == '-';
-	return uuid_parse_start(name, false, uuid) && name[HEX_LENGTH] == '_';
+	return zkl_uuid_parse_start(name, false, uuid) && name[HEX_LENGTH] == '_';
 }
 
 /*

@@ -14,11 +14,10 @@
 #include <stdint.h>
 
 #include "znode/lockmode.h"
+#include "znode/uuid.h"
 
 #define ZKL_MAX_NAME		255 /* bytes of a lock's name, in UTF-8 */
 #define ZKL_MAX_ROOT		127 /* bytes of the root */
-#define ZKL_UUID_BYTES		16
-#define ZKL_UUID_TEXT		36	/* characters of a UUID in text form */
 
 /* The longest: "_c_" + uuid + "-__WRIT__" + up to eleven characters of number */
 #define ZKL_MAX_ZNODE_NAME	(3 + ZKL_UUID_TEXT + 9 + 11)
@@ -79,23 +78,6 @@ zkl_dialect_marks(ZklDialect dialect)
 {
 	return dialect != ZKL_DIALECT_LATCH;
 }
-
-typedef struct ZklUuid
-{
-	uint8_t		bytes[ZKL_UUID_BYTES];
-} ZklUuid;
-
-/*
- * Makes a UUID of version 8 (which marks it as zklock's) out of two numbers
- * that together never repeat: the 60 low bits of hi and the 62 low bits of lo
- * count.
- */
-extern ZklUuid zkl_uuid_make(uint64_t hi, uint64_t lo);
-extern void zkl_uuid_format(const ZklUuid *uuid, char *text);	/* 36 + NUL */
-
-/* Reads exactly 36 characters and the NUL, in lower case as we write them */
-extern bool zkl_uuid_parse(const char *text, ZklUuid *uuid);
-extern bool zkl_uuid_is_zklock(const ZklUuid *uuid);
 
 /*
  * The name to create a request's znode with, without its number, NUL
