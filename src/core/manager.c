@@ -25,6 +25,7 @@
 #include "core/session.h"
 #include "core/session_lease.h"
 #include "core/siblings.h"
+#include "core/trace.h"
 
 /* ---- life ---- */
 
@@ -144,6 +145,9 @@ zkl_manager_destroy(ZklManager *m)
 void
 zkl_manager_clear_actions(ZklManager *m)
 {
+	if (zkl_trace_is_on(m))
+		zkl_trace_actions(m);
+	m->trace.ntraced = 0;
 	zkl_actions_clear(m);
 }
 
@@ -163,6 +167,8 @@ zkl_manager_submit(ZklManager *m, int64_t now, uint32_t request,
 	ZklRequest *r;
 	ZklRequest *cover;
 
+	if (zkl_trace_is_on(m))
+		zkl_trace_submit(m, request, demand);
 	m->now = now;
 	zkl_keep_tick(m);
 	r = zkl_request_begin(m, request, demand);
@@ -185,6 +191,8 @@ zkl_manager_submit(ZklManager *m, int64_t now, uint32_t request,
 void
 zkl_manager_time_out(ZklManager *m, int64_t now, uint32_t request)
 {
+	if (zkl_trace_is_on(m))
+		zkl_trace_request(m, "expire", request, NULL);
 	m->now = now;
 	zkl_request_time_out(m, &m->requests[request]);
 }
@@ -201,6 +209,8 @@ zkl_manager_release(ZklManager *m, int64_t now, uint32_t request,
 {
 	ZklRequest *r = &m->requests[request];
 
+	if (zkl_trace_is_on(m))
+		zkl_trace_request(m, "release", request, end);
 	m->now = now;
 	if (end->epilogue)
 		zkl_keep_leave(m, r);
@@ -221,6 +231,8 @@ zkl_manager_overdue(ZklManager *m, int64_t now, uint32_t request)
 {
 	ZklRequest *r = &m->requests[request];
 
+	if (zkl_trace_is_on(m))
+		zkl_trace_request(m, "overdue", request, NULL);
 	m->now = now;
 	if (r->demand != ZKL_DEMAND_GRANTED || zkl_is_kept(r))
 		return;
@@ -236,6 +248,8 @@ zkl_manager_reply(ZklManager *m, int64_t now, uint64_t tag,
 {
 	ZklOp		op;
 
+	if (zkl_trace_is_on(m))
+		zkl_trace_reply(m, tag, reply);
 	m->now = now;
 
 	/* Given up: what it answers now may be older than what was doubted. */
@@ -277,6 +291,8 @@ void
 zkl_manager_event(ZklManager *m, int64_t now, ZklEventKind kind,
 				  const char *path)
 {
+	if (zkl_trace_is_on(m))
+		zkl_trace_event(m, kind, path);
 	m->now = now;
 	zkl_reads_reply_event(m, kind, path);
 }
@@ -324,6 +340,8 @@ zkl_manager_flush(ZklManager *m, int64_t now)
 	zkl_reads_send(m);
 	zkl_session_lease_send(m);
 	zkl_janitor_send(m);
+	if (zkl_trace_is_on(m))
+		zkl_trace_actions(m);
 }
 
 /* The earlier one; -1 is none. */

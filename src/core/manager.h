@@ -347,6 +347,18 @@ extern int64_t zkl_manager_timer(const ZklManager *m);
  */
 extern uint32_t zkl_manager_awaited(const ZklManager *m);
 
+/* ---- for people ---- */
+
+/* Is handed one line of text, NUL terminated, without an end of line. */
+typedef void (*ZklWriteLine) (void *context, const char *line);
+
+/*
+ * From now on writes a line for each event and each action, in order; NULL: no
+ * more.  There is no password in them, and no data of a znode.
+ */
+extern void zkl_manager_trace(ZklManager *m, ZklWriteLine write,
+							  void *context);
+
 /* ---- questions ---- */
 
 /* Whether the connection is proved, so that its reads can be believed. */

@@ -106,16 +106,24 @@ free_op(ZklManager *m, ZklOp *op)
 	m->ops_free = (uint32_t) (op - m->ops);
 }
 
-bool
-zkl_operations_end(ZklManager *m, uint64_t tag, ZklOp *op)
+ZklOp *
+zkl_operations_find(const ZklManager *m, uint64_t tag)
 {
 	uint32_t	i = (uint32_t) tag;
 
-	if (i >= m->nops || m->ops[i].kind == ZKL_OP_FREE ||
-		m->ops[i].serial != (uint32_t) (tag >> 32))
+	return i < m->nops && m->ops[i].kind != ZKL_OP_FREE &&
+		m->ops[i].serial == (uint32_t) (tag >> 32) ? &m->ops[i] : NULL;
+}
+
+bool
+zkl_operations_end(ZklManager *m, uint64_t tag, ZklOp *op)
+{
+	ZklOp	   *under_way = zkl_operations_find(m, tag);
+
+	if (under_way == NULL)
 		return false;
-	*op = m->ops[i];
-	free_op(m, &m->ops[i]);
+	*op = *under_way;
+	free_op(m, under_way);
 	m->read_bytes -= op->bytes;
 	return true;
 }

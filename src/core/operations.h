@@ -22,6 +22,9 @@ extern void zkl_operations_read(ZklManager *m, ZklOpKind kind, ZklLock *lock,
 								ZklRequest *request, ZklSendKind send,
 								const char *path, bool watch);
 
+/* The operation under way with this tag, or NULL */
+extern ZklOp *zkl_operations_find(const ZklManager *m, uint64_t tag);
+
 /* The operation with this tag ends; a copy of it.  False: there is none. */
 extern bool zkl_operations_end(ZklManager *m, uint64_t tag, ZklOp *op);
 

@@ -13,6 +13,7 @@
 #include "core/lock.h"
 #include "core/request.h"
 #include "core/siblings.h"
+#include "core/trace.h"
 
 void
 zkl_manager_attach(ZklManager *m, const ZklSession *session, uint32_t chain,
@@ -20,6 +21,8 @@ zkl_manager_attach(ZklManager *m, const ZklSession *session, uint32_t chain,
 {
 	if (ZKL_MUTANT(RESTART_TAKES_LAST_CHAIN))
 		chain_kept = chain;
+	if (zkl_trace_is_on(m))
+		zkl_trace_session(m, "attach", session);
 	m->session = *session;
 	m->chain = chain;
 	m->chain_kept = chain_kept;
@@ -191,6 +194,9 @@ restore(ZklManager *m, uint32_t request, const ZklRestored *slot)
 	bool		waits = slot->state == ZKL_SLOT_SAYS_WAITING;
 	ZklRestored own = *slot;
 	ZklRequest *r;
+
+	if (zkl_trace_is_on(m))
+		zkl_trace_restore(m, request, slot);
 
 	/* What there was in another session is gone. */
 	own.sent &= slot->current;

@@ -27,6 +27,7 @@
 #include "core/request.h"
 #include "core/session.h"
 #include "core/session_lease.h"
+#include "core/trace.h"
 
 void
 zkl_session_give_up(ZklManager *m, int32_t rc)
@@ -224,6 +225,8 @@ zkl_session_chain_reply(ZklManager *m, const ZklReply *reply)
 void
 zkl_manager_connected(ZklManager *m, int64_t now, const ZklSession *session)
 {
+	if (zkl_trace_is_on(m))
+		zkl_trace_session(m, "connected", session);
 	m->now = now;
 	if (session->id != m->session.id)
 	{
@@ -257,6 +260,8 @@ zkl_manager_disconnected(ZklManager *m, int64_t now)
 	ZklLink    *link,
 			   *after;
 
+	if (zkl_trace_is_on(m))
+		zkl_trace_session(m, "disconnected", NULL);
 	m->now = now;
 	m->connection = ZKL_CONNECTION_DOWN;
 	zkl_janitor_disconnected(m);
@@ -330,6 +335,8 @@ zkl_manager_session_lost(ZklManager *m, int64_t now)
 	ZklLink    *link,
 			   *after;
 
+	if (zkl_trace_is_on(m))
+		zkl_trace_session(m, "session-lost", NULL);
 	zkl_manager_disconnected(m, now);
 	m->session.id = 0;
 	m->lease_until = 0;

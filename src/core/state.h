@@ -302,6 +302,14 @@ typedef struct ZklPace
 	bool		counting;		/* what follows is a batch's doing */
 } ZklPace;
 
+/* Who is told what happens; see trace.c */
+typedef struct ZklTrace
+{
+	ZklWriteLine write;			/* NULL: nobody */
+	void	   *context;
+	size_t		ntraced;		/* of the actions */
+} ZklTrace;
+
 struct ZklManager
 {
 	ZklConfig	config;
@@ -397,6 +405,8 @@ struct ZklManager
 	size_t		nactions;
 	size_t		actions_allocated;
 	ZklChunk   *chunks;			/* strings of the actions */
+
+	ZklTrace	trace;
 
 	ZklLock    *spare_locks;	/* linked through by_path.next */
 	ZklCounters counters;

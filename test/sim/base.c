@@ -92,7 +92,7 @@ base_begin(uint64_t seed)
 {
 	Chunk	   *spare = base.spare;
 	Chunk	   *chunk;
-	bool		print = base.print;
+	TraceUse	trace_use = base.trace;
 
 	while ((chunk = base.chunks) != NULL)
 	{
@@ -102,7 +102,7 @@ base_begin(uint64_t seed)
 	}
 	memset(&base, 0, sizeof(base));
 	base.spare = spare;
-	base.print = print;
+	base.trace = trace_use;
 	base.seed = seed;
 	base.random = seed;
 	base.profile = profile_of(seed);
@@ -153,23 +153,58 @@ profile_name(Profile profile)
 
 /* ---- the trace ---- */
 
-static void
-print_line(const TraceLine *line)
-{
-	const char *p;
-	int			n = 0;
+#define LINE_SIZE	1100
 
-	printf("%13.6f  ", (double) line->at / SECOND);
-	for (p = line->format; *p != '\0'; p++)
+static char last_lines[TRACE_KEPT][LINE_SIZE];
+
+/* A place for the next line, which begins with the time; its length so far */
+static char *
+begin_line(size_t *length)
+{
+	char	   *line = last_lines[base.lines++ % TRACE_KEPT];
+
+	*length = (size_t) snprintf(line, LINE_SIZE, "%13.6f  ",
+								(double) base.now / SECOND);
+	return line;
+}
+
+static void
+end_line(const char *line)
+{
+	if (base.trace == TRACE_PRINT)
+		puts(line);
+}
+
+static void
+format_line(const char *format, const int64_t *numbers, const char *text)
+{
+	size_t		length;
+	char	   *line = begin_line(&length);
+	const char *p;
+
+	for (p = format; *p != '\0' && length < LINE_SIZE; p++)
 	{
+		char	   *at = line + length;
+		size_t		room = LINE_SIZE - length;
+
 		if (*p == '#')
-			printf("%" PRId64, line->numbers[n++]);
+			length += (size_t) snprintf(at, room, "%" PRId64, *numbers++);
 		else if (*p == '@')
-			printf("%s", line->text ? line->text : "");
+			length += (size_t) snprintf(at, room, "%s", text ? text : "");
 		else
-			putchar(*p);
+			length += (size_t) snprintf(at, room, "%c", *p);
 	}
-	putchar('\n');
+	end_line(line);
+}
+
+void
+trace_core(int host, const char *text)
+{
+	size_t		length;
+	char	   *line = begin_line(&length);
+
+	snprintf(line + length, LINE_SIZE - length, "host %d %s", host, text);
+	end_line(line);
 }
 
 static uint64_t
@@ -183,31 +218,24 @@ void
 trace(const char *format, int64_t a, int64_t b, int64_t c, int64_t d,
 	  const char *text)
 {
-	TraceLine  *line = &base.trace[base.events++ % TRACE_KEPT];
+	const int64_t numbers[] = {a, b, c, d};
 
-	line->at = base.now;
-	line->format = format;
-	line->numbers[0] = a;
-	line->numbers[1] = b;
-	line->numbers[2] = c;
-	line->numbers[3] = d;
-	line->text = text;
+	if (base.trace != TRACE_HASH)
+		format_line(format, numbers, text);
 	base.hash = mix(base.hash, (uint64_t) base.now);
 	base.hash = mix(base.hash, (uint64_t) a ^ (uint64_t) b << 16 ^
 					(uint64_t) c << 32 ^ (uint64_t) d << 48);
 	while (text != NULL && *text != '\0')
 		base.hash = base.hash * 31 + (unsigned char) *text++;
-	if (base.print)
-		print_line(line);
 }
 
 void
 trace_print_last(void)
 {
-	uint64_t	i = base.events > TRACE_KEPT ? base.events - TRACE_KEPT : 0;
+	uint64_t	i = base.lines > TRACE_KEPT ? base.lines - TRACE_KEPT : 0;
 
-	for (; i < base.events; i++)
-		print_line(&base.trace[i % TRACE_KEPT]);
+	for (; i < base.lines; i++)
+		puts(last_lines[i % TRACE_KEPT]);
 }
 
 void

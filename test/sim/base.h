@@ -27,8 +27,7 @@ typedef int64_t Time;
 #define SIM_CHECKED	0			/* 1: the simulation looks after itself */
 #endif
 
-#define TRACE_KEPT		120		/* events shown when a seed fails */
-#define TRACE_NUMBERS	4
+#define TRACE_KEPT		400		/* lines shown when a seed fails */
 
 /*
  * What a seed is about.  Each draws its sizes and faults from all there are;
@@ -44,13 +43,13 @@ typedef enum Profile
 
 #define PROFILES	3
 
-typedef struct TraceLine
+/* What becomes of the trace */
+typedef enum TraceUse
 {
-	Time		at;
-	const char *format;
-	int64_t		numbers[TRACE_NUMBERS];
-	const char *text;
-} TraceLine;
+	TRACE_HASH,					/* only its hash is kept: the fastest */
+	TRACE_KEEP,					/* the last lines can be printed */
+	TRACE_PRINT					/* all lines are printed as they come */
+} TraceUse;
 
 typedef struct Chunk Chunk;
 
@@ -65,10 +64,9 @@ typedef struct Base
 	Time		longest;		/* delay by chance */
 
 	/* trace */
-	bool		print;			/* each event as it happens */
-	uint64_t	hash;
-	uint64_t	events;
-	TraceLine	trace[TRACE_KEPT];
+	TraceUse	trace;
+	uint64_t	hash;			/* of the simulation's own lines */
+	uint64_t	lines;
 
 	/* what was broken, if something was */
 	const char *rule;
@@ -124,10 +122,13 @@ extern const char *profile_name(Profile profile);
 
 /*
  * Notes an event.  Each # in the format stands for the next number, @ for the
- * text, which must last as long as the seed.
+ * text.
  */
 extern void trace(const char *format, int64_t a, int64_t b, int64_t c,
 				  int64_t d, const char *text);
+
+/* Notes what the core of a host tells (src/core/trace.h). */
+extern void trace_core(int host, const char *line);
 extern void trace_print_last(void);
 
 /* A rule is broken: ends the seed. */

@@ -7,8 +7,9 @@
  *	  sim -d
  *
  * Owns the clock: whoever is due next acts.  The first seed that breaks a rule
- * ends the run, with the rule, the seed and the last events (-t: with all of
- * them, as they happen; -k: goes on with the next).  -m builds a bug into the
+ * ends the run.  It is run once more to print the rule, the seed and the last
+ * lines of its trace, those of the cores included (-t: prints all lines as they
+ * come; -k: prints the rule only, and goes on with the next seed).  -m builds a bug into the
  * core, -M tries all of them and prints a table, -d runs some seeds twice and
  * compares.
  */
@@ -149,17 +150,29 @@ show_state(void)
 }
 
 static void
-show_failure(void)
+show_rule(void)
 {
-	printf("\nseed %" PRIu64 " (%s) breaks %s: %s\n", base.seed,
-		   profile_name(base.profile), base.rule, base.what);
-	show_state();
-	if (base.print)
-		return;
-	printf("the last of %" PRIu64 " events:\n", base.events);
-	trace_print_last();
 	printf("seed %" PRIu64 " (%s) breaks %s: %s\n", base.seed,
 		   profile_name(base.profile), base.rule, base.what);
+}
+
+static void
+show_failure(uint64_t seed)
+{
+	if (base.trace == TRACE_HASH)
+	{
+		show_rule();
+		base.trace = TRACE_KEEP;
+		if (run_seed(seed))
+		{
+			printf("seed %" PRIu64 " does not repeat\n", seed);
+			return;
+		}
+		printf("the last of %" PRIu64 " lines:\n", base.lines);
+		trace_print_last();
+	}
+	show_state();
+	show_rule();
 }
 
 /* Seeds first, first + stride and so on; false: one breaks a rule */
@@ -176,11 +189,10 @@ run_seeds(uint64_t first, uint64_t last, uint64_t stride)
 		good = false;
 		if (!keep_going)
 		{
-			show_failure();
+			show_failure(seed);
 			break;
 		}
-		printf("seed %" PRIu64 " (%s) breaks %s: %s\n", base.seed,
-			   profile_name(base.profile), base.rule, base.what);
+		show_rule();
 		fflush(stdout);
 	}
 	fflush(stdout);
@@ -286,7 +298,7 @@ read_options(int argc, char **argv, Options *o)
 		else if (option == 'p' && profile_choose(optarg))
 			continue;
 		else if (option == 't')
-			base.print = true;
+			base.trace = TRACE_PRINT;
 		else if (option == 'k')
 			keep_going = true;
 		else if (option == 'M')

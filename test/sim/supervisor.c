@@ -218,7 +218,6 @@ supervisor_reconnect(Host *h, int32_t rc)
 {
 	Request    *request;
 
-	trace("host #: gives its connection up, rc #", h->id, rc, 0, 0, NULL);
 	if (rc != ZKL_RC_WENT_BACK)
 	{
 		h->reconnect_wanted = true;

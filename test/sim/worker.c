@@ -115,7 +115,6 @@ carry_out(Host *h, const ZklAction *action)
 			grant(h, i, action);
 			break;
 		case ZKL_ACTION_BLOCKED:
-			trace("host # slot #: blocked", h->id, i, 0, 0, NULL);
 			if (!s->together)
 				broken("S8", "host %d slot %d is told twice that it waits",
 					   h->id, i);
@@ -129,8 +128,6 @@ carry_out(Host *h, const ZklAction *action)
 		case ZKL_ACTION_FAIL:
 			s->failure = action->failure;
 			s->rc = action->rc;
-			trace("host # slot #: failure # rc #", h->id, i, action->failure,
-				  action->rc, NULL);
 			if (slot_answer(h, i, SLOT_WAITING, SLOT_FAILED,
 							"host # slot #: failed #"))
 				oracle_fail(h, i);
@@ -143,7 +140,6 @@ carry_out(Host *h, const ZklAction *action)
 			bounds_look(h, i);
 			break;
 		case ZKL_ACTION_REVOKE:
-			trace("host # slot #: asked to give up", h->id, i, 0, 0, NULL);
 			if (s->asked_zxid == action->asked_zxid)
 				broken("S8", "host %d slot %d is asked twice by one write",
 					   h->id, i);
@@ -340,6 +336,14 @@ core_release(void *context, void *memory)
 	free(memory);
 }
 
+static void
+tell(void *context, const char *line)
+{
+	const Host *h = context;
+
+	trace_core(h->id, line);
+}
+
 void
 worker_start(Host *h)
 {
@@ -358,6 +362,8 @@ worker_start(Host *h)
 	config.memory.alloc = core_alloc;
 	config.memory.release = core_release;
 	h->m = zkl_manager_create(&config);
+	if (base.trace != TRACE_HASH)
+		zkl_manager_trace(h->m, tell, h);
 	h->batches = 0;
 	memset(h->known, 0, sizeof(h->known));
 	h->published_ms = h->lease_ms;

@@ -35,6 +35,14 @@ host_release(void *context, void *memory)
 }
 
 static void
+print_line(void *context, const char *line)
+{
+	const World *w = context;
+
+	printf("# %.6f %s\n", (double) w->now / 1000000, line);
+}
+
+static void
 make_manager(World *w)
 {
 	ZklConfig	config = {
@@ -49,6 +57,8 @@ make_manager(World *w)
 	};
 
 	w->m = zkl_manager_create(&config);
+	if (getenv("UNIT_TRACE") != NULL)
+		zkl_manager_trace(w->m, print_line, w);
 }
 
 static void

@@ -1,0 +1,413 @@
+/*
+ * trace.c
+ *	  Tells, line by line, what happens to a manager and what it does about it.
+ *
+ * Owns m->trace.  Runs in the worker (and in tests), takes no locks, knows
+ * neither PostgreSQL nor ZooKeeper.  It changes nothing that a decision depends
+ * on.
+ *
+ * A line begins with "in" (an event) or "out" (an action).  The data of znodes
+ * is not in it: operators of ZooKeeper keep secrets there.
+ */
+#include "core/line.h"
+#include "core/operations.h"
+#include "core/trace.h"
+
+void
+zkl_manager_trace(ZklManager *m, ZklWriteLine write, void *context)
+{
+	m->trace.write = write;
+	m->trace.context = context;
+	m->trace.ntraced = m->nactions;
+}
+
+static void
+begin_line(ZklLine *line, const char *direction, const char *what)
+{
+	zkl_line_begin(line);
+	zkl_line_word(line, direction);
+	zkl_line_word(line, what);
+}
+
+static void
+end_line(const ZklManager *m, const ZklLine *line)
+{
+	m->trace.write(m->trace.context, line->text);
+}
+
+/* What the event before this one led to comes first. */
+static void
+begin_event(ZklManager *m, ZklLine *line, const char *what)
+{
+	zkl_trace_actions(m);
+	begin_line(line, "in", what);
+}
+
+static void
+put_request(const ZklManager *m, ZklLine *line, uint32_t request)
+{
+	const ZklLock *lock = m->requests[request].lock;
+
+	zkl_line_number(line, "request", request);
+	if (lock != NULL)
+		zkl_line_word(line, lock->path);
+}
+
+/* ---- events from backends ---- */
+
+static void
+put_demand(const ZklManager *m, ZklLine *line, uint32_t request,
+		   const ZklDemand *demand)
+{
+	zkl_line_number(line, "request", request);
+	zkl_line_path(line, m->root, demand->name);
+	zkl_line_word(line, zkl_line_mode(demand->mode));
+	zkl_line_word(line, zkl_line_dialect(demand->dialect));
+	zkl_line_number(line, "owner", (int64_t) demand->owner);
+	if (demand->sibling >= 0)
+		zkl_line_number(line, "sibling", demand->sibling);
+	if (demand->dialect == ZKL_DIALECT_PERMIT)
+		zkl_line_number(line, "max", demand->max);
+	zkl_line_flag(line, "expired", demand->expired);
+	zkl_line_flag(line, "together", demand->together);
+}
+
+static void
+put_end(ZklLine *line, const ZklEnd *end)
+{
+	zkl_line_flag(line, "epilogue", end->epilogue);
+	if (end->keep_until != 0)
+		zkl_line_number(line, "keep_until", end->keep_until);
+}
+
+void
+zkl_trace_submit(ZklManager *m, uint32_t request, const ZklDemand *demand)
+{
+	ZklLine		line;
+
+	begin_event(m, &line, "submit");
+	put_demand(m, &line, request, demand);
+	end_line(m, &line);
+}
+
+void
+zkl_trace_restore(ZklManager *m, uint32_t request, const ZklRestored *slot)
+{
+	static const char *const states[] = {
+		[ZKL_SLOT_SAYS_WAITING] = "waiting",
+		[ZKL_SLOT_SAYS_GRANTED] = "granted",
+		[ZKL_SLOT_SAYS_ANSWERED] = "answered",
+		[ZKL_SLOT_SAYS_LOST] = "lost",
+		[ZKL_SLOT_SAYS_RELEASED] = "released",
+	};
+	ZklLine		line;
+
+	begin_event(m, &line, "restore");
+	put_demand(m, &line, request, &slot->demand);
+	zkl_line_text(&line, "state", states[slot->state]);
+	zkl_line_flag(&line, "current", slot->current);
+	zkl_line_flag(&line, "broken", slot->broken);
+	zkl_line_flag(&line, "overdue", slot->overdue);
+	zkl_line_flag(&line, "retired", slot->retired);
+	if (slot->sent)
+	{
+		zkl_line_uuid(&line, "uuid", &slot->uuid);
+		if (slot->seq >= 0)
+			zkl_line_number(&line, "number", slot->seq);
+		zkl_line_flag(&line, "going", slot->going);
+	}
+	put_end(&line, &slot->end);
+	end_line(m, &line);
+}
+
+void
+zkl_trace_request(ZklManager *m, const char *what, uint32_t request,
+				  const ZklEnd *end)
+{
+	ZklLine		line;
+
+	begin_event(m, &line, what);
+	put_request(m, &line, request);
+	if (end != NULL)
+		put_end(&line, end);
+	end_line(m, &line);
+}
+
+/* ---- events from ZooKeeper ---- */
+
+void
+zkl_trace_session(ZklManager *m, const char *what, const ZklSession *session)
+{
+	ZklLine		line;
+
+	begin_event(m, &line, what);
+	if (session != NULL)
+	{
+		zkl_line_hex(&line, "session", (uint64_t) session->id);
+		zkl_line_number(&line, "generation", session->generation);
+		zkl_line_number(&line, "timeout_ms", session->timeout_ms);
+		zkl_line_hex(&line, "zxid_seen", (uint64_t) session->zxid_seen);
+	}
+	end_line(m, &line);
+}
+
+/* What an operation under way is for */
+static const char *
+op_name(ZklOpKind kind)
+{
+	static const char *const names[] = {
+		[ZKL_OP_FREE] = "unknown",
+		[ZKL_OP_BATCH] = "batch",
+		[ZKL_OP_CHAIN] = "chain",
+		[ZKL_OP_LIST] = "list",
+		[ZKL_OP_PROBE] = "probe",
+		[ZKL_OP_WATCH_AHEAD] = "watch-ahead",
+		[ZKL_OP_WATCH_DIRECTORY] = "watch-directory",
+		[ZKL_OP_WATCH_OWN] = "watch-own",
+		[ZKL_OP_TOKEN] = "token",
+		[ZKL_OP_PARENT] = "parent",
+		[ZKL_OP_DELETE] = "delete",
+		[ZKL_OP_DRAIN_DELETE] = "drain-delete",
+		[ZKL_OP_DRAIN_LIST] = "drain-list",
+		[ZKL_OP_JANITOR] = "janitor",
+		[ZKL_OP_SWEEP] = "sweep",
+		[ZKL_OP_PROBE_SYNC] = "probe-sync",
+		[ZKL_OP_IGNORE] = "ignored",
+	};
+
+	return names[kind];
+}
+
+/* The operation with this tag; NULL: it is not under way any more. */
+static const ZklOp *
+put_tag(const ZklManager *m, ZklLine *line, uint64_t tag)
+{
+	const ZklOp *op = zkl_operations_find(m, tag);
+
+	zkl_line_hex(line, "tag", tag);
+	zkl_line_text(line, "for", op_name(op != NULL ? op->kind : ZKL_OP_FREE));
+	return op;
+}
+
+/* Those that say more than that all went well */
+static void
+tell_results(const ZklManager *m, const ZklReply *reply)
+{
+	size_t		i;
+
+	for (i = 0; i < reply->nresults; i++)
+	{
+		const ZklMultiResult *result = &reply->results[i];
+		ZklLine		line;
+
+		if (result->rc == ZKL_RC_OK && result->path == NULL)
+			continue;
+		begin_line(&line, "in", "result");
+		zkl_line_number(&line, "operation", (int64_t) i);
+		zkl_line_number(&line, "rc", result->rc);
+		zkl_line_word(&line, result->path != NULL ? result->path : "");
+		end_line(m, &line);
+	}
+}
+
+void
+zkl_trace_reply(ZklManager *m, uint64_t tag, const ZklReply *reply)
+{
+	const ZklOp *op;
+	ZklLine		line;
+
+	begin_event(m, &line, "reply");
+	op = put_tag(m, &line, tag);
+	if (op != NULL && op->request != NULL)
+		zkl_line_number(&line, "request", op->request->id);
+	if (op != NULL && op->lock != NULL)
+		zkl_line_word(&line, op->lock->path);
+	zkl_line_number(&line, "rc", reply->rc);
+	if (reply->stat.czxid != 0)
+	{
+		zkl_line_hex(&line, "czxid", (uint64_t) reply->stat.czxid);
+		zkl_line_hex(&line, "mzxid", (uint64_t) reply->stat.mzxid);
+		zkl_line_number(&line, "version", reply->stat.version);
+	}
+	if (reply->children != NULL)
+		zkl_line_number(&line, "children", (int64_t) reply->nchildren);
+	end_line(m, &line);
+	tell_results(m, reply);
+}
+
+void
+zkl_trace_event(ZklManager *m, ZklEventKind kind, const char *path)
+{
+	ZklLine		line;
+
+	begin_event(m, &line, kind == ZKL_EVENT_DELETED ? "deleted" :
+				kind == ZKL_EVENT_CHILDREN ? "children" : "changed");
+	zkl_line_word(&line, path);
+	end_line(m, &line);
+}
+
+/* ---- actions ---- */
+
+static void
+put_send(const ZklManager *m, ZklLine *line, const ZklAction *action)
+{
+	static const char *const names[] = {
+		[ZKL_SEND_MULTI] = "multi",
+		[ZKL_SEND_CREATE_CONTAINER] = "create-container",
+		[ZKL_SEND_DELETE] = "delete",
+		[ZKL_SEND_GET] = "get",
+		[ZKL_SEND_LIST] = "list",
+		[ZKL_SEND_UNWATCH] = "unwatch",
+		[ZKL_SEND_UNWATCH_CHILDREN] = "unwatch-children",
+		[ZKL_SEND_SYNC] = "sync",
+	};
+
+	zkl_line_word(line, names[action->send]);
+	(void) put_tag(m, line, action->tag);
+	zkl_line_word(line, action->path != NULL ? action->path : "");
+	zkl_line_flag(line, "watch", action->watch);
+	if (action->send == ZKL_SEND_MULTI)
+		zkl_line_number(line, "operations", (int64_t) action->nmulti);
+}
+
+static void
+put_failure(ZklLine *line, const ZklAction *action)
+{
+	static const char *const names[] = {
+		[ZKL_FAILURE_DEADLOCK] = "deadlock",
+		[ZKL_FAILURE_ZOOKEEPER] = "zookeeper",
+		[ZKL_FAILURE_PARENTS] = "parents",
+		[ZKL_FAILURE_SESSION_EXPIRED] = "session-expired",
+		[ZKL_FAILURE_NODE_DELETED] = "node-deleted",
+		[ZKL_FAILURE_BROKEN] = "broken",
+		[ZKL_FAILURE_UNREADABLE] = "unreadable",
+	};
+
+	zkl_line_text(line, "failure", names[action->failure]);
+	zkl_line_number(line, "rc", action->rc);
+}
+
+static void
+put_znode(ZklLine *line, const ZklAction *action)
+{
+	zkl_line_word(line, zkl_line_mode(action->mode));
+	zkl_line_uuid(line, "uuid", &action->uuid);
+	if (action->seq >= 0)
+		zkl_line_number(line, "number", action->seq);
+	zkl_line_number(line, "index", action->index);
+	zkl_line_flag(line, "going", action->going);
+}
+
+/* What an action says beside the request that it is about */
+static void
+put_particulars(ZklLine *line, const ZklAction *action)
+{
+	switch (action->kind)
+	{
+		case ZKL_ACTION_ZNODE:
+			put_znode(line, action);
+			break;
+		case ZKL_ACTION_GRANT:
+			zkl_line_number(line, "token", action->token);
+			zkl_line_flag(line, "solitary", action->solitary);
+			break;
+		case ZKL_ACTION_FAIL:
+		case ZKL_ACTION_LOSE:
+			put_failure(line, action);
+			break;
+		case ZKL_ACTION_REVOKE:
+			zkl_line_hex(line, "zxid", (uint64_t) action->asked_zxid);
+			break;
+		case ZKL_ACTION_RETIRE:
+			zkl_line_flag(line, "has-node", action->has_node);
+			break;
+		case ZKL_ACTION_DISOWN:
+			zkl_line_number(line, "owner", (int64_t) action->owner);
+			break;
+		default:
+			break;
+	}
+}
+
+static void
+put_action(const ZklManager *m, ZklLine *line, const ZklAction *action)
+{
+	switch (action->kind)
+	{
+		case ZKL_ACTION_SEND:
+			put_send(m, line, action);
+			break;
+		case ZKL_ACTION_CHAIN:
+			zkl_line_number(line, "chain", action->chain);
+			zkl_line_number(line, "kept", action->chain_kept);
+			break;
+		case ZKL_ACTION_RECONNECT:
+			zkl_line_number(line, "rc", action->rc);
+			break;
+		default:
+			put_request(m, line, action->request);
+			put_particulars(line, action);
+			break;
+	}
+}
+
+/* The operations of a batch, each on a line of its own */
+static void
+tell_operations(const ZklManager *m, const ZklAction *action)
+{
+	static const char *const names[] = {
+		[ZKL_MULTI_SET] = "set",
+		[ZKL_MULTI_DELETE] = "delete",
+		[ZKL_MULTI_CREATE] = "create",
+		[ZKL_MULTI_CREATE_EPHEMERAL] = "create-ephemeral",
+		[ZKL_MULTI_CREATE_PERSISTENT] = "create-persistent",
+	};
+	size_t		i;
+
+	for (i = 0; i < action->nmulti; i++)
+	{
+		const ZklMultiOp *op = &action->multi[i];
+		ZklLine		line;
+
+		begin_line(&line, "out", "operation");
+		zkl_line_word(&line, names[op->kind]);
+		zkl_line_word(&line, op->path);
+		if (op->kind == ZKL_MULTI_SET || op->kind == ZKL_MULTI_DELETE)
+			zkl_line_number(&line, "version", op->version);
+		end_line(m, &line);
+	}
+}
+
+static void
+tell_action(const ZklManager *m, const ZklAction *action)
+{
+	static const char *const names[] = {
+		[ZKL_ACTION_SEND] = "send",
+		[ZKL_ACTION_CHAIN] = "chain",
+		[ZKL_ACTION_ZNODE] = "znode",
+		[ZKL_ACTION_GRANT] = "grant",
+		[ZKL_ACTION_BLOCKED] = "blocked",
+		[ZKL_ACTION_DENY] = "deny",
+		[ZKL_ACTION_FAIL] = "fail",
+		[ZKL_ACTION_LOSE] = "lose",
+		[ZKL_ACTION_REVOKE] = "revoke",
+		[ZKL_ACTION_RETIRE] = "retire",
+		[ZKL_ACTION_DISOWN] = "disown",
+		[ZKL_ACTION_KEPT] = "kept",
+		[ZKL_ACTION_FREE] = "free",
+		[ZKL_ACTION_RECONNECT] = "reconnect",
+	};
+	ZklLine		line;
+
+	begin_line(&line, "out", names[action->kind]);
+	put_action(m, &line, action);
+	end_line(m, &line);
+	tell_operations(m, action);
+}
+
+void
+zkl_trace_actions(ZklManager *m)
+{
+	while (m->trace.ntraced < m->nactions)
+		tell_action(m, &m->actions[m->trace.ntraced++]);
+}

@@ -1,0 +1,39 @@
+/*
+ * trace.h
+ *	  Tells, line by line, what happens to a manager and what it does about it.
+ *
+ * Each event of manager.h calls its function here, if somebody listens, before
+ * it changes anything.
+ */
+#ifndef ZKL_CORE_TRACE_H
+#define ZKL_CORE_TRACE_H
+
+#include "core/state.h"
+
+static inline bool
+zkl_trace_is_on(const ZklManager *m)
+{
+	return m->trace.write != NULL;
+}
+
+extern void zkl_trace_submit(ZklManager *m, uint32_t request,
+							 const ZklDemand *demand);
+extern void zkl_trace_restore(ZklManager *m, uint32_t request,
+							  const ZklRestored *slot);
+
+/* EXPIRE, RELEASE, OVERDUE: by name; the end is the release's, or NULL. */
+extern void zkl_trace_request(ZklManager *m, const char *what,
+							  uint32_t request, const ZklEnd *end);
+
+/* What became of the connection; the session, if there is one, or NULL. */
+extern void zkl_trace_session(ZklManager *m, const char *what,
+							  const ZklSession *session);
+extern void zkl_trace_reply(ZklManager *m, uint64_t tag,
+							const ZklReply *reply);
+extern void zkl_trace_event(ZklManager *m, ZklEventKind kind,
+							const char *path);
+
+/* The actions since the last call */
+extern void zkl_trace_actions(ZklManager *m);
+
+#endif							/* ZKL_CORE_TRACE_H */

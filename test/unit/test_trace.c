@@ -1,0 +1,186 @@
+/*
+ * test_trace.c
+ *	  What a manager tells of small scenarios, line by line.
+ */
+#include "core/line.h"
+#include "unit.h"
+#include "world.h"
+
+#define HEARTBEAT	"/zklock/.servers/0001000000000001.1"
+#define UUID(number) "00000000-0000-8001-8000-00000000000" number
+#define NODE(number) "/zklock/a/_c_" UUID(number) "-"
+#define OTHER	"/zklock/a/_c_eeb8da16-58ee-4c67-910a-2dec89025cc1-__READ__0000000003"
+
+typedef struct Lines
+{
+	const char *const *expected;	/* the next one; NULL: no more */
+	int			n;
+} Lines;
+
+static void
+check_line(void *context, const char *line)
+{
+	Lines	   *lines = context;
+
+	lines->n++;
+	CHECK_MSG(*lines->expected != NULL &&
+			  strcmp(line, *lines->expected) == 0,
+			  "line %d is\n#\t%s\n# expected\n#\t%s", lines->n, line,
+			  *lines->expected != NULL ? *lines->expected : "nothing");
+	if (*lines->expected != NULL)
+		lines->expected++;
+}
+
+/* A holder, one who waits for it on the same server, and the hand-over */
+static void
+hand_over(void)
+{
+	static const char *const expected[] = {
+		"in submit request=0 /zklock/a exclusive curator_rw owner=1",
+		"out znode request=0 /zklock/a exclusive uuid=" UUID("4") " index=1",
+		"out send multi tag=0x700000004 for=batch operations=2",
+		"out operation set " HEARTBEAT " version=7",
+		"out operation create " NODE("4") "__WRIT__",
+		"in reply tag=0x700000004 for=batch rc=0 czxid=0x3eb mzxid=0x3f6 version=8",
+		"in result operation=1 rc=0 " NODE("4") "__WRIT__0000000003",
+		"out znode request=0 /zklock/a exclusive uuid=" UUID("4") " number=3 index=1",
+		"out grant request=0 /zklock/a token=4153345 solitary",
+		"in submit request=1 /zklock/a shared curator_rw owner=2",
+		"out znode request=1 /zklock/a shared uuid=" UUID("5") " index=1",
+		"out send multi tag=0x800000004 for=batch operations=2",
+		"out operation set " HEARTBEAT " version=8",
+		"out operation create " NODE("5") "__READ__",
+		"in reply tag=0x800000004 for=batch rc=0 czxid=0x3eb mzxid=0x3f7 version=9",
+		"in result operation=1 rc=0 " NODE("5") "__READ__0000000004",
+		"out znode request=1 /zklock/a shared uuid=" UUID("5") " number=4 index=1",
+		"in release request=0 /zklock/a",
+		"out grant request=1 /zklock/a token=4157441 solitary",
+		"out send multi tag=0x900000004 for=batch operations=2",
+		"out operation set " HEARTBEAT " version=9",
+		"out operation delete " NODE("4") "__WRIT__0000000003 version=-1",
+		"in reply tag=0x900000004 for=batch rc=0 czxid=0x3eb mzxid=0x3f8 version=10",
+		"out free request=0",
+		NULL
+	};
+	Lines		lines = {expected, 0};
+	World	   *w = world_ready();
+	uint32_t	holder;
+	uint32_t	waiter;
+
+	world_warm_up(w, "/a");
+	zkl_manager_trace(w->m, check_line, &lines);
+	holder = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	waiter = world_submit(w, "/a", 2, ZKL_SHARED);
+	world_run(w);
+	world_release(w, holder);
+	world_run(w);
+	zkl_manager_trace(w->m, NULL, NULL);
+	CHECK(*lines.expected == NULL);
+	CHECK(world_holds(w, waiter));
+	world_wind_up(w);
+}
+
+/* A holder of another client's, found by a listing and then watched */
+static void
+wait_for_another_client(void)
+{
+	static const char *const expected[] = {
+		"in submit request=0 /zklock/a exclusive curator_rw owner=1",
+		"out znode request=0 /zklock/a exclusive uuid=" UUID("4") " index=1",
+		"out send multi tag=0x700000004 for=batch operations=2",
+		"out operation set " HEARTBEAT " version=7",
+		"out operation create " NODE("4") "__WRIT__",
+		"in reply tag=0x700000004 for=batch rc=0 czxid=0x3eb mzxid=0x3f9 version=8",
+		"in result operation=1 rc=0 " NODE("4") "__WRIT__0000000004",
+		"out znode request=0 /zklock/a exclusive uuid=" UUID("4") " number=4 index=1",
+		"out send list tag=0x800000004 for=list /zklock/a",
+		"in reply tag=0x800000004 for=list /zklock/a rc=0 children=2",
+		"out send get tag=0x900000004 for=watch-ahead " OTHER " watch",
+		"in reply tag=0x900000004 for=watch-ahead /zklock/a rc=0 czxid=0x3f8 mzxid=0x3f8 version=0",
+		"in deleted " OTHER,
+		"out grant request=0 /zklock/a token=4165633",
+		NULL
+	};
+	Lines		lines = {expected, 0};
+	World	   *w = world_ready();
+	char		other[ZKL_MAX_PATH + 1];
+	uint32_t	waiter;
+
+	world_warm_up(w, "/a");
+	unit.random = 1;
+	foreign_enter(w, "/a", ZKL_SHARED, other);
+	zkl_manager_trace(w->m, check_line, &lines);
+	waiter = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK(world_waits(w, waiter));
+	CHECK_INT(model_delete(&w->zk, other), ZKL_RC_OK);
+	world_run(w);
+	zkl_manager_trace(w->m, NULL, NULL);
+	CHECK(*lines.expected == NULL);
+	CHECK(world_holds(w, waiter));
+	world_wind_up(w);
+}
+
+/* The loss of a connection, and of a session */
+static void
+lose_the_session(void)
+{
+	static const char *const expected[] = {
+		"in session-lost",
+		"in disconnected",
+		"out lose request=0 /zklock/a failure=session-expired rc=0",
+		NULL
+	};
+	Lines		lines = {expected, 0};
+	World	   *w = world_ready();
+	uint32_t	holder;
+
+	world_warm_up(w, "/a");
+	holder = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	zkl_manager_trace(w->m, check_line, &lines);
+	world_expire_session(w);
+	world_flush(w);
+	zkl_manager_trace(w->m, NULL, NULL);
+	CHECK(*lines.expected == NULL);
+	CHECK(!world_holds(w, holder));
+	world_wind_up(w);
+}
+
+/* Whatever is in a line, it stays one line, and no longer than that. */
+static void
+lines_of_any_text(void)
+{
+	ZklLine		line;
+	int			i;
+
+	zkl_line_begin(&line);
+	CHECK_STR(line.text, "");
+	zkl_line_word(&line, "");
+	CHECK_STR(line.text, "");
+	zkl_line_word(&line, "a\nb\x1b\x7f\xc3\xa4");
+	zkl_line_flag(&line, "no", false);
+	zkl_line_flag(&line, "yes", true);
+	zkl_line_number(&line, "min", INT64_MIN);
+	zkl_line_number(&line, "max", INT64_MAX);
+	zkl_line_hex(&line, "hex", UINT64_MAX);
+	zkl_line_text(&line, "key", "");
+	CHECK_STR(line.text, "a?b??\xc3\xa4 yes min=-9223372036854775808"
+			  " max=9223372036854775807 hex=0xffffffffffffffff key=");
+	for (i = 0; i < ZKL_MAX_LINE; i++)
+		zkl_line_word(&line, "word");
+	CHECK_INT(line.length, ZKL_MAX_LINE);
+	CHECK_INT(strlen(line.text), ZKL_MAX_LINE);
+}
+
+int
+main(void)
+{
+	unit_start();
+	RUN(hand_over);
+	RUN(wait_for_another_client);
+	RUN(lose_the_session);
+	RUN(lines_of_any_text);
+	return unit_finish();
+}
