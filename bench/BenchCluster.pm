@@ -32,7 +32,7 @@ my $clock_ticks = POSIX::sysconf(POSIX::_SC_CLK_TCK());
 my %settings = (
 	tick_time => 2000,
 	container_check_ms => 3_600_000,
-	java => [ '-Xmx1g' ]);
+	java => ['-Xmx1g']);
 
 sub new
 {

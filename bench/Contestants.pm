@@ -25,7 +25,7 @@ use IPC::Open2;
 
 use PgContestants;
 
-my $bench = $ENV{BENCH_DIR};	# where the programs are built
+my $bench = $ENV{BENCH_DIR};    # where the programs are built
 my %roots = (curator => '/curator', kazoo => '/kazoo', raw => '/raw');
 
 # in the order in which they run
@@ -98,7 +98,7 @@ sub _program
 	return ("$bench/pgclient",
 		$cluster->node($advisory ? 0 : $number)->connstr('postgres'), '/bench',
 		map { $advisory ? "SELECT pg_advisory_$_(3, length(\$1::text) * 0)"
-			: "SELECT zk_$_(\$1)" } qw(lock unlock));
+			  : "SELECT zk_$_(\$1)" } qw(lock unlock));
 }
 
 # That process, started when it is first asked for

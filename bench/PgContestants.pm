@@ -30,17 +30,17 @@ my %keys = (
 # kind of scenario => scripts, with their weights; NAME and KEY are put in
 my %scripts = (
 	zklock => {
-		pairs => [ "SELECT zk_lock(NAME);\nSELECT zk_unlock(NAME);\n" ],
+		pairs => ["SELECT zk_lock(NAME);\nSELECT zk_unlock(NAME);\n"],
 		shared => [
 			"SELECT zk_lock(NAME);\nSELECT zk_unlock(NAME);\n\@1",
 			"SELECT zk_lock_shared(NAME);\nSELECT zk_unlock_shared(NAME);\n\@9"
 		],
-		try => [ "SELECT 1 / (NOT zk_try_lock(NAME))::int;\n" ],
+		try => ["SELECT 1 / (NOT zk_try_lock(NAME))::int;\n"],
 		reentry => [
 			"\\if :held = 0\nSELECT zk_lock(NAME);\n\\set held 1\n\\endif\n"
 			  . "SELECT zk_lock(NAME);\nSELECT zk_unlock(NAME);\n"
 		],
-		onestatement => [ "SELECT zk_lock(NAME), zk_unlock(NAME);\n" ],
+		onestatement => ["SELECT zk_lock(NAME), zk_unlock(NAME);\n"],
 	},
 	advisory => {
 		pairs => [
@@ -51,17 +51,17 @@ my %scripts = (
 			"SELECT pg_advisory_lock_shared(KEY);\n"
 			  . "SELECT pg_advisory_unlock_shared(KEY);\n\@9"
 		],
-		try => [ "SELECT 1 / (NOT pg_try_advisory_lock(KEY))::int;\n" ],
+		try => ["SELECT 1 / (NOT pg_try_advisory_lock(KEY))::int;\n"],
 		reentry => [
 			"\\if :held = 0\nSELECT pg_advisory_lock(KEY);\n\\set held 1\n\\endif\n"
 			  . "SELECT pg_advisory_lock(KEY);\nSELECT pg_advisory_unlock(KEY);\n"
 		],
 		onestatement =>
-		  [ "SELECT pg_advisory_lock(KEY), pg_advisory_unlock(KEY);\n" ],
+		  ["SELECT pg_advisory_lock(KEY), pg_advisory_unlock(KEY);\n"],
 	},
 	sql => {
-		pairs => [ "SELECT 1;\nSELECT 1;\n" ],
-		onestatement => [ "SELECT 1, 1;\n" ],
+		pairs => ["SELECT 1;\nSELECT 1;\n"],
+		onestatement => ["SELECT 1, 1;\n"],
 	});
 
 sub new

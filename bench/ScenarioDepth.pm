@@ -18,7 +18,7 @@ use PostgreSQL::Test::Utils;
 use ScenarioHandover;
 
 my $takers = 20;
-my $most_sessions = 480;		# that wait behind the takers, on both servers
+my $most_sessions = 480;    # that wait behind the takers, on both servers
 
 # How the znodes of a foreign client are called that this contestant queues
 # behind

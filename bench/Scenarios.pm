@@ -25,31 +25,31 @@ sub clients { return $_[0] == 1 ? '1 client' : "$_[0] clients"; }
 
 # Rounds of what something is demanded of, and of all the rest
 my ($many, $few) = (99, 3);
-my $lone_rate = 100;			# a second
+my $lone_rate = 100;    # a second
 my @peers = qw(zklock curator kazoo);
 
 our @all = (
 	(map {
-		{
-			name => "distinct-$_",
-			title => clients($_) . ', a name each',
-			kind => 'pairs',
-			clients => $_,
-			names => 'distinct',
-			rounds => $_ == 256 ? $few : $many,
-			contestants => [ @peers, qw(raw advisory sql) ],
-		}
+			{
+				name => "distinct-$_",
+				title => clients($_) . ', a name each',
+				kind => 'pairs',
+				clients => $_,
+				names => 'distinct',
+				rounds => $_ == 256 ? $few : $many,
+				contestants => [ @peers, qw(raw advisory sql) ],
+			}
 	} 1, 8, 64, 256),
 	(map {
-		{
-			name => "statement-$_",
-			title => clients($_) . ', a name each, both calls in one statement',
-			kind => 'onestatement',
-			clients => $_,
-			names => 'distinct',
-			rounds => $few,
-			contestants => [qw(zklock advisory)],
-		}
+			{
+				name => "statement-$_",
+				title => clients($_) . ', a name each, both calls in one statement',
+				kind => 'onestatement',
+				clients => $_,
+				names => 'distinct',
+				rounds => $few,
+				contestants => [qw(zklock advisory)],
+			}
 	} 1, 64),
 	{
 		name => 'many',
@@ -61,15 +61,15 @@ our @all = (
 		contestants => [ @peers, qw(raw advisory) ],
 	},
 	(map {
-		{
-			name => "one-$_",
-			title => clients($_) . ', one name',
-			kind => 'pairs',
-			clients => $_,
-			names => 'one',
-			rounds => $_ == 8 ? $many : $few,
-			contestants => [ @peers, 'advisory' ],
-		}
+			{
+				name => "one-$_",
+				title => clients($_) . ', one name',
+				kind => 'pairs',
+				clients => $_,
+				names => 'one',
+				rounds => $_ == 8 ? $many : $few,
+				contestants => [ @peers, 'advisory' ],
+			}
 	} 8, 64),
 	{
 		name => 'shared',
@@ -106,46 +106,46 @@ our @all = (
 		contestants => [ @peers, 'sql' ],
 	},
 	(map {
-		{
-			name => "lone-$_",
-			title => 'a lone session beside ' . clients($_),
-			kind => 'lone',
-			clients => $_,
-			names => 'distinct',
-			rounds => $few,
-			contestants => [qw(zklock sql)],
-		}
+			{
+				name => "lone-$_",
+				title => 'a lone session beside ' . clients($_),
+				kind => 'lone',
+				clients => $_,
+				names => 'distinct',
+				rounds => $few,
+				contestants => [qw(zklock sql)],
+			}
 	} 8, 64, 256),
 	(map {
-		{
-			name => "handover-$_",
-			title => "one name, $_ servers in turn",
-			kind => 'handover',
-			servers => $_,
-			rounds => $_ == 2 ? $many : $few,
-			contestants => \@peers,
-		}
+			{
+				name => "handover-$_",
+				title => "one name, $_ servers in turn",
+				kind => 'handover',
+				servers => $_,
+				rounds => $_ == 2 ? $many : $few,
+				contestants => \@peers,
+			}
 	} 2, 3),
 	(map {
-		{
-			name => "depth-$_",
-			title => "hand-over between two servers, $_ waiters",
-			kind => 'depth',
-			depth => $_,
-			rounds => 2,
-			contestants => \@peers,
-		}
+			{
+				name => "depth-$_",
+				title => "hand-over between two servers, $_ waiters",
+				kind => 'depth',
+				depth => $_,
+				rounds => 2,
+				contestants => \@peers,
+			}
 	} 10, 100, 1000, 5000),
 	(map {
-		{
-			name => "local-$_",
-			title => "hand-over within one server, $_ waiters",
-			kind => 'depth',
-			depth => $_,
-			rounds => 2,
-			local => 1,
-			contestants => ['zklock'],
-		}
+			{
+				name => "local-$_",
+				title => "hand-over within one server, $_ waiters",
+				kind => 'depth',
+				depth => $_,
+				rounds => 2,
+				local => 1,
+				contestants => ['zklock'],
+			}
 	} 10, 500),
 	{
 		name => 'facts',
@@ -155,16 +155,16 @@ our @all = (
 		contestants => ['zklock'],
 	},
 	(map {
-		{
-			name => "three-$_",
-			title => clients($_) . ', a name each, three ZooKeeper servers',
-			zk => 'ensemble',
-			rounds => $few,
-			kind => 'pairs',
-			clients => $_,
-			names => 'distinct',
-			contestants => [ @peers, 'raw' ],
-		}
+			{
+				name => "three-$_",
+				title => clients($_) . ', a name each, three ZooKeeper servers',
+				zk => 'ensemble',
+				rounds => $few,
+				kind => 'pairs',
+				clients => $_,
+				names => 'distinct',
+				contestants => [ @peers, 'raw' ],
+			}
 	} 1, 8, 64),
 	{
 		name => 'three-handover',

@@ -46,7 +46,7 @@ sub scenario_titles
 		[ 'try', '8 clients, tries that fail' ],
 		[ 'reentry', '8 clients, re-entry' ],
 		(map { [ "statement-$_", clients($_) . ', one statement per pair' ] }
-			1, 8, 64),
+			  1, 8, 64),
 		(map { [ "three-$_", clients($_) . ', three ZooKeepers' ] } 1, 8, 64));
 
 	return grep { $results->has($_->[0]) } @titles;
@@ -179,10 +179,10 @@ sub besides
 	  . " ms, and what the 64 clients do meanwhile.\n\n";
 	table([ 'beside', 'ms', 'pairs a second' ],
 		map { [
-			$titles{$_},
-			cell('beside', $_, 'p50', \&number) . ' / '
-			  . number($results->median('beside', $_, 'p99')),
-			cell('beside', $_, 'rate', \&thousands) ] }
+				$titles{$_},
+				cell('beside', $_, 'p50', \&number) . ' / '
+				  . number($results->median('beside', $_, 'p99')),
+				cell('beside', $_, 'rate', \&thousands) ] }
 		  @names[ 0 .. 2 ], 'sql');
 	return;
 }
@@ -201,8 +201,8 @@ sub lones
 			my $name = "lone-$_";
 
 			[ "$_ clients", map {
-				cell($name, $_, 'p50', \&number) . ' / '
-				  . number($results->median($name, $_, 'p99'))
+					cell($name, $_, 'p50', \&number) . ' / '
+					  . number($results->median($name, $_, 'p99'))
 			} qw(zklock sql) ]
 		} @loads);
 	return;
@@ -283,9 +283,9 @@ sub policies
 			my ($name, $title) = @$_;
 
 			[ $title, map {
-				thousands($policy->median($name, $_, 'rate')) . ' / '
-				  . number($policy->median($name, $_, 'p50')) . ' / '
-				  . number($policy->median($name, $_, 'batches'))
+					thousands($policy->median($name, $_, 'rate')) . ' / '
+					  . number($policy->median($name, $_, 'p50')) . ' / '
+					  . number($policy->median($name, $_, 'batches'))
 			} @variants ]
 		} grep { $policy->has($_->[0]) } @scenarios);
 	return;

@@ -15,9 +15,9 @@ use Page;
 my ($out) = @ARGV;
 my $page = "$out/scale.md";
 
-my $timeout = 10;			# s, of the sessions in both
-my $remembered = 4096;		# directories per server at most, by default
-my $names = 10_000;			# that are drawn from
+my $timeout = 10;    # s, of the sessions in both
+my $remembered = 4096;    # directories per server at most, by default
+my $names = 10_000;    # that are drawn from
 
 my %runs = map { $_->{run} => $_ } read_csv("$out/benchmarks/scale.csv");
 my @costs = read_csv("$out/benchmarks/capacity.csv");
@@ -185,7 +185,7 @@ sub hand_overs
 {
 	my @titles = (
 		(map { [ "queue-$_", 'one name, a client on each of ' . thousands($_) . ' servers' ] }
-			2, 3, 10, 100, 1000),
+			  2, 3, 10, 100, 1000),
 		[ 'queue-10x100', 'one name, 100 clients on each of 10 servers' ],
 		[ 'names-1000', '1 000 servers, 1 000 names' ],
 		[ 'names-100', '1 000 servers, 100 names' ],
@@ -203,10 +203,10 @@ sub hand_overs
 				$_->[1],
 				thousands($r->{rate} * ($r->{local} + $r->{foreign}) / $all),
 				(map {
-					my $few = $r->{$_} < 100;
-					percent($r->{$_} / $all),
-					  map { $few ? '' : number($_) } $r->{"${_}_requests"},
-					  $r->{"${_}_ms"}
+						my $few = $r->{$_} < 100;
+						percent($r->{$_} / $all),
+						  map { $few ? '' : number($_) } $r->{"${_}_requests"},
+						  $r->{"${_}_ms"}
 				} qw(local foreign)),
 				thousands($r->{listed_bytes}), number($r->{beats_s})
 			]

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# Formats the sources as PostgreSQL's pgindent does.
+# Formats the sources as PostgreSQL does.
 #
 #	dev/format.sh           formats all files in place
 #	dev/format.sh --check   changes nothing; prints TAP, one case per language
 #
 # C: pg_bsd_indent with pgindent's options.  Types that are not zklock's own
-# have to be in dev/typedefs.list.
+# have to be in dev/typedefs.list.  Perl: perltidy, see .perltidyrc.  Shell: only
+# looked at, by shellcheck.
 set -euo pipefail
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-cd "$here/.."
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+root=$PWD
 
 case "${1:-}" in
 '') check=no ;;
@@ -24,9 +25,36 @@ failed=0
 temp=$(mktemp -d)
 trap 'rm -rf "$temp"' EXIT
 
+# Our own files whose names match one of the patterns, sorted.
+sources() {
+	local -a names=(-name "$1")
+	shift
+	while [ $# -gt 0 ]; do
+		names+=(-o -name "$1")
+		shift
+	done
+	find src test bench dev .ci -type f \( "${names[@]}" \) -printf '%p\n' | sort
+}
+
+# One case.  Arguments: what it is, a program and a pattern for its version,
+# because the layout depends on it; then a function that prints what is wrong.
+report() {
+	number=$((number + 1))
+	if ! "$2" --version 2>/dev/null | grep "$3" >/dev/null; then
+		echo "ok $number - $1 # SKIP this needs $2 $3"
+	elif "$4" >"$temp/wrong" 2>&1 && [ ! -s "$temp/wrong" ]; then
+		echo "ok $number - $1"
+	else
+		failed=1
+		echo "not ok $number - $1"
+		sed 's/^/#   /' "$temp/wrong"
+	fi
+}
+
 # The names that our own sources give to types.
+# shellcheck disable=SC2016
 own_types() {
-	find src test bench -name '*.[ch]' -print0 | xargs -0 perl -0777 -ne '
+	sources '*.[ch]' | xargs perl -0777 -ne '
 		print "$1\n" while /^typedef\s+(?:struct|enum|union)\s*\w*\s*\{.*?^\}\s*(\w+);/gms;
 		print "$1\n" while /^typedef\s+[^{;(]*?(\w+)(?:\[[^;]*)?;/gm;
 		print "$1\n" while /^typedef\s+[^{;(]*\(\s*\*?\s*(\w+)\s*\)\s*\(/gm;'
@@ -35,7 +63,7 @@ own_types() {
 # As in pgindent, the "*" of a function's result type stays close to it.  The
 # type "text" is not in the list, because that would spoil each variable of this
 # name, so its "*" is mended here, too.
-format_c() {
+indent() {
 	pg_bsd_indent -bad -bap -bbb -bc -bl -cli1 -cp33 -cdb -nce -d0 -di12 \
 		-nfc1 -i4 -l79 -lp -lpl -nip -npro -sac -tpg -ts4 \
 		-U"$temp/typedefs" <"$1" |
@@ -44,43 +72,49 @@ format_c() {
 			-e 's/\<text \* ?([a-z_]+[,)])/text *\1/g'
 }
 
-# Formats files, or tells which are not formatted.  Arguments: what they are,
-# the program and a pattern for its version, as layouts differ with it; the
-# function that formats one file.  The names come from standard input.
-format() {
-	local what=$1 program=$2 version=$3 function=$4 file
-	number=$((number + 1))
-	if ! "$program" --version 2>/dev/null | grep -q "$version"; then
-		echo "ok $number - $what # SKIP this needs $program $version"
-		return
-	fi
-	: >"$temp/wrong"
-	while read -r file; do
-		if ! "$function" "$file" >"$temp/out" 2>"$temp/err" || [ -s "$temp/err" ]; then
-			sed "s|^|$file: |" "$temp/err" "$temp/out" | grep -i -m 3 -E 'error|warning' \
-				>>"$temp/wrong" || echo "$file: $program failed" >>"$temp/wrong"
-		elif ! cmp -s "$file" "$temp/out"; then
-			if [ $check = yes ]; then
-				diff -u --label "$file" --label formatted "$file" "$temp/out" \
-					>"$temp/diff" || true
-				head -n 20 "$temp/diff" >>"$temp/wrong"
-			else
-				echo "# formatted $file"
-				cat "$temp/out" >"$file"
-			fi
-		fi
-	done
-	if [ -s "$temp/wrong" ]; then
-		failed=1
-		echo "not ok $number - $what (run dev/format.sh)"
-		sed 's/^/#   /' "$temp/wrong"
+# Takes over a formatted file, or says how the source differs from it.
+compare() {
+	if [ "$check" = no ]; then
+		cmp -s "$1" "$2" || cat "$2" >"$1"
 	else
-		echo "ok $number - $what"
+		diff -u --label "$1" --label "$1, by dev/format.sh" "$1" "$2" || true
 	fi
 }
 
-{ own_types; cat dev/typedefs.list; } | sort -u >"$temp/typedefs"
-format "layout of C" pg_bsd_indent '2\.1\.1' format_c \
-	< <(find src test bench -name '*.[ch]' | sort)
+format_c() {
+	local file
+	{
+		own_types
+		cat dev/typedefs.list
+	} | sort -u >"$temp/typedefs"
+	sources '*.[ch]' | while read -r file; do
+		if indent "$file" >"$temp/out" 2>"$temp/err" && [ ! -s "$temp/err" ]; then
+			compare "$file" "$temp/out"
+		else
+			echo "$file: pg_bsd_indent cannot read this: $(cat "$temp/err")"
+			grep -A 1 'INDENT\*\*' "$temp/out" || true
+		fi
+	done
+}
+
+format_perl() {
+	local file
+	local -a files
+	mapfile -t files < <(sources '*.p[lm]')
+	mkdir "$temp/perl"
+	cp --parents "${files[@]}" "$temp/perl"
+	(cd "$temp/perl" && perltidy -pro="$root/.perltidyrc" -b -bext=/ "${files[@]}")
+	for file in "${files[@]}"; do
+		compare "$file" "$temp/perl/$file"
+	done
+}
+
+check_shell() {
+	sources '*.sh' run | xargs shellcheck
+}
+
+report "layout of C" pg_bsd_indent '2\.1\.1' format_c
+report "layout of Perl" perltidy 'v2022' format_perl
+report "shell scripts" shellcheck 'version:' check_shell
 echo "1..$number"
 exit $failed

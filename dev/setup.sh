@@ -43,7 +43,8 @@ fi
 
 common=(gcc make libc6-dev perl libipc-run-perl libzookeeper-st-dev
 	zookeeper default-jdk-headless libcurator-recipes-java python3
-	python3-kazoo libfaketime util-linux rsync pg-bsd-indent)
+	python3-kazoo libfaketime util-linux rsync pg-bsd-indent
+	perltidy shellcheck)
 
 if [ "${1:-}" = bench ]; then
 	common+=(gnuplot-nox iproute2)

@@ -99,7 +99,7 @@ sub describe
 		my $value = $section->{$_};
 		"$_=" . (ref $value ? scalar @$value : $value =~ /^\d+\.\d{4,}$/
 			? sprintf('%.4f', $value) : $value)
-	} grep { defined $section->{$_} } qw(id lock shared how transaction token
+	  } grep { defined $section->{$_} } qw(id lock shared how transaction token
 	  znode asked granted proved entered entered_at hold works left left_at
 	  commit_sent commit_seen good released ended error message);
 }

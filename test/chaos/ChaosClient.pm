@@ -320,7 +320,7 @@ sub _commit
 	$section->{commit_sent} = now();
 	$self->_send('committing',
 		($section->{transaction} || $section->{how} eq 'both' ? '' : 'BEGIN; ')
-		. "INSERT INTO committed VALUES ('$section->{id}'); COMMIT");
+		  . "INSERT INTO committed VALUES ('$section->{id}'); COMMIT");
 	return;
 }
 

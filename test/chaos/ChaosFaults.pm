@@ -302,7 +302,7 @@ sub break_lock
 {
 	my ($self, $fault) = @_;
 	my ($lock) = ('/chaos/a', '/chaos/b', '/chaos/c', '/chaos/long')[
-		4 * $fault->{chance} ];
+	  4 * $fault->{chance} ];
 	my $session = eval { PgSession->new($self->node($fault), wait => 0) }
 	  or return;
 

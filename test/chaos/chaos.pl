@@ -36,9 +36,9 @@ my $seed = $ENV{SEED} || int rand 1_000_000;
 my $teeth = $ENV{TEETH} || '';
 my $round_length = $ENV{ROUND_SECONDS} || 30;
 
-my $timeout = 4;		# of a ZooKeeper session; seconds, as all here
+my $timeout = 4;    # of a ZooKeeper session; seconds, as all here
 my $tick = 0.5;
-my $clients = 10;		# per server
+my $clients = 10;    # per server
 my @locks = map { "/chaos/$_" } 'a' .. 'd';
 
 my $started = ChaosClient::now();

@@ -50,14 +50,14 @@ is(kinds({}, section(), section(%later, granted => 2.5)),
 	'overlap', 'granted before the other one committed');
 is(kinds({}, section(), section(%later, granted => 2.5, lock => '/b')),
 	'', 'another lock');
-is( kinds({},
+is(kinds({},
 		section(shared => 1), section(%later, granted => 2.5, shared => 1)),
 	'', 'two readers');
 is(kinds({}, section(shared => 1), section(%later, granted => 2.5)),
 	'overlap', 'a writer beside a reader');
 is(kinds({}, section(), section(%later, granted => 2.5, shared => 1)),
 	'overlap', 'a reader beside a writer');
-is( kinds({},
+is(kinds({},
 		section(shared => 1, commit_sent => 9, left => 1.5),
 		section(%later, token => 15, shared => 1, left => 1.6),
 		section(%later, granted => 7, entered => 5, left => 6)),
@@ -65,25 +65,25 @@ is( kinds({},
 is(kinds({}, section(), section(%later, granted => 2.5, failed => 1,
 			commit_seen => undef)),
 	'overlap', 'the later one need not commit');
-is( kinds({},
+is(kinds({},
 		section(failed => 1, commit_seen => undef, proved => 1.5),
 		section(%later, granted => 2.5)),
 	'', 'the earlier one failed its commit check');
-is( kinds({ believe_all => 1 },
+is(kinds({ believe_all => 1 },
 		section(failed => 1, commit_seen => undef, proved => 1.5),
 		section(%later, granted => 2.5)),
 	'overlap', 'but did not care');
-is( kinds({},
+is(kinds({},
 		section(failed => 1, commit_seen => undef, released => 9, proved => 9),
 		section(%later)),
 	'lease', 'granted while the lease of another lasts');
-is( kinds({},
+is(kinds({},
 		section(failed => 1, commit_seen => undef, released => 4, proved => 9),
 		section(%later)),
 	'', 'unless it was given back');
 is(kinds({}, section(left => 4), section(%later, entered => 3)),
 	'stale', 'an update that the later one had not read');
-is( kinds({},
+is(kinds({},
 		section(token => 20),
 		section(%later, token => 10, entered => 3, left => 4, proved => 6)),
 	'lease overlap stale', 'tokens against the order of grants');
@@ -91,25 +91,25 @@ is(kinds({}, section(), section(%later, token => 10)),
 	'token', 'one token twice');
 is(kinds({}, section(told => 11)), 'token', 'a token that changed');
 is(kinds({}, section(failed => 1)), 'vanished', 'an acknowledged commit is gone');
-is( kinds({},
+is(kinds({},
 		section(znode => 'z2', token => 20, ahead => ['z1']),
 		section(%later, token => 30, znode => 'z1')),
 	'order', 'served before who was ahead');
-is( kinds({},
+is(kinds({},
 		section(znode => 'z1'),
 		section(%later, znode => 'z2', ahead => [ 'z1', 'z0' ])),
 	'', 'served behind who was ahead');
-is( kinds({ trust => 3, acts => [ [ '/a', undef, 2, 2 ] ] },
+is(kinds({ trust => 3, acts => [ [ '/a', undef, 2, 2 ] ] },
 		section(), section(%later, granted => 2.5)),
 	'', 'an operator deleted its znode');
-is( kinds({ trust => 3, acts => [ [ '/b', undef, 2, 2 ], [ undef, 2, 2, 2 ] ] },
+is(kinds({ trust => 3, acts => [ [ '/b', undef, 2, 2 ], [ undef, 2, 2, 2 ] ] },
 		section(), section(%later, granted => 2.5)),
 	'overlap', 'of another lock, of another server');
-is( kinds({ trust => 3, acts => [ [ undef, 1, 2, 2 ] ] },
+is(kinds({ trust => 3, acts => [ [ undef, 1, 2, 2 ] ] },
 		section(commit_sent => 8, released => 8, left_at => 8, ended => 9),
 		section(%later, granted => 2.5)),
 	'overlap', 'and it was to be noticed since');
-is( kinds({ trust => 3, acts => [ [ undef, 1, 2, 6 ] ] },
+is(kinds({ trust => 3, acts => [ [ undef, 1, 2, 6 ] ] },
 		section(commit_sent => 8, released => 8, left_at => 8, ended => 9),
 		section(%later, granted => 2.5)),
 	'', 'but its deed took long');

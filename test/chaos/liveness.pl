@@ -132,28 +132,28 @@ sub measure_worker
 	my $rival = $test->session($two);
 
 	my $loaded = ChaosProcesses::longest_turn($worker, sub {
-		my $end = now() + 20;
-		my $select = IO::Select->new(map { $_->{socket} } @busy);
-		my %of = map { $_->{socket} => $_ } @busy;
-		my $sql = "SELECT zk_lock('/w/' || n), zk_unlock('/w/' || n)"
-		  . ' FROM generate_series(%d, %d) n';
+			my $end = now() + 20;
+			my $select = IO::Select->new(map { $_->{socket} } @busy);
+			my %of = map { $_->{socket} => $_ } @busy;
+			my $sql = "SELECT zk_lock('/w/' || n), zk_unlock('/w/' || n)"
+			  . ' FROM generate_series(%d, %d) n';
 
-		foreach my $i (0 .. $#busy)
-		{
-			$busy[$i]->send(sprintf $sql, $i * 50, $i * 50 + 49);
-		}
-		while ($select->count)
-		{
-			foreach my $socket ($select->can_read(1))
+			foreach my $i (0 .. $#busy)
 			{
-				my $session = $of{$socket};
-				next if $session->busy;
-				$session->value;
-				my $from = int rand 2000;
-				if (now() > $end) { $select->remove($socket); }
-				else { $session->send(sprintf $sql, $from, $from + 20); }
+				$busy[$i]->send(sprintf $sql, $i * 50, $i * 50 + 49);
 			}
-		}
+			while ($select->count)
+			{
+				foreach my $socket ($select->can_read(1))
+				{
+					my $session = $of{$socket};
+					next if $session->busy;
+					$session->value;
+					my $from = int rand 2000;
+					if (now() > $end) { $select->remove($socket); }
+					else { $session->send(sprintf $sql, $from, $from + 20); }
+				}
+			}
 	});
 	row('one turn of the worker\'s loop, 40 clients at full speed',
 		'≤ 100 ms', $loaded);
@@ -161,22 +161,22 @@ sub measure_worker
 	$rival->query(
 		"SELECT zk_lock('/m/' || n) FROM generate_series(2001, 2200) n");
 	my $reconnects = ChaosProcesses::longest_turn($worker, sub {
-		$many->query(
-			"SELECT zk_lock('/m/' || n) FROM generate_series(1, 2000) n");
-		foreach my $i (0 .. $#busy)
-		{
-			my $lock = sprintf '/m/%d', 2001 + $i;
-			$test->enqueue($busy[$i], "SELECT zk_lock('$lock')", $lock);
-		}
-		foreach (1 .. $rounds)
-		{
-			my $connects = $test->status($one, 'connects');
-			kill 'KILL', $test->status($one, 'session_pid');
-			wait_until(sub { $test->look($one, 'SELECT connects > '
-					. "$connects AND state = 'connected' FROM zk_status") eq 't' },
-				'reconnect');
-		}
-		$many->query('SELECT zk_unlock_all()');
+			$many->query(
+				"SELECT zk_lock('/m/' || n) FROM generate_series(1, 2000) n");
+			foreach my $i (0 .. $#busy)
+			{
+				my $lock = sprintf '/m/%d', 2001 + $i;
+				$test->enqueue($busy[$i], "SELECT zk_lock('$lock')", $lock);
+			}
+			foreach (1 .. $rounds)
+			{
+				my $connects = $test->status($one, 'connects');
+				kill 'KILL', $test->status($one, 'session_pid');
+				wait_until(sub { $test->look($one, 'SELECT connects > '
+							  . "$connects AND state = 'connected' FROM zk_status") eq 't' },
+					'reconnect');
+			}
+			$many->query('SELECT zk_unlock_all()');
 	});
 	row('the same, with 2 000 holds and 40 waiters, at reconnects',
 		'≤ 100 ms', $reconnects);
@@ -269,7 +269,7 @@ sub measure_local_loss
 		$test->net->hold('server1-*');
 		push @times, wait_until(
 			sub { $test->look($one, 'SELECT lease_remaining > interval $$0$$'
-					. ' FROM zk_status') ne 't' },
+					  . ' FROM zk_status') ne 't' },
 			'the lease passes') - $beat;
 		is($session->error('BEGIN; SELECT 1; COMMIT'),
 			'40001', 'then no commit passes');
@@ -312,14 +312,14 @@ sub measure_kept_locks
 		$_->send("SELECT count(*) FROM zk_queue('/probe')") foreach @probes;
 		my %end;
 		wait_until(sub {
-			foreach my $i (0 .. $#nodes)
-			{
-				$end{$i} //= now() unless $probes[$i]->busy;
-				my $lease = $test->look($nodes[$i],
-					'SELECT extract(epoch FROM lease_remaining) FROM zk_status');
-				$least = $lease if !defined $least || $lease < $least;
-			}
-			return keys %end == @nodes;
+				foreach my $i (0 .. $#nodes)
+				{
+					$end{$i} //= now() unless $probes[$i]->busy;
+					my $lease = $test->look($nodes[$i],
+						'SELECT extract(epoch FROM lease_remaining) FROM zk_status');
+					$least = $lease if !defined $least || $lease < $least;
+				}
+				return keys %end == @nodes;
 		}, "$what: an answer of ZooKeeper's");
 		push @times, map { $_ - $begin } values %end;
 		$_->value foreach @probes;
@@ -397,21 +397,21 @@ measure_dead_hosts($test, 'killed');
 measure_dead_hosts($test, 'paused');
 measure_local_loss($test);
 measure_kept_locks($test, "ZooKeeper out of reach for T/3", sub {
-	$net->hold('server*-zk*');
-	usleep($timeout / 3 * 1_000_000);
-	$net->pass('server*-zk*');
+		$net->hold('server*-zk*');
+		usleep($timeout / 3 * 1_000_000);
+		$net->pass('server*-zk*');
 });
 measure_kept_locks($test, 'one ZooKeeper host dead', sub {
-	my ($follower) = $zk->followers;
-	$follower->kill9;
+		my ($follower) = $zk->followers;
+		$follower->kill9;
 }, sub { $zk->start });
 measure_kept_locks($test, 'leader killed, election', sub { $zk->leader->kill9 },
 	sub { $zk->start });
 measure_kept_locks($test, 'session process killed', sub {
-	kill 'KILL', ChaosProcesses::session_process($_->{_pid}) foreach @nodes;
+		kill 'KILL', ChaosProcesses::session_process($_->{_pid}) foreach @nodes;
 });
 measure_kept_locks($test, 'worker terminated', sub {
-	kill 'TERM', ChaosProcesses::worker($_->{_pid}) foreach @nodes;
+		kill 'TERM', ChaosProcesses::worker($_->{_pid}) foreach @nodes;
 });
 measure_recovery($test, 'the network is back',
 	sub { $net->hold('server*-zk*') },

@@ -18,7 +18,7 @@ sub new
 	my ($class, $port) = @_;
 	my $self = $class->start('fakezk.py', $port);
 
-	$self->stats;				# an answer: it listens
+	$self->stats;    # an answer: it listens
 	return $self;
 }
 

@@ -314,7 +314,7 @@ sub check_no_leaks
 			"$name: no lock left");
 		my $all = $self->session($node);
 		$all->query("SET zklock.max_requests_per_session = $max");
-		is( $all->query(
+		is($all->query(
 				"SELECT count(*) FROM generate_series(1, $max) n"
 				  . " WHERE zk_try_lock('/leak-check/$name-' || n, '1min')"),
 			$max, "$name: all $max slots were free");
@@ -327,7 +327,7 @@ sub check_no_leaks
 		'no znode left in ZooKeeper')
 	  or diag join "\n", $self->lock_znodes;
 	my @watches;
-	ok( wait_for(
+	ok(wait_for(
 			sub {
 				@watches = grep { /\d{10}$/ } keys %{ $self->zk->watches };
 				return !@watches;

@@ -5,7 +5,7 @@
 #
 # The programs are built before (make -C test/sim).
 set -uo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/build"
+cd "$(dirname "${BASH_SOURCE[0]}")/build" || exit
 seeds=${SEEDS:-20000}
 jobs=$(nproc)
 cases=0

@@ -25,7 +25,7 @@ sub holds_ok
 	foreach my $path ('/a', '/b', '/c')
 	{
 		my $taken = grep { $_ eq $path } split / /, $expected;
-		is( $other->query("SELECT zk_try_lock('$path', "
+		is($other->query("SELECT zk_try_lock('$path', "
 				  . ($taken ? "'0')" : "'1min')")),
 			$taken ? 'f' : 't',
 			"$case: $path is " . ($taken ? 'taken' : 'free'));

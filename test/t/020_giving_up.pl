@@ -120,7 +120,7 @@ $waiter = $test->enqueue($test->session($two), $lock, '/g');
 kill 'KILL', $holder->pid;
 cmp_ok($waiter->value, '>', 0, 'a crashed server loses its locks');
 $test->stop_looking($one);
-ok( wait_for(
+ok(wait_for(
 		sub { eval { $test->status($one, 'state') eq 'connected' } },
 		'the crashed server is back'),
 	'and comes back');

@@ -18,7 +18,7 @@ my $first = $test->session($one);
 my $second = $test->session($two);
 like($test->status($one, 'state'),
 	qr/^(connecting|disconnected)$/, 'no ZooKeeper: zk_status says so');
-ok( wait_for(
+ok(wait_for(
 		sub { $test->status($one, 'last_error IS NOT NULL') eq 't' },
 		'last_error'),
 	'and why');

@@ -91,7 +91,7 @@ kill 'CONT', $worker;
 $test->look_until($one,
 	"SELECT sessions_lost > $lost AND state = 'connected' FROM zk_status",
 	't', 'a new session again');
-ok( wait_for(
+ok(wait_for(
 		sub {
 			$test->look($one, 'SELECT count(*) FROM pg_stat_activity'
 				  . ' WHERE pid = ' . $terminate->pid) eq '0';
@@ -110,7 +110,7 @@ $test->look_until($two,
 	  . " WHERE path = '/e/deleted'",
 	't', 'held for a while');
 $test->zk->client->delete("/zklock/e/deleted/$znode");
-ok( wait_for(
+ok(wait_for(
 		sub {
 			$test->look($two, "SELECT count(*) FROM zk_locks WHERE granted"
 				  . " AND path = '/e/deleted' AND state = 'granted'") eq '0';

@@ -31,7 +31,7 @@ my @all = map { $test->session($one) } 1 .. 20;
 my %token;
 $token{ $_->query("SELECT zk_lock('/z$_->{pid}')") } = 1 foreach @all;
 is(scalar(keys %token), 20, 'as many locks as slots');
-is( $test->look(
+is($test->look(
 		$one,
 		"SELECT count(*) FROM zk_locks WHERE granted AND path = '/z' || pid"),
 	20,

@@ -102,13 +102,13 @@ is($string->error("INSERT INTO done VALUES ('string')"),
 	'40001', 'nor after it was refused among other statements');
 is($committed->error("COMMIT PREPARED 'committed'"),
 	'40001', 'COMMIT PREPARED is refused under a lost lock');
-is( $looker->query("SELECT count(*) FROM pg_prepared_xacts"
+is($looker->query("SELECT count(*) FROM pg_prepared_xacts"
 		  . " WHERE gid = 'committed'"),
 	1,
 	'before it did anything');
 is($rolled_back->error("ROLLBACK PREPARED 'rolled_back'"),
 	'', 'ROLLBACK PREPARED is not');
-is( $looker->query("SELECT count(*) FROM pg_prepared_xacts"
+is($looker->query("SELECT count(*) FROM pg_prepared_xacts"
 		  . " WHERE gid = 'rolled_back'"),
 	0,
 	'and is carried out');

@@ -101,7 +101,7 @@ sub log_ok
 	my ($pattern, $case) = @_;
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	ok( wait_for(
+	ok(wait_for(
 			sub { slurp_file($one->logfile, $log) =~ $pattern },
 			"the log says $pattern"),
 		$case);
@@ -375,7 +375,7 @@ done_ok('block', 1, 'what it has written');
 
 $test->zk->pause;
 $latin->send("SELECT zk_lock($name)");
-ok( wait_for(
+ok(wait_for(
 		sub { $latin->busy && @{ $latin->{answer}{notices} } },
 		'a wait for ZooKeeper is told of'),
 	'a wait for ZooKeeper is told of, and goes on');

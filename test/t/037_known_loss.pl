@@ -86,16 +86,16 @@ my %untouched = (
 	'sequence, partition' => 'INSERT INTO parts VALUES (touch())');
 
 my %acknowledges = (
-	'zk_unlock' => [ "SELECT zk_unlock('/a/zk_unlock')" ],
-	'zk_unlock_all' => [ 'SELECT zk_unlock_all()' ],
+	'zk_unlock' => ["SELECT zk_unlock('/a/zk_unlock')"],
+	'zk_unlock_all' => ['SELECT zk_unlock_all()'],
 	'psycopg2' => [ 'BEGIN', "SELECT zk_unlock('/a/psycopg2')", 'COMMIT' ],
-	'several' => [ "BEGIN; SELECT zk_unlock('/a/several'); COMMIT" ],
-	'function' => [ "DO 'BEGIN PERFORM zk_unlock(\$\$/a/function\$\$); END'" ],
+	'several' => ["BEGIN; SELECT zk_unlock('/a/several'); COMMIT"],
+	'function' => ["DO 'BEGIN PERFORM zk_unlock(\$\$/a/function\$\$); END'"],
 	'EXECUTE' => [ "PREPARE u AS SELECT zk_unlock('/a/EXECUTE')", 'EXECUTE u' ],
 	'DISCARD ALL' => ['DISCARD ALL'],
 	'JDBC' => [
 		[ 'BEGIN', "SELECT zk_unlock('/a/JDBC')" ], ['COMMIT'] ],
-	'JDBC, autocommit' => [ [ "SELECT zk_unlock('/a/JDBC, autocommit')" ] ],
+	'JDBC, autocommit' => [ ["SELECT zk_unlock('/a/JDBC, autocommit')"] ],
 	'zk_release' => [
 		"SELECT zk_release('/a/leases')",
 		"SELECT zk_release('/a/leases', 3)",
@@ -152,7 +152,7 @@ my %running = (
 foreach my $looks ('PERFORM state FROM zk_status', 'SET work_mem = 64')
 {
 	$running{"$looks, in a procedure"} =
-		'DO $$DECLARE x text; BEGIN COMMIT;'
+	  'DO $$DECLARE x text; BEGIN COMMIT;'
 	  . " x := pg_advisory_xact_lock(1)::text; $looks;"
 	  . " x := pg_notify('x', 'y')::text; END\$\$";
 }
@@ -205,7 +205,7 @@ foreach my $case (sort keys %acknowledges)
 
 	foreach my $sql (@{ $acknowledges{$case} })
 	{
-		is( ref $sql
+		is(ref $sql
 			? $s->send_extended(@$sql)->sqlstate
 			: $s->error($sql),
 			'',

@@ -119,7 +119,7 @@ $test->zk->client->create("$path/plain-", 'junk', ['sequence']);
 cmp_ok($s->query("SELECT zk_lock('/f')"), '>', 0, 'foreign children are ignored');
 $test->zk->client->create("$path/more-", 'junk', ['sequence']);
 $test->enqueue($t, "SELECT zk_lock('/f')", '/f');
-$test->zk->client->create("$path/more-", 'junk', ['sequence', 'ephemeral']);
+$test->zk->client->create("$path/more-", 'junk', [ 'sequence', 'ephemeral' ]);
 ok($test->still_waits($t), 'one waits for the other all the same');
 $s->query("SELECT zk_unlock('/f')");
 cmp_ok($t->value, '>', 0, 'and is granted');

@@ -64,7 +64,7 @@ $test->wait_queue('/d/sub/lock', 0);
 $foreign->delete($_) foreach $foreign->tree($path);
 foreach my $round (1 .. 4)
 {
-	ok( wait_for(
+	ok(wait_for(
 			sub { !$foreign->stat('/zklock/d') }, 'the containers are reaped'),
 		"round $round: the directory and its parents are reaped");
 	my ($first, $second) = $round % 2 ? ($s, $t) : ($t, $s);
@@ -85,11 +85,11 @@ $s->query('SET zklock.max_requests_per_session = 200');
 wait_for(sub { !$foreign->stat('/zklock/d') }, 'the containers are reaped');
 foreach my $round (1, 2)
 {
-	is( $s->query("SELECT count(zk_lock('/wide/' || n % 10 || '/' || n))"
+	is($s->query("SELECT count(zk_lock('/wide/' || n % 10 || '/' || n))"
 			  . ' FROM generate_series(1, 100) n'),
 		100, "a hundred new names, round $round");
 	$s->query('SELECT zk_unlock_all()');
-	ok( wait_for(
+	ok(wait_for(
 			sub { !$foreign->stat('/zklock/wide') },
 			'the containers are reaped'),
 		'all are reaped');

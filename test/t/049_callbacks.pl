@@ -98,7 +98,7 @@ foreach my $end (sort keys %ends)
 	$blocker->query('SELECT pg_advisory_unlock(1)');
 	is($s->sqlstate, $is_late ? '' : '40001',
 		$is_late ? "$end is done by then" : "$end is refused");
-	is( $blocker->query(
+	is($blocker->query(
 			"SELECT count(*) FROM done WHERE what = '$end'"),
 		$end eq 'COMMIT PREPARED' ? 1 : 0,
 		"$end: as the table shows");

@@ -26,17 +26,17 @@ my @znodes = map { "/zklock/v/x/$_" } $test->queue('/v/x');
 # zk_locks
 my $columns = 'path, mode, lifetime, granted, state, pid, fencing_token, holds,'
   . ' requested_at <= now(), granted_at <= now(), znode';
-is( $test->look($one,
+is($test->look($one,
 		"SELECT $columns FROM zk_locks WHERE granted AND path = '/v/x'"),
 	join('|', '/v/x', 'exclusive', 'session', 't', 'granted', $holder->pid,
 		$token, 1, 't', 't', $znodes[0]),
 	'zk_locks: the holder');
-is( $test->look($two,
+is($test->look($two,
 		"SELECT $columns FROM zk_locks WHERE NOT granted AND path = '/v/x'"),
 	join('|', '/v/x', 'exclusive', 'transaction', 'f', 'waiting',
 		$waiter->pid, '', 0, 't', '', $znodes[1]),
 	'zk_locks: the waiter on its own server');
-is( $test->look($one,
+is($test->look($one,
 		"SELECT pid, mode FROM zk_locks WHERE NOT granted AND path = '/v/x'"),
 	$reader->pid . '|shared', 'zk_locks: the reader');
 
@@ -57,16 +57,16 @@ my @expected = (
 is($test->look($_, $queue), join("\n", @expected),
 	'zk_queue on ' . $_->name)
   foreach $one, $two;
-is( $test->look($one,
+is($test->look($one,
 		"SELECT count(DISTINCT server) FROM zk_queue('/v/x')"
 		  . ' WHERE pid IS NOT NULL'),
 	2, 'zk_queue names two servers');
-is( $test->look($one, "SELECT server FROM zk_queue('/v/x') WHERE position = 3"),
+is($test->look($one, "SELECT server FROM zk_queue('/v/x') WHERE position = 3"),
 	'somebody', 'and shows what a foreign client says of itself');
-is( $test->look($one,
+is($test->look($one,
 		"SELECT count(DISTINCT session_id) FROM zk_queue('/v/x')"),
 	3, 'zk_queue names three ZooKeeper sessions');
-is( $test->look($one,
+is($test->look($one,
 		'SELECT bool_and(created_at BETWEEN now() - interval \'10 min\''
 		  . " AND now() + interval '1 min') FROM zk_queue('/v/x')"),
 	't', 'zk_queue: since when');
@@ -76,13 +76,13 @@ is($test->look($two, "SELECT count(*) FROM zk_queue('/v')"),
 	0, 'and so is that of a directory above one');
 
 # pg_stat_activity
-is( $test->look($two,
+is($test->look($two,
 		'SELECT wait_event_type, wait_event <> \'\' FROM pg_stat_activity'
 		  . ' WHERE pid = ' . $waiter->pid),
 	'Extension|t', 'a waiter shows a wait event');
 
 # zk_status
-is( $test->look($one,
+is($test->look($one,
 		'SELECT state, server, session_timeout, worker_pid > 0, session_pid > 0,'
 		  . ' locks_held, waiting, connects > 0, sessions_lost, batches > 0,'
 		  . ' operations >= batches FROM zk_status'),
@@ -98,7 +98,7 @@ ok($sessions{ $test->session_hex($_) },
 $holder->query("SELECT zk_unlock('/v/x')");
 cmp_ok($waiter->value, '>', $token, 'the waiter is granted');
 wait_for(sub { $foreign->held('w') }, 'the foreign client');
-is( $test->look($two, "SELECT position, granted, znode FROM zk_queue('/v/x')"),
+is($test->look($two, "SELECT position, granted, znode FROM zk_queue('/v/x')"),
 	"1|t|$znodes[2]\n2|f|$znodes[3]",
 	'zk_queue moves on to the foreign client');
 $foreign->unlock('w');

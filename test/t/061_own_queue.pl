@@ -45,7 +45,7 @@ sub wrong
 
 # From one to the other and back
 $s[0]->query("SELECT zk_lock('/h/w')");
-is( wrong(
+is(wrong(
 		200,
 		sub {
 			my ($i) = @_;
@@ -65,7 +65,7 @@ $test->enqueue($next, "SELECT zk_lock('/h/w')", '/h/w');
 $test->enqueue($remote, "SELECT zk_lock('/h/w')", '/h/w');
 $has->query("SELECT zk_unlock('/h/w')");
 $next->value;
-is( rows($looker, '/h/w'),
+is(rows($looker, '/h/w'),
 	'1|exclusive|t|' . $next->pid . "\n2|exclusive|f|" . $remote->pid,
 	'another server waits behind');
 $next->query("SELECT zk_unlock('/h/w')");
@@ -83,7 +83,7 @@ foreach my $call (
 {
 	my $i = 0;
 
-	is( wrong(
+	is(wrong(
 			20,
 			sub {
 				my $name = '/h/' . $call->[0] =~ s/\W.*//r;
@@ -107,7 +107,7 @@ like(rows($looker, '/h/k'), qr/^1\|exclusive\|t\|/, 'a lock that is kept');
 is($looker->query("SELECT zk_break_lock('/h/k')"), 't', 'broken');
 $s[0]->query("SELECT zk_lock('/h/o')");
 $s[0]->query("BEGIN; SELECT zk_xact_lock('/h/o')");
-is( wrong(
+is(wrong(
 		5,
 		sub {
 			$s[0]->query("SELECT zk_unlock('/h/o')");

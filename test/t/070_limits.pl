@@ -33,7 +33,7 @@ is($s->query("SELECT zk_unlock('/l/1')"), 't', 're-entry still works');
 $other->query("SELECT zk_unlock('/l/other')");
 cmp_ok($t->value, '>', 0, 'who waited is granted');
 is($s->query("SELECT zk_unlock('/l/1')"), 't', 'who held releases');
-ok( wait_for(
+ok(wait_for(
 		sub { $u->error("SELECT zk_lock('/l/8')") eq '' },
 		'a slot is free again'),
 	'and a slot is free again');

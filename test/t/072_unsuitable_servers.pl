@@ -53,7 +53,7 @@ sub complains
 	$node->safe_psql('postgres',
 		"ALTER SYSTEM SET zklock.connect_string = '127.0.0.1:$port'");
 	$node->reload;
-	ok( $test->look_until($node,
+	ok($test->look_until($node,
 			"SELECT last_error ~ '$pattern' FROM zk_status", 't', $what),
 		$what)
 	  or diag $test->status($node, 'state, last_error');
@@ -96,7 +96,7 @@ complains($fake_port, 'closed the connection', 'nor what just hangs up');
 
 # No client of the test's can look there: it has no credentials.
 $node->safe_psql('postgres',
-		"ALTER SYSTEM SET zklock.connect_string = '"
+	"ALTER SYSTEM SET zklock.connect_string = '"
 	  . $test->zk->connect_string
 	  . "'");
 $node->reload;

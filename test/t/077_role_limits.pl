@@ -55,7 +55,7 @@ $s->query('SELECT zk_unlock_all()');
 
 # As often as one likes, one after the other
 $s->query("SET $setting = 1");
-is( $s->query("SELECT count(*) FROM generate_series(1, 200) i"
+is($s->query("SELECT count(*) FROM generate_series(1, 200) i"
 		  . " WHERE zk_try_lock('/l/' || i) AND zk_unlock('/l/' || i)"),
 	200, 'what was given back does not count');
 

@@ -40,7 +40,7 @@ $p->query("SELECT zk_unlock('/s/xact')");
 cmp_ok($s->query("SELECT zk_lead('/s/leader', 'standby')"), '>', 0, 'it may lead');
 is($p->query("SELECT id FROM zk_leader('/s/leader')"), 'standby', 'as the primary sees');
 is($p->query("SELECT zk_revoke('/s/standby')"), 1, 'it is asked for its locks');
-ok( $test->look_until($standby,
+ok($test->look_until($standby,
 		"SELECT revoked FROM zk_locks WHERE path = '/s/standby'", 't', 'asked'),
 	'and hears of it');
 $s->query('SELECT 1');

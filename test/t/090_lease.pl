@@ -113,7 +113,7 @@ resume();
 cmp_ok($again->value, '>', 0, 'until it is renewed');
 is($patient->sqlstate, '', 'and goes on once the lease is renewed');
 is($by_session->sqlstate, '', 'so does one under a session lock');
-is( $patient->query(
+is($patient->query(
 		"SELECT to_regclass('kept') IS NOT NULL"
 		  . " AND to_regclass('by_session') IS NOT NULL"),
 	't',

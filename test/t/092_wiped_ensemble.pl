@@ -52,7 +52,7 @@ like(
 	slurp_file($one->logfile),
 	qr/transaction ids of ZooKeeper have gone back/,
 	'and the server log says why');
-ok( wait_for(
+ok(wait_for(
 		sub { !$test->lock_znodes && $test->zk->mntr->{zk_ephemerals_count} == 0 },
 		'nothing is left behind'),
 	'and leaves nothing in the way of others');
@@ -63,7 +63,7 @@ $waiter->query("SELECT zk_unlock('/w/a')");
 $test->wait_connected($one);
 
 # The wiped one is what counts from now on.
-my $connects = $test->status($one, 'connects');
+$connects = $test->status($one, 'connects');
 kill 'KILL', $test->status($one, 'session_pid');
 $test->look_until($one,
 	"SELECT connects > $connects AND state = 'connected' FROM zk_status",

@@ -62,7 +62,7 @@ my $impatient = $test->session($one);
 $impatient->query("SET lock_timeout = '100ms'");
 
 # An attempt whose znode comes later than that has waited for ZooKeeper.
-ok( wait_for(
+ok(wait_for(
 		sub {
 			is($impatient->error("SELECT zk_lock('/o/c')"),
 				'55P03', 'lock_timeout of one that waits for another holder');
@@ -89,7 +89,7 @@ is($test->look($one, "SELECT granted FROM zk_locks WHERE path = '/o/a'"),
 	't', 'but still a hold');
 is($test->look($one, "SELECT state FROM zk_locks WHERE path = '/o/c'"),
 	'waiting', 'who waits, waits');
-ok( wait_for(
+ok(wait_for(
 		sub { log_count("WARNING:.*lease of this server's .* has ended") },
 		'the log says so'),
 	'the log says that the lease has ended');
@@ -107,7 +107,7 @@ my $notices = () = $told->messages =~ /still waiting for ZooKeeper/g;
 is($notices, 1, 'and was told once why that took so long')
   or diag $told->messages;
 $test->wait_connected($one);
-ok( wait_for(
+ok(wait_for(
 		sub {
 			log_count('has a lease for distributed locks again');
 		},
@@ -134,7 +134,7 @@ $test->enqueue($told, "SELECT zk_lock('/o/c')", '/o/c');
 $net->hold($line);
 $test->look_until($one, "SELECT lease_remaining = '0' FROM zk_status",
 	't', 'ZooKeeper is away again');
-ok( wait_for(
+ok(wait_for(
 		sub { log_count("lease of this server's .* has ended") == 2 },
 		'said once more'),
 	'said once more');

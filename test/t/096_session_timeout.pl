@@ -63,7 +63,7 @@ is(log_count('"zklock.session_timeout" was changed from 4000 ms to 6000 ms'),
 	1, 'the log says so');
 is(log_count('holds or awaits a distributed lock, or when the server restarts'),
 	1, 'and what a busy server does');
-is( scalar(grep { /\/\.servers\/0*$hex\./ }
+is(scalar(grep { /\/\.servers\/0*$hex\./ }
 		  $test->zk->client->tree('/zklock')),
 	0, 'the old session is closed');
 
@@ -115,7 +115,7 @@ $id = $test->status($node, 'session_id');
 my $begin = time;
 $net->hold($line);
 change('session_timeout', '4s');
-ok( wait_for(
+ok(wait_for(
 		sub { log_count('did not acknowledge that the session is closed') },
 		'no answer'),
 	'ZooKeeper does not acknowledge the close');

@@ -208,7 +208,7 @@ $holder->query($unlock);
 foreach my $round (1 .. 5)
 {
 	$net->lose_reply($line, '/zklock/m/[^/]*__WRIT__(?![0-9])');
-	is( $holder->query(
+	is($holder->query(
 			"SELECT count(zk_lock('/m')) FROM generate_series(1, 3)"),
 		3, "round $round: taken");
 	$holder->send('SELECT zk_unlock_all(); SELECT zk_lock(\'/m\')');

@@ -70,8 +70,8 @@ foreach my $code (sort keys %codes)
 	$t->query("SELECT zk_lock('/s/q')");
 	my $queue = "SELECT count(*) FROM zk_queue('/s/q') WHERE granted";
 
-	ok( ask("queue, $code", [ 'list', 's/q', $code ], $queue, 1) ||
-			!passes($code),
+	ok(ask("queue, $code", [ 'list', 's/q', $code ], $queue, 1) ||
+		  !passes($code),
 		"queue, $code: the directory");
 	ok(ask("queue, $code", [ 'get', 's/q/_c', $code ], $queue, 1),
 		"queue, $code: a znode");
@@ -152,7 +152,7 @@ foreach my $code (sort keys %codes)
 		wait_for(sub { $net->stats($line)->{answered} == 1 }, $case);
 		is($t->query("SELECT zk_once('/s/k', '$key-2')"),
 			't', "$case: the job goes on");
-		is( $t->query("SELECT zk_once('/s/k', '$key')"),
+		is($t->query("SELECT zk_once('/s/k', '$key')"),
 			$code eq 'NOAUTH' ? 't' : 'f',
 			"$case: its turn");
 	}

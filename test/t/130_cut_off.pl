@@ -87,7 +87,7 @@ foreach my $direction ('both', 'up', 'down')
 	  foreach 'late', 'patient', 'session';
 	like($holder{$_}->messages, qr{was lost}, "$case: $_ is told of the loss")
 	  foreach 'late', 'patient', 'session';
-	is( $test->look($one,
+	is($test->look($one,
 			"SELECT count(*) FROM pg_class WHERE relname IN ("
 			  . join(',', map { "'$_'" } keys %holder) . ')'),
 		0, "$case: nothing of it was committed");

@@ -100,7 +100,7 @@ sub start_again
 	$one->_update_pid(0);
 	$one->start;
 	$test->wait_connected($one);
-	is( $test->look($one, "SELECT token FROM done WHERE token = $token"),
+	is($test->look($one, "SELECT token FROM done WHERE token = $token"),
 		$token, "$case: the commit was done");
 	$rival->query("SELECT zk_unlock('/s')");
 	$test->wait_queue('/s', 0);

@@ -118,7 +118,7 @@ $rival->query("SELECT zk_lock('/x2')");
 $net->lose_reply(route_of($one, $others[0]),
 	'/zklock/x/[^/]*__WRIT__(?![0-9])', 1);
 $lost->send("SELECT zk_lock('/x')");
-ok( wait_for(
+ok(wait_for(
 		sub { $net->stats(route_of($one, $others[0]))->{lost} == 1 },
 		'the reply is lost'),
 	'deposed leader: the reply to a create is lost');

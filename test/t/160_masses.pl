@@ -145,7 +145,7 @@ foreach my $n (0 .. $#wide)
 {
 	$wide[$n]->query("SELECT zk_lock('/wide/$n/x'), zk_unlock('/wide/$n/x')");
 }
-ok( wait_for(
+ok(wait_for(
 		sub { !$test->zk->client->stat('/zklock/wide') },
 		'the directories are reaped'),
 	'256 directories are reaped');

@@ -64,7 +64,7 @@ cmp_ok(scalar(grep { $_->messages =~ /refused: t/ } @flood),
 undisturbed_ok('flood');
 
 # A table that one client fills
-is( $flood[0]->error(
+is($flood[0]->error(
 		'SELECT count(zk_lock(\'/full/\' || n)) FROM generate_series(1, 100) n'),
 	'53400', 'full: an error');
 like($flood[0]->messages, qr/zklock\.max_requests/, 'full: names the setting');
@@ -75,7 +75,7 @@ $flood[0]->query('SELECT zk_unlock_all()');
 undisturbed_ok('full');
 
 # Thousands in one message
-is( $flood[2]->error("SELECT zk_try_lock('/many'), zk_unlock('/many');" x 3000),
+is($flood[2]->error("SELECT zk_try_lock('/many'), zk_unlock('/many');" x 3000),
 	'', 'many statements in one message: no error');
 is(scalar(grep { $_->[0] ne 't' } @{ $flood[2]->result->{rows} }),
 	0, 'all of them granted');

@@ -63,7 +63,7 @@ foreach my $dialect (sort keys %dialects)
 		ok($test->still_waits($s), "$case: we wait for it");
 
 		# Each sees all of them.
-		is( $s_looks->query(
+		is($s_looks->query(
 				"SELECT string_agg(mode || ' ' || granted || ' ' ||"
 				  . " (pid IS NOT NULL), ', ' ORDER BY position) FROM zk_queue('$name')"),
 			'exclusive true false, exclusive false true,'
@@ -184,7 +184,7 @@ foreach my $name (sort keys %crowds)
 		$rounds) foreach 0 .. $#crowd;
 	foreach my $i (0 .. $#crowd)
 	{
-		ok( wait_for(sub { $crowd[$i][0]->command('counted', "c$i") == $rounds },
+		ok(wait_for(sub { $crowd[$i][0]->command('counted', "c$i") == $rounds },
 				'a client of another kind'),
 			"$name: $crowd[$i][1] is through");
 	}

@@ -70,11 +70,11 @@ is($curator->command('semaphore', 'participants', '/zklock/a'), 3,
 is($s->query("SELECT zk_try_acquire('/a', 3)"), 'f', 'there are no more for us');
 is($t->query("SELECT zk_try_acquire('/a', 3, 1, '100ms')"), 'f', 'nor in a while');
 ok(!$curator->command('semaphore', 'try', '/zklock/a', 3, 1), 'nor for Curator');
-is( $s->query("SELECT string_agg(position || mode || granted || (pid IS NOT NULL),"
+is($s->query("SELECT string_agg(position || mode || granted || (pid IS NOT NULL),"
 		  . " ' ' ORDER BY position) FROM zk_queue('/a')"),
 	'1leasetruetrue 2leasetruetrue 3leasetruefalse',
 	'zk_queue() shows them all');
-is( $s->query("SELECT path, mode, lifetime, granted, holds FROM zk_locks"),
+is($s->query("SELECT path, mode, lifetime, granted, holds FROM zk_locks"),
 	'/a|lease|session|t|1', 'zk_locks shows those of this server');
 is($s->query("SELECT zk_fencing_token('/a') = fencing_token FROM zk_locks"),
 	't', 'the fencing token');
@@ -83,12 +83,12 @@ is($s->query("SELECT zk_fencing_token('/a') = fencing_token FROM zk_locks"),
 begins($s, "zk_acquire('/a', 3)", '/a', 'leases');
 curator_begins('d', '/a', 3, 1, 'locks');
 begins($t, "zk_acquire('/a', 3)", '/a', 'locks');
-is( $u->query("SELECT string_agg(granted || ' ' || (pid IS NOT NULL),"
+is($u->query("SELECT string_agg(granted || ' ' || (pid IS NOT NULL),"
 		  . " ', ' ORDER BY position) FROM zk_queue('/a')"),
 	'true true, true true, true false, false true, false false, false true',
 	'zk_queue() shows who waits');
 is($u->query("SELECT zk_try_acquire('/a', 3)"), 'f', 'a try does not pass them');
-is( $u->query("SELECT path, mode, granted, state FROM zk_locks WHERE NOT granted"),
+is($u->query("SELECT path, mode, granted, state FROM zk_locks WHERE NOT granted"),
 	'/a|lease|f|waiting', 'zk_locks, too');
 $test->look_until($two,
 	"SELECT path || mode || granted FROM zk_locks WHERE NOT granted",
@@ -303,7 +303,7 @@ begins($s, "zk_acquire('/i', 1)", '/i', 'leases');
 my ($guard) = $test->queue('/i/locks');
 wait_for(sub { $test->zk->watches->{"/zklock/i/locks/$guard"} }, 'it is watched');
 $test->zk->client->delete("/zklock/i/locks/$guard");
-ok( wait_for(sub { my @now = $test->queue('/i/locks'); @now == 1 && $now[0] ne $guard },
+ok(wait_for(sub { my @now = $test->queue('/i/locks'); @now == 1 && $now[0] ne $guard },
 		'a new guard'),
 	'who loses the guard takes it again');
 leases_ok('/i', 2, 1, 'with one lease');
@@ -353,7 +353,7 @@ $curator->command('semaphore', 'run', "r$_", '/zklock/j', 3, $dir, $rounds)
 my $most = 0;
 foreach my $key (map { "r$_" } 1 .. 3)
 {
-	ok( wait_for(sub { $curator->command('semaphore', 'ran', $key) == $rounds },
+	ok(wait_for(sub { $curator->command('semaphore', 'ran', $key) == $rounds },
 			"Curator's $key is through"),
 		"Curator's $key is through");
 	my $n = $curator->command('semaphore', 'most', $key);

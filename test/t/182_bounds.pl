@@ -352,7 +352,7 @@ foreach my $restart (0, 1)
 	state_ok($path, 'kept', 'kept while another waits');
 	kill 'TERM', $test->status($one, 'worker_pid') if $restart;
 	cmp_ok($t->value, '>', 0, 'who waits gets it in the end');
-	is( $test->look($two, "SELECT granted_at - '$granted' >= '2.9s'"
+	is($test->look($two, "SELECT granted_at - '$granted' >= '2.9s'"
 			  . " FROM zk_locks WHERE path = '$path'"),
 		't', 'but not before');
 	$t->query("SELECT zk_unlock('$path')");

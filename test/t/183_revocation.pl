@@ -109,14 +109,14 @@ foreach my $age ('young', 'old')
 	silent_ok($s, "$age: once");
 	is($s->query("SELECT zk_fencing_token('$name')"), $token, "$age: it still holds");
 	is($t->query("SELECT zk_try_lock('$name')"), 'f', "$age: for all");
-	is( $t->query("SELECT pid, server, granted FROM zk_queue('$name')"),
+	is($t->query("SELECT pid, server, granted FROM zk_queue('$name')"),
 		$s->pid . '|server1|t', "$age: zk_queue() still tells who");
 
 	# The same session again, then another one: each wish counts.
 	foreach my $asker ($t, $blocker)
 	{
 		is($asker->query("SELECT zk_revoke('$name')"), 1, "$age: asked again");
-		ok( wait_for(
+		ok(wait_for(
 				sub {
 					$s->query('SELECT 1');
 					return $s->messages =~ $told;
@@ -243,7 +243,7 @@ foreach my $case ([ 'mutex', '/jobs/c' ], [ 'write', '/r/c' ])
 	foreach my $times (1, 2)
 	{
 		is($s->query("SELECT zk_revoke('$name')"), 1, "$kind: asked");
-		ok( wait_for(
+		ok(wait_for(
 				sub { $curator->command('revoker', 'asked', 'k') == $times }, 'its listener'),
 			"$kind: its listener is called");
 	}
@@ -269,7 +269,7 @@ foreach my $case ([ 'mutex', '/jobs/d' ], [ 'write', '/r/d' ])
 
 	# Its message is in the place of what we wrote.
 	is($t->query("SELECT zk_revoke('$name')"), 1, "$kind asks us: and zklock, too");
-	ok( wait_for(sub { $s->query('SELECT 1'); $s->messages =~ $told }, 'told'),
+	ok(wait_for(sub { $s->query('SELECT 1'); $s->messages =~ $told }, 'told'),
 		"$kind asks us: told again");
 	like($s->messages, qr/\Q$t_is\E/, "$kind asks us: by zklock");
 	is($s->query("SELECT zk_unlock('$name')"), 't', "$kind asks us: nothing was lost");
@@ -284,7 +284,7 @@ ok($test->still_waits($s), 'asked while it waits');
 $t->query("SELECT zk_unlock('/r/early')");
 cmp_ok($s->value, '>', 0, 'and granted');
 revoked($one, '/r/early', 1, 'it is asked for then');
-my $said = $s->messages;			# if it was that fast
+my $said = $s->messages;    # if it was that fast
 $s->query('SELECT 1');
 like($said . $s->messages, qr/$told.*a client other than zklock/s, 'early: it is told');
 $s->query('SELECT zk_unlock_all()');
@@ -321,7 +321,7 @@ $test->still_waits($blocker);
 silent_ok($s, 'not told again by the next worker');
 revoked($one, '/r/restart', 1, 'it still shows');
 is($t->query("SELECT zk_revoke('/r/restart')"), 1, 'asked again');
-ok( wait_for(sub { $s->query('SELECT 1'); $s->messages =~ $told }, 'told'),
+ok(wait_for(sub { $s->query('SELECT 1'); $s->messages =~ $told }, 'told'),
 	'the next worker tells new wishes');
 $t->send("SELECT zk_break_lock('/r/restart')");
 $test->look_until($one, "SELECT state FROM zk_locks WHERE path = '/r/restart'",

@@ -82,15 +82,15 @@ curator_stands('d', '/l/a', 'delta');
 leader_is('/l/a', 'alpha', 'first');
 is($curator->command('latch', 'participants', '/zklock/l/a'),
 	'alpha,beta,curator,delta,gamma', 'getParticipants()');
-is( $s->query("SELECT session_id = (SELECT session_id FROM zk_status),"
+is($s->query("SELECT session_id = (SELECT session_id FROM zk_status),"
 		  . " znode ~ '^/zklock/l/a/_c_[0-9a-f-]+-latch-\\d{10}\$',"
 		  . " since BETWEEN now() - interval '1 hour' AND now() + interval '1 hour'"
 		  . " FROM zk_leader('/l/a')"),
 	't|t|t', 'where it is, and since when');
-is( $s->query("SELECT mode, lifetime, granted, pid, fencing_token FROM zk_locks"
+is($s->query("SELECT mode, lifetime, granted, pid, fencing_token FROM zk_locks"
 		  . " WHERE path = '/l/a' AND granted"),
 	'leader|session|t|' . $s->pid . "|$token", 'zk_locks shows a leader');
-is( $test->look($two, "SELECT mode, granted FROM zk_locks WHERE path = '/l/a'"),
+is($test->look($two, "SELECT mode, granted FROM zk_locks WHERE path = '/l/a'"),
 	'leader|f', 'and one that waits');
 is($s->query("SELECT zk_lead('/l/a', 'other')"), $token, 'it leads already');
 leader_is('/l/a', 'alpha', 'by its first name');
@@ -159,7 +159,7 @@ $s->query("SELECT zk_lead('/l/cancel')");
 my ($znode) = map { "/zklock/l/cancel/$_" } $test->queue('/l/cancel');
 $test->look_until($one, "SELECT state FROM zk_status", 'connected', 'connected');
 $s->send("SELECT pg_sleep(600)");
-ok( wait_for(sub { $test->zk->watches->{$znode} }, 'the znode is watched'),
+ok(wait_for(sub { $test->zk->watches->{$znode} }, 'the znode is watched'),
 	'a leader watches its znode');
 $test->zk->client->delete($znode);
 is($s->sqlstate, '57014', 'zklock.lost_lock_action cancels its statement');
@@ -170,10 +170,10 @@ $s->query('SELECT zk_unlock_all()');
 my $json = '{"breaking":true,"revoke":"all","timeout":1}';
 $s->query("SELECT zk_lead('/l/json', '$json'), zk_lead('/l/utf8', E'Z\\u00fcrich'), zk_lead('/l/empty', '')");
 my ($marked) = map { "/zklock/l/json/$_" } $test->queue('/l/json');
-ok( wait_for(sub { $test->zk->watches->{$marked} }, 'the znode is watched'),
+ok(wait_for(sub { $test->zk->watches->{$marked} }, 'the znode is watched'),
 	'a leader with a strange id has looked at its znode');
 $test->still_waits($s);
-is( $s->query("SELECT state, revoked FROM zk_locks WHERE path = '/l/json'"),
+is($s->query("SELECT state, revoked FROM zk_locks WHERE path = '/l/json'"),
 	'granted|f', 'and goes on to lead');
 is($s->messages, '', 'without a word');
 leader_is('/l/json', $json, 'a strange id');

@@ -94,7 +94,7 @@ foreach my $last (0 .. 3)
 	$kinds[$_]{done}->("$last comes: $_ starts") foreach @order;
 	is(is_ready('/b'), 1, 'ready');
 	is(scalar(members('/b')), 4, 'all four are in');
-	is( $test->look($one,
+	is($test->look($one,
 			"SELECT mode, lifetime, granted, path FROM zk_locks"),
 		'member|session|t|/b',
 		'zk_locks shows a member');

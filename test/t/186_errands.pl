@@ -5,7 +5,7 @@
 
 use strict;
 use warnings;
-no warnings 'portable';	# session ids have 64 bits
+no warnings 'portable';    # session ids have 64 bits
 
 use POSIX ();
 use Test::More;
@@ -242,7 +242,7 @@ wait_members('/u', 0);
 
 foreach my $node (@nodes)
 {
-	ok( wait_for(
+	ok(wait_for(
 			sub { segments($node) == $segments{ $node->name } },
 			'segments are freed'),
 		$node->name . ': no memory is left behind')

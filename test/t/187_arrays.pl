@@ -49,7 +49,7 @@ sub becomes_free
 $s->query("SELECT zk_lock(ARRAY['/c', '/a', '/b'])");
 is(held($s), '/a:exclusive:1 /b:exclusive:1 /c:exclusive:1', 'three are held');
 $s->query('SELECT zk_unlock_all()');
-is( $s->query(
+is($s->query(
 		"SELECT zk_lock(ARRAY['/c', '/a', '/b']) = ARRAY[zk_fencing_token('/c'),"
 		  . " zk_fencing_token('/a'), zk_fencing_token('/b')]"),
 	't',

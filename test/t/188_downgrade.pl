@@ -49,9 +49,9 @@ foreach my $name ('/d', '/py/d')
 		$token, "$name: the token stays");
 	like(($test->queue($name))[0],
 		qr/$changed$number$/, "$name: a reader's znode of the same number");
-	is( $s->query("SELECT mode || granted FROM zk_locks WHERE path = '$name'"),
+	is($s->query("SELECT mode || granted FROM zk_locks WHERE path = '$name'"),
 		'sharedtrue', "$name: zk_locks shows it");
-	is( $s->query("SELECT string_agg(mode || ' ' || granted, ', '"
+	is($s->query("SELECT string_agg(mode || ' ' || granted, ', '"
 			  . " ORDER BY position) FROM zk_queue('$name')"),
 		'shared true, shared true, exclusive false',
 		"$name: zk_queue() shows it");

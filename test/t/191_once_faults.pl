@@ -213,7 +213,7 @@ $test->wait_queue("/.once/j$job", 0);
 is($s2->query("SELECT zk_once_reset('/j$job')"), 'f', 'nothing is noted yet');
 my $offset = -s $one->logfile;
 replace_worker($worker);
-ok( wait_for(
+ok(wait_for(
 		sub {
 			slurp_file($one->logfile, $offset) =~
 			  m{did not write to znode "/zklock/.once/j$job/.history"};
@@ -243,7 +243,7 @@ $s1->close;
 $test->stop_looking($one);
 my $postmaster = $one->{_pid};
 kill 'INT', $postmaster;
-ok( wait_for(
+ok(wait_for(
 		sub { slurp_file($one->data_dir . '/postmaster.pid') =~ /stopping/ },
 		'the server is stopping'),
 	'a shutdown behind the commit');
