@@ -111,7 +111,7 @@ sub rates
 	}
 	return unless @rows;
 	$text .= "## Pairs a second\n\n"
-	  . "In brackets: zklock against this one, as the median of the rounds'"
+	  . "In brackets: zklock against this contestant, as the median of the rounds'"
 	  . " ratios.\n\n";
 	table([ 'acquire + release', @titles{@names} ], @rows);
 	return;
@@ -163,9 +163,9 @@ sub handovers
 	}
 	return unless @rows;
 	$text .= "## Hand-over from server to server\n\n"
-	  . "From the call that releases to the return of the call that waits; p50 /"
-	  . " p99 in ms, and requests to ZooKeeper per hand-over, the next"
-	  . " demand of who released included.\n\n";
+	  . "From the call that releases to the return of the call that waits: p50 /"
+	  . " p99 in ms, and requests to ZooKeeper per hand-over, including the next"
+	  . " request of the client that released.\n\n";
 	table([ '', @titles{ @names[ 0 .. 2 ] },
 			map { "requests, $titles{$_}" } @names[ 0 .. 2 ] ], @rows);
 	return;
@@ -175,8 +175,8 @@ sub besides
 {
 	return unless $results->has('beside');
 	$text .= "## A foreign client beside 64 clients\n\n"
-	  . "The time of its writes (a set, a delete and a create in one), p50 / p99 in"
-	  . " ms, and what the 64 clients do meanwhile.\n\n";
+	  . "The time of its writes (a set, a delete and a create in one transaction),"
+	  . " p50 / p99 in ms, and the rate of the 64 clients meanwhile.\n\n";
 	table([ 'beside', 'ms', 'pairs a second' ],
 		map { [
 				$titles{$_},
@@ -193,9 +193,9 @@ sub lones
 
 	return unless @loads;
 	$text .= "## A lone session beside others\n\n"
-	  . "The time of a pair, p50 / p99 in ms, for one who wants a lock 100 times a"
-	  . " second, while others do at full speed; for empty statements it shows"
-	  . " what the full machine takes.\n\n";
+	  . "The time of a pair, p50 / p99 in ms, for a session that takes a lock 100"
+	  . " times a second, while others do so at full speed. For empty statements"
+	  . " it shows the cost of the busy machine.\n\n";
 	table([ 'beside', map { $titles{$_} } qw(zklock sql) ],
 		map {
 			my $name = "lone-$_";
@@ -229,8 +229,8 @@ sub depths
 	return unless @rows;
 	$text .= "## Hand-over with a long queue\n\n"
 	  . "For each hand-over: requests to ZooKeeper, bytes between ZooKeeper and all"
-	  . " its clients, ms (p50); for zklock also listings,"
-	  . " the workers' processor time in µs and the larger worker's private memory in kB.\n\n";
+	  . " its clients, and ms (p50). For zklock also listings, the workers'"
+	  . " processor time in µs, and the larger worker's private memory in kB.\n\n";
 	table([ 'waiters',
 			(map { ("$titles{$_}: requests", 'bytes', 'ms') } @names[ 0 .. 2 ]),
 			'listings', 'worker µs', 'worker kB' ], @rows);
@@ -256,8 +256,8 @@ sub costs
 	}
 	return unless @rows;
 	$text .= "## What a pair costs\n\n"
-	  . "Requests to ZooKeeper; processor time in µs; and how many processors were"
-	  . " busy, with the clients and everything else.\n\n";
+	  . "Requests to ZooKeeper, processor time in µs, and the number of processors"
+	  . " that were busy, with the clients and everything else.\n\n";
 	table([ '', 'requests, zklock', 'Curator', 'zklock: batches', 'listings',
 			'ZooKeeper µs',
 			'worker µs', 'zklock_session µs', 'processors',
@@ -273,11 +273,11 @@ sub policies
 	my $policy = Results->new($file);
 	my @variants = $policy->contestants;
 
-	$text .= "## When a batch goes: the choice\n\n"
-	  . "Pairs a second / p50 in ms / batches per pair, by how many batches may be"
-	  . " under way, how many creates at hand are enough for one (0: nothing is"
-	  . " gathered), and how many operations it may have; zklock is shipped with"
-	  . " 2:16:256. `make bench-policy` measures this, in a run of its own.\n\n";
+	$text .= "## Rules for when a batch is sent\n\n"
+	  . "Pairs a second / p50 in ms / batches per pair. The columns are: batches in"
+	  . " flight, pending creates that are enough for a batch (0: nothing is"
+	  . " gathered), and operations per batch. zklock uses 2:16:256."
+	  . " `make bench-policy` measures this in a run of its own.\n\n";
 	table([ '', @variants ],
 		map {
 			my ($name, $title) = @$_;
@@ -323,8 +323,8 @@ $text .= "\n";
 my @required = Requirements::check($results);
 if (@required)
 {
-	$text .= "## What it has to reach\n\n";
-	table([ 'medians of ' . $results->most_rounds . ' rounds', 'demanded',
+	$text .= "## Targets\n\n";
+	table([ 'medians of ' . $results->most_rounds . ' rounds', 'target',
 			'measured (least – largest)', '' ], @required);
 }
 plots();

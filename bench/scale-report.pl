@@ -75,8 +75,8 @@ sub per_acquire { return 1e6 * $_[0]{busy} / $_[0]{rate}; }
 
 sub costs
 {
-	$text .= "## What ZooKeeper was seen to need\n\n"
-	  . "One batch is a set, a delete and a create; processor time in µs.\n\n";
+	$text .= "## What ZooKeeper needs, as measured\n\n"
+	  . "A batch is a set, a delete and a create. Processor time is in µs.\n\n";
 	table(
 		[ 'sessions', 'batches/s', 'µs each', 'with 4 listings behind each: µs',
 			"one batch per session every 1.67 s: batches/s", 'µs each' ],
@@ -92,9 +92,9 @@ sub costs
 	table([ 'on the heap', 'bytes' ],
 		[ 'a session', thousands(cost('session', 1, 'bytes')) ],
 		[ "a session's first watch", thousands(cost('first watch', 1, 'bytes')) ],
-		[ 'each further one, on a node that nobody else watches',
+		[ 'each further one, on a node that no other session watches',
 			thousands(cost('lone watch', 1, 'bytes')) ],
-		[ 'on a node that 1 000 watch', thousands(cost('shared watch', 1, 'bytes')) ],
+		[ 'each, on a node that 1 000 sessions watch', thousands(cost('shared watch', 1, 'bytes')) ],
 		[ 'the znode of a request', thousands(cost('znode', 1, 'bytes')) ]);
 	return;
 }
@@ -135,11 +135,11 @@ sub paper
 	}
 	$text .= "## What one ensemble carries, by the number of servers\n\n";
 	table(
-		[ 'servers', 'sessions, MB', 'beats/s, if all hold locks',
-			"of one of ZooKeeper's processors", 'reads/s, if none does',
+		[ 'servers', 'sessions, MB', 'heartbeats/s if all hold locks',
+			"share of a ZooKeeper processor", 'reads/s if none holds a lock',
 			'µs of ZooKeeper per acquire', 'acquires/s until one processor is busy',
-			'that is for each server', 'watches in that simulation = MB',
-			'watches on directories at most = MB' ],
+			'for each server', 'watches in that simulation = MB',
+			'most watches on directories = MB' ],
 		@rows);
 	return;
 }
@@ -159,9 +159,9 @@ sub simulated
 		[ 'names-100', '1 000 servers, 100 names' ],
 		[ 'zipf', '1 000 servers, Zipf, locks held for 1 ms' ]);
 
-	$text .= "## What an acquire asks of ZooKeeper\n\n"
+	$text .= "## What an acquire costs ZooKeeper\n\n"
 	  . thousands($names) . ' names, drawn uniformly, 100 backends per'
-	  . " server, locks held for 10 ms, where nothing else is said.\n\n";
+	  . " server, and locks held for 10 ms, unless a row says otherwise.\n\n";
 	table(
 		[ '', 'acquires/s', 'ms until granted', 'requests', 'batches', 'listings',
 			'gets', 'unwatches', 'directories made', 'creates + deletes',
@@ -191,10 +191,10 @@ sub hand_overs
 		[ 'names-100', '1 000 servers, 100 names' ],
 		[ 'zipf', '1 000 servers, 10 000 names, Zipf' ]);
 
-	$text .= "## The work of a hand-over\n\n";
+	$text .= "## What a hand-over costs\n\n";
 	table(
-		[ '', 'hand-overs/s', 'on to the same server', 'requests', 'ms',
-			'on to another', 'requests', 'ms', 'bytes listed per acquire',
+		[ '', 'hand-overs/s', 'to the same server', 'requests', 'ms',
+			'to another', 'requests', 'ms', 'bytes listed per acquire',
 			'beats/s beside' ],
 		map {
 			my $r = $runs{ $_->[0] };
@@ -217,15 +217,15 @@ sub hand_overs
 sub memory
 {
 	my @titles = (
-		[ 'idle-10', 'holds 10 locks, nothing else' ],
+		[ 'idle-10', 'a server that holds 10 locks, and does nothing else' ],
 		[ 'spread-1000', 'one of 1 000 servers' ],
 		[ 'spread-100', 'one of 100 servers' ],
 		[ 'spread-10', 'one of 10 servers' ],
-		[ 'full', 'alone, and no directory is ever deleted' ]);
+		[ 'full', 'a server alone, if no directory is ever deleted' ]);
 
 	$text .= "## Memory and watches of a server\n\n";
 	table(
-		[ 'the largest of all', 'kB in the core', 'watches', 'directories remembered' ],
+		[ 'the largest server of each simulation', 'kB in the core', 'watches', 'directories remembered' ],
 		map {
 			my $r = $runs{ $_->[0] };
 			[
@@ -233,10 +233,10 @@ sub memory
 				thousands($r->{server_watches}), thousands($r->{directories})
 			]
 		} @titles);
-	$text .= 'A directory that is remembered takes '
+	$text .= 'A remembered directory takes '
 	  . "$runs{full}{directory_bytes} bytes.\n\n";
 	table(
-		[ 'servers that hold 10 locks each, and nothing else', 'beats/s',
+		[ 'servers that hold 10 locks each, and do nothing else', 'beats/s',
 			'watches' ],
 		map {
 			my $r = $runs{"idle-$_"};
