@@ -192,7 +192,7 @@ void
 zkl_manager_time_out(ZklManager *m, int64_t now, uint32_t request)
 {
 	if (zkl_trace_is_on(m))
-		zkl_trace_request(m, "expire", request, NULL);
+		zkl_trace_request(m, "time-out", request, NULL);
 	m->now = now;
 	zkl_request_time_out(m, &m->requests[request]);
 }

@@ -68,7 +68,7 @@ put_demand(const ZklManager *m, ZklLine *line, uint32_t request,
 		zkl_line_number(line, "sibling", demand->sibling);
 	if (demand->dialect == ZKL_DIALECT_PERMIT)
 		zkl_line_number(line, "max", demand->max);
-	zkl_line_flag(line, "expired", demand->expired);
+	zkl_line_flag(line, "timed-out", demand->timed_out);
 	zkl_line_flag(line, "together", demand->together);
 }
 

@@ -21,7 +21,7 @@ extern void zkl_trace_submit(ZklManager *m, uint32_t request,
 extern void zkl_trace_restore(ZklManager *m, uint32_t request,
 							  const ZklRestored *slot);
 
-/* EXPIRE, RELEASE, OVERDUE: by name; the end is the release's, or NULL. */
+/* A time-out, a release or a hold that is overdue, by name; the end is the release's, or NULL. */
 extern void zkl_trace_request(ZklManager *m, const char *what,
 							  uint32_t request, const ZklEnd *end);
 
