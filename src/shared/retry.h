@@ -39,11 +39,4 @@ zkl_retry_reset(ZklRetry *retry)
 	retry->due = 0;
 }
 
-/* The earlier one of two times at which something is due; -1 is none. */
-static inline int64
-zkl_retry_earlier(int64 a, int64 b)
-{
-	return a < 0 || (b >= 0 && b < a) ? b : a;
-}
-
 #endif							/* ZKL_SHARED_RETRY_H */

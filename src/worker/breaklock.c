@@ -1,151 +1,493 @@
 /*
  * breaklock.c
- *	  The worker's side of zk_break_lock(): the breaks that are under way.
+ *	  The worker's side of zk_break_lock().
  *
- * Owns the slots of kind BREAK between their submission and their answer.  Runs
- * in the worker only; takes no locks of its own.  How a lock is broken is
- * breaking.c's.
+ * Owns the slots of kind BREAK between their submission and their answer, and
+ * the steps in between.  Runs in the worker only; takes no locks of its own.
+ * Which znode is meant is the business of breakhead.c.
+ *
+ * The client that owns the head of the queue may believe that it holds the
+ * lock.  If that client is zklock, the worker marks the znode first: the
+ * client's server then loses the lock properly, by its own check of the znode,
+ * and deletes the znode once the holder is through with it.  Only after a
+ * session timeout (the longer one of theirs and ours), when even a server that
+ * is cut off has lost its lease, the worker deletes the znode itself.  Other
+ * clients look at no mark: their znode is deleted at once.
+ *
+ * When the head is gone, the worker lists the directory for other znodes of the
+ * same contender, and removes those in the same way.  A writer of Curator's may
+ * still have a reader on its way to ZooKeeper, or try again to create one.  So
+ * the worker goes on listing for a session timeout before the break is done.
  */
 #include "postgres.h"
 
-#include "nodes/pg_list.h"
+#include "core/queue.h"
+#include "shared/boottime.h"
+#include "shared/control.h"
 #include "shared/settings.h"
 #include "shared/slot.h"
+#include "shared/status.h"
 #include "utils/memutils.h"
-
-#include "worker/breaking.h"
+#include "worker/breakhead.h"
 #include "worker/breaklock.h"
-#include "worker/byslot.h"
 
-static ZklBreaklockSend send_operation;
-static ZklBySlot by_slot;
-static List *breaks = NIL;		/* of ZklBreak, in TopMemoryContext */
+#define LOOKS_PER_TIMEOUT	20	/* at a marked znode, and for late readers */
+#define LONGEST_TIMEOUT_MS	3600000 /* of zklock.session_timeout */
 
-static void
-send_tagged(ZklAction *action)
+typedef enum
 {
-	action->tag |= ZKL_BREAKLOCK_TAG;
-	send_operation(action);
-}
+	BREAK_IDLE,					/* begins, or begins again */
+	BREAK_SYNCING,				/* so that what is read next is new */
+	BREAK_OPENING,				/* reads the directory */
+	BREAK_LISTING,
+	BREAK_READING,				/* the znode that is to go */
+	BREAK_COMPARING,			/* reads the directory again: is it the same? */
+	BREAK_MARKING,
+	BREAK_WAITING,				/* for the holder, or the time */
+	BREAK_LOOKING,				/* whether the marked znode is still there */
+	BREAK_DELETING
+} BreakPhase;
 
-void
-zkl_breaklock_begin(ZklBreaklockSend send)
+typedef struct
 {
-	send_operation = send;
-	by_slot = zkl_byslot_make();
-	zkl_breaking_send = send_tagged;
-}
+	ZklTask		task;
+	BreakPhase	phase;
+	ZklDialect	dialect;
+	char	   *lock;			/* its name ... */
+	char	   *directory;		/* ... and its directory */
+	int64		directory_czxid;	/* 0: not known */
+	ZklBreakHead head;			/* the contender that is to go; it may have
+								 * gone by our doing, or by others' */
+	bool		acted;			/* perhaps by our doing */
+	bool		told;			/* of its end, in the log */
+	ZklBreakHead target;		/* the znode of it that is being dealt with */
+	int64		marked_at;		/* µs; 0: it is not, as far as is known */
+	int32		version;		/* of its data since then */
+	int64		timeout;		/* µs that its holder has from then on */
+	int64		looked_at;		/* when the last look at the queue began */
+	int64		search_until;	/* for what it leaves behind; 0: not yet */
+} BreakTask;
 
-/* ---- slots ---- */
+/* ---- the task ---- */
 
-void
-zkl_breaklock_submit(int slotno)
-{
-	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
-	ZklBreak   *b = palloc0(sizeof(ZklBreak));
-	ZklSlot		slot;
-
-	zkl_slot_copy(slotno, &slot);
-	b->slotno = slotno;
-	b->dialect = (ZklDialect) slot.s_dialect;
-	b->lock = pstrdup(slot.s_path);
-	b->directory = psprintf("%s%s", zkl_root, slot.s_path);
-	breaks = lappend(breaks, b);
-	by_slot[slotno] = b;
-	MemoryContextSwitchTo(old);
-}
-
+/*
+ * If an earlier worker may have removed a head, the next one must stay.
+ */
 static bool
-is_pausing(const ZklBreak *b)
+submit_break(ZklTask *task, const ZklSlot *slot, bool restored)
 {
-	return b->phase == ZKL_BREAK_IDLE || b->phase == ZKL_BREAK_WAITING;
+	BreakTask  *b = (BreakTask *) task;
+
+	if (restored && slot->s_znode_sent)
+	{
+		zkl_slot_fail(task->slotno, ZKL_ERROR_HALF_DONE, 0);
+		return false;
+	}
+	b->dialect = (ZklDialect) slot->s_dialect;
+	b->lock = MemoryContextStrdup(TopMemoryContext, slot->s_path);
+	b->directory = MemoryContextStrdup(TopMemoryContext,
+									   psprintf("%s%s", zkl_root, b->lock));
+	return true;
 }
 
 static void
-finish(ZklBreak *b)
+end_break(ZklTask *task, bool connected)
 {
-	breaks = list_delete_ptr(breaks, b);
-	by_slot[b->slotno] = NULL;
+	BreakTask  *b = (BreakTask *) task;
+
 	zkl_breakhead_free(&b->head);
 	zkl_breakhead_free(&b->target);
 	pfree(b->lock);
 	pfree(b->directory);
-	pfree(b);
 }
 
-void
-zkl_breaklock_release(int slotno)
+/* What was under way may have been done. */
+static void
+lose_break(ZklTask *task, bool was_busy)
 {
-	ZklBreak   *b = zkl_byslot_get(by_slot, slotno);
+	BreakTask  *b = (BreakTask *) task;
 
-	if (b != NULL)
-		finish(b);
-	zkl_slot_free(slotno);
+	if (b->phase == BREAK_MARKING || b->phase == BREAK_DELETING)
+		b->acted = true;
+	b->phase = BREAK_IDLE;
 }
 
-void
-zkl_breaklock_disconnected(void)
+/* "removed" tells whether there was a head to be removed. */
+static void
+succeed_break(BreakTask *b, bool removed)
 {
-	ListCell   *cell;
+	zkl_slot_grant(b->task.slotno, removed, zkl_control->ctl_status.generation,
+				   false);
+	zkl_operation_end(&b->task);
+}
 
-	foreach(cell, breaks)
+static void
+fail_break(BreakTask *b, ZklError error, int32 rc)
+{
+	zkl_slot_fail(b->task.slotno, error, rc);
+	zkl_operation_end(&b->task);
+}
+
+/* The queue is not as it was when the worker last looked at it. */
+static void
+begin_again(BreakTask *b)
+{
+	b->phase = BREAK_IDLE;
+	if (!zkl_operation_retry(&b->task))
+		fail_break(b, ZKL_ERROR_RESTLESS, 0);
+}
+
+/* ZooKeeper gave an answer that tells nothing. */
+static void
+repeat_unknown(BreakTask *b, int32 rc)
+{
+	lose_break(&b->task, true);
+	if (!zkl_operation_retry(&b->task))
+		fail_break(b, b->acted ? ZKL_ERROR_HALF_DONE : ZKL_ERROR_ZOOKEEPER, rc);
+}
+
+/* ---- the log ---- */
+
+static void
+log_mark(const BreakTask *b)
+{
+	ZklSlot		slot;
+
+	zkl_slot_copy(b->task.slotno, &slot);
+	ereport(LOG,
+			(errmsg("znode \"%s/%s\" of distributed lock \"%s\" is marked to be broken by process %d (user \"%s\")",
+					b->directory, b->target.name, b->lock, slot.s_pid,
+					slot.s_usename)));
+}
+
+static void
+log_end(BreakTask *b)
+{
+	ZklSlot		slot;
+
+	if (b->told)
+		return;
+	b->told = true;
+	zkl_slot_copy(b->task.slotno, &slot);
+	ereport(LOG,
+			(errmsg("znode \"%s/%s\" of distributed lock \"%s\" is gone, broken by process %d (user \"%s\")",
+					b->directory, b->head.name, b->lock, slot.s_pid,
+					slot.s_usename)));
+}
+
+static void
+log_left(const BreakTask *b)
+{
+	ereport(LOG,
+			(errmsg("znode \"%s/%s\" of distributed lock \"%s\" is deleted",
+					b->directory, b->target.name, b->lock),
+			 errdetail("Its client created it beside znode \"%s\", which was broken.",
+					   b->head.name)));
+}
+
+/* ---- operations ---- */
+
+static const char *
+target_path(const BreakTask *b)
+{
+	return psprintf("%s/%s", b->directory, b->target.name);
+}
+
+static void
+send_for_directory(BreakTask *b, BreakPhase next, ZklSendKind kind)
+{
+	b->phase = next;
+	zkl_operation_send(&b->task, 0, kind, b->directory, false);
+}
+
+static void
+send_for_target(BreakTask *b, BreakPhase next, ZklSendKind kind)
+{
+	b->phase = next;
+	zkl_operation_send(&b->task, 0, kind, target_path(b), false);
+}
+
+static void
+send_change(BreakTask *b, BreakPhase next, ZklMultiOp *op)
+{
+	b->phase = next;
+	op->path = target_path(b);
+	zkl_operation_send_multi(&b->task, 0, op, 1);
+}
+
+static void
+look_at_queue(BreakTask *b)
+{
+	if (b->directory_czxid == 0)
+		send_for_directory(b, BREAK_OPENING, ZKL_SEND_GET);
+	else
+		send_for_directory(b, BREAK_LISTING, ZKL_SEND_LIST);
+}
+
+static void
+begin_break(ZklTask *task)
+{
+	BreakTask  *b = (BreakTask *) task;
+	ZklMultiOp	delete;
+
+	if (b->phase == BREAK_IDLE)
 	{
-		ZklBreak   *b = lfirst(cell);
-
-		zkl_breaking_stop(b);
-		zkl_retry_reset(&b->retry);
+		b->looked_at = zkl_boottime_us();
+		send_for_directory(b, BREAK_SYNCING, ZKL_SEND_SYNC);
 	}
+	else if (zkl_boottime_us() < b->marked_at + b->timeout)
+		send_for_target(b, BREAK_LOOKING, ZKL_SEND_GET);
+	else
+	{
+		/* Only as it was marked: a mark that was lost has told nobody. */
+		memset(&delete, 0, sizeof(delete));
+		delete.kind = ZKL_MULTI_DELETE;
+		delete.version = b->version;
+		send_change(b, BREAK_DELETING, &delete);
+	}
+}
+
+/*
+ * From here on the head may go by our doing.  The slot records that, so that a
+ * restarted worker does not take the next head for this one.
+ */
+static void
+choose_target(BreakTask *b)
+{
+	static const ZklUuid none = {{0}};
+
+	if (b->head.name == NULL)
+	{
+		b->head = b->target;
+		b->head.name = MemoryContextStrdup(TopMemoryContext, b->target.name);
+	}
+	zkl_slot_set_znode(b->task.slotno, &none, 0, ZKL_EXCLUSIVE, -1, false,
+					   zkl_control->ctl_status.generation);
+}
+
+static void
+mark_target(BreakTask *b, const ZklReply *reply)
+{
+	char		data[ZKL_MAX_NODE_DATA + 32];
+	ZklMultiOp	set;
+
+	memset(&set, 0, sizeof(set));
+	set.kind = ZKL_MULTI_SET;
+	set.version = reply->stat.version;
+	set.data = data;
+	set.data_length = zkl_node_data_break(reply->data, reply->data_length,
+										  data, sizeof(data));
+	choose_target(b);
+	b->version = set.version + 1;
+	b->marked_at = 0;
+	log_mark(b);
+	send_change(b, BREAK_MARKING, &set);
+}
+
+/*
+ * The znode is marked.  Its holder has the time of a session timeout, which
+ * begins again if another client wrote over the mark.
+ */
+static void
+wait_for_holder(BreakTask *b, int32 version)
+{
+	int64		now = zkl_boottime_us();
+
+	if (b->head.name == NULL || b->version != version || b->marked_at == 0)
+	{
+		choose_target(b);
+		b->version = version;
+		b->marked_at = now;
+	}
+	b->acted = true;
+	b->phase = BREAK_WAITING;
+	zkl_operation_pause(&b->task, Min(now + b->timeout / LOOKS_PER_TIMEOUT,
+									  b->marked_at + b->timeout));
 }
 
 /* ---- answers ---- */
 
-void
-zkl_breaklock_reply(uint64 tag, const ZklReply *reply, int32 version)
+/*
+ * The head does not exist, or no longer.  Anything that its client creates from
+ * now on comes too late to be seen by those who wait behind it.
+ */
+static void
+search_for_readers(BreakTask *b)
 {
-	ZklBreak   *b = zkl_byslot_get(by_slot, (int) (uint32) tag);
+	int64		now = zkl_boottime_us();
+	int64		timeout = (int64) zkl_status_timeout_ms() * 1000;
 
-	if (b == NULL || is_pausing(b) ||
-		zkl_breaking_attempt(tag) != b->attempt)
+	log_end(b);
+	if (!zkl_breakhead_may_leave(b->dialect, &b->head))
+		b->search_until = b->looked_at;
+	else if (b->search_until == 0)
+		b->search_until = now + timeout;
+	if (b->looked_at >= b->search_until)
+	{
+		succeed_break(b, true);
 		return;
-	zkl_breaking_reply(b, reply, version);
-	if (b->over)
-		finish(b);
+	}
+	b->phase = BREAK_IDLE;
+	zkl_operation_reset(&b->task);
+	zkl_operation_pause(&b->task, now + timeout / LOOKS_PER_TIMEOUT);
 }
 
-/* ---- time ---- */
-
-void
-zkl_breaklock_tick(bool ready, int64 now)
+static void
+take_queue(BreakTask *b, const ZklReply *reply)
 {
-	ListCell   *cell;
+	ZklBreakHead before = b->target;
+	bool		found;
 
-	if (!ready)
-		return;
-	foreach(cell, breaks)
+	memset(&b->target, 0, sizeof(b->target));
+	if (b->acted)
+		found = zkl_breakhead_find(b->dialect, reply, &b->head, &b->target);
+	else
 	{
-		ZklBreak   *b = lfirst(cell);
+		/* If its owner was faster than we, there may be another one. */
+		zkl_breakhead_free(&b->head);
+		found = zkl_breakhead_first(b->dialect, reply, &b->target);
+	}
+	if (!found || before.name == NULL ||
+		strcmp(before.name, b->target.name) != 0)
+		b->marked_at = 0;
+	zkl_breakhead_free(&before);
+	if (found)
+		send_for_target(b, BREAK_READING, ZKL_SEND_GET);
+	else if (b->acted)
+		search_for_readers(b);
+	else
+		succeed_break(b, false);
+}
 
-		if (!is_pausing(b) || now < b->retry.due)
-			continue;
-		if (b->phase == ZKL_BREAK_IDLE)
-			zkl_breaking_begin(b);
-		else
-			zkl_breaking_look(b, now);
+/* The znode of a client other than zklock goes if it belongs to the head. */
+static void
+judge_foreign_target(BreakTask *b, bool same_directory)
+{
+	if (b->head.name == NULL ||
+		zkl_breakhead_is_left(&b->head, &b->target, same_directory))
+	{
+		choose_target(b);
+		send_for_target(b, BREAK_DELETING, ZKL_SEND_DELETE);
+	}
+	else if (b->phase == BREAK_READING)
+		send_for_directory(b, BREAK_COMPARING, ZKL_SEND_GET);
+	else
+		search_for_readers(b);	/* another contender's, in another directory */
+}
+
+static void
+take_target(BreakTask *b, const ZklReply *reply)
+{
+	ZklNodeData data;
+
+	b->target.session = reply->rc == ZKL_RC_OK ?
+		reply->stat.ephemeral_owner : 0;
+	if (!b->target.is_zklock)
+	{
+		judge_foreign_target(b, false);
+		return;
+	}
+	if (b->marked_at != 0 && b->version != reply->stat.version &&
+		!zkl_operation_retry(&b->task))
+	{
+		fail_break(b, ZKL_ERROR_RESTLESS, 0);
+		return;
+	}
+	(void) zkl_node_data_parse(reply->data, reply->data_length, &data);
+	b->timeout = (int64) Max(zkl_status_timeout_ms(),
+							 Min(data.timeout_ms, LONGEST_TIMEOUT_MS)) * 1000;
+	if (zkl_node_data_breaking(reply->data, reply->data_length))
+		wait_for_holder(b, reply->stat.version);
+	else
+		mark_target(b, reply);
+}
+
+static void
+take_delete(BreakTask *b)
+{
+	b->acted = true;
+	if (strcmp(b->head.name, b->target.name) != 0)
+		log_left(b);
+	begin_again(b);
+}
+
+static void
+take_success(BreakTask *b, const ZklReply *reply)
+{
+	switch (b->phase)
+	{
+		case BREAK_SYNCING:
+			look_at_queue(b);
+			break;
+		case BREAK_OPENING:
+			b->directory_czxid = reply->stat.czxid;
+			look_at_queue(b);
+			break;
+		case BREAK_LISTING:
+			take_queue(b, reply);
+			break;
+		case BREAK_READING:
+		case BREAK_LOOKING:
+			take_target(b, reply);
+			break;
+		case BREAK_COMPARING:
+			judge_foreign_target(b, reply->stat.czxid == b->directory_czxid);
+			break;
+		case BREAK_MARKING:
+			wait_for_holder(b, b->version);
+			break;
+		case BREAK_DELETING:
+			take_delete(b);
+			break;
+		case BREAK_IDLE:
+		case BREAK_WAITING:
+			break;
 	}
 }
 
-int64
-zkl_breaklock_timer(void)
+/* There is no such znode. */
+static void
+take_absence(BreakTask *b)
 {
-	int64		due = -1;
-	ListCell   *cell;
+	ZklReply	empty;
 
-	foreach(cell, breaks)
-	{
-		const ZklBreak *b = lfirst(cell);
-
-		if (is_pausing(b))
-			due = zkl_retry_earlier(due, b->retry.due);
-	}
-	return due;
+	memset(&empty, 0, sizeof(empty));
+	if (b->phase == BREAK_OPENING && !b->acted)
+		succeed_break(b, false);
+	else if (b->phase == BREAK_OPENING || b->phase == BREAK_LISTING)
+		take_queue(b, &empty);
+	else if (b->phase == BREAK_COMPARING)
+		search_for_readers(b);
+	else
+		begin_again(b);			/* gone: what is there now? */
 }
+
+static void
+take_break_reply(ZklTask *task, uint32 part, const ZklReply *reply,
+				 const ZklWireStat *stat)
+{
+	BreakTask  *b = (BreakTask *) task;
+	int32		rc = reply->rc;
+
+	if (rc == ZKL_RC_OK)
+		take_success(b, reply);
+	else if (rc == ZKL_RC_NONODE)
+		take_absence(b);
+	else if (rc == ZKL_RC_BADVERSION)
+		begin_again(b);
+	else if (!zkl_result_is_definite(rc))
+		repeat_unknown(b, rc);
+	else if (b->phase == BREAK_READING && !b->target.is_zklock)
+		take_target(b, reply);	/* a znode that we cannot read can be deleted */
+	else
+		fail_break(b, ZKL_ERROR_ZOOKEEPER, rc);
+}
+
+ZklTaskOwner zkl_breaklock_owner = {
+	.size = sizeof(BreakTask),
+	.submit = submit_break,
+	.begin = begin_break,
+	.reply = take_break_reply,
+	.lost = lose_break,
+	.end = end_break,
+};

@@ -14,14 +14,12 @@
 #include "shared/slot.h"
 #include "shared/status.h"
 #include "worker/bounds.h"
-#include "worker/breaklock.h"
 #include "worker/carry_out.h"
-#include "worker/epilogues.h"
 #include "worker/errands.h"
 #include "worker/from_slots.h"
 #include "worker/link.h"
+#include "worker/operation.h"
 #include "worker/pulse.h"
-#include "worker/queueview.h"
 #include "worker/supervisor.h"
 
 static ZklManager *core = NULL;
@@ -99,19 +97,6 @@ send_operation(const ZklAction *action)
 	zkl_pulse_sent(zkl_boottime_us());
 	if (action->send == ZKL_SEND_UNWATCH_CHILDREN)
 		look_again(action->path);
-}
-
-static void
-send_queueview_read(ZklSendKind send, uint64 tag, const char *path)
-{
-	ZklAction	action;
-
-	memset(&action, 0, sizeof(action));
-	action.kind = ZKL_ACTION_SEND;
-	action.send = send;
-	action.tag = tag;
-	action.path = path;
-	send_operation(&action);
 }
 
 /* ---- to the slots ---- */
@@ -334,8 +319,5 @@ zkl_carry_out_begin(ZklManager *manager)
 {
 	core = manager;
 	zkl_lease_read(&published_generation, &published_lease);
-	zkl_queueview_begin(send_queueview_read);
-	zkl_breaklock_begin(send_operation);
-	zkl_errands_begin(send_operation);
-	zkl_epilogues_begin(send_operation, zkl_from_slots_release);
+	zkl_operation_init(send_operation);
 }

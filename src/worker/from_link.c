@@ -9,13 +9,11 @@
 #include "postgres.h"
 
 #include "shared/boottime.h"
-#include "worker/breaklock.h"
 #include "worker/carry_out.h"
-#include "worker/epilogues.h"
 #include "worker/errands.h"
 #include "worker/from_link.h"
 #include "worker/link.h"
-#include "worker/queueview.h"
+#include "worker/operation.h"
 #include "worker/supervisor.h"
 
 #define MAX_RESULTS		4096	/* of one multi */
@@ -118,15 +116,7 @@ take_reply(const ZklWireHeader *header, ZklWireReader *body, int64 now)
 		default:
 			break;
 	}
-	if ((tag & ZKL_BREAKLOCK_TAG) == ZKL_BREAKLOCK_TAG)
-		zkl_breaklock_reply(tag, &reply, stat.version);
-	else if (tag & ZKL_QUEUEVIEW_TAG)
-		zkl_queueview_reply(tag, &reply, stat.ctime);
-	else if ((tag & ZKL_EPILOGUES_TAG) == ZKL_EPILOGUES_TAG)
-		zkl_epilogues_reply(tag, &reply, stat.version);
-	else if (tag & ZKL_ERRANDS_TAG)
-		zkl_errands_reply(tag, &reply, &stat);
-	else
+	if (!zkl_operation_reply(tag, &reply, &stat))
 		zkl_manager_reply(core, now, tag, &reply);
 	zkl_supervisor_answered(now);
 }
@@ -157,12 +147,6 @@ take_frame(const ZklWireHeader *header, ZklWireReader *body, int64 now)
 		case ZKL_WIRE_EVENT:
 			take_event(body, now);
 			break;
-		case ZKL_WIRE_GONE:
-			zkl_queueview_disconnected();
-			zkl_breaklock_disconnected();
-			zkl_errands_disconnected();
-			zkl_epilogues_disconnected();
-			/* FALLTHROUGH */
 		default:
 
 			/* What was decided so far was decided in the old session. */
@@ -186,11 +170,5 @@ zkl_from_link_take(ZklManager *manager)
 	while (zkl_link_up() && (got = zkl_link_next(&header, &body)) > 0)
 		take_frame(&header, &body, now);
 	if (zkl_link_up() && (!sound || got < 0))
-	{
-		zkl_queueview_disconnected();
-		zkl_breaklock_disconnected();
-		zkl_errands_disconnected();
-		zkl_epilogues_disconnected();
 		zkl_supervisor_link_broken(now);
-	}
 }

@@ -95,16 +95,18 @@ describe_demand(const ZklSlot *slot, ZklDemand *demand, char *data)
 	demand->data_length = format_node_data(slot, data);
 }
 
-/* What the worker answers itself, without the core */
-static void
-submit_other(int slotno, const ZklSlot *slot)
+/* What the worker does itself, without the core */
+static bool
+submit_task(int slotno, const ZklSlot *slot, bool restored)
 {
-	if (slot->s_kind == ZKL_KIND_QUEUE)
-		zkl_queueview_submit(slotno);
-	else if (slot->s_kind == ZKL_KIND_BREAK)
-		zkl_breaklock_submit(slotno);
-	else
-		zkl_errands_submit(slotno);
+	static ZklTaskOwner *const owners[] = {
+		[ZKL_KIND_LOCK] = &zkl_epilogues_owner,
+		[ZKL_KIND_QUEUE] = &zkl_queueview_owner,
+		[ZKL_KIND_BREAK] = &zkl_breaklock_owner,
+		[ZKL_KIND_ERRAND] = &zkl_errands_owner,
+	};
+
+	return zkl_operation_submit(owners[slot->s_kind], slotno, slot, restored);
 }
 
 static void
@@ -116,7 +118,7 @@ submit_slot(int slotno, const ZklSlot *slot)
 	known_serial[slotno] = slot->s_serial;
 	if (slot->s_kind != ZKL_KIND_LOCK)
 	{
-		submit_other(slotno, slot);
+		(void) submit_task(slotno, slot, false);
 		return;
 	}
 	describe_demand(slot, &demand, data);
@@ -128,7 +130,8 @@ static void
 describe_end(int slotno, const ZklSlot *slot, ZklEnd *end)
 {
 	end->keep_until = slot->s_keep_until * 1000;
-	end->epilogue = zkl_epilogues_take(slotno);
+	end->epilogue = slot->s_dsm != DSM_HANDLE_INVALID &&
+		submit_task(slotno, slot, false);
 }
 
 static void
@@ -152,23 +155,11 @@ release_slot(int slotno, const ZklSlot *slot)
 	zkl_bounds_log_late(slotno, slot);
 	if (slot->s_kind == ZKL_KIND_LOCK)
 		release_lock(slotno, slot);
-	else if (known_serial[slotno] != slot->s_serial)
-		zkl_slot_free(slotno);	/* cancelled before we ever saw it */
-	else if (slot->s_kind == ZKL_KIND_QUEUE)
-		zkl_queueview_release(slotno);
-	else if (slot->s_kind == ZKL_KIND_BREAK)
-		zkl_breaklock_release(slotno);
 	else
-		zkl_errands_release(slotno);
-}
-
-void
-zkl_from_slots_release(int slotno)
-{
-	ZklSlot		slot;
-
-	zkl_slot_copy(slotno, &slot);
-	release_slot(slotno, &slot);
+	{
+		zkl_operation_cancel(slotno);
+		zkl_slot_free(slotno);
+	}
 }
 
 /* Returns whether it was one. */
@@ -199,9 +190,8 @@ take_any(int slotno)
 	else if (slot.s_state == ZKL_SLOT_WAITING && slot.s_timed_out &&
 			 slot.s_kind == ZKL_KIND_LOCK)
 		zkl_manager_time_out(core, zkl_boottime_us(), (uint32) slotno);
-	else if (slot.s_state == ZKL_SLOT_WAITING && slot.s_timed_out &&
-			 slot.s_kind == ZKL_KIND_ERRAND)
-		zkl_errands_expire(slotno);
+	else if (slot.s_state == ZKL_SLOT_WAITING && slot.s_timed_out)
+		zkl_operation_expire(slotno);
 	else if (slot.s_state == ZKL_SLOT_GRANTED ||
 			 slot.s_state == ZKL_SLOT_LOST)
 		zkl_bounds_look(slotno);
@@ -336,11 +326,9 @@ read_slot(void *context, uint32_t request, ZklRestored *restored)
 	return true;
 }
 
-/*
- * Begins again what the worker answers itself, unless a repeat could do harm.
- */
+/* The same for the slots that the core does not know */
 static void
-restore_other(int slotno, const ZklSlot *slot)
+restore_task(int slotno, const ZklSlot *slot)
 {
 	if (slot->s_state == ZKL_SLOT_RELEASED)
 	{
@@ -348,14 +336,8 @@ restore_other(int slotno, const ZklSlot *slot)
 		return;
 	}
 	known_serial[slotno] = slot->s_serial;
-	if (slot->s_state != ZKL_SLOT_WAITING)
-		return;
-	if (slot->s_kind == ZKL_KIND_BREAK && slot->s_znode_sent)
-		zkl_slot_fail(slotno, ZKL_ERROR_HALF_DONE, 0);
-	else if (slot->s_kind == ZKL_KIND_ERRAND)
-		zkl_errands_restore(slotno);
-	else
-		submit_other(slotno, slot);
+	if (slot->s_state == ZKL_SLOT_WAITING)
+		(void) submit_task(slotno, slot, true);
 }
 
 void
@@ -374,7 +356,7 @@ zkl_from_slots_restore(void)
 		if (i >= zkl_control->ctl_nrequests)
 		{
 			if (slot.s_state > ZKL_SLOT_CLAIMED)
-				restore_other(i, &slot);
+				restore_task(i, &slot);
 		}
 		else if (zkl_manager_knows(core, (uint32) i))
 			known_serial[i] = slot.s_serial;

@@ -15,9 +15,6 @@ extern void zkl_from_slots_restore(void);
 /* Tells the core what changed in the slots. */
 extern void zkl_from_slots_take(void);
 
-/* The epilogue of a released slot is written. */
-extern void zkl_from_slots_release(int slotno);
-
 /* The core is through with this slot. */
 extern void zkl_from_slots_forget(int slotno);
 

@@ -3,26 +3,26 @@
  *	  The worker's side of zk_queue().
  *
  * Owns the slots of kind QUEUE between their submission and their answer, and
- * the listing under way.  Runs in the worker only; takes no locks.  It decides
- * nothing about locks, and never waits for a backend: the memory that it
- * answers into is the backend's, made beforehand.
+ * what was read for them.  Runs in the worker only; takes no locks.  It decides
+ * nothing about locks, and never waits for a backend: the backend provides the
+ * memory for the answer beforehand.
+ *
+ * The worker reads one queue at a time and asks for a few znodes at a time, so
+ * that a long queue does not delay the locks.
  */
 #include "postgres.h"
 
-#include "nodes/pg_list.h"
-#include "shared/boottime.h"
+#include "core/queue.h"
 #include "shared/control.h"
+#include "shared/listing.h"
 #include "shared/settings.h"
 #include "shared/slot.h"
 #include "utils/memutils.h"
-
-#include "core/queue.h"
-#include "shared/listing.h"
-#include "shared/retry.h"
 #include "worker/queueview.h"
 #include "worker/segment.h"
 
-#define FETCH_WINDOW	32		/* nodes asked for at a time */
+#define FETCH_WINDOW	32		/* znodes asked for at a time */
+#define THE_LISTING		PG_UINT32_MAX	/* parts below are indexes of znodes */
 #define RC_MARSHALLINGERROR	(-5)
 
 typedef struct
@@ -30,192 +30,151 @@ typedef struct
 	ZklSeq		seq;
 	ZklListingEntry entry;
 	char	   *name;
-	bool		there;			/* its data came */
+	bool		there;			/* it was not gone when its data was read */
 } QueueNode;
 
-static ZklQueueviewSend send_read;
-static MemoryContext context = NULL;	/* of the listing under way */
-static List *waiting = NIL;		/* slots, in TopMemoryContext */
-static int	current = -1;		/* the slot being answered, or -1 */
-static ZklRetry retry;			/* of its listing, on this connection */
-static bool listing;			/* it is under way; else it waits for its time */
-static uint32 turn = 0;			/* tells answers to an earlier listing */
-static char *directory;
-static ZklDialect dialect;		/* of the queue that is being read */
-static QueueNode *nodes;
-static int	nnodes;
-static int	nsent;
-static int	nanswered;
-
-void
-zkl_queueview_begin(ZklQueueviewSend send)
+typedef struct
 {
-	send_read = send;
-	context = AllocSetContextCreate(TopMemoryContext, "zklock queue listing",
-									ALLOCSET_DEFAULT_SIZES);
-}
+	ZklTask		task;
+	dsm_handle	segment;		/* for the answer */
+	ZklDialect	dialect;
+	char		path[ZKL_MAX_NAME + 1]; /* of the lock */
 
-/* Forgets what was read; answers that are still to come are none any more. */
-static void
-stop_listing(void)
+	/* what was read since the task began last, in a context of its own */
+	MemoryContext context;
+	char	   *directory;
+	QueueNode  *nodes;
+	int			nnodes;
+	int			nsent;
+	int			nanswered;
+} QueueTask;
+
+static bool
+submit_queue(ZklTask *task, const ZklSlot *slot, bool restored)
 {
-	listing = false;
-	turn++;
-	nodes = NULL;
-	nnodes = nsent = nanswered = 0;
-	MemoryContextReset(context);
+	QueueTask  *queue = (QueueTask *) task;
+
+	queue->segment = slot->s_dsm;
+	queue->dialect = (ZklDialect) slot->s_dialect;
+	strlcpy(queue->path, slot->s_path, sizeof(queue->path));
+	return true;
 }
 
 static void
-finish(void)
+forget_nodes(QueueTask *queue)
 {
-	current = -1;
-	zkl_retry_reset(&retry);
-	stop_listing();
+	if (queue->context != NULL)
+		MemoryContextDelete(queue->context);
+	queue->context = NULL;
+	queue->nodes = NULL;
+	queue->nnodes = queue->nsent = queue->nanswered = 0;
 }
 
-void
-zkl_queueview_submit(int slotno)
+static void
+begin_queue(ZklTask *task)
 {
-	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+	QueueTask  *queue = (QueueTask *) task;
+	MemoryContext old;
 
-	waiting = lappend_int(waiting, slotno);
+	forget_nodes(queue);
+	queue->context = AllocSetContextCreate(TopMemoryContext,
+										   "zklock queue listing",
+										   ALLOCSET_DEFAULT_SIZES);
+	old = MemoryContextSwitchTo(queue->context);
+	queue->directory = psprintf("%s%s", zkl_root, queue->path);
 	MemoryContextSwitchTo(old);
-}
-
-void
-zkl_queueview_release(int slotno)
-{
-	waiting = list_delete_int(waiting, slotno);
-	if (current == slotno)
-		finish();
-	zkl_slot_free(slotno);
-}
-
-void
-zkl_queueview_disconnected(void)
-{
-	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
-
-	if (current >= 0)
-		waiting = lcons_int(current, waiting);
-	MemoryContextSwitchTo(old);
-	finish();
-}
-
-static uint64
-make_tag(uint32 node)
-{
-	return ZKL_QUEUEVIEW_TAG | (uint64) (turn & 0x3fffff) << 32 | node;
+	zkl_operation_send(task, THE_LISTING, ZKL_SEND_LIST, queue->directory,
+					   false);
 }
 
 static void
-begin(void)
+lose_queue(ZklTask *task, bool was_busy)
 {
-	ZklSlot		slot;
-
-	zkl_slot_copy(current, &slot);
-	dialect = (ZklDialect) slot.s_dialect;
-	directory = MemoryContextStrdup(context,
-									psprintf("%s%s", zkl_root, slot.s_path));
-	listing = true;
-	send_read(ZKL_SEND_LIST, make_tag(PG_UINT32_MAX), directory);
+	forget_nodes((QueueTask *) task);
 }
 
-void
-zkl_queueview_tick(bool ready, int64 now)
+static void
+end_queue(ZklTask *task, bool connected)
 {
-	if (!ready || listing || (current < 0 && waiting == NIL))
-		return;
-	if (current < 0)
-	{
-		current = linitial_int(waiting);
-		waiting = list_delete_first(waiting);
-	}
-	if (now >= retry.due)
-		begin();
+	forget_nodes((QueueTask *) task);
 }
 
-int64
-zkl_queueview_timer(void)
-{
-	return current >= 0 && !listing ? retry.due : -1;
-}
-
-/* It would be answered so again: it is not allowed, or too large. */
+/* Reading again would give the same answer: not allowed, or too large. */
 static bool
 is_final(int32 rc)
 {
 	return zkl_result_is_definite(rc) || rc == RC_MARSHALLINGERROR;
 }
 
-/*
- * What ZooKeeper said does not tell what the queue is.  All is read again,
- * after a pause; if that does not help either, the backend is told.
- */
+/* The answer does not tell what the queue is. */
 static void
-read_again(int32 rc)
+read_again(QueueTask *queue, int32 rc)
 {
-	stop_listing();
-	if (!is_final(rc) && zkl_retry_later(&retry, zkl_boottime_us()))
+	forget_nodes(queue);
+	if (!is_final(rc) && zkl_operation_retry(&queue->task))
 		return;
-	zkl_slot_fail(current, ZKL_ERROR_ZOOKEEPER, rc);
-	finish();
+	zkl_slot_fail(queue->task.slotno, ZKL_ERROR_ZOOKEEPER, rc);
+	zkl_operation_end(&queue->task);
 }
 
-/* What an answer takes, and what the backend's segment has */
+/* How large the answer is, and how large the backend's segment */
 typedef struct
 {
+	const QueueTask *queue;
 	Size		needed;
 	Size		size;
-} Fit;
+} QueueFit;
 
 static void
-write_answer(void *address, Size size, void *arg)
+write_listing(void *address, Size size, void *arg)
 {
-	Fit		   *fit = arg;
+	QueueFit   *fit = arg;
+	const QueueTask *queue = fit->queue;
 	ZklListing	list;
 	int			i;
 
 	zkl_listing_begin(&list, address, size);
-	for (i = 0; i < nnodes; i++)
+	for (i = 0; i < queue->nnodes; i++)
 	{
-		if (nodes[i].there)
-			zkl_listing_add(&list, &nodes[i].entry);
+		if (queue->nodes[i].there)
+			zkl_listing_add(&list, &queue->nodes[i].entry);
 	}
 	fit->needed = zkl_listing_end(&list);
 	fit->size = size;
 }
 
-/* Writes the answer into the backend's segment and tells it. */
+/* Writes the answer into the backend's segment and wakes the backend. */
 static void
-answer(void)
+answer_queue(QueueTask *queue)
 {
-	int			slotno = current;
-	ZklSlot		slot;
-	Fit			fit;
+	int			slotno = queue->task.slotno;
+	QueueFit	fit = {queue, 0, 0};
 
-	zkl_slot_copy(slotno, &slot);
-	if (!zkl_segment_use(slot.s_dsm, write_answer, &fit))
+	if (!zkl_segment_use(queue->segment, write_listing, &fit))
 		zkl_slot_fail(slotno, ZKL_ERROR_SEGMENT, 0);
 	else if (fit.needed > fit.size)
 		zkl_slot_too_large(slotno, fit.needed);
 	else
 		zkl_slot_grant(slotno, 0, zkl_control->ctl_status.generation, false);
-	finish();
+	zkl_operation_end(&queue->task);
 }
 
 static void
-fetch_more(void)
+fetch_more(QueueTask *queue)
 {
-	while (nsent < nnodes && nsent - nanswered < FETCH_WINDOW)
+	while (queue->nsent < queue->nnodes &&
+		   queue->nsent - queue->nanswered < FETCH_WINDOW)
 	{
-		send_read(ZKL_SEND_GET, make_tag((uint32) nsent),
-				  psprintf("%s/%s", directory, nodes[nsent].name));
-		nsent++;
+		char	   *path = psprintf("%s/%s", queue->directory,
+									queue->nodes[queue->nsent].name);
+
+		zkl_operation_send(&queue->task, (uint32) queue->nsent, ZKL_SEND_GET,
+						   path, false);
+		queue->nsent++;
+		pfree(path);
 	}
-	if (nanswered == nnodes)
-		answer();
+	if (queue->nanswered == queue->nnodes)
+		answer_queue(queue);
 }
 
 static int
@@ -230,79 +189,79 @@ compare_nodes(const void *a, const void *b)
 }
 
 static void
-listed(const ZklReply *reply)
+take_names(QueueTask *queue, const ZklReply *reply)
 {
 	size_t		i;
 
-	nodes = MemoryContextAllocHuge(context,
-								   (reply->nchildren + 1) * sizeof(QueueNode));
+	queue->nodes = MemoryContextAllocHuge(queue->context,
+										  (reply->nchildren + 1) *
+										  sizeof(QueueNode));
 	for (i = 0; i < reply->nchildren; i++)
 	{
-		QueueNode  *node = &nodes[nnodes];
+		QueueNode  *node = &queue->nodes[queue->nnodes];
 		bool		has_uuid;
 		ZklUuid		uuid;
 
 		memset(node, 0, sizeof(*node));
-		if (!zkl_znode_parse(dialect, reply->children[i], &node->entry.mode,
-							 &node->seq, &has_uuid, &uuid))
+		if (!zkl_znode_parse(queue->dialect, reply->children[i],
+							 &node->entry.mode, &node->seq, &has_uuid, &uuid))
 			continue;
-		node->name = MemoryContextStrdup(context, reply->children[i]);
+		node->name = MemoryContextStrdup(queue->context, reply->children[i]);
 		node->entry.name = node->name;
 		node->entry.name_length = (uint32) strlen(node->name);
 		node->entry.seq = node->seq;
-		nnodes++;
+		queue->nnodes++;
 	}
-	qsort(nodes, (size_t) nnodes, sizeof(QueueNode), compare_nodes);
-	fetch_more();
+	qsort(queue->nodes, (size_t) queue->nnodes, sizeof(QueueNode),
+		  compare_nodes);
+}
+
+/* A znode whose data cannot be read stands in the queue all the same. */
+static void
+take_data(QueueTask *queue, QueueNode *node, const ZklReply *reply,
+		  int64 ctime)
+{
+	Size		length = Min(reply->data_length, ZKL_MAX_NODE_DATA);
+	char	   *data;
+
+	queue->nanswered++;
+	node->there = reply->rc != ZKL_RC_NONODE;
+	node->entry.data = "";
+	if (reply->rc != ZKL_RC_OK)
+		return;
+	data = MemoryContextAlloc(queue->context, length + 1);
+	memcpy(data, reply->data, length);
+	node->entry.data = data;
+	node->entry.data_length = (uint32) length;
+	node->entry.session_id = reply->stat.ephemeral_owner;
+	node->entry.ctime_ms = ctime;
 }
 
 static void
-fetched(uint32 i, const ZklReply *reply, int64 ctime)
+take_queue_reply(ZklTask *task, uint32 part, const ZklReply *reply,
+				 const ZklWireStat *stat)
 {
-	QueueNode  *node = &nodes[i];
+	QueueTask  *queue = (QueueTask *) task;
 
-	nanswered++;
 	if (reply->rc != ZKL_RC_OK && reply->rc != ZKL_RC_NONODE &&
-		!is_final(reply->rc))
+		(part == THE_LISTING || !is_final(reply->rc)))
 	{
-		read_again(reply->rc);
+		read_again(queue, reply->rc);
 		return;
 	}
-
-	/* What cannot be read stands in the queue all the same. */
-	node->there = reply->rc != ZKL_RC_NONODE;
-	node->entry.data = "";
-	if (reply->rc == ZKL_RC_OK)
-	{
-		Size		length = Min(reply->data_length, ZKL_MAX_NODE_DATA);
-		char	   *data = MemoryContextAlloc(context, length + 1);
-
-		memcpy(data, reply->data, length);
-		node->entry.data = data;
-		node->entry.data_length = (uint32) length;
-		node->entry.session_id = reply->stat.ephemeral_owner;
-		node->entry.ctime_ms = ctime;
-	}
-	fetch_more();
+	if (part == THE_LISTING)
+		take_names(queue, reply);
+	else
+		take_data(queue, &queue->nodes[part], reply, stat->ctime);
+	fetch_more(queue);
 }
 
-void
-zkl_queueview_reply(uint64 tag, const ZklReply *reply, int64 ctime)
-{
-	uint32		i = (uint32) tag;
-	MemoryContext old;
-
-	if (current < 0 || (tag | i) != (make_tag(0) | i))
-		return;
-	old = MemoryContextSwitchTo(context);
-	if (i == PG_UINT32_MAX)
-	{
-		if (reply->rc == ZKL_RC_OK || reply->rc == ZKL_RC_NONODE)
-			listed(reply);
-		else
-			read_again(reply->rc);
-	}
-	else if (i < (uint32) nnodes)
-		fetched(i, reply, ctime);
-	MemoryContextSwitchTo(old);
-}
+ZklTaskOwner zkl_queueview_owner = {
+	.size = sizeof(QueueTask),
+	.one_at_a_time = true,
+	.submit = submit_queue,
+	.begin = begin_queue,
+	.reply = take_queue_reply,
+	.lost = lose_queue,
+	.end = end_queue,
+};

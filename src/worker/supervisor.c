@@ -161,25 +161,23 @@ end_process(int64 now)
 	plan_restart(now);
 }
 
-bool
+void
 zkl_supervisor_reload(int64 now)
 {
 	static char *last = NULL;
-	bool		ended = phase != NO_PROCESS;
 	char	   *target = psprintf("%s\n%s", zkl_connect_string, zkl_auth_file);
 
 	zkl_renewal_reload();
 	if (last != NULL && strcmp(last, target) == 0)
-		return false;
+		return;
 	if (last != NULL)
 		pfree(last);
 	last = MemoryContextStrdup(TopMemoryContext, target);
 	zkl_hosts_parse(zkl_connect_string);
 	start_at = 0;
 	pause_next = 0;
-	if (ended)
+	if (phase != NO_PROCESS)
 		end_process(now);
-	return ended;
 }
 
 void
@@ -196,7 +194,7 @@ zkl_supervisor_begin(ZklManager *manager)
 	status->state = status->session_id != 0 ? ZKL_STATE_DISCONNECTED :
 		ZKL_STATE_CONNECTING;
 	zkl_status_end();
-	(void) zkl_supervisor_reload(0);
+	zkl_supervisor_reload(0);
 }
 
 /* ---- what it says ---- */
@@ -397,12 +395,9 @@ check_connected(int64 now)
 	}
 }
 
-bool
+void
 zkl_supervisor_tick(int64 now)
 {
-	ConnectionPhase before = phase;
-	bool		left = false;
-
 	if (phase == NO_PROCESS && now >= Max(start_at, zkl_closing_not_before()))
 		start_process(now);
 	else if (phase == CONNECTING && now >= deadline)
@@ -419,13 +414,9 @@ zkl_supervisor_tick(int64 now)
 	else if (phase == CONNECTED && (reconnect_wanted || zkl_pulse_worn_out()))
 		end_process(now);
 	else if (phase == CONNECTED && zkl_renewal_due(core))
-	{
 		zkl_closing_renew(connection, now, core);
-		left = true;
-	}
 	else if (phase == CONNECTED)
 		check_connected(now);
-	return left || (before != NO_PROCESS && phase == NO_PROCESS);
 }
 
 int64

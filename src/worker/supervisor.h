@@ -13,17 +13,11 @@
 /* Takes over what an earlier worker left; forgets its session if fresh. */
 extern void zkl_supervisor_begin(ZklManager *manager);
 
-/*
- * The settings may have changed.  True: another connection is to be made, and
- * what was asked on the one before will not be answered.
- */
-extern bool zkl_supervisor_reload(int64 now);
+/* The settings may have changed, and another connection may be needed. */
+extern void zkl_supervisor_reload(int64 now);
 
-/*
- * Starts, replaces or gives up the session process, as the time demands.
- * Returns whether one was given up.
- */
-extern bool zkl_supervisor_tick(int64 now);
+/* Starts, replaces or gives up the session process when it is time to. */
+extern void zkl_supervisor_tick(int64 now);
 
 /* When to call tick at the latest; -1: no need. */
 extern int64 zkl_supervisor_timer(void);

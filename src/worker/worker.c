@@ -34,17 +34,13 @@
 #include "utils/memutils.h"
 
 #include "shared/compat.h"
-#include "shared/retry.h"
 #include "worker/bounds.h"
-#include "worker/breaklock.h"
 #include "worker/carry_out.h"
-#include "worker/epilogues.h"
-#include "worker/errands.h"
 #include "worker/from_link.h"
 #include "worker/from_slots.h"
 #include "worker/link.h"
+#include "worker/operation.h"
 #include "worker/outage.h"
-#include "worker/queueview.h"
 #include "worker/supervisor.h"
 
 /* Chosen by measurement, as are the numbers in core/pace.c */
@@ -69,16 +65,6 @@ static int64 stop_until = 0;	/* stopping: serve at most until then */
 
 /* ---- the phases of the loop ---- */
 
-/* What is asked beside the locks begins again on the next connection. */
-static void
-disconnected(void)
-{
-	zkl_queueview_disconnected();
-	zkl_breaklock_disconnected();
-	zkl_errands_disconnected();
-	zkl_epilogues_disconnected();
-}
-
 /* In assert builds a broken core is found where it breaks. */
 static void
 check_core(void)
@@ -96,36 +82,24 @@ send_what_is_at_hand(void)
 {
 	int64		now = zkl_boottime_us();
 
-	if (zkl_supervisor_tick(now))
-		disconnected();
+	zkl_supervisor_tick(now);
 	check_core();
 	zkl_bounds_tick();
 	zkl_manager_flush(core, now);
 	zkl_carry_out_actions();
 	check_core();
 	zkl_outage_tick();
-	zkl_queueview_tick(zkl_manager_ready(core), now);
-	zkl_breaklock_tick(zkl_manager_ready(core), now);
-	zkl_errands_tick(zkl_manager_ready(core), now);
-	zkl_epilogues_tick(zkl_manager_ready(core), now);
+	zkl_operation_tick(zkl_manager_ready(core), now);
 	if (zkl_link_up() && !zkl_link_flush())
-	{
-		disconnected();
 		zkl_supervisor_link_broken(now);
-	}
 	zkl_wakeup_noted();
 }
 
-/* When what is asked beside the locks is to be tried or looked at again */
+/* The earlier one of two times at which something is due; -1 is none. */
 static int64
-others_timer(void)
+earlier_due(int64 a, int64 b)
 {
-	if (!zkl_manager_ready(core))
-		return -1;
-	return zkl_retry_earlier(zkl_retry_earlier(zkl_queueview_timer(),
-											   zkl_breaklock_timer()),
-							 zkl_retry_earlier(zkl_errands_timer(),
-											   zkl_epilogues_timer()));
+	return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
 static long
@@ -133,19 +107,11 @@ sleep_ms(void)
 {
 	int64		now = zkl_boottime_us();
 	int64		due = zkl_supervisor_timer();
-	int64		core_due = zkl_manager_timer(core);
-	int64		others_due = others_timer();
-	int64		bound_due = zkl_bounds_timer();
-	int64		lapse_due = zkl_outage_timer();
 
-	if (core_due >= 0 && core_due < due)
-		due = core_due;
-	if (others_due >= 0 && others_due < due)
-		due = others_due;
-	if (bound_due >= 0 && bound_due < due)
-		due = bound_due;
-	if (lapse_due >= 0 && lapse_due < due)
-		due = lapse_due;
+	due = earlier_due(due, zkl_manager_timer(core));
+	due = earlier_due(due, zkl_operation_timer());
+	due = earlier_due(due, zkl_bounds_timer());
+	due = earlier_due(due, zkl_outage_timer());
 	if (stop_until != 0 && stop_until < due)
 		due = stop_until;
 	if (due <= now)
@@ -362,8 +328,7 @@ zkl_worker_main(Datum arg)
 		{
 			ConfigReloadPending = false;
 			ProcessConfigFile(PGC_SIGHUP);
-			if (zkl_supervisor_reload(zkl_boottime_us()))
-				disconnected();
+			zkl_supervisor_reload(zkl_boottime_us());
 		}
 		zkl_from_slots_take();
 		zkl_from_link_take(core);

@@ -1,0 +1,132 @@
+/*
+ * operation.h
+ *	  The frame for what the worker does on ZooKeeper besides locks.  Worker
+ *	  only.
+ *
+ * A task is the work for one slot: a zk_queue(), a zk_break_lock(), an errand
+ * or an epilogue.  Its owner is one file, which says in a ZklTaskOwner what to
+ * send for a task and what an answer means.  The frame does the rest:
+ *
+ *	  submit --> PAUSED --begin--> BUSY --reply--> (end)
+ *	               ^                 |
+ *	               +-----------------+	zkl_operation_retry, _pause, or a new
+ *									connection
+ *
+ * The frame finds the task that an answer belongs to, begins every task again
+ * on a new connection, paces the retries, and knows when the next task is due.
+ * A task begins only while the core believes what it reads.  Times are in µs
+ * of CLOCK_BOOTTIME.
+ */
+#ifndef ZKL_WORKER_OPERATION_H
+#define ZKL_WORKER_OPERATION_H
+
+#include "core/manager.h"
+#include "lib/ilist.h"
+#include "shared/retry.h"
+#include "shared/slot.h"
+#include "wire/wire.h"
+
+/* An owner's own struct begins with a ZklTask.  Only the frame writes here. */
+typedef struct ZklTask
+{
+	struct ZklTaskOwner *owner;
+	int			slotno;
+	bool		busy;			/* else it begins at retry.due */
+	bool		over;			/* its slot needs nothing more; the task stays
+								 * until all that it sent is answered */
+	uint32		round;			/* answers to earlier rounds are dropped */
+	int			unanswered;		/* operations of all rounds */
+	ZklRetry	retry;			/* on this connection */
+	dlist_node	node;
+} ZklTask;
+
+typedef struct ZklTaskOwner
+{
+	size_t		size;			/* of the owner's struct */
+	bool		one_at_a_time;	/* at most one task is BUSY */
+
+	/*
+	 * Fills in a new task, all zero so far, from a copy of its slot.
+	 * "restored": an earlier worker may have begun the same task.  False:
+	 * there is nothing to do, and the slot has its answer.
+	 */
+	bool		(*submit) (ZklTask *task, const ZklSlot *slot, bool restored);
+
+	/* Sends the first operation, or the next one after a pause. */
+	void		(*begin) (ZklTask *task);
+
+	/*
+	 * An operation was answered; "part" is what it was sent with.  In the
+	 * answer to a MULTI, rc is the result of the operation that failed.
+	 */
+	void		(*reply) (ZklTask *task, uint32 part, const ZklReply *reply,
+						  const ZklWireStat *stat);
+
+	/*
+	 * The next three may be NULL.  The connection is gone, and the task
+	 * begins again unless this ends it.  The backend's time is over.  The
+	 * task is about to be freed.
+	 */
+	void		(*lost) (ZklTask *task, bool was_busy);
+	void		(*expire) (ZklTask *task);
+	void		(*end) (ZklTask *task, bool connected);
+
+	int			nbusy;			/* the frame's: how many tasks are */
+} ZklTaskOwner;
+
+/* ---- for the loop ---- */
+
+/* "send" puts one operation on the link. */
+extern void zkl_operation_init(void (*send) (const ZklAction *action));
+
+/*
+ * A slot has work for this owner.  Returns whether it has a task now, which may
+ * be one that it had before.
+ */
+extern bool zkl_operation_submit(ZklTaskOwner *owner, int slotno,
+								 const ZklSlot *slot, bool restored);
+
+/* The time of a slot's backend is over; the backend no longer waits. */
+extern void zkl_operation_expire(int slotno);
+extern void zkl_operation_cancel(int slotno);
+
+/* Takes an answer.  False: the answer is for the core. */
+extern bool zkl_operation_reply(uint64 tag, const ZklReply *reply,
+								const ZklWireStat *stat);
+
+/*
+ * Begins the tasks that are due; "ready" tells whether reads can be believed.
+ * Tasks of an earlier connection begin again.
+ */
+extern void zkl_operation_tick(bool ready, int64 now);
+
+/* When to call tick at the latest; -1: no need. */
+extern int64 zkl_operation_timer(void);
+
+/* ---- for owners ---- */
+
+/*
+ * Sends an operation for a task, which is BUSY from then on; "watch" is for GET
+ * and LIST.  With task NULL, nobody is told of the answer.
+ */
+extern void zkl_operation_send(ZklTask *task, uint32 part, ZklSendKind kind,
+							   const char *path, bool watch);
+extern void zkl_operation_send_multi(ZklTask *task, uint32 part,
+									 const ZklMultiOp *ops, size_t nops);
+
+/*
+ * Something failed: begins again after a pause, which grows from try to try.
+ * False: that was the last try, and the task has to end.
+ */
+extern bool zkl_operation_retry(ZklTask *task);
+
+/* Begins again at that time, or at once.  This is no failure. */
+extern void zkl_operation_pause(ZklTask *task, int64 until);
+
+/* The tries until now no longer count. */
+extern void zkl_operation_reset(ZklTask *task);
+
+/* Nothing is left to do. */
+extern void zkl_operation_end(ZklTask *task);
+
+#endif							/* ZKL_WORKER_OPERATION_H */
