@@ -3,17 +3,15 @@
  *	  Which slots changed since the worker looked at them: one bit per slot.
  *
  * Owns the bits and ctl_awaited.  Backends set bits, the worker takes them.
- * Takes no locks: these are atomics.
+ * Takes no locks: these are atomics.  It must not know what a slot is.
  *
- * Must not know what a slot is.
- *
- * Why no wake-up is lost: who changes a slot first changes it, then sets its
- * bit, then the worker's latch; the worker resets its latch before it takes
- * the bits.  Likewise the worker changes a slot before it sets the owner's
- * latch, and the owner resets its latch before it looks at the slot.  The
- * worker's latch may be left alone while ctl_awaited says that it awaits more:
- * it then sleeps for a moment only, and sets that to 0 before it takes the
- * bits.
+ * No wake-up is lost.  A backend changes a slot, then sets its bit, then sets
+ * the worker's latch; the worker resets its latch before it takes the bits.
+ * Likewise the worker changes a slot before it sets the owner's latch, and the
+ * owner resets its latch before it looks at the slot.  A backend may leave the
+ * worker's latch alone while ctl_awaited says that the worker awaits more
+ * demands: then the worker sleeps for a moment only, and sets ctl_awaited to 0
+ * before it takes the bits.
  */
 #include "postgres.h"
 
@@ -53,44 +51,27 @@ zkl_dirty_init(int nslots)
 		pg_atomic_init_u64(&words[i], 0);
 }
 
-static void
-set_bit(int slotno)
+/* Counts a new demand.  Returns whether the worker still awaits others. */
+static bool
+count_demand(void)
+{
+	return (int32) pg_atomic_sub_fetch_u32(&zkl_control->ctl_awaited, 1) > 0;
+}
+
+static bool
+is_awaiting(void)
+{
+	return (int32) pg_atomic_read_u32(&zkl_control->ctl_awaited) > 0;
+}
+
+void
+zkl_dirty_set(int slotno, ZklWake wake)
 {
 	pg_atomic_fetch_or_u64(&words[slotno / BITS_PER_WORD],
 						   UINT64CONST(1) << (slotno % BITS_PER_WORD));
-}
-
-void
-zkl_dirty_set_quietly(int slotno)
-{
-	set_bit(slotno);
-}
-
-void
-zkl_dirty_set(int slotno)
-{
-	set_bit(slotno);
-	zkl_wakeup_worker();
-}
-
-/*
- * Whoever counts to zero wakes the worker; below that, all do.  The mark is
- * set before, and the worker looks at the marks after it has set this to 0.
- */
-void
-zkl_dirty_set_demand(int slotno)
-{
-	set_bit(slotno);
-	if ((int32) pg_atomic_read_u32(&zkl_control->ctl_awaited) <= 0 ||
-		(int32) pg_atomic_sub_fetch_u32(&zkl_control->ctl_awaited, 1) <= 0)
-		zkl_wakeup_worker();
-}
-
-void
-zkl_dirty_set_leisurely(int slotno)
-{
-	set_bit(slotno);
-	if ((int32) pg_atomic_read_u32(&zkl_control->ctl_awaited) <= 0)
+	if (wake == ZKL_WAKE_NOW ||
+		(wake == ZKL_WAKE_FOR_DEMAND && !(is_awaiting() && count_demand())) ||
+		(wake == ZKL_WAKE_AT_LEISURE && !is_awaiting()))
 		zkl_wakeup_worker();
 }
 
@@ -124,15 +105,4 @@ zkl_dirty_take(int *slots)
 	for (i = 0; i < words_for(zkl_control->ctl_nslots); i++)
 		n += take_bits(&words[i], i * BITS_PER_WORD, slots + n);
 	return n;
-}
-
-void
-zkl_dirty_return(const int *slots, int nslots)
-{
-	int			i;
-
-	for (i = 0; i < nslots; i++)
-		set_bit(slots[i]);
-	if (nslots > 0)
-		zkl_wakeup_worker();
 }

@@ -7,6 +7,18 @@
 
 #include "storage/shmem.h"
 
+/* How soon the worker has to look at a slot that was set dirty */
+typedef enum ZklWake
+{
+	ZKL_WAKE_NOW,
+	ZKL_WAKE_FOR_DEMAND,		/* for a new demand: the worker sleeps on
+								 * while it awaits more of them */
+	ZKL_WAKE_AT_LEISURE,		/* for a release that no other session waits
+								 * for: the worker sleeps on while it awaits
+								 * demands, and this one does not count */
+	ZKL_WAKE_LATER				/* the caller sets another slot dirty next */
+} ZklWake;
+
 /* ---- postmaster; processes that attach ---- */
 
 /* The bytes that the bits of so many slots take; where they are; all clear. */
@@ -14,37 +26,24 @@ extern Size zkl_dirty_size(int nslots);
 extern void zkl_dirty_attach(void *memory);
 extern void zkl_dirty_init(int nslots);
 
-/* ---- backends ---- */
+/* ---- backends and the worker ---- */
 
-/* Sets the mark of a slot and wakes the worker. */
-extern void zkl_dirty_set(int slotno);
-
-/* Sets the mark only: who wakes the worker comes next. */
-extern void zkl_dirty_set_quietly(int slotno);
-
-/*
- * Likewise for a new demand, or for a release that nobody waits for; but the
- * worker sleeps on while it awaits more demands and looks by itself soon.
- */
-extern void zkl_dirty_set_demand(int slotno);
-extern void zkl_dirty_set_leisurely(int slotno);
+/* Sets the dirty bit of a slot, and wakes the worker if necessary. */
+extern void zkl_dirty_set(int slotno, ZklWake wake);
 
 /* ---- worker ---- */
 
 /*
  * The worker is about to sleep for a moment, and need not be woken before so
- * many demands are there; 0: it looks at everything from now on.
+ * many demands have come.  0: it looks at everything from now on.
  */
 extern void zkl_dirty_await(uint32 demands);
 
 /*
- * Takes the marks of the slots that changed since the last call: their
- * numbers, in ascending order, into an array with room for all slots.  Returns
- * how many.
+ * Clears the dirty bits.  Puts the numbers of the slots that had one, in
+ * ascending order, into an array with room for all slots, and returns how many
+ * there are.
  */
 extern int	zkl_dirty_take(int *slots);
-
-/* Gives marks back, for a later call, and wakes the worker for it. */
-extern void zkl_dirty_return(const int *slots, int nslots);
 
 #endif							/* ZKL_SHARED_DIRTY_H */

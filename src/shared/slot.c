@@ -104,12 +104,8 @@ zkl_slot_submit(int slotno, bool more)
 	slot->s_sibling >= 0 || slot->s_together;
 
 	step(slotno, ZKL_SLOT_CLAIMED, ZKL_SLOT_WAITING);
-	if (more)
-		zkl_dirty_set_quietly(slotno);
-	else if (prompt)
-		zkl_dirty_set(slotno);
-	else
-		zkl_dirty_set_demand(slotno);
+	zkl_dirty_set(slotno, more ? ZKL_WAKE_LATER :
+				  prompt ? ZKL_WAKE_NOW : ZKL_WAKE_FOR_DEMAND);
 }
 
 ZklSlotState
@@ -132,10 +128,8 @@ zkl_slot_release(int slotno)
 	SpinLockRelease(&slot->s_mutex);
 	if (kept)
 		most_kept++;
-	if (left == ZKL_SLOT_GRANTED && solitary)
-		zkl_dirty_set_leisurely(slotno);
-	else
-		zkl_dirty_set(slotno);
+	zkl_dirty_set(slotno, left == ZKL_SLOT_GRANTED && solitary ?
+				  ZKL_WAKE_AT_LEISURE : ZKL_WAKE_NOW);
 	return left;
 }
 
@@ -147,7 +141,7 @@ zkl_slot_time_out(int slotno)
 	SpinLockAcquire(&slot->s_mutex);
 	slot->s_timed_out = true;
 	SpinLockRelease(&slot->s_mutex);
-	zkl_dirty_set(slotno);
+	zkl_dirty_set(slotno, ZKL_WAKE_NOW);
 }
 
 void
@@ -188,7 +182,7 @@ zkl_slot_set_quiet(int slotno, bool quiet)
 		signal_if_due(slot);
 	SpinLockRelease(&slot->s_mutex);
 	if (lost && !quiet)
-		zkl_dirty_set(slotno);
+		zkl_dirty_set(slotno, ZKL_WAKE_NOW);
 }
 
 /* A session lock stays: nothing else would have the worker look at it. */
@@ -200,7 +194,7 @@ zkl_slot_set_late(int slotno, ZklLate late)
 	SpinLockAcquire(&slot->s_mutex);
 	slot->s_late = late;
 	SpinLockRelease(&slot->s_mutex);
-	zkl_dirty_set(slotno);
+	zkl_dirty_set(slotno, ZKL_WAKE_NOW);
 }
 
 /* ---- for how long ---- */
@@ -222,7 +216,7 @@ zkl_slot_rebound(int slotno, int64 at_most, int64 at_least)
 			slot->s_keep_until = Max(slot->s_keep_until, now + at_least);
 	}
 	SpinLockRelease(&slot->s_mutex);
-	zkl_dirty_set(slotno);
+	zkl_dirty_set(slotno, ZKL_WAKE_NOW);
 }
 
 bool
@@ -239,7 +233,7 @@ zkl_slot_extend(int slotno, uint32 generation, int64 at_most)
 		slot->s_until = at_most != 0 ? now + at_most : 0;
 	SpinLockRelease(&slot->s_mutex);
 	if (held)
-		zkl_dirty_set(slotno);
+		zkl_dirty_set(slotno, ZKL_WAKE_NOW);
 	return held;
 }
 

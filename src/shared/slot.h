@@ -231,22 +231,22 @@ extern int	zkl_slot_claim(void);
 extern int	zkl_slot_claim_own(int procno);
 
 /*
- * CLAIMED -> WAITING; marks the slot and wakes the worker, or leaves it asleep
- * as zkl_dirty_set_demand does.  "more": another follows at once, which is to
- * be looked at together with this one.
+ * CLAIMED -> WAITING; sets the slot dirty, and wakes the worker unless it awaits
+ * more demands.  "more": another slot follows at once, and the worker is to
+ * look at both together.
  */
 extern void zkl_slot_submit(int slotno, bool more);
 
 /*
- * Any state but FREE and CLAIMED -> RELEASED; marks the slot and wakes the
- * worker, or leaves it asleep as zkl_dirty_set_leisurely does, if nobody
- * seemed to wait when the lock was granted.  Returns the state that it left,
- * so that a cancel learns whether the grant came first.  Only flags and
- * SetLatch: safe in a transaction callback and on exit.
+ * Any state but FREE and CLAIMED -> RELEASED; sets the slot dirty and wakes the
+ * worker, at leisure if no other session seemed to wait when the lock was
+ * granted.  Returns the state that the slot left, so that a cancel learns
+ * whether the grant came first.  Only flags and SetLatch: safe in a transaction
+ * callback and on exit.
  */
 extern ZklSlotState zkl_slot_release(int slotno);
 
-/* Sets s_timed_out of a WAITING try; marks the slot and wakes the worker. */
+/* Sets s_timed_out of a WAITING try, and has the worker look at the slot. */
 extern void zkl_slot_time_out(int slotno);
 
 /*
@@ -288,8 +288,8 @@ extern void zkl_slot_rebound(int slotno, int64 at_most, int64 at_least);
 extern bool zkl_slot_extend(int slotno, uint32 generation, int64 at_most);
 
 /*
- * Sets or clears s_quiet: see the commit check in commit.c.  Clearing it marks
- * a slot that became LOST meanwhile: its znode may go.
+ * Sets or clears s_quiet: see the commit check in commit.c.  If the slot became
+ * LOST meanwhile, clearing it has the worker look at the slot: its znode may go.
  */
 extern void zkl_slot_set_quiet(int slotno, bool quiet);
 

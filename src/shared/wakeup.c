@@ -2,10 +2,8 @@
  * wakeup.c
  *	  Waking processes by their latches.
  *
- * Owns the list of those whom the worker is to wake.  Run by backends and the
- * worker.  Takes no locks.
- *
- * Must not know why they are woken.
+ * Owns the list of processes that the worker has to wake.  Runs in backends and
+ * in the worker.  Takes no locks.  It must not know why a process is woken.
  */
 #include "postgres.h"
 
@@ -14,7 +12,7 @@
 #include "storage/latch.h"
 #include "storage/proc.h"
 
-/* The worker's own: whom it is to wake */
+/* In the worker: the processes that it has to wake */
 static int	noted[256];
 static int	nnoted = 0;
 

@@ -12,8 +12,9 @@ extern void zkl_wakeup_worker(void);
 extern void zkl_wakeup_process(int procno);
 
 /*
- * Notes a process to be woken, and wakes all that were noted: what is to be
- * sent goes first, or who is woken takes the processor away from us.
+ * Notes a process, and wakes all that were noted.  The worker first sends its
+ * pending operations, because a process that is woken may take the processor
+ * away from it.
  */
 extern void zkl_wakeup_later(int procno);
 extern void zkl_wakeup_noted(void);

@@ -77,7 +77,7 @@ finish_epilogue(EpilogueTask *epilogue)
 
 	return_segment(slotno, epilogue->segment);
 	zkl_operation_end(&epilogue->task);
-	zkl_dirty_set(slotno);
+	zkl_dirty_set(slotno, ZKL_WAKE_NOW);
 }
 
 static void

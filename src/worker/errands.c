@@ -99,8 +99,8 @@ submit_errand(ZklTask *task, const ZklSlot *slot, bool restored)
 	errand->path = zkl_errand_segment_take(slot->s_dsm, &errand->what);
 
 	/*
-	 * Without a path the backend is gone, or learns that nothing is known.
-	 * An earlier worker may have sent a write, which can still be applied.
+	 * Without a path the backend is gone, or learns that nothing is known. An
+	 * earlier worker may have sent a write, which can still be applied.
 	 */
 	if (errand->path == NULL ||
 		(restored && zkl_errand_is_write(&errand->what)))
@@ -116,7 +116,7 @@ submit_errand(ZklTask *task, const ZklSlot *slot, bool restored)
 }
 
 static void
-expire_errand(ZklTask *task)
+time_out_errand(ZklTask *task)
 {
 	ErrandTask *errand = (ErrandTask *) task;
 
@@ -380,6 +380,6 @@ ZklTaskOwner zkl_errands_owner = {
 	.begin = begin_errand,
 	.reply = take_errand_reply,
 	.lost = lose_errand,
-	.expire = expire_errand,
+	.timed_out = time_out_errand,
 	.end = end_errand,
 };

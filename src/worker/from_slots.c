@@ -28,10 +28,10 @@
 static ZklManager *core = NULL;
 static uint32 *known_serial = NULL; /* of each slot that the core knows */
 
-/* Slots to be looked at, for zkl_from_slots_take */
-static int *marked = NULL;
-static int *marked_since = NULL;
-static bool *is_marked = NULL;	/* of each slot, whether it is in "marked" */
+/* Of zkl_from_slots_take: the slots of its first look, and of its second */
+static int *dirty = NULL;
+static int *dirty_since = NULL;
+static bool *is_dirty = NULL;	/* of each slot, whether it is in "dirty" */
 
 void
 zkl_from_slots_begin(ZklManager *manager)
@@ -40,14 +40,14 @@ zkl_from_slots_begin(ZklManager *manager)
 	known_serial = MemoryContextAllocZero(TopMemoryContext,
 										  zkl_control->ctl_nslots *
 										  sizeof(uint32));
-	marked = MemoryContextAllocZero(TopMemoryContext,
-									zkl_control->ctl_nslots * sizeof(int));
-	marked_since = MemoryContextAllocZero(TopMemoryContext,
-										  zkl_control->ctl_nslots *
-										  sizeof(int));
-	is_marked = MemoryContextAllocZero(TopMemoryContext,
-									   zkl_control->ctl_nslots *
-									   sizeof(bool));
+	dirty = MemoryContextAllocZero(TopMemoryContext,
+								   zkl_control->ctl_nslots * sizeof(int));
+	dirty_since = MemoryContextAllocZero(TopMemoryContext,
+										 zkl_control->ctl_nslots *
+										 sizeof(int));
+	is_dirty = MemoryContextAllocZero(TopMemoryContext,
+									  zkl_control->ctl_nslots *
+									  sizeof(bool));
 }
 
 void
@@ -191,7 +191,7 @@ take_any(int slotno)
 			 slot.s_kind == ZKL_KIND_LOCK)
 		zkl_manager_time_out(core, zkl_boottime_us(), (uint32) slotno);
 	else if (slot.s_state == ZKL_SLOT_WAITING && slot.s_timed_out)
-		zkl_operation_expire(slotno);
+		zkl_operation_time_out(slotno);
 	else if (slot.s_state == ZKL_SLOT_GRANTED ||
 			 slot.s_state == ZKL_SLOT_LOST)
 		zkl_bounds_look(slotno);
@@ -212,7 +212,7 @@ take_all_released(int *slots, int n)
 	return left;
 }
 
-/* Takes out of "marked_since" what is in "marked"; returns what is left. */
+/* Takes out of "dirty_since" what is in "dirty"; returns what is left. */
 static int
 only_since(int n, int nsince)
 {
@@ -220,41 +220,43 @@ only_since(int n, int nsince)
 				i;
 
 	for (i = 0; i < n; i++)
-		is_marked[marked[i]] = true;
+		is_dirty[dirty[i]] = true;
 	for (i = 0; i < nsince; i++)
 	{
-		if (!is_marked[marked_since[i]])
-			marked_since[left++] = marked_since[i];
+		if (!is_dirty[dirty_since[i]])
+			dirty_since[left++] = dirty_since[i];
 	}
 	for (i = 0; i < n; i++)
-		is_marked[marked[i]] = false;
+		is_dirty[dirty[i]] = false;
 	return left;
 }
 
 /*
- * Who tries a lock that was released before may rely on that.  So what was
- * released is taken before what is asked for; and once more, for a release
- * whose mark was set in front of where the first look just was.  What that
- * second look finds besides is left for the next round, with two of its own.
+ * If a lock is released and then tried, the try may rely on the release.  So the
+ * worker takes all released slots before it takes requests.  It looks twice:
+ * while it looked the first time, a bit may have been set behind its back, for
+ * a release that precedes a request it has seen.  Requests that only the second
+ * look finds wait for the next round.
  */
 void
 zkl_from_slots_take(void)
 {
-	int			n = zkl_dirty_take(marked);
+	int			n = zkl_dirty_take(dirty);
 	int			nsince,
 				i;
 
 	if (n == 0)
 		return;
-	nsince = zkl_dirty_take(marked_since);
+	nsince = zkl_dirty_take(dirty_since);
 
-	/* What both saw is taken once, as it is now. */
+	/* A slot that both looks found is taken once, as it is now. */
 	nsince = only_since(n, nsince);
-	n = take_all_released(marked, n);
-	nsince = take_all_released(marked_since, nsince);
+	n = take_all_released(dirty, n);
+	nsince = take_all_released(dirty_since, nsince);
 	for (i = 0; i < n; i++)
-		take_any(marked[i]);
-	zkl_dirty_return(marked_since, nsince);
+		take_any(dirty[i]);
+	for (i = 0; i < nsince; i++)
+		zkl_dirty_set(dirty_since[i], ZKL_WAKE_NOW);
 }
 
 /* ---- after a restart of the worker ---- */

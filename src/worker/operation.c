@@ -113,12 +113,12 @@ zkl_operation_submit(ZklTaskOwner *owner, int slotno, const ZklSlot *slot,
 }
 
 void
-zkl_operation_expire(int slotno)
+zkl_operation_time_out(int slotno)
 {
 	ZklTask    *task = task_of_slot[slotno];
 
-	if (task != NULL && task->owner->expire != NULL)
-		task->owner->expire(task);
+	if (task != NULL && task->owner->timed_out != NULL)
+		task->owner->timed_out(task);
 }
 
 void

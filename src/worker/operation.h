@@ -68,7 +68,7 @@ typedef struct ZklTaskOwner
 	 * task is about to be freed.
 	 */
 	void		(*lost) (ZklTask *task, bool was_busy);
-	void		(*expire) (ZklTask *task);
+	void		(*timed_out) (ZklTask *task);
 	void		(*end) (ZklTask *task, bool connected);
 
 	int			nbusy;			/* the frame's: how many tasks are */
@@ -87,7 +87,7 @@ extern bool zkl_operation_submit(ZklTaskOwner *owner, int slotno,
 								 const ZklSlot *slot, bool restored);
 
 /* The time of a slot's backend is over; the backend no longer waits. */
-extern void zkl_operation_expire(int slotno);
+extern void zkl_operation_time_out(int slotno);
 extern void zkl_operation_cancel(int slotno);
 
 /* Takes an answer.  False: the answer is for the core. */
