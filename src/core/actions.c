@@ -22,7 +22,7 @@ struct ZklChunk
 char *
 zkl_actions_text(ZklManager *m, size_t size)
 {
-	ZklChunk   *chunk = m->chunks;
+	ZklChunk   *chunk = m->actions.chunks;
 	char	   *text;
 
 	size = (size + 15) & ~(size_t) 15;
@@ -31,10 +31,10 @@ zkl_actions_text(ZklManager *m, size_t size)
 		size_t		room = size > ZKL_CHUNK_SIZE ? size : ZKL_CHUNK_SIZE;
 
 		chunk = zkl_memory_alloc(m, sizeof(ZklChunk) + room);
-		chunk->next = m->chunks;
+		chunk->next = m->actions.chunks;
 		chunk->used = 0;
 		chunk->size = room;
-		m->chunks = chunk;
+		m->actions.chunks = chunk;
 	}
 	text = chunk->bytes + chunk->used;
 	chunk->used += size;
@@ -60,20 +60,20 @@ zkl_actions_add(ZklManager *m, ZklActionKind kind)
 {
 	ZklAction  *action;
 
-	if (m->nactions == m->actions_allocated)
+	if (m->actions.n == m->actions.allocated)
 	{
-		size_t		more = m->actions_allocated * 2 + 64;
+		size_t		more = m->actions.allocated * 2 + 64;
 		ZklAction  *grown = zkl_memory_alloc(m, more * sizeof(ZklAction));
 
-		if (m->actions != NULL)
+		if (m->actions.all != NULL)
 		{
-			memcpy(grown, m->actions, m->nactions * sizeof(ZklAction));
-			zkl_memory_release(m, m->actions);
+			memcpy(grown, m->actions.all, m->actions.n * sizeof(ZklAction));
+			zkl_memory_release(m, m->actions.all);
 		}
-		m->actions = grown;
-		m->actions_allocated = more;
+		m->actions.all = grown;
+		m->actions.allocated = more;
 	}
-	action = &m->actions[m->nactions++];
+	action = &m->actions.all[m->actions.n++];
 	memset(action, 0, sizeof(*action));
 	action->kind = kind;
 	return action;
@@ -82,24 +82,24 @@ zkl_actions_add(ZklManager *m, ZklActionKind kind)
 void
 zkl_actions_clear(ZklManager *m)
 {
-	m->nactions = 0;
-	while (m->chunks != NULL && m->chunks->next != NULL)
+	m->actions.n = 0;
+	while (m->actions.chunks != NULL && m->actions.chunks->next != NULL)
 	{
-		ZklChunk   *next = m->chunks->next;
+		ZklChunk   *next = m->actions.chunks->next;
 
-		zkl_memory_release(m, m->chunks);
-		m->chunks = next;
+		zkl_memory_release(m, m->actions.chunks);
+		m->actions.chunks = next;
 	}
-	if (m->chunks != NULL)
-		m->chunks->used = 0;
+	if (m->actions.chunks != NULL)
+		m->actions.chunks->used = 0;
 }
 
 void
 zkl_actions_free(ZklManager *m)
 {
 	zkl_actions_clear(m);
-	if (m->chunks != NULL)
-		zkl_memory_release(m, m->chunks);
-	if (m->actions != NULL)
-		zkl_memory_release(m, m->actions);
+	if (m->actions.chunks != NULL)
+		zkl_memory_release(m, m->actions.chunks);
+	if (m->actions.all != NULL)
+		zkl_memory_release(m, m->actions.all);
 }

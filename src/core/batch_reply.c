@@ -21,6 +21,7 @@
 #include "core/contenders.h"
 #include "core/downgrade.h"
 #include "core/lock.h"
+#include "core/operations.h"
 #include "core/pace.h"
 #include "core/reads.h"
 #include "core/request.h"
@@ -38,7 +39,7 @@ proved(ZklManager *m)
 	m->chain_attempts = 0;
 	if (!m->sweep_refused)
 		m->chain_swept = m->chain_kept - 1;
-	m->proved_at = ++m->order;
+	m->proved_at = zkl_operations_next_order(m);
 	for (i = 0; i < m->config.max_requests; i++)
 	{
 		ZklRequest *r = &m->requests[i];

@@ -146,7 +146,7 @@ zkl_contenders_ahead_gone(ZklManager *m, ZklLock *lock, bool plain)
 		lock->ahead.mode == ZKL_EXCLUSIVE && !plain && !ZKL_MUTANT(NO_TAINT))
 	{
 		lock->tainted = true;
-		lock->tainted_at = m->order;
+		lock->tainted_at = m->operations.order;
 	}
 	zkl_lock_touch(m, lock);
 }

@@ -99,19 +99,6 @@ free_lock(ZklManager *m, ZklLock *lock)
 }
 
 void
-zkl_lock_pin(ZklLock *lock)
-{
-	lock->pins++;
-}
-
-void
-zkl_lock_unpin(ZklManager *m, ZklLock *lock)
-{
-	lock->pins--;
-	zkl_lock_settle_idle(m, lock);
-}
-
-void
 zkl_lock_settle_idle(ZklManager *m, ZklLock *lock)
 {
 	if (lock->nrequests > 0)

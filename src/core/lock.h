@@ -17,11 +17,10 @@ extern ZklLock *zkl_lock_find(ZklManager *m, const char *path, size_t length,
 extern ZklLock *zkl_lock_get(ZklManager *m, const char *name,
 							 ZklDialect dialect);
 
-/* Keeps a lock while an operation refers to it; unpin may free it. */
-extern void zkl_lock_pin(ZklLock *lock);
-extern void zkl_lock_unpin(ZklManager *m, ZklLock *lock);
-
-/* Puts a lock without requests aside, or frees it. */
+/*
+ * Puts a lock that has no requests aside, or frees it; but nothing that an
+ * operation refers to is freed.
+ */
 extern void zkl_lock_settle_idle(ZklManager *m, ZklLock *lock);
 
 /* To be decided at the next flush. */

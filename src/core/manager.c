@@ -154,8 +154,8 @@ zkl_manager_clear_actions(ZklManager *m)
 const ZklAction *
 zkl_manager_actions(const ZklManager *m, size_t *n)
 {
-	*n = m->nactions;
-	return m->actions;
+	*n = m->actions.n;
+	return m->actions.all;
 }
 
 /* ---- events ---- */
@@ -284,7 +284,10 @@ zkl_manager_reply(ZklManager *m, int64_t now, uint64_t tag,
 			break;
 	}
 	if (op.lock != NULL)
-		zkl_lock_unpin(m, op.lock);
+	{
+		zkl_operations_unpin(op.lock);
+		zkl_lock_settle_idle(m, op.lock);
+	}
 }
 
 void

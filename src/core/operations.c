@@ -8,38 +8,38 @@
 #include <string.h>
 
 #include "core/actions.h"
-#include "core/lock.h"
 #include "core/memory.h"
 #include "core/operations.h"
 
 #define ZKL_NO_OP		UINT32_MAX
+#define READ_WINDOW		(512 * 1024)	/* bytes of paths read at a time */
 
 void
 zkl_operations_init(ZklManager *m)
 {
-	m->ops_free = ZKL_NO_OP;
+	m->operations.free = ZKL_NO_OP;
 }
 
 static void
-grow_ops(ZklManager *m)
+grow_table(ZklManager *m)
 {
-	uint32_t	more = m->nops * 2 + 64;
+	uint32_t	more = m->operations.n * 2 + 64;
 	ZklOp	   *grown = zkl_memory_alloc(m, more * sizeof(ZklOp));
 	uint32_t	i;
 
 	memset(grown, 0, more * sizeof(ZklOp));
-	if (m->ops != NULL)
+	if (m->operations.all != NULL)
 	{
-		memcpy(grown, m->ops, m->nops * sizeof(ZklOp));
-		zkl_memory_release(m, m->ops);
+		memcpy(grown, m->operations.all, m->operations.n * sizeof(ZklOp));
+		zkl_memory_release(m, m->operations.all);
 	}
-	for (i = more; i-- > m->nops;)
+	for (i = more; i-- > m->operations.n;)
 	{
-		grown[i].next_free = m->ops_free;
-		m->ops_free = i;
+		grown[i].next_free = m->operations.free;
+		m->operations.free = i;
 	}
-	m->ops = grown;
-	m->nops = more;
+	m->operations.all = grown;
+	m->operations.n = more;
 }
 
 static ZklOp *
@@ -48,20 +48,20 @@ begin_operation(ZklManager *m, ZklOpKind kind, ZklLock *lock,
 {
 	ZklOp	   *op;
 
-	if (m->ops_free == ZKL_NO_OP)
-		grow_ops(m);
-	op = &m->ops[m->ops_free];
-	m->ops_free = op->next_free;
+	if (m->operations.free == ZKL_NO_OP)
+		grow_table(m);
+	op = &m->operations.all[m->operations.free];
+	m->operations.free = op->next_free;
 	op->kind = kind;
 	op->serial = (op->serial + 1) & 0x3fffff;
 	op->lock = lock;
 	op->request = request;
 	op->submitted = request != NULL ? request->submitted : m->submissions;
-	op->order = ++m->order;
-	op->sent_at = m->sent_at = m->now;
+	op->order = ++m->operations.order;
+	op->sent_at = m->operations.sent_at = m->now;
 	op->bytes = 0;
 	if (lock != NULL)
-		zkl_lock_pin(lock);
+		lock->pins++;
 	return op;
 }
 
@@ -72,7 +72,8 @@ send_operation(ZklManager *m, const ZklOp *op, ZklSendKind send,
 	ZklAction  *action = zkl_actions_add(m, ZKL_ACTION_SEND);
 
 	action->send = send;
-	action->tag = (uint64_t) op->serial << 32 | (uint64_t) (op - m->ops);
+	action->tag = (uint64_t) op->serial << 32 |
+		(uint64_t) (op - m->operations.all);
 	action->path = path;
 	m->counters.operations++;
 	return action;
@@ -94,25 +95,32 @@ zkl_operations_read(ZklManager *m, ZklOpKind kind, ZklLock *lock,
 	ZklOp	   *op = begin_operation(m, kind, lock, request);
 
 	op->bytes = strlen(path);
-	m->read_bytes += op->bytes;
+	m->operations.read_bytes += op->bytes;
 	send_operation(m, op, send, path)->watch = watch;
 }
 
-static void
-free_op(ZklManager *m, ZklOp *op)
+bool
+zkl_operations_may_read(const ZklManager *m)
 {
+	return m->operations.read_bytes < READ_WINDOW;
+}
+
+static void
+end_operation(ZklManager *m, ZklOp *op)
+{
+	m->operations.read_bytes -= op->bytes;
 	op->kind = ZKL_OP_FREE;
-	op->next_free = m->ops_free;
-	m->ops_free = (uint32_t) (op - m->ops);
+	op->next_free = m->operations.free;
+	m->operations.free = (uint32_t) (op - m->operations.all);
 }
 
 ZklOp *
 zkl_operations_find(const ZklManager *m, uint64_t tag)
 {
-	uint32_t	i = (uint32_t) tag;
+	ZklOp	   *op = &m->operations.all[(uint32_t) tag];
 
-	return i < m->nops && m->ops[i].kind != ZKL_OP_FREE &&
-		m->ops[i].serial == (uint32_t) (tag >> 32) ? &m->ops[i] : NULL;
+	return (uint32_t) tag < m->operations.n && op->kind != ZKL_OP_FREE &&
+		op->serial == (uint32_t) (tag >> 32) ? op : NULL;
 }
 
 bool
@@ -123,33 +131,39 @@ zkl_operations_end(ZklManager *m, uint64_t tag, ZklOp *op)
 	if (under_way == NULL)
 		return false;
 	*op = *under_way;
-	free_op(m, under_way);
-	m->read_bytes -= op->bytes;
+	end_operation(m, under_way);
 	return true;
 }
 
-void
-zkl_operations_forget(ZklManager *m)
+bool
+zkl_operations_abandon(ZklManager *m, uint32_t *next, ZklOp *op)
 {
-	uint32_t	i;
-
-	for (i = 0; i < m->nops; i++)
+	for (; *next < m->operations.n; (*next)++)
 	{
-		ZklOp	   *op = &m->ops[i];
-		ZklLock    *lock = op->lock;
-
-		if (op->kind == ZKL_OP_FREE)
+		if (m->operations.all[*next].kind == ZKL_OP_FREE)
 			continue;
-		free_op(m, op);
-		if (lock != NULL)
-			zkl_lock_unpin(m, lock);
+		*op = m->operations.all[*next];
+		end_operation(m, &m->operations.all[*next]);
+		return true;
 	}
-	m->read_bytes = 0;
+	return false;
+}
+
+void
+zkl_operations_unpin(ZklLock *lock)
+{
+	lock->pins--;
+}
+
+uint64_t
+zkl_operations_next_order(ZklManager *m)
+{
+	return ++m->operations.order;
 }
 
 void
 zkl_operations_free(ZklManager *m)
 {
-	if (m->ops != NULL)
-		zkl_memory_release(m, m->ops);
+	if (m->operations.all != NULL)
+		zkl_memory_release(m, m->operations.all);
 }

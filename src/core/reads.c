@@ -175,7 +175,7 @@ send_lock_reads(ZklManager *m, ZklLock *lock)
 		if (watch)
 		{
 			zkl_reads_set_watch(m, &lock->children_watch, ZKL_WATCH_SENT);
-			lock->children_order = m->order;
+			lock->children_order = m->operations.order;
 		}
 	}
 	zkl_probe_send(m, lock);
@@ -191,7 +191,7 @@ send_lock_reads(ZklManager *m, ZklLock *lock)
 		path = zkl_actions_join(m, lock->path, "/", lock->ahead_name);
 		zkl_operations_read(m, ZKL_OP_WATCH_AHEAD, lock, NULL,
 							ZKL_SEND_GET, path, true);
-		lock->ahead_order = m->order;
+		lock->ahead_order = m->operations.order;
 	}
 }
 
@@ -280,7 +280,7 @@ send_own_watches(ZklManager *m)
 
 	if (ZKL_MUTANT(NO_OWN_WATCH))
 		return;
-	while (!zkl_list_empty(&m->unwatched) && m->read_bytes < ZKL_READ_WINDOW)
+	while (!zkl_list_empty(&m->unwatched) && zkl_operations_may_read(m))
 	{
 		ZklRequest *r = zkl_container(ZklRequest, unwatched,
 									  m->unwatched.head.next);
@@ -299,7 +299,7 @@ zkl_reads_send(ZklManager *m)
 {
 	if (m->connection != ZKL_CONNECTION_READY)
 		return;
-	while (!zkl_list_empty(&m->readers) && m->read_bytes < ZKL_READ_WINDOW)
+	while (!zkl_list_empty(&m->readers) && zkl_operations_may_read(m))
 	{
 		ZklLink    *link = m->readers.head.next;
 

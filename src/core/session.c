@@ -252,6 +252,21 @@ zkl_manager_connected(ZklManager *m, int64_t now, const ZklSession *session)
 		sweep(m);
 }
 
+static void
+forget_operations(ZklManager *m)
+{
+	uint32_t	next = 0;
+	ZklOp		op;
+
+	while (zkl_operations_abandon(m, &next, &op))
+	{
+		if (op.lock == NULL)
+			continue;
+		zkl_operations_unpin(op.lock);
+		zkl_lock_settle_idle(m, op.lock);
+	}
+}
+
 void
 zkl_manager_disconnected(ZklManager *m, int64_t now)
 {
@@ -276,7 +291,7 @@ zkl_manager_disconnected(ZklManager *m, int64_t now)
 			zkl_probe_disconnected(m, lock);
 		}
 	}
-	zkl_operations_forget(m);
+	forget_operations(m);
 	while (!zkl_list_empty(&m->idle) && !ZKL_MUTANT(CONTINUITY_RECONNECT))
 		zkl_lock_settle_idle(m, zkl_container(ZklLock, idle,
 											  m->idle.head.next));

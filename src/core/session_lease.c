@@ -143,7 +143,7 @@ zkl_session_lease_timer(const ZklManager *m)
 	if (m->connection != ZKL_CONNECTION_READY || m->nlive > 0 ||
 		m->chain_needed)
 		return -1;
-	return m->sent_at +
+	return m->operations.sent_at +
 		timeout_us(m) / (ZKL_MUTANT(LEASE_WITHOUT_CONTACT) ? 3 : 4);
 }
 

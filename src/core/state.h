@@ -32,7 +32,6 @@
 									 * again */
 #define ZKL_VISITS			16384	/* a power of 2 */
 #define ZKL_CONTACTS		24	/* to remember; one per T/24 at most */
-#define ZKL_READ_WINDOW		(512 * 1024)	/* bytes of paths read at a time */
 
 typedef enum ZklDemandState
 {
@@ -247,6 +246,28 @@ typedef struct ZklOp
 	size_t		bytes;			/* of its path, for reads */
 } ZklOp;
 
+/* All operations under way */
+typedef struct ZklOperations
+{
+	ZklOp	   *all;
+	uint32_t	n;				/* allocated */
+	uint32_t	free;			/* head of the list of free ones */
+	uint64_t	order;			/* of the last one that was sent */
+	int64_t		sent_at;		/* likewise */
+	size_t		read_bytes;		/* the window of reads: of their paths */
+} ZklOperations;
+
+typedef struct ZklChunk ZklChunk;
+
+/* What the host is to do, in this order */
+typedef struct ZklActions
+{
+	ZklAction  *all;
+	size_t		n;
+	size_t		allocated;
+	ZklChunk   *chunks;			/* their strings */
+} ZklActions;
+
 /*
  * One batch.  members[0] is what operation 1 is about, and so on; operation 0
  * is the beat.  A member's node is SENT for a create, DELETING for a delete.
@@ -269,8 +290,6 @@ typedef enum ZklConnectionState
 	ZKL_CONNECTION_PROVING,		/* the first beat is not yet acknowledged */
 	ZKL_CONNECTION_READY
 } ZklConnectionState;
-
-typedef struct ZklChunk ZklChunk;
 
 /* Something that ZooKeeper has answered */
 typedef struct ZklContact
@@ -315,7 +334,8 @@ struct ZklManager
 	ZklConfig	config;
 	char		root[ZKL_MAX_ROOT + 1];
 	int64_t		now;
-	uint64_t	order;			/* of operations, as sent */
+	ZklActions	actions;
+	ZklOperations operations;
 	uint64_t	submissions;
 	uint64_t	uuids;
 
@@ -376,7 +396,6 @@ struct ZklManager
 	int64_t		beat_sent_at;	/* of the last batch */
 	int64_t		acknowledged_at;	/* of the last one that was applied: when
 									 * it was sent */
-	int64_t		sent_at;		/* of the last operation of any kind */
 	int64_t		connecting_since;	/* until the connection stood */
 	ZklContact	contacts[ZKL_CONTACTS]; /* a ring, the latest last */
 	uint32_t	ncontacts;		/* on this connection, ever */
@@ -395,16 +414,6 @@ struct ZklManager
 	bool		broken;			/* one failed: those behind it fail too */
 	uint32_t	unknown_streak; /* batches in a row whose answer was lost */
 	uint32_t	batch_limit;	/* operations, after unknown batches */
-
-	ZklOp	   *ops;
-	uint32_t	nops;			/* allocated */
-	uint32_t	ops_free;		/* head of the list of free ones */
-	size_t		read_bytes;		/* of reads under way */
-
-	ZklAction  *actions;
-	size_t		nactions;
-	size_t		actions_allocated;
-	ZklChunk   *chunks;			/* strings of the actions */
 
 	ZklTrace	trace;
 

@@ -18,7 +18,7 @@ zkl_manager_trace(ZklManager *m, ZklWriteLine write, void *context)
 {
 	m->trace.write = write;
 	m->trace.context = context;
-	m->trace.ntraced = m->nactions;
+	m->trace.ntraced = m->actions.n;
 }
 
 static void
@@ -408,6 +408,6 @@ tell_action(const ZklManager *m, const ZklAction *action)
 void
 zkl_trace_actions(ZklManager *m)
 {
-	while (m->trace.ntraced < m->nactions)
-		tell_action(m, &m->actions[m->trace.ntraced++]);
+	while (m->trace.ntraced < m->actions.n)
+		tell_action(m, &m->actions.all[m->trace.ntraced++]);
 }
