@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Checks the folders of src/: which folder may include which others, that each
 # include guard is unique, that a function's name begins with that of its file,
-# and that no function is longer than 80 lines.  Prints TAP, one case per file
-# and rule.
+# that no function is longer than 80 lines, and that README.md names the files
+# of core/.  Prints TAP, one case per file and rule.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../src"
 
@@ -131,6 +131,22 @@ long_functions() {
 	' "$1"
 }
 
+# The files of core/ and their table in README.md are the same.
+# shellcheck disable=SC2016
+check_core_table() {
+	diff <(printf '%s\n' core/*.[ch] | sed 's|core/||; s|\.[ch]$||' | sort -u) \
+		<(sed -n '/^### The files of core/,/^##* The life/p' README.md |
+			sed -n 's/^| \(`[^|]*\) |.*/\1/p' | tr -d '` ' | tr ',' '\n' | sort) |
+		sed -n 's/^</not in README.md:/p; s/^>/no such file:/p'
+}
+
+# What README.md calls folder/file.c is there.
+check_readme_files() {
+	# shellcheck disable=SC2016
+	grep -o '`[a-z]*/[a-z_]*\.[ch]`' README.md | tr -d '`' | sort -u |
+		while read -r file; do [ -e "$file" ] || echo "no such file: $file"; done
+}
+
 shopt -s nullglob
 for file in *.[ch] */*.[ch]; do report "$file: includes" "$(check_includes "$file")"; done
 for file in */*.h; do report "$file: guard" "$(check_guard "$file")"; done
@@ -139,5 +155,7 @@ for file in *.c */*.c; do
 		report "$file: names of functions" "$(misnamed_functions "$file")"
 	report "$file: functions of at most 80 lines" "$(long_functions "$file")"
 done
+report "README.md: the files of core/" "$(check_core_table)"
+report "README.md: other files" "$(check_readme_files)"
 echo "1..$number"
 exit $failed
