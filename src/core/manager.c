@@ -371,6 +371,12 @@ zkl_manager_awaited(const ZklManager *m)
 		zkl_pace_missing(m) : 0;
 }
 
+void
+zkl_manager_trace(ZklManager *m, ZklWriteLine write, void *context)
+{
+	zkl_trace_begin(m, write, context);
+}
+
 /* ---- questions ---- */
 
 bool

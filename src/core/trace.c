@@ -14,7 +14,7 @@
 #include "core/trace.h"
 
 void
-zkl_manager_trace(ZklManager *m, ZklWriteLine write, void *context)
+zkl_trace_begin(ZklManager *m, ZklWriteLine write, void *context)
 {
 	m->trace.write = write;
 	m->trace.context = context;

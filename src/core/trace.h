@@ -16,6 +16,8 @@ zkl_trace_is_on(const ZklManager *m)
 	return m->trace.write != NULL;
 }
 
+extern void zkl_trace_begin(ZklManager *m, ZklWriteLine write, void *context);
+
 extern void zkl_trace_submit(ZklManager *m, uint32_t request,
 							 const ZklDemand *demand);
 extern void zkl_trace_restore(ZklManager *m, uint32_t request,

@@ -33,6 +33,8 @@ int			zkl_commit_wait = -1;
 int			zkl_lost_lock_action = ZKL_LOST_CANCEL;
 int			zkl_on_revoke = ZKL_REVOKE_NOTICE;
 int			zkl_log_level = 2;
+bool		zkl_trace = false;
+int			zkl_trace_size = 16 * 1024;
 
 static const struct config_enum_entry lost_lock_actions[] = {
 	{"cancel", ZKL_LOST_CANCEL, false},
@@ -160,6 +162,27 @@ define_connection_settings(void)
 							 NULL, NULL, NULL);
 }
 
+static void
+define_trace_settings(void)
+{
+	DefineCustomBoolVariable("zklock.trace",
+							 "Writes all that the worker is told and does to the file zklock.trace.",
+							 "The file is in the data directory.",
+							 &zkl_trace,
+							 false,
+							 PGC_SIGHUP,
+							 GUC_SUPERUSER_ONLY,
+							 NULL, NULL, NULL);
+	DefineCustomIntVariable("zklock.trace_size",
+							"Disk space that the files of \"zklock.trace\" may take.",
+							"When zklock.trace has half of it, it replaces zklock.trace.old.",
+							&zkl_trace_size,
+							16 * 1024, 256, MAX_KILOBYTES,
+							PGC_SIGHUP,
+							GUC_UNIT_KB | GUC_SUPERUSER_ONLY,
+							NULL, NULL, NULL);
+}
+
 /*
  * Those that a session may not exceed are for superusers to set, so that the
  * role that they are set for cannot set them back.
@@ -242,6 +265,7 @@ void
 zkl_settings_define(void)
 {
 	define_connection_settings();
+	define_trace_settings();
 	define_limits();
 	define_request_settings();
 	MarkGUCPrefixReserved("zklock");

@@ -36,6 +36,8 @@ extern int	zkl_commit_wait;	/* -1: the session timeout */
 extern int	zkl_lost_lock_action;	/* ZklLostLockAction */
 extern int	zkl_on_revoke;		/* ZklRevokeAction */
 extern int	zkl_log_level;		/* 0 off, 1 error, 2 warning, 3 info, 4 debug */
+extern bool zkl_trace;
+extern int	zkl_trace_size;		/* kB */
 
 /* Defines all of them; for the postmaster, while it preloads libraries. */
 extern void zkl_settings_define(void);

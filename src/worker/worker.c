@@ -42,6 +42,7 @@
 #include "worker/operation.h"
 #include "worker/outage.h"
 #include "worker/supervisor.h"
+#include "worker/tracefile.h"
 
 /* Chosen by measurement, as are the numbers in core/pace.c */
 #ifndef ZKL_BATCHES_IN_FLIGHT
@@ -93,6 +94,7 @@ send_what_is_at_hand(void)
 	if (zkl_link_up() && !zkl_link_flush())
 		zkl_supervisor_link_broken(now);
 	zkl_wakeup_noted();
+	zkl_tracefile_flush();
 }
 
 /* The earlier one of two times at which something is due; -1 is none. */
@@ -222,6 +224,7 @@ end_worker(int code, Datum arg)
 	zkl_dirty_await(0);
 	zkl_wakeup_noted();
 	zkl_link_kill();
+	zkl_tracefile_flush();
 	status = zkl_status_begin();
 	status->worker_pid = 0;
 	status->worker_procno = ZKL_PROCNO_NONE;
@@ -304,6 +307,7 @@ set_up(void)
 	zkl_status_end();
 
 	make_core();
+	zkl_tracefile_begin(core);
 	zkl_bounds_begin(core);
 	zkl_outage_begin(core);
 	zkl_from_slots_begin(core);
@@ -329,6 +333,7 @@ zkl_worker_main(Datum arg)
 			ConfigReloadPending = false;
 			ProcessConfigFile(PGC_SIGHUP);
 			zkl_supervisor_reload(zkl_boottime_us());
+			zkl_tracefile_reload();
 		}
 		zkl_from_slots_take();
 		zkl_from_link_take(core);

@@ -1,0 +1,133 @@
+# The trace of the core: off by default, and when it is on there is one line for
+# each event and action, in a file that others cannot read, that does not grow
+# without end, and that holds no secret.  If it cannot be written, locks go on.
+
+use strict;
+use warnings;
+
+use File::Spec::Functions qw(rel2abs);
+use Test::More;
+
+use PostgreSQL::Test::Utils;
+use ZklockTest;
+
+my $credentials = rel2abs(PostgreSQL::Test::Utils::tempdir()) . '/credentials';
+append_to_file($credentials, "digest:zklock:open-sesame\n");
+
+my $test = ZklockTest->new(
+	servers => 1,
+	conf => "zklock.auth_file = '$credentials'\n");
+my ($node) = $test->nodes;
+my $session = $test->session($node, application_name => 'hush-hush');
+my $trace = $node->data_dir . '/zklock.trace';
+my $old = "$trace.old";
+
+sub lock_and_unlock
+{
+	my ($path) = @_;
+
+	return $session->query("SELECT zk_lock('$path'); SELECT zk_unlock('$path')");
+}
+
+sub configure
+{
+	my (%settings) = @_;
+
+	while (my ($name, $value) = each %settings)
+	{
+		$node->safe_psql('postgres', "ALTER SYSTEM SET $name = '$value'");
+	}
+	$node->reload;
+	return;
+}
+
+# Waits until the trace has a line like that.
+sub wait_line
+{
+	my ($pattern, $what) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	ok(wait_for(sub { -e $trace && slurp_file($trace) =~ $pattern }, $what),
+		$what);
+	return;
+}
+
+lock_and_unlock('/t/off');
+ok(!-e $trace, 'there is no trace by default');
+
+configure('zklock.trace' => 'on');
+wait_line(qr/ process \d+ begins$/m, 'it begins when it is switched on');
+is((stat $trace)[2] & 07777, 0600, 'the file is for its owner alone');
+lock_and_unlock('/t/on');
+wait_line(qr/ out free request=0$/m, 'a lock is released');
+
+my $time = qr/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6} \w+/;
+my $uuid = qr/[0-9a-f-]{36}/;
+my @expected = (
+	qr{in submit request=0 /zklock/t/on exclusive curator_rw owner=\d+},
+	qr{out znode request=0 /zklock/t/on exclusive uuid=$uuid index=1},
+	qr{out operation create /zklock/t/on/_c_$uuid-__WRIT__},
+	qr{in result operation=1 rc=0 /zklock/t/on/_c_$uuid-__WRIT__\d{10}},
+	qr{out grant request=0 /zklock/t/on token=\d+(?: solitary)?},
+	qr{in release request=0 /zklock/t/on},
+	qr{out operation delete /zklock/t/on/_c_$uuid-__WRIT__\d{10} version=-1},
+	qr{out free request=0});
+my @lines = split /\n/, slurp_file($trace);
+foreach my $line (@lines)
+{
+	shift @expected if @expected && $line =~ /^$time $expected[0]$/;
+}
+is_deeply(\@expected, [], 'the life of a lock is there, in order')
+  or diag join "\n", @lines;
+
+# A restarted worker goes on in the same file.
+$session->query("SELECT zk_lock('/t/held')");
+kill 'TERM', $test->status($node, 'worker_pid');
+wait_line(
+	qr{ in attach session=.* in restore request=0 /zklock/t/held exclusive curator_rw owner=\d+ state=granted current }s,
+	'a restarted worker tells what it finds');
+$test->wait_connected($node);
+$session->query("SELECT zk_unlock('/t/held')");
+
+# Three times the size, by locks.
+configure('zklock.trace_size' => '256kB');
+$session->query('DO $$ BEGIN FOR i IN 1 .. 700 LOOP'
+	  . " PERFORM zk_lock('/t/size'); PERFORM zk_unlock('/t/size');"
+	  . ' END LOOP; END $$');
+ok(-e $old, 'a full file is replaced');
+is((stat $old)[2] & 07777, 0600, 'the old one is for its owner alone, too');
+cmp_ok((-s $trace) + (-s $old), '<=', 256 * 1024, 'they take no more space');
+
+foreach my $secret ('sesame', 'hush-hush', 'postgres')
+{
+	unlike(slurp_file($_), qr/$secret/, "$_ does not tell $secret")
+	  foreach $trace, $old;
+}
+
+configure('zklock.trace' => 'off');
+lock_and_unlock('/t/last');
+ok(wait_for(
+		sub {
+			my $size = -s $trace;
+			lock_and_unlock('/t/after');
+			return $size == -s $trace;
+		},
+		'it ends'),
+	'it ends when it is switched off');
+unlike(slurp_file($trace), qr{/t/after}, 'nothing more is told');
+
+# Somebody has put a directory in its place.
+unlink $trace;
+mkdir $trace;
+configure('zklock.trace' => 'on');
+ok(wait_for(
+		sub { slurp_file($node->logfile) =~ /could not open file "zklock.trace"/ },
+		'the server log tells'),
+	'a trace that cannot be written is told in the server log');
+like(lock_and_unlock('/t/without'), qr{^\d+\nt$}, 'locks go on');
+rmdir $trace;
+$node->reload;
+wait_line(qr/ begins$/m, 'a reload tries again');
+
+$session->close;
+$test->finish;
