@@ -4,8 +4,8 @@
  *
  * ZKL_MUTANT(name) stands where a rule lives, and is false.  In a build with
  * ZKL_MUTANTS defined (test/sim) it is true for the mutant that was chosen at
- * run time.  Each is a bug that some lock client shipped, or that a trick of
- * ours invites; the simulation must catch them all.
+ * run time.  Each is a bug that a lock client has had, or that a rule of ours
+ * invites; the simulation must catch them all.
  */
 #ifndef ZKL_CORE_MUTANT_H
 #define ZKL_CORE_MUTANT_H
@@ -13,22 +13,22 @@
 /* X(name, the bug) */
 #define ZKL_MUTANT_LIST(X) \
 	X(NONE, "none") \
-	X(LOOKUP_WITHOUT_CHAIN, "an unknown create is looked up by its id, with nothing that keeps it from being applied later") \
+	X(LOOKUP_WITHOUT_CHAIN, "an unknown create is looked up by its id, although it could still be applied later") \
 	X(RESEND_UNKNOWN, "a batch without an answer is sent again as if it had been refused") \
-	X(DYING_SESSION, "a place in the queue is kept over the end of the session, whatever ZooKeeper says") \
+	X(DYING_SESSION, "a place in the queue survives the end of the session") \
 	X(KEEP_HOLDS, "a new session goes on with the holds of the old one") \
-	X(LEASE_FROM_REPLY, "the lease counts from the answer") \
+	X(LEASE_FROM_REPLY, "the lease is counted from the answer") \
 	X(LEASE_OF_TIMEOUT, "the lease is a whole session timeout from the send") \
-	X(DOWNGRADE_UNMARKED, "a writer that goes on as a reader does not say so before it goes") \
-	X(LEASE_WITHOUT_CONTACT, "the lease counts from the send, whether or not the leader has heard of the session lately") \
-	X(LEASE_WITHOUT_GENERATION, "the published lease does not say of which session it is") \
-	X(GRANT_WITHOUT_LEASE, "grants and denies past the lease") \
-	X(EXISTS_WATCH, "waits for the watch on a predecessor that is gone already") \
-	X(NONODE_FAILS, "the predecessor has left, which counts as a failure") \
+	X(DOWNGRADE_UNMARKED, "a writer that goes on as a reader leaves no mark before it goes") \
+	X(LEASE_WITHOUT_CONTACT, "the lease is counted from the send, even if the leader has not heard of the session lately") \
+	X(LEASE_WITHOUT_GENERATION, "the published lease does not say which session it belongs to") \
+	X(GRANT_WITHOUT_LEASE, "locks are granted and denied after the lease has ended") \
+	X(EXISTS_WATCH, "a request waits for the watch on a predecessor that is already gone") \
+	X(NONODE_FAILS, "a predecessor that has left counts as a failure") \
 	X(CANCEL_FORGETS_NODE, "a cancelled request leaves its node behind") \
 	X(DELETE_ONCE, "a delete without an answer counts as done") \
 	X(STRING_ORDER, "names are compared as strings: readers sort before writers") \
-	X(IGNORE_GAP, "numbers in between that are not ours are ignored") \
+	X(IGNORE_GAP, "numbers of other clients in between are ignored") \
 	X(RESEND_AFTER_BADVERSION, "a batch without an answer is sent again with the version that it expected, and BADVERSION counts as not applied") \
 	X(HEARTBEAT_REUSED, "the heartbeat node is created again under its old name") \
 	X(TOKEN_FROM_HEARTBEAT, "a token is taken from the heartbeat although the reply was lost") \
@@ -38,29 +38,29 @@
 	X(CONTINUITY_WITHOUT_WATCH, "continuity without the watch on the directory") \
 	X(CONTINUITY_FROM_LISTED, "continuity based on a listed name") \
 	X(NO_TAINT, "a writer that vanishes is thought to leave no reader behind") \
-	X(TAINT_PER_REQUEST, "taint is forgotten with the request that found it") \
+	X(TAINT_PER_REQUEST, "the taint of a lock is forgotten with the request that found it") \
 	X(HANDOVER_TO_CANCELLED, "the next local request is handed the lock although it was cancelled meanwhile") \
-	X(NO_OWN_WATCH, "nobody looks whether a hold's node is still there") \
-	X(PROBE_WITHOUT_SYNC, "a try looks at what a server knows that may be slow") \
-	X(PROBE_OF_RELEASED, "a try is denied because of a node of ours that is about to go") \
-	X(LATE_DELETE_FORGOTTEN, "a delete that waits for company is never sent without") \
-	X(SEMAPHORE_ONE_MORE, "who has as many leases ahead as there may be is let in") \
+	X(NO_OWN_WATCH, "no watch is set on the znode of a hold") \
+	X(PROBE_WITHOUT_SYNC, "a try reads from a server that may lag") \
+	X(PROBE_OF_RELEASED, "a try is denied because of a znode of our own that is about to be deleted") \
+	X(LATE_DELETE_FORGOTTEN, "a delete that waits for other work is never sent alone") \
+	X(SEMAPHORE_ONE_MORE, "a request is granted although as many leases as the maximum are ahead") \
 	X(SEMAPHORE_OWN_ONLY, "only the leases of this server are counted") \
-	X(SEMAPHORE_UNWATCHED, "who waits for a lease does not watch what others return") \
-	X(UPGRADE_WAITS, "shared -> exclusive waits, whoever stands in between") \
-	X(BACKWARDS_ZXID, "an ensemble whose transaction ids went back is served by") \
-	X(OVERDUE_IN_COMMIT, "the node of a lock that was held too long goes while its holder commits") \
-	X(KEPT_FOR_ITS_OWNER, "what is kept is in everybody's way but in that of who held it") \
-	X(KEPT_FOR_EVER, "what is kept is never released") \
-	X(CONNECTION_FROM_ITS_END, "a connection counts as a contact from when it stood, not from when its making began") \
-	X(LEASE_WITHOUT_RATES, "nothing is taken off the lease for clocks of different rates") \
+	X(SEMAPHORE_UNWATCHED, "a request that waits for a lease does not watch the leases of others") \
+	X(UPGRADE_WAITS, "shared to exclusive waits, even if another writer stands in between") \
+	X(BACKWARDS_ZXID, "an ensemble whose transaction ids went back is used") \
+	X(OVERDUE_IN_COMMIT, "the znode of a lock that was held too long is deleted while its holder commits") \
+	X(KEPT_FOR_ITS_OWNER, "a kept lock does not keep out the session that held it") \
+	X(KEPT_FOR_EVER, "a kept lock is never released") \
+	X(CONNECTION_FROM_ITS_END, "a connection counts as a contact from its end, not from the start of connecting") \
+	X(LEASE_WITHOUT_RATES, "the lease has no margin for clocks of different rates") \
 	X(SEMAPHORE_ONLY_CONTENDERS, "children of a semaphore that no client of ours made are not counted") \
-	X(UPGRADE_BY_OLD_LISTING, "shared -> exclusive is refused because of who was there before it was asked for") \
-	X(RESTART_TAKES_LAST_CHAIN, "a restarted worker replaces the heartbeat that was tried last, not the one that batches name") \
+	X(UPGRADE_BY_OLD_LISTING, "shared to exclusive is refused because of a listing from before the request") \
+	X(RESTART_TAKES_LAST_CHAIN, "a restarted worker replaces the heartbeat that was tried last, not the one in its batches") \
 	X(REFUSED_DELETE_IS_DONE, "a delete that is refused counts as done") \
-	X(OLDER_INCARNATION_KEPT, "numbers that start again do not tell that the directory was another") \
+	X(OLDER_INCARNATION_KEPT, "numbers that start again are not taken for a new directory") \
 	X(BROKEN_GOES_ON_AS_READER, "a writer that an operator has marked goes on as a reader without a mark") \
-	X(RESTORED_AHEAD, "a restarted worker puts a waiter, whose node is to go, back into the queue, and looks for holders up to there only")
+	X(RESTORED_AHEAD, "a restarted worker queues a waiter whose znode is to be deleted, and looks for holders only before it")
 
 #ifdef ZKL_MUTANTS
 #define ZKL_MUTANT_ENUM(name, text) ZKL_MUTANT_##name,
