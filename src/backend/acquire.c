@@ -2,8 +2,8 @@
  * acquire.c
  *	  Acquiring locks, or counting those once more that are held.
  *
- * Owns the way from what is asked for to a hold.  Run by backends.  Takes no
- * locks; waits as request.c does.
+ * Owns the way from a request to a hold.  Run by backends.  Takes no locks;
+ * waits as wait.c does.
  *
  * Must not know when a hold ends, nor anything of ZooKeeper.
  */
@@ -11,84 +11,91 @@
 
 #include "backend/acquire.h"
 #include "backend/lifetime.h"
+#include "backend/quota.h"
 #include "backend/refusal.h"
 #include "miscadmin.h"
 #include "shared/settings.h"
 #include "shared/slot.h"
 #include "znode/dialect.h"
 
-/* A live hold of this backend on the same lock, the stronger one first */
-static int
-find_sibling(const ZklTarget *lock)
-{
-	static const ZklLockMode modes[] = {ZKL_EXCLUSIVE, ZKL_SHARED};
-	int			i;
-
-	for (i = 0; i < 4; i++)
-	{
-		ZklHold    *hold = zkl_hold_find(lock, modes[i / 2],
-										 (ZklLifetime) (i % 2));
-		ZklError	error;
-
-		if (hold != NULL && zkl_hold_is_good(hold, &error))
-			return hold->grant.slotno;
-	}
-	return -1;
-}
-
 /* Not all clients that a lock may be shared with know shared locks. */
 static void
-check_mode(const ZklLockRequest *ask)
+check_mode(const ZklLockRequest *request)
 {
-	if (ask->mode == ZKL_SHARED && !zkl_dialect_shares(ask->lock.dialect))
+	if (request->mode == ZKL_SHARED && !zkl_dialect_shares(request->lock.dialect))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("distributed lock \"%s\" cannot be shared",
-						ask->lock.name),
+						request->lock.name),
 				 errdetail("Its dialect is %s, which has exclusive locks only.",
-						   zkl_dialect_name(ask->lock.dialect)),
+						   zkl_dialect_name(request->lock.dialect)),
 				 errhint("Use an exclusive lock, or a name that \"zklock.dialects\" gives another dialect.")));
 }
 
 static void
-refuse_again(const ZklLockRequest *ask)
+refuse_again(const ZklLockRequest *request, ZklHeldLock *held)
 {
-	if (zkl_reentrant || find_sibling(&ask->lock) < 0)
+	if (zkl_reentrant || zkl_hold_sibling(held) < 0)
 		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_IN_USE),
 			 errmsg("distributed lock \"%s\" is already held by this session",
-					ask->lock.name),
+					request->lock.name),
 			 errhint("Release it first, or set \"zklock.reentrant\" to on.")));
 }
 
-/* Returns only if what is held may be counted once more. */
+/* The hold that a request would count once more; NULL: there is none */
+static ZklHold *
+find_counted(const ZklLockRequest *request)
+{
+	ZklHeldLock *held = zkl_hold_lookup(&request->lock);
+
+	refuse_again(request, held);
+	return zkl_hold_in(held, request->mode, request->lifetime);
+}
+
+/* Returns only if each of the holds may be counted once more. */
 static void
-check_again(ZklHold *hold, const ZklLockRequest *ask)
+check_held(const ZklLockRequest *requests, ZklHold **holds, int n)
 {
 	ZklError	error;
+	int			i;
 
-	zkl_lock_request_confirm(ask, hold->grant.slotno);
-	if (!zkl_hold_is_good(hold, &error))
+	for (i = 0; i < n; i++)
 	{
-		hold->told = true;
-		zkl_refusal_raise_lost(hold->name, hold->key.lifetime, error);
+		if (holds[i] == NULL)
+			continue;
+		zkl_lock_request_confirm(&requests[i], holds[i]->grant.slotno);
+		if (!zkl_hold_is_good(holds[i], &error))
+		{
+			holds[i]->told = true;
+			zkl_refusal_raise_lost(holds[i]->name, holds[i]->lifetime, error);
+		}
+		zkl_hold_open(holds[i]);
 	}
-	zkl_hold_open(hold);
+}
+
+/* Counts a hold once more; its bounds become the later ones. */
+static void
+count_again(ZklHold *hold, const ZklLockRequest *request)
+{
+	zkl_hold_again(hold);
+	zkl_slot_set_holds(hold->grant.slotno, hold->count);
+	zkl_slot_rebound(hold->grant.slotno, request->at_most_ms,
+					 request->at_least_ms);
 }
 
 static void
-drop_all(ZklHold **holds, int n)
+drop_prepared(ZklHold **holds, int n)
 {
 	while (n > 0)
 		zkl_hold_drop(holds[--n]);
 }
 
-/* Acquires what is not held yet, all or nothing. */
+/* Acquires locks of which there is no such hold yet, all or nothing. */
 static bool
-acquire_new(ZklLockRequest *asks, int n)
+acquire_new(ZklLockRequest *requests, int n, ZklHold **holds)
 {
-	ZklHold   **holds = palloc(n * sizeof(ZklHold *));
 	ZklGrant   *grants = palloc(n * sizeof(ZklGrant));
 	int volatile prepared = 0;
 	bool		granted = false;
@@ -99,92 +106,73 @@ acquire_new(ZklLockRequest *asks, int n)
 		for (; prepared < n; prepared++)
 		{
 			CHECK_FOR_INTERRUPTS();
-			asks[prepared].sibling = find_sibling(&asks[prepared].lock);
-			holds[prepared] = zkl_hold_prepare(&asks[prepared]);
+			holds[prepared] = zkl_hold_prepare(&requests[prepared]);
+			requests[prepared].sibling =
+				zkl_hold_sibling(holds[prepared]->lock);
 		}
-		granted = zkl_lock_request_run(asks, n, grants);
+		granted = zkl_lock_request_run(requests, n, grants);
 	}
 	PG_CATCH();
 	{
-		drop_all(holds, prepared);
+		drop_prepared(holds, prepared);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
 
 	if (!granted)
-		drop_all(holds, n);
+		drop_prepared(holds, n);
 	for (i = 0; granted && i < n; i++)
 		zkl_hold_begin(holds[i], &grants[i]);
 	return granted;
 }
 
-static ZklHold *
-find_hold(const ZklLockRequest *ask)
-{
-	return zkl_hold_find(&ask->lock, ask->mode, ask->lifetime);
-}
-
-/* What is held is looked at before the others are waited for, and after. */
-static void
-check_held(const ZklLockRequest *asks, const bool *held, int n)
-{
-	int			i;
-
-	for (i = 0; i < n; i++)
-	{
-		if (held[i])
-			check_again(find_hold(&asks[i]), &asks[i]);
-	}
-}
-
+/*
+ * The holds that are there already are checked before the wait for the others,
+ * and after it.
+ */
 static bool
-acquire(ZklLockRequest *asks, int n, int64 *tokens)
+acquire_all(const ZklLockRequest *requests, int n, int64 *tokens)
 {
-	ZklLockRequest *wanted = palloc(n * sizeof(ZklLockRequest));
-	bool	   *held = palloc(n * sizeof(bool));
-	int			nwanted = 0;
+	ZklLockRequest *new_requests = palloc(n * sizeof(ZklLockRequest));
+	ZklHold   **new_holds = palloc(n * sizeof(ZklHold *));
+	ZklHold   **holds = palloc(n * sizeof(ZklHold *));
+	int			nnew = 0;
 	int			i;
 
 	zkl_lifetime_begin();
 	for (i = 0; i < n; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		check_mode(&asks[i]);
-		refuse_again(&asks[i]);
-		held[i] = find_hold(&asks[i]) != NULL;
-		if (!held[i])
-			wanted[nwanted++] = asks[i];
+		check_mode(&requests[i]);
+		holds[i] = find_counted(&requests[i]);
+		if (holds[i] == NULL)
+			new_requests[nnew++] = requests[i];
 	}
-	if (nwanted > 0)
-		zkl_request_check_room(zkl_hold_count(), nwanted);
-	check_held(asks, held, n);
-	if (nwanted > 0 && !acquire_new(wanted, nwanted))
+	if (nnew > 0)
+		zkl_quota_check_room(zkl_hold_count(), nnew);
+	check_held(requests, holds, n);
+	if (nnew > 0 && !acquire_new(new_requests, nnew, new_holds))
 		return false;
 	PG_TRY();
 	{
-		if (nwanted > 0)
-			check_held(asks, held, n);
+		if (nnew > 0)
+			check_held(requests, holds, n);
 	}
 	PG_CATCH();
 	{
-		for (i = 0; i < nwanted; i++)
-			zkl_hold_end(find_hold(&wanted[i]));
+		for (i = 0; i < nnew; i++)
+			zkl_hold_end(new_holds[i]);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
 
-	for (i = 0; i < n; i++)
+	for (i = n; i-- > 0;)
 	{
-		ZklHold    *hold = find_hold(&asks[i]);
-
-		if (held[i])
-		{
-			zkl_hold_again(hold);
-			zkl_slot_set_holds(hold->grant.slotno, hold->count);
-			zkl_slot_rebound(hold->grant.slotno, asks[i].at_most_ms,
-							 asks[i].at_least_ms);
-		}
-		tokens[i] = hold->grant.token;
+		if (holds[i] != NULL)
+			count_again(holds[i], &requests[i]);
+		else
+			holds[i] = new_holds[--nnew];
+		tokens[i] = holds[i]->grant.token;
 	}
 	return true;
 }
@@ -194,19 +182,19 @@ acquire(ZklLockRequest *asks, int n, int64 *tokens)
  * a part of another call.
  */
 bool
-zkl_acquire(ZklLockRequest *asks, int n, int64 *tokens)
+zkl_acquire(ZklLockRequest *requests, int n, int64 *tokens)
 {
 	ZklDeadlines at;
 	bool		done;
 	int			i;
 
-	if (asks[0].at != NULL)
-		return acquire(asks, n, tokens);
-	zkl_request_deadlines(&asks[0], &at);
+	if (requests[0].at != NULL)
+		return acquire_all(requests, n, tokens);
+	zkl_wait_begin_lock(&at, requests[0].is_try, requests[0].timeout_ms);
 	for (i = 0; i < n; i++)
-		asks[i].at = &at;
-	done = acquire(asks, n, tokens);
+		requests[i].at = &at;
+	done = acquire_all(requests, n, tokens);
 	for (i = 0; i < n; i++)
-		asks[i].at = NULL;
+		requests[i].at = NULL;
 	return done;
 }

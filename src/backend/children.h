@@ -5,7 +5,7 @@
 #ifndef ZKL_BACKEND_CHILDREN_H
 #define ZKL_BACKEND_CHILDREN_H
 
-#include "backend/ask.h"
+#include "backend/errand.h"
 
 /* A listing, and how long to wait for another; times in ms of CLOCK_BOOTTIME */
 typedef struct ZklChildren

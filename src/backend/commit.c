@@ -122,7 +122,7 @@ static void
 raise_lost(ZklHold *hold, ZklError error)
 {
 	hold->told = true;
-	zkl_refusal_raise_lost(hold->name, hold->key.lifetime, error);
+	zkl_refusal_raise_lost(hold->name, hold->lifetime, error);
 }
 
 static bool

@@ -8,7 +8,7 @@
 #include "postgres.h"
 
 #include "backend/duration.h"
-#include "backend/request.h"
+#include "backend/wait.h"
 #include "datatype/timestamp.h"
 #include "shared/compat.h"
 

@@ -28,7 +28,7 @@ extend(ZklHold *hold, int64 at_most_ms)
 		return;
 	(void) zkl_hold_is_good(hold, &error);
 	hold->told = true;
-	zkl_refusal_raise_lost(hold->name, hold->key.lifetime, error);
+	zkl_refusal_raise_lost(hold->name, hold->lifetime, error);
 }
 
 /*
@@ -38,14 +38,15 @@ extend(ZklHold *hold, int64 at_most_ms)
 bool
 zkl_extend_holds(const ZklTarget *lock, int64 at_most_ms)
 {
+	ZklHeldLock *held;
 	bool		found = false;
 	int			i;
 
 	zkl_loaded_check();
-	for (i = 0; i < 4; i++)
+	held = zkl_hold_lookup(lock);
+	for (i = 0; i < ZKL_HOLDS_PER_LOCK; i++)
 	{
-		ZklHold    *hold = zkl_hold_find(lock, (ZklLockMode) (i / 2),
-										 (ZklLifetime) (i % 2));
+		ZklHold    *hold = zkl_hold_nth(held, i);
 
 		if (hold == NULL)
 			continue;

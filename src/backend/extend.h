@@ -5,7 +5,7 @@
 #ifndef ZKL_BACKEND_EXTEND_H
 #define ZKL_BACKEND_EXTEND_H
 
-#include "backend/request.h"
+#include "backend/target.h"
 
 /*
  * From now on each hold of this backend on the lock may last for so many ms; 0:

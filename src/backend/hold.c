@@ -2,16 +2,15 @@
  * hold.c
  *	  The table of locks that this backend holds, and how often.
  *
- * Owns the table, which is private to the backend: a hash table by name,
- * dialect, mode, lifetime and number of a lease, and a list for each lifetime.
- * Run by backends.  Takes no locks of its own; of shared memory it only looks
- * at slots.
+ * Owns the table, which is private to the backend: a hash table of locks, and
+ * a list of holds for each lifetime.  Run by backends.  Takes no locks of its
+ * own; of shared memory it only looks at slots.
  *
- * Must not know when a hold ends, nor how one is asked for.
+ * Must not know when a hold ends, nor how a lock is requested.
  *
  * What removes or lessens a hold runs in transaction callbacks and on exit: it
- * allocates nothing and cannot fail.  An entry that has not begun is prepared
- * and not held; one that was left behind by an error is used again.
+ * allocates nothing and cannot fail.  A hold that has not begun is prepared and
+ * not held; if an error leaves it behind, the next request uses it again.
  */
 #include "postgres.h"
 
@@ -36,15 +35,12 @@ static HTAB *table = NULL;
 static int	nholds = 0;			/* in both lists */
 
 static void
-make_key(ZklHoldKey *key, const ZklTarget *lock, ZklLockMode mode,
-		 ZklLifetime lifetime, uint32 lease)
+make_key(ZklHeldKey *key, const ZklTarget *lock, uint32 permit)
 {
 	memset(key, 0, sizeof(*key));
 	strlcpy(key->path, lock->path, sizeof(key->path));
 	key->dialect = lock->dialect;
-	key->mode = mode;
-	key->lifetime = lifetime;
-	key->lease = lease;
+	key->permit = permit;
 }
 
 int
@@ -53,28 +49,47 @@ zkl_hold_count(void)
 	return nholds;
 }
 
-ZklHold *
-zkl_hold_find(const ZklTarget *lock, ZklLockMode mode, ZklLifetime lifetime)
+ZklHeldLock *
+zkl_hold_lookup(const ZklTarget *lock)
 {
-	ZklHoldKey	key;
-	ZklHold    *hold;
+	ZklHeldKey	key;
 
 	if (table == NULL)
 		return NULL;
-	make_key(&key, lock, mode, lifetime, 0);
-	hold = hash_search(table, &key, HASH_FIND, NULL);
-	return hold != NULL && hold->begun ? hold : NULL;
+	make_key(&key, lock, 0);
+	return hash_search(table, &key, HASH_FIND, NULL);
+}
+
+ZklHold *
+zkl_hold_find(const ZklTarget *lock, ZklLockMode mode, ZklLifetime lifetime)
+{
+	return zkl_hold_in(zkl_hold_lookup(lock), mode, lifetime);
+}
+
+int
+zkl_hold_sibling(ZklHeldLock *held)
+{
+	int			i;
+
+	for (i = 0; i < ZKL_HOLDS_PER_LOCK; i++)
+	{
+		ZklHold    *hold = zkl_hold_nth(held, i);
+		ZklError	error;
+
+		if (hold != NULL && zkl_hold_is_good(hold, &error))
+			return hold->grant.slotno;
+	}
+	return -1;
 }
 
 /* Names are short, the room for them is not. */
 static uint32
 hash_key(const void *key, Size keysize)
 {
-	const ZklHoldKey *k = key;
+	const ZklHeldKey *k = key;
 
 	return hash_bytes((const unsigned char *) k->path,
-					  (int) strlen(k->path)) + k->dialect * 4 + k->mode * 2 +
-		k->lifetime + k->lease * 64;
+					  (int) strlen(k->path)) + k->dialect + k->permit * 16;
 }
 
 static void
@@ -82,12 +97,12 @@ make_table(void)
 {
 	HASHCTL		ctl = {0};
 
-	ctl.keysize = sizeof(ZklHoldKey);
-	ctl.entrysize = sizeof(ZklHold);
+	ctl.keysize = sizeof(ZklHeldKey);
+	ctl.entrysize = sizeof(ZklHeldLock);
 	ctl.hash = hash_key;
 	ctl.match = memcmp;
 	ctl.hcxt = TopMemoryContext;
-	table = hash_create("zklock holds", 16, &ctl, HASH_ELEM | HASH_FUNCTION |
+	table = hash_create("zklock held locks", 16, &ctl, HASH_ELEM | HASH_FUNCTION |
 						HASH_COMPARE | HASH_CONTEXT);
 }
 
@@ -98,7 +113,7 @@ open_scope(ZklHold *hold)
 	SubTransactionId subid = GetCurrentSubTransactionId();
 	ZklScope   *scope;
 
-	if (hold->key.lifetime != ZKL_LIFETIME_TRANSACTION ||
+	if (hold->lifetime != ZKL_LIFETIME_TRANSACTION ||
 		(hold->scope != NULL && hold->scope->subid == subid))
 		return;
 	scope = MemoryContextAlloc(TopMemoryContext, sizeof(ZklScope));
@@ -128,45 +143,46 @@ free_parts(ZklHold *hold)
 }
 
 static ZklHold *
-prepare(const ZklLockRequest *ask, uint32 lease)
+prepare_hold(const ZklLockRequest *request, uint32 permit)
 {
-	ZklHoldKey	key;
+	ZklHeldKey	key;
+	ZklHeldLock *held;
 	ZklHold    *hold;
 	bool		found;
 
 	if (table == NULL)
 		make_table();
-	make_key(&key, &ask->lock, ask->mode, ask->lifetime, lease);
-	hold = hash_search(table, &key, HASH_ENTER, &found);
-	if (found)
-		free_parts(hold);
-	hold->begun = false;
-	hold->count = 0;
-	hold->scope = NULL;
-	hold->name = NULL;
-	hold->told = false;
-	hold->told_zxid = 0;
-	hold->lost_before = false;
+	make_key(&key, &request->lock, permit);
+	held = hash_search(table, &key, HASH_ENTER, &found);
+	if (!found)
+		memset(held->holds, 0, sizeof(held->holds));
+	hold = &held->holds[ZKL_HOLD_NUMBER(request->mode, request->lifetime)];
+	Assert(!hold->begun);
+	free_parts(hold);
+	memset(hold, 0, sizeof(*hold));
+	hold->lock = held;
+	hold->mode = request->mode;
+	hold->lifetime = request->lifetime;
 	hold->lost = ZKL_ERROR_NONE;
-	hold->name = MemoryContextStrdup(TopMemoryContext, ask->lock.name);
+	hold->name = MemoryContextStrdup(TopMemoryContext, request->lock.name);
 	open_scope(hold);
 	return hold;
 }
 
 ZklHold *
-zkl_hold_prepare(const ZklLockRequest *ask)
+zkl_hold_prepare(const ZklLockRequest *request)
 {
-	return prepare(ask, 0);
+	return prepare_hold(request, 0);
 }
 
 ZklHold *
-zkl_hold_prepare_lease(const ZklLockRequest *ask)
+zkl_hold_prepare_permit(const ZklLockRequest *request)
 {
 	static uint32 last = 0;
 
 	if (++last == 0)
 		last = 1;
-	return prepare(ask, last);
+	return prepare_hold(request, last);
 }
 
 static void
@@ -185,7 +201,7 @@ zkl_hold_begin(ZklHold *hold, const ZklGrant *grant)
 	hold->begun = true;
 	nholds++;
 	count(hold);
-	dlist_push_head(&zkl_holds[hold->key.lifetime], &hold->link);
+	dlist_push_head(&zkl_holds[hold->lifetime], &hold->link);
 }
 
 void
@@ -208,14 +224,22 @@ zkl_hold_again(ZklHold *hold)
 void
 zkl_hold_drop(ZklHold *hold)
 {
-	ZklHoldKey	key = hold->key;
+	ZklHeldLock *held = hold->lock;
+	ZklHeldKey	key = held->key;
+	int			i;
 
 	if (hold->begun)
 	{
 		dlist_delete(&hold->link);
 		nholds--;
 	}
+	hold->begun = false;
 	free_parts(hold);
+	for (i = 0; i < ZKL_HOLDS_PER_LOCK; i++)
+	{
+		if (held->holds[i].name != NULL)
+			return;
+	}
 	(void) hash_search(table, &key, HASH_REMOVE, NULL);
 }
 
@@ -251,13 +275,13 @@ zkl_hold_is_good(const ZklHold *hold, ZklError *error)
 bool
 zkl_hold_token(const ZklTarget *lock, int64 *token)
 {
+	ZklHeldLock *held = zkl_hold_lookup(lock);
 	bool		found = false;
 	int			i;
 
-	for (i = 0; i < 4; i++)
+	for (i = 0; i < ZKL_HOLDS_PER_LOCK; i++)
 	{
-		ZklHold    *hold = zkl_hold_find(lock, (ZklLockMode) (i / 2),
-										 (ZklLifetime) (i % 2));
+		ZklHold    *hold = zkl_hold_nth(held, i);
 		ZklError	error;
 
 		if (hold == NULL || !zkl_hold_is_good(hold, &error))
@@ -275,23 +299,18 @@ zkl_hold_has_lapsed(const ZklHold *hold)
 	return !zkl_lease_is_valid(hold->grant.generation);
 }
 
-/* Each lease is one for itself. */
 bool
 zkl_hold_is_covered(const ZklHold *hold)
 {
-	ZklTarget	lock = {hold->key.path, hold->name, hold->key.dialect};
 	int			i;
 
-	if (hold->key.lease != 0)
-		return false;
-	for (i = 0; i < 4; i++)
+	for (i = 0; i < ZKL_HOLDS_PER_LOCK; i++)
 	{
-		ZklHold    *other = zkl_hold_find(&lock, (ZklLockMode) (i / 2),
-										  (ZklLifetime) (i % 2));
+		ZklHold    *other = zkl_hold_nth(hold->lock, i);
 		ZklError	error;
 
 		if (other != NULL && other != hold &&
-			(other->key.mode == ZKL_EXCLUSIVE || other->key.mode == hold->key.mode) &&
+			(other->mode == ZKL_EXCLUSIVE || other->mode == hold->mode) &&
 			zkl_hold_is_good(other, &error))
 			return true;
 	}
@@ -301,10 +320,10 @@ zkl_hold_is_covered(const ZklHold *hold)
 void
 zkl_hold_ascii_name(const ZklHold *hold, char *buf, size_t size)
 {
-	const char *path = hold->key.path;
+	const char *path = hold->lock->key.path;
 
 	zkl_text_to_ascii(path,
-					  zkl_znode_shown_length((ZklDialect) hold->key.dialect,
+					  zkl_znode_shown_length((ZklDialect) hold->lock->key.dialect,
 											 false, path), buf, size);
 }
 

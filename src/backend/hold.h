@@ -5,7 +5,7 @@
 #ifndef ZKL_BACKEND_HOLD_H
 #define ZKL_BACKEND_HOLD_H
 
-#include "backend/request.h"
+#include "backend/lock_request.h"
 #include "lib/ilist.h"
 #include "shared/slot.h"
 
@@ -20,32 +20,44 @@ typedef struct ZklScope
 	struct ZklScope *outer;
 } ZklScope;
 
-typedef struct ZklHoldKey
-{
-	char		path[ZKL_MAX_NAME + 1]; /* zero behind its end */
-	uint8		dialect;		/* ZklDialect */
-	uint8		mode;			/* ZklLockMode */
-	uint8		lifetime;		/* ZklLifetime */
-	uint8		zero;			/* keys are compared byte by byte */
-	uint32		lease;			/* its number, from 1 on; 0: a lock.  Each
-								 * lease is a hold of its own */
-} ZklHoldKey;
-
+/* This backend's hold on one lock, in one mode, for one lifetime */
 typedef struct ZklHold
 {
-	ZklHoldKey	key;
+	struct ZklHeldLock *lock;
+	ZklLockMode mode;
+	ZklLifetime lifetime;
 	dlist_node	link;			/* in the list of its lifetime */
 	ZklGrant	grant;
-	bool		begun;			/* else it is only prepared */
+	bool		begun;			/* else it is only prepared, or unused */
 	uint32		count;
 	ZklScope   *scope;			/* transaction lifetime only */
-	char	   *name;			/* as the database writes it */
+	char	   *name;			/* as the database writes it; NULL: unused */
 	bool		told;			/* its loss was reported to the client */
 	int64		told_zxid;		/* the s_asked_zxid that was; see notice.h */
 	bool		lost_before;	/* before the current transaction began */
 	ZklError	lost;			/* seen by this backend, perhaps before the
 								 * worker; NONE: it was not */
 } ZklHold;
+
+typedef struct ZklHeldKey
+{
+	char		path[ZKL_MAX_NAME + 1]; /* zero behind its end */
+	uint8		dialect;		/* ZklDialect */
+	uint8		zero[3];		/* keys are compared byte by byte */
+	uint32		permit;			/* its number, from 1 on; 0: a lock.  Each
+								 * permit counts as a lock of its own */
+} ZklHeldKey;
+
+#define ZKL_HOLDS_PER_LOCK	4	/* two modes, two lifetimes */
+#define ZKL_HOLD_NUMBER(mode, lifetime) \
+	(((mode) == ZKL_EXCLUSIVE ? 0 : 2) + (lifetime))
+
+/* A lock that this backend holds, in one way or several */
+typedef struct ZklHeldLock
+{
+	ZklHeldKey	key;
+	ZklHold		holds[ZKL_HOLDS_PER_LOCK];	/* exclusive ones first */
+} ZklHeldLock;
 
 /* Those that have begun, by lifetime, the last one first; not to be written */
 extern dlist_head zkl_holds[2];
@@ -60,18 +72,37 @@ zkl_holds_anything(void)
 /* How many have begun */
 extern int	zkl_hold_count(void);
 
-/* The hold on a lock, or NULL if there is none. */
+/* Looks up a lock.  NULL: this backend does not hold it. */
+extern ZklHeldLock *zkl_hold_lookup(const ZklTarget *lock);
+
+/* One of the holds on a lock, or NULL if there is none; held may be NULL. */
+static inline ZklHold *
+zkl_hold_nth(ZklHeldLock *held, int n)
+{
+	return held != NULL && held->holds[n].begun ? &held->holds[n] : NULL;
+}
+
+static inline ZklHold *
+zkl_hold_in(ZklHeldLock *held, ZklLockMode mode, ZklLifetime lifetime)
+{
+	return zkl_hold_nth(held, ZKL_HOLD_NUMBER(mode, lifetime));
+}
+
+/* Both in one, for those who need one hold only */
 extern ZklHold *zkl_hold_find(const ZklTarget *lock, ZklLockMode mode,
 							  ZklLifetime lifetime);
+
+/* The slot of a good hold on a lock, an exclusive one if there is; or -1. */
+extern int	zkl_hold_sibling(ZklHeldLock *held);
 
 /*
  * Makes all that a hold will need, without counting it yet: after this,
  * zkl_hold_begin cannot fail.
  */
-extern ZklHold *zkl_hold_prepare(const ZklLockRequest *ask);
+extern ZklHold *zkl_hold_prepare(const ZklLockRequest *request);
 
-/* The same for a lease: another each time. */
-extern ZklHold *zkl_hold_prepare_lease(const ZklLockRequest *ask);
+/* The same for a permit: another hold each time. */
+extern ZklHold *zkl_hold_prepare_permit(const ZklLockRequest *request);
 
 /* A prepared hold begins, counted once. */
 extern void zkl_hold_begin(ZklHold *hold, const ZklGrant *grant);

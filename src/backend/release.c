@@ -17,10 +17,8 @@
 #include "shared/slot.h"
 
 static void
-warn_not_held(const ZklTarget *lock, ZklLockMode mode)
+warn_not_held(const ZklTarget *lock, ZklLockMode mode, bool until_commit)
 {
-	ZklHold    *until_commit = zkl_hold_find(lock, mode,
-											 ZKL_LIFETIME_TRANSACTION);
 	const char *name = zkl_text_for_client(lock->name);
 
 	ereport(WARNING,
@@ -31,7 +29,7 @@ warn_not_held(const ZklTarget *lock, ZklLockMode mode)
 					name) :
 			 errmsg("you do not hold distributed lock \"%s\" in shared mode",
 					name),
-			 until_commit != NULL ?
+			 until_commit ?
 			 errhint("A lock of transaction lifetime ends with its transaction.") : 0));
 }
 
@@ -67,7 +65,7 @@ warn_early(const char *name)
 static bool
 is_early(const ZklHold *hold)
 {
-	return hold->key.dialect != ZKL_DIALECT_MEMBER &&
+	return hold->lock->key.dialect != ZKL_DIALECT_MEMBER &&
 		!zkl_hold_is_covered(hold) && zkl_commit_warn_release();
 }
 
@@ -99,15 +97,19 @@ zkl_release_hold(ZklHold *hold)
 bool
 zkl_release_lock(const ZklTarget *lock, ZklLockMode mode)
 {
+	ZklHeldLock *held;
 	ZklHold    *hold;
 	ZklError	error;
 	bool		known;
 
 	zkl_lifetime_check();
-	hold = zkl_hold_find(lock, mode, ZKL_LIFETIME_SESSION);
+	held = zkl_hold_lookup(lock);
+	hold = zkl_hold_in(held, mode, ZKL_LIFETIME_SESSION);
 	if (hold == NULL)
 	{
-		warn_not_held(lock, mode);
+		warn_not_held(lock, mode,
+					  zkl_hold_in(held, mode,
+								  ZKL_LIFETIME_TRANSACTION) != NULL);
 		return false;
 	}
 	if (hold->count == 1 || !zkl_hold_is_good(hold, &error))

@@ -1,23 +1,20 @@
 /*
  * wait.c
- *	  The requests of this backend that are under way, and the wait for them.
+ *	  The wait for the answer to a request, and its deadlines.
  *
- * Owns the slots of these requests, from their submission until they are handed
- * over or given up.  Run by backends.
+ * Owns no slot: request.c has those of the requests under way, and this looks
+ * at them.  Run by backends.
  *
- * Takes no lock of its own; what it reads and writes of a slot it does through
- * slot.h.  Waits on the process latch only.
+ * Takes no locks but, through slot.h, those of slots.  Waits on the process
+ * latch only.
  *
- * Must not know what is asked for, nor what an answer means.
- *
- * No slot may leak.  So nothing that is done between a claim and the submit can
- * fail, and since a FATAL error goes past PG_CATCH, request.c has an exit
- * callback give up what is under way.
+ * Must not know what a request is for, nor what an answer means.
  */
 #include "postgres.h"
 
 #include "backend/text.h"
 #include "backend/refusal.h"
+#include "backend/request.h"
 #include "backend/stall.h"
 #include "backend/wait.h"
 #include "miscadmin.h"
@@ -26,11 +23,6 @@
 #include "shared/lease.h"
 #include "shared/settings.h"
 #include "shared/slot.h"
-
-/* The slots of what was submitted, in that order; in TopMemoryContext */
-static int *under_way = NULL;
-static int	nunder_way = 0;
-static int	under_way_room = 0;
 
 /* ---- time ---- */
 
@@ -56,7 +48,7 @@ zkl_wait_after_ms(int64 start, int64 ms)
 static long
 next_timeout(const ZklDeadlines *at, int64 now)
 {
-	int64		first = Min(Min(at->expire, at->answer),
+	int64		first = Min(Min(at->time_out, at->answer),
 							Min(at->lock_timeout, at->look));
 
 	if (first == ZKL_NEVER)
@@ -64,75 +56,55 @@ next_timeout(const ZklDeadlines *at, int64 now)
 	return (long) Min((first - now + 999) / 1000, INT_MAX);
 }
 
-/* ---- the slots ---- */
-
 void
-zkl_wait_abandon(int first)
+zkl_wait_begin_lock(ZklDeadlines *at, bool is_try, int64 timeout_ms)
 {
-	while (nunder_way > first)
-		(void) zkl_slot_release(under_way[--nunder_way]);
-}
+	int64		start = zkl_wait_clock();
 
-void
-zkl_wait_make_room(void)
-{
-	int			room = Max(8, 2 * under_way_room);
+	at->start = start;
+	at->timed_out = false;
+	at->time_out = at->answer = at->lock_timeout = at->look = ZKL_NEVER;
+	if (LockTimeout > 0)
+		at->lock_timeout = zkl_wait_after_ms(start, LockTimeout);
+	if (is_try)
+	{
+		int64		over = zkl_wait_after_ms(start, timeout_ms);
 
-	if (nunder_way < under_way_room)
-		return;
-	if (under_way == NULL)
-		under_way = MemoryContextAlloc(TopMemoryContext, room * sizeof(int));
+		at->answer = zkl_wait_after_ms(over, zkl_connect_timeout);
+		if (timeout_ms > 0)
+			at->time_out = over;
+	}
 	else
-		under_way = repalloc(under_way, room * sizeof(int));
-	under_way_room = room;
+		at->look = zkl_wait_after_ms(start, zkl_connect_timeout);
 }
 
 void
-zkl_wait_submit(int slotno, bool more)
+zkl_wait_begin_answer(ZklDeadlines *at, int64 timeout_ms, int64 answer_ms,
+					  bool is_lock_wait)
 {
-	Assert(nunder_way < under_way_room);
-	under_way[nunder_way++] = slotno;
-	zkl_slot_submit(slotno, more);
-}
+	int64		start = zkl_wait_clock();
 
-int
-zkl_wait_under_way(void)
-{
-	return nunder_way;
-}
-
-int
-zkl_wait_slot(int number)
-{
-	Assert(number < nunder_way);
-	return under_way[number];
-}
-
-void
-zkl_wait_hand_over(int first)
-{
-	nunder_way = first;
-}
-
-void
-zkl_wait_take_back(int slotno)
-{
-	Assert(nunder_way < under_way_room);
-	under_way[nunder_way++] = slotno;
+	at->start = start;
+	at->timed_out = false;
+	at->time_out = zkl_wait_after_ms(start, timeout_ms);
+	at->answer = zkl_wait_after_ms(start, answer_ms);
+	at->lock_timeout = is_lock_wait && LockTimeout > 0 ?
+		zkl_wait_after_ms(start, LockTimeout) : ZKL_NEVER;
+	at->look = ZKL_NEVER;
 }
 
 /* ---- the wait ---- */
 
 /*
- * Once the wait has been one for ZooKeeper for long, its client is told, once
- * for all waits that began with the same call.  Before that, the next look is
- * due when it would have been for long; or a while from now.
+ * If the wait has been one for ZooKeeper for "zklock.connect_timeout", the
+ * client is told: once for all waits of the same call.  Otherwise sets when to
+ * look again.
  */
 static void
 look_for_stall(ZklDeadlines *at, int slotno, const char *name, int64 now)
 {
-	static int64 told = 0;		/* the start of that call */
-	int64		patience = (int64) zkl_connect_timeout * 1000;
+	static int64 told = 0;		/* the start of the call that was told */
+	int64		allowed = (int64) zkl_connect_timeout * 1000;
 	int64		stalled = Min(zkl_stall_time(slotno), now - at->start);
 
 	if (told == at->start)
@@ -140,8 +112,8 @@ look_for_stall(ZklDeadlines *at, int slotno, const char *name, int64 now)
 	else if (stalled < 0)
 		at->look = zkl_wait_after_ms(now, Max(zkl_connect_timeout,
 											  zkl_lease_look_ms()));
-	else if (stalled < patience)
-		at->look = now + patience - stalled;
+	else if (stalled < allowed)
+		at->look = now + allowed - stalled;
 	else
 	{
 		told = at->start;
@@ -150,24 +122,20 @@ look_for_stall(ZklDeadlines *at, int slotno, const char *name, int64 now)
 	}
 }
 
-/* Acts on the deadlines that have passed. */
 static void
-heed(ZklDeadlines *at, int slotno, const char *name, int64 now)
+act_on_deadlines(ZklDeadlines *at, int slotno, const char *name, int64 now)
 {
-	int			i;
-
 	if (now >= at->lock_timeout)
 		zkl_stall_raise_lock_timeout(slotno, name);
 	if (now >= at->look)
 		look_for_stall(at, slotno, name, now);
 	if (now >= at->answer)
 		zkl_refusal_raise_unreachable();
-	if (now >= at->expire)
+	if (now >= at->time_out)
 	{
-		at->expire = ZKL_NEVER;
-		at->expired = true;
-		for (i = 0; i < nunder_way; i++)
-			zkl_slot_time_out(under_way[i]);
+		at->time_out = ZKL_NEVER;
+		at->timed_out = true;
+		zkl_request_time_out_all();
 	}
 }
 
@@ -192,22 +160,23 @@ zkl_wait_is_answered(int slotno)
 
 void
 zkl_wait_until(bool (*is_over) (int slotno), int slotno,
-			   void (*where) (void *name), const char *name, ZklDeadlines *at)
+			   void (*context) (void *name), const char *name,
+			   ZklDeadlines *at)
 {
 	const char *shown = zkl_text_for_client(name);
-	ErrorContextCallback context;
+	ErrorContextCallback callback;
 
-	context.callback = where;
-	context.arg = unconstify(char *, shown);
-	context.previous = error_context_stack;
-	error_context_stack = &context;
+	callback.callback = context;
+	callback.arg = unconstify(char *, shown);
+	callback.previous = error_context_stack;
+	error_context_stack = &callback;
 
 	while (!is_over(slotno))
 	{
 		int64		now = zkl_wait_clock();
 		long		timeout;
 
-		heed(at, slotno, shown, now);
+		act_on_deadlines(at, slotno, shown, now);
 		timeout = next_timeout(at, now);
 		if (zkl_slot_peek(slotno) == ZKL_SLOT_GRANTED &&
 			(timeout < 0 || timeout > zkl_lease_look_ms()))
@@ -220,5 +189,24 @@ zkl_wait_until(bool (*is_over) (int slotno), int slotno,
 		CHECK_FOR_INTERRUPTS();
 	}
 
-	error_context_stack = context.previous;
+	error_context_stack = callback.previous;
+}
+
+void
+zkl_wait_for_answer(int slotno, void (*context) (void *name),
+					const char *name, ZklDeadlines *at, ZklSlot *answer)
+{
+	int			first = zkl_request_count();
+
+	zkl_request_submit(slotno, false);
+	PG_TRY();
+	{
+		zkl_wait_until(zkl_wait_is_answered, slotno, context, name, at);
+		zkl_slot_copy(slotno, answer);
+	}
+	PG_FINALLY();
+	{
+		zkl_request_abandon(first);
+	}
+	PG_END_TRY();
 }

@@ -1,62 +1,65 @@
 /*
  * wait.h
- *	  The requests of this backend that are under way, and the wait for them.
- *	  For request.c; they are numbered from 0 in the order of submission.
+ *	  The wait for the answer to a request, and its deadlines.
  */
 #ifndef ZKL_BACKEND_WAIT_H
 #define ZKL_BACKEND_WAIT_H
 
-#define ZKL_NEVER		PG_INT64_MAX
+#include "shared/slot.h"
 
-/* When a wait changes its mind; times of zkl_wait_clock() */
+#define ZKL_NEVER		PG_INT64_MAX	/* no deadline */
+#define ZKL_FOREVER		PG_INT64_MAX	/* a timeout in ms that never passes */
+
+/* What a wait does when; times of zkl_wait_clock() */
 typedef struct ZklDeadlines
 {
-	bool		expired;		/* a try's time is over */
-	int64		expire;			/* then it is */
-	int64		answer;			/* nobody answers */
-	int64		lock_timeout;	/* the setting of that name */
-	int64		look;			/* whether it is ZooKeeper that is waited for:
-								 * then a NOTICE says so */
-	int64		start;			/* since when that counts */
+	int64		start;			/* when the call began */
+	int64		time_out;		/* the tries under way time out */
+	bool		timed_out;		/* they have */
+	int64		answer;			/* error: ZooKeeper is unreachable */
+	int64		lock_timeout;	/* error: the setting of that name */
+	int64		look;			/* look whether ZooKeeper keeps the caller
+								 * waiting: if so, a NOTICE says so */
 } ZklDeadlines;
 
-/* The time in µs, by a clock that never goes back. */
+/* The time in µs, by a clock that never goes back */
 extern int64 zkl_wait_clock(void);
 extern int64 zkl_wait_after_ms(int64 start, int64 ms);
 
-/* Makes room for one more: submitting it cannot fail. */
-extern void zkl_wait_make_room(void);
-
-/* A slot that was claimed; "more": see zkl_slot_submit. */
-extern void zkl_wait_submit(int slotno, bool more);
-
-/* How many there are, and the slot of one */
-extern int	zkl_wait_under_way(void);
-extern int	zkl_wait_slot(int number);
+/* The deadlines of a call that begins now and waits for locks */
+extern void zkl_wait_begin_lock(ZklDeadlines *at, bool is_try,
+								int64 timeout_ms);
 
 /*
- * Those from number "first" on are no longer under way: ended, however far they
- * got, or the caller's.  Neither can fail.
+ * The deadlines of a call that begins now and waits only for an answer: after
+ * how many ms it times out and ZooKeeper counts as unreachable, and whether
+ * "lock_timeout" counts
  */
-extern void zkl_wait_abandon(int first);
-extern void zkl_wait_hand_over(int first);
-
-/* The slot that was handed over last is under way again.  Cannot fail. */
-extern void zkl_wait_take_back(int slotno);
+extern void zkl_wait_begin_answer(ZklDeadlines *at, int64 timeout_ms,
+								  int64 answer_ms, bool is_lock_wait);
 
 /*
- * Whether there is an answer.  A grant whose lease has passed meanwhile,
- * because the worker or this backend was stopped, say, is none yet: the worker
- * will renew the lease, or find the lock lost.
+ * Whether a request is answered.  A grant whose lease has passed meanwhile,
+ * because the worker or this backend was stopped, say, is no answer yet: the
+ * worker will renew the lease, or find the lock lost.
  */
 extern bool zkl_wait_is_answered(int slotno);
 
 /*
- * Waits until is_over says so; latches wake it, of slots and at deadlines.
- * "where" adds to the errors, and is called with "name".
+ * Waits until is_over returns true for the slot.  It is asked again at each
+ * deadline, and whenever the latch is set, as the worker does with an answer.
+ * "context" adds to errors, and is called with "name".
  */
 extern void zkl_wait_until(bool (*is_over) (int slotno), int slotno,
-						   void (*where) (void *name), const char *name,
+						   void (*context) (void *name), const char *name,
 						   ZklDeadlines *at);
+
+/*
+ * Submits a claimed request, waits for its answer, copies the answered slot and
+ * gives the slot back, also if there is an error.
+ */
+extern void zkl_wait_for_answer(int slotno, void (*context) (void *name),
+								const char *name, ZklDeadlines *at,
+								ZklSlot *answer);
 
 #endif							/* ZKL_BACKEND_WAIT_H */

@@ -13,7 +13,7 @@
 #include "postgres.h"
 
 #include "backend/acquire.h"
-#include "backend/claim.h"
+#include "backend/quota.h"
 #include "backend/duration.h"
 #include "backend/release.h"
 #include "catalog/pg_type.h"
@@ -114,7 +114,7 @@ acquire_all(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime,
 
 	zkl_loaded_check();
 	*n = length_of(array);
-	zkl_claim_check_number(*n);
+	zkl_quota_check_number(*n);
 	names = names_of(array);
 	asks = palloc0(*n * sizeof(ZklLockRequest));
 	tokens = palloc(*n * sizeof(int64));
@@ -216,7 +216,7 @@ unlock_all_of(FunctionCallInfo fcinfo, ZklLockMode mode)
 
 	zkl_loaded_check();
 	n = length_of(array);
-	zkl_claim_check_total(n);
+	zkl_quota_check_total(n);
 	names = names_of(array);
 	for (i = 0; i < n; i++)
 		all &= zkl_release_lock(&names[i].lock, mode);

@@ -7,7 +7,7 @@
  */
 #include "postgres.h"
 
-#include "backend/ask.h"
+#include "backend/lock_queue.h"
 #include "miscadmin.h"
 #include "recipes/semaphore.h"
 #include "shared/compat.h"
@@ -34,7 +34,7 @@ break_lease(const ZklTarget *lock)
 {
 	ZklTarget	leases = *lock;
 
-	leases.path = psprintf("%s%s", lock->path, ZKL_SEMAPHORE_LEASES);
+	leases.path = psprintf("%s%s", lock->path, ZKL_SEMAPHORE_PERMITS);
 	leases.dialect = ZKL_DIALECT_PERMIT;
 	return strlen(leases.path) <= ZKL_MAX_NAME && zkl_lock_queue_break(&leases);
 }

@@ -11,7 +11,7 @@
 
 #include <ctype.h>
 
-#include "backend/ask.h"
+#include "backend/lock_queue.h"
 #include "backend/text.h"
 #include "functions/ownqueue.h"
 #include "functions/row.h"
@@ -200,7 +200,7 @@ put_semaphore(FunctionCallInfo fcinfo, const ZklTarget *lock, int *position)
 	uint32		n = 0,
 				max = PG_UINT32_MAX;
 
-	leases.path = psprintf("%s%s", lock->path, ZKL_SEMAPHORE_LEASES);
+	leases.path = psprintf("%s%s", lock->path, ZKL_SEMAPHORE_PERMITS);
 	leases.dialect = ZKL_DIALECT_PERMIT;
 	guard.path = psprintf("%s%s", lock->path, ZKL_SEMAPHORE_GUARD);
 	guard.dialect = ZKL_DIALECT_CURATOR_MUTEX;

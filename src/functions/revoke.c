@@ -12,7 +12,8 @@
  */
 #include "postgres.h"
 
-#include "backend/ask.h"
+#include "backend/errand.h"
+#include "backend/lock_queue.h"
 #include "backend/text.h"
 #include "backend/refusal.h"
 #include "commands/dbcommands.h"

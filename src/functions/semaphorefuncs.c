@@ -28,7 +28,7 @@ acquire(FunctionCallInfo fcinfo, ZklLifetime lifetime, bool is_try,
 
 	ask.path = PG_GETARG_TEXT_PP(0);
 	ask.max = PG_GETARG_INT32(1);
-	ask.leases = PG_GETARG_INT32(2);
+	ask.permits = PG_GETARG_INT32(2);
 	ask.lifetime = lifetime;
 	ask.is_try = is_try;
 	ask.timeout_ms = is_try ? zkl_duration_timeout_ms(PG_GETARG_INTERVAL_P(3)) : 0;

@@ -4,9 +4,9 @@
  *
  * Owns what zk_barrier_enter(), zk_barrier_leave() and zk_barrier() do with the
  * children of a barrier's directory.  Run by backends.  Takes no locks; waits
- * as ask.c and request.c do.
+ * as wait.c does.
  *
- * Must not know how a lock is asked for, nor how the worker runs an errand.
+ * Must not know how a lock is requested, nor how the worker runs an errand.
  *
  * The layout is that of Curator's DistributedDoubleBarrier: an ephemeral child
  * for each member, and a persistent one, "ready", which says that they were
@@ -53,6 +53,7 @@ ZKL_FUNCTION(zkl_sql_barrier);
 typedef struct Barrier
 {
 	ZklTarget	target;
+	ZklHold    *hold;			/* our membership, or NULL */
 	int64		timeout_ms;
 	ZklDeadlines at;			/* of what is no wait for children */
 	ZklChildren children;
@@ -61,10 +62,10 @@ typedef struct Barrier
 
 /* ---- membership ---- */
 
-static ZklHold *
-find_hold(const Barrier *b)
+static void
+find_membership(Barrier *b)
 {
-	return zkl_hold_find(&b->target, ZKL_SHARED, ZKL_LIFETIME_SESSION);
+	b->hold = zkl_hold_find(&b->target, ZKL_SHARED, ZKL_LIFETIME_SESSION);
 }
 
 /*
@@ -74,7 +75,7 @@ find_hold(const Barrier *b)
 static void
 begin_wait(Barrier *b)
 {
-	int			slotno = find_hold(b)->grant.slotno;
+	int			slotno = b->hold->grant.slotno;
 	ZklSlot		slot;
 
 	zkl_slot_set_quiet(slotno, true);
@@ -86,15 +87,14 @@ begin_wait(Barrier *b)
 static void
 check_member(const Barrier *b, bool has_us)
 {
-	ZklHold    *hold = find_hold(b);
 	ZklError	error;
 
-	if (zkl_hold_is_good(hold, &error))
+	if (zkl_hold_is_good(b->hold, &error))
 	{
 		if (has_us)
 			return;
 		error = ZKL_ERROR_NODE_DELETED;
-		zkl_hold_lose(hold, error);
+		zkl_hold_lose(b->hold, error);
 	}
 	ereport(ERROR,
 			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
@@ -102,19 +102,19 @@ check_member(const Barrier *b, bool has_us)
 			 errdetail("%s", zkl_refusal_lost_detail(error))));
 }
 
-/* What the member's lock is asked for with */
+/* The request for a member's lock */
 static ZklLockRequest
-make_ask(Barrier *b)
+make_request(Barrier *b)
 {
-	ZklLockRequest ask = {0};
+	ZklLockRequest request = {0};
 
-	ask.lock = b->target;
-	ask.mode = ZKL_SHARED;
-	ask.lifetime = ZKL_LIFETIME_SESSION;
-	ask.is_try = b->timeout_ms != ZKL_FOREVER;
-	ask.timeout_ms = zkl_children_ms_left(&b->children);
-	ask.at = &b->at;
-	return ask;
+	request.lock = b->target;
+	request.mode = ZKL_SHARED;
+	request.lifetime = ZKL_LIFETIME_SESSION;
+	request.is_try = b->timeout_ms != ZKL_FOREVER;
+	request.timeout_ms = zkl_children_ms_left(&b->children);
+	request.at = &b->at;
+	return request;
 }
 
 /*
@@ -124,18 +124,19 @@ make_ask(Barrier *b)
 static void
 confirm_member(Barrier *b)
 {
-	ZklLockRequest ask = make_ask(b);
+	ZklLockRequest request = make_request(b);
 
-	zkl_lock_request_confirm(&ask, find_hold(b)->grant.slotno);
+	zkl_lock_request_confirm(&request, b->hold->grant.slotno);
 	check_member(b, true);
 }
 
 /* Goes without a word; does nothing if we are no member. */
 static void
-drop_out(const Barrier *b)
+drop_out(Barrier *b)
 {
-	zkl_release_quietly(&b->target, ZKL_SHARED,
-						ZKL_LIFETIME_SESSION);
+	if (b->hold != NULL)
+		zkl_hold_end(b->hold);
+	b->hold = NULL;
 }
 
 /*
@@ -144,14 +145,14 @@ drop_out(const Barrier *b)
  * stays: so the commit check finds it, as any lock that was lost.
  */
 static void
-drop_out_after_error(const Barrier *b)
+drop_out_after_error(Barrier *b)
 {
-	ZklHold    *hold = find_hold(b);
 	ZklError	error;
 
-	if (hold != NULL && GetCurrentTransactionNestLevel() > 1 &&
-		(!zkl_hold_is_good(hold, &error) || zkl_hold_has_lapsed(hold)))
-		zkl_slot_set_quiet(hold->grant.slotno, false);
+	find_membership(b);			/* the error may have come behind its end */
+	if (b->hold != NULL && GetCurrentTransactionNestLevel() > 1 &&
+		(!zkl_hold_is_good(b->hold, &error) || zkl_hold_has_lapsed(b->hold)))
+		zkl_slot_set_quiet(b->hold->grant.slotno, false);
 	else
 		drop_out(b);
 }
@@ -162,10 +163,13 @@ drop_out_after_error(const Barrier *b)
 static bool
 become_member(Barrier *b)
 {
-	ZklLockRequest ask = make_ask(b);
+	ZklLockRequest request = make_request(b);
 	int64		token;
 
-	return zkl_acquire(&ask, 1, &token);
+	if (!zkl_acquire(&request, 1, &token))
+		return false;
+	find_membership(b);
+	return true;
 }
 
 /* Before we are in: after that, "ready" says that we may start. */
@@ -203,15 +207,15 @@ wait_for_start(Barrier *b, int parties)
 			break;
 	}
 	confirm_member(b);
-	zkl_slot_set_quiet(find_hold(b)->grant.slotno, false);
+	zkl_slot_set_quiet(b->hold->grant.slotno, false);
 	check_member(b, true);
 	return true;
 }
 
 static void
-refuse_again(const Barrier *b)
+refuse_entering_again(const Barrier *b)
 {
-	if (find_hold(b) == NULL)
+	if (b->hold == NULL)
 		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_IN_USE),
@@ -249,7 +253,7 @@ enter(Barrier *b, int parties, bool stays)
  * listing is then of those who were in with us.
  */
 static bool
-wait_for_turn(Barrier *b)
+wait_until_not_first(Barrier *b)
 {
 	ZklMembers	view;
 
@@ -294,16 +298,16 @@ leave(Barrier *b)
 {
 	ZklError	error;
 	List	   *members = NIL;
-	bool		turn = false;
+	bool		may_go = false;
 	bool		released = false;
 
 	/* One that was lost before is acknowledged, as of a lock. */
-	if (!zkl_hold_is_good(find_hold(b), &error))
+	if (!zkl_hold_is_good(b->hold, &error))
 		return zkl_release_lock(&b->target, ZKL_SHARED);
 	PG_TRY();
 	{
-		turn = wait_for_turn(b);
-		if (turn)
+		may_go = wait_until_not_first(b);
+		if (may_go)
 			confirm_member(b);
 		members = zkl_members_others(&b->children, b->own);
 		released = zkl_release_lock(&b->target, ZKL_SHARED);
@@ -314,7 +318,7 @@ leave(Barrier *b)
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	return turn && released && wait_until_gone(b, members);
+	return may_go && released && wait_until_gone(b, members);
 }
 
 /* ---- SQL ---- */
@@ -328,17 +332,14 @@ get_barrier(FunctionCallInfo fcinfo, int timeout, Barrier *b)
 								  ZKL_DIALECT_MEMBER);
 	b->timeout_ms = PG_ARGISNULL(timeout) ? ZKL_FOREVER :
 		zkl_duration_timeout_ms(PG_GETARG_INTERVAL_P(timeout));
+	find_membership(b);
 }
 
 /* All that the call waits for has the same deadlines. */
 static void
-begin(Barrier *b)
+begin_barrier(Barrier *b)
 {
-	ZklLockRequest ask = {0};
-
-	ask.is_try = b->timeout_ms != ZKL_FOREVER;
-	ask.timeout_ms = b->timeout_ms;
-	zkl_request_deadlines(&ask, &b->at);
+	zkl_wait_begin_lock(&b->at, b->timeout_ms != ZKL_FOREVER, b->timeout_ms);
 	zkl_children_begin(&b->children, &b->target, b->timeout_ms);
 }
 
@@ -366,9 +367,9 @@ enter_by_sql(FunctionCallInfo fcinfo, bool stays)
 		PG_RETURN_NULL();
 	get_barrier(fcinfo, 2, &b);
 	parties = get_parties(fcinfo);
-	refuse_again(&b);
+	refuse_entering_again(&b);
 	zkl_loaded_check_worker();
-	begin(&b);
+	begin_barrier(&b);
 	started = enter(&b, parties, stays);
 	if (started && !stays)
 	{
@@ -400,7 +401,7 @@ zkl_sql_barrier_leave(PG_FUNCTION_ARGS)
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
 	get_barrier(fcinfo, 1, &b);
-	if (find_hold(&b) == NULL)
+	if (b.hold == NULL)
 	{
 		ereport(WARNING,
 				(errmsg("this session is not in barrier \"%s\"",
@@ -408,7 +409,7 @@ zkl_sql_barrier_leave(PG_FUNCTION_ARGS)
 		PG_RETURN_BOOL(false);
 	}
 	zkl_loaded_check_worker();
-	begin(&b);
+	begin_barrier(&b);
 	left = leave(&b);
 	zkl_children_end(&b.children);
 	PG_RETURN_BOOL(left);

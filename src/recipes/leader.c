@@ -9,7 +9,7 @@
 #include "postgres.h"
 
 #include "backend/acquire.h"
-#include "backend/ask.h"
+#include "backend/lock_queue.h"
 #include "backend/text.h"
 #include "backend/lifetime.h"
 #include "backend/release.h"

@@ -15,7 +15,7 @@
  */
 #include "postgres.h"
 
-#include "backend/ask.h"
+#include "backend/errand.h"
 #include "backend/refusal.h"
 #include "recipes/maximum.h"
 #include "shared/control.h"

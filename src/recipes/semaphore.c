@@ -1,49 +1,50 @@
 /*
  * semaphore.c
- *	  Acquiring and releasing leases of a semaphore.
+ *	  Acquiring and releasing permits of a semaphore.
  *
- * Owns the order of the steps: the guard, the maximum, the leases, and the
+ * Owns the order of the steps: the guard, the maximum, the permits, and the
  * guard's end.  Run by backends.  Takes no locks of its own; the guard is a
- * distributed one, which request.c keeps and gives back whatever happens.
+ * distributed one, which guard.c releases whatever happens.
  *
- * Must not know how a lease is granted, nor when a hold ends.
+ * Must not know how a permit is granted, nor when a hold ends.
  *
- * Should the guard be lost, with the ZooKeeper session, say, another may have
- * made leases meanwhile: those that were asked for are given up, and all begins
- * again.
+ * If the guard is lost, with the ZooKeeper session, say, another client may have
+ * made permits meanwhile.  Then the permits requested under it are abandoned,
+ * and everything begins again.
  */
 #include "postgres.h"
 
-#include "backend/claim.h"
 #include "backend/text.h"
 #include "backend/lifetime.h"
+#include "backend/quota.h"
 #include "backend/release.h"
 #include "backend/wait.h"
+#include "recipes/guard.h"
 #include "recipes/maximum.h"
 #include "recipes/semaphore.h"
 #include "shared/lease.h"
 #include "shared/slot.h"
 
-#define GUARDS			1		/* requests beside those of the leases */
+#define GUARDS			1		/* requests beside those of the permits */
 
-/* How long a try whose time is over stays in the guard's queue, at a time */
-#define GUARD_PATIENCE_MS	250
+/* How long a try that has timed out stays in the guard's queue, at a time */
+#define GUARD_ATTEMPT_MS	250
 
 typedef struct Semaphore
 {
-	const ZklSemaphoreRequest *ask;
-	ZklDeadlines at;			/* of the call, whatever begins again in it */
-	int64		over;			/* when a try's time is */
+	const ZklSemaphoreRequest *call;
+	ZklDeadlines at;			/* of the whole call */
+	int64		over;			/* when a try times out */
 	ZklTarget	directory;
 	ZklTarget	guard;
-	ZklTarget	leases;
+	ZklTarget	permits;
 } Semaphore;
 
 static void
 find_targets(Semaphore *s, const text *path)
 {
-	s->leases = zkl_target_recipe(path, ZKL_SEMAPHORE_LEASES,
-								  ZKL_DIALECT_PERMIT);
+	s->permits = zkl_target_recipe(path, ZKL_SEMAPHORE_PERMITS,
+								   ZKL_DIALECT_PERMIT);
 	s->guard = zkl_target_recipe(path, ZKL_SEMAPHORE_GUARD,
 								 ZKL_DIALECT_CURATOR_MUTEX);
 	s->directory = zkl_target_recipe(path, "", ZKL_DIALECT_PERMIT);
@@ -51,9 +52,9 @@ find_targets(Semaphore *s, const text *path)
 
 /* ---- what is held ---- */
 
-/* The first hold from "node" on that is a lease of it, or NULL */
+/* The first hold from "node" on that is a permit of it, or NULL */
 static ZklHold *
-next_lease(dlist_node *node, ZklLifetime lifetime, const ZklTarget *leases)
+next_permit(dlist_node *node, ZklLifetime lifetime, const ZklTarget *permits)
 {
 	dlist_head *list = &zkl_holds[lifetime];
 
@@ -61,7 +62,7 @@ next_lease(dlist_node *node, ZklLifetime lifetime, const ZklTarget *leases)
 	{
 		ZklHold    *hold = dlist_container(ZklHold, link, node);
 
-		if (hold->key.lease != 0 && strcmp(hold->key.path, leases->path) == 0)
+		if (hold->lock->key.permit != 0 && strcmp(hold->lock->key.path, permits->path) == 0)
 			return hold;
 	}
 	return NULL;
@@ -69,60 +70,60 @@ next_lease(dlist_node *node, ZklLifetime lifetime, const ZklTarget *leases)
 
 /* The one acquired last; then the one before */
 static ZklHold *
-first_held(ZklLifetime lifetime, const ZklTarget *leases)
+first_permit(ZklLifetime lifetime, const ZklTarget *permits)
 {
 	dlist_head *list = &zkl_holds[lifetime];
 
 	return dlist_is_empty(list) ? NULL :
-		next_lease(list->head.next, lifetime, leases);
+		next_permit(list->head.next, lifetime, permits);
 }
 
 static ZklHold *
-next_held(ZklHold *hold, ZklLifetime lifetime, const ZklTarget *leases)
+next_held_permit(ZklHold *hold, ZklLifetime lifetime, const ZklTarget *permits)
 {
-	return next_lease(hold->link.next, lifetime, leases);
+	return next_permit(hold->link.next, lifetime, permits);
 }
 
 static int
-count_held(ZklLifetime lifetime, const ZklTarget *leases, bool only_good)
+count_permits(ZklLifetime lifetime, const ZklTarget *permits, bool only_good)
 {
-	ZklHold    *hold = first_held(lifetime, leases);
+	ZklHold    *hold = first_permit(lifetime, permits);
 	ZklError	error;
 	int			n = 0;
 
-	for (; hold != NULL; hold = next_held(hold, lifetime, leases))
+	for (; hold != NULL; hold = next_held_permit(hold, lifetime, permits))
 		n += !only_good || zkl_hold_is_good(hold, &error);
 	return n;
 }
 
-/* Nobody else could ever help. */
+/* No other session could ever end this wait. */
 static void
-refuse_waiting_for_oneself(const Semaphore *s)
+refuse_self_deadlock(const Semaphore *s)
 {
-	int			held = count_held(ZKL_LIFETIME_SESSION, &s->leases, true) +
-	count_held(ZKL_LIFETIME_TRANSACTION, &s->leases, true);
+	int			held = count_permits(ZKL_LIFETIME_SESSION, &s->permits, true) +
+	count_permits(ZKL_LIFETIME_TRANSACTION, &s->permits, true);
 
-	if (s->ask->is_try || s->ask->leases <= s->ask->max - held)
+	if (s->call->is_try || s->call->permits <= s->call->max - held)
 		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_T_R_DEADLOCK_DETECTED),
 			 errmsg("deadlock detected"),
 			 errdetail("This session holds %d of the %d leases of semaphore \"%s\" and asks for %d more: it would wait for itself.",
-					   held, s->ask->max, s->leases.name, s->ask->leases),
+					   held, s->call->max, s->permits.name, s->call->permits),
 			 errhint("Acquire all leases at once, or release some first.")));
 }
 
 /* ---- acquiring ---- */
 
 /*
- * Whether there are too many leases for sure.  Past the lease of this server,
- * as when it was idle, that cannot be vouched for.
+ * Whether there are surely too many permits.  If this server's lease has passed,
+ * as when it was idle, it cannot tell.
  */
 static bool
 is_surely_full(const Semaphore *s)
 {
-	bool		full = zkl_maximum_count(&s->leases, true, &s->at) >
-	s->ask->max - s->ask->leases;
+	bool		full = zkl_maximum_count(&s->permits, true, &s->at) >
+	s->call->max - s->call->permits;
 	uint32		generation;
 	int64		deadline;
 
@@ -131,17 +132,17 @@ is_surely_full(const Semaphore *s)
 }
 
 static void
-fill_in(Semaphore *s, const ZklTarget *target, ZklLockRequest *ask)
+fill_in_request(Semaphore *s, const ZklTarget *target, ZklLockRequest *request)
 {
-	memset(ask, 0, sizeof(*ask));
-	ask->lock = *target;
-	ask->mode = ZKL_EXCLUSIVE;
-	ask->lifetime = s->ask->lifetime;
-	ask->is_try = s->ask->is_try;
-	ask->timeout_ms = s->ask->timeout_ms;
-	ask->at = &s->at;
-	ask->sibling = -1;
-	ask->max = (uint32) s->ask->max;
+	memset(request, 0, sizeof(*request));
+	request->lock = *target;
+	request->mode = ZKL_EXCLUSIVE;
+	request->lifetime = s->call->lifetime;
+	request->is_try = s->call->is_try;
+	request->timeout_ms = s->call->timeout_ms;
+	request->at = &s->at;
+	request->sibling = -1;
+	request->max = (uint32) s->call->max;
 }
 
 static void
@@ -150,34 +151,25 @@ raise_unknown(const Semaphore *s)
 	ereport(ERROR,
 			(errcode(ERRCODE_CONNECTION_FAILURE),
 			 errmsg("could not find out whether semaphore \"%s\" has enough leases left",
-					s->leases.name),
+					s->permits.name),
 			 errdetail("Other clients held its guard, the lock \"%s\", until \"zklock.connect_timeout\" had passed.",
 					   s->guard.path),
 			 errhint("Retry later.  A client that hangs loses the guard when its ZooKeeper session ends.")));
 }
 
-static void
-begin_deadlines(Semaphore *s)
-{
-	ZklLockRequest ask;
-
-	fill_in(s, &s->leases, &ask);
-	s->over = zkl_wait_after_ms(zkl_wait_clock(), ask.timeout_ms);
-	zkl_request_deadlines(&ask, &s->at);
-}
-
 /*
- * Whoever acquires leases holds the guard for a moment; and whoever holds it
- * for longer, because he waits for leases, has more than the maximum in sight.
- * So a try whose time is over looks at the leases: it is refused if they are
- * too many, and else waits for the guard, a moment at a time.  Nothing is known
- * if somebody hangs with the guard, and few leases are taken.
+ * A client that acquires permits holds the guard for a moment.  If it holds the
+ * guard for longer, it waits for permits, and more than the maximum of them can
+ * be seen.  So a try that has timed out looks at the permits: if they are too
+ * many, it is refused; if not, it waits for the guard, a moment at a time.  The
+ * answer stays unknown if a client hangs with the guard while few permits are
+ * taken.
  *
  * In the last of these moments ZooKeeper has a little longer to answer, so that
- * the error tells the two apart.
+ * the error tells the two cases apart.
  */
 static bool
-try_to_enter(Semaphore *s, ZklLockRequest *ask)
+try_guard(Semaphore *s, ZklLockRequest *request)
 {
 	for (;;)
 	{
@@ -188,42 +180,42 @@ try_to_enter(Semaphore *s, ZklLockRequest *ask)
 			raise_unknown(s);
 		if (now >= s->over && is_surely_full(s))
 			return false;
-		at.expire = Max(s->over, zkl_wait_after_ms(now, GUARD_PATIENCE_MS));
-		at.expire = Min(at.expire, s->at.answer);
-		at.answer = zkl_wait_after_ms(s->at.answer, GUARD_PATIENCE_MS);
-		at.expired = false;
-		ask->timeout_ms = GUARD_PATIENCE_MS;	/* it does wait */
-		ask->at = &at;
-		if (zkl_guard_begin(ask))
+		at.time_out = Max(s->over, zkl_wait_after_ms(now, GUARD_ATTEMPT_MS));
+		at.time_out = Min(at.time_out, s->at.answer);
+		at.answer = zkl_wait_after_ms(s->at.answer, GUARD_ATTEMPT_MS);
+		at.timed_out = false;
+		request->timeout_ms = GUARD_ATTEMPT_MS; /* it does wait */
+		request->at = &at;
+		if (zkl_guard_begin(request))
 			return true;
 	}
 }
 
 static bool
-enter(Semaphore *s)
+enter_guard(Semaphore *s)
 {
-	ZklLockRequest ask;
+	ZklLockRequest request;
 
-	fill_in(s, &s->guard, &ask);
-	ask.guard = true;
-	return ask.is_try ? try_to_enter(s, &ask) : zkl_guard_begin(&ask);
+	fill_in_request(s, &s->guard, &request);
+	request.guard = true;
+	return request.is_try ? try_guard(s, &request) : zkl_guard_begin(&request);
 }
 
-/* One turn under the guard, which is given back in any case */
-static ZklAnswer
-ask_guarded(Semaphore *s, ZklGrant *grants)
+/* One attempt under the guard, which is released in any case */
+static ZklPermitAnswer
+get_permits_guarded(Semaphore *s, ZklGrant *grants)
 {
-	ZklAnswer volatile answer = ZKL_ANSWER_UNGUARDED;
-	ZklLockRequest ask;
+	ZklPermitAnswer volatile answer = ZKL_PERMITS_UNGUARDED;
+	ZklLockRequest request;
 
-	if (!enter(s))
-		return ZKL_ANSWER_DENIED;
+	if (!enter_guard(s))
+		return ZKL_PERMITS_DENIED;
 	PG_TRY();
 	{
-		zkl_maximum_settle(&s->directory, &s->leases, s->ask->max, true,
+		zkl_maximum_settle(&s->directory, &s->permits, s->call->max, true,
 						   &s->at);
-		fill_in(s, &s->leases, &ask);
-		answer = zkl_guard_get_permits(&ask, s->ask->leases, grants);
+		fill_in_request(s, &s->permits, &request);
+		answer = zkl_guard_get_permits(&request, s->call->permits, grants);
 	}
 	PG_FINALLY();
 	{
@@ -234,94 +226,95 @@ ask_guarded(Semaphore *s, ZklGrant *grants)
 }
 
 static void
-drop_all(ZklHold **holds, int n)
+drop_prepared_permits(ZklHold **holds, int n)
 {
 	while (n > 0)
 		zkl_hold_drop(holds[--n]);
 }
 
 static bool
-acquire(Semaphore *s, int64 *token)
+acquire_permits(Semaphore *s, int64 *token)
 {
-	int			n = s->ask->leases;
+	int			n = s->call->permits;
 	ZklHold   **holds = palloc(n * sizeof(ZklHold *));
 	ZklGrant   *grants = palloc(n * sizeof(ZklGrant));
 	int volatile prepared = 0;
-	ZklAnswer volatile answer = ZKL_ANSWER_UNGUARDED;
-	ZklLockRequest ask;
+	ZklPermitAnswer volatile answer = ZKL_PERMITS_UNGUARDED;
+	ZklLockRequest request;
 	int			i;
 
-	fill_in(s, &s->leases, &ask);
+	fill_in_request(s, &s->permits, &request);
 	PG_TRY();
 	{
 		for (; prepared < n; prepared++)
-			holds[prepared] = zkl_hold_prepare_lease(&ask);
-		while (answer == ZKL_ANSWER_UNGUARDED)
-			answer = ask_guarded(s, grants);
+			holds[prepared] = zkl_hold_prepare_permit(&request);
+		while (answer == ZKL_PERMITS_UNGUARDED)
+			answer = get_permits_guarded(s, grants);
 	}
 	PG_CATCH();
 	{
-		drop_all(holds, prepared);
+		drop_prepared_permits(holds, prepared);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
 
-	if (answer == ZKL_ANSWER_DENIED)
-		drop_all(holds, n);
+	if (answer == ZKL_PERMITS_DENIED)
+		drop_prepared_permits(holds, n);
 	*token = 0;
-	for (i = 0; answer == ZKL_ANSWER_GRANTED && i < n; i++)
+	for (i = 0; answer == ZKL_PERMITS_GRANTED && i < n; i++)
 	{
 		zkl_hold_begin(holds[i], &grants[i]);
 		*token = Max(*token, grants[i].token);
 	}
-	return answer == ZKL_ANSWER_GRANTED;
+	return answer == ZKL_PERMITS_GRANTED;
 }
 
 static void
-check_numbers(const ZklSemaphoreRequest *ask)
+check_numbers(const ZklSemaphoreRequest *call)
 {
-	if (ask->max <= 0)
+	if (call->max <= 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("maximum number of leases must be positive")));
-	if (ask->leases <= 0)
+	if (call->permits <= 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("number of leases must be positive")));
-	if (ask->leases > ask->max)
+	if (call->permits > call->max)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("number of leases must not be greater than the maximum"),
 				 errdetail("%d leases are asked for, and the maximum is %d.",
-						   ask->leases, ask->max)));
+						   call->permits, call->max)));
 }
 
 bool
-zkl_semaphore_acquire(const ZklSemaphoreRequest *ask, int64 *token)
+zkl_semaphore_acquire(const ZklSemaphoreRequest *call, int64 *token)
 {
 	Semaphore	s;
 
-	find_targets(&s, ask->path);
-	check_numbers(ask);
-	zkl_claim_check_number((int64) ask->leases + GUARDS);
+	find_targets(&s, call->path);
+	check_numbers(call);
+	zkl_quota_check_number((int64) call->permits + GUARDS);
 	zkl_lifetime_begin();
-	zkl_request_check_room(zkl_hold_count(), ask->leases + GUARDS);
-	s.ask = ask;
-	begin_deadlines(&s);
-	refuse_waiting_for_oneself(&s);
-	if (ask->is_try && ask->timeout_ms == 0)
-		zkl_maximum_settle(&s.directory, &s.leases, ask->max, false, &s.at);
-	return acquire(&s, token);
+	zkl_quota_check_room(zkl_hold_count(), call->permits + GUARDS);
+	s.call = call;
+	s.over = zkl_wait_after_ms(zkl_wait_clock(), call->timeout_ms);
+	zkl_wait_begin_lock(&s.at, call->is_try, call->timeout_ms);
+	refuse_self_deadlock(&s);
+	if (call->is_try && call->timeout_ms == 0)
+		zkl_maximum_settle(&s.directory, &s.permits, call->max, false, &s.at);
+	return acquire_permits(&s, token);
 }
 
 /* ---- releasing ---- */
 
 static void
-warn_not_held(const ZklTarget *leases, int held, int wanted)
+warn_permits_not_held(const ZklTarget *permits, int held, int wanted)
 {
-	bool		until_commit = first_held(ZKL_LIFETIME_TRANSACTION,
-										  leases) != NULL;
-	const char *name = zkl_text_for_client(leases->name);
+	bool		until_commit = first_permit(ZKL_LIFETIME_TRANSACTION,
+											permits) != NULL;
+	const char *name = zkl_text_for_client(permits->name);
 
 	ereport(WARNING,
 			(wanted == 1 ?
@@ -335,7 +328,7 @@ warn_not_held(const ZklTarget *leases, int held, int wanted)
 }
 
 bool
-zkl_semaphore_release(const text *path, int leases)
+zkl_semaphore_release(const text *path, int permits)
 {
 	ZklHold    *hold;
 	Semaphore	s;
@@ -343,20 +336,20 @@ zkl_semaphore_release(const text *path, int leases)
 	int			held;
 
 	find_targets(&s, path);
-	if (leases <= 0)
+	if (permits <= 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("number of leases must be positive")));
 	zkl_lifetime_check();
-	held = count_held(ZKL_LIFETIME_SESSION, &s.leases, false);
-	if (held < leases)
+	held = count_permits(ZKL_LIFETIME_SESSION, &s.permits, false);
+	if (held < permits)
 	{
-		warn_not_held(&s.leases, held, leases);
+		warn_permits_not_held(&s.permits, held, permits);
 		return false;
 	}
-	while (leases-- > 0)
+	while (permits-- > 0)
 	{
-		hold = first_held(ZKL_LIFETIME_SESSION, &s.leases);
+		hold = first_permit(ZKL_LIFETIME_SESSION, &s.permits);
 		good &= zkl_release_hold(hold);
 	}
 	return good;
@@ -365,17 +358,17 @@ zkl_semaphore_release(const text *path, int leases)
 bool
 zkl_semaphore_token(const ZklTarget *lock, int64 *token)
 {
-	ZklTarget	leases = *lock;
+	ZklTarget	permits = *lock;
 	ZklError	error;
 	bool		found = false;
 	int			i;
 
-	leases.path = psprintf("%s%s", lock->path, ZKL_SEMAPHORE_LEASES);
+	permits.path = psprintf("%s%s", lock->path, ZKL_SEMAPHORE_PERMITS);
 	for (i = 0; i < 2; i++)
 	{
-		ZklHold    *hold = first_held((ZklLifetime) i, &leases);
+		ZklHold    *hold = first_permit((ZklLifetime) i, &permits);
 
-		for (; hold != NULL; hold = next_held(hold, (ZklLifetime) i, &leases))
+		for (; hold != NULL; hold = next_held_permit(hold, (ZklLifetime) i, &permits))
 		{
 			if (!zkl_hold_is_good(hold, &error))
 				continue;

@@ -1,47 +1,49 @@
 /*
  * semaphore.h
- *	  Semaphores: several leases of one name, in the layout of Curator's
+ *	  Semaphores: several permits of one name, in the layout of Curator's
  *	  InterProcessSemaphoreV2.
  *
- * Below the semaphore's directory, "leases" has a znode for each lease, and
- * "locks" is a mutex, the guard: whoever acquires holds it while he makes his
- * leases and waits until they all are among the first "max".  So those who
- * want several leases do not each get some of them.  The maximum itself is
- * kept by the order of the leases alone (core/permits.h).
+ * SQL and Curator call a permit a lease.  Below the semaphore's directory,
+ * "leases" has a znode for each permit, and "locks" is a mutex, the guard: a
+ * client that acquires permits holds the guard while it makes their znodes and
+ * waits until they all are among the first "max".  So if several clients want
+ * several permits each, one of them gets all of its own first.  The maximum
+ * itself is kept by the order of the permits alone (core/permits.h).
  */
 #ifndef ZKL_RECIPES_SEMAPHORE_H
 #define ZKL_RECIPES_SEMAPHORE_H
 
-#include "backend/request.h"
+#include "backend/target.h"
 #include "shared/slot.h"
 
 typedef struct ZklSemaphoreRequest
 {
 	const text *path;
 	int			max;			/* these two: at least 1 */
-	int			leases;
+	int			permits;
 	ZklLifetime lifetime;
 	bool		is_try;
 	int64		timeout_ms;		/* of a try */
 } ZklSemaphoreRequest;
 
 /*
- * Acquires leases, all or none, on top of those that are held.  False: a try
- * was refused.  *token is the greatest of their fencing tokens.  Error 22023
- * if the semaphore has another maximum, and somebody holds a lease; 40P01 if it
- * would wait for what this session holds itself.
+ * Acquires permits, all or none, in addition to those that are held.  False: a
+ * try was refused.  *token is the greatest of their fencing tokens.  Error 22023
+ * if the semaphore has another maximum and some client holds a permit; 40P01 if
+ * the call would wait for permits that this session itself holds.
  */
-extern bool zkl_semaphore_acquire(const ZklSemaphoreRequest *ask, int64 *token);
+extern bool zkl_semaphore_acquire(const ZklSemaphoreRequest *call,
+								  int64 *token);
 
 /*
- * Releases leases of session lifetime, those acquired last.  False, with a
+ * Releases permits of session lifetime, those acquired last.  False, with a
  * warning: fewer are held, and none was released; or one was lost.
  */
-extern bool zkl_semaphore_release(const text *path, int leases);
+extern bool zkl_semaphore_release(const text *path, int permits);
 
 /*
- * The greatest fencing token of the leases that are held of the semaphore of a
- * lock's name.  False: there is none.
+ * The greatest fencing token of the permits held of the semaphore that has a
+ * lock's name.  False: none is held.
  */
 extern bool zkl_semaphore_token(const ZklTarget *lock, int64 *token);
 

@@ -8,7 +8,7 @@
 #ifndef ZKL_RECIPES_TURN_H
 #define ZKL_RECIPES_TURN_H
 
-#include "backend/ask.h"
+#include "backend/errand.h"
 #include "recipes/history.h"
 
 /* The znode of the history, in the directory of the job's lock */

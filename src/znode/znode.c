@@ -119,7 +119,7 @@ zkl_znode_shown_length(ZklDialect dialect, bool guard, const char *path)
 	if (guard)
 		return length - strlen(ZKL_SEMAPHORE_GUARD);
 	if (dialect == ZKL_DIALECT_PERMIT)
-		return length - strlen(ZKL_SEMAPHORE_LEASES);
+		return length - strlen(ZKL_SEMAPHORE_PERMITS);
 	return length;
 }
 

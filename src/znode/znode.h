@@ -29,7 +29,7 @@
 
 /* Below a semaphore's directory: see semaphore.h */
 #define ZKL_SEMAPHORE_GUARD		"/locks"
-#define ZKL_SEMAPHORE_LEASES	"/leases"
+#define ZKL_SEMAPHORE_PERMITS	"/leases"
 
 #define ZKL_MAX_NODE_DATA	1024	/* bytes of the data that zklock writes */
 #define ZKL_NODE_DATA_TIMEOUT	24	/* of these for the session's timeout */

@@ -1,28 +1,13 @@
 /*
- * ask.h
- *	  What is asked of the worker besides locks.
+ * errand.h
+ *	  Errands: operations on znodes that the worker carries out for a backend.
  */
-#ifndef ZKL_BACKEND_ASK_H
-#define ZKL_BACKEND_ASK_H
+#ifndef ZKL_BACKEND_ERRAND_H
+#define ZKL_BACKEND_ERRAND_H
 
-#include "backend/request.h"
+#include "backend/target.h"
+#include "backend/wait.h"
 #include "shared/errand.h"
-#include "shared/listing.h"
-#include "storage/dsm.h"
-
-/*
- * Asks for the queue of a lock, to be read from *list.  Returns the segment
- * that it is in, for the caller to detach.  Error 08006 if ZooKeeper cannot be
- * reached, 54000 if the queue is too long.
- */
-extern dsm_segment *zkl_lock_queue_read(const ZklTarget *lock, ZklListing *list);
-
-/*
- * Removes the head of a lock's queue, whoever owns it.  Waits for the holder
- * to lose it properly, its session timeout at most.  False: the queue is
- * empty.
- */
-extern bool zkl_lock_queue_break(const ZklTarget *lock);
 
 /*
  * A new errand with room for an answer of that many bytes: its path is the
@@ -53,4 +38,4 @@ extern int32 zkl_errand_run(ZklErrand *errand, const ZklTarget *target,
 extern int32 zkl_errand_run_within(ZklErrand *errand, const ZklTarget *target,
 								   const ZklDeadlines *at);
 
-#endif							/* ZKL_BACKEND_ASK_H */
+#endif							/* ZKL_BACKEND_ERRAND_H */

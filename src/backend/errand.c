@@ -1,0 +1,133 @@
+/*
+ * errand.c
+ *	  Errands: operations on znodes that the worker carries out for a backend.
+ *
+ * Owns the DSM segments of errands.  Run by backends.  Takes no locks; waits as
+ * wait.c does.
+ *
+ * Must not know what an errand is for, nor how the worker does it.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "backend/errand.h"
+#include "backend/refusal.h"
+#include "backend/request.h"
+#include "miscadmin.h"
+#include "shared/boottime.h"
+#include "shared/compat.h"
+#include "shared/retry.h"
+#include "shared/settings.h"
+
+static void
+errand_context(void *name)
+{
+	errcontext("while waiting for an answer of ZooKeeper about \"%s\"",
+			   (char *) name);
+}
+
+ZklErrand *
+zkl_errand_make(ZklErrandKind kind, const ZklTarget *target, const char *child,
+				Size room)
+{
+	char	   *path = psprintf("%s%s%s%s", zkl_root, target->path,
+								child ? "/" : "", child ? child : "");
+	Size		length = strlen(path);
+	dsm_segment *segment = dsm_create(offsetof(ZklErrand, answer) + room +
+									  length + 1, 0);
+	ZklErrand  *errand = dsm_segment_address(segment);
+
+	memset(errand, 0, offsetof(ZklErrand, answer));
+	errand->kind = kind;
+	errand->handle = dsm_segment_handle(segment);
+	errand->version = -1;
+	errand->room = room;
+	errand->path_length = length;
+	memcpy(zkl_errand_path(errand), path, length + 1);
+	pfree(path);
+	return errand;
+}
+
+void
+zkl_errand_free(ZklErrand *errand)
+{
+	dsm_detach(dsm_find_mapping(errand->handle));
+}
+
+static void
+sleep_until(int64 due)
+{
+	for (;;)
+	{
+		int64		now = zkl_boottime_us();
+
+		if (now >= due)
+			break;
+		(void) WaitLatch(MyLatch,
+						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 (long) ((due - now + 999) / 1000), zkl_wait_event());
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+	}
+}
+
+/*
+ * If it is not known what became of an errand, its caller will look or write
+ * again: after a pause, and not for ever in one statement.  Looks that succeed
+ * between two such writes change nothing.
+ */
+static void
+pause_unknown(const ZklErrand *errand, const ZklTarget *target)
+{
+	static TimestampTz statement = 0;
+	static ZklRetry retry;
+
+	if (statement != GetCurrentStatementStartTimestamp() ||
+		(zkl_errand_is_write(errand) && errand->rc != ZKL_RC_UNKNOWN))
+		zkl_retry_reset(&retry);
+	statement = GetCurrentStatementStartTimestamp();
+	if (errand->rc != ZKL_RC_UNKNOWN)
+		return;
+	if (!zkl_retry_later(&retry, zkl_boottime_us()))
+		zkl_refusal_raise_failed(target->name, ZKL_ERROR_ZOOKEEPER, ZKL_RC_UNKNOWN);
+	sleep_until(retry.due);
+}
+
+static int32
+run_errand(ZklErrand *errand, const ZklTarget *target, ZklDeadlines *at)
+{
+	ZklSlot		answer;
+	int			slotno;
+
+	errand->rc = ZKL_RC_UNKNOWN;
+	slotno = zkl_request_claim(target, ZKL_KIND_ERRAND);
+	zkl_slots[slotno].s_dsm = errand->handle;
+	zkl_wait_for_answer(slotno, errand_context, target->name, at, &answer);
+	pause_unknown(errand, target);
+	return errand->rc;
+}
+
+int32
+zkl_errand_run(ZklErrand *errand, const ZklTarget *target, int64 timeout_ms)
+{
+	ZklDeadlines at;
+
+	if (errand->kind == ZKL_ERRAND_AWAIT)
+		zkl_wait_begin_answer(&at, timeout_ms,
+							  timeout_ms > ZKL_FOREVER - zkl_connect_timeout ?
+							  ZKL_FOREVER : timeout_ms + zkl_connect_timeout,
+							  true);
+	else
+		zkl_wait_begin_answer(&at, ZKL_FOREVER, zkl_connect_timeout, false);
+	return run_errand(errand, target, &at);
+}
+
+int32
+zkl_errand_run_within(ZklErrand *errand, const ZklTarget *target,
+					  const ZklDeadlines *at)
+{
+	ZklDeadlines part = *at;
+
+	part.time_out = part.look = ZKL_NEVER;
+	return run_errand(errand, target, &part);
+}

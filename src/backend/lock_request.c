@@ -1,0 +1,190 @@
+/*
+ * lock_request.c
+ *	  Requests for locks, from the submission to the grant.
+ *
+ * Owns nothing: request.c has the slots, wait.c the wait.  Run by backends.
+ * Takes no locks but, through slot.h, those of slots.
+ *
+ * Must not know what locks the backend holds, nor anything of ZooKeeper but
+ * the numbers of its errors, which refusal.c puts into words.
+ *
+ * Several locks are requested in one order, all at once, so that they ride in
+ * one batch.  But no request may stand in a queue while its backend waits in an
+ * earlier one: the holder of the earlier lock might want the later one next,
+ * and each would wait for the other.  So if one request has to wait for others,
+ * those behind it are abandoned, granted or not, and submitted again once it is
+ * granted.
+ */
+#include "postgres.h"
+
+#include "backend/lock_request.h"
+#include "backend/refusal.h"
+#include "backend/request.h"
+#include "miscadmin.h"
+#include "shared/boottime.h"
+#include "shared/lease.h"
+#include "shared/settings.h"
+
+void
+zkl_lock_request_submit(const ZklLockRequest *request, bool together,
+						bool more)
+{
+	int			slotno = zkl_request_claim(&request->lock, ZKL_KIND_LOCK);
+	ZklSlot    *slot = &zkl_slots[slotno];
+
+	slot->s_mode = request->mode;
+	slot->s_lifetime = request->lifetime;
+	slot->s_try = request->is_try;
+	slot->s_together = together;
+	slot->s_max = request->max;
+	slot->s_guard = request->guard;
+
+	/* A try that must not wait at all is submitted as timed out. */
+	slot->s_timed_out = request->is_try &&
+		(request->timeout_ms == 0 || request->at->timed_out);
+	slot->s_sibling = request->sibling;
+	slot->s_at_most = request->at_most_ms;
+	slot->s_at_least = request->at_least_ms;
+	slot->s_holds = 1;
+	if (request->guard)
+	{
+		slot->s_lost_action = ZKL_LOST_NONE;
+		slot->s_on_revoke = ZKL_REVOKE_IGNORE;
+	}
+	if (request->leader_id != NULL)
+		strlcpy(slot->s_leader_id, request->leader_id,
+				sizeof(slot->s_leader_id));
+	zkl_request_submit(slotno, more);
+}
+
+static void
+waiting_context(void *name)
+{
+	errcontext("while waiting for distributed lock \"%s\"",
+			   (const char *) name);
+}
+
+void
+zkl_lock_request_wait(const ZklLockRequest *request, int slotno,
+					  bool (*is_over) (int slotno))
+{
+	zkl_wait_until(is_over, slotno, waiting_context, request->lock.name,
+				   request->at);
+}
+
+bool
+zkl_lock_request_take(const ZklLockRequest *request, int slotno,
+					  ZklGrant *grant)
+{
+	const char *name = request->lock.name;
+	ZklSlot		answer;
+
+	zkl_slot_take(slotno, &answer);
+	switch ((ZklSlotState) answer.s_state)
+	{
+		case ZKL_SLOT_GRANTED:
+			if (!zkl_lease_is_current(answer.s_generation))
+				zkl_refusal_raise_lost(name, request->lifetime,
+									   ZKL_ERROR_NONE);
+			if (answer.s_until != 0 && zkl_boottime_ms() >= answer.s_until)
+				zkl_refusal_raise_lost(name, request->lifetime,
+									   ZKL_ERROR_OVERDUE);
+			grant->slotno = slotno;
+			grant->token = answer.s_token;
+			grant->generation = answer.s_generation;
+			return true;
+		case ZKL_SLOT_DENIED:
+			return false;
+		case ZKL_SLOT_FAILED:
+			zkl_refusal_raise_failed(name, answer.s_error, answer.s_zkrc);
+			break;
+		case ZKL_SLOT_LOST:
+			zkl_refusal_raise_lost(name, request->lifetime, answer.s_error);
+			break;
+		default:
+			elog(ERROR, "request slot %d is in unexpected state %u",
+				 slotno, answer.s_state);
+	}
+	return false;
+}
+
+/* Answered, or known to have to wait for others */
+static bool
+is_decided(int slotno)
+{
+	ZklSlot		slot;
+
+	if (zkl_wait_is_answered(slotno))
+		return true;
+	zkl_slot_copy(slotno, &slot);
+	return slot.s_blocked;
+}
+
+static bool
+get_locks(const ZklLockRequest *requests, int n, ZklGrant *grants)
+{
+	int			first = zkl_request_count();
+	int			i,
+				j;
+
+	for (i = 0; i < n; i++)
+	{
+		int			slotno;
+
+		for (j = zkl_request_count() - first; j < n; j++)
+		{
+			CHECK_FOR_INTERRUPTS();
+			zkl_lock_request_submit(&requests[j], n > 1, j + 1 < n);
+		}
+		slotno = zkl_request_slot(first + i);
+		if (i + 1 < n)
+		{
+			zkl_lock_request_wait(&requests[i], slotno, is_decided);
+			if (!zkl_wait_is_answered(slotno))
+				zkl_request_abandon(first + i + 1);
+		}
+		zkl_lock_request_wait(&requests[i], slotno, zkl_wait_is_answered);
+		if (!zkl_lock_request_take(&requests[i], slotno, &grants[i]))
+			return false;
+	}
+
+	/* During the wait for the last one, the first may have been lost. */
+	for (i = 0; i < n - 1; i++)
+		(void) zkl_lock_request_take(&requests[i],
+									 zkl_request_slot(first + i), &grants[i]);
+	return true;
+}
+
+bool
+zkl_lock_request_run(const ZklLockRequest *requests, int n, ZklGrant *grants)
+{
+	int			first = zkl_request_count();
+	bool		granted = false;
+
+	PG_TRY();
+	{
+		granted = get_locks(requests, n, grants);
+	}
+	PG_CATCH();
+	{
+		zkl_request_abandon(first);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+
+	if (granted)
+		zkl_request_hand_over(first);
+	else
+		zkl_request_abandon(first);
+	return granted;
+}
+
+void
+zkl_lock_request_confirm(const ZklLockRequest *request, int slotno)
+{
+	ZklDeadlines at = *request->at;
+
+	at.time_out = ZKL_NEVER;
+	zkl_wait_until(zkl_wait_is_answered, slotno, waiting_context,
+				   request->lock.name, &at);
+}

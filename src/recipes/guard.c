@@ -1,0 +1,125 @@
+/*
+ * guard.c
+ *	  The guard of a semaphore, and the requests for permits under it.
+ *
+ * Owns which slot is the guard's; the slot itself is request.c's, as of any
+ * request under way.  Run by backends.  Takes no locks but, through slot.h,
+ * those of slots.
+ *
+ * Must not know what the permits are for, nor what the backend holds.
+ */
+#include "postgres.h"
+
+#include "backend/request.h"
+#include "miscadmin.h"
+#include "recipes/guard.h"
+#include "shared/lease.h"
+
+/* The guard, and its number among the requests under way; -1: none */
+static int	guard_at = -1;
+static ZklGrant guard;
+
+bool
+zkl_guard_begin(const ZklLockRequest *request)
+{
+	if (!zkl_lock_request_run(request, 1, &guard))
+		return false;
+	guard_at = zkl_request_count();
+	zkl_request_take_back(guard.slotno);
+	return true;
+}
+
+void
+zkl_guard_end(void)
+{
+	if (guard_at >= 0)
+		zkl_request_abandon(guard_at);
+	guard_at = -1;
+}
+
+static bool
+is_guarded(void)
+{
+	ZklError	error;
+
+	return zkl_slot_is_held(guard.slotno, guard.generation, &error) &&
+		zkl_lease_is_current(guard.generation);
+}
+
+/* Answered, or to be given up */
+static bool
+is_permit_settled(int slotno)
+{
+	return zkl_wait_is_answered(slotno) || !is_guarded();
+}
+
+static bool
+is_permit_lost(int slotno)
+{
+	ZklSlot		slot;
+
+	zkl_slot_copy(slotno, &slot);
+	return slot.s_state == ZKL_SLOT_LOST ||
+		(slot.s_state == ZKL_SLOT_GRANTED &&
+		 !zkl_lease_is_current(slot.s_generation));
+}
+
+/*
+ * No grant is taken before all are there: until then a loss sends no signal,
+ * for the permits are requested again.
+ */
+static ZklPermitAnswer
+get_permits(const ZklLockRequest *request, int n, ZklGrant *grants)
+{
+	int			first = zkl_request_count();
+	int			i;
+
+	for (i = 0; i < n; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		zkl_lock_request_submit(request, false, i + 1 < n);
+	}
+	for (i = 0; i < n; i++)
+	{
+		int			slotno = zkl_request_slot(first + i);
+
+		zkl_lock_request_wait(request, slotno, is_permit_settled);
+		if (zkl_slot_peek(slotno) == ZKL_SLOT_DENIED)
+			return ZKL_PERMITS_DENIED;
+		if (!is_guarded())
+			return ZKL_PERMITS_UNGUARDED;
+	}
+	for (i = 0; i < n; i++)
+	{
+		int			slotno = zkl_request_slot(first + i);
+
+		if (is_permit_lost(slotno))
+			return ZKL_PERMITS_UNGUARDED;
+		(void) zkl_lock_request_take(request, slotno, &grants[i]);
+	}
+	return ZKL_PERMITS_GRANTED;
+}
+
+ZklPermitAnswer
+zkl_guard_get_permits(const ZklLockRequest *request, int n, ZklGrant *grants)
+{
+	int			first = zkl_request_count();
+	ZklPermitAnswer answer = ZKL_PERMITS_UNGUARDED;
+
+	PG_TRY();
+	{
+		answer = get_permits(request, n, grants);
+	}
+	PG_CATCH();
+	{
+		zkl_request_abandon(first);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+
+	if (answer == ZKL_PERMITS_GRANTED)
+		zkl_request_hand_over(first);
+	else
+		zkl_request_abandon(first);
+	return answer;
+}

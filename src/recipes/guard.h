@@ -1,0 +1,34 @@
+/*
+ * guard.h
+ *	  The guard of a semaphore, and the requests for permits under it.
+ */
+#ifndef ZKL_RECIPES_GUARD_H
+#define ZKL_RECIPES_GUARD_H
+
+#include "backend/lock_request.h"
+
+typedef enum ZklPermitAnswer
+{
+	ZKL_PERMITS_GRANTED,
+	ZKL_PERMITS_DENIED,			/* a try timed out */
+	ZKL_PERMITS_UNGUARDED		/* the guard, or a permit, was lost meanwhile */
+} ZklPermitAnswer;
+
+/*
+ * As zkl_lock_request_run for the one lock that guards a semaphore.  It stays
+ * under way until zkl_guard_end or the end of the backend.  It is no hold: its
+ * loss sends no signal, and no commit is checked for it.
+ */
+extern bool zkl_guard_begin(const ZklLockRequest *request);
+
+/* Releases the guard, if there is one.  Cannot fail. */
+extern void zkl_guard_end(void);
+
+/*
+ * Under the guard: requests n permits of one semaphore, which all wait at the
+ * same time.  All or nothing; errors as with zkl_lock_request_run.
+ */
+extern ZklPermitAnswer zkl_guard_get_permits(const ZklLockRequest *request,
+											 int n, ZklGrant *grants);
+
+#endif							/* ZKL_RECIPES_GUARD_H */
