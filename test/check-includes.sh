@@ -98,6 +98,7 @@ not_named_yet='
 core/check.c
 core/restore.c
 core/session.c
+core/trace.c
 functions/row.c
 '
 

@@ -3,7 +3,7 @@
  *	  The children of a znode, for recipes that wait until they change.
  *
  * Owns the listing and its DSM segment.  Run by backends.  Takes no locks;
- * waits as ask.c does.
+ * waits as wait.c does.
  *
  * Must not know what the children stand for.
  */
