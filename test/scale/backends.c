@@ -83,9 +83,9 @@ backends_begin(void)
 	uint32_t	i;
 
 	seed = options.seed ^ 0x5DEECE66D;
-	backends = model_memory(n * sizeof(Backend));
-	locks = model_memory(options.names * sizeof(Lock));
-	shares = model_memory(options.names * sizeof(double));
+	backends = take(n * sizeof(Backend));
+	locks = take(options.names * sizeof(Lock));
+	shares = take(options.names * sizeof(double));
 	for (i = 0; i < options.names; i++)
 		shares[i] = sum += pow(i + 1, -options.skew);
 

@@ -68,7 +68,7 @@ figures_begin(void)
 {
 	uint32_t	i;
 
-	names = model_memory(options.names * sizeof(Name));
+	names = take(options.names * sizeof(Name));
 	for (i = 0; i < options.names; i++)
 		names[i].kind = NOT_KNOWN;
 }
@@ -137,8 +137,8 @@ figures_sent(const ZklAction *action)
 {
 	size_t		i;
 
-	if (zookeeper.watches > watches_most)
-		watches_most = zookeeper.watches;
+	if (watches_set > watches_most)
+		watches_most = watches_set;
 	if (action->send != ZKL_SEND_MULTI)
 		note(action->path, 1, 0);
 	for (i = 1; i < action->nmulti; i++)
@@ -234,8 +234,8 @@ print_servers(void)
 
 	/* At rest each watch is of a directory that is remembered. */
 	printf(" directories=%.0f directory_bytes=%.0f",
-		   per(zookeeper.watches, options.servers),
-		   per((double) (memory_of_all() - memory_before), zookeeper.watches));
+		   per(watches_set, options.servers),
+		   per((double) (memory_of_all() - memory_before), watches_set));
 }
 
 double

@@ -11,9 +11,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "../model/memory.h"
+#include "../model/model.h"
 #include "../random.h"
-#include "../unit/model.h"
-#include "core/manager.h"
 
 #define SCALE_ROOT		"/zklock"
 #define SCALE_SESSION	1000	/* the first one's id */
@@ -65,6 +65,7 @@ extern bool zookeeper_name(const char *path, uint32_t *name);
 /* What a connection sends is executed, and then answered, some time later. */
 extern void zookeeper_send(ModelConnection *connection, uint32_t server,
 						   const ZklAction *action);
+extern void zookeeper_noticed(ModelConnection *connection);
 extern void zookeeper_serve(ModelConnection *connection);
 extern void zookeeper_reap(uint32_t name);
 

@@ -176,7 +176,7 @@ server_release(Server *s, uint32_t request)
 void
 server_deliver(Server *s)
 {
-	ModelMessage *message = model_receive(&s->connection);
+	Frame	   *message = model_receive(&s->connection);
 
 	if (message->is_event)
 		zkl_manager_event(s->manager, agenda_now, message->event,
@@ -184,7 +184,7 @@ server_deliver(Server *s)
 	else
 		zkl_manager_reply(s->manager, agenda_now, message->tag,
 						  &message->reply);
-	model_free_message(message);
+	frame_free(message);
 	flush(s);
 }
 
@@ -219,8 +219,9 @@ begin(Server *s, uint32_t number, uint64_t *random)
 	s->manager = zkl_manager_create(&config);
 	model_open(&s->connection, &zookeeper);
 	s->connection.owner = s;
-	s->free_requests = model_memory(options.max_requests * sizeof(uint32_t));
-	s->backend_of = model_memory(options.max_requests * sizeof(uint32_t));
+	s->connection.noticed = zookeeper_noticed;
+	s->free_requests = take(options.max_requests * sizeof(uint32_t));
+	s->backend_of = take(options.max_requests * sizeof(uint32_t));
 	for (i = options.max_requests; i-- > 0;)
 		s->free_requests[s->nfree++] = i;
 
@@ -237,7 +238,7 @@ servers_begin(void)
 	uint32_t	i;
 
 	format_data();
-	servers = model_memory(options.servers * sizeof(Server));
+	servers = take(options.servers * sizeof(Server));
 	for (i = 0; i < options.servers; i++)
 		begin(&servers[i], i, &random);
 }

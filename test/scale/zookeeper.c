@@ -21,8 +21,8 @@ Model		zookeeper;
 static double free_at = 0;
 static double busy = 0;
 
-static void
-noticed(ModelConnection *connection)
+void
+zookeeper_noticed(ModelConnection *connection)
 {
 	const Server *s = connection->owner;
 
@@ -46,9 +46,8 @@ zookeeper_begin(void)
 	uint32_t	i;
 
 	model_start(&zookeeper);
-	zookeeper.noticed = noticed;
 	for (i = 0; i < options.names; i++)
-		(void) model_mkdir(&zookeeper, zookeeper_path(i));
+		model_mkdir(&zookeeper, zookeeper_path(i));
 	if (options.reap > 0)
 		agenda_add(agenda_now, AGENDA_REAP, 0);
 }
@@ -104,8 +103,8 @@ zookeeper_serve(ModelConnection *connection)
 
 	if (!model_serve(connection))
 		broken("nothing to serve");
-	if (connection->watches > s->most_watches)
-		s->most_watches = connection->watches;
+	if (connection->watcher.watches > s->most_watches)
+		s->most_watches = connection->watcher.watches;
 }
 
 /* As ZooKeeper does it: only a container that was in use is deleted. */
@@ -113,7 +112,7 @@ void
 zookeeper_reap(uint32_t name)
 {
 	const char *path = zookeeper_path(name);
-	const ModelNode *directory = model_find(&zookeeper, path);
+	const Node *directory = tree_find(path);
 
 	if (directory != NULL && directory->counter > 0 &&
 		directory->nchildren == 0)
@@ -139,10 +138,10 @@ zookeeper_check_empty(void)
 	for (i = 0; i < options.names; i++)
 	{
 		const char *path = zookeeper_path(i);
-		const ModelNode *directory = model_find(&zookeeper, path);
+		const Node *directory = tree_find(path);
 
 		if (directory != NULL && directory->nchildren > 0)
-			broken("%u znodes are left in %s",
-				   (unsigned) directory->nchildren, path);
+			broken("%d znodes are left in %s",
+				   directory->nchildren, path);
 	}
 }

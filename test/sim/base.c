@@ -71,20 +71,10 @@ take(size_t size)
 	return memset(memory, 0, size);
 }
 
-void *
-take_copy(const void *bytes, size_t size)
+void
+put_back(const void *memory)
 {
-	char	   *copy = take(size + 1);
-
-	if (size > 0)
-		memcpy(copy, bytes, size);
-	return copy;
-}
-
-char *
-take_string(const char *text)
-{
-	return take_copy(text, strlen(text));
+	(void) memory;
 }
 
 void

@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../model/memory.h"
 #include "../random.h"
 
 typedef int64_t Time;
@@ -104,11 +105,7 @@ once_in(int64_t n)
 /* Around "usual", seldom ten or a hundred times as long */
 extern Time some_delay(Time usual);
 
-/* ---- memory that lasts as long as the seed ---- */
-
-extern void *take(size_t size); /* zeroed */
-extern char *take_string(const char *text);
-extern void *take_copy(const void *bytes, size_t size);
+/* Memory that was taken until now is no more. */
 extern void base_begin(uint64_t seed);
 
 /* ---- profiles ---- */

@@ -92,19 +92,6 @@ conn_attach(int server, int64_t id, size_t seen, ClientKind kind, int client,
 	return ATTACH_DONE;
 }
 
-static void
-clear_watches(const Conn *c)
-{
-	uint64_t	mask = ~(UINT64_C(1) << c->id);
-	Path	   *path;
-
-	for (path = path_first(); path != NULL; path = path->all)
-	{
-		path->node[c->server].data_watch &= mask;
-		path->node[c->server].child_watch &= mask;
-	}
-}
-
 void
 conn_cut(Conn *c, bool deliver)
 {
@@ -132,7 +119,7 @@ conn_cut(Conn *c, bool deliver)
 		if (!c->open)
 			return;
 	}
-	clear_watches(c);
+	tree_forget_watcher(COPY(c->server), &c->watcher);
 	c->open = false;
 	agenda_changed(AGENDA_CONN(c->id));
 }
@@ -195,36 +182,20 @@ push_reply(Conn *c, const Request *request, const ZklReply *reply,
 }
 
 void
-conn_event(Conn *c, ZklEventKind kind, const char *path)
+watcher_event(Watcher *who, ZklEventKind kind, const char *path)
 {
 	Frame	   *frame = take(sizeof(Frame));
 
 	frame->is_event = true;
 	frame->event = kind;
 	frame->path = path;
-	push_frame(c, frame);
-}
-
-static void
-read_list(const Conn *c, Path *path, ZklReply *reply)
-{
-	const char **children = take(((size_t) path->node[c->server].nchildren +
-								  1) * sizeof(char *));
-	Path	   *child;
-
-	for (child = path->children; child != NULL; child = child->sibling)
-		if (child->node[c->server].exists)
-			children[reply->nchildren++] = child->name;
-	reply->children = children;
+	push_frame((Conn *) who, frame);
 }
 
 /* A read is answered from what the server has applied. */
 static void
 serve_read(Conn *c, const Request *request)
 {
-	Path	   *path = path_intern(request->path);
-	Node	   *node = &path->node[c->server];
-	uint64_t	mask = UINT64_C(1) << c->id;
 	ZklReply	reply;
 
 	memset(&reply, 0, sizeof(reply));
@@ -232,31 +203,8 @@ serve_read(Conn *c, const Request *request)
 		reply.rc = ensemble_refuses();
 	if (reply.rc != ZKL_RC_OK)
 		trace("zk: refuses", 0, 0, 0, 0, NULL);
-	else if (request->kind == REQUEST_UNWATCH)
-	{
-		uint64_t   *watch = request->watch ? &node->child_watch :
-		&node->data_watch;
-
-		if (!(*watch & mask))
-			reply.rc = RC_NO_WATCHER;
-		*watch &= ~mask;
-	}
-	else if (!node->exists)
-		reply.rc = ZKL_RC_NONODE;
-	else if (request->kind == REQUEST_GET)
-	{
-		if (request->watch)
-			node->data_watch |= mask;
-		reply.stat = node->stat;
-		reply.data = node->data;
-		reply.data_length = node->length;
-	}
 	else
-	{
-		if (request->watch)
-			node->child_watch |= mask;
-		read_list(c, path, &reply);
-	}
+		request_read(request, COPY(c->server), &c->watcher, &reply);
 	trace("conn #: server # reads @, rc #", c->id, c->server, reply.rc, 0,
 		  request->path);
 	push_reply(c, request, &reply, NULL);
@@ -357,16 +305,16 @@ refuse(Entry *entry, const Request *request)
 	size_t		culprit = (size_t) below((int64_t) request->nops);
 	size_t		i;
 
-	memset(&entry->reply, 0, sizeof(entry->reply));
-	entry->reply.rc = request->refused;
+	memset(&entry->tx.reply, 0, sizeof(entry->tx.reply));
+	entry->tx.reply.rc = request->refused;
 	if (!named)
 		return;
 	results = take(request->nops * sizeof(ZklMultiResult));
 	for (i = 0; i < request->nops; i++)
 		results[i].rc = i < culprit ? ZKL_RC_OK :
 			i > culprit ? RC_PASSED_OVER : request->refused;
-	entry->reply.results = results;
-	entry->reply.nresults = request->nops;
+	entry->tx.reply.results = results;
+	entry->tx.reply.nresults = request->nops;
 }
 
 Entry *
@@ -388,8 +336,8 @@ conn_decide(int64_t session, Request *request)
 							request->single, false);
 	if (request->refused != ZKL_RC_OK)
 		refuse(entry, request);
-	trace("zk: # rc # of session # @", entry->zxid & UINT32_MAX,
-		  entry->reply.rc, session, 0, request->ops[request->nops - 1].path);
+	trace("zk: # rc # of session # @", entry->tx.zxid & UINT32_MAX,
+		  entry->tx.reply.rc, session, 0, request->ops[request->nops - 1].path);
 	return entry;
 }
 
@@ -446,9 +394,9 @@ conn_answer(Conn *c, const Entry *entry)
 {
 	if (c->pipe != entry->request)
 		broken("simulation", "an answer out of order");
-	push_reply(c, entry->request, &entry->reply, entry->neffects == 1 &&
-			   entry->reply.rc == ZKL_RC_OK ?
-			   entry->effects[0].path->text : NULL);
+	push_reply(c, entry->request, &entry->tx.reply, entry->tx.neffects == 1 &&
+			   entry->tx.reply.rc == ZKL_RC_OK ?
+			   entry->tx.effects[0].path->text : NULL);
 	pop_pipe(c);
 	serve_reads(c);
 }

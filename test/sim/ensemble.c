@@ -28,7 +28,7 @@ ensemble_begin(void)
 	ens.observer = ens.master = -1;
 	for (i = 0; i < MAX_SERVERS; i++)
 		ens.servers[i].apply_at = ens.servers[i].report_at = NEVER;
-	tree_begin();
+	tree_begin(MAX_SERVERS);
 }
 
 /* ---- the log ---- */
@@ -72,7 +72,7 @@ apply_next(int i)
 	Server	   *s = &ens.servers[i];
 	Entry	   *entry = ens.log[s->applied++];
 
-	tree_apply(i, entry);
+	tree_apply(COPY(i), &entry->tx);
 	if (entry->ends != 0)
 		drop_session(i, entry->ends);
 	if (entry->origin != NULL && entry->origin->open &&
@@ -125,10 +125,10 @@ ensemble_commit(int64_t session, const Op *ops, size_t n, bool single,
 {
 	Entry	   *entry = take(sizeof(Entry));
 
-	entry->zxid = ++ens.zxid;
-	entry->session = session;
+	entry->tx.zxid = ++ens.zxid;
+	entry->tx.session = session;
 	entry->by_vandal = by_vandal;
-	tree_decide(entry, ops, n, single);
+	tree_decide(&entry->tx, ops, n, single);
 	return entry;
 }
 
@@ -141,7 +141,7 @@ ensemble_write(const Op *op, bool by_vandal)
 		return ZKL_RC_UNKNOWN;
 	entry = ensemble_commit(0, op, 1, true, by_vandal);
 	ensemble_append(entry);
-	return entry->reply.rc;
+	return entry->tx.reply.rc;
 }
 
 /* ---- faults ---- */
@@ -291,7 +291,7 @@ ensemble_wipe(void)
 	ens.late_writes = NULL;
 	ens.nlog = 0;
 	ens.zxid = INT64_C(1) << 32;
-	tree_clear();
+	tree_begin(MAX_SERVERS);
 }
 
 /* ---- refusals ---- */
@@ -325,7 +325,7 @@ reap(void)
 
 	ens.reap_at = ens.reap_every == NEVER ? NEVER :
 		base.now + some_delay(ens.reap_every);
-	for (path = path_first(); path != NULL; path = path->all)
+	for (path = tree_newest(); path != NULL; path = path->all)
 	{
 		Node	   *node = &path->node[HEAD];
 

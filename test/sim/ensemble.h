@@ -12,117 +12,27 @@
 #ifndef SIM_ENSEMBLE_H
 #define SIM_ENSEMBLE_H
 
+#include "../model/request.h"
 #include "base.h"
-#include "core/manager.h"
 
 #define MAX_SERVERS	4
-#define HEAD		MAX_SERVERS /* the tree at the head of the log */
 #define MAX_CONNS	48
 
-#define RC_PASSED_OVER	(-2)	/* behind the operation that failed */
-#define RC_NO_WATCHER	(-121)
-
-/* ---- trees ---- */
-
-/* A node as one of the trees has it */
-typedef struct Node
-{
-	bool		exists;
-	bool		container;
-	int32_t		version;
-	int32_t		counter;		/* of the next sequential child */
-	int32_t		nchildren;
-	ZklStat		stat;
-	const char *data;
-	size_t		length;
-	uint64_t	data_watch;		/* a bit for each connection */
-	uint64_t	child_watch;
-} Node;
-
-/* A path, whether there is a node of it or not, and what each tree has */
-typedef struct Path
-{
-	const char *text;
-	const char *name;			/* its last part */
-	uint32_t	hash;
-	struct Path *parent;
-	struct Path *in_bucket;
-	struct Path *children;		/* that are in any tree */
-	struct Path *sibling;
-	struct Path *sibling_before;
-	struct Path *all;			/* the next that is in any tree */
-	struct Path *all_before;
-	struct Path *ever;			/* the next that anybody ever thought of */
-	int			trees;			/* that have it */
-	struct Contender *contender;	/* what its name says, once looked at */
-	Node		node[MAX_SERVERS + 1];
-} Path;
-
-typedef enum OpKind
-{
-	OP_SET,
-	OP_DELETE,
-	OP_CREATE
-} OpKind;
-
-typedef struct Op
-{
-	OpKind		kind;
-	const char *path;
-	const char *data;
-	size_t		length;
-	int32_t		version;
-	bool		sequential;
-	bool		ephemeral;
-	bool		container;
-} Op;
-
-/* What a transaction does to one node */
-typedef struct Effect
-{
-	OpKind		kind;
-	Path	   *path;
-	bool		container;
-	int64_t		owner;			/* of what is created or was deleted */
-	int32_t		counter;		/* CREATE: the parent's, from then on */
-	const char *data;
-	size_t		length;
-	Node		before;			/* at the head */
-	int32_t		counter_before; /* of the parent */
-} Effect;
+/* A server's copy of the tree */
+#define COPY(server)	((server) + 1)
 
 typedef struct Conn Conn;
-typedef struct Request Request;
 
-/* A transaction of the log; failed ones take a zxid and do nothing. */
+/* A transaction of the log */
 typedef struct Entry
 {
-	int64_t		zxid;
-	int64_t		session;		/* whose; 0: nobody's */
+	Transaction tx;
 	int64_t		ends;			/* the session that it ends, or 0 */
 	bool		by_vandal;		/* somebody with other tools did it */
-	Effect	   *effects;
-	size_t		neffects;
 	Conn	   *origin;			/* whom to answer */
 	uint64_t	origin_serial;
 	Request    *request;
-	ZklReply	reply;
 } Entry;
-
-extern Path *path_intern(const char *text);
-extern Path *path_first(void);	/* and on by ->all */
-extern uint64_t path_generation(void);	/* of all paths: until a wipe */
-extern void tree_begin(void);
-extern void tree_clear(void);	/* all trees */
-
-/*
- * Decides a transaction at the head: all or nothing.  Fills entry->effects and
- * reply.  "single": no multi, so that its answer has no results.
- */
-extern void tree_decide(Entry *entry, const Op *ops, size_t n, bool single);
-
-/* Applies an entry to a server's tree, and fires its watches. */
-extern void tree_apply(int server, const Entry *entry);
 
 /* ---- servers ---- */
 
@@ -260,43 +170,6 @@ extern int32_t ensemble_refuses(void);
 
 /* ---- connections ---- */
 
-typedef enum RequestKind
-{
-	REQUEST_WRITE,
-	REQUEST_GET,
-	REQUEST_LIST,
-	REQUEST_UNWATCH,
-	REQUEST_SYNC,
-	REQUEST_CLOSE
-} RequestKind;
-
-struct Request
-{
-	Request    *next;
-	RequestKind kind;
-	uint64_t	tag;
-	Time		at;				/* when it arrives at the server */
-	bool		committed;
-	int32_t		refused;		/* it is answered so, done or not */
-	bool		watch;
-	bool		single;
-	const char *path;
-	Op		   *ops;
-	size_t		nops;
-};
-
-/* An answer or an event on its way to the client */
-typedef struct Frame
-{
-	struct Frame *next;
-	Time		at;
-	bool		is_event;
-	ZklEventKind event;
-	const char *path;
-	uint64_t	tag;
-	ZklReply	reply;
-} Frame;
-
 typedef enum ClientKind
 {
 	CLIENT_HOST,
@@ -305,6 +178,7 @@ typedef enum ClientKind
 
 struct Conn
 {
+	Watcher		watcher;		/* first, to be found by it */
 	bool		open;
 	int			id;
 	uint64_t	serial;
@@ -343,7 +217,6 @@ extern void conn_send(Conn *c, Request *request);
  * may take effect late; "deliver": so does what was on its way to the client.
  */
 extern void conn_cut(Conn *c, bool deliver);
-extern void conn_event(Conn *c, ZklEventKind kind, const char *path);
 extern void conn_answer(Conn *c, const Entry *entry);
 extern Time conn_due(const Conn *c);
 extern void conn_step(Conn *c);

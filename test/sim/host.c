@@ -30,13 +30,13 @@ lock_path(int lock)
 		SIM_ROOT "/a", SIM_ROOT "/b/c", SIM_ROOT "/b/d"
 	};
 
-	if (hosts.paths_of != path_generation())
+	if (hosts.paths_of != tree_generation())
 	{
 		memset(hosts.paths, 0, sizeof(hosts.paths));
-		hosts.paths_of = path_generation();
+		hosts.paths_of = tree_generation();
 	}
 	if (hosts.paths[lock] == NULL)
-		hosts.paths[lock] = path_intern(paths[lock]);
+		hosts.paths[lock] = tree_path(paths[lock]);
 	return hosts.paths[lock];
 }
 

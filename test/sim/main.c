@@ -120,7 +120,7 @@ show_state(void)
 	int			i,
 				j;
 
-	for (path = path_first(); path != NULL; path = path->all)
+	for (path = tree_newest(); path != NULL; path = path->all)
 		if (path->node[HEAD].exists &&
 			path->node[HEAD].stat.ephemeral_owner != 0)
 			printf("  session %" PRId64 ": %s\n",

@@ -152,11 +152,11 @@ mark(Operator *o)
 {
 	static const char data[] = "{\"breaking\":true}";
 	Op			op = {.kind = OP_SET,.path = o->head->text,.data = data,
-	.length = sizeof(data) - 1,.version = o->head->node[HEAD].version};
+	.length = sizeof(data) - 1,.version = o->head->node[HEAD].stat.version};
 
 	if (!is_marked(o->head) && ensemble_write(&op, false) != ZKL_RC_OK)
 		return;
-	o->version = o->head->node[HEAD].version;
+	o->version = o->head->node[HEAD].stat.version;
 	o->until = base.now + ens.longest;
 }
 
@@ -172,7 +172,7 @@ look_at_marked(Operator *o)
 		return;
 	if (!o->head->node[HEAD].exists)
 		finish(o);
-	else if (o->head->node[HEAD].version != o->version)
+	else if (o->head->node[HEAD].stat.version != o->version)
 		mark(o);
 	else if (base.now >= o->until)
 	{

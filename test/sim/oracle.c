@@ -272,7 +272,7 @@ node_of(const Slot *s)
 	strcpy(path, lock_path(s->lock)->text);
 	strcat(path, "/");
 	strcat(path, name);
-	return path_intern(path);
+	return tree_path(path);
 }
 
 static void

@@ -114,11 +114,11 @@ is_downgrade(const Entry *entry, const Contender *c)
 {
 	size_t		i;
 
-	for (i = 0; i < entry->neffects; i++)
+	for (i = 0; i < entry->tx.neffects; i++)
 	{
-		const Contender *made = contender_of(entry->effects[i].path);
+		const Contender *made = contender_of(entry->tx.effects[i].path);
 
-		if (entry->effects[i].kind == OP_CREATE && made->counts &&
+		if (entry->tx.effects[i].kind == OP_CREATE && made->counts &&
 			made->mode == ZKL_SHARED && c->mode == ZKL_EXCLUSIVE &&
 			made->seq == c->seq &&
 			memcmp(&made->uuid, &c->uuid, sizeof(ZklUuid)) == 0)
@@ -156,7 +156,7 @@ check_deleted(const Entry *entry, const Effect *effect, const Contender *c)
 	removed_at[c->lock] = base.now;
 	if (h == NULL)
 		return;
-	downgrade = entry->session == h->session && is_downgrade(entry, c);
+	downgrade = entry->tx.session == h->session && is_downgrade(entry, c);
 	for (i = 0; i < MAX_SLOTS; i++)
 	{
 		Slot	   *s = &h->slots[i];
@@ -168,7 +168,7 @@ check_deleted(const Entry *entry, const Effect *effect, const Contender *c)
 			check_downgraded(h, i);
 			continue;
 		}
-		if (entry->session == 0 && entry->ends == 0)
+		if (entry->tx.session == 0 && entry->ends == 0)
 		{
 			if (!entry->by_vandal && holds(h, i))
 				broken("S1", "the lock of host %d slot %d is broken, which"
@@ -177,7 +177,7 @@ check_deleted(const Entry *entry, const Effect *effect, const Contender *c)
 			s->node_gone = true;
 			continue;
 		}
-		if (entry->session == h->session)
+		if (entry->tx.session == h->session)
 			check_own_delete(h, i);
 		if (holds(h, i))
 			broken("S4", "the node of host %d slot %d is deleted, which holds"
@@ -242,9 +242,9 @@ oracle_transaction(const Entry *entry)
 
 	if (entry->ends != 0)
 		check_ended(entry);
-	for (i = 0; i < entry->neffects; i++)
+	for (i = 0; i < entry->tx.neffects; i++)
 	{
-		const Effect *effect = &entry->effects[i];
+		const Effect *effect = &entry->tx.effects[i];
 		const Contender *c = contender_of(effect->path);
 
 		if (!c->counts && effect->kind == OP_DELETE)
@@ -293,7 +293,7 @@ oracle_quiet(void)
 	Path	   *path;
 	int			beats[MAX_HOSTS] = {0};
 
-	for (path = path_first(); path != NULL; path = path->all)
+	for (path = tree_newest(); path != NULL; path = path->all)
 	{
 		int64_t		owner = path->node[HEAD].stat.ephemeral_owner;
 		Host	   *h = host_of_session(owner);

@@ -114,25 +114,11 @@ ensemble_end_session(Session *session, bool by_vandal)
 {
 	Entry	   *entry;
 	Op		   *ops;
-	Path	   *path;
-	size_t		n = 0;
+	size_t		n;
 
 	if (!session->alive || ens.leader < 0)
 		return;
-	for (path = path_first(); path != NULL; path = path->all)
-		n += path->node[HEAD].exists &&
-			path->node[HEAD].stat.ephemeral_owner == session->id;
-	ops = take((n + 1) * sizeof(Op));
-	n = 0;
-	for (path = path_first(); path != NULL; path = path->all)
-	{
-		if (!path->node[HEAD].exists ||
-			path->node[HEAD].stat.ephemeral_owner != session->id)
-			continue;
-		ops[n].kind = OP_DELETE;
-		ops[n].path = path->text;
-		ops[n++].version = -1;
-	}
+	ops = tree_end_of_session(session->id, &n);
 	session->alive = false;
 	note_changed(session);
 	session->killed |= by_vandal;

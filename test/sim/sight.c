@@ -98,7 +98,7 @@ foreign_holds(const Foreign *f)
 	const Session *session = session_find(f->session);
 
 	return f->holding && !f->broken && session != NULL && session->alive &&
-		path_intern(f->node)->node[HEAD].exists;
+		tree_find(f->node) != NULL;
 }
 
 bool

@@ -256,86 +256,15 @@ supervisor_take(Host *h, const LinkMessage *message)
 
 /* ---- sending ---- */
 
-static void
-copy_multi(Request *request, const ZklAction *action)
-{
-	size_t		i;
-
-	request->kind = REQUEST_WRITE;
-	request->nops = action->nmulti;
-	request->ops = take(action->nmulti * sizeof(Op));
-	for (i = 0; i < action->nmulti; i++)
-	{
-		const ZklMultiOp *from = &action->multi[i];
-		Op		   *op = &request->ops[i];
-
-		op->kind = from->kind == ZKL_MULTI_SET ? OP_SET :
-			from->kind == ZKL_MULTI_DELETE ? OP_DELETE : OP_CREATE;
-		op->path = take_string(from->path);
-		op->data = take_copy(from->data, from->data_length);
-		op->length = from->data_length;
-		op->version = from->version;
-		op->ephemeral = op->kind == OP_CREATE;
-		op->sequential = from->kind == ZKL_MULTI_CREATE;
-	}
-}
-
-static void
-copy_single(Request *request, const ZklAction *action)
-{
-	request->kind = REQUEST_WRITE;
-	request->single = true;
-	request->nops = 1;
-	request->ops = take(sizeof(Op));
-	request->ops->path = request->path;
-	request->ops->data = "";
-	request->ops->version = -1;
-	request->ops->kind = action->send == ZKL_SEND_DELETE ? OP_DELETE :
-		OP_CREATE;
-	request->ops->container = true;
-}
-
 void
 supervisor_send(Host *h, const ZklAction *action)
 {
-	Request    *request;
-
 	if (h->phase != PHASE_CONNECTED)
 		return;
 	if (h->outstanding++ == 0)
 		h->quiet_since = host_clock(h);
-	if (h->conn == NULL)
-		return;					/* GONE is in the inbox */
-	request = take(sizeof(Request));
-	request->tag = action->tag;
-	request->watch = action->watch;
-	if (action->path != NULL)
-		request->path = take_string(action->path);
-	switch (action->send)
-	{
-		case ZKL_SEND_MULTI:
-			copy_multi(request, action);
-			break;
-		case ZKL_SEND_CREATE_CONTAINER:
-		case ZKL_SEND_DELETE:
-			copy_single(request, action);
-			break;
-		case ZKL_SEND_GET:
-			request->kind = REQUEST_GET;
-			break;
-		case ZKL_SEND_LIST:
-			request->kind = REQUEST_LIST;
-			break;
-		case ZKL_SEND_UNWATCH:
-		case ZKL_SEND_UNWATCH_CHILDREN:
-			request->kind = REQUEST_UNWATCH;
-			request->watch = action->send == ZKL_SEND_UNWATCH_CHILDREN;
-			break;
-		case ZKL_SEND_SYNC:
-			request->kind = REQUEST_SYNC;
-			break;
-	}
-	conn_send(h->conn, request);
+	if (h->conn != NULL)		/* else GONE is in the inbox */
+		conn_send(h->conn, request_make(action));
 }
 
 /* ---- time ---- */

@@ -35,7 +35,7 @@ some_own_node(bool heartbeat)
 	Path	   *found = NULL;
 	int			n = 0;
 
-	for (path = path_first(); path != NULL; path = path->all)
+	for (path = tree_newest(); path != NULL; path = path->all)
 	{
 		const Node *node = &path->node[HEAD];
 		const Session *session = session_find(node->stat.ephemeral_owner);
@@ -181,18 +181,18 @@ do_jump(void)
 {
 	Path	   *path = lock_path((int) below(hosts.nlocks));
 	int32_t		counter = (int32_t) (ZKL_SEQ_LIMIT - below(4));
-	int			tree;
+	int			copy;
 
 	if (!path->node[HEAD].exists || path->node[HEAD].counter >= counter)
 		return;
-	for (tree = 0; tree <= HEAD; tree++)
-		if (!path->node[tree].exists ||
-			path->node[tree].stat.czxid != path->node[HEAD].stat.czxid)
+	for (copy = HEAD; copy < COPY(MAX_SERVERS); copy++)
+		if (!path->node[copy].exists ||
+			path->node[copy].stat.czxid != path->node[HEAD].stat.czxid)
 			return;
 	trace("vandal: the counter of @ jumps to #", counter, 0, 0, 0,
 		  path->text);
-	for (tree = 0; tree <= HEAD; tree++)
-		path->node[tree].counter = counter;
+	for (copy = HEAD; copy < COPY(MAX_SERVERS); copy++)
+		path->node[copy].counter = counter;
 }
 
 /* ---- strangers ---- */

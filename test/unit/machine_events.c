@@ -35,22 +35,23 @@ free_owner(const World *w)
 	}
 }
 
-/* A contender of a lock that is not ours, from this node on */
-static ModelNode *
-find_foreign(const World *w, const char *name, ModelNode *from)
+/* The oldest contender of a lock, ours or another client's, or NULL */
+static const Path *
+find_contender(const World *w, const char *name, bool ours)
 {
-	ModelNode  *node;
+	const Path *node;
+	const Path *found = NULL;
 	char		path[ZKL_MAX_PATH + 1];
 
 	snprintf(path, sizeof(path), WORLD_ROOT "%s", name);
-	for (node = from; node != w->zk.root; node = node->next)
+	for (node = tree_children(path); node != NULL; node = node->sibling)
 	{
-		if (node->stat.ephemeral_owner != 0 &&
-			node->stat.ephemeral_owner != w->session.id &&
-			strcmp(node->parent->path, path) == 0)
-			return node;
+		int64_t		owner = node->node[HEAD].stat.ephemeral_owner;
+
+		if (owner != 0 && (owner == w->session.id) == ours)
+			found = node;
 	}
-	return NULL;
+	return found;
 }
 
 static void
@@ -212,60 +213,44 @@ do_foreign_reader(Case *c)
 static void
 do_foreign_leaves(Case *c)
 {
-	ModelNode  *node = find_foreign(c->w, c->name, c->w->zk.root->next);
+	const Path *node = find_contender(c->w, c->name, false);
 
 	if (node)
-		(void) model_delete(&c->w->zk, node->path);
+		(void) model_delete(&c->w->zk, node->text);
 }
 
 /* A writer goes on as a reader: only one that holds does so. */
 static void
 do_foreign_downgrade(Case *c)
 {
-	ModelNode  *node = find_foreign(c->w, c->name, c->w->zk.root->next);
-	ModelNode  *ahead = c->w->zk.root->next;
+	const Path *node = find_contender(c->w, c->name, false);
 	char		reader[ZKL_MAX_PATH + 1];
 
-	if (node == NULL || strstr(node->path, "__WRIT__") == NULL ||
-		node->stat.ephemeral_owner == c->w->session.id)
+	if (node == NULL || strstr(node->text, "__WRIT__") == NULL ||
+		node->sibling != NULL)
 		return;
-	for (; ahead != node; ahead = ahead->next)
-		if (ahead->parent == node->parent)
-			return;
-	foreign_downgrade(c->w, node->path, reader);
+	foreign_downgrade(c->w, node->text, reader);
 }
 
 /* Somebody deletes one of our nodes: from here on no exclusion is owed. */
 static void
 do_delete_own(Case *c)
 {
-	char		path[ZKL_MAX_PATH + 1];
-	ModelNode  *node;
+	const Path *node = find_contender(c->w, c->name, true);
 
-	directory_path(c, path);
-	for (node = c->w->zk.root->next; node != c->w->zk.root; node = node->next)
-	{
-		if (node->parent == NULL || strcmp(node->parent->path, path) != 0 ||
-			node->stat.ephemeral_owner != c->w->session.id)
-			continue;
-		c->w->tampered = true;
-		(void) model_delete(&c->w->zk, node->path);
+	if (node == NULL)
 		return;
-	}
+	c->w->tampered = true;
+	(void) model_delete(&c->w->zk, node->text);
 }
 
 static void
 do_delete_beat(Case *c)
 {
-	ModelNode  *node;
+	const Path *node = tree_children(WORLD_ROOT "/.servers");
 
-	for (node = c->w->zk.root->next; node != c->w->zk.root; node = node->next)
-	{
-		if (strncmp(node->path, WORLD_ROOT "/.servers/", 18) != 0)
-			continue;
-		(void) model_delete(&c->w->zk, node->path);
-		return;
-	}
+	if (node != NULL)
+		(void) model_delete(&c->w->zk, node->text);
 }
 
 static void
@@ -304,12 +289,12 @@ static void
 do_near_the_end(Case *c)
 {
 	char		path[ZKL_MAX_PATH + 1];
-	ModelNode  *node;
+	Node	   *node;
 
 	directory_path(c, path);
-	node = model_find(&c->w->zk, path);
-	if (node && node->counter < ZKL_SEQ_LIMIT - 3)
-		node->counter = (uint32_t) ZKL_SEQ_LIMIT - 3;
+	node = tree_find(path);
+	if (node && (uint32_t) node->counter < ZKL_SEQ_LIMIT - 3)
+		node->counter = (int32_t) (ZKL_SEQ_LIMIT - 3);
 }
 
 static void

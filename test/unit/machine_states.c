@@ -279,7 +279,7 @@ in_draining(Case *c)
 	known_directory(c);
 	(void) world_submit(c->w, "/a", 2, ZKL_EXCLUSIVE);
 	world_run(c->w);
-	model_find(&c->w->zk, WORLD_ROOT "/a")->counter = (uint32_t) ZKL_SEQ_LIMIT;
+	tree_find(WORLD_ROOT "/a")->counter = (int32_t) ZKL_SEQ_LIMIT;
 	in_sent(c);
 	world_run(c->w);
 }

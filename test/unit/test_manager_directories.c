@@ -28,7 +28,7 @@ directory_deleted_with_a_holder(void)
 	snprintf(path, sizeof(path), WORLD_ROOT "/a/%s", name);
 	CHECK_INT(model_delete(&w->zk, path), ZKL_RC_OK);
 	CHECK_INT(model_delete(&w->zk, WORLD_ROOT "/a"), ZKL_RC_OK);
-	(void) model_mkdir(&w->zk, WORLD_ROOT "/a");
+	model_mkdir(&w->zk, WORLD_ROOT "/a");
 	next = world_submit(w, "/a", 2, ZKL_SHARED);
 	world_run(w);
 	CHECK(w->requests[holder].lost);
@@ -45,7 +45,6 @@ directory_made_again_before_the_watch(void)
 {
 	World	   *w = world_ready();
 	char		other[ZKL_MAX_PATH + 1];
-	ModelNode  *node;
 	uint32_t	first;
 	uint32_t	next;
 
@@ -55,8 +54,7 @@ directory_made_again_before_the_watch(void)
 	world_serve(w, 2);
 	CHECK_INT(world_nodes(w, "/a"), 1);
 	CHECK_INT(w->zk.counts.lists, 1);
-	node = w->zk.root->prev;
-	CHECK_INT(model_delete(&w->zk, node->path), ZKL_RC_OK);
+	CHECK_INT(model_delete(&w->zk, tree_newest()->text), ZKL_RC_OK);
 	CHECK_INT(model_delete(&w->zk, other), ZKL_RC_OK);
 	CHECK_INT(model_delete(&w->zk, WORLD_ROOT "/a"), ZKL_RC_OK);
 	foreign_enter(w, "/a", ZKL_EXCLUSIVE, other);
@@ -84,7 +82,7 @@ sequence_limit(void)
 	uint32_t	i;
 
 	world_warm_up(w, "/a");
-	model_find(&w->zk, WORLD_ROOT "/a")->counter = (uint32_t) ZKL_SEQ_LIMIT - 1;
+	tree_find(WORLD_ROOT "/a")->counter = (int32_t) (ZKL_SEQ_LIMIT - 1);
 	for (i = 0; i < 3; i++)
 		r[i] = world_submit(w, "/a", i, ZKL_EXCLUSIVE);
 	world_run(w);
@@ -120,7 +118,7 @@ sequence_past_its_end(void)
 		uint32_t	r;
 
 		foreign_enter(w, "/a", ZKL_EXCLUSIVE, other);
-		model_find(&w->zk, WORLD_ROOT "/a")->counter = counters[i];
+		tree_find(WORLD_ROOT "/a")->counter = counters[i];
 		r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 		world_run(w);
 		CHECK(world_waits(w, r));

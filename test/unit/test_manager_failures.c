@@ -129,7 +129,7 @@ parents_refused(void)
 	world_run(w);
 	CHECK(w->requests[r].failed);
 	CHECK_INT(w->requests[r].failure, ZKL_FAILURE_PARENTS);
-	CHECK_INT(w->requests[r].rc, MODEL_NO_AUTH);
+	CHECK_INT(w->requests[r].rc, ZKL_RC_NOAUTH);
 	CHECK(w->zk.counts.containers < 20);
 	use_number_again(w, r);
 	world_wind_up(w);
@@ -177,7 +177,7 @@ create_refused(void)
 
 	world_warm_up(w, "/a");
 	w->zk.no_write = "/b/";
-	(void) model_mkdir(&w->zk, WORLD_ROOT "/b");
+	model_mkdir(&w->zk, WORLD_ROOT "/b");
 	refused = world_enter(w, "/b", 1, ZKL_EXCLUSIVE, false);
 	good = world_enter(w, "/a", 1, ZKL_EXCLUSIVE, false);
 	world_flush(w);
@@ -185,7 +185,7 @@ create_refused(void)
 	CHECK(world_holds(w, good));
 	CHECK(w->requests[refused].failed);
 	CHECK_INT(w->requests[refused].failure, ZKL_FAILURE_ZOOKEEPER);
-	CHECK_INT(w->requests[refused].rc, MODEL_NO_AUTH);
+	CHECK_INT(w->requests[refused].rc, ZKL_RC_NOAUTH);
 	use_number_again(w, refused);
 	world_wind_up(w);
 }
@@ -235,7 +235,7 @@ read_refused(void)
 		world_run(w);
 		CHECK(w->requests[r].failed);
 		CHECK_INT(w->requests[r].failure, ZKL_FAILURE_ZOOKEEPER);
-		CHECK_INT(w->requests[r].rc, MODEL_NO_AUTH);
+		CHECK_INT(w->requests[r].rc, ZKL_RC_NOAUTH);
 		use_number_again(w, r);
 		world_wind_up(w);
 	}
@@ -381,7 +381,7 @@ token_refused(void)
 	world_connect(w);
 	world_run(w);
 	CHECK(w->requests[r].failed);
-	CHECK_INT(w->requests[r].rc, MODEL_NO_AUTH);
+	CHECK_INT(w->requests[r].rc, ZKL_RC_NOAUTH);
 	use_number_again(w, r);
 	world_wind_up(w);
 }
@@ -392,7 +392,7 @@ hold_in_a_refused_directory(World *w, const char *name, const char *directory)
 {
 	uint32_t	r = world_submit(w, name, 1, ZKL_EXCLUSIVE);
 
-	w->zk.single_rc = MODEL_NO_AUTH;
+	w->zk.single_rc = ZKL_RC_NOAUTH;
 	w->zk.single_kind = ZKL_SEND_CREATE_CONTAINER;
 	w->zk.single_path = directory;
 	while (w->zk.single_rc != 0 &&
@@ -463,9 +463,9 @@ sweep_refused(void)
 	world_run(w);
 	CHECK_INT(w->zk.single_rc, 0);
 	CHECK(w->chain > chain + 1);
-	CHECK(model_find(&w->zk, path) != NULL);
+	CHECK(tree_find(path) != NULL);
 	world_sleep(w, 2 * WORLD_BEAT);
-	CHECK(model_find(&w->zk, path) == NULL);
+	CHECK(tree_find(path) == NULL);
 	CHECK(world_holds(w, r));
 	world_wind_up(w);
 }

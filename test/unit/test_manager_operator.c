@@ -131,7 +131,7 @@ unclaimed_nodes(void)
 	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 	world_run(w);
 	CHECK(world_holds(w, r));
-	CHECK(model_find(&w->zk, orphan) == NULL);
+	CHECK(tree_find(orphan) == NULL);
 
 	/* somewhere: a restarted worker looks for them */
 	model_mkdir(&w->zk, WORLD_ROOT "/b/c");
@@ -142,8 +142,8 @@ unclaimed_nodes(void)
 	world_restart(w);
 	world_connect(w);
 	world_run(w);
-	CHECK(model_find(&w->zk, orphan) == NULL);
-	CHECK(model_find(&w->zk, foreign) != NULL);
+	CHECK(tree_find(orphan) == NULL);
+	CHECK(tree_find(foreign) != NULL);
 	CHECK(world_holds(w, r));
 	foreign_leave_all(w, "/b/c");
 	world_wind_up(w);
@@ -190,8 +190,8 @@ janitor_is_refused(void)
 		world_run(w);
 		world_sleep(w, 20000000);
 		CHECK_MSG(w->zk.singles == 0, "refused, case %zu", i);
-		CHECK_MSG(model_find(&w->zk, orphan) == NULL, "gone, case %zu", i);
-		CHECK_MSG(model_find(&w->zk, guard) == NULL, "guard, case %zu", i);
+		CHECK_MSG(tree_find(orphan) == NULL, "gone, case %zu", i);
+		CHECK_MSG(tree_find(guard) == NULL, "guard, case %zu", i);
 		world_wind_up(w);
 	}
 }
@@ -338,14 +338,14 @@ operator_breaks(void)
 	world_sleep(w, 2 * WORLD_BEAT);
 	CHECK(w->requests[holder].lost && w->requests[sharer].lost);
 	CHECK_INT(w->requests[holder].failure, ZKL_FAILURE_BROKEN);
-	CHECK(model_find(&w->zk, path) != NULL);
+	CHECK(tree_find(path) != NULL);
 	CHECK(world_waits(w, next));
 	world_release(w, sharer);
 	world_run(w);
 	CHECK(world_waits(w, next));
 	world_release(w, holder);
 	world_run(w);
-	CHECK(model_find(&w->zk, path) == NULL);
+	CHECK(tree_find(path) == NULL);
 	CHECK(world_holds(w, next));
 	world_wind_up(w);
 }
@@ -385,7 +385,7 @@ operator_breaks_a_downgrade(void)
 	world_run(w);
 	CHECK(w->requests[sharer].lost);
 	CHECK_INT(w->requests[sharer].failure, ZKL_FAILURE_BROKEN);
-	CHECK(model_find(&w->zk, path) != NULL);
+	CHECK(tree_find(path) != NULL);
 	CHECK(world_waits(w, next));
 	world_release(w, sharer);
 	world_run(w);
@@ -461,18 +461,13 @@ marked_before_the_reply(void)
 	char		path[ZKL_MAX_PATH + 1] = "";
 	uint32_t	r;
 	int64_t		marked_at;
-	ModelNode  *node;
 
 	world_sleep(w, 10 * WORLD_BEAT);
 	world_warm_up(w, "/a");
 	world_run(w);
 	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 	world_serve(w, INT32_MAX);
-	for (node = w->zk.root->next; node != w->zk.root; node = node->next)
-	{
-		if (strstr(node->path, "/a/_c_") != NULL)
-			snprintf(path, sizeof(path), "%s", node->path);
-	}
+	snprintf(path, sizeof(path), "%s", tree_newest()->text);
 	marked_at = w->now;
 	CHECK_INT(model_set(&w->zk, path, mark), ZKL_RC_OK);
 	w->now += T / 3 - 1000;
@@ -575,7 +570,7 @@ marked_while_held_up(void)
 static void
 marked_waiter_not_read(void)
 {
-	static const int32_t rcs[] = {-1, MODEL_NO_AUTH, MODEL_THROTTLED};
+	static const int32_t rcs[] = {-1, ZKL_RC_NOAUTH, MODEL_THROTTLED};
 	size_t		i;
 
 	for (i = 0; i < sizeof(rcs) / sizeof(rcs[0]); i++)
@@ -740,7 +735,7 @@ unclaimed_node_refused(void)
 	model_mkdir(&w->zk, WORLD_ROOT "/a");
 	snprintf(path, sizeof(path), WORLD_ROOT "/a/_c_%s-__WRIT__", uuid);
 	CHECK_INT(model_create(&w->zk, path, true, w->session.id, "", orphan), 0);
-	w->zk.single_rc = MODEL_NO_AUTH;
+	w->zk.single_rc = ZKL_RC_NOAUTH;
 	w->zk.single_kind = ZKL_SEND_DELETE;
 	w->zk.single_path = uuid;
 	w->zk.singles = 1000000;
@@ -757,7 +752,7 @@ unclaimed_node_refused(void)
 	CHECK(w->memory < before + 20);
 	w->zk.single_rc = 0;
 	world_sleep(w, 10 * WORLD_BEAT);
-	CHECK(model_find(&w->zk, orphan) == NULL);
+	CHECK(tree_find(orphan) == NULL);
 	world_wind_up(w);
 }
 

@@ -269,10 +269,10 @@ watch_given_up(void)
 	foreign_enter(w, "/a", ZKL_EXCLUSIVE, other);
 	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 	world_run(w);
-	CHECK(model_find(&w->zk, other)->data_watch);
+	CHECK(tree_find(other)->data_watch);
 	world_release(w, r);
 	world_run(w);
-	CHECK(!model_find(&w->zk, other)->data_watch);
+	CHECK(!tree_find(other)->data_watch);
 	world_wind_up(w);
 }
 
@@ -281,7 +281,7 @@ static void
 directories_forgotten(void)
 {
 	World	   *w = world_make();
-	const ModelNode *node;
+	const Path *node;
 	int			watched = 0;
 	int			i;
 
@@ -296,8 +296,8 @@ directories_forgotten(void)
 		snprintf(name, sizeof(name), "/%d", i);
 		world_warm_up(w, name);
 	}
-	for (node = w->zk.root->next; node != w->zk.root; node = node->next)
-		watched += node->data_watch != NULL;
+	for (node = tree_newest(); node != NULL; node = node->all)
+		watched += node->node[HEAD].data_watch != NULL;
 	CHECK_INT(watched, 5);
 	world_wind_up(w);
 }

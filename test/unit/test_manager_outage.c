@@ -87,7 +87,7 @@ deliver_absurd(World *w, bool batch)
 	while (!done && !w->gave_up &&
 		   (w->conn.inbox != NULL || w->conn.outbox != NULL))
 	{
-		ModelMessage *message;
+		Frame	   *message;
 
 		world_serve(w, 1);
 		for (message = w->conn.outbox; message != NULL && !done;

@@ -23,7 +23,7 @@ unproved_connection(void)
 	world_connect(w);
 	CHECK(!zkl_manager_ready(w->m));
 	CHECK(!world_holds(w, r));
-	CHECK(w->conn.inbox != NULL && w->conn.inbox->kind == ZKL_SEND_MULTI);
+	CHECK(w->conn.inbox != NULL && w->conn.inbox->send == ZKL_SEND_MULTI);
 	CHECK(w->conn.inbox != NULL && w->conn.inbox->next == NULL);
 	world_run(w);
 	CHECK(world_holds(w, r));
@@ -279,7 +279,7 @@ own_watch_after_reconnect(void)
 {
 	World	   *w = world_ready();
 	uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
-	ModelNode  *node;
+	const Path *node;
 
 	world_run(w);
 	world_sleep(w, 2 * WORLD_BEAT);
@@ -288,10 +288,10 @@ own_watch_after_reconnect(void)
 	world_run(w);
 	world_sleep(w, 2 * WORLD_BEAT);
 	w->tampered = true;
-	node = w->zk.root->prev;
-	while (!strstr(node->path, "__WRIT__"))
-		node = node->prev;
-	CHECK_INT(model_delete(&w->zk, node->path), ZKL_RC_OK);
+	node = tree_newest();
+	while (!strstr(node->text, "__WRIT__"))
+		node = node->all;
+	CHECK_INT(model_delete(&w->zk, node->text), ZKL_RC_OK);
 	world_run(w);
 	CHECK(w->requests[r].lost);
 	world_wind_up(w);

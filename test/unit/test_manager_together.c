@@ -117,8 +117,8 @@ draining(void)
 
 	world_run(w);
 	CHECK(world_holds(w, holder));
-	model_find(&w->zk, WORLD_ROOT "/a")->counter =
-		(uint32_t) ZKL_SEQ_LIMIT - 1;
+	tree_find(WORLD_ROOT "/a")->counter =
+		(int32_t) (ZKL_SEQ_LIMIT - 1);
 	last = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
 	r = world_submit(w, "/a", 3, ZKL_EXCLUSIVE);
 	world_run(w);

@@ -98,7 +98,7 @@ world_end(World *w)
 {
 	destroy_manager(w);
 	model_disconnect(&w->conn);
-	model_finish(&w->zk);
+	tree_finish();
 	free(w);
 }
 
@@ -479,7 +479,7 @@ world_serve(World *w, int n)
 void
 world_deliver(World *w, int n)
 {
-	ModelMessage *message;
+	Frame	   *message;
 
 	while (n-- > 0 && (message = model_receive(&w->conn)) != NULL)
 	{
@@ -487,7 +487,7 @@ world_deliver(World *w, int n)
 			zkl_manager_event(w->m, w->now, message->event, message->path);
 		else
 			zkl_manager_reply(w->m, w->now, message->tag, &message->reply);
-		model_free_message(message);
+		frame_free(message);
 		world_flush(w);
 	}
 }

@@ -12,7 +12,7 @@
 #define ZKL_WORLD_H
 
 #include "core/manager.h"
-#include "model.h"
+#include "../model/model.h"
 
 #define WORLD_ROOT			"/zklock"
 #define WORLD_REQUESTS		2048

@@ -17,7 +17,7 @@ foreign_create(World *w, const char *name, ZklLockMode mode,
 	char		path[ZKL_MAX_PATH + 1];
 
 	snprintf(path, sizeof(path), WORLD_ROOT "%s", name);
-	(void) model_mkdir(&w->zk, path);
+	model_mkdir(&w->zk, path);
 	zkl_znode_prefix(ZKL_DIALECT_CURATOR_RW, uuid, mode, prefix);
 	snprintf(path, sizeof(path), WORLD_ROOT "%s/%s", name, prefix);
 	CHECK_INT(model_create(&w->zk, path, true, FOREIGN_SESSION, data, created),
@@ -56,18 +56,17 @@ void
 foreign_leave_all(World *w, const char *name)
 {
 	char		path[ZKL_MAX_PATH + 1];
-	ModelNode  *node = w->zk.root->next;
-	ModelNode  *directory;
+	const Path *node;
 
 	snprintf(path, sizeof(path), WORLD_ROOT "%s", name);
-	directory = model_find(&w->zk, path);
-	while (node != w->zk.root)
+	for (node = tree_children(path); node != NULL;)
 	{
-		ModelNode  *next = node->next;
+		const char *text = node->text;
+		bool		foreign =
+		node->node[HEAD].stat.ephemeral_owner != w->session.id;
 
-		if (node->parent == directory &&
-			node->stat.ephemeral_owner != w->session.id)
-			(void) model_delete(&w->zk, node->path);
-		node = next;
+		node = node->sibling;
+		if (foreign)
+			(void) model_delete(&w->zk, text);
 	}
 }

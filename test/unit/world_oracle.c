@@ -37,20 +37,12 @@ uint32_t
 world_nodes(const World *w, const char *name)
 {
 	char		path[ZKL_MAX_PATH + 1];
-	const ModelNode *directory;
-	const ModelNode *node;
+	const Path *node;
 	uint32_t	n = 0;
 
 	snprintf(path, sizeof(path), WORLD_ROOT "%s", name);
-	directory = model_find(&w->zk, path);
-	if (directory == NULL)
-		return 0;
-	for (node = w->zk.root->next; node != w->zk.root; node = node->next)
-	{
-		if (node->parent == directory &&
-			node->stat.ephemeral_owner == w->session.id)
-			n++;
-	}
+	for (node = tree_children(path); node != NULL; node = node->sibling)
+		n += node->node[HEAD].stat.ephemeral_owner == w->session.id;
 	return n;
 }
 
@@ -111,37 +103,34 @@ static void
 check_contenders_ahead(const World *w, const WorldRequest *r)
 {
 	char		path[ZKL_MAX_PATH + 1];
-	const ModelNode *directory;
-	const ModelNode *node;
+	const Path *node;
 	bool		found = false;
 
 	snprintf(path, sizeof(path), WORLD_ROOT "%s", r->name);
-	directory = model_find(&w->zk, path);
-	for (node = w->zk.root->next; node != w->zk.root; node = node->next)
+	for (node = tree_children(path); node != NULL; node = node->sibling)
 	{
+		const ZklStat *stat = &node->node[HEAD].stat;
 		ZklLockMode mode;
 		ZklSeq		seq;
 		bool		has_uuid;
 		ZklUuid		uuid;
 
-		if (node->parent != directory ||
-			!zkl_znode_parse(ZKL_DIALECT_CURATOR_RW,
-							 strrchr(node->path, '/') + 1, &mode, &seq,
+		if (!zkl_znode_parse(ZKL_DIALECT_CURATOR_RW, node->name, &mode, &seq,
 							 &has_uuid, &uuid))
 			continue;
 		if (has_uuid && memcmp(&uuid, &r->uuid, sizeof(uuid)) == 0)
 		{
 			found = true;
 			CHECK_INT(seq, r->seq);
-			CHECK_INT(node->stat.czxid, r->token / 4096);
-			CHECK_INT(node->stat.ephemeral_owner, w->session.id);
+			CHECK_INT(stat->czxid, r->token / 4096);
+			CHECK_INT(stat->ephemeral_owner, w->session.id);
 			CHECK_INT(r->token % 4096, r->index);
 		}
-		else if (node->stat.ephemeral_owner != w->session.id &&
+		else if (stat->ephemeral_owner != w->session.id &&
 				 seq <= r->seq)
 			CHECK_MSG(!zkl_mode_conflicts(mode, r->mode),
 					  "granted %s number %d behind %s", r->name,
-					  (int) r->seq, node->path);
+					  (int) r->seq, node->text);
 	}
 	CHECK_MSG(found, "granted %s without a node", r->name);
 }
@@ -249,7 +238,7 @@ world_check_recorded(const World *w, const ZklAction *action)
 void
 world_check(const World *w)
 {
-	const ModelNode *node;
+	const Path *node;
 	const char *broken = zkl_manager_check(w->m);
 	uint32_t	live = 0;
 	uint32_t	i;
@@ -263,9 +252,8 @@ world_check(const World *w)
 				  "request %u was never freed", i);
 	}
 	CHECK_INT(zkl_manager_live(w->m), live);
-	for (node = w->zk.root->next; node != w->zk.root; node = node->next)
+	for (node = tree_newest(); node != NULL; node = node->all)
 	{
-		const char *name = strrchr(node->path, '/') + 1;
 		const WorldRequest *r;
 		ZklUuid		uuid;
 		ZklLockMode mode;
@@ -273,12 +261,12 @@ world_check(const World *w)
 		bool		has_uuid;
 
 		if (w->session.id == 0 ||
-			node->stat.ephemeral_owner != w->session.id ||
+			node->node[HEAD].stat.ephemeral_owner != w->session.id ||
 			!zkl_znode_parse(ZKL_DIALECT_CURATOR_RW,
-							 name, &mode, &seq, &has_uuid, &uuid))
+							 node->name, &mode, &seq, &has_uuid, &uuid))
 			continue;
 		r = find_uuid(w, &uuid);
 		CHECK_MSG(r != NULL && !r->lost && !r->denied && !r->failed,
-				  "left behind: %s", node->path);
+				  "left behind: %s", node->text);
 	}
 }
