@@ -24,7 +24,7 @@ free_reply(ZklReply reply)
 	Frame	   *frame = take(sizeof(Frame));
 
 	frame->reply = reply;
-	frame_free(frame);
+	message_free_frame(frame);
 }
 
 static int32_t
@@ -169,9 +169,9 @@ model_disconnect(ModelConnection *connection)
 	Frame	   *frame;
 
 	while ((request = next_request(connection)) != NULL)
-		request_free(request);
+		message_free_request(request);
 	while ((frame = model_receive(connection)) != NULL)
-		frame_free(frame);
+		message_free_frame(frame);
 	tree_forget_watcher(HEAD, &connection->watcher);
 	connection->session = 0;
 }
@@ -183,7 +183,7 @@ model_send(ModelConnection *connection, const ZklAction *action)
 
 	if (connection->session == 0)
 		return;
-	request = request_make(action);
+	request = message_make_request(action);
 	*connection->inbox_end = request;
 	connection->inbox_end = &request->next;
 }
@@ -292,10 +292,10 @@ model_serve(ModelConnection *connection)
 		if (request->kind == REQUEST_WRITE)
 			serve_write(connection, request, &frame->reply);
 		else if (request->kind != REQUEST_SYNC)
-			request_read(request, HEAD, &connection->watcher, &frame->reply);
+			message_read(request, HEAD, &connection->watcher, &frame->reply);
 		count(&zk->counts, request, &frame->reply);
 	}
 	put_out(connection, frame);
-	request_free(request);
+	message_free_request(request);
 	return true;
 }

@@ -11,7 +11,7 @@
 #ifndef ZKL_MODEL_MODEL_H
 #define ZKL_MODEL_MODEL_H
 
-#include "request.h"
+#include "message.h"
 
 #define MODEL_THROTTLED		(-127)
 
@@ -91,7 +91,7 @@ extern void model_send(ModelConnection *connection, const ZklAction *action);
 /* Executes the oldest in the inbox; false: it is empty. */
 extern bool model_serve(ModelConnection *connection);
 
-/* Takes the oldest out of the outbox, or NULL; frame_free is the caller's. */
+/* Takes the oldest out of the outbox, or NULL; message_free_frame is the caller's. */
 extern Frame *model_receive(ModelConnection *connection);
 
 #endif							/* ZKL_MODEL_MODEL_H */

@@ -184,7 +184,7 @@ server_deliver(Server *s)
 	else
 		zkl_manager_reply(s->manager, agenda_now, message->tag,
 						  &message->reply);
-	frame_free(message);
+	message_free_frame(message);
 	flush(s);
 }
 

@@ -204,7 +204,7 @@ serve_read(Conn *c, const Request *request)
 	if (reply.rc != ZKL_RC_OK)
 		trace("zk: refuses", 0, 0, 0, 0, NULL);
 	else
-		request_read(request, COPY(c->server), &c->watcher, &reply);
+		message_read(request, COPY(c->server), &c->watcher, &reply);
 	trace("conn #: server # reads @, rc #", c->id, c->server, reply.rc, 0,
 		  request->path);
 	push_reply(c, request, &reply, NULL);

@@ -12,7 +12,7 @@
 #ifndef SIM_ENSEMBLE_H
 #define SIM_ENSEMBLE_H
 
-#include "../model/request.h"
+#include "../model/message.h"
 #include "base.h"
 
 #define MAX_SERVERS	4

@@ -264,7 +264,7 @@ supervisor_send(Host *h, const ZklAction *action)
 	if (h->outstanding++ == 0)
 		h->quiet_since = host_clock(h);
 	if (h->conn != NULL)		/* else GONE is in the inbox */
-		conn_send(h->conn, request_make(action));
+		conn_send(h->conn, message_make_request(action));
 }
 
 /* ---- time ---- */

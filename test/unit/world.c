@@ -487,7 +487,7 @@ world_deliver(World *w, int n)
 			zkl_manager_event(w->m, w->now, message->event, message->path);
 		else
 			zkl_manager_reply(w->m, w->now, message->tag, &message->reply);
-		frame_free(message);
+		message_free_frame(message);
 		world_flush(w);
 	}
 }

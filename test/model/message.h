@@ -1,9 +1,9 @@
 /*
- * request.h
+ * message.h
  *	  What is under way on a connection: requests, answers and events.
  */
-#ifndef ZKL_MODEL_REQUEST_H
-#define ZKL_MODEL_REQUEST_H
+#ifndef ZKL_MODEL_MESSAGE_H
+#define ZKL_MODEL_MESSAGE_H
 
 #include "tree.h"
 
@@ -48,14 +48,14 @@ typedef struct Frame
 } Frame;
 
 /* What a manager sends, with copies of all strings */
-extern Request *request_make(const ZklAction *action);
-extern void request_free(Request *request);
+extern Request *message_make_request(const ZklAction *action);
+extern void message_free_request(Request *request);
 
 /* Answers a GET, LIST or UNWATCH from a copy of the tree. */
-extern void request_read(const Request *request, int copy, Watcher *who,
+extern void message_read(const Request *request, int copy, Watcher *who,
 						 ZklReply *reply);
 
 /* All strings of it are its own. */
-extern void frame_free(Frame *frame);
+extern void message_free_frame(Frame *frame);
 
-#endif							/* ZKL_MODEL_REQUEST_H */
+#endif							/* ZKL_MODEL_MESSAGE_H */

@@ -1,12 +1,12 @@
 /*
- * request.c
+ * message.c
  *	  What is under way on a connection: requests, answers and events.
  *
  * Owns nothing; makes them, and answers those that only read.  Must not know
  * how long they are under way.
  */
 #include "memory.h"
-#include "request.h"
+#include "message.h"
 
 /* ---- requests ---- */
 
@@ -47,7 +47,7 @@ copy_single(Request *request, const ZklAction *action)
 }
 
 Request *
-request_make(const ZklAction *action)
+message_make_request(const ZklAction *action)
 {
 	static const RequestKind kinds[] = {
 		[ZKL_SEND_MULTI] = REQUEST_WRITE,
@@ -76,7 +76,7 @@ request_make(const ZklAction *action)
 }
 
 void
-request_free(Request *request)
+message_free_request(Request *request)
 {
 	size_t		i;
 
@@ -106,7 +106,7 @@ read_list(const char *path, int copy, const Node *node, ZklReply *reply)
 }
 
 void
-request_read(const Request *request, int copy, Watcher *who, ZklReply *reply)
+message_read(const Request *request, int copy, Watcher *who, ZklReply *reply)
 {
 	Node	   *node = tree_copy(request->path, copy);
 
@@ -137,7 +137,7 @@ request_read(const Request *request, int copy, Watcher *who, ZklReply *reply)
 /* ---- frames ---- */
 
 void
-frame_free(Frame *frame)
+message_free_frame(Frame *frame)
 {
 	ZklReply   *reply = &frame->reply;
 	size_t		i;
