@@ -3,19 +3,19 @@
  *	  Holds that end after some time, and locks that are kept for some time
  *	  after their release.
  *
- * Owns the worker's knowledge of when the time of each hold is over.  Runs in
- * the worker only.  Takes the slots' mutexes through slot.h, one at a time.
- * Must not know what becomes of a lock then: that is the core's.
+ * Owns the worker's knowledge of when each hold ends.  Runs in the worker only.
+ * Takes the slots' mutexes through slot.h, one at a time.  It must not know what
+ * happens to the lock afterwards: the core decides that.
  *
- * The end of a hold is in its slot, and its backend sees it there by itself: no
- * transaction passes its commit check after that, whether or not the worker
- * runs.  The worker's part is to let others have the lock.  It makes the slot
- * LOST first, and then has the znode deleted, unless the holder is past its
- * commit check: then it is looked at again when that transaction has ended, or
- * the slot is released.  So no two can commit, whatever their clocks say.
+ * The end of a hold is in its slot, where the backend checks it: no transaction
+ * passes its commit check after that, whether or not the worker runs.  The
+ * worker's part is to let others have the lock.  It makes the slot LOST first,
+ * and then has the znode deleted.  If the holder is past its commit check, the
+ * worker waits until that transaction has ended, or the slot is released.  So
+ * no two holders can commit, whatever their clocks say.
  *
- * How long a lock is kept is the core's affair from the release on; a restarted
- * worker finds it in the slot.
+ * From the release on, the core decides how long a lock is kept; a restarted
+ * worker finds that time in the slot.
  */
 #include "postgres.h"
 
@@ -27,7 +27,7 @@
 #include "worker/bounds.h"
 
 static ZklManager *core = NULL;
-static int64 *ends = NULL;		/* by slot, in ms; 0: never */
+static int64 *ends = NULL;		/* of the holds, by slot, in ms; 0: never */
 static int64 first_end = 0;		/* no later than all of them; 0: none */
 
 void

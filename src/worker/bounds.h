@@ -11,21 +11,21 @@
 
 extern void zkl_bounds_begin(ZklManager *manager);
 
-/* A slot was granted: by an action of the core, which cannot act just then. */
+/* A slot was granted.  Does not call the core, whose action that was. */
 extern void zkl_bounds_granted(int slotno);
 
 /*
- * Its time has changed, or its holder has ended a transaction.  If its time is
- * over, the slot becomes LOST, and the core is told when the znode may go.
+ * The end of a hold has changed, or its holder has ended a transaction.  If the
+ * time is over, the slot becomes LOST, and the core learns when the znode may go.
  */
 extern void zkl_bounds_look(int slotno);
 
-/* The same without the core; returns whether the znode may go. */
+/* The same without telling the core; returns whether the znode may go. */
 extern bool zkl_bounds_end(int slotno);
 
 /*
- * Logs, once, that its holder committed after the lock was lost; "slot" is a
- * copy of it.
+ * If a holder committed after its lock was lost, logs that once; "slot" is a copy
+ * of its slot.
  */
 extern void zkl_bounds_log_late(int slotno, const ZklSlot *slot);
 

@@ -1,16 +1,16 @@
 /*
  * breakhead.c
- *	  Which znode a zk_break_lock() is about.
+ *	  Which znode a zk_break_lock() removes.
  *
- * Pure functions of names and listings; what they return is palloc'd in
- * TopMemoryContext.  Runs in the worker only; takes no locks.  It does not know
- * how a lock is broken.
+ * Owns nothing: these are pure functions of names and listings.  The names that
+ * they return are palloc'd in TopMemoryContext.  Runs in the worker only; takes
+ * no locks.  It must not know how a lock is broken.
  *
  * A holder may have two znodes.  When Curator's InterProcessReadWriteLock (5.5
  * and later) takes the read lock while it holds the write lock, it creates a
- * reader with the number of its writer, but with a unique id of its own; the
- * number then tells whose it is, because ZooKeeper gives it out only once in
- * the life of a directory.
+ * reader with the number of its writer, but with a new unique id.  The number
+ * tells that both belong together, because ZooKeeper gives out each number only
+ * once in the life of a directory.
  */
 #include "postgres.h"
 
@@ -18,7 +18,7 @@
 #include "worker/breakhead.h"
 
 static bool
-parse(ZklDialect dialect, const char *name, ZklBreakHead *head)
+parse_head(ZklDialect dialect, const char *name, ZklBreakHead *head)
 {
 	memset(head, 0, sizeof(*head));
 	if (!zkl_znode_parse(dialect, name, &head->mode, &head->seq,
@@ -29,7 +29,7 @@ parse(ZklDialect dialect, const char *name, ZklBreakHead *head)
 }
 
 static void
-keep(ZklBreakHead *head, const char *name)
+keep_name(ZklBreakHead *head, const char *name)
 {
 	head->name = MemoryContextStrdup(TopMemoryContext, name);
 }
@@ -43,7 +43,7 @@ zkl_breakhead_free(ZklBreakHead *head)
 }
 
 static bool
-is_ahead(const ZklBreakHead *a, const ZklBreakHead *b)
+is_head_before(const ZklBreakHead *a, const ZklBreakHead *b)
 {
 	return a->seq < b->seq ||
 		(a->seq == b->seq && a->mode == ZKL_EXCLUSIVE &&
@@ -61,15 +61,15 @@ zkl_breakhead_first(ZklDialect dialect, const ZklReply *reply,
 	{
 		ZklBreakHead other;
 
-		if (!parse(dialect, reply->children[i], &other) ||
-			(first != NULL && !is_ahead(&other, head)))
+		if (!parse_head(dialect, reply->children[i], &other) ||
+			(first != NULL && !is_head_before(&other, head)))
 			continue;
 		first = reply->children[i];
 		*head = other;
 	}
 	if (first == NULL)
 		return false;
-	keep(head, first);
+	keep_name(head, first);
 	return true;
 }
 
@@ -108,7 +108,7 @@ zkl_breakhead_find(ZklDialect dialect, const ZklReply *reply,
 		bool		itself = strcmp(child, head->name) == 0;
 		ZklBreakHead other;
 
-		if (!parse(dialect, child, &other) ||
+		if (!parse_head(dialect, child, &other) ||
 			!(itself || has_same_id(head, &other) ||
 			  is_reader_of(dialect, head, &other)))
 			continue;
@@ -119,7 +119,7 @@ zkl_breakhead_find(ZklDialect dialect, const ZklReply *reply,
 	}
 	if (left == NULL)
 		return false;
-	keep(found, left);
+	keep_name(found, left);
 	return true;
 }
 

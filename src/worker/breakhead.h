@@ -1,6 +1,6 @@
 /*
  * breakhead.h
- *	  Which znode a zk_break_lock() is about.  Worker only.
+ *	  Which znode a zk_break_lock() removes.  Worker only.
  */
 #ifndef ZKL_WORKER_BREAKHEAD_H
 #define ZKL_WORKER_BREAKHEAD_H
@@ -20,15 +20,15 @@ typedef struct ZklBreakHead
 } ZklBreakHead;
 
 /*
- * Finds the first contender of a listing; of two with one number the writer,
- * whose reader the other is.  False: nobody contends.
+ * Finds the first contender of a listing.  If two have the same number, that is
+ * a writer and its reader, and the writer is first.  False: there is none.
  */
 extern bool zkl_breakhead_first(ZklDialect dialect, const ZklReply *reply,
 								ZklBreakHead *head);
 
 /*
- * Finds what a listing shows of the same contender: the head itself, or else a
- * znode that zkl_breakhead_is_left may be true of.
+ * Finds a znode of the same contender in a listing: the head itself, or else one
+ * for which zkl_breakhead_is_left may be true.
  */
 extern bool zkl_breakhead_find(ZklDialect dialect, const ZklReply *reply,
 							   const ZklBreakHead *head, ZklBreakHead *found);
@@ -41,10 +41,10 @@ extern bool zkl_breakhead_may_leave(ZklDialect dialect,
 									const ZklBreakHead *head);
 
 /*
- * Whether a znode that was found is the same contender as the head: it has the
- * same name or unique id, or is a reader with its number, and of the same
- * session, or in the same directory.  (In a directory that was made anew
- * numbers begin again.)
+ * Whether a znode that was found belongs to the same contender as the head: it
+ * has the same name or unique id, or is a reader with the same number, created
+ * by the same session or in the same directory.  (If a directory is deleted and
+ * created again, its numbers begin again.)
  */
 extern bool zkl_breakhead_is_left(const ZklBreakHead *head,
 								  const ZklBreakHead *found,

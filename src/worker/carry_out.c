@@ -1,10 +1,11 @@
 /*
  * carry_out.c
- *	  From the core to the slots and the link: what the worker carries out.
+ *	  From the core to the slots and the link: carries out the core's actions.
  *
- * Owns the published lease, transaction id and counters.  Runs in the worker
- * only.  Takes the slots' mutexes and ctl_lock through slot.h, one at a time.
- * It decides nothing about locks.
+ * Owns what is published: the lease, the transaction id, the counters and the
+ * heartbeats' numbers.  Runs in the worker only.  Takes the slots' mutexes and
+ * ctl_lock through slot.h and status.h, one at a time.  It decides nothing about
+ * locks.
  */
 #include "postgres.h"
 
@@ -19,7 +20,7 @@
 #include "worker/from_slots.h"
 #include "worker/link.h"
 #include "worker/operation.h"
-#include "worker/pulse.h"
+#include "worker/liveness.h"
 #include "worker/supervisor.h"
 
 static ZklManager *core = NULL;
@@ -53,11 +54,12 @@ put_multi(ZklWireBuffer *out, const ZklAction *action)
 }
 
 /*
- * A connection has one watch on the children of a znode, for the core and for
- * errands: when one of them takes it back, the others look and set it again.
+ * A connection has one watch on the children of a znode, which the core and the
+ * errands share.  When one of them takes the watch back, all of them look again
+ * and set it if they need it.
  */
 static void
-look_again(const char *path)
+announce_unwatch(const char *path)
 {
 	zkl_errands_event(path);
 	zkl_manager_event(core, zkl_boottime_us(), ZKL_EVENT_CHILDREN, path);
@@ -80,7 +82,7 @@ send_operation(const ZklAction *action)
 	size_t		frame;
 
 	if (zkl_supervisor_generation() == 0)
-		return;					/* the core has been told, or will be */
+		return;					/* the core knows that, or soon will */
 	frame = zkl_wire_begin(out, types[action->send],
 						   zkl_supervisor_generation(),
 						   zkl_carry_out_tag(action->send, action->tag), 0);
@@ -94,9 +96,9 @@ send_operation(const ZklAction *action)
 		action->send == ZKL_SEND_UNWATCH_CHILDREN)
 		zkl_wire_put_u8(out, action->send == ZKL_SEND_UNWATCH_CHILDREN);
 	zkl_wire_end(out, frame);
-	zkl_pulse_sent(zkl_boottime_us());
+	zkl_liveness_sent(zkl_boottime_us());
 	if (action->send == ZKL_SEND_UNWATCH_CHILDREN)
-		look_again(action->path);
+		announce_unwatch(action->path);
 }
 
 /* ---- to the slots ---- */
@@ -127,9 +129,9 @@ record_chain(uint32 chain, uint32 kept)
 	zkl_status_end();
 }
 
-/* One line in the server's log, whatever the holder is told and when */
+/* The server's log gets one line, whatever the holder learns and when. */
 static void
-lose(int slotno, ZklFailure failure)
+lose_hold(int slotno, ZklFailure failure)
 {
 	ZklSlot		slot;
 
@@ -141,18 +143,18 @@ lose(int slotno, ZklFailure failure)
 				 failure == ZKL_FAILURE_BROKEN ?
 				 errdetail("An operator broke it with zk_break_lock().") :
 				 failure == ZKL_FAILURE_UNREADABLE ?
-				 errdetail("ZooKeeper does not let this server read its znode any more.") :
+				 errdetail("ZooKeeper no longer lets this server read its znode.") :
 				 failure == ZKL_FAILURE_SESSION_EXPIRED ?
 				 errdetail("The ZooKeeper session that held it has expired.") :
 				 errdetail("Its znode is gone.")));
 }
 
 /*
- * Likewise.  Whoever can write to ZooKeeper chooses who it says that he is, but
- * not how many lines that takes.
+ * Likewise.  A client can call itself in ZooKeeper whatever it likes, but that
+ * must not break the line.
  */
 static void
-ask_holder(int slotno, const ZklAction *action)
+ask_for_release(int slotno, const ZklAction *action)
 {
 	char		asker[ZKL_MAX_ASKER];
 	char	   *c;
@@ -167,11 +169,11 @@ ask_holder(int slotno, const ZklAction *action)
 	zkl_slot_copy(slotno, &slot);
 	if (zkl_slot_revoke(slotno, action->asked_zxid, asker))
 		ereport(LOG,
-				(errmsg("distributed lock \"%.*s\" of process %d is asked for",
+				(errmsg("release of distributed lock \"%.*s\" of process %d was requested",
 						zkl_slot_shown_length(&slot), slot.s_path, slot.s_pid),
 				 asker[0] != '\0' ?
-				 errdetail("It is asked for by %s.", asker) :
-				 errdetail("It is asked for by a client other than zklock.")));
+				 errdetail("The request came from %s.", asker) :
+				 errdetail("The request came from a client other than zklock.")));
 }
 
 static void
@@ -207,11 +209,11 @@ carry_out_action(const ZklAction *action)
 			zkl_slot_fail(slotno, failure_error(action->failure), action->rc);
 			break;
 		case ZKL_ACTION_LOSE:
-			lose(slotno, action->failure);
+			lose_hold(slotno, action->failure);
 			zkl_bounds_look(slotno);
 			break;
 		case ZKL_ACTION_REVOKE:
-			ask_holder(slotno, action);
+			ask_for_release(slotno, action);
 			break;
 		case ZKL_ACTION_RETIRE:
 			zkl_slot_retire(slotno, action->has_node);
@@ -233,8 +235,8 @@ carry_out_action(const ZklAction *action)
 }
 
 /*
- * Publishes the lease first: a backend that picks up a grant compares the
- * session's generation with it.
+ * This comes before the grants: a backend that picks up a grant compares the
+ * generation of its slot with that of the lease.
  */
 static void
 publish_lease(void)
@@ -244,7 +246,7 @@ publish_lease(void)
 	int64		limit = zkl_manager_lease_limit(core) / 1000;
 	int64_t		before = published_lease;
 
-	/* Within a generation it lasts, also over a restart of ours. */
+	/* Within a generation it lasts, even if the worker was restarted. */
 	if (generation == published_generation)
 		lease = Max(lease, Min(published_lease, limit));
 	if (lease == published_lease && generation == published_generation)
@@ -253,13 +255,13 @@ publish_lease(void)
 	published_generation = generation;
 	zkl_lease_publish(generation, lease);
 
-	/* Whoever saw the lease passed until now looks again. */
+	/* Backends that saw the lease as passed look again. */
 	pg_memory_barrier();
 	if (before <= zkl_boottime_ms())
 		zkl_slot_wake_holders();
 }
 
-/* Before the grants whose tokens are made of it */
+/* This comes before the grants whose tokens are made of it. */
 static void
 publish_zxid(void)
 {
@@ -303,7 +305,7 @@ zkl_carry_out_actions(void)
 	publish_zxid();
 	publish_lease();
 
-	/* Carrying out can make the core act again: when the connection ends. */
+	/* An action that ends the connection makes the core act again. */
 	for (i = 0; actions = zkl_manager_actions(core, &n), i < n; i++)
 	{
 		ZklAction	action = actions[i];

@@ -1,10 +1,10 @@
 /*
  * closing.c
- *	  Closing a ZooKeeper session in good order.
+ *	  Closing a ZooKeeper session properly.
  *
- * Owns what is known of a session that is being closed.  Runs in the worker
- * only, takes no locks but through identity.c.  It must not know why a session
- * is closed, nor how another one begins.
+ * Owns the state of a session that is being closed.  Runs in the worker only;
+ * takes no locks but through identity.c.  It must not know how the next session
+ * begins.
  */
 #include "postgres.h"
 
@@ -22,8 +22,8 @@
 #define SHUTDOWN_MS		3000
 
 static int64 closing_until = 0; /* 0: no session is being closed */
-static bool renewing = false;	/* for one with another timeout */
-static int64 not_before = 0;
+static bool renewing = false;	/* to begin one with another timeout */
+static int64 not_before = 0;	/* the next session */
 
 void
 zkl_closing_give_up(uint32 connection, int64 now)
@@ -33,8 +33,8 @@ zkl_closing_give_up(uint32 connection, int64 now)
 }
 
 /*
- * Nothing hangs on the session.  What is asked for from now on waits for the
- * next one, which begins once this one surely is no more.
+ * The server is idle.  New requests wait for the next session, which begins once
+ * the present one has surely ended.
  */
 void
 zkl_closing_renew(uint32 connection, int64 now, ZklManager *core)

@@ -1,9 +1,9 @@
 /*
  * diagnosis.c
- *	  What is wrong with a connection to ZooKeeper, in words.
+ *	  Says in words what is wrong with a connection to ZooKeeper.
  *
- * Owns nothing but the memory of what it has warned about.  Runs in the worker
- * only, takes no locks.  It must not know what is done about it.
+ * Owns the memory of its own warnings.  Runs in the worker only; takes no locks.
+ * It must not know what the worker does about the problem.
  */
 #include "postgres.h"
 
@@ -39,7 +39,7 @@ zkl_diagnosis_of(int32 rc, const char *host)
 void
 zkl_diagnosis_check_timeout(uint32 timeout_ms, uint32 generation)
 {
-	static uint32 warned = 0;	/* of the session of that generation */
+	static uint32 warned = 0;	/* the generation that was warned about */
 
 	if (warned == generation ||
 		timeout_ms >= (uint64) zkl_tick_time * LEAST_TICKS)
@@ -48,7 +48,7 @@ zkl_diagnosis_check_timeout(uint32 timeout_ms, uint32 generation)
 	ereport(WARNING,
 			(errmsg("the ZooKeeper session timeout of %u ms is less than %d ticks",
 					timeout_ms, LEAST_TICKS),
-			 errdetail("\"zklock.tick_time\" is %d ms.  The lease then leaves little room for pauses of ZooKeeper's servers, and none for observers behind a follower.",
+			 errdetail("\"zklock.tick_time\" is %d ms.  The lease then leaves little room for pauses of the ZooKeeper servers, and none for observers behind a follower.",
 					   zkl_tick_time),
 			 errhint("Increase \"zklock.session_timeout\" on all servers, or set \"zklock.tick_time\" to what the ensemble's zoo.cfg says.")));
 }

@@ -1,16 +1,16 @@
 /*
  * diagnosis.h
- *	  What is wrong with a connection to ZooKeeper, in words.  Worker only.
+ *	  Says in words what is wrong with a connection to ZooKeeper.  Worker only.
  */
 #ifndef ZKL_WORKER_DIAGNOSIS_H
 #define ZKL_WORKER_DIAGNOSIS_H
 
-/* Why the core gives a connection to that host up, by its code */
+/* Why the core gives up a connection to that host: "rc" is the core's code. */
 extern const char *zkl_diagnosis_of(int32 rc, const char *host);
 
 /*
- * Warns of a session timeout that is too short for the ensemble's ticks, once
- * for each session.
+ * Warns once for each session if its timeout is too short for the ensemble's
+ * ticks.
  */
 extern void zkl_diagnosis_check_timeout(uint32 timeout_ms, uint32 generation);
 

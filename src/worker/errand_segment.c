@@ -1,9 +1,9 @@
 /*
  * errand_segment.c
- *	  What stands in the segment of an errand: read and answered.
+ *	  Reads an errand from its segment, and writes the answer there.
  *
- * Owns nothing; the segment is the backend's.  Runs in the worker only; takes
- * no locks.  It does not know how an errand is carried out.
+ * Owns nothing: the segment belongs to the backend.  Runs in the worker only;
+ * takes no locks.  It must not know how an errand is carried out.
  */
 #include "postgres.h"
 
@@ -18,13 +18,13 @@ typedef struct
 } Taken;
 
 static void
-take(void *address, Size size, void *arg)
+copy_errand(void *address, Size size, void *arg)
 {
 	ZklErrand  *errand = address;
 	Taken	   *taken = arg;
 	Size		strings = size - offsetof(ZklErrand, answer);
 
-	/* No length is trusted: a bad one must not crash the worker. */
+	/* Do not trust the lengths: a bad one must not crash the worker. */
 	if (size < offsetof(ZklErrand, answer) || errand->room > strings ||
 		errand->path_length >= strings - errand->room)
 		return;
@@ -40,11 +40,11 @@ zkl_errand_segment_take(dsm_handle handle, ZklErrand *what)
 {
 	Taken		taken = {what, NULL};
 
-	(void) zkl_segment_use(handle, take, &taken);
+	(void) zkl_segment_use(handle, copy_errand, &taken);
 	return taken.path;
 }
 
-/* What the answer is made of */
+/* The parts of an answer */
 typedef struct
 {
 	const ZklReply *reply;
@@ -93,7 +93,7 @@ zkl_errand_segment_put(dsm_handle handle, const ZklReply *reply,
 	(void) zkl_segment_use(handle, put_answer, &answer);
 }
 
-/* FNV-1a over the sum of names: their order does not count. */
+/* The sum of each name's FNV-1a hash, so that their order does not count */
 uint64
 zkl_errand_segment_fingerprint(const ZklReply *reply)
 {

@@ -1,6 +1,7 @@
 /*
  * errand_segment.h
- *	  What stands in the segment of an errand: read and answered.  Worker only.
+ *	  Reads an errand from its segment, and writes the answer there.  Worker
+ *	  only.
  */
 #ifndef ZKL_WORKER_ERRAND_SEGMENT_H
 #define ZKL_WORKER_ERRAND_SEGMENT_H
@@ -19,7 +20,7 @@ extern char *zkl_errand_segment_take(dsm_handle handle, ZklErrand *what);
 extern void zkl_errand_segment_put(dsm_handle handle, const ZklReply *reply,
 								   const ZklWireStat *stat, uint64 fingerprint);
 
-/* Of the children that a listing shows, in whatever order */
+/* A fingerprint of the children in a listing, in whatever order */
 extern uint64 zkl_errand_segment_fingerprint(const ZklReply *reply);
 
 #endif							/* ZKL_WORKER_ERRAND_SEGMENT_H */

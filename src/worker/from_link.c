@@ -2,9 +2,9 @@
  * from_link.c
  *	  What the session process says: answers, watch events, its own state.
  *
- * Owns the reading of frames.  Runs in the worker only; takes no locks.  It
- * hands everything on: to the core, to zk_queue(), to the supervisor.  Strings
- * that it makes live in the current memory context, which the loop resets.
+ * Owns no state.  Runs in the worker only; takes no locks.  It hands everything
+ * on: to the core, to operation.c, to errands.c, to the supervisor.  Strings that
+ * it makes live in the current memory context, which the loop resets.
  */
 #include "postgres.h"
 
@@ -149,7 +149,7 @@ take_frame(const ZklWireHeader *header, ZklWireReader *body, int64 now)
 			break;
 		default:
 
-			/* What was decided so far was decided in the old session. */
+			/* The actions until now belong to the old session. */
 			zkl_carry_out_actions();
 			zkl_supervisor_frame(header, body, now);
 			zkl_carry_out_actions();

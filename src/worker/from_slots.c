@@ -1,12 +1,12 @@
 /*
  * from_slots.c
- *	  From the slots to the core: what backends ask for, and what an earlier
- *	  worker left there.
+ *	  From the slots to the core and to operation.c: requests of backends, and
+ *	  those that an earlier worker left.
  *
- * Owns the worker's knowledge of which slots the core knows.  Runs in the
- * worker only.  Takes the slots' mutexes and ctl_free_mutex through slot.h,
- * one at a time.  It decides nothing about locks, not even in which order a
- * restarted worker takes them up again: see core/restore.c.
+ * Owns the worker's knowledge of which slots it has taken.  Runs in the worker
+ * only.  Takes the slots' mutexes and ctl_free_mutex through slot.h, one at a
+ * time.  It decides nothing about locks, not even in which order a restarted
+ * worker restores them: see core/restore.c.
  */
 #include "postgres.h"
 
@@ -26,7 +26,7 @@
 #include "worker/queueview.h"
 
 static ZklManager *core = NULL;
-static uint32 *known_serial = NULL; /* of each slot that the core knows */
+static uint32 *known_serial = NULL; /* of each slot that was taken */
 
 /* Of zkl_from_slots_take: the slots of its first look, and of its second */
 static int *dirty = NULL;
@@ -56,7 +56,7 @@ zkl_from_slots_forget(int slotno)
 	known_serial[slotno] = 0;
 }
 
-/* ---- what backends ask for ---- */
+/* ---- requests of backends ---- */
 
 static size_t
 format_node_data(const ZklSlot *slot, char *buf)
@@ -95,7 +95,7 @@ describe_demand(const ZklSlot *slot, ZklDemand *demand, char *data)
 	demand->data_length = format_node_data(slot, data);
 }
 
-/* What the worker does itself, without the core */
+/* For what the worker does without the core: see operation.h. */
 static bool
 submit_task(int slotno, const ZklSlot *slot, bool restored)
 {
@@ -125,7 +125,7 @@ submit_slot(int slotno, const ZklSlot *slot)
 	zkl_manager_submit(core, zkl_boottime_us(), (uint32) slotno, &demand);
 }
 
-/* A lock that has an epilogue comes back here when that is written. */
+/* When an epilogue is written, its slot is dirty again and comes back here. */
 static void
 describe_end(int slotno, const ZklSlot *slot, ZklEnd *end)
 {
@@ -139,7 +139,7 @@ release_lock(int slotno, const ZklSlot *slot)
 {
 	ZklEnd		end;
 
-	/* The core is through with it, and about to have the slot freed. */
+	/* The core needs it no longer, and is about to have the slot freed. */
 	if (known_serial[slotno] == slot->s_serial &&
 		!zkl_manager_knows(core, (uint32) slotno))
 		return;
@@ -162,7 +162,7 @@ release_slot(int slotno, const ZklSlot *slot)
 	}
 }
 
-/* Returns whether it was one. */
+/* Returns whether the slot was released. */
 static bool
 take_released(int slotno)
 {
@@ -197,7 +197,10 @@ take_any(int slotno)
 		zkl_bounds_look(slotno);
 }
 
-/* Takes those that were released out of the list; returns what is left. */
+/*
+ * Takes the released slots, removes them from the list and returns how many
+ * slots are left.
+ */
 static int
 take_all_released(int *slots, int n)
 {
@@ -212,9 +215,12 @@ take_all_released(int *slots, int n)
 	return left;
 }
 
-/* Takes out of "dirty_since" what is in "dirty"; returns what is left. */
+/*
+ * Removes from "dirty_since" the slots that are in "dirty" and returns how many
+ * are left.
+ */
 static int
-only_since(int n, int nsince)
+remove_dirty(int n, int nsince)
 {
 	int			left = 0,
 				i;
@@ -250,7 +256,7 @@ zkl_from_slots_take(void)
 	nsince = zkl_dirty_take(dirty_since);
 
 	/* A slot that both looks found is taken once, as it is now. */
-	nsince = only_since(n, nsince);
+	nsince = remove_dirty(n, nsince);
 	n = take_all_released(dirty, n);
 	nsince = take_all_released(dirty_since, nsince);
 	for (i = 0; i < n; i++)
@@ -302,14 +308,14 @@ describe_slot(int slotno, const ZklSlot *slot, ZklRestored *restored,
 		describe_end(slotno, slot, &restored->end);
 }
 
-/* The strings of what was read last */
+/* Holds the strings of the slot that was read last */
 typedef struct
 {
 	ZklSlot		slot;
 	char		data[ZKL_MAX_NODE_DATA];
 } Reading;
 
-/* For the core: the slots of locks */
+/* For the core, which knows the slots of locks only */
 static bool
 read_slot(void *context, uint32_t request, ZklRestored *restored)
 {
@@ -328,7 +334,7 @@ read_slot(void *context, uint32_t request, ZklRestored *restored)
 	return true;
 }
 
-/* The same for the slots that the core does not know */
+/* For the other slots */
 static void
 restore_task(int slotno, const ZklSlot *slot)
 {

@@ -1,6 +1,6 @@
 /*
  * from_slots.h
- *	  From the slots to the core.  Worker only.
+ *	  From the slots to the core and to operation.c.  Worker only.
  */
 #ifndef ZKL_WORKER_FROM_SLOTS_H
 #define ZKL_WORKER_FROM_SLOTS_H
@@ -9,13 +9,13 @@
 
 extern void zkl_from_slots_begin(ZklManager *manager);
 
-/* Gives the core all requests that an earlier worker left in the slots. */
+/* Takes all requests that an earlier worker left in the slots. */
 extern void zkl_from_slots_restore(void);
 
-/* Tells the core what changed in the slots. */
+/* Takes what changed in the slots. */
 extern void zkl_from_slots_take(void);
 
-/* The core is through with this slot. */
+/* The core needs this slot no longer. */
 extern void zkl_from_slots_forget(int slotno);
 
 #endif							/* ZKL_WORKER_FROM_SLOTS_H */

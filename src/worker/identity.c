@@ -1,11 +1,11 @@
 /*
  * identity.c
- *	  What zk_status shows of the worker, and which ZooKeeper session is this
- *	  server's.
+ *	  What zk_status shows of the worker, and which ZooKeeper session belongs to
+ *	  this server.
  *
  * Owns the session's identity and generation, the state and the last error in
- * ZklStatus.  Runs in the worker only.  Takes ctl_lock through slot.h.  It
- * must not know how a connection comes to be, nor tell anybody that it broke.
+ * ZklStatus.  Runs in the worker only.  Takes ctl_lock through status.h.  It
+ * must not know how a connection is made, and tells the core nothing.
  */
 #include "postgres.h"
 
@@ -17,19 +17,18 @@
 #include "utils/timestamp.h"
 #include "worker/identity.h"
 
-#define LOG_INTERVAL_MS		60000	/* by a clock that nobody sets back */
+#define LOG_INTERVAL_MS		60000	/* by CLOCK_BOOTTIME */
 #define MAX_LOGGED			4
 
-static int64 last_logged = -LOG_INTERVAL_MS;	/* in ms: an error since we
-												 * last served */
-static uint32 logged[MAX_LOGGED];	/* hashes of what was logged since then */
+static int64 last_logged = -LOG_INTERVAL_MS;	/* an error, in ms */
+static uint32 logged[MAX_LOGGED];	/* hashes of errors logged since then */
 static int	nlogged = 0;
 static long suppressed = 0;		/* messages that were not logged since then */
-static bool served = true;		/* this session, ever */
+static bool served = true;		/* whether this session ever was in use */
 
 /*
- * An ensemble that is away for a night must not fill the log: unless we served
- * until now, once in a while is enough for an error that was logged before.
+ * An ensemble that is away for a night must not fill the log.  Unless the worker
+ * was connected until now, it repeats an error only once in a while.
  */
 static bool
 may_log(void)
@@ -59,7 +58,7 @@ may_log_error(const char *message)
 }
 
 static void
-say(bool loud, const char *who, const char *message)
+log_message(bool loud, const char *who, const char *message)
 {
 	long		before = suppressed;
 
@@ -67,21 +66,21 @@ say(bool loud, const char *who, const char *message)
 	ereport(loud ? LOG : DEBUG1,
 			(errmsg_internal("%s: %s", who, message),
 			 loud && before > 0 ?
-			 errdetail_plural("%ld message about the connection was not logged since the last one.",
-							  "%ld messages about the connection were not logged since the last one.",
+			 errdetail_plural("%ld message about the connection was not logged since the previous one.",
+							  "%ld messages about the connection were not logged since the previous one.",
 							  before, before) : 0));
 }
 
 void
 zkl_identity_log(const char *message)
 {
-	say(true, "zklock", message);
+	log_message(true, "zklock", message);
 }
 
 void
 zkl_identity_log_client(bool trouble, const char *message)
 {
-	say(!trouble || may_log(), "ZooKeeper client", message);
+	log_message(!trouble || may_log(), "ZooKeeper client", message);
 }
 
 void
@@ -96,7 +95,7 @@ zkl_identity_note_error(const char *message)
 
 	if (loud)
 		last_logged = zkl_boottime_ms();
-	say(loud, "zklock", message);
+	log_message(loud, "zklock", message);
 }
 
 void
@@ -116,7 +115,7 @@ zkl_identity_adopt(ZklSession *session, const char *password, size_t length,
 	ZklStatus  *status = zkl_status_begin();
 	bool		fresh = status->session_id != session->id;
 
-	/* ZooKeeper never changes a session's password: another is no good. */
+	/* ZooKeeper never changes a session's password. */
 	if (fresh)
 	{
 		status->generation++;
@@ -161,7 +160,7 @@ forget_session(ZklWorkerState state, bool lost)
 void
 zkl_identity_lose(void)
 {
-	/* One that never served has lost nobody anything. */
+	/* A session that never was in use has lost no locks. */
 	forget_session(ZKL_STATE_EXPIRED, served);
 }
 

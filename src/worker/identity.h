@@ -1,7 +1,7 @@
 /*
  * identity.h
- *	  What zk_status shows of the worker, and which ZooKeeper session is this
- *	  server's.  Worker only.
+ *	  What zk_status shows of the worker, and which ZooKeeper session belongs to
+ *	  this server.  Worker only.
  */
 #ifndef ZKL_WORKER_IDENTITY_H
 #define ZKL_WORKER_IDENTITY_H
@@ -13,9 +13,9 @@
 extern void zkl_identity_note_error(const char *message);
 
 /*
- * Into the server's log: what there is to say of the connection, always, and
- * what the ZooKeeper client says.  While there is trouble not all of that goes
- * there; the next message tells how many did not.
+ * Puts a message about the connection, or one of the ZooKeeper client, into the
+ * server's log.  While there is trouble, only some of the client's messages are
+ * logged; the next message says how many were not.
  */
 extern void zkl_identity_log(const char *message);
 extern void zkl_identity_log_client(bool trouble, const char *message);
@@ -23,19 +23,19 @@ extern void zkl_identity_log_client(bool trouble, const char *message);
 extern void zkl_identity_set_state(ZklWorkerState state);
 
 /*
- * A connection to a server ("host:port") stands: its session is this server's
- * now.  Fills in the session's generation, a new one if the session is, and
- * what else shared memory knows.  If it is new, asked_ms is the timeout that it
- * was asked for.
+ * A connection to a ZooKeeper server ("host:port") stands, and its session
+ * belongs to this server from now on.  Fills in the session's generation, which
+ * is a new one for a new session, and zxid_seen.  asked_ms is the timeout that
+ * was requested for a new session.
  */
 extern void zkl_identity_adopt(ZklSession *session, const char *password,
 							   size_t length, const char *server,
 							   uint32 asked_ms);
 
-/* The session is gone: whatever was granted in it is void from now on. */
+/* The session is gone, and all that was granted in it is void. */
 extern void zkl_identity_lose(void);
 
-/* The same for one that is given up although nothing hangs on it */
+/* The same for an idle session that the worker gives up */
 extern void zkl_identity_leave(void);
 
 #endif							/* ZKL_WORKER_IDENTITY_H */

@@ -2,13 +2,14 @@
  * link.c
  *	  The worker's end of the link to the session process.
  *
- * Owns the socket, the process, and the wait event set that both end up in.
- * Runs in the worker only; takes no locks; knows nothing of ZooKeeper, and of
- * messages only their framing.
+ * Owns the socket, the process, and the wait event set.  Runs in the worker only;
+ * takes no locks.  It must not know ZooKeeper, and of messages only their
+ * framing.
  *
- * The process is our child, in our process group, so the postmaster's signals
- * to us reach it as well: it ignores those that leave us time, and we alone
- * end it.  Its end is told by the end of the link, not by SIGCHLD.
+ * The process is a child of the worker, in the worker's process group, so the
+ * postmaster's signals to the worker reach it as well.  It ignores those that
+ * leave the worker time; only the worker ends it.  The worker learns of its end
+ * from the end of the link, not from SIGCHLD.
  */
 #include "postgres.h"
 
@@ -42,9 +43,9 @@ static size_t handed_out = 0;	/* bytes of the frame that next() returned */
 static WaitEventSet *wait_set = NULL;
 static int	socket_event = -1;
 static bool wants_write = false;
-static bool readable = false;	/* perhaps, as the last wait found it */
+static bool readable = false;	/* perhaps; as of the last wait */
 
-/* The program lies beside this library, wherever that was loaded from. */
+/* The program is in the directory that this library was loaded from. */
 static void
 session_program_path(char *path)
 {
@@ -64,8 +65,8 @@ session_program_path(char *path)
 }
 
 /*
- * posix_spawn, with nothing inherited but the link and stderr: a plain fork
- * would pass on the postmaster's descriptors, and signals as we have them.
+ * The child inherits nothing but the link and stderr: a plain fork would pass on
+ * the postmaster's descriptors, and the worker's signal handling.
  */
 static int
 spawn_program(int fd, pid_t *pid)
@@ -101,7 +102,7 @@ spawn_program(int fd, pid_t *pid)
 	return rc;
 }
 
-/* A wait event set cannot take up or drop a socket: it is made anew. */
+/* A wait event set cannot drop a socket, so the next wait makes a new one. */
 static void
 forget_wait_set(void)
 {
@@ -155,7 +156,7 @@ zkl_link_kill(void)
 	handed_out = 0;
 }
 
-/* Whether a process of that number is one of ours, not a later namesake */
+/* Whether the process is a session process, and not a later one of that pid */
 static bool
 is_session_process(int pid)
 {
@@ -293,8 +294,8 @@ zkl_link_wait(long timeout_ms)
 		readable |= (events[i].events & WL_SOCKET_READABLE) != 0;
 
 	/*
-	 * Where the latch was set before, PostgreSQL 15 does not look at the
-	 * socket at all; and who sets it may do so without end.
+	 * If the latch was set before, PostgreSQL 15 does not look at the socket
+	 * at all; and backends may set the latch again and again.
 	 */
 	readable |= nevents == 1 && events[0].events == WL_LATCH_SET;
 }

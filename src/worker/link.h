@@ -1,7 +1,7 @@
 /*
  * link.h
- *	  The worker's end of the link: spawning the session process, talking to
- *	  it, and making sure that it is gone.  Worker only.
+ *	  The worker's end of the link: starts the session process, exchanges frames
+ *	  with it, and makes sure that it is gone.  Worker only.
  *
  * There is at most one session process at a time.
  */
@@ -10,18 +10,15 @@
 
 #include "wire/wire.h"
 
-/*
- * Starts a session process.  Returns its pid, or 0 with errno set when it
- * could not be started.
- */
+/* Starts a session process.  Returns its pid, or 0 with errno set. */
 extern int	zkl_link_spawn(void);
 
-/* Kills it, waits for its end, and drops all that was under way on the link. */
+/* Kills it, waits for its end, and drops all frames on the link. */
 extern void zkl_link_kill(void);
 
 /*
- * Makes sure that a session process of an earlier worker is gone: it was not
- * our child, but must not speak for the session beside ours.
+ * Makes sure that a session process of an earlier worker is gone: two processes
+ * must not use the same ZooKeeper session.
  */
 extern void zkl_link_await_orphan(int pid);
 
@@ -33,15 +30,15 @@ extern ZklWireBuffer *zkl_link_output(void);
 /* Writes a frame that has no body. */
 extern void zkl_link_say(ZklWireType type, uint32 generation);
 
-/* Writes what it can without blocking.  False: the link is broken. */
+/* Writes as much as possible without blocking.  False: the link is broken. */
 extern bool zkl_link_flush(void);
 
-/* Reads what the last wait found.  False: the link is broken or at its end. */
+/* Reads all bytes that have arrived.  False: the link is broken or closed. */
 extern bool zkl_link_read(void);
 
 /*
- * The next whole frame that was read, good until the next call; 0: none, -1:
- * garbage.
+ * Returns 1 and the next frame, which is valid until the next call; 0 if no whole
+ * frame was read; -1 if it is garbage.
  */
 extern int	zkl_link_next(ZklWireHeader *header, ZklWireReader *body);
 

@@ -2,11 +2,11 @@
  * outage.c
  *	  What the server's log says when the lease ends under held locks.
  *
- * Owns lapsed_at in ZklStatus, so that a restarted worker does not say it once
- * more.  Runs in the worker only.  Takes ctl_lock through slot.h.  It must not
- * know why ZooKeeper does not answer.
+ * Owns lapsed_at in ZklStatus, so that a restarted worker does not log the same
+ * outage again.  Runs in the worker only.  Takes ctl_lock through status.h.  It
+ * must not know why ZooKeeper does not answer.
  *
- * The lease of an idle server ends each time: that is no outage.
+ * The lease of an idle server always ends: that is no outage.
  */
 #include "postgres.h"
 
@@ -26,7 +26,7 @@ zkl_outage_begin(ZklManager *manager)
 }
 
 static int
-count_held(void)
+count_held_locks(void)
 {
 	int			n = 0;
 	int			i;
@@ -44,9 +44,9 @@ note_lapse(int64 at)
 }
 
 static void
-look_for_lapse(int64 deadline)
+log_lapse(int64 deadline)
 {
-	int			held = count_held();
+	int			held = count_held_locks();
 
 	if (held == 0)
 		return;
@@ -71,7 +71,7 @@ zkl_outage_tick(void)
 	if (deadline <= now)
 	{
 		if (lapsed_at == 0 && deadline != 0 && zkl_manager_live(core) > 0)
-			look_for_lapse(deadline);
+			log_lapse(deadline);
 	}
 	else if (lapsed_at != 0)
 	{

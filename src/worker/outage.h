@@ -10,7 +10,7 @@
 
 extern void zkl_outage_begin(ZklManager *manager);
 
-/* Says what there is to say, once for each outage. */
+/* Logs the beginning and the end of each outage. */
 extern void zkl_outage_tick(void);
 
 /* When to call tick at the latest, in µs of CLOCK_BOOTTIME; -1: no need. */

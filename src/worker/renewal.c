@@ -3,13 +3,13 @@
  *	  Whether the ZooKeeper session is to be replaced by one with another
  *	  timeout.
  *
- * Owns the comparison of "zklock.session_timeout" with what was asked for when
- * the present session began.  Runs in the worker only; reads the slots' states.
- * It must not know how a session is closed, nor how another begins.
+ * Owns the comparison of "zklock.session_timeout" with the timeout that was
+ * requested for the present session.  Runs in the worker only; reads the slots'
+ * states.  It must not know how a session is closed, or how the next one begins.
  *
- * What was negotiated is not compared: ZooKeeper may have other bounds, and the
- * next session would come to the same.  A session is replaced only while
- * nothing hangs on it, so a busy server keeps it until its restart.
+ * The negotiated timeout is not compared: ZooKeeper may have other bounds, and
+ * would negotiate the same timeout again.  The worker replaces a session only
+ * while the server is idle, so a busy server keeps its session until a restart.
  */
 #include "postgres.h"
 
@@ -19,7 +19,8 @@
 #include "shared/status.h"
 #include "worker/renewal.h"
 
-static int	instead_of = 0;		/* asked for, in ms, and not wanted any more */
+static int	instead_of = 0;		/* the requested timeout, in ms, if it is no
+								 * longer wanted; else 0 */
 
 void
 zkl_renewal_reload(void)
@@ -56,7 +57,7 @@ has_free_slots_only(void)
 	return true;
 }
 
-/* An errand, an epilogue and what is kept have slots, too. */
+/* Errands, epilogues and kept locks have slots, too. */
 bool
 zkl_renewal_due(const ZklManager *core)
 {

@@ -2,13 +2,13 @@
  * segment.c
  *	  The DSM segments of backends, as the worker uses them.
  *
- * Owns nothing: a segment is attached only while it is used.  Runs in the
- * worker only; takes no locks but those of PostgreSQL's dsm.c.  It does not
- * know what the segments hold.
+ * Owns nothing: a segment is attached only while it is used.  Runs in the worker
+ * only; takes no locks but those of PostgreSQL's dsm.c.  It must not know what
+ * the segments hold.
  *
- * The worker has no resource owner that would clean up behind an error.
- * dsm_attach() takes a reference before it maps the segment; if the mapping
- * fails, that reference must be given back here, or else the segment would stay
+ * The worker has no resource owner that would clean up after an error.
+ * dsm_attach() takes a reference before it maps the segment.  If the mapping
+ * fails, this file gives the reference back: otherwise the segment would stay
  * until the server stops, and the worker could never attach it again.
  */
 #include "postgres.h"

@@ -8,15 +8,18 @@
 #include "storage/dsm.h"
 
 /*
- * Has fn work on a segment, which is attached for that long.  False: it is
- * gone, with its backend, or cannot be attached, which is logged; fn was not
- * called.  fn must not throw.
+ * Attaches a segment, calls fn, which must not throw, and detaches the segment.
+ * False: the segment is gone with its backend, or cannot be attached, which is
+ * logged; fn was not called.
  */
 extern bool zkl_segment_use(dsm_handle handle,
 							void (*fn) (void *address, Size size, void *arg),
 							void *arg);
 
-/* Gives a pinned segment back.  One that is gone was given back before. */
+/*
+ * Unpins a segment.  A missing segment was already unpinned by an earlier
+ * worker.
+ */
 extern void zkl_segment_unpin(dsm_handle handle);
 
 #endif							/* ZKL_WORKER_SEGMENT_H */

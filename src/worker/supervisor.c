@@ -2,15 +2,16 @@
  * supervisor.c
  *	  Keeps a session process running and connected to ZooKeeper.
  *
- * Owns the choice of hosts and the back-off, and session_pid in ZklStatus.
- * Runs in the worker only.  It must not know locks: it tells the core when a
- * connection stands or breaks; pulse.c tells it whether one still answers.
+ * Owns the choice of hosts, the pauses between attempts, and session_pid in
+ * ZklStatus.  Runs in the worker only.  It must not know locks: it tells the core
+ * when a connection stands or breaks.  liveness.c tells it whether the process
+ * still answers.
  *
- * One session process is one connection to one host.  When it breaks, the next
- * process attaches the same ZooKeeper session by its id and password, at once,
- * and with growing pauses (0.1 s to 5 s, at most T/3 so that a lease survives)
- * when that fails.  Each host gets T / (3 * hosts) to accept, so that a dead
- * one costs no more than that.
+ * One session process is one connection to one host.  When the connection
+ * breaks, the next process attaches the same ZooKeeper session by its id and
+ * password, at once at first.  When that fails, the pauses grow from 0.1 s to
+ * 5 s, but to at most T/3, so that a lease survives.  Each host gets
+ * T / (3 * hosts) to accept the connection, so a dead host costs no more.
  */
 #include "postgres.h"
 
@@ -27,14 +28,13 @@
 #include "worker/diagnosis.h"
 #include "worker/identity.h"
 #include "worker/link.h"
-#include "worker/pulse.h"
+#include "worker/liveness.h"
 #include "worker/renewal.h"
 #include "worker/supervisor.h"
 
 #define FIRST_PAUSE			100000	/* µs */
 #define LONGEST_PAUSE		5000000
-#define SHORTEST_ATTEMPT	100000	/* to connect, however many hosts there
-									 * are */
+#define SHORTEST_ATTEMPT	100000	/* however many hosts there are */
 
 typedef enum
 {
@@ -45,13 +45,13 @@ typedef enum
 
 static ZklManager *core;
 static ConnectionPhase phase = NO_PROCESS;
-static uint32 connection = 0;	/* generation of frames on the link */
+static uint32 connection = 0;	/* the generation of frames on the link */
 static int64 begun_at = 0;		/* the attempt to connect */
 static int64 deadline = 0;		/* CONNECTING: to be connected by */
 static int64 start_at = 0;		/* NO_PROCESS: not before */
 static int64 pause_next = 0;	/* after the next failure */
 static bool reconnect_wanted = false;
-static int	asked_ms = 0;		/* for how long the next session is to live */
+static int	asked_ms = 0;		/* the timeout that was requested */
 static char current_host[ZKL_MAX_HOST] = "";
 
 /* ---- settings ---- */
@@ -130,7 +130,7 @@ start_process(int64 now)
 	connection++;
 	phase = CONNECTING;
 	begun_at = now;
-	zkl_pulse_begin(now);
+	zkl_liveness_begin(now);
 	deadline = now + Max(session_timeout_us() / (3 * zkl_hosts_count()),
 						 SHORTEST_ATTEMPT);
 	strlcpy(current_host, zkl_hosts_next(), sizeof(current_host));
@@ -138,7 +138,7 @@ start_process(int64 now)
 	memset(credentials, 0, sizeof(credentials));
 }
 
-/* Ends the process, whatever it does, and plans the next one. */
+/* Kills the process and plans the next one. */
 static void
 end_process(int64 now)
 {
@@ -197,17 +197,17 @@ zkl_supervisor_begin(ZklManager *manager)
 	zkl_supervisor_reload(0);
 }
 
-/* ---- what it says ---- */
+/* ---- frames ---- */
 
 static void
-session_lost(int64 now)
+lose_session(int64 now)
 {
 	zkl_identity_lose();
 	zkl_manager_session_lost(core, now);
 }
 
 static void
-connected(ZklWireReader *body, int64 now)
+take_connected(ZklWireReader *body, int64 now)
 {
 	ZklSession	session;
 	uint32_t	length;
@@ -223,34 +223,34 @@ connected(ZklWireReader *body, int64 now)
 	}
 	if (zkl_control->ctl_status.session_id != 0 &&
 		zkl_control->ctl_status.session_id != session.id)
-		session_lost(now);
+		lose_session(now);
 	session.begun_at = begun_at;
 	zkl_identity_adopt(&session, password, length, current_host, asked_ms);
 
 	/* The setting may have changed while this session was being made. */
 	zkl_renewal_reload();
 	phase = CONNECTED;
-	zkl_pulse_connected();
+	zkl_liveness_connected();
 	zkl_manager_connected(core, now, &session);
 }
 
 /* After a pause, the next attempt makes a new session. */
 static void
-session_given_up(int64 now)
+give_up_session(int64 now)
 {
 	end_process(now);
-	session_lost(now);
+	lose_session(now);
 	zkl_identity_set_state(ZKL_STATE_DISCONNECTED);
 	start_at = now + LONGEST_PAUSE;
 }
 
-/* Closed or not: what comes next depends on why it was to be closed. */
+/* Closed or not, the next step depends on why the session was to be closed. */
 static void
-closed(bool acknowledged, int64 now)
+finish_closing(bool acknowledged, int64 now)
 {
 	if (!zkl_closing_end(acknowledged))
 	{
-		session_given_up(now);
+		give_up_session(now);
 		return;
 	}
 	end_process(now);
@@ -259,7 +259,7 @@ closed(bool acknowledged, int64 now)
 }
 
 static void
-gone(ZklWireReader *body, int64 now)
+take_gone(ZklWireReader *body, int64 now)
 {
 	ZklWireGone reason = (ZklWireGone) zkl_wire_get_u8(body);
 	uint32_t	length;
@@ -268,7 +268,7 @@ gone(ZklWireReader *body, int64 now)
 
 	if (zkl_closing_until() != 0)
 	{
-		closed(reason == ZKL_WIRE_GONE_CLOSED, now);
+		finish_closing(reason == ZKL_WIRE_GONE_CLOSED, now);
 		return;
 	}
 	why = pnstrdup(text, length);
@@ -279,7 +279,7 @@ gone(ZklWireReader *body, int64 now)
 	end_process(now);
 	if (reason == ZKL_WIRE_GONE_EXPIRED)
 	{
-		session_lost(now);
+		lose_session(now);
 		start_at = now;
 	}
 	else if (reason == ZKL_WIRE_GONE_AUTH_FAILED)
@@ -290,7 +290,7 @@ gone(ZklWireReader *body, int64 now)
 }
 
 static void
-log_message(ZklWireReader *body)
+take_log(ZklWireReader *body)
 {
 	uint8_t		level = zkl_wire_get_u8(body);
 	uint32_t	length;
@@ -303,17 +303,17 @@ void
 zkl_supervisor_frame(const ZklWireHeader *header, ZklWireReader *body,
 					 int64 now)
 {
-	zkl_pulse_heard(now);
+	zkl_liveness_heard(now);
 	switch (header->type)
 	{
 		case ZKL_WIRE_CONNECTED:
-			connected(body, now);
+			take_connected(body, now);
 			break;
 		case ZKL_WIRE_GONE:
-			gone(body, now);
+			take_gone(body, now);
 			break;
 		case ZKL_WIRE_LOG:
-			log_message(body);
+			take_log(body);
 			break;
 		default:
 			break;
@@ -331,14 +331,14 @@ void
 zkl_supervisor_reconnect(int32 rc)
 {
 	if (phase != CONNECTED)
-		return;					/* it broke by itself meanwhile */
+		return;					/* the connection broke meanwhile */
 	zkl_identity_note_error(zkl_diagnosis_of(rc, current_host));
 
 	/*
-	 * If transaction ids went back, tokens given from now on would be smaller
-	 * than some that were given before, and fences would let neither pass, or
-	 * both.  The session is closed in good order: what it has created already
-	 * must not stand in the way of others.
+	 * If transaction ids went back, new tokens would be smaller than some
+	 * that were given before, and a fence would let neither pass, or both.
+	 * The worker closes the session properly, so that its znodes do not stand
+	 * in the way of others.
 	 */
 	if (rc == ZKL_RC_WENT_BACK)
 		zkl_closing_give_up(connection, zkl_boottime_us());
@@ -349,7 +349,7 @@ zkl_supervisor_reconnect(int32 rc)
 void
 zkl_supervisor_answered(int64 now)
 {
-	zkl_pulse_answered(now);
+	zkl_liveness_answered(now);
 	if (zkl_manager_ready(core) &&
 		zkl_control->ctl_status.state != ZKL_STATE_CONNECTED)
 	{
@@ -374,20 +374,20 @@ zkl_supervisor_generation(void)
 static void
 check_connected(int64 now)
 {
-	switch (zkl_pulse_check(now, session_timeout_us(),
-							zkl_manager_live(core) > 0))
+	switch (zkl_liveness_check(now, session_timeout_us(),
+							   zkl_manager_live(core) > 0))
 	{
-		case ZKL_PULSE_GOOD:
+		case ZKL_LIVENESS_GOOD:
 			break;
-		case ZKL_PULSE_PING_DUE:
+		case ZKL_LIVENESS_PING_DUE:
 			zkl_link_say(ZKL_WIRE_PING, connection);
-			zkl_pulse_pinged(now);
+			zkl_liveness_pinged(now);
 			break;
-		case ZKL_PULSE_PROCESS_SILENT:
+		case ZKL_LIVENESS_PROCESS_SILENT:
 			zkl_identity_note_error("the session process does not answer");
 			end_process(now);
 			break;
-		case ZKL_PULSE_SERVER_SILENT:
+		case ZKL_LIVENESS_SERVER_SILENT:
 			zkl_identity_note_error(psprintf("ZooKeeper server \"%s\" does not answer",
 											 current_host));
 			end_process(now);
@@ -409,9 +409,9 @@ zkl_supervisor_tick(int64 now)
 	else if (phase == CONNECTED && zkl_closing_until() != 0)
 	{
 		if (now >= zkl_closing_until())
-			closed(false, now);
+			finish_closing(false, now);
 	}
-	else if (phase == CONNECTED && (reconnect_wanted || zkl_pulse_worn_out()))
+	else if (phase == CONNECTED && (reconnect_wanted || zkl_liveness_worn_out()))
 		end_process(now);
 	else if (phase == CONNECTED && zkl_renewal_due(core))
 		zkl_closing_renew(connection, now, core);
@@ -430,7 +430,7 @@ zkl_supervisor_timer(void)
 		return zkl_closing_until();
 	if (reconnect_wanted || zkl_renewal_due(core))
 		return 0;
-	return zkl_pulse_timer(session_timeout_us(), zkl_manager_live(core) > 0);
+	return zkl_liveness_timer(session_timeout_us(), zkl_manager_live(core) > 0);
 }
 
 void

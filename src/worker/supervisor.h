@@ -8,9 +8,9 @@
 #include "core/manager.h"
 #include "wire/wire.h"
 
-/* Times are in µs of CLOCK_BOOTTIME throughout. */
+/* Times are in µs of CLOCK_BOOTTIME. */
 
-/* Takes over what an earlier worker left; forgets its session if fresh. */
+/* Makes sure that the session process of an earlier worker is gone. */
 extern void zkl_supervisor_begin(ZklManager *manager);
 
 /* The settings may have changed, and another connection may be needed. */
@@ -27,19 +27,19 @@ extern void zkl_supervisor_frame(const ZklWireHeader *header,
 								 ZklWireReader *body, int64 now);
 
 /*
- * The link broke; or the core wants another connection (rc says why), which
- * it gets at the next tick: frames at hand are read first.
+ * The link broke.  The core wants another connection, and rc says why: it gets
+ * one at the next tick, after the frames that have arrived are read.
  */
 extern void zkl_supervisor_link_broken(int64 now);
 extern void zkl_supervisor_reconnect(int32 rc);
 
-/* An answer came, and the core knows it. */
+/* An answer came, and was handed on. */
 extern void zkl_supervisor_answered(int64 now);
 
-/* The connection's generation, for frames; 0: not connected. */
+/* The connection's generation, which frames carry; 0: not connected. */
 extern uint32 zkl_supervisor_generation(void);
 
-/* Ends the ZooKeeper session in good order; waits up to a few seconds. */
+/* Closes the ZooKeeper session properly; waits up to a few seconds. */
 extern void zkl_supervisor_close_session(void);
 
 #endif							/* ZKL_WORKER_SUPERVISOR_H */

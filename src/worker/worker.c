@@ -3,13 +3,14 @@
  *	  The background worker: its beginning, its loop and its end.
  *
  * Owns the core's manager.  Runs as one process per server, with shared memory
- * but no database.  Takes ctl_lock through slot.h.  It decides nothing about
- * locks (core/ does), carries nothing itself (from_slots.c, carry_out.c and
- * from_link.c do) and does not speak to ZooKeeper (zklock_session does).
+ * but without a database.  Takes ctl_lock through status.h.  It decides nothing
+ * about locks: that is for core/.  from_slots.c and from_link.c tell the core
+ * what happened, and carry_out.c does what the core decides.  Only
+ * zklock_session speaks to ZooKeeper.
  *
- * The worker never exits with 0, which the postmaster takes for "never start
- * again".  With 1 it is restarted after a second, finds its session and all
- * requests in shared memory, and goes on where it was.
+ * The worker never exits with 0, because the postmaster would not start it
+ * again.  After 1 the postmaster restarts it within a second.  It then finds
+ * its session and all requests in shared memory, and continues.
  */
 #include "postgres.h"
 
@@ -52,7 +53,7 @@
 #define ZKL_BATCH_OPERATIONS	256
 #endif
 #define BATCH_BYTES			(256 * 1024)
-#define MOMENT_MS			2	/* a sleep that may be left undisturbed */
+#define MOMENT_MS			2	/* in so short a sleep, requests can wait */
 #define LONGEST_SLEEP_MS	(3600 * 1000L)
 
 /* PostgreSQL's postmaster.pid, line 8 (utils/pidfile.h) */
@@ -62,11 +63,11 @@ PGDLLEXPORT void zkl_worker_main(Datum arg);
 
 static ZklManager *core = NULL;
 static MemoryContext core_context = NULL;
-static int64 stop_until = 0;	/* stopping: serve at most until then */
+static int64 stop_until = 0;	/* while stopping: serve at most until then */
 
 /* ---- the phases of the loop ---- */
 
-/* In assert builds a broken core is found where it breaks. */
+/* In assert builds, stop where the core breaks. */
 static void
 check_core(void)
 {
@@ -79,7 +80,7 @@ check_core(void)
 }
 
 static void
-send_what_is_at_hand(void)
+send_pending_work(void)
 {
 	int64		now = zkl_boottime_us();
 
@@ -121,7 +122,7 @@ sleep_ms(void)
 	return (long) Min((due - now + 999) / 1000, LONGEST_SLEEP_MS);
 }
 
-/* Who submits or releases disturbs us no more often than is of use. */
+/* During a short sleep, backends wake the worker only if the core asks for it. */
 static void
 sleep_until_needed(void)
 {
@@ -135,8 +136,8 @@ sleep_until_needed(void)
 /* ---- the end ---- */
 
 /*
- * Whether the whole server is going down, as opposed to a signal to just us.
- * The postmaster says so in its lock file before it signals anybody.
+ * Whether the whole server is going down, and not only the worker.  The
+ * postmaster says so in its lock file before it signals any process.
  */
 static bool
 server_is_stopping(void)
@@ -168,9 +169,12 @@ has_epilogue(int slotno)
 	return slot.s_epilogue;
 }
 
-/* Or has something to be written before the lock is given up */
+/*
+ * Whether a backend holds a lock or waits for an answer, or an epilogue is still
+ * to be written.
+ */
 static bool
-somebody_holds(void)
+is_in_use(void)
 {
 	int			i;
 
@@ -186,9 +190,10 @@ somebody_holds(void)
 }
 
 /*
- * Stopping, serve until the last holder is gone: its transaction may be about
- * to commit.  If one stays past the bound, the session is not closed but left
- * to expire, which takes as long as the holder may rely on it.
+ * While the server stops, the worker serves until the last holder is gone: a
+ * transaction may be about to commit.  If a holder stays past the bound, the
+ * worker does not close the session but leaves it to expire, which takes as long
+ * as the holder may rely on it.
  */
 static void
 check_stop(void)
@@ -201,7 +206,7 @@ check_stop(void)
 			proc_exit(1);
 		stop_until = zkl_boottime_us() + (int64) zkl_session_timeout * 1000;
 	}
-	if (!somebody_holds())
+	if (!is_in_use())
 	{
 		zkl_wakeup_noted();
 		zkl_supervisor_close_session();
@@ -214,13 +219,13 @@ check_stop(void)
 	}
 }
 
-/* However we end, the session process goes first. */
+/* However the worker ends, it kills the session process first. */
 static void
 end_worker(int code, Datum arg)
 {
 	ZklStatus  *status;
 
-	/* An error may have ended a sleep that was not to be disturbed. */
+	/* An error may have ended a sleep that backends leave undisturbed. */
 	zkl_dirty_await(0);
 	zkl_wakeup_noted();
 	zkl_link_kill();
@@ -338,7 +343,7 @@ zkl_worker_main(Datum arg)
 		zkl_from_slots_take();
 		zkl_from_link_take(core);
 		check_stop();
-		send_what_is_at_hand();
+		send_pending_work();
 		MemoryContextReset(loop_context);
 		sleep_until_needed();
 	}
