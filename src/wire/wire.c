@@ -2,8 +2,8 @@
  * wire.c
  *	  Messages between the worker and zklock_session: the codec.
  *
- * Owns the layout of frames and nothing else; buffers and readers belong to
- * the caller.  Runs in the worker and in the session process.  Takes no lock.
+ * Owns the layout of frames; buffers and readers belong to the caller.  Runs in
+ * the worker and in the session process.  Takes no locks.
  * It must not know PostgreSQL (no palloc, no ereport), ZooKeeper, or the
  * descriptor that the bytes travel over.
  */
@@ -12,7 +12,7 @@
 
 #include "wire/wire.h"
 
-/* The first allocation, and what an emptied buffer may keep. */
+/* The first allocation, and the most that an empty buffer keeps */
 #define MIN_CAPACITY	((size_t) 4096)
 #define KEEP_CAPACITY	((size_t) 1024 * 1024)
 
@@ -34,7 +34,7 @@ zkl_wire_consume(ZklWireBuffer *buf, size_t n)
 	buf->start = 0;
 	buf->end = 0;
 
-	/* One huge listing should not pin its memory for good. */
+	/* Do not keep the memory of one huge listing for ever. */
 	if (buf->capacity > KEEP_CAPACITY)
 	{
 		free(buf->data);
@@ -68,8 +68,8 @@ zkl_wire_reserve(ZklWireBuffer *buf, size_t n)
 	}
 
 	/*
-	 * Moving alone is enough only when it frees half of the buffer: else a
-	 * full one would be moved again for every few bytes.
+	 * Moving is enough only if it frees half of the buffer: otherwise the
+	 * bytes of an almost full buffer would be moved for every few new ones.
 	 */
 	if (n <= capacity - live && live <= capacity / 2)
 		return true;
@@ -91,7 +91,7 @@ zkl_wire_reserve(ZklWireBuffer *buf, size_t n)
 }
 
 static void
-put_bytes(ZklWireBuffer *buf, const void *bytes, size_t n)
+append_bytes(ZklWireBuffer *buf, const void *bytes, size_t n)
 {
 	if (n == 0 || !zkl_wire_reserve(buf, n))
 		return;
@@ -111,32 +111,32 @@ zkl_wire_begin(ZklWireBuffer *buf, ZklWireType type, uint32_t generation,
 	header.generation = generation;
 	header.tag = tag;
 	header.rc = rc;
-	put_bytes(buf, &header, sizeof(header));
+	append_bytes(buf, &header, sizeof(header));
 	return frame;
 }
 
 void
 zkl_wire_put_u8(ZklWireBuffer *buf, uint8_t value)
 {
-	put_bytes(buf, &value, sizeof(value));
+	append_bytes(buf, &value, sizeof(value));
 }
 
 void
 zkl_wire_put_u32(ZklWireBuffer *buf, uint32_t value)
 {
-	put_bytes(buf, &value, sizeof(value));
+	append_bytes(buf, &value, sizeof(value));
 }
 
 void
 zkl_wire_put_i32(ZklWireBuffer *buf, int32_t value)
 {
-	put_bytes(buf, &value, sizeof(value));
+	append_bytes(buf, &value, sizeof(value));
 }
 
 void
 zkl_wire_put_i64(ZklWireBuffer *buf, int64_t value)
 {
-	put_bytes(buf, &value, sizeof(value));
+	append_bytes(buf, &value, sizeof(value));
 }
 
 void
@@ -148,7 +148,7 @@ zkl_wire_put_string(ZklWireBuffer *buf, const char *bytes, size_t length)
 		return;
 	}
 	zkl_wire_put_u32(buf, (uint32_t) length);
-	put_bytes(buf, bytes, length);
+	append_bytes(buf, bytes, length);
 }
 
 void
@@ -180,7 +180,7 @@ zkl_wire_end(ZklWireBuffer *buf, size_t frame)
 	length = buf->end - buf->start - frame - sizeof(ZklWireHeader);
 	if (length > ZKL_WIRE_MAX_BODY)
 	{
-		/* The other end would take it for garbage. */
+		/* The other end would reject it. */
 		buf->failed = true;
 		return;
 	}

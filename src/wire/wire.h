@@ -44,9 +44,9 @@ typedef enum ZklWireType
 	ZKL_WIRE_DELETE,			/* string path (any version) */
 	ZKL_WIRE_GET,				/* string path, u8 watch */
 	ZKL_WIRE_LIST,				/* string path, u8 watch (children) */
-	ZKL_WIRE_UNWATCH,			/* string path, u8 children: remove our watch
-								 * on them, else that on the data */
-	ZKL_WIRE_PING,				/* no body; answered by PONG with its tag */
+	ZKL_WIRE_UNWATCH,			/* string path, u8 children: removes our watch
+								 * on the children, or on the data if 0 */
+	ZKL_WIRE_PING,				/* no body; PONG answers it, with its tag */
 	ZKL_WIRE_CLOSE,				/* close the ZooKeeper session, then exit 0 */
 	ZKL_WIRE_SYNC,				/* string path */
 
@@ -60,20 +60,20 @@ typedef enum ZklWireType
 
 	/*
 	 * GONE, the last frame before it exits: u8 reason (ZklWireGone), string
-	 * explanation for the log.  What was not answered before is unknown.
+	 * explanation for the log.  The results of unanswered requests are
+	 * unknown.
 	 */
 	ZKL_WIRE_GONE,
 
 	/*
 	 * REPLY, to the request with the header's tag; the header's rc is
-	 * ZooKeeper's result code (0 good).  The body depends on the request and
-	 * is there only when rc is 0, but for MULTI, which always has one.
+	 * ZooKeeper's result code (0: success).  The body depends on the request.
+	 * It is present only if rc is 0, but always for MULTI.
 	 *
 	 * MULTI: u32 count, then per operation i32 rc, string created path (empty
-	 * but for a create that succeeded), u8 has_stat, [stat] (sets, and only
-	 * in a batch that succeeded); count is 0 when rc is ZKL_RC_UNSENT.  GET:
-	 * string data, stat.  LIST: u32 count, that many strings.  Others:
-	 * nothing.
+	 * unless it was a create and succeeded), u8 has_stat, [stat] (of a set
+	 * whose batch succeeded); count is 0 if rc is ZKL_RC_UNSENT.  GET: string
+	 * data, stat.  LIST: u32 count, that many strings.  Others: nothing.
 	 *
 	 * A stat is i64 czxid, i64 mzxid, i64 ctime (ms), i64 mtime (ms), i64
 	 * ephemeralOwner, i32 version.
@@ -99,7 +99,7 @@ typedef enum ZklWireEvent
 	ZKL_WIRE_EVENT_DELETED = 1,
 	ZKL_WIRE_EVENT_CHANGED,		/* data of a node */
 	ZKL_WIRE_EVENT_CHILDREN,
-	ZKL_WIRE_EVENT_OTHER		/* created, or a watch lost: look again */
+	ZKL_WIRE_EVENT_OTHER		/* created, or the watch is lost: look again */
 } ZklWireEvent;
 
 typedef enum ZklWireGone
@@ -108,10 +108,10 @@ typedef enum ZklWireGone
 	ZKL_WIRE_GONE_UNREACHABLE,	/* no address of the host accepted us */
 	ZKL_WIRE_GONE_EXPIRED,		/* the ZooKeeper session is gone */
 	ZKL_WIRE_GONE_AUTH_FAILED,
-	ZKL_WIRE_GONE_CLOSED		/* as asked by CLOSE, and acknowledged */
+	ZKL_WIRE_GONE_CLOSED		/* because of CLOSE, and acknowledged */
 } ZklWireGone;
 
-/* A frame of another generation came back: certainly not executed. */
+/* The request had another generation, and was not executed. */
 #define ZKL_RC_UNSENT	(-1000)
 
 typedef struct ZklWireHeader
@@ -134,9 +134,9 @@ typedef struct ZklWireStat
 } ZklWireStat;
 
 /*
- * A growing byte buffer: bytes [start, end) of data are live.  Memory comes
- * from malloc.  A failed allocation sets "failed", after which puts do
- * nothing and the owner gives the link up.
+ * A growing byte buffer: bytes [start, end) of data are in use.  Memory comes
+ * from malloc.  If an allocation fails, "failed" is set: puts do nothing any
+ * longer, and the owner gives up the link.
  */
 typedef struct ZklWireBuffer
 {
@@ -162,8 +162,8 @@ extern void zkl_wire_consume(ZklWireBuffer *buf, size_t n);
 extern bool zkl_wire_reserve(ZklWireBuffer *buf, size_t n);
 
 /*
- * Writing: begin a frame, put its fields, end it (which fills in the length).
- * begin returns the frame's offset, relative to "start"; hand it to end.
+ * Writing: begin a frame, put its fields, end it, which fills in the length.
+ * begin returns the frame's offset from "start", which end needs.
  */
 extern size_t zkl_wire_begin(ZklWireBuffer *buf, ZklWireType type,
 							 uint32_t generation, uint64_t tag, int32_t rc);

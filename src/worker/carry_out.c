@@ -66,7 +66,7 @@ announce_unwatch(const char *path)
 }
 
 static void
-send_operation(const ZklAction *action)
+put_operation(const ZklAction *action)
 {
 	static const ZklWireType types[] = {
 		[ZKL_SEND_MULTI] = ZKL_WIRE_MULTI,
@@ -185,7 +185,7 @@ carry_out_action(const ZklAction *action)
 	switch (action->kind)
 	{
 		case ZKL_ACTION_SEND:
-			send_operation(action);
+			put_operation(action);
 			break;
 		case ZKL_ACTION_CHAIN:
 			record_chain(action->chain, action->chain_kept);
@@ -321,5 +321,5 @@ zkl_carry_out_begin(ZklManager *manager)
 {
 	core = manager;
 	zkl_lease_read(&published_generation, &published_lease);
-	zkl_operation_init(send_operation);
+	zkl_operation_init(put_operation);
 }

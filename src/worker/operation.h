@@ -26,16 +26,17 @@
 #include "shared/slot.h"
 #include "wire/wire.h"
 
-/* An owner's own struct begins with a ZklTask.  Only the frame writes here. */
+/* An owner's struct begins with a ZklTask, which only the frame changes. */
 typedef struct ZklTask
 {
 	struct ZklTaskOwner *owner;
 	int			slotno;
 	bool		busy;			/* else it begins at retry.due */
-	bool		over;			/* its slot needs nothing more; the task stays
-								 * until all that it sent is answered */
-	uint32		round;			/* answers to earlier rounds are dropped */
-	int			unanswered;		/* operations of all rounds */
+	bool		over;			/* it has ended, and stays only until all its
+								 * operations are answered */
+	uint32		round;			/* grows with each pause; answers to earlier
+								 * rounds are dropped */
+	int			unanswered;		/* operations, of all rounds */
 	ZklRetry	retry;			/* on this connection */
 	dlist_node	node;
 } ZklTask;
@@ -62,16 +63,18 @@ typedef struct ZklTaskOwner
 	void		(*reply) (ZklTask *task, uint32 part, const ZklReply *reply,
 						  const ZklWireStat *stat);
 
-	/*
-	 * The next three may be NULL.  The connection is gone, and the task
-	 * begins again unless this ends it.  The backend's time is over.  The
-	 * task is about to be freed.
-	 */
+	/* The next three may be NULL. */
+
+	/* The connection is gone: the task begins again unless this ends it. */
 	void		(*lost) (ZklTask *task, bool was_busy);
+
+	/* The time of the backend is over. */
 	void		(*timed_out) (ZklTask *task);
+
+	/* The task is about to be freed. */
 	void		(*end) (ZklTask *task, bool connected);
 
-	int			nbusy;			/* the frame's: how many tasks are */
+	int			nbusy;			/* how many tasks are BUSY; the frame's */
 } ZklTaskOwner;
 
 /* ---- for the loop ---- */
@@ -86,8 +89,10 @@ extern void zkl_operation_init(void (*send) (const ZklAction *action));
 extern bool zkl_operation_submit(ZklTaskOwner *owner, int slotno,
 								 const ZklSlot *slot, bool restored);
 
-/* The time of a slot's backend is over; the backend no longer waits. */
+/* The time of the slot's backend is over. */
 extern void zkl_operation_time_out(int slotno);
+
+/* The backend no longer waits for the answer. */
 extern void zkl_operation_cancel(int slotno);
 
 /* Takes an answer.  False: the answer is for the core. */
