@@ -548,3 +548,20 @@ REVOKE ALL ON FUNCTION zk_try_lock_shared(text, interval, interval, interval) FR
 REVOKE ALL ON FUNCTION zk_try_xact_lock(text, interval, interval, interval) FROM PUBLIC;
 REVOKE ALL ON FUNCTION zk_try_xact_lock_shared(text, interval, interval, interval) FROM PUBLIC;
 REVOKE ALL ON FUNCTION zk_extend(text, interval) FROM PUBLIC;
+
+--
+-- Looking into the worker
+--
+CREATE FUNCTION zk_dump(
+	OUT path text,
+	OUT item text,
+	OUT pid integer,
+	OUT state text)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'zkl_sql_dump'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+
+COMMENT ON FUNCTION zk_dump() IS
+'all that the worker of this server believes: per lock (path; NULL: the server itself) what each line is about (item), its backend (pid), and the state in words and key=value pairs';
+
+REVOKE ALL ON FUNCTION zk_dump() FROM PUBLIC;

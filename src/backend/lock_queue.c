@@ -2,21 +2,18 @@
  * lock_queue.c
  *	  The queue of a lock: reading it, and breaking the lock of its head.
  *
- * Owns the DSM segment that the worker puts the queue into, until the caller
- * has it.  Run by backends.  Takes no locks; waits as wait.c does.
+ * Owns nothing.  Run by backends.  Takes no locks; waits as wait.c does.
  *
  * Must not know how the worker reads a queue or breaks a lock.
  */
 #include "postgres.h"
 
 #include "backend/lock_queue.h"
+#include "backend/long_answer.h"
 #include "backend/refusal.h"
 #include "backend/request.h"
 #include "backend/wait.h"
 #include "shared/settings.h"
-
-#define QUEUE_FIRST_SIZE	((Size) 64 * 1024)
-#define QUEUE_MAX_SIZE		((Size) 16 * 1024 * 1024)
 
 /* ---- queues ---- */
 
@@ -27,51 +24,20 @@ queue_context(void *name)
 			   (char *) name);
 }
 
-/* Returns 0, or the size of the segment that it takes. */
-static Size
-read_queue_once(const ZklTarget *lock, dsm_handle segment)
-{
-	int			slotno = zkl_request_claim(lock, ZKL_KIND_QUEUE);
-	ZklDeadlines at;
-	ZklSlot		answer;
-
-	zkl_wait_begin_answer(&at, ZKL_FOREVER, zkl_connect_timeout, false);
-	zkl_slots[slotno].s_dsm = segment;
-	zkl_wait_for_answer(slotno, queue_context, lock->name, &at, &answer);
-	if (answer.s_state == ZKL_SLOT_GRANTED)
-		return 0;
-	if (answer.s_error != ZKL_ERROR_TOO_LARGE)
-		zkl_refusal_raise_failed(lock->name, answer.s_error, answer.s_zkrc);
-	return answer.s_dsm_size;
-}
-
 dsm_segment *
 zkl_lock_queue_read(const ZklTarget *lock, ZklListing *list)
 {
-	Size		size = QUEUE_FIRST_SIZE;
-	dsm_segment *segment;
+	Size		needed;
+	dsm_segment *segment = zkl_long_answer_read(lock, ZKL_KIND_QUEUE,
+												queue_context, list, &needed);
 
-	for (;;)
-	{
-		Size		needed;
-
-		segment = dsm_create(size, 0);
-		needed = read_queue_once(lock, dsm_segment_handle(segment));
-		if (needed == 0)
-			break;
-		dsm_detach(segment);
-		if (needed > QUEUE_MAX_SIZE)
-			ereport(ERROR,
-					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-					 errmsg("queue of distributed lock \"%s\" is too long to be shown",
-							lock->name),
-					 errdetail("It takes %zu bytes; the limit is %zu bytes.",
-							   needed, QUEUE_MAX_SIZE)));
-		/* It may grow while we ask again. */
-		size = Min(Max(needed + needed / 4, size * 2), QUEUE_MAX_SIZE);
-	}
-	zkl_listing_open(list, dsm_segment_address(segment),
-					 dsm_segment_map_length(segment));
+	if (segment == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("queue of distributed lock \"%s\" is too long to be shown",
+						lock->name),
+				 errdetail("It takes %zu bytes; the limit is %zu bytes.",
+						   needed, ZKL_LONG_ANSWER_MAX)));
 	return segment;
 }
 

@@ -12,6 +12,7 @@
 #include "core/batch_reply.h"
 #include "core/contenders.h"
 #include "core/decide.h"
+#include "core/dump.h"
 #include "core/janitor.h"
 #include "core/keep.h"
 #include "core/lock.h"
@@ -375,6 +376,13 @@ void
 zkl_manager_trace(ZklManager *m, ZklWriteLine write, void *context)
 {
 	zkl_trace_begin(m, write, context);
+}
+
+void
+zkl_manager_dump(const ZklManager *m, int64_t now, ZklWriteDump write,
+				 void *context)
+{
+	zkl_dump_write(m, now, write, context);
 }
 
 /* ---- questions ---- */

@@ -359,6 +359,22 @@ typedef void (*ZklWriteLine) (void *context, const char *line);
 extern void zkl_manager_trace(ZklManager *m, ZklWriteLine write,
 							  void *context);
 
+/* One line of a dump */
+typedef struct ZklDumpItem
+{
+	const char *path;			/* of the lock, without the root; empty: the
+								 * line is about the server */
+	const char *item;			/* what it is about: a request, say */
+	int64_t		request;		/* which one, if it is about one; else -1 */
+	const char *state;
+} ZklDumpItem;
+
+typedef void (*ZklWriteDump) (void *context, const ZklDumpItem *item);
+
+/* Tells all that the manager believes, lock by lock. */
+extern void zkl_manager_dump(const ZklManager *m, int64_t now,
+							 ZklWriteDump write, void *context);
+
 /* ---- questions ---- */
 
 /* Whether the connection is proved, so that its reads can be believed. */

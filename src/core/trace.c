@@ -151,9 +151,8 @@ zkl_trace_session(ZklManager *m, const char *what, const ZklSession *session)
 	end_line(m, &line);
 }
 
-/* What an operation under way is for */
-static const char *
-op_name(ZklOpKind kind)
+const char *
+zkl_trace_op_name(ZklOpKind kind)
 {
 	static const char *const names[] = {
 		[ZKL_OP_FREE] = "unknown",
@@ -185,7 +184,8 @@ put_tag(const ZklManager *m, ZklLine *line, uint64_t tag)
 	const ZklOp *op = zkl_operations_find(m, tag);
 
 	zkl_line_hex(line, "tag", tag);
-	zkl_line_text(line, "for", op_name(op != NULL ? op->kind : ZKL_OP_FREE));
+	zkl_line_text(line, "for",
+				  zkl_trace_op_name(op != NULL ? op->kind : ZKL_OP_FREE));
 	return op;
 }
 

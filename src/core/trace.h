@@ -35,6 +35,9 @@ extern void zkl_trace_reply(ZklManager *m, uint64_t tag,
 extern void zkl_trace_event(ZklManager *m, ZklEventKind kind,
 							const char *path);
 
+/* What an operation under way is for; ZKL_OP_FREE: it is not known. */
+extern const char *zkl_trace_op_name(ZklOpKind kind);
+
 /* The actions since the last call */
 extern void zkl_trace_actions(ZklManager *m);
 

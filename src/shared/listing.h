@@ -1,10 +1,15 @@
 /*
  * listing.h
- *	  The answer to zk_queue(), as the worker writes it into the backend's DSM
- *	  segment and the backend reads it there.
+ *	  The answers to zk_queue() and zk_dump(), as the worker writes them into the
+ *	  backend's DSM segment and the backend reads them there.
  *
- * A uint32 with the number of entries, then the entries in order of sequence
- * number, without any alignment, each as
+ * A uint32 with the number of entries, then the entries, without any alignment.
+ * Those of zk_dump() are
+ *
+ *	  uint32 path_length, path, uint32 item_length, item, int32 pid,
+ *	  uint32 state_length, state
+ *
+ * and those of zk_queue(), in order of sequence number,
  *
  *	  int64 seq, uint8 mode, int64 ctime_ms, int64 session_id,
  *	  uint32 name_length, name, uint32 data_length, data
@@ -46,6 +51,13 @@ zkl_listing_put(ZklListing *list, const void *bytes, Size length)
 	list->used += length;
 }
 
+static inline void
+zkl_listing_put_bytes(ZklListing *list, const char *bytes, uint32 length)
+{
+	zkl_listing_put(list, &length, sizeof(uint32));
+	zkl_listing_put(list, bytes, length);
+}
+
 /* Starts a list in "size" bytes at "base". */
 static inline void
 zkl_listing_begin(ZklListing *list, void *base, Size size)
@@ -65,10 +77,8 @@ zkl_listing_add(ZklListing *list, const ZklListingEntry *entry)
 	zkl_listing_put(list, &mode, sizeof(uint8));
 	zkl_listing_put(list, &entry->ctime_ms, sizeof(int64));
 	zkl_listing_put(list, &entry->session_id, sizeof(int64));
-	zkl_listing_put(list, &entry->name_length, sizeof(uint32));
-	zkl_listing_put(list, entry->name, entry->name_length);
-	zkl_listing_put(list, &entry->data_length, sizeof(uint32));
-	zkl_listing_put(list, entry->data, entry->data_length);
+	zkl_listing_put_bytes(list, entry->name, entry->name_length);
+	zkl_listing_put_bytes(list, entry->data, entry->data_length);
 	list->count++;
 }
 

@@ -68,6 +68,7 @@ typedef enum ZklSlotKind
 	ZKL_KIND_QUEUE,				/* zk_queue(): s_dsm says where to answer */
 	ZKL_KIND_BREAK,				/* zk_break_lock(): s_token is 1 if a znode
 								 * was removed, else 0 */
+	ZKL_KIND_DUMP,				/* zk_dump(): likewise */
 	ZKL_KIND_ERRAND				/* s_dsm says what to do; see errand.h */
 } ZklSlotKind;
 
@@ -93,7 +94,7 @@ typedef enum ZklError
 								 * or s_zkrc says what ZooKeeper answered */
 	ZKL_ERROR_RESTLESS,			/* zk_break_lock(): the head of the queue kept
 								 * changing */
-	ZKL_ERROR_TOO_LARGE,		/* zk_queue(): s_dsm_size says what it takes */
+	ZKL_ERROR_TOO_LARGE,		/* QUEUE, DUMP: s_dsm_size says what it takes */
 	ZKL_ERROR_SEGMENT,			/* the worker cannot map the backend's segment */
 	ZKL_ERROR_LAPSED			/* its lease has ended; not known to be lost */
 } ZklError;
@@ -153,8 +154,8 @@ typedef struct ZklSlot
 	TimestampTz s_requested_at;
 	int64		s_at_most;		/* ms from the grant, or 0: see s_until */
 	int64		s_at_least;		/* likewise: see s_keep_until */
-	dsm_handle	s_dsm;			/* QUEUE, ERRAND: where the answer goes; LOCK:
-								 * its epilogue, see epilogue.h */
+	dsm_handle	s_dsm;			/* QUEUE, DUMP, ERRAND: where the answer goes;
+								 * LOCK: its epilogue, see epilogue.h */
 	bool		s_epilogue;		/* which is wanted when it is released */
 
 	bool		s_timed_out;	/* a try's time is over: deny if not at hand */
@@ -350,7 +351,7 @@ extern void zkl_slot_block(int slotno);
  */
 extern bool zkl_slot_revoke(int slotno, int64 zxid, const char *asker);
 
-/* zk_queue(): its answer takes that many bytes; fails it with TOO_LARGE. */
+/* QUEUE, DUMP: its answer takes that many bytes; fails it with TOO_LARGE. */
 extern void zkl_slot_too_large(int slotno, uint64 size);
 
 /*

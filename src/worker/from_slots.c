@@ -20,6 +20,7 @@
 #include "shared/server_name.h"
 #include "worker/bounds.h"
 #include "worker/breaklock.h"
+#include "worker/dumps.h"
 #include "worker/epilogues.h"
 #include "worker/errands.h"
 #include "worker/from_slots.h"
@@ -103,6 +104,7 @@ submit_task(int slotno, const ZklSlot *slot, bool restored)
 		[ZKL_KIND_LOCK] = &zkl_epilogues_owner,
 		[ZKL_KIND_QUEUE] = &zkl_queueview_owner,
 		[ZKL_KIND_BREAK] = &zkl_breaklock_owner,
+		[ZKL_KIND_DUMP] = &zkl_dumps_owner,
 		[ZKL_KIND_ERRAND] = &zkl_errands_owner,
 	};
 

@@ -117,19 +117,10 @@ read_again(QueueTask *queue, int32 rc)
 	zkl_operation_end(&queue->task);
 }
 
-/* How large the answer is, and how large the backend's segment */
-typedef struct
-{
-	const QueueTask *queue;
-	Size		needed;
-	Size		size;
-} QueueFit;
-
-static void
+static Size
 write_listing(void *address, Size size, void *arg)
 {
-	QueueFit   *fit = arg;
-	const QueueTask *queue = fit->queue;
+	const QueueTask *queue = arg;
 	ZklListing	list;
 	int			i;
 
@@ -139,23 +130,15 @@ write_listing(void *address, Size size, void *arg)
 		if (queue->nodes[i].there)
 			zkl_listing_add(&list, &queue->nodes[i].entry);
 	}
-	fit->needed = zkl_listing_end(&list);
-	fit->size = size;
+	return zkl_listing_end(&list);
 }
 
 /* Writes the answer into the backend's segment and wakes the backend. */
 static void
 answer_queue(QueueTask *queue)
 {
-	int			slotno = queue->task.slotno;
-	QueueFit	fit = {queue, 0, 0};
-
-	if (!zkl_segment_use(queue->segment, write_listing, &fit))
-		zkl_slot_fail(slotno, ZKL_ERROR_SEGMENT, 0);
-	else if (fit.needed > fit.size)
-		zkl_slot_too_large(slotno, fit.needed);
-	else
-		zkl_slot_grant(slotno, 0, zkl_control->ctl_status.generation, false);
+	zkl_segment_answer(queue->task.slotno, queue->segment, write_listing,
+					   queue);
 	zkl_operation_end(&queue->task);
 }
 

@@ -13,6 +13,8 @@
  */
 #include "postgres.h"
 
+#include "shared/control.h"
+#include "shared/slot.h"
 #include "storage/lwlock.h"
 #include "worker/segment.h"
 
@@ -50,6 +52,38 @@ zkl_segment_use(dsm_handle handle,
 	}
 	PG_END_TRY();
 	return used;
+}
+
+typedef struct
+{
+	Size		(*write) (void *address, Size size, void *arg);
+	void	   *arg;
+	Size		needed;
+	Size		size;			/* of the segment */
+} SegmentAnswer;
+
+static void
+write_answer(void *address, Size size, void *arg)
+{
+	SegmentAnswer *answer = arg;
+
+	answer->needed = answer->write(address, size, answer->arg);
+	answer->size = size;
+}
+
+void
+zkl_segment_answer(int slotno, dsm_handle handle,
+				   Size (*write) (void *address, Size size, void *arg),
+				   void *arg)
+{
+	SegmentAnswer answer = {write, arg, 0, 0};
+
+	if (!zkl_segment_use(handle, write_answer, &answer))
+		zkl_slot_fail(slotno, ZKL_ERROR_SEGMENT, 0);
+	else if (answer.needed > answer.size)
+		zkl_slot_too_large(slotno, answer.needed);
+	else
+		zkl_slot_grant(slotno, 0, zkl_control->ctl_status.generation, false);
 }
 
 void

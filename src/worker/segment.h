@@ -17,6 +17,15 @@ extern bool zkl_segment_use(dsm_handle handle,
 							void *arg);
 
 /*
+ * Answers a slot: "write" puts the answer into the backend's segment, or as much
+ * of it as fits, and returns the bytes that it takes.
+ */
+extern void zkl_segment_answer(int slotno, dsm_handle handle,
+							   Size (*write) (void *address, Size size,
+											  void *arg),
+							   void *arg);
+
+/*
  * Unpins a segment.  A missing segment was already unpinned by an earlier
  * worker.
  */

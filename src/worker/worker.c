@@ -37,6 +37,7 @@
 #include "shared/compat.h"
 #include "worker/bounds.h"
 #include "worker/carry_out.h"
+#include "worker/dumps.h"
 #include "worker/from_link.h"
 #include "worker/from_slots.h"
 #include "worker/link.h"
@@ -313,6 +314,7 @@ set_up(void)
 
 	make_core();
 	zkl_tracefile_begin(core);
+	zkl_dumps_begin(core);
 	zkl_bounds_begin(core);
 	zkl_outage_begin(core);
 	zkl_from_slots_begin(core);

@@ -1,6 +1,7 @@
 /*
  * test_trace.c
- *	  What a manager tells of small scenarios, line by line.
+ *	  What a manager tells of small scenarios, line by line, and what it says
+ *	  that it believes.
  */
 #include "core/line.h"
 #include "unit.h"
@@ -148,6 +149,53 @@ lose_the_session(void)
 	world_wind_up(w);
 }
 
+static void
+check_item(void *context, const ZklDumpItem *item)
+{
+	char		line[2 * ZKL_MAX_LINE];
+
+	snprintf(line, sizeof(line), "%s %s %d: %s", item->path, item->item,
+			 (int) item->request, item->state);
+	check_line(context, line);
+}
+
+/* A holder, one who waits for it, and one who waits for another client */
+static void
+what_is_believed(void)
+{
+	static const char *const expected[] = {
+		" session -1: connection=down session=0x1000000000001 generation=1 timeout_ms=6000 lease_ms=3999 zxid_seen=0x3fa chain=1 kept=1 version=9",
+		" requests -1: live=3 queued=2 creates=1 watches=0",
+		"/a lock -1: curator_rw requests=2 held=1 next=1 foreign=1",
+		"/a request 0: request=0 granted shared owner=1 node=exists number=4 uuid=" UUID("4") " token=4165633",
+		"/a request 1: request=1 waiting exclusive owner=2 node=exists number=5 uuid=" UUID("5"),
+		"/a contender -1: shared number=3 _c_eeb8da16-58ee-4c67-910a-2dec89025cc1-__READ__0000000003",
+		"/b lock -1: curator_rw requests=1 held=0 unknown_from=0",
+		"/b request 2: request=2 waiting exclusive owner=3 node=new uuid=" UUID("6"),
+		NULL
+	};
+	Lines		lines = {expected, 0};
+	World	   *w = world_ready();
+	char		other[ZKL_MAX_PATH + 1];
+
+	world_warm_up(w, "/a");
+	unit.random = 1;
+	foreign_enter(w, "/a", ZKL_SHARED, other);
+	world_submit(w, "/a", 1, ZKL_SHARED);
+	world_run(w);
+	world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+	world_run(w);
+	world_disconnect(w);
+	world_submit(w, "/b", 3, ZKL_EXCLUSIVE);
+	zkl_manager_dump(w->m, w->now, check_item, &lines);
+	CHECK(*lines.expected == NULL);
+	world_connect(w);
+	world_run(w);
+	foreign_leave_all(w, "/a");
+	world_run(w);
+	world_wind_up(w);
+}
+
 /* Whatever is in a line, it stays one line, and no longer than that. */
 static void
 lines_of_any_text(void)
@@ -181,6 +229,7 @@ main(void)
 	RUN(hand_over);
 	RUN(wait_for_another_client);
 	RUN(lose_the_session);
+	RUN(what_is_believed);
 	RUN(lines_of_any_text);
 	return unit_finish();
 }

@@ -1,0 +1,342 @@
+/*
+ * dump.c
+ *	  Tells all that a manager believes at this moment.
+ *
+ * Owns nothing, and changes nothing.  Runs in the worker (and in tests), takes
+ * no locks, knows neither PostgreSQL nor ZooKeeper.
+ *
+ * The data of znodes is not in it.  Words and key=value pairs are those of the
+ * trace, times are in ms before or after now.
+ */
+#include <string.h>
+
+#include "core/dump.h"
+#include "core/keep.h"
+#include "core/line.h"
+#include "core/trace.h"
+
+typedef struct Dump
+{
+	const ZklManager *m;
+	int64_t		now;
+	ZklWriteDump write;
+	void	   *context;
+} Dump;
+
+static void
+write_item(const Dump *d, const ZklLock *lock, const char *item,
+		   int64_t request, const ZklLine *line)
+{
+	ZklDumpItem row = {"", item, request, line->text};
+
+	if (lock != NULL)
+		row.path = lock->path + strlen(d->m->root);
+	d->write(d->context, &row);
+}
+
+static int64_t
+list_length(const ZklList *list)
+{
+	int64_t		n = 0;
+	ZklLink    *link,
+			   *after;
+
+	zkl_foreach(link, after, list)
+		n++;
+	return n;
+}
+
+/* How many there are, if there are any */
+static void
+put_count(ZklLine *line, const char *key, int64_t n)
+{
+	if (n > 0)
+		zkl_line_number(line, key, n);
+}
+
+/* ---- the server ---- */
+
+static void
+dump_session(const Dump *d)
+{
+	static const char *const states[] = {
+		[ZKL_CONNECTION_DOWN] = "down",
+		[ZKL_CONNECTION_OPENING] = "opening",
+		[ZKL_CONNECTION_PROVING] = "proving",
+		[ZKL_CONNECTION_READY] = "ready",
+	};
+	const ZklManager *m = d->m;
+	ZklLine		line;
+
+	zkl_line_begin(&line);
+	zkl_line_text(&line, "connection", states[m->connection]);
+	zkl_line_hex(&line, "session", (uint64_t) m->session.id);
+	zkl_line_number(&line, "generation", m->session.generation);
+	zkl_line_number(&line, "timeout_ms", m->session.timeout_ms);
+	zkl_line_number(&line, "lease_ms", m->lease_until > d->now ?
+					(m->lease_until - d->now) / 1000 : 0);
+	zkl_line_flag(&line, "unverified", !m->verified);
+	zkl_line_hex(&line, "zxid_seen", (uint64_t) m->zxid_seen);
+	zkl_line_number(&line, "chain", m->chain);
+	zkl_line_number(&line, "kept", m->chain_kept);
+	zkl_line_flag(&line, "chain-needed", m->chain_needed);
+	zkl_line_flag(&line, "chain-sent", m->chain_sent);
+	zkl_line_number(&line, "version", m->version);
+	write_item(d, NULL, "session", -1, &line);
+}
+
+/* What is to be sent or decided */
+static void
+dump_lists(const Dump *d)
+{
+	const ZklManager *m = d->m;
+	ZklLine		line;
+
+	zkl_line_begin(&line);
+	zkl_line_number(&line, "live", m->nlive);
+	zkl_line_number(&line, "queued", m->nqueued);
+	put_count(&line, "creates", list_length(&m->creates));
+	put_count(&line, "resends", list_length(&m->resends));
+	put_count(&line, "downgrades", list_length(&m->downgrades));
+	put_count(&line, "deletes", list_length(&m->deletes));
+	put_count(&line, "late_deletes", list_length(&m->late_deletes));
+	put_count(&line, "lone_deletes", list_length(&m->lone_deletes));
+	put_count(&line, "stuck_deletes", list_length(&m->stuck_deletes));
+	put_count(&line, "stuck_downgrades", list_length(&m->stuck_downgrades));
+	put_count(&line, "stuck_locks", list_length(&m->stuck_locks));
+	put_count(&line, "kept", list_length(&m->kept));
+	put_count(&line, "undecided", list_length(&m->dirty));
+	put_count(&line, "readers", list_length(&m->readers));
+	zkl_line_number(&line, "watches", (int64_t) m->counters.watches);
+	write_item(d, NULL, "requests", -1, &line);
+}
+
+static void
+dump_batches(const Dump *d)
+{
+	const ZklManager *m = d->m;
+	uint32_t	i;
+
+	for (i = 0; i < m->nbatches; i++)
+	{
+		const ZklBatch *batch = &m->batches[(m->batch_first + i) %
+											m->config.batches_in_flight];
+		ZklLine		line;
+
+		zkl_line_begin(&line);
+		zkl_line_number(&line, "version", batch->version);
+		zkl_line_number(&line, "members", batch->nmembers);
+		zkl_line_number(&line, "deletes", batch->ndeletes);
+		zkl_line_number(&line, "sent_ms_ago", (d->now - batch->sent_at) / 1000);
+		write_item(d, NULL, "batch", -1, &line);
+	}
+}
+
+static void
+dump_operations(const Dump *d)
+{
+	const ZklOperations *operations = &d->m->operations;
+	uint32_t	i;
+
+	for (i = 0; i < operations->n; i++)
+	{
+		const ZklOp *op = &operations->all[i];
+		ZklLine		line;
+
+		if (op->kind == ZKL_OP_FREE)
+			continue;
+		zkl_line_begin(&line);
+		zkl_line_hex(&line, "tag", (uint64_t) op->serial << 32 | i);
+		zkl_line_text(&line, "for", zkl_trace_op_name(op->kind));
+		zkl_line_number(&line, "sent_ms_ago", (d->now - op->sent_at) / 1000);
+		write_item(d, op->lock, "operation",
+				   op->request != NULL ? (int64_t) op->request->id : -1, &line);
+	}
+}
+
+/* ---- the locks ---- */
+
+static void
+put_watch(ZklLine *line, const char *key, ZklWatchState state)
+{
+	static const char *const names[] = {
+		[ZKL_WATCH_NONE] = "none",
+		[ZKL_WATCH_WANTED] = "wanted",
+		[ZKL_WATCH_SENT] = "sent",
+		[ZKL_WATCH_ARMED] = "armed",
+	};
+
+	if (state != ZKL_WATCH_NONE)
+		zkl_line_text(line, key, names[state]);
+}
+
+/* What is known of the directory */
+static void
+put_knowledge(ZklLine *line, const ZklLock *lock)
+{
+	if (lock->base_known)
+	{
+		zkl_line_number(line, "base", lock->base_seq);
+		zkl_line_hex(line, "base_zxid", (uint64_t) lock->base_zxid);
+	}
+	if (lock->directory_watch == ZKL_WATCH_ARMED)
+		zkl_line_hex(line, "directory_czxid",
+					 (uint64_t) lock->directory_czxid);
+	put_watch(line, "directory_watch", lock->directory_watch);
+	put_watch(line, "children_watch", lock->children_watch);
+	put_count(line, "foreign", (int64_t) lock->nforeign);
+	put_count(line, "strangers", lock->strangers);
+	if (lock->unknown_from != ZKL_SEQ_NONE)
+		zkl_line_number(line, "unknown_from", lock->unknown_from);
+	zkl_line_flag(line, "tainted", lock->tainted);
+}
+
+/* What is to be done, or is under way */
+static void
+put_work(ZklLine *line, const ZklLock *lock)
+{
+	zkl_line_flag(line, "undecided", zkl_linked(&lock->dirty));
+	zkl_line_flag(line, "list-wanted", lock->list_wanted);
+	zkl_line_flag(line, "list-sent", lock->list_sent);
+	zkl_line_flag(line, "stuck", zkl_linked(&lock->stuck));
+	put_count(line, "tries", list_length(&lock->tries));
+	zkl_line_flag(line, "probe-sent", lock->probe_sent);
+	zkl_line_flag(line, "make-parents", lock->make_parents);
+	if (lock->parents_rc != 0)
+		zkl_line_number(line, "parents_rc", lock->parents_rc);
+	zkl_line_flag(line, "draining", lock->draining);
+}
+
+static void
+dump_lock(const Dump *d, const ZklLock *lock)
+{
+	ZklLine		line;
+
+	zkl_line_begin(&line);
+	zkl_line_word(&line, zkl_line_dialect(lock->dialect));
+	zkl_line_number(&line, "requests", lock->nrequests);
+	zkl_line_number(&line, "held", lock->nheld);
+	if (lock->waiting != NULL)
+		zkl_line_number(&line, "next", lock->waiting->id);
+	put_knowledge(&line, lock);
+	put_work(&line, lock);
+	write_item(d, lock, "lock", -1, &line);
+}
+
+static const char *
+demand_name(const ZklRequest *r)
+{
+	static const char *const names[] = {
+		[ZKL_DEMAND_UNUSED] = "unused",
+		[ZKL_DEMAND_WAITING] = "waiting",
+		[ZKL_DEMAND_GRANTED] = "granted",
+		[ZKL_DEMAND_ANSWERED] = "answered",
+		[ZKL_DEMAND_RELEASED] = "released",
+	};
+
+	return zkl_is_kept(r) ? "kept" : names[r->demand];
+}
+
+static void
+put_node(ZklLine *line, const ZklRequest *r)
+{
+	static const char *const names[] = {
+		[ZKL_NODE_NONE] = "none",
+		[ZKL_NODE_NEW] = "new",
+		[ZKL_NODE_SENT] = "sent",
+		[ZKL_NODE_UNSETTLED] = "unsettled",
+		[ZKL_NODE_EXISTS] = "exists",
+		[ZKL_NODE_DELETE] = "delete",
+		[ZKL_NODE_DELETING] = "deleting",
+	};
+
+	if (r->cover != NULL)
+		zkl_line_number(line, "covered_by", r->cover->id);
+	zkl_line_text(line, "node", names[r->node]);
+	if (r->node == ZKL_NODE_NONE)
+		return;
+	if (r->seq >= 0)
+		zkl_line_number(line, "number", r->seq);
+	zkl_line_uuid(line, "uuid", &r->uuid);
+	put_watch(line, "watch", r->own_watch);
+	zkl_line_flag(line, "as-exclusive", r->mode != r->node_mode);
+	zkl_line_flag(line, "downgrading", r->downgrade != ZKL_DOWNGRADE_NONE);
+	zkl_line_flag(line, "parked", r->parked);
+}
+
+static void
+dump_request(const Dump *d, const ZklRequest *r)
+{
+	ZklLine		line;
+
+	zkl_line_begin(&line);
+	zkl_line_number(&line, "request", r->id);
+	zkl_line_word(&line, demand_name(r));
+	zkl_line_word(&line, zkl_line_mode(r->mode));
+	zkl_line_number(&line, "owner", (int64_t) r->owner);
+	put_node(&line, r);
+	if (r->token != 0)
+		zkl_line_number(&line, "token", r->token);
+	zkl_line_flag(&line, "timed-out", r->timed_out);
+	zkl_line_flag(&line, "together", r->together);
+	zkl_line_flag(&line, "upgrade", r->upgrade);
+	zkl_line_flag(&line, "broken", r->broken);
+	write_item(d, r->lock, "request", r->id, &line);
+}
+
+static void
+dump_contenders(const Dump *d, const ZklLock *lock)
+{
+	size_t		i;
+
+	for (i = 0; i < lock->nforeign; i++)
+	{
+		const ZklContender *other = &lock->foreign[i];
+		ZklLine		line;
+
+		zkl_line_begin(&line);
+		zkl_line_word(&line, zkl_line_mode(other->mode));
+		zkl_line_number(&line, "number", other->seq);
+		zkl_line_word(&line, lock->names + other->name);
+		if (other->seq == lock->ahead.seq && other->mode == lock->ahead.mode)
+			put_watch(&line, "watch", lock->ahead_watch);
+		write_item(d, lock, "contender", -1, &line);
+	}
+}
+
+static void
+dump_locks(const Dump *d)
+{
+	const ZklTable *locks = &d->m->by_path;
+	size_t		i;
+	ZklLink    *link,
+			   *after,
+			   *request,
+			   *request_after;
+
+	for (i = 0; i < locks->nbuckets; i++)
+	{
+		zkl_foreach(link, after, &locks->buckets[i])
+		{
+			const ZklLock *lock = zkl_container(ZklLock, by_path, link);
+
+			dump_lock(d, lock);
+			zkl_foreach(request, request_after, &lock->requests)
+				dump_request(d, zkl_container(ZklRequest, all, request));
+			dump_contenders(d, lock);
+		}
+	}
+}
+
+void
+zkl_dump_write(const ZklManager *m, int64_t now, ZklWriteDump write,
+			   void *context)
+{
+	Dump		d = {m, now, write, context};
+
+	dump_session(&d);
+	dump_lists(&d);
+	dump_batches(&d);
+	dump_operations(&d);
+	dump_locks(&d);
+}

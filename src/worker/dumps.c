@@ -1,0 +1,71 @@
+/*
+ * dumps.c
+ *	  The worker's side of zk_dump().
+ *
+ * Owns nothing: it is answered at once, whatever ZooKeeper does.  Runs in the
+ * worker only.  Takes the slots' mutexes through slot.h, one at a time.  It
+ * must not know what the core tells.
+ */
+#include "postgres.h"
+
+#include "shared/boottime.h"
+#include "shared/listing.h"
+#include "shared/slot.h"
+#include "worker/dumps.h"
+#include "worker/segment.h"
+
+static const ZklManager *core = NULL;
+
+static void
+put_text(ZklListing *list, const char *text)
+{
+	zkl_listing_put_bytes(list, text, (uint32) strlen(text));
+}
+
+/* With the backend that a request is of; 0: none */
+static void
+put_item(void *context, const ZklDumpItem *item)
+{
+	ZklListing *list = context;
+	ZklSlot		slot;
+	int32		pid = 0;
+
+	if (item->request >= 0)
+	{
+		zkl_slot_copy((int) item->request, &slot);
+		pid = slot.s_pid;
+	}
+	put_text(list, item->path);
+	put_text(list, item->item);
+	zkl_listing_put(list, &pid, sizeof(int32));
+	put_text(list, item->state);
+	list->count++;
+}
+
+static Size
+write_dump(void *address, Size size, void *arg)
+{
+	ZklListing	list;
+
+	zkl_listing_begin(&list, address, size);
+	zkl_manager_dump(core, zkl_boottime_us(), put_item, &list);
+	return zkl_listing_end(&list);
+}
+
+static bool
+submit_dump(ZklTask *task, const ZklSlot *slot, bool restored)
+{
+	zkl_segment_answer(task->slotno, slot->s_dsm, write_dump, NULL);
+	return false;
+}
+
+ZklTaskOwner zkl_dumps_owner = {
+	.size = sizeof(ZklTask),
+	.submit = submit_dump,
+};
+
+void
+zkl_dumps_begin(const ZklManager *manager)
+{
+	core = manager;
+}
