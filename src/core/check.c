@@ -26,7 +26,7 @@ check_request(const ZklManager *m, const ZklRequest *r)
 		return "a request in use has no lock";
 	if (r->demand == ZKL_DEMAND_RELEASED && r->node == ZKL_NODE_NONE)
 		return "a released request without a node was not given back";
-	if (zkl_is_kept(r) && r->demand != ZKL_DEMAND_GRANTED && r->keep_until != 0)
+	if (zkl_is_kept(r) && r->demand != ZKL_DEMAND_GRANTED && r->keep.until != 0)
 		return "something is kept that is not held";
 	if (queued != (r->node == ZKL_NODE_EXISTS))
 		return "the queue and the nodes that exist differ";

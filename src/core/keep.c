@@ -14,18 +14,12 @@
  */
 #include "core/actions.h"
 #include "core/keep.h"
-#include "core/request.h"
-
-/*
- * Owners are counted from 1 up; this bit tells what one of them has left from
- * what he holds.  Leftovers of one owner stay siblings: they may share a node.
- */
-#define ZKL_OWNER_NOBODY	(UINT64_C(1) << 63)
+#include "core/siblings.h"
 
 static ZklRequest *
-kept(ZklLink *link)
+kept(const ZklLink *link)
 {
-	return zkl_container(ZklRequest, keeping, link);
+	return zkl_container(ZklRequest, keep.link, link);
 }
 
 void
@@ -33,21 +27,21 @@ zkl_keep_begin(ZklManager *m, ZklRequest *r, int64_t until)
 {
 	ZklLink    *where = m->kept.head.prev;
 
-	while (where != &m->kept.head && kept(where)->keep_until > until)
+	while (where != &m->kept.head && kept(where)->keep.until > until)
 		where = where->prev;
 	if (ZKL_MUTANT(KEPT_FOR_EVER))
 		return;
-	r->keep_until = until;
-	zkl_link_after(&r->keeping, where);
+	r->keep.until = until;
+	zkl_link_after(&r->keep.link, where);
 	zkl_keep_disown(m, r);
 }
 
 void
 zkl_keep_over(ZklManager *m, ZklRequest *r)
 {
-	zkl_unlink(&r->keeping);
-	r->keep_until = 0;
-	zkl_link_after(&r->keeping, &m->kept.head);
+	zkl_unlink(&r->keep.link);
+	r->keep.until = 0;
+	zkl_link_after(&r->keep.link, &m->kept.head);
 	zkl_actions_add(m, ZKL_ACTION_KEPT)->request = r->id;
 }
 
@@ -56,9 +50,8 @@ disown(ZklManager *m, ZklRequest *r)
 {
 	ZklAction  *action;
 
-	if ((r->owner & ZKL_OWNER_NOBODY) != 0)
+	if (!zkl_siblings_disown(r))
 		return;
-	r->owner |= ZKL_OWNER_NOBODY;
 	action = zkl_actions_add(m, ZKL_ACTION_DISOWN);
 	action->request = r->id;
 	action->owner = r->owner;
@@ -95,17 +88,21 @@ zkl_keep_disown(ZklManager *m, ZklRequest *r)
 	} while (s != r);
 }
 
-void
-zkl_keep_tick(ZklManager *m)
+ZklRequest *
+zkl_keep_due(const ZklManager *m)
 {
-	while (!zkl_list_empty(&m->kept))
-	{
-		ZklRequest *r = kept(m->kept.head.next);
+	ZklRequest *r;
 
-		if (r->keep_until > m->now)
-			return;
-		zkl_request_release(m, r);
-	}
+	if (zkl_list_empty(&m->kept))
+		return NULL;
+	r = kept(m->kept.head.next);
+	return r->keep.until <= m->now ? r : NULL;
+}
+
+void
+zkl_keep_end(ZklRequest *r)
+{
+	zkl_unlink(&r->keep.link);
 }
 
 int64_t
@@ -113,5 +110,5 @@ zkl_keep_timer(const ZklManager *m)
 {
 	if (zkl_list_empty(&m->kept))
 		return -1;
-	return kept(m->kept.head.next)->keep_until;
+	return kept(m->kept.head.next)->keep.until;
 }

@@ -10,7 +10,7 @@
 static inline bool
 zkl_is_kept(const ZklRequest *r)
 {
-	return zkl_linked(&r->keeping);
+	return zkl_linked(&r->keep.link);
 }
 
 /* A hold goes on without its holder, until then. */
@@ -25,8 +25,11 @@ extern void zkl_keep_over(ZklManager *m, ZklRequest *r);
  */
 extern void zkl_keep_disown(ZklManager *m, ZklRequest *r);
 
-/* Releases those whose time is over. */
-extern void zkl_keep_tick(ZklManager *m);
+/* One whose time is over: to be released.  NULL: there is none. */
+extern ZklRequest *zkl_keep_due(const ZklManager *m);
+
+/* It is kept no longer, if it was. */
+extern void zkl_keep_end(ZklRequest *r);
 
 /* When the next one's is; -1: there is none. */
 extern int64_t zkl_keep_timer(const ZklManager *m);

@@ -161,6 +161,15 @@ zkl_manager_actions(const ZklManager *m, size_t *n)
 
 /* ---- events ---- */
 
+static void
+release_due(ZklManager *m)
+{
+	ZklRequest *r;
+
+	while ((r = zkl_keep_due(m)) != NULL)
+		zkl_request_release(m, r);
+}
+
 void
 zkl_manager_submit(ZklManager *m, int64_t now, uint32_t request,
 				   const ZklDemand *demand)
@@ -171,7 +180,7 @@ zkl_manager_submit(ZklManager *m, int64_t now, uint32_t request,
 	if (zkl_trace_is_on(m))
 		zkl_trace_submit(m, request, demand);
 	m->now = now;
-	zkl_keep_tick(m);
+	release_due(m);
 	r = zkl_request_begin(m, request, demand);
 	zkl_pace_submitted(m);
 
@@ -240,7 +249,7 @@ zkl_manager_overdue(ZklManager *m, int64_t now, uint32_t request)
 	zkl_request_answered(m, r);
 
 	/* Behind what its heir, if it has one, is told of the node */
-	zkl_siblings_retire(m, r);
+	zkl_request_retired(m, r);
 }
 
 void
@@ -327,7 +336,7 @@ void
 zkl_manager_flush(ZklManager *m, int64_t now)
 {
 	m->now = now;
-	zkl_keep_tick(m);
+	release_due(m);
 	heed_lapse(m);
 	zkl_session_lease_verify(m);
 	while (m->connection == ZKL_CONNECTION_READY &&

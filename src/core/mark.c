@@ -6,10 +6,11 @@
  * worker (and in tests), takes no locks, knows neither PostgreSQL nor
  * ZooKeeper.
  */
+#include "core/actions.h"
+#include "core/keep.h"
 #include "core/mark.h"
 #include "core/reads.h"
 #include "core/request.h"
-#include "core/siblings.h"
 
 #define MAX_ASKER	256
 
@@ -28,7 +29,7 @@ static void
 tell_holder(ZklManager *m, ZklRequest *r, int64_t zxid, const char *asker)
 {
 	if (r->demand == ZKL_DEMAND_GRANTED)
-		zkl_siblings_revoke(m, r, zxid, asker);
+		zkl_mark_revoke(m, r, zxid, asker);
 	else
 		r->asked_early = true;
 }
@@ -43,7 +44,7 @@ zkl_mark_heed(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 	if (zkl_mark_breaks(r, reply))
 	{
 		if (r->demand == ZKL_DEMAND_GRANTED)
-			zkl_siblings_break(m, r, ZKL_FAILURE_BROKEN);
+			zkl_request_break(m, r, ZKL_FAILURE_BROKEN);
 		else
 			zkl_request_again(m, r);
 	}
@@ -62,4 +63,28 @@ zkl_mark_granted(ZklManager *m, ZklRequest *r)
 		zkl_reads_own(m, r);
 	}
 	r->asked_early = false;
+}
+
+void
+zkl_mark_revoke(ZklManager *m, ZklRequest *r, int64_t zxid,
+				const char *asker)
+{
+	ZklRequest *s = r;
+
+	if (r->demand != ZKL_DEMAND_GRANTED || r->broken)
+		return;
+	do
+	{
+		if ((s == r || s->cover == r) && s->asked_zxid != zxid &&
+			!zkl_is_kept(s))
+		{
+			ZklAction  *action = zkl_actions_add(m, ZKL_ACTION_REVOKE);
+
+			action->request = s->id;
+			action->asker = zkl_actions_join(m, asker, "", "");
+			action->asked_zxid = zxid;
+			s->asked_zxid = zxid;
+		}
+		s = s->sibling_next;
+	} while (s != r);
 }

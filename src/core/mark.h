@@ -20,4 +20,11 @@ extern void zkl_mark_heed(ZklManager *m, ZklRequest *r, const ZklReply *reply);
 /* r has been granted: heeds a mark that came while it waited. */
 extern void zkl_mark_granted(ZklManager *m, ZklRequest *r);
 
+/*
+ * Somebody asks the holder to give the lock up: it is told, once for each
+ * write of that kind, which zxid tells apart.
+ */
+extern void zkl_mark_revoke(ZklManager *m, ZklRequest *r, int64_t zxid,
+							const char *asker);
+
 #endif							/* ZKL_CORE_MARK_H */

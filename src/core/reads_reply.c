@@ -22,7 +22,6 @@
 #include "core/request.h"
 #include "core/session.h"
 #include "core/session_lease.h"
-#include "core/siblings.h"
 #include "core/zxid.h"
 
 /*
@@ -153,7 +152,7 @@ watched_own(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 		if (r->demand == ZKL_DEMAND_WAITING)
 			r->czxid = 0;
 		if (reply->rc == ZKL_RC_NOAUTH && r->demand == ZKL_DEMAND_GRANTED)
-			zkl_siblings_break(m, r, ZKL_FAILURE_UNREADABLE);
+			zkl_request_break(m, r, ZKL_FAILURE_UNREADABLE);
 	}
 }
 

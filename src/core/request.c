@@ -64,12 +64,11 @@ zkl_request_begin(ZklManager *m, uint32_t id, const ZklDemand *demand)
 	r->id = id;
 	r->demand = ZKL_DEMAND_WAITING;
 	r->mode = r->node_mode = demand->mode;
-	r->owner = demand->owner;
 	r->max = demand->max;
 	r->lock = lock;
 	r->seq = -1;
 	r->submitted = ++m->submissions;
-	zkl_siblings_init(r);
+	zkl_siblings_init(r, demand->owner);
 	r->data_length = demand->data_length < ZKL_MAX_NODE_DATA ?
 		demand->data_length : ZKL_MAX_NODE_DATA;
 	memcpy(r->data, demand->data, r->data_length);
@@ -124,6 +123,90 @@ finish(ZklManager *m, ZklRequest *r)
 	zkl_lock_settle_idle(m, lock);
 }
 
+/* ---- losses ---- */
+
+static void
+tell_loss(ZklManager *m, const ZklRequest *r, ZklFailure failure)
+{
+	ZklAction  *action = zkl_actions_add(m, ZKL_ACTION_LOSE);
+
+	action->request = r->id;
+	action->failure = failure;
+}
+
+void
+zkl_request_retired(ZklManager *m, const ZklRequest *r)
+{
+	ZklAction  *action = zkl_actions_add(m, ZKL_ACTION_RETIRE);
+
+	action->request = r->id;
+	action->has_node = r->node != ZKL_NODE_NONE;
+}
+
+void
+zkl_request_lose(ZklManager *m, ZklRequest *r, ZklFailure failure)
+{
+	ZklRequest *s = r;
+
+	do
+	{
+		ZklRequest *next = s->sibling_next;
+
+		if (s == r || s->cover == r)
+		{
+			if (zkl_is_kept(s))
+				zkl_keep_over(m, s);
+			else if (s->broken)
+				zkl_request_retired(m, s);
+			else
+				tell_loss(m, s, failure);
+			s->cover = NULL;
+			s->demand = ZKL_DEMAND_ANSWERED;
+			m->nlive--;
+		}
+		s = next;
+	} while (s != r);
+}
+
+void
+zkl_request_break(ZklManager *m, ZklRequest *r, ZklFailure failure)
+{
+	ZklRequest *s = r;
+
+	if (r->demand != ZKL_DEMAND_GRANTED)
+		return;
+	zkl_downgrade_give_up(r);
+	do
+	{
+		/* A worker that ended meanwhile may have told only some of them. */
+		if ((s == r || s->cover == r) && !s->broken)
+		{
+			if (zkl_is_kept(s))
+				zkl_keep_over(m, s);
+			else
+				tell_loss(m, s, failure);
+			s->broken = true;
+		}
+		s = s->sibling_next;
+	} while (s != r);
+	zkl_keep_disown(m, r);
+}
+
+/* ---- ends ---- */
+
+/* Those that share r's node share the heir's from now on. */
+static void
+follow(ZklRequest *r, ZklRequest *heir)
+{
+	ZklRequest *s;
+
+	for (s = r->sibling_next; s != r; s = s->sibling_next)
+	{
+		if (s->cover == r)
+			s->cover = heir;
+	}
+}
+
 /* The node of r goes on as the node of another hold of the same owner. */
 static void
 hand_node_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
@@ -143,7 +226,7 @@ hand_node_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 	heir->verified = r->verified;
 	heir->cover = NULL;
 	heir->node = ZKL_NODE_EXISTS;
-	zkl_siblings_follow(r, heir);
+	follow(r, heir);
 	zkl_lock_dequeue(m, r->lock, r);
 	zkl_lock_enqueue(m, r->lock, heir);
 	zkl_unlink(&r->by_uuid);
@@ -166,7 +249,7 @@ hand_node_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 	zkl_request_note(m, heir);
 	zkl_downgrade_pass_on(m, r, heir);
 	if (r->broken)
-		zkl_siblings_break(m, heir, ZKL_FAILURE_BROKEN);
+		zkl_request_break(m, heir, ZKL_FAILURE_BROKEN);
 	zkl_downgrade_want(m, heir);
 }
 
@@ -175,7 +258,7 @@ hand_node_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
  * with another hold of the owner, or is to be deleted.
  */
 static void
-retire(ZklManager *m, ZklRequest *r, ZklDemandState demand)
+end_demand(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 {
 	ZklLock    *lock = r->lock;
 	ZklRequest *cover = r->cover;
@@ -372,7 +455,7 @@ void
 zkl_request_deny(ZklManager *m, ZklRequest *r)
 {
 	zkl_actions_add(m, ZKL_ACTION_DENY)->request = r->id;
-	retire(m, r, ZKL_DEMAND_ANSWERED);
+	end_demand(m, r, ZKL_DEMAND_ANSWERED);
 }
 
 void
@@ -383,13 +466,13 @@ zkl_request_fail(ZklManager *m, ZklRequest *r, ZklFailure failure, int32_t rc)
 	action->request = r->id;
 	action->failure = failure;
 	action->rc = rc;
-	retire(m, r, ZKL_DEMAND_ANSWERED);
+	end_demand(m, r, ZKL_DEMAND_ANSWERED);
 }
 
 void
 zkl_request_answered(ZklManager *m, ZklRequest *r)
 {
-	retire(m, r, ZKL_DEMAND_ANSWERED);
+	end_demand(m, r, ZKL_DEMAND_ANSWERED);
 }
 
 void
@@ -434,7 +517,7 @@ zkl_request_vanished(ZklManager *m, ZklRequest *r)
 	drop_node(m, r);
 	if (r->demand == ZKL_DEMAND_GRANTED)
 	{
-		zkl_siblings_lose(m, r, ZKL_FAILURE_NODE_DELETED);
+		zkl_request_lose(m, r, ZKL_FAILURE_NODE_DELETED);
 		zkl_keep_disown(m, r);
 	}
 	else if (r->demand == ZKL_DEMAND_WAITING)
@@ -456,7 +539,7 @@ zkl_request_session_lost(ZklManager *m, ZklRequest *r)
 		return;
 	drop_node(m, r);
 	if (r->demand == ZKL_DEMAND_GRANTED && r->cover == NULL)
-		zkl_siblings_lose(m, r, ZKL_FAILURE_SESSION_EXPIRED);
+		zkl_request_lose(m, r, ZKL_FAILURE_SESSION_EXPIRED);
 	else if (r->demand == ZKL_DEMAND_WAITING)
 		zkl_request_create(m, r);
 	else
@@ -478,9 +561,9 @@ zkl_request_release(ZklManager *m, ZklRequest *r)
 {
 	ZklRequest *sibling = r->sibling_next;
 
-	zkl_unlink(&r->keeping);
+	zkl_keep_end(r);
 	if (r->demand == ZKL_DEMAND_WAITING || r->demand == ZKL_DEMAND_GRANTED)
-		retire(m, r, ZKL_DEMAND_RELEASED);
+		end_demand(m, r, ZKL_DEMAND_RELEASED);
 	else if (r->demand == ZKL_DEMAND_ANSWERED)
 		r->demand = ZKL_DEMAND_RELEASED;
 	finish(m, r);

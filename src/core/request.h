@@ -70,4 +70,17 @@ extern void zkl_request_note(ZklManager *m, const ZklRequest *r);
 /* The whole path of its node, among the actions' strings. */
 extern char *zkl_request_path(ZklManager *m, const ZklRequest *r);
 
+/* A hold is lost, and all that share its node with it; the node is gone. */
+extern void zkl_request_lose(ZklManager *m, ZklRequest *r, ZklFailure failure);
+
+/*
+ * An operator breaks the lock, or its node cannot be read: its holder loses it
+ * at once, but the node stays in the queue until the holder is through with it.
+ */
+extern void zkl_request_break(ZklManager *m, ZklRequest *r,
+							  ZklFailure failure);
+
+/* A hold that was lost earlier is none any more: has the host record that. */
+extern void zkl_request_retired(ZklManager *m, const ZklRequest *r);
+
 #endif							/* ZKL_CORE_REQUEST_H */

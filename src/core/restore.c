@@ -56,7 +56,7 @@ restore_covered(ZklManager *m, ZklRequest *r)
 	if (r->cover == NULL)
 		zkl_request_vanished(m, r);
 	else if (r->cover->broken)
-		zkl_siblings_break(m, r->cover, ZKL_FAILURE_BROKEN);
+		zkl_request_break(m, r->cover, ZKL_FAILURE_BROKEN);
 }
 
 /*
@@ -141,7 +141,7 @@ restore_shared_node(ZklManager *m, ZklRequest *r, const ZklRestored *slot)
 	r->demand = ZKL_DEMAND_GRANTED;
 	r->cover = first;
 	if (first->broken)
-		zkl_siblings_break(m, first, ZKL_FAILURE_BROKEN);
+		zkl_request_break(m, first, ZKL_FAILURE_BROKEN);
 	return true;
 }
 

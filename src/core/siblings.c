@@ -6,15 +6,29 @@
  * worker (and in tests), takes no locks.  It must not know queues and lists:
  * what becomes of a node is request.c's.
  */
-#include "core/actions.h"
 #include "core/downgrade.h"
-#include "core/keep.h"
 #include "core/siblings.h"
 
+/*
+ * Owners are counted from 1 up; this bit tells what one of them has left from
+ * what it holds.  Leftovers of one owner stay siblings: they may share a node.
+ */
+#define OWNER_NOBODY	(UINT64_C(1) << 63)
+
 void
-zkl_siblings_init(ZklRequest *r)
+zkl_siblings_init(ZklRequest *r, uint64_t owner)
 {
+	r->owner = owner;
 	r->sibling_next = r->sibling_prev = r;
+}
+
+bool
+zkl_siblings_disown(ZklRequest *r)
+{
+	if ((r->owner & OWNER_NOBODY) != 0)
+		return false;
+	r->owner |= OWNER_NOBODY;
+	return true;
 }
 
 void
@@ -31,7 +45,7 @@ zkl_siblings_leave(ZklRequest *r)
 {
 	r->sibling_prev->sibling_next = r->sibling_next;
 	r->sibling_next->sibling_prev = r->sibling_prev;
-	zkl_siblings_init(r);
+	r->sibling_next = r->sibling_prev = r;
 }
 
 ZklRequest *
@@ -80,107 +94,4 @@ zkl_siblings_heir(const ZklRequest *r)
 			heir = s;
 	}
 	return heir;
-}
-
-void
-zkl_siblings_follow(ZklRequest *r, ZklRequest *heir)
-{
-	ZklRequest *s;
-
-	for (s = r->sibling_next; s != r; s = s->sibling_next)
-	{
-		if (s->cover == r)
-			s->cover = heir;
-	}
-}
-
-static void
-tell_loss(ZklManager *m, const ZklRequest *r, ZklFailure failure)
-{
-	ZklAction  *action = zkl_actions_add(m, ZKL_ACTION_LOSE);
-
-	action->request = r->id;
-	action->failure = failure;
-}
-
-void
-zkl_siblings_retire(ZklManager *m, const ZklRequest *r)
-{
-	ZklAction  *action = zkl_actions_add(m, ZKL_ACTION_RETIRE);
-
-	action->request = r->id;
-	action->has_node = r->node != ZKL_NODE_NONE;
-}
-
-void
-zkl_siblings_lose(ZklManager *m, ZklRequest *r, ZklFailure failure)
-{
-	ZklRequest *s = r;
-
-	do
-	{
-		ZklRequest *next = s->sibling_next;
-
-		if (s == r || s->cover == r)
-		{
-			if (zkl_is_kept(s))
-				zkl_keep_over(m, s);
-			else if (s->broken)
-				zkl_siblings_retire(m, s);
-			else
-				tell_loss(m, s, failure);
-			s->cover = NULL;
-			s->demand = ZKL_DEMAND_ANSWERED;
-			m->nlive--;
-		}
-		s = next;
-	} while (s != r);
-}
-
-void
-zkl_siblings_break(ZklManager *m, ZklRequest *r, ZklFailure failure)
-{
-	ZklRequest *s = r;
-
-	if (r->demand != ZKL_DEMAND_GRANTED)
-		return;
-	zkl_downgrade_give_up(r);
-	do
-	{
-		/* A worker that ended meanwhile may have told only some of them. */
-		if ((s == r || s->cover == r) && !s->broken)
-		{
-			if (zkl_is_kept(s))
-				zkl_keep_over(m, s);
-			else
-				tell_loss(m, s, failure);
-			s->broken = true;
-		}
-		s = s->sibling_next;
-	} while (s != r);
-	zkl_keep_disown(m, r);
-}
-
-void
-zkl_siblings_revoke(ZklManager *m, ZklRequest *r, int64_t zxid,
-					const char *asker)
-{
-	ZklRequest *s = r;
-
-	if (r->demand != ZKL_DEMAND_GRANTED || r->broken)
-		return;
-	do
-	{
-		if ((s == r || s->cover == r) && s->asked_zxid != zxid &&
-			!zkl_is_kept(s))
-		{
-			ZklAction  *action = zkl_actions_add(m, ZKL_ACTION_REVOKE);
-
-			action->request = s->id;
-			action->asker = zkl_actions_join(m, asker, "", "");
-			action->asked_zxid = zxid;
-			s->asked_zxid = zxid;
-		}
-		s = s->sibling_next;
-	} while (s != r);
 }

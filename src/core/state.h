@@ -71,6 +71,13 @@ typedef enum ZklDowngradeState
 	ZKL_DOWNGRADE_UNSETTLED		/* the answer is lost */
 } ZklDowngradeState;
 
+/* Of one that is GRANTED, but whose holder has let go */
+typedef struct ZklKept
+{
+	int64_t		until;
+	ZklLink		link;			/* in m->kept, in this order */
+} ZklKept;
+
 typedef struct ZklLock ZklLock;
 typedef struct ZklRequest ZklRequest;
 
@@ -107,7 +114,6 @@ struct ZklRequest
 	bool		broken;			/* GRANTED, but lost to its holder: an
 								 * operator broke it, or it cannot be read;
 								 * the node stays until the release */
-	int64_t		keep_until;		/* of a kept one; see keep.c */
 	bool		alone;			/* nobody else came between our last create in
 								 * this directory and its own */
 	bool		again;			/* once deleted, create anew: its number was
@@ -132,8 +138,7 @@ struct ZklRequest
 								 * in lock->tries */
 	ZklLink		unwatched;		/* in m->unwatched, by placed_at */
 	ZklLink		unseen;			/* in m->unseen, by unseen_since */
-	ZklLink		keeping;		/* in m->kept, by keep_until: GRANTED, but its
-								 * holder has let go */
+	ZklKept		keep;
 	ZklLink		by_uuid;
 };
 
