@@ -18,10 +18,10 @@
 #include "core/batch.h"
 #include "core/contenders.h"
 #include "core/downgrade.h"
+#include "core/node.h"
 #include "core/operations.h"
 #include "core/pace.h"
 #include "core/reads.h"
-#include "core/request.h"
 #include "core/session.h"
 #include "core/session_lease.h"
 
@@ -31,7 +31,7 @@
 bool
 zkl_batch_is_stuck(const ZklManager *m)
 {
-	return !zkl_list_empty(&m->stuck_deletes) ||
+	return !zkl_list_empty(&m->nodes.deletes[ZKL_DELETE_STUCK]) ||
 		!zkl_list_empty(&m->stuck_downgrades) ||
 		!zkl_list_empty(&m->stuck_locks) || m->sweep_refused;
 }
@@ -49,7 +49,7 @@ static size_t
 member_bytes(const ZklRequest *r, bool create)
 {
 	return r->lock->path_length + ZKL_MAX_ZNODE_NAME + ZKL_OP_OVERHEAD +
-		(create ? r->data_length : 0);
+		(create ? r->node.data_length : 0);
 }
 
 /* Moves requests from a list of writes into the batch, while they fit. */
@@ -62,18 +62,19 @@ gather(ZklManager *m, ZklBatch *batch, ZklList *list, bool create,
 
 	zkl_foreach(link, after, list)
 	{
-		ZklRequest *r = zkl_container(ZklRequest, work, link);
+		ZklRequest *r = zkl_container(ZklRequest, node.write, link);
 
 		*bytes += member_bytes(r, create);
 		if (batch->nmembers + 1 >= m->batch_limit ||
 			(batch->nmembers > 0 && *bytes > m->config.batch_bytes))
 			return;
-		zkl_unlink(link);
-		r->node = create ? ZKL_NODE_SENT : ZKL_NODE_DELETING;
 		batch->members[batch->nmembers++] = r;
 		if (!create)
+		{
+			zkl_node_deleting(r);
 			continue;
-		r->index = batch->nmembers;
+		}
+		zkl_node_sent(r, batch->nmembers);
 		r->unseen_since = m->now;
 	}
 }
@@ -87,7 +88,7 @@ gather_downgrades(ZklManager *m, ZklBatch *batch, size_t *bytes)
 
 	zkl_foreach(link, after, &m->downgrades)
 	{
-		ZklRequest *r = zkl_container(ZklRequest, work, link);
+		ZklRequest *r = zkl_container(ZklRequest, downgrading, link);
 
 		nops += ZKL_DOWNGRADE_OPS;
 		*bytes += ZKL_DOWNGRADE_OPS * member_bytes(r, true);
@@ -109,13 +110,8 @@ prepare_creates(ZklManager *m, const ZklBatch *batch)
 	for (i = batch->ndeletes; i < batch->nsingle; i++)
 	{
 		ZklRequest *r = batch->members[i];
-		ZklAction  *action = zkl_actions_add(m, ZKL_ACTION_ZNODE);
 
-		action->request = r->id;
-		action->uuid = r->uuid;
-		action->mode = r->node_mode;
-		action->seq = -1;
-		action->index = r->index;
+		zkl_node_note(m, r);
 		if (r->lock->make_parents)
 		{
 			r->lock->make_parents = false;
@@ -194,21 +190,21 @@ form_operations(ZklManager *m, const ZklBatch *batch)
 		const ZklRequest *r = batch->members[i];
 		ZklMultiOp *op = &ops[i + 1];
 
-		op->path = zkl_request_path(m, r);
+		op->path = zkl_node_path(m, r);
 		op->version = -1;
 		op->kind = ZKL_MULTI_DELETE;
 		if (i >= batch->ndeletes)
 		{
-			char	   *data = zkl_actions_text(m, r->data_length +
+			char	   *data = zkl_actions_text(m, r->node.data_length +
 												ZKL_NODE_DATA_TIMEOUT);
 
-			memcpy(data, r->data, r->data_length);
+			memcpy(data, r->node.data, r->node.data_length);
 			op->kind = ZKL_MULTI_CREATE;
 			op->data = data;
 			op->data_length = zkl_dialect_marks(r->lock->dialect) ?
-				zkl_node_data_timeout(data, r->data_length,
+				zkl_node_data_timeout(data, r->node.data_length,
 									  m->session.timeout_ms) :
-				r->data_length;
+				r->node.data_length;
 		}
 	}
 	for (; i < batch->nmembers; i++)
@@ -230,12 +226,12 @@ send_batch(ZklManager *m)
 	batch->version = m->version++;
 	batch->sent_at = m->beat_sent_at = m->now;
 	batch->nmembers = 0;
-	gather(m, batch, &m->deletes, false, &bytes);
-	gather(m, batch, &m->late_deletes, false, &bytes);
+	gather(m, batch, &m->nodes.deletes[ZKL_DELETE_NOW], false, &bytes);
+	gather(m, batch, &m->nodes.deletes[ZKL_DELETE_LATE], false, &bytes);
 	batch->ndeletes = batch->nmembers;
-	gather(m, batch, &m->resends, true, &bytes);
-	if (zkl_list_empty(&m->resends))
-		gather(m, batch, &m->creates, true, &bytes);
+	gather(m, batch, &m->nodes.resends, true, &bytes);
+	if (zkl_list_empty(&m->nodes.resends))
+		gather(m, batch, &m->nodes.creates, true, &bytes);
 	batch->nsingle = batch->nmembers;
 	gather_downgrades(m, batch, &bytes);
 	m->beat_wanted = false;
@@ -255,29 +251,31 @@ send_batch(ZklManager *m)
 static void
 send_lone_deletes(ZklManager *m)
 {
-	while (!zkl_list_empty(&m->lone_deletes))
-	{
-		ZklRequest *r = zkl_container(ZklRequest, work,
-									  m->lone_deletes.head.next);
+	const ZklList *list = &m->nodes.deletes[ZKL_DELETE_ALONE];
 
-		zkl_unlink(&r->work);
-		r->node = ZKL_NODE_DELETING;
+	while (!zkl_list_empty(list))
+	{
+		ZklRequest *r = zkl_container(ZklRequest, node.write, list->head.next);
+
+		zkl_node_deleting(r);
 		zkl_operations_send(m, ZKL_OP_DELETE, r->lock, r, ZKL_SEND_DELETE,
-							zkl_request_path(m, r));
+							zkl_node_path(m, r));
 	}
 }
 
 static void
 retry_what_was_refused(ZklManager *m)
 {
+	const ZklList *stuck = &m->nodes.deletes[ZKL_DELETE_STUCK];
+
 	if (m->now < m->stuck_until)
 		return;
 	zkl_session_sweep_again(m);
 	zkl_downgrade_retry(m);
-	while (!zkl_list_empty(&m->stuck_deletes))
-		zkl_request_delete_again(zkl_container(ZklRequest, work,
-											   m->stuck_deletes.head.next),
-								 &m->lone_deletes);
+	while (!zkl_list_empty(stuck))
+		zkl_node_delete(m, zkl_container(ZklRequest, node.write,
+										 stuck->head.next),
+						ZKL_DELETE_ALONE);
 	while (!zkl_list_empty(&m->stuck_locks))
 	{
 		ZklLock    *lock = zkl_container(ZklLock, stuck,
@@ -304,8 +302,9 @@ work_at_hand(const ZklManager *m)
 	int64_t		beat = next_beat(m);
 
 	return m->beat_wanted || (beat >= 0 && beat <= m->now) ||
-		!zkl_list_empty(&m->deletes) || !zkl_list_empty(&m->creates) ||
-		!zkl_list_empty(&m->resends) || !zkl_list_empty(&m->downgrades) ||
+		!zkl_list_empty(&m->nodes.deletes[ZKL_DELETE_NOW]) ||
+		!zkl_list_empty(&m->nodes.creates) ||
+		!zkl_list_empty(&m->nodes.resends) || !zkl_list_empty(&m->downgrades) ||
 		zkl_pace_due(m);
 }
 

@@ -21,6 +21,7 @@
 #include "core/contenders.h"
 #include "core/downgrade.h"
 #include "core/lock.h"
+#include "core/node.h"
 #include "core/operations.h"
 #include "core/pace.h"
 #include "core/reads.h"
@@ -47,7 +48,7 @@ proved(ZklManager *m)
 		if (r->demand == ZKL_DEMAND_UNUSED)
 			continue;
 		zkl_lock_touch(m, r->lock);
-		if (r->node == ZKL_NODE_UNSETTLED ||
+		if (r->node.state == ZKL_NODE_UNSETTLED ||
 			r->downgrade == ZKL_DOWNGRADE_UNSETTLED)
 		{
 			r->lock->list_wanted = true;
@@ -67,7 +68,7 @@ create_applied(ZklManager *m, ZklRequest *r, const char *path, int64_t zxid,
 
 	if (seq == ZKL_SEQ_NONE)
 	{
-		r->node = ZKL_NODE_UNSETTLED;
+		zkl_node_unsettled(r);
 		m->chain_needed = true;
 		return;
 	}
@@ -75,7 +76,7 @@ create_applied(ZklManager *m, ZklRequest *r, const char *path, int64_t zxid,
 	r->lock->parents_rc = 0;
 	m->counters.creates++;
 	if (seq < ZKL_SEQ_LIMIT)
-		r->alone = zkl_contenders_account(m, r->lock, seq, zxid);
+		zkl_node_set_alone(r, zkl_contenders_account(m, r->lock, seq, zxid));
 	zkl_request_exists(m, r, seq, zxid);
 
 	/* From then on it may have been deleted or marked. */
@@ -183,7 +184,7 @@ create_refused(ZklManager *m, ZklRequest *r, int32_t rc, bool named)
 void
 zkl_batch_reply_deleted(ZklManager *m, ZklRequest *r, int32_t rc)
 {
-	if (r->node != ZKL_NODE_DELETING)
+	if (r->node.state != ZKL_NODE_DELETING)
 		return;
 	if (rc == ZKL_RC_OK || rc == ZKL_RC_NONODE ||
 		(ZKL_MUTANT(REFUSED_DELETE_IS_DONE) && zkl_result_is_definite(rc)))
@@ -191,7 +192,7 @@ zkl_batch_reply_deleted(ZklManager *m, ZklRequest *r, int32_t rc)
 	else
 	{
 		zkl_batch_retry_later(m);
-		zkl_request_delete_again(r, &m->stuck_deletes);
+		zkl_node_delete(m, r, ZKL_DELETE_STUCK);
 	}
 }
 
@@ -256,8 +257,8 @@ batch_refused(ZklManager *m, ZklBatch *batch, int failed, int32_t rc)
 			if (culprit)
 				zkl_batch_reply_deleted(m, r, rc);
 			else
-				zkl_request_delete_again(r, failed > 0 ? &m->lone_deletes :
-										 &m->deletes);
+				zkl_node_delete(m, r, failed > 0 ? ZKL_DELETE_ALONE :
+								ZKL_DELETE_NOW);
 			continue;
 		}
 		if (rc == ZKL_RC_NONODE && create &&
@@ -296,12 +297,12 @@ batch_unknown(ZklManager *m, ZklBatch *batch)
 				zkl_downgrade_unknown(r);
 		}
 		else if (i < batch->ndeletes)
-			zkl_request_delete_again(r, &m->lone_deletes);
+			zkl_node_delete(m, r, ZKL_DELETE_ALONE);
 		else if (ZKL_MUTANT(RESEND_UNKNOWN) ||
 				 ZKL_MUTANT(RESEND_AFTER_BADVERSION))
 			zkl_request_resend(m, r);
 		else
-			r->node = ZKL_NODE_UNSETTLED;
+			zkl_node_unsettled(r);
 	}
 	if (m->unknown_streak >= 2 && batch->nmembers > 0)
 	{
@@ -387,9 +388,9 @@ zkl_batch_reply_lost(ZklManager *m)
 	for (i = 0; i < m->config.max_requests; i++)
 	{
 		if (ZKL_MUTANT(DELETE_ONCE) &&
-			m->requests[i].node == ZKL_NODE_DELETING)
+			m->requests[i].node.state == ZKL_NODE_DELETING)
 			zkl_request_gone(m, &m->requests[i]);
-		if (m->requests[i].node == ZKL_NODE_DELETING)
-			zkl_request_delete_again(&m->requests[i], &m->lone_deletes);
+		if (m->requests[i].node.state == ZKL_NODE_DELETING)
+			zkl_node_delete(m, &m->requests[i], ZKL_DELETE_ALONE);
 	}
 }

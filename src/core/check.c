@@ -8,27 +8,30 @@
 
 #include "core/downgrade.h"
 #include "core/keep.h"
-#include "core/request.h"
+#include "core/node.h"
 
 static const char *
 check_request(const ZklManager *m, const ZklRequest *r)
 {
 	bool		queued = zkl_linked(&r->queued);
-	bool		writes = zkl_linked(&r->work);
+	bool		writes = zkl_linked(&r->node.write);
+	bool		downgrading = zkl_linked(&r->downgrading);
+	bool		trying = zkl_linked(&r->trying);
 
 	if (r->demand == ZKL_DEMAND_UNUSED)
-		return r->node == ZKL_NODE_NONE && !queued && !writes &&
+		return r->node.state == ZKL_NODE_NONE && !queued && !writes &&
+			!downgrading && !trying &&
 			!zkl_linked(&r->all) && !zkl_linked(&r->unwatched) &&
 			!zkl_linked(&r->unseen) &&
-			!zkl_linked(&r->by_uuid) && !zkl_is_kept(r) ? NULL :
+			!zkl_linked(&r->node.by_uuid) && !zkl_is_kept(r) ? NULL :
 			"an unused request has a node or is in a list";
 	if (r->lock == NULL)
 		return "a request in use has no lock";
-	if (r->demand == ZKL_DEMAND_RELEASED && r->node == ZKL_NODE_NONE)
+	if (r->demand == ZKL_DEMAND_RELEASED && r->node.state == ZKL_NODE_NONE)
 		return "a released request without a node was not given back";
 	if (zkl_is_kept(r) && r->demand != ZKL_DEMAND_GRANTED && r->keep.until != 0)
 		return "something is kept that is not held";
-	if (queued != (r->node == ZKL_NODE_EXISTS))
+	if (queued != (r->node.state == ZKL_NODE_EXISTS))
 		return "the queue and the nodes that exist differ";
 	if (zkl_linked(&r->unwatched) ?
 		!queued || r->own_watch != ZKL_WATCH_NONE :
@@ -42,27 +45,30 @@ check_request(const ZklManager *m, const ZklRequest *r)
 	if (queued && r->demand != ZKL_DEMAND_WAITING &&
 		r->demand != ZKL_DEMAND_GRANTED)
 		return "a request that neither waits nor holds is in the queue";
-	if (writes != ((r->node == ZKL_NODE_DELETE && !zkl_downgrade_pending(r)) ||
-				   r->downgrade == ZKL_DOWNGRADE_WANTED ||
-				   (r->node == ZKL_NODE_NEW && !r->parked) ||
-				   (r->node == ZKL_NODE_NONE &&
-					r->demand == ZKL_DEMAND_WAITING)))
+	if (writes != ((r->node.state == ZKL_NODE_DELETE &&
+					!zkl_downgrade_pending(r)) ||
+				   (r->node.state == ZKL_NODE_NEW && !r->node.parked)) ||
+		downgrading != (r->downgrade == ZKL_DOWNGRADE_WANTED))
 		return "the lists of writes and the nodes to be written differ";
+	if (trying != (r->demand == ZKL_DEMAND_WAITING &&
+				   r->node.state == ZKL_NODE_NONE))
+		return "the tries without a node differ from their list";
 	if (r->demand == ZKL_DEMAND_GRANTED &&
-		(r->cover == NULL) != (r->node == ZKL_NODE_EXISTS))
+		(r->cover == NULL) != (r->node.state == ZKL_NODE_EXISTS))
 		return "a hold has neither or both of a node and a cover";
 	if (r->cover != NULL &&
 		(r->demand != ZKL_DEMAND_GRANTED ||
 		 r->cover->demand != ZKL_DEMAND_GRANTED ||
-		 r->cover->node != ZKL_NODE_EXISTS || r->cover->owner != r->owner ||
+		 r->cover->node.state != ZKL_NODE_EXISTS ||
+		 r->cover->owner != r->owner ||
 		 r->cover->lock != r->lock))
 		return "a hold is covered by what does not hold";
-	if (r->demand == ZKL_DEMAND_WAITING && r->node == ZKL_NODE_NONE &&
+	if (r->demand == ZKL_DEMAND_WAITING && r->node.state == ZKL_NODE_NONE &&
 		!r->timed_out)
 		return "a request waits without a node to be";
-	if (r->node != ZKL_NODE_NONE && zkl_request_find(m, &r->uuid) != r)
+	if (r->node.state != ZKL_NODE_NONE && zkl_node_find(m, &r->node.uuid) != r)
 		return "a node cannot be found by its id";
-	if (r->parked && r->node == ZKL_NODE_NEW && !r->lock->draining)
+	if (r->node.parked && r->node.state == ZKL_NODE_NEW && !r->lock->draining)
 		return "a request is parked for nothing";
 	return NULL;
 }
@@ -82,13 +88,14 @@ check_queue(const ZklLock *lock)
 	{
 		const ZklRequest *r = zkl_container(ZklRequest, queued, link);
 
-		if (before != NULL && before->seq >= r->seq && !before->broken &&
+		if (before != NULL && before->node.seq >= r->node.seq &&
+			!before->broken &&
 			!r->broken)
 			return "a queue is out of order";
 		if (r->demand == ZKL_DEMAND_GRANTED)
 		{
 			held++;
-			exclusive += r->node_mode == ZKL_EXCLUSIVE;
+			exclusive += r->node.mode == ZKL_EXCLUSIVE;
 		}
 		else if (waiting == NULL)
 			waiting = r;
@@ -125,7 +132,7 @@ check_holders(const ZklLock *lock)
 
 		if (r->demand != ZKL_DEMAND_GRANTED || r->broken)
 			continue;
-		if (r->node_mode == ZKL_EXCLUSIVE && x == NULL)
+		if (r->node.mode == ZKL_EXCLUSIVE && x == NULL)
 			return "an exclusive holder is not known as such";
 		if (x != NULL && !x->broken && r->owner != x->owner)
 			return "two owners hold a lock that one holds exclusively";

@@ -13,6 +13,7 @@
 #include "core/downgrade.h"
 #include "core/lock.h"
 #include "core/memory.h"
+#include "core/node.h"
 #include "core/queue.h"
 #include "core/reads.h"
 #include "core/request.h"
@@ -86,7 +87,7 @@ lose_older_incarnation(ZklManager *m, ZklLock *lock, ZklSeq seq)
 		ZklRequest *last = zkl_container(ZklRequest, queued,
 										 lock->own.head.prev);
 
-		if (last->seq < seq)
+		if (last->node.seq < seq)
 			return;
 		zkl_request_vanished(m, last);
 	}
@@ -172,14 +173,14 @@ note_child(ZklManager *m, ZklLock *lock, uint64_t order, const char *child,
 	}
 	if (has_uuid)
 	{
-		ZklRequest *r = zkl_request_find(m, &uuid);
+		ZklRequest *r = zkl_node_find(m, &uuid);
 
 		if (r != NULL && r->lock == lock)
 		{
-			r->seen = order;
+			zkl_node_set_seen(r, order);
 			if (r->downgrade == ZKL_DOWNGRADE_UNSETTLED)
 				zkl_downgrade_settle(m, r, c->mode == ZKL_SHARED);
-			if (r->node == ZKL_NODE_UNSETTLED)
+			if (r->node.state == ZKL_NODE_UNSETTLED)
 				zkl_request_exists(m, r, c->seq,
 								   ZKL_MUTANT(TOKEN_FROM_HEARTBEAT) ?
 								   m->zxid_seen : 0);
@@ -205,11 +206,11 @@ settle_unseen(ZklManager *m, ZklLock *lock, uint64_t order)
 	{
 		ZklRequest *r = zkl_container(ZklRequest, all, link);
 
-		if (r->seen == order)
+		if (r->node.seen == order)
 			continue;
-		if (r->node == ZKL_NODE_UNSETTLED)
+		if (r->node.state == ZKL_NODE_UNSETTLED)
 			zkl_request_absent(m, r);
-		else if (r->node == ZKL_NODE_EXISTS && !ZKL_MUTANT(DYING_SESSION))
+		else if (r->node.state == ZKL_NODE_EXISTS && !ZKL_MUTANT(DYING_SESSION))
 			zkl_request_vanished(m, r);
 		else if (r->downgrade == ZKL_DOWNGRADE_UNSETTLED)
 			zkl_downgrade_refused(m, r, ZKL_RC_NONODE);
@@ -221,7 +222,7 @@ last_own(const ZklLock *lock)
 {
 	if (zkl_list_empty(&lock->own))
 		return -1;
-	return zkl_container(ZklRequest, queued, lock->own.head.prev)->seq;
+	return zkl_container(ZklRequest, queued, lock->own.head.prev)->node.seq;
 }
 
 void

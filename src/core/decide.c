@@ -30,8 +30,8 @@ own_ahead(const ZklLock *lock, const ZklRequest *r)
 	{
 		if (lock->exclusive_holder != NULL &&
 			lock->exclusive_holder->owner != r->owner &&
-			lock->exclusive_holder->seq < r->seq)
-			return lock->exclusive_holder->seq;
+			lock->exclusive_holder->node.seq < r->node.seq)
+			return lock->exclusive_holder->node.seq;
 		return ZKL_SEQ_NONE;
 	}
 	for (link = r->queued.prev; link != &lock->own.head; link = link->prev)
@@ -39,8 +39,8 @@ own_ahead(const ZklLock *lock, const ZklRequest *r)
 		const ZklRequest *ahead = zkl_container(ZklRequest, queued, link);
 
 		if (ahead->owner != r->owner &&
-			zkl_mode_conflicts(ahead->node_mode, r->mode))
-			return ahead->seq;
+			zkl_mode_conflicts(ahead->node.mode, r->mode))
+			return ahead->node.seq;
 	}
 	return ZKL_SEQ_NONE;
 }
@@ -58,11 +58,11 @@ decide_first(ZklManager *m, ZklLock *lock, ZklVerdict *verdict)
 	view.nforeign = lock->nforeign;
 	view.unknown_from = lock->unknown_from;
 	view.tainted = lock->tainted;
-	*verdict = zkl_queue_decide(&view, r->mode, r->seq, &blocker);
+	*verdict = zkl_queue_decide(&view, r->mode, r->node.seq, &blocker);
 	switch (*verdict)
 	{
 		case ZKL_VERDICT_GRANT:
-			if (r->czxid == 0 || !zkl_reads_is_recent(m, r))
+			if (r->node.czxid == 0 || !zkl_reads_is_recent(m, r))
 			{
 				zkl_reads_token(m, r);
 				return false;
@@ -108,18 +108,18 @@ upgrade_is_deadlock(ZklManager *m, ZklLock *lock, const ZklRequest *r,
 		if (link == &lock->own.head)
 			break;
 		ahead = zkl_container(ZklRequest, queued, link);
-		if (ahead->owner != r->owner && ahead->node_mode == ZKL_EXCLUSIVE)
+		if (ahead->owner != r->owner && ahead->node.mode == ZKL_EXCLUSIVE)
 			return true;
 	}
 	writer = zkl_queue_nearest(lock->foreign, lock->nforeign, ZKL_SHARED,
-							   r->seq);
-	if (writer >= 0 && lock->foreign[writer].seq > held->seq)
+							   r->node.seq);
+	if (writer >= 0 && lock->foreign[writer].seq > held->node.seq)
 	{
-		if (r->seen != 0 || ZKL_MUTANT(UPGRADE_BY_OLD_LISTING))
+		if (r->node.seen != 0 || ZKL_MUTANT(UPGRADE_BY_OLD_LISTING))
 			return true;
 		zkl_reads_want_listing(m, lock);
 	}
-	else if (lock->unknown_from < r->seq)
+	else if (lock->unknown_from < r->node.seq)
 		zkl_reads_want_listing(m, lock);
 	return false;
 }
@@ -189,7 +189,7 @@ deny_timed_out(ZklManager *m, ZklLock *lock)
 			continue;
 		if (waits_for_own(lock, r) ||
 			(lock->ahead_watch == ZKL_WATCH_ARMED &&
-			 lock->ahead.seq <= r->seq &&
+			 lock->ahead.seq <= r->node.seq &&
 			 zkl_mode_conflicts(lock->ahead.mode, r->mode)))
 		{
 			zkl_request_deny(m, r);
@@ -216,7 +216,7 @@ tell_blocked(ZklManager *m, ZklLock *lock, ZklVerdict verdict)
 		ZklRequest *r = zkl_container(ZklRequest, all, link);
 
 		if (r->demand == ZKL_DEMAND_WAITING && r->together &&
-			(r->node == ZKL_NODE_EXISTS ?
+			(r->node.state == ZKL_NODE_EXISTS ?
 			 r != lock->waiting || verdict == ZKL_VERDICT_BEHIND_OWN ||
 			 verdict == ZKL_VERDICT_BEHIND_FOREIGN : lock->draining))
 			zkl_request_blocked(m, r);

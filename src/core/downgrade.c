@@ -27,6 +27,7 @@
 #include "core/batch.h"
 #include "core/downgrade.h"
 #include "core/lock.h"
+#include "core/node.h"
 #include "core/pace.h"
 #include "core/reads.h"
 #include "core/request.h"
@@ -51,7 +52,7 @@ zkl_downgrade_want(ZklManager *m, ZklRequest *r)
 {
 	const ZklRequest *leaning = zkl_siblings_heir(r);
 
-	if (r->node != ZKL_NODE_EXISTS || r->node_mode != ZKL_EXCLUSIVE ||
+	if (r->node.state != ZKL_NODE_EXISTS || r->node.mode != ZKL_EXCLUSIVE ||
 		r->mode != ZKL_SHARED || r->downgrade != ZKL_DOWNGRADE_NONE ||
 		r->broken || !zkl_dialect_shares(r->lock->dialect) ||
 		(leaning != NULL && leaning->mode == ZKL_EXCLUSIVE))
@@ -64,7 +65,7 @@ zkl_downgrade_want(ZklManager *m, ZklRequest *r)
 		return;
 	}
 	r->downgrade = ZKL_DOWNGRADE_WANTED;
-	zkl_list_append(&m->downgrades, &r->work);
+	zkl_list_append(&m->downgrades, &r->downgrading);
 }
 
 void
@@ -74,7 +75,7 @@ zkl_downgrade_give_up(ZklRequest *r)
 		ZKL_MUTANT(BROKEN_GOES_ON_AS_READER))
 		return;
 	r->downgrade = ZKL_DOWNGRADE_NONE;
-	zkl_unlink(&r->work);
+	zkl_unlink(&r->downgrading);
 }
 
 /* A batch that is under way changes it for another, or for nobody. */
@@ -105,56 +106,48 @@ zkl_downgrade_pass_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 	if (state == ZKL_DOWNGRADE_NONE)
 		return;
 	r->downgrade = ZKL_DOWNGRADE_NONE;
-	zkl_unlink(&r->work);
+	zkl_unlink(&r->downgrading);
 	if (state == ZKL_DOWNGRADE_SENT)
 		replace_in_batches(m, r, heir);
 	if (heir == NULL)
 		return;
 	heir->downgrade = state;
 	if (state == ZKL_DOWNGRADE_WANTED)
-		zkl_list_append(&m->downgrades, &heir->work);
+		zkl_list_append(&m->downgrades, &heir->downgrading);
 	else
 		leave_alone(heir);
 }
 
 /* ---- in a batch ---- */
 
-static char *
-node_path(ZklManager *m, const ZklRequest *r, ZklLockMode mode)
-{
-	char		name[ZKL_MAX_ZNODE_NAME + 1];
-
-	zkl_znode_name(r->lock->dialect, &r->uuid, mode, r->seq, name);
-	return zkl_actions_join(m, r->lock->path, "/", name);
-}
-
 void
 zkl_downgrade_send(ZklManager *m, ZklRequest *r, ZklMultiOp *ops)
 {
 	char	   *mark = zkl_actions_text(m, ZKL_MAX_NODE_DATA);
-	char	   *data = zkl_actions_text(m, r->data_length +
+	char	   *data = zkl_actions_text(m, r->node.data_length +
 										ZKL_NODE_DATA_TIMEOUT);
 
 	r->downgrade = ZKL_DOWNGRADE_SENT;
 	leave_alone(r);
-	memcpy(data, r->data, r->data_length);
+	memcpy(data, r->node.data, r->node.data_length);
 
 	ops[0].kind = ZKL_MULTI_SET;
-	ops[0].path = node_path(m, r, ZKL_EXCLUSIVE);
+	ops[0].path = zkl_node_path_as(m, r, ZKL_EXCLUSIVE);
 
 	/*
 	 * What somebody has written there, an operator say, must not get lost.
 	 * When it has been read, all begins again.
 	 */
-	ops[0].version = r->data_version;
+	ops[0].version = r->node.version;
 	ops[0].data = mark;
-	ops[0].data_length = zkl_node_data_downgrade(r->data, r->data_length, mark,
+	ops[0].data_length = zkl_node_data_downgrade(r->node.data,
+												 r->node.data_length, mark,
 												 ZKL_MAX_NODE_DATA);
 	ops[1].kind = ZKL_MULTI_CREATE_EPHEMERAL;
-	ops[1].path = node_path(m, r, ZKL_SHARED);
+	ops[1].path = zkl_node_path_as(m, r, ZKL_SHARED);
 	ops[1].version = -1;
 	ops[1].data = data;
-	ops[1].data_length = zkl_node_data_timeout(data, r->data_length,
+	ops[1].data_length = zkl_node_data_timeout(data, r->node.data_length,
 											   m->session.timeout_ms);
 	ops[2].kind = ZKL_MULTI_DELETE;
 	ops[2].path = ops[0].path;
@@ -175,7 +168,7 @@ end(ZklManager *m, ZklRequest *r)
 {
 	r->downgrade = ZKL_DOWNGRADE_NONE;
 	zkl_lock_touch(m, r->lock);
-	if (r->node == ZKL_NODE_DELETE)
+	if (r->node.state == ZKL_NODE_DELETE)
 		zkl_pace_delete(m, r);
 	else if (r->own_watch == ZKL_WATCH_NONE && !zkl_linked(&r->unwatched))
 		zkl_reads_own(m, r);
@@ -184,7 +177,7 @@ end(ZklManager *m, ZklRequest *r)
 void
 zkl_downgrade_settle(ZklManager *m, ZklRequest *r, bool done)
 {
-	if (!done && r->node == ZKL_NODE_EXISTS)
+	if (!done && r->node.state == ZKL_NODE_EXISTS)
 	{
 		r->downgrade = ZKL_DOWNGRADE_NONE;
 		zkl_downgrade_want(m, r);
@@ -192,16 +185,15 @@ zkl_downgrade_settle(ZklManager *m, ZklRequest *r, bool done)
 			zkl_reads_own(m, r);
 		return;
 	}
-	if (done && r->node == ZKL_NODE_EXISTS)
+	if (done && r->node.state == ZKL_NODE_EXISTS)
 	{
 		/* What was watched is gone. */
 		zkl_reads_set_watch(m, &r->own_watch, ZKL_WATCH_NONE);
 		zkl_lock_downgrade(r->lock, r);
-		r->data_version = 0;
-		zkl_request_note(m, r);
+		zkl_node_note(m, r);
 	}
 	else if (done)
-		r->node_mode = ZKL_SHARED;
+		zkl_node_set_shared(r);
 	end(m, r);
 }
 
@@ -209,11 +201,11 @@ zkl_downgrade_settle(ZklManager *m, ZklRequest *r, bool done)
 static void
 retry_later(ZklManager *m, ZklRequest *r)
 {
-	if (r->node != ZKL_NODE_EXISTS)
+	if (r->node.state != ZKL_NODE_EXISTS)
 		return;
 	zkl_batch_retry_later(m);
 	r->downgrade = ZKL_DOWNGRADE_WANTED;
-	zkl_list_append(&m->stuck_downgrades, &r->work);
+	zkl_list_append(&m->stuck_downgrades, &r->downgrading);
 }
 
 void
@@ -221,18 +213,18 @@ zkl_downgrade_retry(ZklManager *m)
 {
 	while (!zkl_list_empty(&m->stuck_downgrades))
 	{
-		ZklRequest *r = zkl_container(ZklRequest, work,
+		ZklRequest *r = zkl_container(ZklRequest, downgrading,
 									  m->stuck_downgrades.head.next);
 
-		zkl_unlink(&r->work);
-		zkl_list_append(&m->downgrades, &r->work);
+		zkl_unlink(&r->downgrading);
+		zkl_list_append(&m->downgrades, &r->downgrading);
 	}
 }
 
 void
 zkl_downgrade_unknown(ZklRequest *r)
 {
-	zkl_unlink(&r->work);
+	zkl_unlink(&r->downgrading);
 	leave_alone(r);
 	r->downgrade = ZKL_DOWNGRADE_UNSETTLED;
 }
@@ -246,7 +238,7 @@ zkl_downgrade_refused(ZklManager *m, ZklRequest *r, int32_t rc)
 		if (rc != ZKL_RC_BADVERSION)
 			retry_later(m, r);
 	}
-	else if (r->node == ZKL_NODE_DELETE)
+	else if (r->node.state == ZKL_NODE_DELETE)
 	{
 		r->downgrade = ZKL_DOWNGRADE_NONE;
 		zkl_request_gone(m, r);

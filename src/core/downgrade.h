@@ -27,7 +27,7 @@ extern void zkl_downgrade_pass_on(ZklManager *m, ZklRequest *r,
 static inline ZklLockMode
 zkl_downgrade_mode(const ZklRequest *r)
 {
-	return r->downgrade != ZKL_DOWNGRADE_NONE ? ZKL_SHARED : r->node_mode;
+	return r->downgrade != ZKL_DOWNGRADE_NONE ? ZKL_SHARED : r->node.mode;
 }
 
 /* Whether it is not known what the node's name is just now. */

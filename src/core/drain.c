@@ -11,9 +11,18 @@
 #include "core/contenders.h"
 #include "core/drain.h"
 #include "core/lock.h"
+#include "core/node.h"
 #include "core/operations.h"
 #include "core/request.h"
 #include "core/siblings.h"
+
+/* Whether it waits for the directory to be made anew */
+static bool
+is_parked(const ZklRequest *r)
+{
+	return r->demand == ZKL_DEMAND_WAITING &&
+		(r->node.again || (r->node.state == ZKL_NODE_NEW && r->node.parked));
+}
 
 /* Who holds the lock shared and wants it exclusively would wait for himself. */
 static void
@@ -26,9 +35,7 @@ refuse_upgrades(ZklManager *m, ZklLock *lock)
 	{
 		ZklRequest *r = zkl_container(ZklRequest, all, link);
 
-		if (r->demand == ZKL_DEMAND_WAITING &&
-			(r->again || (r->node == ZKL_NODE_NEW && r->parked)) &&
-			zkl_siblings_upgraded(r) != NULL)
+		if (is_parked(r) && zkl_siblings_upgraded(r) != NULL)
 			zkl_request_fail(m, r, ZKL_FAILURE_DEADLOCK, 0);
 	}
 }
@@ -57,10 +64,9 @@ drained(ZklManager *m, ZklLock *lock)
 	{
 		ZklRequest *r = zkl_container(ZklRequest, all, link);
 
-		if (r->node == ZKL_NODE_NEW && r->parked)
+		if (r->node.state == ZKL_NODE_NEW && r->node.parked)
 		{
-			r->parked = false;
-			zkl_list_append(&m->creates, &r->work);
+			zkl_node_unpark(m, r);
 		}
 	}
 }
@@ -78,8 +84,7 @@ drain_refused(ZklManager *m, ZklLock *lock, int32_t rc)
 	{
 		ZklRequest *r = zkl_container(ZklRequest, all, link);
 
-		if (r->demand == ZKL_DEMAND_WAITING &&
-			(r->again || (r->node == ZKL_NODE_NEW && r->parked)))
+		if (is_parked(r))
 			zkl_request_fail(m, r, ZKL_FAILURE_ZOOKEEPER, rc);
 	}
 }

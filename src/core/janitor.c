@@ -20,8 +20,8 @@
 #include "core/actions.h"
 #include "core/janitor.h"
 #include "core/memory.h"
+#include "core/node.h"
 #include "core/operations.h"
-#include "core/request.h"
 #include "core/session.h"
 
 struct ZklJanitorPath
@@ -176,7 +176,7 @@ is_claimed(ZklManager *m, const char *name, bool *contends)
 		if (zkl_znode_parse((ZklDialect) dialect, name, &mode, &seq,
 							&has_uuid, &uuid) &&
 			has_uuid && zkl_uuid_is_zklock(&uuid))
-			return zkl_request_find(m, &uuid) != NULL;
+			return zkl_node_find(m, &uuid) != NULL;
 	}
 	return true;
 }

@@ -13,6 +13,7 @@
 #include "core/downgrade.h"
 #include "core/lock.h"
 #include "core/memory.h"
+#include "core/node.h"
 #include "core/reads.h"
 #include "core/siblings.h"
 
@@ -181,7 +182,8 @@ static void
 count_exclusive(ZklLock *lock, ZklRequest *r)
 {
 	lock->nexclusive++;
-	if (lock->exclusive_holder == NULL || lock->exclusive_holder->seq < r->seq)
+	if (lock->exclusive_holder == NULL ||
+		lock->exclusive_holder->node.seq < r->node.seq)
 		lock->exclusive_holder = r;
 }
 
@@ -202,10 +204,10 @@ discount_exclusive(ZklLock *lock, const ZklRequest *r)
 		ZklRequest *other = zkl_container(ZklRequest, queued, link);
 
 		if (ZKL_MUTANT(RESTORED_AHEAD) && lock->waiting != NULL &&
-			lock->waiting->seq < other->seq)
+			lock->waiting->node.seq < other->node.seq)
 			break;
 		if (other != r && other->demand == ZKL_DEMAND_GRANTED &&
-			other->node_mode == ZKL_EXCLUSIVE)
+			other->node.mode == ZKL_EXCLUSIVE)
 			lock->exclusive_holder = other;
 	}
 }
@@ -214,7 +216,7 @@ static void
 count_hold(ZklLock *lock, ZklRequest *r)
 {
 	lock->nheld++;
-	if (r->node_mode == ZKL_EXCLUSIVE)
+	if (r->node.mode == ZKL_EXCLUSIVE)
 		count_exclusive(lock, r);
 }
 
@@ -224,7 +226,7 @@ zkl_lock_enqueue(ZklManager *m, ZklLock *lock, ZklRequest *r)
 	ZklLink    *where = lock->own.head.prev;
 
 	while (where != &lock->own.head &&
-		   zkl_container(ZklRequest, queued, where)->seq > r->seq)
+		   zkl_container(ZklRequest, queued, where)->node.seq > r->node.seq)
 		where = where->prev;
 	zkl_link_after(&r->queued, where);
 	m->nqueued++;
@@ -233,7 +235,7 @@ zkl_lock_enqueue(ZklManager *m, ZklLock *lock, ZklRequest *r)
 		count_hold(lock, r);
 		return;
 	}
-	if (lock->waiting == NULL || r->seq < lock->waiting->seq)
+	if (lock->waiting == NULL || r->node.seq < lock->waiting->node.seq)
 		set_waiting(m, lock, r);
 	r->upgrade = zkl_siblings_upgraded(r) != NULL;
 	if (r->upgrade)
@@ -246,7 +248,7 @@ zkl_lock_dequeue(ZklManager *m, ZklLock *lock, ZklRequest *r)
 	if (r->demand == ZKL_DEMAND_GRANTED)
 	{
 		lock->nheld--;
-		if (r->node_mode == ZKL_EXCLUSIVE)
+		if (r->node.mode == ZKL_EXCLUSIVE)
 			discount_exclusive(lock, r);
 	}
 	else if (r->upgrade)
@@ -278,7 +280,7 @@ void
 zkl_lock_downgrade(ZklLock *lock, ZklRequest *r)
 {
 	discount_exclusive(lock, r);
-	r->node_mode = ZKL_SHARED;
+	zkl_node_set_shared(r);
 }
 
 /* How many holds in the queue are of r's own owner */
@@ -290,7 +292,7 @@ own_holds(const ZklRequest *r)
 
 	for (s = r->sibling_next; s != r; s = s->sibling_next)
 	{
-		if (s->demand == ZKL_DEMAND_GRANTED && s->node == ZKL_NODE_EXISTS)
+		if (s->demand == ZKL_DEMAND_GRANTED && s->node.state == ZKL_NODE_EXISTS)
 			n++;
 	}
 	return n;

@@ -17,6 +17,7 @@
 #include "core/keep.h"
 #include "core/lock.h"
 #include "core/memory.h"
+#include "core/node.h"
 #include "core/operations.h"
 #include "core/pace.h"
 #include "core/probe.h"
@@ -77,17 +78,12 @@ zkl_manager_create(const ZklConfig *config)
 	memset(m->requests, 0, requests);
 	for (i = 0; i < config->max_requests; i++)
 		m->requests[i].id = i;
-	make_table(m, &m->by_uuid, config->max_requests);
+	make_table(m, &m->nodes.by_uuid, config->max_requests);
 	make_table(m, &m->by_path, (size_t) config->max_requests +
 			   config->max_directories);
 	make_batches(m);
-	zkl_list_init(&m->creates);
-	zkl_list_init(&m->resends);
+	zkl_node_init_all(m);
 	zkl_list_init(&m->downgrades);
-	zkl_list_init(&m->deletes);
-	zkl_list_init(&m->late_deletes);
-	zkl_list_init(&m->lone_deletes);
-	zkl_list_init(&m->stuck_deletes);
 	zkl_list_init(&m->stuck_downgrades);
 	zkl_list_init(&m->stuck_locks);
 	zkl_list_init(&m->unwatched);
@@ -137,7 +133,7 @@ zkl_manager_destroy(ZklManager *m)
 	zkl_memory_release(m, m->batches);
 	zkl_actions_free(m);
 	zkl_operations_free(m);
-	zkl_memory_release(m, m->by_uuid.buckets);
+	zkl_memory_release(m, m->nodes.by_uuid.buckets);
 	zkl_memory_release(m, m->by_path.buckets);
 	zkl_memory_release(m, m->requests);
 	m->config.memory.release(m->config.memory.context, m);

@@ -20,6 +20,7 @@
  * or enough are there, or ZKL_PACE_DELAY is over.  Who has once waited in vain
  * does not wait again before as many have come back unawaited.
  */
+#include "core/node.h"
 #include "core/pace.h"
 
 #define ZKL_PACE_DELAY		1000	/* µs */
@@ -32,7 +33,7 @@
 bool
 zkl_pace_is_solitary(const ZklRequest *r)
 {
-	return r->alone && r->lock->nforeign == 0 &&
+	return r->node.alone && r->lock->nforeign == 0 &&
 		r->lock->unknown_from == ZKL_SEQ_NONE;
 }
 
@@ -41,12 +42,12 @@ zkl_pace_delete(ZklManager *m, ZklRequest *r)
 {
 	if (!zkl_pace_is_solitary(r))
 	{
-		zkl_list_append(&m->deletes, &r->work);
+		zkl_node_delete(m, r, ZKL_DELETE_NOW);
 		return;
 	}
-	if (zkl_list_empty(&m->late_deletes))
+	if (zkl_list_empty(&m->nodes.deletes[ZKL_DELETE_LATE]))
 		m->pace.late_until = m->now + ZKL_PACE_DELAY;
-	zkl_list_append(&m->late_deletes, &r->work);
+	zkl_node_delete(m, r, ZKL_DELETE_LATE);
 }
 
 void
@@ -89,21 +90,22 @@ zkl_pace_submitted(ZklManager *m)
 bool
 zkl_pace_due(const ZklManager *m)
 {
-	return !zkl_list_empty(&m->late_deletes) &&
+	return !zkl_list_empty(&m->nodes.deletes[ZKL_DELETE_LATE]) &&
 		m->now >= m->pace.late_until && !ZKL_MUTANT(LATE_DELETE_FORGOTTEN);
 }
 
 uint32_t
 zkl_pace_missing(const ZklManager *m)
 {
+	const ZklList *creates = &m->nodes.creates;
 	const ZklLink *link;
 	uint32_t	enough = ZKL_PACE_ENOUGH;
 
 	if (m->now >= m->pace.gather_until || m->nbatches > 0 || m->beat_wanted ||
-		zkl_pace_due(m) || !zkl_list_empty(&m->deletes) ||
-		!zkl_list_empty(&m->resends) || !zkl_list_empty(&m->downgrades))
+		zkl_pace_due(m) || !zkl_list_empty(&m->nodes.deletes[ZKL_DELETE_NOW]) ||
+		!zkl_list_empty(&m->nodes.resends) || !zkl_list_empty(&m->downgrades))
 		return 0;
-	for (link = m->creates.head.next; link != &m->creates.head && enough > 0;
+	for (link = creates->head.next; link != &creates->head && enough > 0;
 		 link = link->next)
 		enough--;
 	return enough < m->pace.expected ? enough : m->pace.expected;
@@ -117,7 +119,7 @@ zkl_pace_timer(const ZklManager *m)
 	/* Where no batch may go now, the answer to one brings us back. */
 	if (m->broken || m->nbatches == m->config.batches_in_flight)
 		return -1;
-	if (!zkl_list_empty(&m->late_deletes))
+	if (!zkl_list_empty(&m->nodes.deletes[ZKL_DELETE_LATE]))
 		due = m->pace.late_until;
 	if (zkl_pace_missing(m) > 0 && (due < 0 || m->pace.gather_until < due))
 		due = m->pace.gather_until;

@@ -48,7 +48,7 @@ judge(const ZklLock *lock, const ZklRequest *r, uint32_t own)
 	view.nforeign = lock->nforeign;
 	view.strangers = lock->strangers;
 	view.unknown_from = lock->unknown_from;
-	return zkl_permits_verdict(&view, r->seq, r->max);
+	return zkl_permits_verdict(&view, r->node.seq, r->max);
 }
 
 /* A node of ours that no request claims would be in the way for ever. */
@@ -81,7 +81,7 @@ decide_first(ZklManager *m, ZklLock *lock, uint32_t own)
 	switch (judge(lock, r, own))
 	{
 		case ZKL_VERDICT_GRANT:
-			if (r->czxid == 0 || !zkl_reads_is_recent(m, r))
+			if (r->node.czxid == 0 || !zkl_reads_is_recent(m, r))
 			{
 				zkl_reads_token(m, r);
 				return false;
@@ -92,7 +92,7 @@ decide_first(ZklManager *m, ZklLock *lock, uint32_t own)
 			return false;
 		case ZKL_VERDICT_BEHIND_FOREIGN:
 			look_for_leftovers(m, lock);
-			if (!ZKL_MUTANT(SEMAPHORE_UNWATCHED) || r->seen == 0)
+			if (!ZKL_MUTANT(SEMAPHORE_UNWATCHED) || r->node.seen == 0)
 				zkl_reads_want_children(m, lock);
 			return false;
 		case ZKL_VERDICT_LIST:

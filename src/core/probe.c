@@ -20,6 +20,7 @@
 #include "core/contenders.h"
 #include "core/downgrade.h"
 #include "core/janitor.h"
+#include "core/node.h"
 #include "core/operations.h"
 #include "core/probe.h"
 #include "core/reads.h"
@@ -65,7 +66,7 @@ zkl_probe_begin(ZklManager *m, ZklRequest *r)
 		lock->dialect == ZKL_DIALECT_PERMIT || likely_free(lock) ||
 		!may_deny_soon(m))
 		return false;
-	zkl_list_append(&lock->tries, &r->work);
+	zkl_list_append(&lock->tries, &r->trying);
 	zkl_reads_want(m, lock);
 	return true;
 }
@@ -102,7 +103,7 @@ is_in_the_way(ZklManager *m, const ZklLock *lock, const char *child,
 
 	if (!zkl_znode_parse(lock->dialect, child, mode, &seq, &has_uuid, &uuid))
 		return false;
-	r = has_uuid ? zkl_request_find(m, &uuid) : NULL;
+	r = has_uuid ? zkl_node_find(m, &uuid) : NULL;
 	if (r != NULL && zkl_downgrade_mode(r) == ZKL_SHARED)
 		*mode = ZKL_SHARED;
 	if (r == NULL && has_uuid)
@@ -143,14 +144,14 @@ zkl_probe_reply(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 	find_conflicts(m, lock, reply, conflicts);
 	zkl_foreach(link, after, &lock->tries)
 	{
-		ZklRequest *r = zkl_container(ZklRequest, work, link);
+		ZklRequest *r = zkl_container(ZklRequest, trying, link);
 
 		if (r->submitted > op->submitted)
 		{
 			zkl_reads_want(m, lock);
 			return;
 		}
-		zkl_unlink(&r->work);
+		zkl_unlink(&r->trying);
 		if (reply->rc == ZKL_RC_OK && !lock->probe_stale &&
 			conflicts[r->mode] && may_deny(m))
 			zkl_request_deny(m, r);
@@ -169,9 +170,9 @@ zkl_probe_disconnected(ZklManager *m, ZklLock *lock)
 	lock->probe_sent = false;
 	zkl_foreach(link, after, &lock->tries)
 	{
-		ZklRequest *r = zkl_container(ZklRequest, work, link);
+		ZklRequest *r = zkl_container(ZklRequest, trying, link);
 
-		zkl_unlink(&r->work);
+		zkl_unlink(&r->trying);
 		zkl_request_create(m, r);
 	}
 }

@@ -15,10 +15,10 @@
 #include "core/actions.h"
 #include "core/lock.h"
 #include "core/memory.h"
+#include "core/node.h"
 #include "core/operations.h"
 #include "core/probe.h"
 #include "core/reads.h"
-#include "core/request.h"
 
 void
 zkl_reads_set_watch(ZklManager *m, ZklWatchState *watch, ZklWatchState state)
@@ -84,7 +84,7 @@ zkl_reads_token(ZklManager *m, ZklRequest *r)
 		return;
 	r->token_sent = true;
 	zkl_operations_send(m, ZKL_OP_TOKEN, r->lock, r, ZKL_SEND_GET,
-						zkl_request_path(m, r));
+						zkl_node_path(m, r));
 }
 
 /* ---- the watch on the contender ahead ---- */
@@ -290,7 +290,7 @@ send_own_watches(ZklManager *m)
 		zkl_unlink(&r->unwatched);
 		zkl_reads_set_watch(m, &r->own_watch, ZKL_WATCH_SENT);
 		zkl_operations_read(m, ZKL_OP_WATCH_OWN, r->lock, r, ZKL_SEND_GET,
-							zkl_request_path(m, r), true);
+							zkl_node_path(m, r), true);
 	}
 }
 

@@ -16,6 +16,7 @@
 #include "core/janitor.h"
 #include "core/lock.h"
 #include "core/mark.h"
+#include "core/node.h"
 #include "core/probe.h"
 #include "core/reads.h"
 #include "core/reads_reply.h"
@@ -39,10 +40,11 @@ listing_refused(ZklManager *m, ZklLock *lock, int32_t rc)
 	{
 		ZklRequest *r = zkl_container(ZklRequest, all, link);
 
-		unsettled |= r->node == ZKL_NODE_UNSETTLED ||
+		unsettled |= r->node.state == ZKL_NODE_UNSETTLED ||
 			r->downgrade == ZKL_DOWNGRADE_UNSETTLED;
 		if (r->demand == ZKL_DEMAND_WAITING &&
-			(r->node == ZKL_NODE_UNSETTLED || r->node == ZKL_NODE_EXISTS))
+			(r->node.state == ZKL_NODE_UNSETTLED ||
+			 r->node.state == ZKL_NODE_EXISTS))
 			zkl_request_fail(m, r, ZKL_FAILURE_ZOOKEEPER, rc);
 	}
 	if (unsettled && !zkl_linked(&lock->stuck))
@@ -124,7 +126,7 @@ watched_directory(ZklManager *m, ZklLock *lock, const ZklReply *reply)
 static void
 watched_own(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 {
-	if (r->own_watch != ZKL_WATCH_SENT || r->node != ZKL_NODE_EXISTS)
+	if (r->own_watch != ZKL_WATCH_SENT || r->node.state != ZKL_NODE_EXISTS)
 		return;
 	zkl_reads_set_watch(m, &r->own_watch, ZKL_WATCH_NONE);
 	if (reply->rc == ZKL_RC_OK)
@@ -132,9 +134,9 @@ watched_own(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 		r->verified = true;
 		zkl_reads_set_watch(m, &r->own_watch, ZKL_WATCH_ARMED);
 		zkl_unlink(&r->unseen);
-		r->data_version = reply->stat.version;
+		zkl_node_set_version(r, reply->stat.version);
 		zkl_mark_heed(m, r, reply);
-		if (r->node == ZKL_NODE_EXISTS && r->demand == ZKL_DEMAND_GRANTED)
+		if (r->node.state == ZKL_NODE_EXISTS && r->demand == ZKL_DEMAND_GRANTED)
 			zkl_downgrade_want(m, r);
 	}
 	else if (reply->rc == ZKL_RC_NONODE)
@@ -150,7 +152,7 @@ watched_own(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 		zkl_reads_own_later(m, r, r->unseen_since);
 		zkl_session_lease_doubt(m, r);
 		if (r->demand == ZKL_DEMAND_WAITING)
-			r->czxid = 0;
+			zkl_node_set_czxid(r, 0);
 		if (reply->rc == ZKL_RC_NOAUTH && r->demand == ZKL_DEMAND_GRANTED)
 			zkl_request_break(m, r, ZKL_FAILURE_UNREADABLE);
 	}
@@ -160,7 +162,7 @@ static void
 token_came(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 {
 	r->token_sent = false;
-	if (r->node != ZKL_NODE_EXISTS || r->demand != ZKL_DEMAND_WAITING)
+	if (r->node.state != ZKL_NODE_EXISTS || r->demand != ZKL_DEMAND_WAITING)
 		return;
 	if (reply->rc == ZKL_RC_OK && zkl_mark_breaks(r, reply))
 		zkl_request_again(m, r);
@@ -169,7 +171,7 @@ token_came(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 		zkl_session_give_up(m, ZKL_RC_ABSURD);
 	else if (reply->rc == ZKL_RC_OK)
 	{
-		r->czxid = reply->stat.czxid;
+		zkl_node_set_czxid(r, reply->stat.czxid);
 		if (zkl_linked(&r->unseen))
 			zkl_reads_unseen(m, r, m->acknowledged_at);
 		else
@@ -275,7 +277,7 @@ ahead_event(ZklManager *m, ZklLock *lock, ZklEventKind kind)
 static void
 own_event(ZklManager *m, ZklRequest *r, ZklEventKind kind)
 {
-	if (r->node != ZKL_NODE_EXISTS || r->own_watch == ZKL_WATCH_NONE)
+	if (r->node.state != ZKL_NODE_EXISTS || r->own_watch == ZKL_WATCH_NONE)
 		return;
 
 	/* It is our own doing, or we learn soon that it is not. */
@@ -307,7 +309,7 @@ child_event(ZklManager *m, ZklLock *lock, ZklEventKind kind, const char *name)
 							 &uuid) &&
 			 has_uuid)
 	{
-		r = zkl_request_find(m, &uuid);
+		r = zkl_node_find(m, &uuid);
 		if (r != NULL && r->lock == lock)
 			own_event(m, r, kind);
 	}

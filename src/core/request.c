@@ -12,46 +12,11 @@
 #include "core/keep.h"
 #include "core/lock.h"
 #include "core/mark.h"
+#include "core/node.h"
 #include "core/pace.h"
 #include "core/reads.h"
 #include "core/request.h"
 #include "core/siblings.h"
-
-static ZklList *
-uuid_bucket(const ZklManager *m, const ZklUuid *uuid)
-{
-	return zkl_table_bucket(&m->by_uuid,
-							zkl_hash(uuid->bytes, ZKL_UUID_BYTES));
-}
-
-ZklRequest *
-zkl_request_find(const ZklManager *m, const ZklUuid *uuid)
-{
-	ZklList    *bucket = uuid_bucket(m, uuid);
-	ZklLink    *link,
-			   *after;
-
-	zkl_foreach(link, after, bucket)
-	{
-		ZklRequest *r = zkl_container(ZklRequest, by_uuid, link);
-
-		if (memcmp(&r->uuid, uuid, sizeof(ZklUuid)) == 0)
-			return r;
-	}
-	return NULL;
-}
-
-char *
-zkl_request_path(ZklManager *m, const ZklRequest *r)
-{
-	char		name[ZKL_MAX_ZNODE_NAME + 1];
-
-	if (r->seq < 0)
-		zkl_znode_prefix(r->lock->dialect, &r->uuid, r->node_mode, name);
-	else
-		zkl_znode_name(r->lock->dialect, &r->uuid, r->node_mode, r->seq, name);
-	return zkl_actions_join(m, r->lock->path, "/", name);
-}
 
 ZklRequest *
 zkl_request_begin(ZklManager *m, uint32_t id, const ZklDemand *demand)
@@ -59,19 +24,15 @@ zkl_request_begin(ZklManager *m, uint32_t id, const ZklDemand *demand)
 	ZklRequest *r = &m->requests[id];
 	ZklLock    *lock = zkl_lock_get(m, demand->name, demand->dialect);
 
-	memset(r, 0, offsetof(ZklRequest, data));
-	memset(&r->all, 0, sizeof(*r) - offsetof(ZklRequest, all));
+	memset(r, 0, offsetof(ZklRequest, node.data));
 	r->id = id;
 	r->demand = ZKL_DEMAND_WAITING;
-	r->mode = r->node_mode = demand->mode;
+	r->mode = demand->mode;
 	r->max = demand->max;
 	r->lock = lock;
-	r->seq = -1;
 	r->submitted = ++m->submissions;
 	zkl_siblings_init(r, demand->owner);
-	r->data_length = demand->data_length < ZKL_MAX_NODE_DATA ?
-		demand->data_length : ZKL_MAX_NODE_DATA;
-	memcpy(r->data, demand->data, r->data_length);
+	zkl_node_init(r, demand);
 
 	if (demand->sibling >= 0 &&
 		(uint32_t) demand->sibling < m->config.max_requests)
@@ -93,26 +54,13 @@ zkl_request_begin(ZklManager *m, uint32_t id, const ZklDemand *demand)
 	return r;
 }
 
-void
-zkl_request_note(ZklManager *m, const ZklRequest *r)
-{
-	ZklAction  *action = zkl_actions_add(m, ZKL_ACTION_ZNODE);
-
-	action->request = r->id;
-	action->uuid = r->uuid;
-	action->mode = r->node_mode;
-	action->seq = r->seq;
-	action->index = r->index;
-	action->going = r->again;
-}
-
 /* RELEASED and without a node: give the slot back */
 static void
 finish(ZklManager *m, ZklRequest *r)
 {
 	ZklLock    *lock = r->lock;
 
-	if (r->demand != ZKL_DEMAND_RELEASED || r->node != ZKL_NODE_NONE)
+	if (r->demand != ZKL_DEMAND_RELEASED || r->node.state != ZKL_NODE_NONE)
 		return;
 	zkl_siblings_leave(r);
 	zkl_unlink(&r->all);
@@ -140,7 +88,7 @@ zkl_request_retired(ZklManager *m, const ZklRequest *r)
 	ZklAction  *action = zkl_actions_add(m, ZKL_ACTION_RETIRE);
 
 	action->request = r->id;
-	action->has_node = r->node != ZKL_NODE_NONE;
+	action->has_node = r->node.state != ZKL_NODE_NONE;
 }
 
 void
@@ -211,26 +159,16 @@ follow(ZklRequest *r, ZklRequest *heir)
 static void
 hand_node_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 {
-	heir->uuid = r->uuid;
-	heir->node_mode = r->node_mode;
-	heir->data_version = r->data_version;
-	heir->seq = r->seq;
-	heir->index = r->index;
-	heir->czxid = r->czxid;
-	heir->alone = r->alone;
+	zkl_node_hand_on(m, r, heir);
 	zkl_reads_set_watch(m, &heir->own_watch, r->own_watch);
 	heir->placed_at = r->placed_at;
 	if (zkl_linked(&r->unseen))
 		zkl_reads_unseen(m, heir, r->unseen_since);
-	heir->seen = r->seen;
 	heir->verified = r->verified;
 	heir->cover = NULL;
-	heir->node = ZKL_NODE_EXISTS;
 	follow(r, heir);
 	zkl_lock_dequeue(m, r->lock, r);
 	zkl_lock_enqueue(m, r->lock, heir);
-	zkl_unlink(&r->by_uuid);
-	zkl_list_append(uuid_bucket(m, &heir->uuid), &heir->by_uuid);
 	if (zkl_linked(&r->unwatched))
 		zkl_link_after(&heir->unwatched, &r->unwatched);
 	else if (r->own_watch == ZKL_WATCH_SENT ||
@@ -245,8 +183,7 @@ hand_node_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 	}
 	zkl_unlink(&r->unwatched);
 	zkl_reads_set_watch(m, &r->own_watch, ZKL_WATCH_NONE);
-	r->node = ZKL_NODE_NONE;
-	zkl_request_note(m, heir);
+	zkl_node_note(m, heir);
 	zkl_downgrade_pass_on(m, r, heir);
 	if (r->broken)
 		zkl_request_break(m, heir, ZKL_FAILURE_BROKEN);
@@ -273,15 +210,13 @@ end_demand(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 	lock->ntogether -= r->together;
 	r->together = false;
 	r->cover = NULL;
-	switch (r->node)
+	switch (r->node.state)
 	{
 		case ZKL_NODE_NONE:
-			zkl_unlink(&r->work);
+			zkl_unlink(&r->trying);
 			break;
 		case ZKL_NODE_NEW:
-			zkl_unlink(&r->work);
-			zkl_unlink(&r->by_uuid);
-			r->node = ZKL_NODE_NONE;
+			zkl_node_gone(r);
 			break;
 		case ZKL_NODE_EXISTS:
 			heir = zkl_siblings_heir(r);
@@ -291,7 +226,7 @@ end_demand(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 			{
 				zkl_lock_dequeue(m, lock, r);
 				zkl_unlink(&r->unwatched);
-				r->node = ZKL_NODE_DELETE;
+				zkl_node_delete(m, r, ZKL_DELETES);
 				if (!zkl_downgrade_pending(r))
 				{
 					zkl_downgrade_pass_on(m, r, NULL);
@@ -316,33 +251,19 @@ end_demand(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 void
 zkl_request_create(ZklManager *m, ZklRequest *r)
 {
-	zkl_unlink(&r->by_uuid);
-	r->uuid = zkl_uuid_make(m->config.uuid_base, ++m->uuids);
-	zkl_list_append(uuid_bucket(m, &r->uuid), &r->by_uuid);
-	r->node = ZKL_NODE_NEW;
-	r->node_mode = r->mode;
-	r->data_version = 0;
-	r->seq = -1;
-	r->czxid = 0;
-	r->seen = 0;
-	r->again = r->alone = false;
+	zkl_node_new(m, r, r->lock->draining);
 	r->token_sent = false;
 	r->asked_early = false;
 	zkl_reads_set_watch(m, &r->own_watch, ZKL_WATCH_NONE);
-	r->parked = r->lock->draining;
-	if (r->parked)
+	if (r->node.parked)
 		zkl_lock_touch(m, r->lock);
-	else
-		zkl_list_append(&m->creates, &r->work);
 }
 
 void
 zkl_request_exists(ZklManager *m, ZklRequest *r, ZklSeq seq, int64_t czxid)
 {
-	r->node = ZKL_NODE_EXISTS;
-	r->seq = seq;
-	r->czxid = czxid;
-	zkl_request_note(m, r);
+	zkl_node_exists(r, seq, czxid);
+	zkl_node_note(m, r);
 	if (r->demand == ZKL_DEMAND_WAITING && seq < ZKL_SEQ_LIMIT)
 	{
 		zkl_lock_enqueue(m, r->lock, r);
@@ -351,22 +272,19 @@ zkl_request_exists(ZklManager *m, ZklRequest *r, ZklSeq seq, int64_t czxid)
 	}
 	if (r->demand == ZKL_DEMAND_WAITING)
 	{
-		r->again = true;
+		zkl_node_set_again(r);
 		r->lock->draining = true;
 		zkl_lock_touch(m, r->lock);
 	}
-	r->node = ZKL_NODE_DELETE;
-	zkl_list_append(&m->deletes, &r->work);
+	zkl_node_delete(m, r, ZKL_DELETE_NOW);
 }
 
 void
 zkl_request_gone(ZklManager *m, ZklRequest *r)
 {
-	zkl_unlink(&r->work);
-	zkl_unlink(&r->by_uuid);
-	r->node = ZKL_NODE_NONE;
+	zkl_node_gone(r);
 	zkl_reads_set_watch(m, &r->own_watch, ZKL_WATCH_NONE);
-	if (r->again && r->demand == ZKL_DEMAND_WAITING)
+	if (r->node.again && r->demand == ZKL_DEMAND_WAITING)
 		zkl_request_create(m, r);
 	else
 		finish(m, r);
@@ -375,7 +293,7 @@ zkl_request_gone(ZklManager *m, ZklRequest *r)
 void
 zkl_request_absent(ZklManager *m, ZklRequest *r)
 {
-	r->again = true;
+	zkl_node_set_again(r);
 	zkl_request_gone(m, r);
 }
 
@@ -387,16 +305,7 @@ zkl_request_resend(ZklManager *m, ZklRequest *r)
 		zkl_request_gone(m, r);
 		return;
 	}
-	r->node = ZKL_NODE_NEW;
-	zkl_list_append(&m->resends, &r->work);
-}
-
-void
-zkl_request_delete_again(ZklRequest *r, ZklList *list)
-{
-	r->node = ZKL_NODE_DELETE;
-	zkl_unlink(&r->work);
-	zkl_list_append(list, &r->work);
+	zkl_node_resend(m, r);
 }
 
 static void
@@ -419,7 +328,7 @@ tell_grant(ZklManager *m, ZklRequest *r)
 void
 zkl_request_grant(ZklManager *m, ZklRequest *r)
 {
-	r->token = r->czxid * 4096 + r->index;
+	r->token = r->node.czxid * 4096 + r->node.index;
 	zkl_lock_hold(m, r->lock, r);
 	tell_grant(m, r);
 	zkl_mark_granted(m, r);
@@ -480,20 +389,19 @@ zkl_request_again(ZklManager *m, ZklRequest *r)
 {
 	zkl_lock_dequeue(m, r->lock, r);
 	zkl_unlink(&r->unwatched);
-	zkl_request_going(m, r, r->seq);
+	zkl_request_going(m, r, r->node.seq);
 	zkl_lock_touch(m, r->lock);
 
 	/* A restarted worker must not put it back into the queue. */
-	zkl_request_note(m, r);
+	zkl_node_note(m, r);
 }
 
 void
 zkl_request_going(ZklManager *m, ZklRequest *r, ZklSeq seq)
 {
-	r->seq = seq;
-	r->again = true;
-	r->node = ZKL_NODE_DELETE;
-	zkl_list_append(&m->deletes, &r->work);
+	zkl_node_exists(r, seq, r->node.czxid);
+	zkl_node_set_again(r);
+	zkl_node_delete(m, r, ZKL_DELETE_NOW);
 }
 
 /* EXISTS -> NONE, out of the queue, whatever the demand */
@@ -504,9 +412,7 @@ drop_node(ZklManager *m, ZklRequest *r)
 		zkl_lock_dequeue(m, r->lock, r);
 	zkl_downgrade_pass_on(m, r, NULL);
 	zkl_unlink(&r->unwatched);
-	zkl_unlink(&r->work);
-	zkl_unlink(&r->by_uuid);
-	r->node = ZKL_NODE_NONE;
+	zkl_node_gone(r);
 	zkl_reads_set_watch(m, &r->own_watch, ZKL_WATCH_NONE);
 }
 
@@ -523,8 +429,8 @@ zkl_request_vanished(ZklManager *m, ZklRequest *r)
 	else if (r->demand == ZKL_DEMAND_WAITING)
 	{
 		/* A restarted worker must not put it back into the queue. */
-		r->again = true;
-		zkl_request_note(m, r);
+		zkl_node_set_again(r);
+		zkl_node_note(m, r);
 		zkl_request_create(m, r);
 	}
 }
@@ -532,7 +438,7 @@ zkl_request_vanished(ZklManager *m, ZklRequest *r)
 void
 zkl_request_session_lost(ZklManager *m, ZklRequest *r)
 {
-	if (ZKL_MUTANT(DYING_SESSION) && r->node == ZKL_NODE_EXISTS &&
+	if (ZKL_MUTANT(DYING_SESSION) && r->node.state == ZKL_NODE_EXISTS &&
 		r->demand == ZKL_DEMAND_WAITING)
 		return;
 	if (ZKL_MUTANT(KEEP_HOLDS) && r->demand == ZKL_DEMAND_GRANTED)

@@ -27,9 +27,6 @@ extern void zkl_request_resend(ZklManager *m, ZklRequest *r);
 /* Any -> NONE, the node being gone, however that came. */
 extern void zkl_request_gone(ZklManager *m, ZklRequest *r);
 
-/* DELETING -> DELETE: in one of the manager's three lists of deletes. */
-extern void zkl_request_delete_again(ZklRequest *r, ZklList *list);
-
 /* The answers.  cover: another hold of the owner, whose node it shares. */
 extern void zkl_request_cover(ZklManager *m, ZklRequest *r, ZklRequest *cover);
 extern void zkl_request_grant(ZklManager *m, ZklRequest *r);
@@ -60,15 +57,6 @@ extern void zkl_request_session_lost(ZklManager *m, ZklRequest *r);
 
 extern void zkl_request_time_out(ZklManager *m, ZklRequest *r);
 extern void zkl_request_release(ZklManager *m, ZklRequest *r);
-
-/* The request that a uuid names, or NULL. */
-extern ZklRequest *zkl_request_find(const ZklManager *m, const ZklUuid *uuid);
-
-/* Has the host record its node as it is now. */
-extern void zkl_request_note(ZklManager *m, const ZklRequest *r);
-
-/* The whole path of its node, among the actions' strings. */
-extern char *zkl_request_path(ZklManager *m, const ZklRequest *r);
 
 /* A hold is lost, and all that share its node with it; the node is gone. */
 extern void zkl_request_lose(ZklManager *m, ZklRequest *r, ZklFailure failure);

@@ -11,6 +11,7 @@
 #include "core/actions.h"
 #include "core/downgrade.h"
 #include "core/lock.h"
+#include "core/node.h"
 #include "core/request.h"
 #include "core/siblings.h"
 #include "core/trace.h"
@@ -49,7 +50,8 @@ restore_covered(ZklManager *m, ZklRequest *r)
 		ZklRequest *s = zkl_container(ZklRequest, all, link);
 
 		if (s != r && s->owner == r->owner &&
-			s->demand == ZKL_DEMAND_GRANTED && s->node == ZKL_NODE_EXISTS &&
+			s->demand == ZKL_DEMAND_GRANTED &&
+			s->node.state == ZKL_NODE_EXISTS &&
 			s->token == r->token)
 			r->cover = s;
 	}
@@ -134,7 +136,7 @@ restore_shared_node(ZklManager *m, ZklRequest *r, const ZklRestored *slot)
 	ZklRequest *first = NULL;
 
 	if (is_hold(slot) && slot->sent)
-		first = zkl_request_find(m, &slot->uuid);
+		first = zkl_node_find(m, &slot->uuid);
 	if (first == NULL || first->demand != ZKL_DEMAND_GRANTED ||
 		first->owner != r->owner || first->lock != r->lock)
 		return false;
@@ -162,13 +164,7 @@ restore_without_node(ZklManager *m, ZklRequest *r, const ZklRestored *slot)
 static void
 restore_node(ZklManager *m, ZklRequest *r, const ZklRestored *slot)
 {
-	r->uuid = slot->uuid;
-	r->node_mode = slot->znode_mode;
-	r->index = slot->index;
-	r->node = ZKL_NODE_UNSETTLED;
-	zkl_list_append(zkl_table_bucket(&m->by_uuid,
-									 zkl_hash(r->uuid.bytes, ZKL_UUID_BYTES)),
-					&r->by_uuid);
+	zkl_node_restore(m, r, slot);
 	if (!is_hold(slot) && slot->state != ZKL_SLOT_SAYS_WAITING)
 		zkl_request_answered(m, r);
 	if (slot->going && !ZKL_MUTANT(RESTORED_AHEAD))
@@ -178,9 +174,12 @@ restore_node(ZklManager *m, ZklRequest *r, const ZklRestored *slot)
 						   is_hold(slot) ? slot->token / 4096 : 0);
 
 	/* One that is to go may have become a reader's before that was recorded. */
-	if (r->node == ZKL_NODE_DELETE && r->mode == ZKL_SHARED &&
-		r->node_mode == ZKL_EXCLUSIVE)
+	if (r->node.state == ZKL_NODE_DELETE && r->mode == ZKL_SHARED &&
+		r->node.mode == ZKL_EXCLUSIVE)
+	{
+		zkl_node_delete(m, r, ZKL_DELETES);
 		zkl_downgrade_unknown(r);
+	}
 	if (is_hold(slot) && r->demand == ZKL_DEMAND_WAITING)
 	{
 		zkl_request_restore_hold(m, r);
@@ -211,7 +210,7 @@ restore(ZklManager *m, uint32_t request, const ZklRestored *slot)
 	r->asked_zxid = slot->asked_zxid;
 	if (restore_under_cover(m, r, &own) || restore_shared_node(m, r, &own))
 		return;
-	if (own.sent && zkl_request_find(m, &own.uuid) == NULL)
+	if (own.sent && zkl_node_find(m, &own.uuid) == NULL)
 		restore_node(m, r, &own);
 	else
 		restore_without_node(m, r, &own);

@@ -21,6 +21,7 @@
 #include "core/janitor.h"
 #include "core/lock.h"
 #include "core/memory.h"
+#include "core/node.h"
 #include "core/operations.h"
 #include "core/probe.h"
 #include "core/reads.h"
@@ -300,14 +301,14 @@ zkl_manager_disconnected(ZklManager *m, int64_t now)
 		ZklRequest *r = &m->requests[id];
 
 		zkl_unlink(&r->unwatched);
-		if (r->node == ZKL_NODE_EXISTS && !zkl_downgrade_pending(r) &&
+		if (r->node.state == ZKL_NODE_EXISTS && !zkl_downgrade_pending(r) &&
 			(r->demand == ZKL_DEMAND_GRANTED || r->lock->waiting == r))
 			zkl_reads_own_later(m, r, zkl_linked(&r->unseen) ?
 								r->unseen_since : m->acknowledged_at);
 
 		/* A mark may come while nobody listens: look before the grant. */
 		if (r->demand == ZKL_DEMAND_WAITING && !ZKL_MUTANT(DYING_SESSION))
-			r->czxid = 0;
+			zkl_node_set_czxid(r, 0);
 	}
 }
 

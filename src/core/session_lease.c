@@ -53,7 +53,7 @@ zkl_session_lease_begin(ZklManager *m, int64_t begun_at)
 		ZklRequest *r = &m->requests[i];
 
 		r->verified = r->demand != ZKL_DEMAND_GRANTED ||
-			r->node != ZKL_NODE_EXISTS;
+			r->node.state != ZKL_NODE_EXISTS;
 		if (r->verified)
 			continue;
 		if (!zkl_downgrade_pending(r))
@@ -85,7 +85,8 @@ zkl_session_lease_verify(ZklManager *m)
 	{
 		const ZklRequest *r = &m->requests[i];
 
-		if (r->demand == ZKL_DEMAND_GRANTED && r->node == ZKL_NODE_EXISTS &&
+		if (r->demand == ZKL_DEMAND_GRANTED &&
+			r->node.state == ZKL_NODE_EXISTS &&
 			!r->verified && !r->broken)
 			return;
 	}

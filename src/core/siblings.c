@@ -57,9 +57,9 @@ zkl_siblings_covering(const ZklRequest *r)
 	for (s = r->sibling_next; s != r; s = s->sibling_next)
 	{
 		if (s->owner == r->owner && s->demand == ZKL_DEMAND_GRANTED &&
-			s->node == ZKL_NODE_EXISTS &&
+			s->node.state == ZKL_NODE_EXISTS &&
 			!s->broken && zkl_mode_covers(zkl_downgrade_mode(s), r->mode) &&
-			(best == NULL || s->seq < best->seq))
+			(best == NULL || s->node.seq < best->node.seq))
 			best = s;
 	}
 	return best;
@@ -75,7 +75,7 @@ zkl_siblings_upgraded(const ZklRequest *r)
 	for (s = r->sibling_next; s != r; s = s->sibling_next)
 	{
 		if (s->owner == r->owner && s->demand == ZKL_DEMAND_GRANTED &&
-			s->node == ZKL_NODE_EXISTS && !s->broken)
+			s->node.state == ZKL_NODE_EXISTS && !s->broken)
 			return s;
 	}
 	return NULL;

@@ -53,6 +53,17 @@ typedef enum ZklNodeState
 	ZKL_NODE_DELETING
 } ZklNodeState;
 
+/* How a node is to be deleted */
+typedef enum ZklDelete
+{
+	ZKL_DELETE_NOW,				/* in a batch */
+	ZKL_DELETE_LATE,			/* in a batch that goes anyway, or soon; see
+								 * pace.c */
+	ZKL_DELETE_ALONE,			/* by a single operation */
+	ZKL_DELETE_STUCK,			/* it was refused: not before stuck_until */
+	ZKL_DELETES
+} ZklDelete;
+
 /* A one-shot data watch of ours */
 typedef enum ZklWatchState
 {
@@ -81,65 +92,72 @@ typedef struct ZklKept
 typedef struct ZklLock ZklLock;
 typedef struct ZklRequest ZklRequest;
 
+/* A znode of ours; see node.c */
+typedef struct ZklNode
+{
+	ZklNodeState state;
+	ZklLockMode mode;			/* wider than the request's in a node taken
+								 * over */
+	ZklUuid		uuid;
+	ZklSeq		seq;			/* -1: not known */
+	uint32_t	index;			/* in its batch */
+	int32_t		version;		/* of its data, when it was last read */
+	int64_t		czxid;			/* 0: not known, ask */
+	uint64_t	seen;			/* order of the last listing that showed it */
+	bool		alone;			/* nobody else came between our last create in
+								 * this directory and its own */
+	bool		again;			/* once deleted, create it anew: its number
+								 * was no place in the queue */
+	bool		parked;			/* NEW, but not before the directory drained */
+	ZklLink		by_uuid;
+	ZklLink		write;			/* in one of the lists of m->nodes */
+	size_t		data_length;
+	char		data[ZKL_MAX_NODE_DATA];
+} ZklNode;
+
 struct ZklRequest
 {
 	uint32_t	id;
+	uint64_t	submitted;		/* order of submission, over all requests */
 	ZklDemandState demand;
-	ZklNodeState node;
 	ZklLockMode mode;
 	uint64_t	owner;
+	uint32_t	max;			/* dialect PERMIT: see permits.h */
 	ZklLock    *lock;
+	ZklRequest *cover;
+	int64_t		token;
 	bool		timed_out;		/* deny it unless it can be granted now */
 	bool		together;		/* to be told once it is blocked */
-	uint32_t	max;			/* dialect LEASE: see permits.h */
-	ZklRequest *cover;
-	ZklRequest *sibling_next;	/* ring of one owner's requests on one lock */
-	ZklRequest *sibling_prev;
-	uint64_t	submitted;		/* order of submission, over all requests */
-
-	/* the znode */
-	ZklUuid		uuid;
-	ZklLockMode node_mode;		/* wider than mode in a node taken over */
-	ZklDowngradeState downgrade;	/* of such a node */
-	int32_t		data_version;	/* of its data, when it was last read */
-	ZklSeq		seq;			/* -1: not known */
-	uint32_t	index;			/* in its batch */
-	int64_t		czxid;			/* 0: not known, ask */
-	int64_t		token;
-	uint32_t	attempts;		/* failed for want of parents */
-	bool		parked;			/* NEW, but not before the directory drained */
-	bool		upgrade;		/* in the queue on top of a shared hold */
-	bool		verified;		/* GRANTED: its node was seen on this
-								 * connection, and is watched */
 	bool		broken;			/* GRANTED, but lost to its holder: an
 								 * operator broke it, or it cannot be read;
 								 * the node stays until the release */
-	bool		alone;			/* nobody else came between our last create in
-								 * this directory and its own */
-	bool		again;			/* once deleted, create anew: its number was
-								 * no place in the queue */
+	bool		upgrade;		/* in the queue on top of a shared hold */
+	bool		verified;		/* GRANTED: its node was seen on this
+								 * connection, and is watched */
+	ZklLink		all;			/* in lock->requests */
+	ZklLink		queued;			/* in lock->own: EXISTS, and WAITING or
+								 * GRANTED */
+	ZklLink		trying;			/* in lock->tries */
+	ZklRequest *sibling_next;	/* ring of one owner's requests on one lock */
+	ZklRequest *sibling_prev;
+	ZklKept		keep;
+
+	/* the znode */
+	ZklDowngradeState downgrade;
+	ZklLink		downgrading;	/* in m->downgrades or m->stuck_downgrades */
+	uint32_t	attempts;		/* failed for want of parents */
 	int64_t		asked_zxid;		/* of the last write to its node that asked to
 								 * give it up, and that the holder was told */
 	bool		asked_early;	/* there may be one from before the grant */
-	uint64_t	seen;			/* order of the last listing that showed it */
 	ZklWatchState own_watch;
 	bool		token_sent;		/* its czxid has been asked for */
 	int64_t		placed_at;		/* its node; 0: watch it at once */
 	int64_t		unseen_since;	/* its node was not marked then; what came
 								 * later we do not know, unless its own watch
 								 * is armed */
-	size_t		data_length;
-	char		data[ZKL_MAX_NODE_DATA];
-
-	ZklLink		all;			/* in lock->requests */
-	ZklLink		queued;			/* in lock->own: EXISTS, and WAITING or
-								 * GRANTED */
-	ZklLink		work;			/* in one of the manager's lists of writes, or
-								 * in lock->tries */
 	ZklLink		unwatched;		/* in m->unwatched, by placed_at */
 	ZklLink		unseen;			/* in m->unseen, by unseen_since */
-	ZklKept		keep;
-	ZklLink		by_uuid;
+	ZklNode		node;			/* last: not all of its data is cleared */
 };
 
 /*
@@ -251,6 +269,17 @@ typedef struct ZklOp
 	size_t		bytes;			/* of its path, for reads */
 } ZklOp;
 
+/* All znodes of ours, and the lists of those that are to be written */
+typedef struct ZklNodes
+{
+	uint64_t	uuids;			/* made so far */
+	ZklTable	by_uuid;
+	ZklList		creates;		/* NEW, not parked */
+	ZklList		resends;		/* NEW, from batches that failed: they go
+								 * first */
+	ZklList		deletes[ZKL_DELETES];	/* DELETE */
+} ZklNodes;
+
 /* All operations under way */
 typedef struct ZklOperations
 {
@@ -341,26 +370,17 @@ struct ZklManager
 	int64_t		now;
 	ZklActions	actions;
 	ZklOperations operations;
+	ZklNodes	nodes;
 	uint64_t	submissions;
-	uint64_t	uuids;
 
 	ZklRequest *requests;		/* config.max_requests of them */
 	uint32_t	nlive;			/* WAITING or GRANTED */
 	uint32_t	nqueued;		/* in the queue of their lock: their nodes are
 								 * known to exist */
 	uint32_t	nwaiting;		/* locks with a first that waits */
-	ZklTable	by_uuid;
 	ZklTable	by_path;
 
-	ZklList		creates;		/* NEW, not parked */
-	ZklList		resends;		/* NEW, from batches that failed: they go
-								 * first */
 	ZklList		downgrades;		/* WANTED */
-	ZklList		deletes;		/* DELETE, to go in a batch */
-	ZklList		late_deletes;	/* DELETE, to go in a batch that goes anyway,
-								 * or soon; see pace.c */
-	ZklList		lone_deletes;	/* DELETE, to go by single operations */
-	ZklList		stuck_deletes;	/* DELETE, refused: not before stuck_until */
 	ZklList		stuck_downgrades;	/* WANTED, refused: likewise */
 	ZklList		stuck_locks;	/* their listing was refused: likewise */
 	int64_t		stuck_until;

@@ -1,0 +1,169 @@
+/*
+ * node.c
+ *	  The znodes of our requests, and the writes that they wait for.
+ *
+ * Owns ZklNode and ZklNodes.  Runs in the worker (and in tests), takes no
+ * locks.  What a step means for the request and its lock is request.c's.
+ */
+#include <string.h>
+
+#include "core/actions.h"
+#include "core/node.h"
+
+void
+zkl_node_init_all(ZklManager *m)
+{
+	int			i;
+
+	zkl_list_init(&m->nodes.creates);
+	zkl_list_init(&m->nodes.resends);
+	for (i = 0; i < ZKL_DELETES; i++)
+		zkl_list_init(&m->nodes.deletes[i]);
+}
+
+void
+zkl_node_init(ZklRequest *r, const ZklDemand *demand)
+{
+	r->node.mode = demand->mode;
+	r->node.seq = -1;
+	r->node.data_length = demand->data_length < ZKL_MAX_NODE_DATA ?
+		demand->data_length : ZKL_MAX_NODE_DATA;
+	memcpy(r->node.data, demand->data, r->node.data_length);
+}
+
+static ZklList *
+uuid_bucket(const ZklManager *m, const ZklUuid *uuid)
+{
+	return zkl_table_bucket(&m->nodes.by_uuid,
+							zkl_hash(uuid->bytes, ZKL_UUID_BYTES));
+}
+
+ZklRequest *
+zkl_node_find(const ZklManager *m, const ZklUuid *uuid)
+{
+	ZklList    *bucket = uuid_bucket(m, uuid);
+	ZklLink    *link,
+			   *after;
+
+	zkl_foreach(link, after, bucket)
+	{
+		ZklRequest *r = zkl_container(ZklRequest, node.by_uuid, link);
+
+		if (memcmp(&r->node.uuid, uuid, sizeof(ZklUuid)) == 0)
+			return r;
+	}
+	return NULL;
+}
+
+char *
+zkl_node_path_as(ZklManager *m, const ZklRequest *r, ZklLockMode mode)
+{
+	char		name[ZKL_MAX_ZNODE_NAME + 1];
+
+	if (r->node.seq < 0)
+		zkl_znode_prefix(r->lock->dialect, &r->node.uuid, mode, name);
+	else
+		zkl_znode_name(r->lock->dialect, &r->node.uuid, mode, r->node.seq,
+					   name);
+	return zkl_actions_join(m, r->lock->path, "/", name);
+}
+
+char *
+zkl_node_path(ZklManager *m, const ZklRequest *r)
+{
+	return zkl_node_path_as(m, r, r->node.mode);
+}
+
+void
+zkl_node_note(ZklManager *m, const ZklRequest *r)
+{
+	ZklAction  *action = zkl_actions_add(m, ZKL_ACTION_ZNODE);
+
+	action->request = r->id;
+	action->uuid = r->node.uuid;
+	action->mode = r->node.mode;
+	action->seq = r->node.seq;
+	action->index = r->node.index;
+	action->going = r->node.again;
+}
+
+static void
+enter(ZklManager *m, ZklRequest *r)
+{
+	zkl_list_append(uuid_bucket(m, &r->node.uuid), &r->node.by_uuid);
+}
+
+void
+zkl_node_new(ZklManager *m, ZklRequest *r, bool parked)
+{
+	zkl_unlink(&r->node.by_uuid);
+	r->node.uuid = zkl_uuid_make(m->config.uuid_base, ++m->nodes.uuids);
+	enter(m, r);
+	r->node.state = ZKL_NODE_NEW;
+	r->node.mode = r->mode;
+	r->node.version = 0;
+	r->node.seq = -1;
+	r->node.czxid = 0;
+	r->node.seen = 0;
+	r->node.again = r->node.alone = false;
+	r->node.parked = parked;
+	if (!parked)
+		zkl_list_append(&m->nodes.creates, &r->node.write);
+}
+
+void
+zkl_node_unpark(ZklManager *m, ZklRequest *r)
+{
+	r->node.parked = false;
+	zkl_list_append(&m->nodes.creates, &r->node.write);
+}
+
+void
+zkl_node_resend(ZklManager *m, ZklRequest *r)
+{
+	r->node.state = ZKL_NODE_NEW;
+	zkl_list_append(&m->nodes.resends, &r->node.write);
+}
+
+void
+zkl_node_delete(ZklManager *m, ZklRequest *r, ZklDelete how)
+{
+	r->node.state = ZKL_NODE_DELETE;
+	zkl_unlink(&r->node.write);
+	if (how != ZKL_DELETES)
+		zkl_list_append(&m->nodes.deletes[how], &r->node.write);
+}
+
+void
+zkl_node_gone(ZklRequest *r)
+{
+	zkl_unlink(&r->node.write);
+	zkl_unlink(&r->node.by_uuid);
+	r->node.state = ZKL_NODE_NONE;
+}
+
+void
+zkl_node_hand_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
+{
+	heir->node.uuid = r->node.uuid;
+	heir->node.mode = r->node.mode;
+	heir->node.version = r->node.version;
+	heir->node.seq = r->node.seq;
+	heir->node.index = r->node.index;
+	heir->node.czxid = r->node.czxid;
+	heir->node.alone = r->node.alone;
+	heir->node.seen = r->node.seen;
+	heir->node.state = r->node.state;
+	zkl_node_gone(r);
+	enter(m, heir);
+}
+
+void
+zkl_node_restore(ZklManager *m, ZklRequest *r, const ZklRestored *slot)
+{
+	r->node.uuid = slot->uuid;
+	r->node.mode = slot->znode_mode;
+	r->node.index = slot->index;
+	r->node.state = ZKL_NODE_UNSETTLED;
+	enter(m, r);
+}

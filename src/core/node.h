@@ -1,0 +1,120 @@
+/*
+ * node.h
+ *	  The znodes of our requests.
+ */
+#ifndef ZKL_CORE_NODE_H
+#define ZKL_CORE_NODE_H
+
+#include "core/state.h"
+
+/* For a manager with nothing but its config; and for a new request. */
+extern void zkl_node_init_all(ZklManager *m);
+extern void zkl_node_init(ZklRequest *r, const ZklDemand *demand);
+
+/* The request that a uuid names, or NULL. */
+extern ZklRequest *zkl_node_find(const ZklManager *m, const ZklUuid *uuid);
+
+/* The whole path of r's node, among the actions' strings; also in this mode. */
+extern char *zkl_node_path(ZklManager *m, const ZklRequest *r);
+extern char *zkl_node_path_as(ZklManager *m, const ZklRequest *r,
+							  ZklLockMode mode);
+
+/* Has the host record the node as it is now. */
+extern void zkl_node_note(ZklManager *m, const ZklRequest *r);
+
+/* ---- steps ---- */
+
+/* NONE -> NEW, with a new unique id; a parked one is not yet to be created. */
+extern void zkl_node_new(ZklManager *m, ZklRequest *r, bool parked);
+extern void zkl_node_unpark(ZklManager *m, ZklRequest *r);
+
+/* SENT -> NEW, ahead of those that were never sent. */
+extern void zkl_node_resend(ZklManager *m, ZklRequest *r);
+
+/* Any -> DELETE; ZKL_DELETES: in no list yet. */
+extern void zkl_node_delete(ZklManager *m, ZklRequest *r, ZklDelete how);
+
+/* Any -> NONE */
+extern void zkl_node_gone(ZklRequest *r);
+
+/* r's node is the heir's from now on. */
+extern void zkl_node_hand_on(ZklManager *m, ZklRequest *r, ZklRequest *heir);
+
+/* A slot tells of it, but not what has become of it. */
+extern void zkl_node_restore(ZklManager *m, ZklRequest *r,
+							 const ZklRestored *slot);
+
+/* NEW -> SENT, as this operation of a batch; DELETE -> DELETING */
+static inline void
+zkl_node_sent(ZklRequest *r, uint32_t index)
+{
+	zkl_unlink(&r->node.write);
+	r->node.state = ZKL_NODE_SENT;
+	r->node.index = index;
+}
+
+static inline void
+zkl_node_deleting(ZklRequest *r)
+{
+	zkl_unlink(&r->node.write);
+	r->node.state = ZKL_NODE_DELETING;
+}
+
+/* SENT -> UNSETTLED */
+static inline void
+zkl_node_unsettled(ZklRequest *r)
+{
+	r->node.state = ZKL_NODE_UNSETTLED;
+}
+
+/* SENT or UNSETTLED -> EXISTS */
+static inline void
+zkl_node_exists(ZklRequest *r, ZklSeq seq, int64_t czxid)
+{
+	r->node.state = ZKL_NODE_EXISTS;
+	r->node.seq = seq;
+	r->node.czxid = czxid;
+}
+
+/* ---- what is known of it ---- */
+
+static inline void
+zkl_node_set_czxid(ZklRequest *r, int64_t czxid)
+{
+	r->node.czxid = czxid;
+}
+
+static inline void
+zkl_node_set_version(ZklRequest *r, int32_t version)
+{
+	r->node.version = version;
+}
+
+static inline void
+zkl_node_set_alone(ZklRequest *r, bool alone)
+{
+	r->node.alone = alone;
+}
+
+static inline void
+zkl_node_set_seen(ZklRequest *r, uint64_t order)
+{
+	r->node.seen = order;
+}
+
+/* It has become a shared one, with data of its own. */
+static inline void
+zkl_node_set_shared(ZklRequest *r)
+{
+	r->node.mode = ZKL_SHARED;
+	r->node.version = 0;
+}
+
+/* Once it is gone, it is created anew. */
+static inline void
+zkl_node_set_again(ZklRequest *r)
+{
+	r->node.again = true;
+}
+
+#endif							/* ZKL_CORE_NODE_H */
