@@ -18,6 +18,7 @@
 #include "core/batch.h"
 #include "core/contenders.h"
 #include "core/downgrade.h"
+#include "core/look.h"
 #include "core/node.h"
 #include "core/operations.h"
 #include "core/pace.h"
@@ -75,7 +76,7 @@ gather(ZklManager *m, ZklBatch *batch, ZklList *list, bool create,
 			continue;
 		}
 		zkl_node_sent(r, batch->nmembers);
-		r->unseen_since = m->now;
+		zkl_look_sent(m, r);
 	}
 }
 

@@ -21,6 +21,7 @@
 #include "core/contenders.h"
 #include "core/downgrade.h"
 #include "core/lock.h"
+#include "core/look.h"
 #include "core/node.h"
 #include "core/operations.h"
 #include "core/pace.h"
@@ -80,9 +81,7 @@ create_applied(ZklManager *m, ZklRequest *r, const char *path, int64_t zxid,
 	zkl_request_exists(m, r, seq, zxid);
 
 	/* From then on it may have been deleted or marked. */
-	r->placed_at = sent_at;
-	if (zkl_linked(&r->unseen))
-		zkl_reads_unseen(m, r, sent_at);
+	zkl_look_placed(m, r, sent_at);
 
 	/* In a new directory the watch that was sent along found nothing. */
 	if (r->lock->visited && r->lock->directory_watch == ZKL_WATCH_NONE)
@@ -128,8 +127,8 @@ batch_applied(ZklManager *m, ZklBatch *batch, const ZklReply *reply)
 		return;
 	}
 	m->zxid_seen = reply->stat.mzxid;
-	if (lease > zkl_reads_lease_limit(m))
-		lease = zkl_reads_lease_limit(m);
+	if (lease > zkl_look_lease_limit(m))
+		lease = zkl_look_lease_limit(m);
 	if (m->verified && lease > m->lease_until)
 		m->lease_until = lease;
 	if (m->connection == ZKL_CONNECTION_PROVING)

@@ -21,8 +21,8 @@ check_request(const ZklManager *m, const ZklRequest *r)
 	if (r->demand == ZKL_DEMAND_UNUSED)
 		return r->node.state == ZKL_NODE_NONE && !queued && !writes &&
 			!downgrading && !trying &&
-			!zkl_linked(&r->all) && !zkl_linked(&r->unwatched) &&
-			!zkl_linked(&r->unseen) &&
+			!zkl_linked(&r->all) && !zkl_linked(&r->look.unwatched) &&
+			!zkl_linked(&r->look.unseen) &&
 			!zkl_linked(&r->node.by_uuid) && !zkl_is_kept(r) ? NULL :
 			"an unused request has a node or is in a list";
 	if (r->lock == NULL)
@@ -33,14 +33,16 @@ check_request(const ZklManager *m, const ZklRequest *r)
 		return "something is kept that is not held";
 	if (queued != (r->node.state == ZKL_NODE_EXISTS))
 		return "the queue and the nodes that exist differ";
-	if (zkl_linked(&r->unwatched) ?
-		!queued || r->own_watch != ZKL_WATCH_NONE :
-		queued && r->own_watch == ZKL_WATCH_NONE &&
+	if (zkl_linked(&r->look.unwatched) ?
+		!queued || r->look.watch != ZKL_WATCH_NONE :
+		queued && r->look.watch == ZKL_WATCH_NONE &&
 		!zkl_downgrade_pending(r) &&
 		(r->demand == ZKL_DEMAND_GRANTED || r->lock->waiting == r))
 		return "the nodes without a watch and the list of them differ";
-	if (zkl_linked(&r->unseen) ? !queued || r->own_watch == ZKL_WATCH_ARMED :
-		zkl_linked(&r->unwatched) || (queued && r->own_watch == ZKL_WATCH_SENT))
+	if (zkl_linked(&r->look.unseen) ?
+		!queued || r->look.watch == ZKL_WATCH_ARMED :
+		zkl_linked(&r->look.unwatched) ||
+		(queued && r->look.watch == ZKL_WATCH_SENT))
 		return "the nodes that may be marked unseen differ from their list";
 	if (queued && r->demand != ZKL_DEMAND_WAITING &&
 		r->demand != ZKL_DEMAND_GRANTED)
@@ -214,7 +216,7 @@ zkl_manager_check(const ZklManager *m)
 		if (r->demand == ZKL_DEMAND_WAITING || r->demand == ZKL_DEMAND_GRANTED)
 			live++;
 		queued += zkl_linked(&r->queued);
-		watches += r->own_watch == ZKL_WATCH_ARMED;
+		watches += r->look.watch == ZKL_WATCH_ARMED;
 	}
 	if (why == NULL && live != m->nlive)
 		why = "the count of live requests is wrong";

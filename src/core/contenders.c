@@ -12,6 +12,7 @@
 #include "core/contenders.h"
 #include "core/downgrade.h"
 #include "core/lock.h"
+#include "core/look.h"
 #include "core/memory.h"
 #include "core/node.h"
 #include "core/queue.h"
@@ -69,8 +70,7 @@ zkl_contenders_disconnected(ZklManager *m, ZklLock *lock)
 	{
 		ZklRequest *r = zkl_container(ZklRequest, queued, link);
 
-		zkl_reads_set_watch(m, &r->own_watch, ZKL_WATCH_NONE);
-		r->token_sent = false;
+		zkl_look_forget(m, r);
 	}
 }
 

@@ -10,6 +10,7 @@
 #include "core/decide.h"
 #include "core/downgrade.h"
 #include "core/drain.h"
+#include "core/look.h"
 #include "core/permits.h"
 #include "core/queue.h"
 #include "core/reads.h"
@@ -62,9 +63,9 @@ decide_first(ZklManager *m, ZklLock *lock, ZklVerdict *verdict)
 	switch (*verdict)
 	{
 		case ZKL_VERDICT_GRANT:
-			if (r->node.czxid == 0 || !zkl_reads_is_recent(m, r))
+			if (r->node.czxid == 0 || !zkl_look_is_recent(m, r))
 			{
-				zkl_reads_token(m, r);
+				zkl_look_token(m, r);
 				return false;
 			}
 			zkl_request_grant(m, r);

@@ -27,9 +27,9 @@
 #include "core/batch.h"
 #include "core/downgrade.h"
 #include "core/lock.h"
+#include "core/look.h"
 #include "core/node.h"
 #include "core/pace.h"
-#include "core/reads.h"
 #include "core/request.h"
 #include "core/siblings.h"
 
@@ -38,13 +38,6 @@ zkl_downgrade_pending(const ZklRequest *r)
 {
 	return r->downgrade == ZKL_DOWNGRADE_SENT ||
 		r->downgrade == ZKL_DOWNGRADE_UNSETTLED;
-}
-
-/* Not looked at while nobody knows its name */
-static void
-leave_alone(ZklRequest *r)
-{
-	zkl_unlink(&r->unwatched);
 }
 
 void
@@ -115,7 +108,7 @@ zkl_downgrade_pass_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 	if (state == ZKL_DOWNGRADE_WANTED)
 		zkl_list_append(&m->downgrades, &heir->downgrading);
 	else
-		leave_alone(heir);
+		zkl_look_stop(heir);
 }
 
 /* ---- in a batch ---- */
@@ -128,7 +121,7 @@ zkl_downgrade_send(ZklManager *m, ZklRequest *r, ZklMultiOp *ops)
 										ZKL_NODE_DATA_TIMEOUT);
 
 	r->downgrade = ZKL_DOWNGRADE_SENT;
-	leave_alone(r);
+	zkl_look_stop(r);
 	memcpy(data, r->node.data, r->node.data_length);
 
 	ops[0].kind = ZKL_MULTI_SET;
@@ -170,8 +163,8 @@ end(ZklManager *m, ZklRequest *r)
 	zkl_lock_touch(m, r->lock);
 	if (r->node.state == ZKL_NODE_DELETE)
 		zkl_pace_delete(m, r);
-	else if (r->own_watch == ZKL_WATCH_NONE && !zkl_linked(&r->unwatched))
-		zkl_reads_own(m, r);
+	else
+		zkl_look_if_unwatched(m, r);
 }
 
 void
@@ -181,14 +174,13 @@ zkl_downgrade_settle(ZklManager *m, ZklRequest *r, bool done)
 	{
 		r->downgrade = ZKL_DOWNGRADE_NONE;
 		zkl_downgrade_want(m, r);
-		if (r->own_watch == ZKL_WATCH_NONE && !zkl_linked(&r->unwatched))
-			zkl_reads_own(m, r);
+		zkl_look_if_unwatched(m, r);
 		return;
 	}
 	if (done && r->node.state == ZKL_NODE_EXISTS)
 	{
 		/* What was watched is gone. */
-		zkl_reads_set_watch(m, &r->own_watch, ZKL_WATCH_NONE);
+		zkl_look_forget(m, r);
 		zkl_lock_downgrade(r->lock, r);
 		zkl_node_note(m, r);
 	}
@@ -225,7 +217,7 @@ void
 zkl_downgrade_unknown(ZklRequest *r)
 {
 	zkl_unlink(&r->downgrading);
-	leave_alone(r);
+	zkl_look_stop(r);
 	r->downgrade = ZKL_DOWNGRADE_UNSETTLED;
 }
 

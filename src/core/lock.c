@@ -12,6 +12,7 @@
 #include "core/contenders.h"
 #include "core/downgrade.h"
 #include "core/lock.h"
+#include "core/look.h"
 #include "core/memory.h"
 #include "core/node.h"
 #include "core/reads.h"
@@ -168,9 +169,9 @@ set_waiting(ZklManager *m, ZklLock *lock, ZklRequest *r)
 {
 	m->nwaiting += (r != NULL) - (lock->waiting != NULL);
 	lock->waiting = r;
-	if (r != NULL && r->own_watch == ZKL_WATCH_NONE &&
-		!zkl_linked(&r->unwatched))
-		zkl_reads_own_later(m, r, r->unseen_since);
+	if (r != NULL && r->look.watch == ZKL_WATCH_NONE &&
+		!zkl_linked(&r->look.unwatched))
+		zkl_look_later(m, r, r->look.unseen_since);
 }
 
 /*
@@ -259,7 +260,7 @@ zkl_lock_dequeue(ZklManager *m, ZklLock *lock, ZklRequest *r)
 	if (lock->waiting == r)
 		set_waiting(m, lock, next_waiting(lock, r->queued.next));
 	zkl_unlink(&r->queued);
-	zkl_unlink(&r->unseen);
+	zkl_look_left_queue(r);
 	m->nqueued--;
 }
 

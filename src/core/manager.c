@@ -16,6 +16,7 @@
 #include "core/janitor.h"
 #include "core/keep.h"
 #include "core/lock.h"
+#include "core/look.h"
 #include "core/memory.h"
 #include "core/node.h"
 #include "core/operations.h"
@@ -86,8 +87,7 @@ zkl_manager_create(const ZklConfig *config)
 	zkl_list_init(&m->downgrades);
 	zkl_list_init(&m->stuck_downgrades);
 	zkl_list_init(&m->stuck_locks);
-	zkl_list_init(&m->unwatched);
-	zkl_list_init(&m->unseen);
+	zkl_look_init_all(m);
 	zkl_list_init(&m->kept);
 	zkl_list_init(&m->dirty);
 	zkl_list_init(&m->readers);
@@ -347,6 +347,7 @@ zkl_manager_flush(ZklManager *m, int64_t now)
 	zkl_pace_decided(m);
 	zkl_batch_send(m);
 	zkl_reads_send(m);
+	zkl_look_send(m);
 	zkl_session_lease_send(m);
 	zkl_janitor_send(m);
 	if (zkl_trace_is_on(m))

@@ -8,8 +8,8 @@
  */
 #include "core/actions.h"
 #include "core/keep.h"
+#include "core/look.h"
 #include "core/mark.h"
-#include "core/reads.h"
 #include "core/request.h"
 
 #define MAX_ASKER	256
@@ -57,11 +57,8 @@ zkl_mark_heed(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 void
 zkl_mark_granted(ZklManager *m, ZklRequest *r)
 {
-	if (r->asked_early && r->own_watch == ZKL_WATCH_ARMED)
-	{
-		zkl_reads_set_watch(m, &r->own_watch, ZKL_WATCH_NONE);
-		zkl_reads_own(m, r);
-	}
+	if (r->asked_early && r->look.watch == ZKL_WATCH_ARMED)
+		zkl_look_again(m, r);
 	r->asked_early = false;
 }
 

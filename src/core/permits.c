@@ -12,6 +12,7 @@
  * enough to know of.
  */
 #include "core/janitor.h"
+#include "core/look.h"
 #include "core/permits.h"
 #include "core/reads.h"
 #include "core/request.h"
@@ -81,9 +82,9 @@ decide_first(ZklManager *m, ZklLock *lock, uint32_t own)
 	switch (judge(lock, r, own))
 	{
 		case ZKL_VERDICT_GRANT:
-			if (r->node.czxid == 0 || !zkl_reads_is_recent(m, r))
+			if (r->node.czxid == 0 || !zkl_look_is_recent(m, r))
 			{
-				zkl_reads_token(m, r);
+				zkl_look_token(m, r);
 				return false;
 			}
 			zkl_request_grant(m, r);

@@ -15,7 +15,6 @@
 #include "core/actions.h"
 #include "core/lock.h"
 #include "core/memory.h"
-#include "core/node.h"
 #include "core/operations.h"
 #include "core/probe.h"
 #include "core/reads.h"
@@ -75,16 +74,6 @@ zkl_reads_visit(ZklManager *m, ZklLock *lock)
 		zkl_reads_set_watch(m, &lock->directory_watch, ZKL_WATCH_WANTED);
 	}
 	*visit = tag;
-}
-
-void
-zkl_reads_token(ZklManager *m, ZklRequest *r)
-{
-	if (r->token_sent)
-		return;
-	r->token_sent = true;
-	zkl_operations_send(m, ZKL_OP_TOKEN, r->lock, r, ZKL_SEND_GET,
-						zkl_node_path(m, r));
 }
 
 /* ---- the watch on the contender ahead ---- */
@@ -196,105 +185,6 @@ send_lock_reads(ZklManager *m, ZklLock *lock)
 }
 
 void
-zkl_reads_unseen(ZklManager *m, ZklRequest *r, int64_t since)
-{
-	ZklLink    *where;
-
-	zkl_unlink(&r->unseen);
-	r->unseen_since = since;
-	where = m->unseen.head.prev;
-	while (where != &m->unseen.head &&
-		   zkl_container(ZklRequest, unseen, where)->unseen_since > since)
-		where = where->prev;
-	zkl_link_after(&r->unseen, where);
-}
-
-/*
- * What a watch has not told before a batch was acknowledged, happened after
- * that batch was sent.
- */
-void
-zkl_reads_own(ZklManager *m, ZklRequest *r)
-{
-	zkl_unlink(&r->unwatched);
-	r->placed_at = 0;
-	zkl_link_after(&r->unwatched, &m->unwatched.head);
-	if (!zkl_linked(&r->unseen))
-		zkl_reads_unseen(m, r, m->acknowledged_at);
-}
-
-void
-zkl_reads_own_later(ZklManager *m, ZklRequest *r, int64_t unseen_since)
-{
-	r->placed_at = m->now;
-	zkl_list_append(&m->unwatched, &r->unwatched);
-	zkl_reads_unseen(m, r, unseen_since);
-}
-
-/*
- * An operator who marks a node deletes it T later.  If the mark comes before
- * there is a watch, and the worker is held up before it has looked, only the
- * lease keeps its holder from going on.
- */
-int64_t
-zkl_reads_lease_limit(const ZklManager *m)
-{
-	int64_t		timeout = (int64_t) m->session.timeout_ms * 1000;
-	const ZklLink *link;
-
-	for (link = m->unseen.head.next; link != &m->unseen.head;
-		 link = link->next)
-	{
-		const ZklRequest *r = zkl_container(ZklRequest, unseen, link);
-
-		if (r->demand == ZKL_DEMAND_GRANTED && !r->broken)
-			return r->unseen_since + timeout - timeout / 500;
-	}
-	return INT64_MAX;
-}
-
-/*
- * A request that waits behind others is not watched: its node may have been
- * marked long ago.  A look at it is newer than the batch from which the lease
- * counts, so that no lease outlasts the mark by more than it may.
- */
-bool
-zkl_reads_is_recent(const ZklManager *m, const ZklRequest *r)
-{
-	int64_t		timeout = (int64_t) m->session.timeout_ms * 1000;
-
-	return r->own_watch == ZKL_WATCH_ARMED ||
-		r->unseen_since + timeout - timeout / 500 >= m->lease_until;
-}
-
-/*
- * Requests of a certain age get a watch on their own node, which somebody may
- * delete or mark.  It is sent behind a beat, so that what is read is no older
- * than that; as there is one each T/6 at least, the watch is armed no later
- * than T/4 behind the node.
- */
-static void
-send_own_watches(ZklManager *m)
-{
-	int64_t		age = (int64_t) m->session.timeout_ms * 1000 / 12;
-
-	if (ZKL_MUTANT(NO_OWN_WATCH))
-		return;
-	while (!zkl_list_empty(&m->unwatched) && zkl_operations_may_read(m))
-	{
-		ZklRequest *r = zkl_container(ZklRequest, unwatched,
-									  m->unwatched.head.next);
-
-		if (r->placed_at != 0 && r->placed_at + age > m->beat_sent_at)
-			return;
-		zkl_unlink(&r->unwatched);
-		zkl_reads_set_watch(m, &r->own_watch, ZKL_WATCH_SENT);
-		zkl_operations_read(m, ZKL_OP_WATCH_OWN, r->lock, r, ZKL_SEND_GET,
-							zkl_node_path(m, r), true);
-	}
-}
-
-void
 zkl_reads_send(ZklManager *m)
 {
 	if (m->connection != ZKL_CONNECTION_READY)
@@ -306,5 +196,4 @@ zkl_reads_send(ZklManager *m)
 		zkl_unlink(link);
 		send_lock_reads(m, zkl_container(ZklLock, reader, link));
 	}
-	send_own_watches(m);
 }

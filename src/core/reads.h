@@ -27,9 +27,6 @@ extern void zkl_reads_want_listing(ZklManager *m, ZklLock *lock);
 /* Likewise, and has its children watched from that listing on. */
 extern void zkl_reads_want_children(ZklManager *m, ZklLock *lock);
 
-/* Asks for the czxid of a node that was settled by a listing. */
-extern void zkl_reads_token(ZklManager *m, ZklRequest *r);
-
 /* Watches the foreign contender i, instead of any other. */
 extern void zkl_reads_watch_ahead(ZklManager *m, ZklLock *lock, size_t i);
 
@@ -39,24 +36,5 @@ extern void zkl_reads_unwatch_directory(ZklManager *m, ZklLock *lock);
 
 /* Sends what is wanted, as far as the window allows. */
 extern void zkl_reads_send(ZklManager *m);
-
-/*
- * Lets r look at its own node and watch it from then on: as soon as possible,
- * or when the node has reached a certain age.  Until then it may have been
- * marked since that time.
- */
-extern void zkl_reads_own(ZklManager *m, ZklRequest *r);
-extern void zkl_reads_own_later(ZklManager *m, ZklRequest *r,
-								int64_t unseen_since);
-extern void zkl_reads_unseen(ZklManager *m, ZklRequest *r, int64_t since);
-
-/*
- * Whether the lease is no longer than it may be for r, if r were granted now.
- * If not, look at its node again (zkl_reads_token).
- */
-extern bool zkl_reads_is_recent(const ZklManager *m, const ZklRequest *r);
-
-/* How long a lease may last because of holds that have yet to look. */
-extern int64_t zkl_reads_lease_limit(const ZklManager *m);
 
 #endif							/* ZKL_CORE_READS_H */

@@ -15,6 +15,7 @@
 #include "core/drain.h"
 #include "core/janitor.h"
 #include "core/lock.h"
+#include "core/look.h"
 #include "core/mark.h"
 #include "core/node.h"
 #include "core/probe.h"
@@ -126,14 +127,11 @@ watched_directory(ZklManager *m, ZklLock *lock, const ZklReply *reply)
 static void
 watched_own(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 {
-	if (r->own_watch != ZKL_WATCH_SENT || r->node.state != ZKL_NODE_EXISTS)
+	if (r->look.watch != ZKL_WATCH_SENT || r->node.state != ZKL_NODE_EXISTS)
 		return;
-	zkl_reads_set_watch(m, &r->own_watch, ZKL_WATCH_NONE);
+	zkl_look_answered(m, r, reply->rc == ZKL_RC_OK);
 	if (reply->rc == ZKL_RC_OK)
 	{
-		r->verified = true;
-		zkl_reads_set_watch(m, &r->own_watch, ZKL_WATCH_ARMED);
-		zkl_unlink(&r->unseen);
 		zkl_node_set_version(r, reply->stat.version);
 		zkl_mark_heed(m, r, reply);
 		if (r->node.state == ZKL_NODE_EXISTS && r->demand == ZKL_DEMAND_GRANTED)
@@ -149,7 +147,7 @@ watched_own(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 		 * granted.  If the node can never be read, the hold is lost, so that
 		 * the lease can be renewed.
 		 */
-		zkl_reads_own_later(m, r, r->unseen_since);
+		zkl_look_later(m, r, r->look.unseen_since);
 		zkl_session_lease_doubt(m, r);
 		if (r->demand == ZKL_DEMAND_WAITING)
 			zkl_node_set_czxid(r, 0);
@@ -161,7 +159,7 @@ watched_own(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 static void
 token_came(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 {
-	r->token_sent = false;
+	zkl_look_token_came(r);
 	if (r->node.state != ZKL_NODE_EXISTS || r->demand != ZKL_DEMAND_WAITING)
 		return;
 	if (reply->rc == ZKL_RC_OK && zkl_mark_breaks(r, reply))
@@ -172,10 +170,7 @@ token_came(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 	else if (reply->rc == ZKL_RC_OK)
 	{
 		zkl_node_set_czxid(r, reply->stat.czxid);
-		if (zkl_linked(&r->unseen))
-			zkl_reads_unseen(m, r, m->acknowledged_at);
-		else
-			r->unseen_since = m->acknowledged_at;
+		zkl_look_unmarked(m, r);
 	}
 	else if (reply->rc == ZKL_RC_NONODE)
 		zkl_request_vanished(m, r);
@@ -277,19 +272,16 @@ ahead_event(ZklManager *m, ZklLock *lock, ZklEventKind kind)
 static void
 own_event(ZklManager *m, ZklRequest *r, ZklEventKind kind)
 {
-	if (r->node.state != ZKL_NODE_EXISTS || r->own_watch == ZKL_WATCH_NONE)
+	if (r->node.state != ZKL_NODE_EXISTS || r->look.watch == ZKL_WATCH_NONE)
 		return;
 
 	/* It is our own doing, or we learn soon that it is not. */
 	if (zkl_downgrade_pending(r))
-		zkl_reads_set_watch(m, &r->own_watch, ZKL_WATCH_NONE);
+		zkl_look_forget(m, r);
 	else if (kind == ZKL_EVENT_DELETED)
 		zkl_request_vanished(m, r);
 	else
-	{
-		zkl_reads_set_watch(m, &r->own_watch, ZKL_WATCH_NONE);
-		zkl_reads_own(m, r);
-	}
+		zkl_look_again(m, r);
 }
 
 /* What happened to a child of a lock's directory */

@@ -11,10 +11,10 @@
 #include "core/downgrade.h"
 #include "core/keep.h"
 #include "core/lock.h"
+#include "core/look.h"
 #include "core/mark.h"
 #include "core/node.h"
 #include "core/pace.h"
-#include "core/reads.h"
 #include "core/request.h"
 #include "core/siblings.h"
 
@@ -160,29 +160,11 @@ static void
 hand_node_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 {
 	zkl_node_hand_on(m, r, heir);
-	zkl_reads_set_watch(m, &heir->own_watch, r->own_watch);
-	heir->placed_at = r->placed_at;
-	if (zkl_linked(&r->unseen))
-		zkl_reads_unseen(m, heir, r->unseen_since);
-	heir->verified = r->verified;
+	zkl_look_hand_on(m, r, heir);
 	heir->cover = NULL;
 	follow(r, heir);
 	zkl_lock_dequeue(m, r->lock, r);
 	zkl_lock_enqueue(m, r->lock, heir);
-	if (zkl_linked(&r->unwatched))
-		zkl_link_after(&heir->unwatched, &r->unwatched);
-	else if (r->own_watch == ZKL_WATCH_SENT ||
-			 r->asked_zxid != heir->asked_zxid)
-	{
-		/*
-		 * The answer will be for r, or was for r alone: the heir looks for
-		 * itself.
-		 */
-		zkl_reads_set_watch(m, &heir->own_watch, ZKL_WATCH_NONE);
-		zkl_reads_own(m, heir);
-	}
-	zkl_unlink(&r->unwatched);
-	zkl_reads_set_watch(m, &r->own_watch, ZKL_WATCH_NONE);
 	zkl_node_note(m, heir);
 	zkl_downgrade_pass_on(m, r, heir);
 	if (r->broken)
@@ -225,7 +207,7 @@ end_demand(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 			else
 			{
 				zkl_lock_dequeue(m, lock, r);
-				zkl_unlink(&r->unwatched);
+				zkl_look_stop(r);
 				zkl_node_delete(m, r, ZKL_DELETES);
 				if (!zkl_downgrade_pending(r))
 				{
@@ -252,9 +234,8 @@ void
 zkl_request_create(ZklManager *m, ZklRequest *r)
 {
 	zkl_node_new(m, r, r->lock->draining);
-	r->token_sent = false;
 	r->asked_early = false;
-	zkl_reads_set_watch(m, &r->own_watch, ZKL_WATCH_NONE);
+	zkl_look_forget(m, r);
 	if (r->node.parked)
 		zkl_lock_touch(m, r->lock);
 }
@@ -283,7 +264,7 @@ void
 zkl_request_gone(ZklManager *m, ZklRequest *r)
 {
 	zkl_node_gone(r);
-	zkl_reads_set_watch(m, &r->own_watch, ZKL_WATCH_NONE);
+	zkl_look_forget(m, r);
 	if (r->node.again && r->demand == ZKL_DEMAND_WAITING)
 		zkl_request_create(m, r);
 	else
@@ -321,7 +302,7 @@ tell_grant(ZklManager *m, ZklRequest *r)
 	r->lock->ntogether -= r->together;
 	r->together = false;
 	r->demand = ZKL_DEMAND_GRANTED;
-	r->verified = true;
+	zkl_look_set_verified(r, true);
 	zkl_pace_granted(m);
 }
 
@@ -341,7 +322,7 @@ zkl_request_restore_hold(ZklManager *m, ZklRequest *r)
 	r->demand = ZKL_DEMAND_GRANTED;
 
 	/* of old: what happened to its node meanwhile is to be looked at first */
-	zkl_reads_own(m, r);
+	zkl_look_soon(m, r);
 }
 
 void
@@ -388,7 +369,7 @@ void
 zkl_request_again(ZklManager *m, ZklRequest *r)
 {
 	zkl_lock_dequeue(m, r->lock, r);
-	zkl_unlink(&r->unwatched);
+	zkl_look_stop(r);
 	zkl_request_going(m, r, r->node.seq);
 	zkl_lock_touch(m, r->lock);
 
@@ -411,9 +392,9 @@ drop_node(ZklManager *m, ZklRequest *r)
 	if (zkl_linked(&r->queued))
 		zkl_lock_dequeue(m, r->lock, r);
 	zkl_downgrade_pass_on(m, r, NULL);
-	zkl_unlink(&r->unwatched);
+	zkl_look_stop(r);
 	zkl_node_gone(r);
-	zkl_reads_set_watch(m, &r->own_watch, ZKL_WATCH_NONE);
+	zkl_look_forget(m, r);
 }
 
 void

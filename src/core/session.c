@@ -20,11 +20,11 @@
 #include "core/downgrade.h"
 #include "core/janitor.h"
 #include "core/lock.h"
+#include "core/look.h"
 #include "core/memory.h"
 #include "core/node.h"
 #include "core/operations.h"
 #include "core/probe.h"
-#include "core/reads.h"
 #include "core/request.h"
 #include "core/session.h"
 #include "core/session_lease.h"
@@ -300,11 +300,11 @@ zkl_manager_disconnected(ZklManager *m, int64_t now)
 	{
 		ZklRequest *r = &m->requests[id];
 
-		zkl_unlink(&r->unwatched);
+		zkl_look_stop(r);
 		if (r->node.state == ZKL_NODE_EXISTS && !zkl_downgrade_pending(r) &&
 			(r->demand == ZKL_DEMAND_GRANTED || r->lock->waiting == r))
-			zkl_reads_own_later(m, r, zkl_linked(&r->unseen) ?
-								r->unseen_since : m->acknowledged_at);
+			zkl_look_later(m, r, zkl_linked(&r->look.unseen) ?
+						   r->look.unseen_since : m->acknowledged_at);
 
 		/* A mark may come while nobody listens: look before the grant. */
 		if (r->demand == ZKL_DEMAND_WAITING && !ZKL_MUTANT(DYING_SESSION))

@@ -23,8 +23,8 @@
  * ZooKeeper's client.
  */
 #include "core/downgrade.h"
+#include "core/look.h"
 #include "core/operations.h"
-#include "core/reads.h"
 #include "core/session.h"
 #include "core/session_lease.h"
 
@@ -52,12 +52,12 @@ zkl_session_lease_begin(ZklManager *m, int64_t begun_at)
 	{
 		ZklRequest *r = &m->requests[i];
 
-		r->verified = r->demand != ZKL_DEMAND_GRANTED ||
-			r->node.state != ZKL_NODE_EXISTS;
-		if (r->verified)
+		zkl_look_set_verified(r, r->demand != ZKL_DEMAND_GRANTED ||
+							  r->node.state != ZKL_NODE_EXISTS);
+		if (r->look.verified)
 			continue;
 		if (!zkl_downgrade_pending(r))
-			zkl_reads_own(m, r);
+			zkl_look_soon(m, r);
 		m->verified = false;
 	}
 }
@@ -65,7 +65,7 @@ zkl_session_lease_begin(ZklManager *m, int64_t begun_at)
 void
 zkl_session_lease_doubt(ZklManager *m, ZklRequest *r)
 {
-	r->verified = false;
+	zkl_look_set_verified(r, false);
 	m->verified &= r->demand != ZKL_DEMAND_GRANTED || r->broken;
 }
 
@@ -87,7 +87,7 @@ zkl_session_lease_verify(ZklManager *m)
 
 		if (r->demand == ZKL_DEMAND_GRANTED &&
 			r->node.state == ZKL_NODE_EXISTS &&
-			!r->verified && !r->broken)
+			!r->look.verified && !r->broken)
 			return;
 	}
 	m->verified = true;

@@ -115,6 +115,20 @@ typedef struct ZklNode
 	char		data[ZKL_MAX_NODE_DATA];
 } ZklNode;
 
+/* What we have read of a znode of ours, and are to read; see look.c */
+typedef struct ZklLook
+{
+	ZklWatchState watch;
+	bool		token_sent;		/* its czxid has been asked for */
+	bool		verified;		/* GRANTED: it was seen on this connection,
+								 * and is watched */
+	int64_t		placed_at;		/* the znode; 0: watch it at once */
+	int64_t		unseen_since;	/* it was not marked then; what came later we
+								 * do not know, unless the watch is armed */
+	ZklLink		unwatched;		/* in m->looks.unwatched, by placed_at */
+	ZklLink		unseen;			/* in m->looks.unseen, by unseen_since */
+} ZklLook;
+
 struct ZklRequest
 {
 	uint32_t	id;
@@ -132,8 +146,6 @@ struct ZklRequest
 								 * operator broke it, or it cannot be read;
 								 * the node stays until the release */
 	bool		upgrade;		/* in the queue on top of a shared hold */
-	bool		verified;		/* GRANTED: its node was seen on this
-								 * connection, and is watched */
 	ZklLink		all;			/* in lock->requests */
 	ZklLink		queued;			/* in lock->own: EXISTS, and WAITING or
 								 * GRANTED */
@@ -149,14 +161,7 @@ struct ZklRequest
 	int64_t		asked_zxid;		/* of the last write to its node that asked to
 								 * give it up, and that the holder was told */
 	bool		asked_early;	/* there may be one from before the grant */
-	ZklWatchState own_watch;
-	bool		token_sent;		/* its czxid has been asked for */
-	int64_t		placed_at;		/* its node; 0: watch it at once */
-	int64_t		unseen_since;	/* its node was not marked then; what came
-								 * later we do not know, unless its own watch
-								 * is armed */
-	ZklLink		unwatched;		/* in m->unwatched, by placed_at */
-	ZklLink		unseen;			/* in m->unseen, by unseen_since */
+	ZklLook		look;
 	ZklNode		node;			/* last: not all of its data is cleared */
 };
 
@@ -280,6 +285,13 @@ typedef struct ZklNodes
 	ZklList		deletes[ZKL_DELETES];	/* DELETE */
 } ZklNodes;
 
+/* Holds, and the first that waits for each lock */
+typedef struct ZklLooks
+{
+	ZklList		unwatched;		/* in want of a watch */
+	ZklList		unseen;			/* the same, until the watch is armed */
+} ZklLooks;
+
 /* All operations under way */
 typedef struct ZklOperations
 {
@@ -371,6 +383,7 @@ struct ZklManager
 	ZklActions	actions;
 	ZklOperations operations;
 	ZklNodes	nodes;
+	ZklLooks	looks;
 	uint64_t	submissions;
 
 	ZklRequest *requests;		/* config.max_requests of them */
@@ -384,9 +397,6 @@ struct ZklManager
 	ZklList		stuck_downgrades;	/* WANTED, refused: likewise */
 	ZklList		stuck_locks;	/* their listing was refused: likewise */
 	int64_t		stuck_until;
-	ZklList		unwatched;		/* holds, and the first that waits for each
-								 * lock, in want of an own_watch */
-	ZklList		unseen;			/* the same, until the own_watch is armed */
 	ZklList		kept;			/* after their release; see keep.c */
 	ZklList		dirty;
 	ZklList		readers;

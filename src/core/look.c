@@ -1,0 +1,238 @@
+/*
+ * look.c
+ *	  What we read of our own znodes: the watch on it, and its czxid.
+ *
+ * Owns ZklLook and ZklLooks.  Runs in the worker (and in tests), takes no
+ * locks.
+ */
+#include "core/look.h"
+#include "core/node.h"
+#include "core/operations.h"
+#include "core/reads.h"
+
+void
+zkl_look_init_all(ZklManager *m)
+{
+	zkl_list_init(&m->looks.unwatched);
+	zkl_list_init(&m->looks.unseen);
+}
+
+static void
+set_watch(ZklManager *m, ZklRequest *r, ZklWatchState state)
+{
+	zkl_reads_set_watch(m, &r->look.watch, state);
+}
+
+void
+zkl_look_token(ZklManager *m, ZklRequest *r)
+{
+	if (r->look.token_sent)
+		return;
+	r->look.token_sent = true;
+	zkl_operations_send(m, ZKL_OP_TOKEN, r->lock, r, ZKL_SEND_GET,
+						zkl_node_path(m, r));
+}
+
+static int64_t
+unseen_at(const ZklLink *link)
+{
+	return zkl_container(ZklRequest, look.unseen, link)->look.unseen_since;
+}
+
+void
+zkl_look_unseen(ZklManager *m, ZklRequest *r, int64_t since)
+{
+	ZklLink    *where;
+
+	zkl_unlink(&r->look.unseen);
+	r->look.unseen_since = since;
+	where = m->looks.unseen.head.prev;
+	while (where != &m->looks.unseen.head && unseen_at(where) > since)
+		where = where->prev;
+	zkl_link_after(&r->look.unseen, where);
+}
+
+/*
+ * What a watch has not told before a batch was acknowledged, happened after
+ * that batch was sent.
+ */
+void
+zkl_look_soon(ZklManager *m, ZklRequest *r)
+{
+	zkl_unlink(&r->look.unwatched);
+	r->look.placed_at = 0;
+	zkl_link_after(&r->look.unwatched, &m->looks.unwatched.head);
+	if (!zkl_linked(&r->look.unseen))
+		zkl_look_unseen(m, r, m->acknowledged_at);
+}
+
+void
+zkl_look_later(ZklManager *m, ZklRequest *r, int64_t unseen_since)
+{
+	r->look.placed_at = m->now;
+	zkl_list_append(&m->looks.unwatched, &r->look.unwatched);
+	zkl_look_unseen(m, r, unseen_since);
+}
+
+void
+zkl_look_again(ZklManager *m, ZklRequest *r)
+{
+	set_watch(m, r, ZKL_WATCH_NONE);
+	zkl_look_soon(m, r);
+}
+
+void
+zkl_look_if_unwatched(ZklManager *m, ZklRequest *r)
+{
+	if (r->look.watch == ZKL_WATCH_NONE && !zkl_linked(&r->look.unwatched))
+		zkl_look_soon(m, r);
+}
+
+void
+zkl_look_sent(ZklManager *m, ZklRequest *r)
+{
+	r->look.unseen_since = m->now;
+}
+
+void
+zkl_look_placed(ZklManager *m, ZklRequest *r, int64_t sent_at)
+{
+	r->look.placed_at = sent_at;
+	if (zkl_linked(&r->look.unseen))
+		zkl_look_unseen(m, r, sent_at);
+}
+
+void
+zkl_look_token_came(ZklRequest *r)
+{
+	r->look.token_sent = false;
+}
+
+void
+zkl_look_unmarked(ZklManager *m, ZklRequest *r)
+{
+	if (zkl_linked(&r->look.unseen))
+		zkl_look_unseen(m, r, m->acknowledged_at);
+	else
+		r->look.unseen_since = m->acknowledged_at;
+}
+
+void
+zkl_look_answered(ZklManager *m, ZklRequest *r, bool found)
+{
+	set_watch(m, r, ZKL_WATCH_NONE);
+	if (!found)
+		return;
+	r->look.verified = true;
+	set_watch(m, r, ZKL_WATCH_ARMED);
+	zkl_unlink(&r->look.unseen);
+}
+
+void
+zkl_look_set_verified(ZklRequest *r, bool verified)
+{
+	r->look.verified = verified;
+}
+
+void
+zkl_look_stop(ZklRequest *r)
+{
+	zkl_unlink(&r->look.unwatched);
+}
+
+void
+zkl_look_left_queue(ZklRequest *r)
+{
+	zkl_unlink(&r->look.unseen);
+}
+
+void
+zkl_look_forget(ZklManager *m, ZklRequest *r)
+{
+	set_watch(m, r, ZKL_WATCH_NONE);
+	r->look.token_sent = false;
+}
+
+/*
+ * The answer to a look that is under way will be for r, and so was a request
+ * to give the lock up that the heir was not told of: the heir looks for itself.
+ */
+void
+zkl_look_hand_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
+{
+	set_watch(m, heir, r->look.watch);
+	heir->look.placed_at = r->look.placed_at;
+	if (zkl_linked(&r->look.unseen))
+		zkl_look_unseen(m, heir, r->look.unseen_since);
+	heir->look.verified = r->look.verified;
+	if (zkl_linked(&r->look.unwatched))
+		zkl_link_after(&heir->look.unwatched, &r->look.unwatched);
+	else if (r->look.watch == ZKL_WATCH_SENT ||
+			 r->asked_zxid != heir->asked_zxid)
+		zkl_look_again(m, heir);
+	zkl_look_stop(r);
+	set_watch(m, r, ZKL_WATCH_NONE);
+}
+
+/*
+ * An operator who marks a node deletes it T later.  If the mark comes before
+ * there is a watch, and the worker is held up before it has looked, only the
+ * lease keeps its holder from going on.
+ */
+int64_t
+zkl_look_lease_limit(const ZklManager *m)
+{
+	int64_t		timeout = (int64_t) m->session.timeout_ms * 1000;
+	const ZklLink *link;
+
+	for (link = m->looks.unseen.head.next; link != &m->looks.unseen.head;
+		 link = link->next)
+	{
+		const ZklRequest *r = zkl_container(ZklRequest, look.unseen, link);
+
+		if (r->demand == ZKL_DEMAND_GRANTED && !r->broken)
+			return r->look.unseen_since + timeout - timeout / 500;
+	}
+	return INT64_MAX;
+}
+
+/*
+ * A request that waits behind others is not watched: its node may have been
+ * marked long ago.  A look at it is newer than the batch from which the lease
+ * counts, so that no lease outlasts the mark by more than it may.
+ */
+bool
+zkl_look_is_recent(const ZklManager *m, const ZklRequest *r)
+{
+	int64_t		timeout = (int64_t) m->session.timeout_ms * 1000;
+
+	return r->look.watch == ZKL_WATCH_ARMED ||
+		r->look.unseen_since + timeout - timeout / 500 >= m->lease_until;
+}
+
+/*
+ * Requests of a certain age get a watch on their own node, which somebody may
+ * delete or mark.  It is sent behind a beat, so that what is read is no older
+ * than that; as there is one each T/6 at least, the watch is armed no later
+ * than T/4 behind the node.
+ */
+void
+zkl_look_send(ZklManager *m)
+{
+	int64_t		age = (int64_t) m->session.timeout_ms * 1000 / 12;
+
+	if (m->connection != ZKL_CONNECTION_READY || ZKL_MUTANT(NO_OWN_WATCH))
+		return;
+	while (!zkl_list_empty(&m->looks.unwatched) && zkl_operations_may_read(m))
+	{
+		ZklRequest *r = zkl_container(ZklRequest, look.unwatched,
+									  m->looks.unwatched.head.next);
+
+		if (r->look.placed_at != 0 && r->look.placed_at + age > m->beat_sent_at)
+			return;
+		zkl_unlink(&r->look.unwatched);
+		zkl_reads_set_watch(m, &r->look.watch, ZKL_WATCH_SENT);
+		zkl_operations_read(m, ZKL_OP_WATCH_OWN, r->lock, r, ZKL_SEND_GET,
+							zkl_node_path(m, r), true);
+	}
+}

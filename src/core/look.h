@@ -1,0 +1,67 @@
+/*
+ * look.h
+ *	  Looks at our own znodes, which others may mark or delete.
+ */
+#ifndef ZKL_CORE_LOOK_H
+#define ZKL_CORE_LOOK_H
+
+#include "core/state.h"
+
+extern void zkl_look_init_all(ZklManager *m);
+
+/* Asks for the czxid of a node that was settled by a listing. */
+extern void zkl_look_token(ZklManager *m, ZklRequest *r);
+extern void zkl_look_token_came(ZklRequest *r);
+
+/*
+ * Lets r look at its own node and watch it from then on: as soon as possible,
+ * or when the node has reached a certain age.  Until then it may have been
+ * marked since that time.
+ */
+extern void zkl_look_soon(ZklManager *m, ZklRequest *r);
+extern void zkl_look_later(ZklManager *m, ZklRequest *r,
+						   int64_t unseen_since);
+extern void zkl_look_unseen(ZklManager *m, ZklRequest *r, int64_t since);
+
+/*
+ * Whether the lease is no longer than it may be for r, if r were granted now.
+ * If not, look at its node again (zkl_look_token).
+ */
+extern bool zkl_look_is_recent(const ZklManager *m, const ZklRequest *r);
+
+/* How long a lease may last because of holds that have yet to look. */
+extern int64_t zkl_look_lease_limit(const ZklManager *m);
+
+/* What was read is no longer enough; or only if nothing was. */
+extern void zkl_look_again(ZklManager *m, ZklRequest *r);
+extern void zkl_look_if_unwatched(ZklManager *m, ZklRequest *r);
+
+/* No look is to be sent; what is under way or armed stays. */
+extern void zkl_look_stop(ZklRequest *r);
+
+/* r's node is in the queue of its lock no longer. */
+extern void zkl_look_left_queue(ZklRequest *r);
+
+/* No watch stands, and no answer will come. */
+extern void zkl_look_forget(ZklManager *m, ZklRequest *r);
+
+/* r's node is the heir's from now on. */
+extern void zkl_look_hand_on(ZklManager *m, ZklRequest *r, ZklRequest *heir);
+
+/* The create of r's node goes now; it was applied, and was sent then. */
+extern void zkl_look_sent(ZklManager *m, ZklRequest *r);
+extern void zkl_look_placed(ZklManager *m, ZklRequest *r, int64_t sent_at);
+
+/* The answer to the get that sets the watch */
+extern void zkl_look_answered(ZklManager *m, ZklRequest *r, bool found);
+
+/* The node was read without a watch, and bears no mark. */
+extern void zkl_look_unmarked(ZklManager *m, ZklRequest *r);
+
+/* Whether a hold's node was seen on this connection */
+extern void zkl_look_set_verified(ZklRequest *r, bool verified);
+
+/* Sends what is due, as far as the window allows. */
+extern void zkl_look_send(ZklManager *m);
+
+#endif							/* ZKL_CORE_LOOK_H */
