@@ -2,10 +2,9 @@
  * carry_out.c
  *	  From the core to the slots and the link: carries out the core's actions.
  *
- * Owns what is published: the lease, the transaction id, the counters and the
- * heartbeats' numbers.  Runs in the worker only.  Takes the slots' mutexes and
- * ctl_lock through slot.h and status.h, one at a time.  It decides nothing about
- * locks.
+ * Owns the published transaction id and counters.  Runs in the worker only.
+ * Takes the slots' mutexes and ctl_lock through slot.h and status.h, one at a
+ * time.  It decides nothing about locks.
  */
 #include "postgres.h"
 
@@ -18,9 +17,10 @@
 #include "worker/carry_out.h"
 #include "worker/errands.h"
 #include "worker/from_slots.h"
+#include "worker/identity.h"
 #include "worker/link.h"
-#include "worker/operation.h"
 #include "worker/liveness.h"
+#include "worker/operation.h"
 #include "worker/supervisor.h"
 
 static ZklManager *core = NULL;
@@ -119,16 +119,6 @@ failure_error(ZklFailure failure)
 	return errors[failure];
 }
 
-static void
-record_chain(uint32 chain, uint32 kept)
-{
-	ZklStatus  *status = zkl_status_begin();
-
-	status->chain = chain;
-	status->chain_kept = kept;
-	zkl_status_end();
-}
-
 /* The server's log gets one line, whatever the holder learns and when. */
 static void
 lose_hold(int slotno, ZklFailure failure)
@@ -188,7 +178,7 @@ carry_out_action(const ZklAction *action)
 			put_operation(action);
 			break;
 		case ZKL_ACTION_CHAIN:
-			record_chain(action->chain, action->chain_kept);
+			zkl_identity_record_chain(action->chain, action->chain_kept);
 			break;
 		case ZKL_ACTION_ZNODE:
 			zkl_slot_set_znode(slotno, &action->uuid, action->index,

@@ -3,14 +3,17 @@
  *	  What zk_status shows of the worker, and which ZooKeeper session belongs to
  *	  this server.
  *
- * Owns the session's identity and generation, the state and the last error in
- * ZklStatus.  Runs in the worker only.  Takes ctl_lock through status.h.  It
- * must not know how a connection is made, and tells the core nothing.
+ * Owns ZklStatus, but for the counters, which carry_out.c publishes, and for
+ * lapsed_at, which belongs to outage.c.  Runs in the worker only.  Takes ctl_lock
+ * through status.h.  It must not know how a connection is made, and tells the
+ * core nothing.
  */
 #include "postgres.h"
 
 #include "common/hashfn.h"
+#include "miscadmin.h"
 #include "shared/boottime.h"
+#include "shared/compat.h"
 #include "shared/control.h"
 #include "shared/lease.h"
 #include "shared/status.h"
@@ -108,6 +111,59 @@ zkl_identity_set_state(ZklWorkerState state)
 	served |= state == ZKL_STATE_CONNECTED;
 }
 
+/* ---- processes ---- */
+
+void
+zkl_identity_begin(void)
+{
+	ZklStatus  *status = zkl_status_begin();
+
+	status->worker_pid = MyProcPid;
+	status->worker_procno = zkl_my_procno();
+	status->state = status->session_id != 0 ? ZKL_STATE_DISCONNECTED :
+		ZKL_STATE_CONNECTING;
+	zkl_status_end();
+}
+
+void
+zkl_identity_end(void)
+{
+	ZklStatus  *status = zkl_status_begin();
+
+	status->worker_pid = 0;
+	status->worker_procno = ZKL_PROCNO_NONE;
+	status->session_pid = 0;
+	status->watches = 0;
+	status->state = ZKL_STATE_STOPPED;
+	status->server[0] = '\0';
+	zkl_status_end();
+}
+
+void
+zkl_identity_process_started(int pid)
+{
+	ZklStatus  *status = zkl_status_begin();
+
+	status->session_pid = pid;
+	if (status->state != ZKL_STATE_CONNECTING)
+		status->state = ZKL_STATE_DISCONNECTED;
+	zkl_status_end();
+}
+
+void
+zkl_identity_process_ended(bool was_connected)
+{
+	ZklStatus  *status = zkl_status_begin();
+
+	status->session_pid = 0;
+	status->server[0] = '\0';
+	if (was_connected)
+		status->state = ZKL_STATE_DISCONNECTED;
+	zkl_status_end();
+}
+
+/* ---- the session ---- */
+
 void
 zkl_identity_adopt(ZklSession *session, const char *password, size_t length,
 				   const char *server, uint32 asked_ms)
@@ -138,6 +194,16 @@ zkl_identity_adopt(ZklSession *session, const char *password, size_t length,
 		return;
 	served = false;
 	zkl_lease_publish(session->generation, 0);
+}
+
+void
+zkl_identity_record_chain(uint32 chain, uint32 kept)
+{
+	ZklStatus  *status = zkl_status_begin();
+
+	status->chain = chain;
+	status->chain_kept = kept;
+	zkl_status_end();
 }
 
 static void

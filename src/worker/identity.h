@@ -20,6 +20,14 @@ extern void zkl_identity_note_error(const char *message);
 extern void zkl_identity_log(const char *message);
 extern void zkl_identity_log_client(bool trouble, const char *message);
 
+/* The worker begins; it ends. */
+extern void zkl_identity_begin(void);
+extern void zkl_identity_end(void);
+
+/* A session process was started; the last one has ended. */
+extern void zkl_identity_process_started(int pid);
+extern void zkl_identity_process_ended(bool was_connected);
+
 extern void zkl_identity_set_state(ZklWorkerState state);
 
 /*
@@ -31,6 +39,9 @@ extern void zkl_identity_set_state(ZklWorkerState state);
 extern void zkl_identity_adopt(ZklSession *session, const char *password,
 							   size_t length, const char *server,
 							   uint32 asked_ms);
+
+/* Records the numbers of the heartbeat nodes: the last one tried, the one in use. */
+extern void zkl_identity_record_chain(uint32 chain, uint32 kept);
 
 /* The session is gone, and all that was granted in it is void. */
 extern void zkl_identity_lose(void);

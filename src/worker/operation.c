@@ -193,12 +193,15 @@ bool
 zkl_operation_reply(uint64 tag, const ZklReply *reply,
 					const ZklWireStat *stat)
 {
-	Operation  *found = hash_search(operations, &tag, HASH_FIND, NULL);
+	Operation  *found;
 	Operation	operation;
 	ZklReply	whole = *reply;
 
+	if ((tag & OPERATION_TAG) == 0)
+		return false;
+	found = hash_search(operations, &tag, HASH_FIND, NULL);
 	if (found == NULL)
-		return (tag & OPERATION_TAG) != 0;
+		return true;			/* sent without a task */
 	operation = *found;
 	hash_search(operations, &tag, HASH_REMOVE, NULL);
 	operation.task->unanswered--;

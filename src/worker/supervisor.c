@@ -2,10 +2,10 @@
  * supervisor.c
  *	  Keeps a session process running and connected to ZooKeeper.
  *
- * Owns the choice of hosts, the pauses between attempts, and session_pid in
- * ZklStatus.  Runs in the worker only.  It must not know locks: it tells the core
- * when a connection stands or breaks.  liveness.c tells it whether the process
- * still answers.
+ * Owns the choice of hosts and the pauses between attempts.  Runs in the worker
+ * only; takes no locks but through identity.c.  It must not know locks: it tells
+ * the core when a connection stands or breaks.  liveness.c tells it whether the
+ * process still answers.
  *
  * One session process is one connection to one host.  When the connection
  * breaks, the next process attaches the same ZooKeeper session by its id and
@@ -103,7 +103,6 @@ start_process(int64 now)
 {
 	char		credentials[1024];
 	const char *wrong;
-	ZklStatus  *status;
 	int			pid;
 
 	wrong = zkl_hosts_credentials(credentials, sizeof(credentials));
@@ -121,12 +120,7 @@ start_process(int64 now)
 		plan_restart(now);
 		return;
 	}
-	status = zkl_status_begin();
-	status->session_pid = pid;
-	if (status->state != ZKL_STATE_CONNECTING)
-		status->state = ZKL_STATE_DISCONNECTED;
-	zkl_status_end();
-
+	zkl_identity_process_started(pid);
 	connection++;
 	phase = CONNECTING;
 	begun_at = now;
@@ -143,19 +137,13 @@ static void
 end_process(int64 now)
 {
 	bool		connected = phase == CONNECTED;
-	ZklStatus  *status;
 
 	zkl_link_kill();
 	phase = NO_PROCESS;
 	reconnect_wanted = false;
 	if (zkl_closing_until() != 0)
 		(void) zkl_closing_end(false);
-	status = zkl_status_begin();
-	status->session_pid = 0;
-	status->server[0] = '\0';
-	if (connected)
-		status->state = ZKL_STATE_DISCONNECTED;
-	zkl_status_end();
+	zkl_identity_process_ended(connected);
 	if (connected)
 		zkl_manager_disconnected(core, now);
 	plan_restart(now);
@@ -184,16 +172,11 @@ void
 zkl_supervisor_begin(ZklManager *manager)
 {
 	int			orphan = zkl_control->ctl_status.session_pid;
-	ZklStatus  *status;
 
 	core = manager;
 	if (orphan != 0)
 		zkl_link_await_orphan(orphan);
-	status = zkl_status_begin();
-	status->session_pid = 0;
-	status->state = status->session_id != 0 ? ZKL_STATE_DISCONNECTED :
-		ZKL_STATE_CONNECTING;
-	zkl_status_end();
+	zkl_identity_process_ended(false);
 	zkl_supervisor_reload(0);
 }
 

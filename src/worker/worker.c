@@ -3,8 +3,8 @@
  *	  The background worker: its beginning, its loop and its end.
  *
  * Owns the core's manager.  Runs as one process per server, with shared memory
- * but without a database.  Takes ctl_lock through status.h.  It decides nothing
- * about locks: that is for core/.  from_slots.c and from_link.c tell the core
+ * but without a database.  Takes no locks of its own.  It decides nothing about
+ * locks: that is for core/.  from_slots.c and from_link.c tell the core
  * what happened, and carry_out.c does what the core decides.  Only
  * zklock_session speaks to ZooKeeper.
  *
@@ -40,6 +40,7 @@
 #include "worker/dumps.h"
 #include "worker/from_link.h"
 #include "worker/from_slots.h"
+#include "worker/identity.h"
 #include "worker/link.h"
 #include "worker/operation.h"
 #include "worker/outage.h"
@@ -224,21 +225,12 @@ check_stop(void)
 static void
 end_worker(int code, Datum arg)
 {
-	ZklStatus  *status;
-
 	/* An error may have ended a sleep that backends leave undisturbed. */
 	zkl_dirty_await(0);
 	zkl_wakeup_noted();
 	zkl_link_kill();
 	zkl_tracefile_flush();
-	status = zkl_status_begin();
-	status->worker_pid = 0;
-	status->worker_procno = ZKL_PROCNO_NONE;
-	status->session_pid = 0;
-	status->watches = 0;
-	status->state = ZKL_STATE_STOPPED;
-	status->server[0] = '\0';
-	zkl_status_end();
+	zkl_identity_end();
 }
 
 /* ---- the beginning ---- */
@@ -300,18 +292,12 @@ attach_session(void)
 static void
 set_up(void)
 {
-	ZklStatus  *status;
-
 	pqsignal(SIGHUP, SignalHandlerForConfigReload);
 	pqsignal(SIGTERM, SignalHandlerForShutdownRequest);
 	BackgroundWorkerUnblockSignals();
 
 	before_shmem_exit(end_worker, (Datum) 0);
-	status = zkl_status_begin();
-	status->worker_pid = MyProcPid;
-	status->worker_procno = zkl_my_procno();
-	zkl_status_end();
-
+	zkl_identity_begin();
 	make_core();
 	zkl_tracefile_begin(core);
 	zkl_dumps_begin(core);
