@@ -1,10 +1,10 @@
 /*
  * retry.h
- *	  How soon, and how often, the worker tries an operation again.
+ *	  How soon, and how often, a failed operation is tried again.
  *
- * Something that could not be done on a connection that stands is tried again
- * after a pause, which doubles up to a second, and no more than a few times in
- * a row: then whoever wanted it is told.  Times are in µs of CLOCK_BOOTTIME.
+ * An operation that fails on a standing connection is tried again after a pause,
+ * which doubles from try to try up to a second.  After a few tries in a row the
+ * caller gives up.  Times are in µs of CLOCK_BOOTTIME.
  */
 #ifndef ZKL_SHARED_RETRY_H
 #define ZKL_SHARED_RETRY_H
@@ -19,7 +19,7 @@ typedef struct ZklRetry
 	int64		due;			/* when the next one may begin */
 } ZklRetry;
 
-/* One try failed, now.  False: there will be no other. */
+/* A try has just failed.  False: that was the last one. */
 static inline bool
 zkl_retry_later(ZklRetry *retry, int64 now)
 {
@@ -31,7 +31,7 @@ zkl_retry_later(ZklRetry *retry, int64 now)
 	return true;
 }
 
-/* The pauses before and the tries until now do not count any more. */
+/* The tries until now no longer count. */
 static inline void
 zkl_retry_reset(ZklRetry *retry)
 {

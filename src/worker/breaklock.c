@@ -9,7 +9,7 @@
  * The client that owns the head of the queue may believe that it holds the
  * lock.  If that client is zklock, the worker marks the znode first: the
  * client's server then loses the lock properly, by its own check of the znode,
- * and deletes the znode once the holder is through with it.  Only after a
+ * and deletes the znode once the holder has finished with it.  Only after a
  * session timeout (the longer one of theirs and ours), when even a server that
  * is cut off has lost its lease, the worker deletes the znode itself.  Other
  * clients look at no mark: their znode is deleted at once.
@@ -37,11 +37,11 @@
 typedef enum
 {
 	BREAK_IDLE,					/* begins, or begins again */
-	BREAK_SYNCING,				/* so that what is read next is new */
+	BREAK_SYNCING,				/* so that the next reads are up to date */
 	BREAK_OPENING,				/* reads the directory */
 	BREAK_LISTING,
 	BREAK_READING,				/* the znode that is to go */
-	BREAK_COMPARING,			/* reads the directory again: is it the same? */
+	BREAK_COMPARING,			/* reads the directory again: is it another? */
 	BREAK_MARKING,
 	BREAK_WAITING,				/* for the holder, or the time */
 	BREAK_LOOKING,				/* whether the marked znode is still there */
@@ -59,7 +59,7 @@ typedef struct
 	ZklBreakHead head;			/* the contender that is to go; it may have
 								 * gone by our doing, or by others' */
 	bool		acted;			/* perhaps by our doing */
-	bool		told;			/* of its end, in the log */
+	bool		told;			/* its end, in the log */
 	ZklBreakHead target;		/* the znode of it that is being dealt with */
 	int64		marked_at;		/* µs; 0: it is not, as far as is known */
 	int32		version;		/* of its data since then */
@@ -70,9 +70,7 @@ typedef struct
 
 /* ---- the task ---- */
 
-/*
- * If an earlier worker may have removed a head, the next one must stay.
- */
+/* If an earlier worker may have removed a head, the next head must stay. */
 static bool
 submit_break(ZklTask *task, const ZklSlot *slot, bool restored)
 {
@@ -101,7 +99,7 @@ end_break(ZklTask *task, bool connected)
 	pfree(b->directory);
 }
 
-/* What was under way may have been done. */
+/* A change that was sent may have been made. */
 static void
 lose_break(ZklTask *task, bool was_busy)
 {
@@ -239,7 +237,7 @@ begin_break(ZklTask *task)
 		send_for_target(b, BREAK_LOOKING, ZKL_SEND_GET);
 	else
 	{
-		/* Only as it was marked: a mark that was lost has told nobody. */
+		/* The version tells that the mark is still there. */
 		memset(&delete, 0, sizeof(delete));
 		delete.kind = ZKL_MULTI_DELETE;
 		delete.version = b->version;
@@ -308,8 +306,8 @@ wait_for_holder(BreakTask *b, int32 version)
 /* ---- answers ---- */
 
 /*
- * The head does not exist, or no longer.  Anything that its client creates from
- * now on comes too late to be seen by those who wait behind it.
+ * The head does not exist, or no longer.  If its client creates another znode
+ * now, the contenders behind the head no longer see it.
  */
 static void
 search_for_readers(BreakTask *b)
@@ -459,7 +457,7 @@ take_absence(BreakTask *b)
 	else if (b->phase == BREAK_COMPARING)
 		search_for_readers(b);
 	else
-		begin_again(b);			/* gone: what is there now? */
+		begin_again(b);			/* it is gone: look at the queue again */
 }
 
 static void

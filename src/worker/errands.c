@@ -212,7 +212,7 @@ begin_errand(ZklTask *task)
 	errand->stale = errand->changed = errand->watching = false;
 	errand->watched = is_await(errand);
 
-	/* What is read right behind it is as new as this, unless it is refused. */
+	/* A read right behind a sync is as new as the sync. */
 	if (errand->what.sync)
 		zkl_operation_send(task, THE_SYNC, ZKL_SEND_SYNC, errand->path, false);
 	switch (errand->what.kind)

@@ -1,6 +1,7 @@
 /*
  * from_link.c
- *	  What the session process says: answers, watch events, its own state.
+ *	  From the link to the core and to operation.c: answers, watch events, and
+ *	  the state of the session process.
  *
  * Owns no state.  Runs in the worker only; takes no locks.  It hands everything
  * on: to the core, to operation.c, to errands.c, to the supervisor.  Strings that

@@ -1,13 +1,13 @@
 /*
  * from_link.h
- *	  What the session process says.  Worker only.
+ *	  From the link to the core and to operation.c.  Worker only.
  */
 #ifndef ZKL_WORKER_FROM_LINK_H
 #define ZKL_WORKER_FROM_LINK_H
 
 #include "core/manager.h"
 
-/* Reads what is there, and hands it on. */
+/* Reads all frames that have arrived, and hands them on. */
 extern void zkl_from_link_take(ZklManager *manager);
 
 #endif							/* ZKL_WORKER_FROM_LINK_H */

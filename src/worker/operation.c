@@ -1,6 +1,6 @@
 /*
  * operation.c
- *	  The frame for what the worker does on ZooKeeper besides locks.
+ *	  The frame for the worker's own operations on ZooKeeper, apart from locks.
  *
  * Owns the tasks, the operations sent for them, and the pace of retries.  Runs
  * in the worker only; takes no locks.  It must not know what a task is for.
@@ -241,7 +241,7 @@ zkl_operation_reset(ZklTask *task)
 
 /* ---- time ---- */
 
-/* What was sent will not be answered. */
+/* The operations that were sent will not be answered. */
 static void
 lose_connection(void)
 {

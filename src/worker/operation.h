@@ -1,7 +1,7 @@
 /*
  * operation.h
- *	  The frame for what the worker does on ZooKeeper besides locks.  Worker
- *	  only.
+ *	  The frame for the worker's own operations on ZooKeeper, apart from locks.
+ *	  Worker only.
  *
  * A task is the work for one slot: a zk_queue(), a zk_break_lock(), an errand
  * or an epilogue.  Its owner is one file, which says in a ZklTaskOwner what to
@@ -112,7 +112,7 @@ extern int64 zkl_operation_timer(void);
 
 /*
  * Sends an operation for a task, which is BUSY from then on; "watch" is for GET
- * and LIST.  With task NULL, nobody is told of the answer.
+ * and LIST.  If task is NULL, the answer is dropped.
  */
 extern void zkl_operation_send(ZklTask *task, uint32 part, ZklSendKind kind,
 							   const char *path, bool watch);

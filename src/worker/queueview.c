@@ -3,7 +3,7 @@
  *	  The worker's side of zk_queue().
  *
  * Owns the slots of kind QUEUE between their submission and their answer, and
- * what was read for them.  Runs in the worker only; takes no locks.  It decides
+ * the listings for them.  Runs in the worker only; takes no locks.  It decides
  * nothing about locks, and never waits for a backend: the backend provides the
  * memory for the answer beforehand.
  *
@@ -40,7 +40,7 @@ typedef struct
 	ZklDialect	dialect;
 	char		path[ZKL_MAX_NAME + 1]; /* of the lock */
 
-	/* what was read since the task began last, in a context of its own */
+	/* the znodes as read so far, in a memory context of their own */
 	MemoryContext context;
 	char	   *directory;
 	QueueNode  *nodes;
