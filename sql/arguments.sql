@@ -48,10 +48,10 @@ SELECT zk_fencing_token('/' || repeat(chr(228), 127)) IS NULL AS none;
 SELECT zk_lock(NULL) IS NULL AND zk_lock_shared(NULL) IS NULL
    AND zk_xact_lock(NULL) IS NULL AND zk_xact_lock_shared(NULL) IS NULL
    AND zk_try_lock(NULL) IS NULL AND zk_try_lock_shared(NULL) IS NULL
-   AND zk_try_lock('/x', NULL) IS NULL
-   AND zk_try_xact_lock('/x', NULL) IS NULL
+   AND zk_try_xact_lock(NULL) IS NULL
+   AND zk_try_xact_lock_shared(NULL, '1s') IS NULL
    AND zk_unlock(NULL) IS NULL AND zk_unlock_shared(NULL) IS NULL
-   AND zk_fencing_token(NULL) IS NULL AS strict;
+   AND zk_fencing_token(NULL) IS NULL AS nothing;
 SELECT count(*) FROM zk_queue(NULL);
 
 -- timeouts
@@ -60,9 +60,22 @@ SELECT zk_try_lock('/x', '-1 second');
 SELECT zk_try_lock_shared('/x', '-1 microsecond');
 SELECT zk_try_xact_lock('/x', '1 month -31 days');
 SELECT zk_try_xact_lock_shared('/x', '-178000000 years');
+SELECT zk_lock('/x', '-1 second');
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_lock_shared('/x', '-1 microsecond');
+SELECT zk_xact_lock('/x', timeout => '-178000000 years');
+SELECT zk_xact_lock_shared('/x', 'soon');
+\echo :LAST_ERROR_SQLSTATE
 SET statement_timeout = '50ms';
 SELECT zk_try_lock('/x', '178000000 years');
 \echo :LAST_ERROR_SQLSTATE
+SELECT zk_lock('/x', '178000000 years');
+\echo :LAST_ERROR_SQLSTATE
+\set VERBOSITY sqlstate
+SELECT zk_try_lock('/x', NULL);
+SELECT zk_lock('/x', NULL);
+SELECT zk_lead('/x', timeout => NULL);
+\set VERBOSITY default
 RESET statement_timeout;
 
 -- settings

@@ -36,13 +36,15 @@ SELECT zk_try_xact_lock_shared('{}'::text[]);
 SELECT zk_unlock('{}'::text[]);
 SELECT zk_unlock_shared('{}'::text[]);
 SELECT zk_try_lock(ARRAY['/a', '/b'], '-1s');
+SELECT zk_lock(ARRAY['/a', '/b'], '-1s');
+\echo :LAST_ERROR_SQLSTATE
 
 -- one name
 SELECT zk_lock('{/a}');
 SELECT zk_unlock('/a');
 
 -- nothing asked, nothing got
-SELECT zk_lock(NULL::text[]) IS NULL AND zk_try_lock(NULL::text[]) IS NULL
+SELECT zk_lock(NULL::text[]) IS NULL AND zk_try_lock(NULL::text[], '-1s') IS NULL
    AND zk_unlock(NULL::text[]) IS NULL AS strict;
 
 -- not held
@@ -52,4 +54,7 @@ SELECT zk_unlock_shared(ARRAY['/a']);
 -- no answer: nothing stays
 SELECT zk_try_lock(ARRAY['/a', '/b', '/c']);
 \echo :LAST_ERROR_SQLSTATE
+\set VERBOSITY sqlstate
+SELECT zk_lock(ARRAY['/a', '/b', '/c'], '50ms');
+SELECT zk_xact_lock_shared(ARRAY['/a', '/b', '/c'], timeout => '0');
 SELECT all_quiet();

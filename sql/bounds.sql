@@ -5,32 +5,35 @@
 \set SHOW_CONTEXT never
 SET zklock.connect_timeout = '50ms';
 
--- calls without bounds mean what they always meant, those with them the rest
+-- the second argument is the timeout, whatever follows
 \pset format unaligned
 EXPLAIN (VERBOSE, COSTS OFF)
-SELECT zk_lock('/x'), zk_lock_shared('/x'), zk_xact_lock('/x'),
-       zk_xact_lock_shared('/x'), zk_lock(path => '/x');
+SELECT zk_lock('/x'), zk_lock_shared('/x', '5s'), zk_xact_lock(path => '/x'),
+       zk_xact_lock_shared('/x', timeout => '5s');
 EXPLAIN (VERBOSE, COSTS OFF)
-SELECT zk_try_lock('/x'), zk_try_lock('/x', '1s'), zk_try_lock_shared('/x'),
-       zk_try_lock_shared('/x', '1s'), zk_try_xact_lock('/x'),
-       zk_try_xact_lock('/x', timeout => '1s'), zk_try_xact_lock_shared('/x'),
-       zk_try_xact_lock_shared('/x', interval '1s');
+SELECT zk_try_lock('/x'), zk_try_lock_shared('/x', '5s'),
+       zk_try_xact_lock('/x', timeout => '5s'),
+       zk_try_xact_lock_shared('/x', interval '5s');
 EXPLAIN (VERBOSE, COSTS OFF)
-SELECT zk_lock('/x', '1h'), zk_lock_shared('/x', '1h', '1s'),
-       zk_xact_lock('/x', at_most => NULL, at_least => '1s'),
-       zk_xact_lock_shared('/x', NULL, NULL);
+SELECT zk_lock('/x', at_most => '1h'), zk_lock_shared('/x', '5s', '1h', '1s'),
+       zk_xact_lock('/x', at_least => '1s', timeout => '5s'),
+       zk_xact_lock_shared('/x', NULL, NULL, NULL);
 EXPLAIN (VERBOSE, COSTS OFF)
-SELECT zk_try_lock('/x', '1s', '1h'), zk_try_lock_shared('/x', '1s', '1h', '1s'),
-       zk_try_xact_lock('/x', timeout => '1s', at_most => '1h'),
-       zk_try_xact_lock_shared('/x', '1s', NULL, '1s');
+SELECT zk_try_lock('/x', at_most => '1h'),
+       zk_try_lock_shared('/x', '5s', at_least => '1s'),
+       zk_try_xact_lock('/x', '5s', '1h', '1s'),
+       zk_try_xact_lock_shared('/x', NULL, NULL, NULL);
+EXPLAIN (VERBOSE, COSTS OFF)
+SELECT zk_lock(ARRAY['/x']), zk_xact_lock_shared('{/x}'::text[], '5s'),
+       zk_try_lock(paths => '{/x}'), zk_try_xact_lock(ARRAY['/x'], NULL);
 \pset format aligned
 
 -- no time at all, or less
-SELECT zk_lock('/x', '0');
+SELECT zk_lock('/x', at_most => '0');
 \echo :LAST_ERROR_SQLSTATE
-SELECT zk_lock_shared('/x', '-1s');
-SELECT zk_xact_lock('/x', '-1 microsecond');
-SELECT zk_xact_lock_shared('/x', '1 month -31 days');
+SELECT zk_lock_shared('/x', at_most => '-1s');
+SELECT zk_xact_lock('/x', at_most => '-1 microsecond');
+SELECT zk_xact_lock_shared('/x', at_most => '1 month -31 days');
 SELECT zk_try_lock('/x', '0', '0');
 SELECT zk_try_lock_shared('/x', '-1s', '1s');
 SELECT zk_try_xact_lock('/x', '0', '1h', '-1s');
@@ -40,14 +43,14 @@ SELECT zk_extend('/x', '0');
 \echo :LAST_ERROR_SQLSTATE
 
 -- longer than allowed
-SELECT zk_lock('/x', '1s', '1001ms');
+SELECT zk_lock('/x', NULL, '1s', '1001ms');
 \echo :LAST_ERROR_SQLSTATE
 SELECT zk_try_lock('/x', '0', '1 month', '31 days');
 SELECT zk_try_lock('/x', '0', '2h', '1h 1us');
 \echo :LAST_ERROR_SQLSTATE
-SELECT zk_xact_lock_shared('/x', NULL, '178000000 years');
+SELECT zk_xact_lock_shared('/x', at_least => '178000000 years');
 SET zklock.max_at_least = 0;
-SELECT zk_lock('/x', NULL, '1us');
+SELECT zk_lock('/x', at_least => '1us');
 \echo :LAST_ERROR_SQLSTATE
 RESET zklock.max_at_least;
 
@@ -57,20 +60,21 @@ SELECT zk_try_lock('/x', '0', '1 microsecond');
 SELECT zk_try_lock_shared('/x', '0', '1s', '1s');
 SELECT zk_try_xact_lock('/x', '0', NULL, '0');
 SELECT zk_try_lock('/x', '0', '178000000 years', '1h');
+SELECT zk_lock('/x', '0', at_most => '1h');
 SET lock_timeout = '50ms';
-SELECT zk_lock('/x', '1h', '1s');
+SELECT zk_lock('/x', at_most => '1h', at_least => '1s');
+SELECT zk_lock('/x', '1h', '1h', '1s');
 RESET lock_timeout;
 \set VERBOSITY default
 
--- nothing asked, nothing got
-SELECT zk_lock(NULL, '1h') IS NULL AND zk_lock_shared(NULL, NULL) IS NULL
-   AND zk_xact_lock(NULL, '1h', '1s') IS NULL
-   AND zk_xact_lock_shared(NULL, '0') IS NULL
+-- without a name nothing happens, whatever the other arguments are
+SELECT zk_lock(NULL, '-1s') IS NULL AND zk_lock_shared(NULL, NULL) IS NULL
+   AND zk_xact_lock(NULL, '1s', '1h', '1s') IS NULL
+   AND zk_xact_lock_shared(NULL, at_most => '0') IS NULL
    AND zk_try_lock(NULL, '1s', '1h') IS NULL
-   AND zk_try_lock('/x', NULL, '1h') IS NULL
-   AND zk_try_lock_shared('/x', NULL, NULL) IS NULL
-   AND zk_try_xact_lock('/x', NULL, '1h', '1s') IS NULL
-   AND zk_try_xact_lock_shared(NULL, NULL, NULL) IS NULL
+   AND zk_try_lock_shared(NULL, NULL, NULL) IS NULL
+   AND zk_try_xact_lock(NULL, '-1s') IS NULL
+   AND zk_try_xact_lock_shared(NULL, '0', '0', '-1s') IS NULL
    AND zk_extend(NULL, '1h') IS NULL AS nothing;
 
 -- what is not held

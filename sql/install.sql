@@ -24,10 +24,40 @@ SELECT c.relname
 \d zk_locks
 \d zk_status
 
--- every function says what it is for
+-- every function, view and column says what it is for
 SELECT p.oid::regprocedure
   FROM pg_proc p
  WHERE p.proname LIKE 'zk\_%' AND obj_description(p.oid, 'pg_proc') IS NULL;
+SELECT c.relname
+  FROM pg_class c
+ WHERE c.relname LIKE 'zk\_%' AND c.relkind = 'v'
+   AND obj_description(c.oid, 'pg_class') IS NULL;
+SELECT c.relname, a.attname
+  FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
+ WHERE c.relname IN ('zk_locks', 'zk_status', 'zk_queue_row', 'zk_leader_row')
+   AND col_description(c.oid, a.attnum) IS NULL;
+
+-- a function that returns rows names their columns
+SELECT p.oid::regprocedure, name
+  FROM pg_proc p,
+       LATERAL (SELECT a.attname
+                  FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
+                 WHERE c.reltype = p.prorettype AND a.attnum > 0
+                UNION ALL
+                SELECT arg.name
+                  FROM unnest(p.proargnames, p.proargmodes) AS arg (name, mode)
+                 WHERE arg.mode = 'o') AS returned (name)
+ WHERE p.proname LIKE 'zk\_%'
+   AND obj_description(p.oid, 'pg_proc') !~ ('\m' || name || '\M');
+
+-- the names of all arguments, and what \df shows is never too long
+SELECT DISTINCT name
+  FROM pg_proc p, unnest(p.proargnames) AS name
+ WHERE p.proname LIKE 'zk\_%' ORDER BY 1;
+SELECT p.oid::regprocedure
+  FROM pg_proc p
+ WHERE p.proname LIKE 'zk\_%'
+   AND length(pg_get_function_arguments(p.oid)) > 140;
 
 CREATE SCHEMA elsewhere;
 ALTER EXTENSION zklock SET SCHEMA elsewhere;

@@ -6,7 +6,7 @@
 CREATE ROLE regress_zklock_nobody;
 CREATE ROLE regress_zklock_user;
 CREATE ROLE regress_zklock_monitor IN ROLE pg_monitor;
-GRANT EXECUTE ON FUNCTION zk_try_lock(text, interval), zk_get_locks(),
+GRANT EXECUTE ON FUNCTION zk_try_lock(text, interval, interval, interval), zk_get_locks(),
     zk_get_status() TO regress_zklock_user;
 SET zklock.connect_timeout = '100ms';
 
@@ -20,6 +20,11 @@ SELECT zk_xact_lock('/x');
 SELECT zk_xact_lock_shared('/x');
 SELECT zk_try_xact_lock('/x');
 SELECT zk_try_xact_lock_shared('/x');
+SELECT zk_lock('/x', '1s');
+SELECT zk_xact_lock('/x', at_most => '1s');
+SELECT zk_lock(ARRAY['/x'], '1s');
+SELECT zk_acquire('/x', 1, timeout => '1s');
+SELECT zk_lead('/x', timeout => '1s');
 SELECT zk_unlock('/x');
 SELECT zk_unlock_shared('/x');
 SELECT zk_unlock_all();
@@ -60,6 +65,6 @@ SHOW zklock.connect_string;
 SELECT zk_lock('/x');
 RESET ROLE;
 
-REVOKE ALL ON FUNCTION zk_try_lock(text, interval), zk_get_locks(),
+REVOKE ALL ON FUNCTION zk_try_lock(text, interval, interval, interval), zk_get_locks(),
     zk_get_status() FROM regress_zklock_user;
 DROP ROLE regress_zklock_nobody, regress_zklock_user, regress_zklock_monitor;

@@ -38,12 +38,14 @@ SELECT zk_release('/' || repeat('x', 247));
 SELECT zk_try_acquire('/s', 1, 1, '-1 second');
 \echo :LAST_ERROR_SQLSTATE
 SELECT zk_try_xact_acquire('/s', 1, 1, '-1 microsecond');
+SELECT zk_acquire('/s', 1, 1, '-1 second');
+SELECT zk_xact_acquire('/s', 1, timeout => '-1 microsecond');
 
 -- nothing asked, nothing got
 SELECT zk_acquire(NULL, 1) IS NULL AND zk_acquire('/s', NULL) IS NULL
    AND zk_acquire('/s', 1, NULL) IS NULL
    AND zk_xact_acquire(NULL, 1) IS NULL
-   AND zk_try_acquire('/s', 1, 1, NULL) IS NULL
+   AND zk_try_acquire('/s', 1, NULL, '1s') IS NULL
    AND zk_try_xact_acquire('/s', NULL) IS NULL
    AND zk_release(NULL) IS NULL AND zk_release('/s', NULL) IS NULL AS strict;
 
@@ -57,6 +59,10 @@ SELECT zk_fencing_token('/s') IS NULL AS none;
 SELECT zk_try_acquire('/s', 1);
 \echo :LAST_ERROR_SQLSTATE
 SELECT zk_try_xact_acquire('/s', 1, 1, '0.1 s');
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_acquire('/s', 1, timeout => '0');
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_xact_acquire('/s', 1, 1, '0.1 s');
 \echo :LAST_ERROR_SQLSTATE
 SET zklock.connect_timeout = '1min';
 SET lock_timeout = '200ms';

@@ -18,7 +18,16 @@ SELECT zk_try_xact_lock_shared('/batch/nightly');
 SELECT * FROM zk_queue('/batch/nightly');
 \echo :LAST_ERROR_SQLSTATE
 
--- a wait has no such bound, but those of PostgreSQL
+-- so is a wait whose timeout has ended, and that does not tell "taken" either
+SELECT zk_lock('/batch/nightly', '0');
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_xact_lock_shared('/batch/nightly', '0.1 s');
+\echo :LAST_ERROR_SQLSTATE
+-- if that is long, a notice comes first
+SELECT zk_lock('/batch/nightly', '0.3 s');
+\echo :LAST_ERROR_SQLSTATE
+
+-- a wait without a timeout only ends by those of PostgreSQL
 SET zklock.connect_timeout = '1min';
 SET lock_timeout = '300ms';
 SELECT zk_lock('/batch/nightly');
@@ -27,6 +36,8 @@ SELECT zk_xact_lock_shared('/batch/nightly');
 \echo :LAST_ERROR_SQLSTATE
 -- a try heeds it too, if it is the shorter one
 SELECT zk_try_lock('/batch/nightly', '1 hour');
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_lock('/batch/nightly', '1 hour');
 \echo :LAST_ERROR_SQLSTATE
 RESET lock_timeout;
 SET statement_timeout = '300ms';
@@ -56,6 +67,7 @@ RESET lock_timeout;
 SET zklock.connect_timeout = '200ms';
 
 -- the timeouts are kept, neither less nor much more
+SET client_min_messages = warning;
 DO $$
 DECLARE
 	start timestamptz := clock_timestamp();
@@ -64,9 +76,10 @@ BEGIN
 	PERFORM zk_try_lock('/batch/nightly', '0.3 s');
 EXCEPTION WHEN connection_failure THEN
 	waited := clock_timestamp() - start;
-	RAISE NOTICE 'not less: %, not much more: %',
+	RAISE WARNING 'not less: %, not much more: %',
 		waited >= '0.5 s', waited < '5 s';
 END $$;
+RESET client_min_messages;
 
 -- many in a row use up no slots (there are 8)
 SET zklock.connect_timeout = '1ms';

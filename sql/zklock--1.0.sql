@@ -14,433 +14,268 @@ END
 $$;
 
 --
--- Acquiring: they return the fencing token, or whether a try succeeded
+-- Locks.  A timeout of NULL never ends.  If it ends, zk_lock() raises an error,
+-- and zk_try_lock() returns false.  The lock is lost at_most after the grant, and
+-- it stays taken until at_least after the grant.  NULL: no such bound.
 --
-CREATE FUNCTION zk_lock(path text)
+CREATE FUNCTION zk_lock(path text, timeout interval DEFAULT NULL,
+	at_most interval DEFAULT NULL, at_least interval DEFAULT NULL)
 RETURNS bigint
 AS 'MODULE_PATHNAME', 'zkl_sql_lock'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_lock(text, interval, interval, interval) IS
+'acquire an exclusive distributed lock until it is unlocked or the session ends; returns its fencing token';
 
-CREATE FUNCTION zk_lock_shared(path text)
+CREATE FUNCTION zk_lock_shared(path text, timeout interval DEFAULT NULL,
+	at_most interval DEFAULT NULL, at_least interval DEFAULT NULL)
 RETURNS bigint
 AS 'MODULE_PATHNAME', 'zkl_sql_lock_shared'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_lock_shared(text, interval, interval, interval) IS
+'acquire a shared distributed lock until it is unlocked or the session ends; returns its fencing token';
 
-CREATE FUNCTION zk_xact_lock(path text)
+CREATE FUNCTION zk_xact_lock(path text, timeout interval DEFAULT NULL,
+	at_most interval DEFAULT NULL, at_least interval DEFAULT NULL)
 RETURNS bigint
 AS 'MODULE_PATHNAME', 'zkl_sql_xact_lock'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_xact_lock(text, interval, interval, interval) IS
+'acquire an exclusive distributed lock until the transaction ends; returns its fencing token';
 
-CREATE FUNCTION zk_xact_lock_shared(path text)
+CREATE FUNCTION zk_xact_lock_shared(path text, timeout interval DEFAULT NULL,
+	at_most interval DEFAULT NULL, at_least interval DEFAULT NULL)
 RETURNS bigint
 AS 'MODULE_PATHNAME', 'zkl_sql_xact_lock_shared'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_xact_lock_shared(text, interval, interval, interval) IS
+'acquire a shared distributed lock until the transaction ends; returns its fencing token';
 
-CREATE FUNCTION zk_try_lock(path text, timeout interval DEFAULT '0')
+CREATE FUNCTION zk_try_lock(path text, timeout interval DEFAULT '0',
+	at_most interval DEFAULT NULL, at_least interval DEFAULT NULL)
 RETURNS boolean
 AS 'MODULE_PATHNAME', 'zkl_sql_try_lock'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_try_lock(text, interval, interval, interval) IS
+'try to acquire an exclusive distributed lock until it is unlocked or the session ends; returns whether it was acquired';
 
-CREATE FUNCTION zk_try_lock_shared(path text, timeout interval DEFAULT '0')
+CREATE FUNCTION zk_try_lock_shared(path text, timeout interval DEFAULT '0',
+	at_most interval DEFAULT NULL, at_least interval DEFAULT NULL)
 RETURNS boolean
 AS 'MODULE_PATHNAME', 'zkl_sql_try_lock_shared'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_try_lock_shared(text, interval, interval, interval) IS
+'try to acquire a shared distributed lock until it is unlocked or the session ends; returns whether it was acquired';
 
-CREATE FUNCTION zk_try_xact_lock(path text, timeout interval DEFAULT '0')
+CREATE FUNCTION zk_try_xact_lock(path text, timeout interval DEFAULT '0',
+	at_most interval DEFAULT NULL, at_least interval DEFAULT NULL)
 RETURNS boolean
 AS 'MODULE_PATHNAME', 'zkl_sql_try_xact_lock'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_try_xact_lock(text, interval, interval, interval) IS
+'try to acquire an exclusive distributed lock until the transaction ends; returns whether it was acquired';
 
-CREATE FUNCTION zk_try_xact_lock_shared(path text, timeout interval DEFAULT '0')
+CREATE FUNCTION zk_try_xact_lock_shared(path text, timeout interval DEFAULT '0',
+	at_most interval DEFAULT NULL, at_least interval DEFAULT NULL)
 RETURNS boolean
 AS 'MODULE_PATHNAME', 'zkl_sql_try_xact_lock_shared'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_try_xact_lock_shared(text, interval, interval, interval) IS
+'try to acquire a shared distributed lock until the transaction ends; returns whether it was acquired';
 
---
--- Releasing, and looking at one's own
---
 CREATE FUNCTION zk_unlock(path text)
 RETURNS boolean
 AS 'MODULE_PATHNAME', 'zkl_sql_unlock'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_unlock(text) IS
+'release an exclusive distributed lock that the session holds; returns whether it was held';
 
 CREATE FUNCTION zk_unlock_shared(path text)
 RETURNS boolean
 AS 'MODULE_PATHNAME', 'zkl_sql_unlock_shared'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_unlock_shared(text) IS
+'release a shared distributed lock that the session holds; returns whether it was held';
 
 CREATE FUNCTION zk_unlock_all()
 RETURNS void
 AS 'MODULE_PATHNAME', 'zkl_sql_unlock_all'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_unlock_all() IS
+'release everything that the session holds: locks, leases, leaderships and barriers';
+
+CREATE FUNCTION zk_extend(path text, at_most interval)
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'zkl_sql_extend'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_extend(text, interval) IS
+'set a new at_most, counted from now, for a distributed lock that is held; returns whether it is held';
 
 CREATE FUNCTION zk_fencing_token(path text)
 RETURNS bigint
 AS 'MODULE_PATHNAME', 'zkl_sql_fencing_token'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
-
---
--- Looking at all
---
-CREATE FUNCTION zk_get_locks(
-	OUT path text,
-	OUT mode text,
-	OUT lifetime text,
-	OUT granted boolean,
-	OUT state text,
-	OUT pid integer,
-	OUT fencing_token bigint,
-	OUT holds integer,
-	OUT requested_at timestamptz,
-	OUT granted_at timestamptz,
-	OUT znode text,
-	OUT revoked boolean)
-RETURNS SETOF record
-AS 'MODULE_PATHNAME', 'zkl_sql_locks'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
-
-CREATE FUNCTION zk_get_status(
-	OUT state text,
-	OUT server text,
-	OUT session_id text,
-	OUT session_timeout interval,
-	OUT lease_remaining interval,
-	OUT worker_pid integer,
-	OUT session_pid integer,
-	OUT locks_held bigint,
-	OUT waiting bigint,
-	OUT connects bigint,
-	OUT sessions_lost bigint,
-	OUT batches bigint,
-	OUT operations bigint,
-	OUT listings bigint,
-	OUT creates bigint,
-	OUT continuity double precision,
-	OUT watches bigint,
-	OUT last_error text,
-	OUT last_error_at timestamptz)
-RETURNS SETOF record
-AS 'MODULE_PATHNAME', 'zkl_sql_status'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
-ROWS 1;
-
-CREATE FUNCTION zk_queue(
-	path text,
-	OUT "position" integer,
-	OUT mode text,
-	OUT granted boolean,
-	OUT server text,
-	OUT database text,
-	OUT pid integer,
-	OUT usename text,
-	OUT application_name text,
-	OUT znode text,
-	OUT session_id text,
-	OUT created_at timestamptz)
-RETURNS SETOF record
-AS 'MODULE_PATHNAME', 'zkl_sql_queue'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
-
---
--- For operators
---
-CREATE FUNCTION zk_break_lock(path text)
-RETURNS boolean
-AS 'MODULE_PATHNAME', 'zkl_sql_break_lock'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
-
-CREATE FUNCTION zk_accept_lower_tokens()
-RETURNS void
-AS 'MODULE_PATHNAME', 'zkl_sql_accept_lower_tokens'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
-
-CREATE VIEW zk_locks AS SELECT * FROM zk_get_locks();
-
-CREATE VIEW zk_status AS SELECT * FROM zk_get_status();
-
---
--- What they are for
---
-COMMENT ON FUNCTION zk_lock(text) IS
-'wait for a distributed lock, exclusive, until unlocked or the end of the session';
-COMMENT ON FUNCTION zk_lock_shared(text) IS
-'wait for a distributed lock, shared, until unlocked or the end of the session';
-COMMENT ON FUNCTION zk_xact_lock(text) IS
-'wait for a distributed lock, exclusive, until the end of the transaction';
-COMMENT ON FUNCTION zk_xact_lock_shared(text) IS
-'wait for a distributed lock, shared, until the end of the transaction';
-COMMENT ON FUNCTION zk_try_lock(text, interval) IS
-'try to get a distributed lock, exclusive, until unlocked or the end of the session';
-COMMENT ON FUNCTION zk_try_lock_shared(text, interval) IS
-'try to get a distributed lock, shared, until unlocked or the end of the session';
-COMMENT ON FUNCTION zk_try_xact_lock(text, interval) IS
-'try to get a distributed lock, exclusive, until the end of the transaction';
-COMMENT ON FUNCTION zk_try_xact_lock_shared(text, interval) IS
-'try to get a distributed lock, shared, until the end of the transaction';
-COMMENT ON FUNCTION zk_unlock(text) IS
-'release an exclusive distributed lock of session lifetime';
-COMMENT ON FUNCTION zk_unlock_shared(text) IS
-'release a shared distributed lock of session lifetime';
-COMMENT ON FUNCTION zk_unlock_all() IS
-'release all distributed locks of session lifetime';
 COMMENT ON FUNCTION zk_fencing_token(text) IS
-'fencing token of a distributed lock that this session holds';
-COMMENT ON FUNCTION zk_get_locks() IS
-'rows of the view zk_locks';
-COMMENT ON FUNCTION zk_get_status() IS
-'row of the view zk_status';
-COMMENT ON FUNCTION zk_queue(text) IS
-'everyone who holds or awaits a distributed lock, on all servers';
-COMMENT ON FUNCTION zk_break_lock(text) IS
-'remove the head of the queue of a distributed lock, whoever owns it';
-COMMENT ON FUNCTION zk_accept_lower_tokens() IS
-'go on with an ensemble whose fencing tokens begin lower than before';
-COMMENT ON VIEW zk_locks IS
-'distributed locks held or awaited by sessions of this server';
-COMMENT ON VIEW zk_status IS
-'the connection of this server to ZooKeeper';
+'fencing token of the lock, leadership or leases of that name that the session holds, or null';
 
 --
--- Nothing is for everybody
+-- Several locks at once: all or none.  The tokens are in the order of the paths.
 --
-REVOKE ALL ON FUNCTION zk_lock(text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION zk_lock_shared(text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION zk_xact_lock(text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION zk_xact_lock_shared(text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION zk_try_lock(text, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION zk_try_lock_shared(text, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION zk_try_xact_lock(text, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION zk_try_xact_lock_shared(text, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION zk_unlock(text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION zk_unlock_shared(text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION zk_unlock_all() FROM PUBLIC;
-REVOKE ALL ON FUNCTION zk_fencing_token(text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION zk_get_locks() FROM PUBLIC;
-REVOKE ALL ON FUNCTION zk_get_status() FROM PUBLIC;
-REVOKE ALL ON FUNCTION zk_queue(text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION zk_break_lock(text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION zk_accept_lower_tokens() FROM PUBLIC;
-REVOKE ALL ON zk_locks FROM PUBLIC;
-REVOKE ALL ON zk_status FROM PUBLIC;
-
-GRANT EXECUTE ON FUNCTION zk_get_locks() TO pg_monitor;
-GRANT EXECUTE ON FUNCTION zk_get_status() TO pg_monitor;
-GRANT EXECUTE ON FUNCTION zk_queue(text) TO pg_monitor;
-GRANT SELECT ON zk_locks TO pg_monitor;
-GRANT SELECT ON zk_status TO pg_monitor;
-
---
--- Several locks at once, all or nothing; tokens in the order of the names
---
-CREATE FUNCTION zk_lock(paths text[])
+CREATE FUNCTION zk_lock(paths text[], timeout interval DEFAULT NULL)
 RETURNS bigint[]
 AS 'MODULE_PATHNAME', 'zkl_sql_lock_all'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_lock(text[], interval) IS
+'acquire several exclusive distributed locks until they are unlocked or the session ends; returns their fencing tokens';
 
-CREATE FUNCTION zk_lock_shared(paths text[])
+CREATE FUNCTION zk_lock_shared(paths text[], timeout interval DEFAULT NULL)
 RETURNS bigint[]
 AS 'MODULE_PATHNAME', 'zkl_sql_lock_all_shared'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_lock_shared(text[], interval) IS
+'acquire several shared distributed locks until they are unlocked or the session ends; returns their fencing tokens';
 
-CREATE FUNCTION zk_xact_lock(paths text[])
+CREATE FUNCTION zk_xact_lock(paths text[], timeout interval DEFAULT NULL)
 RETURNS bigint[]
 AS 'MODULE_PATHNAME', 'zkl_sql_xact_lock_all'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_xact_lock(text[], interval) IS
+'acquire several exclusive distributed locks until the transaction ends; returns their fencing tokens';
 
-CREATE FUNCTION zk_xact_lock_shared(paths text[])
+CREATE FUNCTION zk_xact_lock_shared(paths text[], timeout interval DEFAULT NULL)
 RETURNS bigint[]
 AS 'MODULE_PATHNAME', 'zkl_sql_xact_lock_all_shared'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_xact_lock_shared(text[], interval) IS
+'acquire several shared distributed locks until the transaction ends; returns their fencing tokens';
 
 CREATE FUNCTION zk_try_lock(paths text[], timeout interval DEFAULT '0')
 RETURNS boolean
 AS 'MODULE_PATHNAME', 'zkl_sql_try_lock_all'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_try_lock(text[], interval) IS
+'try to acquire several exclusive distributed locks until they are unlocked or the session ends; returns whether all were acquired';
 
 CREATE FUNCTION zk_try_lock_shared(paths text[], timeout interval DEFAULT '0')
 RETURNS boolean
 AS 'MODULE_PATHNAME', 'zkl_sql_try_lock_all_shared'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_try_lock_shared(text[], interval) IS
+'try to acquire several shared distributed locks until they are unlocked or the session ends; returns whether all were acquired';
 
 CREATE FUNCTION zk_try_xact_lock(paths text[], timeout interval DEFAULT '0')
 RETURNS boolean
 AS 'MODULE_PATHNAME', 'zkl_sql_try_xact_lock_all'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_try_xact_lock(text[], interval) IS
+'try to acquire several exclusive distributed locks until the transaction ends; returns whether all were acquired';
 
-CREATE FUNCTION zk_try_xact_lock_shared(paths text[], timeout interval DEFAULT '0')
+CREATE FUNCTION zk_try_xact_lock_shared(paths text[],
+	timeout interval DEFAULT '0')
 RETURNS boolean
 AS 'MODULE_PATHNAME', 'zkl_sql_try_xact_lock_all_shared'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_try_xact_lock_shared(text[], interval) IS
+'try to acquire several shared distributed locks until the transaction ends; returns whether all were acquired';
 
 CREATE FUNCTION zk_unlock(paths text[])
 RETURNS boolean
 AS 'MODULE_PATHNAME', 'zkl_sql_unlock_all_of'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_unlock(text[]) IS
+'release several exclusive distributed locks that the session holds; returns whether all were held';
 
 CREATE FUNCTION zk_unlock_shared(paths text[])
 RETURNS boolean
 AS 'MODULE_PATHNAME', 'zkl_sql_unlock_all_of_shared'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
-
-COMMENT ON FUNCTION zk_lock(text[]) IS
-'wait for several distributed locks, exclusive, until unlocked or the end of the session';
-COMMENT ON FUNCTION zk_lock_shared(text[]) IS
-'wait for several distributed locks, shared, until unlocked or the end of the session';
-COMMENT ON FUNCTION zk_xact_lock(text[]) IS
-'wait for several distributed locks, exclusive, until the end of the transaction';
-COMMENT ON FUNCTION zk_xact_lock_shared(text[]) IS
-'wait for several distributed locks, shared, until the end of the transaction';
-COMMENT ON FUNCTION zk_try_lock(text[], interval) IS
-'try to get several distributed locks, exclusive, until unlocked or the end of the session';
-COMMENT ON FUNCTION zk_try_lock_shared(text[], interval) IS
-'try to get several distributed locks, shared, until unlocked or the end of the session';
-COMMENT ON FUNCTION zk_try_xact_lock(text[], interval) IS
-'try to get several distributed locks, exclusive, until the end of the transaction';
-COMMENT ON FUNCTION zk_try_xact_lock_shared(text[], interval) IS
-'try to get several distributed locks, shared, until the end of the transaction';
-COMMENT ON FUNCTION zk_unlock(text[]) IS
-'release several exclusive distributed locks of session lifetime';
 COMMENT ON FUNCTION zk_unlock_shared(text[]) IS
-'release several shared distributed locks of session lifetime';
-
-REVOKE ALL ON FUNCTION zk_lock(text[]) FROM PUBLIC;
-REVOKE ALL ON FUNCTION zk_lock_shared(text[]) FROM PUBLIC;
-REVOKE ALL ON FUNCTION zk_xact_lock(text[]) FROM PUBLIC;
-REVOKE ALL ON FUNCTION zk_xact_lock_shared(text[]) FROM PUBLIC;
-REVOKE ALL ON FUNCTION zk_try_lock(text[], interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION zk_try_lock_shared(text[], interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION zk_try_xact_lock(text[], interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION zk_try_xact_lock_shared(text[], interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION zk_unlock(text[]) FROM PUBLIC;
-REVOKE ALL ON FUNCTION zk_unlock_shared(text[]) FROM PUBLIC;
-
---
--- Barriers
---
-CREATE FUNCTION zk_barrier_enter(path text, parties integer, timeout interval DEFAULT NULL)
-RETURNS boolean
-AS 'MODULE_PATHNAME', 'zkl_sql_barrier_enter'
-LANGUAGE C VOLATILE PARALLEL UNSAFE;
-
-CREATE FUNCTION zk_barrier_leave(path text, timeout interval DEFAULT NULL)
-RETURNS boolean
-AS 'MODULE_PATHNAME', 'zkl_sql_barrier_leave'
-LANGUAGE C VOLATILE PARALLEL UNSAFE;
-
-CREATE FUNCTION zk_barrier(path text, parties integer, timeout interval DEFAULT NULL)
-RETURNS boolean
-AS 'MODULE_PATHNAME', 'zkl_sql_barrier'
-LANGUAGE C VOLATILE PARALLEL UNSAFE;
-
-COMMENT ON FUNCTION zk_barrier_enter(text, integer, interval) IS
-'wait until so many sessions, on all servers, are in, to start together';
-COMMENT ON FUNCTION zk_barrier_leave(text, interval) IS
-'wait until all who are in want to leave, to end together';
-COMMENT ON FUNCTION zk_barrier(text, integer, interval) IS
-'wait until so many sessions, on all servers, have come, and go on';
-
-REVOKE ALL ON FUNCTION zk_barrier_enter(text, integer, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION zk_barrier_leave(text, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION zk_barrier(text, integer, interval) FROM PUBLIC;
+'release several shared distributed locks that the session holds; returns whether all were held';
 
 --
 -- Semaphores
 --
 CREATE FUNCTION zk_acquire(path text, max_leases integer,
-	leases integer DEFAULT 1)
+	leases integer DEFAULT 1, timeout interval DEFAULT NULL)
 RETURNS bigint
 AS 'MODULE_PATHNAME', 'zkl_sql_acquire'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_acquire(text, integer, integer, interval) IS
+'acquire leases of a semaphore until they are released or the session ends; returns the greatest of their fencing tokens';
 
 CREATE FUNCTION zk_xact_acquire(path text, max_leases integer,
-	leases integer DEFAULT 1)
+	leases integer DEFAULT 1, timeout interval DEFAULT NULL)
 RETURNS bigint
 AS 'MODULE_PATHNAME', 'zkl_sql_xact_acquire'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_xact_acquire(text, integer, integer, interval) IS
+'acquire leases of a semaphore until the transaction ends; returns the greatest of their fencing tokens';
 
 CREATE FUNCTION zk_try_acquire(path text, max_leases integer,
 	leases integer DEFAULT 1, timeout interval DEFAULT '0')
 RETURNS boolean
 AS 'MODULE_PATHNAME', 'zkl_sql_try_acquire'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_try_acquire(text, integer, integer, interval) IS
+'try to acquire leases of a semaphore until they are released or the session ends; returns whether all were acquired';
 
 CREATE FUNCTION zk_try_xact_acquire(path text, max_leases integer,
 	leases integer DEFAULT 1, timeout interval DEFAULT '0')
 RETURNS boolean
 AS 'MODULE_PATHNAME', 'zkl_sql_try_xact_acquire'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_try_xact_acquire(text, integer, integer, interval) IS
+'try to acquire leases of a semaphore until the transaction ends; returns whether all were acquired';
 
 CREATE FUNCTION zk_release(path text, leases integer DEFAULT 1)
 RETURNS boolean
 AS 'MODULE_PATHNAME', 'zkl_sql_release'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
-
-COMMENT ON FUNCTION zk_acquire(text, integer, integer) IS
-'wait for leases of a semaphore, until released or the end of the session';
-COMMENT ON FUNCTION zk_xact_acquire(text, integer, integer) IS
-'wait for leases of a semaphore, until the end of the transaction';
-COMMENT ON FUNCTION zk_try_acquire(text, integer, integer, interval) IS
-'try to get leases of a semaphore, until released or the end of the session';
-COMMENT ON FUNCTION zk_try_xact_acquire(text, integer, integer, interval) IS
-'try to get leases of a semaphore, until the end of the transaction';
 COMMENT ON FUNCTION zk_release(text, integer) IS
-'release leases of a semaphore of session lifetime';
-
-REVOKE ALL ON FUNCTION zk_acquire(text, integer, integer) FROM PUBLIC;
-REVOKE ALL ON FUNCTION zk_xact_acquire(text, integer, integer) FROM PUBLIC;
-REVOKE ALL ON FUNCTION zk_try_acquire(text, integer, integer, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION zk_try_xact_acquire(text, integer, integer, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION zk_release(text, integer) FROM PUBLIC;
-
---
--- Asking holders to give a lock up
---
-CREATE FUNCTION zk_revoke(path text)
-RETURNS integer
-AS 'MODULE_PATHNAME', 'zkl_sql_revoke'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
-
-COMMENT ON FUNCTION zk_revoke(text) IS
-'ask all who hold a distributed lock to give it up';
-
-REVOKE ALL ON FUNCTION zk_revoke(text) FROM PUBLIC;
+'release leases of a semaphore that the session holds; returns whether so many were held';
 
 --
 -- Leaders
 --
-CREATE FUNCTION zk_lead(path text, id text DEFAULT NULL)
+CREATE FUNCTION zk_lead(path text, id text DEFAULT NULL,
+	timeout interval DEFAULT NULL)
 RETURNS bigint
 AS 'MODULE_PATHNAME', 'zkl_sql_lead'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_lead(text, text, interval) IS
+'become the leader, until the session resigns or ends; returns the fencing token of the leadership';
 
 CREATE FUNCTION zk_resign(path text)
 RETURNS boolean
 AS 'MODULE_PATHNAME', 'zkl_sql_resign'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
-
-CREATE FUNCTION zk_leader(
-	path text,
-	OUT id text,
-	OUT znode text,
-	OUT session_id text,
-	OUT since timestamptz)
-RETURNS SETOF record
-AS 'MODULE_PATHNAME', 'zkl_sql_leader'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
-ROWS 1;
-
-COMMENT ON FUNCTION zk_lead(text, text) IS
-'wait to be the leader, until resigning or the end of the session';
 COMMENT ON FUNCTION zk_resign(text) IS
-'be the leader no longer';
-COMMENT ON FUNCTION zk_leader(text) IS
-'the present leader, if there is one, and when it stood for that';
+'stop being the leader; returns whether the session was the leader';
 
-REVOKE ALL ON FUNCTION zk_lead(text, text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION zk_resign(text) FROM PUBLIC;
-REVOKE ALL ON FUNCTION zk_leader(text) FROM PUBLIC;
+--
+-- Barriers
+--
+CREATE FUNCTION zk_barrier_enter(path text, parties integer,
+	timeout interval DEFAULT NULL)
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'zkl_sql_barrier_enter'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_barrier_enter(text, integer, interval) IS
+'enter a barrier and wait until parties sessions are in; returns false if the timeout ended first';
 
-GRANT EXECUTE ON FUNCTION zk_leader(text) TO pg_monitor;
+CREATE FUNCTION zk_barrier_leave(path text, timeout interval DEFAULT NULL)
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'zkl_sql_barrier_leave'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_barrier_leave(text, interval) IS
+'leave a barrier and wait until all its members leave; returns false if the timeout ended first';
+
+CREATE FUNCTION zk_barrier(path text, parties integer,
+	timeout interval DEFAULT NULL)
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'zkl_sql_barrier'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_barrier(text, integer, interval) IS
+'wait until parties sessions have arrived, then go on; returns false if the timeout ended first';
 
 --
 -- Once per period or run key, over all servers
@@ -451,8 +286,7 @@ RETURNS boolean
 AS 'MODULE_PATHNAME', 'zkl_sql_once_period'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_once(text, interval, text) IS
-'whether this transaction is the one of all servers to do a job in this period';
-REVOKE ALL ON FUNCTION zk_once(text, interval, text) FROM PUBLIC;
+'whether this transaction, of all on all servers, is the one to run a job in this period';
 
 CREATE FUNCTION zk_once(path text, run_key text,
 	guarantee text DEFAULT 'at_most_once')
@@ -460,98 +294,237 @@ RETURNS boolean
 AS 'MODULE_PATHNAME', 'zkl_sql_once_key'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_once(text, text, text) IS
-'whether this transaction is the one of all servers to do the run of that key';
-REVOKE ALL ON FUNCTION zk_once(text, text, text) FROM PUBLIC;
+'whether this transaction, of all on all servers, is the one to run a job for this run key';
 
 CREATE FUNCTION zk_once_reset(path text)
 RETURNS boolean
 AS 'MODULE_PATHNAME', 'zkl_sql_once_reset'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_once_reset(text) IS
-'forget which turns of a job were used up, so that it can run again';
-REVOKE ALL ON FUNCTION zk_once_reset(text) FROM PUBLIC;
+'forget the recorded runs of a job, so that it can run again; returns whether there were any';
 
 --
--- Holding for a bounded time: at most so long from the grant on, and at least,
--- also if it is released before.  NULL: no bound
+-- Monitoring.  The functions return named row types, so that \df stays readable
+-- and a later version can add a column without dropping anything.
 --
-CREATE FUNCTION zk_lock(path text, at_most interval, at_least interval DEFAULT NULL)
-RETURNS bigint
-AS 'MODULE_PATHNAME', 'zkl_sql_lock'
-LANGUAGE C VOLATILE PARALLEL UNSAFE;
+CREATE TYPE zk_lock_row AS (
+	path text,
+	mode text,
+	lifetime text,
+	granted boolean,
+	state text,
+	pid integer,
+	fencing_token bigint,
+	holds integer,
+	requested_at timestamptz,
+	granted_at timestamptz,
+	znode text,
+	revoked boolean);
+COMMENT ON TYPE zk_lock_row IS
+'row of the view zk_locks';
 
-CREATE FUNCTION zk_lock_shared(path text, at_most interval, at_least interval DEFAULT NULL)
-RETURNS bigint
-AS 'MODULE_PATHNAME', 'zkl_sql_lock_shared'
-LANGUAGE C VOLATILE PARALLEL UNSAFE;
+CREATE FUNCTION zk_get_locks()
+RETURNS SETOF zk_lock_row
+AS 'MODULE_PATHNAME', 'zkl_sql_locks'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_get_locks() IS
+'rows of the view zk_locks: path, mode, lifetime, granted, state, pid, fencing_token, holds, requested_at, granted_at, znode, revoked';
 
-CREATE FUNCTION zk_xact_lock(path text, at_most interval, at_least interval DEFAULT NULL)
-RETURNS bigint
-AS 'MODULE_PATHNAME', 'zkl_sql_xact_lock'
-LANGUAGE C VOLATILE PARALLEL UNSAFE;
+CREATE TYPE zk_status_row AS (
+	state text,
+	server text,
+	session_id text,
+	session_timeout interval,
+	lease_remaining interval,
+	worker_pid integer,
+	session_pid integer,
+	locks_held bigint,
+	waiting bigint,
+	connects bigint,
+	sessions_lost bigint,
+	batches bigint,
+	operations bigint,
+	listings bigint,
+	creates bigint,
+	continuity double precision,
+	watches bigint,
+	last_error text,
+	last_error_at timestamptz);
+COMMENT ON TYPE zk_status_row IS
+'row of the view zk_status';
 
-CREATE FUNCTION zk_xact_lock_shared(path text, at_most interval, at_least interval DEFAULT NULL)
-RETURNS bigint
-AS 'MODULE_PATHNAME', 'zkl_sql_xact_lock_shared'
-LANGUAGE C VOLATILE PARALLEL UNSAFE;
+CREATE FUNCTION zk_get_status()
+RETURNS SETOF zk_status_row
+AS 'MODULE_PATHNAME', 'zkl_sql_status'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+ROWS 1;
+COMMENT ON FUNCTION zk_get_status() IS
+'row of the view zk_status: state, server, session_id, session_timeout, lease_remaining, worker_pid, session_pid, locks_held, waiting, connects, sessions_lost, batches, operations, listings, creates, continuity, watches, last_error, last_error_at';
 
-CREATE FUNCTION zk_try_lock(path text, timeout interval, at_most interval, at_least interval DEFAULT NULL)
-RETURNS boolean
-AS 'MODULE_PATHNAME', 'zkl_sql_try_lock'
-LANGUAGE C VOLATILE PARALLEL UNSAFE;
+CREATE TYPE zk_queue_row AS (
+	"position" integer,
+	mode text,
+	granted boolean,
+	server text,
+	database text,
+	pid integer,
+	usename text,
+	application_name text,
+	znode text,
+	session_id text,
+	created_at timestamptz);
+COMMENT ON TYPE zk_queue_row IS
+'row of zk_queue()';
+COMMENT ON COLUMN zk_queue_row."position" IS
+'place in the order of the queue, from 1 on';
+COMMENT ON COLUMN zk_queue_row.mode IS
+'exclusive, shared, lease, leader or member';
+COMMENT ON COLUMN zk_queue_row.granted IS
+'whether it holds the lock';
+COMMENT ON COLUMN zk_queue_row.server IS
+'name of the PostgreSQL server, or what another client wrote into the znode, or null';
+COMMENT ON COLUMN zk_queue_row.database IS
+'database of the session, or null';
+COMMENT ON COLUMN zk_queue_row.pid IS
+'process ID of the session on its server, or null';
+COMMENT ON COLUMN zk_queue_row.usename IS
+'user name of the session, or null';
+COMMENT ON COLUMN zk_queue_row.application_name IS
+'application name of the session, or null';
+COMMENT ON COLUMN zk_queue_row.znode IS
+'path of the znode in ZooKeeper';
+COMMENT ON COLUMN zk_queue_row.session_id IS
+'ID of the ZooKeeper session that owns the znode, or null';
+COMMENT ON COLUMN zk_queue_row.created_at IS
+'time at which the znode was created, by the clock of ZooKeeper, or null';
 
-CREATE FUNCTION zk_try_lock_shared(path text, timeout interval, at_most interval, at_least interval DEFAULT NULL)
-RETURNS boolean
-AS 'MODULE_PATHNAME', 'zkl_sql_try_lock_shared'
-LANGUAGE C VOLATILE PARALLEL UNSAFE;
+CREATE FUNCTION zk_queue(path text)
+RETURNS SETOF zk_queue_row
+AS 'MODULE_PATHNAME', 'zkl_sql_queue'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_queue(text) IS
+'holders and waiters of a lock on all servers: position, mode, granted, server, database, pid, usename, application_name, znode, session_id, created_at';
 
-CREATE FUNCTION zk_try_xact_lock(path text, timeout interval, at_most interval, at_least interval DEFAULT NULL)
-RETURNS boolean
-AS 'MODULE_PATHNAME', 'zkl_sql_try_xact_lock'
-LANGUAGE C VOLATILE PARALLEL UNSAFE;
+CREATE TYPE zk_leader_row AS (
+	id text,
+	znode text,
+	session_id text,
+	since timestamptz);
+COMMENT ON TYPE zk_leader_row IS
+'row of zk_leader()';
+COMMENT ON COLUMN zk_leader_row.id IS
+'id that the leader gave to zk_lead(), or that another client wrote into the znode';
+COMMENT ON COLUMN zk_leader_row.znode IS
+'path of the znode in ZooKeeper';
+COMMENT ON COLUMN zk_leader_row.session_id IS
+'ID of the ZooKeeper session that owns the znode, or null';
+COMMENT ON COLUMN zk_leader_row.since IS
+'time at which the leader became a candidate, by the clock of ZooKeeper, or null';
 
-CREATE FUNCTION zk_try_xact_lock_shared(path text, timeout interval, at_most interval, at_least interval DEFAULT NULL)
-RETURNS boolean
-AS 'MODULE_PATHNAME', 'zkl_sql_try_xact_lock_shared'
-LANGUAGE C VOLATILE PARALLEL UNSAFE;
+CREATE FUNCTION zk_leader(path text)
+RETURNS SETOF zk_leader_row
+AS 'MODULE_PATHNAME', 'zkl_sql_leader'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+ROWS 1;
+COMMENT ON FUNCTION zk_leader(text) IS
+'the leader, if there is one: id, znode, session_id, since';
 
-CREATE FUNCTION zk_extend(path text, at_most interval)
-RETURNS boolean
-AS 'MODULE_PATHNAME', 'zkl_sql_extend'
-LANGUAGE C VOLATILE PARALLEL UNSAFE;
+CREATE VIEW zk_locks AS SELECT * FROM zk_get_locks();
 
-COMMENT ON FUNCTION zk_lock(text, interval, interval) IS
-'wait for a distributed lock, exclusive, until unlocked or the end of the session, for a bounded time';
-COMMENT ON FUNCTION zk_lock_shared(text, interval, interval) IS
-'wait for a distributed lock, shared, until unlocked or the end of the session, for a bounded time';
-COMMENT ON FUNCTION zk_xact_lock(text, interval, interval) IS
-'wait for a distributed lock, exclusive, until the end of the transaction, for a bounded time';
-COMMENT ON FUNCTION zk_xact_lock_shared(text, interval, interval) IS
-'wait for a distributed lock, shared, until the end of the transaction, for a bounded time';
-COMMENT ON FUNCTION zk_try_lock(text, interval, interval, interval) IS
-'try to get a distributed lock, exclusive, until unlocked or the end of the session, for a bounded time';
-COMMENT ON FUNCTION zk_try_lock_shared(text, interval, interval, interval) IS
-'try to get a distributed lock, shared, until unlocked or the end of the session, for a bounded time';
-COMMENT ON FUNCTION zk_try_xact_lock(text, interval, interval, interval) IS
-'try to get a distributed lock, exclusive, until the end of the transaction, for a bounded time';
-COMMENT ON FUNCTION zk_try_xact_lock_shared(text, interval, interval, interval) IS
-'try to get a distributed lock, shared, until the end of the transaction, for a bounded time';
-COMMENT ON FUNCTION zk_extend(text, interval) IS
-'let the time for which a distributed lock may be held begin anew';
+COMMENT ON VIEW zk_locks IS
+'distributed locks that sessions of this server hold or wait for';
+COMMENT ON COLUMN zk_locks.path IS
+'name of the lock, or null if the role may not see it';
+COMMENT ON COLUMN zk_locks.mode IS
+'exclusive or shared; lease (of a semaphore), leader, or member (of a barrier)';
+COMMENT ON COLUMN zk_locks.lifetime IS
+'session or transaction';
+COMMENT ON COLUMN zk_locks.granted IS
+'true if the session holds the lock, false if it does not hold it yet or any more';
+COMMENT ON COLUMN zk_locks.state IS
+'waiting, granted, unconfirmed (the lease of this server has ended), lost, denied, failed, kept (by at_least) or releasing';
+COMMENT ON COLUMN zk_locks.pid IS
+'process ID of the session';
+COMMENT ON COLUMN zk_locks.fencing_token IS
+'fencing token of the grant, or null';
+COMMENT ON COLUMN zk_locks.holds IS
+'number of times that the session has acquired the lock and not released it';
+COMMENT ON COLUMN zk_locks.requested_at IS
+'time of the request';
+COMMENT ON COLUMN zk_locks.granted_at IS
+'time of the grant, or null';
+COMMENT ON COLUMN zk_locks.znode IS
+'path of the znode in ZooKeeper, or null';
+COMMENT ON COLUMN zk_locks.revoked IS
+'true if zk_revoke() or another client has asked the holder to release the lock';
 
-REVOKE ALL ON FUNCTION zk_lock(text, interval, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION zk_lock_shared(text, interval, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION zk_xact_lock(text, interval, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION zk_xact_lock_shared(text, interval, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION zk_try_lock(text, interval, interval, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION zk_try_lock_shared(text, interval, interval, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION zk_try_xact_lock(text, interval, interval, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION zk_try_xact_lock_shared(text, interval, interval, interval) FROM PUBLIC;
-REVOKE ALL ON FUNCTION zk_extend(text, interval) FROM PUBLIC;
+CREATE VIEW zk_status AS SELECT * FROM zk_get_status();
+
+COMMENT ON VIEW zk_status IS
+'connection of this server to ZooKeeper';
+COMMENT ON COLUMN zk_status.state IS
+'connecting, connected, disconnected, expired, auth_failed or stopped';
+COMMENT ON COLUMN zk_status.server IS
+'address of the ZooKeeper server, or null';
+COMMENT ON COLUMN zk_status.session_id IS
+'ID of the ZooKeeper session, or null';
+COMMENT ON COLUMN zk_status.session_timeout IS
+'timeout of the ZooKeeper session as ZooKeeper granted it, or null';
+COMMENT ON COLUMN zk_status.lease_remaining IS
+'time for which ZooKeeper surely keeps the session if this server falls silent now, or null';
+COMMENT ON COLUMN zk_status.worker_pid IS
+'process ID of the zklock worker, or null';
+COMMENT ON COLUMN zk_status.session_pid IS
+'process ID of zklock_session, or null';
+COMMENT ON COLUMN zk_status.locks_held IS
+'number of locks that sessions of this server hold';
+COMMENT ON COLUMN zk_status.waiting IS
+'number of requests of this server that wait for a lock';
+COMMENT ON COLUMN zk_status.connects IS
+'number of connections made since the server started';
+COMMENT ON COLUMN zk_status.sessions_lost IS
+'number of ZooKeeper sessions lost since the server started';
+COMMENT ON COLUMN zk_status.batches IS
+'number of transactions sent to ZooKeeper since the worker started';
+COMMENT ON COLUMN zk_status.operations IS
+'number of requests of all kinds sent to ZooKeeper since the worker started';
+COMMENT ON COLUMN zk_status.listings IS
+'number of listings of directories since the worker started';
+COMMENT ON COLUMN zk_status.creates IS
+'number of znodes created for requests since the worker started';
+COMMENT ON COLUMN zk_status.continuity IS
+'share of these znodes, from 0 to 1, that needed no listing, or null';
+COMMENT ON COLUMN zk_status.watches IS
+'number of watches that are set now';
+COMMENT ON COLUMN zk_status.last_error IS
+'text of the last error, also after recovery, or null';
+COMMENT ON COLUMN zk_status.last_error_at IS
+'time of the last error, or null';
 
 --
--- Looking into the worker
+-- For operators, and asking holders to release a lock
 --
+CREATE FUNCTION zk_revoke(path text)
+RETURNS integer
+AS 'MODULE_PATHNAME', 'zkl_sql_revoke'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_revoke(text) IS
+'ask all holders of a distributed lock to release it; returns how many were asked';
+
+CREATE FUNCTION zk_break_lock(path text)
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'zkl_sql_break_lock'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_break_lock(text) IS
+'remove the first entry from the queue of a distributed lock or semaphore; returns whether there was one';
+
+CREATE FUNCTION zk_accept_lower_tokens()
+RETURNS void
+AS 'MODULE_PATHNAME', 'zkl_sql_accept_lower_tokens'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_accept_lower_tokens() IS
+'accept an ensemble whose fencing tokens are lower than before';
+
 CREATE FUNCTION zk_dump(
 	OUT path text,
 	OUT item text,
@@ -560,8 +533,63 @@ CREATE FUNCTION zk_dump(
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'zkl_sql_dump'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
-
 COMMENT ON FUNCTION zk_dump() IS
-'all that the worker of this server believes: per lock (path; NULL: the server itself) what each line is about (item), its backend (pid), and the state in words and key=value pairs';
+'what the zklock worker of this server knows, lock by lock: path (null: the server itself), item (what the line is about), pid (of the backend), state (in words and key=value pairs)';
 
-REVOKE ALL ON FUNCTION zk_dump() FROM PUBLIC;
+--
+-- Superusers grant the rest; pg_monitor may look.
+--
+REVOKE ALL ON FUNCTION
+	zk_lock(text, interval, interval, interval),
+	zk_lock_shared(text, interval, interval, interval),
+	zk_xact_lock(text, interval, interval, interval),
+	zk_xact_lock_shared(text, interval, interval, interval),
+	zk_try_lock(text, interval, interval, interval),
+	zk_try_lock_shared(text, interval, interval, interval),
+	zk_try_xact_lock(text, interval, interval, interval),
+	zk_try_xact_lock_shared(text, interval, interval, interval),
+	zk_unlock(text),
+	zk_unlock_shared(text),
+	zk_unlock_all(),
+	zk_extend(text, interval),
+	zk_fencing_token(text),
+	zk_lock(text[], interval),
+	zk_lock_shared(text[], interval),
+	zk_xact_lock(text[], interval),
+	zk_xact_lock_shared(text[], interval),
+	zk_try_lock(text[], interval),
+	zk_try_lock_shared(text[], interval),
+	zk_try_xact_lock(text[], interval),
+	zk_try_xact_lock_shared(text[], interval),
+	zk_unlock(text[]),
+	zk_unlock_shared(text[]),
+	zk_acquire(text, integer, integer, interval),
+	zk_xact_acquire(text, integer, integer, interval),
+	zk_try_acquire(text, integer, integer, interval),
+	zk_try_xact_acquire(text, integer, integer, interval),
+	zk_release(text, integer),
+	zk_lead(text, text, interval),
+	zk_resign(text),
+	zk_barrier_enter(text, integer, interval),
+	zk_barrier_leave(text, interval),
+	zk_barrier(text, integer, interval),
+	zk_once(text, interval, text),
+	zk_once(text, text, text),
+	zk_once_reset(text),
+	zk_get_locks(),
+	zk_get_status(),
+	zk_queue(text),
+	zk_leader(text),
+	zk_revoke(text),
+	zk_break_lock(text),
+	zk_accept_lower_tokens(),
+	zk_dump()
+FROM PUBLIC;
+
+REVOKE ALL ON zk_locks, zk_status FROM PUBLIC;
+
+GRANT EXECUTE ON FUNCTION
+	zk_get_locks(), zk_get_status(), zk_queue(text), zk_leader(text)
+TO pg_monitor;
+
+GRANT SELECT ON zk_locks, zk_status TO pg_monitor;

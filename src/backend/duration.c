@@ -34,9 +34,10 @@ zkl_duration_ms(const Interval *interval)
 }
 
 int64
-zkl_duration_timeout_ms(const Interval *interval)
+zkl_duration_timeout_ms(FunctionCallInfo fcinfo, int arg)
 {
-	int64		ms = zkl_duration_ms(interval);
+	int64		ms = PG_ARGISNULL(arg) ? ZKL_FOREVER :
+	zkl_duration_ms(PG_GETARG_INTERVAL_P(arg));
 
 	if (ms < 0)
 		ereport(ERROR,

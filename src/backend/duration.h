@@ -5,6 +5,7 @@
 #ifndef ZKL_BACKEND_DURATION_H
 #define ZKL_BACKEND_DURATION_H
 
+#include "fmgr.h"
 #include "utils/timestamp.h"
 
 /*
@@ -13,7 +14,10 @@
  */
 extern int64 zkl_duration_ms(const Interval *interval);
 
-/* The same of a timeout: error 22023 if it is negative. */
-extern int64 zkl_duration_timeout_ms(const Interval *interval);
+/*
+ * The timeout that is argument number "arg" of an SQL function, likewise;
+ * ZKL_FOREVER if it is NULL.  Error 22023 if it is negative.
+ */
+extern int64 zkl_duration_timeout_ms(FunctionCallInfo fcinfo, int arg);
 
 #endif							/* ZKL_BACKEND_DURATION_H */

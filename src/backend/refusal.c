@@ -268,3 +268,14 @@ zkl_refusal_raise_unreachable(void)
 			 errhint("Check \"zklock.connect_string\" and the view zk_status.")));
 	pg_unreachable();
 }
+
+void
+zkl_refusal_raise_timed_out(const char *what, int64 timeout_ms)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+			 errmsg("could not acquire %s within %lld ms",
+					zkl_text_for_client(what), (long long) timeout_ms),
+			 errdetail("Other sessions hold it or requested it earlier.")));
+	pg_unreachable();
+}

@@ -15,6 +15,10 @@ pg_noreturn extern void zkl_refusal_raise_failed(const char *name, ZklError erro
 /* Raises error 08006: nobody answered in time. */
 pg_noreturn extern void zkl_refusal_raise_unreachable(void);
 
+/* Raises error 55P03: "what" was not acquired before its timeout ended. */
+pg_noreturn extern void zkl_refusal_raise_timed_out(const char *what,
+													int64 timeout_ms);
+
 /* Raises error 40001: the lock that was held is lost. */
 pg_noreturn extern void zkl_refusal_raise_lost(const char *name, ZklLifetime lifetime,
 											   ZklError error);

@@ -74,7 +74,7 @@ zkl_wait_begin_lock(ZklDeadlines *at, bool is_try, int64 timeout_ms)
 		if (timeout_ms > 0)
 			at->time_out = over;
 	}
-	else
+	if (!is_try || timeout_ms > zkl_connect_timeout)
 		at->look = zkl_wait_after_ms(start, zkl_connect_timeout);
 }
 

@@ -15,6 +15,7 @@
 #include "backend/acquire.h"
 #include "backend/quota.h"
 #include "backend/duration.h"
+#include "backend/refusal.h"
 #include "backend/release.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
@@ -100,22 +101,27 @@ names_of(ArrayType *array)
 	return names;
 }
 
-/* Returns the tokens in the order of the array, or NULL: a try was refused. */
+/*
+ * The arguments are the names and the timeout.  Returns the tokens in the order
+ * of the array, or NULL if the timeout ended.
+ */
 static Datum *
 acquire_all(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime,
-			bool is_try, int *n)
+			int *n)
 {
 	ArrayType  *array = PG_GETARG_ARRAYTYPE_P(0);
 	Named	   *names;
 	ZklLockRequest *asks;
 	int64	   *tokens;
 	Datum	   *result;
+	int64		timeout_ms;
 	int			i;
 
 	zkl_loaded_check();
 	*n = length_of(array);
 	zkl_quota_check_number(*n);
 	names = names_of(array);
+	timeout_ms = zkl_duration_timeout_ms(fcinfo, 1);
 	asks = palloc0(*n * sizeof(ZklLockRequest));
 	tokens = palloc(*n * sizeof(int64));
 	result = palloc(*n * sizeof(Datum));
@@ -124,9 +130,8 @@ acquire_all(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime,
 		asks[i].lock = names[i].lock;
 		asks[i].mode = mode;
 		asks[i].lifetime = lifetime;
-		asks[i].is_try = is_try;
-		if (is_try)
-			asks[i].timeout_ms = zkl_duration_timeout_ms(PG_GETARG_INTERVAL_P(1));
+		asks[i].timeout_ms = timeout_ms;
+		asks[i].is_try = timeout_ms != ZKL_FOREVER;
 	}
 	if (!zkl_acquire(asks, *n, tokens))
 		return NULL;
@@ -138,9 +143,15 @@ acquire_all(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime,
 static Datum
 lock_all(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime)
 {
+	Datum	   *tokens;
 	int			n;
-	Datum	   *tokens = acquire_all(fcinfo, mode, lifetime, false, &n);
 
+	if (PG_ARGISNULL(0))
+		PG_RETURN_NULL();
+	tokens = acquire_all(fcinfo, mode, lifetime, &n);
+	if (tokens == NULL)
+		zkl_refusal_raise_timed_out(psprintf("all of %d distributed locks", n),
+									zkl_duration_timeout_ms(fcinfo, 1));
 	PG_RETURN_ARRAYTYPE_P(construct_array(tokens, n, INT8OID, sizeof(int64),
 										  FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
 }
@@ -150,7 +161,9 @@ try_lock_all(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime)
 {
 	int			n;
 
-	PG_RETURN_BOOL(acquire_all(fcinfo, mode, lifetime, true, &n) != NULL);
+	if (PG_ARGISNULL(0))
+		PG_RETURN_NULL();
+	PG_RETURN_BOOL(acquire_all(fcinfo, mode, lifetime, &n) != NULL);
 }
 
 Datum

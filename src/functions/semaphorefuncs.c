@@ -10,9 +10,11 @@
 #include "postgres.h"
 
 #include "backend/duration.h"
+#include "backend/refusal.h"
 #include "recipes/semaphore.h"
 #include "shared/compat.h"
 #include "shared/slot.h"
+#include "utils/builtins.h"
 
 ZKL_FUNCTION(zkl_sql_acquire);
 ZKL_FUNCTION(zkl_sql_try_acquire);
@@ -20,53 +22,55 @@ ZKL_FUNCTION(zkl_sql_xact_acquire);
 ZKL_FUNCTION(zkl_sql_try_xact_acquire);
 ZKL_FUNCTION(zkl_sql_release);
 
-static bool
-acquire(FunctionCallInfo fcinfo, ZklLifetime lifetime, bool is_try,
-		int64 *token)
+/* Arguments: path, max_leases, leases, timeout */
+static Datum
+acquire(FunctionCallInfo fcinfo, ZklLifetime lifetime, bool is_try)
 {
 	ZklSemaphoreRequest ask;
+	int64		token;
+	bool		granted;
 
+	if (PG_ARGISNULL(0) || PG_ARGISNULL(1) || PG_ARGISNULL(2))
+		PG_RETURN_NULL();
 	ask.path = PG_GETARG_TEXT_PP(0);
 	ask.max = PG_GETARG_INT32(1);
 	ask.permits = PG_GETARG_INT32(2);
 	ask.lifetime = lifetime;
 	ask.is_try = is_try;
-	ask.timeout_ms = is_try ? zkl_duration_timeout_ms(PG_GETARG_INTERVAL_P(3)) : 0;
-	return zkl_semaphore_acquire(&ask, token);
+	ask.timeout_ms = zkl_duration_timeout_ms(fcinfo, 3);
+	granted = zkl_semaphore_acquire(&ask, &token);
+	if (is_try)
+		PG_RETURN_BOOL(granted);
+	if (!granted)
+		zkl_refusal_raise_timed_out(psprintf("%d of %d leases of semaphore \"%s\"",
+											 ask.permits, ask.max,
+											 text_to_cstring(ask.path)),
+									ask.timeout_ms);
+	PG_RETURN_INT64(token);
 }
 
 Datum
 zkl_sql_acquire(PG_FUNCTION_ARGS)
 {
-	int64		token = 0;
-
-	(void) acquire(fcinfo, ZKL_LIFETIME_SESSION, false, &token);
-	PG_RETURN_INT64(token);
+	return acquire(fcinfo, ZKL_LIFETIME_SESSION, false);
 }
 
 Datum
 zkl_sql_xact_acquire(PG_FUNCTION_ARGS)
 {
-	int64		token = 0;
-
-	(void) acquire(fcinfo, ZKL_LIFETIME_TRANSACTION, false, &token);
-	PG_RETURN_INT64(token);
+	return acquire(fcinfo, ZKL_LIFETIME_TRANSACTION, false);
 }
 
 Datum
 zkl_sql_try_acquire(PG_FUNCTION_ARGS)
 {
-	int64		token;
-
-	PG_RETURN_BOOL(acquire(fcinfo, ZKL_LIFETIME_SESSION, true, &token));
+	return acquire(fcinfo, ZKL_LIFETIME_SESSION, true);
 }
 
 Datum
 zkl_sql_try_xact_acquire(PG_FUNCTION_ARGS)
 {
-	int64		token;
-
-	PG_RETURN_BOOL(acquire(fcinfo, ZKL_LIFETIME_TRANSACTION, true, &token));
+	return acquire(fcinfo, ZKL_LIFETIME_TRANSACTION, true);
 }
 
 Datum

@@ -12,6 +12,7 @@
 #include "backend/acquire.h"
 #include "backend/duration.h"
 #include "backend/extend.h"
+#include "backend/refusal.h"
 #include "backend/release.h"
 #include "recipes/semaphore.h"
 #include "shared/compat.h"
@@ -98,65 +99,46 @@ at_least_of(FunctionCallInfo fcinfo, int arg, int64 at_most)
 	return ms;
 }
 
-/*
- * The variants with bounds have two arguments more than those without, which
- * are strict.  Theirs may be NULL; the ones before may not.
- */
-static bool
-asks_for_nothing(FunctionCallInfo fcinfo, int nstrict)
-{
-	int			i;
-
-	for (i = 0; i < nstrict; i++)
-	{
-		if (PG_ARGISNULL(i))
-			return true;
-	}
-	return false;
-}
-
-/* ---- acquiring ---- */
+/* ---- acquiring: (path, timeout, at_most, at_least) ---- */
 
 static bool
-acquire(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime,
-		bool is_try, int64 *token)
+acquire(ZklLockRequest *ask, FunctionCallInfo fcinfo, ZklLockMode mode,
+		ZklLifetime lifetime, int64 *token)
 {
-	ZklLockRequest ask = {0};
-	int			bounds = is_try ? 2 : 1;
-
-	ask.lock = zkl_target_lock(PG_GETARG_TEXT_PP(0));
-	ask.mode = mode;
-	ask.lifetime = lifetime;
-	ask.is_try = is_try;
-	if (is_try)
-		ask.timeout_ms = zkl_duration_timeout_ms(PG_GETARG_INTERVAL_P(1));
-	if (PG_NARGS() > bounds)
-	{
-		ask.at_most_ms = at_most_of(fcinfo, bounds);
-		ask.at_least_ms = at_least_of(fcinfo, bounds + 1, ask.at_most_ms);
-	}
-	return zkl_acquire(&ask, 1, token);
+	memset(ask, 0, sizeof(*ask));
+	ask->lock = zkl_target_lock(PG_GETARG_TEXT_PP(0));
+	ask->mode = mode;
+	ask->lifetime = lifetime;
+	ask->timeout_ms = zkl_duration_timeout_ms(fcinfo, 1);
+	ask->is_try = ask->timeout_ms != ZKL_FOREVER;
+	ask->at_most_ms = at_most_of(fcinfo, 2);
+	ask->at_least_ms = at_least_of(fcinfo, 3, ask->at_most_ms);
+	return zkl_acquire(ask, 1, token);
 }
 
 static Datum
 lock(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime)
 {
-	int64		token = 0;
+	ZklLockRequest ask;
+	int64		token;
 
-	if (asks_for_nothing(fcinfo, 1))
+	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
-	(void) acquire(fcinfo, mode, lifetime, false, &token);
+	if (!acquire(&ask, fcinfo, mode, lifetime, &token))
+		zkl_refusal_raise_timed_out(psprintf("distributed lock \"%s\"",
+											 ask.lock.name), ask.timeout_ms);
 	PG_RETURN_INT64(token);
 }
 
 static Datum
 try_lock(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime)
 {
+	ZklLockRequest ask;
 	int64		token;
 
-	if (asks_for_nothing(fcinfo, 2))
+	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
-	PG_RETURN_BOOL(acquire(fcinfo, mode, lifetime, true, &token));
+	PG_RETURN_BOOL(acquire(&ask, fcinfo, mode, lifetime, &token));
 }
 
 Datum
@@ -244,7 +226,7 @@ zkl_sql_extend(PG_FUNCTION_ARGS)
 	ZklTarget	lock;
 	int64		at_most;
 
-	if (asks_for_nothing(fcinfo, 1))
+	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
 	lock = zkl_target_lock(PG_GETARG_TEXT_PP(0));
 	at_most = at_most_of(fcinfo, 1);

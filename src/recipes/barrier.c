@@ -330,8 +330,7 @@ get_barrier(FunctionCallInfo fcinfo, int timeout, Barrier *b)
 	memset(b, 0, sizeof(*b));
 	b->target = zkl_target_recipe(PG_GETARG_TEXT_PP(0), "",
 								  ZKL_DIALECT_MEMBER);
-	b->timeout_ms = PG_ARGISNULL(timeout) ? ZKL_FOREVER :
-		zkl_duration_timeout_ms(PG_GETARG_INTERVAL_P(timeout));
+	b->timeout_ms = zkl_duration_timeout_ms(fcinfo, timeout);
 	find_membership(b);
 }
 

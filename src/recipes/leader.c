@@ -9,10 +9,12 @@
 #include "postgres.h"
 
 #include "backend/acquire.h"
-#include "backend/lock_queue.h"
-#include "backend/text.h"
+#include "backend/duration.h"
 #include "backend/lifetime.h"
+#include "backend/lock_queue.h"
+#include "backend/refusal.h"
 #include "backend/release.h"
+#include "backend/text.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "shared/compat.h"
@@ -54,17 +56,21 @@ Datum
 zkl_sql_lead(PG_FUNCTION_ARGS)
 {
 	ZklLockRequest ask = {0};
-	int64		token = 0;
+	int64		token;
 
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
 	ask.lock = target_of(fcinfo);
 	ask.mode = ZKL_EXCLUSIVE;
 	ask.lifetime = ZKL_LIFETIME_SESSION;
+	ask.timeout_ms = zkl_duration_timeout_ms(fcinfo, 2);
+	ask.is_try = ask.timeout_ms != ZKL_FOREVER;
 	ask.leader_id = PG_ARGISNULL(1) ?
 		psprintf("%s/%d", zkl_server_name(), MyProcPid) :
 		id_of(PG_GETARG_TEXT_PP(1));
-	(void) zkl_acquire(&ask, 1, &token);
+	if (!zkl_acquire(&ask, 1, &token))
+		zkl_refusal_raise_timed_out(psprintf("leadership \"%s\"",
+											 ask.lock.name), ask.timeout_ms);
 	PG_RETURN_INT64(token);
 }
 

@@ -96,14 +96,18 @@ count_permits(ZklLifetime lifetime, const ZklTarget *permits, bool only_good)
 	return n;
 }
 
-/* No other session could ever end this wait. */
+/*
+ * If this session holds too many permits itself, no other session could ever
+ * end the wait.  A try with a timeout just fails when that ends.
+ */
 static void
 refuse_self_deadlock(const Semaphore *s)
 {
 	int			held = count_permits(ZKL_LIFETIME_SESSION, &s->permits, true) +
 	count_permits(ZKL_LIFETIME_TRANSACTION, &s->permits, true);
 
-	if (s->call->is_try || s->call->permits <= s->call->max - held)
+	if ((s->call->is_try && s->call->timeout_ms != ZKL_FOREVER) ||
+		s->call->permits <= s->call->max - held)
 		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_T_R_DEADLOCK_DETECTED),
@@ -138,7 +142,7 @@ fill_in_request(Semaphore *s, const ZklTarget *target, ZklLockRequest *request)
 	request->lock = *target;
 	request->mode = ZKL_EXCLUSIVE;
 	request->lifetime = s->call->lifetime;
-	request->is_try = s->call->is_try;
+	request->is_try = s->call->timeout_ms != ZKL_FOREVER;
 	request->timeout_ms = s->call->timeout_ms;
 	request->at = &s->at;
 	request->sibling = -1;
@@ -300,9 +304,10 @@ zkl_semaphore_acquire(const ZklSemaphoreRequest *call, int64 *token)
 	zkl_quota_check_room(zkl_hold_count(), call->permits + GUARDS);
 	s.call = call;
 	s.over = zkl_wait_after_ms(zkl_wait_clock(), call->timeout_ms);
-	zkl_wait_begin_lock(&s.at, call->is_try, call->timeout_ms);
+	zkl_wait_begin_lock(&s.at, call->timeout_ms != ZKL_FOREVER,
+						call->timeout_ms);
 	refuse_self_deadlock(&s);
-	if (call->is_try && call->timeout_ms == 0)
+	if (call->timeout_ms == 0)
 		zkl_maximum_settle(&s.directory, &s.permits, call->max, false, &s.at);
 	return acquire_permits(&s, token);
 }

@@ -22,13 +22,14 @@ typedef struct ZklSemaphoreRequest
 	int			max;			/* these two: at least 1 */
 	int			permits;
 	ZklLifetime lifetime;
-	bool		is_try;
-	int64		timeout_ms;		/* of a try */
+	bool		is_try;			/* false is an answer, even if this session
+								 * holds the permits that it waits for */
+	int64		timeout_ms;		/* or ZKL_FOREVER */
 } ZklSemaphoreRequest;
 
 /*
- * Acquires permits, all or none, in addition to those that are held.  False: a
- * try was refused.  *token is the greatest of their fencing tokens.  Error 22023
+ * Acquires permits, all or none, in addition to those that are held.  False: the
+ * timeout ended.  *token is the greatest of their fencing tokens.  Error 22023
  * if the semaphore has another maximum and some client holds a permit; 40P01 if
  * the call would wait for permits that this session itself holds.
  */

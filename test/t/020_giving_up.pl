@@ -108,6 +108,41 @@ $test->wait_queue('/g', 2);
 $holder->query("SELECT zk_unlock('/g')");
 is($waiter->value, 't', 'or is granted within its time');
 $waiter->query("SELECT zk_unlock('/g')");
+
+# The same of a function that raises an error instead
+$holder->query($lock);
+foreach my $call ("zk_lock('/g', '200ms')", "zk_lock('/g', '0')",
+	"zk_lock_shared('/g', timeout => '200ms')", "zk_xact_lock('/g', '1ms')",
+	"zk_xact_lock_shared('/g', '200ms', at_most => '1h')")
+{
+	is($waiter->error("SELECT $call"), '55P03', "$call: its time is over");
+	like($waiter->messages,
+		qr{could not acquire distributed lock "/g" within \d+ ms.*Other sessions hold it}s,
+		"$call: and the error says so");
+}
+$test->wait_queue('/g', 1);
+is($waiter->error("SET lock_timeout = '200ms'; SELECT zk_lock('/g', '1h')"),
+	'55P03', 'lock_timeout is the shorter one');
+like($waiter->messages, qr/canceling statement due to lock timeout/, 'and counts');
+is($waiter->error("SET lock_timeout = '1h'; SELECT zk_lock('/g', '200ms')"),
+	'55P03', 'lock_timeout is the longer one');
+like($waiter->messages, qr/within 200 ms/, 'and does not count');
+$waiter->query('RESET lock_timeout');
+foreach my $call ("zk_lock('/g', NULL)", "zk_lock('/g', '1h')", "zk_lock('/g', 'infinity')",
+	"zk_try_lock('/g', NULL)")
+{
+	next if $call =~ /infinity/ && $one->pg_version < 17;
+	$waiter->send("SELECT $call");
+	$test->wait_queue('/g', 2);
+	ok($test->still_waits($waiter), "$call: waits");
+	$holder->query("SELECT zk_unlock('/g')");
+	like($waiter->value, qr/^(t|\d+)$/, "$call: is granted within its time");
+	$waiter->query("SELECT zk_unlock('/g')");
+	cmp_ok($waiter->query("SELECT zk_lock('/g', '0')"), '>', 0, 'what is free needs no time');
+	$waiter->query("SELECT zk_unlock('/g')");
+	$holder->query($lock);
+}
+$holder->query("SELECT zk_unlock('/g')");
 $_->close foreach $holder, $waiter;
 
 # A backend that is killed takes its server down for a moment.  What it held

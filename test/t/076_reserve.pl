@@ -17,7 +17,8 @@ my ($operator, $other) = map { $test->session($_) } $one, $two;
 
 $operator->query('CREATE ROLE greedy LOGIN; CREATE ROLE watcher LOGIN;'
 	  . ' GRANT pg_monitor TO watcher;'
-	  . ' GRANT EXECUTE ON FUNCTION zk_lock(text), zk_unlock_all() TO greedy');
+	  . ' GRANT EXECUTE ON FUNCTION zk_lock(text, interval, interval, interval),'
+	  . ' zk_unlock_all() TO greedy');
 
 # What is begun before the table is full, and to be ended while it is
 my %turns;

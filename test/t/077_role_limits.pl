@@ -121,7 +121,7 @@ is($s->error("SELECT zk_lock_shared(ARRAY['/mutex/a', '/x'])"),
 # ---- what is kept ----
 
 $s->query("SET $setting = 5");
-$s->query("SELECT zk_lock('/k/' || i, at_most => NULL, at_least => '1h'),"
+$s->query("SELECT zk_lock('/k/' || i, at_least => '1h'),"
 	  . " zk_unlock('/k/' || i) FROM generate_series(1, 3) i");
 $test->look_until($node, $kept, 3, 'three locks are kept');
 $s->query("SELECT zk_lock(ARRAY['/x', '/y'])");
@@ -149,7 +149,7 @@ foreach my $call ('zk_lock', 'zk_lock_shared', 'zk_xact_lock', 'zk_xact_lock_sha
 {
 	my $try = $call =~ s/lock/try_lock/r =~ s/xact_try/try_xact/r;
 
-	is($s->error("SELECT $call('/a', NULL, '1ms')"), '42501', "$call: 0 forbids it");
+	is($s->error("SELECT $call('/a', at_least => '1ms')"), '42501', "$call: 0 forbids it");
 	is($s->error("SELECT $try('/a', '0', NULL, '1ms')"), '42501', "$try: 0 forbids it");
 	is($s->error("BEGIN; SELECT $try('/a', '1h', '1h', '0'); ROLLBACK"),
 		'', "$try: but not no time");

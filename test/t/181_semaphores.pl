@@ -69,6 +69,12 @@ is($curator->command('semaphore', 'participants', '/zklock/a'), 3,
 	'Curator counts ours');
 is($s->query("SELECT zk_try_acquire('/a', 3)"), 'f', 'there are no more for us');
 is($t->query("SELECT zk_try_acquire('/a', 3, 1, '100ms')"), 'f', 'nor in a while');
+foreach my $call ("zk_acquire('/a', 3, timeout => '100ms')", "zk_xact_acquire('/a', 3, 1, '0')")
+{
+	is($t->error("SELECT $call"), '55P03', "$call: nor to wait for in vain");
+	like($t->messages, qr{could not acquire 1 of 3 leases of semaphore "/a" within \d+ ms},
+		"$call: the error says so");
+}
 ok(!$curator->command('semaphore', 'try', '/zklock/a', 3, 1), 'nor for Curator');
 is($s->query("SELECT string_agg(position || mode || granted || (pid IS NOT NULL),"
 		  . " ' ' ORDER BY position) FROM zk_queue('/a')"),
@@ -158,6 +164,8 @@ like($s->messages, qr/do not hold 4 leases of semaphore "\/c".*holds 3; none was
 	'which is a warning');
 is($s->query("SELECT count(*) FROM zk_locks"), 3, 'none was released');
 is($s->error("SELECT zk_acquire('/c', 4, 2)"), '40P01', 'who would wait for himself');
+is($s->error("SELECT zk_acquire('/c', 4, 2, '1h')"), '40P01', 'however long');
+is($s->error("SELECT zk_try_acquire('/c', 4, 2, NULL)"), '40P01', 'also in a try for ever');
 is($s->query("SELECT zk_try_acquire('/c', 4, 2)"), 'f', 'a try is only refused');
 is($s->query("SELECT zk_release('/c', 2)"), 't', 'two are released');
 is($s->query("SELECT zk_try_lock('/c')"), 't', 'a lock of that name is another thing');

@@ -63,7 +63,7 @@ foreach my $action (sort keys %actions)
 	my $holder = $test->session($one);
 
 	$holder->query("SET zklock.lost_lock_action = '$action'");
-	cmp_ok($holder->query("SELECT zk_lock('$path', '500ms')"),
+	cmp_ok($holder->query("SELECT zk_lock('$path', at_most => '500ms')"),
 		'>', 0, "$action: granted");
 	$holder->query("BEGIN; INSERT INTO work VALUES ('$action')");
 	$test->enqueue($t, "SELECT zk_lock('$path')", $path);
@@ -103,15 +103,15 @@ foreach my $action (sort keys %actions)
 # ---- at most: in all modes, lifetimes and dialects ----
 
 $s->query("SET zklock.lost_lock_action = 'none'");
-foreach my $call ("zk_lock('/b/m1', '200ms')",
+foreach my $call ("zk_lock('/b/m1', at_most => '200ms')",
 	"zk_lock_shared('/b/m2', at_most => '200ms')",
-	"zk_xact_lock('/b/m3', '200ms', NULL)",
-	"zk_xact_lock_shared('/b/m4', '200ms', '1ms')",
+	"zk_xact_lock('/b/m3', at_most => '200ms')",
+	"zk_xact_lock_shared('/b/m4', at_most => '200ms', at_least => '1ms')",
 	"zk_try_lock('/b/m5', '1min', '200ms')",
 	"zk_try_lock_shared('/b/m6', '1min', '200ms', '200ms')",
 	"zk_try_xact_lock('/b/m7', '1min', '200ms')",
 	"zk_try_xact_lock_shared('/b/m8', '1min', '200ms')",
-	"zk_xact_lock('/jobs/b', '200ms')")
+	"zk_xact_lock('/jobs/b', at_most => '200ms')")
 {
 	my ($path) = $call =~ /'(.*?)'/;
 
@@ -126,7 +126,7 @@ foreach my $call ("zk_lock('/b/m1', '200ms')",
 
 my $worker = $test->status($one, 'worker_pid');
 $s->query("BEGIN; INSERT INTO work VALUES ('stopped');"
-	  . " SELECT zk_xact_lock('/b/stopped', '500ms')");
+	  . " SELECT zk_xact_lock('/b/stopped', at_most => '500ms')");
 $test->enqueue($t, "SELECT zk_lock('/b/stopped')", '/b/stopped');
 kill 'STOP', $worker;
 let_pass('/b/stopped', '700ms');
@@ -141,7 +141,7 @@ cmp_ok($t->value, '>', 0, 'worker stopped: the next one comes after that');
 $t->query("SELECT zk_unlock('/b/stopped')");
 
 # The holder's backend is stopped, before and behind its commit check.
-$s->query("BEGIN; SELECT zk_xact_lock('/b/halted', '500ms')");
+$s->query("BEGIN; SELECT zk_xact_lock('/b/halted', at_most => '500ms')");
 kill 'STOP', $s->pid;
 goes_on_ok('/b/halted', 'backend stopped: the lock goes on');
 kill 'CONT', $s->pid;
@@ -155,7 +155,7 @@ foreach my $lifetime ('transaction', 'session')
 	my $lock = $lifetime eq 'session' ? 'zk_lock' : 'zk_xact_lock';
 
 	$s->query("BEGIN; SET LOCAL synchronous_commit = on;"
-		  . " INSERT INTO work VALUES ('$lifetime'); SELECT $lock('$path', '4s')");
+		  . " INSERT INTO work VALUES ('$lifetime'); SELECT $lock('$path', at_most => '4s')");
 	$s->send('COMMIT');
 	$test->look_until($one,
 		'SELECT wait_event FROM pg_stat_activity WHERE pid = ' . $s->pid,
@@ -183,7 +183,7 @@ foreach my $lifetime ('transaction', 'session')
 
 # ---- at most: the worker was away when the time was over ----
 
-$s->query("BEGIN; SELECT zk_xact_lock('/b/away', '200ms')");
+$s->query("BEGIN; SELECT zk_xact_lock('/b/away', at_most => '200ms')");
 kill 'KILL', $test->status($one, 'session_pid');
 $worker = $test->status($one, 'worker_pid');
 kill 'TERM', $worker;
@@ -195,8 +195,8 @@ is($s->error('COMMIT'), '40001', 'worker restarted: not for who had it');
 is($s->query("SELECT zk_extend('/b/x', '1s')"), 'f', 'what is not held is not extended');
 like($s->messages, qr{^WARNING.*you do not hold distributed lock "/b/x"}s,
 	'with a warning');
-foreach my $call ("zk_lock('/b/x1', '1h')", "zk_lock('/b/x2')",
-	"zk_lock_shared('/b/x3', '1h')", "zk_xact_lock('/b/x4', '1h')",
+foreach my $call ("zk_lock('/b/x1', at_most => '1h')", "zk_lock('/b/x2')",
+	"zk_lock_shared('/b/x3', at_most => '1h')", "zk_xact_lock('/b/x4', at_most => '1h')",
 	"zk_xact_lock_shared('/b/x5')")
 {
 	my ($path) = $call =~ /'(.*?)'/;
@@ -209,11 +209,12 @@ foreach my $call ("zk_lock('/b/x1', '1h')", "zk_lock('/b/x2')",
 	$s->query('ROLLBACK');
 	$s->query('SELECT zk_unlock_all()');
 }
-$s->query("SELECT zk_lock('/b/longer', '2s'), zk_lock('/b/lifted', '2s')");
+$s->query("SELECT zk_lock('/b/longer', at_most => '2s'),"
+	  . " zk_lock('/b/lifted', at_most => '2s')");
 is($s->query("SELECT zk_extend('/b/longer', '1h')"), 't', 'extended in time');
 is($s->query("SELECT zk_extend('/b/lifted', NULL)"), 't', 'or for ever');
-$s->query("SELECT zk_lock('/b/two', '1h')");
-$s->query("BEGIN; SELECT zk_xact_lock_shared('/b/two', '1h')");
+$s->query("SELECT zk_lock('/b/two', at_most => '1h')");
+$s->query("BEGIN; SELECT zk_xact_lock_shared('/b/two', at_most => '1h')");
 is($s->query("SELECT zk_extend('/b/two', '200ms')"), 't', 'two holds at once');
 state_ok('/b/two', 'lost,lost', 'both');
 goes_on_ok('/b/two', 'and the lock goes on');
@@ -227,7 +228,7 @@ $s->query('SELECT zk_unlock_all()');
 
 # ---- several holds: each has its own time, and the znode serves the rest ----
 
-$s->query("SELECT zk_lock('/b/several', '300ms')");
+$s->query("SELECT zk_lock('/b/several', at_most => '300ms')");
 $s->query("BEGIN; SELECT zk_xact_lock('/b/several')");
 $test->look_until($one,
 	"SELECT string_agg(lifetime || ' ' || state, ',' ORDER BY lifetime)"
@@ -240,12 +241,12 @@ $s->query('SELECT zk_unlock_all()');
 
 # ---- taken again: the later time counts ----
 
-$s->query("SELECT zk_lock('/b/r1', '1h'), zk_lock('/b/r1', '200ms')");
-$s->query("SELECT zk_lock('/b/r2', '200ms'), zk_lock('/b/r2', '1h')");
-$s->query("SELECT zk_lock('/b/r3'), zk_lock('/b/r3', '200ms')");
-$s->query("SELECT zk_lock('/b/r4', '200ms'), zk_lock('/b/r4')");
-$s->query("SELECT zk_lock('/b/r5', NULL, '1h'), zk_lock('/b/r5', NULL, '1ms')");
-$s->query("SELECT zk_lock('/b/r6'), zk_lock('/b/r6', NULL, '1h')");
+$s->query("SELECT zk_lock('/b/r1', at_most => '1h'), zk_lock('/b/r1', at_most => '200ms')");
+$s->query("SELECT zk_lock('/b/r2', at_most => '200ms'), zk_lock('/b/r2', at_most => '1h')");
+$s->query("SELECT zk_lock('/b/r3'), zk_lock('/b/r3', at_most => '200ms')");
+$s->query("SELECT zk_lock('/b/r4', at_most => '200ms'), zk_lock('/b/r4')");
+$s->query("SELECT zk_lock('/b/r5', at_least => '1h'), zk_lock('/b/r5', at_least => '1ms')");
+$s->query("SELECT zk_lock('/b/r6'), zk_lock('/b/r6', at_least => '1h')");
 state_ok('/b/r4', 'lost', 'taken again without a bound: the old one stays');
 let_pass("/b/r$_", '500ms') foreach 1 .. 3;
 is($test->look($one, state_of("/b/r$_->[0]")), 'granted', "taken again $_->[1]")
@@ -293,25 +294,25 @@ foreach my $end (sort keys %ends)
 	my ($lock, $sql) = @{ $ends{$end} };
 
 	$s->query('BEGIN; SAVEPOINT s') if $lock eq 'zk_xact_lock';
-	$s->query("SELECT $lock('/k/$end', '2h', '1h')");
+	$s->query("SELECT $lock('/k/$end', at_most => '2h', at_least => '1h')");
 	$s->send($sql);
 	$s->result;
 	kept_ok("/k/$end", $end, $s);
 }
 my $gone = $test->session($one);
-$gone->query("SELECT zk_lock('/k/close', NULL, '1h')");
+$gone->query("SELECT zk_lock('/k/close', at_least => '1h')");
 $gone->close;
 kept_ok('/k/close', 'session closed', $s);
 $gone = $test->session($one);
-$gone->query("SELECT zk_lock_shared('/k/terminate', NULL, '1h')");
+$gone->query("SELECT zk_lock_shared('/k/terminate', at_least => '1h')");
 $test->look($one, 'SELECT pg_terminate_backend(' . $gone->pid . ')');
 kept_ok('/k/terminate', 'session terminated', $s);
 is($s->query("SELECT zk_try_lock_shared('/k/terminate')"), 't',
 	'what is kept shared can be shared');
-$s->query("SELECT zk_lock('/jobs/k', NULL, '1h')");
+$s->query("SELECT zk_lock('/jobs/k', at_least => '1h')");
 $s->query("SELECT zk_unlock('/jobs/k')");
 kept_ok('/jobs/k', 'another dialect', $s);
-$s->query("SELECT zk_lock('/k/both', NULL, '1h')");
+$s->query("SELECT zk_lock('/k/both', at_least => '1h')");
 $s->query("BEGIN; SELECT zk_xact_lock('/k/both')");
 $s->query("SELECT zk_unlock('/k/both')");
 is($s->query("SELECT zk_try_lock('/k/both')"), 't', 'who holds it otherwise has it');
@@ -323,7 +324,7 @@ kept_ok('/k/both', 'two holds', $s);
 # One has its znode from another hold, which ends after that.
 my $under = $test->session($one);
 $under->query("BEGIN; SELECT zk_xact_lock('/k/under')");
-$under->query("SELECT zk_lock('/k/under', NULL, '1h')");
+$under->query("SELECT zk_lock('/k/under', at_least => '1h')");
 $under->query("SELECT zk_unlock('/k/under')");
 $worker = $test->status($one, 'worker_pid');
 kill 'TERM', $worker;
@@ -345,7 +346,7 @@ foreach my $restart (0, 1)
 {
 	my $path = "/k/time$restart";
 
-	$s->query("SELECT zk_lock('$path', NULL, '3s')");
+	$s->query("SELECT zk_lock('$path', at_least => '3s')");
 	my $granted = $test->look($one, "SELECT granted_at FROM zk_locks WHERE path = '$path'");
 	$test->enqueue($t, "SELECT zk_lock('$path')", $path);
 	$s->query("SELECT zk_unlock('$path')");
@@ -356,7 +357,7 @@ foreach my $restart (0, 1)
 			  . " FROM zk_locks WHERE path = '$path'"),
 		't', 'but not before');
 	$t->query("SELECT zk_unlock('$path')");
-	$s->query("SELECT zk_lock('$path', NULL, '1ms'), pg_sleep(0.01)");
+	$s->query("SELECT zk_lock('$path', at_least => '1ms'), pg_sleep(0.01)");
 	$s->query("SELECT zk_unlock('$path')");
 	goes_on_ok($path, 'what was held long enough is not kept');
 }
@@ -364,21 +365,21 @@ foreach my $restart (0, 1)
 # ---- at least: what keeps nothing ----
 
 $t->query("SELECT zk_lock('/k/cancelled')");
-$test->enqueue($s, "SELECT zk_lock('/k/cancelled', NULL, '1h')", '/k/cancelled');
+$test->enqueue($s, "SELECT zk_lock('/k/cancelled', at_least => '1h')", '/k/cancelled');
 $s->cancel;
 is($s->sqlstate, '57014', 'a wait is cancelled');
 is($s->query("SELECT zk_try_lock('/k/cancelled', '0', NULL, '1h')"), 'f', 'and a try fails');
 $t->query("SELECT zk_unlock('/k/cancelled')");
 goes_on_ok('/k/cancelled', 'nothing is kept of that');
 
-$s->query("SELECT zk_lock('/k/lost', '1h', '1h')");
+$s->query("SELECT zk_lock('/k/lost', at_most => '1h', at_least => '1h')");
 $s->query("SELECT zk_extend('/k/lost', '200ms')");
 state_ok('/k/lost', 'lost', 'a lock is lost before it was held for as long as it should');
 $s->query("SELECT zk_unlock('/k/lost')");
 goes_on_ok('/k/lost', 'and is not kept');
 
 # Nor if it is released before the worker says that it is lost.
-$s->query("SELECT zk_lock('/k/unseen', '1h', '1h')");
+$s->query("SELECT zk_lock('/k/unseen', at_most => '1h', at_least => '1h')");
 $worker = $test->status($one, 'worker_pid');
 kill 'STOP', $worker;
 is($s->error("SELECT zk_extend('/k/unseen', '1ms'), pg_sleep(0.01)"), '40001',
@@ -388,7 +389,7 @@ kill 'CONT', $worker;
 goes_on_ok('/k/unseen', 'which is not kept either');
 
 # The ZooKeeper session ends.
-$s->query("SELECT zk_lock('/k/session', NULL, '1h')");
+$s->query("SELECT zk_lock('/k/session', at_least => '1h')");
 $s->query("SELECT zk_unlock('/k/session')");
 state_ok('/k/session', 'kept', 'a lock is kept');
 ok($test->lose_session($one, '/k/session'), 'its session is lost');
@@ -396,7 +397,7 @@ goes_on_ok('/k/session', 'and the lock with it');
 $test->look_until($one, state_of('/k/session'), '', 'whose slot is free again');
 
 # The server stops: it waits for holders, not for what they have left.
-$s->query("SELECT zk_lock('/k/stop', NULL, '1h')");
+$s->query("SELECT zk_lock('/k/stop', at_least => '1h')");
 $s->close;
 $test->stop_looking($one);
 $one->stop('fast');

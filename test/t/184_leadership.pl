@@ -143,6 +143,9 @@ $s = $test->session($one);
 # What waits can be given up.
 $s->query("SET lock_timeout = '100ms'");
 is($s->error("SELECT zk_lead('/l/b')"), '55P03', 'lock_timeout');
+$s->query('RESET lock_timeout');
+is($s->error("SELECT zk_lead('/l/b', timeout => '200ms')"), '55P03', 'its own timeout');
+like($s->messages, qr{could not acquire leadership "/l/b" within 200 ms}, 'which says so');
 $test->wait_queue('/l/b', 1);
 $s->query('RESET lock_timeout');
 

@@ -77,6 +77,12 @@ is(held($s), '', 'and none is held');
 is($s->query("SELECT zk_try_lock(ARRAY['/a', '/b', '/c'], '200ms')"),
 	'f', 'false after a time');
 is(held($s), '', 'and none is held');
+foreach my $timeout ('0', '200ms')
+{
+	is($s->error("SELECT zk_lock(ARRAY['/a', '/b', '/c'], '$timeout')"), '55P03', "$timeout: an error");
+	like($s->messages, qr/could not acquire all of 3 distributed locks within \d+ ms/,
+		"$timeout: that says so");
+}
 is($s->query("SELECT zk_try_xact_lock(ARRAY['/a', '/b'])"),
 	'f', 'false for a transaction');
 $s->query("SET lock_timeout = '200ms'");
