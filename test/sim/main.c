@@ -112,7 +112,14 @@ run_seed(uint64_t seed)
 	return true;
 }
 
-/* Who is where at the end */
+static void
+show_item(void *context, const ZklDumpItem *item)
+{
+	(void) context;
+	printf("    %s %s: %s\n", item->item, item->path, item->state);
+}
+
+/* Who is where at the end, and what the core of each host believes */
 static void
 show_state(void)
 {
@@ -138,6 +145,8 @@ show_state(void)
 					   ", number %" PRId64 "\n", j, (int) h->slots[j].state,
 					   h->slots[j].owner, lock_name(h->slots[j].lock),
 					   (int) h->slots[j].mode, h->slots[j].seq);
+		if (h->m != NULL)
+			zkl_manager_dump(h->m, host_clock(h), show_item, NULL);
 	}
 	for (i = 0; i < foreigners.n; i++)
 	{
