@@ -90,18 +90,19 @@ static void
 dump_lists(const Dump *d)
 {
 	const ZklManager *m = d->m;
+	const ZklList *deletes = m->nodes.deletes;
 	ZklLine		line;
 
 	zkl_line_begin(&line);
 	zkl_line_number(&line, "live", m->nlive);
 	zkl_line_number(&line, "queued", m->nqueued);
-	put_count(&line, "creates", list_length(&m->creates));
-	put_count(&line, "resends", list_length(&m->resends));
+	put_count(&line, "creates", list_length(&m->nodes.creates));
+	put_count(&line, "resends", list_length(&m->nodes.resends));
 	put_count(&line, "downgrades", list_length(&m->downgrades));
-	put_count(&line, "deletes", list_length(&m->deletes));
-	put_count(&line, "late_deletes", list_length(&m->late_deletes));
-	put_count(&line, "lone_deletes", list_length(&m->lone_deletes));
-	put_count(&line, "stuck_deletes", list_length(&m->stuck_deletes));
+	put_count(&line, "deletes", list_length(&deletes[ZKL_DELETE_NOW]));
+	put_count(&line, "late_deletes", list_length(&deletes[ZKL_DELETE_LATE]));
+	put_count(&line, "lone_deletes", list_length(&deletes[ZKL_DELETE_ALONE]));
+	put_count(&line, "stuck_deletes", list_length(&deletes[ZKL_DELETE_STUCK]));
 	put_count(&line, "stuck_downgrades", list_length(&m->stuck_downgrades));
 	put_count(&line, "stuck_locks", list_length(&m->stuck_locks));
 	put_count(&line, "kept", list_length(&m->kept));
@@ -252,16 +253,16 @@ put_node(ZklLine *line, const ZklRequest *r)
 
 	if (r->cover != NULL)
 		zkl_line_number(line, "covered_by", r->cover->id);
-	zkl_line_text(line, "node", names[r->node]);
-	if (r->node == ZKL_NODE_NONE)
+	zkl_line_text(line, "node", names[r->node.state]);
+	if (r->node.state == ZKL_NODE_NONE)
 		return;
-	if (r->seq >= 0)
-		zkl_line_number(line, "number", r->seq);
-	zkl_line_uuid(line, "uuid", &r->uuid);
-	put_watch(line, "watch", r->own_watch);
-	zkl_line_flag(line, "as-exclusive", r->mode != r->node_mode);
+	if (r->node.seq >= 0)
+		zkl_line_number(line, "number", r->node.seq);
+	zkl_line_uuid(line, "uuid", &r->node.uuid);
+	put_watch(line, "watch", r->look.watch);
+	zkl_line_flag(line, "as-exclusive", r->mode != r->node.mode);
 	zkl_line_flag(line, "downgrading", r->downgrade != ZKL_DOWNGRADE_NONE);
-	zkl_line_flag(line, "parked", r->parked);
+	zkl_line_flag(line, "parked", r->node.parked);
 }
 
 static void
