@@ -13,9 +13,9 @@
 #include "backend/lifetime.h"
 #include "backend/quota.h"
 #include "backend/refusal.h"
+#include "backend/slot.h"
 #include "miscadmin.h"
 #include "shared/settings.h"
-#include "shared/slot.h"
 #include "znode/dialect.h"
 
 /* Not all clients that a lock may be shared with know shared locks. */

@@ -27,15 +27,15 @@
 
 #include "access/xact.h"
 #include "backend/commit.h"
-#include "backend/text.h"
 #include "backend/refusal.h"
+#include "backend/slot.h"
+#include "backend/text.h"
 #include "miscadmin.h"
 #include "shared/boottime.h"
 #include "shared/compat.h"
 #include "shared/control.h"
 #include "shared/lease.h"
 #include "shared/settings.h"
-#include "shared/slot.h"
 #include "shared/status.h"
 #include "storage/ipc.h"
 

@@ -9,13 +9,13 @@
  */
 #include "postgres.h"
 
-#include "backend/text.h"
 #include "backend/extend.h"
 #include "backend/hold.h"
 #include "backend/refusal.h"
+#include "backend/slot.h"
+#include "backend/text.h"
 #include "shared/lease.h"
 #include "shared/loaded.h"
-#include "shared/slot.h"
 
 static void
 extend(ZklHold *hold, int64 at_most_ms)

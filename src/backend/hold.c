@@ -15,12 +15,12 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "backend/text.h"
 #include "backend/hold.h"
+#include "backend/slot.h"
+#include "backend/text.h"
 #include "common/hashfn.h"
 #include "shared/control.h"
 #include "shared/lease.h"
-#include "shared/slot.h"
 #include "utils/hsearch.h"
 #include "utils/memutils.h"
 

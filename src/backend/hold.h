@@ -33,7 +33,8 @@ typedef struct ZklHold
 	ZklScope   *scope;			/* transaction lifetime only */
 	char	   *name;			/* as the database writes it; NULL: unused */
 	bool		told;			/* its loss was reported to the client */
-	int64		told_zxid;		/* the s_asked_zxid that was; see notice.h */
+	int64		told_zxid;		/* the s_answer.revoke_zxid that was; see
+								 * notice.h */
 	bool		lost_before;	/* before the current transaction began */
 	ZklError	lost;			/* seen by this backend, perhaps before the
 								 * worker; NONE: it was not */

@@ -23,8 +23,8 @@
 #include "backend/hold.h"
 #include "backend/late.h"
 #include "backend/refusal.h"
+#include "backend/slot.h"
 #include "miscadmin.h"
-#include "shared/slot.h"
 #include "utils/memutils.h"
 
 /* What is to be told: the first such hold, and how many there were */

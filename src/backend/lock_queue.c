@@ -61,6 +61,6 @@ zkl_lock_queue_break(const ZklTarget *lock)
 	zkl_wait_begin_answer(&at, ZKL_FOREVER, ZKL_FOREVER, true);
 	zkl_wait_for_answer(slotno, break_context, lock->name, &at, &answer);
 	if (answer.s_state == ZKL_SLOT_FAILED)
-		zkl_refusal_raise_failed(lock->name, answer.s_error, answer.s_zkrc);
-	return answer.s_token != 0;
+		zkl_refusal_raise_failed(lock->name, answer.s_answer.error, answer.s_answer.zkrc);
+	return answer.s_answer.token != 0;
 }

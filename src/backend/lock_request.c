@@ -20,6 +20,7 @@
 #include "backend/lock_request.h"
 #include "backend/refusal.h"
 #include "backend/request.h"
+#include "backend/slot.h"
 #include "miscadmin.h"
 #include "shared/boottime.h"
 #include "shared/lease.h"
@@ -32,28 +33,28 @@ zkl_lock_request_submit(const ZklLockRequest *request, bool together,
 	int			slotno = zkl_request_claim(&request->lock, ZKL_KIND_LOCK);
 	ZklSlot    *slot = &zkl_slots[slotno];
 
-	slot->s_mode = request->mode;
-	slot->s_lifetime = request->lifetime;
-	slot->s_try = request->is_try;
-	slot->s_together = together;
-	slot->s_max = request->max;
-	slot->s_guard = request->guard;
+	slot->s_request.mode = request->mode;
+	slot->s_request.lifetime = request->lifetime;
+	slot->s_request.is_try = request->is_try;
+	slot->s_request.together = together;
+	slot->s_request.max = request->max;
+	slot->s_request.guard = request->guard;
 
 	/* A try that must not wait at all is submitted as timed out. */
-	slot->s_timed_out = request->is_try &&
+	slot->s_holder.timed_out = request->is_try &&
 		(request->timeout_ms == 0 || request->at->timed_out);
-	slot->s_sibling = request->sibling;
-	slot->s_at_most = request->at_most_ms;
-	slot->s_at_least = request->at_least_ms;
-	slot->s_holds = 1;
+	slot->s_request.sibling = request->sibling;
+	slot->s_request.at_most = request->at_most_ms;
+	slot->s_request.at_least = request->at_least_ms;
+	slot->s_holder.holds = 1;
 	if (request->guard)
 	{
-		slot->s_lost_action = ZKL_LOST_NONE;
-		slot->s_on_revoke = ZKL_REVOKE_IGNORE;
+		slot->s_request.lost_action = ZKL_LOST_NONE;
+		slot->s_request.on_revoke = ZKL_REVOKE_IGNORE;
 	}
 	if (request->leader_id != NULL)
-		strlcpy(slot->s_leader_id, request->leader_id,
-				sizeof(slot->s_leader_id));
+		strlcpy(slot->s_request.leader_id, request->leader_id,
+				sizeof(slot->s_request.leader_id));
 	zkl_request_submit(slotno, more);
 }
 
@@ -83,23 +84,23 @@ zkl_lock_request_take(const ZklLockRequest *request, int slotno,
 	switch ((ZklSlotState) answer.s_state)
 	{
 		case ZKL_SLOT_GRANTED:
-			if (!zkl_lease_is_current(answer.s_generation))
+			if (!zkl_lease_is_current(answer.s_answer.generation))
 				zkl_refusal_raise_lost(name, request->lifetime,
 									   ZKL_ERROR_NONE);
 			if (answer.s_until != 0 && zkl_boottime_ms() >= answer.s_until)
 				zkl_refusal_raise_lost(name, request->lifetime,
 									   ZKL_ERROR_OVERDUE);
 			grant->slotno = slotno;
-			grant->token = answer.s_token;
-			grant->generation = answer.s_generation;
+			grant->token = answer.s_answer.token;
+			grant->generation = answer.s_answer.generation;
 			return true;
 		case ZKL_SLOT_DENIED:
 			return false;
 		case ZKL_SLOT_FAILED:
-			zkl_refusal_raise_failed(name, answer.s_error, answer.s_zkrc);
+			zkl_refusal_raise_failed(name, answer.s_answer.error, answer.s_answer.zkrc);
 			break;
 		case ZKL_SLOT_LOST:
-			zkl_refusal_raise_lost(name, request->lifetime, answer.s_error);
+			zkl_refusal_raise_lost(name, request->lifetime, answer.s_answer.error);
 			break;
 		default:
 			elog(ERROR, "request slot %d is in unexpected state %u",
@@ -117,7 +118,7 @@ is_decided(int slotno)
 	if (zkl_wait_is_answered(slotno))
 		return true;
 	zkl_slot_copy(slotno, &slot);
-	return slot.s_blocked;
+	return slot.s_answer.blocked;
 }
 
 static bool

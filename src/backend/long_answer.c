@@ -31,9 +31,9 @@ read_answer_once(const ZklTarget *target, ZklSlotKind kind,
 	zkl_wait_for_answer(slotno, where, target->name, &at, &answer);
 	if (answer.s_state == ZKL_SLOT_GRANTED)
 		return 0;
-	if (answer.s_error != ZKL_ERROR_TOO_LARGE)
-		zkl_refusal_raise_failed(target->name, answer.s_error, answer.s_zkrc);
-	return answer.s_dsm_size;
+	if (answer.s_answer.error != ZKL_ERROR_TOO_LARGE)
+		zkl_refusal_raise_failed(target->name, answer.s_answer.error, answer.s_answer.zkrc);
+	return answer.s_answer.dsm_size;
 }
 
 dsm_segment *

@@ -10,9 +10,9 @@
  */
 #include "postgres.h"
 
-#include "backend/text.h"
 #include "backend/hold.h"
 #include "backend/notice.h"
+#include "backend/text.h"
 #include "shared/control.h"
 #include "shared/settings.h"
 #include "shared/slot.h"
@@ -20,9 +20,9 @@
 static void
 tell(const ZklHold *hold, const ZklSlot *slot)
 {
-	char		asker[4 * ZKL_MAX_ASKER + 1];
+	char		asker[4 * ZKL_MAX_REVOKER + 1];
 
-	zkl_text_to_ascii(slot->s_asker, strlen(slot->s_asker), asker,
+	zkl_text_to_ascii(slot->s_answer.revoker, strlen(slot->s_answer.revoker), asker,
 					  sizeof(asker));
 	ereport(NOTICE,
 			(errmsg("distributed lock \"%s\" is asked for",
@@ -55,10 +55,10 @@ zkl_notice_tell(void)
 
 			zkl_slot_copy(hold->grant.slotno, &slot);
 			if (slot.s_state != ZKL_SLOT_GRANTED ||
-				slot.s_asked_zxid == hold->told_zxid)
+				slot.s_answer.revoke_zxid == hold->told_zxid)
 				continue;
-			hold->told_zxid = slot.s_asked_zxid;
-			if (slot.s_on_revoke != ZKL_REVOKE_IGNORE)
+			hold->told_zxid = slot.s_answer.revoke_zxid;
+			if (slot.s_request.on_revoke != ZKL_REVOKE_IGNORE)
 				tell(hold, &slot);
 		}
 	}

@@ -15,9 +15,9 @@
 
 #include "backend/quota.h"
 #include "backend/request.h"
+#include "backend/slot.h"
 #include "shared/control.h"
 #include "shared/settings.h"
-#include "shared/slot.h"
 
 #define DEFAULT_PER_SESSION	32	/* at least */
 

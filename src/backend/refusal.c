@@ -8,8 +8,8 @@
  */
 #include "postgres.h"
 
-#include "backend/text.h"
 #include "backend/refusal.h"
+#include "backend/text.h"
 #include "catalog/pg_authid.h"
 #include "miscadmin.h"
 #include "shared/retry.h"

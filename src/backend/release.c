@@ -10,11 +10,11 @@
 #include "postgres.h"
 
 #include "backend/commit.h"
-#include "backend/text.h"
 #include "backend/lifetime.h"
 #include "backend/refusal.h"
 #include "backend/release.h"
-#include "shared/slot.h"
+#include "backend/slot.h"
+#include "backend/text.h"
 
 static void
 warn_not_held(const ZklTarget *lock, ZklLockMode mode, bool until_commit)

@@ -21,6 +21,7 @@
 
 #include "backend/refusal.h"
 #include "backend/request.h"
+#include "backend/slot.h"
 #include "backend/text.h"
 #include "commands/dbcommands.h"
 #include "miscadmin.h"
@@ -212,19 +213,19 @@ zkl_request_claim(const ZklTarget *target, ZklSlotKind kind)
 
 	slotno = kind == ZKL_KIND_LOCK ? claim_for_lock() : claim_own();
 	slot = &zkl_slots[slotno];
-	slot->s_kind = kind;
-	slot->s_procno = zkl_my_procno();
-	slot->s_pid = MyProcPid;
-	slot->s_roleid = GetSessionUserId();
+	slot->s_request.kind = kind;
+	slot->s_request.procno = zkl_my_procno();
+	slot->s_request.pid = MyProcPid;
+	slot->s_request.roleid = GetSessionUserId();
 	slot->s_owner = my_owner;
-	slot->s_claimer = my_owner;
-	slot->s_lost_action = zkl_lost_lock_action;
-	slot->s_on_revoke = zkl_on_revoke;
-	strlcpy(slot->s_path, target->path, sizeof(slot->s_path));
-	slot->s_dialect = target->dialect;
-	memcpy(slot->s_database, who.database, sizeof(slot->s_database));
-	memcpy(slot->s_usename, who.usename, sizeof(slot->s_usename));
-	memcpy(slot->s_application, who.application, sizeof(slot->s_application));
-	slot->s_requested_at = now;
+	slot->s_request.claimer = my_owner;
+	slot->s_request.lost_action = zkl_lost_lock_action;
+	slot->s_request.on_revoke = zkl_on_revoke;
+	strlcpy(slot->s_request.path, target->path, sizeof(slot->s_request.path));
+	slot->s_request.dialect = target->dialect;
+	memcpy(slot->s_request.database, who.database, sizeof(slot->s_request.database));
+	memcpy(slot->s_request.usename, who.usename, sizeof(slot->s_request.usename));
+	memcpy(slot->s_request.application, who.application, sizeof(slot->s_request.application));
+	slot->s_request.requested_at = now;
 	return slotno;
 }

@@ -34,11 +34,11 @@ zkl_stall_time(int slotno)
 
 	zkl_slot_copy(slotno, &slot);
 	zkl_lease_read(&generation, &deadline);
-	if (slot.s_kind == ZKL_KIND_LOCK && deadline <= now)
+	if (slot.s_request.kind == ZKL_KIND_LOCK && deadline <= now)
 		return deadline != 0 ? (now - deadline) * 1000 : PG_INT64_MAX;
-	if (slot.s_kind == ZKL_KIND_LOCK)
-		stalled = slot.s_znode_seq < 0 ||
-			!zkl_same_generation(slot.s_generation, generation);
+	if (slot.s_request.kind == ZKL_KIND_LOCK)
+		stalled = slot.s_znode.seq < 0 ||
+			!zkl_same_generation(slot.s_answer.generation, generation);
 	else
 	{
 		zkl_status_copy(&status);

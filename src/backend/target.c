@@ -7,8 +7,8 @@
  */
 #include "postgres.h"
 
-#include "backend/text.h"
 #include "backend/target.h"
+#include "backend/text.h"
 #include "shared/loaded.h"
 #include "shared/settings.h"
 #include "utils/builtins.h"

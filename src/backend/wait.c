@@ -12,10 +12,10 @@
  */
 #include "postgres.h"
 
-#include "backend/text.h"
 #include "backend/refusal.h"
 #include "backend/request.h"
 #include "backend/stall.h"
+#include "backend/text.h"
 #include "backend/wait.h"
 #include "miscadmin.h"
 #include "portability/instr_time.h"
@@ -150,9 +150,9 @@ zkl_wait_is_answered(int slotno)
 			return false;
 		case ZKL_SLOT_GRANTED:
 			zkl_slot_copy(slotno, &slot);
-			return slot.s_kind != ZKL_KIND_LOCK ||
-				!zkl_lease_is_current(slot.s_generation) ||
-				zkl_lease_is_valid(slot.s_generation);
+			return slot.s_request.kind != ZKL_KIND_LOCK ||
+				!zkl_lease_is_current(slot.s_answer.generation) ||
+				zkl_lease_is_valid(slot.s_answer.generation);
 		default:
 			return true;
 	}

@@ -13,8 +13,8 @@
 #include "postgres.h"
 
 #include "backend/acquire.h"
-#include "backend/quota.h"
 #include "backend/duration.h"
+#include "backend/quota.h"
 #include "backend/refusal.h"
 #include "backend/release.h"
 #include "catalog/pg_type.h"

@@ -69,9 +69,9 @@ static bool
 is_of(const ZklOwnQueue *own, const ZklSlot *slot)
 {
 	return slot->s_state > ZKL_SLOT_CLAIMED &&
-		slot->s_kind == ZKL_KIND_LOCK &&
-		slot->s_dialect == own->lock->dialect &&
-		strcmp(slot->s_path, own->lock->path) == 0;
+		slot->s_request.kind == ZKL_KIND_LOCK &&
+		slot->s_request.dialect == own->lock->dialect &&
+		strcmp(slot->s_request.path, own->lock->path) == 0;
 }
 
 static int
@@ -125,11 +125,11 @@ read_slots(ZklOwnQueue *own)
 		zkl_slot_copy(slotno, &slot);
 		if (!is_of(own, &slot))
 			continue;
-		if (slot.s_znode_sent && slot.s_generation == own->generation)
+		if (slot.s_znode.sent && slot.s_answer.generation == own->generation)
 		{
 			Own		   *znode = &own->znodes[own->nznodes++];
 
-			znode->uuid = slot.s_znode_uuid;
+			znode->uuid = slot.s_znode.uuid;
 			znode->owner = slot.s_owner;
 			znode->standing = standing_of(&slot);
 		}

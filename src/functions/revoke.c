@@ -14,8 +14,8 @@
 
 #include "backend/errand.h"
 #include "backend/lock_queue.h"
-#include "backend/text.h"
 #include "backend/refusal.h"
+#include "backend/text.h"
 #include "commands/dbcommands.h"
 #include "miscadmin.h"
 #include "shared/compat.h"
@@ -126,7 +126,7 @@ Datum
 zkl_sql_revoke(PG_FUNCTION_ARGS)
 {
 	ZklTarget	lock = zkl_target_lock(PG_GETARG_TEXT_PP(0));
-	char		asker[ZKL_MAX_ASKER];
+	char		asker[ZKL_MAX_REVOKER];
 	ZklListing	list;
 	ZklListingEntry entry;
 	dsm_segment *segment;

@@ -55,27 +55,27 @@ copy_shown(int slotno, ZklSlot *slot)
 	if (zkl_slot_peek(slotno) == ZKL_SLOT_FREE)
 		return false;
 	zkl_slot_copy(slotno, slot);
-	if (slot->s_guard && slot->s_state != ZKL_SLOT_WAITING)
+	if (slot->s_request.guard && slot->s_state != ZKL_SLOT_WAITING)
 		return false;
-	return slot->s_kind == ZKL_KIND_LOCK &&
+	return slot->s_request.kind == ZKL_KIND_LOCK &&
 		slot_state_names[slot->s_state] != NULL;
 }
 
 static const char *
 shown_mode(const ZklSlot *slot)
 {
-	if (slot->s_guard || slot->s_dialect == ZKL_DIALECT_PERMIT)
+	if (slot->s_request.guard || slot->s_request.dialect == ZKL_DIALECT_PERMIT)
 		return "lease";
-	return slot->s_dialect == ZKL_DIALECT_MEMBER ? "member" :
-		slot->s_dialect == ZKL_DIALECT_LATCH ? "leader" :
-		zkl_mode_name(slot->s_mode);
+	return slot->s_request.dialect == ZKL_DIALECT_MEMBER ? "member" :
+		slot->s_request.dialect == ZKL_DIALECT_LATCH ? "leader" :
+		zkl_mode_name(slot->s_request.mode);
 }
 
 static bool
 may_see_slot(const ZklSlot *slot)
 {
 	return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
-		has_privs_of_role(GetUserId(), slot->s_roleid);
+		has_privs_of_role(GetUserId(), slot->s_request.roleid);
 }
 
 static void
@@ -84,14 +84,14 @@ add_slot_znode(ZklRow *row, const ZklSlot *slot)
 	char		name[ZKL_MAX_ZNODE_NAME + 1];
 	char	   *path;
 
-	if (!slot->s_znode_sent || slot->s_znode_seq < 0)
+	if (!slot->s_znode.sent || slot->s_znode.seq < 0)
 	{
 		zkl_row_null(row);
 		return;
 	}
-	zkl_znode_name((ZklDialect) slot->s_dialect, &slot->s_znode_uuid,
-				   slot->s_znode_mode, slot->s_znode_seq, name);
-	path = psprintf("%s%s/%s", zkl_root, slot->s_path, name);
+	zkl_znode_name((ZklDialect) slot->s_request.dialect, &slot->s_znode.uuid,
+				   slot->s_znode.mode, slot->s_znode.seq, name);
+	path = psprintf("%s%s/%s", zkl_root, slot->s_request.path, name);
 	zkl_row_utf8(row, path, strlen(path));
 }
 
@@ -103,7 +103,7 @@ shown_state(const ZklSlot *slot)
 		slot->s_keep_until > zkl_boottime_ms())
 		return "kept";
 	if (slot->s_state == ZKL_SLOT_GRANTED &&
-		!zkl_lease_is_valid(slot->s_generation))
+		!zkl_lease_is_valid(slot->s_answer.generation))
 		return "unconfirmed";
 	return slot_state_names[slot->s_state];
 }
@@ -116,27 +116,27 @@ put_slot(FunctionCallInfo fcinfo, const ZklSlot *slot)
 	bool		granted = slot->s_state == ZKL_SLOT_GRANTED;
 
 	if (visible)
-		zkl_row_utf8(&row, slot->s_path, zkl_slot_shown_length(slot));
+		zkl_row_utf8(&row, slot->s_request.path, zkl_slot_shown_length(slot));
 	else
 		zkl_row_null(&row);
 	zkl_row_text(&row, shown_mode(slot));
-	zkl_row_text(&row, slot->s_lifetime == ZKL_LIFETIME_SESSION ?
+	zkl_row_text(&row, slot->s_request.lifetime == ZKL_LIFETIME_SESSION ?
 				 "session" : "transaction");
 	zkl_row_add(&row, BoolGetDatum(granted));
 	zkl_row_text(&row, shown_state(slot));
-	zkl_row_add(&row, Int32GetDatum(slot->s_pid));
-	if (visible && slot->s_granted_at != 0)
-		zkl_row_add(&row, Int64GetDatum(slot->s_token));
+	zkl_row_add(&row, Int32GetDatum(slot->s_request.pid));
+	if (visible && slot->s_answer.granted_at != 0)
+		zkl_row_add(&row, Int64GetDatum(slot->s_answer.token));
 	else
 		zkl_row_null(&row);
-	zkl_row_add(&row, Int32GetDatum(granted ? (int32) slot->s_holds : 0));
-	zkl_row_time_or_null(&row, slot->s_requested_at);
-	zkl_row_time_or_null(&row, slot->s_granted_at);
+	zkl_row_add(&row, Int32GetDatum(granted ? (int32) slot->s_holder.holds : 0));
+	zkl_row_time_or_null(&row, slot->s_request.requested_at);
+	zkl_row_time_or_null(&row, slot->s_answer.granted_at);
 	if (visible)
 		add_slot_znode(&row, slot);
 	else
 		zkl_row_null(&row);
-	zkl_row_add(&row, BoolGetDatum(slot->s_asked_zxid != 0));
+	zkl_row_add(&row, BoolGetDatum(slot->s_answer.revoke_zxid != 0));
 
 	Assert(row.n == LOCKS_COLUMNS);
 	zkl_row_put(fcinfo, &row);

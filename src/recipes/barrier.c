@@ -34,16 +34,16 @@
 #include "access/xact.h"
 #include "backend/acquire.h"
 #include "backend/duration.h"
-#include "backend/text.h"
 #include "backend/hold.h"
 #include "backend/refusal.h"
 #include "backend/release.h"
+#include "backend/slot.h"
+#include "backend/text.h"
 #include "recipes/members.h"
 #include "shared/boottime.h"
 #include "shared/compat.h"
 #include "shared/loaded.h"
 #include "shared/settings.h"
-#include "shared/slot.h"
 
 ZKL_FUNCTION(zkl_sql_barrier_enter);
 ZKL_FUNCTION(zkl_sql_barrier_leave);
@@ -80,7 +80,7 @@ begin_wait(Barrier *b)
 
 	zkl_slot_set_quiet(slotno, true);
 	zkl_slot_copy(slotno, &slot);
-	zkl_znode_prefix(ZKL_DIALECT_MEMBER, &slot.s_znode_uuid, ZKL_SHARED,
+	zkl_znode_prefix(ZKL_DIALECT_MEMBER, &slot.s_znode.uuid, ZKL_SHARED,
 					 b->own);
 }
 

@@ -11,6 +11,7 @@
 #include "postgres.h"
 
 #include "backend/request.h"
+#include "backend/slot.h"
 #include "miscadmin.h"
 #include "recipes/guard.h"
 #include "shared/lease.h"
@@ -61,7 +62,7 @@ is_permit_lost(int slotno)
 	zkl_slot_copy(slotno, &slot);
 	return slot.s_state == ZKL_SLOT_LOST ||
 		(slot.s_state == ZKL_SLOT_GRANTED &&
-		 !zkl_lease_is_current(slot.s_generation));
+		 !zkl_lease_is_current(slot.s_answer.generation));
 }
 
 /*

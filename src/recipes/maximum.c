@@ -39,9 +39,9 @@ count_released(const ZklTarget *leases)
 		if (zkl_slot_peek(slotno) != ZKL_SLOT_RELEASED)
 			continue;
 		zkl_slot_copy(slotno, &slot);
-		n += slot.s_kind == ZKL_KIND_LOCK &&
-			slot.s_dialect == leases->dialect &&
-			strcmp(slot.s_path, leases->path) == 0;
+		n += slot.s_request.kind == ZKL_KIND_LOCK &&
+			slot.s_request.dialect == leases->dialect &&
+			strcmp(slot.s_request.path, leases->path) == 0;
 	}
 	return n;
 }

@@ -14,10 +14,10 @@
  */
 #include "postgres.h"
 
-#include "backend/text.h"
 #include "backend/lifetime.h"
 #include "backend/quota.h"
 #include "backend/release.h"
+#include "backend/text.h"
 #include "backend/wait.h"
 #include "recipes/guard.h"
 #include "recipes/maximum.h"

@@ -25,10 +25,10 @@
 #include "backend/commit.h"
 #include "backend/hold.h"
 #include "backend/refusal.h"
+#include "backend/slot.h"
 #include "recipes/turn.h"
 #include "shared/epilogue.h"
 #include "shared/settings.h"
-#include "shared/slot.h"
 #include "utils/memutils.h"
 
 #define MAX_TRIES	5			/* over as many connections */

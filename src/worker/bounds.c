@@ -21,8 +21,8 @@
 
 #include "shared/boottime.h"
 #include "shared/control.h"
-#include "shared/slot.h"
 #include "utils/memutils.h"
+#include "worker/slot.h"
 
 #include "worker/bounds.h"
 
@@ -54,30 +54,30 @@ log_loss(int slotno)
 	zkl_slot_copy(slotno, &slot);
 	ereport(LOG,
 			(errmsg("distributed lock \"%.*s\" of process %d was lost",
-					zkl_slot_shown_length(&slot), slot.s_path, slot.s_pid),
+					zkl_slot_shown_length(&slot), slot.s_request.path, slot.s_request.pid),
 			 errdetail("It was held for longer than allowed.")));
 }
 
 static int
 late_message(ZklLate late, const ZklSlot *slot)
 {
-	int			pid = slot->s_pid;
+	int			pid = slot->s_request.pid;
 	int			length = zkl_slot_shown_length(slot);
 
 	switch (late)
 	{
 		case ZKL_LATE_PREPARED_LOST:
 			return errmsg("process %d prepared a transaction although distributed lock \"%.*s\" was lost",
-						  pid, length, slot->s_path);
+						  pid, length, slot->s_request.path);
 		case ZKL_LATE_PREPARED_LAPSED:
 			return errmsg("process %d prepared a transaction although the lease of distributed lock \"%.*s\" had ended",
-						  pid, length, slot->s_path);
+						  pid, length, slot->s_request.path);
 		case ZKL_LATE_LAPSED:
 			return errmsg("process %d committed although the lease of distributed lock \"%.*s\" had ended",
-						  pid, length, slot->s_path);
+						  pid, length, slot->s_request.path);
 		default:
 			return errmsg("process %d committed although distributed lock \"%.*s\" was lost",
-						  pid, length, slot->s_path);
+						  pid, length, slot->s_request.path);
 	}
 }
 

@@ -25,11 +25,11 @@
 #include "shared/boottime.h"
 #include "shared/control.h"
 #include "shared/settings.h"
-#include "shared/slot.h"
 #include "shared/status.h"
 #include "utils/memutils.h"
 #include "worker/breakhead.h"
 #include "worker/breaklock.h"
+#include "worker/slot.h"
 
 #define LOOKS_PER_TIMEOUT	20	/* at a marked znode, and for late readers */
 #define LONGEST_TIMEOUT_MS	3600000 /* of zklock.session_timeout */
@@ -76,13 +76,13 @@ submit_break(ZklTask *task, const ZklSlot *slot, bool restored)
 {
 	BreakTask  *b = (BreakTask *) task;
 
-	if (restored && slot->s_znode_sent)
+	if (restored && slot->s_znode.sent)
 	{
 		zkl_slot_fail(task->slotno, ZKL_ERROR_HALF_DONE, 0);
 		return false;
 	}
-	b->dialect = (ZklDialect) slot->s_dialect;
-	b->lock = MemoryContextStrdup(TopMemoryContext, slot->s_path);
+	b->dialect = (ZklDialect) slot->s_request.dialect;
+	b->lock = MemoryContextStrdup(TopMemoryContext, slot->s_request.path);
 	b->directory = MemoryContextStrdup(TopMemoryContext,
 									   psprintf("%s%s", zkl_root, b->lock));
 	return true;
@@ -154,8 +154,8 @@ log_mark(const BreakTask *b)
 	zkl_slot_copy(b->task.slotno, &slot);
 	ereport(LOG,
 			(errmsg("znode \"%s/%s\" of distributed lock \"%s\" is marked to be broken by process %d (user \"%s\")",
-					b->directory, b->target.name, b->lock, slot.s_pid,
-					slot.s_usename)));
+					b->directory, b->target.name, b->lock, slot.s_request.pid,
+					slot.s_request.usename)));
 }
 
 static void
@@ -169,8 +169,8 @@ log_end(BreakTask *b)
 	zkl_slot_copy(b->task.slotno, &slot);
 	ereport(LOG,
 			(errmsg("znode \"%s/%s\" of distributed lock \"%s\" is gone, broken by process %d (user \"%s\")",
-					b->directory, b->head.name, b->lock, slot.s_pid,
-					slot.s_usename)));
+					b->directory, b->head.name, b->lock, slot.s_request.pid,
+					slot.s_request.usename)));
 }
 
 static void

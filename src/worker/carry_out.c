@@ -11,7 +11,6 @@
 #include "shared/boottime.h"
 #include "shared/control.h"
 #include "shared/lease.h"
-#include "shared/slot.h"
 #include "shared/status.h"
 #include "worker/bounds.h"
 #include "worker/carry_out.h"
@@ -21,6 +20,7 @@
 #include "worker/link.h"
 #include "worker/liveness.h"
 #include "worker/operation.h"
+#include "worker/slot.h"
 #include "worker/supervisor.h"
 
 static ZklManager *core = NULL;
@@ -129,7 +129,7 @@ lose_hold(int slotno, ZklFailure failure)
 	if (zkl_slot_lose(slotno, failure_error(failure)))
 		ereport(LOG,
 				(errmsg("distributed lock \"%.*s\" of process %d was lost",
-						zkl_slot_shown_length(&slot), slot.s_path, slot.s_pid),
+						zkl_slot_shown_length(&slot), slot.s_request.path, slot.s_request.pid),
 				 failure == ZKL_FAILURE_BROKEN ?
 				 errdetail("An operator broke it with zk_break_lock().") :
 				 failure == ZKL_FAILURE_UNREADABLE ?
@@ -146,7 +146,7 @@ lose_hold(int slotno, ZklFailure failure)
 static void
 ask_for_release(int slotno, const ZklAction *action)
 {
-	char		asker[ZKL_MAX_ASKER];
+	char		asker[ZKL_MAX_REVOKER];
 	char	   *c;
 	ZklSlot		slot;
 
@@ -160,7 +160,7 @@ ask_for_release(int slotno, const ZklAction *action)
 	if (zkl_slot_revoke(slotno, action->asked_zxid, asker))
 		ereport(LOG,
 				(errmsg("release of distributed lock \"%.*s\" of process %d was requested",
-						zkl_slot_shown_length(&slot), slot.s_path, slot.s_pid),
+						zkl_slot_shown_length(&slot), slot.s_request.path, slot.s_request.pid),
 				 asker[0] != '\0' ?
 				 errdetail("The request came from %s.", asker) :
 				 errdetail("The request came from a client other than zklock.")));

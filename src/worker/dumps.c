@@ -33,7 +33,7 @@ put_item(void *context, const ZklDumpItem *item)
 	if (item->request >= 0)
 	{
 		zkl_slot_copy((int) item->request, &slot);
-		pid = slot.s_pid;
+		pid = slot.s_request.pid;
 	}
 	put_text(list, item->path);
 	put_text(list, item->item);

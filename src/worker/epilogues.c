@@ -16,10 +16,10 @@
 
 #include "shared/dirty.h"
 #include "shared/epilogue.h"
-#include "shared/slot.h"
 #include "storage/dsm.h"
 #include "worker/epilogues.h"
 #include "worker/segment.h"
+#include "worker/slot.h"
 
 enum
 {

@@ -17,10 +17,10 @@
 #include "shared/boottime.h"
 #include "shared/control.h"
 #include "shared/errand.h"
-#include "shared/slot.h"
 #include "storage/dsm.h"
 #include "worker/errand_segment.h"
 #include "worker/errands.h"
+#include "worker/slot.h"
 
 #define MAX_PARENTS		3		/* they may be reaped while they are empty */
 
@@ -282,7 +282,7 @@ take_children(ErrandTask *errand, const ZklReply *reply)
 	errand->watched = is_await(errand) && reply->rc == ZKL_RC_OK &&
 		!errand->changed;
 	if (!is_await(errand) || reply->rc != ZKL_RC_OK ||
-		fingerprint != errand->what.known || slot.s_timed_out)
+		fingerprint != errand->what.known || slot.s_holder.timed_out)
 		answer_errand(errand, reply, NULL, fingerprint);
 	else if (errand->changed)
 		list_again(errand);

@@ -13,9 +13,9 @@
 #include "shared/boottime.h"
 #include "shared/control.h"
 #include "shared/dirty.h"
-#include "shared/slot.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
+#include "worker/slot.h"
 
 #include "shared/server_name.h"
 #include "worker/bounds.h"
@@ -64,18 +64,18 @@ format_node_data(const ZklSlot *slot, char *buf)
 {
 	ZklNodeData data;
 
-	if (!zkl_dialect_marks((ZklDialect) slot->s_dialect))
-		return strlcpy(buf, slot->s_leader_id, ZKL_MAX_NODE_DATA);
+	if (!zkl_dialect_marks((ZklDialect) slot->s_request.dialect))
+		return strlcpy(buf, slot->s_request.leader_id, ZKL_MAX_NODE_DATA);
 	memset(&data, 0, sizeof(data));
 	strlcpy(data.server, zkl_server_name(), sizeof(data.server));
-	strlcpy(data.database, slot->s_database, sizeof(data.database));
-	strlcpy(data.usename, slot->s_usename, sizeof(data.usename));
-	strlcpy(data.application_name, slot->s_application,
+	strlcpy(data.database, slot->s_request.database, sizeof(data.database));
+	strlcpy(data.usename, slot->s_request.usename, sizeof(data.usename));
+	strlcpy(data.application_name, slot->s_request.application,
 			sizeof(data.application_name));
-	strlcpy(data.lifetime, slot->s_lifetime == ZKL_LIFETIME_SESSION ?
+	strlcpy(data.lifetime, slot->s_request.lifetime == ZKL_LIFETIME_SESSION ?
 			"session" : "transaction", sizeof(data.lifetime));
-	data.pid = slot->s_pid;
-	data.since = (slot->s_requested_at +
+	data.pid = slot->s_request.pid;
+	data.since = (slot->s_request.requested_at +
 				  (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY) /
 		1000;
 	return zkl_node_data_format(&data, buf, ZKL_MAX_NODE_DATA);
@@ -84,14 +84,14 @@ format_node_data(const ZklSlot *slot, char *buf)
 static void
 describe_demand(const ZklSlot *slot, ZklDemand *demand, char *data)
 {
-	demand->name = slot->s_path;
+	demand->name = slot->s_request.path;
 	demand->owner = slot->s_owner;
-	demand->mode = (ZklLockMode) slot->s_mode;
-	demand->dialect = (ZklDialect) slot->s_dialect;
-	demand->sibling = slot->s_sibling;
-	demand->max = slot->s_max;
-	demand->timed_out = slot->s_try && slot->s_timed_out;
-	demand->together = slot->s_together && !slot->s_blocked;
+	demand->mode = (ZklLockMode) slot->s_request.mode;
+	demand->dialect = (ZklDialect) slot->s_request.dialect;
+	demand->sibling = slot->s_request.sibling;
+	demand->max = slot->s_request.max;
+	demand->timed_out = slot->s_request.is_try && slot->s_holder.timed_out;
+	demand->together = slot->s_request.together && !slot->s_answer.blocked;
 	demand->data = data;
 	demand->data_length = format_node_data(slot, data);
 }
@@ -108,7 +108,7 @@ submit_task(int slotno, const ZklSlot *slot, bool restored)
 		[ZKL_KIND_ERRAND] = &zkl_errands_owner,
 	};
 
-	return zkl_operation_submit(owners[slot->s_kind], slotno, slot, restored);
+	return zkl_operation_submit(owners[slot->s_request.kind], slotno, slot, restored);
 }
 
 static void
@@ -118,7 +118,7 @@ submit_slot(int slotno, const ZklSlot *slot)
 	char		data[ZKL_MAX_NODE_DATA];
 
 	known_serial[slotno] = slot->s_serial;
-	if (slot->s_kind != ZKL_KIND_LOCK)
+	if (slot->s_request.kind != ZKL_KIND_LOCK)
 	{
 		(void) submit_task(slotno, slot, false);
 		return;
@@ -155,7 +155,7 @@ static void
 release_slot(int slotno, const ZklSlot *slot)
 {
 	zkl_bounds_log_late(slotno, slot);
-	if (slot->s_kind == ZKL_KIND_LOCK)
+	if (slot->s_request.kind == ZKL_KIND_LOCK)
 		release_lock(slotno, slot);
 	else
 	{
@@ -189,10 +189,10 @@ take_any(int slotno)
 	if (slot.s_state == ZKL_SLOT_WAITING &&
 		known_serial[slotno] != slot.s_serial)
 		submit_slot(slotno, &slot);
-	else if (slot.s_state == ZKL_SLOT_WAITING && slot.s_timed_out &&
-			 slot.s_kind == ZKL_KIND_LOCK)
+	else if (slot.s_state == ZKL_SLOT_WAITING && slot.s_holder.timed_out &&
+			 slot.s_request.kind == ZKL_KIND_LOCK)
 		zkl_manager_time_out(core, zkl_boottime_us(), (uint32) slotno);
-	else if (slot.s_state == ZKL_SLOT_WAITING && slot.s_timed_out)
+	else if (slot.s_state == ZKL_SLOT_WAITING && slot.s_holder.timed_out)
 		zkl_operation_time_out(slotno);
 	else if (slot.s_state == ZKL_SLOT_GRANTED ||
 			 slot.s_state == ZKL_SLOT_LOST)
@@ -294,18 +294,18 @@ describe_slot(int slotno, const ZklSlot *slot, ZklRestored *restored,
 	describe_demand(slot, &restored->demand, data);
 	restored->state = slot_says(slot);
 	restored->current = zkl_control->ctl_status.session_id != 0 &&
-		slot->s_generation == zkl_control->ctl_status.generation;
-	restored->broken = slot->s_error == ZKL_ERROR_BROKEN;
-	restored->overdue = zkl_error_ends_znode((ZklError) slot->s_error);
-	restored->retired = slot->s_retired;
-	restored->token = slot->s_token;
-	restored->asked_zxid = slot->s_asked_zxid;
-	restored->sent = slot->s_znode_sent;
-	restored->going = slot->s_znode_going;
-	restored->uuid = slot->s_znode_uuid;
-	restored->znode_mode = (ZklLockMode) slot->s_znode_mode;
-	restored->seq = slot->s_znode_seq;
-	restored->index = slot->s_znode_index;
+		slot->s_answer.generation == zkl_control->ctl_status.generation;
+	restored->broken = slot->s_answer.error == ZKL_ERROR_BROKEN;
+	restored->overdue = zkl_error_ends_znode((ZklError) slot->s_answer.error);
+	restored->retired = slot->s_answer.retired;
+	restored->token = slot->s_answer.token;
+	restored->asked_zxid = slot->s_answer.revoke_zxid;
+	restored->sent = slot->s_znode.sent;
+	restored->going = slot->s_znode.going;
+	restored->uuid = slot->s_znode.uuid;
+	restored->znode_mode = (ZklLockMode) slot->s_znode.mode;
+	restored->seq = slot->s_znode.seq;
+	restored->index = slot->s_znode.index;
 	if (slot->s_state == ZKL_SLOT_RELEASED)
 		describe_end(slotno, slot, &restored->end);
 }
@@ -329,7 +329,7 @@ read_slot(void *context, uint32_t request, ZklRestored *restored)
 	restored->over = zkl_bounds_end(slotno);
 	zkl_slot_copy(slotno, &reading->slot);
 	if (reading->slot.s_state <= ZKL_SLOT_CLAIMED ||
-		reading->slot.s_kind != ZKL_KIND_LOCK)
+		reading->slot.s_request.kind != ZKL_KIND_LOCK)
 		return false;
 	zkl_bounds_log_late(slotno, &reading->slot);
 	describe_slot(slotno, &reading->slot, restored, reading->data);

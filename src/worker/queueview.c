@@ -16,10 +16,10 @@
 #include "shared/control.h"
 #include "shared/listing.h"
 #include "shared/settings.h"
-#include "shared/slot.h"
 #include "utils/memutils.h"
 #include "worker/queueview.h"
 #include "worker/segment.h"
+#include "worker/slot.h"
 
 #define FETCH_WINDOW	32		/* znodes asked for at a time */
 #define THE_LISTING		PG_UINT32_MAX	/* parts below are indexes of znodes */
@@ -55,8 +55,8 @@ submit_queue(ZklTask *task, const ZklSlot *slot, bool restored)
 	QueueTask  *queue = (QueueTask *) task;
 
 	queue->segment = slot->s_dsm;
-	queue->dialect = (ZklDialect) slot->s_dialect;
-	strlcpy(queue->path, slot->s_path, sizeof(queue->path));
+	queue->dialect = (ZklDialect) slot->s_request.dialect;
+	strlcpy(queue->path, slot->s_request.path, sizeof(queue->path));
 	return true;
 }
 

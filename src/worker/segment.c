@@ -14,9 +14,9 @@
 #include "postgres.h"
 
 #include "shared/control.h"
-#include "shared/slot.h"
 #include "storage/lwlock.h"
 #include "worker/segment.h"
+#include "worker/slot.h"
 
 bool
 zkl_segment_use(dsm_handle handle,

@@ -1,0 +1,285 @@
+/*
+ * slot.c
+ *	  The steps that a backend makes with its slots, each under the slot's
+ *	  mutex.
+ *
+ * Owns the fields in s_request and s_holder; shared/slot.h tells who writes the
+ * others.  Run by backends, each for its own slots.
+ *
+ * Takes s_mutex, a spinlock: what runs under it neither throws nor blocks, and
+ * it is never held together with any other lock.
+ *
+ * Must not know what a lock is, who may have it, or anything of ZooKeeper.
+ */
+#include "postgres.h"
+
+#include "backend/slot.h"
+#include "shared/boottime.h"
+#include "shared/control.h"
+#include "shared/dirty.h"
+#include "shared/lease.h"
+#include "shared/settings.h"
+
+/* How many slots this process released that are kept, at the most */
+static int	most_kept = 0;
+
+/* ---- the backend's steps ---- */
+
+/* FREE -> CLAIMED, of a slot that nobody else can claim */
+static int
+claim_free_slot(int slotno)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+	uint32		serial;
+
+	SpinLockAcquire(&slot->s_mutex);
+	Assert(slot->s_state == ZKL_SLOT_FREE);
+	serial = slot->s_serial + 1;
+	if (serial == 0)
+		serial = 1;				/* 0 is for "none" */
+	memset((char *) slot + offsetof(ZklSlot, s_state), 0,
+		   sizeof(ZklSlot) - offsetof(ZklSlot, s_state));
+	slot->s_serial = serial;
+	slot->s_request.sibling = -1;
+	slot->s_znode.seq = -1;
+	slot->s_holder.quiet = true;
+	slot->s_state = ZKL_SLOT_CLAIMED;
+	SpinLockRelease(&slot->s_mutex);
+	return slotno;
+}
+
+int
+zkl_slot_claim(void)
+{
+	int			slotno = zkl_control_pop_free();
+
+	return slotno < 0 ? -1 : claim_free_slot(slotno);
+}
+
+int
+zkl_slot_claim_own(int procno)
+{
+	int			first = zkl_control->ctl_nrequests + procno * ZKL_OWN_SLOTS;
+	int			i;
+
+	Assert(first + ZKL_OWN_SLOTS <= zkl_control->ctl_nslots);
+	for (i = first; i < first + ZKL_OWN_SLOTS; i++)
+	{
+		if (zkl_slot_peek(i) == ZKL_SLOT_FREE)
+			return claim_free_slot(i);
+	}
+	return -1;
+}
+
+void
+zkl_slot_submit(int slotno, bool more)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+
+	/* One that its owner's hold covers, or a try, may be answered at once. */
+	bool		prompt = slot->s_request.kind != ZKL_KIND_LOCK || slot->s_request.is_try ||
+	slot->s_request.sibling >= 0 || slot->s_request.together;
+
+	SpinLockAcquire(&slot->s_mutex);
+	Assert(slot->s_state == ZKL_SLOT_CLAIMED);
+	slot->s_state = ZKL_SLOT_WAITING;
+	SpinLockRelease(&slot->s_mutex);
+	zkl_dirty_set(slotno, more ? ZKL_WAKE_LATER :
+				  prompt ? ZKL_WAKE_NOW : ZKL_WAKE_FOR_DEMAND);
+}
+
+ZklSlotState
+zkl_slot_release(int slotno)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+	ZklSlotState left;
+	int64		now = zkl_boottime_ms();
+	bool		solitary;
+	bool		kept;
+
+	SpinLockAcquire(&slot->s_mutex);
+	left = slot->s_state;
+	if (left != ZKL_SLOT_GRANTED || !slot->s_holder.taken || zkl_slot_is_over(slot, now))
+		slot->s_keep_until = 0;
+	kept = slot->s_keep_until != 0;
+	solitary = slot->s_answer.solitary;
+	Assert(left != ZKL_SLOT_FREE && left != ZKL_SLOT_CLAIMED);
+	slot->s_state = ZKL_SLOT_RELEASED;
+	SpinLockRelease(&slot->s_mutex);
+	if (kept)
+		most_kept++;
+	zkl_dirty_set(slotno, left == ZKL_SLOT_GRANTED && solitary ?
+				  ZKL_WAKE_AT_LEISURE : ZKL_WAKE_NOW);
+	return left;
+}
+
+void
+zkl_slot_time_out(int slotno)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+
+	SpinLockAcquire(&slot->s_mutex);
+	slot->s_holder.timed_out = true;
+	SpinLockRelease(&slot->s_mutex);
+	zkl_dirty_set(slotno, ZKL_WAKE_NOW);
+}
+
+void
+zkl_slot_set_holds(int slotno, uint32 holds)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+
+	SpinLockAcquire(&slot->s_mutex);
+	slot->s_holder.holds = holds;
+	SpinLockRelease(&slot->s_mutex);
+}
+
+void
+zkl_slot_set_quiet(int slotno, bool quiet)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+	bool		lost;
+
+	SpinLockAcquire(&slot->s_mutex);
+	slot->s_holder.quiet = quiet;
+	lost = slot->s_state == ZKL_SLOT_LOST;
+
+	/* A cancel would hit what comes after the commit, or seem to undo it. */
+	if (!quiet && slot->s_request.on_revoke == ZKL_REVOKE_TERMINATE)
+		zkl_slot_signal_if_due(slot);
+	SpinLockRelease(&slot->s_mutex);
+	if (lost && !quiet)
+		zkl_dirty_set(slotno, ZKL_WAKE_NOW);
+}
+
+/* A session lock stays: nothing else would have the worker look at it. */
+void
+zkl_slot_set_late(int slotno, ZklLate late)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+
+	SpinLockAcquire(&slot->s_mutex);
+	slot->s_late = late;
+	SpinLockRelease(&slot->s_mutex);
+	zkl_dirty_set(slotno, ZKL_WAKE_NOW);
+}
+
+/* ---- for how long ---- */
+
+void
+zkl_slot_rebound(int slotno, int64 at_most, int64 at_least)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+	int64		now = zkl_boottime_ms();
+
+	if (at_most == 0 && at_least == 0)
+		return;
+	SpinLockAcquire(&slot->s_mutex);
+	if (slot->s_state == ZKL_SLOT_GRANTED)
+	{
+		if (at_most != 0 && slot->s_until != 0)
+			slot->s_until = Max(slot->s_until, now + at_most);
+		if (at_least != 0)
+			slot->s_keep_until = Max(slot->s_keep_until, now + at_least);
+	}
+	SpinLockRelease(&slot->s_mutex);
+	zkl_dirty_set(slotno, ZKL_WAKE_NOW);
+}
+
+bool
+zkl_slot_extend(int slotno, uint32 generation, int64 at_most)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+	int64		now = zkl_boottime_ms();
+	bool		held;
+
+	SpinLockAcquire(&slot->s_mutex);
+	held = slot->s_state == ZKL_SLOT_GRANTED && !zkl_slot_is_over(slot, now) &&
+		zkl_same_generation(slot->s_answer.generation, generation);
+	if (held)
+		slot->s_until = at_most != 0 ? now + at_most : 0;
+	SpinLockRelease(&slot->s_mutex);
+	if (held)
+		zkl_dirty_set(slotno, ZKL_WAKE_NOW);
+	return held;
+}
+
+void
+zkl_slot_set_epilogue(int slotno, dsm_handle segment)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+
+	SpinLockAcquire(&slot->s_mutex);
+	slot->s_dsm = segment;
+	SpinLockRelease(&slot->s_mutex);
+}
+
+void
+zkl_slot_want_epilogue(int slotno, bool wanted)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+
+	SpinLockAcquire(&slot->s_mutex);
+	slot->s_epilogue = wanted;
+	SpinLockRelease(&slot->s_mutex);
+}
+
+void
+zkl_slot_take(int slotno, ZklSlot *copy)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+
+	SpinLockAcquire(&slot->s_mutex);
+	if (slot->s_state == ZKL_SLOT_GRANTED)
+	{
+		slot->s_holder.quiet = false;
+		slot->s_holder.taken = true;
+		zkl_slot_signal_if_due(slot);
+	}
+	memcpy(copy, slot, sizeof(ZklSlot));
+	SpinLockRelease(&slot->s_mutex);
+}
+
+int
+zkl_slot_count_kept(uint64 claimer, int harmless)
+{
+	int64		now = zkl_boottime_ms();
+	int			kept = 0;
+	int			i;
+
+	if (most_kept <= harmless)
+		return most_kept;
+	for (i = 0; i < zkl_control->ctl_nrequests; i++)
+	{
+		ZklSlot    *slot = &zkl_slots[i];
+
+		if (zkl_slot_peek(i) != ZKL_SLOT_RELEASED)
+			continue;
+		SpinLockAcquire(&slot->s_mutex);
+		kept += slot->s_state == ZKL_SLOT_RELEASED &&
+			slot->s_request.claimer == claimer && slot->s_keep_until > now;
+		SpinLockRelease(&slot->s_mutex);
+	}
+	most_kept = kept;
+	return kept;
+}
+
+bool
+zkl_slot_is_held(int slotno, uint32 generation, ZklError *error)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+	int64		now = zkl_boottime_ms();
+	bool		held;
+
+	SpinLockAcquire(&slot->s_mutex);
+	held = slot->s_state == ZKL_SLOT_GRANTED &&
+		zkl_same_generation(slot->s_answer.generation, generation);
+	*error = slot->s_answer.error;
+	if (held && zkl_slot_is_over(slot, now))
+	{
+		held = false;
+		*error = ZKL_ERROR_OVERDUE;
+	}
+	SpinLockRelease(&slot->s_mutex);
+	return held;
+}

@@ -1,0 +1,98 @@
+/*
+ * slot.h
+ *	  The steps that a backend makes with its slots; shared/slot.h has the rest.
+ */
+#ifndef ZKL_BACKEND_SLOT_H
+#define ZKL_BACKEND_SLOT_H
+
+#include "shared/slot.h"
+
+/*
+ * Takes a free slot for a lock into CLAIMED, with a new serial and all other
+ * fields zero, s_request.sibling -1 and s_znode.seq -1.  Returns its number, or -1 when
+ * the table is full.
+ */
+extern int	zkl_slot_claim(void);
+
+/*
+ * The same with a slot of this process's own, for the other kinds.  -1: the
+ * worker has yet to free them.
+ */
+extern int	zkl_slot_claim_own(int procno);
+
+/*
+ * CLAIMED -> WAITING; sets the slot dirty, and wakes the worker unless it awaits
+ * more demands.  "more": another slot follows at once, and the worker is to
+ * look at both together.
+ */
+extern void zkl_slot_submit(int slotno, bool more);
+
+/*
+ * Any state but FREE and CLAIMED -> RELEASED; sets the slot dirty and wakes the
+ * worker, at leisure if no other session seemed to wait when the lock was
+ * granted.  Returns the state that the slot left, so that a cancel learns
+ * whether the grant came first.  Only flags and SetLatch: safe in a transaction
+ * callback and on exit.
+ */
+extern ZklSlotState zkl_slot_release(int slotno);
+
+/* Sets s_holder.timed_out of a WAITING try, and has the worker look at the slot. */
+extern void zkl_slot_time_out(int slotno);
+
+/*
+ * Whether a slot is still granted by the given session generation, and its time
+ * is not over.  If not,
+ * *error says why, as far as the worker does.
+ */
+extern bool zkl_slot_is_held(int slotno, uint32 generation, ZklError *error);
+
+extern void zkl_slot_set_holds(int slotno, uint32 holds);
+
+/*
+ * How many locks are kept now that this process, the claimer of their slots,
+ * has released; perhaps fewer than the result if that is "harmless" or less,
+ * which saves looking at all slots.
+ */
+extern int	zkl_slot_count_kept(uint64 claimer, int harmless);
+
+/*
+ * Another acquisition of a held lock, with bounds of its own in ms, 0 being
+ * none: the later times count.  One that is not bounded stays so.
+ */
+extern void zkl_slot_rebound(int slotno, int64 at_most, int64 at_least);
+
+/*
+ * The time for which a hold may last begins anew, with as many ms from now, or
+ * without an end if that is 0.  Only for a slot that is held, as by
+ * zkl_slot_is_held; otherwise false, and nothing changes.
+ */
+extern bool zkl_slot_extend(int slotno, uint32 generation, int64 at_most);
+
+/*
+ * Sets or clears s_holder.quiet: see the commit check in commit.c.  If the slot became
+ * LOST meanwhile, clearing it has the worker look at the slot: its znode may go.
+ */
+extern void zkl_slot_set_quiet(int slotno, bool quiet);
+
+/*
+ * A transaction has committed or was prepared, and its lock was lost before.
+ * Only a flag, which the worker logs: safe in a transaction callback.
+ */
+extern void zkl_slot_set_late(int slotno, ZklLate late);
+
+/*
+ * Names the pinned segment of a hold's epilogue: see epilogue.h.  From then on
+ * the worker sees to it that it is unpinned.
+ */
+extern void zkl_slot_set_epilogue(int slotno, dsm_handle segment);
+
+/* Whether it is wanted.  Only a flag: safe in a transaction callback. */
+extern void zkl_slot_want_epilogue(int slotno, bool wanted);
+
+/*
+ * A consistent copy of a slot whose wait is over; a grant counts as picked up
+ * from then on, so that its loss is acted upon.
+ */
+extern void zkl_slot_take(int slotno, ZklSlot *copy);
+
+#endif							/* ZKL_BACKEND_SLOT_H */

@@ -1,0 +1,314 @@
+/*
+ * slot.c
+ *	  The steps that the worker makes with slots, each under the slot's mutex.
+ *
+ * Owns the fields in s_answer and s_znode; shared/slot.h tells who writes the
+ * others.  Run by the worker, for all slots.
+ *
+ * Takes s_mutex, a spinlock: what runs under it neither throws nor blocks, and
+ * it is never held together with any other lock.
+ *
+ * Must not know who may have a lock, nor anything of ZooKeeper.
+ */
+#include "postgres.h"
+
+#include <signal.h>
+
+#include "shared/boottime.h"
+#include "shared/control.h"
+#include "shared/settings.h"
+#include "shared/wakeup.h"
+#include "utils/timestamp.h"
+#include "worker/slot.h"
+
+/* ---- the worker's steps ---- */
+
+bool
+zkl_slot_grant(int slotno, int64 token, uint32 generation, bool solitary)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+	TimestampTz now = GetCurrentTimestamp();
+	int64		now_ms = zkl_boottime_ms();
+	bool		done;
+	int			procno;
+
+	SpinLockAcquire(&slot->s_mutex);
+	done = slot->s_state == ZKL_SLOT_WAITING;
+	procno = slot->s_request.procno;
+	if (done)
+	{
+		if (slot->s_request.at_most != 0)
+			slot->s_until = now_ms + slot->s_request.at_most;
+		if (slot->s_request.at_least != 0)
+			slot->s_keep_until = now_ms + slot->s_request.at_least;
+		slot->s_answer.token = token;
+		slot->s_answer.solitary = solitary;
+		slot->s_answer.generation = generation;
+		slot->s_answer.granted_at = now;
+		slot->s_state = ZKL_SLOT_GRANTED;
+	}
+	SpinLockRelease(&slot->s_mutex);
+	if (done)
+		zkl_wakeup_later(procno);
+	return done;
+}
+
+void
+zkl_slot_block(int slotno)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+	int			procno;
+
+	SpinLockAcquire(&slot->s_mutex);
+	slot->s_answer.blocked = true;
+	procno = slot->s_request.procno;
+	SpinLockRelease(&slot->s_mutex);
+	zkl_wakeup_later(procno);
+}
+
+/* WAITING -> an answer that is no */
+static bool
+answer_no(int slotno, ZklSlotState to, ZklError error, int32 zkrc)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+	bool		done;
+	int			procno;
+
+	SpinLockAcquire(&slot->s_mutex);
+	done = slot->s_state == ZKL_SLOT_WAITING;
+	procno = slot->s_request.procno;
+	if (done)
+	{
+		slot->s_answer.error = error;
+		slot->s_answer.zkrc = zkrc;
+		slot->s_state = to;
+	}
+	SpinLockRelease(&slot->s_mutex);
+	if (done)
+		zkl_wakeup_later(procno);
+	return done;
+}
+
+bool
+zkl_slot_deny(int slotno)
+{
+	return answer_no(slotno, ZKL_SLOT_DENIED, ZKL_ERROR_NONE, 0);
+}
+
+bool
+zkl_slot_fail(int slotno, ZklError error, int32 zkrc)
+{
+	return answer_no(slotno, ZKL_SLOT_FAILED, error, zkrc);
+}
+
+void
+zkl_slot_too_large(int slotno, uint64 size)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+
+	SpinLockAcquire(&slot->s_mutex);
+	slot->s_answer.dsm_size = size;
+	SpinLockRelease(&slot->s_mutex);
+	(void) answer_no(slotno, ZKL_SLOT_FAILED, ZKL_ERROR_TOO_LARGE, 0);
+}
+
+/*
+ * GRANTED -> LOST.  The signal is sent under the mutex: the holder cannot pass
+ * its commit check, nor leave and have its pid used again, between the look and
+ * the signal.
+ */
+static void
+lose_locked(ZklSlot *slot, ZklError error)
+{
+	slot->s_answer.error = error;
+	slot->s_state = ZKL_SLOT_LOST;
+	if (!slot->s_holder.quiet && slot->s_request.lost_action == ZKL_LOST_CANCEL)
+		kill(slot->s_request.pid, SIGINT);
+	else if (!slot->s_holder.quiet && slot->s_request.lost_action == ZKL_LOST_TERMINATE)
+		kill(slot->s_request.pid, SIGTERM);
+}
+
+static void
+tell_loss(int procno)
+{
+	pg_atomic_fetch_add_u64(&zkl_control->ctl_losses, 1);
+	zkl_wakeup_process(procno);
+}
+
+bool
+zkl_slot_lose(int slotno, ZklError error)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+	bool		done;
+	int			procno;
+
+	SpinLockAcquire(&slot->s_mutex);
+	done = slot->s_state == ZKL_SLOT_GRANTED;
+	procno = slot->s_request.procno;
+	if (done)
+		lose_locked(slot, error);
+	SpinLockRelease(&slot->s_mutex);
+	if (done)
+		tell_loss(procno);
+	return done;
+}
+
+/* Signals as zkl_slot_lose does. */
+bool
+zkl_slot_revoke(int slotno, int64 zxid, const char *asker)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+	bool		done;
+
+	SpinLockAcquire(&slot->s_mutex);
+	done = slot->s_state == ZKL_SLOT_GRANTED;
+	if (done)
+	{
+		slot->s_answer.revoke_zxid = zxid;
+		strlcpy(slot->s_answer.revoker, asker, sizeof(slot->s_answer.revoker));
+		slot->s_signal_due = true;
+		if (!slot->s_holder.quiet)
+			zkl_slot_signal_if_due(slot);
+	}
+	SpinLockRelease(&slot->s_mutex);
+	if (done)
+		pg_atomic_fetch_add_u64(&zkl_control->ctl_revocations, 1);
+	return done;
+}
+
+/*
+ * Its backend sets s_holder.quiet before it looks at the slot for its commit check.
+ * So who is not quiet when the slot becomes LOST will find it so; and neither
+ * can who has not picked up the grant, for he looks at the slot to do that.
+ */
+bool
+zkl_slot_overdue(int slotno, bool *just_now)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+	int64		now = zkl_boottime_ms();
+	bool		may_go;
+	int			procno;
+
+	SpinLockAcquire(&slot->s_mutex);
+	*just_now = slot->s_state == ZKL_SLOT_GRANTED && zkl_slot_is_over(slot, now);
+	procno = slot->s_request.procno;
+	if (*just_now)
+		lose_locked(slot, ZKL_ERROR_OVERDUE);
+	may_go = slot->s_state == ZKL_SLOT_LOST &&
+		zkl_error_ends_znode((ZklError) slot->s_answer.error) &&
+		!(slot->s_holder.quiet && slot->s_holder.taken);
+	SpinLockRelease(&slot->s_mutex);
+	if (*just_now)
+		tell_loss(procno);
+	return may_go;
+}
+
+int64
+zkl_slot_until(int slotno)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+	int64		until;
+
+	SpinLockAcquire(&slot->s_mutex);
+	until = slot->s_state == ZKL_SLOT_GRANTED ? slot->s_until : 0;
+	SpinLockRelease(&slot->s_mutex);
+	return until;
+}
+
+void
+zkl_slot_wake_holders(void)
+{
+	int			i;
+
+	for (i = 0; i < zkl_control->ctl_nrequests; i++)
+	{
+		if (zkl_slot_peek(i) == ZKL_SLOT_GRANTED)
+			zkl_wakeup_process(zkl_slots[i].s_request.procno);
+	}
+}
+
+void
+zkl_slot_set_znode(int slotno, const ZklUuid *uuid, uint32 index,
+				   ZklLockMode mode, int64 seq, bool going, uint32 generation)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+
+	SpinLockAcquire(&slot->s_mutex);
+	slot->s_znode.sent = true;
+	slot->s_znode.uuid = *uuid;
+	slot->s_znode.index = index;
+	slot->s_znode.mode = mode;
+	slot->s_znode.seq = seq;
+	slot->s_znode.going = going;
+	slot->s_answer.generation = generation;
+	SpinLockRelease(&slot->s_mutex);
+}
+
+void
+zkl_slot_forget_epilogue(int slotno)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+
+	SpinLockAcquire(&slot->s_mutex);
+	slot->s_dsm = DSM_HANDLE_INVALID;
+	slot->s_epilogue = false;
+	SpinLockRelease(&slot->s_mutex);
+}
+
+ZklLate
+zkl_slot_take_late(int slotno)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+	ZklLate		late;
+
+	SpinLockAcquire(&slot->s_mutex);
+	late = (ZklLate) slot->s_late;
+	slot->s_late = ZKL_LATE_NOT;
+	SpinLockRelease(&slot->s_mutex);
+	return late;
+}
+
+void
+zkl_slot_retire(int slotno, bool has_znode)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+
+	SpinLockAcquire(&slot->s_mutex);
+	slot->s_answer.retired = true;
+	slot->s_znode.sent &= has_znode;
+	SpinLockRelease(&slot->s_mutex);
+}
+
+void
+zkl_slot_set_owner(int slotno, uint64 owner)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+
+	SpinLockAcquire(&slot->s_mutex);
+	Assert(slot->s_state == ZKL_SLOT_RELEASED);
+	slot->s_owner = owner;
+	SpinLockRelease(&slot->s_mutex);
+}
+
+void
+zkl_slot_stop_keeping(int slotno)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+
+	SpinLockAcquire(&slot->s_mutex);
+	slot->s_keep_until = 0;
+	SpinLockRelease(&slot->s_mutex);
+}
+
+void
+zkl_slot_free(int slotno)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+
+	SpinLockAcquire(&slot->s_mutex);
+	Assert(slot->s_state == ZKL_SLOT_RELEASED);
+	slot->s_state = ZKL_SLOT_FREE;
+	SpinLockRelease(&slot->s_mutex);
+	if (slotno < zkl_control->ctl_nrequests)
+		zkl_control_push_free(slotno);
+}

@@ -1,0 +1,76 @@
+/*
+ * slot.h
+ *	  The steps that the worker makes with slots; shared/slot.h has the rest.
+ */
+#ifndef ZKL_WORKER_SLOT_H
+#define ZKL_WORKER_SLOT_H
+
+#include "shared/slot.h"
+
+/*
+ * WAITING -> GRANTED, DENIED or FAILED and GRANTED -> LOST, filling in what
+ * goes with it; the owner is woken, of a lost lock at once, else by
+ * zkl_wakeup_noted.  False: the backend was faster and the slot is
+ * RELEASED.  LOST acts by s_request.lost_action: it signals the owner, unless it is
+ * quiet.
+ */
+extern bool zkl_slot_grant(int slotno, int64 token, uint32 generation,
+						   bool solitary);
+extern bool zkl_slot_deny(int slotno);
+extern bool zkl_slot_fail(int slotno, ZklError error, int32 zkrc);
+extern bool zkl_slot_lose(int slotno, ZklError error);
+
+/*
+ * GRANTED -> LOST if its time is over, as zkl_slot_lose does it.  True: it is
+ * LOST for this reason, *just_now or before, or for another of
+ * zkl_error_ends_znode, and its backend is past no commit check that would let
+ * it commit: the znode may go.
+ */
+extern bool zkl_slot_overdue(int slotno, bool *just_now);
+
+/* When a GRANTED slot's time is over, in ms; 0: never */
+extern int64 zkl_slot_until(int slotno);
+
+/* Its request has to wait for others; its owner is told. */
+extern void zkl_slot_block(int slotno);
+
+/*
+ * Notes that somebody asks for a GRANTED lock, which stays granted, and acts by
+ * s_request.on_revoke: it signals the owner, unless it is quiet.  False: it is not
+ * granted any more.
+ */
+extern bool zkl_slot_revoke(int slotno, int64 zxid, const char *asker);
+
+/* zk_queue(): its answer takes that many bytes; fails it with TOO_LARGE. */
+extern void zkl_slot_too_large(int slotno, uint64 size);
+
+/*
+ * Records the znode of a slot; seq -1: not known yet.  "going": it is to be
+ * deleted, and another one follows.
+ */
+extern void zkl_slot_set_znode(int slotno, const ZklUuid *uuid, uint32 index,
+							   ZklLockMode mode, int64 seq, bool going,
+							   uint32 generation);
+
+/* The epilogue of a released slot is written, or needs not be. */
+extern void zkl_slot_forget_epilogue(int slotno);
+
+/* Takes s_late, so that it is logged once. */
+extern ZklLate zkl_slot_take_late(int slotno);
+
+/* Sets s_answer.retired.  Its znode may be another hold's by now. */
+extern void zkl_slot_retire(int slotno, bool has_znode);
+
+/* A RELEASED slot is kept, and is not its backend's any more. */
+extern void zkl_slot_set_owner(int slotno, uint64 owner);
+
+/* It is kept no longer: its release is all that is left. */
+extern void zkl_slot_stop_keeping(int slotno);
+
+/* RELEASED -> FREE. */
+extern void zkl_slot_free(int slotno);
+
+/* Wakes all who hold a lock: a lease that had passed is renewed. */
+extern void zkl_slot_wake_holders(void);
+
+#endif							/* ZKL_WORKER_SLOT_H */
