@@ -208,9 +208,9 @@ typedef struct ZklSlot
 	uint64		s_owner;
 
 	/*
-	 * QUEUE, DUMP, ERRAND: where the answer goes, set while CLAIMED.  LOCK: the
-	 * epilogue, which the backend sets while GRANTED and the worker clears,
-	 * and whether it is wanted at the release; see epilogue.h.
+	 * QUEUE, DUMP, ERRAND: where the answer goes, set while CLAIMED.  LOCK:
+	 * the epilogue, which the backend sets while GRANTED and the worker
+	 * clears, and whether it is wanted at the release; see epilogue.h.
 	 */
 	dsm_handle	s_dsm;
 	bool		s_epilogue;
