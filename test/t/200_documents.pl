@@ -1,0 +1,109 @@
+# Runs each example of README.md and docs/: every block that says ```sql, page by
+# page and in the order of the page, each statement for itself.  A block that
+# begins with "-- on another server" runs there; one with commands of psql is
+# given to psql.  A comment behind a statement that begins with true, false,
+# NULL, a number or ERROR and an SQLSTATE, or that is one word, is the result.
+
+use strict;
+use warnings;
+
+use Test::More;
+
+use Document;
+use PostgreSQL::Test::Utils;
+use ZklockTest;
+
+my $test = ZklockTest->new;
+my ($one, $two) = $test->nodes;
+
+# What the examples take for granted
+my $surroundings = <<'EOS';
+CREATE PROCEDURE run_nightly_job() LANGUAGE sql AS 'SELECT 1';
+CREATE PROCEDURE archive_in_steps() LANGUAGE sql AS 'SELECT 1';
+CREATE SCHEMA cron;
+CREATE FUNCTION cron.schedule(name text, schedule text, command text)
+RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN EXECUTE command; RETURN 1; END $$;
+EOS
+$one->safe_psql('postgres', 'CREATE ROLE batch_role');
+
+# The result that a comment names; undef if it names none
+sub expected
+{
+	my ($comment) = @_;
+
+	return "error $1" if $comment =~ /^ERROR (\w{5})\b/;
+	return undef unless $comment =~ /^(true|false|NULL|\d+)(?:[:;,].*)?$/
+	  || $comment =~ /^(\S+)$/;
+	return { true => 't', false => 'f', NULL => '' }->{$1} // $1;
+}
+
+sub run_statement
+{
+	my ($session, $statement, $name) = @_;
+	my $expected = expected($statement->{comment});
+	my $answer = $session->send($statement->{sql})->result;
+	my $error = $answer->{error};
+	my $result = $error ? "error $error->{sqlstate}" : join "\n",
+	  map { join '|', map { $_ // '' } @$_ } @{ $answer->{rows} };
+
+	if (defined $expected)
+	{
+		is($result, $expected, $name);
+	}
+	else
+	{
+		ok(!$error, $name) or diag "$result: $error->{message}";
+	}
+	return;
+}
+
+sub run_psql
+{
+	my ($text, $dbname, $name) = @_;
+	my ($status, $out, $err) = $one->psql($dbname, $text, on_error_stop => 1);
+
+	is($status, 0, $name) or diag $err;
+	return;
+}
+
+sub run_block
+{
+	my ($page, $block, $dbname, $sessions) = @_;
+	my $where = $block->{text} =~ /^-- on another server/ ? 1 : 0;
+
+	return run_psql($block->{text}, $dbname, "$page, line $block->{line}: psql")
+	  if $block->{text} =~ /^\s*\\|\\gset/m;
+	$one->safe_psql($dbname, 'DROP EXTENSION zklock')
+	  if $block->{text} =~ /^CREATE EXTENSION/m;
+	my $number = 0;
+	foreach my $statement (Document::statements($block->{text}))
+	{
+		$number++;
+		run_statement($sessions->[$where], $statement,
+			"$page, line $block->{line}, statement $number");
+	}
+	return;
+}
+
+sub run_page
+{
+	my ($page, $dbname) = @_;
+	my @blocks = Document->new($page)->blocks('sql') or return;
+
+	$one->safe_psql('postgres', "CREATE DATABASE $dbname");
+	$one->safe_psql($dbname, "CREATE EXTENSION zklock; $surroundings");
+	my @sessions =
+	  ($test->session($one, dbname => $dbname), $test->session($two));
+	run_block($page, $_, $dbname, \@sessions) foreach @blocks;
+	$_->close foreach @sessions;
+	$test->wait_connected($_) foreach $one, $two;
+	$test->look_until($_, 'SELECT count(*) FROM zk_locks',
+		0, "$page leaves no lock on " . $_->name)
+	  foreach $one, $two;
+	$one->safe_psql('postgres', "DROP DATABASE $dbname WITH (FORCE)");
+	return;
+}
+
+my $number = 0;
+run_page($_, 'page' . ++$number) foreach Document::for_users();
+$test->finish;

@@ -1,0 +1,132 @@
+# docs/reference.md has every function, view column, setting and error, as the
+# server has them; the settings in blocks that say ```ini exist; links of all
+# pages lead somewhere; tables fit on a screen; pictures are what their scripts
+# make.
+
+use strict;
+use warnings;
+
+use Test::More;
+
+use Document;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+
+my $node = PostgreSQL::Test::Cluster->new('server');
+$node->init;
+$node->append_conf('postgresql.conf',
+	"shared_preload_libraries = 'zklock'\nzklock.connect_string = '127.0.0.1:1'");
+$node->start;
+$node->safe_psql('postgres', 'CREATE EXTENSION zklock');
+
+my $reference = Document->new('docs/reference.md');
+
+sub rows
+{
+	return [ sort split /\n/, $node->safe_psql('postgres', $_[0]) ];
+}
+
+# Functions: the lines with an arrow
+my $in_extension = "IN (SELECT objid FROM pg_depend d JOIN pg_extension e"
+  . " ON e.oid = d.refobjid AND e.extname = 'zklock' WHERE d.deptype = 'e')";
+my $functions = rows("SELECT regexp_replace(format('%s(%s) → %s', proname,"
+	  . ' pg_get_function_arguments(oid), pg_get_function_result(oid)),'
+	  . " '::[a-z]+', '', 'g') FROM pg_proc WHERE oid $in_extension");
+s/'00:00:00'/'0'/g foreach @$functions;
+is_deeply(
+	[ sort map { $_->{text} =~ /^(zk_.* → .*)$/mg } $reference->blocks('text') ],
+	$functions, 'functions');
+
+# Settings: the table in the section of that name
+my ($settings) = $reference->text =~ /^## Settings\n(.*?)^## /ms;
+my %context = (
+	sighup => 'reload',
+	postmaster => 'restart',
+	superuser => 'superusers',
+	user => 'everybody');
+my @settings = map {
+	my ($name, $default, $min, $max, $unit, $context) = split /\|/;
+	join '|', $name, $default, $min, $max, $unit, $context{$context}
+  } @{ rows("SELECT name, boot_val, min_val, max_val, unit, context"
+		  . " FROM pg_settings WHERE name LIKE 'zklock.%'") };
+is_deeply(
+	[ sort map { s/`| *(\|) */$1 \/\/ ''/ger } $settings =~ /^\| (`zklock.*) \|$/mg ],
+	\@settings, 'settings');
+foreach my $name (map { /^zklock\.(\w+)/ } @settings)
+{
+	ok($settings =~ /^\* \*\*`$name`\*\*: /m, "$name is explained");
+}
+
+# Views, and the rows of functions
+my %rows = (zk_queue_row => 'Looking', zk_leader_row => 'Leaders');
+$rows{$_} = $_ foreach @{ rows("SELECT relname FROM pg_class"
+		  . " WHERE relkind = 'v' AND oid $in_extension") };
+foreach my $type (sort keys %rows)
+{
+	my ($section) = $reference->text =~ /^## \Q$rows{$type}\E\n(.*?)^## /ms;
+	is_deeply(
+		[ sort map { s/`//gr }
+			  ($section // '') =~ /^\| (`\w+` \| [a-z ]+) \| [^|]+ \|$/mg ],
+		rows("SELECT attname || ' | ' || format_type(atttypid, atttypmod)"
+			  . " FROM pg_attribute WHERE attrelid = '$type'::regclass AND attnum > 0"),
+		"columns of $type");
+}
+
+# Errors: what the sources raise stands in the table.
+my ($errors) = $reference->text =~ /^## Errors\n(.*)/ms;
+my %raised = map { $_ => 1 }
+  map { slurp_file($_) =~ /ERRCODE_(?:T_R_)?([A-Z_]+)/g }
+  glob(Document->path('src') . '/*/*.[ch]');
+delete $raised{INTERNAL_ERROR};
+my @missing = grep { my $name = lc; $errors !~ /`$name`/ } sort keys %raised;
+is("@missing", '', 'every error of the sources is in the table');
+
+# Blocks and links of all pages
+my %known = map { $_->[0] => 1 }
+  map { [ split /\|/ ] } @{ rows('SELECT name FROM pg_settings') };
+my %languages = map { $_ => 1 } qw(sql ini text java python go c make perl);
+foreach my $name (Document::all())
+{
+	my $page = Document->new($name);
+	my @strange = grep { !$languages{ $_->{language} } } $page->blocks;
+	is(join(', ', map { "line $_->{line}" } @strange),
+		'', "$name: every block says what it is");
+	my @unknown = grep { !$known{$_} }
+	  map { $_->{text} =~ /^([\w.]+) *=/mg } $page->blocks('ini');
+	is("@unknown", '', "$name: settings exist");
+	my @dead = grep { !link_is_good(@$_) } $page->links;
+	is(join(', ', map { join '#', $_->[0], $_->[1] // () } @dead),
+		'', "$name: links");
+}
+
+sub link_is_good
+{
+	my ($file, $anchor) = @_;
+
+	return 0 unless -e Document->path($file);
+	return 1 unless defined $anchor;
+	return scalar grep { $_ eq $anchor } Document->new($file)->anchors;
+}
+
+# README
+my $readme = Document->new('README.md');
+cmp_ok($readme->text =~ tr/\n//, '<=', 200, 'README.md has 200 lines at most');
+foreach my $name (Document::for_users())
+{
+	my @wide = grep { length > 120 } Document->new($name)->cells;
+	is(join("\n", @wide), '', "$name: no cell of a table is wider than 120");
+}
+
+# Pictures
+foreach my $picture (glob(Document->path('docs/pictures') . '/*.svg'))
+{
+	my $script = $picture =~ s/\.svg$/.py/r;
+	my ($out, $err) = run_command([ 'python3', '-B', $script ]);
+	my ($name) = $picture =~ m{([^/]+)$};
+	ok($out eq slurp_file($picture) =~ s/\n\z//r,
+		"$name is what its script makes")
+	  or diag $err;
+}
+
+$node->stop;
+done_testing();
