@@ -176,7 +176,7 @@ ask(Backend *b)
 	s->backend = b->id;
 	s->sibling = find_sibling(b, s->lock);
 	s->is_try = below(100) < backends.tries;
-	s->expired = s->is_try && once_in(2);
+	s->timed_out = s->is_try && once_in(2);
 	s->together = s->lock != hosts.semaphore && once_in(4);
 	b->try_until = s->is_try ? base.now + some_delay(backends.patience) :
 		NEVER;

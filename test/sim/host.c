@@ -120,6 +120,9 @@ slot_submit(Host *h, int slot)
 		  "host # slot #: owner # asks for @ shared (sibling #)",
 		  h->id, slot, (int64_t) s->owner, s->sibling, lock_name(s->lock));
 	s->state = SLOT_WAITING;
+	s->name = lock_name(s->lock);
+	s->dialect = lock_dialect(s->lock);
+	s->max = s->lock == hosts.semaphore ? hosts.max : 0;
 	s->asker = s->owner;
 	mark(h, s);
 }
@@ -166,7 +169,7 @@ slot_release(Host *h, int slot)
 void
 slot_expire(Host *h, int slot)
 {
-	h->slots[slot].expired = true;
+	h->slots[slot].timed_out = true;
 	mark(h, &h->slots[slot]);
 }
 
@@ -219,17 +222,12 @@ lease_is_good(const Host *h, uint32_t generation)
 
 /* ---- slots: the worker's side ---- */
 
-bool
-slot_answer(Host *h, int i, SlotState from, SlotState to, const char *what)
+void
+slot_tell(Host *h, int i, bool changed, const char *what)
 {
-	Slot	   *s = &h->slots[i];
-
-	trace(what, h->id, i, s->state == from, 0, NULL);
-	if (s->state != from)
-		return false;
-	s->state = to;
-	backend_wake(h, s->backend);
-	return true;
+	trace(what, h->id, i, changed, 0, NULL);
+	if (changed)
+		backend_wake(h, h->slots[i].backend);
 }
 
 bool
@@ -239,21 +237,12 @@ slot_overdue(Host *h, int i)
 
 	if (s->state == SLOT_GRANTED && slot_is_over(h, i))
 	{
-		(void) slot_answer(h, i, SLOT_GRANTED, SLOT_LOST,
-						   "host # slot #: overdue #");
+		s->state = SLOT_LOST;
 		s->overdue = true;
+		slot_tell(h, i, true, "host # slot #: overdue #");
 	}
 	return s->state == SLOT_LOST && s->overdue &&
 		(!s->quiet || ZKL_MUTANT(OVERDUE_IN_COMMIT));
-}
-
-void
-slot_free(Host *h, int i)
-{
-	oracle_free(h, i);
-	trace("host # slot #: free", h->id, i, 0, 0, NULL);
-	h->known[i] = 0;
-	h->slots[i].state = SLOT_FREE;
 }
 
 void

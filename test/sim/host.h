@@ -10,73 +10,13 @@
 #ifndef SIM_HOST_H
 #define SIM_HOST_H
 
-#include "core/manager.h"
+#include "../model/slot.h"
 #include "ensemble.h"
 
 #define MAX_HOSTS		3
 #define MAX_SLOTS		14
 #define MAX_LOCKS		3
 #define SIM_ROOT		"/zklock"
-
-typedef enum SlotState
-{
-	SLOT_FREE = 0,
-	SLOT_WAITING,
-	SLOT_GRANTED,
-	SLOT_DENIED,
-	SLOT_FAILED,
-	SLOT_LOST,
-	SLOT_RELEASED
-} SlotState;
-
-typedef struct Slot
-{
-	SlotState	state;
-	uint32_t	serial;
-	bool		marked;			/* changed since the worker looked */
-	int			lock;
-	ZklLockMode mode;
-	uint64_t	owner;
-	int			backend;
-	int			sibling;
-	bool		is_try;
-	bool		together;		/* to be told once it waits for others */
-	bool		expired;
-	int64_t		token;
-	uint32_t	generation;
-	ZklFailure	failure;
-	int32_t		rc;
-	bool		sent;			/* the znode */
-	bool		going;
-	ZklUuid		uuid;
-	ZklLockMode znode_mode;
-	ZklSeq		seq;
-	uint32_t	index;
-	int64_t		asked_zxid;
-
-	/* bounds, in ms; 0: none */
-	int64_t		at_most;
-	int64_t		at_least;
-	int64_t		until;			/* by the host's clock */
-	int64_t		keep_until;
-	bool		taken;
-	bool		quiet;			/* its backend looks at it for its commit, or
-								 * is past that */
-	bool		overdue;		/* LOST for that reason */
-	bool		retired;		/* and without a node of its own */
-
-	/* the oracle's */
-	uint64_t	asker;			/* owner, before it was nobody's */
-	Time		nobodys_since;	/* its asker had nothing else of that lock */
-	Time		since;
-	Time		released_at;
-	bool		node_gone;		/* somebody deleted its node */
-	bool		tampered;		/* somebody took its node or its session away */
-	bool		breaking;		/* an operator breaks its node */
-	bool		counted;		/* its grant, among the tokens */
-	bool		writer_between; /* another owner's, that and an earlier node
-								 * of its own, when its node was created */
-} Slot;
 
 typedef enum LinkKind
 {
@@ -231,10 +171,8 @@ extern void session_process_kill(Host *h);
 
 /* ---- between host.c and its worker: intake.c, worker.c, supervisor.c ---- */
 
-/* The next state, "what" for the trace; the backend may have been faster. */
-extern bool slot_answer(Host *h, int slot, SlotState from, SlotState to,
-						const char *what);
-extern void slot_free(Host *h, int slot);
+/* Tells a slot's backend, if it is changed; "what" for the trace. */
+extern void slot_tell(Host *h, int slot, bool changed, const char *what);
 extern void lease_publish(Host *h, uint32_t generation, int64_t ms);
 
 /* LOST, if its time is over; true: its node may go. */

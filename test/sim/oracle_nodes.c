@@ -374,7 +374,7 @@ oracle_deny(Host *h, int i)
 	uint32_t	enough = s->lock == hosts.semaphore ? hosts.max : 1;
 	Path	   *path;
 
-	if (!s->is_try || !s->expired)
+	if (!s->is_try || !s->timed_out)
 		broken("S8", "host %d slot %d was denied without being asked", h->id,
 			   i);
 	if (lease_is_over(h) && !h->interrupted)

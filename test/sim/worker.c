@@ -53,34 +53,12 @@ publish_lease(Host *h)
 }
 
 static void
-set_znode(Host *h, Slot *s, const ZklAction *action)
-{
-	if (s->state == SLOT_WAITING &&
-		memcmp(&s->uuid, &action->uuid, sizeof(ZklUuid)) != 0)
-		s->tampered = s->node_gone = s->breaking = false;
-	s->sent = true;
-	s->uuid = action->uuid;
-	s->index = action->index;
-	s->znode_mode = action->mode;
-	s->seq = action->seq;
-	s->going = action->going;
-	s->generation = h->generation;
-	if (h->kill_at_worst && s->going && s->state == SLOT_WAITING)
-		chaos_kill_worker(h, base.now + some_delay(ens.net));
-}
-
-static void
-grant(Host *h, int i, const ZklAction *action)
+grant(Host *h, int i)
 {
 	Slot	   *s = &h->slots[i];
 
-	if (s->state != SLOT_WAITING)
-		return;
-	s->token = action->token;
-	s->generation = h->generation;
 	trace("host # slot #: granted @, token #, number #", h->id, i,
-		  s->token, s->seq, lock_name(s->lock));
-	s->state = SLOT_GRANTED;
+		  s->token, s->seq, s->name);
 	if (s->at_most != 0)
 		s->until = host_clock(h) / 1000 + s->at_most;
 	if (s->at_least != 0)
@@ -91,12 +69,68 @@ grant(Host *h, int i, const ZklAction *action)
 		chaos_cut_rack(h);
 }
 
+/* What must be so before an action changes the slot */
+static void
+check_slot(Host *h, int i, const ZklAction *action)
+{
+	Slot	   *s = &h->slots[i];
+
+	if (action->kind == ZKL_ACTION_ZNODE && s->state == SLOT_WAITING &&
+		memcmp(&s->uuid, &action->uuid, sizeof(ZklUuid)) != 0)
+		s->tampered = s->node_gone = s->breaking = false;
+	else if (action->kind == ZKL_ACTION_BLOCKED && !s->together)
+		broken("S8", "host %d slot %d is told twice that it waits", h->id, i);
+	else if (action->kind == ZKL_ACTION_REVOKE &&
+			 s->asked_zxid == action->asked_zxid)
+		broken("S8", "host %d slot %d is asked twice by one write", h->id, i);
+	else if (action->kind == ZKL_ACTION_FREE)
+		oracle_free(h, i);
+}
+
+static void
+change_slot(Host *h, int i, const ZklAction *action)
+{
+	Slot	   *s = &h->slots[i];
+	bool		changed;
+
+	check_slot(h, i, action);
+	changed = slot_record(s, action, h->generation);
+	switch (action->kind)
+	{
+		case ZKL_ACTION_ZNODE:
+			if (h->kill_at_worst && s->going && s->state == SLOT_WAITING)
+				chaos_kill_worker(h, base.now + some_delay(ens.net));
+			break;
+		case ZKL_ACTION_GRANT:
+			if (changed)
+				grant(h, i);
+			break;
+		case ZKL_ACTION_DENY:
+			slot_tell(h, i, changed, "host # slot #: denied #");
+			if (changed)
+				oracle_deny(h, i);
+			break;
+		case ZKL_ACTION_FAIL:
+			slot_tell(h, i, changed, "host # slot #: failed #");
+			if (changed)
+				oracle_fail(h, i);
+			break;
+		case ZKL_ACTION_LOSE:
+			slot_tell(h, i, changed, "host # slot #: lost #");
+			bounds_look(h, i);
+			break;
+		case ZKL_ACTION_FREE:
+			trace("host # slot #: free", h->id, i, 0, 0, NULL);
+			h->known[i] = 0;
+			break;
+		default:
+			break;
+	}
+}
+
 static void
 carry_out(Host *h, const ZklAction *action)
 {
-	int			i = (int) action->request;
-	Slot	   *s = &h->slots[i];
-
 	switch (action->kind)
 	{
 		case ZKL_ACTION_SEND:
@@ -108,59 +142,11 @@ carry_out(Host *h, const ZklAction *action)
 			h->chain = action->chain;
 			h->chain_kept = action->chain_kept;
 			break;
-		case ZKL_ACTION_ZNODE:
-			set_znode(h, s, action);
-			break;
-		case ZKL_ACTION_GRANT:
-			grant(h, i, action);
-			break;
-		case ZKL_ACTION_BLOCKED:
-			if (!s->together)
-				broken("S8", "host %d slot %d is told twice that it waits",
-					   h->id, i);
-			s->together = false;
-			break;
-		case ZKL_ACTION_DENY:
-			if (slot_answer(h, i, SLOT_WAITING, SLOT_DENIED,
-							"host # slot #: denied #"))
-				oracle_deny(h, i);
-			break;
-		case ZKL_ACTION_FAIL:
-			s->failure = action->failure;
-			s->rc = action->rc;
-			if (slot_answer(h, i, SLOT_WAITING, SLOT_FAILED,
-							"host # slot #: failed #"))
-				oracle_fail(h, i);
-			break;
-		case ZKL_ACTION_LOSE:
-			s->failure = action->failure;
-			if (slot_answer(h, i, SLOT_GRANTED, SLOT_LOST,
-							"host # slot #: lost #"))
-				s->overdue = action->failure == ZKL_FAILURE_UNREADABLE;
-			bounds_look(h, i);
-			break;
-		case ZKL_ACTION_REVOKE:
-			if (s->asked_zxid == action->asked_zxid)
-				broken("S8", "host %d slot %d is asked twice by one write",
-					   h->id, i);
-			s->asked_zxid = action->asked_zxid;
-			break;
-		case ZKL_ACTION_RETIRE:
-			s->retired = true;
-			s->sent &= action->has_node;
-			break;
-		case ZKL_ACTION_DISOWN:
-			s->owner = action->owner;
-			break;
-		case ZKL_ACTION_KEPT:
-			s->keep_until = 0;
-			break;
-		case ZKL_ACTION_FREE:
-			slot_free(h, i);
-			break;
 		case ZKL_ACTION_RECONNECT:
 			supervisor_reconnect(h, action->rc);
 			break;
+		default:
+			change_slot(h, (int) action->request, action);
 	}
 }
 

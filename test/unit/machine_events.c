@@ -15,7 +15,7 @@ machine_used(const World *w)
 	uint32_t	i;
 
 	for (i = 0; i < w->nrequests; i++)
-		n += w->requests[i].used;
+		n += w->requests[i].state != SLOT_FREE;
 	return n;
 }
 
@@ -28,7 +28,7 @@ free_owner(const World *w)
 	for (owner = 1;; owner++)
 	{
 		for (i = 0; i < w->nrequests; i++)
-			if (w->requests[i].used && w->requests[i].owner == owner)
+			if (w->requests[i].state != SLOT_FREE && w->requests[i].owner == owner)
 				break;
 		if (i == w->nrequests)
 			return owner;
@@ -75,7 +75,7 @@ do_release(Case *c)
 static void
 do_expire(Case *c)
 {
-	if (c->w->requests[c->r].used && !c->w->requests[c->r].released)
+	if (c->w->requests[c->r].state != SLOT_FREE && c->w->requests[c->r].state != SLOT_RELEASED)
 		world_expire(c->w, c->r);
 }
 
@@ -94,10 +94,10 @@ do_release_others(Case *c)
 static void
 ask_again(Case *c, ZklLockMode mode)
 {
-	const WorldRequest *r = &c->w->requests[c->r];
+	const Slot *r = &c->w->requests[c->r];
 	uint32_t	i;
 
-	if (!r->used)
+	if (r->state == SLOT_FREE)
 		return;
 	for (i = 0; i < c->w->nrequests; i++)
 		if (world_waits(c->w, i) && c->w->requests[i].owner == r->owner)

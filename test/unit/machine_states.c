@@ -172,7 +172,7 @@ in_denied(Case *c)
 	world_run(c->w);
 	c->r = world_submit(c->w, "/a", 1, ZKL_EXCLUSIVE);
 	world_run(c->w);
-	c->w->requests[c->r].expired = true;
+	c->w->requests[c->r].timed_out = true;
 	zkl_manager_time_out(c->w->m, c->w->now, c->r);
 }
 

@@ -30,7 +30,7 @@ settle(World *w)
 	{
 		for (i = 0; i < w->nrequests; i++)
 		{
-			if (w->requests[i].used && !world_waits(w, i))
+			if (w->requests[i].state != SLOT_FREE && !world_waits(w, i))
 				world_leave(w, i);
 		}
 		world_flush(w);
@@ -146,7 +146,7 @@ walk(Case *c, int steps, uint32_t nnames, bool wild)
 		c->name = names[unit_random_below(nnames)];
 		do
 			c->r = unit_random_below(MACHINE_REQUESTS);
-		while (!c->w->requests[c->r].used && tries++ < 40);
+		while (c->w->requests[c->r].state == SLOT_FREE && tries++ < 40);
 		if (machine_used(c->w) > MACHINE_REQUESTS - 4)
 		{
 			for (tries = 0; tries < MACHINE_REQUESTS; tries++)

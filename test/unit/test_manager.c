@@ -24,7 +24,7 @@ first_acquire(void)
 	CHECK_INT(world_nodes(w, "/batch/nightly"), 1);
 	world_release(w, r);
 	world_run(w);
-	CHECK(!w->requests[r].used);
+	CHECK(w->requests[r].state == SLOT_FREE);
 	CHECK_INT(world_nodes(w, "/batch/nightly"), 0);
 	world_wind_up(w);
 }
@@ -200,7 +200,7 @@ two_lifetimes(void)
 	world_release(w, transaction);
 	world_run(w);
 	CHECK_INT(world_nodes(w, "/a"), 2);
-	CHECK(w->requests[shared].has_znode);
+	CHECK(w->requests[shared].sent);
 	CHECK_INT(w->requests[shared].znode_mode, ZKL_SHARED);
 	CHECK(world_holds(w, shared) && world_holds(w, other));
 	world_release(w, shared);
@@ -233,7 +233,7 @@ cancel_anywhere(void)
 		CHECK_INT(world_holds(w, r), state >= 3);
 		world_release(w, r);
 		world_run(w);
-		CHECK(!w->requests[r].used);
+		CHECK(w->requests[r].state == SLOT_FREE);
 		CHECK_INT(world_nodes(w, "/a"), 0);
 		CHECK_INT(w->grants, 3 + (state >= 3));
 		world_wind_up(w);
@@ -250,10 +250,10 @@ try_behind_local_holder(void)
 
 	world_run(w);
 	r = world_try(w, "/a", 2, ZKL_EXCLUSIVE);
-	CHECK(w->requests[r].denied);
+	CHECK(w->requests[r].state == SLOT_DENIED);
 	CHECK(w->conn.inbox == NULL);
 	world_release(w, r);
-	CHECK(!w->requests[r].used);
+	CHECK(w->requests[r].state == SLOT_FREE);
 	r = world_try(w, "/a", 2, ZKL_SHARED);
 	world_run(w);
 	CHECK(world_holds(w, r));
@@ -311,7 +311,7 @@ upgrade_refused(void)
 			local = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
 		exclusive = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 		world_run(w);
-		CHECK(w->requests[exclusive].failed);
+		CHECK(w->requests[exclusive].state == SLOT_FAILED);
 		CHECK_INT(w->requests[exclusive].failure, ZKL_FAILURE_DEADLOCK);
 		CHECK(world_holds(w, shared));
 		CHECK_INT(world_nodes(w, "/a"), foreign ? 1 : 2);
@@ -339,7 +339,7 @@ upgrades_meet(void)
 		exclusive[i] = world_submit(w, "/a", (uint64_t) i, ZKL_EXCLUSIVE);
 	world_run(w);
 	CHECK(world_waits(w, exclusive[0]));
-	CHECK(w->requests[exclusive[1]].failed);
+	CHECK(w->requests[exclusive[1]].state == SLOT_FAILED);
 	world_leave(w, exclusive[1]);
 	world_release(w, shared[1]);
 	world_run(w);

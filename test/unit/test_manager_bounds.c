@@ -48,9 +48,9 @@ overdue(void)
 	CHECK_INT(world_nodes(w, "/a"), 1);
 	CHECK_INT(w->losses, 0);
 	world_overdue(w, r);
-	CHECK(w->requests[r].used);
+	CHECK(w->requests[r].state != SLOT_FREE);
 	world_release(w, r);
-	CHECK(!w->requests[r].used);
+	CHECK(w->requests[r].state == SLOT_FREE);
 	world_overdue(w, r);
 	CHECK(world_holds(w, next));
 	world_wind_up(w);
@@ -96,16 +96,14 @@ overdue_sibling_named(void)
 	uint32_t	second = hold(w, 1, ZKL_EXCLUSIVE);
 	uint32_t	next = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
 	uint32_t	third = 9;
-	WorldRequest *r = &w->requests[third];
-	ZklDemand	demand = {.name = "/a",.owner = 1,.mode = ZKL_EXCLUSIVE,
-	.sibling = (int32_t) first,.data = "",.data_length = 0};
+	Slot	   *r;
+	ZklDemand	demand;
 
 	world_run(w);
 	world_overdue(w, first);
-	r->used = true;
-	strcpy(r->name, "/a");
-	r->owner = 1;
-	r->mode = ZKL_EXCLUSIVE;
+	r = world_fill(w, third, "/a", 1, ZKL_EXCLUSIVE);
+	r->sibling = (int) first;
+	demand = slot_demand(r);
 	zkl_manager_submit(w->m, w->now, third, &demand);
 	world_flush(w);
 	CHECK(world_holds(w, second) && world_holds(w, third));
@@ -129,7 +127,7 @@ kept(void)
 	try = world_try(w, "/a", 1, ZKL_SHARED);
 	world_run(w);
 	CHECK(world_waits(w, other) && world_waits(w, again));
-	CHECK(w->requests[try].denied);
+	CHECK(w->requests[try].state == SLOT_DENIED);
 	CHECK(w->requests[r].owner != 1);
 	world_release(w, try);
 	world_sleep(w, MINUTE - 1000);
@@ -138,7 +136,7 @@ kept(void)
 	world_check(w);
 	world_sleep(w, 2000);
 	CHECK(world_holds(w, other) && world_holds(w, again));
-	CHECK(!w->requests[r].used);
+	CHECK(w->requests[r].state == SLOT_FREE);
 	CHECK_INT(w->losses, 0);
 	world_wind_up(w);
 }
@@ -166,7 +164,7 @@ kept_in_order(void)
 	r[0] = hold(w, 1, ZKL_EXCLUSIVE);
 	world_keep(w, r[0], 0);
 	world_run(w);
-	CHECK(!w->requests[r[0]].used);
+	CHECK(w->requests[r[0]].state == SLOT_FREE);
 	world_wind_up(w);
 }
 
@@ -258,7 +256,7 @@ kept_and_gone(void)
 		}
 		world_run(w);
 		CHECK_MSG(world_holds(w, next), "how %d", how);
-		CHECK(!w->requests[r].used && !w->requests[covered].used);
+		CHECK(w->requests[r].state == SLOT_FREE && w->requests[covered].state == SLOT_FREE);
 		CHECK_INT(w->losses, 0);
 		world_wind_up(w);
 	}
@@ -308,7 +306,7 @@ kept_beside_a_broken_hold(void)
 	snprintf(path, sizeof(path), WORLD_ROOT "/a/%s", name);
 	CHECK_INT(model_set(&w->zk, path, mark), ZKL_RC_OK);
 	world_run(w);
-	CHECK(w->requests[reader].lost && world_keeps(w, writer));
+	CHECK(w->requests[reader].state == SLOT_LOST && world_keeps(w, writer));
 	again = world_submit(w, "/a", 1, ZKL_SHARED);
 	world_run(w);
 	CHECK(world_waits(w, again));
@@ -332,13 +330,13 @@ nothing_to_keep(void)
 	world_run(w);
 	world_keep(w, waits, MINUTE);
 	world_run(w);
-	CHECK(!w->requests[waits].used);
+	CHECK(w->requests[waits].state == SLOT_FREE);
 	next = world_submit(w, "/a", 3, ZKL_EXCLUSIVE);
 	world_run(w);
 	world_overdue(w, r);
 	world_keep(w, r, MINUTE);
 	world_run(w);
-	CHECK(!w->requests[r].used);
+	CHECK(w->requests[r].state == SLOT_FREE);
 	CHECK(world_holds(w, next));
 	world_wind_up(w);
 }
@@ -375,20 +373,15 @@ kept_from_its_owner(void)
 	uint32_t	kept = hold(w, 1, ZKL_EXCLUSIVE);
 	uint32_t	named = hold(w, 1, ZKL_SHARED);
 	uint32_t	again = 9;
-	WorldRequest *r = &w->requests[again];
-	ZklDemand	demand = {
-		.name = "/a",.owner = 1,.mode = ZKL_EXCLUSIVE,
-		.sibling = (int32_t) named,.data = "",.data_length = 0
-	};
+	Slot	   *r;
+	ZklDemand	demand;
 
 	world_keep(w, kept, MINUTE);
 	world_overdue(w, named);
 	world_run(w);
-	r->used = true;
-	strcpy(r->name, "/a");
-	r->owner = 1;
-	r->mode = ZKL_EXCLUSIVE;
-	r->since = ++w->submissions;
+	r = world_fill(w, again, "/a", 1, ZKL_EXCLUSIVE);
+	r->sibling = (int) named;
+	demand = slot_demand(r);
 	zkl_manager_submit(w->m, w->now, again, &demand);
 	world_flush(w);
 	world_run(w);

@@ -31,7 +31,7 @@ directory_deleted_with_a_holder(void)
 	model_mkdir(&w->zk, WORLD_ROOT "/a");
 	next = world_submit(w, "/a", 2, ZKL_SHARED);
 	world_run(w);
-	CHECK(w->requests[holder].lost);
+	CHECK(w->requests[holder].state == SLOT_LOST);
 	CHECK(world_holds(w, next));
 	world_wind_up(w);
 }

@@ -127,7 +127,7 @@ parents_refused(void)
 	w->zk.no_write = "/a/b";
 	r = world_submit(w, "/a/b", 1, ZKL_EXCLUSIVE);
 	world_run(w);
-	CHECK(w->requests[r].failed);
+	CHECK(w->requests[r].state == SLOT_FAILED);
 	CHECK_INT(w->requests[r].failure, ZKL_FAILURE_PARENTS);
 	CHECK_INT(w->requests[r].rc, ZKL_RC_NOAUTH);
 	CHECK(w->zk.counts.containers < 20);
@@ -183,7 +183,7 @@ create_refused(void)
 	world_flush(w);
 	world_run(w);
 	CHECK(world_holds(w, good));
-	CHECK(w->requests[refused].failed);
+	CHECK(w->requests[refused].state == SLOT_FAILED);
 	CHECK_INT(w->requests[refused].failure, ZKL_FAILURE_ZOOKEEPER);
 	CHECK_INT(w->requests[refused].rc, ZKL_RC_NOAUTH);
 	use_number_again(w, refused);
@@ -205,14 +205,14 @@ delete_refused(void)
 	world_release(w, first);
 	world_run(w);
 	CHECK(world_holds(w, next));
-	CHECK(w->requests[first].used);
-	CHECK(!w->requests[other].used);
+	CHECK(w->requests[first].state != SLOT_FREE);
+	CHECK(w->requests[other].state == SLOT_FREE);
 	world_count_anew(w);
 	world_sleep(w, 3000000);
 	CHECK(w->zk.counts.failed_multis + w->zk.counts.multis < 10);
 	w->zk.no_write = NULL;
 	world_sleep(w, 3000000);
-	CHECK(!w->requests[first].used);
+	CHECK(w->requests[first].state == SLOT_FREE);
 	CHECK_INT(world_nodes(w, "/a"), 1);
 	world_wind_up(w);
 }
@@ -233,7 +233,7 @@ read_refused(void)
 		w->zk.no_read = watch ? "/a/" : "/a";
 		r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 		world_run(w);
-		CHECK(w->requests[r].failed);
+		CHECK(w->requests[r].state == SLOT_FAILED);
 		CHECK_INT(w->requests[r].failure, ZKL_FAILURE_ZOOKEEPER);
 		CHECK_INT(w->requests[r].rc, ZKL_RC_NOAUTH);
 		use_number_again(w, r);
@@ -270,7 +270,7 @@ delete_of_a_missing_node(void)
 	world_flush(w);
 	world_run(w);
 	for (i = 0; i < 3; i++)
-		CHECK(!w->requests[r[i]].used);
+		CHECK(w->requests[r[i]].state == SLOT_FREE);
 	world_wind_up(w);
 }
 
@@ -380,7 +380,7 @@ token_refused(void)
 	w->zk.no_read = "/a/";
 	world_connect(w);
 	world_run(w);
-	CHECK(w->requests[r].failed);
+	CHECK(w->requests[r].state == SLOT_FAILED);
 	CHECK_INT(w->requests[r].rc, ZKL_RC_NOAUTH);
 	use_number_again(w, r);
 	world_wind_up(w);
@@ -485,10 +485,10 @@ lost_deletes(void)
 		world_release(w, r);
 		world_serve(w, served);
 		world_disconnect(w);
-		CHECK(w->requests[r].used);
+		CHECK(w->requests[r].state != SLOT_FREE);
 		world_connect(w);
 		world_run(w);
-		CHECK(!w->requests[r].used);
+		CHECK(w->requests[r].state == SLOT_FREE);
 		CHECK_INT(world_nodes(w, "/a"), 0);
 		world_wind_up(w);
 	}

@@ -44,7 +44,7 @@ own_node_deleted(void)
 	CHECK(world_holds(w, r));
 	CHECK_INT(model_delete(&w->zk, path), ZKL_RC_OK);
 	world_run(w);
-	CHECK(w->requests[r].lost);
+	CHECK(w->requests[r].state == SLOT_LOST);
 	CHECK_INT(w->requests[r].failure, ZKL_FAILURE_NODE_DELETED);
 	CHECK(world_holds(w, next));
 	world_wind_up(w);
@@ -108,7 +108,7 @@ inherited_node_deleted(void)
 		model_expire(&w->zk, w->session.id);
 		world_run(w);
 		world_sleep(w, 3 * WORLD_BEAT);
-		CHECK_MSG(w->requests[heir].lost, "moment %d", moment);
+		CHECK_MSG(w->requests[heir].state == SLOT_LOST, "moment %d", moment);
 		world_wind_up(w);
 	}
 }
@@ -269,7 +269,7 @@ sync_is_refused(void)
 			world_run(w);
 		}
 		CHECK_INT(w->zk.singles, 0);
-		CHECK_MSG(w->requests[r].denied, "denied, case %zu", i);
+		CHECK_MSG(w->requests[r].state == SLOT_DENIED, "denied, case %zu", i);
 		CHECK_INT(w->zk.counts.creates, creates + 1);
 		world_release(w, r);
 		world_run(w);
@@ -304,7 +304,7 @@ reads_are_not_answered(void)
 		r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 		world_run(w);
 		CHECK(w->zk.singles >= 990);
-		CHECK(w->requests[r].failed);
+		CHECK(w->requests[r].state == SLOT_FAILED);
 		CHECK(world_holds(w, held));
 		w->zk.single_rc = 0;
 		world_release(w, r);
@@ -336,7 +336,7 @@ operator_breaks(void)
 	own_path(w, holder, path);
 	CHECK_INT(model_set(&w->zk, path, "{\"breaking\":true,\"zklock\":1}"), 0);
 	world_sleep(w, 2 * WORLD_BEAT);
-	CHECK(w->requests[holder].lost && w->requests[sharer].lost);
+	CHECK(w->requests[holder].state == SLOT_LOST && w->requests[sharer].state == SLOT_LOST);
 	CHECK_INT(w->requests[holder].failure, ZKL_FAILURE_BROKEN);
 	CHECK(tree_find(path) != NULL);
 	CHECK(world_waits(w, next));
@@ -383,7 +383,7 @@ operator_breaks_a_downgrade(void)
 	world_release(w, holder);
 	CHECK_INT(model_set(&w->zk, path, mark), ZKL_RC_OK);
 	world_run(w);
-	CHECK(w->requests[sharer].lost);
+	CHECK(w->requests[sharer].state == SLOT_LOST);
 	CHECK_INT(w->requests[sharer].failure, ZKL_FAILURE_BROKEN);
 	CHECK(tree_find(path) != NULL);
 	CHECK(world_waits(w, next));
@@ -413,7 +413,7 @@ lease_until_loss(World *w, uint32_t r)
 			w->now += 100;
 			world_serve(w, INT32_MAX);
 			world_deliver(w, 1);
-			if (w->requests[r].lost || w->requests[r].znodes != nodes)
+			if (w->requests[r].state == SLOT_LOST || w->requests[r].znodes != nodes)
 				return most;
 			if (world_holds(w, r) && zkl_manager_lease(w->m) > most)
 				most = zkl_manager_lease(w->m);
@@ -518,7 +518,7 @@ own_node_unreadable(void)
 	w->zk.no_read = "/a/";
 	world_connect(w);
 	world_sleep(w, 2 * WORLD_BEAT);
-	CHECK(w->requests[r].lost);
+	CHECK(w->requests[r].state == SLOT_LOST);
 	CHECK_INT(w->requests[r].failure, ZKL_FAILURE_UNREADABLE);
 	CHECK(world_holds(w, other));
 	CHECK(zkl_manager_lease(w->m) > w->now);
@@ -558,7 +558,7 @@ marked_while_held_up(void)
 	w->now += T / 2;
 	world_flush(w);
 	CHECK(lease_until_loss(w, r) <= marked_at + T);
-	CHECK(w->requests[r].lost);
+	CHECK(w->requests[r].state == SLOT_LOST);
 	world_run(w);
 	world_wind_up(w);
 }

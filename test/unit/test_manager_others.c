@@ -18,10 +18,10 @@ try_behind_foreign_holder(void)
 	foreign_enter(w, "/a", ZKL_SHARED, other);
 	r = world_try(w, "/a", 1, ZKL_EXCLUSIVE);
 	world_run(w);
-	CHECK(w->requests[r].denied);
+	CHECK(w->requests[r].state == SLOT_DENIED);
 	world_release(w, r);
 	world_run(w);
-	CHECK(!w->requests[r].used);
+	CHECK(w->requests[r].state == SLOT_FREE);
 
 	/* the answer comes when the time is over, not before */
 	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
@@ -29,7 +29,7 @@ try_behind_foreign_holder(void)
 	CHECK(world_waits(w, r));
 	world_expire(w, r);
 	world_run(w);
-	CHECK(w->requests[r].denied);
+	CHECK(w->requests[r].state == SLOT_DENIED);
 	CHECK_INT(world_nodes(w, "/a"), 0);
 	world_wind_up(w);
 }
@@ -58,7 +58,7 @@ gap_means_one_listing(void)
 	CHECK_INT(w->zk.counts.lists, 0);
 	world_release(w, holder);
 	world_expire(w, last);
-	CHECK(w->requests[last].denied);
+	CHECK(w->requests[last].state == SLOT_DENIED);
 	world_run(w);
 	CHECK(!world_holds(w, next));
 	CHECK_INT(w->zk.counts.lists, 1);

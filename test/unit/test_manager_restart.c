@@ -43,7 +43,7 @@ restart(void)
 	CHECK_INT(w->requests[held].token, token);
 	CHECK(world_waits(w, waits) && world_waits(w, sent) &&
 		  world_waits(w, fresh));
-	CHECK(!w->requests[released].used);
+	CHECK(w->requests[released].state == SLOT_FREE);
 	CHECK_INT(world_nodes(w, "/a"), 2);
 	CHECK_INT(world_nodes(w, "/b"), 0);
 	CHECK_INT(world_nodes(w, "/c"), 2);
@@ -106,7 +106,7 @@ restart_without_session(void)
 	world_run(w);
 	world_restart(w);
 	world_expire_session(w);
-	CHECK(w->requests[held].lost);
+	CHECK(w->requests[held].state == SLOT_LOST);
 	world_connect(w);
 	world_run(w);
 	CHECK(world_holds(w, waits));
@@ -134,7 +134,7 @@ restart_without_the_node(void)
 	world_connect(w);
 	world_run(w);
 	world_sleep(w, 2 * WORLD_BEAT);
-	CHECK(w->requests[held].lost);
+	CHECK(w->requests[held].state == SLOT_LOST);
 	CHECK(world_holds(w, waits));
 	world_wind_up(w);
 }
@@ -142,7 +142,7 @@ restart_without_the_node(void)
 static void
 node_path(const World *w, uint32_t request, char *path)
 {
-	const WorldRequest *r = &w->requests[request];
+	const Slot *r = &w->requests[request];
 	char		name[ZKL_MAX_ZNODE_NAME + 1];
 
 	zkl_znode_name(ZKL_DIALECT_CURATOR_RW, &r->uuid, r->znode_mode, r->seq,
@@ -162,16 +162,29 @@ break_node(World *w, uint32_t request)
 
 /* Goes on by the smallest steps until this is so, and no further. */
 static void
+step(World *w)
+{
+	w->now += 100;
+	world_serve(w, 1);
+	world_deliver(w, 1);
+}
+
+static void
 run_until(World *w, const bool *so)
 {
 	int			rounds = 0;
 
 	while (!*so && CHECK(++rounds < 100))
-	{
-		w->now += 100;
-		world_serve(w, 1);
-		world_deliver(w, 1);
-	}
+		step(w);
+}
+
+static void
+run_to(World *w, uint32_t request, SlotState state)
+{
+	int			rounds = 0;
+
+	while (w->requests[request].state != state && CHECK(++rounds < 100))
+		step(w);
 }
 
 /*
@@ -192,7 +205,7 @@ restart_with_a_broken_waiter(void)
 	world_run(w);
 	world_sleep(w, 2 * WORLD_BEAT);
 	break_node(w, broken);
-	run_until(w, &w->requests[broken].lost);
+	run_to(w, broken, SLOT_LOST);
 	world_release(w, first);
 	world_run(w);
 
@@ -202,7 +215,7 @@ restart_with_a_broken_waiter(void)
 	world_run(w);
 	CHECK(world_waits(w, holder));
 	break_node(w, waiter);
-	run_until(w, &w->requests[holder].granted);
+	run_to(w, holder, SLOT_GRANTED);
 	CHECK(world_waits(w, waiter));
 	world_restart(w);
 	world_release(w, broken);
@@ -239,7 +252,7 @@ restart_with_a_broken_kept_lock(void)
 	world_connect(w);
 	world_run(w);
 	CHECK(world_holds(w, waits));
-	CHECK(!w->requests[kept].used);
+	CHECK(w->requests[kept].state == SLOT_FREE);
 	world_wind_up(w);
 }
 
@@ -270,8 +283,8 @@ restart_amid_a_break(void)
 			told = untold;
 			untold = swap;
 		}
-		run_until(w, &w->requests[told].lost);
-		w->requests[untold].lost = false;
+		run_to(w, told, SLOT_LOST);
+		w->requests[untold].state = SLOT_GRANTED;
 		w->requests[untold].failure = 0;
 		if (moment == 4)
 		{
@@ -286,7 +299,7 @@ restart_amid_a_break(void)
 			world_release(w, told);
 		world_connect(w);
 		world_run(w);
-		CHECK_MSG(w->requests[untold].lost, "moment %d", moment);
+		CHECK_MSG(w->requests[untold].state == SLOT_LOST, "moment %d", moment);
 		CHECK_INT(w->requests[untold].failure, ZKL_FAILURE_BROKEN);
 		w->zk.single_rc = 0;
 		world_wind_up(w);
@@ -308,7 +321,7 @@ restart_with_a_deleted_broken_hold(void)
 	world_run(w);
 	world_sleep(w, 2 * WORLD_BEAT);
 	break_node(w, broken);
-	run_until(w, &w->requests[broken].lost);
+	run_to(w, broken, SLOT_LOST);
 	node_path(w, broken, path);
 	CHECK_INT(model_delete(&w->zk, path), 0);
 	world_run(w);

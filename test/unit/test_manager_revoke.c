@@ -35,14 +35,14 @@ young_and_old(void)
 	ask(w, r, mark);
 	world_sleep(w, 2 * WORLD_BEAT);
 	CHECK_INT(w->requests[r].asked, 1);
-	CHECK_STR(w->requests[r].asker, "somebody");
+	CHECK_STR(w->asker, "somebody");
 
 	/* once for each write, and for no other one */
 	ask(w, r, mark);
 	CHECK_INT(w->requests[r].asked, 2);
 	ask(w, r, "__REVOKE__");
 	CHECK_INT(w->requests[r].asked, 3);
-	CHECK_STR(w->requests[r].asker, "");
+	CHECK_STR(w->asker, "");
 	ask(w, r, "{\"zklock\":1}");
 	ask(w, r, "something else");
 	world_sleep(w, 2 * WORLD_BEAT);
@@ -155,7 +155,7 @@ broken_as_well(void)
 	world_run(w);
 	world_sleep(w, 2 * WORLD_BEAT);
 	ask(w, r, "{\"revoke\":\"a\",\"breaking\":true,\"zklock\":1}");
-	CHECK(w->requests[r].lost);
+	CHECK(w->requests[r].state == SLOT_LOST);
 	CHECK_INT(w->requests[r].failure, ZKL_FAILURE_BROKEN);
 	CHECK_INT(w->requests[r].asked, 0);
 	ask(w, r, mark);

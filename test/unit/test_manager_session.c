@@ -204,12 +204,12 @@ nothing_past_the_lease(void)
 	world_run(w);
 	w->now = zkl_manager_lease(w->m);
 	impatient = world_try(w, "/a", 3, ZKL_EXCLUSIVE);
-	CHECK(!w->requests[impatient].denied);
+	CHECK(w->requests[impatient].state != SLOT_DENIED);
 	world_release(w, holder);
 	CHECK(!world_holds(w, next));
 	world_run(w);
 	CHECK(world_holds(w, next));
-	CHECK(w->requests[impatient].denied);
+	CHECK(w->requests[impatient].state == SLOT_DENIED);
 	world_wind_up(w);
 }
 
@@ -229,7 +229,7 @@ session_expires(void)
 	CHECK(world_holds(w, covered));
 	uuid = w->requests[next].uuid;
 	world_expire_session(w);
-	CHECK(w->requests[holder].lost && w->requests[covered].lost);
+	CHECK(w->requests[holder].state == SLOT_LOST && w->requests[covered].state == SLOT_LOST);
 	CHECK_INT(w->requests[holder].failure, ZKL_FAILURE_SESSION_EXPIRED);
 	CHECK(world_waits(w, next) && world_waits(w, last));
 	world_connect(w);
@@ -239,7 +239,7 @@ session_expires(void)
 	CHECK(w->requests[next].seq < w->requests[last].seq);
 	world_release(w, holder);
 	world_release(w, covered);
-	CHECK(!w->requests[holder].used && !w->requests[covered].used);
+	CHECK(w->requests[holder].state == SLOT_FREE && w->requests[covered].state == SLOT_FREE);
 	world_wind_up(w);
 }
 
@@ -267,7 +267,7 @@ session_expires_in_the_middle(void)
 		world_connect(w);
 		world_run(w);
 		for (i = 0; i < 3; i++)
-			CHECK(world_holds(w, r[i]) || w->requests[r[i]].lost);
+			CHECK(world_holds(w, r[i]) || w->requests[r[i]].state == SLOT_LOST);
 		CHECK_INT(world_nodes(w, "/a") + w->losses, 3);
 		world_wind_up(w);
 	}
@@ -293,7 +293,7 @@ own_watch_after_reconnect(void)
 		node = node->all;
 	CHECK_INT(model_delete(&w->zk, node->text), ZKL_RC_OK);
 	world_run(w);
-	CHECK(w->requests[r].lost);
+	CHECK(w->requests[r].state == SLOT_LOST);
 	world_wind_up(w);
 }
 

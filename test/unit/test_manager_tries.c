@@ -37,7 +37,7 @@ failed_tries(void)
 	world_run(w);
 	for (i = 0; i < 4; i++)
 	{
-		CHECK(w->requests[r[i]].denied);
+		CHECK(w->requests[r[i]].state == SLOT_DENIED);
 		world_release(w, r[i]);
 	}
 	world_run(w);
@@ -62,7 +62,7 @@ later_try(void)
 	CHECK_INT(model_delete(&w->zk, other), ZKL_RC_OK);
 	late = world_try(w, "/a", 2, ZKL_EXCLUSIVE);
 	world_run(w);
-	CHECK(w->requests[early].denied);
+	CHECK(w->requests[early].state == SLOT_DENIED);
 	CHECK(world_holds(w, late));
 	world_wind_up(w);
 }
@@ -78,7 +78,7 @@ shared_try(void)
 
 	world_run(w);
 	CHECK(world_holds(w, shared));
-	CHECK(w->requests[exclusive].denied);
+	CHECK(w->requests[exclusive].state == SLOT_DENIED);
 	world_wind_up(w);
 }
 
@@ -104,7 +104,7 @@ released_before(void)
 	world_serve(w, 100);
 	w->zk.no_write = NULL;
 	world_run(w);
-	CHECK(!w->requests[r].denied);
+	CHECK(w->requests[r].state != SLOT_DENIED);
 	world_sleep(w, 3000000);
 	CHECK(world_holds(w, r));
 	world_wind_up(w);
@@ -138,7 +138,7 @@ idle_server(void)
 	w->now = zkl_manager_lease(w->m) + 1000000;
 	r = world_try(w, "/a", 1, ZKL_EXCLUSIVE);
 	world_run(w);
-	CHECK(w->requests[r].denied);
+	CHECK(w->requests[r].state == SLOT_DENIED);
 	CHECK_INT(w->zk.counts.multis, 1);
 	CHECK_INT(w->zk.counts.lists, 1);
 	CHECK_INT(w->zk.counts.creates, 0);
@@ -157,7 +157,7 @@ unanswered(void)
 	CHECK(world_waits(w, r));
 	world_connect(w);
 	world_run(w);
-	CHECK(w->requests[r].denied);
+	CHECK(w->requests[r].state == SLOT_DENIED);
 	world_release(w, r);
 	world_run(w);
 
@@ -165,9 +165,9 @@ unanswered(void)
 	world_serve(w, 10);
 	w->now = zkl_manager_lease(w->m);
 	world_deliver(w, 10);
-	CHECK(!w->requests[r].denied);
+	CHECK(w->requests[r].state != SLOT_DENIED);
 	world_run(w);
-	CHECK(w->requests[r].denied);
+	CHECK(w->requests[r].state == SLOT_DENIED);
 	world_wind_up(w);
 }
 
@@ -180,7 +180,7 @@ given_up(void)
 	uint32_t	r = world_try(w, "/a", 1, ZKL_EXCLUSIVE);
 
 	world_release(w, r);
-	CHECK(!w->requests[r].used);
+	CHECK(w->requests[r].state == SLOT_FREE);
 	world_run(w);
 	CHECK_INT(w->zk.counts.multis, 0);
 	world_wind_up(w);
@@ -205,7 +205,7 @@ unclaimed_node(void)
 	CHECK_INT(model_create(&w->zk, path, true, w->session.id, "", path), 0);
 	r = world_try(w, "/a", 1, ZKL_EXCLUSIVE);
 	world_run(w);
-	CHECK(w->requests[r].denied);
+	CHECK(w->requests[r].state == SLOT_DENIED);
 	world_release(w, r);
 	world_run(w);
 	r = world_try(w, "/a", 1, ZKL_EXCLUSIVE);

@@ -5,6 +5,7 @@
  * Owns the records of requests and the clock.  Single-threaded.  Knows of the
  * core what manager.h says, and of ZooKeeper all that the model knows.
  */
+#include "../model/memory.h"
 #include "unit.h"
 #include "world.h"
 
@@ -96,6 +97,10 @@ world_begin(World *w)
 void
 world_end(World *w)
 {
+	uint32_t	i;
+
+	for (i = 0; i < w->nrequests; i++)
+		put_back(w->requests[i].name);
 	destroy_manager(w);
 	model_disconnect(&w->conn);
 	tree_finish();
@@ -116,50 +121,11 @@ world_ready(void)
 
 /* ---- actions ---- */
 
+/* What must be so when the core says so */
 static void
-record_znode(const World *w, WorldRequest *r, const ZklAction *action)
+check_action(const World *w, const ZklAction *action)
 {
-	CHECK(r->used);
-	if (!r->has_znode ||
-		memcmp(&r->uuid, &action->uuid, sizeof(r->uuid)) != 0)
-		r->znodes++;
-	r->has_znode = true;
-	r->session = w->session.id;
-	r->uuid = action->uuid;
-	r->znode_mode = action->mode;
-	r->seq = action->seq;
-	r->index = action->index;
-	r->going = action->going;
-}
-
-static void
-record_answer(World *w, WorldRequest *r, const ZklAction *action)
-{
-	CHECK(r->used && !r->denied && !r->failed && !r->lost && !r->released);
-	r->failure = action->failure;
-	r->rc = action->rc;
-	if (action->kind == ZKL_ACTION_LOSE)
-	{
-		CHECK(r->granted);
-		r->lost = true;
-		w->losses++;
-		return;
-	}
-	CHECK(!r->granted);
-	if (action->kind == ZKL_ACTION_DENY)
-	{
-		CHECK(r->expired);
-		CHECK(w->was_ready && zkl_manager_lease(w->m) > w->now);
-		r->denied = true;
-	}
-	else
-		r->failed = true;
-}
-
-static void
-carry_out(World *w, const ZklAction *action)
-{
-	WorldRequest *r = &w->requests[action->request];
+	const Slot *r = &w->requests[action->request];
 
 	switch (action->kind)
 	{
@@ -168,58 +134,81 @@ carry_out(World *w, const ZklAction *action)
 				world_check_recorded(w, action);
 			CHECK_MSG(w->connected, "sent while disconnected");
 			CHECK(action->tag >> 63 == 0);
-			model_send(&w->conn, action);
 			break;
 		case ZKL_ACTION_CHAIN:
 			CHECK(action->chain >= w->chain || action->chain == 1);
-			w->chain = action->chain;
-			w->chain_kept = action->chain_kept;
 			break;
 		case ZKL_ACTION_ZNODE:
-			record_znode(w, r, action);
-			break;
-		case ZKL_ACTION_GRANT:
-			r->token = action->token;
-			r->session = w->session.id;
-			world_check_grant(w, r);
-			r->granted = true;
-			w->grants++;
-			break;
-		case ZKL_ACTION_BLOCKED:
-			w->requests[action->request].blocked = true;
+			CHECK(r->state != SLOT_FREE);
 			break;
 		case ZKL_ACTION_DENY:
+			CHECK(r->timed_out && w->was_ready &&
+				  zkl_manager_lease(w->m) > w->now);
+			/* FALLTHROUGH */
+		case ZKL_ACTION_GRANT:
 		case ZKL_ACTION_FAIL:
+			CHECK_INT(r->state, SLOT_WAITING);
+			break;
 		case ZKL_ACTION_LOSE:
-			record_answer(w, r, action);
+			CHECK_INT(r->state, SLOT_GRANTED);
 			break;
 		case ZKL_ACTION_REVOKE:
 			CHECK(world_holds(w, action->request));
 			CHECK(action->asked_zxid != r->asked_zxid);
-			r->asked_zxid = action->asked_zxid;
-			r->asked++;
-			snprintf(r->asker, sizeof(r->asker), "%s", action->asker);
 			break;
 		case ZKL_ACTION_RETIRE:
-			CHECK(r->used && r->lost);
-			r->retired = true;
-			r->has_znode &= action->has_node;
+			CHECK(r->token != 0 &&
+				  (r->state == SLOT_LOST || r->state == SLOT_RELEASED));
 			break;
 		case ZKL_ACTION_DISOWN:
-			CHECK(r->used && (r->left || (r->released && r->keep_until != 0)));
+			CHECK(r->left ||
+				  (r->state == SLOT_RELEASED && r->keep_until != 0));
 			CHECK(r->owner != action->owner);
-			r->owner = action->owner;
-			break;
-		case ZKL_ACTION_KEPT:
-			r->keep_until = 0;
 			break;
 		case ZKL_ACTION_FREE:
-			CHECK(r->used && r->released);
+			CHECK_INT(r->state, SLOT_RELEASED);
+			break;
+		default:
+			break;
+	}
+}
+
+static void
+carry_out(World *w, const ZklAction *action)
+{
+	Slot	   *r = &w->requests[action->request];
+	bool		changed;
+
+	check_action(w, action);
+	changed = slot_record(r, action, w->session.generation);
+	switch (action->kind)
+	{
+		case ZKL_ACTION_SEND:
+			model_send(&w->conn, action);
+			break;
+		case ZKL_ACTION_CHAIN:
+			w->chain = action->chain;
+			w->chain_kept = action->chain_kept;
+			break;
+		case ZKL_ACTION_GRANT:
+			world_check_grant(w, r);
+			w->grants++;
+			break;
+		case ZKL_ACTION_LOSE:
+			w->losses += changed;
+			break;
+		case ZKL_ACTION_REVOKE:
+			snprintf(w->asker, sizeof(w->asker), "%s", action->asker);
+			break;
+		case ZKL_ACTION_FREE:
+			put_back(r->name);
 			memset(r, 0, sizeof(*r));
 			w->frees++;
 			break;
 		case ZKL_ACTION_RECONNECT:
 			w->gave_up = true;
+			break;
+		default:
 			break;
 	}
 }
@@ -244,47 +233,42 @@ world_flush(World *w)
 
 /* ---- the host's events ---- */
 
-/* What the worker tells the manager of a request */
-static ZklDemand
-make_demand(const World *w, uint32_t request)
+Slot *
+world_fill(World *w, uint32_t request, const char *name, uint64_t owner,
+		   ZklLockMode mode)
 {
-	static const char data[] = "{\"zklock\":1,\"server\":\"unit\"}";
-	const WorldRequest *r = &w->requests[request];
-	ZklDemand	demand = {
-		.name = r->name,.owner = r->owner,.mode = r->mode,.sibling = -1,
-		.timed_out = r->expired,
-		.together = w->together && !r->blocked,.data = data,.data_length = sizeof(data) - 1
-	};
+	Slot	   *r = &w->requests[request];
 	uint32_t	i;
 
+	r->state = SLOT_WAITING;
+	r->name = take_string(name);
+	r->owner = owner;
+	r->mode = mode;
+	r->sibling = -1;
+	r->together = w->together;
+	r->since = ++w->submissions;
 	for (i = 0; i < w->nrequests; i++)
 	{
-		if (i != request && world_holds(w, i) &&
-			w->requests[i].owner == r->owner &&
-			strcmp(w->requests[i].name, r->name) == 0)
-			demand.sibling = (int32_t) i;
+		if (world_holds(w, i) && w->requests[i].owner == owner &&
+			strcmp(w->requests[i].name, name) == 0)
+			r->sibling = (int) i;
 	}
-	return demand;
+	return r;
 }
 
 uint32_t
 world_enter(World *w, const char *name, uint64_t owner, ZklLockMode mode,
-			bool expired)
+			bool timed_out)
 {
 	uint32_t	request = 0;
-	WorldRequest *r;
+	Slot	   *r;
 	ZklDemand	demand;
 
-	while (w->requests[request].used)
+	while (w->requests[request].state != SLOT_FREE)
 		request++;
-	r = &w->requests[request];
-	r->used = true;
-	snprintf(r->name, sizeof(r->name), "%s", name);
-	r->owner = owner;
-	r->mode = mode;
-	r->expired = expired;
-	r->since = ++w->submissions;
-	demand = make_demand(w, request);
+	r = world_fill(w, request, name, owner, mode);
+	r->timed_out = timed_out;
+	demand = slot_demand(r);
 	zkl_manager_submit(w->m, w->now, request, &demand);
 	return request;
 }
@@ -311,11 +295,11 @@ void
 world_leave(World *w, uint32_t request)
 {
 	static const ZklEnd at_once = {0};
-	WorldRequest *r = &w->requests[request];
+	Slot	   *r = &w->requests[request];
 
-	if (!r->used || r->released)
+	if (r->state == SLOT_FREE || r->state == SLOT_RELEASED)
 		return;
-	r->released = true;
+	r->state = SLOT_RELEASED;
 	zkl_manager_release(w->m, w->now, request, &at_once);
 }
 
@@ -329,7 +313,7 @@ world_release(World *w, uint32_t request)
 void
 world_expire(World *w, uint32_t request)
 {
-	w->requests[request].expired = true;
+	w->requests[request].timed_out = true;
 	zkl_manager_time_out(w->m, w->now, request);
 	world_flush(w);
 }
@@ -337,11 +321,11 @@ world_expire(World *w, uint32_t request)
 void
 world_keep(World *w, uint32_t request, int64_t us)
 {
-	WorldRequest *r = &w->requests[request];
+	Slot	   *r = &w->requests[request];
 	ZklEnd		end = {.keep_until = w->now + us};
 
-	r->released = true;
-	r->keep_until = end.keep_until;
+	r->keep_until = r->state == SLOT_GRANTED ? end.keep_until : 0;
+	r->state = SLOT_RELEASED;
 	zkl_manager_release(w->m, w->now, request, &end);
 	world_flush(w);
 }
@@ -349,8 +333,13 @@ world_keep(World *w, uint32_t request, int64_t us)
 void
 world_overdue(World *w, uint32_t request)
 {
-	w->requests[request].overdue = world_holds(w, request);
-	w->requests[request].lost |= world_holds(w, request);
+	Slot	   *r = &w->requests[request];
+
+	if (r->state == SLOT_GRANTED)
+	{
+		r->state = SLOT_LOST;
+		r->overdue = true;
+	}
 	zkl_manager_overdue(w->m, w->now, request);
 	world_flush(w);
 }
@@ -419,39 +408,19 @@ world_expire_session(World *w)
 		CHECK(!world_holds(w, i));
 }
 
-static ZklSlotSays
-slot_says(const WorldRequest *r)
-{
-	return r->released ? ZKL_SLOT_SAYS_RELEASED :
-		r->lost ? ZKL_SLOT_SAYS_LOST :
-		r->denied || r->failed ? ZKL_SLOT_SAYS_ANSWERED :
-		r->granted ? ZKL_SLOT_SAYS_GRANTED : ZKL_SLOT_SAYS_WAITING;
-}
-
 static bool
-read_slot(void *context, uint32_t request, ZklRestored *slot)
+read_slot(void *context, uint32_t request, ZklRestored *restored)
 {
 	World	   *w = context;
-	const WorldRequest *r = &w->requests[request];
+	const Slot *r = &w->requests[request];
 
-	if (!r->used)
+	if (r->state == SLOT_FREE)
 		return false;
-	slot->demand = make_demand(w, request);
-	slot->state = slot_says(r);
-	slot->current = w->session.id != 0 && r->session == w->session.id;
-	slot->broken = r->failure == ZKL_FAILURE_BROKEN;
-	slot->overdue = r->overdue;
-	slot->over = r->lost && r->overdue;
-	slot->retired = r->retired;
-	slot->end.keep_until = r->keep_until;
-	slot->token = r->token;
-	slot->asked_zxid = r->asked_zxid;
-	slot->sent = r->has_znode;
-	slot->going = r->going;
-	slot->uuid = r->uuid;
-	slot->znode_mode = r->znode_mode;
-	slot->seq = r->seq;
-	slot->index = r->index;
+	slot_restore(r, restored);
+	restored->current = w->session.id != 0 &&
+		r->generation == w->session.generation;
+	restored->over = r->state == SLOT_LOST && r->overdue;
+	restored->end.keep_until = r->keep_until;
 	return true;
 }
 

@@ -13,50 +13,13 @@
 
 #include "core/manager.h"
 #include "../model/model.h"
+#include "../model/slot.h"
 
 #define WORLD_ROOT			"/zklock"
 #define WORLD_REQUESTS		2048
 #define WORLD_TIMEOUT_MS	6000
 #define WORLD_LEASE			(WORLD_TIMEOUT_MS * 1000LL * 2 / 3)
 #define WORLD_BEAT			(WORLD_TIMEOUT_MS * 1000LL / 6)
-
-/* What the host keeps of a request, as the worker does in a slot */
-typedef struct WorldRequest
-{
-	bool		used;
-	char		name[ZKL_MAX_NAME + 1];
-	ZklLockMode mode;
-	uint64_t	owner;
-	bool		expired;
-	uint64_t	since;			/* order of submission */
-
-	bool		granted;
-	bool		denied;
-	bool		blocked;
-	bool		left;			/* its holder is gone, its release is to come */
-	bool		failed;
-	bool		lost;
-	bool		released;
-	int64_t		keep_until;		/* after the release; 0: not at all */
-	bool		overdue;		/* lost for that reason */
-	bool		retired;
-	int64_t		session;		/* of the grant or the node; 0: none yet */
-	ZklFailure	failure;
-	int32_t		rc;
-	int64_t		token;
-
-	bool		has_znode;
-	bool		going;
-	ZklUuid		uuid;
-	ZklLockMode znode_mode;
-	ZklSeq		seq;
-	uint32_t	index;
-	uint32_t	znodes;			/* how many unique ids it has had */
-
-	uint32_t	asked;			/* how often to give it up */
-	int64_t		asked_zxid;
-	char		asker[256];
-} WorldRequest;
 
 typedef struct World
 {
@@ -73,8 +36,9 @@ typedef struct World
 	uint32_t	chain;			/* as recorded */
 	uint32_t	chain_kept;
 	uint64_t	submissions;
-	WorldRequest requests[WORLD_REQUESTS];
+	Slot		requests[WORLD_REQUESTS];
 	int64_t		memory;			/* pieces that the manager has */
+	char		asker[256];		/* the last to ask a holder to give it up */
 	bool		tampered;		/* somebody deletes our nodes: no exclusion */
 	uint32_t	grants;
 	uint32_t	losses;
@@ -111,6 +75,10 @@ extern uint32_t world_submit(World *w, const char *name, uint64_t owner,
 							 ZklLockMode mode);
 extern uint32_t world_try(World *w, const char *name, uint64_t owner,
 						  ZklLockMode mode);
+
+/* What a backend writes into a free slot */
+extern Slot *world_fill(World *w, uint32_t request, const char *name,
+						uint64_t owner, ZklLockMode mode);
 
 /* The same without the flush, for several at a time. */
 extern uint32_t world_enter(World *w, const char *name, uint64_t owner,
@@ -170,7 +138,7 @@ extern void world_check(const World *w);
 /* ---- between world.c and world_oracle.c ---- */
 
 /* A grant, before it is recorded */
-extern void world_check_grant(const World *w, const WorldRequest *r);
+extern void world_check_grant(const World *w, const Slot *r);
 
 /* A multi that goes out: what it names must have been recorded before. */
 extern void world_check_recorded(const World *w, const ZklAction *action);

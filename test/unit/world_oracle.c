@@ -11,25 +11,21 @@
 bool
 world_holds(const World *w, uint32_t request)
 {
-	const WorldRequest *r = &w->requests[request];
-
-	return r->used && r->granted && !r->lost && !r->released;
+	return w->requests[request].state == SLOT_GRANTED;
 }
 
 bool
 world_waits(const World *w, uint32_t request)
 {
-	const WorldRequest *r = &w->requests[request];
-
-	return r->used && !r->granted && !r->denied && !r->failed && !r->released;
+	return w->requests[request].state == SLOT_WAITING;
 }
 
 bool
 world_keeps(const World *w, uint32_t request)
 {
-	const WorldRequest *r = &w->requests[request];
+	const Slot *r = &w->requests[request];
 
-	return r->used && r->granted && !r->lost && r->released &&
+	return r->state == SLOT_RELEASED && r->token != 0 &&
 		r->keep_until > w->now;
 }
 
@@ -46,16 +42,16 @@ world_nodes(const World *w, const char *name)
 	return n;
 }
 
-static const WorldRequest *
+static const Slot *
 find_uuid(const World *w, const ZklUuid *uuid)
 {
 	uint32_t	i;
 
 	for (i = 0; i < w->nrequests; i++)
 	{
-		const WorldRequest *r = &w->requests[i];
+		const Slot *r = &w->requests[i];
 
-		if (r->used && r->has_znode &&
+		if (r->state != SLOT_FREE && r->sent &&
 			memcmp(&r->uuid, uuid, sizeof(*uuid)) == 0)
 			return r;
 	}
@@ -63,17 +59,17 @@ find_uuid(const World *w, const ZklUuid *uuid)
 }
 
 /* A hold of r's owner that has a node: r itself or another, or NULL */
-static const WorldRequest *
-find_cover(const World *w, const WorldRequest *r)
+static const Slot *
+find_cover(const World *w, const Slot *r)
 {
 	uint32_t	i;
 
 	for (i = 0; i < w->nrequests; i++)
 	{
-		const WorldRequest *s = &w->requests[i];
+		const Slot *s = &w->requests[i];
 
 		if (s != r && world_holds(w, i) && s->owner == r->owner &&
-			s->has_znode && s->token == r->token &&
+			s->sent && s->token == r->token &&
 			strcmp(s->name, r->name) == 0)
 			return s;
 	}
@@ -82,13 +78,13 @@ find_cover(const World *w, const WorldRequest *r)
 
 /* No local hold may conflict, whatever is in the tree. */
 static void
-check_local_holds(const World *w, const WorldRequest *r)
+check_local_holds(const World *w, const Slot *r)
 {
 	uint32_t	i;
 
 	for (i = 0; i < w->nrequests; i++)
 	{
-		const WorldRequest *s = &w->requests[i];
+		const Slot *s = &w->requests[i];
 
 		if (s != r && (world_holds(w, i) || world_keeps(w, i)) &&
 			s->owner != r->owner &&
@@ -100,7 +96,7 @@ check_local_holds(const World *w, const WorldRequest *r)
 
 /* Nobody's contender ahead may conflict, but for those of our own server. */
 static void
-check_contenders_ahead(const World *w, const WorldRequest *r)
+check_contenders_ahead(const World *w, const Slot *r)
 {
 	char		path[ZKL_MAX_PATH + 1];
 	const Path *node;
@@ -137,15 +133,15 @@ check_contenders_ahead(const World *w, const WorldRequest *r)
 
 /* Tokens of conflicting grants of a lock grow. */
 static void
-check_token(const World *w, const WorldRequest *r)
+check_token(const World *w, const Slot *r)
 {
 	uint32_t	i;
 
 	for (i = 0; i < w->nrequests; i++)
 	{
-		const WorldRequest *s = &w->requests[i];
+		const Slot *s = &w->requests[i];
 
-		if (s != r && s->used && s->granted && s->owner != r->owner &&
+		if (s != r && s->token != 0 && s->owner != r->owner &&
 			zkl_mode_conflicts(s->mode, r->mode) &&
 			strcmp(s->name, r->name) == 0)
 			CHECK(s->token < r->token);
@@ -153,15 +149,13 @@ check_token(const World *w, const WorldRequest *r)
 }
 
 void
-world_check_grant(const World *w, const WorldRequest *r)
+world_check_grant(const World *w, const Slot *r)
 {
-	CHECK(r->used && !r->granted && !r->denied && !r->failed && !r->lost &&
-		  !r->released);
 	check_token(w, r);
 	if (w->tampered)
 		return;
 	check_local_holds(w, r);
-	if (!r->has_znode)
+	if (!r->sent)
 	{
 		CHECK_MSG(find_cover(w, r) != NULL, "granted %s with no cover",
 				  r->name);
@@ -205,7 +199,7 @@ world_check_recorded(const World *w, const ZklAction *action)
 	{
 		const ZklMultiOp *op = &action->multi[i];
 		const char *name = strrchr(op->path, '/') + 1;
-		const WorldRequest *r;
+		const Slot *r;
 		char		prefix[ZKL_MAX_ZNODE_NAME + 1];
 		char		chain[32];
 		ZklUuid		uuid;
@@ -247,14 +241,14 @@ world_check(const World *w)
 	for (i = 0; i < w->nrequests; i++)
 	{
 		live += world_holds(w, i) || world_waits(w, i) || world_keeps(w, i);
-		CHECK_MSG(!w->requests[i].used || !w->requests[i].released ||
+		CHECK_MSG(w->requests[i].state != SLOT_RELEASED ||
 				  world_keeps(w, i),
 				  "request %u was never freed", i);
 	}
 	CHECK_INT(zkl_manager_live(w->m), live);
 	for (node = tree_newest(); node != NULL; node = node->all)
 	{
-		const WorldRequest *r;
+		const Slot *r;
 		ZklUuid		uuid;
 		ZklLockMode mode;
 		ZklSeq		seq;
@@ -266,7 +260,8 @@ world_check(const World *w)
 							 node->name, &mode, &seq, &has_uuid, &uuid))
 			continue;
 		r = find_uuid(w, &uuid);
-		CHECK_MSG(r != NULL && !r->lost && !r->denied && !r->failed,
+		CHECK_MSG(r != NULL && r->state != SLOT_LOST && r->state != SLOT_DENIED &&
+				  r->state != SLOT_FAILED,
 				  "left behind: %s", node->text);
 	}
 }
