@@ -97,6 +97,9 @@ foreach my $name (Document::all())
 	my @dead = grep { !link_is_good(@$_) } $page->links;
 	is(join(', ', map { join '#', $_->[0], $_->[1] // () } @dead),
 		'', "$name: links");
+	my @gone = grep { !-e Document->path($_) && !-e Document->path("src/$_") }
+	  $page->prose =~ m{`([a-z]+/[a-z0-9_/-]+\.(?:[chs]|sh|p[lmy]|md|sql|csv))`}g;
+	is("@gone", '', "$name: files that it names");
 }
 
 sub link_is_good
