@@ -97,7 +97,6 @@ check_guard() {
 not_named_yet='
 core/check.c
 core/restore.c
-core/session.c
 core/trace.c
 functions/row.c
 '

@@ -23,26 +23,12 @@
 #include "core/operations.h"
 #include "core/pace.h"
 #include "core/reads.h"
+#include "core/retry.h"
 #include "core/session.h"
 #include "core/session_lease.h"
 
 #define ZKL_MAX_VERSION		(1 << 30)	/* then a new heartbeat node */
 #define ZKL_OP_OVERHEAD		64	/* bytes of an operation besides its strings */
-
-bool
-zkl_batch_is_stuck(const ZklManager *m)
-{
-	return !zkl_list_empty(&m->nodes.deletes[ZKL_DELETE_STUCK]) ||
-		!zkl_list_empty(&m->stuck_downgrades) ||
-		!zkl_list_empty(&m->stuck_locks) || m->sweep_refused;
-}
-
-void
-zkl_batch_retry_later(ZklManager *m)
-{
-	if (!zkl_batch_is_stuck(m))
-		m->stuck_until = m->now + ZKL_RETRY_DELAY;
-}
 
 /* ---- forming ---- */
 
@@ -363,7 +349,7 @@ zkl_batch_timer(const ZklManager *m)
 	/* What is gathered for holds a beat up, too, but not for long. */
 	if (zkl_pace_missing(m) > 0)
 		return pace;
-	if (zkl_batch_is_stuck(m) && (due < 0 || m->stuck_until < due))
+	if (zkl_retry_is_stuck(m) && (due < 0 || m->stuck_until < due))
 		due = m->stuck_until;
 	if (pace >= 0 && (due < 0 || pace < due))
 		due = pace;

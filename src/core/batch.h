@@ -17,10 +17,4 @@ extern int64_t zkl_batch_timer(const ZklManager *m);
 /* How many operations it has, the beat included */
 extern size_t zkl_batch_operations(const ZklBatch *batch);
 
-/* Whether something was refused that is to be tried again after stuck_until */
-extern bool zkl_batch_is_stuck(const ZklManager *m);
-
-/* Before something of that kind is noted */
-extern void zkl_batch_retry_later(ZklManager *m);
-
 #endif							/* ZKL_CORE_BATCH_H */

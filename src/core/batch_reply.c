@@ -20,6 +20,7 @@
 #include "core/batch_reply.h"
 #include "core/contenders.h"
 #include "core/downgrade.h"
+#include "core/downgrade_reply.h"
 #include "core/lock.h"
 #include "core/look.h"
 #include "core/node.h"
@@ -27,6 +28,7 @@
 #include "core/pace.h"
 #include "core/reads.h"
 #include "core/request.h"
+#include "core/retry.h"
 #include "core/session.h"
 #include "core/session_lease.h"
 #include "core/zxid.h"
@@ -60,6 +62,25 @@ proved(ZklManager *m)
 	}
 }
 
+/*
+ * A create came back with a number that is not above all of ours: the counter
+ * started again, so the directory was deleted, with our nodes in it.
+ */
+static void
+lose_older_incarnation(ZklManager *m, ZklLock *lock, ZklSeq seq)
+{
+	while (!zkl_list_empty(&lock->own) &&
+		   !ZKL_MUTANT(OLDER_INCARNATION_KEPT))
+	{
+		ZklRequest *last = zkl_container(ZklRequest, queued,
+										 lock->own.head.prev);
+
+		if (last->node.seq < seq)
+			return;
+		zkl_request_vanished(m, last);
+	}
+}
+
 static void
 create_applied(ZklManager *m, ZklRequest *r, const char *path, int64_t zxid,
 			   int64_t sent_at)
@@ -77,7 +98,10 @@ create_applied(ZklManager *m, ZklRequest *r, const char *path, int64_t zxid,
 	r->lock->parents_rc = 0;
 	m->counters.creates++;
 	if (seq < ZKL_SEQ_LIMIT)
+	{
+		lose_older_incarnation(m, r->lock, seq);
 		zkl_node_set_alone(r, zkl_contenders_account(m, r->lock, seq, zxid));
+	}
 	zkl_request_exists(m, r, seq, zxid);
 
 	/* From then on it may have been deleted or marked. */
@@ -107,7 +131,7 @@ batch_applied(ZklManager *m, ZklBatch *batch, const ZklReply *reply)
 	for (i = batch->nsingle; i < batch->nmembers; i++)
 	{
 		if (batch->members[i] != NULL)
-			zkl_downgrade_settle(m, batch->members[i], true);
+			zkl_downgrade_reply_settle(m, batch->members[i], true);
 	}
 	for (i = 0; i < batch->nsingle; i++)
 	{
@@ -190,7 +214,7 @@ zkl_batch_reply_deleted(ZklManager *m, ZklRequest *r, int32_t rc)
 		zkl_request_gone(m, r);
 	else
 	{
-		zkl_batch_retry_later(m);
+		zkl_retry_later(m);
 		zkl_node_delete(m, r, ZKL_DELETE_STUCK);
 	}
 }
@@ -225,9 +249,9 @@ refuse_downgrades(ZklManager *m, const ZklBatch *batch, int failed, int32_t rc)
 		if (r == NULL)
 			continue;
 		if (failed >= first && failed < first + ZKL_DOWNGRADE_OPS)
-			zkl_downgrade_refused(m, r, rc);
+			zkl_downgrade_reply_refused(m, r, rc);
 		else
-			zkl_downgrade_settle(m, r, false);
+			zkl_downgrade_reply_settle(m, r, false);
 	}
 }
 

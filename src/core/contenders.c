@@ -10,14 +10,8 @@
 #include <string.h>
 
 #include "core/contenders.h"
-#include "core/downgrade.h"
-#include "core/lock.h"
-#include "core/look.h"
 #include "core/memory.h"
-#include "core/node.h"
 #include "core/queue.h"
-#include "core/reads.h"
-#include "core/request.h"
 
 bool
 zkl_contenders_continuous(const ZklLock *lock)
@@ -52,53 +46,11 @@ zkl_contenders_forget(ZklManager *m, ZklLock *lock)
 	lock->base_known = false;
 }
 
-void
-zkl_contenders_disconnected(ZklManager *m, ZklLock *lock)
-{
-	ZklLink    *link,
-			   *after;
-
-	if (!ZKL_MUTANT(CONTINUITY_RECONNECT))
-		zkl_reads_set_watch(m, &lock->directory_watch, ZKL_WATCH_NONE);
-	if (!ZKL_MUTANT(WATCH_FORGOTTEN))
-		zkl_reads_set_watch(m, &lock->ahead_watch, ZKL_WATCH_NONE);
-	zkl_reads_set_watch(m, &lock->children_watch, ZKL_WATCH_NONE);
-	lock->list_sent = false;
-	lock->drain_sent = false;
-	lock->base_known &= ZKL_MUTANT(CONTINUITY_RECONNECT);
-	zkl_foreach(link, after, &lock->own)
-	{
-		ZklRequest *r = zkl_container(ZklRequest, queued, link);
-
-		zkl_look_forget(m, r);
-	}
-}
-
-/*
- * A create came back with a number that is not above all of ours: the counter
- * started again, so the directory was deleted, with our nodes in it.
- */
-static void
-lose_older_incarnation(ZklManager *m, ZklLock *lock, ZklSeq seq)
-{
-	while (!zkl_list_empty(&lock->own) &&
-		   !ZKL_MUTANT(OLDER_INCARNATION_KEPT))
-	{
-		ZklRequest *last = zkl_container(ZklRequest, queued,
-										 lock->own.head.prev);
-
-		if (last->node.seq < seq)
-			return;
-		zkl_request_vanished(m, last);
-	}
-}
-
 bool
 zkl_contenders_account(ZklManager *m, ZklLock *lock, ZklSeq seq, int64_t zxid)
 {
 	bool		next = false;
 
-	lose_older_incarnation(m, lock, seq);
 	if (seq == 0)
 	{
 		zkl_contenders_forget(m, lock);
@@ -149,90 +101,21 @@ zkl_contenders_ahead_gone(ZklManager *m, ZklLock *lock, bool plain)
 		lock->tainted = true;
 		lock->tainted_at = m->operations.order;
 	}
-	zkl_lock_touch(m, lock);
-}
-
-/*
- * Notes one listed child: marks our own, settles what was unsettled, and
- * keeps foreign contenders up to our last number.
- */
-static void
-note_child(ZklManager *m, ZklLock *lock, uint64_t order, const char *child,
-		   size_t *names)
-{
-	ZklContender *c = &lock->foreign[lock->nforeign];
-	size_t		length;
-	bool		has_uuid;
-	ZklUuid		uuid;
-
-	if (!zkl_znode_parse(lock->dialect, child, &c->mode, &c->seq, &has_uuid,
-						 &uuid))
-	{
-		lock->strangers++;
-		return;
-	}
-	if (has_uuid)
-	{
-		ZklRequest *r = zkl_node_find(m, &uuid);
-
-		if (r != NULL && r->lock == lock)
-		{
-			zkl_node_set_seen(r, order);
-			if (r->downgrade == ZKL_DOWNGRADE_UNSETTLED)
-				zkl_downgrade_settle(m, r, c->mode == ZKL_SHARED);
-			if (r->node.state == ZKL_NODE_UNSETTLED)
-				zkl_request_exists(m, r, c->seq,
-								   ZKL_MUTANT(TOKEN_FROM_HEARTBEAT) ?
-								   m->zxid_seen : 0);
-			return;
-		}
-	}
-	length = strlen(child) + 1;
-	c->zklock = has_uuid && zkl_uuid_is_zklock(&uuid);
-	c->name = (uint32_t) *names;
-	memcpy(lock->names + *names, child, length);
-	*names += length;
-	lock->nforeign++;
-}
-
-/* What the listing did not show of ours is not there. */
-static void
-settle_unseen(ZklManager *m, ZklLock *lock, uint64_t order)
-{
-	ZklLink    *link,
-			   *after;
-
-	zkl_foreach(link, after, &lock->requests)
-	{
-		ZklRequest *r = zkl_container(ZklRequest, all, link);
-
-		if (r->node.seen == order)
-			continue;
-		if (r->node.state == ZKL_NODE_UNSETTLED)
-			zkl_request_absent(m, r);
-		else if (r->node.state == ZKL_NODE_EXISTS && !ZKL_MUTANT(DYING_SESSION))
-			zkl_request_vanished(m, r);
-		else if (r->downgrade == ZKL_DOWNGRADE_UNSETTLED)
-			zkl_downgrade_refused(m, r, ZKL_RC_NONODE);
-	}
-}
-
-static ZklSeq
-last_own(const ZklLock *lock)
-{
-	if (zkl_list_empty(&lock->own))
-		return -1;
-	return zkl_container(ZklRequest, queued, lock->own.head.prev)->node.seq;
 }
 
 void
-zkl_contenders_listed(ZklManager *m, ZklLock *lock, uint64_t order,
-					  const ZklReply *reply)
+zkl_contenders_disconnected(ZklLock *lock)
+{
+	lock->base_known &= ZKL_MUTANT(CONTINUITY_RECONNECT);
+}
+
+/* ---- a listing ---- */
+
+void
+zkl_contenders_begin(ZklManager *m, ZklLock *lock, const ZklReply *reply)
 {
 	size_t		bytes = 0,
-				names = 0,
 				i;
-	ZklSeq		last;
 
 	forget_foreign(m, lock);
 	lock->strangers = 0;
@@ -244,9 +127,41 @@ zkl_contenders_listed(ZklManager *m, ZklLock *lock, uint64_t order,
 										 sizeof(ZklContender));
 		lock->names = zkl_memory_alloc(m, bytes);
 	}
-	for (i = 0; i < reply->nchildren; i++)
-		note_child(m, lock, order, reply->children[i], &names);
-	settle_unseen(m, lock, order);
+}
+
+void
+zkl_contenders_add(ZklLock *lock, const ZklContender *contender,
+				   const char *name)
+{
+	ZklContender *c = &lock->foreign[lock->nforeign];
+	size_t		at = 0;
+
+	if (lock->nforeign > 0)
+		at = c[-1].name + strlen(lock->names + c[-1].name) + 1;
+	*c = *contender;
+	c->name = (uint32_t) at;
+	memcpy(lock->names + at, name, strlen(name) + 1);
+	lock->nforeign++;
+}
+
+void
+zkl_contenders_add_stranger(ZklLock *lock)
+{
+	lock->strangers++;
+}
+
+static ZklSeq
+last_own(const ZklLock *lock)
+{
+	if (zkl_list_empty(&lock->own))
+		return -1;
+	return zkl_container(ZklRequest, queued, lock->own.head.prev)->node.seq;
+}
+
+void
+zkl_contenders_end(ZklManager *m, ZklLock *lock, uint64_t order)
+{
+	ZklSeq		last;
 
 	/*
 	 * Those behind our last create are none of its business, and the next one
@@ -269,5 +184,4 @@ zkl_contenders_listed(ZklManager *m, ZklLock *lock, uint64_t order,
 	lock->passed = 0;
 	if (order > lock->tainted_at)
 		lock->tainted = false;
-	zkl_lock_touch(m, lock);
 }

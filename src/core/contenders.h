@@ -24,14 +24,21 @@ extern bool zkl_contenders_continuous(const ZklLock *lock);
  */
 extern void zkl_contenders_ahead_gone(ZklManager *m, ZklLock *lock, bool plain);
 
-/* Takes over a listing that was sent as number "order". */
-extern void zkl_contenders_listed(ZklManager *m, ZklLock *lock, uint64_t order,
-								  const ZklReply *reply);
-
-/* The connection is gone: so are the watches, and continuity with them. */
-extern void zkl_contenders_disconnected(ZklManager *m, ZklLock *lock);
-
 /* Forgets all about the directory: it is gone, or the session is. */
 extern void zkl_contenders_forget(ZklManager *m, ZklLock *lock);
+
+/* The connection is gone, and continuity with it. */
+extern void zkl_contenders_disconnected(ZklLock *lock);
+
+/*
+ * Takes over a listing that was sent as number "order": begin, then each child
+ * that is not ours, then end.
+ */
+extern void zkl_contenders_begin(ZklManager *m, ZklLock *lock,
+								 const ZklReply *reply);
+extern void zkl_contenders_add(ZklLock *lock, const ZklContender *contender,
+							   const char *name);
+extern void zkl_contenders_add_stranger(ZklLock *lock);
+extern void zkl_contenders_end(ZklManager *m, ZklLock *lock, uint64_t order);
 
 #endif							/* ZKL_CORE_CONTENDERS_H */

@@ -8,9 +8,9 @@
  * neither PostgreSQL nor ZooKeeper.
  */
 #include "core/decide.h"
-#include "core/downgrade.h"
 #include "core/drain.h"
 #include "core/look.h"
+#include "core/node.h"
 #include "core/permits.h"
 #include "core/queue.h"
 #include "core/reads.h"
@@ -162,7 +162,7 @@ waits_for_own(const ZklLock *lock, const ZklRequest *r)
 		const ZklRequest *ahead = zkl_container(ZklRequest, queued, link);
 
 		if (ahead->owner != r->owner &&
-			zkl_mode_conflicts(zkl_downgrade_mode(ahead), r->mode))
+			zkl_mode_conflicts(zkl_node_mode(ahead), r->mode))
 			return true;
 	}
 	return false;

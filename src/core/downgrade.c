@@ -24,13 +24,10 @@
 #include <string.h>
 
 #include "core/actions.h"
-#include "core/batch.h"
 #include "core/downgrade.h"
-#include "core/lock.h"
 #include "core/look.h"
 #include "core/node.h"
-#include "core/pace.h"
-#include "core/request.h"
+#include "core/retry.h"
 #include "core/siblings.h"
 
 bool
@@ -155,51 +152,6 @@ zkl_downgrade_send(ZklManager *m, ZklRequest *r, ZklMultiOp *ops)
 	}
 }
 
-/* Its name is known again. */
-static void
-end(ZklManager *m, ZklRequest *r)
-{
-	r->downgrade = ZKL_DOWNGRADE_NONE;
-	zkl_lock_touch(m, r->lock);
-	if (r->node.state == ZKL_NODE_DELETE)
-		zkl_pace_delete(m, r);
-	else
-		zkl_look_if_unwatched(m, r);
-}
-
-void
-zkl_downgrade_settle(ZklManager *m, ZklRequest *r, bool done)
-{
-	if (!done && r->node.state == ZKL_NODE_EXISTS)
-	{
-		r->downgrade = ZKL_DOWNGRADE_NONE;
-		zkl_downgrade_want(m, r);
-		zkl_look_if_unwatched(m, r);
-		return;
-	}
-	if (done && r->node.state == ZKL_NODE_EXISTS)
-	{
-		/* What was watched is gone. */
-		zkl_look_forget(m, r);
-		zkl_lock_downgrade(r->lock, r);
-		zkl_node_note(m, r);
-	}
-	else if (done)
-		zkl_node_set_shared(r);
-	end(m, r);
-}
-
-/* Others wait for the downgrade, and an armed watch has nothing to tell. */
-static void
-retry_later(ZklManager *m, ZklRequest *r)
-{
-	if (r->node.state != ZKL_NODE_EXISTS)
-		return;
-	zkl_batch_retry_later(m);
-	r->downgrade = ZKL_DOWNGRADE_WANTED;
-	zkl_list_append(&m->stuck_downgrades, &r->downgrading);
-}
-
 void
 zkl_downgrade_retry(ZklManager *m)
 {
@@ -222,19 +174,18 @@ zkl_downgrade_unknown(ZklRequest *r)
 }
 
 void
-zkl_downgrade_refused(ZklManager *m, ZklRequest *r, int32_t rc)
+zkl_downgrade_end(ZklRequest *r)
 {
-	if (rc != ZKL_RC_NONODE)
-	{
-		end(m, r);
-		if (rc != ZKL_RC_BADVERSION)
-			retry_later(m, r);
-	}
-	else if (r->node.state == ZKL_NODE_DELETE)
-	{
-		r->downgrade = ZKL_DOWNGRADE_NONE;
-		zkl_request_gone(m, r);
-	}
-	else
-		zkl_request_vanished(m, r);
+	r->downgrade = ZKL_DOWNGRADE_NONE;
+}
+
+/* Others wait for the downgrade, and an armed watch has nothing to tell. */
+void
+zkl_downgrade_want_later(ZklManager *m, ZklRequest *r)
+{
+	if (r->node.state != ZKL_NODE_EXISTS)
+		return;
+	zkl_retry_later(m);
+	r->downgrade = ZKL_DOWNGRADE_WANTED;
+	zkl_list_append(&m->stuck_downgrades, &r->downgrading);
 }

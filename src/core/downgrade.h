@@ -23,29 +23,19 @@ extern void zkl_downgrade_give_up(ZklRequest *r);
 extern void zkl_downgrade_pass_on(ZklManager *m, ZklRequest *r,
 								  ZklRequest *heir);
 
-/* The mode that r's node is good for: a downgrade has begun, or is done. */
-static inline ZklLockMode
-zkl_downgrade_mode(const ZklRequest *r)
-{
-	return r->downgrade != ZKL_DOWNGRADE_NONE ? ZKL_SHARED : r->node.mode;
-}
-
 /* Whether it is not known what the node's name is just now. */
 extern bool zkl_downgrade_pending(const ZklRequest *r);
 
 /* It goes in a batch: writes its operations. */
 extern void zkl_downgrade_send(ZklManager *m, ZklRequest *r, ZklMultiOp *ops);
 
-/* What became of it: done or not, or not known. */
-extern void zkl_downgrade_settle(ZklManager *m, ZklRequest *r, bool done);
+/* Nobody knows what became of it; it is over, and the node's name is known. */
 extern void zkl_downgrade_unknown(ZklRequest *r);
+extern void zkl_downgrade_end(ZklRequest *r);
 
-/*
- * One of its operations was refused.  If the node still exists, the downgrade
- * is tried again: as soon as the node has been read, if somebody has written to
- * it, else after a pause.
- */
-extern void zkl_downgrade_refused(ZklManager *m, ZklRequest *r, int32_t rc);
+/* It was refused, and is to be tried again later. */
+extern void zkl_downgrade_want_later(ZklManager *m, ZklRequest *r);
+
 extern void zkl_downgrade_retry(ZklManager *m);
 
 #endif							/* ZKL_CORE_DOWNGRADE_H */

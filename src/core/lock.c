@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "core/contenders.h"
-#include "core/downgrade.h"
 #include "core/lock.h"
 #include "core/look.h"
 #include "core/memory.h"
@@ -80,10 +79,28 @@ zkl_lock_get(ZklManager *m, const char *name, ZklDialect dialect)
 	return lock;
 }
 
+/*
+ * Whether the directory is that of a lock in another dialect, too.  What it
+ * watches must not be taken from it; a watch of nobody's does no harm.
+ */
+static bool
+is_shared(ZklManager *m, const ZklLock *lock)
+{
+	ZklDialect	other;
+
+	for (other = 0; other < ZKL_DIALECTS; other++)
+	{
+		if (other != lock->dialect &&
+			zkl_lock_find(m, lock->path, lock->path_length, other) != NULL)
+			return true;
+	}
+	return false;
+}
+
 static void
 free_lock(ZklManager *m, ZklLock *lock)
 {
-	zkl_reads_unwatch_directory(m, lock);
+	zkl_reads_unwatch_directory(m, lock, is_shared(m, lock));
 	zkl_reads_set_watch(m, &lock->children_watch, ZKL_WATCH_NONE);
 	zkl_contenders_forget(m, lock);
 	if (lock->ahead_name != NULL)
@@ -308,5 +325,5 @@ zkl_lock_blocked_by_holder(const ZklLock *lock, const ZklRequest *r)
 		return lock->nheld > own_holds(r);
 	return lock->exclusive_holder != NULL &&
 		lock->exclusive_holder->owner != r->owner &&
-		zkl_downgrade_mode(lock->exclusive_holder) == ZKL_EXCLUSIVE;
+		zkl_node_mode(lock->exclusive_holder) == ZKL_EXCLUSIVE;
 }

@@ -10,6 +10,7 @@
 #include "core/actions.h"
 #include "core/batch.h"
 #include "core/batch_reply.h"
+#include "core/connection.h"
 #include "core/contenders.h"
 #include "core/decide.h"
 #include "core/dump.h"
@@ -326,6 +327,33 @@ heed_lapse(ZklManager *m)
 	if (m->connection == ZKL_CONNECTION_READY && m->nlive > 0 &&
 		(lapsed || zkl_session_lease_until(m, m->now) <= m->now))
 		zkl_session_give_up(m, ZKL_RC_LAPSED);
+}
+
+void
+zkl_manager_connected(ZklManager *m, int64_t now, const ZklSession *session)
+{
+	if (zkl_trace_is_on(m))
+		zkl_trace_session(m, "connected", session);
+	m->now = now;
+	zkl_connection_up(m, session);
+}
+
+void
+zkl_manager_disconnected(ZklManager *m, int64_t now)
+{
+	if (zkl_trace_is_on(m))
+		zkl_trace_session(m, "disconnected", NULL);
+	m->now = now;
+	zkl_connection_down(m);
+}
+
+void
+zkl_manager_session_lost(ZklManager *m, int64_t now)
+{
+	if (zkl_trace_is_on(m))
+		zkl_trace_session(m, "session-lost", NULL);
+	m->now = now;
+	zkl_connection_session_lost(m);
 }
 
 void

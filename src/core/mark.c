@@ -10,47 +10,12 @@
 #include "core/keep.h"
 #include "core/look.h"
 #include "core/mark.h"
-#include "core/request.h"
-
-#define MAX_ASKER	256
 
 bool
 zkl_mark_breaks(const ZklRequest *r, const ZklReply *reply)
 {
 	return zkl_dialect_marks(r->lock->dialect) &&
 		zkl_node_data_breaking(reply->data, reply->data_length);
-}
-
-/*
- * Who asks takes the first in the queue for the holder; it may not have been
- * granted here yet.
- */
-static void
-tell_holder(ZklManager *m, ZklRequest *r, int64_t zxid, const char *asker)
-{
-	if (r->demand == ZKL_DEMAND_GRANTED)
-		zkl_mark_revoke(m, r, zxid, asker);
-	else
-		r->asked_early = true;
-}
-
-void
-zkl_mark_heed(ZklManager *m, ZklRequest *r, const ZklReply *reply)
-{
-	char		asker[MAX_ASKER];
-
-	if (!zkl_dialect_marks(r->lock->dialect))
-		return;
-	if (zkl_mark_breaks(r, reply))
-	{
-		if (r->demand == ZKL_DEMAND_GRANTED)
-			zkl_request_break(m, r, ZKL_FAILURE_BROKEN);
-		else
-			zkl_request_again(m, r);
-	}
-	else if (zkl_node_data_revoking(reply->data, reply->data_length, asker,
-									sizeof(asker)))
-		tell_holder(m, r, reply->stat.mzxid, asker);
 }
 
 /* A read that is under way, or to be sent, will find it. */
@@ -62,12 +27,18 @@ zkl_mark_granted(ZklManager *m, ZklRequest *r)
 	r->asked_early = false;
 }
 
+/*
+ * The one who asks takes the first in the queue for the holder, which may not
+ * have been granted here yet.
+ */
 void
 zkl_mark_revoke(ZklManager *m, ZklRequest *r, int64_t zxid,
 				const char *asker)
 {
 	ZklRequest *s = r;
 
+	if (r->demand != ZKL_DEMAND_GRANTED)
+		r->asked_early = true;
 	if (r->demand != ZKL_DEMAND_GRANTED || r->broken)
 		return;
 	do

@@ -10,13 +10,6 @@
 /* Whether an operator breaks the lock; reply is that of a get of r's node. */
 extern bool zkl_mark_breaks(const ZklRequest *r, const ZklReply *reply);
 
-/*
- * r's node was read: acts on what stands in it.  A hold that is broken is
- * lost, a request that waits begins again; a holder that is to give the lock
- * up is told.
- */
-extern void zkl_mark_heed(ZklManager *m, ZklRequest *r, const ZklReply *reply);
-
 /* r has been granted: heeds a mark that came while it waited. */
 extern void zkl_mark_granted(ZklManager *m, ZklRequest *r);
 

@@ -22,6 +22,13 @@ extern char *zkl_node_path_as(ZklManager *m, const ZklRequest *r,
 /* Has the host record the node as it is now. */
 extern void zkl_node_note(ZklManager *m, const ZklRequest *r);
 
+/* The mode that r's node is good for: a downgrade has begun, or is done. */
+static inline ZklLockMode
+zkl_node_mode(const ZklRequest *r)
+{
+	return r->downgrade != ZKL_DOWNGRADE_NONE ? ZKL_SHARED : r->node.mode;
+}
+
 /* ---- steps ---- */
 
 /* NONE -> NEW, with a new unique id; a parked one is not yet to be created. */

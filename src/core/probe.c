@@ -16,12 +16,9 @@
  * may still do so, but no longer than the lease lasts, past which nothing is
  * denied (ZOOKEEPER-1675, and "sync" in ZooKeeper's programmer's guide).
  */
-#include "core/actions.h"
 #include "core/contenders.h"
-#include "core/downgrade.h"
 #include "core/janitor.h"
 #include "core/node.h"
-#include "core/operations.h"
 #include "core/probe.h"
 #include "core/reads.h"
 #include "core/request.h"
@@ -71,23 +68,6 @@ zkl_probe_begin(ZklManager *m, ZklRequest *r)
 	return true;
 }
 
-void
-zkl_probe_send(ZklManager *m, ZklLock *lock)
-{
-	if (zkl_list_empty(&lock->tries) || lock->probe_sent)
-		return;
-	lock->probe_sent = true;
-	lock->probe_stale = false;
-	m->counters.listings++;
-	if (!ZKL_MUTANT(PROBE_WITHOUT_SYNC))
-		zkl_operations_send(m, ZKL_OP_PROBE_SYNC, lock, NULL, ZKL_SEND_SYNC,
-							zkl_actions_join(m, lock->path, "", ""));
-
-	/* Those that come from now on are not answered by it. */
-	zkl_operations_send(m, ZKL_OP_PROBE, lock, NULL, ZKL_SEND_LIST,
-						zkl_actions_join(m, lock->path, "", ""));
-}
-
 /*
  * Whether a child contends, and is not what is left of one of ours.  Nobody
  * may ever wait behind one of ours that no request claims: it is seen to here.
@@ -104,7 +84,7 @@ is_in_the_way(ZklManager *m, const ZklLock *lock, const char *child,
 	if (!zkl_znode_parse(lock->dialect, child, mode, &seq, &has_uuid, &uuid))
 		return false;
 	r = has_uuid ? zkl_node_find(m, &uuid) : NULL;
-	if (r != NULL && zkl_downgrade_mode(r) == ZKL_SHARED)
+	if (r != NULL && zkl_node_mode(r) == ZKL_SHARED)
 		*mode = ZKL_SHARED;
 	if (r == NULL && has_uuid)
 		zkl_janitor_look(m, lock->path, child, &uuid);

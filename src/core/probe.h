@@ -14,8 +14,6 @@
  */
 extern bool zkl_probe_begin(ZklManager *m, ZklRequest *r);
 
-/* Sends the look that is wanted, if any. */
-extern void zkl_probe_send(ZklManager *m, ZklLock *lock);
 extern void zkl_probe_reply(ZklManager *m, const ZklOp *op,
 							const ZklReply *reply);
 

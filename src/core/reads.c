@@ -13,10 +13,8 @@
 #include <string.h>
 
 #include "core/actions.h"
-#include "core/lock.h"
 #include "core/memory.h"
 #include "core/operations.h"
-#include "core/probe.h"
 #include "core/reads.h"
 
 void
@@ -119,33 +117,33 @@ zkl_reads_unwatch_ahead(ZklManager *m, ZklLock *lock)
 		zkl_reads_set_watch(m, &lock->ahead_watch, ZKL_WATCH_NONE);
 }
 
-/*
- * Whether the directory is that of a lock in another dialect, too.  What it
- * watches must not be taken from it; a watch of nobody's does no harm.
- */
-static bool
-is_shared(ZklManager *m, const ZklLock *lock)
-{
-	ZklDialect	other;
-
-	for (other = 0; other < ZKL_DIALECTS; other++)
-	{
-		if (other != lock->dialect &&
-			zkl_lock_find(m, lock->path, lock->path_length, other) != NULL)
-			return true;
-	}
-	return false;
-}
-
 void
-zkl_reads_unwatch_directory(ZklManager *m, ZklLock *lock)
+zkl_reads_unwatch_directory(ZklManager *m, ZklLock *lock, bool shared)
 {
-	if (lock->directory_watch == ZKL_WATCH_ARMED && !is_shared(m, lock))
+	if (lock->directory_watch == ZKL_WATCH_ARMED && !shared)
 		send_unwatch(m, zkl_actions_join(m, lock->path, "", ""));
 	zkl_reads_set_watch(m, &lock->directory_watch, ZKL_WATCH_NONE);
 }
 
 /* ---- sending ---- */
+
+/* The look that tries wait for, if any */
+static void
+send_probe(ZklManager *m, ZklLock *lock)
+{
+	if (zkl_list_empty(&lock->tries) || lock->probe_sent)
+		return;
+	lock->probe_sent = true;
+	lock->probe_stale = false;
+	m->counters.listings++;
+	if (!ZKL_MUTANT(PROBE_WITHOUT_SYNC))
+		zkl_operations_send(m, ZKL_OP_PROBE_SYNC, lock, NULL, ZKL_SEND_SYNC,
+							zkl_actions_join(m, lock->path, "", ""));
+
+	/* Those that come from now on are not answered by it. */
+	zkl_operations_send(m, ZKL_OP_PROBE, lock, NULL, ZKL_SEND_LIST,
+						zkl_actions_join(m, lock->path, "", ""));
+}
 
 static void
 send_lock_reads(ZklManager *m, ZklLock *lock)
@@ -167,7 +165,7 @@ send_lock_reads(ZklManager *m, ZklLock *lock)
 			lock->children_order = m->operations.order;
 		}
 	}
-	zkl_probe_send(m, lock);
+	send_probe(m, lock);
 	if (lock->directory_watch == ZKL_WATCH_WANTED)
 	{
 		zkl_reads_set_watch(m, &lock->directory_watch, ZKL_WATCH_SENT);
@@ -196,4 +194,15 @@ zkl_reads_send(ZklManager *m)
 		zkl_unlink(link);
 		send_lock_reads(m, zkl_container(ZklLock, reader, link));
 	}
+}
+
+void
+zkl_reads_disconnected(ZklManager *m, ZklLock *lock)
+{
+	if (!ZKL_MUTANT(CONTINUITY_RECONNECT))
+		zkl_reads_set_watch(m, &lock->directory_watch, ZKL_WATCH_NONE);
+	if (!ZKL_MUTANT(WATCH_FORGOTTEN))
+		zkl_reads_set_watch(m, &lock->ahead_watch, ZKL_WATCH_NONE);
+	zkl_reads_set_watch(m, &lock->children_watch, ZKL_WATCH_NONE);
+	lock->list_sent = false;
 }

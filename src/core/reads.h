@@ -32,9 +32,13 @@ extern void zkl_reads_watch_ahead(ZklManager *m, ZklLock *lock, size_t i);
 
 /* Gives up a watch on a contender or a directory, if it may still be set. */
 extern void zkl_reads_unwatch_ahead(ZklManager *m, ZklLock *lock);
-extern void zkl_reads_unwatch_directory(ZklManager *m, ZklLock *lock);
+extern void zkl_reads_unwatch_directory(ZklManager *m, ZklLock *lock,
+										bool shared);
 
 /* Sends what is wanted, as far as the window allows. */
 extern void zkl_reads_send(ZklManager *m);
+
+/* The connection is gone: so are the watches, and no answer will come. */
+extern void zkl_reads_disconnected(ZklManager *m, ZklLock *lock);
 
 #endif							/* ZKL_CORE_READS_H */

@@ -9,11 +9,11 @@
 #include <string.h>
 
 #include "core/actions.h"
-#include "core/batch.h"
 #include "core/contenders.h"
 #include "core/downgrade.h"
 #include "core/drain.h"
 #include "core/janitor.h"
+#include "core/listing.h"
 #include "core/lock.h"
 #include "core/look.h"
 #include "core/mark.h"
@@ -22,9 +22,12 @@
 #include "core/reads.h"
 #include "core/reads_reply.h"
 #include "core/request.h"
+#include "core/retry.h"
 #include "core/session.h"
 #include "core/session_lease.h"
 #include "core/zxid.h"
+
+#define MAX_ASKER	256
 
 /*
  * The directory may not be read.  Those that wait cannot learn whether it is
@@ -50,7 +53,7 @@ listing_refused(ZklManager *m, ZklLock *lock, int32_t rc)
 	}
 	if (unsettled && !zkl_linked(&lock->stuck))
 	{
-		zkl_batch_retry_later(m);
+		zkl_retry_later(m);
 		zkl_list_append(&m->stuck_locks, &lock->stuck);
 	}
 }
@@ -75,11 +78,11 @@ listed(ZklManager *m, ZklLock *lock, const ZklOp *op, const ZklReply *reply)
 	if (op->order < m->proved_at)
 		return;
 	if (reply->rc == ZKL_RC_OK)
-		zkl_contenders_listed(m, lock, op->order, reply);
+		zkl_listing_take(m, lock, op->order, reply);
 	else if (reply->rc == ZKL_RC_NONODE)
 	{
 		memset(&empty, 0, sizeof(empty));
-		zkl_contenders_listed(m, lock, op->order, &empty);
+		zkl_listing_take(m, lock, op->order, &empty);
 	}
 	else
 		listing_refused(m, lock, reply->rc);
@@ -124,6 +127,30 @@ watched_directory(ZklManager *m, ZklLock *lock, const ZklReply *reply)
 	lock->directory_czxid = reply->stat.czxid;
 }
 
+/*
+ * r's node was read: acts on what stands in it.  A hold that is broken is lost,
+ * a request that waits begins again; a holder that is to give the lock up is
+ * told.
+ */
+static void
+heed_mark(ZklManager *m, ZklRequest *r, const ZklReply *reply)
+{
+	char		asker[MAX_ASKER];
+
+	if (!zkl_dialect_marks(r->lock->dialect))
+		return;
+	if (zkl_mark_breaks(r, reply))
+	{
+		if (r->demand == ZKL_DEMAND_GRANTED)
+			zkl_request_break(m, r, ZKL_FAILURE_BROKEN);
+		else
+			zkl_request_again(m, r);
+	}
+	else if (zkl_node_data_revoking(reply->data, reply->data_length, asker,
+									sizeof(asker)))
+		zkl_mark_revoke(m, r, reply->stat.mzxid, asker);
+}
+
 static void
 watched_own(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 {
@@ -133,7 +160,7 @@ watched_own(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 	if (reply->rc == ZKL_RC_OK)
 	{
 		zkl_node_set_version(r, reply->stat.version);
-		zkl_mark_heed(m, r, reply);
+		heed_mark(m, r, reply);
 		if (r->node.state == ZKL_NODE_EXISTS && r->demand == ZKL_DEMAND_GRANTED)
 			zkl_downgrade_want(m, r);
 	}
@@ -261,6 +288,7 @@ ahead_event(ZklManager *m, ZklLock *lock, ZklEventKind kind)
 	{
 		zkl_reads_set_watch(m, &lock->ahead_watch, ZKL_WATCH_NONE);
 		zkl_contenders_ahead_gone(m, lock, armed && lock->ahead_plain);
+		zkl_lock_touch(m, lock);
 	}
 	else if (armed)
 	{

@@ -14,21 +14,9 @@
 #include <string.h>
 
 #include "core/actions.h"
-#include "core/batch.h"
-#include "core/batch_reply.h"
-#include "core/contenders.h"
-#include "core/downgrade.h"
-#include "core/janitor.h"
-#include "core/lock.h"
-#include "core/look.h"
-#include "core/memory.h"
-#include "core/node.h"
 #include "core/operations.h"
-#include "core/probe.h"
-#include "core/request.h"
+#include "core/retry.h"
 #include "core/session.h"
-#include "core/session_lease.h"
-#include "core/trace.h"
 
 void
 zkl_session_give_up(ZklManager *m, int32_t rc)
@@ -171,7 +159,7 @@ zkl_session_swept(ZklManager *m, int32_t rc)
 {
 	if (rc == ZKL_RC_OK || rc == ZKL_RC_NONODE)
 		return;
-	zkl_batch_retry_later(m);
+	zkl_retry_later(m);
 	m->sweep_refused = true;
 }
 
@@ -224,11 +212,8 @@ zkl_session_chain_reply(ZklManager *m, const ZklReply *reply)
 /* ---- connections ---- */
 
 void
-zkl_manager_connected(ZklManager *m, int64_t now, const ZklSession *session)
+zkl_session_begin(ZklManager *m, const ZklSession *session)
 {
-	if (zkl_trace_is_on(m))
-		zkl_trace_session(m, "connected", session);
-	m->now = now;
 	if (session->id != m->session.id)
 	{
 		m->chain = m->chain_kept = m->chain_swept = 0;
@@ -236,12 +221,9 @@ zkl_manager_connected(ZklManager *m, int64_t now, const ZklSession *session)
 		m->old_gone = false;
 		m->chain_needed = true;
 		m->chain_parents = true;
-		m->lease_until = 0;
-		m->unknown_streak = 0;
 	}
 	m->session = *session;
 	m->zxid_seen = session->zxid_seen;
-	zkl_session_lease_begin(m, session->begun_at);
 	m->chain_sent = false;
 	m->chain_attempts = 0;
 	m->chain_rc = 0;
@@ -253,123 +235,15 @@ zkl_manager_connected(ZklManager *m, int64_t now, const ZklSession *session)
 		sweep(m);
 }
 
-static void
-forget_operations(ZklManager *m)
-{
-	uint32_t	next = 0;
-	ZklOp		op;
-
-	while (zkl_operations_abandon(m, &next, &op))
-	{
-		if (op.lock == NULL)
-			continue;
-		zkl_operations_unpin(op.lock);
-		zkl_lock_settle_idle(m, op.lock);
-	}
-}
-
 void
-zkl_manager_disconnected(ZklManager *m, int64_t now)
+zkl_session_disconnected(ZklManager *m)
 {
-	size_t		i;
-	uint32_t	id;
-	ZklLink    *link,
-			   *after;
-
-	if (zkl_trace_is_on(m))
-		zkl_trace_session(m, "disconnected", NULL);
-	m->now = now;
 	m->connection = ZKL_CONNECTION_DOWN;
-	zkl_janitor_disconnected(m);
-	zkl_batch_reply_lost(m);
-	for (i = 0; i < m->by_path.nbuckets; i++)
-	{
-		zkl_foreach(link, after, &m->by_path.buckets[i])
-		{
-			ZklLock    *lock = zkl_container(ZklLock, by_path, link);
-
-			zkl_contenders_disconnected(m, lock);
-			zkl_probe_disconnected(m, lock);
-		}
-	}
-	forget_operations(m);
-	while (!zkl_list_empty(&m->idle) && !ZKL_MUTANT(CONTINUITY_RECONNECT))
-		zkl_lock_settle_idle(m, zkl_container(ZklLock, idle,
-											  m->idle.head.next));
-	for (id = 0; id < m->config.max_requests; id++)
-	{
-		ZklRequest *r = &m->requests[id];
-
-		zkl_look_stop(r);
-		if (r->node.state == ZKL_NODE_EXISTS && !zkl_downgrade_pending(r) &&
-			(r->demand == ZKL_DEMAND_GRANTED || r->lock->waiting == r))
-			zkl_look_later(m, r, zkl_linked(&r->look.unseen) ?
-						   r->look.unseen_since : m->acknowledged_at);
-
-		/* A mark may come while nobody listens: look before the grant. */
-		if (r->demand == ZKL_DEMAND_WAITING && !ZKL_MUTANT(DYING_SESSION))
-			zkl_node_set_czxid(r, 0);
-	}
-}
-
-/* Appends to "live", in order of submission, all requests that are in use. */
-static uint32_t
-sort_requests(ZklManager *m, ZklRequest **live)
-{
-	uint32_t	n = 0,
-				gap,
-				i,
-				j;
-
-	for (i = 0; i < m->config.max_requests; i++)
-	{
-		if (m->requests[i].demand != ZKL_DEMAND_UNUSED)
-			live[n++] = &m->requests[i];
-	}
-	for (gap = n / 2; gap > 0; gap /= 2)
-	{
-		for (i = gap; i < n; i++)
-		{
-			ZklRequest *r = live[i];
-
-			for (j = i; j >= gap && live[j - gap]->submitted > r->submitted;
-				 j -= gap)
-				live[j] = live[j - gap];
-			live[j] = r;
-		}
-	}
-	return n;
 }
 
 void
-zkl_manager_session_lost(ZklManager *m, int64_t now)
+zkl_session_end(ZklManager *m)
 {
-	ZklRequest **live;
-	uint32_t	n,
-				i;
-	size_t		bucket;
-	ZklLink    *link,
-			   *after;
-
-	if (zkl_trace_is_on(m))
-		zkl_trace_session(m, "session-lost", NULL);
-	zkl_manager_disconnected(m, now);
 	m->session.id = 0;
-	m->lease_until = 0;
 	m->chain_needed = true;
-	for (bucket = 0; bucket < m->by_path.nbuckets; bucket++)
-	{
-		zkl_foreach(link, after, &m->by_path.buckets[bucket])
-		{
-			ZklLock    *lock = zkl_container(ZklLock, by_path, link);
-
-			zkl_contenders_forget(m, lock);
-			lock->draining = false;
-		}
-	}
-	live = zkl_memory_alloc(m, m->config.max_requests * sizeof(ZklRequest *));
-	n = sort_requests(m, live);
-	for (i = 0; i < n; i++)
-		zkl_request_session_lost(m, live[i]);
-	zkl_memory_release(m, live);
 }

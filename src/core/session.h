@@ -26,4 +26,9 @@ extern void zkl_session_make_parents(ZklManager *m, ZklLock *lock,
 /* Gives this connection up. */
 extern void zkl_session_give_up(ZklManager *m, int32_t rc);
 
+/* A connection stands; it is gone; the session is gone. */
+extern void zkl_session_begin(ZklManager *m, const ZklSession *session);
+extern void zkl_session_disconnected(ZklManager *m);
+extern void zkl_session_end(ZklManager *m);
+
 #endif							/* ZKL_CORE_SESSION_H */

@@ -158,3 +158,9 @@ zkl_session_lease_send(ZklManager *m)
 	zkl_operations_send(m, ZKL_OP_IGNORE, NULL, NULL, ZKL_SEND_GET,
 						zkl_session_heartbeat(m, m->chain));
 }
+
+void
+zkl_session_lease_end(ZklManager *m)
+{
+	m->lease_until = 0;
+}

@@ -28,4 +28,7 @@ extern void zkl_session_lease_send(ZklManager *m);
 /* When to do so; -1: never. */
 extern int64_t zkl_session_lease_timer(const ZklManager *m);
 
+/* The session is gone. */
+extern void zkl_session_lease_end(ZklManager *m);
+
 #endif							/* ZKL_CORE_SESSION_LEASE_H */

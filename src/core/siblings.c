@@ -6,7 +6,7 @@
  * worker (and in tests), takes no locks.  It must not know queues and lists:
  * what becomes of a node is request.c's.
  */
-#include "core/downgrade.h"
+#include "core/node.h"
 #include "core/siblings.h"
 
 /*
@@ -58,7 +58,7 @@ zkl_siblings_covering(const ZklRequest *r)
 	{
 		if (s->owner == r->owner && s->demand == ZKL_DEMAND_GRANTED &&
 			s->node.state == ZKL_NODE_EXISTS &&
-			!s->broken && zkl_mode_covers(zkl_downgrade_mode(s), r->mode) &&
+			!s->broken && zkl_mode_covers(zkl_node_mode(s), r->mode) &&
 			(best == NULL || s->node.seq < best->node.seq))
 			best = s;
 	}

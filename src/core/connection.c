@@ -1,0 +1,162 @@
+/*
+ * connection.c
+ *	  What a connection that stands or breaks, and a session that ends, mean for
+ *	  all locks and requests.
+ *
+ * Owns nothing.  Runs in the worker (and in tests), takes no locks.
+ */
+#include "core/batch_reply.h"
+#include "core/connection.h"
+#include "core/contenders.h"
+#include "core/downgrade.h"
+#include "core/janitor.h"
+#include "core/lock.h"
+#include "core/look.h"
+#include "core/memory.h"
+#include "core/node.h"
+#include "core/operations.h"
+#include "core/probe.h"
+#include "core/reads.h"
+#include "core/request.h"
+#include "core/session.h"
+#include "core/session_lease.h"
+
+void
+zkl_connection_up(ZklManager *m, const ZklSession *session)
+{
+	if (session->id != m->session.id)
+	{
+		zkl_session_lease_end(m);
+		m->unknown_streak = 0;
+	}
+	zkl_session_begin(m, session);
+	zkl_session_lease_begin(m, session->begun_at);
+}
+
+static void
+forget_operations(ZklManager *m)
+{
+	uint32_t	next = 0;
+	ZklOp		op;
+
+	while (zkl_operations_abandon(m, &next, &op))
+	{
+		if (op.lock == NULL)
+			continue;
+		zkl_operations_unpin(op.lock);
+		zkl_lock_settle_idle(m, op.lock);
+	}
+}
+
+static void
+disconnect_lock(ZklManager *m, ZklLock *lock)
+{
+	ZklLink    *link,
+			   *after;
+
+	zkl_contenders_disconnected(lock);
+	zkl_reads_disconnected(m, lock);
+	lock->drain_sent = false;
+	zkl_foreach(link, after, &lock->own)
+		zkl_look_forget(m, zkl_container(ZklRequest, queued, link));
+	zkl_probe_disconnected(m, lock);
+}
+
+void
+zkl_connection_down(ZklManager *m)
+{
+	size_t		i;
+	uint32_t	id;
+	ZklLink    *link,
+			   *after;
+
+	zkl_session_disconnected(m);
+	zkl_janitor_disconnected(m);
+	zkl_batch_reply_lost(m);
+	for (i = 0; i < m->by_path.nbuckets; i++)
+	{
+		zkl_foreach(link, after, &m->by_path.buckets[i])
+		{
+			ZklLock    *lock = zkl_container(ZklLock, by_path, link);
+
+			disconnect_lock(m, lock);
+		}
+	}
+	forget_operations(m);
+	while (!zkl_list_empty(&m->idle) && !ZKL_MUTANT(CONTINUITY_RECONNECT))
+		zkl_lock_settle_idle(m, zkl_container(ZklLock, idle,
+											  m->idle.head.next));
+	for (id = 0; id < m->config.max_requests; id++)
+	{
+		ZklRequest *r = &m->requests[id];
+
+		zkl_look_stop(r);
+		if (r->node.state == ZKL_NODE_EXISTS && !zkl_downgrade_pending(r) &&
+			(r->demand == ZKL_DEMAND_GRANTED || r->lock->waiting == r))
+			zkl_look_later(m, r, zkl_linked(&r->look.unseen) ?
+						   r->look.unseen_since : m->acknowledged_at);
+
+		/* A mark may come while nobody listens: look before the grant. */
+		if (r->demand == ZKL_DEMAND_WAITING && !ZKL_MUTANT(DYING_SESSION))
+			zkl_node_set_czxid(r, 0);
+	}
+}
+
+/* Appends to "live", in order of submission, all requests that are in use. */
+static uint32_t
+sort_requests(ZklManager *m, ZklRequest **live)
+{
+	uint32_t	n = 0,
+				gap,
+				i,
+				j;
+
+	for (i = 0; i < m->config.max_requests; i++)
+	{
+		if (m->requests[i].demand != ZKL_DEMAND_UNUSED)
+			live[n++] = &m->requests[i];
+	}
+	for (gap = n / 2; gap > 0; gap /= 2)
+	{
+		for (i = gap; i < n; i++)
+		{
+			ZklRequest *r = live[i];
+
+			for (j = i; j >= gap && live[j - gap]->submitted > r->submitted;
+				 j -= gap)
+				live[j] = live[j - gap];
+			live[j] = r;
+		}
+	}
+	return n;
+}
+
+void
+zkl_connection_session_lost(ZklManager *m)
+{
+	ZklRequest **live;
+	uint32_t	n,
+				i;
+	size_t		bucket;
+	ZklLink    *link,
+			   *after;
+
+	zkl_connection_down(m);
+	zkl_session_end(m);
+	zkl_session_lease_end(m);
+	for (bucket = 0; bucket < m->by_path.nbuckets; bucket++)
+	{
+		zkl_foreach(link, after, &m->by_path.buckets[bucket])
+		{
+			ZklLock    *lock = zkl_container(ZklLock, by_path, link);
+
+			zkl_contenders_forget(m, lock);
+			lock->draining = false;
+		}
+	}
+	live = zkl_memory_alloc(m, m->config.max_requests * sizeof(ZklRequest *));
+	n = sort_requests(m, live);
+	for (i = 0; i < n; i++)
+		zkl_request_session_lost(m, live[i]);
+	zkl_memory_release(m, live);
+}

@@ -1,0 +1,14 @@
+/*
+ * connection.h
+ *	  What becomes of everything when the connection or the session changes.
+ */
+#ifndef ZKL_CORE_CONNECTION_H
+#define ZKL_CORE_CONNECTION_H
+
+#include "core/state.h"
+
+extern void zkl_connection_up(ZklManager *m, const ZklSession *session);
+extern void zkl_connection_down(ZklManager *m);
+extern void zkl_connection_session_lost(ZklManager *m);
+
+#endif							/* ZKL_CORE_CONNECTION_H */

@@ -1,0 +1,65 @@
+/*
+ * downgrade_reply.c
+ *	  What became of a downgrade, and what follows for the request.
+ *
+ * Owns nothing.  Runs in the worker (and in tests), takes no locks.
+ */
+#include "core/downgrade.h"
+#include "core/downgrade_reply.h"
+#include "core/lock.h"
+#include "core/look.h"
+#include "core/node.h"
+#include "core/pace.h"
+#include "core/request.h"
+
+/* Its name is known again. */
+static void
+end_downgrade(ZklManager *m, ZklRequest *r)
+{
+	zkl_downgrade_end(r);
+	zkl_lock_touch(m, r->lock);
+	if (r->node.state == ZKL_NODE_DELETE)
+		zkl_pace_delete(m, r);
+	else
+		zkl_look_if_unwatched(m, r);
+}
+
+void
+zkl_downgrade_reply_settle(ZklManager *m, ZklRequest *r, bool done)
+{
+	if (!done && r->node.state == ZKL_NODE_EXISTS)
+	{
+		zkl_downgrade_end(r);
+		zkl_downgrade_want(m, r);
+		zkl_look_if_unwatched(m, r);
+		return;
+	}
+	if (done && r->node.state == ZKL_NODE_EXISTS)
+	{
+		/* What was watched is gone. */
+		zkl_look_forget(m, r);
+		zkl_lock_downgrade(r->lock, r);
+		zkl_node_note(m, r);
+	}
+	else if (done)
+		zkl_node_set_shared(r);
+	end_downgrade(m, r);
+}
+
+void
+zkl_downgrade_reply_refused(ZklManager *m, ZklRequest *r, int32_t rc)
+{
+	if (rc != ZKL_RC_NONODE)
+	{
+		end_downgrade(m, r);
+		if (rc != ZKL_RC_BADVERSION)
+			zkl_downgrade_want_later(m, r);
+	}
+	else if (r->node.state == ZKL_NODE_DELETE)
+	{
+		zkl_downgrade_end(r);
+		zkl_request_gone(m, r);
+	}
+	else
+		zkl_request_vanished(m, r);
+}

@@ -1,0 +1,87 @@
+/*
+ * listing.c
+ *	  What the listing of a lock's directory tells of ours and of the others.
+ *
+ * Owns nothing.  Runs in the worker (and in tests), takes no locks.
+ */
+#include <string.h>
+
+#include "core/contenders.h"
+#include "core/downgrade_reply.h"
+#include "core/listing.h"
+#include "core/lock.h"
+#include "core/node.h"
+#include "core/request.h"
+
+/* A listed node of ours: what was unsettled is settled. */
+static void
+note_own(ZklManager *m, ZklRequest *r, uint64_t order, ZklLockMode mode,
+		 ZklSeq seq)
+{
+	zkl_node_set_seen(r, order);
+	if (r->downgrade == ZKL_DOWNGRADE_UNSETTLED)
+		zkl_downgrade_reply_settle(m, r, mode == ZKL_SHARED);
+	if (r->node.state == ZKL_NODE_UNSETTLED)
+		zkl_request_exists(m, r, seq, ZKL_MUTANT(TOKEN_FROM_HEARTBEAT) ?
+						   m->zxid_seen : 0);
+}
+
+static void
+note_child(ZklManager *m, ZklLock *lock, uint64_t order, const char *child)
+{
+	ZklContender c;
+	bool		has_uuid;
+	ZklUuid		uuid;
+	ZklRequest *r;
+
+	if (!zkl_znode_parse(lock->dialect, child, &c.mode, &c.seq, &has_uuid,
+						 &uuid))
+	{
+		zkl_contenders_add_stranger(lock);
+		return;
+	}
+	r = has_uuid ? zkl_node_find(m, &uuid) : NULL;
+	if (r != NULL && r->lock == lock)
+		note_own(m, r, order, c.mode, c.seq);
+	else
+	{
+		c.zklock = has_uuid && zkl_uuid_is_zklock(&uuid);
+		zkl_contenders_add(lock, &c, child);
+	}
+}
+
+/* What the listing did not show of ours is not there. */
+static void
+settle_unseen(ZklManager *m, ZklLock *lock, uint64_t order)
+{
+	ZklLink    *link,
+			   *after;
+
+	zkl_foreach(link, after, &lock->requests)
+	{
+		ZklRequest *r = zkl_container(ZklRequest, all, link);
+
+		if (r->node.seen == order)
+			continue;
+		if (r->node.state == ZKL_NODE_UNSETTLED)
+			zkl_request_absent(m, r);
+		else if (r->node.state == ZKL_NODE_EXISTS && !ZKL_MUTANT(DYING_SESSION))
+			zkl_request_vanished(m, r);
+		else if (r->downgrade == ZKL_DOWNGRADE_UNSETTLED)
+			zkl_downgrade_reply_refused(m, r, ZKL_RC_NONODE);
+	}
+}
+
+void
+zkl_listing_take(ZklManager *m, ZklLock *lock, uint64_t order,
+				 const ZklReply *reply)
+{
+	size_t		i;
+
+	zkl_contenders_begin(m, lock, reply);
+	for (i = 0; i < reply->nchildren; i++)
+		note_child(m, lock, order, reply->children[i]);
+	settle_unseen(m, lock, order);
+	zkl_contenders_end(m, lock, order);
+	zkl_lock_touch(m, lock);
+}

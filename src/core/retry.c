@@ -1,0 +1,23 @@
+/*
+ * retry.c
+ *	  When what ZooKeeper refused is tried again.
+ *
+ * Owns the time.  The lists are those of the files that note something.  Runs
+ * in the worker (and in tests), takes no locks.
+ */
+#include "core/retry.h"
+
+bool
+zkl_retry_is_stuck(const ZklManager *m)
+{
+	return !zkl_list_empty(&m->nodes.deletes[ZKL_DELETE_STUCK]) ||
+		!zkl_list_empty(&m->stuck_downgrades) ||
+		!zkl_list_empty(&m->stuck_locks) || m->sweep_refused;
+}
+
+void
+zkl_retry_later(ZklManager *m)
+{
+	if (!zkl_retry_is_stuck(m))
+		m->stuck_until = m->now + ZKL_RETRY_DELAY;
+}
