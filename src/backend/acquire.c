@@ -27,9 +27,9 @@ check_mode(const ZklLockRequest *request)
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("distributed lock \"%s\" cannot be shared",
 						request->lock.name),
-				 errdetail("Its dialect is %s, which has exclusive locks only.",
+				 errdetail("Its dialect is %s, which has only exclusive locks.",
 						   zkl_dialect_name(request->lock.dialect)),
-				 errhint("Use an exclusive lock, or a name that \"zklock.dialects\" gives another dialect.")));
+				 errhint("Use an exclusive lock, or a name to which \"zklock.dialects\" assigns another dialect.")));
 }
 
 static void

@@ -22,7 +22,7 @@
 static void
 errand_context(void *name)
 {
-	errcontext("while waiting for an answer of ZooKeeper about \"%s\"",
+	errcontext("while waiting for ZooKeeper's answer about \"%s\"",
 			   (char *) name);
 }
 

@@ -210,7 +210,7 @@ zkl_hold_open(ZklHold *hold)
 	if (hold->count >= MAX_COUNT)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("distributed lock \"%s\" was acquired too often",
+				 errmsg("distributed lock \"%s\" was acquired too many times",
 						hold->name)));
 	open_scope(hold);
 }

@@ -76,7 +76,7 @@ tell(void)
 							  others, zkl_refusal_lost_detail(reason), others) :
 			 errdetail("%s", zkl_refusal_lost_detail(reason)),
 			 is_prepared() ?
-			 errhint("Another session may have the lock by now. If the changes rely on it, use ROLLBACK PREPARED.") :
+			 errhint("Another session may have the lock by now.  If the changes rely on it, use ROLLBACK PREPARED.") :
 			 errhint("Another session may have held the lock before the changes were visible.")));
 }
 

@@ -25,12 +25,12 @@ tell(const ZklHold *hold, const ZklSlot *slot)
 	zkl_text_to_ascii(slot->s_answer.revoker, strlen(slot->s_answer.revoker), asker,
 					  sizeof(asker));
 	ereport(NOTICE,
-			(errmsg("distributed lock \"%s\" is asked for",
+			(errmsg("release of distributed lock \"%s\" was requested",
 					zkl_text_for_client(hold->name)),
 			 asker[0] != '\0' ?
-			 errdetail("It is asked for by %s.", asker) :
-			 errdetail("It is asked for by a client other than zklock."),
-			 errhint("This session still holds it, and should give it up when it can.")));
+			 errdetail("It was requested by %s.", asker) :
+			 errdetail("It was requested by a client other than zklock."),
+			 errhint("This session still holds the lock and should release it as soon as it can.")));
 }
 
 /* Walks through the holds only after something was asked for on this server. */

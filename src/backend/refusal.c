@@ -41,7 +41,7 @@ static const ZkAnswer answers[] = {
 	{-101, ERRCODE_SYSTEM_ERROR, "NONODE",
 	"A directory above the lock does not exist.", NULL},
 	{-102, ERRCODE_INSUFFICIENT_PRIVILEGE, "NOAUTH",
-		"An access control list does not admit this server.",
+		"An access control list denies this server access.",
 	"Check \"zklock.auth_file\" and the access control lists below \"zklock.root\"."},
 	{-103, ERRCODE_OBJECT_IN_USE, "BADVERSION",
 	"Another client keeps writing to the same znode.", NULL},
@@ -113,9 +113,9 @@ zkl_refusal_raise_failed(const char *name, ZklError error, int32 zkrc)
 			ereport(ERROR,
 					(errcode(ERRCODE_T_R_DEADLOCK_DETECTED),
 					 errmsg("deadlock detected"),
-					 errdetail("This session holds distributed lock \"%s\" shared and another waits for it in exclusive mode: each would wait for the other.",
+					 errdetail("This session holds distributed lock \"%s\" in shared mode and another session waits for it in exclusive mode, so each would wait for the other.",
 							   name),
-					 errhint("Take the lock in exclusive mode at once, or release the shared one first.")));
+					 errhint("Acquire the lock in exclusive mode from the start, or release the shared lock first.")));
 			break;
 		case ZKL_ERROR_PARENTS:
 			raise_zookeeper("could not create the directory of distributed lock \"%s\"",
@@ -135,10 +135,10 @@ zkl_refusal_raise_failed(const char *name, ZklError error, int32 zkrc)
 		case ZKL_ERROR_HALF_DONE:
 			ereport(ERROR,
 					(errcode(ERRCODE_T_R_STATEMENT_COMPLETION_UNKNOWN),
-					 errmsg("could not find out whether distributed lock \"%s\" was broken",
+					 errmsg("could not determine whether distributed lock \"%s\" was broken",
 							name),
 					 zkrc == 0 ?
-					 errdetail("The zklock worker was restarted after it had begun.") :
+					 errdetail("The zklock worker was restarted while it was breaking the lock.") :
 					 errdetail("ZooKeeper answered %s (%d).",
 							   find_answer(zkrc)->name, zkrc),
 					 errhint("If zk_queue() still shows the same holder, call zk_break_lock() again.")));
@@ -178,12 +178,12 @@ zkl_refusal_lost_detail(ZklError error)
 	if (error == ZKL_ERROR_BROKEN)
 		return "An operator broke it with zk_break_lock().";
 	if (error == ZKL_ERROR_UNREADABLE)
-		return "ZooKeeper does not let this server read its znode any more.";
+		return "ZooKeeper no longer lets this server read its znode.";
 	if (error == ZKL_ERROR_OVERDUE)
 		return "It was held for longer than allowed.";
 	if (error == ZKL_ERROR_LAPSED)
-		return "ZooKeeper has not confirmed since that this server still holds the lock.";
-	return "The ZooKeeper session that held it is not this server's any more.";
+		return "Since then, ZooKeeper has not confirmed that this server still holds the lock.";
+	return "The ZooKeeper session that held it no longer belongs to this server.";
 }
 
 void
@@ -195,8 +195,8 @@ zkl_refusal_raise_lost(const char *name, ZklLifetime lifetime, ZklError error)
 					zkl_text_for_client(name)),
 			 errdetail("%s", zkl_refusal_lost_detail(error)),
 			 lifetime == ZKL_LIFETIME_SESSION ?
-			 errhint("Another may hold it now.  Acknowledge the loss with zk_unlock(), zk_unlock_shared(), zk_release(), zk_resign() or zk_barrier_leave(), or with zk_unlock_all(), then acquire the lock anew.") :
-			 errhint("Another may hold it now.  Retry the transaction.")));
+			 errhint("Another client may hold it now.  Acknowledge the loss with zk_unlock(), zk_unlock_shared(), zk_release(), zk_resign(), zk_barrier_leave() or zk_unlock_all(), then acquire the lock again.") :
+			 errhint("Another client may hold it now.  Retry the transaction.")));
 	pg_unreachable();
 }
 
@@ -207,8 +207,8 @@ zkl_refusal_raise_lapsed(const char *name)
 			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
 			 errmsg("could not renew the lease of distributed lock \"%s\"",
 					zkl_text_for_client(name)),
-			 errdetail("ZooKeeper has not confirmed lately, nor within \"zklock.commit_wait\", that this server still holds the lock."),
-			 errhint("Another may hold it now.  Retry the transaction once the view zk_status shows the state \"connected\".")));
+			 errdetail("ZooKeeper did not confirm within \"zklock.commit_wait\" that this server still holds the lock."),
+			 errhint("Another client may hold it now.  Retry the transaction once the view zk_status shows the state \"connected\".")));
 	pg_unreachable();
 }
 
@@ -263,7 +263,7 @@ zkl_refusal_raise_unreachable(void)
 	ereport(ERROR,
 			(errcode(ERRCODE_CONNECTION_FAILURE),
 			 errmsg("could not reach ZooKeeper"),
-			 errdetail("No answer from ZooKeeper arrived within \"zklock.connect_timeout\".  %s",
+			 errdetail("ZooKeeper did not answer within \"zklock.connect_timeout\".  %s",
 					   zkl_refusal_worker_trouble()),
 			 errhint("Check \"zklock.connect_string\" and the view zk_status.")));
 	pg_unreachable();
@@ -276,6 +276,6 @@ zkl_refusal_raise_timed_out(const char *what, int64 timeout_ms)
 			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
 			 errmsg("could not acquire %s within %lld ms",
 					zkl_text_for_client(what), (long long) timeout_ms),
-			 errdetail("Other sessions hold it or requested it earlier.")));
+			 errdetail("Other clients are ahead of this session in the queue.")));
 	pg_unreachable();
 }

@@ -23,21 +23,21 @@ warn_not_held(const ZklTarget *lock, ZklLockMode mode, bool until_commit)
 
 	ereport(WARNING,
 			(lock->dialect == ZKL_DIALECT_LATCH ?
-			 errmsg("you do not lead \"%s\"", name) :
+			 errmsg("you are not the leader of \"%s\"", name) :
 			 mode == ZKL_EXCLUSIVE ?
 			 errmsg("you do not hold distributed lock \"%s\" in exclusive mode",
 					name) :
 			 errmsg("you do not hold distributed lock \"%s\" in shared mode",
 					name),
 			 until_commit ?
-			 errhint("A lock of transaction lifetime ends with its transaction.") : 0));
+			 errhint("A lock of transaction lifetime is released when the transaction ends.") : 0));
 }
 
 static void
 warn_lost(const char *name, ZklError error)
 {
 	ereport(WARNING,
-			(errmsg("distributed lock \"%s\" had been lost", name),
+			(errmsg("distributed lock \"%s\" was already lost", name),
 			 errdetail("%s", zkl_refusal_lost_detail(error))));
 }
 
@@ -46,7 +46,7 @@ warn_lapsed(const char *name)
 {
 	ereport(WARNING,
 			(errmsg("distributed lock \"%s\" may have been lost", name),
-			 errdetail("Its lease has passed.")));
+			 errdetail("Its lease has ended.")));
 }
 
 static void

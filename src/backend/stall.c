@@ -53,7 +53,7 @@ zkl_stall_notice(const char *name)
 	ereport(NOTICE,
 			(errmsg("still waiting for ZooKeeper, not for another holder of distributed lock \"%s\"",
 					name),
-			 errdetail("No answer from ZooKeeper arrived within \"zklock.connect_timeout\".  %s",
+			 errdetail("ZooKeeper did not answer within \"zklock.connect_timeout\".  %s",
 					   zkl_refusal_worker_trouble()),
 			 errhint("The wait goes on.  Check \"zklock.connect_string\" and the view zk_status.")));
 }

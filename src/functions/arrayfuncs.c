@@ -59,7 +59,7 @@ length_of(const ArrayType *array)
 	if (ARR_NDIM(array) > 1)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("array of lock names must have one dimension")));
+				 errmsg("array of lock names must be one-dimensional")));
 	if (n == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),

@@ -60,7 +60,7 @@ zkl_sql_accept_lower_tokens(PG_FUNCTION_ARGS)
 	require_superuser("must be superuser to accept lower fencing tokens");
 	pg_atomic_write_u64(&zkl_control->ctl_zxid_seen, 0);
 	ereport(LOG,
-			(errmsg("zklock: lower fencing tokens are accepted by process %d (user \"%s\")",
+			(errmsg("zklock: process %d (user \"%s\") accepted lower fencing tokens",
 					MyProcPid, GetUserNameFromId(GetUserId(), true))));
 	PG_RETURN_VOID();
 }

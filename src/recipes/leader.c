@@ -69,7 +69,7 @@ zkl_sql_lead(PG_FUNCTION_ARGS)
 		psprintf("%s/%d", zkl_server_name(), MyProcPid) :
 		id_of(PG_GETARG_TEXT_PP(1));
 	if (!zkl_acquire(&ask, 1, &token))
-		zkl_refusal_raise_timed_out(psprintf("leadership \"%s\"",
+		zkl_refusal_raise_timed_out(psprintf("leadership of \"%s\"",
 											 ask.lock.name), ask.timeout_ms);
 	PG_RETURN_INT64(token);
 }

@@ -216,9 +216,9 @@ zkl_maximum_settle(const ZklTarget *directory, const ZklTarget *leases,
 		if (recorded != 0 && is_relied_on(leases, !guarded, at))
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-					 errmsg("semaphore \"%s\" has another maximum",
+					 errmsg("semaphore \"%s\" has a different maximum",
 							directory->name),
-					 errdetail("It has %d leases at most, and this call asks for a maximum of %d.",
+					 errdetail("Its maximum is %d leases, but this call specifies %d.",
 							   recorded, max),
 					 errhint("The maximum can be changed while no zklock server holds a lease or waits for one.")));
 		if (!guarded || write_record(directory, max, errand, at))

@@ -47,7 +47,7 @@ is_at_least_once(const text *guarantee)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("invalid guarantee: \"%s\"", name),
-				 errhint("It is \"at_most_once\" or \"at_least_once\".")));
+				 errhint("Valid guarantees are \"at_most_once\" and \"at_least_once\".")));
 	return true;
 }
 
@@ -61,7 +61,7 @@ period_us_of(const Interval *period)
 		bad_argument("period must be finite", NULL);
 	if (period->month != 0)
 		bad_argument("period must not have months or years",
-					 "Their lengths differ.  Use a run key, such as to_char(now(), 'YYYY-MM').");
+					 "Months and years differ in length.  Use a run key, such as to_char(now(), 'YYYY-MM').");
 	if (pg_mul_s64_overflow(period->day, USECS_PER_DAY, &us) ||
 		pg_add_s64_overflow(us, period->time, &us))
 		bad_argument("period is too long", NULL);
@@ -154,7 +154,7 @@ read_key(const text *argument, char *key)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("run key \"%s\" looks like a period", name),
-				 errhint("A period is written interval '%s', or period => '%s'.",
+				 errhint("Write a period as interval '%s' or period => '%s'.",
 						 name, name)));
 	strlcpy(key, utf8, ZKL_MAX_RUN_KEY + 1);
 }
@@ -185,11 +185,11 @@ warn_if_ahead(const ZklTarget *job, const ZklHistory *history,
 	if (!zkl_history_is_ahead(history, id, now_ms))
 		return;
 	ereport(WARNING,
-			(errmsg("last run of \"%s\" lies in the future",
+			(errmsg("last run of \"%s\" is in the future",
 					zkl_text_for_client(job->name)),
-			 errdetail("It was recorded at %s, but ZooKeeper's clock now says %s.  The turns in between count as used up.",
+			 errdetail("It was recorded at %s, but ZooKeeper's clock now says %s.  Every period up to that time counts as done.",
 					   time_string(history->period_at), time_string(now_ms)),
-			 errhint("Check the clocks of the ZooKeeper servers.  If the job is to run before that time, call zk_once_reset().")));
+			 errhint("Check the clocks of the ZooKeeper servers.  To let the job run before that time, call zk_once_reset().")));
 }
 
 static bool
@@ -222,7 +222,7 @@ take_turn(const text *name, const ZklTurnId *id, bool at_least_once)
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("cannot take two turns of \"%s\" in one transaction",
 						job.name),
-				 errhint("Use a transaction for each, or names of their own.")));
+				 errhint("Use a separate transaction or a different name for each.")));
 	now_ms = zkl_job_time();
 	turn.target = job;
 	turn.token = zkl_job_lock(&job);
@@ -255,7 +255,7 @@ reset(const text *name)
 	if (zkl_turn_find(&job) != NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
-				 errmsg("cannot forget the turns of \"%s\" in a transaction that has one of them",
+				 errmsg("cannot reset \"%s\" in a transaction that has a turn of it",
 						job.name),
 				 errhint("Call zk_once_reset() in a separate transaction.")));
 	if (!zkl_job_has_history(&job))
@@ -265,7 +265,7 @@ reset(const text *name)
 	zkl_job_unlock(&job);
 	if (had)
 		ereport(LOG,
-				(errmsg("turns of \"%s\" were forgotten by process %d (user \"%s\")",
+				(errmsg("history of \"%s\" was reset by process %d (user \"%s\")",
 						job.name, MyProcPid,
 						GetUserNameFromId(GetUserId(), true))));
 	return had;

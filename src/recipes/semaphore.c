@@ -112,7 +112,7 @@ refuse_self_deadlock(const Semaphore *s)
 	ereport(ERROR,
 			(errcode(ERRCODE_T_R_DEADLOCK_DETECTED),
 			 errmsg("deadlock detected"),
-			 errdetail("This session holds %d of the %d leases of semaphore \"%s\" and asks for %d more: it would wait for itself.",
+			 errdetail("This session holds %d of the %d leases of semaphore \"%s\" and requests %d more, so it would wait for itself.",
 					   held, s->call->max, s->permits.name, s->call->permits),
 			 errhint("Acquire all leases at once, or release some first.")));
 }
@@ -154,7 +154,7 @@ raise_unknown(const Semaphore *s)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_CONNECTION_FAILURE),
-			 errmsg("could not find out whether semaphore \"%s\" has enough leases left",
+			 errmsg("could not determine whether semaphore \"%s\" has enough leases left",
 					s->permits.name),
 			 errdetail("Other clients held its guard, the lock \"%s\", until \"zklock.connect_timeout\" had passed.",
 					   s->guard.path),
@@ -288,7 +288,7 @@ check_numbers(const ZklSemaphoreRequest *call)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("number of leases must not be greater than the maximum"),
-				 errdetail("%d leases are asked for, and the maximum is %d.",
+				 errdetail("The call requests %d leases, but the maximum is %d.",
 						   call->permits, call->max)));
 }
 
@@ -329,7 +329,7 @@ warn_permits_not_held(const ZklTarget *permits, int held, int wanted)
 					name),
 			 errdetail("This session holds %d; none was released.", held),
 			 until_commit ?
-			 errhint("A lease of transaction lifetime ends with its transaction.") : 0));
+			 errhint("A lease of transaction lifetime is released when the transaction ends.") : 0));
 }
 
 bool

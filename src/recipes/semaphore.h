@@ -30,7 +30,7 @@ typedef struct ZklSemaphoreRequest
 /*
  * Acquires permits, all or none, in addition to those that are held.  False: the
  * timeout ended.  *token is the greatest of their fencing tokens.  Error 22023
- * if the semaphore has another maximum and some client holds a permit; 40P01 if
+ * if the semaphore has a different maximum and some client holds a permit; 40P01 if
  * the call would wait for permits that this session itself holds.
  */
 extern bool zkl_semaphore_acquire(const ZklSemaphoreRequest *call,

@@ -136,9 +136,9 @@ raise_changed(const ZklTurn *turn)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
-			 errmsg("could not use up a turn of \"%s\"", turn->target.name),
+			 errmsg("could not record the run of \"%s\"", turn->target.name),
 			 errdetail("Its history has changed since it was read."),
-			 errhint("Another may have taken the turn.  Retry the transaction.")));
+			 errhint("Another session may have taken the turn.  Retry the transaction.")));
 }
 
 /*

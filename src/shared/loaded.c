@@ -36,10 +36,10 @@ zkl_loaded_check_worker(void)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("distributed locks are not available in this mode of the server"),
-				 errdetail("The zklock worker does not run in single-user mode, nor during a binary upgrade.")));
+				 errdetail("The zklock worker does not run in single-user mode or during a binary upgrade.")));
 	if (!worker_registered)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("the zklock worker could not be started"),
+				 errmsg("could not start the zklock worker"),
 				 errhint("Increase \"max_worker_processes\" and restart the server.")));
 }

@@ -150,7 +150,7 @@ $lost->query("BEGIN; SELECT zk_lock('/u/good')");
 is($lost->query("SELECT zk_unlock('/u/good')"),
 	't', 'beside lost locks a good one can be given back');
 is($lost->query("SELECT zk_unlock('/u/lost')"), 'f', 'a lost one is acknowledged');
-like($lost->messages, qr{"/u/lost" had been lost}, 'with a warning');
+like($lost->messages, qr{"/u/lost" was already lost}, 'with a warning');
 is($lost->query("SELECT zk_unlock('/u/lost2')"), 'f', 'and so is the other');
 is($lost->error('COMMIT'), '', 'which the transaction survives');
 

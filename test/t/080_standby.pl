@@ -44,7 +44,7 @@ ok($test->look_until($standby,
 		"SELECT revoked FROM zk_locks WHERE path = '/s/standby'", 't', 'asked'),
 	'and hears of it');
 $s->query('SELECT 1');
-like($s->messages, qr/is asked for/, 'as its session does');
+like($s->messages, qr/release of .* was requested/, 'as its session does');
 is($s->query("SELECT zk_revoke('/s/primary')"), 1, 'it may ask, too');
 $test->enqueue($s, "SELECT zk_lock('/s/primary')", '/s/primary');
 

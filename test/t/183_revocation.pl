@@ -18,7 +18,7 @@ my $curator = CuratorClient->new($test->zk->connect_string);
 my $zk = $test->zk->client;
 my ($s, $t) = ($test->session($one), $test->session($two));
 my $blocker = $test->session($one);
-my $told = qr/^NOTICE\n\w+\n.* is asked for$/m;
+my $told = qr/^NOTICE\n\w+\nrelease of .* was requested$/m;
 
 sub revoked
 {
@@ -150,7 +150,7 @@ revoked($one, '/r/notice', 1, 'as it was when the lock was taken');
 occupy($s);
 $t->query("SELECT zk_revoke('/r/cancel')");
 is($s->sqlstate, '57014', 'cancel: its statement is cancelled');
-like($s->messages, qr{"/r/cancel" is asked for\n.*\Q$t_is\E}, 'cancel: and told why');
+like($s->messages, qr{"/r/cancel" was requested\n.*\Q$t_is\E}, 'cancel: and told why');
 is($s->query("SELECT zk_unlock('/r/cancel')"), 't', 'cancel: still held');
 $s->query('SELECT zk_unlock_all()');
 go();
@@ -160,7 +160,7 @@ $s->query("BEGIN; SELECT zk_xact_lock('/r/cancel')");
 occupy($s);
 $t->query("SELECT zk_revoke('/r/cancel')");
 is($s->sqlstate, '57014', 'cancel: in a transaction');
-like($s->messages, qr{"/r/cancel" is asked for\n.*\Q$t_is\E}, 'cancel: which says why');
+like($s->messages, qr{"/r/cancel" was requested\n.*\Q$t_is\E}, 'cancel: which says why');
 $s->query('ROLLBACK');
 go();
 is($t->query("SELECT zk_try_lock('/r/cancel', '1min')"), 't', 'the lock ends with it');
@@ -294,7 +294,7 @@ $s->query("SELECT zk_lock('/r/text')");
 my ($written) = $test->queue('/r/text');
 $zk->set("/zklock/r/text/$written", '{"revoke":"me\\n\\u00fc\\nLOG: "}');
 revoked($one, '/r/text', 1, 'a strange asker');
-told_ok($s, qr/asked for by me\?\\xC3\\xBC\?LOG: \.$/m, 'a strange asker');
+told_ok($s, qr/requested by me\?\\xC3\\xBC\?LOG: \.$/m, 'a strange asker');
 $s->query('SELECT zk_unlock_all()');
 
 # ---- kazoo, which does not look ----

@@ -64,7 +64,7 @@ sub nobody_leads_ok
 
 is($s->query("SELECT * FROM zk_leader('/l/a')"), '', 'nobody leads');
 is($s->query("SELECT zk_resign('/l/a')"), 'f', 'nobody resigns');
-like($s->messages, qr/^WARNING\n.*\nyou do not lead "\/l\/a"/, 'with a warning');
+like($s->messages, qr/^WARNING\n.*\nyou are not the leader of "\/l\/a"/, 'with a warning');
 is($s->query("SELECT zk_lead(NULL) IS NULL AND zk_resign(NULL) IS NULL"), 't', 'no name');
 
 # ---- one after the other: two servers, and Curator ----
@@ -145,7 +145,7 @@ $s->query("SET lock_timeout = '100ms'");
 is($s->error("SELECT zk_lead('/l/b')"), '55P03', 'lock_timeout');
 $s->query('RESET lock_timeout');
 is($s->error("SELECT zk_lead('/l/b', timeout => '200ms')"), '55P03', 'its own timeout');
-like($s->messages, qr{could not acquire leadership "/l/b" within 200 ms}, 'which says so');
+like($s->messages, qr{could not acquire leadership of "/l/b" within 200 ms}, 'which says so');
 $test->wait_queue('/l/b', 1);
 $s->query('RESET lock_timeout');
 

@@ -18,7 +18,7 @@ my $test = ZklockTest->new(zk => { movable_clock => 1 });
 my ($one, $two) = $test->nodes;
 my ($s, $t, $u) = map { $test->session($_) } $one, $two, $two;
 my $zk = $test->zk->client;
-my $late = qr/last run of "[^"]*" lies in the future/;
+my $late = qr/last run of "[^"]*" is in the future/;
 
 is($s->query("SELECT zk_lock('/held') > 0"), 't', 'a lock is held all the time');
 
