@@ -89,6 +89,9 @@ foreach my $way ('pg_terminate_backend', 'client gone')
 my $holder = $test->session($one);
 $holder->query("BEGIN; SELECT zk_xact_lock('/g'); SAVEPOINT s");
 $holder->send('SELECT pg_sleep(1000)');
+$test->look_until($one,
+	'SELECT wait_event FROM pg_stat_activity WHERE pid = ' . $holder->pid,
+	'PgSleep', 'a holder sleeps');
 $holder->cancel;
 is($holder->sqlstate, '57014', 'a holder is cancelled');
 my $waiter = $test->enqueue($test->session($two), $lock, '/g');
