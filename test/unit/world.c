@@ -244,6 +244,8 @@ world_fill(World *w, uint32_t request, const char *name, uint64_t owner,
 	r->name = take_string(name);
 	r->owner = owner;
 	r->mode = mode;
+	r->dialect = w->dialect;
+	r->max = w->max;
 	r->sibling = -1;
 	r->together = w->together;
 	r->since = ++w->submissions;

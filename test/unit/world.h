@@ -24,6 +24,9 @@
 typedef struct World
 {
 	bool		together;		/* what is asked for is one of several */
+	ZklDialect	dialect;		/* of all names */
+	uint32_t	max;			/* how many may hold a name; not 0: a
+								 * semaphore */
 	ZklManager *m;
 	Model		zk;
 	ModelConnection conn;

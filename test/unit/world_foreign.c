@@ -18,7 +18,7 @@ foreign_create(World *w, const char *name, ZklLockMode mode,
 
 	snprintf(path, sizeof(path), WORLD_ROOT "%s", name);
 	model_mkdir(&w->zk, path);
-	zkl_znode_prefix(ZKL_DIALECT_CURATOR_RW, uuid, mode, prefix);
+	zkl_znode_prefix(w->dialect, uuid, mode, prefix);
 	snprintf(path, sizeof(path), WORLD_ROOT "%s/%s", name, prefix);
 	CHECK_INT(model_create(&w->zk, path, true, FOREIGN_SESSION, data, created),
 			  ZKL_RC_OK);

@@ -76,7 +76,7 @@ find_cover(const World *w, const Slot *r)
 	return NULL;
 }
 
-/* No local hold may conflict, whatever is in the tree. */
+/* No local hold may conflict, whatever is in the tree; leases do not. */
 static void
 check_local_holds(const World *w, const Slot *r)
 {
@@ -86,7 +86,8 @@ check_local_holds(const World *w, const Slot *r)
 	{
 		const Slot *s = &w->requests[i];
 
-		if (s != r && (world_holds(w, i) || world_keeps(w, i)) &&
+		if (w->max == 0 && s != r &&
+			(world_holds(w, i) || world_keeps(w, i)) &&
 			s->owner != r->owner &&
 			zkl_mode_conflicts(s->mode, r->mode))
 			CHECK_MSG(strcmp(s->name, r->name) != 0,
@@ -94,12 +95,13 @@ check_local_holds(const World *w, const Slot *r)
 	}
 }
 
-/* Nobody's contender ahead may conflict, but for those of our own server. */
+/* Fewer than may hold it are ahead, not counting those of our own server. */
 static void
 check_contenders_ahead(const World *w, const Slot *r)
 {
 	char		path[ZKL_MAX_PATH + 1];
 	const Path *node;
+	uint32_t	ahead = 0;
 	bool		found = false;
 
 	snprintf(path, sizeof(path), WORLD_ROOT "%s", r->name);
@@ -111,7 +113,7 @@ check_contenders_ahead(const World *w, const Slot *r)
 		bool		has_uuid;
 		ZklUuid		uuid;
 
-		if (!zkl_znode_parse(ZKL_DIALECT_CURATOR_RW, node->name, &mode, &seq,
+		if (!zkl_znode_parse(w->dialect, node->name, &mode, &seq,
 							 &has_uuid, &uuid))
 			continue;
 		if (has_uuid && memcmp(&uuid, &r->uuid, sizeof(uuid)) == 0)
@@ -123,8 +125,8 @@ check_contenders_ahead(const World *w, const Slot *r)
 			CHECK_INT(r->token % 4096, r->index);
 		}
 		else if (stat->ephemeral_owner != w->session.id &&
-				 seq <= r->seq)
-			CHECK_MSG(!zkl_mode_conflicts(mode, r->mode),
+				 seq <= r->seq && zkl_mode_conflicts(mode, r->mode))
+			CHECK_MSG(++ahead < w->max,
 					  "granted %s number %d behind %s", r->name,
 					  (int) r->seq, node->text);
 	}
@@ -141,7 +143,7 @@ check_token(const World *w, const Slot *r)
 	{
 		const Slot *s = &w->requests[i];
 
-		if (s != r && s->token != 0 && s->owner != r->owner &&
+		if (w->max == 0 && s != r && s->token != 0 && s->owner != r->owner &&
 			zkl_mode_conflicts(s->mode, r->mode) &&
 			strcmp(s->name, r->name) == 0)
 			CHECK(s->token < r->token);
@@ -223,7 +225,7 @@ world_check_recorded(const World *w, const ZklAction *action)
 		r = find_uuid(w, &uuid);
 		if (!CHECK_MSG(r != NULL, "%s is not recorded", name))
 			continue;
-		zkl_znode_prefix(ZKL_DIALECT_CURATOR_RW, &uuid, r->znode_mode, prefix);
+		zkl_znode_prefix(w->dialect, &uuid, r->znode_mode, prefix);
 		CHECK_STR(name, prefix);
 		CHECK_INT(r->index, (int64_t) i);
 	}
@@ -256,7 +258,7 @@ world_check(const World *w)
 
 		if (w->session.id == 0 ||
 			node->node[HEAD].stat.ephemeral_owner != w->session.id ||
-			!zkl_znode_parse(ZKL_DIALECT_CURATOR_RW,
+			!zkl_znode_parse(w->dialect,
 							 node->name, &mode, &seq, &has_uuid, &uuid))
 			continue;
 		r = find_uuid(w, &uuid);
