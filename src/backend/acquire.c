@@ -1,6 +1,6 @@
 /*
  * acquire.c
- *	  Acquiring locks, or counting those once more that are held.
+ *	  Acquiring locks, or counting existing holds once more.
  *
  * Owns the way from a request to a hold.  Run by backends.  Takes no locks;
  * waits as wait.c does.
@@ -131,7 +131,7 @@ acquire_new(ZklLockRequest *requests, int n, ZklHold **holds)
  * and after it.
  */
 static bool
-acquire_all(const ZklLockRequest *requests, int n, int64 *tokens)
+acquire_locks(const ZklLockRequest *requests, int n, int64 *tokens)
 {
 	ZklLockRequest *new_requests = palloc(n * sizeof(ZklLockRequest));
 	ZklHold   **new_holds = palloc(n * sizeof(ZklHold *));
@@ -177,10 +177,7 @@ acquire_all(const ZklLockRequest *requests, int n, int64 *tokens)
 	return true;
 }
 
-/*
- * Whatever is waited for on the way, the times count from here, unless this is
- * a part of another call.
- */
+/* All deadlines count from here, unless this is a part of another call. */
 bool
 zkl_acquire(ZklLockRequest *requests, int n, int64 *tokens)
 {
@@ -189,11 +186,11 @@ zkl_acquire(ZklLockRequest *requests, int n, int64 *tokens)
 	int			i;
 
 	if (requests[0].at != NULL)
-		return acquire_all(requests, n, tokens);
+		return acquire_locks(requests, n, tokens);
 	zkl_wait_begin_lock(&at, requests[0].is_try, requests[0].timeout_ms);
 	for (i = 0; i < n; i++)
 		requests[i].at = &at;
-	done = acquire_all(requests, n, tokens);
+	done = acquire_locks(requests, n, tokens);
 	for (i = 0; i < n; i++)
 		requests[i].at = NULL;
 	return done;

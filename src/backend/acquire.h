@@ -1,6 +1,6 @@
 /*
  * acquire.h
- *	  Acquiring locks, or counting those once more that are held.
+ *	  Acquiring locks, or counting existing holds once more.
  */
 #ifndef ZKL_BACKEND_ACQUIRE_H
 #define ZKL_BACKEND_ACQUIRE_H

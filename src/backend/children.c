@@ -139,11 +139,11 @@ zkl_children_write(ZklChildren *children, ZklErrandKind kind,
 }
 
 /*
- * Whether somebody has put data into the directory, who will miss it then.  What
- * clients make on their way to a child is empty, and is made again.
+ * Whether a client has put data into the directory, and would miss it.  If clients
+ * make a directory on their way to a child, it is empty, and they make it again.
  */
 static bool
-has_data(const ZklChildren *children)
+directory_has_data(const ZklChildren *children)
 {
 	ZklErrand  *get = zkl_errand_make(ZKL_ERRAND_GET, &children->target, NULL,
 									  0);
@@ -161,7 +161,7 @@ zkl_children_delete_last(ZklChildren *children, const char *child)
 	ZklErrand  *errand;
 	int32		rc;
 
-	if (has_data(children))
+	if (directory_has_data(children))
 		return zkl_children_write(children, ZKL_ERRAND_DELETE, child);
 	errand = zkl_errand_make(ZKL_ERRAND_DELETE_LAST, &children->target, child,
 							 0);

@@ -146,7 +146,7 @@ has_lapsed(ZklHold *hold)
  * of all holds, or of just one.
  */
 static ZklHold *
-judge(ZklHold *only)
+check_holds(ZklHold *only)
 {
 	if (only != NULL)
 	{
@@ -175,10 +175,10 @@ lease_context(void *name)
  * worker may find that one of them is lost.
  */
 static void
-judge_and_wait(ZklHold *only)
+check_and_wait(ZklHold *only)
 {
 	int64		until = zkl_boottime_ms() + commit_wait_ms();
-	ZklHold    *hold = judge(only);
+	ZklHold    *hold = check_holds(only);
 	ZklHold    *named = hold;
 	ErrorContextCallback context;
 
@@ -189,7 +189,7 @@ judge_and_wait(ZklHold *only)
 	context.previous = error_context_stack;
 	error_context_stack = &context;
 
-	for (; hold != NULL; hold = judge(only))
+	for (; hold != NULL; hold = check_holds(only))
 	{
 		int64		left = until - zkl_boottime_ms();
 
@@ -227,18 +227,18 @@ begin_committing(void)
  * sends no signal.
  */
 static void
-check(void)
+check_commit(void)
 {
 	/* A backend that exits commits only the removal of its own leftovers. */
 	if (is_done || proc_exit_inprogress || !zkl_holds_anything() ||
 		zkl_commit_needs_no_check())
 		return;
 	begin_committing();
-	judge_and_wait(NULL);
+	check_and_wait(NULL);
 
 	/* Which may take a while, in which all this may change. */
 	if (take_steps())
-		judge_and_wait(NULL);
+		check_and_wait(NULL);
 }
 
 static void
@@ -247,7 +247,7 @@ check_callback(XactEvent event, void *arg)
 	is_ending |= event == XACT_EVENT_PRE_COMMIT ||
 		event == XACT_EVENT_PRE_PREPARE;
 	if (event == XACT_EVENT_PRE_COMMIT)
-		check();
+		check_commit();
 	else if (event == XACT_EVENT_PRE_PREPARE)
 	{
 		if (!dlist_is_empty(&zkl_holds[ZKL_LIFETIME_TRANSACTION]))
@@ -255,12 +255,12 @@ check_callback(XactEvent event, void *arg)
 					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 					 errmsg("cannot PREPARE a transaction that holds distributed locks of transaction lifetime"),
 					 errhint("Use locks of session lifetime, such as zk_lock().")));
-		check();
+		check_commit();
 	}
 }
 
 /*
- * Registered anew before it is unregistered (the arguments tell the two
+ * Registered again before it is unregistered (the arguments tell the two
  * apart), so that a failure to allocate leaves one in place.
  */
 static void
@@ -270,7 +270,8 @@ move_to_head(void)
 	intptr_t	next = registered + 1;
 
 	if (is_ending)
-		return;					/* whoever walks the list is at our place */
+		return;					/* PostgreSQL is walking the list, at our
+								 * place */
 	RegisterXactCallback(check_callback, (void *) next);
 	if (registered != 0)
 		UnregisterXactCallback(check_callback, (void *) registered);
@@ -314,7 +315,7 @@ zkl_commit_check_known(void)
 void
 zkl_commit_check_before(void)
 {
-	judge_and_wait(NULL);
+	check_and_wait(NULL);
 }
 
 bool
@@ -373,9 +374,9 @@ zkl_commit_check_release(ZklHold *hold)
 
 	zkl_commit_check_hold(hold);
 	if (TransactionIdIsValid(GetTopTransactionIdIfAny()))
-		judge_and_wait(NULL);
+		check_and_wait(NULL);
 	else if (!only_looks && zkl_hold_is_good(hold, &error))
-		judge_and_wait(hold);
+		check_and_wait(hold);
 	return !zkl_hold_has_lapsed(hold);
 }
 
@@ -411,7 +412,7 @@ zkl_commit_check_soon(void)
 void
 zkl_commit_check_now(void)
 {
-	check();
+	check_commit();
 	is_done = true;
 }
 
@@ -419,9 +420,9 @@ void
 zkl_commit_check_last(void)
 {
 	if (slots_are_marked && !is_done)
-		judge_and_wait(NULL);
+		check_and_wait(NULL);
 	else
-		check();
+		check_commit();
 }
 
 bool

@@ -1,6 +1,6 @@
 /*
  * extend.c
- *	  Letting the time for which a lock may be held begin anew.
+ *	  Extending the time for which a lock may be held.
  *
  * Owns nothing: it looks at this backend's holds, and changes their slots.  Run
  * by backends.  Takes the slots' mutexes through slot.h.
@@ -18,7 +18,7 @@
 #include "shared/loaded.h"
 
 static void
-extend(ZklHold *hold, int64 at_most_ms)
+extend_hold(ZklHold *hold, int64 at_most_ms)
 {
 	ZklError	error = ZKL_ERROR_OVERDUE;
 
@@ -50,7 +50,7 @@ zkl_extend_holds(const ZklTarget *lock, int64 at_most_ms)
 
 		if (hold == NULL)
 			continue;
-		extend(hold, at_most_ms);
+		extend_hold(hold, at_most_ms);
 		found = true;
 	}
 	if (!found)

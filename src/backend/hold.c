@@ -84,7 +84,7 @@ zkl_hold_sibling(ZklHeldLock *held)
 
 /* Names are short, the room for them is not. */
 static uint32
-hash_key(const void *key, Size keysize)
+hash_held_key(const void *key, Size keysize)
 {
 	const ZklHeldKey *k = key;
 
@@ -93,13 +93,13 @@ hash_key(const void *key, Size keysize)
 }
 
 static void
-make_table(void)
+make_held_table(void)
 {
 	HASHCTL		ctl = {0};
 
 	ctl.keysize = sizeof(ZklHeldKey);
 	ctl.entrysize = sizeof(ZklHeldLock);
-	ctl.hash = hash_key;
+	ctl.hash = hash_held_key;
 	ctl.match = memcmp;
 	ctl.hcxt = TopMemoryContext;
 	table = hash_create("zklock held locks", 16, &ctl, HASH_ELEM | HASH_FUNCTION |
@@ -151,7 +151,7 @@ prepare_hold(const ZklLockRequest *request, uint32 permit)
 	bool		found;
 
 	if (table == NULL)
-		make_table();
+		make_held_table();
 	make_key(&key, &request->lock, permit);
 	held = hash_search(table, &key, HASH_ENTER, &found);
 	if (!found)
@@ -186,7 +186,7 @@ zkl_hold_prepare_permit(const ZklLockRequest *request)
 }
 
 static void
-count(ZklHold *hold)
+count_once(ZklHold *hold)
 {
 	hold->count++;
 	if (hold->scope != NULL)
@@ -200,7 +200,7 @@ zkl_hold_begin(ZklHold *hold, const ZklGrant *grant)
 	hold->grant = *grant;
 	hold->begun = true;
 	nholds++;
-	count(hold);
+	count_once(hold);
 	dlist_push_head(&zkl_holds[hold->lifetime], &hold->link);
 }
 
@@ -218,7 +218,7 @@ zkl_hold_open(ZklHold *hold)
 void
 zkl_hold_again(ZklHold *hold)
 {
-	count(hold);
+	count_once(hold);
 }
 
 void

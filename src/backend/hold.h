@@ -89,7 +89,7 @@ zkl_hold_in(ZklHeldLock *held, ZklLockMode mode, ZklLifetime lifetime)
 	return zkl_hold_nth(held, ZKL_HOLD_NUMBER(mode, lifetime));
 }
 
-/* Both in one, for those who need one hold only */
+/* Both in one, for callers that need one hold only */
 extern ZklHold *zkl_hold_find(const ZklTarget *lock, ZklLockMode mode,
 							  ZklLifetime lifetime);
 

@@ -37,7 +37,7 @@ static MemoryContextCallback end_of_message;
 static bool end_is_awaited = false;
 
 static int
-message(void)
+late_message(void)
 {
 	switch (late)
 	{
@@ -63,13 +63,13 @@ is_prepared(void)
 }
 
 static void
-tell(void)
+tell_late(void)
 {
 	uint32		others = untold - 1;
 
 	untold = 0;
 	ereport(WARNING_CLIENT_ONLY,
-			(message(),
+			(late_message(),
 			 others > 0 ?
 			 errdetail_plural("%s  The same is true of %u other lock.",
 							  "%s  The same is true of %u other locks.",
@@ -98,7 +98,7 @@ zkl_late_tell(void)
 	HOLD_CANCEL_INTERRUPTS();
 	PG_TRY();
 	{
-		tell();
+		tell_late();
 	}
 	PG_CATCH();
 	{
@@ -130,7 +130,7 @@ await_end_of_message(void)
 }
 
 static void
-note(ZklHold *hold, ZklLate found, ZklError error)
+note_late(ZklHold *hold, ZklLate found, ZklError error)
 {
 	zkl_slot_set_late(hold->grant.slotno, found);
 	hold->told |= error != ZKL_ERROR_LAPSED;
@@ -157,12 +157,12 @@ zkl_late_look(bool prepared)
 			ZklError	error;
 
 			if (!zkl_hold_is_good(hold, &error))
-				note(hold, prepared ? ZKL_LATE_PREPARED_LOST : ZKL_LATE_LOST,
-					 error);
+				note_late(hold, prepared ? ZKL_LATE_PREPARED_LOST : ZKL_LATE_LOST,
+						  error);
 			else if (zkl_hold_has_lapsed(hold))
-				note(hold,
-					 prepared ? ZKL_LATE_PREPARED_LAPSED : ZKL_LATE_LAPSED,
-					 ZKL_ERROR_LAPSED);
+				note_late(hold,
+						  prepared ? ZKL_LATE_PREPARED_LAPSED : ZKL_LATE_LAPSED,
+						  ZKL_ERROR_LAPSED);
 		}
 	}
 }

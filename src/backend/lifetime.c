@@ -42,7 +42,7 @@ static int	utility_depth = 0;	/* of utility statements that run */
 /* ---- ending ---- */
 
 static void
-end_all(ZklLifetime lifetime)
+end_holds(ZklLifetime lifetime)
 {
 	dlist_mutable_iter iter;
 
@@ -89,7 +89,7 @@ end_transaction(bool aborted)
 			tell_lost();
 			zkl_notice_tell();
 		}
-		end_all(ZKL_LIFETIME_TRANSACTION);
+		end_holds(ZKL_LIFETIME_TRANSACTION);
 	}
 	zkl_commit_forget();
 }
@@ -146,8 +146,8 @@ subtransaction_callback(SubXactEvent event, SubTransactionId subid,
 static void
 exit_callback(int code, Datum arg)
 {
-	end_all(ZKL_LIFETIME_TRANSACTION);
-	end_all(ZKL_LIFETIME_SESSION);
+	end_holds(ZKL_LIFETIME_TRANSACTION);
+	end_holds(ZKL_LIFETIME_SESSION);
 }
 
 /* ---- utility statements ---- */
@@ -272,7 +272,7 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	run_utility(pstmt, query, read_only_tree, context, params, environment,
 				dest, completion);
 	if (discard_all)
-		end_all(ZKL_LIFETIME_SESSION);
+		end_holds(ZKL_LIFETIME_SESSION);
 	if (!ends)
 		after_statement();
 }

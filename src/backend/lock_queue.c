@@ -43,7 +43,7 @@ zkl_lock_queue_read(const ZklTarget *lock, ZklListing *list)
 
 /* ---- breaking ---- */
 
-/* A break that is given up is half done: who holds the lock has lost it. */
+/* A break that is given up is half done: the holder has lost the lock. */
 static void
 break_context(void *name)
 {

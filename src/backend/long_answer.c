@@ -5,7 +5,7 @@
  * Owns the DSM segment that the worker puts the answer into, until the caller
  * has it.  Run by backends.  Takes no locks; waits as wait.c does.
  *
- * Must not know what is asked for.
+ * Must not know what the answer means.
  */
 #include "postgres.h"
 
@@ -54,7 +54,7 @@ zkl_long_answer_read(const ZklTarget *target, ZklSlotKind kind,
 		dsm_detach(segment);
 		if (*needed > ZKL_LONG_ANSWER_MAX)
 			return NULL;
-		/* It may grow while we ask again. */
+		/* It may grow before the next attempt. */
 		size = Min(Max(*needed + *needed / 4, size * 2), ZKL_LONG_ANSWER_MAX);
 	}
 	zkl_listing_open(list, dsm_segment_address(segment),

@@ -1,12 +1,12 @@
 /*
  * notice.c
- *	  Telling the client which of its locks somebody asks for.
+ *	  Telling the client that the release of a lock of its was requested.
  *
  * Owns what this backend knows of that.  Run by backends, before and after
  * statements, and when a transaction is aborted; not when it commits.
  * Takes slots' mutexes through slot.h, one at a time.
  *
- * Must not know how one asks, nor when a hold ends.
+ * Must not know how a release is requested, nor when a hold ends.
  */
 #include "postgres.h"
 
@@ -18,7 +18,7 @@
 #include "shared/slot.h"
 
 static void
-tell(const ZklHold *hold, const ZklSlot *slot)
+tell_revocation(const ZklHold *hold, const ZklSlot *slot)
 {
 	char		asker[4 * ZKL_MAX_REVOKER + 1];
 
@@ -33,7 +33,7 @@ tell(const ZklHold *hold, const ZklSlot *slot)
 			 errhint("This session still holds the lock and should release it as soon as it can.")));
 }
 
-/* Walks through the holds only after something was asked for on this server. */
+/* Walks through the holds only after a revocation on this server. */
 void
 zkl_notice_tell(void)
 {
@@ -59,7 +59,7 @@ zkl_notice_tell(void)
 				continue;
 			hold->told_zxid = slot.s_answer.revoke_zxid;
 			if (slot.s_request.on_revoke != ZKL_REVOKE_IGNORE)
-				tell(hold, &slot);
+				tell_revocation(hold, &slot);
 		}
 	}
 	looked_at = revocations;

@@ -12,7 +12,7 @@
 pg_noreturn extern void zkl_refusal_raise_failed(const char *name, ZklError error,
 												 int32 zkrc);
 
-/* Raises error 08006: nobody answered in time. */
+/* Raises error 08006: no answer came in time. */
 pg_noreturn extern void zkl_refusal_raise_unreachable(void);
 
 /* Raises error 55P03: "what" was not acquired before its timeout ended. */

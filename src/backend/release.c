@@ -5,7 +5,7 @@
  * Owns nothing.  Run by backends.  Takes no locks; may wait for a lease, as
  * commit.c does.
  *
- * Must not know how a lock is asked for, nor anything of ZooKeeper.
+ * Must not know how a lock is requested, nor anything of ZooKeeper.
  */
 #include "postgres.h"
 
@@ -70,8 +70,7 @@ is_early(const ZklHold *hold)
 }
 
 /*
- * Ends a hold that is asked to end; false, with a warning, if it was lost, or
- * may have been.  A loss since the transaction began must not be waved through
+ * Ends a hold; false, with a warning, if it was lost or may have been.  A loss since the transaction began must not be waved through
  * to its commit.  Warns behind the end, so that nothing about the warning can
  * keep the loss from being acknowledged.
  */

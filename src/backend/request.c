@@ -54,7 +54,7 @@ static int	under_way_room = 0;
 /* ---- under way ---- */
 
 static void
-make_room(void)
+make_room_under_way(void)
 {
 	int			room = Max(8, 2 * under_way_room);
 
@@ -208,7 +208,7 @@ zkl_request_claim(const ZklTarget *target, ZklSlotKind kind)
 
 	zkl_loaded_check_worker();
 	become_owner();
-	make_room();
+	make_room_under_way();
 	identify(&who);
 
 	slotno = kind == ZKL_KIND_LOCK ? claim_for_lock() : claim_own();

@@ -41,8 +41,7 @@ extern void zkl_slot_time_out(int slotno);
 
 /*
  * Whether a slot is still granted by the given session generation, and its time
- * is not over.  If not,
- * *error says why, as far as the worker does.
+ * is not over.  If not, *error says why, as far as the worker does.
  */
 extern bool zkl_slot_is_held(int slotno, uint32 generation, ZklError *error);
 
@@ -56,15 +55,14 @@ extern void zkl_slot_set_holds(int slotno, uint32 holds);
 extern int	zkl_slot_count_kept(uint64 claimer, int harmless);
 
 /*
- * Another acquisition of a held lock, with bounds of its own in ms, 0 being
- * none: the later times count.  One that is not bounded stays so.
+ * Another acquisition of a held lock, with bounds of its own in ms, 0 for none:
+ * the later times count.  A hold without a bound stays without.
  */
 extern void zkl_slot_rebound(int slotno, int64 at_most, int64 at_least);
 
 /*
- * The time for which a hold may last begins anew, with as many ms from now, or
- * without an end if that is 0.  Only for a slot that is held, as by
- * zkl_slot_is_held; otherwise false, and nothing changes.
+ * The hold may last for as many ms from now, or without limit if that is 0.  If
+ * zkl_slot_is_held is not true of the slot: false, and nothing changes.
  */
 extern bool zkl_slot_extend(int slotno, uint32 generation, int64 at_most);
 

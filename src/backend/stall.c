@@ -1,6 +1,6 @@
 /*
  * stall.c
- *	  Whether a wait is for ZooKeeper, or for others who have the lock.
+ *	  Whether a wait is for ZooKeeper, or for other sessions that have the lock.
  *
  * Owns nothing.  Run by backends.  Takes no locks but, through slot.h, those
  * of what it copies, one at a time.
@@ -8,10 +8,10 @@
  * Must not know how the wait ends, nor anything of the connection but what the
  * worker publishes.
  *
- * A request that has its place in the queue of a lock waits for those ahead of
- * it, for as long as the lease is good.  Without a lease nothing is granted,
- * whoever is ahead; and nobody is known to be, as long as the place is not
- * confirmed.
+ * If a request has its place in the queue of a lock, it waits for the requests
+ * ahead, as long as the lease is good.  Without a lease nothing is granted,
+ * whatever is ahead.  As long as the place is not confirmed, nothing is known to
+ * be ahead.
  */
 #include "postgres.h"
 

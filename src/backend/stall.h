@@ -1,6 +1,6 @@
 /*
  * stall.h
- *	  Whether a wait is for ZooKeeper, or for others who have the lock.
+ *	  Whether a wait is for ZooKeeper, or for other sessions that have the lock.
  */
 #ifndef ZKL_BACKEND_STALL_H
 #define ZKL_BACKEND_STALL_H
@@ -8,8 +8,8 @@
 #include "shared/compat.h"
 
 /*
- * For how long, in µs, the wait for a slot has been one for ZooKeeper; -1: it
- * is one for others.  PG_INT64_MAX: for all of its time, as far as is known.
+ * For how many µs the wait for a slot has been one for ZooKeeper; -1: it is one
+ * for other sessions; PG_INT64_MAX: all of its time, as far as is known.
  */
 extern int64 zkl_stall_time(int slotno);
 

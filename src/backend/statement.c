@@ -123,7 +123,7 @@ zkl_statement_writes(const PlannedStmt *plan)
 }
 
 static bool
-is_ours(Oid function)
+is_zklock_function(Oid function)
 {
 	Oid			extension;
 
@@ -138,7 +138,7 @@ is_ours(Oid function)
 static bool
 function_may_act(Oid function, void *context)
 {
-	if (is_ours(function))
+	if (is_zklock_function(function))
 	{
 		*(bool *) context = true;
 		return false;

@@ -37,7 +37,7 @@ extern ZklTarget zkl_target_recipe(const text *name, const char *suffix,
 extern ZklTarget zkl_target_reserved(const text *name, const char *directory);
 
 /*
- * The same as zkl_target_lock, for those who look at locks and break them: also
+ * The same as zkl_target_lock, for callers that look at locks or break them: also
  * the name of a lock below ZKL_ONCE_DIRECTORY.
  */
 extern ZklTarget zkl_target_any(const text *name);

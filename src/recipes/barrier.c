@@ -14,20 +14,20 @@
  * dialect in which nothing conflicts, so that it is watched, shown and lost as
  * a lock is.  As Curator counts them, all children but "ready" are members.
  *
- * Who leaves and is not the first by name goes at once, and waits; the first
- * stays until it is alone.  That is Curator's order: its own members wait for
- * the first one to go, and take a single one that is left for nobody.
+ * A member that leaves and is not the first by name goes at once, and waits; the
+ * first stays until it is alone.  That is Curator's order: its members wait for
+ * the first one to go, and do not wait for the last one that is left.
  *
  * Where this differs from Curator, and why that is safe beside it:
  *
- * - "ready" without any member is what a round left that ended by crashes.
+ * - If a round ended by crashes, it leaves "ready" without any member.
  *	 Curator's members would run right through; ours delete it before they
  *	 enter, and only then take it for the start.
  * - Ours delete "ready" only when nobody is in (members.c), Curator's whenever
  *	 they leave.  So a member that has not seen it yet, while others are through
  *	 and gone, still finds it.
- * - Who has left waits for those who were in with it, not for whoever comes
- *	 later: those are in the next round already, and may wait for it there.
+ * - A member that has left waits for the members that were in with it, not for
+ *	 later ones: those are in the next round already, and may wait for it there.
  */
 #include "postgres.h"
 
@@ -140,9 +140,9 @@ drop_out(Barrier *b)
 }
 
 /*
- * An error ends a membership that this transaction may have relied on.  If that
- * is lost, or nobody knows, and the error can be caught in a subtransaction, it
- * stays: so the commit check finds it, as any lock that was lost.
+ * An error ends a membership that this transaction may have relied on.  If the
+ * membership is lost or in doubt, and a subtransaction can catch the error, the
+ * hold stays: so the commit check finds it, as any lock that was lost.
  */
 static void
 drop_out_after_error(Barrier *b)
@@ -189,7 +189,7 @@ delete_stale_ready(Barrier *b, bool stays)
 	return true;
 }
 
-/* True once there are enough, or were: whoever saw that first says so. */
+/* True once there are enough members, or were: the first to see it says so. */
 static bool
 wait_for_start(Barrier *b, int parties)
 {
@@ -225,7 +225,7 @@ refuse_entering_again(const Barrier *b)
 }
 
 static bool
-enter(Barrier *b, int parties, bool stays)
+enter_barrier(Barrier *b, int parties, bool stays)
 {
 	bool		started = false;
 
@@ -250,7 +250,7 @@ enter(Barrier *b, int parties, bool stays)
 
 /*
  * Stays while we are the first and not alone.  False: the time was over.  The
- * listing is then of those who were in with us.
+ * listing then has the members that were in with us.
  */
 static bool
 wait_until_not_first(Barrier *b)
@@ -270,8 +270,9 @@ wait_until_not_first(Barrier *b)
 }
 
 /*
- * Waits until our znode and these members' are gone; who finds nobody in cleans
- * up.  If only ours is left, that takes a moment, whatever the timeout.
+ * Waits until our znode and these members' are gone; a member that finds the
+ * barrier empty cleans up.  If only our znode is left, that takes a moment,
+ * whatever the timeout.
  */
 static bool
 wait_until_gone(Barrier *b, List *members)
@@ -294,7 +295,7 @@ wait_until_gone(Barrier *b, List *members)
 }
 
 static bool
-leave(Barrier *b)
+leave_barrier(Barrier *b)
 {
 	ZklError	error;
 	List	   *members = NIL;
@@ -369,7 +370,7 @@ enter_by_sql(FunctionCallInfo fcinfo, bool stays)
 	refuse_entering_again(&b);
 	zkl_loaded_check_worker();
 	begin_barrier(&b);
-	started = enter(&b, parties, stays);
+	started = enter_barrier(&b, parties, stays);
 	if (started && !stays)
 	{
 		drop_out(&b);
@@ -409,7 +410,7 @@ zkl_sql_barrier_leave(PG_FUNCTION_ARGS)
 	}
 	zkl_loaded_check_worker();
 	begin_barrier(&b);
-	left = leave(&b);
+	left = leave_barrier(&b);
 	zkl_children_end(&b.children);
 	PG_RETURN_BOOL(left);
 }

@@ -51,7 +51,7 @@ read_keys(ZklJsonReader *r, ZklHistory *history)
 }
 
 static bool
-read_member(ZklJsonReader *r, ZklHistory *history, bool *ours)
+read_history_member(ZklJsonReader *r, ZklHistory *history, bool *ours)
 {
 	char		name[MAX_MEMBER];
 
@@ -79,7 +79,7 @@ zkl_history_read(const char *data, Size length, ZklHistory *history)
 		return false;
 	do
 	{
-		if (!read_member(&r, history, &ours))
+		if (!read_history_member(&r, history, &ours))
 			return false;
 	} while (zkl_json_take(&r, ','));
 	return ours && zkl_json_take(&r, '}') && r.at == r.end;

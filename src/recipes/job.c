@@ -45,7 +45,7 @@ zkl_job_unlock(const ZklTarget *job)
 
 /* Whether it was done; false if it must be tried again. */
 static bool
-is_done(const ZklErrand *errand, const ZklTarget *job)
+is_errand_done(const ZklErrand *errand, const ZklTarget *job)
 {
 	if (errand->rc != ZKL_RC_OK && errand->rc != ZKL_RC_NONODE &&
 		errand->rc != ZKL_RC_NODEEXISTS && errand->rc != ZKL_RC_UNKNOWN)
@@ -61,7 +61,7 @@ make_znode(const ZklTarget *directory, const char *name)
 										 0);
 
 	(void) zkl_errand_run(create, directory, 0);
-	(void) is_done(create, directory);
+	(void) is_errand_done(create, directory);
 	zkl_errand_free(create);
 }
 
@@ -74,7 +74,7 @@ try_time(int64 *now_ms)
 	ZklErrand  *set = zkl_errand_make(ZKL_ERRAND_SET, &directory, CLOCK_NODE,
 									  0);
 	int32		rc = zkl_errand_run(set, &directory, 0);
-	bool		done = is_done(set, &directory);
+	bool		done = is_errand_done(set, &directory);
 
 	*now_ms = set->stat.mtime;
 	zkl_errand_free(set);
@@ -97,7 +97,7 @@ get_history(ZklTurn *turn, bool sync)
 
 	get->sync = sync;
 	rc = zkl_errand_run(get, &turn->target, 0);
-	done = is_done(get, &turn->target);
+	done = is_errand_done(get, &turn->target);
 	turn->version = get->stat.version;
 	turn->from_length = (uint32) get->size;
 	if (done && get->size <= ZKL_MAX_NODE_DATA)
@@ -190,7 +190,7 @@ try_forget(ZklTurn *turn)
 	memcpy(set->data, turn->to, turn->to_length);
 	if (zkl_errand_run(set, &turn->target, 0) == ZKL_RC_BADVERSION)
 		set->rc = ZKL_RC_UNKNOWN;
-	done = is_done(set, &turn->target);
+	done = is_errand_done(set, &turn->target);
 	zkl_errand_free(set);
 	return done;
 }

@@ -3,7 +3,7 @@
  *	  The SQL-callable functions by which sessions choose a leader.
  *
  * Run by backends.  Takes no locks, keeps no state.  Must not know how a lock
- * is asked for, nor when a hold ends: who leads holds an exclusive lock of
+ * is requested, nor when a hold ends: the leader holds an exclusive lock of
  * session lifetime, in the layout of Curator's LeaderLatch.
  */
 #include "postgres.h"
@@ -55,26 +55,26 @@ id_of(const text *given)
 Datum
 zkl_sql_lead(PG_FUNCTION_ARGS)
 {
-	ZklLockRequest ask = {0};
+	ZklLockRequest request = {0};
 	int64		token;
 
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
-	ask.lock = target_of(fcinfo);
-	ask.mode = ZKL_EXCLUSIVE;
-	ask.lifetime = ZKL_LIFETIME_SESSION;
-	ask.timeout_ms = zkl_duration_timeout_ms(fcinfo, 2);
-	ask.is_try = ask.timeout_ms != ZKL_FOREVER;
-	ask.leader_id = PG_ARGISNULL(1) ?
+	request.lock = target_of(fcinfo);
+	request.mode = ZKL_EXCLUSIVE;
+	request.lifetime = ZKL_LIFETIME_SESSION;
+	request.timeout_ms = zkl_duration_timeout_ms(fcinfo, 2);
+	request.is_try = request.timeout_ms != ZKL_FOREVER;
+	request.leader_id = PG_ARGISNULL(1) ?
 		psprintf("%s/%d", zkl_server_name(), MyProcPid) :
 		id_of(PG_GETARG_TEXT_PP(1));
-	if (!zkl_acquire(&ask, 1, &token))
+	if (!zkl_acquire(&request, 1, &token))
 		zkl_refusal_raise_timed_out(psprintf("leadership of \"%s\"",
-											 ask.lock.name), ask.timeout_ms);
+											 request.lock.name), request.timeout_ms);
 	PG_RETURN_INT64(token);
 }
 
-/* However often it was called to lead: who has resigned does not lead. */
+/* Ends the leadership, however often zk_lead() was called. */
 Datum
 zkl_sql_resign(PG_FUNCTION_ARGS)
 {

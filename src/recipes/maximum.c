@@ -1,17 +1,17 @@
 /*
  * maximum.c
  *	  What stands in ZooKeeper about a semaphore as a whole: its maximum, and
- *	  how many leases there are.
+ *	  how many permits there are.
  *
  * Owns the record of the maximum, {"zklock":1,"max_leases":3}, which is the
  * data of the semaphore's directory.  Run by backends.  Takes no locks.
  *
- * Must not know who holds what, nor how a lease is granted.
+ * Must not know who holds what, nor how a permit is granted.
  *
  * A caller that finds no record writes one, and so does a caller with another
- * maximum, if no zklock server has a lease.  Both do so under the guard; and
- * should that be lost meanwhile, the version of the data tells whether another
- * caller was faster.
+ * maximum if no zklock server has a permit.  Both do so under the guard.  If the
+ * guard is lost meanwhile, the version of the data tells whether another caller
+ * was faster.
  */
 #include "postgres.h"
 
@@ -26,9 +26,9 @@
 #define RECORD_ROOM			256
 #define FIRST_ROOM			((Size) 8192)	/* for names */
 
-/* Leases that this server has given back, but perhaps not yet in ZooKeeper */
+/* Permits that this server has released, but perhaps not yet in ZooKeeper */
 static int
-count_released(const ZklTarget *leases)
+count_released(const ZklTarget *permits)
 {
 	ZklSlot		slot;
 	int			slotno;
@@ -40,29 +40,29 @@ count_released(const ZklTarget *leases)
 			continue;
 		zkl_slot_copy(slotno, &slot);
 		n += slot.s_request.kind == ZKL_KIND_LOCK &&
-			slot.s_request.dialect == leases->dialect &&
-			strcmp(slot.s_request.path, leases->path) == 0;
+			slot.s_request.dialect == permits->dialect &&
+			strcmp(slot.s_request.path, permits->path) == 0;
 	}
 	return n;
 }
 
 static ZklErrand *
-list(const ZklTarget *leases, bool surely, const ZklDeadlines *at, Size room)
+list_permits(const ZklTarget *permits, bool surely, const ZklDeadlines *at, Size room)
 {
-	ZklErrand  *errand = zkl_errand_make(ZKL_ERRAND_LIST, leases, NULL, room);
+	ZklErrand  *errand = zkl_errand_make(ZKL_ERRAND_LIST, permits, NULL, room);
 
 	errand->sync = surely;
-	if (zkl_errand_run_within(errand, leases, at) != ZKL_RC_OK &&
+	if (zkl_errand_run_within(errand, permits, at) != ZKL_RC_OK &&
 		errand->rc != ZKL_RC_NONODE)
-		zkl_refusal_raise_failed(leases->name, ZKL_ERROR_ZOOKEEPER, errand->rc);
+		zkl_refusal_raise_failed(permits->name, ZKL_ERROR_ZOOKEEPER, errand->rc);
 	return errand;
 }
 
 int64
-zkl_maximum_count(const ZklTarget *leases, bool surely, const ZklDeadlines *at)
+zkl_maximum_count(const ZklTarget *permits, bool surely, const ZklDeadlines *at)
 {
-	int			released = surely ? count_released(leases) : 0;
-	ZklErrand  *errand = list(leases, surely, at, 0);
+	int			released = surely ? count_released(permits) : 0;
+	ZklErrand  *errand = list_permits(permits, surely, at, 0);
 	int64		n = errand->rc == ZKL_RC_OK ? errand->nchildren : 0;
 
 	zkl_errand_free(errand);
@@ -91,18 +91,19 @@ count_ours(const ZklErrand *errand)
 }
 
 /*
- * Whether somebody goes by the record: a server of zklock's.  Other clients do
- * not know it, and if they are always there it would stay for ever.
+ * Whether a zklock server has a permit, and so relies on the record.  Other
+ * clients do not count: they know nothing of it, and if one of them were always
+ * there, the maximum could never be changed.
  */
 static bool
-is_relied_on(const ZklTarget *leases, bool surely, const ZklDeadlines *at)
+is_relied_on(const ZklTarget *permits, bool surely, const ZklDeadlines *at)
 {
-	int			released = surely ? count_released(leases) : 0;
+	int			released = surely ? count_released(permits) : 0;
 	Size		room = FIRST_ROOM;
 	ZklErrand  *errand;
 	int			n;
 
-	while ((errand = list(leases, surely, at, room))->size > room)
+	while ((errand = list_permits(permits, surely, at, room))->size > room)
 	{
 		room = 2 * errand->size;
 		zkl_errand_free(errand);
@@ -200,7 +201,7 @@ write_record(const ZklTarget *directory, int max, ZklErrand *errand,
 }
 
 void
-zkl_maximum_settle(const ZklTarget *directory, const ZklTarget *leases,
+zkl_maximum_settle(const ZklTarget *directory, const ZklTarget *permits,
 				   int max, bool guarded, const ZklDeadlines *at)
 {
 	ZklErrand  *errand = zkl_errand_make(ZKL_ERRAND_GET, directory, NULL,
@@ -213,7 +214,7 @@ zkl_maximum_settle(const ZklTarget *directory, const ZklTarget *leases,
 
 		if (recorded == max || (recorded == 0 && !empty))
 			break;
-		if (recorded != 0 && is_relied_on(leases, !guarded, at))
+		if (recorded != 0 && is_relied_on(permits, !guarded, at))
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 					 errmsg("semaphore \"%s\" has a different maximum",

@@ -1,8 +1,10 @@
 /*
  * maximum.h
- *	  The maximum of a semaphore, the same for all zklock clients at a time, and
- *	  how many leases there are.  Errors if ZooKeeper refuses an answer, or
- *	  cannot be reached in time: by the deadlines of the call, if given.
+ *	  The maximum of a semaphore, which all zklock servers share, and how many
+ *	  permits there are.
+ *
+ * All raise an error if ZooKeeper refuses an answer or cannot be reached in
+ * time: by the deadlines of the call, if given.
  */
 #ifndef ZKL_RECIPES_MAXIMUM_H
 #define ZKL_RECIPES_MAXIMUM_H
@@ -11,23 +13,24 @@
 #include "backend/wait.h"
 
 /*
- * How many leases there are, whoever holds or awaits them, as far as this
- * server has seen.  surely: as of now, and without those that this server gives
- * back, so that there may be more.
+ * How many permits any client holds or awaits, as far as this server has seen.
+ * surely: as of now, and without the permits that this server is releasing; so
+ * there are at least as many.
  */
-extern int64 zkl_maximum_count(const ZklTarget *leases, bool surely,
+extern int64 zkl_maximum_count(const ZklTarget *permits, bool surely,
 							   const ZklDeadlines *at);
 
-/* The maximum that stands in the semaphore's directory; 0: none does. */
+/* The maximum recorded in the semaphore's directory; 0: none is. */
 extern int	zkl_maximum_recorded(const ZklTarget *directory);
 
 /*
- * Sees to it that all have the same maximum: error 22023 if this is another
- * one, and zklock servers have leases.  Under the guard it is recorded if need be.  What
- * others keep in the directory is left alone, and nothing is compared then.
+ * Ensures that all zklock servers have the same maximum: error 22023 if another
+ * one is recorded and a zklock server has a permit.  Under the guard, records
+ * the maximum if need be.  If the directory holds data of another client, leaves
+ * it alone and compares nothing.
  */
 extern void zkl_maximum_settle(const ZklTarget *directory,
-							   const ZklTarget *leases, int max,
+							   const ZklTarget *permits, int max,
 							   bool guarded, const ZklDeadlines *at);
 
 #endif							/* ZKL_RECIPES_MAXIMUM_H */

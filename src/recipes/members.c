@@ -5,17 +5,17 @@
  * Owns how they are told apart, and how "ready" comes and goes.  Run by
  * backends.  Takes no locks; waits for errands only.
  *
- * Must not know who enters or leaves, nor when.
+ * Must not know which members enter or leave, nor when.
  *
  * As Curator counts them, all children but "ready" are members.
  *
- * "ready" must stay while somebody is in who may not have seen it.  A listing
+ * "ready" must stay while a member is in that may not have seen it.  A listing
  * cannot promise that: behind it, others may enter, start the next round, and
  * leave.  No delete can name the "ready" that was listed, as its version is 0
  * each time.  So the barrier's directory is deleted in the same transaction:
  * ZooKeeper refuses that as long as there is any other child, and no member is
  * without its znode.  However late such a delete arrives, it can only end a round
- * in which nobody is.
+ * without members.
  */
 #include "postgres.h"
 
@@ -30,7 +30,7 @@ is_ready_node(const char *name)
 }
 
 static bool
-is_ours(const char *own, const char *name)
+is_own_member(const char *own, const char *name)
 {
 	return own[0] != '\0' && strncmp(name, own, strlen(own)) == 0;
 }
@@ -52,12 +52,12 @@ zkl_members_count(const ZklChildren *children, const char *own,
 			continue;
 		}
 		members->count++;
-		if (is_ours(own, name))
+		if (is_own_member(own, name))
 			members->has_us = true;
 		if (lowest == NULL || strcmp(name, lowest) < 0)
 			lowest = name;
 	}
-	members->is_first = lowest != NULL && is_ours(own, lowest);
+	members->is_first = lowest != NULL && is_own_member(own, lowest);
 }
 
 static bool
@@ -79,7 +79,7 @@ zkl_members_others(const ZklChildren *children, const char *own)
 	for (name = zkl_children_first(children); name != NULL;
 		 name = zkl_children_next(children, name))
 	{
-		if (!is_ready_node(name) && !is_ours(own, name))
+		if (!is_ready_node(name) && !is_own_member(own, name))
 			names = lappend(names, pstrdup(name));
 	}
 	return names;

@@ -25,7 +25,7 @@ extern void zkl_members_count(const ZklChildren *children, const char *own,
 /* The members that are listed, but for us: a list of names */
 extern List *zkl_members_others(const ZklChildren *children, const char *own);
 
-/* Takes those who are not listed any more out of such a list. */
+/* Takes the members that are no longer listed out of such a list. */
 extern List *zkl_members_left(const ZklChildren *children, List *names);
 
 /*
@@ -35,7 +35,7 @@ extern List *zkl_members_left(const ZklChildren *children, List *names);
 extern bool zkl_members_set_ready(ZklChildren *children);
 
 /*
- * Deletes "ready" if nobody is in, by the listing and when ZooKeeper does it.
+ * Deletes "ready" if there is no member, by the listing and when ZooKeeper does it.
  * False: somebody has come, or it is not known what was done, and the next look
  * just lists the children.
  */

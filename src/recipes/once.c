@@ -126,7 +126,7 @@ is_like_period(const char *key)
 }
 
 static void
-read_key(const text *argument, char *key)
+read_run_key(const text *argument, char *key)
 {
 	char	   *name = text_to_cstring(argument);
 	char	   *utf8 = name;
@@ -288,7 +288,7 @@ zkl_sql_once_key(PG_FUNCTION_ARGS)
 {
 	ZklTurnId	id = {0};
 
-	read_key(PG_GETARG_TEXT_PP(1), id.key);
+	read_run_key(PG_GETARG_TEXT_PP(1), id.key);
 	PG_RETURN_BOOL(take_turn(PG_GETARG_TEXT_PP(0), &id,
 							 is_at_least_once(PG_GETARG_TEXT_PP(2))));
 }

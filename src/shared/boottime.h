@@ -1,7 +1,7 @@
 /*
  * boottime.h
  *	  The clock that all leases, waits and pauses are measured by: it goes on
- *	  while the machine sleeps, and nobody sets it.
+ *	  while the machine sleeps, and cannot be set.
  */
 #ifndef ZKL_SHARED_BOOTTIME_H
 #define ZKL_SHARED_BOOTTIME_H

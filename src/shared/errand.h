@@ -10,8 +10,8 @@
  *
  * Reads are repeated on the next connection if an answer is lost.  Of a write
  * nothing is known then: rc is ZKL_RC_UNKNOWN, and it may even be applied
- * later.  So who writes gives the version that it expects, and data by which
- * it knows its own write again.
+ * later.  So a backend that writes gives the version that it expects, and data
+ * by which it recognises its own write.
  *
  * The path stands behind the answer: another client's znode may have a name of
  * any length.

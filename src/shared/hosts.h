@@ -1,6 +1,6 @@
 /*
  * hosts.h
- *	  Whom to connect to, and with which credentials.  For the worker.
+ *	  Which ZooKeeper servers to connect to, and with which credentials.  For the worker.
  */
 #ifndef ZKL_SHARED_HOSTS_H
 #define ZKL_SHARED_HOSTS_H

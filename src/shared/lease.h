@@ -31,11 +31,11 @@ extern bool zkl_lease_is_valid(uint32 generation);
 
 extern void zkl_lease_publish(uint32 generation, int64 deadline_ms);
 
-/* ---- those who wait for it ---- */
+/* ---- backends that wait for it ---- */
 
 /*
  * How often, in ms, to look whether a lease was renewed.  The worker wakes
- * those who wait, but not if it is killed just then.
+ * the waiting backends, but not if it is killed just then.
  */
 extern long zkl_lease_look_ms(void);
 

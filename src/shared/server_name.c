@@ -3,7 +3,7 @@
  *	  What this PostgreSQL server is called among others.
  *
  * Run by backends and by the worker, each for itself.  Takes no locks.  Must
- * not know who is told the name.
+ * not know what the name is for.
  */
 #include "postgres.h"
 

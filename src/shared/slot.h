@@ -29,7 +29,7 @@
  *
  * There are two sorts of slots.  The first ctl_nrequests ("zklock.max_requests")
  * are for requests of kind LOCK, and free ones are on a list: when they run
- * out, nobody gets another lock.  Behind them each backend has
+ * out, no session gets another lock.  Behind them each backend has
  * ZKL_OWN_SLOTS of its own for the other kinds, found by its number among the
  * processes, which the list knows nothing of.  So nobody can keep others from
  * looking at queues, breaking locks or ending a transaction by taking many
@@ -161,7 +161,7 @@ typedef struct ZklSlotHolder
 typedef struct ZklSlotAnswer
 {
 	bool		blocked;		/* it waits for others; told if together */
-	bool		solitary;		/* nobody seemed to wait for the release */
+	bool		solitary;		/* no other session seemed to wait */
 	int64		token;			/* fencing token of the grant */
 	uint32		generation;		/* session generation of the grant or node */
 	uint8		error;			/* ZklError */
@@ -253,7 +253,7 @@ extern ZklSlot *zkl_slots;		/* ctl_nslots of them */
 
 /*
  * The state, read without the mutex: for the slot's own backend, which acts on
- * a copy, and for those who only want to skip free slots.
+ * a copy, and for callers that only skip free slots.
  */
 extern ZklSlotState zkl_slot_peek(int slotno);
 
@@ -269,7 +269,7 @@ zkl_slot_is_over(const ZklSlot *slot, int64 now_ms)
 	return slot->s_until != 0 && now_ms >= slot->s_until;
 }
 
-/* Signals the holder if its lock was asked for and it was not told so yet. */
+/* Signals the holder if there was a revocation that it was not told of yet. */
 extern void zkl_slot_signal_if_due(ZklSlot *slot);
 
 #endif							/* ZKL_SHARED_SLOT_H */
