@@ -29,10 +29,12 @@ begin_line(ZklLine *line, const char *direction, const char *what)
 	zkl_line_word(line, what);
 }
 
+/* Some other line of the same event may have ended the trace. */
 static void
 end_line(const ZklManager *m, const ZklLine *line)
 {
-	m->trace.write(m->trace.context, line->text);
+	if (zkl_trace_is_on(m))
+		m->trace.write(m->trace.context, line->text);
 }
 
 /* What the event before this one led to comes first. */

@@ -2,8 +2,8 @@
  * trace.h
  *	  Tells, line by line, what happens to a manager and what it does about it.
  *
- * Each event of manager.h calls its function here, if somebody listens, before
- * it changes anything.
+ * If the trace is on, each event of manager.h calls its function here before it
+ * changes anything.
  */
 #ifndef ZKL_CORE_TRACE_H
 #define ZKL_CORE_TRACE_H
@@ -23,11 +23,11 @@ extern void zkl_trace_submit(ZklManager *m, uint32_t request,
 extern void zkl_trace_restore(ZklManager *m, uint32_t request,
 							  const ZklRestored *slot);
 
-/* A time-out, a release or a hold that is overdue, by name; the end is the release's, or NULL. */
+/* A time-out, a release or an overdue hold, by name; end: the release's, or NULL */
 extern void zkl_trace_request(ZklManager *m, const char *what,
 							  uint32_t request, const ZklEnd *end);
 
-/* What became of the connection; the session, if there is one, or NULL. */
+/* What became of the connection; session: the one that it has, or NULL */
 extern void zkl_trace_session(ZklManager *m, const char *what,
 							  const ZklSession *session);
 extern void zkl_trace_reply(ZklManager *m, uint64_t tag,

@@ -34,7 +34,7 @@ add_text(ZklRow *row, ZklListing *list)
 }
 
 static bool
-put_row(FunctionCallInfo fcinfo, ZklListing *list)
+put_dump_row(FunctionCallInfo fcinfo, ZklListing *list)
 {
 	ZklRow		row = {0};
 	int32		pid;
@@ -83,7 +83,7 @@ zkl_sql_dump(PG_FUNCTION_ARGS)
 
 	InitMaterializedSRF(fcinfo, 0);
 	segment = read_dump(&list);
-	for (i = 0; i < list.count && put_row(fcinfo, &list); i++)
+	for (i = 0; i < list.count && put_dump_row(fcinfo, &list); i++)
 		CHECK_FOR_INTERRUPTS();
 	dsm_detach(segment);
 	return (Datum) 0;

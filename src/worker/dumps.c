@@ -2,8 +2,8 @@
  * dumps.c
  *	  The worker's side of zk_dump().
  *
- * Owns nothing: it is answered at once, whatever ZooKeeper does.  Runs in the
- * worker only.  Takes the slots' mutexes through slot.h, one at a time.  It
+ * Owns nothing.  The worker answers at once, whatever ZooKeeper does.  Runs in
+ * the worker only.  Takes the slots' mutexes through slot.h, one at a time.  It
  * must not know what the core tells.
  */
 #include "postgres.h"
@@ -17,12 +17,12 @@
 static const ZklManager *core = NULL;
 
 static void
-put_text(ZklListing *list, const char *text)
+put_dump_text(ZklListing *list, const char *text)
 {
 	zkl_listing_put_bytes(list, text, (uint32) strlen(text));
 }
 
-/* With the backend that a request is of; 0: none */
+/* The pid is that of the request's backend; 0: the item is about no request. */
 static void
 put_item(void *context, const ZklDumpItem *item)
 {
@@ -35,10 +35,10 @@ put_item(void *context, const ZklDumpItem *item)
 		zkl_slot_copy((int) item->request, &slot);
 		pid = slot.s_request.pid;
 	}
-	put_text(list, item->path);
-	put_text(list, item->item);
+	put_dump_text(list, item->path);
+	put_dump_text(list, item->item);
 	zkl_listing_put(list, &pid, sizeof(int32));
-	put_text(list, item->state);
+	put_dump_text(list, item->state);
 	list->count++;
 }
 

@@ -5,9 +5,9 @@
  * Owns zklock.trace and zklock.trace.old in the data directory.  Runs in the
  * worker only; takes no locks.  It does not know what the lines say.
  *
- * Lines come together in memory until the worker has nothing else to do.  If
- * the file cannot be written, the server log says so once, and the trace stops
- * until the configuration is reloaded: locks matter more.
+ * The worker collects lines in memory and writes them when it has nothing else
+ * to do.  If it cannot write the file, the server log says so once, and the
+ * trace stops until the configuration is reloaded: locks matter more.
  */
 #include "postgres.h"
 
@@ -72,7 +72,7 @@ open_file(void)
 
 /* A full file becomes the old one.  Each may take half of the size. */
 static bool
-make_room(void)
+rotate_if_full(void)
 {
 	if (trace_size + (off_t) nunwritten <= (off_t) zkl_trace_size * 1024 / 2)
 		return true;
@@ -90,7 +90,7 @@ zkl_tracefile_flush(void)
 {
 	size_t		done = 0;
 
-	if (nunwritten == 0 || !make_room())
+	if (nunwritten == 0 || !rotate_if_full())
 		return;
 	while (done < nunwritten)
 	{

@@ -2,8 +2,8 @@
  * tracefile.h
  *	  The file that the core's trace goes to: "zklock.trace".  Worker only.
  *
- * It is in the data directory, for the server's owner alone, and together with
- * zklock.trace.old, which it becomes when it is full, it takes no more than
+ * The file is in the data directory, and only the server's owner can read it.
+ * When it is full, it replaces zklock.trace.old.  Both together take no more than
  * "zklock.trace_size".
  */
 #ifndef ZKL_WORKER_TRACEFILE_H
@@ -17,7 +17,7 @@ extern void zkl_tracefile_begin(ZklManager *manager);
 /* The settings may have changed. */
 extern void zkl_tracefile_reload(void);
 
-/* Writes what has come together. */
+/* Writes the lines that were collected. */
 extern void zkl_tracefile_flush(void);
 
 #endif							/* ZKL_WORKER_TRACEFILE_H */

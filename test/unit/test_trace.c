@@ -148,6 +148,37 @@ lose_the_session(void)
 	world_wind_up(w);
 }
 
+typedef struct Deaf
+{
+	ZklManager *m;
+	int			n;
+} Deaf;
+
+static void
+stop_at_operation(void *context, const char *line)
+{
+	Deaf	   *deaf = context;
+
+	deaf->n++;
+	if (strncmp(line, "out operation", 13) == 0)
+		zkl_manager_trace(deaf->m, NULL, NULL);
+}
+
+/* The one who listens ends the trace in the middle of a batch. */
+static void
+stop_in_between(void)
+{
+	World	   *w = world_ready();
+	Deaf		deaf = {w->m, 0};
+
+	world_warm_up(w, "/a");
+	zkl_manager_trace(w->m, stop_at_operation, &deaf);
+	world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK_INT(deaf.n, 4);
+	world_wind_up(w);
+}
+
 static void
 check_item(void *context, const ZklDumpItem *item)
 {
@@ -228,6 +259,7 @@ main(void)
 	RUN(hand_over);
 	RUN(wait_for_another_client);
 	RUN(lose_the_session);
+	RUN(stop_in_between);
 	RUN(what_is_believed);
 	RUN(lines_of_any_text);
 	return unit_finish();
