@@ -13,7 +13,7 @@
 #include "sight.h"
 
 /* The largest tokens granted, for each of the last holders */
-#define MAX_HOLDERS 16
+#define MAX_HOLDERS 128
 
 typedef struct Tokens
 {
