@@ -3,8 +3,8 @@
  *	  The DSM segments of backends, as the worker uses them.
  *
  * Owns nothing: a segment is attached only while it is used.  Runs in the worker
- * only; takes no locks but those of PostgreSQL's dsm.c.  It must not know what
- * the segments hold.
+ * only.  Takes the locks of PostgreSQL's dsm.c, and the slots' mutexes through
+ * slot.h.  It must not know what the segments hold.
  *
  * The worker has no resource owner that would clean up after an error.
  * dsm_attach() takes a reference before it maps the segment.  If the mapping
