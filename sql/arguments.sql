@@ -1,6 +1,6 @@
 --
--- Bad arguments: each is refused before anything is asked of ZooKeeper, and
--- the error says which rule was broken.
+-- Bad arguments: each is refused before ZooKeeper is asked, and the error says
+-- which rule was broken.
 --
 \set SHOW_CONTEXT never
 SET zklock.connect_timeout = '100ms';
@@ -44,7 +44,7 @@ SELECT * FROM zk_queue('x');
 SELECT zk_unlock('/' || repeat('x', 254)) AS held;
 SELECT zk_fencing_token('/' || repeat(chr(228), 127)) IS NULL AS none;
 
--- nothing asked, nothing got
+-- NULL gives NULL
 SELECT zk_lock(NULL) IS NULL AND zk_lock_shared(NULL) IS NULL
    AND zk_xact_lock(NULL) IS NULL AND zk_xact_lock_shared(NULL) IS NULL
    AND zk_try_lock(NULL) IS NULL AND zk_try_lock_shared(NULL) IS NULL

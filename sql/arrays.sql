@@ -1,6 +1,6 @@
 --
--- Several locks at once: bad arrays are refused, and what is written without a
--- type is one name.
+-- Several locks at once: bad arrays are refused, and a literal without a type
+-- is one name.
 --
 \set SHOW_CONTEXT never
 SET zklock.connect_timeout = '100ms';
@@ -43,7 +43,7 @@ SELECT zk_lock(ARRAY['/a', '/b'], '-1s');
 SELECT zk_lock('{/a}');
 SELECT zk_unlock('/a');
 
--- nothing asked, nothing got
+-- NULL gives NULL
 SELECT zk_lock(NULL::text[]) IS NULL AND zk_try_lock(NULL::text[], '-1s') IS NULL
    AND zk_unlock(NULL::text[]) IS NULL AS strict;
 
@@ -51,7 +51,7 @@ SELECT zk_lock(NULL::text[]) IS NULL AND zk_try_lock(NULL::text[], '-1s') IS NUL
 SELECT zk_unlock(ARRAY['/b', '/a']);
 SELECT zk_unlock_shared(ARRAY['/a']);
 
--- no answer: nothing stays
+-- if nobody answers, nothing is left behind
 SELECT zk_try_lock(ARRAY['/a', '/b', '/c']);
 \echo :LAST_ERROR_SQLSTATE
 \set VERBOSITY sqlstate

@@ -1,10 +1,10 @@
 --
--- Barriers: bad arguments, and what takes no ZooKeeper.
+-- Barriers: bad arguments, and calls that need no ZooKeeper.
 --
 \set SHOW_CONTEXT never
 SET zklock.connect_timeout = '100ms';
 
--- names, as of locks
+-- names: the same rules as for locks
 SELECT zk_barrier_enter('x', 2);
 \echo :LAST_ERROR_SQLSTATE
 SELECT zk_barrier_leave('/x/');
@@ -21,7 +21,7 @@ SELECT zk_barrier_enter('/x', 2, '-1 second');
 SELECT zk_barrier_leave('/x', '-1 microsecond');
 SELECT zk_barrier('/x', 2, '1 month -31 days');
 
--- nothing asked, nothing got; but no timeout is for ever
+-- NULL gives NULL, but a NULL timeout never ends
 SELECT zk_barrier_enter(NULL, 2) IS NULL AND zk_barrier_enter('/x', NULL) IS NULL
    AND zk_barrier(NULL, 2) IS NULL AND zk_barrier('/x', NULL) IS NULL
    AND zk_barrier_leave(NULL) IS NULL AS nothing;

@@ -1,6 +1,5 @@
 --
--- Locks for a bounded time: what can be seen of the arguments without
--- ZooKeeper.
+-- Locks for a bounded time: the arguments, as far as they need no ZooKeeper.
 --
 \set SHOW_CONTEXT never
 SET zklock.connect_timeout = '50ms';
@@ -54,7 +53,7 @@ SELECT zk_lock('/x', at_least => '1us');
 \echo :LAST_ERROR_SQLSTATE
 RESET zklock.max_at_least;
 
--- good: they get as far as to ZooKeeper, which is not there
+-- good arguments: the calls fail only because there is no ZooKeeper
 \set VERBOSITY sqlstate
 SELECT zk_try_lock('/x', '0', '1 microsecond');
 SELECT zk_try_lock_shared('/x', '0', '1s', '1s');
@@ -67,7 +66,7 @@ SELECT zk_lock('/x', '1h', '1h', '1s');
 RESET lock_timeout;
 \set VERBOSITY default
 
--- without a name nothing happens, whatever the other arguments are
+-- a NULL name gives NULL, whatever the other arguments are
 SELECT zk_lock(NULL, '-1s') IS NULL AND zk_lock_shared(NULL, NULL) IS NULL
    AND zk_xact_lock(NULL, '1s', '1h', '1s') IS NULL
    AND zk_xact_lock_shared(NULL, at_most => '0') IS NULL
@@ -77,7 +76,7 @@ SELECT zk_lock(NULL, '-1s') IS NULL AND zk_lock_shared(NULL, NULL) IS NULL
    AND zk_try_xact_lock_shared(NULL, '0', '0', '-1s') IS NULL
    AND zk_extend(NULL, '1h') IS NULL AS nothing;
 
--- what is not held
+-- a lock that is not held
 SELECT zk_extend('/x', '1h');
 SELECT zk_extend('/x', NULL);
 SELECT zk_extend('x', '1h');

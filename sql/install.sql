@@ -1,6 +1,6 @@
 --
--- What CREATE EXTENSION makes: names, properties, privileges; and that it can
--- be moved to another schema and dropped without a trace.
+-- What CREATE EXTENSION makes: names, properties, privileges and comments.  It
+-- can be moved to another schema and dropped without a trace.
 --
 CREATE EXTENSION zklock;
 
@@ -13,7 +13,7 @@ SELECT p.oid::regprocedure AS function, p.provolatile, p.proisstrict,
   JOIN pg_extension e ON d.refobjid = e.oid AND e.extname = 'zklock'
  ORDER BY p.oid::regprocedure::text COLLATE "C";
 
--- nothing is for everybody
+-- PUBLIC has no privileges
 SELECT p.oid::regprocedure
   FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
  WHERE p.proname LIKE 'zk\_%' AND a.grantee = 0;

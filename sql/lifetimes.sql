@@ -1,11 +1,11 @@
 --
--- Transactions around locks that are not got or not held: what can be seen of
--- lifetimes without ZooKeeper.
+-- Lifetimes, as far as they need no ZooKeeper: transactions around locks that
+-- are not granted or not held.
 --
 \set SHOW_CONTEXT never
 SET zklock.connect_timeout = '50ms';
 
--- releasing what is not held
+-- releasing a lock that is not held
 SELECT zk_unlock('/batch/nightly');
 SELECT zk_unlock_shared('/batch/nightly');
 SELECT zk_unlock_all();
@@ -44,7 +44,7 @@ EXCEPTION WHEN connection_failure THEN
 END $$;
 DROP FUNCTION try_deep(int);
 
--- a transaction without locks is prepared as ever
+-- a transaction without locks can be prepared
 BEGIN;
 INSERT INTO pg_temp.done VALUES ('x');
 ROLLBACK;

@@ -1,6 +1,6 @@
 --
--- zk_once(): bad arguments are refused before anything is asked of ZooKeeper,
--- and which function is meant.
+-- zk_once(): bad arguments are refused before ZooKeeper is asked; and which
+-- function is called.
 --
 \set SHOW_CONTEXT never
 SET zklock.connect_timeout = '100ms';
@@ -22,7 +22,7 @@ SELECT zk_once('/nightly', repeat(chr(228), 101));
 SELECT zk_once('/nightly', E'a\nb');
 SELECT zk_once('/nightly', E'a\x7fb');
 
--- what looks like a period is no key
+-- a text that looks like a period is no key
 SELECT zk_once('/nightly', '1 hour');
 \echo :LAST_ERROR_SQLSTATE
 SELECT zk_once('/nightly', '30min');
@@ -50,7 +50,7 @@ SELECT zk_once('/nightly', 'k', 'exactly_once');
 SELECT zk_once('/nightly', interval '1 day', 'AT_MOST_ONCE');
 SELECT zk_once('/nightly', 'k', guarantee => '');
 
--- good ones, but nobody answers
+-- good arguments, but nobody answers
 \set VERBOSITY terse
 SELECT zk_once('/nightly', '2026-11-21');
 \echo :LAST_ERROR_SQLSTATE
@@ -60,14 +60,14 @@ SELECT zk_once('/nightly', run_key => 'k', guarantee => 'at_most_once');
 SELECT zk_once('/nightly', period => '1 day', guarantee => 'at_least_once');
 SELECT zk_once('/nightly', interval '1 week');
 
--- to have a turn again
+-- resetting
 SELECT zk_once_reset('nightly');
 SELECT zk_once_reset('/.once/nightly');
 SELECT zk_once_reset('/' || repeat('x', 250));
 SELECT zk_once_reset('/nightly');
 \echo :LAST_ERROR_SQLSTATE
 
--- nothing asked, nothing got
+-- NULL gives NULL
 SELECT zk_once(NULL, 'k') IS NULL AND zk_once('/nightly', NULL::text) IS NULL
    AND zk_once('/nightly', NULL::interval) IS NULL
    AND zk_once('/nightly', 'k', NULL) IS NULL

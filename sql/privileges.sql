@@ -1,6 +1,6 @@
 --
--- Least privilege: a role without grants gets at nothing, one with EXECUTE
--- sees only what is its own, pg_monitor sees all.
+-- Least privilege: a role without grants can call nothing, a role with EXECUTE
+-- sees only its own locks, and pg_monitor sees all.
 --
 \set SHOW_CONTEXT never
 CREATE ROLE regress_zklock_nobody;
@@ -43,7 +43,7 @@ SELECT name FROM pg_settings
  WHERE name IN ('zklock.connect_string', 'zklock.auth_file');
 RESET ROLE;
 
--- the error does not tell hosts to those who may not see the settings
+-- if a role may not see the settings, errors do not show it hosts
 SET ROLE regress_zklock_user;
 DO $$
 DECLARE

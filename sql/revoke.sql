@@ -1,6 +1,6 @@
 --
 -- Revocation and leadership, as far as they need no ZooKeeper: bad arguments,
--- and what they say when nobody answers.
+-- and the errors if nobody answers.
 --
 \set SHOW_CONTEXT never
 SET zklock.connect_timeout = '100ms';
@@ -13,7 +13,7 @@ SELECT zk_lead('/a/_c_00000000-0000-8000-8000-000000000000-latch-0000000001');
 SELECT zk_resign('x');
 SELECT * FROM zk_leader('x');
 
--- nothing asked, nothing got
+-- NULL gives NULL
 SELECT zk_revoke(NULL) IS NULL AND zk_lead(NULL) IS NULL
    AND zk_lead(NULL, 'me', '-1s') IS NULL AND zk_resign(NULL) IS NULL AS strict;
 SELECT count(*) FROM zk_leader(NULL);

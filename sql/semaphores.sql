@@ -1,6 +1,6 @@
 --
--- Semaphores without a ZooKeeper: bad arguments, each refused before anything
--- is asked, and what is an error or a warning without an answer.
+-- Semaphores without ZooKeeper: bad arguments are refused before ZooKeeper is
+-- asked, and without an answer a call ends with an error or a warning.
 --
 \set SHOW_CONTEXT never
 SET zklock.connect_timeout = '100ms';
@@ -22,7 +22,7 @@ SELECT zk_release('/s', 0);
 SELECT zk_acquire('/s', 2147483647, 2147483647);
 \echo :LAST_ERROR_SQLSTATE
 
--- names, which leave room for what stands below them
+-- names, which leave room for the directories below them
 SELECT zk_acquire('s', 1);
 \echo :LAST_ERROR_SQLSTATE
 SELECT zk_try_acquire('/', 1);
@@ -41,7 +41,7 @@ SELECT zk_try_xact_acquire('/s', 1, 1, '-1 microsecond');
 SELECT zk_acquire('/s', 1, 1, '-1 second');
 SELECT zk_xact_acquire('/s', 1, timeout => '-1 microsecond');
 
--- nothing asked, nothing got
+-- NULL gives NULL
 SELECT zk_acquire(NULL, 1) IS NULL AND zk_acquire('/s', NULL) IS NULL
    AND zk_acquire('/s', 1, NULL) IS NULL
    AND zk_xact_acquire(NULL, 1) IS NULL

@@ -1,6 +1,6 @@
 --
--- Nobody answers where ZooKeeper should be: a try is an error, never "false";
--- a wait goes on until a timeout; nothing is left behind.
+-- Nobody answers where ZooKeeper should be: a try raises an error, and never
+-- returns false; a wait goes on until a timeout; nothing is left behind.
 --
 SHOW zklock.connect_string;
 SET zklock.connect_timeout = '200ms';
@@ -18,23 +18,23 @@ SELECT zk_try_xact_lock_shared('/batch/nightly');
 SELECT * FROM zk_queue('/batch/nightly');
 \echo :LAST_ERROR_SQLSTATE
 
--- so is a wait whose timeout has ended, and that does not tell "taken" either
+-- a wait with a timeout raises the same error, not the one of a lock that is taken
 SELECT zk_lock('/batch/nightly', '0');
 \echo :LAST_ERROR_SQLSTATE
 SELECT zk_xact_lock_shared('/batch/nightly', '0.1 s');
 \echo :LAST_ERROR_SQLSTATE
--- if that is long, a notice comes first
+-- if the timeout is longer than zklock.connect_timeout, a notice comes first
 SELECT zk_lock('/batch/nightly', '0.3 s');
 \echo :LAST_ERROR_SQLSTATE
 
--- a wait without a timeout only ends by those of PostgreSQL
+-- only PostgreSQL's timeouts end a wait without a timeout
 SET zklock.connect_timeout = '1min';
 SET lock_timeout = '300ms';
 SELECT zk_lock('/batch/nightly');
 \echo :LAST_ERROR_SQLSTATE
 SELECT zk_xact_lock_shared('/batch/nightly');
 \echo :LAST_ERROR_SQLSTATE
--- a try heeds it too, if it is the shorter one
+-- lock_timeout also ends a try and a wait with a longer timeout
 SELECT zk_try_lock('/batch/nightly', '1 hour');
 \echo :LAST_ERROR_SQLSTATE
 SELECT zk_lock('/batch/nightly', '1 hour');
@@ -47,7 +47,7 @@ SELECT zk_xact_lock('/batch/nightly');
 \echo :LAST_ERROR_SQLSTATE
 RESET statement_timeout;
 
--- which lock it was is told, and that nobody else was in the way
+-- the error names the lock, and says that no other holder was in the way
 \set VERBOSITY default
 \set SHOW_CONTEXT errors
 SET lock_timeout = '50ms';
@@ -66,7 +66,7 @@ END $$;
 RESET lock_timeout;
 SET zklock.connect_timeout = '200ms';
 
--- the timeouts are kept, neither less nor much more
+-- a try ends neither before its time nor much later
 SET client_min_messages = warning;
 DO $$
 DECLARE
@@ -81,7 +81,7 @@ EXCEPTION WHEN connection_failure THEN
 END $$;
 RESET client_min_messages;
 
--- many in a row use up no slots (there are 8)
+-- many calls in a row use up no slots (there are 8)
 SET zklock.connect_timeout = '1ms';
 DO $$
 DECLARE

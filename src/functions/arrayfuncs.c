@@ -2,13 +2,13 @@
  * arrayfuncs.c
  *	  The SQL-callable functions that acquire and release several locks at once.
  *
- * Owns the way from an array of names to requests, and back.  Run by backends.
- * Takes no locks, keeps no state.
+ * Turns an array of names into requests, and their grants into an array of
+ * tokens.  Run by backends.  Takes no locks, keeps no state.
  *
- * Must not know how a lock is asked for, nor when a hold ends.
+ * Must not know how a lock is requested, nor when a hold ends.
  *
- * An array may have millions of elements, each of which takes hundreds of bytes
- * on its way.  So the number is looked at first.
+ * An array may have millions of elements, and each of them would take hundreds
+ * of bytes here.  So the number of elements is checked first.
  */
 #include "postgres.h"
 
@@ -35,14 +35,14 @@ ZKL_FUNCTION(zkl_sql_try_xact_lock_all_shared);
 ZKL_FUNCTION(zkl_sql_unlock_all_of);
 ZKL_FUNCTION(zkl_sql_unlock_all_of_shared);
 
-/* One name of an array, and where it stood there */
+/* One name of an array, and its position there */
 typedef struct Named
 {
 	ZklTarget	lock;
 	int			position;
 } Named;
 
-/* The order in which everybody takes them: by the bytes of the names */
+/* All sessions take locks in this order: by the bytes of the names. */
 static int
 compare_named(const void *a, const void *b)
 {
@@ -111,7 +111,7 @@ acquire_all(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime,
 {
 	ArrayType  *array = PG_GETARG_ARRAYTYPE_P(0);
 	Named	   *names;
-	ZklLockRequest *asks;
+	ZklLockRequest *requests;
 	int64	   *tokens;
 	Datum	   *result;
 	int64		timeout_ms;
@@ -122,18 +122,18 @@ acquire_all(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime,
 	zkl_quota_check_number(*n);
 	names = names_of(array);
 	timeout_ms = zkl_duration_timeout_ms(fcinfo, 1);
-	asks = palloc0(*n * sizeof(ZklLockRequest));
+	requests = palloc0(*n * sizeof(ZklLockRequest));
 	tokens = palloc(*n * sizeof(int64));
 	result = palloc(*n * sizeof(Datum));
 	for (i = 0; i < *n; i++)
 	{
-		asks[i].lock = names[i].lock;
-		asks[i].mode = mode;
-		asks[i].lifetime = lifetime;
-		asks[i].timeout_ms = timeout_ms;
-		asks[i].is_try = timeout_ms != ZKL_FOREVER;
+		requests[i].lock = names[i].lock;
+		requests[i].mode = mode;
+		requests[i].lifetime = lifetime;
+		requests[i].timeout_ms = timeout_ms;
+		requests[i].is_try = timeout_ms != ZKL_FOREVER;
 	}
-	if (!zkl_acquire(asks, *n, tokens))
+	if (!zkl_acquire(requests, *n, tokens))
 		return NULL;
 	for (i = 0; i < *n; i++)
 		result[names[i].position] = Int64GetDatum(tokens[i]);
@@ -215,8 +215,8 @@ zkl_sql_try_xact_lock_all_shared(PG_FUNCTION_ARGS)
 }
 
 /*
- * Each is released, whatever becomes of the others.  They may be more than the
- * session could acquire now, but not more than it could ever hold.
+ * Releases each lock, even if another is not held.  A session may release more
+ * locks than it could acquire now, but not more than it could ever hold.
  */
 static Datum
 unlock_all_of(FunctionCallInfo fcinfo, ZklLockMode mode)

@@ -2,8 +2,8 @@
  * dumpfuncs.c
  *	  The set-returning function zk_dump().
  *
- * Owns nothing.  Run by backends.  Takes no locks.  Must not know what the core
- * tells.
+ * Owns nothing.  Run by backends.  Takes no locks.  Must not know what the
+ * texts of the core mean.
  */
 #include "postgres.h"
 

@@ -1,9 +1,9 @@
 /*
  * operator.c
- *	  The SQL-callable functions by which an operator interferes.
+ *	  The SQL-callable functions for operators.
  *
  * Run by backends of superusers.  Takes no locks, keeps no state.  Must not
- * know how the worker does what is asked for.
+ * know how the worker carries them out.
  */
 #include "postgres.h"
 
@@ -18,7 +18,7 @@
 ZKL_FUNCTION(zkl_sql_break_lock);
 ZKL_FUNCTION(zkl_sql_accept_lower_tokens);
 
-/* EXECUTE can be granted; what these do to others cannot. */
+/* EXECUTE can be granted, but only a superuser may interfere with others. */
 static void
 require_superuser(const char *message)
 {
@@ -28,7 +28,7 @@ require_superuser(const char *message)
 				 errmsg("%s", message)));
 }
 
-/* Of a semaphore, the oldest lease goes. */
+/* Breaks the oldest lease of a semaphore. */
 static bool
 break_lease(const ZklTarget *lock)
 {
@@ -50,9 +50,7 @@ zkl_sql_break_lock(PG_FUNCTION_ARGS)
 	PG_RETURN_BOOL(zkl_lock_queue_break(&lock) || break_lease(&lock));
 }
 
-/*
- * The worker looks at it when it connects, at most a few seconds later.
- */
+/* The worker reads the value when it connects, at most a few seconds later. */
 Datum
 zkl_sql_accept_lower_tokens(PG_FUNCTION_ARGS)
 {

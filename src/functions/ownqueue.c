@@ -5,13 +5,14 @@
  * Owns nothing that lasts.  Run by backends that show a queue.  Takes no locks
  * but, through slot.h, those of what it copies, one at a time.
  *
- * Must not know what a queue is shown for.
+ * Must not know why a queue is shown.
  *
- * A lock goes from one request to the next of the same server at once, and the
- * znode of the first one is deleted some time later.  So a queue that was read
- * from ZooKeeper can show a holder that has left, and the next one behind it as
- * waiting.  The slots tell what became of both.  The listing is older than the
- * slots, so a znode of this server's session that no slot names is gone.
+ * A lock passes from one request to the next of the same server at once, and
+ * the znode of the first request is deleted some time later.  So a queue that
+ * was read from ZooKeeper can show a holder that has already left, and the
+ * new holder behind it as waiting.  The slots tell what became of both.  The
+ * listing is older than the slots: if a znode belongs to this server's session
+ * and no slot names it, it is gone.
  */
 #include "postgres.h"
 
@@ -90,7 +91,7 @@ compare_znodes(const void *a, const void *b)
 				  sizeof(ZklUuid));
 }
 
-/* The znode of a released hold goes on for another hold of its owner. */
+/* Another hold of the same owner keeps using the znode of a released hold. */
 static void
 pass_on(ZklOwnQueue *own, uint64 *holders, int nholders)
 {

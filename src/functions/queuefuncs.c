@@ -2,7 +2,7 @@
  * queuefuncs.c
  *	  The set-returning function zk_queue().
  *
- * Owns what others may see of a lock's queue, and of a semaphore's.  Run by
+ * Decides what a role may see of the queue of a lock or a semaphore.  Run by
  * backends.  Takes no locks.
  *
  * Must not know which locks this backend holds.
@@ -81,7 +81,7 @@ add_created_at(ZklRow *row, int64 ctime_ms)
 		zkl_row_null(row);
 }
 
-/* Rows are numbered as they come. */
+/* Numbers the rows in the order of the calls. */
 static void
 put_row(FunctionCallInfo fcinfo, const ZklTarget *target, const char *mode,
 		bool granted, const ZklListingEntry *entry, int *position)
@@ -103,8 +103,8 @@ put_row(FunctionCallInfo fcinfo, const ZklTarget *target, const char *mode,
 }
 
 /*
- * "granted" is what the znodes ahead say.  What this server knows of its own
- * znodes goes before that.
+ * "granted" follows from the znodes ahead, unless this server knows more: for
+ * its own znodes, its slots decide.
  */
 static void
 put_entry(FunctionCallInfo fcinfo, const ZklTarget *target, const char *mode,
@@ -115,7 +115,7 @@ put_entry(FunctionCallInfo fcinfo, const ZklTarget *target, const char *mode,
 		put_row(fcinfo, target, mode, granted, entry, position);
 }
 
-/* The rule by which a lock is granted */
+/* Shows a lock's queue, by the rule that grants locks. */
 static void
 put_lock(FunctionCallInfo fcinfo, const ZklTarget *lock, int *position)
 {
@@ -140,7 +140,7 @@ put_lock(FunctionCallInfo fcinfo, const ZklTarget *lock, int *position)
 	dsm_detach(segment);
 }
 
-/* Those of a recipe of the same name, the first "most" of whom have it */
+/* Shows the queue of a recipe of that name; the first "most" are granted. */
 static void
 put_others(FunctionCallInfo fcinfo, const ZklTarget *lock, ZklDialect dialect,
 		   const char *mode, uint32 most, int *position)
@@ -162,7 +162,7 @@ put_others(FunctionCallInfo fcinfo, const ZklTarget *lock, ZklDialect dialect,
 	dsm_detach(segment);
 }
 
-/* Of those who queue for the guard: all but the first "skip" */
+/* Shows the queue for the guard of a semaphore, without the first "skip". */
 static void
 put_guard(FunctionCallInfo fcinfo, const ZklTarget *guard, int skip,
 		  int *position)
@@ -184,9 +184,10 @@ put_guard(FunctionCallInfo fcinfo, const ZklTarget *guard, int skip,
 }
 
 /*
- * The leases of the semaphore of that name, then those who wait for the guard.
- * Who has it and waits is there with his leases, past the maximum; if nobody
- * has recorded that, they all count as granted.
+ * Shows the leases of the semaphore of that name, then the waiters for its
+ * guard.  If the holder of the guard waits, its leases are already among the
+ * others, past the maximum.  If no maximum is recorded, all leases count as
+ * granted.
  */
 static void
 put_semaphore(FunctionCallInfo fcinfo, const ZklTarget *lock, int *position)

@@ -1,14 +1,14 @@
 /*
  * revoke.c
- *	  The SQL-callable function that asks the holders of a lock to give it up.
+ *	  The SQL-callable function that asks the holders of a lock to release it.
  *
- * Run by backends.  Takes no locks, keeps no state.  Must not know what becomes
- * of the wish on the holder's side.
+ * Run by backends.  Takes no locks, keeps no state.  Must not know what a
+ * holder does then.
  *
- * The wish is data of the holder's znode, which its owner watches.  For other
- * clients it is Curator's fixed message, over whatever was there.  In zklock's
- * own znodes it is a mark in the data, which tells who asks, and goes on
- * telling who holds.
+ * The request is written into the data of the holder's znode, which the holder
+ * watches.  For other clients it is Curator's fixed message, which replaces the
+ * data.  In zklock's own znodes it is a mark that names the asking session, and
+ * the data still names the holder.
  */
 #include "postgres.h"
 
@@ -28,7 +28,7 @@
 
 ZKL_FUNCTION(zkl_sql_revoke);
 
-/* This session, in the words that the holder reads */
+/* Describes this session for the holder. */
 static void
 describe_asker(char *buf, Size size)
 {
@@ -42,7 +42,7 @@ describe_asker(char *buf, Size size)
 								   database ? database : ""));
 }
 
-/* Fills in what is to be written over what the errand has just read. */
+/* Fills in the data that replaces the data that the errand has just read. */
 static void
 make_message(ZklErrand *errand, bool is_zklock, const char *asker)
 {
@@ -67,9 +67,9 @@ is_written(const ZklErrand *errand)
 }
 
 /*
- * False: it holds the lock no more.  What was written before is written again:
- * each write is a wish of its own.  But a write whose answer was lost may have
- * been done.
+ * False: it no longer holds the lock.  Each call writes, even if the data is the
+ * same as before, because the holder counts writes.  Only if the answer to a
+ * write was lost does the next turn check whether it was done.
  */
 static bool
 ask_holder(const ZklTarget *lock, const char *znode, bool is_zklock,
@@ -104,7 +104,7 @@ ask_holder(const ZklTarget *lock, const char *znode, bool is_zklock,
 	return rc == ZKL_RC_OK;
 }
 
-/* False: it has left. */
+/* False: it has left the queue. */
 static bool
 ask_entry(const ZklTarget *lock, const ZklListingEntry *entry,
 		  const char *asker)
@@ -121,7 +121,7 @@ ask_entry(const ZklTarget *lock, const ZklListingEntry *entry,
 					  asker);
 }
 
-/* Those that zk_queue() shows as granted */
+/* Asks the entries that zk_queue() shows as granted. */
 Datum
 zkl_sql_revoke(PG_FUNCTION_ARGS)
 {

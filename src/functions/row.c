@@ -3,7 +3,7 @@
  *	  Rows of set-returning functions, a column at a time.
  *
  * Owns nothing.  Run by backends.  Takes no locks.  Must not know what the
- * columns are.
+ * columns mean.
  */
 #include "postgres.h"
 
@@ -31,14 +31,14 @@ zkl_row_text(ZklRow *row, const char *value)
 	zkl_row_add(row, CStringGetTextDatum(value));
 }
 
-/* Text in UTF-8 of unknown origin, in a buffer that it may fill */
+/* UTF-8 of unknown origin; it may fill its buffer, without a zero behind it */
 void
 zkl_row_utf8(ZklRow *row, const char *value, size_t size)
 {
 	zkl_row_text(row, zkl_text_to_display(value, (int) strnlen(value, size)));
 }
 
-/* The same, but nothing is NULL */
+/* The same, but an empty text becomes NULL. */
 void
 zkl_row_utf8_or_null(ZklRow *row, const char *value, size_t size)
 {

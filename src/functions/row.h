@@ -22,10 +22,10 @@ extern void zkl_row_add(ZklRow *row, Datum value);
 extern void zkl_row_null(ZklRow *row);
 extern void zkl_row_text(ZklRow *row, const char *value);
 
-/* Text in UTF-8 of unknown origin, in a buffer that it may fill */
+/* UTF-8 of unknown origin; it may fill its buffer, without a zero behind it */
 extern void zkl_row_utf8(ZklRow *row, const char *value, size_t size);
 
-/* These: NULL for an empty string, or for 0 */
+/* These add NULL for an empty string or 0. */
 extern void zkl_row_utf8_or_null(ZklRow *row, const char *value, size_t size);
 extern void zkl_row_time_or_null(ZklRow *row, TimestampTz value);
 extern void zkl_row_pid_or_null(ZklRow *row, int pid);
@@ -36,7 +36,7 @@ extern void zkl_row_interval_ms(ZklRow *row, int64 ms);
 /* Adds the row to the function's result. */
 extern void zkl_row_put(FunctionCallInfo fcinfo, ZklRow *row);
 
-/* How a mode is called in SQL */
+/* The name of a mode in SQL */
 extern const char *zkl_mode_name(ZklLockMode mode);
 
 #endif							/* ZKL_FUNCTIONS_ROW_H */

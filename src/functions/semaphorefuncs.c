@@ -2,10 +2,10 @@
  * semaphorefuncs.c
  *	  The SQL-callable functions that acquire and release leases.
  *
- * Owns the way from SQL arguments to what semaphore.c is asked for, and back.
+ * Turns SQL arguments into calls of semaphore.c, and the answers into results.
  * Run by backends.  Takes no locks, keeps no state.
  *
- * Must not know how a lease is asked for, nor when a hold ends.
+ * Must not know how a lease is requested, nor when a hold ends.
  */
 #include "postgres.h"
 
@@ -24,53 +24,53 @@ ZKL_FUNCTION(zkl_sql_release);
 
 /* Arguments: path, max_leases, leases, timeout */
 static Datum
-acquire(FunctionCallInfo fcinfo, ZklLifetime lifetime, bool is_try)
+acquire_leases(FunctionCallInfo fcinfo, ZklLifetime lifetime, bool is_try)
 {
-	ZklSemaphoreRequest ask;
+	ZklSemaphoreRequest call;
 	int64		token;
 	bool		granted;
 
 	if (PG_ARGISNULL(0) || PG_ARGISNULL(1) || PG_ARGISNULL(2))
 		PG_RETURN_NULL();
-	ask.path = PG_GETARG_TEXT_PP(0);
-	ask.max = PG_GETARG_INT32(1);
-	ask.permits = PG_GETARG_INT32(2);
-	ask.lifetime = lifetime;
-	ask.is_try = is_try;
-	ask.timeout_ms = zkl_duration_timeout_ms(fcinfo, 3);
-	granted = zkl_semaphore_acquire(&ask, &token);
+	call.path = PG_GETARG_TEXT_PP(0);
+	call.max = PG_GETARG_INT32(1);
+	call.permits = PG_GETARG_INT32(2);
+	call.lifetime = lifetime;
+	call.is_try = is_try;
+	call.timeout_ms = zkl_duration_timeout_ms(fcinfo, 3);
+	granted = zkl_semaphore_acquire(&call, &token);
 	if (is_try)
 		PG_RETURN_BOOL(granted);
 	if (!granted)
 		zkl_refusal_raise_timed_out(psprintf("%d of %d leases of semaphore \"%s\"",
-											 ask.permits, ask.max,
-											 text_to_cstring(ask.path)),
-									ask.timeout_ms);
+											 call.permits, call.max,
+											 text_to_cstring(call.path)),
+									call.timeout_ms);
 	PG_RETURN_INT64(token);
 }
 
 Datum
 zkl_sql_acquire(PG_FUNCTION_ARGS)
 {
-	return acquire(fcinfo, ZKL_LIFETIME_SESSION, false);
+	return acquire_leases(fcinfo, ZKL_LIFETIME_SESSION, false);
 }
 
 Datum
 zkl_sql_xact_acquire(PG_FUNCTION_ARGS)
 {
-	return acquire(fcinfo, ZKL_LIFETIME_TRANSACTION, false);
+	return acquire_leases(fcinfo, ZKL_LIFETIME_TRANSACTION, false);
 }
 
 Datum
 zkl_sql_try_acquire(PG_FUNCTION_ARGS)
 {
-	return acquire(fcinfo, ZKL_LIFETIME_SESSION, true);
+	return acquire_leases(fcinfo, ZKL_LIFETIME_SESSION, true);
 }
 
 Datum
 zkl_sql_try_xact_acquire(PG_FUNCTION_ARGS)
 {
-	return acquire(fcinfo, ZKL_LIFETIME_TRANSACTION, true);
+	return acquire_leases(fcinfo, ZKL_LIFETIME_TRANSACTION, true);
 }
 
 Datum

@@ -2,10 +2,10 @@
  * sqlfuncs.c
  *	  The SQL-callable functions that acquire and release locks.
  *
- * Owns the way from SQL arguments to a request, and back.  Run by backends.
- * Takes no locks, keeps no state.
+ * Turns SQL arguments into requests, and the answers into results.  Run by
+ * backends.  Takes no locks, keeps no state.
  *
- * Must not know how a lock is asked for, nor when a hold ends.
+ * Must not know how a lock is requested, nor when a hold ends.
  */
 #include "postgres.h"
 
@@ -19,7 +19,7 @@
 #include "shared/settings.h"
 #include "shared/slot.h"
 
-/* A bound that nobody lives to see; in µs it fits, too, and more besides. */
+/* Ten thousand years, which fit into 64 bits even as µs */
 #define LONGEST_MS		((int64) 10000 * 365 * 86400000)
 
 ZKL_FUNCTION(zkl_sql_lock);
@@ -38,7 +38,7 @@ ZKL_FUNCTION(zkl_sql_fencing_token);
 
 /* ---- arguments ---- */
 
-/* For how long a lock may be held, in ms; 0: as long as one likes */
+/* The longest time that a lock may be held, in ms; 0: no limit */
 static int64
 at_most_of(FunctionCallInfo fcinfo, int arg)
 {
@@ -73,7 +73,7 @@ check_max_at_least(int64 ms)
 					   (long long) ms, zkl_max_at_least)));
 }
 
-/* For how long it is kept at least, in ms */
+/* The shortest time that it is kept, in ms */
 static int64
 at_least_of(FunctionCallInfo fcinfo, int arg, int64 at_most)
 {
@@ -102,55 +102,55 @@ at_least_of(FunctionCallInfo fcinfo, int arg, int64 at_most)
 /* ---- acquiring: (path, timeout, at_most, at_least) ---- */
 
 static bool
-acquire(ZklLockRequest *ask, FunctionCallInfo fcinfo, ZklLockMode mode,
-		ZklLifetime lifetime, int64 *token)
+acquire_lock(ZklLockRequest *request, FunctionCallInfo fcinfo, ZklLockMode mode,
+			 ZklLifetime lifetime, int64 *token)
 {
-	memset(ask, 0, sizeof(*ask));
-	ask->lock = zkl_target_lock(PG_GETARG_TEXT_PP(0));
-	ask->mode = mode;
-	ask->lifetime = lifetime;
-	ask->timeout_ms = zkl_duration_timeout_ms(fcinfo, 1);
-	ask->is_try = ask->timeout_ms != ZKL_FOREVER;
-	ask->at_most_ms = at_most_of(fcinfo, 2);
-	ask->at_least_ms = at_least_of(fcinfo, 3, ask->at_most_ms);
-	return zkl_acquire(ask, 1, token);
+	memset(request, 0, sizeof(*request));
+	request->lock = zkl_target_lock(PG_GETARG_TEXT_PP(0));
+	request->mode = mode;
+	request->lifetime = lifetime;
+	request->timeout_ms = zkl_duration_timeout_ms(fcinfo, 1);
+	request->is_try = request->timeout_ms != ZKL_FOREVER;
+	request->at_most_ms = at_most_of(fcinfo, 2);
+	request->at_least_ms = at_least_of(fcinfo, 3, request->at_most_ms);
+	return zkl_acquire(request, 1, token);
 }
 
 static Datum
-lock(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime)
+lock_or_raise(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime)
 {
-	ZklLockRequest ask;
+	ZklLockRequest request;
 	int64		token;
 
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
-	if (!acquire(&ask, fcinfo, mode, lifetime, &token))
+	if (!acquire_lock(&request, fcinfo, mode, lifetime, &token))
 		zkl_refusal_raise_timed_out(psprintf("distributed lock \"%s\"",
-											 ask.lock.name), ask.timeout_ms);
+											 request.lock.name), request.timeout_ms);
 	PG_RETURN_INT64(token);
 }
 
 static Datum
 try_lock(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime)
 {
-	ZklLockRequest ask;
+	ZklLockRequest request;
 	int64		token;
 
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
-	PG_RETURN_BOOL(acquire(&ask, fcinfo, mode, lifetime, &token));
+	PG_RETURN_BOOL(acquire_lock(&request, fcinfo, mode, lifetime, &token));
 }
 
 Datum
 zkl_sql_lock(PG_FUNCTION_ARGS)
 {
-	return lock(fcinfo, ZKL_EXCLUSIVE, ZKL_LIFETIME_SESSION);
+	return lock_or_raise(fcinfo, ZKL_EXCLUSIVE, ZKL_LIFETIME_SESSION);
 }
 
 Datum
 zkl_sql_lock_shared(PG_FUNCTION_ARGS)
 {
-	return lock(fcinfo, ZKL_SHARED, ZKL_LIFETIME_SESSION);
+	return lock_or_raise(fcinfo, ZKL_SHARED, ZKL_LIFETIME_SESSION);
 }
 
 Datum
@@ -168,13 +168,13 @@ zkl_sql_try_lock_shared(PG_FUNCTION_ARGS)
 Datum
 zkl_sql_xact_lock(PG_FUNCTION_ARGS)
 {
-	return lock(fcinfo, ZKL_EXCLUSIVE, ZKL_LIFETIME_TRANSACTION);
+	return lock_or_raise(fcinfo, ZKL_EXCLUSIVE, ZKL_LIFETIME_TRANSACTION);
 }
 
 Datum
 zkl_sql_xact_lock_shared(PG_FUNCTION_ARGS)
 {
-	return lock(fcinfo, ZKL_SHARED, ZKL_LIFETIME_TRANSACTION);
+	return lock_or_raise(fcinfo, ZKL_SHARED, ZKL_LIFETIME_TRANSACTION);
 }
 
 Datum

@@ -2,14 +2,15 @@
  * views.c
  *	  The set-returning functions behind zk_locks and zk_status.
  *
- * Owns what others may see of requests and of the worker.  Run by backends.
- * Takes no locks but, through slot.h, those of what it copies, one at a time:
- * rows are each consistent, the set is not a snapshot.
+ * Decides what a role may see of requests and of the worker.  Run by backends.
+ * Takes no locks but, through slot.h, those of the slots that it copies, one at
+ * a time: each row is consistent, but the set is no snapshot.
  *
  * Must not know which locks this backend holds.
  *
- * As in pg_stat_activity everybody sees that a row exists; whose role is not
- * the row's, and who may not read all statistics, does not see what it is for.
+ * As in pg_stat_activity, each role sees all rows.  The name of the lock, its
+ * token and its znode are only shown to the role of that session and to roles
+ * that may read all statistics.
  */
 #include "postgres.h"
 
@@ -36,7 +37,7 @@ ZKL_FUNCTION(zkl_sql_status);
 
 /* ---- zk_locks ---- */
 
-/* Those without a name are not shown. */
+/* A state without a name is not shown. */
 static const char *const slot_state_names[] = {
 	[ZKL_SLOT_FREE] = NULL,
 	[ZKL_SLOT_CLAIMED] = NULL,
@@ -48,7 +49,7 @@ static const char *const slot_state_names[] = {
 	[ZKL_SLOT_RELEASED] = "releasing"
 };
 
-/* A consistent copy of a slot that is to be shown; false: it is not. */
+/* Copies a slot consistently.  False: it is not to be shown. */
 static bool
 copy_shown(int slotno, ZklSlot *slot)
 {
