@@ -63,7 +63,7 @@ foreach my $action (sort keys %actions)
 	my $holder = $test->session($one);
 
 	$holder->query("SET zklock.lost_lock_action = '$action'");
-	cmp_ok($holder->query("SELECT zk_lock('$path', at_most => '500ms')"),
+	cmp_ok($holder->query("SELECT zk_lock('$path', at_most => '2s')"),
 		'>', 0, "$action: granted");
 	$holder->query("BEGIN; INSERT INTO work VALUES ('$action')");
 	$test->enqueue($t, "SELECT zk_lock('$path')", $path);
