@@ -1,6 +1,6 @@
 /*
  * children.c
- *	  The children of a znode, for recipes that wait until they change.
+ *	  The children of a znode, for recipes that wait for them to change.
  *
  * Owns the listing and its DSM segment.  Run by backends.  Takes no locks;
  * waits as wait.c does.

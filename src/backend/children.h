@@ -1,6 +1,6 @@
 /*
  * children.h
- *	  The children of a znode, for recipes that wait until they change.
+ *	  The children of a znode, for recipes that wait for them to change.
  */
 #ifndef ZKL_BACKEND_CHILDREN_H
 #define ZKL_BACKEND_CHILDREN_H
@@ -48,20 +48,20 @@ extern const char *zkl_children_next(const ZklChildren *children,
 									 const char *name);
 
 /*
- * Writes to a child: CREATE (persistent, empty) or DELETE.  That it is so
- * already is as good.  False: it is not known whether it was done, or will be,
- * and the next look just lists the children.  Errors as ZooKeeper answers.
+ * Writes to a child: CREATE (persistent, empty) or DELETE.  True also if the
+ * child exists, or does not exist, already.  False: whether it was done, or will
+ * be, is not known, and the next look just lists the children.  Errors as
+ * ZooKeeper answers.
  */
 extern bool zkl_children_write(ZklChildren *children, ZklErrandKind kind,
 							   const char *child);
 
 /*
- * Deletes a child, and the directory with it, unless that has other children.
- * That the child is not there is as good.  A directory that somebody has put
- * data into, or that we may not delete, stays, and then the child is deleted
- * whatever else there is.  False: there are others, or it is not known what was
- * done, or will be, and the next look just lists the children.  Errors as
- * ZooKeeper answers.
+ * Deletes a child, and the directory with it, unless the directory has other
+ * children.  True also if the child does not exist.  If the directory has data,
+ * or we may not delete it, it stays, and the child is deleted even if there are
+ * others.  False: there are others, or what was done, or will be, is not known,
+ * and the next look just lists the children.  Errors as ZooKeeper answers.
  */
 extern bool zkl_children_delete_last(ZklChildren *children, const char *child);
 

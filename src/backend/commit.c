@@ -1,10 +1,10 @@
 /*
  * commit.c
- *	  The checks: no transaction commits while a hold is lost, or its lease has
- *	  passed; and none that was running when a loss became known goes on.
+ *	  The checks: no transaction commits while a hold is lost or its lease has
+ *	  passed, and none goes on after the loss of a hold that it began with.
  *
  * Owns the commit check's callback and what the checks remember of the current
- * transaction.  Run by backends.  Takes no locks; it marks slots through
+ * transaction.  Run by backends.  Takes no locks; it sets slots quiet through
  * slot.h, and waits on the process latch.
  *
  * Must not know how a hold begins, or what it is for.
@@ -12,10 +12,10 @@
  * The commit check has a callback of its own, because callbacks run last
  * registered first, and those of other extensions may do what cannot be undone
  * (postgres_fdw commits on its remote servers): ours is moved to the head of
- * the list by the first acquisition of a transaction, and by COMMIT.  Passing
- * it leaves the slots committing: from then on until the transaction has ended
- * nobody signals this backend, whose wait for a synchronous standby a signal
- * would cut short.
+ * the list by the first acquisition of a transaction, and by COMMIT.  The check
+ * sets the slots quiet: until the transaction has ended, the worker does not
+ * signal this backend.  A signal would cut short its wait for a synchronous
+ * standby.
  *
  * A lease that has passed does not mean that the lock is lost: the session may
  * be alive beyond an outage.  So the check waits until the worker renews the
@@ -40,12 +40,12 @@
 #include "storage/ipc.h"
 
 /* Of the current transaction */
-static bool has_begun = false;	/* for us: what was lost before is noted */
+static bool has_begun = false;	/* earlier losses are noted */
 static bool in_doubt = false;	/* one was lost before, or its lease passed */
 static bool is_first = false;
 static bool is_done = false;
 static bool is_warned = false;	/* that a release comes before the commit */
-static bool slots_are_marked = false;
+static bool slots_are_quiet = false;
 static bool is_ending = false;	/* its callbacks are being called */
 static uint32 statements = 0;	/* that have begun, nested ones included */
 static bool only_looks = false; /* there is one, and it changes nothing */
@@ -105,17 +105,17 @@ zkl_commit_end_steps(bool committed)
 /* ---- commit ---- */
 
 static bool
-mark_committing(ZklHold *hold)
+set_hold_quiet(ZklHold *hold)
 {
-	zkl_slot_set_quiet(hold->grant.slotno, slots_are_marked);
+	zkl_slot_set_quiet(hold->grant.slotno, slots_are_quiet);
 	return false;
 }
 
 static void
-set_committing(bool committing)
+set_all_quiet(bool committing)
 {
-	slots_are_marked = committing;
-	(void) find_hold(mark_committing);
+	slots_are_quiet = committing;
+	(void) find_hold(set_hold_quiet);
 }
 
 static void
@@ -210,21 +210,21 @@ check_and_wait(ZklHold *only)
 }
 
 /*
- * From here on nobody signals us.  What was sent before is delivered by the end
- * of the next system call, and heeded while the transaction can still fail;
- * later it would end the wait for a synchronous standby.
+ * From here on the worker sends no signal.  A signal that it sent before arrives
+ * by the end of the next system call, and is acted upon while the transaction can
+ * still fail; later it would end the wait for a synchronous standby.
  */
 static void
 begin_committing(void)
 {
-	set_committing(true);
+	set_all_quiet(true);
 	(void) getppid();
 	CHECK_FOR_INTERRUPTS();
 }
 
 /*
- * Marks first and looks then: a loss that comes in between is seen here, and
- * sends no signal.
+ * Sets the slots quiet first and looks then: a loss that comes in between is
+ * seen here, and sends no signal.
  */
 static void
 check_commit(void)
@@ -360,12 +360,12 @@ zkl_commit_check_statement(void)
 }
 
 /*
- * Once the hold is gone, the commit check knows nothing of it.  So what the
- * transaction has written is vouched for now, as by its commit; a transaction
- * that has written nothing may acknowledge a loss.  But what it did elsewhere,
- * on a foreign server or by NOTIFY, is not to be seen here: so a lock that is
- * not lost is vouched for, unless the transaction is one statement that only
- * looks, as one that acknowledges a loss.
+ * Once the hold is gone, the commit check knows nothing of it.  So if the
+ * transaction has written something, this checks now what the commit would
+ * check.  If it has written nothing, it may acknowledge a loss.  But what it did
+ * elsewhere, on a foreign server or by NOTIFY, cannot be seen here: so a lock
+ * that is not lost is checked too, unless the transaction is one statement that
+ * only looks.
  */
 bool
 zkl_commit_check_release(ZklHold *hold)
@@ -419,7 +419,7 @@ zkl_commit_check_now(void)
 void
 zkl_commit_check_last(void)
 {
-	if (slots_are_marked && !is_done)
+	if (slots_are_quiet && !is_done)
 		check_and_wait(NULL);
 	else
 		check_commit();
@@ -428,7 +428,7 @@ zkl_commit_check_last(void)
 bool
 zkl_commit_is_checked(void)
 {
-	return slots_are_marked;
+	return slots_are_quiet;
 }
 
 void
@@ -440,8 +440,8 @@ zkl_commit_check_never(void)
 void
 zkl_commit_forget(void)
 {
-	if (slots_are_marked)
-		set_committing(false);
+	if (slots_are_quiet)
+		set_all_quiet(false);
 	is_done = false;
 	has_begun = false;
 	is_first = false;

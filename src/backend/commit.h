@@ -7,7 +7,7 @@
 
 #include "backend/hold.h"
 
-/* What a recipe has to do at the end of transactions, from its adding on. */
+/* What a recipe has to do at the end of each transaction */
 typedef struct ZklCommitStep
 {
 	/*
@@ -83,17 +83,16 @@ extern void zkl_commit_note_statement(bool looks);
 extern void zkl_commit_note_acquisition(void);
 
 /*
- * Whether the transaction is one statement that only looks: its commit would
- * vouch for nothing, and without it a loss could not be looked at.
+ * Whether the transaction is one statement that only looks: its commit needs no
+ * lock, and if it failed, nobody could look at a loss.
  */
 extern bool zkl_commit_needs_no_check(void);
 
 /*
- * Before a hold is released within a transaction: the same.  If the transaction
- * has written anything, an error 40001 for each lost hold, and a wait for the
- * leases, as in a commit; else, if the transaction is not one statement that
- * only looks, the same for this hold, unless that was lost before.  False: the
- * lease has passed.
+ * Before a hold is released within a transaction.  If the transaction has written
+ * anything: an error 40001 for each lost hold, and a wait for the leases, as in
+ * a commit.  If not, and it is not one statement that only looks: the same for
+ * this hold, unless that was lost before.  False: the lease has passed.
  */
 extern bool zkl_commit_check_release(ZklHold *hold);
 
@@ -109,10 +108,10 @@ extern bool zkl_commit_warn_release(void);
  */
 extern void zkl_commit_check_last(void);
 
-/* Whether the commit was checked, and so may be told to be late: see late.h */
+/* Whether the commit was checked: then late.h may report a later loss */
 extern bool zkl_commit_is_checked(void);
 
-/* The transaction is over: takes back the marks and forgets. */
+/* The transaction is over: the slots are quiet no longer, all is forgotten. */
 extern void zkl_commit_forget(void);
 
 #endif							/* ZKL_BACKEND_COMMIT_H */

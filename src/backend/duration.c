@@ -2,8 +2,7 @@
  * duration.c
  *	  From SQL's intervals to milliseconds.
  *
- * Run by backends.  Takes no locks, keeps no state.  Must not know what is
- * timed.
+ * Owns nothing.  Run by backends.  Takes no locks.  Must not know what is timed.
  */
 #include "postgres.h"
 

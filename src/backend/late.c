@@ -1,16 +1,16 @@
 /*
  * late.c
- *	  Telling of a transaction that committed, or was prepared, although a
- *	  lock was lost behind its commit check.
+ *	  Reporting that a transaction committed, or was prepared, although a lock
+ *	  was lost after its commit check.
  *
- * Owns what this backend has to tell its client of that.  Run by backends.
+ * Owns what this backend has yet to report to its client.  Run by backends.
  * Takes slots' mutexes through slot.h, one at a time.
  *
  * Must not know how a hold begins, or what it is for.
  *
- * Behind the check the commit itself may take long: it waits for the lock of
+ * After the check the commit itself may take long: it waits for the lock of
  * NOTIFY, or for a synchronous standby, as does PREPARE TRANSACTION.  Nothing
- * can undo it there, so what is left is to say it.  At XACT_EVENT_COMMIT an error
+ * can undo it there; it can only be reported.  At XACT_EVENT_COMMIT an error
  * would be a PANIC, and to send a message can fail, if only because the client's
  * encoding lacks a character: so only memory is written there.  The worker
  * writes the log's line when it sees the slot.  The client is told when

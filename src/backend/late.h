@@ -1,7 +1,7 @@
 /*
  * late.h
- *	  Telling of a transaction that committed, or was prepared, although a
- *	  lock was lost behind its commit check.
+ *	  Reporting that a transaction committed, or was prepared, although a lock
+ *	  was lost after its commit check.
  */
 #ifndef ZKL_BACKEND_LATE_H
 #define ZKL_BACKEND_LATE_H

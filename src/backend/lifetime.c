@@ -52,7 +52,7 @@ end_holds(ZklLifetime lifetime)
 
 /* ---- transactions ---- */
 
-/* The client learns why its transaction was aborted, or that it is worse. */
+/* The client learns of each loss that it was not told of yet. */
 static void
 tell_lost(void)
 {

@@ -2,9 +2,11 @@
  * refusal.c
  *	  The errors by which a request fails, in PostgreSQL's words.
  *
- * Run by backends.  Takes no locks but, through slot.h, the one of the
- * worker's status.  Knows ZooKeeper's error numbers by heart: they are part of
- * its protocol, and nothing else of ZooKeeper is known here.
+ * Owns the words for ZooKeeper's error numbers.  Run by backends.  Takes no locks
+ * but, through status.h, the one of the worker's status.
+ *
+ * Must not know anything of ZooKeeper but these numbers, which are part of its
+ * protocol.
  */
 #include "postgres.h"
 

@@ -11,8 +11,8 @@
  * database, rewrite a configuration file, create a slot on another server.  If
  * the check fails at their commit, that is done.  PostgreSQL refuses most of
  * them inside a transaction block (see its PreventInTransactionBlock), but it
- * does not say which they are.  So it is the other statements that are listed
- * here: what a new version adds makes the check first.
+ * does not say which they are.  So the other statements are listed here: if a new
+ * version adds a statement, that makes the check first.
  */
 #include "postgres.h"
 
@@ -28,7 +28,7 @@
 /* ---- utility statements ---- */
 
 /*
- * What must be possible after a loss: to end the transaction, or to clean up.
+ * After a loss, the client must be able to end the transaction and to clean up.
  * COMMIT meets the commit check.
  */
 bool
@@ -67,8 +67,8 @@ zkl_statement_is_idle(Node *statement)
 }
 
 /*
- * Those that need no check ahead either leave all to other statements, which
- * are looked at one by one, or do nothing before the commit.
+ * A statement needs no check ahead if it does nothing before the commit, or if
+ * other statements do its work, which are looked at one by one.
  */
 bool
 zkl_statement_checks_first(Node *statement)

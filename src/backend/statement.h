@@ -20,7 +20,7 @@ extern bool zkl_statement_may_follow_a_loss(Node *statement);
  */
 extern bool zkl_statement_checks_first(Node *statement);
 
-/* Whether a utility statement does nothing that a commit would vouch for */
+/* Whether a utility statement does nothing that a lock could protect */
 extern bool zkl_statement_is_idle(Node *statement);
 
 extern bool zkl_statement_is_discard_all(Node *statement);
@@ -29,8 +29,8 @@ extern bool zkl_statement_is_discard_all(Node *statement);
 extern bool zkl_statement_writes(const PlannedStmt *plan);
 
 /*
- * Whether a plan calls functions of zklock, and beside them no volatile one, and
- * reads no table: as those that look at zk_status, or acknowledge a loss.
+ * Whether a plan calls functions of zklock but no other volatile ones, and reads
+ * no table: such plans look at zk_status or acknowledge a loss.
  */
 extern bool zkl_statement_only_looks(const PlannedStmt *plan);
 

@@ -2,7 +2,7 @@
  * target.c
  *	  From SQL arguments to the locks that they mean.
  *
- * Run by backends.  Takes no locks, keeps no state.  Must not know what is done
+ * Owns nothing.  Run by backends.  Takes no locks.  Must not know what is done
  * with a lock.
  */
 #include "postgres.h"

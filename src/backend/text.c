@@ -2,10 +2,11 @@
  * text.c
  *	  Text between the database's encoding and the UTF-8 of names and znodes.
  *
- * Databases of one server differ in their encodings, the worker has none and
- * ZooKeeper's is UTF-8: so backends convert on entry and on display.  Run by
- * backends inside of a transaction, unless a function says otherwise
- * (conversions are found in the catalog).  Takes no locks, keeps no state.
+ * Owns nothing.  Run by backends inside a transaction, unless a function says
+ * otherwise (conversions are found in the catalog).  Takes no locks.
+ *
+ * The databases of a server may differ in their encodings, the worker has none,
+ * and ZooKeeper's is UTF-8.  So backends convert on entry and on display.
  *
  * Must not know what the strings are for, except that names have rules.
  */

@@ -2,9 +2,10 @@
  * leader.c
  *	  The SQL-callable functions by which sessions choose a leader.
  *
- * Run by backends.  Takes no locks, keeps no state.  Must not know how a lock
- * is requested, nor when a hold ends: the leader holds an exclusive lock of
- * session lifetime, in the layout of Curator's LeaderLatch.
+ * Owns nothing: the leader holds an exclusive lock of session lifetime, in the
+ * layout of Curator's LeaderLatch.  Run by backends.  Takes no locks.
+ *
+ * Must not know how a lock is requested, nor when a hold ends.
  */
 #include "postgres.h"
 

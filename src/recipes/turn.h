@@ -30,8 +30,8 @@ typedef struct ZklTurn
 } ZklTurn;
 
 /*
- * A turn was taken, under the hold that its token tells: a copy of it lives as
- * long as that, and until another is taken.
+ * A turn was taken, under the hold that has its token.  This keeps a copy as long
+ * as that hold lives, or until the next turn is taken.
  */
 extern void zkl_turn_take(const ZklTurn *turn);
 

@@ -4,13 +4,14 @@
  *
  * A backend prepares it in a DSM segment, pins that, and names it in the slot
  * of its hold (s_dsm); s_epilogue says whether it is wanted, and may change
- * until the slot is RELEASED.  The worker carries it out then, however often it
- * or the connection breaks, and only after that gives the lock up.  It unpins
- * the segment in any case.
+ * until the slot is RELEASED.  Then the worker carries it out, however often the
+ * worker or the connection breaks, and gives the lock up only after that.  It
+ * unpins the segment in any case.
  *
- * The data of the znode is made "to" if it is "from", and left alone if it is
- * something else; if it is "to" already it is written once more, so that a
- * write on its way to it, which expects a version, comes too late.
+ * If the data of the znode is "from", the worker changes it to "to".  If it is
+ * "to" already, the worker writes it once more: if the backend's own write is
+ * still on its way, it expects an older version, and comes too late.  If it is
+ * anything else, the worker leaves it alone.
  */
 #ifndef ZKL_SHARED_EPILOGUE_H
 #define ZKL_SHARED_EPILOGUE_H

@@ -1,15 +1,14 @@
 /*
  * errand.h
- *	  One operation of a backend's on a znode that is no contender of a lock.
+ *	  One operation of a backend on a znode that is no contender of a lock.
  *
- * What is to be done stands in a DSM segment that the backend makes, and so
- * does the answer.  The worker carries it out on a proved connection, in the
- * order in which errands were submitted.  What is read is at least as new as
- * whatever this server had seen before, so also as new as the grant of a lock
- * that the backend holds.
+ * The operation stands in a DSM segment that the backend makes, and so does the
+ * answer.  The worker carries errands out on a proved connection, in the order of
+ * their submission.  A read is at least as new as anything that this server has
+ * seen before, so also as new as the grant of a lock that the backend holds.
  *
- * Reads are repeated on the next connection if an answer is lost.  Of a write
- * nothing is known then: rc is ZKL_RC_UNKNOWN, and it may even be applied
+ * If an answer is lost, a read is repeated on the next connection.  The outcome
+ * of a write is then unknown: rc is ZKL_RC_UNKNOWN, and it may even be applied
  * later.  So a backend that writes gives the version that it expects, and data
  * by which it recognises its own write.
  *

@@ -1,6 +1,6 @@
 /*
  * hosts.c
- *	  Whom to connect to, and with which credentials.
+ *	  Which ZooKeeper servers to connect to, and with which credentials.
  *
  * Owns the list that "zklock.connect_string" names.  Runs in the worker, but
  * for the check of a new value; takes no locks; connects to nothing itself.

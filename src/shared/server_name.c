@@ -2,8 +2,8 @@
  * server_name.c
  *	  What this PostgreSQL server is called among others.
  *
- * Run by backends and by the worker, each for itself.  Takes no locks.  Must
- * not know what the name is for.
+ * Owns the name, which each process finds out for itself.  Run by backends and
+ * the worker.  Takes no locks.  Must not know what the name is for.
  */
 #include "postgres.h"
 
