@@ -81,6 +81,10 @@ zkl_sql_dump(PG_FUNCTION_ARGS)
 	dsm_segment *segment;
 	uint32		i;
 
+	if (!superuser())
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("must be superuser to look into the zklock worker")));
 	InitMaterializedSRF(fcinfo, 0);
 	segment = read_dump(&list);
 	for (i = 0; i < list.count && put_dump_row(fcinfo, &list); i++)

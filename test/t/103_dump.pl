@@ -67,6 +67,11 @@ $one->safe_psql('postgres', 'CREATE ROLE somebody LOGIN IN ROLE pg_monitor');
 my $somebody = $test->session($one, user => 'somebody');
 is($somebody->error('SELECT count(*) FROM zk_dump()'),
 	'42501', 'others may not look');
+$one->safe_psql('postgres', 'GRANT EXECUTE ON FUNCTION zk_dump() TO somebody');
+is($somebody->error('SELECT count(*) FROM zk_dump()'),
+	'42501', 'not even if it is granted to them');
+$one->safe_psql('postgres',
+	'REVOKE EXECUTE ON FUNCTION zk_dump() FROM somebody');
 $somebody->close;
 
 # An answer that the first segment has no room for
