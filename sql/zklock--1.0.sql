@@ -14,9 +14,10 @@ END
 $$;
 
 --
--- Locks.  A timeout of NULL never ends.  If it ends, zk_lock() raises an error,
--- and zk_try_lock() returns false.  The lock is lost at_most after the grant, and
--- it stays taken until at_least after the grant.  NULL: no such bound.
+-- Locks.  If the timeout ends, zk_lock() raises an error and zk_try_lock()
+-- returns false; a timeout of NULL never ends.  The session loses the lock when
+-- it has held it for at_most.  No other session gets the lock before at_least
+-- has passed since the grant, even if it was released.  NULL means no limit.
 --
 CREATE FUNCTION zk_lock(path text, timeout interval DEFAULT NULL,
 	at_most interval DEFAULT NULL, at_least interval DEFAULT NULL)
@@ -260,7 +261,7 @@ RETURNS boolean
 AS 'MODULE_PATHNAME', 'zkl_sql_barrier_enter'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_barrier_enter(text, integer, interval) IS
-'enter a barrier and wait until parties sessions are in; returns false if the timeout ended first';
+'enter a barrier and wait until the given number of sessions, on all servers, is in; returns false if the timeout ended first';
 
 CREATE FUNCTION zk_barrier_leave(path text, timeout interval DEFAULT NULL)
 RETURNS boolean
@@ -275,7 +276,7 @@ RETURNS boolean
 AS 'MODULE_PATHNAME', 'zkl_sql_barrier'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_barrier(text, integer, interval) IS
-'wait until parties sessions have arrived, then go on; returns false if the timeout ended first';
+'wait until the given number of sessions, on all servers, has arrived; returns false if the timeout ended first';
 
 --
 -- Once per period or run key, over all servers
@@ -286,7 +287,7 @@ RETURNS boolean
 AS 'MODULE_PATHNAME', 'zkl_sql_once_period'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_once(text, interval, text) IS
-'whether this transaction, of all on all servers, is the one to run a job in this period';
+'claim the run of a job for the current period, across all servers; returns whether this transaction is the one to do it';
 
 CREATE FUNCTION zk_once(path text, run_key text,
 	guarantee text DEFAULT 'at_most_once')
@@ -294,7 +295,7 @@ RETURNS boolean
 AS 'MODULE_PATHNAME', 'zkl_sql_once_key'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_once(text, text, text) IS
-'whether this transaction, of all on all servers, is the one to run a job for this run key';
+'claim the run of a job for a run key, across all servers; returns whether this transaction is the one to do it';
 
 CREATE FUNCTION zk_once_reset(path text)
 RETURNS boolean
@@ -380,7 +381,7 @@ COMMENT ON COLUMN zk_queue_row."position" IS
 COMMENT ON COLUMN zk_queue_row.mode IS
 'exclusive, shared, lease, leader or member';
 COMMENT ON COLUMN zk_queue_row.granted IS
-'whether it holds the lock';
+'whether the entry holds the lock';
 COMMENT ON COLUMN zk_queue_row.server IS
 'name of the PostgreSQL server, or what another client wrote into the znode, or null';
 COMMENT ON COLUMN zk_queue_row.database IS
@@ -440,7 +441,7 @@ COMMENT ON COLUMN zk_locks.mode IS
 COMMENT ON COLUMN zk_locks.lifetime IS
 'session or transaction';
 COMMENT ON COLUMN zk_locks.granted IS
-'true if the session holds the lock, false if it does not hold it yet or any more';
+'true if the session holds the lock; false if it still waits for it, or has lost or released it';
 COMMENT ON COLUMN zk_locks.state IS
 'waiting, granted, unconfirmed (the lease of this server has ended), lost, denied, failed, kept (by at_least) or releasing';
 COMMENT ON COLUMN zk_locks.pid IS
@@ -471,7 +472,7 @@ COMMENT ON COLUMN zk_status.session_id IS
 COMMENT ON COLUMN zk_status.session_timeout IS
 'timeout of the ZooKeeper session as ZooKeeper granted it, or null';
 COMMENT ON COLUMN zk_status.lease_remaining IS
-'time for which ZooKeeper surely keeps the session if this server falls silent now, or null';
+'time for which ZooKeeper certainly keeps the session if it hears nothing more from this server, or null';
 COMMENT ON COLUMN zk_status.worker_pid IS
 'process ID of the zklock worker, or null';
 COMMENT ON COLUMN zk_status.session_pid IS
@@ -537,7 +538,8 @@ COMMENT ON FUNCTION zk_dump() IS
 'what the zklock worker of this server knows, lock by lock: path (null: the server itself), item (what the line is about), pid (of the backend), state (in words and key=value pairs)';
 
 --
--- Superusers grant the rest; pg_monitor may look.
+-- Only superusers can call these functions, until they grant them to others.
+-- Members of pg_monitor can look, too.
 --
 REVOKE ALL ON FUNCTION
 	zk_lock(text, interval, interval, interval),

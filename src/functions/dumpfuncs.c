@@ -54,7 +54,7 @@ put_dump_row(FunctionCallInfo fcinfo, ZklListing *list)
 static void
 dump_context(void *name)
 {
-	errcontext("while waiting for the worker to say what it believes");
+	errcontext("while waiting for the dump of the zklock worker");
 }
 
 static dsm_segment *
@@ -68,8 +68,8 @@ read_dump(ZklListing *list)
 	if (segment == NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("the worker knows too many distributed locks to show them"),
-				 errdetail("It takes %zu bytes; the limit is %zu bytes.",
+				 errmsg("the zklock worker knows too many distributed locks to show them all"),
+				 errdetail("The dump takes %zu bytes; the limit is %zu bytes.",
 						   needed, ZKL_LONG_ANSWER_MAX)));
 	return segment;
 }

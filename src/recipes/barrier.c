@@ -351,7 +351,7 @@ get_parties(FunctionCallInfo fcinfo)
 	if (parties <= 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("number of parties must be greater than zero")));
+				 errmsg("number of parties must be positive")));
 	return parties;
 }
 

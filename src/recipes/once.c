@@ -66,7 +66,7 @@ period_us_of(const Interval *period)
 		pg_add_s64_overflow(us, period->time, &us))
 		bad_argument("period is too long", NULL);
 	if (us <= 0)
-		bad_argument("period must be greater than zero", NULL);
+		bad_argument("period must be positive", NULL);
 	return us;
 }
 
