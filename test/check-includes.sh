@@ -98,7 +98,6 @@ not_named_yet='
 core/check.c
 core/restore.c
 core/trace.c
-functions/row.c
 '
 
 # The functions of a file that others can call, and whose names do not begin with

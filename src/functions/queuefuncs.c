@@ -131,7 +131,7 @@ put_lock(FunctionCallInfo fcinfo, const ZklTarget *lock, int *position)
 		bool		granted = first ||
 		(entry.mode == ZKL_SHARED && !exclusive_ahead);
 
-		put_entry(fcinfo, lock, zkl_mode_name(entry.mode), granted,
+		put_entry(fcinfo, lock, zkl_row_mode_name(entry.mode), granted,
 				  &entry, own, position);
 		first = false;
 		exclusive_ahead |= entry.mode == ZKL_EXCLUSIVE;

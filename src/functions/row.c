@@ -94,7 +94,7 @@ zkl_row_put(FunctionCallInfo fcinfo, ZklRow *row)
 }
 
 const char *
-zkl_mode_name(ZklLockMode mode)
+zkl_row_mode_name(ZklLockMode mode)
 {
 	return mode == ZKL_SHARED ? "shared" : "exclusive";
 }

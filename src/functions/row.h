@@ -37,6 +37,6 @@ extern void zkl_row_interval_ms(ZklRow *row, int64 ms);
 extern void zkl_row_put(FunctionCallInfo fcinfo, ZklRow *row);
 
 /* The name of a mode in SQL */
-extern const char *zkl_mode_name(ZklLockMode mode);
+extern const char *zkl_row_mode_name(ZklLockMode mode);
 
 #endif							/* ZKL_FUNCTIONS_ROW_H */

@@ -69,7 +69,7 @@ shown_mode(const ZklSlot *slot)
 		return "lease";
 	return slot->s_request.dialect == ZKL_DIALECT_MEMBER ? "member" :
 		slot->s_request.dialect == ZKL_DIALECT_LATCH ? "leader" :
-		zkl_mode_name(slot->s_request.mode);
+		zkl_row_mode_name(slot->s_request.mode);
 }
 
 static bool

@@ -2,8 +2,8 @@
  * history.h
  *	  Which turns of a job were used up: the data of its history's znode.
  *
- * Flat JSON.  Who ran last is there for people to read; what decides are the
- * time of the last run by period, and the last run keys.
+ * Flat JSON.  The last run's server and pid are there for people to read; the
+ * time of the last run by period and the last run keys decide.
  */
 #ifndef ZKL_RECIPES_HISTORY_H
 #define ZKL_RECIPES_HISTORY_H
@@ -36,24 +36,24 @@ extern bool zkl_history_has(const ZklHistory *history, const ZklTurnId *turn,
 							int64 now_ms);
 
 /*
- * Whether the last run by period lies so far ahead of "now" that a turn may
- * count as used up which nobody had.
+ * Whether the last run by period lies so far ahead of "now" that a turn may count
+ * as used up although no transaction had it.
  */
 extern bool zkl_history_is_ahead(const ZklHistory *history,
 								 const ZklTurnId *turn, int64 now_ms);
 
 /*
- * The history once that turn, too, is used up, into ZKL_MAX_NODE_DATA bytes; it
- * differs from every other, also if that tells of the same turn.  Returns its
- * length.  The oldest keys that do not fit are left out.
+ * Writes the history with that turn used up, too, into ZKL_MAX_NODE_DATA bytes.
+ * It differs from every other history, even of the same turns.  Returns its
+ * length.  If not all keys fit, the oldest are left out.
  */
 extern uint32 zkl_history_write(const ZklHistory *history,
 								const ZklTurnId *turn, int64 now_ms,
 								char *data);
 
 /*
- * A history without any turn, into ZKL_MAX_NODE_DATA bytes; it differs from
- * every other.  Returns its length.
+ * Writes a history without any turn, into ZKL_MAX_NODE_DATA bytes; it differs
+ * from every other.  Returns its length.
  */
 extern uint32 zkl_history_write_empty(char *data);
 

@@ -3,10 +3,10 @@
  *	  What ZooKeeper keeps of a job of zk_once(): its lock, the time, and its
  *	  history.
  *
- * Owns how these are read and written.  Run by backends.  Takes no locks but
- * the job's own, through lifetime.h; waits for errands.
+ * Owns how these are read and written.  Run by backends.  Takes no locks but the
+ * distributed one of the job; waits for errands.
  *
- * Must not know which turn is free, nor read any clock of this server's.
+ * Must not know which turn is free, nor read any clock of this server.
  */
 #include "postgres.h"
 
@@ -53,7 +53,7 @@ is_errand_done(const ZklErrand *errand, const ZklTarget *job)
 	return errand->rc == ZKL_RC_OK;
 }
 
-/* A persistent znode; that somebody else makes it is as good. */
+/* Makes a persistent znode, unless another client has made it. */
 static void
 make_znode(const ZklTarget *directory, const char *name)
 {

@@ -28,7 +28,7 @@ extern void zkl_job_read(ZklTurn *turn, ZklHistory *history);
 extern bool zkl_job_has_history(const ZklTarget *job);
 
 /*
- * Under the job's lock: forgets all turns that were had.  False: there were
+ * Under the job's lock: forgets all turns that were used up.  False: there were
  * none.
  */
 extern bool zkl_job_forget(const ZklTarget *job);

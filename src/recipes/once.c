@@ -1,12 +1,12 @@
 /*
  * once.c
- *	  zk_once(): a turn of a job, for one transaction of all servers; and
- *	  zk_once_reset(), which forgets the turns that were had.
+ *	  zk_once(): gives a turn of a job to one transaction among all servers; and
+ *	  zk_once_reset(), which forgets the turns that were used up.
  *
  * Owns the way from SQL arguments to a turn.  Run by backends.  Takes no locks
- * but the job's own, through lifetime.h; keeps no state.
+ * but the distributed one of the job.
  *
- * Must not know how a turn is used up, nor read any clock of this server's.
+ * Must not know how a turn is used up, nor read any clock of this server.
  */
 #include "postgres.h"
 
@@ -169,9 +169,9 @@ time_string(int64 ms)
 }
 
 /*
- * ZooKeeper's clock was ahead then, or is behind now, and a turn may count as
- * used up that nobody had.  The call may have waited since it looked at the
- * time, and another that came later may have gone first: so it looks again.
+ * If ZooKeeper's clock was ahead then, or is behind now, a turn may count as used
+ * up although no transaction had it.  While this call waited for the lock, a
+ * later call may have run first: so it looks at the time again.
  */
 static void
 warn_if_ahead(const ZklTarget *job, const ZklHistory *history,
@@ -193,7 +193,7 @@ warn_if_ahead(const ZklTarget *job, const ZklHistory *history,
 }
 
 static bool
-is_same(const ZklTurn *turn, const ZklTurnId *id, bool at_least_once)
+is_same_turn(const ZklTurn *turn, const ZklTurnId *id, bool at_least_once)
 {
 	return turn->id.period_us == id->period_us &&
 		strcmp(turn->id.key, id->key) == 0 &&
@@ -202,9 +202,9 @@ is_same(const ZklTurn *turn, const ZklTurnId *id, bool at_least_once)
 
 /*
  * A turn that was taken is ours until the transaction ends, whatever the time;
- * its lock is looked at by the commit.  Which period is meant is settled by the
- * time of the call: who waits for another to end a long job has not asked for
- * the next one.
+ * the commit checks its lock.  The time of the call decides which period is
+ * meant: if the call waits while another transaction runs a long job, it still
+ * does not mean the next period.
  */
 static bool
 take_turn(const text *name, const ZklTurnId *id, bool at_least_once)
@@ -215,7 +215,7 @@ take_turn(const text *name, const ZklTurnId *id, bool at_least_once)
 	ZklHistory	history;
 	int64		now_ms;
 
-	if (had != NULL && is_same(had, id, at_least_once))
+	if (had != NULL && is_same_turn(had, id, at_least_once))
 		return true;
 	if (had != NULL)
 		ereport(ERROR,
@@ -243,11 +243,11 @@ take_turn(const text *name, const ZklTurnId *id, bool at_least_once)
 /* ---- forgetting ---- */
 
 /*
- * Whoever has a turn ends first, and nobody takes one meanwhile.  Returns whether
- * there was anything to forget.
+ * Waits under the job's lock until no other transaction has a turn.  Returns
+ * whether there was anything to forget.
  */
 static bool
-reset(const text *name)
+reset_job(const text *name)
 {
 	ZklTarget	job = zkl_target_reserved(name, ZKL_ONCE_DIRECTORY);
 	bool		had;
@@ -296,5 +296,5 @@ zkl_sql_once_key(PG_FUNCTION_ARGS)
 Datum
 zkl_sql_once_reset(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_BOOL(reset(PG_GETARG_TEXT_PP(0)));
+	PG_RETURN_BOOL(reset_job(PG_GETARG_TEXT_PP(0)));
 }

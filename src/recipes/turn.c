@@ -14,10 +14,10 @@
  * At least once: the transaction commits, and is on disk, before the turn is
  * used up.  The epilogue, wanted from the commit on, does that.
  *
- * Either way all that is to be written was prepared before the commit, and
- * nobody else gets the lock before it is written.  Each write names the version
- * of the history that it follows, so that of two that believe to have the lock
- * only one can write.
+ * Either way the write is prepared before the commit, and no other session gets
+ * the lock before it is done.  Each write names the version of the history that
+ * it follows: if two sessions believe that they have the lock, only one of them
+ * can write.
  */
 #include "postgres.h"
 
@@ -51,11 +51,11 @@ hold_of(const ZklTurn *turn)
 }
 
 /*
- * A transaction that goes back to a savepoint again and again must not grow
- * with the turns that it gives back.
+ * A transaction that rolls back to a savepoint again and again must not collect
+ * the turns that ended there.
  */
 static void
-forget_ended(void)
+forget_ended_turns(void)
 {
 	ListCell   *cell;
 
@@ -91,7 +91,7 @@ zkl_turn_find(const ZklTarget *target)
 /* ---- before the commit ---- */
 
 /*
- * The segment outlives this process, and is mapped by nobody until the worker
+ * The segment outlives this process, and no process maps it until the worker
  * looks: so no error and no exit can leave it behind.
  */
 static void
@@ -146,7 +146,7 @@ raise_changed(const ZklTurn *turn)
  * version, so that only one of them can have been carried out.
  */
 static void
-use_up(ZklTurn *turn)
+use_up_turn(ZklTurn *turn)
 {
 	ZklErrand  *set = zkl_errand_make(ZKL_ERRAND_SET, &turn->target,
 									  ZKL_HISTORY_NODE, 0);
@@ -192,7 +192,7 @@ write_turns(void)
 		else
 		{
 			zkl_slot_want_epilogue(turn->slotno, true);
-			use_up(turn);
+			use_up_turn(turn);
 		}
 	}
 	return any;
@@ -232,7 +232,7 @@ zkl_turn_take(const ZklTurn *turn)
 	if (!added)
 		zkl_commit_add_step(&step);
 	added = true;
-	forget_ended();
+	forget_ended_turns();
 	*taken = *turn;
 	taken->target.path = pstrdup(turn->target.path);
 	taken->target.name = pstrdup(turn->target.name);
