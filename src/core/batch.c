@@ -168,7 +168,7 @@ form_operations(ZklManager *m, const ZklBatch *batch)
 
 	memset(ops, 0, nops * sizeof(ZklMultiOp));
 	ops[0].kind = ZKL_MULTI_SET;
-	ops[0].path = zkl_session_heartbeat(m, m->chain);
+	ops[0].path = zkl_session_heartbeat(m, m->chain.number);
 	ops[0].version = ZKL_MUTANT(LOOKUP_WITHOUT_CHAIN) ? -1 : batch->version;
 	ops[0].data = number;
 	ops[0].data_length = format_number(number, ++m->batch_number);
@@ -210,7 +210,7 @@ send_batch(ZklManager *m)
 	ZklMultiOp *ops;
 	ZklAction  *action;
 
-	batch->version = m->version++;
+	batch->version = zkl_session_next_version(m);
 	batch->sent_at = m->beat_sent_at = m->now;
 	batch->nmembers = 0;
 	gather(m, batch, &m->nodes.deletes[ZKL_DELETE_NOW], false, &bytes);
@@ -302,8 +302,8 @@ work_at_hand(const ZklManager *m)
 static void
 want_lease(ZklManager *m)
 {
-	if (m->nbatches == 0 && m->now >= m->lease_until &&
-		!zkl_list_empty(&m->dirty) && m->verified &&
+	if (m->nbatches == 0 && m->now >= m->session_lease.until &&
+		!zkl_list_empty(&m->dirty) && m->session_lease.verified &&
 		zkl_session_lease_until(m, m->now) > m->now)
 		m->beat_wanted = true;
 }
@@ -311,19 +311,16 @@ want_lease(ZklManager *m)
 void
 zkl_batch_send(ZklManager *m)
 {
-	if (m->connection == ZKL_CONNECTION_DOWN)
+	if (m->connection.state == ZKL_CONNECTION_DOWN)
 		return;
-	if (m->chain_needed || m->version > ZKL_MAX_VERSION)
+	if (m->chain.needed || m->chain.version > ZKL_MAX_VERSION)
 	{
 		/* What is under way must be answered first, or the chain breaks. */
-		if (m->nbatches == 0 && !m->chain_sent)
-		{
-			m->connection = ZKL_CONNECTION_OPENING;
+		if (m->nbatches == 0 && !m->chain.sent)
 			zkl_session_open_chain(m);
-		}
 		return;
 	}
-	if (m->connection == ZKL_CONNECTION_PROVING)
+	if (m->connection.state == ZKL_CONNECTION_PROVING)
 	{
 		if (m->nbatches == 0)
 			send_batch(m);
@@ -343,7 +340,7 @@ zkl_batch_timer(const ZklManager *m)
 	int64_t		due = next_beat(m);
 	int64_t		pace = zkl_pace_timer(m);
 
-	if (m->chain_needed)
+	if (m->chain.needed)
 		return -1;
 
 	/* What is gathered for holds a beat up, too, but not for long. */

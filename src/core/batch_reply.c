@@ -24,7 +24,6 @@
 #include "core/lock.h"
 #include "core/look.h"
 #include "core/node.h"
-#include "core/operations.h"
 #include "core/pace.h"
 #include "core/reads.h"
 #include "core/request.h"
@@ -39,11 +38,7 @@ proved(ZklManager *m)
 {
 	uint32_t	i;
 
-	m->connection = ZKL_CONNECTION_READY;
-	m->chain_attempts = 0;
-	if (!m->sweep_refused)
-		m->chain_swept = m->chain_kept - 1;
-	m->proved_at = zkl_operations_next_order(m);
+	zkl_session_proved(m);
 	for (i = 0; i < m->config.max_requests; i++)
 	{
 		ZklRequest *r = &m->requests[i];
@@ -91,7 +86,7 @@ create_applied(ZklManager *m, ZklRequest *r, const char *path, int64_t zxid,
 	if (seq == ZKL_SEQ_NONE)
 	{
 		zkl_node_unsettled(r);
-		m->chain_needed = true;
+		zkl_session_need_chain(m);
 		return;
 	}
 	r->attempts = 0;
@@ -147,15 +142,14 @@ batch_applied(ZklManager *m, ZklBatch *batch, const ZklReply *reply)
 	/* A set does not look at whose the node is: do it here. */
 	if (reply->stat.ephemeral_owner != m->session.id)
 	{
-		m->chain_needed = true;
+		zkl_session_need_chain(m);
 		return;
 	}
-	m->zxid_seen = reply->stat.mzxid;
+	zkl_zxid_believe(m, reply->stat.mzxid);
 	if (lease > zkl_look_lease_limit(m))
 		lease = zkl_look_lease_limit(m);
-	if (m->verified && lease > m->lease_until)
-		m->lease_until = lease;
-	if (m->connection == ZKL_CONNECTION_PROVING)
+	zkl_session_lease_extend(m, lease);
+	if (m->connection.state == ZKL_CONNECTION_PROVING)
 		proved(m);
 }
 
@@ -293,11 +287,11 @@ batch_refused(ZklManager *m, ZklBatch *batch, int failed, int32_t rc)
 			zkl_request_resend(m, r);
 	}
 	if (failed == 0 && !m->broken && ZKL_MUTANT(RESEND_AFTER_BADVERSION))
-		m->version = batch->version + 1;
+		zkl_session_set_version(m, batch->version + 1);
 	else if (failed == 0 && !m->broken)
-		m->chain_needed = true;
-	else
-		m->version = failed > 0 ? batch->version : m->version;
+		zkl_session_need_chain(m);
+	else if (failed > 0)
+		zkl_session_set_version(m, batch->version);
 	m->broken = true;
 }
 
@@ -334,9 +328,10 @@ batch_unknown(ZklManager *m, ZklBatch *batch)
 			m->batch_limit = 2;
 	}
 	if (!m->broken && ZKL_MUTANT(RESEND_AFTER_BADVERSION))
-		m->version = batch->version;
-	m->chain_needed = !ZKL_MUTANT(LOOKUP_WITHOUT_CHAIN) &&
-		!ZKL_MUTANT(RESEND_AFTER_BADVERSION);
+		zkl_session_set_version(m, batch->version);
+	if (!ZKL_MUTANT(LOOKUP_WITHOUT_CHAIN) &&
+		!ZKL_MUTANT(RESEND_AFTER_BADVERSION))
+		zkl_session_need_chain(m);
 	m->broken = true;
 }
 
@@ -384,15 +379,19 @@ zkl_batch_reply_take(ZklManager *m, const ZklReply *reply)
 void
 zkl_batch_reply_parent(ZklManager *m, ZklLock *lock, int32_t rc)
 {
-	int32_t    *why = lock != NULL ? &lock->parents_rc : &m->chain_rc;
+	int32_t		why = lock != NULL ? lock->parents_rc : m->chain.rc;
 
 	/*
 	 * The first refusal counts; a parent that is gone again was reaped just
 	 * now, or is missing because of that refusal.
 	 */
-	if (*why == 0 && rc != ZKL_RC_OK && rc != ZKL_RC_NODEEXISTS &&
-		rc != ZKL_RC_NONODE)
-		*why = rc;
+	if (why != 0 || rc == ZKL_RC_OK || rc == ZKL_RC_NODEEXISTS ||
+		rc == ZKL_RC_NONODE)
+		return;
+	if (lock != NULL)
+		lock->parents_rc = rc;
+	else
+		zkl_session_parent_refused(m, rc);
 }
 
 void

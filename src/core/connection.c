@@ -20,6 +20,7 @@
 #include "core/request.h"
 #include "core/session.h"
 #include "core/session_lease.h"
+#include "core/zxid.h"
 
 void
 zkl_connection_up(ZklManager *m, const ZklSession *session)
@@ -30,6 +31,7 @@ zkl_connection_up(ZklManager *m, const ZklSession *session)
 		m->unknown_streak = 0;
 	}
 	zkl_session_begin(m, session);
+	zkl_zxid_believe(m, session->zxid_seen);
 	zkl_session_lease_begin(m, session->begun_at);
 }
 

@@ -49,7 +49,7 @@ zkl_downgrade_want(ZklManager *m, ZklRequest *r)
 		return;
 
 	/* What a restarted worker finds, the one before it may have begun. */
-	if (m->connection != ZKL_CONNECTION_READY)
+	if (m->connection.state != ZKL_CONNECTION_READY)
 	{
 		zkl_downgrade_unknown(r);
 		return;

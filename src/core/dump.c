@@ -69,19 +69,19 @@ dump_session(const Dump *d)
 	ZklLine		line;
 
 	zkl_line_begin(&line);
-	zkl_line_text(&line, "connection", states[m->connection]);
+	zkl_line_text(&line, "connection", states[m->connection.state]);
 	zkl_line_hex(&line, "session", (uint64_t) m->session.id);
 	zkl_line_number(&line, "generation", m->session.generation);
 	zkl_line_number(&line, "timeout_ms", m->session.timeout_ms);
-	zkl_line_number(&line, "lease_ms", m->lease_until > d->now ?
-					(m->lease_until - d->now) / 1000 : 0);
-	zkl_line_flag(&line, "unverified", !m->verified);
-	zkl_line_hex(&line, "zxid_seen", (uint64_t) m->zxid_seen);
-	zkl_line_number(&line, "chain", m->chain);
-	zkl_line_number(&line, "kept", m->chain_kept);
-	zkl_line_flag(&line, "chain-needed", m->chain_needed);
-	zkl_line_flag(&line, "chain-sent", m->chain_sent);
-	zkl_line_number(&line, "version", m->version);
+	zkl_line_number(&line, "lease_ms", m->session_lease.until > d->now ?
+					(m->session_lease.until - d->now) / 1000 : 0);
+	zkl_line_flag(&line, "unverified", !m->session_lease.verified);
+	zkl_line_hex(&line, "zxid_seen", (uint64_t) m->zxid.seen);
+	zkl_line_number(&line, "chain", m->chain.number);
+	zkl_line_number(&line, "kept", m->chain.kept);
+	zkl_line_flag(&line, "chain-needed", m->chain.needed);
+	zkl_line_flag(&line, "chain-sent", m->chain.sent);
+	zkl_line_number(&line, "version", m->chain.version);
 	write_item(d, NULL, "session", -1, &line);
 }
 

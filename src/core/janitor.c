@@ -131,7 +131,7 @@ zkl_janitor_send(ZklManager *m)
 {
 	const struct ZklJanitorPath *item;
 
-	if (m->connection != ZKL_CONNECTION_READY || m->janitor.asking)
+	if (m->connection.state != ZKL_CONNECTION_READY || m->janitor.asking)
 		return;
 	if (m->janitor.wanted)
 	{
@@ -185,8 +185,8 @@ is_claimed(ZklManager *m, const char *name, bool *contends)
 static bool
 is_old_heartbeat(ZklManager *m, const char *path)
 {
-	const char *used = zkl_session_heartbeat(m, m->chain_kept);
-	const char *next = zkl_session_heartbeat(m, m->chain);
+	const char *used = zkl_session_heartbeat(m, m->chain.kept);
+	const char *next = zkl_session_heartbeat(m, m->chain.number);
 	size_t		stem = (size_t) (strrchr(used, '.') - used) + 1;
 
 	return strncmp(path, used, stem) == 0 && strcmp(path, used) != 0 &&
@@ -269,4 +269,10 @@ zkl_janitor_reply(ZklManager *m, const ZklReply *reply)
 			 is_to_go(m, item->path, reply))
 		remember(m, item->path, "", ZKL_SEND_DELETE);
 	zkl_memory_release(m, item);
+}
+
+void
+zkl_janitor_want(ZklManager *m)
+{
+	m->janitor.wanted = true;
 }

@@ -31,4 +31,7 @@ extern void zkl_janitor_look(ZklManager *m, const char *directory,
 /* Gives back what a walk remembers. */
 extern void zkl_janitor_stop(ZklManager *m);
 
+/* Has all directories walked through, once the connection is proved. */
+extern void zkl_janitor_want(ZklManager *m);
+
 #endif							/* ZKL_CORE_JANITOR_H */

@@ -23,7 +23,7 @@ note_own(ZklManager *m, ZklRequest *r, uint64_t order, ZklLockMode mode,
 		zkl_downgrade_reply_settle(m, r, mode == ZKL_SHARED);
 	if (r->node.state == ZKL_NODE_UNSETTLED)
 		zkl_request_exists(m, r, seq, ZKL_MUTANT(TOKEN_FROM_HEARTBEAT) ?
-						   m->zxid_seen : 0);
+						   m->zxid.seen : 0);
 }
 
 static void

@@ -207,7 +207,8 @@ zkl_look_is_recent(const ZklManager *m, const ZklRequest *r)
 	int64_t		timeout = (int64_t) m->session.timeout_ms * 1000;
 
 	return r->look.watch == ZKL_WATCH_ARMED ||
-		r->look.unseen_since + timeout - timeout / 500 >= m->lease_until;
+		r->look.unseen_since + timeout - timeout / 500 >=
+		m->session_lease.until;
 }
 
 /*
@@ -221,7 +222,7 @@ zkl_look_send(ZklManager *m)
 {
 	int64_t		age = (int64_t) m->session.timeout_ms * 1000 / 12;
 
-	if (m->connection != ZKL_CONNECTION_READY || ZKL_MUTANT(NO_OWN_WATCH))
+	if (m->connection.state != ZKL_CONNECTION_READY || ZKL_MUTANT(NO_OWN_WATCH))
 		return;
 	while (!zkl_list_empty(&m->looks.unwatched) && zkl_operations_may_read(m))
 	{

@@ -74,7 +74,7 @@ zkl_manager_create(const ZklConfig *config)
 	m->config = *config;
 	strncpy(m->root, config->root, ZKL_MAX_ROOT);
 	m->config.root = m->root;
-	m->lease_limit = INT64_MAX;
+	zkl_session_lease_init(m);
 	zkl_operations_init(m);
 	m->requests = zkl_memory_alloc(m, requests);
 	memset(m->requests, 0, requests);
@@ -188,8 +188,9 @@ zkl_manager_submit(ZklManager *m, int64_t now, uint32_t request,
 	cover = zkl_siblings_covering(r);
 	if (cover != NULL)
 		zkl_request_cover(m, r, cover);
-	else if (r->timed_out && m->connection == ZKL_CONNECTION_READY &&
-			 now < m->lease_until && zkl_lock_blocked_by_holder(r->lock, r))
+	else if (r->timed_out && m->connection.state == ZKL_CONNECTION_READY &&
+			 now < m->session_lease.until &&
+			 zkl_lock_blocked_by_holder(r->lock, r))
 		zkl_request_deny(m, r);
 	else if (!zkl_probe_begin(m, r))
 		zkl_request_create(m, r);
@@ -260,7 +261,7 @@ zkl_manager_reply(ZklManager *m, int64_t now, uint64_t tag,
 	m->now = now;
 
 	/* Given up: what it answers now may be older than what was doubted. */
-	if (m->connection == ZKL_CONNECTION_DOWN ||
+	if (m->connection.state == ZKL_CONNECTION_DOWN ||
 		!zkl_operations_end(m, tag, &op))
 		return;
 	if (reply->rc == ZKL_RC_OK)
@@ -320,11 +321,9 @@ zkl_manager_event(ZklManager *m, int64_t now, ZklEventKind kind,
 static void
 heed_lapse(ZklManager *m)
 {
-	bool		valid = m->now < m->lease_until;
-	bool		lapsed = m->lease_relied && m->nqueued > 0 && !valid;
+	bool		lapsed = zkl_session_lease_lapsed(m);
 
-	m->lease_relied = valid && m->nqueued > 0;
-	if (m->connection == ZKL_CONNECTION_READY && m->nlive > 0 &&
+	if (m->connection.state == ZKL_CONNECTION_READY && m->nlive > 0 &&
 		(lapsed || zkl_session_lease_until(m, m->now) <= m->now))
 		zkl_session_give_up(m, ZKL_RC_LAPSED);
 }
@@ -363,8 +362,8 @@ zkl_manager_flush(ZklManager *m, int64_t now)
 	release_due(m);
 	heed_lapse(m);
 	zkl_session_lease_verify(m);
-	while (m->connection == ZKL_CONNECTION_READY &&
-		   (now < m->lease_until || ZKL_MUTANT(GRANT_WITHOUT_LEASE)) &&
+	while (m->connection.state == ZKL_CONNECTION_READY &&
+		   (now < m->session_lease.until || ZKL_MUTANT(GRANT_WITHOUT_LEASE)) &&
 		   !zkl_list_empty(&m->dirty))
 	{
 		ZklLink    *link = m->dirty.head.next;
@@ -392,7 +391,7 @@ earlier(int64_t a, int64_t b)
 int64_t
 zkl_manager_timer(const ZklManager *m)
 {
-	if (m->connection != ZKL_CONNECTION_READY)
+	if (m->connection.state != ZKL_CONNECTION_READY)
 		return -1;
 	return earlier(earlier(zkl_batch_timer(m), zkl_janitor_timer(m)),
 				   earlier(zkl_session_lease_timer(m), zkl_keep_timer(m)));
@@ -402,7 +401,7 @@ uint32_t
 zkl_manager_awaited(const ZklManager *m)
 {
 	/* A release may hand over what somebody waits for. */
-	return m->nwaiting == 0 && m->connection == ZKL_CONNECTION_READY ?
+	return m->nwaiting == 0 && m->connection.state == ZKL_CONNECTION_READY ?
 		zkl_pace_missing(m) : 0;
 }
 
@@ -424,32 +423,32 @@ zkl_manager_dump(const ZklManager *m, int64_t now, ZklWriteDump write,
 bool
 zkl_manager_ready(const ZklManager *m)
 {
-	return m->connection == ZKL_CONNECTION_READY;
+	return m->connection.state == ZKL_CONNECTION_READY;
 }
 
 bool
 zkl_manager_at_rest(const ZklManager *m)
 {
-	return m->connection == ZKL_CONNECTION_READY && m->nlive == 0 &&
-		m->nbatches == 0 && !m->chain_needed && !m->chain_sent;
+	return m->connection.state == ZKL_CONNECTION_READY && m->nlive == 0 &&
+		m->nbatches == 0 && !m->chain.needed && !m->chain.sent;
 }
 
 int64_t
 zkl_manager_lease(const ZklManager *m)
 {
-	return m->lease_until;
+	return m->session_lease.until;
 }
 
 int64_t
 zkl_manager_lease_limit(const ZklManager *m)
 {
-	return m->lease_limit;
+	return m->session_lease.limit;
 }
 
 int64_t
 zkl_manager_zxid(const ZklManager *m)
 {
-	return m->zxid_seen;
+	return m->zxid.seen;
 }
 
 uint32_t

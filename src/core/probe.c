@@ -34,7 +34,8 @@ likely_free(const ZklLock *lock)
 static bool
 may_deny(const ZklManager *m)
 {
-	return m->connection == ZKL_CONNECTION_READY && m->now < m->lease_until;
+	return m->connection.state == ZKL_CONNECTION_READY &&
+		m->now < m->session_lease.until;
 }
 
 /*
@@ -44,9 +45,9 @@ may_deny(const ZklManager *m)
 static bool
 may_deny_soon(ZklManager *m)
 {
-	if (m->connection != ZKL_CONNECTION_READY)
+	if (m->connection.state != ZKL_CONNECTION_READY)
 		return false;
-	if (m->now < m->lease_until)
+	if (m->now < m->session_lease.until)
 		return true;
 	if (zkl_session_lease_until(m, m->now) <= m->now)
 		return false;

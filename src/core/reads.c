@@ -185,7 +185,7 @@ send_lock_reads(ZklManager *m, ZklLock *lock)
 void
 zkl_reads_send(ZklManager *m)
 {
-	if (m->connection != ZKL_CONNECTION_READY)
+	if (m->connection.state != ZKL_CONNECTION_READY)
 		return;
 	while (!zkl_list_empty(&m->readers) && zkl_operations_may_read(m))
 	{

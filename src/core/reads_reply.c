@@ -68,14 +68,14 @@ listed(ZklManager *m, ZklLock *lock, const ZklOp *op, const ZklReply *reply)
 		lock->children_order == op->order)
 		zkl_reads_set_watch(m, &lock->children_watch,
 							reply->rc == ZKL_RC_OK &&
-							op->order >= m->proved_at ?
+							op->order >= m->connection.proved_at ?
 							ZKL_WATCH_ARMED : ZKL_WATCH_NONE);
 	if (lock->list_wanted)
 		zkl_reads_want(m, lock);
 	zkl_lock_touch(m, lock);
 
 	/* Sent before this chain of beats: it may miss what is unsettled. */
-	if (op->order < m->proved_at)
+	if (op->order < m->connection.proved_at)
 		return;
 	if (reply->rc == ZKL_RC_OK)
 		zkl_listing_take(m, lock, op->order, reply);

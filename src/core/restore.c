@@ -10,9 +10,11 @@
 
 #include "core/actions.h"
 #include "core/downgrade.h"
+#include "core/janitor.h"
 #include "core/lock.h"
 #include "core/node.h"
 #include "core/request.h"
+#include "core/session.h"
 #include "core/siblings.h"
 #include "core/trace.h"
 
@@ -24,15 +26,8 @@ zkl_manager_attach(ZklManager *m, const ZklSession *session, uint32_t chain,
 		chain_kept = chain;
 	if (zkl_trace_is_on(m))
 		zkl_trace_session(m, "attach", session);
-	m->session = *session;
-	m->chain = chain;
-	m->chain_kept = chain_kept;
-
-	/* What may be left from before that, the janitor finds. */
-	m->chain_swept = chain_kept > 0 ? chain_kept - 1 : 0;
-	m->chain_needed = true;
-	m->chain_parents = chain_kept == 0;
-	m->janitor.wanted = true;
+	zkl_session_attach(m, session, chain, chain_kept);
+	zkl_janitor_want(m);
 }
 
 /* ---- one slot ---- */

@@ -12,7 +12,7 @@ zkl_retry_is_stuck(const ZklManager *m)
 {
 	return !zkl_list_empty(&m->nodes.deletes[ZKL_DELETE_STUCK]) ||
 		!zkl_list_empty(&m->stuck_downgrades) ||
-		!zkl_list_empty(&m->stuck_locks) || m->sweep_refused;
+		!zkl_list_empty(&m->stuck_locks) || m->chain.sweep_refused;
 }
 
 void

@@ -22,7 +22,7 @@ void
 zkl_session_give_up(ZklManager *m, int32_t rc)
 {
 	zkl_actions_add(m, ZKL_ACTION_RECONNECT)->rc = rc;
-	m->connection = ZKL_CONNECTION_DOWN;
+	m->connection.state = ZKL_CONNECTION_DOWN;
 }
 
 static char *
@@ -93,46 +93,49 @@ note_chain(ZklManager *m)
 {
 	ZklAction  *action = zkl_actions_add(m, ZKL_ACTION_CHAIN);
 
-	action->chain = m->chain;
-	action->chain_kept = m->chain_kept;
+	action->chain = m->chain.number;
+	action->chain_kept = m->chain.kept;
 }
 
 void
 zkl_session_open_chain(ZklManager *m)
 {
-	bool		replaces = m->chain_kept > 0 && !m->old_gone;
+	bool		replaces = m->chain.kept > 0 && !m->chain.old_gone;
 	ZklMultiOp *ops = (ZklMultiOp *) (void *)
 	zkl_actions_text(m, 2 * sizeof(ZklMultiOp));
 	ZklMultiOp *op = ops;
 	ZklAction  *action;
 
+	m->connection.state = ZKL_CONNECTION_OPENING;
+
 	/* Counted until a beat succeeds: what answers may be no ZooKeeper. */
-	if (m->chain_attempts++ >= ZKL_MAX_ATTEMPTS)
+	if (m->chain.attempts++ >= ZKL_MAX_ATTEMPTS)
 	{
-		zkl_session_give_up(m, m->chain_rc != 0 ? m->chain_rc : m->chain_why);
+		zkl_session_give_up(m, m->chain.rc != 0 ? m->chain.rc : m->chain.why);
 		return;
 	}
-	if (m->chain_parents)
+	if (m->chain.parents)
 		zkl_session_make_parents(m, NULL, servers_path(m), "");
 	memset(ops, 0, 2 * sizeof(ZklMultiOp));
 	if (replaces)
 	{
 		op->kind = ZKL_MULTI_DELETE;
-		op->path = zkl_session_heartbeat(m, m->chain_kept);
+		op->path = zkl_session_heartbeat(m, m->chain.kept);
 		op->version = -1;
 		op++;
 	}
-	if (!m->chain_refused)
-		m->chain += m->chain == 0 || !ZKL_MUTANT(HEARTBEAT_REUSED);
-	m->chain_refused = false;
+	if (!m->chain.refused)
+		m->chain.number += m->chain.number == 0 ||
+			!ZKL_MUTANT(HEARTBEAT_REUSED);
+	m->chain.refused = false;
 	note_chain(m);
 	op->kind = ZKL_MULTI_CREATE_EPHEMERAL;
-	op->path = zkl_session_heartbeat(m, m->chain);
+	op->path = zkl_session_heartbeat(m, m->chain.number);
 	op->data = "0";
 	op->data_length = 1;
 	op++;
-	m->chain_replaces = replaces;
-	m->chain_sent = true;
+	m->chain.replaces = replaces;
+	m->chain.sent = true;
 	action = zkl_operations_send(m, ZKL_OP_CHAIN, NULL, NULL,
 								 ZKL_SEND_MULTI, NULL);
 	action->multi = ops;
@@ -148,8 +151,8 @@ sweep(ZklManager *m)
 {
 	uint32_t	old;
 
-	m->sweep_refused = false;
-	for (old = m->chain_swept + 1; old < m->chain_kept; old++)
+	m->chain.sweep_refused = false;
+	for (old = m->chain.swept + 1; old < m->chain.kept; old++)
 		zkl_operations_send(m, ZKL_OP_SWEEP, NULL, NULL, ZKL_SEND_DELETE,
 							zkl_session_heartbeat(m, old));
 }
@@ -160,51 +163,51 @@ zkl_session_swept(ZklManager *m, int32_t rc)
 	if (rc == ZKL_RC_OK || rc == ZKL_RC_NONODE)
 		return;
 	zkl_retry_later(m);
-	m->sweep_refused = true;
+	m->chain.sweep_refused = true;
 }
 
 void
 zkl_session_sweep_again(ZklManager *m)
 {
-	if (m->sweep_refused)
+	if (m->chain.sweep_refused)
 		sweep(m);
 }
 
 static void
 chain_opened(ZklManager *m)
 {
-	m->chain_kept = m->chain;
+	m->chain.kept = m->chain.number;
 	sweep(m);
 	note_chain(m);
-	m->old_gone = false;
-	m->chain_needed = false;
-	m->version = 0;
+	m->chain.old_gone = false;
+	m->chain.needed = false;
+	m->chain.version = 0;
 	m->broken = false;
-	m->connection = ZKL_CONNECTION_PROVING;
+	m->connection.state = ZKL_CONNECTION_PROVING;
 }
 
 void
 zkl_session_chain_reply(ZklManager *m, const ZklReply *reply)
 {
-	uint32_t	create = m->chain_replaces ? 1 : 0;
+	uint32_t	create = m->chain.replaces ? 1 : 0;
 	bool		told = reply->nresults == create + 1;
 
-	m->chain_sent = false;
+	m->chain.sent = false;
 	if (reply->rc == ZKL_RC_OK)
 	{
 		chain_opened(m);
 		return;
 	}
-	m->chain_why = reply->rc;
+	m->chain.why = reply->rc;
 
 	/* It was not made and never will be, so its number may serve again. */
-	m->chain_refused = told && zkl_result_is_definite(reply->rc) &&
+	m->chain.refused = told && zkl_result_is_definite(reply->rc) &&
 		reply->results[create].rc != ZKL_RC_NODEEXISTS;
-	if (told && m->chain_replaces &&
+	if (told && m->chain.replaces &&
 		reply->results[0].rc == ZKL_RC_NONODE)
-		m->old_gone = true;
+		m->chain.old_gone = true;
 	else if (told && reply->results[create].rc == ZKL_RC_NONODE)
-		m->chain_parents = true;
+		m->chain.parents = true;
 	else if (!told || reply->results[create].rc != ZKL_RC_NODEEXISTS)
 		zkl_session_give_up(m, reply->rc);
 }
@@ -216,34 +219,84 @@ zkl_session_begin(ZklManager *m, const ZklSession *session)
 {
 	if (session->id != m->session.id)
 	{
-		m->chain = m->chain_kept = m->chain_swept = 0;
-		m->chain_refused = false;
-		m->old_gone = false;
-		m->chain_needed = true;
-		m->chain_parents = true;
+		m->chain.number = m->chain.kept = m->chain.swept = 0;
+		m->chain.refused = false;
+		m->chain.old_gone = false;
+		m->chain.needed = true;
+		m->chain.parents = true;
 	}
 	m->session = *session;
-	m->zxid_seen = session->zxid_seen;
-	m->chain_sent = false;
-	m->chain_attempts = 0;
-	m->chain_rc = 0;
-	m->chain_why = ZKL_RC_UNKNOWN;
-	m->connection = m->chain_needed ? ZKL_CONNECTION_OPENING :
+	m->chain.sent = false;
+	m->chain.attempts = 0;
+	m->chain.rc = 0;
+	m->chain.why = ZKL_RC_UNKNOWN;
+	m->connection.state = m->chain.needed ? ZKL_CONNECTION_OPENING :
 		ZKL_MUTANT(READ_BEFORE_BEAT) ? ZKL_CONNECTION_READY :
 		ZKL_CONNECTION_PROVING;
-	if (!m->chain_needed)
+	if (!m->chain.needed)
 		sweep(m);
 }
 
 void
 zkl_session_disconnected(ZklManager *m)
 {
-	m->connection = ZKL_CONNECTION_DOWN;
+	m->connection.state = ZKL_CONNECTION_DOWN;
 }
 
 void
 zkl_session_end(ZklManager *m)
 {
 	m->session.id = 0;
-	m->chain_needed = true;
+	m->chain.needed = true;
+}
+
+void
+zkl_session_attach(ZklManager *m, const ZklSession *session, uint32_t chain,
+				   uint32_t chain_kept)
+{
+	m->session = *session;
+	m->chain.number = chain;
+	m->chain.kept = chain_kept;
+
+	/* What may be left from before that, the janitor finds. */
+	m->chain.swept = chain_kept > 0 ? chain_kept - 1 : 0;
+	m->chain.needed = true;
+	m->chain.parents = chain_kept == 0;
+}
+
+/* The connection is as good as its first beat: now its reads count. */
+void
+zkl_session_proved(ZklManager *m)
+{
+	m->connection.state = ZKL_CONNECTION_READY;
+	m->connection.proved_at = zkl_operations_next_order(m);
+	m->chain.attempts = 0;
+	if (!m->chain.sweep_refused)
+		m->chain.swept = m->chain.kept - 1;
+}
+
+/* ---- the chain as the batches see it ---- */
+
+void
+zkl_session_need_chain(ZklManager *m)
+{
+	m->chain.needed = true;
+}
+
+int32_t
+zkl_session_next_version(ZklManager *m)
+{
+	return m->chain.version++;
+}
+
+void
+zkl_session_set_version(ZklManager *m, int32_t version)
+{
+	m->chain.version = version;
+}
+
+void
+zkl_session_parent_refused(ZklManager *m, int32_t rc)
+{
+	m->chain.rc = rc;
 }

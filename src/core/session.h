@@ -31,4 +31,21 @@ extern void zkl_session_begin(ZklManager *m, const ZklSession *session);
 extern void zkl_session_disconnected(ZklManager *m);
 extern void zkl_session_end(ZklManager *m);
 
+/* After a restart: what the worker before this one recorded. */
+extern void zkl_session_attach(ZklManager *m, const ZklSession *session,
+							   uint32_t chain, uint32_t chain_kept);
+
+/* The first beat of a connection was acknowledged. */
+extern void zkl_session_proved(ZklManager *m);
+
+/* A batch without an answer: no beat before the next heartbeat node. */
+extern void zkl_session_need_chain(ZklManager *m);
+
+/* The version that a beat expects; or one was not applied after all. */
+extern int32_t zkl_session_next_version(ZklManager *m);
+extern void zkl_session_set_version(ZklManager *m, int32_t version);
+
+/* Why the directory of the heartbeat nodes cannot be made */
+extern void zkl_session_parent_refused(ZklManager *m, int32_t rc);
+
 #endif							/* ZKL_CORE_SESSION_H */

@@ -35,19 +35,26 @@ timeout_us(const ZklManager *m)
 }
 
 void
+zkl_session_lease_init(ZklManager *m)
+{
+	m->session_lease.limit = INT64_MAX;
+}
+
+void
 zkl_session_lease_begin(ZklManager *m, int64_t begun_at)
 {
 	uint32_t	i;
 
-	m->connecting_since = ZKL_MUTANT(CONNECTION_FROM_ITS_END) ? m->now :
+	m->session_lease.connecting_since =
+		ZKL_MUTANT(CONNECTION_FROM_ITS_END) ? m->now :
 		begun_at;
-	m->ncontacts = 0;
+	m->session_lease.ncontacts = 0;
 
 	/* The connect restarts the session, with this timeout. */
-	m->lease_limit = begun_at + timeout_us(m) - timeout_us(m) / 500;
-	if (m->lease_until > m->lease_limit)
-		m->lease_until = m->lease_limit;
-	m->verified = true;
+	m->session_lease.limit = begun_at + timeout_us(m) - timeout_us(m) / 500;
+	if (m->session_lease.until > m->session_lease.limit)
+		m->session_lease.until = m->session_lease.limit;
+	m->session_lease.verified = true;
 	for (i = 0; i < m->config.max_requests; i++)
 	{
 		ZklRequest *r = &m->requests[i];
@@ -58,7 +65,7 @@ zkl_session_lease_begin(ZklManager *m, int64_t begun_at)
 			continue;
 		if (!zkl_downgrade_pending(r))
 			zkl_look_soon(m, r);
-		m->verified = false;
+		m->session_lease.verified = false;
 	}
 }
 
@@ -66,7 +73,7 @@ void
 zkl_session_lease_doubt(ZklManager *m, ZklRequest *r)
 {
 	zkl_look_set_verified(r, false);
-	m->verified &= r->demand != ZKL_DEMAND_GRANTED || r->broken;
+	m->session_lease.verified &= r->demand != ZKL_DEMAND_GRANTED || r->broken;
 }
 
 /*
@@ -79,7 +86,8 @@ zkl_session_lease_verify(ZklManager *m)
 {
 	uint32_t	i;
 
-	if (m->verified || m->connection != ZKL_CONNECTION_READY)
+	if (m->session_lease.verified ||
+		m->connection.state != ZKL_CONNECTION_READY)
 		return;
 	for (i = 0; i < m->config.max_requests; i++)
 	{
@@ -90,36 +98,37 @@ zkl_session_lease_verify(ZklManager *m)
 			!r->look.verified && !r->broken)
 			return;
 	}
-	m->verified = true;
+	m->session_lease.verified = true;
 	m->beat_wanted = true;
 }
 
 void
 zkl_session_lease_contact(ZklManager *m, int64_t sent_at)
 {
-	uint32_t	last = (m->ncontacts + ZKL_CONTACTS - 1) % ZKL_CONTACTS;
+	ZklSessionLease *lease = &m->session_lease;
+	uint32_t	last = (lease->ncontacts + ZKL_CONTACTS - 1) % ZKL_CONTACTS;
 
 	/* They must reach back far enough, not be many. */
-	if (m->ncontacts > 0 &&
-		sent_at - m->contacts[last].sent_at < timeout_us(m) / ZKL_CONTACTS)
+	if (lease->ncontacts > 0 &&
+		sent_at - lease->contacts[last].sent_at < timeout_us(m) / ZKL_CONTACTS)
 		return;
-	last = m->ncontacts++ % ZKL_CONTACTS;
-	m->contacts[last].sent_at = sent_at;
-	m->contacts[last].answered_at = m->now;
+	last = lease->ncontacts++ % ZKL_CONTACTS;
+	lease->contacts[last].sent_at = sent_at;
+	lease->contacts[last].answered_at = m->now;
 }
 
 int64_t
 zkl_session_lease_until(const ZklManager *m, int64_t sent_at)
 {
 	int64_t		early = sent_at - timeout_us(m) * 7 / 24;
-	int64_t		heard = m->connecting_since;
+	int64_t		heard = m->session_lease.connecting_since;
 	int64_t		longest = sent_at + timeout_us(m) * 2 / 3;
 	int64_t		expiry;
 	uint32_t	i;
 
-	for (i = 0; i < ZKL_CONTACTS && i < m->ncontacts; i++)
+	for (i = 0; i < ZKL_CONTACTS && i < m->session_lease.ncontacts; i++)
 	{
-		const ZklContact *contact = &m->contacts[i];
+		const ZklContact *contact = &m->session_lease.contacts[i];
 
 		if (contact->answered_at <= early && contact->sent_at > heard)
 			heard = contact->sent_at;
@@ -141,8 +150,8 @@ zkl_session_lease_until(const ZklManager *m, int64_t sent_at)
 int64_t
 zkl_session_lease_timer(const ZklManager *m)
 {
-	if (m->connection != ZKL_CONNECTION_READY || m->nlive > 0 ||
-		m->chain_needed)
+	if (m->connection.state != ZKL_CONNECTION_READY || m->nlive > 0 ||
+		m->chain.needed)
 		return -1;
 	return m->operations.sent_at +
 		timeout_us(m) / (ZKL_MUTANT(LEASE_WITHOUT_CONTACT) ? 3 : 4);
@@ -156,11 +165,28 @@ zkl_session_lease_send(ZklManager *m)
 	if (due < 0 || due > m->now)
 		return;
 	zkl_operations_send(m, ZKL_OP_IGNORE, NULL, NULL, ZKL_SEND_GET,
-						zkl_session_heartbeat(m, m->chain));
+						zkl_session_heartbeat(m, m->chain.number));
 }
 
 void
 zkl_session_lease_end(ZklManager *m)
 {
-	m->lease_until = 0;
+	m->session_lease.until = 0;
+}
+
+void
+zkl_session_lease_extend(ZklManager *m, int64_t until)
+{
+	if (m->session_lease.verified && until > m->session_lease.until)
+		m->session_lease.until = until;
+}
+
+bool
+zkl_session_lease_lapsed(ZklManager *m)
+{
+	bool		valid = m->now < m->session_lease.until;
+	bool		lapsed = m->session_lease.relied && m->nqueued > 0 && !valid;
+
+	m->session_lease.relied = valid && m->nqueued > 0;
+	return lapsed;
 }

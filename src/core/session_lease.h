@@ -31,4 +31,13 @@ extern int64_t zkl_session_lease_timer(const ZklManager *m);
 /* The session is gone. */
 extern void zkl_session_lease_end(ZklManager *m);
 
+/* For a new manager */
+extern void zkl_session_lease_init(ZklManager *m);
+
+/* A beat was acknowledged: good until then, unless holds are in doubt. */
+extern void zkl_session_lease_extend(ZklManager *m, int64_t until);
+
+/* Whether it has run out since the last call, and something relied on it */
+extern bool zkl_session_lease_lapsed(ZklManager *m);
+
 #endif							/* ZKL_CORE_SESSION_LEASE_H */

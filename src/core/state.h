@@ -337,12 +337,55 @@ typedef enum ZklConnectionState
 	ZKL_CONNECTION_READY
 } ZklConnectionState;
 
+typedef struct ZklConnection
+{
+	ZklConnectionState state;
+	uint64_t	proved_at;		/* order: earlier reads settle nothing */
+} ZklConnection;
+
+/* The heartbeat nodes; see session.c */
+typedef struct ZklChain
+{
+	uint32_t	number;			/* of the last one used */
+	uint32_t	kept;			/* from here on they may exist */
+	uint32_t	swept;			/* up to here they are surely gone */
+	int32_t		version;		/* that the next beat expects */
+	uint32_t	attempts;		/* on this connection, since the last beat */
+	bool		needed;
+	bool		sent;
+	bool		refused;		/* the latest attempt: not applied, for sure */
+	bool		replaces;		/* the multi under way deletes the old one */
+	bool		old_gone;		/* the old one is known to be gone */
+	bool		parents;		/* their directory is missing */
+	bool		sweep_refused;	/* once more, after stuck_until */
+	int32_t		rc;				/* why the directory could not be made */
+	int32_t		why;			/* what the last attempt was answered */
+} ZklChain;
+
 /* Something that ZooKeeper has answered */
 typedef struct ZklContact
 {
 	int64_t		sent_at;
 	int64_t		answered_at;
 } ZklContact;
+
+/* How long the session surely lives; see session_lease.c */
+typedef struct ZklSessionLease
+{
+	int64_t		until;
+	int64_t		limit;			/* for leases from before this connection */
+	bool		relied;			/* something was in a queue when it was valid */
+	bool		verified;		/* all holds from before this connection are */
+	int64_t		connecting_since;	/* until the connection stood */
+	ZklContact	contacts[ZKL_CONTACTS]; /* a ring, the latest last */
+	uint32_t	ncontacts;		/* on this connection, ever */
+} ZklSessionLease;
+
+typedef struct ZklZxid
+{
+	int64_t		seen;
+	int64_t		doubted;		/* answered, but not believed; see zxid.c */
+} ZklZxid;
 
 /* A walk over all directories below the root; see janitor.c */
 typedef struct ZklJanitor
@@ -406,38 +449,17 @@ struct ZklManager
 									 * a part of the hash, by another part */
 
 	/* the connection and the session */
-	ZklConnectionState connection;
+	ZklConnection connection;
 	ZklSession	session;		/* id 0: none */
-	bool		chain_needed;
-	bool		chain_sent;
-	bool		chain_refused;	/* the latest attempt: not applied, for sure */
-	uint32_t	chain;			/* number of the last heartbeat node used */
-	uint32_t	chain_kept;		/* heartbeat nodes from here on may exist */
-	uint32_t	chain_swept;	/* up to here they are surely gone */
+	ZklChain	chain;
+	ZklSessionLease session_lease;
+	ZklZxid		zxid;
 	int64_t		unanswered_until;	/* no reconnect before, because a read was
 									 * not answered */
-	uint32_t	chain_attempts; /* on this connection, since the last beat */
-	int32_t		chain_why;		/* what the last one was answered */
-	bool		chain_parents;	/* the heartbeats' directory is missing */
-	bool		chain_replaces; /* the multi under way deletes the old one */
-	int32_t		chain_rc;		/* why the directory could not be made */
-	bool		old_gone;		/* the old heartbeat node is known to be gone */
-	bool		sweep_refused;	/* once more, after stuck_until */
-	uint64_t	proved_at;		/* order: earlier reads settle nothing */
-	int32_t		version;		/* that the next beat expects */
 	uint64_t	batch_number;
-	int64_t		lease_until;
-	int64_t		lease_limit;	/* for leases from before this connection */
 	int64_t		beat_sent_at;	/* of the last batch */
 	int64_t		acknowledged_at;	/* of the last one that was applied: when
 									 * it was sent */
-	int64_t		connecting_since;	/* until the connection stood */
-	ZklContact	contacts[ZKL_CONTACTS]; /* a ring, the latest last */
-	uint32_t	ncontacts;		/* on this connection, ever */
-	bool		lease_relied;	/* something was in a queue when it was valid */
-	bool		verified;		/* all holds from before this connection are */
-	int64_t		zxid_seen;
-	int64_t		zxid_doubted;	/* answered, but not believed; see zxid.c */
 	ZklJanitor	janitor;
 	bool		beat_wanted;
 	ZklPace		pace;

@@ -25,27 +25,33 @@
 bool
 zkl_zxid_is_absurd(ZklManager *m, int64_t zxid)
 {
-	int64_t		near = m->zxid_seen != 0 ? NEAR : NEAR_NOTHING;
-	bool		confirmed = m->zxid_doubted != 0 &&
-	zxid >= m->zxid_doubted && zxid - m->zxid_doubted < NEAR;
+	int64_t		near = m->zxid.seen != 0 ? NEAR : NEAR_NOTHING;
+	bool		confirmed = m->zxid.doubted != 0 &&
+	zxid >= m->zxid.doubted && zxid - m->zxid.doubted < NEAR;
 
-	m->zxid_doubted = 0;
+	m->zxid.doubted = 0;
 	if (zxid <= 0 || zxid > GREATEST)
 		return true;
-	if (zxid < m->zxid_seen || zxid - m->zxid_seen < near || confirmed)
+	if (zxid < m->zxid.seen || zxid - m->zxid.seen < near || confirmed)
 		return false;
-	m->zxid_doubted = zxid;
+	m->zxid.doubted = zxid;
 	return true;
 }
 
 bool
 zkl_zxid_went_back(const ZklManager *m, int64_t zxid)
 {
-	return zxid < m->zxid_seen && !ZKL_MUTANT(BACKWARDS_ZXID);
+	return zxid < m->zxid.seen && !ZKL_MUTANT(BACKWARDS_ZXID);
 }
 
 bool
 zkl_zxid_is_known(const ZklManager *m, int64_t zxid)
 {
-	return zxid > 0 && zxid <= m->zxid_seen;
+	return zxid > 0 && zxid <= m->zxid.seen;
+}
+
+void
+zkl_zxid_believe(ZklManager *m, int64_t zxid)
+{
+	m->zxid.seen = zxid;
 }

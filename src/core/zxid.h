@@ -22,4 +22,7 @@ extern bool zkl_zxid_went_back(const ZklManager *m, int64_t zxid);
  */
 extern bool zkl_zxid_is_known(const ZklManager *m, int64_t zxid);
 
+/* It is the greatest that was seen. */
+extern void zkl_zxid_believe(ZklManager *m, int64_t zxid);
+
 #endif							/* ZKL_CORE_ZXID_H */
