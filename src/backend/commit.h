@@ -84,7 +84,7 @@ extern void zkl_commit_note_acquisition(void);
 
 /*
  * Whether the transaction is one statement that only looks: its commit needs no
- * lock, and if it failed, nobody could look at a loss.
+ * lock, and if it failed, a client could not look at a loss.
  */
 extern bool zkl_commit_needs_no_check(void);
 

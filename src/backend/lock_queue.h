@@ -18,7 +18,7 @@ extern dsm_segment *zkl_lock_queue_read(const ZklTarget *lock,
 										ZklListing *list);
 
 /*
- * Removes the head of a lock's queue, whoever owns it.  Waits for the holder to
+ * Removes the head of a lock's queue, whichever client owns it.  Waits for the holder to
  * lose the lock properly, its session timeout at most.  False: the queue is
  * empty.
  */

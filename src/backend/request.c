@@ -177,7 +177,7 @@ claim_for_lock(void)
 /*
  * The worker frees a slot as soon as it sees the release, whatever ZooKeeper
  * does.  So this waits only for a worker that is stopped or restarts.  It polls,
- * since the worker tells nobody that it has freed a slot.
+ * since the worker does not tell when it has freed a slot.
  */
 static int
 claim_own(void)

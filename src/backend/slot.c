@@ -25,7 +25,7 @@ static int	most_kept = 0;
 
 /* ---- the backend's steps ---- */
 
-/* FREE -> CLAIMED, of a slot that nobody else can claim */
+/* FREE -> CLAIMED, of a slot that no other process can claim */
 static int
 claim_free_slot(int slotno)
 {

@@ -23,7 +23,7 @@
  * - If a round ended by crashes, it leaves "ready" without any member.
  *	 Curator's members would run right through; ours delete it before they
  *	 enter, and only then take it for the start.
- * - Ours delete "ready" only when nobody is in (members.c), Curator's whenever
+ * - Ours delete "ready" only if no member is in (members.c), Curator's whenever
  *	 they leave.  So a member that has not seen it yet, while others are through
  *	 and gone, still finds it.
  * - A member that has left waits for the members that were in with it, not for

@@ -38,7 +38,7 @@ typedef struct ZklControl
 	/*
 	 * How many demands the worker awaits before it needs to be woken; it sets
 	 * this while it sleeps for a moment only, and 0 when it wakes or ends.
-	 * Who submits one counts down, in a race also below 0.
+	 * Each backend that submits one counts down, in a race also below 0.
 	 */
 	pg_atomic_uint32 ctl_awaited;
 

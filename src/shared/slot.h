@@ -31,7 +31,7 @@
  * are for requests of kind LOCK, and free ones are on a list: when they run
  * out, no session gets another lock.  Behind them each backend has
  * ZKL_OWN_SLOTS of its own for the other kinds, found by its number among the
- * processes, which the list knows nothing of.  So nobody can keep others from
+ * processes, which the list knows nothing of.  So no session can keep others from
  * looking at queues, breaking locks or ending a transaction by taking many
  * locks.  A backend has one such request under way at a time; the second slot
  * is for the next one, while the worker has not yet freed the first.

@@ -1,6 +1,6 @@
 /*
  * node_data.c
- *	  What zklock writes into a znode: flat JSON that tells who asks.
+ *	  What zklock writes into a znode: flat JSON that tells whose request it is.
  *
  * Owns the format of the data: its writer, and what is looked for in data that
  * any client may have put there.  Pure functions of their arguments, called by

@@ -23,7 +23,7 @@
 typedef struct Marks
 {
 	const char *written[2];		/* by mode */
-	const char *counted[2];		/* by mode; NULL: nobody has that mode */
+	const char *counted[2];		/* by mode; NULL: no client has it */
 	bool		dashes;			/* _c_<uuid with dashes>, else <hex> */
 } Marks;
 
