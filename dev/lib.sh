@@ -40,10 +40,14 @@ choose_user() {
 	fi
 }
 
+# The program that runs as_user's commands, if there is to be one
+run_by=()
+
 # Runs a command as that user, in the directory given first.
 as_user() {
 	local dir=$1
 	shift
+	set -- "${run_by[@]}" "$@"
 	if [ "$(id -u)" = 0 ]; then
 		(cd "$dir" && exec setpriv --reuid "$run_user" --regid "$(id -g "$run_user")" \
 			--init-groups env -u TMPDIR HOME="$dir" USER="$run_user" LOGNAME="$run_user" "$@")

@@ -12,6 +12,10 @@
 # Installs missing packages first (ZKLOCK_SETUP=no: does not).  The system's
 # PostgreSQL is not touched: see lib.sh.  The last line says "N passed, N
 # failed"; the exit status is 0 only if nothing failed and each layer ran.
+#
+# Tests with servers run side by side, in as many slots as ZKLOCK_TEST_SLOTS
+# says (two for each processor); a heavy one takes several.  What needs no
+# servers runs beside them, one after the other, on what processor time is left.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=dev/lib.sh
@@ -23,7 +27,7 @@ if [ "${1:-}" = --keep ]; then
 	shift
 fi
 case "${1:-all}" in
-all) layers="format includes unit sim regress isolation tap chaos" ;;
+all) layers="format includes unit sim chaos tap regress isolation" ;;
 format | includes | unit | sim | regress | isolation | tap | chaos) layers=$1 ;;
 *) die "usage: dev/test.sh [--keep] [format|includes|unit|sim|regress|isolation|tap|chaos [name ...]]" ;;
 esac
@@ -33,7 +37,125 @@ wanted=("$@")
 passed=0
 failed=0
 failures=()
+declare -A has_run=()	# layers
 file_limit=${ZKLOCK_TEST_LIMIT:-600}	# seconds for one test file
+slots=${ZKLOCK_TEST_SLOTS:-$((2 * $(nproc)))}
+
+# ---- jobs ----
+
+# A job calls a function in a process of its own.  There it calls note_result
+# for each test program; when the job ends, we count its results.
+jobs=()	# lane, slots that it takes, function and arguments
+declare -A free=([servers]=$slots [patient]=1)	# slots of each lane
+declare -A running=()	# by process id: lane, slots, file of results
+njobs=0
+
+# Puts a job into the queue of a lane.
+add_job() {
+	jobs+=("$*")
+}
+
+start_job() {
+	local lane=$1 weight=$2 results
+	shift 2
+	njobs=$((njobs + 1))
+	results=$work/results/$njobs
+	free[$lane]=$((free[$lane] - weight))
+	# With job control, as otherwise the programs would ignore SIGINT.
+	set -m
+	(
+		trap - INT TERM
+		in_job "$lane" "$@"
+	) </dev/null 9>&- &
+	set +m
+	running[$!]="$lane $weight $results $*"
+}
+
+# The beginning of a job's process
+in_job() {
+	results=$work/results/$njobs
+	if [ "$1" = patient ]; then
+		file_limit=$((4 * file_limit))
+		[[ $layers != *tap* ]] || run_by=(nice -n 10)
+	fi
+	shift
+	"$@"
+}
+
+# Counts what a job has found; it has failed if it ended early.
+finish_job() {
+	local status=$2 lane weight results what line
+	read -r lane weight results what <<<"${running[$1]}"
+	unset "running[$1]"
+	free[$lane]=$((free[$lane] + weight))
+	if [ -f "$results" ]; then
+		while IFS='|' read -r -a line; do
+			count "${line[@]}"
+		done <"$results"
+	fi
+	if [ "$status" != 0 ]; then
+		echo "this job ended with status $status: $what" >"$results.log"
+		count "${what%% *}" 1 0 0 0 "$results.log"
+	fi
+}
+
+# Runs all jobs: those of a lane begin in the order of the queue, each once
+# there are slots for it.
+run_jobs() {
+	local -a rest
+	local -A full
+	local job lane weight what status
+	while [ $((${#jobs[@]} + ${#running[@]})) -gt 0 ]; do
+		rest=()
+		full=()
+		for job in "${jobs[@]}"; do
+			read -r lane weight what <<<"$job"
+			if [ -n "${full[$lane]:-}" ] || [ "$weight" -gt "${free[$lane]}" ]; then
+				full[$lane]=yes
+				rest+=("$job")
+			else
+				# shellcheck disable=SC2086
+				start_job "$lane" "$weight" $what
+			fi
+		done
+		jobs=("${rest[@]}")
+		status=0
+		wait -n -p ended || status=$?
+		# shellcheck disable=SC2154
+		finish_job "$ended" $status
+	done
+}
+
+# Ends a process and those that it has started.
+end_tree() {
+	local child
+	for child in $(pgrep -P "$1"); do
+		end_tree "$child"
+	done
+	kill "$1" 2>/dev/null || true
+}
+
+interrupt() {
+	local pid file
+	trap - INT TERM
+	for pid in "${!running[@]}"; do
+		end_tree "$pid"
+	done
+	wait
+	# Servers that a test had not got hold of yet
+	for file in "$work"/tmp_check/*/pgdata/postmaster.pid; do
+		[ ! -f "$file" ] || kill -INT "$(head -n 1 "$file")" || true
+	done
+	exit 130
+}
+
+# ---- results ----
+
+# Called in a job.  Arguments: those of count.
+note_result() {
+	local IFS='|'
+	echo "$*" >>"$results"
+}
 
 # Counts one test program.  Arguments: layer/name, exit status, cases that
 # passed, cases that failed, seconds, log.
@@ -45,6 +167,7 @@ count() {
 	fi
 	passed=$((passed + good))
 	failed=$((failed + bad))
+	has_run[${name%%/*}]=yes
 	if [ "$bad" = 0 ]; then
 		say "$name: $good passed ($seconds s)"
 	else
@@ -68,7 +191,7 @@ run_tap() {
 	[ "$status" != 124 ] || echo "# not done within $file_limit s" >>"$log"
 	good=$(matches '^ok [0-9]+' "$log")
 	bad=$(matches '^not ok [0-9]+' "$log")
-	count "$name" "$status" "$good" "$bad" $(($(date +%s) - begin)) "$log"
+	note_result "$name" "$status" "$good" "$bad" $(($(date +%s) - begin)) "$log"
 }
 
 # Whether a test was asked for by the beginning of its name, or all were.
@@ -81,15 +204,15 @@ is_wanted() {
 	return 1
 }
 
-layer_format() {
+test_format() {
 	run_tap format "$work/src" dev/format.sh --check
 }
 
-layer_includes() {
+test_includes() {
 	run_tap includes "$work/src" bash test/check-includes.sh
 }
 
-layer_unit() {
+test_unit() {
 	local dir=$work/src/test/unit file
 	local -a programs=()
 	say "unit: building"
@@ -99,7 +222,7 @@ layer_unit() {
 	done
 	[ ${#programs[@]} -gt 0 ] || return 0
 	if ! as_user "$dir" make -j "$(nproc)" "${programs[@]}" >"$work/log/unit-build.log" 2>&1; then
-		count unit/build 1 0 0 0 "$work/log/unit-build.log"
+		note_result unit/build 1 0 0 0 "$work/log/unit-build.log"
 		return
 	fi
 	for file in "${programs[@]}"; do
@@ -108,11 +231,11 @@ layer_unit() {
 }
 
 # Many seeds of the simulation, and the mutants that it must catch
-layer_sim() {
+test_sim() {
 	local dir=$work/src/test/sim
 	say "sim: building"
 	if ! as_user "$dir" make -j "$(nproc)" build >"$work/log/sim-build.log" 2>&1; then
-		count sim/build 1 0 0 0 "$work/log/sim-build.log"
+		note_result sim/build 1 0 0 0 "$work/log/sim-build.log"
 		return
 	fi
 	run_tap sim "$work" bash "$dir/run.sh"
@@ -131,10 +254,10 @@ run_regress() {
 		find "$work/src" \( -name regression.diffs -o -name postmaster.log \) \
 			-newermt "@$begin" -exec tail -n 60 {} + >>"$log" 2>/dev/null || true
 	fi
-	count "$name" "$status" "$good" "$bad" $(($(date +%s) - begin)) "$log"
+	note_result "$name" "$status" "$good" "$bad" $(($(date +%s) - begin)) "$log"
 }
 
-layer_regress() {
+test_regress() {
 	say "regress: running"
 	if [ ${#wanted[@]} -gt 0 ]; then
 		run_regress regress ISOLATION= TAP_TESTS= REGRESS="install ${wanted[*]}"
@@ -143,7 +266,7 @@ layer_regress() {
 	fi
 }
 
-layer_isolation() {
+test_isolation() {
 	say "isolation: running"
 	run_regress isolation REGRESS= TAP_TESTS=
 }
@@ -159,33 +282,70 @@ prepare_perl() {
 	# One test has a thousand connections.
 	ulimit -n 4096 2>/dev/null || true
 	export PERL5LIB=$pgxs/test/perl:$work/src/test/perl:$work/src/test/chaos
+	# Where tests that run at the same time tell each other their ports
+	export PG_TEST_PORT_DIR=${TMPDIR:-/tmp}/zklock-ports-$run_user
+	as_user "$work" mkdir -m 700 -p "$PG_TEST_PORT_DIR"
 }
 
-layer_tap() {
-	local file name
+test_tap() {
+	local name=$1
 	prepare_perl
-	for file in "$work"/src/test/t/*.pl; do
-		name=$(basename "$file" .pl)
-		is_wanted "$name" || continue
-		# What an earlier run has kept
-		rm -rf "$work/tmp_check/t_${name}_"* "$work/tmp_check/log/${name}"* \
-			"$work/tmp_check/log/regress_log_$name"
-		say "tap/$name: running"
-		run_tap "tap/$name" "$work" perl "$file"
-		# What the test did, beside what it found
-		if [ -f "$work/tmp_check/log/regress_log_$name" ]; then
-			cp "$work/tmp_check/log/regress_log_$name" "$work/log/tap-$name.details.log"
-		fi
-	done
+	# What an earlier run has kept
+	rm -rf "$work/tmp_check/t_${name}_"* "$work/tmp_check/log/${name}"* \
+		"$work/tmp_check/log/regress_log_$name"
+	say "tap/$name: running"
+	run_tap "tap/$name" "$work" perl "$work/src/test/t/$name.pl"
+	# What the test did, beside what it found
+	if [ -f "$work/tmp_check/log/regress_log_$name" ]; then
+		cp "$work/tmp_check/log/regress_log_$name" "$work/log/tap-$name.details.log"
+	fi
 }
 
 # A short run of what "make chaos" does for as long as one likes.
-layer_chaos() {
+test_chaos() {
 	prepare_perl
 	run_tap chaos/check "$work" perl "$work/src/test/chaos/check.pl"
 	say "chaos: running"
 	MINUTES=1 ROUND_SECONDS=25 run_tap chaos/faults "$work" \
 		perl "$work/src/test/chaos/chaos.pl"
+}
+
+# TAP files that take long, the longest first: they begin before the others.
+long_files='160_masses 021_storm 030_zookeeper_down'
+
+# All TAP files, in the order in which they begin
+tap_names() {
+	local file name
+	for name in $long_files; do
+		[ ! -f "$work/src/test/t/$name.pl" ] || echo "$name"
+	done
+	for file in "$work"/src/test/t/*.pl; do
+		name=$(basename "$file" .pl)
+		[[ " $long_files " == *" $name "* ]] || echo "$name"
+	done
+}
+
+# How many slots a TAP file takes
+slots_of() {
+	case $1 in
+	160_masses | 021_storm) echo $((slots < 2 ? slots : 2)) ;;
+	*) echo 1 ;;
+	esac
+}
+
+# The jobs of a layer, longest first
+add_layer() {
+	local name
+	case $1 in
+	format | includes | unit | sim) add_job patient 1 "test_$1" ;;
+	regress | isolation) add_job servers 1 "test_$1" ;;
+	chaos) add_job servers $((slots < 2 ? slots : 2)) test_chaos ;;
+	tap)
+		for name in $(tap_names); do
+			! is_wanted "$name" || add_job servers "$(slots_of "$name")" test_tap "$name"
+		done
+		;;
+	esac
 }
 
 # Shows what failed, removes what nobody needs, and says the result.
@@ -216,9 +376,11 @@ if [ $keep = yes ]; then
 else
 	make_work_dir test
 fi
-trap 'exit 130' INT TERM
+trap interrupt INT TERM
 say "working in $work as user $run_user"
 as_user "$work" mkdir -p log
+rm -rf "$work/results"
+mkdir "$work/results"
 if [ $keep = yes ]; then
 	sync_sources "$(dirname "$here")"
 else
@@ -247,9 +409,11 @@ for layer in $layers; do
 	case $layer in
 	regress | isolation | tap | chaos) [ $build_failed = no ] || continue ;;
 	esac
-	before=$((passed + failed))
-	"layer_$layer"
-	if [ $((passed + failed)) = $before ]; then
+	add_layer "$layer"
+done
+run_jobs
+for layer in $layers; do
+	if [ -z "${has_run[$layer]:-}" ] && [ $build_failed = no ]; then
 		echo "layer $layer ran nothing" >"$work/log/$layer.log"
 		count "$layer" 1 0 0 0 "$work/log/$layer.log"
 	fi

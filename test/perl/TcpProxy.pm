@@ -42,10 +42,10 @@
 # goes to the target from that request on, until pass; stats says how often
 # (caught).  It works once.
 #
-# Options of route: port (of its own; 0, any), framed (1: of ZooKeeper's client
-# protocol; 0: any other), patience (for how many seconds to go on when the
-# target refuses a connection), announce (for a ZooKeeper election port: the
-# address that the connecting server is to be called back at).
+# Options of route: port (its own; by default a free one), framed (1: of
+# ZooKeeper's client protocol; 0: any other), patience (for how many seconds to
+# go on when the target refuses a connection), announce (for a ZooKeeper election
+# port: the address that the connecting server is to be called back at).
 
 package TcpProxy;
 
@@ -53,6 +53,8 @@ use strict;
 use warnings;
 
 use parent 'PipedProgram';
+
+use PostgreSQL::Test::Cluster;
 
 # ZooKeeper's numbers of its requests
 my %kinds = (
@@ -68,7 +70,8 @@ sub new { return $_[0]->start('tcpproxy.py'); }
 sub route
 {
 	my ($self, $name, $target, %options) = @_;
-	my $port = delete $options{port} // 0;
+	my $port =
+	  delete $options{port} // PostgreSQL::Test::Cluster::get_free_port();
 
 	return $self->command('route', $name, $port + 0, "$target", \%options);
 }
