@@ -66,6 +66,17 @@ uninstall-session:
 unit:
 	$(MAKE) -C test/unit
 
+# What of the core they and SEEDS schedules of the simulation reach
+coverage:
+	$(srcdir)/dev/coverage.sh $(SEEDS)
+
+# All sources in PostgreSQL's layout; static analysis of what needs no server
+format:
+	$(srcdir)/dev/format.sh
+
+lint:
+	$(srcdir)/dev/lint.sh
+
 # Servers, clients and an ensemble, simulated: SEEDS=100000, SEED=1 (the first)
 simulate:
 	$(MAKE) -C test/sim build/sim
@@ -108,4 +119,5 @@ bench-report:
 capacity:
 	$(srcdir)/bench/capacity.sh
 
-.PHONY: bench bench-policy bench-report capacity chaos liveness install-session scale scale-report simulate uninstall-session unit
+.PHONY: bench bench-policy bench-report capacity chaos coverage format lint \
+	liveness install-session scale scale-report simulate uninstall-session unit

@@ -1,40 +1,55 @@
 #!/usr/bin/env bash
-# Measures which lines of core/, znode/ and wire/ the unit tests and the
-# simulation reach, with gcov.
+# Measures which lines of the core the unit tests and the simulation reach.
 #
-#	dev/coverage.sh             a table, and the sum
-#	dev/coverage.sh core/keep.c the lines of one file that nothing reaches
+#	dev/coverage.sh [SEEDS]    so many schedules of the simulation (500)
 #
-#	SEEDS=1000                  schedules of the simulation
+# Prints the share of each file of src/core, the least first, and of all
+# together.  Everything is built in a temporary directory.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
-build=$(mktemp -d)
-trap 'rm -rf "$build"' EXIT
-flags='-std=gnu99 -O0 -g --coverage'
+cd "$(dirname "${BASH_SOURCE[0]}")/../test"
+seeds=${1:-500}
+temp=$(mktemp -d)
+trap 'rm -rf "$temp"' EXIT
 
-make -s -C test/unit BUILD="$build/unit" CFLAGS="$flags" -j "$(nproc)" check >"$build/log" ||
-	cat "$build/log" >&2
-make -s -C test/sim BUILD="$build/sim" OPTIONS="$flags" "$build/sim/sim-checked"
-"$build/sim/sim-checked" -n "${SEEDS:-1000}" >"$build/log" || cat "$build/log" >&2
+# Runs a command, and shows what it said only if it fails.
+quietly() {
+	"$@" >"$temp/log" 2>&1 || {
+		tail -n 40 "$temp/log" >&2
+		exit 1
+	}
+}
 
-find "$build" -name '*.gcda' -exec gcov --json-format --stdout {} + 2>/dev/null |
-	python3 -c '
-import collections, json, re, sys
-reached = collections.defaultdict(lambda: collections.defaultdict(int))
-for line in sys.stdin:
-    for f in json.loads(line)["files"]:
-        name = re.search(r"src/((?:core|znode|wire)/\w+\.[ch])$", f["file"])
-        for l in f["lines"] if name else []:
-            reached[name[1]][l["line_number"]] += l["count"]
-if len(sys.argv) > 1:
-    text = open("src/" + sys.argv[1]).readlines()
-    for n in sorted(n for n, count in reached[sys.argv[1]].items() if not count):
-        print("%5d %s" % (n, text[n - 1].rstrip()))
-    sys.exit()
-total = good = 0
-for name, lines in sorted(reached.items()):
-    hit = sum(count > 0 for count in lines.values())
-    total, good = total + len(lines), good + hit
-    print("%-24s %5d of %5d lines  %5.1f %%" % (name, hit, len(lines), 100 * hit / len(lines)))
-print("%-24s %5d of %5d lines  %5.1f %%" % ("all", good, total, 100 * good / total))
-' "$@"
+quietly make -j "$(nproc)" -C unit BUILD="$temp/unit" build \
+	CFLAGS='-std=gnu99 -g -O1 --coverage'
+for program in "$temp"/unit/test_*; do
+	[[ ${program##*/} == *.* ]] || quietly "$program"
+done
+quietly make -C sim BUILD="$temp/sim" "$temp/sim/sim-checked" \
+	OPTIONS='-O1 --coverage'
+quietly "$temp/sim/sim-checked" -s 1 -n "$seeds" -k
+
+# gcov writes for each line how often it was reached: "-" is no code, "#####" is
+# never.  A line is reached if one of the programs reached it.
+for kind in unit sim; do
+	(cd $kind && find "$temp/$kind" -name '*.gcda' -print0 |
+		xargs -0 -n 1 gcov --stdout 2>/dev/null)
+done | awk -F : '
+	$2 + 0 == 0 {
+		if ($3 == "Source") { n = split($4, part, "/"); file = part[n]; core = $4 ~ /src\/core\// }
+		next
+	}
+	core && $1 !~ /-$/ {
+		line = file ":" $2 + 0
+		if (!(line in known)) { known[line]; lines[file]++ }
+		if ($1 !~ /[#=]/ && !(line in reached)) { reached[line]; hits[file]++ }
+	}
+	END {
+		form = "%6.1f %%  %5d of %5d lines  %s\n"
+		for (file in lines) {
+			printf form, 100 * hits[file] / lines[file], hits[file], lines[file], file | "sort -n"
+			all += lines[file]
+			hit += hits[file]
+		}
+		close("sort -n")
+		printf form, 100 * hit / all, hit, all, "src/core"
+	}'

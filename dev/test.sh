@@ -311,24 +311,27 @@ test_chaos() {
 }
 
 # TAP files that take long, the longest first: they begin before the others.
-long_files='160_masses 021_storm 030_zookeeper_down'
+long_files=(160_masses 150_sequence_end 093_worn_out 101_session_process
+	051_many_waiters 122_single_answers 031_processes 043_foreign_break
+	120_fake_server 191_once_faults 182_bounds 185_barriers 181_semaphores)
 
 # All TAP files, in the order in which they begin
 tap_names() {
 	local file name
-	for name in $long_files; do
+	for name in "${long_files[@]}"; do
 		[ ! -f "$work/src/test/t/$name.pl" ] || echo "$name"
 	done
 	for file in "$work"/src/test/t/*.pl; do
 		name=$(basename "$file" .pl)
-		[[ " $long_files " == *" $name "* ]] || echo "$name"
+		[[ " ${long_files[*]} " == *" $name "* ]] || echo "$name"
 	done
 }
 
-# How many slots a TAP file takes
+# How many slots a TAP file takes: two if it loads the processors, or if it
+# measures what depends on them.
 slots_of() {
 	case $1 in
-	160_masses | 021_storm) echo $((slots < 2 ? slots : 2)) ;;
+	021_storm | 050_requests | 051_many_waiters | 160_masses) echo $((slots < 2 ? slots : 2)) ;;
 	*) echo 1 ;;
 	esac
 }

@@ -40,7 +40,7 @@ push(ZklManager *m, struct ZklJanitorPath *item)
 
 	if (m->janitor.asking)
 		where = &m->janitor.to_do->next;
-	item->next = *where;
+	item->next = *where;		/* NOLINT: what is being asked is the first */
 	*where = item;
 }
 

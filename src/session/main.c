@@ -221,7 +221,7 @@ static void
 list_addresses(ZklZkTarget *target, struct addrinfo *found, const char *port,
 			   const char *chroot)
 {
-	int			n = 0;
+	int			n = 1;			/* calloc is never asked for none */
 
 	for (struct addrinfo *a = found; a != NULL; a = a->ai_next)
 		n++;

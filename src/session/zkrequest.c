@@ -237,7 +237,7 @@ request_single(const ZklWireHeader *header, ZklWireReader *body)
 		rc = call_client((ZklWireType) header->type, path, flag, single);
 	free(path);
 	if (rc == ZOK)
-		zkl_zk.in_flight++;
+		zkl_zk.in_flight++;		/* NOLINT: the answer's callback frees it */
 	else
 	{
 		free(single);

@@ -66,8 +66,8 @@ foreach my $action (sort keys %actions)
 	cmp_ok($holder->query("SELECT zk_lock('$path', at_most => '2s')"),
 		'>', 0, "$action: granted");
 	$holder->query("BEGIN; INSERT INTO work VALUES ('$action')");
-	$test->enqueue($t, "SELECT zk_lock('$path')", $path);
 	$holder->send('SELECT pg_sleep(1000)') if $action ne 'none';
+	$test->enqueue($t, "SELECT zk_lock('$path')", $path);
 	cmp_ok($t->value, '>', 0, "$action: it goes to who waits on the other server");
 	$t->query("SELECT zk_unlock('$path')");
 	if ($action eq 'none')
