@@ -125,8 +125,8 @@ extern size_t zkl_znode_shown_length(ZklDialect dialect, bool guard,
 extern bool zkl_znode_is_like(const char *segment, size_t length);
 
 /*
- * What zklock writes into a znode: whose request it is, as flat UTF-8 JSON.  Strings are
- * UTF-8, NUL terminated; since is in ms since 1970.
+ * What zklock writes into a znode: whose request it is, as flat UTF-8 JSON.
+ * Strings are UTF-8, NUL terminated; since is in ms since 1970.
  */
 typedef struct ZklNodeData
 {
