@@ -206,7 +206,7 @@ zkl_look_is_recent(const ZklManager *m, const ZklRequest *r)
 {
 	int64_t		timeout = (int64_t) m->session.timeout_ms * 1000;
 
-	return r->look.watch == ZKL_WATCH_ARMED ||
+	return r->look.watch == ZKL_WATCH_ARMED || ZKL_MUTANT(DYING_SESSION) ||
 		r->look.unseen_since + timeout - timeout / 500 >=
 		m->session_lease.until;
 }

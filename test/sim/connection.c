@@ -232,7 +232,6 @@ serve_sync(Conn *c)
 
 	memset(&reply, 0, sizeof(reply));
 	push_reply(c, c->pipe, &reply, NULL);
-	session_find(c->session)->deposed_at = base.now;
 }
 
 /* A leader that does not know that it is none answers a sync by itself. */
@@ -242,7 +241,10 @@ serve_reads(Conn *c)
 	while (c->pipe != NULL)
 	{
 		if (c->pipe->kind == REQUEST_SYNC && ens.servers[c->server].deposed)
+		{
+			session_find(c->session)->deposed_at = base.now;
 			serve_sync(c);
+		}
 		else if (is_for_leader(c->pipe))
 			return;
 		else
