@@ -252,17 +252,19 @@ decide_create(const Transaction *t, const Op *op, bool single, Effect *effect)
 static int32_t
 decide_other(const Op *op, Effect *effect)
 {
-	const Node *node = tree_find(op->path);
+	Path	   *path = find_path(op->path, hash_text(op->path));
+	const Node *node;
 
-	if (node == NULL)
+	if (path == NULL || !path->node[HEAD].exists)
 		return ZKL_RC_NONODE;
+	node = &path->node[HEAD];
 	if (op->denied)
 		return ZKL_RC_NOAUTH;
 	if (op->version != -1 && op->version != node->stat.version)
 		return ZKL_RC_BADVERSION;
 	if (op->kind == OP_DELETE && node->nchildren > 0)
 		return ZKL_RC_NOTEMPTY;
-	effect->path = tree_path(op->path);
+	effect->path = path;
 	effect->owner = node->stat.ephemeral_owner;
 	return ZKL_RC_OK;
 }
