@@ -59,11 +59,14 @@ zkl_stall_notice(const char *name)
 }
 
 void
-zkl_stall_raise_lock_timeout(int slotno, const char *name)
+zkl_stall_raise_lock_timeout(int slotno, const char *name, int64 timeout_ms)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-			 errmsg("canceling statement due to lock timeout"),
+			 timeout_ms == 0 ?
+			 errmsg("canceling statement due to lock timeout") :
+			 errmsg("could not acquire distributed lock \"%s\" within %lld ms",
+					name, (long long) timeout_ms),
 			 zkl_stall_time(slotno) >= 0 ?
 			 errdetail("The wait was for ZooKeeper, not for another holder of distributed lock \"%s\".  %s",
 					   name, zkl_refusal_worker_trouble()) :

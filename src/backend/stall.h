@@ -16,8 +16,12 @@ extern int64 zkl_stall_time(int slotno);
 /* A NOTICE that says so; both of these take a name that the client can show. */
 extern void zkl_stall_notice(const char *name);
 
-/* Raises error 55P03, whose detail tells what the wait was for. */
+/*
+ * Raises error 55P03, whose detail tells what the wait was for.  "timeout_ms" is
+ * that of the call, or 0: it was "lock_timeout".
+ */
 pg_noreturn extern void zkl_stall_raise_lock_timeout(int slotno,
-													 const char *name);
+													 const char *name,
+													 int64 timeout_ms);
 
 #endif							/* ZKL_BACKEND_STALL_H */

@@ -64,8 +64,15 @@ zkl_wait_begin_lock(ZklDeadlines *at, bool is_try, int64 timeout_ms)
 	at->start = start;
 	at->timed_out = false;
 	at->time_out = at->answer = at->lock_timeout = at->look = ZKL_NEVER;
+	at->raises_after_ms = 0;
 	if (LockTimeout > 0)
 		at->lock_timeout = zkl_wait_after_ms(start, LockTimeout);
+	if (!is_try && timeout_ms > 0 &&
+		zkl_wait_after_ms(start, timeout_ms) < at->lock_timeout)
+	{
+		at->lock_timeout = zkl_wait_after_ms(start, timeout_ms);
+		at->raises_after_ms = timeout_ms;
+	}
 	if (is_try)
 	{
 		int64		over = zkl_wait_after_ms(start, timeout_ms);
@@ -91,6 +98,7 @@ zkl_wait_begin_answer(ZklDeadlines *at, int64 timeout_ms, int64 answer_ms,
 	at->lock_timeout = is_lock_wait && LockTimeout > 0 ?
 		zkl_wait_after_ms(start, LockTimeout) : ZKL_NEVER;
 	at->look = ZKL_NEVER;
+	at->raises_after_ms = 0;
 }
 
 /* ---- the wait ---- */
@@ -126,7 +134,7 @@ static void
 act_on_deadlines(ZklDeadlines *at, int slotno, const char *name, int64 now)
 {
 	if (now >= at->lock_timeout)
-		zkl_stall_raise_lock_timeout(slotno, name);
+		zkl_stall_raise_lock_timeout(slotno, name, at->raises_after_ms);
 	if (now >= at->look)
 		look_for_stall(at, slotno, name, now);
 	if (now >= at->answer)

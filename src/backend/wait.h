@@ -17,7 +17,9 @@ typedef struct ZklDeadlines
 	int64		time_out;		/* the tries under way time out */
 	bool		timed_out;		/* they have */
 	int64		answer;			/* error: ZooKeeper is unreachable */
-	int64		lock_timeout;	/* error: the setting of that name */
+	int64		lock_timeout;	/* error: the setting of that name, or the
+								 * timeout of a call that is no try */
+	int64		raises_after_ms;	/* such a timeout, if it comes first; or 0 */
 	int64		look;			/* look whether ZooKeeper keeps the caller
 								 * waiting: if so, a NOTICE says so */
 } ZklDeadlines;
@@ -26,7 +28,11 @@ typedef struct ZklDeadlines
 extern int64 zkl_wait_clock(void);
 extern int64 zkl_wait_after_ms(int64 start, int64 ms);
 
-/* The deadlines of a call that begins now and waits for locks */
+/*
+ * The deadlines of a call that begins now and waits for locks.  When a try times
+ * out, ZooKeeper has "zklock.connect_timeout" to tell whether others are ahead.
+ * Any other call just ends with an error.
+ */
 extern void zkl_wait_begin_lock(ZklDeadlines *at, bool is_try,
 								int64 timeout_ms);
 

@@ -106,8 +106,8 @@ names_of(ArrayType *array)
  * of the array, or NULL if the timeout ended.
  */
 static Datum *
-acquire_all(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime,
-			int *n)
+acquire_all(FunctionCallInfo fcinfo, bool is_try, ZklLockMode mode,
+			ZklLifetime lifetime, int *n)
 {
 	ArrayType  *array = PG_GETARG_ARRAYTYPE_P(0);
 	Named	   *names;
@@ -131,7 +131,8 @@ acquire_all(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime,
 		requests[i].mode = mode;
 		requests[i].lifetime = lifetime;
 		requests[i].timeout_ms = timeout_ms;
-		requests[i].is_try = timeout_ms != ZKL_FOREVER;
+		requests[i].is_try = timeout_ms == 0 ||
+			(is_try && timeout_ms != ZKL_FOREVER);
 	}
 	if (!zkl_acquire(requests, *n, tokens))
 		return NULL;
@@ -148,7 +149,7 @@ lock_all(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime)
 
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
-	tokens = acquire_all(fcinfo, mode, lifetime, &n);
+	tokens = acquire_all(fcinfo, false, mode, lifetime, &n);
 	if (tokens == NULL)
 		zkl_refusal_raise_timed_out(psprintf("all of %d distributed locks", n),
 									zkl_duration_timeout_ms(fcinfo, 1));
@@ -163,7 +164,7 @@ try_lock_all(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime)
 
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
-	PG_RETURN_BOOL(acquire_all(fcinfo, mode, lifetime, &n) != NULL);
+	PG_RETURN_BOOL(acquire_all(fcinfo, true, mode, lifetime, &n) != NULL);
 }
 
 Datum

@@ -102,15 +102,16 @@ at_least_of(FunctionCallInfo fcinfo, int arg, int64 at_most)
 /* ---- acquiring: (path, timeout, at_most, at_least) ---- */
 
 static bool
-acquire_lock(ZklLockRequest *request, FunctionCallInfo fcinfo, ZklLockMode mode,
-			 ZklLifetime lifetime, int64 *token)
+acquire_lock(ZklLockRequest *request, bool is_try, FunctionCallInfo fcinfo,
+			 ZklLockMode mode, ZklLifetime lifetime, int64 *token)
 {
 	memset(request, 0, sizeof(*request));
 	request->lock = zkl_target_lock(PG_GETARG_TEXT_PP(0));
 	request->mode = mode;
 	request->lifetime = lifetime;
 	request->timeout_ms = zkl_duration_timeout_ms(fcinfo, 1);
-	request->is_try = request->timeout_ms != ZKL_FOREVER;
+	request->is_try = request->timeout_ms == 0 ||
+		(is_try && request->timeout_ms != ZKL_FOREVER);
 	request->at_most_ms = at_most_of(fcinfo, 2);
 	request->at_least_ms = at_least_of(fcinfo, 3, request->at_most_ms);
 	return zkl_acquire(request, 1, token);
@@ -124,7 +125,7 @@ lock_or_raise(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime)
 
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
-	if (!acquire_lock(&request, fcinfo, mode, lifetime, &token))
+	if (!acquire_lock(&request, false, fcinfo, mode, lifetime, &token))
 		zkl_refusal_raise_timed_out(psprintf("distributed lock \"%s\"",
 											 request.lock.name), request.timeout_ms);
 	PG_RETURN_INT64(token);
@@ -138,7 +139,8 @@ try_lock(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime)
 
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
-	PG_RETURN_BOOL(acquire_lock(&request, fcinfo, mode, lifetime, &token));
+	PG_RETURN_BOOL(acquire_lock(&request, true, fcinfo, mode, lifetime,
+								&token));
 }
 
 Datum

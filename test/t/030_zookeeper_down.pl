@@ -93,6 +93,10 @@ $fourth->send($lock);
 $test->wait_waiting($two, '/z', 2);
 $fourth->cancel;
 is($fourth->sqlstate, '57014', 'a cancel does not either');
+is($first->error("SELECT zk_lock('/z4', '200ms')"),
+	'55P03', 'a timeout ends a wait for ZooKeeper, too');
+like($first->messages, qr/"\/z4" within 200 ms.*The wait was for ZooKeeper/s,
+	'and the error says so');
 $test->zk->start;
 cmp_ok($second->value, '>', 0, 'the waiting one is granted afterwards');
 cmp_ok($third->value, '>', 0, 'and a new one');
