@@ -363,7 +363,12 @@ table('Violations', %violations) if %violations;
 note '';
 
 is($resource{fenced}, 0, 'the fenced counter lost no update');
-cmp_ok($resource{unfenced}, '>', 0, 'the unfenced counter did');
+SKIP:
+{
+	# It takes a holder that writes after it has lost its lock.
+	skip 'a run of few rounds may have none of those', 1 if $round < 10;
+	cmp_ok($resource{unfenced}, '>', 0, 'the unfenced counter did');
+}
 cmp_ok($total{commits} // 0, '>', 0, 'there were commits');
 if ($teeth)
 {
