@@ -145,7 +145,7 @@ zkl_manager_clear_actions(ZklManager *m)
 {
 	if (zkl_trace_is_on(m))
 		zkl_trace_actions(m);
-	m->trace.ntraced = 0;
+	zkl_trace_cleared(m);
 	zkl_actions_clear(m);
 }
 

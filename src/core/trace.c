@@ -413,3 +413,9 @@ zkl_trace_actions(ZklManager *m)
 	while (m->trace.ntraced < m->actions.n)
 		tell_action(m, &m->actions.all[m->trace.ntraced++]);
 }
+
+void
+zkl_trace_cleared(ZklManager *m)
+{
+	m->trace.ntraced = 0;
+}

@@ -41,4 +41,7 @@ extern const char *zkl_trace_op_name(ZklOpKind kind);
 /* The actions since the last call */
 extern void zkl_trace_actions(ZklManager *m);
 
+/* The actions are cleared. */
+extern void zkl_trace_cleared(ZklManager *m);
+
 #endif							/* ZKL_CORE_TRACE_H */

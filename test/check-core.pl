@@ -1,0 +1,130 @@
+#!/usr/bin/env perl
+# Checks the direction inside src/core/: that no four files call each other in a
+# circle, and that each group of fields is written by one file only.  Prints TAP.
+use strict;
+use warnings FATAL => 'all';
+use FindBin;
+
+# The groups of ZklManager and ZklRequest, and the file that writes each.
+my %owner = (
+	actions => 'actions',
+	chain => 'session',
+	connection => 'session',
+	janitor => 'janitor',
+	keep => 'keep',
+	look => 'look',
+	looks => 'look',
+	node => 'node',
+	nodes => 'node',
+	operations => 'operations',
+	pace => 'pace',
+	session => 'session',
+	session_lease => 'session_lease',
+	trace => 'trace',
+	zxid => 'zxid');
+
+# What only reads a list whose address it is given
+my $reader = qr/zkl_(?:list_empty|linked|foreach|table_bucket)/;
+
+my (%text, %home, %calls, %number, %low, @open, @circles);
+my $cases = 0;
+
+# The files without comments and strings; line breaks stay.
+sub read_sources
+{
+	foreach my $path (glob "$FindBin::Bin/../src/core/*.[ch]")
+	{
+		open my $file, '<', $path or die "$path: $!";
+		my $source = do { local $/ = undef; <$file> };
+		close $file;
+		$source =~ s{/\*.*?\*/|"(?:\\.|[^"\\\n])*"}{$& =~ s/[^\n]//gr}gesx;
+		$text{ $path =~ s/.*\///r } = $source;
+	}
+	return;
+}
+
+sub name_of { return $_[0] =~ s/\.[ch]$//r }
+
+# Which file defines what, and who calls that.
+sub read_calls
+{
+	foreach my $path (keys %text)
+	{
+		$home{$1} = name_of($path)
+		  while $text{$path} =~ /^(zkl_\w+)\([^;{]*?\)\n\{/mg;
+	}
+	foreach my $path (keys %text)
+	{
+		my $from = name_of($path);
+		my $code = $text{$path} =~ s/^extern [^;]*;//mgr;
+		while ($code =~ /\b(zkl_\w+)/g)
+		{
+			my $to = $home{$1};
+			$calls{$from}{$to} = 1 if defined $to && $to ne $from;
+		}
+	}
+	return;
+}
+
+# Tarjan: files that reach each other
+sub visit
+{
+	my $file = shift;
+	$number{$file} = $low{$file} = keys %number;
+	push @open, $file;
+	foreach my $next (sort keys %{ $calls{$file} })
+	{
+		visit($next) if !exists $number{$next};
+		$low{$file} = $low{$next}
+		  if (grep { $_ eq $next } @open) && $low{$next} < $low{$file};
+	}
+	return if $low{$file} != $number{$file};
+	my @circle;
+	do { push @circle, pop @open } while $circle[-1] ne $file;
+	push @circles, [ sort @circle ] if @circle > 1;
+	return;
+}
+
+sub report
+{
+	my ($name, @wrong) = @_;
+	$cases++;
+	print @wrong ? 'not ok' : 'ok', " $cases - $name\n", map { "#   $_\n" } @wrong;
+	return scalar @wrong;
+}
+
+# The lines that write to a group, but in the file that owns it
+sub foreign_writes
+{
+	my $group = shift;
+	my $field = qr/(?:->|\]\.)$group\b(?:\.\w+|\[[^\]]*\])*/;
+	my @wrong;
+	foreach my $path (sort keys %text)
+	{
+		next if name_of($path) eq $owner{$group};
+		my $line = 0;
+		foreach (split /\n/, $text{$path})
+		{
+			$line++;
+			my $code = s/$reader\([^()]*//gr;
+			push @wrong, "$path:$line: $_"
+			  if $code =~ /$field\s*(?:[-+|&]?=(?!=)|\+\+|--)/
+			  || $code =~ /(?:\+\+|--)\w+$field/
+			  || $code =~ /zkl_(?:link_after|list_append|unlink)\([^;]*&\w+$field/;
+		}
+	}
+	return @wrong;
+}
+
+read_sources();
+read_calls();
+foreach my $file (sort keys %calls) { visit($file) if !exists $number{$file} }
+my $failed = report('core/: no circle of more than three files',
+	map { "@$_" } grep { @$_ > 3 } @circles);
+foreach my $group (sort keys %owner)
+{
+	$failed += report("core/: $owner{$group} alone writes the group $group",
+		foreign_writes($group));
+}
+print "1..$cases\n";
+exit($failed ? 1 : 0);
