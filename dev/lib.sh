@@ -93,11 +93,12 @@ reuse_work_dir() {
 }
 
 # Copies what has changed in the checkout (first argument) to $work/src, and
-# leaves what was built there.
+# leaves what was built there.  A copy gets the time of the copying: a file that
+# is edited during a build would otherwise be older than its object file.
 sync_sources() {
 	local -a owner=()
 	[ "$(id -u)" != 0 ] || owner=(--chown="$run_user:$(id -gn "$run_user")")
-	rsync -a --delete --filter=':- .gitignore' --exclude=.git "${owner[@]}" \
+	rsync -a --checksum --no-times --delete --filter=':- .gitignore' --exclude=.git "${owner[@]}" \
 		"$1/" "$work/src/"
 }
 
