@@ -261,7 +261,7 @@ run_regress() {
 test_regress() {
 	say "regress: running"
 	if [ ${#wanted[@]} -gt 0 ]; then
-		run_regress regress ISOLATION= TAP_TESTS= REGRESS="install ${wanted[*]}"
+		run_regress regress ISOLATION= TAP_TESTS= REGRESS="install ${wanted[*]/#install/}"
 	else
 		run_regress regress ISOLATION= TAP_TESTS=
 	fi
