@@ -182,7 +182,7 @@ zkl_refusal_lost_detail(ZklError error)
 	if (error == ZKL_ERROR_UNREADABLE)
 		return "ZooKeeper no longer lets this server read its znode.";
 	if (error == ZKL_ERROR_OVERDUE)
-		return "It was held for longer than allowed.";
+		return "It was held for longer than its at_most.";
 	if (error == ZKL_ERROR_LAPSED)
 		return "Since then, ZooKeeper has not confirmed that this server still holds the lock.";
 	return "The ZooKeeper session that held it no longer belongs to this server.";

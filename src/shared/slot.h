@@ -83,7 +83,7 @@ typedef enum ZklError
 	ZKL_ERROR_NODE_DELETED,		/* lost: somebody deleted the znode */
 	ZKL_ERROR_BROKEN,			/* lost: an operator broke the lock */
 	ZKL_ERROR_UNREADABLE,		/* lost: the znode's ACL shuts us out */
-	ZKL_ERROR_OVERDUE,			/* lost: it was held longer than allowed */
+	ZKL_ERROR_OVERDUE,			/* lost: it was held longer than its at_most */
 	ZKL_ERROR_HALF_DONE,		/* zk_break_lock(): the worker was restarted,
 								 * or zkrc says what ZooKeeper answered */
 	ZKL_ERROR_RESTLESS,			/* zk_break_lock(): the head of the queue kept

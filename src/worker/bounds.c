@@ -55,7 +55,7 @@ log_loss(int slotno)
 	ereport(LOG,
 			(errmsg("distributed lock \"%.*s\" of process %d was lost",
 					zkl_slot_shown_length(&slot), slot.s_request.path, slot.s_request.pid),
-			 errdetail("It was held for longer than allowed.")));
+			 errdetail("It was held for longer than its at_most.")));
 }
 
 static int

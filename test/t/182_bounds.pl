@@ -73,7 +73,7 @@ foreach my $action (sort keys %actions)
 	if ($action eq 'none')
 	{
 		is($holder->error('SELECT 1'), '40001', 'none: the next statement fails');
-		like($holder->messages, qr/held for longer than allowed/, 'none: and says why');
+		like($holder->messages, qr/held for longer than its at_most/, 'none: and says why');
 		is($holder->error('COMMIT'), '', 'none: and the transaction is over');
 	}
 	else
@@ -91,7 +91,7 @@ foreach my $action (sort keys %actions)
 		is($holder->error("INSERT INTO work VALUES ('$action')"),
 			'40001', "$action: nothing commits before that is acknowledged");
 		is($holder->query("SELECT zk_unlock('$path')"), 'f', "$action: it is");
-		like($holder->messages, qr/held for longer than allowed/,
+		like($holder->messages, qr/held for longer than its at_most/,
 			"$action: with a warning that says why");
 		is($holder->query("SELECT zk_try_lock('$path', '1min')"),
 			't', "$action: and can be had again");
@@ -134,7 +134,7 @@ is($test->look($one, state_of('/b/stopped')), 'granted',
 	'worker stopped: nobody has said that it is lost');
 ok($test->still_waits($t), 'worker stopped: nobody else gets it');
 is($s->error('COMMIT'), '40001', 'worker stopped: the holder sees it');
-like($s->messages, qr/held for longer than allowed/, 'worker stopped: and says why');
+like($s->messages, qr/held for longer than its at_most/, 'worker stopped: and says why');
 is(work_done('stopped'), 0, 'worker stopped: nothing was done');
 kill 'CONT', $worker;
 cmp_ok($t->value, '>', 0, 'worker stopped: the next one comes after that');
