@@ -166,7 +166,7 @@ static void
 define_trace_settings(void)
 {
 	DefineCustomBoolVariable("zklock.trace",
-							 "Writes all that the worker is told and does to the file zklock.trace.",
+							 "Writes each event and each action of the zklock worker to the file zklock.trace.",
 							 "The file is in the data directory.",
 							 &zkl_trace,
 							 false,
@@ -174,8 +174,8 @@ define_trace_settings(void)
 							 GUC_SUPERUSER_ONLY,
 							 NULL, NULL, NULL);
 	DefineCustomIntVariable("zklock.trace_size",
-							"Disk space that the files of \"zklock.trace\" may take.",
-							"When zklock.trace has half of it, it replaces zklock.trace.old.",
+							"Sets the disk space that the files of \"zklock.trace\" may take.",
+							"When the file zklock.trace has half of that size, it replaces zklock.trace.old.",
 							&zkl_trace_size,
 							16 * 1024, 256, MAX_KILOBYTES,
 							PGC_SIGHUP,
@@ -220,8 +220,8 @@ static void
 define_request_settings(void)
 {
 	DefineCustomIntVariable("zklock.connect_timeout",
-							"Time that a request which must not wait gives ZooKeeper to answer.",
-							NULL,
+							"Sets how long a call waits for ZooKeeper to answer.",
+							"If the call has a timeout, this time begins after the timeout.  A call that may wait for ever only reports a notice.",
 							&zkl_connect_timeout,
 							10000, 1, INT_MAX,
 							PGC_USERSET,
