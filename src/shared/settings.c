@@ -221,7 +221,7 @@ define_request_settings(void)
 {
 	DefineCustomIntVariable("zklock.connect_timeout",
 							"Sets how long a call waits for ZooKeeper to answer.",
-							"If the call has a timeout, this time begins after the timeout.  A call that may wait for ever only reports a notice.",
+							"For a try with a timeout, this time begins after the timeout.  A call that waits for a lock gets a notice after this time, and no error.",
 							&zkl_connect_timeout,
 							10000, 1, INT_MAX,
 							PGC_USERSET,
