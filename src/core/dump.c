@@ -70,7 +70,7 @@ dump_session(const Dump *d)
 
 	zkl_line_begin(&line);
 	zkl_line_text(&line, "connection", states[m->connection.state]);
-	zkl_line_hex(&line, "session", (uint64_t) m->session.id);
+	zkl_line_session(&line, m->session.id);
 	zkl_line_number(&line, "generation", m->session.generation);
 	zkl_line_number(&line, "timeout_ms", m->session.timeout_ms);
 	zkl_line_number(&line, "lease_ms", m->session_lease.until > d->now ?

@@ -103,6 +103,17 @@ zkl_line_hex(ZklLine *line, const char *key, uint64_t value)
 }
 
 void
+zkl_line_session(ZklLine *line, int64_t id)
+{
+	int			shift;
+
+	begin_pair(line, "session");
+	put_text(line, "0x");
+	for (shift = 60; shift >= 0; shift -= 4)
+		put_digits(line, (uint64_t) id >> shift & 0xf, 16);
+}
+
+void
 zkl_line_uuid(ZklLine *line, const char *key, const ZklUuid *uuid)
 {
 	char		text[ZKL_UUID_TEXT + 1];

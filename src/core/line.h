@@ -37,6 +37,9 @@ extern void zkl_line_number(ZklLine *line, const char *key, int64_t value);
 extern void zkl_line_hex(ZklLine *line, const char *key, uint64_t value);
 extern void zkl_line_uuid(ZklLine *line, const char *key, const ZklUuid *uuid);
 
+/* Adds session=ID with all digits, as zk_status and zk_queue() show it. */
+extern void zkl_line_session(ZklLine *line, int64_t id);
+
 /* How modes and dialects are called */
 extern const char *zkl_line_mode(ZklLockMode mode);
 extern const char *zkl_line_dialect(ZklDialect dialect);

@@ -145,7 +145,7 @@ zkl_trace_session(ZklManager *m, const char *what, const ZklSession *session)
 	begin_event(m, &line, what);
 	if (session != NULL)
 	{
-		zkl_line_hex(&line, "session", (uint64_t) session->id);
+		zkl_line_session(&line, session->id);
 		zkl_line_number(&line, "generation", session->generation);
 		zkl_line_number(&line, "timeout_ms", session->timeout_ms);
 		zkl_line_hex(&line, "zxid_seen", (uint64_t) session->zxid_seen);

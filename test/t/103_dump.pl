@@ -26,10 +26,11 @@ sub told
 		  . ' ORDER BY state');
 }
 
+my $id = $test->look($one, 'SELECT session_id FROM zk_status');
 like(
 	told($one, '', 'session'),
-	qr/^none\|connection=ready session=0x[0-9a-f]+ generation=\d+ timeout_ms=4000 lease_ms=/,
-	'the session is shown');
+	qr/^none\|connection=ready session=$id generation=\d+ timeout_ms=4000 lease_ms=/,
+	'the session is shown, as in zk_status');
 
 # A holder, one who waits for it on the same server, and one on the other
 $holder->query("SELECT zk_lock('/d/a b')");
