@@ -24,7 +24,7 @@ SELECT zk_lock('/x', '1s');
 SELECT zk_xact_lock('/x', at_most => '1s');
 SELECT zk_lock(ARRAY['/x'], '1s');
 SELECT zk_acquire('/x', 1, timeout => '1s');
-SELECT zk_lead('/x', timeout => '1s');
+SELECT zk_lead('/x', '1s');
 SELECT zk_unlock('/x');
 SELECT zk_unlock_shared('/x');
 SELECT zk_unlock_all();

@@ -15,18 +15,18 @@ SELECT * FROM zk_leader('x');
 
 -- NULL gives NULL
 SELECT zk_revoke(NULL) IS NULL AND zk_lead(NULL) IS NULL
-   AND zk_lead(NULL, 'me', '-1s') IS NULL AND zk_resign(NULL) IS NULL AS strict;
+   AND zk_lead(NULL, '-1s', 'me') IS NULL AND zk_resign(NULL) IS NULL AS strict;
 SELECT count(*) FROM zk_leader(NULL);
 
 -- participants: 127 bytes at most, in UTF-8
-SELECT zk_lead('/x', repeat('x', 128));
+SELECT zk_lead('/x', id => repeat('x', 128));
 \echo :LAST_ERROR_SQLSTATE
-SELECT zk_lead('/x', repeat(chr(228), 64));
+SELECT zk_lead('/x', id => repeat(chr(228), 64));
 
 -- timeouts
-SELECT zk_lead('/x', timeout => '-1s');
+SELECT zk_lead('/x', '-1s');
 \echo :LAST_ERROR_SQLSTATE
-SELECT zk_lead('/x', 'me', '-1 microsecond');
+SELECT zk_lead('/x', '-1 microsecond', 'me');
 
 -- not leading
 SELECT zk_resign('/x');
@@ -38,11 +38,11 @@ SELECT zk_revoke('/x');
 SELECT * FROM zk_leader('/x');
 \echo :LAST_ERROR_SQLSTATE
 SET lock_timeout = '50ms';
-SELECT zk_lead('/x', repeat('x', 127));
+SELECT zk_lead('/x', id => repeat('x', 127));
 \echo :LAST_ERROR_SQLSTATE
 SELECT zk_lead('/x');
 RESET lock_timeout;
-SELECT zk_lead('/x', timeout => '50ms');
+SELECT zk_lead('/x', '50ms');
 \echo :LAST_ERROR_SQLSTATE
 \set VERBOSITY default
 

@@ -237,12 +237,12 @@ COMMENT ON FUNCTION zk_release(text, integer) IS
 --
 -- Leaders
 --
-CREATE FUNCTION zk_lead(path text, id text DEFAULT NULL,
-	timeout interval DEFAULT NULL)
+CREATE FUNCTION zk_lead(path text, timeout interval DEFAULT NULL,
+	id text DEFAULT NULL)
 RETURNS bigint
 AS 'MODULE_PATHNAME', 'zkl_sql_lead'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION zk_lead(text, text, interval) IS
+COMMENT ON FUNCTION zk_lead(text, interval, text) IS
 'become the leader, until the session resigns or ends; returns the fencing token of the leadership';
 
 CREATE FUNCTION zk_resign(path text)
@@ -570,7 +570,7 @@ REVOKE ALL ON FUNCTION
 	zk_try_acquire(text, integer, integer, interval),
 	zk_try_xact_acquire(text, integer, integer, interval),
 	zk_release(text, integer),
-	zk_lead(text, text, interval),
+	zk_lead(text, interval, text),
 	zk_resign(text),
 	zk_barrier_enter(text, integer, interval),
 	zk_barrier_leave(text, interval),

@@ -37,7 +37,7 @@ is($p->query("SELECT zk_try_lock('/s/xact')"), 'f', 'in a transaction too');
 $s->query('COMMIT');
 is($p->query("SELECT zk_try_lock('/s/xact', '1min')"), 't', 'until its end');
 $p->query("SELECT zk_unlock('/s/xact')");
-cmp_ok($s->query("SELECT zk_lead('/s/leader', 'standby')"), '>', 0, 'it may lead');
+cmp_ok($s->query("SELECT zk_lead('/s/leader', id => 'standby')"), '>', 0, 'it may lead');
 is($p->query("SELECT id FROM zk_leader('/s/leader')"), 'standby', 'as the primary sees');
 is($p->query("SELECT zk_revoke('/s/standby')"), 1, 'it is asked for its locks');
 ok($test->look_until($standby,

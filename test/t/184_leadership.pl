@@ -20,7 +20,7 @@ sub stand
 {
 	my ($session, $name, $id) = @_;
 
-	return $test->enqueue($session, "SELECT zk_lead('$name', '$id')", $name);
+	return $test->enqueue($session, "SELECT zk_lead('$name', id => '$id')", $name);
 }
 
 sub curator_stands
@@ -70,7 +70,7 @@ is($s->query("SELECT zk_lead(NULL) IS NULL AND zk_resign(NULL) IS NULL"), 't', '
 # ---- one after the other: two servers, and Curator ----
 
 my ($t, $last) = ($test->session($two), $test->session($one));
-my $token = $s->query("SELECT zk_lead('/l/a', 'alpha')");
+my $token = $s->query("SELECT zk_lead('/l/a', id => 'alpha')");
 is($s->query("SELECT zk_fencing_token('/l/a')"), $token, 'its token');
 is($s->query("SELECT mode, granted, server FROM zk_queue('/l/a')"),
 	'leader|t|alpha', 'zk_queue() shows who leads');
@@ -92,7 +92,7 @@ is($s->query("SELECT mode, lifetime, granted, pid, fencing_token FROM zk_locks"
 	'leader|session|t|' . $s->pid . "|$token", 'zk_locks shows a leader');
 is($test->look($two, "SELECT mode, granted FROM zk_locks WHERE path = '/l/a'"),
 	'leader|f', 'and one that waits');
-is($s->query("SELECT zk_lead('/l/a', 'other')"), $token, 'it leads already');
+is($s->query("SELECT zk_lead('/l/a', id => 'other')"), $token, 'it leads already');
 leader_is('/l/a', 'alpha', 'by its first name');
 ok(!$curator->command('latch', 'leads', 'c'), 'Curator waits');
 ok($test->still_waits($t), 'so do we');
@@ -127,7 +127,7 @@ foreach my $end ('SELECT zk_unlock_all()', 'DISCARD ALL')
 }
 
 # A backend that is killed takes its server along.
-$s->query("SELECT zk_lead('/l/b', 'killed')");
+$s->query("SELECT zk_lead('/l/b', id => 'killed')");
 $t = $test->session($two);
 stand($t, '/l/b', 'survivor');
 my $before = $test->status($one, 'worker_pid');
@@ -144,14 +144,14 @@ $s = $test->session($one);
 $s->query("SET lock_timeout = '100ms'");
 is($s->error("SELECT zk_lead('/l/b')"), '55P03', 'lock_timeout');
 $s->query('RESET lock_timeout');
-is($s->error("SELECT zk_lead('/l/b', timeout => '200ms')"), '55P03', 'its own timeout');
-like($s->messages, qr{could not acquire leadership of "/l/b" within 200 ms}, 'which says so');
+is($s->error("SELECT zk_lead('/l/b', '200ms')"), '55P03', 'its own timeout');
+like($s->messages, qr{could not acquire distributed lock "/l/b" within 200 ms}, 'which says so');
 $test->wait_queue('/l/b', 1);
 $s->query('RESET lock_timeout');
 
 # ---- a loss ----
 
-$s->query("SELECT zk_lead('/l/lost', 'lost')");
+$s->query("SELECT zk_lead('/l/lost', id => 'lost')");
 $test->lose_session($one, '/l/lost');
 is($s->error("SELECT zk_lead('/l/lost')"), '40001', 'lost with its session');
 like($s->messages, qr/zk_resign/, 'and how to go on');
@@ -171,7 +171,7 @@ $s->query('SELECT zk_unlock_all()');
 # ---- ids: what looks like a mark is none, and means nothing ----
 
 my $json = '{"breaking":true,"revoke":"all","timeout":1}';
-$s->query("SELECT zk_lead('/l/json', '$json'), zk_lead('/l/utf8', E'Z\\u00fcrich'), zk_lead('/l/empty', '')");
+$s->query("SELECT zk_lead('/l/json', id => '$json'), zk_lead('/l/utf8', id => E'Z\\u00fcrich'), zk_lead('/l/empty', id => '')");
 my ($marked) = map { "/zklock/l/json/$_" } $test->queue('/l/json');
 ok(wait_for(sub { $test->zk->watches->{$marked} }, 'the znode is watched'),
 	'a leader with a strange id has looked at its znode');
@@ -184,9 +184,9 @@ leader_is('/l/empty', '', 'an empty id');
 is($curator->command('latch', 'leader', '/zklock/l/utf8'), "Z\x{fc}rich", 'an id in UTF-8');
 is($test->look($two, "SELECT id = E'Z\\u00fcrich' FROM zk_leader('/l/utf8')"),
 	't', 'which we see as well');
-is($s->error("SELECT zk_lead('/l/long', repeat('x', 128))"), '22023', 'a long id');
-is($s->error("SELECT zk_lead('/l/long', repeat(E'\\u00fc', 64))"), '22023', 'in bytes');
-cmp_ok($s->query("SELECT zk_lead('/l/long', repeat('x', 127))"), '>', 0, 'as long as can be');
+is($s->error("SELECT zk_lead('/l/long', id => repeat('x', 128))"), '22023', 'a long id');
+is($s->error("SELECT zk_lead('/l/long', id => repeat(E'\\u00fc', 64))"), '22023', 'in bytes');
+cmp_ok($s->query("SELECT zk_lead('/l/long', id => repeat('x', 127))"), '>', 0, 'as long as can be');
 leader_is('/l/long', 'x' x 127, 'a long id');
 
 # A restarted worker knows what it is.
