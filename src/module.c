@@ -9,19 +9,14 @@
  */
 #include "postgres.h"
 
-#include <limits.h>
-
 #include "backend/lifetime.h"
 #include "fmgr.h"
 #include "miscadmin.h"
 #include "postmaster/bgworker.h"
 #include "shared/compat.h"
 #include "shared/control.h"
-#include "shared/hosts.h"
 #include "shared/loaded.h"
 #include "shared/settings.h"
-#include "znode/dialect.h"
-#include "znode/name.h"
 
 PG_MODULE_MAGIC;
 

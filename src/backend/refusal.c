@@ -156,9 +156,8 @@ zkl_refusal_raise_failed(const char *name, ZklError error, int32 zkrc)
 		case ZKL_ERROR_SEGMENT:
 			ereport(ERROR,
 					(errcode(ERRCODE_SYSTEM_ERROR),
-					 errmsg("could not read the queue of distributed lock \"%s\"",
-							name),
-					 errdetail("The zklock worker could not map a shared memory segment."),
+					 errmsg("could not receive an answer from the zklock worker"),
+					 errdetail("The worker could not map a shared memory segment."),
 					 errhint("See the server log.")));
 			break;
 		case ZKL_ERROR_NONE:

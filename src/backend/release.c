@@ -70,9 +70,10 @@ is_early(const ZklHold *hold)
 }
 
 /*
- * Ends a hold; false, with a warning, if it was lost or may have been.  A loss since the transaction began must not be waved through
- * to its commit.  Warns behind the end, so that nothing about the warning can
- * keep the loss from being acknowledged.
+ * Ends a hold; false, with a warning, if it was lost or may have been.  If it
+ * was lost since the transaction began, the commit check made here raises an
+ * error, so that the transaction cannot commit.  The warning comes after the end:
+ * whatever becomes of it, the loss is acknowledged.
  */
 bool
 zkl_release_hold(ZklHold *hold)

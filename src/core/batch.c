@@ -2,9 +2,8 @@
  * batch.c
  *	  The batch: all writes at hand in one ZooKeeper transaction.
  *
- * Owns the batches under way and the manager's lists of writes.  Runs in the
- * worker (and in tests), takes no locks, knows neither PostgreSQL nor
- * ZooKeeper.
+ * Owns the batches under way.  Runs in the worker (and in tests), takes no
+ * locks, knows neither PostgreSQL nor ZooKeeper.
  *
  * A batch is one multi: set(heartbeat, expected version k), then deletes,
  * then creates, then downgrades.  Because each names the version that the one

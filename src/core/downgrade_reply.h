@@ -12,8 +12,9 @@ extern void zkl_downgrade_reply_settle(ZklManager *m, ZklRequest *r,
 									   bool done);
 
 /*
- * One of its operations was refused.  If it is not its node that is missing,
- * the node stays exclusive, which harms nobody, until it is read again.
+ * One of its operations was refused.  If the node still exists, the downgrade
+ * is tried again: as soon as the node has been read, if another client has
+ * written to it, else after a pause.
  */
 extern void zkl_downgrade_reply_refused(ZklManager *m, ZklRequest *r,
 										int32_t rc);

@@ -61,8 +61,8 @@ typedef struct ZklDemand
 								 * same lock, or -1 */
 	bool		timed_out;		/* deny unless it can be granted at once */
 	bool		together;		/* say so (BLOCKED) if it has to wait for
-								 * others; not in dialect LEASE */
-	uint32_t	max;			/* dialect LEASE: how many there may be */
+								 * others; not in dialect PERMIT */
+	uint32_t	max;			/* dialect PERMIT: how many there may be */
 	const char *data;			/* for the znode; copied */
 	size_t		data_length;	/* at most ZKL_MAX_NODE_DATA */
 } ZklDemand;

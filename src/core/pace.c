@@ -2,8 +2,8 @@
  * pace.c
  *	  When to send a batch: at once, or in a moment and with more in it.
  *
- * Owns the manager's pace and its list of late deletes.  Runs in the worker
- * (and in tests), takes no locks, knows neither PostgreSQL nor ZooKeeper.
+ * Owns the manager's pace.  Runs in the worker (and in tests), takes no locks,
+ * knows neither PostgreSQL nor ZooKeeper.
  *
  * A batch costs ZooKeeper a write to its disk and some 200 µs of processor
  * time, each operation in it some 10 µs.  So a batch is worth a short wait, if

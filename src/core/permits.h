@@ -1,6 +1,6 @@
 /*
  * permits.h
- *	  Leases of a semaphore: the locks in dialect LEASE.
+ *	  Leases of a semaphore: the locks in dialect PERMIT.
  *
  * Up to "max" contenders of such a directory hold at the same time, those with
  * the lowest numbers.  A lease is granted when fewer than its demand's maximum

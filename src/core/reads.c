@@ -2,9 +2,8 @@
  * reads.c
  *	  Listings and watches.
  *
- * Owns the watch states of locks and requests, and the window of reads under
- * way.  Runs in the worker (and in tests), takes no locks, knows neither
- * PostgreSQL nor ZooKeeper.
+ * Owns the watch states of locks, and counts all watches.  Runs in the worker
+ * (and in tests), takes no locks, knows neither PostgreSQL nor ZooKeeper.
  *
  * All watches are set by a get: an exists-watch on a node that is already
  * gone would stay for ever.  They live as long as one connection; after a

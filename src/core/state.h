@@ -222,7 +222,7 @@ struct ZklLock
 	bool		list_wanted;
 	bool		list_sent;
 
-	/* dialect LEASE only: see permits.h */
+	/* dialect PERMIT only: see permits.h */
 	uint32_t	strangers;		/* listed children that are no contenders */
 	ZklWatchState children_watch;	/* goes along with a listing */
 	uint64_t	children_order; /* of the listing that sets it */

@@ -25,13 +25,13 @@
 int64
 zkl_job_lock(const ZklTarget *job)
 {
-	ZklLockRequest ask = {0};
+	ZklLockRequest request = {0};
 	int64		token = 0;
 
-	ask.lock = *job;
-	ask.mode = ZKL_EXCLUSIVE;
-	ask.lifetime = ZKL_LIFETIME_TRANSACTION;
-	(void) zkl_acquire(&ask, 1, &token);
+	request.lock = *job;
+	request.mode = ZKL_EXCLUSIVE;
+	request.lifetime = ZKL_LIFETIME_TRANSACTION;
+	(void) zkl_acquire(&request, 1, &token);
 	return token;
 }
 

@@ -43,7 +43,7 @@ typedef struct ZklControl
 	pg_atomic_uint32 ctl_awaited;
 
 	slock_t		ctl_free_mutex; /* protects the list of free slots */
-	int			ctl_free_head;	/* -1: none; linked by ctl_free_next */
+	int			ctl_free_head;	/* -1: none; linked in control.c */
 	int			ctl_nslots;		/* all of them */
 	int			ctl_nrequests;	/* the first ones, for locks */
 

@@ -15,7 +15,9 @@
  * in the worker, once its znode is known to be gone, so that a znode never
  * outlives its slot.
  *
- * Who writes which fields (test/check-includes.sh checks it), all under s_mutex:
+ * Who writes which fields (test/check-includes.sh checks it).  All writes are
+ * under s_mutex, except those of the backend to a CLAIMED slot, which no other
+ * process uses:
  *	  s_state			 the process that makes the step above
  *	  s_request			 the backend while CLAIMED; constant until FREE
  *	  s_holder			 the backend until it has released the slot

@@ -177,9 +177,10 @@ zkl_slot_revoke(int slotno, int64 zxid, const char *asker)
 }
 
 /*
- * Its backend sets s_holder.quiet before it looks at the slot for its commit check.
- * So who is not quiet when the slot becomes LOST will find it so; and neither
- * can who has not picked up the grant, for he looks at the slot to do that.
+ * The znode may go as soon as the holder cannot commit any more.  A backend sets
+ * s_holder.quiet before its commit check looks at the slot: if it is not quiet
+ * when the slot becomes LOST, its check will find the loss.  A backend that has
+ * not taken the grant yet finds the loss when it takes it.
  */
 bool
 zkl_slot_overdue(int slotno, bool *just_now)
