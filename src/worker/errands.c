@@ -367,10 +367,10 @@ zkl_errands_event(const char *path)
 		if (errand->task.over || strcmp(errand->path, path) != 0)
 			continue;
 		errand->changed = true;
-		errand->watched = false;
-		if (errand->watching)
-			zkl_operation_pause(&errand->task, 0);
-		errand->watching = false;
+		if (!errand->watching)
+			continue;			/* its listing may yet set a watch */
+		errand->watched = errand->watching = false;
+		zkl_operation_pause(&errand->task, 0);
 	}
 }
 

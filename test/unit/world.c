@@ -133,7 +133,7 @@ check_action(const World *w, const ZklAction *action)
 			if (action->send == ZKL_SEND_MULTI)
 				world_check_recorded(w, action);
 			CHECK_MSG(w->connected, "sent while disconnected");
-			CHECK(action->tag >> 63 == 0);
+			CHECK(action->tag >> 55 == 0);	/* the rest is the host's */
 			break;
 		case ZKL_ACTION_CHAIN:
 			CHECK(action->chain >= w->chain || action->chain == 1);
