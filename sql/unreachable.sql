@@ -18,7 +18,7 @@ SELECT zk_try_xact_lock_shared('/batch/nightly');
 SELECT * FROM zk_queue('/batch/nightly');
 \echo :LAST_ERROR_SQLSTATE
 
--- a wait with a timeout raises the same error, not the one of a lock that is taken
+-- a wait with a timeout of 0 raises the same error; a longer one just ends
 SELECT zk_lock('/batch/nightly', '0');
 \echo :LAST_ERROR_SQLSTATE
 SELECT zk_xact_lock_shared('/batch/nightly', '0.1 s');

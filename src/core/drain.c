@@ -16,7 +16,7 @@
 #include "core/request.h"
 #include "core/siblings.h"
 
-/* Whether it waits for the directory to be made anew */
+/* Whether r waits until the directory is deleted and made again */
 static bool
 is_parked(const ZklRequest *r)
 {
@@ -24,7 +24,7 @@ is_parked(const ZklRequest *r)
 		(r->node.again || (r->node.state == ZKL_NODE_NEW && r->node.parked));
 }
 
-/* Who holds the lock shared and wants it exclusively would wait for himself. */
+/* A shared holder that wants the lock exclusively would wait for itself. */
 static void
 refuse_upgrades(ZklManager *m, ZklLock *lock)
 {

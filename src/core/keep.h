@@ -20,8 +20,8 @@ extern void zkl_keep_begin(ZklManager *m, ZklRequest *r, int64_t until);
 extern void zkl_keep_over(ZklManager *m, ZklRequest *r);
 
 /*
- * Something of an owner's on a lock has ended: if nothing is left of it but
- * what is kept, that is nobody's from now on.
+ * A request of an owner's on a lock has ended.  If only kept requests are left
+ * of that owner on the lock, they belong to no owner from now on.
  */
 extern void zkl_keep_disown(ZklManager *m, ZklRequest *r);
 
@@ -35,8 +35,8 @@ extern void zkl_keep_end(ZklRequest *r);
 extern int64_t zkl_keep_timer(const ZklManager *m);
 
 /*
- * The holder has left, but r stays until it is released: if that was his only
- * hold, it is in his way, too, from now on.
+ * The holder has left, but r stays until it is released.  If that was the
+ * holder's only hold, r keeps out the holder as well from now on.
  */
 extern void zkl_keep_leave(ZklManager *m, ZklRequest *r);
 
