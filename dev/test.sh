@@ -279,7 +279,7 @@ prepare_perl() {
 	export PG_REGRESS=$pgxs/test/regress/pg_regress
 	export PATH=$bindir:$PATH
 	# How long a test polls before it gives up
-	export PG_TEST_TIMEOUT_DEFAULT=${PG_TEST_TIMEOUT_DEFAULT:-60}
+	export PG_TEST_TIMEOUT_DEFAULT=${PG_TEST_TIMEOUT_DEFAULT:-180}
 	# One test has a thousand connections.
 	ulimit -n 4096 2>/dev/null || true
 	export PERL5LIB=$pgxs/test/perl:$work/src/test/perl:$work/src/test/chaos
