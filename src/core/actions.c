@@ -1,8 +1,8 @@
 /*
  * actions.c
- *	  The actions for the host, and the memory of their strings.
+ *	  The actions for the host, and the memory for their strings.
  *
- * Owns both.  Runs in the worker (and in tests), takes no locks.
+ * Owns m->actions.  Runs in the worker (and in tests), takes no locks.
  */
 #include <string.h>
 

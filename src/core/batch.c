@@ -1,15 +1,17 @@
 /*
  * batch.c
- *	  The batch: all writes at hand in one ZooKeeper transaction.
+ *	  The batch: all pending writes in one ZooKeeper transaction.
  *
- * Owns the batches under way.  Runs in the worker (and in tests), takes no
- * locks, knows neither PostgreSQL nor ZooKeeper.
+ * Owns how a batch is formed and sent: it adds to m->batches, and alone writes
+ * m->batch_number and m->beat_sent_at.  batch_reply.c takes a batch off again
+ * and says what its answer means; session.c keeps the version that the next
+ * beat expects.  Runs in the worker (and in tests), takes no locks, knows
+ * neither PostgreSQL nor ZooKeeper.
  *
- * A batch is one multi: set(heartbeat, expected version k), then deletes,
- * then creates, then downgrades.  Because each names the version that the one
- * before it left, a batch is applied at most once and in order, whatever is
- * sent again.
- * What its answer means is in batch_reply.c.
+ * A batch is one multi: set(heartbeat, expected version k), then deletes, then
+ * creates, then downgrades.  Each batch names the version that the one before
+ * it left.  So a batch is applied at most once and in order, however often it
+ * is sent.
  */
 #include <string.h>
 

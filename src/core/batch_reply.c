@@ -2,19 +2,22 @@
  * batch_reply.c
  *	  What became of a batch: the answer, or the lack of one.
  *
- * Owns the steps from an answer to the requests in the batch.  Runs in the
- * worker (and in tests), takes no locks, knows neither PostgreSQL nor
+ * Owns the steps from an answer to the requests in the batch: it takes batches
+ * off m->batches, and alone writes m->acknowledged_at.  It also keeps
+ * m->batch_limit and m->unknown_streak, and says when m->broken begins.  Runs
+ * in the worker (and in tests), takes no locks, knows neither PostgreSQL nor
  * ZooKeeper.
  *
- * Its answer tells three kinds of outcome apart:
+ * An answer has one of three outcomes:
  *
  *	  applied		rc 0: every member is done, and the beat's mzxid is the
  *					czxid of every node created in it
- *	  refused		one operation failed by name, so nothing was applied; or
- *					BADVERSION behind a refused one: the members go again
+ *	  refused		the answer names one operation that failed, so nothing
+ *					was applied; or BADVERSION behind a refused batch: the
+ *					members are sent again
  *	  unknown		anything else, silence included: a new chain of heartbeats
- *					makes sure that it can never be applied from then on, and
- *					listings tell what became of it
+ *					makes sure that the batch can never be applied from then
+ *					on, and listings tell whether it was
  */
 #include "core/batch.h"
 #include "core/batch_reply.h"

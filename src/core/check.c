@@ -1,6 +1,6 @@
 /*
  * check.c
- *	  The invariants of the core, executable: for tests and simulations.
+ *	  The invariants of the core, as code: for tests and simulations.
  *
  * Owns nothing, changes nothing, and walks everything.
  */

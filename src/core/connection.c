@@ -1,9 +1,10 @@
 /*
  * connection.c
- *	  What a connection that stands or breaks, and a session that ends, mean for
- *	  all locks and requests.
+ *	  What it means for all locks and requests when a connection stands or
+ *	  breaks, and when a session ends.
  *
- * Owns nothing.  Runs in the worker (and in tests), takes no locks.
+ * Owns nothing: each file undoes its own state, and this one calls them in
+ * order.  Runs in the worker (and in tests), takes no locks.
  */
 #include "core/batch_reply.h"
 #include "core/connection.h"

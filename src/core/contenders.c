@@ -3,9 +3,13 @@
  *	  What a lock knows of the other contenders in its directory: continuity
  *	  of the numbers, the last listing, and taint.
  *
- * Owns the fields of ZklLock from "foreign" to "directory_czxid".  Runs in
- * the worker (and in tests), takes no locks, knows neither PostgreSQL nor
- * ZooKeeper.
+ * Owns what a lock's last listing told (foreign to tainted_at, and strangers),
+ * and the base of its continuity (base_known to base_zxid).  Two other files
+ * write there: lock.c makes a new lock and keeps the base of an idle one;
+ * reads_reply.c takes base_known back when the directory changes.  The watches
+ * and directory_czxid, which lie between these fields, belong to reads.c and
+ * reads_reply.c.  Runs in the worker (and in tests), takes no locks, knows
+ * neither PostgreSQL nor ZooKeeper.
  */
 #include <string.h>
 

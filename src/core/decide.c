@@ -1,11 +1,11 @@
 /*
  * decide.c
- *	  What follows from a lock's queue: who is granted, who waits for whom, who
- *	  is denied, and who is refused.
+ *	  What follows from a lock's queue: which requests are granted, denied or
+ *	  refused, and which wait for which.
  *
- * Owns nothing: it reads locks and requests, and has the consequences carried
- * out.  Runs in the worker (and in tests), takes no locks of its own, knows
- * neither PostgreSQL nor ZooKeeper.
+ * Owns nothing: it reads locks and requests, and calls request.c and reads.c
+ * for the consequences.  Runs in the worker (and in tests), takes no locks of
+ * its own, knows neither PostgreSQL nor ZooKeeper.
  */
 #include "core/decide.h"
 #include "core/drain.h"

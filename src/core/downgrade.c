@@ -1,25 +1,25 @@
 /*
  * downgrade.c
- *	  An exclusive node goes on as a shared one, without a gap.
+ *	  An exclusive node becomes a shared one, without a gap.
  *
- * Owns the states of downgrades and the manager's list of them.  Runs in the
- * worker (and in tests), takes no locks, knows neither PostgreSQL nor
- * ZooKeeper.
+ * Owns the states of downgrades and the manager's two lists of them; batch.c
+ * takes a downgrade off the list when it sends it.  Runs in the worker (and in
+ * tests), takes no locks, knows neither PostgreSQL nor ZooKeeper.
  *
- * Who gives back an exclusive lock and still holds it shared gets a shared
- * node of the same number, in one transaction: the exclusive node is marked,
- * the shared one is created, the exclusive one is deleted.  So nobody ever
- * sees neither of them.  The mark is the first thing that a watch on the
- * exclusive node tells: whoever waits for it then looks again, and finds the
- * shared one in its place (see zkl_contenders_ahead_gone; Curator from 5.5 on
- * does the same in several steps).
+ * If a session gives back an exclusive lock and still holds it shared, it gets
+ * a shared node of the same number, in one transaction: the exclusive node is
+ * marked, the shared one is created, the exclusive one is deleted.  So every
+ * client always sees one of the two.  A watch on the exclusive node fires for
+ * the mark first: each client that waits for the node then looks again, and
+ * finds the shared one in its place (see zkl_contenders_ahead_gone; Curator
+ * from 5.5 on does the same in several steps).
  *
  *	  NONE -> WANTED -> SENT -> NONE
  *	            ^         |
  *	            +- UNSETTLED (the answer is lost: a listing tells the name)
  *
- * The node EXISTS meanwhile, unless it is released while SENT or UNSETTLED:
- * then it is to be deleted as soon as it is known under which name.
+ * The node EXISTS meanwhile.  If it is released while SENT or UNSETTLED, it is
+ * deleted as soon as its name is known.
  */
 #include <string.h>
 

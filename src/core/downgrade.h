@@ -1,6 +1,6 @@
 /*
  * downgrade.h
- *	  An exclusive node goes on as a shared one, without a gap.
+ *	  An exclusive node becomes a shared one, without a gap.
  */
 #ifndef ZKL_CORE_DOWNGRADE_H
 #define ZKL_CORE_DOWNGRADE_H

@@ -1,11 +1,14 @@
 /*
  * drain.c
- *	  The end of the sequence: a directory whose counter nears its end is left
- *	  to drain, deleted, and started again.
+ *	  The end of the sequence: if a directory's counter nears its end, the
+ *	  directory drains, is deleted, and starts again.
  *
- * Owns ZklLock's draining and the requests parked meanwhile.  Runs in the
- * worker (and in tests), takes no locks, knows neither PostgreSQL nor
- * ZooKeeper.
+ * Owns the steps of a drain, from the first delete of the directory to its
+ * last answer: it sets drain_sent, and ends draining.  request.c begins a
+ * drain, and node.c keeps which requests are parked meanwhile.  connection.c
+ * ends a drain with the session; it and reads_reply.c (when a child goes)
+ * clear drain_sent, so that the delete is tried again.  Runs in the worker
+ * (and in tests), takes no locks, knows neither PostgreSQL nor ZooKeeper.
  */
 #include "core/actions.h"
 #include "core/contenders.h"

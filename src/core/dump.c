@@ -1,12 +1,12 @@
 /*
  * dump.c
- *	  Tells all that a manager believes at this moment.
+ *	  Writes everything that a manager believes at this moment.
  *
  * Owns nothing, and changes nothing.  Runs in the worker (and in tests), takes
  * no locks, knows neither PostgreSQL nor ZooKeeper.
  *
- * The data of znodes is not in it.  Words and key=value pairs are those of the
- * trace, times are in ms before or after now.
+ * The data of znodes is left out.  Words and key=value pairs are those of the
+ * trace; times are in ms before or after now.
  */
 #include <string.h>
 

@@ -1,19 +1,20 @@
 /*
  * janitor.c
- *	  Nodes of our session that no request claims: they are deleted.
+ *	  Deletes the nodes of our session that no request claims.
  *
- * Owns the manager's janitor.  Runs in the worker (and in tests), takes no
- * locks, knows neither PostgreSQL nor ZooKeeper.
+ * Owns m->janitor.  Runs in the worker (and in tests), takes no locks, knows
+ * neither PostgreSQL nor ZooKeeper.
  *
- * A request keeps its slot until its node is known to be gone, so that there
- * should be none; but one would block everybody until the session ends.  So a
- * restarted worker, which knows only what the slots say, walks through all
- * directories below the root once, one question at a time; whoever has to wait
- * behind a node looks whose it is (reads_reply.c); and a try that is denied
- * because of one whose id this manager made has it looked at (probe.c).
+ * A request keeps its slot until its node is known to be gone, so there should
+ * be no such nodes.  But a single one would block all others until the session
+ * ends.  Three paths lead here.  A restarted worker, which knows only what the
+ * slots say, walks once through all directories below the root, one question
+ * at a time.  If a request has to wait behind a node, it looks whose node that
+ * is (reads_reply.c).  And if a try is denied because of a node whose id this
+ * manager made, that node is looked at (probe.c).
  *
- * A question that gets an error for an answer is asked again after a while: a
- * few times, or as often as it takes if it is a node to be deleted.
+ * If a question gets an error for an answer, it is asked again after a while:
+ * a few times, or, for a node to be deleted, as often as it takes.
  */
 #include <string.h>
 

@@ -2,15 +2,15 @@
  * keep.c
  *	  Locks that are kept for a while after their release.
  *
- * Owns the manager's list of them, in the order in which they end.  Runs in
- * the worker (and in tests), takes no locks, knows neither PostgreSQL nor
- * ZooKeeper.
+ * Owns a request's keep, and m->kept: the kept holds, in the order in which
+ * they end.  Runs in the worker (and in tests), takes no locks, knows neither
+ * PostgreSQL nor ZooKeeper.
  *
- * What is kept goes on as a hold, whose holder has left: it is in the way of
- * everybody, also of who held it, and nobody is told when it is lost.  But as
- * long as its owner has other holds on that lock, their nodes may conflict with
- * its own, and they stay one owner's.  A broken hold does not count: its owner
- * is treated as if it held nothing.
+ * A kept lock goes on as a hold whose holder has left.  It keeps everyone out,
+ * its former holder included, and no backend is told when it is lost.  But as
+ * long as its owner has other holds on that lock, their nodes may conflict
+ * with the kept one, so all of them stay with that owner.  A broken hold does
+ * not count: its owner is treated as if it held nothing.
  */
 #include "core/actions.h"
 #include "core/keep.h"

@@ -2,8 +2,8 @@
  * line.c
  *	  Writes one line of text for a trace or a dump.
  *
- * Owns nothing.  Runs in the worker (and in tests), takes no locks, allocates
- * no memory.  Must not know what the lines are about.
+ * Owns nothing, and allocates no memory.  Runs in the worker (and in tests),
+ * takes no locks.  It must not know what the lines are about.
  */
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /*
  * listing.c
- *	  What the listing of a lock's directory tells of ours and of the others.
+ *	  What the listing of a lock's directory tells of our nodes and of the
+ *	  others.
  *
  * Owns nothing.  Runs in the worker (and in tests), takes no locks.
  */

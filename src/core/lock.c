@@ -2,10 +2,10 @@
  * lock.c
  *	  One lock and its local queue.
  *
- * Owns the locks of a manager.  Runs in the worker (and in tests), takes no
- * locks of its own, knows neither PostgreSQL nor ZooKeeper.  What is known of
- * a directory is kept in contenders.c; what follows from both is decided in
- * decide.c.
+ * Owns the locks of a manager, and the local queue of each.  Runs in the
+ * worker (and in tests), takes no locks of its own, knows neither PostgreSQL
+ * nor ZooKeeper. contenders.c keeps what is known of a directory; decide.c
+ * draws the conclusions from both.
  */
 #include <string.h>
 

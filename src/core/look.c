@@ -1,9 +1,9 @@
 /*
  * look.c
- *	  What we read of our own znodes: the watch on it, and its czxid.
+ *	  What we read of our own znodes: the watch on a node, and its czxid.
  *
- * Owns ZklLook and ZklLooks.  Runs in the worker (and in tests), takes no
- * locks.
+ * Owns ZklLook and ZklLooks; reads.c counts the watches.  Runs in the worker
+ * (and in tests), takes no locks.
  */
 #include "core/look.h"
 #include "core/node.h"

@@ -2,7 +2,8 @@
  * manager.c
  *	  The core's outside: the life of a manager, and what its host tells it.
  *
- * Owns the manager itself.  Runs in the worker (and in tests), takes no
+ * Owns the manager itself: it makes one and takes it apart, and carries each
+ * event to the file concerned.  Runs in the worker (and in tests), takes no
  * locks, knows neither PostgreSQL nor ZooKeeper, reads no clock.
  */
 #include <string.h>

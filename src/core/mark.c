@@ -2,7 +2,9 @@
  * mark.c
  *	  The marks that others leave in the data of our nodes.
  *
- * Decides what a mark means for the request whose node it is on.  Runs in the
+ * Decides what a mark means for the request whose node bears it.  Owns
+ * asked_early and asked_zxid of a request; restore.c fills in what a slot
+ * recorded, and request.c clears asked_early when a demand ends.  Runs in the
  * worker (and in tests), takes no locks, knows neither PostgreSQL nor
  * ZooKeeper.
  */

@@ -2,8 +2,8 @@
  * operations.c
  *	  The operations that are under way.
  *
- * Owns the table of them.  Runs in the worker (and in tests), takes no locks.
- * It must not know what an operation is for, nor what its answer means.
+ * Owns m->operations.  Runs in the worker (and in tests), takes no locks.  It
+ * must not know what an operation is for, nor what its answer means.
  */
 #include <string.h>
 

@@ -2,23 +2,26 @@
  * pace.c
  *	  When to send a batch: at once, or in a moment and with more in it.
  *
- * Owns the manager's pace.  Runs in the worker (and in tests), takes no locks,
- * knows neither PostgreSQL nor ZooKeeper.
+ * Owns m->pace alone: when to send.  batch.c sends, and node.c owns the lists
+ * of writes.  Runs in the worker (and in tests), takes no locks, knows neither
+ * PostgreSQL nor ZooKeeper.
  *
  * A batch costs ZooKeeper a write to its disk and some 200 µs of processor
- * time, each operation in it some 10 µs.  So a batch is worth a short wait, if
- * more is about to come; the figures behind the rules are in
- * docs/benchmarks.md.
+ * time; each operation in it costs some 10 µs.  So if more work is about to
+ * come, a short wait pays.  docs/benchmarks.md has the figures behind the
+ * rules.
  *
- * Late deletes: where nobody else comes, nobody waits for a delete.  It goes
- * with the next batch, or after ZKL_PACE_DELAY; alone it would only keep the
- * next create waiting.
+ * Late deletes: if no other contender comes to a lock, no one waits for a
+ * delete there.  It goes with the next batch, or after ZKL_PACE_DELAY; alone
+ * it would only keep the next create waiting.
  *
  * Gathering: sessions that acquire, release and acquire again come back right
- * after their grants.  While they do, what is at hand waits after a batch was
- * acknowledged until as many demands have come in as that one led to grants,
- * or enough are there, or ZKL_PACE_DELAY is over.  Who has once waited in vain
- * does not wait again before as many have come back unawaited.
+ * after their grants.  As long as they do, pending creates wait after a batch
+ * was acknowledged, until as many demands have come in as the batch led to
+ * grants, or ZKL_PACE_ENOUGH creates are pending, or ZKL_PACE_DELAY is over.
+ * Any other write, or a wanted beat, ends the wait at once.  If a wait was in
+ * vain, there is no further one until as many demands have come back without
+ * it.
  */
 #include "core/node.h"
 #include "core/pace.h"

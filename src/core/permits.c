@@ -1,15 +1,15 @@
 /*
  * permits.c
- *	  Who holds a lease of a semaphore.
+ *	  Which requests hold a permit of a semaphore.
  *
- * Owns nothing: it reads locks and requests, and has the consequences carried
- * out.  Runs in the worker (and in tests), takes no locks of its own, knows
- * neither PostgreSQL nor ZooKeeper.
+ * Owns nothing: it reads locks and requests, and calls request.c and reads.c
+ * for the consequences.  Runs in the worker (and in tests), takes no locks of
+ * its own, knows neither PostgreSQL nor ZooKeeper.
  *
- * Who waits needs any one of those ahead to go, so no single node is watched
- * but the children of the directory, and listed again at each change.  While
- * the leases of this server alone fill the semaphore, its own releases are
- * enough to know of.
+ * A request that waits needs any one of the contenders ahead to go.  So it
+ * watches no single node but the children of the directory, and lists them
+ * again at each change.  While the permits of this server alone fill the
+ * semaphore, its own releases are enough to know of.
  */
 #include "core/janitor.h"
 #include "core/look.h"

@@ -2,19 +2,21 @@
  * probe.c
  *	  A try that is likely to fail looks before it creates.
  *
- * Owns ZklLock's list of such tries.  Runs in the worker (and in tests), takes
- * no locks, knows neither PostgreSQL nor ZooKeeper.
+ * Owns ZklLock's list of such tries, and answers them; reads.c sends the look
+ * that they wait for, and request.c takes out a try that ends early.  Runs in
+ * the worker (and in tests), takes no locks, knows neither PostgreSQL nor
+ * ZooKeeper.
  *
- * A try that must not wait fails if anybody is in the way.  To find that out
- * by a place in the queue takes two writes, its create and its delete; a
- * listing tells as well, and all tries at hand share it.  Where our last create
- * met nobody the try creates at once, and mostly gets the lock; and so it does
- * where a "false" could not be vouched for.
+ * A try that must not wait fails if any contender is in the way.  To find that
+ * out by a place in the queue takes two writes, a create and a delete.  A
+ * listing tells as well, and all pending tries share it.  If our last create
+ * met no other contender, the try creates at once, and mostly gets the lock.
+ * It also creates at once if we could not be sure of a "false".
  *
- * A sync goes ahead of the listing, so that no server answers from before the
- * try, even one that is slow.  A leader that was deposed and does not know it
- * may still do so, but no longer than the lease lasts, past which nothing is
- * denied (ZOOKEEPER-1675, and "sync" in ZooKeeper's programmer's guide).
+ * A sync goes ahead of the listing, so that no server, not even a slow one,
+ * answers from before the try.  A leader that was deposed and does not know it
+ * may still do so, but no longer than the lease lasts, and after that no try
+ * is denied (ZOOKEEPER-1675, and "sync" in ZooKeeper's programmer's guide).
  */
 #include "core/contenders.h"
 #include "core/janitor.h"

@@ -1,9 +1,9 @@
 /*
  * queue.c
- *	  The decision of who holds a lock.
+ *	  The decision which contender holds a lock.
  *
- * Owns nothing, runs in the worker (and in tests), takes no locks, and knows
- * neither PostgreSQL nor ZooKeeper: it is told what is known of a queue.
+ * Owns nothing: the caller says what is known of a queue.  Runs in the worker
+ * (and in tests), takes no locks, knows neither PostgreSQL nor ZooKeeper.
  */
 #include "core/mutant.h"
 #include "core/queue.h"

@@ -1,13 +1,17 @@
 /*
  * reads.c
- *	  Listings and watches.
+ *	  Sends listings, and sets and removes watches.
  *
- * Owns the watch states of locks, and counts all watches.  Runs in the worker
- * (and in tests), takes no locks, knows neither PostgreSQL nor ZooKeeper.
+ * Owns m->visits, and sends the reads of the locks in m->readers.  Every watch
+ * state is written by zkl_reads_set_watch, which counts the armed watches.
+ * Other files call it, too: reads_reply.c when an answer or an event comes,
+ * batch_reply.c and lock.c for the watches of a lock, look.c for those on our
+ * own nodes.  Runs in the worker (and in tests), takes no locks, knows neither
+ * PostgreSQL nor ZooKeeper.
  *
- * All watches are set by a get: an exists-watch on a node that is already
- * gone would stay for ever.  They live as long as one connection; after a
- * reconnect they are set again as they are needed.
+ * A get sets each watch: an exists-watch on a node that is already gone would
+ * stay for ever.  A watch lives as long as its connection; after a reconnect
+ * it is set again when it is needed.
  */
 #include <string.h>
 

@@ -3,8 +3,9 @@
  *	  What reads and watches tell.
  *
  * Owns the steps from the answer to a read, and from a watch event, to the
- * locks and requests concerned.  Runs in the worker (and in tests), takes no
- * locks, knows neither PostgreSQL nor ZooKeeper.
+ * locks and requests concerned; and m->unanswered_until.  It fills
+ * m->stuck_locks, which batch.c empties.  Runs in the worker (and in tests),
+ * takes no locks, knows neither PostgreSQL nor ZooKeeper.
  */
 #include <string.h>
 

@@ -2,7 +2,9 @@
  * request.c
  *	  The state machine of one request: its demand, and its znode.
  *
- * Owns the transitions shown in state.h.  Runs in the worker (and in tests),
+ * Owns the demand's transitions shown in state.h, with cover and broken of a
+ * request.  restore.c sets them once, after a restart.  node.c writes the
+ * node's states, as request.c tells it.  Runs in the worker (and in tests),
  * takes no locks, knows neither PostgreSQL nor ZooKeeper.
  */
 #include <string.h>

@@ -2,9 +2,9 @@
  * restore.c
  *	  What a restarted worker finds: the session, the chain, and the slots.
  *
- * Owns nothing; it puts requests into the states that the worker before this
- * one left them in, as far as the slots tell.  Runs in the worker (and in
- * tests), takes no locks, knows neither PostgreSQL nor ZooKeeper.
+ * Owns nothing.  It puts requests into the states in which the previous worker
+ * left them, as far as the slots tell.  Runs in the worker (and in tests),
+ * takes no locks, knows neither PostgreSQL nor ZooKeeper.
  */
 #include <string.h>
 

@@ -2,8 +2,9 @@
  * retry.c
  *	  When what ZooKeeper refused is tried again.
  *
- * Owns the time.  The lists are those of the files that note something.  Runs
- * in the worker (and in tests), takes no locks.
+ * Owns m->stuck_until.  Each list of refused work belongs to the file that
+ * fills it: node.c, downgrade.c, reads_reply.c; session.c has a flag.  batch.c
+ * starts the retries.  Runs in the worker (and in tests), takes no locks.
  */
 #include "core/retry.h"
 

@@ -6,9 +6,9 @@
  * Owns the manager's connection, session and chain.  Runs in the worker (and
  * in tests), takes no locks, knows neither PostgreSQL nor ZooKeeper.
  *
- * Batches name the version of a heartbeat node.  When the answer to one is
- * lost, that node is deleted and another made, in one transaction: from then
- * on no batch that names the old node can ever be applied, and a listing sent
+ * Batches name the version of a heartbeat node.  If the answer to a batch is
+ * lost, one transaction deletes that node and makes another.  From then on no
+ * batch that names the old node can ever be applied, and a listing sent
  * afterwards tells for good whether it was.  No number is used twice.
  */
 #include <string.h>

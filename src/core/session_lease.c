@@ -2,23 +2,24 @@
  * session_lease.c
  *	  How long the session surely lives: the rule of the lease.
  *
- * Owns what the manager remembers of when ZooKeeper heard of the session.
+ * Owns m->session_lease: the lease, and when ZooKeeper heard of the session.
  * Runs in the worker (and in tests), takes no locks, knows neither PostgreSQL
  * nor ZooKeeper.
  *
  * The leader ends a session T after it last heard of it.  A write that comes
  * through a follower does not count there: the leader hears of the sessions of
- * a follower only from its answers to pings, which it sends every half tick
- * (LearnerHandler.java, SessionTrackerImpl.java: checkSession does not touch).
- * So when a batch is sent, the session may be known only for what came before
- * the latest such ping; and if the follower is cut off right behind its answer,
- * that stays so.  T is at least two ticks, hence half a tick at most T/4; some
- * more is for the way.  What was answered before that the leader has heard of:
- * a contact, which counts from when it was sent.  So does the making of the
- * connection, which the leader is asked about.
+ * a follower only from its answers to pings, which the leader sends every half
+ * tick (LearnerHandler.java, SessionTrackerImpl.java: checkSession does not
+ * touch).  So when a batch is sent, the leader may know only of what came
+ * before the latest such ping; if the follower is cut off right behind its
+ * answer, that stays so.  T is at least two ticks, hence half a tick at most
+ * T/4; a little more is for the way.  The leader has heard of everything that
+ * was answered before that ping: each such answer is a contact, and counts
+ * from when its question was sent.  The making of the connection is a contact,
+ * too, because the leader is asked about it.
  *
- * The lease is counted from the last contact that was early enough, and is at
- * most two thirds of T.  To have one when the first request comes, an idle
+ * The lease counts from the last contact that was early enough, and is at most
+ * two thirds of T.  To have a lease when the first request comes, an idle
  * session reads its own heartbeat node every T/4, in place of the pings of
  * ZooKeeper's client.
  */

@@ -2,9 +2,9 @@
  * siblings.c
  *	  The several requests of one owner on one lock.
  *
- * Owns the ring that they form: sibling_next, sibling_prev.  Runs in the
- * worker (and in tests), takes no locks.  It must not know queues and lists:
- * what becomes of a node is request.c's.
+ * Owns a request's owner, and the ring of siblings: sibling_next,
+ * sibling_prev.  Runs in the worker (and in tests), takes no locks.  It must
+ * not know queues and lists: request.c decides what becomes of a node.
  */
 #include "core/node.h"
 #include "core/siblings.h"

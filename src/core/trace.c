@@ -2,12 +2,12 @@
  * trace.c
  *	  Tells, line by line, what happens to a manager and what it does about it.
  *
- * Owns m->trace.  Runs in the worker (and in tests), takes no locks, knows
- * neither PostgreSQL nor ZooKeeper.  It changes nothing that a decision depends
- * on.
+ * Owns m->trace, and changes nothing that a decision depends on.  Runs in the
+ * worker (and in tests), takes no locks, knows neither PostgreSQL nor
+ * ZooKeeper.
  *
  * A line begins with "in" (an event) or "out" (an action).  The data of znodes
- * is not in it: operators of ZooKeeper keep secrets there.
+ * is left out: operators of ZooKeeper keep secrets there.
  */
 #include "core/line.h"
 #include "core/operations.h"

@@ -2,14 +2,16 @@
  * zxid.c
  *	  Whether a transaction id that ZooKeeper answers can be believed.
  *
- * Owns what the manager remembers of them.  Runs in the worker (and in tests),
- * takes no locks, knows neither PostgreSQL nor ZooKeeper.
+ * Owns m->zxid: what the manager remembers of transaction ids.  Runs in the
+ * worker (and in tests), takes no locks, knows neither PostgreSQL nor
+ * ZooKeeper.
  *
  * Fencing tokens are made of these ids, so a server that has seen one refuses
- * all that are smaller, for good.  One absurd id, out of a garbled answer say,
+ * all smaller ones for good.  But one absurd id (from a garbled answer, say)
  * must not make it refuse the whole ensemble from then on.  The upper 32 bits
- * count elections: an answer that is many of them ahead of all before it counts
- * as none, and is believed only if the next connection says the like.
+ * count elections.  If an answer is many elections ahead of all earlier ones,
+ * it does not count; the server believes it only if the next connection says
+ * the like.
  */
 #include "core/zxid.h"
 
