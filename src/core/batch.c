@@ -111,8 +111,9 @@ prepare_creates(ZklManager *m, const ZklBatch *batch)
 }
 
 /*
- * Behind the creates, in the same order that ZooKeeper keeps: list what is not
- * known, and perhaps watch the directory, so that it will be next time.
+ * Sends reads behind the creates, as ZooKeeper keeps the order: list unknown
+ * directories, and watch those we often come to, so that next time they are
+ * known.
  */
 static void
 read_behind(ZklManager *m, const ZklBatch *batch)
@@ -278,7 +279,7 @@ retry_what_was_refused(ZklManager *m)
 static int64_t
 next_beat(const ZklManager *m)
 {
-	/* The answer to a batch that is under way is as good. */
+	/* The answer to a batch under way does as well. */
 	if (m->nlive == 0 || m->nbatches > 0)
 		return -1;
 	return m->beat_sent_at + (int64_t) m->session.timeout_ms * 1000 / 6;
@@ -297,8 +298,8 @@ work_at_hand(const ZklManager *m)
 }
 
 /*
- * A hand-over that waits for the lease to be renewed must not wait for T/6;
- * but after a silence one beat is not enough.
+ * If a hand-over waits for the lease, it must not wait T/6 for the next beat.
+ * But after a silence one beat is not enough.
  */
 static void
 want_lease(ZklManager *m)
@@ -316,7 +317,7 @@ zkl_batch_send(ZklManager *m)
 		return;
 	if (m->chain.needed || m->chain.version > ZKL_MAX_VERSION)
 	{
-		/* What is under way must be answered first, or the chain breaks. */
+		/* Batches under way must be answered first, or the chain breaks. */
 		if (m->nbatches == 0 && !m->chain.sent)
 			zkl_session_open_chain(m);
 		return;
@@ -344,7 +345,7 @@ zkl_batch_timer(const ZklManager *m)
 	if (m->chain.needed)
 		return -1;
 
-	/* What is gathered for holds a beat up, too, but not for long. */
+	/* Gathering holds up a beat, too, but not for long. */
 	if (zkl_pace_missing(m) > 0)
 		return pace;
 	if (zkl_retry_is_stuck(m) && (due < 0 || m->stuck_until < due))

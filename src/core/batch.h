@@ -1,6 +1,6 @@
 /*
  * batch.h
- *	  The batch: one ZooKeeper transaction for all writes at hand, opened by
+ *	  The batch: one ZooKeeper transaction for all pending writes, opened by
  *	  the beat, and the chain of heartbeat nodes that makes it exactly-once.
  */
 #ifndef ZKL_CORE_BATCH_H
@@ -8,7 +8,7 @@
 
 #include "core/state.h"
 
-/* Sends what is at hand, in as few operations as the rules allow. */
+/* Sends all pending writes, in as few operations as the rules allow. */
 extern void zkl_batch_send(ZklManager *m);
 
 /* When the next beat, or the next try of a refused delete, is due; -1: none. */

@@ -35,7 +35,7 @@
 #include "core/session_lease.h"
 #include "core/zxid.h"
 
-/* The connection is as good as its first beat: now its reads count. */
+/* The first beat proves the connection: from now on its reads count. */
 static void
 proved(ZklManager *m)
 {
@@ -61,8 +61,8 @@ proved(ZklManager *m)
 }
 
 /*
- * A create came back with a number that is not above all of ours: the counter
- * started again, so the directory was deleted, with our nodes in it.
+ * If a create comes back with a number that is not above all of ours, the
+ * counter started again: the directory was deleted, with our nodes in it.
  */
 static void
 lose_older_incarnation(ZklManager *m, ZklLock *lock, ZklSeq seq)
@@ -102,10 +102,10 @@ create_applied(ZklManager *m, ZklRequest *r, const char *path, int64_t zxid,
 	}
 	zkl_request_exists(m, r, seq, zxid);
 
-	/* From then on it may have been deleted or marked. */
+	/* Since then another client may have deleted or marked it. */
 	zkl_look_placed(m, r, sent_at);
 
-	/* In a new directory the watch that was sent along found nothing. */
+	/* If the directory is new, the watch that was sent along found nothing. */
 	if (r->lock->visited && r->lock->directory_watch == ZKL_WATCH_NONE)
 	{
 		zkl_reads_set_watch(m, &r->lock->directory_watch, ZKL_WATCH_WANTED);
@@ -142,7 +142,7 @@ batch_applied(ZklManager *m, ZklBatch *batch, const ZklReply *reply)
 						   reply->stat.mzxid, batch->sent_at);
 	}
 
-	/* A set does not look at whose the node is: do it here. */
+	/* A set does not check which session owns the node: do it here. */
 	if (reply->stat.ephemeral_owner != m->session.id)
 	{
 		zkl_session_need_chain(m);
@@ -175,13 +175,13 @@ failed_operation(const ZklBatch *batch, const ZklReply *reply)
 	return -1;
 }
 
-/* "named": by the answer itself, and not for what is known of its lock */
+/* "named": the answer itself names r, not only its lock. */
 static void
 create_refused(ZklManager *m, ZklRequest *r, int32_t rc, bool named)
 {
 	ZklLock    *lock = r->lock;
 
-	/* No directory: then none of our nodes in it is there any more either. */
+	/* Without the directory, none of our other nodes in it exists any more. */
 	while (rc == ZKL_RC_NONODE && named && !zkl_list_empty(&lock->own))
 		zkl_request_vanished(m, zkl_container(ZklRequest, queued,
 											  lock->own.head.next));
@@ -217,8 +217,8 @@ zkl_batch_reply_deleted(ZklManager *m, ZklRequest *r, int32_t rc)
 }
 
 /*
- * Whether a create would be refused as well: for it is for the same directory,
- * or its own could not be made, as is known by now.  One by one they would
+ * Whether a create would be refused as well: it is for the same directory, or
+ * its own directory could not be made either.  One by one, such creates would
  * take a round trip each.
  */
 static bool
@@ -231,7 +231,7 @@ shares_fate(const ZklRequest *r, const ZklLock *culprit, int32_t rc)
 	return culprit->parents_rc != 0 && r->lock->parents_rc != 0;
 }
 
-/* The others go again. */
+/* Settles the refused downgrade; the others are sent again. */
 static void
 refuse_downgrades(ZklManager *m, const ZklBatch *batch, int failed, int32_t rc)
 {
@@ -253,9 +253,10 @@ refuse_downgrades(ZklManager *m, const ZklBatch *batch, int failed, int32_t rc)
 }
 
 /*
- * Nothing of the batch was applied, "failed" being why (0: its version was not
- * the one expected).  A missing directory seldom comes alone: the creates wait
- * for all of theirs at once, and the deletes go on by themselves.
+ * Nothing of the batch was applied, and operation "failed" is why (0: its
+ * version was not the expected one).  A missing directory seldom comes alone:
+ * the creates wait for all of theirs at once, and the deletes go on by
+ * themselves.
  */
 static void
 batch_refused(ZklManager *m, ZklBatch *batch, int failed, int32_t rc)
@@ -299,8 +300,8 @@ batch_refused(ZklManager *m, ZklBatch *batch, int failed, int32_t rc)
 }
 
 /*
- * It may have been applied, or yet be.  Unknown twice in a row: it may be too
- * large for the server, so the next are smaller.
+ * ZooKeeper may have applied the batch, or may yet do so.  If two in a row
+ * are unknown, they may be too large for the server, so the next are smaller.
  */
 static void
 batch_unknown(ZklManager *m, ZklBatch *batch)
@@ -385,8 +386,8 @@ zkl_batch_reply_parent(ZklManager *m, ZklLock *lock, int32_t rc)
 	int32_t		why = lock != NULL ? lock->parents_rc : m->chain.rc;
 
 	/*
-	 * The first refusal counts; a parent that is gone again was reaped just
-	 * now, or is missing because of that refusal.
+	 * Only the first refusal counts.  If a parent is gone again, it was
+	 * reaped just now, or is missing because of that refusal.
 	 */
 	if (why != 0 || rc == ZKL_RC_OK || rc == ZKL_RC_NODEEXISTS ||
 		rc == ZKL_RC_NONODE)
@@ -409,7 +410,7 @@ zkl_batch_reply_lost(ZklManager *m)
 	m->broken = false;
 	m->beat_wanted = false;
 
-	/* Single deletes may have been done: doing them again does no harm. */
+	/* Single deletes may have been done; a second one does no harm. */
 	for (i = 0; i < m->config.max_requests; i++)
 	{
 		if (ZKL_MUTANT(DELETE_ONCE) &&

@@ -118,8 +118,8 @@ check_queue(const ZklLock *lock)
 }
 
 /*
- * No two local holders of different owners in conflicting modes, but for those
- * who have lost it to an operator
+ * No two local holders of different owners have conflicting modes, except
+ * holders that lost the lock to an operator.
  */
 static const char *
 check_holders(const ZklLock *lock)
@@ -142,7 +142,7 @@ check_holders(const ZklLock *lock)
 	return NULL;
 }
 
-/* No lease is held with its maximum, or more, ahead of it. */
+/* No permit is held with its maximum, or more, ahead of it. */
 static const char *
 check_leases(const ZklLock *lock)
 {

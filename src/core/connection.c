@@ -3,8 +3,9 @@
  *	  What it means for all locks and requests when a connection stands or
  *	  breaks, and when a session ends.
  *
- * Owns nothing: each file undoes its own state, and this one calls them in
- * order.  Runs in the worker (and in tests), takes no locks.
+ * Owns nothing.  It calls the files concerned in order, and clears what a
+ * connection or session leaves of a drain and of unknown batches.  Runs in the
+ * worker (and in tests), takes no locks.
  */
 #include "core/batch_reply.h"
 #include "core/connection.h"
@@ -99,13 +100,16 @@ zkl_connection_down(ZklManager *m)
 			zkl_look_later(m, r, zkl_linked(&r->look.unseen) ?
 						   r->look.unseen_since : m->acknowledged_at);
 
-		/* A mark may come while nobody listens: look before the grant. */
+		/*
+		 * A mark may have come while there was no watch: look before the
+		 * grant.
+		 */
 		if (r->demand == ZKL_DEMAND_WAITING && !ZKL_MUTANT(DYING_SESSION))
 			zkl_node_set_czxid(r, 0);
 	}
 }
 
-/* Appends to "live", in order of submission, all requests that are in use. */
+/* Appends all requests in use to "live", in order of submission. */
 static uint32_t
 sort_requests(ZklManager *m, ZklRequest **live)
 {

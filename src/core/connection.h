@@ -1,6 +1,6 @@
 /*
  * connection.h
- *	  What becomes of everything when the connection or the session changes.
+ *	  What a change of the connection or session means for locks and requests.
  */
 #ifndef ZKL_CORE_CONNECTION_H
 #define ZKL_CORE_CONNECTION_H

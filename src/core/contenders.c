@@ -96,8 +96,8 @@ zkl_contenders_ahead_gone(ZklManager *m, ZklLock *lock, bool plain)
 		lock->passed = lock->ahead.seq;
 
 	/*
-	 * A writer of Curator's or zklock's that downgrades leaves a reader of
-	 * its own number behind, created just before the writer's node goes.
+	 * If a writer of Curator or zklock downgrades, it leaves a reader of the
+	 * same number behind, created just before the writer goes.
 	 */
 	if ((lock->dialect == ZKL_DIALECT_CURATOR_RW || lock->ahead.zklock) &&
 		lock->ahead.mode == ZKL_EXCLUSIVE && !plain && !ZKL_MUTANT(NO_TAINT))
@@ -168,10 +168,10 @@ zkl_contenders_end(ZklManager *m, ZklLock *lock, uint64_t order)
 	ZklSeq		last;
 
 	/*
-	 * Those behind our last create are none of its business, and the next one
-	 * will learn of them by the gap: a listed name is no base for continuity.
-	 * That create counts even if its node is gone, for the next one continues
-	 * from its number.
+	 * Contenders behind our last create do not concern it, and the next
+	 * create learns of them by the gap: a listed name is no base for
+	 * continuity.  The last create counts even if its node is gone, because
+	 * the next one continues from its number.
 	 */
 	zkl_queue_sort(lock->foreign, lock->nforeign);
 	last = last_own(lock);

@@ -8,9 +8,9 @@
 #include "core/state.h"
 
 /*
- * A create of ours came back with this number: what it says about others.
- * Returns whether it is known that nobody else came since the one before it.
- * zxid is the create's, 0 if not known.
+ * A create of ours came back with this number: notes what it says about
+ * others.  Returns whether surely no other client came since the create
+ * before it. zxid belongs to the create; 0 if unknown.
  */
 extern bool zkl_contenders_account(ZklManager *m, ZklLock *lock, ZklSeq seq,
 								   int64_t zxid);
@@ -19,12 +19,15 @@ extern bool zkl_contenders_account(ZklManager *m, ZklLock *lock, ZklSeq seq,
 extern bool zkl_contenders_continuous(const ZklLock *lock);
 
 /*
- * The foreign contender that was watched is gone.  plain: a zklock writer that
+ * The watched foreign contender is gone. plain: it was a zklock writer that
  * surely left no reader of its own number behind.
  */
 extern void zkl_contenders_ahead_gone(ZklManager *m, ZklLock *lock, bool plain);
 
-/* Forgets all about the directory: it is gone, or the session is. */
+/*
+ * Forgets everything about the directory: the directory or the session is
+ * gone.
+ */
 extern void zkl_contenders_forget(ZklManager *m, ZklLock *lock);
 
 /* The connection is gone, and continuity with it. */

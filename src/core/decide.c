@@ -19,8 +19,9 @@
 
 /*
  * The number of the nearest conflicting contender of another local owner
- * ahead of r.  All ahead of the first that waits are holders.  If one of them
- * at most is exclusive, no walk over a thousand readers is needed.
+ * ahead of r.  All contenders ahead of the first that waits are holders.  If
+ * at most one of them is exclusive, no walk over a thousand readers is
+ * needed.
  */
 static ZklSeq
 own_ahead(const ZklLock *lock, const ZklRequest *r)
@@ -75,8 +76,9 @@ decide_first(ZklManager *m, ZklLock *lock, ZklVerdict *verdict)
 		case ZKL_VERDICT_BEHIND_FOREIGN:
 
 			/*
-			 * A queue is served in order: those before the one that has gone
-			 * have gone, too, as a rule.  One look tells of all of them.
+			 * A queue is served in order: if one contender has gone, those
+			 * before it mostly have gone, too.  One look tells of all of
+			 * them.
 			 */
 			if (lock->foreign[blocker].seq < lock->passed)
 				zkl_reads_want_listing(m, lock);
@@ -93,7 +95,7 @@ decide_first(ZklManager *m, ZklLock *lock, ZklVerdict *verdict)
 /*
  * Whether another owner's exclusive contender stands between the shared hold
  * "held" and r, which is to become exclusive on top of it: neither could ever
- * go on.  What a listing from before r's create said does not count.
+ * go on.  A listing from before r's create does not count.
  */
 static bool
 upgrade_is_deadlock(ZklManager *m, ZklLock *lock, const ZklRequest *r,
@@ -148,7 +150,7 @@ refuse_upgrades(ZklManager *m, ZklLock *lock)
 
 /*
  * Whether a contender of another local owner keeps r from the lock for good,
- * not only until its downgrade is done.
+ * not only until a downgrade is done.
  */
 static bool
 waits_for_own(const ZklLock *lock, const ZklRequest *r)
@@ -169,9 +171,9 @@ waits_for_own(const ZklLock *lock, const ZklRequest *r)
 }
 
 /*
- * Denies the tries that timed out and that somebody is surely ahead of:
- * a local contender, or a foreign one that a watch of this connection keeps
- * an eye on.  Returns whether there was one.
+ * Denies each try that timed out and surely has a contender ahead: a local
+ * one, or a foreign one under a watch of this connection.  Returns whether
+ * there was such a try.
  */
 static bool
 deny_timed_out(ZklManager *m, ZklLock *lock)
@@ -201,8 +203,9 @@ deny_timed_out(ZklManager *m, ZklLock *lock)
 }
 
 /*
- * Who asked for several locks at once, and has to wait for one of them, must
- * not stand in the queues of those behind it: somebody there may hold this one.
+ * If an owner requested several locks at once and has to wait for one of
+ * them, it must not stand in the queues of the later ones: another contender
+ * there may hold this one.
  */
 static void
 tell_blocked(ZklManager *m, ZklLock *lock, ZklVerdict verdict)

@@ -7,7 +7,10 @@
 
 #include "core/state.h"
 
-/* Grants, denies and refuses what can be; asks for the reads that it takes. */
+/*
+ * Grants, denies and refuses requests where possible, and requests the reads
+ * that this needs.
+ */
 extern void zkl_decide_lock(ZklManager *m, ZklLock *lock);
 
 #endif							/* ZKL_CORE_DECIDE_H */

@@ -48,7 +48,7 @@ zkl_downgrade_want(ZklManager *m, ZklRequest *r)
 		(leaning != NULL && leaning->mode == ZKL_EXCLUSIVE))
 		return;
 
-	/* What a restarted worker finds, the one before it may have begun. */
+	/* The previous worker may have begun a downgrade that this one finds. */
 	if (m->connection.state != ZKL_CONNECTION_READY)
 	{
 		zkl_downgrade_unknown(r);
@@ -68,7 +68,7 @@ zkl_downgrade_give_up(ZklRequest *r)
 	zkl_unlink(&r->downgrading);
 }
 
-/* A batch that is under way changes it for another, or for nobody. */
+/* Gives the downgrade in a batch under way to another request, or to none. */
 static void
 replace_in_batches(ZklManager *m, const ZklRequest *r, ZklRequest *heir)
 {
@@ -125,8 +125,9 @@ zkl_downgrade_send(ZklManager *m, ZklRequest *r, ZklMultiOp *ops)
 	ops[0].path = zkl_node_path_as(m, r, ZKL_EXCLUSIVE);
 
 	/*
-	 * What somebody has written there, an operator say, must not get lost.
-	 * When it has been read, all begins again.
+	 * If another client, such as an operator, has written to the node, that
+	 * must not get lost.  Once the node has been read, the downgrade begins
+	 * again.
 	 */
 	ops[0].version = r->node.version;
 	ops[0].data = mark;
@@ -179,7 +180,10 @@ zkl_downgrade_end(ZklRequest *r)
 	r->downgrade = ZKL_DOWNGRADE_NONE;
 }
 
-/* Others wait for the downgrade, and an armed watch has nothing to tell. */
+/*
+ * Other clients wait for the downgrade, and an armed watch has nothing to
+ * tell.
+ */
 void
 zkl_downgrade_want_later(ZklManager *m, ZklRequest *r)
 {

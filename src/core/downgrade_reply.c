@@ -12,7 +12,7 @@
 #include "core/pace.h"
 #include "core/request.h"
 
-/* Its name is known again. */
+/* The node's name is known again. */
 static void
 end_downgrade(ZklManager *m, ZklRequest *r)
 {
@@ -36,7 +36,7 @@ zkl_downgrade_reply_settle(ZklManager *m, ZklRequest *r, bool done)
 	}
 	if (done && r->node.state == ZKL_NODE_EXISTS)
 	{
-		/* What was watched is gone. */
+		/* The watched node is gone. */
 		zkl_look_forget(m, r);
 		zkl_lock_downgrade(r->lock, r);
 		zkl_node_note(m, r);

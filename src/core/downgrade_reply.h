@@ -7,14 +7,14 @@
 
 #include "core/state.h"
 
-/* It is known whether it was done. */
+/* It is known whether the downgrade was done. */
 extern void zkl_downgrade_reply_settle(ZklManager *m, ZklRequest *r,
 									   bool done);
 
 /*
  * One of its operations was refused.  If the node still exists, the downgrade
- * is tried again: as soon as the node has been read, if another client has
- * written to it, else after a pause.
+ * is tried again: if another client has written to the node, as soon as it
+ * has been read, else after a pause.
  */
 extern void zkl_downgrade_reply_refused(ZklManager *m, ZklRequest *r,
 										int32_t rc);

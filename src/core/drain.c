@@ -27,7 +27,9 @@ is_parked(const ZklRequest *r)
 		(r->node.again || (r->node.state == ZKL_NODE_NEW && r->node.parked));
 }
 
-/* A shared holder that wants the lock exclusively would wait for itself. */
+/*
+ * If a shared holder waits for the exclusive lock, it would wait for itself.
+ */
 static void
 refuse_upgrades(ZklManager *m, ZklLock *lock)
 {
@@ -54,7 +56,7 @@ zkl_drain_start(ZklManager *m, ZklLock *lock)
 						zkl_actions_join(m, lock->path, "", ""));
 }
 
-/* The directory is gone: what was parked goes into a new one. */
+/* The directory is gone: parked requests go into a new one. */
 static void
 drained(ZklManager *m, ZklLock *lock)
 {
@@ -74,7 +76,7 @@ drained(ZklManager *m, ZklLock *lock)
 	}
 }
 
-/* The directory may not be deleted: those that wait for it wait in vain. */
+/* We may not delete the directory: the parked requests wait in vain. */
 static void
 drain_refused(ZklManager *m, ZklLock *lock, int32_t rc)
 {
@@ -125,8 +127,9 @@ zkl_drain_reply(ZklManager *m, ZklLock *lock, ZklOpKind kind,
 	}
 
 	/*
-	 * Its children are watched: their next change brings us back.  But what
-	 * does not contend, such as the directory of a nested lock, may stay.
+	 * A watch on the children brings us back here at their next change.  But
+	 * children that do not contend, such as the directory of a nested lock,
+	 * may stay.
 	 */
 	if (kind == ZKL_OP_DRAIN_LIST && reply->rc == ZKL_RC_OK &&
 		reply->nchildren > 0)

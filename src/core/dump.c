@@ -85,7 +85,7 @@ dump_session(const Dump *d)
 	write_item(d, NULL, "session", -1, &line);
 }
 
-/* What is to be sent or decided */
+/* What we have yet to send or decide */
 static void
 dump_lists(const Dump *d)
 {
@@ -192,7 +192,7 @@ put_knowledge(ZklLine *line, const ZklLock *lock)
 	zkl_line_flag(line, "tainted", lock->tainted);
 }
 
-/* What is to be done, or is under way */
+/* What we have yet to do, or have under way */
 static void
 put_work(ZklLine *line, const ZklLock *lock)
 {

@@ -1,6 +1,6 @@
 /*
  * dump.h
- *	  Tells all that a manager believes at this moment.
+ *	  Writes everything that a manager believes at this moment.
  */
 #ifndef ZKL_CORE_DUMP_H
 #define ZKL_CORE_DUMP_H

@@ -10,8 +10,8 @@
  * ends.  Three paths lead here.  A restarted worker, which knows only what the
  * slots say, walks once through all directories below the root, one question
  * at a time.  If a request has to wait behind a node, it looks whose node that
- * is (reads_reply.c).  And if a try is denied because of a node whose id this
- * manager made, that node is looked at (probe.c).
+ * is (reads_reply.c).  And if a node whose id this manager made is in the way
+ * of a try or of a permit, that node is looked at (probe.c, permits.c).
  *
  * If a question gets an error for an answer, it is asked again after a while:
  * a few times, or, for a node to be deleted, as often as it takes.
@@ -33,7 +33,7 @@ struct ZklJanitorPath
 	char		path[];
 };
 
-/* What is to be asked next, but behind what is being asked */
+/* Adds a question that is next, but behind the one under way. */
 static void
 push(ZklManager *m, struct ZklJanitorPath *item)
 {
@@ -41,7 +41,7 @@ push(ZklManager *m, struct ZklJanitorPath *item)
 
 	if (m->janitor.asking)
 		where = &m->janitor.to_do->next;
-	item->next = *where;		/* NOLINT: what is being asked is the first */
+	item->next = *where;		/* NOLINT: the question under way is the first */
 	*where = item;
 }
 
@@ -120,13 +120,13 @@ zkl_janitor_look(ZklManager *m, const char *directory, const char *child,
 {
 	ZklUuid		ours = zkl_uuid_make(m->config.uuid_base, 0);
 
-	/* Nothing piles up: while there is more to do, a later look will do. */
+	/* If there is more to do, a later look is enough: so nothing piles up. */
 	if (m->janitor.to_do == NULL &&
 		memcmp(uuid->bytes, ours.bytes, ZKL_UUID_BYTES / 2) == 0)
 		remember(m, directory, child, ZKL_SEND_GET);
 }
 
-/* Of what is asked about, the first in the list, the answer is awaited. */
+/* The first question in the list is the one that awaits its answer. */
 void
 zkl_janitor_send(ZklManager *m)
 {
@@ -161,7 +161,7 @@ zkl_janitor_timer(const ZklManager *m)
 		m->janitor.later_at : -1;
 }
 
-/* Whether a znode of the name of a zklock contender is claimed by a request */
+/* Whether a request claims a znode that is named like a zklock contender */
 static bool
 is_claimed(ZklManager *m, const char *name, bool *contends)
 {
@@ -182,7 +182,7 @@ is_claimed(ZklManager *m, const char *name, bool *contends)
 	return true;
 }
 
-/* A heartbeat node of this session that is not the one in use, nor the next */
+/* A heartbeat node of this session, neither the one in use nor the next */
 static bool
 is_old_heartbeat(ZklManager *m, const char *path)
 {
@@ -220,8 +220,8 @@ listed(ZklManager *m, const char *directory, const ZklReply *reply)
 }
 
 /*
- * It got an error: it is asked again once others were, or on the next
- * connection, or never, where we may not read.
+ * The question got an error.  It is asked again after the others, or on the
+ * next connection; if we may not read there, never.
  */
 static void
 ask_later(ZklManager *m, struct ZklJanitorPath *item, int32_t rc)
@@ -239,7 +239,7 @@ ask_later(ZklManager *m, struct ZklJanitorPath *item, int32_t rc)
 	m->janitor.later = item;
 }
 
-/* A znode of our session that nobody claims */
+/* A znode of our session that no request claims */
 static bool
 is_to_go(ZklManager *m, const char *path, const ZklReply *reply)
 {

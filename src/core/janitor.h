@@ -14,24 +14,24 @@ extern void zkl_janitor_send(ZklManager *m);
 extern int64_t zkl_janitor_timer(const ZklManager *m);
 extern void zkl_janitor_reply(ZklManager *m, const ZklReply *reply);
 
-/* A walk that was under way begins anew on the next connection. */
+/* A walk under way begins again on the next connection. */
 extern void zkl_janitor_disconnected(ZklManager *m);
 
-/* Deletes a node that is known to be of our session, and claimed by none. */
+/* Deletes a node of our session that no request claims. */
 extern void zkl_janitor_delete(ZklManager *m, const char *path);
 
 /*
- * If there is nothing else to do, and this manager has made the id, of whatever
- * request or session: looks at a node that no request claims, and deletes it if
- * it is of our session.
+ * If there is nothing else to do, and this manager made the id (for any
+ * request or session): looks at a node that no request claims, and deletes it
+ * if it belongs to our session.
  */
 extern void zkl_janitor_look(ZklManager *m, const char *directory,
 							 const char *child, const ZklUuid *uuid);
 
-/* Gives back what a walk remembers. */
+/* Frees the memory of a walk. */
 extern void zkl_janitor_stop(ZklManager *m);
 
-/* Has all directories walked through, once the connection is proved. */
+/* Begins a walk through all directories once the connection is proved. */
 extern void zkl_janitor_want(ZklManager *m);
 
 #endif							/* ZKL_CORE_JANITOR_H */

@@ -3,9 +3,9 @@
  *	  Writes one line of text for a trace or a dump.
  *
  * A line is a row of words and of key=value pairs with a blank between them.
- * What no longer fits is cut off.  A byte that would end the line, or confuse a
- * terminal, becomes a question mark: foreign clients choose the names of their
- * znodes.
+ * If a line gets too long, it is cut off.  A byte that would end the line, or
+ * confuse a terminal, becomes a question mark: foreign clients choose the names
+ * of their znodes.
  */
 #ifndef ZKL_CORE_LINE_H
 #define ZKL_CORE_LINE_H
@@ -40,7 +40,7 @@ extern void zkl_line_uuid(ZklLine *line, const char *key, const ZklUuid *uuid);
 /* Adds session=ID with all digits, as zk_status and zk_queue() show it. */
 extern void zkl_line_session(ZklLine *line, int64_t id);
 
-/* How modes and dialects are called */
+/* The names of modes and dialects */
 extern const char *zkl_line_mode(ZklLockMode mode);
 extern const char *zkl_line_dialect(ZklDialect dialect);
 

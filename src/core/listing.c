@@ -14,7 +14,7 @@
 #include "core/node.h"
 #include "core/request.h"
 
-/* A listed node of ours: what was unsettled is settled. */
+/* Settles what was unsettled about a listed node of ours. */
 static void
 note_own(ZklManager *m, ZklRequest *r, uint64_t order, ZklLockMode mode,
 		 ZklSeq seq)
@@ -51,7 +51,7 @@ note_child(ZklManager *m, ZklLock *lock, uint64_t order, const char *child)
 	}
 }
 
-/* What the listing did not show of ours is not there. */
+/* Our nodes that the listing did not show do not exist. */
 static void
 settle_unseen(ZklManager *m, ZklLock *lock, uint64_t order)
 {

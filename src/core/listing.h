@@ -1,6 +1,6 @@
 /*
  * listing.h
- *	  What the listing of a lock's directory tells.
+ *	  What the listing of a lock's directory tells us.
  */
 #ifndef ZKL_CORE_LISTING_H
 #define ZKL_CORE_LISTING_H

@@ -4,7 +4,7 @@
  *
  * Owns the locks of a manager, and the local queue of each.  Runs in the
  * worker (and in tests), takes no locks of its own, knows neither PostgreSQL
- * nor ZooKeeper. contenders.c keeps what is known of a directory; decide.c
+ * nor ZooKeeper.  contenders.c keeps what is known of a directory; decide.c
  * draws the conclusions from both.
  */
 #include <string.h>
@@ -80,8 +80,8 @@ zkl_lock_get(ZklManager *m, const char *name, ZklDialect dialect)
 }
 
 /*
- * Whether the directory is that of a lock in another dialect, too.  What it
- * watches must not be taken from it; a watch of nobody's does no harm.
+ * Whether a lock in another dialect has the same directory.  If so, its watch
+ * must stay.  A watch that no lock needs does no harm.
  */
 static bool
 is_shared(ZklManager *m, const ZklLock *lock)
@@ -132,8 +132,8 @@ zkl_lock_settle_idle(ZklManager *m, ZklLock *lock)
 	}
 
 	/*
-	 * Only the simple case is worth its memory: nobody else was there.  In
-	 * any other the next request lists.
+	 * Only the simple case is worth its memory: no other client was there. In
+	 * any other case the next request lists.
 	 */
 	if (lock->nforeign > 0 || lock->strangers > 0 ||
 		lock->unknown_from != ZKL_SEQ_NONE || lock->tainted)
@@ -180,7 +180,10 @@ next_waiting(ZklLock *lock, ZklLink *from)
 	return NULL;
 }
 
-/* The first that waits watches its own node, the others only once they are. */
+/*
+ * The first that waits watches its own node; the others do so once they are
+ * first.
+ */
 static void
 set_waiting(ZklManager *m, ZklLock *lock, ZklRequest *r)
 {
@@ -192,9 +195,9 @@ set_waiting(ZklManager *m, ZklLock *lock, ZklRequest *r)
 }
 
 /*
- * There can be two exclusive holds: one that is lost to an operator, whose node
+ * There can be two exclusive holds: one that an operator broke, whose node
  * stays for a while, and the next one of the same owner; or one that a
- * restarted worker finds released, and the one that it was handed over to.
+ * restarted worker finds released, and the one that got its node.
  */
 static void
 count_exclusive(ZklLock *lock, ZklRequest *r)
@@ -301,7 +304,7 @@ zkl_lock_downgrade(ZklLock *lock, ZklRequest *r)
 	zkl_node_set_shared(r);
 }
 
-/* How many holds in the queue are of r's own owner */
+/* The number of holds in the queue that r's own owner has */
 static uint32_t
 own_holds(const ZklRequest *r)
 {

@@ -8,9 +8,9 @@
 #include "core/state.h"
 
 /*
- * The lock of a directory; find returns NULL when there is none.  One
- * directory is one lock per dialect: those who speak different ones do not
- * see each other's nodes.
+ * The lock of a directory; find returns NULL if there is none.  One directory
+ * is one lock per dialect: clients of different dialects do not see each
+ * other's nodes.
  */
 extern ZklLock *zkl_lock_find(ZklManager *m, const char *path, size_t length,
 							  ZklDialect dialect);
@@ -18,15 +18,15 @@ extern ZklLock *zkl_lock_get(ZklManager *m, const char *name,
 							 ZklDialect dialect);
 
 /*
- * Puts a lock that has no requests aside, or frees it; but nothing that an
- * operation refers to is freed.
+ * Sets aside or frees a lock without requests; but frees none that an
+ * operation refers to.
  */
 extern void zkl_lock_settle_idle(ZklManager *m, ZklLock *lock);
 
-/* To be decided at the next flush. */
+/* Has the lock decided at the next flush. */
 extern void zkl_lock_touch(ZklManager *m, ZklLock *lock);
 
-/* Adds to and removes from the queue a request whose node EXISTS. */
+/* Adds a request whose node EXISTS to the queue; removes it. */
 extern void zkl_lock_enqueue(ZklManager *m, ZklLock *lock, ZklRequest *r);
 extern void zkl_lock_dequeue(ZklManager *m, ZklLock *lock, ZklRequest *r);
 

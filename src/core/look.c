@@ -53,8 +53,8 @@ zkl_look_unseen(ZklManager *m, ZklRequest *r, int64_t since)
 }
 
 /*
- * What a watch has not told before a batch was acknowledged, happened after
- * that batch was sent.
+ * If a watch had not fired when a batch was acknowledged, the node changed
+ * only after that batch was sent.
  */
 void
 zkl_look_soon(ZklManager *m, ZklRequest *r)
@@ -154,8 +154,8 @@ zkl_look_forget(ZklManager *m, ZklRequest *r)
 }
 
 /*
- * The answer to a look that is under way will be for r, and so was a request
- * to give the lock up that the heir was not told of: the heir looks for itself.
+ * The answer to a look under way will go to r.  So did any request to give up
+ * the lock that the heir has not been told of: the heir looks for itself.
  */
 void
 zkl_look_hand_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
@@ -175,9 +175,9 @@ zkl_look_hand_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 }
 
 /*
- * An operator who marks a node deletes it T later.  If the mark comes before
- * there is a watch, and the worker is held up before it has looked, only the
- * lease keeps its holder from going on.
+ * If an operator marks a node, the delete follows T later.  If the mark comes
+ * before the watch is set, and the worker is held up before it has looked,
+ * only the lease keeps the holder from going on.
  */
 int64_t
 zkl_look_lease_limit(const ZklManager *m)
@@ -197,9 +197,9 @@ zkl_look_lease_limit(const ZklManager *m)
 }
 
 /*
- * A request that waits behind others is not watched: its node may have been
+ * If a request waits behind others, it has no watch: its node may have been
  * marked long ago.  A look at it is newer than the batch from which the lease
- * counts, so that no lease outlasts the mark by more than it may.
+ * counts, so no lease outlasts the mark by too much.
  */
 bool
 zkl_look_is_recent(const ZklManager *m, const ZklRequest *r)
@@ -212,10 +212,10 @@ zkl_look_is_recent(const ZklManager *m, const ZklRequest *r)
 }
 
 /*
- * Requests of a certain age get a watch on their own node, which somebody may
- * delete or mark.  It is sent behind a beat, so that what is read is no older
- * than that; as there is one each T/6 at least, the watch is armed no later
- * than T/4 behind the node.
+ * A request of a certain age gets a watch on its own node, which other
+ * clients may delete or mark.  The get goes behind a beat, so its answer is
+ * no older than that beat.  As there is a beat each T/6 at least, the watch
+ * is armed at most T/4 after the node was created.
  */
 void
 zkl_look_send(ZklManager *m)

@@ -9,14 +9,14 @@
 
 extern void zkl_look_init_all(ZklManager *m);
 
-/* Asks for the czxid of a node that was settled by a listing. */
+/* Reads the czxid of a node that a listing settled. */
 extern void zkl_look_token(ZklManager *m, ZklRequest *r);
 extern void zkl_look_token_came(ZklRequest *r);
 
 /*
  * Lets r look at its own node and watch it from then on: as soon as possible,
- * or when the node has reached a certain age.  Until then it may have been
- * marked since that time.
+ * or when the node has reached a certain age.  Until then a mark may be there
+ * that came after the given time.
  */
 extern void zkl_look_soon(ZklManager *m, ZklRequest *r);
 extern void zkl_look_later(ZklManager *m, ZklRequest *r,
@@ -24,31 +24,34 @@ extern void zkl_look_later(ZklManager *m, ZklRequest *r,
 extern void zkl_look_unseen(ZklManager *m, ZklRequest *r, int64_t since);
 
 /*
- * Whether the lease is no longer than it may be for r, if r were granted now.
- * If not, look at its node again (zkl_look_token).
+ * Whether the lease is short enough to grant r now.  If not, look at its node
+ * again (zkl_look_token).
  */
 extern bool zkl_look_is_recent(const ZklManager *m, const ZklRequest *r);
 
-/* How long a lease may last because of holds that have yet to look. */
+/* How long a lease may last, given the holds that have yet to look */
 extern int64_t zkl_look_lease_limit(const ZklManager *m);
 
-/* What was read is no longer enough; or only if nothing was. */
+/*
+ * The last look is no longer enough; if_unwatched: looks only if there was
+ * none.
+ */
 extern void zkl_look_again(ZklManager *m, ZklRequest *r);
 extern void zkl_look_if_unwatched(ZklManager *m, ZklRequest *r);
 
-/* No look is to be sent; what is under way or armed stays. */
+/* Sends no look any more; a look under way and an armed watch stay. */
 extern void zkl_look_stop(ZklRequest *r);
 
-/* r's node is in the queue of its lock no longer. */
+/* r's node has left the queue of its lock. */
 extern void zkl_look_left_queue(ZklRequest *r);
 
 /* No watch stands, and no answer will come. */
 extern void zkl_look_forget(ZklManager *m, ZklRequest *r);
 
-/* r's node is the heir's from now on. */
+/* r's node belongs to the heir from now on. */
 extern void zkl_look_hand_on(ZklManager *m, ZklRequest *r, ZklRequest *heir);
 
-/* The create of r's node goes now; it was applied, and was sent then. */
+/* The create of r's node is sent now; it was applied, and was sent then. */
 extern void zkl_look_sent(ZklManager *m, ZklRequest *r);
 extern void zkl_look_placed(ZklManager *m, ZklRequest *r, int64_t sent_at);
 

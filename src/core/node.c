@@ -3,7 +3,7 @@
  *	  The znodes of our requests, and the writes that they wait for.
  *
  * Owns ZklNode and ZklNodes.  Runs in the worker (and in tests), takes no
- * locks. request.c knows what a step means for the request and its lock.
+ * locks.  request.c knows what a step means for the request and its lock.
  */
 #include <string.h>
 

@@ -9,9 +9,10 @@
  * own nodes.  Runs in the worker (and in tests), takes no locks, knows neither
  * PostgreSQL nor ZooKeeper.
  *
- * A get sets each watch: an exists-watch on a node that is already gone would
- * stay for ever.  A watch lives as long as its connection; after a reconnect
- * it is set again when it is needed.
+ * A get sets each data watch: an exists-watch on a node that is already gone
+ * would stay for ever.  A listing sets the watch on a directory's children.
+ * A watch lives as long as its connection; after a reconnect it is set again
+ * when it is needed.
  */
 #include <string.h>
 
