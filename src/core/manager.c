@@ -183,8 +183,9 @@ zkl_manager_submit(ZklManager *m, int64_t now, uint32_t request,
 	zkl_pace_submitted(m);
 
 	/*
-	 * What its owner holds already is granted whatever the connection: it is
-	 * good for as long as that hold is, lease and session included.
+	 * If the owner already holds the lock, the grant does not depend on the
+	 * connection: it is good for as long as that hold is, lease and session
+	 * included.
 	 */
 	cover = zkl_siblings_covering(r);
 	if (cover != NULL)
@@ -247,7 +248,7 @@ zkl_manager_overdue(ZklManager *m, int64_t now, uint32_t request)
 		return;
 	zkl_request_answered(m, r);
 
-	/* Behind what its heir, if it has one, is told of the node */
+	/* Comes after what the heir, if any, is told of the node. */
 	zkl_request_retired(m, r);
 }
 
@@ -261,7 +262,10 @@ zkl_manager_reply(ZklManager *m, int64_t now, uint64_t tag,
 		zkl_trace_reply(m, tag, reply);
 	m->now = now;
 
-	/* Given up: what it answers now may be older than what was doubted. */
+	/*
+	 * If the connection was given up, its answers may be older than what was
+	 * doubted.
+	 */
 	if (m->connection.state == ZKL_CONNECTION_DOWN ||
 		!zkl_operations_end(m, tag, &op))
 		return;
@@ -310,10 +314,10 @@ zkl_manager_event(ZklManager *m, int64_t now, ZklEventKind kind,
 }
 
 /*
- * The host was held up for long, or ZooKeeper did not answer: an operator may
- * have marked or removed nodes meanwhile, for want of an answer.  On a new
- * connection all are looked at anew.  But only what has its place in a queue
- * relied on the lease; a request that has no place in a queue yet loses nothing
+ * The host was held up for long, or ZooKeeper did not answer: meanwhile an
+ * operator may have marked nodes, or removed them for want of an answer.  On
+ * a new connection we look at all of them again.  But only requests with a
+ * place in a queue relied on the lease; a request without one loses nothing
  * when an idle server's lease ends.
  *
  * A new connection also counts as a contact, where a beat would not renew the
@@ -401,7 +405,7 @@ zkl_manager_timer(const ZklManager *m)
 uint32_t
 zkl_manager_awaited(const ZklManager *m)
 {
-	/* A release may hand over what somebody waits for. */
+	/* A release may hand over a lock that another request waits for. */
 	return m->nwaiting == 0 && m->connection.state == ZKL_CONNECTION_READY ?
 		zkl_pace_missing(m) : 0;
 }

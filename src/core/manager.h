@@ -56,7 +56,7 @@ typedef struct ZklDemand
 	const char *name;			/* of the lock, checked, NUL terminated */
 	uint64_t	owner;
 	ZklLockMode mode;
-	ZklDialect	dialect;		/* part of what the lock is */
+	ZklDialect	dialect;		/* part of the lock's identity */
 	int32_t		sibling;		/* a request of the same owner that holds the
 								 * same lock, or -1 */
 	bool		timed_out;		/* deny unless it can be granted at once */
@@ -109,8 +109,8 @@ typedef struct ZklRestored
 } ZklRestored;
 
 /*
- * Fills in what a slot says; strings live until the next call.  False: the slot
- * is free, or no request for a lock.
+ * Fills in what a slot says; strings live until the next call.  False: the
+ * slot is free, or holds no request for a lock.
  */
 typedef bool (*ZklReadSlot) (void *context, uint32_t request,
 							 ZklRestored *slot);
@@ -241,7 +241,7 @@ typedef struct ZklAction
 
 	uint64_t	owner;			/* DISOWN */
 	int64_t		token;			/* GRANT */
-	bool		solitary;		/* GRANT: nobody seems to wait for its end */
+	bool		solitary;		/* GRANT: no one seems to wait for its end */
 	bool		has_node;		/* RETIRE: to be deleted; else another hold's */
 	ZklFailure	failure;		/* FAIL, LOSE */
 	const char *asker;			/* REVOKE: who, in UTF-8; empty: not known */
@@ -268,10 +268,10 @@ extern ZklManager *zkl_manager_create(const ZklConfig *config);
 extern void zkl_manager_destroy(ZklManager *m);
 
 /*
- * After a restart, before anything else: the session to come back to (id 0:
- * none) and what the last CHAIN recorded; then all slots.  "read" is called
- * several times for each; what a backend changes meanwhile is taken into
- * account, or comes as an event later.
+ * After a restart, before anything else: takes over the session to come back
+ * to (id 0: none), what the last CHAIN recorded, and then all slots. "read"
+ * is called several times for each slot; if a backend changes one meanwhile,
+ * that is taken into account, or comes as an event later.
  */
 extern void zkl_manager_attach(ZklManager *m, const ZklSession *session,
 							   uint32_t chain, uint32_t chain_kept);
@@ -287,33 +287,32 @@ extern bool zkl_manager_knows(const ZklManager *m, uint32_t request);
 extern void zkl_manager_submit(ZklManager *m, int64_t now, uint32_t request,
 							   const ZklDemand *demand);
 
-/* A try timed out: it is denied as soon as that can be vouched for. */
+/* A try timed out: it is denied as soon as that is certain. */
 extern void zkl_manager_time_out(ZklManager *m, int64_t now, uint32_t request);
 
 /*
- * The backend is through with it, in whatever state: a release, a cancel, or
- * the acknowledgement of DENY, FAIL and LOSE.  Ends in FREE; at once for a
- * request that the manager does not know.
+ * The backend has finished with the request, whatever its state: a release, a
+ * cancel, or the acknowledgement of DENY, FAIL and LOSE.  Ends in FREE; at
+ * once if the manager does not know the request.
  *
- * A hold that is kept ends earlier with the session, or if its node does.
- * Until an epilogue is written nobody gets the lock, not even the former
- * holder.
+ * A kept hold ends earlier if its session or its node does.  Until an
+ * epilogue is written no one gets the lock, not even the former holder.
  */
 extern void zkl_manager_release(ZklManager *m, int64_t now, uint32_t request,
 								const ZklEnd *end);
 
 /*
- * A hold that was to end by itself after some time, and has, or that was lost
- * with UNREADABLE: its slot says so, and its backend cannot pass its commit
- * check with it any more.  Its node goes; FREE comes only after the release.
+ * A hold had an end set and has reached it, or was lost with UNREADABLE.  Its
+ * slot says so, and its backend can no longer pass its commit check with it.
+ * Its node is deleted; FREE comes only after the release.
  */
 extern void zkl_manager_overdue(ZklManager *m, int64_t now, uint32_t request);
 
 /* ---- events from ZooKeeper ---- */
 
 /*
- * A connection stands.  A session with another id than the last one's is a
- * new session: call zkl_manager_session_lost first.
+ * A connection stands.  If its session id differs from the last one's, this
+ * is a new session: call zkl_manager_session_lost first.
  */
 extern void zkl_manager_connected(ZklManager *m, int64_t now,
 								  const ZklSession *session);
@@ -331,7 +330,7 @@ extern void zkl_manager_event(ZklManager *m, int64_t now, ZklEventKind kind,
 
 /* ---- after the events ---- */
 
-/* Decides, and sends all that is at hand.  Also when the timer is due. */
+/* Decides, and sends all pending operations. Also when the timer is due. */
 extern void zkl_manager_flush(ZklManager *m, int64_t now);
 
 extern const ZklAction *zkl_manager_actions(const ZklManager *m, size_t *n);
@@ -341,9 +340,9 @@ extern void zkl_manager_clear_actions(ZklManager *m);
 extern int64_t zkl_manager_timer(const ZklManager *m);
 
 /*
- * How many new demands the next batch waits for, until the timer is due at the
- * latest.  If not 0, the host need not look before so many are there, nor at
- * the release of what was granted as solitary.
+ * How many new demands the next batch waits for, until the timer is due at
+ * the latest.  If not 0, the host need not look before so many have come in,
+ * nor when a solitary grant is released.
  */
 extern uint32_t zkl_manager_awaited(const ZklManager *m);
 
@@ -353,8 +352,8 @@ extern uint32_t zkl_manager_awaited(const ZklManager *m);
 typedef void (*ZklWriteLine) (void *context, const char *line);
 
 /*
- * From now on writes a line for each event and each action, in order; NULL: no
- * more.  There is no password in them, and no data of a znode.
+ * Writes a line for each event and each action from now on, in order; NULL:
+ * stops.  The lines contain no password, and no data of a znode.
  */
 extern void zkl_manager_trace(ZklManager *m, ZklWriteLine write,
 							  void *context);
@@ -371,32 +370,33 @@ typedef struct ZklDumpItem
 
 typedef void (*ZklWriteDump) (void *context, const ZklDumpItem *item);
 
-/* Tells all that the manager believes, lock by lock. */
+/* Writes everything that the manager believes, lock by lock. */
 extern void zkl_manager_dump(const ZklManager *m, int64_t now,
 							 ZklWriteDump write, void *context);
 
 /* ---- questions ---- */
 
-/* Whether the connection is proved, so that its reads can be believed. */
+/* Whether the connection is proved, so that we can believe its reads. */
 extern bool zkl_manager_ready(const ZklManager *m);
 
 /*
- * Whether the connection is proved, nobody holds or awaits anything, and no
- * write of ours is under way: the session could end now without a loss.
+ * Whether the connection is proved, no request holds or awaits anything, and
+ * no write of ours is under way: the session could end now without a loss.
  */
 extern bool zkl_manager_at_rest(const ZklManager *m);
 
 /*
  * Until when, in µs, the server may rely on its grants; 0: not at all.  A
- * restarted worker knows no lease yet, and one that was published before counts
- * on, but no longer than the limit: the session timeout may have shrunk.
+ * restarted worker knows no lease yet.  A lease published before still
+ * counts, but no longer than the limit: the session timeout may have shrunk.
  */
 extern int64_t zkl_manager_lease(const ZklManager *m);
 extern int64_t zkl_manager_lease_limit(const ZklManager *m);
 
 /*
- * The greatest transaction id of ZooKeeper's that was seen.  Tokens are made
- * of them: an ensemble that is behind it was wiped, or restored from a backup.
+ * The greatest transaction id of ZooKeeper that we have seen.  Tokens are
+ * made of them: if an ensemble is behind it, it was wiped, or restored from a
+ * backup.
  */
 extern int64_t zkl_manager_zxid(const ZklManager *m);
 
@@ -404,7 +404,10 @@ extern int64_t zkl_manager_zxid(const ZklManager *m);
 extern uint32_t zkl_manager_live(const ZklManager *m);
 extern void zkl_manager_counters(const ZklManager *m, ZklCounters *counters);
 
-/* NULL, or which invariant does not hold.  For tests; walks everything. */
+/*
+ * Names an invariant that does not hold, or NULL.  For tests; walks
+ * everything.
+ */
 extern const char *zkl_manager_check(const ZklManager *m);
 
 #endif							/* ZKL_CORE_MANAGER_H */

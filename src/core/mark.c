@@ -20,7 +20,9 @@ zkl_mark_breaks(const ZklRequest *r, const ZklReply *reply)
 		zkl_node_data_breaking(reply->data, reply->data_length);
 }
 
-/* A read that is under way, or to be sent, will find it. */
+/*
+ * A read that is under way, or that we have yet to send, will find the mark.
+ */
 void
 zkl_mark_granted(ZklManager *m, ZklRequest *r)
 {
@@ -30,8 +32,8 @@ zkl_mark_granted(ZklManager *m, ZklRequest *r)
 }
 
 /*
- * The one who asks takes the first in the queue for the holder, which may not
- * have been granted here yet.
+ * The client that asks takes the first in the queue for the holder; this
+ * server may not have granted it yet.
  */
 void
 zkl_mark_revoke(ZklManager *m, ZklRequest *r, int64_t zxid,

@@ -7,15 +7,15 @@
 
 #include "core/state.h"
 
-/* Whether an operator breaks the lock; reply is that of a get of r's node. */
+/* Whether an operator breaks the lock; reply answers a get of r's node. */
 extern bool zkl_mark_breaks(const ZklRequest *r, const ZklReply *reply);
 
 /* r has been granted: heeds a mark that came while it waited. */
 extern void zkl_mark_granted(ZklManager *m, ZklRequest *r);
 
 /*
- * Somebody asks the holder to give the lock up: it is told, once for each
- * write of that kind, which zxid tells apart.
+ * Another client asks the holder to give up the lock: tells the holder, once
+ * for each write of that kind, which zxid tells apart.
  */
 extern void zkl_mark_revoke(ZklManager *m, ZklRequest *r, int64_t zxid,
 							const char *asker);

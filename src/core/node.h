@@ -31,11 +31,11 @@ zkl_node_mode(const ZklRequest *r)
 
 /* ---- steps ---- */
 
-/* NONE -> NEW, with a new unique id; a parked one is not yet to be created. */
+/* NONE -> NEW, with a new unique id; a parked one is not created yet. */
 extern void zkl_node_new(ZklManager *m, ZklRequest *r, bool parked);
 extern void zkl_node_unpark(ZklManager *m, ZklRequest *r);
 
-/* SENT -> NEW, ahead of those that were never sent. */
+/* SENT -> NEW, ahead of requests that were never sent. */
 extern void zkl_node_resend(ZklManager *m, ZklRequest *r);
 
 /* Any -> DELETE; ZKL_DELETES: in no list yet. */
@@ -44,10 +44,10 @@ extern void zkl_node_delete(ZklManager *m, ZklRequest *r, ZklDelete how);
 /* Any -> NONE */
 extern void zkl_node_gone(ZklRequest *r);
 
-/* r's node is the heir's from now on. */
+/* r's node belongs to the heir from now on. */
 extern void zkl_node_hand_on(ZklManager *m, ZklRequest *r, ZklRequest *heir);
 
-/* A slot tells of it, but not what has become of it. */
+/* A slot tells of the node, but not what has become of it. */
 extern void zkl_node_restore(ZklManager *m, ZklRequest *r,
 							 const ZklRestored *slot);
 
@@ -109,7 +109,7 @@ zkl_node_set_seen(ZklRequest *r, uint64_t order)
 	r->node.seen = order;
 }
 
-/* It has become a shared one, with data of its own. */
+/* The node has become a shared one, with data of its own. */
 static inline void
 zkl_node_set_shared(ZklRequest *r)
 {
@@ -117,7 +117,7 @@ zkl_node_set_shared(ZklRequest *r)
 	r->node.version = 0;
 }
 
-/* Once it is gone, it is created anew. */
+/* Once the node is gone, it is created again. */
 static inline void
 zkl_node_set_again(ZklRequest *r)
 {

@@ -12,8 +12,9 @@ extern void zkl_operations_init(ZklManager *m);
 extern void zkl_operations_free(ZklManager *m);
 
 /*
- * Sends another operation.  Its lock, if any, is pinned: it stays until its
- * answer was taken and it is unpinned.  A read counts in the window of reads.
+ * Sends another operation.  Its lock, if any, is pinned: the lock stays until
+ * the caller has taken the answer and unpins it.  A read counts in the window
+ * of reads.
  */
 extern ZklAction *zkl_operations_send(ZklManager *m, ZklOpKind kind,
 									  ZklLock *lock, ZklRequest *request,
@@ -28,16 +29,16 @@ extern ZklOp *zkl_operations_find(const ZklManager *m, uint64_t tag);
 /* Whether the window has room for more reads */
 extern bool zkl_operations_may_read(const ZklManager *m);
 
-/* The operation with this tag ends; a copy of it.  False: there is none. */
+/* Ends the operation with this tag, and copies it. False: there is none. */
 extern bool zkl_operations_end(ZklManager *m, uint64_t tag, ZklOp *op);
 
 /*
- * None of the operations under way will be answered: the first one from number
- * *next on ends.  False: there is none.
+ * No operation under way will be answered: ends the first one from number
+ * *next on.  False: there is none.
  */
 extern bool zkl_operations_abandon(ZklManager *m, uint32_t *next, ZklOp *op);
 
-/* What an operation that has ended was for is done. */
+/* The work that an ended operation was for is done. */
 extern void zkl_operations_unpin(ZklLock *lock);
 
 /* A number that is larger than those of all operations so far */

@@ -119,7 +119,7 @@ zkl_pace_timer(const ZklManager *m)
 {
 	int64_t		due = -1;
 
-	/* Where no batch may go now, the answer to one brings us back. */
+	/* If no batch may go now, the answer to one brings us back. */
 	if (m->broken || m->nbatches == m->config.batches_in_flight)
 		return -1;
 	if (!zkl_list_empty(&m->nodes.deletes[ZKL_DELETE_LATE]))

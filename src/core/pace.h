@@ -7,26 +7,26 @@
 
 #include "core/state.h"
 
-/* Whether nobody else seems to wait for r's node to go */
+/* Whether no one seems to wait for r's node to go */
 extern bool zkl_pace_is_solitary(const ZklRequest *r);
 
-/* Lists a node of ours to be deleted, soon or with the next batch. */
+/* Lists one of our nodes for a delete, soon or with the next batch. */
 extern void zkl_pace_delete(ZklManager *m, ZklRequest *r);
 
-/* A batch was acknowledged: the grants that follow are its doing. */
+/* A batch was acknowledged: it leads to the grants that follow. */
 extern void zkl_pace_acknowledged(ZklManager *m);
 extern void zkl_pace_granted(ZklManager *m);
 
-/* All that follows from the events so far has been decided. */
+/* All events so far have been decided. */
 extern void zkl_pace_decided(ZklManager *m);
 
 /* A new demand came in. */
 extern void zkl_pace_submitted(ZklManager *m);
 
-/* How many more demands what is at hand waits for; 0: it does not. */
+/* How many more demands the pending creates wait for; 0: they do not wait. */
 extern uint32_t zkl_pace_missing(const ZklManager *m);
 
-/* Whether deletes are due that waited for company. */
+/* Whether the late deletes are due. */
 extern bool zkl_pace_due(const ZklManager *m);
 
 /* When to look again, in µs; -1: no need. */

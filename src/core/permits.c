@@ -52,7 +52,10 @@ judge(const ZklLock *lock, const ZklRequest *r, uint32_t own)
 	return zkl_permits_verdict(&view, r->node.seq, r->max);
 }
 
-/* A node of ours that no request claims would be in the way for ever. */
+/*
+ * A node of ours that no request claims would be in the way for ever: have
+ * the janitor look.
+ */
 static void
 look_for_leftovers(ZklManager *m, const ZklLock *lock)
 {
@@ -104,9 +107,9 @@ decide_first(ZklManager *m, ZklLock *lock, uint32_t own)
 }
 
 /*
- * Denies the tries that timed out and that are surely behind enough
- * others: leases of this server, or what was listed and has not changed since,
- * as a watch of this connection tells.
+ * Denies each try that timed out and is surely behind enough others: permits
+ * of this server, or listed contenders that have not changed since, as a
+ * watch of this connection tells.
  */
 static bool
 deny_timed_out(ZklManager *m, ZklLock *lock)

@@ -1,13 +1,14 @@
 /*
  * permits.h
- *	  Leases of a semaphore: the locks in dialect PERMIT.
+ *	  The permits of a semaphore: the locks in dialect PERMIT.
  *
- * Up to "max" contenders of such a directory hold at the same time, those with
- * the lowest numbers.  A lease is granted when fewer than its demand's maximum
- * are ahead of it: each counts for itself, whoever owns it, and so does each
- * child that is no contender at all, as Curator counts them.  That alone keeps
- * the maximum.  The guard, by which clients come one at a time (semaphore.h),
- * keeps those who want several leases from each having some of them.
+ * Up to "max" contenders of such a directory hold at the same time: those with
+ * the lowest numbers.  A permit is granted if fewer contenders than its
+ * demand's maximum are ahead of it.  Each of them counts for itself, whichever
+ * session owns it, and so does each child that is no contender at all, as
+ * Curator counts them.  That alone keeps the maximum.  The guard, by which
+ * clients come one at a time (semaphore.h), keeps clients that want several
+ * permits from each having some of them.
  */
 #ifndef ZKL_CORE_PERMITS_H
 #define ZKL_CORE_PERMITS_H
@@ -15,7 +16,7 @@
 #include "core/queue.h"
 #include "core/state.h"
 
-/* What is known of those ahead of a lease of this server */
+/* What we know of the contenders ahead of a permit of this server */
 typedef struct ZklPermitView
 {
 	uint32_t	own;			/* contenders of this server ahead: all alive */
@@ -26,14 +27,17 @@ typedef struct ZklPermitView
 } ZklPermitView;
 
 /*
- * Decides for a lease of this server.  BEHIND_OWN: those of this server are
- * enough to keep it waiting; BEHIND_FOREIGN: only together with others, who
- * may be gone.
+ * Decides for a permit of this server.  BEHIND_OWN: this server's contenders
+ * are enough to keep it waiting; BEHIND_FOREIGN: they are so only together
+ * with others, which may be gone.
  */
 extern ZklVerdict zkl_permits_verdict(const ZklPermitView *view, ZklSeq seq,
 									  uint32_t max);
 
-/* Grants and denies what can be; asks for the reads that it takes. */
+/*
+ * Grants and denies permits where possible, and requests the reads that this
+ * needs.
+ */
 extern void zkl_permits_decide(ZklManager *m, ZklLock *lock);
 
 #endif							/* ZKL_CORE_PERMITS_H */

@@ -41,8 +41,8 @@ may_deny(const ZklManager *m)
 }
 
 /*
- * An idle server has let its lease pass.  A beat goes ahead of the look, and is
- * answered before it; but after a silence one beat is not enough.
+ * An idle server has let its lease pass.  A beat goes ahead of the look, and
+ * is answered first.  But after a silence one beat is not enough.
  */
 static bool
 may_deny_soon(ZklManager *m)
@@ -72,8 +72,8 @@ zkl_probe_begin(ZklManager *m, ZklRequest *r)
 }
 
 /*
- * Whether a child contends, and is not what is left of one of ours.  Nobody
- * may ever wait behind one of ours that no request claims: it is seen to here.
+ * Whether a child contends, and is not a leftover of ours.  If no request
+ * claims a node of ours, no one may wait behind it: the janitor looks at it.
  */
 static bool
 is_in_the_way(ZklManager *m, const ZklLock *lock, const char *child,
@@ -96,7 +96,7 @@ is_in_the_way(ZklManager *m, const ZklLock *lock, const char *child,
 		r->demand == ZKL_DEMAND_GRANTED;
 }
 
-/* With the listing: what a shared, or an exclusive try has in its way */
+/* What the listing puts in the way of a shared and of an exclusive try */
 static void
 find_conflicts(ZklManager *m, const ZklLock *lock, const ZklReply *reply,
 			   bool *conflicts)
@@ -143,7 +143,10 @@ zkl_probe_reply(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 	}
 }
 
-/* They go the long way, in which an answer can be vouched for again. */
+/*
+ * The tries take a place in the queue instead, where we can be sure of an
+ * answer again.
+ */
 void
 zkl_probe_disconnected(ZklManager *m, ZklLock *lock)
 {

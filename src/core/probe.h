@@ -8,9 +8,9 @@
 #include "core/state.h"
 
 /*
- * A new demand: makes it wait for a look at its lock's directory, if it must
- * be denied unless it can be granted at once, and nobody knows whether it can.
- * False: it does not.
+ * A new demand: if it must be denied unless it can be granted at once, and we
+ * do not know whether it can, it waits for a look at its lock's directory.
+ * False: it does not wait.
  */
 extern bool zkl_probe_begin(ZklManager *m, ZklRequest *r);
 

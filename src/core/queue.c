@@ -8,7 +8,7 @@
 #include "core/mutant.h"
 #include "core/queue.h"
 
-/* How many of foreign[] have a number of at most seq */
+/* The number of contenders in foreign[] with a number of at most seq */
 static size_t
 count_up_to(const ZklContender *foreign, size_t nforeign, ZklSeq seq)
 {

@@ -1,7 +1,7 @@
 /*
  * queue.h
- *	  The decision: may a contender hold the lock, and if not, whom does it
- *	  wait for?  A pure function of what is known about the queue.
+ *	  The decision: may a contender hold the lock, and if not, which one
+ *	  does it wait for?  A pure function of what we know about the queue.
  *
  * Rules (first come, first served, in the order of the numbers): a shared
  * contender holds when no exclusive contender of another owner is ahead, an
@@ -27,7 +27,7 @@ typedef struct ZklContender
 	uint32_t	name;			/* offset of its name among the list's names */
 } ZklContender;
 
-/* What is known of those ahead of a contender of this server */
+/* What we know of the contenders ahead of a contender of this server */
 typedef struct ZklQueueView
 {
 	/*

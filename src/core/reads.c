@@ -38,7 +38,7 @@ zkl_reads_want(ZklManager *m, ZklLock *lock)
 		zkl_list_append(&m->readers, &lock->reader);
 }
 
-/* The answer to one that is under way has the lock decided again. */
+/* If a listing is under way, its answer has the lock decided again. */
 void
 zkl_reads_want_listing(ZklManager *m, ZklLock *lock)
 {
@@ -58,8 +58,9 @@ zkl_reads_want_children(ZklManager *m, ZklLock *lock)
 }
 
 /*
- * The watch lets the next create do without a listing.  Where servers come but
- * once in a while, it never pays, and costs a read, the watch, and its end.
+ * With the watch the next create needs no listing.  If a server comes here
+ * only once in a while, the watch never pays: it costs a read, the watch and
+ * its end.
  */
 void
 zkl_reads_visit(ZklManager *m, ZklLock *lock)
@@ -87,7 +88,7 @@ zkl_reads_watch_ahead(ZklManager *m, ZklLock *lock, size_t i)
 	const char *name = lock->names + c->name;
 	size_t		length = strlen(name) + 1;
 
-	/* The answer that is under way brings us back here. */
+	/* The answer under way brings us back here. */
 	if (lock->ahead_watch == ZKL_WATCH_SENT)
 		return;
 	if (lock->ahead_watch != ZKL_WATCH_NONE)
@@ -131,7 +132,7 @@ zkl_reads_unwatch_directory(ZklManager *m, ZklLock *lock, bool shared)
 
 /* ---- sending ---- */
 
-/* The look that tries wait for, if any */
+/* Sends the look that tries wait for, if there are any. */
 static void
 send_probe(ZklManager *m, ZklLock *lock)
 {
@@ -144,7 +145,7 @@ send_probe(ZklManager *m, ZklLock *lock)
 		zkl_operations_send(m, ZKL_OP_PROBE_SYNC, lock, NULL, ZKL_SEND_SYNC,
 							zkl_actions_join(m, lock->path, "", ""));
 
-	/* Those that come from now on are not answered by it. */
+	/* A try that comes from now on needs another look. */
 	zkl_operations_send(m, ZKL_OP_PROBE, lock, NULL, ZKL_SEND_LIST,
 						zkl_actions_join(m, lock->path, "", ""));
 }

@@ -31,8 +31,8 @@
 #define MAX_ASKER	256
 
 /*
- * The directory may not be read.  Those that wait cannot learn whether it is
- * their turn; what became of an unsettled node is to be found out later.
+ * We may not read the directory.  Waiting requests cannot learn whether it is
+ * their turn; unsettled nodes are settled later.
  */
 static void
 listing_refused(ZklManager *m, ZklLock *lock, int32_t rc)
@@ -75,7 +75,7 @@ listed(ZklManager *m, ZklLock *lock, const ZklOp *op, const ZklReply *reply)
 		zkl_reads_want(m, lock);
 	zkl_lock_touch(m, lock);
 
-	/* Sent before this chain of beats: it may miss what is unsettled. */
+	/* A listing sent before this chain of beats may miss an unsettled node. */
 	if (op->order < m->connection.proved_at)
 		return;
 	if (reply->rc == ZKL_RC_OK)
@@ -98,7 +98,9 @@ watched_ahead(ZklManager *m, ZklLock *lock, const ZklOp *op,
 	zkl_lock_touch(m, lock);
 	if (reply->rc == ZKL_RC_OK)
 	{
-		/* Ours, but not known here: it would be in the way for ever. */
+		/*
+		 * A node of ours that no request knows would be in the way for ever.
+		 */
 		if (reply->stat.ephemeral_owner == m->session.id)
 			zkl_janitor_delete(m, zkl_actions_join(m, lock->path, "/",
 												   lock->ahead_name));
@@ -129,9 +131,8 @@ watched_directory(ZklManager *m, ZklLock *lock, const ZklReply *reply)
 }
 
 /*
- * r's node was read: acts on what stands in it.  A hold that is broken is lost,
- * a request that waits begins again; a holder that is to give the lock up is
- * told.
+ * r's node was read: acts on its data.  A broken hold is lost, a request that
+ * waits begins again; a holder that is asked to give up the lock is told.
  */
 static void
 heed_mark(ZklManager *m, ZklRequest *r, const ZklReply *reply)
@@ -172,7 +173,7 @@ watched_own(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 		/*
 		 * An operator may have marked it.  A hold's lease is not renewed
 		 * before its node has been read, and a request that waits is not
-		 * granted.  If the node can never be read, the hold is lost, so that
+		 * granted.  If we can never read the node, the hold is lost, so that
 		 * the lease can be renewed.
 		 */
 		zkl_look_later(m, r, r->look.unseen_since);
@@ -215,9 +216,9 @@ zkl_reads_reply_take(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 	op->request->demand != ZKL_DEMAND_UNUSED;
 
 	/*
-	 * Not an answer at all: another connection may tell.  If that does not
-	 * either, this counts as refused; a reconnect costs all others their
-	 * time.
+	 * This is no answer at all: another connection may tell.  If that one
+	 * does not either, this counts as refused; a reconnect costs all others
+	 * their time.
 	 */
 	if (reply->rc == ZKL_RC_UNKNOWN && m->now >= m->unanswered_until)
 	{
@@ -304,7 +305,7 @@ own_event(ZklManager *m, ZklRequest *r, ZklEventKind kind)
 	if (r->node.state != ZKL_NODE_EXISTS || r->look.watch == ZKL_WATCH_NONE)
 		return;
 
-	/* It is our own doing, or we learn soon that it is not. */
+	/* We did this ourselves, or learn soon that we did not. */
 	if (zkl_downgrade_pending(r))
 		zkl_look_forget(m, r);
 	else if (kind == ZKL_EVENT_DELETED)

@@ -41,7 +41,10 @@ zkl_request_begin(ZklManager *m, uint32_t id, const ZklDemand *demand)
 	{
 		ZklRequest *sibling = &m->requests[demand->sibling];
 
-		/* Lost meanwhile, it still leads to what else the owner holds. */
+		/*
+		 * If the sibling was lost meanwhile, it still leads to the owner's
+		 * other holds.
+		 */
 		if (sibling->demand != ZKL_DEMAND_UNUSED && sibling->lock == lock &&
 			sibling->owner == r->owner)
 			zkl_siblings_join(r, sibling);
@@ -128,7 +131,7 @@ zkl_request_break(ZklManager *m, ZklRequest *r, ZklFailure failure)
 	zkl_downgrade_give_up(r);
 	do
 	{
-		/* A worker that ended meanwhile may have told only some of them. */
+		/* The previous worker may have told only some of them. */
 		if ((s == r || s->cover == r) && !s->broken)
 		{
 			if (zkl_is_kept(s))
@@ -144,7 +147,7 @@ zkl_request_break(ZklManager *m, ZklRequest *r, ZklFailure failure)
 
 /* ---- ends ---- */
 
-/* Those that share r's node share the heir's from now on. */
+/* Requests that share r's node share the heir's from now on. */
 static void
 follow(ZklRequest *r, ZklRequest *heir)
 {
@@ -176,7 +179,7 @@ hand_node_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 
 /*
  * The demand of r ends: WAITING or GRANTED -> "demand".  Its node goes on
- * with another hold of the owner, or is to be deleted.
+ * with another hold of the owner, or is deleted.
  */
 static void
 end_demand(ZklManager *m, ZklRequest *r, ZklDemandState demand)
@@ -323,7 +326,7 @@ zkl_request_restore_hold(ZklManager *m, ZklRequest *r)
 	zkl_lock_hold(m, r->lock, r);
 	r->demand = ZKL_DEMAND_GRANTED;
 
-	/* of old: what happened to its node meanwhile is to be looked at first */
+	/* An old hold: first look at what happened to its node meanwhile. */
 	zkl_look_soon(m, r);
 }
 
@@ -457,6 +460,6 @@ zkl_request_release(ZklManager *m, ZklRequest *r)
 		r->demand = ZKL_DEMAND_RELEASED;
 	finish(m, r);
 
-	/* Not before FREE: two that had one node are one owner's till then. */
+	/* Wait for FREE: two holds that shared a node have one owner till then. */
 	zkl_keep_disown(m, sibling);
 }

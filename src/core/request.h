@@ -24,7 +24,7 @@ extern void zkl_request_absent(ZklManager *m, ZklRequest *r);
 /* SENT -> NEW, ahead of those that were never sent. */
 extern void zkl_request_resend(ZklManager *m, ZklRequest *r);
 
-/* Any -> NONE, the node being gone, however that came. */
+/* Any -> NONE: the node is gone, for whatever reason. */
 extern void zkl_request_gone(ZklManager *m, ZklRequest *r);
 
 /* The answers.  cover: another hold of the owner, whose node it shares. */
@@ -35,7 +35,7 @@ extern void zkl_request_grant(ZklManager *m, ZklRequest *r);
 extern void zkl_request_restore_hold(ZklManager *m, ZklRequest *r);
 extern void zkl_request_deny(ZklManager *m, ZklRequest *r);
 
-/* It was asked for together with others, and waits: its owner is told. */
+/* It was requested together with others, and waits: tells its owner. */
 extern void zkl_request_blocked(ZklManager *m, ZklRequest *r);
 extern void zkl_request_fail(ZklManager *m, ZklRequest *r, ZklFailure failure,
 							 int32_t rc);
@@ -43,32 +43,35 @@ extern void zkl_request_fail(ZklManager *m, ZklRequest *r, ZklFailure failure,
 /* It was denied, failed or lost before the worker started. */
 extern void zkl_request_answered(ZklManager *m, ZklRequest *r);
 
-/* An operator wants the place of a request that waits: it goes to the end. */
+/* An operator takes the place of a request that waits: it goes to the end. */
 extern void zkl_request_again(ZklManager *m, ZklRequest *r);
 
-/* The same of a restored one, which is not yet in the queue. */
+/* Does the same for a restored request, which is not in the queue yet. */
 extern void zkl_request_going(ZklManager *m, ZklRequest *r, ZklSeq seq);
 
-/* Somebody deleted the node of a request that holds or waits. */
+/* Another client deleted the node of a request that holds or waits. */
 extern void zkl_request_vanished(ZklManager *m, ZklRequest *r);
 
-/* The session is gone: lose what is held, and begin again what waits. */
+/* The session is gone: holds are lost, and waiting requests begin again. */
 extern void zkl_request_session_lost(ZklManager *m, ZklRequest *r);
 
 extern void zkl_request_time_out(ZklManager *m, ZklRequest *r);
 extern void zkl_request_release(ZklManager *m, ZklRequest *r);
 
-/* A hold is lost, and all that share its node with it; the node is gone. */
+/* A hold is lost, with all that share its node; the node is gone. */
 extern void zkl_request_lose(ZklManager *m, ZklRequest *r, ZklFailure failure);
 
 /*
- * An operator breaks the lock, or its node cannot be read: its holder loses it
- * at once, but the node stays in the queue until the holder is through with it.
+ * An operator breaks the lock, or its node cannot be read: its holder loses
+ * it at once, but the node stays in the queue until the holder has released
+ * it.
  */
 extern void zkl_request_break(ZklManager *m, ZklRequest *r,
 							  ZklFailure failure);
 
-/* A hold that was lost earlier is none any more: has the host record that. */
+/*
+ * A hold that was lost earlier is no longer a hold: has the host record that.
+ */
 extern void zkl_request_retired(ZklManager *m, const ZklRequest *r);
 
 #endif							/* ZKL_CORE_REQUEST_H */

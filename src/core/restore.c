@@ -57,8 +57,8 @@ restore_covered(ZklManager *m, ZklRequest *r)
 }
 
 /*
- * A granted request of the same owner on the same lock, into whose ring this
- * one belongs, or -1.  Leases count each for itself.
+ * A granted request of the same owner on the same lock, whose ring this one
+ * joins, or -1.  Each permit counts for itself.
  */
 static int32_t
 find_sibling(ZklManager *m, const ZklDemand *demand)
@@ -91,7 +91,7 @@ is_hold(const ZklRestored *slot)
 			return true;
 		case ZKL_SLOT_SAYS_LOST:
 
-			/* What is lost while it has its znode keeps that for a while. */
+			/* A lost hold that has its znode keeps it for a while. */
 			return (slot->broken || slot->overdue) && !slot->retired;
 		case ZKL_SLOT_SAYS_RELEASED:
 
@@ -104,9 +104,9 @@ is_hold(const ZklRestored *slot)
 }
 
 /*
- * A demand that the worker before this one had not yet looked at may be covered
- * by a hold of its owner, the sibling that it names.  In the queue it would
- * wait behind those who wait for that very hold.
+ * The previous worker may not have looked at a demand yet.  A hold of its
+ * owner, the sibling that it names, may cover it: in the queue it would wait
+ * behind requests that wait for that very hold.
  */
 static bool
 restore_under_cover(ZklManager *m, ZklRequest *r, const ZklRestored *slot)
@@ -121,9 +121,9 @@ restore_under_cover(ZklManager *m, ZklRequest *r, const ZklRestored *slot)
 }
 
 /*
- * Two holds of one owner may claim one node: it was handed on from one that was
- * released to the other, and the worker ended before it gave the first one's
- * slot back.  Only one of them has it; the other leans on that.
+ * Two holds of one owner may claim one node: a released one handed it on to
+ * the other, and the worker ended before it gave back the first one's slot.
+ * Only one of them has the node; the other leans on that.
  */
 static bool
 restore_shared_node(ZklManager *m, ZklRequest *r, const ZklRestored *slot)
@@ -168,7 +168,10 @@ restore_node(ZklManager *m, ZklRequest *r, const ZklRestored *slot)
 		zkl_request_exists(m, r, slot->seq,
 						   is_hold(slot) ? slot->token / 4096 : 0);
 
-	/* One that is to go may have become a reader's before that was recorded. */
+	/*
+	 * A node to be deleted may have become a reader's before that was
+	 * recorded.
+	 */
 	if (r->node.state == ZKL_NODE_DELETE && r->mode == ZKL_SHARED &&
 		r->node.mode == ZKL_EXCLUSIVE)
 	{
@@ -192,7 +195,7 @@ restore(ZklManager *m, uint32_t request, const ZklRestored *slot)
 	if (zkl_trace_is_on(m))
 		zkl_trace_restore(m, request, slot);
 
-	/* What there was in another session is gone. */
+	/* The nodes of another session are gone. */
 	own.sent &= slot->current;
 	own.demand.sibling = find_sibling(m, &slot->demand);
 	own.demand.timed_out &= waits;
@@ -231,7 +234,7 @@ has_nothing(const ZklRestored *slot)
 		!(slot->sent && slot->current);
 }
 
-/* It was held in a session that is no more. */
+/* It was held in a session that no longer exists. */
 static void
 lose(ZklManager *m, uint32_t request)
 {

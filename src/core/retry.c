@@ -1,6 +1,6 @@
 /*
  * retry.c
- *	  When what ZooKeeper refused is tried again.
+ *	  When to try refused work again.
  *
  * Owns m->stuck_until.  Each list of refused work belongs to the file that
  * fills it: node.c, downgrade.c, reads_reply.c; session.c has a flag.  batch.c

@@ -86,7 +86,7 @@ zkl_session_make_parents(ZklManager *m, ZklLock *lock, const char *path,
 
 /*
  * Both numbers are recorded: a restarted worker must replace the node that
- * batches name, not one that was only tried.
+ * batches name, not one that was merely tried.
  */
 static void
 note_chain(ZklManager *m)
@@ -108,7 +108,7 @@ zkl_session_open_chain(ZklManager *m)
 
 	m->connection.state = ZKL_CONNECTION_OPENING;
 
-	/* Counted until a beat succeeds: what answers may be no ZooKeeper. */
+	/* Count until a beat succeeds: the other side may be no ZooKeeper. */
 	if (m->chain.attempts++ >= ZKL_MAX_ATTEMPTS)
 	{
 		zkl_session_give_up(m, m->chain.rc != 0 ? m->chain.rc : m->chain.why);
@@ -200,7 +200,9 @@ zkl_session_chain_reply(ZklManager *m, const ZklReply *reply)
 	}
 	m->chain.why = reply->rc;
 
-	/* It was not made and never will be, so its number may serve again. */
+	/*
+	 * The node was not made and never will be, so its number may serve again.
+	 */
 	m->chain.refused = told && zkl_result_is_definite(reply->rc) &&
 		reply->results[create].rc != ZKL_RC_NODEEXISTS;
 	if (told && m->chain.replaces &&
@@ -258,13 +260,13 @@ zkl_session_attach(ZklManager *m, const ZklSession *session, uint32_t chain,
 	m->chain.number = chain;
 	m->chain.kept = chain_kept;
 
-	/* What may be left from before that, the janitor finds. */
+	/* The janitor finds older nodes, if any are left. */
 	m->chain.swept = chain_kept > 0 ? chain_kept - 1 : 0;
 	m->chain.needed = true;
 	m->chain.parents = chain_kept == 0;
 }
 
-/* The connection is as good as its first beat: now its reads count. */
+/* The first beat proves the connection: from now on its reads count. */
 void
 zkl_session_proved(ZklManager *m)
 {

@@ -7,10 +7,13 @@
 
 #include "core/state.h"
 
-/* Makes the next heartbeat node, and the old one go. */
+/* Makes the next heartbeat node, and deletes the old one. */
 extern void zkl_session_open_chain(ZklManager *m);
 
-/* The answer to the delete of an earlier heartbeat node; it is tried again. */
+/*
+ * Takes the answer to the delete of an earlier heartbeat node; tries it
+ * again.
+ */
 extern void zkl_session_swept(ZklManager *m, int32_t rc);
 extern void zkl_session_sweep_again(ZklManager *m);
 extern void zkl_session_chain_reply(ZklManager *m, const ZklReply *reply);
@@ -18,7 +21,7 @@ extern void zkl_session_chain_reply(ZklManager *m, const ZklReply *reply);
 /* The path of heartbeat node number "chain", among the actions' strings. */
 extern char *zkl_session_heartbeat(ZklManager *m, uint32_t chain);
 
-/* Creates path and what is above it, but what "skip" has in common with it. */
+/* Creates path and its parents, except those that it shares with "skip". */
 extern void zkl_session_make_parents(ZklManager *m, ZklLock *lock,
 									 const char *path,
 									 const char *skip);
@@ -38,10 +41,10 @@ extern void zkl_session_attach(ZklManager *m, const ZklSession *session,
 /* The first beat of a connection was acknowledged. */
 extern void zkl_session_proved(ZklManager *m);
 
-/* A batch without an answer: no beat before the next heartbeat node. */
+/* A batch has no answer: no beat before the next heartbeat node. */
 extern void zkl_session_need_chain(ZklManager *m);
 
-/* The version that a beat expects; or one was not applied after all. */
+/* The version that a beat expects; or takes back one that was not applied. */
 extern int32_t zkl_session_next_version(ZklManager *m);
 extern void zkl_session_set_version(ZklManager *m, int32_t version);
 

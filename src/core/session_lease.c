@@ -78,9 +78,10 @@ zkl_session_lease_doubt(ZklManager *m, ZklRequest *r)
 }
 
 /*
- * While nothing was connected a node may have been marked or deleted without a
- * word.  So the beats of a new connection renew the lease only when all holds
- * have seen their nodes on it; from then on watches tell before beats do.
+ * While there was no connection, another client may have marked or deleted a
+ * node unseen.  So the beats of a new connection renew the lease only when
+ * all holds have seen their nodes on it; from then on watches tell before
+ * beats do.
  */
 void
 zkl_session_lease_verify(ZklManager *m)
@@ -109,7 +110,7 @@ zkl_session_lease_contact(ZklManager *m, int64_t sent_at)
 	ZklSessionLease *lease = &m->session_lease;
 	uint32_t	last = (lease->ncontacts + ZKL_CONTACTS - 1) % ZKL_CONTACTS;
 
-	/* They must reach back far enough, not be many. */
+	/* Contacts must reach back far enough; they need not be many. */
 	if (lease->ncontacts > 0 &&
 		sent_at - lease->contacts[last].sent_at < timeout_us(m) / ZKL_CONTACTS)
 		return;

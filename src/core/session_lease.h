@@ -13,16 +13,16 @@ extern void zkl_session_lease_begin(ZklManager *m, int64_t begun_at);
 /* r's node could not be read: a hold must see it before the next renewal. */
 extern void zkl_session_lease_doubt(ZklManager *m, ZklRequest *r);
 
-/* Looks whether the lease may be renewed again, and then sees to that. */
+/* If the lease may be renewed again, sees to that. */
 extern void zkl_session_lease_verify(ZklManager *m);
 
-/* ZooKeeper has answered what was sent at sent_at. */
+/* ZooKeeper has answered an operation sent at sent_at. */
 extern void zkl_session_lease_contact(ZklManager *m, int64_t sent_at);
 
-/* Until when the session lives, if a batch that was sent then is applied */
+/* Until when the session lives, if a batch sent at that time is applied */
 extern int64_t zkl_session_lease_until(const ZklManager *m, int64_t sent_at);
 
-/* An idle session: asks something, if it is time to. */
+/* Reads something, if the session is idle and it is time to. */
 extern void zkl_session_lease_send(ZklManager *m);
 
 /* When to do so; -1: never. */
@@ -37,7 +37,7 @@ extern void zkl_session_lease_init(ZklManager *m);
 /* A beat was acknowledged: good until then, unless holds are in doubt. */
 extern void zkl_session_lease_extend(ZklManager *m, int64_t until);
 
-/* Whether it has run out since the last call, and something relied on it */
+/* Whether the lease has run out since the last call, and was relied on */
 extern bool zkl_session_lease_lapsed(ZklManager *m);
 
 #endif							/* ZKL_CORE_SESSION_LEASE_H */

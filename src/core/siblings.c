@@ -10,8 +10,8 @@
 #include "core/siblings.h"
 
 /*
- * Owners are counted from 1 up; this bit tells what one of them has left from
- * what it holds.  Leftovers of one owner stay siblings: they may share a node.
+ * Owners count from 1 up; this bit marks the leftovers of an owner apart from
+ * its holds.  Leftovers of one owner stay siblings: they may share a node.
  */
 #define OWNER_NOBODY	(UINT64_C(1) << 63)
 

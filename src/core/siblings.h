@@ -7,22 +7,24 @@
 
 #include "core/state.h"
 
-/* The ring: of one, one more, one less. */
+/* The ring: with one request, one more, one less. */
 extern void zkl_siblings_init(ZklRequest *r, uint64_t owner);
 extern void zkl_siblings_join(ZklRequest *r, ZklRequest *sibling);
 extern void zkl_siblings_leave(ZklRequest *r);
 
-/* A request of r's owner that holds the lock in a mode that covers r's, and
- * has a node; the earliest.  NULL: none. */
+/*
+ * The earliest request of r's owner that has a node and holds the lock in a
+ * mode that covers r's.  NULL: none.
+ */
 extern ZklRequest *zkl_siblings_covering(const ZklRequest *r);
 
-/* The node of a hold of r's owner that r's own would come on top of. */
+/* A hold of r's owner, with a node, that r would come on top of. */
 extern ZklRequest *zkl_siblings_upgraded(const ZklRequest *r);
 
 /* A hold that shares r's node, an exclusive one if there is one; or NULL */
 extern ZklRequest *zkl_siblings_heir(const ZklRequest *r);
 
-/* It is nobody's from now on.  False: it was so before. */
+/* r belongs to no owner from now on. False: it did so before. */
 extern bool zkl_siblings_disown(ZklRequest *r);
 
 #endif							/* ZKL_CORE_SIBLINGS_H */

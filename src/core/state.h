@@ -82,7 +82,7 @@ typedef enum ZklDowngradeState
 	ZKL_DOWNGRADE_UNSETTLED		/* the answer is lost */
 } ZklDowngradeState;
 
-/* Of one that is GRANTED, but whose holder has let go */
+/* For a GRANTED request whose holder has let go */
 typedef struct ZklKept
 {
 	int64_t		until;
@@ -106,7 +106,7 @@ typedef struct ZklNode
 	uint64_t	seen;			/* order of the last listing that showed it */
 	bool		alone;			/* nobody else came between our last create in
 								 * this directory and its own */
-	bool		again;			/* once deleted, create it anew: its number
+	bool		again;			/* once deleted, create it again: its number
 								 * was no place in the queue */
 	bool		parked;			/* NEW, but not before the directory drained */
 	ZklLink		by_uuid;
@@ -115,7 +115,7 @@ typedef struct ZklNode
 	char		data[ZKL_MAX_NODE_DATA];
 } ZklNode;
 
-/* What we have read of a znode of ours, and are to read; see look.c */
+/* What we have read of a znode of ours, and have yet to read; see look.c */
 typedef struct ZklLook
 {
 	ZklWatchState watch;
@@ -305,7 +305,7 @@ typedef struct ZklOperations
 
 typedef struct ZklChunk ZklChunk;
 
-/* What the host is to do, in this order */
+/* The actions for the host, in order */
 typedef struct ZklActions
 {
 	ZklAction  *all;
@@ -387,7 +387,7 @@ typedef struct ZklZxid
 	int64_t		doubted;		/* answered, but not believed; see zxid.c */
 } ZklZxid;
 
-/* A walk over all directories below the root; see janitor.c */
+/* A walk through all directories below the root; see janitor.c */
 typedef struct ZklJanitor
 {
 	bool		wanted;			/* once the connection is proved */
@@ -399,7 +399,7 @@ typedef struct ZklJanitor
 	int64_t		later_at;
 } ZklJanitor;
 
-/* What is held back for a moment; see pace.c */
+/* Why a batch waits for a moment; see pace.c */
 typedef struct ZklPace
 {
 	int64_t		late_until;		/* then the late deletes are due */
@@ -410,7 +410,7 @@ typedef struct ZklPace
 	bool		counting;		/* what follows is a batch's doing */
 } ZklPace;
 
-/* Who is told what happens; see trace.c */
+/* Where the lines of the trace go; see trace.c */
 typedef struct ZklTrace
 {
 	ZklWriteLine write;			/* NULL: nobody */

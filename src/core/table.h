@@ -64,7 +64,7 @@ zkl_list_append(ZklList *list, ZklLink *link)
 	zkl_link_after(link, list->head.prev);
 }
 
-/* Does nothing to a link that is in no list. */
+/* Does nothing if the link is in no list. */
 static inline void
 zkl_unlink(ZklLink *link)
 {

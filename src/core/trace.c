@@ -29,7 +29,7 @@ begin_line(ZklLine *line, const char *direction, const char *what)
 	zkl_line_word(line, what);
 }
 
-/* Some other line of the same event may have ended the trace. */
+/* Another line of the same event may have ended the trace. */
 static void
 end_line(const ZklManager *m, const ZklLine *line)
 {
@@ -37,7 +37,7 @@ end_line(const ZklManager *m, const ZklLine *line)
 		m->trace.write(m->trace.context, line->text);
 }
 
-/* What the event before this one led to comes first. */
+/* First come the actions of the previous event. */
 static void
 begin_event(ZklManager *m, ZklLine *line, const char *what)
 {
@@ -191,7 +191,7 @@ put_tag(const ZklManager *m, ZklLine *line, uint64_t tag)
 	return op;
 }
 
-/* Those that say more than that all went well */
+/* Traces the answers that say more than that all went well. */
 static void
 tell_results(const ZklManager *m, const ZklReply *reply)
 {
@@ -300,7 +300,7 @@ put_znode(ZklLine *line, const ZklAction *action)
 	zkl_line_flag(line, "going", action->going);
 }
 
-/* What an action says beside the request that it is about */
+/* What an action says apart from its request */
 static void
 put_particulars(ZklLine *line, const ZklAction *action)
 {

@@ -35,7 +35,7 @@ extern void zkl_trace_reply(ZklManager *m, uint64_t tag,
 extern void zkl_trace_event(ZklManager *m, ZklEventKind kind,
 							const char *path);
 
-/* What an operation under way is for; ZKL_OP_FREE: it is not known. */
+/* What an operation under way is for; ZKL_OP_FREE: unknown. */
 extern const char *zkl_trace_op_name(ZklOpKind kind);
 
 /* The actions since the last call */

@@ -20,7 +20,7 @@
 
 #define ELECTIONS(n)	((int64_t) (n) << 32)
 
-/* How far ahead of what was seen, or of nothing, the first answer may be */
+/* How far the first answer may be ahead of the greatest seen id, or of 0 */
 #define NEAR			ELECTIONS(64)
 #define NEAR_NOTHING	ELECTIONS(65536)
 

@@ -8,21 +8,21 @@
 #include "core/state.h"
 
 /*
- * The id of a batch that was just acknowledged: whether it cannot be right, as
- * far as this one answer can tell.  To be asked once per answer.
+ * Whether the id of a batch that was just acknowledged cannot be right, as
+ * far as this one answer can tell.  Call this once per answer.
  */
 extern bool zkl_zxid_is_absurd(ZklManager *m, int64_t zxid);
 
-/* Whether it is smaller than one that was believed before */
+/* Whether the id is smaller than one that was believed before */
 extern bool zkl_zxid_went_back(const ZklManager *m, int64_t zxid);
 
 /*
  * The id of a znode of ours, on a proved connection: the node is older than
- * the beat that proved it, so its id is none that was not acknowledged.
+ * the beat that proved it, so its id was acknowledged.
  */
 extern bool zkl_zxid_is_known(const ZklManager *m, int64_t zxid);
 
-/* It is the greatest that was seen. */
+/* From now on this id is the greatest seen. */
 extern void zkl_zxid_believe(ZklManager *m, int64_t zxid);
 
 #endif							/* ZKL_CORE_ZXID_H */
