@@ -29,7 +29,7 @@
 #include "core/session_lease.h"
 
 #define ZKL_MAX_VERSION		(1 << 30)	/* then a new heartbeat node */
-#define ZKL_OP_OVERHEAD		64	/* bytes of an operation besides its strings */
+#define ZKL_OP_OVERHEAD		64	/* bytes of an operation, less its strings */
 
 /* ---- forming ---- */
 

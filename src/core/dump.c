@@ -171,7 +171,7 @@ put_watch(ZklLine *line, const char *key, ZklWatchState state)
 		zkl_line_text(line, key, names[state]);
 }
 
-/* What is known of the directory */
+/* What we know of the directory */
 static void
 put_knowledge(ZklLine *line, const ZklLock *lock)
 {

@@ -4,8 +4,8 @@
  *
  * Owns the locks of a manager, and the local queue of each.  Runs in the
  * worker (and in tests), takes no locks of its own, knows neither PostgreSQL
- * nor ZooKeeper.  contenders.c keeps what is known of a directory; decide.c
- * draws the conclusions from both.
+ * nor ZooKeeper.  contenders.c keeps what we know of a directory; decide.c draws
+ * the conclusions from both.
  */
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /*
  * lock.h
- *	  One lock: what is known of its queue, and who may hold it.
+ *	  One lock: what we know of its queue, and which request may hold it.
  */
 #ifndef ZKL_CORE_LOCK_H
 #define ZKL_CORE_LOCK_H

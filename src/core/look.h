@@ -64,7 +64,7 @@ extern void zkl_look_unmarked(ZklManager *m, ZklRequest *r);
 /* Whether a hold's node was seen on this connection */
 extern void zkl_look_set_verified(ZklRequest *r, bool verified);
 
-/* Sends what is due, as far as the window allows. */
+/* Sends the looks that are due, as far as the window allows. */
 extern void zkl_look_send(ZklManager *m);
 
 #endif							/* ZKL_CORE_LOOK_H */

@@ -79,8 +79,8 @@ typedef enum ZklSlotSays
 /* How a backend ends a request */
 typedef struct ZklEnd
 {
-	int64_t		keep_until;		/* in µs: the hold goes on until then, for
-								 * nobody and in the way of everybody; 0: no */
+	int64_t		keep_until;		/* in µs: until then the hold goes on without
+								 * a holder, and keeps everyone out; 0: no */
 	bool		epilogue;		/* something is to be written first; a second
 								 * release tells that it is */
 } ZklEnd;
@@ -168,11 +168,11 @@ typedef enum ZklActionKind
 	ZKL_ACTION_DENY,
 	ZKL_ACTION_FAIL,
 	ZKL_ACTION_LOSE,
-	ZKL_ACTION_REVOKE,			/* granted, and somebody asks to give it up */
+	ZKL_ACTION_REVOKE,			/* granted, but a client asks to give it up */
 	ZKL_ACTION_RETIRE,			/* record that a hold that was lost, broken or
 								 * overdue, is none any more, and whether it
 								 * still has its node */
-	ZKL_ACTION_DISOWN,			/* record another owner: kept, and nobody's */
+	ZKL_ACTION_DISOWN,			/* record another owner: kept without a holder */
 	ZKL_ACTION_KEPT,			/* record that it is kept no longer */
 	ZKL_ACTION_FREE,			/* released, and its znode gone */
 	ZKL_ACTION_RECONNECT		/* give this connection up; rc says why */
@@ -198,7 +198,7 @@ typedef enum ZklSendKind
 	ZKL_SEND_LIST,				/* with a watch on the children, if watch */
 	ZKL_SEND_UNWATCH,
 	ZKL_SEND_UNWATCH_CHILDREN,
-	ZKL_SEND_SYNC				/* what is read behind it is as new as this */
+	ZKL_SEND_SYNC				/* reads behind it are as new as this */
 } ZklSendKind;
 
 typedef enum ZklMultiKind

@@ -83,7 +83,7 @@ zkl_node_exists(ZklRequest *r, ZklSeq seq, int64_t czxid)
 	r->node.czxid = czxid;
 }
 
-/* ---- what is known of it ---- */
+/* ---- what we know of it ---- */
 
 static inline void
 zkl_node_set_czxid(ZklRequest *r, int64_t czxid)

@@ -28,7 +28,7 @@
 
 #define ZKL_PACE_DELAY		1000	/* µs */
 
-/* Creates at hand that wait for nobody; 0: nothing is gathered */
+/* The number of pending creates that wait no longer; 0: no gathering */
 #ifndef ZKL_PACE_ENOUGH
 #define ZKL_PACE_ENOUGH		16
 #endif

@@ -2,7 +2,7 @@
  * queue.c
  *	  The decision which contender holds a lock.
  *
- * Owns nothing: the caller says what is known of a queue.  Runs in the worker
+ * Owns nothing: the caller says what it knows of a queue.  Runs in the worker
  * (and in tests), takes no locks, knows neither PostgreSQL nor ZooKeeper.
  */
 #include "core/mutant.h"

@@ -48,7 +48,7 @@ typedef enum ZklVerdict
 	ZKL_VERDICT_GRANT,
 	ZKL_VERDICT_BEHIND_OWN,		/* a local contender is next ahead */
 	ZKL_VERDICT_BEHIND_FOREIGN, /* watch that one */
-	ZKL_VERDICT_LIST			/* nobody known is ahead, but list first */
+	ZKL_VERDICT_LIST			/* no known one is ahead, but list first */
 } ZklVerdict;
 
 /*

@@ -104,7 +104,7 @@ typedef struct ZklNode
 	int32_t		version;		/* of its data, when it was last read */
 	int64_t		czxid;			/* 0: not known, ask */
 	uint64_t	seen;			/* order of the last listing that showed it */
-	bool		alone;			/* nobody else came between our last create in
+	bool		alone;			/* no one else came between our last create in
 								 * this directory and its own */
 	bool		again;			/* once deleted, create it again: its number
 								 * was no place in the queue */
@@ -157,7 +157,7 @@ struct ZklRequest
 	/* the znode */
 	ZklDowngradeState downgrade;
 	ZklLink		downgrading;	/* in m->downgrades or m->stuck_downgrades */
-	uint32_t	attempts;		/* failed for want of parents */
+	uint32_t	attempts;		/* failed because parents were missing */
 	int64_t		asked_zxid;		/* of the last write to its node that asked to
 								 * give it up, and that the holder was told */
 	bool		asked_early;	/* there may be one from before the grant */
@@ -166,13 +166,13 @@ struct ZklRequest
 };
 
 /*
- * One lock, and what is known of its directory.
+ * One lock, and what we know of its directory.
  *
  * Continuity: base_seq and base_zxid are of the last create of ours.  While
  * the directory's watch is armed and its czxid is smaller than base_zxid, the
- * next create continues from base_seq: every number in between is somebody
- * else's.  Foreign contenders up to base_seq are all in foreign[], except
- * those from unknown_from on.
+ * next create continues from base_seq: every number in between belongs to
+ * another client.  Foreign contenders up to base_seq are all in foreign[],
+ * except those from unknown_from on.
  */
 struct ZklLock
 {
@@ -253,9 +253,9 @@ typedef enum ZklOpKind
 	ZKL_OP_DELETE,				/* of a request's node */
 	ZKL_OP_DRAIN_DELETE,
 	ZKL_OP_DRAIN_LIST,
-	ZKL_OP_JANITOR,				/* looks for nodes that nobody claims */
+	ZKL_OP_JANITOR,				/* looks for nodes that no request claims */
 	ZKL_OP_SWEEP,				/* delete of an earlier heartbeat node */
-	ZKL_OP_PROBE_SYNC,			/* what is listed behind it is new */
+	ZKL_OP_PROBE_SYNC,			/* a listing behind it is new */
 	ZKL_OP_IGNORE				/* nothing hangs on its answer */
 } ZklOpKind;
 
@@ -403,7 +403,7 @@ typedef struct ZklJanitor
 typedef struct ZklPace
 {
 	int64_t		late_until;		/* then the late deletes are due */
-	int64_t		gather_until;	/* then what is at hand goes in any case */
+	int64_t		gather_until;	/* then pending creates go in any case */
 	uint32_t	expected;		/* granted by batches, not yet back with a new
 								 * demand */
 	bool		returning;		/* those before them all were */
@@ -413,7 +413,7 @@ typedef struct ZklPace
 /* Where the lines of the trace go; see trace.c */
 typedef struct ZklTrace
 {
-	ZklWriteLine write;			/* NULL: nobody */
+	ZklWriteLine write;			/* NULL: the trace is off */
 	void	   *context;
 	size_t		ntraced;		/* of the actions */
 } ZklTrace;
