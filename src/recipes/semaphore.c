@@ -135,6 +135,14 @@ is_surely_full(const Semaphore *s)
 	return full && zkl_lease_is_valid(generation);
 }
 
+/* Whether the requests of a call are tries; if not, its timeout is an error. */
+static bool
+is_refusable(const ZklSemaphoreRequest *call)
+{
+	return call->timeout_ms == 0 ||
+		(call->is_try && call->timeout_ms != ZKL_FOREVER);
+}
+
 static void
 fill_in_request(Semaphore *s, const ZklTarget *target, ZklLockRequest *request)
 {
@@ -142,7 +150,7 @@ fill_in_request(Semaphore *s, const ZklTarget *target, ZklLockRequest *request)
 	request->lock = *target;
 	request->mode = ZKL_EXCLUSIVE;
 	request->lifetime = s->call->lifetime;
-	request->is_try = s->call->timeout_ms != ZKL_FOREVER;
+	request->is_try = is_refusable(s->call);
 	request->timeout_ms = s->call->timeout_ms;
 	request->at = &s->at;
 	request->sibling = -1;
@@ -304,8 +312,7 @@ zkl_semaphore_acquire(const ZklSemaphoreRequest *call, int64 *token)
 	zkl_quota_check_room(zkl_hold_count(), call->permits + GUARDS);
 	s.call = call;
 	s.over = zkl_wait_after_ms(zkl_wait_clock(), call->timeout_ms);
-	zkl_wait_begin_lock(&s.at, call->timeout_ms != ZKL_FOREVER,
-						call->timeout_ms);
+	zkl_wait_begin_lock(&s.at, is_refusable(call), call->timeout_ms);
 	refuse_self_deadlock(&s);
 	if (call->timeout_ms == 0)
 		zkl_maximum_settle(&s.directory, &s.permits, call->max, false, &s.at);
