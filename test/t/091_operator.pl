@@ -189,7 +189,7 @@ is($test->look($two, "SELECT state FROM zk_locks WHERE path = '/o/open'"),
 	'granted', 'and no other');
 is($shut->error('BEGIN; CREATE TABLE unreadable (); COMMIT'),
 	'40001', 'its holder cannot commit');
-like($shut->messages, qr{does not let this server read its znode},
+like($shut->messages, qr{no longer lets this server read its znode},
 	'and is told why');
 $shut->query('ROLLBACK');
 is($shut->query("SELECT zk_unlock('/o/shut')"), 'f', 'it acknowledges that');
