@@ -133,10 +133,10 @@ look_for_stall(ZklDeadlines *at, int slotno, const char *name, int64 now)
 static void
 act_on_deadlines(ZklDeadlines *at, int slotno, const char *name, int64 now)
 {
-	if (now >= at->lock_timeout)
-		zkl_stall_raise_lock_timeout(slotno, name, at->raises_after_ms);
 	if (now >= at->look)
 		look_for_stall(at, slotno, name, now);
+	if (now >= at->lock_timeout)
+		zkl_stall_raise_lock_timeout(slotno, name, at->raises_after_ms);
 	if (now >= at->answer)
 		zkl_refusal_raise_unreachable();
 	if (now >= at->time_out)

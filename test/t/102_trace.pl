@@ -60,7 +60,7 @@ wait_line(qr/ process \d+ begins$/m, 'it begins when it is switched on');
 is((stat $trace)[2] & 07777, 0600, 'the file is for its owner alone');
 lock_and_unlock('/t/on');
 # Not the release of the lock before, which may still come.
-wait_line(qr{in release request=0 /zklock/t/on$.* out free request=0$}ms,
+wait_line(qr{in release request=0 /zklock/t/on\n.* out free request=0$}ms,
 	'a lock is released');
 
 my $time = qr/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6} \w+/;
