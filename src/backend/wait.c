@@ -133,7 +133,7 @@ look_for_stall(ZklDeadlines *at, int slotno, const char *name, int64 now)
 static void
 act_on_deadlines(ZklDeadlines *at, int slotno, const char *name, int64 now)
 {
-	if (now >= at->look)
+	if (now >= at->look && at->look < at->lock_timeout)
 		look_for_stall(at, slotno, name, now);
 	if (now >= at->lock_timeout)
 		zkl_stall_raise_lock_timeout(slotno, name, at->raises_after_ms);
