@@ -187,9 +187,10 @@ zkl_downgrade_end(ZklRequest *r)
 void
 zkl_downgrade_want_later(ZklManager *m, ZklRequest *r)
 {
-	if (r->node.state != ZKL_NODE_EXISTS)
-		return;
+	zkl_downgrade_want(m, r);
+	if (r->downgrade != ZKL_DOWNGRADE_WANTED)
+		return;					/* a mark has been read meanwhile, say */
 	zkl_retry_later(m);
-	r->downgrade = ZKL_DOWNGRADE_WANTED;
+	zkl_unlink(&r->downgrading);
 	zkl_list_append(&m->stuck_downgrades, &r->downgrading);
 }

@@ -52,7 +52,13 @@ zkl_downgrade_reply_refused(ZklManager *m, ZklRequest *r, int32_t rc)
 	if (rc != ZKL_RC_NONODE)
 	{
 		end_downgrade(m, r);
-		if (rc != ZKL_RC_BADVERSION)
+
+		/*
+		 * After a BADVERSION a look brings the new version.  If the watch is
+		 * armed, that look came while the downgrade was under way, and there
+		 * is none to come.
+		 */
+		if (rc != ZKL_RC_BADVERSION || r->look.watch == ZKL_WATCH_ARMED)
 			zkl_downgrade_want_later(m, r);
 	}
 	else if (r->node.state == ZKL_NODE_DELETE)

@@ -13,8 +13,8 @@ extern void zkl_downgrade_reply_settle(ZklManager *m, ZklRequest *r,
 
 /*
  * One of its operations was refused.  If the node still exists, the downgrade
- * is tried again: if another client has written to the node, as soon as it
- * has been read, else after a pause.
+ * is tried again: if another client has written to the node and it is yet to be
+ * read, as soon as it has been, else after a pause.
  */
 extern void zkl_downgrade_reply_refused(ZklManager *m, ZklRequest *r,
 										int32_t rc);

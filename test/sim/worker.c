@@ -97,6 +97,9 @@ change_slot(Host *h, int i, const ZklAction *action)
 	changed = slot_record(s, action, h->generation);
 	switch (action->kind)
 	{
+		case ZKL_ACTION_KEPT:
+			s->released_at = base.now;
+			break;
 		case ZKL_ACTION_ZNODE:
 			if (h->kill_at_worst && s->going && s->state == SLOT_WAITING)
 				chaos_kill_worker(h, base.now + some_delay(ens.net));
