@@ -721,6 +721,45 @@ refused_downgrade(void)
 	world_wind_up(w);
 }
 
+/*
+ * A downgrade waits for a batch.  Another client writes to the node, and the
+ * look at it is still under way when the downgrade goes out with the old
+ * version: the downgrade is tried again with the new one.
+ */
+static void
+downgrade_of_an_old_version(void)
+{
+	World	   *w = world_make();
+	char		path[ZKL_MAX_PATH + 1];
+	uint32_t	holder,
+				sharer,
+				next;
+
+	w->batches_in_flight = 1;
+	world_begin(w);
+	world_connect(w);
+	world_warm_up(w, "/b");
+	holder = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	sharer = world_submit(w, "/a", 1, ZKL_SHARED);
+	next = world_submit(w, "/a", 2, ZKL_SHARED);
+	world_sleep(w, 2 * WORLD_BEAT);
+	w->tampered = true;
+	own_path(w, holder, path);
+	world_submit(w, "/b", 3, ZKL_EXCLUSIVE);
+	world_release(w, holder);
+	CHECK_INT(model_set(&w->zk, path, "written"), ZKL_RC_OK);
+	world_deliver(w, INT32_MAX);
+	world_flush(w);
+	world_serve(w, 1);
+	world_deliver(w, 1);
+	world_flush(w);
+	world_run(w);
+	world_sleep(w, 3 * WORLD_BEAT);
+	CHECK(world_holds(w, sharer) && world_holds(w, next));
+	world_wind_up(w);
+}
+
 /* A delete of an unclaimed node is refused: one is enough to remember. */
 static void
 unclaimed_node_refused(void)
@@ -775,6 +814,7 @@ main(void)
 	RUN(marked_before_its_turn);
 	RUN(marked_in_the_middle);
 	RUN(refused_downgrade);
+	RUN(downgrade_of_an_old_version);
 	RUN(unclaimed_node_refused);
 	RUN(own_node_not_read);
 	RUN(own_node_unreadable);
