@@ -9,7 +9,6 @@
  */
 #include "core/decide.h"
 #include "core/drain.h"
-#include "core/look.h"
 #include "core/node.h"
 #include "core/permits.h"
 #include "core/queue.h"
@@ -64,13 +63,7 @@ decide_first(ZklManager *m, ZklLock *lock, ZklVerdict *verdict)
 	switch (*verdict)
 	{
 		case ZKL_VERDICT_GRANT:
-			if (r->node.czxid == 0 || !zkl_look_is_recent(m, r))
-			{
-				zkl_look_token(m, r);
-				return false;
-			}
-			zkl_request_grant(m, r);
-			return true;
+			return zkl_request_grant(m, r);
 		case ZKL_VERDICT_BEHIND_OWN:
 			return false;
 		case ZKL_VERDICT_BEHIND_FOREIGN:

@@ -12,7 +12,6 @@
  * semaphore, its own releases are enough to know of.
  */
 #include "core/janitor.h"
-#include "core/look.h"
 #include "core/permits.h"
 #include "core/reads.h"
 #include "core/request.h"
@@ -85,13 +84,7 @@ decide_first(ZklManager *m, ZklLock *lock, uint32_t own)
 	switch (judge(lock, r, own))
 	{
 		case ZKL_VERDICT_GRANT:
-			if (r->node.czxid == 0 || !zkl_look_is_recent(m, r))
-			{
-				zkl_look_token(m, r);
-				return false;
-			}
-			zkl_request_grant(m, r);
-			return true;
+			return zkl_request_grant(m, r);
 		case ZKL_VERDICT_BEHIND_OWN:
 			return false;
 		case ZKL_VERDICT_BEHIND_FOREIGN:

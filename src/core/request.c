@@ -311,13 +311,19 @@ tell_grant(ZklManager *m, ZklRequest *r)
 	zkl_pace_granted(m);
 }
 
-void
+bool
 zkl_request_grant(ZklManager *m, ZklRequest *r)
 {
+	if (r->node.czxid == 0 || !zkl_look_is_recent(m, r))
+	{
+		zkl_look_token(m, r);
+		return false;
+	}
 	r->token = r->node.czxid * 4096 + r->node.index;
 	zkl_lock_hold(m, r->lock, r);
 	tell_grant(m, r);
 	zkl_mark_granted(m, r);
+	return true;
 }
 
 void

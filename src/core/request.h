@@ -27,9 +27,13 @@ extern void zkl_request_resend(ZklManager *m, ZklRequest *r);
 /* Any -> NONE: the node is gone, for whatever reason. */
 extern void zkl_request_gone(ZklManager *m, ZklRequest *r);
 
-/* The answers.  cover: another hold of the owner, whose node it shares. */
+/*
+ * The answers.  cover: another hold of the owner, whose node it shares.  False:
+ * its node has to be looked at before the grant, and the answer has the lock
+ * decided again.
+ */
 extern void zkl_request_cover(ZklManager *m, ZklRequest *r, ZklRequest *cover);
-extern void zkl_request_grant(ZklManager *m, ZklRequest *r);
+extern bool zkl_request_grant(ZklManager *m, ZklRequest *r);
 
 /* It was granted before the worker started: no new answer. */
 extern void zkl_request_restore_hold(ZklManager *m, ZklRequest *r);
