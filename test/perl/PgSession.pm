@@ -6,6 +6,7 @@
 #	$s->error('SELECT 1/0');		# the SQLSTATE, 22012
 #	$s->send("SELECT zk_lock('/x')");	# does not wait for the answer
 #	$s->busy;						# still no answer
+#	$s->cancel;						# once the server has begun with it
 #	$s->result;						# waits for the answer, and returns it
 #
 # With wait => 0 new does not wait for the connection either: the first answer
@@ -22,7 +23,7 @@ use warnings;
 use Carp;
 use IO::Select;
 use IO::Socket::UNIX;
-use Time::HiRes qw(time);
+use Time::HiRes qw(time usleep);
 
 use PostgreSQL::Test::Utils;
 
@@ -195,18 +196,39 @@ sub messages
 	  $answer->{error};
 }
 
-# Asks the server to cancel what runs, as Ctrl-C in psql does.  With wait => 0
-# it does not wait until that has been sent on.
+# Waits until the server has begun with what was sent, or has answered it.
+sub wait_running
+{
+	my ($self) = @_;
+	my $deadline = time + $PostgreSQL::Test::Utils::timeout_default;
+	my $looker = (ref $self)->new($self->{node}, application_name => 'looker');
+
+	while ($self->busy
+		&& $looker->query("SELECT state FROM pg_stat_activity WHERE pid = $self->{pid}") ne 'active')
+	{
+		confess "server does not begin with: $self->{sql}" if time > $deadline;
+		usleep(10_000);
+	}
+	$looker->close;
+	return;
+}
+
+# Asks the server to cancel what was sent, as Ctrl-C in psql does.  A backend
+# that has not read it yet would ignore that, so wait for it first.  With
+# wait => 0 neither this is waited for, nor that the request has been sent on.
 sub cancel
 {
 	my ($self, %params) = @_;
+	my $wait = $params{wait} // 1;
+
+	$self->wait_running if $wait;
 	my $socket =
 	  IO::Socket::UNIX->new(Peer => $self->{socket}->peerpath)
 	  or croak "could not connect for a cancel: $!";
 
 	print $socket pack('NNNN', 16, 80877102, $self->{pid}, $self->{key});
 	$socket->flush;
-	return unless $params{wait} // 1;
+	return unless $wait;
 	local $/ = undef;
 	readline $socket;
 	return;

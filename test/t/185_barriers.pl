@@ -171,6 +171,7 @@ foreach my $way (sort keys %ways)
 		$g->query("SET $way = '400ms'") if $way =~ /_timeout/;
 		$g->send($call eq 'enter' ? "SELECT zk_barrier_enter('/g', 2$limit)" :
 			  "SELECT zk_barrier_leave('/g'$limit)");
+		$g->wait_running;
 		$test->still_waits($g);
 		my $expected = $ways{$way}->($g);
 		is($g->sqlstate, $expected, "$case: SQLSTATE")
