@@ -251,6 +251,25 @@ sub enqueue
 	return $session;
 }
 
+# Whether a call ends by its timeout, and says so in words that match.  If the
+# time ends before the znode is there, the call has waited for ZooKeeper and not
+# for other sessions: then it is tried again.
+sub times_out
+{
+	my ($self, $session, $call, $words) = @_;
+	my $sqlstate;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	wait_for(
+		sub {
+			$sqlstate = $session->error("SELECT $call");
+			return $session->messages !~ /The wait was for ZooKeeper/;
+		},
+		"$call waits for others");
+	is($sqlstate, '55P03', "$call: its time is over");
+	return like($session->messages, $words, "$call: and the error says so");
+}
+
 # True if a session that waits still does so once its server's worker has been
 # to ZooKeeper and back, and so has seen all that happened before.
 sub still_waits
