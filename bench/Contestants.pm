@@ -20,10 +20,10 @@ package Contestants;
 use strict;
 use warnings;
 
-use IO::Select;
 use IPC::Open2;
 
 use PgContestants;
+use PipedProgram;
 
 my $bench = $ENV{BENCH_DIR};    # where the programs are built
 my %roots = (curator => '/curator', kazoo => '/kazoo', raw => '/raw');
@@ -119,7 +119,7 @@ sub _answer
 {
 	my ($self, $server, $timeout) = @_;
 
-	if (!IO::Select->new($server->{out})->can_read($timeout))
+	if (!PipedProgram::can_read($server->{out}, $timeout))
 	{
 		# It may be in any state: the next one asked starts anew.
 		$self->stop;
@@ -199,7 +199,7 @@ sub stop
 		close $server->{in};
 		# What waits for a lock would go on waiting.
 		kill 'KILL', $server->{pid}
-		  unless IO::Select->new($server->{out})->can_read(2);
+		  unless PipedProgram::can_read($server->{out}, 2);
 		waitpid $server->{pid}, 0;
 	}
 	$self->{servers} = [];

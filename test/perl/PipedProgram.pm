@@ -12,6 +12,7 @@ use File::Basename;
 use IO::Select;
 use IPC::Open2;
 use JSON::PP;
+use Time::HiRes qw(time);
 
 my $directory = dirname(abs_path(__FILE__));
 my $python = -x '/usr/bin/python3' ? '/usr/bin/python3' : 'python3';
@@ -40,6 +41,22 @@ sub start_command
 
 sub pid { return $_[0]->{pid}; }
 
+# Whether there is something to read within so many seconds.  A signal ends a
+# wait of IO::Select early, for example the one that tells of the end of a child.
+sub can_read
+{
+	my ($handle, $seconds) = @_;
+	my $select = IO::Select->new($handle);
+	my $deadline = time + $seconds;
+
+	until ($select->can_read($seconds))
+	{
+		$seconds = $deadline - time;
+		return 0 if $seconds <= 0;
+	}
+	return 1;
+}
+
 # Sends one command; returns its value, or dies.
 sub command
 {
@@ -49,7 +66,7 @@ sub command
 	print $in $self->{json}->encode(\@command), "\n";
 	$in->flush;
 	die "$self->{program}: no answer to \"@command\" within $self->{timeout} s\n"
-	  unless IO::Select->new($self->{out})->can_read($self->{timeout});
+	  unless can_read($self->{out}, $self->{timeout});
 	my $line = readline $self->{out};
 	die "$self->{program} ended at \"@command\"\n" unless defined $line;
 	my ($good, $value) = @{ $self->{json}->decode($line) };

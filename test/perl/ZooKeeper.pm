@@ -25,13 +25,13 @@ use warnings;
 use Carp;
 use Cwd qw(abs_path);
 use File::Basename;
-use IO::Select;
 use IO::Socket::INET;
 use IPC::Run ();
 use POSIX ();
 use Socket qw(SO_RCVTIMEO);
 use Time::HiRes qw(usleep time);
 
+use PipedProgram;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use ZooKeeperClient;
@@ -266,9 +266,8 @@ sub four_letter
 	$socket->sockopt(SO_RCVTIMEO, pack('l!l!', 2, 0));
 	print $socket $word;
 	$socket->flush;
-	my $select = IO::Select->new($socket);
 	my $answer = '';
-	while ($select->can_read(5))
+	while (PipedProgram::can_read($socket, 5))
 	{
 		my $n = sysread $socket, $answer, 65536, length $answer;
 		return $answer if !$n;

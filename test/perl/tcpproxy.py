@@ -408,7 +408,6 @@ class Control:
         for route in self.named(pattern):
             if route.server is not None:
                 route.server.close()
-                await route.server.wait_closed()
                 route.server = None
         return await self.do_reset(pattern)
 

@@ -205,4 +205,4 @@ is($t->error($_), '42501', "$_: not for everybody")
 $t->query('RESET ROLE');
 
 $curator->quit;
-$test->finish(crashes => 'was terminated by signal 9|terminated by signal 9|all server processes terminated');
+$test->finish(crashes => 'was terminated by signal 9|all server processes terminated');

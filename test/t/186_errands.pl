@@ -219,7 +219,7 @@ foreach my $way (sort keys %ways)
 	$test->zk->pause;
 	my @waiting = map { $test->session($one)->send($alone) } 1 .. 4;
 	$test->look_until($one,
-		"SELECT count(*) $asking AND wait_event = 'Extension'",
+		"SELECT count(*) $asking AND wait_event_type = 'Extension'",
 		4, 'four wait for ZooKeeper');
 	$ways{$way}->($_) foreach @waiting;
 	$test->zk->resume;
