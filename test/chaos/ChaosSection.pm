@@ -1,5 +1,7 @@
 # A section of a client of a chaos run, before it begins: the lock, mode,
-# lifetime and manner of asking are drawn by lot, and put into SQL.
+# lifetime and manner of asking are drawn by lot, and put into SQL.  Sleepers
+# always wait for the lock in exclusive mode: the one that comes after a holder
+# that was cut off writes what that holder writes, too.
 
 package ChaosSection;
 
@@ -11,7 +13,8 @@ my $serial = 0;
 sub choose
 {
 	my ($client) = @_;
-	my $how = (
+	my $sleeper = $client->{sleeper};
+	my $how = $sleeper ? 'wait' : (
 		('wait') x 12, ('try') x 3, ('timeout') x 2, ('cancel') x 2,
 		'savepoint', 'both', 'upgrade')[ rand 22 ];
 	my $hold = rand 1;
@@ -20,16 +23,16 @@ sub choose
 		id => join('-', $client->{server}, $client->{number}, $serial++),
 		server => $client->{server},
 		client => "$client->{server}-$client->{number}",
-		lock => $client->{sleeper}
+		lock => $sleeper
 		? '/chaos/long'
 		: $client->{locks}[ rand @{ $client->{locks} } ],
-		shared => ($how ne 'upgrade' && rand 4 < 1 ? 1 : 0),
+		shared => (!$sleeper && $how ne 'upgrade' && rand 4 < 1 ? 1 : 0),
 		transaction => $how eq 'savepoint' || ($how ne 'both' && rand 2 < 1)
 		? 1
 		: 0,
 		how => $how,
 		patience => (0, 5, 20, 100, 1000)[ rand 5 ],
-		hold => $client->{sleeper} ? $client->{longest}
+		hold => $sleeper ? $client->{longest}
 		: $hold < 0.88 ? rand 0.01
 		: $hold < 0.998 ? rand 0.1
 		: rand $client->{longest},
