@@ -5,6 +5,9 @@
 #	$curator->command('lock', 'w', 'write', '/zklock/batch');
 #
 # The program is compiled once for a test.
+#
+#	my @java = CuratorClient::compile($directory, 'Other.java');
+#	system(@java, 'Other');				# a program of the test's own
 
 package CuratorClient;
 
@@ -22,19 +25,23 @@ my @sources = glob dirname(abs_path(__FILE__)) . '/../java/*.java';
 my $jars = join ':', map { "/usr/share/java/$_.jar" }
   qw(curator-recipes curator-framework curator-client guava failureaccess
   zookeeper zookeeper-jute slf4j-api slf4j-nop);
-my $classes;
+my @java;
+
+# Compiles programs into a directory; returns the command that runs them.
+sub compile
+{
+	my ($directory, @programs) = @_;
+
+	system_or_bail('javac', '-d', $directory, '-cp', $jars, @programs);
+	return ('java', '-Xmx256m', '-cp', "$directory:$jars");
+}
 
 sub new
 {
 	my ($class, $connect_string) = @_;
 
-	if (!$classes)
-	{
-		$classes = PostgreSQL::Test::Utils::tempdir('java');
-		system_or_bail('javac', '-d', $classes, '-cp', $jars, @sources);
-	}
-	return $class->start_command('java', '-Xmx256m', '-cp', "$classes:$jars",
-		'CuratorControl', $connect_string);
+	@java = compile(PostgreSQL::Test::Utils::tempdir('java'), @sources) unless @java;
+	return $class->start_command(@java, 'CuratorControl', $connect_string);
 }
 
 1;

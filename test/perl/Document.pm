@@ -8,8 +8,8 @@
 #	}
 #
 # Each block says after its fence what it is.  "sql" and "ini" are tested, by
-# test/t/200_documents.pl and 201_reference.pl; "text" is not; nor are "java",
-# "python" and "go", which test/t/180_dialects.pl has in longer forms.
+# test/t/200_documents.pl and 201_reference.pl, and "java" and "python" by
+# 202_clients.pl; "text" is not.
 
 package Document;
 
@@ -30,10 +30,19 @@ sub new
 	return bless { name => $name, text => slurp_file("$top/$name") }, $class;
 }
 
+# The files of the sources whose names match; there must be some.
+sub files
+{
+	my ($pattern) = @_;
+	my @files = glob("$top/$pattern") or die "no files $pattern\n";
+
+	return @files;
+}
+
 # The names of all pages
 sub all
 {
-	my @names = map { s{^\Q$top\E/}{}r } glob("$top/*.md $top/*/*.md");
+	my @names = map { s{^\Q$top\E/}{}r } files('*.md'), files('*/*.md');
 	return sort @names;
 }
 

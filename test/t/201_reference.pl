@@ -76,8 +76,8 @@ foreach my $type (sort keys %rows)
 my ($errors) = $reference->text =~ /^## Errors\n(.*)/ms;
 my %raised = map { $_ => 1 }
   map { slurp_file($_) =~ /ERRCODE_(?:T_R_)?([A-Z_]+)/g }
-  glob(Document->path('src') . '/*/*.[ch]');
-delete $raised{INTERNAL_ERROR};
+  Document::files('src/*/*.[ch]');
+ok(delete $raised{INTERNAL_ERROR}, 'the sources raise errors');
 my @missing = grep { my $name = lc; $errors !~ /`$name`/ } sort keys %raised;
 is("@missing", '', 'every error of the sources is in the table');
 
@@ -121,7 +121,7 @@ foreach my $name (Document::for_users())
 }
 
 # Pictures
-foreach my $picture (glob(Document->path('docs/pictures') . '/*.svg'))
+foreach my $picture (Document::files('docs/pictures/*.svg'))
 {
 	my $script = $picture =~ s/\.svg$/.py/r;
 	my ($out, $err) = run_command([ 'python3', '-B', $script ]);
