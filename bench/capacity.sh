@@ -18,14 +18,9 @@ copy_sources "$here/.."
 export BENCH_DIR=$work
 as_user "$work" gcc -O2 -Wall -Wextra -o "$work/crowd" "$work/src/bench/crowd.c" \
 	-lzookeeper_st
-pg_config=$(find_pg_config) || die "no PostgreSQL with server headers found; run dev/setup.sh"
-pgxs=$(dirname "$(dirname "$("$pg_config" --pgxs)")")
-export PG_REGRESS=$pgxs/test/regress/pg_regress
-export PG_TEST_TIMEOUT_DEFAULT=${PG_TEST_TIMEOUT_DEFAULT:-60}
-export PERL5LIB=$pgxs/test/perl:$work/src/test/perl
+PG_CONFIG=$(find_pg_config) || die "no PostgreSQL with server headers found; run dev/setup.sh"
+prepare_perl 60 test/perl
 export BENCH_OUT=$work/capacity.csv
-# A socket for each session
-ulimit -n 4096 2>/dev/null || true
 
 status=0
 as_user "$work" perl "$work/src/bench/capacity.pl" || status=$?

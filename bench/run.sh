@@ -36,14 +36,8 @@ as_user "$work" gcc -O2 -Wall -Wextra -o "$BENCH_DIR/rawclient" \
 as_user "$work" gcc -O2 -Wall -Wextra -I"$("$PG_CONFIG" --includedir)" \
 	-o "$BENCH_DIR/pgclient" "$work/src/bench/pgclient.c" -lpq
 
-pgxs=$(dirname "$(dirname "$("$PG_CONFIG" --pgxs)")")
-export PG_REGRESS=$pgxs/test/regress/pg_regress
-export PATH=$bindir:$PATH
-export PG_TEST_TIMEOUT_DEFAULT=${PG_TEST_TIMEOUT_DEFAULT:-60}
-export PERL5LIB=$pgxs/test/perl:$work/src/test/perl:$work/src/test/chaos:$work/src/bench
+prepare_perl 60 test/perl test/chaos bench
 export BENCH_OUT=$work/results.csv
-# Hundreds of sessions
-ulimit -n 4096 2>/dev/null || true
 
 # What the machine is, by its size only
 describe_run() {

@@ -82,12 +82,15 @@ make_work_dir() {
 	[ "$(id -u)" != 0 ] || chown "$run_user" "$work"
 }
 
-# The same, but always the same one for a purpose and a checkout.
+# The same, but always the same one for a purpose and a checkout.  Everybody can
+# tell its name: if it is there already, it must be the user's own.
 reuse_work_dir() {
 	work=${TMPDIR:-/tmp}/zklock-$1-$(printf '%s' "$2" | cksum | cut -d ' ' -f 1)
-	mkdir -p "$work"
-	chmod 755 "$work"
-	[ "$(id -u)" != 0 ] || chown "$run_user" "$work"
+	if mkdir -m 755 "$work" 2>/dev/null; then
+		[ "$(id -u)" != 0 ] || chown "$run_user" "$work"
+	elif [ -L "$work" ] || [ "$(stat -c %U "$work")" != "$run_user" ]; then
+		die "$work does not belong to user $run_user"
+	fi
 	exec 9>"$work/lock"
 	flock --nonblock 9 || die "another run uses $work"
 }
@@ -121,28 +124,46 @@ copy_sources() {
 	[ "$(id -u)" != 0 ] || chown -R "$run_user" "$work/src"
 }
 
-# Copies PostgreSQL to below $work, and sets PG_CONFIG and bindir to the copy.
+# Copies PostgreSQL to below $work, unless it is there, and sets PG_CONFIG and
+# bindir to the copy.  The copy gets its name at the end: it is a whole one.
 copy_postgres() {
-	local system dir
+	local system dir new=$work/pg.new
 	system=$(find_pg_config) || die "no PostgreSQL with server headers found; run dev/setup.sh"
-	for dir in "$("$system" --bindir)" "$("$system" --pkglibdir)" "$("$system" --sharedir)"; do
-		mkdir -p "$work/pg$dir"
-		cp -a "$dir/." "$work/pg$dir/"
-	done
-	# Headers are only read.
-	dir=$("$system" --pkgincludedir)
-	mkdir -p "$work/pg$(dirname "$dir")"
-	ln -s "$dir" "$work/pg$dir"
-	[ "$(id -u)" != 0 ] || chown -R -h "$run_user" "$work/pg"
-	use_postgres "$system"
-}
-
-# Sets PG_CONFIG and bindir to a copy that is there.
-use_postgres() {
-	bindir=$work/pg$("$1" --bindir)
+	bindir=$work/pg$("$system" --bindir)
+	if [ ! -d "$work/pg" ]; then
+		rm -rf "$new"
+		for dir in "$("$system" --bindir)" "$("$system" --pkglibdir)" "$("$system" --sharedir)"; do
+			mkdir -p "$new$dir"
+			cp -a "$dir/." "$new$dir/"
+		done
+		# Headers are only read.
+		dir=$("$system" --pkgincludedir)
+		mkdir -p "$new$(dirname "$dir")"
+		ln -s "$dir" "$new$dir"
+		[ "$(id -u)" != 0 ] || chown -R -h "$run_user" "$new"
+		mv "$new" "$work/pg"
+	fi
 	export PG_CONFIG=$bindir/pg_config
 	[ "$("$PG_CONFIG" --bindir)" = "$bindir" ] ||
-		die "the copy of PostgreSQL in $work/pg is not self-contained"
+		die "the PostgreSQL in $work/pg is no copy of $system, or not self-contained"
+}
+
+# What Perl programs with PostgreSQL servers need.  Arguments: for how many
+# seconds they poll before they give up, and folders of modules below $work/src.
+prepare_perl() {
+	local pgxs folder
+	pgxs=$(dirname "$(dirname "$("$PG_CONFIG" --pgxs)")")
+	export PG_REGRESS=$pgxs/test/regress/pg_regress
+	export PATH=${PG_CONFIG%/*}:$PATH
+	export PG_TEST_TIMEOUT_DEFAULT=${PG_TEST_TIMEOUT_DEFAULT:-$1}
+	export PERL5LIB=$pgxs/test/perl
+	for folder in "${@:2}"; do
+		PERL5LIB+=:$work/src/$folder
+	done
+	# From PostgreSQL 16 on, the logs would otherwise be in another place.
+	export TESTDATADIR=$work/tmp_check TESTLOGDIR=$work/tmp_check/log
+	# Some tests have hundreds of connections.
+	ulimit -n 4096 2>/dev/null || true
 }
 
 # Builds and installs the extension into that copy; make's output goes to

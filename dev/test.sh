@@ -244,16 +244,21 @@ test_sim() {
 }
 
 # pg_regress says "test x ... ok" up to PostgreSQL 15 and TAP from 16 on.
+# Arguments: name, where below $work/src its results and its server are, and
+# arguments of make.  The server's log is with the results up to 15.  What was
+# not expected comes last, so that it is shown.
 run_regress() {
 	local name=$1 log=$work/log/$1.log status=0 begin good bad
+	local -a details=("$work/src"/{"$2","$3"}/log/postmaster.log "$work/src/$2/regression.diffs")
+	shift 3
+	rm -f "${details[@]}"
 	begin=$(date +%s)
 	as_user "$work/src" timeout --kill-after=20 "$file_limit" \
-		make PG_CONFIG="$PG_CONFIG" "${@:2}" installcheck >"$log" 2>&1 || status=$?
+		make PG_CONFIG="$PG_CONFIG" "$@" installcheck >"$log" 2>&1 || status=$?
 	good=$(matches '\.\.\. ok |^ok [0-9]+' "$log")
 	bad=$(matches '\.\.\. FAILED|^not ok [0-9]+' "$log")
 	if [ "$status" != 0 ]; then
-		find "$work/src" \( -name regression.diffs -o -name postmaster.log \) \
-			-newermt "@$begin" -exec tail -n 60 {} + >>"$log" 2>/dev/null || true
+		tail -n 60 "${details[@]}" >>"$log" 2>/dev/null || true
 	fi
 	note_result "$name" "$status" "$good" "$bad" $(($(date +%s) - begin)) "$log"
 }
@@ -261,36 +266,28 @@ run_regress() {
 test_regress() {
 	say "regress: running"
 	if [ ${#wanted[@]} -gt 0 ]; then
-		run_regress regress ISOLATION= TAP_TESTS= REGRESS="install ${wanted[*]/#install/}"
+		run_regress regress . tmp_check_regress ISOLATION= TAP_TESTS= \
+			REGRESS="install ${wanted[*]/#install/}"
 	else
-		run_regress regress ISOLATION= TAP_TESTS=
+		run_regress regress . tmp_check_regress ISOLATION= TAP_TESTS=
 	fi
 }
 
 test_isolation() {
 	say "isolation: running"
-	run_regress isolation REGRESS= TAP_TESTS=
+	run_regress isolation output_iso tmp_check_iso REGRESS= TAP_TESTS=
 }
 
-# What Perl programs with PostgreSQL servers need.
-prepare_perl() {
-	local pgxs
-	pgxs=$(dirname "$(dirname "$("$PG_CONFIG" --pgxs)")")
-	export PG_REGRESS=$pgxs/test/regress/pg_regress
-	export PATH=$bindir:$PATH
-	# How long a test polls before it gives up
-	export PG_TEST_TIMEOUT_DEFAULT=${PG_TEST_TIMEOUT_DEFAULT:-180}
-	# One test has a thousand connections.
-	ulimit -n 4096 2>/dev/null || true
-	export PERL5LIB=$pgxs/test/perl:$work/src/test/perl:$work/src/test/chaos
-	# Where tests that run at the same time tell each other their ports
+# Tests that run at the same time tell each other their ports.
+prepare_test() {
+	prepare_perl 180 test/perl test/chaos
 	export PG_TEST_PORT_DIR=${TMPDIR:-/tmp}/zklock-ports-$run_user
 	as_user "$work" mkdir -m 700 -p "$PG_TEST_PORT_DIR"
 }
 
 test_tap() {
 	local name=$1
-	prepare_perl
+	prepare_test
 	# What an earlier run has kept
 	rm -rf "$work/tmp_check/t_${name}_"* "$work/tmp_check/log/${name}"* \
 		"$work/tmp_check/log/regress_log_$name"
@@ -304,7 +301,7 @@ test_tap() {
 
 # A short run of what "make chaos" does for as long as one likes.
 test_chaos() {
-	prepare_perl
+	prepare_test
 	run_tap chaos/check "$work" perl "$work/src/test/chaos/check.pl"
 	say "chaos: running"
 	MINUTES=1 ROUND_SECONDS=25 run_tap chaos/faults "$work" \
@@ -373,53 +370,56 @@ finish() {
 	[ $failed = 0 ]
 }
 
-[ "${ZKLOCK_SETUP:-yes}" = no ] || "$here/setup.sh"
-choose_user
-if [ $keep = yes ]; then
-	reuse_work_dir test "$(dirname "$here")"
-else
-	make_work_dir test
-fi
-trap interrupt INT TERM
-say "working in $work as user $run_user"
-as_user "$work" mkdir -p log
-rm -rf "$work/results"
-mkdir "$work/results"
-if [ $keep = yes ]; then
-	sync_sources "$(dirname "$here")"
-else
-	copy_sources "$(dirname "$here")"
-fi
-
-build_failed=no
-case $layers in
-*regress* | *isolation* | *tap* | *chaos*)
-	if [ -d "$work/pg" ]; then
-		use_postgres "$(find_pg_config)"
+# Makes the work directory, with a copy of the sources.
+prepare_work_dir() {
+	local top
+	top=$(dirname "$here")
+	if [ $keep = yes ]; then
+		reuse_work_dir test "$top"
+		sync_sources "$top"
 	else
-		copy_postgres
+		make_work_dir test
+		copy_sources "$top"
 	fi
+	say "working in $work as user $run_user"
+	as_user "$work" mkdir -p log
+	rm -rf "$work/results"
+	mkdir "$work/results"
+}
+
+# Makes a PostgreSQL with the extension.
+build() {
+	local -a options=(COPT=-Werror)
+	copy_postgres
 	say "building for $("$PG_CONFIG" --version), warnings are errors"
-	options=(COPT=-Werror)
 	# Bitcode takes as long as all the rest, and no test needs it.
 	[ $keep = no ] || options+=(with_llvm=no)
-	if ! build_and_install "${options[@]}"; then
-		count build 1 0 0 0 "$work/build.log"
-		build_failed=yes
-	fi
-	;;
-esac
-for layer in $layers; do
-	case $layer in
-	regress | isolation | tap | chaos) [ $build_failed = no ] || continue ;;
-	esac
-	add_layer "$layer"
-done
-run_jobs
-for layer in $layers; do
-	if [ -z "${has_run[$layer]:-}" ] && [ $build_failed = no ]; then
-		echo "layer $layer ran nothing" >"$work/log/$layer.log"
-		count "$layer" 1 0 0 0 "$work/log/$layer.log"
-	fi
-done
-finish
+	build_and_install "${options[@]}" || count build 1 0 0 0 "$work/build.log"
+}
+
+main() {
+	local layer
+	[ "${ZKLOCK_SETUP:-yes}" = no ] || "$here/setup.sh"
+	choose_user
+	prepare_work_dir
+	trap interrupt INT TERM
+	case $layers in *regress* | *isolation* | *tap* | *chaos*) build ;; esac
+	for layer in $layers; do
+		case $layer in
+		regress | isolation | tap | chaos) [ -z "${has_run[build]:-}" ] || continue ;;
+		esac
+		add_layer "$layer"
+	done
+	run_jobs
+	for layer in $layers; do
+		if [ -z "${has_run[$layer]:-}" ] && [ -z "${has_run[build]:-}" ]; then
+			echo "layer $layer ran nothing" >"$work/log/$layer.log"
+			count "$layer" 1 0 0 0 "$work/log/$layer.log"
+		fi
+	done
+	finish
+}
+
+# The shell reads a script as it runs it: this line is the last one that it
+# reads, so the file can be edited during a run.
+main; exit

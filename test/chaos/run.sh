@@ -34,11 +34,7 @@ say "building for $("$PG_CONFIG" --version)"
 # The extension's own assertions need no PostgreSQL that was built with them.
 build_and_install COPT=-DUSE_ASSERT_CHECKING
 
-pgxs=$(dirname "$(dirname "$("$PG_CONFIG" --pgxs)")")
-export PG_REGRESS=$pgxs/test/regress/pg_regress
-export PATH=$bindir:$PATH
-export PG_TEST_TIMEOUT_DEFAULT=${PG_TEST_TIMEOUT_DEFAULT:-60}
-export PERL5LIB=$pgxs/test/perl:$work/src/test/perl:$work/src/test/chaos
+prepare_perl 60 test/perl test/chaos
 # A crash is to be looked into: find "core" in the servers' directories.
 ulimit -c unlimited 2>/dev/null || true
 status=0
