@@ -33,6 +33,7 @@
 #include "storage/ipc.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
+#include "utils/lsyscache.h"
 
 #define OWN_SLOT_LOOK_MS	10
 

@@ -10,6 +10,7 @@
 #include "backend/text.h"
 #include "functions/row.h"
 #include "utils/builtins.h"
+#include "utils/tuplestore.h"
 
 void
 zkl_row_add(ZklRow *row, Datum value)

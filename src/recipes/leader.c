@@ -24,6 +24,7 @@
 #include "shared/slot.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
+#include "utils/tuplestore.h"
 
 #define LEADER_COLUMNS	4
 

@@ -26,7 +26,7 @@ ZKL_FUNCTION(zkl_sql_once_reset);
 
 /* ---- arguments ---- */
 
-static pg_noreturn void
+pg_noreturn static void
 bad_argument(const char *message, const char *hint)
 {
 	ereport(ERROR,

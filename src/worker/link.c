@@ -33,6 +33,13 @@
 #define READ_SIZE			(64 * 1024)
 #define ORPHAN_WAIT_MS		5000
 
+/* Asked in two steps, because other C libraries do not have the macro. */
+#ifdef __GLIBC__
+#if __GLIBC_PREREQ(2, 34)
+#define HAVE_CLOSEFROM_ACTION
+#endif
+#endif
+
 extern char **environ;
 
 static pid_t session_pid = 0;
@@ -83,7 +90,7 @@ spawn_program(int fd, pid_t *pid)
 	posix_spawn_file_actions_adddup2(&files, fd, LINK_FD);
 	posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
 	posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
-#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
+#ifdef HAVE_CLOSEFROM_ACTION
 	posix_spawn_file_actions_addclosefrom_np(&files, LINK_FD + 1);
 #else
 	for (int other = LINK_FD + 1; other < 1024; other++)
