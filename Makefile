@@ -3,14 +3,19 @@
 
 PG_CONFIG ?= pg_config
 
+# The sources: "." here, or a path if make runs elsewhere (make -f .../Makefile)
+sources := $(patsubst %/,%,$(dir $(lastword $(MAKEFILE_LIST))))
+files = $(patsubst $(sources)/%,%,$(sort $(wildcard $(addprefix $(sources)/,$(1)))))
+
 EXTENSION = zklock
-DATA = $(wildcard sql/zklock--*.sql)
+DATA = $(call files,sql/zklock--*.sql)
+DOCS = CHANGELOG.md $(call files,docs/*.md)
 PGFILEDESC = "zklock - distributed locks through ZooKeeper"
 
 MODULE_big = zklock
-SESSION_SOURCES = $(sort $(wildcard src/session/*.c))
+SESSION_SOURCES = $(call files,src/session/*.c)
 OBJS = $(patsubst %.c,%.o,$(filter-out $(SESSION_SOURCES),\
-	$(sort $(wildcard src/*.c src/*/*.c))))
+	$(call files,src/*.c src/*/*.c)))
 
 SESSION = zklock_session
 SESSION_OBJS = $(SESSION_SOURCES:.c=.o)
@@ -24,9 +29,17 @@ ifneq ($(filter 15.%,$(shell $(PG_CONFIG) --version)),)
 PG_CPPFLAGS += -DPGDLLEXPORT='__attribute__((visibility("default")))'
 endif
 
-# Both start a server of their own, which takes a user other than root.
-REGRESS = install arguments arrays bounds privileges unreachable lifetimes barriers semaphores revoke once
-REGRESS_OPTS = --encoding=UTF8 --no-locale --temp-instance=tmp_check_regress \
+# "make installcheck" asks a running server that preloads zklock; a ZooKeeper is
+# not needed, and if there is one, nothing is locked there.
+REGRESS = install arguments arrays bounds privileges barriers semaphores revoke once
+REGRESS_OPTS = --encoding=UTF8 --no-locale
+
+# With OWN_SERVERS=yes it starts servers, for which it needs a user other than
+# root: those tests, some that need certain settings, and the TAP tests, for
+# which Debian's ZooKeeper must be installed.
+ifdef OWN_SERVERS
+REGRESS += settings unreachable lifetimes
+REGRESS_OPTS += --temp-instance=tmp_check_regress \
 	--temp-config=$(srcdir)/test/regress.conf
 ISOLATION = timeouts
 ISOLATION_OPTS = --inputdir=$(srcdir)/test --outputdir=output_iso \
@@ -34,12 +47,27 @@ ISOLATION_OPTS = --inputdir=$(srcdir)/test --outputdir=output_iso \
 	--temp-config=$(srcdir)/test/regress.conf
 TAP_TESTS = 1
 PROVE_TESTS = test/t/*.pl
+endif
 
 EXTRA_CLEAN = $(SESSION) $(SESSION_OBJS) $(OBJS:.o=.d) $(SESSION_OBJS:.o=.d) \
-	tmp_check_regress tmp_check_iso output_iso
+	tmp_check_regress tmp_check_iso output_iso tmp_check
 
 PGXS := $(shell $(PG_CONFIG) --pgxs)
 include $(PGXS)
+
+# Names such as install.md are not for the folder of all extensions.
+docmoduledir = extension/zklock
+
+# For prove, which runs in the folder of the sources
+override PROVE_FLAGS += -I $(abspath $(srcdir))/test/perl
+
+# In another directory: make would take objects from among the sources.
+ifneq ($(abspath $(srcdir)),$(CURDIR))
+ifneq ($(wildcard $(addprefix $(srcdir)/,$(OBJS) $(SESSION_OBJS))),)
+$(error there are object files in $(srcdir): run "make clean" there first)
+endif
+$(shell mkdir -p $(sort $(dir $(OBJS) $(SESSION_OBJS))))
+endif
 
 all: $(SESSION)
 
@@ -47,8 +75,9 @@ $(SESSION): $(SESSION_OBJS) src/wire/wire.o
 	$(CC) $(CFLAGS) $^ $(LDFLAGS) $(LDFLAGS_EX) $(SESSION_LIBS) -o $@
 
 # Without the server's headers, so that it cannot come to depend on them
+SESSION_CPPFLAGS = $(filter-out -I$(includedir_server) -I$(includedir_internal),$(CPPFLAGS))
 $(SESSION_OBJS): %.o: %.c
-	$(CC) $(CFLAGS) -MMD -MP -I$(srcdir)/src -c -o $@ $<
+	$(CC) $(CFLAGS) $(SESSION_CPPFLAGS) -c -o $@ $<
 
 # The compiler notes which headers each object needs.
 -include $(OBJS:.o=.d) $(SESSION_OBJS:.o=.d)
@@ -62,9 +91,15 @@ uninstall: uninstall-session
 uninstall-session:
 	rm -f '$(DESTDIR)$(pkglibdir)/$(SESSION)'
 
+# What is committed, as PGXN and Debian take it: zklock-1.0.0.zip and .tar.gz
+DIST = zklock-$(shell sed -n 's/^   "version": "\(.*\)",/\1/p' $(srcdir)/META.json)
+dist:
+	git -C $(srcdir) archive --format=zip --prefix=$(DIST)/ HEAD >$(DIST).zip
+	git -C $(srcdir) archive --format=tar.gz --prefix=$(DIST)/ HEAD >$(DIST).tar.gz
+
 # The core alone: no PostgreSQL, no ZooKeeper
 unit:
-	$(MAKE) -C test/unit
+	$(MAKE) -C $(srcdir)/test/unit
 
 # What of the core they and SEEDS schedules of the simulation reach
 coverage:
@@ -79,13 +114,13 @@ lint:
 
 # Servers, clients and an ensemble, simulated: SEEDS=100000, SEED=1 (the first)
 simulate:
-	$(MAKE) -C test/sim build/sim
-	test/sim/build/sim -s $(or $(SEED),1) -n $(or $(SEEDS),20000) -j $$(nproc)
+	$(MAKE) -C $(srcdir)/test/sim build/sim
+	$(srcdir)/test/sim/build/sim -s $(or $(SEED),1) -n $(or $(SEEDS),20000) -j $$(nproc)
 
 # A thousand servers without faults: what they ask of ZooKeeper, about three
 # minutes, into docs/scale.md; "make scale-report" only writes the page again.
 scale:
-	$(MAKE) -C test/sim build/scale
+	$(MAKE) -C $(srcdir)/test/sim build/scale
 	perl $(srcdir)/bench/scale-runs.pl $(srcdir)/test/sim/build/scale \
 		$(srcdir)/docs/benchmarks/scale.csv
 	perl $(srcdir)/bench/scale-report.pl $(srcdir)/docs
@@ -119,5 +154,5 @@ bench-report:
 capacity:
 	$(srcdir)/bench/capacity.sh
 
-.PHONY: bench bench-policy bench-report capacity chaos coverage format lint \
-	liveness install-session scale scale-report simulate uninstall-session unit
+.PHONY: bench bench-policy bench-report capacity chaos coverage dist format \
+	lint liveness install-session scale scale-report simulate uninstall-session unit

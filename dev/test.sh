@@ -254,7 +254,7 @@ run_regress() {
 	rm -f "${details[@]}"
 	begin=$(date +%s)
 	as_user "$work/src" timeout --kill-after=20 "$file_limit" \
-		make PG_CONFIG="$PG_CONFIG" "$@" installcheck >"$log" 2>&1 || status=$?
+		make PG_CONFIG="$PG_CONFIG" OWN_SERVERS=yes "$@" installcheck >"$log" 2>&1 || status=$?
 	good=$(matches '\.\.\. ok |^ok [0-9]+' "$log")
 	bad=$(matches '\.\.\. FAILED|^not ok [0-9]+' "$log")
 	if [ "$status" != 0 ]; then

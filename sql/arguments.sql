@@ -3,7 +3,6 @@
 -- which rule was broken.
 --
 \set SHOW_CONTEXT never
-SET zklock.connect_timeout = '100ms';
 
 -- names
 SELECT zk_lock('');
@@ -66,41 +65,3 @@ SELECT zk_lock_shared('/x', '-1 microsecond');
 SELECT zk_xact_lock('/x', timeout => '-178000000 years');
 SELECT zk_xact_lock_shared('/x', 'soon');
 \echo :LAST_ERROR_SQLSTATE
-SET statement_timeout = '50ms';
-SELECT zk_try_lock('/x', '178000000 years');
-\echo :LAST_ERROR_SQLSTATE
-SELECT zk_lock('/x', '178000000 years');
-\echo :LAST_ERROR_SQLSTATE
-\set VERBOSITY sqlstate
-SELECT zk_try_lock('/x', NULL);
-SELECT zk_lock('/x', NULL);
-SELECT zk_lead('/x', timeout => NULL);
-\set VERBOSITY default
-RESET statement_timeout;
-
--- settings
-SET zklock.root = '/other';
-SET zklock.max_requests = 100;
-SET zklock.connect_string = 'localhost:2181';
-ALTER SYSTEM SET zklock.connect_string = 'zk1:2181,zk2:74733';
-ALTER SYSTEM SET zklock.connect_string = 'zk1:2181;zk2:2181';
-ALTER SYSTEM SET zklock.connect_string = 'zk1:abc';
-ALTER SYSTEM SET zklock.connect_string = 'zk1,,zk2';
-ALTER SYSTEM SET zklock.connect_string = '';
-ALTER SYSTEM SET zklock.connect_string = 'zk1:2181/chroot/';
-ALTER SYSTEM SET zklock.connect_string = 'zk1, [::1]:2181,zk3:2181/chroot';
-ALTER SYSTEM RESET zklock.connect_string;
-SET zklock.session_timeout = '20s';
-SET zklock.log_level = 'debug';
-\set VERBOSITY sqlstate
-SET zklock.connect_timeout = 0;
-\set VERBOSITY default
-SET zklock.lost_lock_action = 'shrug';
-SET zklock.lost_lock_action = 'terminate';
-SET zklock.no_such_setting = 1;
-SELECT name, setting, unit, context, vartype, min_val, max_val, enumvals
-  FROM pg_settings
- WHERE name LIKE 'zklock.%' AND name NOT LIKE '%.connect_timeout'
- ORDER BY name COLLATE "C";
-
-SELECT all_quiet();

@@ -3,7 +3,6 @@
 -- is one name.
 --
 \set SHOW_CONTEXT never
-SET zklock.connect_timeout = '100ms';
 
 SELECT zk_lock('{}'::text[]);
 \echo :LAST_ERROR_SQLSTATE
@@ -16,14 +15,6 @@ SELECT zk_lock(ARRAY[ARRAY['/a', '/b'], ARRAY['/c', '/d']]);
 SELECT zk_lock(ARRAY['/a', 'b']);
 \echo :LAST_ERROR_SQLSTATE
 
-
--- more than there are slots
-SELECT zk_lock(array_agg('/' || i)) FROM generate_series(1, 9) i;
-\echo :LAST_ERROR_SQLSTATE
-SELECT zk_unlock(array_agg('/' || i)) FROM generate_series(1, 9) i;
-SET zklock.max_requests_per_session = 2;
-SELECT zk_try_xact_lock_shared(ARRAY['/a', '/b', 'c']);
-RESET zklock.max_requests_per_session;
 
 -- the same rules everywhere
 SELECT zk_lock_shared('{}'::text[]);
@@ -51,10 +42,3 @@ SELECT zk_lock(NULL::text[]) IS NULL AND zk_try_lock(NULL::text[], '-1s') IS NUL
 SELECT zk_unlock(ARRAY['/b', '/a']);
 SELECT zk_unlock_shared(ARRAY['/a']);
 
--- if nobody answers, nothing is left behind
-SELECT zk_try_lock(ARRAY['/a', '/b', '/c']);
-\echo :LAST_ERROR_SQLSTATE
-\set VERBOSITY sqlstate
-SELECT zk_lock(ARRAY['/a', '/b', '/c'], '50ms');
-SELECT zk_xact_lock_shared(ARRAY['/a', '/b', '/c'], timeout => '0');
-SELECT all_quiet();

@@ -2,7 +2,6 @@
 -- Barriers: bad arguments, and calls that need no ZooKeeper.
 --
 \set SHOW_CONTEXT never
-SET zklock.connect_timeout = '100ms';
 
 -- names: the same rules as for locks
 SELECT zk_barrier_enter('x', 2);
@@ -27,16 +26,3 @@ SELECT zk_barrier_enter(NULL, 2) IS NULL AND zk_barrier_enter('/x', NULL) IS NUL
    AND zk_barrier_leave(NULL) IS NULL AS nothing;
 SELECT zk_barrier_leave('/x');
 SELECT zk_barrier_leave('/x', NULL);
-
--- nobody answers
-\set VERBOSITY terse
-SELECT zk_barrier_enter('/x', 1, '0');
-\echo :LAST_ERROR_SQLSTATE
-SELECT zk_barrier('/x', 1, '10ms');
-\echo :LAST_ERROR_SQLSTATE
-SET lock_timeout = '50ms';
-SELECT zk_barrier_enter('/x', 1);
-\echo :LAST_ERROR_SQLSTATE
-RESET lock_timeout;
-
-SELECT all_quiet();

@@ -2,7 +2,6 @@
 -- Locks for a bounded time: the arguments, as far as they need no ZooKeeper.
 --
 \set SHOW_CONTEXT never
-SET zklock.connect_timeout = '50ms';
 
 -- the second argument is the timeout, whatever follows
 \pset format unaligned
@@ -42,6 +41,7 @@ SELECT zk_extend('/x', '0');
 \echo :LAST_ERROR_SQLSTATE
 
 -- longer than allowed
+SET zklock.max_at_least = '1h';
 SELECT zk_lock('/x', NULL, '1s', '1001ms');
 \echo :LAST_ERROR_SQLSTATE
 SELECT zk_try_lock('/x', '0', '1 month', '31 days');
@@ -52,19 +52,6 @@ SET zklock.max_at_least = 0;
 SELECT zk_lock('/x', at_least => '1us');
 \echo :LAST_ERROR_SQLSTATE
 RESET zklock.max_at_least;
-
--- good arguments: the calls fail only because there is no ZooKeeper
-\set VERBOSITY sqlstate
-SELECT zk_try_lock('/x', '0', '1 microsecond');
-SELECT zk_try_lock_shared('/x', '0', '1s', '1s');
-SELECT zk_try_xact_lock('/x', '0', NULL, '0');
-SELECT zk_try_lock('/x', '0', '178000000 years', '1h');
-SELECT zk_lock('/x', '0', at_most => '1h');
-SET lock_timeout = '50ms';
-SELECT zk_lock('/x', at_most => '1h', at_least => '1s');
-SELECT zk_lock('/x', '1h', '1h', '1s');
-RESET lock_timeout;
-\set VERBOSITY default
 
 -- a NULL name gives NULL, whatever the other arguments are
 SELECT zk_lock(NULL, '-1s') IS NULL AND zk_lock_shared(NULL, NULL) IS NULL
@@ -80,4 +67,3 @@ SELECT zk_lock(NULL, '-1s') IS NULL AND zk_lock_shared(NULL, NULL) IS NULL
 SELECT zk_extend('/x', '1h');
 SELECT zk_extend('/x', NULL);
 SELECT zk_extend('x', '1h');
-SELECT all_quiet();

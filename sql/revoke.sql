@@ -3,7 +3,6 @@
 -- and the errors if nobody answers.
 --
 \set SHOW_CONTEXT never
-SET zklock.connect_timeout = '100ms';
 
 -- names
 SELECT zk_revoke('x');
@@ -31,26 +30,9 @@ SELECT zk_lead('/x', '-1 microsecond', 'me');
 -- not leading
 SELECT zk_resign('/x');
 
--- nobody answers
-\set VERBOSITY terse
-SELECT zk_revoke('/x');
-\echo :LAST_ERROR_SQLSTATE
-SELECT * FROM zk_leader('/x');
-\echo :LAST_ERROR_SQLSTATE
-SET lock_timeout = '50ms';
-SELECT zk_lead('/x', id => repeat('x', 127));
-\echo :LAST_ERROR_SQLSTATE
-SELECT zk_lead('/x');
-RESET lock_timeout;
-SELECT zk_lead('/x', '50ms');
-\echo :LAST_ERROR_SQLSTATE
-\set VERBOSITY default
-
 -- settings
 SET zklock.on_revoke = 'shrug';
 SET zklock.on_revoke = 'ignore';
 SET zklock.on_revoke = 'terminate';
 SET zklock.on_revoke = 'cancel';
 SET zklock.on_revoke = 'notice';
-
-SELECT all_quiet();

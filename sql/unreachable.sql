@@ -111,4 +111,104 @@ SELECT state IN ('connecting', 'disconnected') AS away, server, session_id,
        locks_held, waiting, connects, sessions_lost, batches,
        last_error IS NOT NULL AS says_why, last_error_at <= now() AS since
   FROM zk_status;
+
+-- the longest timeouts, and none at all
+\set VERBOSITY terse
+SET zklock.connect_timeout = '50ms';
+SET client_min_messages = warning;
+SET statement_timeout = '50ms';
+SELECT zk_try_lock('/x', '178000000 years');
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_lock('/x', '178000000 years');
+\echo :LAST_ERROR_SQLSTATE
+\set VERBOSITY sqlstate
+SELECT zk_try_lock('/x', NULL);
+SELECT zk_lock('/x', NULL);
+SELECT zk_lead('/x', timeout => NULL);
+RESET statement_timeout;
+
+-- several locks at once
+SELECT zk_try_lock(ARRAY['/a', '/b', '/c']);
+SELECT zk_lock(ARRAY['/a', '/b', '/c'], '50ms');
+SELECT zk_xact_lock_shared(ARRAY['/a', '/b', '/c'], timeout => '0');
+
+-- time limits
+SELECT zk_try_lock('/x', '0', '1 microsecond');
+SELECT zk_try_lock_shared('/x', '0', '1s', '1s');
+SELECT zk_try_xact_lock('/x', '0', NULL, '0');
+SELECT zk_try_lock('/x', '0', '178000000 years', '1h');
+SELECT zk_lock('/x', '0', at_most => '1h');
+SET lock_timeout = '50ms';
+SELECT zk_lock('/x', at_most => '1h', at_least => '1s');
+SELECT zk_lock('/x', '1h', '1h', '1s');
+RESET lock_timeout;
+\set VERBOSITY terse
+
+-- barriers
+SELECT zk_barrier_enter('/x', 1, '0');
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_barrier('/x', 1, '10ms');
+\echo :LAST_ERROR_SQLSTATE
+SET lock_timeout = '50ms';
+SELECT zk_barrier_enter('/x', 1);
+\echo :LAST_ERROR_SQLSTATE
+RESET lock_timeout;
+
+-- semaphores: an error, never false
+SELECT zk_try_acquire('/s', 1);
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_try_xact_acquire('/s', 1, 1, '0.1 s');
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_acquire('/s', 1, timeout => '0');
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_xact_acquire('/s', 1, 1, '0.1 s');
+\echo :LAST_ERROR_SQLSTATE
+SET lock_timeout = '200ms';
+SELECT zk_acquire('/s', 1);
+\echo :LAST_ERROR_SQLSTATE
+RESET lock_timeout;
+
+-- revocation and leaders
+SELECT zk_revoke('/x');
+\echo :LAST_ERROR_SQLSTATE
+SELECT * FROM zk_leader('/x');
+\echo :LAST_ERROR_SQLSTATE
+SET lock_timeout = '50ms';
+SELECT zk_lead('/x', id => repeat('x', 127));
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_lead('/x');
+RESET lock_timeout;
+SELECT zk_lead('/x', '50ms');
+\echo :LAST_ERROR_SQLSTATE
+
+-- jobs that run once
+SELECT zk_once('/nightly', '2026-11-21');
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_once('/nightly', '1');
+SELECT zk_once('/nightly', '1 banana', 'at_least_once');
+SELECT zk_once('/nightly', run_key => 'k', guarantee => 'at_most_once');
+SELECT zk_once('/nightly', period => '1 day', guarantee => 'at_least_once');
+SELECT zk_once('/nightly', interval '1 week');
+SELECT zk_once_reset('/nightly');
+\echo :LAST_ERROR_SQLSTATE
+RESET client_min_messages;
+
+-- if a role may not see the settings, errors do not show it hosts
+CREATE ROLE regress_zklock_user;
+GRANT EXECUTE ON FUNCTION zk_try_lock(text, interval, interval, interval)
+    TO regress_zklock_user;
+SET ROLE regress_zklock_user;
+DO $$
+DECLARE
+	detail text;
+BEGIN
+	PERFORM zk_try_lock('/x');
+EXCEPTION WHEN connection_failure THEN
+	GET STACKED DIAGNOSTICS detail = PG_EXCEPTION_DETAIL;
+	RAISE NOTICE 'tells of an error: %', detail LIKE '%127.0.0.1%';
+END $$;
+RESET ROLE;
+REVOKE ALL ON FUNCTION zk_try_lock(text, interval, interval, interval)
+    FROM regress_zklock_user;
+DROP ROLE regress_zklock_user;
 SELECT all_quiet();
