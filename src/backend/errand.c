@@ -12,7 +12,6 @@
 #include "access/xact.h"
 #include "backend/errand.h"
 #include "backend/refusal.h"
-#include "backend/request.h"
 #include "miscadmin.h"
 #include "shared/boottime.h"
 #include "shared/compat.h"
@@ -97,12 +96,10 @@ static int32
 run_errand(ZklErrand *errand, const ZklTarget *target, ZklDeadlines *at)
 {
 	ZklSlot		answer;
-	int			slotno;
 
 	errand->rc = ZKL_RC_UNKNOWN;
-	slotno = zkl_request_claim(target, ZKL_KIND_ERRAND);
-	zkl_slots[slotno].s_dsm = errand->handle;
-	zkl_wait_for_answer(slotno, errand_context, target->name, at, &answer);
+	zkl_wait_for_answer(target, ZKL_KIND_ERRAND, errand->handle,
+						errand_context, at, &answer);
 	pause_unknown(errand, target);
 	return errand->rc;
 }

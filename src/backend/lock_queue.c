@@ -11,7 +11,6 @@
 #include "backend/lock_queue.h"
 #include "backend/long_answer.h"
 #include "backend/refusal.h"
-#include "backend/request.h"
 #include "backend/wait.h"
 #include "shared/settings.h"
 
@@ -54,12 +53,12 @@ break_context(void *name)
 bool
 zkl_lock_queue_break(const ZklTarget *lock)
 {
-	int			slotno = zkl_request_claim(lock, ZKL_KIND_BREAK);
 	ZklDeadlines at;
 	ZklSlot		answer;
 
 	zkl_wait_begin_answer(&at, ZKL_FOREVER, ZKL_FOREVER, true);
-	zkl_wait_for_answer(slotno, break_context, lock->name, &at, &answer);
+	zkl_wait_for_answer(lock, ZKL_KIND_BREAK, DSM_HANDLE_INVALID,
+						break_context, &at, &answer);
 	if (answer.s_state == ZKL_SLOT_FAILED)
 		zkl_refusal_raise_failed(lock->name, answer.s_answer.error, answer.s_answer.zkrc);
 	return answer.s_answer.token != 0;

@@ -11,7 +11,6 @@
 
 #include "backend/long_answer.h"
 #include "backend/refusal.h"
-#include "backend/request.h"
 #include "backend/wait.h"
 #include "shared/settings.h"
 
@@ -22,13 +21,11 @@ static Size
 read_answer_once(const ZklTarget *target, ZklSlotKind kind,
 				 void (*where) (void *name), dsm_handle segment)
 {
-	int			slotno = zkl_request_claim(target, kind);
 	ZklDeadlines at;
 	ZklSlot		answer;
 
 	zkl_wait_begin_answer(&at, ZKL_FOREVER, zkl_connect_timeout, false);
-	zkl_slots[slotno].s_dsm = segment;
-	zkl_wait_for_answer(slotno, where, target->name, &at, &answer);
+	zkl_wait_for_answer(target, kind, segment, where, &at, &answer);
 	if (answer.s_state == ZKL_SLOT_GRANTED)
 		return 0;
 	if (answer.s_answer.error != ZKL_ERROR_TOO_LARGE)

@@ -270,6 +270,29 @@ zkl_refusal_raise_unreachable(void)
 	pg_unreachable();
 }
 
+const char *
+zkl_refusal_worker_silence(void)
+{
+	ZklStatus	status;
+
+	zkl_status_copy(&status);
+	if (status.worker_pid == 0)
+		return "The worker does not run.";
+	return psprintf("The worker (process %d) does not answer.",
+					status.worker_pid);
+}
+
+void
+zkl_refusal_raise_worker_silent(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_CONNECTION_FAILURE),
+			 errmsg("could not reach the zklock worker"),
+			 errdetail("%s", zkl_refusal_worker_silence()),
+			 errhint("See the server log, and check whether that process is stopped.")));
+	pg_unreachable();
+}
+
 void
 zkl_refusal_raise_timed_out(const char *what, int64 timeout_ms)
 {

@@ -15,6 +15,13 @@ pg_noreturn extern void zkl_refusal_raise_failed(const char *name, ZklError erro
 /* Raises error 08006: no answer came in time. */
 pg_noreturn extern void zkl_refusal_raise_unreachable(void);
 
+/*
+ * The same if it is the worker that does not answer; and what to say of it, as a
+ * full sentence for errdetail.
+ */
+pg_noreturn extern void zkl_refusal_raise_worker_silent(void);
+extern const char *zkl_refusal_worker_silence(void);
+
 /* Raises error 55P03: "what" was not acquired before its timeout ended. */
 pg_noreturn extern void zkl_refusal_raise_timed_out(const char *what,
 													int64 timeout_ms);

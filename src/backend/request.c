@@ -19,13 +19,11 @@
  */
 #include "postgres.h"
 
-#include "backend/refusal.h"
 #include "backend/request.h"
 #include "backend/slot.h"
 #include "backend/text.h"
 #include "commands/dbcommands.h"
 #include "miscadmin.h"
-#include "shared/boottime.h"
 #include "shared/compat.h"
 #include "shared/control.h"
 #include "shared/loaded.h"
@@ -34,8 +32,6 @@
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
-
-#define OWN_SLOT_LOOK_MS	10
 
 /* Whose requests these are, in UTF-8 */
 typedef struct Identity
@@ -175,28 +171,10 @@ claim_for_lock(void)
 	return slotno;
 }
 
-/*
- * The worker frees a slot as soon as it sees the release, whatever ZooKeeper
- * does.  So this waits only for a worker that is stopped or restarts.  It polls,
- * since the worker does not tell when it has freed a slot.
- */
-static int
-claim_own(void)
+bool
+zkl_request_has_own_slot(void)
 {
-	int64		until = zkl_boottime_ms() + zkl_connect_timeout;
-	int			slotno;
-
-	while ((slotno = zkl_slot_claim_own(zkl_my_procno())) < 0)
-	{
-		if (zkl_boottime_ms() >= until)
-			zkl_refusal_raise_unreachable();
-		(void) WaitLatch(MyLatch,
-						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 OWN_SLOT_LOOK_MS, zkl_wait_event());
-		ResetLatch(MyLatch);
-		CHECK_FOR_INTERRUPTS();
-	}
-	return slotno;
+	return zkl_slot_find_own(zkl_my_procno()) >= 0;
 }
 
 int
@@ -212,7 +190,8 @@ zkl_request_claim(const ZklTarget *target, ZklSlotKind kind)
 	make_room_under_way();
 	identify(&who);
 
-	slotno = kind == ZKL_KIND_LOCK ? claim_for_lock() : claim_own();
+	slotno = kind == ZKL_KIND_LOCK ? claim_for_lock() :
+		zkl_slot_claim_own(zkl_my_procno());
 	slot = &zkl_slots[slotno];
 	slot->s_request.kind = kind;
 	slot->s_request.procno = zkl_my_procno();

@@ -14,9 +14,10 @@
 /*
  * Claims a slot and fills in what all kinds of requests have.  Error 53400 if
  * the request is for a lock and no slot is free.  The other kinds have slots of
- * their own: this may wait for one, with error 08006 if the worker does not run.
- * Between this and zkl_request_submit nothing may throw an error.
+ * their own: one must be free.  Between this and zkl_request_submit nothing may
+ * throw an error.
  */
+extern bool zkl_request_has_own_slot(void);
 extern int	zkl_request_claim(const ZklTarget *target, ZklSlotKind kind);
 
 /* Submits a claimed request; "more": see zkl_slot_submit.  Cannot fail. */

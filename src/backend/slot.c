@@ -57,7 +57,7 @@ zkl_slot_claim(void)
 }
 
 int
-zkl_slot_claim_own(int procno)
+zkl_slot_find_own(int procno)
 {
 	int			first = zkl_control->ctl_nrequests + procno * ZKL_OWN_SLOTS;
 	int			i;
@@ -66,9 +66,15 @@ zkl_slot_claim_own(int procno)
 	for (i = first; i < first + ZKL_OWN_SLOTS; i++)
 	{
 		if (zkl_slot_peek(i) == ZKL_SLOT_FREE)
-			return claim_free_slot(i);
+			return i;
 	}
 	return -1;
+}
+
+int
+zkl_slot_claim_own(int procno)
+{
+	return claim_free_slot(zkl_slot_find_own(procno));
 }
 
 void

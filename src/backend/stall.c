@@ -1,6 +1,7 @@
 /*
  * stall.c
- *	  Whether a wait is for ZooKeeper, or for other sessions that have the lock.
+ *	  Whether a wait is for ZooKeeper, for the worker, or for other sessions that
+ *	  have the lock.
  *
  * Owns nothing.  Run by backends.  Takes no locks but, through slot.h, those
  * of what it copies, one at a time.
@@ -18,6 +19,7 @@
 #include "backend/refusal.h"
 #include "backend/stall.h"
 #include "shared/boottime.h"
+#include "shared/dirty.h"
 #include "shared/lease.h"
 #include "shared/slot.h"
 #include "shared/status.h"
@@ -32,6 +34,8 @@ zkl_stall_time(int slotno)
 	ZklStatus	status;
 	bool		stalled;
 
+	if (slotno == ZKL_NO_SLOT)
+		return PG_INT64_MAX;
 	zkl_slot_copy(slotno, &slot);
 	zkl_lease_read(&generation, &deadline);
 	if (slot.s_request.kind == ZKL_KIND_LOCK && deadline <= now)
@@ -47,15 +51,45 @@ zkl_stall_time(int slotno)
 	return stalled ? PG_INT64_MAX : -1;
 }
 
-void
-zkl_stall_notice(const char *name)
+bool
+zkl_stall_is_worker(int slotno)
 {
-	ereport(NOTICE,
-			(errmsg("still waiting for ZooKeeper, not for another holder of distributed lock \"%s\"",
-					name),
-			 errdetail("ZooKeeper did not answer within \"zklock.connect_timeout\".  %s",
-					   zkl_refusal_worker_trouble()),
-			 errhint("The wait goes on.  Check \"zklock.connect_string\" and the view zk_status.")));
+	ZklStatus	status;
+
+	zkl_status_copy(&status);
+	return slotno == ZKL_NO_SLOT || status.worker_pid == 0 ||
+		zkl_dirty_is_set(slotno);
+}
+
+void
+zkl_stall_notice(int slotno, const char *name)
+{
+	if (zkl_stall_is_worker(slotno))
+		ereport(NOTICE,
+				(errmsg("still waiting for the zklock worker, not for another holder of distributed lock \"%s\"",
+						name),
+				 errdetail("%s", zkl_refusal_worker_silence()),
+				 errhint("The wait goes on.  See the server log, and check whether that process is stopped.")));
+	else
+		ereport(NOTICE,
+				(errmsg("still waiting for ZooKeeper, not for another holder of distributed lock \"%s\"",
+						name),
+				 errdetail("ZooKeeper did not answer within \"zklock.connect_timeout\".  %s",
+						   zkl_refusal_worker_trouble()),
+				 errhint("The wait goes on.  Check \"zklock.connect_string\" and the view zk_status.")));
+}
+
+static int
+lock_timeout_detail(int slotno, const char *name)
+{
+	if (zkl_stall_is_worker(slotno))
+		return errdetail("The wait was for the zklock worker, not for another holder of distributed lock \"%s\".  %s",
+						 name, zkl_refusal_worker_silence());
+	if (zkl_stall_time(slotno) >= 0)
+		return errdetail("The wait was for ZooKeeper, not for another holder of distributed lock \"%s\".  %s",
+						 name, zkl_refusal_worker_trouble());
+	return errdetail("Other sessions hold distributed lock \"%s\" or requested it earlier.",
+					 name);
 }
 
 void
@@ -67,10 +101,6 @@ zkl_stall_raise_lock_timeout(int slotno, const char *name, int64 timeout_ms)
 			 errmsg("canceling statement due to lock timeout") :
 			 errmsg("could not acquire distributed lock \"%s\" within %lld ms",
 					name, (long long) timeout_ms),
-			 zkl_stall_time(slotno) >= 0 ?
-			 errdetail("The wait was for ZooKeeper, not for another holder of distributed lock \"%s\".  %s",
-					   name, zkl_refusal_worker_trouble()) :
-			 errdetail("Other sessions hold distributed lock \"%s\" or requested it earlier.",
-					   name)));
+			 lock_timeout_detail(slotno, name)));
 	pg_unreachable();
 }

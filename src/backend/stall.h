@@ -1,20 +1,30 @@
 /*
  * stall.h
- *	  Whether a wait is for ZooKeeper, or for other sessions that have the lock.
+ *	  Whether a wait is for ZooKeeper, for the worker, or for other sessions that
+ *	  have the lock.
  */
 #ifndef ZKL_BACKEND_STALL_H
 #define ZKL_BACKEND_STALL_H
 
 #include "shared/compat.h"
 
+/* In the place of a slot: the worker has yet to free one for the request. */
+#define ZKL_NO_SLOT		(-1)
+
 /*
- * For how many µs the wait for a slot has been one for ZooKeeper; -1: it is one
+ * For how many µs a slot has waited for ZooKeeper or the worker; -1: it waits
  * for other sessions; PG_INT64_MAX: all of its time, as far as is known.
  */
 extern int64 zkl_stall_time(int slotno);
 
+/*
+ * Whether it waits for the worker: that is stopped, or does not run, because
+ * otherwise it looks at each request at once.
+ */
+extern bool zkl_stall_is_worker(int slotno);
+
 /* A NOTICE that says so; both of these take a name that the client can show. */
-extern void zkl_stall_notice(const char *name);
+extern void zkl_stall_notice(int slotno, const char *name);
 
 /*
  * Raises error 55P03, whose detail tells what the wait was for.  "timeout_ms" is

@@ -21,8 +21,12 @@
 #include "portability/instr_time.h"
 #include "shared/compat.h"
 #include "shared/lease.h"
+#include "shared/loaded.h"
 #include "shared/settings.h"
 #include "shared/slot.h"
+
+/* The worker does not tell when it has freed a slot. */
+#define OWN_SLOT_LOOK_MS	10
 
 /* ---- time ---- */
 
@@ -126,7 +130,7 @@ look_for_stall(ZklDeadlines *at, int slotno, const char *name, int64 now)
 	{
 		told = at->start;
 		at->look = ZKL_NEVER;
-		zkl_stall_notice(name);
+		zkl_stall_notice(slotno, name);
 	}
 }
 
@@ -137,6 +141,8 @@ act_on_deadlines(ZklDeadlines *at, int slotno, const char *name, int64 now)
 		look_for_stall(at, slotno, name, now);
 	if (now >= at->lock_timeout)
 		zkl_stall_raise_lock_timeout(slotno, name, at->raises_after_ms);
+	if (now >= at->answer && zkl_stall_is_worker(slotno))
+		zkl_refusal_raise_worker_silent();
 	if (now >= at->answer)
 		zkl_refusal_raise_unreachable();
 	if (now >= at->time_out)
@@ -166,6 +172,17 @@ zkl_wait_is_answered(int slotno)
 	}
 }
 
+/* For WaitLatch: ms until the next look; -1: only the latch tells of changes. */
+static long
+next_look(const ZklDeadlines *at, int slotno, int64 now)
+{
+	long		timeout = next_timeout(at, now);
+	long		most = slotno == ZKL_NO_SLOT ? OWN_SLOT_LOOK_MS :
+	zkl_slot_peek(slotno) == ZKL_SLOT_GRANTED ? zkl_lease_look_ms() : -1;
+
+	return timeout < 0 || (most >= 0 && most < timeout) ? most : timeout;
+}
+
 void
 zkl_wait_until(bool (*is_over) (int slotno), int slotno,
 			   void (*context) (void *name), const char *name,
@@ -185,10 +202,7 @@ zkl_wait_until(bool (*is_over) (int slotno), int slotno,
 		long		timeout;
 
 		act_on_deadlines(at, slotno, shown, now);
-		timeout = next_timeout(at, now);
-		if (zkl_slot_peek(slotno) == ZKL_SLOT_GRANTED &&
-			(timeout < 0 || timeout > zkl_lease_look_ms()))
-			timeout = zkl_lease_look_ms();
+		timeout = next_look(at, slotno, now);
 		(void) WaitLatch(MyLatch,
 						 WL_LATCH_SET | WL_EXIT_ON_PM_DEATH |
 						 (timeout >= 0 ? WL_TIMEOUT : 0),
@@ -200,16 +214,49 @@ zkl_wait_until(bool (*is_over) (int slotno), int slotno,
 	error_context_stack = callback.previous;
 }
 
+/* ---- the wait for what is no lock ---- */
+
+static bool
+has_own_slot(int slotno)
+{
+	return zkl_request_has_own_slot();
+}
+
+/*
+ * The worker frees a slot as soon as it sees the release, whatever ZooKeeper
+ * does.  So this waits only for a worker that is stopped or restarts, and for no
+ * longer than ZooKeeper has for an answer.
+ */
+static void
+wait_for_own_slot(void (*context) (void *name), const char *name,
+				  const ZklDeadlines *at)
+{
+	ZklDeadlines until = *at;
+
+	if (zkl_request_has_own_slot())
+		return;
+	until.answer = Min(at->answer, zkl_wait_after_ms(zkl_wait_clock(),
+													 zkl_connect_timeout));
+	until.time_out = until.look = ZKL_NEVER;
+	zkl_wait_until(has_own_slot, ZKL_NO_SLOT, context, name, &until);
+}
+
 void
-zkl_wait_for_answer(int slotno, void (*context) (void *name),
-					const char *name, ZklDeadlines *at, ZklSlot *answer)
+zkl_wait_for_answer(const ZklTarget *target, ZklSlotKind kind,
+					dsm_handle segment, void (*context) (void *name),
+					ZklDeadlines *at, ZklSlot *answer)
 {
 	int			first = zkl_request_count();
+	int			slotno;
 
+	zkl_loaded_check_worker();
+	wait_for_own_slot(context, target->name, at);
+	slotno = zkl_request_claim(target, kind);
+	zkl_slots[slotno].s_dsm = segment;
 	zkl_request_submit(slotno, false);
 	PG_TRY();
 	{
-		zkl_wait_until(zkl_wait_is_answered, slotno, context, name, at);
+		zkl_wait_until(zkl_wait_is_answered, slotno, context, target->name, at);
 		zkl_slot_copy(slotno, answer);
 	}
 	PG_FINALLY();

@@ -5,6 +5,7 @@
 #ifndef ZKL_BACKEND_WAIT_H
 #define ZKL_BACKEND_WAIT_H
 
+#include "backend/target.h"
 #include "shared/slot.h"
 
 #define ZKL_NEVER		PG_INT64_MAX	/* no deadline */
@@ -61,11 +62,14 @@ extern void zkl_wait_until(bool (*is_over) (int slotno), int slotno,
 						   ZklDeadlines *at);
 
 /*
- * Submits a claimed request, waits for its answer, copies the answered slot and
- * gives the slot back, also if there is an error.
+ * Requests what is no lock, and waits for the answer; "segment" is the slot's
+ * s_dsm.  Copies the answered slot and gives the slot back, also if there is an
+ * error.  The deadlines also end a wait for a free slot, which
+ * "zklock.connect_timeout" ends in any case.
  */
-extern void zkl_wait_for_answer(int slotno, void (*context) (void *name),
-								const char *name, ZklDeadlines *at,
-								ZklSlot *answer);
+extern void zkl_wait_for_answer(const ZklTarget *target, ZklSlotKind kind,
+								dsm_handle segment,
+								void (*context) (void *name),
+								ZklDeadlines *at, ZklSlot *answer);
 
 #endif							/* ZKL_BACKEND_WAIT_H */

@@ -21,6 +21,8 @@
 #include "shared/wakeup.h"
 
 #define BITS_PER_WORD	64
+#define WORD_OF(slotno) (&words[(slotno) / BITS_PER_WORD])
+#define BIT_OF(slotno)	(UINT64CONST(1) << ((slotno) % BITS_PER_WORD))
 
 static pg_atomic_uint64 *words = NULL;
 
@@ -67,12 +69,17 @@ is_awaiting(void)
 void
 zkl_dirty_set(int slotno, ZklWake wake)
 {
-	pg_atomic_fetch_or_u64(&words[slotno / BITS_PER_WORD],
-						   UINT64CONST(1) << (slotno % BITS_PER_WORD));
+	pg_atomic_fetch_or_u64(WORD_OF(slotno), BIT_OF(slotno));
 	if (wake == ZKL_WAKE_NOW ||
 		(wake == ZKL_WAKE_FOR_DEMAND && !(is_awaiting() && count_demand())) ||
 		(wake == ZKL_WAKE_AT_LEISURE && !is_awaiting()))
 		zkl_wakeup_worker();
+}
+
+bool
+zkl_dirty_is_set(int slotno)
+{
+	return (pg_atomic_read_u64(WORD_OF(slotno)) & BIT_OF(slotno)) != 0;
 }
 
 void

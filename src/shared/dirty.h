@@ -31,6 +31,9 @@ extern void zkl_dirty_init(int nslots);
 /* Sets the dirty bit of a slot, and wakes the worker if necessary. */
 extern void zkl_dirty_set(int slotno, ZklWake wake);
 
+/* Whether the worker has yet to look at a slot that was set dirty. */
+extern bool zkl_dirty_is_set(int slotno);
+
 /* ---- worker ---- */
 
 /*

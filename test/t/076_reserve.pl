@@ -115,11 +115,40 @@ sub gives_up
 	return is($session->sqlstate, '57014', "$case is given up");
 }
 
+# The error does not put the blame on ZooKeeper.
+sub blames_worker
+{
+	my ($session, $sql, $case) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	my $error = $session->send($sql)->result->{error};
+	is($error->{sqlstate}, '08006', "$case: ends by itself");
+	is($error->{message}, 'could not reach the zklock worker',
+		"$case: names the worker");
+	return is($error->{detail}, "The worker (process $worker) does not answer.",
+		"$case: and its process");
+}
+
 kill 'STOP', $worker;
 gives_up($impatient, "worker stopped: try $_") foreach 1 .. 5;
-is($impatient->error("SET zklock.connect_timeout = '50ms';"
-		  . " SELECT * FROM zk_queue('/full/0')"),
-	'08006', 'worker stopped: or ends by itself');
+$impatient->query("SET zklock.connect_timeout = '50ms'");
+blames_worker($impatient, "SELECT * FROM zk_queue('/full/0')",
+	'worker stopped: zk_queue() without a slot');
+$impatient->query("SET lock_timeout = '50ms';"
+	  . " SET zklock.connect_timeout = '5s'");
+is($impatient->error("SELECT zk_barrier_enter('/crowd', 2)"),
+	'55P03', 'worker stopped: lock_timeout ends a wait for a slot');
+like($impatient->messages, qr/The wait was for the zklock worker/,
+	'worker stopped: which the detail tells');
+$impatient->query('RESET lock_timeout; RESET zklock.connect_timeout');
+
+my $late = $test->session($one);
+$late->query("SET zklock.connect_timeout = '50ms'");
+blames_worker($late, 'SELECT count(*) FROM zk_dump()',
+	'worker stopped: zk_dump()');
+blames_worker($late, "SELECT zk_once('/late', 'k')",
+	'worker stopped: zk_once()');
+$late->close;
 $watcher->send("SELECT usename FROM zk_queue('/full/0')");
 $test->look_until($one,
 	"SELECT wait_event_type FROM pg_stat_activity WHERE pid = " . $watcher->pid,
@@ -127,8 +156,7 @@ $test->look_until($one,
 ok($watcher->busy, 'worker stopped: others wait for the answer only');
 kill 'CONT', $worker;
 is($watcher->value, 'greedy', 'worker goes on: they get it');
-is($impatient->query("RESET zklock.connect_timeout;"
-		  . " SELECT usename FROM zk_queue('/full/0')"),
+is($impatient->query("SELECT usename FROM zk_queue('/full/0')"),
 	'greedy', 'worker goes on: and so does who gave up');
 
 # A session that takes the place of one that ended behind such a request
