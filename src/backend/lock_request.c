@@ -121,9 +121,20 @@ is_decided(int slotno)
 	return slot.s_answer.blocked;
 }
 
-static bool
-get_locks(const ZklLockRequest *requests, int n, ZklGrant *grants)
+/* What zkl_lock_request_run is called with */
+typedef struct LockRun
 {
+	const ZklLockRequest *requests;
+	int			n;
+	ZklGrant   *grants;
+} LockRun;
+
+static bool
+get_locks(void *arg)
+{
+	const ZklLockRequest *requests = ((LockRun *) arg)->requests;
+	ZklGrant   *grants = ((LockRun *) arg)->grants;
+	int			n = ((LockRun *) arg)->n;
 	int			first = zkl_request_count();
 	int			i,
 				j;
@@ -159,25 +170,9 @@ get_locks(const ZklLockRequest *requests, int n, ZklGrant *grants)
 bool
 zkl_lock_request_run(const ZklLockRequest *requests, int n, ZklGrant *grants)
 {
-	int			first = zkl_request_count();
-	bool		granted = false;
+	LockRun		run = {requests, n, grants};
 
-	PG_TRY();
-	{
-		granted = get_locks(requests, n, grants);
-	}
-	PG_CATCH();
-	{
-		zkl_request_abandon(first);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
-
-	if (granted)
-		zkl_request_hand_over(first);
-	else
-		zkl_request_abandon(first);
-	return granted;
+	return zkl_request_run(get_locks, &run);
 }
 
 void

@@ -101,10 +101,28 @@ zkl_request_abandon(int first)
 		(void) zkl_slot_release(under_way[--nunder_way]);
 }
 
-void
-zkl_request_hand_over(int first)
+bool
+zkl_request_run(bool (*get) (void *arg), void *arg)
 {
-	nunder_way = first;
+	int			first = nunder_way;
+	bool		granted = false;
+
+	PG_TRY();
+	{
+		granted = get(arg);
+	}
+	PG_CATCH();
+	{
+		zkl_request_abandon(first);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+
+	if (granted)
+		nunder_way = first;		/* the caller owns their slots */
+	else
+		zkl_request_abandon(first);
+	return granted;
 }
 
 void

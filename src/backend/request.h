@@ -30,14 +30,16 @@ extern int	zkl_request_slot(int number);
 /* The time of all tries under way is over. */
 extern void zkl_request_time_out_all(void);
 
-/*
- * The requests from number "first" on are no longer under way: either they end,
- * however far they got, or the caller owns their slots.  Neither can fail.
- */
+/* The requests from number "first" on end, however far they got.  Cannot fail. */
 extern void zkl_request_abandon(int first);
-extern void zkl_request_hand_over(int first);
 
-/* The slot that was handed over last is under way again.  Cannot fail. */
+/*
+ * Calls "get", which submits requests and returns whether they are granted.  If
+ * so, the caller owns their slots; if not, or after an error, they are abandoned.
+ */
+extern bool zkl_request_run(bool (*get) (void *arg), void *arg);
+
+/* The slot that the caller got last is under way again.  Cannot fail. */
 extern void zkl_request_take_back(int slotno);
 
 /* The number by which the slots of this backend are known; 0: none has any */

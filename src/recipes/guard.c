@@ -65,62 +65,65 @@ is_permit_lost(int slotno)
 		 !zkl_lease_is_current(slot.s_answer.generation));
 }
 
+/* What zkl_guard_get_permits is called with, and its result */
+typedef struct PermitRun
+{
+	const ZklLockRequest *request;
+	int			n;
+	ZklGrant   *grants;
+	ZklPermitAnswer answer;
+} PermitRun;
+
 /*
  * No grant is taken before all are there: until then a loss sends no signal,
  * for the permits are requested again.
  */
 static ZklPermitAnswer
-get_permits(const ZklLockRequest *request, int n, ZklGrant *grants)
+get_permits(const PermitRun *run)
 {
 	int			first = zkl_request_count();
 	int			i;
 
-	for (i = 0; i < n; i++)
+	for (i = 0; i < run->n; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		zkl_lock_request_submit(request, false, i + 1 < n);
+		zkl_lock_request_submit(run->request, false, i + 1 < run->n);
 	}
-	for (i = 0; i < n; i++)
+	for (i = 0; i < run->n; i++)
 	{
 		int			slotno = zkl_request_slot(first + i);
 
-		zkl_lock_request_wait(request, slotno, is_permit_settled);
+		zkl_lock_request_wait(run->request, slotno, is_permit_settled);
 		if (zkl_slot_peek(slotno) == ZKL_SLOT_DENIED)
 			return ZKL_PERMITS_DENIED;
 		if (!is_guarded())
 			return ZKL_PERMITS_UNGUARDED;
 	}
-	for (i = 0; i < n; i++)
+	for (i = 0; i < run->n; i++)
 	{
 		int			slotno = zkl_request_slot(first + i);
 
 		if (is_permit_lost(slotno))
 			return ZKL_PERMITS_UNGUARDED;
-		(void) zkl_lock_request_take(request, slotno, &grants[i]);
+		(void) zkl_lock_request_take(run->request, slotno, &run->grants[i]);
 	}
 	return ZKL_PERMITS_GRANTED;
+}
+
+static bool
+run_permits(void *arg)
+{
+	PermitRun  *run = arg;
+
+	run->answer = get_permits(run);
+	return run->answer == ZKL_PERMITS_GRANTED;
 }
 
 ZklPermitAnswer
 zkl_guard_get_permits(const ZklLockRequest *request, int n, ZklGrant *grants)
 {
-	int			first = zkl_request_count();
-	ZklPermitAnswer answer = ZKL_PERMITS_UNGUARDED;
+	PermitRun	run = {request, n, grants};
 
-	PG_TRY();
-	{
-		answer = get_permits(request, n, grants);
-	}
-	PG_CATCH();
-	{
-		zkl_request_abandon(first);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
-
-	if (answer == ZKL_PERMITS_GRANTED)
-		zkl_request_hand_over(first);
-	else
-		zkl_request_abandon(first);
-	return answer;
+	(void) zkl_request_run(run_permits, &run);
+	return run.answer;
 }
