@@ -70,17 +70,37 @@ open_file(void)
 	return true;
 }
 
+static off_t
+most_for_a_file(void)
+{
+	return (off_t) zkl_trace_size * 1024 / 2;
+}
+
+/* The setting may have been greater when the file was written. */
+static void
+remove_large_old_file(void)
+{
+	struct stat status;
+
+	if (stat(TRACE_FILE_OLD, &status) == 0 &&
+		status.st_size > most_for_a_file() && unlink(TRACE_FILE_OLD) != 0)
+		ereport(LOG,
+				(errcode_for_file_access(),
+				 errmsg("could not remove file \"%s\": %m", TRACE_FILE_OLD)));
+}
+
 /* A full file becomes the old one.  Each may take half of the size. */
 static bool
 rotate_if_full(void)
 {
-	if (trace_size + (off_t) nunwritten <= (off_t) zkl_trace_size * 1024 / 2)
+	if (trace_size + (off_t) nunwritten <= most_for_a_file())
 		return true;
 	if (rename(TRACE_FILE, TRACE_FILE_OLD) != 0 && errno != ENOENT)
 	{
 		fail_trace("rename");
 		return false;
 	}
+	remove_large_old_file();
 	close(trace_fd);
 	return open_file();
 }
@@ -137,19 +157,19 @@ zkl_tracefile_reload(void)
 {
 	char		first[64];
 
-	if (zkl_trace == (trace_fd >= 0))
-		return;
-	if (!zkl_trace)
+	if (!zkl_trace && trace_fd >= 0)
 	{
 		zkl_tracefile_flush();
 		stop_trace();
 	}
-	else if (open_file())
+	else if (zkl_trace && trace_fd < 0 && open_file())
 	{
 		snprintf(first, sizeof(first), "process %d begins", MyProcPid);
 		add_line(NULL, first);
 		zkl_manager_trace(core, add_line, NULL);
 	}
+	if (trace_fd >= 0 && rotate_if_full())
+		remove_large_old_file();
 }
 
 void

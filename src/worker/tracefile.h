@@ -4,7 +4,7 @@
  *
  * The file is in the data directory, and only the server's owner can read it.
  * When it is full, it replaces zklock.trace.old.  Both together take no more than
- * "zklock.trace_size".
+ * "zklock.trace_size": if that is lowered, a file that is too large is removed.
  */
 #ifndef ZKL_WORKER_TRACEFILE_H
 #define ZKL_WORKER_TRACEFILE_H

@@ -91,14 +91,29 @@ wait_line(
 $test->wait_connected($node);
 $session->query("SELECT zk_unlock('/t/held')");
 
-# Three times the size, by locks.
+# Many lines, by locks
+sub fill_trace
+{
+	return $session->query('DO $$ BEGIN FOR i IN 1 .. 700 LOOP'
+		  . " PERFORM zk_lock('/t/size'); PERFORM zk_unlock('/t/size');"
+		  . ' END LOOP; END $$');
+}
+
+# Three times the size
 configure('zklock.trace_size' => '256kB');
-$session->query('DO $$ BEGIN FOR i IN 1 .. 700 LOOP'
-	  . " PERFORM zk_lock('/t/size'); PERFORM zk_unlock('/t/size');"
-	  . ' END LOOP; END $$');
+fill_trace();
 ok(-e $old, 'a full file is replaced');
 is((stat $old)[2] & 07777, 0600, 'the old one is for its owner alone, too');
 cmp_ok((-s $trace) + (-s $old), '<=', 256 * 1024, 'they take no more space');
+
+# Files that were written under a greater size
+configure('zklock.trace_size' => '1MB');
+fill_trace() until -s $old > 256 * 1024;
+configure('zklock.trace_size' => '256kB');
+ok(wait_for(sub { !-e $old }, 'the old file goes'),
+	'after the size was lowered, the old file goes');
+fill_trace();
+cmp_ok((-s $trace) + (-s $old), '<=', 256 * 1024, 'and space is used as before');
 
 foreach my $secret ('sesame', 'hush-hush', 'postgres')
 {
