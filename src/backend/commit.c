@@ -46,7 +46,6 @@ static bool is_first = false;
 static bool is_done = false;
 static bool is_warned = false;	/* that a release comes before the commit */
 static bool slots_are_quiet = false;
-static bool is_ending = false;	/* its callbacks are being called */
 static uint32 statements = 0;	/* that have begun, nested ones included */
 static bool only_looks = false; /* there is one, and it changes nothing */
 
@@ -244,8 +243,6 @@ check_commit(void)
 static void
 check_callback(XactEvent event, void *arg)
 {
-	is_ending |= event == XACT_EVENT_PRE_COMMIT ||
-		event == XACT_EVENT_PRE_PREPARE;
 	if (event == XACT_EVENT_PRE_COMMIT)
 		check_commit();
 	else if (event == XACT_EVENT_PRE_PREPARE)
@@ -269,9 +266,6 @@ move_to_head(void)
 	static intptr_t registered = 0;
 	intptr_t	next = registered + 1;
 
-	if (is_ending)
-		return;					/* PostgreSQL is walking the list, at our
-								 * place */
 	RegisterXactCallback(check_callback, (void *) next);
 	if (registered != 0)
 		UnregisterXactCallback(check_callback, (void *) registered);
@@ -446,7 +440,6 @@ zkl_commit_forget(void)
 	has_begun = false;
 	is_first = false;
 	in_doubt = false;
-	is_ending = false;
 	is_warned = false;
 	statements = 0;
 	only_looks = false;
