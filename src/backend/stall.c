@@ -54,11 +54,7 @@ zkl_stall_time(int slotno)
 bool
 zkl_stall_is_worker(int slotno)
 {
-	ZklStatus	status;
-
-	zkl_status_copy(&status);
-	return slotno == ZKL_NO_SLOT || status.worker_pid == 0 ||
-		zkl_dirty_is_set(slotno);
+	return slotno == ZKL_NO_SLOT || zkl_dirty_is_set(slotno);
 }
 
 void
