@@ -289,7 +289,7 @@ zkl_refusal_raise_worker_silent(void)
 			(errcode(ERRCODE_CONNECTION_FAILURE),
 			 errmsg("could not reach the zklock worker"),
 			 errdetail("%s", zkl_refusal_worker_silence()),
-			 errhint("See the server log, and check whether that process is stopped.")));
+			 errhint("See the server log, and the state of the process \"zklock worker\".")));
 	pg_unreachable();
 }
 

@@ -65,7 +65,7 @@ zkl_stall_notice(int slotno, const char *name)
 				(errmsg("still waiting for the zklock worker, not for another holder of distributed lock \"%s\"",
 						name),
 				 errdetail("%s", zkl_refusal_worker_silence()),
-				 errhint("The wait goes on.  See the server log, and check whether that process is stopped.")));
+				 errhint("The wait goes on.  See the server log, and the state of the process \"zklock worker\".")));
 	else
 		ereport(NOTICE,
 				(errmsg("still waiting for ZooKeeper, not for another holder of distributed lock \"%s\"",

@@ -18,8 +18,8 @@
 extern int64 zkl_stall_time(int slotno);
 
 /*
- * Whether it waits for the worker: that is stopped, or does not run, because
- * otherwise it looks at each request at once.
+ * Whether it waits for the worker, which has yet to look at it.  A worker that
+ * runs looks at each request at once.
  */
 extern bool zkl_stall_is_worker(int slotno);
 
