@@ -207,6 +207,7 @@ sub wait_or_violate
 	{
 		if (ChaosClient::now() > $deadline)
 		{
+			check_members();
 			violation($kind, "not in time: $what\n" . state_of_all());
 			return undef;
 		}
@@ -277,6 +278,19 @@ sub check_sections
 	return;
 }
 
+# A ZooKeeper server whose data differs from that of the others (releases
+# before 3.9.3: ZOOKEEPER-4712) breaks what zklock's promises rest on.
+sub check_members
+{
+	my @diverged =
+	  grep { slurp_file($_->logfile) =~ /digest mismatch/ } $zk->servers;
+
+	return unless @diverged;
+	BAIL_OUT('the run says nothing, because the data of ZooKeeper server '
+		  . join(' and ', map { $_->name } @diverged)
+		  . ' differs from that of the others: run it again');
+}
+
 sub run_round
 {
 	my ($round) = @_;
@@ -284,6 +298,7 @@ sub run_round
 	  ChaosPlan::plan($seed + $round, $round_length, $timeout, $round == 1);
 	my @sections;
 
+	check_members();
 	$_->run foreach @workloads;
 	run_faults($round, @plan);
 	$faults->heal_all;
