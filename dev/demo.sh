@@ -117,8 +117,8 @@ start_postgres() {
 		listen_addresses = '127.0.0.1'
 		unix_socket_directories = ''
 		fsync = off
-		cluster_name = '$server'
 		shared_preload_libraries = 'zklock'
+		zklock.server_name = '$server'
 		zklock.connect_string = '127.0.0.1:$zk_port'
 		zklock.session_timeout = '4s'
 		zklock.tick_time = '1s'

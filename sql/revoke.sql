@@ -17,10 +17,10 @@ SELECT zk_revoke(NULL) IS NULL AND zk_lead(NULL) IS NULL
    AND zk_lead(NULL, '-1s', 'me') IS NULL AND zk_resign(NULL) IS NULL AS strict;
 SELECT count(*) FROM zk_leader(NULL);
 
--- participants: 127 bytes at most, in UTF-8
-SELECT zk_lead('/x', id => repeat('x', 128));
+-- participants: 255 bytes at most, in UTF-8
+SELECT zk_lead('/x', id => repeat('x', 256));
 \echo :LAST_ERROR_SQLSTATE
-SELECT zk_lead('/x', id => repeat(chr(228), 64));
+SELECT zk_lead('/x', id => repeat(chr(228), 128));
 
 -- timeouts
 SELECT zk_lead('/x', '-1s');

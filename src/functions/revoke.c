@@ -29,18 +29,19 @@
 
 ZKL_FUNCTION(zkl_sql_revoke);
 
-/* Describes this session for the holder. */
-static void
-describe_asker(char *buf, Size size)
+/* Describes this session for the holder, in UTF-8. */
+static char *
+describe_asker(void)
 {
 	char	   *usename = GetUserNameFromId(GetSessionUserId(), true);
 	char	   *database = get_database_name(MyDatabaseId);
+	char		user[NAMEDATALEN];
+	char		name[NAMEDATALEN];
 
-	zkl_text_copy_to_utf8(buf, size,
-						  psprintf("process %d of %s (user \"%s\", database \"%s\")",
-								   MyProcPid, zkl_server_name(),
-								   usename ? usename : "",
-								   database ? database : ""));
+	zkl_text_copy_to_utf8(user, sizeof(user), usename ? usename : "");
+	zkl_text_copy_to_utf8(name, sizeof(name), database ? database : "");
+	return psprintf("process %d of %s (user \"%s\", database \"%s\")",
+					MyProcPid, zkl_server_name(), user, name);
 }
 
 /* Fills in the data that replaces the data that the errand has just read. */
@@ -127,14 +128,13 @@ Datum
 zkl_sql_revoke(PG_FUNCTION_ARGS)
 {
 	ZklTarget	lock = zkl_target_lock(PG_GETARG_TEXT_PP(0));
-	char		asker[ZKL_MAX_REVOKER];
+	char	   *asker = describe_asker();
 	ZklListing	list;
 	ZklListingEntry entry;
 	dsm_segment *segment;
 	int32		asked = 0;
 	bool		first = true;
 
-	describe_asker(asker, sizeof(asker));
 	segment = zkl_lock_queue_read(&lock, &list);
 	while (zkl_listing_next(&list, &entry) &&
 		   (first || entry.mode == ZKL_SHARED))

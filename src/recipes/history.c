@@ -7,7 +7,6 @@
  */
 #include "postgres.h"
 
-#include "backend/text.h"
 #include "datatype/timestamp.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
@@ -133,7 +132,6 @@ static void
 put_run(StringInfo out)
 {
 	uint8		run[RUN_ID_BYTES];
-	char		server[64];
 	int			i;
 
 	if (!pg_strong_random(run, sizeof(run)))
@@ -144,8 +142,7 @@ put_run(StringInfo out)
 	for (i = 0; i < RUN_ID_BYTES; i++)
 		appendStringInfo(out, "%02x", run[i]);
 	appendStringInfoString(out, "\",\"server\":");
-	zkl_text_copy_to_utf8(server, sizeof(server), zkl_server_name());
-	escape_json(out, server);
+	escape_json(out, zkl_server_name());
 	appendStringInfo(out, ",\"pid\":%d", MyProcPid);
 }
 

@@ -13,6 +13,7 @@
 
 #include "miscadmin.h"
 #include "shared/hosts.h"
+#include "shared/server_name.h"
 #include "shared/settings.h"
 #include "utils/guc.h"
 #include "znode/dialect.h"
@@ -20,6 +21,7 @@
 
 char	   *zkl_connect_string = NULL;
 char	   *zkl_root = NULL;
+char	   *zkl_server_name_setting = NULL;
 char	   *zkl_dialects = "";
 char	   *zkl_auth_file = NULL;
 int			zkl_session_timeout = 10000;
@@ -88,6 +90,13 @@ check_root(char **newval, void **extra, GucSource source)
 }
 
 static bool
+check_server_name(char **newval, void **extra, GucSource source)
+{
+	return accept_value("zklock.server_name", *newval,
+						zkl_server_name_check(*newval));
+}
+
+static bool
 check_dialects(char **newval, void **extra, GucSource source)
 {
 	return accept_value("zklock.dialects", *newval,
@@ -128,6 +137,14 @@ define_connection_settings(void)
 							   PGC_POSTMASTER,
 							   0,
 							   check_root, NULL, NULL);
+	DefineCustomStringVariable("zklock.server_name",
+							   "Sets the name of this server towards others.",
+							   "If it is empty, the name is made of \"cluster_name\", the host and the port.",
+							   &zkl_server_name_setting,
+							   "",
+							   PGC_POSTMASTER,
+							   0,
+							   check_server_name, NULL, NULL);
 	DefineCustomStringVariable("zklock.dialects",
 							   "Sets with which other clients locks are shared, by the beginning of their names.",
 							   "For example, \"/jobs=curator_mutex, /py=kazoo\".  All other locks have the dialect curator_rw.",

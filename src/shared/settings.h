@@ -23,6 +23,7 @@ typedef enum ZklRevokeAction
 /* Times in ms */
 extern char *zkl_connect_string;
 extern char *zkl_root;
+extern char *zkl_server_name_setting;	/* empty: see server_name.c */
 extern char *zkl_dialects;
 extern char *zkl_auth_file;
 extern int	zkl_session_timeout;

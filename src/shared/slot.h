@@ -64,6 +64,8 @@ typedef enum ZklSlotKind
 	ZKL_KIND_QUEUE,				/* zk_queue(): s_dsm says where to answer */
 	ZKL_KIND_BREAK,				/* zk_break_lock(): its token is 1 if a znode
 								 * was removed, else 0 */
+	ZKL_KIND_FLEET,				/* zk_servers: as QUEUE, of the znodes in the
+								 * fleet's directory */
 	ZKL_KIND_DUMP,				/* zk_dump(): as QUEUE */
 	ZKL_KIND_ERRAND				/* s_dsm says what to do; see errand.h */
 } ZklSlotKind;
@@ -90,7 +92,8 @@ typedef enum ZklError
 								 * or zkrc says what ZooKeeper answered */
 	ZKL_ERROR_RESTLESS,			/* zk_break_lock(): the head of the queue kept
 								 * changing */
-	ZKL_ERROR_TOO_LARGE,		/* QUEUE, DUMP: dsm_size says what it takes */
+	ZKL_ERROR_TOO_LARGE,		/* QUEUE, FLEET, DUMP: dsm_size says what it
+								 * takes */
 	ZKL_ERROR_SEGMENT,			/* the worker cannot map the backend's segment */
 	ZKL_ERROR_LAPSED			/* its lease has ended; not known to be lost */
 } ZklError;
@@ -115,8 +118,8 @@ zkl_error_ends_znode(ZklError error)
 	return error == ZKL_ERROR_OVERDUE || error == ZKL_ERROR_UNREADABLE;
 }
 
-#define ZKL_MAX_LEADER_ID	127
-#define ZKL_MAX_REVOKER		160
+#define ZKL_MAX_LEADER_ID	255 /* a server's name and a process id fit */
+#define ZKL_MAX_REVOKER		256
 
 /* What a backend wants */
 typedef struct ZklSlotRequest
@@ -210,8 +213,8 @@ typedef struct ZklSlot
 	uint64		s_owner;
 
 	/*
-	 * QUEUE, DUMP, ERRAND: where the answer goes, set while CLAIMED.  LOCK:
-	 * the epilogue, which the backend sets while GRANTED and the worker
+	 * QUEUE, FLEET, DUMP, ERRAND: where the answer goes, set while CLAIMED.
+	 * LOCK: the epilogue, which the backend sets while GRANTED and the worker
 	 * clears, and whether it is wanted at the release; see epilogue.h.
 	 */
 	dsm_handle	s_dsm;

@@ -15,16 +15,17 @@
 #include "znode/znode.h"
 
 #define FORMAT_KEY		"zklock"
-#define FORMAT_VERSION	1
+#define FORMAT_VERSION	ZKL_ZNODE_PROTOCOL
 #define MAX_KEY			16		/* longer keys are none that we know */
 
 /*
- * Bytes that a string may take once escaped.  Four such, a lifetime (15
- * characters of at most six bytes), the numbers and the keys stay below
- * ZKL_MAX_NODE_DATA; names of 63 bytes fit whole unless half of them are
- * control characters.
+ * Bytes that a string may take once escaped.  Three such, a server's name, a
+ * lifetime (15 characters of at most six bytes), the numbers and the keys stay
+ * below ZKL_MAX_NODE_DATA; names of 63 bytes fit whole unless half of them are
+ * control characters, and a server's name always does (see server_name.c).
  */
 #define MAX_ESCAPED		192
+#define MAX_ASKER		320		/* the same for who asks for a lock */
 
 static void
 put_bytes(char **at, const char *bytes, size_t length)
@@ -75,9 +76,13 @@ escape_character(const char *text, size_t bytes, char *escaped)
 	return bytes;
 }
 
-/* Bytes that are no UTF-8 (a name that was cut, say) become "?" */
+/*
+ * At most "most" bytes once it is escaped.  Bytes that are no UTF-8 (a name that
+ * was cut, say) become "?".
+ */
 static void
-put_string(char **at, const char *key, const char *value, size_t size)
+put_string(char **at, const char *key, const char *value, size_t size,
+		   size_t most)
 {
 	const char *end = memchr(value, '\0', size);
 	size_t		length = end ? (size_t) (end - value) : size;
@@ -97,7 +102,7 @@ put_string(char **at, const char *key, const char *value, size_t size)
 			n = escape_character("?", bytes = 1, escaped);
 		else
 			n = escape_character(value + i, bytes, escaped);
-		if (written + n > MAX_ESCAPED)
+		if (written + n > most)
 			break;
 		put_bytes(at, escaped, n);
 		written += n;
@@ -119,14 +124,18 @@ zkl_node_data_format(const ZklNodeData *data, char *buf, size_t size)
 	}
 	put_bytes(&at, "{\"" FORMAT_KEY "\":", strlen("{\"" FORMAT_KEY "\":"));
 	put_number(&at, FORMAT_VERSION);
-	put_string(&at, ",\"server\":", data->server, sizeof(data->server));
-	put_string(&at, ",\"database\":", data->database, sizeof(data->database));
-	put_string(&at, ",\"user\":", data->usename, sizeof(data->usename));
+	put_string(&at, ",\"server\":", data->server, sizeof(data->server),
+			   ZKL_MAX_SERVER_NAME);
+	put_string(&at, ",\"database\":", data->database, sizeof(data->database),
+			   MAX_ESCAPED);
+	put_string(&at, ",\"user\":", data->usename, sizeof(data->usename),
+			   MAX_ESCAPED);
 	put_string(&at, ",\"application\":", data->application_name,
-			   sizeof(data->application_name));
+			   sizeof(data->application_name), MAX_ESCAPED);
 	put_bytes(&at, ",\"pid\":", strlen(",\"pid\":"));
 	put_number(&at, data->pid);
-	put_string(&at, ",\"lifetime\":", data->lifetime, sizeof(data->lifetime));
+	put_string(&at, ",\"lifetime\":", data->lifetime, sizeof(data->lifetime),
+			   MAX_ESCAPED);
 	put_bytes(&at, ",\"since\":", strlen(",\"since\":"));
 	put_number(&at, data->since);
 	*at++ = '}';
@@ -318,7 +327,7 @@ zkl_node_data_revoke(const char *text, size_t length, const char *who,
 	const char *members = find_members(text, &length);
 	char	   *at = buf;
 
-	put_string(&at, "{\"revoke\":", who, strlen(who) + 1);
+	put_string(&at, "{\"revoke\":", who, strlen(who) + 1, MAX_ASKER);
 	if (members != NULL &&
 		(size_t) (at - buf) + 1 + length <= ZKL_MAX_NODE_DATA)
 	{

@@ -16,8 +16,12 @@
 #include "znode/lockmode.h"
 #include "znode/uuid.h"
 
+/* Grows when a server writes znodes that older servers cannot read */
+#define ZKL_ZNODE_PROTOCOL	1
+
 #define ZKL_MAX_NAME		255 /* bytes of a lock's name, in UTF-8 */
 #define ZKL_MAX_ROOT		127 /* bytes of the root */
+#define ZKL_MAX_SERVER_NAME	200 /* bytes of a server's name, in UTF-8 */
 
 /* The longest: "_c_" + uuid + "-__WRIT__" + up to eleven characters of number */
 #define ZKL_MAX_ZNODE_NAME	(3 + ZKL_UUID_TEXT + 9 + 11)
@@ -130,7 +134,7 @@ extern bool zkl_znode_is_like(const char *segment, size_t length);
  */
 typedef struct ZklNodeData
 {
-	char		server[64];
+	char		server[ZKL_MAX_SERVER_NAME + 1];
 	char		database[64];
 	char		usename[64];
 	char		application_name[64];

@@ -184,17 +184,17 @@ leader_is('/l/empty', '', 'an empty id');
 is($curator->command('latch', 'leader', '/zklock/l/utf8'), "Z\x{fc}rich", 'an id in UTF-8');
 is($test->look($two, "SELECT id = E'Z\\u00fcrich' FROM zk_leader('/l/utf8')"),
 	't', 'which we see as well');
-is($s->error("SELECT zk_lead('/l/long', id => repeat('x', 128))"), '22023', 'a long id');
-is($s->error("SELECT zk_lead('/l/long', id => repeat(E'\\u00fc', 64))"), '22023', 'in bytes');
-cmp_ok($s->query("SELECT zk_lead('/l/long', id => repeat('x', 127))"), '>', 0, 'as long as can be');
-leader_is('/l/long', 'x' x 127, 'a long id');
+is($s->error("SELECT zk_lead('/l/long', id => repeat('x', 256))"), '22023', 'a long id');
+is($s->error("SELECT zk_lead('/l/long', id => repeat(E'\\u00fc', 128))"), '22023', 'in bytes');
+cmp_ok($s->query("SELECT zk_lead('/l/long', id => repeat('x', 255))"), '>', 0, 'as long as can be');
+leader_is('/l/long', 'x' x 255, 'a long id');
 
 # A restarted worker knows what it is.
 my $worker = $test->status($one, 'worker_pid');
 kill 'TERM', $worker;
 $test->look_until($one,
 	"SELECT worker_pid <> $worker AND state = 'connected' FROM zk_status", 't', 'restarted');
-leader_is('/l/long', 'x' x 127, 'after a restart of the worker');
+leader_is('/l/long', 'x' x 255, 'after a restart of the worker');
 is($t->query("SELECT zk_resign('/l/b')"), 't', 'the survivor resigns');
 $s->query('SELECT zk_unlock_all()');
 

@@ -100,7 +100,8 @@ data_extremes(void)
 	length = zkl_node_data_format(&data, json, ZKL_MAX_NODE_DATA);
 	CHECK(length > 0 && length < ZKL_MAX_NODE_DATA);
 	CHECK(parse_data(json, length, &back));
-	CHECK_INT((int64_t) strlen(back.server), 32);
+	CHECK_INT((int64_t) strlen(back.server), ZKL_MAX_SERVER_NAME / 6);
+	CHECK_INT((int64_t) strlen(back.usename), 32);
 	CHECK_INT((int64_t) strlen(back.lifetime), 15);
 	CHECK_INT(back.pid, INT32_MIN);
 	CHECK_INT(back.since, INT64_MIN);
@@ -108,7 +109,14 @@ data_extremes(void)
 	memset(&data, '"', sizeof(data));
 	length = zkl_node_data_format(&data, json, ZKL_MAX_NODE_DATA);
 	CHECK(parse_data(json, length, &back));
-	CHECK_INT((int64_t) strlen(back.server), 63);
+	CHECK_INT((int64_t) strlen(back.usename), 63);
+
+	/* a server's name is never cut, whatever else there is */
+	memset(data.server, 'x', ZKL_MAX_SERVER_NAME);
+	length = zkl_node_data_format(&data, json, ZKL_MAX_NODE_DATA);
+	CHECK(length + ZKL_NODE_DATA_TIMEOUT <= ZKL_MAX_NODE_DATA);
+	CHECK(parse_data(json, length, &back));
+	CHECK_INT((int64_t) strlen(back.server), ZKL_MAX_SERVER_NAME);
 
 	/* a name that was cut in the middle of a character */
 	memset(&data, 0, sizeof(data));
@@ -209,7 +217,7 @@ data_texts(void)
 static void
 data_long_strings(void)
 {
-	char		json[400] = "{\"zklock\":1,\"server\":\"a";
+	char		json[400] = "{\"zklock\":1,\"user\":\"a";
 	ZklNodeData data;
 	int			i;
 
@@ -217,8 +225,8 @@ data_long_strings(void)
 		strcat(json, i & 1 ? "\xc3\xa9" : "\\u00e9");
 	strcat(json, "z\",\"pid\":3}");
 	CHECK(parse_data(json, strlen(json), &data));
-	CHECK_INT((int64_t) strlen(data.server), 63);
-	CHECK_STR(data.server + 59, "\xc3\xa9\xc3\xa9");
+	CHECK_INT((int64_t) strlen(data.usename), 63);
+	CHECK_STR(data.usename + 59, "\xc3\xa9\xc3\xa9");
 	CHECK_INT(data.pid, 3);
 }
 
