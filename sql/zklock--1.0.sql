@@ -430,6 +430,30 @@ ROWS 1;
 COMMENT ON FUNCTION zk_leader(text) IS
 'the leader, if there is one: id, znode, session_id, since';
 
+CREATE TYPE zk_server_row AS (
+	server text,
+	host text,
+	port integer,
+	in_recovery boolean,
+	postgresql_version text,
+	zklock_version text,
+	protocol integer,
+	requested_timeout interval,
+	session_timeout interval,
+	since timestamptz,
+	system_identifier bigint,
+	session_id text);
+COMMENT ON TYPE zk_server_row IS
+'row of the view zk_servers';
+
+CREATE FUNCTION zk_get_servers()
+RETURNS SETOF zk_server_row
+AS 'MODULE_PATHNAME', 'zkl_sql_servers'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+ROWS 10;
+COMMENT ON FUNCTION zk_get_servers() IS
+'rows of the view zk_servers: server, host, port, in_recovery, postgresql_version, zklock_version, protocol, requested_timeout, session_timeout, since, system_identifier, session_id';
+
 CREATE VIEW zk_locks AS SELECT * FROM zk_get_locks();
 
 COMMENT ON VIEW zk_locks IS
@@ -501,6 +525,35 @@ COMMENT ON COLUMN zk_status.last_error IS
 'text of the last error, also after recovery, or null';
 COMMENT ON COLUMN zk_status.last_error_at IS
 'time of the last error, or null';
+
+CREATE VIEW zk_servers AS SELECT * FROM zk_get_servers();
+
+COMMENT ON VIEW zk_servers IS
+'all PostgreSQL servers that have a ZooKeeper session below the same root';
+COMMENT ON COLUMN zk_servers.server IS
+'name of the server, or null if its znode cannot be read';
+COMMENT ON COLUMN zk_servers.host IS
+'host of the server, or null if the role may not see it';
+COMMENT ON COLUMN zk_servers.port IS
+'port of the server, or null';
+COMMENT ON COLUMN zk_servers.in_recovery IS
+'true if it is a standby, or still recovers';
+COMMENT ON COLUMN zk_servers.postgresql_version IS
+'version of PostgreSQL';
+COMMENT ON COLUMN zk_servers.zklock_version IS
+'version of zklock''s library';
+COMMENT ON COLUMN zk_servers.protocol IS
+'number of the format in which the server writes znodes';
+COMMENT ON COLUMN zk_servers.requested_timeout IS
+'session timeout that the server requested';
+COMMENT ON COLUMN zk_servers.session_timeout IS
+'session timeout that ZooKeeper granted';
+COMMENT ON COLUMN zk_servers.since IS
+'time at which the ZooKeeper session began, by the server''s clock';
+COMMENT ON COLUMN zk_servers.system_identifier IS
+'system identifier of the database cluster, the same for a primary and its standbys, or null';
+COMMENT ON COLUMN zk_servers.session_id IS
+'ID of the ZooKeeper session, as zk_status shows it on that server, or null';
 
 --
 -- For operators, and asking holders to release a lock
@@ -580,6 +633,7 @@ REVOKE ALL ON FUNCTION
 	zk_once_reset(text),
 	zk_get_locks(),
 	zk_get_status(),
+	zk_get_servers(),
 	zk_queue(text),
 	zk_leader(text),
 	zk_revoke(text),
@@ -588,10 +642,11 @@ REVOKE ALL ON FUNCTION
 	zk_dump()
 FROM PUBLIC;
 
-REVOKE ALL ON zk_locks, zk_status FROM PUBLIC;
+REVOKE ALL ON zk_locks, zk_status, zk_servers FROM PUBLIC;
 
 GRANT EXECUTE ON FUNCTION
-	zk_get_locks(), zk_get_status(), zk_queue(text), zk_leader(text)
+	zk_get_locks(), zk_get_status(), zk_get_servers(), zk_queue(text),
+	zk_leader(text)
 TO pg_monitor;
 
-GRANT SELECT ON zk_locks, zk_status TO pg_monitor;
+GRANT SELECT ON zk_locks, zk_status, zk_servers TO pg_monitor;

@@ -207,7 +207,9 @@ typedef enum ZklMultiKind
 	ZKL_MULTI_DELETE,
 	ZKL_MULTI_CREATE,			/* ephemeral sequential */
 	ZKL_MULTI_CREATE_EPHEMERAL,
-	ZKL_MULTI_CREATE_PERSISTENT /* not the core's; see errand.h */
+	ZKL_MULTI_CREATE_PERSISTENT,	/* not the core's; see errand.h */
+	ZKL_MULTI_CREATE_PRIVATE	/* not the core's: ephemeral, and read only
+								 * with our credentials */
 } ZklMultiKind;
 
 typedef struct ZklMultiOp

@@ -69,18 +69,6 @@ add_contender(ZklRow *row, const ZklListingEntry *entry)
 						 sizeof(data.application_name));
 }
 
-static void
-add_created_at(ZklRow *row, int64 ctime_ms)
-{
-	int64		days = POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE;
-
-	if (ctime_ms > 0 && ctime_ms < END_TIMESTAMP / 1000)
-		zkl_row_add(row, TimestampTzGetDatum((ctime_ms - days * SECS_PER_DAY * 1000) *
-											 1000));
-	else
-		zkl_row_null(row);
-}
-
 /* Numbers the rows in the order of the calls. */
 static void
 put_row(FunctionCallInfo fcinfo, const ZklTarget *target, const char *mode,
@@ -96,7 +84,7 @@ put_row(FunctionCallInfo fcinfo, const ZklTarget *target, const char *mode,
 	add_contender(&row, entry);
 	zkl_row_utf8(&row, znode, strlen(znode));
 	zkl_row_session_id(&row, entry->session_id);
-	add_created_at(&row, entry->ctime_ms);
+	zkl_row_unix_ms_or_null(&row, entry->ctime_ms);
 
 	Assert(row.n == QUEUE_COLUMNS);
 	zkl_row_put(fcinfo, &row);

@@ -59,6 +59,18 @@ zkl_row_time_or_null(ZklRow *row, TimestampTz value)
 }
 
 void
+zkl_row_unix_ms_or_null(ZklRow *row, int64 ms)
+{
+	int64		days = POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE;
+
+	if (ms > 0 && ms < END_TIMESTAMP / 1000)
+		zkl_row_add(row, TimestampTzGetDatum((ms - days * SECS_PER_DAY * 1000) *
+											 1000));
+	else
+		zkl_row_null(row);
+}
+
+void
 zkl_row_pid_or_null(ZklRow *row, int pid)
 {
 	if (pid != 0)

@@ -242,9 +242,11 @@ zkl_zk_start(const ZklZkTarget *new_target)
 		acl[1].id = ZOO_ANYONE_ID_UNSAFE;
 		zkl_zk.acls.count = 2;
 		zkl_zk.acls.data = acl;
+		zkl_zk.private_acls.count = 1;
+		zkl_zk.private_acls.data = acl;
 	}
 	else
-		zkl_zk.acls = ZOO_OPEN_ACL_UNSAFE;
+		zkl_zk.acls = zkl_zk.private_acls = ZOO_OPEN_ACL_UNSAFE;
 
 	open_next_address();
 }

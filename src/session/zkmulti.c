@@ -98,8 +98,8 @@ create_mode(uint8_t kind)
 {
 	if (kind == ZKL_WIRE_OP_CREATE)
 		return ZOO_EPHEMERAL_SEQUENTIAL;
-	return kind == ZKL_WIRE_OP_CREATE_EPHEMERAL ? ZOO_EPHEMERAL :
-		ZOO_PERSISTENT;
+	return kind == ZKL_WIRE_OP_CREATE_PERSISTENT ? ZOO_PERSISTENT :
+		ZOO_EPHEMERAL;
 }
 
 /*
@@ -138,7 +138,10 @@ multi_read_op(ZklMulti *multi, uint32_t i, ZklWireReader *body,
 		case ZKL_WIRE_OP_CREATE:
 		case ZKL_WIRE_OP_CREATE_EPHEMERAL:
 		case ZKL_WIRE_OP_CREATE_PERSISTENT:
-			zoo_create_op_init(op, path, data, (int) data_length, &zkl_zk.acls,
+		case ZKL_WIRE_OP_CREATE_PRIVATE:
+			zoo_create_op_init(op, path, data, (int) data_length,
+							   kind == ZKL_WIRE_OP_CREATE_PRIVATE ?
+							   &zkl_zk.private_acls : &zkl_zk.acls,
 							   create_mode(kind), created,
 							   (int) path_length + SEQUENCE_ROOM);
 			*strings = created + path_length + SEQUENCE_ROOM;

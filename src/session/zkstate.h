@@ -24,6 +24,7 @@ typedef struct ZklZkState
 	bool		gone;			/* GONE was sent */
 	uint32_t	in_flight;		/* requests not answered yet */
 	struct ACL_vector acls;		/* of the nodes that we create */
+	struct ACL_vector private_acls; /* of those not to be read by all */
 } ZklZkState;
 
 extern ZklZkState zkl_zk;

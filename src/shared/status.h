@@ -35,6 +35,7 @@ typedef struct ZklStatus
 	uint32		chain_kept;		/* the one in use; 0: none */
 	uint32		timeout_ms;		/* negotiated; 0: not known */
 	uint32		timeout_asked_ms;	/* when the session was begun */
+	TimestampTz session_since;	/* 0: no session yet */
 	int			worker_pid;		/* 0: none */
 	int			worker_procno;
 	int			session_pid;	/* 0: none */

@@ -91,7 +91,9 @@ typedef enum ZklWireOp
 	ZKL_WIRE_OP_DELETE,
 	ZKL_WIRE_OP_CREATE,			/* ephemeral sequential */
 	ZKL_WIRE_OP_CREATE_EPHEMERAL,	/* ephemeral, the name as given */
-	ZKL_WIRE_OP_CREATE_PERSISTENT	/* neither */
+	ZKL_WIRE_OP_CREATE_PERSISTENT,	/* neither */
+	ZKL_WIRE_OP_CREATE_PRIVATE	/* as EPHEMERAL; with credentials, only those
+								 * who have them may read it */
 } ZklWireOp;
 
 typedef enum ZklWireEvent

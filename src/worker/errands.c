@@ -242,23 +242,11 @@ begin_errand(ZklTask *task)
 	}
 }
 
-/*
- * All parents, top down, one right behind the other.  The next attempt shows
- * whether they exist.
- */
+/* The next attempt shows whether the parents exist. */
 static void
 make_parents(ErrandTask *errand)
 {
-	char	   *path = pstrdup(errand->path);
-	char	   *slash = path;
-
-	while ((slash = strchr(slash + 1, '/')) != NULL)
-	{
-		*slash = '\0';
-		zkl_operation_send(NULL, 0, ZKL_SEND_CREATE_CONTAINER, path, false);
-		*slash = '/';
-	}
-	pfree(path);
+	zkl_operation_send_parents(errand->path);
 	errand->parents++;
 	begin_errand(&errand->task);
 }

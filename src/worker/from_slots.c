@@ -103,6 +103,7 @@ submit_task(int slotno, const ZklSlot *slot, bool restored)
 	static ZklTaskOwner *const owners[] = {
 		[ZKL_KIND_LOCK] = &zkl_epilogues_owner,
 		[ZKL_KIND_QUEUE] = &zkl_queueview_owner,
+		[ZKL_KIND_FLEET] = &zkl_queueview_owner,
 		[ZKL_KIND_BREAK] = &zkl_breaklock_owner,
 		[ZKL_KIND_DUMP] = &zkl_dumps_owner,
 		[ZKL_KIND_ERRAND] = &zkl_errands_owner,

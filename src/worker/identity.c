@@ -177,6 +177,7 @@ zkl_identity_adopt(ZklSession *session, const char *password, size_t length,
 		status->generation++;
 		status->chain = status->chain_kept = 0;
 		status->timeout_asked_ms = asked_ms;
+		status->session_since = GetCurrentTimestamp();
 		memset(status->session_password, 0, sizeof(status->session_password));
 		memcpy(status->session_password, password,
 			   Min(length, sizeof(status->session_password)));

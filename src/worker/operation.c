@@ -84,11 +84,31 @@ zkl_operation_end(ZklTask *task)
 	Assert(!task->over);
 	task->over = true;
 	set_busy(task, false);
-	task_of_slot[task->slotno] = NULL;
+	if (task->slotno >= 0)
+		task_of_slot[task->slotno] = NULL;
 	dlist_delete(&task->node);
 	dlist_push_tail(&leavers, &task->node);
 	if (task->unanswered == 0)
 		free_task(task);
+}
+
+static ZklTask *
+alloc_task(ZklTaskOwner *owner, int slotno)
+{
+	ZklTask    *task = MemoryContextAllocZero(TopMemoryContext, owner->size);
+
+	task->owner = owner;
+	task->slotno = slotno;
+	return task;
+}
+
+ZklTask *
+zkl_operation_make(ZklTaskOwner *owner)
+{
+	ZklTask    *task = alloc_task(owner, -1);
+
+	dlist_push_tail(&tasks, &task->node);
+	return task;
 }
 
 bool
@@ -99,9 +119,7 @@ zkl_operation_submit(ZklTaskOwner *owner, int slotno, const ZklSlot *slot,
 
 	if (task_of_slot[slotno] != NULL)
 		return true;
-	task = MemoryContextAllocZero(TopMemoryContext, owner->size);
-	task->owner = owner;
-	task->slotno = slotno;
+	task = alloc_task(owner, slotno);
 	if (!owner->submit(task, slot, restored))
 	{
 		pfree(task);
@@ -173,6 +191,21 @@ zkl_operation_send_multi(ZklTask *task, uint32 part, const ZklMultiOp *ops,
 	action.multi = ops;
 	action.nmulti = nops;
 	send_tagged(task, part, &action);
+}
+
+void
+zkl_operation_send_parents(const char *path)
+{
+	char	   *parent = pstrdup(path);
+	char	   *slash = parent;
+
+	while ((slash = strchr(slash + 1, '/')) != NULL)
+	{
+		*slash = '\0';
+		zkl_operation_send(NULL, 0, ZKL_SEND_CREATE_CONTAINER, parent, false);
+		*slash = '/';
+	}
+	pfree(parent);
 }
 
 /* Of a MULTI: the result of the operation that failed, if that is known */

@@ -3,8 +3,8 @@
  *	  The frame for the worker's own operations on ZooKeeper, apart from locks.
  *	  Worker only.
  *
- * A task is the work for one slot: a zk_queue(), a zk_break_lock(), an errand
- * or an epilogue.  Its owner is one file, which says in a ZklTaskOwner what to
+ * A task is the work for one slot (a zk_queue(), a zk_break_lock(), an errand or
+ * an epilogue), or the worker's own.  Its owner is one file, which says in a ZklTaskOwner what to
  * send for a task and what an answer means.  The frame does the rest:
  *
  *	  submit --> PAUSED --begin--> BUSY --reply--> (end)
@@ -30,7 +30,7 @@
 typedef struct ZklTask
 {
 	struct ZklTaskOwner *owner;
-	int			slotno;
+	int			slotno;			/* -1: the worker's own */
 	bool		busy;			/* else it begins at retry.due */
 	bool		over;			/* it has ended, and stays only until all its
 								 * operations are answered */
@@ -49,7 +49,8 @@ typedef struct ZklTaskOwner
 	/*
 	 * Fills in a new task, all zero so far, from a copy of its slot.
 	 * "restored": an earlier worker may have begun the same task.  False:
-	 * there is nothing to do, and the slot has its answer.
+	 * there is nothing to do, and the slot has its answer.  NULL: there are
+	 * no slots for it.
 	 */
 	bool		(*submit) (ZklTask *task, const ZklSlot *slot, bool restored);
 
@@ -110,6 +111,9 @@ extern int64 zkl_operation_timer(void);
 
 /* ---- for owners ---- */
 
+/* Makes a task of the worker's own, all zero but for the frame's part. */
+extern ZklTask *zkl_operation_make(ZklTaskOwner *owner);
+
 /*
  * Sends an operation for a task, which is BUSY from then on; "watch" is for GET
  * and LIST.  If task is NULL, the answer is dropped.
@@ -130,6 +134,12 @@ extern void zkl_operation_pause(ZklTask *task, int64 until);
 
 /* The tries until now no longer count. */
 extern void zkl_operation_reset(ZklTask *task);
+
+/*
+ * Creates the parents of a path, top down, one right behind the other.  What the
+ * task sends next shows whether they exist.
+ */
+extern void zkl_operation_send_parents(const char *path);
 
 /* Nothing is left to do. */
 extern void zkl_operation_end(ZklTask *task);

@@ -1,8 +1,8 @@
 /*
  * queueview.c
- *	  The worker's side of zk_queue().
+ *	  The worker's side of zk_queue() and zk_servers.
  *
- * Owns the slots of kind QUEUE between their submission and their answer, and
+ * Owns the slots of kinds QUEUE and FLEET between their submission and their answer, and
  * the listings for them.  Runs in the worker only; takes no locks.  It decides
  * nothing about locks, and never waits for a backend: the backend provides the
  * memory for the answer beforehand.
@@ -38,6 +38,7 @@ typedef struct
 	ZklTask		task;
 	dsm_handle	segment;		/* for the answer */
 	ZklDialect	dialect;
+	bool		all_names;		/* FLEET: not only those of the dialect */
 	char		path[ZKL_MAX_NAME + 1]; /* of the lock */
 
 	/* the znodes as read so far, in a memory context of their own */
@@ -56,6 +57,7 @@ submit_queue(ZklTask *task, const ZklSlot *slot, bool restored)
 
 	queue->segment = slot->s_dsm;
 	queue->dialect = (ZklDialect) slot->s_request.dialect;
+	queue->all_names = slot->s_request.kind == ZKL_KIND_FLEET;
 	strlcpy(queue->path, slot->s_request.path, sizeof(queue->path));
 	return true;
 }
@@ -186,7 +188,8 @@ take_names(QueueTask *queue, const ZklReply *reply)
 		ZklUuid		uuid;
 
 		memset(node, 0, sizeof(*node));
-		if (!zkl_znode_parse(queue->dialect, reply->children[i],
+		if (!queue->all_names &&
+			!zkl_znode_parse(queue->dialect, reply->children[i],
 							 &node->entry.mode, &node->seq, &has_uuid, &uuid))
 			continue;
 		node->name = MemoryContextStrdup(queue->context, reply->children[i]);

@@ -103,6 +103,7 @@ sub settings
 
 	return <<"EOC" . ($params{conf} // '');
 shared_preload_libraries = 'zklock'
+zklock.server_name = '$params{name}'
 zklock.connect_string = '@{[ $self->connect_string($params{name}) ]}'
 zklock.session_timeout = '$timeout'
 zklock.tick_time = @{[ $member->tick_time ]}
@@ -307,12 +308,12 @@ sub wait_gone
 	return wait_for(sub { !kill 0, $pid }, "process $pid ends");
 }
 
-# The znodes below the root that are neither a heartbeat nor a directory.
+# The znodes below the root that are neither a server's own nor a directory.
 sub lock_znodes
 {
 	my ($self) = @_;
 
-	return grep { /\d{10}$/ && !m{^\Q$root\E/\.servers/} }
+	return grep { /\d{10}$/ && !m{^\Q$root\E/\.(?:servers|fleet)/} }
 	  $self->zk->client->tree($root);
 }
 
