@@ -174,7 +174,7 @@ SELECT zk_revoke('/x');
 SELECT * FROM zk_leader('/x');
 \echo :LAST_ERROR_SQLSTATE
 SET lock_timeout = '50ms';
-SELECT zk_lead('/x', id => repeat('x', 127));
+SELECT zk_lead('/x', id => repeat('x', 255));
 \echo :LAST_ERROR_SQLSTATE
 SELECT zk_lead('/x');
 RESET lock_timeout;

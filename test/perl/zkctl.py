@@ -18,7 +18,7 @@ import time
 import uuid
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import NoNodeError
+from kazoo.exceptions import NoAuthError, NoNodeError
 from kazoo.security import make_digest_acl
 from kazoo.recipe.lock import Lock, ReadLock, WriteLock
 
@@ -129,9 +129,13 @@ class Control:
             return []
 
     def tree(self, path):
-        """All paths below one, itself not included."""
+        """All paths below one that may be read, itself not included."""
         found = []
-        for child in self.ls(path):
+        try:
+            children = self.ls(path)
+        except NoAuthError:
+            return []
+        for child in children:
             below = path.rstrip("/") + "/" + child
             found.append(below)
             found.extend(self.tree(below))
