@@ -12,6 +12,13 @@ ALTER SYSTEM SET zklock.connect_string = 'zk1,,zk2';
 ALTER SYSTEM SET zklock.connect_string = '';
 ALTER SYSTEM SET zklock.connect_string = 'zk1:2181/chroot/';
 ALTER SYSTEM SET zklock.connect_string = 'zk1, [::1]:2181,zk3:2181/chroot';
+\set VERBOSITY sqlstate
+SELECT repeat('zk1,', 63) || 'zk1' AS most, repeat('zk1,', 64) || 'zk1' AS many,
+       repeat('z', 256) AS long \gset
+ALTER SYSTEM SET zklock.connect_string = :'most';
+ALTER SYSTEM SET zklock.connect_string = :'many';
+ALTER SYSTEM SET zklock.connect_string = :'long';
+\set VERBOSITY default
 ALTER SYSTEM RESET zklock.connect_string;
 SET zklock.session_timeout = '20s';
 SET zklock.log_level = 'debug';

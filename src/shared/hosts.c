@@ -15,7 +15,8 @@
 #include "shared/hosts.h"
 #include "znode/name.h"
 
-#define MAX_HOSTS	64
+#define MAX_HOSTS		64
+#define MAX_HOST_NAME	255
 
 static char *hosts[MAX_HOSTS];	/* host:port and chroot, in TopMemoryContext */
 static int	nhosts = 0;
@@ -34,8 +35,9 @@ add_host(const char *start, size_t length, const char *chroot)
 	while (length > 0 &&
 		   (start[length - 1] == ' ' || start[length - 1] == '\t'))
 		length--;
-	if (length == 0 || nhosts == MAX_HOSTS)
+	if (length == 0)
 		return;
+	Assert(nhosts < MAX_HOSTS);
 	hosts[nhosts++] = psprintf("%.*s%s%s", (int) length, start,
 							   has_port ? "" : ":2181", chroot);
 }
@@ -53,6 +55,8 @@ check_host(const char *start, size_t length)
 
 	if (name == 0)
 		return "Each entry must name a host.";
+	if (name > MAX_HOST_NAME)
+		return "The name of a host is too long.";
 	for (i = 0; i < name; i++)
 	{
 		if (strchr(" \t\n;", start[i]) != NULL)
@@ -77,6 +81,7 @@ zkl_hosts_check(const char *connect_string)
 	const char *chroot = strchr(at, '/');
 	const char *end = chroot != NULL ? chroot : at + strlen(at);
 	const char *why = NULL;
+	int			n = 0;
 
 	while (why == NULL && at <= end)
 	{
@@ -85,7 +90,8 @@ zkl_hosts_check(const char *connect_string)
 
 		while (at < stop && *at == ' ')
 			at++;
-		why = check_host(at, (size_t) (stop - at));
+		why = ++n > MAX_HOSTS ? "There are too many hosts." :
+			check_host(at, (size_t) (stop - at));
 		at = stop + 1;
 	}
 	if (why == NULL && chroot != NULL &&

@@ -14,7 +14,7 @@
  */
 extern const char *zkl_name_check(const char *name, size_t length);
 
-/* The same for a root: at most ZKL_MAX_ROOT bytes, "." segments allowed not */
+/* The same for a root: at most ZKL_MAX_ROOT bytes, no "." segments */
 extern const char *zkl_name_check_root(const char *root, size_t length);
 
 #endif							/* ZKL_ZNODE_NAME_H */
