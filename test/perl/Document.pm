@@ -9,7 +9,7 @@
 #
 # Each block says after its fence what it is.  "sql" and "ini" are tested, by
 # test/t/200_documents.pl and 201_reference.pl, and "java" and "python" by
-# 202_clients.pl; "text" is not.
+# 203_clients.pl; "text" is not.
 
 package Document;
 

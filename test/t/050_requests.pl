@@ -16,7 +16,6 @@ use ZklockTest;
 my $test = ZklockTest->new(
 	servers => 1,
 	zk => { container_check_ms => 3_600_000 },
-	max_requests => 1000,
 	conf => "max_connections = 100\n");
 my ($node) = $test->nodes;
 my $s = $test->session($node);
