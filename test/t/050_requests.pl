@@ -16,7 +16,7 @@ use ZklockTest;
 my $test = ZklockTest->new(
 	servers => 1,
 	zk => { container_check_ms => 3_600_000 },
-	conf => "max_connections = 100\n");
+	conf => "max_connections = 100\nzklock.max_requests_per_session = 200\n");
 my ($node) = $test->nodes;
 my $s = $test->session($node);
 
