@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "core/check.h"
 #include "core/downgrade.h"
 #include "core/keep.h"
 #include "core/node.h"
@@ -198,7 +199,7 @@ check_lock(const ZklLock *lock)
 }
 
 const char *
-zkl_manager_check(const ZklManager *m)
+zkl_check_all(const ZklManager *m)
 {
 	const char *why = NULL;
 	uint64_t	watches = 0;

@@ -31,7 +31,7 @@ is_parked(const ZklRequest *r)
  * If a shared holder waits for the exclusive lock, it would wait for itself.
  */
 static void
-refuse_upgrades(ZklManager *m, ZklLock *lock)
+refuse_parked_upgrades(ZklManager *m, ZklLock *lock)
 {
 	ZklLink    *link,
 			   *after;
@@ -48,7 +48,7 @@ refuse_upgrades(ZklManager *m, ZklLock *lock)
 void
 zkl_drain_start(ZklManager *m, ZklLock *lock)
 {
-	refuse_upgrades(m, lock);
+	refuse_parked_upgrades(m, lock);
 	if (lock->drain_sent)
 		return;
 	lock->drain_sent = true;

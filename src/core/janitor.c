@@ -195,7 +195,7 @@ is_old_heartbeat(ZklManager *m, const char *path)
 }
 
 static void
-listed(ZklManager *m, const char *directory, const ZklReply *reply)
+visit_children(ZklManager *m, const char *directory, const ZklReply *reply)
 {
 	const char *servers = zkl_actions_join(m, m->root, "/", ".servers");
 	const char *once = zkl_actions_join(m, m->root, ZKL_ONCE_DIRECTORY, "");
@@ -265,7 +265,7 @@ zkl_janitor_reply(ZklManager *m, const ZklReply *reply)
 		return;
 	}
 	if (reply->rc == ZKL_RC_OK && item->kind == ZKL_SEND_LIST)
-		listed(m, item->path, reply);
+		visit_children(m, item->path, reply);
 	else if (reply->rc == ZKL_RC_OK && item->kind == ZKL_SEND_GET &&
 			 is_to_go(m, item->path, reply))
 		remember(m, item->path, "", ZKL_SEND_DELETE);

@@ -11,6 +11,7 @@
 #include "core/actions.h"
 #include "core/batch.h"
 #include "core/batch_reply.h"
+#include "core/check.h"
 #include "core/connection.h"
 #include "core/contenders.h"
 #include "core/decide.h"
@@ -26,7 +27,9 @@
 #include "core/probe.h"
 #include "core/reads.h"
 #include "core/reads_reply.h"
+#include "core/release.h"
 #include "core/request.h"
+#include "core/restore.h"
 #include "core/session.h"
 #include "core/session_lease.h"
 #include "core/siblings.h"
@@ -159,13 +162,21 @@ zkl_manager_actions(const ZklManager *m, size_t *n)
 
 /* ---- events ---- */
 
-static void
-release_due(ZklManager *m)
+void
+zkl_manager_attach(ZklManager *m, const ZklSession *session, uint32_t chain,
+				   uint32_t chain_kept)
 {
-	ZklRequest *r;
+	if (zkl_trace_is_on(m))
+		zkl_trace_session(m, "attach", session);
+	zkl_restore_session(m, session, chain, chain_kept);
+}
 
-	while ((r = zkl_keep_due(m)) != NULL)
-		zkl_request_release(m, r);
+void
+zkl_manager_restore(ZklManager *m, int64_t now, ZklReadSlot read,
+					void *context)
+{
+	m->now = now;
+	zkl_restore_slots(m, read, context);
 }
 
 void
@@ -178,7 +189,7 @@ zkl_manager_submit(ZklManager *m, int64_t now, uint32_t request,
 	if (zkl_trace_is_on(m))
 		zkl_trace_submit(m, request, demand);
 	m->now = now;
-	release_due(m);
+	zkl_release_due(m);
 	r = zkl_request_begin(m, request, demand);
 	zkl_pace_submitted(m);
 
@@ -217,39 +228,15 @@ void
 zkl_manager_release(ZklManager *m, int64_t now, uint32_t request,
 					const ZklEnd *end)
 {
-	ZklRequest *r = &m->requests[request];
-
-	if (zkl_trace_is_on(m))
-		zkl_trace_request(m, "release", request, end);
 	m->now = now;
-	if (end->epilogue)
-		zkl_keep_leave(m, r);
-	else if (r->demand == ZKL_DEMAND_UNUSED)
-		zkl_actions_add(m, ZKL_ACTION_FREE)->request = request;
-	else if (r->demand == ZKL_DEMAND_GRANTED && !r->broken &&
-			 end->keep_until > now)
-	{
-		if (!zkl_is_kept(r))
-			zkl_keep_begin(m, r, end->keep_until);
-	}
-	else
-		zkl_request_release(m, r);
+	zkl_release_take(m, request, end);
 }
 
 void
 zkl_manager_overdue(ZklManager *m, int64_t now, uint32_t request)
 {
-	ZklRequest *r = &m->requests[request];
-
-	if (zkl_trace_is_on(m))
-		zkl_trace_request(m, "overdue", request, NULL);
 	m->now = now;
-	if (r->demand != ZKL_DEMAND_GRANTED || zkl_is_kept(r))
-		return;
-	zkl_request_answered(m, r);
-
-	/* Comes after what the heir, if any, is told of the node. */
-	zkl_request_retired(m, r);
+	zkl_release_overdue(m, request);
 }
 
 void
@@ -364,7 +351,7 @@ void
 zkl_manager_flush(ZklManager *m, int64_t now)
 {
 	m->now = now;
-	release_due(m);
+	zkl_release_due(m);
 	heed_lapse(m);
 	zkl_session_lease_verify(m);
 	while (m->connection.state == ZKL_CONNECTION_READY &&
@@ -466,4 +453,10 @@ void
 zkl_manager_counters(const ZklManager *m, ZklCounters *counters)
 {
 	*counters = m->counters;
+}
+
+const char *
+zkl_manager_check(const ZklManager *m)
+{
+	return zkl_check_all(m);
 }

@@ -77,7 +77,7 @@ look_for_leftovers(ZklManager *m, const ZklLock *lock)
 
 /* Decides for the first that waits.  True: it is granted, look at the next. */
 static bool
-decide_first(ZklManager *m, ZklLock *lock, uint32_t own)
+decide_first_permit(ZklManager *m, ZklLock *lock, uint32_t own)
 {
 	ZklRequest *r = lock->waiting;
 
@@ -105,7 +105,7 @@ decide_first(ZklManager *m, ZklLock *lock, uint32_t own)
  * watch of this connection tells.
  */
 static bool
-deny_timed_out(ZklManager *m, ZklLock *lock)
+deny_permits(ZklManager *m, ZklLock *lock)
 {
 	ZklLink    *link,
 			   *after;
@@ -154,7 +154,7 @@ zkl_permits_decide(ZklManager *m, ZklLock *lock)
 	do
 	{
 		while (lock->waiting != NULL &&
-			   decide_first(m, lock, count_ahead(lock)))
+			   decide_first_permit(m, lock, count_ahead(lock)))
 			;
-	} while (deny_timed_out(m, lock));
+	} while (deny_permits(m, lock));
 }

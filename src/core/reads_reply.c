@@ -60,7 +60,7 @@ listing_refused(ZklManager *m, ZklLock *lock, int32_t rc)
 }
 
 static void
-listed(ZklManager *m, ZklLock *lock, const ZklOp *op, const ZklReply *reply)
+listing_came(ZklManager *m, ZklLock *lock, const ZklOp *op, const ZklReply *reply)
 {
 	ZklReply	empty;
 
@@ -229,7 +229,7 @@ zkl_reads_reply_take(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 	switch (op->kind)
 	{
 		case ZKL_OP_LIST:
-			listed(m, op->lock, op, reply);
+			listing_came(m, op->lock, op, reply);
 			break;
 		case ZKL_OP_PROBE_SYNC:
 			op->lock->probe_stale |= reply->rc != ZKL_RC_OK;

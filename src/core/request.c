@@ -61,7 +61,7 @@ zkl_request_begin(ZklManager *m, uint32_t id, const ZklDemand *demand)
 
 /* RELEASED and without a node: give the slot back */
 static void
-finish(ZklManager *m, ZklRequest *r)
+give_slot_back(ZklManager *m, ZklRequest *r)
 {
 	ZklLock    *lock = r->lock;
 
@@ -273,7 +273,7 @@ zkl_request_gone(ZklManager *m, ZklRequest *r)
 	if (r->node.again && r->demand == ZKL_DEMAND_WAITING)
 		zkl_request_create(m, r);
 	else
-		finish(m, r);
+		give_slot_back(m, r);
 }
 
 void
@@ -441,7 +441,7 @@ zkl_request_session_lost(ZklManager *m, ZklRequest *r)
 	else if (r->demand == ZKL_DEMAND_WAITING)
 		zkl_request_create(m, r);
 	else
-		finish(m, r);
+		give_slot_back(m, r);
 }
 
 void
@@ -464,7 +464,7 @@ zkl_request_release(ZklManager *m, ZklRequest *r)
 		end_demand(m, r, ZKL_DEMAND_RELEASED);
 	else if (r->demand == ZKL_DEMAND_ANSWERED)
 		r->demand = ZKL_DEMAND_RELEASED;
-	finish(m, r);
+	give_slot_back(m, r);
 
 	/* Wait for FREE: two holds that shared a node have one owner till then. */
 	zkl_keep_disown(m, sibling);

@@ -13,19 +13,19 @@
 #include "core/janitor.h"
 #include "core/lock.h"
 #include "core/node.h"
+#include "core/release.h"
 #include "core/request.h"
+#include "core/restore.h"
 #include "core/session.h"
 #include "core/siblings.h"
 #include "core/trace.h"
 
 void
-zkl_manager_attach(ZklManager *m, const ZklSession *session, uint32_t chain,
-				   uint32_t chain_kept)
+zkl_restore_session(ZklManager *m, const ZklSession *session, uint32_t chain,
+					uint32_t chain_kept)
 {
 	if (ZKL_MUTANT(RESTART_TAKES_LAST_CHAIN))
 		chain_kept = chain;
-	if (zkl_trace_is_on(m))
-		zkl_trace_session(m, "attach", session);
 	zkl_session_attach(m, session, chain, chain_kept);
 	zkl_janitor_want(m);
 }
@@ -247,7 +247,7 @@ lose(ZklManager *m, uint32_t request)
 static void
 look_at(ZklManager *m, Pass pass, uint32_t i, const ZklRestored *slot)
 {
-	bool		known = zkl_manager_knows(m, i);
+	bool		known = m->requests[i].demand != ZKL_DEMAND_UNUSED;
 
 	switch (pass)
 	{
@@ -264,11 +264,11 @@ look_at(ZklManager *m, Pass pass, uint32_t i, const ZklRestored *slot)
 				break;
 			if (!known && !has_nothing(slot))
 				restore(m, i, slot);
-			zkl_manager_release(m, m->now, i, &slot->end);
+			zkl_release_take(m, i, &slot->end);
 			break;
 		case OVERDUE:
 			if (slot->over)
-				zkl_manager_overdue(m, m->now, i);
+				zkl_release_overdue(m, i);
 			break;
 		default:
 			if (known || slot->state == ZKL_SLOT_SAYS_RELEASED)
@@ -281,14 +281,12 @@ look_at(ZklManager *m, Pass pass, uint32_t i, const ZklRestored *slot)
 }
 
 void
-zkl_manager_restore(ZklManager *m, int64_t now, ZklReadSlot read,
-					void *context)
+zkl_restore_slots(ZklManager *m, ZklReadSlot read, void *context)
 {
 	ZklRestored slot;
 	Pass		pass;
 	uint32_t	i;
 
-	m->now = now;
 	for (pass = 0; pass < NPASSES; pass++)
 	{
 		for (i = 0; i < m->config.max_requests; i++)

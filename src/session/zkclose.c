@@ -58,7 +58,7 @@ take_byte(Frames *frames, unsigned char byte)
 }
 
 static int64_t
-now_ms(void)
+clock_ms(void)
 {
 	struct timespec now;
 
@@ -69,7 +69,7 @@ now_ms(void)
 bool
 zkl_zkclose_await(int fd, int timeout_ms)
 {
-	int64_t		until = now_ms() + timeout_ms;
+	int64_t		until = clock_ms() + timeout_ms;
 	Frames		frames;
 	unsigned char bytes[4096];
 
@@ -77,7 +77,7 @@ zkl_zkclose_await(int fd, int timeout_ms)
 	while (!frames.garbage)
 	{
 		struct pollfd pfd = {fd, POLLIN, 0};
-		int64_t		left = until - now_ms();
+		int64_t		left = until - clock_ms();
 		ssize_t		n;
 
 		if (left <= 0 || poll(&pfd, 1, (int) left) != 1)

@@ -59,7 +59,7 @@ log_loss(int slotno)
 }
 
 static int
-late_message(ZklLate late, const ZklSlot *slot)
+late_warning(ZklLate late, const ZklSlot *slot)
 {
 	int			pid = slot->s_request.pid;
 	int			length = zkl_slot_shown_length(slot);
@@ -87,7 +87,7 @@ zkl_bounds_log_late(int slotno, const ZklSlot *slot)
 	if (slot->s_late == ZKL_LATE_NOT)
 		return;
 	ereport(LOG,
-			(late_message(zkl_slot_take_late(slotno), slot),
+			(late_warning(zkl_slot_take_late(slotno), slot),
 			 errdetail("The transaction passed its commit check, but what followed took too long."),
 			 errhint("Another session may have held the lock before the changes were visible.")));
 }

@@ -129,7 +129,7 @@ lose_locked(ZklSlot *slot, ZklError error)
 }
 
 static void
-tell_loss(int procno)
+announce_loss(int procno)
 {
 	pg_atomic_fetch_add_u64(&zkl_control->ctl_losses, 1);
 	zkl_wakeup_process(procno);
@@ -149,7 +149,7 @@ zkl_slot_lose(int slotno, ZklError error)
 		lose_locked(slot, error);
 	SpinLockRelease(&slot->s_mutex);
 	if (done)
-		tell_loss(procno);
+		announce_loss(procno);
 	return done;
 }
 
@@ -200,7 +200,7 @@ zkl_slot_overdue(int slotno, bool *just_now)
 		!(slot->s_holder.quiet && slot->s_holder.taken);
 	SpinLockRelease(&slot->s_mutex);
 	if (*just_now)
-		tell_loss(procno);
+		announce_loss(procno);
 	return may_go;
 }
 

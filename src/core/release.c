@@ -1,0 +1,57 @@
+/*
+ * release.c
+ *	  How a request ends: its backend has finished with it, or its time is over.
+ *
+ * Owns nothing: request.c and keep.c do what follows.  Runs in the worker (and
+ * in tests), takes no locks, knows neither PostgreSQL nor ZooKeeper.
+ */
+#include "core/actions.h"
+#include "core/keep.h"
+#include "core/release.h"
+#include "core/request.h"
+#include "core/trace.h"
+
+void
+zkl_release_take(ZklManager *m, uint32_t request, const ZklEnd *end)
+{
+	ZklRequest *r = &m->requests[request];
+
+	if (zkl_trace_is_on(m))
+		zkl_trace_request(m, "release", request, end);
+	if (end->epilogue)
+		zkl_keep_leave(m, r);
+	else if (r->demand == ZKL_DEMAND_UNUSED)
+		zkl_actions_add(m, ZKL_ACTION_FREE)->request = request;
+	else if (r->demand == ZKL_DEMAND_GRANTED && !r->broken &&
+			 end->keep_until > m->now)
+	{
+		if (!zkl_is_kept(r))
+			zkl_keep_begin(m, r, end->keep_until);
+	}
+	else
+		zkl_request_release(m, r);
+}
+
+void
+zkl_release_overdue(ZklManager *m, uint32_t request)
+{
+	ZklRequest *r = &m->requests[request];
+
+	if (zkl_trace_is_on(m))
+		zkl_trace_request(m, "overdue", request, NULL);
+	if (r->demand != ZKL_DEMAND_GRANTED || zkl_is_kept(r))
+		return;
+	zkl_request_answered(m, r);
+
+	/* Comes after what the heir, if any, is told of the node. */
+	zkl_request_retired(m, r);
+}
+
+void
+zkl_release_due(ZklManager *m)
+{
+	ZklRequest *r;
+
+	while ((r = zkl_keep_due(m)) != NULL)
+		zkl_request_release(m, r);
+}

@@ -1,0 +1,15 @@
+/*
+ * restore.h
+ *	  What a restarted worker finds: the session, the chain, and the slots.
+ */
+#ifndef ZKL_CORE_RESTORE_H
+#define ZKL_CORE_RESTORE_H
+
+#include "core/state.h"
+
+/* The steps of zkl_manager_attach and zkl_manager_restore */
+extern void zkl_restore_session(ZklManager *m, const ZklSession *session,
+								uint32_t chain, uint32_t chain_kept);
+extern void zkl_restore_slots(ZklManager *m, ZklReadSlot read, void *context);
+
+#endif							/* ZKL_CORE_RESTORE_H */
