@@ -2,11 +2,10 @@
  * batch.c
  *	  The batch: all pending writes in one ZooKeeper transaction.
  *
- * Owns how a batch is formed and sent: it adds to m->batches, and alone writes
- * m->batch_number and m->beat_sent_at.  batch_reply.c takes a batch off again
- * and says what its answer means; session.c keeps the version that the next
- * beat expects.  Runs in the worker (and in tests), takes no locks, knows
- * neither PostgreSQL nor ZooKeeper.
+ * Owns nothing: it forms and sends a batch.  batches.c keeps those under way,
+ * batch_reply.c says what an answer means, and session.c keeps the version that
+ * the next beat expects.  Runs in the worker (and in tests), takes no locks,
+ * knows neither PostgreSQL nor ZooKeeper.
  *
  * A batch is one multi: set(heartbeat, expected version k), then deletes, then
  * creates, then downgrades.  Each batch names the version that the one before
@@ -17,6 +16,7 @@
 
 #include "core/actions.h"
 #include "core/batch.h"
+#include "core/batches.h"
 #include "core/contenders.h"
 #include "core/downgrade.h"
 #include "core/look.h"
@@ -42,8 +42,8 @@ member_bytes(const ZklRequest *r, bool create)
 
 /* Moves requests from a list of writes into the batch, while they fit. */
 static void
-gather(ZklManager *m, ZklBatch *batch, ZklList *list, bool create,
-	   size_t *bytes)
+gather(ZklManager *m, ZklBatch *batch, const ZklList *list,
+	   ZklMemberKind kind, size_t *bytes)
 {
 	ZklLink    *link,
 			   *after;
@@ -52,12 +52,12 @@ gather(ZklManager *m, ZklBatch *batch, ZklList *list, bool create,
 	{
 		ZklRequest *r = zkl_container(ZklRequest, node.write, link);
 
-		*bytes += member_bytes(r, create);
-		if (batch->nmembers + 1 >= m->batch_limit ||
+		*bytes += member_bytes(r, kind == ZKL_MEMBER_CREATE);
+		if (batch->nmembers + 1 >= m->batches.limit ||
 			(batch->nmembers > 0 && *bytes > m->config.batch_bytes))
 			return;
-		batch->members[batch->nmembers++] = r;
-		if (!create)
+		zkl_batches_add(batch, r, kind);
+		if (kind == ZKL_MEMBER_DELETE)
 		{
 			zkl_node_deleting(r);
 			continue;
@@ -81,10 +81,10 @@ gather_downgrades(ZklManager *m, ZklBatch *batch, size_t *bytes)
 		nops += ZKL_DOWNGRADE_OPS;
 		*bytes += ZKL_DOWNGRADE_OPS * member_bytes(r, true);
 		if (batch->nmembers > 0 &&
-			(nops > m->batch_limit || *bytes > m->config.batch_bytes))
+			(nops > m->batches.limit || *bytes > m->config.batch_bytes))
 			return;
 		zkl_unlink(link);
-		batch->members[batch->nmembers++] = r;
+		zkl_batches_add(batch, r, ZKL_MEMBER_DOWNGRADE);
 	}
 }
 
@@ -173,7 +173,7 @@ form_operations(ZklManager *m, const ZklBatch *batch)
 	ops[0].path = zkl_session_heartbeat(m, m->chain.number);
 	ops[0].version = ZKL_MUTANT(LOOKUP_WITHOUT_CHAIN) ? -1 : batch->version;
 	ops[0].data = number;
-	ops[0].data_length = format_number(number, ++m->batch_number);
+	ops[0].data_length = format_number(number, m->batches.number);
 	for (i = 0; i < batch->nsingle; i++)
 	{
 		const ZklRequest *r = batch->members[i];
@@ -206,25 +206,19 @@ form_operations(ZklManager *m, const ZklBatch *batch)
 static void
 send_batch(ZklManager *m)
 {
-	ZklBatch   *batch = &m->batches[(m->batch_first + m->nbatches) %
-									m->config.batches_in_flight];
+	ZklBatch   *batch = zkl_batches_begin(m, zkl_session_next_version(m));
 	size_t		bytes = 0;
 	ZklMultiOp *ops;
 	ZklAction  *action;
 
-	batch->version = zkl_session_next_version(m);
-	batch->sent_at = m->beat_sent_at = m->now;
-	batch->nmembers = 0;
-	gather(m, batch, &m->nodes.deletes[ZKL_DELETE_NOW], false, &bytes);
-	gather(m, batch, &m->nodes.deletes[ZKL_DELETE_LATE], false, &bytes);
-	batch->ndeletes = batch->nmembers;
-	gather(m, batch, &m->nodes.resends, true, &bytes);
+	gather(m, batch, &m->nodes.deletes[ZKL_DELETE_NOW], ZKL_MEMBER_DELETE,
+		   &bytes);
+	gather(m, batch, &m->nodes.deletes[ZKL_DELETE_LATE], ZKL_MEMBER_DELETE,
+		   &bytes);
+	gather(m, batch, &m->nodes.resends, ZKL_MEMBER_CREATE, &bytes);
 	if (zkl_list_empty(&m->nodes.resends))
-		gather(m, batch, &m->nodes.creates, true, &bytes);
-	batch->nsingle = batch->nmembers;
+		gather(m, batch, &m->nodes.creates, ZKL_MEMBER_CREATE, &bytes);
 	gather_downgrades(m, batch, &bytes);
-	m->beat_wanted = false;
-	m->nbatches++;
 
 	prepare_creates(m, batch);
 	ops = form_operations(m, batch);
@@ -280,9 +274,9 @@ static int64_t
 next_beat(const ZklManager *m)
 {
 	/* The answer to a batch under way does as well. */
-	if (m->nlive == 0 || m->nbatches > 0)
+	if (m->nlive == 0 || m->batches.n > 0)
 		return -1;
-	return m->beat_sent_at + (int64_t) m->session.timeout_ms * 1000 / 6;
+	return m->batches.sent_at + (int64_t) m->session.timeout_ms * 1000 / 6;
 }
 
 static bool
@@ -290,7 +284,7 @@ work_at_hand(const ZklManager *m)
 {
 	int64_t		beat = next_beat(m);
 
-	return m->beat_wanted || (beat >= 0 && beat <= m->now) ||
+	return m->batches.beat_wanted || (beat >= 0 && beat <= m->now) ||
 		!zkl_list_empty(&m->nodes.deletes[ZKL_DELETE_NOW]) ||
 		!zkl_list_empty(&m->nodes.creates) ||
 		!zkl_list_empty(&m->nodes.resends) || !zkl_list_empty(&m->downgrades) ||
@@ -304,10 +298,10 @@ work_at_hand(const ZklManager *m)
 static void
 want_lease(ZklManager *m)
 {
-	if (m->nbatches == 0 && m->now >= m->session_lease.until &&
+	if (m->batches.n == 0 && m->now >= m->session_lease.until &&
 		!zkl_list_empty(&m->dirty) && m->session_lease.verified &&
 		zkl_session_lease_until(m, m->now) > m->now)
-		m->beat_wanted = true;
+		zkl_batches_want_beat(m, true);
 }
 
 void
@@ -318,21 +312,21 @@ zkl_batch_send(ZklManager *m)
 	if (m->chain.needed || m->chain.version > ZKL_MAX_VERSION)
 	{
 		/* Batches under way must be answered first, or the chain breaks. */
-		if (m->nbatches == 0 && !m->chain.sent)
+		if (m->batches.n == 0 && !m->chain.sent)
 			zkl_session_open_chain(m);
 		return;
 	}
 	if (m->connection.state == ZKL_CONNECTION_PROVING)
 	{
-		if (m->nbatches == 0)
+		if (m->batches.n == 0)
 			send_batch(m);
 		return;
 	}
 	retry_what_was_refused(m);
 	send_lone_deletes(m);
 	want_lease(m);
-	while (!m->broken && zkl_pace_missing(m) == 0 &&
-		   m->nbatches < m->config.batches_in_flight && work_at_hand(m))
+	while (!m->batches.broken && zkl_pace_missing(m) == 0 &&
+		   m->batches.n < m->config.batches_in_flight && work_at_hand(m))
 		send_batch(m);
 }
 

@@ -2,10 +2,8 @@
  * batch_reply.c
  *	  What became of a batch: the answer, or the lack of one.
  *
- * Owns the steps from an answer to the requests in the batch: it takes batches
- * off m->batches, and alone writes m->acknowledged_at.  It also keeps
- * m->batch_limit and m->unknown_streak, and says when m->broken begins.  Runs
- * in the worker (and in tests), takes no locks, knows neither PostgreSQL nor
+ * Owns nothing: it leads an answer to the requests in the batch.  Runs in the
+ * worker (and in tests), takes no locks, knows neither PostgreSQL nor
  * ZooKeeper.
  *
  * An answer has one of three outcomes:
@@ -21,6 +19,7 @@
  */
 #include "core/batch.h"
 #include "core/batch_reply.h"
+#include "core/batches.h"
 #include "core/contenders.h"
 #include "core/downgrade.h"
 #include "core/downgrade_reply.h"
@@ -119,13 +118,8 @@ batch_applied(ZklManager *m, ZklBatch *batch, const ZklReply *reply)
 	int64_t		lease = zkl_session_lease_until(m, batch->sent_at);
 	uint32_t	i;
 
-	m->counters.batches++;
-	m->acknowledged_at = batch->sent_at;
+	zkl_batches_applied(m, batch);
 	zkl_pace_acknowledged(m);
-	m->unknown_streak = 0;
-	if (m->batch_limit < m->config.batch_operations)
-		m->batch_limit = m->batch_limit * 2 < m->config.batch_operations ?
-			m->batch_limit * 2 : m->config.batch_operations;
 	for (i = batch->nsingle; i < batch->nmembers; i++)
 	{
 		if (batch->members[i] != NULL)
@@ -290,19 +284,16 @@ batch_refused(ZklManager *m, ZklBatch *batch, int failed, int32_t rc)
 		else
 			zkl_request_resend(m, r);
 	}
-	if (failed == 0 && !m->broken && ZKL_MUTANT(RESEND_AFTER_BADVERSION))
+	if (failed == 0 && !m->batches.broken && ZKL_MUTANT(RESEND_AFTER_BADVERSION))
 		zkl_session_set_version(m, batch->version + 1);
-	else if (failed == 0 && !m->broken)
+	else if (failed == 0 && !m->batches.broken)
 		zkl_session_need_chain(m);
 	else if (failed > 0)
 		zkl_session_set_version(m, batch->version);
-	m->broken = true;
+	zkl_batches_set_broken(m, true);
 }
 
-/*
- * ZooKeeper may have applied the batch, or may yet do so.  If two in a row
- * are unknown, they may be too large for the server, so the next are smaller.
- */
+/* ZooKeeper may have applied the batch, or may yet do so. */
 static void
 batch_unknown(ZklManager *m, ZklBatch *batch)
 {
@@ -325,34 +316,19 @@ batch_unknown(ZklManager *m, ZklBatch *batch)
 		else
 			zkl_node_unsettled(r);
 	}
-	if (m->unknown_streak >= 2 && batch->nmembers > 0)
-	{
-		m->batch_limit = (batch->nmembers + 1) / 2 + 1;
-		if (m->batch_limit < 2)
-			m->batch_limit = 2;
-	}
-	if (!m->broken && ZKL_MUTANT(RESEND_AFTER_BADVERSION))
+	zkl_batches_unknown(m, batch);
+	if (!m->batches.broken && ZKL_MUTANT(RESEND_AFTER_BADVERSION))
 		zkl_session_set_version(m, batch->version);
 	if (!ZKL_MUTANT(LOOKUP_WITHOUT_CHAIN) &&
 		!ZKL_MUTANT(RESEND_AFTER_BADVERSION))
 		zkl_session_need_chain(m);
-	m->broken = true;
-}
-
-static ZklBatch *
-pop_batch(ZklManager *m)
-{
-	ZklBatch   *batch = &m->batches[m->batch_first];
-
-	m->batch_first = (m->batch_first + 1) % m->config.batches_in_flight;
-	m->nbatches--;
-	return batch;
+	zkl_batches_set_broken(m, true);
 }
 
 void
 zkl_batch_reply_take(ZklManager *m, const ZklReply *reply)
 {
-	ZklBatch   *batch = pop_batch(m);
+	ZklBatch   *batch = zkl_batches_take(m);
 	bool		good = reply->rc == ZKL_RC_OK &&
 	reply->nresults == zkl_batch_operations(batch);
 	int			failed;
@@ -373,11 +349,11 @@ zkl_batch_reply_take(ZklManager *m, const ZklReply *reply)
 		batch_refused(m, batch, failed, reply->results[failed].rc);
 	else
 	{
-		m->unknown_streak++;
+		zkl_batches_unanswered(m);
 		batch_unknown(m, batch);
 	}
-	if (m->nbatches == 0)
-		m->broken = false;
+	if (m->batches.n == 0)
+		zkl_batches_set_broken(m, false);
 }
 
 void
@@ -403,12 +379,12 @@ zkl_batch_reply_lost(ZklManager *m)
 {
 	uint32_t	i;
 
-	if (m->nbatches > 0)
-		m->unknown_streak++;
-	while (m->nbatches > 0)
-		batch_unknown(m, pop_batch(m));
-	m->broken = false;
-	m->beat_wanted = false;
+	if (m->batches.n > 0)
+		zkl_batches_unanswered(m);
+	while (m->batches.n > 0)
+		batch_unknown(m, zkl_batches_take(m));
+	zkl_batches_set_broken(m, false);
+	zkl_batches_want_beat(m, false);
 
 	/* Single deletes may have been done; a second one does no harm. */
 	for (i = 0; i < m->config.max_requests; i++)

@@ -8,6 +8,7 @@
  * worker (and in tests), takes no locks.
  */
 #include "core/batch_reply.h"
+#include "core/batches.h"
 #include "core/connection.h"
 #include "core/contenders.h"
 #include "core/downgrade.h"
@@ -30,7 +31,7 @@ zkl_connection_up(ZklManager *m, const ZklSession *session)
 	if (session->id != m->session.id)
 	{
 		zkl_session_lease_end(m);
-		m->unknown_streak = 0;
+		zkl_batches_new_session(m);
 	}
 	zkl_session_begin(m, session);
 	zkl_zxid_believe(m, session->zxid_seen);
@@ -98,7 +99,7 @@ zkl_connection_down(ZklManager *m)
 		if (r->node.state == ZKL_NODE_EXISTS && !zkl_downgrade_pending(r) &&
 			(r->demand == ZKL_DEMAND_GRANTED || r->lock->waiting == r))
 			zkl_look_later(m, r, zkl_linked(&r->look.unseen) ?
-						   r->look.unseen_since : m->acknowledged_at);
+						   r->look.unseen_since : m->batches.acknowledged_at);
 
 		/*
 		 * A mark may have come while there was no watch: look before the

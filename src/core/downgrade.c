@@ -24,6 +24,7 @@
 #include <string.h>
 
 #include "core/actions.h"
+#include "core/batches.h"
 #include "core/downgrade.h"
 #include "core/look.h"
 #include "core/node.h"
@@ -68,26 +69,6 @@ zkl_downgrade_give_up(ZklRequest *r)
 	zkl_unlink(&r->downgrading);
 }
 
-/* Gives the downgrade in a batch under way to another request, or to none. */
-static void
-replace_in_batches(ZklManager *m, const ZklRequest *r, ZklRequest *heir)
-{
-	uint32_t	i,
-				j;
-
-	for (i = 0; i < m->nbatches; i++)
-	{
-		ZklBatch   *batch = &m->batches[(m->batch_first + i) %
-										m->config.batches_in_flight];
-
-		for (j = batch->nsingle; j < batch->nmembers; j++)
-		{
-			if (batch->members[j] == r)
-				batch->members[j] = heir;
-		}
-	}
-}
-
 void
 zkl_downgrade_pass_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 {
@@ -98,7 +79,7 @@ zkl_downgrade_pass_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 	r->downgrade = ZKL_DOWNGRADE_NONE;
 	zkl_unlink(&r->downgrading);
 	if (state == ZKL_DOWNGRADE_SENT)
-		replace_in_batches(m, r, heir);
+		zkl_batches_replace(m, r, heir);
 	if (heir == NULL)
 		return;
 	heir->downgrade = state;

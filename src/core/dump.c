@@ -10,6 +10,7 @@
  */
 #include <string.h>
 
+#include "core/batches.h"
 #include "core/dump.h"
 #include "core/keep.h"
 #include "core/line.h"
@@ -118,10 +119,9 @@ dump_batches(const Dump *d)
 	const ZklManager *m = d->m;
 	uint32_t	i;
 
-	for (i = 0; i < m->nbatches; i++)
+	for (i = 0; i < m->batches.n; i++)
 	{
-		const ZklBatch *batch = &m->batches[(m->batch_first + i) %
-											m->config.batches_in_flight];
+		const ZklBatch *batch = zkl_batches_get(m, i);
 		ZklLine		line;
 
 		zkl_line_begin(&line);

@@ -63,7 +63,7 @@ zkl_look_soon(ZklManager *m, ZklRequest *r)
 	r->look.placed_at = 0;
 	zkl_link_after(&r->look.unwatched, &m->looks.unwatched.head);
 	if (!zkl_linked(&r->look.unseen))
-		zkl_look_unseen(m, r, m->acknowledged_at);
+		zkl_look_unseen(m, r, m->batches.acknowledged_at);
 }
 
 void
@@ -112,9 +112,9 @@ void
 zkl_look_unmarked(ZklManager *m, ZklRequest *r)
 {
 	if (zkl_linked(&r->look.unseen))
-		zkl_look_unseen(m, r, m->acknowledged_at);
+		zkl_look_unseen(m, r, m->batches.acknowledged_at);
 	else
-		r->look.unseen_since = m->acknowledged_at;
+		r->look.unseen_since = m->batches.acknowledged_at;
 }
 
 void
@@ -229,7 +229,7 @@ zkl_look_send(ZklManager *m)
 		ZklRequest *r = zkl_container(ZklRequest, look.unwatched,
 									  m->looks.unwatched.head.next);
 
-		if (r->look.placed_at != 0 && r->look.placed_at + age > m->beat_sent_at)
+		if (r->look.placed_at != 0 && r->look.placed_at + age > m->batches.sent_at)
 			return;
 		zkl_unlink(&r->look.unwatched);
 		zkl_reads_set_watch(m, &r->look.watch, ZKL_WATCH_SENT);

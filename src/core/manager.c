@@ -11,6 +11,7 @@
 #include "core/actions.h"
 #include "core/batch.h"
 #include "core/batch_reply.h"
+#include "core/batches.h"
 #include "core/check.h"
 #include "core/connection.h"
 #include "core/contenders.h"
@@ -51,21 +52,6 @@ make_table(ZklManager *m, ZklTable *table, size_t elements)
 		zkl_list_init(&table->buckets[i]);
 }
 
-static void
-make_batches(ZklManager *m)
-{
-	uint32_t	i;
-
-	m->batches = zkl_memory_alloc(m, m->config.batches_in_flight *
-								  sizeof(ZklBatch));
-	memset(m->batches, 0, m->config.batches_in_flight * sizeof(ZklBatch));
-	for (i = 0; i < m->config.batches_in_flight; i++)
-		m->batches[i].members =
-			zkl_memory_alloc(m, m->config.batch_operations *
-							 sizeof(ZklRequest *));
-	m->batch_limit = m->config.batch_operations;
-}
-
 ZklManager *
 zkl_manager_create(const ZklConfig *config)
 {
@@ -87,7 +73,7 @@ zkl_manager_create(const ZklConfig *config)
 	make_table(m, &m->nodes.by_uuid, config->max_requests);
 	make_table(m, &m->by_path, (size_t) config->max_requests +
 			   config->max_directories);
-	make_batches(m);
+	zkl_batches_init(m);
 	zkl_node_init_all(m);
 	zkl_list_init(&m->downgrades);
 	zkl_list_init(&m->stuck_downgrades);
@@ -129,13 +115,9 @@ destroy_locks(ZklManager *m)
 void
 zkl_manager_destroy(ZklManager *m)
 {
-	uint32_t	i;
-
 	destroy_locks(m);
 	zkl_janitor_stop(m);
-	for (i = 0; i < m->config.batches_in_flight; i++)
-		zkl_memory_release(m, m->batches[i].members);
-	zkl_memory_release(m, m->batches);
+	zkl_batches_free(m);
 	zkl_actions_free(m);
 	zkl_operations_free(m);
 	zkl_memory_release(m, m->nodes.by_uuid.buckets);
@@ -422,7 +404,7 @@ bool
 zkl_manager_at_rest(const ZklManager *m)
 {
 	return m->connection.state == ZKL_CONNECTION_READY && m->nlive == 0 &&
-		m->nbatches == 0 && !m->chain.needed && !m->chain.sent;
+		m->batches.n == 0 && !m->chain.needed && !m->chain.sent;
 }
 
 int64_t
@@ -453,6 +435,7 @@ void
 zkl_manager_counters(const ZklManager *m, ZklCounters *counters)
 {
 	*counters = m->counters;
+	counters->batches = m->batches.napplied;
 }
 
 const char *

@@ -104,7 +104,7 @@ zkl_pace_missing(const ZklManager *m)
 	const ZklLink *link;
 	uint32_t	enough = ZKL_PACE_ENOUGH;
 
-	if (m->now >= m->pace.gather_until || m->nbatches > 0 || m->beat_wanted ||
+	if (m->now >= m->pace.gather_until || m->batches.n > 0 || m->batches.beat_wanted ||
 		zkl_pace_due(m) || !zkl_list_empty(&m->nodes.deletes[ZKL_DELETE_NOW]) ||
 		!zkl_list_empty(&m->nodes.resends) || !zkl_list_empty(&m->downgrades))
 		return 0;
@@ -120,7 +120,7 @@ zkl_pace_timer(const ZklManager *m)
 	int64_t		due = -1;
 
 	/* If no batch may go now, the answer to one brings us back. */
-	if (m->broken || m->nbatches == m->config.batches_in_flight)
+	if (m->batches.broken || m->batches.n == m->config.batches_in_flight)
 		return -1;
 	if (!zkl_list_empty(&m->nodes.deletes[ZKL_DELETE_LATE]))
 		due = m->pace.late_until;

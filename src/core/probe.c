@@ -18,6 +18,7 @@
  * may still do so, but no longer than the lease lasts, and after that no try
  * is denied (ZOOKEEPER-1675, and "sync" in ZooKeeper's programmer's guide).
  */
+#include "core/batches.h"
 #include "core/contenders.h"
 #include "core/janitor.h"
 #include "core/node.h"
@@ -53,7 +54,7 @@ may_deny_soon(ZklManager *m)
 		return true;
 	if (zkl_session_lease_until(m, m->now) <= m->now)
 		return false;
-	m->beat_wanted = true;
+	zkl_batches_want_beat(m, true);
 	return true;
 }
 

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "core/actions.h"
+#include "core/batches.h"
 #include "core/operations.h"
 #include "core/retry.h"
 #include "core/session.h"
@@ -182,7 +183,7 @@ chain_opened(ZklManager *m)
 	m->chain.old_gone = false;
 	m->chain.needed = false;
 	m->chain.version = 0;
-	m->broken = false;
+	zkl_batches_set_broken(m, false);
 	m->connection.state = ZKL_CONNECTION_PROVING;
 }
 

@@ -23,6 +23,7 @@
  * session reads its own heartbeat node every T/4, in place of the pings of
  * ZooKeeper's client.
  */
+#include "core/batches.h"
 #include "core/downgrade.h"
 #include "core/look.h"
 #include "core/operations.h"
@@ -101,7 +102,7 @@ zkl_session_lease_verify(ZklManager *m)
 			return;
 	}
 	m->session_lease.verified = true;
-	m->beat_wanted = true;
+	zkl_batches_want_beat(m, true);
 }
 
 void

@@ -329,6 +329,23 @@ typedef struct ZklBatch
 	ZklRequest **members;
 } ZklBatch;
 
+/* The batches under way, oldest first; see batches.c */
+typedef struct ZklBatches
+{
+	ZklBatch   *all;			/* config.batches_in_flight of them */
+	uint32_t	first;
+	uint32_t	n;
+	uint64_t	number;			/* of the last one that was sent */
+	int64_t		sent_at;		/* likewise */
+	int64_t		acknowledged_at;	/* of the last one that was applied: when
+									 * it was sent */
+	uint64_t	napplied;
+	bool		beat_wanted;	/* send one, even if there is nothing to write */
+	bool		broken;			/* one failed: those behind it fail too */
+	uint32_t	unknown_streak; /* batches in a row whose answer was lost */
+	uint32_t	limit;			/* operations, after unknown batches */
+} ZklBatches;
+
 typedef enum ZklConnectionState
 {
 	ZKL_CONNECTION_DOWN = 0,
@@ -456,21 +473,9 @@ struct ZklManager
 	ZklZxid		zxid;
 	int64_t		unanswered_until;	/* no reconnect before, because a read was
 									 * not answered */
-	uint64_t	batch_number;
-	int64_t		beat_sent_at;	/* of the last batch */
-	int64_t		acknowledged_at;	/* of the last one that was applied: when
-									 * it was sent */
 	ZklJanitor	janitor;
-	bool		beat_wanted;
+	ZklBatches	batches;
 	ZklPace		pace;
-
-	/* batches under way, oldest first */
-	ZklBatch   *batches;		/* config.batches_in_flight of them */
-	uint32_t	batch_first;
-	uint32_t	nbatches;
-	bool		broken;			/* one failed: those behind it fail too */
-	uint32_t	unknown_streak; /* batches in a row whose answer was lost */
-	uint32_t	batch_limit;	/* operations, after unknown batches */
 
 	ZklTrace	trace;
 
