@@ -23,6 +23,7 @@
 #include "core/node.h"
 #include "core/operations.h"
 #include "core/pace.h"
+#include "core/parents.h"
 #include "core/reads.h"
 #include "core/retry.h"
 #include "core/session.h"
@@ -100,11 +101,9 @@ prepare_creates(ZklManager *m, const ZklBatch *batch)
 		ZklRequest *r = batch->members[i];
 
 		zkl_node_note(m, r);
-		if (r->lock->make_parents)
+		if (r->lock->parents.missing)
 		{
-			r->lock->make_parents = false;
-			r->lock->parents_rc = 0;
-			zkl_session_make_parents(m, r->lock, r->lock->path, made);
+			zkl_parents_make(m, r->lock, r->lock->path, made);
 			made = r->lock->path;
 		}
 	}
@@ -124,12 +123,12 @@ read_behind(ZklManager *m, const ZklBatch *batch)
 	{
 		ZklLock    *lock = batch->members[i]->lock;
 
-		if (zkl_list_empty(&lock->own) && !lock->list_sent &&
-			(lock->unknown_from != ZKL_SEQ_NONE ||
+		if (zkl_list_empty(&lock->queue.own) &&
+			(lock->foreign.unknown_from != ZKL_SEQ_NONE ||
 			 !zkl_contenders_continuous(lock)))
-			lock->list_wanted = true;
+			zkl_reads_want_listing(m, lock);
 		zkl_reads_visit(m, lock);
-		if (lock->list_wanted || lock->directory_watch == ZKL_WATCH_WANTED)
+		if (lock->listing.wanted || lock->directory.watch == ZKL_WATCH_WANTED)
 			zkl_reads_want(m, lock);
 	}
 }
@@ -259,15 +258,7 @@ retry_what_was_refused(ZklManager *m)
 		zkl_node_delete(m, zkl_container(ZklRequest, node.write,
 										 stuck->head.next),
 						ZKL_DELETE_ALONE);
-	while (!zkl_list_empty(&m->stuck_locks))
-	{
-		ZklLock    *lock = zkl_container(ZklLock, stuck,
-										 m->stuck_locks.head.next);
-
-		zkl_unlink(&lock->stuck);
-		lock->list_wanted = true;
-		zkl_reads_want(m, lock);
-	}
+	zkl_reads_retry(m);
 }
 
 static int64_t

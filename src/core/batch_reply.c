@@ -27,6 +27,7 @@
 #include "core/look.h"
 #include "core/node.h"
 #include "core/pace.h"
+#include "core/parents.h"
 #include "core/reads.h"
 #include "core/request.h"
 #include "core/retry.h"
@@ -51,10 +52,9 @@ proved(ZklManager *m)
 		if (r->node.state == ZKL_NODE_UNSETTLED ||
 			r->downgrade == ZKL_DOWNGRADE_UNSETTLED)
 		{
-			r->lock->list_wanted = true;
-			zkl_reads_want(m, r->lock);
+			zkl_reads_list_again(m, r->lock);
 		}
-		if (r->lock->ahead_watch == ZKL_WATCH_WANTED)
+		if (r->lock->ahead.watch == ZKL_WATCH_WANTED)
 			zkl_reads_want(m, r->lock);
 	}
 }
@@ -66,11 +66,11 @@ proved(ZklManager *m)
 static void
 lose_older_incarnation(ZklManager *m, ZklLock *lock, ZklSeq seq)
 {
-	while (!zkl_list_empty(&lock->own) &&
+	while (!zkl_list_empty(&lock->queue.own) &&
 		   !ZKL_MUTANT(OLDER_INCARNATION_KEPT))
 	{
 		ZklRequest *last = zkl_container(ZklRequest, queued,
-										 lock->own.head.prev);
+										 lock->queue.own.head.prev);
 
 		if (last->node.seq < seq)
 			return;
@@ -91,8 +91,7 @@ create_applied(ZklManager *m, ZklRequest *r, const char *path, int64_t zxid,
 		zkl_session_need_chain(m);
 		return;
 	}
-	r->attempts = 0;
-	r->lock->parents_rc = 0;
+	zkl_parents_found(r);
 	m->counters.creates++;
 	if (seq < ZKL_SEQ_LIMIT)
 	{
@@ -105,11 +104,8 @@ create_applied(ZklManager *m, ZklRequest *r, const char *path, int64_t zxid,
 	zkl_look_placed(m, r, sent_at);
 
 	/* If the directory is new, the watch that was sent along found nothing. */
-	if (r->lock->visited && r->lock->directory_watch == ZKL_WATCH_NONE)
-	{
-		zkl_reads_set_watch(m, &r->lock->directory_watch, ZKL_WATCH_WANTED);
-		zkl_reads_want(m, r->lock);
-	}
+	if (r->lock->directory.visited && r->lock->directory.watch == ZKL_WATCH_NONE)
+		zkl_reads_watch_directory(m, r->lock);
 }
 
 static void
@@ -176,19 +172,19 @@ create_refused(ZklManager *m, ZklRequest *r, int32_t rc, bool named)
 	ZklLock    *lock = r->lock;
 
 	/* Without the directory, none of our other nodes in it exists any more. */
-	while (rc == ZKL_RC_NONODE && named && !zkl_list_empty(&lock->own))
+	while (rc == ZKL_RC_NONODE && named && !zkl_list_empty(&lock->queue.own))
 		zkl_request_vanished(m, zkl_container(ZklRequest, queued,
-											  lock->own.head.next));
-	lock->make_parents |= rc == ZKL_RC_NONODE;
+											  lock->queue.own.head.next));
+	if (rc == ZKL_RC_NONODE)
+		zkl_parents_missing(lock);
 	if (r->demand != ZKL_DEMAND_WAITING)
 		zkl_request_gone(m, r);
-	else if (rc == ZKL_RC_NONODE && lock->parents_rc == 0 &&
-			 ++r->attempts < ZKL_MAX_ATTEMPTS)
+	else if (rc == ZKL_RC_NONODE && zkl_parents_try_again(r))
 		zkl_request_resend(m, r);
 	else
 	{
 		if (rc == ZKL_RC_NONODE)
-			zkl_request_fail(m, r, ZKL_FAILURE_PARENTS, lock->parents_rc);
+			zkl_request_fail(m, r, ZKL_FAILURE_PARENTS, lock->parents.rc);
 		else
 			zkl_request_fail(m, r, ZKL_FAILURE_ZOOKEEPER, rc);
 		zkl_request_gone(m, r);
@@ -222,7 +218,7 @@ shares_fate(const ZklRequest *r, const ZklLock *culprit, int32_t rc)
 		return false;
 	if (rc != ZKL_RC_NONODE)
 		return r->lock == culprit;
-	return culprit->parents_rc != 0 && r->lock->parents_rc != 0;
+	return culprit->parents.rc != 0 && r->lock->parents.rc != 0;
 }
 
 /* Settles the refused downgrade; the others are sent again. */
@@ -277,8 +273,8 @@ batch_refused(ZklManager *m, ZklBatch *batch, int failed, int32_t rc)
 			continue;
 		}
 		if (rc == ZKL_RC_NONODE && create &&
-			zkl_list_empty(&r->lock->own))
-			r->lock->make_parents = true;
+			zkl_list_empty(&r->lock->queue.own))
+			zkl_parents_missing(r->lock);
 		if (culprit || shares_fate(r, culprit_lock, rc))
 			create_refused(m, r, rc, r->lock == culprit_lock);
 		else
@@ -359,7 +355,7 @@ zkl_batch_reply_take(ZklManager *m, const ZklReply *reply)
 void
 zkl_batch_reply_parent(ZklManager *m, ZklLock *lock, int32_t rc)
 {
-	int32_t		why = lock != NULL ? lock->parents_rc : m->chain.rc;
+	int32_t		why = lock != NULL ? lock->parents.rc : m->chain.rc;
 
 	/*
 	 * Only the first refusal counts.  If a parent is gone again, it was
@@ -369,7 +365,7 @@ zkl_batch_reply_parent(ZklManager *m, ZklLock *lock, int32_t rc)
 		rc == ZKL_RC_NONODE)
 		return;
 	if (lock != NULL)
-		lock->parents_rc = rc;
+		zkl_parents_refused(lock, rc);
 	else
 		zkl_session_parent_refused(m, rc);
 }

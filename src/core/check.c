@@ -38,7 +38,7 @@ check_request(const ZklManager *m, const ZklRequest *r)
 		!queued || r->look.watch != ZKL_WATCH_NONE :
 		queued && r->look.watch == ZKL_WATCH_NONE &&
 		!zkl_downgrade_pending(r) &&
-		(r->demand == ZKL_DEMAND_GRANTED || r->lock->waiting == r))
+		(r->demand == ZKL_DEMAND_GRANTED || r->lock->queue.waiting == r))
 		return "the nodes without a watch and the list of them differ";
 	if (zkl_linked(&r->look.unseen) ?
 		!queued || r->look.watch == ZKL_WATCH_ARMED :
@@ -71,7 +71,7 @@ check_request(const ZklManager *m, const ZklRequest *r)
 		return "a request waits without a node to be";
 	if (r->node.state != ZKL_NODE_NONE && zkl_node_find(m, &r->node.uuid) != r)
 		return "a node cannot be found by its id";
-	if (r->node.parked && r->node.state == ZKL_NODE_NEW && !r->lock->draining)
+	if (r->node.parked && r->node.state == ZKL_NODE_NEW && !r->lock->drain.wanted)
 		return "a request is parked for nothing";
 	return NULL;
 }
@@ -86,7 +86,7 @@ check_queue(const ZklLock *lock)
 				exclusive = 0,
 				upgrades = 0;
 
-	for (link = lock->own.head.next; link != &lock->own.head;
+	for (link = lock->queue.own.head.next; link != &lock->queue.own.head;
 		 link = link->next)
 	{
 		const ZklRequest *r = zkl_container(ZklRequest, queued, link);
@@ -106,14 +106,14 @@ check_queue(const ZklLock *lock)
 			upgrades++;
 		before = r;
 	}
-	if (held != lock->nheld)
+	if (held != lock->queue.nheld)
 		return "the count of holds is wrong";
-	if (exclusive != lock->nexclusive ||
-		(exclusive > 0) != (lock->exclusive_holder != NULL))
+	if (exclusive != lock->queue.nexclusive ||
+		(exclusive > 0) != (lock->queue.exclusive_holder != NULL))
 		return "the count of exclusive holds is wrong";
-	if (waiting != lock->waiting)
+	if (waiting != lock->queue.waiting)
 		return "the first that waits is wrong";
-	if (upgrades != lock->nupgrades)
+	if (upgrades != lock->queue.nupgrades)
 		return "the count of upgrades is wrong";
 	return NULL;
 }
@@ -125,10 +125,10 @@ check_queue(const ZklLock *lock)
 static const char *
 check_holders(const ZklLock *lock)
 {
-	const ZklRequest *x = lock->exclusive_holder;
+	const ZklRequest *x = lock->queue.exclusive_holder;
 	const ZklLink *link;
 
-	for (link = lock->own.head.next; link != &lock->own.head;
+	for (link = lock->queue.own.head.next; link != &lock->queue.own.head;
 		 link = link->next)
 	{
 		const ZklRequest *r = zkl_container(ZklRequest, queued, link);
@@ -150,7 +150,7 @@ check_leases(const ZklLock *lock)
 	const ZklLink *link;
 	uint32_t	ahead = 0;
 
-	for (link = lock->own.head.next; link != &lock->own.head;
+	for (link = lock->queue.own.head.next; link != &lock->queue.own.head;
 		 link = link->next)
 	{
 		const ZklRequest *r = zkl_container(ZklRequest, queued, link);
@@ -175,7 +175,7 @@ check_lock(const ZklLock *lock)
 		why = check_leases(lock);
 	else if (why == NULL)
 		why = check_holders(lock);
-	for (link = lock->requests.head.next; link != &lock->requests.head;
+	for (link = lock->requests.all.head.next; link != &lock->requests.all.head;
 		 link = link->next)
 	{
 		const ZklRequest *r = zkl_container(ZklRequest, all, link);
@@ -187,11 +187,11 @@ check_lock(const ZklLock *lock)
 		if (r->together && r->demand != ZKL_DEMAND_WAITING)
 			return "one that is answered is to be told that it waits";
 	}
-	if (why == NULL && n != lock->nrequests)
+	if (why == NULL && n != lock->requests.n)
 		why = "the count of a lock's requests is wrong";
-	if (why == NULL && timed_out != lock->ntimed_out)
+	if (why == NULL && timed_out != lock->requests.ntimed_out)
 		why = "the count of tries that timed out is wrong";
-	if (why == NULL && together != lock->ntogether)
+	if (why == NULL && together != lock->requests.ntogether)
 		why = "the count of those to be told that they wait is wrong";
 	if (why == NULL && n == 0 && lock->pins == 0 && !zkl_linked(&lock->idle))
 		why = "a lock that nobody uses was kept";
@@ -234,10 +234,10 @@ zkl_check_all(const ZklManager *m)
 			const ZklLock *lock = zkl_container(ZklLock, by_path, link);
 
 			why = check_lock(lock);
-			waiting += lock->waiting != NULL;
-			watches += (lock->directory_watch == ZKL_WATCH_ARMED) +
-				(lock->ahead_watch == ZKL_WATCH_ARMED) +
-				(lock->children_watch == ZKL_WATCH_ARMED);
+			waiting += lock->queue.waiting != NULL;
+			watches += (lock->directory.watch == ZKL_WATCH_ARMED) +
+				(lock->ahead.watch == ZKL_WATCH_ARMED) +
+				(lock->listing.watch == ZKL_WATCH_ARMED);
 		}
 	}
 	if (why == NULL && waiting != m->nwaiting)

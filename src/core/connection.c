@@ -12,6 +12,7 @@
 #include "core/connection.h"
 #include "core/contenders.h"
 #include "core/downgrade.h"
+#include "core/drain.h"
 #include "core/janitor.h"
 #include "core/lock.h"
 #include "core/look.h"
@@ -61,8 +62,8 @@ disconnect_lock(ZklManager *m, ZklLock *lock)
 
 	zkl_contenders_disconnected(lock);
 	zkl_reads_disconnected(m, lock);
-	lock->drain_sent = false;
-	zkl_foreach(link, after, &lock->own)
+	zkl_drain_again(lock);
+	zkl_foreach(link, after, &lock->queue.own)
 		zkl_look_forget(m, zkl_container(ZklRequest, queued, link));
 	zkl_probe_disconnected(m, lock);
 }
@@ -97,7 +98,7 @@ zkl_connection_down(ZklManager *m)
 
 		zkl_look_stop(r);
 		if (r->node.state == ZKL_NODE_EXISTS && !zkl_downgrade_pending(r) &&
-			(r->demand == ZKL_DEMAND_GRANTED || r->lock->waiting == r))
+			(r->demand == ZKL_DEMAND_GRANTED || r->lock->queue.waiting == r))
 			zkl_look_later(m, r, zkl_linked(&r->look.unseen) ?
 						   r->look.unseen_since : m->batches.acknowledged_at);
 
@@ -159,7 +160,7 @@ zkl_connection_session_lost(ZklManager *m)
 			ZklLock    *lock = zkl_container(ZklLock, by_path, link);
 
 			zkl_contenders_forget(m, lock);
-			lock->draining = false;
+			zkl_drain_session_lost(lock);
 		}
 	}
 	live = zkl_memory_alloc(m, m->config.max_requests * sizeof(ZklRequest *));

@@ -3,13 +3,8 @@
  *	  What a lock knows of the other contenders in its directory: continuity
  *	  of the numbers, the last listing, and taint.
  *
- * Owns what a lock's last listing told (foreign to tainted_at, and strangers),
- * and the base of its continuity (base_known to base_zxid).  Two other files
- * write there: lock.c makes a new lock and keeps the base of an idle one;
- * reads_reply.c takes base_known back when the directory changes.  The watches
- * and directory_czxid, which lie between these fields, belong to reads.c and
- * reads_reply.c.  Runs in the worker (and in tests), takes no locks, knows
- * neither PostgreSQL nor ZooKeeper.
+ * Owns ZklForeign and ZklBase.  Runs in the worker (and in tests), takes no
+ * locks, knows neither PostgreSQL nor ZooKeeper.
  */
 #include <string.h>
 
@@ -21,33 +16,33 @@ bool
 zkl_contenders_continuous(const ZklLock *lock)
 {
 	if (ZKL_MUTANT(CONTINUITY_WITHOUT_WATCH))
-		return lock->base_known;
-	return lock->base_known && lock->directory_watch == ZKL_WATCH_ARMED &&
-		lock->directory_czxid < lock->base_zxid;
+		return lock->base.known;
+	return lock->base.known && lock->directory.watch == ZKL_WATCH_ARMED &&
+		lock->directory.czxid < lock->base.zxid;
 }
 
 static void
 forget_foreign(ZklManager *m, ZklLock *lock)
 {
-	if (lock->foreign != NULL)
+	if (lock->foreign.all != NULL)
 	{
-		zkl_memory_release(m, lock->foreign);
-		zkl_memory_release(m, lock->names);
+		zkl_memory_release(m, lock->foreign.all);
+		zkl_memory_release(m, lock->foreign.names);
 	}
-	lock->foreign = NULL;
-	lock->names = NULL;
-	lock->nforeign = 0;
+	lock->foreign.all = NULL;
+	lock->foreign.names = NULL;
+	lock->foreign.n = 0;
 }
 
 void
 zkl_contenders_forget(ZklManager *m, ZklLock *lock)
 {
 	forget_foreign(m, lock);
-	lock->strangers = 0;
-	lock->unknown_from = 0;
-	lock->passed = 0;
-	lock->tainted = false;
-	lock->base_known = false;
+	lock->foreign.strangers = 0;
+	lock->foreign.unknown_from = 0;
+	lock->foreign.passed = 0;
+	lock->foreign.tainted = false;
+	lock->base.known = false;
 }
 
 bool
@@ -58,21 +53,22 @@ zkl_contenders_account(ZklManager *m, ZklLock *lock, ZklSeq seq, int64_t zxid)
 	if (seq == 0)
 	{
 		zkl_contenders_forget(m, lock);
-		lock->unknown_from = ZKL_SEQ_NONE;
+		lock->foreign.unknown_from = ZKL_SEQ_NONE;
 	}
-	else if (!zkl_contenders_continuous(lock) || seq <= lock->base_seq)
-		lock->unknown_from = 0;
-	else if (seq > lock->base_seq + 1 && !ZKL_MUTANT(IGNORE_GAP))
+	else if (!zkl_contenders_continuous(lock) || seq <= lock->base.seq)
+		lock->foreign.unknown_from = 0;
+	else if (seq > lock->base.seq + 1 && !ZKL_MUTANT(IGNORE_GAP))
 	{
-		if (lock->unknown_from > lock->base_seq + 1)
-			lock->unknown_from = lock->base_seq + 1;
+		if (lock->foreign.unknown_from > lock->base.seq + 1)
+			lock->foreign.unknown_from = lock->base.seq + 1;
 	}
 	else
 		next = true;
 	m->counters.continuous += next;
-	lock->base_known = true;
-	lock->base_seq = seq;
-	lock->base_zxid = zxid;
+	lock->base = (ZklBase)
+	{
+		true, seq, zxid
+	};
 	return next;
 }
 
@@ -81,36 +77,60 @@ zkl_contenders_ahead_gone(ZklManager *m, ZklLock *lock, bool plain)
 {
 	size_t		i;
 
-	for (i = 0; i < lock->nforeign; i++)
+	for (i = 0; i < lock->foreign.n; i++)
 	{
-		ZklContender *c = &lock->foreign[i];
+		ZklContender *c = &lock->foreign.all[i];
 
-		if (strcmp(lock->names + c->name, lock->ahead_name) == 0)
+		if (strcmp(lock->foreign.names + c->name, lock->ahead.name) == 0)
 		{
-			memmove(c, c + 1, (lock->nforeign - i - 1) * sizeof(*c));
-			lock->nforeign--;
+			memmove(c, c + 1, (lock->foreign.n - i - 1) * sizeof(*c));
+			lock->foreign.n--;
 			break;
 		}
 	}
-	if (lock->ahead.seq > lock->passed)
-		lock->passed = lock->ahead.seq;
+	if (lock->ahead.contender.seq > lock->foreign.passed)
+		lock->foreign.passed = lock->ahead.contender.seq;
 
 	/*
 	 * If a writer of Curator or zklock downgrades, it leaves a reader of the
 	 * same number behind, created just before the writer goes.
 	 */
-	if ((lock->dialect == ZKL_DIALECT_CURATOR_RW || lock->ahead.zklock) &&
-		lock->ahead.mode == ZKL_EXCLUSIVE && !plain && !ZKL_MUTANT(NO_TAINT))
+	if ((lock->dialect == ZKL_DIALECT_CURATOR_RW || lock->ahead.contender.zklock) &&
+		lock->ahead.contender.mode == ZKL_EXCLUSIVE && !plain && !ZKL_MUTANT(NO_TAINT))
 	{
-		lock->tainted = true;
-		lock->tainted_at = m->operations.order;
+		lock->foreign.tainted = true;
+		lock->foreign.tainted_at = m->operations.order;
 	}
 }
 
 void
 zkl_contenders_disconnected(ZklLock *lock)
 {
-	lock->base_known &= ZKL_MUTANT(CONTINUITY_RECONNECT);
+	lock->base.known &= ZKL_MUTANT(CONTINUITY_RECONNECT);
+}
+
+void
+zkl_contenders_directory_changed(ZklLock *lock)
+{
+	lock->base.known &= ZKL_MUTANT(CONTINUITY_WITHOUT_WATCH);
+}
+
+void
+zkl_contenders_simplify(ZklManager *m, ZklLock *lock)
+{
+	ZklBase		base = lock->base;
+
+	if (lock->foreign.n == 0 && lock->foreign.strangers == 0 &&
+		lock->foreign.unknown_from == ZKL_SEQ_NONE && !lock->foreign.tainted)
+		return;
+	zkl_contenders_forget(m, lock);
+	lock->base = base;
+}
+
+void
+zkl_contenders_untaint(ZklLock *lock)
+{
+	lock->foreign.tainted = false;
 }
 
 /* ---- a listing ---- */
@@ -122,14 +142,14 @@ zkl_contenders_begin(ZklManager *m, ZklLock *lock, const ZklReply *reply)
 				i;
 
 	forget_foreign(m, lock);
-	lock->strangers = 0;
+	lock->foreign.strangers = 0;
 	for (i = 0; i < reply->nchildren; i++)
 		bytes += strlen(reply->children[i]) + 1;
 	if (reply->nchildren > 0)
 	{
-		lock->foreign = zkl_memory_alloc(m, reply->nchildren *
-										 sizeof(ZklContender));
-		lock->names = zkl_memory_alloc(m, bytes);
+		lock->foreign.all = zkl_memory_alloc(m, reply->nchildren *
+											 sizeof(ZklContender));
+		lock->foreign.names = zkl_memory_alloc(m, bytes);
 	}
 }
 
@@ -137,29 +157,29 @@ void
 zkl_contenders_add(ZklLock *lock, const ZklContender *contender,
 				   const char *name)
 {
-	ZklContender *c = &lock->foreign[lock->nforeign];
+	ZklContender *c = &lock->foreign.all[lock->foreign.n];
 	size_t		at = 0;
 
-	if (lock->nforeign > 0)
-		at = c[-1].name + strlen(lock->names + c[-1].name) + 1;
+	if (lock->foreign.n > 0)
+		at = c[-1].name + strlen(lock->foreign.names + c[-1].name) + 1;
 	*c = *contender;
 	c->name = (uint32_t) at;
-	memcpy(lock->names + at, name, strlen(name) + 1);
-	lock->nforeign++;
+	memcpy(lock->foreign.names + at, name, strlen(name) + 1);
+	lock->foreign.n++;
 }
 
 void
 zkl_contenders_add_stranger(ZklLock *lock)
 {
-	lock->strangers++;
+	lock->foreign.strangers++;
 }
 
 static ZklSeq
 last_own(const ZklLock *lock)
 {
-	if (zkl_list_empty(&lock->own))
+	if (zkl_list_empty(&lock->queue.own))
 		return -1;
-	return zkl_container(ZklRequest, queued, lock->own.head.prev)->node.seq;
+	return zkl_container(ZklRequest, queued, lock->queue.own.head.prev)->node.seq;
 }
 
 void
@@ -173,19 +193,19 @@ zkl_contenders_end(ZklManager *m, ZklLock *lock, uint64_t order)
 	 * continuity.  The last create counts even if its node is gone, because
 	 * the next one continues from its number.
 	 */
-	zkl_queue_sort(lock->foreign, lock->nforeign);
+	zkl_queue_sort(lock->foreign.all, lock->foreign.n);
 	last = last_own(lock);
-	if (lock->base_known && lock->base_seq > last)
-		last = lock->base_seq;
-	if (ZKL_MUTANT(CONTINUITY_FROM_LISTED) && lock->nforeign > 0 &&
-		lock->foreign[lock->nforeign - 1].seq > lock->base_seq)
-		lock->base_seq = lock->foreign[lock->nforeign - 1].seq;
-	while (lock->nforeign > 0 && lock->foreign[lock->nforeign - 1].seq > last)
-		lock->nforeign--;
-	if (lock->nforeign == 0)
+	if (lock->base.known && lock->base.seq > last)
+		last = lock->base.seq;
+	if (ZKL_MUTANT(CONTINUITY_FROM_LISTED) && lock->foreign.n > 0 &&
+		lock->foreign.all[lock->foreign.n - 1].seq > lock->base.seq)
+		lock->base.seq = lock->foreign.all[lock->foreign.n - 1].seq;
+	while (lock->foreign.n > 0 && lock->foreign.all[lock->foreign.n - 1].seq > last)
+		lock->foreign.n--;
+	if (lock->foreign.n == 0)
 		forget_foreign(m, lock);
-	lock->unknown_from = last >= 0 ? ZKL_SEQ_NONE : 0;
-	lock->passed = 0;
-	if (order > lock->tainted_at)
-		lock->tainted = false;
+	lock->foreign.unknown_from = last >= 0 ? ZKL_SEQ_NONE : 0;
+	lock->foreign.passed = 0;
+	if (order > lock->foreign.tainted_at)
+		lock->foreign.tainted = false;
 }

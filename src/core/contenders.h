@@ -30,8 +30,15 @@ extern void zkl_contenders_ahead_gone(ZklManager *m, ZklLock *lock, bool plain);
  */
 extern void zkl_contenders_forget(ZklManager *m, ZklLock *lock);
 
-/* The connection is gone, and continuity with it. */
+/* Forgets others, if there are any, but keeps continuity. */
+extern void zkl_contenders_simplify(ZklManager *m, ZklLock *lock);
+
+/* The connection is gone, or the directory: so is continuity. */
 extern void zkl_contenders_disconnected(ZklLock *lock);
+extern void zkl_contenders_directory_changed(ZklLock *lock);
+
+/* For a mutant: forgets that a reader may have been left. */
+extern void zkl_contenders_untaint(ZklLock *lock);
 
 /*
  * Takes over a listing that was sent as number "order": begin, then each child

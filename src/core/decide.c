@@ -27,15 +27,15 @@ own_ahead(const ZklLock *lock, const ZklRequest *r)
 {
 	const ZklLink *link;
 
-	if (r->mode == ZKL_SHARED && r == lock->waiting && lock->nexclusive <= 1)
+	if (r->mode == ZKL_SHARED && r == lock->queue.waiting && lock->queue.nexclusive <= 1)
 	{
-		if (lock->exclusive_holder != NULL &&
-			lock->exclusive_holder->owner != r->owner &&
-			lock->exclusive_holder->node.seq < r->node.seq)
-			return lock->exclusive_holder->node.seq;
+		if (lock->queue.exclusive_holder != NULL &&
+			lock->queue.exclusive_holder->owner != r->owner &&
+			lock->queue.exclusive_holder->node.seq < r->node.seq)
+			return lock->queue.exclusive_holder->node.seq;
 		return ZKL_SEQ_NONE;
 	}
-	for (link = r->queued.prev; link != &lock->own.head; link = link->prev)
+	for (link = r->queued.prev; link != &lock->queue.own.head; link = link->prev)
 	{
 		const ZklRequest *ahead = zkl_container(ZklRequest, queued, link);
 
@@ -50,15 +50,15 @@ own_ahead(const ZklLock *lock, const ZklRequest *r)
 static bool
 decide_first(ZklManager *m, ZklLock *lock, ZklVerdict *verdict)
 {
-	ZklRequest *r = lock->waiting;
+	ZklRequest *r = lock->queue.waiting;
 	ZklQueueView view;
 	size_t		blocker;
 
 	view.own_ahead = own_ahead(lock, r);
-	view.foreign = lock->foreign;
-	view.nforeign = lock->nforeign;
-	view.unknown_from = lock->unknown_from;
-	view.tainted = lock->tainted;
+	view.foreign = lock->foreign.all;
+	view.nforeign = lock->foreign.n;
+	view.unknown_from = lock->foreign.unknown_from;
+	view.tainted = lock->foreign.tainted;
 	*verdict = zkl_queue_decide(&view, r->mode, r->node.seq, &blocker);
 	switch (*verdict)
 	{
@@ -73,7 +73,7 @@ decide_first(ZklManager *m, ZklLock *lock, ZklVerdict *verdict)
 			 * before it mostly have gone, too.  One look tells of all of
 			 * them.
 			 */
-			if (lock->foreign[blocker].seq < lock->passed)
+			if (lock->foreign.all[blocker].seq < lock->foreign.passed)
 				zkl_reads_want_listing(m, lock);
 			else
 				zkl_reads_watch_ahead(m, lock, blocker);
@@ -101,21 +101,21 @@ upgrade_is_deadlock(ZklManager *m, ZklLock *lock, const ZklRequest *r,
 	{
 		const ZklRequest *ahead;
 
-		if (link == &lock->own.head)
+		if (link == &lock->queue.own.head)
 			break;
 		ahead = zkl_container(ZklRequest, queued, link);
 		if (ahead->owner != r->owner && ahead->node.mode == ZKL_EXCLUSIVE)
 			return true;
 	}
-	writer = zkl_queue_nearest(lock->foreign, lock->nforeign, ZKL_SHARED,
+	writer = zkl_queue_nearest(lock->foreign.all, lock->foreign.n, ZKL_SHARED,
 							   r->node.seq);
-	if (writer >= 0 && lock->foreign[writer].seq > held->node.seq)
+	if (writer >= 0 && lock->foreign.all[writer].seq > held->node.seq)
 	{
 		if (r->node.seen != 0 || ZKL_MUTANT(UPGRADE_BY_OLD_LISTING))
 			return true;
 		zkl_reads_want_listing(m, lock);
 	}
-	else if (lock->unknown_from < r->node.seq)
+	else if (lock->foreign.unknown_from < r->node.seq)
 		zkl_reads_want_listing(m, lock);
 	return false;
 }
@@ -126,9 +126,9 @@ refuse_upgrades(ZklManager *m, ZklLock *lock)
 	ZklLink    *link,
 			   *after;
 
-	if (lock->nupgrades == 0 || ZKL_MUTANT(UPGRADE_WAITS))
+	if (lock->queue.nupgrades == 0 || ZKL_MUTANT(UPGRADE_WAITS))
 		return;
-	zkl_foreach(link, after, &lock->own)
+	zkl_foreach(link, after, &lock->queue.own)
 	{
 		ZklRequest *r = zkl_container(ZklRequest, queued, link);
 		ZklRequest *held;
@@ -152,7 +152,7 @@ waits_for_own(const ZklLock *lock, const ZklRequest *r)
 
 	if (own_ahead(lock, r) == ZKL_SEQ_NONE)
 		return false;
-	for (link = r->queued.prev; link != &lock->own.head; link = link->prev)
+	for (link = r->queued.prev; link != &lock->queue.own.head; link = link->prev)
 	{
 		const ZklRequest *ahead = zkl_container(ZklRequest, queued, link);
 
@@ -175,18 +175,18 @@ deny_timed_out(ZklManager *m, ZklLock *lock)
 			   *after;
 	bool		denied = false;
 
-	if (lock->ntimed_out == 0)
+	if (lock->requests.ntimed_out == 0)
 		return false;
-	zkl_foreach(link, after, &lock->own)
+	zkl_foreach(link, after, &lock->queue.own)
 	{
 		ZklRequest *r = zkl_container(ZklRequest, queued, link);
 
 		if (r->demand != ZKL_DEMAND_WAITING || !r->timed_out)
 			continue;
 		if (waits_for_own(lock, r) ||
-			(lock->ahead_watch == ZKL_WATCH_ARMED &&
-			 lock->ahead.seq <= r->node.seq &&
-			 zkl_mode_conflicts(lock->ahead.mode, r->mode)))
+			(lock->ahead.watch == ZKL_WATCH_ARMED &&
+			 lock->ahead.contender.seq <= r->node.seq &&
+			 zkl_mode_conflicts(lock->ahead.contender.mode, r->mode)))
 		{
 			zkl_request_deny(m, r);
 			denied = true;
@@ -206,16 +206,16 @@ tell_blocked(ZklManager *m, ZklLock *lock, ZklVerdict verdict)
 	ZklLink    *link,
 			   *after;
 
-	if (lock->ntogether == 0)
+	if (lock->requests.ntogether == 0)
 		return;
-	zkl_foreach(link, after, &lock->requests)
+	zkl_foreach(link, after, &lock->requests.all)
 	{
 		ZklRequest *r = zkl_container(ZklRequest, all, link);
 
 		if (r->demand == ZKL_DEMAND_WAITING && r->together &&
 			(r->node.state == ZKL_NODE_EXISTS ?
-			 r != lock->waiting || verdict == ZKL_VERDICT_BEHIND_OWN ||
-			 verdict == ZKL_VERDICT_BEHIND_FOREIGN : lock->draining))
+			 r != lock->queue.waiting || verdict == ZKL_VERDICT_BEHIND_OWN ||
+			 verdict == ZKL_VERDICT_BEHIND_FOREIGN : lock->drain.wanted))
 			zkl_request_blocked(m, r);
 	}
 }
@@ -232,11 +232,11 @@ zkl_decide_lock(ZklManager *m, ZklLock *lock)
 		do
 		{
 			refuse_upgrades(m, lock);
-			while (lock->waiting != NULL && decide_first(m, lock, &verdict))
+			while (lock->queue.waiting != NULL && decide_first(m, lock, &verdict))
 				;
 		} while (deny_timed_out(m, lock));
 		tell_blocked(m, lock, verdict);
 	}
-	if (lock->draining)
+	if (lock->drain.wanted)
 		zkl_drain_start(m, lock);
 }

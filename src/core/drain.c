@@ -3,12 +3,9 @@
  *	  The end of the sequence: if a directory's counter nears its end, the
  *	  directory drains, is deleted, and starts again.
  *
- * Owns the steps of a drain, from the first delete of the directory to its
- * last answer: it sets drain_sent, and ends draining.  request.c begins a
- * drain, and node.c keeps which requests are parked meanwhile.  connection.c
- * ends a drain with the session; it and reads_reply.c (when a child goes)
- * clear drain_sent, so that the delete is tried again.  Runs in the worker
- * (and in tests), takes no locks, knows neither PostgreSQL nor ZooKeeper.
+ * Owns ZklDrain, and the steps of a drain from its begin to its last answer;
+ * node.c keeps which requests are parked meanwhile.  Runs in the worker (and in
+ * tests), takes no locks, knows neither PostgreSQL nor ZooKeeper.
  */
 #include "core/actions.h"
 #include "core/contenders.h"
@@ -36,7 +33,7 @@ refuse_parked_upgrades(ZklManager *m, ZklLock *lock)
 	ZklLink    *link,
 			   *after;
 
-	zkl_foreach(link, after, &lock->requests)
+	zkl_foreach(link, after, &lock->requests.all)
 	{
 		ZklRequest *r = zkl_container(ZklRequest, all, link);
 
@@ -46,12 +43,30 @@ refuse_parked_upgrades(ZklManager *m, ZklLock *lock)
 }
 
 void
+zkl_drain_begin(ZklLock *lock)
+{
+	lock->drain.wanted = true;
+}
+
+void
+zkl_drain_session_lost(ZklLock *lock)
+{
+	lock->drain.wanted = false;
+}
+
+void
+zkl_drain_again(ZklLock *lock)
+{
+	lock->drain.sent = false;
+}
+
+void
 zkl_drain_start(ZklManager *m, ZklLock *lock)
 {
 	refuse_parked_upgrades(m, lock);
-	if (lock->drain_sent)
+	if (lock->drain.sent)
 		return;
-	lock->drain_sent = true;
+	lock->drain.sent = true;
 	zkl_operations_send(m, ZKL_OP_DRAIN_DELETE, lock, NULL, ZKL_SEND_DELETE,
 						zkl_actions_join(m, lock->path, "", ""));
 }
@@ -63,9 +78,9 @@ drained(ZklManager *m, ZklLock *lock)
 	ZklLink    *link,
 			   *after;
 
-	lock->draining = false;
+	lock->drain.wanted = false;
 	zkl_contenders_forget(m, lock);
-	zkl_foreach(link, after, &lock->requests)
+	zkl_foreach(link, after, &lock->requests.all)
 	{
 		ZklRequest *r = zkl_container(ZklRequest, all, link);
 
@@ -83,9 +98,9 @@ drain_refused(ZklManager *m, ZklLock *lock, int32_t rc)
 	ZklLink    *link,
 			   *after;
 
-	lock->draining = false;
-	lock->drain_sent = false;
-	zkl_foreach(link, after, &lock->requests)
+	lock->drain.wanted = false;
+	lock->drain.sent = false;
+	zkl_foreach(link, after, &lock->requests.all)
 	{
 		ZklRequest *r = zkl_container(ZklRequest, all, link);
 
@@ -138,7 +153,7 @@ zkl_drain_reply(ZklManager *m, ZklLock *lock, ZklOpKind kind,
 			drain_refused(m, lock, ZKL_RC_NOTEMPTY);
 		return;
 	}
-	lock->drain_sent = false;
+	lock->drain.sent = false;
 	if (kind == ZKL_OP_DRAIN_DELETE &&
 		(reply->rc == ZKL_RC_OK || reply->rc == ZKL_RC_NONODE))
 		drained(m, lock);

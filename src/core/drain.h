@@ -7,6 +7,13 @@
 
 #include "core/state.h"
 
+/* A number near the end has come; the session is gone, with all znodes. */
+extern void zkl_drain_begin(ZklLock *lock);
+extern void zkl_drain_session_lost(ZklLock *lock);
+
+/* No answer will come, or a child has gone: the directory is tried again. */
+extern void zkl_drain_again(ZklLock *lock);
+
 /* Tries to delete the directory of a lock that is draining. */
 extern void zkl_drain_start(ZklManager *m, ZklLock *lock);
 

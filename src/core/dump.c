@@ -175,21 +175,21 @@ put_watch(ZklLine *line, const char *key, ZklWatchState state)
 static void
 put_knowledge(ZklLine *line, const ZklLock *lock)
 {
-	if (lock->base_known)
+	if (lock->base.known)
 	{
-		zkl_line_number(line, "base", lock->base_seq);
-		zkl_line_hex(line, "base_zxid", (uint64_t) lock->base_zxid);
+		zkl_line_number(line, "base", lock->base.seq);
+		zkl_line_hex(line, "base_zxid", (uint64_t) lock->base.zxid);
 	}
-	if (lock->directory_watch == ZKL_WATCH_ARMED)
+	if (lock->directory.watch == ZKL_WATCH_ARMED)
 		zkl_line_hex(line, "directory_czxid",
-					 (uint64_t) lock->directory_czxid);
-	put_watch(line, "directory_watch", lock->directory_watch);
-	put_watch(line, "children_watch", lock->children_watch);
-	put_count(line, "foreign", (int64_t) lock->nforeign);
-	put_count(line, "strangers", lock->strangers);
-	if (lock->unknown_from != ZKL_SEQ_NONE)
-		zkl_line_number(line, "unknown_from", lock->unknown_from);
-	zkl_line_flag(line, "tainted", lock->tainted);
+					 (uint64_t) lock->directory.czxid);
+	put_watch(line, "directory_watch", lock->directory.watch);
+	put_watch(line, "children_watch", lock->listing.watch);
+	put_count(line, "foreign", (int64_t) lock->foreign.n);
+	put_count(line, "strangers", lock->foreign.strangers);
+	if (lock->foreign.unknown_from != ZKL_SEQ_NONE)
+		zkl_line_number(line, "unknown_from", lock->foreign.unknown_from);
+	zkl_line_flag(line, "tainted", lock->foreign.tainted);
 }
 
 /* What we have yet to do, or have under way */
@@ -197,15 +197,15 @@ static void
 put_work(ZklLine *line, const ZklLock *lock)
 {
 	zkl_line_flag(line, "undecided", zkl_linked(&lock->dirty));
-	zkl_line_flag(line, "list-wanted", lock->list_wanted);
-	zkl_line_flag(line, "list-sent", lock->list_sent);
-	zkl_line_flag(line, "stuck", zkl_linked(&lock->stuck));
-	put_count(line, "tries", list_length(&lock->tries));
-	zkl_line_flag(line, "probe-sent", lock->probe_sent);
-	zkl_line_flag(line, "make-parents", lock->make_parents);
-	if (lock->parents_rc != 0)
-		zkl_line_number(line, "parents_rc", lock->parents_rc);
-	zkl_line_flag(line, "draining", lock->draining);
+	zkl_line_flag(line, "list-wanted", lock->listing.wanted);
+	zkl_line_flag(line, "list-sent", lock->listing.sent);
+	zkl_line_flag(line, "stuck", zkl_linked(&lock->listing.stuck));
+	put_count(line, "tries", list_length(&lock->tries.all));
+	zkl_line_flag(line, "probe-sent", lock->tries.sent);
+	zkl_line_flag(line, "make-parents", lock->parents.missing);
+	if (lock->parents.rc != 0)
+		zkl_line_number(line, "parents_rc", lock->parents.rc);
+	zkl_line_flag(line, "draining", lock->drain.wanted);
 }
 
 static void
@@ -215,10 +215,10 @@ dump_lock(const Dump *d, const ZklLock *lock)
 
 	zkl_line_begin(&line);
 	zkl_line_word(&line, zkl_line_dialect(lock->dialect));
-	zkl_line_number(&line, "requests", lock->nrequests);
-	zkl_line_number(&line, "held", lock->nheld);
-	if (lock->waiting != NULL)
-		zkl_line_number(&line, "next", lock->waiting->id);
+	zkl_line_number(&line, "requests", lock->requests.n);
+	zkl_line_number(&line, "held", lock->queue.nheld);
+	if (lock->queue.waiting != NULL)
+		zkl_line_number(&line, "next", lock->queue.waiting->id);
 	put_knowledge(&line, lock);
 	put_work(&line, lock);
 	write_item(d, lock, "lock", -1, &line);
@@ -290,17 +290,17 @@ dump_contenders(const Dump *d, const ZklLock *lock)
 {
 	size_t		i;
 
-	for (i = 0; i < lock->nforeign; i++)
+	for (i = 0; i < lock->foreign.n; i++)
 	{
-		const ZklContender *other = &lock->foreign[i];
+		const ZklContender *other = &lock->foreign.all[i];
 		ZklLine		line;
 
 		zkl_line_begin(&line);
 		zkl_line_word(&line, zkl_line_mode(other->mode));
 		zkl_line_number(&line, "number", other->seq);
-		zkl_line_word(&line, lock->names + other->name);
-		if (other->seq == lock->ahead.seq && other->mode == lock->ahead.mode)
-			put_watch(&line, "watch", lock->ahead_watch);
+		zkl_line_word(&line, lock->foreign.names + other->name);
+		if (other->seq == lock->ahead.contender.seq && other->mode == lock->ahead.contender.mode)
+			put_watch(&line, "watch", lock->ahead.watch);
 		write_item(d, lock, "contender", -1, &line);
 	}
 }
@@ -322,7 +322,7 @@ dump_locks(const Dump *d)
 			const ZklLock *lock = zkl_container(ZklLock, by_path, link);
 
 			dump_lock(d, lock);
-			zkl_foreach(request, request_after, &lock->requests)
+			zkl_foreach(request, request_after, &lock->requests.all)
 				dump_request(d, zkl_container(ZklRequest, all, request));
 			dump_contenders(d, lock);
 		}

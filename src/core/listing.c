@@ -58,7 +58,7 @@ settle_unseen(ZklManager *m, ZklLock *lock, uint64_t order)
 	ZklLink    *link,
 			   *after;
 
-	zkl_foreach(link, after, &lock->requests)
+	zkl_foreach(link, after, &lock->requests.all)
 	{
 		ZklRequest *r = zkl_container(ZklRequest, all, link);
 

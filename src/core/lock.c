@@ -49,10 +49,9 @@ make_lock(ZklManager *m, const char *path, size_t length, ZklDialect dialect)
 	memcpy(lock->path, path, length + 1);
 	lock->path_length = length;
 	lock->dialect = dialect;
-	lock->unknown_from = 0;
-	zkl_list_init(&lock->requests);
-	zkl_list_init(&lock->own);
-	zkl_list_init(&lock->tries);
+	zkl_list_init(&lock->requests.all);
+	zkl_list_init(&lock->queue.own);
+	zkl_list_init(&lock->tries.all);
 	zkl_list_append(zkl_table_bucket(&m->by_path, zkl_hash(path, length)),
 					&lock->by_path);
 	return lock;
@@ -101,17 +100,12 @@ static void
 free_lock(ZklManager *m, ZklLock *lock)
 {
 	zkl_reads_unwatch_directory(m, lock, is_shared(m, lock));
-	zkl_reads_set_watch(m, &lock->children_watch, ZKL_WATCH_NONE);
+	zkl_reads_forget(m, lock);
 	zkl_contenders_forget(m, lock);
-	if (lock->ahead_name != NULL)
-		zkl_memory_release(m, lock->ahead_name);
-	lock->ahead_name = NULL;
 	if (zkl_linked(&lock->idle))
 		m->nidle--;
 	zkl_unlink(&lock->idle);
 	zkl_unlink(&lock->dirty);
-	zkl_unlink(&lock->reader);
-	zkl_unlink(&lock->stuck);
 	zkl_unlink(&lock->by_path);
 	lock->by_path.next = (ZklLink *) (void *) m->spare_locks;
 	m->spare_locks = lock;
@@ -120,12 +114,12 @@ free_lock(ZklManager *m, ZklLock *lock)
 void
 zkl_lock_settle_idle(ZklManager *m, ZklLock *lock)
 {
-	if (lock->nrequests > 0)
+	if (lock->requests.n > 0)
 		return;
 	zkl_reads_unwatch_ahead(m, lock);
 	if (lock->pins > 0)
 		return;
-	if (!zkl_contenders_continuous(lock) || lock->draining)
+	if (!zkl_contenders_continuous(lock) || lock->drain.wanted)
 	{
 		free_lock(m, lock);
 		return;
@@ -135,20 +129,8 @@ zkl_lock_settle_idle(ZklManager *m, ZklLock *lock)
 	 * Only the simple case is worth its memory: no other client was there. In
 	 * any other case the next request lists.
 	 */
-	if (lock->nforeign > 0 || lock->strangers > 0 ||
-		lock->unknown_from != ZKL_SEQ_NONE || lock->tainted)
-	{
-		int64_t		zxid = lock->base_zxid;
-		ZklSeq		seq = lock->base_seq;
-
-		zkl_contenders_forget(m, lock);
-		lock->base_known = true;
-		lock->base_seq = seq;
-		lock->base_zxid = zxid;
-	}
-	zkl_unlink(&lock->reader);
-	zkl_unlink(&lock->stuck);
-	lock->list_wanted = false;
+	zkl_contenders_simplify(m, lock);
+	zkl_reads_stop(lock);
 	if (!zkl_linked(&lock->idle))
 	{
 		zkl_list_append(&m->idle, &lock->idle);
@@ -170,7 +152,7 @@ zkl_lock_touch(ZklManager *m, ZklLock *lock)
 static ZklRequest *
 next_waiting(ZklLock *lock, ZklLink *from)
 {
-	for (; from != &lock->own.head; from = from->next)
+	for (; from != &lock->queue.own.head; from = from->next)
 	{
 		ZklRequest *r = zkl_container(ZklRequest, queued, from);
 
@@ -187,11 +169,22 @@ next_waiting(ZklLock *lock, ZklLink *from)
 static void
 set_waiting(ZklManager *m, ZklLock *lock, ZklRequest *r)
 {
-	m->nwaiting += (r != NULL) - (lock->waiting != NULL);
-	lock->waiting = r;
+	m->nwaiting += (r != NULL) - (lock->queue.waiting != NULL);
+	lock->queue.waiting = r;
 	if (r != NULL && r->look.watch == ZKL_WATCH_NONE &&
 		!zkl_linked(&r->look.unwatched))
 		zkl_look_later(m, r, r->look.unseen_since);
+}
+
+/* If r is the first that waits, the next one is so from now on. */
+static void
+leave_front(ZklManager *m, ZklLock *lock, const ZklRequest *r)
+{
+	if (lock->queue.waiting != r)
+		return;
+	if (ZKL_MUTANT(TAINT_PER_REQUEST))
+		zkl_contenders_untaint(lock);
+	set_waiting(m, lock, next_waiting(lock, r->queued.next));
 }
 
 /*
@@ -202,10 +195,10 @@ set_waiting(ZklManager *m, ZklLock *lock, ZklRequest *r)
 static void
 count_exclusive(ZklLock *lock, ZklRequest *r)
 {
-	lock->nexclusive++;
-	if (lock->exclusive_holder == NULL ||
-		lock->exclusive_holder->node.seq < r->node.seq)
-		lock->exclusive_holder = r;
+	lock->queue.nexclusive++;
+	if (lock->queue.exclusive_holder == NULL ||
+		lock->queue.exclusive_holder->node.seq < r->node.seq)
+		lock->queue.exclusive_holder = r;
 }
 
 /* "r" is still in the queue. */
@@ -214,29 +207,29 @@ discount_exclusive(ZklLock *lock, const ZklRequest *r)
 {
 	const ZklLink *link;
 
-	lock->nexclusive--;
-	if (lock->exclusive_holder != r)
+	lock->queue.nexclusive--;
+	if (lock->queue.exclusive_holder != r)
 		return;
-	lock->exclusive_holder = NULL;
-	for (link = lock->own.head.prev;
-		 lock->nexclusive > 0 && lock->exclusive_holder == NULL;
+	lock->queue.exclusive_holder = NULL;
+	for (link = lock->queue.own.head.prev;
+		 lock->queue.nexclusive > 0 && lock->queue.exclusive_holder == NULL;
 		 link = link->prev)
 	{
 		ZklRequest *other = zkl_container(ZklRequest, queued, link);
 
-		if (ZKL_MUTANT(RESTORED_AHEAD) && lock->waiting != NULL &&
-			lock->waiting->node.seq < other->node.seq)
+		if (ZKL_MUTANT(RESTORED_AHEAD) && lock->queue.waiting != NULL &&
+			lock->queue.waiting->node.seq < other->node.seq)
 			break;
 		if (other != r && other->demand == ZKL_DEMAND_GRANTED &&
 			other->node.mode == ZKL_EXCLUSIVE)
-			lock->exclusive_holder = other;
+			lock->queue.exclusive_holder = other;
 	}
 }
 
 static void
 count_hold(ZklLock *lock, ZklRequest *r)
 {
-	lock->nheld++;
+	lock->queue.nheld++;
 	if (r->node.mode == ZKL_EXCLUSIVE)
 		count_exclusive(lock, r);
 }
@@ -244,9 +237,9 @@ count_hold(ZklLock *lock, ZklRequest *r)
 void
 zkl_lock_enqueue(ZklManager *m, ZklLock *lock, ZklRequest *r)
 {
-	ZklLink    *where = lock->own.head.prev;
+	ZklLink    *where = lock->queue.own.head.prev;
 
-	while (where != &lock->own.head &&
+	while (where != &lock->queue.own.head &&
 		   zkl_container(ZklRequest, queued, where)->node.seq > r->node.seq)
 		where = where->prev;
 	zkl_link_after(&r->queued, where);
@@ -256,11 +249,11 @@ zkl_lock_enqueue(ZklManager *m, ZklLock *lock, ZklRequest *r)
 		count_hold(lock, r);
 		return;
 	}
-	if (lock->waiting == NULL || r->node.seq < lock->waiting->node.seq)
+	if (lock->queue.waiting == NULL || r->node.seq < lock->queue.waiting->node.seq)
 		set_waiting(m, lock, r);
 	r->upgrade = zkl_siblings_upgraded(r) != NULL;
 	if (r->upgrade)
-		lock->nupgrades++;
+		lock->queue.nupgrades++;
 }
 
 void
@@ -268,17 +261,14 @@ zkl_lock_dequeue(ZklManager *m, ZklLock *lock, ZklRequest *r)
 {
 	if (r->demand == ZKL_DEMAND_GRANTED)
 	{
-		lock->nheld--;
+		lock->queue.nheld--;
 		if (r->node.mode == ZKL_EXCLUSIVE)
 			discount_exclusive(lock, r);
 	}
 	else if (r->upgrade)
-		lock->nupgrades--;
+		lock->queue.nupgrades--;
 	r->upgrade = false;
-	if (ZKL_MUTANT(TAINT_PER_REQUEST) && lock->waiting == r)
-		lock->tainted = false;
-	if (lock->waiting == r)
-		set_waiting(m, lock, next_waiting(lock, r->queued.next));
+	leave_front(m, lock, r);
 	zkl_unlink(&r->queued);
 	zkl_look_left_queue(r);
 	m->nqueued--;
@@ -289,12 +279,9 @@ zkl_lock_hold(ZklManager *m, ZklLock *lock, ZklRequest *r)
 {
 	count_hold(lock, r);
 	if (r->upgrade)
-		lock->nupgrades--;
+		lock->queue.nupgrades--;
 	r->upgrade = false;
-	if (ZKL_MUTANT(TAINT_PER_REQUEST) && lock->waiting == r)
-		lock->tainted = false;
-	if (lock->waiting == r)
-		set_waiting(m, lock, next_waiting(lock, r->queued.next));
+	leave_front(m, lock, r);
 }
 
 void
@@ -325,8 +312,8 @@ zkl_lock_blocked_by_holder(const ZklLock *lock, const ZklRequest *r)
 	if (lock->dialect == ZKL_DIALECT_PERMIT)
 		return false;
 	if (r->mode == ZKL_EXCLUSIVE)
-		return lock->nheld > own_holds(r);
-	return lock->exclusive_holder != NULL &&
-		lock->exclusive_holder->owner != r->owner &&
-		zkl_node_mode(lock->exclusive_holder) == ZKL_EXCLUSIVE;
+		return lock->queue.nheld > own_holds(r);
+	return lock->queue.exclusive_holder != NULL &&
+		lock->queue.exclusive_holder->owner != r->owner &&
+		zkl_node_mode(lock->queue.exclusive_holder) == ZKL_EXCLUSIVE;
 }

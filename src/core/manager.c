@@ -100,8 +100,7 @@ destroy_locks(ZklManager *m)
 		{
 			lock = zkl_container(ZklLock, by_path, link);
 			zkl_contenders_forget(m, lock);
-			if (lock->ahead_name != NULL)
-				zkl_memory_release(m, lock->ahead_name);
+			zkl_reads_forget(m, lock);
 			zkl_memory_release(m, lock);
 		}
 	}

@@ -36,8 +36,8 @@
 bool
 zkl_pace_is_solitary(const ZklRequest *r)
 {
-	return r->node.alone && r->lock->nforeign == 0 &&
-		r->lock->unknown_from == ZKL_SEQ_NONE;
+	return r->node.alone && r->lock->foreign.n == 0 &&
+		r->lock->foreign.unknown_from == ZKL_SEQ_NONE;
 }
 
 void

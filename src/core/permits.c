@@ -44,10 +44,10 @@ judge(const ZklLock *lock, const ZklRequest *r, uint32_t own)
 	ZklPermitView view;
 
 	view.own = own;
-	view.foreign = lock->foreign;
-	view.nforeign = lock->nforeign;
-	view.strangers = lock->strangers;
-	view.unknown_from = lock->unknown_from;
+	view.foreign = lock->foreign.all;
+	view.nforeign = lock->foreign.n;
+	view.strangers = lock->foreign.strangers;
+	view.unknown_from = lock->foreign.unknown_from;
 	return zkl_permits_verdict(&view, r->node.seq, r->max);
 }
 
@@ -64,11 +64,11 @@ look_for_leftovers(ZklManager *m, const ZklLock *lock)
 	ZklUuid		uuid;
 	size_t		i;
 
-	for (i = 0; i < lock->nforeign; i++)
+	for (i = 0; i < lock->foreign.n; i++)
 	{
-		const char *name = lock->names + lock->foreign[i].name;
+		const char *name = lock->foreign.names + lock->foreign.all[i].name;
 
-		if (lock->foreign[i].zklock &&
+		if (lock->foreign.all[i].zklock &&
 			zkl_znode_parse(lock->dialect, name, &mode, &seq, &has_uuid,
 							&uuid))
 			zkl_janitor_look(m, lock->path, name, &uuid);
@@ -79,7 +79,7 @@ look_for_leftovers(ZklManager *m, const ZklLock *lock)
 static bool
 decide_first_permit(ZklManager *m, ZklLock *lock, uint32_t own)
 {
-	ZklRequest *r = lock->waiting;
+	ZklRequest *r = lock->queue.waiting;
 
 	switch (judge(lock, r, own))
 	{
@@ -112,9 +112,9 @@ deny_permits(ZklManager *m, ZklLock *lock)
 	uint32_t	own = 0;
 	bool		denied = false;
 
-	if (lock->ntimed_out == 0)
+	if (lock->requests.ntimed_out == 0)
 		return false;
-	zkl_foreach(link, after, &lock->own)
+	zkl_foreach(link, after, &lock->queue.own)
 	{
 		ZklRequest *r = zkl_container(ZklRequest, queued, link);
 		ZklVerdict	verdict;
@@ -124,7 +124,7 @@ deny_permits(ZklManager *m, ZklLock *lock)
 			verdict = judge(lock, r, own);
 			if (verdict == ZKL_VERDICT_BEHIND_OWN ||
 				(verdict == ZKL_VERDICT_BEHIND_FOREIGN &&
-				 lock->children_watch == ZKL_WATCH_ARMED))
+				 lock->listing.watch == ZKL_WATCH_ARMED))
 			{
 				zkl_request_deny(m, r);
 				denied = true;
@@ -140,10 +140,10 @@ deny_permits(ZklManager *m, ZklLock *lock)
 static uint32_t
 count_ahead(const ZklLock *lock)
 {
-	const ZklLink *link = lock->waiting->queued.prev;
+	const ZklLink *link = lock->queue.waiting->queued.prev;
 	uint32_t	n = 0;
 
-	for (; link != &lock->own.head; link = link->prev)
+	for (; link != &lock->queue.own.head; link = link->prev)
 		n++;
 	return n;
 }
@@ -153,7 +153,7 @@ zkl_permits_decide(ZklManager *m, ZklLock *lock)
 {
 	do
 	{
-		while (lock->waiting != NULL &&
+		while (lock->queue.waiting != NULL &&
 			   decide_first_permit(m, lock, count_ahead(lock)))
 			;
 	} while (deny_permits(m, lock));

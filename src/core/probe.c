@@ -2,10 +2,9 @@
  * probe.c
  *	  A try that is likely to fail looks before it creates.
  *
- * Owns ZklLock's list of such tries, and answers them; reads.c sends the look
- * that they wait for, and request.c takes out a try that ends early.  Runs in
- * the worker (and in tests), takes no locks, knows neither PostgreSQL nor
- * ZooKeeper.
+ * Owns nothing: tries.h has the tries that wait for a look, and reads.c sends
+ * that.  Runs in the worker (and in tests), takes no locks, knows neither
+ * PostgreSQL nor ZooKeeper.
  *
  * A try that must not wait fails if any contender is in the way.  To find that
  * out by a place in the queue takes two writes, a create and a delete.  A
@@ -26,12 +25,13 @@
 #include "core/reads.h"
 #include "core/request.h"
 #include "core/session_lease.h"
+#include "core/tries.h"
 
 static bool
 likely_free(const ZklLock *lock)
 {
-	return zkl_contenders_continuous(lock) && lock->nforeign == 0 &&
-		lock->unknown_from == ZKL_SEQ_NONE && !lock->tainted;
+	return zkl_contenders_continuous(lock) && lock->foreign.n == 0 &&
+		lock->foreign.unknown_from == ZKL_SEQ_NONE && !lock->foreign.tainted;
 }
 
 static bool
@@ -63,11 +63,11 @@ zkl_probe_begin(ZklManager *m, ZklRequest *r)
 {
 	ZklLock    *lock = r->lock;
 
-	if (!r->timed_out || r->sibling_next != r || lock->draining ||
+	if (!r->timed_out || r->sibling_next != r || lock->drain.wanted ||
 		lock->dialect == ZKL_DIALECT_PERMIT || likely_free(lock) ||
 		!may_deny_soon(m))
 		return false;
-	zkl_list_append(&lock->tries, &r->trying);
+	zkl_tries_add(lock, r);
 	zkl_reads_want(m, lock);
 	return true;
 }
@@ -124,9 +124,9 @@ zkl_probe_reply(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 	ZklLink    *link,
 			   *after;
 
-	lock->probe_sent = false;
+	zkl_tries_look_over(lock);
 	find_conflicts(m, lock, reply, conflicts);
-	zkl_foreach(link, after, &lock->tries)
+	zkl_foreach(link, after, &lock->tries.all)
 	{
 		ZklRequest *r = zkl_container(ZklRequest, trying, link);
 
@@ -135,8 +135,8 @@ zkl_probe_reply(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 			zkl_reads_want(m, lock);
 			return;
 		}
-		zkl_unlink(&r->trying);
-		if (reply->rc == ZKL_RC_OK && !lock->probe_stale &&
+		zkl_tries_remove(r);
+		if (reply->rc == ZKL_RC_OK && !lock->tries.stale &&
 			conflicts[r->mode] && may_deny(m))
 			zkl_request_deny(m, r);
 		else
@@ -154,12 +154,12 @@ zkl_probe_disconnected(ZklManager *m, ZklLock *lock)
 	ZklLink    *link,
 			   *after;
 
-	lock->probe_sent = false;
-	zkl_foreach(link, after, &lock->tries)
+	zkl_tries_look_over(lock);
+	zkl_foreach(link, after, &lock->tries.all)
 	{
 		ZklRequest *r = zkl_container(ZklRequest, trying, link);
 
-		zkl_unlink(&r->trying);
+		zkl_tries_remove(r);
 		zkl_request_create(m, r);
 	}
 }

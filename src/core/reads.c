@@ -2,12 +2,11 @@
  * reads.c
  *	  Sends listings, and sets and removes watches.
  *
- * Owns m->visits, and sends the reads of the locks in m->readers.  Every watch
- * state is written by zkl_reads_set_watch, which counts the armed watches.
- * Other files call it, too: reads_reply.c when an answer or an event comes,
- * batch_reply.c and lock.c for the watches of a lock, look.c for those on our
- * own nodes.  Runs in the worker (and in tests), takes no locks, knows neither
- * PostgreSQL nor ZooKeeper.
+ * Owns ZklReads, and of a lock ZklDirectory, ZklAhead and ZklListing.  Every
+ * watch state is written by zkl_reads_set_watch, which counts the armed
+ * watches: reads_reply.c calls it when an answer or an event comes, look.c for
+ * the watches on our own nodes.  Runs in the worker (and in tests), takes no
+ * locks, knows neither PostgreSQL nor ZooKeeper.
  *
  * A get sets each data watch: an exists-watch on a node that is already gone
  * would stay for ever.  A listing sets the watch on a directory's children.
@@ -20,6 +19,8 @@
 #include "core/memory.h"
 #include "core/operations.h"
 #include "core/reads.h"
+#include "core/retry.h"
+#include "core/tries.h"
 
 void
 zkl_reads_set_watch(ZklManager *m, ZklWatchState *watch, ZklWatchState state)
@@ -38,22 +39,49 @@ zkl_reads_want(ZklManager *m, ZklLock *lock)
 		zkl_list_append(&m->readers, &lock->reader);
 }
 
+void
+zkl_reads_list_again(ZklManager *m, ZklLock *lock)
+{
+	lock->listing.wanted = true;
+	zkl_reads_want(m, lock);
+}
+
 /* If a listing is under way, its answer has the lock decided again. */
 void
 zkl_reads_want_listing(ZklManager *m, ZklLock *lock)
 {
-	if (lock->list_sent)
+	if (!lock->listing.sent)
+		zkl_reads_list_again(m, lock);
+}
+
+void
+zkl_reads_list_later(ZklManager *m, ZklLock *lock)
+{
+	if (zkl_linked(&lock->listing.stuck))
 		return;
-	lock->list_wanted = true;
-	zkl_reads_want(m, lock);
+	zkl_retry_later(m);
+	zkl_list_append(&m->stuck_locks, &lock->listing.stuck);
+}
+
+void
+zkl_reads_retry(ZklManager *m)
+{
+	while (!zkl_list_empty(&m->stuck_locks))
+	{
+		ZklLock    *lock = zkl_container(ZklLock, listing.stuck,
+										 m->stuck_locks.head.next);
+
+		zkl_unlink(&lock->listing.stuck);
+		zkl_reads_list_again(m, lock);
+	}
 }
 
 void
 zkl_reads_want_children(ZklManager *m, ZklLock *lock)
 {
-	if (lock->list_sent || lock->children_watch >= ZKL_WATCH_SENT)
+	if (lock->listing.sent || lock->listing.watch >= ZKL_WATCH_SENT)
 		return;
-	zkl_reads_set_watch(m, &lock->children_watch, ZKL_WATCH_WANTED);
+	zkl_reads_set_watch(m, &lock->listing.watch, ZKL_WATCH_WANTED);
 	zkl_reads_want_listing(m, lock);
 }
 
@@ -69,12 +97,12 @@ zkl_reads_visit(ZklManager *m, ZklLock *lock)
 	uint32_t   *visit = &m->visits[hash & (ZKL_VISITS - 1)];
 	uint32_t	tag = (uint32_t) (hash >> 32);
 
-	if (lock->directory_watch != ZKL_WATCH_NONE)
+	if (lock->directory.watch != ZKL_WATCH_NONE)
 		return;
 	if (*visit == tag)
 	{
-		lock->visited = true;
-		zkl_reads_set_watch(m, &lock->directory_watch, ZKL_WATCH_WANTED);
+		lock->directory.visited = true;
+		zkl_reads_set_watch(m, &lock->directory.watch, ZKL_WATCH_WANTED);
 	}
 	*visit = tag;
 }
@@ -84,25 +112,25 @@ zkl_reads_visit(ZklManager *m, ZklLock *lock)
 void
 zkl_reads_watch_ahead(ZklManager *m, ZklLock *lock, size_t i)
 {
-	const ZklContender *c = &lock->foreign[i];
-	const char *name = lock->names + c->name;
+	const ZklContender *c = &lock->foreign.all[i];
+	const char *name = lock->foreign.names + c->name;
 	size_t		length = strlen(name) + 1;
 
 	/* The answer under way brings us back here. */
-	if (lock->ahead_watch == ZKL_WATCH_SENT)
+	if (lock->ahead.watch == ZKL_WATCH_SENT)
 		return;
-	if (lock->ahead_watch != ZKL_WATCH_NONE)
+	if (lock->ahead.watch != ZKL_WATCH_NONE)
 	{
-		if (strcmp(lock->ahead_name, name) == 0)
+		if (strcmp(lock->ahead.name, name) == 0)
 			return;
 		zkl_reads_unwatch_ahead(m, lock);
 	}
-	if (lock->ahead_name != NULL)
-		zkl_memory_release(m, lock->ahead_name);
-	lock->ahead_name = zkl_memory_alloc(m, length);
-	memcpy(lock->ahead_name, name, length);
-	lock->ahead = *c;
-	zkl_reads_set_watch(m, &lock->ahead_watch, ZKL_WATCH_WANTED);
+	if (lock->ahead.name != NULL)
+		zkl_memory_release(m, lock->ahead.name);
+	lock->ahead.name = zkl_memory_alloc(m, length);
+	memcpy(lock->ahead.name, name, length);
+	lock->ahead.contender = *c;
+	zkl_reads_set_watch(m, &lock->ahead.watch, ZKL_WATCH_WANTED);
 	zkl_reads_want(m, lock);
 }
 
@@ -115,19 +143,48 @@ send_unwatch(ZklManager *m, const char *path)
 void
 zkl_reads_unwatch_ahead(ZklManager *m, ZklLock *lock)
 {
-	if (lock->ahead_watch == ZKL_WATCH_ARMED)
+	if (lock->ahead.watch == ZKL_WATCH_ARMED)
 		send_unwatch(m, zkl_actions_join(m, lock->path, "/",
-										 lock->ahead_name));
-	if (lock->ahead_watch != ZKL_WATCH_SENT)
-		zkl_reads_set_watch(m, &lock->ahead_watch, ZKL_WATCH_NONE);
+										 lock->ahead.name));
+	if (lock->ahead.watch != ZKL_WATCH_SENT)
+		zkl_reads_set_watch(m, &lock->ahead.watch, ZKL_WATCH_NONE);
+}
+
+void
+zkl_reads_ahead_watched(ZklManager *m, ZklLock *lock, bool plain)
+{
+	zkl_reads_set_watch(m, &lock->ahead.watch, ZKL_WATCH_ARMED);
+	lock->ahead.plain = plain && lock->ahead.contender.zklock;
+}
+
+/* ---- the watch on the directory ---- */
+
+void
+zkl_reads_watch_directory(ZklManager *m, ZklLock *lock)
+{
+	zkl_reads_set_watch(m, &lock->directory.watch, ZKL_WATCH_WANTED);
+	zkl_reads_want(m, lock);
+}
+
+void
+zkl_reads_directory_watched(ZklManager *m, ZklLock *lock,
+							const ZklReply *reply)
+{
+	if (lock->directory.watch != ZKL_WATCH_SENT)
+		return;
+	zkl_reads_set_watch(m, &lock->directory.watch,
+						reply->rc == ZKL_RC_OK ?
+						ZKL_WATCH_ARMED : ZKL_WATCH_NONE);
+	if (reply->rc == ZKL_RC_OK)
+		lock->directory.czxid = reply->stat.czxid;
 }
 
 void
 zkl_reads_unwatch_directory(ZklManager *m, ZklLock *lock, bool shared)
 {
-	if (lock->directory_watch == ZKL_WATCH_ARMED && !shared)
+	if (lock->directory.watch == ZKL_WATCH_ARMED && !shared)
 		send_unwatch(m, zkl_actions_join(m, lock->path, "", ""));
-	zkl_reads_set_watch(m, &lock->directory_watch, ZKL_WATCH_NONE);
+	zkl_reads_set_watch(m, &lock->directory.watch, ZKL_WATCH_NONE);
 }
 
 /* ---- sending ---- */
@@ -136,10 +193,9 @@ zkl_reads_unwatch_directory(ZklManager *m, ZklLock *lock, bool shared)
 static void
 send_probe(ZklManager *m, ZklLock *lock)
 {
-	if (zkl_list_empty(&lock->tries) || lock->probe_sent)
+	if (zkl_list_empty(&lock->tries.all) || lock->tries.sent)
 		return;
-	lock->probe_sent = true;
-	lock->probe_stale = false;
+	zkl_tries_look_sent(lock);
 	m->counters.listings++;
 	if (!ZKL_MUTANT(PROBE_WITHOUT_SYNC))
 		zkl_operations_send(m, ZKL_OP_PROBE_SYNC, lock, NULL, ZKL_SEND_SYNC,
@@ -155,35 +211,35 @@ send_lock_reads(ZklManager *m, ZklLock *lock)
 {
 	char	   *path = zkl_actions_join(m, lock->path, "", "");
 
-	if (lock->list_wanted && !lock->list_sent)
+	if (lock->listing.wanted && !lock->listing.sent)
 	{
-		bool		watch = lock->children_watch == ZKL_WATCH_WANTED;
+		bool		watch = lock->listing.watch == ZKL_WATCH_WANTED;
 
-		lock->list_wanted = false;
-		lock->list_sent = true;
+		lock->listing.wanted = false;
+		lock->listing.sent = true;
 		m->counters.listings++;
 		zkl_operations_read(m, ZKL_OP_LIST, lock, NULL, ZKL_SEND_LIST,
 							path, watch);
 		if (watch)
 		{
-			zkl_reads_set_watch(m, &lock->children_watch, ZKL_WATCH_SENT);
-			lock->children_order = m->operations.order;
+			zkl_reads_set_watch(m, &lock->listing.watch, ZKL_WATCH_SENT);
+			lock->listing.order = m->operations.order;
 		}
 	}
 	send_probe(m, lock);
-	if (lock->directory_watch == ZKL_WATCH_WANTED)
+	if (lock->directory.watch == ZKL_WATCH_WANTED)
 	{
-		zkl_reads_set_watch(m, &lock->directory_watch, ZKL_WATCH_SENT);
+		zkl_reads_set_watch(m, &lock->directory.watch, ZKL_WATCH_SENT);
 		zkl_operations_read(m, ZKL_OP_WATCH_DIRECTORY, lock, NULL,
 							ZKL_SEND_GET, path, true);
 	}
-	if (lock->ahead_watch == ZKL_WATCH_WANTED)
+	if (lock->ahead.watch == ZKL_WATCH_WANTED)
 	{
-		zkl_reads_set_watch(m, &lock->ahead_watch, ZKL_WATCH_SENT);
-		path = zkl_actions_join(m, lock->path, "/", lock->ahead_name);
+		zkl_reads_set_watch(m, &lock->ahead.watch, ZKL_WATCH_SENT);
+		path = zkl_actions_join(m, lock->path, "/", lock->ahead.name);
 		zkl_operations_read(m, ZKL_OP_WATCH_AHEAD, lock, NULL,
 							ZKL_SEND_GET, path, true);
-		lock->ahead_order = m->operations.order;
+		lock->ahead.order = m->operations.order;
 	}
 }
 
@@ -201,13 +257,45 @@ zkl_reads_send(ZklManager *m)
 	}
 }
 
+/* ---- answers, and ends ---- */
+
+void
+zkl_reads_listed(ZklManager *m, ZklLock *lock, uint64_t order, bool found)
+{
+	lock->listing.sent = false;
+	if (lock->listing.watch == ZKL_WATCH_SENT && lock->listing.order == order)
+		zkl_reads_set_watch(m, &lock->listing.watch,
+							found && order >= m->connection.proved_at ?
+							ZKL_WATCH_ARMED : ZKL_WATCH_NONE);
+	if (lock->listing.wanted)
+		zkl_reads_want(m, lock);
+}
+
+void
+zkl_reads_stop(ZklLock *lock)
+{
+	zkl_unlink(&lock->reader);
+	zkl_unlink(&lock->listing.stuck);
+	lock->listing.wanted = false;
+}
+
+void
+zkl_reads_forget(ZklManager *m, ZklLock *lock)
+{
+	zkl_reads_stop(lock);
+	zkl_reads_set_watch(m, &lock->listing.watch, ZKL_WATCH_NONE);
+	if (lock->ahead.name != NULL)
+		zkl_memory_release(m, lock->ahead.name);
+	lock->ahead.name = NULL;
+}
+
 void
 zkl_reads_disconnected(ZklManager *m, ZklLock *lock)
 {
 	if (!ZKL_MUTANT(CONTINUITY_RECONNECT))
-		zkl_reads_set_watch(m, &lock->directory_watch, ZKL_WATCH_NONE);
+		zkl_reads_set_watch(m, &lock->directory.watch, ZKL_WATCH_NONE);
 	if (!ZKL_MUTANT(WATCH_FORGOTTEN))
-		zkl_reads_set_watch(m, &lock->ahead_watch, ZKL_WATCH_NONE);
-	zkl_reads_set_watch(m, &lock->children_watch, ZKL_WATCH_NONE);
-	lock->list_sent = false;
+		zkl_reads_set_watch(m, &lock->ahead.watch, ZKL_WATCH_NONE);
+	zkl_reads_set_watch(m, &lock->listing.watch, ZKL_WATCH_NONE);
+	lock->listing.sent = false;
 }

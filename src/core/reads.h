@@ -21,14 +21,32 @@ extern void zkl_reads_visit(ZklManager *m, ZklLock *lock);
 /* Puts the lock in line to read: it has list_wanted, or a watch is WANTED. */
 extern void zkl_reads_want(ZklManager *m, ZklLock *lock);
 
-/* Has the directory listed, unless a listing is under way. */
+/*
+ * Has the directory listed: once more than what is under way; unless a listing
+ * is under way; after a while, because a listing was refused.
+ */
+extern void zkl_reads_list_again(ZklManager *m, ZklLock *lock);
 extern void zkl_reads_want_listing(ZklManager *m, ZklLock *lock);
 
-/* Does the same, and has the children watched from that listing on. */
+extern void zkl_reads_list_later(ZklManager *m, ZklLock *lock);
+extern void zkl_reads_retry(ZklManager *m);
+
+/*
+ * Has the directory listed, unless a listing is under way, and has the children
+ * watched from that listing on.
+ */
 extern void zkl_reads_want_children(ZklManager *m, ZklLock *lock);
 
 /* Watches the foreign contender i, instead of any other. */
 extern void zkl_reads_watch_ahead(ZklManager *m, ZklLock *lock, size_t i);
+
+/* That watch is set.  plain: the contender is not downgrading. */
+extern void zkl_reads_ahead_watched(ZklManager *m, ZklLock *lock, bool plain);
+
+/* Watches the directory; the answer to the get that sets the watch */
+extern void zkl_reads_watch_directory(ZklManager *m, ZklLock *lock);
+extern void zkl_reads_directory_watched(ZklManager *m, ZklLock *lock,
+										const ZklReply *reply);
 
 /* Removes a watch on a contender or a directory, if it may still be set. */
 extern void zkl_reads_unwatch_ahead(ZklManager *m, ZklLock *lock);
@@ -37,6 +55,14 @@ extern void zkl_reads_unwatch_directory(ZklManager *m, ZklLock *lock,
 
 /* Sends the wanted reads, as far as the window allows. */
 extern void zkl_reads_send(ZklManager *m);
+
+/* The answer to the listing that was sent as number "order" */
+extern void zkl_reads_listed(ZklManager *m, ZklLock *lock, uint64_t order,
+							 bool found);
+
+/* No one wants reads of an idle lock any more; the lock goes. */
+extern void zkl_reads_stop(ZklLock *lock);
+extern void zkl_reads_forget(ZklManager *m, ZklLock *lock);
 
 /* The connection is gone: so are the watches, and no answer will come. */
 extern void zkl_reads_disconnected(ZklManager *m, ZklLock *lock);

@@ -2,10 +2,9 @@
  * reads_reply.c
  *	  What reads and watches tell.
  *
- * Owns the steps from the answer to a read, and from a watch event, to the
- * locks and requests concerned; and m->unanswered_until.  It fills
- * m->stuck_locks, which batch.c empties.  Runs in the worker (and in tests),
- * takes no locks, knows neither PostgreSQL nor ZooKeeper.
+ * Owns m->unanswered_until alone: it leads the answer to a read, and a watch
+ * event, to the locks and requests concerned.  Runs in the worker (and in
+ * tests), takes no locks, knows neither PostgreSQL nor ZooKeeper.
  */
 #include <string.h>
 
@@ -23,9 +22,9 @@
 #include "core/reads.h"
 #include "core/reads_reply.h"
 #include "core/request.h"
-#include "core/retry.h"
 #include "core/session.h"
 #include "core/session_lease.h"
+#include "core/tries.h"
 #include "core/zxid.h"
 
 #define MAX_ASKER	256
@@ -41,7 +40,7 @@ listing_refused(ZklManager *m, ZklLock *lock, int32_t rc)
 			   *after;
 	bool		unsettled = false;
 
-	zkl_foreach(link, after, &lock->requests)
+	zkl_foreach(link, after, &lock->requests.all)
 	{
 		ZklRequest *r = zkl_container(ZklRequest, all, link);
 
@@ -52,11 +51,8 @@ listing_refused(ZklManager *m, ZklLock *lock, int32_t rc)
 			 r->node.state == ZKL_NODE_EXISTS))
 			zkl_request_fail(m, r, ZKL_FAILURE_ZOOKEEPER, rc);
 	}
-	if (unsettled && !zkl_linked(&lock->stuck))
-	{
-		zkl_retry_later(m);
-		zkl_list_append(&m->stuck_locks, &lock->stuck);
-	}
+	if (unsettled)
+		zkl_reads_list_later(m, lock);
 }
 
 static void
@@ -64,15 +60,7 @@ listing_came(ZklManager *m, ZklLock *lock, const ZklOp *op, const ZklReply *repl
 {
 	ZklReply	empty;
 
-	lock->list_sent = false;
-	if (lock->children_watch == ZKL_WATCH_SENT &&
-		lock->children_order == op->order)
-		zkl_reads_set_watch(m, &lock->children_watch,
-							reply->rc == ZKL_RC_OK &&
-							op->order >= m->connection.proved_at ?
-							ZKL_WATCH_ARMED : ZKL_WATCH_NONE);
-	if (lock->list_wanted)
-		zkl_reads_want(m, lock);
+	zkl_reads_listed(m, lock, op->order, reply->rc == ZKL_RC_OK);
 	zkl_lock_touch(m, lock);
 
 	/* A listing sent before this chain of beats may miss an unsettled node. */
@@ -93,7 +81,7 @@ static void
 watched_ahead(ZklManager *m, ZklLock *lock, const ZklOp *op,
 			  const ZklReply *reply)
 {
-	if (lock->ahead_watch != ZKL_WATCH_SENT || lock->ahead_order != op->order)
+	if (lock->ahead.watch != ZKL_WATCH_SENT || lock->ahead.order != op->order)
 		return;
 	zkl_lock_touch(m, lock);
 	if (reply->rc == ZKL_RC_OK)
@@ -103,31 +91,18 @@ watched_ahead(ZklManager *m, ZklLock *lock, const ZklOp *op,
 		 */
 		if (reply->stat.ephemeral_owner == m->session.id)
 			zkl_janitor_delete(m, zkl_actions_join(m, lock->path, "/",
-												   lock->ahead_name));
-		zkl_reads_set_watch(m, &lock->ahead_watch, ZKL_WATCH_ARMED);
-		lock->ahead_plain = lock->ahead.zklock &&
-			!zkl_node_data_downgrading(reply->data, reply->data_length);
+												   lock->ahead.name));
+		zkl_reads_ahead_watched(m, lock, !zkl_node_data_downgrading(reply->data,
+																	reply->data_length));
 		return;
 	}
-	zkl_reads_set_watch(m, &lock->ahead_watch, ZKL_WATCH_NONE);
+	zkl_reads_set_watch(m, &lock->ahead.watch, ZKL_WATCH_NONE);
 	if (ZKL_MUTANT(EXISTS_WATCH) && reply->rc == ZKL_RC_NONODE)
-		zkl_reads_set_watch(m, &lock->ahead_watch, ZKL_WATCH_ARMED);
+		zkl_reads_set_watch(m, &lock->ahead.watch, ZKL_WATCH_ARMED);
 	else if (reply->rc == ZKL_RC_NONODE && !ZKL_MUTANT(NONODE_FAILS))
 		zkl_contenders_ahead_gone(m, lock, false);
-	else if (lock->waiting != NULL)
-		zkl_request_fail(m, lock->waiting, ZKL_FAILURE_ZOOKEEPER, reply->rc);
-}
-
-static void
-watched_directory(ZklManager *m, ZklLock *lock, const ZklReply *reply)
-{
-	if (lock->directory_watch != ZKL_WATCH_SENT)
-		return;
-	zkl_reads_set_watch(m, &lock->directory_watch, ZKL_WATCH_NONE);
-	if (reply->rc != ZKL_RC_OK)
-		return;
-	zkl_reads_set_watch(m, &lock->directory_watch, ZKL_WATCH_ARMED);
-	lock->directory_czxid = reply->stat.czxid;
+	else if (lock->queue.waiting != NULL)
+		zkl_request_fail(m, lock->queue.waiting, ZKL_FAILURE_ZOOKEEPER, reply->rc);
 }
 
 /*
@@ -232,7 +207,8 @@ zkl_reads_reply_take(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 			listing_came(m, op->lock, op, reply);
 			break;
 		case ZKL_OP_PROBE_SYNC:
-			op->lock->probe_stale |= reply->rc != ZKL_RC_OK;
+			if (reply->rc != ZKL_RC_OK)
+				zkl_tries_look_stale(op->lock);
 			break;
 		case ZKL_OP_PROBE:
 			zkl_probe_reply(m, op, reply);
@@ -241,7 +217,7 @@ zkl_reads_reply_take(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 			watched_ahead(m, op->lock, op, reply);
 			break;
 		case ZKL_OP_WATCH_DIRECTORY:
-			watched_directory(m, op->lock, reply);
+			zkl_reads_directory_watched(m, op->lock, reply);
 			break;
 		case ZKL_OP_WATCH_OWN:
 			if (same)
@@ -265,36 +241,36 @@ zkl_reads_reply_take(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 static void
 directory_event(ZklManager *m, ZklLock *lock, ZklEventKind kind)
 {
-	if (lock->children_watch >= ZKL_WATCH_SENT)
+	if (lock->listing.watch >= ZKL_WATCH_SENT)
 	{
-		zkl_reads_set_watch(m, &lock->children_watch, ZKL_WATCH_NONE);
+		zkl_reads_set_watch(m, &lock->listing.watch, ZKL_WATCH_NONE);
 		zkl_lock_touch(m, lock);
 	}
 	if (kind == ZKL_EVENT_CHILDREN)
 	{
-		lock->drain_sent = false;
+		zkl_drain_again(lock);
 		zkl_lock_touch(m, lock);
 		return;
 	}
-	zkl_reads_set_watch(m, &lock->directory_watch, ZKL_WATCH_NONE);
-	lock->base_known &= ZKL_MUTANT(CONTINUITY_WITHOUT_WATCH);
+	zkl_reads_set_watch(m, &lock->directory.watch, ZKL_WATCH_NONE);
+	zkl_contenders_directory_changed(lock);
 	zkl_lock_settle_idle(m, lock);
 }
 
 static void
 ahead_event(ZklManager *m, ZklLock *lock, ZklEventKind kind)
 {
-	bool		armed = lock->ahead_watch == ZKL_WATCH_ARMED;
+	bool		armed = lock->ahead.watch == ZKL_WATCH_ARMED;
 
 	if (kind == ZKL_EVENT_DELETED)
 	{
-		zkl_reads_set_watch(m, &lock->ahead_watch, ZKL_WATCH_NONE);
-		zkl_contenders_ahead_gone(m, lock, armed && lock->ahead_plain);
+		zkl_reads_set_watch(m, &lock->ahead.watch, ZKL_WATCH_NONE);
+		zkl_contenders_ahead_gone(m, lock, armed && lock->ahead.plain);
 		zkl_lock_touch(m, lock);
 	}
 	else if (armed)
 	{
-		zkl_reads_set_watch(m, &lock->ahead_watch, ZKL_WATCH_WANTED);
+		zkl_reads_set_watch(m, &lock->ahead.watch, ZKL_WATCH_WANTED);
 		zkl_reads_want(m, lock);
 	}
 }
@@ -324,8 +300,8 @@ child_event(ZklManager *m, ZklLock *lock, ZklEventKind kind, const char *name)
 	ZklUuid		uuid;
 	ZklRequest *r;
 
-	if (lock->ahead_watch >= ZKL_WATCH_SENT &&
-		strcmp(lock->ahead_name, name) == 0)
+	if (lock->ahead.watch >= ZKL_WATCH_SENT &&
+		strcmp(lock->ahead.name, name) == 0)
 		ahead_event(m, lock, kind);
 	else if (zkl_znode_parse(lock->dialect, name, &mode, &seq, &has_uuid,
 							 &uuid) &&

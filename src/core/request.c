@@ -11,6 +11,7 @@
 
 #include "core/actions.h"
 #include "core/downgrade.h"
+#include "core/drain.h"
 #include "core/keep.h"
 #include "core/lock.h"
 #include "core/look.h"
@@ -19,6 +20,7 @@
 #include "core/pace.h"
 #include "core/request.h"
 #include "core/siblings.h"
+#include "core/tries.h"
 
 ZklRequest *
 zkl_request_begin(ZklManager *m, uint32_t id, const ZklDemand *demand)
@@ -49,11 +51,11 @@ zkl_request_begin(ZklManager *m, uint32_t id, const ZklDemand *demand)
 			sibling->owner == r->owner)
 			zkl_siblings_join(r, sibling);
 	}
-	zkl_list_append(&lock->requests, &r->all);
-	lock->nrequests++;
+	zkl_list_append(&lock->requests.all, &r->all);
+	lock->requests.n++;
 	m->nlive++;
 	r->together = demand->together;
-	lock->ntogether += r->together;
+	lock->requests.ntogether += r->together;
 	if (demand->timed_out)
 		zkl_request_time_out(m, r);
 	return r;
@@ -71,7 +73,7 @@ give_slot_back(ZklManager *m, ZklRequest *r)
 	zkl_unlink(&r->all);
 	r->demand = ZKL_DEMAND_UNUSED;
 	r->lock = NULL;
-	lock->nrequests--;
+	lock->requests.n--;
 	zkl_actions_add(m, ZKL_ACTION_FREE)->request = r->id;
 	zkl_lock_settle_idle(m, lock);
 }
@@ -188,19 +190,19 @@ end_demand(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 	ZklRequest *cover = r->cover;
 	ZklRequest *heir;
 
-	if (ZKL_MUTANT(HANDOVER_TO_CANCELLED) && r == lock->waiting &&
-		lock->nheld > 0 && demand == ZKL_DEMAND_RELEASED)
+	if (ZKL_MUTANT(HANDOVER_TO_CANCELLED) && r == lock->queue.waiting &&
+		lock->queue.nheld > 0 && demand == ZKL_DEMAND_RELEASED)
 		return;
 	m->nlive--;
 	if (r->demand == ZKL_DEMAND_WAITING && r->timed_out)
-		lock->ntimed_out--;
-	lock->ntogether -= r->together;
+		lock->requests.ntimed_out--;
+	lock->requests.ntogether -= r->together;
 	r->together = false;
 	r->cover = NULL;
 	switch (r->node.state)
 	{
 		case ZKL_NODE_NONE:
-			zkl_unlink(&r->trying);
+			zkl_tries_remove(r);
 			break;
 		case ZKL_NODE_NEW:
 			zkl_node_gone(r);
@@ -238,7 +240,7 @@ end_demand(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 void
 zkl_request_create(ZklManager *m, ZklRequest *r)
 {
-	zkl_node_new(m, r, r->lock->draining);
+	zkl_node_new(m, r, r->lock->drain.wanted);
 	r->asked_early = false;
 	zkl_look_forget(m, r);
 	if (r->node.parked)
@@ -259,7 +261,7 @@ zkl_request_exists(ZklManager *m, ZklRequest *r, ZklSeq seq, int64_t czxid)
 	if (r->demand == ZKL_DEMAND_WAITING)
 	{
 		zkl_node_set_again(r);
-		r->lock->draining = true;
+		zkl_drain_begin(r->lock);
 		zkl_lock_touch(m, r->lock);
 	}
 	zkl_node_delete(m, r, ZKL_DELETE_NOW);
@@ -303,8 +305,8 @@ tell_grant(ZklManager *m, ZklRequest *r)
 	action->token = r->token;
 	action->solitary = r->cover == NULL && zkl_pace_is_solitary(r);
 	if (r->timed_out)
-		r->lock->ntimed_out--;
-	r->lock->ntogether -= r->together;
+		r->lock->requests.ntimed_out--;
+	r->lock->requests.ntogether -= r->together;
 	r->together = false;
 	r->demand = ZKL_DEMAND_GRANTED;
 	zkl_look_set_verified(r, true);
@@ -347,7 +349,7 @@ zkl_request_cover(ZklManager *m, ZklRequest *r, ZklRequest *cover)
 void
 zkl_request_blocked(ZklManager *m, ZklRequest *r)
 {
-	r->lock->ntogether--;
+	r->lock->requests.ntogether--;
 	r->together = false;
 	zkl_actions_add(m, ZKL_ACTION_BLOCKED)->request = r->id;
 }
@@ -450,7 +452,7 @@ zkl_request_time_out(ZklManager *m, ZklRequest *r)
 	if (r->demand != ZKL_DEMAND_WAITING || r->timed_out)
 		return;
 	r->timed_out = true;
-	r->lock->ntimed_out++;
+	r->lock->requests.ntimed_out++;
 	zkl_lock_touch(m, r->lock);
 }
 

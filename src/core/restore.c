@@ -40,7 +40,7 @@ restore_covered(ZklManager *m, ZklRequest *r)
 			   *after;
 
 	r->demand = ZKL_DEMAND_GRANTED;
-	zkl_foreach(link, after, &r->lock->requests)
+	zkl_foreach(link, after, &r->lock->requests.all)
 	{
 		ZklRequest *s = zkl_container(ZklRequest, all, link);
 
@@ -68,7 +68,7 @@ find_sibling(ZklManager *m, const ZklDemand *demand)
 	ZklLink    *link,
 			   *after;
 
-	zkl_foreach(link, after, &lock->requests)
+	zkl_foreach(link, after, &lock->requests.all)
 	{
 		const ZklRequest *s = zkl_container(ZklRequest, all, link);
 

@@ -16,6 +16,7 @@
 #include "core/actions.h"
 #include "core/batches.h"
 #include "core/operations.h"
+#include "core/parents.h"
 #include "core/retry.h"
 #include "core/session.h"
 
@@ -56,35 +57,6 @@ zkl_session_heartbeat(ZklManager *m, uint32_t chain)
 	return zkl_actions_join(m, servers_path(m), "/", name);
 }
 
-void
-zkl_session_make_parents(ZklManager *m, ZklLock *lock, const char *path,
-						 const char *skip)
-{
-	size_t		length = strlen(path),
-				shared = 0,
-				i;
-
-	for (i = 0; path[i] != '\0' && path[i] == skip[i]; i++)
-	{
-		if (path[i] == '/')
-			shared = i;
-	}
-	if ((path[i] == '\0' || path[i] == '/') &&
-		(skip[i] == '\0' || skip[i] == '/'))
-		shared = i;
-	for (i = shared + 1; i <= length; i++)
-	{
-		char	   *parent;
-
-		if (path[i] != '/' && path[i] != '\0')
-			continue;
-		parent = zkl_actions_join(m, path, "", "");
-		parent[i] = '\0';
-		zkl_operations_send(m, ZKL_OP_PARENT, lock, NULL,
-							ZKL_SEND_CREATE_CONTAINER, parent);
-	}
-}
-
 /*
  * Both numbers are recorded: a restarted worker must replace the node that
  * batches name, not one that was merely tried.
@@ -116,7 +88,7 @@ zkl_session_open_chain(ZklManager *m)
 		return;
 	}
 	if (m->chain.parents)
-		zkl_session_make_parents(m, NULL, servers_path(m), "");
+		zkl_parents_make(m, NULL, servers_path(m), "");
 	memset(ops, 0, 2 * sizeof(ZklMultiOp));
 	if (replaces)
 	{

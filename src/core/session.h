@@ -21,11 +21,6 @@ extern void zkl_session_chain_reply(ZklManager *m, const ZklReply *reply);
 /* The path of heartbeat node number "chain", among the actions' strings. */
 extern char *zkl_session_heartbeat(ZklManager *m, uint32_t chain);
 
-/* Creates path and its parents, except those that it shares with "skip". */
-extern void zkl_session_make_parents(ZklManager *m, ZklLock *lock,
-									 const char *path,
-									 const char *skip);
-
 /* Gives this connection up. */
 extern void zkl_session_give_up(ZklManager *m, int32_t rc);
 

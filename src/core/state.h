@@ -146,10 +146,10 @@ struct ZklRequest
 								 * operator broke it, or it cannot be read;
 								 * the node stays until the release */
 	bool		upgrade;		/* in the queue on top of a shared hold */
-	ZklLink		all;			/* in lock->requests */
-	ZklLink		queued;			/* in lock->own: EXISTS, and WAITING or
+	ZklLink		all;			/* in lock->requests.all */
+	ZklLink		queued;			/* in lock->queue.own: EXISTS, and WAITING or
 								 * GRANTED */
-	ZklLink		trying;			/* in lock->tries */
+	ZklLink		trying;			/* in lock->tries.all */
 	ZklRequest *sibling_next;	/* ring of one owner's requests on one lock */
 	ZklRequest *sibling_prev;
 	ZklKept		keep;
@@ -165,15 +165,108 @@ struct ZklRequest
 	ZklNode		node;			/* last: not all of its data is cleared */
 };
 
+/* The requests of a lock, and those that want an answer while they wait */
+typedef struct ZklLockRequests
+{
+	ZklList		all;
+	uint32_t	n;
+	uint32_t	ntimed_out;		/* to be denied if they are blocked */
+	uint32_t	ntogether;		/* to be told that they are blocked */
+} ZklLockRequests;
+
+/* The local queue; see lock.c */
+typedef struct ZklQueue
+{
+	ZklList		own;			/* contenders of ours, by number */
+	ZklRequest *waiting;		/* the first of own that waits */
+	uint32_t	nheld;			/* of own that are granted */
+	uint32_t	nexclusive;		/* of these, with an exclusive node */
+	ZklRequest *exclusive_holder;	/* the last of them */
+	uint32_t	nupgrades;		/* shared -> exclusive that wait */
+} ZklQueue;
+
+/* What the last listing told of others, and what became of them since */
+typedef struct ZklForeign
+{
+	ZklContender *all;
+	size_t		n;
+	char	   *names;			/* of all of them, NUL terminated each */
+	ZklSeq		unknown_from;
+	ZklSeq		passed;			/* since the last listing one with this number
+								 * has gone: so may those before it; 0: none */
+	bool		tainted;
+	uint64_t	tainted_at;		/* order; a later listing clears it */
+	uint32_t	strangers;		/* listed children that are no contenders; for
+								 * dialect PERMIT: see permits.h */
+} ZklForeign;
+
 /*
- * One lock, and what we know of its directory.
- *
- * Continuity: base_seq and base_zxid are of the last create of ours.  While
- * the directory's watch is armed and its czxid is smaller than base_zxid, the
- * next create continues from base_seq: every number in between belongs to
- * another client.  Foreign contenders up to base_seq are all in foreign[],
- * except those from unknown_from on.
+ * Continuity: seq and zxid are of the last create of ours.  While the
+ * directory's watch is armed and its czxid is smaller than that zxid, the next
+ * create continues from seq: every number in between belongs to another
+ * client.  Foreign contenders up to seq are all listed, except those from
+ * unknown_from on.
  */
+typedef struct ZklBase
+{
+	bool		known;
+	ZklSeq		seq;
+	int64_t		zxid;
+} ZklBase;
+
+/* The watch on the directory */
+typedef struct ZklDirectory
+{
+	ZklWatchState watch;
+	int64_t		czxid;
+	bool		visited;		/* we come here again and again: watch it */
+} ZklDirectory;
+
+/* The watch on the foreign contender ahead */
+typedef struct ZklAhead
+{
+	ZklWatchState watch;
+	ZklContender contender;
+	char	   *name;
+	uint64_t	order;			/* of the get that sets the watch */
+	bool		plain;			/* a zklock writer that is not downgrading */
+} ZklAhead;
+
+/* The listings of the directory */
+typedef struct ZklListing
+{
+	bool		wanted;
+	bool		sent;
+	ZklWatchState watch;		/* on the children, along with a listing; for
+								 * dialect PERMIT: see permits.h */
+	uint64_t	order;			/* of the listing that sets it */
+	ZklLink		stuck;			/* in m->stuck_locks: to be listed later */
+} ZklListing;
+
+/* Tries that look before they create; see probe.c */
+typedef struct ZklTries
+{
+	ZklList		all;
+	bool		sent;			/* the look */
+	bool		stale;			/* the sync ahead of its listing was refused */
+} ZklTries;
+
+/* The directory, if it has to be made */
+typedef struct ZklParents
+{
+	bool		missing;		/* make it ahead of the next create */
+	int32_t		rc;				/* why it could not be made */
+} ZklParents;
+
+/* The counter is at its end; see drain.c */
+typedef struct ZklDrain
+{
+	bool		wanted;
+	bool		sent;			/* the delete of the directory, or a listing
+								 * that tells when to try it again */
+} ZklDrain;
+
+/* One lock, and what we know of its directory */
 struct ZklLock
 {
 	char		path[ZKL_MAX_DIRECTORY + 1];
@@ -183,59 +276,18 @@ struct ZklLock
 	ZklLink		idle;			/* in m->idle while it has no requests */
 	ZklLink		dirty;			/* in m->dirty: to be decided */
 	ZklLink		reader;			/* in m->readers: has reads to send */
-	ZklLink		stuck;			/* in m->stuck_locks: to be listed later */
 	uint32_t	pins;			/* operations under way that refer to it */
 
-	ZklList		requests;
-	uint32_t	nrequests;
-	ZklList		own;			/* contenders of ours, by number */
-	ZklRequest *waiting;		/* the first of own that waits */
-	uint32_t	nheld;			/* of own that are granted */
-	uint32_t	nexclusive;		/* of these, with an exclusive node */
-	ZklRequest *exclusive_holder;	/* the last of them */
-	uint32_t	ntimed_out;		/* requests to be denied if they are blocked */
-	uint32_t	ntogether;		/* requests to be told that they are blocked */
-	uint32_t	nupgrades;		/* shared -> exclusive that wait */
-
-	ZklContender *foreign;
-	size_t		nforeign;
-	char	   *names;			/* of foreign[], NUL terminated each */
-	ZklSeq		unknown_from;
-	ZklSeq		passed;			/* since the last listing one with this number
-								 * has gone: so may those before it; 0: none */
-	bool		tainted;
-	uint64_t	tainted_at;		/* order; a later listing clears it */
-
-	bool		base_known;
-	ZklSeq		base_seq;
-	int64_t		base_zxid;
-	bool		visited;		/* we come here again and again: watch it */
-	ZklWatchState directory_watch;
-	int64_t		directory_czxid;
-
-	ZklWatchState ahead_watch;	/* on the foreign contender ahead */
-	ZklContender ahead;			/* of ahead_watch */
-	char	   *ahead_name;
-	uint64_t	ahead_order;	/* of the get that sets the watch */
-	bool		ahead_plain;	/* a zklock writer that is not downgrading */
-
-	bool		list_wanted;
-	bool		list_sent;
-
-	/* dialect PERMIT only: see permits.h */
-	uint32_t	strangers;		/* listed children that are no contenders */
-	ZklWatchState children_watch;	/* goes along with a listing */
-	uint64_t	children_order; /* of the listing that sets it */
-
-	ZklList		tries;			/* that look before they create; see probe.c */
-	bool		probe_sent;
-	bool		probe_stale;	/* the sync ahead of its listing was refused */
-
-	bool		make_parents;	/* ahead of the next create */
-	int32_t		parents_rc;		/* why they could not be made */
-
-	bool		draining;		/* the counter is at its end */
-	bool		drain_sent;
+	ZklLockRequests requests;
+	ZklQueue	queue;
+	ZklForeign	foreign;
+	ZklBase		base;
+	ZklDirectory directory;
+	ZklAhead	ahead;
+	ZklListing	listing;
+	ZklTries	tries;
+	ZklParents	parents;
+	ZklDrain	drain;
 };
 
 typedef enum ZklOpKind

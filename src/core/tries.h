@@ -1,0 +1,45 @@
+/*
+ * tries.h
+ *	  The tries that wait for a look at their lock's directory; see probe.c.
+ *
+ * Owns ZklTries, and the link of a request in it.
+ */
+#ifndef ZKL_CORE_TRIES_H
+#define ZKL_CORE_TRIES_H
+
+#include "core/state.h"
+
+static inline void
+zkl_tries_add(ZklLock *lock, ZklRequest *r)
+{
+	zkl_list_append(&lock->tries.all, &r->trying);
+}
+
+/* Does nothing if r waits for no look. */
+static inline void
+zkl_tries_remove(ZklRequest *r)
+{
+	zkl_unlink(&r->trying);
+}
+
+/* The look is sent; the sync ahead of it was refused; its answer is over. */
+static inline void
+zkl_tries_look_sent(ZklLock *lock)
+{
+	lock->tries.sent = true;
+	lock->tries.stale = false;
+}
+
+static inline void
+zkl_tries_look_stale(ZklLock *lock)
+{
+	lock->tries.stale = true;
+}
+
+static inline void
+zkl_tries_look_over(ZklLock *lock)
+{
+	lock->tries.sent = false;
+}
+
+#endif							/* ZKL_CORE_TRIES_H */
