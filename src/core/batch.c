@@ -75,16 +75,15 @@ gather_downgrades(ZklManager *m, ZklBatch *batch, size_t *bytes)
 			   *after;
 	uint32_t	nops = batch->nmembers + 1;
 
-	zkl_foreach(link, after, &m->downgrades)
+	zkl_foreach(link, after, &m->downgrades.wanted)
 	{
-		ZklRequest *r = zkl_container(ZklRequest, downgrading, link);
+		ZklRequest *r = zkl_container(ZklRequest, downgrade.link, link);
 
 		nops += ZKL_DOWNGRADE_OPS;
 		*bytes += ZKL_DOWNGRADE_OPS * member_bytes(r, true);
 		if (batch->nmembers > 0 &&
 			(nops > m->batches.limit || *bytes > m->config.batch_bytes))
 			return;
-		zkl_unlink(link);
 		zkl_batches_add(batch, r, ZKL_MEMBER_DOWNGRADE);
 	}
 }
@@ -265,7 +264,7 @@ static int64_t
 next_beat(const ZklManager *m)
 {
 	/* The answer to a batch under way does as well. */
-	if (m->nlive == 0 || m->batches.n > 0)
+	if (m->requests.nlive == 0 || m->batches.n > 0)
 		return -1;
 	return m->batches.sent_at + (int64_t) m->session.timeout_ms * 1000 / 6;
 }
@@ -278,7 +277,8 @@ work_at_hand(const ZklManager *m)
 	return m->batches.beat_wanted || (beat >= 0 && beat <= m->now) ||
 		!zkl_list_empty(&m->nodes.deletes[ZKL_DELETE_NOW]) ||
 		!zkl_list_empty(&m->nodes.creates) ||
-		!zkl_list_empty(&m->nodes.resends) || !zkl_list_empty(&m->downgrades) ||
+		!zkl_list_empty(&m->nodes.resends) ||
+		!zkl_list_empty(&m->downgrades.wanted) ||
 		zkl_pace_due(m);
 }
 
@@ -290,7 +290,7 @@ static void
 want_lease(ZklManager *m)
 {
 	if (m->batches.n == 0 && m->now >= m->session_lease.until &&
-		!zkl_list_empty(&m->dirty) && m->session_lease.verified &&
+		!zkl_list_empty(&m->locks.dirty) && m->session_lease.verified &&
 		zkl_session_lease_until(m, m->now) > m->now)
 		zkl_batches_want_beat(m, true);
 }

@@ -44,13 +44,13 @@ proved(ZklManager *m)
 	zkl_session_proved(m);
 	for (i = 0; i < m->config.max_requests; i++)
 	{
-		ZklRequest *r = &m->requests[i];
+		ZklRequest *r = &m->requests.all[i];
 
 		if (r->demand == ZKL_DEMAND_UNUSED)
 			continue;
 		zkl_lock_touch(m, r->lock);
 		if (r->node.state == ZKL_NODE_UNSETTLED ||
-			r->downgrade == ZKL_DOWNGRADE_UNSETTLED)
+			r->downgrade.state == ZKL_DOWNGRADE_UNSETTLED)
 		{
 			zkl_reads_list_again(m, r->lock);
 		}
@@ -69,7 +69,7 @@ lose_older_incarnation(ZklManager *m, ZklLock *lock, ZklSeq seq)
 	while (!zkl_list_empty(&lock->queue.own) &&
 		   !ZKL_MUTANT(OLDER_INCARNATION_KEPT))
 	{
-		ZklRequest *last = zkl_container(ZklRequest, queued,
+		ZklRequest *last = zkl_container(ZklRequest, place.link,
 										 lock->queue.own.head.prev);
 
 		if (last->node.seq < seq)
@@ -84,6 +84,7 @@ create_applied(ZklManager *m, ZklRequest *r, const char *path, int64_t zxid,
 {
 	ZklSeq		seq = path != NULL ?
 	zkl_znode_path_seq(r->lock->dialect, path) : ZKL_SEQ_NONE;
+	bool		alone = false;
 
 	if (seq == ZKL_SEQ_NONE)
 	{
@@ -92,19 +93,20 @@ create_applied(ZklManager *m, ZklRequest *r, const char *path, int64_t zxid,
 		return;
 	}
 	zkl_parents_found(r);
-	m->counters.creates++;
 	if (seq < ZKL_SEQ_LIMIT)
 	{
 		lose_older_incarnation(m, r->lock, seq);
-		zkl_node_set_alone(r, zkl_contenders_account(m, r->lock, seq, zxid));
+		alone = zkl_contenders_account(m, r->lock, seq, zxid);
 	}
+	zkl_node_created(m, r, alone);
 	zkl_request_exists(m, r, seq, zxid);
 
 	/* Since then another client may have deleted or marked it. */
 	zkl_look_placed(m, r, sent_at);
 
 	/* If the directory is new, the watch that was sent along found nothing. */
-	if (r->lock->directory.visited && r->lock->directory.watch == ZKL_WATCH_NONE)
+	if (r->lock->directory.visited &&
+		r->lock->directory.watch == ZKL_WATCH_NONE)
 		zkl_reads_watch_directory(m, r->lock);
 }
 
@@ -173,7 +175,7 @@ create_refused(ZklManager *m, ZklRequest *r, int32_t rc, bool named)
 
 	/* Without the directory, none of our other nodes in it exists any more. */
 	while (rc == ZKL_RC_NONODE && named && !zkl_list_empty(&lock->queue.own))
-		zkl_request_vanished(m, zkl_container(ZklRequest, queued,
+		zkl_request_vanished(m, zkl_container(ZklRequest, place.link,
 											  lock->queue.own.head.next));
 	if (rc == ZKL_RC_NONODE)
 		zkl_parents_missing(lock);
@@ -280,7 +282,8 @@ batch_refused(ZklManager *m, ZklBatch *batch, int failed, int32_t rc)
 		else
 			zkl_request_resend(m, r);
 	}
-	if (failed == 0 && !m->batches.broken && ZKL_MUTANT(RESEND_AFTER_BADVERSION))
+	if (failed == 0 && !m->batches.broken &&
+		ZKL_MUTANT(RESEND_AFTER_BADVERSION))
 		zkl_session_set_version(m, batch->version + 1);
 	else if (failed == 0 && !m->batches.broken)
 		zkl_session_need_chain(m);
@@ -386,9 +389,9 @@ zkl_batch_reply_lost(ZklManager *m)
 	for (i = 0; i < m->config.max_requests; i++)
 	{
 		if (ZKL_MUTANT(DELETE_ONCE) &&
-			m->requests[i].node.state == ZKL_NODE_DELETING)
-			zkl_request_gone(m, &m->requests[i]);
-		if (m->requests[i].node.state == ZKL_NODE_DELETING)
-			zkl_node_delete(m, &m->requests[i], ZKL_DELETE_ALONE);
+			m->requests.all[i].node.state == ZKL_NODE_DELETING)
+			zkl_request_gone(m, &m->requests.all[i]);
+		if (m->requests.all[i].node.state == ZKL_NODE_DELETING)
+			zkl_node_delete(m, &m->requests.all[i], ZKL_DELETE_ALONE);
 	}
 }

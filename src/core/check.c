@@ -14,9 +14,9 @@
 static const char *
 check_request(const ZklManager *m, const ZklRequest *r)
 {
-	bool		queued = zkl_linked(&r->queued);
+	bool		queued = zkl_linked(&r->place.link);
 	bool		writes = zkl_linked(&r->node.write);
-	bool		downgrading = zkl_linked(&r->downgrading);
+	bool		downgrading = zkl_linked(&r->downgrade.link);
 	bool		trying = zkl_linked(&r->trying);
 
 	if (r->demand == ZKL_DEMAND_UNUSED)
@@ -51,27 +51,28 @@ check_request(const ZklManager *m, const ZklRequest *r)
 	if (writes != ((r->node.state == ZKL_NODE_DELETE &&
 					!zkl_downgrade_pending(r)) ||
 				   (r->node.state == ZKL_NODE_NEW && !r->node.parked)) ||
-		downgrading != (r->downgrade == ZKL_DOWNGRADE_WANTED))
+		downgrading != (r->downgrade.state == ZKL_DOWNGRADE_WANTED))
 		return "the lists of writes and the nodes to be written differ";
 	if (trying != (r->demand == ZKL_DEMAND_WAITING &&
 				   r->node.state == ZKL_NODE_NONE))
 		return "the tries without a node differ from their list";
 	if (r->demand == ZKL_DEMAND_GRANTED &&
-		(r->cover == NULL) != (r->node.state == ZKL_NODE_EXISTS))
+		(r->ring.cover == NULL) != (r->node.state == ZKL_NODE_EXISTS))
 		return "a hold has neither or both of a node and a cover";
-	if (r->cover != NULL &&
+	if (r->ring.cover != NULL &&
 		(r->demand != ZKL_DEMAND_GRANTED ||
-		 r->cover->demand != ZKL_DEMAND_GRANTED ||
-		 r->cover->node.state != ZKL_NODE_EXISTS ||
-		 r->cover->owner != r->owner ||
-		 r->cover->lock != r->lock))
+		 r->ring.cover->demand != ZKL_DEMAND_GRANTED ||
+		 r->ring.cover->node.state != ZKL_NODE_EXISTS ||
+		 r->ring.cover->ring.owner != r->ring.owner ||
+		 r->ring.cover->lock != r->lock))
 		return "a hold is covered by what does not hold";
 	if (r->demand == ZKL_DEMAND_WAITING && r->node.state == ZKL_NODE_NONE &&
 		!r->timed_out)
 		return "a request waits without a node to be";
 	if (r->node.state != ZKL_NODE_NONE && zkl_node_find(m, &r->node.uuid) != r)
 		return "a node cannot be found by its id";
-	if (r->node.parked && r->node.state == ZKL_NODE_NEW && !r->lock->drain.wanted)
+	if (r->node.parked && r->node.state == ZKL_NODE_NEW &&
+		!r->lock->drain.wanted)
 		return "a request is parked for nothing";
 	return NULL;
 }
@@ -89,7 +90,7 @@ check_queue(const ZklLock *lock)
 	for (link = lock->queue.own.head.next; link != &lock->queue.own.head;
 		 link = link->next)
 	{
-		const ZklRequest *r = zkl_container(ZklRequest, queued, link);
+		const ZklRequest *r = zkl_container(ZklRequest, place.link, link);
 
 		if (before != NULL && before->node.seq >= r->node.seq &&
 			!before->broken &&
@@ -102,7 +103,7 @@ check_queue(const ZklLock *lock)
 		}
 		else if (waiting == NULL)
 			waiting = r;
-		if (r->upgrade)
+		if (r->place.upgrade)
 			upgrades++;
 		before = r;
 	}
@@ -131,13 +132,13 @@ check_holders(const ZklLock *lock)
 	for (link = lock->queue.own.head.next; link != &lock->queue.own.head;
 		 link = link->next)
 	{
-		const ZklRequest *r = zkl_container(ZklRequest, queued, link);
+		const ZklRequest *r = zkl_container(ZklRequest, place.link, link);
 
 		if (r->demand != ZKL_DEMAND_GRANTED || r->broken)
 			continue;
 		if (r->node.mode == ZKL_EXCLUSIVE && x == NULL)
 			return "an exclusive holder is not known as such";
-		if (x != NULL && !x->broken && r->owner != x->owner)
+		if (x != NULL && !x->broken && r->ring.owner != x->ring.owner)
 			return "two owners hold a lock that one holds exclusively";
 	}
 	return NULL;
@@ -153,7 +154,7 @@ check_leases(const ZklLock *lock)
 	for (link = lock->queue.own.head.next; link != &lock->queue.own.head;
 		 link = link->next)
 	{
-		const ZklRequest *r = zkl_container(ZklRequest, queued, link);
+		const ZklRequest *r = zkl_container(ZklRequest, place.link, link);
 
 		if (r->demand == ZKL_DEMAND_GRANTED && ahead >= r->max)
 			return "more leases are held than there may be";
@@ -211,21 +212,21 @@ zkl_check_all(const ZklManager *m)
 
 	for (i = 0; i < m->config.max_requests && why == NULL; i++)
 	{
-		const ZklRequest *r = &m->requests[i];
+		const ZklRequest *r = &m->requests.all[i];
 
 		why = check_request(m, r);
 		if (r->demand == ZKL_DEMAND_WAITING || r->demand == ZKL_DEMAND_GRANTED)
 			live++;
-		queued += zkl_linked(&r->queued);
+		queued += zkl_linked(&r->place.link);
 		watches += r->look.watch == ZKL_WATCH_ARMED;
 	}
-	if (why == NULL && live != m->nlive)
+	if (why == NULL && live != m->requests.nlive)
 		why = "the count of live requests is wrong";
-	if (why == NULL && queued != m->nqueued)
+	if (why == NULL && queued != m->locks.nqueued)
 		why = "the count of requests in queues is wrong";
-	for (bucket = 0; bucket < m->by_path.nbuckets; bucket++)
+	for (bucket = 0; bucket < m->locks.by_path.nbuckets; bucket++)
 	{
-		const ZklList *list = &m->by_path.buckets[bucket];
+		const ZklList *list = &m->locks.by_path.buckets[bucket];
 		const ZklLink *link;
 
 		for (link = list->head.next; link != &list->head && why == NULL;
@@ -240,9 +241,9 @@ zkl_check_all(const ZklManager *m)
 				(lock->listing.watch == ZKL_WATCH_ARMED);
 		}
 	}
-	if (why == NULL && waiting != m->nwaiting)
+	if (why == NULL && waiting != m->locks.nwaiting)
 		why = "the count of locks with a queue is wrong";
-	if (why == NULL && watches != m->counters.watches)
+	if (why == NULL && watches != m->reads.watches)
 		why = "the count of watches is wrong";
 	return why;
 }

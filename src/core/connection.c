@@ -3,9 +3,8 @@
  *	  What it means for all locks and requests when a connection stands or
  *	  breaks, and when a session ends.
  *
- * Owns nothing.  It calls the files concerned in order, and clears what a
- * connection or session leaves of a drain and of unknown batches.  Runs in the
- * worker (and in tests), takes no locks.
+ * Owns nothing: it calls the files concerned in order.  Runs in the worker (and
+ * in tests), takes no locks.
  */
 #include "core/batch_reply.h"
 #include "core/batches.h"
@@ -64,7 +63,7 @@ disconnect_lock(ZklManager *m, ZklLock *lock)
 	zkl_reads_disconnected(m, lock);
 	zkl_drain_again(lock);
 	zkl_foreach(link, after, &lock->queue.own)
-		zkl_look_forget(m, zkl_container(ZklRequest, queued, link));
+		zkl_look_forget(m, zkl_container(ZklRequest, place.link, link));
 	zkl_probe_disconnected(m, lock);
 }
 
@@ -79,9 +78,9 @@ zkl_connection_down(ZklManager *m)
 	zkl_session_disconnected(m);
 	zkl_janitor_disconnected(m);
 	zkl_batch_reply_lost(m);
-	for (i = 0; i < m->by_path.nbuckets; i++)
+	for (i = 0; i < m->locks.by_path.nbuckets; i++)
 	{
-		zkl_foreach(link, after, &m->by_path.buckets[i])
+		zkl_foreach(link, after, &m->locks.by_path.buckets[i])
 		{
 			ZklLock    *lock = zkl_container(ZklLock, by_path, link);
 
@@ -89,12 +88,12 @@ zkl_connection_down(ZklManager *m)
 		}
 	}
 	forget_operations(m);
-	while (!zkl_list_empty(&m->idle) && !ZKL_MUTANT(CONTINUITY_RECONNECT))
+	while (!zkl_list_empty(&m->locks.idle) && !ZKL_MUTANT(CONTINUITY_RECONNECT))
 		zkl_lock_settle_idle(m, zkl_container(ZklLock, idle,
-											  m->idle.head.next));
+											  m->locks.idle.head.next));
 	for (id = 0; id < m->config.max_requests; id++)
 	{
-		ZklRequest *r = &m->requests[id];
+		ZklRequest *r = &m->requests.all[id];
 
 		zkl_look_stop(r);
 		if (r->node.state == ZKL_NODE_EXISTS && !zkl_downgrade_pending(r) &&
@@ -122,8 +121,8 @@ sort_requests(ZklManager *m, ZklRequest **live)
 
 	for (i = 0; i < m->config.max_requests; i++)
 	{
-		if (m->requests[i].demand != ZKL_DEMAND_UNUSED)
-			live[n++] = &m->requests[i];
+		if (m->requests.all[i].demand != ZKL_DEMAND_UNUSED)
+			live[n++] = &m->requests.all[i];
 	}
 	for (gap = n / 2; gap > 0; gap /= 2)
 	{
@@ -153,9 +152,9 @@ zkl_connection_session_lost(ZklManager *m)
 	zkl_connection_down(m);
 	zkl_session_end(m);
 	zkl_session_lease_end(m);
-	for (bucket = 0; bucket < m->by_path.nbuckets; bucket++)
+	for (bucket = 0; bucket < m->locks.by_path.nbuckets; bucket++)
 	{
-		zkl_foreach(link, after, &m->by_path.buckets[bucket])
+		zkl_foreach(link, after, &m->locks.by_path.buckets[bucket])
 		{
 			ZklLock    *lock = zkl_container(ZklLock, by_path, link);
 

@@ -64,7 +64,6 @@ zkl_contenders_account(ZklManager *m, ZklLock *lock, ZklSeq seq, int64_t zxid)
 	}
 	else
 		next = true;
-	m->counters.continuous += next;
 	lock->base = (ZklBase)
 	{
 		true, seq, zxid
@@ -75,6 +74,7 @@ zkl_contenders_account(ZklManager *m, ZklLock *lock, ZklSeq seq, int64_t zxid)
 void
 zkl_contenders_ahead_gone(ZklManager *m, ZklLock *lock, bool plain)
 {
+	const ZklContender *gone = &lock->ahead.contender;
 	size_t		i;
 
 	for (i = 0; i < lock->foreign.n; i++)
@@ -88,15 +88,15 @@ zkl_contenders_ahead_gone(ZklManager *m, ZklLock *lock, bool plain)
 			break;
 		}
 	}
-	if (lock->ahead.contender.seq > lock->foreign.passed)
-		lock->foreign.passed = lock->ahead.contender.seq;
+	if (gone->seq > lock->foreign.passed)
+		lock->foreign.passed = gone->seq;
 
 	/*
 	 * If a writer of Curator or zklock downgrades, it leaves a reader of the
 	 * same number behind, created just before the writer goes.
 	 */
-	if ((lock->dialect == ZKL_DIALECT_CURATOR_RW || lock->ahead.contender.zklock) &&
-		lock->ahead.contender.mode == ZKL_EXCLUSIVE && !plain && !ZKL_MUTANT(NO_TAINT))
+	if ((lock->dialect == ZKL_DIALECT_CURATOR_RW || gone->zklock) &&
+		gone->mode == ZKL_EXCLUSIVE && !plain && !ZKL_MUTANT(NO_TAINT))
 	{
 		lock->foreign.tainted = true;
 		lock->foreign.tainted_at = m->operations.order;
@@ -177,9 +177,10 @@ zkl_contenders_add_stranger(ZklLock *lock)
 static ZklSeq
 last_own(const ZklLock *lock)
 {
-	if (zkl_list_empty(&lock->queue.own))
-		return -1;
-	return zkl_container(ZklRequest, queued, lock->queue.own.head.prev)->node.seq;
+	const ZklList *own = &lock->queue.own;
+
+	return zkl_list_empty(own) ? -1 :
+		zkl_container(ZklRequest, place.link, own->head.prev)->node.seq;
 }
 
 void
@@ -200,7 +201,8 @@ zkl_contenders_end(ZklManager *m, ZklLock *lock, uint64_t order)
 	if (ZKL_MUTANT(CONTINUITY_FROM_LISTED) && lock->foreign.n > 0 &&
 		lock->foreign.all[lock->foreign.n - 1].seq > lock->base.seq)
 		lock->base.seq = lock->foreign.all[lock->foreign.n - 1].seq;
-	while (lock->foreign.n > 0 && lock->foreign.all[lock->foreign.n - 1].seq > last)
+	while (lock->foreign.n > 0 &&
+		   lock->foreign.all[lock->foreign.n - 1].seq > last)
 		lock->foreign.n--;
 	if (lock->foreign.n == 0)
 		forget_foreign(m, lock);

@@ -25,21 +25,22 @@
 static ZklSeq
 own_ahead(const ZklLock *lock, const ZklRequest *r)
 {
+	const ZklQueue *queue = &lock->queue;
 	const ZklLink *link;
 
-	if (r->mode == ZKL_SHARED && r == lock->queue.waiting && lock->queue.nexclusive <= 1)
+	if (r->mode == ZKL_SHARED && r == queue->waiting && queue->nexclusive <= 1)
 	{
-		if (lock->queue.exclusive_holder != NULL &&
-			lock->queue.exclusive_holder->owner != r->owner &&
-			lock->queue.exclusive_holder->node.seq < r->node.seq)
-			return lock->queue.exclusive_holder->node.seq;
+		if (queue->exclusive_holder != NULL &&
+			queue->exclusive_holder->ring.owner != r->ring.owner &&
+			queue->exclusive_holder->node.seq < r->node.seq)
+			return queue->exclusive_holder->node.seq;
 		return ZKL_SEQ_NONE;
 	}
-	for (link = r->queued.prev; link != &lock->queue.own.head; link = link->prev)
+	for (link = r->place.link.prev; link != &queue->own.head; link = link->prev)
 	{
-		const ZklRequest *ahead = zkl_container(ZklRequest, queued, link);
+		const ZklRequest *ahead = zkl_container(ZklRequest, place.link, link);
 
-		if (ahead->owner != r->owner &&
+		if (ahead->ring.owner != r->ring.owner &&
 			zkl_mode_conflicts(ahead->node.mode, r->mode))
 			return ahead->node.seq;
 	}
@@ -97,14 +98,15 @@ upgrade_is_deadlock(ZklManager *m, ZklLock *lock, const ZklRequest *r,
 	const ZklLink *link;
 	ptrdiff_t	writer;
 
-	for (link = r->queued.prev; link != &held->queued; link = link->prev)
+	for (link = r->place.link.prev; link != &held->place.link; link = link->prev)
 	{
 		const ZklRequest *ahead;
 
 		if (link == &lock->queue.own.head)
 			break;
-		ahead = zkl_container(ZklRequest, queued, link);
-		if (ahead->owner != r->owner && ahead->node.mode == ZKL_EXCLUSIVE)
+		ahead = zkl_container(ZklRequest, place.link, link);
+		if (ahead->ring.owner != r->ring.owner &&
+			ahead->node.mode == ZKL_EXCLUSIVE)
 			return true;
 	}
 	writer = zkl_queue_nearest(lock->foreign.all, lock->foreign.n, ZKL_SHARED,
@@ -130,10 +132,10 @@ refuse_upgrades(ZklManager *m, ZklLock *lock)
 		return;
 	zkl_foreach(link, after, &lock->queue.own)
 	{
-		ZklRequest *r = zkl_container(ZklRequest, queued, link);
+		ZklRequest *r = zkl_container(ZklRequest, place.link, link);
 		ZklRequest *held;
 
-		if (!r->upgrade)
+		if (!r->place.upgrade)
 			continue;
 		held = zkl_siblings_upgraded(r);
 		if (held != NULL && upgrade_is_deadlock(m, lock, r, held))
@@ -152,11 +154,12 @@ waits_for_own(const ZklLock *lock, const ZklRequest *r)
 
 	if (own_ahead(lock, r) == ZKL_SEQ_NONE)
 		return false;
-	for (link = r->queued.prev; link != &lock->queue.own.head; link = link->prev)
+	for (link = r->place.link.prev; link != &lock->queue.own.head;
+		 link = link->prev)
 	{
-		const ZklRequest *ahead = zkl_container(ZklRequest, queued, link);
+		const ZklRequest *ahead = zkl_container(ZklRequest, place.link, link);
 
-		if (ahead->owner != r->owner &&
+		if (ahead->ring.owner != r->ring.owner &&
 			zkl_mode_conflicts(zkl_node_mode(ahead), r->mode))
 			return true;
 	}
@@ -179,7 +182,7 @@ deny_timed_out(ZklManager *m, ZklLock *lock)
 		return false;
 	zkl_foreach(link, after, &lock->queue.own)
 	{
-		ZklRequest *r = zkl_container(ZklRequest, queued, link);
+		ZklRequest *r = zkl_container(ZklRequest, place.link, link);
 
 		if (r->demand != ZKL_DEMAND_WAITING || !r->timed_out)
 			continue;
@@ -232,7 +235,8 @@ zkl_decide_lock(ZklManager *m, ZklLock *lock)
 		do
 		{
 			refuse_upgrades(m, lock);
-			while (lock->queue.waiting != NULL && decide_first(m, lock, &verdict))
+			while (lock->queue.waiting != NULL &&
+				   decide_first(m, lock, &verdict))
 				;
 		} while (deny_timed_out(m, lock));
 		tell_blocked(m, lock, verdict);

@@ -2,9 +2,8 @@
  * downgrade.c
  *	  An exclusive node becomes a shared one, without a gap.
  *
- * Owns the states of downgrades and the manager's two lists of them; batch.c
- * takes a downgrade off the list when it sends it.  Runs in the worker (and in
- * tests), takes no locks, knows neither PostgreSQL nor ZooKeeper.
+ * Owns ZklDowngrade and ZklDowngrades.  Runs in the worker (and in tests),
+ * takes no locks, knows neither PostgreSQL nor ZooKeeper.
  *
  * If a session gives back an exclusive lock and still holds it shared, it gets
  * a shared node of the same number, in one transaction: the exclusive node is
@@ -31,11 +30,18 @@
 #include "core/retry.h"
 #include "core/siblings.h"
 
+void
+zkl_downgrade_init_all(ZklManager *m)
+{
+	zkl_list_init(&m->downgrades.wanted);
+	zkl_list_init(&m->downgrades.stuck);
+}
+
 bool
 zkl_downgrade_pending(const ZklRequest *r)
 {
-	return r->downgrade == ZKL_DOWNGRADE_SENT ||
-		r->downgrade == ZKL_DOWNGRADE_UNSETTLED;
+	return r->downgrade.state == ZKL_DOWNGRADE_SENT ||
+		r->downgrade.state == ZKL_DOWNGRADE_UNSETTLED;
 }
 
 void
@@ -44,7 +50,7 @@ zkl_downgrade_want(ZklManager *m, ZklRequest *r)
 	const ZklRequest *leaning = zkl_siblings_heir(r);
 
 	if (r->node.state != ZKL_NODE_EXISTS || r->node.mode != ZKL_EXCLUSIVE ||
-		r->mode != ZKL_SHARED || r->downgrade != ZKL_DOWNGRADE_NONE ||
+		r->mode != ZKL_SHARED || r->downgrade.state != ZKL_DOWNGRADE_NONE ||
 		r->broken || !zkl_dialect_shares(r->lock->dialect) ||
 		(leaning != NULL && leaning->mode == ZKL_EXCLUSIVE))
 		return;
@@ -55,36 +61,36 @@ zkl_downgrade_want(ZklManager *m, ZklRequest *r)
 		zkl_downgrade_unknown(r);
 		return;
 	}
-	r->downgrade = ZKL_DOWNGRADE_WANTED;
-	zkl_list_append(&m->downgrades, &r->downgrading);
+	r->downgrade.state = ZKL_DOWNGRADE_WANTED;
+	zkl_list_append(&m->downgrades.wanted, &r->downgrade.link);
 }
 
 void
 zkl_downgrade_give_up(ZklRequest *r)
 {
-	if (r->downgrade != ZKL_DOWNGRADE_WANTED ||
+	if (r->downgrade.state != ZKL_DOWNGRADE_WANTED ||
 		ZKL_MUTANT(BROKEN_GOES_ON_AS_READER))
 		return;
-	r->downgrade = ZKL_DOWNGRADE_NONE;
-	zkl_unlink(&r->downgrading);
+	r->downgrade.state = ZKL_DOWNGRADE_NONE;
+	zkl_unlink(&r->downgrade.link);
 }
 
 void
 zkl_downgrade_pass_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 {
-	ZklDowngradeState state = r->downgrade;
+	ZklDowngradeState state = r->downgrade.state;
 
 	if (state == ZKL_DOWNGRADE_NONE)
 		return;
-	r->downgrade = ZKL_DOWNGRADE_NONE;
-	zkl_unlink(&r->downgrading);
+	r->downgrade.state = ZKL_DOWNGRADE_NONE;
+	zkl_unlink(&r->downgrade.link);
 	if (state == ZKL_DOWNGRADE_SENT)
 		zkl_batches_replace(m, r, heir);
 	if (heir == NULL)
 		return;
-	heir->downgrade = state;
+	heir->downgrade.state = state;
 	if (state == ZKL_DOWNGRADE_WANTED)
-		zkl_list_append(&m->downgrades, &heir->downgrading);
+		zkl_list_append(&m->downgrades.wanted, &heir->downgrade.link);
 	else
 		zkl_look_stop(heir);
 }
@@ -98,7 +104,8 @@ zkl_downgrade_send(ZklManager *m, ZklRequest *r, ZklMultiOp *ops)
 	char	   *data = zkl_actions_text(m, r->node.data_length +
 										ZKL_NODE_DATA_TIMEOUT);
 
-	r->downgrade = ZKL_DOWNGRADE_SENT;
+	zkl_unlink(&r->downgrade.link);
+	r->downgrade.state = ZKL_DOWNGRADE_SENT;
 	zkl_look_stop(r);
 	memcpy(data, r->node.data, r->node.data_length);
 
@@ -137,28 +144,28 @@ zkl_downgrade_send(ZklManager *m, ZklRequest *r, ZklMultiOp *ops)
 void
 zkl_downgrade_retry(ZklManager *m)
 {
-	while (!zkl_list_empty(&m->stuck_downgrades))
+	while (!zkl_list_empty(&m->downgrades.stuck))
 	{
-		ZklRequest *r = zkl_container(ZklRequest, downgrading,
-									  m->stuck_downgrades.head.next);
+		ZklRequest *r = zkl_container(ZklRequest, downgrade.link,
+									  m->downgrades.stuck.head.next);
 
-		zkl_unlink(&r->downgrading);
-		zkl_list_append(&m->downgrades, &r->downgrading);
+		zkl_unlink(&r->downgrade.link);
+		zkl_list_append(&m->downgrades.wanted, &r->downgrade.link);
 	}
 }
 
 void
 zkl_downgrade_unknown(ZklRequest *r)
 {
-	zkl_unlink(&r->downgrading);
+	zkl_unlink(&r->downgrade.link);
 	zkl_look_stop(r);
-	r->downgrade = ZKL_DOWNGRADE_UNSETTLED;
+	r->downgrade.state = ZKL_DOWNGRADE_UNSETTLED;
 }
 
 void
 zkl_downgrade_end(ZklRequest *r)
 {
-	r->downgrade = ZKL_DOWNGRADE_NONE;
+	r->downgrade.state = ZKL_DOWNGRADE_NONE;
 }
 
 /*
@@ -169,9 +176,9 @@ void
 zkl_downgrade_want_later(ZklManager *m, ZklRequest *r)
 {
 	zkl_downgrade_want(m, r);
-	if (r->downgrade != ZKL_DOWNGRADE_WANTED)
+	if (r->downgrade.state != ZKL_DOWNGRADE_WANTED)
 		return;					/* a mark has been read meanwhile, say */
 	zkl_retry_later(m);
-	zkl_unlink(&r->downgrading);
-	zkl_list_append(&m->stuck_downgrades, &r->downgrading);
+	zkl_unlink(&r->downgrade.link);
+	zkl_list_append(&m->downgrades.stuck, &r->downgrade.link);
 }

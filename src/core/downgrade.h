@@ -10,6 +10,8 @@
 /* Operations that each downgrade takes in a batch */
 #define ZKL_DOWNGRADE_OPS	3
 
+extern void zkl_downgrade_init_all(ZklManager *m);
+
 /*
  * If a shared hold owns an exclusive node, and no exclusive hold of its owner
  * leans on that node: requests a downgrade.  Does nothing in dialects without

@@ -95,21 +95,21 @@ dump_lists(const Dump *d)
 	ZklLine		line;
 
 	zkl_line_begin(&line);
-	zkl_line_number(&line, "live", m->nlive);
-	zkl_line_number(&line, "queued", m->nqueued);
+	zkl_line_number(&line, "live", m->requests.nlive);
+	zkl_line_number(&line, "queued", m->locks.nqueued);
 	put_count(&line, "creates", list_length(&m->nodes.creates));
 	put_count(&line, "resends", list_length(&m->nodes.resends));
-	put_count(&line, "downgrades", list_length(&m->downgrades));
+	put_count(&line, "downgrades", list_length(&m->downgrades.wanted));
 	put_count(&line, "deletes", list_length(&deletes[ZKL_DELETE_NOW]));
 	put_count(&line, "late_deletes", list_length(&deletes[ZKL_DELETE_LATE]));
 	put_count(&line, "lone_deletes", list_length(&deletes[ZKL_DELETE_ALONE]));
 	put_count(&line, "stuck_deletes", list_length(&deletes[ZKL_DELETE_STUCK]));
-	put_count(&line, "stuck_downgrades", list_length(&m->stuck_downgrades));
-	put_count(&line, "stuck_locks", list_length(&m->stuck_locks));
+	put_count(&line, "stuck_downgrades", list_length(&m->downgrades.stuck));
+	put_count(&line, "stuck_locks", list_length(&m->reads.stuck));
 	put_count(&line, "kept", list_length(&m->kept));
-	put_count(&line, "undecided", list_length(&m->dirty));
-	put_count(&line, "readers", list_length(&m->readers));
-	zkl_line_number(&line, "watches", (int64_t) m->counters.watches);
+	put_count(&line, "undecided", list_length(&m->locks.dirty));
+	put_count(&line, "readers", list_length(&m->reads.readers));
+	zkl_line_number(&line, "watches", (int64_t) m->reads.watches);
 	write_item(d, NULL, "requests", -1, &line);
 }
 
@@ -251,8 +251,8 @@ put_node(ZklLine *line, const ZklRequest *r)
 		[ZKL_NODE_DELETING] = "deleting",
 	};
 
-	if (r->cover != NULL)
-		zkl_line_number(line, "covered_by", r->cover->id);
+	if (r->ring.cover != NULL)
+		zkl_line_number(line, "covered_by", r->ring.cover->id);
 	zkl_line_text(line, "node", names[r->node.state]);
 	if (r->node.state == ZKL_NODE_NONE)
 		return;
@@ -261,7 +261,8 @@ put_node(ZklLine *line, const ZklRequest *r)
 	zkl_line_uuid(line, "uuid", &r->node.uuid);
 	put_watch(line, "watch", r->look.watch);
 	zkl_line_flag(line, "as-exclusive", r->mode != r->node.mode);
-	zkl_line_flag(line, "downgrading", r->downgrade != ZKL_DOWNGRADE_NONE);
+	zkl_line_flag(line, "downgrading",
+				  r->downgrade.state != ZKL_DOWNGRADE_NONE);
 	zkl_line_flag(line, "parked", r->node.parked);
 }
 
@@ -274,13 +275,13 @@ dump_request(const Dump *d, const ZklRequest *r)
 	zkl_line_number(&line, "request", r->id);
 	zkl_line_word(&line, demand_name(r));
 	zkl_line_word(&line, zkl_line_mode(r->mode));
-	zkl_line_number(&line, "owner", (int64_t) r->owner);
+	zkl_line_number(&line, "owner", (int64_t) r->ring.owner);
 	put_node(&line, r);
 	if (r->token != 0)
 		zkl_line_number(&line, "token", r->token);
 	zkl_line_flag(&line, "timed-out", r->timed_out);
 	zkl_line_flag(&line, "together", r->together);
-	zkl_line_flag(&line, "upgrade", r->upgrade);
+	zkl_line_flag(&line, "upgrade", r->place.upgrade);
 	zkl_line_flag(&line, "broken", r->broken);
 	write_item(d, r->lock, "request", r->id, &line);
 }
@@ -299,7 +300,8 @@ dump_contenders(const Dump *d, const ZklLock *lock)
 		zkl_line_word(&line, zkl_line_mode(other->mode));
 		zkl_line_number(&line, "number", other->seq);
 		zkl_line_word(&line, lock->foreign.names + other->name);
-		if (other->seq == lock->ahead.contender.seq && other->mode == lock->ahead.contender.mode)
+		if (other->seq == lock->ahead.contender.seq &&
+			other->mode == lock->ahead.contender.mode)
 			put_watch(&line, "watch", lock->ahead.watch);
 		write_item(d, lock, "contender", -1, &line);
 	}
@@ -308,7 +310,7 @@ dump_contenders(const Dump *d, const ZklLock *lock)
 static void
 dump_locks(const Dump *d)
 {
-	const ZklTable *locks = &d->m->by_path;
+	const ZklTable *locks = &d->m->locks.by_path;
 	size_t		i;
 	ZklLink    *link,
 			   *after,

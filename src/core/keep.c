@@ -54,13 +54,13 @@ disown(ZklManager *m, ZklRequest *r)
 		return;
 	action = zkl_actions_add(m, ZKL_ACTION_DISOWN);
 	action->request = r->id;
-	action->owner = r->owner;
+	action->owner = r->ring.owner;
 }
 
 void
 zkl_keep_leave(ZklManager *m, ZklRequest *r)
 {
-	if (r->demand == ZKL_DEMAND_GRANTED && r->sibling_next == r)
+	if (r->demand == ZKL_DEMAND_GRANTED && r->ring.next == r)
 		disown(m, r);
 }
 
@@ -77,14 +77,14 @@ zkl_keep_disown(ZklManager *m, ZklRequest *r)
 			(s->demand == ZKL_DEMAND_WAITING ||
 			 (s->demand == ZKL_DEMAND_GRANTED && !s->broken)))
 			return;
-		s = s->sibling_next;
+		s = s->ring.next;
 	} while (s != r);
 
 	do
 	{
 		if (zkl_is_kept(s))
 			disown(m, s);
-		s = s->sibling_next;
+		s = s->ring.next;
 	} while (s != r);
 }
 

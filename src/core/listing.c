@@ -20,7 +20,7 @@ note_own(ZklManager *m, ZklRequest *r, uint64_t order, ZklLockMode mode,
 		 ZklSeq seq)
 {
 	zkl_node_set_seen(r, order);
-	if (r->downgrade == ZKL_DOWNGRADE_UNSETTLED)
+	if (r->downgrade.state == ZKL_DOWNGRADE_UNSETTLED)
 		zkl_downgrade_reply_settle(m, r, mode == ZKL_SHARED);
 	if (r->node.state == ZKL_NODE_UNSETTLED)
 		zkl_request_exists(m, r, seq, ZKL_MUTANT(TOKEN_FROM_HEARTBEAT) ?
@@ -68,7 +68,7 @@ settle_unseen(ZklManager *m, ZklLock *lock, uint64_t order)
 			zkl_request_absent(m, r);
 		else if (r->node.state == ZKL_NODE_EXISTS && !ZKL_MUTANT(DYING_SESSION))
 			zkl_request_vanished(m, r);
-		else if (r->downgrade == ZKL_DOWNGRADE_UNSETTLED)
+		else if (r->downgrade.state == ZKL_DOWNGRADE_UNSETTLED)
 			zkl_downgrade_reply_refused(m, r, ZKL_RC_NONODE);
 	}
 }

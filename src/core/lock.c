@@ -2,7 +2,8 @@
  * lock.c
  *	  One lock and its local queue.
  *
- * Owns the locks of a manager, and the local queue of each.  Runs in the
+ * Owns ZklLocks, ZklQueue, ZklPlace, and the fields of ZklLock that are in no
+ * group: the locks of a manager, and the local queue of each.  Runs in the
  * worker (and in tests), takes no locks of its own, knows neither PostgreSQL
  * nor ZooKeeper.  contenders.c keeps what we know of a directory; decide.c draws
  * the conclusions from both.
@@ -17,11 +18,48 @@
 #include "core/reads.h"
 #include "core/siblings.h"
 
+void
+zkl_lock_init_all(ZklManager *m)
+{
+	zkl_memory_make_table(m, &m->locks.by_path,
+						  (size_t) m->config.max_requests +
+						  m->config.max_directories);
+	zkl_list_init(&m->locks.dirty);
+	zkl_list_init(&m->locks.idle);
+}
+
+void
+zkl_lock_free_all(ZklManager *m)
+{
+	size_t		i;
+	ZklLock    *lock;
+	ZklLink    *link,
+			   *after;
+
+	for (i = 0; i < m->locks.by_path.nbuckets; i++)
+	{
+		zkl_foreach(link, after, &m->locks.by_path.buckets[i])
+		{
+			lock = zkl_container(ZklLock, by_path, link);
+			zkl_contenders_forget(m, lock);
+			zkl_reads_forget(m, lock);
+			zkl_memory_release(m, lock);
+		}
+	}
+	while ((lock = m->locks.spare) != NULL)
+	{
+		m->locks.spare = (ZklLock *) (void *) lock->by_path.next;
+		zkl_memory_release(m, lock);
+	}
+	zkl_memory_release(m, m->locks.by_path.buckets);
+}
+
 ZklLock *
 zkl_lock_find(ZklManager *m, const char *path, size_t length,
 			  ZklDialect dialect)
 {
-	ZklList    *bucket = zkl_table_bucket(&m->by_path, zkl_hash(path, length));
+	ZklList    *bucket = zkl_table_bucket(&m->locks.by_path,
+										  zkl_hash(path, length));
 	ZklLink    *link,
 			   *after;
 
@@ -39,10 +77,10 @@ zkl_lock_find(ZklManager *m, const char *path, size_t length,
 static ZklLock *
 make_lock(ZklManager *m, const char *path, size_t length, ZklDialect dialect)
 {
-	ZklLock    *lock = m->spare_locks;
+	ZklLock    *lock = m->locks.spare;
 
 	if (lock != NULL)
-		m->spare_locks = (ZklLock *) lock->by_path.next;
+		m->locks.spare = (ZklLock *) lock->by_path.next;
 	else
 		lock = zkl_memory_alloc(m, sizeof(ZklLock));
 	memset(lock, 0, sizeof(ZklLock));
@@ -52,7 +90,7 @@ make_lock(ZklManager *m, const char *path, size_t length, ZklDialect dialect)
 	zkl_list_init(&lock->requests.all);
 	zkl_list_init(&lock->queue.own);
 	zkl_list_init(&lock->tries.all);
-	zkl_list_append(zkl_table_bucket(&m->by_path, zkl_hash(path, length)),
+	zkl_list_append(zkl_table_bucket(&m->locks.by_path, zkl_hash(path, length)),
 					&lock->by_path);
 	return lock;
 }
@@ -73,7 +111,7 @@ zkl_lock_get(ZklManager *m, const char *name, ZklDialect dialect)
 	if (zkl_linked(&lock->idle))
 	{
 		zkl_unlink(&lock->idle);
-		m->nidle--;
+		m->locks.nidle--;
 	}
 	return lock;
 }
@@ -103,12 +141,12 @@ free_lock(ZklManager *m, ZklLock *lock)
 	zkl_reads_forget(m, lock);
 	zkl_contenders_forget(m, lock);
 	if (zkl_linked(&lock->idle))
-		m->nidle--;
+		m->locks.nidle--;
 	zkl_unlink(&lock->idle);
 	zkl_unlink(&lock->dirty);
 	zkl_unlink(&lock->by_path);
-	lock->by_path.next = (ZklLink *) (void *) m->spare_locks;
-	m->spare_locks = lock;
+	lock->by_path.next = (ZklLink *) (void *) m->locks.spare;
+	m->locks.spare = lock;
 }
 
 void
@@ -133,18 +171,29 @@ zkl_lock_settle_idle(ZklManager *m, ZklLock *lock)
 	zkl_reads_stop(lock);
 	if (!zkl_linked(&lock->idle))
 	{
-		zkl_list_append(&m->idle, &lock->idle);
-		m->nidle++;
+		zkl_list_append(&m->locks.idle, &lock->idle);
+		m->locks.nidle++;
 	}
-	if (m->nidle > m->config.max_directories)
-		free_lock(m, zkl_container(ZklLock, idle, m->idle.head.next));
+	if (m->locks.nidle > m->config.max_directories)
+		free_lock(m, zkl_container(ZklLock, idle, m->locks.idle.head.next));
 }
 
 void
 zkl_lock_touch(ZklManager *m, ZklLock *lock)
 {
 	if (!zkl_linked(&lock->dirty))
-		zkl_list_append(&m->dirty, &lock->dirty);
+		zkl_list_append(&m->locks.dirty, &lock->dirty);
+}
+
+ZklLock *
+zkl_lock_next_touched(ZklManager *m)
+{
+	ZklLink    *link = m->locks.dirty.head.next;
+
+	if (zkl_list_empty(&m->locks.dirty))
+		return NULL;
+	zkl_unlink(link);
+	return zkl_container(ZklLock, dirty, link);
 }
 
 /* ---- the local queue ---- */
@@ -154,7 +203,7 @@ next_waiting(ZklLock *lock, ZklLink *from)
 {
 	for (; from != &lock->queue.own.head; from = from->next)
 	{
-		ZklRequest *r = zkl_container(ZklRequest, queued, from);
+		ZklRequest *r = zkl_container(ZklRequest, place.link, from);
 
 		if (r->demand == ZKL_DEMAND_WAITING)
 			return r;
@@ -169,7 +218,7 @@ next_waiting(ZklLock *lock, ZklLink *from)
 static void
 set_waiting(ZklManager *m, ZklLock *lock, ZklRequest *r)
 {
-	m->nwaiting += (r != NULL) - (lock->queue.waiting != NULL);
+	m->locks.nwaiting += (r != NULL) - (lock->queue.waiting != NULL);
 	lock->queue.waiting = r;
 	if (r != NULL && r->look.watch == ZKL_WATCH_NONE &&
 		!zkl_linked(&r->look.unwatched))
@@ -184,7 +233,7 @@ leave_front(ZklManager *m, ZklLock *lock, const ZklRequest *r)
 		return;
 	if (ZKL_MUTANT(TAINT_PER_REQUEST))
 		zkl_contenders_untaint(lock);
-	set_waiting(m, lock, next_waiting(lock, r->queued.next));
+	set_waiting(m, lock, next_waiting(lock, r->place.link.next));
 }
 
 /*
@@ -215,7 +264,7 @@ discount_exclusive(ZklLock *lock, const ZklRequest *r)
 		 lock->queue.nexclusive > 0 && lock->queue.exclusive_holder == NULL;
 		 link = link->prev)
 	{
-		ZklRequest *other = zkl_container(ZklRequest, queued, link);
+		ZklRequest *other = zkl_container(ZklRequest, place.link, link);
 
 		if (ZKL_MUTANT(RESTORED_AHEAD) && lock->queue.waiting != NULL &&
 			lock->queue.waiting->node.seq < other->node.seq)
@@ -240,19 +289,20 @@ zkl_lock_enqueue(ZklManager *m, ZklLock *lock, ZklRequest *r)
 	ZklLink    *where = lock->queue.own.head.prev;
 
 	while (where != &lock->queue.own.head &&
-		   zkl_container(ZklRequest, queued, where)->node.seq > r->node.seq)
+		   zkl_container(ZklRequest, place.link, where)->node.seq > r->node.seq)
 		where = where->prev;
-	zkl_link_after(&r->queued, where);
-	m->nqueued++;
+	zkl_link_after(&r->place.link, where);
+	m->locks.nqueued++;
 	if (r->demand == ZKL_DEMAND_GRANTED)
 	{
 		count_hold(lock, r);
 		return;
 	}
-	if (lock->queue.waiting == NULL || r->node.seq < lock->queue.waiting->node.seq)
+	if (lock->queue.waiting == NULL ||
+		r->node.seq < lock->queue.waiting->node.seq)
 		set_waiting(m, lock, r);
-	r->upgrade = zkl_siblings_upgraded(r) != NULL;
-	if (r->upgrade)
+	r->place.upgrade = zkl_siblings_upgraded(r) != NULL;
+	if (r->place.upgrade)
 		lock->queue.nupgrades++;
 }
 
@@ -265,22 +315,22 @@ zkl_lock_dequeue(ZklManager *m, ZklLock *lock, ZklRequest *r)
 		if (r->node.mode == ZKL_EXCLUSIVE)
 			discount_exclusive(lock, r);
 	}
-	else if (r->upgrade)
+	else if (r->place.upgrade)
 		lock->queue.nupgrades--;
-	r->upgrade = false;
+	r->place.upgrade = false;
 	leave_front(m, lock, r);
-	zkl_unlink(&r->queued);
+	zkl_unlink(&r->place.link);
 	zkl_look_left_queue(r);
-	m->nqueued--;
+	m->locks.nqueued--;
 }
 
 void
 zkl_lock_hold(ZklManager *m, ZklLock *lock, ZklRequest *r)
 {
 	count_hold(lock, r);
-	if (r->upgrade)
+	if (r->place.upgrade)
 		lock->queue.nupgrades--;
-	r->upgrade = false;
+	r->place.upgrade = false;
 	leave_front(m, lock, r);
 }
 
@@ -298,7 +348,7 @@ own_holds(const ZklRequest *r)
 	const ZklRequest *s;
 	uint32_t	n = 0;
 
-	for (s = r->sibling_next; s != r; s = s->sibling_next)
+	for (s = r->ring.next; s != r; s = s->ring.next)
 	{
 		if (s->demand == ZKL_DEMAND_GRANTED && s->node.state == ZKL_NODE_EXISTS)
 			n++;
@@ -314,6 +364,6 @@ zkl_lock_blocked_by_holder(const ZklLock *lock, const ZklRequest *r)
 	if (r->mode == ZKL_EXCLUSIVE)
 		return lock->queue.nheld > own_holds(r);
 	return lock->queue.exclusive_holder != NULL &&
-		lock->queue.exclusive_holder->owner != r->owner &&
+		lock->queue.exclusive_holder->ring.owner != r->ring.owner &&
 		zkl_node_mode(lock->queue.exclusive_holder) == ZKL_EXCLUSIVE;
 }

@@ -7,6 +7,10 @@
 
 #include "core/state.h"
 
+/* For a manager with nothing but its config, and at its end. */
+extern void zkl_lock_init_all(ZklManager *m);
+extern void zkl_lock_free_all(ZklManager *m);
+
 /*
  * The lock of a directory; find returns NULL if there is none.  One directory
  * is one lock per dialect: clients of different dialects do not see each
@@ -23,8 +27,9 @@ extern ZklLock *zkl_lock_get(ZklManager *m, const char *name,
  */
 extern void zkl_lock_settle_idle(ZklManager *m, ZklLock *lock);
 
-/* Has the lock decided at the next flush. */
+/* Has the lock decided at the next flush, which takes one by one; or NULL. */
 extern void zkl_lock_touch(ZklManager *m, ZklLock *lock);
+extern ZklLock *zkl_lock_next_touched(ZklManager *m);
 
 /* Adds a request whose node EXISTS to the queue; removes it. */
 extern void zkl_lock_enqueue(ZklManager *m, ZklLock *lock, ZklRequest *r);

@@ -168,7 +168,7 @@ zkl_look_hand_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 	if (zkl_linked(&r->look.unwatched))
 		zkl_link_after(&heir->look.unwatched, &r->look.unwatched);
 	else if (r->look.watch == ZKL_WATCH_SENT ||
-			 r->asked_zxid != heir->asked_zxid)
+			 r->asked.zxid != heir->asked.zxid)
 		zkl_look_again(m, heir);
 	zkl_look_stop(r);
 	set_watch(m, r, ZKL_WATCH_NONE);
@@ -229,7 +229,8 @@ zkl_look_send(ZklManager *m)
 		ZklRequest *r = zkl_container(ZklRequest, look.unwatched,
 									  m->looks.unwatched.head.next);
 
-		if (r->look.placed_at != 0 && r->look.placed_at + age > m->batches.sent_at)
+		if (r->look.placed_at != 0 &&
+			r->look.placed_at + age > m->batches.sent_at)
 			return;
 		zkl_unlink(&r->look.unwatched);
 		zkl_reads_set_watch(m, &r->look.watch, ZKL_WATCH_SENT);

@@ -16,6 +16,7 @@
 #include "core/connection.h"
 #include "core/contenders.h"
 #include "core/decide.h"
+#include "core/downgrade.h"
 #include "core/dump.h"
 #include "core/janitor.h"
 #include "core/keep.h"
@@ -38,27 +39,11 @@
 
 /* ---- life ---- */
 
-static void
-make_table(ZklManager *m, ZklTable *table, size_t elements)
-{
-	size_t		n = 64,
-				i;
-
-	while (n < elements)
-		n *= 2;
-	table->nbuckets = n;
-	table->buckets = zkl_memory_alloc(m, n * sizeof(ZklList));
-	for (i = 0; i < n; i++)
-		zkl_list_init(&table->buckets[i]);
-}
-
 ZklManager *
 zkl_manager_create(const ZklConfig *config)
 {
 	ZklManager *m = config->memory.alloc(config->memory.context,
 										 sizeof(ZklManager));
-	size_t		requests = config->max_requests * sizeof(ZklRequest);
-	uint32_t	i;
 
 	memset(m, 0, sizeof(*m));
 	m->config = *config;
@@ -66,62 +51,27 @@ zkl_manager_create(const ZklConfig *config)
 	m->config.root = m->root;
 	zkl_session_lease_init(m);
 	zkl_operations_init(m);
-	m->requests = zkl_memory_alloc(m, requests);
-	memset(m->requests, 0, requests);
-	for (i = 0; i < config->max_requests; i++)
-		m->requests[i].id = i;
-	make_table(m, &m->nodes.by_uuid, config->max_requests);
-	make_table(m, &m->by_path, (size_t) config->max_requests +
-			   config->max_directories);
 	zkl_batches_init(m);
+	zkl_request_init_all(m);
 	zkl_node_init_all(m);
-	zkl_list_init(&m->downgrades);
-	zkl_list_init(&m->stuck_downgrades);
-	zkl_list_init(&m->stuck_locks);
+	zkl_lock_init_all(m);
+	zkl_downgrade_init_all(m);
 	zkl_look_init_all(m);
+	zkl_reads_init(m);
 	zkl_list_init(&m->kept);
-	zkl_list_init(&m->dirty);
-	zkl_list_init(&m->readers);
-	zkl_list_init(&m->idle);
 	return m;
-}
-
-static void
-destroy_locks(ZklManager *m)
-{
-	size_t		i;
-	ZklLock    *lock;
-	ZklLink    *link,
-			   *after;
-
-	for (i = 0; i < m->by_path.nbuckets; i++)
-	{
-		zkl_foreach(link, after, &m->by_path.buckets[i])
-		{
-			lock = zkl_container(ZklLock, by_path, link);
-			zkl_contenders_forget(m, lock);
-			zkl_reads_forget(m, lock);
-			zkl_memory_release(m, lock);
-		}
-	}
-	while ((lock = m->spare_locks) != NULL)
-	{
-		m->spare_locks = (ZklLock *) (void *) lock->by_path.next;
-		zkl_memory_release(m, lock);
-	}
 }
 
 void
 zkl_manager_destroy(ZklManager *m)
 {
-	destroy_locks(m);
+	zkl_lock_free_all(m);
 	zkl_janitor_stop(m);
 	zkl_batches_free(m);
 	zkl_actions_free(m);
 	zkl_operations_free(m);
-	zkl_memory_release(m, m->nodes.by_uuid.buckets);
-	zkl_memory_release(m, m->by_path.buckets);
-	zkl_memory_release(m, m->requests);
+	zkl_node_free_all(m);
+	zkl_request_free_all(m);
 	m->config.memory.release(m->config.memory.context, m);
 }
 
@@ -196,13 +146,13 @@ zkl_manager_time_out(ZklManager *m, int64_t now, uint32_t request)
 	if (zkl_trace_is_on(m))
 		zkl_trace_request(m, "time-out", request, NULL);
 	m->now = now;
-	zkl_request_time_out(m, &m->requests[request]);
+	zkl_request_time_out(m, &m->requests.all[request]);
 }
 
 bool
 zkl_manager_knows(const ZklManager *m, uint32_t request)
 {
-	return m->requests[request].demand != ZKL_DEMAND_UNUSED;
+	return m->requests.all[request].demand != ZKL_DEMAND_UNUSED;
 }
 
 void
@@ -296,7 +246,7 @@ heed_lapse(ZklManager *m)
 {
 	bool		lapsed = zkl_session_lease_lapsed(m);
 
-	if (m->connection.state == ZKL_CONNECTION_READY && m->nlive > 0 &&
+	if (m->connection.state == ZKL_CONNECTION_READY && m->requests.nlive > 0 &&
 		(lapsed || zkl_session_lease_until(m, m->now) <= m->now))
 		zkl_session_give_up(m, ZKL_RC_LAPSED);
 }
@@ -331,19 +281,16 @@ zkl_manager_session_lost(ZklManager *m, int64_t now)
 void
 zkl_manager_flush(ZklManager *m, int64_t now)
 {
+	ZklLock    *lock;
+
 	m->now = now;
 	zkl_release_due(m);
 	heed_lapse(m);
 	zkl_session_lease_verify(m);
 	while (m->connection.state == ZKL_CONNECTION_READY &&
 		   (now < m->session_lease.until || ZKL_MUTANT(GRANT_WITHOUT_LEASE)) &&
-		   !zkl_list_empty(&m->dirty))
-	{
-		ZklLink    *link = m->dirty.head.next;
-
-		zkl_unlink(link);
-		zkl_decide_lock(m, zkl_container(ZklLock, dirty, link));
-	}
+		   (lock = zkl_lock_next_touched(m)) != NULL)
+		zkl_decide_lock(m, lock);
 	zkl_pace_decided(m);
 	zkl_batch_send(m);
 	zkl_reads_send(m);
@@ -374,7 +321,8 @@ uint32_t
 zkl_manager_awaited(const ZklManager *m)
 {
 	/* A release may hand over a lock that another request waits for. */
-	return m->nwaiting == 0 && m->connection.state == ZKL_CONNECTION_READY ?
+	return m->locks.nwaiting == 0 &&
+		m->connection.state == ZKL_CONNECTION_READY ?
 		zkl_pace_missing(m) : 0;
 }
 
@@ -402,7 +350,8 @@ zkl_manager_ready(const ZklManager *m)
 bool
 zkl_manager_at_rest(const ZklManager *m)
 {
-	return m->connection.state == ZKL_CONNECTION_READY && m->nlive == 0 &&
+	return m->connection.state == ZKL_CONNECTION_READY &&
+		m->requests.nlive == 0 &&
 		m->batches.n == 0 && !m->chain.needed && !m->chain.sent;
 }
 
@@ -427,14 +376,18 @@ zkl_manager_zxid(const ZklManager *m)
 uint32_t
 zkl_manager_live(const ZklManager *m)
 {
-	return m->nlive;
+	return m->requests.nlive;
 }
 
 void
 zkl_manager_counters(const ZklManager *m, ZklCounters *counters)
 {
-	*counters = m->counters;
 	counters->batches = m->batches.napplied;
+	counters->operations = m->operations.sent;
+	counters->listings = m->reads.listings;
+	counters->creates = m->nodes.created;
+	counters->continuous = m->nodes.alone;
+	counters->watches = m->reads.watches;
 }
 
 const char *

@@ -2,11 +2,9 @@
  * mark.c
  *	  The marks that others leave in the data of our nodes.
  *
- * Decides what a mark means for the request whose node bears it.  Owns
- * asked_early and asked_zxid of a request; restore.c fills in what a slot
- * recorded, and request.c clears asked_early when a demand ends.  Runs in the
- * worker (and in tests), takes no locks, knows neither PostgreSQL nor
- * ZooKeeper.
+ * Owns ZklAsked: it decides what a mark means for the request whose node bears
+ * it.  Runs in the worker (and in tests), takes no locks, knows neither
+ * PostgreSQL nor ZooKeeper.
  */
 #include "core/actions.h"
 #include "core/keep.h"
@@ -20,15 +18,27 @@ zkl_mark_breaks(const ZklRequest *r, const ZklReply *reply)
 		zkl_node_data_breaking(reply->data, reply->data_length);
 }
 
+void
+zkl_mark_restore(ZklRequest *r, int64_t zxid)
+{
+	r->asked.zxid = zxid;
+}
+
+void
+zkl_mark_new_node(ZklRequest *r)
+{
+	r->asked.early = false;
+}
+
 /*
  * A read that is under way, or that we have yet to send, will find the mark.
  */
 void
 zkl_mark_granted(ZklManager *m, ZklRequest *r)
 {
-	if (r->asked_early && r->look.watch == ZKL_WATCH_ARMED)
+	if (r->asked.early && r->look.watch == ZKL_WATCH_ARMED)
 		zkl_look_again(m, r);
-	r->asked_early = false;
+	r->asked.early = false;
 }
 
 /*
@@ -42,12 +52,12 @@ zkl_mark_revoke(ZklManager *m, ZklRequest *r, int64_t zxid,
 	ZklRequest *s = r;
 
 	if (r->demand != ZKL_DEMAND_GRANTED)
-		r->asked_early = true;
+		r->asked.early = true;
 	if (r->demand != ZKL_DEMAND_GRANTED || r->broken)
 		return;
 	do
 	{
-		if ((s == r || s->cover == r) && s->asked_zxid != zxid &&
+		if ((s == r || s->ring.cover == r) && s->asked.zxid != zxid &&
 			!zkl_is_kept(s))
 		{
 			ZklAction  *action = zkl_actions_add(m, ZKL_ACTION_REVOKE);
@@ -55,8 +65,8 @@ zkl_mark_revoke(ZklManager *m, ZklRequest *r, int64_t zxid,
 			action->request = s->id;
 			action->asker = zkl_actions_join(m, asker, "", "");
 			action->asked_zxid = zxid;
-			s->asked_zxid = zxid;
+			s->asked.zxid = zxid;
 		}
-		s = s->sibling_next;
+		s = s->ring.next;
 	} while (s != r);
 }

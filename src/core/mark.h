@@ -10,6 +10,12 @@
 /* Whether an operator breaks the lock; reply answers a get of r's node. */
 extern bool zkl_mark_breaks(const ZklRequest *r, const ZklReply *reply);
 
+/* A restarted worker finds that the holder was told of this write. */
+extern void zkl_mark_restore(ZklRequest *r, int64_t zxid);
+
+/* r gets another node, which bears no mark. */
+extern void zkl_mark_new_node(ZklRequest *r);
+
 /* r has been granted: heeds a mark that came while it waited. */
 extern void zkl_mark_granted(ZklManager *m, ZklRequest *r);
 

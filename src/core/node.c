@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/actions.h"
+#include "core/memory.h"
 #include "core/node.h"
 
 void
@@ -15,10 +16,17 @@ zkl_node_init_all(ZklManager *m)
 {
 	int			i;
 
+	zkl_memory_make_table(m, &m->nodes.by_uuid, m->config.max_requests);
 	zkl_list_init(&m->nodes.creates);
 	zkl_list_init(&m->nodes.resends);
 	for (i = 0; i < ZKL_DELETES; i++)
 		zkl_list_init(&m->nodes.deletes[i]);
+}
+
+void
+zkl_node_free_all(ZklManager *m)
+{
+	zkl_memory_release(m, m->nodes.by_uuid.buckets);
 }
 
 void

@@ -7,8 +7,9 @@
 
 #include "core/state.h"
 
-/* For a manager with nothing but its config; and for a new request. */
+/* For a manager with nothing but its config; at its end; for a new request. */
 extern void zkl_node_init_all(ZklManager *m);
+extern void zkl_node_free_all(ZklManager *m);
 extern void zkl_node_init(ZklRequest *r, const ZklDemand *demand);
 
 /* The request that a uuid names, or NULL. */
@@ -26,7 +27,7 @@ extern void zkl_node_note(ZklManager *m, const ZklRequest *r);
 static inline ZklLockMode
 zkl_node_mode(const ZklRequest *r)
 {
-	return r->downgrade != ZKL_DOWNGRADE_NONE ? ZKL_SHARED : r->node.mode;
+	return r->downgrade.state != ZKL_DOWNGRADE_NONE ? ZKL_SHARED : r->node.mode;
 }
 
 /* ---- steps ---- */
@@ -98,8 +99,10 @@ zkl_node_set_version(ZklRequest *r, int32_t version)
 }
 
 static inline void
-zkl_node_set_alone(ZklRequest *r, bool alone)
+zkl_node_created(ZklManager *m, ZklRequest *r, bool alone)
 {
+	m->nodes.created++;
+	m->nodes.alone += alone;
 	r->node.alone = alone;
 }
 

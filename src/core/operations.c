@@ -56,7 +56,8 @@ begin_operation(ZklManager *m, ZklOpKind kind, ZklLock *lock,
 	op->serial = (op->serial + 1) & 0x3fffff;
 	op->lock = lock;
 	op->request = request;
-	op->submitted = request != NULL ? request->submitted : m->submissions;
+	op->submitted = request != NULL ? request->submitted :
+		m->requests.submitted;
 	op->order = ++m->operations.order;
 	op->sent_at = m->operations.sent_at = m->now;
 	op->bytes = 0;
@@ -75,7 +76,7 @@ send_operation(ZklManager *m, const ZklOp *op, ZklSendKind send,
 	action->tag = (uint64_t) op->serial << 32 |
 		(uint64_t) (op - m->operations.all);
 	action->path = path;
-	m->counters.operations++;
+	m->operations.sent++;
 	return action;
 }
 

@@ -104,9 +104,11 @@ zkl_pace_missing(const ZklManager *m)
 	const ZklLink *link;
 	uint32_t	enough = ZKL_PACE_ENOUGH;
 
-	if (m->now >= m->pace.gather_until || m->batches.n > 0 || m->batches.beat_wanted ||
-		zkl_pace_due(m) || !zkl_list_empty(&m->nodes.deletes[ZKL_DELETE_NOW]) ||
-		!zkl_list_empty(&m->nodes.resends) || !zkl_list_empty(&m->downgrades))
+	if (m->now >= m->pace.gather_until || m->batches.n > 0 ||
+		m->batches.beat_wanted || zkl_pace_due(m) ||
+		!zkl_list_empty(&m->nodes.deletes[ZKL_DELETE_NOW]) ||
+		!zkl_list_empty(&m->nodes.resends) ||
+		!zkl_list_empty(&m->downgrades.wanted))
 		return 0;
 	for (link = creates->head.next; link != &creates->head && enough > 0;
 		 link = link->next)

@@ -116,7 +116,7 @@ deny_permits(ZklManager *m, ZklLock *lock)
 		return false;
 	zkl_foreach(link, after, &lock->queue.own)
 	{
-		ZklRequest *r = zkl_container(ZklRequest, queued, link);
+		ZklRequest *r = zkl_container(ZklRequest, place.link, link);
 		ZklVerdict	verdict;
 
 		if (r->demand == ZKL_DEMAND_WAITING && r->timed_out)
@@ -140,7 +140,7 @@ deny_permits(ZklManager *m, ZklLock *lock)
 static uint32_t
 count_ahead(const ZklLock *lock)
 {
-	const ZklLink *link = lock->queue.waiting->queued.prev;
+	const ZklLink *link = lock->queue.waiting->place.link.prev;
 	uint32_t	n = 0;
 
 	for (; link != &lock->queue.own.head; link = link->prev)

@@ -63,7 +63,7 @@ zkl_probe_begin(ZklManager *m, ZklRequest *r)
 {
 	ZklLock    *lock = r->lock;
 
-	if (!r->timed_out || r->sibling_next != r || lock->drain.wanted ||
+	if (!r->timed_out || r->ring.next != r || lock->drain.wanted ||
 		lock->dialect == ZKL_DIALECT_PERMIT || likely_free(lock) ||
 		!may_deny_soon(m))
 		return false;

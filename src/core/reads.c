@@ -2,7 +2,7 @@
  * reads.c
  *	  Sends listings, and sets and removes watches.
  *
- * Owns ZklReads, and of a lock ZklDirectory, ZklAhead and ZklListing.  Every
+ * Owns ZklReads, and of a lock ZklDirectory, ZklAhead and ZklListings.  Every
  * watch state is written by zkl_reads_set_watch, which counts the armed
  * watches: reads_reply.c calls it when an answer or an event comes, look.c for
  * the watches on our own nodes.  Runs in the worker (and in tests), takes no
@@ -23,12 +23,19 @@
 #include "core/tries.h"
 
 void
+zkl_reads_init(ZklManager *m)
+{
+	zkl_list_init(&m->reads.readers);
+	zkl_list_init(&m->reads.stuck);
+}
+
+void
 zkl_reads_set_watch(ZklManager *m, ZklWatchState *watch, ZklWatchState state)
 {
 	if (*watch == ZKL_WATCH_ARMED)
-		m->counters.watches--;
+		m->reads.watches--;
 	if (state == ZKL_WATCH_ARMED)
-		m->counters.watches++;
+		m->reads.watches++;
 	*watch = state;
 }
 
@@ -36,7 +43,7 @@ void
 zkl_reads_want(ZklManager *m, ZklLock *lock)
 {
 	if (!zkl_linked(&lock->reader))
-		zkl_list_append(&m->readers, &lock->reader);
+		zkl_list_append(&m->reads.readers, &lock->reader);
 }
 
 void
@@ -60,16 +67,16 @@ zkl_reads_list_later(ZklManager *m, ZklLock *lock)
 	if (zkl_linked(&lock->listing.stuck))
 		return;
 	zkl_retry_later(m);
-	zkl_list_append(&m->stuck_locks, &lock->listing.stuck);
+	zkl_list_append(&m->reads.stuck, &lock->listing.stuck);
 }
 
 void
 zkl_reads_retry(ZklManager *m)
 {
-	while (!zkl_list_empty(&m->stuck_locks))
+	while (!zkl_list_empty(&m->reads.stuck))
 	{
 		ZklLock    *lock = zkl_container(ZklLock, listing.stuck,
-										 m->stuck_locks.head.next);
+										 m->reads.stuck.head.next);
 
 		zkl_unlink(&lock->listing.stuck);
 		zkl_reads_list_again(m, lock);
@@ -94,7 +101,7 @@ void
 zkl_reads_visit(ZklManager *m, ZklLock *lock)
 {
 	uint64_t	hash = zkl_hash(lock->path, lock->path_length);
-	uint32_t   *visit = &m->visits[hash & (ZKL_VISITS - 1)];
+	uint32_t   *visit = &m->reads.visits[hash & (ZKL_VISITS - 1)];
 	uint32_t	tag = (uint32_t) (hash >> 32);
 
 	if (lock->directory.watch != ZKL_WATCH_NONE)
@@ -196,7 +203,7 @@ send_probe(ZklManager *m, ZklLock *lock)
 	if (zkl_list_empty(&lock->tries.all) || lock->tries.sent)
 		return;
 	zkl_tries_look_sent(lock);
-	m->counters.listings++;
+	m->reads.listings++;
 	if (!ZKL_MUTANT(PROBE_WITHOUT_SYNC))
 		zkl_operations_send(m, ZKL_OP_PROBE_SYNC, lock, NULL, ZKL_SEND_SYNC,
 							zkl_actions_join(m, lock->path, "", ""));
@@ -217,7 +224,7 @@ send_lock_reads(ZklManager *m, ZklLock *lock)
 
 		lock->listing.wanted = false;
 		lock->listing.sent = true;
-		m->counters.listings++;
+		m->reads.listings++;
 		zkl_operations_read(m, ZKL_OP_LIST, lock, NULL, ZKL_SEND_LIST,
 							path, watch);
 		if (watch)
@@ -248,9 +255,9 @@ zkl_reads_send(ZklManager *m)
 {
 	if (m->connection.state != ZKL_CONNECTION_READY)
 		return;
-	while (!zkl_list_empty(&m->readers) && zkl_operations_may_read(m))
+	while (!zkl_list_empty(&m->reads.readers) && zkl_operations_may_read(m))
 	{
-		ZklLink    *link = m->readers.head.next;
+		ZklLink    *link = m->reads.readers.head.next;
 
 		zkl_unlink(link);
 		send_lock_reads(m, zkl_container(ZklLock, reader, link));

@@ -8,6 +8,8 @@
 
 #include "core/state.h"
 
+extern void zkl_reads_init(ZklManager *m);
+
 /* Changes the state of a watch, and the count of those that are armed. */
 extern void zkl_reads_set_watch(ZklManager *m, ZklWatchState *watch,
 								ZklWatchState state);

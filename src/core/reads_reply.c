@@ -15,6 +15,7 @@
 #include "core/janitor.h"
 #include "core/listing.h"
 #include "core/lock.h"
+#include "core/loss.h"
 #include "core/look.h"
 #include "core/mark.h"
 #include "core/node.h"
@@ -45,7 +46,7 @@ listing_refused(ZklManager *m, ZklLock *lock, int32_t rc)
 		ZklRequest *r = zkl_container(ZklRequest, all, link);
 
 		unsettled |= r->node.state == ZKL_NODE_UNSETTLED ||
-			r->downgrade == ZKL_DOWNGRADE_UNSETTLED;
+			r->downgrade.state == ZKL_DOWNGRADE_UNSETTLED;
 		if (r->demand == ZKL_DEMAND_WAITING &&
 			(r->node.state == ZKL_NODE_UNSETTLED ||
 			 r->node.state == ZKL_NODE_EXISTS))
@@ -56,7 +57,8 @@ listing_refused(ZklManager *m, ZklLock *lock, int32_t rc)
 }
 
 static void
-listing_came(ZklManager *m, ZklLock *lock, const ZklOp *op, const ZklReply *reply)
+listing_came(ZklManager *m, ZklLock *lock, const ZklOp *op,
+			 const ZklReply *reply)
 {
 	ZklReply	empty;
 
@@ -81,6 +83,8 @@ static void
 watched_ahead(ZklManager *m, ZklLock *lock, const ZklOp *op,
 			  const ZklReply *reply)
 {
+	bool		downgrading;
+
 	if (lock->ahead.watch != ZKL_WATCH_SENT || lock->ahead.order != op->order)
 		return;
 	zkl_lock_touch(m, lock);
@@ -92,8 +96,9 @@ watched_ahead(ZklManager *m, ZklLock *lock, const ZklOp *op,
 		if (reply->stat.ephemeral_owner == m->session.id)
 			zkl_janitor_delete(m, zkl_actions_join(m, lock->path, "/",
 												   lock->ahead.name));
-		zkl_reads_ahead_watched(m, lock, !zkl_node_data_downgrading(reply->data,
-																	reply->data_length));
+		downgrading = zkl_node_data_downgrading(reply->data,
+												reply->data_length);
+		zkl_reads_ahead_watched(m, lock, !downgrading);
 		return;
 	}
 	zkl_reads_set_watch(m, &lock->ahead.watch, ZKL_WATCH_NONE);
@@ -102,7 +107,8 @@ watched_ahead(ZklManager *m, ZklLock *lock, const ZklOp *op,
 	else if (reply->rc == ZKL_RC_NONODE && !ZKL_MUTANT(NONODE_FAILS))
 		zkl_contenders_ahead_gone(m, lock, false);
 	else if (lock->queue.waiting != NULL)
-		zkl_request_fail(m, lock->queue.waiting, ZKL_FAILURE_ZOOKEEPER, reply->rc);
+		zkl_request_fail(m, lock->queue.waiting, ZKL_FAILURE_ZOOKEEPER,
+						 reply->rc);
 }
 
 /*
@@ -119,7 +125,7 @@ heed_mark(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 	if (zkl_mark_breaks(r, reply))
 	{
 		if (r->demand == ZKL_DEMAND_GRANTED)
-			zkl_request_break(m, r, ZKL_FAILURE_BROKEN);
+			zkl_loss_break(m, r, ZKL_FAILURE_BROKEN);
 		else
 			zkl_request_again(m, r);
 	}
@@ -156,7 +162,7 @@ watched_own(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 		if (r->demand == ZKL_DEMAND_WAITING)
 			zkl_node_set_czxid(r, 0);
 		if (reply->rc == ZKL_RC_NOAUTH && r->demand == ZKL_DEMAND_GRANTED)
-			zkl_request_break(m, r, ZKL_FAILURE_UNREADABLE);
+			zkl_loss_break(m, r, ZKL_FAILURE_UNREADABLE);
 	}
 }
 

@@ -7,6 +7,7 @@
  */
 #include "core/actions.h"
 #include "core/keep.h"
+#include "core/loss.h"
 #include "core/release.h"
 #include "core/request.h"
 #include "core/trace.h"
@@ -14,7 +15,7 @@
 void
 zkl_release_take(ZklManager *m, uint32_t request, const ZklEnd *end)
 {
-	ZklRequest *r = &m->requests[request];
+	ZklRequest *r = &m->requests.all[request];
 
 	if (zkl_trace_is_on(m))
 		zkl_trace_request(m, "release", request, end);
@@ -35,7 +36,7 @@ zkl_release_take(ZklManager *m, uint32_t request, const ZklEnd *end)
 void
 zkl_release_overdue(ZklManager *m, uint32_t request)
 {
-	ZklRequest *r = &m->requests[request];
+	ZklRequest *r = &m->requests.all[request];
 
 	if (zkl_trace_is_on(m))
 		zkl_trace_request(m, "overdue", request, NULL);
@@ -44,7 +45,7 @@ zkl_release_overdue(ZklManager *m, uint32_t request)
 	zkl_request_answered(m, r);
 
 	/* Comes after what the heir, if any, is told of the node. */
-	zkl_request_retired(m, r);
+	zkl_loss_retired(m, r);
 }
 
 void

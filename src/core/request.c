@@ -2,10 +2,10 @@
  * request.c
  *	  The state machine of one request: its demand, and its znode.
  *
- * Owns the demand's transitions shown in state.h, with cover and broken of a
- * request.  restore.c sets them once, after a restart.  node.c writes the
- * node's states, as request.c tells it.  Runs in the worker (and in tests),
- * takes no locks, knows neither PostgreSQL nor ZooKeeper.
+ * Owns the fields of ZklRequest that are in no group, ZklRequests, and
+ * ZklLockRequests: the demand's transitions shown in lock_state.h.  node.c
+ * writes the node's states, as request.c tells it.  Runs in the worker (and in
+ * tests), takes no locks, knows neither PostgreSQL nor ZooKeeper.
  */
 #include <string.h>
 
@@ -14,18 +14,38 @@
 #include "core/drain.h"
 #include "core/keep.h"
 #include "core/lock.h"
+#include "core/loss.h"
 #include "core/look.h"
 #include "core/mark.h"
+#include "core/memory.h"
 #include "core/node.h"
 #include "core/pace.h"
 #include "core/request.h"
 #include "core/siblings.h"
 #include "core/tries.h"
 
+void
+zkl_request_init_all(ZklManager *m)
+{
+	size_t		size = m->config.max_requests * sizeof(ZklRequest);
+	uint32_t	i;
+
+	m->requests.all = zkl_memory_alloc(m, size);
+	memset(m->requests.all, 0, size);
+	for (i = 0; i < m->config.max_requests; i++)
+		m->requests.all[i].id = i;
+}
+
+void
+zkl_request_free_all(ZklManager *m)
+{
+	zkl_memory_release(m, m->requests.all);
+}
+
 ZklRequest *
 zkl_request_begin(ZklManager *m, uint32_t id, const ZklDemand *demand)
 {
-	ZklRequest *r = &m->requests[id];
+	ZklRequest *r = &m->requests.all[id];
 	ZklLock    *lock = zkl_lock_get(m, demand->name, demand->dialect);
 
 	memset(r, 0, offsetof(ZklRequest, node.data));
@@ -34,26 +54,26 @@ zkl_request_begin(ZklManager *m, uint32_t id, const ZklDemand *demand)
 	r->mode = demand->mode;
 	r->max = demand->max;
 	r->lock = lock;
-	r->submitted = ++m->submissions;
+	r->submitted = ++m->requests.submitted;
 	zkl_siblings_init(r, demand->owner);
 	zkl_node_init(r, demand);
 
 	if (demand->sibling >= 0 &&
 		(uint32_t) demand->sibling < m->config.max_requests)
 	{
-		ZklRequest *sibling = &m->requests[demand->sibling];
+		ZklRequest *sibling = &m->requests.all[demand->sibling];
 
 		/*
 		 * If the sibling was lost meanwhile, it still leads to the owner's
 		 * other holds.
 		 */
 		if (sibling->demand != ZKL_DEMAND_UNUSED && sibling->lock == lock &&
-			sibling->owner == r->owner)
+			sibling->ring.owner == r->ring.owner)
 			zkl_siblings_join(r, sibling);
 	}
 	zkl_list_append(&lock->requests.all, &r->all);
 	lock->requests.n++;
-	m->nlive++;
+	m->requests.nlive++;
 	r->together = demand->together;
 	lock->requests.ntogether += r->together;
 	if (demand->timed_out)
@@ -78,89 +98,7 @@ give_slot_back(ZklManager *m, ZklRequest *r)
 	zkl_lock_settle_idle(m, lock);
 }
 
-/* ---- losses ---- */
-
-static void
-tell_loss(ZklManager *m, const ZklRequest *r, ZklFailure failure)
-{
-	ZklAction  *action = zkl_actions_add(m, ZKL_ACTION_LOSE);
-
-	action->request = r->id;
-	action->failure = failure;
-}
-
-void
-zkl_request_retired(ZklManager *m, const ZklRequest *r)
-{
-	ZklAction  *action = zkl_actions_add(m, ZKL_ACTION_RETIRE);
-
-	action->request = r->id;
-	action->has_node = r->node.state != ZKL_NODE_NONE;
-}
-
-void
-zkl_request_lose(ZklManager *m, ZklRequest *r, ZklFailure failure)
-{
-	ZklRequest *s = r;
-
-	do
-	{
-		ZklRequest *next = s->sibling_next;
-
-		if (s == r || s->cover == r)
-		{
-			if (zkl_is_kept(s))
-				zkl_keep_over(m, s);
-			else if (s->broken)
-				zkl_request_retired(m, s);
-			else
-				tell_loss(m, s, failure);
-			s->cover = NULL;
-			s->demand = ZKL_DEMAND_ANSWERED;
-			m->nlive--;
-		}
-		s = next;
-	} while (s != r);
-}
-
-void
-zkl_request_break(ZklManager *m, ZklRequest *r, ZklFailure failure)
-{
-	ZklRequest *s = r;
-
-	if (r->demand != ZKL_DEMAND_GRANTED)
-		return;
-	zkl_downgrade_give_up(r);
-	do
-	{
-		/* The previous worker may have told only some of them. */
-		if ((s == r || s->cover == r) && !s->broken)
-		{
-			if (zkl_is_kept(s))
-				zkl_keep_over(m, s);
-			else
-				tell_loss(m, s, failure);
-			s->broken = true;
-		}
-		s = s->sibling_next;
-	} while (s != r);
-	zkl_keep_disown(m, r);
-}
-
 /* ---- ends ---- */
-
-/* Requests that share r's node share the heir's from now on. */
-static void
-follow(ZklRequest *r, ZklRequest *heir)
-{
-	ZklRequest *s;
-
-	for (s = r->sibling_next; s != r; s = s->sibling_next)
-	{
-		if (s->cover == r)
-			s->cover = heir;
-	}
-}
 
 /* The node of r goes on as the node of another hold of the same owner. */
 static void
@@ -168,15 +106,24 @@ hand_node_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 {
 	zkl_node_hand_on(m, r, heir);
 	zkl_look_hand_on(m, r, heir);
-	heir->cover = NULL;
-	follow(r, heir);
+	zkl_siblings_follow(r, heir);
 	zkl_lock_dequeue(m, r->lock, r);
 	zkl_lock_enqueue(m, r->lock, heir);
 	zkl_node_note(m, heir);
 	zkl_downgrade_pass_on(m, r, heir);
 	if (r->broken)
-		zkl_request_break(m, heir, ZKL_FAILURE_BROKEN);
+		zkl_loss_break(m, heir, ZKL_FAILURE_BROKEN);
 	zkl_downgrade_want(m, heir);
+}
+
+/* r waits no longer: what it wanted to be told meanwhile is over. */
+static void
+stop_waiting(ZklRequest *r)
+{
+	if (r->demand == ZKL_DEMAND_WAITING && r->timed_out)
+		r->lock->requests.ntimed_out--;
+	r->lock->requests.ntogether -= r->together;
+	r->together = false;
 }
 
 /*
@@ -187,18 +134,15 @@ static void
 end_demand(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 {
 	ZklLock    *lock = r->lock;
-	ZklRequest *cover = r->cover;
+	ZklRequest *cover = r->ring.cover;
 	ZklRequest *heir;
 
 	if (ZKL_MUTANT(HANDOVER_TO_CANCELLED) && r == lock->queue.waiting &&
 		lock->queue.nheld > 0 && demand == ZKL_DEMAND_RELEASED)
 		return;
-	m->nlive--;
-	if (r->demand == ZKL_DEMAND_WAITING && r->timed_out)
-		lock->requests.ntimed_out--;
-	lock->requests.ntogether -= r->together;
-	r->together = false;
-	r->cover = NULL;
+	m->requests.nlive--;
+	stop_waiting(r);
+	zkl_siblings_lean(r, NULL);
 	switch (r->node.state)
 	{
 		case ZKL_NODE_NONE:
@@ -241,7 +185,7 @@ void
 zkl_request_create(ZklManager *m, ZklRequest *r)
 {
 	zkl_node_new(m, r, r->lock->drain.wanted);
-	r->asked_early = false;
+	zkl_mark_new_node(r);
 	zkl_look_forget(m, r);
 	if (r->node.parked)
 		zkl_lock_touch(m, r->lock);
@@ -303,11 +247,8 @@ tell_grant(ZklManager *m, ZklRequest *r)
 
 	action->request = r->id;
 	action->token = r->token;
-	action->solitary = r->cover == NULL && zkl_pace_is_solitary(r);
-	if (r->timed_out)
-		r->lock->requests.ntimed_out--;
-	r->lock->requests.ntogether -= r->together;
-	r->together = false;
+	action->solitary = r->ring.cover == NULL && zkl_pace_is_solitary(r);
+	stop_waiting(r);
 	r->demand = ZKL_DEMAND_GRANTED;
 	zkl_look_set_verified(r, true);
 	zkl_pace_granted(m);
@@ -339,9 +280,23 @@ zkl_request_restore_hold(ZklManager *m, ZklRequest *r)
 }
 
 void
+zkl_request_restore(ZklRequest *r, int64_t token, bool broken)
+{
+	r->token = token;
+	r->broken = broken;
+}
+
+void
+zkl_request_restore_cover(ZklRequest *r, ZklRequest *cover)
+{
+	r->demand = ZKL_DEMAND_GRANTED;
+	zkl_siblings_lean(r, cover);
+}
+
+void
 zkl_request_cover(ZklManager *m, ZklRequest *r, ZklRequest *cover)
 {
-	r->cover = cover;
+	zkl_siblings_lean(r, cover);
 	r->token = cover->token;
 	tell_grant(m, r);
 }
@@ -370,6 +325,20 @@ zkl_request_fail(ZklManager *m, ZklRequest *r, ZklFailure failure, int32_t rc)
 	action->failure = failure;
 	action->rc = rc;
 	end_demand(m, r, ZKL_DEMAND_ANSWERED);
+}
+
+void
+zkl_request_lost(ZklManager *m, ZklRequest *r)
+{
+	zkl_siblings_lean(r, NULL);
+	r->demand = ZKL_DEMAND_ANSWERED;
+	m->requests.nlive--;
+}
+
+void
+zkl_request_set_broken(ZklRequest *r)
+{
+	r->broken = true;
 }
 
 void
@@ -402,7 +371,7 @@ zkl_request_going(ZklManager *m, ZklRequest *r, ZklSeq seq)
 static void
 drop_node(ZklManager *m, ZklRequest *r)
 {
-	if (zkl_linked(&r->queued))
+	if (zkl_linked(&r->place.link))
 		zkl_lock_dequeue(m, r->lock, r);
 	zkl_downgrade_pass_on(m, r, NULL);
 	zkl_look_stop(r);
@@ -417,7 +386,7 @@ zkl_request_vanished(ZklManager *m, ZklRequest *r)
 	drop_node(m, r);
 	if (r->demand == ZKL_DEMAND_GRANTED)
 	{
-		zkl_request_lose(m, r, ZKL_FAILURE_NODE_DELETED);
+		zkl_loss_take(m, r, ZKL_FAILURE_NODE_DELETED);
 		zkl_keep_disown(m, r);
 	}
 	else if (r->demand == ZKL_DEMAND_WAITING)
@@ -438,8 +407,8 @@ zkl_request_session_lost(ZklManager *m, ZklRequest *r)
 	if (ZKL_MUTANT(KEEP_HOLDS) && r->demand == ZKL_DEMAND_GRANTED)
 		return;
 	drop_node(m, r);
-	if (r->demand == ZKL_DEMAND_GRANTED && r->cover == NULL)
-		zkl_request_lose(m, r, ZKL_FAILURE_SESSION_EXPIRED);
+	if (r->demand == ZKL_DEMAND_GRANTED && r->ring.cover == NULL)
+		zkl_loss_take(m, r, ZKL_FAILURE_SESSION_EXPIRED);
 	else if (r->demand == ZKL_DEMAND_WAITING)
 		zkl_request_create(m, r);
 	else
@@ -459,7 +428,7 @@ zkl_request_time_out(ZklManager *m, ZklRequest *r)
 void
 zkl_request_release(ZklManager *m, ZklRequest *r)
 {
-	ZklRequest *sibling = r->sibling_next;
+	ZklRequest *sibling = r->ring.next;
 
 	zkl_keep_end(r);
 	if (r->demand == ZKL_DEMAND_WAITING || r->demand == ZKL_DEMAND_GRANTED)

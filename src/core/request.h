@@ -7,6 +7,10 @@
 
 #include "core/state.h"
 
+/* For a manager with nothing but its config, and at its end. */
+extern void zkl_request_init_all(ZklManager *m);
+extern void zkl_request_free_all(ZklManager *m);
+
 /* Sets up an unused request on its lock, demand WAITING and node NONE. */
 extern ZklRequest *zkl_request_begin(ZklManager *m, uint32_t id,
 									 const ZklDemand *demand);
@@ -35,8 +39,13 @@ extern void zkl_request_gone(ZklManager *m, ZklRequest *r);
 extern void zkl_request_cover(ZklManager *m, ZklRequest *r, ZklRequest *cover);
 extern bool zkl_request_grant(ZklManager *m, ZklRequest *r);
 
-/* It was granted before the worker started: no new answer. */
+/*
+ * After a restart: what its slot says; it was granted before the worker
+ * started, so there is no new answer; likewise with another hold's node.
+ */
+extern void zkl_request_restore(ZklRequest *r, int64_t token, bool broken);
 extern void zkl_request_restore_hold(ZklManager *m, ZklRequest *r);
+extern void zkl_request_restore_cover(ZklRequest *r, ZklRequest *cover);
 extern void zkl_request_deny(ZklManager *m, ZklRequest *r);
 
 /* It was requested together with others, and waits: tells its owner. */
@@ -62,20 +71,8 @@ extern void zkl_request_session_lost(ZklManager *m, ZklRequest *r);
 extern void zkl_request_time_out(ZklManager *m, ZklRequest *r);
 extern void zkl_request_release(ZklManager *m, ZklRequest *r);
 
-/* A hold is lost, with all that share its node; the node is gone. */
-extern void zkl_request_lose(ZklManager *m, ZklRequest *r, ZklFailure failure);
-
-/*
- * An operator breaks the lock, or its node cannot be read: its holder loses
- * it at once, but the node stays in the queue until the holder has released
- * it.
- */
-extern void zkl_request_break(ZklManager *m, ZklRequest *r,
-							  ZklFailure failure);
-
-/*
- * A hold that was lost earlier is no longer a hold: has the host record that.
- */
-extern void zkl_request_retired(ZklManager *m, const ZklRequest *r);
+/* For loss.c: what becomes of r, if its node is gone, or stays for now */
+extern void zkl_request_lost(ZklManager *m, ZklRequest *r);
+extern void zkl_request_set_broken(ZklRequest *r);
 
 #endif							/* ZKL_CORE_REQUEST_H */

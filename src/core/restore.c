@@ -12,6 +12,8 @@
 #include "core/downgrade.h"
 #include "core/janitor.h"
 #include "core/lock.h"
+#include "core/loss.h"
+#include "core/mark.h"
 #include "core/node.h"
 #include "core/release.h"
 #include "core/request.h"
@@ -36,24 +38,25 @@ zkl_restore_session(ZklManager *m, const ZklSession *session, uint32_t chain,
 static void
 restore_covered(ZklManager *m, ZklRequest *r)
 {
+	ZklRequest *cover = NULL;
 	ZklLink    *link,
 			   *after;
 
-	r->demand = ZKL_DEMAND_GRANTED;
 	zkl_foreach(link, after, &r->lock->requests.all)
 	{
 		ZklRequest *s = zkl_container(ZklRequest, all, link);
 
-		if (s != r && s->owner == r->owner &&
+		if (s != r && s->ring.owner == r->ring.owner &&
 			s->demand == ZKL_DEMAND_GRANTED &&
 			s->node.state == ZKL_NODE_EXISTS &&
 			s->token == r->token)
-			r->cover = s;
+			cover = s;
 	}
-	if (r->cover == NULL)
+	zkl_request_restore_cover(r, cover);
+	if (cover == NULL)
 		zkl_request_vanished(m, r);
-	else if (r->cover->broken)
-		zkl_request_break(m, r->cover, ZKL_FAILURE_BROKEN);
+	else if (cover->broken)
+		zkl_loss_break(m, cover, ZKL_FAILURE_BROKEN);
 }
 
 /*
@@ -73,7 +76,7 @@ find_sibling(ZklManager *m, const ZklDemand *demand)
 		const ZklRequest *s = zkl_container(ZklRequest, all, link);
 
 		if (demand->dialect != ZKL_DIALECT_PERMIT &&
-			s->demand == ZKL_DEMAND_GRANTED && s->owner == demand->owner)
+			s->demand == ZKL_DEMAND_GRANTED && s->ring.owner == demand->owner)
 			sibling = (int32_t) s->id;
 	}
 	return sibling;
@@ -133,12 +136,11 @@ restore_shared_node(ZklManager *m, ZklRequest *r, const ZklRestored *slot)
 	if (is_hold(slot) && slot->sent)
 		first = zkl_node_find(m, &slot->uuid);
 	if (first == NULL || first->demand != ZKL_DEMAND_GRANTED ||
-		first->owner != r->owner || first->lock != r->lock)
+		first->ring.owner != r->ring.owner || first->lock != r->lock)
 		return false;
-	r->demand = ZKL_DEMAND_GRANTED;
-	r->cover = first;
+	zkl_request_restore_cover(r, first);
 	if (first->broken)
-		zkl_request_break(m, first, ZKL_FAILURE_BROKEN);
+		zkl_loss_break(m, first, ZKL_FAILURE_BROKEN);
 	return true;
 }
 
@@ -202,10 +204,9 @@ restore(ZklManager *m, uint32_t request, const ZklRestored *slot)
 	own.demand.together &= waits;
 	r = zkl_request_begin(m, request, &own.demand);
 	own.demand.sibling = slot->demand.sibling;
-	r->token = slot->token;
-	r->broken = is_hold(slot) && slot->state == ZKL_SLOT_SAYS_LOST &&
-		slot->broken;
-	r->asked_zxid = slot->asked_zxid;
+	zkl_request_restore(r, slot->token, is_hold(slot) &&
+						slot->state == ZKL_SLOT_SAYS_LOST && slot->broken);
+	zkl_mark_restore(r, slot->asked_zxid);
 	if (restore_under_cover(m, r, &own) || restore_shared_node(m, r, &own))
 		return;
 	if (own.sent && zkl_node_find(m, &own.uuid) == NULL)
@@ -247,7 +248,7 @@ lose(ZklManager *m, uint32_t request)
 static void
 look_at(ZklManager *m, Pass pass, uint32_t i, const ZklRestored *slot)
 {
-	bool		known = m->requests[i].demand != ZKL_DEMAND_UNUSED;
+	bool		known = m->requests.all[i].demand != ZKL_DEMAND_UNUSED;
 
 	switch (pass)
 	{

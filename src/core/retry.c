@@ -3,7 +3,7 @@
  *	  When to try refused work again.
  *
  * Owns m->stuck_until.  Each list of refused work belongs to the file that
- * fills it: node.c, downgrade.c, reads_reply.c; session.c has a flag.  batch.c
+ * fills it: node.c, downgrade.c, reads.c; session.c has a flag.  batch.c
  * starts the retries.  Runs in the worker (and in tests), takes no locks.
  */
 #include "core/retry.h"
@@ -12,8 +12,8 @@ bool
 zkl_retry_is_stuck(const ZklManager *m)
 {
 	return !zkl_list_empty(&m->nodes.deletes[ZKL_DELETE_STUCK]) ||
-		!zkl_list_empty(&m->stuck_downgrades) ||
-		!zkl_list_empty(&m->stuck_locks) || m->chain.sweep_refused;
+		!zkl_list_empty(&m->downgrades.stuck) ||
+		!zkl_list_empty(&m->reads.stuck) || m->chain.sweep_refused;
 }
 
 void

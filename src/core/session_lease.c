@@ -59,7 +59,7 @@ zkl_session_lease_begin(ZklManager *m, int64_t begun_at)
 	m->session_lease.verified = true;
 	for (i = 0; i < m->config.max_requests; i++)
 	{
-		ZklRequest *r = &m->requests[i];
+		ZklRequest *r = &m->requests.all[i];
 
 		zkl_look_set_verified(r, r->demand != ZKL_DEMAND_GRANTED ||
 							  r->node.state != ZKL_NODE_EXISTS);
@@ -94,7 +94,7 @@ zkl_session_lease_verify(ZklManager *m)
 		return;
 	for (i = 0; i < m->config.max_requests; i++)
 	{
-		const ZklRequest *r = &m->requests[i];
+		const ZklRequest *r = &m->requests.all[i];
 
 		if (r->demand == ZKL_DEMAND_GRANTED &&
 			r->node.state == ZKL_NODE_EXISTS &&
@@ -153,7 +153,7 @@ zkl_session_lease_until(const ZklManager *m, int64_t sent_at)
 int64_t
 zkl_session_lease_timer(const ZklManager *m)
 {
-	if (m->connection.state != ZKL_CONNECTION_READY || m->nlive > 0 ||
+	if (m->connection.state != ZKL_CONNECTION_READY || m->requests.nlive > 0 ||
 		m->chain.needed)
 		return -1;
 	return m->operations.sent_at +
@@ -188,8 +188,9 @@ bool
 zkl_session_lease_lapsed(ZklManager *m)
 {
 	bool		valid = m->now < m->session_lease.until;
-	bool		lapsed = m->session_lease.relied && m->nqueued > 0 && !valid;
+	bool		lapsed = m->session_lease.relied && m->locks.nqueued > 0 &&
+	!valid;
 
-	m->session_lease.relied = valid && m->nqueued > 0;
+	m->session_lease.relied = valid && m->locks.nqueued > 0;
 	return lapsed;
 }

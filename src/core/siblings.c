@@ -2,9 +2,9 @@
  * siblings.c
  *	  The several requests of one owner on one lock.
  *
- * Owns a request's owner, and the ring of siblings: sibling_next,
- * sibling_prev.  Runs in the worker (and in tests), takes no locks.  It must
- * not know queues and lists: request.c decides what becomes of a node.
+ * Owns ZklRing: a request's owner, its siblings, and the one that covers it.
+ * Runs in the worker (and in tests), takes no locks.  It must not know queues
+ * and lists: request.c decides what becomes of a node.
  */
 #include "core/node.h"
 #include "core/siblings.h"
@@ -18,34 +18,53 @@
 void
 zkl_siblings_init(ZklRequest *r, uint64_t owner)
 {
-	r->owner = owner;
-	r->sibling_next = r->sibling_prev = r;
+	r->ring.owner = owner;
+	r->ring.next = r->ring.prev = r;
 }
 
 bool
 zkl_siblings_disown(ZklRequest *r)
 {
-	if ((r->owner & OWNER_NOBODY) != 0)
+	if ((r->ring.owner & OWNER_NOBODY) != 0)
 		return false;
-	r->owner |= OWNER_NOBODY;
+	r->ring.owner |= OWNER_NOBODY;
 	return true;
 }
 
 void
 zkl_siblings_join(ZklRequest *r, ZklRequest *sibling)
 {
-	r->sibling_next = sibling->sibling_next;
-	r->sibling_prev = sibling;
-	sibling->sibling_next->sibling_prev = r;
-	sibling->sibling_next = r;
+	r->ring.next = sibling->ring.next;
+	r->ring.prev = sibling;
+	sibling->ring.next->ring.prev = r;
+	sibling->ring.next = r;
 }
 
 void
 zkl_siblings_leave(ZklRequest *r)
 {
-	r->sibling_prev->sibling_next = r->sibling_next;
-	r->sibling_next->sibling_prev = r->sibling_prev;
-	r->sibling_next = r->sibling_prev = r;
+	r->ring.prev->ring.next = r->ring.next;
+	r->ring.next->ring.prev = r->ring.prev;
+	r->ring.next = r->ring.prev = r;
+}
+
+void
+zkl_siblings_lean(ZklRequest *r, ZklRequest *cover)
+{
+	r->ring.cover = cover;
+}
+
+void
+zkl_siblings_follow(ZklRequest *r, ZklRequest *heir)
+{
+	ZklRequest *s;
+
+	heir->ring.cover = NULL;
+	for (s = r->ring.next; s != r; s = s->ring.next)
+	{
+		if (s->ring.cover == r)
+			s->ring.cover = heir;
+	}
 }
 
 ZklRequest *
@@ -54,9 +73,9 @@ zkl_siblings_covering(const ZklRequest *r)
 	ZklRequest *best = NULL;
 	ZklRequest *s;
 
-	for (s = r->sibling_next; s != r; s = s->sibling_next)
+	for (s = r->ring.next; s != r; s = s->ring.next)
 	{
-		if (s->owner == r->owner && s->demand == ZKL_DEMAND_GRANTED &&
+		if (s->ring.owner == r->ring.owner && s->demand == ZKL_DEMAND_GRANTED &&
 			s->node.state == ZKL_NODE_EXISTS &&
 			!s->broken && zkl_mode_covers(zkl_node_mode(s), r->mode) &&
 			(best == NULL || s->node.seq < best->node.seq))
@@ -72,9 +91,9 @@ zkl_siblings_upgraded(const ZklRequest *r)
 
 	if (r->mode != ZKL_EXCLUSIVE)
 		return NULL;
-	for (s = r->sibling_next; s != r; s = s->sibling_next)
+	for (s = r->ring.next; s != r; s = s->ring.next)
 	{
-		if (s->owner == r->owner && s->demand == ZKL_DEMAND_GRANTED &&
+		if (s->ring.owner == r->ring.owner && s->demand == ZKL_DEMAND_GRANTED &&
 			s->node.state == ZKL_NODE_EXISTS && !s->broken)
 			return s;
 	}
@@ -87,9 +106,9 @@ zkl_siblings_heir(const ZklRequest *r)
 	ZklRequest *heir = NULL;
 	ZklRequest *s;
 
-	for (s = r->sibling_next; s != r; s = s->sibling_next)
+	for (s = r->ring.next; s != r; s = s->ring.next)
 	{
-		if (s->cover == r && s->demand == ZKL_DEMAND_GRANTED &&
+		if (s->ring.cover == r && s->demand == ZKL_DEMAND_GRANTED &&
 			(heir == NULL || s->mode == ZKL_EXCLUSIVE))
 			heir = s;
 	}

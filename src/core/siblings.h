@@ -12,6 +12,12 @@ extern void zkl_siblings_init(ZklRequest *r, uint64_t owner);
 extern void zkl_siblings_join(ZklRequest *r, ZklRequest *sibling);
 extern void zkl_siblings_leave(ZklRequest *r);
 
+/* r shares the node of another hold from now on, or no longer (NULL). */
+extern void zkl_siblings_lean(ZklRequest *r, ZklRequest *cover);
+
+/* Requests that share r's node share the heir's, which has its own. */
+extern void zkl_siblings_follow(ZklRequest *r, ZklRequest *heir);
+
 /*
  * The earliest request of r's owner that has a node and holds the lock in a
  * mode that covers r's.  NULL: none.

@@ -48,7 +48,7 @@ begin_event(ZklManager *m, ZklLine *line, const char *what)
 static void
 put_request(const ZklManager *m, ZklLine *line, uint32_t request)
 {
-	const ZklLock *lock = m->requests[request].lock;
+	const ZklLock *lock = m->requests.all[request].lock;
 
 	zkl_line_number(line, "request", request);
 	if (lock != NULL)

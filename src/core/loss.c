@@ -1,0 +1,77 @@
+/*
+ * loss.c
+ *	  A hold is lost, with all that share its node.
+ *
+ * Owns nothing.  Runs in the worker (and in tests), takes no locks, knows
+ * neither PostgreSQL nor ZooKeeper.
+ */
+#include "core/actions.h"
+#include "core/downgrade.h"
+#include "core/keep.h"
+#include "core/loss.h"
+#include "core/request.h"
+
+static void
+tell_loss(ZklManager *m, const ZklRequest *r, ZklFailure failure)
+{
+	ZklAction  *action = zkl_actions_add(m, ZKL_ACTION_LOSE);
+
+	action->request = r->id;
+	action->failure = failure;
+}
+
+void
+zkl_loss_retired(ZklManager *m, const ZklRequest *r)
+{
+	ZklAction  *action = zkl_actions_add(m, ZKL_ACTION_RETIRE);
+
+	action->request = r->id;
+	action->has_node = r->node.state != ZKL_NODE_NONE;
+}
+
+void
+zkl_loss_take(ZklManager *m, ZklRequest *r, ZklFailure failure)
+{
+	ZklRequest *s = r;
+
+	do
+	{
+		ZklRequest *next = s->ring.next;
+
+		if (s == r || s->ring.cover == r)
+		{
+			if (zkl_is_kept(s))
+				zkl_keep_over(m, s);
+			else if (s->broken)
+				zkl_loss_retired(m, s);
+			else
+				tell_loss(m, s, failure);
+			zkl_request_lost(m, s);
+		}
+		s = next;
+	} while (s != r);
+}
+
+void
+zkl_loss_break(ZklManager *m, ZklRequest *r, ZklFailure failure)
+{
+	ZklRequest *s = r;
+
+	if (r->demand != ZKL_DEMAND_GRANTED)
+		return;
+	zkl_downgrade_give_up(r);
+	do
+	{
+		/* The previous worker may have told only some of them. */
+		if ((s == r || s->ring.cover == r) && !s->broken)
+		{
+			if (zkl_is_kept(s))
+				zkl_keep_over(m, s);
+			else
+				tell_loss(m, s, failure);
+			zkl_request_set_broken(s);
+		}
+		s = s->ring.next;
+	} while (s != r);
+	zkl_keep_disown(m, r);
+}
