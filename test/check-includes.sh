@@ -128,25 +128,6 @@ shared_names() {
 	' "$@"
 }
 
-# Writes to a slot's field groups by files that may only read them: see
-# shared/slot.h.  A group's name, and who writes it.
-writers='
-s_request  backend/
-s_holder   backend/
-s_answer   worker/slot.c
-s_znode    worker/slot.c backend/slot.c
-s_state    backend/slot.c worker/slot.c shared/control.c
-'
-
-foreign_writes() {
-	local group may place
-	while read -r group may; do
-		[ -n "$group" ] || continue
-		for place in $may; do [[ $1 != "$place"* ]] || continue 2; done
-		grep -nE "(cpy|memset)\([^,]*\<$group\>|\<$group\>[^ ,;()=]* ([-+|&]?=|\+\+|--)([^=]|$)" "$1" || true
-	done <<<"$writers"
-}
-
 # Functions of more than 80 lines, braces included.
 long_functions() {
 	awk '
@@ -177,10 +158,9 @@ for file in *.[ch] */*.[ch]; do report "$file: includes" "$(check_includes "$fil
 for file in */*.h; do report "$file: guard" "$(check_guard "$file")"; done
 for file in *.c */*.c; do
 	report "$file: names of functions" "$(misnamed_functions "$file")"
-	report "$file: fields of slots" "$(foreign_writes "$file")"
 	report "$file: functions of at most 80 lines" "$(long_functions "$file")"
 done
-report "names of static functions" "$(shared_names ./*.c */*.c)"
+report "names of static functions" "$(shared_names ./*.c ./*/*.c)"
 report "README.md: the files of core/" "$(check_core_table)"
 report "README.md: other files" "$(check_readme_files)"
 echo "1..$number"

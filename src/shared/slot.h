@@ -15,7 +15,7 @@
  * in the worker, once its znode is known to be gone, so that a znode never
  * outlives its slot.
  *
- * Who writes which fields (test/check-includes.sh checks it).  All writes are
+ * Who writes which fields (test/check-writers.pl checks it).  All writes are
  * under s_mutex, except those of the backend to a CLAIMED slot, which no other
  * process uses:
  *	  s_state			 the process that makes the step above
