@@ -20,16 +20,14 @@ extern void zkl_reads_set_watch(ZklManager *m, ZklWatchState *watch,
  */
 extern void zkl_reads_visit(ZklManager *m, ZklLock *lock);
 
-/* Puts the lock in line to read: it has list_wanted, or a watch is WANTED. */
+/* Puts the lock in line to read: a listing or a watch is wanted. */
 extern void zkl_reads_want(ZklManager *m, ZklLock *lock);
 
-/*
- * Has the directory listed: once more than what is under way; unless a listing
- * is under way; after a while, because a listing was refused.
- */
-extern void zkl_reads_list_again(ZklManager *m, ZklLock *lock);
+/* Has the directory listed, unless a listing is under way; or in any case. */
 extern void zkl_reads_want_listing(ZklManager *m, ZklLock *lock);
+extern void zkl_reads_list_again(ZklManager *m, ZklLock *lock);
 
+/* A listing was refused: retry has the directory listed again. */
 extern void zkl_reads_list_later(ZklManager *m, ZklLock *lock);
 extern void zkl_reads_retry(ZklManager *m);
 
@@ -62,7 +60,7 @@ extern void zkl_reads_send(ZklManager *m);
 extern void zkl_reads_listed(ZklManager *m, ZklLock *lock, uint64_t order,
 							 bool found);
 
-/* No one wants reads of an idle lock any more; the lock goes. */
+/* An idle lock needs no reads; a lock that is freed needs no memory, either. */
 extern void zkl_reads_stop(ZklLock *lock);
 extern void zkl_reads_forget(ZklManager *m, ZklLock *lock);
 

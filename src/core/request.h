@@ -38,15 +38,16 @@ extern void zkl_request_gone(ZklManager *m, ZklRequest *r);
  */
 extern void zkl_request_cover(ZklManager *m, ZklRequest *r, ZklRequest *cover);
 extern bool zkl_request_grant(ZklManager *m, ZklRequest *r);
+extern void zkl_request_deny(ZklManager *m, ZklRequest *r);
 
 /*
- * After a restart: what its slot says; it was granted before the worker
- * started, so there is no new answer; likewise with another hold's node.
+ * After a restart of the worker.  restore: what its slot says.  The others: it
+ * was granted before, so there is no new answer; it has a node of its own, or
+ * shares that of "cover".
  */
 extern void zkl_request_restore(ZklRequest *r, int64_t token, bool broken);
 extern void zkl_request_restore_hold(ZklManager *m, ZklRequest *r);
 extern void zkl_request_restore_cover(ZklRequest *r, ZklRequest *cover);
-extern void zkl_request_deny(ZklManager *m, ZklRequest *r);
 
 /* It was requested together with others, and waits: tells its owner. */
 extern void zkl_request_blocked(ZklManager *m, ZklRequest *r);
