@@ -159,6 +159,19 @@ is($watcher->value, 'greedy', 'worker goes on: they get it');
 is($impatient->query("SELECT usename FROM zk_queue('/full/0')"),
 	'greedy', 'worker goes on: and so does who gave up');
 
+# One that waits for a lock, on a server that has room for it
+my $stopped = $test->status($two, 'worker_pid');
+kill 'STOP', $stopped;
+$other->query("SET zklock.connect_timeout = '50ms'; SET lock_timeout = '300ms'");
+is($other->error("SELECT zk_lock('/late')"),
+	'55P03', 'worker stopped: lock_timeout ends a wait for a lock');
+like($other->messages, qr/still waiting for the zklock worker/,
+	'worker stopped: a NOTICE came first');
+like($other->messages, qr/The wait was for the zklock worker.*\(process $stopped\)/,
+	'worker stopped: and the detail tells why');
+kill 'CONT', $stopped;
+$other->query('RESET zklock.connect_timeout; RESET lock_timeout');
+
 # A session that takes the place of one that ended behind such a request
 kill 'STOP', $worker;
 foreach (1 .. 3)
