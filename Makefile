@@ -90,6 +90,7 @@ install-session: $(SESSION) installdirs
 uninstall: uninstall-session
 uninstall-session:
 	rm -f '$(DESTDIR)$(pkglibdir)/$(SESSION)'
+	rm -rf '$(DESTDIR)$(docdir)/$(docmoduledir)'
 
 # What is committed, as PGXN and Debian take it: zklock-1.0.0.zip and .tar.gz
 DIST = zklock-$(shell sed -n 's/^   "version": "\(.*\)",/\1/p' $(srcdir)/META.json)

@@ -3,6 +3,8 @@
 #
 #	dev/demo.sh           shows it and cleans up
 #	dev/demo.sh --keep    leaves the servers running, and says how to use them
+#	dev/demo.sh --installed    shows the zklock that is installed, and does not
+#	                      build one (PG_CONFIG or the newest version that has it)
 #
 # Installs missing packages first (ZKLOCK_SETUP=no: does not).  Everything else
 # happens in a temporary directory, on free ports of the loopback interface, see
@@ -13,11 +15,14 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/lib.sh"
 
 keep=no
-case "${1:-}" in
-'') ;;
---keep) keep=yes ;;
-*) die "usage: dev/demo.sh [--keep]" ;;
-esac
+installed=no
+for option in "$@"; do
+	case $option in
+	--keep) keep=yes ;;
+	--installed) installed=yes ;;
+	*) die "usage: dev/demo.sh [--keep] [--installed]" ;;
+	esac
+done
 
 servers="berlin paris"
 declare -A port
@@ -40,6 +45,29 @@ wait_until() {
 		[ $tries -lt 600 ] || die "this took too long: $what (logs are in $work)"
 		sleep 0.1
 	done
+}
+
+# Builds zklock, and installs it into a copy of PostgreSQL.
+build_zklock() {
+	say "building zklock in $work"
+	copy_sources "$(dirname "$here")"
+	copy_postgres
+	# Bitcode takes as long as all the rest, and the demo does not need it.
+	build_and_install with_llvm=no
+}
+
+# Sets bindir to the programs of a PostgreSQL that has zklock.
+use_installed() {
+	local dir
+	if [ -n "${PG_CONFIG:-}" ]; then
+		bindir=$("$PG_CONFIG" --bindir)
+		return
+	fi
+	for dir in $(printf '%s\n' /usr/lib/postgresql/*/ | sort -V -r); do
+		bindir=${dir}bin
+		[ ! -x "$bindir/initdb" ] || [ ! -e "${dir}lib/zklock.so" ] || return 0
+	done
+	die "zklock is not installed for any version of PostgreSQL"
 }
 
 # Runs psql on a server; more arguments go to psql.
@@ -208,17 +236,18 @@ cleanup() {
 }
 
 title "Getting ready"
-[ "${ZKLOCK_SETUP:-yes}" = no ] || "$here/setup.sh"
+[ "${ZKLOCK_SETUP:-yes}" = no ] || [ $installed = yes ] || "$here/setup.sh"
 choose_user
 trap cleanup EXIT
 trap 'exit 130' INT TERM PIPE
 make_work_dir demo
 write_stop_script
-say "building zklock in $work"
-copy_sources "$(dirname "$here")"
-copy_postgres
-# Bitcode takes as long as all the rest, and the demo does not need it.
-build_and_install with_llvm=no
+if [ $installed = yes ]; then
+	use_installed
+	say "using $("$bindir/postgres" --version) in $bindir"
+else
+	build_zklock
+fi
 password=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
 (umask 077 && echo "$password" >"$work/password" && echo "127.0.0.1:*:*:demo:$password" >"$work/pgpass")
 [ "$(id -u)" != 0 ] || chown "$run_user" "$work/password"

@@ -5,6 +5,7 @@
 #
 #	dev/setup.sh          to build and to test
 #	dev/setup.sh bench    for "make bench", too: gnuplot
+#	dev/setup.sh package  for dev/package.sh and dev/matrix.sh, too
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=dev/lib.sh
@@ -46,9 +47,10 @@ common=(gcc make libc6-dev perl libipc-run-perl libzookeeper-st-dev
 	python3-kazoo libfaketime util-linux rsync pg-bsd-indent
 	perltidy shellcheck)
 
-if [ "${1:-}" = bench ]; then
-	common+=(gnuplot-nox iproute2)
-fi
+case "${1:-}" in
+bench) common+=(gnuplot-nox iproute2) ;;
+package) common+=(debhelper debootstrap lintian postgresql-server-dev-all) ;;
+esac
 
 # Is anything missing but the server, whose name is not known before the
 # package lists are there?

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # Runs all tests of zklock, on PostgreSQL and ZooKeeper servers of its own.
 #
-#	dev/test.sh                     everything
-#	dev/test.sh format|includes|unit|sim|regress|isolation|tap|chaos    one layer
+#	dev/test.sh                     everything that takes ten minutes
+#	dev/test.sh full                that, and what needs more: packages
+#	dev/test.sh LAYER               one of format includes unit sim makefile regress
+#	                                isolation tap chaos package
 #	dev/test.sh tap 020 031         TAP files whose names start so
 #	dev/test.sh unit queue          unit programs whose names start so
 #	dev/test.sh regress once        SQL tests of these names
@@ -26,10 +28,16 @@ if [ "${1:-}" = --keep ]; then
 	keep=yes
 	shift
 fi
+all="format includes unit sim makefile chaos tap regress isolation"
+full_only="package"	# each is skipped if what it needs is not there
 case "${1:-all}" in
-all) layers="format includes unit sim chaos tap regress isolation" ;;
-format | includes | unit | sim | regress | isolation | tap | chaos) layers=$1 ;;
-*) die "usage: dev/test.sh [--keep] [format|includes|unit|sim|regress|isolation|tap|chaos [name ...]]" ;;
+all) layers=$all ;;
+full) layers="$all $full_only" ;;
+*)
+	[[ " $all $full_only " == *" $1 "* ]] ||
+		die "usage: dev/test.sh [--keep] [full|${all// /|}|${full_only// /|} [name ...]]"
+	layers=$1
+	;;
 esac
 shift || true
 wanted=("$@")
@@ -181,13 +189,15 @@ matches() {
 	grep -cE "$1" "$2" || true
 }
 
-# Runs one program that prints TAP.  Arguments: layer/name, directory, command.
+# Runs one program that prints TAP.  Arguments: layer/name, directory, command;
+# run_with is what runs it there.
+run_with=as_user
 run_tap() {
 	local name=$1 dir=$2 log status=0 begin good bad
 	shift 2
 	log=$work/log/${name//\//-}.log
 	begin=$(date +%s)
-	as_user "$dir" timeout --kill-after=20 "$file_limit" "$@" >"$log" 2>&1 || status=$?
+	"$run_with" "$dir" timeout --kill-after=20 "$file_limit" "$@" >"$log" 2>&1 || status=$?
 	[ "$status" != 124 ] || echo "# not done within $file_limit s" >>"$log"
 	good=$(matches '^ok [0-9]+' "$log")
 	bad=$(matches '^not ok [0-9]+' "$log")
@@ -242,6 +252,32 @@ test_sim() {
 	fi
 	run_tap sim "$work" bash "$dir/run.sh"
 	say "sim: $(sed -n 's/^ok 1 - //p' "$work/log/sim.log")"
+}
+
+# What the Makefile does for those who build packages
+test_makefile() {
+	prepare_test
+	rm -rf "$work/tmp_check/t_makefile_"*
+	say "makefile: running"
+	SOURCES=$work/src run_tap makefile "$work" perl "$work/src/test/makefile.pl"
+}
+
+# Builds the Debian package, and uses it in a clean folder; as root.
+test_package() {
+	say "package: running"
+	run_with=in_directory
+	run_tap package "$here/.." "$here/package.sh"
+}
+
+in_directory() {
+	cd "$1"
+	shift
+	"$@"
+}
+
+# Says what a layer of "full" needs and does not find; nothing if all is there.
+lacks() {
+	case $1 in package) "$here/package.sh" --lacks ;; esac
 }
 
 # pg_regress says "test x ... ok" up to PostgreSQL 15 and TAP from 16 on.
@@ -339,7 +375,7 @@ slots_of() {
 add_layer() {
 	local name
 	case $1 in
-	format | includes | unit | sim) add_job patient 1 "test_$1" ;;
+	format | includes | unit | sim | makefile | package) add_job patient 1 "test_$1" ;;
 	regress | isolation) add_job servers 1 "test_$1" ;;
 	chaos) add_job servers $((slots < 2 ? slots : 2)) test_chaos ;;
 	tap)
@@ -399,16 +435,22 @@ build() {
 }
 
 main() {
-	local layer
+	local layer missing
 	[ "${ZKLOCK_SETUP:-yes}" = no ] || "$here/setup.sh"
 	choose_user
 	prepare_work_dir
 	trap interrupt INT TERM
-	case $layers in *regress* | *isolation* | *tap* | *chaos*) build ;; esac
+	case $layers in *makefile* | *regress* | *isolation* | *tap* | *chaos*) build ;; esac
 	for layer in $layers; do
 		case $layer in
-		regress | isolation | tap | chaos) [ -z "${has_run[build]:-}" ] || continue ;;
+		makefile | regress | isolation | tap | chaos) [ -z "${has_run[build]:-}" ] || continue ;;
 		esac
+		missing=$(lacks "$layer")
+		if [ -n "$missing" ]; then
+			has_run[$layer]=skipped
+			say "$layer: skipped, because there is no $missing"
+			continue
+		fi
 		add_layer "$layer"
 	done
 	run_jobs

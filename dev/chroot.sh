@@ -1,0 +1,103 @@
+# shellcheck shell=bash
+# Debian releases in folders; to be sourced behind lib.sh, by root.
+#
+# A release is fetched once, by debootstrap from the mirror that this machine
+# uses, and kept in $chroots.  A script works in a copy of it, which is removed
+# with all that was mounted there.  Downloaded packages are kept, too.
+
+chroots=${ZKLOCK_CHROOTS:-/var/cache/zklock}
+chroot=	# the copy
+
+debian_mirror() {
+	# shellcheck disable=SC2016
+	apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' 'Origin: Debian' |
+		grep -v security | sort | head -n 1
+}
+
+# The release that this machine runs
+this_release() {
+	sed -n 's/^VERSION_CODENAME=//p' /etc/os-release
+}
+
+# Says what is missing to work in folders; nothing if all is there.
+chroot_lacks() {
+	[ "$(id -u)" = 0 ] || echo "root"
+	command -v debootstrap >/dev/null || echo "debootstrap"
+	[ -n "$(debian_mirror)" ] || echo "a Debian mirror"
+}
+
+# Adds a release to the copy's sources of packages.
+add_release() {
+	local release=$1 mirror
+	mirror=$(debian_mirror)
+	{
+		echo "deb $mirror $release main"
+		if [ "$release" != sid ] && [ "$release" != experimental ]; then
+			echo "deb $mirror $release-updates main"
+			echo "deb ${mirror%/}-security $release-security main"
+		fi
+	} >"$chroot/etc/apt/sources.list.d/$release.list"
+}
+
+# Fetches a release, unless it is there.
+fetch_release() {
+	local new=$chroots/$1.new
+	[ ! -e "$chroots/$1" ] || return 0
+	rm -rf "$new"
+	debootstrap --variant=minbase "$1" "$new" "$(debian_mirror)" || return 1
+	rm -f "$new/etc/apt/sources.list"
+	printf '127.0.0.1 localhost\n::1 localhost\n' >"$new/etc/hosts"
+	printf '#!/bin/sh\nexit 101\n' >"$new/usr/sbin/policy-rc.d"
+	chmod 755 "$new/usr/sbin/policy-rc.d"
+	mkdir -p "$new/etc/postgresql-common"
+	echo 'create_main_cluster = false' >"$new/etc/postgresql-common/createcluster.conf"
+	echo force-unsafe-io >"$new/etc/dpkg/dpkg.cfg.d/unsafe-io"
+	mv "$new" "$chroots/$1"
+}
+
+# Sets $chroot to a copy of a release, ready to be used.  "experimental" is sid,
+# with PostgreSQL from experimental.
+open_chroot() {
+	local release=$1
+	[ "$release" != experimental ] || release=sid
+	mkdir -p "$chroots/packages-$release"
+	fetch_release "$release" || return 1
+	chroot=$(mktemp -d "$chroots/$1.XXXXXX")
+	chmod 755 "$chroot"
+	cp -a --reflink=auto "$chroots/$release/." "$chroot/"
+	cp /etc/resolv.conf "$chroot/etc/resolv.conf"
+	add_release "$release"
+	if [ "$1" = experimental ]; then
+		add_release experimental
+		printf 'Package: src:postgresql-19 src:postgresql-common\nPin: release a=experimental\nPin-Priority: 990\n' \
+			>"$chroot/etc/apt/preferences.d/experimental"
+	fi
+	mount -t proc proc "$chroot/proc"
+	mount -t tmpfs -o mode=1777 tmpfs "$chroot/dev/shm"
+	mkdir -p "$chroot/var/cache/apt/archives"
+	mount --bind "$chroots/packages-$release" "$chroot/var/cache/apt/archives"
+	in_chroot apt-get -q update
+}
+
+# Runs a command there, with nothing of this environment.
+in_chroot() {
+	chroot "$chroot" env -i HOME=/root TERM=dumb LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
+		PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"
+}
+
+install_in_chroot() {
+	in_chroot apt-get -q -y -o Dpkg::Options::=--force-confold -o Dpkg::Use-Pty=0 \
+		install --no-install-recommends "$@"
+}
+
+# Ends what still runs in the copy, and removes it.
+close_chroot() {
+	local process
+	[ -n "$chroot" ] || return 0
+	for process in /proc/[0-9]*; do
+		[ "$(readlink "$process/root")" != "$chroot" ] || kill -KILL "${process#/proc/}" || true
+	done
+	umount "$chroot/var/cache/apt/archives" "$chroot/dev/shm" "$chroot/proc" || return 1
+	rm -rf --one-file-system "$chroot"
+	chroot=
+}

@@ -1,0 +1,171 @@
+#!/usr/bin/env bash
+# Builds the Debian packages, and uses them.
+#
+#	dev/package.sh            builds and tests; prints TAP
+#	dev/package.sh FOLDER     the same, and leaves the packages there
+#	dev/package.sh --lacks    says what is missing for that, if anything is
+#
+# They are built for this machine's release, and for all versions of PostgreSQL
+# of it that zklock supports.  lintian has nothing to say against them.  They are
+# installed into a clean copy of the release, see chroot.sh, where the tests of
+# debian/tests run: SQL on a running server, and dev/demo.sh.  As root;
+# "dev/setup.sh package" installs what it needs.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+# shellcheck source=dev/lib.sh
+. "$here/lib.sh"
+# shellcheck source=dev/chroot.sh
+. "$here/chroot.sh"
+
+lacks() {
+	local command
+	chroot_lacks
+	for command in dpkg-buildpackage dh lintian pg_buildext; do
+		command -v $command >/dev/null || echo "$command"
+	done
+	[ -e /usr/share/postgresql-common/pgxs_debian_control.mk ] || echo "postgresql-server-dev-all"
+}
+
+folder=
+case "${1:-}" in
+--lacks)
+	lacks | paste -s -d ' '
+	exit
+	;;
+-*) die "usage: dev/package.sh [--lacks|FOLDER]" ;;
+*) folder=${1:-} ;;
+esac
+
+number=0
+
+# One case: what it is, and a command.  If that fails, so would the others.
+step() {
+	local name=$1 status=0
+	shift
+	number=$((number + 1))
+	# Not "if ... then": there, a failure within a function would be ignored.
+	set +e
+	(
+		set -e
+		"$@"
+	) >"$work/log" 2>&1
+	status=$?
+	set -e
+	if [ $status = 0 ]; then
+		echo "ok $number - $name"
+		return
+	fi
+	echo "not ok $number - $name"
+	tail -n 40 "$work/log" | sed 's/^/#   /'
+	exit 1
+}
+
+# The name and version of the sources, without Debian's revision
+prepare_sources() {
+	version=$(sed -n '1s/.*(\(.*\)-.*).*/\1/p' "$here/../debian/changelog")
+	sources=$work/zklock-$version
+	copy_sources "$(dirname "$here")"
+	mv "$work/src" "$sources"
+	tar -C "$work" --exclude=debian -czf "$work/zklock_$version.orig.tar.gz" "zklock-$version"
+}
+
+write_control() {
+	as_user "$sources" pg_buildext updatecontrol
+}
+
+build_packages() {
+	as_user "$sources" dpkg-buildpackage -us -uc -F
+}
+
+# The package is not for Debian's archive, so it closes none of its bugs; and the
+# lintian of a release knows no later policy.
+run_lintian() {
+	(cd "$work" && as_user "$work" lintian --fail-on error,warning \
+		--suppress-tags initial-upload-closes-no-bugs,newer-standards-version ./*.changes)
+}
+
+hardened() {
+	local program
+	for program in "$sources"/debian/postgresql-*-zklock/usr/lib/postgresql/*/lib/zklock_session; do
+		readelf -hd "$program" >"$work/elf"
+		grep -q 'Type: *DYN' "$work/elf" || die "$program is not position-independent"
+		grep -q BIND_NOW "$work/elf" || die "$program is not bound at its start"
+	done
+}
+
+install_packages() {
+	mkdir "$chroot/packages"
+	cp "$work"/postgresql-*-zklock_*.deb "$chroot/packages/"
+	# shellcheck disable=SC2046
+	install_in_chroot $(cd "$chroot" && printf './%s ' packages/*.deb)
+}
+
+# Packages that a test of debian/tests/control needs; @ are those built here.
+depends_of() {
+	awk -v wanted="$1" -v RS= -F '\n' '{
+		for (i = 1; i <= NF; i++) if ($i ~ /^Depends:/) depends = $i
+		if ($0 ~ "test-name=" wanted) print depends
+	}' "$sources/debian/tests/control" | sed 's/^Depends: *//; s/@//; s/,/ /g'
+}
+
+command_of() {
+	awk -v wanted="$1" -v RS= -F '\n' '{
+		for (i = 1; i <= NF; i++) if ($i ~ /^Test-Command:/) command = $i
+		if ($0 ~ "test-name=" wanted) print command
+	}' "$sources/debian/tests/control" | sed 's/^Test-Command: *//'
+}
+
+# Runs one of the package's own tests, as a user who may write the sources.
+run_test() {
+	local user=$2
+	# shellcheck disable=SC2046
+	install_in_chroot $(depends_of "$1")
+	rm -rf "$chroot/test"
+	cp -a "$sources" "$chroot/test"
+	in_chroot chown -R "$user" /test
+	in_chroot setpriv --reuid "$user" --init-groups --regid "$(in_chroot id -g "$user")" \
+		env HOME=/test sh -c "cd /test && $(command_of "$1")"
+}
+
+purge_packages() {
+	in_chroot apt-get -q -y purge 'postgresql-*-zklock'
+	! find "$chroot/usr" -name '*zklock*' | grep . || die "something is left"
+}
+
+cleanup() {
+	local status=$?
+	trap - EXIT
+	trap '' INT TERM
+	set +e
+	close_chroot
+	rm -rf "$work"
+	exit "$status"
+}
+
+main() {
+	local missing
+	missing=$(lacks | paste -s -d ' ')
+	[ -z "$missing" ] || die "there is no $missing"
+	choose_user
+	make_work_dir package
+	trap cleanup EXIT
+	trap 'exit 130' INT TERM
+	prepare_sources
+	step "debian/control is made" write_control
+	step "the packages are built" build_packages
+	if [ -n "$folder" ]; then
+		mkdir -p "$folder"
+		cp "$work"/*.{deb,dsc,changes,buildinfo,tar.*} "$folder/"
+	fi
+	step "the session program is hardened" hardened
+	step "lintian is content" run_lintian
+	open_chroot "$(this_release)" >"$work/log" 2>&1 || die "no folder with a release: $(tail -n 5 "$work/log")"
+	step "they can be installed" install_packages
+	step "their SQL tests succeed on a running server" run_test installcheck postgres
+	step "the demo runs from them" run_test demo root
+	step "and they can be removed" purge_packages
+	echo "1..$number"
+}
+
+main
+exit

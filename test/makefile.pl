@@ -1,0 +1,195 @@
+# The Makefile does what those of other extensions do: it builds in another
+# directory, with the server's hardening flags; installs and cleans up; checks a
+# running server without a ZooKeeper; passes flags to prove; makes an archive.
+#
+# $SOURCES is where the sources are, PG_CONFIG a server that zklock is installed
+# for.
+
+use strict;
+use warnings;
+
+use Cwd qw(abs_path);
+use File::Find;
+use JSON::PP;
+use Test::More;
+
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+
+my $pg_config = $ENV{PG_CONFIG};
+my $dir = abs_path(PostgreSQL::Test::Utils::tempdir('build'));
+my $clean = "$dir/sources";
+my $log = '';    # what make said last
+
+# Runs make in a directory; true if it succeeded.
+sub make
+{
+	my ($where, @arguments) = @_;
+	my $ok = IPC::Run::run(
+		[ 'make', '-C', $where, "PG_CONFIG=$pg_config", 'with_llvm=no',
+			@arguments ], '>&', \$log);
+
+	diag "make @arguments: " . substr $log, -2000 if !$ok;
+	return $ok;
+}
+
+sub pg_config
+{
+	chomp(my $value = qx{$pg_config $_[0]});
+	return $value;
+}
+
+sub output
+{
+	my ($out) = run_command([@_]);
+	return $out;
+}
+
+# The files below a directory
+sub tree
+{
+	my ($top) = @_;
+	my @files;
+
+	find(sub { push @files, $File::Find::name =~ s/^\Q$top\E//r if -f; }, $top);
+	return sort @files;
+}
+
+system('cp', '-a', abs_path($ENV{SOURCES}), $clean) == 0 or die 'cp failed';
+
+# ---- clean ----
+
+make($clean, 'clean');
+is(join(' ', grep { m{^/src/.*\.(o|d|bc|so)$} || $_ eq '/zklock.so' } tree($clean)),
+	'', 'make clean leaves nothing');
+
+# ---- another directory ----
+
+mkdir "$dir/other";
+ok(make("$dir/other", '-j2', '-f', "$clean/Makefile", 'COPT=-Werror'),
+	'it builds in another directory');
+my ($compiled) = $log =~ m{^(.* -o src/session/main\.o .*)$}m;
+my $symbols = output('nm', '-D', '--defined-only', "$dir/other/zklock.so");
+like($symbols, qr/ T $_$/m, "the library has $_")
+  foreach qw(_PG_init zkl_worker_main zkl_sql_lock);
+like(output('ldd', "$dir/other/zklock_session"),
+	qr/libzookeeper_st/, 'zklock_session is linked');
+is(join(' ', grep { /\.[od]$/ } tree("$clean/src")),
+	'', 'nothing is built among the sources');
+ok(make("$dir/other", '-q', '-f', "$clean/Makefile", 'all'),
+	'and then there is nothing to do');
+
+# ---- hardening: what PostgreSQL itself was built with ----
+
+foreach my $flag (grep { /^-[DW]|^-fstack|^-fcf/ && !/error/ } split ' ',
+	pg_config('--cppflags') . ' ' . pg_config('--cflags'))
+{
+	ok(index(" $compiled ", " $flag ") >= 0, "zklock_session: $flag");
+}
+unlike($compiled, qr/-I\S*postgresql/, "and no headers of the server's");
+SKIP:
+{
+	skip 'the server is linked without', 1
+	  if pg_config('--ldflags') !~ /-z,now/;
+	like(output('readelf', '-d', "$dir/other/zklock_session"),
+		qr/BIND_NOW/, 'it is linked with the same flags');
+}
+
+# ---- install and uninstall ----
+
+my $root = "$dir/root";
+my $share = "$root" . pg_config('--sharedir') . '/extension';
+my $lib = "$root" . pg_config('--pkglibdir');
+my $doc = "$root" . pg_config('--docdir') . '/extension/zklock';
+ok(make("$dir/other", '-f', "$clean/Makefile", 'install', "DESTDIR=$root"),
+	'it installs');
+ok(-s "$share/zklock.control", 'the control file');
+my @scripts = map { s{.*/}{}r } glob "$clean/sql/zklock--*.sql";
+ok(-s "$share/$_", $_) foreach @scripts;
+ok(-x "$lib/zklock.so", 'the library');
+ok(-x "$lib/zklock_session", 'the session program');
+my @pages = map { s{.*/}{}r } glob "$clean/docs/*.md";
+ok(-s "$doc/$_", "docs/$_") foreach 'CHANGELOG.md', @pages;
+is(scalar(my @installed = tree($root)),
+	4 + @scripts + @pages, 'and nothing else');
+ok(make("$dir/other", '-f', "$clean/Makefile", 'uninstall', "DESTDIR=$root"),
+	'it uninstalls');
+is(join(' ', tree($root)), '', 'everything');
+
+# ---- objects among the sources ----
+
+append_to_file("$clean/src/module.o", '');
+my ($status, $said) = (0, '');
+$status = IPC::Run::run(
+	[ 'make', '-C', "$dir/other", '-f', "$clean/Makefile",
+		"PG_CONFIG=$pg_config" ], '>&', \$said);
+ok(!$status, 'objects among the sources are not taken');
+like($said, qr/run "make clean" there first/, 'and an error says so');
+unlink "$clean/src/module.o";
+
+# ---- a running server, without a ZooKeeper ----
+
+my $node = PostgreSQL::Test::Cluster->new('server');
+$node->init;
+$node->append_conf('postgresql.conf',
+	"shared_preload_libraries = 'zklock'\nzklock.connect_string = '127.0.0.1:1'");
+$node->start;
+my @there = ('PGHOST=' . $node->host, 'PGPORT=' . $node->port);
+ok(make($clean, 'installcheck', @there), 'make installcheck on a running server');
+like($log, qr/\bonce\b.*\bok\b|ok .*\bonce\b/, 'runs the tests');
+ok(make("$dir/other", '-f', "$clean/Makefile", 'installcheck', @there),
+	'also from another directory');
+append_to_file("$clean/expected/once.out", "more\n");
+ok(!IPC::Run::run(
+		[ 'make', '-C', $clean, "PG_CONFIG=$pg_config", 'installcheck', @there ],
+		'>&', \$said),
+	'a difference is an error');
+$node->stop;
+
+# ---- prove ----
+
+ok(make(
+		$clean, 'installcheck', 'OWN_SERVERS=yes', 'REGRESS=', 'ISOLATION=',
+		'PROVE_TESTS=test/t/201_reference.pl', 'PROVE_FLAGS=--verbose'),
+	'TAP tests run');
+like($log, qr/^ok 1 - functions$/m, 'PROVE_FLAGS are passed on');
+
+# ---- META.json and the archive ----
+
+my $meta = decode_json(slurp_file("$clean/META.json"));
+my $version = $meta->{version};
+my ($default) =
+  slurp_file("$clean/zklock.control") =~ /^default_version = '(.*)'$/m;
+ok(-e "$clean/$meta->{provides}{zklock}{$_}", "META.json: $_ exists")
+  foreach qw(file docfile);
+is($meta->{provides}{zklock}{file},
+	"sql/zklock--$default.sql", 'it names the script of the default version');
+is($meta->{provides}{zklock}{version}, $version, 'one version in META.json');
+like(slurp_file("$clean/CHANGELOG.md"),
+	qr/^## \[\Q$version\E\] /m, 'the CHANGELOG has it, too');
+like(slurp_file("$clean/debian/changelog"),
+	qr/\Azklock \(\Q$version\E-/, 'and the Debian package');
+like(slurp_file("$clean/rpm/zklock.spec"),
+	qr/^Version:\s+\Q$version\E$/m, 'and the RPM package');
+ok($meta->{resources}{homepage}, 'META.json has resources');
+
+SKIP:
+{
+	skip 'there is no git', 3 if system('git --version >/dev/null 2>&1') != 0;
+	my @git = ('git', '-C', $clean, '-c', 'user.name=x', '-c', 'user.email=x@x');
+	unlink "$clean/.git";
+	system(@git, 'init', '-q');
+	system(@git, 'add', '-A');
+	system(@git, 'commit', '-q', '-m', 'all');
+	ok(make("$dir/other", '-f', "$clean/Makefile", 'dist'), 'make dist');
+	my @files = split /\n/, output('tar', '-tzf', "$dir/other/zklock-$version.tar.gz");
+	is(join(' ', grep { !m{^zklock-\Q$version\E/} } @files),
+		'', 'all in one folder');
+	is_deeply(
+		[ grep { m{^[^/]*/(META\.json|Makefile|src/module\.c)$} } sort @files ],
+		[ map { "zklock-$version/$_" } qw(META.json Makefile src/module.c) ],
+		'with the sources');
+	ok(-s "$dir/other/zklock-$version.zip", 'and as PGXN takes it');
+}
+
+done_testing();
