@@ -82,15 +82,20 @@ make_work_dir() {
 	[ "$(id -u)" != 0 ] || chown "$run_user" "$work"
 }
 
-# The same, but always the same one for a purpose and a checkout.  Everybody can
-# tell its name: if it is there already, it must be the user's own.
+# Makes a directory of the user's own whose name everybody can tell.  If it is
+# there already, somebody else may have made it.  Arguments: name, mode.
+make_own_dir() {
+	if mkdir -m "$2" "$1" 2>/dev/null; then
+		[ "$(id -u)" != 0 ] || chown "$run_user" "$1"
+	elif [ -L "$1" ] || [ "$(stat -c %U "$1")" != "$run_user" ]; then
+		die "$1 does not belong to user $run_user"
+	fi
+}
+
+# Sets $work to a directory that is always the same for a purpose and a checkout.
 reuse_work_dir() {
 	work=${TMPDIR:-/tmp}/zklock-$1-$(printf '%s' "$2" | cksum | cut -d ' ' -f 1)
-	if mkdir -m 755 "$work" 2>/dev/null; then
-		[ "$(id -u)" != 0 ] || chown "$run_user" "$work"
-	elif [ -L "$work" ] || [ "$(stat -c %U "$work")" != "$run_user" ]; then
-		die "$work does not belong to user $run_user"
-	fi
+	make_own_dir "$work" 755
 	exec 9>"$work/lock"
 	flock --nonblock 9 || die "another run uses $work"
 }

@@ -315,16 +315,9 @@ test_isolation() {
 	run_regress isolation output_iso tmp_check_iso REGRESS= TAP_TESTS=
 }
 
-# Tests that run at the same time tell each other their ports.
-prepare_test() {
-	prepare_perl 180 test/perl test/chaos
-	export PG_TEST_PORT_DIR=${TMPDIR:-/tmp}/zklock-ports-$run_user
-	as_user "$work" mkdir -m 700 -p "$PG_TEST_PORT_DIR"
-}
-
 test_tap() {
 	local name=$1
-	prepare_test
+	prepare_perl 180 test/perl test/chaos
 	# What an earlier run has kept
 	rm -rf "$work/tmp_check/t_${name}_"* "$work/tmp_check/log/${name}"* \
 		"$work/tmp_check/log/regress_log_$name"
@@ -338,7 +331,7 @@ test_tap() {
 
 # A short run of what "make chaos" does for as long as one likes.
 test_chaos() {
-	prepare_test
+	prepare_perl 180 test/perl test/chaos
 	run_tap chaos/check "$work" perl "$work/src/test/chaos/check.pl"
 	say "chaos: running"
 	MINUTES=1 ROUND_SECONDS=25 run_tap chaos/faults "$work" \
@@ -427,6 +420,9 @@ prepare_work_dir() {
 # Makes a PostgreSQL with the extension.
 build() {
 	local -a options=(COPT=-Werror)
+	# Where tests that run at the same time tell each other their ports
+	export PG_TEST_PORT_DIR=${TMPDIR:-/tmp}/zklock-ports-$run_user
+	make_own_dir "$PG_TEST_PORT_DIR" 700
 	copy_postgres
 	say "building for $("$PG_CONFIG" --version), warnings are errors"
 	# Bitcode takes as long as all the rest, and no test needs it.
