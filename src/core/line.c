@@ -21,7 +21,7 @@ put_character(ZklLine *line, char c)
 }
 
 static void
-put_text(ZklLine *line, const char *text)
+append_text(ZklLine *line, const char *text)
 {
 	while (*text != '\0')
 		put_character(line, *text++);
@@ -74,15 +74,15 @@ zkl_line_path(ZklLine *line, const char *begin, const char *end)
 {
 	if (line->length > 0 && (begin[0] != '\0' || end[0] != '\0'))
 		put_character(line, ' ');
-	put_text(line, begin);
-	put_text(line, end);
+	append_text(line, begin);
+	append_text(line, end);
 }
 
 void
 zkl_line_text(ZklLine *line, const char *key, const char *value)
 {
 	begin_pair(line, key);
-	put_text(line, value);
+	append_text(line, value);
 }
 
 void
@@ -98,7 +98,7 @@ void
 zkl_line_hex(ZklLine *line, const char *key, uint64_t value)
 {
 	begin_pair(line, key);
-	put_text(line, "0x");
+	append_text(line, "0x");
 	put_digits(line, value, 16);
 }
 
@@ -108,7 +108,7 @@ zkl_line_session(ZklLine *line, int64_t id)
 	int			shift;
 
 	begin_pair(line, "session");
-	put_text(line, "0x");
+	append_text(line, "0x");
 	for (shift = 60; shift >= 0; shift -= 4)
 		put_digits(line, (uint64_t) id >> shift & 0xf, 16);
 }

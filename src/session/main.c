@@ -173,7 +173,7 @@ link_read(void)
 
 /* Sends what is left, to a worker that may be slow but not stuck. */
 static void
-finish(int status)
+leave(int status)
 {
 	struct pollfd link = {LINK_FD, POLLOUT, 0};
 
@@ -189,7 +189,7 @@ malformed(void)
 	if (!started)
 		_exit(1);
 	zkl_zk_gone(ZKL_WIRE_GONE_DISCONNECTED, "malformed frame from the worker");
-	finish(1);
+	leave(1);
 }
 
 /* ----------
@@ -421,7 +421,7 @@ main(void)
 		if (input.failed || output.failed)
 			_exit(1);
 		if (zkl_zk_is_gone())
-			finish(0);
+			leave(0);
 		link_write();
 
 		choose_events(link, zk);

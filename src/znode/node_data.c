@@ -144,7 +144,8 @@ zkl_node_data_format(const ZklNodeData *data, char *buf, size_t size)
 }
 
 static bool
-read_member(ZklJsonReader *r, const char *key, ZklNodeData *data, bool *ours)
+read_node_member(ZklJsonReader *r, const char *key, ZklNodeData *data,
+				 bool *ours)
 {
 	int64_t		number;
 
@@ -198,7 +199,7 @@ read_object(ZklJsonReader *r, ZklNodeData *data)
 		return false;
 	do
 	{
-		if (!read_key(r, key) || !read_member(r, key, data, &ours))
+		if (!read_key(r, key) || !read_node_member(r, key, data, &ours))
 			return false;
 	} while (zkl_json_take(r, ','));
 	return zkl_json_take(r, '}') && r->at == r->end && ours;
