@@ -80,7 +80,7 @@ memory_of_all(void)
 	uint32_t	i;
 
 	for (i = 0; i < options.servers; i++)
-		sum += servers[i].memory;
+		sum += servers[i].worker.memory;
 	return sum;
 }
 
@@ -93,7 +93,7 @@ continuous_of_all(void)
 
 	for (i = 0; i < options.servers; i++)
 	{
-		zkl_manager_counters(servers[i].manager, &counters);
+		zkl_manager_counters(servers[i].worker.m, &counters);
 		sum += counters.continuous;
 	}
 	return sum;
@@ -226,7 +226,7 @@ print_servers(void)
 	{
 		const Server *s = &servers[i];
 
-		memory = s->most_memory > memory ? s->most_memory : memory;
+		memory = s->worker.most_memory > memory ? s->worker.most_memory : memory;
 		watches = s->most_watches > watches ? s->most_watches : watches;
 	}
 	printf(" watches=%u server_watches=%u memory=%" PRId64,

@@ -13,6 +13,7 @@
 
 #include "../model/memory.h"
 #include "../model/model.h"
+#include "../model/worker.h"
 #include "../random.h"
 
 #define SCALE_ROOT		"/zklock"
@@ -78,18 +79,11 @@ extern void zookeeper_check_empty(void);
 typedef struct Server
 {
 	uint32_t	number;
-	ZklManager *manager;
+	Worker		worker;
 	ModelConnection connection;
 	int64_t		timer_at;		/* -1: none */
-	uint32_t   *free_requests;	/* a stack */
-	uint32_t	nfree;
-	uint32_t   *backend_of;		/* of each request; NOBODY when released */
-	int64_t		memory;			/* bytes, by ZklConfig.memory */
-	int64_t		most_memory;
 	uint32_t	most_watches;
 } Server;
-
-#define NOBODY	UINT32_MAX
 
 extern Server *servers;
 

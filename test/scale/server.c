@@ -1,9 +1,8 @@
 /*
  * server.c
- *	  The PostgreSQL servers: a real manager each, and the least of a host.
+ *	  The PostgreSQL servers: a worker with a real core each.
  *
- * Owns the managers.  As the worker does, it calls flush after events and when
- * the timer is due.  Must not know what backends do with their locks.
+ * Owns the workers.  Calls flush after events and when the timer is due.  Must not know what backends do with their locks.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,47 +19,15 @@ Server	   *servers;
 
 static uint32_t in_use = 0;		/* requests, of all servers */
 static char data[ZKL_MAX_NODE_DATA];
-static size_t data_length;
-
-/* ---- memory ---- */
-
-/* In front of each piece */
-typedef union Header
-{
-	size_t		size;
-	long double strictest_alignment;
-} Header;
-
-static void *
-server_alloc(void *context, size_t size)
-{
-	Server	   *s = context;
-	Header	   *header = malloc(sizeof(Header) + size);
-
-	if (header == NULL)
-		abort();
-	header->size = size;
-	s->memory += (int64_t) size;
-	if (s->memory > s->most_memory)
-		s->most_memory = s->memory;
-	return header + 1;
-}
-
-static void
-server_free(void *context, void *pointer)
-{
-	Server	   *s = context;
-	Header	   *header = (Header *) pointer - 1;
-
-	s->memory -= (int64_t) header->size;
-	free(header);
-}
 
 /* ---- actions ---- */
 
 static void
-carry_out(Server *s, const ZklAction *action)
+after_action(Worker *w, const ZklAction *action, bool changed)
 {
+	Server	   *s = w->owner;
+
+	(void) changed;
 	switch (action->kind)
 	{
 		case ZKL_ACTION_SEND:
@@ -68,11 +35,11 @@ carry_out(Server *s, const ZklAction *action)
 			zookeeper_send(&s->connection, s->number, action);
 			break;
 		case ZKL_ACTION_GRANT:
-			backend_granted(s->backend_of[action->request], action->request,
-							action->token);
+			backend_granted((uint32_t) w->slots[action->request].backend,
+							action->request, action->token);
 			break;
 		case ZKL_ACTION_FREE:
-			s->free_requests[s->nfree++] = action->request;
+			put_back(w->slots[action->request].name);
 			in_use--;
 			break;
 		case ZKL_ACTION_CHAIN:
@@ -87,7 +54,7 @@ carry_out(Server *s, const ZklAction *action)
 static void
 set_timer(Server *s)
 {
-	int64_t		due = zkl_manager_timer(s->manager);
+	int64_t		due = zkl_manager_timer(s->worker.m);
 
 	if (due < 0 || (s->timer_at >= 0 && s->timer_at <= due))
 		return;
@@ -98,15 +65,7 @@ set_timer(Server *s)
 static void
 flush(Server *s)
 {
-	const ZklAction *actions;
-	size_t		n;
-	size_t		i;
-
-	zkl_manager_flush(s->manager, agenda_now);
-	actions = zkl_manager_actions(s->manager, &n);
-	for (i = 0; i < n; i++)
-		carry_out(s, &actions[i]);
-	zkl_manager_clear_actions(s->manager);
+	(void) worker_flush(&s->worker);
 	set_timer(s);
 }
 
@@ -115,13 +74,10 @@ flush(Server *s)
 static void
 connect_server(Server *s)
 {
-	ZklSession	session = {
-		.id = SCALE_SESSION + s->number,.generation = 1,
-		.timeout_ms = options.timeout_ms,.begun_at = agenda_now
-	};
+	int64_t		id = SCALE_SESSION + s->number;
 
-	model_connect(&s->connection, session.id);
-	zkl_manager_connected(s->manager, agenda_now, &session);
+	model_connect(&s->connection, id);
+	(void) worker_connected(&s->worker, id, options.timeout_ms, agenda_now);
 	flush(s);
 }
 
@@ -133,12 +89,13 @@ server_timer(Server *s)
 	if (agenda_now != s->timer_at)
 		return;
 	s->timer_at = -1;
+	s->worker.now = agenda_now;
 	if (s->connection.session == 0)
 	{
 		connect_server(s);
 		return;
 	}
-	due = zkl_manager_timer(s->manager);
+	due = zkl_manager_timer(s->worker.m);
 	if (due >= 0 && due <= agenda_now)
 		flush(s);
 	else
@@ -148,28 +105,31 @@ server_timer(Server *s)
 void
 server_submit(Server *s, uint32_t backend, const char *name)
 {
-	ZklDemand	demand = {
-		.name = name,.owner = backend + 1,.mode = ZKL_EXCLUSIVE,.sibling = -1,
-		.data = data,.data_length = data_length
-	};
-	uint32_t	request;
+	int			request = worker_find_free(&s->worker);
+	Slot	   *slot;
 
-	if (s->nfree == 0)
+	if (request < 0)
 		broken("server %u has no free request", (unsigned) s->number);
-	request = s->free_requests[--s->nfree];
+	slot = &s->worker.slots[request];
+	slot->state = SLOT_WAITING;
+	slot->name = take_string(name);
+	slot->data = data;
+	slot->owner = backend + 1;
+	slot->mode = ZKL_EXCLUSIVE;
+	slot->sibling = -1;
+	slot->backend = (int) backend;
 	in_use++;
-	s->backend_of[request] = backend;
-	zkl_manager_submit(s->manager, agenda_now, request, &demand);
+	s->worker.now = agenda_now;
+	worker_look(&s->worker, request);
 	flush(s);
 }
 
 void
 server_release(Server *s, uint32_t request)
 {
-	static const ZklEnd at_once = {0};
-
-	s->backend_of[request] = NOBODY;
-	zkl_manager_release(s->manager, agenda_now, request, &at_once);
+	s->worker.slots[request].state = SLOT_RELEASED;
+	s->worker.now = agenda_now;
+	worker_look(&s->worker, (int) request);
 	flush(s);
 }
 
@@ -178,12 +138,8 @@ server_deliver(Server *s)
 {
 	Frame	   *message = model_receive(&s->connection);
 
-	if (message->is_event)
-		zkl_manager_event(s->manager, agenda_now, message->event,
-						  message->path);
-	else
-		zkl_manager_reply(s->manager, agenda_now, message->tag,
-						  &message->reply);
+	s->worker.now = agenda_now;
+	worker_deliver(&s->worker, message);
 	message_free_frame(message);
 	flush(s);
 }
@@ -199,7 +155,7 @@ format_data(void)
 		.lifetime = "transaction",.pid = 12345,.since = 1700000000000
 	};
 
-	data_length = zkl_node_data_format(&node, data, sizeof(data));
+	(void) zkl_node_data_format(&node, data, sizeof(data));
 }
 
 static void
@@ -210,20 +166,17 @@ begin(Server *s, uint32_t number, uint64_t *random)
 		.max_directories = options.max_directories,
 		.batches_in_flight = BATCHES_IN_FLIGHT,
 		.batch_operations = BATCH_OPERATIONS,.batch_bytes = BATCH_BYTES,
-		.uuid_base = number + 1,
-		.memory = {server_alloc, server_free, s}
+		.uuid_base = number + 1
 	};
-	uint32_t	i;
 
 	s->number = number;
-	s->manager = zkl_manager_create(&config);
+	s->worker.after = after_action;
+	s->worker.owner = s;
+	s->worker.slots = take(options.max_requests * sizeof(Slot));
+	worker_create(&s->worker, config);
 	model_open(&s->connection, &zookeeper);
 	s->connection.owner = s;
 	s->connection.noticed = zookeeper_noticed;
-	s->free_requests = take(options.max_requests * sizeof(uint32_t));
-	s->backend_of = take(options.max_requests * sizeof(uint32_t));
-	for (i = options.max_requests; i-- > 0;)
-		s->free_requests[s->nfree++] = i;
 
 	/* They do not all start, nor beat, at the same moment. */
 	s->timer_at = agenda_now + (int64_t) (splitmix64(random) %
@@ -256,7 +209,7 @@ servers_check(void)
 
 	for (i = 0; i < options.servers; i++)
 	{
-		const char *why = zkl_manager_check(servers[i].manager);
+		const char *why = zkl_manager_check(servers[i].worker.m);
 
 		if (why != NULL)
 			broken("server %u: %s", (unsigned) i, why);

@@ -175,7 +175,7 @@ calm_hosts(void)
 		host_accept_lower_tokens(h);
 		if (!h->up)
 			h->up_at = base.now;
-		else if (h->m == NULL)
+		else if (h->worker.m == NULL)
 			h->worker_at = base.now;
 	}
 }

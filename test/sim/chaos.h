@@ -13,7 +13,7 @@ extern void chaos_begin(void);
 /* faults.c: cuts a host off, with the follower that it is connected to. */
 extern void chaos_cut_rack(Host *h);
 
-/* worker.c: a worker is killed then. */
+/* loop.c: a worker is killed then. */
 extern void chaos_kill_worker(Host *h, Time at);
 
 /* A server that is out comes back then. */

@@ -75,7 +75,7 @@ do_kill_session_process(void)
 {
 	Host	   *h = some_host();
 
-	if (h->m != NULL)
+	if (h->worker.m != NULL)
 		session_process_kill(h);
 }
 
@@ -95,7 +95,7 @@ do_kill_at_worst(void)
 {
 	Host	   *h = some_host();
 
-	if (h->m == NULL)
+	if (h->worker.m == NULL)
 		return;
 	h->kill_at_worst = true;
 	if (h->outstanding == 0 || once_in(2))

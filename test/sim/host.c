@@ -3,7 +3,7 @@
  *	  A simulated zklock server: its clock, its slots, its life.
  *
  * Owns the hosts.  Does what slot.c of src/ do.  Must not know the
- * core: that is worker.c's.
+ * core: that is loop.c's.
  */
 #include <string.h>
 
@@ -67,6 +67,12 @@ host_clock(const Host *h)
 	return h->offset + base.now + base.now * h->ppm / 1000000;
 }
 
+int64_t
+host_bound(const Host *h, int64_t ms)
+{
+	return (host_clock(h) / MS + ms) * MS;
+}
+
 Time
 host_true_time(const Host *h, int64_t local)
 {
@@ -82,24 +88,18 @@ host_true_time(const Host *h, int64_t local)
 int
 slot_claim(Host *h)
 {
-	int			i;
+	int			slot = worker_find_free(&h->worker);
+	Slot	   *s;
 
-	for (i = 0; i < MAX_SLOTS; i++)
-	{
-		Slot	   *s = &h->slots[i];
-		uint32_t	serial = s->serial + 1;
-
-		if (s->state != SLOT_FREE)
-			continue;
-		memset(s, 0, sizeof(*s));
-		s->serial = serial;
-		s->sibling = -1;
-		s->seq = -1;
-		s->since = base.now;
-		s->nobodys_since = NEVER;
-		return i;
-	}
-	return -1;
+	if (slot < 0)
+		return -1;
+	s = &h->slots[slot];
+	memset(s, 0, sizeof(*s));
+	s->sibling = -1;
+	s->seq = -1;
+	s->since = base.now;
+	s->nobodys_since = NEVER;
+	return slot;
 }
 
 static void
@@ -155,15 +155,16 @@ note_nobodys(Host *h, const Slot *released)
 void
 slot_release(Host *h, int slot)
 {
-	trace("host # slot #: released in state #", h->id, slot,
-		  h->slots[slot].state, 0, NULL);
-	if (h->slots[slot].state != SLOT_GRANTED || !h->slots[slot].taken ||
-		slot_is_over(h, slot))
-		h->slots[slot].keep_until = 0;
-	h->slots[slot].state = SLOT_RELEASED;
-	h->slots[slot].released_at = base.now;
-	note_nobodys(h, &h->slots[slot]);
-	mark(h, &h->slots[slot]);
+	Slot	   *s = &h->slots[slot];
+
+	trace("host # slot #: released in state #", h->id, slot, s->state, 0, NULL);
+	if (s->state != SLOT_GRANTED || !s->taken ||
+		slot_is_over(s, host_clock(h)))
+		s->keep_until = 0;
+	s->state = SLOT_RELEASED;
+	s->released_at = base.now;
+	note_nobodys(h, s);
+	mark(h, s);
 }
 
 void
@@ -174,20 +175,12 @@ slot_expire(Host *h, int slot)
 }
 
 bool
-slot_is_over(const Host *h, int slot)
-{
-	const Slot *s = &h->slots[slot];
-
-	return s->until != 0 && host_clock(h) / 1000 >= s->until;
-}
-
-bool
 slot_is_good(const Host *h, int slot, uint32_t generation)
 {
 	const Slot *s = &h->slots[slot];
 
 	return s->state == SLOT_GRANTED && s->generation == generation &&
-		!slot_is_over(h, slot);
+		!slot_is_over(s, host_clock(h));
 }
 
 void
@@ -198,7 +191,7 @@ slot_extend(Host *h, int slot, int64_t at_most)
 	if (!slot_is_good(h, slot, h->lease_generation))
 		return;
 	trace("host # slot #: extended by # ms", h->id, slot, at_most, 0, NULL);
-	s->until = at_most != 0 ? host_clock(h) / 1000 + at_most : 0;
+	s->until = at_most != 0 ? host_bound(h, at_most) : 0;
 	mark(h, s);
 }
 
@@ -230,21 +223,6 @@ slot_tell(Host *h, int i, bool changed, const char *what)
 		backend_wake(h, h->slots[i].backend);
 }
 
-bool
-slot_overdue(Host *h, int i)
-{
-	Slot	   *s = &h->slots[i];
-
-	if (s->state == SLOT_GRANTED && slot_is_over(h, i))
-	{
-		s->state = SLOT_LOST;
-		s->overdue = true;
-		slot_tell(h, i, true, "host # slot #: overdue #");
-	}
-	return s->state == SLOT_LOST && s->overdue &&
-		(!s->quiet || ZKL_MUTANT(OVERDUE_IN_COMMIT));
-}
-
 void
 lease_publish(Host *h, uint32_t generation, int64_t ms)
 {
@@ -259,11 +237,11 @@ host_start(Host *h)
 {
 	agenda_all_changed();
 	memset(h->slots, 0, sizeof(h->slots));
-	h->session = 0;
-	h->chain = h->chain_kept = 0;
-	h->generation = h->lease_generation = 0;
+	memset(&h->worker, 0, sizeof(h->worker));
+	h->worker.slots = h->slots;
+	h->lease_generation = 0;
 	h->lease_ms = 0;
-	h->zxid_seen = h->zxid_floor = 0;
+	h->zxid_floor = 0;
 	h->up = true;
 	h->wake_at = NEVER;
 	h->stopped_until = 0;
@@ -275,13 +253,13 @@ host_start(Host *h)
 void
 host_crash(Host *h, Time up_at)
 {
-	Session    *session = session_find(h->session);
+	Session    *session = session_find(h->worker.session.id);
 
 	trace("host #: crashes", h->id, 0, 0, 0, NULL);
 	worker_kill(h, NEVER);
 	if (session != NULL)
 		session->host = -1;
-	h->session = 0;
+	h->worker.session.id = 0;
 	h->up = false;
 	h->up_at = up_at;
 	memset(h->slots, 0, sizeof(h->slots));
@@ -292,7 +270,7 @@ void
 host_accept_lower_tokens(Host *h)
 {
 	trace("host #: may grant lower tokens", h->id, 0, 0, 0, NULL);
-	h->zxid_seen = h->zxid_floor = 0;
+	h->worker.session.zxid_seen = h->zxid_floor = 0;
 }
 
 Time
@@ -302,7 +280,7 @@ host_due(const Host *h)
 
 	if (!h->up)
 		return h->up_at;
-	if (h->m == NULL)
+	if (h->worker.m == NULL)
 		return h->worker_at;
 	due = h->wake_at > h->stopped_until ? h->wake_at : h->stopped_until;
 	return h->attempt_at < due ? h->attempt_at : due;
@@ -313,7 +291,7 @@ host_step(Host *h)
 {
 	if (!h->up)
 		host_start(h);
-	else if (h->m == NULL)
+	else if (h->worker.m == NULL)
 		worker_start(h);
 	else if (h->attempt_at <= base.now)
 		supervisor_attempt(h);

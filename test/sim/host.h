@@ -1,16 +1,15 @@
 /*
  * host.h
- *	  A zklock server of the simulation: shared memory, worker and supervisor,
- *	  doing what slot.c, from_slots.c, carry_out.c, worker.c and
- *	  supervisor.c do.
+ *	  A zklock server of the simulation: shared memory, the worker's loop and
+ *	  its supervisor, doing what slot.c, worker.c and supervisor.c of src/ do.
  *
- * The core is the real one.  A host has slots, in which backends (backend.c)
+ * The core is the real one, and the worker the one of all tests.  A host has slots, in which backends (backend.c)
  * meet the worker, a clock of its own, and at most one connection.
  */
 #ifndef SIM_HOST_H
 #define SIM_HOST_H
 
-#include "../model/slot.h"
+#include "../model/worker.h"
 #include "ensemble.h"
 
 #define MAX_HOSTS		3
@@ -52,32 +51,22 @@ typedef struct Host
 
 	/* shared memory */
 	Slot		slots[MAX_SLOTS];
-	uint64_t	serials;
-	int64_t		session;
-	Time		timeout;		/* of it, as negotiated */
-	uint32_t	generation;
-	uint32_t	chain;
-	uint32_t	chain_kept;
-	int64_t		zxid_seen;
+	Time		timeout;		/* of the session, as negotiated */
 	uint32_t	lease_generation;
 	int64_t		lease_ms;
 
-	/* the worker */
-	ZklManager *m;				/* NULL: it does not run */
+	Worker		worker;
 	Time		worker_at;		/* when it starts again */
 	Time		wake_at;
 	Time		stopped_until;
-	uint32_t	known[MAX_SLOTS];	/* serial of the slots it knows */
 	bool		marked;			/* one of its slots may be */
 	int64_t		published_ms;
 	uint32_t	published_generation;
-	size_t		carried;		/* actions carried out, if it was stopped */
-	bool		carrying;
+	bool		carrying;		/* it was stopped amid its actions */
 	bool		cut_at_grant;	/* chaos: once it is granted something, having
 								 * been silent */
 	bool		kill_at_worst;	/* chaos: its worker, see faults.c */
 	bool		interrupted;	/* stopped since the core decided these */
-	uint64_t	batches;		/* acknowledged, when last looked at */
 	int			stop_after;		/* so many actions; -1: do not */
 
 	/* the supervisor and the session process */
@@ -138,6 +127,9 @@ extern bool lock_conflicts(int lock, ZklLockMode a, ZklLockMode b);
 
 extern int64_t host_clock(const Host *h);	/* µs */
 
+/* When so many ms are over: bounds are whole milliseconds. */
+extern int64_t host_bound(const Host *h, int64_t ms);
+
 /* When the host's clock will show this */
 extern Time host_true_time(const Host *h, int64_t local);
 extern Time host_due(const Host *h);
@@ -169,22 +161,11 @@ extern void host_accept_lower_tokens(Host *h);
 extern void worker_kill(Host *h, Time back_at);
 extern void session_process_kill(Host *h);
 
-/* ---- between host.c and its worker: intake.c, worker.c, supervisor.c ---- */
+/* ---- between host.c, loop.c and supervisor.c ---- */
 
 /* Tells a slot's backend, if it is changed; "what" for the trace. */
 extern void slot_tell(Host *h, int slot, bool changed, const char *what);
 extern void lease_publish(Host *h, uint32_t generation, int64_t ms);
-
-/* LOST, if its time is over; true: its node may go. */
-extern bool slot_overdue(Host *h, int slot);
-extern bool slot_is_over(const Host *h, int slot);
-
-/* Tells the core what slot_overdue says. */
-extern void bounds_look(Host *h, int slot);
-
-/* Tells the core of a slot that is marked; of all that were left. */
-extern void intake_take(Host *h, int slot);
-extern void intake_restore(Host *h);
 
 extern void worker_start(Host *h);
 extern void worker_step(Host *h);

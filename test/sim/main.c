@@ -137,7 +137,7 @@ show_state(void)
 		const Host *h = &hosts.host[i];
 
 		printf("  host %d: session %" PRId64 ", conn %d, lease for %" PRId64
-			   " ms\n", i, h->session, h->conn ? h->conn->id : -1,
+			   " ms\n", i, h->worker.session.id, h->conn ? h->conn->id : -1,
 			   h->lease_ms - host_clock(h) / 1000);
 		for (j = 0; j < MAX_SLOTS; j++)
 			if (h->slots[j].state != SLOT_FREE)
@@ -145,8 +145,8 @@ show_state(void)
 					   ", number %" PRId64 "\n", j, (int) h->slots[j].state,
 					   h->slots[j].owner, lock_name(h->slots[j].lock),
 					   (int) h->slots[j].mode, h->slots[j].seq);
-		if (h->m != NULL)
-			zkl_manager_dump(h->m, host_clock(h), show_item, NULL);
+		if (h->worker.m != NULL)
+			zkl_manager_dump(h->worker.m, host_clock(h), show_item, NULL);
 	}
 	for (i = 0; i < foreigners.n; i++)
 	{

@@ -101,11 +101,11 @@ check_alone(const Host *h, int i)
 static void
 check_outlived(const Host *h)
 {
-	const Session *session = session_find(h->session);
+	const Session *session = session_find(h->worker.session.id);
 	Time		until = host_true_time(h, h->lease_ms * MS);
 
 	if (ens.leader >= 0 && session != NULL && session->alive &&
-		h->lease_generation == h->generation && until > session->may_end_at)
+		h->lease_generation == h->worker.session.generation && until > session->may_end_at)
 		broken("S1", "the lease of host %d ends %" PRId64
 			   " us after its session may", h->id, until - session->may_end_at);
 }
@@ -156,7 +156,7 @@ oracle_session(Host *h)
 
 	for (i = 0; i < MAX_SLOTS; i++)
 		if (h->slots[i].state == SLOT_GRANTED &&
-			h->slots[i].generation != h->generation)
+			h->slots[i].generation != h->worker.session.generation)
 			broken("S7", "host %d slot %d: its hold outlives its session",
 				   h->id, i);
 }
@@ -221,7 +221,7 @@ in_the_way(const Host *h, const Slot *s, Path *path)
 		if (same_uuid(other, &c->uuid))
 			return !same_owner(other, s) && !other->tampered &&
 				((other->state == SLOT_WAITING && !other->breaking) ||
-				 (other->state == SLOT_GRANTED && !slot_is_over(h, i)) ||
+				 (other->state == SLOT_GRANTED && !slot_is_over(other, host_clock(h))) ||
 				 holds(h, i));
 	}
 	return false;
@@ -283,7 +283,7 @@ check_node(Host *h, int i)
 	const Node *node = &path->node[HEAD];
 	uint32_t	ahead = 0;
 
-	if (!node->exists || node->stat.ephemeral_owner != h->session)
+	if (!node->exists || node->stat.ephemeral_owner != h->worker.session.id)
 		broken("S1", "host %d slot %d was granted without its node %s",
 			   h->id, i, path->text);
 	if (s->token != node->stat.czxid * 4096 + s->index)
@@ -301,7 +301,7 @@ void
 oracle_grant(Host *h, int i)
 {
 	Slot	   *s = &h->slots[i];
-	const Session *session = session_find(h->session);
+	const Session *session = session_find(h->worker.session.id);
 
 	if (session == NULL || session->killed)
 		s->tampered = true;
@@ -339,7 +339,7 @@ oracle_commit(Host *h, int i)
 	const Tokens *t = &tokens[s->lock];
 	int			j;
 
-	if (s->generation != h->generation)
+	if (s->generation != h->worker.session.generation)
 		broken("S7", "host %d slot %d: commits on a session that is gone",
 			   h->id, i);
 	if (!holds(h, i))
@@ -365,7 +365,7 @@ oracle_wiped(void)
 	for (i = 0; i < hosts.n; i++)
 	{
 		tamper_all(&hosts.host[i]);
-		hosts.host[i].zxid_floor = hosts.host[i].zxid_seen;
+		hosts.host[i].zxid_floor = hosts.host[i].worker.session.zxid_seen;
 	}
 	for (i = 0; i < foreigners.n; i++)
 		foreigners.foreign[i].holding = false;

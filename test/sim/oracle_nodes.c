@@ -86,7 +86,7 @@ is_at_work(const Host *h, const Slot *s)
 {
 	return s->state == SLOT_LOST && !s->overdue &&
 		s->failure == ZKL_FAILURE_BROKEN &&
-		!s->tampered && s->generation == h->generation;
+		!s->tampered && s->generation == h->worker.session.generation;
 }
 
 /* The server itself deletes the node of slot i, or what leans on it. */
@@ -156,7 +156,7 @@ check_deleted(const Entry *entry, const Effect *effect, const Contender *c)
 	removed_at[c->lock] = base.now;
 	if (h == NULL)
 		return;
-	downgrade = entry->tx.session == h->session && is_downgrade(entry, c);
+	downgrade = entry->tx.session == h->worker.session.id && is_downgrade(entry, c);
 	for (i = 0; i < MAX_SLOTS; i++)
 	{
 		Slot	   *s = &h->slots[i];
@@ -177,7 +177,7 @@ check_deleted(const Entry *entry, const Effect *effect, const Contender *c)
 			s->node_gone = true;
 			continue;
 		}
-		if (entry->tx.session == h->session)
+		if (entry->tx.session == h->worker.session.id)
 			check_own_delete(h, i);
 		if (holds(h, i))
 			broken("S4", "the node of host %d slot %d is deleted, which holds"
@@ -270,7 +270,7 @@ oracle_free(Host *h, int i)
 	if (s->state != SLOT_RELEASED)
 		broken("S5", "host %d slot %d is freed in state %d", h->id, i,
 			   (int) s->state);
-	if (!s->sent || h->session == 0)
+	if (!s->sent || h->worker.session.id == 0)
 		return;
 	for (j = 0; j < MAX_SLOTS; j++)
 		if (j != i && same_uuid(&h->slots[j], &s->uuid))
@@ -281,7 +281,7 @@ oracle_free(Host *h, int i)
 
 		if (path->node[HEAD].exists && c->counts &&
 			memcmp(&c->uuid, &s->uuid, sizeof(ZklUuid)) == 0 &&
-			path->node[HEAD].stat.ephemeral_owner == h->session)
+			path->node[HEAD].stat.ephemeral_owner == h->worker.session.id)
 			broken("S5", "host %d slot %d is free, and %s is there", h->id, i,
 				   path->text);
 	}
@@ -329,7 +329,7 @@ queue_tampered(const Host *h, int lock)
 static bool
 asked_deposed(const Host *h, Time since)
 {
-	const Session *session = session_find(h->session);
+	const Session *session = session_find(h->worker.session.id);
 
 	return session != NULL && session->deposed_at >= since;
 }
@@ -344,7 +344,7 @@ was_left(const Host *h, const ZklUuid *uuid, const Slot *s)
 		if (same_uuid(&h->slots[i], uuid))
 			return h->slots[i].state == SLOT_RELEASED &&
 				h->slots[i].released_at < s->since &&
-				host_true_time(h, h->slots[i].keep_until * MS) < s->since;
+				host_true_time(h, h->slots[i].keep_until) < s->since;
 	return false;
 }
 
@@ -448,7 +448,7 @@ is_tampered(const Host *h)
 void
 oracle_invariants(Host *h)
 {
-	const char *why = h->m != NULL ? zkl_manager_check(h->m) : NULL;
+	const char *why = h->worker.m != NULL ? zkl_manager_check(h->worker.m) : NULL;
 
 	/*
 	 * A directory that was made anew under us counts from 0 again; a

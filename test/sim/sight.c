@@ -37,7 +37,7 @@ host_of_session(int64_t id)
 	if (session == NULL || session->host < 0)
 		return NULL;
 	h = &hosts.host[session->host];
-	return h->up && h->session == id ? h : NULL;
+	return h->up && h->worker.session.id == id ? h : NULL;
 }
 
 bool
@@ -50,7 +50,7 @@ same_uuid(const Slot *s, const ZklUuid *uuid)
 bool
 lease_is_valid(const Host *h)
 {
-	return h->lease_generation == h->generation &&
+	return h->lease_generation == h->worker.session.generation &&
 		h->lease_ms > host_clock(h) / 1000;
 }
 
@@ -59,7 +59,7 @@ static bool
 is_kept(const Host *h, const Slot *s)
 {
 	return s->state == SLOT_RELEASED && !s->breaking &&
-		s->keep_until > host_clock(h) / 1000;
+		s->keep_until > host_clock(h);
 }
 
 /*
@@ -104,7 +104,7 @@ foreign_holds(const Foreign *f)
 bool
 lease_is_over(const Host *h)
 {
-	return h->lease_generation != h->generation ||
+	return h->lease_generation != h->worker.session.generation ||
 		h->lease_ms < host_clock(h) / 1000;
 }
 

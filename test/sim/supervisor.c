@@ -73,7 +73,7 @@ session_process_kill(Host *h)
 void
 supervisor_attempt(Host *h)
 {
-	int64_t		asked = h->session;
+	int64_t		asked = h->worker.session.id;
 	Conn	   *c;
 
 	h->attempt_at = NEVER;
@@ -104,7 +104,7 @@ supervisor_attempt(Host *h)
 static int64_t
 timeout_us(const Host *h)
 {
-	return h->session != 0 ? h->timeout : ens.timeout;
+	return h->worker.session.id != 0 ? h->timeout : ens.timeout;
 }
 
 static void
@@ -144,7 +144,7 @@ supervisor_end_process(Host *h)
 	h->reconnect_wanted = false;
 	h->closing_until = 0;
 	if (connected)
-		zkl_manager_disconnected(h->m, host_clock(h));
+		zkl_manager_disconnected(h->worker.m, host_clock(h));
 	plan_restart(h);
 }
 
@@ -163,45 +163,33 @@ supervisor_begin(Host *h)
 	h->closing_until = 0;
 }
 
-/* Every grant of the session that is gone is void from now on. */
+/* Every grant of a session that is gone is void from now on. */
+static void
+void_grants(Host *h)
+{
+	if (!ZKL_MUTANT(LEASE_WITHOUT_GENERATION))
+		lease_publish(h, h->worker.session.generation, 0);
+}
+
 static void
 session_lost(Host *h)
 {
-	trace("host #: session # is lost", h->id, h->session, 0, 0, NULL);
-	h->generation++;
-	h->session = 0;
-	h->chain = h->chain_kept = 0;
-	if (!ZKL_MUTANT(LEASE_WITHOUT_GENERATION))
-		lease_publish(h, h->generation, 0);
-	zkl_manager_session_lost(h->m, host_clock(h));
+	trace("host #: session # is lost", h->id, h->worker.session.id, 0, 0, NULL);
+	worker_session_lost(&h->worker);
+	void_grants(h);
 }
 
 static void
 connected(Host *h, int64_t id, Time timeout)
 {
-	ZklSession	session;
-	bool		fresh;
-
-	if (h->session != 0 && h->session != id)
+	if (h->worker.session.id != 0 && h->worker.session.id != id)
 		session_lost(h);
-	fresh = h->session != id;
-	if (fresh)
-	{
-		h->generation++;
-		h->chain = h->chain_kept = 0;
-	}
-	h->session = id;
 	h->timeout = timeout;
-	session.id = id;
-	session.generation = h->generation;
-	session.timeout_ms = (uint32_t) (timeout / MS);
-	session.begun_at = h->begun_at;
-	session.zxid_seen = h->zxid_seen;
-	if (fresh && !ZKL_MUTANT(LEASE_WITHOUT_GENERATION))
-		lease_publish(h, h->generation, 0);
 	h->phase = PHASE_CONNECTED;
 	h->outstanding = 0;
-	zkl_manager_connected(h->m, host_clock(h), &session);
+	if (worker_connected(&h->worker, id, (uint32_t) (timeout / MS),
+						 h->begun_at))
+		void_grants(h);
 }
 
 /* After a pause, the next attempt makes a new session. */
@@ -288,7 +276,7 @@ supervisor_tick(Host *h)
 			  (h->outstanding > 0 &&
 			   now - h->quiet_since >= timeout_us(h) / 3)))
 		supervisor_end_process(h);
-	if (h->phase == PHASE_CONNECTED && zkl_manager_ready(h->m))
+	if (h->phase == PHASE_CONNECTED && zkl_manager_ready(h->worker.m))
 		h->pause_next = 0;
 }
 

@@ -167,7 +167,7 @@ do_recreate_directory(void)
 void
 do_kill_session(void)
 {
-	Session    *session = session_find(some_host()->session);
+	Session    *session = session_find(some_host()->worker.session.id);
 
 	if (session == NULL || !session->alive)
 		return;

@@ -14,7 +14,7 @@ machine_used(const World *w)
 	uint32_t	n = 0;
 	uint32_t	i;
 
-	for (i = 0; i < w->nrequests; i++)
+	for (i = 0; i < w->config.max_requests; i++)
 		n += w->requests[i].state != SLOT_FREE;
 	return n;
 }
@@ -27,10 +27,10 @@ free_owner(const World *w)
 
 	for (owner = 1;; owner++)
 	{
-		for (i = 0; i < w->nrequests; i++)
+		for (i = 0; i < w->config.max_requests; i++)
 			if (w->requests[i].state != SLOT_FREE && w->requests[i].owner == owner)
 				break;
-		if (i == w->nrequests)
+		if (i == w->config.max_requests)
 			return owner;
 	}
 }
@@ -48,7 +48,7 @@ find_contender(const World *w, const char *name, bool ours)
 	{
 		int64_t		owner = node->node[HEAD].stat.ephemeral_owner;
 
-		if (owner != 0 && (owner == w->session.id) == ours)
+		if (owner != 0 && (owner == w->worker.session.id) == ours)
 			found = node;
 	}
 	return found;
@@ -84,7 +84,7 @@ do_release_others(Case *c)
 {
 	uint32_t	i;
 
-	for (i = 0; i < c->w->nrequests; i++)
+	for (i = 0; i < c->w->config.max_requests; i++)
 		if (i != c->r)
 			world_leave(c->w, i);
 	world_flush(c->w);
@@ -99,7 +99,7 @@ ask_again(Case *c, ZklLockMode mode)
 
 	if (r->state == SLOT_FREE)
 		return;
-	for (i = 0; i < c->w->nrequests; i++)
+	for (i = 0; i < c->w->config.max_requests; i++)
 		if (world_waits(c->w, i) && c->w->requests[i].owner == r->owner)
 			return;
 	(void) world_submit(c->w, r->name, r->owner, mode);
@@ -274,7 +274,7 @@ do_touch_directory(Case *c)
 static void
 do_jump_ahead(Case *c)
 {
-	c->w->now += 2 * WORLD_LEASE;
+	c->w->worker.now += 2 * WORLD_LEASE;
 	world_flush(c->w);
 }
 
@@ -320,12 +320,12 @@ do_strays(Case *c)
 	ZklReply	reply = {.rc = -101};
 	size_t		i;
 
-	zkl_manager_reply(c->w->m, c->w->now, 0x7fffffffffffffff, &reply);
-	zkl_manager_reply(c->w->m, c->w->now, 99999, &reply);
+	zkl_manager_reply(c->w->worker.m, c->w->worker.now, 0x7fffffffffffffff, &reply);
+	zkl_manager_reply(c->w->worker.m, c->w->worker.now, 99999, &reply);
 	for (i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
 	{
-		zkl_manager_event(c->w->m, c->w->now, ZKL_EVENT_CHANGED, paths[i]);
-		zkl_manager_event(c->w->m, c->w->now, ZKL_EVENT_CHILDREN, paths[i]);
+		zkl_manager_event(c->w->worker.m, c->w->worker.now, ZKL_EVENT_CHANGED, paths[i]);
+		zkl_manager_event(c->w->worker.m, c->w->worker.now, ZKL_EVENT_CHILDREN, paths[i]);
 	}
 	world_flush(c->w);
 }

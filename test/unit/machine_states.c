@@ -154,7 +154,7 @@ static void
 in_own_watch_sent(Case *c)
 {
 	in_covering(c);
-	c->w->now += WORLD_BEAT;
+	c->w->worker.now += WORLD_BEAT;
 	world_flush(c->w);
 }
 
@@ -173,7 +173,7 @@ in_denied(Case *c)
 	c->r = world_submit(c->w, "/a", 1, ZKL_EXCLUSIVE);
 	world_run(c->w);
 	c->w->requests[c->r].timed_out = true;
-	zkl_manager_time_out(c->w->m, c->w->now, c->r);
+	zkl_manager_time_out(c->w->worker.m, c->w->worker.now, c->r);
 }
 
 static void

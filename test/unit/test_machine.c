@@ -26,9 +26,9 @@ settle(World *w)
 		world_connect(w);
 	world_run(w);
 	world_sleep(w, 2 * WORLD_BEAT);
-	for (round = 0; round < 2 * w->nrequests && machine_used(w) > 0; round++)
+	for (round = 0; round < 2 * w->config.max_requests && machine_used(w) > 0; round++)
 	{
-		for (i = 0; i < w->nrequests; i++)
+		for (i = 0; i < w->config.max_requests; i++)
 		{
 			if (w->requests[i].state != SLOT_FREE && !world_waits(w, i))
 				world_leave(w, i);
@@ -50,8 +50,8 @@ begin_case(Case *c, size_t state, uint32_t in_flight)
 	memset(c, 0, sizeof(*c));
 	c->w = world_make();
 	c->name = "/a";
-	c->w->nrequests = MACHINE_REQUESTS;
-	c->w->batches_in_flight = in_flight;
+	c->w->config.max_requests = MACHINE_REQUESTS;
+	c->w->config.batches_in_flight = in_flight;
 	world_begin(c->w);
 	world_connect(c->w);
 	world_run(c->w);
@@ -155,7 +155,7 @@ walk(Case *c, int steps, uint32_t nnames, bool wild)
 		}
 		if (!c->w->connected && unit_random_below(3) == 0)
 			world_connect(c->w);
-		c->w->now += unit_random_below(2000);
+		c->w->worker.now += unit_random_below(2000);
 		machine_events[next_event(wild)].happen(c);
 	}
 }
@@ -173,10 +173,10 @@ random_walks(void)
 
 		memset(&c, 0, sizeof(c));
 		c.w = world_make();
-		c.w->nrequests = MACHINE_REQUESTS;
-		c.w->batches_in_flight = 1 + unit_random_below(3);
-		c.w->batch_operations = 2 + unit_random_below(6);
-		c.w->max_directories = unit_random_below(4);
+		c.w->config.max_requests = MACHINE_REQUESTS;
+		c.w->config.batches_in_flight = 1 + unit_random_below(3);
+		c.w->config.batch_operations = 2 + unit_random_below(6);
+		c.w->config.max_directories = unit_random_below(4);
 		world_begin(c.w);
 		world_connect(c.w);
 		walk(&c, 300, 1 + unit_random_below(MACHINE_NAMES), i & 1);

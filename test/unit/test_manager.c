@@ -181,13 +181,13 @@ two_lifetimes(void)
 	ZklCounters counters;
 
 	world_run(w);
-	zkl_manager_counters(w->m, &counters);
+	zkl_manager_counters(w->worker.m, &counters);
 	operations = counters.operations;
 	transaction = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 	shared = world_submit(w, "/a", 1, ZKL_SHARED);
 	CHECK(world_holds(w, transaction) && world_holds(w, shared));
 	CHECK_INT(w->requests[shared].token, w->requests[session].token);
-	zkl_manager_counters(w->m, &counters);
+	zkl_manager_counters(w->worker.m, &counters);
 	CHECK_INT((int64_t) (counters.operations - operations), 0);
 
 	other = world_submit(w, "/a", 2, ZKL_SHARED);

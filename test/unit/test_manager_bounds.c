@@ -97,14 +97,12 @@ overdue_sibling_named(void)
 	uint32_t	next = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
 	uint32_t	third = 9;
 	Slot	   *r;
-	ZklDemand	demand;
 
 	world_run(w);
 	world_overdue(w, first);
 	r = world_fill(w, third, "/a", 1, ZKL_EXCLUSIVE);
 	r->sibling = (int) first;
-	demand = slot_demand(r);
-	zkl_manager_submit(w->m, w->now, third, &demand);
+	worker_look(&w->worker, third);
 	world_flush(w);
 	CHECK(world_holds(w, second) && world_holds(w, third));
 	CHECK(world_waits(w, next));
@@ -354,7 +352,7 @@ left_and_not_released(void)
 	uint32_t	again;
 
 	w->requests[r].left = true;
-	zkl_manager_release(w->m, w->now, r, &with_epilogue);
+	zkl_manager_release(w->worker.m, w->worker.now, r, &with_epilogue);
 	world_flush(w);
 	again = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 	world_run(w);
@@ -374,15 +372,13 @@ kept_from_its_owner(void)
 	uint32_t	named = hold(w, 1, ZKL_SHARED);
 	uint32_t	again = 9;
 	Slot	   *r;
-	ZklDemand	demand;
 
 	world_keep(w, kept, MINUTE);
 	world_overdue(w, named);
 	world_run(w);
 	r = world_fill(w, again, "/a", 1, ZKL_EXCLUSIVE);
 	r->sibling = (int) named;
-	demand = slot_demand(r);
-	zkl_manager_submit(w->m, w->now, again, &demand);
+	worker_look(&w->worker, again);
 	world_flush(w);
 	world_run(w);
 	CHECK(world_waits(w, again));

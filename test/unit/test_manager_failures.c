@@ -17,7 +17,7 @@ parents_of_256_names(void)
 	uint32_t	r[256];
 	int			i;
 
-	w->nrequests = 300;
+	w->config.max_requests = 300;
 	world_begin(w);
 	world_connect(w);
 	world_run(w);
@@ -297,7 +297,7 @@ lost_replies(void)
 		world_serve(w, served);
 		applied = (int) world_nodes(w, "/a");
 		world_disconnect(w);
-		CHECK(!zkl_manager_ready(w->m));
+		CHECK(!zkl_manager_ready(w->worker.m));
 		CHECK_INT(w->grants, 3);
 		world_connect(w);
 		world_run(w);
@@ -444,11 +444,11 @@ sweep_refused(void)
 	World	   *w = world_ready();
 	char		path[ZKL_MAX_PATH + 1];
 	uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
-	uint32_t	chain = w->chain;
+	uint32_t	chain = w->worker.chain;
 
 	world_run(w);
 	snprintf(path, sizeof(path), WORLD_ROOT "/.servers/%016llx.%u",
-			 (unsigned long long) w->session.id, chain + 1);
+			 (unsigned long long) w->worker.session.id, chain + 1);
 
 	/* The answer to a batch is lost, and so is that to the next chain. */
 	w->zk.multi_rc = ZKL_RC_UNKNOWN;
@@ -462,7 +462,7 @@ sweep_refused(void)
 	w->zk.single_path = path;
 	world_run(w);
 	CHECK_INT(w->zk.single_rc, 0);
-	CHECK(w->chain > chain + 1);
+	CHECK(w->worker.chain > chain + 1);
 	CHECK(tree_find(path) != NULL);
 	world_sleep(w, 2 * WORLD_BEAT);
 	CHECK(tree_find(path) == NULL);
@@ -504,14 +504,14 @@ heartbeat_node_deleted(void)
 	uint32_t	chain;
 
 	world_run(w);
-	chain = w->chain;
+	chain = w->worker.chain;
 	snprintf(path, sizeof(path), WORLD_ROOT "/.servers/%016llx.%u",
-			 (unsigned long long) w->session.id, chain);
+			 (unsigned long long) w->worker.session.id, chain);
 	CHECK_INT(model_delete(&w->zk, path), ZKL_RC_OK);
 	world_release(w, r);
 	r = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
 	world_run(w);
-	CHECK(w->chain > chain);
+	CHECK(w->worker.chain > chain);
 	CHECK(world_holds(w, r));
 	CHECK_INT(w->losses, 0);
 	CHECK_INT(world_nodes(w, "/a"), 1);

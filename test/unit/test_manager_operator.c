@@ -98,14 +98,14 @@ inherited_node_deleted(void)
 		if (moment == 1)
 		{
 			world_sleep(w, WORLD_BEAT - 1000);
-			w->now += 2000;
+			w->worker.now += 2000;
 			world_flush(w);
 		}
 		else if (moment == 2)
 			world_sleep(w, 2 * WORLD_BEAT);
 		world_release(w, r);
 		CHECK(world_holds(w, heir));
-		model_expire(&w->zk, w->session.id);
+		model_expire(&w->zk, w->worker.session.id);
 		world_run(w);
 		world_sleep(w, 3 * WORLD_BEAT);
 		CHECK_MSG(w->requests[heir].state == SLOT_LOST, "moment %d", moment);
@@ -127,7 +127,7 @@ unclaimed_nodes(void)
 	/* in the way of one who waits */
 	model_mkdir(&w->zk, WORLD_ROOT "/a");
 	snprintf(path, sizeof(path), WORLD_ROOT "/a/_c_%s-__WRIT__", uuid);
-	CHECK_INT(model_create(&w->zk, path, true, w->session.id, "", orphan), 0);
+	CHECK_INT(model_create(&w->zk, path, true, w->worker.session.id, "", orphan), 0);
 	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 	world_run(w);
 	CHECK(world_holds(w, r));
@@ -136,7 +136,7 @@ unclaimed_nodes(void)
 	/* somewhere: a restarted worker looks for them */
 	model_mkdir(&w->zk, WORLD_ROOT "/b/c");
 	snprintf(path, sizeof(path), WORLD_ROOT "/b/c/_c_%s-__READ__", uuid);
-	CHECK_INT(model_create(&w->zk, path, true, w->session.id, "", orphan), 0);
+	CHECK_INT(model_create(&w->zk, path, true, w->worker.session.id, "", orphan), 0);
 	CHECK_INT(model_create(&w->zk, path, true, 4711, "", foreign), 0);
 	world_disconnect(w);
 	world_restart(w);
@@ -173,12 +173,12 @@ janitor_is_refused(void)
 
 		model_mkdir(&w->zk, WORLD_ROOT "/b/c");
 		snprintf(path, sizeof(path), WORLD_ROOT "/b/c/_c_%s-__READ__", uuid);
-		CHECK_INT(model_create(&w->zk, path, true, w->session.id, "", orphan),
+		CHECK_INT(model_create(&w->zk, path, true, w->worker.session.id, "", orphan),
 				  0);
 		model_mkdir(&w->zk, WORLD_ROOT "/.once/job");
 		snprintf(path, sizeof(path), WORLD_ROOT "/.once/job/_c_%s-__WRIT__",
 				 uuid);
-		CHECK_INT(model_create(&w->zk, path, true, w->session.id, "", guard),
+		CHECK_INT(model_create(&w->zk, path, true, w->worker.session.id, "", guard),
 				  0);
 		world_disconnect(w);
 		world_restart(w);
@@ -216,7 +216,7 @@ deletes_are_refused(void)
 
 		model_mkdir(&w->zk, WORLD_ROOT "/a");
 		snprintf(path, sizeof(path), WORLD_ROOT "/a/_c_%s-__WRIT__", uuid);
-		CHECK_INT(model_create(&w->zk, path, true, w->session.id, "", orphan),
+		CHECK_INT(model_create(&w->zk, path, true, w->worker.session.id, "", orphan),
 				  0);
 		w->zk.single_kind = ZKL_SEND_DELETE;
 		w->zk.single_rc = errors[i];
@@ -365,8 +365,8 @@ operator_breaks_a_downgrade(void)
 				next;
 	int			i;
 
-	w->batch_operations = 3;
-	w->batches_in_flight = 1;
+	w->config.batch_operations = 3;
+	w->config.batches_in_flight = 1;
 	world_begin(w);
 	world_connect(w);
 	holder = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
@@ -400,7 +400,7 @@ operator_breaks_a_downgrade(void)
 static int64_t
 lease_until_loss(World *w, uint32_t r)
 {
-	int64_t		until = w->now + 2 * T;
+	int64_t		until = w->worker.now + 2 * T;
 	int64_t		most = 0;
 	uint32_t	nodes = w->requests[r].znodes;
 
@@ -410,19 +410,19 @@ lease_until_loss(World *w, uint32_t r)
 
 		while (w->conn.inbox != NULL || w->conn.outbox != NULL)
 		{
-			w->now += 100;
+			w->worker.now += 100;
 			world_serve(w, INT32_MAX);
 			world_deliver(w, 1);
 			if (w->requests[r].state == SLOT_LOST || w->requests[r].znodes != nodes)
 				return most;
-			if (world_holds(w, r) && zkl_manager_lease(w->m) > most)
-				most = zkl_manager_lease(w->m);
+			if (world_holds(w, r) && zkl_manager_lease(w->worker.m) > most)
+				most = zkl_manager_lease(w->worker.m);
 		}
-		due = zkl_manager_timer(w->m);
+		due = zkl_manager_timer(w->worker.m);
 		CHECK(due >= 0 && due < until);
 		if (due < 0 || due >= until)
 			return most;
-		w->now = due > w->now ? due : w->now + 1;
+		w->worker.now = due > w->worker.now ? due : w->worker.now + 1;
 		world_flush(w);
 	}
 }
@@ -442,10 +442,10 @@ marked_in_silence(void)
 	world_sleep(w, 4 * WORLD_BEAT + WORLD_BEAT / 100);
 	CHECK(world_waits(w, r));
 	own_path(w, r, path);
-	marked_at = w->now;
+	marked_at = w->worker.now;
 	CHECK_INT(model_delete(&w->zk, other), ZKL_RC_OK);
 	CHECK_INT(model_set(&w->zk, path, mark), ZKL_RC_OK);
-	w->now += T / 3;
+	w->worker.now += T / 3;
 	world_disconnect(w);
 	world_connect(w);
 	CHECK(lease_until_loss(w, r) <= marked_at + T);
@@ -468,9 +468,9 @@ marked_before_the_reply(void)
 	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 	world_serve(w, INT32_MAX);
 	snprintf(path, sizeof(path), "%s", tree_newest()->text);
-	marked_at = w->now;
+	marked_at = w->worker.now;
 	CHECK_INT(model_set(&w->zk, path, mark), ZKL_RC_OK);
-	w->now += T / 3 - 1000;
+	w->worker.now += T / 3 - 1000;
 	CHECK(lease_until_loss(w, r) <= marked_at + T);
 	world_run(w);
 	world_wind_up(w);
@@ -489,16 +489,16 @@ own_node_not_read(void)
 
 	world_sleep(w, 2 * WORLD_BEAT);
 	world_disconnect(w);
-	lease = zkl_manager_lease(w->m);
+	lease = zkl_manager_lease(w->worker.m);
 	w->zk.single_rc = MODEL_THROTTLED;
 	w->zk.single_kind = ZKL_SEND_GET;
 	w->zk.single_path = "/a/";
 	world_connect(w);
 	world_run(w);
 	CHECK_INT(w->zk.single_rc, 0);
-	CHECK_INT(zkl_manager_lease(w->m), lease);
+	CHECK_INT(zkl_manager_lease(w->worker.m), lease);
 	world_sleep(w, WORLD_BEAT + WORLD_BEAT / 2);
-	CHECK(world_holds(w, r) && zkl_manager_lease(w->m) > lease);
+	CHECK(world_holds(w, r) && zkl_manager_lease(w->worker.m) > lease);
 	world_wind_up(w);
 }
 
@@ -521,7 +521,7 @@ own_node_unreadable(void)
 	CHECK(w->requests[r].state == SLOT_LOST);
 	CHECK_INT(w->requests[r].failure, ZKL_FAILURE_UNREADABLE);
 	CHECK(world_holds(w, other));
-	CHECK(zkl_manager_lease(w->m) > w->now);
+	CHECK(zkl_manager_lease(w->worker.m) > w->worker.now);
 	CHECK_INT(world_nodes(w, "/a"), 1);
 	world_release(w, r);
 	world_run(w);
@@ -549,13 +549,13 @@ marked_while_held_up(void)
 	world_run(w);
 	CHECK(world_holds(w, r));
 	own_path(w, r, path);
-	marked_at = w->now;
+	marked_at = w->worker.now;
 	CHECK_INT(model_set(&w->zk, path, mark), ZKL_RC_OK);
-	w->now += T / 20;
+	w->worker.now += T / 20;
 	(void) world_submit(w, "/b", 1, ZKL_EXCLUSIVE);
 	world_run(w);
 	CHECK(world_holds(w, r));
-	w->now += T / 2;
+	w->worker.now += T / 2;
 	world_flush(w);
 	CHECK(lease_until_loss(w, r) <= marked_at + T);
 	CHECK(w->requests[r].state == SLOT_LOST);
@@ -591,14 +591,14 @@ marked_waiter_not_read(void)
 		w->zk.single_kind = ZKL_SEND_GET;
 		w->zk.single_path = strrchr(path, '/');
 		w->zk.singles = 1000000;
-		marked_at = w->now;
+		marked_at = w->worker.now;
 		CHECK_INT(model_set(&w->zk, path, mark), ZKL_RC_OK);
 		world_run(w);
-		world_sleep(w, marked_at + T * 9 / 10 - w->now);
+		world_sleep(w, marked_at + T * 9 / 10 - w->worker.now);
 		CHECK_INT(model_delete(&w->zk, other), ZKL_RC_OK);
 		world_run(w);
-		world_sleep(w, marked_at + T - w->now);
-		CHECK_MSG(!world_holds(w, r) || zkl_manager_lease(w->m) <= w->now,
+		world_sleep(w, marked_at + T - w->worker.now);
+		CHECK_MSG(!world_holds(w, r) || zkl_manager_lease(w->worker.m) <= w->worker.now,
 				  "rc %d", (int) rcs[i]);
 		w->zk.single_rc = 0;
 		world_run(w);
@@ -638,23 +638,23 @@ marked_before_its_turn(void)
 	CHECK_INT(model_delete(&w->zk, path), ZKL_RC_OK);
 	own_path(w, r, path);
 	CHECK_INT(model_set(&w->zk, path, mark), ZKL_RC_OK);
-	marked_at = w->now;
-	w->now = zkl_manager_lease(w->m) - 2000;
+	marked_at = w->worker.now;
+	w->worker.now = zkl_manager_lease(w->worker.m) - 2000;
 	world_deliver(w, INT32_MAX);
 	world_flush(w);
 	while (w->conn.inbox != NULL && CHECK(++rounds < 50))
 	{
-		w->now += 100;
+		w->worker.now += 100;
 		world_serve(w, 1);
 		world_deliver(w, 1);
 	}
-	w->now += T * 7 / 24 + 1000;
+	w->worker.now += T * 7 / 24 + 1000;
 	world_flush(w);
 	world_serve(w, 1);
 	world_deliver(w, 1);
 	own_path(w, r, path_now);
 	CHECK(!world_holds(w, r) || strcmp(path, path_now) != 0 ||
-		  zkl_manager_lease(w->m) <= marked_at + T);
+		  zkl_manager_lease(w->worker.m) <= marked_at + T);
 	world_run(w);
 	world_wind_up(w);
 }
@@ -682,9 +682,9 @@ marked_in_the_middle(void)
 	world_run(w);
 	own_path(w, r, path);
 	CHECK_INT(model_set(&w->zk, path, mark), ZKL_RC_OK);
-	marked_at = w->now;
+	marked_at = w->worker.now;
 	world_sleep(w, T * 3 / 4);
-	CHECK(zkl_manager_lease(w->m) > marked_at + T);
+	CHECK(zkl_manager_lease(w->worker.m) > marked_at + T);
 	world_leave(w, next);
 	world_leave(w, holder);
 	world_flush(w);
@@ -735,7 +735,7 @@ downgrade_of_an_old_version(void)
 				sharer,
 				next;
 
-	w->batches_in_flight = 1;
+	w->config.batches_in_flight = 1;
 	world_begin(w);
 	world_connect(w);
 	world_warm_up(w, "/b");
@@ -773,7 +773,7 @@ unclaimed_node_refused(void)
 
 	model_mkdir(&w->zk, WORLD_ROOT "/a");
 	snprintf(path, sizeof(path), WORLD_ROOT "/a/_c_%s-__WRIT__", uuid);
-	CHECK_INT(model_create(&w->zk, path, true, w->session.id, "", orphan), 0);
+	CHECK_INT(model_create(&w->zk, path, true, w->worker.session.id, "", orphan), 0);
 	w->zk.single_rc = ZKL_RC_NOAUTH;
 	w->zk.single_kind = ZKL_SEND_DELETE;
 	w->zk.single_path = uuid;
@@ -786,9 +786,9 @@ unclaimed_node_refused(void)
 		world_release(w, r);
 		world_run(w);
 		if (i == 20)
-			before = w->memory;
+			before = w->worker.memory;
 	}
-	CHECK(w->memory < before + 20);
+	CHECK(w->worker.memory < before + 20);
 	w->zk.single_rc = 0;
 	world_sleep(w, 10 * WORLD_BEAT);
 	CHECK(tree_find(orphan) == NULL);

@@ -141,7 +141,7 @@ thousand_waiters(void)
 	uint32_t	r[1000];
 	int			i;
 
-	w->nrequests = 1100;
+	w->config.max_requests = 1100;
 	world_begin(w);
 	world_connect(w);
 	world_run(w);
@@ -285,7 +285,7 @@ directories_forgotten(void)
 	int			watched = 0;
 	int			i;
 
-	w->max_directories = 5;
+	w->config.max_directories = 5;
 	world_begin(w);
 	world_connect(w);
 	world_run(w);

@@ -17,11 +17,11 @@ leftover_lease(void)
 	World	   *w = world_ready();
 	uint32_t	r;
 
-	world_sleep(w, zkl_manager_lease(w->m) - 2000 - w->now);
+	world_sleep(w, zkl_manager_lease(w->worker.m) - 2000 - w->worker.now);
 	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
-	CHECK(zkl_manager_lease(w->m) > w->now);
+	CHECK(zkl_manager_lease(w->worker.m) > w->worker.now);
 	CHECK(w->conn.inbox != NULL);
-	w->now = zkl_manager_lease(w->m) + 1000;
+	w->worker.now = zkl_manager_lease(w->worker.m) + 1000;
 	world_flush(w);
 	CHECK(!w->gave_up);
 	world_serve(w, INT32_MAX);
@@ -47,7 +47,7 @@ lease_of_one_that_is_gone(void)
 	CHECK(world_holds(w, gone));
 	world_leave(w, gone);
 	r = world_submit(w, "/b", 2, ZKL_EXCLUSIVE);
-	w->now = zkl_manager_lease(w->m) + 1000;
+	w->worker.now = zkl_manager_lease(w->worker.m) + 1000;
 	world_flush(w);
 	CHECK(!w->gave_up);
 	world_run(w);
@@ -68,7 +68,7 @@ lease_of_one_that_waits(void)
 	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 	world_run(w);
 	CHECK(world_waits(w, r));
-	w->now = zkl_manager_lease(w->m) + 1000;
+	w->worker.now = zkl_manager_lease(w->worker.m) + 1000;
 	world_flush(w);
 	CHECK(w->gave_up);
 	world_run(w);
@@ -97,7 +97,7 @@ deliver_absurd(World *w, bool batch)
 
 			done = !message->is_event && reply->rc == ZKL_RC_OK &&
 				(reply->nresults > 0) == batch &&
-				reply->stat.ephemeral_owner == w->session.id;
+				reply->stat.ephemeral_owner == w->worker.session.id;
 			if (done && batch)
 				reply->stat.mzxid = ABSURD;
 			else if (done)
@@ -118,16 +118,16 @@ absurd_id(void)
 	int64_t		seen;
 
 	world_run(w);
-	seen = zkl_manager_zxid(w->m);
+	seen = zkl_manager_zxid(w->worker.m);
 	r = world_submit(w, "/b", 2, ZKL_EXCLUSIVE);
 	deliver_absurd(w, true);
 	CHECK(w->gave_up);
 	CHECK(!world_holds(w, r));
-	CHECK_INT(zkl_manager_zxid(w->m), seen);
+	CHECK_INT(zkl_manager_zxid(w->worker.m), seen);
 	world_run(w);
 	CHECK(world_holds(w, r) && world_holds(w, held));
 	CHECK(w->requests[r].token < (seen + 100) * 4096);
-	CHECK(zkl_manager_zxid(w->m) < seen + 100);
+	CHECK(zkl_manager_zxid(w->worker.m) < seen + 100);
 	CHECK_INT(w->losses, 0);
 	world_wind_up(w);
 }
@@ -144,10 +144,10 @@ absurd_from_the_start(void)
 	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 	deliver_absurd(w, true);
 	CHECK(w->gave_up);
-	CHECK_INT(zkl_manager_zxid(w->m), 0);
+	CHECK_INT(zkl_manager_zxid(w->worker.m), 0);
 	world_run(w);
 	CHECK(world_holds(w, r));
-	CHECK_INT(zkl_manager_zxid(w->m), w->zk.zxid);
+	CHECK_INT(zkl_manager_zxid(w->worker.m), w->zk.zxid);
 	world_wind_up(w);
 }
 
@@ -157,7 +157,7 @@ leap_of_ids(void)
 {
 	World	   *w = world_ready();
 	uint32_t	r;
-	int64_t		seen = zkl_manager_zxid(w->m);
+	int64_t		seen = zkl_manager_zxid(w->worker.m);
 
 	w->zk.zxid += INT64_C(3) << 32;
 	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
@@ -175,10 +175,10 @@ leap_of_ids(void)
 		world_deliver(w, INT32_MAX);
 	}
 	CHECK(w->gave_up);
-	CHECK(zkl_manager_zxid(w->m) < seen + (INT64_C(4) << 32));
+	CHECK(zkl_manager_zxid(w->worker.m) < seen + (INT64_C(4) << 32));
 	world_run(w);
 	CHECK(world_holds(w, r));
-	CHECK_INT(zkl_manager_zxid(w->m), w->zk.zxid);
+	CHECK_INT(zkl_manager_zxid(w->worker.m), w->zk.zxid);
 	world_wind_up(w);
 }
 
@@ -188,7 +188,7 @@ absurd_token(void)
 {
 	World	   *w = world_ready();
 	uint32_t	r;
-	int64_t		seen = zkl_manager_zxid(w->m);
+	int64_t		seen = zkl_manager_zxid(w->worker.m);
 
 	/* The answer to its create is lost, so its id is asked for. */
 	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);

@@ -35,8 +35,8 @@ late_delete(void)
 	for (i = 0; i < 10; i++)
 	{
 		world_release(w, r);
-		CHECK_INT(zkl_manager_timer(w->m), w->now + DELAY);
-		w->now += DELAY - 1;
+		CHECK_INT(zkl_manager_timer(w->worker.m), w->worker.now + DELAY);
+		w->worker.now += DELAY - 1;
 		r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 		world_serve(w, 10);
 		world_deliver(w, 10);
@@ -44,7 +44,7 @@ late_delete(void)
 	}
 	CHECK_INT(w->zk.counts.multis, 10);
 	world_release(w, r);
-	w->now += DELAY;
+	w->worker.now += DELAY;
 	world_flush(w);
 	world_serve(w, 10);
 	CHECK_INT(w->zk.counts.multis, 11);
@@ -65,8 +65,8 @@ late_delete_in_silence(void)
 	answer(w);
 	(void) world_submit(w, "/b", 2, ZKL_EXCLUSIVE);
 	world_release(w, r);
-	CHECK_INT(zkl_manager_timer(w->m), w->now + DELAY);
-	w->now += DELAY;
+	CHECK_INT(zkl_manager_timer(w->worker.m), w->worker.now + DELAY);
+	w->worker.now += DELAY;
 	world_flush(w);
 	world_serve(w, 100);
 	CHECK_INT(world_nodes(w, "/a"), 0);
@@ -132,26 +132,26 @@ gathering(void)
 	world_count_anew(w);
 	for (round = 0; round < 5; round++)
 	{
-		CHECK_INT(zkl_manager_awaited(w->m), 4);
-		CHECK_INT(zkl_manager_timer(w->m), w->now + DELAY);
+		CHECK_INT(zkl_manager_awaited(w->worker.m), 4);
+		CHECK_INT(zkl_manager_timer(w->worker.m), w->worker.now + DELAY);
 		run_loops(w, r, 4);
-		CHECK_INT(zkl_manager_awaited(w->m), 0);
+		CHECK_INT(zkl_manager_awaited(w->worker.m), 0);
 		answer(w);
 	}
 	CHECK_INT(w->zk.counts.multis, 5);
 
 	/* This time one of them keeps his lock. */
 	run_loops(w, r, 3);
-	CHECK_INT(zkl_manager_awaited(w->m), 1);
+	CHECK_INT(zkl_manager_awaited(w->worker.m), 1);
 	answer(w);
 	CHECK_INT(w->zk.counts.multis, 5);
-	w->now += DELAY;
+	w->worker.now += DELAY;
 	world_flush(w);
 	answer(w);
 	CHECK_INT(w->zk.counts.multis, 6);
 
 	/* Having been disappointed, the next are sent as they come. */
-	CHECK_INT(zkl_manager_awaited(w->m), 0);
+	CHECK_INT(zkl_manager_awaited(w->worker.m), 0);
 	run_loops(w, r, 1);
 	answer(w);
 	CHECK_INT(w->zk.counts.multis, 7);
@@ -176,7 +176,7 @@ enough_at_hand(void)
 	run_loops(w, r, ENOUGH + 2);
 	answer(w);
 	world_count_anew(w);
-	CHECK_INT(zkl_manager_awaited(w->m), ENOUGH);
+	CHECK_INT(zkl_manager_awaited(w->worker.m), ENOUGH);
 	run_loops(w, r, ENOUGH - 1);
 	answer(w);
 	CHECK_INT(w->zk.counts.multis, 0);
@@ -201,16 +201,16 @@ nobody_awaited(void)
 	world_release(w, r);
 	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 	answer(w);
-	CHECK_INT(zkl_manager_awaited(w->m), 1);
+	CHECK_INT(zkl_manager_awaited(w->worker.m), 1);
 	waits = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
 	answer(w);
 	CHECK(world_waits(w, waits));
-	CHECK_INT(zkl_manager_awaited(w->m), 0);
+	CHECK_INT(zkl_manager_awaited(w->worker.m), 0);
 	world_release(w, r);
 	r = world_submit(w, "/b", 1, ZKL_EXCLUSIVE);
 	answer(w);
 	CHECK(world_holds(w, waits));
-	CHECK_INT(zkl_manager_awaited(w->m), 1);
+	CHECK_INT(zkl_manager_awaited(w->worker.m), 1);
 	world_wind_up(w);
 }
 

@@ -33,12 +33,12 @@ restart(void)
 	world_serve(w, 2);
 	token = w->requests[held].token;
 	world_restart(w);
-	CHECK_INT(zkl_manager_lease(w->m), 0);
-	CHECK_INT(zkl_manager_live(w->m), 5);
-	CHECK(!zkl_manager_ready(w->m));
+	CHECK_INT(zkl_manager_lease(w->worker.m), 0);
+	CHECK_INT(zkl_manager_live(w->worker.m), 5);
+	CHECK(!zkl_manager_ready(w->worker.m));
 	world_connect(w);
 	world_run(w);
-	CHECK(zkl_manager_ready(w->m));
+	CHECK(zkl_manager_ready(w->worker.m));
 	CHECK(world_holds(w, held) && world_holds(w, covered));
 	CHECK_INT(w->requests[held].token, token);
 	CHECK(world_waits(w, waits) && world_waits(w, sent) &&
@@ -80,7 +80,7 @@ restart_with_a_released_hold(void)
 	world_run(w);
 	CHECK(world_holds(w, reader) && world_holds(w, writer));
 	world_release(w, writer);
-	w->now += 1000;
+	w->worker.now += 1000;
 	world_flush(w);
 	world_serve(w, 10);
 	CHECK_INT(world_nodes(w, "/a"), 1);
@@ -164,7 +164,7 @@ break_node(World *w, uint32_t request)
 static void
 step(World *w)
 {
-	w->now += 100;
+	w->worker.now += 100;
 	world_serve(w, 1);
 	world_deliver(w, 1);
 }
@@ -241,14 +241,14 @@ restart_with_a_broken_kept_lock(void)
 	world_keep(w, kept, 100 * WORLD_BEAT);
 	world_run(w);
 	break_node(w, kept);
-	while (zkl_manager_live(w->m) == 2 && CHECK(++rounds < 100))
+	while (zkl_manager_live(w->worker.m) == 2 && CHECK(++rounds < 100))
 	{
-		w->now += 100;
+		w->worker.now += 100;
 		world_serve(w, 1);
 		world_deliver(w, 1);
 	}
 	world_restart(w);
-	CHECK_INT(zkl_manager_live(w->m), 1);
+	CHECK_INT(zkl_manager_live(w->worker.m), 1);
 	world_connect(w);
 	world_run(w);
 	CHECK(world_holds(w, waits));
@@ -327,7 +327,7 @@ restart_with_a_deleted_broken_hold(void)
 	world_run(w);
 	CHECK(world_holds(w, next));
 	world_restart(w);
-	CHECK_INT(zkl_manager_live(w->m), 1);
+	CHECK_INT(zkl_manager_live(w->worker.m), 1);
 	world_connect(w);
 	world_run(w);
 	CHECK(world_holds(w, next));
@@ -346,7 +346,7 @@ restart_with_a_vanished_waiter(void)
 	char		path[ZKL_MAX_PATH + 1];
 	uint32_t	waiter;
 
-	w->batches_in_flight = 1;
+	w->config.batches_in_flight = 1;
 	world_begin(w);
 	world_connect(w);
 	foreign_enter(w, "/a", ZKL_EXCLUSIVE, other);

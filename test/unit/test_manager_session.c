@@ -19,9 +19,9 @@ unproved_connection(void)
 	world_run(w);
 	world_disconnect(w);
 	CHECK_INT(model_delete(&w->zk, other), ZKL_RC_OK);
-	w->now += 1000;
+	w->worker.now += 1000;
 	world_connect(w);
-	CHECK(!zkl_manager_ready(w->m));
+	CHECK(!zkl_manager_ready(w->worker.m));
 	CHECK(!world_holds(w, r));
 	CHECK(w->conn.inbox != NULL && w->conn.inbox->send == ZKL_SEND_MULTI);
 	CHECK(w->conn.inbox != NULL && w->conn.inbox->next == NULL);
@@ -40,9 +40,9 @@ disconnected_within_the_lease(void)
 	int64_t		lease;
 
 	world_run(w);
-	lease = zkl_manager_lease(w->m);
+	lease = zkl_manager_lease(w->worker.m);
 	world_disconnect(w);
-	CHECK_INT(zkl_manager_lease(w->m), lease);
+	CHECK_INT(zkl_manager_lease(w->worker.m), lease);
 	CHECK(world_holds(w, holder));
 	world_release(w, holder);
 	CHECK(!world_holds(w, next));
@@ -50,7 +50,7 @@ disconnected_within_the_lease(void)
 	world_run(w);
 	CHECK(world_holds(w, next));
 	CHECK_INT(w->losses, 0);
-	CHECK(zkl_manager_lease(w->m) > lease);
+	CHECK(zkl_manager_lease(w->worker.m) > lease);
 	world_wind_up(w);
 }
 
@@ -64,18 +64,18 @@ lease_and_beats(void)
 
 	world_run(w);
 	world_count_anew(w);
-	sent = zkl_manager_timer(w->m);
-	CHECK(sent > w->now && sent <= w->now + WORLD_BEAT);
-	w->now = sent;
+	sent = zkl_manager_timer(w->worker.m);
+	CHECK(sent > w->worker.now && sent <= w->worker.now + WORLD_BEAT);
+	w->worker.now = sent;
 	world_flush(w);
 	CHECK(w->conn.inbox != NULL);
-	w->now += 500000;
+	w->worker.now += 500000;
 	world_serve(w, 1);
 	world_deliver(w, 1);
-	CHECK_INT(zkl_manager_lease(w->m), sent + WORLD_LEASE);
+	CHECK_INT(zkl_manager_lease(w->worker.m), sent + WORLD_LEASE);
 	world_sleep(w, 10 * WORLD_BEAT);
 	CHECK(w->zk.counts.multis >= 9 && w->zk.counts.multis <= 13);
-	CHECK(zkl_manager_lease(w->m) > w->now + WORLD_LEASE / 2);
+	CHECK(zkl_manager_lease(w->worker.m) > w->worker.now + WORLD_LEASE / 2);
 
 	/* no hold, no beats */
 	world_release(w, r);
@@ -101,7 +101,7 @@ beats_of_many(void)
 		world_submit(w, name, 1, ZKL_EXCLUSIVE);
 		world_submit(w, name, 2, ZKL_EXCLUSIVE);
 		world_run(w);
-		w->now += WORLD_BEAT / 20;
+		w->worker.now += WORLD_BEAT / 20;
 	}
 	world_count_anew(w);
 	world_sleep(w, 12 * WORLD_BEAT);
@@ -123,14 +123,14 @@ lease_after_idleness(void)
 
 	world_sleep(w, 10 * t);
 	CHECK(w->zk.counts.gets >= 38 && w->zk.counts.gets <= 41);
-	asked = zkl_manager_timer(w->m) - t / 4;
-	w->now = asked + t / 8;
+	asked = zkl_manager_timer(w->worker.m) - t / 4;
+	w->worker.now = asked + t / 8;
 	world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 	world_run(w);
-	CHECK(zkl_manager_lease(w->m) > asked + t * 3 / 4 - t / 100);
-	CHECK(zkl_manager_lease(w->m) < asked + t * 3 / 4);
+	CHECK(zkl_manager_lease(w->worker.m) > asked + t * 3 / 4 - t / 100);
+	CHECK(zkl_manager_lease(w->worker.m) < asked + t * 3 / 4);
 	world_sleep(w, 3 * WORLD_BEAT);
-	CHECK(zkl_manager_lease(w->m) > w->now + WORLD_LEASE - 2 * WORLD_BEAT);
+	CHECK(zkl_manager_lease(w->worker.m) > w->worker.now + WORLD_LEASE - 2 * WORLD_BEAT);
 	world_wind_up(w);
 }
 
@@ -144,21 +144,21 @@ lease_after_silence(void)
 	World	   *w = world_ready();
 	uint32_t	r;
 
-	w->now += 10 * WORLD_LEASE;
+	w->worker.now += 10 * WORLD_LEASE;
 	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 	CHECK(!world_holds(w, r));
 	CHECK(w->gave_up);
 	world_run(w);
 	CHECK(world_holds(w, r));
-	CHECK(zkl_manager_lease(w->m) > w->now + WORLD_LEASE - WORLD_BEAT);
+	CHECK(zkl_manager_lease(w->worker.m) > w->worker.now + WORLD_LEASE - WORLD_BEAT);
 
 	/* the same while it holds, and while somebody waits */
-	w->now += 2 * WORLD_LEASE;
+	w->worker.now += 2 * WORLD_LEASE;
 	world_flush(w);
 	CHECK(w->gave_up);
 	world_run(w);
 	CHECK(world_holds(w, r));
-	CHECK(zkl_manager_lease(w->m) > w->now + WORLD_LEASE - WORLD_BEAT);
+	CHECK(zkl_manager_lease(w->worker.m) > w->worker.now + WORLD_LEASE - WORLD_BEAT);
 	world_wind_up(w);
 }
 
@@ -173,7 +173,7 @@ ids_go_back(void)
 
 	world_run(w);
 	CHECK(world_holds(w, held));
-	seen = zkl_manager_zxid(w->m);
+	seen = zkl_manager_zxid(w->worker.m);
 	CHECK_INT(seen, w->zk.zxid);
 	w->zk.zxid = 5;
 	r = world_submit(w, "/b", 2, ZKL_EXCLUSIVE);
@@ -183,9 +183,9 @@ ids_go_back(void)
 		world_deliver(w, INT32_MAX);
 	}
 	CHECK(w->gave_up);
-	CHECK(!zkl_manager_ready(w->m));
+	CHECK(!zkl_manager_ready(w->worker.m));
 	CHECK(!world_holds(w, r));
-	CHECK_INT(zkl_manager_zxid(w->m), seen);
+	CHECK_INT(zkl_manager_zxid(w->worker.m), seen);
 	w->zk.zxid = seen;
 	world_run(w);
 	CHECK(world_holds(w, r));
@@ -202,7 +202,7 @@ nothing_past_the_lease(void)
 	uint32_t	impatient;
 
 	world_run(w);
-	w->now = zkl_manager_lease(w->m);
+	w->worker.now = zkl_manager_lease(w->worker.m);
 	impatient = world_try(w, "/a", 3, ZKL_EXCLUSIVE);
 	CHECK(w->requests[impatient].state != SLOT_DENIED);
 	world_release(w, holder);
@@ -311,14 +311,14 @@ timeout_shrinks(void)
 
 	world_run(w);
 	world_sleep(w, 2 * WORLD_BEAT);
-	lease = zkl_manager_lease(w->m);
+	lease = zkl_manager_lease(w->worker.m);
 	world_disconnect(w);
-	w->session.timeout_ms = WORLD_TIMEOUT_MS / 3;
-	begun = w->now;
+	w->timeout_ms = WORLD_TIMEOUT_MS / 3;
+	begun = w->worker.now;
 	world_connect(w);
 	CHECK(lease > begun + WORLD_TIMEOUT_MS * 1000 / 3);
-	CHECK(zkl_manager_lease(w->m) < begun + WORLD_TIMEOUT_MS * 1000 / 3);
-	CHECK(zkl_manager_lease_limit(w->m) < begun + WORLD_TIMEOUT_MS * 1000 / 3);
+	CHECK(zkl_manager_lease(w->worker.m) < begun + WORLD_TIMEOUT_MS * 1000 / 3);
+	CHECK(zkl_manager_lease_limit(w->worker.m) < begun + WORLD_TIMEOUT_MS * 1000 / 3);
 	world_run(w);
 	CHECK(world_holds(w, r));
 	world_wind_up(w);

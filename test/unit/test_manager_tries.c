@@ -135,7 +135,7 @@ idle_server(void)
 	World	   *w = contended(ZKL_EXCLUSIVE, other);
 	uint32_t	r;
 
-	w->now = zkl_manager_lease(w->m) + 1000000;
+	w->worker.now = zkl_manager_lease(w->worker.m) + 1000000;
 	r = world_try(w, "/a", 1, ZKL_EXCLUSIVE);
 	world_run(w);
 	CHECK(w->requests[r].state == SLOT_DENIED);
@@ -163,7 +163,7 @@ unanswered(void)
 
 	r = world_try(w, "/a", 1, ZKL_EXCLUSIVE);
 	world_serve(w, 10);
-	w->now = zkl_manager_lease(w->m);
+	w->worker.now = zkl_manager_lease(w->worker.m);
 	world_deliver(w, 10);
 	CHECK(w->requests[r].state != SLOT_DENIED);
 	world_run(w);
@@ -196,13 +196,13 @@ unclaimed_node(void)
 	char		path[ZKL_MAX_PATH + 1];
 	char		name[ZKL_MAX_ZNODE_NAME + 1];
 	World	   *w = contended(ZKL_EXCLUSIVE, path);
-	ZklUuid		uuid = zkl_uuid_make(w->managers, 1000000);
+	ZklUuid		uuid = zkl_uuid_make(w->config.uuid_base, 1000000);
 	uint32_t	r;
 
 	CHECK_INT(model_delete(&w->zk, path), ZKL_RC_OK);
 	zkl_znode_prefix(ZKL_DIALECT_CURATOR_RW, &uuid, ZKL_EXCLUSIVE, name);
 	snprintf(path, sizeof(path), WORLD_ROOT "/a/%s", name);
-	CHECK_INT(model_create(&w->zk, path, true, w->session.id, "", path), 0);
+	CHECK_INT(model_create(&w->zk, path, true, w->worker.session.id, "", path), 0);
 	r = world_try(w, "/a", 1, ZKL_EXCLUSIVE);
 	world_run(w);
 	CHECK(w->requests[r].state == SLOT_DENIED);

@@ -69,14 +69,14 @@ hand_over(void)
 	uint32_t	waiter;
 
 	world_warm_up(w, "/a");
-	zkl_manager_trace(w->m, check_line, &lines);
+	zkl_manager_trace(w->worker.m, check_line, &lines);
 	holder = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 	world_run(w);
 	waiter = world_submit(w, "/a", 2, ZKL_SHARED);
 	world_run(w);
 	world_release(w, holder);
 	world_run(w);
-	zkl_manager_trace(w->m, NULL, NULL);
+	zkl_manager_trace(w->worker.m, NULL, NULL);
 	CHECK(*lines.expected == NULL);
 	CHECK(world_holds(w, waiter));
 	world_wind_up(w);
@@ -111,13 +111,13 @@ wait_for_another_client(void)
 	world_warm_up(w, "/a");
 	unit.random = 1;
 	foreign_enter(w, "/a", ZKL_SHARED, other);
-	zkl_manager_trace(w->m, check_line, &lines);
+	zkl_manager_trace(w->worker.m, check_line, &lines);
 	waiter = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 	world_run(w);
 	CHECK(world_waits(w, waiter));
 	CHECK_INT(model_delete(&w->zk, other), ZKL_RC_OK);
 	world_run(w);
-	zkl_manager_trace(w->m, NULL, NULL);
+	zkl_manager_trace(w->worker.m, NULL, NULL);
 	CHECK(*lines.expected == NULL);
 	CHECK(world_holds(w, waiter));
 	world_wind_up(w);
@@ -139,10 +139,10 @@ lose_the_session(void)
 	world_warm_up(w, "/a");
 	holder = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 	world_run(w);
-	zkl_manager_trace(w->m, check_line, &lines);
+	zkl_manager_trace(w->worker.m, check_line, &lines);
 	world_expire_session(w);
 	world_flush(w);
-	zkl_manager_trace(w->m, NULL, NULL);
+	zkl_manager_trace(w->worker.m, NULL, NULL);
 	CHECK(*lines.expected == NULL);
 	CHECK(!world_holds(w, holder));
 	world_wind_up(w);
@@ -169,10 +169,10 @@ static void
 stop_in_between(void)
 {
 	World	   *w = world_ready();
-	Deaf		deaf = {w->m, 0};
+	Deaf		deaf = {w->worker.m, 0};
 
 	world_warm_up(w, "/a");
-	zkl_manager_trace(w->m, stop_at_operation, &deaf);
+	zkl_manager_trace(w->worker.m, stop_at_operation, &deaf);
 	world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 	world_run(w);
 	CHECK_INT(deaf.n, 4);
@@ -217,7 +217,7 @@ what_is_believed(void)
 	world_run(w);
 	world_disconnect(w);
 	world_submit(w, "/b", 3, ZKL_EXCLUSIVE);
-	zkl_manager_dump(w->m, w->now, check_item, &lines);
+	zkl_manager_dump(w->worker.m, w->worker.now, check_item, &lines);
 	CHECK(*lines.expected == NULL);
 	world_connect(w);
 	world_run(w);

@@ -2,8 +2,8 @@
  * world.c
  *	  The host of a manager in tests.
  *
- * Owns the records of requests and the clock.  Single-threaded.  Knows of the
- * core what manager.h says, and of ZooKeeper all that the model knows.
+ * Owns the slots of requests and the clock.  Single-threaded.  Knows of the core
+ * what manager.h says, and of ZooKeeper all that the model knows.
  */
 #include "../model/memory.h"
 #include "unit.h"
@@ -11,120 +11,13 @@
 
 #define A_MOMENT	1000		/* µs: a beat is always further off */
 
-/* ---- memory: what comes is never zero, and all must go back ---- */
-
-static void *
-host_alloc(void *context, size_t size)
-{
-	World	   *w = context;
-	void	   *memory = malloc(size ? size : 1);
-
-	if (memory == NULL)
-		abort();
-	memset(memory, 0xA5, size);
-	w->memory++;
-	return memory;
-}
-
-static void
-host_release(void *context, void *memory)
-{
-	World	   *w = context;
-
-	w->memory--;
-	free(memory);
-}
-
-static void
-print_line(void *context, const char *line)
-{
-	const World *w = context;
-
-	printf("# %.6f %s\n", (double) w->now / 1000000, line);
-}
-
-static void
-make_manager(World *w)
-{
-	ZklConfig	config = {
-		.root = WORLD_ROOT,
-		.max_requests = w->nrequests,
-		.max_directories = w->max_directories,
-		.batches_in_flight = w->batches_in_flight,
-		.batch_operations = w->batch_operations,
-		.batch_bytes = w->batch_bytes,
-		.uuid_base = ++w->managers,
-		.memory = {host_alloc, host_release, w}
-	};
-
-	w->m = zkl_manager_create(&config);
-	if (getenv("UNIT_TRACE") != NULL)
-		zkl_manager_trace(w->m, print_line, w);
-}
-
-static void
-destroy_manager(World *w)
-{
-	zkl_manager_destroy(w->m);
-	CHECK_INT(w->memory, 0);
-}
-
-World *
-world_make(void)
-{
-	World	   *w = calloc(1, sizeof(World));
-
-	if (w == NULL)
-		abort();
-	w->now = 1000000;
-	w->last_session = 0x1000000000000;
-	w->nrequests = 64;
-	w->max_directories = 64;
-	w->batches_in_flight = 2;
-	w->batch_operations = 256;
-	w->batch_bytes = 256 * 1024;
-	model_start(&w->zk);
-	model_open(&w->conn, &w->zk);
-	return w;
-}
-
-void
-world_begin(World *w)
-{
-	make_manager(w);
-}
-
-void
-world_end(World *w)
-{
-	uint32_t	i;
-
-	for (i = 0; i < w->nrequests; i++)
-		put_back(w->requests[i].name);
-	destroy_manager(w);
-	model_disconnect(&w->conn);
-	tree_finish();
-	free(w);
-}
-
-World *
-world_ready(void)
-{
-	World	   *w = world_make();
-
-	world_begin(w);
-	world_connect(w);
-	world_run(w);
-	CHECK(zkl_manager_ready(w->m));
-	return w;
-}
-
 /* ---- actions ---- */
 
 /* What must be so when the core says so */
-static void
-check_action(const World *w, const ZklAction *action)
+static bool
+check_action(Worker *worker, const ZklAction *action)
 {
+	const World *w = worker->owner;
 	const Slot *r = &w->requests[action->request];
 
 	switch (action->kind)
@@ -136,14 +29,14 @@ check_action(const World *w, const ZklAction *action)
 			CHECK(action->tag >> 55 == 0);	/* the rest is the host's */
 			break;
 		case ZKL_ACTION_CHAIN:
-			CHECK(action->chain >= w->chain || action->chain == 1);
+			CHECK(action->chain >= w->worker.chain || action->chain == 1);
 			break;
 		case ZKL_ACTION_ZNODE:
 			CHECK(r->state != SLOT_FREE);
 			break;
 		case ZKL_ACTION_DENY:
 			CHECK(r->timed_out && w->was_ready &&
-				  zkl_manager_lease(w->m) > w->now);
+				  zkl_manager_lease(w->worker.m) > w->worker.now);
 			/* FALLTHROUGH */
 		case ZKL_ACTION_GRANT:
 		case ZKL_ACTION_FAIL:
@@ -171,24 +64,19 @@ check_action(const World *w, const ZklAction *action)
 		default:
 			break;
 	}
+	return true;
 }
 
 static void
-carry_out(World *w, const ZklAction *action)
+after_action(Worker *worker, const ZklAction *action, bool changed)
 {
+	World	   *w = worker->owner;
 	Slot	   *r = &w->requests[action->request];
-	bool		changed;
 
-	check_action(w, action);
-	changed = slot_record(r, action, w->session.generation);
 	switch (action->kind)
 	{
 		case ZKL_ACTION_SEND:
 			model_send(&w->conn, action);
-			break;
-		case ZKL_ACTION_CHAIN:
-			w->chain = action->chain;
-			w->chain_kept = action->chain_kept;
 			break;
 		case ZKL_ACTION_GRANT:
 			world_check_grant(w, r);
@@ -213,25 +101,100 @@ carry_out(World *w, const ZklAction *action)
 	}
 }
 
-void
-world_flush(World *w)
-{
-	const ZklAction *actions;
-	const char *broken;
-	size_t		n;
-	size_t		i;
+/* ---- life ---- */
 
-	w->was_ready = zkl_manager_ready(w->m);
-	zkl_manager_flush(w->m, w->now);
-	actions = zkl_manager_actions(w->m, &n);
-	for (i = 0; i < n; i++)
-		carry_out(w, &actions[i]);
-	zkl_manager_clear_actions(w->m);
-	broken = zkl_manager_check(w->m);
-	CHECK_MSG(broken == NULL, "%s", broken ? broken : "");
+static void
+print_line(void *context, const char *line)
+{
+	const World *w = context;
+
+	printf("# %.6f %s\n", (double) w->worker.now / 1000000, line);
+}
+
+static void
+make_manager(World *w)
+{
+	w->config.uuid_base++;
+	worker_create(&w->worker, w->config);
+	if (getenv("UNIT_TRACE") != NULL)
+		zkl_manager_trace(w->worker.m, print_line, w);
+}
+
+static void
+destroy_manager(World *w)
+{
+	worker_destroy(&w->worker);
+	CHECK_INT(w->worker.memory, 0);
+}
+
+World *
+world_make(void)
+{
+	World	   *w = calloc(1, sizeof(World));
+
+	if (w == NULL)
+		abort();
+	w->worker.now = 1000000;
+	w->last_session = 0x1000000000000;
+	w->timeout_ms = WORLD_TIMEOUT_MS;
+	w->config.root = WORLD_ROOT;
+	w->config.max_requests = 64;
+	w->config.max_directories = 64;
+	w->config.batches_in_flight = 2;
+	w->config.batch_operations = 256;
+	w->config.batch_bytes = 256 * 1024;
+	w->worker.before = check_action;
+	w->worker.after = after_action;
+	w->worker.owner = w;
+	w->worker.slots = w->requests;
+	model_start(&w->zk);
+	model_open(&w->conn, &w->zk);
+	return w;
+}
+
+void
+world_begin(World *w)
+{
+	make_manager(w);
+}
+
+void
+world_end(World *w)
+{
+	uint32_t	i;
+
+	for (i = 0; i < w->config.max_requests; i++)
+		put_back(w->requests[i].name);
+	destroy_manager(w);
+	model_disconnect(&w->conn);
+	tree_finish();
+	free(w);
+}
+
+World *
+world_ready(void)
+{
+	World	   *w = world_make();
+
+	world_begin(w);
+	world_connect(w);
+	world_run(w);
+	CHECK(zkl_manager_ready(w->worker.m));
+	return w;
 }
 
 /* ---- the host's events ---- */
+
+void
+world_flush(World *w)
+{
+	const char *broken;
+
+	w->was_ready = zkl_manager_ready(w->worker.m);
+	(void) worker_flush(&w->worker);
+	broken = zkl_manager_check(w->worker.m);
+	CHECK_MSG(broken == NULL, "%s", broken ? broken : "");
+}
 
 Slot *
 world_fill(World *w, uint32_t request, const char *name, uint64_t owner,
@@ -249,7 +212,7 @@ world_fill(World *w, uint32_t request, const char *name, uint64_t owner,
 	r->sibling = -1;
 	r->together = w->together;
 	r->since = ++w->submissions;
-	for (i = 0; i < w->nrequests; i++)
+	for (i = 0; i < w->config.max_requests; i++)
 	{
 		if (world_holds(w, i) && w->requests[i].owner == owner &&
 			strcmp(w->requests[i].name, name) == 0)
@@ -262,17 +225,11 @@ uint32_t
 world_enter(World *w, const char *name, uint64_t owner, ZklLockMode mode,
 			bool timed_out)
 {
-	uint32_t	request = 0;
-	Slot	   *r;
-	ZklDemand	demand;
+	int			request = worker_find_free(&w->worker);
 
-	while (w->requests[request].state != SLOT_FREE)
-		request++;
-	r = world_fill(w, request, name, owner, mode);
-	r->timed_out = timed_out;
-	demand = slot_demand(r);
-	zkl_manager_submit(w->m, w->now, request, &demand);
-	return request;
+	world_fill(w, (uint32_t) request, name, owner, mode)->timed_out = timed_out;
+	worker_look(&w->worker, request);
+	return (uint32_t) request;
 }
 
 uint32_t
@@ -296,13 +253,12 @@ world_try(World *w, const char *name, uint64_t owner, ZklLockMode mode)
 void
 world_leave(World *w, uint32_t request)
 {
-	static const ZklEnd at_once = {0};
 	Slot	   *r = &w->requests[request];
 
 	if (r->state == SLOT_FREE || r->state == SLOT_RELEASED)
 		return;
 	r->state = SLOT_RELEASED;
-	zkl_manager_release(w->m, w->now, request, &at_once);
+	worker_look(&w->worker, (int) request);
 }
 
 void
@@ -316,7 +272,7 @@ void
 world_expire(World *w, uint32_t request)
 {
 	w->requests[request].timed_out = true;
-	zkl_manager_time_out(w->m, w->now, request);
+	worker_look(&w->worker, (int) request);
 	world_flush(w);
 }
 
@@ -324,64 +280,52 @@ void
 world_keep(World *w, uint32_t request, int64_t us)
 {
 	Slot	   *r = &w->requests[request];
-	ZklEnd		end = {.keep_until = w->now + us};
 
-	r->keep_until = r->state == SLOT_GRANTED ? end.keep_until : 0;
+	r->keep_until = w->worker.now + us;
 	r->state = SLOT_RELEASED;
-	zkl_manager_release(w->m, w->now, request, &end);
+	worker_look(&w->worker, (int) request);
 	world_flush(w);
 }
 
 void
 world_overdue(World *w, uint32_t request)
 {
-	Slot	   *r = &w->requests[request];
-
-	if (r->state == SLOT_GRANTED)
-	{
-		r->state = SLOT_LOST;
-		r->overdue = true;
-	}
-	zkl_manager_overdue(w->m, w->now, request);
+	w->requests[request].until = w->worker.now;
+	worker_look_bounds(&w->worker, (int) request);
 	world_flush(w);
 }
 
 void
 world_sleep(World *w, int64_t us)
 {
-	int64_t		until = w->now + us;
+	int64_t		until = w->worker.now + us;
 
 	for (;;)
 	{
 		int64_t		due;
 
 		world_run(w);
-		due = zkl_manager_timer(w->m);
+		due = zkl_manager_timer(w->worker.m);
 		if (due < 0 || due > until)
 			break;
-		w->now = due > w->now ? due : w->now + 1;
+		w->worker.now = due > w->worker.now ? due : w->worker.now + 1;
 		world_flush(w);
 		world_run(w);
 	}
-	w->now = until > w->now ? until : w->now;
+	w->worker.now = until > w->worker.now ? until : w->worker.now;
 }
 
 void
 world_connect(World *w)
 {
-	if (w->session.id == 0)
-	{
-		w->session.id = ++w->last_session;
-		w->session.generation++;
-		w->session.timeout_ms = WORLD_TIMEOUT_MS;
-		w->chain = w->chain_kept = 0;
-	}
-	w->session.begun_at = w->now;
-	w->session.zxid_seen = zkl_manager_zxid(w->m);
-	model_connect(&w->conn, w->session.id);
+	int64_t		id = w->worker.session.id;
+
+	if (id == 0)
+		id = ++w->last_session;
+	model_connect(&w->conn, id);
 	w->connected = true;
 	w->gave_up = false;
-	zkl_manager_connected(w->m, w->now, &w->session);
+	(void) worker_connected(&w->worker, id, w->timeout_ms, w->worker.now);
 	world_flush(w);
 }
 
@@ -390,7 +334,7 @@ world_disconnect(World *w)
 {
 	model_disconnect(&w->conn);
 	w->connected = false;
-	zkl_manager_disconnected(w->m, w->now);
+	zkl_manager_disconnected(w->worker.m, w->worker.now);
 	world_flush(w);
 }
 
@@ -399,31 +343,14 @@ world_expire_session(World *w)
 {
 	uint32_t	i;
 
-	model_expire(&w->zk, w->session.id);
+	model_expire(&w->zk, w->worker.session.id);
 	model_disconnect(&w->conn);
 	w->connected = false;
-	w->session.id = 0;
-	zkl_manager_session_lost(w->m, w->now);
+	worker_session_lost(&w->worker);
 	world_flush(w);
-	CHECK_INT(zkl_manager_lease(w->m), 0);
-	for (i = 0; i < w->nrequests; i++)
+	CHECK_INT(zkl_manager_lease(w->worker.m), 0);
+	for (i = 0; i < w->config.max_requests; i++)
 		CHECK(!world_holds(w, i));
-}
-
-static bool
-read_slot(void *context, uint32_t request, ZklRestored *restored)
-{
-	World	   *w = context;
-	const Slot *r = &w->requests[request];
-
-	if (r->state == SLOT_FREE)
-		return false;
-	slot_restore(r, restored);
-	restored->current = w->session.id != 0 &&
-		r->generation == w->session.generation;
-	restored->over = r->state == SLOT_LOST && r->overdue;
-	restored->end.keep_until = r->keep_until;
-	return true;
 }
 
 void
@@ -433,8 +360,7 @@ world_restart(World *w)
 	w->connected = false;
 	destroy_manager(w);
 	make_manager(w);
-	zkl_manager_attach(w->m, &w->session, w->chain, w->chain_kept);
-	zkl_manager_restore(w->m, w->now, read_slot, w);
+	worker_restore(&w->worker);
 	world_flush(w);
 }
 
@@ -454,10 +380,7 @@ world_deliver(World *w, int n)
 
 	while (n-- > 0 && (message = model_receive(&w->conn)) != NULL)
 	{
-		if (message->is_event)
-			zkl_manager_event(w->m, w->now, message->event, message->path);
-		else
-			zkl_manager_reply(w->m, w->now, message->tag, &message->reply);
+		worker_deliver(&w->worker, message);
 		message_free_frame(message);
 		world_flush(w);
 	}
@@ -467,12 +390,12 @@ world_deliver(World *w, int n)
 static bool
 wait_a_moment(World *w)
 {
-	int64_t		due = zkl_manager_timer(w->m);
+	int64_t		due = zkl_manager_timer(w->worker.m);
 
-	if (due < 0 || due > w->now + A_MOMENT)
+	if (due < 0 || due > w->worker.now + A_MOMENT)
 		return false;
-	if (due > w->now)
-		w->now = due;
+	if (due > w->worker.now)
+		w->worker.now = due;
 	world_flush(w);
 	return true;
 }
@@ -492,7 +415,7 @@ world_run(World *w)
 			world_disconnect(w);
 			world_connect(w);
 		}
-		w->now += 100;
+		w->worker.now += 100;
 		world_serve(w, INT32_MAX);
 		world_deliver(w, INT32_MAX);
 	}

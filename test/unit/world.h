@@ -1,19 +1,17 @@
 /*
  * world.h
- *	  A manager, the host that drives it, and a ZooKeeper beside it.
+ *	  A worker with its core, and a ZooKeeper beside it.
  *
- * The host does what the worker does: it keeps a record per request, flushes
- * after each event, carries out actions in order.  On the way it checks, by
- * looking at the whole tree, that nothing is granted that conflicts with
- * anybody, that answers come once and in an order that makes sense, and that
- * what has to be recorded is recorded before it is sent.
+ * The worker flushes after each event.  On the way the world checks, by looking
+ * at the whole tree, that nothing is granted that conflicts with anybody, that
+ * answers come once and in an order that makes sense, and that what has to be
+ * recorded is recorded before it is sent.
  */
 #ifndef ZKL_WORLD_H
 #define ZKL_WORLD_H
 
-#include "core/manager.h"
 #include "../model/model.h"
-#include "../model/slot.h"
+#include "../model/worker.h"
 
 #define WORLD_ROOT			"/zklock"
 #define WORLD_REQUESTS		2048
@@ -27,33 +25,22 @@ typedef struct World
 	ZklDialect	dialect;		/* of all names */
 	uint32_t	max;			/* how many may hold a name; not 0: a
 								 * semaphore */
-	ZklManager *m;
+	Worker		worker;
 	Model		zk;
 	ModelConnection conn;
-	int64_t		now;
-	ZklSession	session;
 	int64_t		last_session;
+	uint32_t	timeout_ms;		/* of the next connection's session */
 	bool		connected;
 	bool		gave_up;		/* RECONNECT came */
 	bool		was_ready;		/* before the last flush */
-	uint32_t	chain;			/* as recorded */
-	uint32_t	chain_kept;
 	uint64_t	submissions;
 	Slot		requests[WORLD_REQUESTS];
-	int64_t		memory;			/* pieces that the manager has */
 	char		asker[256];		/* the last to ask a holder to give it up */
 	bool		tampered;		/* somebody deletes our nodes: no exclusion */
 	uint32_t	grants;
 	uint32_t	losses;
 	uint32_t	frees;
-
-	/* how the manager is made */
-	uint32_t	nrequests;		/* at most WORLD_REQUESTS */
-	uint32_t	max_directories;
-	uint32_t	batches_in_flight;
-	uint32_t	batch_operations;
-	uint32_t	batch_bytes;
-	uint64_t	managers;
+	ZklConfig	config;			/* at most WORLD_REQUESTS requests */
 } World;
 
 /* A fresh world, not yet connected; change its knobs and then begin. */

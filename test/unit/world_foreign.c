@@ -63,7 +63,7 @@ foreign_leave_all(World *w, const char *name)
 	{
 		const char *text = node->text;
 		bool		foreign =
-		node->node[HEAD].stat.ephemeral_owner != w->session.id;
+		node->node[HEAD].stat.ephemeral_owner != w->worker.session.id;
 
 		node = node->sibling;
 		if (foreign)

@@ -26,7 +26,7 @@ world_keeps(const World *w, uint32_t request)
 	const Slot *r = &w->requests[request];
 
 	return r->state == SLOT_RELEASED && r->token != 0 &&
-		r->keep_until > w->now;
+		r->keep_until > w->worker.now;
 }
 
 uint32_t
@@ -38,7 +38,7 @@ world_nodes(const World *w, const char *name)
 
 	snprintf(path, sizeof(path), WORLD_ROOT "%s", name);
 	for (node = tree_children(path); node != NULL; node = node->sibling)
-		n += node->node[HEAD].stat.ephemeral_owner == w->session.id;
+		n += node->node[HEAD].stat.ephemeral_owner == w->worker.session.id;
 	return n;
 }
 
@@ -47,7 +47,7 @@ find_uuid(const World *w, const ZklUuid *uuid)
 {
 	uint32_t	i;
 
-	for (i = 0; i < w->nrequests; i++)
+	for (i = 0; i < w->config.max_requests; i++)
 	{
 		const Slot *r = &w->requests[i];
 
@@ -64,7 +64,7 @@ find_cover(const World *w, const Slot *r)
 {
 	uint32_t	i;
 
-	for (i = 0; i < w->nrequests; i++)
+	for (i = 0; i < w->config.max_requests; i++)
 	{
 		const Slot *s = &w->requests[i];
 
@@ -82,7 +82,7 @@ check_local_holds(const World *w, const Slot *r)
 {
 	uint32_t	i;
 
-	for (i = 0; i < w->nrequests; i++)
+	for (i = 0; i < w->config.max_requests; i++)
 	{
 		const Slot *s = &w->requests[i];
 
@@ -121,10 +121,10 @@ check_contenders_ahead(const World *w, const Slot *r)
 			found = true;
 			CHECK_INT(seq, r->seq);
 			CHECK_INT(stat->czxid, r->token / 4096);
-			CHECK_INT(stat->ephemeral_owner, w->session.id);
+			CHECK_INT(stat->ephemeral_owner, w->worker.session.id);
 			CHECK_INT(r->token % 4096, r->index);
 		}
-		else if (stat->ephemeral_owner != w->session.id &&
+		else if (stat->ephemeral_owner != w->worker.session.id &&
 				 seq <= r->seq && zkl_mode_conflicts(mode, r->mode))
 			CHECK_MSG(++ahead < w->max,
 					  "granted %s number %d behind %s", r->name,
@@ -139,7 +139,7 @@ check_token(const World *w, const Slot *r)
 {
 	uint32_t	i;
 
-	for (i = 0; i < w->nrequests; i++)
+	for (i = 0; i < w->config.max_requests; i++)
 	{
 		const Slot *s = &w->requests[i];
 
@@ -164,7 +164,7 @@ world_check_grant(const World *w, const Slot *r)
 		return;
 	}
 	CHECK(w->was_ready);
-	CHECK(zkl_manager_lease(w->m) > w->now);
+	CHECK(zkl_manager_lease(w->worker.m) > w->worker.now);
 	check_contenders_ahead(w, r);
 }
 
@@ -207,7 +207,7 @@ world_check_recorded(const World *w, const ZklAction *action)
 		ZklUuid		uuid;
 
 		snprintf(chain, sizeof(chain), "%016" PRIx64 ".%u",
-				 (uint64_t) w->session.id, w->chain);
+				 (uint64_t) w->worker.session.id, w->worker.chain);
 		if (op->kind == ZKL_MULTI_SET && i > 0)
 		{
 			check_downgrade(op);
@@ -235,19 +235,19 @@ void
 world_check(const World *w)
 {
 	const Path *node;
-	const char *broken = zkl_manager_check(w->m);
+	const char *broken = zkl_manager_check(w->worker.m);
 	uint32_t	live = 0;
 	uint32_t	i;
 
 	CHECK_MSG(broken == NULL, "%s", broken ? broken : "");
-	for (i = 0; i < w->nrequests; i++)
+	for (i = 0; i < w->config.max_requests; i++)
 	{
 		live += world_holds(w, i) || world_waits(w, i) || world_keeps(w, i);
 		CHECK_MSG(w->requests[i].state != SLOT_RELEASED ||
 				  world_keeps(w, i),
 				  "request %u was never freed", i);
 	}
-	CHECK_INT(zkl_manager_live(w->m), live);
+	CHECK_INT(zkl_manager_live(w->worker.m), live);
 	for (node = tree_newest(); node != NULL; node = node->all)
 	{
 		const Slot *r;
@@ -256,8 +256,8 @@ world_check(const World *w)
 		ZklSeq		seq;
 		bool		has_uuid;
 
-		if (w->session.id == 0 ||
-			node->node[HEAD].stat.ephemeral_owner != w->session.id ||
+		if (w->worker.session.id == 0 ||
+			node->node[HEAD].stat.ephemeral_owner != w->worker.session.id ||
 			!zkl_znode_parse(w->dialect,
 							 node->name, &mode, &seq, &has_uuid, &uuid))
 			continue;

@@ -34,7 +34,7 @@ world_wind_up(World *w)
 {
 	uint32_t	i;
 
-	for (i = 0; i < w->nrequests; i++)
+	for (i = 0; i < w->config.max_requests; i++)
 		world_leave(w, i);
 	world_flush(w);
 	if (w->connected)

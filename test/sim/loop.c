@@ -1,11 +1,11 @@
 /*
- * worker.c
- *	  The worker of a simulated zklock server, and what it carries out.
+ * loop.c
+ *	  The loop of a simulated zklock server's worker: when it acts, and what
+ *	  others see of that.
  *
- * Owns the core's manager of each host.  Does what carry_out.c, from_link.c and
- * worker.c of src/ do.  Decides nothing about locks.
+ * Owns when a worker wakes, begins and ends.  Does what worker.c of src/ does.
+ * Decides nothing about locks.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "agenda.h"
@@ -32,12 +32,12 @@ worker_wake(Host *h, Time usual)
 static void
 publish_lease(Host *h)
 {
-	int64_t		lease = zkl_manager_lease(h->m) / 1000;
-	int64_t		limit = zkl_manager_lease_limit(h->m) / 1000;
+	int64_t		lease = zkl_manager_lease(h->worker.m) / 1000;
+	int64_t		limit = zkl_manager_lease_limit(h->worker.m) / 1000;
 
 	if (ZKL_MUTANT(LEASE_WITHOUT_GENERATION) && lease == 0)
 		return;
-	if (h->generation == h->published_generation)
+	if (h->worker.session.generation == h->published_generation)
 	{
 		if (limit > h->published_ms)
 			limit = h->published_ms;
@@ -47,8 +47,8 @@ publish_lease(Host *h)
 			return;
 	}
 	h->published_ms = lease;
-	h->published_generation = h->generation;
-	lease_publish(h, h->generation, lease);
+	h->published_generation = h->worker.session.generation;
+	lease_publish(h, h->worker.session.generation, lease);
 	oracle_lease(h);
 }
 
@@ -60,12 +60,12 @@ grant(Host *h, int i)
 	trace("host # slot #: granted @, token #, number #", h->id, i,
 		  s->token, s->seq, s->name);
 	if (s->at_most != 0)
-		s->until = host_clock(h) / 1000 + s->at_most;
+		s->until = host_bound(h, s->at_most);
 	if (s->at_least != 0)
-		s->keep_until = host_clock(h) / 1000 + s->at_least;
+		s->keep_until = host_bound(h, s->at_least);
 	oracle_grant(h, i);
 	backend_wake(h, s->backend);
-	if (h->cut_at_grant && zkl_manager_live(h->m) == 1)
+	if (h->cut_at_grant && zkl_manager_live(h->worker.m) == 1)
 		chaos_cut_rack(h);
 }
 
@@ -87,16 +87,43 @@ check_slot(Host *h, int i, const ZklAction *action)
 		oracle_free(h, i);
 }
 
-static void
-change_slot(Host *h, int i, const ZklAction *action)
+static bool
+before_action(Worker *w, const ZklAction *action)
 {
-	Slot	   *s = &h->slots[i];
-	bool		changed;
+	Host	   *h = w->owner;
 
-	check_slot(h, i, action);
-	changed = slot_record(s, action, h->generation);
+	if (h->stop_after == 0)
+	{
+		h->stop_after = -1;
+		h->stopped_until = base.now + below(2 * ens.timeout);
+		trace("host #: worker stopped amid its actions", h->id, 0, 0, 0, NULL);
+		return false;
+	}
+	if (h->stop_after > 0)
+		h->stop_after--;
+	check_slot(h, (int) action->request, action);
+	return true;
+}
+
+static void
+after_action(Worker *w, const ZklAction *action, bool changed)
+{
+	Host	   *h = w->owner;
+	int			i = (int) action->request;
+	Slot	   *s = &h->slots[i];
+
 	switch (action->kind)
 	{
+		case ZKL_ACTION_SEND:
+			supervisor_send(h, action);
+			break;
+		case ZKL_ACTION_CHAIN:
+			if (h->kill_at_worst && action->chain != action->chain_kept)
+				chaos_kill_worker(h, base.now + some_delay(ens.net));
+			break;
+		case ZKL_ACTION_RECONNECT:
+			supervisor_reconnect(h, action->rc);
+			break;
 		case ZKL_ACTION_KEPT:
 			s->released_at = base.now;
 			break;
@@ -120,11 +147,10 @@ change_slot(Host *h, int i, const ZklAction *action)
 			break;
 		case ZKL_ACTION_LOSE:
 			slot_tell(h, i, changed, "host # slot #: lost #");
-			bounds_look(h, i);
+			worker_look_bounds(w, i);
 			break;
 		case ZKL_ACTION_FREE:
 			trace("host # slot #: free", h->id, i, 0, 0, NULL);
-			h->known[i] = 0;
 			break;
 		default:
 			break;
@@ -132,62 +158,17 @@ change_slot(Host *h, int i, const ZklAction *action)
 }
 
 static void
-carry_out(Host *h, const ZklAction *action)
+tell_overdue(Worker *w, int i)
 {
-	switch (action->kind)
-	{
-		case ZKL_ACTION_SEND:
-			supervisor_send(h, action);
-			break;
-		case ZKL_ACTION_CHAIN:
-			if (h->kill_at_worst && action->chain != action->chain_kept)
-				chaos_kill_worker(h, base.now + some_delay(ens.net));
-			h->chain = action->chain;
-			h->chain_kept = action->chain_kept;
-			break;
-		case ZKL_ACTION_RECONNECT:
-			supervisor_reconnect(h, action->rc);
-			break;
-		default:
-			change_slot(h, (int) action->request, action);
-	}
+	slot_tell(w->owner, i, true, "host # slot #: overdue #");
 }
 
-/* Carrying out can make the core act again, and the worker can be stopped. */
+/* ---- the worker's loop ---- */
+
 static void
 carry_on(Host *h)
 {
-	const ZklAction *actions;
-	ZklCounters counters;
-	size_t		n;
-
-	h->carrying = true;
-	for (; actions = zkl_manager_actions(h->m, &n), h->carried < n;
-		 h->carried++)
-	{
-		ZklAction	action = actions[h->carried];
-
-		if (h->stop_after == 0)
-		{
-			h->stop_after = -1;
-			h->interrupted = true;
-			h->stopped_until = base.now + below(2 * ens.timeout);
-			trace("host #: worker stopped amid its actions", h->id, 0, 0, 0,
-				  NULL);
-			return;
-		}
-		if (h->stop_after > 0)
-			h->stop_after--;
-		carry_out(h, &action);
-	}
-	h->carrying = false;
-	h->interrupted = false;
-	h->carried = 0;
-	zkl_manager_clear_actions(h->m);
-	zkl_manager_counters(h->m, &counters);
-	if (counters.batches != h->batches)
-		h->zxid_seen = zkl_manager_zxid(h->m);
-	h->batches = counters.batches;
+	h->interrupted = !worker_carry_out(&h->worker);
 }
 
 void
@@ -196,8 +177,6 @@ worker_actions(Host *h)
 	publish_lease(h);
 	carry_on(h);
 }
-
-/* ---- the worker's loop ---- */
 
 static void
 take_messages(Host *h)
@@ -212,21 +191,21 @@ take_messages(Host *h)
 		if (message->kind != LINK_FRAME)
 		{
 			worker_actions(h);
-			if (h->carrying)
+			if (h->interrupted)
 			{
 				link_put_back(h, message);
 				return;
 			}
 			supervisor_take(h, message);
 			worker_actions(h);
-			if (h->carrying)
+			if (h->interrupted)
 				return;
 		}
-		else if (frame->is_event)
-			zkl_manager_event(h->m, host_clock(h), frame->event, frame->path);
 		else
 		{
-			zkl_manager_reply(h->m, host_clock(h), frame->tag, &frame->reply);
+			worker_deliver(&h->worker, frame);
+			if (frame->is_event)
+				continue;
 			h->quiet_since = host_clock(h);
 			if (h->outstanding > 0)
 				h->outstanding--;
@@ -238,7 +217,7 @@ static void
 plan_wake(Host *h)
 {
 	int64_t		due = supervisor_timer(h);
-	int64_t		core_due = zkl_manager_timer(h->m);
+	int64_t		core_due = zkl_manager_timer(h->worker.m);
 	int			i;
 
 	h->wake_at = NEVER;
@@ -247,7 +226,7 @@ plan_wake(Host *h)
 		due = core_due;
 	if (due >= 0)
 		h->wake_at = host_true_time(h, due);
-	if (h->carrying)
+	if (h->interrupted)
 		h->wake_at = base.now + 1;
 	if (h->wake_at <= base.now)
 		h->wake_at = base.now + 1;
@@ -266,7 +245,7 @@ plan_wake(Host *h)
 			worker_wake(h, hosts.wake_delay);
 		}
 		end = s->state == SLOT_GRANTED && s->until != 0 ?
-			host_true_time(h, s->until * MS) : NEVER;
+			host_true_time(h, s->until) : NEVER;
 		if (end < h->wake_at)
 			h->wake_at = end > base.now ? end : base.now + 1;
 	}
@@ -277,26 +256,27 @@ worker_step(Host *h)
 {
 	int			i;
 
-	if (h->carrying)
+	h->worker.now = host_clock(h);
+	if (h->interrupted)
 		carry_on(h);
 
 	/* What was released first: who tries after that may rely on it. */
-	for (i = 0; i < MAX_SLOTS && h->marked && !h->carrying; i++)
+	for (i = 0; i < MAX_SLOTS && h->marked && !h->interrupted; i++)
 		if (h->slots[i].marked && h->slots[i].state == SLOT_RELEASED)
-			intake_take(h, i);
-	for (i = 0; i < MAX_SLOTS && h->marked && !h->carrying; i++)
+			worker_look(&h->worker, i);
+	for (i = 0; i < MAX_SLOTS && h->marked && !h->interrupted; i++)
 		if (h->slots[i].marked)
-			intake_take(h, i);
-	if (!h->carrying)
+			worker_look(&h->worker, i);
+	if (!h->interrupted)
 		take_messages(h);
-	if (!h->carrying)
+	if (!h->interrupted)
 	{
 		oracle_session(h);
 		supervisor_tick(h);
 		for (i = 0; i < MAX_SLOTS; i++)
-			if (h->slots[i].state == SLOT_GRANTED && slot_is_over(h, i))
-				bounds_look(h, i);
-		zkl_manager_flush(h->m, host_clock(h));
+			if (h->slots[i].state == SLOT_GRANTED)
+				worker_look_bounds(&h->worker, i);
+		zkl_manager_flush(h->worker.m, host_clock(h));
 		publish_lease(h);
 		carry_on(h);
 	}
@@ -306,24 +286,6 @@ worker_step(Host *h)
 }
 
 /* ---- the worker's beginning and end ---- */
-
-static void *
-core_alloc(void *context, size_t size)
-{
-	void	   *memory = malloc(size ? size : 1);
-
-	(void) context;
-	if (memory == NULL)
-		abort();
-	return memory;
-}
-
-static void
-core_release(void *context, void *memory)
-{
-	(void) context;
-	free(memory);
-}
 
 static void
 tell(void *context, const char *line)
@@ -336,40 +298,31 @@ tell(void *context, const char *line)
 void
 worker_start(Host *h)
 {
-	ZklSession	session;
-	ZklConfig	config;
+	ZklConfig	config = {
+		.root = SIM_ROOT,
+		.max_requests = MAX_SLOTS,
+		.max_directories = hosts.max_directories,
+		.batches_in_flight = hosts.batches_in_flight,
+		.batch_operations = hosts.batch_operations,
+		.batch_bytes = 256 * 1024,
+		.uuid_base = (uint64_t) h->id << 32 | ++h->managers
+	};
 
 	trace("host #: worker starts", h->id, 0, 0, 0, NULL);
-	memset(&config, 0, sizeof(config));
-	config.root = SIM_ROOT;
-	config.max_requests = MAX_SLOTS;
-	config.max_directories = hosts.max_directories;
-	config.batches_in_flight = hosts.batches_in_flight;
-	config.batch_operations = hosts.batch_operations;
-	config.batch_bytes = 256 * 1024;
-	config.uuid_base = (uint64_t) h->id << 32 | ++h->managers;
-	config.memory.alloc = core_alloc;
-	config.memory.release = core_release;
-	h->m = zkl_manager_create(&config);
+	h->worker.now = host_clock(h);
+	h->worker.before = before_action;
+	h->worker.after = after_action;
+	h->worker.overdue = tell_overdue;
+	h->worker.owner = h;
+	worker_create(&h->worker, config);
 	if (base.trace != TRACE_HASH)
-		zkl_manager_trace(h->m, tell, h);
-	h->batches = 0;
-	memset(h->known, 0, sizeof(h->known));
+		zkl_manager_trace(h->worker.m, tell, h);
 	h->published_ms = h->lease_ms;
 	h->published_generation = h->lease_generation;
-	h->carrying = false;
 	h->interrupted = false;
-	h->carried = 0;
 	h->stop_after = -1;
 	supervisor_begin(h);
-	session.id = h->session;
-	session.generation = h->generation;
-	session.timeout_ms = (uint32_t) (h->timeout / MS);
-	session.begun_at = 0;
-	session.zxid_seen = 0;
-	if (h->session != 0)
-		zkl_manager_attach(h->m, &session, h->chain, h->chain_kept);
-	intake_restore(h);
+	worker_restore(&h->worker);
 	worker_actions(h);
 	worker_wake(h, hosts.wake_delay);
 }
@@ -377,7 +330,7 @@ worker_start(Host *h)
 void
 worker_kill(Host *h, Time back_at)
 {
-	if (h->m == NULL)
+	if (h->worker.m == NULL)
 		return;
 	trace("host #: worker killed", h->id, 0, 0, 0, NULL);
 	if (h->conn != NULL)
@@ -385,8 +338,7 @@ worker_kill(Host *h, Time back_at)
 	h->conn = NULL;
 	h->attempt_at = NEVER;
 	h->phase = PHASE_NO_PROCESS;
-	zkl_manager_destroy(h->m);
-	h->m = NULL;
+	worker_destroy(&h->worker);
 	h->wake_at = NEVER;
 	h->stopped_until = 0;
 	h->worker_at = back_at;

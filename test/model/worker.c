@@ -1,0 +1,361 @@
+/*
+ * worker.c
+ *	  The slots of a server, and the worker between them and the core.
+ *
+ * Owns the manager, its memory, and the worker's half of the slots.  Does what
+ * slot.c, from_slots.c, from_link.c, bounds.c and carry_out.c of src/ do.  Must
+ * not know when it is called.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/mutant.h"
+#include "worker.h"
+
+/* ---- memory: what comes is never zero ---- */
+
+/* In front of each piece */
+typedef union Header
+{
+	size_t		size;
+	long double strictest_alignment;
+} Header;
+
+static void *
+core_alloc(void *context, size_t size)
+{
+	Worker	   *w = context;
+	Header	   *header = malloc(sizeof(Header) + size);
+
+	if (header == NULL)
+		abort();
+	header->size = size;
+	w->memory += (int64_t) size;
+	if (w->memory > w->most_memory)
+		w->most_memory = w->memory;
+	return memset(header + 1, 0xA5, size);
+}
+
+static void
+core_release(void *context, void *memory)
+{
+	Worker	   *w = context;
+	Header	   *header = (Header *) memory - 1;
+
+	w->memory -= (int64_t) header->size;
+	free(header);
+}
+
+void
+worker_create(Worker *w, ZklConfig config)
+{
+	w->nslots = config.max_requests;
+	config.memory.alloc = core_alloc;
+	config.memory.release = core_release;
+	config.memory.context = w;
+	w->m = zkl_manager_create(&config);
+	w->carried = 0;
+	w->batches = 0;
+}
+
+void
+worker_destroy(Worker *w)
+{
+	zkl_manager_destroy(w->m);
+	w->m = NULL;
+}
+
+/* ---- from the slots ---- */
+
+int
+worker_find_free(const Worker *w)
+{
+	uint32_t	i;
+
+	for (i = 0; i < w->nslots; i++)
+		if (w->slots[i].state == SLOT_FREE)
+			return (int) i;
+	return -1;
+}
+
+static ZklDemand
+demand_of(const Slot *s)
+{
+	const char *data = s->data ? s->data :
+	"{\"zklock\":1,\"server\":\"test\"}";
+	ZklDemand	demand = {
+		.name = s->name,.owner = s->owner,.mode = s->mode,
+		.dialect = s->dialect,.max = s->max,.sibling = s->sibling,
+		.timed_out = s->timed_out,.together = s->together,
+		.data = data,.data_length = strlen(data)
+	};
+
+	return demand;
+}
+
+bool
+slot_is_over(const Slot *s, int64_t now)
+{
+	return s->until != 0 && now >= s->until;
+}
+
+/* LOST, if its time is over; true: its node may go. */
+static bool
+is_overdue(Worker *w, int i)
+{
+	Slot	   *s = &w->slots[i];
+
+	if (s->state == SLOT_GRANTED && slot_is_over(s, w->now))
+	{
+		s->state = SLOT_LOST;
+		s->overdue = true;
+		if (w->overdue != NULL)
+			w->overdue(w, i);
+	}
+	return s->state == SLOT_LOST && s->overdue &&
+		(!s->quiet || ZKL_MUTANT(OVERDUE_IN_COMMIT));
+}
+
+void
+worker_look_bounds(Worker *w, int i)
+{
+	if (is_overdue(w, i))
+		zkl_manager_overdue(w->m, w->now, (uint32_t) i);
+}
+
+void
+worker_look(Worker *w, int i)
+{
+	Slot	   *s = &w->slots[i];
+	ZklEnd		end = {.keep_until = s->keep_until};
+	ZklDemand	demand;
+
+	s->marked = false;
+	if (s->state == SLOT_RELEASED)
+		zkl_manager_release(w->m, w->now, (uint32_t) i, &end);
+	else if (s->state == SLOT_WAITING && !s->known)
+	{
+		s->known = true;
+		demand = demand_of(s);
+		zkl_manager_submit(w->m, w->now, (uint32_t) i, &demand);
+	}
+	else if (s->state == SLOT_WAITING && s->timed_out)
+		zkl_manager_time_out(w->m, w->now, (uint32_t) i);
+	else
+		worker_look_bounds(w, i);
+}
+
+static bool
+read_slot(void *context, uint32_t request, ZklRestored *restored)
+{
+	static const ZklSlotSays says[] = {
+		[SLOT_WAITING] = ZKL_SLOT_SAYS_WAITING,
+		[SLOT_GRANTED] = ZKL_SLOT_SAYS_GRANTED,
+		[SLOT_DENIED] = ZKL_SLOT_SAYS_ANSWERED,
+		[SLOT_FAILED] = ZKL_SLOT_SAYS_ANSWERED,
+		[SLOT_LOST] = ZKL_SLOT_SAYS_LOST,
+		[SLOT_RELEASED] = ZKL_SLOT_SAYS_RELEASED,
+	};
+	Worker	   *w = context;
+	const Slot *s = &w->slots[request];
+
+	if (s->state == SLOT_FREE)
+		return false;
+	restored->over = is_overdue(w, (int) request);
+	restored->current = w->session.id != 0 &&
+		s->generation == w->session.generation;
+	restored->demand = demand_of(s);
+	restored->state = says[s->state];
+	restored->broken = !s->overdue && s->failure == ZKL_FAILURE_BROKEN;
+	restored->overdue = s->overdue;
+	restored->retired = s->retired;
+	restored->end.keep_until = s->keep_until;
+	restored->token = s->token;
+	restored->asked_zxid = s->asked_zxid;
+	restored->sent = s->sent;
+	restored->going = s->going;
+	restored->uuid = s->uuid;
+	restored->znode_mode = s->znode_mode;
+	restored->seq = s->seq;
+	restored->index = s->index;
+	return true;
+}
+
+void
+worker_restore(Worker *w)
+{
+	uint32_t	i;
+
+	if (w->session.id != 0)
+		zkl_manager_attach(w->m, &w->session, w->chain, w->chain_kept);
+	zkl_manager_restore(w->m, w->now, read_slot, w);
+	for (i = 0; i < w->nslots; i++)
+		w->slots[i].known = zkl_manager_knows(w->m, i);
+}
+
+/* ---- from the connection ---- */
+
+static void
+begin_session(Worker *w, int64_t id)
+{
+	w->session.id = id;
+	w->session.generation++;
+	w->chain = w->chain_kept = 0;
+}
+
+bool
+worker_connected(Worker *w, int64_t session, uint32_t timeout_ms,
+				 int64_t begun_at)
+{
+	bool		fresh = w->session.id != session;
+
+	if (fresh)
+		begin_session(w, session);
+	w->session.timeout_ms = timeout_ms;
+	w->session.begun_at = begun_at;
+	zkl_manager_connected(w->m, w->now, &w->session);
+	return fresh;
+}
+
+void
+worker_session_lost(Worker *w)
+{
+	begin_session(w, 0);
+	zkl_manager_session_lost(w->m, w->now);
+}
+
+void
+worker_deliver(Worker *w, const Frame *frame)
+{
+	if (frame->is_event)
+		zkl_manager_event(w->m, w->now, frame->event, frame->path);
+	else
+		zkl_manager_reply(w->m, w->now, frame->tag, &frame->reply);
+}
+
+/* ---- from the core ---- */
+
+static void
+record_znode(Slot *s, const ZklAction *action)
+{
+	s->znodes += !s->sent ||
+		memcmp(&s->uuid, &action->uuid, sizeof(ZklUuid)) != 0;
+	s->sent = true;
+	s->uuid = action->uuid;
+	s->index = action->index;
+	s->znode_mode = action->mode;
+	s->seq = action->seq;
+	s->going = action->going;
+}
+
+static bool
+go_to(Slot *s, SlotState from, SlotState to)
+{
+	if (s->state != from)
+		return false;
+	s->state = to;
+	return true;
+}
+
+/*
+ * Records what an action says of its request.  An answer that comes after the
+ * backend has gone on changes nothing.  True: the state is another one now.
+ */
+static bool
+record(Slot *s, const ZklAction *action, uint32_t generation)
+{
+	switch (action->kind)
+	{
+		case ZKL_ACTION_ZNODE:
+			record_znode(s, action);
+			s->generation = generation;
+			return false;
+		case ZKL_ACTION_GRANT:
+			if (!go_to(s, SLOT_WAITING, SLOT_GRANTED))
+				return false;
+			s->token = action->token;
+			s->generation = generation;
+			return true;
+		case ZKL_ACTION_DENY:
+			return go_to(s, SLOT_WAITING, SLOT_DENIED);
+		case ZKL_ACTION_FAIL:
+			s->failure = action->failure;
+			s->rc = action->rc;
+			return go_to(s, SLOT_WAITING, SLOT_FAILED);
+		case ZKL_ACTION_LOSE:
+			s->failure = action->failure;
+			if (!go_to(s, SLOT_GRANTED, SLOT_LOST))
+				return false;
+			s->overdue = action->failure == ZKL_FAILURE_UNREADABLE;
+			return true;
+		case ZKL_ACTION_FREE:
+			s->known = false;
+			return go_to(s, SLOT_RELEASED, SLOT_FREE);
+		case ZKL_ACTION_BLOCKED:
+			s->together = false;
+			s->blocked = true;
+			return false;
+		case ZKL_ACTION_REVOKE:
+			s->asked_zxid = action->asked_zxid;
+			s->asked++;
+			return false;
+		case ZKL_ACTION_RETIRE:
+			s->retired = true;
+			s->sent &= action->has_node;
+			return false;
+		case ZKL_ACTION_DISOWN:
+			s->owner = action->owner;
+			return false;
+		case ZKL_ACTION_KEPT:
+			s->keep_until = 0;
+			return false;
+		default:
+			return false;		/* not about a slot */
+	}
+}
+
+static void
+carry_out(Worker *w, const ZklAction *action)
+{
+	bool		changed;
+
+	if (action->kind == ZKL_ACTION_CHAIN)
+	{
+		w->chain = action->chain;
+		w->chain_kept = action->chain_kept;
+	}
+	changed = record(&w->slots[action->request], action, w->session.generation);
+	w->after(w, action, changed);
+}
+
+bool
+worker_carry_out(Worker *w)
+{
+	const ZklAction *actions;
+	ZklCounters counters;
+	size_t		n;
+
+	for (; actions = zkl_manager_actions(w->m, &n), w->carried < n;
+		 w->carried++)
+	{
+		ZklAction	action = actions[w->carried];
+
+		if (w->before != NULL && !w->before(w, &action))
+			return false;
+		carry_out(w, &action);
+	}
+	w->carried = 0;
+	zkl_manager_clear_actions(w->m);
+	zkl_manager_counters(w->m, &counters);
+	if (counters.batches != w->batches)
+		w->session.zxid_seen = zkl_manager_zxid(w->m);
+	w->batches = counters.batches;
+	return true;
+}
+
+bool
+worker_flush(Worker *w)
+{
+	zkl_manager_flush(w->m, w->now);
+	return worker_carry_out(w);
+}

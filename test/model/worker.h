@@ -1,0 +1,163 @@
+/*
+ * worker.h
+ *	  The slots of a server, and the worker between them and the core: it tells
+ *	  the core what the slots say, and carries out what the core decides.
+ *
+ * The program that owns a worker sets its clock, and says when it looks at a slot,
+ * flushes and carries out.  It is the one that sends.
+ */
+#ifndef ZKL_MODEL_WORKER_H
+#define ZKL_MODEL_WORKER_H
+
+#include "message.h"
+
+typedef enum SlotState
+{
+	SLOT_FREE = 0,
+	SLOT_WAITING,
+	SLOT_GRANTED,
+	SLOT_DENIED,
+	SLOT_FAILED,
+	SLOT_LOST,
+	SLOT_RELEASED
+} SlotState;
+
+/*
+ * The backend's half says what is asked for, the worker's half what the core has
+ * had recorded: a restarted worker finds both.
+ */
+typedef struct Slot
+{
+	SlotState	state;
+
+	/* the backend's */
+	const char *name;			/* of the lock */
+	ZklDialect	dialect;
+	uint32_t	max;			/* of a semaphore */
+	ZklLockMode mode;
+	uint64_t	owner;
+	int			sibling;
+	bool		timed_out;
+	bool		together;		/* to be told once it waits for others */
+	const char *data;			/* for the znode; NULL: a usual one */
+	int64_t		keep_until;		/* bounds, in µs of the host's clock; 0: none */
+	int64_t		until;
+	bool		quiet;			/* its backend looks at it for its commit, or
+								 * is past that */
+	int64_t		since;			/* it was asked for: a time, or an order */
+
+	/* the worker's */
+	int64_t		token;			/* 0: never granted */
+	uint32_t	generation;		/* of the session of the grant or the node */
+	ZklFailure	failure;
+	int32_t		rc;
+	bool		sent;			/* the znode */
+	bool		going;
+	ZklUuid		uuid;
+	ZklLockMode znode_mode;
+	ZklSeq		seq;
+	uint32_t	index;
+	int64_t		asked_zxid;
+	bool		overdue;		/* LOST for that reason */
+	bool		retired;
+	bool		known;			/* to the core */
+
+	/* the unit tests' */
+	bool		blocked;
+	bool		left;			/* its holder is gone, its release is to come */
+	uint32_t	znodes;			/* how many unique ids it has had */
+	uint32_t	asked;			/* how often to give it up */
+
+	/* the simulation's */
+	bool		marked;			/* changed since the worker looked */
+	int			lock;
+	int			backend;
+	bool		is_try;
+	int64_t		at_most;		/* what it asks for, in ms; 0: nothing */
+	int64_t		at_least;
+	bool		taken;
+
+	/* its oracle's */
+	uint64_t	asker;			/* owner, before it was nobody's */
+	int64_t		nobodys_since;	/* its asker had nothing else of that lock */
+	int64_t		released_at;
+	bool		node_gone;		/* somebody deleted its node */
+	bool		tampered;		/* somebody took its node or its session away */
+	bool		breaking;		/* an operator breaks its node */
+	bool		counted;		/* its grant, among the tokens */
+	bool		writer_between; /* another owner's, that and an earlier node
+								 * of its own, when its node was created */
+} Slot;
+
+typedef struct Worker
+{
+	int64_t		now;			/* µs of its clock, which never goes back */
+
+	/*
+	 * The program is told of each action: before, if it is to be carried out,
+	 * and false stops the worker there; and after it is recorded, when
+	 * "changed" says that its slot has another state.  And when a hold
+	 * becomes LOST because its time is over.  Only "after" must be there.
+	 */
+	bool		(*before) (struct Worker *w, const ZklAction *action);
+	void		(*after) (struct Worker *w, const ZklAction *action,
+						  bool changed);
+	void		(*overdue) (struct Worker *w, int slot);
+	void	   *owner;			/* the program's */
+
+	/* what a restarted worker finds */
+	Slot	   *slots;
+	uint32_t	nslots;
+	ZklSession	session;		/* id 0: none */
+	uint32_t	chain;
+	uint32_t	chain_kept;
+
+	ZklManager *m;				/* NULL: it does not run */
+	size_t		carried;		/* actions, if it was stopped amid them */
+	uint64_t	batches;		/* acknowledged, when it last looked */
+	int64_t		memory;			/* bytes that the core has */
+	int64_t		most_memory;
+} Worker;
+
+/*
+ * Makes a core that knows of nothing; its memory is the worker's.  There are as
+ * many slots as it may have requests.
+ */
+extern void worker_create(Worker *w, ZklConfig config);
+extern void worker_destroy(Worker *w);
+
+/* After a restart: the session to come back to, and what the slots say. */
+extern void worker_restore(Worker *w);
+
+/* ---- events ---- */
+
+/* The lowest free slot, or -1 */
+extern int	worker_find_free(const Worker *w);
+
+/* Whether the time of a hold is over */
+extern bool slot_is_over(const Slot *s, int64_t now);
+
+/* A backend has changed a slot. */
+extern void worker_look(Worker *w, int slot);
+
+/* The time of a hold may be over: it is LOST then, and its node may go. */
+extern void worker_look_bounds(Worker *w, int slot);
+
+/* A connection stands.  True: its session is a new one. */
+extern bool worker_connected(Worker *w, int64_t session, uint32_t timeout_ms,
+							 int64_t begun_at);
+extern void worker_session_lost(Worker *w);
+extern void worker_deliver(Worker *w, const Frame *frame);
+
+/* ---- actions ---- */
+
+/*
+ * Carries out all actions in order, also those that come meanwhile.  False: it
+ * was stopped, and goes on at the next call.
+ */
+extern bool worker_carry_out(Worker *w);
+
+/* The same after a flush */
+extern bool worker_flush(Worker *w);
+
+#endif							/* ZKL_MODEL_WORKER_H */
