@@ -214,7 +214,7 @@ world_fill(World *w, uint32_t request, const char *name, uint64_t owner,
 	r->since = ++w->submissions;
 	for (i = 0; i < w->config.max_requests; i++)
 	{
-		if (world_holds(w, i) && w->requests[i].owner == owner &&
+		if (w->max == 0 && world_holds(w, i) && w->requests[i].owner == owner &&
 			strcmp(w->requests[i].name, name) == 0)
 			r->sibling = (int) i;
 	}

@@ -76,45 +76,60 @@ find_cover(const World *w, const Slot *r)
 	return NULL;
 }
 
-/* No local hold may conflict, whatever is in the tree; leases do not. */
-static void
+/* How many may hold a name beside each other */
+static uint32_t
+limit(const World *w)
+{
+	return w->max > 0 ? w->max : 1;
+}
+
+/* Two requests of this server; to a semaphore each counts for itself. */
+static bool
+conflict(const World *w, const Slot *r, const Slot *s)
+{
+	return s != r && s->name != NULL && strcmp(s->name, r->name) == 0 &&
+		(w->max > 0 || (s->owner != r->owner &&
+						zkl_mode_conflicts(s->mode, r->mode)));
+}
+
+/* Returns how many local holds conflict, whatever is in the tree. */
+static uint32_t
 check_local_holds(const World *w, const Slot *r)
 {
+	uint32_t	n = 0;
 	uint32_t	i;
 
 	for (i = 0; i < w->config.max_requests; i++)
-	{
-		const Slot *s = &w->requests[i];
-
-		if (w->max == 0 && s != r &&
-			(world_holds(w, i) || world_keeps(w, i)) &&
-			s->owner != r->owner &&
-			zkl_mode_conflicts(s->mode, r->mode))
-			CHECK_MSG(strcmp(s->name, r->name) != 0,
-					  "granted beside a local holder of %s", r->name);
-	}
+		if ((world_holds(w, i) || world_keeps(w, i)) &&
+			conflict(w, r, &w->requests[i]))
+			CHECK_MSG(++n < limit(w), "granted beside local holders of %s",
+					  r->name);
+	return n;
 }
 
-/* Fewer than may hold it are ahead, not counting those of our own server. */
+/*
+ * Fewer than may hold it are ahead: so many of our own server, the contenders of
+ * others, and all else that was in a semaphore's directory before.
+ */
 static void
-check_contenders_ahead(const World *w, const Slot *r)
+check_contenders_ahead(const World *w, const Slot *r, uint32_t ahead)
 {
 	char		path[ZKL_MAX_PATH + 1];
 	const Path *node;
-	uint32_t	ahead = 0;
 	bool		found = false;
 
 	snprintf(path, sizeof(path), WORLD_ROOT "%s", r->name);
 	for (node = tree_children(path); node != NULL; node = node->sibling)
 	{
 		const ZklStat *stat = &node->node[HEAD].stat;
-		ZklLockMode mode;
-		ZklSeq		seq;
-		bool		has_uuid;
+		ZklLockMode mode = r->mode;
+		ZklSeq		seq = 0;
+		bool		has_uuid = false;
 		ZklUuid		uuid;
 
 		if (!zkl_znode_parse(w->dialect, node->name, &mode, &seq,
-							 &has_uuid, &uuid))
+							 &has_uuid, &uuid) &&
+			(w->max == 0 || stat->czxid > r->token / 4096))
 			continue;
 		if (has_uuid && memcmp(&uuid, &r->uuid, sizeof(uuid)) == 0)
 		{
@@ -126,14 +141,17 @@ check_contenders_ahead(const World *w, const Slot *r)
 		}
 		else if (stat->ephemeral_owner != w->worker.session.id &&
 				 seq <= r->seq && zkl_mode_conflicts(mode, r->mode))
-			CHECK_MSG(++ahead < w->max,
+			CHECK_MSG(++ahead < limit(w),
 					  "granted %s number %d behind %s", r->name,
 					  (int) r->seq, node->text);
 	}
 	CHECK_MSG(found, "granted %s without a node", r->name);
 }
 
-/* Tokens of conflicting grants of a lock grow. */
+/*
+ * Tokens of conflicting grants of a lock grow.  Leases that exist at the same
+ * time have different tokens, greater than those of leases that have ended.
+ */
 static void
 check_token(const World *w, const Slot *r)
 {
@@ -143,20 +161,21 @@ check_token(const World *w, const Slot *r)
 	{
 		const Slot *s = &w->requests[i];
 
-		if (w->max == 0 && s != r && s->token != 0 && s->owner != r->owner &&
-			zkl_mode_conflicts(s->mode, r->mode) &&
-			strcmp(s->name, r->name) == 0)
-			CHECK(s->token < r->token);
+		if (s->token != 0 && conflict(w, r, s))
+			CHECK(w->max > 0 && world_holds(w, i) ? s->token != r->token :
+				  s->token < r->token);
 	}
 }
 
 void
 world_check_grant(const World *w, const Slot *r)
 {
+	uint32_t	ahead;
+
 	check_token(w, r);
 	if (w->tampered)
 		return;
-	check_local_holds(w, r);
+	ahead = check_local_holds(w, r);
 	if (!r->sent)
 	{
 		CHECK_MSG(find_cover(w, r) != NULL, "granted %s with no cover",
@@ -165,7 +184,7 @@ world_check_grant(const World *w, const Slot *r)
 	}
 	CHECK(w->was_ready);
 	CHECK(zkl_manager_lease(w->worker.m) > w->worker.now);
-	check_contenders_ahead(w, r);
+	check_contenders_ahead(w, r, ahead);
 }
 
 /* A writer is marked, made a reader of the same number, and deleted. */
