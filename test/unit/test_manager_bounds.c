@@ -12,16 +12,6 @@
 
 static const char mark[] = "{\"breaking\":true,\"zklock\":1}";
 
-static void
-own_path(const World *w, uint32_t r, char *path)
-{
-	char		name[ZKL_MAX_ZNODE_NAME + 1];
-
-	zkl_znode_name(ZKL_DIALECT_CURATOR_RW, &w->requests[r].uuid,
-				   w->requests[r].znode_mode, w->requests[r].seq, name);
-	snprintf(path, ZKL_MAX_PATH + 1, WORLD_ROOT "/a/%s", name);
-}
-
 static uint32_t
 hold(World *w, uint64_t owner, ZklLockMode mode)
 {
@@ -242,7 +232,7 @@ kept_and_gone(void)
 		world_keep(w, covered, 2 * MINUTE);
 		world_run(w);
 		w->tampered = true;
-		own_path(w, r, path);
+		world_path(w, r, path);
 		if (how == 0)
 			CHECK_INT(model_delete(&w->zk, path), ZKL_RC_OK);
 		else if (how == 1)
@@ -294,14 +284,11 @@ kept_beside_a_broken_hold(void)
 	uint32_t	reader = hold(w, 1, ZKL_SHARED);
 	uint32_t	writer = hold(w, 1, ZKL_EXCLUSIVE);
 	uint32_t	again;
-	char		name[ZKL_MAX_ZNODE_NAME + 1];
 	char		path[ZKL_MAX_PATH + 1];
 
 	world_sleep(w, 2 * WORLD_BEAT);
 	world_keep(w, writer, MINUTE);
-	zkl_znode_name(ZKL_DIALECT_CURATOR_RW, &w->requests[reader].uuid,
-				   ZKL_SHARED, w->requests[reader].seq, name);
-	snprintf(path, sizeof(path), WORLD_ROOT "/a/%s", name);
+	world_path(w, reader, path);
 	CHECK_INT(model_set(&w->zk, path, mark), ZKL_RC_OK);
 	world_run(w);
 	CHECK(w->requests[reader].state == SLOT_LOST && world_keeps(w, writer));

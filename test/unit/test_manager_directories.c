@@ -14,7 +14,6 @@ directory_deleted_with_a_holder(void)
 {
 	World	   *w = world_ready();
 	char		path[ZKL_MAX_PATH + 1];
-	char		name[ZKL_MAX_ZNODE_NAME + 1];
 	uint32_t	holder;
 	uint32_t	next;
 
@@ -22,10 +21,7 @@ directory_deleted_with_a_holder(void)
 	holder = world_submit(w, "/a", 1, ZKL_SHARED);
 	world_run(w);
 	w->tampered = true;
-	zkl_znode_name(ZKL_DIALECT_CURATOR_RW,
-				   &w->requests[holder].uuid, ZKL_SHARED,
-				   w->requests[holder].seq, name);
-	snprintf(path, sizeof(path), WORLD_ROOT "/a/%s", name);
+	world_path(w, holder, path);
 	CHECK_INT(model_delete(&w->zk, path), ZKL_RC_OK);
 	CHECK_INT(model_delete(&w->zk, WORLD_ROOT "/a"), ZKL_RC_OK);
 	model_mkdir(&w->zk, WORLD_ROOT "/a");

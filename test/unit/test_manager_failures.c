@@ -247,7 +247,6 @@ delete_of_a_missing_node(void)
 {
 	World	   *w = world_ready();
 	char		path[ZKL_MAX_PATH + 1];
-	char		name[ZKL_MAX_ZNODE_NAME + 1];
 	uint32_t	r[3];
 	int			i;
 
@@ -260,10 +259,7 @@ delete_of_a_missing_node(void)
 	}
 	world_run(w);
 	w->tampered = true;
-	zkl_znode_name(ZKL_DIALECT_CURATOR_RW,
-				   &w->requests[r[1]].uuid, ZKL_EXCLUSIVE,
-				   w->requests[r[1]].seq, name);
-	snprintf(path, sizeof(path), WORLD_ROOT "/1/%s", name);
+	world_path(w, r[1], path);
 	CHECK_INT(model_delete(&w->zk, path), ZKL_RC_OK);
 	for (i = 0; i < 3; i++)
 		world_leave(w, r[i]);

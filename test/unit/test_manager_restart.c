@@ -121,14 +121,10 @@ restart_without_the_node(void)
 	uint32_t	held = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 	uint32_t	waits = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
 	char		path[ZKL_MAX_PATH + 1];
-	char		name[ZKL_MAX_ZNODE_NAME + 1];
 
 	world_run(w);
 	w->tampered = true;
-	zkl_znode_name(ZKL_DIALECT_CURATOR_RW,
-				   &w->requests[held].uuid, ZKL_EXCLUSIVE,
-				   w->requests[held].seq, name);
-	snprintf(path, sizeof(path), WORLD_ROOT "/a/%s", name);
+	world_path(w, held, path);
 	world_restart(w);
 	CHECK_INT(model_delete(&w->zk, path), ZKL_RC_OK);
 	world_connect(w);
@@ -139,24 +135,13 @@ restart_without_the_node(void)
 	world_wind_up(w);
 }
 
-static void
-node_path(const World *w, uint32_t request, char *path)
-{
-	const Slot *r = &w->requests[request];
-	char		name[ZKL_MAX_ZNODE_NAME + 1];
-
-	zkl_znode_name(ZKL_DIALECT_CURATOR_RW, &r->uuid, r->znode_mode, r->seq,
-				   name);
-	snprintf(path, ZKL_MAX_PATH + 1, "%s%s/%s", WORLD_ROOT, r->name, name);
-}
-
 /* Marks a request's node, as zk_break_lock() does. */
 static void
 break_node(World *w, uint32_t request)
 {
 	char		path[ZKL_MAX_PATH + 1];
 
-	node_path(w, request, path);
+	world_path(w, request, path);
 	CHECK_INT(model_set(&w->zk, path, "{\"breaking\":true,\"zklock\":1}"), 0);
 }
 
@@ -322,7 +307,7 @@ restart_with_a_deleted_broken_hold(void)
 	world_sleep(w, 2 * WORLD_BEAT);
 	break_node(w, broken);
 	run_to(w, broken, SLOT_LOST);
-	node_path(w, broken, path);
+	world_path(w, broken, path);
 	CHECK_INT(model_delete(&w->zk, path), 0);
 	world_run(w);
 	CHECK(world_holds(w, next));
@@ -354,7 +339,7 @@ restart_with_a_vanished_waiter(void)
 	world_sleep(w, 2 * WORLD_BEAT);
 	CHECK(world_waits(w, waiter));
 	(void) world_submit(w, "/b", 2, ZKL_EXCLUSIVE);
-	node_path(w, waiter, path);
+	world_path(w, waiter, path);
 	CHECK_INT(model_delete(&w->zk, path), 0);
 	run_until(w, &w->requests[waiter].going);
 	world_restart(w);

@@ -13,12 +13,9 @@ static const char mark[] = "{\"revoke\":\"somebody\",\"zklock\":1}";
 static void
 ask(World *w, uint32_t r, const char *data)
 {
-	char		name[ZKL_MAX_ZNODE_NAME + 1];
 	char		path[ZKL_MAX_PATH + 1];
 
-	zkl_znode_name(ZKL_DIALECT_CURATOR_RW, &w->requests[r].uuid,
-				   w->requests[r].znode_mode, w->requests[r].seq, name);
-	snprintf(path, sizeof(path), WORLD_ROOT "/a/%s", name);
+	world_path(w, r, path);
 	CHECK_INT(model_set(&w->zk, path, data), ZKL_RC_OK);
 	world_run(w);
 }

@@ -119,6 +119,9 @@ extern bool world_holds(const World *w, uint32_t request);
 extern bool world_waits(const World *w, uint32_t request);
 extern bool world_keeps(const World *w, uint32_t request);
 
+/* The path of a request's znode; there is room for ZKL_MAX_PATH + 1. */
+extern void world_path(const World *w, uint32_t request, char *path);
+
 /* Contenders of ours that exist in the directory of a lock */
 extern uint32_t world_nodes(const World *w, const char *name);
 

@@ -14,6 +14,16 @@ world_count_anew(World *w)
 }
 
 void
+world_path(const World *w, uint32_t request, char *path)
+{
+	const Slot *r = &w->requests[request];
+	char		name[ZKL_MAX_ZNODE_NAME + 1];
+
+	zkl_znode_name(w->dialect, &r->uuid, r->znode_mode, r->seq, name);
+	snprintf(path, ZKL_MAX_PATH + 1, WORLD_ROOT "%s/%s", r->name, name);
+}
+
+void
 world_warm_up(World *w, const char *name)
 {
 	int			i;

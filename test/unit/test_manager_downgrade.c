@@ -1,0 +1,162 @@
+/*
+ * test_manager_downgrade.c
+ *	  An exclusive node is to become a shared one, and an operator or another
+ *	  client writes to it, or takes the right to do so away.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "unit.h"
+#include "world.h"
+
+static const char mark[] = "{\"breaking\":true,\"zklock\":1}";
+
+/*
+ * The mark comes while the node is to become a reader's, and the batches are
+ * full of other writes: the node stays, and the mark on it.
+ */
+static void
+operator_breaks_a_downgrade(void)
+{
+	World	   *w = world_make();
+	char		name[16];
+	char		path[ZKL_MAX_PATH + 1];
+	uint32_t	holder,
+				sharer,
+				next;
+	int			i;
+
+	w->config.batch_operations = 3;
+	w->config.batches_in_flight = 1;
+	world_begin(w);
+	world_connect(w);
+	holder = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	sharer = world_submit(w, "/a", 1, ZKL_SHARED);
+	next = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+	world_sleep(w, 2 * WORLD_BEAT);
+	world_path(w, holder, path);
+	for (i = 0; i < 20; i++)
+	{
+		snprintf(name, sizeof(name), "/b%d", i);
+		world_enter(w, name, 3, ZKL_EXCLUSIVE, false);
+	}
+	world_release(w, holder);
+	CHECK_INT(model_set(&w->zk, path, mark), ZKL_RC_OK);
+	world_run(w);
+	CHECK(w->requests[sharer].state == SLOT_LOST);
+	CHECK_INT(w->requests[sharer].failure, ZKL_FAILURE_BROKEN);
+	CHECK(tree_find(path) != NULL);
+	CHECK(world_waits(w, next));
+	world_release(w, sharer);
+	world_run(w);
+	CHECK(world_holds(w, next));
+	world_wind_up(w);
+}
+
+/*
+ * The downgrade of a node is refused, and its own watch has nothing to tell: it
+ * is tried again, for those who wait for it.
+ */
+static void
+refused_downgrade(void)
+{
+	World	   *w = world_ready();
+	uint32_t	holder = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	sharer,
+				next;
+
+	world_run(w);
+	sharer = world_submit(w, "/a", 1, ZKL_SHARED);
+	next = world_submit(w, "/a", 2, ZKL_SHARED);
+	world_sleep(w, 2 * WORLD_BEAT);
+	w->zk.no_write = "__WRIT__";
+	world_release(w, holder);
+	world_run(w);
+	CHECK(world_waits(w, next));
+	w->zk.no_write = NULL;
+	world_sleep(w, 2 * WORLD_BEAT);
+	CHECK(world_holds(w, sharer) && world_holds(w, next));
+	world_wind_up(w);
+}
+
+/*
+ * A downgrade waits for a batch.  Another client writes to the node, and the
+ * look at it is still under way when the downgrade goes out with the old
+ * version, and is refused.
+ */
+static World *
+write_ahead(const char *data, uint32_t *sharer, uint32_t *next, char *path)
+{
+	World	   *w = world_make();
+	uint32_t	holder;
+
+	w->config.batches_in_flight = 1;
+	world_begin(w);
+	world_connect(w);
+	world_warm_up(w, "/b");
+	holder = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	*sharer = world_submit(w, "/a", 1, ZKL_SHARED);
+	*next = world_submit(w, "/a", 2, ZKL_SHARED);
+	world_sleep(w, 2 * WORLD_BEAT);
+	w->tampered = true;
+	world_path(w, holder, path);
+	world_submit(w, "/b", 3, ZKL_EXCLUSIVE);
+	world_release(w, holder);
+	CHECK_INT(model_set(&w->zk, path, data), ZKL_RC_OK);
+	world_deliver(w, INT32_MAX);
+	world_flush(w);
+	world_serve(w, 1);
+	world_deliver(w, 1);
+	world_flush(w);
+	world_run(w);
+	return w;
+}
+
+/* It is tried again with the new version. */
+static void
+downgrade_of_an_old_version(void)
+{
+	uint32_t	sharer,
+				next;
+	char		path[ZKL_MAX_PATH + 1];
+	World	   *w = write_ahead("written", &sharer, &next, path);
+
+	world_sleep(w, 3 * WORLD_BEAT);
+	CHECK(tree_find(path) == NULL);
+	CHECK(world_holds(w, sharer) && world_holds(w, next));
+	world_wind_up(w);
+}
+
+/* An operator has marked the node: it stays as it is until the holder ends. */
+static void
+downgrade_of_a_marked_node(void)
+{
+	uint32_t	sharer,
+				next;
+	char		path[ZKL_MAX_PATH + 1];
+	World	   *w = write_ahead(mark, &sharer, &next, path);
+
+	CHECK_INT(w->requests[sharer].state, SLOT_LOST);
+	CHECK_INT(w->requests[sharer].failure, ZKL_FAILURE_BROKEN);
+	world_sleep(w, 3 * WORLD_BEAT);
+	CHECK(tree_find(path) != NULL);
+	CHECK(world_waits(w, next));
+	world_release(w, sharer);
+	world_run(w);
+	CHECK(tree_find(path) == NULL);
+	CHECK(world_holds(w, next));
+	world_wind_up(w);
+}
+
+int
+main(void)
+{
+	unit_start();
+	RUN(operator_breaks_a_downgrade);
+	RUN(refused_downgrade);
+	RUN(downgrade_of_an_old_version);
+	RUN(downgrade_of_a_marked_node);
+	return unit_finish();
+}
