@@ -44,17 +44,26 @@ fi
 
 common=(gcc make libc6-dev perl libipc-run-perl libzookeeper-st-dev
 	zookeeper default-jdk-headless libcurator-recipes-java python3
-	python3-kazoo libfaketime util-linux rsync pg-bsd-indent
-	perltidy shellcheck)
+	python3-kazoo libfaketime util-linux rsync perltidy shellcheck)
+# For the layout only, and not in every release
+common_if_known=(pg-bsd-indent)
 
 case "${1:-}" in
 bench) common+=(gnuplot-nox iproute2) ;;
 package) common+=(debhelper debootstrap lintian postgresql-server-dev-all) ;;
 esac
 
+known_of() {
+	local package
+	for package in "$@"; do
+		! apt-cache show "$package" >/dev/null 2>&1 || printf '%s ' "$package"
+	done
+}
+
 # Is anything missing but the server, whose name is not known before the
 # package lists are there?
-missing=$(missing_of "${common[@]}")
+# shellcheck disable=SC2046
+missing=$(missing_of "${common[@]}" $(known_of "${common_if_known[@]}"))
 if [ -z "$missing" ] && find_pg_config >/dev/null; then
 	version=$(postgres_version)
 	missing=$(missing_of "postgresql-$version" "postgresql-server-dev-$version")
@@ -76,8 +85,9 @@ if ! installed postgresql-common; then
 		as_root tee /etc/postgresql-common/createcluster.conf >/dev/null
 fi
 
-missing=$(missing_of "${common[@]}" "postgresql-$version" \
-	"postgresql-server-dev-$version")
+# shellcheck disable=SC2046
+missing=$(missing_of "${common[@]}" $(known_of "${common_if_known[@]}") \
+	"postgresql-$version" "postgresql-server-dev-$version")
 say "installing: $missing"
 # shellcheck disable=SC2086
 as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y \
