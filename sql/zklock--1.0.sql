@@ -488,7 +488,7 @@ CREATE VIEW zk_status AS SELECT * FROM zk_get_status();
 COMMENT ON VIEW zk_status IS
 'connection of this server to ZooKeeper';
 COMMENT ON COLUMN zk_status.state IS
-'connecting, connected, disconnected, expired, auth_failed or stopped';
+'connecting, connected, disconnected, expired, auth_failed, closing, disabled or stopped';
 COMMENT ON COLUMN zk_status.server IS
 'address of the ZooKeeper server, or null';
 COMMENT ON COLUMN zk_status.session_id IS

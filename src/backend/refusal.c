@@ -14,6 +14,7 @@
 #include "backend/text.h"
 #include "catalog/pg_authid.h"
 #include "miscadmin.h"
+#include "shared/gate.h"
 #include "shared/retry.h"
 #include "shared/slot.h"
 #include "shared/status.h"
@@ -213,10 +214,36 @@ zkl_refusal_raise_lapsed(const char *name)
 	pg_unreachable();
 }
 
-const char *
-zkl_refusal_worker_state_name(uint32 state)
+void
+zkl_refusal_check_gate(bool is_new_lock)
 {
-	switch ((ZklWorkerState) state)
+	ZklGate		gate = zkl_gate_read();
+	ZklStatus	status;
+
+	if (gate == ZKL_GATE_OPEN || (gate == ZKL_GATE_CLONE && !is_new_lock))
+		return;
+	if (gate == ZKL_GATE_CLONE)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("distributed locks are refused because there is a clone of this server"),
+				 errdetail("Another server has the same system identifier, and none of the two is in recovery."),
+				 errhint("Check the view zk_servers and \"zklock.clone\".")));
+	zkl_status_copy(&status);
+	if (is_new_lock || status.session_id == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("distributed locks are disabled"),
+				 errhint("Set \"zklock.enabled\" to on.")));
+}
+
+const char *
+zkl_refusal_worker_state_name(const ZklStatus *status)
+{
+	if (zkl_gate_read() == ZKL_GATE_DISABLED &&
+		status->state != ZKL_STATE_STOPPED)
+		return status->session_id != 0 || status->session_pid != 0 ?
+			"closing" : "disabled";
+	switch ((ZklWorkerState) status->state)
 	{
 		case ZKL_STATE_STOPPED:
 			return "stopped";
@@ -254,7 +281,7 @@ zkl_refusal_worker_trouble(void)
 											 strnlen(status.last_error,
 													 sizeof(status.last_error))));
 	return psprintf("The zklock worker is in state \"%s\".%s",
-					zkl_refusal_worker_state_name(status.state),
+					zkl_refusal_worker_state_name(&status),
 					zkl_text_for_client(error));
 }
 

@@ -7,6 +7,7 @@
 
 #include "shared/compat.h"
 #include "shared/slot.h"
+#include "shared/status.h"
 
 /* Raises what the worker answered by ZKL_SLOT_FAILED. */
 pg_noreturn extern void zkl_refusal_raise_failed(const char *name, ZklError error,
@@ -40,7 +41,13 @@ pg_noreturn extern void zkl_refusal_raise_lapsed(const char *name);
 extern const char *zkl_refusal_lost_detail(ZklError error);
 
 /* The name of a state as zk_status shows it */
-extern const char *zkl_refusal_worker_state_name(uint32 state);
+extern const char *zkl_refusal_worker_state_name(const ZklStatus *status);
+
+/*
+ * Error 55000 if this server takes no new requests for locks; one that only asks
+ * ZooKeeper is refused only if there is no session any more.
+ */
+extern void zkl_refusal_check_gate(bool is_new_lock);
 
 /*
  * The worker's state, and its last error if the current role may see it, in

@@ -19,6 +19,7 @@
  */
 #include "postgres.h"
 
+#include "backend/refusal.h"
 #include "backend/request.h"
 #include "backend/slot.h"
 #include "backend/text.h"
@@ -204,6 +205,8 @@ zkl_request_claim(const ZklTarget *target, ZklSlotKind kind)
 	int			slotno;
 
 	zkl_loaded_check_worker();
+	if (kind == ZKL_KIND_LOCK)
+		zkl_refusal_check_gate(true);
 	become_owner();
 	make_room_under_way();
 	identify(&who);

@@ -66,6 +66,7 @@ zkl_wait_begin_lock(ZklDeadlines *at, bool is_try, int64 timeout_ms)
 	int64		start = zkl_wait_clock();
 
 	at->start = start;
+	at->at_gate = true;
 	at->timed_out = false;
 	at->time_out = at->answer = at->lock_timeout = at->look = ZKL_NEVER;
 	at->raises_after_ms = 0;
@@ -96,6 +97,7 @@ zkl_wait_begin_answer(ZklDeadlines *at, int64 timeout_ms, int64 answer_ms,
 	int64		start = zkl_wait_clock();
 
 	at->start = start;
+	at->at_gate = is_lock_wait;
 	at->timed_out = false;
 	at->time_out = zkl_wait_after_ms(start, timeout_ms);
 	at->answer = zkl_wait_after_ms(start, answer_ms);
@@ -132,6 +134,14 @@ look_for_stall(ZklDeadlines *at, int slotno, const char *name, int64 now)
 		at->look = ZKL_NEVER;
 		zkl_stall_notice(slotno, name);
 	}
+}
+
+/* The worker answers a dump from memory, whether there is a session or not. */
+static void
+look_at_gate(const ZklDeadlines *at, int slotno)
+{
+	if (zkl_slots[slotno].s_request.kind != ZKL_KIND_DUMP)
+		zkl_refusal_check_gate(at->at_gate);
 }
 
 static void
@@ -201,6 +211,7 @@ zkl_wait_until(bool (*is_over) (int slotno), int slotno,
 		int64		now = zkl_wait_clock();
 		long		timeout;
 
+		look_at_gate(at, slotno);
 		act_on_deadlines(at, slotno, shown, now);
 		timeout = next_look(at, slotno, now);
 		(void) WaitLatch(MyLatch,

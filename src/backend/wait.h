@@ -23,6 +23,8 @@ typedef struct ZklDeadlines
 	int64		raises_after_ms;	/* such a timeout, if it comes first; or 0 */
 	int64		look;			/* look whether ZooKeeper keeps the caller
 								 * waiting: if so, a NOTICE says so */
+	bool		at_gate;		/* a wait for others, which ends when the gate
+								 * is closed */
 } ZklDeadlines;
 
 /* The time in µs, by a clock that never goes back */

@@ -229,7 +229,7 @@ zkl_sql_status(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, 0);
 	zkl_status_copy(&status);
 
-	zkl_row_text(&row, zkl_refusal_worker_state_name(status.state));
+	zkl_row_text(&row, zkl_refusal_worker_state_name(&status));
 	zkl_row_utf8_or_null(&row, hosts ? status.server : "",
 						 hosts ? sizeof(status.server) : 1);
 	zkl_row_session_id(&row, status.session_id);

@@ -15,6 +15,7 @@
 #include "miscadmin.h"
 #include "shared/control.h"
 #include "shared/dirty.h"
+#include "shared/gate.h"
 #include "shared/settings.h"
 #include "shared/slot.h"
 #include "storage/ipc.h"
@@ -86,6 +87,8 @@ initialize(ZklControl *control)
 	pg_atomic_init_u64(&control->ctl_revocations, 0);
 	pg_atomic_init_u64(&control->ctl_zxid_seen, 0);
 	pg_atomic_init_u32(&control->ctl_awaited, 0);
+	pg_atomic_init_u32(&control->ctl_gate, zkl_enabled ? ZKL_GATE_OPEN :
+					   ZKL_GATE_DISABLED);
 	pg_atomic_init_u32(&control->ctl_worker_procno, (uint32) ZKL_PROCNO_NONE);
 	SpinLockInit(&control->ctl_free_mutex);
 	control->ctl_nslots = number_of_slots();

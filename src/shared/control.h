@@ -41,6 +41,7 @@ typedef struct ZklControl
 	 * Each backend that submits one counts down, in a race also below 0.
 	 */
 	pg_atomic_uint32 ctl_awaited;
+	pg_atomic_uint32 ctl_gate;	/* ZklGate; the worker writes, all read */
 
 	slock_t		ctl_free_mutex; /* protects the list of free slots */
 	int			ctl_free_head;	/* -1: none; linked in control.c */

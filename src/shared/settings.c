@@ -19,6 +19,8 @@
 #include "znode/dialect.h"
 #include "znode/name.h"
 
+bool		zkl_enabled = true;
+int			zkl_clone = ZKL_CLONE_WARN;
 char	   *zkl_connect_string = NULL;
 char	   *zkl_root = NULL;
 char	   *zkl_server_name_setting = NULL;
@@ -37,6 +39,12 @@ int			zkl_on_revoke = ZKL_REVOKE_NOTICE;
 int			zkl_log_level = 2;
 bool		zkl_trace = false;
 int			zkl_trace_size = 16 * 1024;
+
+static const struct config_enum_entry clone_actions[] = {
+	{"warn", ZKL_CLONE_WARN, false},
+	{"error", ZKL_CLONE_ERROR, false},
+	{NULL, 0, false}
+};
 
 static const struct config_enum_entry lost_lock_actions[] = {
 	{"cancel", ZKL_LOST_CANCEL, false},
@@ -137,14 +145,6 @@ define_connection_settings(void)
 							   PGC_POSTMASTER,
 							   0,
 							   check_root, NULL, NULL);
-	DefineCustomStringVariable("zklock.server_name",
-							   "Sets the name of this server towards others.",
-							   "If it is empty, the name is made of \"cluster_name\", the host and the port.",
-							   &zkl_server_name_setting,
-							   "",
-							   PGC_POSTMASTER,
-							   0,
-							   check_server_name, NULL, NULL);
 	DefineCustomStringVariable("zklock.dialects",
 							   "Sets with which other clients locks are shared, by the beginning of their names.",
 							   "For example, \"/jobs=curator_mutex, /py=kazoo\".  All other locks have the dialect curator_rw.",
@@ -177,6 +177,35 @@ define_connection_settings(void)
 							 PGC_SIGHUP,
 							 0,
 							 NULL, NULL, NULL);
+}
+
+static void
+define_fleet_settings(void)
+{
+	DefineCustomBoolVariable("zklock.enabled",
+							 "Lets sessions of this server take distributed locks.",
+							 "If off, nothing new is granted, and the ZooKeeper session is closed once nothing is held.",
+							 &zkl_enabled,
+							 true,
+							 PGC_SIGHUP,
+							 0,
+							 NULL, NULL, NULL);
+	DefineCustomEnumVariable("zklock.clone",
+							 "Sets what happens if another server with the same system identifier is not in recovery either.",
+							 NULL,
+							 &zkl_clone,
+							 ZKL_CLONE_WARN, clone_actions,
+							 PGC_SIGHUP,
+							 0,
+							 NULL, NULL, NULL);
+	DefineCustomStringVariable("zklock.server_name",
+							   "Sets the name of this server towards others.",
+							   "If it is empty, the name is made of \"cluster_name\", the host and the port.",
+							   &zkl_server_name_setting,
+							   "",
+							   PGC_POSTMASTER,
+							   0,
+							   check_server_name, NULL, NULL);
 }
 
 static void
@@ -282,6 +311,7 @@ void
 zkl_settings_define(void)
 {
 	define_connection_settings();
+	define_fleet_settings();
 	define_trace_settings();
 	define_limits();
 	define_request_settings();

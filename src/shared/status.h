@@ -39,6 +39,9 @@ typedef struct ZklStatus
 	int			worker_pid;		/* 0: none */
 	int			worker_procno;
 	int			session_pid;	/* 0: none */
+	uint32		fleet_generation;	/* the last one in which it was decided
+									 * whether there is a clone */
+	bool		clone;			/* there is: see worker/fleet.c */
 	uint64		connects;
 	uint64		sessions_lost;
 	uint64		batches;

@@ -15,6 +15,7 @@
 #include "worker/bounds.h"
 #include "worker/carry_out.h"
 #include "worker/errands.h"
+#include "worker/fleet.h"
 #include "worker/from_slots.h"
 #include "worker/identity.h"
 #include "worker/link.h"
@@ -240,6 +241,8 @@ publish_lease(void)
 	/* Within a generation it lasts, even if the worker was restarted. */
 	if (generation == published_generation)
 		lease = Max(lease, Min(published_lease, limit));
+	if (zkl_fleet_is_undecided())
+		lease = 0;
 	if (lease == published_lease && generation == published_generation)
 		return;
 	published_lease = lease;

@@ -22,7 +22,7 @@
 #define SHUTDOWN_MS		3000
 
 static int64 closing_until = 0; /* 0: no session is being closed */
-static bool renewing = false;	/* to begin one with another timeout */
+static bool renewing = false;	/* another one may follow */
 static int64 not_before = 0;	/* the next session */
 
 void
@@ -37,9 +37,8 @@ zkl_closing_give_up(uint32 connection, int64 now)
  * the present one has surely ended.
  */
 void
-zkl_closing_renew(uint32 connection, int64 now, ZklManager *core)
+zkl_closing_replace(uint32 connection, int64 now, ZklManager *core)
 {
-	zkl_renewal_begun();
 	zkl_closing_give_up(connection, now);
 	renewing = true;
 	not_before = now + (int64) zkl_status_timeout_ms() * 1000;

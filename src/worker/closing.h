@@ -13,15 +13,18 @@
 /* Begins to close a session that cannot be used. */
 extern void zkl_closing_give_up(uint32 connection, int64 now);
 
-/* Begins to close it, so that a session with another timeout can follow. */
-extern void zkl_closing_renew(uint32 connection, int64 now, ZklManager *core);
+/*
+ * Begins to close it while the server is idle, so that another session can follow,
+ * now or later.
+ */
+extern void zkl_closing_replace(uint32 connection, int64 now, ZklManager *core);
 
 /* Until when to wait for that; 0: no session is being closed */
 extern int64 zkl_closing_until(void);
 
 /*
- * The session is closed, or its process is gone.  Returns whether the session
- * was to be replaced by one with another timeout.
+ * The session is closed, or its process is gone.  Returns whether another session
+ * may follow at once.
  */
 extern bool zkl_closing_end(bool acknowledged);
 

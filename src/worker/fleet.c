@@ -1,20 +1,29 @@
 /*
  * fleet.c
  *	  This server's znode in the directory of the fleet, by which others know of
- *	  it.
+ *	  it; and whether there is a clone of this server.
  *
- * Owns what was written there last.  Runs in the worker only; takes no locks.  It
- * must not know locks.
+ * Owns what was written there last, and fleet_generation and clone in ZklStatus.
+ * Runs in the worker only.  Takes ctl_lock through status.h.  It must not know
+ * locks.
  *
  * The znode is written once the first beat of a new session is acknowledged, and
  * again when something in it has changed.  Nothing is sent or awaited for its
  * sake otherwise: whether the server is still in recovery is looked at when the
  * worker is awake anyway.
+ *
+ * Right behind, a server that is not in recovery lists the fleet, once for each
+ * session and when its recovery ends.  Another one with its system identifier that
+ * is not in recovery either is a clone, or a former primary whose session has yet
+ * to expire.  So the look is repeated after a session timeout; only then does it
+ * count.  Until all this is decided, a new session has no lease: whatever the core
+ * grants, no backend takes it.
  */
 #include "postgres.h"
 
 #include "access/xlog.h"
 #include "postmaster/postmaster.h"
+#include "shared/boottime.h"
 #include "shared/control.h"
 #include "shared/fleet.h"
 #include "shared/server_name.h"
@@ -30,7 +39,9 @@
 
 enum
 {
-	THE_WRITE
+	THE_WRITE,
+	THE_LISTING,
+	AN_ENTRY
 };
 
 /* What decides whether the znode has to be written again */
@@ -47,11 +58,17 @@ typedef struct
 	Facts		facts;			/* as they are being written */
 	bool		exists;			/* so it is to be set, not created */
 	int			parents;		/* how often they were made */
+
+	/* the look for clones */
+	int64		again_at;		/* in µs; 0: nothing was found yet */
+	int			nentries;		/* asked for, and not answered */
+	char		clone[ZKL_MAX_SERVER_NAME + 1]; /* empty: none was found */
 } FleetTask;
 
 static FleetTask *present = NULL;
 static Facts written = {0};
 static uint32 gave_up_on = 0;	/* this connection */
+static uint32 looked_in = 0;	/* this session, by its generation */
 
 static Facts
 find_facts(void)
@@ -79,6 +96,105 @@ finish(void)
 
 	present = NULL;
 	zkl_operation_end(task);
+}
+
+/* ---- clones ---- */
+
+/* What is known now about clones counts for this session. */
+static void
+decide(bool clone)
+{
+	ZklStatus  *status = zkl_status_begin();
+
+	status->fleet_generation = status->generation;
+	status->clone = clone;
+	zkl_status_end();
+}
+
+static void
+warn_of_clone(const FleetTask *fleet)
+{
+	ereport(WARNING,
+			(errmsg("server \"%s\" has the same system identifier as this server",
+					fleet->clone),
+			 errdetail("None of the two is in recovery, and both have ZooKeeper sessions below \"%s\".",
+					   zkl_root),
+			 errhint("If one of them is a clone, set another \"zklock.root\" there.  Set \"zklock.enabled\" to off before the first start of a clone.")));
+}
+
+static void
+conclude(FleetTask *fleet)
+{
+	bool		clone = fleet->clone[0] != '\0';
+
+	if (clone && fleet->again_at == 0)
+	{
+		ereport(LOG,
+				(errmsg("server \"%s\" has the same system identifier as this server",
+						fleet->clone),
+				 errdetail("It may be a former primary whose ZooKeeper session is about to expire.  A new session grants nothing for %u ms, and then looks again.",
+						   zkl_status_timeout_ms())));
+		fleet->again_at = zkl_boottime_us() +
+			(int64) zkl_status_timeout_ms() * 1000;
+		zkl_operation_pause(&fleet->task, fleet->again_at);
+		return;
+	}
+	if (clone)
+		warn_of_clone(fleet);
+	looked_in = fleet->facts.generation;
+	decide(clone);
+	finish();
+}
+
+static void
+look_for_clones(FleetTask *fleet)
+{
+	char	   *path = psprintf("%s%s", zkl_root, ZKL_FLEET_DIRECTORY);
+
+	fleet->clone[0] = '\0';
+	fleet->nentries = 0;
+	zkl_operation_send(&fleet->task, THE_LISTING, ZKL_SEND_LIST, path, false);
+}
+
+static void
+take_listing(FleetTask *fleet, const ZklReply *reply)
+{
+	size_t		i;
+
+	for (i = 0; i < reply->nchildren; i++)
+	{
+		uint64		system;
+		int64		session_id;
+
+		if (!zkl_fleet_read_name(reply->children[i], &system, &session_id) ||
+			system != GetSystemIdentifier() ||
+			session_id == zkl_control->ctl_status.session_id)
+			continue;
+		fleet->nentries++;
+		zkl_operation_send(&fleet->task, AN_ENTRY, ZKL_SEND_GET,
+						   psprintf("%s%s/%s", zkl_root, ZKL_FLEET_DIRECTORY,
+									reply->children[i]), false);
+	}
+	if (fleet->nentries == 0)
+		conclude(fleet);
+}
+
+/*
+ * An earlier session of this very postmaster, before backends crashed, is no
+ * clone.  Of one that we may not read we know nothing.
+ */
+static void
+take_entry(FleetTask *fleet, const ZklReply *reply)
+{
+	ZklFleetEntry entry;
+
+	if (reply->rc == ZKL_RC_OK &&
+		zkl_fleet_read(reply->data, reply->data_length, &entry) &&
+		!entry.in_recovery && entry.started_us != PgStartTime)
+		strlcpy(fleet->clone, entry.server[0] != '\0' ? entry.server : "?",
+				sizeof(fleet->clone));
+	if (--fleet->nentries == 0)
+		conclude(fleet);
 }
 
 /* ---- writing ---- */
@@ -137,11 +253,25 @@ static void
 give_up(FleetTask *fleet, int32 rc)
 {
 	ereport(LOG,
-			(errmsg("could not write the znode \"%s\" that tells others about this server",
+			(errmsg("could not write or read znodes in the directory of \"%s\", by which servers know of each other",
 					own_path()),
 			 errdetail("ZooKeeper answered %d.", rc)));
 	gave_up_on = zkl_supervisor_generation();
+	decide(false);
 	finish();
+}
+
+/* A standby may have the system identifier of its primary. */
+static void
+go_on_looking(FleetTask *fleet)
+{
+	if (!fleet->facts.in_recovery && looked_in != fleet->facts.generation)
+		look_for_clones(fleet);
+	else
+	{
+		decide(zkl_control->ctl_status.clone && !fleet->facts.in_recovery);
+		finish();
+	}
 }
 
 static void
@@ -150,7 +280,7 @@ take_written(FleetTask *fleet, int32 rc)
 	if (rc == ZKL_RC_OK)
 	{
 		written = fleet->facts;
-		finish();
+		go_on_looking(fleet);
 	}
 	else if ((rc == ZKL_RC_NODEEXISTS && !fleet->exists) ||
 			 (rc == ZKL_RC_NONODE && fleet->exists))
@@ -173,18 +303,39 @@ static void
 begin_fleet(ZklTask *task)
 {
 	FleetTask  *fleet = (FleetTask *) task;
+	Facts		facts = find_facts();
 
-	fleet->facts = find_facts();
-	fleet->exists = written.generation == fleet->facts.generation;
+	if (facts.generation != fleet->facts.generation)
+		fleet->again_at = 0;
+	fleet->facts = facts;
+	fleet->exists = written.generation == facts.generation;
 	fleet->parents = 0;
-	write_entry(fleet);
+	if (!same_facts(&facts, &written))
+		write_entry(fleet);
+	else if (zkl_boottime_us() < fleet->again_at)
+		zkl_operation_pause(task, fleet->again_at);
+	else
+		go_on_looking(fleet);
 }
 
 static void
 take_fleet_reply(ZklTask *task, uint32 part, const ZklReply *reply,
 				 const ZklWireStat *stat)
 {
-	take_written((FleetTask *) task, reply->rc);
+	FleetTask  *fleet = (FleetTask *) task;
+	int32		rc = reply->rc;
+
+	if (part == THE_WRITE)
+		take_written(fleet, rc);
+	else if (rc != ZKL_RC_OK && !zkl_result_is_definite(rc))
+	{
+		if (!zkl_operation_retry(task))
+			give_up(fleet, rc);
+	}
+	else if (part == THE_LISTING)
+		take_listing(fleet, reply);
+	else
+		take_entry(fleet, reply);
 }
 
 static ZklTaskOwner fleet_owner = {
@@ -201,6 +352,22 @@ zkl_fleet_tick(bool ready)
 	if (!ready || present != NULL || gave_up_on == zkl_supervisor_generation())
 		return;
 	facts = find_facts();
-	if (!same_facts(&facts, &written))
+	if (!same_facts(&facts, &written) ||
+		(!facts.in_recovery && looked_in != facts.generation))
 		present = (FleetTask *) zkl_operation_make(&fleet_owner);
+}
+
+void
+zkl_fleet_reload(void)
+{
+	if (zkl_control->ctl_status.clone)
+		looked_in = 0;
+}
+
+bool
+zkl_fleet_is_undecided(void)
+{
+	const ZklStatus *status = &zkl_control->ctl_status;
+
+	return status->fleet_generation != status->generation;
 }

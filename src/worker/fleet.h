@@ -1,6 +1,7 @@
 /*
  * fleet.h
- *	  This server's znode in the directory of the fleet.  Worker only.
+ *	  This server's znode in the directory of the fleet, and clones of this
+ *	  server there.  Worker only.
  */
 #ifndef ZKL_WORKER_FLEET_H
 #define ZKL_WORKER_FLEET_H
@@ -10,5 +11,14 @@
  * connection is proved.  It never needs to be called for its own sake.
  */
 extern void zkl_fleet_tick(bool ready);
+
+/* Looks for clones once more: the setting may have changed. */
+extern void zkl_fleet_reload(void);
+
+/*
+ * Whether a new session is not to be relied on yet: it is not known whether there
+ * is a clone of this server, or the clone's session may be about to expire.
+ */
+extern bool zkl_fleet_is_undecided(void);
 
 #endif							/* ZKL_WORKER_FLEET_H */

@@ -216,16 +216,30 @@ zkl_slot_until(int slotno)
 	return until;
 }
 
-void
-zkl_slot_wake_holders(void)
+static void
+wake_owners(ZklSlotState state, int nslots)
 {
 	int			i;
 
-	for (i = 0; i < zkl_control->ctl_nrequests; i++)
+	for (i = 0; i < nslots; i++)
 	{
-		if (zkl_slot_peek(i) == ZKL_SLOT_GRANTED)
+		if (zkl_slot_peek(i) == state)
 			zkl_wakeup_process(zkl_slots[i].s_request.procno);
 	}
+}
+
+void
+zkl_slot_wake_holders(void)
+{
+	wake_owners(ZKL_SLOT_GRANTED, zkl_control->ctl_nrequests);
+}
+
+/* A grant that the lease does not cover yet is still awaited. */
+void
+zkl_slot_wake_waiters(void)
+{
+	wake_owners(ZKL_SLOT_WAITING, zkl_control->ctl_nslots);
+	zkl_slot_wake_holders();
 }
 
 void

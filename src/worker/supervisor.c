@@ -26,6 +26,7 @@
 #include "shared/hosts.h"
 #include "worker/closing.h"
 #include "worker/diagnosis.h"
+#include "worker/gatekeeper.h"
 #include "worker/identity.h"
 #include "worker/link.h"
 #include "worker/liveness.h"
@@ -156,6 +157,8 @@ zkl_supervisor_reload(int64 now)
 	char	   *target = psprintf("%s\n%s", zkl_connect_string, zkl_auth_file);
 
 	zkl_renewal_reload();
+	if (phase == NO_PROCESS)
+		start_at = pause_next = 0;
 	if (last != NULL && strcmp(last, target) == 0)
 		return;
 	if (last != NULL)
@@ -378,10 +381,34 @@ check_connected(int64 now)
 	}
 }
 
+/*
+ * Locks are disabled, and nothing needs the session any more.  If it cannot be
+ * closed, it is left to expire.
+ */
+static void
+end_unneeded(int64 now)
+{
+	if (phase == CONNECTED)
+	{
+		ereport(LOG,
+				(errmsg("closing the ZooKeeper session because \"zklock.enabled\" is off")));
+		zkl_closing_replace(connection, now, core);
+		return;
+	}
+	if (phase == CONNECTING)
+		end_process(now);
+	if (zkl_control->ctl_status.session_id == 0)
+		return;
+	zkl_identity_leave();
+	zkl_manager_session_lost(core, now);
+}
+
 void
 zkl_supervisor_tick(int64 now)
 {
-	if (phase == NO_PROCESS && now >= Max(start_at, zkl_closing_not_before()))
+	if (zkl_closing_until() == 0 && !zkl_gatekeeper_needs_session())
+		end_unneeded(now);
+	else if (phase == NO_PROCESS && now >= Max(start_at, zkl_closing_not_before()))
 		start_process(now);
 	else if (phase == CONNECTING && now >= deadline)
 	{
@@ -397,7 +424,10 @@ zkl_supervisor_tick(int64 now)
 	else if (phase == CONNECTED && (reconnect_wanted || zkl_liveness_worn_out()))
 		end_process(now);
 	else if (phase == CONNECTED && zkl_renewal_due(core))
-		zkl_closing_renew(connection, now, core);
+	{
+		zkl_renewal_begun();
+		zkl_closing_replace(connection, now, core);
+	}
 	else if (phase == CONNECTED)
 		check_connected(now);
 }
@@ -405,6 +435,8 @@ zkl_supervisor_tick(int64 now)
 int64
 zkl_supervisor_timer(void)
 {
+	if (zkl_closing_until() == 0 && !zkl_gatekeeper_needs_session())
+		return phase == NO_PROCESS ? -1 : 0;
 	if (phase == NO_PROCESS)
 		return Max(start_at, zkl_closing_not_before());
 	if (phase == CONNECTING)

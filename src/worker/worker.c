@@ -25,7 +25,6 @@
 #include "shared/dirty.h"
 #include "shared/lease.h"
 #include "shared/settings.h"
-#include "shared/slot.h"
 #include "shared/status.h"
 #include "shared/wakeup.h"
 #include "storage/fd.h"
@@ -41,6 +40,7 @@
 #include "worker/fleet.h"
 #include "worker/from_link.h"
 #include "worker/from_slots.h"
+#include "worker/gatekeeper.h"
 #include "worker/identity.h"
 #include "worker/link.h"
 #include "worker/operation.h"
@@ -87,6 +87,7 @@ send_pending_work(void)
 {
 	int64		now = zkl_boottime_us();
 
+	zkl_gatekeeper_tick();
 	zkl_supervisor_tick(now);
 	check_core();
 	zkl_bounds_tick();
@@ -119,8 +120,9 @@ sleep_ms(void)
 	due = earlier_due(due, zkl_operation_timer());
 	due = earlier_due(due, zkl_bounds_timer());
 	due = earlier_due(due, zkl_outage_timer());
-	if (stop_until != 0 && stop_until < due)
-		due = stop_until;
+	due = earlier_due(due, stop_until != 0 ? stop_until : -1);
+	if (due < 0)
+		return LONGEST_SLEEP_MS;
 	if (due <= now)
 		return 0;
 	return (long) Min((due - now + 999) / 1000, LONGEST_SLEEP_MS);
@@ -164,35 +166,6 @@ server_is_stopping(void)
 	return strncmp(line, "stopping", strlen("stopping")) == 0;
 }
 
-static bool
-has_epilogue(int slotno)
-{
-	ZklSlot		slot;
-
-	zkl_slot_copy(slotno, &slot);
-	return slot.s_epilogue;
-}
-
-/*
- * Whether a backend holds a lock or waits for an answer, or an epilogue is still
- * to be written.
- */
-static bool
-is_in_use(void)
-{
-	int			i;
-
-	for (i = 0; i < zkl_control->ctl_nslots; i++)
-	{
-		ZklSlotState state = zkl_slot_peek(i);
-
-		if (state == ZKL_SLOT_GRANTED || state == ZKL_SLOT_WAITING ||
-			(state == ZKL_SLOT_RELEASED && has_epilogue(i)))
-			return true;
-	}
-	return false;
-}
-
 /*
  * While the server stops, the worker serves until the last holder is gone: a
  * transaction may be about to commit.  If a holder stays past the bound, the
@@ -210,7 +183,7 @@ check_stop(void)
 			proc_exit(1);
 		stop_until = zkl_boottime_us() + (int64) zkl_session_timeout * 1000;
 	}
-	if (!is_in_use())
+	if (!zkl_gatekeeper_is_in_use(false))
 	{
 		zkl_wakeup_noted();
 		zkl_supervisor_close_session();
@@ -328,6 +301,7 @@ zkl_worker_main(Datum arg)
 			ConfigReloadPending = false;
 			ProcessConfigFile(PGC_SIGHUP);
 			zkl_supervisor_reload(zkl_boottime_us());
+			zkl_fleet_reload();
 			zkl_tracefile_reload();
 		}
 		zkl_from_slots_take();

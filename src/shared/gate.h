@@ -1,0 +1,24 @@
+/*
+ * gate.h
+ *	  Whether this server takes new requests for locks at all.
+ */
+#ifndef ZKL_SHARED_GATE_H
+#define ZKL_SHARED_GATE_H
+
+typedef enum ZklGate
+{
+	ZKL_GATE_OPEN,
+	ZKL_GATE_DISABLED,			/* "zklock.enabled" is off */
+	ZKL_GATE_CLONE				/* there is a clone, and "zklock.clone" is
+								 * "error" */
+} ZklGate;
+
+extern ZklGate zkl_gate_read(void);
+
+/*
+ * For the worker.  Whoever waits then has to be woken; whoever submits a request
+ * looks at the gate before it sleeps.
+ */
+extern void zkl_gate_set(ZklGate gate);
+
+#endif							/* ZKL_SHARED_GATE_H */
