@@ -454,6 +454,30 @@ ROWS 10;
 COMMENT ON FUNCTION zk_get_servers() IS
 'rows of the view zk_servers: server, host, port, in_recovery, postgresql_version, zklock_version, protocol, requested_timeout, session_timeout, since, system_identifier, session_id';
 
+CREATE FUNCTION zk_version(
+	OUT library text,
+	OUT script text,
+	OUT session_process text,
+	OUT link_protocol integer,
+	OUT znode_protocol integer)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'zkl_sql_version'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+ROWS 1;
+COMMENT ON FUNCTION zk_version() IS
+'versions of zklock: library, script (of the extension in this database), session_process (the last one that was connected, or null), link_protocol (number of its messages'' format, or null), znode_protocol (number of the format in which this server writes znodes)';
+
+CREATE FUNCTION zk_healthcheck(
+	OUT "check" text,
+	OUT ok boolean,
+	OUT detail text)
+RETURNS SETOF record
+AS 'MODULE_PATHNAME', 'zkl_sql_healthcheck'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+ROWS 11;
+COMMENT ON FUNCTION zk_healthcheck() IS
+'what an operator would look at: check (its name), ok (null: cannot be known now), detail (what was found)';
+
 CREATE VIEW zk_locks AS SELECT * FROM zk_get_locks();
 
 COMMENT ON VIEW zk_locks IS
@@ -634,6 +658,8 @@ REVOKE ALL ON FUNCTION
 	zk_get_locks(),
 	zk_get_status(),
 	zk_get_servers(),
+	zk_version(),
+	zk_healthcheck(),
 	zk_queue(text),
 	zk_leader(text),
 	zk_revoke(text),
@@ -646,7 +672,7 @@ REVOKE ALL ON zk_locks, zk_status, zk_servers FROM PUBLIC;
 
 GRANT EXECUTE ON FUNCTION
 	zk_get_locks(), zk_get_status(), zk_get_servers(), zk_queue(text),
-	zk_leader(text)
+	zk_leader(text), zk_version(), zk_healthcheck()
 TO pg_monitor;
 
 GRANT SELECT ON zk_locks, zk_status, zk_servers TO pg_monitor;

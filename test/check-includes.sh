@@ -12,7 +12,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../src"
 # backend) and the worker's half (worker, core) meet in shared and znode only.
 folders='
 .          functions recipes backend worker shared znode
-functions  recipes backend shared znode
+functions  recipes backend shared znode wire/version.h
 recipes    backend shared znode
 backend    shared znode
 worker     shared wire znode core/manager.h core/queue.h

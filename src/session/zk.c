@@ -25,6 +25,7 @@
 
 #include "session/tlsprobe.h"
 #include "session/zkstate.h"
+#include "wire/version.h"
 
 /* Polls in a row that found bytes which the client does not read. */
 #define MAX_STALLS		100
@@ -105,6 +106,8 @@ send_connected(void)
 	zkl_wire_put_i64(zkl_zk.out, id->client_id);
 	zkl_wire_put_string(zkl_zk.out, id->passwd, ZKL_ZK_PASSWORD_BYTES);
 	zkl_wire_put_u32(zkl_zk.out, (uint32_t) timeout_ms);
+	zkl_wire_put_text(zkl_zk.out, ZKL_VERSION);
+	zkl_wire_put_u32(zkl_zk.out, ZKL_LINK_PROTOCOL);
 	zkl_wire_end(zkl_zk.out, frame);
 }
 

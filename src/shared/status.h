@@ -39,6 +39,9 @@ typedef struct ZklStatus
 	int			worker_pid;		/* 0: none */
 	int			worker_procno;
 	int			session_pid;	/* 0: none */
+	char		session_version[32];	/* of the last zklock_session that was
+										 * connected; empty: not known */
+	uint32		link_protocol;	/* likewise; 0: not known */
 	uint32		fleet_generation;	/* the last one in which it was decided
 									 * whether there is a clone */
 	bool		clone;			/* there is: see worker/fleet.c */

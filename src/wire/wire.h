@@ -54,7 +54,8 @@ typedef enum ZklWireType
 	 * session process -> worker
 	 *
 	 * CONNECTED: i64 session id, string password (16 bytes), u32 negotiated
-	 * session timeout in ms.
+	 * session timeout in ms, string version of zklock_session, u32 its
+	 * ZKL_LINK_PROTOCOL.
 	 */
 	ZKL_WIRE_CONNECTED = 64,
 

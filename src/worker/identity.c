@@ -198,6 +198,19 @@ zkl_identity_adopt(ZklSession *session, const char *password, size_t length,
 }
 
 void
+zkl_identity_note_program(const char *version, size_t length,
+						  uint32 link_protocol)
+{
+	ZklStatus  *status = zkl_status_begin();
+
+	memset(status->session_version, 0, sizeof(status->session_version));
+	memcpy(status->session_version, version,
+		   Min(length, sizeof(status->session_version) - 1));
+	status->link_protocol = link_protocol;
+	zkl_status_end();
+}
+
+void
 zkl_identity_record_chain(uint32 chain, uint32 kept)
 {
 	ZklStatus  *status = zkl_status_begin();

@@ -40,6 +40,10 @@ extern void zkl_identity_adopt(ZklSession *session, const char *password,
 							   size_t length, const char *server,
 							   uint32 asked_ms);
 
+/* The version of the session process, and the number of its messages' format */
+extern void zkl_identity_note_program(const char *version, size_t length,
+									  uint32 link_protocol);
+
 /* Records the numbers of the heartbeat nodes: the last one tried, the one in use. */
 extern void zkl_identity_record_chain(uint32 chain, uint32 kept);
 

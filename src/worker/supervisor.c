@@ -198,6 +198,8 @@ take_connected(ZklWireReader *body, int64 now)
 	ZklSession	session;
 	uint32_t	length;
 	const char *password;
+	uint32_t	version_length;
+	const char *version;
 
 	session.id = zkl_wire_get_i64(body);
 	password = zkl_wire_get_string(body, &length);
@@ -210,6 +212,8 @@ take_connected(ZklWireReader *body, int64 now)
 	if (zkl_control->ctl_status.session_id != 0 &&
 		zkl_control->ctl_status.session_id != session.id)
 		lose_session(now);
+	version = zkl_wire_get_string(body, &version_length);
+	zkl_identity_note_program(version, version_length, zkl_wire_get_u32(body));
 	session.begun_at = begun_at;
 	zkl_identity_adopt(&session, password, length, current_host, asked_ms);
 

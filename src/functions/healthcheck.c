@@ -1,0 +1,239 @@
+/*
+ * healthcheck.c
+ *	  The set-returning function zk_healthcheck(): what an operator would look at,
+ *	  with a verdict.
+ *
+ * Owns what counts as healthy.  Run by backends.  Takes no locks but, through
+ * slot.h and status.h, those of what it copies, one at a time.
+ *
+ * Must not know how any of it comes about.
+ *
+ * A check whose result cannot be known now has no verdict.  No detail shows hosts
+ * or credentials.
+ */
+#include "postgres.h"
+
+#include "backend/errand.h"
+#include "backend/fleet.h"
+#include "backend/refusal.h"
+#include "backend/text.h"
+#include "functions/row.h"
+#include "shared/boottime.h"
+#include "shared/control.h"
+#include "shared/lease.h"
+#include "shared/loaded.h"
+#include "shared/settings.h"
+#include "shared/slot.h"
+#include "shared/status.h"
+#include "utils/timestamp.h"
+
+#define HEALTH_COLUMNS	3
+#define LEAST_TICKS		4
+#define MOST_SLOTS		0.8		/* of all */
+#define MOST_CLOCK_MS	30000	/* zk_once() allows for half a minute */
+
+ZKL_FUNCTION(zkl_sql_healthcheck);
+
+/* What the directory of the fleet tells */
+typedef struct
+{
+	int			servers;
+	int			unreadable;
+	int			other_timeouts;
+	int			other_versions;
+	uint32		timeout_ms;		/* ours */
+	ZklFleetServer own;			/* readable if it is there */
+	int64		session_id;		/* ours */
+} Fleet;
+
+static void
+put_check(FunctionCallInfo fcinfo, const char *check, bool known, bool ok,
+		  const char *detail)
+{
+	ZklRow		row = {0};
+
+	zkl_row_text(&row, check);
+	if (known)
+		zkl_row_add(&row, BoolGetDatum(ok));
+	else
+		zkl_row_null(&row);
+	zkl_row_text(&row, detail);
+
+	Assert(row.n == HEALTH_COLUMNS);
+	zkl_row_put(fcinfo, &row);
+}
+
+/* ---- this server ---- */
+
+static void
+count_used_slots(int *used, int *held)
+{
+	int			i;
+
+	*used = *held = 0;
+	for (i = 0; i < zkl_control->ctl_nrequests; i++)
+	{
+		ZklSlotState state = zkl_slot_peek(i);
+
+		*used += state != ZKL_SLOT_FREE;
+		*held += state == ZKL_SLOT_GRANTED;
+	}
+}
+
+static void
+check_session(FunctionCallInfo fcinfo, const ZklStatus *status, int held)
+{
+	uint32		generation;
+	int64		deadline;
+	int64		left;
+	bool		has_session = status->timeout_ms != 0;
+
+	zkl_lease_read(&generation, &deadline);
+	left = Max(deadline - zkl_boottime_ms(), 0);
+	put_check(fcinfo, "connected", true, status->state == ZKL_STATE_CONNECTED,
+			  psprintf("The state is \"%s\".",
+					   zkl_refusal_worker_state_name(status)));
+	put_check(fcinfo, "lease", true, left > 0 || held == 0,
+			  psprintf("Locks held: %d.  The lease lasts for %lld ms.",
+					   held, (long long) left));
+	put_check(fcinfo, "session timeout", has_session,
+			  status->timeout_ms == status->timeout_asked_ms,
+			  psprintf("%u ms were requested, and ZooKeeper granted %u ms.",
+					   has_session ? status->timeout_asked_ms :
+					   (uint32) zkl_session_timeout, status->timeout_ms));
+	put_check(fcinfo, "tick", has_session,
+			  status->timeout_ms >= (uint64) zkl_tick_time * LEAST_TICKS,
+			  psprintf("The session timeout should be at least %d ticks of %d ms.",
+					   LEAST_TICKS, zkl_tick_time));
+}
+
+static void
+check_slots(FunctionCallInfo fcinfo, int used)
+{
+	int			all = zkl_control->ctl_nrequests;
+
+	put_check(fcinfo, "requests", true, used <= all * MOST_SLOTS,
+			  psprintf("Requests in use: %d, of %d that \"zklock.max_requests\" allows.",
+					   used, all));
+}
+
+/* ---- the fleet ---- */
+
+static void
+note_server(void *arg, const ZklFleetServer *server)
+{
+	Fleet	   *fleet = arg;
+
+	fleet->servers++;
+	if (server->session_id == fleet->session_id)
+		fleet->own = *server;
+	if (!server->readable)
+		fleet->unreadable++;
+	else
+	{
+		fleet->other_timeouts += server->entry.timeout_ms != (int32) fleet->timeout_ms;
+		fleet->other_versions += server->entry.protocol != ZKL_ZNODE_PROTOCOL;
+	}
+}
+
+static void
+check_fleet(FunctionCallInfo fcinfo, const Fleet *fleet, bool known, bool clone)
+{
+	const char *unknown = "Not known without a connection.";
+
+	put_check(fcinfo, "fleet", known, fleet->own.readable,
+			  !known ? unknown : fleet->own.readable ?
+			  psprintf("Servers in the fleet: %d.", fleet->servers) :
+			  "The znode that tells others about this server is missing.");
+	put_check(fcinfo, "znode protocol", known, fleet->other_versions == 0,
+			  !known ? unknown :
+			  psprintf("Servers that do not write znodes in format %d, as this one does: %d.",
+					   ZKL_ZNODE_PROTOCOL, fleet->other_versions));
+	put_check(fcinfo, "fleet timeouts", known, fleet->other_timeouts == 0,
+			  !known ? unknown :
+			  psprintf("Servers with another session timeout than this one: %d.",
+					   fleet->other_timeouts));
+	put_check(fcinfo, "access control", known, fleet->unreadable == 0,
+			  !known ? unknown :
+			  psprintf("This server %s credentials.  Servers whose znodes it cannot read: %d.",
+					   zkl_auth_file[0] != '\0' ? "has" : "has no",
+					   fleet->unreadable));
+	put_check(fcinfo, "clones", known, !clone,
+			  !known ? unknown : clone ?
+			  "Another server has the same system identifier, and none of the two is in recovery." :
+			  "No clone of this server was found.");
+}
+
+/* ---- the clock of ZooKeeper's leader ---- */
+
+/*
+ * Writes this server's own znode as it is: the leader puts its time into the
+ * answer.  False: another write came in between, or ZooKeeper did not answer.
+ */
+static bool
+read_clock(const Fleet *fleet, int64 *ahead_ms)
+{
+	ZklTarget	target = {ZKL_FLEET_DIRECTORY, ZKL_FLEET_DIRECTORY, ZKL_DIALECT_CURATOR_RW};
+	char		name[ZKL_MAX_FLEET_ZNODE + 1];
+	ZklErrand  *errand;
+	TimestampTz before;
+	bool		good;
+
+	zkl_fleet_name(fleet->own.system, fleet->own.session_id, name);
+	errand = zkl_errand_make(ZKL_ERRAND_GET, &target, name, ZKL_MAX_NODE_DATA);
+	good = zkl_errand_run(errand, &target, 0) == ZKL_RC_OK &&
+		errand->size <= sizeof(errand->data);
+	if (good)
+	{
+		errand->kind = ZKL_ERRAND_SET;
+		errand->version = errand->stat.version;
+		errand->length = (uint32) errand->size;
+		memcpy(errand->data, errand->answer, errand->size);
+		before = GetCurrentTimestamp();
+		good = zkl_errand_run(errand, &target, 0) == ZKL_RC_OK;
+		*ahead_ms = errand->stat.mtime -
+			(before + (GetCurrentTimestamp() - before) / 2) / 1000 -
+			(POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * INT64CONST(86400000);
+	}
+	zkl_errand_free(errand);
+	return good;
+}
+
+static void
+check_clock(FunctionCallInfo fcinfo, const Fleet *fleet)
+{
+	int64		ahead_ms = 0;
+	bool		known = fleet->own.readable && read_clock(fleet, &ahead_ms);
+
+	put_check(fcinfo, "clock", known,
+			  ahead_ms <= MOST_CLOCK_MS && ahead_ms >= -MOST_CLOCK_MS,
+			  !known ? "The time of ZooKeeper's leader could not be read." :
+			  psprintf("The clock of ZooKeeper's leader is %lld ms %s this server's.",
+					   (long long) (ahead_ms < 0 ? -ahead_ms : ahead_ms),
+					   ahead_ms < 0 ? "behind" : "ahead of"));
+}
+
+Datum
+zkl_sql_healthcheck(PG_FUNCTION_ARGS)
+{
+	ZklStatus	status;
+	Fleet		fleet = {0};
+	bool		connected;
+	int			used,
+				held;
+
+	zkl_loaded_check_worker();
+	InitMaterializedSRF(fcinfo, 0);
+	zkl_status_copy(&status);
+	connected = status.state == ZKL_STATE_CONNECTED && status.session_id != 0;
+	count_used_slots(&used, &held);
+	check_session(fcinfo, &status, held);
+	check_slots(fcinfo, used);
+	fleet.timeout_ms = status.timeout_ms;
+	fleet.session_id = status.session_id;
+	if (connected)
+		zkl_fleet_each(note_server, &fleet);
+	check_fleet(fcinfo, &fleet, connected, status.clone);
+	check_clock(fcinfo, &fleet);
+	return (Datum) 0;
+}

@@ -1,0 +1,144 @@
+# zk_healthcheck() gives a verdict on each thing that an operator would look at,
+# and each verdict changes when that thing is not well; zk_version() tells which
+# versions work together.
+
+use strict;
+use warnings;
+
+use Test::More;
+
+use Document;
+use File::Spec::Functions qw(rel2abs);
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use ZklockTest;
+
+my $test = ZklockTest->new(
+	max_requests => 10,
+	init => { allows_streaming => 1 });
+my ($one, $two) = $test->nodes;
+
+sub change
+{
+	my ($node, $name, $value) = @_;
+
+	$node->safe_psql('postgres', "ALTER SYSTEM SET zklock.$name = '$value'");
+	$node->reload;
+	return;
+}
+
+# The checks that are not ok on a server
+my $bad = 'SELECT string_agg("check", $$,$$ ORDER BY "check") FROM zk_healthcheck()'
+  . ' WHERE ok IS NOT TRUE';
+
+sub bad_ok
+{
+	my ($node, $expected, $what) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	return ok($test->look_until($node, $bad, $expected, $what), $what);
+}
+
+sub detail
+{
+	my ($node, $check) = @_;
+
+	return $test->look($node,
+		"SELECT detail FROM zk_healthcheck() WHERE \"check\" = '$check'");
+}
+
+# ---- all is well
+
+bad_ok($_, '', $_->name . ' is healthy') foreach $one, $two;
+is($test->look($one, 'SELECT string_agg("check", $$,$$) FROM zk_healthcheck()'),
+	'connected,lease,session timeout,tick,requests,fleet,znode protocol,'
+	  . 'fleet timeouts,access control,clones,clock',
+	'the checks');
+is(detail($one, 'fleet'), 'Servers in the fleet: 2.', 'the fleet');
+like(detail($one, 'clock'), qr/^The clock of ZooKeeper's leader is \d+ ms /, 'the clock');
+my $znode = '/zklock/.fleet/'
+  . (grep { /\.0*@{[ $test->session_hex($one) ]}$/ }
+	  $test->zk->client->ls('/zklock/.fleet'))[0];
+my $data = $test->zk->client->get($znode);
+cmp_ok($test->zk->client->stat($znode)->{version}, '>', 0, 'it has written its znode');
+is($test->look($two, 'SELECT count(host) FROM zk_servers'), 2, 'as it was');
+
+# ---- one thing after the other is not
+
+$test->zk->client->set($znode, $data =~ s/"protocol":1/"protocol":2/r);
+bad_ok($two, 'znode protocol', 'another format');
+$test->zk->client->set($znode, $data =~ s/"timeout":4000/"timeout":5000/r);
+bad_ok($two, 'fleet timeouts', 'another timeout');
+$test->zk->client->shut_out($znode);
+bad_ok($two, 'access control', 'a znode that cannot be read');
+bad_ok($one, 'access control,clock,fleet', 'its own');
+$test->zk->client->delete($znode);
+bad_ok($one, 'clock,fleet', 'no znode at all');
+bad_ok($two, '', 'which is not the problem of others');
+$test->stop_looking($one);
+$one->restart;
+$test->wait_connected($one);
+bad_ok($one, '', 'a new session mends it');
+
+my $s = $test->session($one);
+$s->query('SET zklock.max_requests_per_session = 10');
+$s->query("SELECT zk_lock('/h/' || n) FROM generate_series(1, 9) n");
+bad_ok($one, 'requests', 'too many requests');
+$s->query('SELECT zk_unlock_all()');
+bad_ok($one, '', 'not any more');
+change($one, 'tick_time', '2 s');
+bad_ok($one, 'tick', 'less than four ticks');
+change($one, 'tick_time', '100 ms');
+change($one, 'session_timeout', '60 s');
+bad_ok($one, 'fleet timeouts,session timeout', 'more than ZooKeeper grants');
+like(detail($one, 'session timeout'), qr/^60000 ms were requested/, 'and how much');
+change($one, 'session_timeout', '4 s');
+bad_ok($one, '', 'taken back');
+
+$one->backup('base');
+my $copy = PostgreSQL::Test::Cluster->new('copy');
+$copy->init_from_backup($one, 'base');
+$copy->start;
+push @{ $test->{nodes} }, $copy;
+bad_ok($copy, 'clones', 'a clone');
+$test->stop_looking($copy);
+$copy->stop;
+pop @{ $test->{nodes} };
+
+# ---- versions
+
+my ($version) = slurp_file(Document->path('META.json')) =~ /"version": *"([^"]+)"/;
+is($test->look($one, 'SELECT * FROM zk_version()'),
+	"$version|1.0|$version|1|1", 'zk_version: all of one release');
+
+# ---- without ZooKeeper
+
+$s->query("SELECT zk_lock('/h/held')");
+$test->zk->pause;
+$test->look_until($one, 'SELECT state FROM zk_status', 'disconnected', 'an outage');
+is($test->look($one, 'SELECT string_agg("check", $$,$$) FROM zk_healthcheck() WHERE ok IS NULL'),
+	'fleet,znode protocol,fleet timeouts,access control,clones,clock',
+	'in an outage some things are not known');
+ok($test->look_until($one,
+		'SELECT string_agg("check", $$,$$) FROM zk_healthcheck() WHERE NOT ok',
+		'connected,lease', 'the lease'),
+	'and others are not well');
+$test->zk->resume;
+bad_ok($one, '', 'until it is over');
+$s->query('SELECT zk_unlock_all()');
+$s->close;
+
+# ---- who may look
+
+$one->safe_psql('postgres',
+	'CREATE ROLE plain LOGIN; CREATE ROLE monitor LOGIN IN ROLE pg_monitor');
+foreach my $function ('zk_healthcheck', 'zk_version')
+{
+	my $plain = $test->session($one, user => 'plain');
+	my $monitor = $test->session($one, user => 'monitor');
+	is($plain->error("SELECT * FROM $function()"), '42501', "$function: not for everybody");
+	cmp_ok($monitor->query("SELECT count(*) FROM $function()"), '>', 0, 'for pg_monitor');
+	$_->close foreach $plain, $monitor;
+}
+
+$test->finish;
