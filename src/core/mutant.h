@@ -60,7 +60,8 @@
 	X(REFUSED_DELETE_IS_DONE, "a delete that is refused counts as done") \
 	X(OLDER_INCARNATION_KEPT, "numbers that start again are not taken for a new directory") \
 	X(BROKEN_GOES_ON_AS_READER, "a writer that an operator has marked goes on as a reader without a mark") \
-	X(RESTORED_AHEAD, "a restarted worker queues a waiter whose znode is to be deleted, and looks for holders only before it")
+	X(RESTORED_AHEAD, "a restarted worker queues a waiter whose znode is to be deleted, and looks for holders only before it") \
+	X(CLOSING_SESSION_KEPT, "a session that a worker was closing is attached by the next worker")
 
 #ifdef ZKL_MUTANTS
 #define ZKL_MUTANT_ENUM(name, text) ZKL_MUTANT_##name,

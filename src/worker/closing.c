@@ -25,11 +25,24 @@ static int64 closing_until = 0; /* 0: no session is being closed */
 static bool renewing = false;	/* another one may follow */
 static int64 not_before = 0;	/* the next session */
 
-void
-zkl_closing_give_up(uint32 connection, int64 now)
+/*
+ * ZooKeeper may carry out the close late: after the worker that sent it has
+ * ended.  So the session is forgotten first, or the next worker would attach it
+ * and rely on a lease that the close cuts short.
+ */
+static void
+begin_closing(uint32 connection, int64 now, ZklManager *core)
 {
+	zkl_manager_session_lost(core, now);
 	zkl_link_say(ZKL_WIRE_CLOSE, connection);
 	closing_until = now + CLOSING_TIME;
+}
+
+void
+zkl_closing_give_up(uint32 connection, int64 now, ZklManager *core)
+{
+	zkl_identity_lose();
+	begin_closing(connection, now, core);
 }
 
 /*
@@ -39,11 +52,10 @@ zkl_closing_give_up(uint32 connection, int64 now)
 void
 zkl_closing_replace(uint32 connection, int64 now, ZklManager *core)
 {
-	zkl_closing_give_up(connection, now);
 	renewing = true;
 	not_before = now + (int64) zkl_status_timeout_ms() * 1000;
 	zkl_identity_leave();
-	zkl_manager_session_lost(core, now);
+	begin_closing(connection, now, core);
 }
 
 int64

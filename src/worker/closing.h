@@ -10,8 +10,8 @@
 
 #include "core/manager.h"
 
-/* Begins to close a session that cannot be used. */
-extern void zkl_closing_give_up(uint32 connection, int64 now);
+/* Begins to close a session that cannot be used: all its locks are lost. */
+extern void zkl_closing_give_up(uint32 connection, int64 now, ZklManager *core);
 
 /*
  * Begins to close it while the server is idle, so that another session can follow,

@@ -52,6 +52,7 @@ static int64 deadline = 0;		/* CONNECTING: to be connected by */
 static int64 start_at = 0;		/* NO_PROCESS: not before */
 static int64 pause_next = 0;	/* after the next failure */
 static bool reconnect_wanted = false;
+static bool give_up_wanted = false; /* the session, for a new one */
 static int	asked_ms = 0;		/* the timeout that was requested */
 static char current_host[ZKL_MAX_HOST] = "";
 
@@ -141,7 +142,7 @@ end_process(int64 now)
 
 	zkl_link_kill();
 	phase = NO_PROCESS;
-	reconnect_wanted = false;
+	reconnect_wanted = give_up_wanted = false;
 	if (zkl_closing_until() != 0)
 		(void) zkl_closing_end(false);
 	zkl_identity_process_ended(connected);
@@ -224,28 +225,21 @@ take_connected(ZklWireReader *body, int64 now)
 	zkl_manager_connected(core, now, &session);
 }
 
-/* After a pause, the next attempt makes a new session. */
-static void
-give_up_session(int64 now)
-{
-	end_process(now);
-	lose_session(now);
-	zkl_identity_set_state(ZKL_STATE_DISCONNECTED);
-	start_at = now + LONGEST_PAUSE;
-}
-
-/* Closed or not, the next step depends on why the session was to be closed. */
+/* After a session that could not be used, there is a pause before the next. */
 static void
 finish_closing(bool acknowledged, int64 now)
 {
-	if (!zkl_closing_end(acknowledged))
-	{
-		give_up_session(now);
-		return;
-	}
+	bool		renewed = zkl_closing_end(acknowledged);
+
 	end_process(now);
-	pause_next = 0;
 	start_at = now;
+	if (renewed)
+		pause_next = 0;
+	else
+	{
+		zkl_identity_set_state(ZKL_STATE_DISCONNECTED);
+		start_at += LONGEST_PAUSE;
+	}
 }
 
 static void
@@ -331,7 +325,7 @@ zkl_supervisor_reconnect(int32 rc)
 	 * in the way of others.
 	 */
 	if (rc == ZKL_RC_WENT_BACK)
-		zkl_closing_give_up(connection, zkl_boottime_us());
+		give_up_wanted = true;
 	else
 		reconnect_wanted = true;
 }
@@ -425,6 +419,11 @@ zkl_supervisor_tick(int64 now)
 		if (now >= zkl_closing_until())
 			finish_closing(false, now);
 	}
+	else if (phase == CONNECTED && give_up_wanted)
+	{
+		give_up_wanted = false;
+		zkl_closing_give_up(connection, now, core);
+	}
 	else if (phase == CONNECTED && (reconnect_wanted || zkl_liveness_worn_out()))
 		end_process(now);
 	else if (phase == CONNECTED && zkl_renewal_due(core))
@@ -447,7 +446,7 @@ zkl_supervisor_timer(void)
 		return deadline;
 	if (zkl_closing_until() != 0)
 		return zkl_closing_until();
-	if (reconnect_wanted || zkl_renewal_due(core))
+	if (reconnect_wanted || give_up_wanted || zkl_renewal_due(core))
 		return 0;
 	return zkl_liveness_timer(session_timeout_us(), zkl_manager_live(core) > 0);
 }

@@ -83,6 +83,7 @@ typedef struct Host
 	Time		attempt_at;		/* the session process hears from its server */
 	uint32_t	outstanding;
 	bool		reconnect_wanted;
+	bool		give_up_wanted; /* the session, for a new one */
 	LinkMessage *inbox;
 	LinkMessage **inbox_end;
 

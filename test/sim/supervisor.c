@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/mutant.h"
+#include "chaos.h"
 #include "host.h"
 #include "oracle.h"
 
@@ -141,7 +142,7 @@ supervisor_end_process(Host *h)
 	h->inbox = NULL;
 	h->inbox_end = &h->inbox;
 	h->phase = PHASE_NO_PROCESS;
-	h->reconnect_wanted = false;
+	h->reconnect_wanted = h->give_up_wanted = false;
 	h->closing_until = 0;
 	if (connected)
 		zkl_manager_disconnected(h->worker.m, host_clock(h));
@@ -159,7 +160,7 @@ supervisor_begin(Host *h)
 	h->pause_next = 0;
 	h->next_server = (int) below(ens.nservers);
 	h->outstanding = 0;
-	h->reconnect_wanted = false;
+	h->reconnect_wanted = h->give_up_wanted = false;
 	h->closing_until = 0;
 }
 
@@ -192,20 +193,46 @@ connected(Host *h, int64_t id, Time timeout)
 		void_grants(h);
 }
 
+/*
+ * ZooKeeper may carry out the close late, so the session is forgotten first.  It
+ * would show if the next worker attached it.
+ */
+static void
+give_up_session(Host *h)
+{
+	Request    *request;
+
+	h->give_up_wanted = false;
+	if (!ZKL_MUTANT(CLOSING_SESSION_KEPT))
+		session_lost(h);
+	h->closing_until = host_clock(h) + CLOSING_TIME;
+	if (h->conn == NULL)
+		return;
+	request = take(sizeof(Request));
+	request->kind = REQUEST_CLOSE;
+	conn_send(h->conn, request);
+	if (base.calm || once_in(2))
+		return;
+
+	/* The worst moment: the next worker may use a session at once. */
+	host_accept_lower_tokens(h);
+	ens.late_after_move = true;
+	chaos_kill_worker(h, base.now + below(ens.net));
+}
+
 /* After a pause, the next attempt makes a new session. */
 static void
 session_given_up(Host *h)
 {
 	supervisor_end_process(h);
-	session_lost(h);
+	if (ZKL_MUTANT(CLOSING_SESSION_KEPT))
+		session_lost(h);
 	h->start_at = host_clock(h) + LONGEST_PAUSE;
 }
 
 void
 supervisor_reconnect(Host *h, int32_t rc)
 {
-	Request    *request;
-
 	if (rc != ZKL_RC_WENT_BACK)
 	{
 		h->reconnect_wanted = true;
@@ -213,12 +240,7 @@ supervisor_reconnect(Host *h, int32_t rc)
 	}
 	if (base.calm)
 		host_accept_lower_tokens(h);
-	h->closing_until = host_clock(h) + CLOSING_TIME;
-	if (h->conn == NULL)
-		return;
-	request = take(sizeof(Request));
-	request->kind = REQUEST_CLOSE;
-	conn_send(h->conn, request);
+	h->give_up_wanted = true;
 }
 
 void
@@ -271,6 +293,8 @@ supervisor_tick(Host *h)
 		if (now >= h->closing_until)
 			session_given_up(h);
 	}
+	else if (h->phase == PHASE_CONNECTED && h->give_up_wanted)
+		give_up_session(h);
 	else if (h->phase == PHASE_CONNECTED &&
 			 (h->reconnect_wanted ||
 			  (h->outstanding > 0 &&
@@ -289,7 +313,7 @@ supervisor_timer(const Host *h)
 		return h->deadline;
 	if (h->closing_until != 0)
 		return h->closing_until;
-	if (h->reconnect_wanted)
+	if (h->reconnect_wanted || h->give_up_wanted)
 		return host_clock(h);
 	return h->outstanding > 0 ? h->quiet_since + timeout_us(h) / 3 : -1;
 }
