@@ -7,7 +7,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 [ $# -gt 0 ] || set -- src/{core,znode,wire,session}/*.c
-flags=(-std=gnu99 -Wall -Wextra -Isrc)
+flags=(-std=gnu99 -Wall -Wextra -Isrc -DZKLOCK_OPENSSL)
 status=0
 
 # One process for each file: several in one disturb each other.

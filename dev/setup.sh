@@ -43,6 +43,7 @@ if ! command -v apt-get >/dev/null; then
 fi
 
 common=(gcc make libc6-dev perl libipc-run-perl libzookeeper-st-dev
+	libssl-dev openssl pkg-config libnetty-java
 	zookeeper default-jdk-headless libcurator-recipes-java python3
 	python3-kazoo libfaketime util-linux rsync perltidy shellcheck)
 # For the layout only, and not in every release

@@ -2,9 +2,9 @@
 # Runs all tests of zklock, on PostgreSQL and ZooKeeper servers of its own.
 #
 #	dev/test.sh                     everything that takes ten minutes
-#	dev/test.sh full                that, and what needs more: packages
+#	dev/test.sh full                that, and what needs more: packages, TLS
 #	dev/test.sh LAYER               one of format includes unit sim makefile regress
-#	                                isolation tap chaos package
+#	                                isolation tap chaos package tls
 #	dev/test.sh tap 020 031         TAP files whose names start so
 #	dev/test.sh unit queue          unit programs whose names start so
 #	dev/test.sh regress once        SQL tests of these names
@@ -29,7 +29,7 @@ if [ "${1:-}" = --keep ]; then
 	shift
 fi
 all="format includes unit sim makefile chaos tap regress isolation"
-full_only="package"	# each is skipped if what it needs is not there
+full_only="package tls"	# each is skipped if what it needs is not there
 case "${1:-all}" in
 all) layers=$all ;;
 full) layers="$all $full_only" ;;
@@ -315,18 +315,33 @@ test_isolation() {
 	run_regress isolation output_iso tmp_check_iso REGRESS= TAP_TESTS=
 }
 
-test_tap() {
-	local name=$1
+# Runs a TAP file.  Arguments: layer, its name, and where it is.
+run_tap_file() {
+	local layer=$1 name=$2 file=$3
 	prepare_perl 180 test/perl test/chaos
 	# What an earlier run has kept
 	rm -rf "$work/tmp_check/t_${name}_"* "$work/tmp_check/log/${name}"* \
 		"$work/tmp_check/log/regress_log_$name"
-	say "tap/$name: running"
-	run_tap "tap/$name" "$work" perl "$work/src/test/t/$name.pl"
+	say "$layer/$name: running"
+	run_tap "$layer/$name" "$work" perl "$file"
 	# What the test did, beside what it found
 	if [ -f "$work/tmp_check/log/regress_log_$name" ]; then
-		cp "$work/tmp_check/log/regress_log_$name" "$work/log/tap-$name.details.log"
+		cp "$work/tmp_check/log/regress_log_$name" "$work/log/$layer-$name.details.log"
 	fi
+}
+
+test_tap() {
+	run_tap_file tap "$1" "$work/src/test/t/$1.pl"
+}
+
+# The same file, under another name, with TLS between PostgreSQL and the proxies
+# that stand before ZooKeeper
+test_tls() {
+	local file=$work/tls/$1_tls.pl
+	as_user "$work" mkdir -p tls
+	as_user "$work" cp "$work/src/test/t/$1.pl" "$file"
+	export ZKLOCK_TEST_TLS=1
+	run_tap_file tls "$1_tls" "$file"
 }
 
 # A short run of what "make chaos" does for as long as one likes.
@@ -374,6 +389,13 @@ add_layer() {
 	tap)
 		for name in $(tap_names); do
 			! is_wanted "$name" || add_job servers "$(slots_of "$name")" test_tap "$name"
+		done
+		;;
+	tls)
+		for name in $(tap_names); do
+			if is_wanted "$name" && grep -q 'net => ' "$work/src/test/t/$name.pl"; then
+				add_job servers "$(slots_of "$name")" test_tls "$name"
+			fi
 		done
 		;;
 	esac
@@ -436,10 +458,10 @@ main() {
 	choose_user
 	prepare_work_dir
 	trap interrupt INT TERM
-	case $layers in *makefile* | *regress* | *isolation* | *tap* | *chaos*) build ;; esac
+	case $layers in *makefile* | *regress* | *isolation* | *tap* | *chaos* | *tls*) build ;; esac
 	for layer in $layers; do
 		case $layer in
-		makefile | regress | isolation | tap | chaos) [ -z "${has_run[build]:-}" ] || continue ;;
+		makefile | regress | isolation | tap | chaos | tls) [ -z "${has_run[build]:-}" ] || continue ;;
 		esac
 		missing=$(lacks "$layer")
 		if [ -n "$missing" ]; then

@@ -39,7 +39,7 @@ SHOW zklock.auth_file;
 \set VERBOSITY default
 SELECT current_setting('zklock.root') <> '' AS shown;
 SELECT name FROM pg_settings
- WHERE name IN ('zklock.connect_string', 'zklock.auth_file');
+ WHERE name IN ('zklock.connect_string', 'zklock.auth_file') OR name LIKE 'zklock.tls%';
 RESET ROLE;
 
 -- a role that may not see the settings is not shown hosts

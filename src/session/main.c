@@ -17,7 +17,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <netdb.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -28,6 +27,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "session/relay.h"
+#include "session/target.h"
 #include "session/zk.h"
 #include "wire/wire.h"
 
@@ -193,143 +194,21 @@ malformed(void)
 }
 
 /* ----------
- * START
+ * The loop
  * ----------
  */
-
-/* A string of the frame, for good; it may not have a NUL inside. */
-static char *
-keep_string(ZklWireReader *body, uint32_t *length)
-{
-	uint32_t	n;
-	const char *bytes = zkl_wire_get_string(body, &n);
-	char	   *copy = malloc((size_t) n + 1);
-
-	if (copy == NULL)
-		_exit(1);
-	memcpy(copy, bytes, n);
-	copy[n] = '\0';
-	if (strlen(copy) != n)
-		body->bad = true;
-	if (length != NULL)
-		*length = n;
-	return copy;
-}
-
-/* Turns what getaddrinfo found into "address:port[/chroot]". */
-static void
-list_addresses(ZklZkTarget *target, struct addrinfo *found, const char *port,
-			   const char *chroot)
-{
-	int			n = 1;			/* calloc is never asked for none */
-
-	for (struct addrinfo *a = found; a != NULL; a = a->ai_next)
-		n++;
-	target->addresses = calloc((size_t) n, sizeof(char *));
-	if (target->addresses == NULL)
-		_exit(1);
-
-	for (struct addrinfo *a = found; a != NULL; a = a->ai_next)
-	{
-		char		address[NI_MAXHOST];
-		char	   *text;
-
-		if (getnameinfo(a->ai_addr, a->ai_addrlen, address, sizeof(address),
-						NULL, 0, NI_NUMERICHOST) != 0)
-			continue;
-		if (asprintf(&text, "%s:%s%s", address, port, chroot) < 0)
-			_exit(1);
-		target->addresses[target->naddresses++] = text;
-	}
-}
-
-/*
- * Finds the addresses of target->host, "host:port[/chroot]".  A host that
- * cannot be found is reported as unreachable; naddresses then stays 0.
- */
-static void
-resolve(ZklZkTarget *target)
-{
-	char	   *host = strdup(target->host);
-	char	   *node = host;
-	char	   *slash;
-	char	   *port;
-	struct addrinfo hints;
-	struct addrinfo *found = NULL;
-	int			rc;
-
-	if (host == NULL)
-		_exit(1);
-	slash = strchr(host, '/');
-	if (slash != NULL)
-		*slash = '\0';
-	port = strrchr(host, ':');
-	if (port == NULL || port == host || port[1] == '\0')
-	{
-		zkl_zk_gone(ZKL_WIRE_GONE_UNREACHABLE,
-					"\"%s\" is not of the form host:port", target->host);
-		free(host);
-		return;
-	}
-	*port++ = '\0';
-
-	/* [::1]:2181 */
-	if (node[0] == '[' && port[-2] == ']')
-	{
-		port[-2] = '\0';
-		node++;
-	}
-
-	memset(&hints, 0, sizeof(hints));
-	hints.ai_family = AF_UNSPEC;
-	hints.ai_socktype = SOCK_STREAM;
-	hints.ai_flags = AI_ADDRCONFIG | AI_NUMERICSERV;
-	rc = getaddrinfo(node, port, &hints, &found);
-	if (rc == EAI_ADDRFAMILY || rc == EAI_BADFLAGS)
-	{
-		/* With no interface of its family up, even ::1 is refused. */
-		hints.ai_flags = AI_NUMERICSERV;
-		rc = getaddrinfo(node, port, &hints, &found);
-	}
-	if (rc == 0)
-	{
-		list_addresses(target, found, port,
-					   slash ? target->host + (slash - host) : "");
-		freeaddrinfo(found);
-	}
-	if (target->naddresses == 0)
-		zkl_zk_gone(ZKL_WIRE_GONE_UNREACHABLE,
-					"could not resolve \"%s\": %s", target->host,
-					rc != 0 ? gai_strerror(rc) : "no usable address");
-	free(host);
-}
 
 static void
 start(const ZklWireHeader *header, ZklWireReader *body)
 {
 	static ZklZkTarget target;
-	const char *password;
-	uint32_t	length;
 
 	started = true;
 	generation = header->generation;
 	zkl_zk_init(&output, generation);
-
-	target.host = keep_string(body, NULL);
-	target.session_id = zkl_wire_get_i64(body);
-	password = zkl_wire_get_string(body, &length);
-	if (length == ZKL_ZK_PASSWORD_BYTES)
-		memcpy(target.password, password, ZKL_ZK_PASSWORD_BYTES);
-	else if (length != 0 || target.session_id != 0)
-		body->bad = true;
-	target.timeout_ms = zkl_wire_get_u32(body);
-	target.auth_scheme = keep_string(body, NULL);
-	target.auth_credentials = keep_string(body, &target.auth_length);
-	target.log_level = zkl_wire_get_u32(body);
-	if (body->bad || body->left != 0 || target.timeout_ms > INT32_MAX)
+	if (!zkl_target_read(&target, body))
 		malformed();
-
-	resolve(&target);
+	zkl_target_resolve(&target);
 	if (zkl_zk_is_gone())
 		return;
 
@@ -340,11 +219,6 @@ start(const ZklWireHeader *header, ZklWireReader *body)
 	target.first = (int) (generation % (uint32_t) target.naddresses);
 	zkl_zk_start(&target);
 }
-
-/* ----------
- * The loop
- * ----------
- */
 
 static void
 run_frame(const ZklWireHeader *header, ZklWireReader *body)
@@ -359,6 +233,12 @@ run_frame(const ZklWireHeader *header, ZklWireReader *body)
 		malformed();
 }
 
+static bool
+is_full(void)
+{
+	return unsent() + zkl_relay_held() >= MAX_UNSENT;
+}
+
 static void
 run_frames(void)
 {
@@ -367,7 +247,7 @@ run_frames(void)
 	bool		held = false;
 	int			whole = 0;
 
-	while (!zkl_zk_is_gone() && unsent() < MAX_UNSENT &&
+	while (!zkl_zk_is_gone() && !is_full() &&
 		   (whole = zkl_wire_peek(&input, &header, &body)) == 1)
 	{
 		if (!held)
@@ -382,22 +262,15 @@ run_frames(void)
 		malformed();
 }
 
-/* Fills in what to wait for on the link, and may leave ZooKeeper out. */
 static void
-choose_events(struct pollfd *link, struct pollfd *zk)
+choose_link_events(struct pollfd *link)
 {
 	link->fd = LINK_FD;
 	link->events = POLLRDHUP;
 	if (unsent() > 0)
 		link->events |= POLLOUT;
-	if (unsent() < MAX_UNSENT)
+	if (!is_full())
 		link->events |= POLLIN;
-	else
-		zk->events &= ~POLLIN;
-
-	/* poll reports errors unasked, and nobody would take them in. */
-	if (zk->events == 0)
-		zk->fd = -1;
 }
 
 int
@@ -411,28 +284,28 @@ main(void)
 
 	for (;;)
 	{
-		struct pollfd fds[2] = {{-1, 0, 0}, {-1, 0, 0}};
+		struct pollfd fds[1 + ZKL_ZK_FDS] = {{-1, 0, 0}, {-1, 0, 0}, {-1, 0, 0}};
 		struct pollfd *link = &fds[0];
 		struct pollfd *zk = &fds[1];
 		int			timeout_ms = -1;
 
+		link_write();
 		if (started && !zkl_zk_is_gone())
-			zkl_zk_interest(zk, &timeout_ms);
+			zkl_zk_interest(zk, &timeout_ms, !is_full());
 		if (input.failed || output.failed)
 			_exit(1);
 		if (zkl_zk_is_gone())
 			leave(0);
-		link_write();
 
-		choose_events(link, zk);
-		if (poll(fds, 2, timeout_ms) < 0)
+		choose_link_events(link);
+		if (poll(fds, 1 + ZKL_ZK_FDS, timeout_ms) < 0)
 			continue;
 		if (link->revents & (POLLHUP | POLLRDHUP | POLLERR | POLLNVAL))
 			_exit(0);
 		if (link->revents & POLLIN)
 			link_read();
 		run_frames();
-		if (zk->revents != 0 && !zkl_zk_is_gone())
-			zkl_zk_process(zk->revents, MAX_UNSENT);
+		if (!zkl_zk_is_gone())
+			zkl_zk_process(zk, MAX_UNSENT);
 	}
 }

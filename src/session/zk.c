@@ -12,6 +12,8 @@
  * what is queued; the worker wants to do that with its eyes open.  So the
  * first sign that an established connection broke ends in GONE, and the
  * caller exits before the client gets another turn.
+ *
+ * With TLS the client's socket leads to the relay (relay.c).
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -23,13 +25,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "session/tlsprobe.h"
+#include "session/relay.h"
 #include "session/zkstate.h"
 #include "wire/version.h"
 
 /* Polls in a row that found bytes which the client does not read. */
 #define MAX_STALLS		100
-#define TLS_PATIENCE_MS	500
 #define CLOSE_PATIENCE_MS	800 /* the worker waits a second */
 #define MIN_TIMEOUT_MS	200		/* two ticks of a server that is in a hurry */
 #define MAX_TIMEOUT_MS	(3600 * 1000)	/* zklock.session_timeout has the same */
@@ -251,30 +252,29 @@ zkl_zk_start(const ZklZkTarget *new_target)
 	else
 		zkl_zk.acls = zkl_zk.private_acls = ZOO_OPEN_ACL_UNSAFE;
 
+	if (target->tls && !zkl_tls_begin(&target->trust))
+	{
+		zkl_zk_gone(ZKL_WIRE_GONE_UNREACHABLE, "%s", zkl_tls_error());
+		return;
+	}
+	if (target->tls)
+		zkl_relay_begin(target->name);
 	open_next_address();
 }
 
-static void
-say_tls(void)
+/* What the relay knows is nearer to the cause. */
+static const char *
+why_failed(void)
 {
-	zkl_zk_gone(ZKL_WIRE_GONE_UNREACHABLE,
-				"\"%s\" requires TLS, which zklock does not support",
-				target->host);
+	const char *error = zkl_relay_error();
+
+	return error != NULL ? error : zkl_zklog_error();
 }
 
-/*
- * One that closes the connection without a word may want TLS, which takes
- * another one to find out.
- */
-static bool
-wants_tls(void)
+static const char *
+last_address(void)
 {
-	int			index = (target->first + tried - 1) % target->naddresses;
-	int			patience = (int) target->timeout_ms / 20;
-
-	return zkl_zklog_was_closed() &&
-		zkl_tlsprobe_ask(target->addresses[index], patience < TLS_PATIENCE_MS ?
-						 patience : TLS_PATIENCE_MS);
+	return target->addresses[(target->first + tried - 1) % target->naddresses];
 }
 
 /*
@@ -289,47 +289,20 @@ connection_failed(void)
 	if (zkl_zk.established)
 		zkl_zk_gone(ZKL_WIRE_GONE_DISCONNECTED,
 					"connection to \"%s\" lost: %s", target->host,
-					zkl_zklog_error());
-	else if (tried >= target->naddresses && wants_tls())
-		say_tls();
+					why_failed());
+	else if (tried >= target->naddresses &&
+			 zkl_zkcheck_wants_tls(target, last_address()))
+		zkl_zkcheck_say_tls(target);
 	else if (tried >= target->naddresses)
 		zkl_zk_gone(ZKL_WIRE_GONE_UNREACHABLE,
 					"could not connect to \"%s\": %s", target->host,
-					zkl_zklog_error());
+					why_failed());
 	else
 	{
 		zookeeper_close(zkl_zk.handle);
 		client_fd = -1;
 		open_next_address();
 	}
-}
-
-/*
- * The client takes any 41 bytes for the answer to its handshake, and an
- * unknown session id in them for an expired session.  A proxy's error page
- * must not cost the worker its locks, so look at the bytes first: a length of
- * 36 or 37, and protocol version 0.  True: GONE was said.
- */
-static bool
-handshake_is_garbage(void)
-{
-	static const unsigned char expected[8] = {0, 0, 0, 37, 0, 0, 0, 0};
-	unsigned char seen[8];
-	ssize_t		n;
-	bool		good = true;
-
-	if (zoo_state(zkl_zk.handle) != ZOO_ASSOCIATING_STATE)
-		return false;
-	n = recv(client_fd, seen, sizeof(seen), MSG_PEEK | MSG_DONTWAIT);
-	for (ssize_t i = 0; i < n; i++)
-		good &= seen[i] == expected[i] || (i == 3 && seen[i] == 36);
-	if (!good && zkl_tlsprobe_is_tls(seen, (size_t) n))
-		say_tls();
-	else if (!good)
-		zkl_zk_gone(ZKL_WIRE_GONE_UNREACHABLE,
-					"\"%s\" does not speak ZooKeeper's protocol",
-					target->host);
-	return !good;
 }
 
 /*
@@ -346,27 +319,44 @@ is_stalled(void)
 	return unread > 0 && ++stalls > MAX_STALLS;
 }
 
-void
-zkl_zk_interest(struct pollfd *pfd, int *timeout_ms)
+static void
+attend_to_client(int *interest, struct timeval *tv)
 {
-	struct timeval tv = {0, 0};
-	int			interest = 0;
-
 	/* A send that failed closes the client's socket without a word. */
 	if (zkl_zk.established && zoo_state(zkl_zk.handle) != ZOO_CONNECTED_STATE)
 		connection_failed();
 
 	while (!zkl_zk.gone && zookeeper_interest(zkl_zk.handle, &client_fd,
-											  &interest, &tv) != ZOK)
+											  interest, tv) != ZOK)
 		connection_failed();
 
-	pfd->fd = client_fd;
-	pfd->events = 0;
-	if (interest & ZOOKEEPER_READ)
-		pfd->events |= POLLIN;
+	/* Never in plaintext what was to go through TLS */
+	if (zkl_relay_is_on() && client_fd >= 0 && !zkl_relay_owns(client_fd))
+		zkl_zk_gone(ZKL_WIRE_GONE_UNREACHABLE,
+					"TLS is not possible with this build of ZooKeeper's client library, which connects by itself");
+}
+
+void
+zkl_zk_interest(struct pollfd *fds, int *timeout_ms, bool reads)
+{
+	struct timeval tv = {0, 0};
+	int			interest = 0;
+
+	attend_to_client(&interest, &tv);
+	if (zkl_zk.gone)
+		return;
+
+	if ((interest & ZOOKEEPER_READ) && reads)
+		fds[0].events |= POLLIN;
 	if (interest & ZOOKEEPER_WRITE)
-		pfd->events |= POLLOUT;
+		fds[0].events |= POLLOUT;
+
+	/* poll reports errors unasked, and nobody would take them in. */
+	fds[0].fd = fds[0].events != 0 ? client_fd : -1;
 	*timeout_ms = (int) (tv.tv_sec * 1000 + (tv.tv_usec + 999) / 1000);
+
+	zkl_relay_move(reads);
+	zkl_relay_interest(&fds[1], reads);
 }
 
 void
@@ -386,28 +376,28 @@ zkl_zk_close(void)
 			 "no answer to the request to close the session");
 }
 
-void
-zkl_zk_process(short revents, size_t limit)
+static bool
+has_room(size_t limit)
 {
-	int			events = 0;
+	return zkl_zk.out->end - zkl_zk.out->start < limit;
+}
+
+/* The client takes in one frame per call. */
+static void
+let_client_work(int events, size_t limit)
+{
 	bool		first = true;
 
-	if (revents & (POLLIN | POLLERR | POLLHUP))
-		events |= ZOOKEEPER_READ;
-	if (revents & (POLLOUT | POLLERR | POLLHUP))
-		events |= ZOOKEEPER_WRITE;
-
-	/* The client takes in one frame per call. */
 	while (!zkl_zk.gone)
 	{
 		int			rc;
 
 		/* What is to be sent is sent even then, or poll would not wait. */
-		if (zkl_zk.out->end - zkl_zk.out->start >= limit)
+		if (!has_room(limit))
 			events &= ~ZOOKEEPER_READ;
 		if (events == 0)
 			break;
-		if (handshake_is_garbage())
+		if (zkl_zkcheck_is_garbage(client_fd, target))
 			return;
 
 		rc = zookeeper_process(zkl_zk.handle, events);
@@ -429,6 +419,25 @@ zkl_zk_process(short revents, size_t limit)
 		first = false;
 		events &= ZOOKEEPER_READ;
 	}
+}
+
+void
+zkl_zk_process(const struct pollfd *fds, size_t limit)
+{
+	short		revents = fds[0].revents;
+	int			events = 0;
+
+	/* What has just arrived the client can have at once. */
+	if (fds[1].revents != 0)
+	{
+		zkl_relay_move(has_room(limit));
+		revents |= POLLIN;
+	}
+	if (revents & (POLLIN | POLLERR | POLLHUP))
+		events |= ZOOKEEPER_READ;
+	if (revents & (POLLOUT | POLLERR | POLLHUP))
+		events |= ZOOKEEPER_WRITE;
+	let_client_work(events, limit);
 
 	if (zkl_zk.closing && zkl_zk.in_flight == 0 && !zkl_zk.gone)
 		zkl_zk_close();
@@ -437,7 +446,11 @@ zkl_zk_process(short revents, size_t limit)
 static void
 set_cork(int on)
 {
-	if (zkl_zk.connected && !zkl_zk.gone && client_fd >= 0)
+	if (!zkl_zk.connected || zkl_zk.gone || client_fd < 0)
+		return;
+	if (zkl_relay_is_on())
+		zkl_relay_cork(on);
+	else
 		setsockopt(client_fd, IPPROTO_TCP, TCP_CORK, &on, sizeof(on));
 }
 
@@ -450,5 +463,6 @@ zkl_zk_hold(void)
 void
 zkl_zk_release(void)
 {
+	zkl_relay_move(false);
 	set_cork(0);
 }

@@ -12,6 +12,7 @@
 
 #include <poll.h>
 
+#include "session/tls.h"
 #include "wire/wire.h"
 
 #define ZKL_ZK_PASSWORD_BYTES	16
@@ -20,6 +21,7 @@
 typedef struct ZklZkTarget
 {
 	const char *host;			/* as configured, for messages */
+	const char *name;			/* the same without port and chroot */
 	char	  **addresses;		/* "address:port[/chroot]", numeric */
 	int			naddresses;
 	int			first;			/* the address to try first */
@@ -30,6 +32,8 @@ typedef struct ZklZkTarget
 	const char *auth_credentials;
 	uint32_t	auth_length;
 	uint32_t	log_level;		/* 0 off .. 4 debug */
+	bool		tls;
+	ZklTlsTrust trust;
 } ZklZkTarget;
 
 /* Says where frames go and which generation they carry.  Call it first. */
@@ -41,12 +45,14 @@ extern void zkl_zk_start(const ZklZkTarget *target);
 /*
  * What to poll for, and for how long (-1: for ever); pings the server and
  * moves on to the next address when they are due.  To be called before each
- * poll, even one that leaves ZooKeeper's descriptor out.
+ * poll.  "reads": nothing is to be read from ZooKeeper if it is false.  The
+ * descriptors are the client's socket and, with TLS, the network's.
  */
-extern void zkl_zk_interest(struct pollfd *pfd, int *timeout_ms);
+#define ZKL_ZK_FDS	2
+extern void zkl_zk_interest(struct pollfd *fds, int *timeout_ms, bool reads);
 
 /* Takes in what poll found; reads no more once out holds "limit" bytes. */
-extern void zkl_zk_process(short revents, size_t limit);
+extern void zkl_zk_process(const struct pollfd *fds, size_t limit);
 
 /*
  * Executes one request; it is answered now or later by a REPLY.  False: the

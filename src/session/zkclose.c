@@ -10,11 +10,13 @@
  * only one that is still to come, beside those to pings and watch events, whose
  * numbers are negative.
  */
+#include <errno.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 
+#include "session/relay.h"
 #include "session/zkstate.h"
 
 #define HEADER_BYTES	20		/* length, number, transaction id, error */
@@ -76,14 +78,16 @@ zkl_zkclose_await(int fd, int timeout_ms)
 	memset(&frames, 0, sizeof(frames));
 	while (!frames.garbage)
 	{
-		struct pollfd pfd = {fd, POLLIN, 0};
+		struct pollfd fds[2] = {{fd, POLLIN, 0}, {-1, 0, 0}};
 		int64_t		left = until - clock_ms();
 		ssize_t		n;
 
-		if (left <= 0 || poll(&pfd, 1, (int) left) != 1)
+		zkl_relay_move(true);
+		zkl_relay_interest(&fds[1], true);
+		if (left <= 0 || poll(fds, 2, (int) left) <= 0)
 			return false;
 		n = recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT);
-		if (n <= 0)
+		if (n == 0 || (n < 0 && errno != EAGAIN))
 			return false;
 		for (ssize_t i = 0; i < n && !frames.garbage; i++)
 		{

@@ -1,7 +1,8 @@
 /*
  * zkstate.h
- *	  What zk.c (the connection), zklog.c (the client's log), zkrequest.c and
- *	  zkmulti.c (requests and their answers) share.
+ *	  What zk.c (the connection), zkcheck.c and zkclose.c (its beginning and its
+ *	  end), zklog.c (the client's log), zkrequest.c and zkmulti.c (requests and
+ *	  their answers) share.
  *
  * They are the only files that see zookeeper.h, through this one.  There is
  * one connection per process, hence one of these.
@@ -62,6 +63,17 @@ extern void zkl_zklog_set_error(const char *text);
 
 /* Whether that reason is that the server closed it */
 extern bool zkl_zklog_was_closed(void);
+
+/*
+ * Whether what the server sends is no answer to the client's handshake.  True:
+ * GONE was said.
+ */
+extern bool zkl_zkcheck_is_garbage(int fd, const ZklZkTarget *target);
+
+/* Whether a port that closed the connection takes TLS only; then say so. */
+extern bool zkl_zkcheck_wants_tls(const ZklZkTarget *target,
+								  const char *address);
+extern void zkl_zkcheck_say_tls(const ZklZkTarget *target);
 
 extern void zkl_zkrequest_put_stat(const struct Stat *stat);
 

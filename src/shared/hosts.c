@@ -9,10 +9,10 @@
 
 #include "miscadmin.h"
 #include "shared/settings.h"
-#include "storage/fd.h"
 #include "utils/memutils.h"
 
 #include "shared/hosts.h"
+#include "shared/named_file.h"
 #include "znode/name.h"
 
 #define MAX_HOSTS		64
@@ -148,20 +148,20 @@ zkl_hosts_next(void)
 const char *
 zkl_hosts_credentials(char *line, size_t size)
 {
-	FILE	   *file;
-	bool		good;
+	StringInfoData content;
+	const char *wrong;
 
 	line[0] = '\0';
 	if (zkl_auth_file == NULL || zkl_auth_file[0] == '\0')
 		return NULL;
-	file = AllocateFile(zkl_auth_file, "r");
-	if (file == NULL)
-		return psprintf("could not open \"zklock.auth_file\" \"%s\": %s",
-						zkl_auth_file, strerror(errno));
-	good = fgets(line, (int) size, file) != NULL && strchr(line, ':') != NULL;
-	FreeFile(file);
-	line[strcspn(line, "\r\n")] = '\0';
-	return good ? NULL :
-		psprintf("\"zklock.auth_file\" \"%s\" must hold one line scheme:credentials",
-				 zkl_auth_file);
+	initStringInfo(&content);
+	wrong = zkl_named_file_read("zklock.auth_file", zkl_auth_file, true,
+								&content);
+	content.data[strcspn(content.data, "\r\n")] = '\0';
+	if (wrong == NULL && (strchr(content.data, ':') == NULL ||
+						  strlcpy(line, content.data, size) >= size))
+		wrong = psprintf("\"zklock.auth_file\" \"%s\" must hold one line scheme:credentials",
+						 zkl_auth_file);
+	explicit_bzero(content.data, (size_t) content.len);
+	return wrong;
 }

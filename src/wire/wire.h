@@ -31,7 +31,9 @@ typedef enum ZklWireType
 	 * START, always first and only once: string hosts (one host:port, with
 	 * the chroot if any), i64 session id (0: a new one), string password (16
 	 * bytes, or empty), u32 session timeout in ms, string auth scheme (empty:
-	 * none), string auth credentials, u32 client log level (ZKL_WIRE_LOG's).
+	 * none), string auth credentials, u32 client log level (ZKL_WIRE_LOG's),
+	 * u8 ZklWireTls, and three strings of PEM, empty without TLS: the
+	 * certificates to trust, our own with its chain, its key (empty: none).
 	 */
 	ZKL_WIRE_START = 1,
 
@@ -85,6 +87,13 @@ typedef enum ZklWireType
 	ZKL_WIRE_LOG				/* u8 level: 1 error, 2 warning, 3 info, 4
 								 * debug; string message */
 } ZklWireType;
+
+typedef enum ZklWireTls
+{
+	ZKL_WIRE_TLS_OFF,
+	ZKL_WIRE_TLS_VERIFY_CA,		/* any server that a trusted CA vouches for */
+	ZKL_WIRE_TLS_VERIFY_FULL	/* its certificate names the host, too */
+} ZklWireTls;
 
 typedef enum ZklWireOp
 {

@@ -32,6 +32,7 @@
 #include "worker/liveness.h"
 #include "worker/renewal.h"
 #include "worker/supervisor.h"
+#include "worker/trust.h"
 
 #define FIRST_PAUSE			100000	/* µs */
 #define LONGEST_PAUSE		5000000
@@ -67,7 +68,7 @@ session_timeout_us(void)
 /* ---- the process ---- */
 
 static void
-send_start(const char *host, char *credentials)
+send_start(const char *host, char *credentials, ZklTrust *trust)
 {
 	const ZklStatus *status = &zkl_control->ctl_status;
 	ZklWireBuffer *out = zkl_link_output();
@@ -87,6 +88,7 @@ send_start(const char *host, char *credentials)
 	zkl_wire_put_text(out, credentials);
 	zkl_wire_put_text(out, secret != NULL ? secret : "");
 	zkl_wire_put_u32(out, (uint32) zkl_log_level);
+	zkl_trust_put(trust, out);
 	zkl_wire_end(out, frame);
 }
 
@@ -104,10 +106,13 @@ static void
 start_process(int64 now)
 {
 	char		credentials[1024];
+	ZklTrust	trust;
 	const char *wrong;
 	int			pid;
 
 	wrong = zkl_hosts_credentials(credentials, sizeof(credentials));
+	if (wrong == NULL)
+		wrong = zkl_trust_read(&trust);
 	if (wrong != NULL)
 	{
 		zkl_identity_note_error(wrong);
@@ -130,7 +135,7 @@ start_process(int64 now)
 	deadline = now + Max(session_timeout_us() / (3 * zkl_hosts_count()),
 						 SHORTEST_ATTEMPT);
 	strlcpy(current_host, zkl_hosts_next(), sizeof(current_host));
-	send_start(current_host, credentials);
+	send_start(current_host, credentials, &trust);
 	memset(credentials, 0, sizeof(credentials));
 }
 
@@ -155,7 +160,8 @@ void
 zkl_supervisor_reload(int64 now)
 {
 	static char *last = NULL;
-	char	   *target = psprintf("%s\n%s", zkl_connect_string, zkl_auth_file);
+	char	   *target = psprintf("%s\n%s\n%s", zkl_connect_string,
+								  zkl_auth_file, zkl_trust_settings());
 
 	zkl_renewal_reload();
 	if (phase == NO_PROCESS)

@@ -45,7 +45,8 @@
 # Options of route: port (its own; by default a free one), framed (1: of
 # ZooKeeper's client protocol; 0: any other), patience (for how many seconds to
 # go on when the target refuses a connection), announce (for a ZooKeeper election
-# port: the address that the connecting server is to be called back at).
+# port: the address that the connecting server is to be called back at), tls (a
+# CertificateAuthority's certificate: the route speaks TLS to its clients).
 
 package TcpProxy;
 

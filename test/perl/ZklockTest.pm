@@ -10,7 +10,9 @@
 # to each postgresql.conf), session_timeout ('4s'), max_requests (200), zk
 # (options for ZooKeeper.pm, or an object), start_zookeeper (1), net (a
 # TcpProxy: each server gets its own routes to ZooKeeper, server1-zk, or
-# server1-zk1 and so on of an ensemble).
+# server1-zk1 and so on of an ensemble), route (options of those routes).
+#
+# With ZKLOCK_TEST_TLS=1 in the environment the servers speak TLS to these routes.
 
 package ZklockTest;
 
@@ -22,12 +24,13 @@ use Exporter 'import';
 use Test::More;
 use Time::HiRes qw(usleep time);
 
+use CertificateAuthority;
 use PgSession;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use ZooKeeper;
 
-our @EXPORT = qw(wait_for);
+our @EXPORT = qw(wait_for write_secret);
 
 my $root = '/zklock';
 
@@ -51,6 +54,17 @@ sub wait_for
 	return 1;
 }
 
+# Writes a file that only its owner can read.
+sub write_secret
+{
+	my ($file, $text) = @_;
+
+	unlink $file;
+	append_to_file($file, $text);
+	chmod 0600, $file or croak "could not chmod $file: $!";
+	return;
+}
+
 sub new
 {
 	my ($class, %params) = @_;
@@ -60,8 +74,10 @@ sub new
 		zk => ref $zk eq 'HASH' ? ZooKeeper->new('zk', %$zk) : $zk,
 		nodes => [],
 		net => $params{net},
+		route => { %{ $params{route} // {} } },
 		max_requests => $params{max_requests} // 200,
 	}, $class;
+	$self->_use_tls if $self->net && $ENV{ZKLOCK_TEST_TLS};
 	$self->{zk}->start if $params{start_zookeeper} // 1;
 
 	foreach my $number (1 .. $params{servers} // 2)
@@ -80,6 +96,19 @@ sub new
 		}
 	}
 	return $self;
+}
+
+sub _use_tls
+{
+	my ($self) = @_;
+	my $authority = CertificateAuthority->new('net');
+
+	$self->{route}{tls} = $authority->issue('zookeeper', names => 'IP:127.0.0.1');
+	$self->{tls_conf} = <<"EOC";
+zklock.tls = 'verify-full'
+zklock.tls_ca_file = '@{[ $authority->file ]}'
+EOC
+	return;
 }
 
 # An initialised server that is not started yet.
@@ -101,7 +130,7 @@ sub settings
 	my $timeout = $params{session_timeout} // '4s';
 	my ($member) = $self->zk->servers;
 
-	return <<"EOC" . ($params{conf} // '');
+	return <<"EOC" . ($self->{tls_conf} // '') . ($params{conf} // '');
 shared_preload_libraries = 'zklock'
 zklock.server_name = '$params{name}'
 zklock.connect_string = '@{[ $self->connect_string($params{name}) ]}'
@@ -121,8 +150,16 @@ sub connect_string
 
 	return $self->zk->connect_string unless $self->net;
 	return join ',',
-	  map { '127.0.0.1:' . $self->net->route("$name-" . $_->name, $_->port) }
+	  map { '127.0.0.1:' . $self->route("$name-" . $_->name, $_->port) }
 	  $self->zk->servers;
+}
+
+# A route to a port of ZooKeeper's, as the servers have it
+sub route
+{
+	my ($self, $name, $target) = @_;
+
+	return $self->net->route($name, $target, %{ $self->{route} });
 }
 
 sub zk { return $_[0]->{zk}; }

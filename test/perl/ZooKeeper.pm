@@ -47,7 +47,7 @@ my $python = -x '/usr/bin/python3' ? '/usr/bin/python3' : 'python3';
 # container_check_ms (how often empty containers are reaped), port,
 # movable_clock; id and config (lines for zoo.cfg) for a member of an ensemble;
 # java (options of the program, in place of those that make it start fast and
-# stay small); class_path (more jar files).
+# stay small); class_path (more jar files); tls (see _tls_config).
 sub new
 {
 	my ($class, $name, %params) = @_;
@@ -63,6 +63,7 @@ sub new
 		movable_clock => $params{movable_clock},
 		dir => PostgreSQL::Test::Utils::tempdir("zk_$name"),
 	}, $class;
+	$self->_tls_config($params{tls}) if $params{tls};
 	my $test = basename($0) =~ s/\.[^.]+$//r;
 	$self->{logfile} = "$PostgreSQL::Test::Utils::log_path/${test}_$name.log";
 
@@ -76,6 +77,7 @@ admin.enableServer=false
 4lw.commands.whitelist=*
 extendedTypesEnabled=true
 @{[ $params{config} // '' ]}
+@{[ $self->{tls_config} // '' ]}
 EOC
 	if (defined $params{id})
 	{
@@ -91,6 +93,40 @@ EOC
 	$self->set_clock('+0') if $self->{movable_clock};
 	push @servers, $self;
 	return $self;
+}
+
+# The server speaks TLS at a second port, secure_port.  Options: certificate, a
+# CertificateAuthority's (its files), and authority (whom it trusts).  ZooKeeper
+# wants key and certificate in one file.
+sub _tls_config
+{
+	my ($self, $tls) = @_;
+	my $keys = "$self->{dir}/keys.pem";
+
+	append_to_file($keys, slurp_file($_))
+	  foreach $tls->{certificate}{key}, $tls->{certificate}{file};
+	$self->{secure_port} = PostgreSQL::Test::Cluster::get_free_port();
+	push @{ $self->{class_path} }, glob '/usr/share/java/netty-*.jar';
+	$self->{tls_config} = <<"EOC";
+serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory
+secureClientPort=$self->{secure_port}
+secureClientPortAddress=127.0.0.1
+ssl.keyStore.location=$keys
+ssl.keyStore.type=PEM
+ssl.trustStore.location=@{[ $tls->{authority}->file ]}
+ssl.trustStore.type=PEM
+EOC
+	$self->set_client_auth('none');
+	return;
+}
+
+# From its next start on, clients show a certificate: none, want or need.
+sub set_client_auth
+{
+	my ($self, $mode) = @_;
+
+	$self->{tls_java} = "-Dzookeeper.ssl.clientAuth=$mode";
+	return;
 }
 
 # What moves the clock of a process, or undef if it is not installed
@@ -115,6 +151,7 @@ sub tick_time { return $_[0]->{tick_time}; }
 sub id { return $_[0]->{id}; }
 sub servers { return $_[0]; }
 sub port { return $_[0]->{port}; }
+sub secure_port { return $_[0]->{secure_port}; }
 sub pid { return $_[0]->{pid}; }
 sub logfile { return $_[0]->{logfile}; }
 sub connect_string { return "127.0.0.1:$_[0]->{port}"; }
@@ -137,7 +174,7 @@ sub launch
 	croak "ZooKeeper \"$self->{name}\" is already running" if $self->{pid};
 	my @command = (
 		'setpriv', '--pdeathsig', 'KILL', '--',
-		'java', '-Xshare:auto', @{ $self->{java} },
+		'java', '-Xshare:auto', @{ $self->{java} }, $self->{tls_java} // (),
 		"-Dznode.container.checkIntervalMs=$self->{container_check_ms}",
 		'-Dznode.container.maxPerMinute=1000000',
 		'-Dzookeeper.jmx.log4j.disable=true',

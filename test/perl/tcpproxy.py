@@ -14,6 +14,7 @@ import asyncio
 import fnmatch
 import re
 import socket
+import ssl
 import struct
 import sys
 
@@ -282,9 +283,18 @@ class Connection:
                 task.cancel()
 
 
+def tls_context(options):
+    if not options:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(options["file"], options["key"])
+    return context
+
+
 class Route:
-    def __init__(self, target, framed, announce, patience):
+    def __init__(self, target, framed, announce, patience, tls):
         self.target = target
+        self.tls = tls_context(tls)
         self.patience = patience
         self.framed = framed
         self.announce = announce
@@ -309,7 +319,7 @@ class Route:
         if self.server is None:
             self.server = await asyncio.start_server(
                 self.accept, "127.0.0.1", self.port, limit=CHUNK,
-                reuse_address=True)
+                reuse_address=True, ssl=self.tls)
             self.port = self.server.sockets[0].getsockname()[1]
 
     async def accept(self, reader, writer):
@@ -365,7 +375,7 @@ class Control:
         host, _, target_port = str(target).rpartition(":")
         route = Route((host or "127.0.0.1", int(target_port)),
                       options.get("framed", True), options.get("announce"),
-                      options.get("patience", 0))
+                      options.get("patience", 0), options.get("tls"))
         route.port = port
         route.pass_all()
         await route.listen()

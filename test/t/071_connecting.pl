@@ -35,7 +35,7 @@ sub connects
 	return "state = 'connected' AND connects > $so_far";
 }
 
-append_to_file($file, "digest:zklock:secret\n");
+write_secret($file, "digest:zklock:secret\n");
 my $id = $test->status($one, 'session_id');
 set_and_wait($one, 'auth_file', $file, connects($one),
 	'a reload takes up the credentials');
@@ -62,11 +62,16 @@ $other->query("SELECT zk_unlock('/private/lock')");
 set_and_wait($two, 'auth_file', "$file.missing",
 	"state = 'disconnected' AND last_error LIKE '%auth_file%No such file%'",
 	'a missing file is named');
-append_to_file("$file.bad", "no colon\n");
+write_secret("$file.bad", "no colon\n");
 set_and_wait($two, 'auth_file', "$file.bad",
 	"last_error LIKE '%auth_file%one line scheme:credentials'",
 	'so is one of another form');
-set_and_wait($two, 'auth_file', $file, connects($two), 'a good one mends it');
+chmod 0640, $file;
+set_and_wait($two, 'auth_file', $file,
+	"last_error LIKE '%auth_file%must have permissions 0600 or less%'",
+	'and one that others could read');
+chmod 0600, $file;
+ok($test->wait_connected($two), 'a good one mends it');
 
 my $servers = $test->zk->connect_string;
 set_and_wait($two, 'connect_string', "$servers/missing",

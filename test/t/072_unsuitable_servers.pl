@@ -67,7 +67,7 @@ like($test->status($node, 'last_error'),
 	qr/"zklock.auth_file"/, 'with the setting that has them');
 
 my $file = "$dir/credentials";
-append_to_file($file, "digest:zklock:secret\n");
+write_secret($file, "digest:zklock:secret\n");
 $node->safe_psql('postgres', "ALTER SYSTEM SET zklock.auth_file = '$file'");
 $node->reload;
 $test->wait_connected($node);

@@ -12,7 +12,7 @@ use PostgreSQL::Test::Utils;
 use ZklockTest;
 
 my $credentials = rel2abs(PostgreSQL::Test::Utils::tempdir()) . '/credentials';
-append_to_file($credentials, "digest:zklock:open-sesame\n");
+write_secret($credentials, "digest:zklock:open-sesame\n");
 
 my $test = ZklockTest->new(
 	servers => 1,

@@ -222,7 +222,7 @@ ok($test->wait_queue('/m', 0), 'nothing is left of them');
 
 # Row 16: a host that does not answer comes first.  Each new connection goes
 # to the next host, so one of two reconnects begins with it.
-my $silent = $net->route('silent', $test->zk->port);
+my $silent = $test->route('silent', $test->zk->port);
 $net->hold('silent');
 my $port = $net->stats($line)->{port};
 $one->safe_psql('postgres',

@@ -134,7 +134,7 @@ undisturbed_ok('names');
 
 # Credentials that ZooKeeper does not take
 my $file = rel2abs(PostgreSQL::Test::Utils::tempdir()) . '/credentials';
-append_to_file($file, "nosuchscheme:secret-word\n");
+write_secret($file, "nosuchscheme:secret-word\n");
 $two->safe_psql('postgres', "ALTER SYSTEM SET zklock.auth_file = '$file'");
 $two->reload;
 $test->look_until($two, 'SELECT state FROM zk_status',

@@ -1,0 +1,63 @@
+/*
+ * trust.c
+ *	  What the session process needs for TLS: whom to trust, and who we are.
+ *
+ * Owns nothing.  Runs in the worker only; takes no locks.  It must not know TLS:
+ * what is in the files, the session process finds out.
+ *
+ * The files are read for each connection, so that a renewed certificate is used
+ * from the next one on.
+ */
+#include "postgres.h"
+
+#include "shared/named_file.h"
+#include "shared/settings.h"
+#include "worker/trust.h"
+
+static const char *
+read_if_set(const char *setting, const char *path, bool secret,
+			StringInfo content)
+{
+	return path[0] == '\0' ? NULL :
+		zkl_named_file_read(setting, path, secret, content);
+}
+
+const char *
+zkl_trust_read(ZklTrust *trust)
+{
+	const char *wrong = zkl_settings_tls_fault();
+
+	trust->tls = (ZklWireTls) zkl_tls;
+	initStringInfo(&trust->ca);
+	initStringInfo(&trust->certificate);
+	initStringInfo(&trust->key);
+	if (trust->tls == ZKL_WIRE_TLS_OFF)
+		return NULL;
+	if (wrong == NULL)
+		wrong = read_if_set("zklock.tls_ca_file", zkl_tls_ca_file, false,
+							&trust->ca);
+	if (wrong == NULL)
+		wrong = read_if_set("zklock.tls_cert_file", zkl_tls_cert_file, false,
+							&trust->certificate);
+	if (wrong == NULL)
+		wrong = read_if_set("zklock.tls_key_file", zkl_tls_key_file, true,
+							&trust->key);
+	return wrong;
+}
+
+void
+zkl_trust_put(ZklTrust *trust, ZklWireBuffer *out)
+{
+	zkl_wire_put_u8(out, trust->tls);
+	zkl_wire_put_text(out, trust->ca.data);
+	zkl_wire_put_text(out, trust->certificate.data);
+	zkl_wire_put_text(out, trust->key.data);
+	explicit_bzero(trust->key.data, (size_t) trust->key.len);
+}
+
+char *
+zkl_trust_settings(void)
+{
+	return psprintf("%d\n%s\n%s\n%s", zkl_tls, zkl_tls_ca_file,
+					zkl_tls_cert_file, zkl_tls_key_file);
+}

@@ -1,0 +1,29 @@
+/*
+ * trust.h
+ *	  What the session process needs for TLS: whom to trust, and who we are.
+ *	  Worker only.
+ */
+#ifndef ZKL_WORKER_TRUST_H
+#define ZKL_WORKER_TRUST_H
+
+#include "lib/stringinfo.h"
+#include "wire/wire.h"
+
+typedef struct ZklTrust
+{
+	ZklWireTls	tls;
+	StringInfoData ca;			/* the others, too: PEM, empty without TLS */
+	StringInfoData certificate;
+	StringInfoData key;
+} ZklTrust;
+
+/* Reads the files that the settings name.  Returns NULL, or what is wrong. */
+extern const char *zkl_trust_read(ZklTrust *trust);
+
+/* The end of a START frame; then the key is wiped. */
+extern void zkl_trust_put(ZklTrust *trust, ZklWireBuffer *out);
+
+/* All settings of TLS in one string, to see whether they have changed */
+extern char *zkl_trust_settings(void);
+
+#endif							/* ZKL_WORKER_TRUST_H */

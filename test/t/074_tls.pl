@@ -1,0 +1,250 @@
+# TLS to ZooKeeper: locks work over it, with servers that are verified by name or
+# by address; a server that cannot be verified gets no byte of ZooKeeper's
+# protocol, and zk_status says what to do; clients show certificates if they are
+# asked for, and files that hold a secret must keep it.  What is wrong can be
+# mended by a reload, and the session survives that.
+
+use strict;
+use warnings;
+
+use IPC::Run ();
+use Test::More;
+
+use CertificateAuthority;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use TcpProxy;
+use ZklockTest;
+
+plan skip_all => 'ZooKeeper needs netty for TLS'
+  unless glob '/usr/share/java/netty-*.jar';
+
+my $ca = CertificateAuthority->new('ca');
+my $other = CertificateAuthority->new('other');
+my $names = 'DNS:localhost,IP:127.0.0.1';
+my $server = $ca->issue('server', names => $names);
+my $net = TcpProxy->new;
+my $conf = <<"EOC";
+zklock.tls = 'verify-full'
+zklock.tls_ca_file = '@{[ $ca->file ]}'
+EOC
+
+my $zk = ZooKeeper->new('zk',
+	tick_time => 3000,
+	tls => { certificate => $server, authority => $ca });
+my $secure = 'localhost:' . $zk->secure_port;
+my $test = ZklockTest->new(
+	zk => $zk,
+	session_timeout => '1min',
+	conf => "$conf\nzklock.connect_string = '$secure'\n");
+my ($one, $two) = $test->nodes;
+
+# Changes settings by a reload.
+sub set
+{
+	my ($node, %settings) = @_;
+
+	$node->safe_psql('postgres', "ALTER SYSTEM SET zklock.$_ = '$settings{$_}'")
+	  foreach sort keys %settings;
+	$node->reload;
+	return;
+}
+
+# Goes back to the settings of the configuration file.
+sub mended
+{
+	my ($node, $what) = @_;
+	my $before = $test->status($node, 'connects');
+
+	$node->safe_psql('postgres', 'ALTER SYSTEM RESET ALL');
+	$node->reload;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	ok($test->look_until($node,
+			"SELECT connects > $before AND state = 'connected' FROM zk_status",
+			't', "$what: mended"),
+		"$what: mended");
+	return;
+}
+
+# What zk_status says in the end
+sub complains
+{
+	my ($node, $pattern, $what) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	ok($test->look_until($node,
+			"SELECT state <> 'connected' AND coalesce(last_error, '') ~ '$pattern'"
+			  . ' FROM zk_status',
+			't', $what),
+		$what)
+	  or diag $test->status($node, 'state, last_error');
+	return;
+}
+
+sub connected_with
+{
+	my ($node, $what, %settings) = @_;
+	my $before = $test->status($node, 'connects');
+
+	set($node, %settings);
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	ok($test->look_until($node,
+			"SELECT connects > $before AND state = 'connected' FROM zk_status",
+			't', $what),
+		$what)
+	  or diag $test->status($node, 'state, last_error');
+	return;
+}
+
+# A port with another certificate, before the same ZooKeeper server
+sub impostor
+{
+	my ($name, %tls) = @_;
+
+	return '127.0.0.1:' . $net->route($name, $zk->port, tls => \%tls);
+}
+
+# ---- by name
+my $holder = $test->session($one);
+my $rival = $test->session($two);
+my $token = $holder->query("SELECT zk_lock('/t')");
+cmp_ok($token, '>', 0, 'a lock over TLS');
+is($rival->query("SELECT zk_try_lock('/t')"), 'f', 'which excludes others');
+$test->enqueue($rival, "SELECT zk_lock('/t')", '/t');
+my $id = $test->status($one, 'session_id');
+
+# ---- by address, and without the name
+connected_with($one, 'verify-full by address',
+	connect_string => '127.0.0.1:' . $zk->secure_port);
+is($test->status($one, 'session_id'), $id, 'in the same session');
+my $elsewhere = impostor('elsewhere',
+	%{ $ca->issue('elsewhere', names => 'DNS:elsewhere') });
+connected_with($one, 'verify-ca takes any name',
+	tls => 'verify-ca', connect_string => $elsewhere);
+
+# ---- servers that cannot be trusted
+my $accepted = $net->stats('elsewhere')->{accepted};
+set($one, tls => 'verify-full');
+complains($one,
+	'certificate does not name "127.0.0.1": check "zklock.connect_string"',
+	'another name');
+is($net->stats('elsewhere')->{accepted}, $accepted, 'another name: nothing is sent');
+set($one, connect_string => $elsewhere =~ s/127.0.0.1/localhost/r);
+complains($one, 'certificate does not name "localhost"', 'nor that one');
+
+my %impostors = (
+	'wrong CA' => [
+		{ %{ $other->issue('server', names => $names) } },
+		'could not verify the server.s certificate .*check "zklock.tls_ca_file"'
+	],
+	'expired' => [
+		{ %{ $ca->issue('old', names => $names, days => -1) } },
+		'not valid now .certificate has expired.: renew it'
+	]);
+foreach my $case (sort keys %impostors)
+{
+	my ($tls, $pattern) = @{ $impostors{$case} };
+
+	foreach my $mode ('verify-ca', 'verify-full')
+	{
+		set($one, tls => $mode, connect_string => impostor("$case, $mode", %$tls));
+		complains($one, $pattern, "$case, $mode: refused");
+		is($net->stats("$case, $mode")->{accepted},
+			0, "$case, $mode: nothing is sent");
+	}
+}
+mended($one, 'trust');
+is($test->status($one, 'session_id, sessions_lost'),
+	"$id|0", 'the session outlives all that');
+
+# ---- a server that only speaks an older protocol
+my $old_port = PostgreSQL::Test::Cluster::get_free_port();
+my $old = IPC::Run::start(
+	[ 'openssl', 's_server', '-accept', "127.0.0.1:$old_port", '-cert',
+		$server->{file}, '-key', $server->{key}, '-tls1_1', '-cipher',
+		'ALL:@SECLEVEL=0', '-quiet' ],
+	'<', \'', '&>', "$ca->{dir}/s_server.log");
+set($one, connect_string => "127.0.0.1:$old_port");
+complains($one, 'TLS handshake failed: .*protocol version', 'TLS 1.1');
+$old->kill_kill;
+mended($one, 'protocol');
+
+# ---- ports without TLS
+set($one, connect_string => 'localhost:' . $zk->port);
+complains($one, 'TLS handshake: .*must name its "secureClientPort"',
+	'a port without TLS');
+mended($one, 'port');
+
+# ---- settings that do not go together
+set($one, tls_ca_file => '');
+complains($one, '"zklock.tls" requires "zklock.tls_ca_file"', 'no CA');
+set($one, tls_ca_file => "$ca->{dir}/missing");
+complains($one, 'could not open "zklock.tls_ca_file" .*No such file', 'no file');
+set($one, tls_ca_file => "$ca->{dir}/server.key");
+complains($one, 'could not load a certificate from "zklock.tls_ca_file"',
+	'no certificate in it');
+mended($one, 'CA');
+set($one, tls_cert_file => $server->{file});
+complains($one, '"zklock.tls_cert_file" and "zklock.tls_key_file" require each other',
+	'a certificate without a key');
+mended($one, 'certificate');
+
+# ---- files of keys
+my %ours = (
+	tls_cert_file => "$ca->{dir}/client.pem",
+	tls_key_file => "$ca->{dir}/client.key");
+$ca->issue('client');
+connected_with($one, 'a certificate that nobody asked for', %ours);
+chmod 0640, $ours{tls_key_file};
+set($one, tls_cert_file => $server->{file});
+complains($one, '"zklock.tls_key_file" .*must have permissions 0600 or less',
+	'a key that others can read');
+chmod 0600, $ours{tls_key_file};
+complains($one, 'does not belong to the certificate', 'the key of another');
+$ca->openssl('pkey', '-in', $ours{tls_key_file}, '-aes128', '-passout',
+	'pass:sesame', '-out', "$ca->{dir}/locked.key");
+chmod 0600, "$ca->{dir}/locked.key";
+set($one, %ours, tls_key_file => "$ca->{dir}/locked.key");
+complains($one, 'protected by a passphrase', 'a key with a passphrase');
+mended($one, 'key');
+
+# ---- a waiting session has waited through all that
+is($holder->query("SELECT zk_unlock('/t')"), 't', 'unlocked after all that');
+cmp_ok($rival->value, '>', $token, 'and handed on');
+$rival->query("SELECT zk_unlock('/t')");
+
+# ---- a server that wants certificates: one for each PostgreSQL server
+$zk->set_client_auth('need');
+$zk->restart;
+complains($one, 'requires a client certificate: set "zklock.tls_cert_file"',
+	'no certificate');
+$other->issue('stranger');
+set($one,
+	tls_cert_file => "$other->{dir}/stranger.pem",
+	tls_key_file => "$other->{dir}/stranger.key");
+complains($one, 'refused the certificate in "zklock.tls_cert_file"',
+	'one that the server does not trust');
+write_secret("$ca->{dir}/credentials", "digest:zklock:open-sesame\n");
+my $number = 0;
+foreach my $node ($one, $two)
+{
+	my $name = 'host' . ++$number;
+	my $own = $ca->issue($name);
+	connected_with(
+		$node, "$name shows its own",
+		tls_cert_file => $own->{file},
+		tls_key_file => $own->{key},
+		auth_file => "$ca->{dir}/credentials");
+}
+$token = $holder->query("SELECT zk_lock('/m')");
+$test->enqueue($rival, "SELECT zk_lock('/m')", '/m');
+$holder->query("SELECT zk_unlock('/m')");
+cmp_ok($rival->value, '>', $token, 'they share the locks');
+$rival->query("SELECT zk_unlock('/m')");
+is($holder->query("SELECT zk_try_lock('/m/more')"), 't', 'both ways');
+$rival->error("SELECT zk_lock('/m/more', '0')");
+$holder->query("SELECT zk_unlock('/m/more')");
+unlike(slurp_file($_->logfile), qr/sesame|PRIVATE/, 'no secret in the log')
+  foreach $one, $two;
+$_->close foreach $holder, $rival;
+$test->finish(leaks => 0);
