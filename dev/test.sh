@@ -256,7 +256,7 @@ test_sim() {
 
 # What the Makefile does for those who build packages
 test_makefile() {
-	prepare_test
+	prepare_perl 180 test/perl
 	rm -rf "$work/tmp_check/t_makefile_"*
 	say "makefile: running"
 	SOURCES=$work/src run_tap makefile "$work" perl "$work/src/test/makefile.pl"
