@@ -81,6 +81,19 @@ is($test->look($one, 'SELECT zklock_version FROM zk_servers GROUP BY 1'),
 my $all = 'SELECT * FROM zk_servers';
 is($test->look($two, $all), $test->look($one, $all), 'all see the same');
 
+# ---- what others put there
+
+my $system = $test->look($one, 'SELECT system_identifier FROM pg_control_system()');
+my @strange = map { "/zklock/.fleet/$_" } 'strange', '1.2', "0$system.00000000000000aa";
+my $garbage = "/zklock/.fleet/$system.00000000000000aa";
+$test->zk->client->create($_, '{"zklock":"fleet","server":"stranger"}') foreach @strange;
+$test->zk->client->create($garbage, '{"zklock":"fleet","server":"stranger","port":-1}');
+is($test->look($two, $servers), 'server1,server2,standby', 'other names are ignored');
+is($test->look($two, 'SELECT count(*), count(server), count(in_recovery), count(session_id)'
+		  . ' FROM zk_servers'),
+	'4|3|3|4', 'an entry that cannot be read is empty');
+$test->zk->client->delete($_) foreach @strange, $garbage;
+
 # ---- who sees it
 
 $one->safe_psql('postgres', 'CREATE ROLE plain LOGIN; CREATE ROLE monitor LOGIN'
