@@ -4,6 +4,9 @@
 # A release is fetched once, by debootstrap from the mirror that this machine
 # uses, and kept in $chroots.  A script works in a copy of it, which is removed
 # with all that was mounted there.  Downloaded packages are kept, too.
+#
+# ZKLOCK_APT_OPTIONS is for apt-get update.  A mirror that is not up to date may
+# need "-o Acquire::Check-Valid-Until=false".
 
 chroots=${ZKLOCK_CHROOTS:-/var/cache/zklock}
 chroot=	# the copy
@@ -76,7 +79,8 @@ open_chroot() {
 	mount -t tmpfs -o mode=1777 tmpfs "$chroot/dev/shm"
 	mkdir -p "$chroot/var/cache/apt/archives"
 	mount --bind "$chroots/packages-$release" "$chroot/var/cache/apt/archives"
-	in_chroot apt-get -q update
+	# shellcheck disable=SC2086
+	in_chroot apt-get -q ${ZKLOCK_APT_OPTIONS:-} update
 }
 
 # Runs a command there, with nothing of this environment.

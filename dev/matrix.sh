@@ -48,7 +48,8 @@ install_zookeeper() {
 	add_release "$release"
 	printf 'Package: *\nPin: release n=%s*\nPin-Priority: 1\n' "$release" \
 		>"$chroot/etc/apt/preferences.d/$release"
-	in_chroot apt-get -q update
+	# shellcheck disable=SC2086
+	in_chroot apt-get -q ${ZKLOCK_APT_OPTIONS:-} update
 	install_in_chroot "zookeeper/$release" "libzookeeper-java/$release"
 }
 

@@ -9,6 +9,7 @@
 
 #include "backend/target.h"
 #include "backend/text.h"
+#include "shared/compat.h"
 #include "shared/loaded.h"
 #include "shared/settings.h"
 #include "utils/builtins.h"

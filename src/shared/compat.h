@@ -16,6 +16,9 @@
 #endif
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
+#if PG_VERSION_NUM >= 160000
+#include "varatt.h"
+#endif
 
 #if PG_VERSION_NUM < 150000
 #error "zklock needs PostgreSQL 15 or later"
