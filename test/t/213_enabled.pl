@@ -82,6 +82,20 @@ $test->look_until($one,
 	'SELECT wait_event FROM pg_stat_activity WHERE pid = ' . $committer->pid,
 	'SyncRep', 'a commit waits for its standby');
 kill 'STOP', $committer->pid;
+
+# One that has held its lock for longer than its at_most, and commits all the same
+my $late = $test->session($one);
+my $next = $test->session($two);
+$late->query("BEGIN; SET LOCAL synchronous_commit = on; INSERT INTO done VALUES (0);"
+	  . " SELECT zk_xact_lock('/e/late', at_most => '4s')");
+$late->send('COMMIT');
+$test->look_until($one,
+	'SELECT wait_event FROM pg_stat_activity WHERE pid = ' . $late->pid,
+	'SyncRep', 'another commit waits');
+kill 'STOP', $late->pid;
+$test->enqueue($next, "SELECT zk_lock('/e/late')", '/e/late');
+$test->look_until($one, "SELECT state FROM zk_locks WHERE path = '/e/late'",
+	'lost', 'its time is over');
 my $hex = $test->session_hex($one);
 my $id = $test->status($one, 'session_id');
 
@@ -118,6 +132,11 @@ ok($rival->busy, 'and its lock is not free');
 kill 'CONT', $committer->pid;
 is($committer->sqlstate, '', 'it commits');
 cmp_ok($rival->value, '>', $token, 'then the next one has the lock');
+ok($test->still_waits($next), 'a lock that was lost is not free before its transaction ends');
+is($test->look($one, $state), 'closing', 'and the session is not closed under it');
+kill 'CONT', $late->pid;
+is($late->sqlstate, '', 'it commits, too');
+cmp_ok($next->value, '>', 0, 'then the next one has that lock');
 ok($test->look_until($one, "$state WHERE session_id IS NULL AND session_pid IS NULL",
 		'disabled', 'closed'),
 	'nothing is held: the session is closed');
@@ -166,7 +185,7 @@ is($test->status($one, 'session_id'), $id, 'on before the end: the same session'
 # ---- off at the start
 
 change($one, 'zklock.enabled', 'off');
-$_->close foreach $holder, $waiter, $committer, $member;
+$_->close foreach $holder, $waiter, $committer, $late, $member;
 $test->stop_looking($one);
 $one->stop;
 my $offset = -s $one->logfile;
@@ -182,5 +201,5 @@ change($one, 'zklock.enabled', 'on');
 $test->wait_connected($one);
 is($waiter->query("SELECT zk_try_lock('/e/held', '1min'), zk_unlock('/e/held')"), 't|t', 'on');
 
-$_->close foreach $waiter, $rival;
+$_->close foreach $waiter, $rival, $next;
 $test->finish;
