@@ -474,7 +474,7 @@ CREATE FUNCTION zk_healthcheck(
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'zkl_sql_healthcheck'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
-ROWS 11;
+ROWS 12;
 COMMENT ON FUNCTION zk_healthcheck() IS
 'what an operator would look at: check (its name), ok (null: cannot be known now), detail (what was found)';
 

@@ -26,6 +26,7 @@
 #include "shared/slot.h"
 #include "shared/status.h"
 #include "utils/timestamp.h"
+#include "wire/version.h"
 
 #define HEALTH_COLUMNS	3
 #define LEAST_TICKS		4
@@ -41,6 +42,7 @@ typedef struct
 	int			unreadable;
 	int			other_timeouts;
 	int			other_versions;
+	int			other_protocols;
 	uint32		timeout_ms;		/* ours */
 	ZklFleetServer own;			/* readable if it is there */
 	int64		session_id;		/* ours */
@@ -132,7 +134,8 @@ note_server(void *arg, const ZklFleetServer *server)
 	else
 	{
 		fleet->other_timeouts += server->entry.timeout_ms != (int32) fleet->timeout_ms;
-		fleet->other_versions += server->entry.protocol != ZKL_ZNODE_PROTOCOL;
+		fleet->other_versions += strcmp(server->entry.zklock, ZKL_VERSION) != 0;
+		fleet->other_protocols += server->entry.protocol != ZKL_ZNODE_PROTOCOL;
 	}
 }
 
@@ -145,10 +148,14 @@ check_fleet(FunctionCallInfo fcinfo, const Fleet *fleet, bool known, bool clone)
 			  !known ? unknown : fleet->own.readable ?
 			  psprintf("Servers in the fleet: %d.", fleet->servers) :
 			  "The znode that tells others about this server is missing.");
-	put_check(fcinfo, "znode protocol", known, fleet->other_versions == 0,
+	put_check(fcinfo, "fleet versions", known, fleet->other_versions == 0,
+			  !known ? unknown :
+			  psprintf("Servers with another version of zklock than %s: %d.",
+					   ZKL_VERSION, fleet->other_versions));
+	put_check(fcinfo, "znode protocol", known, fleet->other_protocols == 0,
 			  !known ? unknown :
 			  psprintf("Servers that do not write znodes in format %d, as this one does: %d.",
-					   ZKL_ZNODE_PROTOCOL, fleet->other_versions));
+					   ZKL_ZNODE_PROTOCOL, fleet->other_protocols));
 	put_check(fcinfo, "fleet timeouts", known, fleet->other_timeouts == 0,
 			  !known ? unknown :
 			  psprintf("Servers with another session timeout than this one: %d.",

@@ -51,7 +51,7 @@ sub detail
 
 bad_ok($_, '', $_->name . ' is healthy') foreach $one, $two;
 is($test->look($one, 'SELECT string_agg("check", $$,$$) FROM zk_healthcheck()'),
-	'connected,lease,session timeout,tick,requests,fleet,znode protocol,'
+	'connected,lease,session timeout,tick,requests,fleet,fleet versions,znode protocol,'
 	  . 'fleet timeouts,access control,clones,clock',
 	'the checks');
 is(detail($one, 'fleet'), 'Servers in the fleet: 2.', 'the fleet');
@@ -67,6 +67,8 @@ is($test->look($two, 'SELECT count(host) FROM zk_servers'), 2, 'as it was');
 
 $test->zk->client->set($znode, $data =~ s/"protocol":1/"protocol":2/r);
 bad_ok($two, 'znode protocol', 'another format');
+$test->zk->client->set($znode, $data =~ s/"version":"/"version":"9/r);
+bad_ok($two, 'fleet versions', 'another version');
 $test->zk->client->set($znode, $data =~ s/"timeout":4000/"timeout":5000/r);
 bad_ok($two, 'fleet timeouts', 'another timeout');
 $test->zk->client->shut_out($znode);
@@ -117,7 +119,7 @@ $s->query("SELECT zk_lock('/h/held')");
 $test->zk->pause;
 $test->look_until($one, 'SELECT state FROM zk_status', 'disconnected', 'an outage');
 is($test->look($one, 'SELECT string_agg("check", $$,$$) FROM zk_healthcheck() WHERE ok IS NULL'),
-	'fleet,znode protocol,fleet timeouts,access control,clones,clock',
+	'fleet,fleet versions,znode protocol,fleet timeouts,access control,clones,clock',
 	'in an outage some things are not known');
 ok($test->look_until($one,
 		'SELECT string_agg("check", $$,$$) FROM zk_healthcheck() WHERE NOT ok',
