@@ -73,7 +73,8 @@ my $symbols = output('nm', '-D', '--defined-only', "$dir/other/zklock.so");
 like($symbols, qr/ T $_$/m, "the library has $_")
   foreach qw(_PG_init zkl_worker_main zkl_sql_lock);
 like(output('ldd', "$dir/other/zklock_session"),
-	qr/libzookeeper_st/, 'zklock_session is linked');
+	qr/libssl.*libzookeeper_st|libzookeeper_st.*libssl/s,
+	'zklock_session is linked');
 is(join(' ', grep { /\.[od]$/ } tree("$clean/src")),
 	'', 'nothing is built among the sources');
 ok(make("$dir/other", '-q', '-f', "$clean/Makefile", 'all'),
@@ -94,6 +95,23 @@ SKIP:
 	like(output('readelf', '-d', "$dir/other/zklock_session"),
 		qr/BIND_NOW/, 'it is linked with the same flags');
 }
+
+# ---- without OpenSSL ----
+
+mkdir "$dir/plain";
+ok(make("$dir/plain", '-j2', '-f', "$clean/Makefile", 'WITHOUT_OPENSSL=1',
+		'COPT=-Werror'),
+	'it builds without OpenSSL');
+unlike(output('ldd', "$dir/plain/zklock_session"), qr/libssl/, 'and needs none');
+my $plain = PostgreSQL::Test::Cluster->new('plain');
+$plain->init;
+$plain->append_conf('postgresql.conf', <<"EOC");
+shared_preload_libraries = '$dir/plain/zklock.so'
+zklock.tls = 'verify-ca'
+zklock.tls_ca_file = 'ca.pem'
+EOC
+ok(!$plain->start(fail_ok => 1), 'then a server with TLS does not start');
+like(slurp_file($plain->logfile), qr/has no support for TLS/, 'and says why');
 
 # ---- install and uninstall ----
 

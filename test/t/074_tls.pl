@@ -247,4 +247,11 @@ $holder->query("SELECT zk_unlock('/m/more')");
 unlike(slurp_file($_->logfile), qr/sesame|PRIVATE/, 'no secret in the log')
   foreach $one, $two;
 $_->close foreach $holder, $rival;
+
+# ---- the end: the server is told, and answers
+my $session = $test->session_hex($two);
+$test->stop_looking($two);
+$two->stop('fast');
+is(scalar(grep { $_ eq $session } $zk->sessions),
+	0, 'a server that stops closes its session');
 $test->finish(leaks => 0);
