@@ -140,6 +140,8 @@ acquire_locks(const ZklLockRequest *requests, int n, int64 *tokens)
 	int			i;
 
 	zkl_lifetime_begin();
+	if (!requests[0].within_call)
+		zkl_lifetime_check_allowed(requests[0].lifetime);
 	for (i = 0; i < n; i++)
 	{
 		CHECK_FOR_INTERRUPTS();

@@ -30,6 +30,7 @@
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
 #include "shared/loaded.h"
+#include "shared/settings.h"
 #include "storage/ipc.h"
 #include "tcop/utility.h"
 
@@ -348,6 +349,22 @@ zkl_lifetime_begin(void)
 	}
 	zkl_commit_note_acquisition();
 	zkl_commit_check_soon();
+}
+
+/*
+ * Behind a pooler that gives a client another database session for each
+ * transaction, nothing of session lifetime belongs to that client.
+ */
+void
+zkl_lifetime_check_allowed(ZklLifetime lifetime)
+{
+	if (zkl_session_locks || lifetime != ZKL_LIFETIME_SESSION)
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+			 errmsg("distributed locks of session lifetime are not allowed"),
+			 errdetail("\"zklock.session_locks\" is off."),
+			 errhint("Use a function of transaction lifetime, such as zk_xact_lock() or zk_xact_acquire().  Behind a connection pooler, session pooling allows session locks.")));
 }
 
 void

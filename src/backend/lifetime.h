@@ -19,4 +19,7 @@ extern void zkl_lifetime_check(void);
 /* Likewise, for those that acquire: from then on holds end by themselves. */
 extern void zkl_lifetime_begin(void);
 
+/* Error 0A000 if "zklock.session_locks" is off, and this is such a lifetime. */
+extern void zkl_lifetime_check_allowed(ZklLifetime lifetime);
+
 #endif							/* ZKL_BACKEND_LIFETIME_H */

@@ -24,6 +24,8 @@ typedef struct ZklLockRequest
 								 * if it is released before; or 0 */
 	int			sibling;		/* slot of a hold on the same lock, or -1 */
 	uint32		max;			/* dialect PERMIT: how many there may be */
+	bool		within_call;	/* it ends with the call, whatever its
+								 * lifetime */
 	bool		guard;			/* of a semaphore: see recipes/guard.h */
 	const char *leader_id;		/* dialect LATCH: the participant, in UTF-8 */
 } ZklLockRequest;

@@ -35,6 +35,7 @@
 #include "backend/acquire.h"
 #include "backend/duration.h"
 #include "backend/hold.h"
+#include "backend/lifetime.h"
 #include "backend/refusal.h"
 #include "backend/release.h"
 #include "backend/slot.h"
@@ -55,6 +56,7 @@ typedef struct Barrier
 	ZklTarget	target;
 	ZklHold    *hold;			/* our membership, or NULL */
 	int64		timeout_ms;
+	bool		stays;			/* a member beyond the call that enters */
 	ZklDeadlines at;			/* of what is no wait for children */
 	ZklChildren children;
 	char		own[ZKL_MAX_ZNODE_NAME + 1];	/* how our znode begins */
@@ -166,6 +168,7 @@ become_member(Barrier *b)
 	ZklLockRequest request = make_request(b);
 	int64		token;
 
+	request.within_call = !b->stays;
 	if (!zkl_acquire(&request, 1, &token))
 		return false;
 	find_membership(b);
@@ -174,7 +177,7 @@ become_member(Barrier *b)
 
 /* Before we are in: after that, "ready" says that we may start. */
 static bool
-delete_stale_ready(Barrier *b, bool stays)
+delete_stale_ready(Barrier *b)
 {
 	ZklMembers	view;
 
@@ -184,7 +187,7 @@ delete_stale_ready(Barrier *b, bool stays)
 			return false;
 		zkl_members_count(&b->children, b->own, &view);
 	} while (!zkl_members_clean_up(&b->children) ||
-			 (!stays && view.is_ready && view.count > 0));
+			 (!b->stays && view.is_ready && view.count > 0));
 	zkl_children_forget(&b->children);
 	return true;
 }
@@ -225,11 +228,11 @@ refuse_entering_again(const Barrier *b)
 }
 
 static bool
-enter_barrier(Barrier *b, int parties, bool stays)
+enter_barrier(Barrier *b, int parties)
 {
 	bool		started = false;
 
-	if (!delete_stale_ready(b, stays) || !become_member(b))
+	if (!delete_stale_ready(b) || !become_member(b))
 		return false;
 	PG_TRY();
 	{
@@ -366,11 +369,14 @@ enter_by_sql(FunctionCallInfo fcinfo, bool stays)
 	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
 		PG_RETURN_NULL();
 	get_barrier(fcinfo, 2, &b);
+	b.stays = stays;
 	parties = get_parties(fcinfo);
 	refuse_entering_again(&b);
 	zkl_loaded_check_worker();
+	if (stays)
+		zkl_lifetime_check_allowed(ZKL_LIFETIME_SESSION);
 	begin_barrier(&b);
-	started = enter_barrier(&b, parties, stays);
+	started = enter_barrier(&b, parties);
 	if (started && !stays)
 	{
 		drop_out(&b);

@@ -309,6 +309,7 @@ zkl_semaphore_acquire(const ZklSemaphoreRequest *call, int64 *token)
 	check_numbers(call);
 	zkl_quota_check_number((int64) call->permits + GUARDS);
 	zkl_lifetime_begin();
+	zkl_lifetime_check_allowed(call->lifetime);
 	zkl_quota_check_room(zkl_hold_count(), call->permits + GUARDS);
 	s.call = call;
 	s.over = zkl_wait_after_ms(zkl_wait_clock(), call->timeout_ms);

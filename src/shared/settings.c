@@ -35,6 +35,7 @@ int			zkl_tick_time = 2000;
 int			zkl_max_requests = 1000;
 int			zkl_max_requests_per_session = -1;
 int			zkl_max_at_least = 3600 * 1000;
+bool		zkl_session_locks = true;
 int			zkl_connect_timeout = 10000;
 bool		zkl_reentrant = true;
 int			zkl_commit_wait = -1;
@@ -359,6 +360,14 @@ define_limits(void)
 							PGC_SUSET,
 							GUC_UNIT_MS,
 							NULL, NULL, NULL);
+	DefineCustomBoolVariable("zklock.session_locks",
+							 "Allows distributed locks of session lifetime.",
+							 "Turn it off for clients that a connection pooler gives another database session for each transaction.",
+							 &zkl_session_locks,
+							 true,
+							 PGC_SUSET,
+							 0,
+							 NULL, NULL, NULL);
 }
 
 static void

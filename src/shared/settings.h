@@ -51,6 +51,7 @@ extern int	zkl_tick_time;
 extern int	zkl_max_requests;
 extern int	zkl_max_requests_per_session;	/* -1: see quota.c */
 extern int	zkl_max_at_least;	/* 0: none at all */
+extern bool zkl_session_locks;
 extern int	zkl_connect_timeout;
 extern bool zkl_reentrant;
 extern int	zkl_commit_wait;	/* -1: the session timeout */

@@ -214,14 +214,15 @@ sub wait_running
 }
 
 # Asks the server to cancel what was sent, as Ctrl-C in psql does.  A backend
-# that has not read it yet would ignore that, so wait for it first.  With
-# wait => 0 neither this is waited for, nor that the request has been sent on.
+# that has not read it yet would ignore that, so wait for it first, unless the
+# caller knows better (running => 1).  With wait => 0 neither this is waited for,
+# nor that the request has been sent on.
 sub cancel
 {
 	my ($self, %params) = @_;
 	my $wait = $params{wait} // 1;
 
-	$self->wait_running if $wait;
+	$self->wait_running if $wait && !$params{running};
 	my $socket =
 	  IO::Socket::UNIX->new(Peer => $self->{socket}->peerpath)
 	  or croak "could not connect for a cancel: $!";

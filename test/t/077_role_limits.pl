@@ -1,4 +1,5 @@
-# How much one session may take: so many requests, and "at_least" for so long.
+# How much one session may take: so many requests, "at_least" for so long, and no
+# session locks.
 # What can never be had is refused before anything is taken.  A role for which a
 # superuser has set such a limit cannot lift it, in whatever way.
 
@@ -158,7 +159,7 @@ $s->query('RESET zklock.max_at_least; SELECT zk_unlock_all(), zk_unlock_shared(\
 
 # ---- a role that tries to lift its limits ----
 
-my %limits = ($setting => 3, 'zklock.max_at_least' => 0);
+my %limits = ($setting => 3, 'zklock.max_at_least' => 0, 'zklock.session_locks' => 'off');
 $s->query('CREATE ROLE bound LOGIN; CREATE ROLE free LOGIN; GRANT free TO bound;'
 	  . ' GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO bound, free;'
 	  . ' GRANT CREATE ON SCHEMA public TO bound');
@@ -167,39 +168,45 @@ $s->query("ALTER ROLE bound SET $_ = $limits{$_}") foreach sort keys %limits;
 foreach my $name (sort keys %limits)
 {
 	my $b = $test->session($node, user => 'bound');
+	my $other = $limits{$name} eq 'off' ? 'on' : 100;
 	my $small = $name =~ s/\W/_/gr;
 
 	is($b->query("SHOW $name"), $limits{$name}, "$name: set for a role");
 	is($b->error($_), '42501', "$name: $_")
-	  foreach "SET $name = 100", "SET LOCAL $name = 100", "SET $name TO DEFAULT",
-	  "RESET $name", "SELECT set_config('$name', '100', false)",
-	  "UPDATE pg_settings SET setting = '100' WHERE name = '$name'",
-	  "ALTER ROLE bound SET $name = 100", "ALTER ROLE bound RESET $name",
-	  "ALTER ROLE bound IN DATABASE postgres SET $name = 100",
-	  "CREATE FUNCTION f() RETURNS int LANGUAGE sql SET $name = 100 AS 'SELECT 1'",
-	  "ALTER SYSTEM SET $name = 100", "ALTER DATABASE postgres SET $name = 100";
+	  foreach "SET $name = $other", "SET LOCAL $name = $other", "SET $name TO DEFAULT",
+	  "RESET $name", "SELECT set_config('$name', '$other', false)",
+	  "UPDATE pg_settings SET setting = '$other' WHERE name = '$name'",
+	  "ALTER ROLE bound SET $name = $other", "ALTER ROLE bound RESET $name",
+	  "ALTER ROLE bound IN DATABASE postgres SET $name = $other",
+	  "CREATE FUNCTION f() RETURNS int LANGUAGE sql SET $name = $other AS 'SELECT 1'",
+	  "ALTER SYSTEM SET $name = $other", "ALTER DATABASE postgres SET $name = $other";
 	is($b->error($_), '', "$name: $_ has no effect")
 	  foreach 'RESET ALL', 'DISCARD ALL', 'ALTER ROLE bound RESET ALL', 'SET ROLE free',
 	  'SET SESSION AUTHORIZATION DEFAULT';
 	is($b->query("SHOW $name"), $limits{$name}, "$name: after all that");
 
 	# A function of a superuser's does with it what that superuser wants.
-	$s->query("CREATE FUNCTION $small() RETURNS text LANGUAGE sql SET $name = 100"
+	$s->query("CREATE FUNCTION $small() RETURNS text LANGUAGE sql SET $name = $other"
 		  . " AS \$\$ SELECT current_setting('$name') \$\$");
 	is($b->error("SELECT $small()"), '42501', "$name: the SET clause of a function");
 	$s->query("ALTER FUNCTION $small() SECURITY DEFINER");
-	like($b->query("SELECT $small()"), qr/^100(ms)?$/, "$name: if it is a superuser's own, it counts");
+	like($b->query("SELECT $small()"), qr/^$other(ms)?$/, "$name: if it is a superuser's own, it counts");
 	is($b->query("SHOW $name"), $limits{$name}, "$name: while it runs");
 	$s->query("DROP FUNCTION $small()");
 	$b->close;
 
 	my $options = PgSession->new($node, user => 'bound', wait => 0,
-		options => "-c $name=100");
+		options => "-c $name=$other");
 	is($options->sqlstate, '42501', "$name: as an option of the connection");
 	$options->close;
 }
 
 my $b = $test->session($node, user => 'bound');
+$b->query('SET ROLE free');
+is($b->error("SELECT zk_try_lock('/1')"), '0A000', 'no session locks, whatever the role of the moment');
+$b->close;
+$s->query('ALTER ROLE bound RESET zklock.session_locks');
+$b = $test->session($node, user => 'bound');
 $b->query('SET ROLE free');
 is($b->error("SELECT zk_try_lock(ARRAY['/1', '/2', '/3'])"), '', 'three are allowed');
 is($b->error("SELECT zk_try_lock('/4')"), '53400', 'and no more, whatever the role of the moment');
