@@ -158,6 +158,7 @@ pop @{ $test->{nodes} };
 
 my $file = rel2abs(PostgreSQL::Test::Utils::tempdir()) . "/credentials";
 append_to_file($file, "digest:zklock:secret\n");
+chmod 0600, $file;
 change($one, 'auth_file', $file);
 $test->stop_looking($one);
 $one->restart;
