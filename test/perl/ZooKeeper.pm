@@ -25,6 +25,7 @@ use warnings;
 use Carp;
 use Cwd qw(abs_path);
 use File::Basename;
+use File::Path qw(rmtree);
 use IO::Socket::INET;
 use IPC::Run ();
 use POSIX ();
@@ -155,6 +156,15 @@ sub secure_port { return $_[0]->{secure_port}; }
 sub pid { return $_[0]->{pid}; }
 sub logfile { return $_[0]->{logfile}; }
 sub connect_string { return "127.0.0.1:$_[0]->{port}"; }
+
+# Deletes the data of a stopped member, which copies it from the leader then.
+sub forget_data
+{
+	my ($self) = @_;
+
+	rmtree("$self->{dir}/data/version-2");
+	return;
+}
 
 # Starts the server and returns once it serves.
 sub start
