@@ -33,14 +33,23 @@ sub copy_library
 	return "$dir/zklock.so";
 }
 
+# What CREATE EXTENSION makes, with the functions of another library
+sub create_functions
+{
+	my ($node, $dbname, $path) = @_;
+	my $script = slurp_file("$share/extension/zklock--1.0.sql");
+
+	$script =~ s/^\\echo.*$//m;
+	$script =~ s/'MODULE_PATHNAME'/'$path'/g;
+	$node->safe_psql($dbname, $script);
+	return;
+}
+
 my $library = copy_library("$far/lib");
 my $two = $test->new_node('far',
 	conf => "shared_preload_libraries = 'auth_delay, $library'\n");
 $two->start;
-my $script = slurp_file("$share/extension/zklock--1.0.sql");
-$script =~ s/^\\echo.*$//m;
-$script =~ s/'MODULE_PATHNAME'/'$library'/g;
-$two->safe_psql('postgres', $script);
+create_functions($two, 'postgres', $library);
 ok($test->wait_connected($two), 'its worker runs');
 
 my $holder = $test->session($one);
@@ -59,13 +68,17 @@ is($status, 0, 'the extension can be created');
 like($err, qr/zklock is not loaded/, 'but its library refuses');
 
 my $long = copy_library("$far/" . 'x' x 100);
+$two->safe_psql('postgres', 'CREATE DATABASE long');
 $test->stop_looking($two);
 $two->stop;
 $two->append_conf('postgresql.conf', "shared_preload_libraries = '$long'");
 if ($two->start(fail_ok => 1))
 {
-	ok($test->wait_connected($two), 'a long path is good in this version');
-	is($test->look($two, "SELECT state FROM zk_status"), 'connected', 'for both');
+	create_functions($two, 'long', $long);
+	ok( $two->poll_query_until(
+			'long', "SELECT state = 'connected' FROM zk_status"),
+		'a long path is good in this version');
+	$two->stop;
 }
 else
 {
@@ -74,4 +87,7 @@ else
 	like(slurp_file($two->logfile), qr/HINT:.*dynamic_library_path/,
 		'with a hint what to do');
 }
+$two->append_conf('postgresql.conf', "shared_preload_libraries = '$library'");
+$two->start;
+ok($test->wait_connected($two), 'the shorter one is good again');
 $test->finish;
