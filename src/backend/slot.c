@@ -74,7 +74,10 @@ zkl_slot_find_own(int procno)
 int
 zkl_slot_claim_own(int procno)
 {
-	return claim_free_slot(zkl_slot_find_own(procno));
+	int			slotno = zkl_slot_find_own(procno);
+
+	Assert(slotno >= 0);
+	return claim_free_slot(slotno);
 }
 
 void

@@ -15,8 +15,8 @@
 extern int	zkl_slot_claim(void);
 
 /*
- * The same with a slot of this process's own, for the other kinds.  Before that
- * find_own tells which one is free; -1: the worker has yet to free them.
+ * The same with a slot of this process's own, for the other kinds: one must be
+ * free.  find_own tells which one is; -1: the worker has yet to free them.
  */
 extern int	zkl_slot_find_own(int procno);
 extern int	zkl_slot_claim_own(int procno);

@@ -138,9 +138,9 @@ look_for_stall(ZklDeadlines *at, int slotno, const char *name, int64 now)
 
 /* The worker answers a dump from memory, whether there is a session or not. */
 static void
-look_at_gate(const ZklDeadlines *at, int slotno)
+look_at_gate(const ZklDeadlines *at, ZklSlotKind kind)
 {
-	if (zkl_slots[slotno].s_request.kind != ZKL_KIND_DUMP)
+	if (kind != ZKL_KIND_DUMP)
 		zkl_refusal_check_gate(at->at_gate);
 }
 
@@ -211,7 +211,8 @@ zkl_wait_until(bool (*is_over) (int slotno), int slotno,
 		int64		now = zkl_wait_clock();
 		long		timeout;
 
-		look_at_gate(at, slotno);
+		if (slotno != ZKL_NO_SLOT)
+			look_at_gate(at, (ZklSlotKind) zkl_slots[slotno].s_request.kind);
 		act_on_deadlines(at, slotno, shown, now);
 		timeout = next_look(at, slotno, now);
 		(void) WaitLatch(MyLatch,
@@ -225,7 +226,7 @@ zkl_wait_until(bool (*is_over) (int slotno), int slotno,
 	error_context_stack = callback.previous;
 }
 
-/* ---- the wait for what is no lock ---- */
+/* ---- requests of the other kinds ---- */
 
 static bool
 has_own_slot(int slotno)
@@ -261,6 +262,7 @@ zkl_wait_for_answer(const ZklTarget *target, ZklSlotKind kind,
 	int			slotno;
 
 	zkl_loaded_check_worker();
+	look_at_gate(at, kind);
 	wait_for_own_slot(context, target->name, at);
 	slotno = zkl_request_claim(target, kind);
 	zkl_slots[slotno].s_dsm = segment;

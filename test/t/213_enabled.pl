@@ -1,5 +1,5 @@
-# zklock.enabled = off goes the way of a shutdown: nothing new is granted, who
-# waits gets an error at once, holders go on and commit, and the session is closed
+# zklock.enabled = off goes the way of a shutdown: nothing new is granted, sessions
+# that wait get an error at once, holders go on and commit, and the session is closed
 # when nothing needs it any more; never under a transaction that is past its commit
 # check.  A server that starts so makes no connection.
 
@@ -56,6 +56,16 @@ sub refused
 	is($session->error($sql), '55000', $what);
 	like($session->messages, qr/distributed locks are disabled/, "$what: why");
 	return;
+}
+
+sub dump_waits
+{
+	my ($session) = @_;
+
+	$session->send('SELECT count(*) > 0 FROM zk_dump()');
+	return $test->look_until($one,
+		'SELECT wait_event_type FROM pg_stat_activity WHERE pid = ' . $session->pid,
+		'Extension', 'zk_dump waits');
 }
 
 # ---- off, with everything that a server can have
@@ -151,10 +161,17 @@ refused($waiter, "SELECT * FROM zk_queue('/e/held')", 'disabled: no question to 
 is($waiter->query('SELECT count(*) FROM zk_locks'), 0, 'disabled: zk_locks');
 my $worker = $test->status($one, 'worker_pid');
 kill 'STOP', $worker;
-$waiter->send('SELECT count(*) > 0 FROM zk_dump()');
-$test->look_until($one,
-	'SELECT wait_event_type FROM pg_stat_activity WHERE pid = ' . $waiter->pid,
-	'Extension', 'zk_dump waits');
+foreach (1 .. 2)
+{
+	dump_waits($waiter);
+	$waiter->cancel;
+	is($waiter->sqlstate, '57014', 'zk_dump is given up');
+}
+$waiter->query("SET zklock.connect_timeout = '50ms'");
+is($waiter->error('SELECT FROM zk_dump()'), '08006', 'without a slot: zk_dump fails');
+like($waiter->messages, qr/could not reach the zklock worker/, 'because of the worker');
+$waiter->query('RESET zklock.connect_timeout');
+dump_waits($waiter);
 kill 'CONT', $worker;
 is($waiter->value, 't', 'disabled: zk_dump');
 is($waiter->query("SELECT zk_unlock('/e/held')"), 'f', 'disabled: nothing to unlock');
