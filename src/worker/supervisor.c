@@ -164,6 +164,8 @@ zkl_supervisor_reload(int64 now)
 								  zkl_auth_file, zkl_trust_settings());
 
 	zkl_renewal_reload();
+
+	/* What failed so far may work with the new settings. */
 	if (phase == NO_PROCESS)
 		start_at = pause_next = 0;
 	if (last != NULL && strcmp(last, target) == 0)
@@ -172,7 +174,6 @@ zkl_supervisor_reload(int64 now)
 		pfree(last);
 	last = MemoryContextStrdup(TopMemoryContext, target);
 	zkl_hosts_parse(zkl_connect_string);
-	start_at = 0;
 	pause_next = 0;
 	if (phase != NO_PROCESS)
 		end_process(now);
@@ -235,11 +236,11 @@ take_connected(ZklWireReader *body, int64 now)
 static void
 finish_closing(bool acknowledged, int64 now)
 {
-	bool		renewed = zkl_closing_end(acknowledged);
+	bool		replaced = zkl_closing_end(acknowledged);
 
 	end_process(now);
 	start_at = now;
-	if (renewed)
+	if (replaced)
 		pause_next = 0;
 	else
 	{
@@ -356,7 +357,8 @@ zkl_supervisor_answered(int64 now)
 uint32
 zkl_supervisor_generation(void)
 {
-	return phase == CONNECTED && zkl_closing_until() == 0 ? connection : 0;
+	return phase == CONNECTED && !give_up_wanted && zkl_closing_until() == 0 ?
+		connection : 0;
 }
 
 /* ---- time ---- */
