@@ -16,13 +16,12 @@
 #include "worker/closing.h"
 #include "worker/identity.h"
 #include "worker/link.h"
-#include "worker/renewal.h"
 
 #define CLOSING_TIME	1000000 /* µs for a session to be closed */
 #define SHUTDOWN_MS		3000
 
 static int64 closing_until = 0; /* 0: no session is being closed */
-static bool renewing = false;	/* another one may follow */
+static bool replacing = false;	/* it could be used: no pause behind it */
 static int64 not_before = 0;	/* the next session */
 
 /*
@@ -52,7 +51,7 @@ zkl_closing_give_up(uint32 connection, int64 now, ZklManager *core)
 void
 zkl_closing_replace(uint32 connection, int64 now, ZklManager *core)
 {
-	renewing = true;
+	replacing = true;
 	not_before = now + (int64) zkl_status_timeout_ms() * 1000;
 	zkl_identity_leave();
 	begin_closing(connection, now, core);
@@ -67,15 +66,17 @@ zkl_closing_until(void)
 bool
 zkl_closing_end(bool acknowledged)
 {
-	bool		renewed = renewing;
+	bool		replaced = replacing;
 
-	if (renewed)
-		zkl_renewal_closed(acknowledged);
-	if (renewed && acknowledged)
+	if (replaced && acknowledged)
 		not_before = 0;
+	else if (replaced)
+		ereport(LOG,
+				(errmsg("ZooKeeper did not acknowledge that the session is closed"),
+				 errdetail("The next session begins when the old one has expired.")));
 	closing_until = 0;
-	renewing = false;
-	return renewed;
+	replacing = false;
+	return replaced;
 }
 
 int64

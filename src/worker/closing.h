@@ -14,8 +14,8 @@
 extern void zkl_closing_give_up(uint32 connection, int64 now, ZklManager *core);
 
 /*
- * Begins to close it while the server is idle, so that another session can follow,
- * now or later.
+ * Begins to close it while the server is idle, so that another session can follow:
+ * once this one has surely ended, see zkl_closing_not_before.
  */
 extern void zkl_closing_replace(uint32 connection, int64 now, ZklManager *core);
 
@@ -23,8 +23,8 @@ extern void zkl_closing_replace(uint32 connection, int64 now, ZklManager *core);
 extern int64 zkl_closing_until(void);
 
 /*
- * The session is closed, or its process is gone.  Returns whether another session
- * may follow at once.
+ * The session is closed, or its process is gone.  Returns whether the session was
+ * to be replaced, and not one that cannot be used.
  */
 extern bool zkl_closing_end(bool acknowledged);
 

@@ -73,12 +73,3 @@ zkl_renewal_begun(void)
 			(errmsg("closing the ZooKeeper session to begin one with a timeout of %d ms",
 					zkl_session_timeout)));
 }
-
-void
-zkl_renewal_closed(bool acknowledged)
-{
-	if (!acknowledged)
-		ereport(LOG,
-				(errmsg("ZooKeeper did not acknowledge that the session is closed"),
-				 errdetail("The next session begins when the old one has expired.")));
-}

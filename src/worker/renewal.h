@@ -17,7 +17,4 @@ extern bool zkl_renewal_due(const ZklManager *core);
 /* Logs that the session is being closed. */
 extern void zkl_renewal_begun(void);
 
-/* Logs it if ZooKeeper did not acknowledge that the session is closed. */
-extern void zkl_renewal_closed(bool acknowledged);
-
 #endif							/* ZKL_WORKER_RENEWAL_H */
