@@ -226,7 +226,7 @@ zkl_refusal_check_gate(bool is_new_lock)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("distributed locks are refused because there is a clone of this server"),
-				 errdetail("Another server has the same system identifier, and none of the two is in recovery."),
+				 errdetail("Another server has the same system identifier, and neither of them is in recovery."),
 				 errhint("Check the view zk_servers and \"zklock.clone\".")));
 	zkl_status_copy(&status);
 	if (is_new_lock || status.session_id == 0)

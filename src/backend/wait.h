@@ -64,9 +64,9 @@ extern void zkl_wait_until(bool (*is_over) (int slotno), int slotno,
 						   ZklDeadlines *at);
 
 /*
- * Requests what is no lock, and waits for the answer; "segment" is the slot's
- * s_dsm.  Copies the answered slot and gives the slot back, also if there is an
- * error.  The deadlines also end a wait for a free slot, which
+ * Makes a request of another kind than LOCK, and waits for the answer; "segment"
+ * is the slot's s_dsm.  Copies the answered slot and gives the slot back, also if
+ * there is an error.  The deadlines also end a wait for a free slot, which
  * "zklock.connect_timeout" ends in any case.
  */
 extern void zkl_wait_for_answer(const ZklTarget *target, ZklSlotKind kind,

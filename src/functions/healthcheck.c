@@ -167,7 +167,7 @@ check_fleet(FunctionCallInfo fcinfo, const Fleet *fleet, bool known, bool clone)
 					   fleet->unreadable));
 	put_check(fcinfo, "clones", known, !clone,
 			  !known ? unknown : clone ?
-			  "Another server has the same system identifier, and none of the two is in recovery." :
+			  "Another server has the same system identifier, and neither of them is in recovery." :
 			  "No clone of this server was found.");
 }
 

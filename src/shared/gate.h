@@ -16,8 +16,8 @@ typedef enum ZklGate
 extern ZklGate zkl_gate_read(void);
 
 /*
- * For the worker.  Whoever waits then has to be woken; whoever submits a request
- * looks at the gate before it sleeps.
+ * For the worker, which then has to wake the backends that wait.  A backend that
+ * submits a request looks at the gate before it sleeps.
  */
 extern void zkl_gate_set(ZklGate gate);
 

@@ -6,8 +6,8 @@
  * Owns the decision whether the gate is open.  Runs in the worker only.  Takes the
  * slots' mutexes, one at a time.  It must not know how a session is closed.
  *
- * Nothing that is held is touched: holders go on, and commit.  Who waits is woken,
- * and finds the gate closed.
+ * Holders keep their locks, go on, and commit.  Sessions that wait are woken, and
+ * find the gate closed.
  */
 #include "postgres.h"
 

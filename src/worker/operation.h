@@ -4,8 +4,9 @@
  *	  Worker only.
  *
  * A task is the work for one slot (a zk_queue(), a zk_break_lock(), an errand or
- * an epilogue), or the worker's own.  Its owner is one file, which says in a ZklTaskOwner what to
- * send for a task and what an answer means.  The frame does the rest:
+ * an epilogue), or the worker's own.  Its owner is one file, which says in a
+ * ZklTaskOwner what to send for a task and what an answer means.  The frame does
+ * the rest:
  *
  *	  submit --> PAUSED --begin--> BUSY --reply--> (end)
  *	               ^                 |

@@ -2,10 +2,10 @@
  * queueview.c
  *	  The worker's side of zk_queue() and zk_servers.
  *
- * Owns the slots of kinds QUEUE and FLEET between their submission and their answer, and
- * the listings for them.  Runs in the worker only; takes no locks.  It decides
- * nothing about locks, and never waits for a backend: the backend provides the
- * memory for the answer beforehand.
+ * Owns the slots of kinds QUEUE and FLEET between their submission and their
+ * answer, and the listings for them.  Runs in the worker only; takes no locks.
+ * It decides nothing about locks, and never waits for a backend: the backend
+ * provides the memory for the answer beforehand.
  *
  * The worker reads one queue at a time and asks for a few znodes at a time, so
  * that a long queue does not delay the locks.

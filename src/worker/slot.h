@@ -73,7 +73,7 @@ extern void zkl_slot_free(int slotno);
 /* Wakes all who hold a lock: a lease that had passed is renewed. */
 extern void zkl_slot_wake_holders(void);
 
-/* Wakes all who wait for an answer: the gate is closed. */
+/* Wakes all backends that wait for an answer: the gate is closed. */
 extern void zkl_slot_wake_waiters(void);
 
 #endif							/* ZKL_WORKER_SLOT_H */

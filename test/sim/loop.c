@@ -260,7 +260,7 @@ worker_step(Host *h)
 	if (h->interrupted)
 		carry_on(h);
 
-	/* What was released first: who tries after that may rely on it. */
+	/* Released slots first: a try that came later may rely on them. */
 	for (i = 0; i < MAX_SLOTS && h->marked && !h->interrupted; i++)
 		if (h->slots[i].marked && h->slots[i].state == SLOT_RELEASED)
 			worker_look(&h->worker, i);
