@@ -10,6 +10,7 @@
 
 chroots=${ZKLOCK_CHROOTS:-/var/cache/zklock}
 chroot=	# the copy
+next_postgres=19	# which experimental has
 
 debian_mirror() {
 	# shellcheck disable=SC2016
@@ -72,8 +73,8 @@ open_chroot() {
 	add_release "$release"
 	if [ "$1" = experimental ]; then
 		add_release experimental
-		printf 'Package: src:postgresql-19 src:postgresql-common\nPin: release a=experimental\nPin-Priority: 990\n' \
-			>"$chroot/etc/apt/preferences.d/experimental"
+		printf 'Package: src:postgresql-%s src:postgresql-common\nPin: release a=experimental\nPin-Priority: 990\n' \
+			$next_postgres >"$chroot/etc/apt/preferences.d/experimental"
 	fi
 	mount -t proc proc "$chroot/proc"
 	mount -t tmpfs -o mode=1777 tmpfs "$chroot/dev/shm"

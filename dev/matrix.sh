@@ -95,6 +95,10 @@ run_combination() {
 	open_chroot "$release" >"$work/log" 2>&1 || die "$(tail -n 5 "$work/log")"
 	install_in_chroot git >"$work/log" 2>&1
 	[ -z "$other" ] || install_zookeeper "$other" >"$work/log" 2>&1 || die "$(tail "$work/log")"
+	if [ "$release" = experimental ]; then
+		install_in_chroot "postgresql-$next_postgres" "postgresql-server-dev-$next_postgres" \
+			>"$work/log" 2>&1 || die "$(tail "$work/log")"
+	fi
 	mkdir "$chroot/zklock"
 	work=$chroot/zklock copy_sources "$(dirname "$here")"
 	in_chroot /zklock/src/dev/setup.sh >"$work/log" 2>&1 || die "$(tail "$work/log")"

@@ -75,7 +75,7 @@ $two->append_conf('postgresql.conf', "shared_preload_libraries = '$long'");
 if ($two->start(fail_ok => 1))
 {
 	create_functions($two, 'long', $long);
-	ok( $two->poll_query_until(
+	ok($two->poll_query_until(
 			'long', "SELECT state = 'connected' FROM zk_status"),
 		'a long path is good in this version');
 	$two->stop;
