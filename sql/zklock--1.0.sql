@@ -468,7 +468,7 @@ COMMENT ON FUNCTION zk_version() IS
 'versions of zklock: library, script (of the extension in this database), session_process (the last one that was connected, or null), link_protocol (number of its messages'' format, or null), znode_protocol (number of the format in which this server writes znodes)';
 
 CREATE FUNCTION zk_healthcheck(
-	OUT "check" text,
+	OUT check_name text,
 	OUT ok boolean,
 	OUT detail text)
 RETURNS SETOF record
@@ -476,7 +476,7 @@ AS 'MODULE_PATHNAME', 'zkl_sql_healthcheck'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
 ROWS 12;
 COMMENT ON FUNCTION zk_healthcheck() IS
-'what an operator would look at: check (its name), ok (null: cannot be known now), detail (what was found)';
+'what an operator would look at: check_name, ok (null: cannot be known now), detail (what was found)';
 
 CREATE VIEW zk_locks AS SELECT * FROM zk_get_locks();
 

@@ -28,7 +28,7 @@ sub change
 }
 
 # The checks that are not ok on a server
-my $bad = 'SELECT string_agg("check", $$,$$ ORDER BY "check") FROM zk_healthcheck()'
+my $bad = 'SELECT string_agg(check_name, $$,$$ ORDER BY check_name) FROM zk_healthcheck()'
   . ' WHERE ok IS NOT TRUE';
 
 sub bad_ok
@@ -44,13 +44,13 @@ sub detail
 	my ($node, $check) = @_;
 
 	return $test->look($node,
-		"SELECT detail FROM zk_healthcheck() WHERE \"check\" = '$check'");
+		"SELECT detail FROM zk_healthcheck() WHERE check_name = '$check'");
 }
 
 # ---- all is well
 
 bad_ok($_, '', $_->name . ' is healthy') foreach $one, $two;
-is($test->look($one, 'SELECT string_agg("check", $$,$$) FROM zk_healthcheck()'),
+is($test->look($one, 'SELECT string_agg(check_name, $$,$$) FROM zk_healthcheck()'),
 	'connected,lease,session timeout,tick,requests,fleet,fleet versions,znode protocol,'
 	  . 'fleet timeouts,access control,clones,clock',
 	'the checks');
@@ -118,11 +118,11 @@ is($test->look($one, 'SELECT * FROM zk_version()'),
 $s->query("SELECT zk_lock('/h/held')");
 $test->zk->pause;
 $test->look_until($one, 'SELECT state FROM zk_status', 'disconnected', 'an outage');
-is($test->look($one, 'SELECT string_agg("check", $$,$$) FROM zk_healthcheck() WHERE ok IS NULL'),
+is($test->look($one, 'SELECT string_agg(check_name, $$,$$) FROM zk_healthcheck() WHERE ok IS NULL'),
 	'fleet,fleet versions,znode protocol,fleet timeouts,access control,clones,clock',
 	'in an outage some things are not known');
 ok($test->look_until($one,
-		'SELECT string_agg("check", $$,$$) FROM zk_healthcheck() WHERE NOT ok',
+		'SELECT string_agg(check_name, $$,$$) FROM zk_healthcheck() WHERE NOT ok',
 		'connected,lease', 'the lease'),
 	'and others are not well');
 $test->zk->resume;
