@@ -350,7 +350,8 @@ CREATE TYPE zk_status_row AS (
 	continuity double precision,
 	watches bigint,
 	last_error text,
-	last_error_at timestamptz);
+	last_error_at timestamptz,
+	draining boolean);
 COMMENT ON TYPE zk_status_row IS
 'row of the view zk_status';
 
@@ -360,7 +361,7 @@ AS 'MODULE_PATHNAME', 'zkl_sql_status'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
 ROWS 1;
 COMMENT ON FUNCTION zk_get_status() IS
-'row of the view zk_status: state, server, session_id, session_timeout, lease_remaining, worker_pid, session_pid, locks_held, waiting, connects, sessions_lost, batches, operations, listings, creates, continuity, watches, last_error, last_error_at';
+'row of the view zk_status: state, server, session_id, session_timeout, lease_remaining, worker_pid, session_pid, locks_held, waiting, connects, sessions_lost, batches, operations, listings, creates, continuity, watches, last_error, last_error_at, draining';
 
 CREATE TYPE zk_queue_row AS (
 	"position" integer,
@@ -505,7 +506,7 @@ COMMENT ON COLUMN zk_locks.granted_at IS
 COMMENT ON COLUMN zk_locks.znode IS
 'path of the znode in ZooKeeper, or null';
 COMMENT ON COLUMN zk_locks.revoked IS
-'true if zk_revoke() or another client has asked the holder to release the lock';
+'true if zk_revoke(), zk_drain() or another client has asked the holder to release the lock';
 
 CREATE VIEW zk_status AS SELECT * FROM zk_get_status();
 
@@ -549,6 +550,8 @@ COMMENT ON COLUMN zk_status.last_error IS
 'text of the last error, also after recovery, or null';
 COMMENT ON COLUMN zk_status.last_error_at IS
 'time of the last error, or null';
+COMMENT ON COLUMN zk_status.draining IS
+'true from zk_drain() to zk_undrain()';
 
 CREATE VIEW zk_servers AS SELECT * FROM zk_get_servers();
 
@@ -602,6 +605,51 @@ AS 'MODULE_PATHNAME', 'zkl_sql_accept_lower_tokens'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_accept_lower_tokens() IS
 'accept an ensemble whose fencing tokens are lower than before';
+
+CREATE TYPE zk_drain_row AS (
+	path text,
+	mode text,
+	lifetime text,
+	state text,
+	pid integer,
+	usename text,
+	database text,
+	application_name text,
+	granted_at timestamptz);
+COMMENT ON TYPE zk_drain_row IS
+'row of zk_drain()';
+COMMENT ON COLUMN zk_drain_row.path IS
+'name of the lock';
+COMMENT ON COLUMN zk_drain_row.mode IS
+'exclusive, shared, lease, leader or member';
+COMMENT ON COLUMN zk_drain_row.lifetime IS
+'session or transaction';
+COMMENT ON COLUMN zk_drain_row.state IS
+'state of the request, as zk_locks shows it';
+COMMENT ON COLUMN zk_drain_row.pid IS
+'process ID of the session';
+COMMENT ON COLUMN zk_drain_row.usename IS
+'user name of the session';
+COMMENT ON COLUMN zk_drain_row.database IS
+'database of the session';
+COMMENT ON COLUMN zk_drain_row.application_name IS
+'application name of the session, or null';
+COMMENT ON COLUMN zk_drain_row.granted_at IS
+'time of the grant, or null';
+
+CREATE FUNCTION zk_drain(timeout interval DEFAULT NULL)
+RETURNS SETOF zk_drain_row
+AS 'MODULE_PATHNAME', 'zkl_sql_drain'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_drain(interval) IS
+'refuse new requests for locks, ask holders to release theirs, and wait; returns what is left when the timeout ends: path, mode, lifetime, state, pid, usename, database, application_name, granted_at';
+
+CREATE FUNCTION zk_undrain()
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'zkl_sql_undrain'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_undrain() IS
+'allow locks again after zk_drain(); returns whether the server was being drained';
 
 CREATE FUNCTION zk_dump(
 	OUT path text,
@@ -665,6 +713,8 @@ REVOKE ALL ON FUNCTION
 	zk_revoke(text),
 	zk_break_lock(text),
 	zk_accept_lower_tokens(),
+	zk_drain(interval),
+	zk_undrain(),
 	zk_dump()
 FROM PUBLIC;
 

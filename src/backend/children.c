@@ -35,6 +35,7 @@ zkl_children_begin(ZklChildren *children, const ZklTarget *target,
 		ZKL_FOREVER;
 	children->lock_until = LockTimeout > 0 ? now + LockTimeout : ZKL_FOREVER;
 	children->known = NOT_KNOWN;
+	children->takes = false;
 	children->listing = make_listing(target, FIRST_ROOM);
 }
 
@@ -76,9 +77,10 @@ zkl_children_look(ZklChildren *children)
 		int32		rc;
 
 		listing->known = children->known;
-		rc = zkl_errand_run(listing, &children->target,
-							Min(ms_left(children->until),
-								ms_left(children->lock_until)));
+		rc = zkl_errand_await(listing, &children->target,
+							  Min(ms_left(children->until),
+								  ms_left(children->lock_until)),
+							  children->takes);
 		if (rc != ZKL_RC_OK && rc != ZKL_RC_NONODE)
 			zkl_refusal_raise_failed(children->target.name, ZKL_ERROR_ZOOKEEPER, rc);
 		if (rc == ZKL_RC_OK && listing->fingerprint == children->known)
@@ -124,7 +126,7 @@ zkl_children_write(ZklChildren *children, ZklErrandKind kind,
 				   const char *child)
 {
 	ZklErrand  *errand = zkl_errand_make(kind, &children->target, child, 0);
-	int32		rc = zkl_errand_run(errand, &children->target, 0);
+	int32		rc = zkl_errand_run(errand, &children->target);
 
 	zkl_errand_free(errand);
 	if (rc == ZKL_RC_UNKNOWN)
@@ -147,7 +149,7 @@ directory_has_data(const ZklChildren *children)
 {
 	ZklErrand  *get = zkl_errand_make(ZKL_ERRAND_GET, &children->target, NULL,
 									  0);
-	int32		rc = zkl_errand_run(get, &children->target, 0);
+	int32		rc = zkl_errand_run(get, &children->target);
 	bool		found = rc != ZKL_RC_NONODE &&
 	(rc != ZKL_RC_OK || get->size > 0 || get->stat.version > 0);
 
@@ -165,7 +167,7 @@ zkl_children_delete_last(ZklChildren *children, const char *child)
 		return zkl_children_write(children, ZKL_ERRAND_DELETE, child);
 	errand = zkl_errand_make(ZKL_ERRAND_DELETE_LAST, &children->target, child,
 							 0);
-	rc = zkl_errand_run(errand, &children->target, 0);
+	rc = zkl_errand_run(errand, &children->target);
 	zkl_errand_free(errand);
 	if (rc == ZKL_RC_NOAUTH)
 		return zkl_children_write(children, ZKL_ERRAND_DELETE, child);

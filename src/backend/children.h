@@ -14,6 +14,7 @@ typedef struct ZklChildren
 	int64		until;			/* ZKL_FOREVER: no matter how long */
 	int64		lock_until;		/* likewise, by "lock_timeout" */
 	uint64		known;			/* fingerprint of the listing */
+	bool		takes;			/* see ZklDeadlines; off at first */
 	ZklErrand  *listing;
 } ZklChildren;
 

@@ -105,17 +105,25 @@ run_errand(ZklErrand *errand, const ZklTarget *target, ZklDeadlines *at)
 }
 
 int32
-zkl_errand_run(ZklErrand *errand, const ZklTarget *target, int64 timeout_ms)
+zkl_errand_run(ZklErrand *errand, const ZklTarget *target)
 {
 	ZklDeadlines at;
 
-	if (errand->kind == ZKL_ERRAND_AWAIT)
-		zkl_wait_begin_answer(&at, timeout_ms,
-							  timeout_ms > ZKL_FOREVER - zkl_connect_timeout ?
-							  ZKL_FOREVER : timeout_ms + zkl_connect_timeout,
-							  true);
-	else
-		zkl_wait_begin_answer(&at, ZKL_FOREVER, zkl_connect_timeout, false);
+	zkl_wait_begin_answer(&at, ZKL_FOREVER, zkl_connect_timeout, false);
+	return run_errand(errand, target, &at);
+}
+
+int32
+zkl_errand_await(ZklErrand *errand, const ZklTarget *target, int64 timeout_ms,
+				 bool takes)
+{
+	ZklDeadlines at;
+
+	zkl_wait_begin_answer(&at, timeout_ms,
+						  timeout_ms > ZKL_FOREVER - zkl_connect_timeout ?
+						  ZKL_FOREVER : timeout_ms + zkl_connect_timeout,
+						  true);
+	at.takes = takes;
 	return run_errand(errand, target, &at);
 }
 

@@ -20,16 +20,21 @@ extern ZklErrand *zkl_errand_make(ZklErrandKind kind, const ZklTarget *target,
 extern void zkl_errand_free(ZklErrand *errand);
 
 /*
- * Has it carried out; AWAIT for timeout_ms at most (ZKL_FOREVER: no matter how
- * long), the others take no time.  Returns ZooKeeper's result code, which is
+ * Has it carried out, unless it is AWAIT.  Returns ZooKeeper's result code, which is
  * errand->rc, too.  Error 08006 if ZooKeeper cannot be reached within
  * "zklock.connect_timeout".  It can be used again.
  *
  * ZKL_RC_UNKNOWN comes after a pause, so that the caller may try again at once;
  * if a statement is answered so too often, that is an error.
  */
-extern int32 zkl_errand_run(ZklErrand *errand, const ZklTarget *target,
-							int64 timeout_ms);
+extern int32 zkl_errand_run(ZklErrand *errand, const ZklTarget *target);
+
+/*
+ * The same for AWAIT, for timeout_ms at most (ZKL_FOREVER: no matter how long);
+ * "takes": see ZklDeadlines.
+ */
+extern int32 zkl_errand_await(ZklErrand *errand, const ZklTarget *target,
+							  int64 timeout_ms, bool takes);
 
 /*
  * The same as a part of a call whose deadlines are these.  One that may wait

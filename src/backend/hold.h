@@ -35,6 +35,7 @@ typedef struct ZklHold
 	bool		told;			/* its loss was reported to the client */
 	int64		told_zxid;		/* the s_answer.revoke_zxid that was; see
 								 * notice.h */
+	uint32		told_drain;		/* likewise, the s_drain */
 	bool		lost_before;	/* before the current transaction began */
 	ZklError	lost;			/* seen by this backend, perhaps before the
 								 * worker; NONE: it was not */

@@ -23,6 +23,7 @@
 #include "backend/lifetime.h"
 #include "backend/notice.h"
 #include "backend/refusal.h"
+#include "backend/retreat.h"
 #include "backend/slot.h"
 #include "backend/statement.h"
 #include "backend/text.h"
@@ -93,6 +94,8 @@ end_transaction(bool aborted)
 		end_holds(ZKL_LIFETIME_TRANSACTION);
 	}
 	zkl_commit_forget();
+	if (zkl_holds_anything())
+		zkl_retreat_resign();
 }
 
 /*

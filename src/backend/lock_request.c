@@ -20,6 +20,7 @@
 #include "backend/lock_request.h"
 #include "backend/refusal.h"
 #include "backend/request.h"
+#include "backend/retreat.h"
 #include "backend/slot.h"
 #include "miscadmin.h"
 #include "shared/boottime.h"
@@ -30,9 +31,12 @@ void
 zkl_lock_request_submit(const ZklLockRequest *request, bool together,
 						bool more)
 {
-	int			slotno = zkl_request_claim(&request->lock, ZKL_KIND_LOCK);
-	ZklSlot    *slot = &zkl_slots[slotno];
+	ZklSlot    *slot;
+	int			slotno;
 
+	zkl_retreat_check();
+	slotno = zkl_request_claim(&request->lock, ZKL_KIND_LOCK);
+	slot = &zkl_slots[slotno];
 	slot->s_request.mode = request->mode;
 	slot->s_request.lifetime = request->lifetime;
 	slot->s_request.is_try = request->is_try;

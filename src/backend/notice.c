@@ -18,7 +18,7 @@
 #include "shared/slot.h"
 
 static void
-tell_revocation(const ZklHold *hold, const ZklSlot *slot)
+tell_revocation(const ZklHold *hold, const ZklSlot *slot, bool drained)
 {
 	char		asker[4 * ZKL_MAX_REVOKER + 1];
 
@@ -27,6 +27,8 @@ tell_revocation(const ZklHold *hold, const ZklSlot *slot)
 	ereport(NOTICE,
 			(errmsg("release of distributed lock \"%s\" was requested",
 					zkl_text_for_client(hold->name)),
+			 drained ?
+			 errdetail("This server is being drained.") :
 			 asker[0] != '\0' ?
 			 errdetail("It was requested by %s.", asker) :
 			 errdetail("It was requested by a client other than zklock."),
@@ -52,14 +54,18 @@ zkl_notice_tell(void)
 		{
 			ZklHold    *hold = dlist_container(ZklHold, link, iter.cur);
 			ZklSlot		slot;
+			bool		drained;
 
 			zkl_slot_copy(hold->grant.slotno, &slot);
 			if (slot.s_state != ZKL_SLOT_GRANTED ||
-				slot.s_answer.revoke_zxid == hold->told_zxid)
+				(slot.s_answer.revoke_zxid == hold->told_zxid &&
+				 slot.s_drain == hold->told_drain))
 				continue;
+			drained = slot.s_drain != hold->told_drain;
 			hold->told_zxid = slot.s_answer.revoke_zxid;
+			hold->told_drain = slot.s_drain;
 			if (slot.s_request.on_revoke != ZKL_REVOKE_IGNORE)
-				tell_revocation(hold, &slot);
+				tell_revocation(hold, &slot, drained);
 		}
 	}
 	looked_at = revocations;

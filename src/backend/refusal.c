@@ -133,6 +133,7 @@ zkl_refusal_raise_failed(const char *name, ZklError error, int32 zkrc)
 		case ZKL_ERROR_BROKEN:
 		case ZKL_ERROR_UNREADABLE:
 		case ZKL_ERROR_OVERDUE:
+		case ZKL_ERROR_RESIGNED:
 			zkl_refusal_raise_lost(name, ZKL_LIFETIME_TRANSACTION, error);
 			break;
 		case ZKL_ERROR_HALF_DONE:
@@ -183,6 +184,8 @@ zkl_refusal_lost_detail(ZklError error)
 		return "ZooKeeper no longer lets this server read its znode.";
 	if (error == ZKL_ERROR_OVERDUE)
 		return "It was held for longer than its at_most.";
+	if (error == ZKL_ERROR_RESIGNED)
+		return "This server is being drained, so its leaders resigned.";
 	if (error == ZKL_ERROR_LAPSED)
 		return "Since then, ZooKeeper has not confirmed that this server still holds the lock.";
 	return "The ZooKeeper session that held it no longer belongs to this server.";

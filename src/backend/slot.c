@@ -1,10 +1,10 @@
 /*
  * slot.c
  *	  The steps that a backend makes with its slots, each under the slot's
- *	  mutex.
+ *	  mutex, and those of zk_drain() with all slots.
  *
  * Owns the fields in s_request and s_holder; shared/slot.h tells who writes the
- * others.  Run by backends, each for its own slots.
+ * others.  Run by backends, each for its own slots but in zk_drain().
  *
  * Takes s_mutex, a spinlock: what runs under it neither throws nor blocks, and
  * it is never held together with any other lock.
@@ -213,6 +213,49 @@ zkl_slot_extend(int slotno, uint32 generation, int64 at_most)
 	return held;
 }
 
+/* ---- while the server is being drained ---- */
+
+void
+zkl_slot_ask(int slotno, uint32 drain)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+	bool		done;
+
+	SpinLockAcquire(&slot->s_mutex);
+	done = slot->s_state == ZKL_SLOT_GRANTED && slot->s_drain != drain;
+	if (done)
+	{
+		slot->s_drain = drain;
+		slot->s_signal_due = true;
+		if (!slot->s_holder.quiet)
+			zkl_slot_signal_if_due(slot);
+	}
+	SpinLockRelease(&slot->s_mutex);
+	if (done)
+		pg_atomic_fetch_add_u64(&zkl_control->ctl_revocations, 1);
+}
+
+void
+zkl_slot_resign(int slotno)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+	int64		now = zkl_boottime_ms();
+	bool		done;
+
+	SpinLockAcquire(&slot->s_mutex);
+	done = slot->s_state == ZKL_SLOT_GRANTED && !zkl_slot_is_over(slot, now);
+	if (done)
+	{
+		slot->s_until = now;
+		slot->s_resigned = true;
+	}
+	SpinLockRelease(&slot->s_mutex);
+	if (done)
+		zkl_dirty_set(slotno, ZKL_WAKE_NOW);
+}
+
+/* ---- epilogues ---- */
+
 void
 zkl_slot_set_epilogue(int slotno, dsm_handle segment)
 {
@@ -287,7 +330,7 @@ zkl_slot_is_held(int slotno, uint32 generation, ZklError *error)
 	if (held && zkl_slot_is_over(slot, now))
 	{
 		held = false;
-		*error = ZKL_ERROR_OVERDUE;
+		*error = zkl_slot_why_over(slot);
 	}
 	SpinLockRelease(&slot->s_mutex);
 	return held;

@@ -94,4 +94,12 @@ extern void zkl_slot_want_epilogue(int slotno, bool wanted);
  */
 extern void zkl_slot_take(int slotno, ZklSlot *copy);
 
+/* ---- for retreat.c, on slots of any session ---- */
+
+/* Asks a holder to release its lock, once in each drain. */
+extern void zkl_slot_ask(int slotno, uint32 drain);
+
+/* A leader's time is over. */
+extern void zkl_slot_resign(int slotno);
+
 #endif							/* ZKL_BACKEND_SLOT_H */

@@ -14,6 +14,7 @@
 
 #include "backend/refusal.h"
 #include "backend/request.h"
+#include "backend/retreat.h"
 #include "backend/stall.h"
 #include "backend/text.h"
 #include "backend/wait.h"
@@ -66,7 +67,7 @@ zkl_wait_begin_lock(ZklDeadlines *at, bool is_try, int64 timeout_ms)
 	int64		start = zkl_wait_clock();
 
 	at->start = start;
-	at->at_gate = true;
+	at->at_gate = at->takes = true;
 	at->timed_out = false;
 	at->time_out = at->answer = at->lock_timeout = at->look = ZKL_NEVER;
 	at->raises_after_ms = 0;
@@ -98,6 +99,7 @@ zkl_wait_begin_answer(ZklDeadlines *at, int64 timeout_ms, int64 answer_ms,
 
 	at->start = start;
 	at->at_gate = is_lock_wait;
+	at->takes = false;
 	at->timed_out = false;
 	at->time_out = zkl_wait_after_ms(start, timeout_ms);
 	at->answer = zkl_wait_after_ms(start, answer_ms);
@@ -142,6 +144,14 @@ look_at_gate(const ZklDeadlines *at, ZklSlotKind kind)
 {
 	if (kind != ZKL_KIND_DUMP)
 		zkl_refusal_check_gate(at->at_gate);
+}
+
+/* A wait for the lease of what is granted goes on. */
+static void
+look_at_drain(const ZklDeadlines *at, int slotno)
+{
+	if (at->takes && zkl_slot_peek(slotno) == ZKL_SLOT_WAITING)
+		zkl_retreat_check();
 }
 
 static void
@@ -212,7 +222,10 @@ zkl_wait_until(bool (*is_over) (int slotno), int slotno,
 		long		timeout;
 
 		if (slotno != ZKL_NO_SLOT)
+		{
 			look_at_gate(at, (ZklSlotKind) zkl_slots[slotno].s_request.kind);
+			look_at_drain(at, slotno);
+		}
 		act_on_deadlines(at, slotno, shown, now);
 		timeout = next_look(at, slotno, now);
 		(void) WaitLatch(MyLatch,

@@ -25,6 +25,8 @@ typedef struct ZklDeadlines
 								 * waiting: if so, a NOTICE says so */
 	bool		at_gate;		/* a wait for others, which ends when the gate
 								 * is closed */
+	bool		takes;			/* a wait to get something, which ends when
+								 * the server is drained: see retreat.h */
 } ZklDeadlines;
 
 /* The time in µs, by a clock that never goes back */

@@ -188,7 +188,7 @@ read_clock(const Fleet *fleet, int64 *ahead_ms)
 
 	zkl_fleet_name(fleet->own.system, fleet->own.session_id, name);
 	errand = zkl_errand_make(ZKL_ERRAND_GET, &target, name, ZKL_MAX_NODE_DATA);
-	good = zkl_errand_run(errand, &target, 0) == ZKL_RC_OK &&
+	good = zkl_errand_run(errand, &target) == ZKL_RC_OK &&
 		errand->size <= sizeof(errand->data);
 	if (good)
 	{
@@ -197,7 +197,7 @@ read_clock(const Fleet *fleet, int64 *ahead_ms)
 		errand->length = (uint32) errand->size;
 		memcpy(errand->data, errand->answer, errand->size);
 		before = GetCurrentTimestamp();
-		good = zkl_errand_run(errand, &target, 0) == ZKL_RC_OK;
+		good = zkl_errand_run(errand, &target) == ZKL_RC_OK;
 		*ahead_ms = errand->stat.mtime -
 			(before + (GetCurrentTimestamp() - before) / 2) / 1000 -
 			(POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * INT64CONST(86400000);

@@ -2,21 +2,35 @@
  * operator.c
  *	  The SQL-callable functions for operators.
  *
- * Run by backends of superusers.  Takes no locks, keeps no state.  Must not
- * know how the worker carries them out.
+ * Run by backends of superusers.  Takes no locks, keeps no state; zk_drain()
+ * waits on the process latch.  Must not know how the worker carries them out.
  */
 #include "postgres.h"
 
+#include "backend/duration.h"
+#include "backend/hold.h"
 #include "backend/lock_queue.h"
+#include "backend/retreat.h"
+#include "backend/wait.h"
+#include "functions/row.h"
+#include "functions/slotrow.h"
 #include "miscadmin.h"
 #include "recipes/semaphore.h"
 #include "shared/compat.h"
 #include "shared/control.h"
+#include "shared/draining.h"
 #include "shared/loaded.h"
 #include "utils/builtins.h"
 
 ZKL_FUNCTION(zkl_sql_break_lock);
 ZKL_FUNCTION(zkl_sql_accept_lower_tokens);
+ZKL_FUNCTION(zkl_sql_drain);
+ZKL_FUNCTION(zkl_sql_undrain);
+
+/* Nobody tells zk_drain() that something was released. */
+#define DRAIN_LOOK_MS	50
+
+#define DRAIN_COLUMNS	9
 
 /* EXECUTE can be granted, but only a superuser may interfere with others. */
 static void
@@ -61,4 +75,110 @@ zkl_sql_accept_lower_tokens(PG_FUNCTION_ARGS)
 			(errmsg("zklock: process %d (user \"%s\") accepted lower fencing tokens",
 					MyProcPid, GetUserNameFromId(GetUserId(), true))));
 	PG_RETURN_VOID();
+}
+
+/* ---- draining ---- */
+
+static void
+log_drain(const char *what)
+{
+	ereport(LOG,
+			(errmsg("zklock: process %d (user \"%s\") %s",
+					MyProcPid, GetUserNameFromId(GetUserId(), true), what)));
+}
+
+/* It would wait for itself. */
+static void
+refuse_to_drain_own(void)
+{
+	if (!zkl_holds_anything())
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_OBJECT_IN_USE),
+			 errmsg("cannot drain the server in a session that holds distributed locks"),
+			 errhint("Release them first, with zk_unlock_all(), or use another session.")));
+}
+
+/* Returns once nothing is left, or the time is over. */
+static void
+wait_until_drained(uint32 drain, int64 timeout_ms)
+{
+	int64		until = timeout_ms == ZKL_FOREVER ? ZKL_NEVER :
+	zkl_wait_after_ms(zkl_wait_clock(), timeout_ms);
+
+	while (zkl_retreat_ask_all() > 0 && zkl_wait_clock() < until)
+	{
+		(void) WaitLatch(MyLatch,
+						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 DRAIN_LOOK_MS, zkl_wait_event());
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+		if (zkl_draining_number() != drain)
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+					 errmsg("the server is no longer being drained"),
+					 errdetail("Another session called zk_undrain().")));
+	}
+}
+
+static void
+put_left(FunctionCallInfo fcinfo, const ZklSlot *slot)
+{
+	ZklRow		row = {0};
+
+	zkl_row_utf8(&row, slot->s_request.path, zkl_slot_shown_length(slot));
+	zkl_row_text(&row, zkl_slotrow_mode(slot));
+	zkl_row_text(&row, slot->s_request.lifetime == ZKL_LIFETIME_SESSION ?
+				 "session" : "transaction");
+	zkl_row_text(&row, zkl_slotrow_state(slot));
+	zkl_row_pid_or_null(&row, slot->s_request.pid);
+	zkl_row_utf8_or_null(&row, slot->s_request.usename,
+						 sizeof(slot->s_request.usename));
+	zkl_row_utf8_or_null(&row, slot->s_request.database,
+						 sizeof(slot->s_request.database));
+	zkl_row_utf8_or_null(&row, slot->s_request.application,
+						 sizeof(slot->s_request.application));
+	zkl_row_time_or_null(&row, slot->s_answer.granted_at);
+	Assert(row.n == DRAIN_COLUMNS);
+	zkl_row_put(fcinfo, &row);
+}
+
+/* The drain stays, also if the call is cancelled. */
+Datum
+zkl_sql_drain(PG_FUNCTION_ARGS)
+{
+	int64		timeout_ms = zkl_duration_timeout_ms(fcinfo, 0);
+	int			i;
+
+	zkl_loaded_check();
+	require_superuser("must be superuser to drain the server");
+	refuse_to_drain_own();
+	InitMaterializedSRF(fcinfo, 0);
+	if (zkl_draining_begin())
+		log_drain("drains this server of distributed locks");
+	wait_until_drained(zkl_draining_number(), timeout_ms);
+	for (i = 0; i < zkl_control->ctl_nrequests; i++)
+	{
+		ZklSlot		slot;
+
+		if (zkl_slot_peek(i) <= ZKL_SLOT_CLAIMED)
+			continue;
+		zkl_slot_copy(i, &slot);
+		if (zkl_retreat_is_left(&slot))
+			put_left(fcinfo, &slot);
+	}
+	return (Datum) 0;
+}
+
+Datum
+zkl_sql_undrain(PG_FUNCTION_ARGS)
+{
+	bool		ended;
+
+	zkl_loaded_check();
+	require_superuser("must be superuser to end the drain of the server");
+	ended = zkl_draining_end();
+	if (ended)
+		log_drain("ended the drain of this server");
+	PG_RETURN_BOOL(ended);
 }

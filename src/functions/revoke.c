@@ -86,7 +86,7 @@ ask_holder(const ZklTarget *lock, const char *znode, bool is_zklock,
 	for (;;)
 	{
 		errand->kind = ZKL_ERRAND_GET;
-		rc = zkl_errand_run(errand, lock, 0);
+		rc = zkl_errand_run(errand, lock);
 		if (rc != ZKL_RC_OK)
 			break;
 		make_message(errand, is_zklock, asker);
@@ -94,7 +94,7 @@ ask_holder(const ZklTarget *lock, const char *znode, bool is_zklock,
 			break;
 		errand->kind = ZKL_ERRAND_SET;
 		errand->version = errand->stat.version;
-		rc = zkl_errand_run(errand, lock, 0);
+		rc = zkl_errand_run(errand, lock);
 		if ((rc != ZKL_RC_BADVERSION && rc != ZKL_RC_UNKNOWN) ||
 			++tries == MAX_TRIES)
 			break;

@@ -17,11 +17,13 @@
 #include "backend/refusal.h"
 #include "catalog/pg_authid.h"
 #include "functions/row.h"
+#include "functions/slotrow.h"
 #include "miscadmin.h"
 #include "recipes/semaphore.h"
 #include "shared/boottime.h"
 #include "shared/compat.h"
 #include "shared/control.h"
+#include "shared/draining.h"
 #include "shared/lease.h"
 #include "shared/loaded.h"
 #include "shared/settings.h"
@@ -30,24 +32,12 @@
 #include "utils/acl.h"
 
 #define LOCKS_COLUMNS	12
-#define STATUS_COLUMNS	19
+#define STATUS_COLUMNS	20
 
 ZKL_FUNCTION(zkl_sql_locks);
 ZKL_FUNCTION(zkl_sql_status);
 
 /* ---- zk_locks ---- */
-
-/* A state without a name is not shown. */
-static const char *const slot_state_names[] = {
-	[ZKL_SLOT_FREE] = NULL,
-	[ZKL_SLOT_CLAIMED] = NULL,
-	[ZKL_SLOT_WAITING] = "waiting",
-	[ZKL_SLOT_GRANTED] = "granted",
-	[ZKL_SLOT_DENIED] = "denied",
-	[ZKL_SLOT_FAILED] = "failed",
-	[ZKL_SLOT_LOST] = "lost",
-	[ZKL_SLOT_RELEASED] = "releasing"
-};
 
 /* Copies a slot consistently.  False: it is not to be shown. */
 static bool
@@ -59,17 +49,7 @@ copy_shown(int slotno, ZklSlot *slot)
 	if (slot->s_request.guard && slot->s_state != ZKL_SLOT_WAITING)
 		return false;
 	return slot->s_request.kind == ZKL_KIND_LOCK &&
-		slot_state_names[slot->s_state] != NULL;
-}
-
-static const char *
-shown_mode(const ZklSlot *slot)
-{
-	if (slot->s_request.guard || slot->s_request.dialect == ZKL_DIALECT_PERMIT)
-		return "lease";
-	return slot->s_request.dialect == ZKL_DIALECT_MEMBER ? "member" :
-		slot->s_request.dialect == ZKL_DIALECT_LATCH ? "leader" :
-		zkl_row_mode_name(slot->s_request.mode);
+		zkl_slotrow_state(slot) != NULL;
 }
 
 static bool
@@ -96,17 +76,13 @@ add_slot_znode(ZklRow *row, const ZklSlot *slot)
 	zkl_row_utf8(row, path, strlen(path));
 }
 
-/* The name of a state as zk_locks shows it */
-static const char *
-shown_state(const ZklSlot *slot)
+static bool
+is_asked_for(const ZklSlot *slot)
 {
-	if (slot->s_state == ZKL_SLOT_RELEASED &&
-		slot->s_keep_until > zkl_boottime_ms())
-		return "kept";
-	if (slot->s_state == ZKL_SLOT_GRANTED &&
-		!zkl_lease_is_valid(slot->s_answer.generation))
-		return "unconfirmed";
-	return slot_state_names[slot->s_state];
+	uint32		drain = zkl_draining_number();
+
+	return slot->s_answer.revoke_zxid != 0 ||
+		(drain != 0 && slot->s_drain == drain);
 }
 
 static void
@@ -120,11 +96,11 @@ put_slot(FunctionCallInfo fcinfo, const ZklSlot *slot)
 		zkl_row_utf8(&row, slot->s_request.path, zkl_slot_shown_length(slot));
 	else
 		zkl_row_null(&row);
-	zkl_row_text(&row, shown_mode(slot));
+	zkl_row_text(&row, zkl_slotrow_mode(slot));
 	zkl_row_text(&row, slot->s_request.lifetime == ZKL_LIFETIME_SESSION ?
 				 "session" : "transaction");
 	zkl_row_add(&row, BoolGetDatum(granted));
-	zkl_row_text(&row, shown_state(slot));
+	zkl_row_text(&row, zkl_slotrow_state(slot));
 	zkl_row_add(&row, Int32GetDatum(slot->s_request.pid));
 	if (visible && slot->s_answer.granted_at != 0)
 		zkl_row_add(&row, Int64GetDatum(slot->s_answer.token));
@@ -137,7 +113,7 @@ put_slot(FunctionCallInfo fcinfo, const ZklSlot *slot)
 		add_slot_znode(&row, slot);
 	else
 		zkl_row_null(&row);
-	zkl_row_add(&row, BoolGetDatum(slot->s_answer.revoke_zxid != 0));
+	zkl_row_add(&row, BoolGetDatum(is_asked_for(slot)));
 
 	Assert(row.n == LOCKS_COLUMNS);
 	zkl_row_put(fcinfo, &row);
@@ -244,6 +220,7 @@ zkl_sql_status(PG_FUNCTION_ARGS)
 	zkl_row_utf8_or_null(&row, hosts ? status.last_error : "",
 						 hosts ? sizeof(status.last_error) : 1);
 	zkl_row_time_or_null(&row, status.last_error_at);
+	zkl_row_add(&row, BoolGetDatum(zkl_draining_number() != 0));
 
 	Assert(row.n == STATUS_COLUMNS);
 	zkl_row_put(fcinfo, &row);

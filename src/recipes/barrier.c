@@ -376,7 +376,9 @@ enter_by_sql(FunctionCallInfo fcinfo, bool stays)
 	if (stays)
 		zkl_lifetime_check_allowed(ZKL_LIFETIME_SESSION);
 	begin_barrier(&b);
+	b.children.takes = true;
 	started = enter_barrier(&b, parties);
+	b.children.takes = false;
 	if (started && !stays)
 	{
 		drop_out(&b);

@@ -60,7 +60,7 @@ make_znode(const ZklTarget *directory, const char *name)
 	ZklErrand  *create = zkl_errand_make(ZKL_ERRAND_CREATE, directory, name,
 										 0);
 
-	(void) zkl_errand_run(create, directory, 0);
+	(void) zkl_errand_run(create, directory);
 	(void) is_errand_done(create, directory);
 	zkl_errand_free(create);
 }
@@ -73,7 +73,7 @@ try_time(int64 *now_ms)
 	ZKL_DIALECT_CURATOR_RW};
 	ZklErrand  *set = zkl_errand_make(ZKL_ERRAND_SET, &directory, CLOCK_NODE,
 									  0);
-	int32		rc = zkl_errand_run(set, &directory, 0);
+	int32		rc = zkl_errand_run(set, &directory);
 	bool		done = is_errand_done(set, &directory);
 
 	*now_ms = set->stat.mtime;
@@ -96,7 +96,7 @@ get_history(ZklTurn *turn, bool sync)
 	bool		done;
 
 	get->sync = sync;
-	rc = zkl_errand_run(get, &turn->target, 0);
+	rc = zkl_errand_run(get, &turn->target);
 	done = is_errand_done(get, &turn->target);
 	turn->version = get->stat.version;
 	turn->from_length = (uint32) get->size;
@@ -188,7 +188,7 @@ try_forget(ZklTurn *turn)
 	set->version = turn->version;
 	set->length = turn->to_length;
 	memcpy(set->data, turn->to, turn->to_length);
-	if (zkl_errand_run(set, &turn->target, 0) == ZKL_RC_BADVERSION)
+	if (zkl_errand_run(set, &turn->target) == ZKL_RC_BADVERSION)
 		set->rc = ZKL_RC_UNKNOWN;
 	done = is_errand_done(set, &turn->target);
 	zkl_errand_free(set);

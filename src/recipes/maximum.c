@@ -149,7 +149,7 @@ read_record(ZklErrand *errand, const ZklTarget *directory,
 	errand->length = 0;
 	errand->version = -1;
 	rc = at != NULL ? zkl_errand_run_within(errand, directory, at) :
-		zkl_errand_run(errand, directory, 0);
+		zkl_errand_run(errand, directory);
 	if (rc == ZKL_RC_NONODE)
 	{
 		*empty = true;

@@ -123,7 +123,7 @@ is_used_by_us(const ZklTurn *turn)
 									  ZKL_HISTORY_NODE, ZKL_MAX_NODE_DATA);
 	bool		ours;
 
-	if (zkl_errand_run(get, &turn->target, 0) == ZKL_RC_UNKNOWN)
+	if (zkl_errand_run(get, &turn->target) == ZKL_RC_UNKNOWN)
 		zkl_refusal_raise_unreachable();
 	ours = get->rc == ZKL_RC_OK && get->size == turn->to_length &&
 		memcmp(get->answer, turn->to, turn->to_length) == 0;
@@ -155,7 +155,7 @@ use_up_turn(ZklTurn *turn)
 	set->version = turn->version;
 	set->length = turn->to_length;
 	memcpy(set->data, turn->to, turn->to_length);
-	while (zkl_errand_run(set, &turn->target, 0) == ZKL_RC_UNKNOWN)
+	while (zkl_errand_run(set, &turn->target) == ZKL_RC_UNKNOWN)
 	{
 		if (++tries == MAX_TRIES)
 			zkl_refusal_raise_unreachable();

@@ -10,6 +10,7 @@
 #include "lib/ilist.h"
 #include "postmaster/bgworker_internals.h"
 #include "storage/latch.h"
+#include "storage/lock.h"
 #include "storage/proc.h"
 #if PG_VERSION_NUM >= 180000
 #include "storage/waiteventset.h"
@@ -42,6 +43,19 @@ zkl_my_procno(void)
 	return MyProcNumber;
 #else
 	return MyProc->pgprocno;
+#endif
+}
+
+/* Whether the backend with that number is in a transaction, at this moment */
+static inline bool
+zkl_is_in_transaction(int procno)
+{
+	volatile PGPROC *proc = &ProcGlobal->allProcs[procno];
+
+#if PG_VERSION_NUM >= 170000
+	return LocalTransactionIdIsValid(proc->vxid.lxid);
+#else
+	return LocalTransactionIdIsValid(proc->lxid);
 #endif
 }
 

@@ -43,6 +43,8 @@ typedef struct ZklControl
 	pg_atomic_uint32 ctl_awaited;
 	pg_atomic_uint32 ctl_gate;	/* ZklGate; the worker writes, all read */
 
+	pg_atomic_uint32 ctl_drain; /* see draining.c */
+
 	slock_t		ctl_free_mutex; /* protects the list of free slots */
 	int			ctl_free_head;	/* -1: none; linked in control.c */
 	int			ctl_nslots;		/* all of them */

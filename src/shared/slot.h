@@ -88,6 +88,7 @@ typedef enum ZklError
 	ZKL_ERROR_BROKEN,			/* lost: an operator broke the lock */
 	ZKL_ERROR_UNREADABLE,		/* lost: the znode's ACL shuts us out */
 	ZKL_ERROR_OVERDUE,			/* lost: it was held longer than its at_most */
+	ZKL_ERROR_RESIGNED,			/* lost: a leader, and the server is drained */
 	ZKL_ERROR_HALF_DONE,		/* zk_break_lock(): the worker was restarted,
 								 * or zkrc says what ZooKeeper answered */
 	ZKL_ERROR_RESTLESS,			/* zk_break_lock(): the head of the queue kept
@@ -115,7 +116,8 @@ typedef enum ZklLate
 static inline bool
 zkl_error_ends_znode(ZklError error)
 {
-	return error == ZKL_ERROR_OVERDUE || error == ZKL_ERROR_UNREADABLE;
+	return error == ZKL_ERROR_OVERDUE || error == ZKL_ERROR_RESIGNED ||
+		error == ZKL_ERROR_UNREADABLE;
 }
 
 #define ZKL_MAX_LEADER_ID	255 /* a server's name and a process id fit */
@@ -232,9 +234,18 @@ typedef struct ZklSlot
 
 	/*
 	 * A revocation came while the holder was quiet: see on_revoke.  The
-	 * worker sets it; whichever process sends the signal clears it.
+	 * worker or zk_drain() sets it; whichever process sends the signal clears
+	 * it.
 	 */
 	bool		s_signal_due;
+
+	/*
+	 * The drain that asked the holder to release the lock, or 0; and whether
+	 * a drain is why s_until has come.  The backend that drains sets both,
+	 * and the holder the second one: see backend/retreat.c.
+	 */
+	uint32		s_drain;
+	bool		s_resigned;
 	uint8		s_late;			/* ZklLate, to be logged: the backend sets it,
 								 * the worker clears it */
 } ZklSlot;
@@ -272,6 +283,13 @@ static inline bool
 zkl_slot_is_over(const ZklSlot *slot, int64 now_ms)
 {
 	return slot->s_until != 0 && now_ms >= slot->s_until;
+}
+
+/* Why a hold that is over was lost */
+static inline ZklError
+zkl_slot_why_over(const ZklSlot *slot)
+{
+	return slot->s_resigned ? ZKL_ERROR_RESIGNED : ZKL_ERROR_OVERDUE;
 }
 
 /* Signals the holder if there was a revocation that it was not told of yet. */

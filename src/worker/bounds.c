@@ -55,6 +55,8 @@ log_loss(int slotno)
 	ereport(LOG,
 			(errmsg("distributed lock \"%.*s\" of process %d was lost",
 					zkl_slot_shown_length(&slot), slot.s_request.path, slot.s_request.pid),
+			 slot.s_resigned ?
+			 errdetail("The leader resigned because the server is being drained.") :
 			 errdetail("It was held for longer than its at_most.")));
 }
 

@@ -194,7 +194,7 @@ zkl_slot_overdue(int slotno, bool *just_now)
 	*just_now = slot->s_state == ZKL_SLOT_GRANTED && zkl_slot_is_over(slot, now);
 	procno = slot->s_request.procno;
 	if (*just_now)
-		lose_locked(slot, ZKL_ERROR_OVERDUE);
+		lose_locked(slot, zkl_slot_why_over(slot));
 	may_go = slot->s_state == ZKL_SLOT_LOST &&
 		zkl_error_ends_znode((ZklError) slot->s_answer.error) &&
 		!(slot->s_holder.quiet && slot->s_holder.taken);

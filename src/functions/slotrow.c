@@ -1,0 +1,46 @@
+/*
+ * slotrow.c
+ *	  How requests are shown: the names of their modes and states.
+ *
+ * Owns these names.  Run by backends, on copies of slots.  Takes no locks.  Must
+ * not know who may see them.
+ */
+#include "postgres.h"
+
+#include "functions/row.h"
+#include "functions/slotrow.h"
+#include "shared/boottime.h"
+#include "shared/lease.h"
+
+static const char *const slot_state_names[] = {
+	[ZKL_SLOT_FREE] = NULL,
+	[ZKL_SLOT_CLAIMED] = NULL,
+	[ZKL_SLOT_WAITING] = "waiting",
+	[ZKL_SLOT_GRANTED] = "granted",
+	[ZKL_SLOT_DENIED] = "denied",
+	[ZKL_SLOT_FAILED] = "failed",
+	[ZKL_SLOT_LOST] = "lost",
+	[ZKL_SLOT_RELEASED] = "releasing"
+};
+
+const char *
+zkl_slotrow_mode(const ZklSlot *slot)
+{
+	if (slot->s_request.guard || slot->s_request.dialect == ZKL_DIALECT_PERMIT)
+		return "lease";
+	return slot->s_request.dialect == ZKL_DIALECT_MEMBER ? "member" :
+		slot->s_request.dialect == ZKL_DIALECT_LATCH ? "leader" :
+		zkl_row_mode_name(slot->s_request.mode);
+}
+
+const char *
+zkl_slotrow_state(const ZklSlot *slot)
+{
+	if (slot->s_state == ZKL_SLOT_RELEASED &&
+		slot->s_keep_until > zkl_boottime_ms())
+		return "kept";
+	if (slot->s_state == ZKL_SLOT_GRANTED &&
+		!zkl_lease_is_valid(slot->s_answer.generation))
+		return "unconfirmed";
+	return slot_state_names[slot->s_state];
+}
