@@ -98,6 +98,8 @@ zkl_dialect_check_list(const char *list)
 	size_t		dialect;
 	const char *why;
 
+	if (strlen(list) > ZKL_MAX_DIALECTS)
+		return "The list must have at most 1000 bytes.";
 	if (list[strspn(list, " ")] == '\0')
 		return NULL;
 	while (next_entry(&list, &path, &dialect))
@@ -147,4 +149,100 @@ zkl_dialect_find(const char *list, const char *name)
 		}
 	}
 	return found;
+}
+
+/* ---- lists compared ---- */
+
+/* In the order of bytes, so that a path comes before those below it */
+static int
+compare_paths(Piece path, const char *other)
+{
+	size_t		length = strlen(other);
+	size_t		common = path.length < length ? path.length : length;
+	int			order = memcmp(path.start, other, common);
+
+	return order != 0 ? order :
+		(path.length > length) - (path.length < length);
+}
+
+/*
+ * Replaces "next" by the first path in the list that comes behind "last" and
+ * before "next"; an empty one is none yet.
+ */
+static void
+find_next_path(const char *list, const char *last, char *next)
+{
+	Piece		path;
+	size_t		dialect;
+
+	while (next_entry(&list, &path, &dialect))
+	{
+		if (path.length == 0 || path.length > ZKL_MAX_NAME ||
+			compare_paths(path, last) <= 0 ||
+			(next[0] != '\0' && compare_paths(path, next) >= 0))
+			continue;
+		memcpy(next, path.start, path.length);
+		next[path.length] = '\0';
+	}
+}
+
+void
+zkl_dialect_normalize(const char *list, char *buf)
+{
+	char		path[ZKL_MAX_NAME + 1] = "";
+	size_t		length = 0;
+
+	buf[0] = '\0';
+	for (;;)
+	{
+		char		next[ZKL_MAX_NAME + 1] = "";
+		const char *pieces[] = {",", next, "=", NULL};
+		ZklDialect	dialect;
+		size_t		i;
+
+		find_next_path(list, path, next);
+		if (next[0] == '\0')
+			return;
+		memcpy(path, next, sizeof(path));
+		dialect = zkl_dialect_find(list, path);
+		if (dialect == zkl_dialect_find(buf, path))
+			continue;
+		pieces[3] = names[dialect];
+		for (i = length == 0; i < 4; i++)
+		{
+			memcpy(buf + length, pieces[i], strlen(pieces[i]) + 1);
+			length += strlen(pieces[i]);
+		}
+	}
+}
+
+bool
+zkl_dialect_next_change(const char *a, const char *b, char *path)
+{
+	for (;;)
+	{
+		char		next[ZKL_MAX_NAME + 1] = "";
+
+		find_next_path(a, path, next);
+		find_next_path(b, path, next);
+		if (next[0] == '\0')
+			return false;
+		memcpy(path, next, sizeof(next));
+		if (zkl_dialect_find(a, path) != zkl_dialect_find(b, path))
+			return true;
+	}
+}
+
+bool
+zkl_dialect_has_entry(const char *list, const char *path)
+{
+	Piece		entry;
+	size_t		dialect;
+
+	while (next_entry(&list, &entry, &dialect))
+	{
+		if (same(entry, path, strlen(path)))
+			return true;
+	}
+	return false;
 }

@@ -11,11 +11,32 @@
 
 #include "znode/znode.h"
 
+#define ZKL_MAX_DIALECTS	1000	/* bytes of a list */
+
 /* NULL if the list is good, else the broken rule as a full sentence. */
 extern const char *zkl_dialect_check_list(const char *list);
 
 /* The dialect of a lock, by a list that is good. */
 extern ZklDialect zkl_dialect_find(const char *list, const char *name);
+
+/*
+ * Writes a good list in the one form that all lists with the same meaning have:
+ * in the order of the paths, without spaces, and without entries that change
+ * nothing.  It gets no longer; buf has ZKL_MAX_DIALECTS + 1 bytes.
+ */
+extern void zkl_dialect_normalize(const char *list, char *buf);
+
+/*
+ * Finds the paths from which on names have another dialect in list b than in
+ * list a, in the order of the paths: "path" is the last one that was found, or
+ * empty, and becomes the next one.  It has ZKL_MAX_NAME + 1 bytes.  False: there
+ * are no more.  All names below such a path have its two dialects, up to the next
+ * path that either list has an entry for.
+ */
+extern bool zkl_dialect_next_change(const char *a, const char *b, char *path);
+
+/* Whether a list has an entry for just this path */
+extern bool zkl_dialect_has_entry(const char *list, const char *path);
 
 /* As it is written in a list; of one that a list can have. */
 extern const char *zkl_dialect_name(ZklDialect dialect);

@@ -174,6 +174,91 @@ prefixes(void)
 	CHECK(zkl_dialect_find("/a=curator_rw, /=kazoo", "/a/b") == RW);
 }
 
+static void
+normal_forms(void)
+{
+	static const struct
+	{
+		const char *list;
+		const char *normal;
+	}			cases[] = {
+		{"", ""}, {"  ", ""}, {"/=curator_rw", ""}, {"/a=curator_rw", ""},
+		{" /py = kazoo , /jobs=curator_mutex ", "/jobs=curator_mutex,/py=kazoo"},
+		{"/jobs/a=kazoo,/jobs=kazoo", "/jobs=kazoo"},
+		{"/jobs/a/b=kazoo,/jobs=kazoo,/jobs/a=curator_rw",
+		"/jobs=kazoo,/jobs/a=curator_rw,/jobs/a/b=kazoo"},
+		{"/a=curator_rw,/=kazoo", "/=kazoo,/a=curator_rw"},
+		{"/a-b=kazoo,/a/b=kazoo,/a=kazoo", "/a=kazoo,/a-b=kazoo"},
+		{"/a=b=kazoo", "/a=b=kazoo"}
+	};
+	char		normal[ZKL_MAX_DIALECTS + 1];
+	char		again[ZKL_MAX_DIALECTS + 1];
+	size_t		i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	{
+		zkl_dialect_normalize(cases[i].list, normal);
+		CHECK_STR(normal, cases[i].normal);
+		CHECK(zkl_dialect_check_list(normal) == NULL);
+		zkl_dialect_normalize(normal, again);
+		CHECK_STR(again, normal);
+	}
+}
+
+static void
+longest_lists(void)
+{
+	char		list[ZKL_MAX_DIALECTS + 2];
+	char		normal[ZKL_MAX_DIALECTS + 1];
+	size_t		length = 0;
+	int			i;
+
+	for (i = 0; length + 11 <= ZKL_MAX_DIALECTS; i++)
+		length += (size_t) snprintf(list + length, sizeof(list) - length,
+									"%s/%03d=kazoo", i > 0 ? "," : "", 999 - i);
+	CHECK(zkl_dialect_check_list(list) == NULL);
+	zkl_dialect_normalize(list, normal);
+	CHECK(strlen(normal) == length);
+	CHECK(strncmp(normal, "/9", 2) == 0);
+	memset(list, ' ', ZKL_MAX_DIALECTS + 1);
+	memcpy(list, "/a=kazoo", 8);
+	list[ZKL_MAX_DIALECTS + 1] = '\0';
+	CHECK(zkl_dialect_check_list(list) != NULL);
+	list[ZKL_MAX_DIALECTS] = '\0';
+	CHECK(zkl_dialect_check_list(list) == NULL);
+}
+
+static void
+changes(void)
+{
+	static const struct
+	{
+		const char *a;
+		const char *b;
+		const char *paths;		/* each with a space behind it */
+	}			cases[] = {
+		{"", "", ""}, {"/a=kazoo", "/a=kazoo", ""},
+		{"", "/a=kazoo", "/a "}, {"/a=kazoo", "", "/a "},
+		{"/=kazoo", "/b=kazoo", "/ "},
+		{"/a=kazoo,/b=kazoo", "/b=kazoo,/c=curator_mutex", "/a /c "},
+		{"/a=kazoo,/a/b=curator_rw", "/a=curator_rw,/a/b=curator_rw", "/a "},
+		{"/a=kazoo", "/a=kazoo,/a/b=curator_mutex", "/a/b "}
+	};
+	size_t		i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	{
+		char		path[ZKL_MAX_NAME + 1] = "";
+		char		paths[100] = "";
+
+		while (zkl_dialect_next_change(cases[i].a, cases[i].b, path))
+			strcat(strcat(paths, path), " ");
+		CHECK_STR(paths, cases[i].paths);
+	}
+	CHECK(zkl_dialect_has_entry("/a=kazoo,/b=kazoo", "/b"));
+	CHECK(!zkl_dialect_has_entry("/a/b=kazoo", "/a"));
+}
+
 int
 main(void)
 {
@@ -182,5 +267,8 @@ main(void)
 	RUN(round_trips);
 	RUN(lists);
 	RUN(prefixes);
+	RUN(normal_forms);
+	RUN(longest_lists);
+	RUN(changes);
 	return unit_finish();
 }
