@@ -53,23 +53,6 @@ zkl_errand_free(ZklErrand *errand)
 	dsm_detach(dsm_find_mapping(errand->handle));
 }
 
-static void
-sleep_until(int64 due)
-{
-	for (;;)
-	{
-		int64		now = zkl_boottime_us();
-
-		if (now >= due)
-			break;
-		(void) WaitLatch(MyLatch,
-						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 (long) ((due - now + 999) / 1000), zkl_wait_event());
-		ResetLatch(MyLatch);
-		CHECK_FOR_INTERRUPTS();
-	}
-}
-
 /*
  * If it is not known what became of an errand, its caller will look or write
  * again: after a pause, and not for ever in one statement.  Looks that succeed
@@ -89,7 +72,7 @@ pause_unknown(const ZklErrand *errand, const ZklTarget *target)
 		return;
 	if (!zkl_retry_later(&retry, zkl_boottime_us()))
 		zkl_refusal_raise_failed(target->name, ZKL_ERROR_ZOOKEEPER, ZKL_RC_UNKNOWN);
-	sleep_until(retry.due);
+	zkl_wait_sleep_until(retry.due);
 }
 
 static int32

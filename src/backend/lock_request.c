@@ -21,6 +21,7 @@
 #include "backend/refusal.h"
 #include "backend/request.h"
 #include "backend/retreat.h"
+#include "backend/root.h"
 #include "backend/slot.h"
 #include "miscadmin.h"
 #include "shared/boottime.h"
@@ -35,6 +36,7 @@ zkl_lock_request_submit(const ZklLockRequest *request, bool together,
 	int			slotno;
 
 	zkl_retreat_check();
+	zkl_root_check(&request->lock, request->guard, request->sibling);
 	slotno = zkl_request_claim(&request->lock, ZKL_KIND_LOCK);
 	slot = &zkl_slots[slotno];
 	slot->s_request.mode = request->mode;
@@ -84,6 +86,7 @@ zkl_lock_request_take(const ZklLockRequest *request, int slotno,
 	const char *name = request->lock.name;
 	ZklSlot		answer;
 
+	zkl_root_check_slot(slotno, name);
 	zkl_slot_take(slotno, &answer);
 	switch ((ZklSlotState) answer.s_state)
 	{

@@ -92,8 +92,8 @@ find_answer(int32 rc)
 	return &unknown_answer;
 }
 
-static void
-raise_zookeeper(const char *message, const char *name, int32 zkrc)
+void
+zkl_refusal_raise_zookeeper(const char *message, const char *name, int32 zkrc)
 {
 	const ZkAnswer *answer = find_answer(zkrc);
 
@@ -121,12 +121,12 @@ zkl_refusal_raise_failed(const char *name, ZklError error, int32 zkrc)
 					 errhint("Acquire the lock in exclusive mode from the start, or release the shared lock first.")));
 			break;
 		case ZKL_ERROR_PARENTS:
-			raise_zookeeper("could not create the directory of distributed lock \"%s\"",
-							name, zkrc);
+			zkl_refusal_raise_zookeeper("could not create the directory of distributed lock \"%s\"",
+										name, zkrc);
 			break;
 		case ZKL_ERROR_ZOOKEEPER:
-			raise_zookeeper("could not access distributed lock \"%s\"",
-							name, zkrc);
+			zkl_refusal_raise_zookeeper("could not access distributed lock \"%s\"",
+										name, zkrc);
 			break;
 		case ZKL_ERROR_SESSION_EXPIRED:
 		case ZKL_ERROR_NODE_DELETED:

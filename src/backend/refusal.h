@@ -13,6 +13,13 @@
 pg_noreturn extern void zkl_refusal_raise_failed(const char *name, ZklError error,
 												 int32 zkrc);
 
+/*
+ * Raises the error that ZooKeeper's answer calls for; "message" has one %s, for
+ * the name.
+ */
+extern void zkl_refusal_raise_zookeeper(const char *message, const char *name,
+										int32 zkrc);
+
 /* Raises error 08006: no answer came in time. */
 pg_noreturn extern void zkl_refusal_raise_unreachable(void);
 

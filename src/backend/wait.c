@@ -15,14 +15,17 @@
 #include "backend/refusal.h"
 #include "backend/request.h"
 #include "backend/retreat.h"
+#include "backend/root.h"
 #include "backend/stall.h"
 #include "backend/text.h"
 #include "backend/wait.h"
 #include "miscadmin.h"
 #include "portability/instr_time.h"
+#include "shared/boottime.h"
 #include "shared/compat.h"
 #include "shared/lease.h"
 #include "shared/loaded.h"
+#include "shared/root.h"
 #include "shared/settings.h"
 #include "shared/slot.h"
 
@@ -186,7 +189,8 @@ zkl_wait_is_answered(int slotno)
 			zkl_slot_copy(slotno, &slot);
 			return slot.s_request.kind != ZKL_KIND_LOCK ||
 				!zkl_lease_is_current(slot.s_answer.generation) ||
-				zkl_lease_is_valid(slot.s_answer.generation);
+				(zkl_lease_is_valid(slot.s_answer.generation) &&
+				 !zkl_root_is_awaited(&slot));
 		default:
 			return true;
 	}
@@ -225,6 +229,7 @@ zkl_wait_until(bool (*is_over) (int slotno), int slotno,
 		{
 			look_at_gate(at, (ZklSlotKind) zkl_slots[slotno].s_request.kind);
 			look_at_drain(at, slotno);
+			zkl_root_check_slot(slotno, name);
 		}
 		act_on_deadlines(at, slotno, shown, now);
 		timeout = next_look(at, slotno, now);
@@ -237,6 +242,23 @@ zkl_wait_until(bool (*is_over) (int slotno), int slotno,
 	}
 
 	error_context_stack = callback.previous;
+}
+
+void
+zkl_wait_sleep_until(int64 due)
+{
+	for (;;)
+	{
+		int64		now = zkl_boottime_us();
+
+		if (now >= due)
+			break;
+		(void) WaitLatch(MyLatch,
+						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 (long) ((due - now + 999) / 1000), zkl_wait_event());
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+	}
 }
 
 /* ---- requests of the other kinds ---- */

@@ -52,7 +52,8 @@ extern void zkl_wait_begin_answer(ZklDeadlines *at, int64 timeout_ms,
 /*
  * Whether a request is answered.  A grant whose lease has passed meanwhile,
  * because the worker or this backend was stopped, say, is no answer yet: the
- * worker will renew the lease, or find the lock lost.
+ * worker will renew the lease, or find the lock lost.  Nor is one while it is not known
+ * which dialect the root has for the lock.
  */
 extern bool zkl_wait_is_answered(int slotno);
 
@@ -64,6 +65,9 @@ extern bool zkl_wait_is_answered(int slotno);
 extern void zkl_wait_until(bool (*is_over) (int slotno), int slotno,
 						   void (*context) (void *name), const char *name,
 						   ZklDeadlines *at);
+
+/* Sleeps until that time, in µs of CLOCK_BOOTTIME. */
+extern void zkl_wait_sleep_until(int64 due);
 
 /*
  * Makes a request of another kind than LOCK, and waits for the answer; "segment"

@@ -22,6 +22,7 @@
 #include "shared/control.h"
 #include "shared/lease.h"
 #include "shared/loaded.h"
+#include "shared/root.h"
 #include "shared/settings.h"
 #include "shared/slot.h"
 #include "shared/status.h"
@@ -171,6 +172,29 @@ check_fleet(FunctionCallInfo fcinfo, const Fleet *fleet, bool known, bool clone)
 			  "No clone of this server was found.");
 }
 
+static void
+judge_dialects(FunctionCallInfo fcinfo)
+{
+	ZklRootState state = zkl_root_state();
+	const char *detail = "Not known until the settings of the root are read.";
+	ZklRoot		root;
+	int32		rc;
+
+	(void) zkl_root_copy(&root, &rc);
+	if (state == ZKL_ROOT_UNREADABLE)
+		detail = "The settings of the root cannot be read.";
+	else if (state == ZKL_ROOT_SAME)
+		detail = "\"zklock.dialects\" agrees with the root's.";
+	else if (state == ZKL_ROOT_DIFFERS && root.is_changing)
+		detail = psprintf("\"zklock.dialects\" is \"%s\".  The root's are being changed from \"%s\" to \"%s\".",
+						  zkl_root_own_dialects(), root.dialects, root.changing);
+	else if (state == ZKL_ROOT_DIFFERS)
+		detail = psprintf("\"zklock.dialects\" is \"%s\", the root's are \"%s\".",
+						  zkl_root_own_dialects(), root.dialects);
+	put_check(fcinfo, "dialects", state != ZKL_ROOT_UNKNOWN, state == ZKL_ROOT_SAME,
+			  zkl_text_to_display(detail, (int) strlen(detail)));
+}
+
 /* ---- the clock of ZooKeeper's leader ---- */
 
 /*
@@ -189,7 +213,7 @@ read_clock(const Fleet *fleet, int64 *ahead_ms)
 	zkl_fleet_name(fleet->own.system, fleet->own.session_id, name);
 	errand = zkl_errand_make(ZKL_ERRAND_GET, &target, name, ZKL_MAX_NODE_DATA);
 	good = zkl_errand_run(errand, &target) == ZKL_RC_OK &&
-		errand->size <= sizeof(errand->data);
+		errand->size <= errand->room;
 	if (good)
 	{
 		errand->kind = ZKL_ERRAND_SET;
@@ -236,6 +260,7 @@ zkl_sql_healthcheck(PG_FUNCTION_ARGS)
 	count_used_slots(&used, &held);
 	check_session(fcinfo, &status, held);
 	check_slots(fcinfo, used);
+	judge_dialects(fcinfo);
 	fleet.timeout_ms = status.timeout_ms;
 	fleet.session_id = status.session_id;
 	if (connected)

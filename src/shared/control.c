@@ -90,6 +90,7 @@ initialize(ZklControl *control)
 	pg_atomic_init_u32(&control->ctl_gate, zkl_enabled ? ZKL_GATE_OPEN :
 					   ZKL_GATE_DISABLED);
 	pg_atomic_init_u32(&control->ctl_drain, 0);
+	pg_atomic_init_u32(&control->ctl_root_state, ZKL_ROOT_UNKNOWN);
 	pg_atomic_init_u32(&control->ctl_worker_procno, (uint32) ZKL_PROCNO_NONE);
 	SpinLockInit(&control->ctl_free_mutex);
 	control->ctl_nslots = number_of_slots();

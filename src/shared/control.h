@@ -6,6 +6,7 @@
 #define ZKL_SHARED_CONTROL_H
 
 #include "port/atomics.h"
+#include "shared/root.h"
 #include "shared/status.h"
 #include "storage/lwlock.h"
 #include "storage/spin.h"
@@ -15,8 +16,11 @@
 
 typedef struct ZklControl
 {
-	LWLock	   *ctl_lock;		/* protects ctl_status */
+	LWLock	   *ctl_lock;		/* protects ctl_status, and the next three */
 	ZklStatus	ctl_status;
+	ZklRoot		ctl_root;		/* as it was last read */
+	bool		ctl_root_known; /* it was */
+	int32		ctl_root_rc;	/* if ctl_root_state is UNREADABLE */
 
 	/*
 	 * {session generation, deadline}: the generation in the upper 24 bits,
@@ -42,6 +46,7 @@ typedef struct ZklControl
 	 */
 	pg_atomic_uint32 ctl_awaited;
 	pg_atomic_uint32 ctl_gate;	/* ZklGate; the worker writes, all read */
+	pg_atomic_uint32 ctl_root_state;	/* ZklRootState, likewise */
 
 	pg_atomic_uint32 ctl_drain; /* see draining.c */
 

@@ -22,6 +22,8 @@
 #include "znode/result.h"
 #include "znode/znode.h"
 
+#define ZKL_MAX_ERRAND_DATA	4352	/* the longest: the settings of the root */
+
 typedef enum ZklErrandKind
 {
 	ZKL_ERRAND_GET,
@@ -57,7 +59,7 @@ typedef struct ZklErrand
 								 * this server has seen */
 	uint64		known;			/* AWAIT: the fingerprint of what is known */
 	uint32		length;			/* SET, CREATE: of data */
-	char		data[ZKL_MAX_NODE_DATA];
+	char		data[ZKL_MAX_ERRAND_DATA];
 
 	/* the worker's */
 	int32		rc;				/* ZooKeeper's result code */

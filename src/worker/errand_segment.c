@@ -29,7 +29,7 @@ copy_errand(void *address, Size size, void *arg)
 		errand->path_length >= strings - errand->room)
 		return;
 	memcpy(taken->what, errand, offsetof(ZklErrand, answer));
-	taken->what->length = Min(errand->length, ZKL_MAX_NODE_DATA);
+	taken->what->length = Min(errand->length, ZKL_MAX_ERRAND_DATA);
 	taken->path = MemoryContextAlloc(TopMemoryContext,
 									 errand->path_length + 1);
 	memcpy(taken->path, zkl_errand_path(errand), errand->path_length + 1);
