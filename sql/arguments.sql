@@ -65,3 +65,10 @@ SELECT zk_lock_shared('/x', '-1 microsecond');
 SELECT zk_xact_lock('/x', timeout => '-178000000 years');
 SELECT zk_xact_lock_shared('/x', 'soon');
 \echo :LAST_ERROR_SQLSTATE
+
+-- lists of dialects
+SELECT zk_set_dialects('/a');
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_set_dialects('/a=zookeeper');
+SELECT zk_set_dialects('/a=kazoo, /a=curator_rw');
+SELECT zk_set_dialects(NULL);

@@ -651,6 +651,13 @@ LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_undrain() IS
 'allow locks again after zk_drain(); returns whether the server was being drained';
 
+CREATE FUNCTION zk_set_dialects(list text)
+RETURNS void
+AS 'MODULE_PATHNAME', 'zkl_sql_set_dialects'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_set_dialects(text) IS
+'change the dialects of distributed locks for all servers';
+
 CREATE FUNCTION zk_dump(
 	OUT path text,
 	OUT item text,
@@ -715,6 +722,7 @@ REVOKE ALL ON FUNCTION
 	zk_accept_lower_tokens(),
 	zk_drain(interval),
 	zk_undrain(),
+	zk_set_dialects(text),
 	zk_dump()
 FROM PUBLIC;
 

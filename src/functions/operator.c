@@ -14,18 +14,23 @@
 #include "backend/wait.h"
 #include "functions/row.h"
 #include "functions/slotrow.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
+#include "recipes/dialects.h"
 #include "recipes/semaphore.h"
 #include "shared/compat.h"
 #include "shared/control.h"
 #include "shared/draining.h"
 #include "shared/loaded.h"
+#include "shared/settings.h"
 #include "utils/builtins.h"
+#include "znode/dialect.h"
 
 ZKL_FUNCTION(zkl_sql_break_lock);
 ZKL_FUNCTION(zkl_sql_accept_lower_tokens);
 ZKL_FUNCTION(zkl_sql_drain);
 ZKL_FUNCTION(zkl_sql_undrain);
+ZKL_FUNCTION(zkl_sql_set_dialects);
 
 /* Nobody tells zk_drain() that something was released. */
 #define DRAIN_LOOK_MS	50
@@ -181,4 +186,25 @@ zkl_sql_undrain(PG_FUNCTION_ARGS)
 	if (ended)
 		log_drain("ended the drain of this server");
 	PG_RETURN_BOOL(ended);
+}
+
+Datum
+zkl_sql_set_dialects(PG_FUNCTION_ARGS)
+{
+	char	   *given = text_to_cstring(PG_GETARG_TEXT_PP(0));
+	char	   *list = pg_server_to_any(given, (int) strlen(given), PG_UTF8);
+	const char *broken_rule = zkl_dialect_check_list(list);
+
+	zkl_loaded_check();
+	require_superuser("must be superuser to change the dialects of distributed locks");
+	if (broken_rule != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("invalid list of dialects: \"%s\"", given),
+				 errdetail("%s", broken_rule)));
+	zkl_dialects_change(list);
+	ereport(LOG,
+			(errmsg("zklock: process %d (user \"%s\") set the dialects of root \"%s\" to \"%s\"",
+					MyProcPid, GetUserNameFromId(GetUserId(), true), zkl_root, given)));
+	PG_RETURN_VOID();
 }

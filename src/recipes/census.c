@@ -1,0 +1,151 @@
+/*
+ * census.c
+ *	  Who holds or awaits locks of certain names, whichever server or client it is.
+ *
+ * Owns nothing.  Run by backends.  Takes no locks; waits as wait.c does.
+ *
+ * Must not know what the answer is for.
+ *
+ * The znodes of leaders, leases and members of barriers do not depend on the
+ * dialects, and do not count.  The guard of a semaphore does, because it looks
+ * like a mutex.
+ */
+#include "postgres.h"
+
+#include "backend/errand.h"
+#include "backend/refusal.h"
+#include "backend/text.h"
+#include "miscadmin.h"
+#include "recipes/census.h"
+#include "shared/settings.h"
+#include "znode/dialect.h"
+
+#define FIRST_ROOM		((Size) 8192)	/* for names */
+#define MOST_FOUND		10
+
+typedef struct Census
+{
+	const char *a;				/* the lists */
+	const char *b;
+	StringInfo	who;
+	int			found;
+} Census;
+
+static ZklTarget
+directory_target(const char *name)
+{
+	ZklTarget	target = {name, zkl_text_to_display(name, (int) strlen(name)), ZKL_DIALECT_CURATOR_RW};
+
+	if (strcmp(name, "/") == 0)
+		target.path = "";		/* the root itself */
+	return target;
+}
+
+/* The children of a name's directory, as new as this call */
+static ZklErrand *
+list_children(const char *name)
+{
+	ZklTarget	target = directory_target(name);
+	Size		room = FIRST_ROOM;
+
+	for (;;)
+	{
+		ZklErrand  *errand = zkl_errand_make(ZKL_ERRAND_LIST, &target, NULL, room);
+		int32		rc;
+
+		errand->sync = true;
+		rc = zkl_errand_run(errand, &target);
+		if (rc != ZKL_RC_OK && rc != ZKL_RC_NONODE)
+			zkl_refusal_raise_failed(target.name, ZKL_ERROR_ZOOKEEPER, rc);
+		if (rc == ZKL_RC_NONODE)
+			errand->size = 0;
+		if (errand->size <= room)
+			return errand;
+		room = 2 * errand->size;
+		zkl_errand_free(errand);
+	}
+}
+
+static bool
+is_contender(const char *child)
+{
+	int			dialect;
+
+	for (dialect = 0; dialect < ZKL_LOCK_DIALECTS; dialect++)
+	{
+		ZklLockMode mode;
+		ZklSeq		seq;
+		bool		has_uuid;
+		ZklUuid		uuid;
+
+		if (zkl_znode_parse((ZklDialect) dialect, child, &mode, &seq,
+							&has_uuid, &uuid))
+			return true;
+	}
+	return false;
+}
+
+/* One that is gone by now does not count. */
+static void
+note_contender(Census *census, const char *name, const char *child)
+{
+	ZklTarget	target = directory_target(name);
+	ZklErrand  *errand = zkl_errand_make(ZKL_ERRAND_GET, &target, child,
+										 ZKL_MAX_NODE_DATA);
+	int32		rc = zkl_errand_run(errand, &target);
+	ZklNodeData data = {0};
+
+	if (rc != ZKL_RC_OK && rc != ZKL_RC_NONODE && rc != ZKL_RC_NOAUTH)
+		zkl_refusal_raise_failed(target.name, ZKL_ERROR_ZOOKEEPER, rc);
+	if (rc != ZKL_RC_NONODE)
+	{
+		census->found++;
+		if (census->who->len > 0)
+			appendStringInfoChar(census->who, '\n');
+		if (rc == ZKL_RC_OK && errand->size <= errand->room &&
+			zkl_node_data_parse(errand->answer, errand->size, &data))
+			appendStringInfo(census->who, "Server \"%s\", process %d: lock \"%s\".",
+							 zkl_text_to_display(data.server, (int) strlen(data.server)),
+							 data.pid, target.name);
+		else
+			appendStringInfo(census->who, "Another client, session 0x%016llx: lock \"%s\", znode \"%s\".",
+							 (unsigned long long) errand->stat.session_id, target.name,
+							 zkl_text_to_display(child, (int) strlen(child)));
+	}
+	zkl_errand_free(errand);
+}
+
+static void
+visit(Census *census, const char *name)
+{
+	ZklErrand  *children = list_children(name);
+	const char *child = children->answer;
+
+	check_stack_depth();
+	for (; child < children->answer + children->size && census->found < MOST_FOUND;
+		 child += strlen(child) + 1)
+	{
+		char	   *below = psprintf("%s/%s", strcmp(name, "/") == 0 ? "" : name, child);
+
+		CHECK_FOR_INTERRUPTS();
+		if (is_contender(child))
+			note_contender(census, name, child);
+		else if (child[0] != '.' && !zkl_znode_is_like(child, strlen(child)) &&
+				 !zkl_dialect_has_entry(census->a, below) &&
+				 !zkl_dialect_has_entry(census->b, below))
+			visit(census, below);
+		pfree(below);
+	}
+	zkl_errand_free(children);
+}
+
+int
+zkl_census_take(const char *a, const char *b, StringInfo who)
+{
+	Census		census = {a, b, who, 0};
+	char		path[ZKL_MAX_NAME + 1] = "";
+
+	while (census.found < MOST_FOUND && zkl_dialect_next_change(a, b, path))
+		visit(&census, path);
+	return census.found;
+}

@@ -1,0 +1,264 @@
+/*
+ * dialects.c
+ *	  Changing the dialects of the root, for all servers.
+ *
+ * Owns nothing: the list stands in a znode.  Run by backends.  Takes no locks;
+ * waits as wait.c does.
+ *
+ * Must not know how a server learns of the change, nor what it refuses.
+ *
+ * A change has three steps: a mark in the znode, which says what the list is to
+ * become; a look at all names whose dialect would change; and the new list, or
+ * the old one if a contender stands there.  While the mark is there, no server
+ * grants new requests for these names.
+ *
+ * Why no two clients hold a lock in two dialects:
+ *
+ * - Each server watches the znode.  ZooKeeper delivers the event ahead of all
+ *	 answers about later writes.  So if a contender was created after the mark, its
+ *	 server knows of the mark when it learns of that, and refuses the request.
+ * - A server that has a new connection, and so no watch, takes no grant until it
+ *	 has read the znode there.
+ * - If a contender was created before the mark, it stands in the listing, which
+ *	 is made later.  If its session has ended meanwhile, it is gone, and so is the
+ *	 lease of its server: the look begins a session timeout after the mark.
+ * - If the look finds nobody, nobody comes until the new list is written, and
+ *	 then only servers whose own list gives the name its new dialect.
+ *
+ * The waiting time also lets those who were waiting leave the queues.  Each
+ * write expects the version before it.  So if two calls run at the same time,
+ * one of them fails, and leaves the mark to the other.  If a caller crashes, the
+ * mark stays, and the next call replaces it.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "backend/errand.h"
+#include "backend/fleet.h"
+#include "backend/refusal.h"
+#include "backend/root.h"
+#include "backend/text.h"
+#include "recipes/census.h"
+#include "recipes/dialects.h"
+#include "shared/boottime.h"
+#include "shared/root.h"
+#include "shared/settings.h"
+#include "shared/status.h"
+#include "utils/memutils.h"
+#include "utils/resowner.h"
+
+static const ZklTarget settings = {ZKL_ROOT_SETTINGS, ZKL_ROOT_SETTINGS, ZKL_DIALECT_CURATOR_RW};
+
+/* The znode as this call has read or written it last */
+typedef struct Record
+{
+	ZklRoot		root;
+	int32		version;
+} Record;
+
+/* ---- the znode ---- */
+
+static void
+read_settings(Record *record)
+{
+	ZklErrand  *errand = zkl_errand_make(ZKL_ERRAND_GET, &settings, NULL,
+										 ZKL_MAX_ERRAND_DATA);
+	int32		rc;
+
+	errand->sync = true;
+	while ((rc = zkl_errand_run(errand, &settings)) == ZKL_RC_UNKNOWN)
+		;
+	if (rc != ZKL_RC_OK || errand->size > errand->room ||
+		!zkl_root_read(errand->answer, errand->size, &record->root))
+		zkl_root_raise_unreadable(rc);
+	record->version = errand->stat.version;
+	zkl_errand_free(errand);
+}
+
+static bool
+same_root(const ZklRoot *a, const ZklRoot *b)
+{
+	return strcmp(a->dialects, b->dialects) == 0 &&
+		a->is_changing == b->is_changing &&
+		strcmp(a->changing, b->changing) == 0;
+}
+
+static int32
+try_to_write(const Record *record, const ZklRoot *root)
+{
+	ZklErrand  *errand = zkl_errand_make(ZKL_ERRAND_SET, &settings, NULL, 0);
+	StringInfoData data;
+	int32		rc;
+
+	initStringInfo(&data);
+	zkl_root_put(&data, root);
+	Assert(data.len <= (int) sizeof(errand->data));
+	errand->version = record->version;
+	errand->length = (uint32) data.len;
+	memcpy(errand->data, data.data, data.len);
+	rc = zkl_errand_run(errand, &settings);
+	zkl_errand_free(errand);
+	return rc;
+}
+
+/*
+ * If the answer is lost, the version tells whether the write was made.  False:
+ * another call was faster.
+ */
+static bool
+write_settings(Record *record, const ZklRoot *root)
+{
+	for (;;)
+	{
+		int32		rc = try_to_write(record, root);
+		Record		now;
+
+		if (rc == ZKL_RC_OK)
+			break;
+		if (rc != ZKL_RC_UNKNOWN && rc != ZKL_RC_BADVERSION)
+			zkl_root_raise_unreadable(rc);
+		read_settings(&now);
+		if (now.version == record->version + 1 && same_root(&now.root, root))
+			break;
+		if (now.version != record->version)
+			return false;
+	}
+	record->root = *root;
+	record->version++;
+	return true;
+}
+
+static void
+write_or_fail(Record *record, const ZklRoot *root)
+{
+	if (!write_settings(record, root))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("could not change the dialects of root \"%s\"", zkl_root),
+				 errdetail("Another call of zk_set_dialects() has changed them meanwhile.")));
+}
+
+/* ---- the steps ---- */
+
+static void
+note_timeout(void *longest, const ZklFleetServer *server)
+{
+	if (server->readable)
+		*(uint32 *) longest = Max(*(uint32 *) longest,
+								  (uint32) server->entry.timeout_ms);
+}
+
+/* A session timeout: the longest one of the fleet that is known */
+static void
+wait_for_servers(void)
+{
+	int64		start = zkl_boottime_us();
+	uint32		longest = zkl_status_timeout_ms();
+
+	zkl_fleet_each(note_timeout, &longest);
+	zkl_wait_sleep_until(start + (int64) longest * 1000);
+}
+
+static void
+look_for_contenders(const ZklRoot *root)
+{
+	StringInfoData who;
+
+	initStringInfo(&who);
+	if (zkl_census_take(root->dialects, root->changing, &who) > 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("could not change the dialects of root \"%s\" because locks concerned are held or awaited",
+						zkl_root),
+				 errdetail("%s", zkl_text_for_client(who.data)),
+				 errhint("Try again when these locks are released.")));
+}
+
+/*
+ * What comes after the mark.  It runs as a subtransaction, so that the mark can
+ * be taken back after an error.
+ */
+static void
+finish_change(Record *record)
+{
+	ZklRoot		done = {0};
+
+	wait_for_servers();
+	look_for_contenders(&record->root);
+	strlcpy(done.dialects, record->root.changing, sizeof(done.dialects));
+	write_or_fail(record, &done);
+}
+
+static void
+take_mark_back(Record *record, MemoryContext context)
+{
+	ZklRoot		before = {0};
+
+	strlcpy(before.dialects, record->root.dialects, sizeof(before.dialects));
+	PG_TRY();
+	{
+		(void) write_settings(record, &before);
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(context);
+		FlushErrorState();
+		ereport(WARNING,
+				(errmsg("the dialects of root \"%s\" may still be marked as changing",
+						zkl_root),
+				 errhint("Call zk_set_dialects() again, with the new list or the old one.")));
+	}
+	PG_END_TRY();
+}
+
+static void
+finish_or_take_back(Record *record)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(context);
+	PG_TRY();
+	{
+		finish_change(record);
+		ReleaseCurrentSubTransaction();
+		MemoryContextSwitchTo(context);
+		CurrentResourceOwner = owner;
+	}
+	PG_CATCH();
+	{
+		ErrorData  *error;
+
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+		MemoryContextSwitchTo(context);
+		CurrentResourceOwner = owner;
+		take_mark_back(record, context);
+		ReThrowError(error);
+	}
+	PG_END_TRY();
+}
+
+void
+zkl_dialects_change(const char *list)
+{
+	Record		record;
+	ZklRoot		wanted = {0};
+
+	read_settings(&record);
+	strlcpy(wanted.dialects, record.root.dialects, sizeof(wanted.dialects));
+	zkl_dialect_normalize(list, wanted.changing);
+	wanted.is_changing = strcmp(wanted.changing, wanted.dialects) != 0;
+	if (wanted.is_changing)
+	{
+		write_or_fail(&record, &wanted);
+		finish_or_take_back(&record);
+		return;
+	}
+	wanted.changing[0] = '\0';
+	if (record.root.is_changing)
+		write_or_fail(&record, &wanted);
+}
