@@ -24,6 +24,7 @@ SELECT c.relname
 \d zk_locks
 \d zk_status
 \d zk_servers
+\d zk_stat_locks
 
 -- every function, view and column says what it is for
 SELECT p.oid::regprocedure
@@ -35,7 +36,7 @@ SELECT c.relname
    AND obj_description(c.oid, 'pg_class') IS NULL;
 SELECT c.relname, a.attname
   FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
- WHERE c.relname IN ('zk_locks', 'zk_status', 'zk_servers', 'zk_queue_row', 'zk_leader_row')
+ WHERE c.relname IN ('zk_locks', 'zk_status', 'zk_servers', 'zk_stat_locks', 'zk_queue_row', 'zk_leader_row')
    AND col_description(c.oid, a.attnum) IS NULL;
 
 -- a function that returns rows names their columns

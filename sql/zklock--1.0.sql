@@ -351,7 +351,9 @@ CREATE TYPE zk_status_row AS (
 	watches bigint,
 	last_error text,
 	last_error_at timestamptz,
-	draining boolean);
+	draining boolean,
+	stats_reset timestamptz,
+	stats_evicted bigint);
 COMMENT ON TYPE zk_status_row IS
 'row of the view zk_status';
 
@@ -361,7 +363,36 @@ AS 'MODULE_PATHNAME', 'zkl_sql_status'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
 ROWS 1;
 COMMENT ON FUNCTION zk_get_status() IS
-'row of the view zk_status: state, server, session_id, session_timeout, lease_remaining, worker_pid, session_pid, locks_held, waiting, connects, sessions_lost, batches, operations, listings, creates, continuity, watches, last_error, last_error_at, draining';
+'row of the view zk_status: state, server, session_id, session_timeout, lease_remaining, worker_pid, session_pid, locks_held, waiting, connects, sessions_lost, batches, operations, listings, creates, continuity, watches, last_error, last_error_at, draining, stats_reset, stats_evicted';
+
+CREATE TYPE zk_stat_lock_row AS (
+	path text,
+	acquires bigint,
+	waited bigint,
+	total_wait_time double precision,
+	mean_wait_time double precision,
+	max_wait_time double precision,
+	total_hold_time double precision,
+	max_hold_time double precision,
+	timeouts bigint,
+	denials bigint,
+	losses bigint);
+COMMENT ON TYPE zk_stat_lock_row IS
+'row of the view zk_stat_locks';
+
+CREATE FUNCTION zk_get_stat_locks()
+RETURNS SETOF zk_stat_lock_row
+AS 'MODULE_PATHNAME', 'zkl_sql_stat_locks'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_get_stat_locks() IS
+'rows of the view zk_stat_locks: path, acquires, waited, total_wait_time, mean_wait_time, max_wait_time, total_hold_time, max_hold_time, timeouts, denials, losses';
+
+CREATE FUNCTION zk_stat_reset()
+RETURNS void
+AS 'MODULE_PATHNAME', 'zkl_sql_stat_reset'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_stat_reset() IS
+'make zk_stat_locks empty, so that it counts from now on';
 
 CREATE TYPE zk_queue_row AS (
 	"position" integer,
@@ -552,6 +583,37 @@ COMMENT ON COLUMN zk_status.last_error_at IS
 'time of the last error, or null';
 COMMENT ON COLUMN zk_status.draining IS
 'true from zk_drain() to zk_undrain()';
+COMMENT ON COLUMN zk_status.stats_reset IS
+'time since which zk_stat_locks counts';
+COMMENT ON COLUMN zk_status.stats_evicted IS
+'number of names that made room for others in zk_stat_locks since then';
+
+CREATE VIEW zk_stat_locks AS SELECT * FROM zk_get_stat_locks();
+
+COMMENT ON VIEW zk_stat_locks IS
+'what the sessions of this server had of each distributed lock since zk_status.stats_reset';
+COMMENT ON COLUMN zk_stat_locks.path IS
+'name of the lock or semaphore, or null if the role may not see it';
+COMMENT ON COLUMN zk_stat_locks.acquires IS
+'number of times that a session had the lock, and no longer has it';
+COMMENT ON COLUMN zk_stat_locks.waited IS
+'of these, how often the session had to wait for another holder';
+COMMENT ON COLUMN zk_stat_locks.total_wait_time IS
+'time from the requests to the grants of these acquires, in milliseconds';
+COMMENT ON COLUMN zk_stat_locks.mean_wait_time IS
+'mean of that time, in milliseconds';
+COMMENT ON COLUMN zk_stat_locks.max_wait_time IS
+'maximum of that time, in milliseconds';
+COMMENT ON COLUMN zk_stat_locks.total_hold_time IS
+'time for which sessions held the lock, in milliseconds';
+COMMENT ON COLUMN zk_stat_locks.max_hold_time IS
+'maximum of that time, in milliseconds';
+COMMENT ON COLUMN zk_stat_locks.timeouts IS
+'number of waits that ended with the error of a timeout';
+COMMENT ON COLUMN zk_stat_locks.denials IS
+'number of tries that did not get the lock';
+COMMENT ON COLUMN zk_stat_locks.losses IS
+'number of times that a session lost the lock';
 
 CREATE VIEW zk_servers AS SELECT * FROM zk_get_servers();
 
@@ -713,6 +775,8 @@ REVOKE ALL ON FUNCTION
 	zk_get_locks(),
 	zk_get_status(),
 	zk_get_servers(),
+	zk_get_stat_locks(),
+	zk_stat_reset(),
 	zk_version(),
 	zk_healthcheck(),
 	zk_queue(text),
@@ -726,11 +790,12 @@ REVOKE ALL ON FUNCTION
 	zk_dump()
 FROM PUBLIC;
 
-REVOKE ALL ON zk_locks, zk_status, zk_servers FROM PUBLIC;
+REVOKE ALL ON zk_locks, zk_status, zk_servers, zk_stat_locks FROM PUBLIC;
 
 GRANT EXECUTE ON FUNCTION
-	zk_get_locks(), zk_get_status(), zk_get_servers(), zk_queue(text),
+	zk_get_locks(), zk_get_status(), zk_get_servers(), zk_get_stat_locks(),
+	zk_queue(text),
 	zk_leader(text), zk_version(), zk_healthcheck()
 TO pg_monitor;
 
-GRANT SELECT ON zk_locks, zk_status, zk_servers TO pg_monitor;
+GRANT SELECT ON zk_locks, zk_status, zk_servers, zk_stat_locks TO pg_monitor;

@@ -45,6 +45,9 @@ zkl_lock_request_submit(const ZklLockRequest *request, bool together,
 	slot->s_request.together = together;
 	slot->s_request.max = request->max;
 	slot->s_request.guard = request->guard;
+	slot->s_request.waited = request->waited;
+	slot->s_request.asked_us = request->asked_us != 0 ? request->asked_us :
+		zkl_boottime_us();
 
 	/* A try that must not wait at all is submitted as timed out. */
 	slot->s_holder.timed_out = request->is_try &&

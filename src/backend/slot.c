@@ -102,14 +102,16 @@ zkl_slot_release(int slotno)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 	ZklSlotState left;
-	int64		now = zkl_boottime_ms();
+	int64		now_us = zkl_boottime_us();
 	bool		solitary;
 	bool		kept;
 
 	SpinLockAcquire(&slot->s_mutex);
 	left = slot->s_state;
-	if (left != ZKL_SLOT_GRANTED || !slot->s_holder.taken || zkl_slot_is_over(slot, now))
+	if (left != ZKL_SLOT_GRANTED || !slot->s_holder.taken ||
+		zkl_slot_is_over(slot, now_us / 1000))
 		slot->s_keep_until = 0;
+	slot->s_holder.released_us = now_us;
 	kept = slot->s_keep_until != 0;
 	solitary = slot->s_answer.solitary;
 	Assert(left != ZKL_SLOT_FREE && left != ZKL_SLOT_CLAIMED);
@@ -131,6 +133,16 @@ zkl_slot_time_out(int slotno)
 	slot->s_holder.timed_out = true;
 	SpinLockRelease(&slot->s_mutex);
 	zkl_dirty_set(slotno, ZKL_WAKE_NOW);
+}
+
+void
+zkl_slot_give_up(int slotno)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+
+	SpinLockAcquire(&slot->s_mutex);
+	slot->s_holder.gave_up = true;
+	SpinLockRelease(&slot->s_mutex);
 }
 
 void

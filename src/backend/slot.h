@@ -46,6 +46,9 @@ extern void zkl_slot_time_out(int slotno);
  */
 extern bool zkl_slot_is_held(int slotno, uint32 generation, ZklError *error);
 
+/* Notes, for the statistics, that the wait ends with the error of a timeout. */
+extern void zkl_slot_give_up(int slotno);
+
 extern void zkl_slot_set_holds(int slotno, uint32 holds);
 
 /*

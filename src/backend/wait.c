@@ -16,6 +16,7 @@
 #include "backend/request.h"
 #include "backend/retreat.h"
 #include "backend/root.h"
+#include "backend/slot.h"
 #include "backend/stall.h"
 #include "backend/text.h"
 #include "backend/wait.h"
@@ -27,7 +28,6 @@
 #include "shared/loaded.h"
 #include "shared/root.h"
 #include "shared/settings.h"
-#include "shared/slot.h"
 
 /* The worker does not tell when it has freed a slot. */
 #define OWN_SLOT_LOOK_MS	10
@@ -162,6 +162,8 @@ act_on_deadlines(ZklDeadlines *at, int slotno, const char *name, int64 now)
 {
 	if (now >= at->look && at->look < at->lock_timeout)
 		look_for_stall(at, slotno, name, now);
+	if (now >= at->lock_timeout && slotno != ZKL_NO_SLOT)
+		zkl_slot_give_up(slotno);
 	if (now >= at->lock_timeout)
 		zkl_stall_raise_lock_timeout(slotno, name, at->raises_after_ms);
 	if (now >= at->answer && zkl_stall_is_worker(slotno))

@@ -26,13 +26,14 @@
 #include "shared/draining.h"
 #include "shared/lease.h"
 #include "shared/loaded.h"
+#include "shared/lockstats.h"
 #include "shared/settings.h"
 #include "shared/slot.h"
 #include "shared/status.h"
 #include "utils/acl.h"
 
 #define LOCKS_COLUMNS	12
-#define STATUS_COLUMNS	20
+#define STATUS_COLUMNS	22
 
 ZKL_FUNCTION(zkl_sql_locks);
 ZKL_FUNCTION(zkl_sql_status);
@@ -194,6 +195,17 @@ add_counters(ZklRow *row, const ZklStatus *status)
 	zkl_row_add(row, Int64GetDatum((int64) status->watches));
 }
 
+static void
+add_statistics(ZklRow *row)
+{
+	TimestampTz since;
+	int64		evicted;
+
+	zkl_lockstats_since(&since, &evicted);
+	zkl_row_add(row, TimestampTzGetDatum(since));
+	zkl_row_add(row, Int64GetDatum(evicted));
+}
+
 Datum
 zkl_sql_status(PG_FUNCTION_ARGS)
 {
@@ -221,6 +233,7 @@ zkl_sql_status(PG_FUNCTION_ARGS)
 						 hosts ? sizeof(status.last_error) : 1);
 	zkl_row_time_or_null(&row, status.last_error_at);
 	zkl_row_add(&row, BoolGetDatum(zkl_draining_number() != 0));
+	add_statistics(&row);
 
 	Assert(row.n == STATUS_COLUMNS);
 	zkl_row_put(fcinfo, &row);

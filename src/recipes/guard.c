@@ -81,13 +81,17 @@ typedef struct PermitRun
 static ZklPermitAnswer
 get_permits(const PermitRun *run)
 {
+	ZklLockRequest request = *run->request;
+	ZklSlot		slot;
 	int			first = zkl_request_count();
 	int			i;
 
+	zkl_slot_copy(guard.slotno, &slot);
+	request.waited = slot.s_answer.blocked;
 	for (i = 0; i < run->n; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		zkl_lock_request_submit(run->request, false, i + 1 < run->n);
+		zkl_lock_request_submit(&request, false, i + 1 < run->n);
 	}
 	for (i = 0; i < run->n; i++)
 	{

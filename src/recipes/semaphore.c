@@ -22,6 +22,7 @@
 #include "recipes/guard.h"
 #include "recipes/maximum.h"
 #include "recipes/semaphore.h"
+#include "shared/boottime.h"
 #include "shared/lease.h"
 #include "shared/slot.h"
 
@@ -35,6 +36,7 @@ typedef struct Semaphore
 	const ZklSemaphoreRequest *call;
 	ZklDeadlines at;			/* of the whole call */
 	int64		over;			/* when a try times out */
+	int64		asked_us;		/* when the call began, by CLOCK_BOOTTIME */
 	ZklTarget	directory;
 	ZklTarget	guard;
 	ZklTarget	permits;
@@ -153,6 +155,7 @@ fill_in_request(Semaphore *s, const ZklTarget *target, ZklLockRequest *request)
 	request->is_try = is_refusable(s->call);
 	request->timeout_ms = s->call->timeout_ms;
 	request->at = &s->at;
+	request->asked_us = s->asked_us;
 	request->sibling = -1;
 	request->max = (uint32) s->call->max;
 }
@@ -312,6 +315,7 @@ zkl_semaphore_acquire(const ZklSemaphoreRequest *call, int64 *token)
 	zkl_lifetime_check_allowed(call->lifetime);
 	zkl_quota_check_room(zkl_hold_count(), call->permits + GUARDS);
 	s.call = call;
+	s.asked_us = zkl_boottime_us();
 	s.over = zkl_wait_after_ms(zkl_wait_clock(), call->timeout_ms);
 	zkl_wait_begin_lock(&s.at, is_refusable(call), call->timeout_ms);
 	refuse_self_deadlock(&s);

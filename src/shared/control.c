@@ -16,6 +16,7 @@
 #include "shared/control.h"
 #include "shared/dirty.h"
 #include "shared/gate.h"
+#include "shared/lockstats.h"
 #include "shared/settings.h"
 #include "shared/slot.h"
 #include "storage/ipc.h"
@@ -52,10 +53,16 @@ slots_offset(void)
 }
 
 static Size
-links_offset(void)
+lockstats_offset(void)
 {
 	return add_size(slots_offset(),
 					MAXALIGN(mul_size(number_of_slots(), sizeof(ZklSlot))));
+}
+
+static Size
+links_offset(void)
+{
+	return add_size(lockstats_offset(), MAXALIGN(zkl_lockstats_size()));
 }
 
 static Size
@@ -70,7 +77,7 @@ request_hook(void)
 	if (previous_request_hook)
 		previous_request_hook();
 	RequestAddinShmemSpace(total_size());
-	RequestNamedLWLockTranche(TRANCHE_NAME, 1);
+	RequestNamedLWLockTranche(TRANCHE_NAME, 2);
 }
 
 static void
@@ -79,7 +86,8 @@ initialize(ZklControl *control)
 	int			i;
 
 	memset(control, 0, total_size());
-	control->ctl_lock = &GetNamedLWLockTranche(TRANCHE_NAME)->lock;
+	control->ctl_lock = &GetNamedLWLockTranche(TRANCHE_NAME)[0].lock;
+	control->ctl_lockstats_lock = &GetNamedLWLockTranche(TRANCHE_NAME)[1].lock;
 	control->ctl_status.worker_procno = ZKL_PROCNO_NONE;
 	pg_atomic_init_u64(&control->ctl_lease, 0);
 	pg_atomic_init_u64(&control->ctl_next_owner, 1);
@@ -96,6 +104,7 @@ initialize(ZklControl *control)
 	control->ctl_nslots = number_of_slots();
 	control->ctl_nrequests = zkl_max_requests;
 	zkl_dirty_init(control->ctl_nslots);
+	zkl_lockstats_init();
 	for (i = 0; i < control->ctl_nslots; i++)
 	{
 		SpinLockInit(&zkl_slots[i].s_mutex);
@@ -121,6 +130,7 @@ startup_hook(void)
 	base = (char *) control;
 	zkl_dirty_attach(base + dirty_offset());
 	zkl_slots = (ZklSlot *) (base + slots_offset());
+	zkl_lockstats_attach(base + lockstats_offset());
 	free_next = (int *) (base + links_offset());
 	if (!found)
 		initialize(control);

@@ -16,6 +16,7 @@
 
 typedef struct ZklControl
 {
+	LWLock	   *ctl_lockstats_lock; /* protects the table of lockstats.c */
 	LWLock	   *ctl_lock;		/* protects ctl_status, and the next three */
 	ZklStatus	ctl_status;
 	ZklRoot		ctl_root;		/* as it was last read */
@@ -63,8 +64,8 @@ typedef struct ZklControl
 	pg_atomic_uint32 ctl_worker_procno;
 
 	/*
-	 * Behind this struct follow the bits of dirty.c, the slots, and the links
-	 * of the list of free slots.
+	 * Behind this struct follow the bits of dirty.c, the slots, the table of
+	 * lockstats.c, and the links of the list of free slots.
 	 */
 } ZklControl;
 

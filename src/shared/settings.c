@@ -36,6 +36,7 @@ int			zkl_max_requests = 1000;
 int			zkl_max_requests_per_session = -1;
 int			zkl_max_at_least = 3600 * 1000;
 bool		zkl_session_locks = true;
+int			zkl_track_locks = 1000;
 int			zkl_connect_timeout = 10000;
 bool		zkl_reentrant = true;
 int			zkl_commit_wait = -1;
@@ -371,6 +372,19 @@ define_limits(void)
 }
 
 static void
+define_statistics_settings(void)
+{
+	DefineCustomIntVariable("zklock.track_locks",
+							"Sets for how many names of distributed locks statistics are kept.",
+							"Zero keeps none.  If there are more names, those that were used least recently make room.",
+							&zkl_track_locks,
+							1000, 0, 100000,
+							PGC_POSTMASTER,
+							0,
+							NULL, NULL, NULL);
+}
+
+static void
 define_request_settings(void)
 {
 	DefineCustomIntVariable("zklock.connect_timeout",
@@ -423,6 +437,7 @@ zkl_settings_define(void)
 	define_tls_settings();
 	define_trace_settings();
 	define_limits();
+	define_statistics_settings();
 	define_request_settings();
 	MarkGUCPrefixReserved("zklock");
 }

@@ -134,6 +134,8 @@ typedef struct ZklSlotRequest
 	bool		together;		/* one of several requested at once */
 	bool		guard;			/* of a semaphore, for a moment: see
 								 * recipes/guard.h */
+	bool		waited;			/* dialect PERMIT: the guard had to wait */
+	int64		asked_us;		/* when the call began; CLOCK_BOOTTIME */
 	uint32		max;			/* dialect PERMIT: see core/permits.h */
 	int			procno;			/* the backend's PGPROC, for its latch */
 	int			pid;
@@ -161,13 +163,18 @@ typedef struct ZklSlotHolder
 	bool		quiet;			/* never signal the backend: it has not taken
 								 * the grant, or is past its commit check */
 	bool		taken;			/* it has taken the grant */
+	bool		gave_up;		/* its wait timed out, with an error */
 	uint32		holds;			/* counted re-entry, for zk_locks */
+	int64		released_us;	/* when a GRANTED slot was released;
+								 * CLOCK_BOOTTIME */
 } ZklSlotHolder;
 
 /* What the worker answers, and tells of a hold as it goes on */
 typedef struct ZklSlotAnswer
 {
-	bool		blocked;		/* it waits for others; told if together */
+	bool		blocked;		/* it had to wait for others; known if
+								 * together, or for the statistics */
+	bool		denied;
 	bool		solitary;		/* no other session seemed to wait */
 	int64		token;			/* fencing token of the grant */
 	uint32		generation;		/* session generation of the grant or node */
@@ -175,6 +182,9 @@ typedef struct ZklSlotAnswer
 	int32		zkrc;
 	uint64		dsm_size;
 	TimestampTz granted_at;		/* 0: not yet */
+	int64		granted_us;		/* the same, and when it became LOST, by
+								 * CLOCK_BOOTTIME; 0: not yet */
+	int64		lost_us;
 	int64		revoke_zxid;	/* of the last request to give the lock up; 0:
 								 * none */
 	char		revoker[ZKL_MAX_REVOKER];	/* whose it was; UTF-8, may be

@@ -18,6 +18,7 @@
 #include "worker/slot.h"
 
 #include "shared/server_name.h"
+#include "shared/settings.h"
 #include "worker/bounds.h"
 #include "worker/breaklock.h"
 #include "worker/dumps.h"
@@ -81,6 +82,20 @@ format_node_data(const ZklSlot *slot, char *buf)
 	return zkl_node_data_format(&data, buf, ZKL_MAX_NODE_DATA);
 }
 
+/*
+ * The core tells once if the request has to wait for others: for the backend if
+ * it has requested several locks together, else for the statistics.  It tells
+ * nothing about permits.
+ */
+static bool
+is_told_when_blocked(const ZklSlot *slot)
+{
+	return !slot->s_answer.blocked &&
+		(slot->s_request.together ||
+		 (zkl_track_locks > 0 &&
+		  slot->s_request.dialect != ZKL_DIALECT_PERMIT));
+}
+
 static void
 describe_demand(const ZklSlot *slot, ZklDemand *demand, char *data)
 {
@@ -91,7 +106,7 @@ describe_demand(const ZklSlot *slot, ZklDemand *demand, char *data)
 	demand->sibling = slot->s_request.sibling;
 	demand->max = slot->s_request.max;
 	demand->timed_out = slot->s_request.is_try && slot->s_holder.timed_out;
-	demand->together = slot->s_request.together && !slot->s_answer.blocked;
+	demand->together = is_told_when_blocked(slot);
 	demand->data = data;
 	demand->data_length = format_node_data(slot, data);
 }

@@ -20,6 +20,7 @@
 #include "shared/wakeup.h"
 #include "utils/timestamp.h"
 #include "worker/slot.h"
+#include "worker/tally.h"
 
 /* ---- the worker's steps ---- */
 
@@ -28,7 +29,8 @@ zkl_slot_grant(int slotno, int64 token, uint32 generation, bool solitary)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 	TimestampTz now = GetCurrentTimestamp();
-	int64		now_ms = zkl_boottime_ms();
+	int64		now_us = zkl_boottime_us();
+	int64		now_ms = now_us / 1000;
 	bool		done;
 	int			procno;
 
@@ -45,6 +47,7 @@ zkl_slot_grant(int slotno, int64 token, uint32 generation, bool solitary)
 		slot->s_answer.solitary = solitary;
 		slot->s_answer.generation = generation;
 		slot->s_answer.granted_at = now;
+		slot->s_answer.granted_us = now_us;
 		slot->s_state = ZKL_SLOT_GRANTED;
 	}
 	SpinLockRelease(&slot->s_mutex);
@@ -57,13 +60,16 @@ void
 zkl_slot_block(int slotno)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
+	bool		together;
 	int			procno;
 
 	SpinLockAcquire(&slot->s_mutex);
 	slot->s_answer.blocked = true;
+	together = slot->s_request.together;
 	procno = slot->s_request.procno;
 	SpinLockRelease(&slot->s_mutex);
-	zkl_wakeup_later(procno);
+	if (together)
+		zkl_wakeup_later(procno);
 }
 
 /* WAITING -> an answer that is no */
@@ -81,6 +87,7 @@ answer_no(int slotno, ZklSlotState to, ZklError error, int32 zkrc)
 	{
 		slot->s_answer.error = error;
 		slot->s_answer.zkrc = zkrc;
+		slot->s_answer.denied = to == ZKL_SLOT_DENIED;
 		slot->s_state = to;
 	}
 	SpinLockRelease(&slot->s_mutex);
@@ -118,9 +125,10 @@ zkl_slot_too_large(int slotno, uint64 size)
  * the signal.
  */
 static void
-lose_locked(ZklSlot *slot, ZklError error)
+lose_locked(ZklSlot *slot, ZklError error, int64 now_us)
 {
 	slot->s_answer.error = error;
+	slot->s_answer.lost_us = now_us;
 	slot->s_state = ZKL_SLOT_LOST;
 	if (!slot->s_holder.quiet && slot->s_request.lost_action == ZKL_LOST_CANCEL)
 		kill(slot->s_request.pid, SIGINT);
@@ -139,6 +147,7 @@ bool
 zkl_slot_lose(int slotno, ZklError error)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
+	int64		now_us = zkl_boottime_us();
 	bool		done;
 	int			procno;
 
@@ -146,7 +155,7 @@ zkl_slot_lose(int slotno, ZklError error)
 	done = slot->s_state == ZKL_SLOT_GRANTED;
 	procno = slot->s_request.procno;
 	if (done)
-		lose_locked(slot, error);
+		lose_locked(slot, error, now_us);
 	SpinLockRelease(&slot->s_mutex);
 	if (done)
 		announce_loss(procno);
@@ -186,15 +195,16 @@ bool
 zkl_slot_overdue(int slotno, bool *just_now)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
-	int64		now = zkl_boottime_ms();
+	int64		now_us = zkl_boottime_us();
 	bool		may_go;
 	int			procno;
 
 	SpinLockAcquire(&slot->s_mutex);
-	*just_now = slot->s_state == ZKL_SLOT_GRANTED && zkl_slot_is_over(slot, now);
+	*just_now = slot->s_state == ZKL_SLOT_GRANTED &&
+		zkl_slot_is_over(slot, now_us / 1000);
 	procno = slot->s_request.procno;
 	if (*just_now)
-		lose_locked(slot, zkl_slot_why_over(slot));
+		lose_locked(slot, zkl_slot_why_over(slot), now_us);
 	may_go = slot->s_state == ZKL_SLOT_LOST &&
 		zkl_error_ends_znode((ZklError) slot->s_answer.error) &&
 		!(slot->s_holder.quiet && slot->s_holder.taken);
@@ -320,6 +330,8 @@ zkl_slot_free(int slotno)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 
+	if (slotno < zkl_control->ctl_nrequests)
+		zkl_tally_slot(slot);
 	SpinLockAcquire(&slot->s_mutex);
 	Assert(slot->s_state == ZKL_SLOT_RELEASED);
 	slot->s_state = ZKL_SLOT_FREE;

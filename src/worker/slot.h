@@ -31,7 +31,7 @@ extern bool zkl_slot_overdue(int slotno, bool *just_now);
 /* When a GRANTED slot's time is over, in ms; 0: never */
 extern int64 zkl_slot_until(int slotno);
 
-/* Its request has to wait for others; its owner is told. */
+/* Its request has to wait for others; its owner is told if it is "together". */
 extern void zkl_slot_block(int slotno);
 
 /*

@@ -1,0 +1,90 @@
+/*
+ * statfuncs.c
+ *	  The set-returning function behind zk_stat_locks, and zk_stat_reset().
+ *
+ * Decides what a role may see of the statistics.  Run by backends.  Takes no
+ * locks but, through lockstats.h, that of the table, for a few rows at a time:
+ * each row is consistent, but the set is no snapshot.
+ *
+ * Must not know how the counts come about.
+ *
+ * A lock's name is only shown to roles that may read all statistics: the counts
+ * belong to no session.
+ */
+#include "postgres.h"
+
+#include "catalog/pg_authid.h"
+#include "functions/row.h"
+#include "miscadmin.h"
+#include "shared/loaded.h"
+#include "shared/lockstats.h"
+#include "utils/acl.h"
+
+#define STAT_LOCKS_COLUMNS	11
+#define ROWS_AT_A_TIME		32
+
+ZKL_FUNCTION(zkl_sql_stat_locks);
+ZKL_FUNCTION(zkl_sql_stat_reset);
+
+/* In ms, as PostgreSQL's own statistics have it */
+static void
+add_time(ZklRow *row, double us)
+{
+	zkl_row_add(row, Float8GetDatum(us / 1000));
+}
+
+static void
+put_counts(FunctionCallInfo fcinfo, const ZklLockstatsRow *stats, bool visible)
+{
+	const ZklLockstatsCounts *counts = &stats->counts;
+	ZklRow		row = {0};
+
+	zkl_row_utf8_or_null(&row, visible ? stats->path : "",
+						 visible ? sizeof(stats->path) : 1);
+	zkl_row_add(&row, Int64GetDatum(counts->acquires));
+	zkl_row_add(&row, Int64GetDatum(counts->waited));
+	add_time(&row, (double) counts->wait_time);
+	add_time(&row, (double) counts->wait_time / (double) Max(counts->acquires, 1));
+	add_time(&row, (double) counts->longest_wait);
+	add_time(&row, (double) counts->hold_time);
+	add_time(&row, (double) counts->longest_hold);
+	zkl_row_add(&row, Int64GetDatum(counts->timeouts));
+	zkl_row_add(&row, Int64GetDatum(counts->denials));
+	zkl_row_add(&row, Int64GetDatum(counts->losses));
+
+	Assert(row.n == STAT_LOCKS_COLUMNS);
+	zkl_row_put(fcinfo, &row);
+}
+
+Datum
+zkl_sql_stat_locks(PG_FUNCTION_ARGS)
+{
+	bool		visible = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
+	ZklLockstatsRow *rows = palloc(ROWS_AT_A_TIME * sizeof(ZklLockstatsRow));
+	int			from = 0,
+				n,
+				i;
+
+	zkl_loaded_check();
+	InitMaterializedSRF(fcinfo, 0);
+	while ((n = zkl_lockstats_read(from, rows, ROWS_AT_A_TIME)) > 0)
+	{
+		CHECK_FOR_INTERRUPTS();
+		for (i = 0; i < n; i++)
+			put_counts(fcinfo, &rows[i], visible);
+		from += n;
+	}
+	return (Datum) 0;
+}
+
+Datum
+zkl_sql_stat_reset(PG_FUNCTION_ARGS)
+{
+	zkl_loaded_check();
+	if (!superuser())
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("must be superuser to reset the statistics of distributed locks")));
+	zkl_lockstats_reset();
+	PG_RETURN_VOID();
+}
