@@ -304,6 +304,45 @@ LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_once_reset(text) IS
 'forget the recorded runs of a job, so that it can run again; returns whether there were any';
 
+CREATE TYPE zk_once_row AS (
+	path text,
+	last_run_at timestamptz,
+	server text,
+	pid integer,
+	last_period_at timestamptz,
+	run_keys text[],
+	recorded_at timestamptz);
+COMMENT ON TYPE zk_once_row IS
+'row of zk_once_history()';
+COMMENT ON COLUMN zk_once_row.path IS
+'name of the job';
+COMMENT ON COLUMN zk_once_row.last_run_at IS
+'time of the last run, by the clock of ZooKeeper, or null';
+COMMENT ON COLUMN zk_once_row.server IS
+'name of the PostgreSQL server that did it, or null';
+COMMENT ON COLUMN zk_once_row.pid IS
+'process ID of the session that did it, or null';
+COMMENT ON COLUMN zk_once_row.last_period_at IS
+'time of the last run by period, or null';
+COMMENT ON COLUMN zk_once_row.run_keys IS
+'run keys that are used up, the last one first; null if the record cannot be read';
+COMMENT ON COLUMN zk_once_row.recorded_at IS
+'time at which the record was written, by the clock of ZooKeeper';
+
+CREATE FUNCTION zk_once_history(path text DEFAULT NULL)
+RETURNS SETOF zk_once_row
+AS 'MODULE_PATHNAME', 'zkl_sql_once_history'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_once_history(text) IS
+'what is recorded of a job, or of all jobs, across all servers: path, last_run_at, server, pid, last_period_at, run_keys, recorded_at';
+
+CREATE FUNCTION zk_once_purge(unused interval)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'zkl_sql_once_purge'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_once_purge(interval) IS
+'remove the records of jobs that have not run for that long; returns how many';
+
 --
 -- Monitoring.  The functions return named row types, so that \df stays readable
 -- and a later version can add a column without dropping anything.
@@ -772,6 +811,8 @@ REVOKE ALL ON FUNCTION
 	zk_once(text, interval, text),
 	zk_once(text, text, text),
 	zk_once_reset(text),
+	zk_once_history(text),
+	zk_once_purge(interval),
 	zk_get_locks(),
 	zk_get_status(),
 	zk_get_servers(),
@@ -794,8 +835,8 @@ REVOKE ALL ON zk_locks, zk_status, zk_servers, zk_stat_locks FROM PUBLIC;
 
 GRANT EXECUTE ON FUNCTION
 	zk_get_locks(), zk_get_status(), zk_get_servers(), zk_get_stat_locks(),
-	zk_queue(text),
-	zk_leader(text), zk_version(), zk_healthcheck()
+	zk_queue(text), zk_leader(text), zk_once_history(text), zk_version(),
+	zk_healthcheck()
 TO pg_monitor;
 
 GRANT SELECT ON zk_locks, zk_status, zk_servers, zk_stat_locks TO pg_monitor;

@@ -58,6 +58,12 @@ read_history_member(ZklJsonReader *r, ZklHistory *history, bool *ours)
 		return false;
 	if (strcmp(name, "zklock") == 0)
 		return *ours = zkl_json_word(r, "\"once\"");
+	if (strcmp(name, "server") == 0)
+		return zkl_json_string(r, history->server, sizeof(history->server));
+	if (strcmp(name, "pid") == 0)
+		return zkl_json_integer(r, 0, PG_INT32_MAX, &history->pid);
+	if (strcmp(name, "at") == 0)
+		return zkl_json_integer(r, 0, MAX_TIME_MS, &history->at);
 	if (strcmp(name, "period_at") == 0)
 		return zkl_json_integer(r, 0, MAX_TIME_MS, &history->period_at);
 	if (strcmp(name, "keys") == 0)

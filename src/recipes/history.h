@@ -15,6 +15,10 @@
 
 typedef struct ZklHistory
 {
+	int64		at;				/* of the last turn, ms since 1970; 0: none
+								 * since a reset */
+	char		server[ZKL_MAX_SERVER_NAME + 1];	/* that had it; UTF-8 */
+	int64		pid;
 	int64		period_at;		/* ms since 1970; 0: never by period */
 	uint32		nkeys;
 	char		keys[ZKL_HISTORY_KEYS][ZKL_MAX_RUN_KEY + 1];	/* last one first */

@@ -35,6 +35,19 @@ zkl_job_lock(const ZklTarget *job)
 	return token;
 }
 
+bool
+zkl_job_try_lock(const ZklTarget *job)
+{
+	ZklLockRequest request = {0};
+	int64		token;
+
+	request.lock = *job;
+	request.mode = ZKL_EXCLUSIVE;
+	request.lifetime = ZKL_LIFETIME_TRANSACTION;
+	request.is_try = true;
+	return zkl_acquire(&request, 1, &token);
+}
+
 void
 zkl_job_unlock(const ZklTarget *job)
 {
@@ -88,7 +101,7 @@ try_time(int64 *now_ms)
  * lock it is as new as that; "sync" makes it as new as the call.
  */
 static int32
-get_history(ZklTurn *turn, bool sync)
+get_history(ZklTurn *turn, bool sync, int64 *mtime)
 {
 	ZklErrand  *get = zkl_errand_make(ZKL_ERRAND_GET, &turn->target,
 									  ZKL_HISTORY_NODE, ZKL_MAX_NODE_DATA);
@@ -98,6 +111,8 @@ get_history(ZklTurn *turn, bool sync)
 	get->sync = sync;
 	rc = zkl_errand_run(get, &turn->target);
 	done = is_errand_done(get, &turn->target);
+	if (mtime != NULL)
+		*mtime = get->stat.mtime;
 	turn->version = get->stat.version;
 	turn->from_length = (uint32) get->size;
 	if (done && get->size <= ZKL_MAX_NODE_DATA)
@@ -109,7 +124,7 @@ get_history(ZklTurn *turn, bool sync)
 static bool
 try_history(ZklTurn *turn)
 {
-	int32		rc = get_history(turn, false);
+	int32		rc = get_history(turn, false, NULL);
 
 	if (rc == ZKL_RC_NONODE)
 		make_znode(&turn->target, ZKL_HISTORY_NODE);
@@ -157,7 +172,51 @@ zkl_job_read(ZklTurn *turn, ZklHistory *history)
 				 errhint("If that data is not needed, call zk_once_reset().")));
 }
 
+bool
+zkl_job_look(const ZklTarget *job, ZklJobRecord *record)
+{
+	ZklTurn		turn = {0};
+	int			tries = 0;
+	int32		rc;
+
+	turn.target = *job;
+	while ((rc = get_history(&turn, true, &record->mtime)) == ZKL_RC_UNKNOWN)
+	{
+		if (++tries == MAX_TRIES)
+			zkl_refusal_raise_unreachable();
+	}
+	if (rc != ZKL_RC_OK)
+		return false;
+	record->readable = is_readable(&turn, &record->history);
+	record->version = turn.version;
+	return true;
+}
+
 /* ---- forgetting ---- */
+
+/*
+ * If it is not known whether the znode was deleted, the version tells: should the
+ * next try find another one, somebody has made a new znode.
+ */
+bool
+zkl_job_delete(const ZklTarget *job, int32 version)
+{
+	ZklErrand  *errand = zkl_errand_make(ZKL_ERRAND_DELETE, job,
+										 ZKL_HISTORY_NODE, 0);
+	int			tries = 0;
+	int32		rc;
+
+	errand->version = version;
+	while ((rc = zkl_errand_run(errand, job)) == ZKL_RC_UNKNOWN)
+	{
+		if (++tries == MAX_TRIES)
+			zkl_refusal_raise_unreachable();
+	}
+	zkl_errand_free(errand);
+	if (rc != ZKL_RC_OK && rc != ZKL_RC_NONODE && rc != ZKL_RC_BADVERSION)
+		zkl_refusal_raise_failed(job->name, ZKL_ERROR_ZOOKEEPER, rc);
+	return rc == ZKL_RC_OK || (rc == ZKL_RC_NONODE && tries > 0);
+}
 
 bool
 zkl_job_has_history(const ZklTarget *job)
@@ -165,7 +224,7 @@ zkl_job_has_history(const ZklTarget *job)
 	ZklTurn		turn = {0};
 
 	turn.target = *job;
-	return get_history(&turn, true) != ZKL_RC_NONODE;
+	return get_history(&turn, true, NULL) != ZKL_RC_NONODE;
 }
 
 static bool
@@ -210,7 +269,7 @@ zkl_job_forget(const ZklTarget *job)
 	turn.to_length = zkl_history_write_empty(turn.to);
 	for (tries = 0; tries < MAX_TRIES; tries++)
 	{
-		int32		rc = get_history(&turn, false);
+		int32		rc = get_history(&turn, false, NULL);
 
 		if (rc == ZKL_RC_NONODE)
 			return had;

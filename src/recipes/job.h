@@ -24,6 +24,30 @@ extern int64 zkl_job_time(void);
  */
 extern void zkl_job_read(ZklTurn *turn, ZklHistory *history);
 
+/*
+ * As zkl_job_lock, but without a wait: false, if another transaction has the lock
+ * or waits for it.
+ */
+extern bool zkl_job_try_lock(const ZklTarget *job);
+
+/* What the znode of a job's history tells */
+typedef struct ZklJobRecord
+{
+	bool		readable;
+	ZklHistory	history;
+	int64		mtime;			/* when it was written, by ZooKeeper's clock */
+	int32		version;
+} ZklJobRecord;
+
+/* Reads it as new as the call.  False: the job has none. */
+extern bool zkl_job_look(const ZklTarget *job, ZklJobRecord *record);
+
+/*
+ * Under the job's lock: deletes the znode of its history, if that still has the
+ * version.  False: it has not, or is gone.
+ */
+extern bool zkl_job_delete(const ZklTarget *job, int32 version);
+
 /* Whether a job has a history, readable or not */
 extern bool zkl_job_has_history(const ZklTarget *job);
 

@@ -90,7 +90,7 @@ format_node_data(const ZklSlot *slot, char *buf)
 static bool
 is_told_when_blocked(const ZklSlot *slot)
 {
-	return !slot->s_answer.blocked &&
+	return slot->s_state == ZKL_SLOT_WAITING && !slot->s_answer.blocked &&
 		(slot->s_request.together ||
 		 (zkl_track_locks > 0 &&
 		  slot->s_request.dialect != ZKL_DIALECT_PERMIT));

@@ -16,7 +16,7 @@
 #include "worker/tally.h"
 
 static void
-count_hold(const ZklSlot *slot, ZklLockstatsCounts *counts)
+tally_hold(const ZklSlot *slot, ZklLockstatsCounts *counts)
 {
 	int64		from = slot->s_answer.granted_us;
 	int64		to = slot->s_answer.lost_us != 0 ? slot->s_answer.lost_us :
@@ -43,7 +43,7 @@ zkl_tally_slot(const ZklSlot *slot)
 	ZklLockstatsCounts counts = {0};
 
 	if (slot->s_holder.taken && !guard)
-		count_hold(slot, &counts);
+		tally_hold(slot, &counts);
 	counts.timeouts = slot->s_holder.gave_up;
 	counts.denials = slot->s_answer.denied && !guard &&
 		slot->s_request.dialect != ZKL_DIALECT_PERMIT;

@@ -66,7 +66,7 @@ wait_line(qr{in release request=0 /zklock/t/on\n.* out free request=0$}ms,
 my $time = qr/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6} \w+/;
 my $uuid = qr/[0-9a-f-]{36}/;
 my @expected = (
-	qr{in submit request=0 /zklock/t/on exclusive curator_rw owner=\d+},
+	qr{in submit request=0 /zklock/t/on exclusive curator_rw owner=\d+ together},
 	qr{out znode request=0 /zklock/t/on exclusive uuid=$uuid index=1},
 	qr{out operation create /zklock/t/on/_c_$uuid-__WRIT__},
 	qr{in result operation=1 rc=0 /zklock/t/on/_c_$uuid-__WRIT__\d{10}},

@@ -58,7 +58,8 @@ foreach my $name (map { /^zklock\.(\w+)/ } @settings)
 }
 
 # Views, and the rows of functions
-my %rows = (zk_queue_row => 'Looking', zk_leader_row => 'Leaders');
+my %rows = (zk_queue_row => 'Looking', zk_leader_row => 'Leaders',
+	zk_once_row => 'Jobs once per period');
 $rows{$_} = $_ foreach @{ rows("SELECT relname FROM pg_class"
 		  . " WHERE relkind = 'v' AND oid $in_extension") };
 foreach my $type (sort keys %rows)
@@ -66,7 +67,7 @@ foreach my $type (sort keys %rows)
 	my ($section) = $reference->text =~ /^## \Q$rows{$type}\E\n(.*?)^## /ms;
 	is_deeply(
 		[ sort map { s/`//gr }
-			  ($section // '') =~ /^\| (`\w+` \| [a-z ]+) \| [^|]+ \|$/mg ],
+			  ($section // '') =~ /^\| (`\w+` \| [a-z \[\]]+) \| [^|]+ \|$/mg ],
 		rows("SELECT attname || ' | ' || format_type(atttypid, atttypmod)"
 			  . " FROM pg_attribute WHERE attrelid = '$type'::regclass AND attnum > 0"),
 		"columns of $type");

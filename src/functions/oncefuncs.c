@@ -1,0 +1,114 @@
+/*
+ * oncefuncs.c
+ *	  zk_once_history() and zk_once_purge(): what is recorded of the jobs of
+ *	  zk_once().
+ *
+ * Owns the rows.  Run by backends.  Takes no locks but, when it purges, the
+ * distributed ones of the jobs.
+ *
+ * Must not know where a history is kept, nor what a turn is.
+ */
+#include "postgres.h"
+
+#include "backend/duration.h"
+#include "backend/text.h"
+#include "backend/wait.h"
+#include "catalog/pg_type.h"
+#include "functions/row.h"
+#include "miscadmin.h"
+#include "recipes/jobs.h"
+#include "shared/loaded.h"
+#include "utils/array.h"
+#include "utils/builtins.h"
+
+#define HISTORY_COLUMNS		7
+
+ZKL_FUNCTION(zkl_sql_once_history);
+ZKL_FUNCTION(zkl_sql_once_purge);
+
+/* ---- looking ---- */
+
+static void
+add_keys(ZklRow *row, const ZklHistory *history)
+{
+	Datum		keys[ZKL_HISTORY_KEYS];
+	uint32		i;
+
+	for (i = 0; i < history->nkeys; i++)
+		keys[i] = CStringGetTextDatum(zkl_text_to_display(history->keys[i],
+														  (int) strlen(history->keys[i])));
+	zkl_row_add(row, PointerGetDatum(construct_array(keys, (int) history->nkeys,
+													 TEXTOID, -1, false,
+													 TYPALIGN_INT)));
+}
+
+/* A history that cannot be read has a row that says when it was written. */
+static void
+put_history(void *arg, const char *name, const ZklJobRecord *record)
+{
+	static const ZklHistory none;
+	const ZklHistory *history = record->readable ? &record->history : &none;
+	ZklRow		row = {0};
+
+	zkl_row_utf8(&row, name, strlen(name));
+	zkl_row_unix_ms_or_null(&row, history->at);
+	zkl_row_utf8_or_null(&row, history->at != 0 ? history->server : "",
+						 sizeof(history->server));
+	zkl_row_pid_or_null(&row, history->at != 0 ? (int) history->pid : 0);
+	zkl_row_unix_ms_or_null(&row, history->period_at);
+	if (record->readable)
+		add_keys(&row, history);
+	else
+		zkl_row_null(&row);
+	zkl_row_unix_ms_or_null(&row, record->mtime);
+
+	Assert(row.n == HISTORY_COLUMNS);
+	zkl_row_put(arg, &row);
+}
+
+static void
+put_one(FunctionCallInfo fcinfo, const text *name)
+{
+	ZklTarget	job = zkl_target_reserved(name, ZKL_ONCE_DIRECTORY);
+	ZklJobRecord *record = palloc0(sizeof(ZklJobRecord));
+
+	if (zkl_job_look(&job, record))
+		put_history(fcinfo, job.path + strlen(ZKL_ONCE_DIRECTORY), record);
+}
+
+Datum
+zkl_sql_once_history(PG_FUNCTION_ARGS)
+{
+	InitMaterializedSRF(fcinfo, 0);
+	if (PG_ARGISNULL(0))
+		zkl_jobs_each(put_history, fcinfo);
+	else
+		put_one(fcinfo, PG_GETARG_TEXT_PP(0));
+	return (Datum) 0;
+}
+
+/* ---- purging ---- */
+
+Datum
+zkl_sql_once_purge(PG_FUNCTION_ARGS)
+{
+	int64		unused_ms = zkl_duration_ms(PG_GETARG_INTERVAL_P(0));
+	int64		purged;
+
+	zkl_loaded_check();
+	if (!superuser())
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("must be superuser to purge the histories of jobs")));
+	if (unused_ms < 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("interval must not be negative")));
+	purged = zkl_jobs_purge(unused_ms);
+	if (purged > 0)
+		ereport(LOG,
+				(errmsg("histories of %lld jobs were purged by process %d (user \"%s\")",
+						(long long) purged, MyProcPid,
+						GetUserNameFromId(GetUserId(), true))));
+	PG_RETURN_INT64(purged);
+}

@@ -1,0 +1,170 @@
+/*
+ * jobs.c
+ *	  All jobs of zk_once() that have a history.
+ *
+ * Owns the walk over their directories, and which histories are old.  Run by
+ * backends.  Takes no locks but the distributed ones of the jobs that it purges;
+ * waits for errands.
+ *
+ * Must not know how a history is read or written.
+ *
+ * The directory of a job has its history, the znodes of its lock, and the
+ * directories of the jobs whose names begin with its own.
+ */
+#include "postgres.h"
+
+#include "backend/refusal.h"
+#include "backend/text.h"
+#include "miscadmin.h"
+#include "nodes/pg_list.h"
+#include "recipes/jobs.h"
+#include "utils/memutils.h"
+
+#define FIRST_ROOM		((Size) 8192)	/* for names */
+
+static ZklTarget
+job_at(const char *path)
+{
+	ZklTarget	target = {path, zkl_text_to_display(path, (int) strlen(path)),
+	ZKL_DIALECT_CURATOR_RW};
+
+	return target;
+}
+
+/* ---- the walk ---- */
+
+static ZklErrand *
+list_directory(const ZklTarget *directory)
+{
+	Size		room = FIRST_ROOM;
+	int32		rc = ZKL_RC_UNKNOWN;
+
+	for (;;)
+	{
+		ZklErrand  *errand = zkl_errand_make(ZKL_ERRAND_LIST, directory, NULL,
+											 room);
+
+		errand->sync = true;
+		rc = zkl_errand_run(errand, directory);
+		if (rc != ZKL_RC_OK && rc != ZKL_RC_NONODE && rc != ZKL_RC_UNKNOWN)
+			zkl_refusal_raise_failed(directory->name, ZKL_ERROR_ZOOKEEPER, rc);
+		if (rc == ZKL_RC_NONODE || (rc == ZKL_RC_OK && errand->size <= room))
+			return errand;
+		if (rc == ZKL_RC_OK)
+			room = 2 * errand->size;
+		zkl_errand_free(errand);
+	}
+}
+
+static bool
+is_contender(const char *name)
+{
+	ZklLockMode mode;
+	ZklSeq		seq;
+	bool		has_uuid;
+	ZklUuid		uuid;
+
+	return zkl_znode_parse(ZKL_DIALECT_CURATOR_RW, name, &mode, &seq, &has_uuid,
+						   &uuid);
+}
+
+/*
+ * Adds the directories below one to those to look into.  Returns whether it has a
+ * history.  A name that is too long is none that we made.
+ */
+static bool
+look_into(const char *path, List **directories)
+{
+	ZklTarget	target = job_at(path);
+	ZklErrand  *errand = list_directory(&target);
+	const char *name = errand->answer;
+	bool		has_history = false;
+
+	for (; errand->rc == ZKL_RC_OK && name < errand->answer + errand->size;
+		 name += strlen(name) + 1)
+	{
+		if (strcmp(name, ZKL_HISTORY_NODE) == 0)
+			has_history = true;
+		else if (name[0] != '.' && !is_contender(name) &&
+				 strlen(path) + 1 + strlen(name) <= ZKL_MAX_NAME)
+			*directories = lappend(*directories, psprintf("%s/%s", path, name));
+	}
+	zkl_errand_free(errand);
+	return has_history;
+}
+
+void
+zkl_jobs_each(void (*fn) (void *arg, const char *name,
+						  const ZklJobRecord *record), void *arg)
+{
+	List	   *directories = list_make1(pstrdup(ZKL_ONCE_DIRECTORY));
+	ZklJobRecord *record = palloc0(sizeof(ZklJobRecord));
+
+	while (directories != NIL)
+	{
+		char	   *path = llast(directories);
+		ZklTarget	job = job_at(path);
+
+		CHECK_FOR_INTERRUPTS();
+		directories = list_delete_last(directories);
+		if (look_into(path, &directories) &&
+			zkl_job_look(&job, record))
+			fn(arg, path + strlen(ZKL_ONCE_DIRECTORY), record);
+		pfree(path);
+	}
+	pfree(record);
+}
+
+/* ---- old histories ---- */
+
+typedef struct Purge
+{
+	int64		before;			/* ms since 1970 */
+	int64		purged;
+} Purge;
+
+static bool
+is_old(const Purge *purge, const ZklJobRecord *record)
+{
+	return record->readable && record->mtime <= purge->before;
+}
+
+/* Under the job's lock nobody writes, so the second look decides. */
+static void
+purge_locked(Purge *purge, const ZklTarget *job)
+{
+	ZklJobRecord *record = palloc0(sizeof(ZklJobRecord));
+
+	if (zkl_job_look(job, record) && is_old(purge, record) &&
+		zkl_job_delete(job, record->version))
+		purge->purged++;
+	pfree(record);
+}
+
+static void
+purge_if_old(void *arg, const char *name, const ZklJobRecord *record)
+{
+	Purge	   *purge = arg;
+	char	   *path = psprintf("%s%s", ZKL_ONCE_DIRECTORY, name);
+	ZklTarget	job = job_at(path);
+
+	if (is_old(purge, record) && zkl_turn_find(&job) == NULL &&
+		zkl_job_try_lock(&job))
+	{
+		purge_locked(purge, &job);
+		zkl_job_unlock(&job);
+	}
+	pfree(path);
+}
+
+int64
+zkl_jobs_purge(int64 unused_ms)
+{
+	Purge		purge = {zkl_job_time(), 0};
+
+	if (unused_ms > purge.before)
+		return 0;
+	purge.before -= unused_ms;
+	zkl_jobs_each(purge_if_old, &purge);
+	return purge.purged;
+}

@@ -1,0 +1,24 @@
+/*
+ * jobs.h
+ *	  All jobs of zk_once() that have a history.
+ */
+#ifndef ZKL_RECIPES_JOBS_H
+#define ZKL_RECIPES_JOBS_H
+
+#include "recipes/job.h"
+
+/*
+ * Calls fn for each job that has a history, in no order; "name" is the job's, in
+ * UTF-8.  Waits for ZooKeeper, two reads for each job, one at a time.
+ */
+extern void zkl_jobs_each(void (*fn) (void *arg, const char *name,
+									  const ZklJobRecord *record), void *arg);
+
+/*
+ * Deletes the histories that are readable and were written so many ms ago, by
+ * ZooKeeper's clock, or earlier; but none of a job that a transaction has a turn
+ * of, or waits for.  Returns how many.
+ */
+extern int64 zkl_jobs_purge(int64 unused_ms);
+
+#endif							/* ZKL_RECIPES_JOBS_H */
