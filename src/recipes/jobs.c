@@ -57,7 +57,7 @@ list_directory(const ZklTarget *directory)
 }
 
 static bool
-is_contender(const char *name)
+is_turn(const char *name)
 {
 	ZklLockMode mode;
 	ZklSeq		seq;
@@ -85,7 +85,7 @@ look_into(const char *path, List **directories)
 	{
 		if (strcmp(name, ZKL_HISTORY_NODE) == 0)
 			has_history = true;
-		else if (name[0] != '.' && !is_contender(name) &&
+		else if (name[0] != '.' && !is_turn(name) &&
 				 strlen(path) + 1 + strlen(name) <= ZKL_MAX_NAME)
 			*directories = lappend(*directories, psprintf("%s/%s", path, name));
 	}
