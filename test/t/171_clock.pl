@@ -23,6 +23,7 @@ my %allowed = (
 	'backend/request.c' => 'requested_at of zk_locks',
 	'worker/slot.c' => 'granted_at of zk_locks',
 	'worker/tracefile.c' => 'the times that a trace shows',
+	'shared/lockstats.c' => 'stats_reset of zk_status',
 	'worker/identity.c' => 'last_error_at of zk_status',
 	'functions/healthcheck.c' => 'how far it is from that of ZooKeeper\'s leader',
 	'backend/errand.c' => 'whether a statement is still the same, which needs no order');
