@@ -238,9 +238,7 @@ zkl_slot_ask(int slotno, uint32 drain)
 	if (done)
 	{
 		slot->s_drain = drain;
-		slot->s_signal_due = true;
-		if (!slot->s_holder.quiet)
-			zkl_slot_signal_if_due(slot);
+		zkl_slot_signal(slot);
 	}
 	SpinLockRelease(&slot->s_mutex);
 	if (done)

@@ -26,6 +26,14 @@ zkl_slot_signal_if_due(ZklSlot *slot)
 		kill(slot->s_request.pid, SIGTERM);
 }
 
+void
+zkl_slot_signal(ZklSlot *slot)
+{
+	slot->s_signal_due = true;
+	if (!slot->s_holder.quiet)
+		zkl_slot_signal_if_due(slot);
+}
+
 ZklSlotState
 zkl_slot_peek(int slotno)
 {

@@ -305,4 +305,10 @@ zkl_slot_why_over(const ZklSlot *slot)
 /* Signals the holder if there was a revocation that it was not told of yet. */
 extern void zkl_slot_signal_if_due(ZklSlot *slot);
 
+/*
+ * There is a revocation: signals the holder now, or once its transaction is no
+ * longer behind its commit check.
+ */
+extern void zkl_slot_signal(ZklSlot *slot);
+
 #endif							/* ZKL_SHARED_SLOT_H */

@@ -175,9 +175,7 @@ zkl_slot_revoke(int slotno, int64 zxid, const char *asker)
 	{
 		slot->s_answer.revoke_zxid = zxid;
 		strlcpy(slot->s_answer.revoker, asker, sizeof(slot->s_answer.revoker));
-		slot->s_signal_due = true;
-		if (!slot->s_holder.quiet)
-			zkl_slot_signal_if_due(slot);
+		zkl_slot_signal(slot);
 	}
 	SpinLockRelease(&slot->s_mutex);
 	if (done)
