@@ -101,6 +101,18 @@ connect_socket(int fd, const struct sockaddr *address, socklen_t length)
 	return (int) syscall(SYS_connect, fd, address, length);
 }
 
+/* A resolver may connect datagram sockets, or local ones. */
+static bool
+is_network_stream(int fd, const struct sockaddr *address)
+{
+	int			type = 0;
+	socklen_t	length = sizeof(type);
+
+	return address->sa_family != AF_UNIX &&
+		getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) == 0 &&
+		type == SOCK_STREAM;
+}
+
 /*
  * Takes the place of the C library's function, for all of this program.  What
  * the client sends at once waits in the socketpair until the server is verified.
@@ -113,7 +125,7 @@ connect(int fd, const struct sockaddr *address, socklen_t length)
 {
 	int			os_error;
 
-	if (!zkl_relay_is_on() || address->sa_family == AF_UNIX)
+	if (!zkl_relay_is_on() || !is_network_stream(fd, address))
 		return connect_socket(fd, address, length);
 
 	forget_connection();
