@@ -18,6 +18,8 @@
 #include "shared/retry.h"
 #include "shared/settings.h"
 
+#define FIRST_ROOM		((Size) 8192)	/* for the names of a directory */
+
 static void
 errand_context(void *name)
 {
@@ -118,4 +120,29 @@ zkl_errand_run_within(ZklErrand *errand, const ZklTarget *target,
 
 	part.time_out = part.look = ZKL_NEVER;
 	return run_errand(errand, target, &part);
+}
+
+ZklErrand *
+zkl_errand_list(const ZklTarget *directory)
+{
+	Size		room = FIRST_ROOM;
+
+	for (;;)
+	{
+		ZklErrand  *errand = zkl_errand_make(ZKL_ERRAND_LIST, directory, NULL,
+											 room);
+		int32		rc;
+
+		errand->sync = true;
+		rc = zkl_errand_run(errand, directory);
+		if (rc == ZKL_RC_NONODE)
+			errand->size = 0;
+		else if (rc != ZKL_RC_OK && rc != ZKL_RC_UNKNOWN)
+			zkl_refusal_raise_failed(directory->name, ZKL_ERROR_ZOOKEEPER, rc);
+		if (rc != ZKL_RC_UNKNOWN && errand->size <= room)
+			return errand;
+		if (rc == ZKL_RC_OK)
+			room = 2 * errand->size;
+		zkl_errand_free(errand);
+	}
 }

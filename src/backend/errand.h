@@ -43,4 +43,11 @@ extern int32 zkl_errand_await(ZklErrand *errand, const ZklTarget *target,
 extern int32 zkl_errand_run_within(ZklErrand *errand, const ZklTarget *target,
 								   const ZklDeadlines *at);
 
+/*
+ * The names of all znodes in a directory, as new as this call, one behind the
+ * other in "answer" with a zero behind each; none if there is no directory.  To be
+ * freed.
+ */
+extern ZklErrand *zkl_errand_list(const ZklTarget *directory);
+
 #endif							/* ZKL_BACKEND_ERRAND_H */

@@ -17,10 +17,8 @@
 #include "backend/text.h"
 #include "miscadmin.h"
 #include "recipes/census.h"
-#include "shared/settings.h"
 #include "znode/dialect.h"
 
-#define FIRST_ROOM		((Size) 8192)	/* for names */
 #define MOST_FOUND		10
 
 typedef struct Census
@@ -39,31 +37,6 @@ directory_target(const char *name)
 	if (strcmp(name, "/") == 0)
 		target.path = "";		/* the root itself */
 	return target;
-}
-
-/* The children of a name's directory, as new as this call */
-static ZklErrand *
-list_children(const char *name)
-{
-	ZklTarget	target = directory_target(name);
-	Size		room = FIRST_ROOM;
-
-	for (;;)
-	{
-		ZklErrand  *errand = zkl_errand_make(ZKL_ERRAND_LIST, &target, NULL, room);
-		int32		rc;
-
-		errand->sync = true;
-		rc = zkl_errand_run(errand, &target);
-		if (rc != ZKL_RC_OK && rc != ZKL_RC_NONODE)
-			zkl_refusal_raise_failed(target.name, ZKL_ERROR_ZOOKEEPER, rc);
-		if (rc == ZKL_RC_NONODE)
-			errand->size = 0;
-		if (errand->size <= room)
-			return errand;
-		room = 2 * errand->size;
-		zkl_errand_free(errand);
-	}
 }
 
 static bool
@@ -92,9 +65,11 @@ note_contender(Census *census, const char *name, const char *child)
 	ZklTarget	target = directory_target(name);
 	ZklErrand  *errand = zkl_errand_make(ZKL_ERRAND_GET, &target, child,
 										 ZKL_MAX_NODE_DATA);
-	int32		rc = zkl_errand_run(errand, &target);
+	int32		rc;
 	ZklNodeData data = {0};
 
+	while ((rc = zkl_errand_run(errand, &target)) == ZKL_RC_UNKNOWN)
+		;
 	if (rc != ZKL_RC_OK && rc != ZKL_RC_NONODE && rc != ZKL_RC_NOAUTH)
 		zkl_refusal_raise_failed(target.name, ZKL_ERROR_ZOOKEEPER, rc);
 	if (rc != ZKL_RC_NONODE)
@@ -118,7 +93,8 @@ note_contender(Census *census, const char *name, const char *child)
 static void
 visit(Census *census, const char *name)
 {
-	ZklErrand  *children = list_children(name);
+	ZklTarget	directory = directory_target(name);
+	ZklErrand  *children = zkl_errand_list(&directory);
 	const char *child = children->answer;
 
 	check_stack_depth();

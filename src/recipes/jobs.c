@@ -13,14 +13,11 @@
  */
 #include "postgres.h"
 
-#include "backend/refusal.h"
 #include "backend/text.h"
 #include "miscadmin.h"
 #include "nodes/pg_list.h"
 #include "recipes/jobs.h"
 #include "utils/memutils.h"
-
-#define FIRST_ROOM		((Size) 8192)	/* for names */
 
 static ZklTarget
 job_at(const char *path)
@@ -32,29 +29,6 @@ job_at(const char *path)
 }
 
 /* ---- the walk ---- */
-
-static ZklErrand *
-list_directory(const ZklTarget *directory)
-{
-	Size		room = FIRST_ROOM;
-	int32		rc = ZKL_RC_UNKNOWN;
-
-	for (;;)
-	{
-		ZklErrand  *errand = zkl_errand_make(ZKL_ERRAND_LIST, directory, NULL,
-											 room);
-
-		errand->sync = true;
-		rc = zkl_errand_run(errand, directory);
-		if (rc != ZKL_RC_OK && rc != ZKL_RC_NONODE && rc != ZKL_RC_UNKNOWN)
-			zkl_refusal_raise_failed(directory->name, ZKL_ERROR_ZOOKEEPER, rc);
-		if (rc == ZKL_RC_NONODE || (rc == ZKL_RC_OK && errand->size <= room))
-			return errand;
-		if (rc == ZKL_RC_OK)
-			room = 2 * errand->size;
-		zkl_errand_free(errand);
-	}
-}
 
 static bool
 is_turn(const char *name)
@@ -76,11 +50,11 @@ static bool
 look_into(const char *path, List **directories)
 {
 	ZklTarget	target = job_at(path);
-	ZklErrand  *errand = list_directory(&target);
+	ZklErrand  *errand = zkl_errand_list(&target);
 	const char *name = errand->answer;
 	bool		has_history = false;
 
-	for (; errand->rc == ZKL_RC_OK && name < errand->answer + errand->size;
+	for (; name < errand->answer + errand->size;
 		 name += strlen(name) + 1)
 	{
 		if (strcmp(name, ZKL_HISTORY_NODE) == 0)
