@@ -124,6 +124,22 @@ sub new_node
 	return $node;
 }
 
+# Adds a streaming standby of a node, which needs init => { allows_streaming => 1 },
+# with these lines in its configuration.
+sub add_standby
+{
+	my ($self, $primary, $conf) = @_;
+	my $standby = PostgreSQL::Test::Cluster->new('standby');
+
+	$primary->backup('base');
+	$standby->init_from_backup($primary, 'base', has_streaming => 1);
+	$standby->append_conf('postgresql.conf', $conf) if $conf;
+	$standby->start;
+	push @{ $self->{nodes} }, $standby;
+	$self->wait_connected($standby);
+	return $standby;
+}
+
 sub settings
 {
 	my ($self, %params) = @_;

@@ -342,12 +342,7 @@ is(once($s2, "'/h'", "'k1'"), 't', 'and another has it');
 
 # ---- read only: a standby ----
 
-$one->backup('base');
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($one, 'base', has_streaming => 1);
-$standby->start;
-push @{ $test->{nodes} }, $standby;
-$test->wait_connected($standby);
+my $standby = $test->add_standby($one);
 my $r = $test->session($standby);
 is(once($r, "'/r'", "'k1'"), 't', 'a standby can have a turn');
 is(once($s1, "'/r'", "'k1'"), 'f', 'and uses it up');

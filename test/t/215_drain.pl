@@ -15,13 +15,7 @@ use ZklockTest;
 
 my $test = ZklockTest->new(init => { allows_streaming => 1 });
 my ($one, $two) = $test->nodes;
-$one->backup('base');
-my $standby = PostgreSQL::Test::Cluster->new('standby');
-$standby->init_from_backup($one, 'base', has_streaming => 1);
-$standby->append_conf('postgresql.conf', "zklock.server_name = 'standby'");
-$standby->start;
-push @{ $test->{nodes} }, $standby;
-$test->wait_connected($standby);
+my $standby = $test->add_standby($one, "zklock.server_name = 'standby'");
 
 my %s = map { $_ => $test->session($one) }
   qw(leader busy holder idle waiter candidate member shared operator kept job);
