@@ -291,6 +291,11 @@ sub measure_kept_locks
 	my @nodes = $test->nodes;
 	my (@times, $least);
 	my $lost = 0;
+	my $look = sub {
+		my $lease = $test->look($_[0],
+			'SELECT extract(epoch FROM lease_remaining) FROM zk_status');
+		$least = $lease if !defined $least || $lease < $least;
+	};
 
 	foreach my $round (1 .. $rounds)
 	{
@@ -318,15 +323,14 @@ sub measure_kept_locks
 		$_->query("SET zklock.connect_timeout = '60s'") foreach @probes;
 		my $begin = now();
 		$inject->();
+		$look->($_) foreach @nodes;
 		$_->send("SELECT count(*) FROM zk_queue('/probe')") foreach @probes;
 		my %end;
 		wait_until(sub {
 				foreach my $i (0 .. $#nodes)
 				{
 					$end{$i} //= now() unless $probes[$i]->busy;
-					my $lease = $test->look($nodes[$i],
-						'SELECT extract(epoch FROM lease_remaining) FROM zk_status');
-					$least = $lease if !defined $least || $lease < $least;
+					$look->($nodes[$i]);
 				}
 				return keys %end == @nodes;
 		}, "$what: an answer of ZooKeeper's");
