@@ -32,7 +32,7 @@ ZKL_FUNCTION(zkl_sql_drain);
 ZKL_FUNCTION(zkl_sql_undrain);
 ZKL_FUNCTION(zkl_sql_set_dialects);
 
-/* Nobody tells zk_drain() that something was released. */
+/* A release does not wake zk_drain(). */
 #define DRAIN_LOOK_MS	50
 
 #define DRAIN_COLUMNS	9

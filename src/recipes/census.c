@@ -1,6 +1,6 @@
 /*
  * census.c
- *	  Who holds or awaits locks of certain names, whichever server or client it is.
+ *	  Finds all contenders for locks of certain names, on any server or client.
  *
  * Owns nothing.  Run by backends.  Takes no locks; waits as wait.c does.
  *

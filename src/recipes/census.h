@@ -1,6 +1,6 @@
 /*
  * census.h
- *	  Who holds or awaits locks of certain names, whichever server or client it is.
+ *	  Finds all contenders for locks of certain names, on any server or client.
  */
 #ifndef ZKL_RECIPES_CENSUS_H
 #define ZKL_RECIPES_CENSUS_H

@@ -103,7 +103,7 @@ is_old(const Purge *purge, const ZklJobRecord *record)
 	return record->readable && record->mtime <= purge->before;
 }
 
-/* Under the job's lock nobody writes, so the second look decides. */
+/* Other sessions write only under the job's lock, so the second look decides. */
 static void
 purge_locked(Purge *purge, const ZklTarget *job)
 {

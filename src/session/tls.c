@@ -129,7 +129,7 @@ load_certificate(const char *pem)
 		fail_with_reason("could not load a certificate from \"zklock.tls_cert_file\"");
 }
 
-/* There is nobody to ask for a passphrase. */
+/* The process has no terminal on which to ask for a passphrase. */
 static int
 refuse_passphrase(char *buffer, int size, int writes, void *data)
 {

@@ -351,7 +351,7 @@ zkl_zk_interest(struct pollfd *fds, int *timeout_ms, bool reads)
 	if (interest & ZOOKEEPER_WRITE)
 		fds[0].events |= POLLOUT;
 
-	/* poll reports errors unasked, and nobody would take them in. */
+	/* poll reports errors unasked, and the client would not take them in. */
 	fds[0].fd = fds[0].events != 0 ? client_fd : -1;
 	*timeout_ms = (int) (tv.tv_sec * 1000 + (tv.tv_usec + 999) / 1000);
 

@@ -23,7 +23,7 @@ zkl_fleet_name(uint64 system, int64 session_id, char *buf)
 			 (unsigned long long) session_id);
 }
 
-/* Whoever writes a name in another way is no server of the fleet. */
+/* Servers of the fleet write a name in one way only. */
 bool
 zkl_fleet_read_name(const char *name, uint64 *system, int64 *session_id)
 {

@@ -18,8 +18,8 @@
 #define MOST_BYTES		(1024 * 1024)
 
 /*
- * The rule that PostgreSQL has for its own key file: it is ours, and nobody else
- * reads it; or it is root's, and a group that we are in reads it.
+ * The rule that PostgreSQL has for its own key file: it is ours, and no other user
+ * can read it; or it is root's, and only a group that we are in can read it, too.
  */
 static const char *
 fault_of_secret(const struct stat *st)

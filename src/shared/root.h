@@ -52,7 +52,7 @@ extern bool zkl_root_copy(ZklRoot *root, int32 *rc);
 
 /*
  * For the worker: what was read, or NULL if it is UNREADABLE; and that it may no
- * longer be true.  Whoever waits then has to be woken.
+ * longer be true.  The worker then wakes all sessions that wait.
  */
 extern void zkl_root_publish(const ZklRoot *root, int32 rc);
 extern void zkl_root_forget(void);
