@@ -149,6 +149,16 @@ zkl_manager_time_out(ZklManager *m, int64_t now, uint32_t request)
 	zkl_request_time_out(m, &m->requests.all[request]);
 }
 
+void
+zkl_manager_behind(ZklManager *m, int64_t now, uint32_t request,
+				   const uint64_t *owners, size_t n)
+{
+	m->now = now;
+	(void) request;
+	(void) owners;
+	(void) n;
+}
+
 bool
 zkl_manager_knows(const ZklManager *m, uint32_t request)
 {
@@ -388,6 +398,8 @@ zkl_manager_counters(const ZklManager *m, ZklCounters *counters)
 	counters->creates = m->nodes.created;
 	counters->continuous = m->nodes.alone;
 	counters->watches = m->reads.watches;
+	counters->deadlocks = counters->checks = 0;
+	counters->given_up = counters->unpublished = 0;
 }
 
 const char *

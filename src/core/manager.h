@@ -42,6 +42,8 @@ typedef struct ZklMemory
 typedef struct ZklConfig
 {
 	const char *root;			/* such as /zklock */
+	const char *server;			/* this server's name, for other servers to
+								 * show; copied, NULL: none */
 	uint32_t	max_requests;	/* requests are numbered from 0 */
 	uint32_t	max_directories;	/* idle directories to remember */
 	uint32_t	batches_in_flight;	/* at least 1 */
@@ -50,6 +52,9 @@ typedef struct ZklConfig
 	uint64_t	uuid_base;		/* random: never the same for two managers */
 	ZklMemory	memory;
 } ZklConfig;
+
+#define ZKL_MIN_PATIENCE	100000	/* µs */
+#define ZKL_MAX_BEHIND		16	/* owners behind one wait */
 
 typedef struct ZklDemand
 {
@@ -63,6 +68,10 @@ typedef struct ZklDemand
 	bool		together;		/* say so (BLOCKED) if it has to wait for
 								 * others; not in dialect PERMIT */
 	uint32_t	max;			/* dialect PERMIT: how many there may be */
+	int32_t		pid;			/* of the owner, for other servers to show */
+	int64_t		patience;		/* in µs, at least ZKL_MIN_PATIENCE: a wait
+								 * that gets longer is published, and takes
+								 * part in deadlocks; 0: never */
 	const char *data;			/* for the znode; copied */
 	size_t		data_length;	/* at most ZKL_MAX_NODE_DATA */
 } ZklDemand;
@@ -207,6 +216,7 @@ typedef enum ZklMultiKind
 	ZKL_MULTI_DELETE,
 	ZKL_MULTI_CREATE,			/* ephemeral sequential */
 	ZKL_MULTI_CREATE_EPHEMERAL,
+	ZKL_MULTI_CHECK,			/* that it exists, in this version */
 	ZKL_MULTI_CREATE_PERSISTENT,	/* not the core's; see errand.h */
 	ZKL_MULTI_CREATE_PRIVATE	/* not the core's: ephemeral, and read only
 								 * with our credentials */
@@ -220,6 +230,25 @@ typedef struct ZklMultiOp
 	const char *data;
 	size_t		data_length;
 } ZklMultiOp;
+
+/*
+ * A step of a deadlock: a process waits for another one.  The next step's
+ * waiter is this step's blocker, and the last step's blocker is the first
+ * one's waiter: the request that fails.
+ */
+typedef struct ZklEdge
+{
+	const char *lock;			/* its name; NULL: it waits in PostgreSQL's
+								 * own locks, of one server */
+	ZklLockMode mode;			/* that it waits for */
+	ZklDialect	dialect;
+	bool		known;			/* the owner of the request that fails holds
+								 * this lock or waits for it */
+	const char *waiter_server;	/* in UTF-8; empty: not known */
+	int32_t		waiter_pid;
+	const char *blocker_server;
+	int32_t		blocker_pid;
+} ZklEdge;
 
 typedef struct ZklAction
 {
@@ -249,6 +278,9 @@ typedef struct ZklAction
 	const char *asker;			/* REVOKE: who, in UTF-8; empty: not known */
 	int64_t		asked_zxid;		/* REVOKE: tells this one from others */
 	int32_t		rc;				/* FAIL, RECONNECT */
+	const ZklEdge *edges;		/* FAIL with DEADLOCK: over servers; none for
+								 * an upgrade that can never succeed */
+	size_t		nedges;
 	uint32_t	chain;			/* CHAIN: the last number tried */
 	uint32_t	chain_kept;		/* CHAIN: the one that batches name; 0: none */
 } ZklAction;
@@ -262,6 +294,11 @@ typedef struct ZklCounters
 	uint64_t	continuous;		/* of these, with a number right behind that
 								 * of our last one: no listing needed */
 	uint64_t	watches;		/* now set on nodes and directories */
+	uint64_t	deadlocks;		/* ended by the failure of a request, other
+								 * than of an upgrade */
+	uint64_t	checks;			/* for deadlocks */
+	uint64_t	given_up;		/* checks that found too much to decide */
+	uint64_t	unpublished;	/* waits of owners that hold too much */
 } ZklCounters;
 
 extern ZklManager *zkl_manager_create(const ZklConfig *config);
@@ -309,6 +346,15 @@ extern void zkl_manager_release(ZklManager *m, int64_t now, uint32_t request,
  * Its node is deleted; FREE comes only after the release.
  */
 extern void zkl_manager_overdue(ZklManager *m, int64_t now, uint32_t request);
+
+/*
+ * A host looks every patience which owners wait for the owner of this request,
+ * which waits itself, in PostgreSQL's own locks: directly or through others.
+ * They replace those of the last look; n = 0: none any more.  Owners that hold
+ * nothing need not be told, nor does the first look if it finds none.
+ */
+extern void zkl_manager_behind(ZklManager *m, int64_t now, uint32_t request,
+							   const uint64_t *owners, size_t n);
 
 /* ---- events from ZooKeeper ---- */
 

@@ -135,6 +135,9 @@ multi_read_op(ZklMulti *multi, uint32_t i, ZklWireReader *body,
 		case ZKL_WIRE_OP_DELETE:
 			zoo_delete_op_init(op, path, version);
 			break;
+		case ZKL_WIRE_OP_CHECK:
+			zoo_check_op_init(op, path, version);
+			break;
 		case ZKL_WIRE_OP_CREATE:
 		case ZKL_WIRE_OP_CREATE_EPHEMERAL:
 		case ZKL_WIRE_OP_CREATE_PERSISTENT:

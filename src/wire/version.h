@@ -11,6 +11,6 @@
 #define ZKL_VERSION			"1.0.0"
 
 /* Grows when the messages in wire.h change. */
-#define ZKL_LINK_PROTOCOL	1
+#define ZKL_LINK_PROTOCOL	2
 
 #endif							/* ZKL_WIRE_VERSION_H */

@@ -102,8 +102,9 @@ typedef enum ZklWireOp
 	ZKL_WIRE_OP_CREATE,			/* ephemeral sequential */
 	ZKL_WIRE_OP_CREATE_EPHEMERAL,	/* ephemeral, the name as given */
 	ZKL_WIRE_OP_CREATE_PERSISTENT,	/* neither */
-	ZKL_WIRE_OP_CREATE_PRIVATE	/* as EPHEMERAL; with credentials, only those
+	ZKL_WIRE_OP_CREATE_PRIVATE, /* as EPHEMERAL; with credentials, only those
 								 * who have them may read it */
+	ZKL_WIRE_OP_CHECK			/* that it exists, in this version */
 } ZklWireOp;
 
 typedef enum ZklWireEvent

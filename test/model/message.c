@@ -23,7 +23,8 @@ copy_multi(Request *request, const ZklAction *action)
 		Op		   *op = &request->ops[i];
 
 		op->kind = from->kind == ZKL_MULTI_SET ? OP_SET :
-			from->kind == ZKL_MULTI_DELETE ? OP_DELETE : OP_CREATE;
+			from->kind == ZKL_MULTI_DELETE ? OP_DELETE :
+			from->kind == ZKL_MULTI_CHECK ? OP_CHECK : OP_CREATE;
 		op->path = take_string(from->path);
 		op->data = take_copy(from->data, from->data_length);
 		op->length = from->data_length;

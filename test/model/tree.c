@@ -202,7 +202,8 @@ fire_effects(int copy, const Transaction *t)
 		else if (t->effects[i].kind == OP_DELETE)
 			watch_fire_both(&path->node[copy].data_watch,
 							&path->node[copy].child_watch, path->text);
-		if (t->effects[i].kind != OP_SET)
+		if (t->effects[i].kind == OP_DELETE ||
+			t->effects[i].kind == OP_CREATE)
 			watch_fire(&path->parent->node[copy].child_watch,
 					   ZKL_EVENT_CHILDREN, path->parent->text);
 	}
@@ -308,6 +309,8 @@ do_effect(int copy, const Effect *effect, int64_t zxid)
 			node->stat.mzxid = zxid;
 			node->stat.version++;
 			break;
+		case OP_CHECK:
+			break;
 	}
 }
 
@@ -382,7 +385,7 @@ tree_decide(Transaction *t, const Op *ops, size_t n, bool single)
 			decide_create(t, op, single, effect) : decide_other(op, effect);
 		if (t->reply.rc != ZKL_RC_OK)
 			break;
-		if (op->kind != OP_DELETE)
+		if (op->kind == OP_SET || op->kind == OP_CREATE)
 			effect->data = take_copy(op->data, op->length);
 		effect->length = op->length;
 		effect->before = effect->path->node[HEAD];
@@ -422,7 +425,7 @@ tree_settle(Transaction *t)
 	{
 		const Effect *effect = &t->effects[i];
 
-		if (effect->kind != OP_CREATE)
+		if (effect->kind == OP_SET || effect->kind == OP_DELETE)
 			put_back(effect->before.data);
 		if (effect->kind == OP_DELETE)
 			drop_path(effect->path);

@@ -58,7 +58,8 @@ typedef enum OpKind
 {
 	OP_SET,
 	OP_DELETE,
-	OP_CREATE
+	OP_CREATE,
+	OP_CHECK					/* that it exists */
 } OpKind;
 
 typedef struct Op
