@@ -25,6 +25,7 @@ SELECT c.relname
 \d zk_status
 \d zk_servers
 \d zk_stat_locks
+\d zk_lock_waits
 
 -- every function, view and column says what it is for
 SELECT p.oid::regprocedure

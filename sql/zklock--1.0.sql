@@ -392,7 +392,11 @@ CREATE TYPE zk_status_row AS (
 	last_error_at timestamptz,
 	draining boolean,
 	stats_reset timestamptz,
-	stats_evicted bigint);
+	stats_evicted bigint,
+	deadlocks bigint,
+	deadlock_checks bigint,
+	given_up_checks bigint,
+	unpublished_waits bigint);
 COMMENT ON TYPE zk_status_row IS
 'row of the view zk_status';
 
@@ -402,7 +406,7 @@ AS 'MODULE_PATHNAME', 'zkl_sql_status'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
 ROWS 1;
 COMMENT ON FUNCTION zk_get_status() IS
-'row of the view zk_status: state, server, session_id, session_timeout, lease_remaining, worker_pid, session_pid, locks_held, waiting, connects, sessions_lost, batches, operations, listings, creates, continuity, watches, last_error, last_error_at, draining, stats_reset, stats_evicted';
+'row of the view zk_status: state, server, session_id, session_timeout, lease_remaining, worker_pid, session_pid, locks_held, waiting, connects, sessions_lost, batches, operations, listings, creates, continuity, watches, last_error, last_error_at, draining, stats_reset, stats_evicted, deadlocks, deadlock_checks, given_up_checks, unpublished_waits';
 
 CREATE TYPE zk_stat_lock_row AS (
 	path text,
@@ -415,7 +419,8 @@ CREATE TYPE zk_stat_lock_row AS (
 	max_hold_time double precision,
 	timeouts bigint,
 	denials bigint,
-	losses bigint);
+	losses bigint,
+	deadlocks bigint);
 COMMENT ON TYPE zk_stat_lock_row IS
 'row of the view zk_stat_locks';
 
@@ -424,7 +429,7 @@ RETURNS SETOF zk_stat_lock_row
 AS 'MODULE_PATHNAME', 'zkl_sql_stat_locks'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_get_stat_locks() IS
-'rows of the view zk_stat_locks: path, acquires, waited, total_wait_time, mean_wait_time, max_wait_time, total_hold_time, max_hold_time, timeouts, denials, losses';
+'rows of the view zk_stat_locks: path, acquires, waited, total_wait_time, mean_wait_time, max_wait_time, total_hold_time, max_hold_time, timeouts, denials, losses, deadlocks';
 
 CREATE FUNCTION zk_stat_reset()
 RETURNS void
@@ -476,6 +481,34 @@ AS 'MODULE_PATHNAME', 'zkl_sql_queue'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_queue(text) IS
 'holders and waiters of a lock on all servers: position, mode, granted, server, database, pid, usename, application_name, znode, session_id, created_at';
+
+CREATE TYPE zk_lock_wait_row AS (
+	path text,
+	mode text,
+	pid integer,
+	since timestamptz,
+	blocking_server text,
+	blocking_pid integer,
+	blocking_usename text,
+	blocking_application_name text,
+	blocking_znode text,
+	holds boolean);
+COMMENT ON TYPE zk_lock_wait_row IS
+'row of the view zk_lock_waits and of zk_blocking()';
+
+CREATE FUNCTION zk_get_lock_waits()
+RETURNS SETOF zk_lock_wait_row
+AS 'MODULE_PATHNAME', 'zkl_sql_lock_waits'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_get_lock_waits() IS
+'rows of the view zk_lock_waits: path, mode, pid, since, blocking_server, blocking_pid, blocking_usename, blocking_application_name, blocking_znode, holds';
+
+CREATE FUNCTION zk_blocking(pid integer DEFAULT pg_backend_pid())
+RETURNS SETOF zk_lock_wait_row
+AS 'MODULE_PATHNAME', 'zkl_sql_blocking'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_blocking(integer) IS
+'what one session of this server, given by its process ID, waits for: path, mode, pid, since, blocking_server, blocking_pid, blocking_usename, blocking_application_name, blocking_znode, holds';
 
 CREATE TYPE zk_leader_row AS (
 	id text,
@@ -626,6 +659,14 @@ COMMENT ON COLUMN zk_status.stats_reset IS
 'time since which zk_stat_locks counts';
 COMMENT ON COLUMN zk_status.stats_evicted IS
 'number of names that made room for others in zk_stat_locks since then';
+COMMENT ON COLUMN zk_status.deadlocks IS
+'number of deadlocks over servers that ended with an error here, since the worker started';
+COMMENT ON COLUMN zk_status.deadlock_checks IS
+'number of times that this server looked for deadlocks in ZooKeeper, since the worker started';
+COMMENT ON COLUMN zk_status.given_up_checks IS
+'number of these that found too much to decide';
+COMMENT ON COLUMN zk_status.unpublished_waits IS
+'number of waits that took no part in deadlocks, because their sessions hold too many locks, since the worker started';
 
 CREATE VIEW zk_stat_locks AS SELECT * FROM zk_get_stat_locks();
 
@@ -653,6 +694,33 @@ COMMENT ON COLUMN zk_stat_locks.denials IS
 'number of tries that did not get the lock';
 COMMENT ON COLUMN zk_stat_locks.losses IS
 'number of times that a session lost the lock';
+COMMENT ON COLUMN zk_stat_locks.deadlocks IS
+'number of waits that ended with the error of a deadlock over servers';
+
+CREATE VIEW zk_lock_waits AS SELECT * FROM zk_get_lock_waits();
+
+COMMENT ON VIEW zk_lock_waits IS
+'what the waiting sessions of this server wait for, on all servers';
+COMMENT ON COLUMN zk_lock_waits.path IS
+'name of the lock or semaphore, or null if the role may not see it';
+COMMENT ON COLUMN zk_lock_waits.mode IS
+'exclusive, shared, lease or leader';
+COMMENT ON COLUMN zk_lock_waits.pid IS
+'process ID of the waiting session';
+COMMENT ON COLUMN zk_lock_waits.since IS
+'time of its request';
+COMMENT ON COLUMN zk_lock_waits.blocking_server IS
+'name of the server of the session that is in its way; of another client or a leader, what it wrote into the znode, or null';
+COMMENT ON COLUMN zk_lock_waits.blocking_pid IS
+'process ID of that session, or null';
+COMMENT ON COLUMN zk_lock_waits.blocking_usename IS
+'user name of that session, or null';
+COMMENT ON COLUMN zk_lock_waits.blocking_application_name IS
+'application name of that session, or null';
+COMMENT ON COLUMN zk_lock_waits.blocking_znode IS
+'path of the znode that is in its way, or null if the role may not see it';
+COMMENT ON COLUMN zk_lock_waits.holds IS
+'true if that znode holds the lock; false if it is the nearest one ahead, and waits itself';
 
 CREATE VIEW zk_servers AS SELECT * FROM zk_get_servers();
 
@@ -817,6 +885,8 @@ REVOKE ALL ON FUNCTION
 	zk_get_status(),
 	zk_get_servers(),
 	zk_get_stat_locks(),
+	zk_get_lock_waits(),
+	zk_blocking(integer),
 	zk_stat_reset(),
 	zk_version(),
 	zk_healthcheck(),
@@ -831,12 +901,15 @@ REVOKE ALL ON FUNCTION
 	zk_dump()
 FROM PUBLIC;
 
-REVOKE ALL ON zk_locks, zk_status, zk_servers, zk_stat_locks FROM PUBLIC;
+REVOKE ALL ON zk_locks, zk_status, zk_servers, zk_stat_locks, zk_lock_waits
+FROM PUBLIC;
 
 GRANT EXECUTE ON FUNCTION
 	zk_get_locks(), zk_get_status(), zk_get_servers(), zk_get_stat_locks(),
+	zk_get_lock_waits(), zk_blocking(integer),
 	zk_queue(text), zk_leader(text), zk_once_history(text), zk_version(),
 	zk_healthcheck()
 TO pg_monitor;
 
-GRANT SELECT ON zk_locks, zk_status, zk_servers, zk_stat_locks TO pg_monitor;
+GRANT SELECT ON zk_locks, zk_status, zk_servers, zk_stat_locks, zk_lock_waits
+TO pg_monitor;

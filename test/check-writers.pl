@@ -68,6 +68,7 @@ my %writers = (
 	ZklSlotRequest => 'backend/',
 	ZklSlotHolder => 'backend/',
 	ZklSlotAnswer => 'worker/slot',
+	ZklSlotBehind => 'backend/behind',
 	ZklSlotZnode => 'worker/slot backend/slot',
 	'ZklSlot.s_state' => 'backend/slot worker/slot shared/control');
 

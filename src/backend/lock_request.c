@@ -18,6 +18,7 @@
 #include "postgres.h"
 
 #include "backend/lock_request.h"
+#include "backend/long_wait.h"
 #include "backend/refusal.h"
 #include "backend/request.h"
 #include "backend/retreat.h"
@@ -27,6 +28,17 @@
 #include "shared/boottime.h"
 #include "shared/lease.h"
 #include "shared/settings.h"
+
+/*
+ * A try ends by itself.  The permits of a semaphore, and its guard, belong to no
+ * queue in which one request waits for certain others.
+ */
+static bool
+can_deadlock(const ZklLockRequest *request)
+{
+	return !request->is_try && !request->guard &&
+		request->lock.dialect != ZKL_DIALECT_PERMIT;
+}
 
 void
 zkl_lock_request_submit(const ZklLockRequest *request, bool together,
@@ -46,6 +58,8 @@ zkl_lock_request_submit(const ZklLockRequest *request, bool together,
 	slot->s_request.max = request->max;
 	slot->s_request.guard = request->guard;
 	slot->s_request.waited = request->waited;
+	slot->s_request.patience = can_deadlock(request) ?
+		zkl_long_wait_patience() : 0;
 	slot->s_request.asked_us = request->asked_us != 0 ? request->asked_us :
 		zkl_boottime_us();
 
@@ -107,6 +121,8 @@ zkl_lock_request_take(const ZklLockRequest *request, int slotno,
 		case ZKL_SLOT_DENIED:
 			return false;
 		case ZKL_SLOT_FAILED:
+			if (answer.s_answer.error == ZKL_ERROR_DEADLOCK)
+				zkl_refusal_raise_deadlock(slotno, answer.s_serial);
 			zkl_refusal_raise_failed(name, answer.s_answer.error, answer.s_answer.zkrc);
 			break;
 		case ZKL_SLOT_LOST:

@@ -14,6 +14,7 @@
 #include "backend/text.h"
 #include "catalog/pg_authid.h"
 #include "miscadmin.h"
+#include "shared/deadlocks.h"
 #include "shared/gate.h"
 #include "shared/retry.h"
 #include "shared/slot.h"
@@ -112,7 +113,7 @@ zkl_refusal_raise_failed(const char *name, ZklError error, int32 zkrc)
 
 	switch (error)
 	{
-		case ZKL_ERROR_DEADLOCK:
+		case ZKL_ERROR_UPGRADE:
 			ereport(ERROR,
 					(errcode(ERRCODE_T_R_DEADLOCK_DETECTED),
 					 errmsg("deadlock detected"),
@@ -163,12 +164,42 @@ zkl_refusal_raise_failed(const char *name, ZklError error, int32 zkrc)
 					 errhint("See the server log.")));
 			break;
 		case ZKL_ERROR_NONE:
+		case ZKL_ERROR_DEADLOCK:
 		case ZKL_ERROR_TOO_LARGE:
 		case ZKL_ERROR_LAPSED:
 			break;
 	}
 	elog(ERROR, "request for distributed lock \"%s\" failed with code %d",
 		 name, (int) error);
+}
+
+/* What the worker told of the deadlock, a line for each process */
+static const char *
+deadlock_detail(int slotno, uint32 serial)
+{
+	char		text[ZKL_MAX_DEADLOCK_TEXT];
+	StringInfoData detail;
+	char	   *line,
+			   *rest = text;
+
+	if (!zkl_deadlocks_hear(slotno, serial, text))
+		return "The server log tells which processes and locks are involved.";
+	initStringInfo(&detail);
+	while ((line = strsep(&rest, "\n")) != NULL)
+		appendStringInfo(&detail, "%s%s", detail.len > 0 ? "\n" : "",
+						 zkl_text_to_display(line, (int) strlen(line)));
+	return zkl_text_for_client(detail.data);
+}
+
+void
+zkl_refusal_raise_deadlock(int slotno, uint32 serial)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_T_R_DEADLOCK_DETECTED),
+			 errmsg("deadlock detected"),
+			 errdetail_internal("%s", deadlock_detail(slotno, serial)),
+			 errhint("See server log for query details.")));
+	pg_unreachable();
 }
 
 const char *

@@ -20,6 +20,12 @@ pg_noreturn extern void zkl_refusal_raise_failed(const char *name, ZklError erro
 extern void zkl_refusal_raise_zookeeper(const char *message, const char *name,
 										int32 zkrc);
 
+/*
+ * Raises error 40P01: the worker has failed this request of the slot because of a
+ * deadlock over servers.
+ */
+pg_noreturn extern void zkl_refusal_raise_deadlock(int slotno, uint32 serial);
+
 /* Raises error 08006: no answer came in time. */
 pg_noreturn extern void zkl_refusal_raise_unreachable(void);
 

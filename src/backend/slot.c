@@ -146,6 +146,16 @@ zkl_slot_give_up(int slotno)
 }
 
 void
+zkl_slot_set_patient(int slotno)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+
+	SpinLockAcquire(&slot->s_mutex);
+	slot->s_holder.patient = true;
+	SpinLockRelease(&slot->s_mutex);
+}
+
+void
 zkl_slot_set_holds(int slotno, uint32 holds)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];

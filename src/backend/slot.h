@@ -49,6 +49,9 @@ extern bool zkl_slot_is_held(int slotno, uint32 generation, ZklError *error);
 /* Notes, for the statistics, that the wait ends with the error of a timeout. */
 extern void zkl_slot_give_up(int slotno);
 
+/* Notes that the wait has lasted for as long as the request's patience. */
+extern void zkl_slot_set_patient(int slotno);
+
 extern void zkl_slot_set_holds(int slotno, uint32 holds);
 
 /*

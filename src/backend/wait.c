@@ -12,6 +12,7 @@
  */
 #include "postgres.h"
 
+#include "backend/long_wait.h"
 #include "backend/refusal.h"
 #include "backend/request.h"
 #include "backend/retreat.h"
@@ -54,14 +55,14 @@ zkl_wait_after_ms(int64 start, int64 ms)
 
 /* For WaitLatch: ms until the first deadline, rounded up, or -1 */
 static long
-next_timeout(const ZklDeadlines *at, int64 now)
+next_timeout(const ZklDeadlines *at, int64 due, int64 now)
 {
-	int64		first = Min(Min(at->time_out, at->answer),
-							Min(at->lock_timeout, at->look));
+	int64		first = Min(Min(Min(at->time_out, at->answer),
+								Min(at->lock_timeout, at->look)), due);
 
 	if (first == ZKL_NEVER)
 		return -1;
-	return (long) Min((first - now + 999) / 1000, INT_MAX);
+	return (long) Min((Max(first - now, 0) + 999) / 1000, INT_MAX);
 }
 
 void
@@ -200,9 +201,9 @@ zkl_wait_is_answered(int slotno)
 
 /* For WaitLatch: ms until the next look; -1: only the latch tells of changes. */
 static long
-next_look(const ZklDeadlines *at, int slotno, int64 now)
+next_look(const ZklDeadlines *at, int slotno, int64 due, int64 now)
 {
-	long		timeout = next_timeout(at, now);
+	long		timeout = next_timeout(at, due, now);
 	long		most = slotno == ZKL_NO_SLOT ? OWN_SLOT_LOOK_MS :
 	zkl_slot_peek(slotno) == ZKL_SLOT_GRANTED ? zkl_lease_look_ms() : -1;
 
@@ -216,11 +217,13 @@ zkl_wait_until(bool (*is_over) (int slotno), int slotno,
 {
 	const char *shown = zkl_text_for_client(name);
 	ErrorContextCallback callback;
+	ZklLongWait long_wait;
 
 	callback.callback = context;
 	callback.arg = unconstify(char *, shown);
 	callback.previous = error_context_stack;
 	error_context_stack = &callback;
+	zkl_long_wait_begin(&long_wait, slotno, shown);
 
 	while (!is_over(slotno))
 	{
@@ -234,7 +237,8 @@ zkl_wait_until(bool (*is_over) (int slotno), int slotno,
 			zkl_root_check_slot(slotno, name);
 		}
 		act_on_deadlines(at, slotno, shown, now);
-		timeout = next_look(at, slotno, now);
+		zkl_long_wait_act(&long_wait);
+		timeout = next_look(at, slotno, long_wait.due, now);
 		(void) WaitLatch(MyLatch,
 						 WL_LATCH_SET | WL_EXIT_ON_PM_DEATH |
 						 (timeout >= 0 ? WL_TIMEOUT : 0),
@@ -243,6 +247,7 @@ zkl_wait_until(bool (*is_over) (int slotno), int slotno,
 		CHECK_FOR_INTERRUPTS();
 	}
 
+	zkl_long_wait_end(&long_wait);
 	error_context_stack = callback.previous;
 }
 

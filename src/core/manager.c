@@ -23,6 +23,7 @@
 #include "core/lock.h"
 #include "core/look.h"
 #include "core/memory.h"
+#include "core/nearest.h"
 #include "core/node.h"
 #include "core/operations.h"
 #include "core/pace.h"
@@ -387,6 +388,12 @@ uint32_t
 zkl_manager_live(const ZklManager *m)
 {
 	return m->requests.nlive;
+}
+
+bool
+zkl_manager_nearest(const ZklManager *m, uint32_t request, ZklNearest *nearest)
+{
+	return zkl_nearest_find(&m->requests.all[request], nearest);
 }
 
 void

@@ -448,6 +448,20 @@ extern int64_t zkl_manager_lease_limit(const ZklManager *m);
  */
 extern int64_t zkl_manager_zxid(const ZklManager *m);
 
+/* What is ahead of a request that waits: the nearest one that is in its way */
+typedef struct ZklNearest
+{
+	int64_t		request;		/* of this server; -1: of another client */
+	const char *znode;			/* its name, of another client; lives until
+								 * the next event */
+	int64_t		place;			/* of the waiting request in the queue, from
+								 * 1; as far as its queue is known */
+} ZklNearest;
+
+/* False: nothing is known to be ahead. */
+extern bool zkl_manager_nearest(const ZklManager *m, uint32_t request,
+								ZklNearest *nearest);
+
 /* How many requests hold a lock or wait for one. */
 extern uint32_t zkl_manager_live(const ZklManager *m);
 extern void zkl_manager_counters(const ZklManager *m, ZklCounters *counters);

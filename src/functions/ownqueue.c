@@ -174,25 +174,33 @@ find(const ZklOwnQueue *own, const ZklUuid *uuid)
 				   compare_znodes);
 }
 
+/* Whether an entry is a znode of this server's session, and its id */
+static bool
+is_ours(const ZklOwnQueue *own, const ZklListingEntry *entry, ZklUuid *uuid)
+{
+	ZklLockMode mode;
+	ZklSeq		seq;
+	bool		has_uuid;
+	char	   *name;
+	bool		ours;
+
+	if (entry->session_id == 0 || entry->session_id != own->session_id)
+		return false;
+	name = pnstrdup(entry->name, entry->name_length);
+	ours = zkl_znode_parse(own->lock->dialect, name, &mode, &seq, &has_uuid,
+						   uuid) && has_uuid;
+	pfree(name);
+	return ours;
+}
+
 bool
 zkl_ownqueue_judge(ZklOwnQueue *own, const ZklListingEntry *entry,
 				   bool *granted)
 {
 	const Own  *znode;
-	ZklLockMode mode;
-	ZklSeq		seq;
-	bool		has_uuid;
 	ZklUuid		uuid;
-	char	   *name;
-	bool		ours;
 
-	if (entry->session_id == 0 || entry->session_id != own->session_id)
-		return true;
-	name = pnstrdup(entry->name, entry->name_length);
-	ours = zkl_znode_parse(own->lock->dialect, name, &mode, &seq, &has_uuid,
-						   &uuid) && has_uuid;
-	pfree(name);
-	if (!ours)
+	if (!is_ours(own, entry, &uuid))
 		return true;
 	znode = find(own, &uuid);
 	if (znode == NULL && !own->again)
@@ -207,4 +215,13 @@ zkl_ownqueue_judge(ZklOwnQueue *own, const ZklListingEntry *entry,
 	if (znode->standing != STAYS)
 		*granted = znode->standing == HELD;
 	return true;
+}
+
+uint64
+zkl_ownqueue_owner(const ZklOwnQueue *own, const ZklListingEntry *entry)
+{
+	ZklUuid		uuid;
+	const Own  *znode = is_ours(own, entry, &uuid) ? find(own, &uuid) : NULL;
+
+	return znode != NULL ? znode->owner : 0;
 }

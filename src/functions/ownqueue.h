@@ -20,6 +20,10 @@ extern ZklOwnQueue *zkl_ownqueue_make(const ZklTarget *lock);
 extern bool zkl_ownqueue_judge(ZklOwnQueue *own, const ZklListingEntry *entry,
 							   bool *granted);
 
+/* The session of this server that an entry belongs to; 0: not known to be any */
+extern uint64 zkl_ownqueue_owner(const ZklOwnQueue *own,
+								 const ZklListingEntry *entry);
+
 extern void zkl_ownqueue_free(ZklOwnQueue *own);
 
 #endif							/* ZKL_FUNCTIONS_OWNQUEUE_H */

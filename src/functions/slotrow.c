@@ -1,16 +1,18 @@
 /*
  * slotrow.c
- *	  How requests are shown: the names of their modes and states.
+ *	  How requests are shown: the names of their modes and states, and to whom.
  *
- * Owns these names.  Run by backends, on copies of slots.  Takes no locks.  Must
- * not know who may see them.
+ * Owns these names.  Run by backends, on copies of slots.  Takes no locks.
  */
 #include "postgres.h"
 
+#include "catalog/pg_authid.h"
 #include "functions/row.h"
 #include "functions/slotrow.h"
+#include "miscadmin.h"
 #include "shared/boottime.h"
 #include "shared/lease.h"
+#include "utils/acl.h"
 
 static const char *const slot_state_names[] = {
 	[ZKL_SLOT_FREE] = NULL,
@@ -43,4 +45,11 @@ zkl_slotrow_state(const ZklSlot *slot)
 		!zkl_lease_is_valid(slot->s_answer.generation))
 		return "unconfirmed";
 	return slot_state_names[slot->s_state];
+}
+
+bool
+zkl_slotrow_is_visible(const ZklSlot *slot)
+{
+	return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
+		has_privs_of_role(GetUserId(), slot->s_request.roleid);
 }

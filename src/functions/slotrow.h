@@ -1,6 +1,6 @@
 /*
  * slotrow.h
- *	  How requests are shown: the names of their modes and states.
+ *	  How requests are shown: the names of their modes and states, and to whom.
  */
 #ifndef ZKL_FUNCTIONS_SLOTROW_H
 #define ZKL_FUNCTIONS_SLOTROW_H
@@ -11,5 +11,11 @@ extern const char *zkl_slotrow_mode(const ZklSlot *slot);
 
 /* NULL: a request in this state is not shown. */
 extern const char *zkl_slotrow_state(const ZklSlot *slot);
+
+/*
+ * Whether the current role may see which lock it is, and what belongs to that:
+ * it is the session's role, or may read all statistics.
+ */
+extern bool zkl_slotrow_is_visible(const ZklSlot *slot);
 
 #endif							/* ZKL_FUNCTIONS_SLOTROW_H */

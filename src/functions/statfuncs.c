@@ -20,7 +20,7 @@
 #include "shared/lockstats.h"
 #include "utils/acl.h"
 
-#define STAT_LOCKS_COLUMNS	11
+#define STAT_LOCKS_COLUMNS	12
 #define ROWS_AT_A_TIME		32
 
 ZKL_FUNCTION(zkl_sql_stat_locks);
@@ -51,6 +51,7 @@ put_counts(FunctionCallInfo fcinfo, const ZklLockstatsRow *stats, bool visible)
 	zkl_row_add(&row, Int64GetDatum(counts->timeouts));
 	zkl_row_add(&row, Int64GetDatum(counts->denials));
 	zkl_row_add(&row, Int64GetDatum(counts->losses));
+	zkl_row_add(&row, Int64GetDatum(counts->deadlocks));
 
 	Assert(row.n == STAT_LOCKS_COLUMNS);
 	zkl_row_put(fcinfo, &row);

@@ -15,7 +15,6 @@
 #include "postgres.h"
 
 #include "backend/refusal.h"
-#include "catalog/pg_authid.h"
 #include "functions/row.h"
 #include "functions/slotrow.h"
 #include "miscadmin.h"
@@ -30,10 +29,9 @@
 #include "shared/settings.h"
 #include "shared/slot.h"
 #include "shared/status.h"
-#include "utils/acl.h"
 
 #define LOCKS_COLUMNS	12
-#define STATUS_COLUMNS	22
+#define STATUS_COLUMNS	26
 
 ZKL_FUNCTION(zkl_sql_locks);
 ZKL_FUNCTION(zkl_sql_status);
@@ -51,13 +49,6 @@ copy_shown(int slotno, ZklSlot *slot)
 		return false;
 	return slot->s_request.kind == ZKL_KIND_LOCK &&
 		zkl_slotrow_state(slot) != NULL;
-}
-
-static bool
-may_see_slot(const ZklSlot *slot)
-{
-	return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
-		has_privs_of_role(GetUserId(), slot->s_request.roleid);
 }
 
 static void
@@ -90,7 +81,7 @@ static void
 put_slot(FunctionCallInfo fcinfo, const ZklSlot *slot)
 {
 	ZklRow		row = {0};
-	bool		visible = may_see_slot(slot);
+	bool		visible = zkl_slotrow_is_visible(slot);
 	bool		granted = slot->s_state == ZKL_SLOT_GRANTED;
 
 	if (visible)
@@ -206,6 +197,15 @@ add_statistics(ZklRow *row)
 	zkl_row_add(row, Int64GetDatum(evicted));
 }
 
+static void
+add_deadlocks(ZklRow *row, const ZklStatus *status)
+{
+	zkl_row_add(row, Int64GetDatum((int64) status->deadlocks));
+	zkl_row_add(row, Int64GetDatum((int64) status->deadlock_checks));
+	zkl_row_add(row, Int64GetDatum((int64) status->given_up_checks));
+	zkl_row_add(row, Int64GetDatum((int64) status->unpublished_waits));
+}
+
 Datum
 zkl_sql_status(PG_FUNCTION_ARGS)
 {
@@ -234,6 +234,7 @@ zkl_sql_status(PG_FUNCTION_ARGS)
 	zkl_row_time_or_null(&row, status.last_error_at);
 	zkl_row_add(&row, BoolGetDatum(zkl_draining_number() != 0));
 	add_statistics(&row);
+	add_deadlocks(&row, &status);
 
 	Assert(row.n == STATUS_COLUMNS);
 	zkl_row_put(fcinfo, &row);

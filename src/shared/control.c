@@ -14,6 +14,7 @@
 
 #include "miscadmin.h"
 #include "shared/control.h"
+#include "shared/deadlocks.h"
 #include "shared/dirty.h"
 #include "shared/gate.h"
 #include "shared/lockstats.h"
@@ -66,9 +67,16 @@ links_offset(void)
 }
 
 static Size
+deadlocks_offset(void)
+{
+	return add_size(links_offset(),
+					MAXALIGN(mul_size(zkl_max_requests, sizeof(int))));
+}
+
+static Size
 total_size(void)
 {
-	return add_size(links_offset(), mul_size(zkl_max_requests, sizeof(int)));
+	return add_size(deadlocks_offset(), zkl_deadlocks_size());
 }
 
 static void
@@ -105,6 +113,7 @@ initialize(ZklControl *control)
 	control->ctl_nrequests = zkl_max_requests;
 	zkl_dirty_init(control->ctl_nslots);
 	zkl_lockstats_init();
+	zkl_deadlocks_init();
 	for (i = 0; i < control->ctl_nslots; i++)
 	{
 		SpinLockInit(&zkl_slots[i].s_mutex);
@@ -132,6 +141,7 @@ startup_hook(void)
 	zkl_slots = (ZklSlot *) (base + slots_offset());
 	zkl_lockstats_attach(base + lockstats_offset());
 	free_next = (int *) (base + links_offset());
+	zkl_deadlocks_attach(base + deadlocks_offset());
 	if (!found)
 		initialize(control);
 	zkl_control = control;

@@ -65,7 +65,7 @@ typedef struct ZklControl
 
 	/*
 	 * Behind this struct follow the bits of dirty.c, the slots, the table of
-	 * lockstats.c, and the links of the list of free slots.
+	 * lockstats.c, the links of the list of free slots, and deadlocks.c's.
 	 */
 } ZklControl;
 

@@ -181,6 +181,7 @@ add_counts(ZklLockstatsCounts *sum, const ZklLockstatsCounts *more)
 	sum->timeouts += more->timeouts;
 	sum->denials += more->denials;
 	sum->losses += more->losses;
+	sum->deadlocks += more->deadlocks;
 }
 
 void

@@ -24,6 +24,7 @@ typedef struct ZklLockstatsCounts
 	int64		timeouts;
 	int64		denials;
 	int64		losses;
+	int64		deadlocks;		/* over servers */
 } ZklLockstatsCounts;
 
 typedef struct ZklLockstatsRow

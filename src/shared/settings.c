@@ -39,6 +39,7 @@ bool		zkl_session_locks = true;
 int			zkl_track_locks = 1000;
 int			zkl_connect_timeout = 10000;
 bool		zkl_reentrant = true;
+bool		zkl_deadlock_detection = true;
 int			zkl_commit_wait = -1;
 int			zkl_lost_lock_action = ZKL_LOST_CANCEL;
 int			zkl_on_revoke = ZKL_REVOKE_NOTICE;
@@ -395,6 +396,14 @@ define_request_settings(void)
 							PGC_USERSET,
 							GUC_UNIT_MS,
 							NULL, NULL, NULL);
+	DefineCustomBoolVariable("zklock.deadlock_detection",
+							 "Ends deadlocks over servers by failing one of the requests.",
+							 "A wait for a distributed lock takes part in it after \"deadlock_timeout\".",
+							 &zkl_deadlock_detection,
+							 true,
+							 PGC_SIGHUP,
+							 0,
+							 NULL, NULL, NULL);
 	DefineCustomIntVariable("zklock.commit_wait",
 							"Sets how long a commit waits for the lease of its distributed locks to be renewed.",
 							"-1 means the session timeout.  The commit fails if the lease is not renewed in that time.",

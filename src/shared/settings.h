@@ -55,6 +55,7 @@ extern int	zkl_max_at_least;	/* 0: none at all */
 extern bool zkl_session_locks;
 extern int	zkl_connect_timeout;
 extern bool zkl_reentrant;
+extern bool zkl_deadlock_detection;
 extern int	zkl_commit_wait;	/* -1: the session timeout */
 extern int	zkl_lost_lock_action;	/* ZklLostLockAction */
 extern int	zkl_on_revoke;		/* ZklRevokeAction */

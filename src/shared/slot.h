@@ -22,6 +22,7 @@
  *	  s_request			 the backend while CLAIMED; constant until FREE
  *	  s_holder			 the backend until it has released the slot
  *	  s_answer, s_znode	 the worker; the claim clears them
+ *	  s_behind			 the backend that looks for all: behind.c
  *	  the others		 both: the comment on each field tells when
  *
  * s_state alone may be read without s_mutex, by the slot's own backend to see
@@ -67,6 +68,9 @@ typedef enum ZklSlotKind
 	ZKL_KIND_FLEET,				/* zk_servers: as QUEUE, of the znodes in the
 								 * fleet's directory */
 	ZKL_KIND_DUMP,				/* zk_dump(): as QUEUE */
+	ZKL_KIND_AHEAD,				/* as QUEUE, of the nearest contender that is
+								 * in the way of the request "about", whose
+								 * place in the queue its seq is */
 	ZKL_KIND_ERRAND				/* s_dsm says what to do; see errand.h */
 } ZklSlotKind;
 
@@ -80,7 +84,8 @@ typedef enum ZklLifetime
 typedef enum ZklError
 {
 	ZKL_ERROR_NONE = 0,
-	ZKL_ERROR_DEADLOCK,			/* shared -> exclusive with another between */
+	ZKL_ERROR_UPGRADE,			/* shared -> exclusive with another between */
+	ZKL_ERROR_DEADLOCK,			/* over servers; see deadlocks.h */
 	ZKL_ERROR_ZOOKEEPER,		/* zkrc says what ZooKeeper answered */
 	ZKL_ERROR_PARENTS,			/* the lock's directory could not be made */
 	ZKL_ERROR_SESSION_EXPIRED,	/* lost: the ZooKeeper session is gone */
@@ -93,8 +98,8 @@ typedef enum ZklError
 								 * or zkrc says what ZooKeeper answered */
 	ZKL_ERROR_RESTLESS,			/* zk_break_lock(): the head of the queue kept
 								 * changing */
-	ZKL_ERROR_TOO_LARGE,		/* QUEUE, FLEET, DUMP: dsm_size says what it
-								 * takes */
+	ZKL_ERROR_TOO_LARGE,		/* QUEUE, FLEET, DUMP, AHEAD: dsm_size says
+								 * what it takes */
 	ZKL_ERROR_SEGMENT,			/* the worker cannot map the backend's segment */
 	ZKL_ERROR_LAPSED			/* its lease has ended; not known to be lost */
 } ZklError;
@@ -143,6 +148,9 @@ typedef struct ZklSlotRequest
 	uint64		claimer;		/* s_owner as it was at first */
 	int			sibling;		/* a live hold of this owner on this path, or
 								 * -1 */
+	int			about;			/* AHEAD: the slot of a request of this owner */
+	int			patience;		/* in ms: a longer wait takes part in
+								 * deadlocks over servers; 0: never */
 	uint8		lost_action;	/* ZklLostLockAction */
 	uint8		on_revoke;		/* ZklRevokeAction */
 	char		leader_id[ZKL_MAX_LEADER_ID + 1];	/* UTF-8; LATCH: the
@@ -164,6 +172,7 @@ typedef struct ZklSlotHolder
 								 * the grant, or is past its commit check */
 	bool		taken;			/* it has taken the grant */
 	bool		gave_up;		/* its wait timed out, with an error */
+	bool		patient;		/* it has waited for as long as its patience */
 	uint32		holds;			/* counted re-entry, for zk_locks */
 	int64		released_us;	/* when a GRANTED slot was released;
 								 * CLOCK_BOOTTIME */
@@ -208,6 +217,19 @@ typedef struct ZklSlotZnode
 	bool		going;			/* to be deleted; another one follows */
 } ZklSlotZnode;
 
+#define ZKL_MAX_BEHIND_SLOT	16	/* as the core's ZKL_MAX_BEHIND */
+
+/*
+ * Which owners wait for the owner of a WAITING slot in PostgreSQL's own locks:
+ * see backend/behind.c
+ */
+typedef struct ZklSlotBehind
+{
+	int			n;
+	int64		looked_us;		/* when the look began; CLOCK_BOOTTIME */
+	uint64		owners[ZKL_MAX_BEHIND_SLOT];
+} ZklSlotBehind;
+
 typedef struct ZklSlot
 {
 	slock_t		s_mutex;
@@ -218,6 +240,10 @@ typedef struct ZklSlot
 	ZklSlotAnswer s_answer;
 	ZklSlotZnode s_znode;
 
+	/* Any backend writes the first while WAITING; the worker takes note. */
+	ZklSlotBehind s_behind;
+	bool		s_behind_due;	/* the worker has yet to see it */
+
 	/*
 	 * Unique per backend that ever made a request; the worker changes it if
 	 * it keeps the lock after the release.
@@ -225,9 +251,10 @@ typedef struct ZklSlot
 	uint64		s_owner;
 
 	/*
-	 * QUEUE, FLEET, DUMP, ERRAND: where the answer goes, set while CLAIMED.
-	 * LOCK: the epilogue, which the backend sets while GRANTED and the worker
-	 * clears, and whether it is wanted at the release; see epilogue.h.
+	 * QUEUE, FLEET, DUMP, AHEAD, ERRAND: where the answer goes, set while
+	 * CLAIMED. LOCK: the epilogue, which the backend sets while GRANTED and
+	 * the worker clears, and whether it is wanted at the release; see
+	 * epilogue.h.
 	 */
 	dsm_handle	s_dsm;
 	bool		s_epilogue;

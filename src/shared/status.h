@@ -53,6 +53,10 @@ typedef struct ZklStatus
 	uint64		creates;
 	uint64		continuous_creates;
 	uint64		watches;		/* now */
+	uint64		deadlocks;		/* over servers, ended here; see manager.h */
+	uint64		deadlock_checks;
+	uint64		given_up_checks;
+	uint64		unpublished_waits;
 	char		last_error[256];
 	TimestampTz last_error_at;	/* 0: none */
 	int64		lapsed_at;		/* ms of CLOCK_BOOTTIME: when the lease ended

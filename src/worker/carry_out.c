@@ -14,6 +14,7 @@
 #include "shared/status.h"
 #include "worker/bounds.h"
 #include "worker/carry_out.h"
+#include "worker/deadlock.h"
 #include "worker/errands.h"
 #include "worker/fleet.h"
 #include "worker/from_slots.h"
@@ -110,7 +111,7 @@ static ZklError
 failure_error(ZklFailure failure)
 {
 	static const ZklError errors[] = {
-		[ZKL_FAILURE_DEADLOCK] = ZKL_ERROR_DEADLOCK,
+		[ZKL_FAILURE_DEADLOCK] = ZKL_ERROR_UPGRADE,
 		[ZKL_FAILURE_ZOOKEEPER] = ZKL_ERROR_ZOOKEEPER,
 		[ZKL_FAILURE_PARENTS] = ZKL_ERROR_PARENTS,
 		[ZKL_FAILURE_SESSION_EXPIRED] = ZKL_ERROR_SESSION_EXPIRED,
@@ -120,6 +121,19 @@ failure_error(ZklFailure failure)
 	};
 
 	return errors[failure];
+}
+
+static void
+fail_request(int slotno, const ZklAction *action)
+{
+	ZklError	error = failure_error(action->failure);
+
+	if (action->failure == ZKL_FAILURE_DEADLOCK && action->nedges > 0)
+	{
+		zkl_deadlock_report(slotno, action);
+		error = ZKL_ERROR_DEADLOCK;
+	}
+	zkl_slot_fail(slotno, error, action->rc);
 }
 
 /* The server's log gets one line, whatever the holder learns and when. */
@@ -199,7 +213,7 @@ carry_out_action(const ZklAction *action)
 			zkl_slot_deny(slotno);
 			break;
 		case ZKL_ACTION_FAIL:
-			zkl_slot_fail(slotno, failure_error(action->failure), action->rc);
+			fail_request(slotno, action);
 			break;
 		case ZKL_ACTION_LOSE:
 			lose_hold(slotno, action->failure);
@@ -287,6 +301,10 @@ publish_counters(void)
 	status->creates = now.creates;
 	status->continuous_creates = now.continuous;
 	status->watches = now.watches;
+	status->deadlocks = now.deadlocks;
+	status->deadlock_checks = now.checks;
+	status->given_up_checks = now.given_up;
+	status->unpublished_waits = now.unpublished;
 	zkl_status_end();
 }
 

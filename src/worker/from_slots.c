@@ -19,6 +19,7 @@
 
 #include "shared/server_name.h"
 #include "shared/settings.h"
+#include "worker/ahead.h"
 #include "worker/bounds.h"
 #include "worker/breaklock.h"
 #include "worker/dumps.h"
@@ -60,13 +61,11 @@ zkl_from_slots_forget(int slotno)
 
 /* ---- requests of backends ---- */
 
-static size_t
-format_node_data(const ZklSlot *slot, char *buf)
+size_t
+zkl_from_slots_node_data(const ZklSlot *slot, char *buf)
 {
 	ZklNodeData data;
 
-	if (!zkl_dialect_marks((ZklDialect) slot->s_request.dialect))
-		return strlcpy(buf, slot->s_request.leader_id, ZKL_MAX_NODE_DATA);
 	memset(&data, 0, sizeof(data));
 	strlcpy(data.server, zkl_server_name(), sizeof(data.server));
 	strlcpy(data.database, slot->s_request.database, sizeof(data.database));
@@ -80,6 +79,14 @@ format_node_data(const ZklSlot *slot, char *buf)
 				  (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY) /
 		1000;
 	return zkl_node_data_format(&data, buf, ZKL_MAX_NODE_DATA);
+}
+
+static size_t
+format_node_data(const ZklSlot *slot, char *buf)
+{
+	if (!zkl_dialect_marks((ZklDialect) slot->s_request.dialect))
+		return strlcpy(buf, slot->s_request.leader_id, ZKL_MAX_NODE_DATA);
+	return zkl_from_slots_node_data(slot, buf);
 }
 
 /*
@@ -107,6 +114,9 @@ describe_demand(const ZklSlot *slot, ZklDemand *demand, char *data)
 	demand->max = slot->s_request.max;
 	demand->timed_out = slot->s_request.is_try && slot->s_holder.timed_out;
 	demand->together = is_told_when_blocked(slot);
+	demand->pid = slot->s_request.pid;
+	demand->patience = zkl_deadlock_detection ?
+		(int64) slot->s_request.patience * 1000 : 0;
 	demand->data = data;
 	demand->data_length = format_node_data(slot, data);
 }
@@ -121,6 +131,7 @@ submit_task(int slotno, const ZklSlot *slot, bool restored)
 		[ZKL_KIND_FLEET] = &zkl_queueview_owner,
 		[ZKL_KIND_BREAK] = &zkl_breaklock_owner,
 		[ZKL_KIND_DUMP] = &zkl_dumps_owner,
+		[ZKL_KIND_AHEAD] = &zkl_ahead_owner,
 		[ZKL_KIND_ERRAND] = &zkl_errands_owner,
 	};
 
@@ -193,6 +204,26 @@ take_released(int slotno)
 	return true;
 }
 
+/*
+ * What a backend found in PostgreSQL's locks.  If it took long to get here, it
+ * may be over, and the next look tells.
+ */
+static void
+take_behind(int slotno, const ZklSlot *slot)
+{
+	const ZklSlotBehind *behind = &slot->s_behind;
+	int64		now = zkl_boottime_us();
+
+	StaticAssertStmt(ZKL_MAX_BEHIND_SLOT == ZKL_MAX_BEHIND,
+					 "slot and core have room for the same owners");
+	zkl_slot_take_behind(slotno);
+	if (behind->n == 0 ||
+		(zkl_deadlock_detection &&
+		 now - behind->looked_us < (int64) slot->s_request.patience * 1000 / 2))
+		zkl_manager_behind(core, now, (uint32) slotno, behind->owners,
+						   (size_t) behind->n);
+}
+
 static void
 take_any(int slotno)
 {
@@ -210,6 +241,8 @@ take_any(int slotno)
 		zkl_manager_time_out(core, zkl_boottime_us(), (uint32) slotno);
 	else if (slot.s_state == ZKL_SLOT_WAITING && slot.s_holder.timed_out)
 		zkl_operation_time_out(slotno);
+	else if (slot.s_state == ZKL_SLOT_WAITING && slot.s_behind_due)
+		take_behind(slotno, &slot);
 	else if (slot.s_state == ZKL_SLOT_GRANTED ||
 			 slot.s_state == ZKL_SLOT_LOST)
 		zkl_bounds_look(slotno);

@@ -6,6 +6,7 @@
 #define ZKL_WORKER_FROM_SLOTS_H
 
 #include "core/manager.h"
+#include "shared/slot.h"
 
 extern void zkl_from_slots_begin(ZklManager *manager);
 
@@ -14,6 +15,12 @@ extern void zkl_from_slots_restore(void);
 
 /* Takes what changed in the slots. */
 extern void zkl_from_slots_take(void);
+
+/*
+ * Writes what other servers may know of a slot's session, as data of a znode, into
+ * ZKL_MAX_NODE_DATA bytes; returns its length.
+ */
+extern size_t zkl_from_slots_node_data(const ZklSlot *slot, char *buf);
 
 /* The core needs this slot no longer. */
 extern void zkl_from_slots_forget(int slotno);

@@ -292,6 +292,16 @@ zkl_slot_take_late(int slotno)
 }
 
 void
+zkl_slot_take_behind(int slotno)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+
+	SpinLockAcquire(&slot->s_mutex);
+	slot->s_behind_due = false;
+	SpinLockRelease(&slot->s_mutex);
+}
+
+void
 zkl_slot_retire(int slotno, bool has_znode)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];

@@ -58,6 +58,9 @@ extern void zkl_slot_forget_epilogue(int slotno);
 /* Takes s_late, so that it is logged once. */
 extern ZklLate zkl_slot_take_late(int slotno);
 
+/* Clears s_behind_due: the worker has seen s_behind. */
+extern void zkl_slot_take_behind(int slotno);
+
 /* Sets s_answer.retired.  Its znode may be another hold's by now. */
 extern void zkl_slot_retire(int slotno, bool has_znode);
 

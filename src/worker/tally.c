@@ -2,7 +2,8 @@
  * tally.c
  *	  What a request for a lock has to add to the statistics.
  *
- * Owns what counts as an acquire, a wait, a timeout, a denial and a loss.  Runs
+ * Owns what counts as an acquire, a wait, a timeout, a denial, a loss
+ *	  and a deadlock.  Runs
  * in the worker only.  Takes the lock of the table through lockstats.h.
  *
  * Must not know how the statistics are kept.
@@ -48,7 +49,9 @@ zkl_tally_slot(const ZklSlot *slot)
 	counts.denials = slot->s_answer.denied && !guard &&
 		slot->s_request.dialect != ZKL_DIALECT_PERMIT;
 	counts.losses = slot->s_answer.lost_us != 0 && !guard;
-	if (counts.acquires + counts.timeouts + counts.denials + counts.losses > 0)
+	counts.deadlocks = slot->s_answer.error == ZKL_ERROR_DEADLOCK;
+	if (counts.acquires + counts.timeouts + counts.denials + counts.losses +
+		counts.deadlocks > 0)
 		zkl_lockstats_add(slot->s_request.path, zkl_slot_shown_length(slot),
 						  &counts);
 }

@@ -24,6 +24,7 @@
 #include "shared/control.h"
 #include "shared/dirty.h"
 #include "shared/lease.h"
+#include "shared/server_name.h"
 #include "shared/settings.h"
 #include "shared/status.h"
 #include "shared/wakeup.h"
@@ -34,6 +35,7 @@
 #include "utils/memutils.h"
 
 #include "shared/compat.h"
+#include "worker/ahead.h"
 #include "worker/bounds.h"
 #include "worker/carry_out.h"
 #include "worker/dumps.h"
@@ -233,6 +235,7 @@ make_core(void)
 										 ALLOCSET_DEFAULT_SIZES);
 	memset(&config, 0, sizeof(config));
 	config.root = zkl_root;
+	config.server = zkl_server_name();
 	config.max_requests = (uint32) zkl_control->ctl_nrequests;
 	config.max_directories = Max(4096, config.max_requests);
 	config.batches_in_flight = ZKL_BATCHES_IN_FLIGHT;
@@ -278,6 +281,7 @@ set_up(void)
 	make_core();
 	zkl_tracefile_begin(core);
 	zkl_dumps_begin(core);
+	zkl_ahead_begin(core);
 	zkl_bounds_begin(core);
 	zkl_outage_begin(core);
 	zkl_from_slots_begin(core);

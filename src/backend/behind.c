@@ -1,0 +1,332 @@
+/*
+ * behind.c
+ *	  Which sessions that hold distributed locks wait, in PostgreSQL's own locks,
+ *	  for a session that waits for a distributed lock.
+ *
+ * Owns s_behind of all slots.  Run by backends that wait: never by the worker,
+ * which must not wait for a lock that a stopped process holds.  Takes, through
+ * pg_blocking_pids(), PostgreSQL's locks on its own lock table, and slots'
+ * mutexes, one at a time.
+ *
+ * Must not know what becomes of a deadlock.
+ *
+ * ZooKeeper knows nothing of row locks.  If session H holds a distributed lock
+ * and waits for a row lock of session W, and W waits for a distributed lock, then
+ * whoever waits for H waits for W.  So W's server publishes W's wait in the name of
+ * H's locks, too.
+ *
+ * One look serves all sessions of the server.  Most looks end after a glance at
+ * the wait events of all processes: pg_blocking_pids() takes 16 LWLocks, even for
+ * a process that does not wait, so it is called only for those that do.  A
+ * prepared transaction, of which it says 0, waits for nothing.
+ */
+#include "postgres.h"
+
+#include "backend/behind.h"
+#include "miscadmin.h"
+#include "shared/boottime.h"
+#include "shared/compat.h"
+#include "shared/control.h"
+#include "shared/deadlocks.h"
+#include "shared/dirty.h"
+#include "shared/slot.h"
+#include "utils/array.h"
+#include "utils/fmgrprotos.h"
+#include "utils/memutils.h"
+
+#define WAIT_EVENT_CLASS	0xFF000000U
+
+/* A process that waits in PostgreSQL's locks */
+typedef struct Blocked
+{
+	int			pid;
+	bool		known;			/* for which processes */
+	int			nblockers;
+	int		   *blockers;
+	int			visit;			/* the last walk that came here */
+} Blocked;
+
+/* A session that holds distributed locks and is such a process */
+typedef struct Holder
+{
+	int			pid;
+	uint64		owner;
+} Holder;
+
+/* A session that waits for a distributed lock, and those found behind it */
+typedef struct Waiter
+{
+	int			pid;
+	int			slotno;
+	uint32		serial;
+	int			patience;
+	bool		had_any;
+	ZklSlotBehind behind;
+} Waiter;
+
+typedef struct Look
+{
+	int64		began;
+	int			visit;
+	Blocked    *blocked;		/* by pid */
+	int			nblocked;
+	Holder	   *holders;		/* by owner */
+	int			nholders;
+	Waiter	   *waiters;		/* by pid */
+	int			nwaiters;
+} Look;
+
+/* ---- what there is ---- */
+
+static int
+compare_pids(const void *a, const void *b)
+{
+	int			x = *(const int *) a;
+	int			y = *(const int *) b;
+
+	return x < y ? -1 : x > y;
+}
+
+static int
+compare_holders(const void *a, const void *b)
+{
+	uint64		x = ((const Holder *) a)->owner;
+	uint64		y = ((const Holder *) b)->owner;
+
+	return x < y ? -1 : x > y;
+}
+
+/* A parallel worker waits for its leader, as pg_blocking_pids() has it, too. */
+static int
+blocked_pid(volatile PGPROC *proc)
+{
+	PGPROC	   *leader = proc->lockGroupLeader;
+
+	if ((proc->wait_event_info & WAIT_EVENT_CLASS) != PG_WAIT_LOCK)
+		return 0;
+	return leader != NULL ? leader->pid : proc->pid;
+}
+
+static void
+find_blocked(Look *look)
+{
+	uint32		i;
+
+	look->blocked = NULL;
+	look->nblocked = 0;
+	for (i = 0; i < ProcGlobal->allProcCount; i++)
+	{
+		int			pid = blocked_pid(&ProcGlobal->allProcs[i]);
+
+		if (pid == 0)
+			continue;
+		if (look->blocked == NULL)
+			look->blocked = palloc0(ProcGlobal->allProcCount * sizeof(Blocked));
+		look->blocked[look->nblocked++].pid = pid;
+	}
+	if (look->nblocked > 1)
+		qsort(look->blocked, look->nblocked, sizeof(Blocked), compare_pids);
+}
+
+static Blocked *
+find_process(const Look *look, int pid)
+{
+	return look->nblocked == 0 ? NULL :
+		bsearch(&pid, look->blocked, look->nblocked, sizeof(Blocked),
+				compare_pids);
+}
+
+static void
+note_slot(Look *look, int slotno)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+	Waiter		waiter;
+	Holder		holder;
+	ZklSlotState state;
+	bool		patient;
+
+	memset(&waiter, 0, sizeof(waiter));
+	waiter.slotno = slotno;
+	SpinLockAcquire(&slot->s_mutex);
+	state = slot->s_state;
+	patient = slot->s_holder.patient;
+	holder.owner = slot->s_owner;
+	holder.pid = waiter.pid = slot->s_request.pid;
+	waiter.serial = slot->s_serial;
+	waiter.patience = slot->s_request.patience;
+	waiter.had_any = slot->s_behind.n > 0;
+	SpinLockRelease(&slot->s_mutex);
+
+	if (state == ZKL_SLOT_WAITING && patient)
+		look->waiters[look->nwaiters++] = waiter;
+	else if (state == ZKL_SLOT_GRANTED && find_process(look, holder.pid) != NULL)
+		look->holders[look->nholders++] = holder;
+}
+
+static void
+find_sessions(Look *look)
+{
+	int			n = zkl_control->ctl_nrequests;
+	int			i;
+
+	look->waiters = MemoryContextAllocHuge(CurrentMemoryContext,
+										   n * sizeof(Waiter));
+	look->holders = MemoryContextAllocHuge(CurrentMemoryContext,
+										   n * sizeof(Holder));
+	look->nwaiters = look->nholders = 0;
+	for (i = 0; i < n; i++)
+	{
+		ZklSlotState state = zkl_slot_peek(i);
+
+		if (state == ZKL_SLOT_WAITING || state == ZKL_SLOT_GRANTED)
+			note_slot(look, i);
+	}
+	qsort(look->waiters, look->nwaiters, sizeof(Waiter), compare_pids);
+	qsort(look->holders, look->nholders, sizeof(Holder), compare_holders);
+}
+
+/* ---- who waits for whom ---- */
+
+static void
+ask_for_blockers(Blocked *process)
+{
+	ArrayType  *array;
+
+	if (process->known)
+		return;
+	CHECK_FOR_INTERRUPTS();
+	array = DatumGetArrayTypeP(DirectFunctionCall1(pg_blocking_pids,
+												   Int32GetDatum(process->pid)));
+	process->nblockers = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
+	process->blockers = (int *) ARR_DATA_PTR(array);
+	process->known = true;
+}
+
+static void
+add_behind(Look *look, const Waiter *waiter, uint64 owner)
+{
+	ZklSlotBehind *behind = &look->waiters[waiter - look->waiters].behind;
+
+	if (behind->n < ZKL_MAX_BEHIND_SLOT &&
+		(behind->n == 0 || behind->owners[behind->n - 1] != owner))
+		behind->owners[behind->n++] = owner;
+}
+
+/* Walks from a holder to all processes that it waits for. */
+static void
+walk_from(Look *look, const Holder *holder, Blocked **stack)
+{
+	int			visit = ++look->visit;
+	int			depth = 0;
+	int			i;
+
+	stack[depth++] = find_process(look, holder->pid);
+	stack[0]->visit = visit;
+	while (depth > 0)
+	{
+		Blocked    *process = stack[--depth];
+
+		ask_for_blockers(process);
+		for (i = 0; i < process->nblockers; i++)
+		{
+			int			pid = process->blockers[i];
+			Waiter	   *waiter = bsearch(&pid, look->waiters, look->nwaiters,
+										 sizeof(Waiter), compare_pids);
+			Blocked    *next = find_process(look, pid);
+
+			if (waiter != NULL)
+				add_behind(look, waiter, holder->owner);
+			if (next == NULL || next->visit == visit)
+				continue;
+			next->visit = visit;
+			stack[depth++] = next;
+		}
+	}
+}
+
+static void
+walk(Look *look)
+{
+	Blocked   **stack = palloc((look->nblocked + 1) * sizeof(Blocked *));
+	int			i;
+
+	for (i = 0; i < look->nholders; i++)
+	{
+		/* A session has a slot for each of its locks. */
+		if (i == 0 || look->holders[i].owner != look->holders[i - 1].owner)
+			walk_from(look, &look->holders[i], stack);
+	}
+}
+
+/* ---- what the worker sees ---- */
+
+/* If this process was stopped meanwhile, what it found may be over. */
+static bool
+is_fresh(const Look *look, const Waiter *waiter)
+{
+	return zkl_boottime_us() - look->began < (int64) waiter->patience * 1000 / 4;
+}
+
+static bool
+tell_slot(const Look *look, const Waiter *waiter)
+{
+	ZklSlot    *slot = &zkl_slots[waiter->slotno];
+	bool		done;
+
+	SpinLockAcquire(&slot->s_mutex);
+	done = slot->s_state == ZKL_SLOT_WAITING &&
+		slot->s_serial == waiter->serial &&
+		slot->s_behind.looked_us < look->began;
+	if (done)
+	{
+		slot->s_behind = waiter->behind;
+		slot->s_behind.looked_us = look->began;
+		slot->s_behind_due = true;
+	}
+	SpinLockRelease(&slot->s_mutex);
+	return done;
+}
+
+static bool
+tell(Look *look)
+{
+	bool		found = false;
+	int			i;
+
+	for (i = 0; i < look->nwaiters; i++)
+	{
+		const Waiter *waiter = &look->waiters[i];
+
+		found |= waiter->behind.n > 0;
+		if ((waiter->behind.n > 0 || waiter->had_any) &&
+			is_fresh(look, waiter) && tell_slot(look, waiter))
+			zkl_dirty_set(waiter->slotno, ZKL_WAKE_NOW);
+	}
+	return found;
+}
+
+static bool
+look_now(Look *look)
+{
+	find_blocked(look);
+	if (look->nblocked == 0 && !zkl_deadlocks_found())
+		return false;
+	find_sessions(look);
+	walk(look);
+	return tell(look);
+}
+
+void
+zkl_behind_look(void)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "zklock look at locks",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(context);
+	Look		look = {.began = zkl_boottime_us()};
+	bool		found = look_now(&look);
+
+	zkl_deadlocks_looked(look.began, zkl_boottime_us(), found);
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+}

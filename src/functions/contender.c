@@ -1,0 +1,49 @@
+/*
+ * contender.c
+ *	  What the data of a znode in a queue tell of its session.
+ *
+ * Owns nothing.  Run by backends.  Takes no locks.  Must not know why a queue is
+ * shown, nor to whom.
+ */
+#include "postgres.h"
+
+#include <ctype.h>
+
+#include "backend/text.h"
+#include "functions/contender.h"
+#include "mb/pg_wchar.h"
+
+#define MAX_FOREIGN_DATA	255 /* longer data is not shown */
+
+/* Whether data of another client is a short printable text */
+static bool
+is_short_text(const char *data, uint32 length)
+{
+	uint32		at = 0;
+
+	if (length == 0 || length > MAX_FOREIGN_DATA)
+		return false;
+	while (at < length)
+	{
+		int			bytes = pg_encoding_verifymbchar(PG_UTF8, data + at,
+													 (int) (length - at));
+
+		if (bytes < 1 || (bytes == 1 && !isprint((unsigned char) data[at])))
+			return false;
+		at += bytes;
+	}
+	return true;
+}
+
+void
+zkl_contender_add_server(ZklRow *row, const ZklListingEntry *entry,
+						 ZklNodeData *data)
+{
+	if (zkl_node_data_parse(entry->data, entry->data_length, data))
+		zkl_row_utf8_or_null(row, data->server, sizeof(data->server));
+	else if (is_short_text(entry->data, entry->data_length))
+		zkl_row_text(row, zkl_text_to_display(entry->data,
+											  (int) entry->data_length));
+	else
+		zkl_row_null(row);
+}

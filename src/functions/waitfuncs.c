@@ -1,0 +1,275 @@
+/*
+ * waitfuncs.c
+ *	  The set-returning functions behind zk_lock_waits, and zk_blocking().
+ *
+ * Decides what a role may see of waits.  Run by backends.  Takes no locks but,
+ * through slot.h, those of the slots that it copies, one at a time.
+ *
+ * Must not know which locks this backend holds.
+ *
+ * The queue of each lock that a session of this server waits for is read from
+ * ZooKeeper once.  A wait has a row for each contender ahead that conflicts with
+ * it and holds the lock, and one for the nearest that conflicts, if that waits
+ * itself.
+ */
+#include "postgres.h"
+
+#include "backend/lock_queue.h"
+#include "backend/text.h"
+#include "functions/contender.h"
+#include "functions/ownqueue.h"
+#include "functions/row.h"
+#include "functions/slotrow.h"
+#include "miscadmin.h"
+#include "shared/control.h"
+#include "shared/listing.h"
+#include "shared/loaded.h"
+#include "shared/settings.h"
+#include "shared/slot.h"
+#include "storage/dsm.h"
+
+#define WAIT_COLUMNS	10
+
+ZKL_FUNCTION(zkl_sql_lock_waits);
+ZKL_FUNCTION(zkl_sql_blocking);
+
+/* A contender in the queue of a lock */
+typedef struct
+{
+	ZklListingEntry entry;
+	uint64		owner;			/* of this server; 0: of another one */
+	bool		gone;
+	bool		granted;
+} Contender;
+
+typedef struct
+{
+	Contender  *all;
+	int			n;
+} Contenders;
+
+/* ---- waits ---- */
+
+static bool
+copy_wait(int slotno, int pid, ZklSlot *slot)
+{
+	if (zkl_slot_peek(slotno) != ZKL_SLOT_WAITING)
+		return false;
+	zkl_slot_copy(slotno, slot);
+	return slot->s_state == ZKL_SLOT_WAITING && slot->s_znode.sent &&
+		(pid == 0 || slot->s_request.pid == pid);
+}
+
+static int
+compare_waits(const void *a, const void *b)
+{
+	const ZklSlot *x = a,
+			   *y = b;
+
+	if (x->s_request.dialect != y->s_request.dialect)
+		return (int) x->s_request.dialect - (int) y->s_request.dialect;
+	return strcmp(x->s_request.path, y->s_request.path);
+}
+
+/* Those of a process, or of all if pid is 0, sorted by lock */
+static ZklSlot *
+find_waits(int pid, int *n)
+{
+	int			room = 16;
+	ZklSlot    *waits = palloc(room * sizeof(ZklSlot));
+	int			i;
+
+	*n = 0;
+	for (i = 0; i < zkl_control->ctl_nrequests; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (!copy_wait(i, pid, &waits[*n]))
+			continue;
+		if (++*n == room)
+			waits = repalloc_huge(waits, (room *= 2) * sizeof(ZklSlot));
+	}
+	qsort(waits, *n, sizeof(ZklSlot), compare_waits);
+	return waits;
+}
+
+/* ---- the queue of a lock ---- */
+
+/* "granted" is what the znodes ahead say; for its own, this server knows. */
+static void
+judge_all(Contenders *queue, ZklOwnQueue *own, ZklDialect dialect, uint32 max)
+{
+	bool		exclusive_ahead = false;
+	int			i;
+
+	for (i = 0; i < queue->n; i++)
+	{
+		Contender  *c = &queue->all[i];
+
+		if (dialect == ZKL_DIALECT_PERMIT)
+			c->granted = (uint32) i < max;
+		else
+			c->granted = i == 0 || (c->entry.mode == ZKL_SHARED && !exclusive_ahead);
+		exclusive_ahead |= c->entry.mode == ZKL_EXCLUSIVE;
+		c->gone = !zkl_ownqueue_judge(own, &c->entry, &c->granted);
+		c->owner = zkl_ownqueue_owner(own, &c->entry);
+	}
+}
+
+static dsm_segment *
+read_queue(const ZklSlot *wait, Contenders *queue)
+{
+	ZklTarget	lock;
+	ZklListing	list;
+	dsm_segment *segment;
+	ZklOwnQueue *own;
+
+	lock.path = wait->s_request.path;
+	lock.name = zkl_text_to_display(lock.path, (int) strlen(lock.path));
+	lock.dialect = (ZklDialect) wait->s_request.dialect;
+	segment = zkl_lock_queue_read(&lock, &list);
+	queue->all = MemoryContextAllocHuge(CurrentMemoryContext,
+										(list.count + 1) * sizeof(Contender));
+	queue->n = 0;
+	while (zkl_listing_next(&list, &queue->all[queue->n].entry))
+		queue->n++;
+	own = zkl_ownqueue_make(&lock);
+	judge_all(queue, own, lock.dialect, wait->s_request.max);
+	zkl_ownqueue_free(own);
+	return segment;
+}
+
+/* ---- rows ---- */
+
+/* Columns blocking_server to blocking_znode */
+static void
+add_blocker(ZklRow *row, const ZklSlot *wait, const Contender *c, bool visible)
+{
+	ZklNodeData data;
+	char	   *znode = psprintf("%s%s/%.*s", zkl_root, wait->s_request.path,
+								 (int) c->entry.name_length, c->entry.name);
+
+	zkl_contender_add_server(row, &c->entry, &data);
+	zkl_row_pid_or_null(row, data.pid);
+	if (visible)
+	{
+		zkl_row_utf8_or_null(row, data.usename, sizeof(data.usename));
+		zkl_row_utf8_or_null(row, data.application_name,
+							 sizeof(data.application_name));
+		zkl_row_utf8(row, znode, strlen(znode));
+	}
+	else
+	{
+		zkl_row_null(row);
+		zkl_row_null(row);
+		zkl_row_null(row);
+	}
+}
+
+static void
+put_wait_row(FunctionCallInfo fcinfo, const ZklSlot *wait, const Contender *c)
+{
+	ZklRow		row = {0};
+	bool		visible = zkl_slotrow_is_visible(wait);
+
+	if (visible)
+		zkl_row_utf8(&row, wait->s_request.path, zkl_slot_shown_length(wait));
+	else
+		zkl_row_null(&row);
+	zkl_row_text(&row, zkl_slotrow_mode(wait));
+	zkl_row_add(&row, Int32GetDatum(wait->s_request.pid));
+	zkl_row_time_or_null(&row, wait->s_request.requested_at);
+	add_blocker(&row, wait, c, visible);
+	zkl_row_add(&row, BoolGetDatum(c->granted));
+
+	Assert(row.n == WAIT_COLUMNS);
+	zkl_row_put(fcinfo, &row);
+}
+
+static bool
+is_own(const ZklSlot *wait, const Contender *c)
+{
+	const ZklUuid *sought = &wait->s_znode.uuid;
+	ZklLockMode mode;
+	ZklSeq		seq;
+	bool		has_uuid;
+	ZklUuid		uuid;
+	char	   *name = pnstrdup(c->entry.name, c->entry.name_length);
+	bool		parsed = zkl_znode_parse((ZklDialect) wait->s_request.dialect,
+										 name, &mode, &seq, &has_uuid, &uuid);
+
+	pfree(name);
+	return parsed && has_uuid && memcmp(&uuid, sought, sizeof(uuid)) == 0;
+}
+
+static bool
+conflicts(const ZklSlot *wait, const Contender *c)
+{
+	return !c->gone && c->owner != wait->s_owner &&
+		(wait->s_request.dialect == ZKL_DIALECT_PERMIT ||
+		 zkl_mode_conflicts(c->entry.mode, (ZklLockMode) wait->s_request.mode));
+}
+
+static void
+put_wait(FunctionCallInfo fcinfo, const ZklSlot *wait, const Contenders *queue)
+{
+	bool		nearest = true;
+	int			place = 0;
+	int			i;
+
+	CHECK_FOR_INTERRUPTS();
+	while (place < queue->n && !is_own(wait, &queue->all[place]))
+		place++;
+	if (place == queue->n)
+		return;					/* it is not in the queue, or was granted */
+	for (i = place; i-- > 0;)
+	{
+		const Contender *c = &queue->all[i];
+
+		if (!conflicts(wait, c))
+			continue;
+		if (c->granted || nearest)
+			put_wait_row(fcinfo, wait, c);
+		nearest = false;
+	}
+}
+
+static void
+put_waits(FunctionCallInfo fcinfo, int pid)
+{
+	int			n;
+	ZklSlot    *waits;
+	Contenders	queue;
+	dsm_segment *segment = NULL;
+	int			i;
+
+	zkl_loaded_check();
+	InitMaterializedSRF(fcinfo, 0);
+	waits = find_waits(pid, &n);
+	for (i = 0; i < n; i++)
+	{
+		if (i == 0 || compare_waits(&waits[i], &waits[i - 1]) != 0)
+		{
+			if (segment != NULL)
+				dsm_detach(segment);
+			segment = read_queue(&waits[i], &queue);
+		}
+		put_wait(fcinfo, &waits[i], &queue);
+	}
+	if (segment != NULL)
+		dsm_detach(segment);
+}
+
+Datum
+zkl_sql_lock_waits(PG_FUNCTION_ARGS)
+{
+	put_waits(fcinfo, 0);
+	return (Datum) 0;
+}
+
+Datum
+zkl_sql_blocking(PG_FUNCTION_ARGS)
+{
+	/* No process has the number 0, which means all. */
+	put_waits(fcinfo, PG_GETARG_INT32(0) != 0 ? PG_GETARG_INT32(0) : -1);
+	return (Datum) 0;
+}

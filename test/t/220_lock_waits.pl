@@ -1,0 +1,203 @@
+# Who waits for whom: zk_lock_waits, zk_blocking(), and what "log_lock_waits" has
+# a session log after "deadlock_timeout".
+
+use strict;
+use warnings;
+
+use Test::More;
+
+use PostgreSQL::Test::Utils;
+use ZklockTest;
+
+my $test = ZklockTest->new(
+	conf => "deadlock_timeout = '200ms'\nzklock.deadlock_detection = off\n");
+my ($one, $two) = $test->nodes;
+my ($s, $reader, $writer, $late) = map { $test->session($one) } 1 .. 4;
+my $other = $test->session($two, application_name => 'holder');
+my $other_reader = $test->session($two);
+
+# Shared holders on two servers; a writer behind them, and a reader behind it
+$other->query("SELECT zk_lock_shared('/w/x')");
+$reader->query("SELECT zk_lock_shared('/w/x')");
+$test->enqueue($writer, "SELECT zk_lock('/w/x')", '/w/x');
+$test->enqueue($late, "SELECT zk_lock_shared('/w/x')", '/w/x');
+$test->enqueue($other_reader, "SELECT zk_xact_lock_shared('/w/x')", '/w/x');
+my @znodes = map { "/zklock/w/x/$_" } $test->queue('/w/x');
+my $user = getpwuid($<);
+
+my $rows = 'SELECT path, mode, pid, since <= now(), blocking_server, blocking_pid,'
+  . ' blocking_usename, blocking_application_name, blocking_znode, holds';
+my @of_writer = (
+	join('|', '/w/x', 'exclusive', $writer->pid, 't', 'server1', $reader->pid,
+		$user, 'zklock test', $znodes[1], 't'),
+	join('|', '/w/x', 'exclusive', $writer->pid, 't', 'server2', $other->pid,
+		$user, 'holder', $znodes[0], 't'));
+my $of_late = join('|', '/w/x', 'shared', $late->pid, 't', 'server1',
+	$writer->pid, $user, 'zklock test', $znodes[2], 'f');
+is($test->look($one,
+		"$rows FROM zk_lock_waits WHERE mode = 'exclusive' ORDER BY blocking_server"),
+	join("\n", @of_writer),
+	'the writer waits for both readers');
+is($test->look($one, "$rows FROM zk_lock_waits WHERE mode = 'shared'"),
+	$of_late, 'the late reader waits for the writer, which waits itself');
+is($test->look($one, 'SELECT count(*) FROM zk_lock_waits'),
+	3, 'those are all on the first server');
+is($test->look($two, 'SELECT pid, blocking_pid, holds FROM zk_lock_waits'),
+	join('|', $other_reader->pid, $writer->pid, 'f'),
+	'on the other server, a reader waits for the writer of the first one');
+is($test->look($one, "$rows FROM zk_blocking(" . $late->pid . ')'),
+	$of_late, 'zk_blocking() of one session');
+is($test->look($one, 'SELECT count(*) FROM zk_blocking()'),
+	0, 'zk_blocking() of a session that does not wait');
+is($test->look($one, "SELECT count(*) FROM zk_blocking($_)"),
+	0, "zk_blocking($_)")
+  foreach 0, -1;
+
+# What is nobody's business
+$s->query('CREATE ROLE looker LOGIN; GRANT SELECT ON zk_lock_waits TO looker;'
+	  . ' GRANT EXECUTE ON FUNCTION zk_get_lock_waits(), zk_blocking(integer) TO looker');
+my $looker = $test->session($one, user => 'looker');
+is($looker->query("$rows FROM zk_blocking(" . $late->pid . ')'),
+	join('|', '', 'shared', $late->pid, 't', 'server1', $writer->pid, '', '', '', 'f'),
+	'other roles do not see the lock, nor who has it');
+$s->query('GRANT pg_read_all_stats TO looker');
+is($looker->query("$rows FROM zk_blocking(" . $late->pid . ')'),
+	$of_late, 'those who read all statistics do');
+$looker->close;
+
+# The session's own znode is not in its way.
+my $upgrade = $test->session($one);
+$upgrade->query("SELECT zk_lock_shared('/w/u')");
+$other->query("SELECT zk_lock_shared('/w/u')");
+$test->enqueue($upgrade, "SELECT zk_lock('/w/u')", '/w/u');
+is($test->look($one, 'SELECT blocking_pid, holds FROM zk_blocking(' . $upgrade->pid . ')'),
+	$other->pid . '|t',
+	'who has a lock in shared mode and wants more waits for the others');
+$other->query("SELECT zk_unlock_shared('/w/u')");
+$upgrade->value;
+$upgrade->close;
+
+# Other clients, semaphores, leaders
+my $foreign = $test->zk->new_client;
+$foreign->lock('w', 'write', '/zklock/w/f', 'somebody');
+wait_for(sub { $foreign->held('w') }, 'the foreign client has the lock');
+$test->enqueue($s, "SELECT zk_lock('/w/f')", '/w/f');
+is($test->look($one,
+		'SELECT blocking_server, blocking_pid, blocking_znode, holds FROM zk_blocking(' . $s->pid . ')'),
+	join('|', 'somebody', '', '/zklock/w/f/' . ($test->queue('/w/f'))[0], 't'),
+	'of another client there is its znode, and what it says of itself');
+$foreign->unlock('w');
+$s->value;
+$s->query('SELECT zk_unlock_all()');
+$other->query("SELECT zk_lead('/w/l', NULL, 'the leader'), zk_acquire('/w/s', 2, 2)");
+$s->send("SELECT zk_lead('/w/l')");
+$test->look_until($one,
+	'SELECT mode, blocking_server, holds FROM zk_blocking(' . $s->pid . ')',
+	'leader|the leader|t', 'a leader is waited for, who has the id that it chose');
+$other->query("SELECT zk_resign('/w/l')");
+$s->value;
+$s->query("SELECT zk_resign('/w/l')");
+$s->send("SELECT zk_acquire('/w/s', 2)");
+$test->look_until($one,
+	"SELECT DISTINCT path, mode, blocking_pid, holds FROM zk_blocking(" . $s->pid . ')',
+	join('|', '/w/s', 'lease', $other->pid, 't'), 'leases are waited for');
+$other->query("SELECT zk_release('/w/s', 2)");
+$s->value;
+$s->query("SELECT zk_release('/w/s')");
+
+$reader->query("SELECT zk_unlock_shared('/w/x')");
+$other->query("SELECT zk_unlock_shared('/w/x')");
+$writer->value;
+$writer->query("SELECT zk_unlock('/w/x')");
+$_->value foreach $late, $other_reader;
+$late->query("SELECT zk_unlock_shared('/w/x')");
+is($test->look($one, 'SELECT count(*) FROM zk_lock_waits'),
+	0, 'no one waits any more');
+
+# ---- log_lock_waits ----
+
+# What a server has logged since the last call
+my %read;
+sub logged
+{
+	my ($node) = @_;
+	my $text = substr slurp_file($node->logfile), $read{ $node->name } // 0;
+
+	return $text;
+}
+
+sub forget_log
+{
+	my ($node) = @_;
+
+	$read{ $node->name } = -s $node->logfile;
+	return;
+}
+
+# Off, as it is by default in PostgreSQL before 19: nothing is asked or logged.
+$s->query('SET log_lock_waits = off');
+$other->query("SELECT zk_lock('/w/q')");
+$test->enqueue($s, "SELECT zk_lock('/w/q')", '/w/q');
+$late->query('SELECT pg_sleep(0.5)');
+unlike(logged($one), qr/still waiting/, 'off: nothing is logged');
+$other->query("SELECT zk_unlock('/w/q')");
+$s->value;
+$s->query('SELECT zk_unlock_all()');
+
+my $ms = qr/\d+\.\d{3} ms/;
+$_->query('SET log_lock_waits = on') foreach $s, $late, $writer;
+forget_log($one);
+$other->query("SELECT zk_lock('/w/q')");
+$test->enqueue($s, "SELECT zk_lock('/w/q')", '/w/q');
+wait_for(sub { logged($one) =~ /still waiting/ }, 'a line in the log');
+my ($pid, $holder) = ($s->pid, $other->pid);
+like(logged($one),
+	qr{LOG:  process $pid still waiting for distributed lock "/w/q" after $ms\n.*DETAIL:  Nearest request ahead: process $holder of server "server2", user "$user", since \d{4}-\d\d-\d\d [^.]*\.  Place in the queue: 2\.\n.*while waiting for distributed lock "/w/q"}s,
+	'the log says for whom the session waits');
+forget_log($one);
+$test->enqueue($late, "SELECT zk_lock('/w/q')", '/w/q');
+my $operations = $test->status($one, 'operations');
+$pid = $late->pid;
+wait_for(sub { logged($one) =~ /process $pid still waiting/ },
+	'a line of the next one');
+$holder = $s->pid;
+like(logged($one),
+	qr{DETAIL:  Nearest request ahead: process $holder of server "server1", .*Place in the queue: 3\.},
+	'which waits for a session of its own server');
+$other->query("SELECT zk_unlock('/w/q')");
+$s->value;
+wait_for(sub { logged($one) =~ /acquired/ }, 'a line in the log');
+like(logged($one), qr{LOG:  process $holder acquired distributed lock "/w/q" after $ms\n},
+	'the log says that the first has got the lock');
+$late->cancel;
+is($late->sqlstate, '57014', 'the other one is cancelled');
+unlike(logged($one), qr/process $pid acquired/, 'it has not got the lock');
+$s->query('SELECT zk_unlock_all()');
+
+# While ZooKeeper does not answer, the line comes all the same.
+$other->query("SELECT zk_lock('/w/q')");
+$test->enqueue($s, "SELECT zk_lock('/w/q')", '/w/q');
+forget_log($one);
+$pid = $s->pid;
+$s->cancel;
+$s->result;
+$test->zk->pause;
+$s->send("SELECT zk_lock('/w/z')");
+wait_for(sub { logged($one) =~ m{process $pid still waiting for distributed lock "/w/z"} },
+	'a line without ZooKeeper');
+$test->zk->resume;
+$s->value;
+$test->wait_connected($one);
+$test->wait_connected($two);
+
+# A short wait is not logged.
+$s->query("SELECT zk_unlock_all(); SET deadlock_timeout = '1min'");
+forget_log($one);
+$other->query("SELECT zk_unlock_all(); SELECT zk_lock('/w/q')");
+$test->enqueue($s, "SELECT zk_lock('/w/q')", '/w/q');
+$other->query("SELECT zk_unlock('/w/q')");
+$s->value;
+unlike(logged($one), qr/still waiting|acquired/, 'nothing of a short wait');
+
+$_->close foreach $s, $reader, $writer, $late, $other, $other_reader;
+$test->finish;
