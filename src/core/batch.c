@@ -24,6 +24,7 @@
 #include "core/operations.h"
 #include "core/pace.h"
 #include "core/parents.h"
+#include "core/publication.h"
 #include "core/reads.h"
 #include "core/retry.h"
 #include "core/session.h"
@@ -85,6 +86,29 @@ gather_downgrades(ZklManager *m, ZklBatch *batch, size_t *bytes)
 			(nops > m->batches.limit || *bytes > m->config.batch_bytes))
 			return;
 		zkl_batches_add(batch, r, ZKL_MEMBER_DOWNGRADE);
+	}
+}
+
+/* Moves publications into the batch, while they fit behind all else. */
+static void
+gather_publications(ZklManager *m, ZklBatch *batch, const ZklList *list,
+					size_t *bytes)
+{
+	ZklLink    *link,
+			   *after;
+
+	zkl_foreach(link, after, list)
+	{
+		ZklPublication *p = zkl_container(ZklPublication, write, link);
+
+		*bytes += ZKL_MAX_ROOT + ZKL_UUID_TEXT + p->data_length +
+			ZKL_OP_OVERHEAD;
+		if (zkl_batch_operations(batch) > 1 &&
+			(zkl_batch_operations(batch) >= m->batches.limit ||
+			 *bytes > m->config.batch_bytes))
+			return;
+		zkl_batches_add_publication(batch, p);
+		zkl_publication_sent(m, p);
 	}
 }
 
@@ -154,7 +178,31 @@ size_t
 zkl_batch_operations(const ZklBatch *batch)
 {
 	return 1 + batch->nsingle +
-		ZKL_DOWNGRADE_OPS * (batch->nmembers - batch->nsingle);
+		ZKL_DOWNGRADE_OPS * (batch->nmembers - batch->nsingle) +
+		batch->npublications;
+}
+
+static void
+form_publications(ZklManager *m, const ZklBatch *batch, ZklMultiOp *op)
+{
+	uint32_t	i;
+
+	for (i = 0; i < batch->npublications; i++, op++)
+	{
+		const ZklPublication *p = batch->publications[i];
+		char	   *data;
+
+		op->path = zkl_publication_path(m, &p->uuid);
+		op->version = -1;
+		op->kind = ZKL_MULTI_DELETE;
+		if (i < batch->nretracted)
+			continue;
+		data = zkl_actions_text(m, p->data_length);
+		memcpy(data, p->data, p->data_length);
+		op->kind = ZKL_MULTI_CREATE_EPHEMERAL;
+		op->data = data;
+		op->data_length = p->data_length;
+	}
 }
 
 static ZklMultiOp *
@@ -198,6 +246,7 @@ form_operations(ZklManager *m, const ZklBatch *batch)
 		zkl_downgrade_send(m, batch->members[i], &ops[1 + batch->nsingle +
 													  ZKL_DOWNGRADE_OPS *
 													  (i - batch->nsingle)]);
+	form_publications(m, batch, &ops[nops - batch->npublications]);
 	return ops;
 }
 
@@ -217,8 +266,12 @@ send_batch(ZklManager *m)
 	if (zkl_list_empty(&m->nodes.resends))
 		gather(m, batch, &m->nodes.creates, ZKL_MEMBER_CREATE, &bytes);
 	gather_downgrades(m, batch, &bytes);
+	gather_publications(m, batch, &m->publications.deletes, &bytes);
+	gather_publications(m, batch, &m->publications.creates, &bytes);
 
 	prepare_creates(m, batch);
+	if (batch->npublications > batch->nretracted)
+		zkl_publication_make_directory(m);
 	ops = form_operations(m, batch);
 	action = zkl_operations_send(m, ZKL_OP_BATCH, NULL, NULL,
 								 ZKL_SEND_MULTI, NULL);
@@ -279,7 +332,7 @@ work_at_hand(const ZklManager *m)
 		!zkl_list_empty(&m->nodes.creates) ||
 		!zkl_list_empty(&m->nodes.resends) ||
 		!zkl_list_empty(&m->downgrades.wanted) ||
-		zkl_pace_due(m);
+		zkl_publication_pending(m) || zkl_pace_due(m);
 }
 
 /*

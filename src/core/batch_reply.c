@@ -28,6 +28,7 @@
 #include "core/node.h"
 #include "core/pace.h"
 #include "core/parents.h"
+#include "core/publication.h"
 #include "core/reads.h"
 #include "core/request.h"
 #include "core/retry.h"
@@ -133,6 +134,9 @@ batch_applied(ZklManager *m, ZklBatch *batch, const ZklReply *reply)
 			create_applied(m, r, reply->results[i + 1].path,
 						   reply->stat.mzxid, batch->sent_at);
 	}
+
+	for (i = 0; i < batch->npublications; i++)
+		zkl_publication_applied(m, batch->publications[i], reply->stat.mzxid);
 
 	/* A set does not check which session owns the node: do it here. */
 	if (reply->stat.ephemeral_owner != m->session.id)
@@ -244,6 +248,22 @@ refuse_downgrades(ZklManager *m, const ZklBatch *batch, int failed, int32_t rc)
 	}
 }
 
+/* If one of them cannot be created, neither can the others. */
+static void
+refuse_publications(ZklManager *m, const ZklBatch *batch, int failed,
+					int32_t rc)
+{
+	uint32_t	first = (uint32_t) zkl_batch_operations(batch) -
+	batch->npublications;
+	bool		create = failed >= (int) (first + batch->nretracted);
+	uint32_t	i;
+
+	for (i = 0; i < batch->npublications; i++)
+		zkl_publication_refused(m, batch->publications[i],
+								create || i < batch->nretracted ? rc : 0,
+								failed == (int) (first + i));
+}
+
 /*
  * Nothing of the batch was applied, and operation "failed" is why (0: its
  * version was not the expected one).  A missing directory seldom comes alone:
@@ -260,6 +280,7 @@ batch_refused(ZklManager *m, ZklBatch *batch, int failed, int32_t rc)
 	uint32_t	i;
 
 	refuse_downgrades(m, batch, failed, rc);
+	refuse_publications(m, batch, failed, rc);
 	for (i = 0; i < batch->nsingle; i++)
 	{
 		ZklRequest *r = batch->members[i];
@@ -315,6 +336,8 @@ batch_unknown(ZklManager *m, ZklBatch *batch)
 		else
 			zkl_node_unsettled(r);
 	}
+	for (i = 0; i < batch->npublications; i++)
+		zkl_publication_unknown(m, batch->publications[i]);
 	zkl_batches_unknown(m, batch);
 	if (!m->batches.broken && ZKL_MUTANT(RESEND_AFTER_BADVERSION))
 		zkl_session_set_version(m, batch->version);

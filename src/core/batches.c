@@ -19,9 +19,14 @@ zkl_batches_init(ZklManager *m)
 	m->batches.all = zkl_memory_alloc(m, size);
 	memset(m->batches.all, 0, size);
 	for (i = 0; i < m->config.batches_in_flight; i++)
+	{
 		m->batches.all[i].members =
 			zkl_memory_alloc(m, m->config.batch_operations *
 							 sizeof(ZklRequest *));
+		m->batches.all[i].publications =
+			zkl_memory_alloc(m, m->config.batch_operations *
+							 sizeof(ZklPublication *));
+	}
 	m->batches.limit = m->config.batch_operations;
 }
 
@@ -31,7 +36,10 @@ zkl_batches_free(ZklManager *m)
 	uint32_t	i;
 
 	for (i = 0; i < m->config.batches_in_flight; i++)
+	{
 		zkl_memory_release(m, m->batches.all[i].members);
+		zkl_memory_release(m, m->batches.all[i].publications);
+	}
 	zkl_memory_release(m, m->batches.all);
 }
 
@@ -43,6 +51,7 @@ zkl_batches_begin(ZklManager *m, int32_t version)
 	batch->version = version;
 	batch->sent_at = m->batches.sent_at = m->now;
 	batch->nmembers = batch->ndeletes = batch->nsingle = 0;
+	batch->npublications = batch->nretracted = 0;
 	m->batches.number++;
 	m->batches.beat_wanted = false;
 	return batch;
@@ -54,6 +63,13 @@ zkl_batches_add(ZklBatch *batch, ZklRequest *r, ZklMemberKind kind)
 	batch->members[batch->nmembers++] = r;
 	batch->ndeletes += kind == ZKL_MEMBER_DELETE;
 	batch->nsingle += kind != ZKL_MEMBER_DOWNGRADE;
+}
+
+void
+zkl_batches_add_publication(ZklBatch *batch, ZklPublication *p)
+{
+	batch->publications[batch->npublications++] = p;
+	batch->nretracted += p->state == ZKL_PUBLICATION_DELETE;
 }
 
 void

@@ -35,6 +35,9 @@ extern ZklBatch *zkl_batches_begin(ZklManager *m, int32_t version);
 extern void zkl_batches_add(ZklBatch *batch, ZklRequest *r,
 							ZklMemberKind kind);
 
+/* Adds a publication to be created or, before all of these, to be deleted. */
+extern void zkl_batches_add_publication(ZklBatch *batch, ZklPublication *p);
+
 /* Gives r's downgrade in a batch under way to another request, or to none. */
 extern void zkl_batches_replace(ZklManager *m, const ZklRequest *r,
 								ZklRequest *heir);

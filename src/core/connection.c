@@ -19,10 +19,13 @@
 #include "core/node.h"
 #include "core/operations.h"
 #include "core/probe.h"
+#include "core/publication.h"
 #include "core/reads.h"
 #include "core/request.h"
 #include "core/session.h"
 #include "core/session_lease.h"
+#include "core/survey.h"
+#include "core/verdict.h"
 #include "core/zxid.h"
 
 void
@@ -78,6 +81,9 @@ zkl_connection_down(ZklManager *m)
 	zkl_session_disconnected(m);
 	zkl_janitor_disconnected(m);
 	zkl_batch_reply_lost(m);
+	zkl_publication_disconnected(m);
+	zkl_survey_stop(m);
+	zkl_verdict_disconnected(m);
 	for (i = 0; i < m->locks.by_path.nbuckets; i++)
 	{
 		zkl_foreach(link, after, &m->locks.by_path.buckets[i])
@@ -152,6 +158,8 @@ zkl_connection_session_lost(ZklManager *m)
 	zkl_connection_down(m);
 	zkl_session_end(m);
 	zkl_session_lease_end(m);
+	zkl_publication_session_lost(m);
+	zkl_verdict_forget(m);
 	for (bucket = 0; bucket < m->locks.by_path.nbuckets; bucket++)
 	{
 		zkl_foreach(link, after, &m->locks.by_path.buckets[bucket])

@@ -108,6 +108,14 @@ dump_lists(const Dump *d)
 	put_count(&line, "stuck_locks", list_length(&m->reads.stuck));
 	put_count(&line, "kept", list_length(&m->kept));
 	put_count(&line, "undecided", list_length(&m->locks.dirty));
+	put_count(&line, "publications", list_length(&m->publications.all));
+	put_count(&line, "unsettled_publications", m->publications.nunsettled);
+	put_count(&line, "to_survey", list_length(&m->waits.wanted));
+	put_count(&line, "surveyed", list_length(&m->survey.asked));
+	zkl_line_flag(&line, "verdict-sent",
+				  m->decision.state == ZKL_VERDICT_SENT);
+	zkl_line_flag(&line, "verdict-unsettled",
+				  m->decision.state == ZKL_VERDICT_UNSETTLED);
 	put_count(&line, "readers", list_length(&m->reads.readers));
 	zkl_line_number(&line, "watches", (int64_t) m->reads.watches);
 	write_item(d, NULL, "requests", -1, &line);
@@ -283,7 +291,40 @@ dump_request(const Dump *d, const ZklRequest *r)
 	zkl_line_flag(&line, "together", r->together);
 	zkl_line_flag(&line, "upgrade", r->place.upgrade);
 	zkl_line_flag(&line, "broken", r->broken);
+	if (zkl_linked(&r->wait.by_due))
+		zkl_line_number(&line, "look_in_ms", (r->wait.due - d->now) / 1000);
+	put_count(&line, "behind", (int64_t) r->wait.nbehind);
 	write_item(d, r->lock, "request", r->id, &line);
+}
+
+/* What is published of a wait */
+static void
+dump_publications(const Dump *d, const ZklRequest *r)
+{
+	static const char *const names[] = {
+		[ZKL_PUBLICATION_NEW] = "new",
+		[ZKL_PUBLICATION_SENT] = "sent",
+		[ZKL_PUBLICATION_EXISTS] = "exists",
+		[ZKL_PUBLICATION_DELETE] = "delete",
+		[ZKL_PUBLICATION_DELETING] = "deleting",
+		[ZKL_PUBLICATION_UNSETTLED] = "unsettled",
+	};
+	ZklLink    *link,
+			   *after;
+
+	if (r->demand == ZKL_DEMAND_UNUSED)
+		return;
+	zkl_foreach(link, after, &r->wait.publications)
+	{
+		const ZklPublication *p = zkl_container(ZklPublication, of_wait, link);
+		ZklLine		line;
+
+		zkl_line_begin(&line);
+		zkl_line_uuid(&line, "uuid", &p->uuid);
+		zkl_line_text(&line, "state", names[p->state]);
+		zkl_line_hex(&line, "czxid", (uint64_t) p->czxid);
+		write_item(d, r->lock, "publication", r->id, &line);
+	}
 }
 
 static void
@@ -325,7 +366,10 @@ dump_locks(const Dump *d)
 
 			dump_lock(d, lock);
 			zkl_foreach(request, request_after, &lock->requests.all)
+			{
 				dump_request(d, zkl_container(ZklRequest, all, request));
+				dump_publications(d, zkl_container(ZklRequest, all, request));
+			}
 			dump_contenders(d, lock);
 		}
 	}

@@ -23,6 +23,7 @@
 #include "core/memory.h"
 #include "core/node.h"
 #include "core/operations.h"
+#include "core/publication.h"
 #include "core/session.h"
 
 struct ZklJanitorPath
@@ -182,6 +183,20 @@ is_claimed(ZklManager *m, const char *name, bool *contends)
 	return true;
 }
 
+/*
+ * Whether a publication is one of this manager's, or will be taken over by it, as
+ * its name is that of a znode of a request
+ */
+static bool
+is_known_publication(const ZklManager *m, const char *name)
+{
+	ZklUuid		uuid;
+
+	return !zkl_uuid_parse(name, &uuid) || !zkl_uuid_is_zklock(&uuid) ||
+		zkl_node_find(m, &uuid) != NULL ||
+		zkl_publication_find(m, &uuid) != NULL;
+}
+
 /* A heartbeat node of this session, neither the one in use nor the next */
 static bool
 is_old_heartbeat(ZklManager *m, const char *path)
@@ -195,13 +210,31 @@ is_old_heartbeat(ZklManager *m, const char *path)
 }
 
 static void
+visit_publications(ZklManager *m, const char *directory, const ZklReply *reply)
+{
+	size_t		i;
+
+	for (i = 0; i < reply->nchildren; i++)
+	{
+		if (!is_known_publication(m, reply->children[i]))
+			remember(m, directory, reply->children[i], ZKL_SEND_GET);
+	}
+}
+
+static void
 visit_children(ZklManager *m, const char *directory, const ZklReply *reply)
 {
+	const char *waits = zkl_actions_join(m, m->root, ZKL_WAITS_DIRECTORY, "");
 	const char *servers = zkl_actions_join(m, m->root, "/", ".servers");
 	const char *once = zkl_actions_join(m, m->root, ZKL_ONCE_DIRECTORY, "");
 	bool		heartbeats = strcmp(directory, servers) == 0;
 	size_t		i;
 
+	if (strcmp(directory, waits) == 0)
+	{
+		visit_publications(m, directory, reply);
+		return;
+	}
 	for (i = 0; i < reply->nchildren; i++)
 	{
 		const char *child = reply->children[i];
@@ -209,12 +242,14 @@ visit_children(ZklManager *m, const char *directory, const ZklReply *reply)
 		bool		contends;
 		bool		claimed = is_claimed(m, child, &contends);
 
+		if (strcmp(path, waits) == 0)
+			zkl_publication_find_leftovers(m);
 		if (heartbeats ? is_old_heartbeat(m, path) : !claimed)
 			remember(m, directory, child, ZKL_SEND_GET);
 		else if (!heartbeats && !contends &&
 				 strlen(path) <= ZKL_MAX_DIRECTORY &&
 				 (child[0] != '.' || strcmp(path, servers) == 0 ||
-				  strcmp(path, once) == 0))
+				  strcmp(path, once) == 0 || strcmp(path, waits) == 0))
 			remember(m, directory, child, ZKL_SEND_LIST);
 	}
 }
@@ -244,10 +279,11 @@ static bool
 is_to_go(ZklManager *m, const char *path, const ZklReply *reply)
 {
 	bool		contends;
+	const char *name = strrchr(path, '/') + 1;
 
 	return reply->stat.ephemeral_owner == m->session.id &&
-		(is_old_heartbeat(m, path) ||
-		 !is_claimed(m, strrchr(path, '/') + 1, &contends));
+		(is_old_heartbeat(m, path) || !is_claimed(m, name, &contends) ||
+		 !is_known_publication(m, name));
 }
 
 void

@@ -17,6 +17,7 @@
 #include "core/node.h"
 #include "core/reads.h"
 #include "core/siblings.h"
+#include "core/waits.h"
 
 void
 zkl_lock_init_all(ZklManager *m)
@@ -304,6 +305,7 @@ zkl_lock_enqueue(ZklManager *m, ZklLock *lock, ZklRequest *r)
 	r->place.upgrade = zkl_siblings_upgraded(r) != NULL;
 	if (r->place.upgrade)
 		lock->queue.nupgrades++;
+	zkl_waits_begin(m, r);
 }
 
 void
@@ -321,6 +323,8 @@ zkl_lock_dequeue(ZklManager *m, ZklLock *lock, ZklRequest *r)
 	leave_front(m, lock, r);
 	zkl_unlink(&r->place.link);
 	zkl_look_left_queue(r);
+	zkl_waits_end(m, r);
+	zkl_waits_unhold(m, r);
 	m->locks.nqueued--;
 }
 
@@ -332,6 +336,7 @@ zkl_lock_hold(ZklManager *m, ZklLock *lock, ZklRequest *r)
 		lock->queue.nupgrades--;
 	r->place.upgrade = false;
 	leave_front(m, lock, r);
+	zkl_waits_end(m, r);
 }
 
 void

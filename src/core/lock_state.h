@@ -121,6 +121,27 @@ typedef struct ZklAsked
 	bool		early;			/* there may be one from before the grant */
 } ZklAsked;
 
+/* A wait that gets long, and what is published of it; see waits.c */
+typedef struct ZklWait
+{
+	int64_t		patience;		/* in µs; 0: nothing is ever published */
+	int64_t		since;
+	int64_t		due;			/* the next look at what is to be published */
+	uint32_t	looks;			/* so far */
+	bool		counted;		/* as one that cannot be published */
+	uint64_t   *behind;			/* owners that wait for this one's owner */
+	size_t		nbehind;
+	int64_t		behind_at;		/* when that was seen */
+	int64_t		confirm_at;		/* 0: no deadlock is to be confirmed */
+	int64_t		confirm_zxid;	/* see verdict.c */
+	uint32_t	refusals;		/* of decisions in a row */
+	bool		again;			/* wanted once more, while it is asked for */
+	ZklLink		by_due;			/* in m->waits.due: in the queue, and waits */
+	ZklLink		wanted;			/* in m->waits.wanted, or asked by a survey */
+	ZklLink		by_owner;		/* whatever the request does */
+	ZklList		publications;
+} ZklWait;
+
 /* A znode of ours; see node.c */
 typedef struct ZklNode
 {
@@ -162,6 +183,7 @@ struct ZklRequest
 {
 	uint32_t	id;
 	uint64_t	submitted;		/* order of submission, over all requests */
+	int32_t		pid;			/* for others to show */
 	ZklDemandState demand;
 	ZklLockMode mode;
 	uint32_t	max;			/* dialect PERMIT: see permits.h */
@@ -177,6 +199,7 @@ struct ZklRequest
 	ZklPlace	place;
 	ZklRing		ring;
 	ZklKept		keep;
+	ZklWait		wait;
 
 	/* the znode */
 	ZklDowngrade downgrade;

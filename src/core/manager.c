@@ -28,6 +28,7 @@
 #include "core/operations.h"
 #include "core/pace.h"
 #include "core/probe.h"
+#include "core/publication.h"
 #include "core/reads.h"
 #include "core/reads_reply.h"
 #include "core/release.h"
@@ -36,7 +37,10 @@
 #include "core/session.h"
 #include "core/session_lease.h"
 #include "core/siblings.h"
+#include "core/survey.h"
 #include "core/trace.h"
+#include "core/verdict.h"
+#include "core/waits.h"
 
 /* ---- life ---- */
 
@@ -50,6 +54,9 @@ zkl_manager_create(const ZklConfig *config)
 	m->config = *config;
 	strncpy(m->root, config->root, ZKL_MAX_ROOT);
 	m->config.root = m->root;
+	if (config->server != NULL)
+		strncpy(m->server, config->server, ZKL_MAX_SERVER_NAME);
+	m->config.server = m->server;
 	zkl_session_lease_init(m);
 	zkl_operations_init(m);
 	zkl_batches_init(m);
@@ -59,6 +66,9 @@ zkl_manager_create(const ZklConfig *config)
 	zkl_downgrade_init_all(m);
 	zkl_look_init_all(m);
 	zkl_reads_init(m);
+	zkl_waits_init_all(m);
+	zkl_publication_init_all(m);
+	zkl_survey_init_all(m);
 	zkl_list_init(&m->kept);
 	return m;
 }
@@ -66,6 +76,10 @@ zkl_manager_create(const ZklConfig *config)
 void
 zkl_manager_destroy(ZklManager *m)
 {
+	zkl_survey_stop(m);
+	zkl_verdict_forget(m);
+	zkl_publication_free_all(m);
+	zkl_waits_free_all(m);
 	zkl_lock_free_all(m);
 	zkl_janitor_stop(m);
 	zkl_batches_free(m);
@@ -152,12 +166,12 @@ zkl_manager_time_out(ZklManager *m, int64_t now, uint32_t request)
 
 void
 zkl_manager_behind(ZklManager *m, int64_t now, uint32_t request,
-				   const uint64_t *owners, size_t n)
+				   int64_t seen_at, const uint64_t *owners, size_t n)
 {
+	if (zkl_trace_is_on(m))
+		zkl_trace_behind(m, request, n);
 	m->now = now;
-	(void) request;
-	(void) owners;
-	(void) n;
+	zkl_waits_behind(m, &m->requests.all[request], seen_at, owners, n);
 }
 
 bool
@@ -210,6 +224,9 @@ zkl_manager_reply(ZklManager *m, int64_t now, uint64_t tag,
 			break;
 		case ZKL_OP_JANITOR:
 			zkl_janitor_reply(m, reply);
+			break;
+		case ZKL_OP_VERDICT:
+			zkl_verdict_reply(m, reply);
 			break;
 		case ZKL_OP_SWEEP:
 			zkl_session_swept(m, reply->rc);
@@ -303,11 +320,14 @@ zkl_manager_flush(ZklManager *m, int64_t now)
 		   (lock = zkl_lock_next_touched(m)) != NULL)
 		zkl_decide_lock(m, lock);
 	zkl_pace_decided(m);
+	zkl_waits_look(m);
 	zkl_batch_send(m);
 	zkl_reads_send(m);
 	zkl_look_send(m);
 	zkl_session_lease_send(m);
 	zkl_janitor_send(m);
+	zkl_survey_send(m);
+	zkl_publication_send(m);
 	if (zkl_trace_is_on(m))
 		zkl_trace_actions(m);
 }
@@ -324,8 +344,10 @@ zkl_manager_timer(const ZklManager *m)
 {
 	if (m->connection.state != ZKL_CONNECTION_READY)
 		return -1;
-	return earlier(earlier(zkl_batch_timer(m), zkl_janitor_timer(m)),
-				   earlier(zkl_session_lease_timer(m), zkl_keep_timer(m)));
+	return earlier(earlier(earlier(zkl_batch_timer(m), zkl_janitor_timer(m)),
+						   earlier(zkl_session_lease_timer(m),
+								   zkl_keep_timer(m))),
+				   earlier(zkl_waits_timer(m), zkl_publication_timer(m)));
 }
 
 uint32_t
@@ -405,8 +427,10 @@ zkl_manager_counters(const ZklManager *m, ZklCounters *counters)
 	counters->creates = m->nodes.created;
 	counters->continuous = m->nodes.alone;
 	counters->watches = m->reads.watches;
-	counters->deadlocks = counters->checks = 0;
-	counters->given_up = counters->unpublished = 0;
+	counters->deadlocks = m->decision.deadlocks;
+	counters->checks = m->survey.n;
+	counters->given_up = m->survey.given_up;
+	counters->unpublished = m->waits.unpublished;
 }
 
 const char *

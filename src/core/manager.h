@@ -350,11 +350,14 @@ extern void zkl_manager_overdue(ZklManager *m, int64_t now, uint32_t request);
 /*
  * A host looks every patience which owners wait for the owner of this request,
  * which waits itself, in PostgreSQL's own locks: directly or through others.
- * They replace those of the last look; n = 0: none any more.  Owners that hold
- * nothing need not be told, nor does the first look if it finds none.
+ * They replace those of the last look; n = 0: none any more.  "seen_at" is when
+ * the host began to look, on the clock of "now": the worker may have been held up
+ * since.  Owners that hold nothing need not be told, nor that there are none if
+ * none were told before.
  */
 extern void zkl_manager_behind(ZklManager *m, int64_t now, uint32_t request,
-							   const uint64_t *owners, size_t n);
+							   int64_t seen_at, const uint64_t *owners,
+							   size_t n);
 
 /* ---- events from ZooKeeper ---- */
 

@@ -61,7 +61,13 @@
 	X(OLDER_INCARNATION_KEPT, "numbers that start again are not taken for a new directory") \
 	X(BROKEN_GOES_ON_AS_READER, "a writer that an operator has marked goes on as a reader without a mark") \
 	X(RESTORED_AHEAD, "a restarted worker queues a waiter whose znode is to be deleted, and looks for holders only before it") \
-	X(CLOSING_SESSION_KEPT, "a session that a worker was closing is attached by the next worker")
+	X(CLOSING_SESSION_KEPT, "a session that a worker was closing is attached by the next worker") \
+	X(VERDICT_UNCHECKED, "a deadlock is decided without a check that it still exists") \
+	X(ORDER_BY_ZXID_ALONE, "publications of one batch have no order") \
+	X(QUEUE_UNSEEN, "a reader does not wait for those before a writer that waits ahead of it") \
+	X(OWN_CONTENDER_BLOCKS, "a session waits for its own hold") \
+	X(STALE_BEHIND, "a wait in PostgreSQL counts although it is over") \
+	X(UNCONFIRMED_BEHIND, "the waits in PostgreSQL that other servers have published count without a second look")
 
 #ifdef ZKL_MUTANTS
 #define ZKL_MUTANT_ENUM(name, text) ZKL_MUTANT_##name,

@@ -25,6 +25,7 @@
  */
 #include "core/node.h"
 #include "core/pace.h"
+#include "core/publication.h"
 
 #define ZKL_PACE_DELAY		1000	/* µs */
 
@@ -108,7 +109,7 @@ zkl_pace_missing(const ZklManager *m)
 		m->batches.beat_wanted || zkl_pace_due(m) ||
 		!zkl_list_empty(&m->nodes.deletes[ZKL_DELETE_NOW]) ||
 		!zkl_list_empty(&m->nodes.resends) ||
-		!zkl_list_empty(&m->downgrades.wanted))
+		!zkl_list_empty(&m->downgrades.wanted) || zkl_publication_pending(m))
 		return 0;
 	for (link = creates->head.next; link != &creates->head && enough > 0;
 		 link = link->next)

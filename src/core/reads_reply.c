@@ -20,12 +20,15 @@
 #include "core/mark.h"
 #include "core/node.h"
 #include "core/probe.h"
+#include "core/publication.h"
 #include "core/reads.h"
 #include "core/reads_reply.h"
 #include "core/request.h"
 #include "core/session.h"
 #include "core/session_lease.h"
+#include "core/survey.h"
 #include "core/tries.h"
+#include "core/verdict.h"
 #include "core/zxid.h"
 
 #define MAX_ASKER	256
@@ -189,6 +192,20 @@ token_came(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 	zkl_lock_touch(m, r->lock);
 }
 
+/*
+ * The listing of all publications.  A verdict learns what became of it before a
+ * survey goes on.
+ */
+static void
+publications_listed(ZklManager *m, const ZklOp *op, const ZklReply *reply)
+{
+	bool		good = zkl_publication_listed(m, op, reply);
+
+	if (good)
+		zkl_verdict_listed(m);
+	zkl_survey_listed(m, op, reply, good);
+}
+
 void
 zkl_reads_reply_take(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 {
@@ -232,6 +249,13 @@ zkl_reads_reply_take(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 		case ZKL_OP_TOKEN:
 			if (same)
 				token_came(m, op->request, reply);
+			break;
+		case ZKL_OP_WAITS:
+			publications_listed(m, op, reply);
+			break;
+		case ZKL_OP_SURVEY_GET:
+		case ZKL_OP_SURVEY_LIST:
+			zkl_survey_reply(m, op, reply);
 			break;
 		case ZKL_OP_DRAIN_DELETE:
 		case ZKL_OP_DRAIN_LIST:

@@ -23,6 +23,7 @@
 #include "core/request.h"
 #include "core/siblings.h"
 #include "core/tries.h"
+#include "core/waits.h"
 
 void
 zkl_request_init_all(ZklManager *m)
@@ -55,7 +56,9 @@ zkl_request_begin(ZklManager *m, uint32_t id, const ZklDemand *demand)
 	r->max = demand->max;
 	r->lock = lock;
 	r->submitted = ++m->requests.submitted;
+	r->pid = demand->pid;
 	zkl_siblings_init(r, demand->owner);
+	zkl_waits_init(m, r, demand);
 	zkl_node_init(r, demand);
 
 	if (demand->sibling >= 0 &&
@@ -90,6 +93,7 @@ give_slot_back(ZklManager *m, ZklRequest *r)
 	if (r->demand != ZKL_DEMAND_RELEASED || r->node.state != ZKL_NODE_NONE)
 		return;
 	zkl_siblings_leave(r);
+	zkl_waits_forget(r);
 	zkl_unlink(&r->all);
 	r->demand = ZKL_DEMAND_UNUSED;
 	r->lock = NULL;
@@ -325,6 +329,29 @@ zkl_request_fail(ZklManager *m, ZklRequest *r, ZklFailure failure, int32_t rc)
 	action->failure = failure;
 	action->rc = rc;
 	end_demand(m, r, ZKL_DEMAND_ANSWERED);
+}
+
+void
+zkl_request_deadlock(ZklManager *m, ZklRequest *r, const ZklEdge *edges,
+					 size_t n)
+{
+	size_t		action = m->actions.n;
+	ZklEdge    *copy = (ZklEdge *) (void *)
+	zkl_actions_text(m, n * sizeof(ZklEdge));
+	size_t		i;
+
+	for (i = 0; i < n; i++)
+	{
+		copy[i] = edges[i];
+		if (edges[i].lock != NULL)
+			copy[i].lock = zkl_actions_join(m, edges[i].lock, "", "");
+		copy[i].waiter_server = zkl_actions_join(m, edges[i].waiter_server,
+												 "", "");
+		copy[i].blocker_server = zkl_actions_join(m, edges[i].blocker_server,
+												  "", "");
+	}
+	zkl_request_fail(m, r, ZKL_FAILURE_DEADLOCK, 0);
+	zkl_actions_set_edges(m, action, copy, n);
 }
 
 void

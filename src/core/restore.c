@@ -15,6 +15,7 @@
 #include "core/loss.h"
 #include "core/mark.h"
 #include "core/node.h"
+#include "core/publication.h"
 #include "core/release.h"
 #include "core/request.h"
 #include "core/restore.h"
@@ -30,6 +31,7 @@ zkl_restore_session(ZklManager *m, const ZklSession *session, uint32_t chain,
 		chain_kept = chain;
 	zkl_session_attach(m, session, chain, chain_kept);
 	zkl_janitor_want(m);
+	zkl_publication_attach(m);
 }
 
 /* ---- one slot ---- */

@@ -10,6 +10,7 @@
 
 #include "core/lock_state.h"
 #include "core/mutant.h"
+#include "znode/wait_data.h"
 
 #define ZKL_MAX_ATTEMPTS	5	/* to make a lock's directory, for one create */
 #define ZKL_RETRY_DELAY		1000000 /* µs until what was refused is tried
@@ -35,6 +36,10 @@ typedef enum ZklOpKind
 	ZKL_OP_JANITOR,				/* looks for nodes that no request claims */
 	ZKL_OP_SWEEP,				/* delete of an earlier heartbeat node */
 	ZKL_OP_PROBE_SYNC,			/* a listing behind it is new */
+	ZKL_OP_WAITS,				/* lists all publications */
+	ZKL_OP_SURVEY_GET,			/* reads one */
+	ZKL_OP_SURVEY_LIST,			/* lists a directory for a survey */
+	ZKL_OP_VERDICT,				/* decides a deadlock */
 	ZKL_OP_IGNORE				/* nothing hangs on its answer */
 } ZklOpKind;
 
@@ -135,10 +140,109 @@ typedef struct ZklActions
 	ZklChunk   *chunks;			/* their strings */
 } ZklActions;
 
+typedef enum ZklPublicationState
+{
+	ZKL_PUBLICATION_NEW = 1,	/* to be created */
+	ZKL_PUBLICATION_SENT,		/* in a batch that is not answered */
+	ZKL_PUBLICATION_EXISTS,
+	ZKL_PUBLICATION_DELETE,		/* to be deleted */
+	ZKL_PUBLICATION_DELETING,	/* in a batch, or by a verdict */
+	ZKL_PUBLICATION_UNSETTLED	/* the answer is lost */
+} ZklPublicationState;
+
+/* What we tell others of a long wait; see publication.c */
+typedef struct ZklPublication
+{
+	ZklPublicationState state;
+	ZklUuid		uuid;			/* of the znode that is held */
+	ZklRequest *wait;			/* NULL: it is only to be deleted */
+	bool		judged;			/* DELETING by a verdict */
+	uint32_t	attempts;		/* that were refused */
+	int64_t		czxid;			/* 0: not known */
+	uint64_t	seen;			/* order of the last listing that showed it */
+	ZklLink		all;
+	ZklLink		by_uuid;
+	ZklLink		of_wait;
+	ZklLink		write;			/* in m->publications.creates or deletes */
+	size_t		data_length;
+	char		data[];
+} ZklPublication;
+
+/* All of them */
+typedef struct ZklPublications
+{
+	ZklTable	by_uuid;
+	ZklList		all;
+	ZklList		creates;		/* NEW */
+	ZklList		deletes;		/* DELETE */
+	uint32_t	nexisting;		/* EXISTS */
+	uint32_t	nunsettled;
+	bool		leftovers;		/* a former worker may have left some */
+	bool		unlisted;		/* and they are to be found */
+	bool		list_wanted;
+	bool		list_sent;
+	int64_t		retry_at;		/* no listing before, because one was refused */
+} ZklPublications;
+
+/* Long waits; see waits.c */
+typedef struct ZklWaits
+{
+	ZklTable	by_owner;		/* all requests */
+	ZklList		due;			/* those that wait, by due */
+	ZklList		wanted;			/* to be surveyed */
+	uint64_t	unpublished;	/* for they hold too much */
+} ZklWaits;
+
+typedef enum ZklSurveyState
+{
+	ZKL_SURVEY_IDLE = 0,
+	ZKL_SURVEY_LISTING,			/* which publications there are */
+	ZKL_SURVEY_READING
+} ZklSurveyState;
+
+/* A look at all that some waits wait for; see survey.c */
+typedef struct ZklSurvey
+{
+	ZklSurveyState state;
+	uint64_t	order;			/* of the operation before its first */
+	uint32_t	under_way;
+	bool		failed;			/* something could not be read */
+	uint64_t	n;				/* so far */
+	uint64_t	given_up;
+	ZklList		asked;			/* the waits */
+	ZklTable	by_uuid;		/* entries */
+	struct ZklEntry *entries;	/* publications that there are */
+	size_t		nentries;
+	ZklList		directories;
+	ZklList		to_get;			/* entries that are to be read */
+	ZklList		to_list;		/* directories */
+} ZklSurvey;
+
+typedef enum ZklVerdictState
+{
+	ZKL_VERDICT_NONE = 0,
+	ZKL_VERDICT_SENT,
+	ZKL_VERDICT_UNSETTLED		/* the answer is lost */
+} ZklVerdictState;
+
+/* The decision that a wait of ours ends for a deadlock; see verdict.c */
+typedef struct ZklDecision
+{
+	ZklVerdictState state;
+	ZklRequest *request;
+	uint64_t	submitted;		/* the request's, to tell reuse */
+	ZklUuid		uuid;			/* of the znode that waits */
+	ZklUuid		publication;	/* one of those that it deletes */
+	ZklEdge    *edges;
+	size_t		nedges;
+	uint64_t	deadlocks;		/* so far */
+} ZklDecision;
+
 /*
  * One batch.  members[0] is what operation 1 is about, and so on; operation 0
  * is the beat.  A member's node is SENT for a create, DELETING for a delete.
- * Downgrades come last, take several operations each, and can be NULL.
+ * Downgrades come last, take several operations each, and can be NULL.  Behind
+ * them come publications, deletes first.
  */
 typedef struct ZklBatch
 {
@@ -148,6 +252,9 @@ typedef struct ZklBatch
 	uint32_t	nsingle;		/* members before the downgrades */
 	int64_t		sent_at;
 	ZklRequest **members;
+	uint32_t	npublications;
+	uint32_t	nretracted;		/* of these, to be deleted */
+	ZklPublication **publications;
 } ZklBatch;
 
 /* The batches under way, oldest first; see batches.c */
@@ -260,6 +367,7 @@ struct ZklManager
 {
 	ZklConfig	config;
 	char		root[ZKL_MAX_ROOT + 1];
+	char		server[ZKL_MAX_SERVER_NAME + 1];
 	int64_t		now;
 	ZklActions	actions;
 	ZklOperations operations;
@@ -280,6 +388,10 @@ struct ZklManager
 	ZklZxid		zxid;
 	ZklBatches	batches;
 	ZklPace		pace;
+	ZklWaits	waits;
+	ZklPublications publications;
+	ZklSurvey	survey;
+	ZklDecision decision;
 	ZklJanitor	janitor;
 	ZklTrace	trace;
 };

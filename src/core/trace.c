@@ -70,6 +70,8 @@ put_demand(const ZklManager *m, ZklLine *line, uint32_t request,
 		zkl_line_number(line, "sibling", demand->sibling);
 	if (demand->dialect == ZKL_DIALECT_PERMIT)
 		zkl_line_number(line, "max", demand->max);
+	if (demand->patience > 0)
+		zkl_line_number(line, "patience_ms", demand->patience / 1000);
 	zkl_line_flag(line, "timed-out", demand->timed_out);
 	zkl_line_flag(line, "together", demand->together);
 }
@@ -135,6 +137,17 @@ zkl_trace_request(ZklManager *m, const char *what, uint32_t request,
 	end_line(m, &line);
 }
 
+void
+zkl_trace_behind(ZklManager *m, uint32_t request, size_t n)
+{
+	ZklLine		line;
+
+	begin_event(m, &line, "behind");
+	put_request(m, &line, request);
+	zkl_line_number(&line, "owners", (int64_t) n);
+	end_line(m, &line);
+}
+
 /* ---- events from ZooKeeper ---- */
 
 void
@@ -173,6 +186,10 @@ zkl_trace_op_name(ZklOpKind kind)
 		[ZKL_OP_JANITOR] = "janitor",
 		[ZKL_OP_SWEEP] = "sweep",
 		[ZKL_OP_PROBE_SYNC] = "probe-sync",
+		[ZKL_OP_WAITS] = "waits",
+		[ZKL_OP_SURVEY_GET] = "survey-get",
+		[ZKL_OP_SURVEY_LIST] = "survey-list",
+		[ZKL_OP_VERDICT] = "verdict",
 		[ZKL_OP_IGNORE] = "ignored",
 	};
 
@@ -287,6 +304,8 @@ put_failure(ZklLine *line, const ZklAction *action)
 
 	zkl_line_text(line, "failure", names[action->failure]);
 	zkl_line_number(line, "rc", action->rc);
+	if (action->nedges > 0)
+		zkl_line_number(line, "steps", (int64_t) action->nedges);
 }
 
 static void
@@ -362,6 +381,7 @@ tell_operations(const ZklManager *m, const ZklAction *action)
 		[ZKL_MULTI_DELETE] = "delete",
 		[ZKL_MULTI_CREATE] = "create",
 		[ZKL_MULTI_CREATE_EPHEMERAL] = "create-ephemeral",
+		[ZKL_MULTI_CHECK] = "check",
 		[ZKL_MULTI_CREATE_PERSISTENT] = "create-persistent",
 	};
 	size_t		i;

@@ -240,3 +240,89 @@ zkl_json_skip_value(ZklJsonReader *r)
 	} while (depth > 0);
 	return true;
 }
+
+/* ---- writing ---- */
+
+void
+zkl_json_put_bytes(char **at, const char *bytes, size_t length)
+{
+	memcpy(*at, bytes, length);
+	*at += length;
+}
+
+void
+zkl_json_put_number(char **at, int64_t number)
+{
+	char		digits[20];
+	int			n = 0;
+	uint64_t	value = number < 0 ? 0 - (uint64_t) number : (uint64_t) number;
+
+	if (number < 0)
+		*(*at)++ = '-';
+	do
+	{
+		digits[n++] = (char) ('0' + value % 10);
+		value /= 10;
+	} while (value > 0);
+	while (n > 0)
+		*(*at)++ = digits[--n];
+}
+
+/* The escaped form of one character; returns its length, at most six */
+static size_t
+escape_character(const char *text, size_t bytes, char *escaped)
+{
+	static const char hex[] = "0123456789abcdef";
+	unsigned char c = (unsigned char) text[0];
+
+	if (c == '"' || c == '\\')
+	{
+		escaped[0] = '\\';
+		escaped[1] = (char) c;
+		return 2;
+	}
+	if (c < 0x20)
+	{
+		memcpy(escaped, "\\u00", 4);
+		escaped[4] = hex[c >> 4];
+		escaped[5] = hex[c & 15];
+		return 6;
+	}
+	memcpy(escaped, text, bytes);
+	return bytes;
+}
+
+/*
+ * At most "most" bytes once it is escaped.  Bytes that are no UTF-8 (a name that
+ * was cut, say) become "?".
+ */
+void
+zkl_json_put_string(char **at, const char *key, const char *value, size_t size,
+					size_t most)
+{
+	const char *end = memchr(value, '\0', size);
+	size_t		length = end ? (size_t) (end - value) : size;
+	size_t		written = 0;
+	size_t		i = 0;
+
+	zkl_json_put_bytes(at, key, strlen(key));
+	*(*at)++ = '"';
+	while (i < length)
+	{
+		char		escaped[6];
+		uint32_t	code;
+		size_t		bytes = zkl_utf8_decode(value + i, length - i, &code);
+		size_t		n;
+
+		if (bytes == 0)
+			n = escape_character("?", bytes = 1, escaped);
+		else
+			n = escape_character(value + i, bytes, escaped);
+		if (written + n > most)
+			break;
+		zkl_json_put_bytes(at, escaped, n);
+		written += n;
+		i += bytes;
+	}
+	*(*at)++ = '"';
+}

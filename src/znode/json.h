@@ -1,8 +1,8 @@
 /*
  * json.h
- *	  Reading JSON of unknown origin, a piece at a time.
+ *	  Reading JSON of unknown origin, a piece at a time; and writing it.
  *
- * All return whether what they look for is there, and then stand behind it.
+ * All that read return whether what they look for is there, and then stand behind it.
  */
 #ifndef ZKL_ZNODE_JSON_H
 #define ZKL_ZNODE_JSON_H
@@ -36,5 +36,15 @@ extern bool zkl_json_skip_scalar(ZklJsonReader *r);
 
 /* A value of any kind; of arrays and objects only the nesting is checked */
 extern bool zkl_json_skip_value(ZklJsonReader *r);
+
+/*
+ * Writing: each goes on at *at.  A string is at most "most" bytes once it is
+ * escaped, key stands before it as it is, and the value ends at its NUL or after
+ * "size" bytes.
+ */
+extern void zkl_json_put_bytes(char **at, const char *bytes, size_t length);
+extern void zkl_json_put_number(char **at, int64_t number);
+extern void zkl_json_put_string(char **at, const char *key, const char *value,
+								size_t size, size_t most);
 
 #endif							/* ZKL_ZNODE_JSON_H */

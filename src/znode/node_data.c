@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "znode/json.h"
-#include "znode/utf8.h"
 #include "znode/znode.h"
 
 #define FORMAT_KEY		"zklock"
@@ -27,90 +26,6 @@
 #define MAX_ESCAPED		192
 #define MAX_ASKER		320		/* the same for who asks for a lock */
 
-static void
-put_bytes(char **at, const char *bytes, size_t length)
-{
-	memcpy(*at, bytes, length);
-	*at += length;
-}
-
-static void
-put_number(char **at, int64_t number)
-{
-	char		digits[20];
-	int			n = 0;
-	uint64_t	value = number < 0 ? 0 - (uint64_t) number : (uint64_t) number;
-
-	if (number < 0)
-		*(*at)++ = '-';
-	do
-	{
-		digits[n++] = (char) ('0' + value % 10);
-		value /= 10;
-	} while (value > 0);
-	while (n > 0)
-		*(*at)++ = digits[--n];
-}
-
-/* The escaped form of one character; returns its length, at most six */
-static size_t
-escape_character(const char *text, size_t bytes, char *escaped)
-{
-	static const char hex[] = "0123456789abcdef";
-	unsigned char c = (unsigned char) text[0];
-
-	if (c == '"' || c == '\\')
-	{
-		escaped[0] = '\\';
-		escaped[1] = (char) c;
-		return 2;
-	}
-	if (c < 0x20)
-	{
-		memcpy(escaped, "\\u00", 4);
-		escaped[4] = hex[c >> 4];
-		escaped[5] = hex[c & 15];
-		return 6;
-	}
-	memcpy(escaped, text, bytes);
-	return bytes;
-}
-
-/*
- * At most "most" bytes once it is escaped.  Bytes that are no UTF-8 (a name that
- * was cut, say) become "?".
- */
-static void
-put_string(char **at, const char *key, const char *value, size_t size,
-		   size_t most)
-{
-	const char *end = memchr(value, '\0', size);
-	size_t		length = end ? (size_t) (end - value) : size;
-	size_t		written = 0;
-	size_t		i = 0;
-
-	put_bytes(at, key, strlen(key));
-	*(*at)++ = '"';
-	while (i < length)
-	{
-		char		escaped[6];
-		uint32_t	code;
-		size_t		bytes = zkl_utf8_decode(value + i, length - i, &code);
-		size_t		n;
-
-		if (bytes == 0)
-			n = escape_character("?", bytes = 1, escaped);
-		else
-			n = escape_character(value + i, bytes, escaped);
-		if (written + n > most)
-			break;
-		put_bytes(at, escaped, n);
-		written += n;
-		i += bytes;
-	}
-	*(*at)++ = '"';
-}
-
 size_t
 zkl_node_data_format(const ZklNodeData *data, char *buf, size_t size)
 {
@@ -122,22 +37,22 @@ zkl_node_data_format(const ZklNodeData *data, char *buf, size_t size)
 			buf[0] = '\0';
 		return 0;
 	}
-	put_bytes(&at, "{\"" FORMAT_KEY "\":", strlen("{\"" FORMAT_KEY "\":"));
-	put_number(&at, FORMAT_VERSION);
-	put_string(&at, ",\"server\":", data->server, sizeof(data->server),
-			   ZKL_MAX_SERVER_NAME);
-	put_string(&at, ",\"database\":", data->database, sizeof(data->database),
-			   MAX_ESCAPED);
-	put_string(&at, ",\"user\":", data->usename, sizeof(data->usename),
-			   MAX_ESCAPED);
-	put_string(&at, ",\"application\":", data->application_name,
-			   sizeof(data->application_name), MAX_ESCAPED);
-	put_bytes(&at, ",\"pid\":", strlen(",\"pid\":"));
-	put_number(&at, data->pid);
-	put_string(&at, ",\"lifetime\":", data->lifetime, sizeof(data->lifetime),
-			   MAX_ESCAPED);
-	put_bytes(&at, ",\"since\":", strlen(",\"since\":"));
-	put_number(&at, data->since);
+	zkl_json_put_bytes(&at, "{\"" FORMAT_KEY "\":", strlen("{\"" FORMAT_KEY "\":"));
+	zkl_json_put_number(&at, FORMAT_VERSION);
+	zkl_json_put_string(&at, ",\"server\":", data->server, sizeof(data->server),
+						ZKL_MAX_SERVER_NAME);
+	zkl_json_put_string(&at, ",\"database\":", data->database, sizeof(data->database),
+						MAX_ESCAPED);
+	zkl_json_put_string(&at, ",\"user\":", data->usename, sizeof(data->usename),
+						MAX_ESCAPED);
+	zkl_json_put_string(&at, ",\"application\":", data->application_name,
+						sizeof(data->application_name), MAX_ESCAPED);
+	zkl_json_put_bytes(&at, ",\"pid\":", strlen(",\"pid\":"));
+	zkl_json_put_number(&at, data->pid);
+	zkl_json_put_string(&at, ",\"lifetime\":", data->lifetime, sizeof(data->lifetime),
+						MAX_ESCAPED);
+	zkl_json_put_bytes(&at, ",\"since\":", strlen(",\"since\":"));
+	zkl_json_put_number(&at, data->since);
 	*at++ = '}';
 	*at = '\0';
 	return (size_t) (at - buf);
@@ -328,12 +243,12 @@ zkl_node_data_revoke(const char *text, size_t length, const char *who,
 	const char *members = find_members(text, &length);
 	char	   *at = buf;
 
-	put_string(&at, "{\"revoke\":", who, strlen(who) + 1, MAX_ASKER);
+	zkl_json_put_string(&at, "{\"revoke\":", who, strlen(who) + 1, MAX_ASKER);
 	if (members != NULL &&
 		(size_t) (at - buf) + 1 + length <= ZKL_MAX_NODE_DATA)
 	{
 		*at++ = ',';
-		put_bytes(&at, members, length);
+		zkl_json_put_bytes(&at, members, length);
 	}
 	else
 		*at++ = '}';
@@ -361,8 +276,8 @@ zkl_node_data_timeout(char *text, size_t length, uint32_t timeout_ms)
 
 	if (length < 3 || *at != '}')
 		return length;
-	put_bytes(&at, key, sizeof(key) - 1);
-	put_number(&at, timeout_ms);
+	zkl_json_put_bytes(&at, key, sizeof(key) - 1);
+	zkl_json_put_number(&at, timeout_ms);
 	*at++ = '}';
 	return (size_t) (at - text);
 }

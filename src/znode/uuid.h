@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #define ZKL_UUID_BYTES		16
 #define ZKL_UUID_TEXT		36	/* characters of a UUID in text form */
@@ -15,6 +16,12 @@ typedef struct ZklUuid
 {
 	uint8_t		bytes[ZKL_UUID_BYTES];
 } ZklUuid;
+
+static inline bool
+zkl_uuid_equal(const ZklUuid *a, const ZklUuid *b)
+{
+	return memcmp(a->bytes, b->bytes, ZKL_UUID_BYTES) == 0;
+}
 
 /*
  * Makes a UUID of version 8 (which marks it as zklock's) out of two numbers

@@ -1,0 +1,244 @@
+/*
+ * circles.c
+ *	  Which of the waits that were surveyed are on a circle.
+ *
+ * Owns nothing: it makes a graph of what the survey has read, and has cycle.c
+ * search it.  Runs in the worker (and in tests), takes no locks.
+ *
+ * A contender gets edges to those that are nearest ahead only: with what these
+ * wait for, that is the same.
+ */
+#include <string.h>
+
+#include "core/circles.h"
+#include "core/cycle.h"
+#include "core/memory.h"
+#include "core/publication.h"
+#include "core/verdict.h"
+#include "core/waits.h"
+
+typedef struct Circles
+{
+	ZklManager *m;
+	ZklCycleGraph graph;
+	uint32_t	room;			/* for edges */
+	ZklStep    *steps;			/* of each node: where it stands */
+} Circles;
+
+static ZklCycleEdge *
+add_edge(Circles *c, uint32_t from, uint32_t to, ZklCycleKind kind)
+{
+	ZklCycleEdge *edge;
+
+	if (c->graph.nedges == c->room)
+	{
+		ZklCycleEdge *grown = zkl_memory_alloc(c->m, 2 * c->room *
+											   sizeof(ZklCycleEdge));
+
+		memcpy(grown, c->graph.edges, c->room * sizeof(ZklCycleEdge));
+		zkl_memory_release(c->m, c->graph.edges);
+		c->graph.edges = grown;
+		c->room *= 2;
+	}
+	edge = zkl_cycle_add(&c->graph, from, to);
+	edge->kind = kind;
+	return edge;
+}
+
+static uint32_t
+node_of(const ZklSurveyed *directory, const ZklStanding *standing)
+{
+	return directory->first + (uint32_t) (standing - directory->all);
+}
+
+/* Whether the session that waits as "wait" holds "ahead" */
+static bool
+is_own(const ZklStanding *ahead, const ZklStanding *wait)
+{
+	const ZklEntry *entry = ahead->entry;
+
+	return entry != NULL && entry->state == ZKL_READ_DONE &&
+		!entry->data->behind && wait->has_uuid &&
+		zkl_uuid_equal(&entry->data->wait, &wait->uuid) &&
+		!ZKL_MUTANT(OWN_CONTENDER_BLOCKS);
+}
+
+/* Whom contender number i of a directory waits for in its queue */
+static void
+add_queue(Circles *c, const ZklSurveyed *directory, size_t i)
+{
+	const ZklStanding *wait = &directory->all[i];
+	ptrdiff_t	at = wait->mode == ZKL_SHARED ? wait->writer :
+	(ptrdiff_t) i - 1;
+
+	if (ZKL_MUTANT(QUEUE_UNSEEN) && wait->mode == ZKL_SHARED && at > 0 &&
+		directory->all[at].entry == NULL)
+		return;
+	while (at >= 0)
+	{
+		const ZklStanding *ahead = &directory->all[at];
+
+		if (!is_own(ahead, wait))
+		{
+			(void) add_edge(c, node_of(directory, wait),
+							node_of(directory, ahead), ZKL_CYCLE_QUEUE);
+			if (ahead->mode == ZKL_EXCLUSIVE)
+				return;
+		}
+		at = wait->mode == ZKL_SHARED ? ahead->writer : at - 1;
+	}
+}
+
+/* What the holder of a contender waits for */
+static void
+add_publication(Circles *c, const ZklSurveyed *directory,
+				const ZklStanding *held)
+{
+	const ZklEntry *entry = held->entry;
+	const ZklStanding *wait;
+	ZklCycleEdge *edge;
+
+	if (entry == NULL || entry->state != ZKL_READ_DONE ||
+		entry->directory->state != ZKL_READ_DONE)
+		return;
+	wait = zkl_survey_find(entry->directory, &entry->data->wait);
+	if (wait == NULL)
+		return;
+	edge = add_edge(c, node_of(directory, held),
+					node_of(entry->directory, wait),
+					entry->data->behind ? ZKL_CYCLE_BEHIND : ZKL_CYCLE_OWN);
+	edge->czxid = entry->czxid;
+	edge->id = entry->uuid;
+}
+
+static void
+number_nodes(Circles *c)
+{
+	uint32_t	n = 0;
+	ZklLink    *link,
+			   *after;
+	size_t		i;
+
+	zkl_foreach(link, after, &c->m->survey.directories)
+	{
+		ZklSurveyed *directory = zkl_container(ZklSurveyed, link, link);
+
+		directory->first = n;
+		n += (uint32_t) directory->n;
+	}
+	c->steps = zkl_memory_alloc(c->m, (n + 1) * sizeof(ZklStep));
+	c->graph.first = zkl_memory_alloc(c->m, (n + 1) * sizeof(uint32_t));
+	c->graph.came = zkl_memory_alloc(c->m, (n + 1) * sizeof(uint32_t));
+	c->graph.queue = zkl_memory_alloc(c->m, (n + 1) * sizeof(uint32_t));
+	c->room = 2 * n + 16;
+	c->graph.edges = zkl_memory_alloc(c->m, c->room * sizeof(ZklCycleEdge));
+	zkl_cycle_begin(&c->graph, n);
+	zkl_foreach(link, after, &c->m->survey.directories)
+	{
+		const ZklSurveyed *directory = zkl_container(ZklSurveyed, link, link);
+
+		for (i = 0; i < directory->n; i++)
+			c->steps[directory->first + i] = (ZklStep)
+		{
+			directory, &directory->all[i], NULL
+		};
+	}
+}
+
+static void
+make_graph(Circles *c)
+{
+	ZklLink    *link,
+			   *after;
+	size_t		i;
+
+	number_nodes(c);
+	zkl_foreach(link, after, &c->m->survey.directories)
+	{
+		const ZklSurveyed *directory = zkl_container(ZklSurveyed, link, link);
+
+		for (i = 0; i < directory->matter; i++)
+		{
+			add_queue(c, directory, i);
+			add_publication(c, directory, &directory->all[i]);
+		}
+	}
+}
+
+static void
+free_graph(Circles *c)
+{
+	zkl_memory_release(c->m, c->steps);
+	zkl_memory_release(c->m, c->graph.first);
+	zkl_memory_release(c->m, c->graph.came);
+	zkl_memory_release(c->m, c->graph.queue);
+	zkl_memory_release(c->m, c->graph.edges);
+}
+
+/* The node of the wait, if it stands in a queue and is published; or NO_EDGE */
+static uint32_t
+find_node(const Circles *c, const ZklRequest *r)
+{
+	const ZklSurveyed *directory =
+	zkl_survey_directory(c->m, r->lock->path, r->lock->dialect);
+	const ZklStanding *standing = NULL;
+
+	if (directory != NULL && zkl_waits_is_published(r))
+		standing = zkl_survey_find(directory, &r->node.uuid);
+	return standing != NULL ? node_of(directory, standing) : ZKL_NO_EDGE;
+}
+
+/* True: its end is being decided. */
+static bool
+judge_wait(const Circles *c, ZklRequest *r)
+{
+	uint32_t	path[ZKL_MAX_CYCLE];
+	ZklStep		steps[ZKL_MAX_CYCLE];
+	uint32_t	node = find_node(c, r);
+	uint32_t	n = 0,
+				i;
+
+	if (node != ZKL_NO_EDGE)
+		n = zkl_cycle_find(&c->graph, node, path);
+	if (n == 0)
+	{
+		zkl_waits_unconfirmed(r);
+		return false;
+	}
+	if (n > ZKL_MAX_CYCLE)
+	{
+		zkl_survey_give_up(c->m);
+		return false;
+	}
+	for (i = 0; i < n; i++)
+	{
+		const ZklCycleEdge *edge = &c->graph.edges[path[i]];
+
+		steps[i] = c->steps[edge->from];
+		if (edge->kind != ZKL_CYCLE_QUEUE)
+			steps[i].entry = steps[i].contender->entry;
+	}
+	return zkl_verdict_begin(c->m, r, steps, n);
+}
+
+void
+zkl_circles_judge(ZklManager *m)
+{
+	Circles		c = {.m = m};
+	bool		decided = false;
+	ZklLink    *link,
+			   *after;
+
+	make_graph(&c);
+	zkl_foreach(link, after, &m->survey.asked)
+	{
+		ZklRequest *r = zkl_container(ZklRequest, wait.wanted, link);
+
+		/* One at a time; the others are looked at again. */
+		if (decided)
+			zkl_waits_want(m, r);
+		else
+			decided = judge_wait(&c, r);
+	}
+	free_graph(&c);
+}

@@ -1,0 +1,393 @@
+/*
+ * publication.c
+ *	  Znodes that tell others of our long waits.
+ *
+ * Owns ZklPublication and ZklPublications.  Runs in the worker (and in tests),
+ * takes no locks, knows neither PostgreSQL nor ZooKeeper.  waits.c knows what is
+ * to be published.
+ *
+ * A publication is named by the id of a znode that is held, and says what its
+ * holder waits for.  It is never rewritten: its czxid is its place among all
+ * publications, and a check that it exists proves what it says.
+ *
+ *	  NEW -> SENT -> EXISTS -> DELETE -> DELETING
+ *			   |                             |
+ *			   +-------> UNSETTLED <---------+
+ *
+ * They are written in batches.  No batch without an answer can be applied once
+ * the connection is proved, so a listing settles what is unsettled.  None is
+ * deleted alone: such a delete may come late, and take the next one of that name.
+ */
+#include <string.h>
+
+#include "core/actions.h"
+#include "core/memory.h"
+#include "core/node.h"
+#include "core/operations.h"
+#include "core/publication.h"
+#include "core/waits.h"
+
+void
+zkl_publication_init_all(ZklManager *m)
+{
+	zkl_memory_make_table(m, &m->publications.by_uuid,
+						  m->config.max_requests);
+	zkl_list_init(&m->publications.all);
+	zkl_list_init(&m->publications.creates);
+	zkl_list_init(&m->publications.deletes);
+}
+
+void
+zkl_publication_free_all(ZklManager *m)
+{
+	zkl_publication_session_lost(m);
+	zkl_memory_release(m, m->publications.by_uuid.buckets);
+}
+
+static ZklList *
+publication_bucket(const ZklManager *m, const ZklUuid *uuid)
+{
+	return zkl_table_bucket(&m->publications.by_uuid,
+							zkl_hash(uuid->bytes, ZKL_UUID_BYTES));
+}
+
+ZklPublication *
+zkl_publication_find(const ZklManager *m, const ZklUuid *uuid)
+{
+	ZklLink    *link,
+			   *after;
+
+	if (zkl_list_empty(&m->publications.all))
+		return NULL;
+	zkl_foreach(link, after, publication_bucket(m, uuid))
+	{
+		ZklPublication *p = zkl_container(ZklPublication, by_uuid, link);
+
+		if (zkl_uuid_equal(&p->uuid, uuid))
+			return p;
+	}
+	return NULL;
+}
+
+char *
+zkl_publication_path(ZklManager *m, const ZklUuid *uuid)
+{
+	char		name[1 + ZKL_UUID_TEXT + 1] = "/";
+
+	zkl_uuid_format(uuid, name + 1);
+	return zkl_actions_join(m, m->root, ZKL_WAITS_DIRECTORY, name);
+}
+
+static void
+go_to(ZklManager *m, ZklPublication *p, ZklPublicationState state)
+{
+	m->publications.nexisting -= p->state == ZKL_PUBLICATION_EXISTS;
+	m->publications.nunsettled -= p->state == ZKL_PUBLICATION_UNSETTLED;
+	m->publications.nexisting += state == ZKL_PUBLICATION_EXISTS;
+	m->publications.nunsettled += state == ZKL_PUBLICATION_UNSETTLED;
+	zkl_unlink(&p->write);
+	if (state == ZKL_PUBLICATION_NEW)
+		zkl_list_append(&m->publications.creates, &p->write);
+	else if (state == ZKL_PUBLICATION_DELETE)
+		zkl_list_append(&m->publications.deletes, &p->write);
+	p->state = state;
+	p->judged = false;
+}
+
+static ZklPublication *
+make(ZklManager *m, const ZklUuid *uuid, const char *data, size_t length)
+{
+	ZklPublication *p = zkl_memory_alloc(m, sizeof(ZklPublication) + length);
+
+	memset(p, 0, sizeof(ZklPublication));
+	p->uuid = *uuid;
+	p->data_length = length;
+	memcpy(p->data, data, length);
+	zkl_list_append(&m->publications.all, &p->all);
+	zkl_list_append(publication_bucket(m, uuid), &p->by_uuid);
+	return p;
+}
+
+/* It does not exist. */
+static void
+forget(ZklManager *m, ZklPublication *p)
+{
+	if (p->wait != NULL)
+		zkl_waits_soon(m, p->wait);
+	go_to(m, p, 0);
+	zkl_unlink(&p->of_wait);
+	zkl_unlink(&p->by_uuid);
+	zkl_unlink(&p->all);
+	zkl_memory_release(m, p);
+}
+
+/* It exists: is that still right? */
+static void
+exists(ZklManager *m, ZklPublication *p)
+{
+	go_to(m, p, p->wait != NULL ? ZKL_PUBLICATION_EXISTS :
+		  ZKL_PUBLICATION_DELETE);
+}
+
+void
+zkl_publication_make(ZklManager *m, const ZklRequest *held, ZklRequest *wait,
+					 bool behind)
+{
+	ZklWaitData data;
+	char		text[ZKL_MAX_WAIT_DATA];
+	ZklPublication *p;
+
+	memset(&data, 0, sizeof(data));
+	data.wait = wait->node.uuid;
+	strcpy(data.lock, wait->lock->path + strlen(m->root));
+	data.dialect = wait->lock->dialect;
+	data.mode = wait->mode;
+	data.behind = behind;
+	strcpy(data.server, m->server);
+	data.holder_pid = held->pid;
+	data.waiter_pid = wait->pid;
+	data.every_ms = (int32_t) (wait->wait.patience / 1000);
+	p = make(m, &held->node.uuid, text, zkl_wait_data_format(&data, text));
+	p->wait = wait;
+	zkl_waits_add(wait, &p->of_wait);
+	go_to(m, p, ZKL_PUBLICATION_NEW);
+}
+
+void
+zkl_publication_retract(ZklManager *m, ZklPublication *p)
+{
+	zkl_unlink(&p->of_wait);
+	p->wait = NULL;
+	if (p->state == ZKL_PUBLICATION_NEW)
+		forget(m, p);
+	else if (p->state == ZKL_PUBLICATION_EXISTS)
+		exists(m, p);
+}
+
+/* ---- in a batch ---- */
+
+bool
+zkl_publication_pending(const ZklManager *m)
+{
+	return !zkl_list_empty(&m->publications.creates) ||
+		!zkl_list_empty(&m->publications.deletes);
+}
+
+void
+zkl_publication_sent(ZklManager *m, ZklPublication *p)
+{
+	go_to(m, p, p->state == ZKL_PUBLICATION_NEW ?
+		  ZKL_PUBLICATION_SENT : ZKL_PUBLICATION_DELETING);
+}
+
+void
+zkl_publication_make_directory(ZklManager *m)
+{
+	if (m->publications.nexisting == 0)
+		zkl_operations_send(m, ZKL_OP_IGNORE, NULL, NULL,
+							ZKL_SEND_CREATE_CONTAINER,
+							zkl_actions_join(m, m->root, ZKL_WAITS_DIRECTORY,
+											 ""));
+}
+
+void
+zkl_publication_applied(ZklManager *m, ZklPublication *p, int64_t zxid)
+{
+	if (p->state == ZKL_PUBLICATION_DELETING)
+	{
+		forget(m, p);
+		return;
+	}
+	p->czxid = zxid;
+	p->attempts = 0;
+	exists(m, p);
+}
+
+void
+zkl_publication_unknown(ZklManager *m, ZklPublication *p)
+{
+	go_to(m, p, ZKL_PUBLICATION_UNSETTLED);
+}
+
+/* Another listing has to tell: one comes after a while. */
+static void
+unsettle_for_long(ZklManager *m, ZklPublication *p)
+{
+	zkl_publication_unknown(m, p);
+	m->publications.retry_at = m->now + ZKL_RETRY_DELAY;
+}
+
+static void
+delete_refused(ZklManager *m, ZklPublication *p, int32_t rc, bool culprit)
+{
+	if (!culprit)
+		go_to(m, p, ZKL_PUBLICATION_DELETE);
+	else if (rc == ZKL_RC_NONODE)
+		forget(m, p);
+	else
+		unsettle_for_long(m, p);
+}
+
+void
+zkl_publication_refused(ZklManager *m, ZklPublication *p, int32_t rc,
+						bool culprit)
+{
+	if (p->state == ZKL_PUBLICATION_DELETING)
+		delete_refused(m, p, rc, culprit);
+	else if (culprit && rc == ZKL_RC_NODEEXISTS)
+	{
+		/* We do not know what it says. */
+		ZklRequest *wait = p->wait;
+
+		zkl_publication_retract(m, p);
+		zkl_publication_unknown(m, p);
+		if (wait != NULL)
+			zkl_waits_soon(m, wait);
+	}
+	else if (p->wait == NULL ||
+			 (rc != 0 && rc != ZKL_RC_NODEEXISTS &&
+			  (rc != ZKL_RC_NONODE || ++p->attempts >= ZKL_MAX_ATTEMPTS)))
+		forget(m, p);
+	else
+		go_to(m, p, ZKL_PUBLICATION_NEW);
+}
+
+/* ---- in a verdict ---- */
+
+void
+zkl_publication_judge(ZklManager *m, ZklPublication *p)
+{
+	go_to(m, p, ZKL_PUBLICATION_DELETING);
+	p->judged = true;
+}
+
+void
+zkl_publication_judged(ZklManager *m, ZklPublication *p, bool done)
+{
+	if (done)
+		forget(m, p);
+	else
+		exists(m, p);
+}
+
+/* ---- the listing of all ---- */
+
+void
+zkl_publication_want_list(ZklManager *m)
+{
+	m->publications.list_wanted = true;
+}
+
+static bool
+must_list(const ZklManager *m)
+{
+	return m->publications.unlisted || m->publications.nunsettled > 0;
+}
+
+/*
+ * While the chain is to be replaced, a batch without an answer may still be
+ * applied.
+ */
+void
+zkl_publication_send(ZklManager *m)
+{
+	ZklPublications *all = &m->publications;
+
+	if (m->connection.state != ZKL_CONNECTION_READY || m->chain.needed ||
+		all->list_sent ||
+		!(all->list_wanted || (must_list(m) && m->now >= all->retry_at)))
+		return;
+	all->list_wanted = false;
+	all->list_sent = true;
+	zkl_operations_read(m, ZKL_OP_WAITS, NULL, NULL, ZKL_SEND_LIST,
+						zkl_actions_join(m, m->root, ZKL_WAITS_DIRECTORY, ""),
+						false);
+}
+
+int64_t
+zkl_publication_timer(const ZklManager *m)
+{
+	return must_list(m) && !m->publications.list_sent &&
+		m->publications.retry_at > m->now ? m->publications.retry_at : -1;
+}
+
+/* Notes one that is there.  If no wait of ours knows of it, it is to go. */
+static void
+note_listed(ZklManager *m, const char *name, uint64_t order)
+{
+	ZklUuid		uuid;
+	ZklPublication *p;
+
+	if (!zkl_uuid_parse(name, &uuid))
+		return;
+	p = zkl_publication_find(m, &uuid);
+	if (p == NULL && zkl_node_find(m, &uuid) != NULL)
+	{
+		p = make(m, &uuid, "", 0);
+		exists(m, p);
+	}
+	if (p != NULL)
+		p->seen = order;
+}
+
+bool
+zkl_publication_listed(ZklManager *m, const ZklOp *op, const ZklReply *reply)
+{
+	ZklLink    *link,
+			   *after;
+	size_t		i;
+
+	m->publications.list_sent = false;
+	if (op->order < m->connection.proved_at || m->chain.needed)
+		return false;
+	if (reply->rc != ZKL_RC_OK && reply->rc != ZKL_RC_NONODE)
+	{
+		m->publications.retry_at = m->now + ZKL_RETRY_DELAY;
+		return false;
+	}
+	for (i = 0; i < reply->nchildren; i++)
+		note_listed(m, reply->children[i], op->order);
+	zkl_foreach(link, after, &m->publications.all)
+	{
+		ZklPublication *p = zkl_container(ZklPublication, all, link);
+
+		if (p->state == ZKL_PUBLICATION_UNSETTLED && p->seen == op->order &&
+			m->now >= m->publications.retry_at)
+			exists(m, p);
+		else if (p->seen != op->order &&
+				 (p->state == ZKL_PUBLICATION_UNSETTLED ||
+				  p->state == ZKL_PUBLICATION_EXISTS ||
+				  p->state == ZKL_PUBLICATION_DELETE))
+			forget(m, p);
+	}
+	m->publications.leftovers = m->publications.unlisted = false;
+	return true;
+}
+
+void
+zkl_publication_attach(ZklManager *m)
+{
+	m->publications.leftovers = true;
+}
+
+void
+zkl_publication_find_leftovers(ZklManager *m)
+{
+	m->publications.unlisted = m->publications.leftovers;
+}
+
+void
+zkl_publication_disconnected(ZklManager *m)
+{
+	m->publications.list_sent = m->publications.list_wanted = false;
+	m->publications.retry_at = 0;
+}
+
+void
+zkl_publication_session_lost(ZklManager *m)
+{
+	while (!zkl_list_empty(&m->publications.all))
+		forget(m, zkl_container(ZklPublication, all,
+								m->publications.all.head.next));
+	m->publications.leftovers = m->publications.unlisted = false;
+}

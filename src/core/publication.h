@@ -1,0 +1,84 @@
+/*
+ * publication.h
+ *	  Znodes that tell others of our long waits.
+ */
+#ifndef ZKL_CORE_PUBLICATION_H
+#define ZKL_CORE_PUBLICATION_H
+
+#include "core/state.h"
+
+/* For a manager with nothing but its config, and at its end. */
+extern void zkl_publication_init_all(ZklManager *m);
+extern void zkl_publication_free_all(ZklManager *m);
+
+/* The one that is named by a znode's id, in whatever state; or NULL. */
+extern ZklPublication *zkl_publication_find(const ZklManager *m,
+											const ZklUuid *uuid);
+
+/* The whole path of one, among the actions' strings. */
+extern char *zkl_publication_path(ZklManager *m, const ZklUuid *uuid);
+
+/*
+ * Publishes that the owner of "held" waits for "wait"; "behind": in PostgreSQL's
+ * own locks.  The id of held has no publication yet.
+ */
+extern void zkl_publication_make(ZklManager *m, const ZklRequest *held,
+								 ZklRequest *wait, bool behind);
+
+/* It is no longer true: it goes as soon as that can be done. */
+extern void zkl_publication_retract(ZklManager *m, ZklPublication *p);
+
+/* ---- in a batch ---- */
+
+/* Whether there is something to write */
+extern bool zkl_publication_pending(const ZklManager *m);
+
+/* NEW -> SENT; DELETE -> DELETING */
+extern void zkl_publication_sent(ZklManager *m, ZklPublication *p);
+
+/* The directory may be missing: it is made ahead of creates. */
+extern void zkl_publication_make_directory(ZklManager *m);
+
+/* What became of it; zxid is the batch's. */
+extern void zkl_publication_applied(ZklManager *m, ZklPublication *p,
+									int64_t zxid);
+extern void zkl_publication_unknown(ZklManager *m, ZklPublication *p);
+
+/*
+ * Its batch was refused: because of this publication itself, because of another
+ * one that was to be created, or for another reason (rc 0).
+ */
+extern void zkl_publication_refused(ZklManager *m, ZklPublication *p,
+									int32_t rc, bool culprit);
+
+/* ---- in a verdict ---- */
+
+/* EXISTS -> DELETING; back, if it was refused */
+extern void zkl_publication_judge(ZklManager *m, ZklPublication *p);
+extern void zkl_publication_judged(ZklManager *m, ZklPublication *p,
+								   bool done);
+
+/* ---- the listing of all ---- */
+
+extern void zkl_publication_want_list(ZklManager *m);
+extern void zkl_publication_send(ZklManager *m);
+
+/* When to send one that was refused; -1: no need. */
+extern int64_t zkl_publication_timer(const ZklManager *m);
+
+/* Settles what is unsettled.  False: the answer tells nothing. */
+extern bool zkl_publication_listed(ZklManager *m, const ZklOp *op,
+								   const ZklReply *reply);
+
+/*
+ * After a restart: a former worker may have left some.  They are found, and
+ * deleted, if there are publications at all, and before another one is made.
+ */
+extern void zkl_publication_attach(ZklManager *m);
+extern void zkl_publication_find_leftovers(ZklManager *m);
+
+/* The connection is gone; the session is gone, and they with it. */
+extern void zkl_publication_disconnected(ZklManager *m);
+extern void zkl_publication_session_lost(ZklManager *m);
+
+#endif							/* ZKL_CORE_PUBLICATION_H */

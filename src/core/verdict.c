@@ -1,0 +1,381 @@
+/*
+ * verdict.c
+ *	  The decision that a wait of ours ends for a deadlock.
+ *
+ * Owns m->decision.  Runs in the worker (and in tests), takes no locks, knows
+ * neither PostgreSQL nor ZooKeeper.
+ *
+ * What a survey has read is old when it comes to its end.  So the decision is a
+ * transaction of ZooKeeper: it checks that each publication and each contender on
+ * the circle exists, and deletes the victim's own publications.  If it is applied,
+ * then at that moment all of them waited for each other; and from then on nobody
+ * finds the victim on a circle, so no other one is looked for.  Two looks would not
+ * do: two members of a circle could both decide.
+ *
+ * It is no part of the chain of batches, since a refusal must not break that.  But
+ * it checks the heartbeat node, so that it can never be applied once that is
+ * replaced.  If its answer is lost, that is done; then the publications tell.
+ */
+#include <string.h>
+
+#include "core/actions.h"
+#include "core/cycle.h"
+#include "core/memory.h"
+#include "core/node.h"
+#include "core/operations.h"
+#include "core/publication.h"
+#include "core/request.h"
+#include "core/session.h"
+#include "core/verdict.h"
+#include "core/waits.h"
+
+#define TIME_TO_TELL	100000	/* µs: until a look of another host shows */
+
+/* ---- whether it is time ---- */
+
+/*
+ * What the hosts saw of PostgreSQL's own locks may have changed since.  Ours has
+ * looked just now; the others have some time to take back what is no longer so.
+ */
+static bool
+is_time(ZklManager *m, ZklRequest *r, const ZklStep *steps, size_t n)
+{
+	bool		own = false,
+				others = false;
+	int64_t		every = 0,
+				zxid = 0;
+	size_t		i;
+
+	for (i = 0; i < n; i++)
+	{
+		const ZklEntry *entry = steps[i].entry;
+
+		if (entry == NULL || !entry->data->behind)
+			continue;
+		if (i == n - 1)
+		{
+			own = true;
+			continue;
+		}
+		others = true;
+		if (entry->data->every_ms > every)
+			every = entry->data->every_ms;
+		if (entry->czxid > zxid)
+			zxid = entry->czxid;
+	}
+	if (own && m->now > r->wait.behind_at + r->wait.patience / 2 &&
+		!ZKL_MUTANT(STALE_BEHIND))
+		return false;
+	return !others ||
+		zkl_waits_confirm(m, r, zxid, every * 1000 + TIME_TO_TELL);
+}
+
+/* ---- what it says ---- */
+
+static ZklEdge *
+add_step(ZklDecision *d)
+{
+	ZklEdge    *edge = &d->edges[d->nedges++];
+
+	memset(edge, 0, sizeof(*edge));
+	return edge;
+}
+
+/*
+ * For each publication on the circle, whose wait it ends the way to: that waits
+ * for its holder, and perhaps the holder in PostgreSQL's own locks for the next.
+ * Strings are the publications' own, or the manager's.
+ */
+static void
+tell_circle(ZklManager *m, const ZklRequest *r, const ZklStep *steps, size_t n)
+{
+	ZklDecision *d = &m->decision;
+	const char *lock = r->lock->path + strlen(m->root);
+	ZklLockMode mode = r->mode;
+	ZklDialect	dialect = r->lock->dialect;
+	const char *server = m->server;
+	int32_t		pid = r->pid;
+	size_t		i;
+
+	for (i = 0; i < n; i++)
+	{
+		const ZklWaitData *data;
+		ZklEdge    *edge;
+
+		if (steps[i].entry == NULL)
+			continue;
+		data = steps[i].entry->data;
+		edge = add_step(d);
+		edge->lock = lock;
+		edge->mode = mode;
+		edge->dialect = dialect;
+		edge->known = zkl_waits_knows(m, r->ring.owner, lock);
+		edge->waiter_server = server;
+		edge->waiter_pid = pid;
+		edge->blocker_server = data->server;
+		edge->blocker_pid = data->holder_pid;
+		if (data->behind)
+		{
+			edge = add_step(d);
+			edge->waiter_server = edge->blocker_server = data->server;
+			edge->waiter_pid = data->holder_pid;
+			edge->blocker_pid = data->waiter_pid;
+		}
+		lock = data->lock;
+		mode = data->mode;
+		dialect = data->dialect;
+		server = data->server;
+		pid = data->waiter_pid;
+	}
+}
+
+static void
+copy_string(const char **string, char **at)
+{
+	size_t		length = *string != NULL ? strlen(*string) + 1 : 0;
+
+	if (length == 0)
+		return;
+	memcpy(*at, *string, length);
+	*string = *at;
+	*at += length;
+}
+
+/* The survey ends before the answer comes: the strings go along. */
+static void
+keep_strings(ZklManager *m)
+{
+	ZklDecision *d = &m->decision;
+	size_t		room = 2 * ZKL_MAX_CYCLE * sizeof(ZklEdge);
+	ZklEdge    *kept;
+	char	   *at;
+	size_t		i;
+
+	for (i = 0; i < d->nedges; i++)
+		room += ZKL_MAX_NAME + 2 * ZKL_MAX_SERVER_NAME + 3;
+	kept = zkl_memory_alloc(m, room);
+	memcpy(kept, d->edges, d->nedges * sizeof(ZklEdge));
+	at = (char *) (kept + d->nedges);
+	for (i = 0; i < d->nedges; i++)
+	{
+		copy_string(&kept[i].lock, &at);
+		copy_string(&kept[i].waiter_server, &at);
+		copy_string(&kept[i].blocker_server, &at);
+	}
+	zkl_memory_release(m, d->edges);
+	d->edges = kept;
+}
+
+static void
+forget_edges(ZklManager *m)
+{
+	if (m->decision.edges != NULL)
+		zkl_memory_release(m, m->decision.edges);
+	m->decision.edges = NULL;
+	m->decision.nedges = 0;
+}
+
+/* ---- the transaction ---- */
+
+static void
+add_check(ZklMultiOp **op, const char *path)
+{
+	(*op)->kind = ZKL_MULTI_CHECK;
+	(*op)->path = path;
+	(*op)->version = -1;
+	(*op)++;
+}
+
+static void
+send(ZklManager *m, ZklRequest *r, const ZklStep *steps, size_t n)
+{
+	size_t		most = 1 + 2 * n + ZKL_MAX_PUBLISHED;
+	ZklMultiOp *ops = (ZklMultiOp *) (void *)
+	zkl_actions_text(m, most * sizeof(ZklMultiOp));
+	ZklMultiOp *op = ops;
+	ZklAction  *action;
+	ZklLink    *link,
+			   *after;
+	size_t		i;
+
+	memset(ops, 0, most * sizeof(ZklMultiOp));
+	add_check(&op, zkl_session_heartbeat(m, m->chain.number));
+	for (i = 0; i < n && !ZKL_MUTANT(VERDICT_UNCHECKED); i++)
+	{
+		char	   *directory = zkl_actions_join(m, steps[i].directory->path,
+												 "/", "");
+
+		add_check(&op, zkl_actions_join(m, directory, steps[i].contender->name,
+										""));
+		if (steps[i].entry != NULL && i < n - 1)
+			add_check(&op, zkl_publication_path(m, &steps[i].entry->uuid));
+	}
+	zkl_foreach(link, after, &r->wait.publications)
+	{
+		ZklPublication *p = zkl_container(ZklPublication, of_wait, link);
+
+		op->kind = ZKL_MULTI_DELETE;
+		op->path = zkl_publication_path(m, &p->uuid);
+		op->version = -1;
+		op++;
+		m->decision.publication = p->uuid;
+		zkl_publication_judge(m, p);
+	}
+	action = zkl_operations_send(m, ZKL_OP_VERDICT, NULL, r, ZKL_SEND_MULTI,
+								 NULL);
+	action->multi = ops;
+	action->nmulti = (size_t) (op - ops);
+}
+
+bool
+zkl_verdict_begin(ZklManager *m, ZklRequest *r, const ZklStep *steps, size_t n)
+{
+	ZklDecision *d = &m->decision;
+
+	if (d->state != ZKL_VERDICT_NONE || m->chain.needed ||
+		!is_time(m, r, steps, n))
+		return false;
+	d->state = ZKL_VERDICT_SENT;
+	d->request = r;
+	d->submitted = r->submitted;
+	d->uuid = r->node.uuid;
+	d->edges = zkl_memory_alloc(m, 2 * ZKL_MAX_CYCLE * sizeof(ZklEdge));
+	tell_circle(m, r, steps, n);
+	keep_strings(m);
+	send(m, r, steps, n);
+	return true;
+}
+
+/* ---- what became of it ---- */
+
+/*
+ * If the request has ended meanwhile, or stands in the queue anew, it was just a
+ * delete of publications.
+ */
+static ZklRequest *
+victim(const ZklManager *m)
+{
+	const ZklDecision *d = &m->decision;
+	ZklRequest *r = d->request;
+
+	return r->submitted == d->submitted && r->demand == ZKL_DEMAND_WAITING &&
+		r->node.state == ZKL_NODE_EXISTS &&
+		zkl_uuid_equal(&r->node.uuid, &d->uuid) ? r : NULL;
+}
+
+static void
+settle_publications(ZklManager *m, bool done)
+{
+	ZklLink    *link,
+			   *after;
+
+	zkl_foreach(link, after, &m->publications.all)
+	{
+		ZklPublication *p = zkl_container(ZklPublication, all, link);
+
+		if (p->judged)
+			zkl_publication_judged(m, p, done);
+	}
+}
+
+static void
+carry_out(ZklManager *m)
+{
+	ZklRequest *r = victim(m);
+
+	if (r != NULL)
+	{
+		m->decision.deadlocks++;
+		zkl_request_deadlock(m, r, m->decision.edges, m->decision.nedges);
+	}
+	zkl_verdict_forget(m);
+}
+
+/* Somebody has gone on meanwhile, or has decided.  What is left of it? */
+static void
+refused(ZklManager *m)
+{
+	ZklRequest *r = victim(m);
+
+	zkl_verdict_forget(m);
+	if (r != NULL && zkl_waits_refused(r))
+		zkl_waits_want(m, r);
+}
+
+static void
+unknown(ZklManager *m)
+{
+	ZklLink    *link,
+			   *after;
+
+	zkl_foreach(link, after, &m->publications.all)
+	{
+		ZklPublication *p = zkl_container(ZklPublication, all, link);
+
+		if (p->judged)
+			zkl_publication_unknown(m, p);
+	}
+	m->decision.state = ZKL_VERDICT_UNSETTLED;
+	zkl_session_need_chain(m);
+}
+
+static bool
+is_refused(const ZklReply *reply)
+{
+	size_t		i;
+
+	for (i = 0; i < reply->nresults; i++)
+	{
+		if (reply->results[i].rc != ZKL_RC_OK)
+			return zkl_result_is_definite(reply->results[i].rc);
+	}
+	return false;
+}
+
+void
+zkl_verdict_reply(ZklManager *m, const ZklReply *reply)
+{
+	if (m->decision.state != ZKL_VERDICT_SENT)
+		return;
+	if (reply->rc == ZKL_RC_OK)
+	{
+		settle_publications(m, true);
+		carry_out(m);
+	}
+	else if (is_refused(reply))
+	{
+		settle_publications(m, false);
+		refused(m);
+	}
+	else
+		unknown(m);
+}
+
+/*
+ * The heartbeat node that it checked is replaced.  It deletes all of the
+ * publications or none.
+ */
+void
+zkl_verdict_listed(ZklManager *m)
+{
+	if (m->decision.state != ZKL_VERDICT_UNSETTLED)
+		return;
+	if (zkl_publication_find(m, &m->decision.publication) == NULL)
+		carry_out(m);
+	else
+		refused(m);
+}
+
+void
+zkl_verdict_disconnected(ZklManager *m)
+{
+	if (m->decision.state == ZKL_VERDICT_SENT)
+		unknown(m);
+}
+
+void
+zkl_verdict_forget(ZklManager *m)
+{
+	forget_edges(m);
+	m->decision.state = ZKL_VERDICT_NONE;
+}

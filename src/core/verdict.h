@@ -1,0 +1,34 @@
+/*
+ * verdict.h
+ *	  The decision that a wait of ours ends for a deadlock.
+ */
+#ifndef ZKL_CORE_VERDICT_H
+#define ZKL_CORE_VERDICT_H
+
+#include "core/survey.h"
+
+/* A step on a circle: from a contender to the next */
+typedef struct ZklStep
+{
+	const ZklSurveyed *directory;	/* where the contender stands */
+	const ZklStanding *contender;
+	const ZklEntry *entry;		/* NULL: it waits for the next in its queue */
+} ZklStep;
+
+/*
+ * r is the victim of this circle, which begins with r's own contender: has it
+ * decided, if its time has come.  True: that is under way.
+ */
+extern bool zkl_verdict_begin(ZklManager *m, ZklRequest *r,
+							  const ZklStep *steps, size_t n);
+
+extern void zkl_verdict_reply(ZklManager *m, const ZklReply *reply);
+
+/* All publications were listed on a proved connection. */
+extern void zkl_verdict_listed(ZklManager *m);
+
+/* The connection is gone; the session is gone. */
+extern void zkl_verdict_disconnected(ZklManager *m);
+extern void zkl_verdict_forget(ZklManager *m);
+
+#endif							/* ZKL_CORE_VERDICT_H */

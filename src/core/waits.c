@@ -1,0 +1,405 @@
+/*
+ * waits.c
+ *	  Long waits: which are published, and when that is looked at again.
+ *
+ * Owns ZklWait and ZklWaits.  Runs in the worker (and in tests), takes no
+ * locks, knows neither PostgreSQL nor ZooKeeper.  publication.c writes; what
+ * others publish is survey.c's.
+ *
+ * A wait that lasts longer than its owner's patience is published, if anybody can
+ * be waiting for it: for each znode that its owner holds, and for each that is
+ * held by an owner that waits for this one in PostgreSQL's own locks.  From then
+ * on a survey looks for a deadlock after 1, 2, 4, 8, 16, 16 ... times the
+ * patience: a victim may die before it decides.  If somebody waits for it in
+ * PostgreSQL, it does so each time that the host has looked.
+ */
+#include <string.h>
+
+#include "core/memory.h"
+#include "core/node.h"
+#include "core/publication.h"
+#include "core/waits.h"
+
+#define MOST_BACKING_OFF	4	/* times twice as long */
+#define MOST_REFUSALS		3
+
+static ZklList *
+owner_bucket(const ZklManager *m, uint64_t owner)
+{
+	return zkl_table_bucket(&m->waits.by_owner, zkl_hash(&owner, sizeof(owner)));
+}
+
+void
+zkl_waits_init_all(ZklManager *m)
+{
+	zkl_memory_make_table(m, &m->waits.by_owner, m->config.max_requests);
+	zkl_list_init(&m->waits.due);
+	zkl_list_init(&m->waits.wanted);
+}
+
+static void
+forget_behind(ZklManager *m, ZklRequest *r)
+{
+	if (r->wait.behind != NULL)
+		zkl_memory_release(m, r->wait.behind);
+	r->wait.behind = NULL;
+	r->wait.nbehind = 0;
+}
+
+void
+zkl_waits_free_all(ZklManager *m)
+{
+	uint32_t	i;
+
+	for (i = 0; i < m->config.max_requests; i++)
+		forget_behind(m, &m->requests.all[i]);
+	zkl_memory_release(m, m->waits.by_owner.buckets);
+}
+
+void
+zkl_waits_init(ZklManager *m, ZklRequest *r, const ZklDemand *demand)
+{
+	r->wait.patience = demand->patience;
+	if (demand->patience > 0 && demand->patience < ZKL_MIN_PATIENCE)
+		r->wait.patience = ZKL_MIN_PATIENCE;
+	r->wait.since = m->now;
+	zkl_list_init(&r->wait.publications);
+	zkl_list_append(owner_bucket(m, r->ring.owner), &r->wait.by_owner);
+}
+
+void
+zkl_waits_forget(ZklRequest *r)
+{
+	zkl_unlink(&r->wait.by_owner);
+}
+
+/* ---- when to look ---- */
+
+static int64_t
+due_at(const ZklLink *link)
+{
+	return zkl_container(ZklRequest, wait.by_due, link)->wait.due;
+}
+
+static void
+plan_look(ZklManager *m, ZklRequest *r, int64_t due)
+{
+	ZklLink    *where;
+
+	zkl_unlink(&r->wait.by_due);
+	r->wait.due = due;
+	where = m->waits.due.head.prev;
+	while (where != &m->waits.due.head && due_at(where) > due)
+		where = where->prev;
+	zkl_link_after(&r->wait.by_due, where);
+}
+
+void
+zkl_waits_begin(ZklManager *m, ZklRequest *r)
+{
+	int64_t		due = r->wait.since + r->wait.patience;
+
+	if (r->wait.patience == 0 || r->lock->dialect == ZKL_DIALECT_PERMIT)
+		return;
+	r->wait.looks = r->wait.refusals = 0;
+	r->wait.confirm_at = 0;
+	plan_look(m, r, due > m->now ? due : m->now);
+}
+
+void
+zkl_waits_soon(ZklManager *m, ZklRequest *r)
+{
+	if (zkl_linked(&r->wait.by_due) &&
+		r->wait.due > m->now + r->wait.patience)
+		plan_look(m, r, m->now + r->wait.patience);
+}
+
+static void
+retract_all(ZklManager *m, ZklRequest *r)
+{
+	while (!zkl_list_empty(&r->wait.publications))
+		zkl_publication_retract(m, zkl_container(ZklPublication, of_wait,
+												 r->wait.publications.head.next));
+}
+
+void
+zkl_waits_end(ZklManager *m, ZklRequest *r)
+{
+	if (!zkl_linked(&r->wait.by_due))
+		return;
+	zkl_unlink(&r->wait.by_due);
+	zkl_unlink(&r->wait.wanted);
+	retract_all(m, r);
+	forget_behind(m, r);
+}
+
+void
+zkl_waits_unhold(ZklManager *m, const ZklRequest *r)
+{
+	ZklPublication *p = zkl_publication_find(m, &r->node.uuid);
+
+	if (p != NULL && zkl_node_find(m, &r->node.uuid) == r)
+		zkl_publication_retract(m, p);
+}
+
+/* ---- what is to be published ---- */
+
+typedef struct Held
+{
+	struct
+	{
+		const ZklRequest *request;
+	}			all[ZKL_MAX_PUBLISHED];
+	size_t		nown;			/* of these, its owner's own */
+	size_t		n;
+	bool		too_many;
+} Held;
+
+/*
+ * Only znodes that others may wait for.  A broken hold does not count: its
+ * znode goes without its holder.
+ */
+static bool
+is_obstacle(const ZklRequest *r, uint64_t owner)
+{
+	return r->ring.owner == owner && r->demand == ZKL_DEMAND_GRANTED &&
+		r->node.state == ZKL_NODE_EXISTS && !r->broken &&
+		r->lock->dialect != ZKL_DIALECT_PERMIT &&
+		r->lock->dialect != ZKL_DIALECT_MEMBER;
+}
+
+static void
+add_holds(const ZklManager *m, uint64_t owner, Held *held)
+{
+	ZklLink    *link,
+			   *after;
+
+	zkl_foreach(link, after, owner_bucket(m, owner))
+	{
+		const ZklRequest *r = zkl_container(ZklRequest, wait.by_owner, link);
+
+		if (!is_obstacle(r, owner))
+			continue;
+		if (held->n == ZKL_MAX_PUBLISHED)
+		{
+			held->too_many = true;
+			return;
+		}
+		held->all[held->n++].request = r;
+	}
+}
+
+static void
+gather_holds(ZklManager *m, ZklRequest *r, Held *held)
+{
+	size_t		i;
+
+	held->n = 0;
+	held->too_many = false;
+	add_holds(m, r->ring.owner, held);
+	held->nown = held->n;
+	for (i = 0; i < r->wait.nbehind; i++)
+		add_holds(m, r->wait.behind[i], held);
+	if (!held->too_many)
+		return;
+	m->waits.unpublished += !r->wait.counted;
+	r->wait.counted = true;
+	held->n = held->nown = 0;
+}
+
+static void
+retract_others(ZklManager *m, ZklRequest *r, const Held *held)
+{
+	ZklLink    *link,
+			   *after;
+	size_t		i;
+
+	zkl_foreach(link, after, &r->wait.publications)
+	{
+		ZklPublication *p = zkl_container(ZklPublication, of_wait, link);
+
+		for (i = 0; i < held->n; i++)
+		{
+			if (zkl_uuid_equal(&held->all[i].request->node.uuid, &p->uuid))
+				break;
+		}
+		if (i == held->n && !ZKL_MUTANT(STALE_BEHIND))
+			zkl_publication_retract(m, p);
+	}
+}
+
+/*
+ * Makes what is published equal to what is to be.  True: nothing is missing,
+ * but what waits for an answer.  The id of a znode can be published for one wait
+ * at a time: the first one.
+ */
+static bool
+publish_wait(ZklManager *m, ZklRequest *r)
+{
+	Held		held;
+	bool		complete = true;
+	size_t		i;
+
+	gather_holds(m, r, &held);
+	retract_others(m, r, &held);
+	for (i = 0; i < held.n; i++)
+	{
+		const ZklPublication *p =
+		zkl_publication_find(m, &held.all[i].request->node.uuid);
+
+		if (p == NULL)
+			zkl_publication_make(m, held.all[i].request, r, i >= held.nown);
+		else
+			complete &= p->wait == r;
+	}
+	if (!zkl_list_empty(&r->wait.publications))
+		zkl_waits_want(m, r);
+	return complete;
+}
+
+void
+zkl_waits_look(ZklManager *m)
+{
+	ZklRequest *r;
+	bool		complete;
+
+	while (m->connection.state == ZKL_CONNECTION_READY &&
+		   !zkl_list_empty(&m->waits.due) &&
+		   due_at(m->waits.due.head.next) <= m->now)
+	{
+		if (m->publications.leftovers)
+		{
+			zkl_publication_find_leftovers(m);
+			return;
+		}
+		r = zkl_container(ZklRequest, wait.by_due, m->waits.due.head.next);
+		complete = publish_wait(m, r);
+		r->wait.refusals = 0;
+		plan_look(m, r, m->now + (complete ? r->wait.patience << r->wait.looks :
+								  r->wait.patience));
+		if (complete && r->wait.looks < MOST_BACKING_OFF)
+			r->wait.looks++;
+	}
+}
+
+int64_t
+zkl_waits_timer(const ZklManager *m)
+{
+	return zkl_list_empty(&m->waits.due) || m->publications.unlisted ? -1 :
+		due_at(m->waits.due.head.next);
+}
+
+void
+zkl_waits_behind(ZklManager *m, ZklRequest *r, int64_t seen_at,
+				 const uint64_t *owners, size_t n)
+{
+	bool		some = n > 0 || r->wait.nbehind > 0;
+
+	if (!zkl_linked(&r->wait.by_due) || !some)
+		return;
+	if (n > ZKL_MAX_BEHIND)
+		n = ZKL_MAX_BEHIND;
+	if (r->wait.behind == NULL)
+		r->wait.behind = zkl_memory_alloc(m, ZKL_MAX_BEHIND * sizeof(uint64_t));
+	memcpy(r->wait.behind, owners, n * sizeof(uint64_t));
+	r->wait.nbehind = n;
+	r->wait.behind_at = seen_at;
+	if (!m->publications.leftovers &&
+		m->now >= r->wait.since + r->wait.patience && !publish_wait(m, r))
+		zkl_waits_soon(m, r);
+}
+
+/* ---- for publications, surveys and verdicts ---- */
+
+void
+zkl_waits_add(ZklRequest *r, ZklLink *publication)
+{
+	zkl_list_append(&r->wait.publications, publication);
+}
+
+bool
+zkl_waits_is_published(const ZklRequest *r)
+{
+	ZklLink    *link,
+			   *after;
+
+	zkl_foreach(link, after, &r->wait.publications)
+	{
+		if (zkl_container(ZklPublication, of_wait, link)->state !=
+			ZKL_PUBLICATION_EXISTS)
+			return false;
+	}
+	return !zkl_list_empty(&r->wait.publications);
+}
+
+void
+zkl_waits_want(ZklManager *m, ZklRequest *r)
+{
+	if (zkl_linked(&r->wait.wanted))
+		r->wait.again = true;
+	else
+		zkl_list_append(&m->waits.wanted, &r->wait.wanted);
+}
+
+void
+zkl_waits_ask(ZklRequest *r, ZklList *asked)
+{
+	zkl_unlink(&r->wait.wanted);
+	r->wait.again = false;
+	zkl_list_append(asked, &r->wait.wanted);
+}
+
+void
+zkl_waits_answered(ZklManager *m, ZklRequest *r, bool again)
+{
+	zkl_unlink(&r->wait.wanted);
+	if (again || r->wait.again)
+		zkl_waits_want(m, r);
+}
+
+bool
+zkl_waits_refused(ZklRequest *r)
+{
+	return ++r->wait.refusals <= MOST_REFUSALS;
+}
+
+/*
+ * The edges of others may be stale, as the look behind them is.  If they are, they
+ * go within the time of one look.
+ */
+bool
+zkl_waits_confirm(ZklManager *m, ZklRequest *r, int64_t zxid, int64_t after)
+{
+	if (ZKL_MUTANT(UNCONFIRMED_BEHIND))
+		return true;
+	if (r->wait.confirm_at != 0 && zxid <= r->wait.confirm_zxid)
+		return m->now >= r->wait.confirm_at;
+	r->wait.confirm_at = m->now + after;
+	r->wait.confirm_zxid = zxid;
+	return false;
+}
+
+void
+zkl_waits_unconfirmed(ZklRequest *r)
+{
+	r->wait.confirm_at = 0;
+}
+
+bool
+zkl_waits_knows(const ZklManager *m, uint64_t owner, const char *lock)
+{
+	ZklLink    *link,
+			   *after;
+
+	zkl_foreach(link, after, owner_bucket(m, owner))
+	{
+		const ZklRequest *r = zkl_container(ZklRequest, wait.by_owner, link);
+
+		if (r->ring.owner == owner &&
+			(r->demand == ZKL_DEMAND_GRANTED ||
+			 r->demand == ZKL_DEMAND_WAITING) &&
+			strcmp(r->lock->path + strlen(m->root), lock) == 0)
+			return true;
+	}
+	return false;
+}

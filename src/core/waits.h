@@ -1,0 +1,69 @@
+/*
+ * waits.h
+ *	  Long waits: which are published, and when that is looked at again.
+ */
+#ifndef ZKL_CORE_WAITS_H
+#define ZKL_CORE_WAITS_H
+
+#include "core/state.h"
+
+#define ZKL_MAX_PUBLISHED	64	/* znodes for one wait */
+
+/* For a manager with nothing but its config, and at its end. */
+extern void zkl_waits_init_all(ZklManager *m);
+extern void zkl_waits_free_all(ZklManager *m);
+
+/* A request begins, whose owner is set; its slot is given back. */
+extern void zkl_waits_init(ZklManager *m, ZklRequest *r,
+						   const ZklDemand *demand);
+extern void zkl_waits_forget(ZklRequest *r);
+
+/* r waits in a queue from now on, or no longer. */
+extern void zkl_waits_begin(ZklManager *m, ZklRequest *r);
+extern void zkl_waits_end(ZklManager *m, ZklRequest *r);
+
+/* r's znode leaves the queue, and belongs to no other request. */
+extern void zkl_waits_unhold(ZklManager *m, const ZklRequest *r);
+
+/* The host tells which owners wait for r's. */
+extern void zkl_waits_behind(ZklManager *m, ZklRequest *r, int64_t seen_at,
+							 const uint64_t *owners, size_t n);
+
+/* Looks at what is due; the next time, or -1. */
+extern void zkl_waits_look(ZklManager *m);
+extern int64_t zkl_waits_timer(const ZklManager *m);
+
+/* What is published is not as it should be: looks again soon. */
+extern void zkl_waits_soon(ZklManager *m, ZklRequest *r);
+
+/* ---- for publications, surveys and verdicts ---- */
+
+/* There is another publication of r. */
+extern void zkl_waits_add(ZklRequest *r, ZklLink *publication);
+
+/* Whether all that is to be published of r is there */
+extern bool zkl_waits_is_published(const ZklRequest *r);
+
+/* r is to be surveyed; by the survey that has this list. */
+extern void zkl_waits_want(ZklManager *m, ZklRequest *r);
+extern void zkl_waits_ask(ZklRequest *r, ZklList *asked);
+
+/* That survey is over; it is to be surveyed again, now or if it was wanted. */
+extern void zkl_waits_answered(ZklManager *m, ZklRequest *r, bool again);
+
+/* A verdict was refused. False: that is not to be tried again at once. */
+extern bool zkl_waits_refused(ZklRequest *r);
+
+/*
+ * A deadlock that goes through other waits' edges in PostgreSQL, of which the
+ * latest has this zxid, is to be confirmed after so many µs.  True: it is now.
+ */
+extern bool zkl_waits_confirm(ZklManager *m, ZklRequest *r, int64_t zxid,
+							  int64_t after);
+extern void zkl_waits_unconfirmed(ZklRequest *r);
+
+/* Whether the owner holds this lock or waits for it; lock without the root */
+extern bool zkl_waits_knows(const ZklManager *m, uint64_t owner,
+							const char *lock);
+
+#endif							/* ZKL_CORE_WAITS_H */
