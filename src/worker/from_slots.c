@@ -220,8 +220,8 @@ take_behind(int slotno, const ZklSlot *slot)
 	if (behind->n == 0 ||
 		(zkl_deadlock_detection &&
 		 now - behind->looked_us < (int64) slot->s_request.patience * 1000 / 2))
-		zkl_manager_behind(core, now, (uint32) slotno, behind->owners,
-						   (size_t) behind->n);
+		zkl_manager_behind(core, now, (uint32) slotno, behind->looked_us,
+						   behind->owners, (size_t) behind->n);
 }
 
 static void
