@@ -14,6 +14,7 @@
 #include "core/cycle.h"
 #include "core/memory.h"
 #include "core/publication.h"
+#include "core/reads.h"
 #include "core/verdict.h"
 #include "core/waits.h"
 
@@ -53,7 +54,7 @@ node_of(const ZklSurveyed *directory, const ZklStanding *standing)
 
 /* Whether the session that waits as "wait" holds "ahead" */
 static bool
-is_own(const ZklStanding *ahead, const ZklStanding *wait)
+is_of_waiter(const ZklStanding *ahead, const ZklStanding *wait)
 {
 	const ZklEntry *entry = ahead->entry;
 
@@ -78,7 +79,7 @@ add_queue(Circles *c, const ZklSurveyed *directory, size_t i)
 	{
 		const ZklStanding *ahead = &directory->all[at];
 
-		if (!is_own(ahead, wait))
+		if (!is_of_waiter(ahead, wait))
 		{
 			(void) add_edge(c, node_of(directory, wait),
 							node_of(directory, ahead), ZKL_CYCLE_QUEUE);
@@ -175,7 +176,11 @@ free_graph(Circles *c)
 	zkl_memory_release(c->m, c->graph.edges);
 }
 
-/* The node of the wait, if it stands in a queue and is published; or NO_EDGE */
+/*
+ * The node of the wait, if it stands in a queue and is published; or NO_EDGE.  If
+ * somebody else has deleted its znode, it comes to light here: it has a watch only
+ * while it is the first that waits.
+ */
 static uint32_t
 find_node(const Circles *c, const ZklRequest *r)
 {
@@ -183,9 +188,15 @@ find_node(const Circles *c, const ZklRequest *r)
 	zkl_survey_directory(c->m, r->lock->path, r->lock->dialect);
 	const ZklStanding *standing = NULL;
 
-	if (directory != NULL && zkl_waits_is_published(r))
-		standing = zkl_survey_find(directory, &r->node.uuid);
-	return standing != NULL ? node_of(directory, standing) : ZKL_NO_EDGE;
+	if (directory == NULL || !zkl_waits_is_published(r))
+		return ZKL_NO_EDGE;
+	standing = zkl_survey_find(directory, &r->node.uuid);
+	if (standing == NULL)
+	{
+		zkl_reads_want_listing(c->m, r->lock);
+		return ZKL_NO_EDGE;
+	}
+	return node_of(directory, standing);
 }
 
 /* True: its end is being decided. */

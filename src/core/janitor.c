@@ -210,18 +210,6 @@ is_old_heartbeat(ZklManager *m, const char *path)
 }
 
 static void
-visit_publications(ZklManager *m, const char *directory, const ZklReply *reply)
-{
-	size_t		i;
-
-	for (i = 0; i < reply->nchildren; i++)
-	{
-		if (!is_known_publication(m, reply->children[i]))
-			remember(m, directory, reply->children[i], ZKL_SEND_GET);
-	}
-}
-
-static void
 visit_children(ZklManager *m, const char *directory, const ZklReply *reply)
 {
 	const char *waits = zkl_actions_join(m, m->root, ZKL_WAITS_DIRECTORY, "");
@@ -230,11 +218,6 @@ visit_children(ZklManager *m, const char *directory, const ZklReply *reply)
 	bool		heartbeats = strcmp(directory, servers) == 0;
 	size_t		i;
 
-	if (strcmp(directory, waits) == 0)
-	{
-		visit_publications(m, directory, reply);
-		return;
-	}
 	for (i = 0; i < reply->nchildren; i++)
 	{
 		const char *child = reply->children[i];
@@ -249,7 +232,7 @@ visit_children(ZklManager *m, const char *directory, const ZklReply *reply)
 		else if (!heartbeats && !contends &&
 				 strlen(path) <= ZKL_MAX_DIRECTORY &&
 				 (child[0] != '.' || strcmp(path, servers) == 0 ||
-				  strcmp(path, once) == 0 || strcmp(path, waits) == 0))
+				  strcmp(path, once) == 0))
 			remember(m, directory, child, ZKL_SEND_LIST);
 	}
 }
@@ -306,6 +289,13 @@ zkl_janitor_reply(ZklManager *m, const ZklReply *reply)
 			 is_to_go(m, item->path, reply))
 		remember(m, item->path, "", ZKL_SEND_DELETE);
 	zkl_memory_release(m, item);
+}
+
+void
+zkl_janitor_look_at_publication(ZklManager *m, const ZklUuid *uuid)
+{
+	if (zkl_uuid_is_zklock(uuid))
+		remember(m, zkl_publication_path(m, uuid), "", ZKL_SEND_GET);
 }
 
 void

@@ -34,4 +34,8 @@ extern void zkl_janitor_stop(ZklManager *m);
 /* Begins a walk through all directories once the connection is proved. */
 extern void zkl_janitor_want(ZklManager *m);
 
+/* A publication that no request claims: deletes it, if it is of our session. */
+extern void zkl_janitor_look_at_publication(ZklManager *m,
+											const ZklUuid *uuid);
+
 #endif							/* ZKL_CORE_JANITOR_H */

@@ -66,8 +66,7 @@
 	X(ORDER_BY_ZXID_ALONE, "publications of one batch have no order") \
 	X(QUEUE_UNSEEN, "a reader does not wait for those before a writer that waits ahead of it") \
 	X(OWN_CONTENDER_BLOCKS, "a session waits for its own hold") \
-	X(STALE_BEHIND, "a wait in PostgreSQL counts although it is over") \
-	X(UNCONFIRMED_BEHIND, "the waits in PostgreSQL that other servers have published count without a second look")
+	X(STALE_BEHIND, "a wait in PostgreSQL counts although it is over")
 
 #ifdef ZKL_MUTANTS
 #define ZKL_MUTANT_ENUM(name, text) ZKL_MUTANT_##name,

@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "core/actions.h"
+#include "core/janitor.h"
 #include "core/memory.h"
 #include "core/node.h"
 #include "core/operations.h"
@@ -328,6 +329,8 @@ note_listed(ZklManager *m, const char *name, uint64_t order)
 	}
 	if (p != NULL)
 		p->seen = order;
+	else if (m->publications.unlisted)
+		zkl_janitor_look_at_publication(m, &uuid);
 }
 
 bool
@@ -373,7 +376,7 @@ zkl_publication_attach(ZklManager *m)
 void
 zkl_publication_find_leftovers(ZklManager *m)
 {
-	m->publications.unlisted = m->publications.leftovers;
+	m->publications.unlisted = true;
 }
 
 void

@@ -227,13 +227,23 @@ send(ZklManager *m, ZklRequest *r, const ZklStep *steps, size_t n)
 	action->nmulti = (size_t) (op - ops);
 }
 
+/* Its own publication may have been retracted since the survey read it. */
+static bool
+is_still_published(const ZklManager *m, const ZklRequest *r,
+				   const ZklStep *last)
+{
+	const ZklPublication *p = zkl_publication_find(m, &last->entry->uuid);
+
+	return p != NULL && p->wait == r;
+}
+
 bool
 zkl_verdict_begin(ZklManager *m, ZklRequest *r, const ZklStep *steps, size_t n)
 {
 	ZklDecision *d = &m->decision;
 
 	if (d->state != ZKL_VERDICT_NONE || m->chain.needed ||
-		!is_time(m, r, steps, n))
+		!is_still_published(m, r, &steps[n - 1]) || !is_time(m, r, steps, n))
 		return false;
 	d->state = ZKL_VERDICT_SENT;
 	d->request = r;

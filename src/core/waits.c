@@ -370,8 +370,6 @@ zkl_waits_refused(ZklRequest *r)
 bool
 zkl_waits_confirm(ZklManager *m, ZklRequest *r, int64_t zxid, int64_t after)
 {
-	if (ZKL_MUTANT(UNCONFIRMED_BEHIND))
-		return true;
 	if (r->wait.confirm_at != 0 && zxid <= r->wait.confirm_zxid)
 		return m->now >= r->wait.confirm_at;
 	r->wait.confirm_at = m->now + after;

@@ -87,6 +87,7 @@ demand_of(const Slot *s)
 		.name = s->name,.owner = s->owner,.mode = s->mode,
 		.dialect = s->dialect,.max = s->max,.sibling = s->sibling,
 		.timed_out = s->timed_out,.together = s->together,
+		.pid = s->pid,.patience = s->patience,
 		.data = data,.data_length = strlen(data)
 	};
 
@@ -138,6 +139,12 @@ worker_look(Worker *w, int i)
 		s->known = true;
 		demand = demand_of(s);
 		zkl_manager_submit(w->m, w->now, (uint32_t) i, &demand);
+	}
+	else if (s->state == SLOT_WAITING && s->behind_news)
+	{
+		s->behind_news = false;
+		zkl_manager_behind(w->m, w->now, (uint32_t) i, s->seen_at, s->behind,
+						   s->nbehind);
 	}
 	else if (s->state == SLOT_WAITING && s->timed_out)
 		zkl_manager_time_out(w->m, w->now, (uint32_t) i);

@@ -39,6 +39,12 @@ typedef struct Slot
 	int			sibling;
 	bool		timed_out;
 	bool		together;		/* to be told once it waits for others */
+	int32_t		pid;
+	int64_t		patience;		/* 0: nothing is published */
+	uint64_t	behind[ZKL_MAX_BEHIND]; /* owners that wait for this one */
+	uint32_t	nbehind;
+	int64_t		seen_at;		/* on the host's clock */
+	bool		behind_news;	/* to be told to the core */
 	const char *data;			/* for the znode; NULL: a usual one */
 	int64_t		keep_until;		/* bounds, in µs of the host's clock; 0: none */
 	int64_t		until;
@@ -81,6 +87,7 @@ typedef struct Slot
 	uint64_t	asker;			/* owner, before it was nobody's */
 	int64_t		nobodys_since;	/* its asker had nothing else of that lock */
 	int64_t		released_at;
+	bool		judged;			/* it is to end for a deadlock */
 	bool		node_gone;		/* somebody deleted its node */
 	bool		tampered;		/* somebody took its node or its session away */
 	bool		breaking;		/* an operator breaks its node */

@@ -11,6 +11,7 @@
 #include "backend.h"
 #include "faults.h"
 #include "oracle.h"
+#include "rings.h"
 
 Backends	backends;
 
@@ -24,7 +25,8 @@ static void
 reset(Backend *b)
 {
 	b->owner = ++hosts.owners;
-	b->waiting = -1;
+	b->waiting = b->local_wait = -1;
+	b->look_at = NEVER;
 	b->checking = b->committing = b->to_downgrade = false;
 	b->nholds = 0;
 	b->stopped_until = 0;
@@ -51,6 +53,7 @@ backends_crash(Host *h)
 {
 	int			i;
 
+	local_crash(h->id);
 	for (i = 0; i < backends.per_host; i++)
 	{
 		reset(&backends.backend[h->id][i]);
@@ -78,6 +81,7 @@ end_holds(Backend *b)
 	for (i = 0; i < b->nholds; i++)
 		slot_release(host_of(b), b->holds[i].slot);
 	b->nholds = 0;
+	local_end(b);
 	b->checking = b->committing = false;
 	b->at = base.calm ? NEVER : base.now + some_delay(backends.think);
 }
@@ -97,7 +101,7 @@ backend_die(Backend *b)
 
 /*
  * Locks are taken in one order, so that backends do not wait for each other in
- * a ring.
+ * a ring, but in seeds that are about that.
  */
 static int
 pick_lock(const Backend *b)
@@ -106,6 +110,8 @@ pick_lock(const Backend *b)
 	int			lowest = 0;
 	int			i;
 
+	if (rings.on)
+		return (int) below(hosts.nlocks);
 	for (i = 0; i < b->nholds; i++)
 		if (h->slots[b->holds[i].slot].lock > lowest)
 			lowest = h->slots[b->holds[i].slot].lock;
@@ -159,6 +165,15 @@ bound(Slot *s)
 		s->at_least = s->at_most;
 }
 
+/* When it does something about its wait by itself */
+static void
+plan_look(Backend *b)
+{
+	b->at = b->give_up_at < b->try_until ? b->give_up_at : b->try_until;
+	if (b->look_at < b->at)
+		b->at = b->look_at;
+}
+
 static void
 ask(Backend *b)
 {
@@ -178,13 +193,19 @@ ask(Backend *b)
 	s->is_try = below(100) < backends.tries;
 	s->timed_out = s->is_try && once_in(2);
 	s->together = s->lock != hosts.semaphore && once_in(4);
+	if (rings.on && !s->is_try && s->lock != hosts.semaphore)
+	{
+		s->patience = rings.patience;
+		s->pid = 100 * (1 + b->host) + b->id;
+		b->look_at = base.now + rings.patience;
+	}
 	b->try_until = s->is_try ? base.now + some_delay(backends.patience) :
 		NEVER;
 	b->give_up_at = below(100) < backends.cancels ?
 		base.now + some_delay(backends.patience) : NEVER;
 	bound(s);
 	b->waiting = slot;
-	b->at = b->give_up_at < b->try_until ? b->give_up_at : b->try_until;
+	plan_look(b);
 	slot_submit(h, slot);
 }
 
@@ -200,6 +221,7 @@ look(Backend *b)
 		lease_is_good(h, s->generation))
 	{
 		b->waiting = -1;
+		b->look_at = NEVER;
 		s->taken = true;
 		b->holds[b->nholds].slot = slot;
 		b->holds[b->nholds++].generation = s->generation;
@@ -208,8 +230,14 @@ look(Backend *b)
 	}
 	else if (s->state != SLOT_WAITING || base.now >= b->give_up_at)
 	{
+		bool		deadlock = rings.on && s->state == SLOT_FAILED &&
+		s->failure == ZKL_FAILURE_DEADLOCK;
+
 		b->waiting = -1;
+		b->look_at = NEVER;
 		slot_release(h, slot);
+		if (deadlock)
+			end_holds(b);
 		b->at = base.now + some_delay(base.calm ? MS : backends.think);
 	}
 	else
@@ -219,7 +247,9 @@ look(Backend *b)
 			b->try_until = NEVER;
 			slot_expire(h, slot);
 		}
-		b->at = b->give_up_at < b->try_until ? b->give_up_at : b->try_until;
+		if (base.now >= b->look_at)
+			local_look(b);
+		plan_look(b);
 	}
 }
 
@@ -343,6 +373,8 @@ give_back(Backend *b, int i)
 {
 	slot_release(host_of(b), b->holds[i].slot);
 	b->holds[i] = b->holds[--b->nholds];
+	if (b->nholds == 0)
+		local_end(b);
 	b->at = base.now + some_delay(base.calm ? MS : backends.hold);
 }
 
@@ -370,6 +402,9 @@ go_on(Backend *b)
 													  host_of(b)->slots[b->holds[downgrade].slot].lock) ?
 							some_delay(3 * ens.net + ens.lag) : 0);
 	}
+	else if (!base.calm && rings.nlocal > 0 && may_ask(b) &&
+			 below(100) < rings.local && local_ask(b))
+		return;
 	else if (!base.calm && may_ask(b) &&
 			 below(100) < backends.nested)
 		ask(b);
@@ -381,11 +416,23 @@ go_on(Backend *b)
 		check_slots(b);
 }
 
+/* It waits for a lock of PostgreSQL's own: until it gets that, or gives up. */
+static void
+look_local(Backend *b)
+{
+	if (base.now < b->give_up_at)
+		b->at = b->give_up_at;
+	else
+		end_holds(b);
+}
+
 void
 backend_step(Backend *b)
 {
 	if (b->waiting >= 0)
 		look(b);
+	else if (b->local_wait >= 0)
+		look_local(b);
 	else if (b->committing)
 		end_transaction(b);
 	else if (b->checking)

@@ -31,6 +31,9 @@ typedef struct Backend
 								 * lease */
 	bool		committing;		/* past its commit check */
 	bool		to_downgrade;	/* gives back what it holds shared, too */
+	int			local_wait;		/* for a lock of PostgreSQL's own; -1: none */
+	Time		local_since;
+	Time		look_at;		/* who waits for it; NEVER: not at all */
 	Hold		holds[MAX_HOLDS];
 	int			nholds;
 } Backend;

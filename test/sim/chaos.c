@@ -14,6 +14,7 @@
 #include "draw.h"
 #include "faults.h"
 #include "foreign.h"
+#include "rings.h"
 
 typedef struct Chaos
 {
@@ -67,6 +68,13 @@ draw_faults(void)
 		else if (once_in(faults[i].one_in *
 						 (base.profile == PROFILE_WIDE ? 1 : 4)))
 			chaos.weights[i] = faults[i].weight * (int) DRAW(1, 1, 1, 5);
+
+		/*
+		 * Who waits for a directory to drain stands in no queue, and is on no
+		 * circle that anybody finds.
+		 */
+		if (rings.on && faults[i].happen == do_jump)
+			chaos.weights[i] = 0;
 		chaos.sum += chaos.weights[i];
 	}
 	for (i = 0; i < MAX_SERVERS; i++)
@@ -82,6 +90,7 @@ chaos_begin(void)
 
 	draw_ensemble();
 	draw_hosts();
+	rings_begin();
 	draw_faults();
 	ensemble_elect(ens.leader);
 	for (i = 0; i < hosts.n; i++)

@@ -168,6 +168,13 @@ slot_release(Host *h, int slot)
 }
 
 void
+slot_tell_behind(Host *h, int slot)
+{
+	h->slots[slot].behind_news = true;
+	mark(h, &h->slots[slot]);
+}
+
+void
 slot_expire(Host *h, int slot)
 {
 	h->slots[slot].timed_out = true;

@@ -148,6 +148,9 @@ extern void host_crash(Host *h, Time up_at);
 extern int	slot_claim(Host *h);
 extern void slot_submit(Host *h, int slot);
 extern void slot_release(Host *h, int slot);
+
+/* Its backend has seen who waits for it in PostgreSQL's own locks. */
+extern void slot_tell_behind(Host *h, int slot);
 extern void slot_expire(Host *h, int slot);
 extern void slot_extend(Host *h, int slot, int64_t at_most);
 extern void slot_set_quiet(Host *h, int slot, bool quiet);

@@ -14,6 +14,7 @@
 #include "core/mutant.h"
 #include "host.h"
 #include "oracle.h"
+#include "rings.h"
 
 void
 worker_wake(Host *h, Time usual)
@@ -115,6 +116,9 @@ after_action(Worker *w, const ZklAction *action, bool changed)
 	switch (action->kind)
 	{
 		case ZKL_ACTION_SEND:
+			if (action->nmulti > 0 &&
+				action->multi[0].kind == ZKL_MULTI_CHECK)
+				rings.sent_at[h->id] = base.now;
 			supervisor_send(h, action);
 			break;
 		case ZKL_ACTION_CHAIN:
@@ -282,7 +286,10 @@ worker_step(Host *h)
 	}
 	plan_wake(h);
 	if (++hosts.events % 16 == 0)
+	{
 		oracle_invariants(h);
+		oracle_rings_over();
+	}
 }
 
 /* ---- the worker's beginning and end ---- */
@@ -300,6 +307,7 @@ worker_start(Host *h)
 {
 	ZklConfig	config = {
 		.root = SIM_ROOT,
+		.server = "sim",
 		.max_requests = MAX_SLOTS,
 		.max_directories = hosts.max_directories,
 		.batches_in_flight = hosts.batches_in_flight,

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "oracle.h"
+#include "rings.h"
 #include "sight.h"
 
 static Time removed_at[MAX_LOCKS];	/* when a contender last vanished */
@@ -242,6 +243,7 @@ oracle_transaction(const Entry *entry)
 
 	if (entry->ends != 0)
 		check_ended(entry);
+	oracle_rings(entry);
 	for (i = 0; i < entry->tx.neffects; i++)
 	{
 		const Effect *effect = &entry->tx.effects[i];
@@ -429,7 +431,7 @@ oracle_fail(Host *h, int i)
 	}
 
 	/* Until the directory has drained, his own hold is in his way. */
-	if (!s->writer_between && !queue_tampered(h, s->lock) &&
+	if (!s->judged && !s->writer_between && !queue_tampered(h, s->lock) &&
 		!has_large_number(h, s->lock))
 		broken("S8", "host %d slot %d: a deadlock with nobody", h->id, i);
 }

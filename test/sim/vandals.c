@@ -27,7 +27,7 @@ vandals_begin(void)
 
 /* ---- vandals ---- */
 
-/* A node of a zklock server: a contender, or a heartbeat */
+/* A node of a zklock server: a heartbeat, or a contender */
 static Path *
 some_own_node(bool heartbeat)
 {
@@ -41,6 +41,7 @@ some_own_node(bool heartbeat)
 		const Session *session = session_find(node->stat.ephemeral_owner);
 
 		if (node->exists && session != NULL && session->host >= 0 &&
+			strcmp(path->parent->name, ".waits") != 0 &&
 			heartbeat == (strcmp(path->parent->name, ".servers") == 0) &&
 			once_in(++n))
 			found = path;

@@ -211,6 +211,8 @@ world_fill(World *w, uint32_t request, const char *name, uint64_t owner,
 	r->max = w->max;
 	r->sibling = -1;
 	r->together = w->together;
+	r->patience = w->patience;
+	r->behind_news = false;
 	r->since = ++w->submissions;
 	for (i = 0; i < w->config.max_requests; i++)
 	{

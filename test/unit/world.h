@@ -25,6 +25,7 @@ typedef struct World
 	ZklDialect	dialect;		/* of all names */
 	uint32_t	max;			/* how many may hold a name; not 0: a
 								 * semaphore */
+	int64_t		patience;		/* of what is asked for; 0: endless */
 	Worker		worker;
 	Model		zk;
 	ModelConnection conn;

@@ -7,6 +7,7 @@
  */
 #include "unit.h"
 #include "world.h"
+#include "znode/wait_data.h"
 
 bool
 world_holds(const World *w, uint32_t request)
@@ -233,6 +234,8 @@ world_check_recorded(const World *w, const ZklAction *action)
 			i += 2;
 			continue;
 		}
+		if (strstr(op->path, ZKL_WAITS_DIRECTORY "/") != NULL)
+			continue;
 		if (op->kind == ZKL_MULTI_CREATE_EPHEMERAL || op->kind == ZKL_MULTI_SET)
 			CHECK_STR(name, chain);
 		if (op->kind != ZKL_MULTI_CREATE)

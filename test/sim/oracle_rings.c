@@ -1,0 +1,319 @@
+/*
+ * oracle_rings.c
+ *	  Of the rules, those on deadlocks: S9.
+ *
+ * Owns nothing but what it works out.  It goes by the head of the log: contenders,
+ * and publications, which count until they are deleted.  Must not know how the core
+ * finds a ring, so it tries all ways.
+ */
+#include <string.h>
+
+#include "oracle.h"
+#include "rings.h"
+#include "sight.h"
+#include "znode/wait_data.h"
+
+#define MOST	128				/* contenders of all locks */
+
+/* A contender, and all that it waits for */
+typedef struct Vertex
+{
+	const Contender *c;
+	const Host *h;				/* whose it is, or NULL */
+	const Slot *s;
+	int64_t		session;
+	bool		to[MOST];
+} Vertex;
+
+static Vertex vertices[MOST];
+static int	nvertices;
+
+/* ---- what there is ---- */
+
+static const Slot *
+slot_of_uuid(const Host *h, const ZklUuid *uuid)
+{
+	int			i;
+
+	for (i = 0; h != NULL && i < MAX_SLOTS; i++)
+		if (same_uuid(&h->slots[i], uuid))
+			return &h->slots[i];
+	return NULL;
+}
+
+static Vertex *
+find_vertex(const ZklUuid *uuid)
+{
+	int			i;
+
+	for (i = 0; i < nvertices; i++)
+		if (vertices[i].c->has_uuid &&
+			zkl_uuid_equal(&vertices[i].c->uuid, uuid))
+			return &vertices[i];
+	return NULL;
+}
+
+static void
+add_vertices(int lock)
+{
+	Path	   *path;
+
+	for (path = lock_path(lock)->children; path; path = path->sibling)
+	{
+		const Contender *c = contender_of(path);
+		Vertex	   *v = &vertices[nvertices];
+
+		if (!path->node[HEAD].exists || !c->counts || nvertices == MOST)
+			continue;
+		memset(v, 0, sizeof(*v));
+		v->c = c;
+		v->session = path->node[HEAD].stat.ephemeral_owner;
+		v->h = host_of_session(v->session);
+		v->s = c->has_uuid ? slot_of_uuid(v->h, &c->uuid) : NULL;
+		nvertices++;
+	}
+}
+
+static bool
+of_one_session(const Vertex *a, const Vertex *b)
+{
+	return a->s != NULL && b->s != NULL && a->h == b->h &&
+		a->s->asker == b->s->asker;
+}
+
+static void
+add_queues(void)
+{
+	int			i,
+				j;
+
+	for (i = 0; i < nvertices; i++)
+		for (j = 0; j < nvertices; j++)
+		{
+			const Vertex *a = &vertices[i];
+			const Vertex *b = &vertices[j];
+
+			if (i != j && a->c->lock == b->c->lock && b->c->seq <= a->c->seq &&
+				zkl_mode_conflicts(a->c->mode, b->c->mode) &&
+				!of_one_session(a, b))
+				vertices[i].to[j] = true;
+		}
+}
+
+static void
+add_publication(const char *name, const char *data, size_t length)
+{
+	ZklUuid		uuid;
+	ZklWaitData wait;
+	Vertex	   *held;
+	const Vertex *waits;
+
+	/* Vandals may have written to it. */
+	if (!zkl_uuid_parse(name, &uuid) ||
+		!zkl_wait_data_parse(data, length, &wait))
+		return;
+	held = find_vertex(&uuid);
+	waits = find_vertex(&wait.wait);
+	if (held != NULL && waits != NULL)
+		held->to[waits - vertices] = true;
+}
+
+static void
+make_vertices(void)
+{
+	Path	   *path;
+	int			i;
+
+	nvertices = 0;
+	for (i = 0; i < hosts.nlocks; i++)
+		if (i != hosts.semaphore)
+			add_vertices(i);
+	add_queues();
+	for (path = tree_children(SIM_ROOT ZKL_WAITS_DIRECTORY); path != NULL;
+		 path = path->sibling)
+		if (path->node[HEAD].exists)
+			add_publication(path->name, path->node[HEAD].data,
+							path->node[HEAD].length);
+}
+
+static bool
+reaches(int from, int to)
+{
+	int			stack[MOST];
+	bool		been[MOST] = {false};
+	int			n = 0;
+	int			i;
+
+	stack[n++] = from;
+	while (n > 0)
+	{
+		const Vertex *v = &vertices[stack[--n]];
+
+		if (v->to[to])
+			return true;
+		for (i = 0; i < nvertices; i++)
+			if (v->to[i] && !been[i])
+			{
+				been[i] = true;
+				stack[n++] = i;
+			}
+	}
+	return false;
+}
+
+/* ---- a verdict ---- */
+
+static bool
+is_publication(const Path *path)
+{
+	return path->parent != NULL && path->parent->parent != NULL &&
+		strcmp(path->parent->name, ZKL_WAITS_DIRECTORY + 1) == 0;
+}
+
+/* What its own server said of PostgreSQL's locks is to be new. */
+static bool
+is_stale(const Host *h, const char *name, const ZklWaitData *wait)
+{
+	ZklUuid		uuid;
+	const Slot *held;
+	const Slot *waits = slot_of_uuid(h, &wait->wait);
+
+	if (!wait->behind || !zkl_uuid_parse(name, &uuid) || waits == NULL)
+		return false;
+	held = slot_of_uuid(h, &uuid);
+	return held == NULL ||
+		rings.seen[h->id][held->backend][waits->backend] <
+		rings.sent_at[h->id] - rings.patience / 2 - 10 * MS;
+}
+
+static void
+check_verdict(const Entry *entry, Host *h)
+{
+	const Slot *victim = NULL;
+	ZklWaitData wait;
+	Vertex	   *v;
+	size_t		i;
+
+	make_vertices();
+	for (i = 0; i < entry->tx.neffects; i++)
+	{
+		const Effect *effect = &entry->tx.effects[i];
+
+		if (effect->kind != OP_DELETE || !is_publication(effect->path))
+			continue;
+		if (!zkl_wait_data_parse(effect->before.data, effect->before.length,
+								 &wait))
+			continue;
+		if (!is_stale(h, effect->path->name, &wait))
+			add_publication(effect->path->name, effect->before.data,
+							effect->before.length);
+		victim = slot_of_uuid(h, &wait.wait);
+	}
+	if (victim == NULL || victim->state != SLOT_WAITING || victim->tampered)
+		return;
+	v = find_vertex(&wait.wait);
+	if (v == NULL || !reaches((int) (v - vertices), (int) (v - vertices)))
+		broken("S9", "host %d slot %d is to end for a deadlock that is none",
+			   h->id, (int) (victim - h->slots));
+	h->slots[victim - h->slots].judged = true;
+	rings.verdicts++;
+	trace("host # slot #: is the victim of a deadlock", h->id,
+		  victim - h->slots, 0, 0, NULL);
+}
+
+/* ---- a publication ---- */
+
+/* It says what is, or was when it was sent. */
+static void
+check_published(const Effect *effect)
+{
+	Host	   *h = host_of_session(effect->owner);
+	ZklUuid		uuid;
+	ZklWaitData wait;
+	const Slot *held;
+	const Slot *waits;
+
+	if (h == NULL)
+		return;
+	if (!zkl_uuid_parse(effect->path->name, &uuid) ||
+		!zkl_wait_data_parse(effect->data, effect->length, &wait))
+		broken("S9", "the publication %s cannot be read", effect->path->name);
+	held = slot_of_uuid(h, &uuid);
+	waits = slot_of_uuid(h, &wait.wait);
+	if (held != NULL && held->state == SLOT_WAITING)
+		broken("S9", "%s names what waits", effect->path->text);
+	if (held != NULL && waits != NULL && !wait.behind &&
+		held->asker != waits->asker)
+		broken("S9", "%s is of another session than its wait",
+			   effect->path->text);
+}
+
+void
+oracle_rings(const Entry *entry)
+{
+	Host	   *h = host_of_session(entry->tx.session);
+	bool		verdict = false;
+	size_t		i;
+
+	if (!rings.on)
+		return;
+	for (i = 0; i < entry->tx.neffects; i++)
+	{
+		const Effect *effect = &entry->tx.effects[i];
+
+		verdict |= effect->kind == OP_CHECK;
+		if (effect->kind == OP_CREATE && is_publication(effect->path))
+			check_published(effect);
+	}
+	if (verdict && h != NULL)
+		check_verdict(entry, h);
+}
+
+/* ---- the end ---- */
+
+/* Truly waits: the others hold, or wait, and their servers know */
+static bool
+is_at_it(const Vertex *v)
+{
+	return v->s != NULL && !v->s->tampered && !v->s->judged &&
+		(v->s->state == SLOT_WAITING || v->s->state == SLOT_GRANTED);
+}
+
+/* Who holds a lock waits for another one. */
+static void
+add_holders(void)
+{
+	int			i,
+				j;
+
+	for (i = 0; i < nvertices; i++)
+		for (j = 0; j < nvertices; j++)
+			if (i != j && of_one_session(&vertices[i], &vertices[j]) &&
+				vertices[i].s->state == SLOT_GRANTED &&
+				vertices[j].s->state == SLOT_WAITING)
+				vertices[i].to[j] = true;
+}
+
+void
+oracle_rings_over(void)
+{
+	int			i;
+
+	if (!rings.on || base.now < base.calm_since + 10 * ens.timeout +
+		40 * rings.patience)
+		return;
+	nvertices = 0;
+	for (i = 0; i < hosts.nlocks; i++)
+		if (i != hosts.semaphore)
+			add_vertices(i);
+	for (i = nvertices; i-- > 0;)
+		if (!is_at_it(&vertices[i]))
+			vertices[i] = vertices[--nvertices];
+	add_queues();
+	add_holders();
+	for (i = 0; i < nvertices; i++)
+		if (reaches(i, i))
+			broken("liveness", "host %d slot %d is in a deadlock that lives on",
+				   vertices[i].h->id,
+				   (int) (vertices[i].s - vertices[i].h->slots));
+}

@@ -1,0 +1,168 @@
+/*
+ * rings.c
+ *	  Sessions that wait for each other: the locks of PostgreSQL's own.
+ *
+ * Owns these locks.  Does what lock.c of PostgreSQL and the wait loop of src/ do.
+ * They are taken in one order, so that PostgreSQL has no deadlocks of its own.
+ */
+#include <string.h>
+
+#include "agenda.h"
+#include "draw.h"
+#include "foreign.h"
+#include "rings.h"
+
+Rings		rings;
+
+/* ---- the seeds ---- */
+
+void
+rings_begin(void)
+{
+	uint64_t	state = base.seed ^ UINT64_C(0x72696e6773);
+
+	memset(&rings, 0, sizeof(rings));
+	memset(rings.holder, 0xff, sizeof(rings.holder));
+	rings.on = splitmix64(&state) % 4 == 0;
+	if (!rings.on)
+		return;
+	rings.patience = ens.timeout / DRAW(20, 10, 5);
+	rings.nlocal = (int) DRAW(0, 1, 2);
+	rings.local = (int) DRAW(20, 40);
+	if (hosts.semaphore < 0)
+		hosts.nlocks = (int) DRAW(2, 3);
+	backends.per_host = (int) DRAW(2, 2, 4);
+	backends.nested = (int) DRAW(60, 80);
+	backends.hold = ens.timeout / DRAW(50, 20, 10);
+	backends.think = ens.timeout / DRAW(100, 20);
+	backends.tries = (int) DRAW(0, 0, 20);
+	backends.cancels = (int) DRAW(0, 0, 20);
+	backends.patience = ens.timeout / DRAW(10, 2);
+	foreigners.n = (int) DRAW(0, 0, 1);
+}
+
+/* ---- waiting ---- */
+
+static void
+local_grant(Backend *b, int lock)
+{
+	trace("host # backend #: gets local lock #", b->host, b->id, lock, 0, NULL);
+	rings.holder[b->host][lock] = b->id;
+	b->local_wait = -1;
+	b->at = base.now + some_delay(base.calm ? MS : backends.hold);
+	agenda_changed(AGENDA_BACKEND(b->host, b->id));
+}
+
+bool
+local_ask(Backend *b)
+{
+	int			lock = 0;
+	int			i;
+
+	for (i = 0; i < rings.nlocal; i++)
+		if (rings.holder[b->host][i] == b->id)
+			lock = i + 1;
+	if (lock >= rings.nlocal)
+		return false;
+	lock += (int) below(rings.nlocal - lock);
+	trace("host # backend #: asks for local lock #", b->host, b->id, lock, 0,
+		  NULL);
+	b->local_wait = lock;
+	b->local_since = base.now;
+	b->give_up_at = below(100) < backends.cancels ?
+		base.now + some_delay(backends.patience) : NEVER;
+	b->at = b->give_up_at;
+	if (rings.holder[b->host][lock] < 0)
+		local_grant(b, lock);
+	return true;
+}
+
+/* Who has waited longest is next. */
+static void
+local_release(int host, int lock)
+{
+	Backend    *next = NULL;
+	int			i;
+
+	rings.holder[host][lock] = -1;
+	for (i = 0; i < backends.per_host; i++)
+	{
+		Backend    *b = &backends.backend[host][i];
+
+		if (b->local_wait == lock &&
+			(next == NULL || b->local_since < next->local_since))
+			next = b;
+	}
+	if (next != NULL)
+		local_grant(next, lock);
+}
+
+void
+local_end(Backend *b)
+{
+	int			i;
+
+	if (!rings.on)
+		return;
+	b->local_wait = -1;
+	for (i = 0; i < rings.nlocal; i++)
+		if (rings.holder[b->host][i] == b->id)
+			local_release(b->host, i);
+}
+
+void
+local_crash(int host)
+{
+	int			i;
+
+	for (i = 0; i < MAX_LOCAL; i++)
+		rings.holder[host][i] = -1;
+}
+
+/* ---- what is told to the worker ---- */
+
+/* Whether b waits for "other", directly or through others */
+static bool
+waits_for(const Backend *b, int other)
+{
+	int			steps;
+	int			holder;
+
+	for (steps = 0; steps <= MAX_LOCAL && b->local_wait >= 0; steps++)
+	{
+		holder = rings.holder[b->host][b->local_wait];
+		if (holder == other)
+			return true;
+		if (holder < 0)
+			return false;
+		b = &backends.backend[b->host][holder];
+	}
+	return false;
+}
+
+void
+local_look(Backend *b)
+{
+	Host	   *h = &hosts.host[b->host];
+	Slot	   *s = &h->slots[b->waiting];
+	uint32_t	before = s->nbehind;
+	int			i;
+
+	b->look_at = base.now + rings.patience;
+	s->nbehind = 0;
+	for (i = 0; i < backends.per_host; i++)
+	{
+		Backend    *other = &backends.backend[b->host][i];
+
+		if (i == b->id || other->nholds == 0 || !waits_for(other, b->id))
+			continue;
+		s->behind[s->nbehind++] = other->owner;
+		rings.seen[b->host][i][b->id] = base.now;
+	}
+	if (s->nbehind == 0 && before == 0)
+		return;
+	trace("host # backend #: # wait for it", b->host, b->id, s->nbehind, 0,
+		  NULL);
+	s->seen_at = host_clock(h);
+	slot_tell_behind(h, b->waiting);
+}

@@ -1,0 +1,53 @@
+/*
+ * rings.h
+ *	  Sessions that wait for each other: the locks of PostgreSQL's own, and what
+ *	  the oracle says of deadlocks.
+ *
+ * In some seeds backends take locks in any order, so that they get into rings,
+ * across servers and through the locks of one server.  There the core looks for
+ * deadlocks.
+ */
+#ifndef SIM_RINGS_H
+#define SIM_RINGS_H
+
+#include "backend.h"
+
+#define MAX_LOCAL	2			/* locks of each server */
+
+typedef struct Rings
+{
+	bool		on;
+	Time		patience;		/* of a wait, until it is published */
+	int			nlocal;
+	int			local;			/* of 100 demands of a holder */
+	int			holder[MAX_HOSTS][MAX_LOCAL];	/* a backend; -1: none */
+	Time		seen[MAX_HOSTS][MAX_BACKENDS][MAX_BACKENDS];	/* that the first waits
+																 * for the second */
+	Time		sent_at[MAX_HOSTS]; /* the last verdict */
+	uint64_t	verdicts;
+} Rings;
+
+extern Rings rings;
+
+extern void rings_begin(void);
+
+/* ---- PostgreSQL's own locks ---- */
+
+/* Asks for one; false: there is none that it may ask for. */
+extern bool local_ask(Backend *b);
+
+/* Releases all, and waits for none. */
+extern void local_end(Backend *b);
+extern void local_crash(int host);
+
+/* Looks who waits for b, which waits for a lock, and tells the worker. */
+extern void local_look(Backend *b);
+
+/* ---- the oracle ---- */
+
+extern void oracle_rings(const Entry *entry);
+
+/* In the end all rings are gone. */
+extern void oracle_rings_over(void);
+
+#endif							/* SIM_RINGS_H */
