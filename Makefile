@@ -140,6 +140,11 @@ scale-report:
 chaos:
 	MINUTES=$(MINUTES) SEED=$(SEED) TEETH=$(TEETH) $(srcdir)/test/chaos/run.sh
 
+# Sessions that run into deadlocks over servers again and again: MINUTES=10, SEED=1
+deadlock-storm:
+	MINUTES=$(or $(MINUTES),10) SEED=$(SEED) ZKLOCK_TEST_LIMIT=100000 \
+		$(srcdir)/dev/test.sh tap 225
+
 # How fast locks go on, as a table
 liveness:
 	$(srcdir)/test/chaos/run.sh liveness
@@ -162,5 +167,10 @@ bench-report:
 capacity:
 	$(srcdir)/bench/capacity.sh
 
-.PHONY: bench bench-policy bench-report capacity chaos coverage dist format \
-	lint liveness install-session scale scale-report simulate uninstall-session unit
+# How long deadlocks over servers last, as a table
+deadlock-bench:
+	$(srcdir)/bench/deadlocks.sh
+
+.PHONY: bench bench-policy bench-report capacity chaos coverage deadlock-bench \
+	deadlock-storm dist format lint liveness install-session scale scale-report \
+	simulate uninstall-session unit

@@ -374,7 +374,7 @@ tap_names() {
 # measures what depends on them.
 slots_of() {
 	case $1 in
-	021_storm | 050_requests | 051_many_waiters | 160_masses) echo $((slots < 2 ? slots : 2)) ;;
+	021_storm | 050_requests | 051_many_waiters | 160_masses | 224_deadlock_costs | 225_deadlock_storm) echo $((slots < 2 ? slots : 2)) ;;
 	*) echo 1 ;;
 	esac
 }

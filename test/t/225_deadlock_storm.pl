@@ -22,7 +22,7 @@ srand $seed;
 diag "MINUTES=$minutes SEED=$seed";
 
 my ($names, $rows) = (20, 6);
-my $clock = 0.005;	# a time in the log is cut to milliseconds
+my $clock = 0.005;    # a time in the log is cut to milliseconds
 
 # Times in the log are seconds since 1970.
 my $test = ZklockTest->new(
@@ -130,7 +130,7 @@ sub wrong
 {
 	my ($server, $at, $pid, $detail) = @_;
 	my @steps = map {
-		[ /^Process (\d+) of server "(\w+)" waits for (?:(?:Exclusive|Share)Lock on distributed lock "(\S+)"|a lock of that server); blocked by process (\d+) of server "(\w+)"\.$/ ]
+		[/^Process (\d+) of server "(\w+)" waits for (?:(?:Exclusive|Share)Lock on distributed lock "(\S+)"|a lock of that server); blocked by process (\d+) of server "(\w+)"\.$/]
 	} split /\n\t?/, $detail;
 
 	return 'it names no others' if @steps < 2;
