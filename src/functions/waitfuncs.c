@@ -186,7 +186,7 @@ put_wait_row(FunctionCallInfo fcinfo, const ZklSlot *wait, const Contender *c)
 }
 
 static bool
-is_own(const ZklSlot *wait, const Contender *c)
+is_waiter(const ZklSlot *wait, const Contender *c)
 {
 	const ZklUuid *sought = &wait->s_znode.uuid;
 	ZklLockMode mode;
@@ -217,7 +217,7 @@ put_wait(FunctionCallInfo fcinfo, const ZklSlot *wait, const Contenders *queue)
 	int			i;
 
 	CHECK_FOR_INTERRUPTS();
-	while (place < queue->n && !is_own(wait, &queue->all[place]))
+	while (place < queue->n && !is_waiter(wait, &queue->all[place]))
 		place++;
 	if (place == queue->n)
 		return;					/* it is not in the queue, or was granted */

@@ -389,6 +389,49 @@ taint_after_late_mark(void)
 	world_wind_up(w);
 }
 
+/* What is told of a waiting request: the nearest one in its way, and its place. */
+static void
+nearest_ahead(void)
+{
+	World	   *w = world_ready();
+	char		other[ZKL_MAX_PATH + 1];
+	ZklNearest	nearest;
+	uint32_t	reader;
+	uint32_t	second;
+	uint32_t	writer;
+
+	foreign_enter(w, "/a", ZKL_EXCLUSIVE, other);
+	reader = world_submit(w, "/a", 1, ZKL_SHARED);
+	second = world_submit(w, "/a", 2, ZKL_SHARED);
+	writer = world_submit(w, "/a", 3, ZKL_EXCLUSIVE);
+	CHECK(!zkl_manager_nearest(w->worker.m, reader, &nearest));
+	world_run(w);
+	CHECK(zkl_manager_nearest(w->worker.m, reader, &nearest));
+	CHECK_INT(nearest.request, -1);
+	CHECK(strcmp(nearest.znode, strrchr(other, '/') + 1) == 0);
+	CHECK_INT(nearest.place, 2);
+
+	/* another reader is not in the way */
+	CHECK(zkl_manager_nearest(w->worker.m, second, &nearest));
+	CHECK_INT(nearest.request, -1);
+	CHECK_INT(nearest.place, 3);
+	CHECK(zkl_manager_nearest(w->worker.m, writer, &nearest));
+	CHECK_INT(nearest.request, second);
+	CHECK_INT(nearest.place, 4);
+
+	/* a holder is in no one's way to itself */
+	CHECK_INT(model_delete(&w->zk, other), ZKL_RC_OK);
+	world_run(w);
+	CHECK(world_holds(w, second) && world_waits(w, writer));
+	CHECK(!zkl_manager_nearest(w->worker.m, second, &nearest));
+	world_release(w, second);
+	world_run(w);
+	CHECK(zkl_manager_nearest(w->worker.m, writer, &nearest));
+	CHECK_INT(nearest.request, reader);
+	CHECK_INT(nearest.place, 2);
+	world_wind_up(w);
+}
+
 int
 main(void)
 {
@@ -405,5 +448,6 @@ main(void)
 	RUN(taint_after_foreign_writer);
 	RUN(no_taint_after_zklock_writer);
 	RUN(taint_after_late_mark);
+	RUN(nearest_ahead);
 	return unit_finish();
 }
