@@ -392,7 +392,15 @@ CREATE TYPE zk_status_row AS (
 	last_error_at timestamptz,
 	draining boolean,
 	stats_reset timestamptz,
-	stats_evicted bigint);
+	stats_evicted bigint,
+	connected_since timestamptz,
+	worker_starts bigint,
+	lapses bigint,
+	locks_lost bigint,
+	connection_errors bigint,
+	answer_errors bigint,
+	process_errors bigint,
+	settings_errors bigint);
 COMMENT ON TYPE zk_status_row IS
 'row of the view zk_status';
 
@@ -402,7 +410,7 @@ AS 'MODULE_PATHNAME', 'zkl_sql_status'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
 ROWS 1;
 COMMENT ON FUNCTION zk_get_status() IS
-'row of the view zk_status: state, server, session_id, session_timeout, lease_remaining, worker_pid, session_pid, locks_held, waiting, connects, sessions_lost, batches, operations, listings, creates, continuity, watches, last_error, last_error_at, draining, stats_reset, stats_evicted';
+'row of the view zk_status: state, server, session_id, session_timeout, lease_remaining, worker_pid, session_pid, locks_held, waiting, connects, sessions_lost, batches, operations, listings, creates, continuity, watches, last_error, last_error_at, draining, stats_reset, stats_evicted, connected_since, worker_starts, lapses, locks_lost, connection_errors, answer_errors, process_errors, settings_errors';
 
 CREATE TYPE zk_stat_lock_row AS (
 	path text,
@@ -605,13 +613,13 @@ COMMENT ON COLUMN zk_status.connects IS
 COMMENT ON COLUMN zk_status.sessions_lost IS
 'number of ZooKeeper sessions lost since the server started';
 COMMENT ON COLUMN zk_status.batches IS
-'number of transactions sent to ZooKeeper since the worker started';
+'number of transactions sent to ZooKeeper since the server started';
 COMMENT ON COLUMN zk_status.operations IS
-'number of requests of all kinds sent to ZooKeeper since the worker started';
+'number of requests of all kinds sent to ZooKeeper since the server started';
 COMMENT ON COLUMN zk_status.listings IS
-'number of listings of directories since the worker started';
+'number of listings of directories since the server started';
 COMMENT ON COLUMN zk_status.creates IS
-'number of znodes created for requests since the worker started';
+'number of znodes created for requests since the server started';
 COMMENT ON COLUMN zk_status.continuity IS
 'share of these znodes, from 0 to 1, that needed no listing, or null';
 COMMENT ON COLUMN zk_status.watches IS
@@ -626,6 +634,22 @@ COMMENT ON COLUMN zk_status.stats_reset IS
 'time since which zk_stat_locks counts';
 COMMENT ON COLUMN zk_status.stats_evicted IS
 'number of names that made room for others in zk_stat_locks since then';
+COMMENT ON COLUMN zk_status.connected_since IS
+'time at which ZooKeeper confirmed the connection in use, or null';
+COMMENT ON COLUMN zk_status.worker_starts IS
+'number of times that the zklock worker was started since the server started';
+COMMENT ON COLUMN zk_status.lapses IS
+'number of times that the lease ended while locks were held since the server started';
+COMMENT ON COLUMN zk_status.locks_lost IS
+'number of locks that sessions lost since the server started';
+COMMENT ON COLUMN zk_status.connection_errors IS
+'number of connections that failed or broke since the server started';
+COMMENT ON COLUMN zk_status.answer_errors IS
+'number of answers of ZooKeeper that ended a connection since the server started';
+COMMENT ON COLUMN zk_status.process_errors IS
+'number of times that zklock_session ended unexpectedly or did not start since the server started';
+COMMENT ON COLUMN zk_status.settings_errors IS
+'number of attempts to connect that credentials or certificates prevented since the server started';
 
 CREATE VIEW zk_stat_locks AS SELECT * FROM zk_get_stat_locks();
 

@@ -33,7 +33,7 @@
 #include "utils/acl.h"
 
 #define LOCKS_COLUMNS	12
-#define STATUS_COLUMNS	22
+#define STATUS_COLUMNS	30
 
 ZKL_FUNCTION(zkl_sql_locks);
 ZKL_FUNCTION(zkl_sql_status);
@@ -206,6 +206,21 @@ add_statistics(ZklRow *row)
 	zkl_row_add(row, Int64GetDatum(evicted));
 }
 
+static void
+add_history(ZklRow *row, const ZklStatus *status)
+{
+	int			kind;
+
+	zkl_row_time_or_null(row, status->state == ZKL_STATE_CONNECTED ?
+						 status->connected_since : 0);
+	zkl_row_add(row, Int64GetDatum((int64) status->worker_starts));
+	zkl_row_add(row, Int64GetDatum((int64) status->lapses));
+	zkl_row_add(row, Int64GetDatum((int64)
+								   pg_atomic_read_u64(&zkl_control->ctl_losses)));
+	for (kind = 0; kind < ZKL_ERROR_KINDS; kind++)
+		zkl_row_add(row, Int64GetDatum((int64) status->errors[kind]));
+}
+
 Datum
 zkl_sql_status(PG_FUNCTION_ARGS)
 {
@@ -234,6 +249,7 @@ zkl_sql_status(PG_FUNCTION_ARGS)
 	zkl_row_time_or_null(&row, status.last_error_at);
 	zkl_row_add(&row, BoolGetDatum(zkl_draining_number() != 0));
 	add_statistics(&row);
+	add_history(&row, &status);
 
 	Assert(row.n == STATUS_COLUMNS);
 	zkl_row_put(fcinfo, &row);

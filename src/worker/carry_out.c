@@ -271,22 +271,22 @@ publish_zxid(void)
 static void
 publish_counters(void)
 {
-	static ZklCounters last;
+	static ZklCounters last;	/* of this worker: zk_status goes on */
 	ZklCounters now;
 	ZklStatus  *status;
 
 	zkl_manager_counters(core, &now);
 	if (memcmp(&now, &last, sizeof(now)) == 0)
 		return;
-	last = now;
 	status = zkl_status_begin();
-	status->batches = now.batches;
-	status->operations = now.operations;
-	status->listings = now.listings;
-	status->creates = now.creates;
-	status->continuous_creates = now.continuous;
+	status->batches += now.batches - last.batches;
+	status->operations += now.operations - last.operations;
+	status->listings += now.listings - last.listings;
+	status->creates += now.creates - last.creates;
+	status->continuous_creates += now.continuous - last.continuous;
 	status->watches = now.watches;
 	zkl_status_end();
+	last = now;
 }
 
 void
