@@ -10,7 +10,7 @@
 /* The release; the same as in META.json */
 #define ZKL_VERSION			"1.0.0"
 
-/* Grows when the messages in wire.h change. */
+/* Grows when the messages in wire.h change: see test/check-wire.pl. */
 #define ZKL_LINK_PROTOCOL	1
 
 #endif							/* ZKL_WIRE_VERSION_H */

@@ -24,6 +24,7 @@
 #include "utils/memutils.h"
 
 #include "shared/hosts.h"
+#include "wire/version.h"
 #include "worker/closing.h"
 #include "worker/diagnosis.h"
 #include "worker/gatekeeper.h"
@@ -77,6 +78,7 @@ send_start(const char *host, char *credentials, ZklTrust *trust)
 
 	if (secret != NULL)
 		*secret++ = '\0';
+	zkl_wire_put_u32(out, ZKL_LINK_PROTOCOL);
 	zkl_wire_put_text(out, host);
 	zkl_wire_put_i64(out, status->session_id);
 	zkl_wire_put_string(out, status->session_password,
