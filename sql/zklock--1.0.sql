@@ -553,7 +553,7 @@ CREATE FUNCTION zk_healthcheck(
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'zkl_sql_healthcheck'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
-ROWS 13;
+ROWS 14;
 COMMENT ON FUNCTION zk_healthcheck() IS
 'what an operator would look at: check_name, ok (null: cannot be known now), detail (what was found)';
 

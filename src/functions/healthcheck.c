@@ -16,6 +16,7 @@
 #include "backend/errand.h"
 #include "backend/fleet.h"
 #include "backend/refusal.h"
+#include "backend/script.h"
 #include "backend/text.h"
 #include "functions/row.h"
 #include "shared/boottime.h"
@@ -118,6 +119,23 @@ check_slots(FunctionCallInfo fcinfo, int used)
 	put_check(fcinfo, "requests", true, used <= all * MOST_SLOTS,
 			  psprintf("Requests in use: %d, of %d that \"zklock.max_requests\" allows.",
 					   used, all));
+}
+
+static void
+check_script(FunctionCallInfo fcinfo)
+{
+	ZklScriptVerdict verdict;
+	char	   *version = zkl_script_version(&verdict);
+	const char *advice = "";
+
+	if (verdict == ZKL_SCRIPT_NEWER)
+		advice = "  Restart the server with the new library.";
+	else if (verdict != ZKL_SCRIPT_OWN)
+		advice = "  Run ALTER EXTENSION zklock UPDATE.";
+	put_check(fcinfo, "script", verdict != ZKL_SCRIPT_NONE, verdict == ZKL_SCRIPT_OWN,
+			  verdict == ZKL_SCRIPT_NONE ? "This database has no extension \"zklock\"." :
+			  psprintf("The extension in this database has version %s, and the library %s.%s",
+					   version, ZKL_SCRIPT, advice));
 }
 
 /* ---- the fleet ---- */
@@ -260,6 +278,7 @@ zkl_sql_healthcheck(PG_FUNCTION_ARGS)
 	count_used_slots(&used, &held);
 	check_session(fcinfo, &status, held);
 	check_slots(fcinfo, used);
+	check_script(fcinfo);
 	judge_dialects(fcinfo);
 	fleet.timeout_ms = status.timeout_ms;
 	fleet.session_id = status.session_id;
