@@ -553,7 +553,7 @@ CREATE FUNCTION zk_healthcheck(
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'zkl_sql_healthcheck'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
-ROWS 14;
+ROWS 15;
 COMMENT ON FUNCTION zk_healthcheck() IS
 'what an operator would look at: check_name, ok (null: cannot be known now), detail (what was found)';
 
@@ -795,6 +795,74 @@ COMMENT ON FUNCTION zk_dump() IS
 'what the zklock worker of this server knows, lock by lock: path (null: the server itself), item (what the line is about), pid (of the backend), state (in words and key=value pairs)';
 
 --
+-- Rights by prefix.  The rows are the user's: pg_dump dumps them.  Roles are
+-- stored by name, so that the rows can be restored before the roles are there.
+--
+CREATE TABLE zk_rights (
+	prefix text COLLATE "C" NOT NULL,
+	role name NOT NULL,
+	privilege text COLLATE "C" NOT NULL,
+	PRIMARY KEY (prefix, role, privilege),
+	CHECK (prefix = '/' OR prefix ~ '^(/[^/]+)+$'),
+	CHECK (privilege IN ('lock', 'shared', 'once', 'lead', 'semaphore',
+		'barrier', 'keep', 'revoke', 'look')));
+COMMENT ON TABLE zk_rights IS
+'what zk_grant() has granted: a row for each privilege';
+COMMENT ON COLUMN zk_rights.prefix IS
+'first parts of names of locks, or / for all names';
+COMMENT ON COLUMN zk_rights.role IS
+'name of the role, or public';
+COMMENT ON COLUMN zk_rights.privilege IS
+'lock, shared, once, lead, semaphore, barrier, keep, revoke or look';
+
+SELECT pg_catalog.pg_extension_config_dump('zk_rights', '');
+
+CREATE FUNCTION zk_rights_changed()
+RETURNS trigger
+AS 'MODULE_PATHNAME', 'zkl_sql_rights_changed'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_rights_changed() IS
+'trigger of zk_rights: tells all sessions that rights have changed';
+
+-- Logical replication fires only the triggers of rows, and those that are
+-- enabled always.
+CREATE TRIGGER rows_changed AFTER INSERT OR UPDATE OR DELETE ON zk_rights
+	FOR EACH ROW EXECUTE FUNCTION zk_rights_changed();
+CREATE TRIGGER truncated AFTER TRUNCATE ON zk_rights
+	FOR EACH STATEMENT EXECUTE FUNCTION zk_rights_changed();
+ALTER TABLE zk_rights ENABLE ALWAYS TRIGGER rows_changed;
+ALTER TABLE zk_rights ENABLE ALWAYS TRIGGER truncated;
+
+CREATE VIEW zk_grants AS
+	SELECT prefix, role, string_agg(privilege, ', ' ORDER BY privilege) AS privileges
+	FROM zk_rights
+	GROUP BY prefix, role;
+
+COMMENT ON VIEW zk_grants IS
+'which role may do what with the locks below a prefix';
+COMMENT ON COLUMN zk_grants.prefix IS
+'first parts of names of locks, or / for all names';
+COMMENT ON COLUMN zk_grants.role IS
+'name of the role, or public';
+COMMENT ON COLUMN zk_grants.privileges IS
+'what zk_grant() has granted';
+
+CREATE FUNCTION zk_grant(prefix text, role name,
+	privileges text DEFAULT 'lock, shared, once, lead, semaphore, barrier')
+RETURNS void
+AS 'MODULE_PATHNAME', 'zkl_sql_grant'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_grant(text, name, text) IS
+'grant privileges for the locks below a prefix, which other roles then do not have';
+
+CREATE FUNCTION zk_ungrant(prefix text, role name, privileges text DEFAULT 'all')
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'zkl_sql_ungrant'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_ungrant(text, name, text) IS
+'take back what zk_grant() has granted; returns whether any of it was granted';
+
+--
 -- Only superusers can call these functions, until they grant them to others.
 -- Members of pg_monitor can look, too.
 --
@@ -852,10 +920,14 @@ REVOKE ALL ON FUNCTION
 	zk_drain(interval),
 	zk_undrain(),
 	zk_set_dialects(text),
-	zk_dump()
+	zk_dump(),
+	zk_rights_changed(),
+	zk_grant(text, name, text),
+	zk_ungrant(text, name, text)
 FROM PUBLIC;
 
-REVOKE ALL ON zk_locks, zk_status, zk_servers, zk_stat_locks FROM PUBLIC;
+REVOKE ALL ON zk_locks, zk_status, zk_servers, zk_stat_locks, zk_rights, zk_grants
+FROM PUBLIC;
 
 GRANT EXECUTE ON FUNCTION
 	zk_get_locks(), zk_get_status(), zk_get_servers(), zk_get_stat_locks(),
@@ -863,4 +935,5 @@ GRANT EXECUTE ON FUNCTION
 	zk_healthcheck()
 TO pg_monitor;
 
-GRANT SELECT ON zk_locks, zk_status, zk_servers, zk_stat_locks TO pg_monitor;
+GRANT SELECT ON zk_locks, zk_status, zk_servers, zk_stat_locks, zk_grants
+TO pg_monitor;

@@ -16,9 +16,12 @@
 #include "backend/errand.h"
 #include "backend/fleet.h"
 #include "backend/refusal.h"
+#include "backend/rights.h"
 #include "backend/script.h"
 #include "backend/text.h"
 #include "functions/row.h"
+#include "lib/stringinfo.h"
+#include "nodes/value.h"
 #include "shared/boottime.h"
 #include "shared/control.h"
 #include "shared/lease.h"
@@ -136,6 +139,22 @@ check_script(FunctionCallInfo fcinfo)
 			  verdict == ZKL_SCRIPT_NONE ? "This database has no extension \"zklock\"." :
 			  psprintf("The extension in this database has version %s, and the library %s.%s",
 					   version, ZKL_SCRIPT, advice));
+}
+
+static void
+check_rights(FunctionCallInfo fcinfo)
+{
+	List	   *missing = zkl_rights_missing_roles();
+	StringInfoData buf;
+	ListCell   *cell;
+
+	initStringInfo(&buf);
+	foreach(cell, missing)
+		appendStringInfo(&buf, "%s\"%s\"", buf.len > 0 ? ", " : "",
+						 strVal(lfirst(cell)));
+	put_check(fcinfo, "rights", true, missing == NIL, missing == NIL ?
+			  "All roles that zk_grants names exist." :
+			  psprintf("Names in zk_grants that are no roles: %s.", buf.data));
 }
 
 /* ---- the fleet ---- */
@@ -279,6 +298,7 @@ zkl_sql_healthcheck(PG_FUNCTION_ARGS)
 	check_session(fcinfo, &status, held);
 	check_slots(fcinfo, used);
 	check_script(fcinfo);
+	check_rights(fcinfo);
 	judge_dialects(fcinfo);
 	fleet.timeout_ms = status.timeout_ms;
 	fleet.session_id = status.session_id;

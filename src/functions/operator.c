@@ -65,7 +65,7 @@ zkl_sql_break_lock(PG_FUNCTION_ARGS)
 
 	zkl_loaded_check();
 	require_superuser("must be superuser to break a distributed lock");
-	lock = zkl_target_any(PG_GETARG_TEXT_PP(0));
+	lock = zkl_target_any(PG_GETARG_TEXT_PP(0), ZKL_NEEDS_NOTHING);
 	PG_RETURN_BOOL(zkl_lock_queue_break(&lock) || break_lease(&lock));
 }
 

@@ -216,7 +216,7 @@ put_semaphore(FunctionCallInfo fcinfo, const ZklTarget *lock, int *position)
 Datum
 zkl_sql_queue(PG_FUNCTION_ARGS)
 {
-	ZklTarget	lock = zkl_target_any(PG_GETARG_TEXT_PP(0));
+	ZklTarget	lock = zkl_target_any(PG_GETARG_TEXT_PP(0), ZKL_MAY_LOOK);
 	int			position = 0;
 
 	InitMaterializedSRF(fcinfo, 0);
