@@ -4,7 +4,7 @@
 #	dev/test.sh                     everything that takes ten minutes
 #	dev/test.sh full                that, and what needs more: packages, TLS
 #	dev/test.sh LAYER               one of format includes unit sim makefile regress
-#	                                isolation tap chaos package tls
+#	                                isolation tap chaos package tls monitoring
 #	dev/test.sh tap 020 031         TAP files whose names start so
 #	dev/test.sh unit queue          unit programs whose names start so
 #	dev/test.sh regress once        SQL tests of these names
@@ -29,7 +29,7 @@ if [ "${1:-}" = --keep ]; then
 	shift
 fi
 all="format includes unit sim makefile chaos tap regress isolation"
-full_only="package tls"	# each is skipped if what it needs is not there
+full_only="package tls monitoring"	# each is skipped if what it needs is not there
 case "${1:-all}" in
 all) layers=$all ;;
 full) layers="$all $full_only" ;;
@@ -263,6 +263,11 @@ test_makefile() {
 	SOURCES=$work/src run_tap makefile "$work" perl "$work/src/test/makefile.pl"
 }
 
+# The exporter's queries and Prometheus' rules, with the real programs
+test_monitoring() {
+	run_tap_file monitoring monitoring "$work/src/test/monitoring.pl"
+}
+
 # Builds the Debian package, and uses it in a clean folder; as root.
 test_package() {
 	say "package: running"
@@ -278,7 +283,15 @@ in_directory() {
 
 # Says what a layer of "full" needs and does not find; nothing if all is there.
 lacks() {
-	case $1 in package) "$here/package.sh" --lacks ;; esac
+	local program
+	case $1 in
+	package) "$here/package.sh" --lacks ;;
+	monitoring)
+		for program in prometheus promtool prometheus-postgres-exporter; do
+			command -v $program >/dev/null || echo $program
+		done | head -n 1
+		;;
+	esac
 }
 
 # pg_regress says "test x ... ok" up to PostgreSQL 15 and TAP from 16 on.
@@ -385,7 +398,7 @@ add_layer() {
 	local name
 	case $1 in
 	format | includes | unit | sim | makefile | package) add_job patient 1 "test_$1" ;;
-	regress | isolation) add_job servers 1 "test_$1" ;;
+	regress | isolation | monitoring) add_job servers 1 "test_$1" ;;
 	chaos) add_job servers $((slots < 2 ? slots : 2)) test_chaos ;;
 	tap)
 		for name in $(tap_names); do
@@ -459,10 +472,10 @@ main() {
 	choose_user
 	prepare_work_dir
 	trap interrupt INT TERM
-	case $layers in *makefile* | *regress* | *isolation* | *tap* | *chaos* | *tls*) build ;; esac
+	case $layers in *makefile* | *regress* | *isolation* | *tap* | *chaos* | *tls* | *monitoring*) build ;; esac
 	for layer in $layers; do
 		case $layer in
-		makefile | regress | isolation | tap | chaos | tls) [ -z "${has_run[build]:-}" ] || continue ;;
+		makefile | regress | isolation | tap | chaos | tls | monitoring) [ -z "${has_run[build]:-}" ] || continue ;;
 		esac
 		missing=$(lacks "$layer")
 		if [ -n "$missing" ]; then

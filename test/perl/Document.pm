@@ -8,8 +8,8 @@
 #	}
 #
 # Each block says after its fence what it is.  "sql" and "ini" are tested, by
-# test/t/200_documents.pl and 201_reference.pl, and "java" and "python" by
-# 203_clients.pl; "text" is not.
+# test/t/200_documents.pl and 201_reference.pl, "java" and "python" by
+# 203_clients.pl, and "sh" and "yaml" by test/monitoring.pl; "text" is not.
 
 package Document;
 

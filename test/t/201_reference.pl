@@ -85,7 +85,7 @@ is("@missing", '', 'every error of the sources is in the table');
 # Blocks and links of all pages
 my %known = map { $_->[0] => 1 }
   map { [ split /\|/ ] } @{ rows('SELECT name FROM pg_settings') };
-my %languages = map { $_ => 1 } qw(sql ini text java python go c make perl);
+my %languages = map { $_ => 1 } qw(sql ini text java python go c make perl sh yaml);
 foreach my $name (Document::all())
 {
 	my $page = Document->new($name);
