@@ -2,7 +2,7 @@
 # Runs all tests of zklock, on PostgreSQL and ZooKeeper servers of its own.
 #
 #	dev/test.sh                     everything that takes ten minutes
-#	dev/test.sh full                that, and what needs more: packages, TLS
+#	dev/test.sh full                that, and what needs more: packages, TLS, Prometheus
 #	dev/test.sh LAYER               one of format includes unit sim makefile regress
 #	                                isolation tap chaos package tls monitoring
 #	dev/test.sh tap 020 031         TAP files whose names start so
