@@ -13,6 +13,7 @@ use warnings;
 use Cwd qw(abs_path);
 use Test::More;
 
+use Document;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use ZklockTest;
@@ -21,11 +22,14 @@ my $pg_config = $ENV{PG_CONFIG} // 'pg_config';
 chomp(my $share = qx{$pg_config --sharedir});
 chomp(my $libdir = qx{$pg_config --pkglibdir});
 my $folder = "$share/extension";
+my ($version) = slurp_file(Document->path('META.json')) =~ /"version": *"([^"]+)"/;
+my ($script) =
+  slurp_file(Document->path('zklock.control')) =~ /^default_version = '(.*)'$/m;
 
 plan skip_all => "cannot write to $folder" unless -w $folder;
 
 my @scripts = map { "$folder/zklock--$_.sql" }
-  qw(0.8 0.8--0.9 0.9 0.9--0.10 0.9--0.11 0.9--1.0);
+  (qw(0.8 0.8--0.9 0.9 0.9--0.10 0.9--0.11), "0.9--$script");
 unlink @scripts;
 END { unlink @scripts; }
 
@@ -40,7 +44,7 @@ sub cut
 
 # ---- the older release ----
 
-my $current = slurp_file("$folder/zklock--1.0.sql");
+my $current = slurp_file("$folder/zklock--$script.sql");
 my $old = $current;
 my $function = cut(\$old, qr/^CREATE FUNCTION zk_stat_reset\(\).*?;\nCOMMENT .*?';\n/ms);
 cut(\$old, qr/\tzk_stat_reset\(\),\n/);
@@ -53,7 +57,7 @@ my $comment = cut(\$old, qr/^COMMENT ON COLUMN zk_status\.$name IS\n'.*?';\n/ms)
 # Its library is not in the folder of the current one.
 $old =~ s/'MODULE_PATHNAME'/'zklock'/g;
 append_to_file("$folder/zklock--0.9.sql", $old);
-append_to_file("$folder/zklock--0.9--1.0.sql", <<"EOS");
+append_to_file("$folder/zklock--0.9--$script.sql", <<"EOS");
 $function
 ALTER TYPE zk_status_row ADD ATTRIBUTE $column;
 CREATE OR REPLACE VIEW zk_status AS SELECT * FROM zk_get_status();
@@ -75,9 +79,13 @@ foreach my $file ('zklock.so', 'zklock_session')
 {
 	my $bytes = slurp_file("$libdir/$file");
 
-	$bytes =~ s/\x001\.0\.0\x00/\x000.9.0\x00/ or die "$file has no version";
-	$bytes =~ s/\x001\.0\x00/\x000.9\x00/ or die 'it has no version of the script'
-	  if $file eq 'zklock.so';
+	foreach ([ $version, '0.9.0' ], $file eq 'zklock.so' ? [ $script, '0.9' ] : ())
+	{
+		my ($new, $old) = @$_;
+
+		$old .= "\0" x (length($new) - length $old);
+		$bytes =~ s/\x00\Q$new\E\x00/\x00$old\x00/ or die "$file has no $new";
+	}
 	append_to_file("$library/$file", $bytes);
 	chmod 0755, "$library/$file";
 }
@@ -106,7 +114,7 @@ $p->query("SELECT zk_lock('/primary')");
 # ---- first the library of the standby
 my $standby = $test->add_standby($primary, "dynamic_library_path = '\$libdir'\n");
 my $s = $test->session($standby);
-is($test->look($standby, $versions), '1.0.0|0.9|1.0.0', 'the standby has the new library');
+is($test->look($standby, $versions), "$version|0.9|$version", 'the standby has the new library');
 is($s->query("SELECT zk_try_lock('/primary')"), 'f', 'it sees the locks of the primary');
 cmp_ok($s->query("SELECT zk_lock('/standby')"), '>', 0, 'and takes its own');
 is($p->query("SELECT zk_try_lock('/standby')"), 'f', 'which the primary sees');
@@ -120,13 +128,13 @@ $s->query("SELECT zk_unlock('/primary')");
 cmp_ok($p->value, '>', 0, 'and back');
 ok($test->look_until($standby, $bad, 'fleet versions,script', 'checked'),
 	'the standby says what is to be done');
-like($test->look($standby, $advice), qr/version 0\.9, and the library 1\.0\.  Run ALTER EXTENSION/,
+like($test->look($standby, $advice), qr/version 0\.9, and the library \Q$script\E\.  Run ALTER EXTENSION/,
 	'and how');
 ok($test->look_until($primary, $bad, 'fleet versions', 'checked'), 'as does the primary');
 is($test->look($standby, "SELECT count(*) FROM pg_attribute WHERE attrelid = 'zk_status'::regclass AND attname = '$name'"),
 	0, "zk_status has no $name yet");
 is($test->look($standby, 'SELECT zklock_version FROM zk_servers ORDER BY 1')
-	  =~ s/\n/,/r, '0.9.0,1.0.0', 'zk_servers shows both');
+	  =~ s/\n/,/r, "0.9.0,$version", 'zk_servers shows both');
 
 # ---- the script too early: the library of this server does not know it
 $primary->safe_psql('postgres', 'CREATE DATABASE early');
@@ -163,7 +171,7 @@ sub restart_standby
 	return;
 }
 restart_standby("$library:\$libdir", '0.9.0');
-restart_standby('$libdir', '1.0.0');
+restart_standby('$libdir', $version);
 
 # ---- switchover: now the standby leads
 $_->close foreach $p;
@@ -181,7 +189,7 @@ ok($test->look_until($standby, $bad, 'script', 'checked'), 'the script is still 
 # ---- then the script, while locks are held
 is($s->error('SELECT zk_stat_reset()'), '42883', 'what is new is not there');
 $standby->safe_psql('postgres', 'ALTER EXTENSION zklock UPDATE');
-is($test->look($standby, $versions), '1.0.0|1.0|1.0.0', 'the update');
+is($test->look($standby, $versions), "$version|$script|$version", 'the update');
 is($s->query('SELECT zk_stat_reset()'), '', 'what is new');
 is($s->query("SELECT count($name) <= 1 FROM zk_status"), 't', 'and the new column');
 cmp_ok($s->query("SELECT zk_fencing_token('/standby')"), '>', 0, 'the lock is held');
@@ -194,7 +202,7 @@ $primary->set_standby_mode;
 $primary->enable_streaming($standby);
 $primary->start;
 $test->wait_connected($primary);
-is($test->look($primary, 'SELECT library FROM zk_version()'), '1.0.0', 'the old primary is new, too');
+is($test->look($primary, 'SELECT library FROM zk_version()'), $version, 'the old primary is new, too');
 is($test->look($primary, "SELECT zk_try_lock('/standby')"), 'f', 'and sees the locks');
 
 # ---- a script that is too old is refused
@@ -202,7 +210,7 @@ $standby->safe_psql('postgres', 'CREATE DATABASE late');
 $standby->safe_psql('late', "CREATE EXTENSION zklock VERSION '0.8'");
 my $late = $test->session($standby, dbname => 'late');
 is($late->error("SELECT zk_lock('/other')"), '55000', 'too old: locks are refused');
-like($late->messages, qr/is too old for its library.*0\.8, and the library serves 0\.9 to 1\.0.*ALTER EXTENSION zklock UPDATE/s,
+like($late->messages, qr/is too old for its library.*0\.8, and the library serves 0\.9 to \Q$script\E.*ALTER EXTENSION zklock UPDATE/s,
 	'and why');
 $late->query("ALTER EXTENSION zklock UPDATE TO '0.9'");
 cmp_ok($late->query("SELECT zk_lock('/other')"), '>', 0, 'after an update they are granted');
