@@ -359,7 +359,10 @@ CREATE TYPE zk_lock_row AS (
 	requested_at timestamptz,
 	granted_at timestamptz,
 	znode text,
-	revoked boolean);
+	revoked boolean,
+	datname text,
+	usename text,
+	application_name text);
 COMMENT ON TYPE zk_lock_row IS
 'row of the view zk_locks';
 
@@ -368,7 +371,7 @@ RETURNS SETOF zk_lock_row
 AS 'MODULE_PATHNAME', 'zkl_sql_locks'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_get_locks() IS
-'rows of the view zk_locks: path, mode, lifetime, granted, state, pid, fencing_token, holds, requested_at, granted_at, znode, revoked';
+'rows of the view zk_locks: path, mode, lifetime, granted, state, pid, fencing_token, holds, requested_at, granted_at, znode, revoked, datname, usename, application_name';
 
 CREATE TYPE zk_status_row AS (
 	state text,
@@ -572,7 +575,7 @@ COMMENT ON COLUMN zk_locks.granted IS
 COMMENT ON COLUMN zk_locks.state IS
 'waiting, granted, unconfirmed (the lease of this server has ended), lost, denied, failed, kept (by at_least) or releasing';
 COMMENT ON COLUMN zk_locks.pid IS
-'process ID of the session';
+'process ID of the session, or null if it has released the lock';
 COMMENT ON COLUMN zk_locks.fencing_token IS
 'fencing token of the grant, or null';
 COMMENT ON COLUMN zk_locks.holds IS
@@ -585,6 +588,12 @@ COMMENT ON COLUMN zk_locks.znode IS
 'path of the znode in ZooKeeper, or null';
 COMMENT ON COLUMN zk_locks.revoked IS
 'true if zk_revoke(), zk_drain() or another client has asked the holder to release the lock';
+COMMENT ON COLUMN zk_locks.datname IS
+'database of the session, or null if it has released the lock';
+COMMENT ON COLUMN zk_locks.usename IS
+'user name of the session, or null if it has released the lock';
+COMMENT ON COLUMN zk_locks.application_name IS
+'application name of the session at the time of the request, or null';
 
 CREATE VIEW zk_status AS SELECT * FROM zk_get_status();
 
@@ -752,11 +761,11 @@ COMMENT ON COLUMN zk_drain_row.lifetime IS
 COMMENT ON COLUMN zk_drain_row.state IS
 'state of the request, as zk_locks shows it';
 COMMENT ON COLUMN zk_drain_row.pid IS
-'process ID of the session';
+'process ID of the session, or null if it has released the lock';
 COMMENT ON COLUMN zk_drain_row.usename IS
-'user name of the session';
+'user name of the session, or null if it has released the lock';
 COMMENT ON COLUMN zk_drain_row.database IS
-'database of the session';
+'database of the session, or null if it has released the lock';
 COMMENT ON COLUMN zk_drain_row.application_name IS
 'application name of the session, or null';
 COMMENT ON COLUMN zk_drain_row.granted_at IS

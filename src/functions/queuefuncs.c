@@ -49,9 +49,12 @@ is_short_text(const char *data, uint32 length)
 	return true;
 }
 
-/* Columns server, database, pid, usename and application_name */
+/*
+ * Columns server, database, pid, usename and application_name.  The session of a
+ * lock that is kept may have ended, and another process may have its number.
+ */
 static void
-add_contender(ZklRow *row, const ZklListingEntry *entry)
+add_contender(ZklRow *row, const ZklListingEntry *entry, bool kept)
 {
 	ZklNodeData data;
 
@@ -62,6 +65,8 @@ add_contender(ZklRow *row, const ZklListingEntry *entry)
 											  (int) entry->data_length));
 	else
 		zkl_row_null(row);
+	if (kept)
+		memset(&data, 0, sizeof(data));
 	zkl_row_utf8_or_null(row, data.database, sizeof(data.database));
 	zkl_row_pid_or_null(row, data.pid);
 	zkl_row_utf8_or_null(row, data.usename, sizeof(data.usename));
@@ -72,7 +77,7 @@ add_contender(ZklRow *row, const ZklListingEntry *entry)
 /* Numbers the rows in the order of the calls. */
 static void
 put_row(FunctionCallInfo fcinfo, const ZklTarget *target, const char *mode,
-		bool granted, const ZklListingEntry *entry, int *position)
+		bool granted, bool kept, const ZklListingEntry *entry, int *position)
 {
 	ZklRow		row = {0};
 	char	   *znode = psprintf("%s%s/%.*s", zkl_root, target->path,
@@ -81,7 +86,7 @@ put_row(FunctionCallInfo fcinfo, const ZklTarget *target, const char *mode,
 	zkl_row_add(&row, Int32GetDatum(++*position));
 	zkl_row_text(&row, mode);
 	zkl_row_add(&row, BoolGetDatum(granted));
-	add_contender(&row, entry);
+	add_contender(&row, entry, kept);
 	zkl_row_utf8(&row, znode, strlen(znode));
 	zkl_row_session_id(&row, entry->session_id);
 	zkl_row_unix_ms_or_null(&row, entry->ctime_ms);
@@ -99,8 +104,10 @@ put_entry(FunctionCallInfo fcinfo, const ZklTarget *target, const char *mode,
 		  bool granted, const ZklListingEntry *entry, ZklOwnQueue *own,
 		  int *position)
 {
-	if (zkl_ownqueue_judge(own, entry, &granted))
-		put_row(fcinfo, target, mode, granted, entry, position);
+	bool		kept;
+
+	if (zkl_ownqueue_judge(own, entry, &granted, &kept))
+		put_row(fcinfo, target, mode, granted, kept, entry, position);
 }
 
 /* Shows a lock's queue, by the rule that grants locks. */
@@ -163,9 +170,10 @@ put_guard(FunctionCallInfo fcinfo, const ZklTarget *guard, int skip,
 	while (zkl_listing_next(&list, &entry))
 	{
 		bool		has_it = false;
+		bool		kept;
 
-		if (zkl_ownqueue_judge(own, &entry, &has_it) && skip-- <= 0)
-			put_row(fcinfo, guard, "lease", false, &entry, position);
+		if (zkl_ownqueue_judge(own, &entry, &has_it, &kept) && skip-- <= 0)
+			put_row(fcinfo, guard, "lease", false, kept, &entry, position);
 	}
 	zkl_ownqueue_free(own);
 	dsm_detach(segment);

@@ -8,9 +8,9 @@
  *
  * Must not know which locks this backend holds.
  *
- * As in pg_stat_activity, each role sees all rows.  The name of the lock, its
- * token and its znode are only shown to the role of that session and to roles
- * that may read all statistics.
+ * As in pg_stat_activity, each role sees all rows, and whose sessions they are.
+ * The name of the lock, its token and its znode are only shown to the role of that
+ * session and to roles that may read all statistics.
  */
 #include "postgres.h"
 
@@ -32,7 +32,7 @@
 #include "shared/status.h"
 #include "utils/acl.h"
 
-#define LOCKS_COLUMNS	12
+#define LOCKS_COLUMNS	15
 #define STATUS_COLUMNS	30
 
 ZKL_FUNCTION(zkl_sql_locks);
@@ -86,6 +86,21 @@ is_asked_for(const ZklSlot *slot)
 		(drain != 0 && slot->s_drain == drain);
 }
 
+/* Columns datname, usename and application_name, as they were at the request */
+static void
+add_session(ZklRow *row, const ZklSlot *slot)
+{
+	bool		has_session = zkl_slotrow_has_session(slot);
+	const ZklSlotRequest *request = &slot->s_request;
+
+	zkl_row_utf8_or_null(row, has_session ? request->database : "",
+						 sizeof(request->database));
+	zkl_row_utf8_or_null(row, has_session ? request->usename : "",
+						 sizeof(request->usename));
+	zkl_row_utf8_or_null(row, has_session ? request->application : "",
+						 sizeof(request->application));
+}
+
 static void
 put_slot(FunctionCallInfo fcinfo, const ZklSlot *slot)
 {
@@ -102,7 +117,8 @@ put_slot(FunctionCallInfo fcinfo, const ZklSlot *slot)
 				 "session" : "transaction");
 	zkl_row_add(&row, BoolGetDatum(granted));
 	zkl_row_text(&row, zkl_slotrow_state(slot));
-	zkl_row_add(&row, Int32GetDatum(slot->s_request.pid));
+	zkl_row_pid_or_null(&row, zkl_slotrow_has_session(slot) ?
+						slot->s_request.pid : 0);
 	if (visible && slot->s_answer.granted_at != 0)
 		zkl_row_add(&row, Int64GetDatum(slot->s_answer.token));
 	else
@@ -115,6 +131,7 @@ put_slot(FunctionCallInfo fcinfo, const ZklSlot *slot)
 	else
 		zkl_row_null(&row);
 	zkl_row_add(&row, BoolGetDatum(is_asked_for(slot)));
+	add_session(&row, slot);
 
 	Assert(row.n == LOCKS_COLUMNS);
 	zkl_row_put(fcinfo, &row);
