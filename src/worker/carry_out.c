@@ -20,6 +20,7 @@
 #include "worker/identity.h"
 #include "worker/link.h"
 #include "worker/liveness.h"
+#include "worker/locklog.h"
 #include "worker/operation.h"
 #include "worker/slot.h"
 #include "worker/supervisor.h"
@@ -129,16 +130,14 @@ lose_hold(int slotno, ZklFailure failure)
 
 	zkl_slot_copy(slotno, &slot);
 	if (zkl_slot_lose(slotno, failure_error(failure)))
-		ereport(LOG,
-				(errmsg("distributed lock \"%.*s\" of process %d was lost",
-						zkl_slot_shown_length(&slot), slot.s_request.path, slot.s_request.pid),
-				 failure == ZKL_FAILURE_BROKEN ?
-				 errdetail("An operator broke it with zk_break_lock().") :
-				 failure == ZKL_FAILURE_UNREADABLE ?
-				 errdetail("ZooKeeper no longer lets this server read its znode.") :
-				 failure == ZKL_FAILURE_SESSION_EXPIRED ?
-				 errdetail("The ZooKeeper session that held it has expired.") :
-				 errdetail("Its znode is gone.")));
+		zkl_locklog_lost(&slot,
+						 failure == ZKL_FAILURE_BROKEN ?
+						 "An operator broke it with zk_break_lock()." :
+						 failure == ZKL_FAILURE_UNREADABLE ?
+						 "ZooKeeper no longer lets this server read its znode." :
+						 failure == ZKL_FAILURE_SESSION_EXPIRED ?
+						 "The ZooKeeper session that held it has expired." :
+						 "Its znode is gone.");
 }
 
 /*
@@ -190,6 +189,7 @@ carry_out_action(const ZklAction *action)
 		case ZKL_ACTION_GRANT:
 			zkl_slot_grant(slotno, action->token, generation, action->solitary);
 			zkl_bounds_granted(slotno);
+			zkl_locklog_granted(slotno);
 			break;
 		case ZKL_ACTION_BLOCKED:
 			zkl_slot_block(slotno);
