@@ -488,6 +488,59 @@ LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_queue(text) IS
 'holders and waiters of a lock on all servers: position, mode, granted, server, database, pid, usename, application_name, znode, session_id, created_at';
 
+CREATE TYPE zk_fleet_lock_row AS (
+	path text,
+	mode text,
+	dialect text,
+	"position" integer,
+	granted boolean,
+	server text,
+	database text,
+	pid integer,
+	usename text,
+	application_name text,
+	znode text,
+	session_id text,
+	created_at timestamptz,
+	error text);
+COMMENT ON TYPE zk_fleet_lock_row IS
+'row of zk_fleet_locks()';
+COMMENT ON COLUMN zk_fleet_lock_row.path IS
+'name of the lock, or null if the role may not see it';
+COMMENT ON COLUMN zk_fleet_lock_row.mode IS
+'exclusive, shared, lease, leader or member; null for a directory that cannot be read';
+COMMENT ON COLUMN zk_fleet_lock_row.dialect IS
+'curator_rw, curator_mutex or kazoo; curator for what has no other dialect';
+COMMENT ON COLUMN zk_fleet_lock_row."position" IS
+'place in the queue of the lock, from 1 on';
+COMMENT ON COLUMN zk_fleet_lock_row.granted IS
+'whether the entry holds the lock, by the entries ahead';
+COMMENT ON COLUMN zk_fleet_lock_row.server IS
+'name of the PostgreSQL server, or what another client wrote into the znode, or null';
+COMMENT ON COLUMN zk_fleet_lock_row.database IS
+'database of the session, or null';
+COMMENT ON COLUMN zk_fleet_lock_row.pid IS
+'process ID of the session on its server, or null';
+COMMENT ON COLUMN zk_fleet_lock_row.usename IS
+'user name of the session, or null';
+COMMENT ON COLUMN zk_fleet_lock_row.application_name IS
+'application name of the session, or null';
+COMMENT ON COLUMN zk_fleet_lock_row.znode IS
+'path of the znode in ZooKeeper, or null if the role may not see it';
+COMMENT ON COLUMN zk_fleet_lock_row.session_id IS
+'ID of the ZooKeeper session that owns the znode, or null';
+COMMENT ON COLUMN zk_fleet_lock_row.created_at IS
+'time at which the znode was created, by the clock of ZooKeeper, or null';
+COMMENT ON COLUMN zk_fleet_lock_row.error IS
+'why the znode, or what is below the path, cannot be read, or null';
+
+CREATE FUNCTION zk_fleet_locks(prefix text DEFAULT '/')
+RETURNS SETOF zk_fleet_lock_row
+AS 'MODULE_PATHNAME', 'zkl_sql_fleet_locks'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_fleet_locks(text) IS
+'holders and waiters of all locks below a path, of all servers and clients: path, mode, dialect, position, granted, server, database, pid, usename, application_name, znode, session_id, created_at, error';
+
 CREATE TYPE zk_leader_row AS (
 	id text,
 	znode text,
@@ -922,6 +975,7 @@ REVOKE ALL ON FUNCTION
 	zk_version(),
 	zk_healthcheck(),
 	zk_queue(text),
+	zk_fleet_locks(text),
 	zk_leader(text),
 	zk_revoke(text),
 	zk_break_lock(text),
@@ -940,8 +994,8 @@ FROM PUBLIC;
 
 GRANT EXECUTE ON FUNCTION
 	zk_get_locks(), zk_get_status(), zk_get_servers(), zk_get_stat_locks(),
-	zk_queue(text), zk_leader(text), zk_once_history(text), zk_version(),
-	zk_healthcheck()
+	zk_queue(text), zk_fleet_locks(text), zk_leader(text), zk_once_history(text),
+	zk_version(), zk_healthcheck()
 TO pg_monitor;
 
 GRANT SELECT ON zk_locks, zk_status, zk_servers, zk_stat_locks, zk_grants

@@ -9,13 +9,10 @@
  */
 #include "postgres.h"
 
-#include <ctype.h>
-
 #include "backend/lock_queue.h"
-#include "backend/text.h"
+#include "functions/contender.h"
 #include "functions/ownqueue.h"
 #include "functions/row.h"
-#include "mb/pg_wchar.h"
 #include "recipes/maximum.h"
 #include "recipes/semaphore.h"
 #include "shared/listing.h"
@@ -25,54 +22,7 @@
 
 #define QUEUE_COLUMNS	11
 
-#define MAX_FOREIGN_DATA	255 /* longer data is not shown */
-
 ZKL_FUNCTION(zkl_sql_queue);
-
-/* Whether data of another client is a short printable text */
-static bool
-is_short_text(const char *data, uint32 length)
-{
-	uint32		at = 0;
-
-	if (length == 0 || length > MAX_FOREIGN_DATA)
-		return false;
-	while (at < length)
-	{
-		int			bytes = pg_encoding_verifymbchar(PG_UTF8, data + at,
-													 (int) (length - at));
-
-		if (bytes < 1 || (bytes == 1 && !isprint((unsigned char) data[at])))
-			return false;
-		at += bytes;
-	}
-	return true;
-}
-
-/*
- * Columns server, database, pid, usename and application_name.  The session of a
- * lock that is kept may have ended, and another process may have its number.
- */
-static void
-add_contender(ZklRow *row, const ZklListingEntry *entry, bool kept)
-{
-	ZklNodeData data;
-
-	if (zkl_node_data_parse(entry->data, entry->data_length, &data))
-		zkl_row_utf8_or_null(row, data.server, sizeof(data.server));
-	else if (is_short_text(entry->data, entry->data_length))
-		zkl_row_text(row, zkl_text_to_display(entry->data,
-											  (int) entry->data_length));
-	else
-		zkl_row_null(row);
-	if (kept)
-		memset(&data, 0, sizeof(data));
-	zkl_row_utf8_or_null(row, data.database, sizeof(data.database));
-	zkl_row_pid_or_null(row, data.pid);
-	zkl_row_utf8_or_null(row, data.usename, sizeof(data.usename));
-	zkl_row_utf8_or_null(row, data.application_name,
-						 sizeof(data.application_name));
-}
 
 /* Numbers the rows in the order of the calls. */
 static void
@@ -86,7 +36,7 @@ put_row(FunctionCallInfo fcinfo, const ZklTarget *target, const char *mode,
 	zkl_row_add(&row, Int32GetDatum(++*position));
 	zkl_row_text(&row, mode);
 	zkl_row_add(&row, BoolGetDatum(granted));
-	add_contender(&row, entry, kept);
+	zkl_contender_add(&row, entry->data, entry->data_length, kept);
 	zkl_row_utf8(&row, znode, strlen(znode));
 	zkl_row_session_id(&row, entry->session_id);
 	zkl_row_unix_ms_or_null(&row, entry->ctime_ms);

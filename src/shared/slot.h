@@ -67,6 +67,7 @@ typedef enum ZklSlotKind
 	ZKL_KIND_FLEET,				/* zk_servers: as QUEUE, of the znodes in the
 								 * fleet's directory */
 	ZKL_KIND_DUMP,				/* zk_dump(): as QUEUE */
+	ZKL_KIND_SURVEY,			/* s_dsm says what to read; see survey.h */
 	ZKL_KIND_ERRAND				/* s_dsm says what to do; see errand.h */
 } ZklSlotKind;
 
@@ -93,8 +94,8 @@ typedef enum ZklError
 								 * or zkrc says what ZooKeeper answered */
 	ZKL_ERROR_RESTLESS,			/* zk_break_lock(): the head of the queue kept
 								 * changing */
-	ZKL_ERROR_TOO_LARGE,		/* QUEUE, FLEET, DUMP: dsm_size says what it
-								 * takes */
+	ZKL_ERROR_TOO_LARGE,		/* QUEUE, FLEET, DUMP, SURVEY: dsm_size says
+								 * what it takes */
 	ZKL_ERROR_SEGMENT,			/* the worker cannot map the backend's segment */
 	ZKL_ERROR_LAPSED			/* its lease has ended; not known to be lost */
 } ZklError;
@@ -225,8 +226,8 @@ typedef struct ZklSlot
 	uint64		s_owner;
 
 	/*
-	 * QUEUE, FLEET, DUMP, ERRAND: where the answer goes, set while CLAIMED.
-	 * LOCK: the epilogue, which the backend sets while GRANTED and the worker
+	 * All but LOCK and BREAK: where the answer goes, set while CLAIMED. LOCK:
+	 * the epilogue, which the backend sets while GRANTED and the worker
 	 * clears, and whether it is wanted at the release; see epilogue.h.
 	 */
 	dsm_handle	s_dsm;

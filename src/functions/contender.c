@@ -1,0 +1,58 @@
+/*
+ * contender.c
+ *	  What the data of a znode in a queue tells of the client that made it.
+ *
+ * Owns nothing.  Run by backends.  Takes no locks.  Must not know which queue it
+ * is.
+ */
+#include "postgres.h"
+
+#include <ctype.h>
+
+#include "backend/text.h"
+#include "functions/contender.h"
+#include "mb/pg_wchar.h"
+#include "znode/znode.h"
+
+#define MAX_FOREIGN_DATA	255 /* longer data is not shown */
+
+/* Whether data of another client is a short printable text */
+static bool
+is_short_text(const char *data, uint32 length)
+{
+	uint32		at = 0;
+
+	if (length == 0 || length > MAX_FOREIGN_DATA)
+		return false;
+	while (at < length)
+	{
+		int			bytes = pg_encoding_verifymbchar(PG_UTF8, data + at,
+													 (int) (length - at));
+
+		if (bytes < 1 || (bytes == 1 && !isprint((unsigned char) data[at])))
+			return false;
+		at += bytes;
+	}
+	return true;
+}
+
+void
+zkl_contender_add(ZklRow *row, const char *text, uint32 length, bool kept)
+{
+	ZklNodeData data;
+
+	if (zkl_node_data_parse(text, length, &data))
+		zkl_row_utf8_or_null(row, data.server, sizeof(data.server));
+	else if (is_short_text(text, length))
+		zkl_row_text(row, zkl_text_to_display(text,
+											  (int) length));
+	else
+		zkl_row_null(row);
+	if (kept)
+		memset(&data, 0, sizeof(data));
+	zkl_row_utf8_or_null(row, data.database, sizeof(data.database));
+	zkl_row_pid_or_null(row, data.pid);
+	zkl_row_utf8_or_null(row, data.usename, sizeof(data.usename));
+	zkl_row_utf8_or_null(row, data.application_name,
+						 sizeof(data.application_name));
+}

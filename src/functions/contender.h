@@ -1,0 +1,17 @@
+/*
+ * contender.h
+ *	  What the data of a znode in a queue tells of the client that made it.
+ */
+#ifndef ZKL_FUNCTIONS_CONTENDER_H
+#define ZKL_FUNCTIONS_CONTENDER_H
+
+#include "functions/row.h"
+
+/*
+ * Adds the columns server, database, pid, usename and application_name.  kept: the
+ * session may have ended, and another process may have its number.
+ */
+extern void zkl_contender_add(ZklRow *row, const char *text, uint32 length,
+							  bool kept);
+
+#endif							/* ZKL_FUNCTIONS_CONTENDER_H */
