@@ -8,6 +8,7 @@
 #	dev/setup.sh package  for dev/package.sh and dev/matrix.sh, too
 #	dev/setup.sh monitoring	for "dev/test.sh monitoring", too: Prometheus.  Its
 #	                      packages start servers, unless the system forbids it.
+#	dev/setup.sh patroni  for "dev/test.sh patroni", too: Patroni
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=dev/lib.sh
@@ -53,6 +54,7 @@ common_if_known=(pg-bsd-indent)
 
 case "${1:-}" in
 bench) common+=(gnuplot-nox iproute2) ;;
+patroni) common+=(patroni python3-yaml) ;;
 package) common+=(debhelper debootstrap lintian postgresql-server-dev-all) ;;
 monitoring) common+=(prometheus prometheus-postgres-exporter) ;;
 esac

@@ -4,7 +4,7 @@
 #	dev/test.sh                     everything that takes ten minutes
 #	dev/test.sh full                that, and what needs more: packages, TLS, Prometheus
 #	dev/test.sh LAYER               one of format includes unit sim makefile regress
-#	                                isolation tap chaos package tls monitoring
+#	                                isolation tap chaos package tls monitoring patroni
 #	dev/test.sh tap 020 031         TAP files whose names start so
 #	dev/test.sh unit queue          unit programs whose names start so
 #	dev/test.sh regress once        SQL tests of these names
@@ -29,7 +29,7 @@ if [ "${1:-}" = --keep ]; then
 	shift
 fi
 all="format includes unit sim makefile chaos tap regress isolation"
-full_only="package tls monitoring"	# each is skipped if what it needs is not there
+full_only="package tls monitoring patroni"	# each is skipped if what it needs is not there
 case "${1:-all}" in
 all) layers=$all ;;
 full) layers="$all $full_only" ;;
@@ -268,6 +268,11 @@ test_monitoring() {
 	run_tap_file monitoring monitoring "$work/src/test/monitoring.pl"
 }
 
+# A cluster of the real Patroni
+test_patroni() {
+	run_tap_file patroni patroni "$work/src/test/patroni.pl"
+}
+
 # Builds the Debian package, and uses it in a clean folder; as root.
 test_package() {
 	say "package: running"
@@ -291,6 +296,7 @@ lacks() {
 			command -v $program >/dev/null || echo $program
 		done | head -n 1
 		;;
+	patroni) [ -x /usr/bin/patroni ] || echo patroni ;;
 	esac
 }
 
@@ -398,7 +404,7 @@ add_layer() {
 	local name
 	case $1 in
 	format | includes | unit | sim | makefile | package) add_job patient 1 "test_$1" ;;
-	regress | isolation | monitoring) add_job servers 1 "test_$1" ;;
+	regress | isolation | monitoring | patroni) add_job servers 1 "test_$1" ;;
 	chaos) add_job servers $((slots < 2 ? slots : 2)) test_chaos ;;
 	tap)
 		for name in $(tap_names); do
@@ -472,10 +478,10 @@ main() {
 	choose_user
 	prepare_work_dir
 	trap interrupt INT TERM
-	case $layers in *makefile* | *regress* | *isolation* | *tap* | *chaos* | *tls* | *monitoring*) build ;; esac
+	case $layers in *makefile* | *regress* | *isolation* | *tap* | *chaos* | *tls* | *monitoring* | *patroni*) build ;; esac
 	for layer in $layers; do
 		case $layer in
-		makefile | regress | isolation | tap | chaos | tls | monitoring) [ -z "${has_run[build]:-}" ] || continue ;;
+		makefile | regress | isolation | tap | chaos | tls | monitoring | patroni) [ -z "${has_run[build]:-}" ] || continue ;;
 		esac
 		missing=$(lacks "$layer")
 		if [ -n "$missing" ]; then

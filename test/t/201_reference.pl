@@ -103,6 +103,32 @@ foreach my $name (Document::all())
 	is("@gone", '', "$name: files that it names");
 }
 
+# Every block of shell commands is part of a procedure that a test runs, or a test
+# takes all of the page.
+my (%procedures, %is_whole);
+foreach my $test (Document::files('test/t/*.pl'), Document::files('test/*.pl'))
+{
+	my $text = slurp_file($test);
+
+	$procedures{$1}{$2} = 1
+	  while $text =~ /Procedure->new\('([^']+)',\s*'([^']+)'/g;
+	$is_whole{$1} = 1
+	  if $text =~ /->blocks\('sh'\)/ && $text =~ /Document->new\('([^']+)'\)/;
+}
+foreach my $name (Document::all())
+{
+	my $page = Document->new($name);
+	my $tested = $is_whole{$name} ? $page->blocks('sh') : 0;
+
+	foreach my $heading (sort keys %{ $procedures{$name} })
+	{
+		my $section = $page->section($heading);
+		ok($section, "$name has the procedure \"$heading\"") or next;
+		$tested += $section->blocks('sh');
+	}
+	is($tested, scalar $page->blocks('sh'), "$name: a test runs all shell commands");
+}
+
 sub link_is_good
 {
 	my ($file, $anchor) = @_;
