@@ -168,7 +168,13 @@ note_result() {
 # Counts one test program.  Arguments: layer/name, exit status, cases that
 # passed, cases that failed, seconds, log.
 count() {
-	local name=$1 status=$2 good=${3:-0} bad=${4:-0} seconds=$5 log=$6
+	local name=$1 status=$2 good=${3:-0} bad=${4:-0} seconds=$5 log=$6 reason
+	reason=$(sed -n 's/^1\.\.0 # SKIP //p' "$log" 2>/dev/null)
+	if [ "$status" = 0 ] && [ -n "$reason" ]; then
+		has_run[${name%%/*}]=skipped
+		say "$name: skipped: $reason"
+		return
+	fi
 	# A program that died, or ran nothing, has failed even if no case says so.
 	if [ "$bad" = 0 ] && { [ "$status" != 0 ] || [ "$good" = 0 ]; }; then
 		bad=1
