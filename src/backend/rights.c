@@ -12,8 +12,8 @@
  * invalidations to all backends when a transaction commits, also on standbys.
  *
  * Roles are stored by name, as in pg_hba.conf, and looked up at each check.  So a
- * dump is restored before its roles exist, and a name that is no role is granted
- * what it says, but to no role at all.
+ * dump can be restored before its roles exist.  As long as a name is no role, its
+ * grants allow nothing, but their prefixes decide.
  *
  * The table is looked up through the extension that it belongs to: a user can make
  * another one of that name, but not a member of the extension.
