@@ -132,24 +132,13 @@ purge_packages() {
 	! find "$chroot/usr" -name '*zklock*' | grep . || die "something is left"
 }
 
-cleanup() {
-	local status=$?
-	trap - EXIT
-	trap '' INT TERM
-	set +e
-	close_chroot
-	rm -rf "$work"
-	exit "$status"
-}
-
 main() {
 	local missing
 	missing=$(lacks | paste -s -d ' ')
 	[ -z "$missing" ] || die "there is no $missing"
 	choose_user
 	make_work_dir package
-	trap cleanup EXIT
-	trap 'exit 130' INT TERM
+	clean_up_at_exit
 	prepare_sources
 	step "debian/control is made" write_control
 	step "the packages are built" build_packages
@@ -167,5 +156,5 @@ main() {
 	echo "1..$number"
 }
 
-main
-exit
+# One line, so that the file can be edited during a run: see test.sh
+main; exit
