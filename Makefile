@@ -23,12 +23,12 @@ SESSION_LIBS = -lzookeeper_st
 
 # TLS to ZooKeeper needs OpenSSL; "make WITHOUT_OPENSSL=1" leaves it out.
 ifndef WITHOUT_OPENSSL
-OPENSSL = -DZKLOCK_OPENSSL
-OPENSSL_CFLAGS := $(shell pkg-config --cflags openssl)
+TLS_CPPFLAGS = -DZKLOCK_OPENSSL
+TLS_CFLAGS := $(shell pkg-config --cflags openssl)
 SESSION_LIBS += $(shell pkg-config --libs openssl)
 endif
 
-PG_CPPFLAGS = -I$(srcdir)/src $(OPENSSL)
+PG_CPPFLAGS = -I$(srcdir)/src $(TLS_CPPFLAGS)
 # What is not meant for PostgreSQL stays out of its namespace: from 16 on PGXS
 # sees to that, 15 leaves it to us (see ZKL_FUNCTION in compat.h).
 PG_CFLAGS = -fvisibility=hidden -MMD -MP
@@ -84,7 +84,7 @@ $(SESSION): $(SESSION_OBJS) src/wire/wire.o
 # Without the server's headers, so that it cannot come to depend on them
 SESSION_CPPFLAGS = $(filter-out -I$(includedir_server) -I$(includedir_internal),$(CPPFLAGS))
 $(SESSION_OBJS): %.o: %.c
-	$(CC) $(CFLAGS) $(SESSION_CPPFLAGS) $(OPENSSL_CFLAGS) -c -o $@ $<
+	$(CC) $(CFLAGS) $(SESSION_CPPFLAGS) $(TLS_CFLAGS) -c -o $@ $<
 
 # The compiler notes which headers each object needs.
 -include $(OBJS:.o=.d) $(SESSION_OBJS:.o=.d)
