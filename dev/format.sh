@@ -110,7 +110,8 @@ format_perl() {
 }
 
 check_shell() {
-	sources '*.sh' run | xargs shellcheck
+	# Newer versions ask for the callers of functions that are passed by name.
+	sources '*.sh' run | xargs shellcheck --exclude=SC2317,SC2329
 }
 
 report "layout of C" pg_bsd_indent '2\.1\.1' format_c
