@@ -71,7 +71,7 @@ run_tests() {
 		failures=$((failures + 1))
 	fi
 	if [ "$failures" != 0 ]; then
-		tail -n 60 "$log"
+		sed -n '/ FAILED /p; /^---- /,$p' "$log"
 		failed=yes
 	fi
 }
