@@ -3,8 +3,7 @@
  *	  The set-returning function zk_healthcheck(): what an operator would look at,
  *	  with a verdict.
  *
- * Owns what counts as healthy.  Run by backends.  Takes no locks but, through
- * slot.h and status.h, those of what it copies, one at a time.
+ * Owns what counts as healthy.  Run by backends.  Takes no locks.
  *
  * Must not know how any of it comes about.
  *

@@ -2,8 +2,7 @@
  * versionfuncs.c
  *	  The SQL-callable function that tells the versions of zklock's parts.
  *
- * Owns nothing.  Run by backends.  Takes no locks but, through status.h, the one
- * of the worker's status.
+ * Owns nothing.  Run by backends.  Takes no locks.
  */
 #include "postgres.h"
 

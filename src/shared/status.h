@@ -31,9 +31,8 @@ typedef enum ZklErrorKind
 #define ZKL_ERROR_KINDS		4
 
 /*
- * What the worker tells about itself; it alone writes, under ctl_lock, and
- * everybody may read under ctl_lock shared.  The session's identity is here so
- * that a restarted worker can attach to it again.
+ * What the worker tells about itself.  Only the worker writes; backends copy.
+ * The session's identity is here so that a restarted worker can attach to it again.
  */
 typedef struct ZklStatus
 {
@@ -81,7 +80,7 @@ extern uint32 zkl_status_timeout_ms(void);
 extern void zkl_status_copy(ZklStatus *copy);
 
 /*
- * Changes the status under ctl_lock: lock, change what it returns, unlock.
+ * Around each change of what the first one returns.  Backends wait for its end.
  * A worker that ends sets worker_pid to 0, worker_procno to ZKL_PROCNO_NONE.
  */
 extern ZklStatus *zkl_status_begin(void);

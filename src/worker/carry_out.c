@@ -3,8 +3,8 @@
  *	  From the core to the slots and the link: carries out the core's actions.
  *
  * Owns the published transaction id and counters.  Runs in the worker only.
- * Takes the slots' mutexes and ctl_lock through slot.h and status.h, one at a
- * time.  It decides nothing about locks.
+ * Takes the slots' mutexes through slot.h, one at a time.  It decides nothing
+ * about locks.
  */
 #include "postgres.h"
 

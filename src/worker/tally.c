@@ -3,7 +3,7 @@
  *	  What a request for a lock has to add to the statistics.
  *
  * Owns what counts as an acquire, a wait, a timeout, a denial and a loss.  Runs
- * in the worker only.  Takes the lock of the table through lockstats.h.
+ * in the worker only.  Takes no locks.
  *
  * Must not know how the statistics are kept.
  *
