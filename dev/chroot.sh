@@ -5,8 +5,8 @@
 # uses, and kept in $chroots.  A script works in a copy of it, which is removed
 # with all that was mounted there.  Downloaded packages are kept, too.
 #
-# ZKLOCK_APT_OPTIONS is for apt-get update.  A mirror that is not up to date may
-# need "-o Acquire::Check-Valid-Until=false".
+# ZKLOCK_APT_CONF has lines for apt.conf there.  A mirror that is not up to date
+# may need 'Acquire::Check-Valid-Until "false";'.
 
 chroots=${ZKLOCK_CHROOTS:-/var/cache/zklock}
 chroot=	# the copy
@@ -70,6 +70,7 @@ open_chroot() {
 	chmod 755 "$chroot"
 	cp -a --reflink=auto "$chroots/$release/." "$chroot/"
 	cp /etc/resolv.conf "$chroot/etc/resolv.conf"
+	echo "${ZKLOCK_APT_CONF:-}" >"$chroot/etc/apt/apt.conf.d/zklock"
 	add_release "$release"
 	if [ "$1" = experimental ]; then
 		add_release experimental
@@ -80,8 +81,7 @@ open_chroot() {
 	mount -t tmpfs -o mode=1777 tmpfs "$chroot/dev/shm"
 	mkdir -p "$chroot/var/cache/apt/archives"
 	mount --bind "$chroots/packages-$release" "$chroot/var/cache/apt/archives"
-	# shellcheck disable=SC2086
-	in_chroot apt-get -q ${ZKLOCK_APT_OPTIONS:-} update
+	in_chroot apt-get -q update
 }
 
 # Runs a command there, with nothing of this environment.
@@ -105,4 +105,20 @@ close_chroot() {
 	umount "$chroot/var/cache/apt/archives" "$chroot/dev/shm" "$chroot/proc" || return 1
 	rm -rf --one-file-system "$chroot"
 	chroot=
+}
+
+# Removes the copy and $work when the script ends, however it does.
+clean_up_at_exit() {
+	trap clean_up EXIT
+	trap 'exit 130' INT TERM
+}
+
+clean_up() {
+	local status=$?
+	trap - EXIT
+	trap '' INT TERM
+	set +e
+	close_chroot
+	rm -rf "${work:?}"
+	exit "$status"
 }

@@ -48,8 +48,7 @@ install_zookeeper() {
 	add_release "$release"
 	printf 'Package: *\nPin: release n=%s*\nPin-Priority: 1\n' "$release" \
 		>"$chroot/etc/apt/preferences.d/$release"
-	# shellcheck disable=SC2086
-	in_chroot apt-get -q ${ZKLOCK_APT_OPTIONS:-} update
+	in_chroot apt-get -q update
 	install_in_chroot "zookeeper/$release" "libzookeeper-java/$release"
 }
 
@@ -72,7 +71,7 @@ run_tests() {
 		failures=$((failures + 1))
 	fi
 	if [ "$failures" != 0 ]; then
-		tail -n 60 "$log"
+		sed -n '/ FAILED /p; /^---- /,$p' "$log"
 		failed=yes
 	fi
 }
@@ -116,28 +115,17 @@ $passed | $failures |"
 	close_chroot
 }
 
-cleanup() {
-	local status=$?
-	trap - EXIT
-	trap '' INT TERM
-	set +e
-	close_chroot
-	rm -rf "$work"
-	exit "$status"
-}
-
 main() {
 	local combination missing
 	missing=$(chroot_lacks | paste -s -d ' ')
 	[ -z "$missing" ] || die "there is no $missing"
 	run_user=root
-	trap cleanup EXIT
-	trap 'exit 130' INT TERM
+	clean_up_at_exit
 	for combination in $combinations; do
 		run_combination
 	done
 	[ $failed = no ]
 }
 
-main
-exit
+# One line, so that the file can be edited during a run: see test.sh
+main; exit

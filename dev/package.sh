@@ -8,8 +8,8 @@
 # They are built for this machine's release, and for all versions of PostgreSQL
 # of it that zklock supports.  lintian has nothing to say against them.  They are
 # installed into a clean copy of the release, see chroot.sh, where the tests of
-# debian/tests run: SQL on a running server, and dev/demo.sh.  As root;
-# "dev/setup.sh package" installs what it needs.
+# debian/tests run: SQL on a running server, and dev/demo.sh.  The RPM is built,
+# and that is all.  As root; "dev/setup.sh package" installs what it needs.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=dev/lib.sh
@@ -20,7 +20,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 lacks() {
 	local command
 	chroot_lacks
-	for command in dpkg-buildpackage dh lintian pg_buildext; do
+	for command in dpkg-buildpackage dh lintian pg_buildext rpmbuild; do
 		command -v $command >/dev/null || echo "$command"
 	done
 	[ -e /usr/share/postgresql-common/pgxs_debian_control.mk ] || echo "postgresql-server-dev-all"
@@ -93,6 +93,31 @@ hardened() {
 	done
 }
 
+# Builds the RPM for this PostgreSQL, as if it were in the folders that the spec
+# expects.  Whether all that is installed is packaged is for rpmbuild to say.
+build_rpm() {
+	local system major top=$work/rpm
+	system=$(find_pg_config)
+	major=$("$system" --version | sed 's/[^0-9]*\([0-9]*\).*/\1/')
+	as_user "$work" mkdir -p rpm/SOURCES
+	cp "$work/zklock_$version.orig.tar.gz" "$top/SOURCES/zklock-$version.tar.gz"
+	cat >"$top/pg_config" <<-EOF
+		#!/bin/sh
+		case \$1 in
+		--bindir | --pkglibdir | --sharedir | --docdir)
+			dir=\${1#--}
+			dir=\${dir#pkg}
+			echo /usr/pgsql-$major/\${dir%dir}
+			;;
+		*) exec $system "\$@" ;;
+		esac
+	EOF
+	chmod 755 "$top/pg_config"
+	as_user "$top" rpmbuild -bb --nodeps --define "_topdir $top" --define "_tmppath $top" \
+		--define "pgversion $major" --define "pgconfig $top/pg_config" "$sources/rpm/zklock.spec"
+	rpm -qp --requires "$top"/RPMS/*/*.rpm | grep libzookeeper_st
+}
+
 install_packages() {
 	mkdir "$chroot/packages"
 	cp "$work"/postgresql-*-zklock_*.deb "$chroot/packages/"
@@ -132,24 +157,13 @@ purge_packages() {
 	! find "$chroot/usr" -name '*zklock*' | grep . || die "something is left"
 }
 
-cleanup() {
-	local status=$?
-	trap - EXIT
-	trap '' INT TERM
-	set +e
-	close_chroot
-	rm -rf "$work"
-	exit "$status"
-}
-
 main() {
 	local missing
 	missing=$(lacks | paste -s -d ' ')
 	[ -z "$missing" ] || die "there is no $missing"
 	choose_user
 	make_work_dir package
-	trap cleanup EXIT
-	trap 'exit 130' INT TERM
+	clean_up_at_exit
 	prepare_sources
 	step "debian/control is made" write_control
 	step "the packages are built" build_packages
@@ -159,6 +173,7 @@ main() {
 	fi
 	step "the session program is hardened" hardened
 	step "lintian is content" run_lintian
+	step "the RPM is built" build_rpm
 	open_chroot "$(this_release)" >"$work/log" 2>&1 || die "no folder with a release: $(tail -n 5 "$work/log")"
 	step "they can be installed" install_packages
 	step "their SQL tests succeed on a running server" run_test installcheck postgres
@@ -167,5 +182,5 @@ main() {
 	echo "1..$number"
 }
 
-main
-exit
+# One line, so that the file can be edited during a run: see test.sh
+main; exit

@@ -6,6 +6,9 @@
 #	dev/setup.sh          to build and to test
 #	dev/setup.sh bench    for "make bench", too: gnuplot
 #	dev/setup.sh package  for dev/package.sh and dev/matrix.sh, too
+#	dev/setup.sh monitoring	for "dev/test.sh monitoring", too: Prometheus.  Its
+#	                      packages start servers, unless the system forbids it.
+#	dev/setup.sh patroni  for "dev/test.sh patroni", too: Patroni
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=dev/lib.sh
@@ -51,7 +54,9 @@ common_if_known=(pg-bsd-indent)
 
 case "${1:-}" in
 bench) common+=(gnuplot-nox iproute2) ;;
-package) common+=(debhelper debootstrap lintian postgresql-server-dev-all) ;;
+patroni) common+=(patroni python3-yaml) ;;
+package) common+=(debhelper debootstrap lintian postgresql-server-dev-all rpm) ;;
+monitoring) common+=(prometheus prometheus-postgres-exporter) ;;
 esac
 
 known_of() {

@@ -359,7 +359,10 @@ CREATE TYPE zk_lock_row AS (
 	requested_at timestamptz,
 	granted_at timestamptz,
 	znode text,
-	revoked boolean);
+	revoked boolean,
+	datname text,
+	usename text,
+	application_name text);
 COMMENT ON TYPE zk_lock_row IS
 'row of the view zk_locks';
 
@@ -368,7 +371,7 @@ RETURNS SETOF zk_lock_row
 AS 'MODULE_PATHNAME', 'zkl_sql_locks'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_get_locks() IS
-'rows of the view zk_locks: path, mode, lifetime, granted, state, pid, fencing_token, holds, requested_at, granted_at, znode, revoked';
+'rows of the view zk_locks: path, mode, lifetime, granted, state, pid, fencing_token, holds, requested_at, granted_at, znode, revoked, datname, usename, application_name';
 
 CREATE TYPE zk_status_row AS (
 	state text,
@@ -393,6 +396,14 @@ CREATE TYPE zk_status_row AS (
 	draining boolean,
 	stats_reset timestamptz,
 	stats_evicted bigint,
+	connected_since timestamptz,
+	worker_starts bigint,
+	lapses bigint,
+	locks_lost bigint,
+	connection_errors bigint,
+	answer_errors bigint,
+	process_errors bigint,
+	settings_errors bigint,
 	deadlocks bigint,
 	deadlock_checks bigint,
 	given_up_checks bigint,
@@ -406,7 +417,7 @@ AS 'MODULE_PATHNAME', 'zkl_sql_status'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
 ROWS 1;
 COMMENT ON FUNCTION zk_get_status() IS
-'row of the view zk_status: state, server, session_id, session_timeout, lease_remaining, worker_pid, session_pid, locks_held, waiting, connects, sessions_lost, batches, operations, listings, creates, continuity, watches, last_error, last_error_at, draining, stats_reset, stats_evicted, deadlocks, deadlock_checks, given_up_checks, unpublished_waits';
+'row of the view zk_status: state, server, session_id, session_timeout, lease_remaining, worker_pid, session_pid, locks_held, waiting, connects, sessions_lost, batches, operations, listings, creates, continuity, watches, last_error, last_error_at, draining, stats_reset, stats_evicted, connected_since, worker_starts, lapses, locks_lost, connection_errors, answer_errors, process_errors, settings_errors, deadlocks, deadlock_checks, given_up_checks, unpublished_waits';
 
 CREATE TYPE zk_stat_lock_row AS (
 	path text,
@@ -509,6 +520,58 @@ AS 'MODULE_PATHNAME', 'zkl_sql_blocking'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_blocking(integer) IS
 'what one session of this server, given by its process ID, waits for: path, mode, pid, since, blocking_server, blocking_pid, blocking_usename, blocking_application_name, blocking_znode, holds';
+CREATE TYPE zk_fleet_lock_row AS (
+	path text,
+	mode text,
+	dialect text,
+	"position" integer,
+	granted boolean,
+	server text,
+	database text,
+	pid integer,
+	usename text,
+	application_name text,
+	znode text,
+	session_id text,
+	created_at timestamptz,
+	error text);
+COMMENT ON TYPE zk_fleet_lock_row IS
+'row of zk_fleet_locks()';
+COMMENT ON COLUMN zk_fleet_lock_row.path IS
+'name of the lock, or null if the role may not see it';
+COMMENT ON COLUMN zk_fleet_lock_row.mode IS
+'exclusive, shared, lease, leader or member; null for a directory that cannot be read';
+COMMENT ON COLUMN zk_fleet_lock_row.dialect IS
+'curator_rw, curator_mutex or kazoo; curator for what has no other dialect';
+COMMENT ON COLUMN zk_fleet_lock_row."position" IS
+'place in the queue of the lock, from 1 on';
+COMMENT ON COLUMN zk_fleet_lock_row.granted IS
+'whether the entry holds the lock, by the entries ahead';
+COMMENT ON COLUMN zk_fleet_lock_row.server IS
+'name of the PostgreSQL server, or what another client wrote into the znode, or null';
+COMMENT ON COLUMN zk_fleet_lock_row.database IS
+'database of the session, or null';
+COMMENT ON COLUMN zk_fleet_lock_row.pid IS
+'process ID of the session on its server, or null';
+COMMENT ON COLUMN zk_fleet_lock_row.usename IS
+'user name of the session, or null';
+COMMENT ON COLUMN zk_fleet_lock_row.application_name IS
+'application name of the session, or null';
+COMMENT ON COLUMN zk_fleet_lock_row.znode IS
+'path of the znode in ZooKeeper, or null if the role may not see it';
+COMMENT ON COLUMN zk_fleet_lock_row.session_id IS
+'ID of the ZooKeeper session that owns the znode, or null';
+COMMENT ON COLUMN zk_fleet_lock_row.created_at IS
+'time at which the znode was created, by the clock of ZooKeeper, or null';
+COMMENT ON COLUMN zk_fleet_lock_row.error IS
+'why the znode, or what is below the path, cannot be read, or null';
+
+CREATE FUNCTION zk_fleet_locks(prefix text DEFAULT '/')
+RETURNS SETOF zk_fleet_lock_row
+AS 'MODULE_PATHNAME', 'zkl_sql_fleet_locks'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_fleet_locks(text) IS
+'holders and waiters of all locks below a path, of all servers and clients: path, mode, dialect, position, granted, server, database, pid, usename, application_name, znode, session_id, created_at, error';
 
 CREATE TYPE zk_leader_row AS (
 	id text,
@@ -578,7 +641,7 @@ CREATE FUNCTION zk_healthcheck(
 RETURNS SETOF record
 AS 'MODULE_PATHNAME', 'zkl_sql_healthcheck'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
-ROWS 13;
+ROWS 15;
 COMMENT ON FUNCTION zk_healthcheck() IS
 'what an operator would look at: check_name, ok (null: cannot be known now), detail (what was found)';
 
@@ -597,7 +660,7 @@ COMMENT ON COLUMN zk_locks.granted IS
 COMMENT ON COLUMN zk_locks.state IS
 'waiting, granted, unconfirmed (the lease of this server has ended), lost, denied, failed, kept (by at_least) or releasing';
 COMMENT ON COLUMN zk_locks.pid IS
-'process ID of the session';
+'process ID of the session, or null if it has released the lock';
 COMMENT ON COLUMN zk_locks.fencing_token IS
 'fencing token of the grant, or null';
 COMMENT ON COLUMN zk_locks.holds IS
@@ -610,6 +673,12 @@ COMMENT ON COLUMN zk_locks.znode IS
 'path of the znode in ZooKeeper, or null';
 COMMENT ON COLUMN zk_locks.revoked IS
 'true if zk_revoke(), zk_drain() or another client has asked the holder to release the lock';
+COMMENT ON COLUMN zk_locks.datname IS
+'database of the session, or null if it has released the lock';
+COMMENT ON COLUMN zk_locks.usename IS
+'user name of the session, or null if it has released the lock';
+COMMENT ON COLUMN zk_locks.application_name IS
+'application name of the session at the time of the request, or null';
 
 CREATE VIEW zk_status AS SELECT * FROM zk_get_status();
 
@@ -638,13 +707,13 @@ COMMENT ON COLUMN zk_status.connects IS
 COMMENT ON COLUMN zk_status.sessions_lost IS
 'number of ZooKeeper sessions lost since the server started';
 COMMENT ON COLUMN zk_status.batches IS
-'number of transactions sent to ZooKeeper since the worker started';
+'number of transactions sent to ZooKeeper since the server started';
 COMMENT ON COLUMN zk_status.operations IS
-'number of requests of all kinds sent to ZooKeeper since the worker started';
+'number of requests of all kinds sent to ZooKeeper since the server started';
 COMMENT ON COLUMN zk_status.listings IS
-'number of listings of directories since the worker started';
+'number of listings of directories since the server started';
 COMMENT ON COLUMN zk_status.creates IS
-'number of znodes created for requests since the worker started';
+'number of znodes created for requests since the server started';
 COMMENT ON COLUMN zk_status.continuity IS
 'share of these znodes, from 0 to 1, that needed no listing, or null';
 COMMENT ON COLUMN zk_status.watches IS
@@ -659,6 +728,22 @@ COMMENT ON COLUMN zk_status.stats_reset IS
 'time since which zk_stat_locks counts';
 COMMENT ON COLUMN zk_status.stats_evicted IS
 'number of names that made room for others in zk_stat_locks since then';
+COMMENT ON COLUMN zk_status.connected_since IS
+'time at which ZooKeeper confirmed the connection in use, or null';
+COMMENT ON COLUMN zk_status.worker_starts IS
+'number of times that the zklock worker was started since the server started';
+COMMENT ON COLUMN zk_status.lapses IS
+'number of times that the lease ended while locks were held since the server started';
+COMMENT ON COLUMN zk_status.locks_lost IS
+'number of locks that sessions lost since the server started';
+COMMENT ON COLUMN zk_status.connection_errors IS
+'number of connections that failed or broke since the server started';
+COMMENT ON COLUMN zk_status.answer_errors IS
+'number of answers of ZooKeeper that ended a connection since the server started';
+COMMENT ON COLUMN zk_status.process_errors IS
+'number of times that zklock_session ended unexpectedly or did not start since the server started';
+COMMENT ON COLUMN zk_status.settings_errors IS
+'number of attempts to connect that credentials or certificates prevented since the server started';
 COMMENT ON COLUMN zk_status.deadlocks IS
 'number of deadlocks over servers that ended with an error here, since the worker started';
 COMMENT ON COLUMN zk_status.deadlock_checks IS
@@ -796,11 +881,11 @@ COMMENT ON COLUMN zk_drain_row.lifetime IS
 COMMENT ON COLUMN zk_drain_row.state IS
 'state of the request, as zk_locks shows it';
 COMMENT ON COLUMN zk_drain_row.pid IS
-'process ID of the session';
+'process ID of the session, or null if it has released the lock';
 COMMENT ON COLUMN zk_drain_row.usename IS
-'user name of the session';
+'user name of the session, or null if it has released the lock';
 COMMENT ON COLUMN zk_drain_row.database IS
-'database of the session';
+'database of the session, or null if it has released the lock';
 COMMENT ON COLUMN zk_drain_row.application_name IS
 'application name of the session, or null';
 COMMENT ON COLUMN zk_drain_row.granted_at IS
@@ -837,6 +922,74 @@ AS 'MODULE_PATHNAME', 'zkl_sql_dump'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_dump() IS
 'what the zklock worker of this server knows, lock by lock: path (null: the server itself), item (what the line is about), pid (of the backend), state (in words and key=value pairs)';
+
+--
+-- Rights by prefix.  The rows are the user's: pg_dump dumps them.  Roles are
+-- stored by name, so that the rows can be restored before the roles are there.
+--
+CREATE TABLE zk_rights (
+	prefix text COLLATE "C" NOT NULL,
+	role name NOT NULL,
+	privilege text COLLATE "C" NOT NULL,
+	PRIMARY KEY (prefix, role, privilege),
+	CHECK (prefix = '/' OR prefix ~ '^(/[^/]+)+$'),
+	CHECK (privilege IN ('lock', 'shared', 'once', 'lead', 'semaphore',
+		'barrier', 'keep', 'revoke', 'look')));
+COMMENT ON TABLE zk_rights IS
+'what zk_grant() has granted: a row for each privilege';
+COMMENT ON COLUMN zk_rights.prefix IS
+'first parts of names of locks, or / for all names';
+COMMENT ON COLUMN zk_rights.role IS
+'name of the role, or public';
+COMMENT ON COLUMN zk_rights.privilege IS
+'lock, shared, once, lead, semaphore, barrier, keep, revoke or look';
+
+SELECT pg_catalog.pg_extension_config_dump('zk_rights', '');
+
+CREATE FUNCTION zk_rights_changed()
+RETURNS trigger
+AS 'MODULE_PATHNAME', 'zkl_sql_rights_changed'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_rights_changed() IS
+'trigger of zk_rights: tells all sessions that rights have changed';
+
+-- Logical replication fires only the triggers of rows, and those that are
+-- enabled always.
+CREATE TRIGGER rows_changed AFTER INSERT OR UPDATE OR DELETE ON zk_rights
+	FOR EACH ROW EXECUTE FUNCTION zk_rights_changed();
+CREATE TRIGGER truncated AFTER TRUNCATE ON zk_rights
+	FOR EACH STATEMENT EXECUTE FUNCTION zk_rights_changed();
+ALTER TABLE zk_rights ENABLE ALWAYS TRIGGER rows_changed;
+ALTER TABLE zk_rights ENABLE ALWAYS TRIGGER truncated;
+
+CREATE VIEW zk_grants AS
+	SELECT prefix, role, string_agg(privilege, ', ' ORDER BY privilege) AS privileges
+	FROM zk_rights
+	GROUP BY prefix, role;
+
+COMMENT ON VIEW zk_grants IS
+'which role may do what with the locks below a prefix';
+COMMENT ON COLUMN zk_grants.prefix IS
+'first parts of names of locks, or / for all names';
+COMMENT ON COLUMN zk_grants.role IS
+'name of the role, or public';
+COMMENT ON COLUMN zk_grants.privileges IS
+'what zk_grant() has granted';
+
+CREATE FUNCTION zk_grant(prefix text, role name,
+	privileges text DEFAULT 'lock, shared, once, lead, semaphore, barrier')
+RETURNS void
+AS 'MODULE_PATHNAME', 'zkl_sql_grant'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_grant(text, name, text) IS
+'grant privileges for the locks below a prefix, which other roles then do not have';
+
+CREATE FUNCTION zk_ungrant(prefix text, role name, privileges text DEFAULT 'all')
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'zkl_sql_ungrant'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_ungrant(text, name, text) IS
+'take back what zk_grant() has granted; returns whether any of it was granted';
 
 --
 -- Only superusers can call these functions, until they grant them to others.
@@ -891,6 +1044,7 @@ REVOKE ALL ON FUNCTION
 	zk_version(),
 	zk_healthcheck(),
 	zk_queue(text),
+	zk_fleet_locks(text),
 	zk_leader(text),
 	zk_revoke(text),
 	zk_break_lock(text),
@@ -898,18 +1052,23 @@ REVOKE ALL ON FUNCTION
 	zk_drain(interval),
 	zk_undrain(),
 	zk_set_dialects(text),
-	zk_dump()
+	zk_dump(),
+	zk_rights_changed(),
+	zk_grant(text, name, text),
+	zk_ungrant(text, name, text)
 FROM PUBLIC;
 
-REVOKE ALL ON zk_locks, zk_status, zk_servers, zk_stat_locks, zk_lock_waits
+REVOKE ALL ON zk_locks, zk_status, zk_servers, zk_stat_locks, zk_lock_waits,
+	zk_rights, zk_grants
 FROM PUBLIC;
 
 GRANT EXECUTE ON FUNCTION
 	zk_get_locks(), zk_get_status(), zk_get_servers(), zk_get_stat_locks(),
 	zk_get_lock_waits(), zk_blocking(integer),
-	zk_queue(text), zk_leader(text), zk_once_history(text), zk_version(),
-	zk_healthcheck()
+	zk_queue(text), zk_fleet_locks(text), zk_leader(text), zk_once_history(text),
+	zk_version(), zk_healthcheck()
 TO pg_monitor;
 
-GRANT SELECT ON zk_locks, zk_status, zk_servers, zk_stat_locks, zk_lock_waits
+GRANT SELECT ON zk_locks, zk_status, zk_servers, zk_stat_locks, zk_lock_waits,
+	zk_grants
 TO pg_monitor;

@@ -1,6 +1,7 @@
 /*
  * module.c
- *	  Loading: settings, shared memory, hooks, and the worker's registration.
+ *	  Loading: settings, shared memory, hooks, the session process's program, and
+ *	  the worker's registration.
  *
  * Run by the postmaster while it preloads libraries, and once in each process
  * that loads the library otherwise (CREATE EXTENSION on a server that does not
@@ -18,6 +19,7 @@
 #include "shared/loaded.h"
 #include "shared/settings.h"
 #include "utils/varlena.h"
+#include "worker/program.h"
 
 PG_MODULE_MAGIC;
 
@@ -92,6 +94,8 @@ _PG_init(void)
 	zkl_settings_define();
 	zkl_control_request();
 	zkl_lifetime_init();
-	if (!IsBinaryUpgrade)
-		register_worker();
+	if (IsBinaryUpgrade)
+		return;
+	zkl_program_open();
+	register_worker();
 }

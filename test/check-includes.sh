@@ -14,7 +14,7 @@ folders='
 .          functions recipes backend worker shared znode
 functions  recipes backend shared znode wire/version.h
 recipes    backend shared znode
-backend    shared znode
+backend    shared znode wire/version.h
 worker     shared wire znode core/manager.h core/queue.h
 shared     znode
 core       znode

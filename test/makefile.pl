@@ -182,6 +182,8 @@ ok(-e "$clean/$meta->{provides}{zklock}{$_}", "META.json: $_ exists")
   foreach qw(file docfile);
 is($meta->{provides}{zklock}{file},
 	"sql/zklock--$default.sql", 'it names the script of the default version');
+like(slurp_file("$clean/src/wire/version.h"),
+	qr/^#define ZKL_SCRIPT\s+"\Q$default\E"$/m, 'the library knows that version');
 is($meta->{provides}{zklock}{version}, $version, 'one version in META.json');
 like(slurp_file("$clean/CHANGELOG.md"),
 	qr/^## \[\Q$version\E\] /m, 'the CHANGELOG has it, too');

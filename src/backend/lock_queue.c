@@ -57,6 +57,7 @@ zkl_lock_queue_break(const ZklTarget *lock)
 	ZklSlot		answer;
 
 	zkl_wait_begin_answer(&at, ZKL_FOREVER, ZKL_FOREVER, true);
+	at.at_gate = false;			/* it takes nothing */
 	zkl_wait_for_answer(lock, ZKL_KIND_BREAK, DSM_HANDLE_INVALID,
 						break_context, &at, &answer);
 	if (answer.s_state == ZKL_SLOT_FAILED)

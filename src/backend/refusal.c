@@ -93,6 +93,15 @@ find_answer(int32 rc)
 	return &unknown_answer;
 }
 
+char *
+zkl_refusal_answer_text(int32 zkrc)
+{
+	const ZkAnswer *answer = find_answer(zkrc);
+
+	return psprintf("ZooKeeper answered %s (%d).  %s",
+					answer->name, zkrc, answer->detail);
+}
+
 void
 zkl_refusal_raise_zookeeper(const char *message, const char *name, int32 zkrc)
 {
@@ -101,8 +110,7 @@ zkl_refusal_raise_zookeeper(const char *message, const char *name, int32 zkrc)
 	ereport(ERROR,
 			(errcode(answer->sqlstate),
 			 errmsg(message, name),
-			 errdetail("ZooKeeper answered %s (%d).  %s",
-					   answer->name, zkrc, answer->detail),
+			 errdetail("%s", zkl_refusal_answer_text(zkrc)),
 			 answer->hint ? errhint("%s", answer->hint) : 0));
 }
 

@@ -13,6 +13,9 @@
 pg_noreturn extern void zkl_refusal_raise_failed(const char *name, ZklError error,
 												 int32 zkrc);
 
+/* What ZooKeeper's result code means, as full sentences; palloc'd */
+extern char *zkl_refusal_answer_text(int32 zkrc);
+
 /*
  * Raises the error that ZooKeeper's answer calls for; "message" has one %s, for
  * the name.

@@ -21,6 +21,7 @@
 
 #include "backend/refusal.h"
 #include "backend/request.h"
+#include "backend/script.h"
 #include "backend/slot.h"
 #include "backend/text.h"
 #include "commands/dbcommands.h"
@@ -206,7 +207,10 @@ zkl_request_claim(const ZklTarget *target, ZklSlotKind kind)
 
 	zkl_loaded_check_worker();
 	if (kind == ZKL_KIND_LOCK)
+	{
+		zkl_script_check();
 		zkl_refusal_check_gate(true);
+	}
 	become_owner();
 	make_room_under_way();
 	identify(&who);

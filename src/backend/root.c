@@ -3,8 +3,8 @@
  *	  Refuses requests for locks whose dialect differs on this server from that
  *	  of the root.
  *
- * Owns nothing: the worker tells what the root has.  Run by backends.  Takes
- * ctl_lock and, through slot.h, the slots' mutexes, one at a time.
+ * Owns nothing: the worker tells what the root has.  Run by backends.  Takes no
+ * locks but, through slot.h, the slots' mutexes, one at a time.
  *
  * Must not know how the dialects of the root are changed.
  *

@@ -4,6 +4,9 @@
  *
  * Owns nothing.  Run by backends.  Takes no locks.  Must not know what is done
  * with a lock.
+ *
+ * All names that SQL gives become targets here.  So here is asked, before anything
+ * is done with a lock, whether the current role may do that.
  */
 #include "postgres.h"
 
@@ -16,7 +19,7 @@
 #include "znode/dialect.h"
 
 static ZklTarget
-make_target(const text *name)
+make_target(const text *name, ZklPrivileges needed)
 {
 	ZklTarget	target;
 
@@ -25,13 +28,14 @@ make_target(const text *name)
 										VARSIZE_ANY_EXHDR(name));
 	target.name = text_to_cstring(name);
 	target.dialect = zkl_dialect_find(zkl_dialects, target.path);
+	zkl_rights_check(target.path, target.name, needed);
 	return target;
 }
 
 ZklTarget
-zkl_target_lock(const text *name)
+zkl_target_lock(const text *name, ZklPrivileges needed)
 {
-	return make_target(name);
+	return make_target(name, needed);
 }
 
 static void
@@ -48,9 +52,10 @@ refuse_longer(const ZklTarget *target, const char *addition)
 }
 
 ZklTarget
-zkl_target_recipe(const text *name, const char *suffix, ZklDialect dialect)
+zkl_target_recipe(const text *name, const char *suffix, ZklDialect dialect,
+				  ZklPrivileges needed)
 {
-	ZklTarget	target = make_target(name);
+	ZklTarget	target = make_target(name, needed);
 
 	refuse_longer(&target, suffix);
 	target.path = psprintf("%s%s", target.path, suffix);
@@ -59,9 +64,10 @@ zkl_target_recipe(const text *name, const char *suffix, ZklDialect dialect)
 }
 
 ZklTarget
-zkl_target_reserved(const text *name, const char *directory)
+zkl_target_reserved(const text *name, const char *directory,
+					ZklPrivileges needed)
 {
-	ZklTarget	target = make_target(name);
+	ZklTarget	target = make_target(name, needed);
 
 	refuse_longer(&target, directory);
 	target.path = psprintf("%s%s", directory, target.path);
@@ -71,13 +77,13 @@ zkl_target_reserved(const text *name, const char *directory)
 }
 
 ZklTarget
-zkl_target_any(const text *name)
+zkl_target_any(const text *name, ZklPrivileges needed)
 {
 	Size		prefix = strlen(ZKL_ONCE_DIRECTORY);
 	char	   *text = text_to_cstring(name);
 
 	if (strncmp(text, ZKL_ONCE_DIRECTORY "/", prefix + 1) != 0)
-		return zkl_target_lock(name);
+		return zkl_target_lock(name, needed);
 	return zkl_target_reserved(cstring_to_text(text + prefix),
-							   ZKL_ONCE_DIRECTORY);
+							   ZKL_ONCE_DIRECTORY, needed);
 }

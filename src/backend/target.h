@@ -5,6 +5,7 @@
 #ifndef ZKL_BACKEND_TARGET_H
 #define ZKL_BACKEND_TARGET_H
 
+#include "backend/rights.h"
 #include "znode/znode.h"
 
 /* The same name is another lock in another dialect. */
@@ -18,28 +19,30 @@ typedef struct ZklTarget
 /*
  * The lock that an SQL function is called with, in the dialect that
  * "zklock.dialects" gives it; its strings are palloc'd.  Error 22023 if the
- * name breaks a rule.
+ * name breaks a rule; 42501 if the current role lacks one of the privileges that
+ * the call needs for that name, as in all functions here.
  */
-extern ZklTarget zkl_target_lock(const text *name);
+extern ZklTarget zkl_target_lock(const text *name, ZklPrivileges needed);
 
 /*
  * What belongs to a recipe of its own dialect: the name with a suffix (empty,
  * or "/" and a segment).  Error 22023 also if both together are too long.
  */
 extern ZklTarget zkl_target_recipe(const text *name, const char *suffix,
-								   ZklDialect dialect);
+								   ZklDialect dialect, ZklPrivileges needed);
 
 /*
  * A lock of our own that belongs to a name, in a place where users cannot have
  * one: the name below a reserved directory, such as "/.once".  Error 22023 also
- * if both together are too long.
+ * if both together are too long.  The name itself is what privileges are for.
  */
-extern ZklTarget zkl_target_reserved(const text *name, const char *directory);
+extern ZklTarget zkl_target_reserved(const text *name, const char *directory,
+									 ZklPrivileges needed);
 
 /*
  * The same as zkl_target_lock, for callers that look at locks or break them: also
  * the name of a lock below ZKL_ONCE_DIRECTORY.
  */
-extern ZklTarget zkl_target_any(const text *name);
+extern ZklTarget zkl_target_any(const text *name, ZklPrivileges needed);
 
 #endif							/* ZKL_BACKEND_TARGET_H */

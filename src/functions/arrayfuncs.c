@@ -68,7 +68,7 @@ length_of(const ArrayType *array)
 }
 
 static Named *
-names_of(ArrayType *array)
+names_of(ArrayType *array, ZklPrivileges needed)
 {
 	Datum	   *elements;
 	bool	   *nulls;
@@ -86,7 +86,7 @@ names_of(ArrayType *array)
 			ereport(ERROR,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 					 errmsg("array of lock names must not contain nulls")));
-		names[i].lock = zkl_target_lock(DatumGetTextPP(elements[i]));
+		names[i].lock = zkl_target_lock(DatumGetTextPP(elements[i]), needed);
 		names[i].position = i;
 	}
 	qsort(names, n, sizeof(Named), compare_named);
@@ -120,7 +120,7 @@ acquire_all(FunctionCallInfo fcinfo, bool is_try, ZklLockMode mode,
 	zkl_loaded_check();
 	*n = length_of(array);
 	zkl_quota_check_number(*n);
-	names = names_of(array);
+	names = names_of(array, zkl_acquire_privilege(mode));
 	timeout_ms = zkl_duration_timeout_ms(fcinfo, 1);
 	requests = palloc0(*n * sizeof(ZklLockRequest));
 	tokens = palloc(*n * sizeof(int64));
@@ -231,7 +231,7 @@ unlock_all_of(FunctionCallInfo fcinfo, ZklLockMode mode)
 	zkl_loaded_check();
 	n = length_of(array);
 	zkl_quota_check_total(n);
-	names = names_of(array);
+	names = names_of(array, ZKL_NEEDS_NOTHING);
 	for (i = 0; i < n; i++)
 		all &= zkl_release_lock(&names[i].lock, mode);
 	PG_RETURN_BOOL(all);

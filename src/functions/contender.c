@@ -1,9 +1,9 @@
 /*
  * contender.c
- *	  What the data of a znode in a queue tell of its session.
+ *	  What the data of a znode in a queue tells of the client that made it.
  *
- * Owns nothing.  Run by backends.  Takes no locks.  Must not know why a queue is
- * shown, nor to whom.
+ * Owns nothing.  Run by backends.  Takes no locks.  Must not know which queue it
+ * is.
  */
 #include "postgres.h"
 
@@ -36,14 +36,28 @@ is_short_text(const char *data, uint32 length)
 }
 
 void
-zkl_contender_add_server(ZklRow *row, const ZklListingEntry *entry,
+zkl_contender_add_server(ZklRow *row, const char *text, uint32 length,
 						 ZklNodeData *data)
 {
-	if (zkl_node_data_parse(entry->data, entry->data_length, data))
+	if (zkl_node_data_parse(text, length, data))
 		zkl_row_utf8_or_null(row, data->server, sizeof(data->server));
-	else if (is_short_text(entry->data, entry->data_length))
-		zkl_row_text(row, zkl_text_to_display(entry->data,
-											  (int) entry->data_length));
+	else if (is_short_text(text, length))
+		zkl_row_text(row, zkl_text_to_display(text, (int) length));
 	else
 		zkl_row_null(row);
+}
+
+void
+zkl_contender_add(ZklRow *row, const char *text, uint32 length, bool kept)
+{
+	ZklNodeData data;
+
+	zkl_contender_add_server(row, text, length, &data);
+	if (kept)
+		memset(&data, 0, sizeof(data));
+	zkl_row_utf8_or_null(row, data.database, sizeof(data.database));
+	zkl_row_pid_or_null(row, data.pid);
+	zkl_row_utf8_or_null(row, data.usename, sizeof(data.usename));
+	zkl_row_utf8_or_null(row, data.application_name,
+						 sizeof(data.application_name));
 }

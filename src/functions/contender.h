@@ -1,19 +1,25 @@
 /*
  * contender.h
- *	  What the data of a znode in a queue tell of its session.
+ *	  What the data of a znode in a queue tells of the client that made it.
  */
 #ifndef ZKL_FUNCTIONS_CONTENDER_H
 #define ZKL_FUNCTIONS_CONTENDER_H
 
 #include "functions/row.h"
-#include "shared/listing.h"
 #include "znode/znode.h"
 
 /*
- * Reads the data of an entry, and adds the column with the name of the server: of
+ * Reads the data of a znode, and adds the column with the name of the server: of
  * another client, a short text that it has written.
  */
-extern void zkl_contender_add_server(ZklRow *row, const ZklListingEntry *entry,
-									 ZklNodeData *data);
+extern void zkl_contender_add_server(ZklRow *row, const char *text,
+									 uint32 length, ZklNodeData *data);
+
+/*
+ * Adds the columns server, database, pid, usename and application_name.  kept: the
+ * session may have ended, and another process may have its number.
+ */
+extern void zkl_contender_add(ZklRow *row, const char *text, uint32 length,
+							  bool kept);
 
 #endif							/* ZKL_FUNCTIONS_CONTENDER_H */

@@ -3,21 +3,26 @@
  *	  The set-returning function zk_healthcheck(): what an operator would look at,
  *	  with a verdict.
  *
- * Owns what counts as healthy.  Run by backends.  Takes no locks but, through
- * slot.h and status.h, those of what it copies, one at a time.
+ * Owns what counts as healthy.  Run by backends.  Takes no locks.
  *
  * Must not know how any of it comes about.
  *
- * A check whose result cannot be known now has no verdict.  No detail shows hosts
- * or credentials.
+ * A check whose result cannot be known now has no verdict.  So all that ZooKeeper
+ * has to tell is read first, in a subtransaction: if ZooKeeper goes away, that is
+ * no error.  No detail shows hosts or credentials.
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "backend/errand.h"
 #include "backend/fleet.h"
 #include "backend/refusal.h"
+#include "backend/rights.h"
+#include "backend/script.h"
 #include "backend/text.h"
 #include "functions/row.h"
+#include "lib/stringinfo.h"
+#include "nodes/value.h"
 #include "shared/boottime.h"
 #include "shared/control.h"
 #include "shared/lease.h"
@@ -26,6 +31,7 @@
 #include "shared/settings.h"
 #include "shared/slot.h"
 #include "shared/status.h"
+#include "utils/resowner.h"
 #include "utils/timestamp.h"
 #include "wire/version.h"
 
@@ -36,9 +42,11 @@
 
 ZKL_FUNCTION(zkl_sql_healthcheck);
 
-/* What the directory of the fleet tells */
+/* What ZooKeeper tells: the directory of the fleet, and the leader's clock */
 typedef struct
 {
+	const char *unknown;		/* why it told nothing, or not all of it; or
+								 * NULL */
 	int			servers;
 	int			unreadable;
 	int			other_timeouts;
@@ -47,6 +55,8 @@ typedef struct
 	uint32		timeout_ms;		/* ours */
 	ZklFleetServer own;			/* readable if it is there */
 	int64		session_id;		/* ours */
+	bool		has_clock;
+	int64		ahead_ms;		/* the clock, of this server's */
 } Fleet;
 
 static void
@@ -84,7 +94,8 @@ count_used_slots(int *used, int *held)
 }
 
 static void
-check_session(FunctionCallInfo fcinfo, const ZklStatus *status, int held)
+check_session(FunctionCallInfo fcinfo, const ZklStatus *status,
+			  const char *unanswered, int held)
 {
 	uint32		generation;
 	int64		deadline;
@@ -93,9 +104,11 @@ check_session(FunctionCallInfo fcinfo, const ZklStatus *status, int held)
 
 	zkl_lease_read(&generation, &deadline);
 	left = Max(deadline - zkl_boottime_ms(), 0);
-	put_check(fcinfo, "connected", true, status->state == ZKL_STATE_CONNECTED,
-			  psprintf("The state is \"%s\".",
-					   zkl_refusal_worker_state_name(status)));
+	put_check(fcinfo, "connected", true,
+			  status->state == ZKL_STATE_CONNECTED && unanswered == NULL,
+			  psprintf("The state is \"%s\".%s%s",
+					   zkl_refusal_worker_state_name(status),
+					   unanswered ? "  " : "", unanswered ? unanswered : ""));
 	put_check(fcinfo, "lease", true, left > 0 || held == 0,
 			  psprintf("Locks held: %d.  The lease lasts for %lld ms.",
 					   held, (long long) left));
@@ -120,6 +133,39 @@ check_slots(FunctionCallInfo fcinfo, int used)
 					   used, all));
 }
 
+static void
+check_script(FunctionCallInfo fcinfo)
+{
+	ZklScriptVerdict verdict;
+	char	   *version = zkl_script_version(&verdict);
+	const char *advice = "";
+
+	if (verdict == ZKL_SCRIPT_NEWER)
+		advice = "  Restart the server with the new library.";
+	else if (verdict != ZKL_SCRIPT_OWN)
+		advice = "  Run ALTER EXTENSION zklock UPDATE.";
+	put_check(fcinfo, "script", verdict != ZKL_SCRIPT_NONE, verdict == ZKL_SCRIPT_OWN,
+			  verdict == ZKL_SCRIPT_NONE ? "This database has no extension \"zklock\"." :
+			  psprintf("The extension in this database has version %s, and the library %s.%s",
+					   version, ZKL_SCRIPT, advice));
+}
+
+static void
+check_rights(FunctionCallInfo fcinfo)
+{
+	List	   *missing = zkl_rights_missing_roles();
+	StringInfoData buf;
+	ListCell   *cell;
+
+	initStringInfo(&buf);
+	foreach(cell, missing)
+		appendStringInfo(&buf, "%s\"%s\"", buf.len > 0 ? ", " : "",
+						 strVal(lfirst(cell)));
+	put_check(fcinfo, "rights", true, missing == NIL, missing == NIL ?
+			  "All roles that zk_grants names exist." :
+			  psprintf("Names in zk_grants that are no roles: %s.", buf.data));
+}
+
 /* ---- the fleet ---- */
 
 static void
@@ -141,9 +187,10 @@ note_server(void *arg, const ZklFleetServer *server)
 }
 
 static void
-check_fleet(FunctionCallInfo fcinfo, const Fleet *fleet, bool known, bool clone)
+check_fleet(FunctionCallInfo fcinfo, const Fleet *fleet, bool clone)
 {
-	const char *unknown = "Not known without a connection.";
+	const char *unknown = fleet->unknown;
+	bool		known = unknown == NULL;
 
 	put_check(fcinfo, "fleet", known, fleet->own.readable,
 			  !known ? unknown : fleet->own.readable ?
@@ -233,22 +280,68 @@ read_clock(const Fleet *fleet, int64 *ahead_ms)
 static void
 check_clock(FunctionCallInfo fcinfo, const Fleet *fleet)
 {
-	int64		ahead_ms = 0;
-	bool		known = fleet->own.readable && read_clock(fleet, &ahead_ms);
+	int64		ahead_ms = fleet->ahead_ms;
 
-	put_check(fcinfo, "clock", known,
+	put_check(fcinfo, "clock", fleet->has_clock,
 			  ahead_ms <= MOST_CLOCK_MS && ahead_ms >= -MOST_CLOCK_MS,
-			  !known ? "The time of ZooKeeper's leader could not be read." :
+			  !fleet->has_clock ?
+			  "The time of ZooKeeper's leader could not be read." :
 			  psprintf("The clock of ZooKeeper's leader is %lld ms %s this server's.",
 					   (long long) (ahead_ms < 0 ? -ahead_ms : ahead_ms),
 					   ahead_ms < 0 ? "behind" : "ahead of"));
+}
+
+/* ---- reading from ZooKeeper ---- */
+
+static void
+read_fleet(Fleet *fleet)
+{
+	zkl_fleet_each(note_server, fleet);
+	fleet->has_clock = fleet->own.readable && read_clock(fleet, &fleet->ahead_ms);
+}
+
+/* Rethrows all errors but those that say that ZooKeeper did not answer. */
+static const char *
+take_error(MemoryContext context)
+{
+	ErrorData  *error;
+
+	MemoryContextSwitchTo(context);
+	error = CopyErrorData();
+	if (error->sqlerrcode != ERRCODE_CONNECTION_FAILURE)
+		ReThrowError(error);
+	FlushErrorState();
+	return error->detail ? error->detail : error->message;
+}
+
+static void
+try_to_read_fleet(Fleet *fleet)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(context);
+	PG_TRY();
+	{
+		read_fleet(fleet);
+		ReleaseCurrentSubTransaction();
+	}
+	PG_CATCH();
+	{
+		fleet->unknown = take_error(context);
+		RollbackAndReleaseCurrentSubTransaction();
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(context);
+	CurrentResourceOwner = owner;
 }
 
 Datum
 zkl_sql_healthcheck(PG_FUNCTION_ARGS)
 {
 	ZklStatus	status;
-	Fleet		fleet = {0};
+	Fleet		fleet = {"Not known without a connection."};
 	bool		connected;
 	int			used,
 				held;
@@ -257,15 +350,21 @@ zkl_sql_healthcheck(PG_FUNCTION_ARGS)
 	InitMaterializedSRF(fcinfo, 0);
 	zkl_status_copy(&status);
 	connected = status.state == ZKL_STATE_CONNECTED && status.session_id != 0;
-	count_used_slots(&used, &held);
-	check_session(fcinfo, &status, held);
-	check_slots(fcinfo, used);
-	judge_dialects(fcinfo);
 	fleet.timeout_ms = status.timeout_ms;
 	fleet.session_id = status.session_id;
 	if (connected)
-		zkl_fleet_each(note_server, &fleet);
-	check_fleet(fcinfo, &fleet, connected, status.clone);
+	{
+		fleet.unknown = NULL;
+		try_to_read_fleet(&fleet);
+		zkl_status_copy(&status);
+	}
+	count_used_slots(&used, &held);
+	check_session(fcinfo, &status, connected ? fleet.unknown : NULL, held);
+	check_slots(fcinfo, used);
+	check_script(fcinfo);
+	check_rights(fcinfo);
+	judge_dialects(fcinfo);
+	check_fleet(fcinfo, &fleet, status.clone);
 	check_clock(fcinfo, &fleet);
 	return (Datum) 0;
 }

@@ -42,7 +42,10 @@ add_keys(ZklRow *row, const ZklHistory *history)
 													 TYPALIGN_INT)));
 }
 
-/* A history that cannot be read has a row that says when it was written. */
+/*
+ * A history that cannot be read has a row that says when it was written.  A job
+ * that the current role may not look at has none.
+ */
 static void
 put_history(void *arg, const char *name, const ZklJobRecord *record)
 {
@@ -50,6 +53,8 @@ put_history(void *arg, const char *name, const ZklJobRecord *record)
 	const ZklHistory *history = record->readable ? &record->history : &none;
 	ZklRow		row = {0};
 
+	if (!zkl_rights_may_look(name))
+		return;
 	zkl_row_utf8(&row, name, strlen(name));
 	zkl_row_unix_ms_or_null(&row, history->at);
 	zkl_row_utf8_or_null(&row, history->at != 0 ? history->server : "",
@@ -69,7 +74,7 @@ put_history(void *arg, const char *name, const ZklJobRecord *record)
 static void
 put_one(FunctionCallInfo fcinfo, const text *name)
 {
-	ZklTarget	job = zkl_target_reserved(name, ZKL_ONCE_DIRECTORY);
+	ZklTarget	job = zkl_target_reserved(name, ZKL_ONCE_DIRECTORY, ZKL_MAY_LOOK);
 	ZklJobRecord *record = palloc0(sizeof(ZklJobRecord));
 
 	if (zkl_job_look(&job, record))

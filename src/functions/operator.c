@@ -65,7 +65,7 @@ zkl_sql_break_lock(PG_FUNCTION_ARGS)
 
 	zkl_loaded_check();
 	require_superuser("must be superuser to break a distributed lock");
-	lock = zkl_target_any(PG_GETARG_TEXT_PP(0));
+	lock = zkl_target_any(PG_GETARG_TEXT_PP(0), ZKL_NEEDS_NOTHING);
 	PG_RETURN_BOOL(zkl_lock_queue_break(&lock) || break_lease(&lock));
 }
 
@@ -130,18 +130,19 @@ static void
 put_left(FunctionCallInfo fcinfo, const ZklSlot *slot)
 {
 	ZklRow		row = {0};
+	bool		has_session = zkl_slotrow_has_session(slot);
 
 	zkl_row_utf8(&row, slot->s_request.path, zkl_slot_shown_length(slot));
 	zkl_row_text(&row, zkl_slotrow_mode(slot));
 	zkl_row_text(&row, slot->s_request.lifetime == ZKL_LIFETIME_SESSION ?
 				 "session" : "transaction");
 	zkl_row_text(&row, zkl_slotrow_state(slot));
-	zkl_row_pid_or_null(&row, slot->s_request.pid);
-	zkl_row_utf8_or_null(&row, slot->s_request.usename,
+	zkl_row_pid_or_null(&row, has_session ? slot->s_request.pid : 0);
+	zkl_row_utf8_or_null(&row, has_session ? slot->s_request.usename : "",
 						 sizeof(slot->s_request.usename));
-	zkl_row_utf8_or_null(&row, slot->s_request.database,
+	zkl_row_utf8_or_null(&row, has_session ? slot->s_request.database : "",
 						 sizeof(slot->s_request.database));
-	zkl_row_utf8_or_null(&row, slot->s_request.application,
+	zkl_row_utf8_or_null(&row, has_session ? slot->s_request.application : "",
 						 sizeof(slot->s_request.application));
 	zkl_row_time_or_null(&row, slot->s_answer.granted_at);
 	Assert(row.n == DRAIN_COLUMNS);

@@ -28,6 +28,7 @@ typedef enum
 	HELD,
 	WAITS,
 	GONE,
+	KEPT,						/* by at_least */
 	STAYS						/* for a while, as ZooKeeper has it */
 } Standing;
 
@@ -56,8 +57,8 @@ standing_of(const ZklSlot *slot)
 		case ZKL_SLOT_GRANTED:
 			return HELD;
 		case ZKL_SLOT_RELEASED:
-			return slot->s_epilogue ||
-				slot->s_keep_until > zkl_boottime_ms() ? STAYS : GONE;
+			return slot->s_keep_until > zkl_boottime_ms() ? KEPT :
+				slot->s_epilogue ? STAYS : GONE;
 		case ZKL_SLOT_DENIED:
 		case ZKL_SLOT_FAILED:
 			return GONE;
@@ -195,11 +196,12 @@ is_ours(const ZklOwnQueue *own, const ZklListingEntry *entry, ZklUuid *uuid)
 
 bool
 zkl_ownqueue_judge(ZklOwnQueue *own, const ZklListingEntry *entry,
-				   bool *granted)
+				   bool *granted, bool *kept)
 {
 	const Own  *znode;
 	ZklUuid		uuid;
 
+	*kept = false;
 	if (!is_ours(own, entry, &uuid))
 		return true;
 	znode = find(own, &uuid);
@@ -212,7 +214,8 @@ zkl_ownqueue_judge(ZklOwnQueue *own, const ZklListingEntry *entry,
 	}
 	if (znode == NULL || znode->standing == GONE)
 		return false;
-	if (znode->standing != STAYS)
+	*kept = znode->standing == KEPT;
+	if (znode->standing == HELD || znode->standing == WAITS)
 		*granted = znode->standing == HELD;
 	return true;
 }

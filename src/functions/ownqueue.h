@@ -15,10 +15,11 @@ extern ZklOwnQueue *zkl_ownqueue_make(const ZklTarget *lock);
 
 /*
  * Corrects *granted, which is what the znodes ahead of an entry say, by what
- * this server knows.  False: the entry has left the queue.
+ * this server knows.  *kept: its session has released the lock, which at_least
+ * keeps.  False: the entry has left the queue.
  */
 extern bool zkl_ownqueue_judge(ZklOwnQueue *own, const ZklListingEntry *entry,
-							   bool *granted);
+							   bool *granted, bool *kept);
 
 /* The session of this server that an entry belongs to; 0: not known to be any */
 extern uint64 zkl_ownqueue_owner(const ZklOwnQueue *own,

@@ -24,24 +24,10 @@
 
 ZKL_FUNCTION(zkl_sql_queue);
 
-/* Columns server, database, pid, usename and application_name */
-static void
-add_contender(ZklRow *row, const ZklListingEntry *entry)
-{
-	ZklNodeData data;
-
-	zkl_contender_add_server(row, entry, &data);
-	zkl_row_utf8_or_null(row, data.database, sizeof(data.database));
-	zkl_row_pid_or_null(row, data.pid);
-	zkl_row_utf8_or_null(row, data.usename, sizeof(data.usename));
-	zkl_row_utf8_or_null(row, data.application_name,
-						 sizeof(data.application_name));
-}
-
 /* Numbers the rows in the order of the calls. */
 static void
 put_row(FunctionCallInfo fcinfo, const ZklTarget *target, const char *mode,
-		bool granted, const ZklListingEntry *entry, int *position)
+		bool granted, bool kept, const ZklListingEntry *entry, int *position)
 {
 	ZklRow		row = {0};
 	char	   *znode = psprintf("%s%s/%.*s", zkl_root, target->path,
@@ -50,7 +36,7 @@ put_row(FunctionCallInfo fcinfo, const ZklTarget *target, const char *mode,
 	zkl_row_add(&row, Int32GetDatum(++*position));
 	zkl_row_text(&row, mode);
 	zkl_row_add(&row, BoolGetDatum(granted));
-	add_contender(&row, entry);
+	zkl_contender_add(&row, entry->data, entry->data_length, kept);
 	zkl_row_utf8(&row, znode, strlen(znode));
 	zkl_row_session_id(&row, entry->session_id);
 	zkl_row_unix_ms_or_null(&row, entry->ctime_ms);
@@ -68,8 +54,10 @@ put_entry(FunctionCallInfo fcinfo, const ZklTarget *target, const char *mode,
 		  bool granted, const ZklListingEntry *entry, ZklOwnQueue *own,
 		  int *position)
 {
-	if (zkl_ownqueue_judge(own, entry, &granted))
-		put_row(fcinfo, target, mode, granted, entry, position);
+	bool		kept;
+
+	if (zkl_ownqueue_judge(own, entry, &granted, &kept))
+		put_row(fcinfo, target, mode, granted, kept, entry, position);
 }
 
 /* Shows a lock's queue, by the rule that grants locks. */
@@ -132,9 +120,10 @@ put_guard(FunctionCallInfo fcinfo, const ZklTarget *guard, int skip,
 	while (zkl_listing_next(&list, &entry))
 	{
 		bool		has_it = false;
+		bool		kept;
 
-		if (zkl_ownqueue_judge(own, &entry, &has_it) && skip-- <= 0)
-			put_row(fcinfo, guard, "lease", false, &entry, position);
+		if (zkl_ownqueue_judge(own, &entry, &has_it, &kept) && skip-- <= 0)
+			put_row(fcinfo, guard, "lease", false, kept, &entry, position);
 	}
 	zkl_ownqueue_free(own);
 	dsm_detach(segment);
@@ -185,7 +174,7 @@ put_semaphore(FunctionCallInfo fcinfo, const ZklTarget *lock, int *position)
 Datum
 zkl_sql_queue(PG_FUNCTION_ARGS)
 {
-	ZklTarget	lock = zkl_target_any(PG_GETARG_TEXT_PP(0));
+	ZklTarget	lock = zkl_target_any(PG_GETARG_TEXT_PP(0), ZKL_MAY_LOOK);
 	int			position = 0;
 
 	InitMaterializedSRF(fcinfo, 0);

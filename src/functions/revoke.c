@@ -127,7 +127,7 @@ ask_entry(const ZklTarget *lock, const ZklListingEntry *entry,
 Datum
 zkl_sql_revoke(PG_FUNCTION_ARGS)
 {
-	ZklTarget	lock = zkl_target_lock(PG_GETARG_TEXT_PP(0));
+	ZklTarget	lock = zkl_target_lock(PG_GETARG_TEXT_PP(0), ZKL_MAY_REVOKE);
 	char	   *asker = describe_asker();
 	ZklListing	list;
 	ZklListingEntry entry;

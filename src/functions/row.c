@@ -7,6 +7,7 @@
  */
 #include "postgres.h"
 
+#include "backend/script.h"
 #include "backend/text.h"
 #include "functions/row.h"
 #include "utils/builtins.h"
@@ -102,6 +103,12 @@ zkl_row_put(FunctionCallInfo fcinfo, ZklRow *row)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 
+	/* An older script may lack the last columns, a newer one have more. */
+	if (result->setDesc->natts > row->n)
+		zkl_script_check();
+	if (result->setDesc->natts > row->n)
+		elog(ERROR, "zklock returns %d columns, and not %d",
+			 row->n, result->setDesc->natts);
 	tuplestore_putvalues(result->setResult, result->setDesc,
 						 row->values, row->nulls);
 }

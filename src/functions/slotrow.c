@@ -35,6 +35,12 @@ zkl_slotrow_mode(const ZklSlot *slot)
 		zkl_row_mode_name(slot->s_request.mode);
 }
 
+bool
+zkl_slotrow_has_session(const ZklSlot *slot)
+{
+	return slot->s_state != ZKL_SLOT_RELEASED;
+}
+
 const char *
 zkl_slotrow_state(const ZklSlot *slot)
 {

@@ -9,6 +9,12 @@
 
 extern const char *zkl_slotrow_mode(const ZklSlot *slot);
 
+/*
+ * False once the session has released the lock: it may have ended, and another
+ * process may have its number.
+ */
+extern bool zkl_slotrow_has_session(const ZklSlot *slot);
+
 /* NULL: a request in this state is not shown. */
 extern const char *zkl_slotrow_state(const ZklSlot *slot);
 

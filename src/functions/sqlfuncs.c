@@ -106,7 +106,8 @@ acquire_lock(ZklLockRequest *request, bool is_try, FunctionCallInfo fcinfo,
 			 ZklLockMode mode, ZklLifetime lifetime, int64 *token)
 {
 	memset(request, 0, sizeof(*request));
-	request->lock = zkl_target_lock(PG_GETARG_TEXT_PP(0));
+	request->lock = zkl_target_lock(PG_GETARG_TEXT_PP(0),
+									zkl_acquire_privilege(mode));
 	request->mode = mode;
 	request->lifetime = lifetime;
 	request->timeout_ms = zkl_duration_timeout_ms(fcinfo, 1);
@@ -114,6 +115,8 @@ acquire_lock(ZklLockRequest *request, bool is_try, FunctionCallInfo fcinfo,
 		(is_try && request->timeout_ms != ZKL_FOREVER);
 	request->at_most_ms = at_most_of(fcinfo, 2);
 	request->at_least_ms = at_least_of(fcinfo, 3, request->at_most_ms);
+	if (request->at_least_ms > 0)
+		zkl_rights_check(request->lock.path, request->lock.name, ZKL_MAY_KEEP);
 	return zkl_acquire(request, 1, token);
 }
 
@@ -196,7 +199,7 @@ zkl_sql_try_xact_lock_shared(PG_FUNCTION_ARGS)
 static Datum
 unlock(FunctionCallInfo fcinfo, ZklLockMode mode)
 {
-	ZklTarget	lock = zkl_target_lock(PG_GETARG_TEXT_PP(0));
+	ZklTarget	lock = zkl_target_lock(PG_GETARG_TEXT_PP(0), ZKL_NEEDS_NOTHING);
 
 	PG_RETURN_BOOL(zkl_release_lock(&lock, mode));
 }
@@ -230,7 +233,7 @@ zkl_sql_extend(PG_FUNCTION_ARGS)
 
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
-	lock = zkl_target_lock(PG_GETARG_TEXT_PP(0));
+	lock = zkl_target_lock(PG_GETARG_TEXT_PP(0), ZKL_NEEDS_NOTHING);
 	at_most = at_most_of(fcinfo, 1);
 	PG_RETURN_BOOL(zkl_extend_holds(&lock, at_most));
 }
@@ -240,7 +243,7 @@ zkl_sql_extend(PG_FUNCTION_ARGS)
 Datum
 zkl_sql_fencing_token(PG_FUNCTION_ARGS)
 {
-	ZklTarget	lock = zkl_target_lock(PG_GETARG_TEXT_PP(0));
+	ZklTarget	lock = zkl_target_lock(PG_GETARG_TEXT_PP(0), ZKL_NEEDS_NOTHING);
 	ZklTarget	latch = lock;
 	int64		token;
 

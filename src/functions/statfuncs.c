@@ -3,8 +3,8 @@
  *	  The set-returning function behind zk_stat_locks, and zk_stat_reset().
  *
  * Decides what a role may see of the statistics.  Run by backends.  Takes no
- * locks but, through lockstats.h, that of the table, for a few rows at a time:
- * each row is consistent, but the set is no snapshot.
+ * locks.  A few rows are copied at a time: each of them is consistent, but the
+ * set is no snapshot.
  *
  * Must not know how the counts come about.
  *

@@ -8,9 +8,9 @@
  *
  * Must not know which locks this backend holds.
  *
- * As in pg_stat_activity, each role sees all rows.  The name of the lock, its
- * token and its znode are only shown to the role of that session and to roles
- * that may read all statistics.
+ * As in pg_stat_activity, each role sees all rows, and whose sessions they are.
+ * The name of the lock, its token and its znode are only shown to the role of that
+ * session and to roles that may read all statistics.
  */
 #include "postgres.h"
 
@@ -30,8 +30,8 @@
 #include "shared/slot.h"
 #include "shared/status.h"
 
-#define LOCKS_COLUMNS	12
-#define STATUS_COLUMNS	26
+#define LOCKS_COLUMNS	15
+#define STATUS_COLUMNS	34
 
 ZKL_FUNCTION(zkl_sql_locks);
 ZKL_FUNCTION(zkl_sql_status);
@@ -77,6 +77,21 @@ is_asked_for(const ZklSlot *slot)
 		(drain != 0 && slot->s_drain == drain);
 }
 
+/* Columns datname, usename and application_name, as they were at the request */
+static void
+add_session(ZklRow *row, const ZklSlot *slot)
+{
+	bool		has_session = zkl_slotrow_has_session(slot);
+	const ZklSlotRequest *request = &slot->s_request;
+
+	zkl_row_utf8_or_null(row, has_session ? request->database : "",
+						 sizeof(request->database));
+	zkl_row_utf8_or_null(row, has_session ? request->usename : "",
+						 sizeof(request->usename));
+	zkl_row_utf8_or_null(row, has_session ? request->application : "",
+						 sizeof(request->application));
+}
+
 static void
 put_slot(FunctionCallInfo fcinfo, const ZklSlot *slot)
 {
@@ -93,7 +108,8 @@ put_slot(FunctionCallInfo fcinfo, const ZklSlot *slot)
 				 "session" : "transaction");
 	zkl_row_add(&row, BoolGetDatum(granted));
 	zkl_row_text(&row, zkl_slotrow_state(slot));
-	zkl_row_add(&row, Int32GetDatum(slot->s_request.pid));
+	zkl_row_pid_or_null(&row, zkl_slotrow_has_session(slot) ?
+						slot->s_request.pid : 0);
 	if (visible && slot->s_answer.granted_at != 0)
 		zkl_row_add(&row, Int64GetDatum(slot->s_answer.token));
 	else
@@ -106,6 +122,7 @@ put_slot(FunctionCallInfo fcinfo, const ZklSlot *slot)
 	else
 		zkl_row_null(&row);
 	zkl_row_add(&row, BoolGetDatum(is_asked_for(slot)));
+	add_session(&row, slot);
 
 	Assert(row.n == LOCKS_COLUMNS);
 	zkl_row_put(fcinfo, &row);
@@ -198,6 +215,21 @@ add_statistics(ZklRow *row)
 }
 
 static void
+add_history(ZklRow *row, const ZklStatus *status)
+{
+	int			kind;
+
+	zkl_row_time_or_null(row, status->state == ZKL_STATE_CONNECTED ?
+						 status->connected_since : 0);
+	zkl_row_add(row, Int64GetDatum((int64) status->worker_starts));
+	zkl_row_add(row, Int64GetDatum((int64) status->lapses));
+	zkl_row_add(row, Int64GetDatum((int64)
+								   pg_atomic_read_u64(&zkl_control->ctl_losses)));
+	for (kind = 0; kind < ZKL_ERROR_KINDS; kind++)
+		zkl_row_add(row, Int64GetDatum((int64) status->errors[kind]));
+}
+
+static void
 add_deadlocks(ZklRow *row, const ZklStatus *status)
 {
 	zkl_row_add(row, Int64GetDatum((int64) status->deadlocks));
@@ -234,6 +266,7 @@ zkl_sql_status(PG_FUNCTION_ARGS)
 	zkl_row_time_or_null(&row, status.last_error_at);
 	zkl_row_add(&row, BoolGetDatum(zkl_draining_number() != 0));
 	add_statistics(&row);
+	add_history(&row, &status);
 	add_deadlocks(&row, &status);
 
 	Assert(row.n == STATUS_COLUMNS);

@@ -40,6 +40,7 @@ typedef struct
 	uint64		owner;			/* of this server; 0: of another one */
 	bool		gone;
 	bool		granted;
+	bool		kept;			/* its session has released the lock */
 } Contender;
 
 typedef struct
@@ -110,7 +111,7 @@ judge_all(Contenders *queue, ZklOwnQueue *own, ZklDialect dialect, uint32 max)
 		else
 			c->granted = i == 0 || (c->entry.mode == ZKL_SHARED && !exclusive_ahead);
 		exclusive_ahead |= c->entry.mode == ZKL_EXCLUSIVE;
-		c->gone = !zkl_ownqueue_judge(own, &c->entry, &c->granted);
+		c->gone = !zkl_ownqueue_judge(own, &c->entry, &c->granted, &c->kept);
 		c->owner = zkl_ownqueue_owner(own, &c->entry);
 	}
 }
@@ -148,7 +149,9 @@ add_blocker(ZklRow *row, const ZklSlot *wait, const Contender *c, bool visible)
 	char	   *znode = psprintf("%s%s/%.*s", zkl_root, wait->s_request.path,
 								 (int) c->entry.name_length, c->entry.name);
 
-	zkl_contender_add_server(row, &c->entry, &data);
+	zkl_contender_add_server(row, c->entry.data, c->entry.data_length, &data);
+	if (c->kept)
+		memset(&data, 0, sizeof(data));
 	zkl_row_pid_or_null(row, data.pid);
 	if (visible)
 	{

@@ -329,11 +329,12 @@ leave_barrier(Barrier *b)
 
 /* Takes the path and the timeout, argument number "timeout". */
 static void
-get_barrier(FunctionCallInfo fcinfo, int timeout, Barrier *b)
+get_barrier(FunctionCallInfo fcinfo, int timeout, ZklPrivileges needed,
+			Barrier *b)
 {
 	memset(b, 0, sizeof(*b));
 	b->target = zkl_target_recipe(PG_GETARG_TEXT_PP(0), "",
-								  ZKL_DIALECT_MEMBER);
+								  ZKL_DIALECT_MEMBER, needed);
 	b->timeout_ms = zkl_duration_timeout_ms(fcinfo, timeout);
 	find_membership(b);
 }
@@ -368,7 +369,7 @@ enter_by_sql(FunctionCallInfo fcinfo, bool stays)
 
 	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
 		PG_RETURN_NULL();
-	get_barrier(fcinfo, 2, &b);
+	get_barrier(fcinfo, 2, ZKL_MAY_BARRIER, &b);
 	b.stays = stays;
 	parties = get_parties(fcinfo);
 	refuse_entering_again(&b);
@@ -408,7 +409,7 @@ zkl_sql_barrier_leave(PG_FUNCTION_ARGS)
 
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
-	get_barrier(fcinfo, 1, &b);
+	get_barrier(fcinfo, 1, ZKL_NEEDS_NOTHING, &b);
 	if (b.hold == NULL)
 	{
 		ereport(WARNING,

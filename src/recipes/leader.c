@@ -33,9 +33,10 @@ ZKL_FUNCTION(zkl_sql_resign);
 ZKL_FUNCTION(zkl_sql_leader);
 
 static ZklTarget
-target_of(FunctionCallInfo fcinfo)
+target_of(FunctionCallInfo fcinfo, ZklPrivileges needed)
 {
-	return zkl_target_recipe(PG_GETARG_TEXT_PP(0), "", ZKL_DIALECT_LATCH);
+	return zkl_target_recipe(PG_GETARG_TEXT_PP(0), "", ZKL_DIALECT_LATCH,
+							 needed);
 }
 
 /* In UTF-8, palloc'd */
@@ -62,7 +63,7 @@ zkl_sql_lead(PG_FUNCTION_ARGS)
 
 	if (PG_ARGISNULL(0))
 		PG_RETURN_NULL();
-	request.lock = target_of(fcinfo);
+	request.lock = target_of(fcinfo, ZKL_MAY_LEAD);
 	request.mode = ZKL_EXCLUSIVE;
 	request.lifetime = ZKL_LIFETIME_SESSION;
 	request.timeout_ms = zkl_duration_timeout_ms(fcinfo, 1);
@@ -80,7 +81,7 @@ zkl_sql_lead(PG_FUNCTION_ARGS)
 Datum
 zkl_sql_resign(PG_FUNCTION_ARGS)
 {
-	ZklTarget	lock = target_of(fcinfo);
+	ZklTarget	lock = target_of(fcinfo, ZKL_NEEDS_NOTHING);
 	ZklHold    *hold;
 
 	zkl_lifetime_check();
@@ -116,7 +117,7 @@ put_leader(FunctionCallInfo fcinfo, const ZklTarget *lock,
 Datum
 zkl_sql_leader(PG_FUNCTION_ARGS)
 {
-	ZklTarget	lock = target_of(fcinfo);
+	ZklTarget	lock = target_of(fcinfo, ZKL_MAY_LOOK);
 	ZklListing	list;
 	ZklListingEntry entry;
 	dsm_segment *segment;

@@ -113,9 +113,8 @@ is_relied_on(const ZklTarget *permits, bool surely, const ZklDeadlines *at)
 	return n > released;
 }
 
-/* 0: it is no record of ours */
-static int
-parse_record(const char *data, Size size)
+int
+zkl_maximum_parse(const char *data, Size size)
 {
 	ZklJsonReader r = {data, data + size};
 	char		key[16];
@@ -159,7 +158,7 @@ read_record(ZklErrand *errand, const ZklTarget *directory,
 		zkl_refusal_raise_failed(directory->name, ZKL_ERROR_ZOOKEEPER, rc);
 	*empty = errand->size == 0;
 	return errand->size <= RECORD_ROOM ?
-		parse_record(errand->answer, errand->size) : 0;
+		zkl_maximum_parse(errand->answer, errand->size) : 0;
 }
 
 int

@@ -20,6 +20,9 @@
 extern int64 zkl_maximum_count(const ZklTarget *permits, bool surely,
 							   const ZklDeadlines *at);
 
+/* The maximum that such data of the semaphore's directory records; 0: none. */
+extern int	zkl_maximum_parse(const char *data, Size size);
+
 /* The maximum recorded in the semaphore's directory; 0: none is. */
 extern int	zkl_maximum_recorded(const ZklTarget *directory);
 

@@ -209,7 +209,7 @@ is_same_turn(const ZklTurn *turn, const ZklTurnId *id, bool at_least_once)
 static bool
 take_turn(const text *name, const ZklTurnId *id, bool at_least_once)
 {
-	ZklTarget	job = zkl_target_reserved(name, ZKL_ONCE_DIRECTORY);
+	ZklTarget	job = zkl_target_reserved(name, ZKL_ONCE_DIRECTORY, ZKL_MAY_ONCE);
 	ZklTurn    *had = zkl_turn_find(&job);
 	ZklTurn		turn = {0};
 	ZklHistory	history;
@@ -249,7 +249,7 @@ take_turn(const text *name, const ZklTurnId *id, bool at_least_once)
 static bool
 reset_job(const text *name)
 {
-	ZklTarget	job = zkl_target_reserved(name, ZKL_ONCE_DIRECTORY);
+	ZklTarget	job = zkl_target_reserved(name, ZKL_ONCE_DIRECTORY, ZKL_MAY_ONCE);
 	bool		had;
 
 	if (zkl_turn_find(&job) != NULL)

@@ -43,13 +43,14 @@ typedef struct Semaphore
 } Semaphore;
 
 static void
-find_targets(Semaphore *s, const text *path)
+find_targets(Semaphore *s, const text *path, ZklPrivileges needed)
 {
 	s->permits = zkl_target_recipe(path, ZKL_SEMAPHORE_PERMITS,
-								   ZKL_DIALECT_PERMIT);
+								   ZKL_DIALECT_PERMIT, needed);
 	s->guard = zkl_target_recipe(path, ZKL_SEMAPHORE_GUARD,
-								 ZKL_DIALECT_CURATOR_MUTEX);
-	s->directory = zkl_target_recipe(path, "", ZKL_DIALECT_PERMIT);
+								 ZKL_DIALECT_CURATOR_MUTEX, ZKL_NEEDS_NOTHING);
+	s->directory = zkl_target_recipe(path, "", ZKL_DIALECT_PERMIT,
+									 ZKL_NEEDS_NOTHING);
 }
 
 /* ---- what is held ---- */
@@ -308,7 +309,7 @@ zkl_semaphore_acquire(const ZklSemaphoreRequest *call, int64 *token)
 {
 	Semaphore	s;
 
-	find_targets(&s, call->path);
+	find_targets(&s, call->path, ZKL_MAY_SEMAPHORE);
 	check_numbers(call);
 	zkl_quota_check_number((int64) call->permits + GUARDS);
 	zkl_lifetime_begin();
@@ -352,7 +353,7 @@ zkl_semaphore_release(const text *path, int permits)
 	bool		good = true;
 	int			held;
 
-	find_targets(&s, path);
+	find_targets(&s, path, ZKL_NEEDS_NOTHING);
 	if (permits <= 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),

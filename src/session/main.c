@@ -30,9 +30,12 @@
 #include "session/relay.h"
 #include "session/target.h"
 #include "session/zk.h"
+#include "wire/version.h"
 #include "wire/wire.h"
 
+/* What the worker passes; see worker/program.c */
 #define LINK_FD			3
+#define PROGRAM_FD		4
 #define READ_SIZE		((size_t) 64 * 1024)
 
 /* With this much unsent, neither the link nor ZooKeeper is read. */
@@ -202,10 +205,20 @@ static void
 start(const ZklWireHeader *header, ZklWireReader *body)
 {
 	static ZklZkTarget target;
+	uint32_t	protocol;
 
 	started = true;
 	generation = header->generation;
 	zkl_zk_init(&output, generation);
+	protocol = zkl_wire_get_u32(body);
+	if (protocol != ZKL_LINK_PROTOCOL)
+	{
+		zkl_zk_gone(ZKL_WIRE_GONE_DISCONNECTED,
+					"zklock_session %s is not of the release of the library "
+					"(their link protocols are %d and %u): restart PostgreSQL",
+					ZKL_VERSION, ZKL_LINK_PROTOCOL, (unsigned) protocol);
+		return;
+	}
 	if (!zkl_target_read(&target, body))
 		malformed();
 	zkl_target_resolve(&target);
@@ -278,8 +291,11 @@ main(void)
 {
 	pid_t		parent = getppid();
 
+	/* ps would show the name of the descriptor that the worker has run. */
+	prctl(PR_SET_NAME, "zklock_session");
 	set_up_signals();
 	check_link();
+	close(PROGRAM_FD);
 	tie_to_parent(parent);
 
 	for (;;)

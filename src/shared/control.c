@@ -21,9 +21,8 @@
 #include "shared/settings.h"
 #include "shared/slot.h"
 #include "storage/ipc.h"
+#include "storage/lwlock.h"
 #include "storage/shmem.h"
-
-#define TRANCHE_NAME	"zklock"
 
 ZklControl *zkl_control = NULL;
 ZklSlot    *zkl_slots = NULL;
@@ -85,7 +84,6 @@ request_hook(void)
 	if (previous_request_hook)
 		previous_request_hook();
 	RequestAddinShmemSpace(total_size());
-	RequestNamedLWLockTranche(TRANCHE_NAME, 2);
 }
 
 static void
@@ -94,8 +92,7 @@ initialize(ZklControl *control)
 	int			i;
 
 	memset(control, 0, total_size());
-	control->ctl_lock = &GetNamedLWLockTranche(TRANCHE_NAME)[0].lock;
-	control->ctl_lockstats_lock = &GetNamedLWLockTranche(TRANCHE_NAME)[1].lock;
+	pg_atomic_init_u32(&control->ctl_changes, 0);
 	control->ctl_status.worker_procno = ZKL_PROCNO_NONE;
 	pg_atomic_init_u64(&control->ctl_lease, 0);
 	pg_atomic_init_u64(&control->ctl_next_owner, 1);

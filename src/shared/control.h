@@ -6,9 +6,9 @@
 #define ZKL_SHARED_CONTROL_H
 
 #include "port/atomics.h"
+#include "shared/changes.h"
 #include "shared/root.h"
 #include "shared/status.h"
-#include "storage/lwlock.h"
 #include "storage/spin.h"
 
 /* No worker: its latch cannot be set */
@@ -16,8 +16,7 @@
 
 typedef struct ZklControl
 {
-	LWLock	   *ctl_lockstats_lock; /* protects the table of lockstats.c */
-	LWLock	   *ctl_lock;		/* protects ctl_status, and the next three */
+	ZklChanges	ctl_changes;	/* of ctl_status, and of the next three */
 	ZklStatus	ctl_status;
 	ZklRoot		ctl_root;		/* as it was last read */
 	bool		ctl_root_known; /* it was */
@@ -58,7 +57,7 @@ typedef struct ZklControl
 
 	/*
 	 * A copy of ctl_status.worker_procno, kept by zkl_status_end, so that the
-	 * worker can be woken on exit paths without a lock.  A stale one wakes
+	 * worker can be woken on exit paths without a copy.  A stale one wakes
 	 * somebody else for nothing.
 	 */
 	pg_atomic_uint32 ctl_worker_procno;

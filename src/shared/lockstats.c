@@ -2,20 +2,23 @@
  * lockstats.c
  *	  Cumulative statistics of locks, by name.
  *
- * Owns the table of names in shared memory.  The worker adds, backends read and
- * reset.  Takes ctl_lockstats_lock, and no other lock with it: the worker holds
- * it for one name, a backend for a few rows.
+ * Owns the table of names in shared memory.  The worker adds, backends copy a few
+ * rows at a time, or reset.  Takes no locks.
  *
  * Must not know what a slot is, nor what the counts mean.
  *
  * The rows in use are the first ones.  Each is in two lists, linked by their
  * numbers: that of its hash bucket, and one from the name that was counted last
  * to the one that makes room next.
+ *
+ * A reset is a new value of "since".  Rows that were counted since another time
+ * are of no use: backends show none of them, and the worker forgets them before
+ * it adds the next one.
  */
 #include "postgres.h"
 
 #include "common/hashfn.h"
-#include "shared/control.h"
+#include "shared/changes.h"
 #include "shared/lockstats.h"
 #include "shared/settings.h"
 #include "utils/timestamp.h"
@@ -32,7 +35,9 @@ typedef struct Entry
 
 typedef struct Table
 {
-	TimestampTz since;
+	pg_atomic_uint64 since;		/* TimestampTz; a reset changes it */
+	ZklChanges	changes;		/* of all that follows */
+	TimestampTz counted_since;
 	int64		evicted;
 	int			used;			/* entries */
 	int			newest,
@@ -76,12 +81,18 @@ zkl_lockstats_attach(void *memory)
 	buckets = (int *) (base + buckets_offset());
 }
 
+static TimestampTz
+last_reset(void)
+{
+	return (TimestampTz) pg_atomic_read_u64(&table->since);
+}
+
 static void
-clear_table(void)
+clear_table(TimestampTz now)
 {
 	int			i;
 
-	table->since = GetCurrentTimestamp();
+	table->counted_since = now;
 	table->evicted = 0;
 	table->used = 0;
 	table->newest = table->oldest = NO_ROW;
@@ -92,7 +103,11 @@ clear_table(void)
 void
 zkl_lockstats_init(void)
 {
-	clear_table();
+	TimestampTz now = GetCurrentTimestamp();
+
+	pg_atomic_init_u64(&table->since, (uint64) now);
+	pg_atomic_init_u32(&table->changes, 0);
+	clear_table(now);
 }
 
 /* ---- names ---- */
@@ -193,7 +208,9 @@ zkl_lockstats_add(const char *path, int length,
 	if (zkl_track_locks == 0)
 		return;
 	length = Min(length, ZKL_MAX_NAME);
-	LWLockAcquire(zkl_control->ctl_lockstats_lock, LW_EXCLUSIVE);
+	zkl_changes_begin(&table->changes);
+	if (table->counted_since != last_reset())
+		clear_table(last_reset());
 	i = find_entry(path, length);
 	if (i == NO_ROW)
 		i = make_entry(path, length);
@@ -201,35 +218,41 @@ zkl_lockstats_add(const char *path, int length,
 		leave_order(i);
 	become_newest(i);
 	add_counts(&entries[i].row.counts, counts);
-	LWLockRelease(zkl_control->ctl_lockstats_lock);
+	zkl_changes_end(&table->changes);
 }
 
 int
 zkl_lockstats_read(int from, ZklLockstatsRow *rows, int n)
 {
+	uint32		number;
+	int			used;
 	int			i;
 
-	LWLockAcquire(zkl_control->ctl_lockstats_lock, LW_SHARED);
-	n = Min(n, table->used - from);
-	for (i = 0; i < n; i++)
-		rows[i] = entries[from + i].row;
-	LWLockRelease(zkl_control->ctl_lockstats_lock);
-	return Max(n, 0);
+	do
+	{
+		number = zkl_changes_so_far(&table->changes);
+		used = table->counted_since == last_reset() ? table->used : 0;
+		for (i = 0; i < n && from + i < used; i++)
+			rows[i] = entries[from + i].row;
+	} while (zkl_changes_since(&table->changes, number));
+	return i;
 }
 
 void
-zkl_lockstats_since(TimestampTz *since, int64 *evicted)
+zkl_lockstats_since(TimestampTz *reset_at, int64 *evicted)
 {
-	LWLockAcquire(zkl_control->ctl_lockstats_lock, LW_SHARED);
-	*since = table->since;
-	*evicted = table->evicted;
-	LWLockRelease(zkl_control->ctl_lockstats_lock);
+	uint32		number;
+
+	do
+	{
+		number = zkl_changes_so_far(&table->changes);
+		*reset_at = last_reset();
+		*evicted = table->counted_since == *reset_at ? table->evicted : 0;
+	} while (zkl_changes_since(&table->changes, number));
 }
 
 void
 zkl_lockstats_reset(void)
 {
-	LWLockAcquire(zkl_control->ctl_lockstats_lock, LW_EXCLUSIVE);
-	clear_table();
-	LWLockRelease(zkl_control->ctl_lockstats_lock);
+	pg_atomic_write_u64(&table->since, (uint64) GetCurrentTimestamp());
 }

@@ -3,7 +3,7 @@
  *	  The settings of the root: their format, and what this server knows of them.
  *
  * Owns ctl_root, ctl_root_state and the format of the znode.  The worker writes,
- * backends read.  Takes ctl_lock.
+ * backends copy.  Takes no locks.
  *
  * Must not know what follows if the settings differ.
  */
@@ -110,13 +110,16 @@ zkl_root_state(void)
 bool
 zkl_root_copy(ZklRoot *root, int32 *rc)
 {
+	uint32		number;
 	bool		known;
 
-	LWLockAcquire(zkl_control->ctl_lock, LW_SHARED);
-	*root = zkl_control->ctl_root;
-	*rc = zkl_control->ctl_root_rc;
-	known = zkl_control->ctl_root_known;
-	LWLockRelease(zkl_control->ctl_lock);
+	do
+	{
+		number = zkl_changes_so_far(&zkl_control->ctl_changes);
+		*root = zkl_control->ctl_root;
+		*rc = zkl_control->ctl_root_rc;
+		known = zkl_control->ctl_root_known;
+	} while (zkl_changes_since(&zkl_control->ctl_changes, number));
 	return known;
 }
 
@@ -130,14 +133,14 @@ set_state(ZklRootState state)
 void
 zkl_root_publish(const ZklRoot *root, int32 rc)
 {
-	LWLockAcquire(zkl_control->ctl_lock, LW_EXCLUSIVE);
+	zkl_changes_begin(&zkl_control->ctl_changes);
 	if (root != NULL)
 	{
 		zkl_control->ctl_root = *root;
 		zkl_control->ctl_root_known = true;
 	}
 	zkl_control->ctl_root_rc = rc;
-	LWLockRelease(zkl_control->ctl_lock);
+	zkl_changes_end(&zkl_control->ctl_changes);
 	set_state(root == NULL ? ZKL_ROOT_UNREADABLE :
 			  root->is_changing ||
 			  strcmp(root->dialects, zkl_root_own_dialects()) != 0 ?

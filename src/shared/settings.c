@@ -44,6 +44,7 @@ int			zkl_commit_wait = -1;
 int			zkl_lost_lock_action = ZKL_LOST_CANCEL;
 int			zkl_on_revoke = ZKL_REVOKE_NOTICE;
 int			zkl_log_level = 2;
+int			zkl_log_locks = ZKL_LOG_LOCKS_LOST;
 bool		zkl_trace = false;
 int			zkl_trace_size = 16 * 1024;
 
@@ -65,6 +66,13 @@ static const struct config_enum_entry revoke_actions[] = {
 	{"cancel", ZKL_REVOKE_CANCEL, false},
 	{"terminate", ZKL_REVOKE_TERMINATE, false},
 	{"ignore", ZKL_REVOKE_IGNORE, false},
+	{NULL, 0, false}
+};
+
+static const struct config_enum_entry log_locks_choices[] = {
+	{"off", ZKL_LOG_LOCKS_OFF, false},
+	{"lost", ZKL_LOG_LOCKS_LOST, false},
+	{"all", ZKL_LOG_LOCKS_ALL, false},
 	{NULL, 0, false}
 };
 
@@ -311,8 +319,16 @@ define_fleet_settings(void)
 }
 
 static void
-define_trace_settings(void)
+define_log_settings(void)
 {
+	DefineCustomEnumVariable("zklock.log_locks",
+							 "Sets which events of distributed locks are written to the server log.",
+							 NULL,
+							 &zkl_log_locks,
+							 ZKL_LOG_LOCKS_LOST, log_locks_choices,
+							 PGC_SIGHUP,
+							 0,
+							 NULL, NULL, NULL);
 	DefineCustomBoolVariable("zklock.trace",
 							 "Writes each event and each action of the zklock worker to the file zklock.trace.",
 							 "The file is in the data directory.",
@@ -444,7 +460,7 @@ zkl_settings_define(void)
 	define_connection_settings();
 	define_fleet_settings();
 	define_tls_settings();
-	define_trace_settings();
+	define_log_settings();
 	define_limits();
 	define_statistics_settings();
 	define_request_settings();

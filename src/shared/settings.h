@@ -12,6 +12,13 @@ typedef enum ZklLostLockAction
 	ZKL_LOST_NONE				/* leave it to the commit check */
 } ZklLostLockAction;
 
+typedef enum ZklLogLocks
+{
+	ZKL_LOG_LOCKS_OFF,
+	ZKL_LOG_LOCKS_LOST,			/* losses */
+	ZKL_LOG_LOCKS_ALL			/* and grants and releases */
+} ZklLogLocks;
+
 typedef enum ZklRevokeAction
 {
 	ZKL_REVOKE_NOTICE,			/* tell the holder */
@@ -60,6 +67,7 @@ extern int	zkl_commit_wait;	/* -1: the session timeout */
 extern int	zkl_lost_lock_action;	/* ZklLostLockAction */
 extern int	zkl_on_revoke;		/* ZklRevokeAction */
 extern int	zkl_log_level;		/* 0 off, 1 error, 2 warning, 3 info, 4 debug */
+extern int	zkl_log_locks;		/* ZklLogLocks */
 extern bool zkl_trace;
 extern int	zkl_trace_size;		/* kB */
 

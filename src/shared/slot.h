@@ -71,6 +71,7 @@ typedef enum ZklSlotKind
 	ZKL_KIND_AHEAD,				/* as QUEUE, of the nearest contender that is
 								 * in the way of the request "about", whose
 								 * place in the queue its seq is */
+	ZKL_KIND_SURVEY,			/* s_dsm says what to read; see survey.h */
 	ZKL_KIND_ERRAND				/* s_dsm says what to do; see errand.h */
 } ZklSlotKind;
 
@@ -98,7 +99,7 @@ typedef enum ZklError
 								 * or zkrc says what ZooKeeper answered */
 	ZKL_ERROR_RESTLESS,			/* zk_break_lock(): the head of the queue kept
 								 * changing */
-	ZKL_ERROR_TOO_LARGE,		/* QUEUE, FLEET, DUMP, AHEAD: dsm_size says
+	ZKL_ERROR_TOO_LARGE,		/* QUEUE, FLEET, DUMP, AHEAD, SURVEY: dsm_size says
 								 * what it takes */
 	ZKL_ERROR_SEGMENT,			/* the worker cannot map the backend's segment */
 	ZKL_ERROR_LAPSED			/* its lease has ended; not known to be lost */
@@ -251,10 +252,9 @@ typedef struct ZklSlot
 	uint64		s_owner;
 
 	/*
-	 * QUEUE, FLEET, DUMP, AHEAD, ERRAND: where the answer goes, set while
-	 * CLAIMED. LOCK: the epilogue, which the backend sets while GRANTED and
-	 * the worker clears, and whether it is wanted at the release; see
-	 * epilogue.h.
+	 * All but LOCK and BREAK: where the answer goes, set while CLAIMED. LOCK:
+	 * the epilogue, which the backend sets while GRANTED and the worker
+	 * clears, and whether it is wanted at the release; see epilogue.h.
 	 */
 	dsm_handle	s_dsm;
 	bool		s_epilogue;

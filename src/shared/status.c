@@ -2,7 +2,7 @@
  * status.c
  *	  What the worker tells about itself.
  *
- * Owns ctl_status.  Run by backends and the worker.  Takes ctl_lock.
+ * Owns ctl_status.  The worker writes it, backends copy it.  Takes no locks.
  */
 #include "postgres.h"
 
@@ -13,7 +13,7 @@
 ZklStatus *
 zkl_status_begin(void)
 {
-	LWLockAcquire(zkl_control->ctl_lock, LW_EXCLUSIVE);
+	zkl_changes_begin(&zkl_control->ctl_changes);
 	return &zkl_control->ctl_status;
 }
 
@@ -22,10 +22,10 @@ zkl_status_end(void)
 {
 	pg_atomic_write_u32(&zkl_control->ctl_worker_procno,
 						(uint32) zkl_control->ctl_status.worker_procno);
-	LWLockRelease(zkl_control->ctl_lock);
+	zkl_changes_end(&zkl_control->ctl_changes);
 }
 
-/* Read without the lock: one word, that seldom changes. */
+/* Not copied: one word, that seldom changes. */
 uint32
 zkl_status_timeout_ms(void)
 {
@@ -38,7 +38,11 @@ zkl_status_timeout_ms(void)
 void
 zkl_status_copy(ZklStatus *copy)
 {
-	LWLockAcquire(zkl_control->ctl_lock, LW_SHARED);
-	memcpy(copy, &zkl_control->ctl_status, sizeof(ZklStatus));
-	LWLockRelease(zkl_control->ctl_lock);
+	uint32		number;
+
+	do
+	{
+		number = zkl_changes_so_far(&zkl_control->ctl_changes);
+		memcpy(copy, &zkl_control->ctl_status, sizeof(ZklStatus));
+	} while (zkl_changes_since(&zkl_control->ctl_changes, number));
 }

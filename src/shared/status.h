@@ -19,10 +19,20 @@ typedef enum ZklWorkerState
 	ZKL_STATE_AUTH_FAILED
 } ZklWorkerState;
 
+/* What an error on the way to ZooKeeper was about */
+typedef enum ZklErrorKind
+{
+	ZKL_ABOUT_CONNECTION,		/* it failed or broke */
+	ZKL_ABOUT_ANSWER,			/* ZooKeeper's answer ended it */
+	ZKL_ABOUT_PROCESS,			/* zklock_session ended, or did not start */
+	ZKL_ABOUT_SETTINGS			/* credentials or certificates cannot be used */
+} ZklErrorKind;
+
+#define ZKL_ERROR_KINDS		4
+
 /*
- * What the worker tells about itself; it alone writes, under ctl_lock, and
- * everybody may read under ctl_lock shared.  The session's identity is here so
- * that a restarted worker can attach to it again.
+ * What the worker tells about itself.  Only the worker writes; backends copy.
+ * The session's identity is here so that a restarted worker can attach to it again.
  */
 typedef struct ZklStatus
 {
@@ -45,6 +55,10 @@ typedef struct ZklStatus
 	uint32		fleet_generation;	/* the last one in which it was decided
 									 * whether there is a clone */
 	bool		clone;			/* there is: see worker/fleet.c */
+	TimestampTz connected_since;	/* counts in ZKL_STATE_CONNECTED only */
+	uint64		worker_starts;
+	uint64		errors[ZKL_ERROR_KINDS];
+	uint64		lapses;			/* how often lapsed_at was set */
 	uint64		connects;
 	uint64		sessions_lost;
 	uint64		batches;
@@ -70,7 +84,7 @@ extern uint32 zkl_status_timeout_ms(void);
 extern void zkl_status_copy(ZklStatus *copy);
 
 /*
- * Changes the status under ctl_lock: lock, change what it returns, unlock.
+ * Around each change of what the first one returns.  Backends wait for its end.
  * A worker that ends sets worker_pid to 0, worker_procno to ZKL_PROCNO_NONE.
  */
 extern ZklStatus *zkl_status_begin(void);

@@ -3,8 +3,10 @@
  *	  Messages between the worker and zklock_session, over a socketpair.
  *
  * Compiled into both programs; it knows neither PostgreSQL nor ZooKeeper.
- * Both ends run on one host and come from one build, so integers travel in
- * native byte order.  A message is a ZklWireHeader followed by "length" bytes
+ * Both ends run on one host, so integers travel in native byte order.  They
+ * should come from one build.  To find out, the session process compares the
+ * protocol's number in START, and says GONE if it has another one.  So the
+ * header, the beginning of START, and GONE are the same in all protocols.  A message is a ZklWireHeader followed by "length" bytes
  * of body.  In a body, a string is a uint32 length, that many bytes, and no
  * terminator; the reader hands strings out as pointers into the frame.
  *
@@ -28,12 +30,13 @@ typedef enum ZklWireType
 	/*
 	 * worker -> session process
 	 *
-	 * START, always first and only once: string hosts (one host:port, with
-	 * the chroot if any), i64 session id (0: a new one), string password (16
-	 * bytes, or empty), u32 session timeout in ms, string auth scheme (empty:
-	 * none), string auth credentials, u32 client log level (ZKL_WIRE_LOG's),
-	 * u8 ZklWireTls, and three strings of PEM, empty without TLS: the
-	 * certificates to trust, our own with its chain, its key (empty: none).
+	 * START, always first and only once: u32 ZKL_LINK_PROTOCOL, string hosts
+	 * (one host:port, with the chroot if any), i64 session id (0: a new one),
+	 * string password (16 bytes, or empty), u32 session timeout in ms, string
+	 * auth scheme (empty: none), string auth credentials, u32 client log
+	 * level (ZKL_WIRE_LOG's), u8 ZklWireTls, and three strings of PEM, empty
+	 * without TLS: the certificates to trust, our own with its chain, its key
+	 * (empty: none).
 	 */
 	ZKL_WIRE_START = 1,
 

@@ -25,6 +25,7 @@
 #include "worker/slot.h"
 
 #include "worker/bounds.h"
+#include "worker/locklog.h"
 
 static ZklManager *core = NULL;
 static int64 *ends = NULL;		/* of the holds, by slot, in ms; 0: never */
@@ -52,12 +53,9 @@ log_loss(int slotno)
 	ZklSlot		slot;
 
 	zkl_slot_copy(slotno, &slot);
-	ereport(LOG,
-			(errmsg("distributed lock \"%.*s\" of process %d was lost",
-					zkl_slot_shown_length(&slot), slot.s_request.path, slot.s_request.pid),
-			 slot.s_resigned ?
-			 errdetail("The leader resigned because the server is being drained.") :
-			 errdetail("It was held for longer than its at_most.")));
+	zkl_locklog_lost(&slot, slot.s_resigned ?
+					 "The leader resigned because the server is being drained." :
+					 "It was held for longer than its at_most.");
 }
 
 static int

@@ -3,8 +3,8 @@
  *	  From the core to the slots and the link: carries out the core's actions.
  *
  * Owns the published transaction id and counters.  Runs in the worker only.
- * Takes the slots' mutexes and ctl_lock through slot.h and status.h, one at a
- * time.  It decides nothing about locks.
+ * Takes the slots' mutexes through slot.h, one at a time.  It decides nothing
+ * about locks.
  */
 #include "postgres.h"
 
@@ -21,6 +21,7 @@
 #include "worker/identity.h"
 #include "worker/link.h"
 #include "worker/liveness.h"
+#include "worker/locklog.h"
 #include "worker/operation.h"
 #include "worker/slot.h"
 #include "worker/supervisor.h"
@@ -144,16 +145,14 @@ lose_hold(int slotno, ZklFailure failure)
 
 	zkl_slot_copy(slotno, &slot);
 	if (zkl_slot_lose(slotno, failure_error(failure)))
-		ereport(LOG,
-				(errmsg("distributed lock \"%.*s\" of process %d was lost",
-						zkl_slot_shown_length(&slot), slot.s_request.path, slot.s_request.pid),
-				 failure == ZKL_FAILURE_BROKEN ?
-				 errdetail("An operator broke it with zk_break_lock().") :
-				 failure == ZKL_FAILURE_UNREADABLE ?
-				 errdetail("ZooKeeper no longer lets this server read its znode.") :
-				 failure == ZKL_FAILURE_SESSION_EXPIRED ?
-				 errdetail("The ZooKeeper session that held it has expired.") :
-				 errdetail("Its znode is gone.")));
+		zkl_locklog_lost(&slot,
+						 failure == ZKL_FAILURE_BROKEN ?
+						 "An operator broke it with zk_break_lock()." :
+						 failure == ZKL_FAILURE_UNREADABLE ?
+						 "ZooKeeper no longer lets this server read its znode." :
+						 failure == ZKL_FAILURE_SESSION_EXPIRED ?
+						 "The ZooKeeper session that held it has expired." :
+						 "Its znode is gone.");
 }
 
 /*
@@ -205,6 +204,7 @@ carry_out_action(const ZklAction *action)
 		case ZKL_ACTION_GRANT:
 			zkl_slot_grant(slotno, action->token, generation, action->solitary);
 			zkl_bounds_granted(slotno);
+			zkl_locklog_granted(slotno);
 			break;
 		case ZKL_ACTION_BLOCKED:
 			zkl_slot_block(slotno);
@@ -286,26 +286,26 @@ publish_zxid(void)
 static void
 publish_counters(void)
 {
-	static ZklCounters last;
+	static ZklCounters last;	/* of this worker: zk_status goes on */
 	ZklCounters now;
 	ZklStatus  *status;
 
 	zkl_manager_counters(core, &now);
 	if (memcmp(&now, &last, sizeof(now)) == 0)
 		return;
-	last = now;
 	status = zkl_status_begin();
-	status->batches = now.batches;
-	status->operations = now.operations;
-	status->listings = now.listings;
-	status->creates = now.creates;
-	status->continuous_creates = now.continuous;
+	status->batches += now.batches - last.batches;
+	status->operations += now.operations - last.operations;
+	status->listings += now.listings - last.listings;
+	status->creates += now.creates - last.creates;
+	status->continuous_creates += now.continuous - last.continuous;
 	status->watches = now.watches;
 	status->deadlocks = now.deadlocks;
 	status->deadlock_checks = now.checks;
 	status->given_up_checks = now.given_up;
 	status->unpublished_waits = now.unpublished;
 	zkl_status_end();
+	last = now;
 }
 
 void

@@ -4,8 +4,7 @@
  *	  it; and whether there is a clone of this server.
  *
  * Owns what was written there last, and fleet_generation and clone in ZklStatus.
- * Runs in the worker only.  Takes ctl_lock through status.h.  It must not know
- * locks.
+ * Runs in the worker only.  Takes no locks.  It must not know locks.
  *
  * The znode is written once the first beat of a new session is acknowledged, and
  * again when something in it has changed.  Nothing is sent or awaited for its

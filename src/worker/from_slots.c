@@ -27,6 +27,7 @@
 #include "worker/errands.h"
 #include "worker/from_slots.h"
 #include "worker/queueview.h"
+#include "worker/surveys.h"
 
 static ZklManager *core = NULL;
 static uint32 *known_serial = NULL; /* of each slot that was taken */
@@ -132,6 +133,7 @@ submit_task(int slotno, const ZklSlot *slot, bool restored)
 		[ZKL_KIND_BREAK] = &zkl_breaklock_owner,
 		[ZKL_KIND_DUMP] = &zkl_dumps_owner,
 		[ZKL_KIND_AHEAD] = &zkl_ahead_owner,
+		[ZKL_KIND_SURVEY] = &zkl_surveys_owner,
 		[ZKL_KIND_ERRAND] = &zkl_errands_owner,
 	};
 

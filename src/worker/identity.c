@@ -4,8 +4,8 @@
  *	  this server.
  *
  * Owns ZklStatus, but for the counters, which carry_out.c publishes, for
- * lapsed_at, which belongs to outage.c, and for fleet_generation and clone, which
- * belong to fleet.c.  Runs in the worker only.  Takes ctl_lock through status.h.
+ * lapsed_at and lapses, which belong to outage.c, and for fleet_generation and clone, which
+ * belong to fleet.c.  Runs in the worker only.  Takes no locks.
  * It must not know how a connection is made, and tells the core nothing.
  */
 #include "postgres.h"
@@ -87,13 +87,14 @@ zkl_identity_log_client(bool trouble, const char *message)
 }
 
 void
-zkl_identity_note_error(const char *message)
+zkl_identity_note_error(ZklErrorKind kind, const char *message)
 {
 	bool		loud = may_log_error(message);
 	ZklStatus  *status = zkl_status_begin();
 
 	strlcpy(status->last_error, message, sizeof(status->last_error));
 	status->last_error_at = GetCurrentTimestamp();
+	status->errors[kind]++;
 	zkl_status_end();
 
 	if (loud)
@@ -107,6 +108,8 @@ zkl_identity_set_state(ZklWorkerState state)
 	ZklStatus  *status = zkl_status_begin();
 
 	status->state = state;
+	if (state == ZKL_STATE_CONNECTED)
+		status->connected_since = GetCurrentTimestamp();
 	zkl_status_end();
 	served |= state == ZKL_STATE_CONNECTED;
 }
@@ -118,6 +121,7 @@ zkl_identity_begin(void)
 {
 	ZklStatus  *status = zkl_status_begin();
 
+	status->worker_starts++;
 	status->worker_pid = MyProcPid;
 	status->worker_procno = zkl_my_procno();
 	status->state = status->session_id != 0 ? ZKL_STATE_DISCONNECTED :

@@ -9,8 +9,8 @@
 #include "core/manager.h"
 #include "shared/status.h"
 
-/* Puts an error into zk_status and the server's log. */
-extern void zkl_identity_note_error(const char *message);
+/* Puts an error into zk_status and the server's log, and counts it. */
+extern void zkl_identity_note_error(ZklErrorKind kind, const char *message);
 
 /*
  * Puts a message about the connection, or one of the ZooKeeper client, into the

@@ -3,8 +3,8 @@
  *	  The worker's end of the link to the session process.
  *
  * Owns the socket, the process, and the wait event set.  Runs in the worker only;
- * takes no locks.  It must not know ZooKeeper, and of messages only their
- * framing.
+ * takes no locks.  It must not know ZooKeeper, of messages only their framing,
+ * and of the program only that program.c starts it.
  *
  * The process is a child of the worker, in the worker's process group, so the
  * postmaster's signals to the worker reach it as well.  It ignores those that
@@ -13,10 +13,7 @@
  */
 #include "postgres.h"
 
-#include <dlfcn.h>
-#include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,22 +22,12 @@
 #include "storage/latch.h"
 #include "utils/memutils.h"
 #include "worker/link.h"
+#include "worker/program.h"
 
 #include "shared/compat.h"
 
-#define SESSION_PROGRAM		"zklock_session"
-#define LINK_FD				3	/* where the session process expects it */
 #define READ_SIZE			(64 * 1024)
 #define ORPHAN_WAIT_MS		5000
-
-/* Asked in two steps, because other C libraries do not have the macro. */
-#ifdef __GLIBC__
-#if __GLIBC_PREREQ(2, 34)
-#define HAVE_CLOSEFROM_ACTION
-#endif
-#endif
-
-extern char **environ;
 
 static pid_t session_pid = 0;
 static pgsocket link_socket = PGINVALID_SOCKET;
@@ -51,63 +38,6 @@ static WaitEventSet *wait_set = NULL;
 static int	socket_event = -1;
 static bool wants_write = false;
 static bool readable = false;	/* perhaps; as of the last wait */
-
-/* The program is in the directory that this library was loaded from. */
-static void
-session_program_path(char *path)
-{
-	Dl_info		info;
-	char	   *slash;
-
-	if (dladdr((void *) zkl_link_spawn, &info) == 0 || info.dli_fname == NULL)
-		strlcpy(path, pkglib_path, MAXPGPATH);
-	else
-	{
-		strlcpy(path, info.dli_fname, MAXPGPATH);
-		slash = strrchr(path, '/');
-		if (slash != NULL)
-			*slash = '\0';
-	}
-	strlcat(path, "/" SESSION_PROGRAM, MAXPGPATH);
-}
-
-/*
- * The child inherits nothing but the link and stderr: a plain fork would pass on
- * the postmaster's descriptors, and the worker's signal handling.
- */
-static int
-spawn_program(int fd, pid_t *pid)
-{
-	char		path[MAXPGPATH];
-	char	   *argv[] = {SESSION_PROGRAM, NULL};
-	posix_spawn_file_actions_t files;
-	posix_spawnattr_t attributes;
-	sigset_t	signals;
-	int			rc;
-
-	session_program_path(path);
-	posix_spawn_file_actions_init(&files);
-	posix_spawn_file_actions_adddup2(&files, fd, LINK_FD);
-	posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-	posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
-#ifdef HAVE_CLOSEFROM_ACTION
-	posix_spawn_file_actions_addclosefrom_np(&files, LINK_FD + 1);
-#else
-	for (int other = LINK_FD + 1; other < 1024; other++)
-		posix_spawn_file_actions_addclose(&files, other);
-#endif
-	posix_spawnattr_init(&attributes);
-	sigemptyset(&signals);
-	posix_spawnattr_setsigmask(&attributes, &signals);
-	sigfillset(&signals);
-	posix_spawnattr_setsigdefault(&attributes, &signals);
-	posix_spawnattr_setflags(&attributes,
-							 POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-	rc = posix_spawn(pid, path, &files, &attributes, argv, environ);
-	posix_spawn_file_actions_destroy(&files);
-	posix_spawnattr_destroy(&attributes);
-	return rc;
-}
 
 /* A wait event set cannot drop a socket, so the next wait makes a new one. */
 static void
@@ -130,7 +60,7 @@ zkl_link_spawn(void)
 	if (!pg_set_noblock(fds[0]))
 		rc = errno;
 	else
-		rc = spawn_program(fds[1], &session_pid);
+		rc = zkl_program_spawn(fds[1], &session_pid);
 	close(fds[1]);
 	if (rc != 0)
 	{
@@ -163,32 +93,12 @@ zkl_link_kill(void)
 	handed_out = 0;
 }
 
-/* Whether the process is a session process, and not a later one of that pid */
-static bool
-is_session_process(int pid)
-{
-	char		path[64];
-	char		comm[64] = "";
-	int			fd;
-	ssize_t		n;
-
-	if (kill(pid, 0) != 0 && errno == ESRCH)
-		return false;
-	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	n = read(fd, comm, sizeof(comm) - 1);
-	close(fd);
-	return n > 0 && strncmp(comm, SESSION_PROGRAM "\n", (size_t) n) == 0;
-}
-
 void
 zkl_link_await_orphan(int pid)
 {
 	int			waited;
 
-	for (waited = 0; waited < ORPHAN_WAIT_MS && is_session_process(pid);
+	for (waited = 0; waited < ORPHAN_WAIT_MS && zkl_program_is_run_by(pid);
 		 waited += 10)
 	{
 		kill(pid, SIGKILL);

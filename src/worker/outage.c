@@ -2,9 +2,9 @@
  * outage.c
  *	  What the server's log says when the lease ends under held locks.
  *
- * Owns lapsed_at in ZklStatus, so that a restarted worker does not log the same
- * outage again.  Runs in the worker only.  Takes ctl_lock through status.h.  It
- * must not know why ZooKeeper does not answer.
+ * Owns lapsed_at and lapses in ZklStatus, so that a restarted worker does not
+ * log the same outage again.  Runs in the worker only.  Takes no
+ * locks.  It must not know why ZooKeeper does not answer.
  *
  * The lease of an idle server always ends: that is no outage.
  */
@@ -39,7 +39,10 @@ count_held_locks(void)
 static void
 note_lapse(int64 at)
 {
-	zkl_status_begin()->lapsed_at = at;
+	ZklStatus  *status = zkl_status_begin();
+
+	status->lapsed_at = at;
+	status->lapses += at != 0;
 	zkl_status_end();
 }
 

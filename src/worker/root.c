@@ -3,8 +3,8 @@
  *	  Reads the settings of the root, and makes them if there are none.
  *
  * Owns what this server knows of them: ctl_root and ctl_root_state, through
- * shared/root.h.  Runs in the worker only.  Takes ctl_lock, and the slots'
- * mutexes, one at a time.  It must not know what becomes of a request.
+ * shared/root.h.  Runs in the worker only.  Takes the slots' mutexes,
+ * one at a time.  It must not know what becomes of a request.
  *
  * The settings are read behind the first beat of each connection, with a watch
  * that stays there.  Before anything is sent on a new connection, and as soon as

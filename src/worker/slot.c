@@ -19,6 +19,7 @@
 #include "shared/settings.h"
 #include "shared/wakeup.h"
 #include "utils/timestamp.h"
+#include "worker/locklog.h"
 #include "worker/slot.h"
 #include "worker/tally.h"
 
@@ -339,7 +340,10 @@ zkl_slot_free(int slotno)
 	ZklSlot    *slot = &zkl_slots[slotno];
 
 	if (slotno < zkl_control->ctl_nrequests)
+	{
 		zkl_tally_slot(slot);
+		zkl_locklog_freed(slot);
+	}
 	SpinLockAcquire(&slot->s_mutex);
 	Assert(slot->s_state == ZKL_SLOT_RELEASED);
 	slot->s_state = ZKL_SLOT_FREE;

@@ -24,6 +24,7 @@
 #include "utils/memutils.h"
 
 #include "shared/hosts.h"
+#include "wire/version.h"
 #include "worker/closing.h"
 #include "worker/diagnosis.h"
 #include "worker/gatekeeper.h"
@@ -77,6 +78,7 @@ send_start(const char *host, char *credentials, ZklTrust *trust)
 
 	if (secret != NULL)
 		*secret++ = '\0';
+	zkl_wire_put_u32(out, ZKL_LINK_PROTOCOL);
 	zkl_wire_put_text(out, host);
 	zkl_wire_put_i64(out, status->session_id);
 	zkl_wire_put_string(out, status->session_password,
@@ -115,15 +117,15 @@ start_process(int64 now)
 		wrong = zkl_trust_read(&trust);
 	if (wrong != NULL)
 	{
-		zkl_identity_note_error(wrong);
+		zkl_identity_note_error(ZKL_ABOUT_SETTINGS, wrong);
 		plan_restart(now);
 		return;
 	}
 	pid = zkl_link_spawn();
 	if (pid == 0)
 	{
-		zkl_identity_note_error(psprintf("could not start zklock_session: %s",
-										 strerror(errno)));
+		zkl_identity_note_error(ZKL_ABOUT_PROCESS, psprintf("could not start zklock_session: %s",
+															strerror(errno)));
 		plan_restart(now);
 		return;
 	}
@@ -265,7 +267,9 @@ take_gone(ZklWireReader *body, int64 now)
 	why = pnstrdup(text, length);
 	if (reason == ZKL_WIRE_GONE_AUTH_FAILED)
 		why = psprintf("%s: check \"zklock.auth_file\"", why);
-	zkl_identity_note_error(why);
+	zkl_identity_note_error(reason == ZKL_WIRE_GONE_EXPIRED ||
+							reason == ZKL_WIRE_GONE_AUTH_FAILED ?
+							ZKL_ABOUT_ANSWER : ZKL_ABOUT_CONNECTION, why);
 	pfree(why);
 	end_process(now);
 	if (reason == ZKL_WIRE_GONE_EXPIRED)
@@ -314,7 +318,7 @@ zkl_supervisor_frame(const ZklWireHeader *header, ZklWireReader *body,
 void
 zkl_supervisor_link_broken(int64 now)
 {
-	zkl_identity_note_error("the session process ended unexpectedly");
+	zkl_identity_note_error(ZKL_ABOUT_PROCESS, "the session process ended unexpectedly");
 	end_process(now);
 }
 
@@ -323,7 +327,7 @@ zkl_supervisor_reconnect(int32 rc)
 {
 	if (phase != CONNECTED)
 		return;					/* the connection broke meanwhile */
-	zkl_identity_note_error(zkl_diagnosis_of(rc, current_host));
+	zkl_identity_note_error(ZKL_ABOUT_ANSWER, zkl_diagnosis_of(rc, current_host));
 
 	/*
 	 * If transaction ids went back, new tokens would be smaller than some
@@ -376,12 +380,12 @@ check_connected(int64 now)
 			zkl_liveness_pinged(now);
 			break;
 		case ZKL_LIVENESS_PROCESS_SILENT:
-			zkl_identity_note_error("the session process does not answer");
+			zkl_identity_note_error(ZKL_ABOUT_PROCESS, "the session process does not answer");
 			end_process(now);
 			break;
 		case ZKL_LIVENESS_SERVER_SILENT:
-			zkl_identity_note_error(psprintf("ZooKeeper server \"%s\" does not answer",
-											 current_host));
+			zkl_identity_note_error(ZKL_ABOUT_CONNECTION, psprintf("ZooKeeper server \"%s\" does not answer",
+																   current_host));
 			end_process(now);
 			break;
 	}
@@ -418,8 +422,8 @@ zkl_supervisor_tick(int64 now)
 		start_process(now);
 	else if (phase == CONNECTING && now >= deadline)
 	{
-		zkl_identity_note_error(psprintf("could not connect to ZooKeeper server \"%s\" in time",
-										 current_host));
+		zkl_identity_note_error(ZKL_ABOUT_CONNECTION, psprintf("could not connect to ZooKeeper server \"%s\" in time",
+															   current_host));
 		end_process(now);
 	}
 	else if (phase == CONNECTED && zkl_closing_until() != 0)

@@ -2,9 +2,8 @@
  * tally.c
  *	  What a request for a lock has to add to the statistics.
  *
- * Owns what counts as an acquire, a wait, a timeout, a denial, a loss
- *	  and a deadlock.  Runs
- * in the worker only.  Takes the lock of the table through lockstats.h.
+ * Owns what counts as an acquire, a wait, a timeout, a denial, a loss and a
+ * deadlock.  Runs in the worker only.  Takes no locks.
  *
  * Must not know how the statistics are kept.
  *

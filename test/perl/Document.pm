@@ -8,8 +8,9 @@
 #	}
 #
 # Each block says after its fence what it is.  "sql" and "ini" are tested, by
-# test/t/200_documents.pl and 201_reference.pl, and "java" and "python" by
-# 203_clients.pl; "text" is not.
+# test/t/200_documents.pl and 201_reference.pl, "java" and "python" by
+# 203_clients.pl, and "sh" by the test of its procedure (Procedure.pm, or
+# test/monitoring.pl, also "yaml"); "text" is not.
 
 package Document;
 
@@ -78,6 +79,26 @@ sub blocks
 		}
 	}
 	return grep { !defined $language || $_->{language} eq $language } @blocks;
+}
+
+# A page that has only the section below that heading, or undef
+sub section
+{
+	my ($self, $heading) = @_;
+	my ($level, $text);
+	my $in_block = 0;
+
+	foreach my $line (split /^/m, $self->{text})
+	{
+		$in_block = !$in_block if $line =~ /^```/;
+		if (!$in_block && $line =~ /^(#+) +(.*?) *$/)
+		{
+			last if defined $text && length $1 <= length $level;
+			($level, $text) = ($1, '') if $2 eq $heading;
+		}
+		$text .= $line if defined $text;
+	}
+	return defined $text ? bless { %$self, text => $text }, ref $self : undef;
 }
 
 # The text without its blocks

@@ -1,5 +1,7 @@
 # A copy of zklock whose session process a test can replace by one that
-# misbehaves: see fakesession.py.
+# misbehaves: see fakesession.py.  A server uses one program from its start to
+# its end, so what it starts is a script: that runs the fake if there is one, and
+# else the real program.
 #
 #	my $fake = FakeSession->new;
 #	my $node = $test->new_node('server1', conf => $fake->conf);
@@ -34,6 +36,14 @@ sub new
 	{
 		cp("$libdir/$file", "$dir/$file") or die "could not copy $file: $!";
 	}
+	rename "$dir/zklock_session", "$dir/real" or die "could not rename: $!";
+	chmod 0755, "$dir/real";
+	append_to_file("$dir/zklock_session", <<"EOS");
+#!/bin/sh
+[ ! -e '$dir/fake' ] || exec '$dir/fake'
+exec '$dir/real'
+EOS
+	chmod 0755, "$dir/zklock_session";
 	return bless { dir => $dir }, $class;
 }
 
@@ -48,6 +58,7 @@ sub create_extension
 	chomp $share;
 	my $script = slurp_file("$share/extension/zklock--1.0.sql");
 	$script =~ s/^\\echo.*$//m;
+	$script =~ s/^SELECT pg_catalog\.pg_extension_config_dump\(.*?;$//ms;
 	$script =~ s/'MODULE_PATHNAME'/'zklock'/g;
 	$node->safe_psql('postgres', $script);
 	return;
@@ -77,14 +88,9 @@ sub once
 	my $dir = $self->{dir};
 
 	$self->_write('mode', "$mode\n");
-	cp($program, "$dir/fake") or die "could not copy $program: $!";
-	chmod 0755, "$dir/fake", "$dir/zklock_session";
-	if (!-e "$dir/zklock_session.real")
-	{
-		link "$dir/zklock_session", "$dir/zklock_session.real"
-		  or die "could not link: $!";
-	}
-	rename "$dir/fake", "$dir/zklock_session" or die "could not rename: $!";
+	cp($program, "$dir/fake.new") or die "could not copy $program: $!";
+	chmod 0755, "$dir/fake.new";
+	rename "$dir/fake.new", "$dir/fake" or die "could not rename: $!";
 	return;
 }
 
@@ -102,8 +108,7 @@ sub never
 	my ($self) = @_;
 	my $dir = $self->{dir};
 
-	rename "$dir/zklock_session.real", "$dir/zklock_session"
-	  if -e "$dir/zklock_session.real";
+	unlink "$dir/fake";
 	unlink "$dir/stay";
 	return;
 }

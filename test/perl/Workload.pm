@@ -13,7 +13,9 @@
 # the checker sees what it is to see.
 #
 # Further options: settings (SQL for each session at its start), tick (called
-# with the number of started rounds, to disturb), until (ends the rounds early).
+# with the number of started rounds, to disturb), until (ends the rounds early),
+# reconnect (for how many seconds a session waits after an error, and connects
+# again if its server has ended it).
 # The result has grants, overlaps, refused (a try's false) and errors
 # { sqlstate => count }.
 
@@ -24,6 +26,7 @@ use warnings;
 
 use IO::Select;
 use Test::More;
+use Time::HiRes qw(time);
 
 use PostgreSQL::Test::Utils;
 
@@ -49,7 +52,7 @@ sub run
 	my ($test, %params) = @_;
 	my $seen = { grants => 0, overlaps => 0, refused => 0, errors => {} };
 	my @nodes = $test->nodes;
-	my (%holders, %session_of);
+	my (%holders, %session_of, @resting);
 	my $started = 0;
 	my $select = IO::Select->new;
 
@@ -74,7 +77,7 @@ sub run
 	}
 
 	my $last_answer = time;
-	while ($select->count)
+	while ($select->count || @resting)
 	{
 		$params{tick}->($started) if $params{tick};
 		_stalled($test, values %session_of)
@@ -113,13 +116,37 @@ sub run
 				next;
 			}
 
-			if ($answer->{closed} || $started >= $params{rounds}
-				|| ($params{until} && $params{until}->()))
+			if ($started >= $params{rounds} || ($params{until} && $params{until}->())
+				|| ($answer->{closed} && !$params{reconnect}))
 			{
 				$select->remove($socket);
 				$session->close;
 				next;
 			}
+			if ($answer->{error} && $params{reconnect})
+			{
+				$select->remove($socket);
+				push @resting, [ $client, time + $params{reconnect} ];
+				next;
+			}
+			$begin->($client);
+		}
+		foreach my $rest (splice @resting)
+		{
+			my ($client, $end) = @$rest;
+			my $session = $client->{session};
+
+			if (time < $end) { push @resting, $rest; next; }
+			if ($session->{answer}{closed})
+			{
+				$session = eval { $test->session($session->{node}) };
+				if (!$session) { push @resting, $rest; next; }
+				$session->query($params{settings}) if $params{settings};
+				delete $session_of{ $client->{session}{socket} };
+				$client->{session} = $session;
+				$session_of{ $session->{socket} } = $client;
+			}
+			$select->add($session->{socket});
 			$begin->($client);
 		}
 	}

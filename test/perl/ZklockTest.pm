@@ -306,8 +306,8 @@ sub enqueue
 }
 
 # Whether a call ends by its timeout, and says so in words that match.  If the
-# time ends before the znode is there, the call has waited for ZooKeeper and not
-# for other sessions: then it is tried again.
+# time ends before the znode is there, the call has waited for the worker or for
+# ZooKeeper, not for other sessions: then it is tried again.
 sub times_out
 {
 	my ($self, $session, $call, $words) = @_;
@@ -317,7 +317,7 @@ sub times_out
 	wait_for(
 		sub {
 			$sqlstate = $session->error("SELECT $call");
-			return $session->messages !~ /The wait was for ZooKeeper/;
+			return $session->messages !~ /The wait was for/;
 		},
 		"$call waits for others");
 	is($sqlstate, '55P03', "$call: its time is over");

@@ -130,6 +130,18 @@ sub set_client_auth
 	return;
 }
 
+# Whether it checks access control lists, from its next start on: no or yes
+sub set_skip_acl
+{
+	my ($self, $skip) = @_;
+	my $file = "$self->{dir}/zoo.cfg";
+	my $config = slurp_file($file) =~ s/^skipACL=.*\n//mr;
+
+	unlink $file;
+	append_to_file($file, $config . ($skip eq 'yes' ? "skipACL=yes\n" : ''));
+	return;
+}
+
 # What moves the clock of a process, or undef if it is not installed
 sub clock_library
 {

@@ -3,9 +3,9 @@
 
 FakeSession.pm puts it there.  It is started by the worker, with the link on
 descriptor 3; what it does is the word in the file "mode" beside it.  First it
-puts the real program back, so that it is met once, unless the file "stay" is
-there too; it notes each start in the file "starts".  With an argument it lists
-what it can do.
+removes itself, so that it is met once, unless the file "stay" is there too; it
+notes each start in the file "starts".  With an argument it lists what it can
+do.
 """
 
 import os
@@ -43,7 +43,7 @@ def read_start():
     """The session that the worker wants to attach: id, password, timeout."""
     kind, _, body = read_frame()
     assert kind == START
-    at = 4 + struct.unpack_from("=I", body)[0]
+    at = 8 + struct.unpack_from("=I", body, 4)[0]
     session, length = struct.unpack_from("=qI", body, at)
     at += 12
     return session, body[at:at + length], struct.unpack_from("=I", body, at + length)[0]
@@ -100,6 +100,23 @@ def flood():
     mute()
 
 
+def other_protocol():
+    """The real program, started by a library with the next link protocol"""
+    header = link.recv(24, socket.MSG_WAITALL)
+    length = struct.unpack_from("=I", header)[0]
+    body = link.recv(length, socket.MSG_WAITALL)
+    number = struct.unpack_from("=I", body)[0]
+    ours, theirs = socket.socketpair()
+    ours.sendall(header + struct.pack("=I", number + 1) + body[4:])
+    if os.fork() == 0:
+        theirs.close()
+        while data := ours.recv(65536):
+            link.sendall(data)
+        os._exit(0)
+    os.dup2(theirs.fileno(), 3)
+    os.execl(HERE + "/real", "zklock_session")
+
+
 ILL_STRING = struct.pack("=I", 0xFFFFFFFF) + b"x"
 STAT = struct.pack("=qqqqi", 5, 5, 0, 0, 1)
 
@@ -132,6 +149,7 @@ MODES = {
         lambda: answer(lambda: struct.pack("=I", 0xFFFFFFFF) + bytes(300)),
     "unknown errors": lambda: answer(lambda: b"", -9999),
     "flood": flood,
+    "another protocol": other_protocol,
     # These say that the session is gone, and are believed.
     "lies: another session":
         lambda: say(frame(CONNECTED, struct.pack("=q", 4711)
@@ -157,7 +175,7 @@ def main():
     with open(HERE + "/starts", "a", encoding="ascii") as file:
         file.write(mode + "\n")
     if not os.path.exists(HERE + "/stay"):
-        os.rename(HERE + "/zklock_session.real", HERE + "/zklock_session")
+        os.unlink(HERE + "/fake")
     MODES[mode]()
 
 

@@ -46,8 +46,9 @@ output=$(./mutants -M -n "$seeds" -j "$jobs" 2>&1)
 while IFS='|' read -r _ mutant _ rule seed _; do
 	mutant=${mutant// /}
 	case $mutant in mutant | ---*) continue ;; esac
-	[[ $seed =~ [0-9] ]]
-	report $? "mutant $mutant is caught:$rule(seed $seed)" "$output"
+	status=0
+	[[ $seed =~ [0-9] ]] || status=1
+	report $status "mutant $mutant is caught:$rule(seed $seed)" "$output"
 done < <(grep '^|' <<<"$output")
 [ "$(grep -c '^| [A-Z]' <<<"$output")" = \
 	"$(grep -c '^	X(' ../../../src/core/mutant.h | awk '{ print $1 - 1 }')" ]

@@ -36,6 +36,9 @@ is($test->look($two,
 	join('|', '/v/x', 'exclusive', 'transaction', 'f', 'waiting',
 		$waiter->pid, '', 0, 't', '', $znodes[1]),
 	'zk_locks: the waiter on its own server');
+is($test->look($one, 'SELECT datname, usename, application_name FROM zk_locks WHERE granted'),
+	join('|', 'postgres', scalar getpwuid($<), 'h"o\\ld'),
+	'zk_locks: whose session it is');
 is($test->look($one,
 		"SELECT pid, mode FROM zk_locks WHERE NOT granted AND path = '/v/x'"),
 	$reader->pid . '|shared', 'zk_locks: the reader');

@@ -80,13 +80,22 @@ $plain->start;
 $plain->safe_psql('postgres', 'CREATE EXTENSION zklock');
 my $p = PgSession->new($plain);
 is($p->error("LOAD 'zklock'"), '', 'loading the library does not fail');
-foreach my $call (
-	"zk_lock('/x')", "zk_lock_shared('/x')", "zk_try_lock('/x')",
-	"zk_try_lock_shared('/x')", "zk_xact_lock('/x')",
-	"zk_xact_lock_shared('/x')", "zk_try_xact_lock('/x')",
-	"zk_try_xact_lock_shared('/x')", "zk_unlock('/x')",
-	"zk_unlock_shared('/x')", 'zk_unlock_all()', "zk_fencing_token('/x')",
-	"* FROM zk_queue('/x')", '* FROM zk_locks', '* FROM zk_status')
+my @calls = split /\n/, $p->query(q{
+	SELECT p.oid::regproc || '(' || coalesce((
+		SELECT string_agg(CASE type
+			WHEN 'text'::regtype THEN
+				CASE n WHEN 3 THEN '''at_most_once''' ELSE '''/x''' END || '::text'
+			WHEN 'text[]'::regtype THEN '''{/x}''::text[]'
+			WHEN 'interval'::regtype THEN '''1 min''::interval'
+			ELSE '1' END, ', ' ORDER BY n)
+		FROM unnest(proargtypes::oid[]) WITH ORDINALITY AS t (type, n)), '') || ')'
+	FROM pg_proc p JOIN pg_depend d ON d.classid = 'pg_proc'::regclass AND d.objid = p.oid
+		JOIN pg_extension e ON d.refclassid = 'pg_extension'::regclass AND d.refobjid = e.oid
+	WHERE extname = 'zklock' AND prorettype <> 'trigger'::regtype
+		AND proname NOT IN ('zk_grant', 'zk_ungrant')
+	ORDER BY 1});
+cmp_ok(scalar @calls, '>', 50, 'all functions but those that need only a table');
+foreach my $call (@calls, 'zk_once_history()')
 {
 	is($p->error("SELECT $call"), '55000', "not preloaded: $call");
 	like($p->messages, qr/shared_preload_libraries/, 'with the hint');

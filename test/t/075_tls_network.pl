@@ -112,7 +112,7 @@ $holder->query('SELECT zk_unlock_all()');
 
 # ---- A copy of the session process whose function connect() nobody finds, as it
 # would be if the client library were bound to another.
-my $program = "$fake->{dir}/zklock_session";
+my $program = "$fake->{dir}/real";
 my $bytes = slurp_file($program);
 $bytes =~ s/\0connect\0/\0konnect\0/;
 $net->hold('one');

@@ -88,6 +88,8 @@ ok(wait_for(
 ok(wait_for(sub { log_count('2 locks are held') }, 'how many'),
 	'and how many locks are held');
 is($test->status($one, 'locks_held'), 2, 'which zk_status still shows');
+is($test->status($one, 'lapses, connected_since IS NULL, connection_errors > 0'),
+	'1|t|t', 'with what has happened');
 
 # The next wait that began while ZooKeeper was there is one for ZooKeeper now.
 $blocked->cancel;
@@ -117,7 +119,9 @@ $test->look_until($one, "SELECT state FROM zk_locks WHERE path = '/o/a'",
 	'granted', 'what is held is confirmed again');
 is(log_count("lease of this server's .* has ended"), 1, 'it said so once');
 is(log_count('has a lease for distributed locks again'), 1, 'each time');
-is($test->status($one, 'sessions_lost'), 0, 'and nothing was lost');
+is($test->status($one, 'sessions_lost, locks_lost'), '0|0', 'and nothing was lost');
+is($test->status($one, "connected_since > now() - interval '1 h'"),
+	't', 'zk_status says since when it is connected');
 
 # ---- one that waits for others when ZooKeeper goes away
 
@@ -131,6 +135,9 @@ ok(wait_for(
 		'said once more'),
 	'said once more');
 my $worker = $test->status($one, 'worker_pid');
+is($test->status($one, 'worker_starts'), 1, 'the first worker');
+my ($batches, $operations) =
+  split /\|/, $test->status($one, 'batches, operations');
 kill 'TERM', $worker;
 $test->look_until($one,
 	"SELECT worker_pid <> $worker AND session_pid IS NOT NULL FROM zk_status",
@@ -139,11 +146,14 @@ $impatient->query("SET lock_timeout = '2s'");
 is($impatient->error("SELECT zk_lock('/o/f')"), '55P03', 'some time passes');
 is(log_count("lease of this server's .* has ended"),
 	2, 'and does not say it once more');
+is($test->status($one, 'worker_starts, lapses'), '2|2', 'the second worker');
 $net->pass($line);
 $elsewhere->query("SELECT zk_unlock('/o/c')");
 cmp_ok($told->value, '>', 0, 'one that waits for another holder is granted');
 $notices = () = $told->messages =~ /still waiting for ZooKeeper/g;
 is($notices, 1, 'and was told that it waited for ZooKeeper meanwhile');
+is($test->status($one, "batches > $batches, operations > $operations"),
+	't|t', 'the second worker counts on');
 
 $_->close foreach $first, $second, $elsewhere, $blocked, $impatient, $told;
 $test->finish;

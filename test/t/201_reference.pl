@@ -59,7 +59,7 @@ foreach my $name (map { /^zklock\.(\w+)/ } @settings)
 
 # Views, and the rows of functions
 my %rows = (zk_queue_row => 'Looking', zk_leader_row => 'Leaders',
-	zk_once_row => 'Jobs once per period');
+	zk_once_row => 'Jobs once per period', zk_fleet_lock_row => 'zk_fleet_locks');
 $rows{$_} = $_ foreach @{ rows("SELECT relname FROM pg_class"
 		  . " WHERE relkind = 'v' AND oid $in_extension") };
 foreach my $type (sort keys %rows)
@@ -85,7 +85,7 @@ is("@missing", '', 'every error of the sources is in the table');
 # Blocks and links of all pages
 my %known = map { $_->[0] => 1 }
   map { [ split /\|/ ] } @{ rows('SELECT name FROM pg_settings') };
-my %languages = map { $_ => 1 } qw(sql ini text java python go c make perl);
+my %languages = map { $_ => 1 } qw(sql ini text java python go c make perl sh yaml);
 foreach my $name (Document::all())
 {
 	my $page = Document->new($name);
@@ -101,6 +101,32 @@ foreach my $name (Document::all())
 	my @gone = grep { !-e Document->path($_) && !-e Document->path("src/$_") }
 	  $page->prose =~ m{`([a-z]+/[a-z0-9_/-]+\.(?:[chs]|sh|p[lmy]|md|sql|csv))`}g;
 	is("@gone", '', "$name: files that it names");
+}
+
+# Every block of shell commands is part of a procedure that a test runs, or a test
+# takes all of the page.
+my (%procedures, %is_whole);
+foreach my $test (Document::files('test/t/*.pl'), Document::files('test/*.pl'))
+{
+	my $text = slurp_file($test);
+
+	$procedures{$1}{$2} = 1
+	  while $text =~ /Procedure->new\('([^']+)',\s*'([^']+)'/g;
+	$is_whole{$1} = 1
+	  if $text =~ /->blocks\('sh'\)/ && $text =~ /Document->new\('([^']+)'\)/;
+}
+foreach my $name (Document::all())
+{
+	my $page = Document->new($name);
+	my $tested = $is_whole{$name} ? $page->blocks('sh') : 0;
+
+	foreach my $heading (sort keys %{ $procedures{$name} })
+	{
+		my $section = $page->section($heading);
+		ok($section, "$name has the procedure \"$heading\"") or next;
+		$tested += $section->blocks('sh');
+	}
+	is($tested, scalar $page->blocks('sh'), "$name: a test runs all shell commands");
 }
 
 sub link_is_good

@@ -19,8 +19,8 @@ my ($current) =
 
 plan skip_all => "cannot write to $folder" unless -w $folder;
 
-# The versions that this test makes up begin with 0.
-sub remove_made_up { return unlink glob "$folder/zklock--0.*.sql"; }
+# No release begins with 0: such versions are made up, here or by 217_upgrade.
+sub remove_made_up { return unlink glob "$folder/zklock--0.[12]*.sql"; }
 remove_made_up();
 END { remove_made_up(); }
 
@@ -40,7 +40,7 @@ $node->append_conf('postgresql.conf',
 $node->start;
 
 # All members of the extension, with all that a dump has of them.  Such a dump
-# restores object ids, too, which differ.
+# restores object ids and the age of tables, too, which differ.
 sub dump_of
 {
 	my ($dbname) = @_;
@@ -56,6 +56,7 @@ sub dump_of
 		s/^.*binary_upgrade_create_empty_extension.*\n//mg;
 		s/^\\(?:un)?restrict.*\n//mg;
 		s/^--.*\n//mg;
+		s/^UPDATE pg_catalog\.pg_class\nSET relfrozenxid .*?;\n//msg;
 		s/'\d+'::pg_catalog\.oid/OID/g;
 	}
 	return [ sort @objects ];
@@ -77,7 +78,7 @@ like("@$fresh", qr/COMMENT ON VIEW/, 'comments');
 like("@$fresh", qr/GRANT.*pg_monitor/, 'and rights');
 
 # Every version from which there is a way to the current one
-my @versions = split /\n/, $node->safe_psql('postgres',
+my @versions = grep { !/^0\./ } split /\n/, $node->safe_psql('postgres',
 	"SELECT source FROM pg_extension_update_paths('zklock')"
 	  . " WHERE target = '$current' AND path IS NOT NULL");
 foreach my $version (@versions)
@@ -90,7 +91,7 @@ foreach my $version (@versions)
 		$fresh,
 		"$version, updated to $current, is the same as $current");
 }
-my @scripts = map { s{.*/}{}r } glob "$folder/zklock--*--*.sql";
+my @scripts = map { s{.*/}{}r } glob "$folder/zklock--[!0]*--*.sql";
 foreach my $script (@scripts)
 {
 	my ($source) = $script =~ /^zklock--(.*)--.*\.sql$/;

@@ -198,6 +198,10 @@ is($test->look($one, "$state WHERE EXISTS (SELECT FROM zk_locks WHERE state = 'k
 change($one, 'zklock.enabled', 'on');
 $test->look_until($one, $state, 'connected', 'on before the end');
 is($test->status($one, 'session_id'), $id, 'on before the end: the same session');
+change($one, 'zklock.enabled', 'off');
+$test->look_until($one, $state, 'closing', 'off once more');
+is($waiter->query("SELECT zk_break_lock('/e/held')"), 't', 'the kept lock can be broken');
+ok($test->look_until($one, $state, 'disabled', 'closed'), 'then nothing keeps the session');
 
 # ---- off at the start
 

@@ -51,7 +51,7 @@ sub detail
 
 bad_ok($_, '', $_->name . ' is healthy') foreach $one, $two;
 is($test->look($one, 'SELECT string_agg(check_name, $$,$$) FROM zk_healthcheck()'),
-	'connected,lease,session timeout,tick,requests,dialects,fleet,fleet versions,znode protocol,'
+	'connected,lease,session timeout,tick,requests,script,rights,dialects,fleet,fleet versions,znode protocol,'
 	  . 'fleet timeouts,access control,clones,clock',
 	'the checks');
 is(detail($one, 'fleet'), 'Servers in the fleet: 2.', 'the fleet');
@@ -127,6 +127,20 @@ ok($test->look_until($one,
 	'and others are not well');
 $test->zk->resume;
 bad_ok($one, '', 'until it is over');
+
+# It goes away in the middle: before the worker knows of it.
+my $monitor = $test->session($one);
+$monitor->query("SET zklock.connect_timeout = '50ms'");
+$test->zk->pause;
+is($monitor->query('SELECT string_agg(check_name, $$,$$) FILTER (WHERE NOT ok),'
+		  . ' string_agg(check_name, $$,$$) FILTER (WHERE ok IS NULL) FROM zk_healthcheck()'),
+	'connected|fleet,fleet versions,znode protocol,fleet timeouts,access control,clones,clock',
+	'an outage that begins with the call');
+like($monitor->query("SELECT detail FROM zk_healthcheck() WHERE check_name = 'fleet'"),
+	qr/did not answer within "zklock.connect_timeout"/, 'the detail says why');
+$test->zk->resume;
+bad_ok($one, '', 'which is soon over');
+$monitor->close;
 $s->query('SELECT zk_unlock_all()');
 $s->close;
 

@@ -1,0 +1,130 @@
+/*
+ * script.c
+ *	  The version of the extension's SQL script.
+ *
+ * Owns which versions are served.  Run by backends.  Takes no locks but
+ * PostgreSQL's on its catalog.  Must not know what the functions do.
+ *
+ * Library and script are upgraded one after the other: the library by a restart
+ * of each server, standbys first; the script by ALTER EXTENSION on the primary,
+ * which all standbys replay.  So a library serves the scripts of releases before
+ * it.  It cannot serve a later one, whose functions may mean something that it
+ * does not know.
+ */
+#include "postgres.h"
+
+#include "access/genam.h"
+#include "access/htup_details.h"
+#include "access/table.h"
+#include "backend/script.h"
+#include "catalog/pg_extension.h"
+#include "utils/builtins.h"
+#include "utils/fmgroids.h"
+#include "utils/inval.h"
+#include "utils/rel.h"
+#include "utils/syscache.h"
+#include "wire/version.h"
+
+#define EXTENSION_NAME	"zklock"
+
+/* As of the last look.  An update of the extension replaces functions. */
+static bool served = false;
+
+static void
+forget(Datum arg, int cacheid, uint32 hash)
+{
+	served = false;
+}
+
+/* Versions are numbers with dots between them. */
+static int
+compare(const char *a, const char *b)
+{
+	while (*a != '\0' || *b != '\0')
+	{
+		char	   *end_of_a;
+		char	   *end_of_b;
+		long		x = strtol(a, &end_of_a, 10);
+		long		y = strtol(b, &end_of_b, 10);
+
+		if (x != y)
+			return x < y ? -1 : 1;
+		if (end_of_a == a && end_of_b == b)
+			return strcmp(a, b);
+		a = end_of_a + (*end_of_a == '.');
+		b = end_of_b + (*end_of_b == '.');
+	}
+	return 0;
+}
+
+static char *
+read_version(void)
+{
+	Relation	catalog = table_open(ExtensionRelationId, AccessShareLock);
+	char	   *version = NULL;
+	ScanKeyData key;
+	SysScanDesc scan;
+	HeapTuple	tuple;
+
+	ScanKeyInit(&key, Anum_pg_extension_extname, BTEqualStrategyNumber, F_NAMEEQ,
+				CStringGetDatum(EXTENSION_NAME));
+	scan = systable_beginscan(catalog, ExtensionNameIndexId, true, NULL, 1, &key);
+	tuple = systable_getnext(scan);
+	if (HeapTupleIsValid(tuple))
+	{
+		bool		isnull;
+		Datum		value = heap_getattr(tuple, Anum_pg_extension_extversion,
+										 RelationGetDescr(catalog), &isnull);
+
+		version = isnull ? NULL : TextDatumGetCString(value);
+	}
+	systable_endscan(scan);
+	table_close(catalog, AccessShareLock);
+	return version;
+}
+
+char *
+zkl_script_version(ZklScriptVerdict *verdict)
+{
+	char	   *version = read_version();
+
+	if (version == NULL)
+		*verdict = ZKL_SCRIPT_NONE;
+	else if (compare(version, ZKL_SCRIPT) > 0)
+		*verdict = ZKL_SCRIPT_NEWER;
+	else if (compare(version, ZKL_OLDEST_SCRIPT) < 0)
+		*verdict = ZKL_SCRIPT_TOO_OLD;
+	else
+		*verdict = compare(version, ZKL_SCRIPT) < 0 ? ZKL_SCRIPT_OLDER : ZKL_SCRIPT_OWN;
+	return version;
+}
+
+void
+zkl_script_check(void)
+{
+	static bool registered = false;
+	ZklScriptVerdict verdict;
+	char	   *version;
+
+	if (served)
+		return;
+	if (!registered)
+		CacheRegisterSyscacheCallback(PROCOID, forget, (Datum) 0);
+	registered = true;
+	version = zkl_script_version(&verdict);
+	if (verdict == ZKL_SCRIPT_NEWER)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("extension \"zklock\" is newer than its library"),
+				 errdetail("The extension in this database has version %s, and the library serves %s to %s.",
+						   version, ZKL_OLDEST_SCRIPT, ZKL_SCRIPT),
+				 errhint("Restart the server after the new library is installed.")));
+	if (verdict == ZKL_SCRIPT_TOO_OLD)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("extension \"zklock\" is too old for its library"),
+				 errdetail("The extension in this database has version %s, and the library serves %s to %s.",
+						   version, ZKL_OLDEST_SCRIPT, ZKL_SCRIPT),
+				 errhint("Run ALTER EXTENSION zklock UPDATE.")));
+	served = true;
+}

@@ -1,0 +1,24 @@
+/*
+ * script.h
+ *	  The version of the extension's SQL script in this database, and whether the
+ *	  library serves it.
+ */
+#ifndef ZKL_BACKEND_SCRIPT_H
+#define ZKL_BACKEND_SCRIPT_H
+
+typedef enum ZklScriptVerdict
+{
+	ZKL_SCRIPT_NONE,			/* the database has no extension */
+	ZKL_SCRIPT_TOO_OLD,
+	ZKL_SCRIPT_OLDER,			/* served */
+	ZKL_SCRIPT_OWN,
+	ZKL_SCRIPT_NEWER
+} ZklScriptVerdict;
+
+/* Its version (palloc'd; NULL if there is none), and what that means */
+extern char *zkl_script_version(ZklScriptVerdict *verdict);
+
+/* An error 55000 if the library does not serve the script */
+extern void zkl_script_check(void);
+
+#endif							/* ZKL_BACKEND_SCRIPT_H */

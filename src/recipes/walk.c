@@ -1,0 +1,432 @@
+/*
+ * walk.c
+ *	  All contenders of all locks below a path, of all servers and clients.
+ *
+ * Owns the walk, and what stands for what in a directory.  Run by backends.  Takes
+ * no locks; waits for surveys.
+ *
+ * Must not know what the contenders are shown for.
+ *
+ * The walk goes depth first, and keeps the names of the directories that it is
+ * in.  The name of a znode tells whether it is a contender; all others may be
+ * directories.  Two sorts of contenders have names that directories can have as
+ * well: a member of Curator's barriers, and a lease of kazoo's semaphores.  These
+ * are told apart by their owner, because no directory is ephemeral.
+ *
+ * The queue is as ZooKeeper shows it, and decided as each client decides: by the
+ * znodes ahead.
+ */
+#include "postgres.h"
+
+#include "backend/survey.h"
+#include "miscadmin.h"
+#include "recipes/maximum.h"
+#include "recipes/walk.h"
+#include "shared/settings.h"
+#include "utils/memutils.h"
+#include "znode/dialect.h"
+#include "znode/result.h"
+
+#define MAX_WALK_PATH	1024	/* longer than any lock of ours, by far */
+#define HEX_LENGTH		32		/* of a UUID without dashes */
+
+/* What the children of a directory are, in the order in which they are read */
+typedef enum
+{
+	/* the values of ZklDialect come first */
+	KAZOO_LEASE = ZKL_DIALECTS,
+	DIRECTORY,
+	HIDDEN
+} Sort;
+
+typedef struct
+{
+	const char *name;
+	int			sort;			/* ZklDialect or Sort */
+	bool		doubtful;		/* a directory unless it is ephemeral */
+	ZklLockMode mode;
+	ZklSeq		seq;
+} Child;
+
+/* A directory that has "leases" below it, and perhaps "locks" */
+typedef struct
+{
+	int			permits;		/* that were found */
+	int			max;			/* 0: not known */
+} Semaphore;
+
+typedef struct
+{
+	void		(*fn) (void *arg, const ZklWalkEntry *entry);
+	void	   *arg;
+} Walk;
+
+/* A directory that the walk is in */
+typedef struct
+{
+	const Walk *walk;
+	const char *path;
+	Child	   *children;
+	int			nchildren;
+	MemoryContext moment;		/* reset after each survey */
+	Semaphore  *above;			/* whose permits or guard may be here */
+	Semaphore	semaphore;		/* whose parts may be below */
+	bool		is_permits;		/* by its name */
+
+	/* of the contenders before, of the same sort */
+	int			sort;
+	int			position;
+	bool		exclusive_ahead;
+} Visit;
+
+/* The children of one survey */
+typedef struct
+{
+	Visit	   *visit;
+	Child	   *children[ZKL_SURVEY_READS];
+	char	   *paths[ZKL_SURVEY_READS];
+	int			n;
+} Chunk;
+
+static void visit_directory(const Walk *walk, const char *path,
+							Semaphore *above, const char *names, Size length);
+
+/* ---- names ---- */
+
+static bool
+is_last_part(const char *path, const char *part)
+{
+	size_t		length = strlen(path);
+	size_t		part_length = strlen(part);
+
+	return length >= part_length &&
+		strcmp(path + length - part_length, part) == 0;
+}
+
+static bool
+is_bare_uuid(const char *name, bool dashes)
+{
+	ZklUuid		uuid;
+
+	return strlen(name) == (dashes ? ZKL_UUID_TEXT : HEX_LENGTH) &&
+		zkl_uuid_parse_start(name, dashes, &uuid);
+}
+
+/* zklock's own directories are no locks, but the turns of jobs are. */
+static bool
+is_hidden(const char *path, const char *name)
+{
+	return name[0] == '.' &&
+		!(path[0] == '\0' && strcmp(name, ZKL_ONCE_DIRECTORY + 1) == 0);
+}
+
+static void
+sort_out(const char *path, Child *child)
+{
+	bool		has_uuid;
+	ZklUuid		uuid;
+
+	for (child->sort = 0; child->sort < ZKL_DIALECTS; child->sort++)
+	{
+		if (zkl_znode_parse((ZklDialect) child->sort, child->name, &child->mode,
+							&child->seq, &has_uuid, &uuid))
+			return;
+	}
+	child->doubtful = true;
+	if (is_bare_uuid(child->name, true))
+		child->sort = ZKL_DIALECT_MEMBER;
+	else if (is_bare_uuid(child->name, false))
+		child->sort = KAZOO_LEASE;
+	else
+		child->sort = is_hidden(path, child->name) ? HIDDEN : DIRECTORY;
+}
+
+static int
+compare_children(const void *a, const void *b)
+{
+	const Child *x = a,
+			   *y = b;
+
+	if (x->sort != y->sort)
+		return x->sort - y->sort;
+	if (x->seq != y->seq)
+		return x->seq < y->seq ? -1 : 1;
+	if (x->mode != y->mode)
+		return (int) x->mode - (int) y->mode;
+	return strcmp(x->name, y->name);
+}
+
+static void
+sort_names(Visit *visit, const char *names, Size length)
+{
+	const char *name;
+	Size		n = 0;
+
+	for (name = names; name < names + length; name += strlen(name) + 1)
+		n++;
+	visit->children = MemoryContextAllocHuge(CurrentMemoryContext,
+											 (n + 1) * sizeof(Child));
+	for (name = names; name < names + length; name += strlen(name) + 1)
+	{
+		Child	   *child = &visit->children[visit->nchildren++];
+
+		memset(child, 0, sizeof(*child));
+		child->name = name;
+		sort_out(visit->path, child);
+	}
+	qsort(visit->children, (size_t) visit->nchildren, sizeof(Child),
+		  compare_children);
+}
+
+/* ---- contenders ---- */
+
+static const char *
+dialect_of(int sort)
+{
+	if (sort == KAZOO_LEASE)
+		return zkl_dialect_name(ZKL_DIALECT_KAZOO);
+	return sort < ZKL_LOCK_DIALECTS ? zkl_dialect_name((ZklDialect) sort) :
+		"curator";
+}
+
+static ZklWalkMode
+mode_of(const Child *child)
+{
+	if (child->sort < ZKL_LOCK_DIALECTS)
+		return child->mode == ZKL_SHARED ? ZKL_WALK_SHARED : ZKL_WALK_EXCLUSIVE;
+	return child->sort == ZKL_DIALECT_LATCH ? ZKL_WALK_LEADER :
+		child->sort == ZKL_DIALECT_MEMBER ? ZKL_WALK_MEMBER : ZKL_WALK_LEASE;
+}
+
+/* By the contenders ahead, which were asked before */
+static bool
+is_granted(const Visit *visit, const Child *child)
+{
+	switch (mode_of(child))
+	{
+		case ZKL_WALK_SHARED:
+			return !visit->exclusive_ahead;
+		case ZKL_WALK_LEASE:
+			return !visit->is_permits || visit->above->max == 0 ||
+				visit->position <= visit->above->max;
+		case ZKL_WALK_MEMBER:
+			return true;
+		default:
+			return visit->position == 1;
+	}
+}
+
+static bool
+is_guard(const Visit *visit, const Child *child)
+{
+	return child->sort == ZKL_DIALECT_CURATOR_MUTEX &&
+		visit->above->permits > 0 &&
+		is_last_part(visit->path, ZKL_SEMAPHORE_GUARD);
+}
+
+static void
+begin_contender(Visit *visit, const Child *child)
+{
+	if (child->sort != visit->sort)
+	{
+		visit->position = 0;
+		visit->exclusive_ahead = false;
+	}
+	visit->sort = child->sort;
+	visit->position++;
+}
+
+/*
+ * Who waits for the guard of a semaphore waits for its leases.  The holder of the
+ * guard does, too, if its leases are past the maximum: these were shown.
+ */
+static bool
+place_guard(const Visit *visit, ZklWalkEntry *entry)
+{
+	const Semaphore *semaphore = visit->above;
+	bool		full = semaphore->max > 0 && semaphore->permits > semaphore->max;
+
+	entry->dialect = dialect_of(ZKL_DIALECT_PERMIT);
+	entry->mode = ZKL_WALK_LEASE;
+	entry->granted = false;
+	entry->position = semaphore->permits + visit->position - full;
+	return !full || visit->position > 1;
+}
+
+/* How much of the path is the name that users of the lock know */
+static int
+shown_length(const Visit *visit, const Child *child)
+{
+	bool		permit = child->sort == ZKL_DIALECT_PERMIT && visit->is_permits;
+
+	return (int) zkl_znode_shown_length(permit ? ZKL_DIALECT_PERMIT :
+										ZKL_DIALECT_CURATOR_RW,
+										is_guard(visit, child), visit->path);
+}
+
+static void
+put_contender(Visit *visit, const Child *child, const ZklSurveyAnswer *answer)
+{
+	ZklWalkEntry entry = {visit->path};
+
+	begin_contender(visit, child);
+	entry.path_length = shown_length(visit, child);
+	entry.directory = visit->path;
+	entry.name = child->name;
+	entry.dialect = dialect_of(child->sort);
+	entry.mode = mode_of(child);
+	entry.position = visit->position;
+	entry.granted = is_granted(visit, child);
+	entry.rc = answer->rc;
+	entry.data = answer->bytes;
+	entry.length = answer->length;
+	entry.session_id = answer->session_id;
+	entry.ctime_ms = answer->ctime_ms;
+	visit->exclusive_ahead |= entry.mode == ZKL_WALK_EXCLUSIVE;
+	if (visit->is_permits && child->sort == ZKL_DIALECT_PERMIT)
+		visit->above->permits = visit->position;
+	if (!is_guard(visit, child) || place_guard(visit, &entry))
+		visit->walk->fn(visit->walk->arg, &entry);
+}
+
+static void
+take_contender(void *arg, const ZklSurveyAnswer *answer)
+{
+	Chunk	   *chunk = arg;
+	Child	   *child = chunk->children[answer->number];
+
+	if (answer->rc == ZKL_RC_NONODE)
+		return;
+	if (child->doubtful && (answer->rc != ZKL_RC_OK || answer->session_id == 0))
+		child->sort = DIRECTORY;
+	else
+		put_contender(chunk->visit, child, answer);
+}
+
+/* ---- semaphores ---- */
+
+static void
+take_maximum(void *arg, const ZklSurveyAnswer *answer)
+{
+	if (answer->rc == ZKL_RC_OK)
+		((Semaphore *) arg)->max = zkl_maximum_parse(answer->bytes, answer->length);
+}
+
+/* How many leases there may be stands in the directory above them. */
+static void
+read_maximum(const Visit *visit)
+{
+	char	   *path = psprintf("%s%s", zkl_root, visit->path);
+
+	*strrchr(path, '/') = '\0';
+	zkl_survey_read(false, &path, 1, take_maximum, visit->above);
+	pfree(path);
+}
+
+/* ---- directories ---- */
+
+static void
+put_unread(const Walk *walk, const char *path, int32 rc)
+{
+	ZklWalkEntry entry = {path};
+
+	entry.path_length = (int) strlen(path);
+	entry.rc = rc;
+	walk->fn(walk->arg, &entry);
+}
+
+static void
+take_directory(void *arg, const ZklSurveyAnswer *answer)
+{
+	Chunk	   *chunk = arg;
+	Visit	   *visit = chunk->visit;
+	const char *path = chunk->paths[answer->number] + strlen(zkl_root);
+
+	if (answer->rc == ZKL_RC_OK && answer->length > 0)
+		visit_directory(visit->walk, path, &visit->semaphore, answer->bytes,
+						answer->length);
+	else if (answer->rc != ZKL_RC_OK && answer->rc != ZKL_RC_NONODE)
+		put_unread(visit->walk, path, answer->rc);
+}
+
+static void
+read_chunk(Chunk *chunk, bool list)
+{
+	if (chunk->n > 0)
+		zkl_survey_read(list, chunk->paths, chunk->n,
+						list ? take_directory : take_contender, chunk);
+	chunk->n = 0;
+	MemoryContextReset(chunk->visit->moment);
+}
+
+static void
+add_to_chunk(Chunk *chunk, Child *child, bool list)
+{
+	const Visit *visit = chunk->visit;
+	char	   *path = psprintf("%s%s/%s", zkl_root, visit->path, child->name);
+
+	if (list && strlen(path) > MAX_WALK_PATH)
+	{
+		put_unread(visit->walk, path + strlen(zkl_root), ZKL_RC_TOO_LONG);
+		return;
+	}
+	chunk->paths[chunk->n] = path;
+	chunk->children[chunk->n++] = child;
+	if (chunk->n == ZKL_SURVEY_READS)
+		read_chunk(chunk, list);
+}
+
+/* First the contenders, then the directories */
+static void
+walk_children(Visit *visit, bool list)
+{
+	Chunk		chunk = {visit};
+	int			i;
+
+	for (i = 0; i < visit->nchildren; i++)
+	{
+		Child	   *child = &visit->children[i];
+
+		if (list ? child->sort == DIRECTORY : child->sort < DIRECTORY)
+			add_to_chunk(&chunk, child, list);
+	}
+	read_chunk(&chunk, list);
+}
+
+static void
+visit_directory(const Walk *walk, const char *path, Semaphore *above,
+				const char *names, Size length)
+{
+	Visit		visit = {walk, path};
+	MemoryContext old = CurrentMemoryContext;
+	MemoryContext context = AllocSetContextCreate(old, "zklock walk",
+												  ALLOCSET_SMALL_SIZES);
+
+	check_stack_depth();
+	MemoryContextSwitchTo(context);
+	visit.moment = AllocSetContextCreate(context, "zklock survey",
+										 ALLOCSET_DEFAULT_SIZES);
+	visit.above = above;
+	visit.sort = -1;
+	visit.is_permits = is_last_part(path, ZKL_SEMAPHORE_PERMITS);
+	sort_names(&visit, names, length);
+	MemoryContextSwitchTo(visit.moment);
+	if (visit.is_permits)
+		read_maximum(&visit);
+	walk_children(&visit, false);
+	walk_children(&visit, true);
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(context);
+}
+
+void
+zkl_walk(const char *path, void (*fn) (void *arg, const ZklWalkEntry *entry),
+		 void *arg)
+{
+	Walk		walk = {fn, arg};
+	Visit		top = {&walk};
+	Chunk		chunk = {&top};
+
+	chunk.paths[0] = psprintf("%s%s", zkl_root, path);
+	zkl_survey_read(true, chunk.paths, 1, take_directory, &chunk);
+}

@@ -1,0 +1,19 @@
+/*
+ * locklog.h
+ *	  What the server log tells of locks: "zklock.log_locks".  Worker only.
+ */
+#ifndef ZKL_WORKER_LOCKLOG_H
+#define ZKL_WORKER_LOCKLOG_H
+
+#include "shared/slot.h"
+
+/* A request was granted. */
+extern void zkl_locklog_granted(int slotno);
+
+/* A hold was lost; "detail" is a full sentence that says why. */
+extern void zkl_locklog_lost(const ZklSlot *slot, const char *detail);
+
+/* A slot is about to be freed. */
+extern void zkl_locklog_freed(const ZklSlot *slot);
+
+#endif							/* ZKL_WORKER_LOCKLOG_H */

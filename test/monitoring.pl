@@ -1,0 +1,220 @@
+# The monitoring kit with the real programs: prometheus-postgres-exporter looks at
+# two servers as docs/monitoring.md sets it up, and Prometheus at both exporters.
+# Every metric is there, each expression of the dashboard has a result, and alerts
+# fire and clear: one server is cut off from ZooKeeper and loses its lock, a
+# session waits long, a worker ends, a leader goes, an exporter ends.
+#
+# The rules are those of alerts.yml, with shorter times.
+
+use strict;
+use warnings;
+
+use Cwd qw(abs_path);
+use IPC::Run ();
+use JSON::PP;
+use Test::More;
+
+use Document;
+use PostgreSQL::Test::Utils;
+use Prometheus;
+use TcpProxy;
+use ZklockTest;
+
+my $kit = Document->path('monitoring');
+my $dir = abs_path(PostgreSQL::Test::Utils::tempdir('kit'));
+my $page = Document->new('docs/monitoring.md');
+my $net = TcpProxy->new;
+my $test = ZklockTest->new(net => $net, max_requests => 50);
+my ($one, $two) = $test->nodes;
+
+# ---- set up as the page says
+
+sub run_shell
+{
+	my ($node, $text, $what) = @_;
+	my $output;
+
+	local %ENV = (%ENV, PGHOST => $node->host, PGPORT => $node->port);
+	my $good = IPC::Run::run(
+		[ 'sh', '-ec', 'cd "$0" && ' . $text, Document->path('.') ],
+		'>&', \$output);
+	ok($good, $what) or diag $output;
+	return $output;
+}
+
+my ($role, $defaults, $check) = map { $_->{text} } $page->blocks('sh');
+my ($config) = map { $_->{text} } $page->blocks('yaml');
+run_shell($_, $role, 'the role on ' . $_->name) foreach $one, $two;
+like(run_shell($one, $check, 'the rules are good'), qr/SUCCESS: \d+ rules/, 'all of them');
+run_shell($one, 'promtool test rules monitoring/alerts_test.yml',
+	'the tests of the rules pass');
+my $variables =
+  run_shell($one, "$defaults echo \"\$DATA_SOURCE_NAME|\$ARGS\"", 'the defaults');
+chomp $variables;
+my ($data_source, $arguments) = split /\|/, $variables;
+
+# Replaces text of the kit that must be there.
+sub replaced
+{
+	my ($text, %changes) = @_;
+
+	foreach my $from (sort keys %changes)
+	{
+		$text =~ s/$from/$changes{$from}/g or die "there is no $from";
+	}
+	return $text;
+}
+
+append_to_file("$dir/queries.yaml",
+	replaced(slurp_file("$kit/queries.yaml"), 'cache_seconds: \d+' => 'cache_seconds: 1'));
+append_to_file(
+	"$dir/alerts.yml",
+	replaced(
+		slurp_file("$kit/alerts.yml"),
+		'for: \w+' => 'for: 3s',
+		'\[1[05]m\]' => '[30s]',
+		'\[1h\]' => '[10s]',
+		'> 300' => '> 2'));
+my $prometheus = Prometheus->new;
+my ($first, $second) = map {
+	$prometheus->add_exporter(
+		$_,
+		replaced($data_source, 'host=\S+' => 'host=' . $_->host . ' port=' . $_->port),
+		split / /, replaced($arguments, '/etc/\S+' => "$dir/queries.yaml"))
+} $one, $two;
+
+# ---- what the role may do
+
+my $role_session = $test->session($one, user => 'zklock_monitor');
+is($role_session->error("SELECT zk_lock('/m')"), '42501', 'the role takes no locks');
+is($role_session->query('SELECT count(*) FROM zk_status'), 1, 'but looks');
+$role_session->close;
+
+# ---- all is well
+
+my $holder = $test->session($one);
+my $other = $test->session($two);
+my $leader = $test->session($two);
+$holder->query("SELECT zk_lock('/m/a')");
+$other->query("SELECT zk_lock('/m/b'), zk_unlock('/m/b')");
+$leader->query("SELECT zk_lead('/m/lead')");
+$prometheus->start(
+	replaced($config,
+		'/etc/\S+' => "$dir/alerts.yml",
+		'db1:9187' => $first->{address},
+		'db2:9187' => $second->{address}),
+	1);
+is($prometheus->rules, scalar(() = slurp_file("$kit/alerts.yml") =~ /- alert:/g),
+	'Prometheus has the rules');
+
+# Polls until an expression has that many results.
+sub results_ok
+{
+	my ($expression, $count, $what) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	return ok(wait_for(sub { $prometheus->query($expression) == $count }, $what), $what);
+}
+
+# Polls until these alerts fire, each with its server or its path, and no others.
+sub alerts_ok
+{
+	my ($what, @expected) = @_;
+	my @firing;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	my $good = wait_for(
+		sub {
+			@firing = $prometheus->firing;
+			return "@firing" eq join ' ', sort @expected;
+		},
+		$what);
+	return ok($good, $what) || diag "firing: @firing";
+}
+
+my $queries = slurp_file("$kit/queries.yaml");
+my @metrics;
+my $prefix;
+foreach my $line (split /\n/, $queries)
+{
+	$prefix = $1 if $line =~ /^(\w+):$/;
+	push @metrics, "${prefix}_$1" if $line =~ /^    - (\w+):$/;
+	pop @metrics if $line =~ /"LABEL"/;
+}
+cmp_ok(scalar @metrics, '>', 20, 'the metrics of queries.yaml');
+results_ok('zklock_lock_acquires_total{path="/m/b"}', 1, 'statistics of a lock');
+results_ok('zklock_leadership_leaders == 1', 1, 'a leader');
+results_ok('zklock_fleet_servers == 2', 2, 'each server sees both');
+results_ok('zklock_health_ok == 1',
+	2 * $test->look($one, 'SELECT count(*) FROM zk_healthcheck()'),
+	'all checks are ok');
+results_ok('sum(zklock_locks_held) == 2', 1, 'what is held');
+my %seen = map { $_ => 1 } $prometheus->names;
+is(join(' ', grep { !$seen{$_} } @metrics), '', 'Prometheus has every metric');
+like($prometheus->metrics($_), qr/^pg_exporter_last_scrape_error 0$/m, "$_->{name}: no query failed")
+  foreach $first, $second;
+my @explained = $page->text =~ /^\| `(zklock_\w+)` \|/mg;
+is_deeply([ sort @explained ], [ sort @metrics ], 'docs/monitoring.md explains them');
+
+my $dashboard = decode_json(slurp_file("$kit/dashboard.json"));
+my @expressions = map { $_->{expr} } map { @{ $_->{targets} } } @{ $dashboard->{panels} };
+cmp_ok(scalar @expressions, '>', 10, 'the dashboard has expressions');
+foreach my $expression (@expressions)
+{
+	$expression =~ s/\$instance/.*/g;
+	ok(wait_for(sub { scalar $prometheus->query($expression) }, $expression),
+		"the dashboard: $expression");
+}
+alerts_ok('no alert');
+
+# ---- one server is cut off, and loses its lock to the other one
+
+my $waiter = $test->session($two);
+$waiter->send("SELECT zk_lock('/m/a')");
+alerts_ok('a long wait', 'ZklockLongWait server2');
+$net->refuse('server1-zk');
+alerts_ok(
+	'a server is cut off',
+	'ZklockLeaseEnded server1',
+	'ZklockNoSession server1');
+cmp_ok($waiter->value, '>', 0, 'its lock goes to the other server');
+$net->pass('server1-zk');
+alerts_ok('it has lost the lock', 'ZklockLocksLost server1');
+is($test->status($one, 'locks_lost, lapses'), '1|1', 'as zk_status counts');
+alerts_ok('and after some time all is well');
+
+# ---- a worker ends
+
+kill 'TERM', $test->status($two, 'worker_pid');
+alerts_ok('another worker', 'ZklockWorkerRestarts server2');
+alerts_ok('goes on');
+
+# ---- a leader resigns, and no other is there
+
+$leader->query("SELECT zk_resign('/m/lead')");
+alerts_ok('a leadership without a leader', 'ZklockLeaderless /m/lead');
+alerts_ok('is forgotten');
+
+# ---- ZooKeeper itself hangs: scrapes go on meanwhile
+
+$test->zk->pause;
+alerts_ok(
+	'ZooKeeper hangs',
+	'ZklockLeaseEnded server2',
+	map { "ZklockNoSession $_" } 'server1', 'server2');
+$test->zk->resume;
+ok(wait_for(sub { !grep { /NoSession|LeaseEnded/ } $prometheus->firing }, 'it is back'),
+	'it is back');
+alerts_ok('all is well again');
+
+# ---- an exporter ends
+
+$prometheus->stop_exporter($second);
+alerts_ok('an exporter is gone', 'ZklockNotScraped server2');
+$prometheus->start_exporter($second);
+alerts_ok('and back');
+results_ok('zklock_connected == 1', 2, 'both servers are seen again');
+
+$prometheus->stop;
+$_->close foreach $holder, $other, $leader, $waiter;
+$test->finish;

@@ -1,0 +1,108 @@
+# A cluster of the real Patroni, whose members and zklock use the same ZooKeeper,
+# configured and switched over as docs/patroni.md says: jobs and leaders go on at
+# once on the other member, and what a standby holds it keeps.  A drain that does
+# not succeed is taken back.
+
+use strict;
+use warnings;
+
+use Test::More;
+
+use Document;
+use PatroniMember;
+use PostgreSQL::Test::Utils;
+use Procedure;
+use ZklockTest;
+
+my $test = ZklockTest->new(servers => 1, session_timeout => '10s');
+my ($outside) = $test->nodes;
+my ($config) = map { $_->{text} } Document->new('docs/patroni.md')->blocks('yaml');
+my ($db1, $db2) = map { PatroniMember->new($_, $test->zk, $config) } 'db1', 'db2';
+
+# One query on a member
+sub look
+{
+	my ($member, $sql) = @_;
+	my $s = $test->session($member);
+	my $value = $s->query($sql);
+
+	$s->close;
+	return $value;
+}
+
+sub switchover
+{
+	my (%here) = @_;
+	my $procedure = Procedure->new('docs/patroni.md', 'How to switch over',
+		'/etc/patroni/config.yml' => $db1->config, %here);
+
+	$procedure->services(db1 => $db1, db2 => $db2);
+	return $procedure->start(0);
+}
+
+# ---- the members
+
+$db1->start;
+$db1->wait_role('primary') or BAIL_OUT(slurp_file($db1->logfile));
+$db2->start;
+$db2->wait_role('replica') or BAIL_OUT(slurp_file($db2->logfile));
+look($db1, 'CREATE EXTENSION zklock');
+ok(wait_for(sub { (eval { look($db2, 'SELECT state FROM zk_status') } // '') eq 'connected' },
+		'the standby connects'),
+	'one CREATE EXTENSION is enough');
+is(look($_, 'SHOW cluster_name'), 'batman', $_->name . ' has the cluster_name of all members')
+  foreach $db1, $db2;
+is(look($db2, 'SELECT server, in_recovery FROM zk_servers ORDER BY server'),
+	"db1|f\ndb2|t\nserver1|f", 'but a name of its own');
+
+# ---- locks of both
+
+my $leader = $test->session($db1);
+my $candidate = $test->session($db2);
+my $job = $test->session($db1);
+my $standby = $test->session($db2);
+my $rival = $test->session($outside);
+my $token = $leader->query("SELECT zk_lead('/p/leader', id => 'db1')");
+$test->enqueue($candidate, "SELECT zk_lead('/p/leader', id => 'db2')", '/p/leader');
+$standby->query("SELECT zk_lock('/p/standby')");
+is($standby->query("SELECT zk_once('/p/read', run_key => 'a')"), 't', 'a standby may run a job');
+is($standby->error('CREATE TABLE t ()'), '25006', 'that does not write');
+$job->query("BEGIN; SELECT zk_xact_lock('/p/job')");
+$test->enqueue($rival, "SELECT zk_lock('/p/job')", '/p/job');
+
+# ---- a drain that does not succeed
+
+my $shell = switchover("'1 min'" => "'0'");
+is($shell->status >> 8, 1, 'a job still runs: there is no switchover');
+like($shell->output, qr{^/p/job\|granted\|}m, 'and the script tells the job');
+is(look($db1, 'SELECT draining, pg_is_in_recovery() FROM zk_status'), 'f|f', 'nothing has changed');
+$candidate->result;
+
+# ---- a switchover
+
+$shell = switchover();
+wait_for(sub { look($db1, 'SELECT draining FROM zk_status') eq 't' }, 'it drains');
+is($job->query('CREATE TABLE done (); COMMIT; SELECT 1'), 1, 'the job commits');
+cmp_ok($rival->value, '>', 0, 'and another server has its lock');
+is($shell->status, 0, 'the script ends well') or diag $shell->output;
+$db2->wait_role('primary');
+$db1->wait_role('replica');
+is($standby->query("SELECT pg_is_in_recovery(), zk_unlock('/p/standby')"), 'f|t',
+	'the standby kept its lock as it became the primary');
+is($candidate->query("SELECT id FROM zk_leader('/p/leader')"), 'db2', 'its session leads');
+is($candidate->query('BEGIN; CREATE TABLE led (); COMMIT; SELECT count(*) FROM done'), 0,
+	'and can write, with what the job did');
+is(look($db2, 'SELECT sessions_lost FROM zk_status'), 0, 'no ZooKeeper session was lost');
+ok(wait_for(sub {
+			(eval { look($db1, 'SELECT state, draining FROM zk_status') } // '') eq 'connected|f';
+		},
+		'the old primary'),
+	'the old primary is a standby that is not drained');
+is(look($db1, 'SELECT server, in_recovery FROM zk_servers ORDER BY server'),
+	"db1|t\ndb2|f\nserver1|f", 'as all servers see');
+unlike(slurp_file($_->logfile), qr/same system identifier/, $_->name . ' sees no clone')
+  foreach $db1, $db2;
+
+$_->close foreach $leader, $candidate, $job, $standby, $rival;
+$_->stop foreach $db1, $db2;
+$test->finish;

@@ -1,0 +1,126 @@
+# The script of docs/moving.md moves three servers to another root, and then to
+# another ensemble, whose transaction ids are lower, while sessions of all servers
+# want the same locks all the time: no two ever hold one.  It waits for holders, and
+# stops if a server of the fleet is missing in its list.
+
+use strict;
+use warnings;
+
+use Test::More;
+
+use PostgreSQL::Test::Utils;
+use Procedure;
+use Workload;
+use ZklockTest;
+
+my $test = ZklockTest->new(servers => 3);
+my ($one, $two, $three) = $test->nodes;
+my $second = ZooKeeper->new('second');
+my $there = '"zk1.example.com:2181,zk2.example.com:2181,zk3.example.com:2181"';
+my %services = (db1 => $one, db2 => $two, db3 => $three);
+
+sub procedure
+{
+	my $procedure = Procedure->new('docs/moving.md', 'How to move', @_);
+
+	$procedure->services(%services);
+	return $procedure;
+}
+
+# Moves while all servers want the same locks.  "at_pause" is called when the
+# script waits for Enter.
+sub move
+{
+	my ($what, $zk, $at_pause, %here) = @_;
+	my $procedure =
+	  procedure($there => '"' . $zk->connect_string . '"', %here);
+	my $holder = $test->session($two);
+	my ($shell, $paused, $moved);
+	my $after = 0;
+
+	$holder->query("SELECT zk_lock('/m/held')");
+	$test->stop_looking($_) foreach $test->nodes;
+	my $seen = Workload::run(
+		$test,
+		sessions => 6,
+		names => 2,
+		rounds => 10_000_000,
+		reconnect => 0.1,
+		lock => "SELECT zk_lock('%s')",
+		unlock => "SELECT zk_unlock('%s')",
+		tick => sub {
+			my ($started) = @_;
+
+			$shell //= $procedure->start(0) if $started > 100;
+			return unless $shell;
+			if ($holder && $shell->output =~ /db1: disabled/)
+			{
+				unlike($shell->output, qr/db2/, "$what: the script waits for a holder");
+				is($holder->query("SELECT zk_unlock('/m/held')"), 't', "$what: who releases");
+				$holder->close;
+				undef $holder;
+			}
+			if (!$paused && $shell->output =~ /press Enter/)
+			{
+				$paused = 1;
+				$at_pause->();
+				$shell->enter;
+			}
+			$moved //= $started if $shell->has_ended;
+			return;
+		},
+		until => sub { defined $moved && ++$after > 100 });
+	is($shell->status, 0, "$what: the script ends well") or diag $shell->output;
+	is($seen->{overlaps}, 0, "$what: no two sessions held a lock");
+	delete @{ $seen->{errors} }{qw(55000 57P01 08006)};
+	is_deeply($seen->{errors}, {}, "$what: requests got no other errors");
+	return;
+}
+
+sub places
+{
+	return join ' ', map { $test->look($_, 'SHOW zklock.root') } $test->nodes;
+}
+
+# ---- a server is missing in the list
+
+my $short = procedure('"db1 db2 db3"' => '"db1 db2"');
+my $shell = $short->start(0);
+is($shell->status >> 8, 1, 'a list without one of the servers: the script stops');
+like($shell->output, qr/zk_servers has 3 servers/, 'and says why');
+is($test->status($_, 'state'), 'connected', $_->name . ' has not been touched')
+  foreach $test->nodes;
+
+# ---- another root
+
+my $s = $test->session($one);
+my $token = $s->query("SELECT zk_lock('/m/token'), zk_unlock('/m/token')") =~ s/\|.*//r;
+$s->close;
+move('root', $test->zk, sub {
+		is(scalar($test->lock_znodes), 0, 'root: nothing is left in the old one');
+		is($test->zk->client->ls('/zklock2'), 0, 'root: and nothing in the new one yet');
+});
+is(places(), '/zklock2 /zklock2 /zklock2', 'root: all are there');
+$s = $test->session($three);
+cmp_ok($s->query("SELECT zk_lock('/m/token')"), '>', $token, 'root: tokens grow');
+$s->query("SELECT zk_lock('/m/many'), zk_unlock('/m/many') FROM generate_series(1, 500)");
+$token = $s->query("SELECT zk_lock('/m/many')");
+$s->close;
+
+# ---- another ensemble
+
+my $old = $test->zk;
+$second->start;
+move('ensemble', $second, sub {
+		is($old->mntr->{zk_ephemerals_count}, 0, 'ensemble: all servers have left the old one');
+		is($second->client->ls('/zklock'), 0, 'ensemble: and none is in the new one');
+}, '"/zklock2"' => '"/zklock"');
+is(places(), '/zklock /zklock /zklock', 'ensemble: all are there');
+is($test->look($one, 'SELECT count(server) FROM zk_servers'), 3, 'and see each other');
+$s = $test->session($three);
+cmp_ok($s->query("SELECT zk_lock('/m/token')"), '<', $token, 'ensemble: with lower tokens');
+$s->close;
+$test->{zk} = $second;
+$old->stop;
+
+$test->finish;

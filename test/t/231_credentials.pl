@@ -1,0 +1,170 @@
+# Credentials are introduced, changed and taken away as docs/credentials.md says, on
+# three servers that want the same locks all the time: no lock is lost, no two
+# sessions hold one, and while ZooKeeper checks no access control lists, no request
+# fails.  Otherwise a server without them is refused where another one has
+# them, and in the wrong order it does not connect: as the page says.
+
+use strict;
+use warnings;
+
+use File::Spec::Functions qw(rel2abs);
+use Test::More;
+
+use PostgreSQL::Test::Utils;
+use Procedure;
+use Workload;
+use ZklockTest;
+
+my $test = ZklockTest->new(
+	servers => 3,
+	session_timeout => '10s',
+	conf => "zklock.commit_wait = '3min'\n");
+my ($one, $two, $three) = $test->nodes;
+my %services = (db1 => $one, db2 => $two, db3 => $three);
+my $dir = rel2abs(PostgreSQL::Test::Utils::tempdir());
+my @zk1 = ('zk1.example.com:2181' => $test->zk->connect_string);
+my $outsider = $test->zk->client;
+write_secret("$dir/$_", "digest:zklock:$_\n") foreach 'first', 'second';
+
+# The procedures of the page, with these credentials; undef: none
+sub servers
+{
+	my ($name, @services) = @_;
+	my $list = join ' ', sort { $a cmp $b } @services;
+	my $procedure = Procedure->new('docs/credentials.md',
+		'How to change the servers',
+		'"db1 db2 db3"' => "\"$list\"",
+		'/etc/zklock/credentials' => $name ? "$dir/$name" : '');
+
+	$procedure->services(map { $_ => $services{$_} } @services);
+	return $procedure->start(0);
+}
+
+sub lists
+{
+	my ($name, @further) = @_;
+
+	return Procedure->new('docs/credentials.md',
+		'How to change the access control lists',
+		@zk1, 'zklock:secret' => 'zklock:' . ($name // 'second'), @further)->start(0);
+}
+
+# Does one step after the other while all servers want the same locks.  A step
+# is code, or starts a shell.
+sub under_load
+{
+	my ($what, @steps) = @_;
+	my $shell;
+	my $after = 0;
+	my $lost = join ' ', map { $test->status($_, 'sessions_lost') } $test->nodes;
+
+	my $seen = Workload::run(
+		$test,
+		sessions => 6,
+		names => 2,
+		rounds => 10_000_000,
+		reconnect => 0.1,
+		lock => "SELECT zk_lock('%s')",
+		unlock => "SELECT zk_unlock('%s')",
+		tick => sub {
+			my ($started) = @_;
+
+			return if $started < 100 || ($shell && !$shell->has_ended);
+			is($shell->status, 0, "$shell->{name} ends well") or diag $shell->output
+			  if $shell;
+			undef $shell;
+			my $step = shift @steps // return;
+			$shell = $step->();
+			undef $shell unless ref $shell;
+			$after = 0;
+			return;
+		},
+		until => sub { !@steps && !$shell && ++$after > 300 });
+	is($seen->{overlaps}, 0, "$what: no two sessions held a lock");
+	is(join(' ', map { $test->status($_, 'sessions_lost') } $test->nodes),
+		$lost, "$what: no ZooKeeper session was lost");
+	return $seen->{errors};
+}
+
+# Whether somebody without the credentials can write; "names" are of znodes
+sub can_write
+{
+	return join ' ', grep {
+		eval { $outsider->create("/zklock/$_/x"); $outsider->delete("/zklock/$_/x"); 1 }
+	} @_;
+}
+
+my @places = ('.servers', '.fleet', '.once', 'workload');
+my $s = $test->session($one);
+is($s->query("SELECT zk_once('/c/job', run_key => 'a')"), 't', 'a job runs');
+$s->close;
+
+# ---- introduced server by server
+
+my $holder = $test->session($one);
+my $other = $test->session($two);
+my $token = $holder->query("SELECT zk_lock('/c/held')");
+is(servers('first', 'db1')->status, 0, 'the first server gets credentials');
+is($holder->query("SELECT zk_fencing_token('/c/held')"), $token, 'and keeps its lock');
+$holder->query("SELECT zk_lock('/c-new/held')");
+is($other->error("SELECT zk_lock('/c-new/held')"), '42501', 'a new directory is its own');
+is($other->query("SELECT zk_try_lock('/c/held')"), 'f', 'older ones are for all');
+is($other->query("SELECT zk_try_lock('/c-other/held'), zk_unlock('/c-other/held')"),
+	't|t', 'and so are those of others');
+my $errors = under_load('introduced', sub { servers('first', keys %services) });
+delete $errors->{42501};
+is_deeply($errors, {}, 'introduced: requests get no other errors than 42501');
+is($other->query("SELECT zk_try_lock('/c-new/held')"), 'f', 'then it may queue everywhere');
+isnt(can_write(@places), '', 'older znodes are not protected yet');
+is_deeply(under_load('lists', sub { lists('first') }),
+	{}, 'lists: no request fails while the lists are changed');
+is(can_write(@places), '', 'lists: all znodes are protected');
+is($holder->query("SELECT zk_unlock('/c/held'), zk_unlock('/c-new/held')"), 't|t',
+	'lists: what was held all the time is released');
+
+# ---- changed in the wrong way
+
+my $shell = servers('second', 'db3');
+$test->look_until($three,
+	"SELECT last_error LIKE 'not allowed to create this server''s node%' FROM zk_status",
+	't', 'changed on one server: it does not connect');
+kill 'TERM', $shell->{pid};
+$shell->status;
+is(servers('first', 'db3')->status, 0, 'and again with the old ones');
+
+# ---- changed, and taken away, without a check
+
+sub check
+{
+	my ($skip) = @_;
+
+	$test->zk->set_skip_acl($skip);
+	$test->zk->restart;
+	return;
+}
+
+my $before = $holder->query("SELECT zk_lock('/c/held')");
+foreach my $name ('second', undef)
+{
+	my $what = $name ? 'changed' : 'taken away';
+	my @list = $name ? () : ('auth::cdrwa,world:anyone:r' => 'world:anyone:cdrwa');
+
+	is_deeply(
+		under_load(
+			$what,
+			sub { check('yes') },
+			sub { servers($name, keys %services) },
+			sub { lists($name, @list) },
+			sub { check('no') }),
+		{},
+		"$what: no request fails");
+	is($holder->query("SELECT zk_fencing_token('/c/held')"), $before,
+		"$what: a lock was held all the time");
+	is(can_write(@places), $name ? '' : "@places", "$what: all znodes have the new list");
+	is($test->look($one, "SELECT ok FROM zk_healthcheck() WHERE check_name = 'access control'"),
+		't', "$what: zk_healthcheck");
+	is($other->query("SELECT zk_once('/c/job', run_key => 'a')"), 'f',
+		"$what: what has run is known");
+}
+$_->close foreach $holder, $other;
+$test->finish;
