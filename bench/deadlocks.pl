@@ -3,6 +3,7 @@
 # it needs.
 #
 #	ROUNDS		how often each scenario is measured (30)
+#	SCENARIOS	a pattern for the names of those to measure (all)
 
 use strict;
 use warnings;
@@ -17,6 +18,7 @@ use PostgreSQL::Test::Utils;
 use ZklockTest;
 
 my $rounds = $ENV{ROUNDS} || 30;
+my $wanted = $ENV{SCENARIOS} || '.';
 my $timeout = 1;    # deadlock_timeout, in seconds
 my $test = ZklockTest->new(
 	servers => 4,
@@ -99,7 +101,7 @@ sub measure
 }
 
 printf $terminal "%-52s %10s %10s\n", "seconds behind deadlock_timeout ($timeout s)", 'p50', 'worst';
-foreach my $scenario (@scenarios)
+foreach my $scenario (grep { $_->[0] =~ /$wanted/ } @scenarios)
 {
 	my ($name, @members) = @$scenario;
 	my %spread = ('at once' => 0, 'one after the other' => 0.4);

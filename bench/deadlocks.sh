@@ -2,7 +2,7 @@
 # Measures how long deadlocks over servers last, from the last wait that makes one to
 # the error; "make deadlock-bench" calls it.
 #
-#	bench/deadlocks.sh      about five minutes; ROUNDS=50
+#	bench/deadlocks.sh      ten minutes; ROUNDS=50 SCENARIOS="row lock"
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=dev/lib.sh

@@ -96,11 +96,14 @@ look_behind(ZklLongWait *wait, int64 now)
 	if (!zkl_deadlock_detection)
 		next = boottime + (int64) patience * 1000;
 	else if (zkl_deadlocks_may_look(boottime, &wait->since, patience, &next))
+	{
 		zkl_behind_look();
+		wait->since = zkl_boottime_us();
+	}
 
-	/* What is behind it is to be confirmed each time. */
+	/* Only right behind a look does the core decide on a deadlock. */
 	if (slot->s_behind.n > 0)
-		next = Min(next, boottime + (int64) patience * 1000);
+		next = Min(next, boottime + (int64) patience * 1000 / 2);
 	wait->look = now + next - boottime;
 }
 

@@ -24,6 +24,7 @@ typedef struct Circles
 	ZklCycleGraph graph;
 	uint32_t	room;			/* for edges */
 	ZklStep    *steps;			/* of each node: where it stands */
+	uint32_t   *path;			/* room for a circle */
 } Circles;
 
 static ZklCycleEdge *
@@ -72,6 +73,9 @@ add_queue(Circles *c, const ZklSurveyed *directory, size_t i)
 	ptrdiff_t	at = wait->mode == ZKL_SHARED ? wait->writer :
 	(ptrdiff_t) i - 1;
 
+	if (ZKL_MUTANT(GRANTED_STILL_WAITS) && at < 0 && i + 1 < directory->n)
+		(void) add_edge(c, node_of(directory, wait),
+						node_of(directory, wait + 1), ZKL_CYCLE_QUEUE);
 	if (ZKL_MUTANT(QUEUE_UNSEEN) && wait->mode == ZKL_SHARED && at > 0 &&
 		directory->all[at].entry == NULL)
 		return;
@@ -131,6 +135,7 @@ number_nodes(Circles *c)
 	c->graph.first = zkl_memory_alloc(c->m, (n + 1) * sizeof(uint32_t));
 	c->graph.came = zkl_memory_alloc(c->m, (n + 1) * sizeof(uint32_t));
 	c->graph.queue = zkl_memory_alloc(c->m, (n + 1) * sizeof(uint32_t));
+	c->path = zkl_memory_alloc(c->m, (n + 1) * sizeof(uint32_t));
 	c->room = 2 * n + 16;
 	c->graph.edges = zkl_memory_alloc(c->m, c->room * sizeof(ZklCycleEdge));
 	zkl_cycle_begin(&c->graph, n);
@@ -173,6 +178,7 @@ free_graph(Circles *c)
 	zkl_memory_release(c->m, c->graph.first);
 	zkl_memory_release(c->m, c->graph.came);
 	zkl_memory_release(c->m, c->graph.queue);
+	zkl_memory_release(c->m, c->path);
 	zkl_memory_release(c->m, c->graph.edges);
 }
 
@@ -199,37 +205,72 @@ find_node(const Circles *c, const ZklRequest *r)
 	return node_of(directory, standing);
 }
 
+/*
+ * The number of edges from path[i] on that are one step: in a queue, those up to
+ * the last contender that is itself in the way of the first.
+ */
+static uint32_t
+length_of_step(const Circles *c, uint32_t i, uint32_t n)
+{
+	const ZklCycleEdge *edges = c->graph.edges;
+	const ZklStanding *first = c->steps[edges[c->path[i]].from].contender;
+	uint32_t	length = 1,
+				j;
+
+	for (j = i; j < n && edges[c->path[j]].kind == ZKL_CYCLE_QUEUE; j++)
+	{
+		const ZklStanding *ahead = c->steps[edges[c->path[j]].to].contender;
+
+		if (zkl_mode_conflicts(first->mode, ahead->mode) &&
+			!is_of_waiter(ahead, first))
+			length = j - i + 1;
+	}
+	return length;
+}
+
+/* The steps of a circle of n edges; 0: there are too many. */
+static size_t
+make_steps(const Circles *c, uint32_t n, ZklStep *steps)
+{
+	size_t		nsteps = 0;
+	uint32_t	i;
+
+	for (i = 0; i < n; i += length_of_step(c, i, n))
+	{
+		const ZklCycleEdge *edge = &c->graph.edges[c->path[i]];
+
+		if (nsteps == ZKL_MAX_CYCLE)
+			return 0;
+		steps[nsteps] = c->steps[edge->from];
+		if (edge->kind != ZKL_CYCLE_QUEUE)
+			steps[nsteps].entry = steps[nsteps].contender->entry;
+		nsteps++;
+	}
+	return nsteps;
+}
+
 /* True: its end is being decided. */
 static bool
 judge_wait(const Circles *c, ZklRequest *r)
 {
-	uint32_t	path[ZKL_MAX_CYCLE];
 	ZklStep		steps[ZKL_MAX_CYCLE];
 	uint32_t	node = find_node(c, r);
-	uint32_t	n = 0,
-				i;
+	uint32_t	n = node != ZKL_NO_EDGE ?
+	zkl_cycle_find(&c->graph, node, c->path) : 0;
+	size_t		nsteps;
 
-	if (node != ZKL_NO_EDGE)
-		n = zkl_cycle_find(&c->graph, node, path);
 	if (n == 0)
 	{
 		zkl_waits_unconfirmed(r);
 		return false;
 	}
-	if (n > ZKL_MAX_CYCLE)
+	nsteps = make_steps(c, n, steps);
+	if (nsteps == 0)
 	{
 		zkl_survey_give_up(c->m);
 		return false;
 	}
-	for (i = 0; i < n; i++)
-	{
-		const ZklCycleEdge *edge = &c->graph.edges[path[i]];
-
-		steps[i] = c->steps[edge->from];
-		if (edge->kind != ZKL_CYCLE_QUEUE)
-			steps[i].entry = steps[i].contender->entry;
-	}
-	return zkl_verdict_begin(c->m, r, steps, n);
+	return zkl_verdict_begin(c->m, r, steps, nsteps);
 }
 
 void

@@ -104,8 +104,6 @@ zkl_cycle_find(const ZklCycleGraph *graph, uint32_t wait, uint32_t *path)
 		if (n == 0 || (shortest != 0 && n + 1 >= shortest))
 			continue;
 		shortest = n + 1;
-		if (shortest > ZKL_MAX_CYCLE)
-			continue;
 		path[n] = i;
 		for (at = last->from; n > 0; at = graph->edges[path[n]].from)
 			path[--n] = graph->came[at];

@@ -25,7 +25,6 @@
 
 #include "znode/uuid.h"
 
-#define ZKL_MAX_CYCLE	100		/* edges; longer ones are given up */
 #define ZKL_NO_EDGE		UINT32_MAX
 
 typedef enum ZklCycleKind
@@ -66,8 +65,8 @@ extern ZklCycleEdge *zkl_cycle_add(ZklCycleGraph *graph, uint32_t from,
 
 /*
  * The shortest circle whose victim is the wait "wait": the number of its edges,
- * which go to path[] in order, from that node on.  0: there is none.  More than
- * ZKL_MAX_CYCLE: there are only such, and path[] is not set.
+ * which go to path[] in order, from that node on; it has room for as many as there
+ * are nodes.  0: there is none.
  */
 extern uint32_t zkl_cycle_find(const ZklCycleGraph *graph, uint32_t wait,
 							   uint32_t *path);

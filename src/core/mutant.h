@@ -66,7 +66,10 @@
 	X(ORDER_BY_ZXID_ALONE, "publications of one batch have no order") \
 	X(QUEUE_UNSEEN, "a reader does not wait for those before a writer that waits ahead of it") \
 	X(OWN_CONTENDER_BLOCKS, "a session waits for its own hold") \
-	X(STALE_BEHIND, "a wait in PostgreSQL counts although it is over")
+	X(STALE_BEHIND, "a wait in PostgreSQL counts although it is over") \
+	X(PUBLICATION_OUTLIVES, "a publication stays when its wait is over") \
+	X(GRANTED_STILL_WAITS, "who holds a lock waits for those behind it") \
+	X(SURVEYED_EARLY, "a wait is surveyed before its publication is acknowledged")
 
 #ifdef ZKL_MUTANTS
 #define ZKL_MUTANT_ENUM(name, text) ZKL_MUTANT_##name,

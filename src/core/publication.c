@@ -161,7 +161,8 @@ zkl_publication_retract(ZklManager *m, ZklPublication *p)
 	p->wait = NULL;
 	if (p->state == ZKL_PUBLICATION_NEW)
 		forget(m, p);
-	else if (p->state == ZKL_PUBLICATION_EXISTS)
+	else if (p->state == ZKL_PUBLICATION_EXISTS &&
+			 !ZKL_MUTANT(PUBLICATION_OUTLIVES))
 		exists(m, p);
 }
 

@@ -19,7 +19,6 @@
 #include <string.h>
 
 #include "core/actions.h"
-#include "core/cycle.h"
 #include "core/memory.h"
 #include "core/node.h"
 #include "core/operations.h"

@@ -7,6 +7,8 @@
 
 #include "core/survey.h"
 
+#define ZKL_MAX_CYCLE	100		/* steps; longer ones are given up */
+
 /* A step on a circle: from a contender to the next */
 typedef struct ZklStep
 {

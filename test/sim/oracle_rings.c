@@ -1,6 +1,6 @@
 /*
  * oracle_rings.c
- *	  Of the rules, those on deadlocks: S9.
+ *	  Of the rules, those on deadlocks: S11.
  *
  * Owns nothing but what it works out.  It goes by the head of the log: contenders,
  * and publications, which count until they are deleted.  Must not know how the core
@@ -213,7 +213,7 @@ check_verdict(const Entry *entry, Host *h)
 		return;
 	v = find_vertex(&wait.wait);
 	if (v == NULL || !reaches((int) (v - vertices), (int) (v - vertices)))
-		broken("S9", "host %d slot %d is to end for a deadlock that is none",
+		broken("S11", "host %d slot %d is to end for a deadlock that is none",
 			   h->id, (int) (victim - h->slots));
 	h->slots[victim - h->slots].judged = true;
 	rings.verdicts++;
@@ -237,14 +237,14 @@ check_published(const Effect *effect)
 		return;
 	if (!zkl_uuid_parse(effect->path->name, &uuid) ||
 		!zkl_wait_data_parse(effect->data, effect->length, &wait))
-		broken("S9", "the publication %s cannot be read", effect->path->name);
+		broken("S11", "the publication %s cannot be read", effect->path->name);
 	held = slot_of_uuid(h, &uuid);
 	waits = slot_of_uuid(h, &wait.wait);
 	if (held != NULL && held->state == SLOT_WAITING)
-		broken("S9", "%s names what waits", effect->path->text);
+		broken("S11", "%s names what waits", effect->path->text);
 	if (held != NULL && waits != NULL && !wait.behind &&
 		held->asker != waits->asker)
-		broken("S9", "%s is of another session than its wait",
+		broken("S11", "%s is of another session than its wait",
 			   effect->path->text);
 }
 

@@ -174,6 +174,38 @@ no_victim(void)
 	finish(&p);
 }
 
+/* However many wait in between, they are one step. */
+static void
+long_queue(void)
+{
+	Pair		p;
+	char		other[ZKL_MAX_PATH + 1];
+	int			i;
+
+	p.w = world_make();
+	p.w->config.max_requests = 100;
+	p.w->patience = PATIENCE;
+	world_begin(p.w);
+	world_connect(p.w);
+	world_run(p.w);
+	foreign_zklock(p.w, "/b", ZKL_EXCLUSIVE, "{\"zklock\":1}", p.held);
+	p.a = world_submit(p.w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(p.w);
+	for (i = 0; i < 150; i++)
+	{
+		foreign_zklock(p.w, "/a", ZKL_EXCLUSIVE, "{\"zklock\":1}", other);
+		foreign_zklock(p.w, "/b", ZKL_EXCLUSIVE, "{\"zklock\":1}", other);
+	}
+	foreign_zklock(p.w, "/a", ZKL_SHARED, "{\"zklock\":1}", p.waits);
+	p.b = world_submit(p.w, "/b", 1, ZKL_SHARED);
+	world_run(p.w);
+	publish_other(&p);
+	world_sleep(p.w, PATIENCE + 1000);
+	world_run(p.w);
+	CHECK(is_victim(&p));
+	finish(&p);
+}
+
 /* A holder that has published nothing can go on, and other clients always can. */
 static void
 chain(void)
@@ -379,6 +411,7 @@ main(void)
 	unit_start();
 	RUN(victim);
 	RUN(no_victim);
+	RUN(long_queue);
 	RUN(chain);
 	RUN(too_late);
 	RUN(lost_verdict);
