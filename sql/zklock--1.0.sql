@@ -745,13 +745,13 @@ COMMENT ON COLUMN zk_status.process_errors IS
 COMMENT ON COLUMN zk_status.settings_errors IS
 'number of attempts to connect that credentials or certificates prevented since the server started';
 COMMENT ON COLUMN zk_status.deadlocks IS
-'number of deadlocks over servers that ended with an error here, since the worker started';
+'number of deadlocks over servers that ended with an error here, since the server started';
 COMMENT ON COLUMN zk_status.deadlock_checks IS
-'number of times that this server looked for deadlocks in ZooKeeper, since the worker started';
+'number of times that this server looked for deadlocks in ZooKeeper, since the server started';
 COMMENT ON COLUMN zk_status.given_up_checks IS
 'number of these that found too much to decide';
 COMMENT ON COLUMN zk_status.unpublished_waits IS
-'number of waits that took no part in deadlocks, because their sessions hold too many locks, since the worker started';
+'number of waits that took no part in deadlocks, because their sessions hold too many locks, since the server started';
 
 CREATE VIEW zk_stat_locks AS SELECT * FROM zk_get_stat_locks();
 

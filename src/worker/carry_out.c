@@ -300,10 +300,10 @@ publish_counters(void)
 	status->creates += now.creates - last.creates;
 	status->continuous_creates += now.continuous - last.continuous;
 	status->watches = now.watches;
-	status->deadlocks = now.deadlocks;
-	status->deadlock_checks = now.checks;
-	status->given_up_checks = now.given_up;
-	status->unpublished_waits = now.unpublished;
+	status->deadlocks += now.deadlocks - last.deadlocks;
+	status->deadlock_checks += now.checks - last.checks;
+	status->given_up_checks += now.given_up - last.given_up;
+	status->unpublished_waits += now.unpublished - last.unpublished;
 	zkl_status_end();
 	last = now;
 }
