@@ -210,6 +210,13 @@ queue_is() {
 	is_true berlin "SELECT count(*) = $1 FROM zk_queue('/batch/import')"
 }
 
+# Ends the job of the session that holds a lock; its next statement is zk_unlock().
+end_job() {
+	is_true "$1" "SELECT bool_or(pg_cancel_backend(pid))
+		FROM zk_locks JOIN pg_stat_activity USING (pid)
+		WHERE granted AND wait_event = 'PgSleep'"
+}
+
 cleanup() {
 	local status=$?
 	trap - EXIT
@@ -270,7 +277,7 @@ wait_for_jobs
 
 title "A job that may not be skipped waits for its turn"
 echo "Three sessions call zk_lock('/batch/import'); all three want to run:"
-start_job waiting_job berlin 'berlin, first session' 2
+start_job waiting_job berlin 'berlin, first session' 1000 2>/dev/null
 wait_until "the first session holds the lock" queue_is 1
 start_job waiting_job paris 'paris, its session' 1
 wait_until "the second session waits" queue_is 2
@@ -279,6 +286,7 @@ wait_until "the third session waits" queue_is 3
 echo
 echo "    The queue meanwhile, as zk_queue('/batch/import') shows it on paris:"
 show_queue paris
+wait_until "the first session ends its job" end_job berlin
 wait_for_jobs
 echo
 echo "    First come, first served over both servers.  The fencing tokens grow"

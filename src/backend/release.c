@@ -16,8 +16,24 @@
 #include "backend/slot.h"
 #include "backend/text.h"
 
+/*
+ * What a user may have meant instead: the hold of the other lifetime, or the
+ * one of the other mode
+ */
+static int
+hint_at_other_hold(ZklHeldLock *held, ZklLockMode mode)
+{
+	if (zkl_hold_in(held, mode, ZKL_LIFETIME_TRANSACTION) != NULL)
+		return errhint("A lock of transaction lifetime is released when the transaction ends.");
+	if (zkl_hold_in(held, ZKL_SHARED, ZKL_LIFETIME_SESSION) != NULL)
+		return errhint("Release your shared lock with zk_unlock_shared().");
+	if (zkl_hold_in(held, ZKL_EXCLUSIVE, ZKL_LIFETIME_SESSION) != NULL)
+		return errhint("Release your exclusive lock with zk_unlock().");
+	return 0;
+}
+
 static void
-warn_not_held(const ZklTarget *lock, ZklLockMode mode, bool until_commit)
+warn_not_held(const ZklTarget *lock, ZklLockMode mode, ZklHeldLock *held)
 {
 	const char *name = zkl_text_for_client(lock->name);
 
@@ -29,8 +45,7 @@ warn_not_held(const ZklTarget *lock, ZklLockMode mode, bool until_commit)
 					name) :
 			 errmsg("you do not hold distributed lock \"%s\" in shared mode",
 					name),
-			 until_commit ?
-			 errhint("A lock of transaction lifetime is released when the transaction ends.") : 0));
+			 hint_at_other_hold(held, mode)));
 }
 
 static void
@@ -107,9 +122,7 @@ zkl_release_lock(const ZklTarget *lock, ZklLockMode mode)
 	hold = zkl_hold_in(held, mode, ZKL_LIFETIME_SESSION);
 	if (hold == NULL)
 	{
-		warn_not_held(lock, mode,
-					  zkl_hold_in(held, mode,
-								  ZKL_LIFETIME_TRANSACTION) != NULL);
+		warn_not_held(lock, mode, held);
 		return false;
 	}
 	if (hold->count == 1 || !zkl_hold_is_good(hold, &error))

@@ -89,7 +89,8 @@ zkl_retreat_resign(void)
 		ZklHold    *hold = dlist_container(ZklHold, link, iter.cur);
 
 		if (hold->lock->key.dialect == ZKL_DIALECT_LATCH)
-			zkl_slot_resign(hold->grant.slotno);
+			zkl_slot_resign(hold->grant.slotno,
+							zkl_slots[hold->grant.slotno].s_serial);
 	}
 }
 
@@ -105,7 +106,7 @@ ask(int slotno, const ZklSlot *slot, uint32 drain)
 	else if (slot->s_request.dialect == ZKL_DIALECT_LATCH &&
 			 slot->s_holder.taken &&
 			 !zkl_is_in_transaction(slot->s_request.procno))
-		zkl_slot_resign(slotno);
+		zkl_slot_resign(slotno, slot->s_serial);
 	else
 		zkl_slot_ask(slotno, drain);
 }
@@ -133,14 +134,13 @@ zkl_retreat_is_left(const ZklSlot *slot)
 }
 
 int
-zkl_retreat_ask_all(void)
+zkl_retreat_ask_all(uint32 drain)
 {
-	uint32		drain = zkl_draining_number();
 	int			left = 0;
 	int			i;
 
 	pg_memory_barrier();
-	for (i = 0; i < zkl_control->ctl_nslots; i++)
+	for (i = 0; i < zkl_control->ctl_nslots && zkl_draining_number() == drain; i++)
 	{
 		ZklSlot		slot;
 

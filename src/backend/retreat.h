@@ -22,9 +22,9 @@ extern void zkl_retreat_resign(void);
 /*
  * For the session that drains: asks all holders to release what they hold, wakes
  * all waiters, so that they find the drain, and has leaders resign that are in no
- * transaction.  Returns how many requests are left.
+ * transaction.  Returns how many requests are left.  Stops when that drain ends.
  */
-extern int	zkl_retreat_ask_all(void);
+extern int	zkl_retreat_ask_all(uint32 drain);
 
 /* Whether a request keeps the server from being drained */
 extern bool zkl_retreat_is_left(const ZklSlot *slot);

@@ -256,14 +256,15 @@ zkl_slot_ask(int slotno, uint32 drain)
 }
 
 void
-zkl_slot_resign(int slotno)
+zkl_slot_resign(int slotno, uint32 serial)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 	int64		now = zkl_boottime_ms();
 	bool		done;
 
 	SpinLockAcquire(&slot->s_mutex);
-	done = slot->s_state == ZKL_SLOT_GRANTED && !zkl_slot_is_over(slot, now);
+	done = slot->s_serial == serial && slot->s_state == ZKL_SLOT_GRANTED &&
+		!zkl_slot_is_over(slot, now);
 	if (done)
 	{
 		slot->s_until = now;

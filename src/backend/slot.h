@@ -105,7 +105,7 @@ extern void zkl_slot_take(int slotno, ZklSlot *copy);
 /* Asks a holder to release its lock, once in each drain. */
 extern void zkl_slot_ask(int slotno, uint32 drain);
 
-/* A leader's time is over. */
-extern void zkl_slot_resign(int slotno);
+/* A leader's time is over.  Does nothing if the slot has been claimed again. */
+extern void zkl_slot_resign(int slotno, uint32 serial);
 
 #endif							/* ZKL_BACKEND_SLOT_H */

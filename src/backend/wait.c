@@ -109,7 +109,8 @@ zkl_wait_begin_answer(ZklDeadlines *at, int64 timeout_ms, int64 answer_ms,
 	at->answer = zkl_wait_after_ms(start, answer_ms);
 	at->lock_timeout = is_lock_wait && LockTimeout > 0 ?
 		zkl_wait_after_ms(start, LockTimeout) : ZKL_NEVER;
-	at->look = ZKL_NEVER;
+	at->look = is_lock_wait && timeout_ms > zkl_connect_timeout ?
+		zkl_wait_after_ms(start, zkl_connect_timeout) : ZKL_NEVER;
 	at->raises_after_ms = 0;
 }
 

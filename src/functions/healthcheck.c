@@ -101,26 +101,27 @@ check_session(FunctionCallInfo fcinfo, const ZklStatus *status,
 	int64		deadline;
 	int64		left;
 	bool		has_session = status->timeout_ms != 0;
+	const char *no_session = "Not known without a ZooKeeper session.";
 
 	zkl_lease_read(&generation, &deadline);
 	left = Max(deadline - zkl_boottime_ms(), 0);
 	put_check(fcinfo, "connected", true,
 			  status->state == ZKL_STATE_CONNECTED && unanswered == NULL,
-			  psprintf("The state is \"%s\".%s%s",
-					   zkl_refusal_worker_state_name(status),
+			  psprintf("%s%s%s", zkl_refusal_worker_trouble(),
 					   unanswered ? "  " : "", unanswered ? unanswered : ""));
 	put_check(fcinfo, "lease", true, left > 0 || held == 0,
 			  psprintf("Locks held: %d.  The lease lasts for %lld ms.",
 					   held, (long long) left));
 	put_check(fcinfo, "session timeout", has_session,
 			  status->timeout_ms == status->timeout_asked_ms,
+			  has_session ?
 			  psprintf("%u ms were requested, and ZooKeeper granted %u ms.",
-					   has_session ? status->timeout_asked_ms :
-					   (uint32) zkl_session_timeout, status->timeout_ms));
+					   status->timeout_asked_ms, status->timeout_ms) : no_session);
 	put_check(fcinfo, "tick", has_session,
 			  status->timeout_ms >= (uint64) zkl_tick_time * LEAST_TICKS,
-			  psprintf("The session timeout should be at least %d ticks of %d ms.",
-					   LEAST_TICKS, zkl_tick_time));
+			  has_session ?
+			  psprintf("The session timeout is %u ms, and should be at least %d ticks of %d ms.",
+					   status->timeout_ms, LEAST_TICKS, zkl_tick_time) : no_session);
 }
 
 static void

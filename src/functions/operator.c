@@ -104,6 +104,16 @@ refuse_to_drain_own(void)
 			 errhint("Release them first, with zk_unlock_all(), or use another session.")));
 }
 
+static void
+check_drain(uint32 drain)
+{
+	if (drain == 0 || zkl_draining_number() != drain)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("the server is no longer being drained"),
+				 errdetail("Another session called zk_undrain().")));
+}
+
 /* Returns once nothing is left, or the time is over. */
 static void
 wait_until_drained(uint32 drain, int64 timeout_ms)
@@ -111,19 +121,17 @@ wait_until_drained(uint32 drain, int64 timeout_ms)
 	int64		until = timeout_ms == ZKL_FOREVER ? ZKL_NEVER :
 	zkl_wait_after_ms(zkl_wait_clock(), timeout_ms);
 
-	while (zkl_retreat_ask_all() > 0 && zkl_wait_clock() < until)
+	check_drain(drain);
+	while (zkl_retreat_ask_all(drain) > 0 && zkl_wait_clock() < until)
 	{
 		(void) WaitLatch(MyLatch,
 						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 DRAIN_LOOK_MS, zkl_wait_event());
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
-		if (zkl_draining_number() != drain)
-			ereport(ERROR,
-					(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-					 errmsg("the server is no longer being drained"),
-					 errdetail("Another session called zk_undrain().")));
+		check_drain(drain);
 	}
+	check_drain(drain);
 }
 
 static void

@@ -161,6 +161,13 @@ read_run_key(const text *argument, char *key)
 
 /* ---- the turn ---- */
 
+/* The name of the job, as the caller gave it */
+static const char *
+user_name(const ZklTarget *job)
+{
+	return zkl_text_for_client(job->name + strlen(ZKL_ONCE_DIRECTORY));
+}
+
 static const char *
 time_string(int64 ms)
 {
@@ -186,7 +193,7 @@ warn_if_ahead(const ZklTarget *job, const ZklHistory *history,
 		return;
 	ereport(WARNING,
 			(errmsg("last run of \"%s\" is in the future",
-					zkl_text_for_client(job->name)),
+					user_name(job)),
 			 errdetail("It was recorded at %s, but ZooKeeper's clock now says %s.  Every period up to that time counts as done.",
 					   time_string(history->period_at), time_string(now_ms)),
 			 errhint("Check the clocks of the ZooKeeper servers.  To let the job run before that time, call zk_once_reset().")));
@@ -221,7 +228,7 @@ take_turn(const text *name, const ZklTurnId *id, bool at_least_once)
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("cannot take two turns of \"%s\" in one transaction",
-						job.name),
+						user_name(&job)),
 				 errhint("Use a separate transaction or a different name for each.")));
 	now_ms = zkl_job_time();
 	turn.target = job;
@@ -256,7 +263,7 @@ reset_job(const text *name)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
 				 errmsg("cannot reset \"%s\" in a transaction that has a turn of it",
-						job.name),
+						user_name(&job)),
 				 errhint("Call zk_once_reset() in a separate transaction.")));
 	if (!zkl_job_has_history(&job))
 		return false;

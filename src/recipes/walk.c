@@ -117,7 +117,7 @@ static bool
 is_hidden(const char *path, const char *name)
 {
 	return name[0] == '.' &&
-		!(path[0] == '\0' && strcmp(name, ZKL_ONCE_DIRECTORY + 1) == 0);
+		!(path[0] == '\0' && strcmp(name, &ZKL_ONCE_DIRECTORY[1]) == 0);
 }
 
 static void

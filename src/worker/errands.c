@@ -38,7 +38,6 @@ typedef struct
 	ZklTask		task;
 	dsm_handle	segment;
 	char	   *path;			/* of the znode */
-	ZklErrand	what;			/* the backend's part, without the answer */
 	int			parents;		/* how often they were made */
 	bool		stale;			/* the sync ahead of it was refused */
 
@@ -47,6 +46,8 @@ typedef struct
 	bool		watched;		/* its listing has set a watch, or may have */
 	bool		changed;		/* while its listing was under way */
 	bool		watching;		/* nothing has changed since its listing */
+
+	ZklErrand	what;			/* the backend's part, without the answer */
 } ErrandTask;
 
 static dlist_head awaits = DLIST_STATIC_INIT(awaits);

@@ -60,6 +60,12 @@ may_log_error(const char *message)
 	return true;
 }
 
+void
+zkl_identity_log_anew(void)
+{
+	last_logged = -LOG_INTERVAL_MS;
+}
+
 static void
 log_message(bool loud, const char *who, const char *message)
 {

@@ -20,6 +20,9 @@ extern void zkl_identity_note_error(ZklErrorKind kind, const char *message);
 extern void zkl_identity_log(const char *message);
 extern void zkl_identity_log_client(bool trouble, const char *message);
 
+/* The settings have changed: errors that were logged before are news again. */
+extern void zkl_identity_log_anew(void);
+
 /* The worker begins; it ends. */
 extern void zkl_identity_begin(void);
 extern void zkl_identity_end(void);

@@ -177,6 +177,7 @@ zkl_supervisor_reload(int64 now)
 	last = MemoryContextStrdup(TopMemoryContext, target);
 	zkl_hosts_parse(zkl_connect_string);
 	pause_next = 0;
+	zkl_identity_log_anew();
 	if (phase != NO_PROCESS)
 		end_process(now);
 }

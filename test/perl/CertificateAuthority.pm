@@ -6,7 +6,7 @@
 #	$c->{file}; $c->{key};		# PEM, each in a file of its own
 #
 # Options of issue: names (subject alternative names), days (how long it is
-# valid; less than 0: it has expired).
+# valid; 0: it has expired when issue returns).
 
 package CertificateAuthority;
 
@@ -16,6 +16,7 @@ use warnings;
 use Carp;
 use Cwd qw(abs_path);
 use IPC::Run ();
+use Time::HiRes qw(usleep);
 
 use PostgreSQL::Test::Utils;
 
@@ -64,6 +65,11 @@ sub issue
 		'x509', '-req', '-in', "$base.csr", '-CA', $self->file, '-CAkey',
 		"$self->{dir}/ca.key", '-CAcreateserial', '-days',
 		$options{days} // 2, @extensions, '-out', "$base.pem");
+	# It is valid for the rest of this second; openssl refuses less.
+	usleep(20_000)
+	  while ($options{days} // 2) == 0
+	  && IPC::Run::run([ 'openssl', 'verify', '-CAfile', $self->file, "$base.pem" ],
+		'>&', \my $verdict);
 	chmod 0600, "$base.key";
 	return { file => "$base.pem", key => "$base.key" };
 }

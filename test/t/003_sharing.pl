@@ -27,6 +27,9 @@ foreach my $writer_node ($one, $two)
 		'f', "$case: a writer's try says no");
 	is($writer->query("SELECT zk_try_lock_shared('/doc')"),
 		't', "$case: a reader's try says yes");
+	is($writer->query("SELECT zk_unlock('/doc')"), 'f', "$case: zk_unlock says no");
+	like($writer->messages, qr/shared lock with zk_unlock_shared\(\)/,
+		"$case: and which function to call");
 	$writer->query("SELECT zk_unlock_shared('/doc')");
 	$test->wait_queue('/doc', 3);
 	$test->enqueue($writer, $exclusive, '/doc');

@@ -104,6 +104,12 @@ my @table = (
 	[ later => 'UNLISTEN', 'UNLISTEN x' ],
 	[ later => 'LOAD', "LOAD 'plpgsql'" ],
 	[ later => 'SET CONSTRAINTS', 'SET CONSTRAINTS ALL DEFERRED' ]);
+push @table,
+  [ first => 'REPACK', 'REPACK', $alone ],
+  [ first => 'REPACK', 'REPACK (CONCURRENTLY) nothing', $alone ],
+  [ first => 'REPACK', 'REPACK nothing' ],
+  [ first => 'WAIT', "WAIT FOR LSN '0/0' WITH (timeout '1ms')" ]
+  if $one->pg_version->major >= 19;
 
 # These need a block, so that the question does not arise (a cursor WITH HOLD,
 # too, is materialized at the commit, ahead of its check), or end the test.

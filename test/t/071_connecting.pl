@@ -77,6 +77,13 @@ my $servers = $test->zk->connect_string;
 set_and_wait($two, 'connect_string', "$servers/missing",
 	"last_error LIKE '%chroot%does not exist%'",
 	'a missing chroot is named');
+set_and_wait($two, 'tls', 'verify-full',
+	"last_error LIKE '%zklock.tls%requires%tls_ca_file%'",
+	'so is a setting that lacks another one');
+ok(wait_for(sub { slurp_file($two->logfile) =~ /LOG: +zklock: "zklock.tls" requires/ }),
+	'also in the log, after many other errors of settings');
+set_and_wait($two, 'tls', 'off', "last_error LIKE '%chroot%does not exist%'",
+	'the missing chroot is named again');
 set_and_wait($two, 'connect_string', $servers, connects($two),
 	'the right one mends it');
 

@@ -138,7 +138,7 @@ my %impostors = (
 		'could not verify the server.s certificate .*check "zklock.tls_ca_file"'
 	],
 	'expired' => [
-		{ %{ $ca->issue('old', names => $names, days => -1) } },
+		{ %{ $ca->issue('old', names => $names, days => 0) } },
 		'not valid now .certificate has expired.: renew it'
 	]);
 foreach my $case (sort keys %impostors)

@@ -77,6 +77,14 @@ is($test->look($one, "SELECT state FROM zk_locks WHERE path = '/o/a'"),
 	'granted', 'what is held is granted for as long as the lease is good');
 $test->look_until($one, "SELECT state FROM zk_locks WHERE path = '/o/a'",
 	'unconfirmed', 'and unconfirmed afterwards');
+$impatient->query("SET zklock.connect_timeout = '50ms'");
+foreach my $call ("zk_break_lock('/o/e')", "zk_barrier('/o/f', 2)")
+{
+	is($impatient->error("SELECT $call"), '55P03', "$call waits, too");
+	like($impatient->messages, qr{still waiting for ZooKeeper.*"/o/},
+		"$call: a NOTICE told what for");
+}
+$impatient->query('RESET zklock.connect_timeout');
 is($test->look($one, "SELECT granted FROM zk_locks WHERE path = '/o/a'"),
 	't', 'but still a hold');
 is($test->look($one, "SELECT state FROM zk_locks WHERE path = '/o/c'"),

@@ -59,21 +59,23 @@ configure('zklock.trace' => 'on');
 wait_line(qr/ process \d+ begins$/m, 'it begins when it is switched on');
 is((stat $trace)[2] & 07777, 0600, 'the file is for its owner alone');
 lock_and_unlock('/t/on');
-# Not the release of the lock before, which may still come.
-wait_line(qr{in release request=0 /zklock/t/on\n.* out free request=0$}ms,
+# Not the release of the lock before, which may still come and has its number.
+wait_line(qr{in release request=(\d+) /zklock/t/on\n.* out free request=\g1$}ms,
 	'a lock is released');
 
+my ($request) =
+  slurp_file($trace) =~ m{ in submit (request=\d+) /zklock/t/on };
 my $time = qr/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6} \w+/;
 my $uuid = qr/[0-9a-f-]{36}/;
 my @expected = (
-	qr{in submit request=0 /zklock/t/on exclusive curator_rw owner=\d+ together},
-	qr{out znode request=0 /zklock/t/on exclusive uuid=$uuid index=1},
+	qr{in submit $request /zklock/t/on exclusive curator_rw owner=\d+ together},
+	qr{out znode $request /zklock/t/on exclusive uuid=$uuid index=1},
 	qr{out operation create /zklock/t/on/_c_$uuid-__WRIT__},
 	qr{in result operation=1 rc=0 /zklock/t/on/_c_$uuid-__WRIT__\d{10}},
-	qr{out grant request=0 /zklock/t/on token=\d+(?: solitary)?},
-	qr{in release request=0 /zklock/t/on},
+	qr{out grant $request /zklock/t/on token=\d+(?: solitary)?},
+	qr{in release $request /zklock/t/on},
 	qr{out operation delete /zklock/t/on/_c_$uuid-__WRIT__\d{10} version=-1},
-	qr{out free request=0});
+	qr{out free $request});
 my @lines = split /\n/, slurp_file($trace);
 foreach my $line (@lines)
 {

@@ -66,6 +66,7 @@ $s1->query('BEGIN');
 is(once($s1, "'/a'", "'k1'"), 't', 'the first one has the turn');
 is(once($s1, "'/a'", "'k1'"), 't', 'and has it still');
 is($s1->error("SELECT zk_once('/a', 'k2')"), '0A000', 'but one turn at a time');
+like($s1->messages, qr{two turns of "/a"}, 'of the job that it named');
 $s1->query('ROLLBACK');
 is(once($s2, "'/a'", "'k1'"), 't', 'an abort gives it back');
 is(once($s1, "'/a'", "'k1'"), 'f', 'a commit uses it up');

@@ -125,6 +125,7 @@ ok($test->look_until($one,
 		'SELECT string_agg(check_name, $$,$$) FROM zk_healthcheck() WHERE NOT ok',
 		'connected,lease', 'the lease'),
 	'and others are not well');
+like(detail($one, 'connected'), qr/"disconnected"\.  Its last error: /, 'and why');
 $test->zk->resume;
 bad_ok($one, '', 'until it is over');
 
