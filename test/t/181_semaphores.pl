@@ -115,6 +115,7 @@ is($s->query("SELECT zk_try_acquire('/b', 3, 2)"), 't', 'two of three');
 is($t->query("SELECT zk_try_acquire('/b', 3, 2)"), 'f', 'two more are not there');
 is($t->query("SELECT zk_try_acquire('/b', 3, 2, '50ms')"), 'f', 'nor in a while');
 leases_ok('/b', 2, 0, 'those who tried have left nothing');
+ok(wait_for(sub { $test->zk->child_watches == 0 }, 'no watch'), 'nor a watch');
 
 $s->query("SELECT zk_acquire('/watched', 1)");
 is($test->zk->child_watches, 0, 'nobody watches the children of a znode');
