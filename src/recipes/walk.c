@@ -237,8 +237,8 @@ begin_contender(Visit *visit, const Child *child)
 }
 
 /*
- * Who waits for the guard of a semaphore waits for its leases.  The holder of the
- * guard does, too, if its leases are past the maximum: these were shown.
+ * A contender for the guard of a semaphore waits for leases.  The holder of the guard
+ * does, too, unless its leases are past the maximum: these were shown already.
  */
 static bool
 place_guard(const Visit *visit, ZklWalkEntry *entry)

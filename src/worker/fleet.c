@@ -116,7 +116,7 @@ warn_of_clone(const FleetTask *fleet)
 	ereport(WARNING,
 			(errmsg("server \"%s\" has the same system identifier as this server",
 					fleet->clone),
-			 errdetail("None of the two is in recovery, and both have ZooKeeper sessions below \"%s\".",
+			 errdetail("Neither of the two is in recovery, and both have ZooKeeper sessions below \"%s\".",
 					   zkl_root),
 			 errhint("If one of them is a clone, set another \"zklock.root\" there.  Set \"zklock.enabled\" to off before the first start of a clone.")));
 }
