@@ -201,7 +201,7 @@ typedef enum ZklSurveyState
 } ZklSurveyState;
 
 /* A look at all that some waits wait for; see survey.c */
-typedef struct ZklSurvey
+typedef struct ZklWaitSurvey
 {
 	ZklSurveyState state;
 	uint64_t	order;			/* of the operation before its first */
@@ -216,7 +216,7 @@ typedef struct ZklSurvey
 	ZklList		directories;
 	ZklList		to_get;			/* entries that are to be read */
 	ZklList		to_list;		/* directories */
-} ZklSurvey;
+} ZklWaitSurvey;
 
 typedef enum ZklVerdictState
 {
@@ -390,7 +390,7 @@ struct ZklManager
 	ZklPace		pace;
 	ZklWaits	waits;
 	ZklPublications publications;
-	ZklSurvey	survey;
+	ZklWaitSurvey survey;
 	ZklDecision decision;
 	ZklJanitor	janitor;
 	ZklTrace	trace;

@@ -2,7 +2,7 @@
  * survey.c
  *	  What some waits of ours wait for, and what that waits for, and so on.
  *
- * Owns ZklSurvey, and what it reads.  Runs in the worker (and in tests), takes
+ * Owns ZklWaitSurvey, and what it reads.  Runs in the worker (and in tests), takes
  * no locks, knows neither PostgreSQL nor ZooKeeper.  circles.c draws the
  * conclusions.
  *

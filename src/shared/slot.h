@@ -99,8 +99,8 @@ typedef enum ZklError
 								 * or zkrc says what ZooKeeper answered */
 	ZKL_ERROR_RESTLESS,			/* zk_break_lock(): the head of the queue kept
 								 * changing */
-	ZKL_ERROR_TOO_LARGE,		/* QUEUE, FLEET, DUMP, AHEAD, SURVEY: dsm_size says
-								 * what it takes */
+	ZKL_ERROR_TOO_LARGE,		/* QUEUE, FLEET, DUMP, AHEAD, SURVEY: dsm_size
+								 * says what it takes */
 	ZKL_ERROR_SEGMENT,			/* the worker cannot map the backend's segment */
 	ZKL_ERROR_LAPSED			/* its lease has ended; not known to be lost */
 } ZklError;
