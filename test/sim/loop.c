@@ -116,9 +116,6 @@ after_action(Worker *w, const ZklAction *action, bool changed)
 	switch (action->kind)
 	{
 		case ZKL_ACTION_SEND:
-			if (action->nmulti > 0 &&
-				action->multi[0].kind == ZKL_MULTI_CHECK)
-				rings.sent_at[h->id] = base.now;
 			supervisor_send(h, action);
 			break;
 		case ZKL_ACTION_CHAIN:
@@ -217,6 +214,20 @@ take_messages(Host *h)
 	}
 }
 
+/* A worker that is stopped right now sends it later. */
+static void
+note_verdict(Host *h)
+{
+	size_t		n,
+				i;
+	const ZklAction *actions = zkl_manager_actions(h->worker.m, &n);
+
+	for (i = 0; i < n; i++)
+		if (actions[i].kind == ZKL_ACTION_SEND && actions[i].nmulti > 0 &&
+			actions[i].multi[0].kind == ZKL_MULTI_CHECK)
+			rings.decided_at[h->id] = base.now;
+}
+
 static void
 plan_wake(Host *h)
 {
@@ -281,6 +292,7 @@ worker_step(Host *h)
 			if (h->slots[i].state == SLOT_GRANTED)
 				worker_look_bounds(&h->worker, i);
 		zkl_manager_flush(h->worker.m, host_clock(h));
+		note_verdict(h);
 		publish_lease(h);
 		carry_on(h);
 	}

@@ -22,6 +22,7 @@ typedef struct Vertex
 	const Host *h;				/* whose it is, or NULL */
 	const Slot *s;
 	int64_t		session;
+	const Contender *waits;		/* published: what its session waits for */
 	bool		to[MOST];
 } Vertex;
 
@@ -81,6 +82,13 @@ of_one_session(const Vertex *a, const Vertex *b)
 		a->s->asker == b->s->asker;
 }
 
+static bool
+is_in_way(const Vertex *ahead, const Vertex *v)
+{
+	return v->c->lock == ahead->c->lock && ahead->c->seq <= v->c->seq &&
+		zkl_mode_conflicts(v->c->mode, ahead->c->mode);
+}
+
 static void
 add_queues(void)
 {
@@ -89,15 +97,9 @@ add_queues(void)
 
 	for (i = 0; i < nvertices; i++)
 		for (j = 0; j < nvertices; j++)
-		{
-			const Vertex *a = &vertices[i];
-			const Vertex *b = &vertices[j];
-
-			if (i != j && a->c->lock == b->c->lock && b->c->seq <= a->c->seq &&
-				zkl_mode_conflicts(a->c->mode, b->c->mode) &&
-				!of_one_session(a, b))
+			if (i != j && is_in_way(&vertices[j], &vertices[i]) &&
+				!of_one_session(&vertices[i], &vertices[j]))
 				vertices[i].to[j] = true;
-		}
 }
 
 static void
@@ -114,8 +116,33 @@ add_publication(const char *name, const char *data, size_t length)
 		return;
 	held = find_vertex(&uuid);
 	waits = find_vertex(&wait.wait);
-	if (held != NULL && waits != NULL)
-		held->to[waits - vertices] = true;
+	if (held == NULL || waits == NULL)
+		return;
+	held->to[waits - vertices] = true;
+	if (!wait.behind)
+		held->waits = waits->c;
+}
+
+/*
+ * A session does not wait for itself.  But while an earlier wait of it still counts,
+ * it cannot do what its later requests ask for.
+ */
+static void
+add_earlier_waits(void)
+{
+	int			i,
+				j;
+
+	for (i = 0; i < nvertices; i++)
+		for (j = 0; j < nvertices; j++)
+		{
+			const Vertex *ahead = &vertices[j];
+
+			if (i != j && of_one_session(&vertices[i], ahead) &&
+				is_in_way(ahead, &vertices[i]) &&
+				ahead->waits != NULL && ahead->waits != vertices[i].c)
+				vertices[i].to[j] = true;
+		}
 }
 
 static void
@@ -183,7 +210,7 @@ is_stale(const Host *h, const char *name, const ZklWaitData *wait)
 	held = slot_of_uuid(h, &uuid);
 	return held == NULL ||
 		rings.seen[h->id][held->backend][waits->backend] <
-		rings.sent_at[h->id] - rings.patience / 2 - 10 * MS;
+		rings.decided_at[h->id] - rings.patience / 2 - 10 * MS;
 }
 
 static void
@@ -211,6 +238,7 @@ check_verdict(const Entry *entry, Host *h)
 	}
 	if (victim == NULL || victim->state != SLOT_WAITING || victim->tampered)
 		return;
+	add_earlier_waits();
 	v = find_vertex(&wait.wait);
 	if (v == NULL || !reaches((int) (v - vertices), (int) (v - vertices)))
 		broken("S11", "host %d slot %d is to end for a deadlock that is none",

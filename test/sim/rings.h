@@ -23,7 +23,7 @@ typedef struct Rings
 	int			holder[MAX_HOSTS][MAX_LOCAL];	/* a backend; -1: none */
 	Time		seen[MAX_HOSTS][MAX_BACKENDS][MAX_BACKENDS];	/* that the first waits
 																 * for the second */
-	Time		sent_at[MAX_HOSTS]; /* the last verdict */
+	Time		decided_at[MAX_HOSTS];	/* the last verdict */
 	uint64_t	verdicts;
 } Rings;
 
