@@ -31,7 +31,7 @@
 static bool served = false;
 
 static void
-forget(Datum arg, int cacheid, uint32 hash)
+forget_check(Datum arg, int cacheid, uint32 hash)
 {
 	served = false;
 }
@@ -109,7 +109,7 @@ zkl_script_check(void)
 	if (served)
 		return;
 	if (!registered)
-		CacheRegisterSyscacheCallback(PROCOID, forget, (Datum) 0);
+		CacheRegisterSyscacheCallback(PROCOID, forget_check, (Datum) 0);
 	registered = true;
 	version = zkl_script_version(&verdict);
 	if (verdict == ZKL_SCRIPT_NEWER)
