@@ -15,6 +15,8 @@ package PatroniMember;
 use strict;
 use warnings;
 
+use parent 'OwnProcess';
+
 use Carp;
 use HTTP::Tiny;
 use JSON::PP;
@@ -140,25 +142,5 @@ sub wait_role
 		"$self->{name} becomes a $role");
 }
 
-# Patroni stops PostgreSQL, too.
-sub stop
-{
-	my ($self) = @_;
-	my $pid = delete $self->{pid} // return;
-	my $status = $?;
-
-	kill 'TERM', $pid;
-	waitpid $pid, 0;
-	$? = $status;
-	return;
-}
-
-sub DESTROY
-{
-	my ($self) = @_;
-
-	$self->stop;
-	return;
-}
 
 1;

@@ -16,6 +16,8 @@ package PgBouncer;
 use strict;
 use warnings;
 
+use parent 'OwnProcess';
+
 use Carp;
 use IO::Socket::UNIX;
 use Time::HiRes qw(time usleep);
@@ -84,26 +86,6 @@ EOS
 		  if time > $deadline;
 		usleep(20_000);
 	}
-	return;
-}
-
-sub stop
-{
-	my ($self) = @_;
-	my $pid = delete $self->{pid} // return;
-	my $status = $?;
-
-	kill 'TERM', $pid;
-	waitpid $pid, 0;
-	$? = $status;
-	return;
-}
-
-sub DESTROY
-{
-	my ($self) = @_;
-
-	$self->stop;
 	return;
 }
 

@@ -153,4 +153,20 @@ sub run
 	return $seen;
 }
 
+# Six sessions that go on beside a procedure, whatever it does to their servers
+sub run_beside
+{
+	my ($test, %more) = @_;
+
+	return run(
+		$test,
+		sessions => 6,
+		names => 2,
+		rounds => 10_000_000,
+		reconnect => 0.1,
+		lock => "SELECT zk_lock('%s')",
+		unlock => "SELECT zk_unlock('%s')",
+		%more);
+}
+
 1;

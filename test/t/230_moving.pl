@@ -40,14 +40,8 @@ sub move
 
 	$holder->query("SELECT zk_lock('/m/held')");
 	$test->stop_looking($_) foreach $test->nodes;
-	my $seen = Workload::run(
+	my $seen = Workload::run_beside(
 		$test,
-		sessions => 6,
-		names => 2,
-		rounds => 10_000_000,
-		reconnect => 0.1,
-		lock => "SELECT zk_lock('%s')",
-		unlock => "SELECT zk_unlock('%s')",
 		tick => sub {
 			my ($started) = @_;
 

@@ -58,14 +58,8 @@ sub under_load
 	my $after = 0;
 	my $lost = join ' ', map { $test->status($_, 'sessions_lost') } $test->nodes;
 
-	my $seen = Workload::run(
+	my $seen = Workload::run_beside(
 		$test,
-		sessions => 6,
-		names => 2,
-		rounds => 10_000_000,
-		reconnect => 0.1,
-		lock => "SELECT zk_lock('%s')",
-		unlock => "SELECT zk_unlock('%s')",
 		tick => sub {
 			my ($started) = @_;
 

@@ -54,14 +54,8 @@ sub rolling
 	my ($has_effect, $next) = (sub { 1 }, 100);
 	my $done;
 
-	my $seen = Workload::run(
+	my $seen = Workload::run_beside(
 		$test,
-		sessions => 6,
-		names => 2,
-		rounds => 10_000_000,
-		reconnect => 0.1,
-		lock => "SELECT zk_lock('%s')",
-		unlock => "SELECT zk_unlock('%s')",
 		tick => sub {
 			my ($started) = @_;
 
