@@ -45,7 +45,7 @@ append_lock(StringInfo text, const ZklEdge *edge, bool all_names)
 
 	if (edge->lock == NULL)
 	{
-		appendStringInfoString(text, "a lock of that server");
+		appendStringInfoString(text, "a PostgreSQL lock");
 		return;
 	}
 	if (edge->dialect == ZKL_DIALECT_LATCH)

@@ -55,7 +55,7 @@ foreach my $first ('row', 'distributed lock')
 	my $victim = one_victim($test, [ $h, $w ], $name);
 	is($victim->{session}, $w, "$name: the one that waits for a distributed lock");
 	like($victim->{messages},
-		qr{Process \d+ of server "server1" waits for a lock of that server; blocked by process \d+ of server "server1"},
+		qr{Process \d+ of server "server1" waits for a PostgreSQL lock; blocked by process \d+ of server "server1"},
 		"$name: the error tells of the row lock");
 }
 

@@ -130,7 +130,7 @@ sub wrong
 {
 	my ($server, $at, $pid, $detail) = @_;
 	my @steps = map {
-		[/^Process (\d+) of server "(\w+)" waits for (?:(?:Exclusive|Share)Lock on distributed lock "(\S+)"|a lock of that server); blocked by process (\d+) of server "(\w+)"\.$/]
+		[/^Process (\d+) of server "(\w+)" waits for (?:(?:Exclusive|Share)Lock on distributed lock "(\S+)"|a PostgreSQL lock); blocked by process (\d+) of server "(\w+)"\.$/]
 	} split /\n\t?/, $detail;
 
 	return 'it names no others' if @steps < 2;
@@ -144,7 +144,7 @@ sub wrong
 		return 'it is no cycle' if "$by $blocker" ne "$next->[1] $next->[0]";
 		return "$of $waiter did not wait" if !did_wait($client{"$of $waiter"}, $lock, $at);
 	}
-	$count{rows}++ if $detail =~ /a lock of that server/;
+	$count{rows}++ if $detail =~ /a PostgreSQL lock/;
 	$count{members} = max($count{members} // 0, scalar @steps);
 	return;
 }
