@@ -206,7 +206,7 @@ zkl_refusal_raise_deadlock(int slotno, uint32 serial)
 			(errcode(ERRCODE_T_R_DEADLOCK_DETECTED),
 			 errmsg("deadlock detected"),
 			 errdetail_internal("%s", deadlock_detail(slotno, serial)),
-			 errhint("See server log for query details.")));
+			 errhint("See server log for the names of all locks.")));
 	pg_unreachable();
 }
 

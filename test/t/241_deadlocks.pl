@@ -78,7 +78,7 @@ is($victim->{messages},
 		$line->($i, $j, qq{distributed lock "/ring/words/$j"}),
 		$line->($j, $k, 'a distributed lock'),
 		$line->($k, $i, qq{distributed lock "/ring/words/$i"}),
-		'See server log for query details.'),
+		'See server log for the names of all locks.'),
 	'the error names what the session itself has to do with')
   or diag $victim->{messages};
 my $log = substr slurp_file($nodes[$i]->logfile), $from[$i];
