@@ -34,6 +34,7 @@
 #define LEAST_PATIENCE_MS	100
 #define ANSWER_SIZE			((Size) 8192)	/* a znode's data and name fit */
 #define ANSWER_WAIT_MS		1000
+#define MAX_SHOWN			256 /* bytes of a znode's data */
 #define LAST_SINCE			(END_TIMESTAMP / 1000)	/* in ms */
 
 int
@@ -145,6 +146,20 @@ shown(const char *text, size_t size)
 	return zkl_text_to_display(text, (int) strnlen(text, size));
 }
 
+/* A leader, or another client: its znode has a text, or nothing readable. */
+static const char *
+describe_znode(const ZklListingEntry *entry)
+{
+	const char *name = zkl_text_to_display(entry->name,
+										   (int) entry->name_length);
+
+	if (entry->data_length == 0 || entry->data_length > MAX_SHOWN)
+		return psprintf("znode \"%s\"", name);
+	return psprintf("znode \"%s\", which says \"%s\"", name,
+					zkl_text_to_display(entry->data,
+										(int) entry->data_length));
+}
+
 /* What is ahead, as far as it says who it is; NULL: not known */
 static const char *
 describe_ahead(const ZklLongWait *wait, int64 *place)
@@ -159,9 +174,7 @@ describe_ahead(const ZklLongWait *wait, int64 *place)
 		return NULL;
 	*place = entry.seq;
 	if (!zkl_node_data_parse(entry.data, entry.data_length, &data))
-		return psprintf("znode \"%s\" of another client",
-						zkl_text_to_display(entry.name,
-											(int) entry.name_length));
+		return describe_znode(&entry);
 	if (data.since < 0 || data.since >= LAST_SINCE)
 		data.since = 0;			/* another client can write what it likes */
 	return psprintf("process %d of server \"%s\", user \"%s\", since %s",

@@ -174,6 +174,17 @@ is($late->sqlstate, '57014', 'the other one is cancelled');
 unlike(logged($one), qr/process $pid acquired/, 'it has not got the lock');
 $s->query('SELECT zk_unlock_all()');
 
+forget_log($one);
+$other->query("SELECT zk_lead('/w/led', NULL, 'the leader')");
+$s->send("SELECT zk_lead('/w/led')");
+wait_for(sub { logged($one) =~ /still waiting/ }, 'a line of a candidate');
+like(logged($one),
+	qr{DETAIL:  Nearest request ahead: znode "[^"]*-latch-\d+", which says "the leader"\.  Place in the queue: 2\.},
+	'the log says who leads');
+$other->query("SELECT zk_resign('/w/led')");
+$s->value;
+$s->query("SELECT zk_resign('/w/led')");
+
 # While ZooKeeper does not answer, the line comes all the same.
 $other->query("SELECT zk_lock('/w/q')");
 $test->enqueue($s, "SELECT zk_lock('/w/q')", '/w/q');
