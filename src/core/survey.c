@@ -467,8 +467,12 @@ zkl_survey_send(ZklManager *m)
 		m->now >= m->session_lease.until)
 		return;
 	begin(m);
-	if (m->survey.state == ZKL_SURVEY_READING)
-		go_on(m);
+	if (m->survey.state != ZKL_SURVEY_READING)
+		return;
+	go_on(m);
+
+	/* If that was its end, nothing else may come to begin the next one. */
+	begin(m);
 }
 
 static ZklEntry *

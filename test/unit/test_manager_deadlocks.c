@@ -318,6 +318,44 @@ too_many(void)
 	finish(&p);
 }
 
+static uint64_t
+checks(const Pair *p)
+{
+	ZklCounters counters;
+
+	zkl_manager_counters(p->w->worker.m, &counters);
+	return counters.checks;
+}
+
+/* A wait that is published while others are surveyed has its own survey next. */
+static void
+in_turn(void)
+{
+	Pair		p = make_pair();
+	int			i;
+
+	p.w->worker.now += 2000;
+	(void) world_submit(p.w, "/c", 2, ZKL_EXCLUSIVE);
+	world_run(p.w);
+	(void) world_submit(p.w, "/b", 2, ZKL_EXCLUSIVE);
+	world_run(p.w);
+	p.w->worker.now += PATIENCE - 1000;
+	world_flush(p.w);
+	for (i = 0; i < 100 && checks(&p) == 0; i++)
+	{
+		world_serve(p.w, 1);
+		world_deliver(p.w, 1);
+		world_flush(p.w);
+	}
+	CHECK_INT(publications(), 1);
+	p.w->worker.now += 2000;
+	world_flush(p.w);
+	world_run(p.w);
+	CHECK_INT(publications(), 2);
+	CHECK_INT(checks(&p), 2);
+	finish(&p);
+}
+
 /* A restarted worker deletes what the one before it left, and publishes anew. */
 static void
 restart(void)
@@ -417,6 +455,7 @@ main(void)
 	RUN(lost_verdict);
 	RUN(costs);
 	RUN(too_many);
+	RUN(in_turn);
 	RUN(restart);
 	RUN(session_lost);
 	RUN(through_postgres);
