@@ -136,7 +136,8 @@ typedef struct ZklWait
 	int64_t		confirm_zxid;	/* see verdict.c */
 	uint32_t	refusals;		/* of decisions in a row */
 	bool		again;			/* wanted once more, while it is asked for */
-	ZklLink		by_due;			/* in m->waits.due: in the queue, and waits */
+	ZklLink		by_due;			/* in m->waits.fresh or due: in the queue, and
+								 * waits */
 	ZklLink		wanted;			/* in m->waits.wanted, or asked by a survey */
 	ZklLink		by_owner;		/* whatever the request does */
 	ZklList		publications;

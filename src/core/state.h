@@ -188,7 +188,9 @@ typedef struct ZklPublications
 typedef struct ZklWaits
 {
 	ZklTable	by_owner;		/* all requests */
-	ZklList		due;			/* those that wait, by due */
+	ZklList		fresh;			/* those that wait and were not looked at, by
+								 * due: each request begins here, at the end */
+	ZklList		due;			/* the others that wait, by due */
 	ZklList		wanted;			/* to be surveyed */
 	uint64_t	unpublished;	/* for they hold too much */
 } ZklWaits;

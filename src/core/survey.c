@@ -28,7 +28,6 @@
 #include "core/waits.h"
 
 #define READS_UNDER_WAY		16
-#define MOST_ENTRIES		4096	/* that are read */
 
 void
 zkl_survey_init_all(ZklManager *m)

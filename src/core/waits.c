@@ -15,6 +15,7 @@
  */
 #include <string.h>
 
+#include "core/keep.h"
 #include "core/memory.h"
 #include "core/node.h"
 #include "core/publication.h"
@@ -33,6 +34,7 @@ void
 zkl_waits_init_all(ZklManager *m)
 {
 	zkl_memory_make_table(m, &m->waits.by_owner, m->config.max_requests);
+	zkl_list_init(&m->waits.fresh);
 	zkl_list_init(&m->waits.due);
 	zkl_list_init(&m->waits.wanted);
 }
@@ -82,16 +84,36 @@ due_at(const ZklLink *link)
 }
 
 static void
-plan_look(ZklManager *m, ZklRequest *r, int64_t due)
+plan(ZklList *list, ZklRequest *r, int64_t due)
 {
 	ZklLink    *where;
 
 	zkl_unlink(&r->wait.by_due);
 	r->wait.due = due;
-	where = m->waits.due.head.prev;
-	while (where != &m->waits.due.head && due_at(where) > due)
+	where = list->head.prev;
+	while (where != &list->head && due_at(where) > due)
 		where = where->prev;
 	zkl_link_after(&r->wait.by_due, where);
+}
+
+static void
+plan_look(ZklManager *m, ZklRequest *r, int64_t due)
+{
+	plan(&m->waits.due, r, due);
+}
+
+/* The next that is due; NULL: none waits. */
+static ZklRequest *
+next_due(const ZklManager *m)
+{
+	const ZklList *list = &m->waits.due;
+
+	if (zkl_list_empty(list) ||
+		(!zkl_list_empty(&m->waits.fresh) &&
+		 due_at(m->waits.fresh.head.next) < due_at(list->head.next)))
+		list = &m->waits.fresh;
+	return zkl_list_empty(list) ? NULL :
+		zkl_container(ZklRequest, wait.by_due, list->head.next);
 }
 
 void
@@ -103,7 +125,7 @@ zkl_waits_begin(ZklManager *m, ZklRequest *r)
 		return;
 	r->wait.looks = r->wait.refusals = 0;
 	r->wait.confirm_at = 0;
-	plan_look(m, r, due > m->now ? due : m->now);
+	plan(&m->waits.fresh, r, due > m->now ? due : m->now);
 }
 
 void
@@ -156,6 +178,24 @@ typedef struct Held
 } Held;
 
 /*
+ * Whether it, or another hold of its owner on that lock, is kept.  Such a one goes
+ * by itself, but stands in the queue as if it waited for the owner's others.
+ */
+static bool
+is_kept_for_now(const ZklRequest *r)
+{
+	const ZklRequest *s = r;
+
+	do
+	{
+		if (zkl_is_kept(s))
+			return true;
+		s = s->ring.next;
+	} while (s != r);
+	return false;
+}
+
+/*
  * Only znodes that others may wait for.  A broken hold does not count: its
  * znode goes without its holder.
  */
@@ -164,7 +204,7 @@ is_obstacle(const ZklRequest *r, uint64_t owner)
 {
 	return r->ring.owner == owner && r->demand == ZKL_DEMAND_GRANTED &&
 		r->node.state == ZKL_NODE_EXISTS && !r->broken &&
-		r->lock->dialect != ZKL_DIALECT_PERMIT &&
+		!is_kept_for_now(r) && r->lock->dialect != ZKL_DIALECT_PERMIT &&
 		r->lock->dialect != ZKL_DIALECT_MEMBER;
 }
 
@@ -264,15 +304,13 @@ zkl_waits_look(ZklManager *m)
 	bool		complete;
 
 	while (m->connection.state == ZKL_CONNECTION_READY &&
-		   !zkl_list_empty(&m->waits.due) &&
-		   due_at(m->waits.due.head.next) <= m->now)
+		   (r = next_due(m)) != NULL && r->wait.due <= m->now)
 	{
 		if (m->publications.leftovers)
 		{
 			zkl_publication_find_leftovers(m);
 			return;
 		}
-		r = zkl_container(ZklRequest, wait.by_due, m->waits.due.head.next);
 		complete = publish_wait(m, r);
 		r->wait.refusals = 0;
 		plan_look(m, r, m->now + (complete ? r->wait.patience << r->wait.looks :
@@ -285,8 +323,9 @@ zkl_waits_look(ZklManager *m)
 int64_t
 zkl_waits_timer(const ZklManager *m)
 {
-	return zkl_list_empty(&m->waits.due) || m->publications.unlisted ? -1 :
-		due_at(m->waits.due.head.next);
+	const ZklRequest *r = next_due(m);
+
+	return r == NULL || m->publications.unlisted ? -1 : r->wait.due;
 }
 
 void

@@ -443,6 +443,69 @@ no_longer_through_postgres(void)
 	finish(&p);
 }
 
+/* A lock that is kept goes by itself: who waits for it can go on. */
+static void
+kept(void)
+{
+	Pair		p = make_pair();
+	const uint64_t owners[] = {1};
+
+	/* released by a session that waited in PostgreSQL for the one that waits */
+	world_release(p.w, p.b);
+	world_run(p.w);
+	p.b = world_submit(p.w, "/b", 2, ZKL_EXCLUSIVE);
+	world_run(p.w);
+	wait_long(&p);
+	look(&p, owners, 1);
+	CHECK_INT(publications(), 1);
+	world_keep(p.w, p.a, 20 * PATIENCE);
+	world_run(p.w);
+	CHECK_INT(publications(), 0);
+	publish_other(&p);
+	world_sleep(p.w, PATIENCE);
+	CHECK(world_waits(p.w, p.b));
+	finish(&p);
+}
+
+/*
+ * The session that waits has kept the writer, and holds the reader.  Who reads can
+ * go on once the writer goes.
+ */
+static void
+kept_beside_a_hold(void)
+{
+	Pair		p;
+	uint32_t	reader;
+
+	p.w = world_make();
+	p.w->config.max_requests = 100;
+	p.w->patience = PATIENCE;
+	world_begin(p.w);
+	world_connect(p.w);
+	world_run(p.w);
+	foreign_zklock(p.w, "/b", ZKL_EXCLUSIVE, "{\"zklock\":1}", p.held);
+	reader = world_submit(p.w, "/a", 1, ZKL_SHARED);
+	world_run(p.w);
+	p.a = world_submit(p.w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(p.w);
+	CHECK(world_holds(p.w, p.a));
+	world_keep(p.w, p.a, 20 * PATIENCE);
+	foreign_zklock(p.w, "/a", ZKL_SHARED, "{\"zklock\":1}", p.waits);
+	p.b = world_submit(p.w, "/b", 1, ZKL_EXCLUSIVE);
+	world_run(p.w);
+	publish_other(&p);
+	wait_long(&p);
+	CHECK(world_holds(p.w, reader));
+	CHECK(world_waits(p.w, p.b));
+	CHECK_INT(publications(), 0);
+	world_sleep(p.w, 40 * PATIENCE);
+	world_run(p.w);
+	CHECK(!world_keeps(p.w, p.a));
+	CHECK(world_waits(p.w, p.b));
+	CHECK_INT(publications(), 1);
+	finish(&p);
+}
+
 int
 main(void)
 {
@@ -460,5 +523,7 @@ main(void)
 	RUN(session_lost);
 	RUN(through_postgres);
 	RUN(no_longer_through_postgres);
+	RUN(kept);
+	RUN(kept_beside_a_hold);
 	return unit_finish();
 }
