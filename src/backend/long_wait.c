@@ -94,7 +94,8 @@ look_behind(ZklLongWait *wait, int64 now)
 		zkl_slot_set_patient(wait->slotno);
 		wait->since = boottime;
 	}
-	if (!zkl_deadlock_detection)
+	/* Who has told of others looks on until they are taken back. */
+	if (!zkl_deadlock_detection && slot->s_behind.n == 0)
 		next = boottime + (int64) patience * 1000;
 	else if (zkl_deadlocks_may_look(boottime, &wait->since, patience, &next))
 	{
@@ -121,7 +122,9 @@ ask_what_is_ahead(ZklLongWait *wait)
 	target.name = wait->name;
 	target.path = request->path;
 	target.dialect = (ZklDialect) request->dialect;
-	wait->segment = dsm_create(ANSWER_SIZE, 0);
+	wait->segment = dsm_create(ANSWER_SIZE, DSM_CREATE_NULL_IF_MAXSEGMENTS);
+	if (wait->segment == NULL)
+		return;					/* the line in the log is not worth an error */
 	wait->under_way = zkl_request_count();
 	wait->asked = zkl_request_claim(&target, ZKL_KIND_AHEAD);
 	zkl_slots[wait->asked].s_request.about = wait->slotno;

@@ -208,22 +208,24 @@ take_released(int slotno)
 
 /*
  * What a backend found in PostgreSQL's locks.  If it took long to get here, it
- * may be over, and the next look tells.
+ * may be over, and the next look tells.  Once detection is off, what was told
+ * before is taken back: it gets old.
  */
 static void
 take_behind(int slotno, const ZklSlot *slot)
 {
-	const ZklSlotBehind *behind = &slot->s_behind;
+	ZklSlotBehind behind;
 	int64		now = zkl_boottime_us();
 
 	StaticAssertStmt(ZKL_MAX_BEHIND_SLOT == ZKL_MAX_BEHIND,
 					 "slot and core have room for the same owners");
-	zkl_slot_take_behind(slotno);
-	if (behind->n == 0 ||
-		(zkl_deadlock_detection &&
-		 now - behind->looked_us < (int64) slot->s_request.patience * 1000 / 2))
-		zkl_manager_behind(core, now, (uint32) slotno, behind->looked_us,
-						   behind->owners, (size_t) behind->n);
+	zkl_slot_take_behind(slotno, &behind);
+	if (!zkl_deadlock_detection)
+		behind.n = 0;
+	if (behind.n == 0 ||
+		now - behind.looked_us < (int64) slot->s_request.patience * 1000 / 2)
+		zkl_manager_behind(core, now, (uint32) slotno, behind.looked_us,
+						   behind.owners, (size_t) behind.n);
 }
 
 static void

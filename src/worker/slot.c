@@ -293,11 +293,12 @@ zkl_slot_take_late(int slotno)
 }
 
 void
-zkl_slot_take_behind(int slotno)
+zkl_slot_take_behind(int slotno, ZklSlotBehind *behind)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 
 	SpinLockAcquire(&slot->s_mutex);
+	*behind = slot->s_behind;
 	slot->s_behind_due = false;
 	SpinLockRelease(&slot->s_mutex);
 }

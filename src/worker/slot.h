@@ -58,8 +58,11 @@ extern void zkl_slot_forget_epilogue(int slotno);
 /* Takes s_late, so that it is logged once. */
 extern ZklLate zkl_slot_take_late(int slotno);
 
-/* Clears s_behind_due: the worker has seen s_behind. */
-extern void zkl_slot_take_behind(int slotno);
+/*
+ * Copies s_behind and clears s_behind_due, so that no look that comes meanwhile is
+ * taken for one that the worker has seen.
+ */
+extern void zkl_slot_take_behind(int slotno, ZklSlotBehind *behind);
 
 /* Sets s_answer.retired.  Its znode may be another hold's by now. */
 extern void zkl_slot_retire(int slotno, bool has_znode);
