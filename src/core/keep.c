@@ -15,7 +15,6 @@
 #include "core/actions.h"
 #include "core/keep.h"
 #include "core/siblings.h"
-#include "core/waits.h"
 
 static ZklRequest *
 kept(const ZklLink *link)
@@ -34,7 +33,6 @@ zkl_keep_begin(ZklManager *m, ZklRequest *r, int64_t until)
 		return;
 	r->keep.until = until;
 	zkl_link_after(&r->keep.link, where);
-	zkl_waits_unhold(m, r);
 	zkl_keep_disown(m, r);
 }
 

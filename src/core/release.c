@@ -11,6 +11,7 @@
 #include "core/release.h"
 #include "core/request.h"
 #include "core/trace.h"
+#include "core/waits.h"
 
 void
 zkl_release_take(ZklManager *m, uint32_t request, const ZklEnd *end)
@@ -27,7 +28,10 @@ zkl_release_take(ZklManager *m, uint32_t request, const ZklEnd *end)
 			 end->keep_until > m->now)
 	{
 		if (!zkl_is_kept(r))
+		{
 			zkl_keep_begin(m, r, end->keep_until);
+			zkl_waits_unhold(m, r);
+		}
 	}
 	else
 		zkl_request_release(m, r);

@@ -219,7 +219,7 @@ take_behind(int slotno, const ZklSlot *slot)
 
 	StaticAssertStmt(ZKL_MAX_BEHIND_SLOT == ZKL_MAX_BEHIND,
 					 "slot and core have room for the same owners");
-	zkl_slot_take_behind(slotno, &behind);
+	behind = zkl_slot_take_behind(slotno);
 	if (!zkl_deadlock_detection)
 		behind.n = 0;
 	if (behind.n == 0 ||

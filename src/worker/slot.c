@@ -292,15 +292,17 @@ zkl_slot_take_late(int slotno)
 	return late;
 }
 
-void
-zkl_slot_take_behind(int slotno, ZklSlotBehind *behind)
+ZklSlotBehind
+zkl_slot_take_behind(int slotno)
 {
+	ZklSlotBehind seen;
 	ZklSlot    *slot = &zkl_slots[slotno];
 
 	SpinLockAcquire(&slot->s_mutex);
-	*behind = slot->s_behind;
+	seen = slot->s_behind;
 	slot->s_behind_due = false;
 	SpinLockRelease(&slot->s_mutex);
+	return seen;
 }
 
 void

@@ -62,7 +62,7 @@ extern ZklLate zkl_slot_take_late(int slotno);
  * Copies s_behind and clears s_behind_due, so that no look that comes meanwhile is
  * taken for one that the worker has seen.
  */
-extern void zkl_slot_take_behind(int slotno, ZklSlotBehind *behind);
+extern ZklSlotBehind zkl_slot_take_behind(int slotno);
 
 /* Sets s_answer.retired.  Its znode may be another hold's by now. */
 extern void zkl_slot_retire(int slotno, bool has_znode);
