@@ -2,10 +2,10 @@
 # as in production, and PostgreSQL servers with zklock; and what can be read off
 # them while somebody runs.
 #
-#	my $cluster = BenchCluster->new('zk');		# or 'ensemble'
+#	my $cluster = BenchCluster->new('zk');		# 'ensemble', or 'tls', see there
 #	$cluster->hosts;						# ZooKeeper's connect string
 #	$cluster->node(0);						# a PostgreSQL server
-#	my $before = $cluster->meter;
+#	my $before = $cluster->meter(0);		# processor time of server 0
 #	...
 #	my $used = $cluster->used($before);		# see meter
 #	$cluster->stop;
@@ -19,6 +19,7 @@ use List::Util qw(sum0);
 use POSIX ();
 use Time::HiRes qw(time usleep);
 
+use CertificateAuthority;
 use ChaosProcesses;
 use PostgreSQL::Test::Utils;
 use ZklockTest;
@@ -37,9 +38,10 @@ my %settings = (
 sub new
 {
 	my ($class, $kind) = @_;
+	my $authority = $kind eq 'tls' ? CertificateAuthority->new('ca') : undef;
 	my $zk = $kind eq 'ensemble'
 	  ? ZooKeeperEnsemble->new('zk', %settings)
-	  : ZooKeeper->new('zk', %settings);
+	  : ZooKeeper->new('zk', %settings, $authority ? tls($authority) : ());
 	my $test = ZklockTest->new(
 		servers => 3,
 		prefix => "$kind-server",
@@ -59,7 +61,36 @@ log_line_prefix = '%m [%p] '
 log_min_messages = warning
 EOC
 
-	return bless { zk => $zk, test => $test }, $class;
+	my $self = bless { zk => $zk, test => $test }, $class;
+	$self->_use_tls(1, $authority) if $authority;
+	return $self;
+}
+
+# Options of a ZooKeeper that speaks TLS at a second port
+sub tls
+{
+	my ($authority) = @_;
+	my $certificate = $authority->issue('zookeeper', names => 'IP:127.0.0.1');
+
+	return (tls => { certificate => $certificate, authority => $authority });
+}
+
+# In the cluster 'tls' one PostgreSQL server goes to that port, and the others
+# to the one without TLS.
+sub _use_tls
+{
+	my ($self, $number, $authority) = @_;
+	my $node = $self->node($number);
+
+	$node->append_conf('postgresql.conf', <<"EOC");
+zklock.tls = 'verify-full'
+zklock.tls_ca_file = '@{[ $authority->file ]}'
+zklock.connect_string = '127.0.0.1:@{[ $self->zk->secure_port ]}'
+EOC
+	$node->restart;
+	$self->test->wait_connected($node)
+	  or die $node->name . " does not connect to ZooKeeper over TLS\n";
+	return;
 }
 
 sub zk { return $_[0]->{zk}; }
@@ -174,20 +205,21 @@ sub counted
 	return sum0(map { $self->status($_, $column) } 0 .. 2);
 }
 
-# What to compare later with "used"
+# What to compare later with "used"; "worker" and "session" are a server's.
 sub meter
 {
-	my ($self) = @_;
+	my ($self, $server) = @_;
 
 	return {
+		server => $server,
 		time => time,
 		packets => $self->packets,
 		batches => $self->counted('batches'),
 		listings => $self->counted('listings'),
 		machine => machine_seconds(),
 		zookeeper => sum0(map { cpu_seconds($_->pid) } $self->{zk}->servers),
-		worker => cpu_seconds($self->worker_pid(0)),
-		session => cpu_seconds($self->session_pid(0)),
+		worker => cpu_seconds($self->worker_pid($server)),
+		session => cpu_seconds($self->session_pid($server)),
 	};
 }
 
@@ -196,7 +228,7 @@ sub meter
 sub used
 {
 	my ($self, $before) = @_;
-	my $now = $self->meter;
+	my $now = $self->meter($before->{server});
 	my %used = map { $_ => $now->{$_} - $before->{$_} } keys %$now;
 
 	$used{packets} -= $self->zk_count;

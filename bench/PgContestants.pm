@@ -2,6 +2,8 @@
 # locks, and statements that do nothing, which show what is left for any lock.
 # All three run with the same options and the same number of statements.
 #
+# "tls" is zklock on a server that speaks TLS to ZooKeeper, in a cluster 'tls'.
+#
 # For hand-overs sessions are driven by pgclient.c, a process for each server.
 
 package PgContestants;
@@ -63,6 +65,7 @@ my %scripts = (
 		pairs => ["SELECT 1;\nSELECT 1;\n"],
 		onestatement => ["SELECT 1, 1;\n"],
 	});
+$scripts{tls} = $scripts{zklock};
 
 sub new
 {
@@ -71,6 +74,7 @@ sub new
 	return bless {
 		name => $name,
 		cluster => $cluster,
+		server => $name eq 'tls' ? 1 : 0,
 		dir => PostgreSQL::Test::Utils::tempdir("pgbench_$name"),
 		program => Contestants::Program->new($name, $cluster, root()),
 	}, $class;
@@ -118,7 +122,7 @@ sub run
 sub begin
 {
 	my ($self, $scenario, $seconds, $warmup) = @_;
-	my $node = $self->{cluster}->node(0);
+	my $node = $self->{cluster}->node($self->{server});
 	my $clients = $scenario->{clients};
 	my $log = "$self->{dir}/log-$scenario->{name}";
 

@@ -42,7 +42,7 @@ sub measure
 
 	line_up($servers, $contestant, $cluster);
 	my $start = time;
-	my $before = $cluster->meter;
+	my $before = $cluster->meter(0);
 	while (time < $start + $warmup + $seconds)
 	{
 		my ($server, $next) = ($turn % $servers, ($turn + 1) % $servers);

@@ -3,7 +3,7 @@
 #	foreach my $scenario (@Scenarios::all) ...
 #	my $result = Scenarios::measure($scenario, $contestant, $cluster, ...);
 #
-# A scenario: name, title, zk (the cluster it runs on: zk or ensemble), kind
+# A scenario: name, title, zk (the cluster it runs on: zk, tls or ensemble), kind
 # (what each client does, see PgContestants.pm; or "handover", "depth", "fact"),
 # rounds (at most), contestants, and for most of them clients and names:
 # "distinct" is one name per client, "one" one for all, "held" one that another
@@ -155,6 +155,22 @@ our @all = (
 		contestants => ['zklock'],
 	},
 	(map {
+			my ($names, $clients) = @$_;
+
+			{
+				name => "tls-$names-$clients",
+				title => clients($clients)
+				  . ($names eq 'one' ? ', one name' : ', a name each')
+				  . ', without TLS and with it',
+				zk => 'tls',
+				kind => 'pairs',
+				clients => $clients,
+				names => $names,
+				rounds => $many,
+				contestants => [qw(zklock tls)],
+			}
+	} [ distinct => 1 ], [ distinct => 64 ], [ one => 8 ]),
+	(map {
 			{
 				name => "three-$_",
 				title => clients($_) . ', a name each, three ZooKeeper servers',
@@ -244,7 +260,7 @@ sub measure_pairs
 		$contestant->acquire(1, 'holder', '/held');
 		$contestant->held('holder');
 	}
-	my $before = $cluster->meter;
+	my $before = $cluster->meter($contestant->{server} // 0);
 	my $result = $contestant->run($scenario, $seconds, $warmup);
 	my $used = $cluster->used($before);
 	if ($held)
@@ -256,7 +272,7 @@ sub measure_pairs
 	my $total = delete $result->{total};
 	$result->{requests} = $used->{packets} / $total;
 	$result->{batches} /= $total if $result->{batches};
-	if ($contestant->{name} eq 'zklock')
+	if ($contestant->{name} =~ /^(?:zklock|tls)$/)
 	{
 		$result->{$_} = $used->{$_} / $total foreach qw(batches listings);
 	}

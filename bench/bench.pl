@@ -108,8 +108,8 @@ sub run_cluster
 {
 	my ($out, $kind, @scenarios) = @_;
 
-	say_so('starting servers: ' . ($kind eq 'zk' ? 'one ZooKeeper'
-			: 'three ZooKeepers') . ', three PostgreSQL');
+	say_so('starting servers: ' . ($kind eq 'ensemble' ? 'three ZooKeepers'
+			: 'one ZooKeeper') . ', three PostgreSQL');
 	my $cluster = BenchCluster->new($kind);
 	my %contestants = map { $_ => Contestants::make($_, $cluster) }
 	  @Contestants::all;
@@ -145,7 +145,7 @@ $all += contestants($_) * rounds_of($_) foreach @scenarios;
 open my $out, '>', $ENV{BENCH_OUT} or die "$ENV{BENCH_OUT}: $!";
 print $out join(',', qw(scenario contestant round status), @columns, 'error'),
   "\n";
-foreach my $kind (qw(zk ensemble))
+foreach my $kind (qw(zk tls ensemble))
 {
 	my @these = grep { ($_->{zk} // 'zk') eq $kind } @scenarios;
 	run_cluster($out, $kind, @these) if @these;

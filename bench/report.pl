@@ -25,6 +25,7 @@ my $results = Results->new("$out/benchmarks/results.csv");
 my @names = qw(zklock curator kazoo raw advisory sql);
 my %titles = (
 	zklock => 'zklock',
+	tls => 'zklock over TLS',
 	curator => 'Curator',
 	kazoo => 'kazoo',
 	raw => 'raw client',
@@ -265,6 +266,37 @@ sub costs
 	return;
 }
 
+# zklock without and with TLS, at two ports of one ZooKeeper
+sub tls_costs
+{
+	my @measured = grep { $results->has($_->[0]) } (
+		[ 'tls-distinct-1', '1 client, a name each' ],
+		[ 'tls-distinct-64', '64 clients, a name each' ],
+		[ 'tls-one-8', '8 clients, one name' ]);
+
+	return unless @measured;
+	$text .= "## A pair without TLS and with it\n\n"
+	  . "Processor time in µs, without TLS / with it, and the median of the"
+	  . " rounds' ratios, the least and the largest.\n\n";
+	table([ '', 'ZooKeeper µs', '', 'zklock_session µs', '', 'pairs a second', '' ],
+		map { [ $_->[1], tls_cells($_->[0], qw(zookeeper_us session_us rate)) ] }
+		  @measured);
+	return;
+}
+
+sub tls_cells
+{
+	my ($scenario, @columns) = @_;
+
+	return map {
+		my $column = $_;
+		my @ratios = $results->ratio($scenario, 'tls', 'zklock', $column);
+
+		join(' / ', map { cell($scenario, $_, $column, \&thousands) } qw(zklock tls)),
+		  @ratios ? sprintf('%s × (%s – %s)', map { number($_) } @ratios) : ''
+	} @columns;
+}
+
 # zklock with other numbers than it is shipped with
 sub policies
 {
@@ -335,6 +367,7 @@ besides();
 lones();
 depths();
 costs();
+tls_costs();
 policies();
 failures();
 
