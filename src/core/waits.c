@@ -364,11 +364,8 @@ zkl_waits_is_published(const ZklRequest *r)
 
 	zkl_foreach(link, after, &r->wait.publications)
 	{
-		ZklPublicationState state =
-		zkl_container(ZklPublication, of_wait, link)->state;
-
-		if (state != ZKL_PUBLICATION_EXISTS &&
-			!(state == ZKL_PUBLICATION_SENT && ZKL_MUTANT(SURVEYED_EARLY)))
+		if (zkl_container(ZklPublication, of_wait, link)->state !=
+			ZKL_PUBLICATION_EXISTS)
 			return false;
 	}
 	return !zkl_list_empty(&r->wait.publications);

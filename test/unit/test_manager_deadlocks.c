@@ -327,6 +327,22 @@ checks(const Pair *p)
 	return counters.checks;
 }
 
+/* What is read before its publication is acknowledged may miss a later one. */
+static void
+survey_behind_publication(void)
+{
+	Pair		p = make_pair();
+
+	p.w->worker.now += PATIENCE + 1000;
+	world_flush(p.w);
+	p.w->worker.now += 1000;
+	world_flush(p.w);
+	CHECK_INT(checks(&p), 0);
+	world_run(p.w);
+	CHECK_INT(checks(&p), 1);
+	finish(&p);
+}
+
 /* A wait that is published while others are surveyed has its own survey next. */
 static void
 in_turn(void)
@@ -518,6 +534,7 @@ main(void)
 	RUN(lost_verdict);
 	RUN(costs);
 	RUN(too_many);
+	RUN(survey_behind_publication);
 	RUN(in_turn);
 	RUN(restart);
 	RUN(session_lost);
