@@ -122,7 +122,7 @@ sub holders
 	my ($self, $fault, $condition) = @_;
 
 	return map { $_->[0] } $self->find_somebody($fault,
-		"SELECT pid FROM zk_locks WHERE $condition ORDER BY random()");
+		"SELECT pid FROM zk_locks WHERE pid IS NOT NULL AND $condition ORDER BY random()");
 }
 
 sub kill_holder
