@@ -8,7 +8,9 @@
 # The sessions are spread over all servers of the test.  A hold counts from
 # the moment that its grant has been read here to the moment before its
 # release is sent: an interval inside the real one, so that each overlap seen
-# is a real one.  Between the two the session makes one more round trip.
+# is a real one.  Between the two the session makes one more round trip.  If the
+# server ends a hold or its session, it says so before the lock is free: before
+# a grant counts as an overlap, we read what has come for the other holder.
 # Without lock and unlock the same traffic runs unprotected, which shows that
 # the checker sees what it is to see.
 #
@@ -25,6 +27,7 @@ use strict;
 use warnings;
 
 use IO::Select;
+use List::Util qw(shuffle);
 use Test::More;
 use Time::HiRes qw(time);
 
@@ -52,7 +55,7 @@ sub run
 	my ($test, %params) = @_;
 	my $seen = { grants => 0, overlaps => 0, refused => 0, errors => {} };
 	my @nodes = $test->nodes;
-	my (%holders, %session_of, @resting);
+	my (%holder_of, %session_of, @resting, @ready);
 	my $started = 0;
 	my $select = IO::Select->new;
 
@@ -64,6 +67,17 @@ sub run
 		$client->{session}
 		  ->send(sprintf $params{lock} // 'SELECT true', $client->{name});
 		$started++;
+	};
+
+	# Whether it holds a lock still.  Its socket may say nothing more after
+	# this, so its turn comes now.
+	my $holds = sub {
+		my ($client) = @_;
+		my $session = $client->{session};
+		my $good = $session->is_open && !$session->{answer}{error};
+
+		push @ready, $session->{socket};
+		return $good;
 	};
 
 	foreach my $number (0 .. $params{sessions} - 1)
@@ -82,8 +96,11 @@ sub run
 		$params{tick}->($started) if $params{tick};
 		_stalled($test, values %session_of)
 		  if time - $last_answer > $PostgreSQL::Test::Utils::timeout_default;
-		foreach my $socket ($select->can_read(0.05))
+		# In any order, as the numbers of the sockets say nothing.
+		@ready = shuffle $select->can_read(0.05);
+		while (my $socket = shift @ready)
 		{
+			next unless $select->exists($socket);
 			$last_answer = time;
 			my $client = $session_of{$socket};
 			my $session = $client->{session};
@@ -102,14 +119,16 @@ sub run
 			elsif ($client->{state} eq 'wanting' && !$answer->{error})
 			{
 				$seen->{grants}++;
-				$seen->{overlaps}++ if $holders{$name}++;
+				my $other = $holder_of{$name};
+				$seen->{overlaps}++ if $other && $holds->($other);
+				$holder_of{$name} = $client;
 				$client->{state} = 'holding';
 				$session->send('SELECT 1');
 				next;
 			}
 			elsif ($client->{state} eq 'holding')
 			{
-				$holders{$name}--;
+				delete $holder_of{$name} if ($holder_of{$name} // 0) == $client;
 				$client->{state} = 'done';
 				$session->send(sprintf $params{unlock} // 'SELECT true',
 					$name);

@@ -101,4 +101,43 @@ is($seen->{overlaps}, 0, 'traffic with the lock: no two holders');
 cmp_ok(Workload::run($test, %load)->{overlaps},
 	'>', 0, 'traffic without the lock: the checker sees two holders');
 
+# A holder's session is ended, and another one has the lock, before the checker
+# reads about either.
+my ($next_end, $ended) = (50, 0);
+
+# The process ids of the sessions that hold a lock
+sub holding
+{
+	return map {
+		split /\n/, $test->look($_, 'SELECT pid FROM zk_locks'
+			  . " WHERE path ^@ '/workload/' AND state = 'granted'")
+	} $one, $two;
+}
+
+sub end_holder
+{
+	my ($started) = @_;
+	my @pids;
+
+	return if $started < $next_end;
+	$next_end += 50;
+	wait_for(sub { @pids = holding() }, 'a session holds the lock');
+	kill 'TERM', @pids;
+	$ended++;
+	wait_for(sub { grep { $_ != $pids[0] } holding() }, 'another one holds it');
+	return;
+}
+
+$seen = Workload::run(
+	$test,
+	sessions => 8,
+	names => 1,
+	rounds => 1000,
+	reconnect => 0.1,
+	tick => \&end_holder,
+	lock => "SELECT zk_lock('%s')",
+	unlock => "SELECT zk_unlock('%s')");
+is($seen->{overlaps}, 0, 'ended sessions: no two holders');
+cmp_ok($ended, '>=', 10, 'ended sessions: some held the lock');
+
 $test->finish;
