@@ -10,6 +10,7 @@
 #include "znode/wait_data.h"
 
 #define PATIENCE	INT64_C(1000000)
+#define EVERY		INT64_C(1500000)	/* the other server's looks */
 #define OTHER		77			/* the session of other clients */
 
 typedef struct Pair
@@ -17,6 +18,7 @@ typedef struct Pair
 	World	   *w;
 	char		held[ZKL_MAX_PATH + 1]; /* the other's */
 	char		waits[ZKL_MAX_PATH + 1];
+	char		published[ZKL_MAX_PATH + 1];
 	uint32_t	a;				/* ours: held */
 	uint32_t	b;				/* waits */
 } Pair;
@@ -34,24 +36,37 @@ uuid_of(const char *path)
 	return uuid;
 }
 
-/* The other session has a hold, and waits behind us. */
 static void
-publish_other(Pair *p)
+publish(Pair *p, bool behind)
 {
 	ZklWaitData data = {
-		.lock = "/a",.server = "berlin",.holder_pid = 815,.waiter_pid = 815,
-		.every_ms = 1000
+		.lock = "/a",.server = "berlin",.behind = behind,.holder_pid = 815,
+		.waiter_pid = 815 + behind,.every_ms = EVERY / 1000
 	};
 	ZklUuid		held = uuid_of(p->held);
-	char		path[ZKL_MAX_PATH + 1] = WORLD_ROOT ZKL_WAITS_DIRECTORY "/";
 	char		text[ZKL_MAX_WAIT_DATA + 1];
 
 	data.wait = uuid_of(p->waits);
 	text[zkl_wait_data_format(&data, text)] = '\0';
 	model_mkdir(&p->w->zk, WORLD_ROOT ZKL_WAITS_DIRECTORY);
-	zkl_uuid_format(&held, path + strlen(path));
-	CHECK_INT(model_create(&p->w->zk, path, false, OTHER, text, NULL),
+	strcpy(p->published, WORLD_ROOT ZKL_WAITS_DIRECTORY "/");
+	zkl_uuid_format(&held, p->published + strlen(p->published));
+	CHECK_INT(model_create(&p->w->zk, p->published, false, OTHER, text, NULL),
 			  ZKL_RC_OK);
+}
+
+/* The other session has a hold, and waits behind us. */
+static void
+publish_other(Pair *p)
+{
+	publish(p, false);
+}
+
+/* The other session waits in PostgreSQL for one that waits behind us. */
+static void
+publish_other_behind(Pair *p)
+{
+	publish(p, true);
 }
 
 static uint32_t
@@ -66,8 +81,9 @@ publications(void)
 	return n;
 }
 
+/* The other session has its hold; ours has nothing yet. */
 static Pair
-make_pair(void)
+begin(void)
 {
 	Pair		p;
 
@@ -77,16 +93,38 @@ make_pair(void)
 	world_begin(p.w);
 	world_connect(p.w);
 	world_run(p.w);
-	world_warm_up(p.w, "/a");
 	foreign_zklock(p.w, "/b", ZKL_EXCLUSIVE, "{\"zklock\":1}", p.held);
-	p.a = world_submit(p.w, "/a", 1, ZKL_EXCLUSIVE);
-	world_run(p.w);
+	return p;
+}
+
+static uint32_t
+submit(Pair *p, const char *name, uint64_t owner, ZklLockMode mode)
+{
+	uint32_t	request = world_submit(p->w, name, owner, mode);
+
+	world_run(p->w);
+	return request;
+}
+
+/* Our session 1 holds /a, and our session "waiter" waits for /b. */
+static Pair
+make_pair_of(uint64_t waiter)
+{
+	Pair		p = begin();
+
+	world_warm_up(p.w, "/a");
+	p.a = submit(&p, "/a", 1, ZKL_EXCLUSIVE);
 	foreign_zklock(p.w, "/a", ZKL_EXCLUSIVE, "{\"zklock\":1}", p.waits);
-	p.b = world_submit(p.w, "/b", 1, ZKL_EXCLUSIVE);
-	world_run(p.w);
+	p.b = submit(&p, "/b", waiter, ZKL_EXCLUSIVE);
 	CHECK(world_holds(p.w, p.a));
 	CHECK(world_waits(p.w, p.b));
 	return p;
+}
+
+static Pair
+make_pair(void)
+{
+	return make_pair_of(1);
 }
 
 static void
@@ -178,30 +216,20 @@ no_victim(void)
 static void
 long_queue(void)
 {
-	Pair		p;
+	Pair		p = begin();
 	char		other[ZKL_MAX_PATH + 1];
 	int			i;
 
-	p.w = world_make();
-	p.w->config.max_requests = 100;
-	p.w->patience = PATIENCE;
-	world_begin(p.w);
-	world_connect(p.w);
-	world_run(p.w);
-	foreign_zklock(p.w, "/b", ZKL_EXCLUSIVE, "{\"zklock\":1}", p.held);
-	p.a = world_submit(p.w, "/a", 1, ZKL_EXCLUSIVE);
-	world_run(p.w);
+	p.a = submit(&p, "/a", 1, ZKL_EXCLUSIVE);
 	for (i = 0; i < 150; i++)
 	{
 		foreign_zklock(p.w, "/a", ZKL_EXCLUSIVE, "{\"zklock\":1}", other);
 		foreign_zklock(p.w, "/b", ZKL_EXCLUSIVE, "{\"zklock\":1}", other);
 	}
 	foreign_zklock(p.w, "/a", ZKL_SHARED, "{\"zklock\":1}", p.waits);
-	p.b = world_submit(p.w, "/b", 1, ZKL_SHARED);
-	world_run(p.w);
+	p.b = submit(&p, "/b", 1, ZKL_SHARED);
 	publish_other(&p);
-	world_sleep(p.w, PATIENCE + 1000);
-	world_run(p.w);
+	wait_long(&p);
 	CHECK(is_victim(&p));
 	finish(&p);
 }
@@ -267,8 +295,7 @@ costs(void)
 	uint32_t	alone;
 	uint32_t	gets;
 
-	alone = world_submit(p.w, "/b", 2, ZKL_EXCLUSIVE);
-	world_run(p.w);
+	alone = submit(&p, "/b", 2, ZKL_EXCLUSIVE);
 	world_release(p.w, p.a);
 	world_run(p.w);
 	world_count_anew(p.w);
@@ -283,8 +310,7 @@ costs(void)
 	p = make_pair();
 	gets = p.w->zk.counts.gets;
 	world_count_anew(p.w);
-	world_sleep(p.w, PATIENCE + 1000);
-	world_run(p.w);
+	wait_long(&p);
 	CHECK_INT(p.w->zk.counts.creates, 1);
 	CHECK_INT(p.w->zk.counts.containers, 1);
 	CHECK_INT(p.w->zk.counts.lists, 2);
@@ -301,15 +327,11 @@ too_many(void)
 	char		name[24];
 	int			i;
 
-	world_release(p.w, p.b);
-	world_run(p.w);
 	for (i = 0; i < 64; i++)
 	{
 		snprintf(name, sizeof(name), "/many/%d", i);
 		(void) world_submit(p.w, name, 1, ZKL_SHARED);
 	}
-	world_run(p.w);
-	p.b = world_submit(p.w, "/b", 1, ZKL_EXCLUSIVE);
 	world_run(p.w);
 	world_sleep(p.w, 8 * PATIENCE);
 	zkl_manager_counters(p.w->worker.m, &counters);
@@ -351,10 +373,8 @@ in_turn(void)
 	int			i;
 
 	p.w->worker.now += 2000;
-	(void) world_submit(p.w, "/c", 2, ZKL_EXCLUSIVE);
-	world_run(p.w);
-	(void) world_submit(p.w, "/b", 2, ZKL_EXCLUSIVE);
-	world_run(p.w);
+	(void) submit(&p, "/c", 2, ZKL_EXCLUSIVE);
+	(void) submit(&p, "/b", 2, ZKL_EXCLUSIVE);
 	p.w->worker.now += PATIENCE - 1000;
 	world_flush(p.w);
 	for (i = 0; i < 100 && checks(&p) == 0; i++)
@@ -420,13 +440,9 @@ look(Pair *p, const uint64_t *owners, size_t n)
 static void
 through_postgres(void)
 {
-	Pair		p = make_pair();
+	Pair		p = make_pair_of(2);
 	const uint64_t owners[] = {1};
 
-	world_release(p.w, p.b);
-	world_run(p.w);
-	p.b = world_submit(p.w, "/b", 2, ZKL_EXCLUSIVE);
-	world_run(p.w);
 	publish_other(&p);
 	wait_long(&p);
 	CHECK_INT(publications(), 0);
@@ -441,13 +457,9 @@ through_postgres(void)
 static void
 no_longer_through_postgres(void)
 {
-	Pair		p = make_pair();
+	Pair		p = make_pair_of(2);
 	const uint64_t owners[] = {1};
 
-	world_release(p.w, p.b);
-	world_run(p.w);
-	p.b = world_submit(p.w, "/b", 2, ZKL_EXCLUSIVE);
-	world_run(p.w);
 	wait_long(&p);
 	look(&p, owners, 1);
 	CHECK_INT(publications(), 1);
@@ -459,18 +471,82 @@ no_longer_through_postgres(void)
 	finish(&p);
 }
 
+/*
+ * Each side waits through PostgreSQL. What the other server saw there may be over:
+ * it has the time of one look, and a moment, to take it back.
+ */
+static void
+confirmation(void)
+{
+	Pair		p = make_pair_of(2);
+	const uint64_t owners[] = {1};
+
+	publish_other_behind(&p);
+	wait_long(&p);
+	look(&p, owners, 1);
+	CHECK_INT(checks(&p), 1);
+	world_sleep(p.w, EVERY + 90000);
+	look(&p, owners, 1);
+	CHECK(world_waits(p.w, p.b));
+	CHECK_INT(publications(), 1);
+	world_sleep(p.w, 20000);
+	look(&p, owners, 1);
+	CHECK(is_victim(&p));
+	CHECK_INT(publications(), 0);
+	finish(&p);
+}
+
+/* The other server takes it back in time. */
+static void
+no_confirmation(void)
+{
+	Pair		p = make_pair_of(2);
+	const uint64_t owners[] = {1};
+
+	publish_other_behind(&p);
+	wait_long(&p);
+	look(&p, owners, 1);
+	CHECK_INT(model_delete(&p.w->zk, p.published), ZKL_RC_OK);
+	world_sleep(p.w, EVERY + 110000);
+	look(&p, owners, 1);
+	CHECK(world_waits(p.w, p.b));
+	CHECK_INT(publications(), 1);
+	finish(&p);
+}
+
+/* Both publish anew: that is another circle, to be confirmed on its own. */
+static void
+confirmation_anew(void)
+{
+	Pair		p = make_pair_of(2);
+	const uint64_t owners[] = {1};
+
+	publish_other_behind(&p);
+	wait_long(&p);
+	look(&p, owners, 1);
+	world_sleep(p.w, EVERY);
+	CHECK_INT(model_delete(&p.w->zk, p.published), ZKL_RC_OK);
+	publish_other_behind(&p);
+	look(&p, owners, 0);
+	CHECK_INT(publications(), 0);
+	look(&p, owners, 1);
+	world_sleep(p.w, EVERY + 90000);
+	look(&p, owners, 1);
+	CHECK(world_waits(p.w, p.b));
+	world_sleep(p.w, 20000);
+	look(&p, owners, 1);
+	CHECK(is_victim(&p));
+	finish(&p);
+}
+
 /* A lock that is kept goes by itself: who waits for it can go on. */
 static void
 kept(void)
 {
-	Pair		p = make_pair();
+	Pair		p = make_pair_of(2);
 	const uint64_t owners[] = {1};
 
 	/* released by a session that waited in PostgreSQL for the one that waits */
-	world_release(p.w, p.b);
-	world_run(p.w);
-	p.b = world_submit(p.w, "/b", 2, ZKL_EXCLUSIVE);
-	world_run(p.w);
 	wait_long(&p);
 	look(&p, owners, 1);
 	CHECK_INT(publications(), 1);
@@ -490,25 +566,14 @@ kept(void)
 static void
 kept_beside_a_hold(void)
 {
-	Pair		p;
-	uint32_t	reader;
+	Pair		p = begin();
+	uint32_t	reader = submit(&p, "/a", 1, ZKL_SHARED);
 
-	p.w = world_make();
-	p.w->config.max_requests = 100;
-	p.w->patience = PATIENCE;
-	world_begin(p.w);
-	world_connect(p.w);
-	world_run(p.w);
-	foreign_zklock(p.w, "/b", ZKL_EXCLUSIVE, "{\"zklock\":1}", p.held);
-	reader = world_submit(p.w, "/a", 1, ZKL_SHARED);
-	world_run(p.w);
-	p.a = world_submit(p.w, "/a", 1, ZKL_EXCLUSIVE);
-	world_run(p.w);
+	p.a = submit(&p, "/a", 1, ZKL_EXCLUSIVE);
 	CHECK(world_holds(p.w, p.a));
 	world_keep(p.w, p.a, 20 * PATIENCE);
 	foreign_zklock(p.w, "/a", ZKL_SHARED, "{\"zklock\":1}", p.waits);
-	p.b = world_submit(p.w, "/b", 1, ZKL_EXCLUSIVE);
-	world_run(p.w);
+	p.b = submit(&p, "/b", 1, ZKL_EXCLUSIVE);
 	publish_other(&p);
 	wait_long(&p);
 	CHECK(world_holds(p.w, reader));
@@ -540,6 +605,9 @@ main(void)
 	RUN(session_lost);
 	RUN(through_postgres);
 	RUN(no_longer_through_postgres);
+	RUN(confirmation);
+	RUN(no_confirmation);
+	RUN(confirmation_anew);
 	RUN(kept);
 	RUN(kept_beside_a_hold);
 	return unit_finish();
