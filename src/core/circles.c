@@ -260,10 +260,7 @@ judge_wait(const Circles *c, ZklRequest *r)
 	size_t		nsteps;
 
 	if (n == 0)
-	{
-		zkl_waits_unconfirmed(r);
 		return false;
-	}
 	nsteps = make_steps(c, n, steps);
 	if (nsteps == 0)
 	{

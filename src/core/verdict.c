@@ -34,7 +34,8 @@
 
 /*
  * What the hosts saw of PostgreSQL's own locks may have changed since.  Ours has
- * looked just now; the others have some time to take back what is no longer so.
+ * looked just now.  Another one takes back what is no longer so within the time of
+ * one look; all the rest of the circle must have been there for as long.
  */
 static bool
 is_time(ZklManager *m, ZklRequest *r, const ZklStep *steps, size_t n)
@@ -49,7 +50,11 @@ is_time(ZklManager *m, ZklRequest *r, const ZklStep *steps, size_t n)
 	{
 		const ZklEntry *entry = steps[i].entry;
 
-		if (entry == NULL || !entry->data->behind)
+		if (entry == NULL)
+			continue;
+		if (entry->czxid > zxid)
+			zxid = entry->czxid;
+		if (!entry->data->behind)
 			continue;
 		if (i == n - 1)
 		{
@@ -59,8 +64,6 @@ is_time(ZklManager *m, ZklRequest *r, const ZklStep *steps, size_t n)
 		others = true;
 		if (entry->data->every_ms > every)
 			every = entry->data->every_ms;
-		if (entry->czxid > zxid)
-			zxid = entry->czxid;
 	}
 	if (own && m->now > r->wait.behind_at + r->wait.patience / 2 &&
 		!ZKL_MUTANT(STALE_BEHIND))

@@ -124,7 +124,7 @@ zkl_waits_begin(ZklManager *m, ZklRequest *r)
 	if (r->wait.patience == 0 || r->lock->dialect == ZKL_DIALECT_PERMIT)
 		return;
 	r->wait.looks = r->wait.refusals = 0;
-	r->wait.confirm_at = 0;
+	r->wait.circle_zxid = 0;
 	plan(&m->waits.fresh, r, due > m->now ? due : m->now);
 }
 
@@ -402,24 +402,15 @@ zkl_waits_refused(ZklRequest *r)
 	return ++r->wait.refusals <= MOST_REFUSALS;
 }
 
-/*
- * The edges of others may be stale, as the look behind them is.  If they are, they
- * go within the time of one look.
- */
 bool
-zkl_waits_confirm(ZklManager *m, ZklRequest *r, int64_t zxid, int64_t after)
+zkl_waits_confirm(ZklManager *m, ZklRequest *r, int64_t zxid, int64_t time)
 {
-	if (r->wait.confirm_at != 0 && zxid <= r->wait.confirm_zxid)
-		return m->now >= r->wait.confirm_at;
-	r->wait.confirm_at = m->now + after;
-	r->wait.confirm_zxid = zxid;
-	return false;
-}
-
-void
-zkl_waits_unconfirmed(ZklRequest *r)
-{
-	r->wait.confirm_at = 0;
+	if (zxid > r->wait.circle_zxid)
+	{
+		r->wait.circle_zxid = zxid;
+		r->wait.circle_at = m->now;
+	}
+	return m->now >= r->wait.circle_at + time;
 }
 
 bool

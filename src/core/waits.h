@@ -55,12 +55,11 @@ extern void zkl_waits_answered(ZklManager *m, ZklRequest *r, bool again);
 extern bool zkl_waits_refused(ZklRequest *r);
 
 /*
- * A deadlock that goes through other waits' edges in PostgreSQL, of which the
- * latest has this zxid, is to be confirmed after so many µs.  True: it is now.
+ * r is on a circle whose latest publication has this zxid.  True: the circle has
+ * been there for so many µs.
  */
 extern bool zkl_waits_confirm(ZklManager *m, ZklRequest *r, int64_t zxid,
-							  int64_t after);
-extern void zkl_waits_unconfirmed(ZklRequest *r);
+							  int64_t time);
 
 /* Whether the owner holds this lock or waits for it; lock without the root */
 extern bool zkl_waits_knows(const ZklManager *m, uint64_t owner,

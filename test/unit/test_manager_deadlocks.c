@@ -10,7 +10,7 @@
 #include "znode/wait_data.h"
 
 #define PATIENCE	INT64_C(1000000)
-#define EVERY		INT64_C(1500000)	/* the other server's looks */
+#define EVERY		INT64_C(1500000)
 #define OTHER		77			/* the session of other clients */
 
 typedef struct Pair
@@ -18,7 +18,8 @@ typedef struct Pair
 	World	   *w;
 	char		held[ZKL_MAX_PATH + 1]; /* the other's */
 	char		waits[ZKL_MAX_PATH + 1];
-	char		published[ZKL_MAX_PATH + 1];
+	int32_t		every_ms;		/* the other's looks at PostgreSQL's locks */
+	char		published[ZKL_MAX_PATH + 1];	/* the last one */
 	uint32_t	a;				/* ours: held */
 	uint32_t	b;				/* waits */
 } Pair;
@@ -36,21 +37,27 @@ uuid_of(const char *path)
 	return uuid;
 }
 
+/*
+ * Says that the holder of "held" waits at "waits" for a lock; "behind": in
+ * PostgreSQL, for the one that waits there.
+ */
 static void
-publish(Pair *p, bool behind)
+publish(Pair *p, const char *held, const char *waits, const char *lock,
+		bool behind)
 {
 	ZklWaitData data = {
-		.lock = "/a",.server = "berlin",.behind = behind,.holder_pid = 815,
-		.waiter_pid = 815 + behind,.every_ms = EVERY / 1000
+		.server = "berlin",.behind = behind,.holder_pid = 815,
+		.waiter_pid = 815 + behind,.every_ms = p->every_ms
 	};
-	ZklUuid		held = uuid_of(p->held);
+	ZklUuid		uuid = uuid_of(held);
 	char		text[ZKL_MAX_WAIT_DATA + 1];
 
-	data.wait = uuid_of(p->waits);
+	strcpy(data.lock, lock);
+	data.wait = uuid_of(waits);
 	text[zkl_wait_data_format(&data, text)] = '\0';
 	model_mkdir(&p->w->zk, WORLD_ROOT ZKL_WAITS_DIRECTORY);
 	strcpy(p->published, WORLD_ROOT ZKL_WAITS_DIRECTORY "/");
-	zkl_uuid_format(&held, p->published + strlen(p->published));
+	zkl_uuid_format(&uuid, p->published + strlen(p->published));
 	CHECK_INT(model_create(&p->w->zk, p->published, false, OTHER, text, NULL),
 			  ZKL_RC_OK);
 }
@@ -59,14 +66,14 @@ publish(Pair *p, bool behind)
 static void
 publish_other(Pair *p)
 {
-	publish(p, false);
+	publish(p, p->held, p->waits, "/a", false);
 }
 
 /* The other session waits in PostgreSQL for one that waits behind us. */
 static void
 publish_other_behind(Pair *p)
 {
-	publish(p, true);
+	publish(p, p->held, p->waits, "/a", true);
 }
 
 static uint32_t
@@ -87,6 +94,7 @@ begin(void)
 {
 	Pair		p;
 
+	p.every_ms = EVERY / 1000;
 	p.w = world_make();
 	p.w->config.max_requests = 100;
 	p.w->patience = PATIENCE;
@@ -427,9 +435,12 @@ session_lost(void)
 	finish(&p);
 }
 
+/* Whether our session 1 (n = 1) or none waits in PostgreSQL for the one at /b */
 static void
-look(Pair *p, const uint64_t *owners, size_t n)
+look(Pair *p, size_t n)
 {
+	const uint64_t owners[] = {1};
+
 	zkl_manager_behind(p->w->worker.m, p->w->worker.now, p->b,
 					   p->w->worker.now, owners, n);
 	world_flush(p->w);
@@ -441,12 +452,11 @@ static void
 through_postgres(void)
 {
 	Pair		p = make_pair_of(2);
-	const uint64_t owners[] = {1};
 
 	publish_other(&p);
 	wait_long(&p);
 	CHECK_INT(publications(), 0);
-	look(&p, owners, 1);
+	look(&p, 1);
 	CHECK(is_victim(&p));
 	CHECK(world_holds(p.w, p.a));
 	CHECK_INT(publications(), 0);
@@ -458,17 +468,32 @@ static void
 no_longer_through_postgres(void)
 {
 	Pair		p = make_pair_of(2);
-	const uint64_t owners[] = {1};
 
 	wait_long(&p);
-	look(&p, owners, 1);
+	look(&p, 1);
 	CHECK_INT(publications(), 1);
-	look(&p, owners, 0);
+	look(&p, 0);
 	CHECK_INT(publications(), 0);
 	publish_other(&p);
 	world_sleep(p.w, 20 * PATIENCE);
 	CHECK(world_waits(p.w, p.b));
 	finish(&p);
+}
+
+/* The circle is new: it ends behind one look of the other server, and a moment. */
+static void
+check_time(Pair *p)
+{
+	world_sleep(p->w, p->every_ms * 500);
+	look(p, 1);
+	world_sleep(p->w, p->every_ms * 500 + 90000);
+	look(p, 1);
+	CHECK(world_waits(p->w, p->b));
+	CHECK_INT(publications(), 1);
+	world_sleep(p->w, 20000);
+	look(p, 1);
+	CHECK(is_victim(p));
+	CHECK_INT(publications(), 0);
 }
 
 /*
@@ -479,20 +504,12 @@ static void
 confirmation(void)
 {
 	Pair		p = make_pair_of(2);
-	const uint64_t owners[] = {1};
 
 	publish_other_behind(&p);
 	wait_long(&p);
-	look(&p, owners, 1);
+	look(&p, 1);
 	CHECK_INT(checks(&p), 1);
-	world_sleep(p.w, EVERY + 90000);
-	look(&p, owners, 1);
-	CHECK(world_waits(p.w, p.b));
-	CHECK_INT(publications(), 1);
-	world_sleep(p.w, 20000);
-	look(&p, owners, 1);
-	CHECK(is_victim(&p));
-	CHECK_INT(publications(), 0);
+	check_time(&p);
 	finish(&p);
 }
 
@@ -501,41 +518,95 @@ static void
 no_confirmation(void)
 {
 	Pair		p = make_pair_of(2);
-	const uint64_t owners[] = {1};
 
 	publish_other_behind(&p);
 	wait_long(&p);
-	look(&p, owners, 1);
+	look(&p, 1);
 	CHECK_INT(model_delete(&p.w->zk, p.published), ZKL_RC_OK);
 	world_sleep(p.w, EVERY + 110000);
-	look(&p, owners, 1);
+	look(&p, 1);
 	CHECK(world_waits(p.w, p.b));
 	CHECK_INT(publications(), 1);
 	finish(&p);
 }
 
-/* Both publish anew: that is another circle, to be confirmed on its own. */
+/* Both publish anew: that is another circle, which takes its own time. */
 static void
 confirmation_anew(void)
 {
 	Pair		p = make_pair_of(2);
-	const uint64_t owners[] = {1};
 
 	publish_other_behind(&p);
 	wait_long(&p);
-	look(&p, owners, 1);
+	look(&p, 1);
 	world_sleep(p.w, EVERY);
 	CHECK_INT(model_delete(&p.w->zk, p.published), ZKL_RC_OK);
 	publish_other_behind(&p);
-	look(&p, owners, 0);
+	look(&p, 0);
 	CHECK_INT(publications(), 0);
-	look(&p, owners, 1);
-	world_sleep(p.w, EVERY + 90000);
-	look(&p, owners, 1);
-	CHECK(world_waits(p.w, p.b));
-	world_sleep(p.w, 20000);
-	look(&p, owners, 1);
-	CHECK(is_victim(&p));
+	look(&p, 1);
+	check_time(&p);
+	finish(&p);
+}
+
+/*
+ * A third session closes the circle, without PostgreSQL, and does so anew: what
+ * the other server saw may have been over in between.
+ */
+static void
+confirmation_of_others(void)
+{
+	Pair		p = make_pair_of(2);
+	char		third_held[ZKL_MAX_PATH + 1];
+	char		third_waits[ZKL_MAX_PATH + 1];
+
+	foreign_zklock(p.w, "/c", ZKL_EXCLUSIVE, "{\"zklock\":1}", third_held);
+	foreign_zklock(p.w, "/c", ZKL_EXCLUSIVE, "{\"zklock\":1}", third_waits);
+	publish(&p, third_held, p.waits, "/a", true);
+	publish(&p, p.held, third_waits, "/c", false);
+	wait_long(&p);
+	look(&p, 1);
+	world_sleep(p.w, EVERY);
+	CHECK_INT(model_delete(&p.w->zk, p.published), ZKL_RC_OK);
+	publish(&p, p.held, third_waits, "/c", false);
+	look(&p, 1);
+	check_time(&p);
+	foreign_leave_all(p.w, "/c");
+	finish(&p);
+}
+
+/*
+ * There are two circles, through two readers. The longer one shows when the other
+ * ends, and goes through a server that looks less often.
+ */
+static void
+confirmation_of_another(void)
+{
+	Pair		p = begin();
+	char		readers[2][ZKL_MAX_PATH + 1];
+	char		held[ZKL_MAX_PATH + 1];
+	char		waits[ZKL_MAX_PATH + 1];
+	char		shorter[ZKL_MAX_PATH + 1];
+	int			i;
+
+	foreign_leave_all(p.w, "/b");
+	for (i = 0; i < 2; i++)
+		foreign_zklock(p.w, "/b", ZKL_SHARED, "{\"zklock\":1}", readers[i]);
+	foreign_zklock(p.w, "/c", ZKL_EXCLUSIVE, "{\"zklock\":1}", held);
+	foreign_zklock(p.w, "/c", ZKL_EXCLUSIVE, "{\"zklock\":1}", waits);
+	p.a = submit(&p, "/a", 1, ZKL_EXCLUSIVE);
+	foreign_zklock(p.w, "/a", ZKL_EXCLUSIVE, "{\"zklock\":1}", p.waits);
+	p.b = submit(&p, "/b", 2, ZKL_EXCLUSIVE);
+	publish(&p, readers[0], p.waits, "/a", true);
+	strcpy(shorter, p.published);
+	p.every_ms *= 2;
+	publish(&p, readers[1], waits, "/c", false);
+	publish(&p, held, p.waits, "/a", true);
+	wait_long(&p);
+	look(&p, 1);
+	CHECK_INT(model_delete(&p.w->zk, shorter), ZKL_RC_OK);
+	check_time(&p);
+	foreign_leave_all(p.w, "/c");
 	finish(&p);
 }
 
@@ -544,11 +615,10 @@ static void
 kept(void)
 {
 	Pair		p = make_pair_of(2);
-	const uint64_t owners[] = {1};
 
 	/* released by a session that waited in PostgreSQL for the one that waits */
 	wait_long(&p);
-	look(&p, owners, 1);
+	look(&p, 1);
 	CHECK_INT(publications(), 1);
 	world_keep(p.w, p.a, 20 * PATIENCE);
 	world_run(p.w);
@@ -608,6 +678,8 @@ main(void)
 	RUN(confirmation);
 	RUN(no_confirmation);
 	RUN(confirmation_anew);
+	RUN(confirmation_of_others);
+	RUN(confirmation_of_another);
 	RUN(kept);
 	RUN(kept_beside_a_hold);
 	return unit_finish();
