@@ -1,8 +1,8 @@
 /*
  * circles.c
- *	  Which of the waits that were surveyed are on a circle.
+ *	  Which of the waits that a search is for are on a circle.
  *
- * Owns nothing: it makes a graph of what the survey has read, and has cycle.c
+ * Owns nothing: it makes a graph of what the search has read, and has cycle.c
  * search it.  Runs in the worker (and in tests), takes no locks.
  *
  * A contender gets edges to those that are nearest ahead only: with what these
@@ -48,7 +48,7 @@ add_edge(Circles *c, uint32_t from, uint32_t to, ZklCycleKind kind)
 }
 
 static uint32_t
-node_of(const ZklSurveyed *directory, const ZklStanding *standing)
+node_of(const ZklFoundLock *directory, const ZklStanding *standing)
 {
 	return directory->first + (uint32_t) (standing - directory->all);
 }
@@ -67,7 +67,7 @@ is_of_waiter(const ZklStanding *ahead, const ZklStanding *wait)
 
 /* Whom contender number i of a directory waits for in its queue */
 static void
-add_queue(Circles *c, const ZklSurveyed *directory, size_t i)
+add_queue(Circles *c, const ZklFoundLock *directory, size_t i)
 {
 	const ZklStanding *wait = &directory->all[i];
 	ptrdiff_t	at = wait->mode == ZKL_SHARED ? wait->writer :
@@ -96,7 +96,7 @@ add_queue(Circles *c, const ZklSurveyed *directory, size_t i)
 
 /* What the holder of a contender waits for */
 static void
-add_publication(Circles *c, const ZklSurveyed *directory,
+add_publication(Circles *c, const ZklFoundLock *directory,
 				const ZklStanding *held)
 {
 	const ZklEntry *entry = held->entry;
@@ -106,7 +106,7 @@ add_publication(Circles *c, const ZklSurveyed *directory,
 	if (entry == NULL || entry->state != ZKL_READ_DONE ||
 		entry->directory->state != ZKL_READ_DONE)
 		return;
-	wait = zkl_survey_find(entry->directory, &entry->data->wait);
+	wait = zkl_search_find(entry->directory, &entry->data->wait);
 	if (wait == NULL)
 		return;
 	edge = add_edge(c, node_of(directory, held),
@@ -124,9 +124,9 @@ number_nodes(Circles *c)
 			   *after;
 	size_t		i;
 
-	zkl_foreach(link, after, &c->m->survey.directories)
+	zkl_foreach(link, after, &c->m->search.directories)
 	{
-		ZklSurveyed *directory = zkl_container(ZklSurveyed, link, link);
+		ZklFoundLock *directory = zkl_container(ZklFoundLock, link, link);
 
 		directory->first = n;
 		n += (uint32_t) directory->n;
@@ -139,9 +139,9 @@ number_nodes(Circles *c)
 	c->room = 2 * n + 16;
 	c->graph.edges = zkl_memory_alloc(c->m, c->room * sizeof(ZklCycleEdge));
 	zkl_cycle_begin(&c->graph, n);
-	zkl_foreach(link, after, &c->m->survey.directories)
+	zkl_foreach(link, after, &c->m->search.directories)
 	{
-		const ZklSurveyed *directory = zkl_container(ZklSurveyed, link, link);
+		const ZklFoundLock *directory = zkl_container(ZklFoundLock, link, link);
 
 		for (i = 0; i < directory->n; i++)
 			c->steps[directory->first + i] = (ZklStep)
@@ -159,9 +159,9 @@ make_graph(Circles *c)
 	size_t		i;
 
 	number_nodes(c);
-	zkl_foreach(link, after, &c->m->survey.directories)
+	zkl_foreach(link, after, &c->m->search.directories)
 	{
-		const ZklSurveyed *directory = zkl_container(ZklSurveyed, link, link);
+		const ZklFoundLock *directory = zkl_container(ZklFoundLock, link, link);
 
 		for (i = 0; i < directory->matter; i++)
 		{
@@ -190,13 +190,13 @@ free_graph(Circles *c)
 static uint32_t
 find_node(const Circles *c, const ZklRequest *r)
 {
-	const ZklSurveyed *directory =
-	zkl_survey_directory(c->m, r->lock->path, r->lock->dialect);
+	const ZklFoundLock *directory =
+	zkl_search_directory(c->m, r->lock->path, r->lock->dialect);
 	const ZklStanding *standing = NULL;
 
 	if (directory == NULL || !zkl_waits_is_published(r))
 		return ZKL_NO_EDGE;
-	standing = zkl_survey_find(directory, &r->node.uuid);
+	standing = zkl_search_find(directory, &r->node.uuid);
 	if (standing == NULL)
 	{
 		zkl_reads_want_listing(c->m, r->lock);
@@ -264,7 +264,7 @@ judge_wait(const Circles *c, ZklRequest *r)
 	nsteps = make_steps(c, n, steps);
 	if (nsteps == 0)
 	{
-		zkl_survey_give_up(c->m);
+		zkl_search_give_up(c->m);
 		return false;
 	}
 	return zkl_verdict_begin(c->m, r, steps, nsteps);
@@ -279,7 +279,7 @@ zkl_circles_judge(ZklManager *m)
 			   *after;
 
 	make_graph(&c);
-	zkl_foreach(link, after, &m->survey.asked)
+	zkl_foreach(link, after, &m->search.asked)
 	{
 		ZklRequest *r = zkl_container(ZklRequest, wait.wanted, link);
 

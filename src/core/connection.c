@@ -24,7 +24,7 @@
 #include "core/request.h"
 #include "core/session.h"
 #include "core/session_lease.h"
-#include "core/survey.h"
+#include "core/search.h"
 #include "core/verdict.h"
 #include "core/zxid.h"
 
@@ -82,7 +82,7 @@ zkl_connection_down(ZklManager *m)
 	zkl_janitor_disconnected(m);
 	zkl_batch_reply_lost(m);
 	zkl_publication_disconnected(m);
-	zkl_survey_stop(m);
+	zkl_search_stop(m);
 	zkl_verdict_disconnected(m);
 	for (i = 0; i < m->locks.by_path.nbuckets; i++)
 	{

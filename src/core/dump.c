@@ -110,8 +110,8 @@ dump_lists(const Dump *d)
 	put_count(&line, "undecided", list_length(&m->locks.dirty));
 	put_count(&line, "publications", list_length(&m->publications.all));
 	put_count(&line, "unsettled_publications", m->publications.nunsettled);
-	put_count(&line, "to_survey", list_length(&m->waits.wanted));
-	put_count(&line, "surveyed", list_length(&m->survey.asked));
+	put_count(&line, "want_search", list_length(&m->waits.wanted));
+	put_count(&line, "in_search", list_length(&m->search.asked));
 	zkl_line_flag(&line, "verdict-sent",
 				  m->decision.state == ZKL_VERDICT_SENT);
 	zkl_line_flag(&line, "verdict-unsettled",

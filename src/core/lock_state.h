@@ -138,7 +138,7 @@ typedef struct ZklWait
 	bool		again;			/* wanted once more, while it is asked for */
 	ZklLink		by_due;			/* in m->waits.fresh or due: in the queue, and
 								 * waits */
-	ZklLink		wanted;			/* in m->waits.wanted, or asked by a survey */
+	ZklLink		wanted;			/* in m->waits.wanted, or in a search */
 	ZklLink		by_owner;		/* whatever the request does */
 	ZklList		publications;
 } ZklWait;

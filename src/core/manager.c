@@ -37,7 +37,7 @@
 #include "core/session.h"
 #include "core/session_lease.h"
 #include "core/siblings.h"
-#include "core/survey.h"
+#include "core/search.h"
 #include "core/trace.h"
 #include "core/verdict.h"
 #include "core/waits.h"
@@ -68,7 +68,7 @@ zkl_manager_create(const ZklConfig *config)
 	zkl_reads_init(m);
 	zkl_waits_init_all(m);
 	zkl_publication_init_all(m);
-	zkl_survey_init_all(m);
+	zkl_search_init_all(m);
 	zkl_list_init(&m->kept);
 	return m;
 }
@@ -76,7 +76,7 @@ zkl_manager_create(const ZklConfig *config)
 void
 zkl_manager_destroy(ZklManager *m)
 {
-	zkl_survey_stop(m);
+	zkl_search_stop(m);
 	zkl_verdict_forget(m);
 	zkl_publication_free_all(m);
 	zkl_waits_free_all(m);
@@ -326,7 +326,7 @@ zkl_manager_flush(ZklManager *m, int64_t now)
 	zkl_look_send(m);
 	zkl_session_lease_send(m);
 	zkl_janitor_send(m);
-	zkl_survey_send(m);
+	zkl_search_send(m);
 	zkl_publication_send(m);
 	if (zkl_trace_is_on(m))
 		zkl_trace_actions(m);
@@ -428,8 +428,8 @@ zkl_manager_counters(const ZklManager *m, ZklCounters *counters)
 	counters->continuous = m->nodes.alone;
 	counters->watches = m->reads.watches;
 	counters->deadlocks = m->decision.deadlocks;
-	counters->checks = m->survey.n;
-	counters->given_up = m->survey.given_up;
+	counters->checks = m->search.n;
+	counters->given_up = m->search.given_up;
 	counters->unpublished = m->waits.unpublished;
 }
 

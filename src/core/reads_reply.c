@@ -26,7 +26,7 @@
 #include "core/request.h"
 #include "core/session.h"
 #include "core/session_lease.h"
-#include "core/survey.h"
+#include "core/search.h"
 #include "core/tries.h"
 #include "core/verdict.h"
 #include "core/zxid.h"
@@ -194,7 +194,7 @@ token_came(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 
 /*
  * The listing of all publications.  A verdict learns what became of it before a
- * survey goes on.
+ * search goes on.
  */
 static void
 publications_listed(ZklManager *m, const ZklOp *op, const ZklReply *reply)
@@ -203,7 +203,7 @@ publications_listed(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 
 	if (good)
 		zkl_verdict_listed(m);
-	zkl_survey_listed(m, op, reply, good);
+	zkl_search_listed(m, op, reply, good);
 }
 
 void
@@ -253,9 +253,9 @@ zkl_reads_reply_take(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 		case ZKL_OP_WAITS:
 			publications_listed(m, op, reply);
 			break;
-		case ZKL_OP_SURVEY_GET:
-		case ZKL_OP_SURVEY_LIST:
-			zkl_survey_reply(m, op, reply);
+		case ZKL_OP_SEARCH_GET:
+		case ZKL_OP_SEARCH_LIST:
+			zkl_search_reply(m, op, reply);
 			break;
 		case ZKL_OP_DRAIN_DELETE:
 		case ZKL_OP_DRAIN_LIST:

@@ -37,8 +37,8 @@ typedef enum ZklOpKind
 	ZKL_OP_SWEEP,				/* delete of an earlier heartbeat node */
 	ZKL_OP_PROBE_SYNC,			/* a listing behind it is new */
 	ZKL_OP_WAITS,				/* lists all publications */
-	ZKL_OP_SURVEY_GET,			/* reads one */
-	ZKL_OP_SURVEY_LIST,			/* lists a directory for a survey */
+	ZKL_OP_SEARCH_GET,			/* reads one */
+	ZKL_OP_SEARCH_LIST,			/* lists a directory for a search */
 	ZKL_OP_VERDICT,				/* decides a deadlock */
 	ZKL_OP_IGNORE				/* nothing hangs on its answer */
 } ZklOpKind;
@@ -191,21 +191,21 @@ typedef struct ZklWaits
 	ZklList		fresh;			/* those that wait and were not looked at, by
 								 * due: each request begins here, at the end */
 	ZklList		due;			/* the others that wait, by due */
-	ZklList		wanted;			/* to be surveyed */
+	ZklList		wanted;			/* want a search */
 	uint64_t	unpublished;	/* for they hold too much */
 } ZklWaits;
 
-typedef enum ZklSurveyState
+typedef enum ZklSearchState
 {
-	ZKL_SURVEY_IDLE = 0,
-	ZKL_SURVEY_LISTING,			/* which publications there are */
-	ZKL_SURVEY_READING
-} ZklSurveyState;
+	ZKL_SEARCH_IDLE = 0,
+	ZKL_SEARCH_LISTING,			/* which publications there are */
+	ZKL_SEARCH_READING
+} ZklSearchState;
 
-/* A look at all that some waits wait for; see survey.c */
-typedef struct ZklWaitSurvey
+/* A look at all that some waits wait for; see search.c */
+typedef struct ZklSearch
 {
-	ZklSurveyState state;
+	ZklSearchState state;
 	uint64_t	order;			/* of the operation before its first */
 	uint32_t	under_way;
 	bool		failed;			/* something could not be read */
@@ -218,7 +218,7 @@ typedef struct ZklWaitSurvey
 	ZklList		directories;
 	ZklList		to_get;			/* entries that are to be read */
 	ZklList		to_list;		/* directories */
-} ZklWaitSurvey;
+} ZklSearch;
 
 typedef enum ZklVerdictState
 {
@@ -392,7 +392,7 @@ struct ZklManager
 	ZklPace		pace;
 	ZklWaits	waits;
 	ZklPublications publications;
-	ZklWaitSurvey survey;
+	ZklSearch	search;
 	ZklDecision decision;
 	ZklJanitor	janitor;
 	ZklTrace	trace;

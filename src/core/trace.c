@@ -187,8 +187,8 @@ zkl_trace_op_name(ZklOpKind kind)
 		[ZKL_OP_SWEEP] = "sweep",
 		[ZKL_OP_PROBE_SYNC] = "probe-sync",
 		[ZKL_OP_WAITS] = "waits",
-		[ZKL_OP_SURVEY_GET] = "survey-get",
-		[ZKL_OP_SURVEY_LIST] = "survey-list",
+		[ZKL_OP_SEARCH_GET] = "search-get",
+		[ZKL_OP_SEARCH_LIST] = "search-list",
 		[ZKL_OP_VERDICT] = "verdict",
 		[ZKL_OP_IGNORE] = "ignored",
 	};

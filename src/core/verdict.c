@@ -5,7 +5,7 @@
  * Owns m->decision.  Runs in the worker (and in tests), takes no locks, knows
  * neither PostgreSQL nor ZooKeeper.
  *
- * What a survey has read is old when it comes to its end.  So the decision is a
+ * What a search has read is old when it comes to its end.  So the decision is a
  * transaction of ZooKeeper: it checks that each publication and each contender on
  * the circle exists, and deletes the victim's own publications.  If it is applied,
  * then at that moment all of them waited for each other; and from then on nobody
@@ -143,7 +143,7 @@ copy_string(const char **string, char **at)
 	*at += length;
 }
 
-/* The survey ends before the answer comes: the strings go along. */
+/* The search ends before the answer comes: the strings go along. */
 static void
 keep_strings(ZklManager *m)
 {
@@ -229,7 +229,7 @@ send(ZklManager *m, ZklRequest *r, const ZklStep *steps, size_t n)
 	action->nmulti = (size_t) (op - ops);
 }
 
-/* Its own publication may have been retracted since the survey read it. */
+/* Its own publication may have been retracted since the search read it. */
 static bool
 is_still_published(const ZklManager *m, const ZklRequest *r,
 				   const ZklStep *last)

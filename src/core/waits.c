@@ -4,12 +4,12 @@
  *
  * Owns ZklWait and ZklWaits.  Runs in the worker (and in tests), takes no
  * locks, knows neither PostgreSQL nor ZooKeeper.  publication.c writes; what
- * others publish is survey.c's.
+ * others publish is search.c's.
  *
  * A wait that lasts longer than its owner's patience is published, if anybody can
  * be waiting for it: for each znode that its owner holds, and for each that is
  * held by an owner that waits for this one in PostgreSQL's own locks.  From then
- * on a survey looks for a deadlock after 1, 2, 4, 8, 16, 16 ... times the
+ * on a search looks for a deadlock after 1, 2, 4, 8, 16, 16 ... times the
  * patience: a victim may die before it decides.  If somebody waits for it in
  * PostgreSQL, it does so each time that the host has looked.
  */
@@ -348,7 +348,7 @@ zkl_waits_behind(ZklManager *m, ZklRequest *r, int64_t seen_at,
 		zkl_waits_soon(m, r);
 }
 
-/* ---- for publications, surveys and verdicts ---- */
+/* ---- for publications, searches and verdicts ---- */
 
 void
 zkl_waits_add(ZklRequest *r, ZklLink *publication)

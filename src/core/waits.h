@@ -36,7 +36,7 @@ extern int64_t zkl_waits_timer(const ZklManager *m);
 /* What is published is not as it should be: looks again soon. */
 extern void zkl_waits_soon(ZklManager *m, ZklRequest *r);
 
-/* ---- for publications, surveys and verdicts ---- */
+/* ---- for publications, searches and verdicts ---- */
 
 /* There is another publication of r. */
 extern void zkl_waits_add(ZklRequest *r, ZklLink *publication);
@@ -44,11 +44,11 @@ extern void zkl_waits_add(ZklRequest *r, ZklLink *publication);
 /* Whether all that is to be published of r is there */
 extern bool zkl_waits_is_published(const ZklRequest *r);
 
-/* r is to be surveyed; by the survey that has this list. */
+/* r wants a search; the one that has this list is for it. */
 extern void zkl_waits_want(ZklManager *m, ZklRequest *r);
 extern void zkl_waits_ask(ZklRequest *r, ZklList *asked);
 
-/* That survey is over; it is to be surveyed again, now or if it was wanted. */
+/* That search is over; r wants another one, or does if it wanted one meanwhile. */
 extern void zkl_waits_answered(ZklManager *m, ZklRequest *r, bool again);
 
 /* A verdict was refused. False: that is not to be tried again at once. */

@@ -359,7 +359,7 @@ checks(const Pair *p)
 
 /* What is read before its publication is acknowledged may miss a later one. */
 static void
-survey_behind_publication(void)
+search_behind_publication(void)
 {
 	Pair		p = make_pair();
 
@@ -373,7 +373,7 @@ survey_behind_publication(void)
 	finish(&p);
 }
 
-/* A wait that is published while others are surveyed has its own survey next. */
+/* A wait that is published during a search for others has its own one next. */
 static void
 in_turn(void)
 {
@@ -463,7 +463,7 @@ through_postgres(void)
 	finish(&p);
 }
 
-/* The same, but it was over before the survey came to its end. */
+/* The same, but it was over before the search came to its end. */
 static void
 no_longer_through_postgres(void)
 {
@@ -669,7 +669,7 @@ main(void)
 	RUN(lost_verdict);
 	RUN(costs);
 	RUN(too_many);
-	RUN(survey_behind_publication);
+	RUN(search_behind_publication);
 	RUN(in_turn);
 	RUN(restart);
 	RUN(session_lost);

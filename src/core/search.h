@@ -1,9 +1,9 @@
 /*
- * survey.h
+ * search.h
  *	  What some waits of ours wait for, and what that waits for, and so on.
  */
-#ifndef ZKL_CORE_SURVEY_H
-#define ZKL_CORE_SURVEY_H
+#ifndef ZKL_CORE_SEARCH_H
+#define ZKL_CORE_SEARCH_H
 
 #include "core/state.h"
 
@@ -24,7 +24,7 @@ typedef struct ZklEntry
 	uint64_t	order;			/* of the operation that reads it */
 	int64_t		czxid;
 	ZklWaitData *data;			/* DONE */
-	struct ZklSurveyed *directory;	/* where its wait stands */
+	struct ZklFoundLock *directory; /* where its wait stands */
 	ZklLink		by_uuid;
 	ZklLink		to_get;
 } ZklEntry;
@@ -41,7 +41,7 @@ typedef struct ZklStanding
 } ZklStanding;
 
 /* A directory */
-typedef struct ZklSurveyed
+typedef struct ZklFoundLock
 {
 	ZklReadState state;
 	uint64_t	order;
@@ -56,31 +56,31 @@ typedef struct ZklSurveyed
 	size_t		wanted;			/* of so many of the first ones the entries */
 	uint32_t	first;			/* node of a graph */
 	char		path[];			/* NUL terminated */
-} ZklSurveyed;
+} ZklFoundLock;
 
-extern void zkl_survey_init_all(ZklManager *m);
+extern void zkl_search_init_all(ZklManager *m);
 
 /* The contender of this id in a directory that is DONE, or NULL */
-extern ZklStanding *zkl_survey_find(const ZklSurveyed *directory,
+extern ZklStanding *zkl_search_find(const ZklFoundLock *directory,
 									const ZklUuid *uuid);
 
 /* The directory of this lock, if there is one; path with the root */
-extern ZklSurveyed *zkl_survey_directory(const ZklManager *m, const char *path,
-										 ZklDialect dialect);
+extern ZklFoundLock *zkl_search_directory(const ZklManager *m, const char *path,
+										  ZklDialect dialect);
 
-/* Begins a survey, if one is wanted, and goes on with it. */
-extern void zkl_survey_send(ZklManager *m);
+/* Begins a search, if one is wanted, and goes on with it. */
+extern void zkl_search_send(ZklManager *m);
 
 /* The answers: to the listing of all publications ("good": it tells something) */
-extern void zkl_survey_listed(ZklManager *m, const ZklOp *op,
+extern void zkl_search_listed(ZklManager *m, const ZklOp *op,
 							  const ZklReply *reply, bool good);
-extern void zkl_survey_reply(ZklManager *m, const ZklOp *op,
+extern void zkl_search_reply(ZklManager *m, const ZklOp *op,
 							 const ZklReply *reply);
 
 /* The connection is gone: it begins again. Also at the end of a manager. */
-extern void zkl_survey_stop(ZklManager *m);
+extern void zkl_search_stop(ZklManager *m);
 
 /* Something was found that is too large to be decided. */
-extern void zkl_survey_give_up(ZklManager *m);
+extern void zkl_search_give_up(ZklManager *m);
 
-#endif							/* ZKL_CORE_SURVEY_H */
+#endif							/* ZKL_CORE_SEARCH_H */

@@ -1,20 +1,20 @@
 /*
- * survey.c
+ * search.c
  *	  What some waits of ours wait for, and what that waits for, and so on.
  *
- * Owns ZklWaitSurvey, and what it reads.  Runs in the worker (and in tests), takes
+ * Owns ZklSearch, and what it reads.  Runs in the worker (and in tests), takes
  * no locks, knows neither PostgreSQL nor ZooKeeper.  circles.c draws the
  * conclusions.
  *
- * A survey reads outward from the waits: first it lists all publications, then
+ * A search reads outward from the waits: first it lists all publications, then
  * the directories in which the waits stand, then the publications of those ahead,
  * the directories of what these wait for, and so on, each once.  If a contender
- * has no publication, who holds it can go on.  All of it is read behind the
+ * has no publication, its holder can go on.  All of it is read behind the
  * publications of the waits themselves, on the same connection, or behind the
  * first beat of a later one: so it is at least as new as these.
  *
- * There is one survey at a time, for all waits that want one; who comes meanwhile
- * shares the next.
+ * There is one search at a time, for all waits that want one.  Those that come
+ * meanwhile share the next.
  */
 #include <string.h>
 
@@ -24,18 +24,18 @@
 #include "core/operations.h"
 #include "core/publication.h"
 #include "core/queue.h"
-#include "core/survey.h"
+#include "core/search.h"
 #include "core/waits.h"
 
 #define READS_UNDER_WAY		16
 
 void
-zkl_survey_init_all(ZklManager *m)
+zkl_search_init_all(ZklManager *m)
 {
-	zkl_list_init(&m->survey.asked);
-	zkl_list_init(&m->survey.directories);
-	zkl_list_init(&m->survey.to_get);
-	zkl_list_init(&m->survey.to_list);
+	zkl_list_init(&m->search.asked);
+	zkl_list_init(&m->search.directories);
+	zkl_list_init(&m->search.to_get);
+	zkl_list_init(&m->search.to_list);
 }
 
 static ZklRequest *
@@ -52,9 +52,9 @@ free_directories(ZklManager *m)
 	ZklLink    *link,
 			   *after;
 
-	zkl_foreach(link, after, &m->survey.directories)
+	zkl_foreach(link, after, &m->search.directories)
 	{
-		ZklSurveyed *directory = zkl_container(ZklSurveyed, link, link);
+		ZklFoundLock *directory = zkl_container(ZklFoundLock, link, link);
 
 		if (directory->all != NULL)
 		{
@@ -70,17 +70,17 @@ free_entries(ZklManager *m)
 {
 	size_t		i;
 
-	if (m->survey.entries == NULL)
+	if (m->search.entries == NULL)
 		return;
-	for (i = 0; i < m->survey.nentries; i++)
+	for (i = 0; i < m->search.nentries; i++)
 	{
-		if (m->survey.entries[i].data != NULL)
-			zkl_memory_release(m, m->survey.entries[i].data);
+		if (m->search.entries[i].data != NULL)
+			zkl_memory_release(m, m->search.entries[i].data);
 	}
-	zkl_memory_release(m, m->survey.entries);
-	zkl_memory_release(m, m->survey.by_uuid.buckets);
-	m->survey.entries = NULL;
-	m->survey.nentries = 0;
+	zkl_memory_release(m, m->search.entries);
+	zkl_memory_release(m, m->search.by_uuid.buckets);
+	m->search.entries = NULL;
+	m->search.nentries = 0;
 }
 
 /* again: all that were asked for are to be asked for again */
@@ -90,26 +90,26 @@ end(ZklManager *m, bool again)
 	ZklLink    *link,
 			   *after;
 
-	zkl_foreach(link, after, &m->survey.asked)
+	zkl_foreach(link, after, &m->search.asked)
 		zkl_waits_answered(m, asked(link), again);
 	free_directories(m);
 	free_entries(m);
-	zkl_survey_init_all(m);
-	m->survey.state = ZKL_SURVEY_IDLE;
-	m->survey.under_way = 0;
+	zkl_search_init_all(m);
+	m->search.state = ZKL_SEARCH_IDLE;
+	m->search.under_way = 0;
 }
 
 void
-zkl_survey_stop(ZklManager *m)
+zkl_search_stop(ZklManager *m)
 {
-	if (m->survey.state != ZKL_SURVEY_IDLE)
+	if (m->search.state != ZKL_SEARCH_IDLE)
 		end(m, true);
 }
 
 void
-zkl_survey_give_up(ZklManager *m)
+zkl_search_give_up(ZklManager *m)
 {
-	m->survey.given_up++;
+	m->search.given_up++;
 }
 
 /* Something could not be read: there is another look soon. */
@@ -119,7 +119,7 @@ plan_another(ZklManager *m)
 	ZklLink    *link,
 			   *after;
 
-	zkl_foreach(link, after, &m->survey.asked)
+	zkl_foreach(link, after, &m->search.asked)
 		zkl_waits_soon(m, asked(link));
 }
 
@@ -132,7 +132,7 @@ find_listed(const ZklManager *m, const ZklUuid *uuid)
 			   *after;
 
 	zkl_foreach(link, after,
-				zkl_table_bucket(&m->survey.by_uuid,
+				zkl_table_bucket(&m->search.by_uuid,
 								 zkl_hash(uuid->bytes, ZKL_UUID_BYTES)))
 	{
 		ZklEntry   *entry = zkl_container(ZklEntry, by_uuid, link);
@@ -149,32 +149,32 @@ make_entries(ZklManager *m, const ZklReply *reply)
 	size_t		size = (reply->nchildren + 1) * sizeof(ZklEntry);
 	size_t		i;
 
-	m->survey.entries = zkl_memory_alloc(m, size);
-	memset(m->survey.entries, 0, size);
-	zkl_memory_make_table(m, &m->survey.by_uuid, reply->nchildren);
+	m->search.entries = zkl_memory_alloc(m, size);
+	memset(m->search.entries, 0, size);
+	zkl_memory_make_table(m, &m->search.by_uuid, reply->nchildren);
 	for (i = 0; i < reply->nchildren; i++)
 	{
-		ZklEntry   *entry = &m->survey.entries[m->survey.nentries];
+		ZklEntry   *entry = &m->search.entries[m->search.nentries];
 
 		if (!zkl_uuid_parse(reply->children[i], &entry->uuid))
 			continue;
-		m->survey.nentries++;
-		zkl_list_append(zkl_table_bucket(&m->survey.by_uuid,
+		m->search.nentries++;
+		zkl_list_append(zkl_table_bucket(&m->search.by_uuid,
 										 zkl_hash(entry->uuid.bytes,
 												  ZKL_UUID_BYTES)),
 						&entry->by_uuid);
 	}
 }
 
-ZklSurveyed *
-zkl_survey_directory(const ZklManager *m, const char *path, ZklDialect dialect)
+ZklFoundLock *
+zkl_search_directory(const ZklManager *m, const char *path, ZklDialect dialect)
 {
 	ZklLink    *link,
 			   *after;
 
-	zkl_foreach(link, after, &m->survey.directories)
+	zkl_foreach(link, after, &m->search.directories)
 	{
-		ZklSurveyed *directory = zkl_container(ZklSurveyed, link, link);
+		ZklFoundLock *directory = zkl_container(ZklFoundLock, link, link);
 
 		if (directory->dialect == dialect && strcmp(directory->path, path) == 0)
 			return directory;
@@ -182,26 +182,26 @@ zkl_survey_directory(const ZklManager *m, const char *path, ZklDialect dialect)
 	return NULL;
 }
 
-static ZklSurveyed *
+static ZklFoundLock *
 get_directory(ZklManager *m, const char *path, ZklDialect dialect)
 {
-	ZklSurveyed *directory = zkl_survey_directory(m, path, dialect);
+	ZklFoundLock *directory = zkl_search_directory(m, path, dialect);
 	size_t		length = strlen(path) + 1;
 
 	if (directory != NULL)
 		return directory;
-	directory = zkl_memory_alloc(m, sizeof(ZklSurveyed) + length);
-	memset(directory, 0, sizeof(ZklSurveyed));
+	directory = zkl_memory_alloc(m, sizeof(ZklFoundLock) + length);
+	memset(directory, 0, sizeof(ZklFoundLock));
 	memcpy(directory->path, path, length);
 	directory->dialect = dialect;
 	directory->state = ZKL_READ_WANTED;
-	zkl_list_append(&m->survey.directories, &directory->link);
-	zkl_list_append(&m->survey.to_list, &directory->to_list);
+	zkl_list_append(&m->search.directories, &directory->link);
+	zkl_list_append(&m->search.to_list, &directory->to_list);
 	return directory;
 }
 
 ZklStanding *
-zkl_survey_find(const ZklSurveyed *directory, const ZklUuid *uuid)
+zkl_search_find(const ZklFoundLock *directory, const ZklUuid *uuid)
 {
 	size_t		i;
 
@@ -223,9 +223,9 @@ zkl_survey_find(const ZklSurveyed *directory, const ZklUuid *uuid)
  * writer and, with that one, behind all ahead of it.
  */
 static void
-look_ahead(ZklManager *m, ZklSurveyed *directory, const ZklUuid *wait)
+look_ahead(ZklManager *m, ZklFoundLock *directory, const ZklUuid *wait)
 {
-	const ZklStanding *c = zkl_survey_find(directory, wait);
+	const ZklStanding *c = zkl_search_find(directory, wait);
 	size_t		at,
 				ahead;
 
@@ -242,7 +242,7 @@ look_ahead(ZklManager *m, ZklSurveyed *directory, const ZklUuid *wait)
 		if (entry == NULL || entry->state != ZKL_READ_NONE)
 			continue;
 		entry->state = ZKL_READ_WANTED;
-		zkl_list_append(&m->survey.to_get, &entry->to_get);
+		zkl_list_append(&m->search.to_get, &entry->to_get);
 	}
 }
 
@@ -267,7 +267,7 @@ note_entry(ZklManager *m, ZklEntry *entry, const char *text, size_t length,
 }
 
 static void
-note_directory(ZklManager *m, ZklSurveyed *directory, const ZklReply *reply)
+note_directory(ZklManager *m, ZklFoundLock *directory, const ZklReply *reply)
 {
 	ZklContender *sorted;
 	ptrdiff_t	writer = -1;
@@ -313,13 +313,13 @@ note_directory(ZklManager *m, ZklSurveyed *directory, const ZklReply *reply)
 
 /* It is read: all waits that stand there look ahead. */
 static void
-look_at_directory(ZklManager *m, ZklSurveyed *directory)
+look_at_directory(ZklManager *m, ZklFoundLock *directory)
 {
 	ZklLink    *link,
 			   *after;
 	size_t		i;
 
-	zkl_foreach(link, after, &m->survey.asked)
+	zkl_foreach(link, after, &m->search.asked)
 	{
 		const ZklRequest *r = asked(link);
 
@@ -327,9 +327,9 @@ look_at_directory(ZklManager *m, ZklSurveyed *directory)
 			strcmp(r->lock->path, directory->path) == 0)
 			look_ahead(m, directory, &r->node.uuid);
 	}
-	for (i = 0; i < m->survey.nentries; i++)
+	for (i = 0; i < m->search.nentries; i++)
 	{
-		const ZklEntry *entry = &m->survey.entries[i];
+		const ZklEntry *entry = &m->search.entries[i];
 
 		if (entry->state == ZKL_READ_DONE && entry->directory == directory)
 			look_ahead(m, directory, &entry->data->wait);
@@ -344,7 +344,7 @@ begin(ZklManager *m)
 	ZklLink    *link,
 			   *after;
 
-	if (m->survey.state != ZKL_SURVEY_IDLE || m->chain.needed ||
+	if (m->search.state != ZKL_SEARCH_IDLE || m->chain.needed ||
 		m->decision.state != ZKL_VERDICT_NONE)
 		return;
 	zkl_foreach(link, after, &m->waits.wanted)
@@ -354,27 +354,27 @@ begin(ZklManager *m)
 		if (zkl_list_empty(&r->wait.publications))
 			zkl_unlink(link);
 		else if (zkl_waits_is_published(r))
-			zkl_waits_ask(r, &m->survey.asked);
+			zkl_waits_ask(r, &m->search.asked);
 	}
-	if (zkl_list_empty(&m->survey.asked))
+	if (zkl_list_empty(&m->search.asked))
 		return;
-	m->survey.state = ZKL_SURVEY_LISTING;
-	m->survey.order = m->operations.order;
-	m->survey.failed = false;
-	m->survey.n++;
+	m->search.state = ZKL_SEARCH_LISTING;
+	m->search.order = m->operations.order;
+	m->search.failed = false;
+	m->search.n++;
 	zkl_publication_want_list(m);
 }
 
 void
-zkl_survey_listed(ZklManager *m, const ZklOp *op, const ZklReply *reply,
+zkl_search_listed(ZklManager *m, const ZklOp *op, const ZklReply *reply,
 				  bool good)
 {
 	ZklLink    *link,
 			   *after;
 
-	if (m->survey.state != ZKL_SURVEY_LISTING)
+	if (m->search.state != ZKL_SEARCH_LISTING)
 		return;
-	if (op->order <= m->survey.order)
+	if (op->order <= m->search.order)
 	{
 		zkl_publication_want_list(m);
 		return;
@@ -385,9 +385,9 @@ zkl_survey_listed(ZklManager *m, const ZklOp *op, const ZklReply *reply,
 		end(m, false);
 		return;
 	}
-	m->survey.state = ZKL_SURVEY_READING;
+	m->search.state = ZKL_SEARCH_READING;
 	make_entries(m, reply);
-	zkl_foreach(link, after, &m->survey.asked)
+	zkl_foreach(link, after, &m->search.asked)
 		(void) get_directory(m, asked(link)->lock->path,
 							 asked(link)->lock->dialect);
 }
@@ -403,27 +403,27 @@ get_entry(ZklManager *m, ZklEntry *entry)
 		note_entry(m, entry, ours->data, ours->data_length, ours->czxid);
 		return;
 	}
-	zkl_operations_read(m, ZKL_OP_SURVEY_GET, NULL, NULL, ZKL_SEND_GET,
+	zkl_operations_read(m, ZKL_OP_SEARCH_GET, NULL, NULL, ZKL_SEND_GET,
 						zkl_publication_path(m, &entry->uuid), false);
 	entry->state = ZKL_READ_SENT;
 	entry->order = m->operations.order;
-	m->survey.under_way++;
+	m->search.under_way++;
 }
 
 static void
-list_directory(ZklManager *m, ZklSurveyed *directory)
+list_directory(ZklManager *m, ZklFoundLock *directory)
 {
-	zkl_operations_read(m, ZKL_OP_SURVEY_LIST, NULL, NULL, ZKL_SEND_LIST,
+	zkl_operations_read(m, ZKL_OP_SEARCH_LIST, NULL, NULL, ZKL_SEND_LIST,
 						zkl_actions_join(m, directory->path, "", ""), false);
 	directory->state = ZKL_READ_SENT;
 	directory->order = m->operations.order;
-	m->survey.under_way++;
+	m->search.under_way++;
 }
 
 static bool
 may_read(const ZklManager *m)
 {
-	return m->survey.under_way < READS_UNDER_WAY && zkl_operations_may_read(m);
+	return m->search.under_way < READS_UNDER_WAY && zkl_operations_may_read(m);
 }
 
 static void
@@ -431,25 +431,25 @@ go_on(ZklManager *m)
 {
 	for (;;)
 	{
-		ZklLink    *link = m->survey.to_get.head.next;
+		ZklLink    *link = m->search.to_get.head.next;
 
 		if (!may_read(m))
 			return;
-		if (!zkl_list_empty(&m->survey.to_get))
+		if (!zkl_list_empty(&m->search.to_get))
 		{
 			zkl_unlink(link);
 			get_entry(m, zkl_container(ZklEntry, to_get, link));
 			continue;
 		}
-		link = m->survey.to_list.head.next;
-		if (zkl_list_empty(&m->survey.to_list))
+		link = m->search.to_list.head.next;
+		if (zkl_list_empty(&m->search.to_list))
 			break;
 		zkl_unlink(link);
-		list_directory(m, zkl_container(ZklSurveyed, to_list, link));
+		list_directory(m, zkl_container(ZklFoundLock, to_list, link));
 	}
-	if (m->survey.under_way > 0)
+	if (m->search.under_way > 0)
 		return;
-	if (m->survey.failed)
+	if (m->search.failed)
 		plan_another(m);
 	zkl_circles_judge(m);
 	end(m, false);
@@ -460,13 +460,13 @@ go_on(ZklManager *m)
  * it is renewed.
  */
 void
-zkl_survey_send(ZklManager *m)
+zkl_search_send(ZklManager *m)
 {
 	if (m->connection.state != ZKL_CONNECTION_READY ||
 		m->now >= m->session_lease.until)
 		return;
 	begin(m);
-	if (m->survey.state != ZKL_SURVEY_READING)
+	if (m->search.state != ZKL_SEARCH_READING)
 		return;
 	go_on(m);
 
@@ -479,24 +479,24 @@ entry_of(const ZklManager *m, uint64_t order)
 {
 	size_t		i;
 
-	for (i = 0; i < m->survey.nentries; i++)
+	for (i = 0; i < m->search.nentries; i++)
 	{
-		if (m->survey.entries[i].state == ZKL_READ_SENT &&
-			m->survey.entries[i].order == order)
-			return &m->survey.entries[i];
+		if (m->search.entries[i].state == ZKL_READ_SENT &&
+			m->search.entries[i].order == order)
+			return &m->search.entries[i];
 	}
 	return NULL;
 }
 
-static ZklSurveyed *
+static ZklFoundLock *
 directory_of(const ZklManager *m, uint64_t order)
 {
 	ZklLink    *link,
 			   *after;
 
-	zkl_foreach(link, after, &m->survey.directories)
+	zkl_foreach(link, after, &m->search.directories)
 	{
-		ZklSurveyed *directory = zkl_container(ZklSurveyed, link, link);
+		ZklFoundLock *directory = zkl_container(ZklFoundLock, link, link);
 
 		if (directory->state == ZKL_READ_SENT && directory->order == order)
 			return directory;
@@ -505,15 +505,15 @@ directory_of(const ZklManager *m, uint64_t order)
 }
 
 void
-zkl_survey_reply(ZklManager *m, const ZklOp *op, const ZklReply *reply)
+zkl_search_reply(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 {
 	ZklEntry   *entry = entry_of(m, op->order);
-	ZklSurveyed *directory = directory_of(m, op->order);
+	ZklFoundLock *directory = directory_of(m, op->order);
 
 	if (entry == NULL && directory == NULL)
 		return;
-	m->survey.under_way--;
-	m->survey.failed |= reply->rc != ZKL_RC_OK && reply->rc != ZKL_RC_NONODE;
+	m->search.under_way--;
+	m->search.failed |= reply->rc != ZKL_RC_OK && reply->rc != ZKL_RC_NONODE;
 	if (entry != NULL && reply->rc == ZKL_RC_OK)
 		note_entry(m, entry, reply->data, reply->data_length,
 				   reply->stat.czxid);
