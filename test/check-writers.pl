@@ -34,6 +34,7 @@ my %writers = (
 	ZklPublication => 'core/publication',
 	ZklPublications => 'core/publication',
 	ZklSearch => 'core/search',
+	ZklFound => 'core/found',
 	ZklDecision => 'core/verdict',
 	ZklTrace => 'core/trace',
 	'ZklManager.config' => 'core/manager',

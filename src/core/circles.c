@@ -15,6 +15,7 @@
 #include "core/memory.h"
 #include "core/publication.h"
 #include "core/reads.h"
+#include "core/search.h"
 #include "core/verdict.h"
 #include "core/waits.h"
 
@@ -48,7 +49,7 @@ add_edge(Circles *c, uint32_t from, uint32_t to, ZklCycleKind kind)
 }
 
 static uint32_t
-node_of(const ZklFoundLock *directory, const ZklStanding *standing)
+node_of(const ZklFoundDirectory *directory, const ZklStanding *standing)
 {
 	return directory->first + (uint32_t) (standing - directory->all);
 }
@@ -67,7 +68,7 @@ is_of_waiter(const ZklStanding *ahead, const ZklStanding *wait)
 
 /* Whom contender number i of a directory waits for in its queue */
 static void
-add_queue(Circles *c, const ZklFoundLock *directory, size_t i)
+add_queue(Circles *c, const ZklFoundDirectory *directory, size_t i)
 {
 	const ZklStanding *wait = &directory->all[i];
 	ptrdiff_t	at = wait->mode == ZKL_SHARED ? wait->writer :
@@ -96,7 +97,7 @@ add_queue(Circles *c, const ZklFoundLock *directory, size_t i)
 
 /* What the holder of a contender waits for */
 static void
-add_publication(Circles *c, const ZklFoundLock *directory,
+add_publication(Circles *c, const ZklFoundDirectory *directory,
 				const ZklStanding *held)
 {
 	const ZklEntry *entry = held->entry;
@@ -106,7 +107,7 @@ add_publication(Circles *c, const ZklFoundLock *directory,
 	if (entry == NULL || entry->state != ZKL_READ_DONE ||
 		entry->directory->state != ZKL_READ_DONE)
 		return;
-	wait = zkl_search_find(entry->directory, &entry->data->wait);
+	wait = zkl_found_standing(entry->directory, &entry->data->wait);
 	if (wait == NULL)
 		return;
 	edge = add_edge(c, node_of(directory, held),
@@ -124,9 +125,9 @@ number_nodes(Circles *c)
 			   *after;
 	size_t		i;
 
-	zkl_foreach(link, after, &c->m->search.directories)
+	zkl_foreach(link, after, &c->m->search.found.directories)
 	{
-		ZklFoundLock *directory = zkl_container(ZklFoundLock, link, link);
+		ZklFoundDirectory *directory = zkl_container(ZklFoundDirectory, link, link);
 
 		directory->first = n;
 		n += (uint32_t) directory->n;
@@ -139,9 +140,9 @@ number_nodes(Circles *c)
 	c->room = 2 * n + 16;
 	c->graph.edges = zkl_memory_alloc(c->m, c->room * sizeof(ZklCycleEdge));
 	zkl_cycle_begin(&c->graph, n);
-	zkl_foreach(link, after, &c->m->search.directories)
+	zkl_foreach(link, after, &c->m->search.found.directories)
 	{
-		const ZklFoundLock *directory = zkl_container(ZklFoundLock, link, link);
+		const ZklFoundDirectory *directory = zkl_container(ZklFoundDirectory, link, link);
 
 		for (i = 0; i < directory->n; i++)
 			c->steps[directory->first + i] = (ZklStep)
@@ -159,9 +160,9 @@ make_graph(Circles *c)
 	size_t		i;
 
 	number_nodes(c);
-	zkl_foreach(link, after, &c->m->search.directories)
+	zkl_foreach(link, after, &c->m->search.found.directories)
 	{
-		const ZklFoundLock *directory = zkl_container(ZklFoundLock, link, link);
+		const ZklFoundDirectory *directory = zkl_container(ZklFoundDirectory, link, link);
 
 		for (i = 0; i < directory->matter; i++)
 		{
@@ -190,13 +191,13 @@ free_graph(Circles *c)
 static uint32_t
 find_node(const Circles *c, const ZklRequest *r)
 {
-	const ZklFoundLock *directory =
-	zkl_search_directory(c->m, r->lock->path, r->lock->dialect);
+	const ZklFoundDirectory *directory =
+	zkl_found_directory(c->m, r->lock->path, r->lock->dialect);
 	const ZklStanding *standing = NULL;
 
 	if (directory == NULL || !zkl_waits_is_published(r))
 		return ZKL_NO_EDGE;
-	standing = zkl_search_find(directory, &r->node.uuid);
+	standing = zkl_found_standing(directory, &r->node.uuid);
 	if (standing == NULL)
 	{
 		zkl_reads_want_listing(c->m, r->lock);

@@ -22,9 +22,9 @@
 #include "core/publication.h"
 #include "core/reads.h"
 #include "core/request.h"
+#include "core/search.h"
 #include "core/session.h"
 #include "core/session_lease.h"
-#include "core/search.h"
 #include "core/verdict.h"
 #include "core/zxid.h"
 

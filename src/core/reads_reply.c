@@ -12,6 +12,7 @@
 #include "core/contenders.h"
 #include "core/downgrade.h"
 #include "core/drain.h"
+#include "core/found.h"
 #include "core/janitor.h"
 #include "core/listing.h"
 #include "core/lock.h"
@@ -24,9 +25,9 @@
 #include "core/reads.h"
 #include "core/reads_reply.h"
 #include "core/request.h"
+#include "core/search.h"
 #include "core/session.h"
 #include "core/session_lease.h"
-#include "core/search.h"
 #include "core/tries.h"
 #include "core/verdict.h"
 #include "core/zxid.h"
@@ -255,7 +256,7 @@ zkl_reads_reply_take(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 			break;
 		case ZKL_OP_SEARCH_GET:
 		case ZKL_OP_SEARCH_LIST:
-			zkl_search_reply(m, op, reply);
+			zkl_found_reply(m, op, reply);
 			break;
 		case ZKL_OP_DRAIN_DELETE:
 		case ZKL_OP_DRAIN_LIST:

@@ -202,22 +202,28 @@ typedef enum ZklSearchState
 	ZKL_SEARCH_READING
 } ZklSearchState;
 
-/* A look at all that some waits wait for; see search.c */
-typedef struct ZklSearch
+/* What a search has read; see found.c */
+typedef struct ZklFound
 {
-	ZklSearchState state;
-	uint64_t	order;			/* of the operation before its first */
-	uint32_t	under_way;
-	bool		failed;			/* something could not be read */
-	uint64_t	n;				/* so far */
-	uint64_t	given_up;
-	ZklList		asked;			/* the waits */
 	ZklTable	by_uuid;		/* entries */
 	struct ZklEntry *entries;	/* publications that there are */
 	size_t		nentries;
 	ZklList		directories;
 	ZklList		to_get;			/* entries that are to be read */
 	ZklList		to_list;		/* directories */
+	uint32_t	under_way;
+	bool		failed;			/* something could not be read */
+} ZklFound;
+
+/* A look at all that some waits wait for; see search.c */
+typedef struct ZklSearch
+{
+	ZklSearchState state;
+	uint64_t	order;			/* of the operation before its first */
+	uint64_t	n;				/* so far */
+	uint64_t	given_up;
+	ZklList		asked;			/* the waits */
+	ZklFound	found;
 } ZklSearch;
 
 typedef enum ZklVerdictState

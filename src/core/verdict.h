@@ -5,14 +5,14 @@
 #ifndef ZKL_CORE_VERDICT_H
 #define ZKL_CORE_VERDICT_H
 
-#include "core/search.h"
+#include "core/found.h"
 
 #define ZKL_MAX_CYCLE	100		/* steps; longer ones are given up */
 
 /* A step on a circle: from a contender to the next */
 typedef struct ZklStep
 {
-	const ZklFoundLock *directory;	/* where the contender stands */
+	const ZklFoundDirectory *directory; /* where the contender stands */
 	const ZklStanding *contender;
 	const ZklEntry *entry;		/* NULL: it waits for the next in its queue */
 } ZklStep;
