@@ -514,7 +514,7 @@ LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_get_lock_waits() IS
 'rows of the view zk_lock_waits: path, mode, pid, since, blocking_server, blocking_pid, blocking_usename, blocking_application_name, blocking_znode, holds';
 
-CREATE FUNCTION zk_blocking(pid integer DEFAULT pg_backend_pid())
+CREATE FUNCTION zk_blocking(pid integer)
 RETURNS SETOF zk_lock_wait_row
 AS 'MODULE_PATHNAME', 'zkl_sql_blocking'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
