@@ -9,11 +9,13 @@
  *
  * As in zk_locks, each role sees all rows, but names of locks and znodes are only
  * shown to roles that may read all statistics: no other role can prove that it is
- * the one that a row from another server tells of.
+ * the one that a row from another server tells of.  Where grants decide about a
+ * name, such a role also needs the privilege to look at it.
  */
 #include "postgres.h"
 
 #include "backend/refusal.h"
+#include "backend/rights.h"
 #include "backend/survey.h"
 #include "backend/target.h"
 #include "catalog/pg_authid.h"
@@ -34,7 +36,7 @@ ZKL_FUNCTION(zkl_sql_fleet_locks);
 typedef struct
 {
 	FunctionCallInfo fcinfo;
-	bool		visible;		/* names */
+	bool		stats;			/* the role may read all statistics */
 } Show;
 
 static const char *const mode_names[] = {
@@ -52,10 +54,25 @@ add_nulls(ZklRow *row, int n)
 		zkl_row_null(row);
 }
 
-static void
-add_path(ZklRow *row, const Show *show, const ZklWalkEntry *entry)
+/* The turns of a job count as the job. */
+static bool
+is_visible(const Show *show, const ZklWalkEntry *entry)
 {
-	if (!show->visible)
+	Size		directory = strlen(ZKL_ONCE_DIRECTORY);
+	char	   *path;
+	bool		turns;
+
+	if (!show->stats)
+		return false;
+	path = pnstrdup(entry->path, entry->path_length);
+	turns = strncmp(path, ZKL_ONCE_DIRECTORY "/", directory + 1) == 0;
+	return zkl_rights_may_look(turns ? path + directory : path);
+}
+
+static void
+add_path(ZklRow *row, const ZklWalkEntry *entry, bool visible)
+{
+	if (!visible)
 		zkl_row_null(row);
 	else if (entry->path_length == 0)
 		zkl_row_text(row, "/");
@@ -79,11 +96,11 @@ add_place(ZklRow *row, const ZklWalkEntry *entry)
 }
 
 static void
-add_znode(ZklRow *row, const Show *show, const ZklWalkEntry *entry)
+add_znode(ZklRow *row, const ZklWalkEntry *entry, bool visible)
 {
 	char	   *znode;
 
-	if (!show->visible || entry->name == NULL)
+	if (!visible || entry->name == NULL)
 	{
 		zkl_row_null(row);
 		return;
@@ -108,14 +125,15 @@ put_found(void *arg, const ZklWalkEntry *entry)
 {
 	const Show *show = arg;
 	ZklRow		row = {0};
+	bool		visible = is_visible(show, entry);
 
-	add_path(&row, show, entry);
+	add_path(&row, entry, visible);
 	add_place(&row, entry);
 	if (entry->name != NULL && entry->rc == ZKL_RC_OK)
 		zkl_contender_add(&row, entry->data, entry->length, false);
 	else
 		add_nulls(&row, 5);
-	add_znode(&row, show, entry);
+	add_znode(&row, entry, visible);
 	zkl_row_session_id(&row, entry->session_id);
 	zkl_row_unix_ms_or_null(&row, entry->ctime_ms);
 	add_error(&row, entry->rc);
@@ -124,7 +142,10 @@ put_found(void *arg, const ZklWalkEntry *entry)
 	zkl_row_put(show->fcinfo, &row);
 }
 
-/* "/" is the root, and "/.once" has the turns of all jobs: these are no locks. */
+/*
+ * "/" is the root, and "/.once" has the turns of all jobs: these are no locks, and
+ * everybody may look at what is below, as far as it is visible.
+ */
 static const char *
 path_of(const text *prefix)
 {
@@ -143,7 +164,7 @@ zkl_sql_fleet_locks(PG_FUNCTION_ARGS)
 	Show		show = {fcinfo};
 
 	zkl_loaded_check();
-	show.visible = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
+	show.stats = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
 	InitMaterializedSRF(fcinfo, 0);
 	zkl_walk(path_of(PG_GETARG_TEXT_PP(0)), put_found, &show);
 	return (Datum) 0;

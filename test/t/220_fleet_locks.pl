@@ -261,6 +261,30 @@ is(rows('path, mode, usename, znode IS NULL', '/role', $role{monitor}), '/role|e
 	'pg_monitor');
 is(rows('path, mode, usename, znode IS NULL', '/role', $role{granted}), '|exclusive|granted|t',
 	'others see no names');
+
+# ---- where grants decide
+
+$one->safe_psql('postgres',
+	'CREATE ROLE reader LOGIN IN ROLE pg_read_all_stats;'
+	  . ' GRANT EXECUTE ON FUNCTION zk_fleet_locks(text) TO reader;'
+	  . " SELECT zk_grant('/secret', 'granted'); SELECT zk_grant('/role/secret', 'granted')");
+$role{reader} = $test->session($one, user => 'reader');
+$role{granted}->query("SELECT zk_lock('/secret'), zk_lock('/role/secret')");
+$s->query('BEGIN');
+$s->query("SELECT zk_once('/secret/job', 'k1')");
+my $secret = "SELECT string_agg(coalesce(path, '-'), ' ' ORDER BY path),"
+  . ' bool_and((path IS NULL) = (znode IS NULL))'
+  . " FROM zk_fleet_locks('%s') WHERE path IS NULL OR path ~ 'secret|role'";
+my $seen = sub { $role{ $_[0] }->query(sprintf $secret, $_[1]) };
+is($seen->(reader => '/'), '/role - - -|t', 'no names in "/" that grants close');
+is($seen->(reader => '/.once'), '-|t', 'and in "/.once"');
+is($seen->(reader => '/role'), '/role -|t', 'nor below a name that is open');
+is($role{reader}->error("SELECT zk_fleet_locks('/secret')"), '42501', 'a closed name');
+is($seen->(monitor => '/'), '/.once/secret/job /role /role/secret /secret|t', 'pg_monitor sees all');
+$one->safe_psql('postgres', "SELECT zk_grant('/secret', 'reader', 'look')");
+is($seen->(reader => '/'), '/.once/secret/job /role /secret -|t', 'with the privilege to look');
+is($seen->(reader => '/.once'), '/.once/secret/job|t', 'at its turns, too');
+$s->query('ROLLBACK');
 $_->close foreach values %role;
 
 $crowd->quit;
