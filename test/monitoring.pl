@@ -175,11 +175,15 @@ alerts_ok('a long wait', 'ZklockLongWait server2');
 $net->refuse('server1-zk');
 alerts_ok(
 	'a server is cut off',
+	'ZklockLapses server1',
 	'ZklockLeaseEnded server1',
 	'ZklockNoSession server1');
 cmp_ok($waiter->value, '>', 0, 'its lock goes to the other server');
 $net->pass('server1-zk');
-alerts_ok('it has lost the lock', 'ZklockLocksLost server1');
+alerts_ok(
+	'it has lost the lock',
+	'ZklockLocksLost server1',
+	'ZklockSessionsLost server1');
 is($test->status($one, 'locks_lost, lapses'), '1|1', 'as zk_status counts');
 alerts_ok('and after some time all is well');
 
@@ -200,6 +204,7 @@ alerts_ok('is forgotten');
 $test->zk->pause;
 alerts_ok(
 	'ZooKeeper hangs',
+	'ZklockLapses server2',
 	'ZklockLeaseEnded server2',
 	map { "ZklockNoSession $_" } 'server1', 'server2');
 $test->zk->resume;
