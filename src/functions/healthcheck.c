@@ -13,7 +13,6 @@
  */
 #include "postgres.h"
 
-#include "access/xact.h"
 #include "backend/errand.h"
 #include "backend/fleet.h"
 #include "backend/refusal.h"
@@ -23,6 +22,7 @@
 #include "functions/row.h"
 #include "lib/stringinfo.h"
 #include "nodes/value.h"
+#include "recipes/attempt.h"
 #include "shared/boottime.h"
 #include "shared/control.h"
 #include "shared/lease.h"
@@ -31,7 +31,6 @@
 #include "shared/settings.h"
 #include "shared/slot.h"
 #include "shared/status.h"
-#include "utils/resowner.h"
 #include "utils/timestamp.h"
 #include "wire/version.h"
 
@@ -295,47 +294,25 @@ check_clock(FunctionCallInfo fcinfo, const Fleet *fleet)
 /* ---- reading from ZooKeeper ---- */
 
 static void
-read_fleet(Fleet *fleet)
+read_fleet(void *arg)
 {
+	Fleet	   *fleet = arg;
+
 	zkl_fleet_each(note_server, fleet);
 	fleet->has_clock = fleet->own.readable && read_clock(fleet, &fleet->ahead_ms);
 }
 
-/* Rethrows all errors but those that say that ZooKeeper did not answer. */
-static const char *
-take_error(MemoryContext context)
-{
-	ErrorData  *error;
-
-	MemoryContextSwitchTo(context);
-	error = CopyErrorData();
-	if (error->sqlerrcode != ERRCODE_CONNECTION_FAILURE)
-		ReThrowError(error);
-	FlushErrorState();
-	return error->detail ? error->detail : error->message;
-}
-
+/* If ZooKeeper does not answer, that is no error. */
 static void
 try_to_read_fleet(Fleet *fleet)
 {
-	MemoryContext context = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
+	ErrorData  *error = zkl_attempt_run(read_fleet, fleet);
 
-	BeginInternalSubTransaction(NULL);
-	MemoryContextSwitchTo(context);
-	PG_TRY();
-	{
-		read_fleet(fleet);
-		ReleaseCurrentSubTransaction();
-	}
-	PG_CATCH();
-	{
-		fleet->unknown = take_error(context);
-		RollbackAndReleaseCurrentSubTransaction();
-	}
-	PG_END_TRY();
-	MemoryContextSwitchTo(context);
-	CurrentResourceOwner = owner;
+	if (error == NULL)
+		return;
+	if (error->sqlerrcode != ERRCODE_CONNECTION_FAILURE)
+		ReThrowError(error);
+	fleet->unknown = error->detail ? error->detail : error->message;
 }
 
 Datum

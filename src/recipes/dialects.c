@@ -32,20 +32,18 @@
  */
 #include "postgres.h"
 
-#include "access/xact.h"
 #include "backend/errand.h"
 #include "backend/fleet.h"
 #include "backend/refusal.h"
 #include "backend/root.h"
 #include "backend/text.h"
+#include "recipes/attempt.h"
 #include "recipes/census.h"
 #include "recipes/dialects.h"
 #include "shared/boottime.h"
 #include "shared/root.h"
 #include "shared/settings.h"
 #include "shared/status.h"
-#include "utils/memutils.h"
-#include "utils/resowner.h"
 
 static const ZklTarget settings = {ZKL_ROOT_SETTINGS, ZKL_ROOT_SETTINGS, ZKL_DIALECT_CURATOR_RW};
 
@@ -179,8 +177,9 @@ look_for_contenders(const ZklRoot *root)
  * be taken back after an error.
  */
 static void
-finish_change(Record *record)
+finish_change(void *arg)
 {
+	Record	   *record = arg;
 	ZklRoot		done = {0};
 
 	wait_for_servers();
@@ -190,56 +189,28 @@ finish_change(Record *record)
 }
 
 static void
-take_mark_back(Record *record, MemoryContext context)
+take_mark_back(void *arg)
 {
+	Record	   *record = arg;
 	ZklRoot		before = {0};
 
 	strlcpy(before.dialects, record->root.dialects, sizeof(before.dialects));
-	PG_TRY();
-	{
-		(void) write_settings(record, &before);
-	}
-	PG_CATCH();
-	{
-		MemoryContextSwitchTo(context);
-		FlushErrorState();
-		ereport(WARNING,
-				(errmsg("the dialects of root \"%s\" may still be marked as changing",
-						zkl_root),
-				 errhint("Call zk_set_dialects() again, with the new list or the old one.")));
-	}
-	PG_END_TRY();
+	(void) write_settings(record, &before);
 }
 
 static void
 finish_or_take_back(Record *record)
 {
-	MemoryContext context = CurrentMemoryContext;
-	ResourceOwner owner = CurrentResourceOwner;
+	ErrorData  *error = zkl_attempt_run(finish_change, record);
 
-	BeginInternalSubTransaction(NULL);
-	MemoryContextSwitchTo(context);
-	PG_TRY();
-	{
-		finish_change(record);
-		ReleaseCurrentSubTransaction();
-		MemoryContextSwitchTo(context);
-		CurrentResourceOwner = owner;
-	}
-	PG_CATCH();
-	{
-		ErrorData  *error;
-
-		MemoryContextSwitchTo(context);
-		error = CopyErrorData();
-		FlushErrorState();
-		RollbackAndReleaseCurrentSubTransaction();
-		MemoryContextSwitchTo(context);
-		CurrentResourceOwner = owner;
-		take_mark_back(record, context);
-		ReThrowError(error);
-	}
-	PG_END_TRY();
+	if (error == NULL)
+		return;
+	if (zkl_attempt_run(take_mark_back, record) != NULL)
+		ereport(WARNING,
+				(errmsg("the dialects of root \"%s\" may still be marked as changing",
+						zkl_root),
+				 errhint("Call zk_set_dialects() again, with the new list or the old one.")));
+	ReThrowError(error);
 }
 
 void

@@ -1,0 +1,40 @@
+/*
+ * attempt.c
+ *	  A step whose errors its caller treats.
+ *
+ * Owns the subtransaction of the step.  Run by backends.  Takes no locks.
+ *
+ * Must not know what the step does.
+ */
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "recipes/attempt.h"
+#include "utils/resowner.h"
+
+ErrorData *
+zkl_attempt_run(void (*step) (void *arg), void *arg)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	ErrorData  *volatile error = NULL;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(context);
+	PG_TRY();
+	{
+		step(arg);
+		ReleaseCurrentSubTransaction();
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(context);
+	CurrentResourceOwner = owner;
+	return error;
+}

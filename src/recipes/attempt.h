@@ -1,0 +1,14 @@
+/*
+ * attempt.h
+ *	  A step whose errors its caller treats.
+ */
+#ifndef ZKL_RECIPES_ATTEMPT_H
+#define ZKL_RECIPES_ATTEMPT_H
+
+/*
+ * Runs a step in a subtransaction.  If it fails, that is rolled back, and the
+ * error returned, palloc'd; else NULL.
+ */
+extern ErrorData *zkl_attempt_run(void (*step) (void *arg), void *arg);
+
+#endif							/* ZKL_RECIPES_ATTEMPT_H */
