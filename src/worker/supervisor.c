@@ -2,10 +2,10 @@
  * supervisor.c
  *	  Keeps a session process running and connected to ZooKeeper.
  *
- * Owns the choice of hosts and the pauses between attempts.  Runs in the worker
- * only; takes no locks but through identity.c.  It must not know locks: it tells
- * the core when a connection stands or breaks.  liveness.c tells it whether the
- * process still answers.
+ * Owns the pauses between attempts.  Runs in the worker only; takes no locks but
+ * through identity.c.  It must not know locks: it tells the core when a connection
+ * stands or breaks.  launch.c starts a process, liveness.c tells whether it still
+ * answers.
  *
  * One session process is one connection to one host.  When the connection
  * breaks, the next process attaches the same ZooKeeper session by its id and
@@ -24,11 +24,11 @@
 #include "utils/memutils.h"
 
 #include "shared/hosts.h"
-#include "wire/version.h"
 #include "worker/closing.h"
 #include "worker/diagnosis.h"
 #include "worker/gatekeeper.h"
 #include "worker/identity.h"
+#include "worker/launch.h"
 #include "worker/link.h"
 #include "worker/liveness.h"
 #include "worker/renewal.h"
@@ -55,7 +55,7 @@ static int64 start_at = 0;		/* NO_PROCESS: not before */
 static int64 pause_next = 0;	/* after the next failure */
 static bool reconnect_wanted = false;
 static bool give_up_wanted = false; /* the session, for a new one */
-static int	asked_ms = 0;		/* the timeout that was requested */
+static int	asked_ms = 0;		/* the session timeout that was requested */
 static char current_host[ZKL_MAX_HOST] = "";
 
 /* ---- settings ---- */
@@ -67,32 +67,6 @@ session_timeout_us(void)
 }
 
 /* ---- the process ---- */
-
-static void
-send_start(const char *host, char *credentials, ZklTrust *trust)
-{
-	const ZklStatus *status = &zkl_control->ctl_status;
-	ZklWireBuffer *out = zkl_link_output();
-	size_t		frame = zkl_wire_begin(out, ZKL_WIRE_START, connection, 0, 0);
-	char	   *secret = strchr(credentials, ':');
-
-	if (secret != NULL)
-		*secret++ = '\0';
-	zkl_wire_put_u32(out, ZKL_LINK_PROTOCOL);
-	zkl_wire_put_text(out, host);
-	zkl_wire_put_i64(out, status->session_id);
-	zkl_wire_put_string(out, status->session_password,
-						status->session_id != 0 ?
-						sizeof(status->session_password) : 0);
-	asked_ms = status->session_id != 0 && status->timeout_ms != 0 ?
-		(int) status->timeout_ms : zkl_session_timeout;
-	zkl_wire_put_u32(out, (uint32) asked_ms);
-	zkl_wire_put_text(out, credentials);
-	zkl_wire_put_text(out, secret != NULL ? secret : "");
-	zkl_wire_put_u32(out, (uint32) zkl_log_level);
-	zkl_trust_put(trust, out);
-	zkl_wire_end(out, frame);
-}
 
 static void
 plan_restart(int64 now)
@@ -107,38 +81,17 @@ plan_restart(int64 now)
 static void
 start_process(int64 now)
 {
-	char		credentials[1024];
-	ZklTrust	trust;
-	const char *wrong;
-	int			pid;
-
-	wrong = zkl_hosts_credentials(credentials, sizeof(credentials));
-	if (wrong == NULL)
-		wrong = zkl_trust_read(&trust);
-	if (wrong != NULL)
+	if (!zkl_launch_begin(connection + 1, current_host, &asked_ms))
 	{
-		zkl_identity_note_error(ZKL_ABOUT_SETTINGS, wrong);
 		plan_restart(now);
 		return;
 	}
-	pid = zkl_link_spawn();
-	if (pid == 0)
-	{
-		zkl_identity_note_error(ZKL_ABOUT_PROCESS, psprintf("could not start zklock_session: %s",
-															strerror(errno)));
-		plan_restart(now);
-		return;
-	}
-	zkl_identity_process_started(pid);
 	connection++;
 	phase = CONNECTING;
 	begun_at = now;
 	zkl_liveness_begin(now);
 	deadline = now + Max(session_timeout_us() / (3 * zkl_hosts_count()),
 						 SHORTEST_ATTEMPT);
-	strlcpy(current_host, zkl_hosts_next(), sizeof(current_host));
-	send_start(current_host, credentials, &trust);
-	memset(credentials, 0, sizeof(credentials));
 }
 
 /* Kills the process and plans the next one. */

@@ -1,0 +1,15 @@
+/*
+ * launch.h
+ *	  Starts a session process, and tells it what to connect to.  Worker only.
+ */
+#ifndef ZKL_WORKER_LAUNCH_H
+#define ZKL_WORKER_LAUNCH_H
+
+/*
+ * Starts a process for the connection of this number, to the next host, which goes
+ * to host[ZKL_MAX_HOST], as the requested session timeout goes to asked_ms.  False:
+ * that failed, and the reason is noted.
+ */
+extern bool zkl_launch_begin(uint32 connection, char *host, int *asked_ms);
+
+#endif							/* ZKL_WORKER_LAUNCH_H */
