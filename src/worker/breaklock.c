@@ -4,7 +4,7 @@
  *
  * Owns the slots of kind BREAK between their submission and their answer, and
  * the steps in between.  Runs in the worker only; takes no locks of its own.
- * Which znode is meant is the business of breakhead.c.
+ * breakhead.c decides which znode is meant, breaklog.c words the log.
  *
  * The client that owns the head of the queue may believe that it holds the
  * lock.  If that client is zklock, the worker marks the znode first: the
@@ -28,6 +28,7 @@
 #include "shared/status.h"
 #include "utils/memutils.h"
 #include "worker/breakhead.h"
+#include "worker/breaklog.h"
 #include "worker/breaklock.h"
 #include "worker/slot.h"
 
@@ -144,45 +145,6 @@ repeat_unknown(BreakTask *b, int32 rc)
 		fail_break(b, b->acted ? ZKL_ERROR_HALF_DONE : ZKL_ERROR_ZOOKEEPER, rc);
 }
 
-/* ---- the log ---- */
-
-static void
-log_mark(const BreakTask *b)
-{
-	ZklSlot		slot;
-
-	zkl_slot_copy(b->task.slotno, &slot);
-	ereport(LOG,
-			(errmsg("znode \"%s/%s\" of distributed lock \"%s\" is marked to be broken by process %d (user \"%s\")",
-					b->directory, b->target.name, b->lock, slot.s_request.pid,
-					slot.s_request.usename)));
-}
-
-static void
-log_end(BreakTask *b)
-{
-	ZklSlot		slot;
-
-	if (b->told)
-		return;
-	b->told = true;
-	zkl_slot_copy(b->task.slotno, &slot);
-	ereport(LOG,
-			(errmsg("znode \"%s/%s\" of distributed lock \"%s\" is gone, broken by process %d (user \"%s\")",
-					b->directory, b->head.name, b->lock, slot.s_request.pid,
-					slot.s_request.usename)));
-}
-
-static void
-log_left(const BreakTask *b)
-{
-	ereport(LOG,
-			(errmsg("znode \"%s/%s\" of distributed lock \"%s\" is deleted",
-					b->directory, b->target.name, b->lock),
-			 errdetail("Its client created it beside znode \"%s\", which was broken.",
-					   b->head.name)));
-}
-
 /* ---- operations ---- */
 
 static const char *
@@ -278,7 +240,7 @@ mark_target(BreakTask *b, const ZklReply *reply)
 	choose_target(b);
 	b->version = set.version + 1;
 	b->marked_at = 0;
-	log_mark(b);
+	zkl_breaklog_marked(b->task.slotno, b->lock, b->directory, b->target.name);
 	send_change(b, BREAK_MARKING, &set);
 }
 
@@ -315,7 +277,9 @@ search_for_readers(BreakTask *b)
 	int64		now = zkl_boottime_us();
 	int64		timeout = (int64) zkl_status_timeout_ms() * 1000;
 
-	log_end(b);
+	if (!b->told)
+		zkl_breaklog_gone(b->task.slotno, b->lock, b->directory, b->head.name);
+	b->told = true;
 	if (!zkl_breakhead_may_leave(b->dialect, &b->head))
 		b->search_until = b->looked_at;
 	else if (b->search_until == 0)
@@ -405,7 +369,7 @@ take_delete(BreakTask *b)
 {
 	b->acted = true;
 	if (strcmp(b->head.name, b->target.name) != 0)
-		log_left(b);
+		zkl_breaklog_left(b->lock, b->directory, b->target.name, b->head.name);
 	begin_again(b);
 }
 
