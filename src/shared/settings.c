@@ -15,6 +15,7 @@
 #include "shared/hosts.h"
 #include "shared/server_name.h"
 #include "shared/settings.h"
+#include "shared/tls_settings.h"
 #include "utils/guc.h"
 #include "znode/dialect.h"
 #include "znode/name.h"
@@ -26,10 +27,6 @@ char	   *zkl_root = NULL;
 char	   *zkl_server_name_setting = NULL;
 char	   *zkl_dialects = "";
 char	   *zkl_auth_file = NULL;
-int			zkl_tls = ZKL_TLS_OFF;
-char	   *zkl_tls_ca_file = NULL;
-char	   *zkl_tls_cert_file = NULL;
-char	   *zkl_tls_key_file = NULL;
 int			zkl_session_timeout = 10000;
 int			zkl_tick_time = 2000;
 int			zkl_max_requests = 1000;
@@ -76,13 +73,6 @@ static const struct config_enum_entry log_locks_choices[] = {
 	{NULL, 0, false}
 };
 
-static const struct config_enum_entry tls_modes[] = {
-	{"off", ZKL_TLS_OFF, false},
-	{"verify-ca", ZKL_TLS_VERIFY_CA, false},
-	{"verify-full", ZKL_TLS_VERIFY_FULL, false},
-	{NULL, 0, false}
-};
-
 static const struct config_enum_entry log_levels[] = {
 	{"off", 0, false},
 	{"error", 1, false},
@@ -97,8 +87,9 @@ static const struct config_enum_entry log_levels[] = {
  * the default: under another root, or with another ensemble, there could be
  * two holders.
  */
-static bool
-accept_value(const char *name, const char *value, const char *broken_rule)
+bool
+zkl_settings_accept(const char *name, const char *value,
+					const char *broken_rule)
 {
 	if (broken_rule == NULL)
 		return true;
@@ -115,118 +106,32 @@ accept_value(const char *name, const char *value, const char *broken_rule)
 static bool
 check_root(char **newval, void **extra, GucSource source)
 {
-	return accept_value("zklock.root", *newval,
-						zkl_name_check_root(*newval, strlen(*newval)));
+	return zkl_settings_accept("zklock.root", *newval,
+							   zkl_name_check_root(*newval, strlen(*newval)));
 }
 
 static bool
 check_server_name(char **newval, void **extra, GucSource source)
 {
-	return accept_value("zklock.server_name", *newval,
-						zkl_server_name_check(*newval));
+	return zkl_settings_accept("zklock.server_name", *newval,
+							   zkl_server_name_check(*newval));
 }
 
 static bool
 check_dialects(char **newval, void **extra, GucSource source)
 {
-	return accept_value("zklock.dialects", *newval,
-						zkl_dialect_check_list(*newval));
+	return zkl_settings_accept("zklock.dialects", *newval,
+							   zkl_dialect_check_list(*newval));
 }
 
 static bool
 check_connect_string(char **newval, void **extra, GucSource source)
 {
-	return accept_value("zklock.connect_string", *newval,
-						zkl_hosts_check(*newval));
+	return zkl_settings_accept("zklock.connect_string", *newval,
+							   zkl_hosts_check(*newval));
 }
 
-/* ---- TLS ---- */
-
-#ifdef ZKLOCK_OPENSSL
-#define check_tls	NULL
-#else
-static bool
-check_tls(int *newval, void **extra, GucSource source)
-{
-	return accept_value("zklock.tls", tls_modes[*newval].name,
-						*newval == ZKL_TLS_OFF ? NULL :
-						"This build of zklock has no support for TLS.");
-}
-#endif
-
-/*
- * PostgreSQL would only warn of a word that is none of the modes, and go on
- * without TLS.
- */
-static void
-check_tls_word(void)
-{
-	const char *given = GetConfigOption("zklock.tls", true, false);
-	const struct config_enum_entry *mode = tls_modes;
-
-	while (given != NULL && mode->name != NULL &&
-		   pg_strcasecmp(given, mode->name) != 0)
-		mode++;
-	if (given != NULL && mode->name == NULL)
-		(void) accept_value("zklock.tls", given,
-							"The modes are off, verify-ca and verify-full.");
-}
-
-const char *
-zkl_settings_tls_fault(void)
-{
-	if (zkl_tls == ZKL_TLS_OFF)
-		return NULL;
-	if (zkl_tls_ca_file[0] == '\0')
-		return "\"zklock.tls\" requires \"zklock.tls_ca_file\"";
-	if ((zkl_tls_cert_file[0] == '\0') != (zkl_tls_key_file[0] == '\0'))
-		return "\"zklock.tls_cert_file\" and \"zklock.tls_key_file\" require each other";
-	return NULL;
-}
-
-static void
-define_tls_settings(void)
-{
-	check_tls_word();
-	DefineCustomEnumVariable("zklock.tls",
-							 "Sets whether connections to ZooKeeper use TLS, and how its servers are verified.",
-							 NULL,
-							 &zkl_tls,
-							 ZKL_TLS_OFF, tls_modes,
-							 PGC_SIGHUP,
-							 GUC_SUPERUSER_ONLY,
-							 check_tls, NULL, NULL);
-	DefineCustomStringVariable("zklock.tls_ca_file",
-							   "Sets the file with the certificates that verify the ZooKeeper servers.",
-							   NULL,
-							   &zkl_tls_ca_file,
-							   "",
-							   PGC_SIGHUP,
-							   GUC_SUPERUSER_ONLY,
-							   NULL, NULL, NULL);
-	DefineCustomStringVariable("zklock.tls_cert_file",
-							   "Sets the file with this server's certificate for ZooKeeper.",
-							   "An empty string means no certificate.",
-							   &zkl_tls_cert_file,
-							   "",
-							   PGC_SIGHUP,
-							   GUC_SUPERUSER_ONLY,
-							   NULL, NULL, NULL);
-	DefineCustomStringVariable("zklock.tls_key_file",
-							   "Sets the file with the private key of \"zklock.tls_cert_file\".",
-							   NULL,
-							   &zkl_tls_key_file,
-							   "",
-							   PGC_SIGHUP,
-							   GUC_SUPERUSER_ONLY,
-							   NULL, NULL, NULL);
-	if (zkl_settings_tls_fault() != NULL)
-		ereport(FATAL,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("%s", zkl_settings_tls_fault())));
-}
-
-/* ---- all others ---- */
+/* ---- definitions ---- */
 
 static void
 define_connection_settings(void)
@@ -459,7 +364,7 @@ zkl_settings_define(void)
 {
 	define_connection_settings();
 	define_fleet_settings();
-	define_tls_settings();
+	zkl_tls_settings_define();
 	define_log_settings();
 	define_limits();
 	define_statistics_settings();

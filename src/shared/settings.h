@@ -33,14 +33,6 @@ typedef enum ZklCloneAction
 	ZKL_CLONE_ERROR				/* refuse all locks */
 } ZklCloneAction;
 
-/* As ZklWireTls says it to the session process */
-typedef enum ZklTls
-{
-	ZKL_TLS_OFF,
-	ZKL_TLS_VERIFY_CA,
-	ZKL_TLS_VERIFY_FULL
-} ZklTls;
-
 /* Times in ms */
 extern bool zkl_enabled;
 extern int	zkl_clone;			/* ZklCloneAction */
@@ -49,10 +41,6 @@ extern char *zkl_root;
 extern char *zkl_server_name_setting;	/* empty: see server_name.c */
 extern char *zkl_dialects;
 extern char *zkl_auth_file;
-extern int	zkl_tls;			/* ZklTls */
-extern char *zkl_tls_ca_file;
-extern char *zkl_tls_cert_file;
-extern char *zkl_tls_key_file;
 extern int	zkl_session_timeout;
 extern int	zkl_tick_time;
 extern int	zkl_max_requests;
@@ -74,7 +62,11 @@ extern int	zkl_trace_size;		/* kB */
 /* Defines all of them; for the postmaster, while it preloads libraries. */
 extern void zkl_settings_define(void);
 
-/* What the settings of TLS lack together, or NULL */
-extern const char *zkl_settings_tls_fault(void);
+/*
+ * For checks of values.  broken_rule is a full sentence, or NULL: the value is
+ * good.
+ */
+extern bool zkl_settings_accept(const char *name, const char *value,
+								const char *broken_rule);
 
 #endif							/* ZKL_SHARED_SETTINGS_H */

@@ -11,7 +11,7 @@
 #include "postgres.h"
 
 #include "shared/named_file.h"
-#include "shared/settings.h"
+#include "shared/tls_settings.h"
 #include "worker/trust.h"
 
 static const char *
@@ -25,7 +25,7 @@ read_if_set(const char *setting, const char *path, bool secret,
 const char *
 zkl_trust_read(ZklTrust *trust)
 {
-	const char *wrong = zkl_settings_tls_fault();
+	const char *wrong = zkl_tls_settings_fault();
 
 	trust->tls = (ZklWireTls) zkl_tls;
 	initStringInfo(&trust->ca);
