@@ -12,6 +12,7 @@
 #include "postgres.h"
 
 #include "port/atomics.h"
+#include "shared/changes.h"
 #include "shared/deadlocks.h"
 
 #define TEXTS			16
@@ -25,10 +26,9 @@
 /* A session that finds that others look leaves it to them for as long. */
 #define LEAVE_TO_OTHERS	4
 
-/* The worker makes "changes" odd, writes, and makes it even again. */
 typedef struct Text
 {
-	pg_atomic_uint32 changes;
+	ZklChanges	changes;
 	int			slotno;
 	uint32		serial;
 	char		text[ZKL_MAX_DEADLOCK_TEXT];
@@ -79,31 +79,26 @@ void
 zkl_deadlocks_tell(int slotno, uint32 serial, const char *text)
 {
 	Text	   *to = &deadlocks->texts[deadlocks->next_text++ % TEXTS];
-	uint32		changes = pg_atomic_read_u32(&to->changes) | 1;
 
-	/* A worker that ended in the middle has left it odd. */
-	pg_atomic_write_u32(&to->changes, changes);
-	pg_write_barrier();
+	zkl_changes_begin(&to->changes);
 	to->slotno = slotno;
 	to->serial = serial;
 	strlcpy(to->text, text, sizeof(to->text));
-	pg_write_barrier();
-	pg_atomic_write_u32(&to->changes, changes + 1);
+	zkl_changes_end(&to->changes);
 }
 
+/* False: it is another one's, or changes just now. */
 static bool
 copy_text(Text *from, int slotno, uint32 serial, char *text)
 {
-	uint32		before = pg_atomic_read_u32(&from->changes);
+	uint32		number = pg_atomic_read_u32(&from->changes);
 	bool		good;
 
 	pg_read_barrier();
-	good = (before & 1) == 0 && from->slotno == slotno &&
-		from->serial == serial;
+	good = number % 2 == 0 && from->slotno == slotno && from->serial == serial;
 	memcpy(text, from->text, ZKL_MAX_DEADLOCK_TEXT);
-	pg_read_barrier();
 	text[ZKL_MAX_DEADLOCK_TEXT - 1] = '\0';
-	return good && pg_atomic_read_u32(&from->changes) == before;
+	return good && !zkl_changes_since(&from->changes, number);
 }
 
 bool

@@ -2,9 +2,9 @@
  * outage.c
  *	  What the server's log says when the lease ends under held locks.
  *
- * Owns lapsed_at and lapses in ZklStatus, so that a restarted worker does not
- * log the same outage again.  Runs in the worker only.  Takes no
- * locks.  It must not know why ZooKeeper does not answer.
+ * Owns lapsed_at and lapses in ZklStatus, so that a restarted worker does not log
+ * the same outage again.  Runs in the worker only.  Takes no locks.  It must not
+ * know why ZooKeeper does not answer.
  *
  * The lease of an idle server always ends: that is no outage.
  */
