@@ -6,9 +6,11 @@
  * Both ends run on one host, so integers travel in native byte order.  They
  * should come from one build.  To find out, the session process compares the
  * protocol's number in START, and says GONE if it has another one.  So the
- * header, the beginning of START, and GONE are the same in all protocols.  A message is a ZklWireHeader followed by "length" bytes
- * of body.  In a body, a string is a uint32 length, that many bytes, and no
- * terminator; the reader hands strings out as pointers into the frame.
+ * header, the beginning of START, and GONE are the same in all protocols.
+ *
+ * A message is a ZklWireHeader followed by "length" bytes of body.  In a body, a
+ * string is a uint32 length, that many bytes, and no terminator; the reader hands
+ * strings out as pointers into the frame.
  *
  * Every frame carries the generation of the connection that it belongs to.
  * One session process serves one generation (given by ZKL_WIRE_START); a
