@@ -5,12 +5,12 @@
  * A graph has a node for each contender.  Its edges are of three kinds:
  *
  *	  QUEUE		a contender waits for one ahead of it in its queue
- *	  OWN		a contender holds its lock, and who holds it waits as another
+ *	  OWN		a contender holds its lock, and its session waits as another
  *				contender.  This is a publication.
- *	  BEHIND	the same, but who holds it waits in PostgreSQL's own locks for
- *				who waits as the other contender
+ *	  BEHIND	the same, but its session waits in PostgreSQL's own locks for
+ *				the session that waits as the other contender
  *
- * All have to wait for all that they wait for, so each circle is a deadlock.
+ * A contender waits for all that its edges lead to, so each circle is a deadlock.
  * Publications have an order.  On a circle without BEHIND the greatest one
  * leads to the victim: it was written last, so its server sees the whole circle.
  * On a circle with BEHIND it is the greatest one of these: its server can look

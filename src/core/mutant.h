@@ -68,7 +68,7 @@
 	X(OWN_CONTENDER_BLOCKS, "a session waits for its own hold") \
 	X(STALE_BEHIND, "a wait in PostgreSQL counts although it is over") \
 	X(PUBLICATION_OUTLIVES, "a publication stays when its wait is over") \
-	X(GRANTED_STILL_WAITS, "who holds a lock waits for those behind it")
+	X(GRANTED_STILL_WAITS, "a holder waits for those behind it")
 
 #ifdef ZKL_MUTANTS
 #define ZKL_MUTANT_ENUM(name, text) ZKL_MUTANT_##name,

@@ -8,9 +8,9 @@
  * What a search has read is old when it comes to its end.  So the decision is a
  * transaction of ZooKeeper: it checks that each publication and each contender on
  * the circle exists, and deletes the victim's own publications.  If it is applied,
- * then at that moment all of them waited for each other; and from then on nobody
- * finds the victim on a circle, so no other one is looked for.  Two looks would not
- * do: two members of a circle could both decide.
+ * then at that moment all of them waited for each other; and from then on no server
+ * finds the victim on a circle, so the circle gets no other victim.  Two looks would
+ * not do: two members of a circle could both decide.
  *
  * It is no part of the chain of batches, since a refusal must not break that.  But
  * it checks the heartbeat node, so that it can never be applied once that is
@@ -261,8 +261,8 @@ zkl_verdict_begin(ZklManager *m, ZklRequest *r, const ZklStep *steps, size_t n)
 /* ---- what became of it ---- */
 
 /*
- * If the request has ended meanwhile, or stands in the queue anew, it was just a
- * delete of publications.
+ * If the request has ended meanwhile, or has another place in the queue, the verdict
+ * was just a delete of publications.
  */
 static ZklRequest *
 victim(const ZklManager *m)

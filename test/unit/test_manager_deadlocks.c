@@ -326,7 +326,7 @@ costs(void)
 	finish(&p);
 }
 
-/* Who holds too much is not published, and counted once. */
+/* A wait of a session that holds too much is counted once, and not published. */
 static void
 too_many(void)
 {
@@ -610,7 +610,7 @@ confirmation_of_another(void)
 	finish(&p);
 }
 
-/* A lock that is kept goes by itself: who waits for it can go on. */
+/* A lock that is kept goes by itself: a wait for it ends. */
 static void
 kept(void)
 {
@@ -630,8 +630,8 @@ kept(void)
 }
 
 /*
- * The session that waits has kept the writer, and holds the reader.  Who reads can
- * go on once the writer goes.
+ * The session that waits has kept the writer, and holds the reader.  Another reader
+ * can go on once the writer goes.
  */
 static void
 kept_beside_a_hold(void)
