@@ -5,8 +5,8 @@
  * Owns the client's handle and socket, and the frames about the connection.
  * Runs in zklock_session only.  Takes no lock.  It must not know PostgreSQL,
  * the link's descriptor, locks, leases or retries: it decides nothing, it
- * connects and reports.  Requests are zkrequest.c's, the client's log is
- * zklog.c's.
+ * connects and reports.  Events are zkevent.c's, requests zkrequest.c's, the
+ * client's log is zklog.c's.
  *
  * The client would reconnect by itself, register its watches again and send
  * what is queued; the worker wants to do that with its eyes open.  So the
@@ -27,17 +27,13 @@
 
 #include "session/relay.h"
 #include "session/zkstate.h"
-#include "wire/version.h"
 
 /* Polls in a row that found bytes which the client does not read. */
 #define MAX_STALLS		100
 #define CLOSE_PATIENCE_MS	800 /* the worker waits a second */
-#define MIN_TIMEOUT_MS	200		/* two ticks of a server that is in a hurry */
-#define MAX_TIMEOUT_MS	(3600 * 1000)	/* zklock.session_timeout has the same */
 
 ZklZkState	zkl_zk;
 
-static const ZklZkTarget *target;
 static int	tried;				/* addresses tried, with the present one */
 static int	client_fd = -1;		/* the client's socket, or -1 */
 static int	stalls;
@@ -82,119 +78,6 @@ zkl_zk_gone(ZklWireGone reason, const char *format,...)
 }
 
 /* ----------
- * Events
- * ----------
- */
-
-static void
-send_connected(void)
-{
-	const clientid_t *id = zoo_client_id(zkl_zk.handle);
-	int			timeout_ms = zoo_recv_timeout(zkl_zk.handle);
-	size_t		frame;
-
-	/* No server of ZooKeeper's offers that, whatever it is asked for. */
-	if (id->client_id == 0 || timeout_ms < MIN_TIMEOUT_MS ||
-		timeout_ms > MAX_TIMEOUT_MS)
-	{
-		zkl_zk_gone(ZKL_WIRE_GONE_DISCONNECTED,
-					"\"%s\" offers a session timeout of %d ms", target->host,
-					timeout_ms);
-		return;
-	}
-	zkl_zk.connected = true;
-	frame = zkl_zk_begin(ZKL_WIRE_CONNECTED, 0, 0);
-	zkl_wire_put_i64(zkl_zk.out, id->client_id);
-	zkl_wire_put_string(zkl_zk.out, id->passwd, ZKL_ZK_PASSWORD_BYTES);
-	zkl_wire_put_u32(zkl_zk.out, (uint32_t) timeout_ms);
-	zkl_wire_put_text(zkl_zk.out, ZKL_VERSION);
-	zkl_wire_put_u32(zkl_zk.out, ZKL_LINK_PROTOCOL);
-	zkl_wire_end(zkl_zk.out, frame);
-}
-
-static void
-session_event(int state)
-{
-	if (state == ZOO_CONNECTED_STATE)
-	{
-		zkl_zk.established = true;
-		if (target->auth_scheme[0] == '\0')
-			send_connected();
-	}
-	else if (state == ZOO_EXPIRED_SESSION_STATE)
-		zkl_zk_gone(ZKL_WIRE_GONE_EXPIRED, "session has expired");
-	else if (state == ZOO_AUTH_FAILED_STATE)
-		zkl_zk_gone(ZKL_WIRE_GONE_AUTH_FAILED,
-					"\"%s\" refused the credentials of scheme \"%s\"",
-					target->host, target->auth_scheme);
-	else if (state == ZOO_READONLY_STATE)
-		zkl_zk_gone(ZKL_WIRE_GONE_UNREACHABLE, "\"%s\" is read-only",
-					target->host);
-	else if (zkl_zk.established)
-		zkl_zk_gone(ZKL_WIRE_GONE_DISCONNECTED,
-					"connection to \"%s\" lost: %s", target->host,
-					zkl_zklog_error());
-}
-
-/*
- * The session's watcher, and every watch's too: one function with one context
- * makes the client report the deletion of a node that has several watches
- * once.
- */
-void
-zkl_zk_watcher(zhandle_t *handle, int type, int state, const char *path,
-			   void *context)
-{
-	ZklWireEvent event = ZKL_WIRE_EVENT_OTHER;
-	size_t		frame;
-
-	(void) handle;
-	(void) context;
-
-	if (zkl_zk.gone)
-		return;
-	if (type == ZOO_SESSION_EVENT)
-	{
-		session_event(state);
-		return;
-	}
-
-	if (type == ZOO_DELETED_EVENT)
-		event = ZKL_WIRE_EVENT_DELETED;
-	else if (type == ZOO_CHANGED_EVENT)
-		event = ZKL_WIRE_EVENT_CHANGED;
-	else if (type == ZOO_CHILD_EVENT)
-		event = ZKL_WIRE_EVENT_CHILDREN;
-
-	frame = zkl_zk_begin(ZKL_WIRE_EVENT, 0, 0);
-	zkl_wire_put_u8(zkl_zk.out, event);
-	zkl_wire_put_text(zkl_zk.out, path);
-	zkl_wire_end(zkl_zk.out, frame);
-}
-
-/*
- * A server that takes only clients which authenticate says so in answer to the
- * first request, and then closes the connection.
- */
-void
-zkl_zk_heed(int rc)
-{
-	if (rc == ZSESSIONCLOSEDREQUIRESASLAUTH)
-		zkl_zk_gone(ZKL_WIRE_GONE_AUTH_FAILED,
-					"\"%s\" requires authentication", target->host);
-}
-
-/* A refusal arrives as a session event as well, which is where it counts. */
-static void
-auth_done(int rc, const void *data)
-{
-	(void) data;
-
-	if (rc == ZOK && !zkl_zk.gone)
-		send_connected();
-}
-
-/* ----------
  * Connecting
  * ----------
  */
@@ -202,6 +85,7 @@ auth_done(int rc, const void *data)
 static void
 open_next_address(void)
 {
+	const ZklZkTarget *target = zkl_zk.target;
 	int			index = (target->first + tried) % target->naddresses;
 	clientid_t	id;
 
@@ -210,7 +94,7 @@ open_next_address(void)
 	id.client_id = target->session_id;
 	memcpy(id.passwd, target->password, sizeof(id.passwd));
 
-	zkl_zk.handle = zookeeper_init2(target->addresses[index], zkl_zk_watcher,
+	zkl_zk.handle = zookeeper_init2(target->addresses[index], zkl_zkevent_watcher,
 									(int) target->timeout_ms,
 									id.client_id != 0 ? &id : NULL, NULL,
 									ZOO_NO_LOG_CLIENTENV, zkl_zklog_write);
@@ -228,15 +112,15 @@ open_next_address(void)
 	if (target->auth_scheme[0] != '\0')
 		zoo_add_auth(zkl_zk.handle, target->auth_scheme,
 					 target->auth_credentials, (int) target->auth_length,
-					 auth_done, NULL);
+					 zkl_zkevent_authenticated, NULL);
 }
 
 void
-zkl_zk_start(const ZklZkTarget *new_target)
+zkl_zk_start(const ZklZkTarget *target)
 {
 	static struct ACL acl[2];
 
-	target = new_target;
+	zkl_zk.target = target;
 	zkl_zklog_begin(target->log_level, target->auth_credentials);
 	if (target->auth_scheme[0] != '\0')
 	{
@@ -274,6 +158,8 @@ why_failed(void)
 static const char *
 last_address(void)
 {
+	const ZklZkTarget *target = zkl_zk.target;
+
 	return target->addresses[(target->first + tried - 1) % target->naddresses];
 }
 
@@ -284,6 +170,8 @@ last_address(void)
 static void
 connection_failed(void)
 {
+	const ZklZkTarget *target = zkl_zk.target;
+
 	if (zkl_zk.gone)
 		return;
 	if (zkl_zk.established)
@@ -397,7 +285,7 @@ let_client_work(int events, size_t limit)
 			events &= ~ZOOKEEPER_READ;
 		if (events == 0)
 			break;
-		if (zkl_zkcheck_is_garbage(client_fd, target))
+		if (zkl_zkcheck_is_garbage(client_fd, zkl_zk.target))
 			return;
 
 		rc = zookeeper_process(zkl_zk.handle, events);

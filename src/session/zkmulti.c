@@ -33,7 +33,7 @@ reply_multi(const ZklMulti *multi, int rc)
 {
 	size_t		frame;
 
-	zkl_zk_heed(rc);
+	zkl_zkevent_heed(rc);
 	if (zkl_zk.gone)
 		return;
 	frame = zkl_zk_begin(ZKL_WIRE_REPLY, multi->tag, rc);

@@ -27,7 +27,7 @@ typedef struct ZklSingle
 static void
 reply_empty(uint64_t tag, int rc)
 {
-	zkl_zk_heed(rc);
+	zkl_zkevent_heed(rc);
 	if (zkl_zk.gone)
 		return;
 	zkl_wire_end(zkl_zk.out, zkl_zk_begin(ZKL_WIRE_REPLY, tag, rc));
@@ -174,7 +174,7 @@ static int
 call_client(ZklWireType type, const char *path, bool flag, ZklSingle *single)
 {
 	zhandle_t  *handle = zkl_zk.handle;
-	watcher_fn	watcher = flag ? zkl_zk_watcher : NULL;
+	watcher_fn	watcher = flag ? zkl_zkevent_watcher : NULL;
 
 	switch (type)
 	{

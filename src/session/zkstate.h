@@ -1,8 +1,8 @@
 /*
  * zkstate.h
  *	  What zk.c (the connection), zkcheck.c and zkclose.c (its beginning and its
- *	  end), zklog.c (the client's log), zkrequest.c and zkmulti.c (requests and
- *	  their answers) share.
+ *	  end), zkevent.c (events), zklog.c (the client's log), zkrequest.c and
+ *	  zkmulti.c (requests and their answers) share.
  *
  * They are the only files that see zookeeper.h, through this one.  There is
  * one connection per process, hence one of these.
@@ -18,6 +18,7 @@ typedef struct ZklZkState
 {
 	ZklWireBuffer *out;
 	uint32_t	generation;
+	const ZklZkTarget *target;
 	zhandle_t  *handle;
 	bool		established;	/* the server accepted our session */
 	bool		connected;		/* CONNECTED was sent: auth is done too */
@@ -38,11 +39,14 @@ zkl_zk_begin(ZklWireType type, uint64_t tag, int32_t rc)
 }
 
 /* The watcher of every watch: it reports EVENT. */
-extern void zkl_zk_watcher(zhandle_t *handle, int type, int state,
-						   const char *path, void *context);
+extern void zkl_zkevent_watcher(zhandle_t *handle, int type, int state,
+								const char *path, void *context);
 
 /* What an answer says of the server: it may not take us at all. */
-extern void zkl_zk_heed(int rc);
+extern void zkl_zkevent_heed(int rc);
+
+/* The client's callback: the server has taken our credentials, or not. */
+extern void zkl_zkevent_authenticated(int rc, const void *data);
 
 /* Closes the session on the server, and says GONE. */
 extern void zkl_zk_close(void);

@@ -1,0 +1,120 @@
+/*
+ * zkevent.c
+ *	  What the client tells unasked: events of the session and of watches.
+ *
+ * Owns the frames about them.  Runs in zklock_session only.  Takes no lock.  It
+ * decides nothing.
+ */
+#include "session/zkstate.h"
+#include "wire/version.h"
+
+#define MIN_TIMEOUT_MS	200		/* two ticks of a server that is in a hurry */
+#define MAX_TIMEOUT_MS	(3600 * 1000)	/* zklock.session_timeout has the same */
+
+static void
+send_connected(void)
+{
+	const clientid_t *id = zoo_client_id(zkl_zk.handle);
+	int			timeout_ms = zoo_recv_timeout(zkl_zk.handle);
+	size_t		frame;
+
+	/* No server of ZooKeeper's offers that, whatever it is asked for. */
+	if (id->client_id == 0 || timeout_ms < MIN_TIMEOUT_MS ||
+		timeout_ms > MAX_TIMEOUT_MS)
+	{
+		zkl_zk_gone(ZKL_WIRE_GONE_DISCONNECTED,
+					"\"%s\" offers a session timeout of %d ms", zkl_zk.target->host,
+					timeout_ms);
+		return;
+	}
+	zkl_zk.connected = true;
+	frame = zkl_zk_begin(ZKL_WIRE_CONNECTED, 0, 0);
+	zkl_wire_put_i64(zkl_zk.out, id->client_id);
+	zkl_wire_put_string(zkl_zk.out, id->passwd, ZKL_ZK_PASSWORD_BYTES);
+	zkl_wire_put_u32(zkl_zk.out, (uint32_t) timeout_ms);
+	zkl_wire_put_text(zkl_zk.out, ZKL_VERSION);
+	zkl_wire_put_u32(zkl_zk.out, ZKL_LINK_PROTOCOL);
+	zkl_wire_end(zkl_zk.out, frame);
+}
+
+static void
+session_event(int state)
+{
+	if (state == ZOO_CONNECTED_STATE)
+	{
+		zkl_zk.established = true;
+		if (zkl_zk.target->auth_scheme[0] == '\0')
+			send_connected();
+	}
+	else if (state == ZOO_EXPIRED_SESSION_STATE)
+		zkl_zk_gone(ZKL_WIRE_GONE_EXPIRED, "session has expired");
+	else if (state == ZOO_AUTH_FAILED_STATE)
+		zkl_zk_gone(ZKL_WIRE_GONE_AUTH_FAILED,
+					"\"%s\" refused the credentials of scheme \"%s\"",
+					zkl_zk.target->host, zkl_zk.target->auth_scheme);
+	else if (state == ZOO_READONLY_STATE)
+		zkl_zk_gone(ZKL_WIRE_GONE_UNREACHABLE, "\"%s\" is read-only",
+					zkl_zk.target->host);
+	else if (zkl_zk.established)
+		zkl_zk_gone(ZKL_WIRE_GONE_DISCONNECTED,
+					"connection to \"%s\" lost: %s", zkl_zk.target->host,
+					zkl_zklog_error());
+}
+
+/*
+ * The session's watcher, and every watch's too: one function with one context
+ * makes the client report the deletion of a node that has several watches
+ * once.
+ */
+void
+zkl_zkevent_watcher(zhandle_t *handle, int type, int state, const char *path,
+					void *context)
+{
+	ZklWireEvent event = ZKL_WIRE_EVENT_OTHER;
+	size_t		frame;
+
+	(void) handle;
+	(void) context;
+
+	if (zkl_zk.gone)
+		return;
+	if (type == ZOO_SESSION_EVENT)
+	{
+		session_event(state);
+		return;
+	}
+
+	if (type == ZOO_DELETED_EVENT)
+		event = ZKL_WIRE_EVENT_DELETED;
+	else if (type == ZOO_CHANGED_EVENT)
+		event = ZKL_WIRE_EVENT_CHANGED;
+	else if (type == ZOO_CHILD_EVENT)
+		event = ZKL_WIRE_EVENT_CHILDREN;
+
+	frame = zkl_zk_begin(ZKL_WIRE_EVENT, 0, 0);
+	zkl_wire_put_u8(zkl_zk.out, event);
+	zkl_wire_put_text(zkl_zk.out, path);
+	zkl_wire_end(zkl_zk.out, frame);
+}
+
+/*
+ * A server that takes only clients which authenticate says so in answer to the
+ * first request, and then closes the connection.
+ */
+void
+zkl_zkevent_heed(int rc)
+{
+	if (rc == ZSESSIONCLOSEDREQUIRESASLAUTH)
+		zkl_zk_gone(ZKL_WIRE_GONE_AUTH_FAILED,
+					"\"%s\" requires authentication", zkl_zk.target->host);
+}
+
+/* A refusal arrives as a session event as well, which is where it counts. */
+void
+zkl_zkevent_authenticated(int rc, const void *data)
+{
+	(void) data;
+
+	if (rc == ZOK && !zkl_zk.gone)
+		send_connected();
+}
