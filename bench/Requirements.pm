@@ -20,6 +20,8 @@ my @ratios = (
 		'pairs/s, 8 clients, against advisory locks' ],
 	[ 'distinct-64', 'advisory', 'rate', '≥', 0.2,
 		'pairs/s, 64 clients, against advisory locks' ],
+	[ 'try-local', 'advisory', 'rate', '≥', 0.5,
+		'tries that fail on the holder\'s server, 8 clients, against advisory locks' ],
 	[ 'one-8', 'curator', 'rate', '≥', 5,
 		'pairs/s, one name, 8 clients, against Curator' ],
 	[ 'handover-2', 'curator', 'p50', '≤', 0.6,

@@ -7,7 +7,7 @@
 # (what each client does, see PgContestants.pm; or "handover", "depth", "fact"),
 # rounds (at most), contestants, and for most of them clients and names:
 # "distinct" is one name per client, "one" one for all, "held" one that another
-# server holds, a number that many to draw from.
+# server holds (or that of number "holder"), a number that many to draw from.
 
 package Scenarios;
 
@@ -88,6 +88,16 @@ our @all = (
 		clients => 8,
 		names => 'held',
 		contestants => [ @peers, 'advisory' ],
+	},
+	{
+		name => 'try-local',
+		title => '8 clients, tries of a lock that a session of the same server holds',
+		kind => 'try',
+		rounds => $many,
+		clients => 8,
+		names => 'held',
+		holder => 0,
+		contestants => [qw(zklock advisory)],
 	},
 	{
 		name => 'reentry',
@@ -257,7 +267,7 @@ sub measure_pairs
 
 	if ($held)
 	{
-		$contestant->acquire(1, 'holder', '/held');
+		$contestant->acquire($scenario->{holder} // 1, 'holder', '/held');
 		$contestant->held('holder');
 	}
 	my $before = $cluster->meter($contestant->{server} // 0);

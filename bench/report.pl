@@ -45,6 +45,7 @@ sub scenario_titles
 		[ 'one-64', '64 clients, one name' ],
 		[ 'shared', '1 writer : 9 readers, one name' ],
 		[ 'try', '8 clients, tries that fail' ],
+		[ 'try-local', '8 clients, tries that fail, on the holder\'s server' ],
 		[ 'reentry', '8 clients, re-entry' ],
 		(map { [ "statement-$_", clients($_) . ', one statement per pair' ] }
 			  1, 8, 64),

@@ -40,6 +40,22 @@ can_deadlock(const ZklLockRequest *request)
 		request->lock.dialect != ZKL_DIALECT_PERMIT;
 }
 
+static bool
+must_not_wait(const ZklLockRequest *request)
+{
+	return request->is_try &&
+		(request->timeout_ms == 0 || request->at->timed_out);
+}
+
+/* Raises the error with which this server refuses a request now. */
+static void
+check_submission(const ZklLockRequest *request)
+{
+	zkl_retreat_check();
+	zkl_root_check(&request->lock, request->guard, request->sibling);
+	zkl_request_check(ZKL_KIND_LOCK);
+}
+
 void
 zkl_lock_request_submit(const ZklLockRequest *request, bool together,
 						bool more)
@@ -47,8 +63,7 @@ zkl_lock_request_submit(const ZklLockRequest *request, bool together,
 	ZklSlot    *slot;
 	int			slotno;
 
-	zkl_retreat_check();
-	zkl_root_check(&request->lock, request->guard, request->sibling);
+	check_submission(request);
 	slotno = zkl_request_claim(&request->lock, ZKL_KIND_LOCK);
 	slot = &zkl_slots[slotno];
 	slot->s_request.mode = request->mode;
@@ -64,8 +79,7 @@ zkl_lock_request_submit(const ZklLockRequest *request, bool together,
 		zkl_boottime_us();
 
 	/* A try that must not wait at all is submitted as timed out. */
-	slot->s_holder.timed_out = request->is_try &&
-		(request->timeout_ms == 0 || request->at->timed_out);
+	slot->s_holder.timed_out = must_not_wait(request);
 	slot->s_request.sibling = request->sibling;
 	slot->s_request.at_most = request->at_most_ms;
 	slot->s_request.at_least = request->at_least_ms;
@@ -147,6 +161,26 @@ is_decided(int slotno)
 	return slot.s_answer.blocked;
 }
 
+/*
+ * Whether tries that must not wait are denied for what another session of this
+ * server holds: neither the worker nor ZooKeeper is asked.
+ */
+static bool
+are_denied(const ZklLockRequest *requests, int n)
+{
+	bool		denied = false;
+	int			i;
+
+	for (i = 0; i < n && must_not_wait(&requests[i]); i++)
+	{
+		check_submission(&requests[i]);
+		denied |= zkl_slot_deny_try(requests[i].lock.path,
+									requests[i].lock.dialect,
+									zkl_request_owner());
+	}
+	return denied;
+}
+
 /* What zkl_lock_request_run is called with */
 typedef struct LockRun
 {
@@ -198,6 +232,8 @@ zkl_lock_request_run(const ZklLockRequest *requests, int n, ZklGrant *grants)
 {
 	LockRun		run = {requests, n, grants};
 
+	if (are_denied(requests, n))
+		return false;
 	return zkl_request_run(get_locks, &run);
 }
 

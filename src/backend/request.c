@@ -197,6 +197,17 @@ zkl_request_has_own_slot(void)
 	return zkl_slot_find_own(zkl_my_procno()) >= 0;
 }
 
+void
+zkl_request_check(ZklSlotKind kind)
+{
+	zkl_loaded_check_worker();
+	if (kind == ZKL_KIND_LOCK)
+	{
+		zkl_script_check();
+		zkl_refusal_check_gate(true);
+	}
+}
+
 int
 zkl_request_claim(const ZklTarget *target, ZklSlotKind kind)
 {
@@ -205,12 +216,7 @@ zkl_request_claim(const ZklTarget *target, ZklSlotKind kind)
 	ZklSlot    *slot;
 	int			slotno;
 
-	zkl_loaded_check_worker();
-	if (kind == ZKL_KIND_LOCK)
-	{
-		zkl_script_check();
-		zkl_refusal_check_gate(true);
-	}
+	zkl_request_check(kind);
 	become_owner();
 	make_room_under_way();
 	identify(&who);

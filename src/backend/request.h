@@ -11,6 +11,9 @@
 #include "backend/target.h"
 #include "shared/slot.h"
 
+/* Raises the error with which this server refuses all requests of a kind now. */
+extern void zkl_request_check(ZklSlotKind kind);
+
 /*
  * Claims a slot and fills in what all kinds of requests have.  Error 53400 if
  * the request is for a lock and no slot is free.  The other kinds have slots of

@@ -15,10 +15,14 @@
 
 #include "backend/slot.h"
 #include "shared/boottime.h"
+#include "shared/by_name.h"
 #include "shared/control.h"
 #include "shared/dirty.h"
 #include "shared/lease.h"
 #include "shared/settings.h"
+
+/* How often tries that are denied here wake the worker, to be counted */
+#define DENIALS_COUNTED_MS	100
 
 /* How many slots this process released that are kept, at the most */
 static int	most_kept = 0;
@@ -297,6 +301,18 @@ zkl_slot_want_epilogue(int slotno, bool wanted)
 	SpinLockRelease(&slot->s_mutex);
 }
 
+/*
+ * Whether any other owner is denied the lock while this hold lasts: not those of
+ * permits, nor the guard, which is held for a moment.
+ */
+static bool
+denies_others(const ZklSlot *slot)
+{
+	return slot->s_request.kind == ZKL_KIND_LOCK &&
+		slot->s_request.mode == ZKL_EXCLUSIVE && !slot->s_request.guard &&
+		slot->s_request.dialect != ZKL_DIALECT_PERMIT;
+}
+
 void
 zkl_slot_take(int slotno, ZklSlot *copy)
 {
@@ -311,6 +327,48 @@ zkl_slot_take(int slotno, ZklSlot *copy)
 	}
 	memcpy(copy, slot, sizeof(ZklSlot));
 	SpinLockRelease(&slot->s_mutex);
+	if (copy->s_state == ZKL_SLOT_GRANTED && denies_others(copy))
+		zkl_by_name_note(copy->s_request.path,
+						 (ZklDialect) copy->s_request.dialect, slotno);
+}
+
+/*
+ * The lease is read first.  It covers the hold if that is older, and if it is
+ * newer, the worker has just got the lock: so others cannot have had it for all of
+ * the call.
+ */
+bool
+zkl_slot_deny_try(const char *path, ZklDialect dialect, uint64 owner)
+{
+	int			slotno = zkl_by_name_find(path, dialect);
+	int64		now = zkl_boottime_ms();
+	bool		due = false;
+	bool		denied;
+	uint32		generation;
+	int64		deadline;
+	ZklSlot    *slot;
+
+	zkl_lease_read(&generation, &deadline);
+	if (slotno < 0 || now >= deadline || zkl_slot_peek(slotno) != ZKL_SLOT_GRANTED)
+		return false;
+	slot = &zkl_slots[slotno];
+	SpinLockAcquire(&slot->s_mutex);
+	denied = slot->s_state == ZKL_SLOT_GRANTED && denies_others(slot) &&
+		slot->s_owner != owner && !zkl_slot_is_over(slot, now) &&
+		zkl_same_generation(slot->s_answer.generation, generation) &&
+		slot->s_request.dialect == dialect &&
+		strcmp(slot->s_request.path, path) == 0;
+	if (denied)
+	{
+		slot->s_denials++;
+		due = now >= slot->s_denials_due;
+		if (due)
+			slot->s_denials_due = now + DENIALS_COUNTED_MS;
+	}
+	SpinLockRelease(&slot->s_mutex);
+	if (denied && zkl_track_locks > 0)
+		zkl_dirty_set(slotno, due ? ZKL_WAKE_AT_LEISURE : ZKL_WAKE_LATER);
+	return denied;
 }
 
 int

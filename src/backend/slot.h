@@ -86,6 +86,12 @@ extern void zkl_slot_set_quiet(int slotno, bool quiet);
 extern void zkl_slot_set_late(int slotno, ZklLate late);
 
 /*
+ * Whether another owner of this server surely holds a lock exclusively, now.  If
+ * so, a try is denied, which is counted.  False: only the worker can tell.
+ */
+extern bool zkl_slot_deny_try(const char *path, ZklDialect dialect, uint64 owner);
+
+/*
  * Names the pinned segment of a hold's epilogue: see epilogue.h.  From then on
  * the worker sees to it that it is unpinned.
  */

@@ -13,6 +13,7 @@
 #include "postgres.h"
 
 #include "miscadmin.h"
+#include "shared/by_name.h"
 #include "shared/control.h"
 #include "shared/deadlocks.h"
 #include "shared/dirty.h"
@@ -73,9 +74,15 @@ deadlocks_offset(void)
 }
 
 static Size
+by_name_offset(void)
+{
+	return add_size(deadlocks_offset(), MAXALIGN(zkl_deadlocks_size()));
+}
+
+static Size
 total_size(void)
 {
-	return add_size(deadlocks_offset(), zkl_deadlocks_size());
+	return add_size(by_name_offset(), zkl_by_name_size());
 }
 
 static void
@@ -111,6 +118,7 @@ initialize(ZklControl *control)
 	zkl_dirty_init(control->ctl_nslots);
 	zkl_lockstats_init();
 	zkl_deadlocks_init();
+	zkl_by_name_init();
 	for (i = 0; i < control->ctl_nslots; i++)
 	{
 		SpinLockInit(&zkl_slots[i].s_mutex);
@@ -139,6 +147,7 @@ startup_hook(void)
 	zkl_lockstats_attach(base + lockstats_offset());
 	free_next = (int *) (base + links_offset());
 	zkl_deadlocks_attach(base + deadlocks_offset());
+	zkl_by_name_attach(base + by_name_offset());
 	if (!found)
 		initialize(control);
 	zkl_control = control;

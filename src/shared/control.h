@@ -64,7 +64,8 @@ typedef struct ZklControl
 
 	/*
 	 * Behind this struct follow the bits of dirty.c, the slots, the table of
-	 * lockstats.c, the links of the list of free slots, and deadlocks.c's.
+	 * lockstats.c, the links of the list of free slots, deadlocks.c's and
+	 * by_name.c's.
 	 */
 } ZklControl;
 

@@ -16,7 +16,8 @@ typedef enum ZklWake
 	ZKL_WAKE_AT_LEISURE,		/* for a release that no other session waits
 								 * for: the worker sleeps on while it awaits
 								 * demands, and this one does not count */
-	ZKL_WAKE_LATER				/* the caller sets another slot dirty next */
+	ZKL_WAKE_LATER				/* the caller sets another slot dirty next, or
+								 * there is time until the worker wakes */
 } ZklWake;
 
 /* ---- postmaster; processes that attach ---- */

@@ -283,6 +283,16 @@ typedef struct ZklSlot
 	 */
 	uint32		s_drain;
 	bool		s_resigned;
+
+	/*
+	 * Tries that other sessions were denied because of this hold, without the
+	 * worker, and that it has yet to count; and when, in ms of
+	 * CLOCK_BOOTTIME, the next one wakes it.  The session that tries writes
+	 * both while GRANTED, and the worker clears the first one.
+	 */
+	uint32		s_denials;
+	int64		s_denials_due;
+
 	uint8		s_late;			/* ZklLate, to be logged: the backend sets it,
 								 * the worker clears it */
 } ZklSlot;

@@ -28,6 +28,7 @@
 #include "worker/from_slots.h"
 #include "worker/queueview.h"
 #include "worker/surveys.h"
+#include "worker/tally.h"
 
 static ZklManager *core = NULL;
 static uint32 *known_serial = NULL; /* of each slot that was taken */
@@ -249,7 +250,11 @@ take_any(int slotno)
 		take_behind(slotno, &slot);
 	else if (slot.s_state == ZKL_SLOT_GRANTED ||
 			 slot.s_state == ZKL_SLOT_LOST)
+	{
+		if (slot.s_denials > 0)
+			zkl_tally_denials(&slot, zkl_slot_take_denials(slotno));
 		zkl_bounds_look(slotno);
+	}
 }
 
 /*

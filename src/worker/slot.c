@@ -292,6 +292,19 @@ zkl_slot_take_late(int slotno)
 	return late;
 }
 
+uint32
+zkl_slot_take_denials(int slotno)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+	uint32		denials;
+
+	SpinLockAcquire(&slot->s_mutex);
+	denials = slot->s_denials;
+	slot->s_denials = 0;
+	SpinLockRelease(&slot->s_mutex);
+	return denials;
+}
+
 ZklSlotBehind
 zkl_slot_take_behind(int slotno)
 {

@@ -58,6 +58,9 @@ extern void zkl_slot_forget_epilogue(int slotno);
 /* Takes s_late, so that it is logged once. */
 extern ZklLate zkl_slot_take_late(int slotno);
 
+/* Takes s_denials, so that each is counted once. */
+extern uint32 zkl_slot_take_denials(int slotno);
+
 /*
  * Copies s_behind and clears s_behind_due, so that no look that comes meanwhile is
  * taken for one that the worker has seen.

@@ -47,10 +47,20 @@ zkl_tally_slot(const ZklSlot *slot)
 	counts.timeouts = slot->s_holder.gave_up;
 	counts.denials = slot->s_answer.denied && !guard &&
 		slot->s_request.dialect != ZKL_DIALECT_PERMIT;
+	counts.denials += slot->s_denials;
 	counts.losses = slot->s_answer.lost_us != 0 && !guard;
 	counts.deadlocks = slot->s_answer.error == ZKL_ERROR_DEADLOCK;
 	if (counts.acquires + counts.timeouts + counts.denials + counts.losses +
 		counts.deadlocks > 0)
 		zkl_lockstats_add(slot->s_request.path, zkl_slot_shown_length(slot),
 						  &counts);
+}
+
+void
+zkl_tally_denials(const ZklSlot *slot, uint32 denials)
+{
+	ZklLockstatsCounts counts = {0};
+
+	counts.denials = denials;
+	zkl_lockstats_add(slot->s_request.path, zkl_slot_shown_length(slot), &counts);
 }

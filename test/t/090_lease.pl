@@ -107,6 +107,8 @@ like($frees->messages, qr{"/l/12" may have been lost}, 'that says why');
 $again->send("SELECT zk_lock('/l/13')");
 is($again_try->error("SELECT zk_try_lock('/l/14')"),
 	'08006', 'a lock is not entered again without a lease');
+is($again_try->error("SELECT zk_try_lock('/l/13')"),
+	'08006', 'nor is a try denied');
 $test->look_until($one, $waiting . $again->pid, 1, 'who can waits for it');
 
 resume();
