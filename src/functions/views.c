@@ -148,6 +148,10 @@ zkl_sql_locks(PG_FUNCTION_ARGS)
 
 /* ---- zk_status ---- */
 
+/*
+ * Without the slots' mutexes, which the worker would wait for if this backend were
+ * stopped.  Whether a request is for a guard stays as it is until the slot is free.
+ */
 static void
 count_slots(int64 *held, int64 *waiting)
 {
@@ -156,14 +160,10 @@ count_slots(int64 *held, int64 *waiting)
 	*held = *waiting = 0;
 	for (slotno = 0; slotno < zkl_control->ctl_nrequests; slotno++)
 	{
-		ZklSlot		slot;
+		ZklSlotState state = zkl_slot_peek(slotno);
 
-		if (!copy_shown(slotno, &slot))
-			continue;
-		if (slot.s_state == ZKL_SLOT_GRANTED)
-			(*held)++;
-		else if (slot.s_state == ZKL_SLOT_WAITING)
-			(*waiting)++;
+		*held += state == ZKL_SLOT_GRANTED && !zkl_slots[slotno].s_request.guard;
+		*waiting += state == ZKL_SLOT_WAITING;
 	}
 }
 
