@@ -129,6 +129,15 @@ make_pair_of(uint64_t waiter)
 	return p;
 }
 
+static uint64_t
+checks(const Pair *p)
+{
+	ZklCounters counters;
+
+	zkl_manager_counters(p->w->worker.m, &counters);
+	return counters.checks;
+}
+
 static Pair
 make_pair(void)
 {
@@ -155,7 +164,11 @@ until_verdict(Pair *p)
 		const Request *next = p->w->conn.inbox;
 
 		if (next != NULL && next->nops > 0 && next->ops[0].kind == OP_CHECK)
+		{
+			/* It can never be applied once the heartbeat is replaced. */
+			CHECK(strstr(next->ops[0].path, "/.servers/") != NULL);
 			return;
+		}
 		world_serve(p->w, 1);
 		world_deliver(p->w, 1);
 		world_flush(p->w);
@@ -196,6 +209,32 @@ victim(void)
 	zkl_manager_counters(p.w->worker.m, &counters);
 	CHECK_INT(counters.deadlocks, 1);
 	CHECK_INT(counters.checks, 1);
+	finish(&p);
+}
+
+/* One search finds two circles: one after the other is decided, at once. */
+static void
+two_victims(void)
+{
+	Pair		p = make_pair();
+	char		held[ZKL_MAX_PATH + 1];
+	char		waits[ZKL_MAX_PATH + 1];
+	uint32_t	d;
+
+	foreign_zklock(p.w, "/d", ZKL_EXCLUSIVE, "{\"zklock\":1}", held);
+	(void) submit(&p, "/c", 2, ZKL_EXCLUSIVE);
+	foreign_zklock(p.w, "/c", ZKL_EXCLUSIVE, "{\"zklock\":1}", waits);
+	d = submit(&p, "/d", 2, ZKL_EXCLUSIVE);
+	publish_other(&p);
+	publish(&p, held, waits, "/c", false);
+	p.w->worker.now += PATIENCE + 2000;
+	world_flush(p.w);
+	world_run(p.w);
+	CHECK(is_victim(&p));
+	CHECK_INT(p.w->requests[d].failure, ZKL_FAILURE_DEADLOCK);
+	CHECK_INT(publications(), 0);
+	CHECK_INT(checks(&p), 2);
+	model_expire(&p.w->zk, OTHER);
 	finish(&p);
 }
 
@@ -252,21 +291,136 @@ chain(void)
 	world_run(p.w);
 	CHECK(world_waits(p.w, p.b));
 	CHECK_INT(publications(), 1);
+
+	/* after 1, 2, 4, 8, 16 and 32 */
+	CHECK_INT(checks(&p), 6);
 	finish(&p);
 }
 
-/* The circle is gone when the verdict comes. */
+/*
+ * The circle is gone when the verdict comes: a contender, or a publication.  What
+ * is left of it is looked at again at once.
+ */
 static void
 too_late(void)
 {
-	Pair		p = make_pair();
+	int			published;
 
-	publish_other(&p);
-	until_verdict(&p);
-	CHECK_INT(model_delete(&p.w->zk, p.waits), ZKL_RC_OK);
-	world_run(p.w);
-	CHECK(world_waits(p.w, p.b));
+	for (published = 0; published < 2; published++)
+	{
+		Pair		p = make_pair();
+
+		publish_other(&p);
+		until_verdict(&p);
+		CHECK_INT(model_delete(&p.w->zk, published ? p.published : p.waits),
+				  ZKL_RC_OK);
+		world_run(p.w);
+		CHECK(world_waits(p.w, p.b));
+		CHECK_INT(publications(), 1);
+		CHECK_INT(checks(&p), 2);
+		finish(&p);
+	}
+}
+
+/*
+ * So many more sessions of others on the circle: each holds a lock, and waits for
+ * the next.
+ */
+static void
+lengthen(Pair *p, int more)
+{
+	char		held[ZKL_MAX_PATH + 1];
+	char		waits[ZKL_MAX_PATH + 1];
+	char		next[ZKL_MAX_PATH + 1];
+	char		name[24];
+	int			i;
+
+	strcpy(held, p->held);
+	for (i = 0; i < more; i++)
+	{
+		snprintf(name, sizeof(name), "/more/%d", i);
+		foreign_zklock(p->w, name, ZKL_EXCLUSIVE, "{\"zklock\":1}", next);
+		foreign_zklock(p->w, name, ZKL_EXCLUSIVE, "{\"zklock\":1}", waits);
+		publish(p, held, waits, name, false);
+		strcpy(held, next);
+	}
+	publish(p, held, p->waits, "/a", false);
+}
+
+/* A circle of too many waits is given up, and counted. */
+static void
+too_long(void)
+{
+	const int	most = 50;
+	int			n;
+
+	for (n = most; n <= most + 1; n++)
+	{
+		Pair		p = make_pair();
+		ZklCounters counters;
+
+		lengthen(&p, n - 2);
+		wait_long(&p);
+		zkl_manager_counters(p.w->worker.m, &counters);
+		CHECK(n > most ? world_waits(p.w, p.b) : is_victim(&p));
+		CHECK_INT(counters.given_up, n > most);
+		model_expire(&p.w->zk, OTHER);
+		finish(&p);
+	}
+}
+
+/* Another client deletes our publication: a look notices, the next one mends it. */
+static void
+deleted_by_others(void)
+{
+	Pair		p = make_pair();
+	const Path *path;
+
+	wait_long(&p);
 	CHECK_INT(publications(), 1);
+	path = tree_children(WORLD_ROOT ZKL_WAITS_DIRECTORY);
+	while (path->node[HEAD].stat.ephemeral_owner == OTHER)
+		path = path->sibling;
+	CHECK_INT(model_delete(&p.w->zk, path->text), ZKL_RC_OK);
+	wait_long(&p);
+	CHECK_INT(publications(), 0);
+	wait_long(&p);
+	CHECK_INT(publications(), 1);
+	finish(&p);
+}
+
+/* Another client has made a publication of that name, which may say anything. */
+static void
+made_by_others(void)
+{
+	Pair		p = make_pair();
+	char		path[ZKL_MAX_PATH + 1];
+
+	world_path(p.w, p.a, path);
+	publish(&p, path, p.waits, "/b", false);
+	world_sleep(p.w, 3 * PATIENCE);
+	CHECK_INT(publications(), 1);
+	publish_other(&p);
+	finish(&p);
+}
+
+/* An operator breaks our hold: its znode goes without us. */
+static void
+broken(void)
+{
+	Pair		p = begin();
+	char		path[ZKL_MAX_PATH + 1];
+
+	p.a = submit(&p, "/a", 1, ZKL_EXCLUSIVE);
+	world_sleep(p.w, 2 * WORLD_BEAT);
+	p.b = submit(&p, "/b", 1, ZKL_EXCLUSIVE);
+	world_path(p.w, p.a, path);
+	CHECK_INT(model_set(&p.w->zk, path, "{\"breaking\":true,\"zklock\":1}"),
+			  ZKL_RC_OK);
+	world_run(p.w);
+	CHECK_INT(p.w->requests[p.a].state, SLOT_LOST);
+	wait_long(&p);
+	CHECK_INT(publications(), 0);
 	finish(&p);
 }
 
@@ -348,15 +502,6 @@ too_many(void)
 	finish(&p);
 }
 
-static uint64_t
-checks(const Pair *p)
-{
-	ZklCounters counters;
-
-	zkl_manager_counters(p->w->worker.m, &counters);
-	return counters.checks;
-}
-
 /* What is read before its publication is acknowledged may miss a later one. */
 static void
 search_behind_publication(void)
@@ -435,11 +580,14 @@ session_lost(void)
 	finish(&p);
 }
 
-/* Whether our session 1 (n = 1) or none waits in PostgreSQL for the one at /b */
+/*
+ * Our session 1 and another one (n = 2), or none, wait in PostgreSQL for the one
+ * at /b.
+ */
 static void
 look(Pair *p, size_t n)
 {
-	const uint64_t owners[] = {1};
+	const uint64_t owners[] = {3, 1};
 
 	zkl_manager_behind(p->w->worker.m, p->w->worker.now, p->b,
 					   p->w->worker.now, owners, n);
@@ -456,7 +604,7 @@ through_postgres(void)
 	publish_other(&p);
 	wait_long(&p);
 	CHECK_INT(publications(), 0);
-	look(&p, 1);
+	look(&p, 2);
 	CHECK(is_victim(&p));
 	CHECK(world_holds(p.w, p.a));
 	CHECK_INT(publications(), 0);
@@ -470,7 +618,7 @@ no_longer_through_postgres(void)
 	Pair		p = make_pair_of(2);
 
 	wait_long(&p);
-	look(&p, 1);
+	look(&p, 2);
 	CHECK_INT(publications(), 1);
 	look(&p, 0);
 	CHECK_INT(publications(), 0);
@@ -485,13 +633,13 @@ static void
 check_time(Pair *p)
 {
 	world_sleep(p->w, p->every_ms * 500);
-	look(p, 1);
+	look(p, 2);
 	world_sleep(p->w, p->every_ms * 500 + 90000);
-	look(p, 1);
+	look(p, 2);
 	CHECK(world_waits(p->w, p->b));
 	CHECK_INT(publications(), 1);
 	world_sleep(p->w, 20000);
-	look(p, 1);
+	look(p, 2);
 	CHECK(is_victim(p));
 	CHECK_INT(publications(), 0);
 }
@@ -507,7 +655,7 @@ confirmation(void)
 
 	publish_other_behind(&p);
 	wait_long(&p);
-	look(&p, 1);
+	look(&p, 2);
 	CHECK_INT(checks(&p), 1);
 	check_time(&p);
 	finish(&p);
@@ -521,10 +669,10 @@ no_confirmation(void)
 
 	publish_other_behind(&p);
 	wait_long(&p);
-	look(&p, 1);
+	look(&p, 2);
 	CHECK_INT(model_delete(&p.w->zk, p.published), ZKL_RC_OK);
 	world_sleep(p.w, EVERY + 110000);
-	look(&p, 1);
+	look(&p, 2);
 	CHECK(world_waits(p.w, p.b));
 	CHECK_INT(publications(), 1);
 	finish(&p);
@@ -538,13 +686,13 @@ confirmation_anew(void)
 
 	publish_other_behind(&p);
 	wait_long(&p);
-	look(&p, 1);
+	look(&p, 2);
 	world_sleep(p.w, EVERY);
 	CHECK_INT(model_delete(&p.w->zk, p.published), ZKL_RC_OK);
 	publish_other_behind(&p);
 	look(&p, 0);
 	CHECK_INT(publications(), 0);
-	look(&p, 1);
+	look(&p, 2);
 	check_time(&p);
 	finish(&p);
 }
@@ -565,11 +713,11 @@ confirmation_of_others(void)
 	publish(&p, third_held, p.waits, "/a", true);
 	publish(&p, p.held, third_waits, "/c", false);
 	wait_long(&p);
-	look(&p, 1);
+	look(&p, 2);
 	world_sleep(p.w, EVERY);
 	CHECK_INT(model_delete(&p.w->zk, p.published), ZKL_RC_OK);
 	publish(&p, p.held, third_waits, "/c", false);
-	look(&p, 1);
+	look(&p, 2);
 	check_time(&p);
 	foreign_leave_all(p.w, "/c");
 	finish(&p);
@@ -603,7 +751,7 @@ confirmation_of_another(void)
 	publish(&p, readers[1], waits, "/c", false);
 	publish(&p, held, p.waits, "/a", true);
 	wait_long(&p);
-	look(&p, 1);
+	look(&p, 2);
 	CHECK_INT(model_delete(&p.w->zk, shorter), ZKL_RC_OK);
 	check_time(&p);
 	foreign_leave_all(p.w, "/c");
@@ -618,7 +766,7 @@ kept(void)
 
 	/* released by a session that waited in PostgreSQL for the one that waits */
 	wait_long(&p);
-	look(&p, 1);
+	look(&p, 2);
 	CHECK_INT(publications(), 1);
 	world_keep(p.w, p.a, 20 * PATIENCE);
 	world_run(p.w);
@@ -662,10 +810,15 @@ main(void)
 {
 	unit_start();
 	RUN(victim);
+	RUN(two_victims);
 	RUN(no_victim);
 	RUN(long_queue);
 	RUN(chain);
 	RUN(too_late);
+	RUN(too_long);
+	RUN(deleted_by_others);
+	RUN(made_by_others);
+	RUN(broken);
 	RUN(lost_verdict);
 	RUN(costs);
 	RUN(too_many);
