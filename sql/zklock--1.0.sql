@@ -407,7 +407,10 @@ CREATE TYPE zk_status_row AS (
 	deadlocks bigint,
 	deadlock_checks bigint,
 	given_up_checks bigint,
-	unpublished_waits bigint);
+	unpublished_waits bigint,
+	cached bigint,
+	cache_takes bigint,
+	recalls bigint);
 COMMENT ON TYPE zk_status_row IS
 'row of the view zk_status';
 
@@ -417,7 +420,7 @@ AS 'MODULE_PATHNAME', 'zkl_sql_status'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
 ROWS 1;
 COMMENT ON FUNCTION zk_get_status() IS
-'row of the view zk_status: state, server, session_id, session_timeout, lease_remaining, worker_pid, session_pid, locks_held, waiting, connects, sessions_lost, batches, operations, listings, creates, continuity, watches, last_error, last_error_at, draining, stats_reset, stats_evicted, connected_since, worker_starts, lapses, locks_lost, connection_errors, answer_errors, process_errors, settings_errors, deadlocks, deadlock_checks, given_up_checks, unpublished_waits';
+'row of the view zk_status: state, server, session_id, session_timeout, lease_remaining, worker_pid, session_pid, locks_held, waiting, connects, sessions_lost, batches, operations, listings, creates, continuity, watches, last_error, last_error_at, draining, stats_reset, stats_evicted, connected_since, worker_starts, lapses, locks_lost, connection_errors, answer_errors, process_errors, settings_errors, deadlocks, deadlock_checks, given_up_checks, unpublished_waits, cached, cache_takes, recalls';
 
 CREATE TYPE zk_stat_lock_row AS (
 	path text,
@@ -460,7 +463,8 @@ CREATE TYPE zk_queue_row AS (
 	application_name text,
 	znode text,
 	session_id text,
-	created_at timestamptz);
+	created_at timestamptz,
+	cached boolean);
 COMMENT ON TYPE zk_queue_row IS
 'row of zk_queue()';
 COMMENT ON COLUMN zk_queue_row."position" IS
@@ -485,13 +489,15 @@ COMMENT ON COLUMN zk_queue_row.session_id IS
 'ID of the ZooKeeper session that owns the znode, or null';
 COMMENT ON COLUMN zk_queue_row.created_at IS
 'time at which the znode was created, by the clock of ZooKeeper, or null';
+COMMENT ON COLUMN zk_queue_row.cached IS
+'whether the server keeps the lock for its sessions, and none of them holds it; of another server: whether that may be so';
 
 CREATE FUNCTION zk_queue(path text)
 RETURNS SETOF zk_queue_row
 AS 'MODULE_PATHNAME', 'zkl_sql_queue'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_queue(text) IS
-'holders and waiters of a lock on all servers: position, mode, granted, server, database, pid, usename, application_name, znode, session_id, created_at';
+'holders and waiters of a lock on all servers: position, mode, granted, server, database, pid, usename, application_name, znode, session_id, created_at, cached';
 
 CREATE TYPE zk_lock_wait_row AS (
 	path text,
@@ -658,7 +664,7 @@ COMMENT ON COLUMN zk_locks.lifetime IS
 COMMENT ON COLUMN zk_locks.granted IS
 'true if the session holds the lock; false if it still waits for it, or has lost or released it';
 COMMENT ON COLUMN zk_locks.state IS
-'waiting, granted, unconfirmed (the lease of this server has ended), lost, denied, failed, kept (by at_least) or releasing';
+'waiting, granted, unconfirmed (the lease of this server has ended), lost, cached (held by no session), denied, failed, kept (by at_least) or releasing';
 COMMENT ON COLUMN zk_locks.pid IS
 'process ID of the session, or null if it has released the lock';
 COMMENT ON COLUMN zk_locks.fencing_token IS
@@ -752,6 +758,12 @@ COMMENT ON COLUMN zk_status.given_up_checks IS
 'number of these that found too much to decide';
 COMMENT ON COLUMN zk_status.unpublished_waits IS
 'number of waits that took no part in deadlocks, because their sessions hold too many locks, since the server started';
+COMMENT ON COLUMN zk_status.cached IS
+'number of locks that this server keeps for its sessions, and that none of them holds';
+COMMENT ON COLUMN zk_status.cache_takes IS
+'number of times that a session took such a lock since the server started';
+COMMENT ON COLUMN zk_status.recalls IS
+'number of times that this server stopped keeping such a lock since it started';
 
 CREATE VIEW zk_stat_locks AS SELECT * FROM zk_get_stat_locks();
 

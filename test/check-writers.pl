@@ -36,6 +36,8 @@ my %writers = (
 	ZklSearch => 'core/search',
 	ZklFound => 'core/found',
 	ZklDecision => 'core/verdict',
+	ZklCaching => 'core/cache',
+	ZklHeat => 'core/heat',
 	ZklTrace => 'core/trace',
 	'ZklManager.config' => 'core/manager',
 	'ZklManager.kept' => 'core/keep',
@@ -51,6 +53,7 @@ my %writers = (
 	ZklWait => 'core/waits',
 	ZklDowngrade => 'core/downgrade',
 	ZklAsked => 'core/mark',
+	ZklCache => 'core/cache',
 	ZklLook => 'core/look',
 	ZklNode => 'core/node',
 	'ZklRequest.attempts' => 'core/parents',
@@ -68,14 +71,15 @@ my %writers = (
 	ZklTries => 'core/tries',
 	ZklParents => 'core/parents',
 	ZklDrain => 'core/drain',
+	'ZklLock.cached' => 'core/cache',
 	'ZklLock.pins' => 'core/operations',
 	'ZklLock.reader' => 'core/reads',
 
 	# of a slot: see shared/slot.h
 	ZklSlotRequest => 'backend/',
 	ZklSlotHolder => 'backend/',
-	ZklSlotAnswer => 'worker/slot',
-	ZklSlotBehind => 'backend/behind',
+	ZklSlotAnswer => 'worker/slot backend/slot',
+	ZklSlotBehind => 'backend/behind backend/slot',
 	ZklSlotZnode => 'worker/slot backend/slot',
 	'ZklSlot.s_state' => 'backend/slot worker/slot shared/control');
 

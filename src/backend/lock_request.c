@@ -26,7 +26,9 @@
 #include "backend/slot.h"
 #include "miscadmin.h"
 #include "shared/boottime.h"
+#include "shared/by_name.h"
 #include "shared/lease.h"
+#include "shared/root.h"
 #include "shared/settings.h"
 
 /*
@@ -56,43 +58,46 @@ check_submission(const ZklLockRequest *request)
 	zkl_request_check(ZKL_KIND_LOCK);
 }
 
+static void
+describe_request(const ZklLockRequest *request, bool together, ZklSlotTaker *taker)
+{
+	ZklSlotRequest *slot = &taker->request;
+
+	zkl_request_describe(taker, &request->lock, ZKL_KIND_LOCK);
+	slot->mode = request->mode;
+	slot->lifetime = request->lifetime;
+	slot->is_try = request->is_try;
+	slot->together = together;
+	slot->max = request->max;
+	slot->guard = request->guard;
+	slot->waited = request->waited;
+	slot->patience = can_deadlock(request) ? zkl_long_wait_patience() : 0;
+	slot->asked_us = request->asked_us != 0 ? request->asked_us :
+		zkl_boottime_us();
+
+	/* A try that must not wait at all is submitted as timed out. */
+	taker->timed_out = must_not_wait(request);
+	slot->sibling = request->sibling;
+	slot->at_most = request->at_most_ms;
+	slot->at_least = request->at_least_ms;
+	if (request->guard)
+	{
+		slot->lost_action = ZKL_LOST_NONE;
+		slot->on_revoke = ZKL_REVOKE_IGNORE;
+	}
+	if (request->leader_id != NULL)
+		strlcpy(slot->leader_id, request->leader_id, sizeof(slot->leader_id));
+}
+
 void
 zkl_lock_request_submit(const ZklLockRequest *request, bool together,
 						bool more)
 {
-	ZklSlot    *slot;
-	int			slotno;
+	ZklSlotTaker taker;
 
 	check_submission(request);
-	slotno = zkl_request_claim(&request->lock, ZKL_KIND_LOCK);
-	slot = &zkl_slots[slotno];
-	slot->s_request.mode = request->mode;
-	slot->s_request.lifetime = request->lifetime;
-	slot->s_request.is_try = request->is_try;
-	slot->s_request.together = together;
-	slot->s_request.max = request->max;
-	slot->s_request.guard = request->guard;
-	slot->s_request.waited = request->waited;
-	slot->s_request.patience = can_deadlock(request) ?
-		zkl_long_wait_patience() : 0;
-	slot->s_request.asked_us = request->asked_us != 0 ? request->asked_us :
-		zkl_boottime_us();
-
-	/* A try that must not wait at all is submitted as timed out. */
-	slot->s_holder.timed_out = must_not_wait(request);
-	slot->s_request.sibling = request->sibling;
-	slot->s_request.at_most = request->at_most_ms;
-	slot->s_request.at_least = request->at_least_ms;
-	slot->s_holder.holds = 1;
-	if (request->guard)
-	{
-		slot->s_request.lost_action = ZKL_LOST_NONE;
-		slot->s_request.on_revoke = ZKL_REVOKE_IGNORE;
-	}
-	if (request->leader_id != NULL)
-		strlcpy(slot->s_request.leader_id, request->leader_id,
-				sizeof(slot->s_request.leader_id));
-	zkl_request_submit(slotno, more);
+	describe_request(request, together, &taker);
+	zkl_request_submit(zkl_request_claim_lock(&taker), more);
 }
 
 static void
@@ -181,6 +186,48 @@ are_denied(const ZklLockRequest *requests, int n)
 	return denied;
 }
 
+/*
+ * Whether a request may be answered by a lock that this server has cached.  One of
+ * which this session has a hold needs the worker, as do several at once.  Nor may
+ * it be while it is not known which dialect the root has for it.
+ */
+static bool
+may_take(const ZklLockRequest *request)
+{
+	return request->mode == ZKL_EXCLUSIVE && request->sibling < 0 &&
+		request->lock.dialect < ZKL_LOCK_DIALECTS && !request->guard &&
+		request->at_most_ms == 0 && request->at_least_ms == 0 &&
+		!(zkl_root_state() == ZKL_ROOT_UNKNOWN &&
+		  zkl_root_concerns(request->lock.dialect, request->lock.path, false)) &&
+		zkl_cache_time > 0 && zkl_log_locks != ZKL_LOG_LOCKS_ALL;
+}
+
+/*
+ * Takes a cached lock.  From the take on nothing fails.  A lease that has passed
+ * needs the worker: the lock is given back, and requested as any other.
+ */
+static bool
+take_cached(const ZklLockRequest *request, ZklGrant *grant)
+{
+	int			slotno = zkl_by_name_find(request->lock.path,
+										  request->lock.dialect);
+	ZklSlotTaker taker;
+
+	if (slotno < 0 || zkl_slot_peek(slotno) != ZKL_SLOT_CACHED ||
+		!may_take(request))
+		return false;
+	check_submission(request);
+	describe_request(request, false, &taker);
+	if (!zkl_slot_take_cached(slotno, &taker, &grant->token,
+							  &grant->generation))
+		return false;
+	grant->slotno = slotno;
+	if (zkl_lease_is_valid(grant->generation))
+		return true;
+	(void) zkl_slot_release(slotno);
+	return false;
+}
+
 /* What zkl_lock_request_run is called with */
 typedef struct LockRun
 {
@@ -232,6 +279,8 @@ zkl_lock_request_run(const ZklLockRequest *requests, int n, ZklGrant *grants)
 {
 	LockRun		run = {requests, n, grants};
 
+	if (n == 1 && take_cached(&requests[0], &grants[0]))
+		return true;
 	if (are_denied(requests, n))
 		return false;
 	return zkl_request_run(get_locks, &run);

@@ -178,6 +178,9 @@ describe_ahead(const ZklLongWait *wait, int64 *place)
 	*place = entry.seq;
 	if (!zkl_node_data_parse(entry.data, entry.data_length, &data))
 		return describe_znode(&entry);
+	if (data.cached)
+		return psprintf("server \"%s\", which may have it cached",
+						shown(data.server, sizeof(data.server)));
 	if (data.since < 0 || data.since >= LAST_SINCE)
 		data.since = 0;			/* another client can write what it likes */
 	return psprintf("process %d of server \"%s\", user \"%s\", since %s",

@@ -26,22 +26,21 @@
 #include "backend/text.h"
 #include "commands/dbcommands.h"
 #include "miscadmin.h"
+#include "shared/boottime.h"
 #include "shared/compat.h"
 #include "shared/control.h"
 #include "shared/loaded.h"
 #include "shared/settings.h"
+#include "shared/wakeup.h"
 #include "storage/ipc.h"
+#include "storage/latch.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 
-/* Whose requests these are, in UTF-8 */
-typedef struct Identity
-{
-	char		database[64];
-	char		usename[64];
-	char		application[64];
-} Identity;
+/* How long a claim waits for slots that no session uses, and how often it looks */
+#define GIVING_BACK_MS	1000
+#define LOOK_MS			2
 
 static uint64 my_owner = 0;		/* 0: this backend never made a request */
 
@@ -159,9 +158,9 @@ zkl_request_owner(void)
 
 /* ---- claiming a slot ---- */
 
-/* Converting a name may fail, so this comes before the claim. */
+/* Whose request this is; converting a name may fail. */
 static void
-identify(Identity *who)
+identify(ZklSlotRequest *who)
 {
 	char	   *database = NULL;
 	char	   *usename = GetUserNameFromId(GetSessionUserId(), true);
@@ -176,11 +175,48 @@ identify(Identity *who)
 						  application_name ? application_name : "");
 }
 
-static int
-claim_for_lock(void)
+/* Whether slots are about to be free that no session uses */
+static bool
+are_some_unused(void)
 {
-	int			slotno = zkl_slot_claim();
+	int			i;
 
+	for (i = 0; i < zkl_control->ctl_nrequests; i++)
+	{
+		ZklSlotState state = zkl_slot_peek(i);
+
+		if (state == ZKL_SLOT_CACHED ||
+			(state == ZKL_SLOT_RELEASED && zkl_slots[i].s_keep_until == 0))
+			return true;
+	}
+	return false;
+}
+
+/* If slots are short, the worker gives cached locks back: wait for one. */
+static int
+claim_given_back(const ZklSlotTaker *taker)
+{
+	int64		until = zkl_boottime_ms() + GIVING_BACK_MS;
+	int			slotno = -1;
+
+	while (slotno < 0 && zkl_boottime_ms() < until && are_some_unused())
+	{
+		zkl_wakeup_worker();
+		(void) WaitLatch(MyLatch, WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 LOOK_MS, zkl_wait_event());
+		CHECK_FOR_INTERRUPTS();
+		slotno = zkl_slot_claim(taker);
+	}
+	return slotno;
+}
+
+int
+zkl_request_claim_lock(const ZklSlotTaker *taker)
+{
+	int			slotno = zkl_slot_claim(taker);
+
+	if (slotno < 0)
+		slotno = claim_given_back(taker);
 	if (slotno < 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
@@ -208,35 +244,36 @@ zkl_request_check(ZklSlotKind kind)
 	}
 }
 
-int
-zkl_request_claim(const ZklTarget *target, ZklSlotKind kind)
+void
+zkl_request_describe(ZklSlotTaker *taker, const ZklTarget *target,
+					 ZklSlotKind kind)
 {
-	TimestampTz now = GetCurrentTimestamp();
-	Identity	who;
-	ZklSlot    *slot;
-	int			slotno;
+	ZklSlotRequest *request = &taker->request;
 
 	zkl_request_check(kind);
 	become_owner();
 	make_room_under_way();
-	identify(&who);
+	memset(taker, 0, sizeof(ZklSlotTaker));
+	identify(request);
+	taker->owner = my_owner;
+	request->kind = kind;
+	request->sibling = -1;
+	request->procno = zkl_my_procno();
+	request->pid = MyProcPid;
+	request->roleid = GetSessionUserId();
+	request->claimer = my_owner;
+	request->lost_action = zkl_lost_lock_action;
+	request->on_revoke = zkl_on_revoke;
+	strlcpy(request->path, target->path, sizeof(request->path));
+	request->dialect = target->dialect;
+	request->requested_at = GetCurrentTimestamp();
+}
 
-	slotno = kind == ZKL_KIND_LOCK ? claim_for_lock() :
-		zkl_slot_claim_own(zkl_my_procno());
-	slot = &zkl_slots[slotno];
-	slot->s_request.kind = kind;
-	slot->s_request.procno = zkl_my_procno();
-	slot->s_request.pid = MyProcPid;
-	slot->s_request.roleid = GetSessionUserId();
-	slot->s_owner = my_owner;
-	slot->s_request.claimer = my_owner;
-	slot->s_request.lost_action = zkl_lost_lock_action;
-	slot->s_request.on_revoke = zkl_on_revoke;
-	strlcpy(slot->s_request.path, target->path, sizeof(slot->s_request.path));
-	slot->s_request.dialect = target->dialect;
-	memcpy(slot->s_request.database, who.database, sizeof(slot->s_request.database));
-	memcpy(slot->s_request.usename, who.usename, sizeof(slot->s_request.usename));
-	memcpy(slot->s_request.application, who.application, sizeof(slot->s_request.application));
-	slot->s_request.requested_at = now;
-	return slotno;
+int
+zkl_request_claim(const ZklTarget *target, ZklSlotKind kind)
+{
+	ZklSlotTaker taker;
+
+	zkl_request_describe(&taker, target, kind);
+	return zkl_slot_claim_own(zkl_my_procno(), &taker);
 }

@@ -9,17 +9,25 @@
 #define ZKL_BACKEND_REQUEST_H
 
 #include "backend/target.h"
-#include "shared/slot.h"
+#include "backend/slot.h"
 
 /* Raises the error with which this server refuses all requests of a kind now. */
 extern void zkl_request_check(ZklSlotKind kind);
 
 /*
- * Claims a slot and fills in what all kinds of requests have.  Error 53400 if
- * the request is for a lock and no slot is free.  The other kinds have slots of
- * their own: one must be free.  Between this and zkl_request_submit nothing may
- * throw an error.
+ * Fills in what all kinds of requests have, and zeroes the rest.  Whatever can
+ * fail does so here, before a slot is claimed.
  */
+extern void zkl_request_describe(ZklSlotTaker *taker, const ZklTarget *target,
+								 ZklSlotKind kind);
+
+/*
+ * Claims a slot for a lock; error 53400 if none is free.  Between this and
+ * zkl_request_submit nothing may throw an error.
+ */
+extern int	zkl_request_claim_lock(const ZklSlotTaker *taker);
+
+/* The other kinds have slots of their own: one must be free. */
 extern bool zkl_request_has_own_slot(void);
 extern int	zkl_request_claim(const ZklTarget *target, ZklSlotKind kind);
 

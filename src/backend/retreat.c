@@ -26,6 +26,7 @@
 #include "backend/slot.h"
 #include "shared/compat.h"
 #include "shared/control.h"
+#include "shared/dirty.h"
 #include "shared/draining.h"
 #include "shared/wakeup.h"
 
@@ -101,6 +102,8 @@ ask(int slotno, const ZklSlot *slot, uint32 drain)
 {
 	if (slot->s_state == ZKL_SLOT_WAITING)
 		zkl_wakeup_process(slot->s_request.procno);
+	else if (slot->s_state == ZKL_SLOT_CACHED)
+		zkl_dirty_set(slotno, ZKL_WAKE_NOW);
 	else if (slot->s_state != ZKL_SLOT_GRANTED)
 		return;
 	else if (slot->s_request.dialect == ZKL_DIALECT_LATCH &&
@@ -124,6 +127,7 @@ zkl_retreat_is_left(const ZklSlot *slot)
 	{
 		case ZKL_SLOT_WAITING:
 		case ZKL_SLOT_GRANTED:
+		case ZKL_SLOT_CACHED:
 		case ZKL_SLOT_RELEASED:
 			return true;
 		case ZKL_SLOT_LOST:

@@ -20,18 +20,45 @@
 #include "shared/dirty.h"
 #include "shared/lease.h"
 #include "shared/settings.h"
+#include "shared/tally.h"
+#include "utils/timestamp.h"
 
-/* How often tries that are denied here wake the worker, to be counted */
-#define DENIALS_COUNTED_MS	100
+/* How often what sessions do without the worker wakes it, to be counted */
+#define COUNTED_MS	100
 
 /* How many slots this process released that are kept, at the most */
 static int	most_kept = 0;
 
 /* ---- the backend's steps ---- */
 
+/*
+ * What a claim and a take fill in, so that nothing is left of a holder before:
+ * all but the slot's number, its state, its serial and its znode
+ */
+static void
+fill_in(ZklSlot *slot, const ZklSlotTaker *taker)
+{
+	memcpy(&slot->s_request, &taker->request, sizeof(ZklSlotRequest));
+	slot->s_owner = taker->owner;
+	memset(&slot->s_holder, 0, sizeof(ZklSlotHolder));
+	slot->s_holder.timed_out = taker->timed_out;
+	slot->s_holder.quiet = true;
+	slot->s_holder.holds = 1;
+	memset(&slot->s_answer, 0, sizeof(ZklSlotAnswer));
+	memset(&slot->s_behind, 0, sizeof(ZklSlotBehind));
+	slot->s_behind_due = false;
+	slot->s_dsm = DSM_HANDLE_INVALID;
+	slot->s_epilogue = false;
+	slot->s_until = slot->s_keep_until = 0;
+	slot->s_signal_due = false;
+	slot->s_drain = 0;
+	slot->s_resigned = false;
+	slot->s_late = ZKL_LATE_NOT;
+}
+
 /* FREE -> CLAIMED, of a slot that no other process can claim */
 static int
-claim_free_slot(int slotno)
+claim_free_slot(int slotno, const ZklSlotTaker *taker)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 	uint32		serial;
@@ -41,23 +68,23 @@ claim_free_slot(int slotno)
 	serial = slot->s_serial + 1;
 	if (serial == 0)
 		serial = 1;				/* 0 is for "none" */
-	memset((char *) slot + offsetof(ZklSlot, s_state), 0,
-		   sizeof(ZklSlot) - offsetof(ZklSlot, s_state));
 	slot->s_serial = serial;
-	slot->s_request.sibling = -1;
+	fill_in(slot, taker);
+	memset(&slot->s_znode, 0, sizeof(ZklSlotZnode));
 	slot->s_znode.seq = -1;
-	slot->s_holder.quiet = true;
+	slot->s_cacheable = false;
+	memset(&slot->s_uncounted, 0, sizeof(ZklLockstatsCounts));
 	slot->s_state = ZKL_SLOT_CLAIMED;
 	SpinLockRelease(&slot->s_mutex);
 	return slotno;
 }
 
 int
-zkl_slot_claim(void)
+zkl_slot_claim(const ZklSlotTaker *taker)
 {
 	int			slotno = zkl_control_pop_free();
 
-	return slotno < 0 ? -1 : claim_free_slot(slotno);
+	return slotno < 0 ? -1 : claim_free_slot(slotno, taker);
 }
 
 int
@@ -76,12 +103,90 @@ zkl_slot_find_own(int procno)
 }
 
 int
-zkl_slot_claim_own(int procno)
+zkl_slot_claim_own(int procno, const ZklSlotTaker *taker)
 {
 	int			slotno = zkl_slot_find_own(procno);
 
 	Assert(slotno >= 0);
-	return claim_free_slot(slotno);
+	return claim_free_slot(slotno, taker);
+}
+
+/* ---- what the statistics have yet to count ---- */
+
+/* At most one of all sessions wakes the worker in each such time. */
+static void
+have_counted(int slotno, int64 now_ms)
+{
+	uint64		due = pg_atomic_read_u64(&zkl_control->ctl_count_due);
+
+	if (zkl_track_locks > 0)
+		zkl_dirty_set(slotno, (uint64) now_ms >= due &&
+					  pg_atomic_compare_exchange_u64(&zkl_control->ctl_count_due,
+													 &due, now_ms + COUNTED_MS) ?
+					  ZKL_WAKE_AT_LEISURE : ZKL_WAKE_LATER);
+}
+
+/* ---- cached locks ---- */
+
+static bool
+can_be_taken(const ZklSlot *slot, const ZklSlotTaker *taker)
+{
+	return slot->s_state == ZKL_SLOT_CACHED &&
+		slot->s_request.dialect == taker->request.dialect &&
+		strcmp(slot->s_request.path, taker->request.path) == 0 &&
+		zkl_lease_is_current(slot->s_answer.generation);
+}
+
+bool
+zkl_slot_take_cached(int slotno, const ZklSlotTaker *taker,
+					 int64 *token, uint32 *generation)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+	TimestampTz now = GetCurrentTimestamp();
+	int64		now_us = zkl_boottime_us();
+	bool		done;
+
+	if (zkl_slot_peek(slotno) != ZKL_SLOT_CACHED)
+		return false;
+	SpinLockAcquire(&slot->s_mutex);
+	done = can_be_taken(slot, taker);
+	if (done)
+	{
+		zkl_tally_hold(slot, &slot->s_uncounted);
+		*token = slot->s_answer.token + 1;
+		*generation = slot->s_answer.generation;
+		fill_in(slot, taker);
+		slot->s_holder.quiet = false;
+		slot->s_holder.taken = true;
+		slot->s_answer.solitary = true;
+		slot->s_answer.token = *token;
+		slot->s_answer.generation = *generation;
+		slot->s_answer.granted_at = now;
+		slot->s_answer.granted_us = now_us;
+		slot->s_state = ZKL_SLOT_GRANTED;
+	}
+	SpinLockRelease(&slot->s_mutex);
+	if (!done)
+		return false;
+	pg_atomic_fetch_add_u64(&zkl_control->ctl_cache_takes, 1);
+	have_counted(slotno, now_us / 1000);
+	return true;
+}
+
+/*
+ * Not if something has to happen between the release and the next grant, or when
+ * the znode has no token left for that grant.  Nor if all grants are logged: the
+ * worker does that, and would not see the next one.
+ */
+static bool
+can_be_cached(const ZklSlot *slot)
+{
+	return slot->s_cacheable && zkl_cache_time > 0 &&
+		zkl_log_locks != ZKL_LOG_LOCKS_ALL && slot->s_state == ZKL_SLOT_GRANTED &&
+		slot->s_holder.taken && slot->s_until == 0 && slot->s_keep_until == 0 &&
+		slot->s_dsm == DSM_HANDLE_INVALID && slot->s_late == ZKL_LATE_NOT &&
+		(slot->s_answer.token + 1) % ZKL_TOKENS_PER_ZXID != 0 &&
+		zkl_lease_is_current(slot->s_answer.generation);
 }
 
 void
@@ -107,20 +212,25 @@ zkl_slot_release(int slotno)
 	ZklSlot    *slot = &zkl_slots[slotno];
 	ZklSlotState left;
 	int64		now_us = zkl_boottime_us();
+	bool		cached;
 	bool		solitary;
 	bool		kept;
 
 	SpinLockAcquire(&slot->s_mutex);
 	left = slot->s_state;
+	cached = can_be_cached(slot);
 	if (left != ZKL_SLOT_GRANTED || !slot->s_holder.taken ||
 		zkl_slot_is_over(slot, now_us / 1000))
 		slot->s_keep_until = 0;
 	slot->s_holder.released_us = now_us;
 	kept = slot->s_keep_until != 0;
 	solitary = slot->s_answer.solitary;
-	Assert(left != ZKL_SLOT_FREE && left != ZKL_SLOT_CLAIMED);
-	slot->s_state = ZKL_SLOT_RELEASED;
+	Assert(left != ZKL_SLOT_FREE && left != ZKL_SLOT_CLAIMED &&
+		   left != ZKL_SLOT_CACHED);
+	slot->s_state = cached ? ZKL_SLOT_CACHED : ZKL_SLOT_RELEASED;
 	SpinLockRelease(&slot->s_mutex);
+	if (cached)
+		return left;
 	if (kept)
 		most_kept++;
 	zkl_dirty_set(slotno, left == ZKL_SLOT_GRANTED && solitary ?
@@ -342,7 +452,6 @@ zkl_slot_deny_try(const char *path, ZklDialect dialect, uint64 owner)
 {
 	int			slotno = zkl_by_name_find(path, dialect);
 	int64		now = zkl_boottime_ms();
-	bool		due = false;
 	bool		denied;
 	uint32		generation;
 	int64		deadline;
@@ -359,15 +468,10 @@ zkl_slot_deny_try(const char *path, ZklDialect dialect, uint64 owner)
 		slot->s_request.dialect == dialect &&
 		strcmp(slot->s_request.path, path) == 0;
 	if (denied)
-	{
-		slot->s_denials++;
-		due = now >= slot->s_denials_due;
-		if (due)
-			slot->s_denials_due = now + DENIALS_COUNTED_MS;
-	}
+		slot->s_uncounted.denials++;
 	SpinLockRelease(&slot->s_mutex);
-	if (denied && zkl_track_locks > 0)
-		zkl_dirty_set(slotno, due ? ZKL_WAKE_AT_LEISURE : ZKL_WAKE_LATER);
+	if (denied)
+		have_counted(slotno, now);
 	return denied;
 }
 

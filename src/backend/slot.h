@@ -7,19 +7,40 @@
 
 #include "shared/slot.h"
 
+/* Whose a slot becomes, and for what: all that a claim and a take fill in */
+typedef struct ZklSlotTaker
+{
+	ZklSlotRequest request;
+	uint64		owner;
+	bool		timed_out;		/* a try that is not to wait at all */
+} ZklSlotTaker;
+
 /*
- * Takes a free slot for a lock into CLAIMED, with a new serial and all other
- * fields zero, s_request.sibling -1 and s_znode.seq -1.  Returns its number, or -1 when
+ * Takes a free slot for a lock into CLAIMED, with a new serial, what the taker
+ * says, s_znode.seq -1, and all other fields zero.  Returns its number, or -1 when
  * the table is full.
  */
-extern int	zkl_slot_claim(void);
+extern int	zkl_slot_claim(const ZklSlotTaker *taker);
 
 /*
  * The same with a slot of this process's own, for the other kinds: one must be
  * free.  find_own tells which one is; -1: the worker has yet to free them.
  */
 extern int	zkl_slot_find_own(int procno);
-extern int	zkl_slot_claim_own(int procno);
+extern int	zkl_slot_claim_own(int procno, const ZklSlotTaker *taker);
+
+/*
+ * CACHED -> GRANTED, and picked up, in one step under s_mutex, if the slot is
+ * CACHED with the path and the dialect of the taker's request.  "slotno" is a
+ * guess: any slot for locks will do, and false changes nothing.  True: *token and
+ * *generation are those of the grant.  The caller then looks whether the lease
+ * of that generation is valid, as it does with any grant; if not, it releases the
+ * slot and submits a request instead.  Only locks without bounds, wanted
+ * exclusively, and of which this session has no hold may be taken so.  Cannot
+ * fail, and does not wake the worker.
+ */
+extern bool zkl_slot_take_cached(int slotno, const ZklSlotTaker *taker,
+								 int64 *token, uint32 *generation);
 
 /*
  * CLAIMED -> WAITING; sets the slot dirty, and wakes the worker unless it awaits
@@ -29,11 +50,12 @@ extern int	zkl_slot_claim_own(int procno);
 extern void zkl_slot_submit(int slotno, bool more);
 
 /*
- * Any state but FREE and CLAIMED -> RELEASED; sets the slot dirty and wakes the
- * worker, at leisure if no other session seemed to wait when the lock was
- * granted.  Returns the state that the slot left, so that a cancel learns
- * whether the grant came first.  Only flags and SetLatch: safe in a transaction
- * callback and on exit.
+ * Any state but FREE, CLAIMED and CACHED -> RELEASED; sets the slot dirty and
+ * wakes the worker, at leisure if no other session seemed to wait when the lock
+ * was granted.  But if it can be cached, GRANTED -> CACHED, and the worker need
+ * not know.  Returns the state that the slot left, so that a cancel learns
+ * whether the grant came first.  From then on the slot is not the caller's.
+ * Only flags and SetLatch: safe in a transaction callback and on exit.
  */
 extern ZklSlotState zkl_slot_release(int slotno);
 

@@ -17,6 +17,7 @@
 #include "core/actions.h"
 #include "core/batch.h"
 #include "core/batches.h"
+#include "core/cache.h"
 #include "core/contenders.h"
 #include "core/downgrade.h"
 #include "core/look.h"
@@ -39,7 +40,7 @@ static size_t
 member_bytes(const ZklRequest *r, bool create)
 {
 	return r->lock->path_length + ZKL_MAX_ZNODE_NAME + ZKL_OP_OVERHEAD +
-		(create ? r->node.data_length : 0);
+		(create ? r->node.data_length + ZKL_NODE_DATA_CACHED : 0);
 }
 
 /* Moves requests from a list of writes into the batch, while they fit. */
@@ -64,6 +65,7 @@ gather(ZklManager *m, ZklBatch *batch, const ZklList *list,
 			zkl_node_deleting(r);
 			continue;
 		}
+		zkl_cache_choose(m, r);
 		zkl_node_sent(r, batch->nmembers);
 		zkl_look_sent(m, r);
 	}
@@ -150,6 +152,8 @@ read_behind(ZklManager *m, const ZklBatch *batch)
 			(lock->foreign.unknown_from != ZKL_SEQ_NONE ||
 			 !zkl_contenders_continuous(lock)))
 			zkl_reads_want_listing(m, lock);
+		if (lock->cached != NULL)
+			zkl_reads_want_children(m, lock);
 		zkl_reads_visit(m, lock);
 		if (lock->listing.wanted || lock->directory.watch == ZKL_WATCH_WANTED)
 			zkl_reads_want(m, lock);
@@ -231,15 +235,17 @@ form_operations(ZklManager *m, const ZklBatch *batch)
 		if (i >= batch->ndeletes)
 		{
 			char	   *data = zkl_actions_text(m, r->node.data_length +
-												ZKL_NODE_DATA_TIMEOUT);
+												ZKL_NODE_DATA_TIMEOUT +
+												ZKL_NODE_DATA_CACHED);
 
 			memcpy(data, r->node.data, r->node.data_length);
 			op->kind = ZKL_MULTI_CREATE;
 			op->data = data;
-			op->data_length = zkl_dialect_marks(r->lock->dialect) ?
-				zkl_node_data_timeout(data, r->node.data_length,
-									  m->session.timeout_ms) :
-				r->node.data_length;
+			op->data_length = r->node.data_length;
+			if (zkl_dialect_marks(r->lock->dialect))
+				op->data_length = zkl_node_data_timeout(data, op->data_length,
+														m->session.timeout_ms);
+			op->data_length = zkl_cache_mark(r, data, op->data_length);
 		}
 	}
 	for (; i < batch->nmembers; i++)

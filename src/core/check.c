@@ -22,7 +22,8 @@ check_request(const ZklManager *m, const ZklRequest *r)
 
 	if (r->demand == ZKL_DEMAND_UNUSED)
 		return r->node.state == ZKL_NODE_NONE && !queued && !writes &&
-			!downgrading && !trying &&
+			!downgrading && !trying && !zkl_linked(&r->cache.link) &&
+			!zkl_linked(&r->cache.to_unmark) &&
 			!zkl_linked(&r->all) && !zkl_linked(&r->look.unwatched) &&
 			!zkl_linked(&r->look.unseen) &&
 			!zkl_linked(&r->node.by_uuid) && !zkl_is_kept(r) &&
@@ -88,6 +89,63 @@ check_request(const ZklManager *m, const ZklRequest *r)
 		!r->lock->drain.wanted)
 		return "a request is parked for nothing";
 	return NULL;
+}
+
+static bool
+is_unmarking(const ZklManager *m, const ZklRequest *r)
+{
+	uint32_t	i;
+
+	for (i = 0; i < m->operations.n; i++)
+	{
+		const ZklOp *op = &m->operations.all[i];
+
+		if (op->kind == ZKL_OP_UNMARK && op->request == r &&
+			op->submitted == r->submitted)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * A mark says that a lock may be cached: it is so, or is to become so, or the mark
+ * or the node is about to go.  And while it may be cached, each new contender
+ * comes to light.
+ */
+static const char *
+check_cache(const ZklManager *m, const ZklRequest *r)
+{
+	bool		watched = r->lock->listing.watch != ZKL_WATCH_NONE ||
+	r->lock->listing.sent || r->lock->listing.wanted ||
+	m->connection.state != ZKL_CONNECTION_READY;
+
+	if ((r->cache.state != ZKL_CACHE_NONE) != zkl_linked(&r->cache.link) ||
+		(r->cache.state != ZKL_CACHE_NONE) != (r->lock->cached == r))
+		return "a lock that may be cached is not known as such";
+	if (r->cache.writing && m->connection.state != ZKL_CONNECTION_DOWN &&
+		!is_unmarking(m, r))
+		return "an answer is awaited that cannot come";
+	switch (r->cache.state)
+	{
+		case ZKL_CACHE_HOPED:
+			return !r->cache.marked ? "a lock may be cached without a mark" :
+				r->node.state == ZKL_NODE_EXISTS && !watched ?
+				"no watch tells whether a lock may be cached" : NULL;
+		case ZKL_CACHE_CACHEABLE:
+			return !r->cache.marked || r->demand != ZKL_DEMAND_GRANTED ||
+				r->broken || zkl_is_kept(r) || r->lock->requests.n != 1 ||
+				r->node.mode != ZKL_EXCLUSIVE ||
+				r->downgrade.state != ZKL_DOWNGRADE_NONE ||
+				r->lock->listing.watch != ZKL_WATCH_ARMED ?
+				"a lock may be cached that others want, or may want unseen" :
+				NULL;
+		default:
+			return r->cache.marked && r->node.state == ZKL_NODE_EXISTS &&
+				!r->cache.writing && !zkl_linked(&r->cache.to_unmark) &&
+				r->look.watch == ZKL_WATCH_ARMED && !r->broken &&
+				r->downgrade.state == ZKL_DOWNGRADE_NONE ?
+				"a mark stays on a lock that is not cached" : NULL;
+	}
 }
 
 static const char *
@@ -280,6 +338,8 @@ zkl_check_all(const ZklManager *m)
 		const ZklRequest *r = &m->requests.all[i];
 
 		why = check_request(m, r);
+		if (why == NULL && r->demand != ZKL_DEMAND_UNUSED)
+			why = check_cache(m, r);
 		if (r->demand == ZKL_DEMAND_WAITING || r->demand == ZKL_DEMAND_GRANTED)
 			live++;
 		queued += zkl_linked(&r->place.link);

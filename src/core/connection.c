@@ -8,6 +8,7 @@
  */
 #include "core/batch_reply.h"
 #include "core/batches.h"
+#include "core/cache.h"
 #include "core/connection.h"
 #include "core/contenders.h"
 #include "core/downgrade.h"
@@ -21,6 +22,7 @@
 #include "core/probe.h"
 #include "core/publication.h"
 #include "core/reads.h"
+#include "core/recall.h"
 #include "core/request.h"
 #include "core/search.h"
 #include "core/session.h"
@@ -78,6 +80,8 @@ zkl_connection_down(ZklManager *m)
 	ZklLink    *link,
 			   *after;
 
+	zkl_recall_all(m);
+	zkl_cache_disconnected(m);
 	zkl_session_disconnected(m);
 	zkl_janitor_disconnected(m);
 	zkl_batch_reply_lost(m);

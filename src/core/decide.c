@@ -168,8 +168,8 @@ waits_for_own(const ZklLock *lock, const ZklRequest *r)
 
 /*
  * Denies each try that timed out and surely has a contender ahead: a local
- * one, or a foreign one under a watch of this connection.  Returns whether
- * there was such a try.
+ * one, or a foreign one under a watch of this connection, unless that may be
+ * cached.  Returns whether there was such a try.
  */
 static bool
 deny_timed_out(ZklManager *m, ZklLock *lock)
@@ -187,7 +187,7 @@ deny_timed_out(ZklManager *m, ZklLock *lock)
 		if (r->demand != ZKL_DEMAND_WAITING || !r->timed_out)
 			continue;
 		if (waits_for_own(lock, r) ||
-			(lock->ahead.watch == ZKL_WATCH_ARMED &&
+			(lock->ahead.watch == ZKL_WATCH_ARMED && !lock->ahead.cached &&
 			 lock->ahead.contender.seq <= r->node.seq &&
 			 zkl_mode_conflicts(lock->ahead.contender.mode, r->mode)))
 		{

@@ -7,11 +7,13 @@
  */
 #include <string.h>
 
+#include "core/cache.h"
 #include "core/contenders.h"
 #include "core/downgrade_reply.h"
 #include "core/listing.h"
 #include "core/lock.h"
 #include "core/node.h"
+#include "core/recall.h"
 #include "core/request.h"
 
 /* Settles what was unsettled about a listed node of ours. */
@@ -77,12 +79,16 @@ void
 zkl_listing_take(ZklManager *m, ZklLock *lock, uint64_t order,
 				 const ZklReply *reply)
 {
-	size_t		i;
+	size_t		others,
+				i;
 
 	zkl_contenders_begin(m, lock, reply);
 	for (i = 0; i < reply->nchildren; i++)
 		note_child(m, lock, order, reply->children[i]);
+	others = lock->foreign.n;
 	settle_unseen(m, lock, order);
 	zkl_contenders_end(m, lock, order);
+	if (zkl_cache_listed(m, lock, order, others))
+		zkl_recall_lock(m, lock, ZKL_RECALL_WANTED);
 	zkl_lock_touch(m, lock);
 }

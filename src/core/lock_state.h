@@ -180,6 +180,26 @@ typedef struct ZklLook
 	ZklLink		unseen;			/* in m->looks.unseen, by unseen_since */
 } ZklLook;
 
+typedef enum ZklCacheState
+{
+	ZKL_CACHE_NONE = 0,
+	ZKL_CACHE_HOPED,			/* its node is created with the mark */
+	ZKL_CACHE_CACHEABLE			/* the slot says whether it is cached */
+} ZklCacheState;
+
+/* Whether the lock may stay here after its release; see cache.c */
+typedef struct ZklCache
+{
+	ZklCacheState state;
+	bool		clear;			/* HOPED: no other contender is listed */
+	bool		contended;		/* it was recalled for somebody */
+	bool		marked;			/* its node says that it may be cached */
+	bool		writing;		/* the mark is being taken away */
+	int64_t		due;			/* CACHEABLE: the next look whether it is used */
+	ZklLink		link;			/* in m->cache.hoped or cacheable, by due */
+	ZklLink		to_unmark;		/* in m->cache.to_unmark */
+} ZklCache;
+
 struct ZklRequest
 {
 	uint32_t	id;
@@ -192,6 +212,7 @@ struct ZklRequest
 	int64_t		token;
 	bool		timed_out;		/* deny it unless it can be granted now */
 	bool		together;		/* to be told once it is blocked */
+	bool		plain;			/* may be cached */
 	bool		broken;			/* GRANTED, but lost to its holder: an
 								 * operator broke it, or it cannot be read;
 								 * the node stays until the release */
@@ -206,6 +227,7 @@ struct ZklRequest
 	ZklDowngrade downgrade;
 	uint32_t	attempts;		/* failed because parents were missing */
 	ZklAsked	asked;
+	ZklCache	cache;
 	ZklLook		look;
 	ZklNode		node;			/* last: not all of its data is cleared */
 };
@@ -275,6 +297,7 @@ typedef struct ZklAhead
 	char	   *name;
 	uint64_t	order;			/* of the get that sets the watch */
 	bool		plain;			/* a zklock writer that is not downgrading */
+	bool		cached;			/* by its server, perhaps: the mark says so */
 } ZklAhead;
 
 /* The listings of the directory */
@@ -294,6 +317,8 @@ typedef struct ZklTries
 	ZklList		all;
 	bool		sent;			/* the look */
 	bool		stale;			/* the sync ahead of its listing was refused */
+	uint64_t	until;			/* submitted: those until then wait for what
+								 * the node in their way says */
 } ZklTries;
 
 /* The directory, if it has to be made */
@@ -324,6 +349,7 @@ struct ZklLock
 	uint32_t	pins;			/* operations under way that refer to it */
 
 	ZklLockRequests requests;
+	ZklRequest *cached;			/* HOPED or CACHEABLE; NULL: none */
 	ZklQueue	queue;
 	ZklForeign	foreign;
 	ZklBase		base;

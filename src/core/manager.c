@@ -12,6 +12,7 @@
 #include "core/batch.h"
 #include "core/batch_reply.h"
 #include "core/batches.h"
+#include "core/cache.h"
 #include "core/check.h"
 #include "core/connection.h"
 #include "core/contenders.h"
@@ -31,6 +32,7 @@
 #include "core/publication.h"
 #include "core/reads.h"
 #include "core/reads_reply.h"
+#include "core/recall.h"
 #include "core/release.h"
 #include "core/request.h"
 #include "core/restore.h"
@@ -68,6 +70,7 @@ zkl_manager_create(const ZklConfig *config)
 	zkl_reads_init(m);
 	zkl_waits_init_all(m);
 	zkl_publication_init_all(m);
+	zkl_cache_init_all(m);
 	zkl_search_init_all(m);
 	zkl_list_init(&m->kept);
 	return m;
@@ -136,6 +139,8 @@ zkl_manager_submit(ZklManager *m, int64_t now, uint32_t request,
 		zkl_trace_submit(m, request, demand);
 	m->now = now;
 	zkl_release_due(m);
+	zkl_recall_lock(m, zkl_lock_get(m, demand->name, demand->dialect),
+					ZKL_RECALL_DEMANDED);
 	r = zkl_request_begin(m, request, demand);
 	zkl_pace_submitted(m);
 
@@ -180,11 +185,18 @@ zkl_manager_knows(const ZklManager *m, uint32_t request)
 	return m->requests.all[request].demand != ZKL_DEMAND_UNUSED;
 }
 
+bool
+zkl_manager_caches(const ZklManager *m, uint32_t request)
+{
+	return m->requests.all[request].cache.state == ZKL_CACHE_CACHEABLE;
+}
+
 void
 zkl_manager_release(ZklManager *m, int64_t now, uint32_t request,
 					const ZklEnd *end)
 {
 	m->now = now;
+	zkl_recall_request(m, &m->requests.all[request], ZKL_RECALL_OVER);
 	zkl_release_take(m, request, end);
 }
 
@@ -192,7 +204,19 @@ void
 zkl_manager_overdue(ZklManager *m, int64_t now, uint32_t request)
 {
 	m->now = now;
+	zkl_recall_request(m, &m->requests.all[request], ZKL_RECALL_OVER);
 	zkl_release_overdue(m, request);
+}
+
+void
+zkl_manager_cache(ZklManager *m, int64_t now, int64_t time)
+{
+	m->now = now;
+	if (m->config.recall == NULL)
+		return;
+	zkl_cache_set_time(m, time);
+	if (time == 0)
+		zkl_recall_all(m);
 }
 
 void
@@ -306,6 +330,19 @@ zkl_manager_session_lost(ZklManager *m, int64_t now)
 	zkl_connection_session_lost(m);
 }
 
+/* A wait is published with all that its owner holds. */
+static void
+look_at_waits(ZklManager *m)
+{
+	ZklRequest *r;
+
+	while ((r = zkl_waits_next(m)) != NULL)
+	{
+		zkl_recall_owners(m, r->ring.owner, r->wait.behind, r->wait.nbehind);
+		zkl_waits_look(m, r);
+	}
+}
+
 void
 zkl_manager_flush(ZklManager *m, int64_t now)
 {
@@ -313,6 +350,7 @@ zkl_manager_flush(ZklManager *m, int64_t now)
 
 	m->now = now;
 	zkl_release_due(m);
+	zkl_recall_idle(m);
 	heed_lapse(m);
 	zkl_session_lease_verify(m);
 	while (m->connection.state == ZKL_CONNECTION_READY &&
@@ -320,14 +358,16 @@ zkl_manager_flush(ZklManager *m, int64_t now)
 		   (lock = zkl_lock_next_touched(m)) != NULL)
 		zkl_decide_lock(m, lock);
 	zkl_pace_decided(m);
-	zkl_waits_look(m);
+	look_at_waits(m);
 	zkl_batch_send(m);
+	zkl_cache_send(m);
 	zkl_reads_send(m);
 	zkl_look_send(m);
 	zkl_session_lease_send(m);
 	zkl_janitor_send(m);
 	zkl_search_send(m);
 	zkl_publication_send(m);
+	zkl_cache_offer(m);
 	if (zkl_trace_is_on(m))
 		zkl_trace_actions(m);
 }
@@ -347,7 +387,8 @@ zkl_manager_timer(const ZklManager *m)
 	return earlier(earlier(earlier(zkl_batch_timer(m), zkl_janitor_timer(m)),
 						   earlier(zkl_session_lease_timer(m),
 								   zkl_keep_timer(m))),
-				   earlier(zkl_waits_timer(m), zkl_publication_timer(m)));
+				   earlier(earlier(zkl_waits_timer(m), zkl_publication_timer(m)),
+						   zkl_cache_timer(m)));
 }
 
 uint32_t
@@ -431,6 +472,7 @@ zkl_manager_counters(const ZklManager *m, ZklCounters *counters)
 	counters->checks = m->search.n;
 	counters->given_up = m->search.given_up;
 	counters->unpublished = m->waits.unpublished;
+	counters->recalls = m->cache.recalls;
 }
 
 const char *

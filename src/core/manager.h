@@ -39,6 +39,35 @@ typedef struct ZklMemory
 	void	   *context;
 } ZklMemory;
 
+typedef enum ZklRecalledState
+{
+	ZKL_RECALLED_HELD,
+	ZKL_RECALLED_CACHED,		/* released, by a session that left it cached */
+	ZKL_RECALLED_ENDED			/* released as any lock, or lost: the host is
+								 * about to tell */
+} ZklRecalledState;
+
+/* What a recall finds; strings live until the next event */
+typedef struct ZklRecalled
+{
+	ZklRecalledState state;
+	uint64_t	owner;			/* the last one */
+	int32_t		pid;
+	int64_t		token;
+	int64_t		released_at;	/* CACHED: in us */
+	const char *data;			/* for the znode, of that owner */
+	size_t		data_length;
+} ZklRecalled;
+
+/*
+ * Ends that a request may be cached, in one step: from then on no session takes
+ * its lock without asking.  CACHED becomes released, without another event.  If
+ * "idle_since" is not 0, that happens only to a request that is CACHED since then
+ * or longer: else the result is false, and *found only tells.
+ */
+typedef bool (*ZklRecall) (void *host, uint32_t request, int64_t idle_since,
+						   ZklRecalled *found);
+
 typedef struct ZklConfig
 {
 	const char *root;			/* such as /zklock */
@@ -50,6 +79,8 @@ typedef struct ZklConfig
 	uint32_t	batch_operations;	/* the largest batch: 2 .. 4096 */
 	uint32_t	batch_bytes;
 	uint64_t	uuid_base;		/* random: never the same for two managers */
+	ZklRecall	recall;			/* NULL: no lock is ever cached */
+	void	   *host;			/* for that */
 	ZklMemory	memory;
 } ZklConfig;
 
@@ -67,6 +98,8 @@ typedef struct ZklDemand
 	bool		timed_out;		/* deny unless it can be granted at once */
 	bool		together;		/* say so (BLOCKED) if it has to wait for
 								 * others; not in dialect PERMIT */
+	bool		plain;			/* a lock without bounds, for one session
+								 * after the other: it may be cached */
 	uint32_t	max;			/* dialect PERMIT: how many there may be */
 	int32_t		pid;			/* of the owner, for other servers to show */
 	int64_t		patience;		/* in µs, at least ZKL_MIN_PATIENCE: a wait
@@ -173,6 +206,7 @@ typedef enum ZklActionKind
 	ZKL_ACTION_CHAIN,			/* record the heartbeats' numbers, first */
 	ZKL_ACTION_ZNODE,			/* record a request's znode, first */
 	ZKL_ACTION_GRANT,
+	ZKL_ACTION_CACHEABLE,		/* its releases may leave it cached */
 	ZKL_ACTION_BLOCKED,			/* it waits for others; once per request */
 	ZKL_ACTION_DENY,
 	ZKL_ACTION_FAIL,
@@ -299,7 +333,13 @@ typedef struct ZklCounters
 	uint64_t	checks;			/* for deadlocks */
 	uint64_t	given_up;		/* checks that found too much to decide */
 	uint64_t	unpublished;	/* waits of owners that hold too much */
+	uint64_t	recalls;
 } ZklCounters;
+
+#ifndef ZKL_TOKENS_PER_ZXID
+#define ZKL_TOKENS_PER_ZXID	4096	/* tokens that a znode shares with the
+									 * others of its transaction */
+#endif
 
 extern ZklManager *zkl_manager_create(const ZklConfig *config);
 
@@ -308,7 +348,8 @@ extern void zkl_manager_destroy(ZklManager *m);
 
 /*
  * After a restart, before anything else: takes over the session to come back
- * to (id 0: none), what the last CHAIN recorded, and then all slots. "read"
+ * to (id 0: none), what the last CHAIN recorded, and then all slots, none of which
+ * may be cached any more.  "read"
  * is called several times for each slot; if a backend changes one meanwhile,
  * that is taken into account, or comes as an event later.
  */
@@ -319,6 +360,12 @@ extern void zkl_manager_restore(ZklManager *m, int64_t now, ZklReadSlot read,
 
 /* Whether the manager has a request of this number. */
 extern bool zkl_manager_knows(const ZklManager *m, uint32_t request);
+
+/*
+ * Whether it may be cached: if what the host did meanwhile has led to a recall,
+ * CACHEABLE must not be carried out any more.
+ */
+extern bool zkl_manager_caches(const ZklManager *m, uint32_t request);
 
 /* ---- events from backends ---- */
 
@@ -358,6 +405,12 @@ extern void zkl_manager_overdue(ZklManager *m, int64_t now, uint32_t request);
 extern void zkl_manager_behind(ZklManager *m, int64_t now, uint32_t request,
 							   int64_t seen_at, const uint64_t *owners,
 							   size_t n);
+
+/*
+ * For how long, in us, an unused lock stays cached; 0: nothing is cached, and what
+ * is cached is recalled.  At first 0.
+ */
+extern void zkl_manager_cache(ZklManager *m, int64_t now, int64_t time);
 
 /* ---- events from ZooKeeper ---- */
 

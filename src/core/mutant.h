@@ -68,7 +68,23 @@
 	X(OWN_CONTENDER_BLOCKS, "a session waits for its own hold") \
 	X(STALE_BEHIND, "a wait in PostgreSQL counts although it is over") \
 	X(PUBLICATION_OUTLIVES, "a publication stays when its wait is over") \
-	X(GRANTED_STILL_WAITS, "a holder waits for those behind it")
+	X(GRANTED_STILL_WAITS, "a holder waits for those behind it") \
+	X(RECALL_LOST, "a change of the children does not recall a lock that may be cached") \
+	X(OWNER_AT_DEMANDS_ONLY, "only a demand of the same server makes a recall tell the owner") \
+	X(OWNER_BEFORE_CLEAR, "a recall reads the owner before it ends that the lock can be taken") \
+	X(CACHED_HOLDS_UNKNOWN, "a long wait is published without the cached locks that its owner has taken") \
+	X(TOKEN_NOT_TOLD, "a recall does not tell the token") \
+	X(TAKE_PAST_LEASE, "a cached lock is taken after the lease has ended") \
+	X(TAKE_SAME_TOKEN, "a take has the token of the holder before") \
+	X(TAKE_TOO_OFTEN, "a lock is cached although its znode has no token left") \
+	X(TAKE_QUIET, "the quiet of a holder before stays at the take") \
+	X(RELEASE_FORGETS_BOUND, "a lock that is to be kept is cached") \
+	X(CACHED_UNWATCHED, "a lock is cached without a watch on its directory") \
+	X(CACHED_BEFORE_OTHERS, "a lock is cached although a contender stands behind it") \
+	X(LOST_WHILE_CACHED, "a lock that is lost while it is cached can still be taken") \
+	X(MARK_STAYS, "the mark is not taken away when a lock is cached no longer") \
+	X(TRY_IGNORES_MARK, "a try takes a cached lock of another server for a held one") \
+	X(CACHED_RESTORED_HELD, "a restarted worker takes cached locks for held ones")
 
 #ifdef ZKL_MUTANTS
 #define ZKL_MUTANT_ENUM(name, text) ZKL_MUTANT_##name,

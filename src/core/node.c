@@ -34,9 +34,15 @@ zkl_node_init(ZklRequest *r, const ZklDemand *demand)
 {
 	r->node.mode = demand->mode;
 	r->node.seq = -1;
-	r->node.data_length = demand->data_length < ZKL_MAX_NODE_DATA ?
-		demand->data_length : ZKL_MAX_NODE_DATA;
-	memcpy(r->node.data, demand->data, r->node.data_length);
+	zkl_node_set_data(r, demand->data, demand->data_length);
+}
+
+void
+zkl_node_set_data(ZklRequest *r, const char *data, size_t length)
+{
+	r->node.data_length = length < ZKL_MAX_NODE_DATA ?
+		length : ZKL_MAX_NODE_DATA;
+	memcpy(r->node.data, data, r->node.data_length);
 }
 
 static ZklList *

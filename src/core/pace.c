@@ -37,7 +37,7 @@
 bool
 zkl_pace_is_solitary(const ZklRequest *r)
 {
-	return r->node.alone && r->lock->foreign.n == 0 &&
+	return r->node.alone && !r->cache.contended && r->lock->foreign.n == 0 &&
 		r->lock->foreign.unknown_from == ZKL_SEQ_NONE;
 }
 

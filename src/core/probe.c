@@ -17,10 +17,12 @@
  * may still do so, but no longer than the lease lasts, and after that no try
  * is denied (ZOOKEEPER-1675, and "sync" in ZooKeeper's programmer's guide).
  */
+#include "core/actions.h"
 #include "core/batches.h"
 #include "core/contenders.h"
 #include "core/janitor.h"
 #include "core/node.h"
+#include "core/operations.h"
 #include "core/probe.h"
 #include "core/reads.h"
 #include "core/request.h"
@@ -97,35 +99,93 @@ is_in_the_way(ZklManager *m, const ZklLock *lock, const char *child,
 		r->demand == ZKL_DEMAND_GRANTED;
 }
 
-/* What the listing puts in the way of a shared and of an exclusive try */
+/* Only its data tells whether it is a lock that is held. */
+static bool
+is_another_servers(const ZklManager *m, const ZklLock *lock, const char *child)
+{
+	ZklLockMode mode;
+	ZklSeq		seq;
+	bool		has_uuid;
+	ZklUuid		uuid;
+
+	return zkl_znode_parse(lock->dialect, child, &mode, &seq, &has_uuid,
+						   &uuid) &&
+		has_uuid && zkl_uuid_is_zklock(&uuid) &&
+		zkl_node_find(m, &uuid) == NULL && zkl_dialect_marks(lock->dialect);
+}
+
+/* What a listing puts in the way of tries */
+typedef struct InTheWay
+{
+	size_t		n;				/* contenders */
+	size_t		nexclusive;		/* of these */
+	const char *exclusive;		/* one of them, of another zklock server;
+								 * NULL: there is none */
+} InTheWay;
+
 static void
 find_conflicts(ZklManager *m, const ZklLock *lock, const ZklReply *reply,
-			   bool *conflicts)
+			   InTheWay *found)
 {
 	size_t		i;
 
-	conflicts[ZKL_SHARED] = conflicts[ZKL_EXCLUSIVE] = false;
+	found->n = found->nexclusive = 0;
+	found->exclusive = NULL;
 	for (i = 0; i < reply->nchildren; i++)
 	{
 		ZklLockMode mode;
 
 		if (!is_in_the_way(m, lock, reply->children[i], &mode))
 			continue;
-		conflicts[ZKL_EXCLUSIVE] = true;
-		conflicts[ZKL_SHARED] |= mode == ZKL_EXCLUSIVE;
+		found->n++;
+		if (mode != ZKL_EXCLUSIVE)
+			continue;
+		found->nexclusive++;
+		if (is_another_servers(m, lock, reply->children[i]))
+			found->exclusive = reply->children[i];
 	}
+}
+
+/*
+ * Whether the only contender in the way may be a lock that its server has cached.
+ * If there are more, somebody has the lock or stands before the try.
+ */
+static bool
+may_be_cached(const InTheWay *found, ZklLockMode mode)
+{
+	return found->exclusive != NULL && found->nexclusive == 1 &&
+		(mode == ZKL_SHARED || found->n == 1) && !ZKL_MUTANT(TRY_IGNORES_MARK);
+}
+
+static void
+answer_try(ZklManager *m, ZklRequest *r, bool conflict)
+{
+	zkl_tries_remove(r);
+	if (conflict && !r->lock->tries.stale && may_deny(m))
+		zkl_request_deny(m, r);
+	else
+		zkl_request_create(m, r);
+}
+
+static void
+read_mark(ZklManager *m, ZklLock *lock, const ZklOp *op, const char *name)
+{
+	zkl_tries_wait_for_mark(lock, op->submitted);
+	zkl_operations_send(m, ZKL_OP_PROBE_MARK, lock, NULL, ZKL_SEND_GET,
+						zkl_actions_join(m, lock->path, "/", name));
 }
 
 void
 zkl_probe_reply(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 {
 	ZklLock    *lock = op->lock;
-	bool		conflicts[2];
+	InTheWay	found;
+	bool		left = false;
 	ZklLink    *link,
 			   *after;
 
 	zkl_tries_look_over(lock);
-	find_conflicts(m, lock, reply, conflicts);
+	find_conflicts(m, lock, reply, &found);
 	zkl_foreach(link, after, &lock->tries.all)
 	{
 		ZklRequest *r = zkl_container(ZklRequest, trying, link);
@@ -133,14 +193,41 @@ zkl_probe_reply(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 		if (r->submitted > op->submitted)
 		{
 			zkl_reads_want(m, lock);
+			break;
+		}
+		if (reply->rc == ZKL_RC_OK && may_be_cached(&found, r->mode))
+			left = true;
+		else
+			answer_try(m, r, reply->rc == ZKL_RC_OK &&
+					   (r->mode == ZKL_EXCLUSIVE ? found.n : found.nexclusive) > 0);
+	}
+	if (left)
+		read_mark(m, lock, op, found.exclusive);
+}
+
+/*
+ * If its lock may be cached, the try takes a place in the queue, where it learns
+ * whether a session has the lock: then the mark goes, and the node stays.
+ */
+void
+zkl_probe_mark_read(ZklManager *m, ZklLock *lock, const ZklReply *reply)
+{
+	bool		conflict = reply->rc == ZKL_RC_OK &&
+	!zkl_node_data_is_cached(reply->data, reply->data_length);
+	ZklLink    *link,
+			   *after;
+
+	zkl_tries_look_over(lock);
+	zkl_foreach(link, after, &lock->tries.all)
+	{
+		ZklRequest *r = zkl_container(ZklRequest, trying, link);
+
+		if (r->submitted > lock->tries.until)
+		{
+			zkl_reads_want(m, lock);
 			return;
 		}
-		zkl_tries_remove(r);
-		if (reply->rc == ZKL_RC_OK && !lock->tries.stale &&
-			conflicts[r->mode] && may_deny(m))
-			zkl_request_deny(m, r);
-		else
-			zkl_request_create(m, r);
+		answer_try(m, r, conflict);
 	}
 }
 

@@ -20,4 +20,8 @@ extern void zkl_probe_reply(ZklManager *m, const ZklOp *op,
 /* No look under way will be answered. */
 extern void zkl_probe_disconnected(ZklManager *m, ZklLock *lock);
 
+/* The only node in the way of tries was read. */
+extern void zkl_probe_mark_read(ZklManager *m, ZklLock *lock,
+								const ZklReply *reply);
+
 #endif							/* ZKL_CORE_PROBE_H */

@@ -158,10 +158,11 @@ zkl_reads_unwatch_ahead(ZklManager *m, ZklLock *lock)
 }
 
 void
-zkl_reads_ahead_watched(ZklManager *m, ZklLock *lock, bool plain)
+zkl_reads_ahead_watched(ZklManager *m, ZklLock *lock, bool plain, bool cached)
 {
 	zkl_reads_set_watch(m, &lock->ahead.watch, ZKL_WATCH_ARMED);
 	lock->ahead.plain = plain && lock->ahead.contender.zklock;
+	lock->ahead.cached = cached && lock->ahead.contender.zklock;
 }
 
 /* ---- the watch on the directory ---- */

@@ -41,7 +41,8 @@ extern void zkl_reads_want_children(ZklManager *m, ZklLock *lock);
 extern void zkl_reads_watch_ahead(ZklManager *m, ZklLock *lock, size_t i);
 
 /* That watch is set.  plain: the contender is not downgrading. */
-extern void zkl_reads_ahead_watched(ZklManager *m, ZklLock *lock, bool plain);
+extern void zkl_reads_ahead_watched(ZklManager *m, ZklLock *lock, bool plain,
+									bool cached);
 
 /* Watches the directory; the answer to the get that sets the watch */
 extern void zkl_reads_watch_directory(ZklManager *m, ZklLock *lock);

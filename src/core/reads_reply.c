@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/actions.h"
+#include "core/cache.h"
 #include "core/contenders.h"
 #include "core/downgrade.h"
 #include "core/drain.h"
@@ -24,6 +25,7 @@
 #include "core/publication.h"
 #include "core/reads.h"
 #include "core/reads_reply.h"
+#include "core/recall.h"
 #include "core/request.h"
 #include "core/search.h"
 #include "core/session.h"
@@ -45,6 +47,7 @@ listing_refused(ZklManager *m, ZklLock *lock, int32_t rc)
 			   *after;
 	bool		unsettled = false;
 
+	zkl_recall_lock(m, lock, ZKL_RECALL_OVER);
 	zkl_foreach(link, after, &lock->requests.all)
 	{
 		ZklRequest *r = zkl_container(ZklRequest, all, link);
@@ -102,7 +105,9 @@ watched_ahead(ZklManager *m, ZklLock *lock, const ZklOp *op,
 												   lock->ahead.name));
 		downgrading = zkl_node_data_downgrading(reply->data,
 												reply->data_length);
-		zkl_reads_ahead_watched(m, lock, !downgrading);
+		zkl_reads_ahead_watched(m, lock, !downgrading,
+								zkl_node_data_is_cached(reply->data,
+														reply->data_length));
 		return;
 	}
 	zkl_reads_set_watch(m, &lock->ahead.watch, ZKL_WATCH_NONE);
@@ -128,14 +133,18 @@ heed_mark(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 		return;
 	if (zkl_mark_breaks(r, reply))
 	{
+		zkl_recall_request(m, r, ZKL_RECALL_WANTED);
 		if (r->demand == ZKL_DEMAND_GRANTED)
 			zkl_loss_break(m, r, ZKL_FAILURE_BROKEN);
-		else
+		else if (r->demand == ZKL_DEMAND_WAITING)
 			zkl_request_again(m, r);
 	}
 	else if (zkl_node_data_revoking(reply->data, reply->data_length, asker,
 									sizeof(asker)))
+	{
+		zkl_recall_request(m, r, ZKL_RECALL_WANTED);
 		zkl_mark_revoke(m, r, reply->stat.mzxid, asker);
+	}
 }
 
 static void
@@ -148,6 +157,8 @@ watched_own(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 	{
 		zkl_node_set_version(r, reply->stat.version);
 		heed_mark(m, r, reply);
+		if (zkl_cache_read(m, r, reply))
+			zkl_recall_request(m, r, ZKL_RECALL_OVER);
 		if (r->node.state == ZKL_NODE_EXISTS && r->demand == ZKL_DEMAND_GRANTED)
 			zkl_downgrade_want(m, r);
 	}
@@ -165,6 +176,7 @@ watched_own(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 		zkl_session_lease_doubt(m, r);
 		if (r->demand == ZKL_DEMAND_WAITING)
 			zkl_node_set_czxid(r, 0);
+		zkl_recall_request(m, r, ZKL_RECALL_OVER);
 		if (reply->rc == ZKL_RC_NOAUTH && r->demand == ZKL_DEMAND_GRANTED)
 			zkl_loss_break(m, r, ZKL_FAILURE_UNREADABLE);
 	}
@@ -237,6 +249,13 @@ zkl_reads_reply_take(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 		case ZKL_OP_PROBE:
 			zkl_probe_reply(m, op, reply);
 			break;
+		case ZKL_OP_PROBE_MARK:
+			zkl_probe_mark_read(m, op->lock, reply);
+			break;
+		case ZKL_OP_UNMARK:
+			if (same)
+				zkl_cache_written(m, op->request, reply);
+			break;
 		case ZKL_OP_WATCH_AHEAD:
 			watched_ahead(m, op->lock, op, reply);
 			break;
@@ -277,6 +296,8 @@ directory_event(ZklManager *m, ZklLock *lock, ZklEventKind kind)
 		zkl_reads_set_watch(m, &lock->listing.watch, ZKL_WATCH_NONE);
 		zkl_lock_touch(m, lock);
 	}
+	if (zkl_cache_directory_event(m, lock))
+		zkl_recall_lock(m, lock, ZKL_RECALL_WANTED);
 	if (kind == ZKL_EVENT_CHILDREN)
 	{
 		zkl_drain_again(lock);

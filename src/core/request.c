@@ -10,8 +10,10 @@
 #include <string.h>
 
 #include "core/actions.h"
+#include "core/cache.h"
 #include "core/downgrade.h"
 #include "core/drain.h"
+#include "core/heat.h"
 #include "core/keep.h"
 #include "core/lock.h"
 #include "core/loss.h"
@@ -60,6 +62,9 @@ zkl_request_begin(ZklManager *m, uint32_t id, const ZklDemand *demand)
 	zkl_siblings_init(r, demand->owner);
 	zkl_waits_init(m, r, demand);
 	zkl_node_init(r, demand);
+	r->plain = demand->plain && demand->mode == ZKL_EXCLUSIVE &&
+		demand->sibling < 0 && demand->dialect < ZKL_LOCK_DIALECTS;
+	zkl_heat_demanded(m, r);
 
 	if (demand->sibling >= 0 &&
 		(uint32_t) demand->sibling < m->config.max_requests)
@@ -146,6 +151,7 @@ end_demand(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 		return;
 	m->requests.nlive--;
 	stop_waiting(r);
+	zkl_cache_forget(m, r);
 	zkl_siblings_lean(r, NULL);
 	switch (r->node.state)
 	{
@@ -219,6 +225,7 @@ void
 zkl_request_gone(ZklManager *m, ZklRequest *r)
 {
 	zkl_node_gone(r);
+	zkl_cache_forget(m, r);
 	zkl_look_forget(m, r);
 	if (r->node.again && r->demand == ZKL_DEMAND_WAITING)
 		zkl_request_create(m, r);
@@ -266,11 +273,26 @@ zkl_request_grant(ZklManager *m, ZklRequest *r)
 		zkl_look_token(m, r);
 		return false;
 	}
-	r->token = r->node.czxid * 4096 + r->node.index;
+	r->token = r->node.czxid * ZKL_TOKENS_PER_ZXID + r->node.index;
 	zkl_lock_hold(m, r->lock, r);
 	tell_grant(m, r);
 	zkl_mark_granted(m, r);
 	return true;
+}
+
+void
+zkl_request_taken(ZklManager *m, ZklRequest *r, const ZklRecalled *found)
+{
+	if (!ZKL_MUTANT(TOKEN_NOT_TOLD))
+		r->token = found->token;
+	if (found->owner == r->ring.owner)
+		return;
+	r->pid = found->pid;
+	zkl_node_set_data(r, found->data, found->data_length);
+	zkl_waits_unhold(m, r);
+	zkl_waits_forget(r);
+	zkl_siblings_init(r, found->owner);
+	zkl_waits_own(m, r);
 }
 
 void
@@ -358,6 +380,7 @@ void
 zkl_request_lost(ZklManager *m, ZklRequest *r)
 {
 	zkl_siblings_lean(r, NULL);
+	zkl_cache_forget(m, r);
 	r->demand = ZKL_DEMAND_ANSWERED;
 	m->requests.nlive--;
 }
@@ -403,6 +426,7 @@ drop_node(ZklManager *m, ZklRequest *r)
 	zkl_downgrade_pass_on(m, r, NULL);
 	zkl_look_stop(r);
 	zkl_node_gone(r);
+	zkl_cache_forget(m, r);
 	zkl_look_forget(m, r);
 }
 
@@ -458,6 +482,8 @@ zkl_request_release(ZklManager *m, ZklRequest *r)
 	ZklRequest *sibling = r->ring.next;
 
 	zkl_keep_end(r);
+	if (r->demand == ZKL_DEMAND_GRANTED)
+		zkl_heat_released(m, r);
 	if (r->demand == ZKL_DEMAND_WAITING || r->demand == ZKL_DEMAND_GRANTED)
 		end_demand(m, r, ZKL_DEMAND_RELEASED);
 	else if (r->demand == ZKL_DEMAND_ANSWERED)

@@ -40,6 +40,10 @@ extern void zkl_request_cover(ZklManager *m, ZklRequest *r, ZklRequest *cover);
 extern bool zkl_request_grant(ZklManager *m, ZklRequest *r);
 extern void zkl_request_deny(ZklManager *m, ZklRequest *r);
 
+/* A GRANTED request that was cached has this owner and token now. */
+extern void zkl_request_taken(ZklManager *m, ZklRequest *r,
+							  const ZklRecalled *found);
+
 /*
  * After a restart of the worker.  restore: what its slot says.  The others: it
  * was granted before, so there is no new answer; it has a node of its own, or

@@ -170,7 +170,7 @@ restore_node(ZklManager *m, ZklRequest *r, const ZklRestored *slot)
 		zkl_request_going(m, r, slot->seq);
 	else if (slot->seq >= 0)
 		zkl_request_exists(m, r, slot->seq,
-						   is_hold(slot) ? slot->token / 4096 : 0);
+						   is_hold(slot) ? slot->token / ZKL_TOKENS_PER_ZXID : 0);
 
 	/*
 	 * A node to be deleted may have become a reader's before that was

@@ -25,6 +25,7 @@ typedef enum ZklOpKind
 	ZKL_OP_CHAIN,				/* opens the next chain of heartbeats */
 	ZKL_OP_LIST,
 	ZKL_OP_PROBE,
+	ZKL_OP_PROBE_MARK,			/* reads the only node in the way of tries */
 	ZKL_OP_WATCH_AHEAD,
 	ZKL_OP_WATCH_DIRECTORY,
 	ZKL_OP_WATCH_OWN,
@@ -40,6 +41,7 @@ typedef enum ZklOpKind
 	ZKL_OP_SEARCH_GET,			/* reads one */
 	ZKL_OP_SEARCH_LIST,			/* lists a directory for a search */
 	ZKL_OP_VERDICT,				/* decides a deadlock */
+	ZKL_OP_UNMARK,				/* a lock may be cached no longer */
 	ZKL_OP_IGNORE				/* nothing hangs on its answer */
 } ZklOpKind;
 
@@ -363,6 +365,29 @@ typedef struct ZklPace
 	bool		counting;		/* what follows is a batch's doing */
 } ZklPace;
 
+/* How a lock was used here lately; see heat.c */
+typedef struct ZklHeat
+{
+	uint32_t	tag;			/* of its path */
+	uint32_t	released_ms;	/* when it was last */
+	uint8_t		in_a_row;		/* releases that a demand followed soon */
+	uint8_t		needed;			/* of these, for the lock to be hot */
+	bool		released;		/* and no demand came since */
+} ZklHeat;
+
+#define ZKL_HEATS	16384		/* a power of 2 */
+
+/* Locks that may be cached; see cache.c */
+typedef struct ZklCaching
+{
+	int64_t		time;			/* us that an unused lock stays; 0: none does */
+	ZklList		hoped;
+	ZklList		cacheable;		/* by due */
+	ZklList		to_unmark;		/* their nodes */
+	int64_t		retry_at;		/* not before: that was refused */
+	uint64_t	recalls;
+} ZklCaching;
+
 /* Where the lines of the trace go; see trace.c */
 typedef struct ZklTrace
 {
@@ -401,7 +426,9 @@ struct ZklManager
 	ZklSearch	search;
 	ZklDecision decision;
 	ZklJanitor	janitor;
+	ZklCaching	cache;
 	ZklTrace	trace;
+	ZklHeat		heat[ZKL_HEATS];
 };
 
 #endif							/* ZKL_CORE_STATE_H */

@@ -175,6 +175,7 @@ zkl_trace_op_name(ZklOpKind kind)
 		[ZKL_OP_CHAIN] = "chain",
 		[ZKL_OP_LIST] = "list",
 		[ZKL_OP_PROBE] = "probe",
+		[ZKL_OP_PROBE_MARK] = "probe-mark",
 		[ZKL_OP_WATCH_AHEAD] = "watch-ahead",
 		[ZKL_OP_WATCH_DIRECTORY] = "watch-directory",
 		[ZKL_OP_WATCH_OWN] = "watch-own",
@@ -190,6 +191,7 @@ zkl_trace_op_name(ZklOpKind kind)
 		[ZKL_OP_SEARCH_GET] = "search-get",
 		[ZKL_OP_SEARCH_LIST] = "search-list",
 		[ZKL_OP_VERDICT] = "verdict",
+		[ZKL_OP_UNMARK] = "unmark",
 		[ZKL_OP_IGNORE] = "ignored",
 	};
 
@@ -408,6 +410,7 @@ tell_action(const ZklManager *m, const ZklAction *action)
 		[ZKL_ACTION_CHAIN] = "chain",
 		[ZKL_ACTION_ZNODE] = "znode",
 		[ZKL_ACTION_GRANT] = "grant",
+		[ZKL_ACTION_CACHEABLE] = "cacheable",
 		[ZKL_ACTION_BLOCKED] = "blocked",
 		[ZKL_ACTION_DENY] = "deny",
 		[ZKL_ACTION_FAIL] = "fail",

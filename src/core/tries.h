@@ -36,6 +36,14 @@ zkl_tries_look_stale(ZklLock *lock)
 	lock->tries.stale = true;
 }
 
+/* Those that were submitted until then wait for what a node in their way says. */
+static inline void
+zkl_tries_wait_for_mark(ZklLock *lock, uint64_t until)
+{
+	lock->tries.until = until;
+	lock->tries.sent = true;
+}
+
 static inline void
 zkl_tries_look_over(ZklLock *lock)
 {

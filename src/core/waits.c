@@ -66,6 +66,12 @@ zkl_waits_init(ZklManager *m, ZklRequest *r, const ZklDemand *demand)
 		r->wait.patience = ZKL_MIN_PATIENCE;
 	r->wait.since = m->now;
 	zkl_list_init(&r->wait.publications);
+	zkl_waits_own(m, r);
+}
+
+void
+zkl_waits_own(ZklManager *m, ZklRequest *r)
+{
 	zkl_list_append(owner_bucket(m, r->ring.owner), &r->wait.by_owner);
 }
 
@@ -297,27 +303,30 @@ publish_wait(ZklManager *m, ZklRequest *r)
 	return complete;
 }
 
-void
-zkl_waits_look(ZklManager *m)
+ZklRequest *
+zkl_waits_next(ZklManager *m)
 {
-	ZklRequest *r;
-	bool		complete;
+	ZklRequest *r = next_due(m);
 
-	while (m->connection.state == ZKL_CONNECTION_READY &&
-		   (r = next_due(m)) != NULL && r->wait.due <= m->now)
-	{
-		if (m->publications.leftovers)
-		{
-			zkl_publication_find_leftovers(m);
-			return;
-		}
-		complete = publish_wait(m, r);
-		r->wait.refusals = 0;
-		plan_look(m, r, m->now + (complete ? r->wait.patience << r->wait.looks :
-								  r->wait.patience));
-		if (complete && r->wait.looks < MOST_BACKING_OFF)
-			r->wait.looks++;
-	}
+	if (m->connection.state != ZKL_CONNECTION_READY || r == NULL ||
+		r->wait.due > m->now)
+		return NULL;
+	if (!m->publications.leftovers)
+		return r;
+	zkl_publication_find_leftovers(m);
+	return NULL;
+}
+
+void
+zkl_waits_look(ZklManager *m, ZklRequest *r)
+{
+	bool		complete = publish_wait(m, r);
+
+	r->wait.refusals = 0;
+	plan_look(m, r, m->now + (complete ? r->wait.patience << r->wait.looks :
+							  r->wait.patience));
+	if (complete && r->wait.looks < MOST_BACKING_OFF)
+		r->wait.looks++;
 }
 
 int64_t

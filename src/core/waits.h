@@ -18,6 +18,9 @@ extern void zkl_waits_init(ZklManager *m, ZklRequest *r,
 						   const ZklDemand *demand);
 extern void zkl_waits_forget(ZklRequest *r);
 
+/* r can be found by its owner, who is a new one. */
+extern void zkl_waits_own(ZklManager *m, ZklRequest *r);
+
 /* r waits in a queue from now on, or no longer. */
 extern void zkl_waits_begin(ZklManager *m, ZklRequest *r);
 extern void zkl_waits_end(ZklManager *m, ZklRequest *r);
@@ -29,8 +32,12 @@ extern void zkl_waits_unhold(ZklManager *m, const ZklRequest *r);
 extern void zkl_waits_behind(ZklManager *m, ZklRequest *r, int64_t seen_at,
 							 const uint64_t *owners, size_t n);
 
-/* Looks at what is due; the next time, or -1. */
-extern void zkl_waits_look(ZklManager *m);
+/*
+ * The request whose wait is due, NULL: none is; looks at it; when the next one is
+ * due, or -1.
+ */
+extern ZklRequest *zkl_waits_next(ZklManager *m);
+extern void zkl_waits_look(ZklManager *m, ZklRequest *r);
 extern int64_t zkl_waits_timer(const ZklManager *m);
 
 /* What is published is not as it should be: looks again soon. */

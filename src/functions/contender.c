@@ -15,6 +15,21 @@
 
 #define MAX_FOREIGN_DATA	255 /* longer data is not shown */
 
+/*
+ * If the lock may be cached, the znode is made for the first of several sessions,
+ * and the holder may be another one by now, or none.
+ */
+static void
+hide_session(ZklNodeData *data)
+{
+	char		server[sizeof(data->server)];
+
+	memcpy(server, data->server, sizeof(server));
+	memset(data, 0, sizeof(*data));
+	memcpy(data->server, server, sizeof(server));
+	data->cached = true;
+}
+
 /* Whether data of another client is a short printable text */
 static bool
 is_short_text(const char *data, uint32 length)
@@ -39,7 +54,11 @@ void
 zkl_contender_add_server(ZklRow *row, const char *text, uint32 length,
 						 ZklNodeData *data)
 {
-	if (zkl_node_data_parse(text, length, data))
+	bool		ours = zkl_node_data_parse(text, length, data);
+
+	if (data->cached)
+		hide_session(data);
+	if (ours)
 		zkl_row_utf8_or_null(row, data->server, sizeof(data->server));
 	else if (is_short_text(text, length))
 		zkl_row_text(row, zkl_text_to_display(text, (int) length));

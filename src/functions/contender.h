@@ -10,7 +10,8 @@
 
 /*
  * Reads the data of a znode, and adds the column with the name of the server: of
- * another client, a short text that it has written.
+ * another client, a short text that it has written.  *data tells of no session if
+ * that may be another one by now.
  */
 extern void zkl_contender_add_server(ZklRow *row, const char *text,
 									 uint32 length, ZklNodeData *data);

@@ -77,6 +77,7 @@ put_check(FunctionCallInfo fcinfo, const char *check, bool known, bool ok,
 
 /* ---- this server ---- */
 
+/* A slot of a cached lock is given back when another one needs it. */
 static void
 count_used_slots(int *used, int *held)
 {
@@ -87,7 +88,7 @@ count_used_slots(int *used, int *held)
 	{
 		ZklSlotState state = zkl_slot_peek(i);
 
-		*used += state != ZKL_SLOT_FREE;
+		*used += state != ZKL_SLOT_FREE && state != ZKL_SLOT_CACHED;
 		*held += state == ZKL_SLOT_GRANTED;
 	}
 }

@@ -29,6 +29,7 @@ typedef enum
 	WAITS,
 	GONE,
 	KEPT,						/* by at_least */
+	CACHED,
 	STAYS						/* for a while, as ZooKeeper has it */
 } Standing;
 
@@ -56,6 +57,8 @@ standing_of(const ZklSlot *slot)
 	{
 		case ZKL_SLOT_GRANTED:
 			return HELD;
+		case ZKL_SLOT_CACHED:
+			return CACHED;
 		case ZKL_SLOT_RELEASED:
 			return slot->s_keep_until > zkl_boottime_ms() ? KEPT :
 				slot->s_epilogue ? STAYS : GONE;
@@ -214,10 +217,20 @@ zkl_ownqueue_judge(ZklOwnQueue *own, const ZklListingEntry *entry,
 	}
 	if (znode == NULL || znode->standing == GONE)
 		return false;
-	*kept = znode->standing == KEPT;
-	if (znode->standing == HELD || znode->standing == WAITS)
+	*kept = znode->standing == KEPT || znode->standing == CACHED;
+	if (znode->standing != KEPT && znode->standing != STAYS)
 		*granted = znode->standing == HELD;
 	return true;
+}
+
+bool
+zkl_ownqueue_is_cached(const ZklOwnQueue *own, const ZklListingEntry *entry)
+{
+	ZklUuid		uuid;
+	const Own  *znode = is_ours(own, entry, &uuid) ? find(own, &uuid) : NULL;
+
+	return znode != NULL ? znode->standing == CACHED :
+		zkl_node_data_is_cached(entry->data, entry->data_length);
 }
 
 uint64

@@ -16,10 +16,17 @@ extern ZklOwnQueue *zkl_ownqueue_make(const ZklTarget *lock);
 /*
  * Corrects *granted, which is what the znodes ahead of an entry say, by what
  * this server knows.  *kept: its session has released the lock, which at_least
- * keeps.  False: the entry has left the queue.
+ * keeps, or which is cached.  False: the entry has left the queue.
  */
 extern bool zkl_ownqueue_judge(ZklOwnQueue *own, const ZklListingEntry *entry,
 							   bool *granted, bool *kept);
+
+/*
+ * Whether a server has the lock cached by that znode; of another server: whether
+ * it may have.
+ */
+extern bool zkl_ownqueue_is_cached(const ZklOwnQueue *own,
+								   const ZklListingEntry *entry);
 
 /* The session of this server that an entry belongs to; 0: not known to be any */
 extern uint64 zkl_ownqueue_owner(const ZklOwnQueue *own,

@@ -20,14 +20,15 @@
 #include "storage/dsm.h"
 #include "utils/builtins.h"
 
-#define QUEUE_COLUMNS	11
+#define QUEUE_COLUMNS	12
 
 ZKL_FUNCTION(zkl_sql_queue);
 
 /* Numbers the rows in the order of the calls. */
 static void
 put_row(FunctionCallInfo fcinfo, const ZklTarget *target, const char *mode,
-		bool granted, bool kept, const ZklListingEntry *entry, int *position)
+		bool granted, bool kept, const ZklListingEntry *entry,
+		const ZklOwnQueue *own, int *position)
 {
 	ZklRow		row = {0};
 	char	   *znode = psprintf("%s%s/%.*s", zkl_root, target->path,
@@ -40,6 +41,7 @@ put_row(FunctionCallInfo fcinfo, const ZklTarget *target, const char *mode,
 	zkl_row_utf8(&row, znode, strlen(znode));
 	zkl_row_session_id(&row, entry->session_id);
 	zkl_row_unix_ms_or_null(&row, entry->ctime_ms);
+	zkl_row_add(&row, BoolGetDatum(zkl_ownqueue_is_cached(own, entry)));
 
 	Assert(row.n == QUEUE_COLUMNS);
 	zkl_row_put(fcinfo, &row);
@@ -57,7 +59,7 @@ put_entry(FunctionCallInfo fcinfo, const ZklTarget *target, const char *mode,
 	bool		kept;
 
 	if (zkl_ownqueue_judge(own, entry, &granted, &kept))
-		put_row(fcinfo, target, mode, granted, kept, entry, position);
+		put_row(fcinfo, target, mode, granted, kept, entry, own, position);
 }
 
 /* Shows a lock's queue, by the rule that grants locks. */
@@ -123,7 +125,8 @@ put_guard(FunctionCallInfo fcinfo, const ZklTarget *guard, int skip,
 		bool		kept;
 
 		if (zkl_ownqueue_judge(own, &entry, &has_it, &kept) && skip-- <= 0)
-			put_row(fcinfo, guard, "lease", false, kept, &entry, position);
+			put_row(fcinfo, guard, "lease", false, kept, &entry, own,
+					position);
 	}
 	zkl_ownqueue_free(own);
 	dsm_detach(segment);

@@ -8,7 +8,7 @@
 #include "shared/compat.h"
 #include "znode/lockmode.h"
 
-#define ZKL_ROW_COLUMNS	34
+#define ZKL_ROW_COLUMNS	37
 
 /* A row under construction: columns are added in order. */
 typedef struct ZklRow

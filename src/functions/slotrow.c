@@ -19,6 +19,7 @@ static const char *const slot_state_names[] = {
 	[ZKL_SLOT_CLAIMED] = NULL,
 	[ZKL_SLOT_WAITING] = "waiting",
 	[ZKL_SLOT_GRANTED] = "granted",
+	[ZKL_SLOT_CACHED] = "cached",
 	[ZKL_SLOT_DENIED] = "denied",
 	[ZKL_SLOT_FAILED] = "failed",
 	[ZKL_SLOT_LOST] = "lost",
@@ -38,7 +39,8 @@ zkl_slotrow_mode(const ZklSlot *slot)
 bool
 zkl_slotrow_has_session(const ZklSlot *slot)
 {
-	return slot->s_state != ZKL_SLOT_RELEASED;
+	return slot->s_state != ZKL_SLOT_RELEASED &&
+		slot->s_state != ZKL_SLOT_CACHED;
 }
 
 const char *
@@ -57,5 +59,6 @@ bool
 zkl_slotrow_is_visible(const ZklSlot *slot)
 {
 	return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
-		has_privs_of_role(GetUserId(), slot->s_request.roleid);
+		(slot->s_state != ZKL_SLOT_CACHED &&
+		 has_privs_of_role(GetUserId(), slot->s_request.roleid));
 }

@@ -20,7 +20,8 @@ extern const char *zkl_slotrow_state(const ZklSlot *slot);
 
 /*
  * Whether the current role may see which lock it is, and what belongs to that:
- * it is the session's role, or may read all statistics.
+ * it is the session's role, or may read all statistics.  A cached lock is no
+ * session's.
  */
 extern bool zkl_slotrow_is_visible(const ZklSlot *slot);
 

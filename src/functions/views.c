@@ -31,7 +31,7 @@
 #include "shared/status.h"
 
 #define LOCKS_COLUMNS	15
-#define STATUS_COLUMNS	34
+#define STATUS_COLUMNS	37
 
 ZKL_FUNCTION(zkl_sql_locks);
 ZKL_FUNCTION(zkl_sql_status);
@@ -98,25 +98,29 @@ put_slot(FunctionCallInfo fcinfo, const ZklSlot *slot)
 	ZklRow		row = {0};
 	bool		visible = zkl_slotrow_is_visible(slot);
 	bool		granted = slot->s_state == ZKL_SLOT_GRANTED;
+	bool		cached = slot->s_state == ZKL_SLOT_CACHED;
 
 	if (visible)
 		zkl_row_utf8(&row, slot->s_request.path, zkl_slot_shown_length(slot));
 	else
 		zkl_row_null(&row);
 	zkl_row_text(&row, zkl_slotrow_mode(slot));
-	zkl_row_text(&row, slot->s_request.lifetime == ZKL_LIFETIME_SESSION ?
-				 "session" : "transaction");
+	if (cached)
+		zkl_row_null(&row);
+	else
+		zkl_row_text(&row, slot->s_request.lifetime == ZKL_LIFETIME_SESSION ?
+					 "session" : "transaction");
 	zkl_row_add(&row, BoolGetDatum(granted));
 	zkl_row_text(&row, zkl_slotrow_state(slot));
 	zkl_row_pid_or_null(&row, zkl_slotrow_has_session(slot) ?
 						slot->s_request.pid : 0);
-	if (visible && slot->s_answer.granted_at != 0)
+	if (visible && slot->s_answer.granted_at != 0 && !cached)
 		zkl_row_add(&row, Int64GetDatum(slot->s_answer.token));
 	else
 		zkl_row_null(&row);
 	zkl_row_add(&row, Int32GetDatum(granted ? (int32) slot->s_holder.holds : 0));
-	zkl_row_time_or_null(&row, slot->s_request.requested_at);
-	zkl_row_time_or_null(&row, slot->s_answer.granted_at);
+	zkl_row_time_or_null(&row, cached ? 0 : slot->s_request.requested_at);
+	zkl_row_time_or_null(&row, cached ? 0 : slot->s_answer.granted_at);
 	if (visible)
 		add_slot_znode(&row, slot);
 	else
@@ -148,23 +152,33 @@ zkl_sql_locks(PG_FUNCTION_ARGS)
 
 /* ---- zk_status ---- */
 
+typedef struct Census
+{
+	int64		held;
+	int64		waiting;
+	int64		cached;
+} Census;
+
 /*
  * Without the slots' mutexes, which the worker would wait for if this backend were
  * stopped.  Whether a request is for a guard stays as it is until the slot is free.
  */
-static void
-count_slots(int64 *held, int64 *waiting)
+static Census
+count_slots(void)
 {
+	Census		census = {0};
 	int			slotno;
 
-	*held = *waiting = 0;
 	for (slotno = 0; slotno < zkl_control->ctl_nrequests; slotno++)
 	{
 		ZklSlotState state = zkl_slot_peek(slotno);
 
-		*held += state == ZKL_SLOT_GRANTED && !zkl_slots[slotno].s_request.guard;
-		*waiting += state == ZKL_SLOT_WAITING;
+		census.held += state == ZKL_SLOT_GRANTED &&
+			!zkl_slots[slotno].s_request.guard;
+		census.waiting += state == ZKL_SLOT_WAITING;
+		census.cached += state == ZKL_SLOT_CACHED;
 	}
+	return census;
 }
 
 static void
@@ -181,14 +195,10 @@ add_lease(ZklRow *row)
 }
 
 static void
-add_counters(ZklRow *row, const ZklStatus *status)
+add_counters(ZklRow *row, const ZklStatus *status, const Census *census)
 {
-	int64		held;
-	int64		waiting;
-
-	count_slots(&held, &waiting);
-	zkl_row_add(row, Int64GetDatum(held));
-	zkl_row_add(row, Int64GetDatum(waiting));
+	zkl_row_add(row, Int64GetDatum(census->held));
+	zkl_row_add(row, Int64GetDatum(census->waiting));
 	zkl_row_add(row, Int64GetDatum((int64) status->connects));
 	zkl_row_add(row, Int64GetDatum((int64) status->sessions_lost));
 	zkl_row_add(row, Int64GetDatum((int64) status->batches));
@@ -238,16 +248,27 @@ add_deadlocks(ZklRow *row, const ZklStatus *status)
 	zkl_row_add(row, Int64GetDatum((int64) status->unpublished_waits));
 }
 
+static void
+add_caching(ZklRow *row, const ZklStatus *status, const Census *census)
+{
+	zkl_row_add(row, Int64GetDatum(census->cached));
+	zkl_row_add(row, Int64GetDatum((int64)
+								   pg_atomic_read_u64(&zkl_control->ctl_cache_takes)));
+	zkl_row_add(row, Int64GetDatum((int64) status->recalls));
+}
+
 Datum
 zkl_sql_status(PG_FUNCTION_ARGS)
 {
 	ZklStatus	status;
+	Census		census;
 	ZklRow		row = {0};
 	bool		hosts = zkl_refusal_may_see_hosts();
 
 	zkl_loaded_check();
 	InitMaterializedSRF(fcinfo, 0);
 	zkl_status_copy(&status);
+	census = count_slots();
 
 	zkl_row_text(&row, zkl_refusal_worker_state_name(&status));
 	zkl_row_utf8_or_null(&row, hosts ? status.server : "",
@@ -260,7 +281,7 @@ zkl_sql_status(PG_FUNCTION_ARGS)
 	add_lease(&row);
 	zkl_row_pid_or_null(&row, status.worker_pid);
 	zkl_row_pid_or_null(&row, status.session_pid);
-	add_counters(&row, &status);
+	add_counters(&row, &status, &census);
 	zkl_row_utf8_or_null(&row, hosts ? status.last_error : "",
 						 hosts ? sizeof(status.last_error) : 1);
 	zkl_row_time_or_null(&row, status.last_error_at);
@@ -268,6 +289,7 @@ zkl_sql_status(PG_FUNCTION_ARGS)
 	add_statistics(&row);
 	add_history(&row, &status);
 	add_deadlocks(&row, &status);
+	add_caching(&row, &status, &census);
 
 	Assert(row.n == STATUS_COLUMNS);
 	zkl_row_put(fcinfo, &row);

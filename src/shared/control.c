@@ -105,6 +105,8 @@ initialize(ZklControl *control)
 	pg_atomic_init_u64(&control->ctl_next_owner, 1);
 	pg_atomic_init_u64(&control->ctl_losses, 0);
 	pg_atomic_init_u64(&control->ctl_revocations, 0);
+	pg_atomic_init_u64(&control->ctl_cache_takes, 0);
+	pg_atomic_init_u64(&control->ctl_count_due, 0);
 	pg_atomic_init_u64(&control->ctl_zxid_seen, 0);
 	pg_atomic_init_u32(&control->ctl_awaited, 0);
 	pg_atomic_init_u32(&control->ctl_gate, zkl_enabled ? ZKL_GATE_OPEN :
@@ -127,6 +129,7 @@ initialize(ZklControl *control)
 	for (i = 0; i < control->ctl_nrequests; i++)
 		free_next[i] = i + 1 < control->ctl_nrequests ? i + 1 : -1;
 	control->ctl_free_head = 0;
+	control->ctl_nfree = control->ctl_nrequests;
 }
 
 static void
@@ -173,7 +176,10 @@ zkl_control_pop_free(void)
 	SpinLockAcquire(&zkl_control->ctl_free_mutex);
 	slotno = zkl_control->ctl_free_head;
 	if (slotno >= 0)
+	{
 		zkl_control->ctl_free_head = free_next[slotno];
+		zkl_control->ctl_nfree--;
+	}
 	SpinLockRelease(&zkl_control->ctl_free_mutex);
 	return slotno;
 }
@@ -184,5 +190,17 @@ zkl_control_push_free(int slotno)
 	SpinLockAcquire(&zkl_control->ctl_free_mutex);
 	free_next[slotno] = zkl_control->ctl_free_head;
 	zkl_control->ctl_free_head = slotno;
+	zkl_control->ctl_nfree++;
 	SpinLockRelease(&zkl_control->ctl_free_mutex);
+}
+
+int
+zkl_control_count_free(void)
+{
+	int			n;
+
+	SpinLockAcquire(&zkl_control->ctl_free_mutex);
+	n = zkl_control->ctl_nfree;
+	SpinLockRelease(&zkl_control->ctl_free_mutex);
+	return n;
 }

@@ -33,6 +33,15 @@ typedef struct ZklControl
 									 * or a backend saw a loss by itself */
 	pg_atomic_uint64 ctl_revocations;	/* likewise zkl_slot_revoke */
 
+	pg_atomic_uint64 ctl_cache_takes;	/* how often a cached lock was taken */
+
+	/*
+	 * From when on, in ms of CLOCK_BOOTTIME, the next one who adds to a
+	 * slot's s_uncounted wakes the worker; all others only set the slot
+	 * dirty.
+	 */
+	pg_atomic_uint64 ctl_count_due;
+
 	/*
 	 * The greatest transaction id of ZooKeeper's that the worker has seen. It
 	 * alone writes, but zk_accept_lower_tokens() sets 0.
@@ -52,6 +61,7 @@ typedef struct ZklControl
 
 	slock_t		ctl_free_mutex; /* protects the list of free slots */
 	int			ctl_free_head;	/* -1: none; linked in control.c */
+	int			ctl_nfree;		/* how many these are */
 	int			ctl_nslots;		/* all of them */
 	int			ctl_nrequests;	/* the first ones, for locks */
 
@@ -77,5 +87,6 @@ extern void zkl_control_request(void);
 /* For slot.c: the list of free slots; -1: it is empty. */
 extern int	zkl_control_pop_free(void);
 extern void zkl_control_push_free(int slotno);
+extern int	zkl_control_count_free(void);
 
 #endif							/* ZKL_SHARED_CONTROL_H */

@@ -31,6 +31,7 @@ int			zkl_session_timeout = 10000;
 int			zkl_tick_time = 2000;
 int			zkl_max_requests = 1000;
 int			zkl_max_requests_per_session = -1;
+int			zkl_cache_time = 0;
 int			zkl_max_at_least = 3600 * 1000;
 bool		zkl_session_locks = true;
 int			zkl_track_locks = 1000;
@@ -44,6 +45,9 @@ int			zkl_log_level = 2;
 int			zkl_log_locks = ZKL_LOG_LOCKS_LOST;
 bool		zkl_trace = false;
 int			zkl_trace_size = 16 * 1024;
+
+/* For longer, a server that holds locks for no session would only be a nuisance. */
+#define MAX_CACHE_MS	(60 * 1000)
 
 static const struct config_enum_entry clone_actions[] = {
 	{"warn", ZKL_CLONE_WARN, false},
@@ -309,6 +313,14 @@ define_statistics_settings(void)
 static void
 define_request_settings(void)
 {
+	DefineCustomIntVariable("zklock.cache_time",
+							"Sets how long this server keeps a distributed lock that its sessions do not use for the moment.",
+							"Only locks that its sessions take again and again are kept, and none that another server waits for.  Zero keeps none.",
+							&zkl_cache_time,
+							0, 0, MAX_CACHE_MS,
+							PGC_SIGHUP,
+							GUC_UNIT_MS,
+							NULL, NULL, NULL);
 	DefineCustomIntVariable("zklock.connect_timeout",
 							"Sets how long a call waits for ZooKeeper to answer.",
 							"For a try with a timeout, this time begins after the timeout.  A call that waits for a lock gets a notice after this time, and no error.",

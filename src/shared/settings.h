@@ -46,6 +46,7 @@ extern int	zkl_tick_time;
 extern int	zkl_max_requests;
 extern int	zkl_max_requests_per_session;	/* -1: see quota.c */
 extern int	zkl_track_locks;	/* names in zk_stat_locks; 0: no statistics */
+extern int	zkl_cache_time;		/* 0: nothing is cached */
 extern int	zkl_max_at_least;	/* 0: none at all */
 extern bool zkl_session_locks;
 extern int	zkl_connect_timeout;

@@ -6,10 +6,17 @@
  * that makes each step (B the backend, W the worker):
  *
  *	  FREE -B-> CLAIMED -B-> WAITING -W-> GRANTED -B-> RELEASED -W-> FREE
- *	                            |  |          |            ^
- *	                            |  |          W-> LOST -B--+
+ *	                            |  |       |    |          ^
+ *	                            |  |       B    W-> LOST -B+
+ *	                            |  |       |               |
+ *	                            |  |      CACHED -W--------+
  *	                            |  W-> DENIED or FAILED -B-+
  *	                            B (cancel) ----------------+
+ *
+ * A lock that is released while s_cacheable is set becomes CACHED: its znode
+ * stays at the head of its queue, and the next session that wants the lock takes
+ * it, CACHED -> GRANTED, without the worker.  The worker ends that by a recall,
+ * one step that clears s_cacheable and makes a CACHED slot RELEASED.
  *
  * Nothing can throw between CLAIMED and WAITING.  A slot returns to FREE only
  * in the worker, once its znode is known to be gone, so that a znode never
@@ -19,9 +26,12 @@
  * under s_mutex, except those of the backend to a CLAIMED slot, which no other
  * process uses:
  *	  s_state			 the process that makes the step above
- *	  s_request			 the backend while CLAIMED; constant until FREE
+ *	  s_request			 the backend while CLAIMED or as it takes a CACHED slot;
+ *						 constant until FREE or the next take
  *	  s_holder			 the backend until it has released the slot
- *	  s_answer, s_znode	 the worker; the claim clears them
+ *	  s_answer, s_znode	 the worker; the claim clears them, and a take fills in
+ *						 s_answer as a grant does
+ *	  s_cacheable		 the worker; the claim clears it
  *	  s_behind			 the backend that looks for all: behind.c
  *	  the others		 both: the comment on each field tells when
  *
@@ -43,6 +53,7 @@
 #define ZKL_SHARED_SLOT_H
 
 #include "datatype/timestamp.h"
+#include "shared/lockstats.h"
 #include "storage/dsm.h"
 #include "storage/spin.h"
 #include "znode/znode.h"
@@ -53,6 +64,7 @@ typedef enum ZklSlotState
 	ZKL_SLOT_CLAIMED,
 	ZKL_SLOT_WAITING,
 	ZKL_SLOT_GRANTED,
+	ZKL_SLOT_CACHED,			/* released, and can be taken again */
 	ZKL_SLOT_DENIED,			/* a try: another owner is ahead */
 	ZKL_SLOT_FAILED,			/* the answer's error says why */
 	ZKL_SLOT_LOST,				/* was granted; the error says why it is not */
@@ -246,8 +258,8 @@ typedef struct ZklSlot
 	bool		s_behind_due;	/* the worker has yet to see it */
 
 	/*
-	 * Unique per backend that ever made a request; the worker changes it if
-	 * it keeps the lock after the release.
+	 * Unique per backend that ever made a request; a take changes it, and the
+	 * worker if it keeps the lock after the release.
 	 */
 	uint64		s_owner;
 
@@ -258,6 +270,8 @@ typedef struct ZklSlot
 	 */
 	dsm_handle	s_dsm;
 	bool		s_epilogue;
+
+	bool		s_cacheable;	/* its release may make it CACHED */
 
 	/*
 	 * In ms of CLOCK_BOOTTIME, 0: no such time.  From s_until on a hold is
@@ -285,17 +299,19 @@ typedef struct ZklSlot
 	bool		s_resigned;
 
 	/*
-	 * Tries that other sessions were denied because of this hold, without the
-	 * worker, and that it has yet to count; and when, in ms of
-	 * CLOCK_BOOTTIME, the next one wakes it.  The session that tries writes
-	 * both while GRANTED, and the worker clears the first one.
+	 * What sessions had of the lock without the worker, and that it has yet
+	 * to count: tries that were denied because of a hold, and holds that a
+	 * take has followed.  The session that tries or takes adds to it, and the
+	 * worker clears it.
 	 */
-	uint32		s_denials;
-	int64		s_denials_due;
+	ZklLockstatsCounts s_uncounted;
 
 	uint8		s_late;			/* ZklLate, to be logged: the backend sets it,
 								 * the worker clears it */
 } ZklSlot;
+
+/* The number of tokens that one znode has, from its czxid * this + its index on */
+#define ZKL_TOKENS_PER_ZXID	4096
 
 /* How many slots each backend has for what is no lock */
 #define ZKL_OWN_SLOTS		2

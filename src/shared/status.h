@@ -71,6 +71,7 @@ typedef struct ZklStatus
 	uint64		deadlock_checks;
 	uint64		given_up_checks;
 	uint64		unpublished_waits;
+	uint64		recalls;		/* of cached locks */
 	char		last_error[256];
 	TimestampTz last_error_at;	/* 0: none */
 	int64		lapsed_at;		/* ms of CLOCK_BOOTTIME: when the lease ended

@@ -206,6 +206,10 @@ carry_out_action(const ZklAction *action)
 			zkl_bounds_granted(slotno);
 			zkl_locklog_granted(slotno);
 			break;
+		case ZKL_ACTION_CACHEABLE:
+			if (zkl_manager_caches(core, action->request))
+				zkl_slot_set_cacheable(slotno);
+			break;
 		case ZKL_ACTION_BLOCKED:
 			zkl_slot_block(slotno);
 			break;
@@ -304,6 +308,7 @@ publish_counters(void)
 	status->deadlock_checks += now.checks - last.checks;
 	status->given_up_checks += now.given_up - last.given_up;
 	status->unpublished_waits += now.unpublished - last.unpublished;
+	status->recalls += now.recalls - last.recalls;
 	zkl_status_end();
 	last = now;
 }

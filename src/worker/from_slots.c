@@ -22,6 +22,7 @@
 #include "worker/ahead.h"
 #include "worker/bounds.h"
 #include "worker/breaklock.h"
+#include "worker/caching.h"
 #include "worker/dumps.h"
 #include "worker/epilogues.h"
 #include "worker/errands.h"
@@ -113,6 +114,8 @@ describe_demand(const ZklSlot *slot, ZklDemand *demand, char *data)
 	demand->mode = (ZklLockMode) slot->s_request.mode;
 	demand->dialect = (ZklDialect) slot->s_request.dialect;
 	demand->sibling = slot->s_request.sibling;
+	demand->plain = !slot->s_request.guard && slot->s_request.at_most == 0 &&
+		slot->s_request.at_least == 0;
 	demand->max = slot->s_request.max;
 	demand->timed_out = slot->s_request.is_try && slot->s_holder.timed_out;
 	demand->together = is_told_when_blocked(slot);
@@ -238,6 +241,8 @@ take_any(int slotno)
 		return;
 	zkl_slot_copy(slotno, &slot);
 	zkl_bounds_log_late(slotno, &slot);
+	if (slot.s_request.kind == ZKL_KIND_LOCK && slot.s_state != ZKL_SLOT_WAITING)
+		zkl_tally_uncounted(slotno, &slot);
 	if (slot.s_state == ZKL_SLOT_WAITING &&
 		known_serial[slotno] != slot.s_serial)
 		submit_slot(slotno, &slot);
@@ -250,11 +255,7 @@ take_any(int slotno)
 		take_behind(slotno, &slot);
 	else if (slot.s_state == ZKL_SLOT_GRANTED ||
 			 slot.s_state == ZKL_SLOT_LOST)
-	{
-		if (slot.s_denials > 0)
-			zkl_tally_denials(&slot, zkl_slot_take_denials(slotno));
 		zkl_bounds_look(slotno);
-	}
 }
 
 /*
@@ -415,6 +416,7 @@ zkl_from_slots_restore(void)
 	ZklSlot		slot;
 	int			i;
 
+	zkl_caching_recall_all();
 	zkl_manager_restore(core, zkl_boottime_us(), read_slot, &reading);
 	for (i = 0; i < zkl_control->ctl_nslots; i++)
 	{

@@ -16,6 +16,7 @@
 
 #include "shared/boottime.h"
 #include "shared/control.h"
+#include "shared/dirty.h"
 #include "shared/settings.h"
 #include "shared/wakeup.h"
 #include "utils/timestamp.h"
@@ -120,6 +121,53 @@ zkl_slot_too_large(int slotno, uint64 size)
 	(void) answer_no(slotno, ZKL_SLOT_FAILED, ZKL_ERROR_TOO_LARGE, 0);
 }
 
+/* ---- cached locks ---- */
+
+/* CACHED -> RELEASED: whether it was; no release makes it CACHED again. */
+static bool
+stop_caching(ZklSlot *slot)
+{
+	bool		cached = slot->s_state == ZKL_SLOT_CACHED;
+
+	slot->s_cacheable = false;
+	if (cached)
+		slot->s_state = ZKL_SLOT_RELEASED;
+	return cached;
+}
+
+void
+zkl_slot_set_cacheable(int slotno)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+
+	SpinLockAcquire(&slot->s_mutex);
+	slot->s_cacheable = slot->s_state == ZKL_SLOT_GRANTED;
+	SpinLockRelease(&slot->s_mutex);
+}
+
+/* Somebody waits from now on: the release of a holder wakes the worker. */
+bool
+zkl_slot_recall(int slotno, int64 idle_since, ZklSlot *before)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+	bool		done;
+
+	SpinLockAcquire(&slot->s_mutex);
+	done = idle_since == 0 ||
+		(slot->s_state == ZKL_SLOT_CACHED &&
+		 slot->s_holder.released_us <= idle_since);
+	memcpy(before, slot, sizeof(ZklSlot));
+	if (done)
+	{
+		slot->s_answer.solitary = false;
+		(void) stop_caching(slot);
+	}
+	SpinLockRelease(&slot->s_mutex);
+	return done;
+}
+
+/* ---- losses ---- */
+
 /*
  * GRANTED -> LOST.  The signal is sent under the mutex: the holder cannot pass
  * its commit check, nor leave and have its pid used again, between the look and
@@ -149,7 +197,8 @@ zkl_slot_lose(int slotno, ZklError error)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 	int64		now_us = zkl_boottime_us();
-	bool		done;
+	bool		done,
+				cached;
 	int			procno;
 
 	SpinLockAcquire(&slot->s_mutex);
@@ -157,9 +206,12 @@ zkl_slot_lose(int slotno, ZklError error)
 	procno = slot->s_request.procno;
 	if (done)
 		lose_locked(slot, error, now_us);
+	cached = stop_caching(slot);
 	SpinLockRelease(&slot->s_mutex);
 	if (done)
 		announce_loss(procno);
+	if (cached)
+		zkl_dirty_set(slotno, ZKL_WAKE_NOW);
 	return done;
 }
 
@@ -292,17 +344,17 @@ zkl_slot_take_late(int slotno)
 	return late;
 }
 
-uint32
-zkl_slot_take_denials(int slotno)
+ZklLockstatsCounts
+zkl_slot_take_uncounted(int slotno)
 {
+	ZklLockstatsCounts counts;
 	ZklSlot    *slot = &zkl_slots[slotno];
-	uint32		denials;
 
 	SpinLockAcquire(&slot->s_mutex);
-	denials = slot->s_denials;
-	slot->s_denials = 0;
+	counts = slot->s_uncounted;
+	memset(&slot->s_uncounted, 0, sizeof(ZklLockstatsCounts));
 	SpinLockRelease(&slot->s_mutex);
-	return denials;
+	return counts;
 }
 
 ZklSlotBehind

@@ -9,7 +9,8 @@
 
 /*
  * WAITING -> GRANTED, DENIED or FAILED and GRANTED -> LOST, filling in what
- * goes with it; the owner is woken, of a lost lock at once, else by
+ * goes with it; a CACHED slot has no holder to tell, so it becomes RELEASED, and
+ * dirty, instead of LOST; the owner is woken, of a lost lock at once, else by
  * zkl_wakeup_noted.  False: the backend was faster and the slot is
  * RELEASED.  LOST acts by s_request.lost_action: it signals the owner, unless it is
  * quiet.
@@ -19,6 +20,18 @@ extern bool zkl_slot_grant(int slotno, int64 token, uint32 generation,
 extern bool zkl_slot_deny(int slotno);
 extern bool zkl_slot_fail(int slotno, ZklError error, int32 zkrc);
 extern bool zkl_slot_lose(int slotno, ZklError error);
+
+/* Its next release may make a GRANTED slot CACHED. */
+extern void zkl_slot_set_cacheable(int slotno);
+
+/*
+ * The recall: the slot cannot become CACHED any more, and CACHED -> RELEASED.  It
+ * is copied as it was before that step: its state tells whether it has a holder,
+ * its owner and token whose it was last.  If "idle_since" is not 0, nothing is
+ * done, and the result is false, while it has a holder or was released later than
+ * that, in us of CLOCK_BOOTTIME.
+ */
+extern bool zkl_slot_recall(int slotno, int64 idle_since, ZklSlot *before);
 
 /*
  * GRANTED -> LOST if its time is over, as zkl_slot_lose does it.  True: it is
@@ -58,8 +71,8 @@ extern void zkl_slot_forget_epilogue(int slotno);
 /* Takes s_late, so that it is logged once. */
 extern ZklLate zkl_slot_take_late(int slotno);
 
-/* Takes s_denials, so that each is counted once. */
-extern uint32 zkl_slot_take_denials(int slotno);
+/* Takes s_uncounted, so that it is counted once. */
+extern ZklLockstatsCounts zkl_slot_take_uncounted(int slotno);
 
 /*
  * Copies s_behind and clears s_behind_due, so that no look that comes meanwhile is

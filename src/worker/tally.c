@@ -2,8 +2,8 @@
  * tally.c
  *	  What a request for a lock has to add to the statistics.
  *
- * Owns what counts as an acquire, a wait, a timeout, a denial, a loss and a
- * deadlock.  Runs in the worker only.  Takes no locks.
+ * Owns what counts as a timeout, a denial, a loss and a deadlock.  Runs in the
+ * worker only.  Takes no locks.
  *
  * Must not know how the statistics are kept.
  *
@@ -13,20 +13,25 @@
 #include "postgres.h"
 
 #include "shared/lockstats.h"
+#include "shared/tally.h"
+#include "worker/slot.h"
 #include "worker/tally.h"
 
 static void
-tally_hold(const ZklSlot *slot, ZklLockstatsCounts *counts)
+add(const ZklSlot *slot, const ZklLockstatsCounts *counts)
 {
-	int64		from = slot->s_answer.granted_us;
-	int64		to = slot->s_answer.lost_us != 0 ? slot->s_answer.lost_us :
-	slot->s_holder.released_us;
+	if (counts->acquires + counts->timeouts + counts->denials + counts->losses +
+		counts->deadlocks > 0)
+		zkl_lockstats_add(slot->s_request.path, zkl_slot_shown_length(slot),
+						  counts);
+}
 
-	counts->acquires = 1;
-	counts->waited = slot->s_answer.blocked || slot->s_request.waited;
-	counts->wait_time = counts->longest_wait =
-		Max(from - slot->s_request.asked_us, 0);
-	counts->hold_time = counts->longest_hold = Max(to - from, 0);
+void
+zkl_tally_uncounted(int slotno, const ZklSlot *slot)
+{
+	ZklLockstatsCounts counts = zkl_slot_take_uncounted(slotno);
+
+	add(slot, &counts);
 }
 
 /*
@@ -40,27 +45,14 @@ void
 zkl_tally_slot(const ZklSlot *slot)
 {
 	bool		guard = slot->s_request.guard;
-	ZklLockstatsCounts counts = {0};
+	ZklLockstatsCounts counts = slot->s_uncounted;
 
 	if (slot->s_holder.taken && !guard)
-		tally_hold(slot, &counts);
-	counts.timeouts = slot->s_holder.gave_up;
-	counts.denials = slot->s_answer.denied && !guard &&
+		zkl_tally_hold(slot, &counts);
+	counts.timeouts += slot->s_holder.gave_up;
+	counts.denials += slot->s_answer.denied && !guard &&
 		slot->s_request.dialect != ZKL_DIALECT_PERMIT;
-	counts.denials += slot->s_denials;
-	counts.losses = slot->s_answer.lost_us != 0 && !guard;
-	counts.deadlocks = slot->s_answer.error == ZKL_ERROR_DEADLOCK;
-	if (counts.acquires + counts.timeouts + counts.denials + counts.losses +
-		counts.deadlocks > 0)
-		zkl_lockstats_add(slot->s_request.path, zkl_slot_shown_length(slot),
-						  &counts);
-}
-
-void
-zkl_tally_denials(const ZklSlot *slot, uint32 denials)
-{
-	ZklLockstatsCounts counts = {0};
-
-	counts.denials = denials;
-	zkl_lockstats_add(slot->s_request.path, zkl_slot_shown_length(slot), &counts);
+	counts.losses += slot->s_answer.lost_us != 0 && !guard;
+	counts.deadlocks += slot->s_answer.error == ZKL_ERROR_DEADLOCK;
+	add(slot, &counts);
 }

@@ -10,10 +10,7 @@
 /* Counts a RELEASED slot of a lock, which is about to be freed. */
 extern void zkl_tally_slot(const ZklSlot *slot);
 
-/*
- * Counts so many tries that a slot's hold has denied to other sessions, before it
- * is over.
- */
-extern void zkl_tally_denials(const ZklSlot *slot, uint32 denials);
+/* Counts what sessions had of a slot's lock without the worker. */
+extern void zkl_tally_uncounted(int slotno, const ZklSlot *slot);
 
 #endif							/* ZKL_WORKER_TALLY_H */

@@ -37,6 +37,7 @@
 #include "shared/compat.h"
 #include "worker/ahead.h"
 #include "worker/bounds.h"
+#include "worker/caching.h"
 #include "worker/carry_out.h"
 #include "worker/dumps.h"
 #include "worker/fleet.h"
@@ -91,6 +92,9 @@ send_pending_work(void)
 	int64		now = zkl_boottime_us();
 
 	zkl_gatekeeper_tick();
+
+	/* Before the supervisor sees that the session is not needed any more */
+	zkl_caching_tick(core, ShutdownRequestPending);
 	zkl_supervisor_tick(now);
 	check_core();
 	zkl_bounds_tick();
@@ -187,6 +191,9 @@ check_stop(void)
 			proc_exit(1);
 		stop_until = zkl_boottime_us() + (int64) zkl_session_timeout * 1000;
 	}
+
+	/* From now on no session can take a lock that none seems to hold. */
+	zkl_caching_tick(core, true);
 	if (!zkl_gatekeeper_is_in_use(false))
 	{
 		zkl_wakeup_noted();
@@ -241,6 +248,7 @@ make_core(void)
 	config.batches_in_flight = ZKL_BATCHES_IN_FLIGHT;
 	config.batch_operations = ZKL_BATCH_OPERATIONS;
 	config.batch_bytes = BATCH_BYTES;
+	config.recall = zkl_caching_recall;
 	config.memory.alloc = core_alloc;
 	config.memory.release = core_release;
 	config.memory.context = core_context;

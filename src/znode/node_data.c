@@ -14,6 +14,7 @@
 #include "znode/znode.h"
 
 #define FORMAT_KEY		"zklock"
+#define CACHED_KEY		"cached"
 #define FORMAT_VERSION	ZKL_ZNODE_PROTOCOL
 #define MAX_KEY			16		/* longer keys are none that we know */
 
@@ -94,6 +95,8 @@ read_node_member(ZklJsonReader *r, const char *key, ZklNodeData *data,
 		data->timeout_ms = (int32_t) number;
 		return true;
 	}
+	if (strcmp(key, CACHED_KEY) == 0 && zkl_json_word(r, "true"))
+		return data->cached = true;
 	return zkl_json_skip_scalar(r);
 }
 
@@ -266,6 +269,24 @@ zkl_node_data_downgrade(const char *text, size_t length, char *buf,
 						size_t size)
 {
 	return add_mark("{\"downgrading\":true", text, length, buf, size);
+}
+
+size_t
+zkl_node_data_cached(char *text, size_t length)
+{
+	static const char member[] = ",\"" CACHED_KEY "\":true}";
+
+	if (length < 3 || text[length - 1] != '}')
+		return length;
+	memcpy(text + length - 1, member, sizeof(member) - 1);
+	return length - 1 + sizeof(member) - 1;
+}
+
+bool
+zkl_node_data_is_cached(const char *text, size_t length)
+{
+	return has_mark(text, length, CACHED_KEY) &&
+		!zkl_node_data_breaking(text, length);
 }
 
 size_t

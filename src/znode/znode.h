@@ -37,6 +37,8 @@
 
 #define ZKL_MAX_NODE_DATA	1024	/* bytes of the data that zklock writes */
 #define ZKL_NODE_DATA_TIMEOUT	24	/* of these for the session's timeout */
+#define ZKL_NODE_DATA_CACHED	16	/* and for the mark of a lock that may be
+									 * cached */
 
 /*
  * A place in the queue.  ZooKeeper's counter is a signed 32-bit number that
@@ -143,6 +145,7 @@ typedef struct ZklNodeData
 	int64_t		since;
 	int32_t		timeout_ms;		/* of the session that made the node; 0: not
 								 * told */
+	bool		cached;			/* perhaps: see below */
 } ZklNodeData;
 
 /* Writes the JSON, NUL terminated; returns its length (always < size, given
@@ -156,6 +159,15 @@ extern size_t zkl_node_data_format(const ZklNodeData *data, char *buf,
  */
 extern size_t zkl_node_data_timeout(char *text, size_t length,
 									uint32_t timeout_ms);
+
+/*
+ * Adds to such JSON that the server may have the lock cached, held by no session;
+ * there is room for ZKL_NODE_DATA_CACHED bytes more.  Returns the new length.
+ */
+extern size_t zkl_node_data_cached(char *text, size_t length);
+
+/* Whether any data says so, and does not say that an operator breaks the lock */
+extern bool zkl_node_data_is_cached(const char *text, size_t length);
 
 /* Reads such JSON back.  False when it is not zklock's; *data is then empty. */
 extern bool zkl_node_data_parse(const char *text, size_t length,

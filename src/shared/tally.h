@@ -1,0 +1,13 @@
+/*
+ * tally.h
+ *	  What a hold of a lock has to add to the statistics.
+ */
+#ifndef ZKL_SHARED_TALLY_H
+#define ZKL_SHARED_TALLY_H
+
+#include "shared/slot.h"
+
+/* Adds the hold of a slot, which is over: it was lost, or released. */
+extern void zkl_tally_hold(const ZklSlot *slot, ZklLockstatsCounts *counts);
+
+#endif							/* ZKL_SHARED_TALLY_H */

@@ -1,0 +1,72 @@
+/*
+ * caching.c
+ *	  Locks that stay on this server after their release: when, and their recall.
+ *
+ * Owns nothing.  Runs in the worker only.  Takes the slots' mutexes through slot.h
+ * and ctl_free_mutex, one at a time.  The core decides which locks these are, and
+ * when one is recalled.
+ */
+#include "postgres.h"
+
+#include "shared/boottime.h"
+#include "shared/control.h"
+#include "shared/draining.h"
+#include "shared/gate.h"
+#include "shared/settings.h"
+#include "worker/caching.h"
+#include "worker/from_slots.h"
+#include "worker/slot.h"
+
+/* A cached lock takes a slot: so many of all slots are for other locks. */
+#define LEAST_FREE(nslots)	((nslots) / 8)
+
+static ZklRecalledState
+recalled_state(ZklSlotState state)
+{
+	return state == ZKL_SLOT_CACHED ? ZKL_RECALLED_CACHED :
+		state == ZKL_SLOT_GRANTED ? ZKL_RECALLED_HELD : ZKL_RECALLED_ENDED;
+}
+
+bool
+zkl_caching_recall(void *host, uint32_t request, int64_t idle_since,
+				   ZklRecalled *found)
+{
+	static char data[ZKL_MAX_NODE_DATA];
+	ZklSlot		before;
+	bool		done = zkl_slot_recall((int) request, idle_since, &before);
+
+	memset(found, 0, sizeof(*found));
+	found->state = recalled_state((ZklSlotState) before.s_state);
+	found->owner = before.s_owner;
+	found->pid = before.s_request.pid;
+	found->token = before.s_answer.token;
+	found->released_at = before.s_holder.released_us;
+	found->data = data;
+	if (done)
+		found->data_length = zkl_from_slots_node_data(&before, data);
+	return done;
+}
+
+void
+zkl_caching_recall_all(void)
+{
+	ZklSlot		before;
+	int			i;
+
+	for (i = 0; i < zkl_control->ctl_nrequests; i++)
+	{
+		if (zkl_slot_peek(i) > ZKL_SLOT_CLAIMED)
+			(void) zkl_slot_recall(i, 0, &before);
+	}
+}
+
+void
+zkl_caching_tick(ZklManager *core, bool stop)
+{
+	bool		caches = !stop && zkl_gate_read() == ZKL_GATE_OPEN &&
+	zkl_draining_number() == 0 &&
+	zkl_control_count_free() >= LEAST_FREE(zkl_control->ctl_nrequests);
+
+	zkl_manager_cache(core, zkl_boottime_us(),
+					  caches ? (int64) zkl_cache_time * 1000 : 0);
+}
