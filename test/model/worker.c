@@ -46,6 +46,64 @@ core_release(void *context, void *memory)
 	free(header);
 }
 
+/* ---- cached locks ---- */
+
+bool
+slot_stays(const Slot *s)
+{
+	return s->state == SLOT_GRANTED && s->cacheable && s->taken &&
+		s->until == 0 &&
+		(s->keep_until == 0 || ZKL_MUTANT(RELEASE_FORGETS_BOUND)) &&
+		((s->token + 1) % ZKL_TOKENS_PER_ZXID != 0 ||
+		 ZKL_MUTANT(TAKE_TOO_OFTEN));
+}
+
+static const char *
+data_of(const Slot *s)
+{
+	return s->data ? s->data : "{\"zklock\":1,\"server\":\"test\"}";
+}
+
+static bool
+recall(void *host, uint32_t request, int64_t idle_since, ZklRecalled *found)
+{
+	Worker	   *w = host;
+	Slot	   *s = &w->slots[request];
+	SlotState	state = s->state;
+	bool		done = idle_since == 0 ||
+	(state == SLOT_CACHED && s->left_at <= idle_since);
+
+	found->owner = s->owner;
+	found->token = s->token;
+	if (ZKL_MUTANT(OWNER_BEFORE_CLEAR) && s->earlier.owner != 0)
+	{
+		state = state >= SLOT_DENIED ? state : s->earlier.state;
+		found->owner = s->earlier.owner;
+		found->token = s->earlier.token;
+	}
+	found->state = state == SLOT_GRANTED ? ZKL_RECALLED_HELD :
+		state == SLOT_CACHED ? ZKL_RECALLED_CACHED : ZKL_RECALLED_ENDED;
+	found->pid = s->pid;
+	found->released_at = s->left_at;
+	found->data = data_of(s);
+	found->data_length = strlen(found->data);
+	if (!done)
+		return false;
+	s->cacheable = false;
+	if (s->state == SLOT_CACHED)
+		s->state = SLOT_RELEASED;
+	return true;
+}
+
+void
+worker_cache(Worker *w, int64_t time)
+{
+	w->cache_time = time;
+	zkl_manager_cache(w->m, w->now, time);
+}
+
+/* ---- life ---- */
+
 void
 worker_create(Worker *w, ZklConfig config)
 {
@@ -53,6 +111,8 @@ worker_create(Worker *w, ZklConfig config)
 	config.memory.alloc = core_alloc;
 	config.memory.release = core_release;
 	config.memory.context = w;
+	config.recall = recall;
+	config.host = w;
 	w->m = zkl_manager_create(&config);
 	w->carried = 0;
 	w->batches = 0;
@@ -81,13 +141,12 @@ worker_find_free(const Worker *w)
 static ZklDemand
 demand_of(const Slot *s)
 {
-	const char *data = s->data ? s->data :
-	"{\"zklock\":1,\"server\":\"test\"}";
+	const char *data = data_of(s);
 	ZklDemand	demand = {
 		.name = s->name,.owner = s->owner,.mode = s->mode,
 		.dialect = s->dialect,.max = s->max,.sibling = s->sibling,
 		.timed_out = s->timed_out,.together = s->together,
-		.pid = s->pid,.patience = s->patience,
+		.pid = s->pid,.patience = s->patience,.plain = s->plain,
 		.data = data,.data_length = strlen(data)
 	};
 
@@ -158,6 +217,7 @@ read_slot(void *context, uint32_t request, ZklRestored *restored)
 	static const ZklSlotSays says[] = {
 		[SLOT_WAITING] = ZKL_SLOT_SAYS_WAITING,
 		[SLOT_GRANTED] = ZKL_SLOT_SAYS_GRANTED,
+		[SLOT_CACHED] = ZKL_SLOT_SAYS_GRANTED,
 		[SLOT_DENIED] = ZKL_SLOT_SAYS_ANSWERED,
 		[SLOT_FAILED] = ZKL_SLOT_SAYS_ANSWERED,
 		[SLOT_LOST] = ZKL_SLOT_SAYS_LOST,
@@ -191,8 +251,11 @@ read_slot(void *context, uint32_t request, ZklRestored *restored)
 void
 worker_restore(Worker *w)
 {
+	ZklRecalled found;
 	uint32_t	i;
 
+	for (i = 0; i < w->nslots && !ZKL_MUTANT(CACHED_RESTORED_HELD); i++)
+		(void) recall(w, i, 0, &found);
 	if (w->session.id != 0)
 		zkl_manager_attach(w->m, &w->session, w->chain, w->chain_kept);
 	zkl_manager_restore(w->m, w->now, read_slot, w);
@@ -289,8 +352,15 @@ record(Slot *s, const ZklAction *action, uint32_t generation)
 			s->failure = action->failure;
 			s->rc = action->rc;
 			return go_to(s, SLOT_WAITING, SLOT_FAILED);
+		case ZKL_ACTION_CACHEABLE:
+			s->cacheable = s->state == SLOT_GRANTED;
+			return false;
 		case ZKL_ACTION_LOSE:
 			s->failure = action->failure;
+			if (ZKL_MUTANT(LOST_WHILE_CACHED) && s->state == SLOT_CACHED)
+				return false;
+			s->cacheable = false;
+			s->marked |= go_to(s, SLOT_CACHED, SLOT_RELEASED);
 			if (!go_to(s, SLOT_GRANTED, SLOT_LOST))
 				return false;
 			s->overdue = action->failure == ZKL_FAILURE_UNREADABLE;
@@ -331,7 +401,9 @@ carry_out(Worker *w, const ZklAction *action)
 		w->chain = action->chain;
 		w->chain_kept = action->chain_kept;
 	}
-	changed = record(&w->slots[action->request], action, w->session.generation);
+	changed = (action->kind != ZKL_ACTION_CACHEABLE ||
+			   zkl_manager_caches(w->m, action->request)) &&
+		record(&w->slots[action->request], action, w->session.generation);
 	w->after(w, action, changed);
 }
 

@@ -16,6 +16,7 @@ typedef enum SlotState
 	SLOT_FREE = 0,
 	SLOT_WAITING,
 	SLOT_GRANTED,
+	SLOT_CACHED,
 	SLOT_DENIED,
 	SLOT_FAILED,
 	SLOT_LOST,
@@ -46,6 +47,8 @@ typedef struct Slot
 	int64_t		seen_at;		/* on the host's clock */
 	bool		behind_news;	/* to be told to the core */
 	const char *data;			/* for the znode; NULL: a usual one */
+	bool		plain;			/* it may be cached */
+	int64_t		left_at;		/* CACHED: since when, on the host's clock */
 	int64_t		keep_until;		/* bounds, in µs of the host's clock; 0: none */
 	int64_t		until;
 	bool		quiet;			/* its backend looks at it for its commit, or
@@ -67,6 +70,7 @@ typedef struct Slot
 	bool		overdue;		/* LOST for that reason */
 	bool		retired;
 	bool		known;			/* to the core */
+	bool		cacheable;
 
 	/* the unit tests' */
 	bool		blocked;
@@ -76,6 +80,12 @@ typedef struct Slot
 
 	/* the simulation's */
 	bool		marked;			/* changed since the worker looked */
+	struct
+	{
+		SlotState	state;
+		uint64_t	owner;
+		int64_t		token;
+	}			earlier;		/* when its worker last slept */
 	int			lock;
 	int			backend;
 	bool		is_try;
@@ -91,6 +101,7 @@ typedef struct Slot
 	bool		node_gone;		/* somebody deleted its node */
 	bool		tampered;		/* somebody took its node or its session away */
 	bool		breaking;		/* an operator breaks its node */
+	bool		overwritten;	/* somebody else wrote to it */
 	bool		counted;		/* its grant, among the tokens */
 	bool		writer_between; /* another owner's, that and an earlier node
 								 * of its own, when its node was created */
@@ -122,6 +133,7 @@ typedef struct Worker
 	ZklManager *m;				/* NULL: it does not run */
 	size_t		carried;		/* actions, if it was stopped amid them */
 	uint64_t	batches;		/* acknowledged, when it last looked */
+	int64_t		cache_time;		/* us; for the next event */
 	int64_t		memory;			/* bytes that the core has */
 	int64_t		most_memory;
 } Worker;
@@ -141,6 +153,9 @@ extern void worker_restore(Worker *w);
 /* The lowest free slot, or -1 */
 extern int	worker_find_free(const Worker *w);
 
+/* A session releases the lock: whether it stays CACHED. */
+extern bool slot_stays(const Slot *s);
+
 /* Whether the time of a hold is over */
 extern bool slot_is_over(const Slot *s, int64_t now);
 
@@ -149,6 +164,9 @@ extern void worker_look(Worker *w, int slot);
 
 /* The time of a hold may be over: it is LOST then, and its node may go. */
 extern void worker_look_bounds(Worker *w, int slot);
+
+/* For how long unused locks stay cached from now on, in us; 0: not at all */
+extern void worker_cache(Worker *w, int64_t time);
 
 /* A connection stands.  True: its session is a new one. */
 extern bool worker_connected(Worker *w, int64_t session, uint32_t timeout_ms,

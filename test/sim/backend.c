@@ -9,7 +9,9 @@
 
 #include "agenda.h"
 #include "backend.h"
+#include "core/mutant.h"
 #include "faults.h"
+#include "foreign.h"
 #include "oracle.h"
 #include "rings.h"
 
@@ -73,6 +75,48 @@ backend_wake(Host *h, int backend)
 	agenda_changed(AGENDA_BACKEND(h->id, backend));
 }
 
+/* Whether somebody of another server, or a client, wants what this one has */
+static bool
+is_wanted_elsewhere(const Host *h, int lock)
+{
+	int			i,
+				j;
+
+	for (i = 0; i < hosts.n; i++)
+		for (j = 0; j < MAX_SLOTS && &hosts.host[i] != h; j++)
+			if (hosts.host[i].slots[j].state == SLOT_WAITING &&
+				hosts.host[i].slots[j].lock == lock)
+				return true;
+	for (i = 0; i < foreigners.n; i++)
+		if (foreigners.foreign[i].phase != FOREIGN_IDLE &&
+			foreigners.foreign[i].lock == lock)
+			return true;
+	return false;
+}
+
+/*
+ * When all is calm: sessions do not stop to take a cached lock while others want
+ * it, who get it all the same.  Returns such a lock, or -1.
+ */
+static int
+wanted_cached(const Host *h)
+{
+	int			i;
+
+	for (i = 0; i < MAX_SLOTS; i++)
+		if ((h->slots[i].state == SLOT_CACHED ||
+			 (h->slots[i].state == SLOT_GRANTED && h->slots[i].cacheable)) &&
+			is_wanted_elsewhere(h, h->slots[i].lock))
+			return h->slots[i].lock;
+	return -1;
+}
+
+static Time
+next_grab(const Backend *b)
+{
+	return wanted_cached(host_of(b)) >= 0 ? base.now + 1 + below(MS) : NEVER;
+}
+
 static void
 end_holds(Backend *b)
 {
@@ -83,7 +127,7 @@ end_holds(Backend *b)
 	b->nholds = 0;
 	local_end(b);
 	b->checking = b->committing = false;
-	b->at = base.calm ? NEVER : base.now + some_delay(backends.think);
+	b->at = base.calm ? next_grab(b) : base.now + some_delay(backends.think);
 }
 
 /* on_shmem_exit: marks, and is gone */
@@ -175,18 +219,65 @@ plan_look(Backend *b)
 }
 
 static void
+hold(Backend *b, int slot)
+{
+	Host	   *h = host_of(b);
+
+	b->holds[b->nholds].slot = slot;
+	b->holds[b->nholds++].generation = h->slots[slot].generation;
+	b->at = base.now + some_delay(base.calm ? MS : backends.hold);
+}
+
+static bool
+has_hold(const Backend *b, int lock)
+{
+	int			i;
+
+	for (i = 0; i < b->nholds; i++)
+		if (host_of(b)->slots[b->holds[i].slot].lock == lock)
+			return true;
+	return false;
+}
+
+/* In shared memory, without the worker, if the lock is cached */
+static bool
+take_cached(Backend *b, int lock)
+{
+	Host	   *h = host_of(b);
+	int			slot = slot_find_cached(h, lock);
+
+	if (slot < 0 || has_hold(b, lock))
+		return false;
+	slot_take(h, slot, b->owner, b->id);
+	if (!lease_is_good(h, h->slots[slot].generation) &&
+		!ZKL_MUTANT(TAKE_PAST_LEASE))
+	{
+		slot_release(h, slot);
+		return false;
+	}
+	oracle_took(h, slot);
+	hold(b, slot);
+	return true;
+}
+
+static void
 ask(Backend *b)
 {
 	Host	   *h = host_of(b);
-	int			slot = slot_claim(h);
+	int			slot;
+	int			lock = pick_lock(b);
+	ZklLockMode mode = lock_mode(lock, below(100) < backends.shared);
 	Slot	   *s;
 
+	if (mode == ZKL_EXCLUSIVE && take_cached(b, lock))
+		return;
+	slot = slot_claim(h);
 	b->at = base.now + some_delay(backends.think);
 	if (slot < 0)
 		return;
 	s = &h->slots[slot];
-	s->lock = pick_lock(b);
-	s->mode = lock_mode(s->lock, below(100) < backends.shared);
+	s->lock = lock;
+	s->mode = mode;
 	s->owner = b->owner;
 	s->backend = b->id;
 	s->sibling = find_sibling(b, s->lock);
@@ -204,6 +295,7 @@ ask(Backend *b)
 	b->give_up_at = below(100) < backends.cancels ?
 		base.now + some_delay(backends.patience) : NEVER;
 	bound(s);
+	s->plain = s->at_most == 0 && s->at_least == 0 && s->lock != hosts.semaphore;
 	b->waiting = slot;
 	plan_look(b);
 	slot_submit(h, slot);
@@ -223,10 +315,8 @@ look(Backend *b)
 		b->waiting = -1;
 		b->look_at = NEVER;
 		s->taken = true;
-		b->holds[b->nholds].slot = slot;
-		b->holds[b->nholds++].generation = s->generation;
+		hold(b, slot);
 		oracle_taken(h, slot);
-		b->at = base.now + some_delay(base.calm ? MS : backends.hold);
 	}
 	else if (s->state != SLOT_WAITING || base.now >= b->give_up_at)
 	{
@@ -388,6 +478,10 @@ go_on(Backend *b)
 		host_of(b)->slots[b->holds[i].slot].lock != hosts.semaphore)
 		slot_extend(host_of(b), b->holds[i].slot,
 					once_in(4) ? 0 : 1 + some_delay(backends.at_most) / MS);
+	if (backends.bounded > 0 && !base.calm && once_in(16) &&
+		host_of(b)->slots[b->holds[i].slot].lock != hosts.semaphore)
+		slot_keep(host_of(b), b->holds[i].slot,
+				  1 + some_delay(backends.at_least) / MS);
 	if (base.calm && waits_for_bad_news(b))
 		b->at = base.now + ens.timeout / 10;
 	else if (downgrade >= 0 && b->to_downgrade)
@@ -416,6 +510,15 @@ go_on(Backend *b)
 		check_slots(b);
 }
 
+static void
+grab(Backend *b)
+{
+	int			lock = wanted_cached(host_of(b));
+
+	if (lock < 0 || !take_cached(b, lock))
+		b->at = next_grab(b);
+}
+
 /* It waits for a lock of PostgreSQL's own: until it gets that, or gives up. */
 static void
 look_local(Backend *b)
@@ -440,7 +543,7 @@ backend_step(Backend *b)
 	else if (b->nholds > 0)
 		go_on(b);
 	else if (base.calm)
-		b->at = NEVER;
+		grab(b);
 	else
 		ask(b);
 }

@@ -39,10 +39,12 @@ typedef enum Profile
 	PROFILE_WIDE,				/* a few kinds of faults, whichever */
 	PROFILE_STORM,				/* operators break, workers restart, holders
 								 * downgrade, keep and cancel, all at once */
-	PROFILE_QUORUM				/* ZooKeeper's servers and connections */
+	PROFILE_QUORUM,				/* ZooKeeper's servers and connections */
+	PROFILE_HOT					/* few sessions of a server that come back to
+								 * the same lock again and again */
 } Profile;
 
-#define PROFILES	3
+#define PROFILES	4
 
 /* What becomes of the trace */
 typedef enum TraceUse

@@ -40,7 +40,7 @@ static const struct
 	int			often[PROFILES];	/* weight in each seed of a profile */
 }			faults[] = {
 #define FAULT_ENTRY(name, weight, one_in, storm, quorum) \
-	{do_##name, weight, one_in, {0, storm, quorum}},
+	{do_##name, weight, one_in, {0, storm, quorum, 0}},
 	FAULTS(FAULT_ENTRY)
 #undef FAULT_ENTRY
 };
@@ -50,14 +50,15 @@ static const struct
 static void
 draw_faults(void)
 {
+	bool		as_wide = base.profile == PROFILE_WIDE || base.profile == PROFILE_HOT;
 	int			i;
 
 	memset(&chaos, 0, sizeof(chaos));
 	chaos.every = ens.timeout / DRAW(2, 5, 20);
 	chaos.end = base.now + ens.timeout *
-		(base.profile == PROFILE_WIDE ? DRAW(3, 6, 10) : DRAW(2, 4, 7));
+		(as_wide ? DRAW(3, 6, 10) : DRAW(2, 4, 7));
 	chaos.at = base.now + some_delay(chaos.every);
-	if (base.profile != PROFILE_WIDE)
+	if (!as_wide)
 		chaos.every = ens.timeout / DRAW(10, 20, 50);
 	for (i = 0; i < NFAULTS; i++)
 	{
@@ -66,7 +67,7 @@ draw_faults(void)
 		if (often > 0 && !once_in(6))
 			chaos.weights[i] = often;
 		else if (once_in(faults[i].one_in *
-						 (base.profile == PROFILE_WIDE ? 1 : 4)))
+						 (as_wide ? 1 : 4)))
 			chaos.weights[i] = faults[i].weight * (int) DRAW(1, 1, 1, 5);
 
 		/*
@@ -180,7 +181,7 @@ calm_hosts(void)
 
 		h->stopped_until = 0;
 		h->stop_after = -1;
-		h->cut_at_grant = h->kill_at_worst = false;
+		h->cut_at_grant = h->kill_at_worst = h->uncached = false;
 		host_accept_lower_tokens(h);
 		if (!h->up)
 			h->up_at = base.now;

@@ -181,11 +181,15 @@ push_reply(Conn *c, const Request *request, const ZklReply *reply,
 	push_frame(c, frame);
 }
 
+/* The tag of an event is the zxid of the transaction that it is about. */
 void
 watcher_event(Watcher *who, ZklEventKind kind, const char *path)
 {
+	const Server *s = &ens.servers[((Conn *) who)->server];
 	Frame	   *frame = take(sizeof(Frame));
 
+	if (s->applied > 0)
+		frame->tag = (uint64_t) ens.log[s->applied - 1]->tx.zxid;
 	frame->is_event = true;
 	frame->event = kind;
 	frame->path = path;

@@ -70,6 +70,29 @@ draw_storm(void)
 	backends.bounded = (int) DRAW(0, 40, 70);
 }
 
+/* So few sessions that mostly one of them wants the lock, soon again */
+static void
+draw_hot(void)
+{
+	hosts.n = (int) DRAW(1, 2, 2, 3);
+	hosts.nlocks = (int) DRAW(1, 1, 2);
+	hosts.cache_time = ens.timeout / DRAW(50, 20, 8);
+	ens.net = DRAW(100, 100, 500, 2 * MS);
+	ens.decide = DRAW(50, 50, MS);
+	ens.lag = DRAW(50, MS, MS, 50 * MS);
+	hosts.wake_delay = DRAW(20, 20, 200, 5 * MS);
+	backends.per_host = (int) DRAW(1, 1, 2, 3);
+	backends.think = hosts.cache_time / DRAW(40, 20, 8);
+	backends.hold = ens.timeout / DRAW(2000, 1000, 400);
+	backends.patience = ens.timeout / DRAW(1000, 50, 10);
+	backends.shared = (int) DRAW(0, 0, 5);
+	backends.tries = (int) DRAW(0, 30, 60);
+	backends.cancels = (int) DRAW(0, 10);
+	backends.nested = (int) DRAW(0, 0, 20);
+	backends.bounded = (int) DRAW(0, 0, 10);
+	foreigners.n = (int) DRAW(0, 1, 2);
+}
+
 /* Most locks are Curator's read-write locks, where most can happen. */
 static void
 draw_dialects(void)
@@ -115,8 +138,11 @@ draw_hosts(void)
 	backends.at_most = ens.timeout / DRAW(200, 20, 4, 1);
 	backends.at_least = ens.timeout / DRAW(200, 20, 4);
 
+	hosts.cache_time = once_in(3) ? 0 : ens.timeout / DRAW(200, 40, 8);
 	if (base.profile == PROFILE_STORM)
 		draw_storm();
+	else if (base.profile == PROFILE_HOT)
+		draw_hot();
 	draw_dialects();
 
 	/* Every fourth has a semaphore instead of its last lock. */

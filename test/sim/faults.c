@@ -104,6 +104,16 @@ do_kill_at_worst(void)
 	reset_conn(h->conn);
 }
 
+/* It is drained, say, or that is over. */
+void
+do_uncache(void)
+{
+	Host	   *h = some_host();
+
+	trace("host #: uncached #", h->id, !h->uncached, 0, 0, NULL);
+	h->uncached = !h->uncached;
+}
+
 void
 do_stop_worker(void)
 {

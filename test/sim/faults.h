@@ -46,6 +46,7 @@
 	X(jump, 3, 10, 0, 0) \
 	X(refuse, 4, 4, 1, 3) \
 	X(change_timeout, 2, 12, 0, 0) \
+	X(uncache, 3, 6, 1, 1) \
 	X(stop_leader, 4, 4, 1, 8) \
 	X(reset_foreign, 5, 4, 6, 4) \
 	X(freeze_foreign, 5, 4, 4, 4)

@@ -152,11 +152,69 @@ note_nobodys(Host *h, const Slot *released)
 	}
 }
 
+int
+slot_find_cached(const Host *h, int lock)
+{
+	int			i;
+
+	for (i = 0; i < MAX_SLOTS; i++)
+		if (h->slots[i].state == SLOT_CACHED && h->slots[i].lock == lock &&
+			h->slots[i].generation == h->lease_generation)
+			return i;
+	return -1;
+}
+
+/* What a claim clears, and what stays: the lock, the znode, and what befell it */
+void
+slot_take(Host *h, int slot, uint64_t owner, int backend)
+{
+	Slot	   *s = &h->slots[slot];
+
+	oracle_take(h, slot);
+	s->state = SLOT_GRANTED;
+	s->owner = s->asker = owner;
+	s->backend = backend;
+	s->pid = 100 * (1 + h->id) + backend;
+	s->token += !ZKL_MUTANT(TAKE_SAME_TOKEN);
+	s->taken = true;
+	s->quiet = s->quiet && ZKL_MUTANT(TAKE_QUIET);
+	s->is_try = s->timed_out = s->together = s->counted = false;
+	s->behind_news = s->judged = s->writer_between = false;
+	s->nbehind = 0;
+	s->patience = s->at_most = s->at_least = 0;
+	s->until = s->keep_until = s->asked_zxid = 0;
+	s->sibling = -1;
+	s->since = base.now;
+	s->nobodys_since = NEVER;
+	trace("host # slot #: owner # takes @, token #", h->id, slot,
+		  (int64_t) owner, s->token, s->name);
+}
+
+void
+slot_keep(Host *h, int slot, int64_t at_least)
+{
+	Slot	   *s = &h->slots[slot];
+
+	if (!slot_is_good(h, slot, h->lease_generation))
+		return;
+	trace("host # slot #: to be kept for # ms", h->id, slot, at_least, 0, NULL);
+	s->keep_until = host_bound(h, at_least);
+	mark(h, s);
+}
+
 void
 slot_release(Host *h, int slot)
 {
 	Slot	   *s = &h->slots[slot];
 
+	if (slot_stays(s) && s->generation == h->lease_generation)
+	{
+		trace("host # slot #: stays cached", h->id, slot, 0, 0, NULL);
+		s->state = SLOT_CACHED;
+		s->left_at = host_clock(h);
+		s->released_at = base.now;
+		return;
+	}
 	trace("host # slot #: released in state #", h->id, slot, s->state, 0, NULL);
 	if (s->state != SLOT_GRANTED || !s->taken ||
 		slot_is_over(s, host_clock(h)))

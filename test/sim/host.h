@@ -55,6 +55,7 @@ typedef struct Host
 	Time		timeout;		/* of the session, as negotiated */
 	uint32_t	lease_generation;
 	int64_t		lease_ms;
+	bool		uncached;		/* no lock may be cached now */
 
 	Worker		worker;
 	Time		worker_at;		/* when it starts again */
@@ -92,6 +93,8 @@ typedef struct Host
 	Time		offset;
 	int			ppm;
 	uint64_t	managers;
+	int64_t		told[MAX_LOCKS];	/* up to this zxid it was told of each
+									 * change of a lock's children */
 	int64_t		zxid_floor;		/* no grant may stand on less than this */
 } Host;
 
@@ -106,6 +109,7 @@ typedef struct Hosts
 	uint32_t	batches_in_flight;
 	uint32_t	batch_operations;
 	uint32_t	max_directories;
+	Time		cache_time;		/* 0: no lock is cached */
 	Time		wake_delay;		/* usual, of the worker */
 	uint64_t	owners;
 	uint64_t	events;
@@ -147,7 +151,17 @@ extern void host_crash(Host *h, Time up_at);
 /* A free slot, or -1 */
 extern int	slot_claim(Host *h);
 extern void slot_submit(Host *h, int slot);
+
+/*
+ * A slot in which a lock is cached, or -1; it is taken for another owner, if it is
+ * still so, as a backend does.
+ */
+extern int	slot_find_cached(const Host *h, int lock);
+extern void slot_take(Host *h, int slot, uint64_t owner, int backend);
 extern void slot_release(Host *h, int slot);
+
+/* Its holder wants it to be kept for so many ms after its release. */
+extern void slot_keep(Host *h, int slot, int64_t at_least);
 
 /* Its backend has seen who waits for it in PostgreSQL's own locks. */
 extern void slot_tell_behind(Host *h, int slot);

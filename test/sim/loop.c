@@ -78,7 +78,7 @@ check_slot(Host *h, int i, const ZklAction *action)
 
 	if (action->kind == ZKL_ACTION_ZNODE && s->state == SLOT_WAITING &&
 		memcmp(&s->uuid, &action->uuid, sizeof(ZklUuid)) != 0)
-		s->tampered = s->node_gone = s->breaking = false;
+		s->tampered = s->node_gone = s->breaking = s->overwritten = false;
 	else if (action->kind == ZKL_ACTION_BLOCKED && !s->together)
 		broken("S8", "host %d slot %d is told twice that it waits", h->id, i);
 	else if (action->kind == ZKL_ACTION_REVOKE &&
@@ -148,6 +148,9 @@ after_action(Worker *w, const ZklAction *action, bool changed)
 			break;
 		case ZKL_ACTION_LOSE:
 			slot_tell(h, i, changed, "host # slot #: lost #");
+			h->marked |= s->marked;
+			if (changed)
+				oracle_signal(h, i);
 			worker_look_bounds(w, i);
 			break;
 		case ZKL_ACTION_FREE:
@@ -179,6 +182,19 @@ worker_actions(Host *h)
 	carry_on(h);
 }
 
+/* From then on it knows who came to a lock: see watcher_event. */
+static void
+note_told(Host *h, const Frame *frame)
+{
+	int			i;
+
+	for (i = 0; i < hosts.nlocks && frame->is_event; i++)
+		if (frame->event == ZKL_EVENT_CHILDREN &&
+			strcmp(frame->path, lock_path(i)->text) == 0 &&
+			h->told[i] < (int64_t) frame->tag)
+			h->told[i] = (int64_t) frame->tag;
+}
+
 static void
 take_messages(Host *h)
 {
@@ -204,6 +220,7 @@ take_messages(Host *h)
 		}
 		else
 		{
+			note_told(h, frame);
 			worker_deliver(&h->worker, frame);
 			if (frame->is_event)
 				continue;
@@ -249,11 +266,14 @@ plan_wake(Host *h)
 		worker_wake(h, hosts.wake_delay);
 	for (i = 0; i < MAX_SLOTS; i++)
 	{
-		const Slot *s = &h->slots[i];
+		Slot	   *s = &h->slots[i];
 		Time		end;
 
 		if (s->state == SLOT_FREE)
 			continue;
+		s->earlier.state = s->state;
+		s->earlier.owner = s->owner;
+		s->earlier.token = s->token;
 		if (s->marked)
 		{
 			h->marked = true;
@@ -291,6 +311,7 @@ worker_step(Host *h)
 		for (i = 0; i < MAX_SLOTS; i++)
 			if (h->slots[i].state == SLOT_GRANTED)
 				worker_look_bounds(&h->worker, i);
+		worker_cache(&h->worker, h->uncached ? 0 : hosts.cache_time);
 		zkl_manager_flush(h->worker.m, host_clock(h));
 		note_verdict(h);
 		publish_lease(h);

@@ -275,8 +275,18 @@ node_of(const Slot *s)
 	return tree_path(path);
 }
 
+/* A grant has the token of its znode, a take one of those behind it. */
+static bool
+has_token(const Slot *s, const Node *node, bool taken)
+{
+	int64_t		first = node->stat.czxid * ZKL_TOKENS_PER_ZXID + s->index;
+
+	return taken ? s->token > first &&
+		s->token / ZKL_TOKENS_PER_ZXID == node->stat.czxid : s->token == first;
+}
+
 static void
-check_node(Host *h, int i)
+check_node(Host *h, int i, bool taken)
 {
 	Slot	   *s = &h->slots[i];
 	Path	   *path = node_of(s);
@@ -286,7 +296,7 @@ check_node(Host *h, int i)
 	if (!node->exists || node->stat.ephemeral_owner != h->worker.session.id)
 		broken("S1", "host %d slot %d was granted without its node %s",
 			   h->id, i, path->text);
-	if (s->token != node->stat.czxid * 4096 + s->index)
+	if (!has_token(s, node, taken))
 		broken("S2", "host %d slot %d: token %" PRId64 " but czxid %" PRId64,
 			   h->id, i, s->token, node->stat.czxid);
 	for (path = lock_path(s->lock)->children; path; path = path->sibling)
@@ -313,13 +323,79 @@ oracle_grant(Host *h, int i)
 		return;
 	if (s->tampered)
 		return;
-	if (s->token / 4096 < h->zxid_floor && ens.zxid < h->zxid_floor)
+	if (s->token / ZKL_TOKENS_PER_ZXID < h->zxid_floor && ens.zxid < h->zxid_floor)
 		broken("S2", "host %d slot %d: token %" PRId64 " of an ensemble that"
 			   " went back", h->id, i, s->token);
 	check_token(s);
 	if (s->sent)
-		check_node(h, i);
+		check_node(h, i, false);
 	check_alone(h, i);
+}
+
+/* ---- cached locks ---- */
+
+/*
+ * Sessions of a server may overtake those of others until the server is told of
+ * them, and no longer: the one exception to S6.
+ */
+void
+oracle_take(const Host *h, int i)
+{
+	const Slot *s = &h->slots[i];
+	Path	   *path;
+	int			j;
+
+	if (s->keep_until > host_clock(h))
+		broken("S1", "host %d slot %d is taken although it is kept", h->id, i);
+	if (s->tampered)
+		return;
+	for (j = 0; j < MAX_SLOTS; j++)
+		if (h->slots[j].state == SLOT_WAITING && h->slots[j].known &&
+			h->slots[j].lock == s->lock)
+			broken("S6", "host %d slot %d is taken although slot %d waits",
+				   h->id, i, j);
+	for (path = lock_path(s->lock)->children; path; path = path->sibling)
+	{
+		const Contender *c = contender_of(path);
+		const Node *node = &path->node[HEAD];
+
+		if (node->exists && c->counts && !operators_broke(&c->uuid) &&
+			!same_uuid(s, &c->uuid) && node->stat.czxid <= h->told[s->lock] &&
+			host_of_session(node->stat.ephemeral_owner) != h)
+			broken("S6", "host %d slot %d is taken although %s waits", h->id,
+				   i, path->text);
+	}
+}
+
+void
+oracle_took(Host *h, int i)
+{
+	Slot	   *s = &h->slots[i];
+	const Session *session = session_find(h->worker.session.id);
+
+	if (session == NULL || session->killed)
+		s->tampered = true;
+	if (!lease_is_valid(h))
+		broken("S1", "host %d slot %d was taken past the lease", h->id, i);
+	if (s->tampered)
+		return;
+	if (s->generation != h->worker.session.generation)
+		broken("S7", "host %d slot %d: taken on a session that is gone", h->id,
+			   i);
+	check_token(s);
+	check_node(h, i, true);
+	check_alone(h, i);
+}
+
+/* Its backend hears of a loss, unless it is about to commit. */
+void
+oracle_signal(const Host *h, int i)
+{
+	const Slot *s = &h->slots[i];
+	const Backend *b = &backends.backend[h->id][s->backend];
+
+	if (s->taken && s->quiet && !b->checking && !b->committing)
+		broken("S8", "host %d slot %d is lost, and nobody is told", h->id, i);
 }
 
 void
@@ -366,6 +442,7 @@ oracle_wiped(void)
 	{
 		tamper_all(&hosts.host[i]);
 		hosts.host[i].zxid_floor = hosts.host[i].worker.session.zxid_seen;
+		memset(hosts.host[i].told, 0, sizeof(hosts.host[i].told));
 	}
 	for (i = 0; i < foreigners.n; i++)
 		foreigners.foreign[i].holding = false;

@@ -41,6 +41,13 @@ extern void oracle_invariants(Host *h);
 /* ---- what backends tell ---- */
 
 extern void oracle_taken(Host *h, int slot);
+
+/* A session takes the cached lock of a slot: before, and if it now has it. */
+extern void oracle_take(const Host *h, int slot);
+extern void oracle_took(Host *h, int slot);
+
+/* The holder of a slot is to be told that the lock is lost. */
+extern void oracle_signal(const Host *h, int slot);
 extern void oracle_commit(Host *h, int slot);
 
 /* ---- what other clients tell ---- */

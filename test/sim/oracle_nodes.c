@@ -203,20 +203,22 @@ check_ended(const Entry *entry)
 
 /* Who waits and is to be broken goes to the end of the queue. */
 static void
-note_mark(const Effect *effect, const Contender *c)
+note_mark(const Entry *entry, const Effect *effect, const Contender *c)
 {
 	Host	   *h =
 	host_of_session(effect->path->node[HEAD].stat.ephemeral_owner);
+	bool		breaking = zkl_node_data_breaking(effect->data, effect->length);
 	int			i,
 				j;
 
-	if (h == NULL || !zkl_node_data_breaking(effect->data, effect->length))
-		return;
-	for (i = 0; i < MAX_SLOTS; i++)
+	for (i = 0; i < MAX_SLOTS && h != NULL; i++)
 	{
 		Slot	   *s = &h->slots[i];
 
 		if (!same_uuid(s, &c->uuid))
+			continue;
+		s->overwritten |= entry->tx.session != h->worker.session.id;
+		if (!breaking)
 			continue;
 		s->breaking = true;
 
@@ -258,7 +260,7 @@ oracle_transaction(const Entry *entry)
 		else if (effect->kind == OP_DELETE)
 			check_deleted(entry, effect, c);
 		else if (effect->kind == OP_SET)
-			note_mark(effect, c);
+			note_mark(entry, effect, c);
 	}
 }
 
@@ -350,6 +352,20 @@ was_left(const Host *h, const ZklUuid *uuid, const Slot *s)
 	return false;
 }
 
+/*
+ * Another server has it cached since before s came: no session has it.  What
+ * others write over the mark hides that, until the server sees it.
+ */
+static bool
+was_cached(const Path *path, const Contender *c, const Slot *s)
+{
+	const Host *h = host_of_session(path->node[HEAD].stat.ephemeral_owner);
+	const Slot *other = h != NULL ? slot_of(h, c) : NULL;
+
+	return other != NULL && other->state == SLOT_CACHED && !other->overwritten &&
+		other->released_at < s->since;
+}
+
 /* Somebody else of this server, who came before s, waits with no node now. */
 static bool
 waits_before(const Host *h, const Slot *s)
@@ -390,7 +406,7 @@ oracle_deny(Host *h, int i)
 
 		if (path->node[HEAD].exists &&
 			(c->counts ? zkl_mode_conflicts(c->mode, s->mode) &&
-			 !was_left(h, &c->uuid, s) &&
+			 !was_left(h, &c->uuid, s) && !was_cached(path, c, s) &&
 			 !(s->sent && memcmp(&c->uuid, &s->uuid, sizeof(ZklUuid)) == 0) :
 			 s->lock == hosts.semaphore) && --enough == 0)
 			return;

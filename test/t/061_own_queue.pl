@@ -10,7 +10,8 @@ use Test::More;
 
 use ZklockTest;
 
-my $test = ZklockTest->new;
+# A lock that is cached stays in the queue.
+my $test = ZklockTest->new(conf => "zklock.cache_time = 0\n");
 my ($one, $two) = $test->nodes;
 my @s = map { $test->session($one) } 1 .. 2;
 my $looker = $test->session($one);

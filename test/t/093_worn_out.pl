@@ -23,7 +23,7 @@ system_or_bail('make', '-s', '-C', $copy, "PG_CONFIG=$pg_config",
 
 my $test = ZklockTest->new(servers => 0);
 my $one = $test->new_node('server1',
-	conf => "dynamic_library_path = '$copy:\$libdir'\n");
+	conf => "dynamic_library_path = '$copy:\$libdir'\nzklock.cache_time = 0\n");
 $one->start;
 
 # The install script, with the functions of the copy

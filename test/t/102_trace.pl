@@ -16,7 +16,7 @@ write_secret($credentials, "digest:zklock:open-sesame\n");
 
 my $test = ZklockTest->new(
 	servers => 1,
-	conf => "zklock.auth_file = '$credentials'\n");
+	conf => "zklock.auth_file = '$credentials'\nzklock.cache_time = 0\n");
 my ($node) = $test->nodes;
 my $session = $test->session($node, application_name => 'hush-hush');
 my $trace = $node->data_dir . '/zklock.trace';

@@ -211,6 +211,8 @@ world_fill(World *w, uint32_t request, const char *name, uint64_t owner,
 	r->max = w->max;
 	r->sibling = -1;
 	r->together = w->together;
+	r->plain = w->plain;
+	r->cacheable = r->taken = false;
 	r->patience = w->patience;
 	r->behind_news = false;
 	r->since = ++w->submissions;

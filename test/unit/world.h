@@ -22,6 +22,7 @@
 typedef struct World
 {
 	bool		together;		/* what is asked for is one of several */
+	bool		plain;			/* it may be cached */
 	ZklDialect	dialect;		/* of all names */
 	uint32_t	max;			/* how many may hold a name; not 0: a
 								 * semaphore */

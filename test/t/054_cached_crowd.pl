@@ -1,0 +1,148 @@
+# A name that sessions of one server take again and again, so that its lock is
+# cached there, while sessions of another server, Curator and kazoo want it every
+# now and then, and workers and session processes die: no two are inside at once,
+# everybody gets in, and tokens grow.
+
+use strict;
+use warnings;
+
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+use CuratorClient;
+use PgSession;
+use PostgreSQL::Test::Utils;
+use Workload;
+use ZklockTest;
+
+my $test = ZklockTest->new(
+	session_timeout => '10s',
+	conf => "zklock.cache_time = '200ms'\nzklock.dialects = '/jobs=curator_mutex, /py=kazoo'\n");
+my ($one, $two) = $test->nodes;
+my $curator = CuratorClient->new($test->zk->connect_string);
+my $kazoo = $test->zk->new_client;
+my $dir = PostgreSQL::Test::Utils::tempdir('counters');
+
+sub slurp_number { return slurp_file($_[0]) =~ s/\s+//gr; }
+
+sub write_number
+{
+	my ($file, $number) = @_;
+
+	open my $out, '>', $file or POSIX::_exit(1);
+	print $out $number;
+	close $out or POSIX::_exit(1);
+	return;
+}
+
+# Until somebody says stop: takes the lock, adds one to the number in a file,
+# releases.  Its number of rounds, or what was wrong, is in a file of its own.
+sub count_here
+{
+	my ($node, $name, $file, $own, $pause) = @_;
+	my $pid = fork // die $!;
+	return $pid if $pid;
+
+	my $session = PgSession->new($node);
+	my $last = 0;
+	my $rounds = 0;
+	until (-e "$dir/stop")
+	{
+		my $token = $session->query("SELECT zk_lock('$name')");
+		my $number = slurp_number($file);
+		sleep 0.0002;
+		write_number($file, $number + 1);
+		$rounds++;
+		POSIX::_exit(2) if $token <= $last;
+		$last = $token;
+		$session->query("SELECT zk_unlock('$name')");
+		sleep rand($pause) if $pause;
+	}
+	write_number($own, $rounds);
+	POSIX::_exit(0);
+}
+
+sub takes { return $test->status($one, 'cache_takes'); }
+
+# A worker or a session process dies.
+sub kill_one
+{
+	my $node = ($one, $two)[ rand 2 ];
+	my $worker = rand(2) < 1;
+	my $pid = $test->status($node, $worker ? 'worker_pid' : 'session_pid');
+
+	kill $worker ? 'TERM' : 'KILL', $pid if $pid =~ /^\d+$/ && $pid > 1;
+	return;
+}
+
+my %crowds = (
+	'/a' => [ [ $curator, 'write' ], [ $kazoo, 'kazoo' ], [ $curator, 'read' ] ],
+	'/jobs/a' => [ [ $curator, 'mutex' ], [ $kazoo, 'kazoo_mutex' ] ],
+	'/py/a' => [ [ $kazoo, 'Lock' ], [ $kazoo, 'WriteLock' ] ]);
+
+foreach my $name (sort keys %crowds)
+{
+	foreach my $deaths (0, 1)
+	{
+		my $case = $name . ($deaths ? ', processes die' : '');
+		my $file = "$dir/counter";
+		my $before = takes();
+		my $expected = 0;
+
+		write_number($file, 0);
+		unlink "$dir/stop";
+		my @here = (
+			count_here($one, $name, $file, "$dir/0", 0),
+			count_here($two, $name, $file, "$dir/1", 1.5));
+		foreach my $round (1 .. 12)
+		{
+			my ($client, $kind) = @{ $crowds{$name}[ rand @{ $crowds{$name} } ] };
+
+			sleep rand(0.5);
+			kill_one() if $deaths;
+			$client->command('count', 'c', $kind, "/zklock$name", $file, 3);
+			ok(wait_for(sub { $client->command('counted', 'c') == 3 },
+					'a client of another kind'),
+				"$case: $kind gets in");
+			$expected += 3 if $kind ne 'read';
+		}
+		write_number("$dir/stop", 1);
+		foreach my $i (0, 1)
+		{
+			waitpid $here[$i], 0;
+			is($?, 0, "$case: one of ours is through, and its tokens grew");
+			$expected += slurp_number("$dir/$i");
+		}
+		is(slurp_number($file), $expected, "$case: no two were inside at once");
+		cmp_ok(takes(), '>', $before, "$case: the lock was cached") unless $deaths;
+		$test->wait_queue($name, 0);
+	}
+}
+
+# ---- 16 sessions on one name, and on some
+
+foreach my $names (1, 6)
+{
+	my $killed = 0;
+	my $next = 100;
+	my $seen = Workload::run(
+		$test,
+		sessions => 16,
+		names => $names,
+		rounds => 2500,
+		tick => sub {
+			my ($rounds) = @_;
+			return if $rounds < $next;
+			$next = $rounds + 250;
+			$killed++;
+			kill_one();
+		},
+		lock => "SELECT zk_lock('%s')",
+		unlock => "SELECT zk_unlock('%s')");
+	cmp_ok($killed, '>', 5, "$names names: processes were killed");
+	is_deeply($seen->{errors}, {}, "$names names: no error");
+	is($seen->{overlaps}, 0, "$names names: no two holders");
+}
+is($test->status($_, 'sessions_lost'), 0, 'no session lost') foreach $one, $two;
+
+$test->finish;

@@ -1,0 +1,360 @@
+/*
+ * test_manager_cache.c
+ *	  Locks that stay on the server that uses them: when, what it costs, and who
+ *	  ends that.
+ */
+#include "unit.h"
+#include "world.h"
+
+#define CACHE_TIME	(10 * 1000000LL)	/* µs */
+
+/* What a session does in shared memory; false: it has to ask the worker. */
+static bool
+leave_cached(World *w, uint32_t request)
+{
+	Slot	   *s = &w->requests[request];
+
+	s->taken = true;
+	if (!slot_stays(s))
+		return false;
+	s->state = SLOT_CACHED;
+	s->left_at = w->worker.now;
+	return true;
+}
+
+static void
+take(World *w, uint32_t request, uint64_t owner)
+{
+	Slot	   *s = &w->requests[request];
+
+	CHECK_INT(s->state, SLOT_CACHED);
+	s->state = SLOT_GRANTED;
+	s->owner = owner;
+	s->token++;
+}
+
+static bool
+is_marked(const World *w, uint32_t request)
+{
+	char		path[ZKL_MAX_PATH + 1];
+	const Node *node;
+
+	world_path(w, request, path);
+	node = tree_find(path);
+	CHECK(node != NULL);
+	return zkl_node_data_is_cached(node->data, node->length);
+}
+
+/* So often that /a is hot */
+static void
+use(World *w)
+{
+	int			i;
+
+	for (i = 0; i < 2; i++)
+	{
+		uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+
+		world_run(w);
+		CHECK(!w->requests[r].cacheable);
+		world_release(w, r);
+		world_run(w);
+	}
+	world_count_anew(w);
+}
+
+static World *
+used(int64_t cache_time, uint32_t *request)
+{
+	World	   *w = world_ready();
+
+	world_warm_up(w, "/a");
+	w->plain = true;
+	worker_cache(&w->worker, cache_time);
+	use(w);
+	*request = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK(world_holds(w, *request));
+	return w;
+}
+
+static World *
+hot(uint32_t *request)
+{
+	World	   *w = used(CACHE_TIME, request);
+
+	CHECK(w->requests[*request].cacheable);
+	CHECK(is_marked(w, *request));
+	return w;
+}
+
+static void
+turned_off(void)
+{
+	uint32_t	r;
+	World	   *w = used(0, &r);
+
+	CHECK(!w->requests[r].cacheable);
+	CHECK(!is_marked(w, r));
+	CHECK_INT(w->zk.counts.lists, 0);
+	CHECK(!leave_cached(w, r));
+	world_wind_up(w);
+}
+
+static void
+bounded(void)
+{
+	World	   *w = world_ready();
+	uint32_t	r;
+
+	worker_cache(&w->worker, CACHE_TIME);
+	world_warm_up(w, "/a");
+	use(w);
+	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK(!w->requests[r].cacheable);
+	CHECK(!is_marked(w, r));
+	world_wind_up(w);
+}
+
+/* One listing makes it so; then there are no requests. */
+static void
+costs(void)
+{
+	uint32_t	r;
+	World	   *w = hot(&r);
+	int			i;
+
+	CHECK_INT(w->zk.counts.lists, 1);
+	world_count_anew(w);
+	for (i = 0; i < 100; i++)
+	{
+		CHECK(leave_cached(w, r));
+		take(w, r, (uint64_t) i + 1);
+		world_flush(w);
+	}
+	CHECK_INT(w->zk.counts.lists + w->zk.counts.multis + w->zk.counts.gets, 0);
+	world_wind_up(w);
+}
+
+static void
+idle(void)
+{
+	uint32_t	r;
+	World	   *w = hot(&r);
+
+	CHECK(leave_cached(w, r));
+	world_sleep(w, CACHE_TIME / 2);
+	CHECK_INT(w->requests[r].state, SLOT_CACHED);
+	take(w, r, 2);
+	CHECK(leave_cached(w, r));
+	world_sleep(w, CACHE_TIME * 3 / 4);
+	CHECK_INT(w->requests[r].state, SLOT_CACHED);
+	world_sleep(w, CACHE_TIME / 2);
+	world_run(w);
+	CHECK_INT(w->requests[r].state, SLOT_FREE);
+	world_wind_up(w);
+}
+
+/* While no session has it, its znode goes at once. */
+static void
+wanted_while_cached(void)
+{
+	char		other[ZKL_MAX_PATH + 1];
+	uint32_t	r;
+	World	   *w = hot(&r);
+
+	CHECK(leave_cached(w, r));
+	foreign_enter(w, "/a", ZKL_EXCLUSIVE, other);
+	world_deliver(w, 10);
+	world_flush(w);
+	world_serve(w, 10);
+	CHECK_INT(world_nodes(w, "/a"), 0);
+	world_run(w);
+	CHECK_INT(w->requests[r].state, SLOT_FREE);
+	world_wind_up(w);
+}
+
+/* A session that has it keeps it, and the mark goes. */
+static void
+wanted_while_held(void)
+{
+	char		other[ZKL_MAX_PATH + 1];
+	uint32_t	r;
+	World	   *w = hot(&r);
+
+	CHECK(leave_cached(w, r));
+	take(w, r, 2);
+	foreign_enter(w, "/a", ZKL_SHARED, other);
+	world_run(w);
+	CHECK(world_holds(w, r));
+	CHECK(!is_marked(w, r));
+	CHECK(!leave_cached(w, r));
+	world_wind_up(w);
+}
+
+/* The answer to the write that takes the mark away is lost. */
+static void
+mark_in_doubt(void)
+{
+	char		other[ZKL_MAX_PATH + 1];
+	uint32_t	r;
+	World	   *w = hot(&r);
+
+	foreign_enter(w, "/a", ZKL_SHARED, other);
+	world_serve(w, 10);
+	world_deliver(w, 10);
+	world_flush(w);
+	world_disconnect(w);
+	CHECK(is_marked(w, r));
+	world_connect(w);
+	world_run(w);
+	CHECK(world_holds(w, r));
+	CHECK(!is_marked(w, r));
+	world_wind_up(w);
+}
+
+/* The owner's own next request leans on what it has taken; others wait. */
+static void
+demanded(void)
+{
+	uint32_t	r,
+				own,
+				stranger;
+	World	   *w = hot(&r);
+
+	CHECK(leave_cached(w, r));
+	take(w, r, 2);
+	own = world_submit(w, "/a", 2, ZKL_SHARED);
+	CHECK(world_holds(w, own));
+	CHECK(w->requests[own].token == w->requests[r].token);
+	stranger = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK(world_waits(w, stranger));
+	world_release(w, own);
+	world_release(w, r);
+	world_run(w);
+	CHECK(world_holds(w, stranger));
+	world_wind_up(w);
+}
+
+/* Others have come before it can be cached. */
+static void
+company(void)
+{
+	char		other[ZKL_MAX_PATH + 1];
+	World	   *w = world_ready();
+	uint32_t	r;
+
+	world_warm_up(w, "/a");
+	w->plain = true;
+	worker_cache(&w->worker, CACHE_TIME);
+	use(w);
+	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_serve(w, 1);
+	foreign_enter(w, "/a", ZKL_EXCLUSIVE, other);
+	world_run(w);
+	CHECK(world_holds(w, r));
+	CHECK(!w->requests[r].cacheable);
+	CHECK(!is_marked(w, r));
+	world_wind_up(w);
+}
+
+static void
+operator_breaks(void)
+{
+	char		path[ZKL_MAX_PATH + 1];
+	uint32_t	r;
+	World	   *w = hot(&r);
+
+	CHECK(leave_cached(w, r));
+	world_path(w, r, path);
+	world_sleep(w, WORLD_TIMEOUT_MS * 1000LL / 2);
+	CHECK_INT(w->requests[r].state, SLOT_CACHED);
+	CHECK_INT(model_set(&w->zk, path, "{\"breaking\":true}"), ZKL_RC_OK);
+	world_run(w);
+	CHECK_INT(w->requests[r].state, SLOT_FREE);
+	world_wind_up(w);
+}
+
+static void
+restarted(void)
+{
+	uint32_t	r,
+				held;
+	World	   *w = hot(&r);
+
+	CHECK(leave_cached(w, r));
+	world_restart(w);
+	world_connect(w);
+	world_run(w);
+	CHECK_INT(w->requests[r].state, SLOT_FREE);
+	worker_cache(&w->worker, CACHE_TIME);
+	use(w);
+	held = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK(leave_cached(w, held));
+	take(w, held, 5);
+	world_restart(w);
+	world_connect(w);
+	world_run(w);
+	CHECK(world_holds(w, held));
+	CHECK(!is_marked(w, held));
+	world_wind_up(w);
+}
+
+/* A try does not take a mark for a holder; without the mark it does. */
+static void
+tries(void)
+{
+	static const char marked[] = "{\"zklock\":1,\"cached\":true}";
+	char		other[ZKL_MAX_PATH + 1];
+	World	   *w = world_ready();
+	uint32_t	r;
+
+	foreign_zklock(w, "/a", ZKL_EXCLUSIVE, marked, other);
+	r = world_try(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK(world_waits(w, r));
+	CHECK_INT(world_nodes(w, "/a"), 1);
+	CHECK_INT(model_set(&w->zk, other, "{\"zklock\":1}"), ZKL_RC_OK);
+	world_run(w);
+	CHECK_INT(w->requests[r].state, SLOT_DENIED);
+	world_release(w, r);
+	world_run(w);
+
+	world_count_anew(w);
+	r = world_try(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK_INT(w->requests[r].state, SLOT_DENIED);
+	CHECK_INT(w->zk.counts.creates, 0);
+	world_release(w, r);
+
+	CHECK_INT(model_set(&w->zk, other, marked), ZKL_RC_OK);
+	r = world_try(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK(world_waits(w, r));
+	CHECK_INT(model_delete(&w->zk, other), ZKL_RC_OK);
+	world_run(w);
+	CHECK(world_holds(w, r));
+	world_wind_up(w);
+}
+
+int
+main(void)
+{
+	unit_start();
+	RUN(turned_off);
+	RUN(bounded);
+	RUN(costs);
+	RUN(idle);
+	RUN(wanted_while_cached);
+	RUN(wanted_while_held);
+	RUN(mark_in_doubt);
+	RUN(demanded);
+	RUN(company);
+	RUN(operator_breaks);
+	RUN(restarted);
+	RUN(tries);
+	return unit_finish();
+}
