@@ -93,6 +93,23 @@ EOC
 	return;
 }
 
+# Whether the PostgreSQL servers cache locks.  A new run begins with its warm-up,
+# which is long enough for the workers to see the change.
+sub cache
+{
+	my ($self, $on) = @_;
+
+	return if ($self->{caches} // 0) == $on;
+	foreach my $node ($self->{test}->nodes)
+	{
+		$node->safe_psql('postgres',
+			"ALTER SYSTEM SET zklock.cache_time = " . ($on ? "'100ms'" : 0));
+		$node->reload;
+	}
+	$self->{caches} = $on;
+	return;
+}
+
 sub zk { return $_[0]->{zk}; }
 sub test { return $_[0]->{test}; }
 sub hosts { return $_[0]->{zk}->connect_string; }

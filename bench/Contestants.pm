@@ -29,10 +29,11 @@ my $bench = $ENV{BENCH_DIR};    # where the programs are built
 my %roots = (curator => '/curator', kazoo => '/kazoo', raw => '/raw');
 
 # in the order in which they run
-our @all = qw(zklock tls curator kazoo raw advisory sql);
+our @all = qw(zklock uncached tls curator kazoo raw advisory sql);
 
 our %titles = (
 	zklock => 'zklock',
+	uncached => 'zklock, nothing cached',
 	tls => 'zklock over TLS',
 	curator => 'Curator',
 	kazoo => 'kazoo',
@@ -45,7 +46,7 @@ sub make
 	my ($name, $cluster) = @_;
 
 	return PgContestants->new($name, $cluster)
-	  if $name =~ /^(?:zklock|tls|advisory|sql)$/;
+	  if $name =~ /^(?:zklock|uncached|tls|advisory|sql)$/;
 	return ($name eq 'raw' ? 'Contestants::Raw' : 'Contestants::Program')
 	  ->new($name, $cluster, $roots{$name});
 }

@@ -2,7 +2,8 @@
 # locks, and statements that do nothing, which show what is left for any lock.
 # All three run with the same options and the same number of statements.
 #
-# "tls" is zklock on a server that speaks TLS to ZooKeeper, in a cluster 'tls'.
+# "zklock" caches locks (zklock.cache_time = 100ms), "uncached" does not; "tls" is
+# zklock on a server that speaks TLS to ZooKeeper, in a cluster 'tls'.
 #
 # For hand-overs sessions are driven by pgclient.c, a process for each server.
 
@@ -65,7 +66,7 @@ my %scripts = (
 		pairs => ["SELECT 1;\nSELECT 1;\n"],
 		onestatement => ["SELECT 1, 1;\n"],
 	});
-$scripts{tls} = $scripts{zklock};
+$scripts{$_} = $scripts{zklock} foreach qw(tls uncached);
 
 sub new
 {

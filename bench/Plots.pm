@@ -7,6 +7,7 @@ use warnings;
 
 my %colours = (
 	zklock => '#c0392b',
+	uncached => '#e8a29a',
 	curator => '#2c6fbb',
 	kazoo => '#3a9a5b',
 	raw => '#555555',

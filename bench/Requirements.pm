@@ -8,18 +8,27 @@ use warnings;
 
 # scenario, against whom, what, at least or most, limit, words
 my @ratios = (
-	[ 'distinct-1', 'curator', 'rate', '≥', 2,
+	[ 'distinct-1', 'curator', 'rate', '≥', 4,
 		'pairs/s, 1 client, against Curator' ],
-	[ 'distinct-8', 'curator', 'rate', '≥', 3,
+	[ 'distinct-8', 'curator', 'rate', '≥', 8,
 		'pairs/s, 8 clients, against Curator' ],
-	[ 'distinct-64', 'curator', 'rate', '≥', 3.5,
+	[ 'distinct-64', 'curator', 'rate', '≥', 8,
 		'pairs/s, 64 clients, against Curator' ],
 	[ 'distinct-1', 'raw', 'rate', '≥', 0.6,
 		'pairs/s, 1 client, against the raw client' ],
-	[ 'distinct-8', 'advisory', 'rate', '≥', 0.2,
-		'pairs/s, 8 clients, against advisory locks' ],
-	[ 'distinct-64', 'advisory', 'rate', '≥', 0.2,
-		'pairs/s, 64 clients, against advisory locks' ],
+	(map {
+			[ "distinct-$_", 'advisory', 'rate', '≥', 0.6,
+				'pairs/s, ' . ($_ == 1 ? '1 client' : "$_ clients")
+				  . ', against advisory locks' ]
+	} 1, 8, 64),
+	[ 'many', 'uncached', 'rate', '≥', 0.95,
+		'pairs/s, 100 000 names, against nothing cached' ],
+	[ 'one-8', 'uncached', 'rate', '≥', 0.95,
+		'pairs/s, one name, 8 clients, against nothing cached' ],
+	[ 'handover-2', 'uncached', 'p50', '≤', 1.05,
+		'hand-over between two servers, p50, against nothing cached' ],
+	[ 'alternate', 'uncached', 'rate', '≥', 0.95,
+		'locks/s of two servers in turn, against nothing cached' ],
 	[ 'try-local', 'advisory', 'rate', '≥', 0.5,
 		'tries that fail on the holder\'s server, 8 clients, against advisory locks' ],
 	[ 'one-8', 'curator', 'rate', '≥', 5,
@@ -29,7 +38,7 @@ my @ratios = (
 
 # scenario, what, at least or most, limit, words
 my @values = (
-	[ 'distinct-64', 'requests', '≤', 0.4,
+	[ 'distinct-64', 'requests', '≤', 0.01,
 		'requests to ZooKeeper per pair, 64 clients' ],
 	[ 'facts', 'worker_kb', '≤', 65536,
 		'kB of worker memory with 10 000 requests' ],
@@ -64,6 +73,21 @@ sub depth
 	];
 }
 
+# A lock that another server has cached, against one that is handed over
+sub recall
+{
+	my ($results) = @_;
+	my $recall = $results->median('recall', 'zklock', 'p50');
+	my $handover = $results->median('handover-2', 'zklock', 'p50');
+
+	return () unless $recall && $handover;
+	return [
+		'a lock that another server has cached, p50, against a hand-over', '≤ 1.5 ×',
+		sprintf('%.2f × (%.2f, %.2f ms)', $recall / $handover, $recall, $handover),
+		verdict($recall / $handover, '≤', 1.5)
+	];
+}
+
 # The rows of a table: what, demanded, measured, verdict
 sub check
 {
@@ -83,7 +107,7 @@ sub check
 			verdict($value, $relation, $limit)
 		];
 	}
-	push @rows, depth($results);
+	push @rows, depth($results), recall($results);
 	foreach my $figure (@values)
 	{
 		my ($scenario, $column, $relation, $limit, $words) = @$figure;

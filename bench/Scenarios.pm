@@ -4,7 +4,7 @@
 #	my $result = Scenarios::measure($scenario, $contestant, $cluster, ...);
 #
 # A scenario: name, title, zk (the cluster it runs on: zk, tls or ensemble), kind
-# (what each client does, see PgContestants.pm; or "handover", "depth", "fact"),
+# (what each client does, see PgContestants.pm; or a key of %measures below),
 # rounds (at most), contestants, and for most of them clients and names:
 # "distinct" is one name per client, "one" one for all, "held" one that another
 # server holds (or that of number "holder"), a number that many to draw from.
@@ -18,6 +18,7 @@ use Contestants;
 use ScenarioDepth;
 use ScenarioFacts;
 use ScenarioHandover;
+use ScenarioRecall;
 
 our $drawn_names = 100_000;
 
@@ -37,7 +38,7 @@ our @all = (
 				clients => $_,
 				names => 'distinct',
 				rounds => $_ == 256 ? $few : $many,
-				contestants => [ @peers, qw(raw advisory sql) ],
+				contestants => [qw(zklock uncached curator kazoo raw advisory sql)],
 			}
 	} 1, 8, 64, 256),
 	(map {
@@ -57,8 +58,8 @@ our @all = (
 		kind => 'pairs',
 		clients => 64,
 		names => $drawn_names,
-		rounds => $few,
-		contestants => [ @peers, qw(raw advisory) ],
+		rounds => $many,
+		contestants => [qw(zklock uncached curator kazoo raw advisory)],
 	},
 	(map {
 			{
@@ -68,7 +69,7 @@ our @all = (
 				clients => $_,
 				names => 'one',
 				rounds => $_ == 8 ? $many : $few,
-				contestants => [ @peers, 'advisory' ],
+				contestants => [qw(zklock uncached curator kazoo advisory)],
 			}
 	} 8, 64),
 	{
@@ -133,9 +134,23 @@ our @all = (
 				kind => 'handover',
 				servers => $_,
 				rounds => $_ == 2 ? $many : $few,
-				contestants => \@peers,
+				contestants => [ 'uncached', @peers ],
 			}
 	} 2, 3),
+	{
+		name => 'alternate',
+		title => 'two servers that take one name in turn',
+		kind => 'alternate',
+		rounds => $many,
+		contestants => [ 'uncached', @peers ],
+	},
+	{
+		name => 'recall',
+		title => 'a lock that another server has cached',
+		kind => 'recall',
+		rounds => $many,
+		contestants => ['zklock'],
+	},
 	(map {
 			{
 				name => "depth-$_",
@@ -206,6 +221,8 @@ my %measures = (
 	beside => \&measure_beside,
 	lone => \&measure_lone,
 	handover => \&ScenarioHandover::measure,
+	alternate => \&ScenarioRecall::measure_alternate,
+	recall => \&ScenarioRecall::measure_recall,
 	depth => \&ScenarioDepth::measure,
 	fact => \&ScenarioFacts::measure);
 
@@ -214,6 +231,8 @@ sub measure
 {
 	my ($scenario, $contestant, $cluster, $seconds, $warmup) = @_;
 	my $measure = $measures{ $scenario->{kind} } // \&measure_pairs;
+
+	$cluster->cache($contestant->{name} eq 'uncached' ? 0 : 1);
 
 	return $measure->($scenario, $contestant, $cluster, $seconds, $warmup);
 }
@@ -282,7 +301,7 @@ sub measure_pairs
 	my $total = delete $result->{total};
 	$result->{requests} = $used->{packets} / $total;
 	$result->{batches} /= $total if $result->{batches};
-	if ($contestant->{name} =~ /^(?:zklock|tls)$/)
+	if ($contestant->{name} =~ /^(?:zklock|uncached|tls)$/)
 	{
 		$result->{$_} = $used->{$_} / $total foreach qw(batches listings);
 	}

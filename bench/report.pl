@@ -22,9 +22,10 @@ my ($out) = @ARGV;
 my $page = "$out/benchmarks.md";
 
 my $results = Results->new("$out/benchmarks/results.csv");
-my @names = qw(zklock curator kazoo raw advisory sql);
+my @names = qw(zklock uncached curator kazoo raw advisory sql);
 my %titles = (
 	zklock => 'zklock',
+	uncached => 'nothing cached',
 	tls => 'zklock over TLS',
 	curator => 'Curator',
 	kazoo => 'kazoo',
