@@ -21,7 +21,6 @@
 #include "shared/lease.h"
 #include "shared/settings.h"
 #include "shared/tally.h"
-#include "utils/timestamp.h"
 
 /* How often what sessions do without the worker wakes it, to be counted */
 #define COUNTED_MS	100
@@ -142,7 +141,6 @@ zkl_slot_take_cached(int slotno, const ZklSlotTaker *taker,
 					 int64 *token, uint32 *generation)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
-	TimestampTz now = GetCurrentTimestamp();
 	int64		now_us = zkl_boottime_us();
 	bool		done;
 
@@ -161,7 +159,7 @@ zkl_slot_take_cached(int slotno, const ZklSlotTaker *taker,
 		slot->s_answer.solitary = true;
 		slot->s_answer.token = *token;
 		slot->s_answer.generation = *generation;
-		slot->s_answer.granted_at = now;
+		slot->s_answer.granted_at = taker->request.requested_at;
 		slot->s_answer.granted_us = now_us;
 		slot->s_state = ZKL_SLOT_GRANTED;
 	}
