@@ -336,11 +336,6 @@ typedef struct ZklCounters
 	uint64_t	recalls;
 } ZklCounters;
 
-#ifndef ZKL_TOKENS_PER_ZXID
-#define ZKL_TOKENS_PER_ZXID	4096	/* tokens that a znode shares with the
-									 * others of its transaction */
-#endif
-
 extern ZklManager *zkl_manager_create(const ZklConfig *config);
 
 /* Gives all memory back. */

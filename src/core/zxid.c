@@ -16,7 +16,7 @@
 #include "core/zxid.h"
 
 /* The greatest that a token has room for */
-#define GREATEST		(INT64_MAX / 4096)
+#define GREATEST		(INT64_MAX / ZKL_TOKENS_PER_ZXID)
 
 #define ELECTIONS(n)	((int64_t) (n) << 32)
 

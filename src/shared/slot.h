@@ -310,9 +310,6 @@ typedef struct ZklSlot
 								 * the worker clears it */
 } ZklSlot;
 
-/* The number of tokens that one znode has, from its czxid * this + its index on */
-#define ZKL_TOKENS_PER_ZXID	4096
-
 /* How many slots each backend has for what is no lock */
 #define ZKL_OWN_SLOTS		2
 

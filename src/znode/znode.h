@@ -19,6 +19,14 @@
 /* Grows when a server writes znodes that older servers cannot read */
 #define ZKL_ZNODE_PROTOCOL	1
 
+/*
+ * How many tokens the transaction of a znode has: from its czxid * this on.  The
+ * simulation has fewer.
+ */
+#ifndef ZKL_TOKENS_PER_ZXID
+#define ZKL_TOKENS_PER_ZXID	4096
+#endif
+
 #define ZKL_MAX_NAME		255 /* bytes of a lock's name, in UTF-8 */
 #define ZKL_MAX_ROOT		127 /* bytes of the root */
 #define ZKL_MAX_SERVER_NAME	200 /* bytes of a server's name, in UTF-8 */
