@@ -199,9 +199,9 @@ claim_given_back(const ZklSlotTaker *taker)
 	int64		until = zkl_boottime_ms() + GIVING_BACK_MS;
 	int			slotno = -1;
 
+	zkl_wakeup_worker();
 	while (slotno < 0 && zkl_boottime_ms() < until && are_some_unused())
 	{
-		zkl_wakeup_worker();
 		(void) WaitLatch(MyLatch, WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 LOOK_MS, zkl_wait_event());
 		CHECK_FOR_INTERRUPTS();
