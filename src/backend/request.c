@@ -250,7 +250,6 @@ zkl_request_describe(ZklSlotTaker *taker, const ZklTarget *target,
 {
 	ZklSlotRequest *request = &taker->request;
 
-	zkl_request_check(kind);
 	become_owner();
 	make_room_under_way();
 	memset(taker, 0, sizeof(ZklSlotTaker));
@@ -274,6 +273,7 @@ zkl_request_claim(const ZklTarget *target, ZklSlotKind kind)
 {
 	ZklSlotTaker taker;
 
+	zkl_request_check(kind);
 	zkl_request_describe(&taker, target, kind);
 	return zkl_slot_claim_own(zkl_my_procno(), &taker);
 }
