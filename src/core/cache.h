@@ -41,7 +41,7 @@ extern void zkl_cache_unmark(ZklManager *m, ZklRequest *r);
 extern void zkl_cache_used(ZklManager *m, ZklRequest *r, int64_t at);
 extern int64_t zkl_cache_timer(const ZklManager *m);
 
-/* What was being written may not have been; all has been recalled. */
+/* All has been recalled.  A write under way may have come to nothing. */
 extern void zkl_cache_disconnected(ZklManager *m);
 
 /* ---- the directory, and what is written ---- */

@@ -33,7 +33,8 @@ extern void zkl_waits_behind(ZklManager *m, ZklRequest *r, int64_t seen_at,
 							 const uint64_t *owners, size_t n);
 
 /*
- * The request whose wait is due, NULL: none is; looks at it; when the next one is
+ * The request whose wait is due; NULL: none is, or the publications of a worker
+ * before have to be found first, which begins here.  Looks at it.  When the next one is
  * due, or -1.
  */
 extern ZklRequest *zkl_waits_next(ZklManager *m);
