@@ -10,6 +10,7 @@ The lock classes write and respect the nodes of Curator's
 InterProcessReadWriteLock.
 """
 
+import functools
 import json
 import logging
 import sys
@@ -149,16 +150,21 @@ class Control:
 
     def shut_out(self, path):
         """From now on nobody who does not know the password may read it."""
-        self.zk.set_acls(path, [make_digest_acl("nobody", "x", all=True)])
+        self.zk.retry(self.zk.set_acls, path,
+                      [make_digest_acl("nobody", "x", all=True)])
 
     def stat(self, path):
         stat = self.zk.retry(self.zk.exists, path)
         return stat and stat._asdict()
 
     def create(self, path, data="", options=()):
-        return self.zk.create(path, data.encode(), makepath=True,
-                              ephemeral="ephemeral" in options,
-                              sequence="sequence" in options)
+        # If a sequential create is repeated, there may be two nodes.
+        create = self.zk.create
+        if "sequence" not in options:
+            create = functools.partial(self.zk.retry, create)
+        return create(path, data.encode(), makepath=True,
+                      ephemeral="ephemeral" in options,
+                      sequence="sequence" in options)
 
     def create_many(self, prefix, count):
         """Ephemeral sequential nodes in one directory."""
