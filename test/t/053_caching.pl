@@ -174,9 +174,11 @@ $test->look_until($one, "SELECT count(*) FROM zk_locks WHERE path = '/c/x'", 0, 
 pass('nor is one that got a limit later');
 
 # A call that finds its key used leaves the lock of the job cached; one that runs the
-# job takes that lock, and its note has to be written before the next one.
+# job takes that lock, and its note is written after the commit: before anybody else
+# takes the lock.
 $s->query('CREATE TABLE runs (key text)');
-my $job = "INSERT INTO runs SELECT '%s' WHERE zk_once('/c/job', run_key => '%1\$s')";
+my $job = "INSERT INTO runs SELECT '%s' WHERE zk_once('/c/job', run_key => '%1\$s',"
+  . " guarantee => 'at_least_once')";
 $first->query(sprintf $job, 0);
 foreach my $key (1 .. 5)
 {
