@@ -7,8 +7,10 @@
  * A lock is hot once its releases were each followed by a demand from here soon,
  * within the time for which a lock is cached, as many times in a row as the lock
  * needs.  That number doubles when somebody else wanted the lock, or it was cached
- * in vain, and halves when it was taken more often than that: servers that take
- * turns must not pay, nor sessions that release before the lock can be cached.
+ * in vain, and halves when it was taken more often than that: sessions that release
+ * before the lock can be cached must not pay.  If a contender of another client came
+ * between two nodes of ours, the count begins anew: servers that take turns must not
+ * pay either.  The numbers of our nodes tell.
  */
 #include "core/heat.h"
 
@@ -65,6 +67,8 @@ zkl_heat_released(ZklManager *m, const ZklRequest *r)
 	heat = heat_of(m, r->lock);
 	heat->released = true;
 	heat->released_ms = to_ms(m->now);
+	if (!r->node.alone)
+		heat->in_a_row = 0;
 }
 
 bool

@@ -277,6 +277,32 @@ operator_breaks(void)
 	world_wind_up(w);
 }
 
+/* A lock that servers use in turn is cached on none of them. */
+static void
+turns(void)
+{
+	char		other[ZKL_MAX_PATH + 1];
+	World	   *w = world_ready();
+	int			i;
+
+	world_warm_up(w, "/a");
+	w->plain = true;
+	worker_cache(&w->worker, CACHE_TIME);
+	for (i = 0; i < 8; i++)
+	{
+		uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+
+		world_run(w);
+		CHECK(!w->requests[r].cacheable);
+		CHECK(!is_marked(w, r));
+		world_release(w, r);
+		world_run(w);
+		foreign_enter(w, "/a", ZKL_EXCLUSIVE, other);
+		CHECK_INT(model_delete(&w->zk, other), ZKL_RC_OK);
+	}
+	world_wind_up(w);
+}
+
 static void
 restarted(void)
 {
@@ -289,6 +315,7 @@ restarted(void)
 	world_connect(w);
 	world_run(w);
 	CHECK_INT(w->requests[r].state, SLOT_FREE);
+	world_warm_up(w, "/a");
 	worker_cache(&w->worker, CACHE_TIME);
 	use(w);
 	held = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
@@ -354,6 +381,7 @@ main(void)
 	RUN(demanded);
 	RUN(company);
 	RUN(operator_breaks);
+	RUN(turns);
 	RUN(restarted);
 	RUN(tries);
 	return unit_finish();
