@@ -213,7 +213,8 @@ sub _check_later_ones
 }
 
 # Both were good to their ends, so they did not hold at the same time, and the
-# order of their visits is that of their grants.
+# order of their visits is that of their grants.  Sessions of one server share the
+# znode of a lock that it caches.
 sub _check_queue
 {
 	my ($self, @sections) = @_;
@@ -222,7 +223,7 @@ sub _check_queue
 
 	foreach my $later (grep { $_->{ahead} && defined $_->{last} } @sections)
 	{
-		foreach my $znode (@{ $later->{ahead} })
+		foreach my $znode (grep { $_ ne ($later->{znode} // '') } @{ $later->{ahead} })
 		{
 			my $first = $of_znode{$znode} or next;
 			next if $first->{shared} && $later->{shared};

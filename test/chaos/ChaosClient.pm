@@ -25,8 +25,9 @@ use PgSession;
 sub now { return clock_gettime(CLOCK_MONOTONIC); }
 
 # node, server (its number), number, locks (names), resource (a PgSession),
-# sleeper (true: holds long, and on a lock for those only), longest (seconds of
-# the longest hold), log (called with each record)
+# sleeper (true: holds long, and on a lock for those only), at_home (true: mostly
+# on its server's lock), longest (seconds of the longest hold), log (called with
+# each record)
 sub new
 {
 	my ($class, %params) = @_;

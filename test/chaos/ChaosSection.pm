@@ -1,7 +1,9 @@
 # A section of a client of a chaos run, before it begins: the lock, mode,
 # lifetime and manner of asking are drawn by lot, and put into SQL.  Sleepers
 # always wait for the lock in exclusive mode: the one that comes after a holder
-# that was cut off writes what that holder writes, too.
+# that was cut off writes what that holder writes, too.  Each server has a lock
+# that one of its clients takes again and again, so that it is cached, and the
+# clients of all servers now and then.
 
 package ChaosSection;
 
@@ -10,11 +12,14 @@ use warnings;
 
 my $serial = 0;
 
+sub home { return "/chaos/home$_[0]"; }
+
 sub choose
 {
 	my ($client) = @_;
 	my $sleeper = $client->{sleeper};
-	my $how = $sleeper ? 'wait' : (
+	my $at_home = $client->{at_home} && rand 20 < 19;
+	my $how = $sleeper ? 'wait' : $at_home ? (('wait') x 4, 'try')[ rand 5 ] : (
 		('wait') x 12, ('try') x 3, ('timeout') x 2, ('cancel') x 2,
 		'savepoint', 'both', 'upgrade')[ rand 22 ];
 	my $hold = rand 1;
@@ -25,8 +30,10 @@ sub choose
 		client => "$client->{server}-$client->{number}",
 		lock => $sleeper
 		? '/chaos/long'
+		: $at_home ? home($client->{server})
+		: rand 20 < 1 ? home(1 + int rand 3)
 		: $client->{locks}[ rand @{ $client->{locks} } ],
-		shared => (!$sleeper && $how ne 'upgrade' && rand 4 < 1 ? 1 : 0),
+		shared => (!$sleeper && !$at_home && $how ne 'upgrade' && rand 4 < 1 ? 1 : 0),
 		transaction => $how eq 'savepoint' || ($how ne 'both' && rand 2 < 1)
 		? 1
 		: 0,

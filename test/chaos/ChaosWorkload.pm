@@ -7,7 +7,8 @@
 #	$w->run; ... $w->pause; $w->is_quiet; ... $w->quit;
 #
 # Paused clients end their sections and begin no new ones.  The first client of
-# each holds long, as those do that lose their locks.
+# each holds long, as those do that lose their locks; the second one takes mostly
+# the lock of its server.
 
 package ChaosWorkload;
 
@@ -32,9 +33,12 @@ sub new
 	my $pid = fork() // die "could not fork: $!";
 	if ($pid == 0)
 	{
-		# What the parent has open must not stay open because of this one.
+		# What the parent has open must not stay open because of this one.  The
+		# numbers stay taken: Perl would not close a new file that had one of them.
 		my $keep = fileno $theirs;
-		POSIX::close($_) foreach grep { $_ != $keep } 3 .. 255;
+		my $null = POSIX::open('/dev/null');
+		POSIX::dup2($null, $_)
+		  foreach grep { $_ != $keep && -e "/proc/self/fd/$_" } 3 .. 255;
 		$SIG{INT} = 'IGNORE';
 		$SIG{TERM} = 'DEFAULT';
 		my $good = eval { _work($theirs, %params); 1 };
@@ -104,6 +108,7 @@ sub _work
 			%params,
 			number => $_,
 			sleeper => $_ == 1,
+			at_home => $_ == 2,
 			resource => $resource,
 			log => sub { print $log $json->encode($_[0]), "\n"; })
 	} 1 .. $params{clients};

@@ -24,6 +24,7 @@ use ChaosCheck;
 use ChaosFaults;
 use ChaosPlan;
 use ChaosProcesses;
+use ChaosSection;
 use ChaosWorkload;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
@@ -43,7 +44,7 @@ my @locks = map { "/chaos/$_" } 'a' .. 'd';
 
 my $started = ChaosClient::now();
 my (%total, %errors, %violations, @found, %highest_token);
-my ($log_at, @logs, @checked_until, %members_checked_until);
+my (@logs, @checked_until, %members_checked_until, %cache_takes);
 
 $| = 1;
 # Whoever ends this program ends its servers too.
@@ -58,7 +59,8 @@ $resource->append_conf('postgresql.conf', "log_statement = none\n");
 $resource->start;
 load($resource, 'resource.sql');
 $resource->safe_psql('postgres',
-	"INSERT INTO cells (name) VALUES ('$_')") foreach @locks, '/chaos/long';
+	"INSERT INTO cells (name) VALUES ('$_')")
+  foreach @locks, '/chaos/long', map { ChaosSection::home($_) } 1 .. 3;
 
 my $net = TcpProxy->new;
 my $zk = ZooKeeperEnsemble->new('zk', net => $net, tick_time => $tick * 1000);
@@ -67,8 +69,12 @@ my $test = ZklockTest->new(
 	zk => $zk,
 	net => $net,
 	session_timeout => "${timeout}s",
-	conf => "restart_after_crash = on\nzklock.connect_timeout = '3s'\n");
+	conf => "restart_after_crash = on\nzklock.connect_timeout = '3s'\n"
+	  . "zklock.cache_time = '200ms'\n");
 my @nodes = $test->nodes;
+# One that does not cache is among those that do.
+$nodes[2]->append_conf('postgresql.conf', "zklock.cache_time = 0\n");
+$nodes[2]->reload;
 load($_, 'server.sql') foreach @nodes;
 
 my $faults = ChaosFaults->new($test);
@@ -183,8 +189,10 @@ sub all_go_on
 	push @$sections, @new;
 	$seen{"$_->{server} $_->{lock}"} = 1
 	  foreach grep { ($_->{granted} // 0) > $since } @$sections;
-	delete @seen{ map { "$_ /chaos/long" } 1 .. 3 };
-	return keys %seen == @nodes * @locks;
+	return !grep {
+		my $server = $_;
+		grep { !$seen{"$server $_"} } @locks
+	} 1 .. 3;
 }
 
 sub violation
@@ -277,6 +285,21 @@ sub check_quiet
 	return;
 }
 
+# The counter of a server begins anew when it starts.
+sub count_takes
+{
+	foreach my $node (@nodes)
+	{
+		my $rows = $faults->ask($node, 'SELECT cache_takes FROM zk_status') or next;
+		my $before = $cache_takes{ $node->name } // 0;
+		my $now = $cache_takes{ $node->name } = $rows->[0][0];
+
+		$total{'taken from the cache, at least'} +=
+		  $now < $before ? $now : $now - $before;
+	}
+	return;
+}
+
 sub check_sections
 {
 	my (@sections) = @_;
@@ -325,6 +348,7 @@ sub run_round
 	$total{'longest wait for all to go on, s'} = sprintf '%.1f', $took
 	  if $took && $took > ($total{'longest wait for all to go on, s'} // 0);
 	check_quiet();
+	count_takes();
 	push @sections, new_sections();
 	count(@sections);
 	check_sections(@sections);
@@ -406,6 +430,7 @@ SKIP:
 	cmp_ok($resource{unfenced}, '>', 0, 'the unfenced counter did');
 }
 cmp_ok($total{commits} // 0, '>', 0, 'there were commits');
+cmp_ok($total{'taken from the cache, at least'}, '>', 0, 'locks were cached');
 if ($teeth)
 {
 	cmp_ok($violations{$_} // 0, '>', 0, "teeth: $_ is found")
