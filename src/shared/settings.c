@@ -31,7 +31,7 @@ int			zkl_session_timeout = 10000;
 int			zkl_tick_time = 2000;
 int			zkl_max_requests = 1000;
 int			zkl_max_requests_per_session = -1;
-int			zkl_cache_time = 0;
+int			zkl_cache_time = 100;
 int			zkl_max_at_least = 3600 * 1000;
 bool		zkl_session_locks = true;
 int			zkl_track_locks = 1000;
@@ -317,7 +317,7 @@ define_request_settings(void)
 							"Sets how long this server keeps a distributed lock that its sessions do not use for the moment.",
 							"Only locks that its sessions take again and again are kept, and none that another server waits for.  Zero keeps none.",
 							&zkl_cache_time,
-							0, 0, MAX_CACHE_MS,
+							100, 0, MAX_CACHE_MS,
 							PGC_SIGHUP,
 							GUC_UNIT_MS,
 							NULL, NULL, NULL);
