@@ -145,7 +145,8 @@ backend_die(Backend *b)
 
 /*
  * Locks are taken in one order, so that backends do not wait for each other in
- * a ring, but in seeds that are about that.
+ * a ring, but in seeds that are about that.  The first is mostly the one at which
+ * the host is at home, if it has such a one.
  */
 static int
 pick_lock(const Backend *b)
@@ -154,6 +155,9 @@ pick_lock(const Backend *b)
 	int			lowest = 0;
 	int			i;
 
+	if (b->nholds == 0 && backends.at_home > 0 &&
+		below(100) < backends.at_home)
+		return b->host % hosts.nlocks;
 	if (rings.on)
 		return (int) below(hosts.nlocks);
 	for (i = 0; i < b->nholds; i++)

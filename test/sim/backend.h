@@ -49,6 +49,7 @@ typedef struct Backends
 	int			tries;
 	int			cancels;
 	int			nested;			/* of 100 holders, that ask for more */
+	int			at_home;		/* of 100 demands, for the host's own lock */
 	int			bounded;		/* of 100 demands */
 	Time		at_most;		/* usual bounds */
 	Time		at_least;

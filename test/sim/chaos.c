@@ -58,7 +58,7 @@ draw_faults(void)
 	chaos.end = base.now + ens.timeout *
 		(as_wide ? DRAW(3, 6, 10) : DRAW(2, 4, 7));
 	chaos.at = base.now + some_delay(chaos.every);
-	if (!as_wide)
+	if (base.profile != PROFILE_WIDE)
 		chaos.every = ens.timeout / DRAW(10, 20, 50);
 	for (i = 0; i < NFAULTS; i++)
 	{

@@ -75,7 +75,7 @@ static void
 draw_hot(void)
 {
 	hosts.n = (int) DRAW(1, 2, 2, 3);
-	hosts.nlocks = (int) DRAW(1, 1, 2);
+	hosts.nlocks = (int) DRAW(1, 2, 3);
 	hosts.cache_time = ens.timeout / DRAW(50, 20, 8);
 	ens.net = DRAW(100, 100, 500, 2 * MS);
 	ens.decide = DRAW(50, 50, MS);
@@ -85,6 +85,7 @@ draw_hot(void)
 	backends.think = hosts.cache_time / DRAW(40, 20, 8);
 	backends.hold = ens.timeout / DRAW(2000, 1000, 400);
 	backends.patience = ens.timeout / DRAW(1000, 50, 10);
+	backends.at_home = (int) DRAW(80, 90, 98);
 	backends.shared = (int) DRAW(0, 0, 5);
 	backends.tries = (int) DRAW(0, 30, 60);
 	backends.cancels = (int) DRAW(0, 10);

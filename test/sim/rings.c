@@ -23,7 +23,7 @@ rings_begin(void)
 
 	memset(&rings, 0, sizeof(rings));
 	memset(rings.holder, 0xff, sizeof(rings.holder));
-	rings.on = splitmix64(&state) % 4 == 0;
+	rings.on = splitmix64(&state) % (base.profile == PROFILE_HOT ? 2 : 4) == 0;
 	if (!rings.on)
 		return;
 	rings.patience = ens.timeout / DRAW(20, 10, 5);
@@ -31,10 +31,15 @@ rings_begin(void)
 	rings.local = (int) DRAW(20, 40);
 	if (hosts.semaphore < 0)
 		hosts.nlocks = (int) DRAW(2, 3);
-	backends.per_host = (int) DRAW(2, 2, 4);
-	backends.nested = (int) DRAW(60, 80);
-	backends.hold = ens.timeout / DRAW(50, 20, 10);
-	backends.think = ens.timeout / DRAW(100, 20);
+	if (base.profile == PROFILE_HOT)
+		backends.nested = (int) DRAW(20, 40);
+	else
+	{
+		backends.per_host = (int) DRAW(2, 2, 4);
+		backends.nested = (int) DRAW(60, 80);
+		backends.hold = ens.timeout / DRAW(50, 20, 10);
+		backends.think = ens.timeout / DRAW(100, 20);
+	}
 	backends.tries = (int) DRAW(0, 0, 20);
 	backends.cancels = (int) DRAW(0, 0, 20);
 	backends.patience = ens.timeout / DRAW(10, 2);
