@@ -22,10 +22,10 @@ report() {
 	fi
 }
 
-output=$(./sim -n "$seeds" -j "$jobs" 2>&1)
+output=$(./plain -n "$seeds" -j "$jobs" 2>&1)
 status=$?
 report $status "$([ $status = 0 ] && tail -n 1 <<<"$output" || echo "$seeds schedules")" "$output"
-output=$(./sim -d -n 200 2>&1)
+output=$(./plain -d -n 200 2>&1)
 report $? "the same seed, the same run: 200 schedules twice" "$output"
 output=$(./sim-checked -s 1000000 -n 600 -j "$jobs" 2>&1)
 report $? "600 schedules with sanitizers" "$output"
