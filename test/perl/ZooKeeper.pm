@@ -295,12 +295,25 @@ sub restart_with_counter
 	return;
 }
 
+# Returns once no thread of it runs any more: until then it can answer.
 sub pause
 {
 	my ($self) = @_;
 
 	kill 'STOP', $self->{pid};
+	usleep(1000) until !grep { _runs($_) } glob "/proc/$self->{pid}/task/*/stat";
 	return;
+}
+
+# Whether a thread is not stopped; one that has ended is not there any more.
+sub _runs
+{
+	my ($file) = @_;
+
+	open my $stat, '<', $file or return 0;
+	my $line = readline($stat) // '';
+	close $stat;
+	return $line =~ /\) ([A-Z])/ && $1 !~ /[TtZX]/;
 }
 
 sub resume
