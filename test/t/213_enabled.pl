@@ -113,7 +113,7 @@ change($one, 'zklock.enabled', 'off');
 is($waiter->sqlstate, '55000', 'off: who waits gets an error');
 is($member->sqlstate, '55000', 'also in a barrier');
 ok($test->wait_queue('/e/other', 1), 'and leaves the queue');
-is($test->look($one, $state), 'closing', 'the session is to be closed');
+$test->look_until($one, $state, 'closing', 'the session is to be closed');
 refused($waiter, "SELECT zk_try_lock('/e/new')", 'nothing new');
 refused($waiter, "SELECT zk_acquire('/e/leases', 2)", 'no lease');
 refused($waiter, "SELECT zk_once('/e/job', run_key => 'a')", 'no job');
@@ -193,7 +193,7 @@ is($waiter->query("SELECT zk_try_lock('/e/held', '1min', at_least => '10 min')")
 change($one, 'zklock.enabled', 'off');
 $id = $test->status($one, 'session_id');
 is($waiter->query("SELECT zk_unlock('/e/held')"), 't', 'a lock with at_least is released');
-is($test->look($one, "$state WHERE EXISTS (SELECT FROM zk_locks WHERE state = 'kept')"),
+$test->look_until($one, "$state WHERE EXISTS (SELECT FROM zk_locks WHERE state = 'kept')",
 	'closing', 'while it is kept, the session is not closed');
 change($one, 'zklock.enabled', 'on');
 $test->look_until($one, $state, 'connected', 'on before the end');
