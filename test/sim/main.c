@@ -105,7 +105,7 @@ run_seed(uint64_t seed)
 	chaos_calm();
 	run_until(base.now + LONGEST_CALM * ens.timeout, at_rest);
 	check_rest();
-	run_until(base.now + 2 * ens.timeout + 2 * ens.tick + 2 * ens.late, NULL);
+	run_until(base.now + 2 * ens.longest + 2 * ens.tick + 2 * ens.late, NULL);
 	check_rest();
 	oracle_quiet();
 	end_hosts();
