@@ -182,7 +182,10 @@ worker_actions(Host *h)
 	carry_on(h);
 }
 
-/* From then on it knows who came to a lock: see watcher_event. */
+/*
+ * From then on it knows who came to a lock: see watcher_event.  What was sent before
+ * the ensemble was wiped says nothing.
+ */
 static void
 note_told(Host *h, const Frame *frame)
 {
@@ -191,7 +194,7 @@ note_told(Host *h, const Frame *frame)
 	for (i = 0; i < hosts.nlocks && frame->is_event; i++)
 		if (frame->event == ZKL_EVENT_CHILDREN &&
 			strcmp(frame->path, lock_path(i)->text) == 0 &&
-			h->told[i] < (int64_t) frame->tag)
+			h->told[i] < (int64_t) frame->tag && (int64_t) frame->tag <= ens.zxid)
 			h->told[i] = (int64_t) frame->tag;
 }
 
