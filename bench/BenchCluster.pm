@@ -99,7 +99,7 @@ sub cache
 {
 	my ($self, $on) = @_;
 
-	return if ($self->{caches} // 0) == $on;
+	return if defined $self->{caches} && $self->{caches} == $on;
 	foreach my $node ($self->{test}->nodes)
 	{
 		$node->safe_psql('postgres',
