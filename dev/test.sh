@@ -473,17 +473,27 @@ prepare_work_dir() {
 	mkdir "$work/results"
 }
 
+# Makes what the servers of the tests start from, unless it is there.
+make_templates() {
+	[ ! -d "$ZKLOCK_TEST_TEMPLATES" ] || return 0
+	prepare_perl 180 test/perl
+	as_user "$work" perl "$work/src/test/templates.pl" >"$work/log/templates.log" 2>&1 ||
+		{ cat "$work/tmp_check/log/regress_log_templates" >>"$work/log/templates.log"; return 1; }
+}
+
 # Makes a PostgreSQL with the extension.
 build() {
-	local -a options=(COPT=-Werror)
 	# Where tests that run at the same time tell each other their ports
 	export PG_TEST_PORT_DIR=${TMPDIR:-/tmp}/zklock-ports-$run_user
 	make_own_dir "$PG_TEST_PORT_DIR" 700
 	copy_postgres
 	say "building for $("$PG_CONFIG" --version), warnings are errors"
+	export ZKLOCK_TEST_TEMPLATES=$work/templates
+	make_templates &
 	# Bitcode takes as long as all the rest, and no test needs it.
-	[ $keep = no ] || options+=(with_llvm=no)
-	build_and_install "${options[@]}" || count build 1 0 0 0 "$work/build.log"
+	build_and_install COPT=-Werror with_llvm=no ||
+		count build 1 0 0 0 "$work/build.log"
+	wait $! || count templates 1 0 0 0 "$work/log/templates.log"
 }
 
 main() {

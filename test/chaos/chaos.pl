@@ -28,6 +28,7 @@ use ChaosSection;
 use ChaosWorkload;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use ServerTemplates;
 use TcpProxy;
 use ZklockTest;
 use ZooKeeperEnsemble;
@@ -54,7 +55,7 @@ note "SEED=$seed MINUTES=$minutes" . ($teeth ? " TEETH=$teeth" : '');
 # ---- set up ----
 
 my $resource = PostgreSQL::Test::Cluster->new('resource');
-$resource->init;
+ServerTemplates::init($resource);
 $resource->append_conf('postgresql.conf', "log_statement = none\n");
 $resource->start;
 load($resource, 'resource.sql');

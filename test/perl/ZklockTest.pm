@@ -28,6 +28,7 @@ use CertificateAuthority;
 use PgSession;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use ServerTemplates;
 use ZooKeeper;
 
 our @EXPORT = qw(wait_for write_secret);
@@ -117,7 +118,7 @@ sub new_node
 	my ($self, $name, %params) = @_;
 	my $node = PostgreSQL::Test::Cluster->new($name);
 
-	$node->init(%{ $params{init} // {} });
+	ServerTemplates::init($node, %{ $params{init} // {} });
 	$node->append_conf('postgresql.conf',
 		$self->settings(%params, name => $name));
 	push @{ $self->{nodes} }, $node;

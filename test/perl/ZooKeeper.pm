@@ -35,6 +35,7 @@ use Time::HiRes qw(usleep time);
 use PipedProgram;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use ServerTemplates;
 use ZooKeeperClient;
 
 my @servers;
@@ -49,7 +50,8 @@ my $python = -x '/usr/bin/python3' ? '/usr/bin/python3' : 'python3';
 # container_check_ms (how often empty containers are reaped), port,
 # movable_clock; id and config (lines for zoo.cfg) for a member of an ensemble;
 # java (options of the program, in place of those that make it start fast and
-# stay small); class_path (more jar files); tls (see _tls_config).
+# stay small), more_java (others beside them); class_path (more jar files); tls
+# (see _tls_config).
 sub new
 {
 	my ($class, $name, %params) = @_;
@@ -60,7 +62,7 @@ sub new
 		tick_time => $params{tick_time} // 500,
 		container_check_ms => $params{container_check_ms} // 60_000,
 		id => $params{id},
-		java => $params{java} // \@small_java,
+		java => [ @{ $params{java} // \@small_java }, @{ $params{more_java} // [] } ],
 		class_path => $params{class_path} // [],
 		movable_clock => $params{movable_clock},
 		dir => PostgreSQL::Test::Utils::tempdir("zk_$name"),
@@ -197,13 +199,16 @@ sub launch
 	croak "ZooKeeper \"$self->{name}\" is already running" if $self->{pid};
 	my @command = (
 		'setpriv', '--pdeathsig', 'KILL', '--',
-		'java', '-Xshare:auto', @{ $self->{java} }, $self->{tls_java} // (),
+		'java', '-Xshare:auto', ServerTemplates::java_options(),
+		@{ $self->{java} }, $self->{tls_java} // (),
+		"-Dlog4j.configuration=file:$self->{dir}/log4j.properties",
 		"-Dznode.container.checkIntervalMs=$self->{container_check_ms}",
 		'-Dznode.container.maxPerMinute=1000000',
 		'-Dzookeeper.jmx.log4j.disable=true',
-		'-cp', join(':', $self->{dir}, @{ $self->{class_path} },
-			map { "/usr/share/java/$_.jar" }
-			  'zookeeper', 'slf4j-log4j12', 'log4j-1.2'),
+		'-cp', join(':',
+			(map { "/usr/share/java/$_.jar" }
+				  'zookeeper', 'slf4j-log4j12', 'log4j-1.2'),
+			@{ $self->{class_path} }),
 		'org.apache.zookeeper.server.quorum.QuorumPeerMain',
 		"$self->{dir}/zoo.cfg");
 

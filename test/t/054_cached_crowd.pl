@@ -92,7 +92,7 @@ foreach my $name (sort keys %crowds)
 		write_number($file, 0);
 		unlink "$dir/stop";
 		my @here = (
-			count_here($one, $name, $file, "$dir/0", 0),
+			count_here($one, $name, $file, "$dir/0", 0.01),
 			count_here($two, $name, $file, "$dir/1", 1.5));
 		foreach my $round (1 .. 12)
 		{

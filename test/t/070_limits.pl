@@ -8,6 +8,7 @@ use Test::More;
 
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use ServerTemplates;
 use ZklockTest;
 
 my $test = ZklockTest->new(max_requests => 8);
@@ -75,7 +76,7 @@ $elsewhere->close;
 
 # Not preloaded
 my $plain = PostgreSQL::Test::Cluster->new('plain');
-$plain->init;
+ServerTemplates::init($plain);
 $plain->start;
 $plain->safe_psql('postgres', 'CREATE EXTENSION zklock');
 my $p = PgSession->new($plain);

@@ -11,9 +11,10 @@ use Test::More;
 use Document;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use ServerTemplates;
 
 my $node = PostgreSQL::Test::Cluster->new('server');
-$node->init;
+ServerTemplates::init($node);
 $node->append_conf('postgresql.conf',
 	"shared_preload_libraries = 'zklock'\nzklock.connect_string = '127.0.0.1:1'");
 $node->start;

@@ -10,6 +10,7 @@ use Test::More;
 
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
+use ServerTemplates;
 
 my $pg_config = $ENV{PG_CONFIG} // 'pg_config';
 chomp(my $share = qx{$pg_config --sharedir});
@@ -34,7 +35,7 @@ sub write_script
 }
 
 my $node = PostgreSQL::Test::Cluster->new('server');
-$node->init;
+ServerTemplates::init($node);
 $node->append_conf('postgresql.conf',
 	"shared_preload_libraries = 'zklock'\nzklock.connect_string = '127.0.0.1:1'");
 $node->start;
