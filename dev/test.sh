@@ -17,7 +17,7 @@
 # failed"; the exit status is 0 only if nothing failed and each layer ran.
 #
 # Tests with servers run side by side, in as many slots as ZKLOCK_TEST_SLOTS
-# says (two for each processor); a heavy one takes several.  What needs no
+# says (three for each processor); a heavy one takes several.  What needs no
 # servers runs beside them, one after the other, on what processor time is left.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -55,7 +55,7 @@ failed=0
 failures=()
 declare -A has_run=()	# layers
 file_limit=${ZKLOCK_TEST_LIMIT:-600}	# seconds for one test file
-slots=${ZKLOCK_TEST_SLOTS:-$((2 * $(nproc)))}
+slots=${ZKLOCK_TEST_SLOTS:-$((3 * $(nproc)))}
 
 # ---- jobs ----
 
@@ -388,9 +388,10 @@ test_chaos() {
 }
 
 # TAP files that take long, the longest first: they begin before the others.
-long_files=(160_masses 150_sequence_end 093_worn_out 101_session_process
-	051_many_waiters 122_single_answers 031_processes 043_foreign_break
-	120_fake_server 191_once_faults 182_bounds 185_barriers 181_semaphores)
+long_files=(160_masses 191_once_faults 220_fleet_locks 054_cached_crowd
+	093_worn_out 101_session_process 150_sequence_end 122_single_answers
+	182_bounds 216_dialects_of_root 120_fake_server 181_semaphores
+	031_processes 053_caching 131_server_ends 043_foreign_break)
 
 # All TAP files, in the order in which they begin
 tap_names() {
@@ -404,11 +405,14 @@ tap_names() {
 	done
 }
 
-# How many slots a TAP file takes: two if it loads the processors, or if it
-# measures what depends on them.
+# How many slots a job takes that loads the processors, or measures what depends
+# on them
+heavy=$((slots < 3 ? slots : 3))
+
+# How many slots a TAP file takes
 slots_of() {
 	case $1 in
-	021_storm | 050_requests | 051_many_waiters | 160_masses | 244_deadlock_costs | 245_deadlock_storm) echo $((slots < 2 ? slots : 2)) ;;
+	021_storm | 050_requests | 051_many_waiters | 160_masses | 244_deadlock_costs | 245_deadlock_storm) echo $heavy ;;
 	*) echo 1 ;;
 	esac
 }
@@ -419,7 +423,7 @@ add_layer() {
 	case $1 in
 	format | includes | unit | sim | makefile | package) add_job patient 1 "test_$1" ;;
 	regress | isolation | monitoring | patroni) add_job servers 1 "test_$1" ;;
-	chaos) add_job servers $((slots < 2 ? slots : 2)) test_chaos ;;
+	chaos) add_job servers $heavy test_chaos ;;
 	tap)
 		for name in $(tap_names); do
 			! is_wanted "$name" || add_job servers "$(slots_of "$name")" test_tap "$name"
