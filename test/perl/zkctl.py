@@ -172,6 +172,11 @@ class Control:
                                         sequence=True) for _ in range(count)]
         return len([answer.get() for answer in pending])
 
+    def create_long(self, path, count, length):
+        """Nodes in one directory, with names of so many characters."""
+        for number in range(count):
+            self.create("%s/%0*d" % (path, length, number))
+
     def delete(self, path):
         self.zk.retry(self.zk.delete, path)
 

@@ -170,8 +170,7 @@ my $shut = $zk->create('/zklock/z/2/_c_x-__WRIT__', '', [ 'ephemeral', 'sequence
 $zk->shut_out($shut);
 $zk->create('/zklock/e/shut');
 $zk->shut_out('/zklock/e/shut');
-my $long = 'x' x 250_000;
-$zk->create("/zklock/e/long/$_$long") foreach 1 .. 70;
+$zk->create_long('/zklock/e/long', 70, 250_000);
 is(rows('path, mode, granted, server, error', '/', $t),
 	join("\n",
 		'/e/long||||The list of its znodes is too long to be read.',
