@@ -5,7 +5,8 @@
 #
 # A scenario: name, title, zk (the cluster it runs on: zk, tls or ensemble), kind
 # (what each client does, see PgContestants.pm; or a key of %measures below),
-# rounds (at most), contestants, and for most of them clients and names:
+# rounds (at most), contestants, cached (0: no contestant caches locks; otherwise
+# "uncached" does not), and for most of them clients and names:
 # "distinct" is one name per client, "one" one for all, "held" one that another
 # server holds (or that of number "holder"), a number that many to draw from.
 
@@ -79,7 +80,7 @@ our @all = (
 		rounds => $few,
 		clients => 10,
 		names => 'one',
-		contestants => [ @peers, 'advisory' ],
+		contestants => [ 'uncached', @peers, 'advisory' ],
 	},
 	{
 		name => 'try',
@@ -114,7 +115,7 @@ our @all = (
 		title => 'a foreign client beside 64 clients, a name each',
 		kind => 'beside',
 		rounds => $few,
-		contestants => [ @peers, 'sql' ],
+		contestants => [ 'uncached', @peers, 'sql' ],
 	},
 	(map {
 			{
@@ -124,7 +125,7 @@ our @all = (
 				clients => $_,
 				names => 'distinct',
 				rounds => $few,
-				contestants => [qw(zklock sql)],
+				contestants => [qw(zklock uncached sql)],
 			}
 	} 8, 64, 256),
 	(map {
@@ -192,6 +193,7 @@ our @all = (
 				clients => $clients,
 				names => $names,
 				rounds => $many,
+				cached => 0,
 				contestants => [qw(zklock tls)],
 			}
 	} [ distinct => 1 ], [ distinct => 64 ], [ one => 8 ]),
@@ -204,7 +206,7 @@ our @all = (
 				kind => 'pairs',
 				clients => $_,
 				names => 'distinct',
-				contestants => [ @peers, 'raw' ],
+				contestants => [ 'uncached', @peers, 'raw' ],
 			}
 	} 1, 8, 64),
 	{
@@ -232,8 +234,7 @@ sub measure
 	my ($scenario, $contestant, $cluster, $seconds, $warmup) = @_;
 	my $measure = $measures{ $scenario->{kind} } // \&measure_pairs;
 
-	$cluster->cache($contestant->{name} eq 'uncached' ? 0 : 1);
-
+	$cluster->cache($scenario->{cached} // ($contestant->{name} eq 'uncached' ? 0 : 1));
 	return $measure->($scenario, $contestant, $cluster, $seconds, $warmup);
 }
 

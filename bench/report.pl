@@ -25,13 +25,15 @@ my $results = Results->new("$out/benchmarks/results.csv");
 my @names = qw(zklock uncached curator kazoo raw advisory sql);
 my %titles = (
 	zklock => 'zklock',
-	uncached => 'nothing cached',
+	uncached => 'zklock, cache_time = 0',
 	tls => 'zklock over TLS',
 	curator => 'Curator',
 	kazoo => 'kazoo',
 	raw => 'raw client',
 	advisory => 'advisory lock',
 	sql => 'empty statements');
+# Whose servers hand locks over
+my @peers = qw(zklock uncached curator kazoo);
 my @scenarios = scenario_titles();
 my $text = '';
 
@@ -48,6 +50,7 @@ sub scenario_titles
 		[ 'try', '8 clients, tries that fail' ],
 		[ 'try-local', '8 clients, tries that fail, on the holder\'s server' ],
 		[ 'reentry', '8 clients, re-entry' ],
+		[ 'alternate', '2 servers in turn, one name' ],
 		(map { [ "statement-$_", clients($_) . ', one statement per pair' ] }
 			  1, 8, 64),
 		(map { [ "three-$_", clients($_) . ', three ZooKeepers' ] } 1, 8, 64));
@@ -147,21 +150,23 @@ sub handovers
 	my %titles_of = (
 		'handover-2' => '2 servers',
 		'handover-3' => '3 servers',
-		'three-handover' => '2 servers, three ZooKeepers');
+		'three-handover' => '2 servers, three ZooKeepers',
+		recall => 'from a server that has it cached');
 	my @rows;
 
 	foreach my $name (grep { $results->has($_) } sort keys %titles_of)
 	{
 		my @row = ($titles_of{$name});
-		foreach my $who (@names[ 0 .. 2 ])
+		foreach my $who (@peers)
 		{
 			my $ratio = $results->ratio($name, $who, 'curator', 'p50');
+			my $p99 = $results->median($name, $who, 'p99');
 			push @row, cell($name, $who, 'p50', \&number)
-			  . ' / ' . number($results->median($name, $who, 'p99'))
+			  . (defined $p99 ? ' / ' . number($p99) : '')
 			  . ($who ne 'curator' && defined $ratio
 				? ' (' . number($ratio) . " × Curator's)" : '');
 		}
-		push @row, map { cell($name, $_, 'requests', \&number) } @names[ 0 .. 2 ];
+		push @row, map { cell($name, $_, 'requests', \&number) } @peers;
 		push @rows, \@row;
 	}
 	return unless @rows;
@@ -169,8 +174,8 @@ sub handovers
 	  . "From the call that releases to the return of the call that waits: p50 /"
 	  . " p99 in ms, and requests to ZooKeeper per hand-over, including the next"
 	  . " request of the client that released.\n\n";
-	table([ '', @titles{ @names[ 0 .. 2 ] },
-			map { "requests, $titles{$_}" } @names[ 0 .. 2 ] ], @rows);
+	table([ '', @titles{@peers},
+			map { "requests, $titles{$_}" } @peers ], @rows);
 	return;
 }
 
@@ -186,7 +191,7 @@ sub besides
 				cell('beside', $_, 'p50', \&number) . ' / '
 				  . number($results->median('beside', $_, 'p99')),
 				cell('beside', $_, 'rate', \&thousands) ] }
-		  @names[ 0 .. 2 ], 'sql');
+		  @peers, 'sql');
 	return;
 }
 
@@ -199,14 +204,14 @@ sub lones
 	  . "The time of a pair, p50 / p99 in ms, for a session that takes a lock 100"
 	  . " times a second, while others do so at full speed. For empty statements"
 	  . " it shows the cost of the busy machine.\n\n";
-	table([ 'beside', map { $titles{$_} } qw(zklock sql) ],
+	table([ 'beside', map { $titles{$_} } qw(zklock uncached sql) ],
 		map {
 			my $name = "lone-$_";
 
 			[ "$_ clients", map {
 					cell($name, $_, 'p50', \&number) . ' / '
 					  . number($results->median($name, $_, 'p99'))
-			} qw(zklock sql) ]
+			} qw(zklock uncached sql) ]
 		} @loads);
 	return;
 }
@@ -224,7 +229,7 @@ sub depths
 			map {
 				my $who = $_;
 				map { cell($name, $who, $_, \&thousands) } qw(requests bytes p50)
-			} @names[ 0 .. 2 ]
+			} qw(zklock curator kazoo)
 		];
 		push @{ $rows[-1] }, map { cell($name, 'zklock', $_, \&thousands) }
 		  qw(listings worker_us worker_kb);
@@ -235,35 +240,34 @@ sub depths
 	  . " its clients, and ms (p50). For zklock also listings, the workers'"
 	  . " processor time in µs, and the larger worker's private memory in kB.\n\n";
 	table([ 'waiters',
-			(map { ("$titles{$_}: requests", 'bytes', 'ms') } @names[ 0 .. 2 ]),
+			(map { ("$titles{$_}: requests", 'bytes', 'ms') } qw(zklock curator kazoo)),
 			'listings', 'worker µs', 'worker kB' ], @rows);
 	return;
 }
 
+# What a pair costs one contestant of zklock's, beside Curator
 sub costs
 {
+	my ($who, $heading) = @_;
 	my @rows;
 
-	foreach my $scenario (@scenarios)
+	foreach my $scenario (grep { defined $results->median($_->[0], $who, 'requests') } @scenarios)
 	{
 		my ($name, $title) = @$scenario;
 		push @rows, [
 			$title,
-			(map { cell($name, $_, 'requests', \&number) } qw(zklock curator)),
-			cell($name, 'zklock', 'batches', \&number),
-			cell($name, 'zklock', 'listings', \&number),
-			(map { cell($name, 'zklock', $_, \&number) }
-				  qw(zookeeper_us worker_us session_us busy)),
+			(map { cell($name, $_, 'requests', \&number) } $who, 'curator'),
+			(map { cell($name, $who, $_, \&number) }
+				  qw(batches listings zookeeper_us worker_us session_us busy)),
 			(map { cell($name, 'curator', $_, \&number) } qw(zookeeper_us busy))
 		];
 	}
 	return unless @rows;
-	$text .= "## What a pair costs\n\n"
+	$text .= "## $heading\n\n"
 	  . "Requests to ZooKeeper, processor time in µs, and the number of processors"
 	  . " that were busy, with the clients and everything else.\n\n";
-	table([ '', 'requests, zklock', 'Curator', 'zklock: batches', 'listings',
-			'ZooKeeper µs',
-			'worker µs', 'zklock_session µs', 'processors',
+	table([ '', 'requests', 'Curator: requests', 'batches', 'listings',
+			'ZooKeeper µs', 'worker µs', 'zklock_session µs', 'processors',
 			'Curator: ZooKeeper µs', 'processors' ], @rows);
 	return;
 }
@@ -279,7 +283,7 @@ sub tls_costs
 	return unless @measured;
 	$text .= "## A pair without TLS and with it\n\n"
 	  . "Processor time in µs, without TLS / with it, and the median of the"
-	  . " rounds' ratios, the least and the largest.\n\n";
+	  . " rounds' ratios, the least and the largest. Nothing is cached.\n\n";
 	table([ '', 'ZooKeeper µs', '', 'zklock_session µs', '', 'pairs a second', '' ],
 		map { [ $_->[1], tls_cells($_->[0], qw(zookeeper_us session_us rate)) ] }
 		  @measured);
@@ -368,7 +372,8 @@ handovers();
 besides();
 lones();
 depths();
-costs();
+costs('zklock', 'What a pair costs');
+costs('uncached', 'What a pair costs if nothing is cached');
 tls_costs();
 policies();
 failures();
