@@ -223,7 +223,8 @@ is_wanted() {
 	local prefix
 	[ ${#wanted[@]} -gt 0 ] || return 0
 	for prefix in "${wanted[@]}"; do
-		case "$1" in "$(basename "$prefix" .pl)"*) return 0 ;; esac
+		prefix=${prefix##*/}
+		case $1 in "${prefix%.pl}"*) return 0 ;; esac
 	done
 	return 1
 }
@@ -400,7 +401,8 @@ tap_names() {
 		[ ! -f "$work/src/test/t/$name.pl" ] || echo "$name"
 	done
 	for file in "$work"/src/test/t/*.pl; do
-		name=$(basename "$file" .pl)
+		name=${file##*/}
+		name=${name%.pl}
 		[[ " ${long_files[*]} ${left_out[*]} " == *" $name "* ]] || echo "$name"
 	done
 }
