@@ -103,15 +103,15 @@ foreach my $action (sort keys %actions)
 # ---- at most: in all modes, lifetimes and dialects ----
 
 $s->query("SET zklock.lost_lock_action = 'none'");
-foreach my $call ("zk_lock('/b/m1', at_most => '200ms')",
-	"zk_lock_shared('/b/m2', at_most => '200ms')",
-	"zk_xact_lock('/b/m3', at_most => '200ms')",
-	"zk_xact_lock_shared('/b/m4', at_most => '200ms', at_least => '1ms')",
-	"zk_try_lock('/b/m5', '1min', '200ms')",
-	"zk_try_lock_shared('/b/m6', '1min', '200ms', '200ms')",
-	"zk_try_xact_lock('/b/m7', '1min', '200ms')",
-	"zk_try_xact_lock_shared('/b/m8', '1min', '200ms')",
-	"zk_xact_lock('/jobs/b', at_most => '200ms')")
+foreach my $call ("zk_lock('/b/m1', at_most => '500ms')",
+	"zk_lock_shared('/b/m2', at_most => '500ms')",
+	"zk_xact_lock('/b/m3', at_most => '500ms')",
+	"zk_xact_lock_shared('/b/m4', at_most => '500ms', at_least => '1ms')",
+	"zk_try_lock('/b/m5', '1min', '500ms')",
+	"zk_try_lock_shared('/b/m6', '1min', '500ms', '500ms')",
+	"zk_try_xact_lock('/b/m7', '1min', '500ms')",
+	"zk_try_xact_lock_shared('/b/m8', '1min', '500ms')",
+	"zk_xact_lock('/jobs/b', at_most => '500ms')")
 {
 	my ($path) = $call =~ /'(.*?)'/;
 
@@ -184,7 +184,7 @@ foreach my $lifetime ('transaction', 'session')
 
 # ---- at most: the worker was away when the time was over ----
 
-$s->query("BEGIN; SELECT zk_xact_lock('/b/away', at_most => '200ms')");
+$s->query("BEGIN; SELECT zk_xact_lock('/b/away', at_most => '500ms')");
 kill 'KILL', $test->status($one, 'session_pid');
 $worker = $test->status($one, 'worker_pid');
 kill 'TERM', $worker;

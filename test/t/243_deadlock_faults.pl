@@ -155,7 +155,7 @@ foreach my $times (5, 50)
 	{
 		# The session has expired, so the locks are lost; the waits go on.
 		$test->wait_connected($_) foreach $one, $two;
-		$_->cancel(wait => 0) foreach @s[ 0, 1 ];
+		$_->cancel(running => 1) foreach @s[ 0, 1 ];
 		$_->result foreach @s[ 0, 1 ];
 		$_->query('ROLLBACK; RESET deadlock_timeout') foreach @s[ 0, 1 ];
 	}

@@ -101,7 +101,7 @@ cmp_ok($checks, '<=', 20, "20 waits: $checks looks");
 $other->query("SELECT zk_unlock('/long')");
 $s->value;
 $s->query('SELECT zk_unlock_all()');
-$_->cancel(wait => 0, running => 1) foreach @more;
+$_->cancel(running => 1) foreach @more;
 foreach my $session (@more)
 {
 	$session->result;
