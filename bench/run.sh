@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the benchmarks on servers of its own; "make bench" calls it.
 #
-#	bench/run.sh                        all, about 20 minutes, into docs/
+#	bench/run.sh                        all, about 35 minutes, into docs/
 #	BENCH_SCENARIOS="distinct one" BENCH_ROUNDS=1 BENCH_SECONDS=1 bench/run.sh
 #	BENCH_OUT_DIR=dir                   where results go instead
 #

@@ -123,16 +123,17 @@ foreach my $secret ('sesame', 'hush-hush', 'postgres')
 	  foreach $trace, $old;
 }
 
+# The worker may see the new setting only a while later.
 configure('zklock.trace' => 'off');
-lock_and_unlock('/t/last');
 ok(wait_for(
 		sub {
 			my $size = -s $trace;
-			lock_and_unlock('/t/after');
+			lock_and_unlock('/t/last');
 			return $size == -s $trace;
 		},
 		'it ends'),
 	'it ends when it is switched off');
+lock_and_unlock('/t/after');
 unlike(slurp_file($trace), qr{/t/after}, 'nothing more is told');
 
 # Somebody has put a directory in its place.
