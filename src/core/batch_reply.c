@@ -118,6 +118,7 @@ batch_applied(ZklManager *m, ZklBatch *batch, const ZklReply *reply)
 	uint32_t	i;
 
 	zkl_batches_applied(m, batch);
+	zkl_session_acknowledged(m, batch->version + 1);
 	zkl_pace_acknowledged(m);
 	for (i = batch->nsingle; i < batch->nmembers; i++)
 	{
@@ -202,6 +203,9 @@ zkl_batch_reply_deleted(ZklManager *m, ZklRequest *r, int32_t rc)
 {
 	if (r->node.state != ZKL_NODE_DELETING)
 		return;
+
+	if (rc == ZKL_RC_OK)
+		zkl_batches_deleted_alone(m);
 	if (rc == ZKL_RC_OK || rc == ZKL_RC_NONODE ||
 		(ZKL_MUTANT(REFUSED_DELETE_IS_DONE) && zkl_result_is_definite(rc)))
 		zkl_request_gone(m, r);

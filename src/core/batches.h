@@ -56,6 +56,15 @@ extern void zkl_batches_set_broken(ZklManager *m, bool broken);
 /* There is a new session: what was lost says nothing about its server. */
 extern void zkl_batches_new_session(ZklManager *m);
 
+/*
+ * ZooKeeper acknowledged a delete outside of batches.  If it loses the delete, the
+ * heartbeat node shows that only from the next batch on, which is to go soon.
+ */
+extern void zkl_batches_deleted_alone(ZklManager *m);
+
+/* Whether there was such a delete, and no batch behind it; asked once */
+extern bool zkl_batches_lack(ZklManager *m);
+
 /* Whether a batch is to go even if there is nothing to write */
 extern void zkl_batches_want_beat(ZklManager *m, bool wanted);
 

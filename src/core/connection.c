@@ -33,11 +33,15 @@
 void
 zkl_connection_up(ZklManager *m, const ZklSession *session)
 {
+	bool		lack = zkl_batches_lack(m);
+
 	if (session->id != m->session.id)
 	{
 		zkl_session_lease_end(m);
 		zkl_batches_new_session(m);
 	}
+	else if (lack)
+		zkl_janitor_want(m);
 	zkl_session_begin(m, session);
 	zkl_zxid_believe(m, session->zxid_seen);
 	zkl_session_lease_begin(m, session->begun_at);

@@ -83,6 +83,7 @@ dump_session(const Dump *d)
 	zkl_line_flag(&line, "chain-needed", m->chain.needed);
 	zkl_line_flag(&line, "chain-sent", m->chain.sent);
 	zkl_line_number(&line, "version", m->chain.version);
+	zkl_line_number(&line, "acknowledged", m->chain.acknowledged);
 	write_item(d, NULL, "session", -1, &line);
 }
 

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "core/actions.h"
+#include "core/batches.h"
 #include "core/janitor.h"
 #include "core/memory.h"
 #include "core/node.h"
@@ -283,6 +284,8 @@ zkl_janitor_reply(ZklManager *m, const ZklReply *reply)
 		ask_later(m, item, reply->rc);
 		return;
 	}
+	if (reply->rc == ZKL_RC_OK && item->kind == ZKL_SEND_DELETE)
+		zkl_batches_deleted_alone(m);
 	if (reply->rc == ZKL_RC_OK && item->kind == ZKL_SEND_LIST)
 		visit_children(m, item->path, reply);
 	else if (reply->rc == ZKL_RC_OK && item->kind == ZKL_SEND_GET &&

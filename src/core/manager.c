@@ -246,6 +246,15 @@ zkl_manager_reply(ZklManager *m, int64_t now, uint64_t tag,
 		case ZKL_OP_CHAIN:
 			zkl_session_chain_reply(m, reply);
 			break;
+		case ZKL_OP_CHAIN_FENCE:
+		case ZKL_OP_CHAIN_KEPT:
+		case ZKL_OP_CHAIN_LIST:
+			if (zkl_session_check_reply(m, op.kind, reply))
+			{
+				zkl_janitor_want(m);
+				zkl_verdict_forget(m);
+			}
+			break;
 		case ZKL_OP_JANITOR:
 			zkl_janitor_reply(m, reply);
 			break;

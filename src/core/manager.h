@@ -28,6 +28,8 @@
 #define ZKL_RC_WENT_BACK	2	/* transaction ids went back: the session must
 								 * be given up too */
 #define ZKL_RC_ABSURD		3	/* a transaction id that cannot be right */
+#define ZKL_RC_LOST_WRITES	4	/* ZooKeeper has undone writes that it had
+								 * acknowledged */
 
 typedef struct ZklManager ZklManager;
 

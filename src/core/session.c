@@ -10,6 +10,13 @@
  * lost, one transaction deletes that node and makes another.  From then on no
  * batch that names the old node can ever be applied, and a listing sent
  * afterwards tells for good whether it was.  No number is used twice.
+ *
+ * The chain also shows whether ZooKeeper still has all that it acknowledged.
+ * An ensemble may lose its latest writes when a leader fails at a bad moment
+ * (ZOOKEEPER-4643, -4646, -4685, -4925).  Then the heartbeat node is one that
+ * this server has already left behind, and znodes may be back that it has
+ * deleted.  A lock of such a znode would be free to nobody until the session
+ * ends, so the janitor looks for all of them.
  */
 #include <string.h>
 
@@ -70,6 +77,83 @@ note_chain(ZklManager *m)
 	action->chain_kept = m->chain.kept;
 }
 
+/*
+ * The first beat of a connection was refused, or there can be none: is the
+ * heartbeat node at least as new as the last acknowledged batch left it?  The
+ * write in front goes through the leader, so the reads behind it are not those
+ * of a server that lags.
+ */
+static void
+send_check(ZklManager *m)
+{
+	ZklMultiOp *op = (ZklMultiOp *) (void *)
+	zkl_actions_text(m, sizeof(ZklMultiOp));
+	char	   *path = zkl_session_heartbeat(m, m->chain.kept);
+	ZklAction  *action;
+
+	memset(op, 0, sizeof(*op));
+	op->kind = ZKL_MULTI_CHECK;
+	op->path = path;
+	op->version = -1;
+	m->chain.sent = true;
+	m->chain.found = -1;
+	action = zkl_operations_send(m, ZKL_OP_CHAIN_FENCE, NULL, NULL,
+								 ZKL_SEND_MULTI, NULL);
+	action->multi = op;
+	action->nmulti = 1;
+	zkl_operations_send(m, ZKL_OP_CHAIN_KEPT, NULL, NULL, ZKL_SEND_GET, path);
+	zkl_operations_send(m, ZKL_OP_CHAIN_LIST, NULL, NULL, ZKL_SEND_LIST,
+						servers_path(m));
+}
+
+/* Whether a later one is there, which took the place of the kept one */
+static bool
+has_later(ZklManager *m, const ZklReply *list)
+{
+	uint32_t	number;
+	size_t		i;
+
+	for (number = m->chain.kept + 1; number <= m->chain.number; number++)
+	{
+		const char *name = strrchr(zkl_session_heartbeat(m, number), '/') + 1;
+
+		for (i = 0; i < list->nchildren; i++)
+		{
+			if (strcmp(list->children[i], name) == 0)
+				return true;
+		}
+	}
+	return false;
+}
+
+bool
+zkl_session_check_reply(ZklManager *m, ZklOpKind kind, const ZklReply *reply)
+{
+	bool		there = reply->rc == ZKL_RC_OK;
+
+	if (!there && reply->rc != ZKL_RC_NONODE)
+	{
+		zkl_session_give_up(m, reply->rc);
+		return false;
+	}
+	if (kind == ZKL_OP_CHAIN_KEPT && there)
+		m->chain.found = reply->stat.version;
+	if (kind != ZKL_OP_CHAIN_LIST)
+		return false;
+	m->chain.sent = false;
+	if (m->chain.found >= m->chain.acknowledged ||
+		(m->chain.found < 0 && there && has_later(m, reply)))
+	{
+		m->chain.checked = true;
+		return false;
+	}
+	m->chain.acknowledged = 0;
+	m->chain.lost = m->chain.found < 0;
+	m->chain.old_gone |= m->chain.lost;
+	zkl_session_give_up(m, ZKL_RC_LOST_WRITES);
+	return true;
+}
+
 void
 zkl_session_open_chain(ZklManager *m)
 {
@@ -80,6 +164,12 @@ zkl_session_open_chain(ZklManager *m)
 	ZklAction  *action;
 
 	m->connection.state = ZKL_CONNECTION_OPENING;
+	if (m->chain.kept > 0 && !m->chain.checked && !m->chain.lost &&
+		!ZKL_MUTANT(LOST_WRITES_UNNOTICED))
+	{
+		send_check(m);
+		return;
+	}
 
 	/* Count until a beat succeeds: the other side may be no ZooKeeper. */
 	if (m->chain.attempts++ >= ZKL_MAX_ATTEMPTS)
@@ -133,6 +223,8 @@ sweep(ZklManager *m)
 void
 zkl_session_swept(ZklManager *m, int32_t rc)
 {
+	if (rc == ZKL_RC_OK)
+		zkl_batches_deleted_alone(m);
 	if (rc == ZKL_RC_OK || rc == ZKL_RC_NONODE)
 		return;
 	zkl_retry_later(m);
@@ -150,6 +242,8 @@ static void
 chain_opened(ZklManager *m)
 {
 	m->chain.kept = m->chain.number;
+	m->chain.acknowledged = 0;
+	m->chain.lost = false;
 	sweep(m);
 	note_chain(m);
 	m->chain.old_gone = false;
@@ -195,6 +289,7 @@ zkl_session_begin(ZklManager *m, const ZklSession *session)
 	if (session->id != m->session.id)
 	{
 		m->chain.number = m->chain.kept = m->chain.swept = 0;
+		m->chain.lost = false;
 		m->chain.refused = false;
 		m->chain.old_gone = false;
 		m->chain.needed = true;
@@ -202,6 +297,7 @@ zkl_session_begin(ZklManager *m, const ZklSession *session)
 	}
 	m->session = *session;
 	m->chain.sent = false;
+	m->chain.checked = false;
 	m->chain.attempts = 0;
 	m->chain.rc = 0;
 	m->chain.why = ZKL_RC_UNKNOWN;
@@ -244,6 +340,7 @@ void
 zkl_session_proved(ZklManager *m)
 {
 	m->connection.state = ZKL_CONNECTION_READY;
+	m->chain.checked = true;
 	m->connection.proved_at = zkl_operations_next_order(m);
 	m->chain.attempts = 0;
 	if (!m->chain.sweep_refused)
@@ -268,6 +365,12 @@ void
 zkl_session_set_version(ZklManager *m, int32_t version)
 {
 	m->chain.version = version;
+}
+
+void
+zkl_session_acknowledged(ZklManager *m, int32_t version)
+{
+	m->chain.acknowledged = version;
 }
 
 void

@@ -18,6 +18,14 @@ extern void zkl_session_swept(ZklManager *m, int32_t rc);
 extern void zkl_session_sweep_again(ZklManager *m);
 extern void zkl_session_chain_reply(ZklManager *m, const ZklReply *reply);
 
+/*
+ * Takes an answer to the questions that come first on a connection whose first
+ * beat was refused, or which cannot have one.  True: ZooKeeper has lost writes
+ * that it acknowledged, so deleted nodes may be back.
+ */
+extern bool zkl_session_check_reply(ZklManager *m, ZklOpKind kind,
+									const ZklReply *reply);
+
 /* The path of heartbeat node number "chain", among the actions' strings. */
 extern char *zkl_session_heartbeat(ZklManager *m, uint32_t chain);
 
@@ -42,6 +50,9 @@ extern void zkl_session_need_chain(ZklManager *m);
 /* The version that a beat expects; or takes back one that was not applied. */
 extern int32_t zkl_session_next_version(ZklManager *m);
 extern void zkl_session_set_version(ZklManager *m, int32_t version);
+
+/* ZooKeeper has acknowledged a batch, which left the node in this version. */
+extern void zkl_session_acknowledged(ZklManager *m, int32_t version);
 
 /* Why the directory of the heartbeat nodes cannot be made */
 extern void zkl_session_parent_refused(ZklManager *m, int32_t rc);

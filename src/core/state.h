@@ -23,6 +23,9 @@ typedef enum ZklOpKind
 	ZKL_OP_FREE = 0,
 	ZKL_OP_BATCH,
 	ZKL_OP_CHAIN,				/* opens the next chain of heartbeats */
+	ZKL_OP_CHAIN_FENCE,			/* reads behind it are not old */
+	ZKL_OP_CHAIN_KEPT,			/* reads the heartbeat that batches name */
+	ZKL_OP_CHAIN_LIST,			/* lists all */
 	ZKL_OP_LIST,
 	ZKL_OP_PROBE,
 	ZKL_OP_PROBE_MARK,			/* reads the only node in the way of tries */
@@ -278,6 +281,8 @@ typedef struct ZklBatches
 	int64_t		acknowledged_at;	/* of the last one that was applied: when
 									 * it was sent */
 	uint64_t	napplied;
+	uint64_t	deleted_at;		/* the first one behind a delete outside of
+								 * batches; 0: that is done */
 	bool		beat_wanted;	/* send one, even if there is nothing to write */
 	bool		broken;			/* one failed: those behind it fail too */
 	uint32_t	unknown_streak; /* batches in a row whose answer was lost */
@@ -305,6 +310,11 @@ typedef struct ZklChain
 	uint32_t	kept;			/* from here on they may exist */
 	uint32_t	swept;			/* up to here they are surely gone */
 	int32_t		version;		/* that the next beat expects */
+	int32_t		acknowledged;	/* that "kept" has at least */
+	bool		checked;		/* that it has, on this connection */
+	int32_t		found;			/* by the check: its version; -1: it is not
+								 * there */
+	bool		lost;			/* it is not, because ZooKeeper lost it */
 	uint32_t	attempts;		/* on this connection, since the last beat */
 	bool		needed;
 	bool		sent;

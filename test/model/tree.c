@@ -415,6 +415,43 @@ tree_apply(int copy, const Transaction *t)
 	fire_effects(copy, t);
 }
 
+static void
+revert_effect(int copy, const Effect *effect)
+{
+	Node	   *node = &effect->path->node[copy];
+	Node	   *parent = &effect->path->parent->node[copy];
+	Watch	   *data_watch = node->data_watch;
+	Watch	   *child_watch = node->child_watch;
+
+	if (effect->kind == OP_CHECK)
+		return;
+	*node = effect->before;
+	node->data_watch = data_watch;
+	node->child_watch = child_watch;
+	if (effect->kind == OP_CREATE)
+	{
+		parent->counter = effect->counter_before;
+		parent->nchildren--;
+		remove_copy(effect->path);
+	}
+	else if (effect->kind == OP_DELETE)
+	{
+		parent->nchildren++;
+		add_copy(effect->path);
+	}
+}
+
+void
+tree_revert(const Transaction *t, const bool *applied)
+{
+	size_t		i;
+	int			copy;
+
+	for (copy = 0; copy < ncopies; copy++)
+		for (i = t->neffects; applied[copy] && i-- > 0;)
+			revert_effect(copy, &t->effects[i]);
+}
+
 void
 tree_settle(Transaction *t)
 {

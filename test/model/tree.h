@@ -133,6 +133,12 @@ extern void tree_decide(Transaction *t, const Op *ops, size_t n, bool single);
 /* Another copy follows; its watches fire. */
 extern void tree_apply(int copy, const Transaction *t);
 
+/*
+ * The latest transaction is no more, neither at the head nor in the copies that
+ * have applied it.  Nobody watches, and nobody is told.
+ */
+extern void tree_revert(const Transaction *t, const bool *applied);
+
 /* Only the head is there: its watches fire, and what is gone is given back. */
 extern void tree_settle(Transaction *t);
 

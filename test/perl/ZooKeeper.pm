@@ -25,6 +25,7 @@ use warnings;
 use Carp;
 use Cwd qw(abs_path);
 use File::Basename;
+use File::Copy;
 use File::Path qw(rmtree);
 use IO::Socket::INET;
 use IPC::Run ();
@@ -178,6 +179,35 @@ sub forget_data
 	my ($self) = @_;
 
 	rmtree("$self->{dir}/data/version-2");
+	return;
+}
+
+# A copy of what the server has on disk now, for go_back.
+sub copy_data
+{
+	my ($self) = @_;
+	my $copy = "$self->{dir}/copy";
+
+	rmtree($copy);
+	system('cp', '-a', '--sparse=always', "$self->{dir}/data/version-2", $copy) == 0
+	  or croak "could not copy the data of \"$self->{name}\"";
+	return $copy;
+}
+
+# Has the data of that copy again, while it does not run, but knows of all
+# elections since: the next transaction ids are greater than all before.
+sub go_back
+{
+	my ($self, $copy) = @_;
+
+	foreach my $epoch ('currentEpoch', 'acceptedEpoch')
+	{
+		copy("$self->{dir}/data/version-2/$epoch", "$copy/$epoch")
+		  or croak "could not copy $epoch: $!";
+	}
+	$self->forget_data;
+	rename $copy, "$self->{dir}/data/version-2"
+	  or croak "could not rename $copy: $!";
 	return;
 }
 

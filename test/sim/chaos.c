@@ -47,6 +47,16 @@ static const struct
 
 #define NFAULTS ((int) (sizeof(faults) / sizeof(faults[0])))
 
+static int *
+weight_of(void (*happen) (void))
+{
+	int			i = 0;
+
+	while (faults[i].happen != happen)
+		i++;
+	return &chaos.weights[i];
+}
+
 static void
 draw_faults(void)
 {
@@ -69,15 +79,21 @@ draw_faults(void)
 		else if (once_in(faults[i].one_in *
 						 (as_wide ? 1 : 4)))
 			chaos.weights[i] = faults[i].weight * (int) DRAW(1, 1, 1, 5);
-
-		/*
-		 * Who waits for a directory to drain stands in no queue, and is on no
-		 * circle that anybody finds.
-		 */
-		if (rings.on && faults[i].happen == do_jump)
-			chaos.weights[i] = 0;
-		chaos.sum += chaos.weights[i];
 	}
+
+	/*
+	 * Who waits for a directory to drain stands in no queue, and is on no
+	 * circle that anybody finds.  And an older publication may be back that
+	 * says what was true once.
+	 */
+	if (rings.on)
+		*weight_of(do_jump) = *weight_of(do_lose_writes) = 0;
+
+	/* A vandal's write to a heartbeat node hides that one of its own is lost. */
+	if (*weight_of(do_lose_writes) > 0)
+		*weight_of(do_set_heartbeat) = 0;
+	for (i = 0; i < NFAULTS; i++)
+		chaos.sum += chaos.weights[i];
 	for (i = 0; i < MAX_SERVERS; i++)
 		chaos.heal_at[i] = NEVER;
 	chaos.kill_at = NEVER;

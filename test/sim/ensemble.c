@@ -294,6 +294,65 @@ ensemble_wipe(void)
 	tree_begin(MAX_SERVERS);
 }
 
+/* The latest transaction */
+static const Entry *
+lose_entry(void)
+{
+	const Entry *entry = ens.log[--ens.nlog];
+	bool		applied[1 + MAX_SERVERS] = {[HEAD] = true};
+	int			i;
+
+	trace("zk: # is lost", entry->tx.zxid & UINT32_MAX, 0, 0, 0, NULL);
+	for (i = 0; i < ens.nservers; i++)
+		if (ens.servers[i].applied > ens.nlog)
+		{
+			applied[COPY(i)] = true;
+			ens.servers[i].applied = ens.nlog;
+		}
+	oracle_lost(entry);
+	tree_revert(&entry->tx, applied);
+	if (entry->ends != 0)
+		session_revive(entry->ends);
+	return entry;
+}
+
+/* An operator sees that it is not done. */
+static void
+delete_again(const Entry *entry)
+{
+	Op			op = {.kind = OP_DELETE,.version = -1};
+
+	if (entry->tx.session != 0 || entry->ends != 0 || entry->by_vandal ||
+		entry->tx.neffects != 1 || entry->tx.effects[0].kind != OP_DELETE)
+		return;
+	op.path = entry->tx.effects[0].path->text;
+	(void) ensemble_write(&op, false);
+}
+
+void
+ensemble_lose_writes(size_t n)
+{
+	size_t		first = ens.nlog > n ? ens.nlog - n : 0;
+	size_t		nlost = ens.nlog - first;
+	const Entry **lost = take((nlost + 1) * sizeof(Entry *));
+	size_t		j;
+	int			i;
+
+	trace("zk: loses # transactions", (int64_t) n, 0, 0, 0, NULL);
+	for (i = 0; i < ens.nservers; i++)
+		server_drop_conns(i);
+	ens.late_writes = NULL;
+	for (j = nlost; j-- > 0;)
+		lost[j] = lose_entry();
+	sessions_lose(ens.nlog);
+	for (i = 0; i < ens.nservers; i++)
+		ens.servers[i].apply_at = NEVER;
+	ensemble_elect(-1);
+	ens.wipes++;
+	for (j = 0; j < nlost; j++)
+		delete_again(lost[j]);
+}
+
 /* ---- refusals ---- */
 
 /* Some say that nothing was done, others only that nothing is known. */

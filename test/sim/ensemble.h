@@ -69,6 +69,7 @@ typedef struct Session
 	Time		expires_at;
 	bool		heard[MAX_SERVERS]; /* since the server's last report */
 	bool		killed;			/* somebody closed it from elsewhere */
+	size_t		made_at;		/* so long was the log then */
 	Time		deposed_at;		/* when a deposed leader last answered it */
 } Session;
 
@@ -79,7 +80,8 @@ typedef struct Ensemble
 	int			leader;			/* -1: none */
 	Time		elect_at;		/* the next one is elected, while there is
 								 * none */
-	int			wipes;
+	int			wipes;			/* and losses: how often the log became
+								 * shorter */
 	int64_t		zxid;
 	Entry	  **log;
 	size_t		nlog;
@@ -131,6 +133,10 @@ extern Entry *ensemble_commit(int64_t session, const Op *ops, size_t n,
 extern void ensemble_append(Entry *entry);
 extern Session *session_make(void);
 extern void ensemble_end_session(Session *session, bool by_vandal);
+
+/* Its end is undone; what came before it was made is all there is. */
+extern void session_revive(int64_t id);
+extern void sessions_lose(size_t nlog);
 extern Session *session_find(int64_t id);
 extern void session_touch(Session *session);
 
@@ -164,6 +170,12 @@ extern void ensemble_lose_leader(bool deposed, Time until);
 extern void ensemble_cut(int server, bool down);
 extern void ensemble_join(int server);
 extern void ensemble_wipe(void);
+
+/*
+ * A leader fails, and the next one does not have the latest n transactions, which
+ * ZooKeeper does not promise (ZOOKEEPER-4643, -4646, -4685, -4925).
+ */
+extern void ensemble_lose_writes(size_t n);
 
 /* The error with which a request is answered now, or ZKL_RC_OK */
 extern int32_t ensemble_refuses(void);

@@ -12,6 +12,7 @@
 #include "chaos.h"
 #include "draw.h"
 #include "faults.h"
+#include "foreign.h"
 #include "oracle.h"
 
 Host *
@@ -330,6 +331,19 @@ do_wipe(void)
 		return;
 	oracle_wiped();
 	ensemble_wipe();
+}
+
+/*
+ * Other clients notice, and give their sessions up: that they do so is not what
+ * is tested here.
+ */
+void
+do_lose_writes(void)
+{
+	if (ens.leader < 0 || servers_out() > 0)
+		return;
+	ensemble_lose_writes((size_t) DRAW(1, 1, 2, 5, 10, 40));
+	foreign_lose_all();
 }
 
 void

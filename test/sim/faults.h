@@ -35,7 +35,7 @@
 	X(break_lock, 4, 6, 30, 2) \
 	X(break_downgrade, 3, 8, 12, 0) \
 	X(reap, 6, 3, 2, 1) \
-	X(delete_own, 4, 8, 0, 0) \
+	X(delete_own, 4, 3, 0, 0) \
 	X(set_own, 3, 8, 3, 0) \
 	X(delete_heartbeat, 3, 8, 0, 0) \
 	X(set_heartbeat, 3, 8, 0, 0) \
@@ -49,7 +49,8 @@
 	X(uncache, 3, 6, 1, 1) \
 	X(stop_leader, 4, 4, 1, 8) \
 	X(reset_foreign, 5, 4, 6, 4) \
-	X(freeze_foreign, 5, 4, 4, 4)
+	X(freeze_foreign, 5, 4, 4, 4) \
+	X(lose_writes, 3, 8, 1, 2)
 
 #define FAULT_FUNCTION(name, weight, one_in, storm, quorum) \
 	 extern void do_##name(void);

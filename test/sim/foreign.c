@@ -85,6 +85,16 @@ die(Foreign *f)
 	go_idle(f);
 }
 
+void
+foreign_lose_all(void)
+{
+	int			i;
+
+	for (i = 0; i < foreigners.n; i++)
+		if (foreigners.foreign[i].session != 0)
+			die(&foreigners.foreign[i]);
+}
+
 static bool
 connect_somewhere(Foreign *f)
 {

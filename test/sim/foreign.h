@@ -62,6 +62,9 @@ extern void foreign_step(Foreign *f);
 extern void foreign_frame(Foreign *f, Frame *frame);
 extern void foreign_gone(Foreign *f);
 extern void foreign_calm(void);
+
+/* All of them leave their sessions behind. */
+extern void foreign_lose_all(void);
 extern bool foreign_idle(void);
 
 #endif							/* SIM_FOREIGN_H */

@@ -243,7 +243,7 @@ note_verdict(Host *h)
 	const ZklAction *actions = zkl_manager_actions(h->worker.m, &n);
 
 	for (i = 0; i < n; i++)
-		if (actions[i].kind == ZKL_ACTION_SEND && actions[i].nmulti > 0 &&
+		if (actions[i].kind == ZKL_ACTION_SEND && actions[i].nmulti > 1 &&
 			actions[i].multi[0].kind == ZKL_MULTI_CHECK)
 			rings.decided_at[h->id] = base.now;
 }

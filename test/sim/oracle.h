@@ -23,6 +23,9 @@ extern void oracle_transaction(const Entry *entry);
 /* The ensemble is wiped: what anybody holds is not the locks' fault. */
 extern void oracle_wiped(void);
 
+/* The ensemble has lost its latest transaction, and is about to undo it. */
+extern void oracle_lost(const Entry *entry);
+
 /* ---- what hosts tell ---- */
 
 extern void oracle_lease(Host *h);

@@ -264,6 +264,33 @@ oracle_transaction(const Entry *entry)
 	}
 }
 
+/* ZooKeeper has lost a transaction.  It promised not to: S1 rests on that. */
+void
+oracle_lost(const Entry *entry)
+{
+	size_t		i;
+	int			j;
+
+	for (i = 0; i < entry->tx.neffects; i++)
+	{
+		const Effect *effect = &entry->tx.effects[i];
+		const Contender *c = contender_of(effect->path);
+		Host	   *h = host_of_session(effect->owner);
+
+		if (effect->kind == OP_DELETE)
+			contender_revive(effect->path);
+		if (!c->counts || (effect->kind != OP_CREATE && effect->kind != OP_DELETE))
+			continue;
+		removed_at[c->lock] = base.now;
+		for (j = 0; j < MAX_SLOTS && h != NULL; j++)
+			if (same_uuid(&h->slots[j], &c->uuid))
+			{
+				tamper(h, h->slots[j].asker, c->lock);
+				h->slots[j].node_gone = effect->kind == OP_CREATE;
+			}
+	}
+}
+
 void
 oracle_free(Host *h, int i)
 {
@@ -283,7 +310,7 @@ oracle_free(Host *h, int i)
 	{
 		const Contender *c = contender_of(path);
 
-		if (path->node[HEAD].exists && c->counts &&
+		if (path->node[HEAD].exists && c->counts && !c->revived &&
 			memcmp(&c->uuid, &s->uuid, sizeof(ZklUuid)) == 0 &&
 			path->node[HEAD].stat.ephemeral_owner == h->worker.session.id)
 			broken("S5", "host %d slot %d is free, and %s is there", h->id, i,

@@ -101,6 +101,7 @@ session_make(void)
 	}
 	session = &ens.sessions[ens.nsessions];
 	session->id = FIRST_SESSION + ens.nsessions++;
+	session->made_at = ens.nlog;
 	session->alive = true;
 	session->host = session->foreign = -1;
 	session->timeout = session->longest = ens.granted;
@@ -127,6 +128,34 @@ ensemble_end_session(Session *session, bool by_vandal)
 	entry = ensemble_commit(0, ops, n, true, by_vandal);
 	entry->ends = session->id;
 	ensemble_append(entry);
+}
+
+void
+session_revive(int64_t id)
+{
+	Session    *session = session_find(id);
+
+	session->alive = true;
+	ens.first_alive = 0;
+	session_touch(session);
+}
+
+void
+sessions_lose(size_t nlog)
+{
+	int			i;
+
+	for (i = 0; i < ens.nsessions; i++)
+	{
+		Session    *session = &ens.sessions[i];
+
+		if (session->made_at <= nlog || !session->alive)
+			continue;
+		trace("zk: session # is lost", session->id, 0, 0, 0, NULL);
+		session->alive = false;
+		session->killed = true;
+		note_changed(session);
+	}
 }
 
 void

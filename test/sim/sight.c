@@ -28,6 +28,13 @@ contender_of(Path *path)
 	return c;
 }
 
+void
+contender_revive(Path *path)
+{
+	if (contender_of(path)->counts)
+		path->contender->revived = true;
+}
+
 Host *
 host_of_session(int64_t id)
 {

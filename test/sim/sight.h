@@ -17,9 +17,11 @@ typedef struct Contender
 	bool		has_uuid;
 	ZklUuid		uuid;
 	int			lock;
+	bool		revived;		/* its delete is lost */
 } Contender;
 
 extern const Contender *contender_of(Path *path);
+extern void contender_revive(Path *path);
 
 /* The zklock server whose present session this is, or NULL */
 extern Host *host_of_session(int64_t id);

@@ -223,11 +223,18 @@ void
 vandals_calm(void)
 {
 	Op			op = {.kind = OP_DELETE,.version = -1};
-	int			i;
+	Path	   *path;
+	Path	   *older;
 
-	for (i = 0; i < MAX_STRANGERS && i < vandals.nstrangers; i++)
+	/* What was deleted long ago may be back. */
+	for (path = tree_newest(); path != NULL; path = older)
 	{
-		op.path = vandals.strangers[i];
+		const Node *node = &path->node[HEAD];
+
+		older = path->all;
+		if (!node->exists || node->container || node->stat.ephemeral_owner != 0)
+			continue;
+		op.path = path->text;
 		(void) ensemble_write(&op, true);
 	}
 }

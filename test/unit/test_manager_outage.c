@@ -200,6 +200,11 @@ absurd_token(void)
 	}
 	world_disconnect(w);
 	world_connect(w);
+	while (!zkl_manager_ready(w->worker.m))
+	{
+		world_serve(w, INT32_MAX);
+		world_deliver(w, INT32_MAX);
+	}
 	deliver_absurd(w, false);
 	CHECK(w->gave_up);
 	CHECK(!world_holds(w, r));

@@ -192,6 +192,143 @@ ids_go_back(void)
 	world_wind_up(w);
 }
 
+/*
+ * While there is no connection, ZooKeeper loses what it has acknowledged: the
+ * delete of a request's node and, if "beats" is 0, the heartbeat node with it, or
+ * so many beats.
+ */
+static void
+lose_delete(World *w, const char *node, int32_t beats)
+{
+	char		heartbeat[ZKL_MAX_PATH + 1];
+	char		prefix[ZKL_MAX_PATH + 1];
+
+	snprintf(heartbeat, sizeof(heartbeat), WORLD_ROOT "/.servers/%016" PRIx64
+			 ".1", (uint64_t) w->worker.session.id);
+	if (beats == 0)
+		CHECK_INT(model_delete(&w->zk, heartbeat), ZKL_RC_OK);
+	else
+		tree_find(heartbeat)->stat.version -= beats;
+	snprintf(prefix, sizeof(prefix), "%.*s", (int) strlen(node) - 10, node);
+	CHECK_INT(model_create(&w->zk, prefix, true, w->worker.session.id, "", NULL),
+			  ZKL_RC_OK);
+}
+
+/* The node that is back goes again, and another hold does not notice. */
+static void
+lost_writes(void)
+{
+	int32_t		beats;
+
+	for (beats = 0; beats < 3; beats++)
+	{
+		World	   *w = world_ready();
+		uint32_t	held = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+		uint32_t	gone = world_submit(w, "/b", 2, ZKL_EXCLUSIVE);
+		char		node[ZKL_MAX_PATH + 1];
+
+		world_run(w);
+		world_path(w, gone, node);
+		world_leave(w, gone);
+		world_sleep(w, WORLD_BEAT);
+		CHECK_INT(world_nodes(w, "/b"), 0);
+		world_disconnect(w);
+		lose_delete(w, node, beats);
+		world_connect(w);
+		while (!w->gave_up && (w->conn.inbox != NULL || w->conn.outbox != NULL))
+		{
+			world_serve(w, INT32_MAX);
+			world_deliver(w, INT32_MAX);
+		}
+		CHECK_MSG(w->gave_up, "lost: %d beats", beats);
+		CHECK_INT(world_nodes(w, "/b"), 1);
+		world_run(w);
+		CHECK_INT(world_nodes(w, "/b"), 0);
+		CHECK(world_holds(w, held));
+		CHECK_INT(w->losses, 0);
+		world_wind_up(w);
+	}
+}
+
+/*
+ * The same for a delete outside of batches: until a batch behind it is
+ * acknowledged, the heartbeat node does not tell, so the server looks in any case.
+ */
+static void
+lost_delete(void)
+{
+	World	   *w = world_ready();
+	uint32_t	held = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	gone = world_submit(w, "/b", 2, ZKL_EXCLUSIVE);
+	uint32_t	frees;
+	char		node[ZKL_MAX_PATH + 1];
+
+	world_run(w);
+	world_path(w, gone, node);
+	frees = w->frees;
+	w->zk.multi_rc = ZKL_RC_UNKNOWN;
+	world_leave(w, gone);
+	while (w->frees == frees)
+	{
+		if (w->conn.inbox == NULL && w->conn.outbox == NULL)
+		{
+			w->worker.now = zkl_manager_timer(w->worker.m);
+			world_flush(w);
+		}
+		world_serve(w, 1);
+		world_deliver(w, 1);
+	}
+	CHECK_INT(world_nodes(w, "/b"), 0);
+	world_disconnect(w);
+	node[strlen(node) - 10] = '\0';
+	CHECK_INT(model_create(&w->zk, node, true, w->worker.session.id, "", NULL),
+			  ZKL_RC_OK);
+	world_connect(w);
+	world_run(w);
+	CHECK_INT(world_nodes(w, "/b"), 0);
+	CHECK(world_holds(w, held));
+	CHECK_INT(w->losses, 0);
+	world_wind_up(w);
+}
+
+/*
+ * Somebody has written to the heartbeat node, or deleted it while there was a
+ * connection: then nothing is lost, and nobody looks through all directories.
+ */
+static void
+heartbeat_of_others(void)
+{
+	bool		deleted;
+	int			i;
+
+	for (i = 0; i < 2; i++)
+	{
+		World	   *w = world_ready();
+		uint32_t	held = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+		char		heartbeat[ZKL_MAX_PATH + 1];
+
+		deleted = i == 1;
+		world_run(w);
+		snprintf(heartbeat, sizeof(heartbeat), WORLD_ROOT "/.servers/%016"
+				 PRIx64 ".1", (uint64_t) w->worker.session.id);
+		if (deleted)
+			CHECK_INT(model_delete(&w->zk, heartbeat), ZKL_RC_OK);
+		else
+		{
+			world_disconnect(w);
+			CHECK_INT(model_set(&w->zk, heartbeat, "x"), ZKL_RC_OK);
+			world_connect(w);
+		}
+		world_count_anew(w);
+		world_sleep(w, WORLD_BEAT);
+		CHECK(!w->gave_up);
+		CHECK_INT(w->zk.counts.lists, deleted ? 0 : 1);
+		CHECK(world_holds(w, held));
+		CHECK_INT(w->losses, 0);
+		world_wind_up(w);
+	}
+}
+
 /* Past the lease nothing is handed over, and no try is denied. */
 static void
 nothing_past_the_lease(void)
@@ -336,6 +473,9 @@ main(void)
 	RUN(lease_after_idleness);
 	RUN(lease_after_silence);
 	RUN(ids_go_back);
+	RUN(lost_writes);
+	RUN(lost_delete);
+	RUN(heartbeat_of_others);
 	RUN(nothing_past_the_lease);
 	RUN(session_expires);
 	RUN(session_expires_in_the_middle);
