@@ -204,7 +204,7 @@ zkl_batch_reply_deleted(ZklManager *m, ZklRequest *r, int32_t rc)
 	if (r->node.state != ZKL_NODE_DELETING)
 		return;
 
-	if (rc == ZKL_RC_OK)
+	if (rc == ZKL_RC_OK || rc == ZKL_RC_NONODE)
 		zkl_batches_deleted_alone(m);
 	if (rc == ZKL_RC_OK || rc == ZKL_RC_NONODE ||
 		(ZKL_MUTANT(REFUSED_DELETE_IS_DONE) && zkl_result_is_definite(rc)))

@@ -153,12 +153,12 @@ zkl_batches_deleted_alone(ZklManager *m)
 }
 
 bool
-zkl_batches_lack(ZklManager *m)
+zkl_batches_take_unproved(ZklManager *m)
 {
-	bool		lack = m->batches.deleted_at != 0;
+	bool		unproved = m->batches.deleted_at != 0;
 
 	m->batches.deleted_at = 0;
-	return lack;
+	return unproved;
 }
 
 void

@@ -57,13 +57,17 @@ extern void zkl_batches_set_broken(ZklManager *m, bool broken);
 extern void zkl_batches_new_session(ZklManager *m);
 
 /*
- * ZooKeeper acknowledged a delete outside of batches.  If it loses the delete, the
- * heartbeat node shows that only from the next batch on, which is to go soon.
+ * ZooKeeper has deleted a node of ours otherwise than in a batch.  If it loses
+ * that, the heartbeat node tells so only from the next batch on, which is to go
+ * soon.
  */
 extern void zkl_batches_deleted_alone(ZklManager *m);
 
-/* Whether there was such a delete, and no batch behind it; asked once */
-extern bool zkl_batches_lack(ZklManager *m);
+/*
+ * Whether there was such a delete, and no batch behind it was acknowledged; the
+ * next time, the answer is no.
+ */
+extern bool zkl_batches_take_unproved(ZklManager *m);
 
 /* Whether a batch is to go even if there is nothing to write */
 extern void zkl_batches_want_beat(ZklManager *m, bool wanted);

@@ -33,18 +33,27 @@
 void
 zkl_connection_up(ZklManager *m, const ZklSession *session)
 {
-	bool		lack = zkl_batches_lack(m);
+	bool		unproved = zkl_batches_take_unproved(m);
 
 	if (session->id != m->session.id)
 	{
 		zkl_session_lease_end(m);
 		zkl_batches_new_session(m);
 	}
-	else if (lack)
+	else if (unproved)
 		zkl_janitor_want(m);
 	zkl_session_begin(m, session);
 	zkl_zxid_believe(m, session->zxid_seen);
 	zkl_session_lease_begin(m, session->begun_at);
+}
+
+void
+zkl_connection_writes_lost(ZklManager *m)
+{
+	zkl_janitor_want(m);
+
+	/* That its publication is gone does not mean that it was carried out. */
+	zkl_verdict_forget(m);
 }
 
 static void

@@ -11,4 +11,7 @@ extern void zkl_connection_up(ZklManager *m, const ZklSession *session);
 extern void zkl_connection_down(ZklManager *m);
 extern void zkl_connection_session_lost(ZklManager *m);
 
+/* ZooKeeper has lost writes that it had acknowledged. */
+extern void zkl_connection_writes_lost(ZklManager *m);
+
 #endif							/* ZKL_CORE_CONNECTION_H */

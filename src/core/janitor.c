@@ -9,7 +9,7 @@
  * be no such nodes.  But a single one would block all others until the session
  * ends.  Three paths lead here.  A restarted worker, which knows only what the
  * slots say, walks once through all directories below the root, one question
- * at a time.  If a request has to wait behind a node, it looks whose node that
+ * at a time; so does one that cannot tell whether ZooKeeper has lost deletes.  If a request has to wait behind a node, it looks whose node that
  * is (reads_reply.c).  And if a node whose id this manager made is in the way
  * of a try or of a permit, that node is looked at (probe.c, permits.c).
  *

@@ -250,10 +250,7 @@ zkl_manager_reply(ZklManager *m, int64_t now, uint64_t tag,
 		case ZKL_OP_CHAIN_KEPT:
 		case ZKL_OP_CHAIN_LIST:
 			if (zkl_session_check_reply(m, op.kind, reply))
-			{
-				zkl_janitor_want(m);
-				zkl_verdict_forget(m);
-			}
+				zkl_connection_writes_lost(m);
 			break;
 		case ZKL_OP_JANITOR:
 			zkl_janitor_reply(m, reply);

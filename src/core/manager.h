@@ -28,8 +28,6 @@
 #define ZKL_RC_WENT_BACK	2	/* transaction ids went back: the session must
 								 * be given up too */
 #define ZKL_RC_ABSURD		3	/* a transaction id that cannot be right */
-#define ZKL_RC_LOST_WRITES	4	/* ZooKeeper has undone writes that it had
-								 * acknowledged */
 
 typedef struct ZklManager ZklManager;
 
@@ -220,6 +218,8 @@ typedef enum ZklActionKind
 	ZKL_ACTION_DISOWN,			/* record another owner: kept without a holder */
 	ZKL_ACTION_KEPT,			/* record that it is kept no longer */
 	ZKL_ACTION_FREE,			/* released, and its znode gone */
+	ZKL_ACTION_LOST_WRITES,		/* log that ZooKeeper has lost writes which it
+								 * had acknowledged */
 	ZKL_ACTION_RECONNECT		/* give this connection up; rc says why */
 } ZklActionKind;
 

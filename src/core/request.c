@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/actions.h"
+#include "core/batches.h"
 #include "core/cache.h"
 #include "core/downgrade.h"
 #include "core/drain.h"
@@ -434,6 +435,7 @@ void
 zkl_request_vanished(ZklManager *m, ZklRequest *r)
 {
 	zkl_lock_touch(m, r->lock);
+	zkl_batches_deleted_alone(m);
 	drop_node(m, r);
 	if (r->demand == ZKL_DEMAND_GRANTED)
 	{

@@ -13,10 +13,10 @@
  *
  * The chain also shows whether ZooKeeper still has all that it acknowledged.
  * An ensemble may lose its latest writes when a leader fails at a bad moment
- * (ZOOKEEPER-4643, -4646, -4685, -4925).  Then the heartbeat node is one that
- * this server has already left behind, and znodes may be back that it has
- * deleted.  A lock of such a znode would be free to nobody until the session
- * ends, so the janitor looks for all of them.
+ * (ZOOKEEPER-4643, -4646, -4925).  Then ZooKeeper shows an older version of the
+ * heartbeat node than it had acknowledged, or none, and znodes may be back that
+ * were deleted.  Nobody could get the locks of these until the session ends, so
+ * the janitor looks for them.
  */
 #include <string.h>
 
@@ -80,8 +80,8 @@ note_chain(ZklManager *m)
 /*
  * The first beat of a connection was refused, or there can be none: is the
  * heartbeat node at least as new as the last acknowledged batch left it?  The
- * write in front goes through the leader, so the reads behind it are not those
- * of a server that lags.
+ * write in front goes through the leader, so what follows is not read from a
+ * server that lags.
  */
 static void
 send_check(ZklManager *m)
@@ -96,34 +96,46 @@ send_check(ZklManager *m)
 	op->path = path;
 	op->version = -1;
 	m->chain.sent = true;
-	m->chain.found = -1;
 	action = zkl_operations_send(m, ZKL_OP_CHAIN_FENCE, NULL, NULL,
 								 ZKL_SEND_MULTI, NULL);
 	action->multi = op;
 	action->nmulti = 1;
 	zkl_operations_send(m, ZKL_OP_CHAIN_KEPT, NULL, NULL, ZKL_SEND_GET, path);
-	zkl_operations_send(m, ZKL_OP_CHAIN_LIST, NULL, NULL, ZKL_SEND_LIST,
-						servers_path(m));
 }
 
-/* Whether a later one is there, which took the place of the kept one */
+/*
+ * Whether a later one is there, which took the place of the kept one.  Numbers have
+ * no leading zeros: the longer is the greater.
+ */
 static bool
 has_later(ZklManager *m, const ZklReply *list)
 {
-	uint32_t	number;
+	const char *kept = strrchr(zkl_session_heartbeat(m, m->chain.kept), '/') + 1;
+	size_t		stem = (size_t) (strchr(kept, '.') - kept) + 1;
+	size_t		length = strlen(kept);
 	size_t		i;
 
-	for (number = m->chain.kept + 1; number <= m->chain.number; number++)
+	for (i = 0; i < list->nchildren; i++)
 	{
-		const char *name = strrchr(zkl_session_heartbeat(m, number), '/') + 1;
+		const char *child = list->children[i];
 
-		for (i = 0; i < list->nchildren; i++)
-		{
-			if (strcmp(list->children[i], name) == 0)
-				return true;
-		}
+		if (strncmp(child, kept, stem) == 0 &&
+			(strlen(child) > length ||
+			 (strlen(child) == length && strcmp(child, kept) > 0)))
+			return !ZKL_MUTANT(LATER_HEARTBEAT_UNSEEN);
 	}
 	return false;
+}
+
+/* All is answered.  Writes are lost, or may be. */
+static bool
+end_check(ZklManager *m, bool lost, bool sure)
+{
+	m->chain.sent = false;
+	m->chain.checked = true;
+	if (lost && sure)
+		zkl_actions_add(m, ZKL_ACTION_LOST_WRITES);
+	return lost;
 }
 
 bool
@@ -131,40 +143,44 @@ zkl_session_check_reply(ZklManager *m, ZklOpKind kind, const ZklReply *reply)
 {
 	bool		there = reply->rc == ZKL_RC_OK;
 
+	if (kind == ZKL_OP_CHAIN_LIST &&
+		(there || reply->rc == ZKL_RC_NONODE || reply->rc == ZKL_RC_NOAUTH))
+	{
+		bool		lost = !m->chain.old_gone && !(there && has_later(m, reply));
+
+		m->chain.old_gone |= lost;
+		return end_check(m, lost, reply->rc != ZKL_RC_NOAUTH);
+	}
 	if (!there && reply->rc != ZKL_RC_NONODE)
 	{
 		zkl_session_give_up(m, reply->rc);
 		return false;
 	}
-	if (kind == ZKL_OP_CHAIN_KEPT && there)
-		m->chain.found = reply->stat.version;
-	if (kind != ZKL_OP_CHAIN_LIST)
+	if (kind == ZKL_OP_CHAIN_FENCE)
 		return false;
-	m->chain.sent = false;
-	if (m->chain.found >= m->chain.acknowledged ||
-		(m->chain.found < 0 && there && has_later(m, reply)))
+	if (there)
 	{
-		m->chain.checked = true;
-		return false;
+		bool		lost = reply->stat.version < m->chain.acknowledged;
+
+		m->chain.old_gone = false;
+		m->chain.acknowledged = reply->stat.version;
+		return end_check(m, lost, true);
 	}
-	m->chain.acknowledged = 0;
-	m->chain.lost = m->chain.found < 0;
-	m->chain.old_gone |= m->chain.lost;
-	zkl_session_give_up(m, ZKL_RC_LOST_WRITES);
-	return true;
+	zkl_operations_send(m, ZKL_OP_CHAIN_LIST, NULL, NULL, ZKL_SEND_LIST,
+						servers_path(m));
+	return false;
 }
 
 void
 zkl_session_open_chain(ZklManager *m)
 {
 	bool		replaces = m->chain.kept > 0 && !m->chain.old_gone;
-	ZklMultiOp *ops = (ZklMultiOp *) (void *)
-	zkl_actions_text(m, 2 * sizeof(ZklMultiOp));
-	ZklMultiOp *op = ops;
+	ZklMultiOp *ops,
+			   *op;
 	ZklAction  *action;
 
 	m->connection.state = ZKL_CONNECTION_OPENING;
-	if (m->chain.kept > 0 && !m->chain.checked && !m->chain.lost &&
+	if (m->chain.kept > 0 && !m->chain.checked &&
 		!ZKL_MUTANT(LOST_WRITES_UNNOTICED))
 	{
 		send_check(m);
@@ -179,6 +195,8 @@ zkl_session_open_chain(ZklManager *m)
 	}
 	if (m->chain.parents)
 		zkl_parents_make(m, NULL, servers_path(m), "");
+	ops = op = (ZklMultiOp *) (void *)
+		zkl_actions_text(m, 2 * sizeof(ZklMultiOp));
 	memset(ops, 0, 2 * sizeof(ZklMultiOp));
 	if (replaces)
 	{
@@ -243,7 +261,6 @@ chain_opened(ZklManager *m)
 {
 	m->chain.kept = m->chain.number;
 	m->chain.acknowledged = 0;
-	m->chain.lost = false;
 	sweep(m);
 	note_chain(m);
 	m->chain.old_gone = false;
@@ -289,7 +306,6 @@ zkl_session_begin(ZklManager *m, const ZklSession *session)
 	if (session->id != m->session.id)
 	{
 		m->chain.number = m->chain.kept = m->chain.swept = 0;
-		m->chain.lost = false;
 		m->chain.refused = false;
 		m->chain.old_gone = false;
 		m->chain.needed = true;

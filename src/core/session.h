@@ -7,7 +7,10 @@
 
 #include "core/state.h"
 
-/* Makes the next heartbeat node, and deletes the old one. */
+/*
+ * Makes the next heartbeat node, and deletes the old one.  But if nothing of this
+ * connection tells yet whether the old one is as it was left, asks that first.
+ */
 extern void zkl_session_open_chain(ZklManager *m);
 
 /*
@@ -19,9 +22,8 @@ extern void zkl_session_sweep_again(ZklManager *m);
 extern void zkl_session_chain_reply(ZklManager *m, const ZklReply *reply);
 
 /*
- * Takes an answer to the questions that come first on a connection whose first
- * beat was refused, or which cannot have one.  True: ZooKeeper has lost writes
- * that it acknowledged, so deleted nodes may be back.
+ * Takes an answer to that question.  True: ZooKeeper has lost writes that it had
+ * acknowledged, or it does not tell, so nodes may be back that were deleted.
  */
 extern bool zkl_session_check_reply(ZklManager *m, ZklOpKind kind,
 									const ZklReply *reply);

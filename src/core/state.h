@@ -310,11 +310,8 @@ typedef struct ZklChain
 	uint32_t	kept;			/* from here on they may exist */
 	uint32_t	swept;			/* up to here they are surely gone */
 	int32_t		version;		/* that the next beat expects */
-	int32_t		acknowledged;	/* that "kept" has at least */
-	bool		checked;		/* that it has, on this connection */
-	int32_t		found;			/* by the check: its version; -1: it is not
-								 * there */
-	bool		lost;			/* it is not, because ZooKeeper lost it */
+	int32_t		acknowledged;	/* the version of "kept", at least */
+	bool		checked;		/* that this is so, on this connection */
 	uint32_t	attempts;		/* on this connection, since the last beat */
 	bool		needed;
 	bool		sent;

@@ -367,6 +367,8 @@ put_action(const ZklManager *m, ZklLine *line, const ZklAction *action)
 			zkl_line_number(line, "chain", action->chain);
 			zkl_line_number(line, "kept", action->chain_kept);
 			break;
+		case ZKL_ACTION_LOST_WRITES:
+			break;
 		case ZKL_ACTION_RECONNECT:
 			zkl_line_number(line, "rc", action->rc);
 			break;
@@ -423,6 +425,7 @@ tell_action(const ZklManager *m, const ZklAction *action)
 		[ZKL_ACTION_DISOWN] = "disown",
 		[ZKL_ACTION_KEPT] = "kept",
 		[ZKL_ACTION_FREE] = "free",
+		[ZKL_ACTION_LOST_WRITES] = "lost-writes",
 		[ZKL_ACTION_RECONNECT] = "reconnect",
 	};
 	ZklLine		line;

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "core/actions.h"
+#include "core/batches.h"
 #include "core/memory.h"
 #include "core/node.h"
 #include "core/operations.h"
@@ -351,6 +352,7 @@ zkl_verdict_reply(ZklManager *m, const ZklReply *reply)
 		return;
 	if (reply->rc == ZKL_RC_OK)
 	{
+		zkl_batches_deleted_alone(m);
 		settle_publications(m, true);
 		carry_out(m);
 	}

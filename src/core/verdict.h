@@ -29,7 +29,7 @@ extern void zkl_verdict_reply(ZklManager *m, const ZklReply *reply);
 /* All publications were listed on a proved connection. */
 extern void zkl_verdict_listed(ZklManager *m);
 
-/* The connection is gone; the session is gone. */
+/* The connection is gone; the session is gone, or ZooKeeper has lost writes. */
 extern void zkl_verdict_disconnected(ZklManager *m);
 extern void zkl_verdict_forget(ZklManager *m);
 

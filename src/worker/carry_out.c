@@ -15,6 +15,7 @@
 #include "worker/bounds.h"
 #include "worker/carry_out.h"
 #include "worker/deadlock.h"
+#include "worker/diagnosis.h"
 #include "worker/errands.h"
 #include "worker/fleet.h"
 #include "worker/from_slots.h"
@@ -238,6 +239,9 @@ carry_out_action(const ZklAction *action)
 		case ZKL_ACTION_FREE:
 			zkl_from_slots_forget(slotno);
 			zkl_slot_free(slotno);
+			break;
+		case ZKL_ACTION_LOST_WRITES:
+			zkl_diagnosis_warn_of_lost_writes();
 			break;
 		case ZKL_ACTION_RECONNECT:
 			zkl_supervisor_reconnect(action->rc);

@@ -25,8 +25,6 @@ zkl_diagnosis_of(int32 rc, const char *host)
 		case ZKL_RC_ABSURD:
 			return psprintf("ZooKeeper server \"%s\" answered with a transaction id that cannot be right",
 							host);
-		case ZKL_RC_LOST_WRITES:
-			return "ZooKeeper has lost writes that it had acknowledged";
 		case ZKL_RC_NOAUTH:
 			return psprintf("not allowed to create this server's node below \"%s\": check \"zklock.auth_file\"",
 							zkl_root);
@@ -45,7 +43,7 @@ zkl_diagnosis_warn_of_lost_writes(void)
 			(errmsg("ZooKeeper has lost writes that it had acknowledged"),
 			 errdetail("This server's node below \"%s/.servers\" is gone, or older than it was.  Locks that were released may not be free yet: the server looks through all directories for their znodes, and deletes them.",
 					   zkl_root),
-			 errhint("Check whether all ZooKeeper servers run version 3.9.4 or later, and whether one of them has lost its disk.")));
+			 errhint("If nobody has deleted that node, check whether all ZooKeeper servers run version 3.9.4 or later, and whether one of them has lost its disk.")));
 }
 
 void

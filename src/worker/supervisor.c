@@ -282,8 +282,6 @@ zkl_supervisor_reconnect(int32 rc)
 	if (phase != CONNECTED)
 		return;					/* the connection broke meanwhile */
 	zkl_identity_note_error(ZKL_ABOUT_ANSWER, zkl_diagnosis_of(rc, current_host));
-	if (rc == ZKL_RC_LOST_WRITES)
-		zkl_diagnosis_warn_of_lost_writes();
 
 	/*
 	 * If transaction ids went back, new tokens would be smaller than some

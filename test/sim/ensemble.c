@@ -278,7 +278,7 @@ ensemble_wipe(void)
 	int			i;
 
 	trace("zk: wiped", 0, 0, 0, 0, NULL);
-	ens.wipes++;
+	ens.rewinds++;
 	for (i = 0; i < ens.nservers; i++)
 	{
 		server_drop_conns(i);
@@ -316,14 +316,15 @@ lose_entry(void)
 	return entry;
 }
 
-/* An operator sees that it is not done. */
+/* An operator sees that it is not done, if the one that it was for lives on. */
 static void
 delete_again(const Entry *entry)
 {
 	Op			op = {.kind = OP_DELETE,.version = -1};
 
 	if (entry->tx.session != 0 || entry->ends != 0 || entry->by_vandal ||
-		entry->tx.neffects != 1 || entry->tx.effects[0].kind != OP_DELETE)
+		entry->tx.neffects != 1 || entry->tx.effects[0].kind != OP_DELETE ||
+		!oracle_is_claimed(entry->tx.effects[0].path))
 		return;
 	op.path = entry->tx.effects[0].path->text;
 	(void) ensemble_write(&op, false);
@@ -348,7 +349,7 @@ ensemble_lose_writes(size_t n)
 	for (i = 0; i < ens.nservers; i++)
 		ens.servers[i].apply_at = NEVER;
 	ensemble_elect(-1);
-	ens.wipes++;
+	ens.rewinds++;
 	for (j = 0; j < nlost; j++)
 		delete_again(lost[j]);
 }

@@ -80,8 +80,7 @@ typedef struct Ensemble
 	int			leader;			/* -1: none */
 	Time		elect_at;		/* the next one is elected, while there is
 								 * none */
-	int			wipes;			/* and losses: how often the log became
-								 * shorter */
+	int			rewinds;		/* how often the log became shorter */
 	int64_t		zxid;
 	Entry	  **log;
 	size_t		nlog;
@@ -134,8 +133,10 @@ extern void ensemble_append(Entry *entry);
 extern Session *session_make(void);
 extern void ensemble_end_session(Session *session, bool by_vandal);
 
-/* Its end is undone; what came before it was made is all there is. */
+/* The end of a session is lost, and it goes on. */
 extern void session_revive(int64_t id);
+
+/* The log is no longer than that: sessions that were made later are lost. */
 extern void sessions_lose(size_t nlog);
 extern Session *session_find(int64_t id);
 extern void session_touch(Session *session);
@@ -172,8 +173,8 @@ extern void ensemble_join(int server);
 extern void ensemble_wipe(void);
 
 /*
- * A leader fails, and the next one does not have the latest n transactions, which
- * ZooKeeper does not promise (ZOOKEEPER-4643, -4646, -4685, -4925).
+ * A leader fails, and the next one does not have the latest n transactions,
+ * although ZooKeeper promises that (ZOOKEEPER-4643, -4646, -4925).
  */
 extern void ensemble_lose_writes(size_t n);
 

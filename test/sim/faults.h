@@ -33,7 +33,7 @@
 	X(wipe, 1, 40, 0, 0) \
 	X(accept_lower_tokens, 2, 10, 0, 0) \
 	X(break_lock, 4, 6, 30, 2) \
-	X(break_downgrade, 3, 8, 12, 0) \
+	X(break_downgrade, 3, 8, 30, 0) \
 	X(reap, 6, 3, 2, 1) \
 	X(delete_own, 4, 3, 0, 0) \
 	X(set_own, 3, 8, 3, 0) \
@@ -50,7 +50,7 @@
 	X(stop_leader, 4, 4, 1, 8) \
 	X(reset_foreign, 5, 4, 6, 4) \
 	X(freeze_foreign, 5, 4, 4, 4) \
-	X(lose_writes, 3, 8, 1, 2)
+	X(lose_writes, 3, 8, 0, 0)
 
 #define FAULT_FUNCTION(name, weight, one_in, storm, quorum) \
 	 extern void do_##name(void);
@@ -68,6 +68,9 @@ extern void vandals_begin(void);
 
 /* The nodes of strangers go. */
 extern void vandals_calm(void);
+
+/* Whether one has deleted the heartbeat node of a server, ever */
+extern bool vandals_deleted_heartbeat(void);
 
 /* ---- operators.c ---- */
 

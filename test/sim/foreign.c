@@ -100,9 +100,9 @@ connect_somewhere(Foreign *f)
 {
 	if (f->conn != NULL)
 		return true;
-	if (f->wipes != ens.wipes)
+	if (f->rewinds != ens.rewinds)
 		f->seen = 0;
-	f->wipes = ens.wipes;
+	f->rewinds = ens.rewinds;
 	switch (conn_attach((int) below(ens.nservers), f->session, f->seen,
 						CLIENT_FOREIGN, f->id, &f->conn))
 	{

@@ -29,7 +29,7 @@ typedef struct Foreign
 	Conn	   *conn;
 	int64_t		session;
 	size_t		seen;			/* of the log */
-	int			wipes;			/* of the ensemble, when that was */
+	int			rewinds;		/* of the ensemble, when that was */
 	Time		at;
 	uint64_t	tag;			/* of the answer that it waits for */
 	int			lock;

@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "faults.h"
 #include "oracle.h"
 #include "rings.h"
 #include "sight.h"
@@ -289,6 +290,22 @@ oracle_lost(const Entry *entry)
 				h->slots[j].node_gone = effect->kind == OP_CREATE;
 			}
 	}
+}
+
+bool
+oracle_is_claimed(Path *path)
+{
+	const Contender *c = contender_of(path);
+	const Host *h = host_of_session(path->node[HEAD].stat.ephemeral_owner);
+
+	return c->counts && h != NULL && slot_of(h, c) != NULL;
+}
+
+void
+oracle_lost_writes(const Host *h)
+{
+	if (ens.rewinds == 0 && !vandals_deleted_heartbeat())
+		broken("S8", "host %d is wrong: no write is lost", h->id);
 }
 
 void

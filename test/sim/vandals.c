@@ -16,6 +16,7 @@ static struct
 {
 	char		strangers[MAX_STRANGERS][64];
 	int			nstrangers;		/* ever */
+	bool		deleted_heartbeat;
 }			vandals;
 
 void
@@ -79,7 +80,14 @@ do_set_own(void)
 void
 do_delete_heartbeat(void)
 {
+	vandals.deleted_heartbeat = true;
 	vandalize(OP_DELETE, some_own_node(true), "");
+}
+
+bool
+vandals_deleted_heartbeat(void)
+{
+	return vandals.deleted_heartbeat;
 }
 
 void
@@ -229,10 +237,9 @@ vandals_calm(void)
 	/* What was deleted long ago may be back. */
 	for (path = tree_newest(); path != NULL; path = older)
 	{
-		const Node *node = &path->node[HEAD];
-
 		older = path->all;
-		if (!node->exists || node->container || node->stat.ephemeral_owner != 0)
+		if (!path->node[HEAD].exists ||
+			(path->name[0] != 'x' && strncmp(path->name, "stranger", 8) != 0))
 			continue;
 		op.path = path->text;
 		(void) ensemble_write(&op, true);

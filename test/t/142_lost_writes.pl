@@ -1,5 +1,5 @@
 # An ensemble loses writes that it had acknowledged, as ZooKeeper does when a
-# leader fails at a bad moment (ZOOKEEPER-4643, -4646, -4685, -4925): the znode of
+# leader fails at a bad moment (ZOOKEEPER-4643, -4646, -4925): the znode of
 # a lock that was released is back, and its session lives.  The server notices,
 # deletes the znode, and loses nothing that it holds.
 
@@ -40,7 +40,7 @@ ok($one->log_contains('WARNING:  ZooKeeper has lost writes that it had acknowled
 	'the server log tells why it was not free at first');
 is($test->status($_, 'sessions_lost'), 0, 'no session is lost')
   foreach $test->nodes;
-is($holder->query('COMMIT'), '', 'and who held another lock commits');
+is($holder->query('COMMIT'), '', 'and the holder of another lock commits');
 $_->close foreach $holder, $released, $waiter;
 $test->wait_queue($_, 0) foreach '/kept', '/released';
 $test->finish;

@@ -285,6 +285,10 @@ sub lose_session
 	my $worker = $test->status($node, 'worker_pid');
 	my $lost = $test->status($node, 'sessions_lost');
 
+	# The worker may not have read yet what ZooKeeper already shows.
+	$test->look_until($node,
+		"SELECT bool_and(granted) FROM zk_locks WHERE path = '$path'",
+		't', 'the server knows its members');
 	kill 'STOP', $worker;
 	kill 'KILL', $test->status($node, 'session_pid');
 	wait_members($path, $left);

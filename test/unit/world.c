@@ -93,6 +93,9 @@ after_action(Worker *worker, const ZklAction *action, bool changed)
 			memset(r, 0, sizeof(*r));
 			w->frees++;
 			break;
+		case ZKL_ACTION_LOST_WRITES:
+			w->lost_writes++;
+			break;
 		case ZKL_ACTION_RECONNECT:
 			w->gave_up = true;
 			break;

@@ -42,6 +42,7 @@ typedef struct World
 	uint32_t	grants;
 	uint32_t	losses;
 	uint32_t	frees;
+	uint32_t	lost_writes;	/* said that ZooKeeper has lost some */
 	ZklConfig	config;			/* at most WORLD_REQUESTS requests */
 } World;
 
