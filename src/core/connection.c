@@ -52,7 +52,10 @@ zkl_connection_writes_lost(ZklManager *m)
 {
 	zkl_janitor_want(m);
 
-	/* That its publication is gone does not mean that it was carried out. */
+	/*
+	 * A verdict without an answer: that the publication is gone no longer
+	 * shows that the verdict was carried out.
+	 */
 	zkl_verdict_forget(m);
 }
 

@@ -7,11 +7,12 @@
  *
  * A request keeps its slot until its node is known to be gone, so there should
  * be no such nodes.  But a single one would block all others until the session
- * ends.  Three paths lead here.  A restarted worker, which knows only what the
- * slots say, walks once through all directories below the root, one question
- * at a time; so does one that cannot tell whether ZooKeeper has lost deletes.  If a request has to wait behind a node, it looks whose node that
- * is (reads_reply.c).  And if a node whose id this manager made is in the way
- * of a try or of a permit, that node is looked at (probe.c, permits.c).
+ * ends.  Three paths lead here.  A worker walks once through all directories
+ * below the root, one question at a time: after a restart, as it then knows only
+ * what the slots say, and when ZooKeeper has lost deletes, or may have.  If a
+ * request has to wait behind a node, it looks whose node that is (reads_reply.c).
+ * And if a node whose id this manager made is in the way of a try or of a permit,
+ * that node is looked at (probe.c, permits.c).
  *
  * If a question gets an error for an answer, it is asked again after a while:
  * a few times, or, for a node to be deleted, as often as it takes.
@@ -163,6 +164,20 @@ zkl_janitor_timer(const ZklManager *m)
 		m->janitor.later_at : -1;
 }
 
+/* Whether r's znode of that name became a reader's, and ZooKeeper has lost that */
+static bool
+is_downgraded(const ZklRequest *r, const char *name)
+{
+	ZklLockMode mode;
+	ZklSeq		seq;
+	bool		has_uuid;
+	ZklUuid		uuid;
+
+	return r->node.mode == ZKL_SHARED &&
+		zkl_znode_parse(r->lock->dialect, name, &mode, &seq, &has_uuid,
+						&uuid) && mode == ZKL_EXCLUSIVE;
+}
+
 /* Whether a request claims a znode that is named like a zklock contender */
 static bool
 is_claimed(ZklManager *m, const char *name, bool *contends)
@@ -179,7 +194,11 @@ is_claimed(ZklManager *m, const char *name, bool *contends)
 		if (zkl_znode_parse((ZklDialect) dialect, name, &mode, &seq,
 							&has_uuid, &uuid) &&
 			has_uuid && zkl_uuid_is_zklock(&uuid))
-			return zkl_node_find(m, &uuid) != NULL;
+		{
+			const ZklRequest *r = zkl_node_find(m, &uuid);
+
+			return r != NULL && !is_downgraded(r, name);
+		}
 	}
 	return true;
 }

@@ -146,10 +146,11 @@ zkl_session_check_reply(ZklManager *m, ZklOpKind kind, const ZklReply *reply)
 	if (kind == ZKL_OP_CHAIN_LIST &&
 		(there || reply->rc == ZKL_RC_NONODE || reply->rc == ZKL_RC_NOAUTH))
 	{
-		bool		lost = !m->chain.old_gone && !(there && has_later(m, reply));
+		bool		lost = !there || !has_later(m, reply);
+		bool		sure = !m->chain.old_gone && reply->rc != ZKL_RC_NOAUTH;
 
 		m->chain.old_gone |= lost;
-		return end_check(m, lost, reply->rc != ZKL_RC_NOAUTH);
+		return end_check(m, lost, sure);
 	}
 	if (!there && reply->rc != ZKL_RC_NONODE)
 	{

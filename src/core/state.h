@@ -282,7 +282,7 @@ typedef struct ZklBatches
 									 * it was sent */
 	uint64_t	napplied;
 	uint64_t	deleted_at;		/* the first one behind a delete outside of
-								 * batches; 0: that is done */
+								 * batches; 0: none is unproved */
 	bool		beat_wanted;	/* send one, even if there is nothing to write */
 	bool		broken;			/* one failed: those behind it fail too */
 	uint32_t	unknown_streak; /* batches in a row whose answer was lost */

@@ -3,6 +3,7 @@
  *	  An exclusive node is to become a shared one, and an operator or another
  *	  client writes to it, or takes the right to do so away.
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -77,6 +78,50 @@ refused_downgrade(void)
 	w->zk.no_write = NULL;
 	world_sleep(w, 2 * WORLD_BEAT);
 	CHECK(world_holds(w, sharer) && world_holds(w, next));
+	world_wind_up(w);
+}
+
+/*
+ * ZooKeeper loses a downgrade that it had acknowledged: the writer's znode is
+ * back, with the unique id of the reader's, which is gone.
+ */
+static void
+lost_downgrade(void)
+{
+	World	   *w = world_ready();
+	uint32_t	holder = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	sharer;
+	char		writer[ZKL_MAX_PATH + 1];
+	char		reader[ZKL_MAX_PATH + 1];
+	char		heartbeat[ZKL_MAX_PATH + 1];
+
+	world_run(w);
+	sharer = world_submit(w, "/a", 1, ZKL_SHARED);
+	world_path(w, holder, writer);
+	world_sleep(w, 2 * WORLD_BEAT);
+	world_release(w, holder);
+	world_run(w);
+	world_path(w, sharer, reader);
+	CHECK(tree_find(writer) == NULL && tree_find(reader) != NULL);
+	world_disconnect(w);
+	w->tampered = true;
+	CHECK_INT(model_delete(&w->zk, reader), ZKL_RC_OK);
+	CHECK_INT(model_create(&w->zk, writer, false, w->worker.session.id, "", NULL),
+			  ZKL_RC_OK);
+	snprintf(heartbeat, sizeof(heartbeat), WORLD_ROOT "/.servers/%016" PRIx64
+			 ".1", (uint64_t) w->worker.session.id);
+	tree_find(heartbeat)->stat.version--;
+
+	/* The server looks through all directories before it sees its own node. */
+	w->zk.single_kind = ZKL_SEND_GET;
+	w->zk.single_path = "__READ__";
+	w->zk.single_rc = MODEL_THROTTLED;
+	w->zk.singles = 1;
+	world_connect(w);
+	world_sleep(w, 2 * WORLD_BEAT);
+	CHECK_INT(w->lost_writes, 1);
+	CHECK(tree_find(writer) == NULL);
+	CHECK_INT(w->losses, 1);
 	world_wind_up(w);
 }
 
@@ -156,6 +201,7 @@ main(void)
 	unit_start();
 	RUN(operator_breaks_a_downgrade);
 	RUN(refused_downgrade);
+	RUN(lost_downgrade);
 	RUN(downgrade_of_an_old_version);
 	RUN(downgrade_of_a_marked_node);
 	return unit_finish();
