@@ -316,13 +316,13 @@ lose_entry(void)
 	return entry;
 }
 
-/* An operator sees that it is not done, if the one that it was for lives on. */
+/* Somebody sees that it is not done, if the one that it was for lives on. */
 static void
 delete_again(const Entry *entry)
 {
 	Op			op = {.kind = OP_DELETE,.version = -1};
 
-	if (entry->tx.session != 0 || entry->ends != 0 || entry->by_vandal ||
+	if (entry->tx.session != 0 || entry->ends != 0 ||
 		entry->tx.neffects != 1 || entry->tx.effects[0].kind != OP_DELETE ||
 		!oracle_is_claimed(entry->tx.effects[0].path))
 		return;
