@@ -410,14 +410,36 @@ sub watches
 	return \%watches;
 }
 
+# Each watch on data, as "path session", in order.
+sub data_watches
+{
+	my ($self) = @_;
+	my $watches = $self->watches;
+	my @all;
+
+	foreach my $path (keys %$watches)
+	{
+		push @all, map { "$path $_" } @{ $watches->{$path} };
+	}
+	return [ sort @all ];
+}
+
 # How many watches on children there are, of all sessions: "wchp" shows those on
-# data only.
+# data only.  ZooKeeper has no answer with both, so this asks again until no watch
+# on data has come or gone meanwhile.
 sub child_watches
 {
 	my ($self) = @_;
-	my $data = $self->watches;
+	my ($before, $all);
+	my $after = $self->data_watches;
 
-	return $self->mntr->{zk_watch_count} - map { @$_ } values %$data;
+	do
+	{
+		$before = $after;
+		$all = $self->mntr->{zk_watch_count};
+		$after = $self->data_watches;
+	} until "@$before" eq "@$after";
+	return $all - @$after;
 }
 
 # The ids of the sessions that ZooKeeper knows of, in lower-case hex.
