@@ -201,12 +201,13 @@ create_refused(ZklManager *m, ZklRequest *r, int32_t rc, bool named)
 void
 zkl_batch_reply_deleted(ZklManager *m, ZklRequest *r, int32_t rc)
 {
+	bool		gone = rc == ZKL_RC_OK || rc == ZKL_RC_NONODE;
+
 	if (r->node.state != ZKL_NODE_DELETING)
 		return;
-
-	if (rc == ZKL_RC_OK || rc == ZKL_RC_NONODE)
+	if (gone)
 		zkl_batches_deleted_alone(m);
-	if (rc == ZKL_RC_OK || rc == ZKL_RC_NONODE ||
+	if (gone ||
 		(ZKL_MUTANT(REFUSED_DELETE_IS_DONE) && zkl_result_is_definite(rc)))
 		zkl_request_gone(m, r);
 	else

@@ -104,8 +104,8 @@ void
 zkl_batches_applied(ZklManager *m, const ZklBatch *batch)
 {
 	m->batches.napplied++;
-	if (m->batches.number - m->batches.n >= m->batches.deleted_at)
-		m->batches.deleted_at = 0;
+	if (m->batches.number - m->batches.n >= m->batches.unproved_until)
+		m->batches.unproved_until = 0;
 	m->batches.acknowledged_at = batch->sent_at;
 	m->batches.unknown_streak = 0;
 	if (m->batches.limit < m->config.batch_operations)
@@ -148,16 +148,16 @@ zkl_batches_new_session(ZklManager *m)
 void
 zkl_batches_deleted_alone(ZklManager *m)
 {
-	m->batches.deleted_at = m->batches.number + 1;
+	m->batches.unproved_until = m->batches.number + 1;
 	m->batches.beat_wanted = true;
 }
 
 bool
 zkl_batches_take_unproved(ZklManager *m)
 {
-	bool		unproved = m->batches.deleted_at != 0;
+	bool		unproved = m->batches.unproved_until != 0;
 
-	m->batches.deleted_at = 0;
+	m->batches.unproved_until = 0;
 	return unproved;
 }
 

@@ -164,7 +164,10 @@ zkl_janitor_timer(const ZklManager *m)
 		m->janitor.later_at : -1;
 }
 
-/* Whether r's znode of that name became a reader's, and ZooKeeper has lost that */
+/*
+ * Whether this is the writer's znode of a request whose znode became a reader's:
+ * ZooKeeper has lost the downgrade.
+ */
 static bool
 is_downgraded(const ZklRequest *r, const char *name)
 {
@@ -303,9 +306,9 @@ zkl_janitor_reply(ZklManager *m, const ZklReply *reply)
 		ask_later(m, item, reply->rc);
 		return;
 	}
-	if (reply->rc == ZKL_RC_OK && item->kind == ZKL_SEND_DELETE)
+	if (item->kind == ZKL_SEND_DELETE)
 		zkl_batches_deleted_alone(m);
-	if (reply->rc == ZKL_RC_OK && item->kind == ZKL_SEND_LIST)
+	else if (reply->rc == ZKL_RC_OK && item->kind == ZKL_SEND_LIST)
 		visit_children(m, item->path, reply);
 	else if (reply->rc == ZKL_RC_OK && item->kind == ZKL_SEND_GET &&
 			 is_to_go(m, item->path, reply))

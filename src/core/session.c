@@ -127,7 +127,7 @@ has_later(ZklManager *m, const ZklReply *list)
 	return false;
 }
 
-/* All is answered.  Writes are lost, or may be. */
+/* All is answered; "sure": ZooKeeper has told whether writes are lost. */
 static bool
 end_check(ZklManager *m, bool lost, bool sure)
 {

@@ -25,7 +25,7 @@ typedef enum ZklOpKind
 	ZKL_OP_CHAIN,				/* opens the next chain of heartbeats */
 	ZKL_OP_CHAIN_FENCE,			/* reads behind it are not old */
 	ZKL_OP_CHAIN_KEPT,			/* reads the heartbeat that batches name */
-	ZKL_OP_CHAIN_LIST,			/* lists all */
+	ZKL_OP_CHAIN_LIST,			/* lists all heartbeats */
 	ZKL_OP_LIST,
 	ZKL_OP_PROBE,
 	ZKL_OP_PROBE_MARK,			/* reads the only node in the way of tries */
@@ -281,8 +281,8 @@ typedef struct ZklBatches
 	int64_t		acknowledged_at;	/* of the last one that was applied: when
 									 * it was sent */
 	uint64_t	napplied;
-	uint64_t	deleted_at;		/* the first one behind a delete outside of
-								 * batches; 0: none is unproved */
+	uint64_t	unproved_until; /* a delete outside of batches, until the one
+								 * of this number is applied; 0: none is */
 	bool		beat_wanted;	/* send one, even if there is nothing to write */
 	bool		broken;			/* one failed: those behind it fail too */
 	uint32_t	unknown_streak; /* batches in a row whose answer was lost */
