@@ -8,7 +8,10 @@
 /* Why the core gives up a connection to that host: "rc" is the core's code. */
 extern const char *zkl_diagnosis_of(int32 rc, const char *host);
 
-/* What that means for locks, and what to do */
+/*
+ * Warns that ZooKeeper has lost writes, and tells what that means for locks and
+ * what to do.
+ */
 extern void zkl_diagnosis_warn_of_lost_writes(void);
 
 /*
