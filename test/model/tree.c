@@ -329,26 +329,40 @@ drop_path(Path *path)
 	put_back(path);
 }
 
+/* A copy is as it was before; its watches stay. */
 static void
-undo_effect(const Effect *effect)
+revert_effect(int copy, const Effect *effect)
 {
-	Path	   *path = effect->path;
-	Node	   *parent = &path->parent->node[HEAD];
+	Node	   *node = &effect->path->node[copy];
+	Node	   *parent = &effect->path->parent->node[copy];
+	Watch	   *data_watch = node->data_watch;
+	Watch	   *child_watch = node->child_watch;
 
-	path->node[HEAD] = effect->before;
-	put_back(effect->data);
+	if (effect->kind == OP_CHECK)
+		return;
+	*node = effect->before;
+	node->data_watch = data_watch;
+	node->child_watch = child_watch;
 	if (effect->kind == OP_CREATE)
 	{
 		parent->counter = effect->counter_before;
 		parent->nchildren--;
-		remove_copy(path);
-		drop_path(path);
+		remove_copy(effect->path);
 	}
 	else if (effect->kind == OP_DELETE)
 	{
 		parent->nchildren++;
-		add_copy(path);
+		add_copy(effect->path);
 	}
+}
+
+static void
+undo_effect(const Effect *effect)
+{
+	revert_effect(HEAD, effect);
+	put_back(effect->data);
+	if (effect->kind == OP_CREATE)
+		drop_path(effect->path);
 }
 
 static void
@@ -413,32 +427,6 @@ tree_apply(int copy, const Transaction *t)
 	for (i = 0; i < t->neffects; i++)
 		do_effect(copy, &t->effects[i], t->zxid);
 	fire_effects(copy, t);
-}
-
-static void
-revert_effect(int copy, const Effect *effect)
-{
-	Node	   *node = &effect->path->node[copy];
-	Node	   *parent = &effect->path->parent->node[copy];
-	Watch	   *data_watch = node->data_watch;
-	Watch	   *child_watch = node->child_watch;
-
-	if (effect->kind == OP_CHECK)
-		return;
-	*node = effect->before;
-	node->data_watch = data_watch;
-	node->child_watch = child_watch;
-	if (effect->kind == OP_CREATE)
-	{
-		parent->counter = effect->counter_before;
-		parent->nchildren--;
-		remove_copy(effect->path);
-	}
-	else if (effect->kind == OP_DELETE)
-	{
-		parent->nchildren++;
-		add_copy(effect->path);
-	}
 }
 
 void
