@@ -316,7 +316,7 @@ lose_entry(void)
 	return entry;
 }
 
-/* Somebody sees that it is not done, if the one that it was for lives on. */
+/* An operator sees that the lock is still there, and breaks it again. */
 static void
 delete_again(const Entry *entry)
 {
@@ -324,7 +324,7 @@ delete_again(const Entry *entry)
 
 	if (entry->tx.session != 0 || entry->ends != 0 ||
 		entry->tx.neffects != 1 || entry->tx.effects[0].kind != OP_DELETE ||
-		!oracle_is_claimed(entry->tx.effects[0].path))
+		!oracle_is_marked(entry->tx.effects[0].path))
 		return;
 	op.path = entry->tx.effects[0].path->text;
 	(void) ensemble_write(&op, false);

@@ -26,8 +26,8 @@ extern void oracle_wiped(void);
 /* The ensemble has lost its latest transaction, and is about to undo it. */
 extern void oracle_lost(const Entry *entry);
 
-/* Whether this is the znode of a request that a zklock server still has */
-extern bool oracle_is_claimed(Path *path);
+/* Whether this is the znode of a request that an operator has marked */
+extern bool oracle_is_marked(Path *path);
 
 /* A zklock server says that ZooKeeper has lost writes. */
 extern void oracle_lost_writes(const Host *h);

@@ -293,12 +293,13 @@ oracle_lost(const Entry *entry)
 }
 
 bool
-oracle_is_claimed(Path *path)
+oracle_is_marked(Path *path)
 {
 	const Contender *c = contender_of(path);
 	const Host *h = host_of_session(path->node[HEAD].stat.ephemeral_owner);
+	const Slot *s = c->counts && h != NULL ? slot_of(h, c) : NULL;
 
-	return c->counts && h != NULL && slot_of(h, c) != NULL;
+	return s != NULL && s->breaking;
 }
 
 void
