@@ -3,7 +3,6 @@
  *	  An exclusive node is to become a shared one, and an operator or another
  *	  client writes to it, or takes the right to do so away.
  */
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -108,8 +107,7 @@ lost_downgrade(void)
 	CHECK_INT(model_delete(&w->zk, reader), ZKL_RC_OK);
 	CHECK_INT(model_create(&w->zk, writer, false, w->worker.session.id, "", NULL),
 			  ZKL_RC_OK);
-	snprintf(heartbeat, sizeof(heartbeat), WORLD_ROOT "/.servers/%016" PRIx64
-			 ".1", (uint64_t) w->worker.session.id);
+	world_heartbeat(w, w->worker.chain, heartbeat);
 	tree_find(heartbeat)->stat.version--;
 
 	/* The server looks through all directories before it sees its own node. */

@@ -443,8 +443,7 @@ sweep_refused(void)
 	uint32_t	chain = w->worker.chain;
 
 	world_run(w);
-	snprintf(path, sizeof(path), WORLD_ROOT "/.servers/%016llx.%u",
-			 (unsigned long long) w->worker.session.id, chain + 1);
+	world_heartbeat(w, chain + 1, path);
 
 	/* The answer to a batch is lost, and so is that to the next chain. */
 	w->zk.multi_rc = ZKL_RC_UNKNOWN;
@@ -501,8 +500,7 @@ heartbeat_node_deleted(void)
 
 	world_run(w);
 	chain = w->worker.chain;
-	snprintf(path, sizeof(path), WORLD_ROOT "/.servers/%016llx.%u",
-			 (unsigned long long) w->worker.session.id, chain);
+	world_heartbeat(w, chain, path);
 	CHECK_INT(model_delete(&w->zk, path), ZKL_RC_OK);
 	world_release(w, r);
 	r = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);

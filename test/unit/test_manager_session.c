@@ -203,8 +203,7 @@ lose_delete(World *w, const char *node, int32_t beats)
 	char		heartbeat[ZKL_MAX_PATH + 1];
 	char		prefix[ZKL_MAX_PATH + 1];
 
-	snprintf(heartbeat, sizeof(heartbeat), WORLD_ROOT "/.servers/%016" PRIx64
-			 ".1", (uint64_t) w->worker.session.id);
+	world_heartbeat(w, w->worker.chain, heartbeat);
 	if (beats == 0)
 		CHECK_INT(model_delete(&w->zk, heartbeat), ZKL_RC_OK);
 	else
@@ -303,8 +302,7 @@ heartbeat_of_others(void)
 
 		deleted = i == 1;
 		world_run(w);
-		snprintf(heartbeat, sizeof(heartbeat), WORLD_ROOT "/.servers/%016"
-				 PRIx64 ".1", (uint64_t) w->worker.session.id);
+		world_heartbeat(w, w->worker.chain, heartbeat);
 		if (deleted)
 			CHECK_INT(model_delete(&w->zk, heartbeat), ZKL_RC_OK);
 		else

@@ -24,6 +24,13 @@ world_path(const World *w, uint32_t request, char *path)
 }
 
 void
+world_heartbeat(const World *w, uint32_t chain, char *path)
+{
+	snprintf(path, ZKL_MAX_PATH + 1, WORLD_ROOT "/.servers/%016" PRIx64 ".%u",
+			 (uint64_t) w->worker.session.id, chain);
+}
+
+void
 world_warm_up(World *w, const char *name)
 {
 	int			i;
