@@ -5,8 +5,8 @@
  * Owns nothing: what a recall changes is cache.c's and the request's.  Runs in the
  * worker (and in tests), takes no locks.
  *
- * The core comes to a recall before it believes, tells or decides anything about
- * the owner of a hold that may be cached, or about anybody who wants the lock.
+ * The core recalls a hold that may be cached before it uses or tells who owns it,
+ * and before it decides anything about those who want the lock.
  */
 #include "core/cache.h"
 #include "core/recall.h"

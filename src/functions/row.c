@@ -13,18 +13,25 @@
 #include "utils/builtins.h"
 #include "utils/tuplestore.h"
 
+static void
+add_column(ZklRow *row, Datum value, bool null)
+{
+	if (row->n >= ZKL_ROW_COLUMNS)
+		elog(ERROR, "a row of zklock has more than %d columns", ZKL_ROW_COLUMNS);
+	row->values[row->n] = value;
+	row->nulls[row->n++] = null;
+}
+
 void
 zkl_row_add(ZklRow *row, Datum value)
 {
-	row->values[row->n] = value;
-	row->nulls[row->n++] = false;
+	add_column(row, value, false);
 }
 
 void
 zkl_row_null(ZklRow *row)
 {
-	row->values[row->n] = (Datum) 0;
-	row->nulls[row->n++] = true;
+	add_column(row, (Datum) 0, true);
 }
 
 void
@@ -33,7 +40,6 @@ zkl_row_text(ZklRow *row, const char *value)
 	zkl_row_add(row, CStringGetTextDatum(value));
 }
 
-/* UTF-8 of unknown origin; it may fill its buffer, without a zero behind it */
 void
 zkl_row_utf8(ZklRow *row, const char *value, size_t size)
 {
