@@ -1,11 +1,11 @@
 #!/usr/bin/env perl
 # Checks the direction inside src/core/: that no four files call each other in a
-# circle.  Prints TAP.
+# cycle.  Prints TAP.
 use strict;
 use warnings FATAL => 'all';
 use FindBin;
 
-my (%text, %home, %calls, %number, %low, @open, @circles);
+my (%text, %home, %calls, %number, %low, @open, @cycles);
 my $cases = 0;
 
 # The files without comments and strings; line breaks stay.
@@ -58,9 +58,9 @@ sub visit
 		  if (grep { $_ eq $next } @open) && $low{$next} < $low{$file};
 	}
 	return if $low{$file} != $number{$file};
-	my @circle;
-	do { push @circle, pop @open } while $circle[-1] ne $file;
-	push @circles, [ sort @circle ] if @circle > 1;
+	my @cycle;
+	do { push @cycle, pop @open } while $cycle[-1] ne $file;
+	push @cycles, [ sort @cycle ] if @cycle > 1;
 	return;
 }
 
@@ -75,7 +75,7 @@ sub report
 read_sources();
 read_calls();
 foreach my $file (sort keys %calls) { visit($file) if !exists $number{$file} }
-my $failed = report('core/: no circle of more than three files',
-	map { "@$_" } grep { @$_ > 3 } @circles);
+my $failed = report('core/: no cycle of more than three files',
+	map { "@$_" } grep { @$_ > 3 } @cycles);
 print "1..$cases\n";
 exit($failed ? 1 : 0);

@@ -14,10 +14,10 @@
  * A leader cannot be asked: it leads until it ends.  So it loses the leadership,
  * but never under a transaction.  Between two transactions it is lost to the
  * session as any lock, so that no later transaction relies on it unnoticed.  The
- * session ends it at the end of a transaction; the session that drains does it if
- * the leader is in none.  The one ends the transaction first and then looks
- * whether there is a drain, the other begins the drain first and then looks for
- * transactions: so one of them sees the other.
+ * leader's session ends it at the end of a transaction; the session that drains
+ * does it if the leader is in none.  The leader's session ends its transaction, and
+ * then looks whether there is a drain.  The session that drains begins the drain, and
+ * then looks for transactions.  So one of them sees the other.
  */
 #include "postgres.h"
 

@@ -201,7 +201,7 @@ zkl_slot_submit(int slotno, bool more)
 	slot->s_state = ZKL_SLOT_WAITING;
 	SpinLockRelease(&slot->s_mutex);
 	zkl_dirty_set(slotno, more ? ZKL_WAKE_LATER :
-				  prompt ? ZKL_WAKE_NOW : ZKL_WAKE_FOR_DEMAND);
+				  prompt ? ZKL_WAKE_NOW : ZKL_WAKE_FOR_REQUEST);
 }
 
 ZklSlotState

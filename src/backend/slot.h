@@ -44,7 +44,7 @@ extern bool zkl_slot_take_cached(int slotno, const ZklSlotTaker *taker,
 
 /*
  * CLAIMED -> WAITING; sets the slot dirty, and wakes the worker unless it awaits
- * more demands.  "more": another slot follows at once, and the worker is to
+ * more requests.  "more": another slot follows at once, and the worker is to
  * look at both together.
  */
 extern void zkl_slot_submit(int slotno, bool more);

@@ -8,7 +8,7 @@
  * knows neither PostgreSQL nor ZooKeeper.
  *
  * A batch is one multi: set(heartbeat, expected version k), then deletes, then
- * creates, then downgrades.  Each batch names the version that the one before
+ * creates, then downgrades, then publications that go or come.  Each batch names the version that the one before
  * it left.  So a batch is applied at most once and in order, however often it
  * is sent.
  */

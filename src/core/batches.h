@@ -58,14 +58,13 @@ extern void zkl_batches_new_session(ZklManager *m);
 
 /*
  * ZooKeeper has deleted a node of ours otherwise than in a batch.  If it loses
- * that, the heartbeat node tells so only from the next batch on, which is to go
- * soon.
+ * that, the heartbeat node shows it only after another batch, so one is sent soon.
  */
 extern void zkl_batches_deleted_alone(ZklManager *m);
 
 /*
- * Whether there was such a delete, and no batch behind it was acknowledged; the
- * next time, the answer is no.
+ * Tells whether there was such a delete and no batch behind it was acknowledged,
+ * and forgets it.
  */
 extern bool zkl_batches_take_unproved(ZklManager *m);
 

@@ -1,6 +1,6 @@
 /*
  * cycle.c
- *	  The decision which wait ends, if some wait for each other in a circle.
+ *	  The decision which wait ends, if some wait for each other in a cycle.
  *
  * Owns nothing: the caller gives a graph, and room for the search.  Runs in the
  * worker (and in tests), takes no locks, knows neither PostgreSQL nor ZooKeeper.
@@ -38,9 +38,9 @@ is_smaller(const ZklCycleEdge *a, const ZklCycleEdge *b)
 	return memcmp(a->id.bytes, b->id.bytes, ZKL_UUID_BYTES) < 0;
 }
 
-/* Whether "last" leads to the victim of a circle that the edge is on, too */
+/* Whether "last" leads to the victim of a cycle that the edge is on, too */
 static bool
-may_be_on_circle(const ZklCycleEdge *edge, const ZklCycleEdge *last)
+may_be_on_cycle(const ZklCycleEdge *edge, const ZklCycleEdge *last)
 {
 	if (edge->kind == ZKL_CYCLE_QUEUE)
 		return true;
@@ -70,7 +70,7 @@ search(const ZklCycleGraph *graph, uint32_t wait, const ZklCycleEdge *last)
 			const ZklCycleEdge *edge = &graph->edges[i];
 
 			if (edge->to == wait || graph->came[edge->to] != ZKL_NO_EDGE ||
-				!may_be_on_circle(edge, last))
+				!may_be_on_cycle(edge, last))
 				continue;
 			graph->came[edge->to] = i;
 			if (edge->to == last->from)

@@ -1,6 +1,6 @@
 /*
  * cycle.h
- *	  The decision which wait ends, if some wait for each other in a circle.
+ *	  The decision which wait ends, if some wait for each other in a cycle.
  *
  * A graph has a node for each contender.  Its edges are of three kinds:
  *
@@ -10,11 +10,11 @@
  *	  BEHIND	the same, but its session waits in PostgreSQL's own locks for
  *				the session that waits as the other contender
  *
- * A contender waits for all that its edges lead to, so each circle is a deadlock.
- * Publications have an order.  On a circle without BEHIND the greatest one
- * leads to the victim: it was written last, so its server sees the whole circle.
- * On a circle with BEHIND it is the greatest one of these: its server can look
- * again whether it is still so.  Hence each circle has exactly one victim.
+ * A contender waits for all that its edges lead to, so each cycle is a deadlock.
+ * Publications have an order.  On a cycle without BEHIND the greatest one
+ * leads to the victim: it was written last, so its server sees the whole cycle.
+ * On a cycle with BEHIND it is the greatest one of these: its server can look
+ * again whether it is still so.  Hence each cycle has exactly one victim.
  */
 #ifndef ZKL_CORE_CYCLE_H
 #define ZKL_CORE_CYCLE_H
@@ -64,7 +64,7 @@ extern ZklCycleEdge *zkl_cycle_add(ZklCycleGraph *graph, uint32_t from,
 								   uint32_t to);
 
 /*
- * The shortest circle whose victim is the wait "wait": the number of its edges,
+ * The shortest cycle whose victim is the wait "wait": the number of its edges,
  * which go to path[] in order, from that node on; it has room for as many as there
  * are nodes.  0: there is none.
  */

@@ -6,8 +6,8 @@
  * Owns ZklFound, and what it leads to.  Runs in the worker (and in tests), takes
  * no locks, knows neither PostgreSQL nor ZooKeeper.
  *
- * What is read says what is to be read next: each publication the directory where
- * its wait stands, each directory the publications of those ahead of a wait.
+ * What is read says what is to be read next.  A publication leads to the directory
+ * where its wait stands, a directory to the publications of those ahead of a wait.
  */
 #include <string.h>
 

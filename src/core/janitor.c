@@ -7,12 +7,13 @@
  *
  * A request keeps its slot until its node is known to be gone, so there should
  * be no such nodes.  But a single one would block all others until the session
- * ends.  Three paths lead here.  A worker walks once through all directories
+ * ends.  Four paths lead here.  A worker walks once through all directories
  * below the root, one question at a time: after a restart, as it then knows only
  * what the slots say, and when ZooKeeper has lost deletes, or may have.  If a
  * request has to wait behind a node, it looks whose node that is (reads_reply.c).
  * And if a node whose id this manager made is in the way of a try or of a permit,
- * that node is looked at (probe.c, permits.c).
+ * that node is looked at (probe.c, permits.c).  So is a publication of our session
+ * that is listed and not known (publication.c).
  *
  * If a question gets an error for an answer, it is asked again after a while:
  * a few times, or, for a node to be deleted, as often as it takes.

@@ -58,7 +58,7 @@ extern void zkl_request_blocked(ZklManager *m, ZklRequest *r);
 extern void zkl_request_fail(ZklManager *m, ZklRequest *r, ZklFailure failure,
 							 int32_t rc);
 
-/* Others wait for it in a circle of several servers: fails with that. */
+/* Others wait for it in a cycle of several servers: fails with that. */
 extern void zkl_request_deadlock(ZklManager *m, ZklRequest *r,
 								 const ZklEdge *edges, size_t n);
 

@@ -3,7 +3,7 @@
  *	  What some waits of ours wait for, and what that waits for, and so on.
  *
  * Owns ZklSearch.  Runs in the worker (and in tests), takes no locks, knows
- * neither PostgreSQL nor ZooKeeper.  found.c reads, circles.c draws the
+ * neither PostgreSQL nor ZooKeeper.  found.c reads, graph.c draws the
  * conclusions.
  *
  * A search reads outward from the waits: first it lists all publications, then
@@ -16,8 +16,8 @@
  * There is one search at a time, for all waits that want one.  Those that come
  * meanwhile share the next.
  */
-#include "core/circles.h"
 #include "core/found.h"
+#include "core/graph.h"
 #include "core/publication.h"
 #include "core/search.h"
 #include "core/waits.h"
@@ -126,7 +126,7 @@ go_on(ZklManager *m)
 		return;
 	if (m->search.found.failed)
 		plan_another(m);
-	zkl_circles_judge(m);
+	zkl_graph_judge(m);
 	end(m, false);
 }
 

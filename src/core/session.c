@@ -9,7 +9,8 @@
  * Batches name the version of a heartbeat node.  If the answer to a batch is
  * lost, one transaction deletes that node and makes another.  From then on no
  * batch that names the old node can ever be applied, and a listing sent
- * afterwards tells for good whether it was.  No number is used twice.
+ * afterwards tells for good whether it was.  A number is used again only if
+ * ZooKeeper has refused to make its node.
  *
  * The chain also shows whether ZooKeeper still has all that it acknowledged.
  * An ensemble may lose its latest writes when a leader fails at a bad moment

@@ -9,7 +9,8 @@
 
 /*
  * Makes the next heartbeat node, and deletes the old one.  But if nothing of this
- * connection tells yet whether the old one is as it was left, asks that first.
+ * connection tells yet whether the old one is as it was left, first begins the look
+ * for lost writes.
  */
 extern void zkl_session_open_chain(ZklManager *m);
 
@@ -22,8 +23,8 @@ extern void zkl_session_sweep_again(ZklManager *m);
 extern void zkl_session_chain_reply(ZklManager *m, const ZklReply *reply);
 
 /*
- * Takes an answer to that question.  True: ZooKeeper has lost writes that it had
- * acknowledged, or it does not tell, so nodes may be back that were deleted.
+ * Takes an answer in the look for lost writes.  True: ZooKeeper has lost writes that
+ * it had acknowledged, or it does not tell, so nodes may be back that were deleted.
  */
 extern bool zkl_session_check_reply(ZklManager *m, ZklOpKind kind,
 									const ZklReply *reply);

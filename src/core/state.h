@@ -292,7 +292,8 @@ typedef struct ZklBatches
 typedef enum ZklConnectionState
 {
 	ZKL_CONNECTION_DOWN = 0,
-	ZKL_CONNECTION_OPENING,		/* a new heartbeat node is being made */
+	ZKL_CONNECTION_OPENING,		/* lost writes are looked for, or a new
+								 * heartbeat node is being made */
 	ZKL_CONNECTION_PROVING,		/* the first beat is not yet acknowledged */
 	ZKL_CONNECTION_READY
 } ZklConnectionState;

@@ -7,10 +7,10 @@
  *
  * What a search has read is old when it comes to its end.  So the decision is a
  * transaction of ZooKeeper: it checks that each publication and each contender on
- * the circle exists, and deletes the victim's own publications.  If it is applied,
+ * the cycle exists, and deletes the victim's own publications.  If it is applied,
  * then at that moment all of them waited for each other; and from then on no server
- * finds the victim on a circle, so the circle gets no other victim.  Two looks would
- * not do: two members of a circle could both decide.
+ * finds the victim on a cycle, so the cycle gets no other victim.  Two looks would
+ * not do: two members of a cycle could both decide.
  *
  * It is no part of the chain of batches, since a refusal must not break that.  But
  * it checks the heartbeat node, so that it can never be applied once that is
@@ -36,7 +36,7 @@
 /*
  * What the hosts saw of PostgreSQL's own locks may have changed since.  Ours has
  * looked just now.  Another one takes back what is no longer so within the time of
- * one look; all the rest of the circle must have been there for as long.
+ * one look; all the rest of the cycle must have been there for as long.
  */
 static bool
 is_time(ZklManager *m, ZklRequest *r, const ZklStep *steps, size_t n)
@@ -85,12 +85,12 @@ add_step(ZklDecision *d)
 }
 
 /*
- * For each publication on the circle, whose wait it ends the way to: that waits
+ * For each publication on the cycle, whose wait it ends the way to: that waits
  * for its holder, and perhaps the holder in PostgreSQL's own locks for the next.
  * Strings are the publications' own, or the manager's.
  */
 static void
-tell_circle(ZklManager *m, const ZklRequest *r, const ZklStep *steps, size_t n)
+tell_cycle(ZklManager *m, const ZklRequest *r, const ZklStep *steps, size_t n)
 {
 	ZklDecision *d = &m->decision;
 	const char *lock = r->lock->path + strlen(m->root);
@@ -253,7 +253,7 @@ zkl_verdict_begin(ZklManager *m, ZklRequest *r, const ZklStep *steps, size_t n)
 	d->submitted = r->submitted;
 	d->uuid = r->node.uuid;
 	d->edges = zkl_memory_alloc(m, 2 * ZKL_MAX_CYCLE * sizeof(ZklEdge));
-	tell_circle(m, r, steps, n);
+	tell_cycle(m, r, steps, n);
 	keep_strings(m);
 	send(m, r, steps, n);
 	return true;

@@ -9,7 +9,7 @@
 
 #define ZKL_MAX_CYCLE	100		/* steps; longer ones are given up */
 
-/* A step on a circle: from a contender to the next */
+/* A step on a cycle: from a contender to the next */
 typedef struct ZklStep
 {
 	const ZklFoundDirectory *directory; /* where the contender stands */
@@ -18,7 +18,7 @@ typedef struct ZklStep
 } ZklStep;
 
 /*
- * r is the victim of this circle, which begins with r's own contender: has it
+ * r is the victim of this cycle, which begins with r's own contender: has it
  * decided, if its time has come.  True: that is under way.
  */
 extern bool zkl_verdict_begin(ZklManager *m, ZklRequest *r,

@@ -130,7 +130,7 @@ zkl_waits_begin(ZklManager *m, ZklRequest *r)
 	if (r->wait.patience == 0 || r->lock->dialect == ZKL_DIALECT_PERMIT)
 		return;
 	r->wait.looks = r->wait.refusals = 0;
-	r->wait.circle_zxid = 0;
+	r->wait.cycle_zxid = 0;
 	plan(&m->waits.fresh, r, due > m->now ? due : m->now);
 }
 
@@ -414,12 +414,12 @@ zkl_waits_refused(ZklRequest *r)
 bool
 zkl_waits_confirm(ZklManager *m, ZklRequest *r, int64_t zxid, int64_t time)
 {
-	if (zxid > r->wait.circle_zxid)
+	if (zxid > r->wait.cycle_zxid)
 	{
-		r->wait.circle_zxid = zxid;
-		r->wait.circle_at = m->now;
+		r->wait.cycle_zxid = zxid;
+		r->wait.cycle_at = m->now;
 	}
-	return m->now >= r->wait.circle_at + time;
+	return m->now >= r->wait.cycle_at + time;
 }
 
 bool

@@ -63,7 +63,7 @@ extern void zkl_waits_answered(ZklManager *m, ZklRequest *r, bool again);
 extern bool zkl_waits_refused(ZklRequest *r);
 
 /*
- * r is on a circle whose latest publication has this zxid.  True: the circle has
+ * r is on a cycle whose latest publication has this zxid.  True: the cycle has
  * been there for so many µs.
  */
 extern bool zkl_waits_confirm(ZklManager *m, ZklRequest *r, int64_t zxid,

@@ -49,7 +49,7 @@ typedef struct ZklControl
 	pg_atomic_uint64 ctl_zxid_seen;
 
 	/*
-	 * How many demands the worker awaits before it needs to be woken; it sets
+	 * How many requests the worker awaits before it needs to be woken; it sets
 	 * this while it sleeps for a moment only, and 0 when it wakes or ends.
 	 * Each backend that submits one counts down, in a race also below 0.
 	 */

@@ -10,7 +10,7 @@
  * Likewise the worker changes a slot before it sets the owner's latch, and the
  * owner resets its latch before it looks at the slot.  A backend may leave the
  * worker's latch alone while ctl_awaited says that the worker awaits more
- * demands: then the worker sleeps for a moment only, and sets ctl_awaited to 0
+ * requests: then the worker sleeps for a moment only, and sets ctl_awaited to 0
  * before it takes the bits.
  */
 #include "postgres.h"
@@ -53,9 +53,9 @@ zkl_dirty_init(int nslots)
 		pg_atomic_init_u64(&words[i], 0);
 }
 
-/* Counts a new demand.  Returns whether the worker still awaits others. */
+/* Counts a new request.  Returns whether the worker still awaits others. */
 static bool
-count_demand(void)
+count_request(void)
 {
 	return (int32) pg_atomic_sub_fetch_u32(&zkl_control->ctl_awaited, 1) > 0;
 }
@@ -71,7 +71,7 @@ zkl_dirty_set(int slotno, ZklWake wake)
 {
 	pg_atomic_fetch_or_u64(WORD_OF(slotno), BIT_OF(slotno));
 	if (wake == ZKL_WAKE_NOW ||
-		(wake == ZKL_WAKE_FOR_DEMAND && !(is_awaiting() && count_demand())) ||
+		(wake == ZKL_WAKE_FOR_REQUEST && !(is_awaiting() && count_request())) ||
 		(wake == ZKL_WAKE_AT_LEISURE && !is_awaiting()))
 		zkl_wakeup_worker();
 }
@@ -83,10 +83,10 @@ zkl_dirty_is_set(int slotno)
 }
 
 void
-zkl_dirty_await(uint32 demands)
+zkl_dirty_await(uint32 requests)
 {
-	if (demands != 0 || pg_atomic_read_u32(&zkl_control->ctl_awaited) != 0)
-		(void) pg_atomic_exchange_u32(&zkl_control->ctl_awaited, demands);
+	if (requests != 0 || pg_atomic_read_u32(&zkl_control->ctl_awaited) != 0)
+		(void) pg_atomic_exchange_u32(&zkl_control->ctl_awaited, requests);
 }
 
 /* Takes all bits of a word: their numbers, from "base" on; how many. */

@@ -11,11 +11,11 @@
 typedef enum ZklWake
 {
 	ZKL_WAKE_NOW,
-	ZKL_WAKE_FOR_DEMAND,		/* for a new demand: the worker sleeps on
+	ZKL_WAKE_FOR_REQUEST,		/* for a new request: the worker sleeps on
 								 * while it awaits more of them */
 	ZKL_WAKE_AT_LEISURE,		/* for a release that no other session waits
 								 * for: the worker sleeps on while it awaits
-								 * demands, and this one does not count */
+								 * requests, and this one does not count */
 	ZKL_WAKE_LATER				/* the caller sets another slot dirty next, or
 								 * there is time until the worker wakes */
 } ZklWake;
@@ -39,9 +39,9 @@ extern bool zkl_dirty_is_set(int slotno);
 
 /*
  * The worker is about to sleep for a moment, and need not be woken before so
- * many demands have come.  0: it looks at everything from now on.
+ * many requests have come.  0: it looks at everything from now on.
  */
-extern void zkl_dirty_await(uint32 demands);
+extern void zkl_dirty_await(uint32 requests);
 
 /*
  * Clears the dirty bits.  Puts the numbers of the slots that had one, in

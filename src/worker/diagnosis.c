@@ -1,9 +1,9 @@
 /*
  * diagnosis.c
- *	  Says in words what is wrong with a connection to ZooKeeper.
+ *	  Says in words what is wrong with ZooKeeper, or with a connection to it.
  *
  * Owns the memory of its own warnings.  Runs in the worker only; takes no locks.
- * It must not know what the worker does about the problem.
+ * It must not know how the worker finds that out.
  */
 #include "postgres.h"
 

@@ -1,7 +1,7 @@
 # Sessions that wait for each other, for TAP tests.
 #
 #	my @victims = settle($test, $one, $two);	# sessions that wait in transactions
-#	one_victim($test, [ $one, $two ], 'a ring of two');
+#	one_victim($test, [ $one, $two ], 'a cycle of two');
 #	still($test, 10, $one, $two);		# for so many deadlock_timeouts
 #
 # Servers need $deadlock_conf, so that the tests need not wait long.
@@ -17,7 +17,7 @@ use Time::HiRes qw(sleep time);
 
 use PostgreSQL::Test::Utils;
 
-our @EXPORT = qw($deadlock_conf $deadlock_ms one_victim ring settle still ways);
+our @EXPORT = qw($deadlock_conf $deadlock_ms one_victim cycle settle still ways);
 
 our $deadlock_ms = 200;
 our $deadlock_conf = "deadlock_timeout = '${deadlock_ms}ms'\n";
@@ -25,7 +25,7 @@ our $deadlock_conf = "deadlock_timeout = '${deadlock_ms}ms'\n";
 # Each session holds a lock of its own, in a transaction, and waits for that of the
 # next one: the first one begins to wait first.  They wait in "mode" ('': exclusive,
 # or '_shared') and hold in "held".
-sub ring
+sub cycle
 {
 	my ($test, $path, $sessions, %params) = @_;
 	my $n = @$sessions;

@@ -1,6 +1,6 @@
 /*
  * zookeeper.c
- *	  One ZooKeeper server in virtual time: the tree is test/unit's, the time
+ *	  One ZooKeeper server in virtual time: the tree is test/model's, the time
  *	  that things take is ours.
  *
  * Owns the tree and the server's one processor.  Requests take a fixed time to

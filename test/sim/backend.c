@@ -10,10 +10,10 @@
 #include "agenda.h"
 #include "backend.h"
 #include "core/mutant.h"
+#include "cycles.h"
 #include "faults.h"
 #include "foreign.h"
 #include "oracle.h"
-#include "rings.h"
 
 Backends	backends;
 
@@ -145,7 +145,7 @@ backend_die(Backend *b)
 
 /*
  * Locks are taken in one order, so that backends do not wait for each other in
- * a ring, but in seeds that are about that.  The first is mostly the one at which
+ * a cycle, but in seeds that are about that.  The first is mostly the one at which
  * the host is at home, if it has such a one.
  */
 static int
@@ -158,7 +158,7 @@ pick_lock(const Backend *b)
 	if (b->nholds == 0 && backends.at_home > 0 &&
 		below(100) < backends.at_home)
 		return b->host % hosts.nlocks;
-	if (rings.on)
+	if (cycles.on)
 		return (int) below(hosts.nlocks);
 	for (i = 0; i < b->nholds; i++)
 		if (h->slots[b->holds[i].slot].lock > lowest)
@@ -288,11 +288,11 @@ ask(Backend *b)
 	s->is_try = below(100) < backends.tries;
 	s->timed_out = s->is_try && once_in(2);
 	s->together = s->lock != hosts.semaphore && once_in(4);
-	if (rings.on && !s->is_try && s->lock != hosts.semaphore)
+	if (cycles.on && !s->is_try && s->lock != hosts.semaphore)
 	{
-		s->patience = rings.patience;
+		s->patience = cycles.patience;
 		s->pid = 100 * (1 + b->host) + b->id;
-		b->look_at = base.now + rings.patience;
+		b->look_at = base.now + cycles.patience;
 	}
 	b->try_until = s->is_try ? base.now + some_delay(backends.patience) :
 		NEVER;
@@ -324,7 +324,7 @@ look(Backend *b)
 	}
 	else if (s->state != SLOT_WAITING || base.now >= b->give_up_at)
 	{
-		bool		deadlock = rings.on && s->state == SLOT_FAILED &&
+		bool		deadlock = cycles.on && s->state == SLOT_FAILED &&
 		s->failure == ZKL_FAILURE_DEADLOCK;
 
 		b->waiting = -1;
@@ -500,8 +500,8 @@ go_on(Backend *b)
 													  host_of(b)->slots[b->holds[downgrade].slot].lock) ?
 							some_delay(3 * ens.net + ens.lag) : 0);
 	}
-	else if (!base.calm && rings.nlocal > 0 && may_ask(b) &&
-			 below(100) < rings.local && local_ask(b))
+	else if (!base.calm && cycles.nlocal > 0 && may_ask(b) &&
+			 below(100) < cycles.local && local_ask(b))
 		return;
 	else if (!base.calm && may_ask(b) &&
 			 below(100) < backends.nested)

@@ -11,10 +11,10 @@
 #include "agenda.h"
 #include "backend.h"
 #include "chaos.h"
+#include "cycles.h"
 #include "draw.h"
 #include "faults.h"
 #include "foreign.h"
-#include "rings.h"
 
 typedef struct Chaos
 {
@@ -83,10 +83,10 @@ draw_faults(void)
 
 	/*
 	 * Who waits for a directory to drain stands in no queue, and is on no
-	 * circle that anybody finds.  And an older publication may be back that
+	 * cycle that anybody finds.  And an older publication may be back that
 	 * says what was true once.
 	 */
-	if (rings.on)
+	if (cycles.on)
 		*weight_of(do_jump) = *weight_of(do_lose_writes) = 0;
 
 	/* A vandal's write to a heartbeat node hides that one of its own is lost. */
@@ -107,7 +107,7 @@ chaos_begin(void)
 
 	draw_ensemble();
 	draw_hosts();
-	rings_begin();
+	cycles_begin();
 	draw_faults();
 	ensemble_elect(ens.leader);
 	for (i = 0; i < hosts.n; i++)

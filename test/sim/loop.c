@@ -12,9 +12,9 @@
 #include "backend.h"
 #include "chaos.h"
 #include "core/mutant.h"
+#include "cycles.h"
 #include "host.h"
 #include "oracle.h"
-#include "rings.h"
 
 void
 worker_wake(Host *h, Time usual)
@@ -248,7 +248,7 @@ note_verdict(Host *h)
 	for (i = 0; i < n; i++)
 		if (actions[i].kind == ZKL_ACTION_SEND && actions[i].nmulti > 1 &&
 			actions[i].multi[0].kind == ZKL_MULTI_CHECK)
-			rings.decided_at[h->id] = base.now;
+			cycles.decided_at[h->id] = base.now;
 }
 
 static void
@@ -327,7 +327,7 @@ worker_step(Host *h)
 	if (++hosts.events % 16 == 0)
 	{
 		oracle_invariants(h);
-		oracle_rings_over();
+		oracle_cycles_over();
 	}
 }
 

@@ -8,9 +8,9 @@
  */
 #include <string.h>
 
+#include "cycles.h"
 #include "faults.h"
 #include "oracle.h"
-#include "rings.h"
 #include "sight.h"
 
 static Time removed_at[MAX_LOCKS];	/* when a contender last vanished */
@@ -246,7 +246,7 @@ oracle_transaction(const Entry *entry)
 
 	if (entry->ends != 0)
 		check_ended(entry);
-	oracle_rings(entry);
+	oracle_cycles(entry);
 	for (i = 0; i < entry->tx.neffects; i++)
 	{
 		const Effect *effect = &entry->tx.effects[i];

@@ -1,4 +1,4 @@
-# Deadlocks over servers end with one error: rings of two, three and four servers,
+# Deadlocks over servers end with one error: cycles of two, three and four servers,
 # readers and writers, arrays, leaders, turns of zk_once(), savepoints; and what the
 # error and the log say.
 
@@ -35,7 +35,7 @@ sub loser
 	return ($loser, grep { $_ != $loser } @two);
 }
 
-# Rings.  Each way of beginning to wait for two and three, some for four.
+# Cycles.  Each way of beginning to wait for two and three, some for four.
 foreach my $n (2, 3, 4)
 {
 	my @ways = ways(0 .. $n - 1);
@@ -43,10 +43,10 @@ foreach my $n (2, 3, 4)
 	@ways = @ways[ 0, 9, 23 ] if $n == 4;
 	foreach my $way (@ways)
 	{
-		my $name = 'a ring of ' . join(' ', map { $_ + 1 } @$way);
+		my $name = 'a cycle of ' . join(' ', map { $_ + 1 } @$way);
 		my $before = deadlocks();
 
-		ring($test, "/ring/$n", [ @s[@$way] ]);
+		cycle($test, "/cycle/$n", [ @s[@$way] ]);
 		one_victim($test, [ @s[ 0 .. $n - 1 ] ], $name);
 		is(deadlocks() - $before, 1, "$name: counted once");
 	}
@@ -54,16 +54,16 @@ foreach my $n (2, 3, 4)
 
 # Sessions of one server among them
 my @more = map { $test->session($_) } @nodes[ 0, 0, 1 ];
-ring($test, '/ring/same', [ @more[ 0, 1 ] ]);
+cycle($test, '/cycle/same', [ @more[ 0, 1 ] ]);
 one_victim($test, [ @more[ 0, 1 ] ], 'two sessions of one server');
-ring($test, '/ring/mixed', [ $more[0], $s[1], $more[1], $more[2] ]);
+cycle($test, '/cycle/mixed', [ $more[0], $s[1], $more[1], $more[2] ]);
 one_victim($test, [ @more, $s[1] ], 'four sessions of two servers');
 
-# What the error says, and what the log.  The victim of a ring of three holds one of
+# What the error says, and what the log.  The victim of a cycle of three holds one of
 # its locks and waits for a second one; it does not see the third name.
 my @from = map { -s $_->logfile } @nodes;
-ring($test, '/ring/words', [ @s[ 0 .. 2 ] ]);
-my $victim = one_victim($test, [ @s[ 0 .. 2 ] ], 'a ring of three');
+cycle($test, '/cycle/words', [ @s[ 0 .. 2 ] ]);
+my $victim = one_victim($test, [ @s[ 0 .. 2 ] ], 'a cycle of three');
 my ($i) = grep { $s[$_] == $victim->{session} } 0 .. 2;
 my ($j, $k) = (($i + 1) % 3, ($i + 2) % 3);
 my $process = sub { 'rocess ' . $s[ $_[0] ]->pid . ' of server "server' . ($_[0] + 1) . '"' };
@@ -75,28 +75,28 @@ my $line = sub {
 is($victim->{messages},
 	join("\n",
 		'ERROR', '40P01', 'deadlock detected',
-		$line->($i, $j, qq{distributed lock "/ring/words/$j"}),
+		$line->($i, $j, qq{distributed lock "/cycle/words/$j"}),
 		$line->($j, $k, 'a distributed lock'),
-		$line->($k, $i, qq{distributed lock "/ring/words/$i"}),
+		$line->($k, $i, qq{distributed lock "/cycle/words/$i"}),
 		'See server log for the names of all locks.'),
 	'the error names what the session itself has to do with')
   or diag $victim->{messages};
 my $log = substr slurp_file($nodes[$i]->logfile), $from[$i];
 my ($pid, $lines) = ($s[$i]->pid,
 	join '\s+',
-	map { quotemeta } $line->($i, $j, qq{distributed lock "/ring/words/$j"}),
-	$line->($j, $k, qq{distributed lock "/ring/words/$k"}),
-	$line->($k, $i, qq{distributed lock "/ring/words/$i"}));
+	map { quotemeta } $line->($i, $j, qq{distributed lock "/cycle/words/$j"}),
+	$line->($j, $k, qq{distributed lock "/cycle/words/$k"}),
+	$line->($k, $i, qq{distributed lock "/cycle/words/$i"}));
 like($log,
-	qr{LOG:  process $pid detected deadlock over servers while waiting for distributed lock "/ring/words/$j"\n.*DETAIL:  $lines}s,
+	qr{LOG:  process $pid detected deadlock over servers while waiting for distributed lock "/cycle/words/$j"\n.*DETAIL:  $lines}s,
 	'the log names all');
-is($test->look($nodes[$i], "SELECT deadlocks FROM zk_stat_locks WHERE path = '/ring/words/$j'"),
+is($test->look($nodes[$i], "SELECT deadlocks FROM zk_stat_locks WHERE path = '/cycle/words/$j'"),
 	1, 'zk_stat_locks counts it');
 
 # Readers and writers
-ring($test, '/rw/1', [ @s[ 0, 1 ] ], held => '_shared');
+cycle($test, '/rw/1', [ @s[ 0, 1 ] ], held => '_shared');
 one_victim($test, [ @s[ 0, 1 ] ], 'writers wait for readers');
-ring($test, '/rw/2', [ @s[ 0, 1 ] ], mode => '_shared');
+cycle($test, '/rw/2', [ @s[ 0, 1 ] ], mode => '_shared');
 one_victim($test, [ @s[ 0, 1 ] ], 'readers wait for writers');
 
 # A reader waits for a writer that waits itself, and holds nothing else.

@@ -30,7 +30,7 @@ is($test->status($one, 'deadlocks') + $test->status($two, 'deadlocks'), 0, 'and 
 
 # It becomes a cycle.
 $test->enqueue($s[0], "SELECT zk_xact_lock('/chain/7')", '/chain/7');
-one_victim($test, [ @s[ 0 .. 7 ] ], 'a ring of eight');
+one_victim($test, [ @s[ 0 .. 7 ] ], 'a cycle of eight');
 
 # Another client at the end of a chain counts as able to go on.
 my $foreign = $test->zk->new_client;
@@ -48,7 +48,7 @@ $foreign->quit;
 foreach my $who (0, 1)
 {
 	$_->query("SET deadlock_timeout = '1s'") foreach @s[ 0, 1 ];
-	ring($test, "/cancel/$who", [ @s[ 0, 1 ] ]);
+	cycle($test, "/cancel/$who", [ @s[ 0, 1 ] ]);
 	$s[$who]->cancel;
 	is($s[$who]->sqlstate, '57014', "session $who is cancelled");
 	$s[$who]->query('ROLLBACK');
@@ -68,7 +68,7 @@ is(scalar(settle($test, $s[1])), 0, 'the other one gets its lock');
 # A try is no victim: it ends by itself.
 $s[$_]->query("BEGIN; SELECT zk_xact_lock('/try/$_')") foreach 0, 1;
 $test->enqueue($s[1], "SELECT zk_xact_lock('/try/0')", '/try/0');
-is($s[0]->query("SELECT zk_try_xact_lock('/try/1', '2s')"), 'f', 'a try in a ring returns false');
+is($s[0]->query("SELECT zk_try_xact_lock('/try/1', '2s')"), 'f', 'a try in a cycle returns false');
 $s[0]->query('ROLLBACK');
 is(scalar(settle($test, $s[1])), 0, 'and the other one gets its lock');
 
@@ -118,7 +118,7 @@ foreach my $delay (0, 0.5, 1, 1.3)
 	{
 		my ($what, $do) = @$kill;
 
-		ring($test, '/kill', [ @s[ 0, 1 ] ]);
+		cycle($test, '/kill', [ @s[ 0, 1 ] ]);
 		sleep $delay * $deadlock_ms / 1000;
 		$do->($one);
 		one_victim($test, [ @s[ 0, 1 ] ], "a $what ends after $delay deadlock_timeouts");
@@ -130,7 +130,7 @@ foreach my $delay (0, 0.5, 1, 1.3)
 my $mortal = $test->session($one);
 $mortal->query("SET deadlock_timeout = '1min'");
 $s[1]->query("SET deadlock_timeout = '1min'");
-ring($test, '/mortal', [ $mortal, $s[1] ]);
+cycle($test, '/mortal', [ $mortal, $s[1] ]);
 $test->look($one, 'SELECT pg_terminate_backend(' . $mortal->pid . ')');
 $mortal->result;
 is(scalar(settle($test, $s[1])), 0, 'a session ends: the other one gets its lock');
@@ -142,7 +142,7 @@ $s[1]->query('RESET deadlock_timeout');
 foreach my $times (5, 50)
 {
 	$_->query("SET deadlock_timeout = '500ms'") foreach @s[ 0, 1 ];
-	ring($test, '/away', [ @s[ 0, 1 ] ]);
+	cycle($test, '/away', [ @s[ 0, 1 ] ]);
 	$test->zk->pause;
 	ok(still($test, $times, @s[ 0, 1 ]), "no victim while ZooKeeper is away for $times deadlock_timeouts");
 	$test->zk->resume;
@@ -174,7 +174,7 @@ foreach my $node ($one, $two)
 }
 $test->look($_, "SELECT count(*) FROM zk_queue('/x')") foreach $one, $two;
 my @before = map { $test->status($_, 'deadlock_checks') } $one, $two;
-ring($test, '/off', [ @s[ 0, 1 ] ]);
+cycle($test, '/off', [ @s[ 0, 1 ] ]);
 ok(still($test, 10, @s[ 0, 1 ]), 'deadlock_detection off: both wait');
 is(join(' ', map { $test->status($_, 'deadlock_checks') } $one, $two), "@before", 'and no server looks');
 $s[0]->cancel;

@@ -1,7 +1,7 @@
 /*
  * test_cycle.c
  *	  Which wait ends if some wait for each other: case by case, and against all
- *	  circles of random graphs.
+ *	  cycles of random graphs.
  */
 #include "core/cycle.h"
 #include "unit.h"
@@ -83,12 +83,12 @@ pairs(void)
 }
 
 static void
-no_circle(void)
+no_cycle(void)
 {
 	begin(6);
 	CHECK_INT(zkl_cycle_find(&graph, 0, path), 0);
 
-	/* 4 waits for a circle, and is on none */
+	/* 4 waits for a cycle, and is on none */
 	make_pair(ZKL_CYCLE_OWN, 7, 1, ZKL_CYCLE_OWN, 5, 2);
 	graph.nnodes = 6;
 	first[4] = first[5] = ZKL_NO_EDGE;
@@ -100,7 +100,7 @@ no_circle(void)
 
 /* A wait behind itself, through PostgreSQL only, or through others in a queue */
 static void
-short_circles(void)
+short_cycles(void)
 {
 	begin(3);
 	wait_for(0, 1);
@@ -118,7 +118,7 @@ short_circles(void)
 }
 
 static void
-ring(uint32_t sessions)
+one_cycle(uint32_t sessions)
 {
 	uint32_t	i;
 
@@ -131,20 +131,20 @@ ring(uint32_t sessions)
 }
 
 static void
-long_circles(void)
+long_cycles(void)
 {
-	ring(MAX_NODES / 2);
+	one_cycle(MAX_NODES / 2);
 	CHECK_INT(zkl_cycle_find(&graph, 0, path), MAX_NODES);
 	CHECK_INT(zkl_cycle_find(&graph, 2, path), 0);
 }
 
-/* ---- against all circles ---- */
+/* ---- against all cycles ---- */
 
 static uint32_t walked[MAX_NODES];
 static uint32_t shortest[MAX_NODES];	/* of those whose victim a node is */
 
 static void
-note_circle(uint32_t n)
+note_cycle(uint32_t n)
 {
 	const ZklCycleEdge *last = NULL;
 	uint32_t	i;
@@ -175,7 +175,7 @@ walk(uint32_t start, uint32_t at, uint32_t n, bool *been)
 	{
 		walked[n] = i;
 		if (edges[i].to == start)
-			note_circle(n + 1);
+			note_cycle(n + 1);
 		else if (edges[i].to > start && !been[edges[i].to])
 		{
 			been[edges[i].to] = true;
@@ -206,7 +206,7 @@ make_random(uint32_t nodes)
 }
 
 static void
-against_all_circles(void)
+against_all_cycles(void)
 {
 	int			round;
 	uint32_t	i;
@@ -229,9 +229,9 @@ main(void)
 {
 	unit_start();
 	RUN(pairs);
-	RUN(no_circle);
-	RUN(short_circles);
-	RUN(long_circles);
-	RUN(against_all_circles);
+	RUN(no_cycle);
+	RUN(short_cycles);
+	RUN(long_cycles);
+	RUN(against_all_cycles);
 	return unit_finish();
 }

@@ -61,7 +61,7 @@ no_longer_through_postgres(void)
 	pair_finish(&p);
 }
 
-/* The circle is new: it ends behind one look of the other server, and a moment. */
+/* The cycle is new: it ends behind one look of the other server, and a moment. */
 static void
 check_time(Pair *p)
 {
@@ -111,7 +111,7 @@ no_confirmation(void)
 	pair_finish(&p);
 }
 
-/* Both publish anew: that is another circle, which takes its own time. */
+/* Both publish anew: that is another cycle, which takes its own time. */
 static void
 confirmation_anew(void)
 {
@@ -131,7 +131,7 @@ confirmation_anew(void)
 }
 
 /*
- * A third session closes the circle, without PostgreSQL, and does so anew: what
+ * A third session closes the cycle, without PostgreSQL, and does so anew: what
  * the other server saw may have been over in between.
  */
 static void
@@ -157,7 +157,7 @@ confirmation_of_others(void)
 }
 
 /*
- * There are two circles, through two readers. The longer one shows when the other
+ * There are two cycles, through two readers. The longer one shows when the other
  * ends, and goes through a server that looks less often.
  */
 static void

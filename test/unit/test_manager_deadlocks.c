@@ -50,7 +50,7 @@ victim(void)
 	pair_finish(&p);
 }
 
-/* One search finds two circles: one after the other is decided, at once. */
+/* One search finds two cycles: one after the other is decided, at once. */
 static void
 two_victims(void)
 {
@@ -136,7 +136,7 @@ chain(void)
 }
 
 /*
- * The circle is gone when the verdict comes: a contender, or a publication.  What
+ * The cycle is gone when the verdict comes: a contender, or a publication.  What
  * is left of it is looked at again at once.
  */
 static void
@@ -161,7 +161,7 @@ too_late(void)
 }
 
 /*
- * So many more sessions of others on the circle: each holds a lock, and waits for
+ * So many more sessions of others on the cycle: each holds a lock, and waits for
  * the next.
  */
 static void
@@ -185,7 +185,7 @@ lengthen(Pair *p, int more)
 	pair_publish(p, held, p->waits, "/a", false);
 }
 
-/* A circle of too many waits is given up, and counted. */
+/* A cycle of too many waits is given up, and counted. */
 static void
 too_long(void)
 {

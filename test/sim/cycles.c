@@ -1,5 +1,5 @@
 /*
- * rings.c
+ * cycles.c
  *	  Sessions that wait for each other: the locks of PostgreSQL's own.
  *
  * Owns these locks.  Does what lock.c of PostgreSQL and the wait loop of src/ do.
@@ -8,27 +8,27 @@
 #include <string.h>
 
 #include "agenda.h"
+#include "cycles.h"
 #include "draw.h"
 #include "foreign.h"
-#include "rings.h"
 
-Rings		rings;
+Cycles		cycles;
 
 /* ---- the seeds ---- */
 
 void
-rings_begin(void)
+cycles_begin(void)
 {
 	uint64_t	state = base.seed ^ UINT64_C(0x72696e6773);
 
-	memset(&rings, 0, sizeof(rings));
-	memset(rings.holder, 0xff, sizeof(rings.holder));
-	rings.on = splitmix64(&state) % (base.profile == PROFILE_HOT ? 2 : 4) == 0;
-	if (!rings.on)
+	memset(&cycles, 0, sizeof(cycles));
+	memset(cycles.holder, 0xff, sizeof(cycles.holder));
+	cycles.on = splitmix64(&state) % (base.profile == PROFILE_HOT ? 2 : 4) == 0;
+	if (!cycles.on)
 		return;
-	rings.patience = ens.timeout / DRAW(20, 10, 5);
-	rings.nlocal = (int) DRAW(0, 1, 2);
-	rings.local = (int) DRAW(20, 40);
+	cycles.patience = ens.timeout / DRAW(20, 10, 5);
+	cycles.nlocal = (int) DRAW(0, 1, 2);
+	cycles.local = (int) DRAW(20, 40);
 	if (hosts.semaphore < 0)
 		hosts.nlocks = (int) DRAW(2, 3);
 	if (base.profile == PROFILE_HOT)
@@ -52,7 +52,7 @@ static void
 local_grant(Backend *b, int lock)
 {
 	trace("host # backend #: gets local lock #", b->host, b->id, lock, 0, NULL);
-	rings.holder[b->host][lock] = b->id;
+	cycles.holder[b->host][lock] = b->id;
 	b->local_wait = -1;
 	b->at = base.now + some_delay(base.calm ? MS : backends.hold);
 	agenda_changed(AGENDA_BACKEND(b->host, b->id));
@@ -64,12 +64,12 @@ local_ask(Backend *b)
 	int			lock = 0;
 	int			i;
 
-	for (i = 0; i < rings.nlocal; i++)
-		if (rings.holder[b->host][i] == b->id)
+	for (i = 0; i < cycles.nlocal; i++)
+		if (cycles.holder[b->host][i] == b->id)
 			lock = i + 1;
-	if (lock >= rings.nlocal)
+	if (lock >= cycles.nlocal)
 		return false;
-	lock += (int) below(rings.nlocal - lock);
+	lock += (int) below(cycles.nlocal - lock);
 	trace("host # backend #: asks for local lock #", b->host, b->id, lock, 0,
 		  NULL);
 	b->local_wait = lock;
@@ -77,7 +77,7 @@ local_ask(Backend *b)
 	b->give_up_at = below(100) < backends.cancels ?
 		base.now + some_delay(backends.patience) : NEVER;
 	b->at = b->give_up_at;
-	if (rings.holder[b->host][lock] < 0)
+	if (cycles.holder[b->host][lock] < 0)
 		local_grant(b, lock);
 	return true;
 }
@@ -89,7 +89,7 @@ local_release(int host, int lock)
 	Backend    *next = NULL;
 	int			i;
 
-	rings.holder[host][lock] = -1;
+	cycles.holder[host][lock] = -1;
 	for (i = 0; i < backends.per_host; i++)
 	{
 		Backend    *b = &backends.backend[host][i];
@@ -107,11 +107,11 @@ local_end(Backend *b)
 {
 	int			i;
 
-	if (!rings.on)
+	if (!cycles.on)
 		return;
 	b->local_wait = -1;
-	for (i = 0; i < rings.nlocal; i++)
-		if (rings.holder[b->host][i] == b->id)
+	for (i = 0; i < cycles.nlocal; i++)
+		if (cycles.holder[b->host][i] == b->id)
 			local_release(b->host, i);
 }
 
@@ -121,7 +121,7 @@ local_crash(int host)
 	int			i;
 
 	for (i = 0; i < MAX_LOCAL; i++)
-		rings.holder[host][i] = -1;
+		cycles.holder[host][i] = -1;
 }
 
 /* ---- what is told to the worker ---- */
@@ -135,7 +135,7 @@ waits_for(const Backend *b, int other)
 
 	for (steps = 0; steps <= MAX_LOCAL && b->local_wait >= 0; steps++)
 	{
-		holder = rings.holder[b->host][b->local_wait];
+		holder = cycles.holder[b->host][b->local_wait];
 		if (holder == other)
 			return true;
 		if (holder < 0)
@@ -153,7 +153,7 @@ local_look(Backend *b)
 	uint32_t	before = s->nbehind;
 	int			i;
 
-	b->look_at = base.now + rings.patience;
+	b->look_at = base.now + cycles.patience;
 	s->nbehind = 0;
 	for (i = 0; i < backends.per_host; i++)
 	{
@@ -162,7 +162,7 @@ local_look(Backend *b)
 		if (i == b->id || other->nholds == 0 || !waits_for(other, b->id))
 			continue;
 		s->behind[s->nbehind++] = other->owner;
-		rings.seen[b->host][i][b->id] = base.now;
+		cycles.seen[b->host][i][b->id] = base.now;
 	}
 	if (s->nbehind == 0 && before == 0)
 		return;

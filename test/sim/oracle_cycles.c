@@ -1,15 +1,15 @@
 /*
- * oracle_rings.c
+ * oracle_cycles.c
  *	  Of the rules, those on deadlocks: S11.
  *
  * Owns nothing but what it works out.  It goes by the head of the log: contenders,
  * and publications, which count until they are deleted.  Must not know how the core
- * finds a ring, so it tries all ways.
+ * finds a cycle, so it tries all ways.
  */
 #include <string.h>
 
+#include "cycles.h"
 #include "oracle.h"
-#include "rings.h"
 #include "sight.h"
 #include "znode/wait_data.h"
 
@@ -209,8 +209,8 @@ is_stale(const Host *h, const char *name, const ZklWaitData *wait)
 		return false;
 	held = slot_of_uuid(h, &uuid);
 	return held == NULL ||
-		rings.seen[h->id][held->backend][waits->backend] <
-		rings.decided_at[h->id] - rings.patience / 2 - 10 * MS;
+		cycles.seen[h->id][held->backend][waits->backend] <
+		cycles.decided_at[h->id] - cycles.patience / 2 - 10 * MS;
 }
 
 static void
@@ -244,7 +244,7 @@ check_verdict(const Entry *entry, Host *h)
 		broken("S11", "host %d slot %d is to end for a deadlock that is none",
 			   h->id, (int) (victim - h->slots));
 	h->slots[victim - h->slots].judged = true;
-	rings.verdicts++;
+	cycles.verdicts++;
 	trace("host # slot #: is the victim of a deadlock", h->id,
 		  victim - h->slots, 0, 0, NULL);
 }
@@ -277,13 +277,13 @@ check_published(const Effect *effect)
 }
 
 void
-oracle_rings(const Entry *entry)
+oracle_cycles(const Entry *entry)
 {
 	Host	   *h = host_of_session(entry->tx.session);
 	bool		verdict = false;
 	size_t		i;
 
-	if (!rings.on)
+	if (!cycles.on)
 		return;
 	for (i = 0; i < entry->tx.neffects; i++)
 	{
@@ -323,12 +323,12 @@ add_holders(void)
 }
 
 void
-oracle_rings_over(void)
+oracle_cycles_over(void)
 {
 	int			i;
 
-	if (!rings.on || base.now < base.calm_since + 10 * ens.timeout +
-		40 * rings.patience)
+	if (!cycles.on || base.now < base.calm_since + 10 * ens.timeout +
+		40 * cycles.patience)
 		return;
 	nvertices = 0;
 	for (i = 0; i < hosts.nlocks; i++)

@@ -1,20 +1,20 @@
 /*
- * rings.h
+ * cycles.h
  *	  Sessions that wait for each other: the locks of PostgreSQL's own, and what
  *	  the oracle says of deadlocks.
  *
- * In some seeds backends take locks in any order, so that they get into rings,
+ * In some seeds backends take locks in any order, so that they get into cycles,
  * across servers and through the locks of one server.  There the core looks for
  * deadlocks.
  */
-#ifndef SIM_RINGS_H
-#define SIM_RINGS_H
+#ifndef SIM_CYCLES_H
+#define SIM_CYCLES_H
 
 #include "backend.h"
 
 #define MAX_LOCAL	2			/* locks of each server */
 
-typedef struct Rings
+typedef struct Cycles
 {
 	bool		on;
 	Time		patience;		/* of a wait, until it is published */
@@ -25,11 +25,11 @@ typedef struct Rings
 																 * for the second */
 	Time		decided_at[MAX_HOSTS];	/* the last verdict */
 	uint64_t	verdicts;
-} Rings;
+} Cycles;
 
-extern Rings rings;
+extern Cycles cycles;
 
-extern void rings_begin(void);
+extern void cycles_begin(void);
 
 /* ---- PostgreSQL's own locks ---- */
 
@@ -45,9 +45,9 @@ extern void local_look(Backend *b);
 
 /* ---- the oracle ---- */
 
-extern void oracle_rings(const Entry *entry);
+extern void oracle_cycles(const Entry *entry);
 
-/* In the end all rings are gone. */
-extern void oracle_rings_over(void);
+/* In the end all cycles are gone. */
+extern void oracle_cycles_over(void);
 
-#endif							/* SIM_RINGS_H */
+#endif							/* SIM_CYCLES_H */

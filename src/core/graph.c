@@ -1,6 +1,6 @@
 /*
- * circles.c
- *	  Which of the waits that a search is for are on a circle.
+ * graph.c
+ *	  Which of the waits that a search is for are on a cycle.
  *
  * Owns nothing: it makes a graph of what the search has read, and has cycle.c
  * search it.  Runs in the worker (and in tests), takes no locks.
@@ -10,8 +10,8 @@
  */
 #include <string.h>
 
-#include "core/circles.h"
 #include "core/cycle.h"
+#include "core/graph.h"
 #include "core/memory.h"
 #include "core/publication.h"
 #include "core/reads.h"
@@ -19,31 +19,31 @@
 #include "core/verdict.h"
 #include "core/waits.h"
 
-typedef struct Circles
+typedef struct Graph
 {
 	ZklManager *m;
 	ZklCycleGraph graph;
 	uint32_t	room;			/* for edges */
 	ZklStep    *steps;			/* of each node: where it stands */
-	uint32_t   *path;			/* room for a circle */
-} Circles;
+	uint32_t   *path;			/* room for a cycle */
+} Graph;
 
 static ZklCycleEdge *
-add_edge(Circles *c, uint32_t from, uint32_t to, ZklCycleKind kind)
+add_edge(Graph *g, uint32_t from, uint32_t to, ZklCycleKind kind)
 {
 	ZklCycleEdge *edge;
 
-	if (c->graph.nedges == c->room)
+	if (g->graph.nedges == g->room)
 	{
-		ZklCycleEdge *grown = zkl_memory_alloc(c->m, 2 * c->room *
+		ZklCycleEdge *grown = zkl_memory_alloc(g->m, 2 * g->room *
 											   sizeof(ZklCycleEdge));
 
-		memcpy(grown, c->graph.edges, c->room * sizeof(ZklCycleEdge));
-		zkl_memory_release(c->m, c->graph.edges);
-		c->graph.edges = grown;
-		c->room *= 2;
+		memcpy(grown, g->graph.edges, g->room * sizeof(ZklCycleEdge));
+		zkl_memory_release(g->m, g->graph.edges);
+		g->graph.edges = grown;
+		g->room *= 2;
 	}
-	edge = zkl_cycle_add(&c->graph, from, to);
+	edge = zkl_cycle_add(&g->graph, from, to);
 	edge->kind = kind;
 	return edge;
 }
@@ -68,14 +68,14 @@ is_of_waiter(const ZklStanding *ahead, const ZklStanding *wait)
 
 /* Whom contender number i of a directory waits for in its queue */
 static void
-add_queue(Circles *c, const ZklFoundDirectory *directory, size_t i)
+add_queue(Graph *g, const ZklFoundDirectory *directory, size_t i)
 {
 	const ZklStanding *wait = &directory->all[i];
 	ptrdiff_t	at = wait->mode == ZKL_SHARED ? wait->writer :
 	(ptrdiff_t) i - 1;
 
 	if (ZKL_MUTANT(GRANTED_STILL_WAITS) && at < 0 && i + 1 < directory->n)
-		(void) add_edge(c, node_of(directory, wait),
+		(void) add_edge(g, node_of(directory, wait),
 						node_of(directory, wait + 1), ZKL_CYCLE_QUEUE);
 	if (ZKL_MUTANT(QUEUE_UNSEEN) && wait->mode == ZKL_SHARED && at > 0 &&
 		directory->all[at].entry == NULL)
@@ -86,7 +86,7 @@ add_queue(Circles *c, const ZklFoundDirectory *directory, size_t i)
 
 		if (!is_of_waiter(ahead, wait))
 		{
-			(void) add_edge(c, node_of(directory, wait),
+			(void) add_edge(g, node_of(directory, wait),
 							node_of(directory, ahead), ZKL_CYCLE_QUEUE);
 			if (ahead->mode == ZKL_EXCLUSIVE)
 				return;
@@ -97,7 +97,7 @@ add_queue(Circles *c, const ZklFoundDirectory *directory, size_t i)
 
 /* What the holder of a contender waits for */
 static void
-add_publication(Circles *c, const ZklFoundDirectory *directory,
+add_publication(Graph *g, const ZklFoundDirectory *directory,
 				const ZklStanding *held)
 {
 	const ZklEntry *entry = held->entry;
@@ -110,7 +110,7 @@ add_publication(Circles *c, const ZklFoundDirectory *directory,
 	wait = zkl_found_standing(entry->directory, &entry->data->wait);
 	if (wait == NULL)
 		return;
-	edge = add_edge(c, node_of(directory, held),
+	edge = add_edge(g, node_of(directory, held),
 					node_of(entry->directory, wait),
 					entry->data->behind ? ZKL_CYCLE_BEHIND : ZKL_CYCLE_OWN);
 	edge->czxid = entry->czxid;
@@ -118,34 +118,34 @@ add_publication(Circles *c, const ZklFoundDirectory *directory,
 }
 
 static void
-number_nodes(Circles *c)
+number_nodes(Graph *g)
 {
 	uint32_t	n = 0;
 	ZklLink    *link,
 			   *after;
 	size_t		i;
 
-	zkl_foreach(link, after, &c->m->search.found.directories)
+	zkl_foreach(link, after, &g->m->search.found.directories)
 	{
 		ZklFoundDirectory *directory = zkl_container(ZklFoundDirectory, link, link);
 
 		directory->first = n;
 		n += (uint32_t) directory->n;
 	}
-	c->steps = zkl_memory_alloc(c->m, (n + 1) * sizeof(ZklStep));
-	c->graph.first = zkl_memory_alloc(c->m, (n + 1) * sizeof(uint32_t));
-	c->graph.came = zkl_memory_alloc(c->m, (n + 1) * sizeof(uint32_t));
-	c->graph.queue = zkl_memory_alloc(c->m, (n + 1) * sizeof(uint32_t));
-	c->path = zkl_memory_alloc(c->m, (n + 1) * sizeof(uint32_t));
-	c->room = 2 * n + 16;
-	c->graph.edges = zkl_memory_alloc(c->m, c->room * sizeof(ZklCycleEdge));
-	zkl_cycle_begin(&c->graph, n);
-	zkl_foreach(link, after, &c->m->search.found.directories)
+	g->steps = zkl_memory_alloc(g->m, (n + 1) * sizeof(ZklStep));
+	g->graph.first = zkl_memory_alloc(g->m, (n + 1) * sizeof(uint32_t));
+	g->graph.came = zkl_memory_alloc(g->m, (n + 1) * sizeof(uint32_t));
+	g->graph.queue = zkl_memory_alloc(g->m, (n + 1) * sizeof(uint32_t));
+	g->path = zkl_memory_alloc(g->m, (n + 1) * sizeof(uint32_t));
+	g->room = 2 * n + 16;
+	g->graph.edges = zkl_memory_alloc(g->m, g->room * sizeof(ZklCycleEdge));
+	zkl_cycle_begin(&g->graph, n);
+	zkl_foreach(link, after, &g->m->search.found.directories)
 	{
 		const ZklFoundDirectory *directory = zkl_container(ZklFoundDirectory, link, link);
 
 		for (i = 0; i < directory->n; i++)
-			c->steps[directory->first + i] = (ZklStep)
+			g->steps[directory->first + i] = (ZklStep)
 		{
 			directory, &directory->all[i], NULL
 		};
@@ -153,34 +153,34 @@ number_nodes(Circles *c)
 }
 
 static void
-make_graph(Circles *c)
+make_graph(Graph *g)
 {
 	ZklLink    *link,
 			   *after;
 	size_t		i;
 
-	number_nodes(c);
-	zkl_foreach(link, after, &c->m->search.found.directories)
+	number_nodes(g);
+	zkl_foreach(link, after, &g->m->search.found.directories)
 	{
 		const ZklFoundDirectory *directory = zkl_container(ZklFoundDirectory, link, link);
 
 		for (i = 0; i < directory->matter; i++)
 		{
-			add_queue(c, directory, i);
-			add_publication(c, directory, &directory->all[i]);
+			add_queue(g, directory, i);
+			add_publication(g, directory, &directory->all[i]);
 		}
 	}
 }
 
 static void
-free_graph(Circles *c)
+free_graph(Graph *g)
 {
-	zkl_memory_release(c->m, c->steps);
-	zkl_memory_release(c->m, c->graph.first);
-	zkl_memory_release(c->m, c->graph.came);
-	zkl_memory_release(c->m, c->graph.queue);
-	zkl_memory_release(c->m, c->path);
-	zkl_memory_release(c->m, c->graph.edges);
+	zkl_memory_release(g->m, g->steps);
+	zkl_memory_release(g->m, g->graph.first);
+	zkl_memory_release(g->m, g->graph.came);
+	zkl_memory_release(g->m, g->graph.queue);
+	zkl_memory_release(g->m, g->path);
+	zkl_memory_release(g->m, g->graph.edges);
 }
 
 /*
@@ -189,10 +189,10 @@ free_graph(Circles *c)
  * while it is the first that waits.
  */
 static uint32_t
-find_node(const Circles *c, const ZklRequest *r)
+find_node(const Graph *g, const ZklRequest *r)
 {
 	const ZklFoundDirectory *directory =
-	zkl_found_directory(c->m, r->lock->path, r->lock->dialect);
+	zkl_found_directory(g->m, r->lock->path, r->lock->dialect);
 	const ZklStanding *standing = NULL;
 
 	if (directory == NULL || !zkl_waits_is_published(r))
@@ -200,7 +200,7 @@ find_node(const Circles *c, const ZklRequest *r)
 	standing = zkl_found_standing(directory, &r->node.uuid);
 	if (standing == NULL)
 	{
-		zkl_reads_want_listing(c->m, r->lock);
+		zkl_reads_want_listing(g->m, r->lock);
 		return ZKL_NO_EDGE;
 	}
 	return node_of(directory, standing);
@@ -211,16 +211,16 @@ find_node(const Circles *c, const ZklRequest *r)
  * the last contender that is itself in the way of the first.
  */
 static uint32_t
-length_of_step(const Circles *c, uint32_t i, uint32_t n)
+length_of_step(const Graph *g, uint32_t i, uint32_t n)
 {
-	const ZklCycleEdge *edges = c->graph.edges;
-	const ZklStanding *first = c->steps[edges[c->path[i]].from].contender;
+	const ZklCycleEdge *edges = g->graph.edges;
+	const ZklStanding *first = g->steps[edges[g->path[i]].from].contender;
 	uint32_t	length = 1,
 				j;
 
-	for (j = i; j < n && edges[c->path[j]].kind == ZKL_CYCLE_QUEUE; j++)
+	for (j = i; j < n && edges[g->path[j]].kind == ZKL_CYCLE_QUEUE; j++)
 	{
-		const ZklStanding *ahead = c->steps[edges[c->path[j]].to].contender;
+		const ZklStanding *ahead = g->steps[edges[g->path[j]].to].contender;
 
 		if (zkl_mode_conflicts(first->mode, ahead->mode) &&
 			!is_of_waiter(ahead, first))
@@ -229,20 +229,20 @@ length_of_step(const Circles *c, uint32_t i, uint32_t n)
 	return length;
 }
 
-/* The steps of a circle of n edges; 0: there are too many. */
+/* The steps of a cycle of n edges; 0: there are too many. */
 static size_t
-make_steps(const Circles *c, uint32_t n, ZklStep *steps)
+make_steps(const Graph *g, uint32_t n, ZklStep *steps)
 {
 	size_t		nsteps = 0;
 	uint32_t	i;
 
-	for (i = 0; i < n; i += length_of_step(c, i, n))
+	for (i = 0; i < n; i += length_of_step(g, i, n))
 	{
-		const ZklCycleEdge *edge = &c->graph.edges[c->path[i]];
+		const ZklCycleEdge *edge = &g->graph.edges[g->path[i]];
 
 		if (nsteps == ZKL_MAX_CYCLE)
 			return 0;
-		steps[nsteps] = c->steps[edge->from];
+		steps[nsteps] = g->steps[edge->from];
 		if (edge->kind != ZKL_CYCLE_QUEUE)
 			steps[nsteps].entry = steps[nsteps].contender->entry;
 		nsteps++;
@@ -252,34 +252,34 @@ make_steps(const Circles *c, uint32_t n, ZklStep *steps)
 
 /* True: its end is being decided. */
 static bool
-judge_wait(const Circles *c, ZklRequest *r)
+judge_wait(const Graph *g, ZklRequest *r)
 {
 	ZklStep		steps[ZKL_MAX_CYCLE];
-	uint32_t	node = find_node(c, r);
+	uint32_t	node = find_node(g, r);
 	uint32_t	n = node != ZKL_NO_EDGE ?
-	zkl_cycle_find(&c->graph, node, c->path) : 0;
+	zkl_cycle_find(&g->graph, node, g->path) : 0;
 	size_t		nsteps;
 
 	if (n == 0)
 		return false;
-	nsteps = make_steps(c, n, steps);
+	nsteps = make_steps(g, n, steps);
 	if (nsteps == 0)
 	{
-		zkl_search_give_up(c->m);
+		zkl_search_give_up(g->m);
 		return false;
 	}
-	return zkl_verdict_begin(c->m, r, steps, nsteps);
+	return zkl_verdict_begin(g->m, r, steps, nsteps);
 }
 
 void
-zkl_circles_judge(ZklManager *m)
+zkl_graph_judge(ZklManager *m)
 {
-	Circles		c = {.m = m};
+	Graph		g = {.m = m};
 	bool		decided = false;
 	ZklLink    *link,
 			   *after;
 
-	make_graph(&c);
+	make_graph(&g);
 	zkl_foreach(link, after, &m->search.asked)
 	{
 		ZklRequest *r = zkl_container(ZklRequest, wait.wanted, link);
@@ -288,7 +288,7 @@ zkl_circles_judge(ZklManager *m)
 		if (decided)
 			zkl_waits_want(m, r);
 		else
-			decided = judge_wait(&c, r);
+			decided = judge_wait(&g, r);
 	}
-	free_graph(&c);
+	free_graph(&g);
 }
