@@ -37,12 +37,13 @@ sub wait_watched
 {
 	my ($node, $name) = @_;
 	my $session = $test->session_hex($node);
-	my $znode = $test->look($node,
-		"SELECT znode FROM zk_locks WHERE path = '$name'");
 
+	# The znode may be there before its server knows that.
 	return wait_for(
 		sub {
-			grep { $_ eq $session } @{ $test->zk->watches->{$znode} // [] };
+			my $znode = $test->look($node,
+				"SELECT znode FROM zk_locks WHERE path = '$name'") // '';
+			return grep { $_ eq $session } @{ $test->zk->watches->{$znode} // [] };
 		},
 		"$name is watched");
 }
