@@ -22,7 +22,7 @@ quietly() {
 quietly make -j "$(nproc)" -C unit BUILD="$temp/unit" build \
 	CFLAGS='-std=gnu99 -g -O1 --coverage'
 for program in "$temp"/unit/test_*; do
-	[[ ${program##*/} == *.* ]] || quietly "$program"
+	[[ ${program##*/} == *.* ]] || (cd unit && quietly "$program")
 done
 quietly make -C sim BUILD="$temp/sim" "$temp/sim/sim-checked" \
 	OPTIONS='-O1 --coverage'

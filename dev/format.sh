@@ -3,7 +3,8 @@
 #
 #	dev/format.sh           formats all files in place
 #	dev/format.sh --check   changes nothing; prints TAP, one case per language
-#	dev/format.sh --changed only the files that differ from the upstream branch
+#	dev/format.sh --changed only the files that differ from the upstream branch, or
+#	                        if there is none, from the last commit
 #
 # C: pg_bsd_indent with pgindent's options.  Types that are not zklock's own
 # have to be in dev/typedefs.list.  Perl: perltidy, see .perltidyrc.  Shell: only
@@ -30,7 +31,8 @@ failed=0
 temp=$(mktemp -d)
 trap 'rm -rf "$temp"' EXIT
 if [ "$changed" = yes ]; then
-	git diff --name-only "$(git merge-base HEAD '@{upstream}')" >"$temp/changed"
+	base=$(git merge-base HEAD '@{upstream}' 2>/dev/null) || base=HEAD
+	git diff --name-only "$base" >"$temp/changed"
 	git ls-files --others --exclude-standard >>"$temp/changed"
 fi
 

@@ -5,6 +5,7 @@
 #
 #	dev/setup.sh          to build and to test
 #	dev/setup.sh bench    for "make bench", too: gnuplot
+#	dev/setup.sh tools    for "dev/test.sh tools" and "make lint", too: clang-tidy
 #	dev/setup.sh package  for dev/package.sh and dev/matrix.sh, too
 #	dev/setup.sh monitoring	for "dev/test.sh monitoring", too: Prometheus.  Its
 #	                      packages start servers, unless the system forbids it.
@@ -55,6 +56,7 @@ common_if_known=(pg-bsd-indent)
 case "${1:-}" in
 bench) common+=(gnuplot-nox iproute2) ;;
 patroni) common+=(patroni python3-yaml) ;;
+tools) common+=(clang-tidy) ;;
 package) common+=(debhelper debootstrap lintian postgresql-server-dev-all rpm) ;;
 monitoring) common+=(prometheus prometheus-postgres-exporter) ;;
 esac

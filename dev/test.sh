@@ -3,9 +3,10 @@
 #
 #	dev/test.sh                     everything that takes ten minutes
 #	dev/test.sh full                that, and what needs more: procedures of the
-#	                                documents, packages, TLS, Prometheus, Patroni
+#	                                documents, analysis of the code, packages, TLS,
+#	                                Prometheus, Patroni
 #	dev/test.sh LAYER               one of format includes unit sim makefile regress
-#	                                isolation tap chaos package tls monitoring patroni
+#	                                isolation tap chaos tools package tls monitoring patroni
 #	dev/test.sh tap 020 031         TAP files whose names start so
 #	dev/test.sh unit queue          unit programs whose names start so
 #	dev/test.sh regress once        SQL tests of these names
@@ -34,7 +35,7 @@ fi
 full_files=(230_moving 231_credentials 232_backups 233_operations 245_deadlock_storm)
 left_out=()
 all="format includes unit sim makefile chaos tap regress isolation"
-full_only="package tls monitoring patroni"	# each is skipped if what it needs is not there
+full_only="tools package tls monitoring patroni"	# each is skipped if what it needs is not there
 case "${1:-all}" in
 all)
 	layers=$all
@@ -288,6 +289,12 @@ test_patroni() {
 	run_tap_file patroni patroni "$work/src/test/patroni.pl"
 }
 
+# The tools of dev/ that no other test uses
+test_tools() {
+	say "tools: running"
+	run_tap tools "$work/src" test/tools.sh
+}
+
 # Builds the Debian package, and uses it in a clean folder; as root.
 test_package() {
 	say "package: running"
@@ -305,6 +312,7 @@ in_directory() {
 lacks() {
 	local program
 	case $1 in
+	tools) command -v clang-tidy >/dev/null || echo clang-tidy ;;
 	package) "$here/package.sh" --lacks ;;
 	monitoring)
 		for program in prometheus promtool prometheus-postgres-exporter; do
@@ -423,7 +431,7 @@ slots_of() {
 add_layer() {
 	local name
 	case $1 in
-	format | includes | unit | sim | makefile | package) add_job patient 1 "test_$1" ;;
+	format | includes | unit | sim | makefile | tools | package) add_job patient 1 "test_$1" ;;
 	regress | isolation | monitoring | patroni) add_job servers 1 "test_$1" ;;
 	chaos) add_job servers $heavy test_chaos ;;
 	tap)

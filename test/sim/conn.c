@@ -1,5 +1,5 @@
 /*
- * connection.c
+ * conn.c
  *	  Connections of the simulated ensemble: what is under way on them, and
  *	  what becomes of it when they break.
  *
