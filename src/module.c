@@ -82,7 +82,7 @@ register_worker(void)
 	strlcpy(worker.bgw_name, "zklock worker", BGW_MAXLEN);
 	strlcpy(worker.bgw_type, "zklock worker", BGW_MAXLEN);
 	RegisterBackgroundWorker(&worker);
-	zkl_loaded_set_worker(zkl_worker_is_registered(name));
+	zkl_loaded_set_worker(zkl_compat_worker_is_registered(name));
 }
 
 void

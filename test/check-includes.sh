@@ -98,14 +98,15 @@ check_guard() {
 		echo "its include guard is not $guard"
 }
 
-# The functions of a file that others can call, and whose names do not begin with
+# The functions of a file that others can call (all of a header), and whose names do not begin with
 # zkl_ and the file's name.  What SQL calls is zkl_sql_ and its name there; the
 # loader and the shell have names of their own.
 misnamed_functions() {
 	local prefix
-	prefix=zkl_$(basename "$1" .c)
-	awk -v prefix="$prefix" '
-		/^[a-z_0-9A-Z]+\(/ && before !~ /(^|[ \t])static([ \t]|$)/ && $0 !~ /;$/ {
+	prefix=zkl_$(basename "${1%.[ch]}")
+	awk -v prefix="$prefix" -v header="${1##*.}" '
+		/^[a-z_0-9A-Z]+\(/ && $0 !~ /;$/ &&
+			(header == "h" || before !~ /(^|[ \t])static([ \t]|$)/) {
 			name = $0
 			sub(/\(.*/, "", name)
 			if (name == prefix || index(name, prefix "_") == 1 ||
@@ -160,8 +161,10 @@ check_readme_files() {
 shopt -s nullglob
 for file in *.[ch] */*.[ch]; do report "$file: includes" "$(check_includes "$file")"; done
 for file in */*.h; do report "$file: guard" "$(check_guard "$file")"; done
-for file in *.c */*.c; do
+for file in *.[ch] */*.[ch]; do
 	report "$file: names of functions" "$(misnamed_functions "$file")"
+done
+for file in *.c */*.c; do
 	report "$file: functions of at most 80 lines" "$(long_functions "$file")"
 done
 report "names of static functions" "$(shared_names ./*.c ./*/*.c)"

@@ -200,7 +200,7 @@ check_and_wait(ZklHold *only)
 		(void) WaitLatch(MyLatch,
 						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 (long) Min(left, zkl_lease_look_ms()),
-						 zkl_wait_event());
+						 zkl_compat_wait_event());
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 	}
@@ -229,7 +229,7 @@ static void
 check_commit(void)
 {
 	/* A backend that exits commits only the removal of its own leftovers. */
-	if (is_done || proc_exit_inprogress || !zkl_holds_anything() ||
+	if (is_done || proc_exit_inprogress || !zkl_hold_anything() ||
 		zkl_commit_needs_no_check())
 		return;
 	begin_committing();

@@ -24,9 +24,9 @@ zkl_duration_ms(const Interval *interval)
 	int64		ms = days * MS_PER_DAY + interval->time / US_PER_MS;
 	int64		rest = interval->time % US_PER_MS;
 
-	if (zkl_interval_is_infinite(interval))
+	if (zkl_compat_interval_is_infinite(interval))
 		return ZKL_FOREVER;
-	if (zkl_interval_is_minus_infinite(interval) ||
+	if (zkl_compat_interval_is_minus_infinite(interval) ||
 		ms < 0 || (ms == 0 && rest < 0))
 		return -1;
 	return rest > 0 ? ms + 1 : ms;

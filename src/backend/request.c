@@ -203,7 +203,7 @@ claim_given_back(const ZklSlotTaker *taker)
 	while (slotno < 0 && zkl_boottime_ms() < until && are_some_unused())
 	{
 		(void) WaitLatch(MyLatch, WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 LOOK_MS, zkl_wait_event());
+						 LOOK_MS, zkl_compat_wait_event());
 		CHECK_FOR_INTERRUPTS();
 		slotno = zkl_slot_claim(taker);
 	}
@@ -230,7 +230,7 @@ zkl_request_claim_lock(const ZklSlotTaker *taker)
 bool
 zkl_request_has_own_slot(void)
 {
-	return zkl_slot_find_own(zkl_my_procno()) >= 0;
+	return zkl_slot_find_own(zkl_compat_my_procno()) >= 0;
 }
 
 void
@@ -257,7 +257,7 @@ zkl_request_describe(ZklSlotTaker *taker, const ZklTarget *target,
 	taker->owner = my_owner;
 	request->kind = kind;
 	request->sibling = -1;
-	request->procno = zkl_my_procno();
+	request->procno = zkl_compat_my_procno();
 	request->pid = MyProcPid;
 	request->roleid = GetSessionUserId();
 	request->claimer = my_owner;
@@ -275,5 +275,5 @@ zkl_request_claim(const ZklTarget *target, ZklSlotKind kind)
 
 	zkl_request_check(kind);
 	zkl_request_describe(&taker, target, kind);
-	return zkl_slot_claim_own(zkl_my_procno(), &taker);
+	return zkl_slot_claim_own(zkl_compat_my_procno(), &taker);
 }

@@ -108,7 +108,7 @@ ask(int slotno, const ZklSlot *slot, uint32 drain)
 		return;
 	else if (slot->s_request.dialect == ZKL_DIALECT_LATCH &&
 			 slot->s_holder.taken &&
-			 !zkl_is_in_transaction(slot->s_request.procno))
+			 !zkl_compat_is_in_transaction(slot->s_request.procno))
 		zkl_slot_resign(slotno, slot->s_serial);
 	else
 		zkl_slot_ask(slotno, drain);

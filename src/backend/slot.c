@@ -338,7 +338,7 @@ zkl_slot_extend(int slotno, uint32 generation, int64 at_most)
 
 	SpinLockAcquire(&slot->s_mutex);
 	held = slot->s_state == ZKL_SLOT_GRANTED && !zkl_slot_is_over(slot, now) &&
-		zkl_same_generation(slot->s_answer.generation, generation);
+		zkl_lease_same_generation(slot->s_answer.generation, generation);
 	if (held)
 		slot->s_until = at_most != 0 ? now + at_most : 0;
 	SpinLockRelease(&slot->s_mutex);
@@ -462,7 +462,7 @@ zkl_slot_deny_try(const char *path, ZklDialect dialect, uint64 owner)
 	SpinLockAcquire(&slot->s_mutex);
 	denied = slot->s_state == ZKL_SLOT_GRANTED && denies_others(slot) &&
 		slot->s_owner != owner && !zkl_slot_is_over(slot, now) &&
-		zkl_same_generation(slot->s_answer.generation, generation) &&
+		zkl_lease_same_generation(slot->s_answer.generation, generation) &&
 		slot->s_request.dialect == dialect &&
 		strcmp(slot->s_request.path, path) == 0;
 	if (denied)
@@ -506,7 +506,7 @@ zkl_slot_is_held(int slotno, uint32 generation, ZklError *error)
 
 	SpinLockAcquire(&slot->s_mutex);
 	held = slot->s_state == ZKL_SLOT_GRANTED &&
-		zkl_same_generation(slot->s_answer.generation, generation);
+		zkl_lease_same_generation(slot->s_answer.generation, generation);
 	*error = slot->s_answer.error;
 	if (held && zkl_slot_is_over(slot, now))
 	{

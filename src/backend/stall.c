@@ -42,7 +42,7 @@ zkl_stall_time(int slotno)
 		return deadline != 0 ? (now - deadline) * 1000 : PG_INT64_MAX;
 	if (slot.s_request.kind == ZKL_KIND_LOCK)
 		stalled = slot.s_znode.seq < 0 ||
-			!zkl_same_generation(slot.s_answer.generation, generation);
+			!zkl_lease_same_generation(slot.s_answer.generation, generation);
 	else
 	{
 		zkl_status_copy(&status);

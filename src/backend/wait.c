@@ -243,7 +243,7 @@ zkl_wait_until(bool (*is_over) (int slotno), int slotno,
 		(void) WaitLatch(MyLatch,
 						 WL_LATCH_SET | WL_EXIT_ON_PM_DEATH |
 						 (timeout >= 0 ? WL_TIMEOUT : 0),
-						 timeout, zkl_wait_event());
+						 timeout, zkl_compat_wait_event());
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 	}
@@ -263,7 +263,7 @@ zkl_wait_sleep_until(int64 due)
 			break;
 		(void) WaitLatch(MyLatch,
 						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 (long) ((due - now + 999) / 1000), zkl_wait_event());
+						 (long) ((due - now + 999) / 1000), zkl_compat_wait_event());
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 	}

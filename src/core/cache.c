@@ -65,7 +65,7 @@ static void
 promise(ZklRequest *r, ZklCacheState state, ZklList *list)
 {
 	r->cache.state = state;
-	zkl_unlink(&r->cache.link);
+	zkl_list_remove(&r->cache.link);
 	zkl_list_append(list, &r->cache.link);
 	r->lock->cached = r;
 }
@@ -77,7 +77,7 @@ withdraw(ZklRequest *r)
 		return;
 	r->cache.state = ZKL_CACHE_NONE;
 	r->cache.clear = false;
-	zkl_unlink(&r->cache.link);
+	zkl_list_remove(&r->cache.link);
 	r->lock->cached = NULL;
 }
 
@@ -106,7 +106,7 @@ zkl_cache_forget(ZklManager *m, ZklRequest *r)
 	if (r->cache.state == ZKL_CACHE_HOPED)
 		zkl_heat_learn(m, r->lock, false, 0);
 	withdraw(r);
-	zkl_unlink(&r->cache.to_unmark);
+	zkl_list_remove(&r->cache.to_unmark);
 	r->cache.marked = r->cache.writing = false;
 }
 
@@ -115,7 +115,7 @@ void
 zkl_cache_unmark(ZklManager *m, ZklRequest *r)
 {
 	if (r->cache.marked && !r->cache.writing &&
-		!zkl_linked(&r->cache.to_unmark) && !ZKL_MUTANT(MARK_STAYS))
+		!zkl_list_linked(&r->cache.to_unmark) && !ZKL_MUTANT(MARK_STAYS))
 		zkl_list_append(&m->cache.to_unmark, &r->cache.to_unmark);
 }
 
@@ -161,7 +161,7 @@ zkl_cache_send(ZklManager *m)
 
 		if (r->node.state < ZKL_NODE_EXISTS)
 			continue;
-		zkl_unlink(link);
+		zkl_list_remove(link);
 		if (r->node.state != ZKL_NODE_EXISTS ||
 			r->downgrade.state != ZKL_DOWNGRADE_NONE)
 			continue;
@@ -216,7 +216,7 @@ zkl_cache_read(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 		!zkl_dialect_marks(r->lock->dialect))
 		return false;
 	r->cache.marked = zkl_node_data_is_cached(reply->data, reply->data_length);
-	zkl_unlink(&r->cache.to_unmark);
+	zkl_list_remove(&r->cache.to_unmark);
 	if (r->cache.state != ZKL_CACHE_NONE)
 		return !r->cache.marked;
 	if (!r->cache.marked || r->broken ||
@@ -279,15 +279,15 @@ zkl_cache_disconnected(ZklManager *m)
 static void
 plan_use(ZklManager *m, ZklRequest *r, int64_t due)
 {
-	ZklLink    *where = m->cache.cacheable.head.prev;
+	ZklLink    *where;
 
-	zkl_unlink(&r->cache.link);
+	zkl_list_remove(&r->cache.link);
 	where = m->cache.cacheable.head.prev;
 	while (where != &m->cache.cacheable.head &&
 		   zkl_container(ZklRequest, cache.link, where)->cache.due > due)
 		where = where->prev;
 	r->cache.due = due;
-	zkl_link_after(&r->cache.link, where);
+	zkl_list_insert_after(&r->cache.link, where);
 }
 
 void
@@ -357,7 +357,7 @@ static bool
 is_cacheable(const ZklRequest *r)
 {
 	return r->cache.clear && r->demand == ZKL_DEMAND_GRANTED && !r->broken &&
-		r->lock->requests.n == 1 && !zkl_is_kept(r) &&
+		r->lock->requests.n == 1 && !zkl_keep_is_on(r) &&
 		(r->lock->listing.watch == ZKL_WATCH_ARMED ||
 		 ZKL_MUTANT(CACHED_UNWATCHED)) &&
 		r->downgrade.state == ZKL_DOWNGRADE_NONE;

@@ -15,38 +15,38 @@
 static const char *
 check_request(const ZklManager *m, const ZklRequest *r)
 {
-	bool		queued = zkl_linked(&r->place.link);
-	bool		writes = zkl_linked(&r->node.write);
-	bool		downgrading = zkl_linked(&r->downgrade.link);
-	bool		trying = zkl_linked(&r->trying);
+	bool		queued = zkl_list_linked(&r->place.link);
+	bool		writes = zkl_list_linked(&r->node.write);
+	bool		downgrading = zkl_list_linked(&r->downgrade.link);
+	bool		trying = zkl_list_linked(&r->trying);
 
 	if (r->demand == ZKL_DEMAND_UNUSED)
 		return r->node.state == ZKL_NODE_NONE && !queued && !writes &&
-			!downgrading && !trying && !zkl_linked(&r->cache.link) &&
-			!zkl_linked(&r->cache.to_unmark) &&
-			!zkl_linked(&r->all) && !zkl_linked(&r->look.unwatched) &&
-			!zkl_linked(&r->look.unseen) &&
-			!zkl_linked(&r->node.by_uuid) && !zkl_is_kept(r) &&
-			!zkl_linked(&r->wait.by_owner) &&
-			!zkl_linked(&r->wait.by_due) && r->wait.behind == NULL ? NULL :
+			!downgrading && !trying && !zkl_list_linked(&r->cache.link) &&
+			!zkl_list_linked(&r->cache.to_unmark) &&
+			!zkl_list_linked(&r->all) && !zkl_list_linked(&r->look.unwatched) &&
+			!zkl_list_linked(&r->look.unseen) &&
+			!zkl_list_linked(&r->node.by_uuid) && !zkl_keep_is_on(r) &&
+			!zkl_list_linked(&r->wait.by_owner) &&
+			!zkl_list_linked(&r->wait.by_due) && r->wait.behind == NULL ? NULL :
 			"an unused request has a node or is in a list";
 	if (r->lock == NULL)
 		return "a request in use has no lock";
 	if (r->demand == ZKL_DEMAND_RELEASED && r->node.state == ZKL_NODE_NONE)
 		return "a released request without a node was not given back";
-	if (zkl_is_kept(r) && r->demand != ZKL_DEMAND_GRANTED && r->keep.until != 0)
+	if (zkl_keep_is_on(r) && r->demand != ZKL_DEMAND_GRANTED && r->keep.until != 0)
 		return "something is kept that is not held";
 	if (queued != (r->node.state == ZKL_NODE_EXISTS))
 		return "the queue and the nodes that exist differ";
-	if (zkl_linked(&r->look.unwatched) ?
+	if (zkl_list_linked(&r->look.unwatched) ?
 		!queued || r->look.watch != ZKL_WATCH_NONE :
 		queued && r->look.watch == ZKL_WATCH_NONE &&
 		!zkl_downgrade_pending(r) &&
 		(r->demand == ZKL_DEMAND_GRANTED || r->lock->queue.waiting == r))
 		return "the nodes without a watch and the list of them differ";
-	if (zkl_linked(&r->look.unseen) ?
+	if (zkl_list_linked(&r->look.unseen) ?
 		!queued || r->look.watch == ZKL_WATCH_ARMED :
-		zkl_linked(&r->look.unwatched) ||
+		zkl_list_linked(&r->look.unwatched) ||
 		(queued && r->look.watch == ZKL_WATCH_SENT))
 		return "the nodes that may be marked unseen differ from their list";
 	if (queued && r->demand != ZKL_DEMAND_WAITING &&
@@ -73,14 +73,14 @@ check_request(const ZklManager *m, const ZklRequest *r)
 	if (r->demand == ZKL_DEMAND_WAITING && r->node.state == ZKL_NODE_NONE &&
 		!r->timed_out)
 		return "a request waits without a node to be";
-	if (!zkl_linked(&r->wait.by_owner))
+	if (!zkl_list_linked(&r->wait.by_owner))
 		return "a request cannot be found by its owner";
-	if (zkl_linked(&r->wait.by_due) !=
+	if (zkl_list_linked(&r->wait.by_due) !=
 		(queued && r->demand == ZKL_DEMAND_WAITING && r->wait.patience > 0 &&
 		 r->lock->dialect != ZKL_DIALECT_PERMIT))
 		return "the waits and the list of them differ";
-	if (!zkl_linked(&r->wait.by_due) &&
-		(zkl_linked(&r->wait.wanted) || r->wait.behind != NULL ||
+	if (!zkl_list_linked(&r->wait.by_due) &&
+		(zkl_list_linked(&r->wait.wanted) || r->wait.behind != NULL ||
 		 !zkl_list_empty(&r->wait.publications)))
 		return "something is published or wanted of what does not wait";
 	if (r->node.state != ZKL_NODE_NONE && zkl_node_find(m, &r->node.uuid) != r)
@@ -119,7 +119,7 @@ check_cache(const ZklManager *m, const ZklRequest *r)
 	r->lock->listing.sent || r->lock->listing.wanted ||
 	m->connection.state != ZKL_CONNECTION_READY;
 
-	if ((r->cache.state != ZKL_CACHE_NONE) != zkl_linked(&r->cache.link) ||
+	if ((r->cache.state != ZKL_CACHE_NONE) != zkl_list_linked(&r->cache.link) ||
 		(r->cache.state != ZKL_CACHE_NONE) != (r->lock->cached == r))
 		return "a lock that may be cached is not known as such";
 	if (r->cache.writing && m->connection.state != ZKL_CONNECTION_DOWN &&
@@ -133,7 +133,7 @@ check_cache(const ZklManager *m, const ZklRequest *r)
 				"no watch tells whether a lock may be cached" : NULL;
 		case ZKL_CACHE_CACHEABLE:
 			return !r->cache.marked || r->demand != ZKL_DEMAND_GRANTED ||
-				r->broken || zkl_is_kept(r) || r->lock->requests.n != 1 ||
+				r->broken || zkl_keep_is_on(r) || r->lock->requests.n != 1 ||
 				r->node.mode != ZKL_EXCLUSIVE ||
 				r->downgrade.state != ZKL_DOWNGRADE_NONE ||
 				r->lock->listing.watch != ZKL_WATCH_ARMED ?
@@ -141,7 +141,7 @@ check_cache(const ZklManager *m, const ZklRequest *r)
 				NULL;
 		default:
 			return r->cache.marked && r->node.state == ZKL_NODE_EXISTS &&
-				!r->cache.writing && !zkl_linked(&r->cache.to_unmark) &&
+				!r->cache.writing && !zkl_list_linked(&r->cache.to_unmark) &&
 				r->look.watch == ZKL_WATCH_ARMED && !r->broken &&
 				r->downgrade.state == ZKL_DOWNGRADE_NONE ?
 				"a mark stays on a lock that is not cached" : NULL;
@@ -265,7 +265,7 @@ check_lock(const ZklLock *lock)
 		why = "the count of tries that timed out is wrong";
 	if (why == NULL && together != lock->requests.ntogether)
 		why = "the count of those to be told that they wait is wrong";
-	if (why == NULL && n == 0 && lock->pins == 0 && !zkl_linked(&lock->idle))
+	if (why == NULL && n == 0 && lock->pins == 0 && !zkl_list_linked(&lock->idle))
 		why = "a lock that nobody uses was kept";
 	return why;
 }
@@ -278,8 +278,8 @@ check_publication(const ZklManager *m, const ZklPublication *p)
 
 	if (zkl_publication_find(m, &p->uuid) != p)
 		return "a publication cannot be found, or there are two of a name";
-	if (zkl_linked(&p->write) != (p->state == ZKL_PUBLICATION_NEW ||
-								  p->state == ZKL_PUBLICATION_DELETE))
+	if (zkl_list_linked(&p->write) != (p->state == ZKL_PUBLICATION_NEW ||
+									   p->state == ZKL_PUBLICATION_DELETE))
 		return "the publications to be written and their lists differ";
 	if (p->wait == NULL)
 		return p->state == ZKL_PUBLICATION_NEW ||
@@ -291,7 +291,7 @@ check_publication(const ZklManager *m, const ZklPublication *p)
 	if (held == NULL || held->demand != ZKL_DEMAND_GRANTED ||
 		held->node.state != ZKL_NODE_EXISTS)
 		return "something is published of what is not held";
-	return zkl_linked(&p->of_wait) ? NULL : "a publication's wait is unaware";
+	return zkl_list_linked(&p->of_wait) ? NULL : "a publication's wait is unaware";
 }
 
 static const char *
@@ -342,7 +342,7 @@ zkl_check_all(const ZklManager *m)
 			why = check_cache(m, r);
 		if (r->demand == ZKL_DEMAND_WAITING || r->demand == ZKL_DEMAND_GRANTED)
 			live++;
-		queued += zkl_linked(&r->place.link);
+		queued += zkl_list_linked(&r->place.link);
 		watches += r->look.watch == ZKL_WATCH_ARMED;
 	}
 	if (why == NULL)

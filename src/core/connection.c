@@ -124,7 +124,7 @@ zkl_connection_down(ZklManager *m)
 		zkl_look_stop(r);
 		if (r->node.state == ZKL_NODE_EXISTS && !zkl_downgrade_pending(r) &&
 			(r->demand == ZKL_DEMAND_GRANTED || r->lock->queue.waiting == r))
-			zkl_look_later(m, r, zkl_linked(&r->look.unseen) ?
+			zkl_look_later(m, r, zkl_list_linked(&r->look.unseen) ?
 						   r->look.unseen_since : m->batches.acknowledged_at);
 
 		/*

@@ -72,7 +72,7 @@ zkl_downgrade_give_up(ZklRequest *r)
 		ZKL_MUTANT(BROKEN_GOES_ON_AS_READER))
 		return;
 	r->downgrade.state = ZKL_DOWNGRADE_NONE;
-	zkl_unlink(&r->downgrade.link);
+	zkl_list_remove(&r->downgrade.link);
 }
 
 void
@@ -83,7 +83,7 @@ zkl_downgrade_pass_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 	if (state == ZKL_DOWNGRADE_NONE)
 		return;
 	r->downgrade.state = ZKL_DOWNGRADE_NONE;
-	zkl_unlink(&r->downgrade.link);
+	zkl_list_remove(&r->downgrade.link);
 	if (state == ZKL_DOWNGRADE_SENT)
 		zkl_batches_replace(m, r, heir);
 	if (heir == NULL)
@@ -104,7 +104,7 @@ zkl_downgrade_send(ZklManager *m, ZklRequest *r, ZklMultiOp *ops)
 	char	   *data = zkl_actions_text(m, r->node.data_length +
 										ZKL_NODE_DATA_TIMEOUT);
 
-	zkl_unlink(&r->downgrade.link);
+	zkl_list_remove(&r->downgrade.link);
 	r->downgrade.state = ZKL_DOWNGRADE_SENT;
 	zkl_look_stop(r);
 	memcpy(data, r->node.data, r->node.data_length);
@@ -149,7 +149,7 @@ zkl_downgrade_retry(ZklManager *m)
 		ZklRequest *r = zkl_container(ZklRequest, downgrade.link,
 									  m->downgrades.stuck.head.next);
 
-		zkl_unlink(&r->downgrade.link);
+		zkl_list_remove(&r->downgrade.link);
 		zkl_list_append(&m->downgrades.wanted, &r->downgrade.link);
 	}
 }
@@ -157,7 +157,7 @@ zkl_downgrade_retry(ZklManager *m)
 void
 zkl_downgrade_unknown(ZklRequest *r)
 {
-	zkl_unlink(&r->downgrade.link);
+	zkl_list_remove(&r->downgrade.link);
 	zkl_look_stop(r);
 	r->downgrade.state = ZKL_DOWNGRADE_UNSETTLED;
 }
@@ -179,6 +179,6 @@ zkl_downgrade_want_later(ZklManager *m, ZklRequest *r)
 	if (r->downgrade.state != ZKL_DOWNGRADE_WANTED)
 		return;					/* a mark has been read meanwhile, say */
 	zkl_retry_later(m);
-	zkl_unlink(&r->downgrade.link);
+	zkl_list_remove(&r->downgrade.link);
 	zkl_list_append(&m->downgrades.stuck, &r->downgrade.link);
 }

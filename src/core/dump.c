@@ -205,10 +205,10 @@ put_knowledge(ZklLine *line, const ZklLock *lock)
 static void
 put_work(ZklLine *line, const ZklLock *lock)
 {
-	zkl_line_flag(line, "undecided", zkl_linked(&lock->dirty));
+	zkl_line_flag(line, "undecided", zkl_list_linked(&lock->dirty));
 	zkl_line_flag(line, "list-wanted", lock->listing.wanted);
 	zkl_line_flag(line, "list-sent", lock->listing.sent);
-	zkl_line_flag(line, "stuck", zkl_linked(&lock->listing.stuck));
+	zkl_line_flag(line, "stuck", zkl_list_linked(&lock->listing.stuck));
 	put_count(line, "tries", list_length(&lock->tries.all));
 	zkl_line_flag(line, "probe-sent", lock->tries.sent);
 	zkl_line_flag(line, "make-parents", lock->parents.missing);
@@ -244,7 +244,7 @@ demand_name(const ZklRequest *r)
 		[ZKL_DEMAND_RELEASED] = "released",
 	};
 
-	return zkl_is_kept(r) ? "kept" : names[r->demand];
+	return zkl_keep_is_on(r) ? "kept" : names[r->demand];
 }
 
 static void
@@ -292,7 +292,7 @@ dump_request(const Dump *d, const ZklRequest *r)
 	zkl_line_flag(&line, "together", r->together);
 	zkl_line_flag(&line, "upgrade", r->place.upgrade);
 	zkl_line_flag(&line, "broken", r->broken);
-	if (zkl_linked(&r->wait.by_due))
+	if (zkl_list_linked(&r->wait.by_due))
 		zkl_line_number(&line, "look_in_ms", (r->wait.due - d->now) / 1000);
 	put_count(&line, "behind", (int64_t) r->wait.nbehind);
 	write_item(d, r->lock, "request", r->id, &line);

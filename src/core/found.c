@@ -82,7 +82,7 @@ find_listed(const ZklManager *m, const ZklUuid *uuid)
 
 	zkl_foreach(link, after,
 				zkl_table_bucket(&m->search.found.by_uuid,
-								 zkl_hash(uuid->bytes, ZKL_UUID_BYTES)))
+								 zkl_table_hash(uuid->bytes, ZKL_UUID_BYTES)))
 	{
 		ZklEntry   *entry = zkl_container(ZklEntry, by_uuid, link);
 
@@ -109,8 +109,8 @@ make_entries(ZklManager *m, const ZklReply *reply)
 			continue;
 		m->search.found.nentries++;
 		zkl_list_append(zkl_table_bucket(&m->search.found.by_uuid,
-										 zkl_hash(entry->uuid.bytes,
-												  ZKL_UUID_BYTES)),
+										 zkl_table_hash(entry->uuid.bytes,
+														ZKL_UUID_BYTES)),
 						&entry->by_uuid);
 	}
 }
@@ -349,7 +349,7 @@ zkl_found_send(ZklManager *m)
 
 		if (zkl_list_empty(list))
 			return found->under_way == 0;
-		zkl_unlink(link);
+		zkl_list_remove(link);
 		if (list == &found->to_get)
 			get_entry(m, zkl_container(ZklEntry, to_get, link));
 		else

@@ -21,7 +21,7 @@
 static ZklHeat *
 heat_of(ZklManager *m, const ZklLock *lock)
 {
-	uint64_t	hash = zkl_hash(lock->path, lock->path_length);
+	uint64_t	hash = zkl_table_hash(lock->path, lock->path_length);
 	ZklHeat    *heat = &m->heat[hash & (ZKL_HEATS - 1)];
 	uint32_t	tag = (uint32_t) (hash >> 32);
 

@@ -32,16 +32,16 @@ zkl_keep_begin(ZklManager *m, ZklRequest *r, int64_t until)
 	if (ZKL_MUTANT(KEPT_FOR_EVER))
 		return;
 	r->keep.until = until;
-	zkl_link_after(&r->keep.link, where);
+	zkl_list_insert_after(&r->keep.link, where);
 	zkl_keep_disown(m, r);
 }
 
 void
 zkl_keep_over(ZklManager *m, ZklRequest *r)
 {
-	zkl_unlink(&r->keep.link);
+	zkl_list_remove(&r->keep.link);
 	r->keep.until = 0;
-	zkl_link_after(&r->keep.link, &m->kept.head);
+	zkl_list_insert_after(&r->keep.link, &m->kept.head);
 	zkl_actions_add(m, ZKL_ACTION_KEPT)->request = r->id;
 }
 
@@ -73,7 +73,7 @@ zkl_keep_disown(ZklManager *m, ZklRequest *r)
 		return;
 	do
 	{
-		if (!zkl_is_kept(s) &&
+		if (!zkl_keep_is_on(s) &&
 			(s->demand == ZKL_DEMAND_WAITING ||
 			 (s->demand == ZKL_DEMAND_GRANTED && !s->broken)))
 			return;
@@ -82,7 +82,7 @@ zkl_keep_disown(ZklManager *m, ZklRequest *r)
 
 	do
 	{
-		if (zkl_is_kept(s))
+		if (zkl_keep_is_on(s))
 			disown(m, s);
 		s = s->ring.next;
 	} while (s != r);
@@ -102,7 +102,7 @@ zkl_keep_due(const ZklManager *m)
 void
 zkl_keep_end(ZklRequest *r)
 {
-	zkl_unlink(&r->keep.link);
+	zkl_list_remove(&r->keep.link);
 }
 
 int64_t

@@ -8,9 +8,9 @@
 #include "core/state.h"
 
 static inline bool
-zkl_is_kept(const ZklRequest *r)
+zkl_keep_is_on(const ZklRequest *r)
 {
-	return zkl_linked(&r->keep.link);
+	return zkl_list_linked(&r->keep.link);
 }
 
 /* A hold goes on without its holder, until then. */

@@ -60,7 +60,7 @@ zkl_lock_find(ZklManager *m, const char *path, size_t length,
 			  ZklDialect dialect)
 {
 	ZklList    *bucket = zkl_table_bucket(&m->locks.by_path,
-										  zkl_hash(path, length));
+										  zkl_table_hash(path, length));
 	ZklLink    *link,
 			   *after;
 
@@ -91,7 +91,7 @@ make_lock(ZklManager *m, const char *path, size_t length, ZklDialect dialect)
 	zkl_list_init(&lock->requests.all);
 	zkl_list_init(&lock->queue.own);
 	zkl_list_init(&lock->tries.all);
-	zkl_list_append(zkl_table_bucket(&m->locks.by_path, zkl_hash(path, length)),
+	zkl_list_append(zkl_table_bucket(&m->locks.by_path, zkl_table_hash(path, length)),
 					&lock->by_path);
 	return lock;
 }
@@ -109,9 +109,9 @@ zkl_lock_get(ZklManager *m, const char *name, ZklDialect dialect)
 	lock = zkl_lock_find(m, path, length, dialect);
 	if (lock == NULL)
 		return make_lock(m, path, length, dialect);
-	if (zkl_linked(&lock->idle))
+	if (zkl_list_linked(&lock->idle))
 	{
-		zkl_unlink(&lock->idle);
+		zkl_list_remove(&lock->idle);
 		m->locks.nidle--;
 	}
 	return lock;
@@ -141,11 +141,11 @@ free_lock(ZklManager *m, ZklLock *lock)
 	zkl_reads_unwatch_directory(m, lock, is_shared(m, lock));
 	zkl_reads_forget(m, lock);
 	zkl_contenders_forget(m, lock);
-	if (zkl_linked(&lock->idle))
+	if (zkl_list_linked(&lock->idle))
 		m->locks.nidle--;
-	zkl_unlink(&lock->idle);
-	zkl_unlink(&lock->dirty);
-	zkl_unlink(&lock->by_path);
+	zkl_list_remove(&lock->idle);
+	zkl_list_remove(&lock->dirty);
+	zkl_list_remove(&lock->by_path);
 	lock->by_path.next = (ZklLink *) (void *) m->locks.spare;
 	m->locks.spare = lock;
 }
@@ -170,7 +170,7 @@ zkl_lock_settle_idle(ZklManager *m, ZklLock *lock)
 	 */
 	zkl_contenders_simplify(m, lock);
 	zkl_reads_stop(lock);
-	if (!zkl_linked(&lock->idle))
+	if (!zkl_list_linked(&lock->idle))
 	{
 		zkl_list_append(&m->locks.idle, &lock->idle);
 		m->locks.nidle++;
@@ -182,7 +182,7 @@ zkl_lock_settle_idle(ZklManager *m, ZklLock *lock)
 void
 zkl_lock_touch(ZklManager *m, ZklLock *lock)
 {
-	if (!zkl_linked(&lock->dirty))
+	if (!zkl_list_linked(&lock->dirty))
 		zkl_list_append(&m->locks.dirty, &lock->dirty);
 }
 
@@ -193,7 +193,7 @@ zkl_lock_next_touched(ZklManager *m)
 
 	if (zkl_list_empty(&m->locks.dirty))
 		return NULL;
-	zkl_unlink(link);
+	zkl_list_remove(link);
 	return zkl_container(ZklLock, dirty, link);
 }
 
@@ -222,7 +222,7 @@ set_waiting(ZklManager *m, ZklLock *lock, ZklRequest *r)
 	m->locks.nwaiting += (r != NULL) - (lock->queue.waiting != NULL);
 	lock->queue.waiting = r;
 	if (r != NULL && r->look.watch == ZKL_WATCH_NONE &&
-		!zkl_linked(&r->look.unwatched))
+		!zkl_list_linked(&r->look.unwatched))
 		zkl_look_later(m, r, r->look.unseen_since);
 }
 
@@ -292,7 +292,7 @@ zkl_lock_enqueue(ZklManager *m, ZklLock *lock, ZklRequest *r)
 	while (where != &lock->queue.own.head &&
 		   zkl_container(ZklRequest, place.link, where)->node.seq > r->node.seq)
 		where = where->prev;
-	zkl_link_after(&r->place.link, where);
+	zkl_list_insert_after(&r->place.link, where);
 	m->locks.nqueued++;
 	if (r->demand == ZKL_DEMAND_GRANTED)
 	{
@@ -321,7 +321,7 @@ zkl_lock_dequeue(ZklManager *m, ZklLock *lock, ZklRequest *r)
 		lock->queue.nupgrades--;
 	r->place.upgrade = false;
 	leave_front(m, lock, r);
-	zkl_unlink(&r->place.link);
+	zkl_list_remove(&r->place.link);
 	zkl_look_left_queue(r);
 	zkl_waits_end(m, r);
 	zkl_waits_unhold(m, r);

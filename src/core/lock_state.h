@@ -133,7 +133,7 @@ typedef struct ZklWait
 	size_t		nbehind;
 	int64_t		behind_at;		/* when that was seen */
 	int64_t		cycle_at;		/* a cycle whose publications are not newer */
-	int64_t		cycle_zxid;	/* than that was seen; see verdict.c */
+	int64_t		cycle_zxid;		/* than that was seen; see verdict.c */
 	uint32_t	refusals;		/* of decisions in a row */
 	bool		again;			/* wanted once more, while it is asked for */
 	ZklLink		by_due;			/* in m->waits.fresh or due: in the queue, and

@@ -44,12 +44,12 @@ zkl_look_unseen(ZklManager *m, ZklRequest *r, int64_t since)
 {
 	ZklLink    *where;
 
-	zkl_unlink(&r->look.unseen);
+	zkl_list_remove(&r->look.unseen);
 	r->look.unseen_since = since;
 	where = m->looks.unseen.head.prev;
 	while (where != &m->looks.unseen.head && unseen_at(where) > since)
 		where = where->prev;
-	zkl_link_after(&r->look.unseen, where);
+	zkl_list_insert_after(&r->look.unseen, where);
 }
 
 /*
@@ -59,10 +59,10 @@ zkl_look_unseen(ZklManager *m, ZklRequest *r, int64_t since)
 void
 zkl_look_soon(ZklManager *m, ZklRequest *r)
 {
-	zkl_unlink(&r->look.unwatched);
+	zkl_list_remove(&r->look.unwatched);
 	r->look.placed_at = 0;
-	zkl_link_after(&r->look.unwatched, &m->looks.unwatched.head);
-	if (!zkl_linked(&r->look.unseen))
+	zkl_list_insert_after(&r->look.unwatched, &m->looks.unwatched.head);
+	if (!zkl_list_linked(&r->look.unseen))
 		zkl_look_unseen(m, r, m->batches.acknowledged_at);
 }
 
@@ -84,7 +84,7 @@ zkl_look_again(ZklManager *m, ZklRequest *r)
 void
 zkl_look_if_unwatched(ZklManager *m, ZklRequest *r)
 {
-	if (r->look.watch == ZKL_WATCH_NONE && !zkl_linked(&r->look.unwatched))
+	if (r->look.watch == ZKL_WATCH_NONE && !zkl_list_linked(&r->look.unwatched))
 		zkl_look_soon(m, r);
 }
 
@@ -98,7 +98,7 @@ void
 zkl_look_placed(ZklManager *m, ZklRequest *r, int64_t sent_at)
 {
 	r->look.placed_at = sent_at;
-	if (zkl_linked(&r->look.unseen))
+	if (zkl_list_linked(&r->look.unseen))
 		zkl_look_unseen(m, r, sent_at);
 }
 
@@ -111,7 +111,7 @@ zkl_look_token_came(ZklRequest *r)
 void
 zkl_look_unmarked(ZklManager *m, ZklRequest *r)
 {
-	if (zkl_linked(&r->look.unseen))
+	if (zkl_list_linked(&r->look.unseen))
 		zkl_look_unseen(m, r, m->batches.acknowledged_at);
 	else
 		r->look.unseen_since = m->batches.acknowledged_at;
@@ -125,7 +125,7 @@ zkl_look_answered(ZklManager *m, ZklRequest *r, bool found)
 		return;
 	r->look.verified = true;
 	set_watch(m, r, ZKL_WATCH_ARMED);
-	zkl_unlink(&r->look.unseen);
+	zkl_list_remove(&r->look.unseen);
 }
 
 void
@@ -137,13 +137,13 @@ zkl_look_set_verified(ZklRequest *r, bool verified)
 void
 zkl_look_stop(ZklRequest *r)
 {
-	zkl_unlink(&r->look.unwatched);
+	zkl_list_remove(&r->look.unwatched);
 }
 
 void
 zkl_look_left_queue(ZklRequest *r)
 {
-	zkl_unlink(&r->look.unseen);
+	zkl_list_remove(&r->look.unseen);
 }
 
 void
@@ -162,11 +162,11 @@ zkl_look_hand_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 {
 	set_watch(m, heir, r->look.watch);
 	heir->look.placed_at = r->look.placed_at;
-	if (zkl_linked(&r->look.unseen))
+	if (zkl_list_linked(&r->look.unseen))
 		zkl_look_unseen(m, heir, r->look.unseen_since);
 	heir->look.verified = r->look.verified;
-	if (zkl_linked(&r->look.unwatched))
-		zkl_link_after(&heir->look.unwatched, &r->look.unwatched);
+	if (zkl_list_linked(&r->look.unwatched))
+		zkl_list_insert_after(&heir->look.unwatched, &r->look.unwatched);
 	else if (r->look.watch == ZKL_WATCH_SENT ||
 			 r->asked.zxid != heir->asked.zxid)
 		zkl_look_again(m, heir);
@@ -232,7 +232,7 @@ zkl_look_send(ZklManager *m)
 		if (r->look.placed_at != 0 &&
 			r->look.placed_at + age > m->batches.sent_at)
 			return;
-		zkl_unlink(&r->look.unwatched);
+		zkl_list_remove(&r->look.unwatched);
 		zkl_reads_set_watch(m, &r->look.watch, ZKL_WATCH_SENT);
 		zkl_operations_read(m, ZKL_OP_WATCH_OWN, r->lock, r, ZKL_SEND_GET,
 							zkl_node_path(m, r), true);

@@ -40,7 +40,7 @@ zkl_loss_take(ZklManager *m, ZklRequest *r, ZklFailure failure)
 
 		if (s == r || s->ring.cover == r)
 		{
-			if (zkl_is_kept(s))
+			if (zkl_keep_is_on(s))
 				zkl_keep_over(m, s);
 			else if (s->broken)
 				zkl_loss_retired(m, s);
@@ -65,7 +65,7 @@ zkl_loss_break(ZklManager *m, ZklRequest *r, ZklFailure failure)
 		/* The previous worker may have told only some of them. */
 		if ((s == r || s->ring.cover == r) && !s->broken)
 		{
-			if (zkl_is_kept(s))
+			if (zkl_keep_is_on(s))
 				zkl_keep_over(m, s);
 			else
 				tell_loss(m, s, failure);

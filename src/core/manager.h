@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "znode/lockmode.h"
+#include "znode/mode.h"
 #include "znode/result.h"
 #include "znode/znode.h"
 

@@ -58,7 +58,7 @@ zkl_mark_revoke(ZklManager *m, ZklRequest *r, int64_t zxid,
 	do
 	{
 		if ((s == r || s->ring.cover == r) && s->asked.zxid != zxid &&
-			!zkl_is_kept(s))
+			!zkl_keep_is_on(s))
 		{
 			ZklAction  *action = zkl_actions_add(m, ZKL_ACTION_REVOKE);
 

@@ -51,7 +51,7 @@ zkl_nearest_find(const ZklRequest *r, ZklNearest *nearest)
 	const ZklRequest *own;
 	const ZklContender *foreign;
 
-	if (r->demand != ZKL_DEMAND_WAITING || !zkl_linked(&r->place.link))
+	if (r->demand != ZKL_DEMAND_WAITING || !zkl_list_linked(&r->place.link))
 		return false;
 	nearest->place = 1;
 	own = find_own(r, &nearest->place);

@@ -49,7 +49,7 @@ static ZklList *
 uuid_bucket(const ZklManager *m, const ZklUuid *uuid)
 {
 	return zkl_table_bucket(&m->nodes.by_uuid,
-							zkl_hash(uuid->bytes, ZKL_UUID_BYTES));
+							zkl_table_hash(uuid->bytes, ZKL_UUID_BYTES));
 }
 
 ZklRequest *
@@ -110,7 +110,7 @@ enter(ZklManager *m, ZklRequest *r)
 void
 zkl_node_new(ZklManager *m, ZklRequest *r, bool parked)
 {
-	zkl_unlink(&r->node.by_uuid);
+	zkl_list_remove(&r->node.by_uuid);
 	r->node.uuid = zkl_uuid_make(m->config.uuid_base, ++m->nodes.uuids);
 	enter(m, r);
 	r->node.state = ZKL_NODE_NEW;
@@ -143,7 +143,7 @@ void
 zkl_node_delete(ZklManager *m, ZklRequest *r, ZklDelete how)
 {
 	r->node.state = ZKL_NODE_DELETE;
-	zkl_unlink(&r->node.write);
+	zkl_list_remove(&r->node.write);
 	if (how != ZKL_DELETES)
 		zkl_list_append(&m->nodes.deletes[how], &r->node.write);
 }
@@ -151,8 +151,8 @@ zkl_node_delete(ZklManager *m, ZklRequest *r, ZklDelete how)
 void
 zkl_node_gone(ZklRequest *r)
 {
-	zkl_unlink(&r->node.write);
-	zkl_unlink(&r->node.by_uuid);
+	zkl_list_remove(&r->node.write);
+	zkl_list_remove(&r->node.by_uuid);
 	r->node.state = ZKL_NODE_NONE;
 }
 

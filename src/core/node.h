@@ -59,7 +59,7 @@ extern void zkl_node_restore(ZklManager *m, ZklRequest *r,
 static inline void
 zkl_node_sent(ZklRequest *r, uint32_t index)
 {
-	zkl_unlink(&r->node.write);
+	zkl_list_remove(&r->node.write);
 	r->node.state = ZKL_NODE_SENT;
 	r->node.index = index;
 }
@@ -67,7 +67,7 @@ zkl_node_sent(ZklRequest *r, uint32_t index)
 static inline void
 zkl_node_deleting(ZklRequest *r)
 {
-	zkl_unlink(&r->node.write);
+	zkl_list_remove(&r->node.write);
 	r->node.state = ZKL_NODE_DELETING;
 }
 

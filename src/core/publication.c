@@ -49,7 +49,7 @@ static ZklList *
 publication_bucket(const ZklManager *m, const ZklUuid *uuid)
 {
 	return zkl_table_bucket(&m->publications.by_uuid,
-							zkl_hash(uuid->bytes, ZKL_UUID_BYTES));
+							zkl_table_hash(uuid->bytes, ZKL_UUID_BYTES));
 }
 
 ZklPublication *
@@ -86,7 +86,7 @@ go_to(ZklManager *m, ZklPublication *p, ZklPublicationState state)
 	m->publications.nunsettled -= p->state == ZKL_PUBLICATION_UNSETTLED;
 	m->publications.nexisting += state == ZKL_PUBLICATION_EXISTS;
 	m->publications.nunsettled += state == ZKL_PUBLICATION_UNSETTLED;
-	zkl_unlink(&p->write);
+	zkl_list_remove(&p->write);
 	if (state == ZKL_PUBLICATION_NEW)
 		zkl_list_append(&m->publications.creates, &p->write);
 	else if (state == ZKL_PUBLICATION_DELETE)
@@ -116,9 +116,9 @@ forget(ZklManager *m, ZklPublication *p)
 	if (p->wait != NULL)
 		zkl_waits_soon(m, p->wait);
 	go_to(m, p, 0);
-	zkl_unlink(&p->of_wait);
-	zkl_unlink(&p->by_uuid);
-	zkl_unlink(&p->all);
+	zkl_list_remove(&p->of_wait);
+	zkl_list_remove(&p->by_uuid);
+	zkl_list_remove(&p->all);
 	zkl_memory_release(m, p);
 }
 
@@ -157,7 +157,7 @@ zkl_publication_make(ZklManager *m, const ZklRequest *held, ZklRequest *wait,
 void
 zkl_publication_retract(ZklManager *m, ZklPublication *p)
 {
-	zkl_unlink(&p->of_wait);
+	zkl_list_remove(&p->of_wait);
 	p->wait = NULL;
 	if (p->state == ZKL_PUBLICATION_NEW)
 		forget(m, p);

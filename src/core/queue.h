@@ -15,7 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "znode/lockmode.h"
+#include "znode/mode.h"
 #include "znode/znode.h"
 
 /* A contender of another server or client */

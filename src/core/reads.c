@@ -42,7 +42,7 @@ zkl_reads_set_watch(ZklManager *m, ZklWatchState *watch, ZklWatchState state)
 void
 zkl_reads_want(ZklManager *m, ZklLock *lock)
 {
-	if (!zkl_linked(&lock->reader))
+	if (!zkl_list_linked(&lock->reader))
 		zkl_list_append(&m->reads.readers, &lock->reader);
 }
 
@@ -64,7 +64,7 @@ zkl_reads_want_listing(ZklManager *m, ZklLock *lock)
 void
 zkl_reads_list_later(ZklManager *m, ZklLock *lock)
 {
-	if (zkl_linked(&lock->listing.stuck))
+	if (zkl_list_linked(&lock->listing.stuck))
 		return;
 	zkl_retry_later(m);
 	zkl_list_append(&m->reads.stuck, &lock->listing.stuck);
@@ -78,7 +78,7 @@ zkl_reads_retry(ZklManager *m)
 		ZklLock    *lock = zkl_container(ZklLock, listing.stuck,
 										 m->reads.stuck.head.next);
 
-		zkl_unlink(&lock->listing.stuck);
+		zkl_list_remove(&lock->listing.stuck);
 		zkl_reads_list_again(m, lock);
 	}
 }
@@ -100,7 +100,7 @@ zkl_reads_want_children(ZklManager *m, ZklLock *lock)
 void
 zkl_reads_visit(ZklManager *m, ZklLock *lock)
 {
-	uint64_t	hash = zkl_hash(lock->path, lock->path_length);
+	uint64_t	hash = zkl_table_hash(lock->path, lock->path_length);
 	uint32_t   *visit = &m->reads.visits[hash & (ZKL_VISITS - 1)];
 	uint32_t	tag = (uint32_t) (hash >> 32);
 
@@ -260,7 +260,7 @@ zkl_reads_send(ZklManager *m)
 	{
 		ZklLink    *link = m->reads.readers.head.next;
 
-		zkl_unlink(link);
+		zkl_list_remove(link);
 		send_lock_reads(m, zkl_container(ZklLock, reader, link));
 	}
 }
@@ -282,8 +282,8 @@ zkl_reads_listed(ZklManager *m, ZklLock *lock, uint64_t order, bool found)
 void
 zkl_reads_stop(ZklLock *lock)
 {
-	zkl_unlink(&lock->reader);
-	zkl_unlink(&lock->listing.stuck);
+	zkl_list_remove(&lock->reader);
+	zkl_list_remove(&lock->listing.stuck);
 	lock->listing.wanted = false;
 }
 

@@ -27,7 +27,7 @@ zkl_release_take(ZklManager *m, uint32_t request, const ZklEnd *end)
 	else if (r->demand == ZKL_DEMAND_GRANTED && !r->broken &&
 			 end->keep_until > m->now)
 	{
-		if (!zkl_is_kept(r))
+		if (!zkl_keep_is_on(r))
 		{
 			zkl_keep_begin(m, r, end->keep_until);
 			zkl_waits_unhold(m, r);
@@ -44,7 +44,7 @@ zkl_release_overdue(ZklManager *m, uint32_t request)
 
 	if (zkl_trace_is_on(m))
 		zkl_trace_request(m, "overdue", request, NULL);
-	if (r->demand != ZKL_DEMAND_GRANTED || zkl_is_kept(r))
+	if (r->demand != ZKL_DEMAND_GRANTED || zkl_keep_is_on(r))
 		return;
 	zkl_request_answered(m, r);
 

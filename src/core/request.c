@@ -100,7 +100,7 @@ give_slot_back(ZklManager *m, ZklRequest *r)
 		return;
 	zkl_siblings_leave(r);
 	zkl_waits_forget(r);
-	zkl_unlink(&r->all);
+	zkl_list_remove(&r->all);
 	r->demand = ZKL_DEMAND_UNUSED;
 	r->lock = NULL;
 	lock->requests.n--;
@@ -422,7 +422,7 @@ zkl_request_going(ZklManager *m, ZklRequest *r, ZklSeq seq)
 static void
 drop_node(ZklManager *m, ZklRequest *r)
 {
-	if (zkl_linked(&r->place.link))
+	if (zkl_list_linked(&r->place.link))
 		zkl_lock_dequeue(m, r->lock, r);
 	zkl_downgrade_pass_on(m, r, NULL);
 	zkl_look_stop(r);

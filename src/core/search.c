@@ -86,7 +86,7 @@ begin(ZklManager *m)
 		ZklRequest *r = asked(link);
 
 		if (zkl_list_empty(&r->wait.publications))
-			zkl_unlink(link);
+			zkl_list_remove(link);
 		else if (zkl_waits_is_published(r))
 			zkl_waits_ask(r, &m->search.asked);
 	}

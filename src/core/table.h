@@ -1,79 +1,14 @@
 /*
  * table.h
- *	  Intrusive lists and hash chains: no allocation per element.
+ *	  Hash chains, as intrusive lists.
  */
 #ifndef ZKL_CORE_TABLE_H
 #define ZKL_CORE_TABLE_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/* A link is in no list while next is NULL. */
-typedef struct ZklLink
-{
-	struct ZklLink *next;
-	struct ZklLink *prev;
-} ZklLink;
-
-typedef struct ZklList
-{
-	ZklLink		head;			/* of a ring */
-} ZklList;
-
-/* The structure of type "type" whose member "member" is at link */
-#define zkl_container(type, member, link) \
-	((type *) (void *) ((char *) (link) - offsetof(type, member)))
-
-/* Walks a list; the current element may be removed on the way. */
-#define zkl_foreach(link, after, list) \
-	for ((link) = (list)->head.next, (after) = (link)->next; \
-		 (link) != &(list)->head; \
-		 (link) = (after), (after) = (link)->next)
-
-static inline void
-zkl_list_init(ZklList *list)
-{
-	list->head.next = list->head.prev = &list->head;
-}
-
-static inline bool
-zkl_list_empty(const ZklList *list)
-{
-	return list->head.next == &list->head;
-}
-
-static inline bool
-zkl_linked(const ZklLink *link)
-{
-	return link->next != NULL;
-}
-
-static inline void
-zkl_link_after(ZklLink *link, ZklLink *where)
-{
-	link->prev = where;
-	link->next = where->next;
-	where->next->prev = link;
-	where->next = link;
-}
-
-static inline void
-zkl_list_append(ZklList *list, ZklLink *link)
-{
-	zkl_link_after(link, list->head.prev);
-}
-
-/* Does nothing if the link is in no list. */
-static inline void
-zkl_unlink(ZklLink *link)
-{
-	if (link->next == NULL)
-		return;
-	link->prev->next = link->next;
-	link->next->prev = link->prev;
-	link->next = link->prev = NULL;
-}
+#include "core/list.h"
 
 typedef struct ZklTable
 {
@@ -89,7 +24,7 @@ zkl_table_bucket(const ZklTable *table, uint64_t hash)
 
 /* FNV-1a, mixed once more so that the low bits are good */
 static inline uint64_t
-zkl_hash(const void *bytes, size_t n)
+zkl_table_hash(const void *bytes, size_t n)
 {
 	const unsigned char *p = bytes;
 	uint64_t	hash = UINT64_C(14695981039346656037);

@@ -19,7 +19,7 @@ zkl_tries_add(ZklLock *lock, ZklRequest *r)
 static inline void
 zkl_tries_remove(ZklRequest *r)
 {
-	zkl_unlink(&r->trying);
+	zkl_list_remove(&r->trying);
 }
 
 /* The look is sent; the sync ahead of it was refused; its answer is over. */

@@ -27,7 +27,7 @@
 static ZklList *
 owner_bucket(const ZklManager *m, uint64_t owner)
 {
-	return zkl_table_bucket(&m->waits.by_owner, zkl_hash(&owner, sizeof(owner)));
+	return zkl_table_bucket(&m->waits.by_owner, zkl_table_hash(&owner, sizeof(owner)));
 }
 
 void
@@ -78,7 +78,7 @@ zkl_waits_own(ZklManager *m, ZklRequest *r)
 void
 zkl_waits_forget(ZklRequest *r)
 {
-	zkl_unlink(&r->wait.by_owner);
+	zkl_list_remove(&r->wait.by_owner);
 }
 
 /* ---- when to look ---- */
@@ -94,12 +94,12 @@ plan(ZklList *list, ZklRequest *r, int64_t due)
 {
 	ZklLink    *where;
 
-	zkl_unlink(&r->wait.by_due);
+	zkl_list_remove(&r->wait.by_due);
 	r->wait.due = due;
 	where = list->head.prev;
 	while (where != &list->head && due_at(where) > due)
 		where = where->prev;
-	zkl_link_after(&r->wait.by_due, where);
+	zkl_list_insert_after(&r->wait.by_due, where);
 }
 
 static void
@@ -137,7 +137,7 @@ zkl_waits_begin(ZklManager *m, ZklRequest *r)
 void
 zkl_waits_soon(ZklManager *m, ZklRequest *r)
 {
-	if (zkl_linked(&r->wait.by_due) &&
+	if (zkl_list_linked(&r->wait.by_due) &&
 		r->wait.due > m->now + r->wait.patience)
 		plan_look(m, r, m->now + r->wait.patience);
 }
@@ -153,10 +153,10 @@ retract_all(ZklManager *m, ZklRequest *r)
 void
 zkl_waits_end(ZklManager *m, ZklRequest *r)
 {
-	if (!zkl_linked(&r->wait.by_due))
+	if (!zkl_list_linked(&r->wait.by_due))
 		return;
-	zkl_unlink(&r->wait.by_due);
-	zkl_unlink(&r->wait.wanted);
+	zkl_list_remove(&r->wait.by_due);
+	zkl_list_remove(&r->wait.wanted);
 	retract_all(m, r);
 	forget_behind(m, r);
 }
@@ -194,7 +194,7 @@ is_kept_for_now(const ZklRequest *r)
 
 	do
 	{
-		if (zkl_is_kept(s))
+		if (zkl_keep_is_on(s))
 			return true;
 		s = s->ring.next;
 	} while (s != r);
@@ -343,7 +343,7 @@ zkl_waits_behind(ZklManager *m, ZklRequest *r, int64_t seen_at,
 {
 	bool		some = n > 0 || r->wait.nbehind > 0;
 
-	if (!zkl_linked(&r->wait.by_due) || !some)
+	if (!zkl_list_linked(&r->wait.by_due) || !some)
 		return;
 	if (n > ZKL_MAX_BEHIND)
 		n = ZKL_MAX_BEHIND;
@@ -383,7 +383,7 @@ zkl_waits_is_published(const ZklRequest *r)
 void
 zkl_waits_want(ZklManager *m, ZklRequest *r)
 {
-	if (zkl_linked(&r->wait.wanted))
+	if (zkl_list_linked(&r->wait.wanted))
 		r->wait.again = true;
 	else
 		zkl_list_append(&m->waits.wanted, &r->wait.wanted);
@@ -392,7 +392,7 @@ zkl_waits_want(ZklManager *m, ZklRequest *r)
 void
 zkl_waits_ask(ZklRequest *r, ZklList *asked)
 {
-	zkl_unlink(&r->wait.wanted);
+	zkl_list_remove(&r->wait.wanted);
 	r->wait.again = false;
 	zkl_list_append(asked, &r->wait.wanted);
 }
@@ -400,7 +400,7 @@ zkl_waits_ask(ZklRequest *r, ZklList *asked)
 void
 zkl_waits_answered(ZklManager *m, ZklRequest *r, bool again)
 {
-	zkl_unlink(&r->wait.wanted);
+	zkl_list_remove(&r->wait.wanted);
 	if (again || r->wait.again)
 		zkl_waits_want(m, r);
 }

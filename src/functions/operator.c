@@ -96,7 +96,7 @@ log_drain(const char *what)
 static void
 refuse_to_drain_own(void)
 {
-	if (!zkl_holds_anything())
+	if (!zkl_hold_anything())
 		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_IN_USE),
@@ -126,7 +126,7 @@ wait_until_drained(uint32 drain, int64 timeout_ms)
 	{
 		(void) WaitLatch(MyLatch,
 						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 DRAIN_LOOK_MS, zkl_wait_event());
+						 DRAIN_LOOK_MS, zkl_compat_wait_event());
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 		check_drain(drain);

@@ -6,7 +6,7 @@
 #define ZKL_FUNCTIONS_ROW_H
 
 #include "shared/compat.h"
-#include "znode/lockmode.h"
+#include "znode/mode.h"
 
 #define ZKL_ROW_COLUMNS	37
 

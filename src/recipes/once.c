@@ -56,8 +56,8 @@ period_us_of(const Interval *period)
 {
 	int64		us;
 
-	if (zkl_interval_is_infinite(period) ||
-		zkl_interval_is_minus_infinite(period))
+	if (zkl_compat_interval_is_infinite(period) ||
+		zkl_compat_interval_is_minus_infinite(period))
 		bad_argument("period must be finite", NULL);
 	if (period->month != 0)
 		bad_argument("period must not have months or years",

@@ -37,7 +37,7 @@
 
 /* The number of this process's PGPROC */
 static inline int
-zkl_my_procno(void)
+zkl_compat_my_procno(void)
 {
 #if PG_VERSION_NUM >= 170000
 	return MyProcNumber;
@@ -48,7 +48,7 @@ zkl_my_procno(void)
 
 /* Whether the backend with that number is in a transaction, at this moment */
 static inline bool
-zkl_is_in_transaction(int procno)
+zkl_compat_is_in_transaction(int procno)
 {
 	volatile PGPROC *proc = &ProcGlobal->allProcs[procno];
 
@@ -64,7 +64,7 @@ zkl_is_in_transaction(int procno)
  * name theirs from PostgreSQL 17 on; that needs shared memory to be there.
  */
 static inline uint32
-zkl_wait_event(void)
+zkl_compat_wait_event(void)
 {
 #if PG_VERSION_NUM >= 170000
 	static uint32 event = 0;
@@ -79,7 +79,7 @@ zkl_wait_event(void)
 
 /* The same for the worker, which waits for requests and for ZooKeeper */
 static inline uint32
-zkl_worker_wait_event(void)
+zkl_compat_worker_wait_event(void)
 {
 #if PG_VERSION_NUM >= 170000
 	static uint32 event = 0;
@@ -94,7 +94,7 @@ zkl_worker_wait_event(void)
 
 /* From 17 on, a resource owner could look after it; ours lives for good. */
 static inline WaitEventSet *
-zkl_create_wait_event_set(MemoryContext context, int nevents)
+zkl_compat_create_wait_event_set(MemoryContext context, int nevents)
 {
 #if PG_VERSION_NUM >= 170000
 	return CreateWaitEventSet(NULL, nevents);
@@ -110,7 +110,7 @@ zkl_create_wait_event_set(MemoryContext context, int nevents)
 
 /* 'infinity' and '-infinity' became intervals in PostgreSQL 17 */
 static inline bool
-zkl_interval_is_infinite(const Interval *interval)
+zkl_compat_interval_is_infinite(const Interval *interval)
 {
 #if PG_VERSION_NUM >= 170000
 	return INTERVAL_IS_NOEND(interval);
@@ -120,7 +120,7 @@ zkl_interval_is_infinite(const Interval *interval)
 }
 
 static inline bool
-zkl_interval_is_minus_infinite(const Interval *interval)
+zkl_compat_interval_is_minus_infinite(const Interval *interval)
 {
 #if PG_VERSION_NUM >= 170000
 	return INTERVAL_IS_NOBEGIN(interval);
@@ -134,7 +134,7 @@ zkl_interval_is_minus_infinite(const Interval *interval)
  * registration itself does not tell when max_worker_processes is used up.
  */
 static inline bool
-zkl_worker_is_registered(const char *library)
+zkl_compat_worker_is_registered(const char *library)
 {
 #if PG_VERSION_NUM >= 180000
 	dlist_iter	iter;

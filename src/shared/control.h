@@ -49,9 +49,10 @@ typedef struct ZklControl
 	pg_atomic_uint64 ctl_zxid_seen;
 
 	/*
-	 * How many requests the worker awaits before it needs to be woken; it sets
-	 * this while it sleeps for a moment only, and 0 when it wakes or ends.
-	 * Each backend that submits one counts down, in a race also below 0.
+	 * How many requests the worker awaits before it needs to be woken; it
+	 * sets this while it sleeps for a moment only, and 0 when it wakes or
+	 * ends. Each backend that submits one counts down, in a race also below
+	 * 0.
 	 */
 	pg_atomic_uint32 ctl_awaited;
 	pg_atomic_uint32 ctl_gate;	/* ZklGate; the worker writes, all read */

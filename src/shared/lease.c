@@ -43,7 +43,7 @@ zkl_lease_is_current(uint32 generation)
 	int64		deadline_ms;
 
 	zkl_lease_read(&current, &deadline_ms);
-	return zkl_same_generation(current, generation);
+	return zkl_lease_same_generation(current, generation);
 }
 
 bool
@@ -53,7 +53,7 @@ zkl_lease_is_valid(uint32 generation)
 	int64		deadline_ms;
 
 	zkl_lease_read(&current, &deadline_ms);
-	return zkl_same_generation(current, generation) &&
+	return zkl_lease_same_generation(current, generation) &&
 		zkl_boottime_ms() < deadline_ms;
 }
 

@@ -9,7 +9,7 @@
 #define ZKL_GENERATION_MASK	0xFFFFFFU
 
 static inline bool
-zkl_same_generation(uint32 a, uint32 b)
+zkl_lease_same_generation(uint32 a, uint32 b)
 {
 	return (a & ZKL_GENERATION_MASK) == (b & ZKL_GENERATION_MASK);
 }

@@ -21,7 +21,7 @@
 #ifndef ZKL_SHARED_LISTING_H
 #define ZKL_SHARED_LISTING_H
 
-#include "znode/lockmode.h"
+#include "znode/mode.h"
 
 typedef struct ZklListingEntry
 {

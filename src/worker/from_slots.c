@@ -355,7 +355,7 @@ describe_slot(int slotno, const ZklSlot *slot, ZklRestored *restored,
 	restored->current = zkl_control->ctl_status.session_id != 0 &&
 		slot->s_answer.generation == zkl_control->ctl_status.generation;
 	restored->broken = slot->s_answer.error == ZKL_ERROR_BROKEN;
-	restored->overdue = zkl_error_ends_znode((ZklError) slot->s_answer.error);
+	restored->overdue = zkl_slot_error_ends_znode((ZklError) slot->s_answer.error);
 	restored->retired = slot->s_answer.retired;
 	restored->token = slot->s_answer.token;
 	restored->asked_zxid = slot->s_answer.revoke_zxid;

@@ -129,7 +129,7 @@ zkl_identity_begin(void)
 
 	status->worker_starts++;
 	status->worker_pid = MyProcPid;
-	status->worker_procno = zkl_my_procno();
+	status->worker_procno = zkl_compat_my_procno();
 	status->state = status->session_id != 0 ? ZKL_STATE_DISCONNECTED :
 		ZKL_STATE_CONNECTING;
 	zkl_status_end();

@@ -179,7 +179,7 @@ zkl_link_next(ZklWireHeader *header, ZklWireReader *body)
 static void
 make_wait_set(void)
 {
-	wait_set = zkl_create_wait_event_set(TopMemoryContext, 3);
+	wait_set = zkl_compat_create_wait_event_set(TopMemoryContext, 3);
 	AddWaitEventToSet(wait_set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
 	AddWaitEventToSet(wait_set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL,
 					  NULL);
@@ -206,7 +206,7 @@ zkl_link_wait(long timeout_ms)
 		wants_write = pending;
 	}
 	nevents = WaitEventSetWait(wait_set, timeout_ms, events,
-							   lengthof(events), zkl_worker_wait_event());
+							   lengthof(events), zkl_compat_worker_wait_event());
 	for (i = 0; i < nevents; i++)
 		readable |= (events[i].events & WL_SOCKET_READABLE) != 0;
 

@@ -9,6 +9,7 @@
 
 #include "znode/dialect.h"
 #include "znode/name.h"
+#include "znode/znode.h"
 
 static const char *const names[ZKL_LOCK_DIALECTS] = {
 	[ZKL_DIALECT_CURATOR_RW] = "curator_rw",

@@ -1,6 +1,6 @@
 /*
  * dialect.h
- *	  Which dialect a lock has, by the beginning of its name.
+ *	  The dialects, and which one a lock has, by the beginning of its name.
  *
  * A list of dialects is text such as "/jobs=curator_mutex, /py=kazoo".  An
  * entry is for the lock of that name and for all below it; "/" is for all.
@@ -9,7 +9,41 @@
 #ifndef ZKL_ZNODE_DIALECT_H
 #define ZKL_ZNODE_DIALECT_H
 
-#include "znode/znode.h"
+#include <stdbool.h>
+
+/* Which clients a lock is shared with */
+typedef enum ZklDialect
+{
+	ZKL_DIALECT_CURATOR_RW = 0, /* Curator's InterProcessReadWriteLock */
+	ZKL_DIALECT_CURATOR_MUTEX,	/* Curator's InterProcessMutex, go-zookeeper */
+	ZKL_DIALECT_KAZOO,			/* kazoo's Lock, ReadLock and WriteLock */
+
+	/* not to be chosen for a lock: what these are for fixes them */
+	ZKL_DIALECT_LATCH,			/* Curator's LeaderLatch */
+	ZKL_DIALECT_PERMIT,			/* of Curator's InterProcessSemaphoreV2 */
+	ZKL_DIALECT_MEMBER			/* in Curator's DistributedDoubleBarrier */
+} ZklDialect;
+
+#define ZKL_LOCK_DIALECTS	3	/* the first ones */
+#define ZKL_DIALECTS		6
+
+/* Whether locks can be shared in it */
+static inline bool
+zkl_dialect_shares(ZklDialect dialect)
+{
+	return dialect == ZKL_DIALECT_CURATOR_RW ||
+		dialect == ZKL_DIALECT_KAZOO || dialect == ZKL_DIALECT_MEMBER;
+}
+
+/*
+ * Whether the data of its znodes is zklock's own, so that a mark in it means
+ * something.  In a latch it is the participant's.
+ */
+static inline bool
+zkl_dialect_marks(ZklDialect dialect)
+{
+	return dialect != ZKL_DIALECT_LATCH;
+}
 
 #define ZKL_MAX_DIALECTS	1000	/* bytes of a list */
 

@@ -13,7 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "znode/lockmode.h"
+#include "znode/dialect.h"
+#include "znode/mode.h"
 #include "znode/uuid.h"
 
 /* Grows when a server writes znodes that older servers cannot read */
@@ -58,40 +59,6 @@ typedef int64_t ZklSeq;
 /* From here on a number is no place in the queue: the counter nears its end. */
 #define ZKL_SEQ_LIMIT		(((int64_t) 1 << 31) - ((int64_t) 1 << 20))
 #define ZKL_SEQ_NONE		INT64_MAX
-
-/* Which clients a lock is shared with */
-typedef enum ZklDialect
-{
-	ZKL_DIALECT_CURATOR_RW = 0, /* Curator's InterProcessReadWriteLock */
-	ZKL_DIALECT_CURATOR_MUTEX,	/* Curator's InterProcessMutex, go-zookeeper */
-	ZKL_DIALECT_KAZOO,			/* kazoo's Lock, ReadLock and WriteLock */
-
-	/* not to be chosen for a lock: what these are for fixes them */
-	ZKL_DIALECT_LATCH,			/* Curator's LeaderLatch */
-	ZKL_DIALECT_PERMIT,			/* of Curator's InterProcessSemaphoreV2 */
-	ZKL_DIALECT_MEMBER			/* in Curator's DistributedDoubleBarrier */
-} ZklDialect;
-
-#define ZKL_LOCK_DIALECTS	3	/* the first ones */
-#define ZKL_DIALECTS		6
-
-/* Whether locks can be shared in it */
-static inline bool
-zkl_dialect_shares(ZklDialect dialect)
-{
-	return dialect == ZKL_DIALECT_CURATOR_RW ||
-		dialect == ZKL_DIALECT_KAZOO || dialect == ZKL_DIALECT_MEMBER;
-}
-
-/*
- * Whether the data of its znodes is zklock's own, so that a mark in it means
- * something.  In a latch it is the participant's.
- */
-static inline bool
-zkl_dialect_marks(ZklDialect dialect)
-{
-	return dialect != ZKL_DIALECT_LATCH;
-}
 
 /*
  * The name to create a request's znode with, without its number, NUL

@@ -7,6 +7,7 @@
 #include "unit.h"
 
 #include "znode/dialect.h"
+#include "znode/znode.h"
 
 #define RW		ZKL_DIALECT_CURATOR_RW
 #define MUTEX	ZKL_DIALECT_CURATOR_MUTEX

@@ -1,9 +1,9 @@
 /*
- * lockmode.h
+ * mode.h
  *	  The two modes of a lock, and which excludes which.
  */
-#ifndef ZKL_ZNODE_LOCKMODE_H
-#define ZKL_ZNODE_LOCKMODE_H
+#ifndef ZKL_ZNODE_MODE_H
+#define ZKL_ZNODE_MODE_H
 
 #include <stdbool.h>
 
@@ -27,4 +27,4 @@ zkl_mode_covers(ZklLockMode held, ZklLockMode wanted)
 	return held == ZKL_EXCLUSIVE || wanted == ZKL_SHARED;
 }
 
-#endif							/* ZKL_ZNODE_LOCKMODE_H */
+#endif							/* ZKL_ZNODE_MODE_H */

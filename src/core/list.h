@@ -1,0 +1,77 @@
+/*
+ * list.h
+ *	  Intrusive lists: no allocation per element.
+ */
+#ifndef ZKL_CORE_LIST_H
+#define ZKL_CORE_LIST_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* A link is in no list while next is NULL. */
+typedef struct ZklLink
+{
+	struct ZklLink *next;
+	struct ZklLink *prev;
+} ZklLink;
+
+typedef struct ZklList
+{
+	ZklLink		head;			/* of a ring */
+} ZklList;
+
+/* The structure of type "type" whose member "member" is at link */
+#define zkl_container(type, member, link) \
+	((type *) (void *) ((char *) (link) - offsetof(type, member)))
+
+/* Walks a list; the current element may be removed on the way. */
+#define zkl_foreach(link, after, list) \
+	for ((link) = (list)->head.next, (after) = (link)->next; \
+		 (link) != &(list)->head; \
+		 (link) = (after), (after) = (link)->next)
+
+static inline void
+zkl_list_init(ZklList *list)
+{
+	list->head.next = list->head.prev = &list->head;
+}
+
+static inline bool
+zkl_list_empty(const ZklList *list)
+{
+	return list->head.next == &list->head;
+}
+
+static inline bool
+zkl_list_linked(const ZklLink *link)
+{
+	return link->next != NULL;
+}
+
+static inline void
+zkl_list_insert_after(ZklLink *link, ZklLink *where)
+{
+	link->prev = where;
+	link->next = where->next;
+	where->next->prev = link;
+	where->next = link;
+}
+
+static inline void
+zkl_list_append(ZklList *list, ZklLink *link)
+{
+	zkl_list_insert_after(link, list->head.prev);
+}
+
+/* Does nothing if the link is in no list. */
+static inline void
+zkl_list_remove(ZklLink *link)
+{
+	if (link->next == NULL)
+		return;
+	link->prev->next = link->next;
+	link->next->prev = link->prev;
+	link->next = link->prev = NULL;
+}
+
+#endif							/* ZKL_CORE_LIST_H */
