@@ -243,6 +243,7 @@ sweep(ZklManager *m)
 void
 zkl_session_swept(ZklManager *m, int32_t rc)
 {
+	/* NONODE: that attempt never came to be. */
 	if (rc == ZKL_RC_OK)
 		zkl_batches_deleted_alone(m);
 	if (rc == ZKL_RC_OK || rc == ZKL_RC_NONODE)

@@ -243,6 +243,19 @@ lost_writes(void)
 	}
 }
 
+/* One request is served, or if there is none, time passes until the next is due. */
+static void
+step(World *w)
+{
+	if (w->conn.inbox == NULL && w->conn.outbox == NULL)
+	{
+		w->worker.now = zkl_manager_timer(w->worker.m);
+		world_flush(w);
+	}
+	world_serve(w, 1);
+	world_deliver(w, 1);
+}
+
 /*
  * The same for a delete outside of batches: until a batch behind it is
  * acknowledged, the heartbeat node does not tell, so the server looks in any case.
@@ -262,15 +275,7 @@ lost_delete(void)
 	w->zk.multi_rc = ZKL_RC_UNKNOWN;
 	world_leave(w, gone);
 	while (w->frees == frees)
-	{
-		if (w->conn.inbox == NULL && w->conn.outbox == NULL)
-		{
-			w->worker.now = zkl_manager_timer(w->worker.m);
-			world_flush(w);
-		}
-		world_serve(w, 1);
-		world_deliver(w, 1);
-	}
+		step(w);
 	CHECK_INT(world_nodes(w, "/b"), 0);
 	world_disconnect(w);
 	node[strlen(node) - 10] = '\0';
@@ -281,6 +286,44 @@ lost_delete(void)
 	CHECK_INT(world_nodes(w, "/b"), 0);
 	CHECK(world_holds(w, held));
 	CHECK_INT(w->losses, 0);
+	world_wind_up(w);
+}
+
+/*
+ * The same for a delete of the janitor's whose answer was lost: that its next try
+ * finds no node does not mean that ZooKeeper keeps the first one.
+ */
+static void
+lost_delete_of_janitor(void)
+{
+	static const char orphan[] = WORLD_ROOT
+	"/b/_c_00000000-0000-8000-8000-000000000000-__WRIT__";
+	World	   *w = world_ready();
+	char		path[ZKL_MAX_PATH + 1];
+	uint32_t	deletes;
+
+	model_mkdir(&w->zk, WORLD_ROOT "/b");
+	CHECK_INT(model_create(&w->zk, orphan, true, w->worker.session.id, "", path),
+			  ZKL_RC_OK);
+	world_disconnect(w);
+	world_restart(w);
+	w->zk.single_kind = ZKL_SEND_DELETE;
+	w->zk.single_rc = ZKL_RC_UNKNOWN;
+	w->zk.single_path = "/b/";
+	w->zk.singles = 1;
+	world_connect(w);
+	while (w->zk.singles > 0)
+		step(w);
+	CHECK_INT(model_delete(&w->zk, path), ZKL_RC_OK);
+	deletes = w->zk.counts.deletes;
+	while (w->zk.counts.deletes == deletes)
+		step(w);
+	world_disconnect(w);
+	CHECK_INT(model_create(&w->zk, orphan, true, w->worker.session.id, "", path),
+			  ZKL_RC_OK);
+	world_connect(w);
+	world_run(w);
+	CHECK_INT(world_nodes(w, "/b"), 0);
 	world_wind_up(w);
 }
 
@@ -467,6 +510,7 @@ main(void)
 	RUN(ids_go_back);
 	RUN(lost_writes);
 	RUN(lost_delete);
+	RUN(lost_delete_of_janitor);
 	RUN(heartbeat_of_others);
 	RUN(nothing_past_the_lease);
 	RUN(session_expires);

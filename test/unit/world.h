@@ -122,11 +122,11 @@ extern bool world_holds(const World *w, uint32_t request);
 extern bool world_waits(const World *w, uint32_t request);
 extern bool world_keeps(const World *w, uint32_t request);
 
-/* The path of a heartbeat node of the session, by its number; the same room */
-extern void world_heartbeat(const World *w, uint32_t chain, char *path);
-
 /* The path of a request's znode; there is room for ZKL_MAX_PATH + 1. */
 extern void world_path(const World *w, uint32_t request, char *path);
+
+/* The path of a heartbeat node of the session, by its number; the same room */
+extern void world_heartbeat(const World *w, uint32_t chain, char *path);
 
 /* Contenders of ours that exist in the directory of a lock */
 extern uint32_t world_nodes(const World *w, const char *name);
