@@ -26,7 +26,7 @@ extern void oracle_wiped(void);
 /* The ensemble has lost its latest transaction, and is about to undo it. */
 extern void oracle_lost(const Entry *entry);
 
-/* Whether this is the znode of a request that an operator has marked */
+/* Whether this is the znode of a contender, with an operator's mark */
 extern bool oracle_is_marked(Path *path);
 
 /* A zklock server says that ZooKeeper has lost writes. */

@@ -295,11 +295,10 @@ oracle_lost(const Entry *entry)
 bool
 oracle_is_marked(Path *path)
 {
-	const Contender *c = contender_of(path);
-	const Host *h = host_of_session(path->node[HEAD].stat.ephemeral_owner);
-	const Slot *s = c->counts && h != NULL ? slot_of(h, c) : NULL;
+	const Node *node = &path->node[HEAD];
 
-	return s != NULL && s->breaking;
+	return contender_of(path)->counts &&
+		zkl_node_data_breaking(node->data, node->length);
 }
 
 void
