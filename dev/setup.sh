@@ -56,7 +56,7 @@ common_if_known=(pg-bsd-indent)
 case "${1:-}" in
 bench) common+=(gnuplot-nox iproute2) ;;
 patroni) common+=(patroni python3-yaml) ;;
-tools) common+=(clang-tidy) ;;
+tools) common+=(clang-tidy git) ;;
 package) common+=(debhelper debootstrap lintian postgresql-server-dev-all rpm) ;;
 monitoring) common+=(prometheus prometheus-postgres-exporter) ;;
 esac

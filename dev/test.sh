@@ -312,7 +312,11 @@ in_directory() {
 lacks() {
 	local program
 	case $1 in
-	tools) command -v clang-tidy >/dev/null || echo clang-tidy ;;
+	tools)
+		for program in clang-tidy git pg_bsd_indent; do
+			command -v $program >/dev/null || echo $program
+		done | head -n 1
+		;;
 	package) "$here/package.sh" --lacks ;;
 	monitoring)
 		for program in prometheus promtool prometheus-postgres-exporter; do

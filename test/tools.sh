@@ -20,21 +20,24 @@ succeeds() {
 	[ "$result" = ok ] || tail -n 40 "$temp/log" | sed 's/^/#   /'
 }
 
+# Few schedules reach nearly as much as many do.
 measures_the_core() {
-	dev/coverage.sh 20 | tee "$temp/coverage" &&
-		grep -qE '^ *[0-9.]+ %.* lines +src/core$' "$temp/coverage"
+	local share
+	share=$(dev/coverage.sh 20 | sed -n 's|^ *\([0-9]*\)\.[0-9] %.* lines  src/core$|\1|p')
+	echo "${share:-no share is shown}"
+	[ "$share" -ge 90 ]
 }
 
-# In a copy without a branch upstream: what a commit lacks is formatted.
-formats_what_changed() {
-	mkdir -p "$temp/copy"
-	cp -r dev .perltidyrc "$temp/copy" && cd "$temp/copy" &&
-		git init -q && git add dev &&
+# In a copy without a branch upstream, a file that is committed and one that is not
+formats_what_changed() (
+	mkdir -p "$temp/copy" && cd "$temp/copy" && mkdir src test bench .ci &&
+		cp -r "$OLDPWD/dev" "$OLDPWD/.perltidyrc" . &&
+		printf 'int f(void){\nreturn 0;}\n' | tee src/committed.c >src/changed.c &&
+		git init -q && git add dev src/committed.c &&
 		git -c user.name=test -c user.email=test@example.com commit -q -m test &&
-		mkdir -p src test bench .ci &&
-		printf 'int f(void){\nreturn 0;}\n' >src/changed.c && dev/format.sh --changed &&
-		grep -qx 'f(void)' src/changed.c
-}
+		dev/format.sh --changed && grep -qx 'f(void)' src/changed.c &&
+		! grep -qx 'f(void)' src/committed.c
+)
 
 succeeds 'dev/lint.sh finds nothing' dev/lint.sh
 succeeds 'dev/coverage.sh measures the core' measures_the_core
