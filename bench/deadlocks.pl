@@ -32,11 +32,11 @@ $_->safe_psql('postgres',
 my @s = map { $test->session($nodes[ $_ % 4 ]) } 0 .. 7;
 $terminal->autoflush(1);
 
-# How one session waits for the next of a ring, and what it does before
+# How one session waits for the next of a cycle, and what it does before
 my $lock = 'SELECT zk_xact_lock(\'/%d\')';
 my $row = 'UPDATE t SET i = i WHERE i = %d';
 
-sub ring_of
+sub cycle_of
 {
 	my ($n, $held) = @_;
 
@@ -60,11 +60,11 @@ my @two_rows = (
 	{ session => $s[1], begin => 'BEGIN; SELECT zk_xact_lock(\'/1\')', wait => sprintf($row, 1) },
 	{ session => $s[5], begin => 'BEGIN; ' . sprintf($row, 1), wait => sprintf($lock, 0) });
 my @scenarios = (
-	[ 'two servers', ring_of(2) ],
-	[ 'two servers, writers and readers', ring_of(2, '_shared') ],
-	[ 'three servers', ring_of(3) ],
-	[ 'four servers', ring_of(4) ],
-	[ 'eight sessions of four servers', ring_of(8) ],
+	[ 'two servers', cycle_of(2) ],
+	[ 'two servers, writers and readers', cycle_of(2, '_shared') ],
+	[ 'three servers', cycle_of(3) ],
+	[ 'four servers', cycle_of(4) ],
+	[ 'eight sessions of four servers', cycle_of(8) ],
 	[ 'a row lock on one server, which is waited for first', @one_row ],
 	[ 'a row lock on one server, which is waited for last', @one_row[ 1, 2, 0 ] ],
 	[ 'row locks on two servers', @two_rows ]);

@@ -98,9 +98,9 @@ check_guard() {
 		echo "its include guard is not $guard"
 }
 
-# The functions of a file that others can call (all of a header), and whose names do not begin with
-# zkl_ and the file's name.  What SQL calls is zkl_sql_ and its name there; the
-# loader and the shell have names of their own.
+# The functions of a file that others can call (of a header, all of them), and
+# whose names do not begin with zkl_ and the file's name.  What SQL calls is
+# zkl_sql_ and its name there; the loader and the shell have names of their own.
 misnamed_functions() {
 	local prefix
 	prefix=zkl_$(basename "${1%.[ch]}")

@@ -229,7 +229,7 @@ static void
 check_commit(void)
 {
 	/* A backend that exits commits only the removal of its own leftovers. */
-	if (is_done || proc_exit_inprogress || !zkl_hold_anything() ||
+	if (is_done || proc_exit_inprogress || !zkl_hold_is_any() ||
 		zkl_commit_needs_no_check())
 		return;
 	begin_committing();

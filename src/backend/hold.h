@@ -65,7 +65,7 @@ typedef struct ZklHeldLock
 extern dlist_head zkl_holds[2];
 
 static inline bool
-zkl_hold_anything(void)
+zkl_hold_is_any(void)
 {
 	return !dlist_is_empty(&zkl_holds[ZKL_LIFETIME_SESSION]) ||
 		!dlist_is_empty(&zkl_holds[ZKL_LIFETIME_TRANSACTION]);

@@ -84,7 +84,7 @@ static void
 end_transaction(bool aborted)
 {
 	zkl_commit_end_steps(!aborted);
-	if (zkl_hold_anything())
+	if (zkl_hold_is_any())
 	{
 		if (aborted && !proc_exit_inprogress)
 		{
@@ -94,7 +94,7 @@ end_transaction(bool aborted)
 		end_holds(ZKL_LIFETIME_TRANSACTION);
 	}
 	zkl_commit_forget();
-	if (zkl_hold_anything())
+	if (zkl_hold_is_any())
 		zkl_retreat_resign();
 }
 
@@ -202,7 +202,7 @@ before_utility(Node *statement, ProcessUtilityContext context)
 	zkl_late_tell();
 	if (!IsA(statement, ExecuteStmt))	/* what it executes follows */
 		note_statement(zkl_statement_is_idle(statement));
-	if (!zkl_hold_anything() || IsInParallelMode())
+	if (!zkl_hold_is_any() || IsInParallelMode())
 		return;
 	zkl_notice_tell();
 	if (!zkl_statement_may_follow_a_loss(statement))
@@ -231,7 +231,7 @@ before_utility(Node *statement, ProcessUtilityContext context)
 static void
 after_statement(void)
 {
-	if (!zkl_hold_anything() || IsInParallelMode())
+	if (!zkl_hold_is_any() || IsInParallelMode())
 		return;
 	zkl_notice_tell();
 	zkl_commit_check_first();
@@ -309,7 +309,7 @@ static void
 executor_start_hook(QueryDesc *query, int flags)
 {
 	zkl_late_tell();
-	if (zkl_hold_anything() && !IsInParallelMode())
+	if (zkl_hold_is_any() && !IsInParallelMode())
 		before_plan(query->plannedstmt, flags);
 	else
 		note_statement(false);

@@ -16,8 +16,8 @@
  * session as any lock, so that no later transaction relies on it unnoticed.  The
  * leader's session ends it at the end of a transaction; the session that drains
  * does it if the leader is in none.  The leader's session ends its transaction, and
- * then looks whether there is a drain.  The session that drains begins the drain, and
- * then looks for transactions.  So one of them sees the other.
+ * then looks whether there is a drain.  The session that drains begins the drain,
+ * and then looks for transactions.  So one of them sees the other.
  */
 #include "postgres.h"
 

@@ -8,9 +8,9 @@
  * knows neither PostgreSQL nor ZooKeeper.
  *
  * A batch is one multi: set(heartbeat, expected version k), then deletes, then
- * creates, then downgrades, then publications that go or come.  Each batch names the version that the one before
- * it left.  So a batch is applied at most once and in order, however often it
- * is sent.
+ * creates, then downgrades, then publications that go or come.  Each batch names
+ * the version that the one before it left.  So a batch is applied at most once and
+ * in order, however often it is sent.
  */
 #include <string.h>
 

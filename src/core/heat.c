@@ -7,10 +7,10 @@
  * A lock is hot once its releases were each followed by a demand from here soon,
  * within the time for which a lock is cached, as many times in a row as the lock
  * needs.  When somebody else wanted the lock, or it was cached in vain, that number
- * doubles: sessions that release before the lock can be cached must not pay.  When it
- * was taken more often than that number, the number halves.  If the numbers of our nodes
- * tell that a contender of another client came between two of them, the count begins
- * again from 0: servers that take turns must not pay either.
+ * doubles: sessions that release before the lock can be cached must not pay.  When
+ * it was taken more often than that number, the number halves.  If the numbers of
+ * our nodes tell that a contender of another client came between two of them, the
+ * count begins again from 0: servers that take turns must not pay either.
  */
 #include "core/heat.h"
 

@@ -9,8 +9,8 @@
 
 /*
  * Makes the next heartbeat node, and deletes the old one.  But if nothing of this
- * connection tells yet whether the old one is as it was left, first begins the look
- * for lost writes.
+ * connection tells yet whether the old one is as it was left, begins the look for
+ * lost writes instead; the caller calls this again behind that.
  */
 extern void zkl_session_open_chain(ZklManager *m);
 

@@ -96,7 +96,7 @@ log_drain(const char *what)
 static void
 refuse_to_drain_own(void)
 {
-	if (!zkl_hold_anything())
+	if (!zkl_hold_is_any())
 		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_IN_USE),

@@ -46,7 +46,6 @@ zkl_row_utf8(ZklRow *row, const char *value, size_t size)
 	zkl_row_text(row, zkl_text_to_display(value, (int) strnlen(value, size)));
 }
 
-/* The same, but an empty text becomes NULL. */
 void
 zkl_row_utf8_or_null(ZklRow *row, const char *value, size_t size)
 {

@@ -54,7 +54,7 @@ zkl_zk_is_gone(void)
 static void
 say_gone(ZklWireGone reason, const char *text)
 {
-	size_t		frame = zkl_zkstate_begin(ZKL_WIRE_GONE, 0, 0);
+	size_t		frame = zkl_zkstate_begin_frame(ZKL_WIRE_GONE, 0, 0);
 
 	zkl_wire_put_u8(zkl_zk.out, reason);
 	zkl_wire_put_text(zkl_zk.out, text);

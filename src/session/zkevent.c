@@ -28,7 +28,7 @@ send_connected(void)
 		return;
 	}
 	zkl_zk.connected = true;
-	frame = zkl_zkstate_begin(ZKL_WIRE_CONNECTED, 0, 0);
+	frame = zkl_zkstate_begin_frame(ZKL_WIRE_CONNECTED, 0, 0);
 	zkl_wire_put_i64(zkl_zk.out, id->client_id);
 	zkl_wire_put_string(zkl_zk.out, id->passwd, ZKL_ZK_PASSWORD_BYTES);
 	zkl_wire_put_u32(zkl_zk.out, (uint32_t) timeout_ms);
@@ -91,7 +91,7 @@ zkl_zkevent_watcher(zhandle_t *handle, int type, int state, const char *path,
 	else if (type == ZOO_CHILD_EVENT)
 		event = ZKL_WIRE_EVENT_CHILDREN;
 
-	frame = zkl_zkstate_begin(ZKL_WIRE_EVENT, 0, 0);
+	frame = zkl_zkstate_begin_frame(ZKL_WIRE_EVENT, 0, 0);
 	zkl_wire_put_u8(zkl_zk.out, event);
 	zkl_wire_put_text(zkl_zk.out, path);
 	zkl_wire_end(zkl_zk.out, frame);

@@ -111,7 +111,7 @@ zkl_zklog_write(const char *message)
 	length = strlen(text);
 	while (length > 0 && text[length - 1] == '\n')
 		length--;
-	frame = zkl_zkstate_begin(ZKL_WIRE_LOG, 0, 0);
+	frame = zkl_zkstate_begin_frame(ZKL_WIRE_LOG, 0, 0);
 	zkl_wire_put_u8(zkl_zk.out, level);
 	zkl_wire_put_string(zkl_zk.out, text, length);
 	zkl_wire_end(zkl_zk.out, frame);

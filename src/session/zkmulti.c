@@ -36,7 +36,7 @@ reply_multi(const ZklMulti *multi, int rc)
 	zkl_zkevent_heed(rc);
 	if (zkl_zk.gone)
 		return;
-	frame = zkl_zkstate_begin(ZKL_WIRE_REPLY, multi->tag, rc);
+	frame = zkl_zkstate_begin_frame(ZKL_WIRE_REPLY, multi->tag, rc);
 	zkl_wire_put_u32(zkl_zk.out, multi->count);
 	for (uint32_t i = 0; i < multi->count; i++)
 	{

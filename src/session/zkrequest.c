@@ -30,7 +30,7 @@ reply_empty(uint64_t tag, int rc)
 	zkl_zkevent_heed(rc);
 	if (zkl_zk.gone)
 		return;
-	zkl_wire_end(zkl_zk.out, zkl_zkstate_begin(ZKL_WIRE_REPLY, tag, rc));
+	zkl_wire_end(zkl_zk.out, zkl_zkstate_begin_frame(ZKL_WIRE_REPLY, tag, rc));
 }
 
 /* Says that a request was not executed; always true. */
@@ -41,7 +41,7 @@ reply_unsent(const ZklWireHeader *header)
 
 	if (zkl_zk.gone)
 		return true;
-	frame = zkl_zkstate_begin(ZKL_WIRE_REPLY, header->tag, ZKL_RC_UNSENT);
+	frame = zkl_zkstate_begin_frame(ZKL_WIRE_REPLY, header->tag, ZKL_RC_UNSENT);
 	if (header->type == ZKL_WIRE_MULTI)
 		zkl_wire_put_u32(zkl_zk.out, 0);
 	zkl_wire_end(zkl_zk.out, frame);
@@ -102,7 +102,7 @@ data_done(int rc, const char *value, int length, const struct Stat *stat,
 		return;
 	}
 
-	frame = zkl_zkstate_begin(ZKL_WIRE_REPLY, tag, ZOK);
+	frame = zkl_zkstate_begin_frame(ZKL_WIRE_REPLY, tag, ZOK);
 	zkl_wire_put_string(zkl_zk.out, value, (size_t) length);
 	zkl_zkrequest_put_stat(stat);
 	zkl_wire_end(zkl_zk.out, frame);
@@ -125,7 +125,7 @@ strings_done(int rc, const struct String_vector *strings, const void *data)
 		return;
 	}
 
-	frame = zkl_zkstate_begin(ZKL_WIRE_REPLY, tag, ZOK);
+	frame = zkl_zkstate_begin_frame(ZKL_WIRE_REPLY, tag, ZOK);
 	zkl_wire_put_u32(zkl_zk.out, (uint32_t) strings->count);
 	for (int i = 0; i < strings->count; i++)
 		zkl_wire_put_string(zkl_zk.out, strings->data[i],
@@ -271,7 +271,7 @@ zkl_zkrequest_run(const ZklWireHeader *header, ZklWireReader *body)
 			if (!ours)
 				return reply_unsent(header);
 			zkl_wire_end(zkl_zk.out,
-						 zkl_zkstate_begin(ZKL_WIRE_PONG, header->tag, 0));
+						 zkl_zkstate_begin_frame(ZKL_WIRE_PONG, header->tag, 0));
 			return true;
 
 		case ZKL_WIRE_CLOSE:

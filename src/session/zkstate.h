@@ -33,7 +33,7 @@ extern ZklZkState zkl_zk;
 
 /* Begins a frame of this connection; end it with zkl_wire_end. */
 static inline size_t
-zkl_zkstate_begin(ZklWireType type, uint64_t tag, int32_t rc)
+zkl_zkstate_begin_frame(ZklWireType type, uint64_t tag, int32_t rc)
 {
 	return zkl_wire_begin(zkl_zk.out, type, zkl_zk.generation, tag, rc);
 }

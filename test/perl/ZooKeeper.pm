@@ -425,8 +425,8 @@ sub data_watches
 }
 
 # How many watches on children there are, of all sessions: "wchp" shows those on
-# data only.  ZooKeeper has no answer with both, so this asks again until no watch
-# on data has come or gone meanwhile.
+# data only.  ZooKeeper has no answer with both, so this asks again until the
+# watches on data are the same before and after.
 sub child_watches
 {
 	my ($self) = @_;
