@@ -37,6 +37,7 @@
 #include "backend/refusal.h"
 #include "backend/root.h"
 #include "backend/text.h"
+#include "miscadmin.h"
 #include "recipes/attempt.h"
 #include "recipes/census.h"
 #include "recipes/dialects.h"
@@ -138,6 +139,14 @@ write_or_fail(Record *record, const ZklRoot *root)
 
 /* ---- the steps ---- */
 
+typedef struct Change
+{
+	Record		record;
+	int32		version;		/* before the mark */
+	ZklRoot		before;
+	ZklRoot		marked;
+} Change;
+
 static void
 note_timeout(void *longest, const ZklFleetServer *server)
 {
@@ -172,40 +181,52 @@ look_for_contenders(const ZklRoot *root)
 				 errhint("Try again when these locks are released.")));
 }
 
-/*
- * What comes after the mark.  It runs as a subtransaction, so that the mark can
- * be taken back after an error.
- */
+/* It runs as a subtransaction, so that the mark can be taken back after an error. */
 static void
-finish_change(void *arg)
+make_change(void *arg)
 {
-	Record	   *record = arg;
+	Change	   *change = arg;
 	ZklRoot		done = {0};
 
+	write_or_fail(&change->record, &change->marked);
 	wait_for_servers();
-	look_for_contenders(&record->root);
-	strlcpy(done.dialects, record->root.changing, sizeof(done.dialects));
-	write_or_fail(record, &done);
+	look_for_contenders(&change->marked);
+	strlcpy(done.dialects, change->marked.changing, sizeof(done.dialects));
+	write_or_fail(&change->record, &done);
 }
 
+/*
+ * The error may have come while a write was under way, so the znode tells whether
+ * the mark is there.  What another call has written since stays.
+ */
 static void
 take_mark_back(void *arg)
 {
-	Record	   *record = arg;
-	ZklRoot		before = {0};
+	Change	   *change = arg;
+	Record		now;
 
-	strlcpy(before.dialects, record->root.dialects, sizeof(before.dialects));
-	(void) write_settings(record, &before);
+	read_settings(&now);
+	if (same_root(&now.root, &change->marked) &&
+		now.version == change->version + 1)
+		(void) write_settings(&now, &change->before);
 }
 
+/*
+ * A cancel comes twice, as the postmaster signals the process and its group.  The
+ * second one must not end what the first one has caused.  An error ends the hold
+ * of cancels (errfinish).
+ */
 static void
-finish_or_take_back(Record *record)
+change_or_take_back(Change *change)
 {
-	ErrorData  *error = zkl_attempt_run(finish_change, record);
+	ErrorData  *error = zkl_attempt_run(make_change, change);
 
 	if (error == NULL)
 		return;
-	if (zkl_attempt_run(take_mark_back, record) != NULL)
+	HOLD_CANCEL_INTERRUPTS();
+	if (zkl_attempt_run(take_mark_back, change) == NULL)
+		RESUME_CANCEL_INTERRUPTS();
+	else
 		ereport(WARNING,
 				(errmsg("the dialects of root \"%s\" may still be marked as changing",
 						zkl_root),
@@ -216,20 +237,17 @@ finish_or_take_back(Record *record)
 void
 zkl_dialects_change(const char *list)
 {
-	Record		record;
-	ZklRoot		wanted = {0};
+	Change		change = {0};
 
-	read_settings(&record);
-	strlcpy(wanted.dialects, record.root.dialects, sizeof(wanted.dialects));
-	zkl_dialect_normalize(list, wanted.changing);
-	wanted.is_changing = strcmp(wanted.changing, wanted.dialects) != 0;
-	if (wanted.is_changing)
-	{
-		write_or_fail(&record, &wanted);
-		finish_or_take_back(&record);
-		return;
-	}
-	wanted.changing[0] = '\0';
-	if (record.root.is_changing)
-		write_or_fail(&record, &wanted);
+	read_settings(&change.record);
+	change.version = change.record.version;
+	strlcpy(change.before.dialects, change.record.root.dialects,
+			sizeof(change.before.dialects));
+	change.marked = change.before;
+	change.marked.is_changing = true;
+	zkl_dialect_normalize(list, change.marked.changing);
+	if (strcmp(change.marked.changing, change.before.dialects) != 0)
+		change_or_take_back(&change);
+	else if (change.record.root.is_changing)
+		write_or_fail(&change.record, &change.before);
 }

@@ -196,6 +196,16 @@ begin_change($admin, '/jobs=kazoo,/py=kazoo');
 $admin->cancel;
 is($admin->sqlstate, '57014', 'a change is cancelled');
 is($zk->get($settings), znode('/jobs=curator_mutex,/py=kazoo'), 'and the mark taken back');
+
+# Before it knows of its own mark.
+my $line = $one->name . '-zk';
+$test->net->lose_reply($line, '"changing"', 1);
+begin_change($admin, '/jobs=kazoo,/py=kazoo');
+$admin->cancel;
+$s->query("SELECT pg_cancel_backend(@{[ $admin->pid ]})") foreach 1 .. 50;
+$test->net->pass($line);
+is($admin->sqlstate, '57014', 'cancelled often while the mark is written');
+is($zk->get($settings), znode('/jobs=curator_mutex,/py=kazoo'), 'and the mark taken back, too');
 begin_change($admin, '/jobs=kazoo,/py=kazoo');
 $s->query("SELECT pg_terminate_backend(@{[ $admin->pid ]})");
 ok(wait_for(sub { $admin->sqlstate ne '' }, 'gone'), 'the caller ends');
