@@ -26,7 +26,10 @@ extern void oracle_wiped(void);
 /* The ensemble has lost its latest transaction, and is about to undo it. */
 extern void oracle_lost(const Entry *entry);
 
-/* Whether this is the znode of a contender, with an operator's mark */
+/*
+ * Whether an operator has marked this znode of a contender.  If the mark is lost,
+ * too, its server may still know of it.
+ */
 extern bool oracle_is_marked(Path *path);
 
 /* A zklock server says that ZooKeeper has lost writes. */

@@ -296,9 +296,12 @@ bool
 oracle_is_marked(Path *path)
 {
 	const Node *node = &path->node[HEAD];
+	const Contender *c = contender_of(path);
+	const Host *h = host_of_session(node->stat.ephemeral_owner);
+	const Slot *s = c->counts && h != NULL ? slot_of(h, c) : NULL;
 
-	return contender_of(path)->counts &&
-		zkl_node_data_breaking(node->data, node->length);
+	return c->counts && ((s != NULL && s->breaking) ||
+						 zkl_node_data_breaking(node->data, node->length));
 }
 
 void
