@@ -232,6 +232,7 @@ static bool
 is_stranger(Path *path, const Node *node)
 {
 	return path->node[HEAD].exists && !contender_of(path)->counts &&
+		!path->contender->revived &&
 		path->node[HEAD].stat.czxid < node->stat.czxid;
 }
 
