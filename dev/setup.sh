@@ -10,6 +10,8 @@
 #	dev/setup.sh monitoring	for "dev/test.sh monitoring", too: Prometheus.  Its
 #	                      packages start servers, unless the system forbids it.
 #	dev/setup.sh patroni  for "dev/test.sh patroni", too: Patroni
+#
+# Several of these words may be given.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=dev/lib.sh
@@ -53,13 +55,16 @@ common=(gcc make libc6-dev perl libipc-run-perl libzookeeper-st-dev
 # For the layout only, and not in every release
 common_if_known=(pg-bsd-indent)
 
-case "${1:-}" in
-bench) common+=(gnuplot-nox iproute2) ;;
-patroni) common+=(patroni python3-yaml) ;;
-tools) common+=(clang-tidy git) ;;
-package) common+=(debhelper debootstrap lintian postgresql-server-dev-all rpm) ;;
-monitoring) common+=(prometheus prometheus-postgres-exporter) ;;
-esac
+for purpose; do
+	case "$purpose" in
+	bench) common+=(gnuplot-nox iproute2) ;;
+	patroni) common+=(patroni python3-yaml) ;;
+	tools) common+=(clang-tidy git) ;;
+	package) common+=(debhelper debootstrap lintian postgresql-server-dev-all rpm) ;;
+	monitoring) common+=(prometheus prometheus-postgres-exporter) ;;
+	*) die "usage: dev/setup.sh [bench|tools|package|monitoring|patroni] ..." ;;
+	esac
+done
 
 known_of() {
 	local package
