@@ -98,6 +98,13 @@ zkl_lock_request_submit(const ZklLockRequest *request, bool together,
 	check_submission(request);
 	describe_request(request, together, &taker);
 	zkl_request_submit(zkl_request_claim_lock(&taker), more);
+
+	/*
+	 * A drain that has begun since may not have seen the slot.  The session that
+	 * drains begins the drain, and then looks at the slots.
+	 */
+	pg_memory_barrier();
+	zkl_retreat_check();
 }
 
 static void

@@ -8,11 +8,12 @@
  * Must not know how any of it comes about.
  *
  * A check whose result cannot be known now has no verdict.  So all that ZooKeeper
- * has to tell is read first, in a subtransaction: if ZooKeeper goes away, that is
- * no error.  No detail shows hosts or credentials.
+ * has to tell is read first, in a subtransaction: if ZooKeeper goes away or
+ * refuses, that is no error.  No detail shows hosts or credentials.
  */
 #include "postgres.h"
 
+#include "access/xlog.h"
 #include "backend/errand.h"
 #include "backend/fleet.h"
 #include "backend/refusal.h"
@@ -22,9 +23,11 @@
 #include "functions/row.h"
 #include "lib/stringinfo.h"
 #include "nodes/value.h"
+#include "postmaster/postmaster.h"
 #include "recipes/attempt.h"
 #include "shared/boottime.h"
 #include "shared/control.h"
+#include "shared/gate.h"
 #include "shared/lease.h"
 #include "shared/loaded.h"
 #include "shared/root.h"
@@ -46,11 +49,13 @@ typedef struct
 {
 	const char *unknown;		/* why it told nothing, or not all of it; or
 								 * NULL */
+	bool		is_silent;		/* because it did not answer */
 	int			servers;
 	int			unreadable;
 	int			other_timeouts;
 	int			other_versions;
 	int			other_protocols;
+	int			clones;			/* of this server */
 	uint32		timeout_ms;		/* ours */
 	ZklFleetServer own;			/* readable if it is there */
 	int64		session_id;		/* ours */
@@ -169,6 +174,14 @@ check_rights(FunctionCallInfo fcinfo)
 
 /* ---- the fleet ---- */
 
+static bool
+is_clone(const Fleet *fleet, const ZklFleetServer *server)
+{
+	return server->system == GetSystemIdentifier() &&
+		server->session_id != fleet->session_id && !RecoveryInProgress() &&
+		!server->entry.in_recovery && server->entry.started_us != PgStartTime;
+}
+
 static void
 note_server(void *arg, const ZklFleetServer *server)
 {
@@ -184,11 +197,12 @@ note_server(void *arg, const ZklFleetServer *server)
 		fleet->other_timeouts += server->entry.timeout_ms != (int32) fleet->timeout_ms;
 		fleet->other_versions += strcmp(server->entry.zklock, ZKL_VERSION) != 0;
 		fleet->other_protocols += server->entry.protocol != ZKL_ZNODE_PROTOCOL;
+		fleet->clones += is_clone(fleet, server);
 	}
 }
 
 static void
-check_fleet(FunctionCallInfo fcinfo, const Fleet *fleet, bool clone)
+check_fleet(FunctionCallInfo fcinfo, const Fleet *fleet)
 {
 	const char *unknown = fleet->unknown;
 	bool		known = unknown == NULL;
@@ -214,10 +228,28 @@ check_fleet(FunctionCallInfo fcinfo, const Fleet *fleet, bool clone)
 			  psprintf("This server %s credentials.  Servers whose znodes it cannot read: %d.",
 					   zkl_auth_file[0] != '\0' ? "has" : "has no",
 					   fleet->unreadable));
-	put_check(fcinfo, "clones", known, !clone,
-			  !known ? unknown : clone ?
-			  "Another server has the same system identifier, and neither of them is in recovery." :
-			  "No clone of this server was found.");
+}
+
+/*
+ * The worker knows whether another server is a clone, but looks once for each
+ * session.  Until it has looked, that server may be a former primary.
+ */
+static void
+check_clones(FunctionCallInfo fcinfo, const Fleet *fleet, bool clone)
+{
+	bool		is_here = fleet->clones > 0;
+	const char *detail = "No clone of this server was found.";
+
+	if (fleet->unknown != NULL)
+		detail = fleet->unknown;
+	else if (is_here && clone)
+		detail = "Another server has the same system identifier, and neither of them is in recovery.";
+	else if (is_here)
+		detail = "Another server has the same system identifier.  It is a clone, or a former primary whose ZooKeeper session is about to expire.";
+	else if (zkl_gate_read() == ZKL_GATE_CLONE)
+		detail = "The clone of this server is gone.  Reload the configuration, so that distributed locks are no longer refused.";
+	put_check(fcinfo, "clones", fleet->unknown == NULL && (clone || !is_here),
+			  !is_here && zkl_gate_read() != ZKL_GATE_CLONE, detail);
 }
 
 static void
@@ -303,7 +335,21 @@ read_fleet(void *arg)
 	fleet->has_clock = fleet->own.readable && read_clock(fleet, &fleet->ahead_ms);
 }
 
-/* If ZooKeeper does not answer, that is no error. */
+/*
+ * Whether the step failed for what ZooKeeper said, or because it said nothing.
+ * A cancel, a timeout of the statement or its locks, and a fault of ours are
+ * something else.
+ */
+static bool
+is_of_zookeeper(const ErrorData *error)
+{
+	return ERRCODE_TO_CATEGORY(error->sqlerrcode) != ERRCODE_OPERATOR_INTERVENTION &&
+		ERRCODE_TO_CATEGORY(error->sqlerrcode) != ERRCODE_INTERNAL_ERROR &&
+		error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE &&
+		error->sqlerrcode != ERRCODE_OUT_OF_MEMORY;
+}
+
+/* If ZooKeeper does not answer, or refuses, that is no error. */
 static void
 try_to_read_fleet(Fleet *fleet)
 {
@@ -311,8 +357,9 @@ try_to_read_fleet(Fleet *fleet)
 
 	if (error == NULL)
 		return;
-	if (error->sqlerrcode != ERRCODE_CONNECTION_FAILURE)
+	if (!is_of_zookeeper(error))
 		ReThrowError(error);
+	fleet->is_silent = error->sqlerrcode == ERRCODE_CONNECTION_FAILURE;
 	fleet->unknown = error->detail ? error->detail : error->message;
 }
 
@@ -338,12 +385,13 @@ zkl_sql_healthcheck(PG_FUNCTION_ARGS)
 		zkl_status_copy(&status);
 	}
 	count_used_slots(&used, &held);
-	check_session(fcinfo, &status, connected ? fleet.unknown : NULL, held);
+	check_session(fcinfo, &status, fleet.is_silent ? fleet.unknown : NULL, held);
 	check_slots(fcinfo, used);
 	check_script(fcinfo);
 	check_rights(fcinfo);
 	judge_dialects(fcinfo);
-	check_fleet(fcinfo, &fleet, status.clone);
+	check_fleet(fcinfo, &fleet);
+	check_clones(fcinfo, &fleet, status.clone);
 	check_clock(fcinfo, &fleet);
 	return (Datum) 0;
 }

@@ -134,7 +134,8 @@ write_or_fail(Record *record, const ZklRoot *root)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
 				 errmsg("could not change the dialects of root \"%s\"", zkl_root),
-				 errdetail("Another call of zk_set_dialects() has changed them meanwhile.")));
+				 errdetail("Another call of zk_set_dialects() has changed them meanwhile."),
+				 errhint("zk_healthcheck() tells whether they are as you want them.  If not, call zk_set_dialects() again.")));
 }
 
 /* ---- the steps ---- */

@@ -12,6 +12,7 @@
 #include "shared/control.h"
 #include "shared/draining.h"
 #include "shared/gate.h"
+#include "shared/root.h"
 #include "shared/settings.h"
 #include "worker/caching.h"
 #include "worker/from_slots.h"
@@ -60,11 +61,22 @@ zkl_caching_recall_all(void)
 	}
 }
 
+/* A lock that stands in a queue without a holder must not be in the way. */
+static bool
+dialects_are_changing(void)
+{
+	ZklRoot		root;
+	int32		rc;
+
+	return zkl_root_state() == ZKL_ROOT_DIFFERS && zkl_root_copy(&root, &rc) &&
+		root.is_changing;
+}
+
 void
 zkl_caching_tick(ZklManager *core, bool stop)
 {
 	bool		caches = !stop && zkl_gate_read() == ZKL_GATE_OPEN &&
-	zkl_draining_number() == 0 &&
+	zkl_draining_number() == 0 && !dialects_are_changing() &&
 	zkl_control_count_free() >= LEAST_FREE(zkl_control->ctl_nrequests);
 
 	zkl_manager_cache(core, zkl_boottime_us(),

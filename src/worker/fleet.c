@@ -247,7 +247,10 @@ write_entry(FleetTask *fleet)
 	zkl_operation_send_multi(&fleet->task, THE_WRITE, &op, 1);
 }
 
-/* Locks work without it, so the next attempt is made on another connection. */
+/*
+ * Locks work without it, so the next attempt is made on another connection.  A
+ * clone that was found stays one until a look does not find it.
+ */
 static void
 give_up(FleetTask *fleet, int32 rc)
 {
@@ -256,7 +259,7 @@ give_up(FleetTask *fleet, int32 rc)
 					own_path()),
 			 errdetail("ZooKeeper answered %d.", rc)));
 	gave_up_on = zkl_supervisor_generation();
-	decide(false);
+	decide(zkl_control->ctl_status.clone && !fleet->facts.in_recovery);
 	finish();
 }
 

@@ -46,17 +46,40 @@ send_start(uint32 connection, const char *host, char *credentials,
 	return asked_ms;
 }
 
+/* Reads the files that the settings name.  Returns what is wrong, or NULL. */
+static const char *
+read_files(char *credentials, size_t size, ZklTrust *trust)
+{
+	const char *wrong = zkl_hosts_credentials(credentials, size);
+
+	return wrong != NULL ? wrong : zkl_trust_read(trust);
+}
+
+bool
+zkl_launch_is_possible(void)
+{
+	char		credentials[1024];
+	ZklTrust	trust = {0};
+	const char *wrong = read_files(credentials, sizeof(credentials), &trust);
+
+	if (wrong != NULL)
+		zkl_identity_note_error(ZKL_ABOUT_SETTINGS,
+								psprintf("%s; the connection goes on with the settings that it has",
+										 wrong));
+	explicit_bzero(credentials, sizeof(credentials));
+	if (trust.key.data != NULL)
+		explicit_bzero(trust.key.data, (size_t) trust.key.len);
+	return wrong == NULL;
+}
+
 bool
 zkl_launch_begin(uint32 connection, char *host, int *asked_ms)
 {
 	char		credentials[1024];
 	ZklTrust	trust;
-	const char *wrong;
+	const char *wrong = read_files(credentials, sizeof(credentials), &trust);
 	int			pid = 0;
 
-	wrong = zkl_hosts_credentials(credentials, sizeof(credentials));
-	if (wrong == NULL)
-		wrong = zkl_trust_read(&trust);
 	if (wrong != NULL)
 		zkl_identity_note_error(ZKL_ABOUT_SETTINGS, wrong);
 	else if ((pid = zkl_link_spawn()) == 0)

@@ -12,4 +12,10 @@
  */
 extern bool zkl_launch_begin(uint32 connection, char *host, int *asked_ms);
 
+/*
+ * Whether the files that the settings name can be used, as far as that is seen
+ * without a connection.  If not, the reason is noted.
+ */
+extern bool zkl_launch_is_possible(void);
+
 #endif							/* ZKL_WORKER_LAUNCH_H */

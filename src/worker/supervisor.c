@@ -57,6 +57,7 @@ static bool reconnect_wanted = false;
 static bool give_up_wanted = false; /* the session, for a new one */
 static int	asked_ms = 0;		/* the session timeout that was requested */
 static char current_host[ZKL_MAX_HOST] = "";
+static char *settings_used = NULL;	/* of the connection: see below */
 
 /* ---- settings ---- */
 
@@ -64,6 +65,32 @@ static int64
 session_timeout_us(void)
 {
 	return (int64) zkl_status_timeout_ms() * 1000;
+}
+
+static char *
+connection_settings(void)
+{
+	return psprintf("%s\n%s\n%s", zkl_connect_string, zkl_auth_file,
+					zkl_trust_settings());
+}
+
+static bool
+settings_have_changed(void)
+{
+	return settings_used == NULL ||
+		strcmp(settings_used, connection_settings()) != 0;
+}
+
+/* The next process gets the present settings. */
+static void
+use_settings(void)
+{
+	if (!settings_have_changed())
+		return;
+	if (settings_used != NULL)
+		pfree(settings_used);
+	settings_used = MemoryContextStrdup(TopMemoryContext, connection_settings());
+	zkl_hosts_parse(zkl_connect_string);
 }
 
 /* ---- the process ---- */
@@ -81,6 +108,7 @@ plan_restart(int64 now)
 static void
 start_process(int64 now)
 {
+	use_settings();
 	if (!zkl_launch_begin(connection + 1, current_host, &asked_ms))
 	{
 		plan_restart(now);
@@ -111,26 +139,25 @@ end_process(int64 now)
 	plan_restart(now);
 }
 
+/*
+ * A connection is not given up for files that cannot be used.  The next reload
+ * looks again, as does the next process.
+ */
 void
 zkl_supervisor_reload(int64 now)
 {
-	static char *last = NULL;
-	char	   *target = psprintf("%s\n%s\n%s", zkl_connect_string,
-								  zkl_auth_file, zkl_trust_settings());
-
 	zkl_renewal_reload();
 
 	/* What failed so far may work with the new settings. */
 	if (phase == NO_PROCESS)
 		start_at = pause_next = 0;
-	if (last != NULL && strcmp(last, target) == 0)
+	if (!settings_have_changed())
 		return;
-	if (last != NULL)
-		pfree(last);
-	last = MemoryContextStrdup(TopMemoryContext, target);
-	zkl_hosts_parse(zkl_connect_string);
-	pause_next = 0;
 	zkl_identity_log_anew();
+	if (phase != NO_PROCESS && !zkl_launch_is_possible())
+		return;
+	use_settings();
+	pause_next = 0;
 	if (phase != NO_PROCESS)
 		end_process(now);
 }

@@ -355,6 +355,8 @@ class Route:
             self.dropping[direction] = False
             self.cut[direction] = None
         self.losing = None
+        # A reply that is about to be lost may be later than this.
+        self.hold_when_lost = False
         self.answering = None
         self.catching = None
 

@@ -20,7 +20,7 @@ import uuid
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoAuthError, NoNodeError
-from kazoo.security import make_digest_acl
+from kazoo.security import OPEN_ACL_UNSAFE, make_digest_acl
 from kazoo.recipe.lock import Lock, ReadLock, WriteLock
 
 
@@ -152,6 +152,11 @@ class Control:
         """From now on nobody who does not know the password may read it."""
         self.zk.retry(self.zk.set_acls, path,
                       [make_digest_acl("nobody", "x", all=True)])
+
+    def let_in(self, path):
+        """Takes shut_out() back."""
+        self.zk.retry(self.zk.add_auth, "digest", "nobody:x")
+        self.zk.retry(self.zk.set_acls, path, OPEN_ACL_UNSAFE)
 
     def stat(self, path):
         stat = self.zk.retry(self.zk.exists, path)

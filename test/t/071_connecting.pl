@@ -1,7 +1,7 @@
 # How a server comes to its ensemble: credentials from zklock.auth_file keep
 # others from a lock's directory, but not from looking; a file that is no good
-# and a chroot that does not exist are named in zk_status; and all of it can be
-# changed by a reload.
+# is named in zk_status, and costs no connection; a chroot that does not exist is
+# named, too; and all of it can be changed by a reload.
 
 use strict;
 use warnings;
@@ -59,19 +59,39 @@ $holder->query("SELECT zk_unlock('/private/lock')");
 cmp_ok($other->value, '>', 0, 'and gets the lock');
 $other->query("SELECT zk_unlock('/private/lock')");
 
+# A file that cannot be used is named, and the connection goes on.
+my $connects = $test->status($two, 'connects');
+$other->query("SELECT zk_lock('/kept')");
 set_and_wait($two, 'auth_file', "$file.missing",
-	"state = 'disconnected' AND last_error LIKE '%auth_file%No such file%'",
+	"last_error LIKE '%auth_file%No such file%goes on with the settings that it has'",
 	'a missing file is named');
 write_secret("$file.bad", "no colon\n");
 set_and_wait($two, 'auth_file', "$file.bad",
-	"last_error LIKE '%auth_file%one line scheme:credentials'",
+	"last_error LIKE '%auth_file%one line scheme:credentials;%'",
 	'so is one of another form');
-chmod 0640, $file;
-set_and_wait($two, 'auth_file', $file,
+set_and_wait($two, 'tls', 'verify-full',
+	"last_error LIKE '%one line scheme:credentials;%'",
+	'the first of two faults');
+set_and_wait($two, 'auth_file', $file, "last_error LIKE '%zklock.tls%requires%tls_ca_file%'",
+	'a setting that lacks another one');
+set_and_wait($two, 'tls', 'off', "last_error LIKE '%zklock.tls%'", 'taken back');
+write_secret("$file.group", "digest:zklock:secret\n");
+chmod 0640, "$file.group";
+set_and_wait($two, 'auth_file', "$file.group",
 	"last_error LIKE '%auth_file%must have permissions 0600 or less%'",
-	'and one that others could read');
-chmod 0600, $file;
+	'and a file that others could read');
+is($test->status($two, 'state, connects'), "connected|$connects", 'all on one connection');
+is($other->query("SELECT zk_unlock('/kept')"), 't', 'on which the lock was kept');
+
+# The next connection needs it, and comes about as soon as the file is good.
+kill 'KILL', $test->status($two, 'session_pid');
+ok($test->look_until($two,
+		"SELECT state = 'disconnected' AND last_error LIKE '%0600 or less%' FROM zk_status",
+		't', 'refused'),
+	'no new connection is made without it');
+chmod 0600, "$file.group";
 ok($test->wait_connected($two), 'a good one mends it');
+set_and_wait($two, 'auth_file', $file, connects($two), 'the first file again');
 
 my $servers = $test->zk->connect_string;
 set_and_wait($two, 'connect_string', "$servers/missing",

@@ -81,6 +81,24 @@ sub complains
 	return;
 }
 
+# Settings whose fault is seen without a connection: the one that is there goes on.
+sub keeps
+{
+	my ($node, $pattern, $what, %settings) = @_;
+	my $before = $test->status($node, 'connects');
+
+	set($node, %settings);
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	ok($test->look_until($node,
+			"SELECT state = 'connected' AND connects = $before AND"
+			  . " coalesce(last_error, '') ~ '$pattern.*; the connection goes on'"
+			  . ' FROM zk_status',
+			't', $what),
+		$what)
+	  or diag $test->status($node, 'state, last_error');
+	return;
+}
+
 sub connected_with
 {
 	my ($node, $what, %settings) = @_;
@@ -175,19 +193,22 @@ complains($one, 'TLS handshake: .*must name its "secureClientPort"',
 	'a port without TLS');
 mended($one, 'port');
 
+# ---- from the port without TLS to the other one, under a lock
+connected_with($one, 'without TLS', tls => 'off', connect_string => 'localhost:' . $zk->port);
+mended($one, 'without TLS');
+is($test->status($one, 'session_id, sessions_lost'), "$id|0", 'to TLS in the same session');
+
 # ---- settings that do not go together
-set($one, tls_ca_file => '');
-complains($one, '"zklock.tls" requires "zklock.tls_ca_file"', 'no CA');
-set($one, tls_ca_file => "$ca->{dir}/missing");
-complains($one, 'could not open "zklock.tls_ca_file" .*No such file', 'no file');
+keeps($one, '"zklock.tls" requires "zklock.tls_ca_file"', 'no CA', tls_ca_file => '');
+keeps($one, 'could not open "zklock.tls_ca_file" .*No such file', 'no file',
+	tls_ca_file => "$ca->{dir}/missing");
 set($one, tls_ca_file => "$ca->{dir}/server.key");
 complains($one, 'could not load a certificate from "zklock.tls_ca_file"',
 	'no certificate in it');
 mended($one, 'CA');
-set($one, tls_cert_file => $server->{file});
-complains($one, '"zklock.tls_cert_file" and "zklock.tls_key_file" require each other',
-	'a certificate without a key');
-mended($one, 'certificate');
+keeps($one, '"zklock.tls_cert_file" and "zklock.tls_key_file" require each other',
+	'a certificate without a key',
+	tls_cert_file => $server->{file});
 
 # ---- files of keys
 my %ours = (
@@ -196,10 +217,11 @@ my %ours = (
 $ca->issue('client');
 connected_with($one, 'a certificate that nobody asked for', %ours);
 chmod 0640, $ours{tls_key_file};
-set($one, tls_cert_file => $server->{file});
-complains($one, '"zklock.tls_key_file" .*must have permissions 0600 or less',
-	'a key that others can read');
+keeps($one, '"zklock.tls_key_file" .*must have permissions 0600 or less',
+	'a key that others can read',
+	tls_cert_file => $server->{file});
 chmod 0600, $ours{tls_key_file};
+$one->reload;
 complains($one, 'does not belong to the certificate', 'the key of another');
 $ca->openssl('pkey', '-in', $ours{tls_key_file}, '-aes128', '-passout',
 	'pass:sesame', '-out', "$ca->{dir}/locked.key");

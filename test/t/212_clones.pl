@@ -95,10 +95,17 @@ logs($copy, 'refused because there is a clone', 'refused again');
 $original->close;
 $test->stop_looking($one);
 $one->stop;
+ok($test->look_until($copy,
+		q(SELECT ok FROM zk_healthcheck() WHERE check_name = 'clones' AND detail ~ 'is gone\.  Reload'),
+		'f', 'gone'),
+	'without the original, the check says that a reload is due');
+is($s->error("SELECT zk_lock('/c/new')"), '55000', 'until then locks are refused');
 $copy->reload;
 ok($test->look_until($copy,
 		"SELECT zk_try_lock('/c/new', '1min'), zk_unlock('/c/new')", 't|t', 'alone'),
-	'without the original, a reload makes it look, and locks again');
+	'which makes it look, and locks again');
+is($test->look($copy, q(SELECT ok FROM zk_healthcheck() WHERE check_name = 'clones')),
+	't', 'all is well');
 $_->close foreach $s, $waiter;
 $test->stop_looking($copy);
 $copy->stop;

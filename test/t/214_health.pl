@@ -103,9 +103,27 @@ $copy->init_from_backup($one, 'base');
 $copy->start;
 push @{ $test->{nodes} }, $copy;
 bad_ok($copy, 'clones', 'a clone');
+ok(wait_for(sub { detail($copy, 'clones') =~ /neither of them is in recovery/ }, 'found'),
+	'that it has found');
+is($test->look($one, "SELECT count(ok) FROM zk_healthcheck() WHERE check_name = 'clones'"),
+	0, 'the original, which has not looked, does not know');
+like(detail($one, 'clones'), qr/a clone, or a former primary/, 'what the other server is');
 $test->stop_looking($copy);
 $copy->stop;
 pop @{ $test->{nodes} };
+bad_ok($one, '', 'until it is gone');
+
+# ---- ZooKeeper refuses
+
+$test->zk->client->shut_out('/zklock/.fleet');
+is($test->look($one, 'SELECT string_agg(check_name, $$,$$) FROM zk_healthcheck() WHERE ok IS NULL'),
+	'fleet,fleet versions,znode protocol,fleet timeouts,access control,clones,clock',
+	'a fleet that may not be looked at');
+like(detail($one, 'fleet'), qr/ZooKeeper answered NOAUTH/, 'and why');
+is($test->look($one, "SELECT ok FROM zk_healthcheck() WHERE check_name = 'connected'"),
+	't', 'it is connected');
+$test->zk->client->let_in('/zklock/.fleet');
+bad_ok($one, '', 'let in again');
 
 # ---- versions
 

@@ -190,6 +190,20 @@ $s->query("SELECT zk_unlock('/jobs/w')");
 is($admin->sqlstate, '', 'the change goes on, for they are gone in time');
 $admin->query("SELECT zk_set_dialects('/jobs=curator_mutex, /py=kazoo')");
 
+# ---- a lock that is cached for longer than the change takes
+
+$one->safe_psql('postgres', "ALTER SYSTEM SET zklock.cache_time = '60s'");
+$one->reload;
+ok($test->look_until($one, "SELECT state FROM zk_locks WHERE path = '/jobs/cached'",
+		'cached', 'cached',
+		before => sub { $s->query("SELECT zk_lock('/jobs/cached'), zk_unlock('/jobs/cached')") }),
+	'a lock is cached');
+begin_change($admin, '/jobs=kazoo,/py=kazoo');
+is($admin->sqlstate, '', 'it is given back for the change');
+$admin->query("SELECT zk_set_dialects('/jobs=curator_mutex, /py=kazoo')");
+$one->safe_psql('postgres', 'ALTER SYSTEM RESET zklock.cache_time');
+$one->reload;
+
 # ---- cancelled, and crashed
 
 begin_change($admin, '/jobs=kazoo,/py=kazoo');
