@@ -100,8 +100,8 @@ zkl_lock_request_submit(const ZklLockRequest *request, bool together,
 	zkl_request_submit(zkl_request_claim_lock(&taker), more);
 
 	/*
-	 * A drain that has begun since may not have seen the slot.  The session that
-	 * drains begins the drain, and then looks at the slots.
+	 * A drain that has begun since may not have seen the slot.  The session
+	 * that drains begins the drain, and then looks at the slots.
 	 */
 	pg_memory_barrier();
 	zkl_retreat_check();

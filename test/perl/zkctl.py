@@ -191,6 +191,9 @@ class Control:
     def session(self):
         return self.zk.client_id[0]
 
+    def password(self, session):
+        return password_of(session).hex()
+
     def end_session(self, session):
         """Closes another client's session, whose password is no secret."""
         thief = KazooClient(hosts=self.hosts, timeout=10,

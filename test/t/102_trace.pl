@@ -16,7 +16,8 @@ write_secret($credentials, "digest:zklock:open-sesame\n");
 
 my $test = ZklockTest->new(
 	servers => 1,
-	conf => "zklock.auth_file = '$credentials'\nzklock.cache_time = 0\n");
+	conf => "zklock.auth_file = '$credentials'\nzklock.cache_time = 0\n"
+	  . "zklock.log_level = 'debug'\n");
 my ($node) = $test->nodes;
 my $session = $test->session($node, application_name => 'hush-hush');
 my $trace = $node->data_dir . '/zklock.trace';
@@ -121,6 +122,20 @@ foreach my $secret ('sesame', 'hush-hush', 'postgres')
 {
 	unlike(slurp_file($_), qr/$secret/, "$_ does not tell $secret")
 	  foreach $trace, $old;
+}
+
+# Nor does anything else tell what opens the session to others.
+my $password = $test->zk->client->password(hex $test->session_hex($node));
+my %told = (
+	dump => $test->look($node, "SELECT string_agg(item || ' ' || state, ' ') FROM zk_dump()"),
+	log => slurp_file($node->logfile),
+	trace => slurp_file($trace));
+like($told{log}, qr/sending request|Initiating|zookeeper_/i, 'the log has what the client library says');
+foreach my $where (sort keys %told)
+{
+	unlike($told{$where}, qr/sesame/, "the $where does not tell the credentials");
+	unlike($told{$where}, qr/$password/i, "the $where does not tell the password in hex");
+	is(index($told{$where}, pack 'H*', $password), -1, "the $where does not tell the password");
 }
 
 # The worker may see the new setting only a while later.
