@@ -336,17 +336,25 @@ read_fleet(void *arg)
 }
 
 /*
- * Whether the step failed for what ZooKeeper said, or because it said nothing.
- * A cancel, a timeout of the statement or its locks, and a fault of ours are
- * something else.
+ * Whether that is what refusal.c makes of ZooKeeper's answers, or of none; or the
+ * list is too long.  A cancel, a timeout and a fault of ours are something else.
  */
 static bool
 is_of_zookeeper(const ErrorData *error)
 {
-	return ERRCODE_TO_CATEGORY(error->sqlerrcode) != ERRCODE_OPERATOR_INTERVENTION &&
-		ERRCODE_TO_CATEGORY(error->sqlerrcode) != ERRCODE_INTERNAL_ERROR &&
-		error->sqlerrcode != ERRCODE_LOCK_NOT_AVAILABLE &&
-		error->sqlerrcode != ERRCODE_OUT_OF_MEMORY;
+	switch (error->sqlerrcode)
+	{
+		case ERRCODE_CONNECTION_FAILURE:
+		case ERRCODE_INSUFFICIENT_PRIVILEGE:
+		case ERRCODE_CONFIGURATION_LIMIT_EXCEEDED:
+		case ERRCODE_TOO_MANY_CONNECTIONS:
+		case ERRCODE_OBJECT_IN_USE:
+		case ERRCODE_SYSTEM_ERROR:
+		case ERRCODE_PROGRAM_LIMIT_EXCEEDED:
+			return true;
+		default:
+			return false;
+	}
 }
 
 /* If ZooKeeper does not answer, or refuses, that is no error. */
