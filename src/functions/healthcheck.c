@@ -56,6 +56,7 @@ typedef struct
 	int			other_versions;
 	int			other_protocols;
 	int			clones;			/* of this server */
+	int			doubtful;		/* may be clones, but cannot be read */
 	uint32		timeout_ms;		/* ours */
 	ZklFleetServer own;			/* readable if it is there */
 	int64		session_id;		/* ours */
@@ -129,6 +130,20 @@ check_session(FunctionCallInfo fcinfo, const ZklStatus *status,
 					   status->timeout_ms, LEAST_TICKS, zkl_tick_time) : no_session);
 }
 
+/* The path of a file is for those who may see it. */
+static void
+check_settings(FunctionCallInfo fcinfo, const ZklStatus *status)
+{
+	bool		used = status->settings_fault[0] == '\0';
+	const char *fault = zkl_refusal_may_see_hosts() ? status->settings_fault :
+	"A file cannot be read, or must not be used.";
+
+	put_check(fcinfo, "settings", true, used, used ?
+			  "The connection has the present settings." :
+			  psprintf("The present settings of the connection are not used.  %s",
+					   zkl_text_to_display(fault, (int) strlen(fault))));
+}
+
 static void
 check_slots(FunctionCallInfo fcinfo, int used)
 {
@@ -175,11 +190,10 @@ check_rights(FunctionCallInfo fcinfo)
 /* ---- the fleet ---- */
 
 static bool
-is_clone(const Fleet *fleet, const ZklFleetServer *server)
+may_be_clone(const Fleet *fleet, const ZklFleetServer *server)
 {
 	return server->system == GetSystemIdentifier() &&
-		server->session_id != fleet->session_id && !RecoveryInProgress() &&
-		!server->entry.in_recovery && server->entry.started_us != PgStartTime;
+		server->session_id != fleet->session_id && !RecoveryInProgress();
 }
 
 static void
@@ -191,13 +205,17 @@ note_server(void *arg, const ZklFleetServer *server)
 	if (server->session_id == fleet->session_id)
 		fleet->own = *server;
 	if (!server->readable)
+	{
 		fleet->unreadable++;
+		fleet->doubtful += may_be_clone(fleet, server);
+	}
 	else
 	{
 		fleet->other_timeouts += server->entry.timeout_ms != (int32) fleet->timeout_ms;
 		fleet->other_versions += strcmp(server->entry.zklock, ZKL_VERSION) != 0;
 		fleet->other_protocols += server->entry.protocol != ZKL_ZNODE_PROTOCOL;
-		fleet->clones += is_clone(fleet, server);
+		fleet->clones += may_be_clone(fleet, server) && !server->entry.in_recovery &&
+			server->entry.started_us != PgStartTime;
 	}
 }
 
@@ -246,9 +264,12 @@ check_clones(FunctionCallInfo fcinfo, const Fleet *fleet, bool clone)
 		detail = "Another server has the same system identifier, and neither of them is in recovery.";
 	else if (is_here)
 		detail = "Another server has the same system identifier.  It is a clone, or a former primary whose ZooKeeper session is about to expire.";
+	else if (fleet->doubtful > 0)
+		detail = "Another server has the same system identifier, and this server cannot read its znode.";
 	else if (zkl_gate_read() == ZKL_GATE_CLONE)
 		detail = "The clone of this server is gone.  Reload the configuration, so that distributed locks are no longer refused.";
-	put_check(fcinfo, "clones", fleet->unknown == NULL && (clone || !is_here),
+	put_check(fcinfo, "clones",
+			  fleet->unknown == NULL && (is_here ? clone : fleet->doubtful == 0),
 			  !is_here && zkl_gate_read() != ZKL_GATE_CLONE, detail);
 }
 
@@ -336,8 +357,9 @@ read_fleet(void *arg)
 }
 
 /*
- * Whether that is what refusal.c makes of ZooKeeper's answers, or of none; or the
- * list is too long.  A cancel, a timeout and a fault of ours are something else.
+ * Whether refusal.c makes that of an answer of ZooKeeper's to a list or a read, or
+ * of none; or the list is too long.  A cancel, a timeout and a fault of ours are
+ * something else.
  */
 static bool
 is_of_zookeeper(const ErrorData *error)
@@ -394,6 +416,7 @@ zkl_sql_healthcheck(PG_FUNCTION_ARGS)
 	}
 	count_used_slots(&used, &held);
 	check_session(fcinfo, &status, fleet.is_silent ? fleet.unknown : NULL, held);
+	check_settings(fcinfo, &status);
 	check_slots(fcinfo, used);
 	check_script(fcinfo);
 	check_rights(fcinfo);

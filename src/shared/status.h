@@ -72,6 +72,8 @@ typedef struct ZklStatus
 	uint64		given_up_checks;
 	uint64		unpublished_waits;
 	uint64		recalls;		/* of cached locks */
+	char		settings_fault[256];	/* why those of the connection are not
+										 * used; empty: they are */
 	char		last_error[256];
 	TimestampTz last_error_at;	/* 0: none */
 	int64		lapsed_at;		/* ms of CLOCK_BOOTTIME: when the lease ended

@@ -61,7 +61,10 @@ zkl_caching_recall_all(void)
 	}
 }
 
-/* A lock that stands in a queue without a holder must not be in the way. */
+/*
+ * A lock that stands in a queue without a holder must not be in the way.  While
+ * the settings are not known, no session takes one anyway, and they are soon read.
+ */
 static bool
 dialects_are_changing(void)
 {

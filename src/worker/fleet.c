@@ -248,8 +248,8 @@ write_entry(FleetTask *fleet)
 }
 
 /*
- * Locks work without it, so the next attempt is made on another connection.  A
- * clone that was found stays one until a look does not find it.
+ * Locks work without it, so the next attempt is made on another connection, or
+ * after a reload.  A clone that was found stays one until a look does not find it.
  */
 static void
 give_up(FleetTask *fleet, int32 rc)
@@ -334,6 +334,8 @@ take_fleet_reply(ZklTask *task, uint32 part, const ZklReply *reply,
 		if (!zkl_operation_retry(task))
 			give_up(fleet, rc);
 	}
+	else if (part == THE_LISTING && rc != ZKL_RC_OK && rc != ZKL_RC_NONODE)
+		give_up(fleet, rc);
 	else if (part == THE_LISTING)
 		take_listing(fleet, reply);
 	else
@@ -363,7 +365,7 @@ void
 zkl_fleet_reload(void)
 {
 	if (zkl_control->ctl_status.clone)
-		looked_in = 0;
+		looked_in = gave_up_on = 0;
 }
 
 bool

@@ -109,6 +109,16 @@ zkl_identity_note_error(ZklErrorKind kind, const char *message)
 }
 
 void
+zkl_identity_note_settings(const char *fault)
+{
+	ZklStatus  *status = zkl_status_begin();
+
+	strlcpy(status->settings_fault, fault != NULL ? fault : "",
+			sizeof(status->settings_fault));
+	zkl_status_end();
+}
+
+void
 zkl_identity_set_state(ZklWorkerState state)
 {
 	ZklStatus  *status = zkl_status_begin();

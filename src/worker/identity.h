@@ -20,6 +20,9 @@ extern void zkl_identity_note_error(ZklErrorKind kind, const char *message);
 extern void zkl_identity_log(const char *message);
 extern void zkl_identity_log_client(bool trouble, const char *message);
 
+/* Why the settings of the connection are not used, or NULL: they are. */
+extern void zkl_identity_note_settings(const char *fault);
+
 /* The settings have changed: errors that were logged before are news again. */
 extern void zkl_identity_log_anew(void);
 

@@ -50,38 +50,41 @@ send_start(uint32 connection, const char *host, char *credentials,
 static const char *
 read_files(char *credentials, size_t size, ZklTrust *trust)
 {
-	const char *wrong = zkl_hosts_credentials(credentials, size);
+	const char *fault = zkl_hosts_credentials(credentials, size);
 
-	return wrong != NULL ? wrong : zkl_trust_read(trust);
+	return fault != NULL ? fault : zkl_trust_read(trust);
 }
 
-bool
-zkl_launch_is_possible(void)
+static void
+wipe_files(char *credentials, size_t size, ZklTrust *trust)
+{
+	explicit_bzero(credentials, size);
+	if (trust->key.data != NULL)
+		explicit_bzero(trust->key.data, (size_t) trust->key.len);
+}
+
+const char *
+zkl_launch_fault(void)
 {
 	char		credentials[1024];
 	ZklTrust	trust = {0};
-	const char *wrong = read_files(credentials, sizeof(credentials), &trust);
+	const char *fault = read_files(credentials, sizeof(credentials), &trust);
 
-	if (wrong != NULL)
-		zkl_identity_note_error(ZKL_ABOUT_SETTINGS,
-								psprintf("%s; the connection goes on with the settings that it has",
-										 wrong));
-	explicit_bzero(credentials, sizeof(credentials));
-	if (trust.key.data != NULL)
-		explicit_bzero(trust.key.data, (size_t) trust.key.len);
-	return wrong == NULL;
+	wipe_files(credentials, sizeof(credentials), &trust);
+	return fault;
 }
 
 bool
 zkl_launch_begin(uint32 connection, char *host, int *asked_ms)
 {
 	char		credentials[1024];
-	ZklTrust	trust;
-	const char *wrong = read_files(credentials, sizeof(credentials), &trust);
+	ZklTrust	trust = {0};
+	const char *fault = read_files(credentials, sizeof(credentials), &trust);
 	int			pid = 0;
 
-	if (wrong != NULL)
-		zkl_identity_note_error(ZKL_ABOUT_SETTINGS, wrong);
+	zkl_identity_note_settings(fault);
+	if (fault != NULL)
+		zkl_identity_note_error(ZKL_ABOUT_SETTINGS, fault);
 	else if ((pid = zkl_link_spawn()) == 0)
 		zkl_identity_note_error(ZKL_ABOUT_PROCESS, psprintf("could not start zklock_session: %s",
 															strerror(errno)));
@@ -91,6 +94,6 @@ zkl_launch_begin(uint32 connection, char *host, int *asked_ms)
 		strlcpy(host, zkl_hosts_next(), ZKL_MAX_HOST);
 		*asked_ms = send_start(connection, host, credentials, &trust);
 	}
-	explicit_bzero(credentials, sizeof(credentials));
+	wipe_files(credentials, sizeof(credentials), &trust);
 	return pid != 0;
 }

@@ -13,9 +13,9 @@
 extern bool zkl_launch_begin(uint32 connection, char *host, int *asked_ms);
 
 /*
- * Whether the files that the settings name can be used, as far as that is seen
- * without a connection.  If not, the reason is noted.
+ * What is wrong with the settings of the connection and the files that they name,
+ * as far as that is seen without a connection; or NULL.
  */
-extern bool zkl_launch_is_possible(void);
+extern const char *zkl_launch_fault(void);
 
 #endif							/* ZKL_WORKER_LAUNCH_H */

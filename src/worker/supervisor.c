@@ -2,7 +2,7 @@
  * supervisor.c
  *	  Keeps a session process running and connected to ZooKeeper.
  *
- * Owns the pauses between attempts.  Runs in the worker only; takes no locks but
+ * Owns the pauses between attempts, and which settings are in use.  Runs in the worker only; takes no locks but
  * through identity.c.  It must not know locks: it tells the core when a connection
  * stands or breaks.  launch.c starts a process, liveness.c tells whether it still
  * answers.
@@ -57,7 +57,7 @@ static bool reconnect_wanted = false;
 static bool give_up_wanted = false; /* the session, for a new one */
 static int	asked_ms = 0;		/* the session timeout that was requested */
 static char current_host[ZKL_MAX_HOST] = "";
-static char *settings_used = NULL;	/* of the connection: see below */
+static char *settings_used = NULL;	/* of the connection, in one string */
 
 /* ---- settings ---- */
 
@@ -140,9 +140,22 @@ end_process(int64 now)
 }
 
 /*
- * A connection is not given up for files that cannot be used.  The next reload
- * looks again, as does the next process.
+ * A connection is not given up for settings that cannot be used.  The next reload
+ * looks at them again, and so does the next process, which needs them.
  */
+static bool
+can_use_settings(void)
+{
+	const char *fault = zkl_launch_fault();
+
+	zkl_identity_note_settings(fault);
+	if (fault != NULL)
+		zkl_identity_note_error(ZKL_ABOUT_SETTINGS,
+								psprintf("new settings of the connection are not used: %s",
+										 fault));
+	return fault == NULL;
+}
+
 void
 zkl_supervisor_reload(int64 now)
 {
@@ -152,9 +165,13 @@ zkl_supervisor_reload(int64 now)
 	if (phase == NO_PROCESS)
 		start_at = pause_next = 0;
 	if (!settings_have_changed())
+	{
+		if (phase != NO_PROCESS)
+			zkl_identity_note_settings(NULL);
 		return;
+	}
 	zkl_identity_log_anew();
-	if (phase != NO_PROCESS && !zkl_launch_is_possible())
+	if (phase != NO_PROCESS && !can_use_settings())
 		return;
 	use_settings();
 	pause_next = 0;

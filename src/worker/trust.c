@@ -52,7 +52,6 @@ zkl_trust_put(ZklTrust *trust, ZklWireBuffer *out)
 	zkl_wire_put_text(out, trust->ca.data);
 	zkl_wire_put_text(out, trust->certificate.data);
 	zkl_wire_put_text(out, trust->key.data);
-	explicit_bzero(trust->key.data, (size_t) trust->key.len);
 }
 
 char *

@@ -20,7 +20,7 @@ typedef struct ZklTrust
 /* Reads the files that the settings name.  Returns NULL, or what is wrong. */
 extern const char *zkl_trust_read(ZklTrust *trust);
 
-/* The end of a START frame; then the key is wiped. */
+/* The end of a START frame */
 extern void zkl_trust_put(ZklTrust *trust, ZklWireBuffer *out);
 
 /* All settings of TLS in one string, to see whether they have changed */

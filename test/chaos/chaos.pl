@@ -230,6 +230,21 @@ sub mend_members
 	return $n;
 }
 
+# A leader that has its followers, and carries out nothing: ZooKeeper 3.8.0 did that
+# once, after its connections to the followers broke.  No session can begin there.
+# An operator restarts it.  Returns whether it was so.
+sub restart_stuck_leader
+{
+	return 0 if eval { $zk->new_client->quit; 1 };
+	my $leader = $zk->wait_leader;
+
+	progress('the leader ' . $leader->name . ' carries out nothing: restarted');
+	$total{'ZooKeeper leaders that carried out nothing'}++;
+	$leader->kill9;
+	$leader->start;
+	return 1;
+}
+
 sub wait_or_violate
 {
 	my ($kind, $what, $condition) = @_;
@@ -240,7 +255,7 @@ sub wait_or_violate
 	{
 		if (ChaosClient::now() > $deadline)
 		{
-			if (mend_members())
+			if (mend_members() || restart_stuck_leader())
 			{
 				$deadline = ChaosClient::now() +
 				  $PostgreSQL::Test::Utils::timeout_default;

@@ -148,6 +148,17 @@ check_downgraded(const Host *h, int i)
 	}
 }
 
+/*
+ * A hold that was lost as unreadable is not told of the mark of an operator, too:
+ * it has the time that the operator gives to all that are marked.
+ */
+static bool
+was_told_once(const Slot *s)
+{
+	return s->state == SLOT_LOST && s->failure == ZKL_FAILURE_UNREADABLE &&
+		s->breaking;
+}
+
 static void
 check_deleted(const Entry *entry, const Effect *effect, const Contender *c)
 {
@@ -172,7 +183,7 @@ check_deleted(const Entry *entry, const Effect *effect, const Contender *c)
 		}
 		if (entry->tx.session == 0 && entry->ends == 0)
 		{
-			if (!entry->by_vandal && holds(h, i))
+			if (!entry->by_vandal && holds(h, i) && !was_told_once(s))
 				broken("S1", "the lock of host %d slot %d is broken, which"
 					   " does not know it", h->id, i);
 			tamper(h, s->asker, s->lock);

@@ -69,14 +69,6 @@ is_kept(const Host *h, const Slot *s)
 		s->keep_until > host_clock(h);
 }
 
-/* A server is not told of the break of a hold that it lost as unreadable. */
-static bool
-lost_to_operator(const Slot *s)
-{
-	return s->failure == ZKL_FAILURE_BROKEN ||
-		(s->failure == ZKL_FAILURE_UNREADABLE && s->breaking);
-}
-
 /*
  * Its time is over, but its backend looked at it for its commit before.  Who
  * was broken by an operator has the time that the operator gives.
@@ -84,9 +76,9 @@ lost_to_operator(const Slot *s)
 static bool
 is_committing(const Slot *s)
 {
-	return s->quiet &&
-		(s->state == SLOT_GRANTED ||
-		 (s->state == SLOT_LOST && s->overdue && !lost_to_operator(s)));
+	return s->quiet && (s->state == SLOT_GRANTED ||
+						(s->state == SLOT_LOST && s->overdue &&
+						 s->failure != ZKL_FAILURE_BROKEN));
 }
 
 bool

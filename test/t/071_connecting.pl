@@ -59,38 +59,45 @@ $holder->query("SELECT zk_unlock('/private/lock')");
 cmp_ok($other->value, '>', 0, 'and gets the lock');
 $other->query("SELECT zk_unlock('/private/lock')");
 
-# A file that cannot be used is named, and the connection goes on.
+# Settings that cannot be used are named, and the connection goes on.
+my $unused = 'new settings of the connection are not used: ';
+my $health = q(SELECT ok, detail FROM zk_healthcheck() WHERE check_name = 'settings');
 my $connects = $test->status($two, 'connects');
 $other->query("SELECT zk_lock('/kept')");
+like($test->look($two, $health), qr/^t\|/, 'the settings are in use');
 set_and_wait($two, 'auth_file', "$file.missing",
-	"last_error LIKE '%auth_file%No such file%goes on with the settings that it has'",
+	"last_error LIKE '$unused%auth_file%No such file%'",
 	'a missing file is named');
+like($test->look($two, $health), qr/^f\|.*are not used\..*No such file/, 'health tells, too');
 write_secret("$file.bad", "no colon\n");
 set_and_wait($two, 'auth_file', "$file.bad",
-	"last_error LIKE '%auth_file%one line scheme:credentials;%'",
+	"last_error LIKE '$unused%one line scheme:credentials'",
 	'so is one of another form');
+$two->safe_psql('postgres', "ALTER SYSTEM SET zklock.auth_file = '$file'");
 set_and_wait($two, 'tls', 'verify-full',
-	"last_error LIKE '%one line scheme:credentials;%'",
-	'the first of two faults');
-set_and_wait($two, 'auth_file', $file, "last_error LIKE '%zklock.tls%requires%tls_ca_file%'",
-	'a setting that lacks another one');
-set_and_wait($two, 'tls', 'off', "last_error LIKE '%zklock.tls%'", 'taken back');
+	"last_error LIKE '$unused%zklock.tls%requires%tls_ca_file%'",
+	'and a setting that lacks another one');
+$two->safe_psql('postgres', "ALTER SYSTEM SET zklock.tls = 'off'");
+$two->reload;
+ok($test->look_until($two, "SELECT ok FROM ($health) h", 't', 'taken back'), 'all taken back');
 write_secret("$file.group", "digest:zklock:secret\n");
 chmod 0640, "$file.group";
 set_and_wait($two, 'auth_file', "$file.group",
-	"last_error LIKE '%auth_file%must have permissions 0600 or less%'",
-	'and a file that others could read');
+	"last_error LIKE '$unused%must have permissions 0600 or less%'",
+	'a file that others could read');
 is($test->status($two, 'state, connects'), "connected|$connects", 'all on one connection');
 is($other->query("SELECT zk_unlock('/kept')"), 't', 'on which the lock was kept');
 
 # The next connection needs it, and comes about as soon as the file is good.
 kill 'KILL', $test->status($two, 'session_pid');
 ok($test->look_until($two,
-		"SELECT state = 'disconnected' AND last_error LIKE '%0600 or less%' FROM zk_status",
-		't', 'refused'),
+		"SELECT state = 'disconnected' AND last_error LIKE '\"zklock.auth_file\"%0600 or less%'"
+		  . ' FROM zk_status', 't', 'refused'),
 	'no new connection is made without it');
+like($test->look($two, $health), qr/^f\|.*0600 or less/, 'health tells that, too');
 chmod 0600, "$file.group";
 ok($test->wait_connected($two), 'a good one mends it');
+like($test->look($two, $health), qr/^t\|/, 'and is in use');
 set_and_wait($two, 'auth_file', $file, connects($two), 'the first file again');
 
 my $servers = $test->zk->connect_string;

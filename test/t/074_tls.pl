@@ -91,7 +91,7 @@ sub keeps
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	ok($test->look_until($node,
 			"SELECT state = 'connected' AND connects = $before AND"
-			  . " coalesce(last_error, '') ~ '$pattern.*; the connection goes on'"
+			  . " coalesce(last_error, '') ~ '^new settings of the connection are not used: .*$pattern'"
 			  . ' FROM zk_status',
 			't', $what),
 		$what)

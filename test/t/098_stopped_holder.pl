@@ -1,6 +1,6 @@
 # An operator breaks the lock of a holder that does not give it up, or whose
-# server hears of nothing: its znode goes after a session timeout at the latest,
-# and it cannot commit then.  A request that waits on such a server, and is
+# server hears of nothing: the znode goes after a session timeout at the latest,
+# and then the holder cannot commit.  A request that waits on such a server, and is
 # removed, does not take the lock that somebody else has by then.
 
 use strict;

@@ -94,6 +94,21 @@ wait_line(
 $test->wait_connected($node);
 $session->query("SELECT zk_unlock('/t/held')");
 
+# Nothing tells what opens the session to others, also not how it was attached.
+my $password = $test->zk->client->password(hex $test->session_hex($node));
+my %told = (
+	dump => $test->look($node, "SELECT string_agg(item || ' ' || state, ' ') FROM zk_dump()"),
+	log => slurp_file($node->logfile),
+	trace => slurp_file($trace));
+like($told{trace}, qr/ in attach session=/, 'the trace tells of the session');
+like($told{log}, qr/sending request|Initiating|zookeeper_/i, 'the log has what the client library says');
+foreach my $where (sort keys %told)
+{
+	unlike($told{$where}, qr/sesame/, "the $where does not tell the credentials");
+	unlike($told{$where}, qr/$password/i, "the $where does not tell the password in hex");
+	is(index($told{$where}, pack 'H*', $password), -1, "the $where does not tell the password");
+}
+
 # Many lines, by locks
 sub fill_trace
 {
@@ -122,20 +137,6 @@ foreach my $secret ('sesame', 'hush-hush', 'postgres')
 {
 	unlike(slurp_file($_), qr/$secret/, "$_ does not tell $secret")
 	  foreach $trace, $old;
-}
-
-# Nor does anything else tell what opens the session to others.
-my $password = $test->zk->client->password(hex $test->session_hex($node));
-my %told = (
-	dump => $test->look($node, "SELECT string_agg(item || ' ' || state, ' ') FROM zk_dump()"),
-	log => slurp_file($node->logfile),
-	trace => slurp_file($trace));
-like($told{log}, qr/sending request|Initiating|zookeeper_/i, 'the log has what the client library says');
-foreach my $where (sort keys %told)
-{
-	unlike($told{$where}, qr/sesame/, "the $where does not tell the credentials");
-	unlike($told{$where}, qr/$password/i, "the $where does not tell the password in hex");
-	is(index($told{$where}, pack 'H*', $password), -1, "the $where does not tell the password");
 }
 
 # The worker may see the new setting only a while later.

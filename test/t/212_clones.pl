@@ -92,6 +92,11 @@ ok($test->look_until($copy,
 	'zklock.clone = warn: locks again');
 change($copy, 'clone', 'error');
 logs($copy, 'refused because there is a clone', 'refused again');
+$test->zk->client->shut_out('/zklock/.fleet');
+$copy->reload;
+logs($copy, 'could not write or read znodes in the directory', 'a look that ZooKeeper refuses');
+is($s->error("SELECT zk_lock('/c/new')"), '55000', 'does not count as one that finds no clone');
+$test->zk->client->let_in('/zklock/.fleet');
 $original->close;
 $test->stop_looking($one);
 $one->stop;
