@@ -304,6 +304,7 @@ class Route:
         self.dropping = dict.fromkeys(DIRECTIONS, False)
         self.cut = dict.fromkeys(DIRECTIONS)
         self.losing = None
+        self.loss_is_due = False
         self.hold_when_lost = False
         self.answering = self.answer_to = None
         self.code = self.answers_left = self.answered = 0
@@ -334,6 +335,7 @@ class Route:
 
     def lose(self, connection):
         self.lost += 1
+        self.loss_is_due = False
         if self.hold_when_lost:
             self.hold()
         connection.end(reset=True)
@@ -431,6 +433,7 @@ class Control:
     async def do_lose_reply(self, pattern, regex, hold=False):
         for route in self.named(pattern):
             route.losing = re.compile(regex.encode(), re.DOTALL)
+            route.loss_is_due = True
             route.hold_when_lost = hold
 
     async def do_answer(self, pattern, kind, regex, code, times, carry_out):
@@ -461,7 +464,8 @@ class Control:
         route, = self.named(name)
         return {"port": route.port, "accepted": route.accepted,
                 "open": len(route.connections), "cuts": route.cuts,
-                "lost": route.lost, "answered": route.answered,
+                "lost": route.lost, "loss_is_due": route.loss_is_due,
+                "answered": route.answered,
                 "caught": route.caught,
                 "bytes": route.bytes,
                 "dropped": route.dropped}

@@ -180,7 +180,7 @@ $holder->send($lock);
 ok($test->wait_queue('/n', 2), 'a znode whose reply is lost');
 $holder->cancel;
 is($holder->sqlstate, '57014', 'its request is cancelled');
-$net->pass($line);
+ok($net->pass_once_lost($line), 'the reply is lost');
 reconnected_ok($before, 'cancelled after a lost reply');
 ok($test->wait_queue('/n', 1), 'it is found, and deleted');
 $rival->query($unlock);
@@ -194,7 +194,7 @@ ok($test->wait_queue('/n', 1), 'the create is done');
 my ($own) = grep { $_ =~ $test->session_hex($one) }
   $test->zk->client->ls('/zklock/.servers');
 $test->zk->client->delete("/zklock/.servers/$own");
-$net->pass($line);
+ok($net->pass_once_lost($line), 'the reply is lost');
 my $token = $holder->value;
 reconnected_ok($before, 'heartbeat node deleted');
 is(scalar($test->queue('/n')), 1, 'heartbeat node deleted: one znode');
