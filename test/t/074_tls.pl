@@ -7,6 +7,7 @@
 use strict;
 use warnings;
 
+use File::Copy qw(copy);
 use IPC::Run ();
 use Test::More;
 
@@ -266,6 +267,29 @@ $rival->query("SELECT zk_unlock('/m')");
 is($holder->query("SELECT zk_try_lock('/m/more')"), 't', 'both ways');
 $rival->error("SELECT zk_lock('/m/more', '0')");
 $holder->query("SELECT zk_unlock('/m/more')");
+
+# ---- a certificate that is renewed: the files are read for the next connection
+sub renewed
+{
+	my ($from) = @_;
+
+	copy("$from.$_", "$ca->{dir}/host1.$_") or die "copy: $!" foreach qw(pem key);
+	kill 'KILL', $test->status($one, 'session_pid');
+	return;
+}
+$holder->query("SELECT zk_lock('/renewed')");
+$id = $test->status($one, 'session_id');
+renewed("$other->{dir}/stranger");
+complains($one, 'refused the certificate', 'renewed with one that the server does not trust');
+my $connects = $test->status($one, 'connects');
+$ca->issue('renewed');
+renewed("$ca->{dir}/renewed");
+ok($test->look_until($one,
+		"SELECT connects > $connects AND state = 'connected' FROM zk_status",
+		't', 'a renewed certificate'),
+	'a renewed certificate');
+is($test->status($one, 'session_id'), $id, 'in the same session');
+is($holder->query("SELECT zk_unlock('/renewed')"), 't', 'which has its lock');
 unlike(slurp_file($_->logfile), qr/sesame|PRIVATE/, 'no secret in the log')
   foreach $one, $two;
 $_->close foreach $holder, $rival;
