@@ -2,8 +2,9 @@
 # locks, and statements that do nothing, which show what is left for any lock.
 # All three run with the same options and the same number of statements.
 #
-# "zklock" caches locks (zklock.cache_time = 100ms), "uncached" does not; "tls" is
-# zklock on a server that speaks TLS to ZooKeeper, in a cluster 'tls'.
+# "zklock" caches locks (zklock.cache_time = 100ms), "uncached" does not; in a
+# cluster 'variants' "tls" is zklock on the server that speaks TLS to ZooKeeper, and
+# "untracked" on the one without statistics.
 #
 # For hand-overs sessions are driven by pgclient.c, a process for each server.
 
@@ -66,7 +67,9 @@ my %scripts = (
 		pairs => ["SELECT 1;\nSELECT 1;\n"],
 		onestatement => ["SELECT 1, 1;\n"],
 	});
-$scripts{$_} = $scripts{zklock} foreach qw(tls uncached);
+$scripts{$_} = $scripts{zklock} foreach qw(tls uncached untracked);
+
+my %servers = (tls => 1, untracked => 2);    # others: 0
 
 sub new
 {
@@ -75,7 +78,7 @@ sub new
 	return bless {
 		name => $name,
 		cluster => $cluster,
-		server => $name eq 'tls' ? 1 : 0,
+		server => $servers{$name} // 0,
 		dir => PostgreSQL::Test::Utils::tempdir("pgbench_$name"),
 		program => Contestants::Program->new($name, $cluster, root()),
 	}, $class;

@@ -27,6 +27,7 @@ my %titles = (
 	zklock => 'zklock',
 	uncached => 'zklock, cache_time = 0',
 	tls => 'zklock over TLS',
+	untracked => 'zklock without statistics',
 	curator => 'Curator',
 	kazoo => 'kazoo',
 	raw => 'raw client',
@@ -303,6 +304,31 @@ sub tls_cells
 	} @columns;
 }
 
+# zklock with zklock.track_locks = 1000, the default, and 0
+sub statistics_costs
+{
+	my @measured = grep { $results->has($_->[0]) } (
+		[ 'stat-distinct-1', '1 client, a name each' ],
+		[ 'stat-distinct-8', '8 clients, a name each' ],
+		[ 'stat-distinct-64', '64 clients, a name each' ],
+		[ 'stat-one-8', '8 clients, one name' ]);
+
+	return unless @measured;
+	$text .= "## Pairs a second with statistics and without them\n\n"
+	  . "`zklock.track_locks` is 1 000, the default, or 0; the ratio is the median of"
+	  . " the rounds' ratios, with the least and the largest.\n\n";
+	table([ '', 'with', 'without', 'with against without' ],
+		map {
+			my ($name, $title) = @$_;
+			my @ratios = $results->ratio($name, 'zklock', 'untracked', 'rate');
+
+			[ $title,
+				(map { cell($name, $_, 'rate', \&thousands) } qw(zklock untracked)),
+				@ratios ? sprintf('%s × (%s – %s)', map { number($_) } @ratios) : '' ]
+		} @measured);
+	return;
+}
+
 # zklock with other numbers than it is shipped with
 sub policies
 {
@@ -375,6 +401,7 @@ depths();
 costs('zklock', 'What a pair costs');
 costs('uncached', 'What a pair costs if nothing is cached');
 tls_costs();
+statistics_costs();
 policies();
 failures();
 
