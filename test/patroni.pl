@@ -1,7 +1,7 @@
 # A cluster of the real Patroni, whose members and zklock use the same ZooKeeper,
 # configured and switched over as docs/patroni.md says: jobs and leaders go on at
 # once on the other member, and what a standby holds it keeps.  A drain that does
-# not succeed is taken back.
+# not succeed is taken back.  Then the primary dies, and the standby takes over.
 
 use strict;
 use warnings;
@@ -103,6 +103,23 @@ is(look($db1, 'SELECT server, in_recovery FROM zk_servers ORDER BY server'),
 unlike(slurp_file($_->logfile), qr/same system identifier/, $_->name . ' sees no clone')
   foreach $db1, $db2;
 
+# ---- a failover: the machine of the primary dies
+
+$rival->query("SELECT zk_unlock('/p/job')");
+my $holder = $test->session($db2);
+$holder->query("SELECT zk_lock('/p/dead')");
+$standby->close;
+$standby = $test->session($db1);
+$standby->query("SELECT zk_lock('/p/standby')");
+$test->enqueue($rival, "SELECT zk_lock('/p/dead')", '/p/dead');
+$db2->die_at_once(split /\|/, look($db2, 'SELECT session_pid, worker_pid FROM zk_status'));
+cmp_ok($rival->value, '>', 0, 'a failover: another server gets the lock of the dead one');
+$db1->wait_role('primary');
+is($standby->query("SELECT pg_is_in_recovery(), zk_unlock('/p/standby')"), 'f|t',
+	'and the standby keeps its lock as it becomes the primary');
+is($standby->query("BEGIN; SELECT zk_xact_lock('/p/job') > 0; CREATE TABLE after (); COMMIT"),
+	't', 'a job runs there');
+
 $_->close foreach $leader, $candidate, $job, $standby, $rival;
-$_->stop foreach $db1, $db2;
+$db1->stop;
 $test->finish;

@@ -6,6 +6,7 @@
 #	$member->wait_role('primary');	# or replica: as its REST interface says
 #	PgSession->new($member);
 #	$member->stop;
+#	$member->die_at_once($session_process, $worker);
 #
 # The configuration is that of a page, as YAML, with what a test needs beside it:
 # directories, ports, short times.
@@ -142,5 +143,16 @@ sub wait_role
 		"$self->{name} becomes a $role");
 }
 
+# As if its machine were gone: Patroni, PostgreSQL and the given processes of it
+sub die_at_once
+{
+	my ($self, @pids) = @_;
+	my ($postmaster) = split /\n/, slurp_file($self->data_dir . '/postmaster.pid');
+	my $patroni = delete $self->{pid};
+
+	kill 'KILL', $patroni, @pids, $postmaster;
+	waitpid $patroni, 0;
+	return;
+}
 
 1;

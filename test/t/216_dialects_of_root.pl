@@ -237,6 +237,9 @@ is($zk->get($settings), znode('/jobs=kazoo,/py=kazoo'), 'with its own list');
 begin_change($admin, '/jobs=curator_mutex,/py=kazoo');
 $s->query("SELECT zk_set_dialects('/jobs=kazoo, /py=kazoo')");
 is($admin->sqlstate, '55006', 'of two calls, the first one fails');
+like($admin->messages,
+	qr/Another call of zk_set_dialects\(\) has changed them meanwhile.*zk_healthcheck\(\) tells/s,
+	'and says where to look');
 is($zk->get($settings), znode('/jobs=kazoo,/py=kazoo'), 'the second one counts');
 $admin->query("SELECT zk_set_dialects('/jobs=curator_mutex, /py=kazoo')");
 

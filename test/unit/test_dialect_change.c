@@ -17,8 +17,7 @@
  */
 #include "unit.h"
 
-#define MOST_WRITES		6		/* of the settings: at most two by each call,
-								 * and one */
+#define MOST_VERSIONS	5		/* the first one, and two by each call */
 
 /* The settings: the list, or the list with a mark of what it is to become */
 enum
@@ -80,7 +79,7 @@ typedef struct Call
 
 typedef struct State
 {
-	uint8_t		settings[MOST_WRITES];	/* by version */
+	uint8_t		settings[MOST_VERSIONS];	/* by version */
 	uint8_t		version;
 	Server		server[2];
 	Call		call[2];
