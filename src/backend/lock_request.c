@@ -210,8 +210,9 @@ may_take(const ZklLockRequest *request)
 }
 
 /*
- * Takes a cached lock.  From the take on nothing fails.  A lease that has passed
- * needs the worker: the lock is given back, and requested as any other.
+ * Takes a cached lock.  From the take on nothing fails.  If the lease has passed,
+ * which needs the worker, or a drain has begun, which may not have seen the holder
+ * (see zkl_lock_request_submit), the lock is given back and requested as any other.
  */
 static bool
 take_cached(const ZklLockRequest *request, ZklGrant *grant)
@@ -229,7 +230,8 @@ take_cached(const ZklLockRequest *request, ZklGrant *grant)
 							  &grant->generation))
 		return false;
 	grant->slotno = slotno;
-	if (zkl_lease_is_valid(grant->generation))
+	pg_memory_barrier();
+	if (zkl_lease_is_valid(grant->generation) && !zkl_retreat_refuses())
 		return true;
 	(void) zkl_slot_release(slotno);
 	return false;

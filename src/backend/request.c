@@ -29,6 +29,7 @@
 #include "shared/boottime.h"
 #include "shared/compat.h"
 #include "shared/control.h"
+#include "shared/lease.h"
 #include "shared/loaded.h"
 #include "shared/settings.h"
 #include "shared/wakeup.h"
@@ -192,15 +193,22 @@ are_some_unused(void)
 	return false;
 }
 
-/* If slots are short, the worker gives cached locks back: wait for one. */
+/*
+ * If slots are short, the worker gives cached locks back: wait for one, as long as
+ * ZooKeeper confirms them.
+ */
 static int
 claim_given_back(const ZklSlotTaker *taker)
 {
 	int64		until = zkl_boottime_ms() + GIVING_BACK_MS;
 	int			slotno = -1;
+	uint32		generation;
+	int64		deadline;
 
 	zkl_wakeup_worker();
-	while (slotno < 0 && zkl_boottime_ms() < until && are_some_unused())
+	zkl_lease_read(&generation, &deadline);
+	while (slotno < 0 && zkl_boottime_ms() < Min(until, deadline) &&
+		   are_some_unused())
 	{
 		(void) WaitLatch(MyLatch, WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 LOOK_MS, zkl_compat_wait_event());

@@ -65,10 +65,16 @@ holds_something(void)
 	return false;
 }
 
+bool
+zkl_retreat_refuses(void)
+{
+	return zkl_draining_number() != 0 && !holds_something();
+}
+
 void
 zkl_retreat_check(void)
 {
-	if (zkl_draining_number() == 0 || holds_something())
+	if (!zkl_retreat_refuses())
 		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

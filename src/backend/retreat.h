@@ -8,9 +8,10 @@
 #include "shared/slot.h"
 
 /*
- * Error 55000 if this server is being drained and this session holds nothing.  A
- * session that waits in a barrier does not hold that.
+ * Whether this server is being drained and this session holds nothing, and the
+ * error 55000 if so.  A session that waits in a barrier does not hold that.
  */
+extern bool zkl_retreat_refuses(void);
 extern void zkl_retreat_check(void);
 
 /*

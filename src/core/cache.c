@@ -202,8 +202,10 @@ zkl_cache_written(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 }
 
 /*
- * What others have written stays: a question to the holder, for a new worker.  If
- * they have written over the mark, the lock is not cached without it.
+ * What others have written stays, unless the holder knows: a question to somebody
+ * who has yet to be granted the lock.  One that was put is not written again, or
+ * our write would put it once more.  If they have written over the mark, the lock
+ * is not cached without it.
  */
 bool
 zkl_cache_read(ZklManager *m, ZklRequest *r, const ZklReply *reply)
@@ -222,7 +224,8 @@ zkl_cache_read(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 	if (!r->cache.marked || r->broken ||
 		r->downgrade.state != ZKL_DOWNGRADE_NONE || ZKL_MUTANT(MARK_STAYS))
 		return false;
-	if (!zkl_node_data_revoking(reply->data, reply->data_length, asker,
+	if ((r->asked.zxid == reply->stat.mzxid && !ZKL_MUTANT(ASKED_BY_OWN_WRITE)) ||
+		!zkl_node_data_revoking(reply->data, reply->data_length, asker,
 								sizeof(asker)))
 	{
 		send_unmarking(m, r, reply->stat.version, r->node.data,
@@ -254,9 +257,18 @@ zkl_cache_end(ZklManager *m, ZklRequest *r, bool wanted, int64_t takes)
 	r->cache.contended = wanted;
 }
 
+/* What may be cached now is looked at as if it had always been so. */
 void
 zkl_cache_set_time(ZklManager *m, int64_t time)
 {
+	ZklLink    *link,
+			   *after;
+
+	if (time == m->cache.time)
+		return;
+	zkl_foreach(link, after, &m->cache.cacheable)
+		zkl_container(ZklRequest, cache.link, link)->cache.due +=
+		time - m->cache.time;
 	m->cache.time = time;
 }
 

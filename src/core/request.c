@@ -286,10 +286,10 @@ zkl_request_taken(ZklManager *m, ZklRequest *r, const ZklRecalled *found)
 {
 	if (!ZKL_MUTANT(TOKEN_NOT_TOLD))
 		r->token = found->token;
-	if (found->owner == r->ring.owner)
-		return;
 	r->pid = found->pid;
 	zkl_node_set_data(r, found->data, found->data_length);
+	if (found->owner == r->ring.owner)
+		return;
 	zkl_waits_unhold(m, r);
 	zkl_waits_forget(r);
 	zkl_siblings_init(r, found->owner);

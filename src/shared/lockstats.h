@@ -2,9 +2,9 @@
  * lockstats.h
  *	  Cumulative statistics of locks, by name: zk_stat_locks.
  *
- * The worker adds what a request has counted when it frees the request's slot;
- * backends only look.  If the table is full, the name that was counted least
- * recently makes room.
+ * The worker adds what a request has counted when it frees the request's slot, and
+ * before that what sessions have noted there in s_uncounted; backends only look.
+ * If the table is full, the name that was counted least recently makes room.
  */
 #ifndef ZKL_SHARED_LOCKSTATS_H
 #define ZKL_SHARED_LOCKSTATS_H

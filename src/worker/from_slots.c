@@ -241,7 +241,8 @@ take_any(int slotno)
 		return;
 	zkl_slot_copy(slotno, &slot);
 	zkl_bounds_log_late(slotno, &slot);
-	if (slot.s_request.kind == ZKL_KIND_LOCK && slot.s_state != ZKL_SLOT_WAITING)
+	if (slot.s_request.kind == ZKL_KIND_LOCK &&
+		slot.s_state != ZKL_SLOT_WAITING && slot.s_state != ZKL_SLOT_FREE)
 		zkl_tally_uncounted(slotno, &slot);
 	if (slot.s_state == ZKL_SLOT_WAITING &&
 		known_serial[slotno] != slot.s_serial)

@@ -70,6 +70,17 @@ grant(Host *h, int i)
 		chaos_cut_rack(h);
 }
 
+/* Of a write that is lost, nothing is known. */
+static bool
+is_by_vandal(int64_t zxid)
+{
+	size_t		i = ens.nlog;
+
+	while (i > 0 && ens.log[i - 1]->tx.zxid > zxid)
+		i--;
+	return i == 0 || ens.log[i - 1]->tx.zxid != zxid || ens.log[i - 1]->by_vandal;
+}
+
 /* What must be so before an action changes the slot */
 static void
 check_slot(Host *h, int i, const ZklAction *action)
@@ -84,6 +95,8 @@ check_slot(Host *h, int i, const ZklAction *action)
 	else if (action->kind == ZKL_ACTION_REVOKE &&
 			 s->asked_zxid == action->asked_zxid)
 		broken("S8", "host %d slot %d is asked twice by one write", h->id, i);
+	else if (action->kind == ZKL_ACTION_REVOKE && !is_by_vandal(action->asked_zxid))
+		broken("S8", "host %d slot %d is asked by a write of ours", h->id, i);
 	else if (action->kind == ZKL_ACTION_FREE)
 		oracle_free(h, i);
 }

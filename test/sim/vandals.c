@@ -70,11 +70,23 @@ do_delete_own(void)
 	vandalize(OP_DELETE, some_own_node(false), "");
 }
 
-/* As Curator asks a holder to give its lock up, or one that waits. */
+/*
+ * As Curator asks a holder to give its lock up, or one that waits; or as
+ * zk_revoke() does, which adds the question to the data.
+ */
 void
 do_set_own(void)
 {
-	vandalize(OP_SET, some_own_node(false), ZKL_REVOKE_MESSAGE);
+	const Path *path = some_own_node(false);
+	char		data[ZKL_MAX_NODE_DATA + 1] = ZKL_REVOKE_MESSAGE;
+
+	if (path != NULL && once_in(2))
+	{
+		const Node *node = &path->node[HEAD];
+
+		data[zkl_node_data_revoke(node->data, node->length, "v", data)] = '\0';
+	}
+	vandalize(OP_SET, path, data);
 }
 
 void

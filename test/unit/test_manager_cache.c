@@ -3,6 +3,8 @@
  *	  Locks that stay on the server that uses them: when, what it costs, and who
  *	  ends that.
  */
+#define _GNU_SOURCE				/* memmem */
+
 #include "unit.h"
 #include "world.h"
 
@@ -193,6 +195,65 @@ wanted_while_held(void)
 	world_wind_up(w);
 }
 
+/* The session that takes it again may have changed what others see of it. */
+static void
+taken_again(void)
+{
+	char		other[ZKL_MAX_PATH + 1];
+	char		path[ZKL_MAX_PATH + 1];
+	uint32_t	r;
+	World	   *w = hot(&r);
+	const Node *node;
+
+	CHECK(leave_cached(w, r));
+	take(w, r, w->requests[r].owner);
+	w->requests[r].data = "{\"zklock\":1,\"server\":\"again\"}";
+	foreign_enter(w, "/a", ZKL_SHARED, other);
+	world_run(w);
+	CHECK(!is_marked(w, r));
+	world_path(w, r, path);
+	node = tree_find(path);
+	CHECK(memmem(node->data, node->length, "again", 5) != NULL);
+	world_wind_up(w);
+}
+
+/* The write that takes the mark away is no question. */
+static void
+revoked(void)
+{
+	char		path[ZKL_MAX_PATH + 1];
+	uint32_t	r;
+	World	   *w = hot(&r);
+
+	CHECK(leave_cached(w, r));
+	take(w, r, 2);
+	world_path(w, r, path);
+	world_sleep(w, WORLD_TIMEOUT_MS * 1000LL / 2);
+	CHECK_INT(model_set(&w->zk, path, "{\"revoke\":\"a\",\"zklock\":1,\"cached\":true}"),
+			  ZKL_RC_OK);
+	world_run(w);
+	world_sleep(w, 2 * WORLD_BEAT);
+	CHECK(!is_marked(w, r));
+	CHECK_INT(w->requests[r].asked, 1);
+	CHECK(world_holds(w, r));
+	world_wind_up(w);
+}
+
+/* A shorter time counts for what is cached already. */
+static void
+shorter(void)
+{
+	uint32_t	r;
+	World	   *w = hot(&r);
+
+	CHECK(leave_cached(w, r));
+	worker_cache(&w->worker, CACHE_TIME / 10);
+	world_sleep(w, CACHE_TIME / 5);
+	world_run(w);
+	CHECK_INT(w->requests[r].state, SLOT_FREE);
+	world_wind_up(w);
+}
+
 /* The answer to the write that takes the mark away is lost. */
 static void
 mark_in_doubt(void)
@@ -377,6 +438,9 @@ main(void)
 	RUN(idle);
 	RUN(wanted_while_cached);
 	RUN(wanted_while_held);
+	RUN(taken_again);
+	RUN(revoked);
+	RUN(shorter);
 	RUN(mark_in_doubt);
 	RUN(demanded);
 	RUN(company);
