@@ -184,6 +184,23 @@ is($block->sqlstate, '40001', 'nor can an exception block');
 like($block->messages, qr{"/l/11" was lost}, 'that catches the error');
 $block->error("SELECT zk_unlock('/l/11')");
 
-$_->close foreach $patient, $by_session, $hasty, $no_wait, $cancelled,
+# ---- a lock that no session holds is not taken without a lease
+
+$one->append_conf('postgresql.conf', "zklock.cache_time = '1h'");
+$one->reload;
+my $taker = $test->session($one);
+my $cached = "SELECT state FROM zk_locks WHERE path = '/l/cached'";
+ok($test->look_until($one, $cached, 'cached', 'cached',
+		before => sub { $taker->query("SELECT zk_lock('/l/cached'), zk_unlock('/l/cached')") }),
+	'a lock is cached');
+let_lease_lapse();
+is($test->look($one, $cached), 'cached', 'and stays so without the worker');
+is($taker->error("SET zklock.connect_timeout = '50ms'; SELECT zk_try_lock('/l/cached')"),
+	'08006', 'but no session takes it');
+resume();
+is($taker->query("SELECT zk_try_lock('/l/cached'), zk_unlock('/l/cached')"), 't|t',
+	'before there is a lease again');
+
+$_->close foreach $taker, $patient, $by_session, $hasty, $no_wait, $cancelled,
   $innocent, $rival, $late, $unlucky, $frees, $again, $again_try, $job, $unlocks, $later, $block;
 $test->finish;
