@@ -274,12 +274,12 @@ sub renewed
 	my ($from) = @_;
 
 	copy("$from.$_", "$ca->{dir}/host1.$_") or die "copy: $!" foreach qw(pem key);
-	kill 'KILL', $test->status($one, 'session_pid');
 	return;
 }
 $holder->query("SELECT zk_lock('/renewed')");
 $id = $test->status($one, 'session_id');
 renewed("$other->{dir}/stranger");
+kill 'KILL', $test->status($one, 'session_pid');
 complains($one, 'refused the certificate', 'renewed with one that the server does not trust');
 my $connects = $test->status($one, 'connects');
 $ca->issue('renewed');
