@@ -120,6 +120,6 @@ is($standby->query("SELECT pg_is_in_recovery(), zk_unlock('/p/standby')"), 'f|t'
 is($standby->query("BEGIN; SELECT zk_xact_lock('/p/job') > 0; CREATE TABLE after (); COMMIT"),
 	't', 'a job runs there');
 
-$_->close foreach $leader, $candidate, $job, $standby, $rival;
+$_->close foreach $leader, $candidate, $job, $standby, $rival, $holder;
 $db1->stop;
 $test->finish;

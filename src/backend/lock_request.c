@@ -129,7 +129,8 @@ zkl_lock_request_take(const ZklLockRequest *request, int slotno,
 	const char *name = request->lock.name;
 	ZklSlot		answer;
 
-	zkl_root_check_slot(slotno, name);
+	while (!zkl_root_check_slot(slotno, name))
+		zkl_lock_request_wait(request, slotno, zkl_wait_is_answered);
 	zkl_slot_take(slotno, &answer);
 	switch ((ZklSlotState) answer.s_state)
 	{
@@ -201,7 +202,11 @@ are_denied(const ZklLockRequest *requests, int n)
 static bool
 may_take(const ZklLockRequest *request)
 {
-	return request->mode == ZKL_EXCLUSIVE && request->sibling < 0 &&
+	uint32		generation;
+	int64		deadline;
+
+	zkl_lease_read(&generation, &deadline);
+	return zkl_boottime_ms() < deadline && request->mode == ZKL_EXCLUSIVE && request->sibling < 0 &&
 		request->lock.dialect < ZKL_LOCK_DIALECTS && !request->guard &&
 		request->at_most_ms == 0 && request->at_least_ms == 0 &&
 		!(zkl_root_state() == ZKL_ROOT_UNKNOWN &&

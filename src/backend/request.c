@@ -29,7 +29,6 @@
 #include "shared/boottime.h"
 #include "shared/compat.h"
 #include "shared/control.h"
-#include "shared/lease.h"
 #include "shared/loaded.h"
 #include "shared/settings.h"
 #include "shared/wakeup.h"
@@ -193,29 +192,24 @@ are_some_unused(void)
 	return false;
 }
 
-/*
- * If slots are short, the worker gives cached locks back: wait for one, as long as
- * ZooKeeper confirms them.
- */
+/* If slots are short, the worker gives cached locks back: wait for one. */
 static int
 claim_given_back(const ZklSlotTaker *taker)
 {
 	int64		until = zkl_boottime_ms() + GIVING_BACK_MS;
 	int			slotno = -1;
-	uint32		generation;
-	int64		deadline;
 
 	zkl_wakeup_worker();
-	zkl_lease_read(&generation, &deadline);
-	while (slotno < 0 && zkl_boottime_ms() < Min(until, deadline) &&
-		   are_some_unused())
+	while (slotno < 0 && zkl_boottime_ms() < until && are_some_unused())
 	{
 		(void) WaitLatch(MyLatch, WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 LOOK_MS, zkl_compat_wait_event());
 		CHECK_FOR_INTERRUPTS();
 		slotno = zkl_slot_claim(taker);
 	}
-	return slotno;
+
+	/* It may have given back the last one before we looked. */
+	return slotno >= 0 ? slotno : zkl_slot_claim(taker);
 }
 
 int

@@ -114,18 +114,33 @@ zkl_root_check(const ZklTarget *lock, bool guard, int sibling)
 		check(lock->name, lock->path, lock->dialect);
 }
 
-void
+/* Whether the settings decide over the slot's request, which may yet be granted */
+static bool
+decides(const ZklSlot *slot)
+{
+	return slot->s_request.kind == ZKL_KIND_LOCK && !slot->s_holder.taken &&
+		(slot->s_state == ZKL_SLOT_WAITING ||
+		 (slot->s_state == ZKL_SLOT_GRANTED &&
+		  zkl_lease_is_current(slot->s_answer.generation))) &&
+		zkl_root_concerns((ZklDialect) slot->s_request.dialect,
+						  slot->s_request.path, slot->s_request.guard) &&
+		!is_held(slot->s_request.sibling);
+}
+
+/* The state is read once: between two looks a change could begin, and another end. */
+bool
 zkl_root_check_slot(int slotno, const char *name)
 {
+	ZklRootState state = zkl_root_state();
 	ZklSlot		slot;
 
-	if (is_fine())
-		return;
+	if (state == ZKL_ROOT_SAME)
+		return true;
 	zkl_slot_copy(slotno, &slot);
-	if (slot.s_request.kind == ZKL_KIND_LOCK && !slot.s_holder.taken &&
-		(slot.s_state == ZKL_SLOT_WAITING || slot.s_state == ZKL_SLOT_GRANTED) &&
-		zkl_root_concerns((ZklDialect) slot.s_request.dialect,
-						  slot.s_request.path, slot.s_request.guard) &&
-		!is_held(slot.s_request.sibling))
-		check(name, slot.s_request.path, (ZklDialect) slot.s_request.dialect);
+	if (!decides(&slot))
+		return true;
+	if (state == ZKL_ROOT_UNKNOWN)
+		return false;
+	check(name, slot.s_request.path, (ZklDialect) slot.s_request.dialect);
+	return true;
 }

@@ -17,9 +17,10 @@ extern void zkl_root_check(const ZklTarget *lock, bool guard, int sibling);
 
 /*
  * The same for a request of this backend that is under way; one whose grant was
- * taken is good.  "name" is the lock's, for messages.
+ * taken is good.  "name" is the lock's, for messages.  False: that is not known now,
+ * so its grant must not be taken yet.
  */
-extern void zkl_root_check_slot(int slotno, const char *name);
+extern bool zkl_root_check_slot(int slotno, const char *name);
 
 /* Raises an error that ZooKeeper's answer about the settings of the root calls for. */
 extern void zkl_root_raise_unreadable(int32 rc);

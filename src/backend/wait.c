@@ -235,7 +235,7 @@ zkl_wait_until(bool (*is_over) (int slotno), int slotno,
 		{
 			look_at_gate(at, (ZklSlotKind) zkl_slots[slotno].s_request.kind);
 			look_at_drain(at, slotno);
-			zkl_root_check_slot(slotno, name);
+			(void) zkl_root_check_slot(slotno, name);
 		}
 		act_on_deadlines(at, slotno, shown, now);
 		zkl_long_wait_act(&long_wait);

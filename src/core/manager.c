@@ -176,7 +176,8 @@ zkl_manager_behind(ZklManager *m, int64_t now, uint32_t request,
 	if (zkl_trace_is_on(m))
 		zkl_trace_behind(m, request, n);
 	m->now = now;
-	zkl_recall_owners(m, m->requests.all[request].ring.owner, owners, n);
+	if (n > 0)
+		zkl_recall_owners(m, m->requests.all[request].ring.owner, owners, n);
 	zkl_waits_behind(m, &m->requests.all[request], seen_at, owners, n);
 }
 

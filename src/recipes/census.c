@@ -58,8 +58,8 @@ is_contender(const char *child)
 	return false;
 }
 
-/* One that is gone by now does not count. */
-static void
+/* False: it is gone by now. */
+static bool
 note_contender(Census *census, const char *name, const char *child)
 {
 	ZklTarget	target = directory_target(name);
@@ -88,16 +88,20 @@ note_contender(Census *census, const char *name, const char *child)
 							 zkl_text_to_display(child, (int) strlen(child)));
 	}
 	zkl_errand_free(errand);
+	return rc != ZKL_RC_NONODE;
 }
 
-static void
-visit(Census *census, const char *name)
+static void visit(Census *census, const char *name);
+
+/* False: contenders have gone since the directory was listed. */
+static bool
+visit_once(Census *census, const char *name)
 {
 	ZklTarget	directory = directory_target(name);
 	ZklErrand  *children = zkl_errand_list(&directory);
 	const char *child = children->answer;
+	bool		all_there = true;
 
-	check_stack_depth();
 	for (; child < children->answer + children->size && census->found < MOST_FOUND;
 		 child += strlen(child) + 1)
 	{
@@ -105,7 +109,7 @@ visit(Census *census, const char *name)
 
 		CHECK_FOR_INTERRUPTS();
 		if (is_contender(child))
-			note_contender(census, name, child);
+			all_there &= note_contender(census, name, child);
 		else if (child[0] != '.' && !zkl_znode_is_like(child, strlen(child)) &&
 				 !zkl_dialect_has_entry(census->a, below) &&
 				 !zkl_dialect_has_entry(census->b, below))
@@ -113,6 +117,24 @@ visit(Census *census, const char *name)
 		pfree(below);
 	}
 	zkl_errand_free(children);
+	return all_there;
+}
+
+/*
+ * A contender that has gone may have left another one: a session that gives up its
+ * exclusive lock, and still holds it shared, replaces its znode in one step, and
+ * one that goes from shared to exclusive has two for a while.  While the dialects
+ * are being changed, no other contenders of our servers come.  So the directory is
+ * looked at again until all that it lists is there, or some contender is found.
+ */
+static void
+visit(Census *census, const char *name)
+{
+	int			found = census->found;
+
+	check_stack_depth();
+	while (!visit_once(census, name) && census->found == found)
+		CHECK_FOR_INTERRUPTS();
 }
 
 int

@@ -22,8 +22,10 @@
  * - If a contender was created before the mark, it stands in the listing, which
  *	 is made later.  If its session has ended meanwhile, it is gone, and so is the
  *	 lease of its server: the look begins a session timeout after the mark.
- * - If the look finds no contender, none comes until the new list is written.
- *	 Then only servers whose own list gives the name its new dialect make some.
+ * - If the look finds no contender, none comes until the new list is written: only
+ *	 a session that holds the lock gets another znode for it, and then the look
+ *	 finds one of them (census.c).  Later only servers whose own list gives the name
+ *	 its new dialect make some.
  *
  * The waiting time also lets those who were waiting leave the queues.  Each
  * write expects the version before it.  So if two calls run at the same time,

@@ -95,7 +95,8 @@ check_slot(Host *h, int i, const ZklAction *action)
 	else if (action->kind == ZKL_ACTION_REVOKE &&
 			 s->asked_zxid == action->asked_zxid)
 		broken("S8", "host %d slot %d is asked twice by one write", h->id, i);
-	else if (action->kind == ZKL_ACTION_REVOKE && !is_by_vandal(action->asked_zxid))
+	else if (action->kind == ZKL_ACTION_REVOKE && s->asked_zxid != 0 &&
+			 !is_by_vandal(action->asked_zxid))
 		broken("S8", "host %d slot %d is asked by a write of ours", h->id, i);
 	else if (action->kind == ZKL_ACTION_FREE)
 		oracle_free(h, i);

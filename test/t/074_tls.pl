@@ -278,9 +278,12 @@ sub renewed
 }
 $holder->query("SELECT zk_lock('/renewed')");
 $id = $test->status($one, 'session_id');
+my $since = $test->look($one, 'SELECT clock_timestamp()');
 renewed("$other->{dir}/stranger");
 kill 'KILL', $test->status($one, 'session_pid');
-complains($one, 'refused the certificate', 'renewed with one that the server does not trust');
+ok($test->look_until($one, "SELECT last_error_at > '$since' AND last_error"
+		  . " ~ 'refused the certificate' FROM zk_status", 't', 'an error'),
+	'renewed with one that the server does not trust');
 my $connects = $test->status($one, 'connects');
 $ca->issue('renewed');
 renewed("$ca->{dir}/renewed");

@@ -179,6 +179,17 @@ is($t->query("SELECT zk_unlock('/jobs/a/b')"), 't', 'the holder goes on');
 $foreign->command('unlock', 'f');
 $test->wait_queue('/jobs/f', 0);
 
+# A contender that is listed and then gone may have left another one.
+is($t->query("SELECT zk_try_lock('/jobs/gone')"), 't', 'a holder on the other server');
+my ($gone) = $test->queue('/jobs/gone');
+my $answered = $test->net->stats('server1-zk')->{answered};
+$test->net->answer('server1-*', 'get', "/zklock/jobs/gone/\Q$gone\E", -101);
+is($admin->error("SELECT zk_set_dialects('/jobs=kazoo, /py=kazoo')"), '55006',
+	'a contender that seems to go');
+is($test->net->stats('server1-zk')->{answered} - $answered, 1, 'was looked at');
+like($admin->messages, qr{Server "server2", process \d+: lock "/jobs/gone"}, 'and found again');
+$t->query("SELECT zk_unlock('/jobs/gone')");
+
 # ---- a waiter, whose turn comes during a change
 
 $s->query("SELECT zk_lock('/jobs/w')");

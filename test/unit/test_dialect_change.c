@@ -10,10 +10,13 @@
  * of zk_set_dialects() change the list, and may be cancelled anywhere.  Answers and
  * events arrive late, in ZooKeeper's order; connections break, a create that was
  * sent on one is carried out later, sessions expire, and a new one may begin at a
- * ZooKeeper server that is behind.
+ * ZooKeeper server that is behind.  A holder may replace its znode, as one does that
+ * goes from exclusive to shared.
  *
- * Every state that can be reached is visited.  The wait of a session timeout is
- * not in the model: it only gives those who wait the time to leave.
+ * Every state is visited that can be reached if each server makes one request,
+ * loses its connection once and replaces its znode once.  The wait of a session
+ * timeout is not in the model: it only gives those who wait the time to leave.  Nor
+ * is an operator who deletes the znode of the settings.
  */
 #include "unit.h"
 
@@ -40,6 +43,7 @@ typedef enum Stage
 	SENT,						/* checked, and its create is under way */
 	MADE,
 	GRANTED,					/* by the worker; the backend has not looked */
+	CHECKED,					/* it has, and is about to take the lock */
 	HELD
 } Stage;
 
@@ -53,6 +57,7 @@ typedef struct Server
 	uint8_t		born;			/* version when the znode was made */
 	uint8_t		requests;		/* that it may yet make */
 	uint8_t		breaks;			/* of its connection, that may yet come */
+	uint8_t		znode;			/* 1: the first one has been replaced */
 	bool		connected;
 	bool		watches;
 	bool		expired;		/* its session and, before it, its lease */
@@ -62,6 +67,7 @@ typedef enum Step
 {
 	TO_READ,
 	TO_MARK,
+	TO_LIST,
 	TO_LOOK,
 	TO_WRITE,
 	TO_TAKE_BACK,
@@ -75,6 +81,7 @@ typedef struct Call
 	uint8_t		before;
 	uint8_t		first;			/* version that it read */
 	uint8_t		version;		/* that it expects */
+	uint8_t		listed[2];		/* 1 + the znode of each server; 0: none */
 } Call;
 
 typedef struct State
@@ -91,9 +98,12 @@ typedef enum Bug
 	NO_BUG,
 	TAKES_WITHOUT_LOOKING,		/* checks when it submits, but no grant */
 	TAKES_WHILE_UNKNOWN,
+	LOOKS_TWICE,				/* first whether the settings are known, and
+								 * then what they are */
 	KEEPS_OVER_CONNECTIONS,		/* does not read again on a new one */
 	CHANGES_WITHOUT_MARK,
 	CHANGES_WITHOUT_LOOKING,	/* for contenders */
+	FORGETS_GONE,				/* a contender that has gone leaves none */
 	WRITES_ANY_VERSION
 } Bug;
 
@@ -101,7 +111,7 @@ static Bug	bug;
 
 /* ---- what is found ---- */
 
-#define ROOM	(UINT32_C(1) << 23)
+#define ROOM	(UINT32_C(1) << 24)
 
 static State *states;
 static uint32_t *open_states;	/* numbers of those to go on from */
@@ -138,12 +148,14 @@ forget(State *s)
 	for (i = 0; i < 2; i++)
 	{
 		if (s->server[i].stage < MADE)
-			s->server[i].born = 0;
+			s->server[i].born = s->server[i].znode = 0;
+		if (s->call[i].step != TO_LOOK)
+			s->call[i].listed[0] = s->call[i].listed[1] = 0;
 		if (s->call[i].step == ENDED)
-			s->call[i] = (Call)
 		{
-			.step = ENDED
-		};
+			memset(&s->call[i], 0, sizeof(Call));
+			s->call[i].step = ENDED;
+		}
 	}
 	if (memcmp(&s->call[0], &s->call[1], sizeof(Call)) > 0)
 	{
@@ -251,7 +263,7 @@ read_settings(State s, int i)
 }
 
 static void
-take_grant(State s, int i)
+check_grant(State s, int i)
 {
 	Server	   *server = &s.server[i];
 
@@ -260,7 +272,30 @@ take_grant(State s, int i)
 		 bug != TAKES_WITHOUT_LOOKING))
 		return;
 	server->stage = is_refused(server, LIST_OLD + i) &&
-		bug != TAKES_WITHOUT_LOOKING ? IDLE : HELD;
+		bug != TAKES_WITHOUT_LOOKING && bug != LOOKS_TWICE ? IDLE : CHECKED;
+	reach(&s);
+}
+
+static void
+take_grant(State s, int i)
+{
+	Server	   *server = &s.server[i];
+
+	if (server->stage != CHECKED)
+		return;
+	server->stage = bug == LOOKS_TWICE && is_refused(server, LIST_OLD + i) ?
+		IDLE : HELD;
+	reach(&s);
+}
+
+static void
+replace_znode(State s, int i)
+{
+	Server	   *server = &s.server[i];
+
+	if (server->stage != HELD || !server->connected || server->znode != 0)
+		return;
+	server->znode = 1;
 	reach(&s);
 }
 
@@ -343,7 +378,7 @@ begin_call(State s, int i)
 	call->before = LIST_OF(s.settings[s.version]);
 	call->first = call->version = s.version;
 	if (call->list != call->before)
-		call->step = bug == CHANGES_WITHOUT_MARK ? TO_LOOK : TO_MARK;
+		call->step = bug == CHANGES_WITHOUT_MARK ? TO_LIST : TO_MARK;
 	else
 	{
 		if (s.settings[s.version] != call->before)
@@ -361,25 +396,42 @@ mark(State s, int i)
 	if (!write_settings(&s, call, MARK_TO(call->list)))
 		call->step = TO_TAKE_BACK;
 	else
-		call->step = bug == CHANGES_WITHOUT_LOOKING ? TO_WRITE : TO_LOOK;
+		call->step = bug == CHANGES_WITHOUT_LOOKING ? TO_WRITE : TO_LIST;
 	reach(&s);
 }
 
-/* What was made after the mark may be missed: the look may be of before it. */
-static bool
-may_miss(const Server *server, const Call *call)
+/* A listing that is behind is one that the call made earlier. */
+static void
+list(State s, int i)
 {
-	return server->stage < MADE || server->born >= call->version;
+	Call	   *call = &s.call[i];
+	int			j;
+
+	call->step = TO_WRITE;
+	for (j = 0; j < 2; j++)
+	{
+		if (s.server[j].stage < MADE)
+			continue;
+		call->listed[j] = (uint8_t) (s.server[j].znode + 1);
+		call->step = TO_LOOK;
+	}
+	reach(&s);
 }
 
+/* At each contender that is listed */
 static void
 look(State s, int i)
 {
 	Call	   *call = &s.call[i];
+	int			j;
 
-	if (!may_miss(&s.server[0], call) || !may_miss(&s.server[1], call))
-		return;
-	call->step = TO_WRITE;
+	call->step = bug == FORGETS_GONE ? TO_WRITE : TO_LIST;
+	for (j = 0; j < 2; j++)
+	{
+		if (s.server[j].stage >= MADE && call->listed[j] == s.server[j].znode + 1)
+			call->step = TO_TAKE_BACK;
+		call->listed[j] = 0;
+	}
 	reach(&s);
 }
 
@@ -416,6 +468,7 @@ static void (*const call_steps[]) (State, int) =
 {
 	[TO_READ] = begin_call,
 		[TO_MARK] = mark,
+		[TO_LIST] = list,
 		[TO_LOOK] = look,
 		[TO_WRITE] = write_list,
 		[TO_TAKE_BACK] = take_back
@@ -425,8 +478,8 @@ static void (*const call_steps[]) (State, int) =
 
 static void (*const server_steps[]) (State, int) =
 {
-	submit, carry_out, deliver_event, deliver_answer, read_settings, take_grant,
-		release, disconnect, expire, connect_again
+	submit, carry_out, deliver_event, deliver_answer, read_settings, check_grant,
+		take_grant, replace_znode, release, disconnect, expire, connect_again
 };
 
 static void
