@@ -24,11 +24,12 @@ my $test = ZklockTest->new(
 	});
 my ($one, $two, $three) = $test->nodes;
 
-# The first has room for many locks, the second reads much, and not through the proxy.
+# The first has room for many locks, the second reads much, and not through the proxy
+# (with its TLS, if that is tested).
 $test->stop_looking($_) foreach $one, $two;
 $one->append_conf('postgresql.conf', 'zklock.max_requests = 2100');
 $two->append_conf('postgresql.conf',
-	"zklock.connect_string = '@{[ $test->zk->connect_string ]}'");
+	"zklock.connect_string = '@{[ $test->zk->connect_string ]}'\nzklock.tls = off\n");
 foreach my $node ($one, $two)
 {
 	$node->restart;
