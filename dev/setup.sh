@@ -51,7 +51,7 @@ fi
 common=(gcc make libc6-dev perl libipc-run-perl libzookeeper-st-dev
 	libssl-dev openssl pkg-config libnetty-java
 	zookeeper default-jdk-headless libcurator-recipes-java python3
-	python3-kazoo libfaketime pgbouncer util-linux rsync perltidy shellcheck)
+	python3-kazoo libfaketime pgbouncer procps util-linux rsync perltidy shellcheck)
 # For the layout only, and not in every release
 common_if_known=(pg-bsd-indent)
 
