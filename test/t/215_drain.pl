@@ -113,6 +113,8 @@ $s{leader}->query('ROLLBACK');
 is($s{leader}->query("SELECT zk_resign('/d/leader')"), 'f', 'it acknowledges that');
 refused_ok($s{leader}, 'standing again', "SELECT zk_lead('/d/leader')");
 
+# What was released counts until the worker has taken note of it.
+wait_for(sub { left('0') !~ /leader/ }, 'the end of the leadership');
 is(left('0'), "/.once/d/job exclusive\n/d/held exclusive\n/d/held-too exclusive\n"
 	  . "/d/kept exclusive\n/d/leases lease\n/d/shared shared", 'what is left');
 is($s{operator}->query("SELECT pid, usename, database, lifetime, state, granted_at IS NOT NULL"
