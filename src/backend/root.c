@@ -65,7 +65,7 @@ refuse_change(const char *name, ZklDialect before, ZklDialect after)
 }
 
 static void
-check(const char *name, const char *path, ZklDialect dialect)
+check(ZklRootState state, const char *name, const char *path, ZklDialect dialect)
 {
 	ZklRoot		root;
 	ZklDialect	before;
@@ -73,7 +73,7 @@ check(const char *name, const char *path, ZklDialect dialect)
 	int32		rc;
 
 	(void) zkl_root_copy(&root, &rc);
-	if (zkl_root_state() == ZKL_ROOT_UNREADABLE)
+	if (state == ZKL_ROOT_UNREADABLE)
 		zkl_root_raise_unreadable(rc);
 	before = zkl_dialect_find(root.dialects, path);
 	after = root.is_changing ? zkl_dialect_find(root.changing, path) : before;
@@ -82,15 +82,6 @@ check(const char *name, const char *path, ZklDialect dialect)
 		refuse_change(name, before, after);
 	if (before != dialect)
 		refuse_difference(name, dialect, before);
-}
-
-/* What is not known now is looked at again before a grant is taken. */
-static bool
-is_fine(void)
-{
-	ZklRootState state = zkl_root_state();
-
-	return state == ZKL_ROOT_SAME || state == ZKL_ROOT_UNKNOWN;
 }
 
 static bool
@@ -106,12 +97,15 @@ is_held(int sibling)
 	return zkl_slot_is_held(sibling, generation, &error);
 }
 
+/* What is not known now is looked at again before a grant is taken. */
 void
 zkl_root_check(const ZklTarget *lock, bool guard, int sibling)
 {
-	if (!is_fine() && zkl_root_concerns(lock->dialect, lock->path, guard) &&
-		!is_held(sibling))
-		check(lock->name, lock->path, lock->dialect);
+	ZklRootState state = zkl_root_state();
+
+	if (state != ZKL_ROOT_SAME && state != ZKL_ROOT_UNKNOWN &&
+		zkl_root_concerns(lock->dialect, lock->path, guard) && !is_held(sibling))
+		check(state, lock->name, lock->path, lock->dialect);
 }
 
 /* Whether the settings decide over the slot's request, which may yet be granted */
@@ -141,6 +135,6 @@ zkl_root_check_slot(int slotno, const char *name)
 		return true;
 	if (state == ZKL_ROOT_UNKNOWN)
 		return false;
-	check(name, slot.s_request.path, (ZklDialect) slot.s_request.dialect);
+	check(state, name, slot.s_request.path, (ZklDialect) slot.s_request.dialect);
 	return true;
 }
