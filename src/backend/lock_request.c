@@ -206,12 +206,13 @@ may_take(const ZklLockRequest *request)
 	int64		deadline;
 
 	zkl_lease_read(&generation, &deadline);
-	return zkl_boottime_ms() < deadline && request->mode == ZKL_EXCLUSIVE && request->sibling < 0 &&
+	return request->mode == ZKL_EXCLUSIVE && request->sibling < 0 &&
 		request->lock.dialect < ZKL_LOCK_DIALECTS && !request->guard &&
 		request->at_most_ms == 0 && request->at_least_ms == 0 &&
 		!(zkl_root_state() == ZKL_ROOT_UNKNOWN &&
 		  zkl_root_concerns(request->lock.dialect, request->lock.path, false)) &&
-		zkl_cache_time > 0 && zkl_log_locks != ZKL_LOG_LOCKS_ALL;
+		zkl_cache_time > 0 && zkl_log_locks != ZKL_LOG_LOCKS_ALL &&
+		zkl_boottime_ms() < deadline;
 }
 
 /*

@@ -204,8 +204,8 @@ zkl_cache_written(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 /*
  * What others have written stays, unless the holder knows: a question to somebody
  * who has yet to be granted the lock.  One that was put is not written again, or
- * our write would put it once more; the session that was asked is also the one
- * of each later hold of this node.  If they have written over the mark, the lock is
+ * our write would put it once more.  A later hold of this node belongs to the same
+ * session, which has been asked.  If others have written over the mark, the lock is
  * not cached without it.
  */
 bool

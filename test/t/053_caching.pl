@@ -28,9 +28,9 @@ sub state_of
 	return "SELECT state FROM zk_locks WHERE path = '$path'";
 }
 
-# Takes and releases a lock until it is cached.
-my $warmings = 0;
+my $warmings = 0;    # of the last call of "warm"
 
+# Takes and releases a lock until it is cached.
 sub warm
 {
 	my ($path, $call) = @_;
