@@ -13,6 +13,7 @@
 #include "core/cycle.h"
 #include "core/graph.h"
 #include "core/memory.h"
+#include "core/node.h"
 #include "core/publication.h"
 #include "core/reads.h"
 #include "core/search.h"
@@ -54,6 +55,25 @@ node_of(const ZklFoundDirectory *directory, const ZklStanding *standing)
 	return directory->first + (uint32_t) (standing - directory->all);
 }
 
+static const ZklRequest *
+request_of(const Graph *g, const ZklStanding *standing)
+{
+	return standing->has_uuid ? zkl_node_find(g->m, &standing->uuid) : NULL;
+}
+
+/*
+ * Whether both are this server's, and the one ahead is given up.  It stays in the
+ * queue until ZooKeeper deletes it, but none of ours waits for that.
+ */
+static bool
+is_given_up(const Graph *g, const ZklStanding *ahead, const ZklStanding *wait)
+{
+	const ZklRequest *r = request_of(g, ahead);
+
+	return r != NULL && request_of(g, wait) != NULL &&
+		(r->node.state == ZKL_NODE_DELETE || r->node.state == ZKL_NODE_DELETING);
+}
+
 /* Whether the session that waits as "wait" holds "ahead" */
 static bool
 is_of_waiter(const ZklStanding *ahead, const ZklStanding *wait)
@@ -64,6 +84,13 @@ is_of_waiter(const ZklStanding *ahead, const ZklStanding *wait)
 		!entry->data->behind && wait->has_uuid &&
 		zkl_uuid_equal(&entry->data->wait, &wait->uuid) &&
 		!ZKL_MUTANT(OWN_CONTENDER_BLOCKS);
+}
+
+/* Whether "wait" waits until "ahead" is gone, if their modes conflict */
+static bool
+is_in_way(const Graph *g, const ZklStanding *ahead, const ZklStanding *wait)
+{
+	return !is_of_waiter(ahead, wait) && !is_given_up(g, ahead, wait);
 }
 
 /* Whom contender number i of a directory waits for in its queue */
@@ -84,7 +111,7 @@ add_queue(Graph *g, const ZklFoundDirectory *directory, size_t i)
 	{
 		const ZklStanding *ahead = &directory->all[at];
 
-		if (!is_of_waiter(ahead, wait))
+		if (is_in_way(g, ahead, wait))
 		{
 			(void) add_edge(g, node_of(directory, wait),
 							node_of(directory, ahead), ZKL_CYCLE_QUEUE);
@@ -223,7 +250,7 @@ length_of_step(const Graph *g, uint32_t i, uint32_t n)
 		const ZklStanding *ahead = g->steps[edges[g->path[j]].to].contender;
 
 		if (zkl_mode_conflicts(first->mode, ahead->mode) &&
-			!is_of_waiter(ahead, first))
+			is_in_way(g, ahead, first))
 			length = j - i + 1;
 	}
 	return length;

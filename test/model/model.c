@@ -236,6 +236,7 @@ serve_write(ModelConnection *connection, Request *request, ZklReply *reply)
 
 	for (i = 0; i < request->nops; i++)
 		request->ops[i].denied = zk->no_write != NULL &&
+			request->ops[i].kind != OP_CHECK &&
 			strstr(request->ops[i].path, zk->no_write) != NULL;
 	if (!request->single)
 		zk->multi_rc = 0;

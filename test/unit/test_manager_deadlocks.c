@@ -262,6 +262,38 @@ broken(void)
 	pair_finish(&p);
 }
 
+/*
+ * ZooKeeper does not delete the znode of a wait that was given up.  It stands between
+ * its session's hold and next wait: that is no cycle.
+ */
+static void
+given_up(void)
+{
+	Pair		p = pair_begin();
+	uint32_t	hold = pair_submit(&p, "/b", 1, ZKL_SHARED);
+	uint32_t	given_up;
+
+	CHECK(!world_holds(p.w, hold));
+	foreign_leave_all(p.w, "/b");
+	world_run(p.w);
+	CHECK(world_holds(p.w, hold));
+	foreign_zklock(p.w, "/b", ZKL_SHARED, "{\"zklock\":1}", p.held);
+	given_up = pair_submit(&p, "/b", 1, ZKL_EXCLUSIVE);
+	p.w->zk.no_write = "-__WRIT__0000";
+	world_release(p.w, given_up);
+	world_run(p.w);
+	CHECK_INT(world_nodes(p.w, "/b"), 2);
+	p.b = pair_submit(&p, "/b", 1, ZKL_EXCLUSIVE);
+	CHECK_INT(world_nodes(p.w, "/b"), 3);
+	pair_wait_long(&p);
+	CHECK(world_waits(p.w, p.b));
+	p.w->zk.no_write = NULL;
+	foreign_leave_all(p.w, "/b");
+	world_run(p.w);
+	CHECK(world_holds(p.w, p.b));
+	pair_finish(&p);
+}
+
 /* The answer to the verdict is lost: its publication tells what became of it. */
 static void
 lost_verdict(void)
@@ -432,6 +464,7 @@ main(void)
 	RUN(deleted_by_others);
 	RUN(made_by_others);
 	RUN(broken);
+	RUN(given_up);
 	RUN(lost_verdict);
 	RUN(costs);
 	RUN(too_many);
