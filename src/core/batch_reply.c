@@ -206,7 +206,7 @@ zkl_batch_reply_deleted(ZklManager *m, ZklRequest *r, int32_t rc)
 	if (r->node.state != ZKL_NODE_DELETING)
 		return;
 	if (gone)
-		zkl_batches_deleted_alone(m);
+		zkl_batches_want_proof(m);
 	if (gone ||
 		(ZKL_MUTANT(REFUSED_DELETE_IS_DONE) && zkl_result_is_definite(rc)))
 		zkl_request_gone(m, r);

@@ -146,7 +146,7 @@ zkl_batches_new_session(ZklManager *m)
 }
 
 void
-zkl_batches_deleted_alone(ZklManager *m)
+zkl_batches_want_proof(ZklManager *m)
 {
 	m->batches.unproved_until = m->batches.number + 1;
 	m->batches.beat_wanted = true;

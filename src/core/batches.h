@@ -57,13 +57,14 @@ extern void zkl_batches_set_broken(ZklManager *m, bool broken);
 extern void zkl_batches_new_session(ZklManager *m);
 
 /*
- * ZooKeeper has deleted a node of ours otherwise than in a batch.  If it loses
- * that, the heartbeat node shows it only after another batch, so one is sent soon.
+ * ZooKeeper has deleted a node of ours otherwise than in a batch, or has shown that
+ * one is gone.  If it loses that, the heartbeat node shows it only after another
+ * batch, so one is sent soon.
  */
-extern void zkl_batches_deleted_alone(ZklManager *m);
+extern void zkl_batches_want_proof(ZklManager *m);
 
 /*
- * Tells whether there was such a delete and no batch behind it was acknowledged,
+ * Tells whether there was such a thing and no batch behind it was acknowledged,
  * and forgets it.
  */
 extern bool zkl_batches_take_unproved(ZklManager *m);

@@ -16,7 +16,9 @@
  * that is listed and not known (publication.c).
  *
  * If a question gets an error for an answer, it is asked again after a while:
- * a few times, or, for a node to be deleted, as often as it takes.
+ * a few times, or, for a node to be deleted, as often as it takes.  The walk is over
+ * when a batch behind its last answer is acknowledged: if the connection ends before,
+ * it begins again.
  */
 #include <string.h>
 
@@ -293,6 +295,17 @@ is_to_go(ZklManager *m, const char *path, const ZklReply *reply)
 		 !is_known_publication(m, name));
 }
 
+static void
+take_answer(ZklManager *m, struct ZklJanitorPath *item, const ZklReply *reply)
+{
+	if (reply->rc == ZKL_RC_OK && item->kind == ZKL_SEND_LIST)
+		visit_children(m, item->path, reply);
+	else if (reply->rc == ZKL_RC_OK && item->kind == ZKL_SEND_GET &&
+			 is_to_go(m, item->path, reply))
+		remember(m, item->path, "", ZKL_SEND_DELETE);
+	zkl_memory_release(m, item);
+}
+
 void
 zkl_janitor_reply(ZklManager *m, const ZklReply *reply)
 {
@@ -303,18 +316,13 @@ zkl_janitor_reply(ZklManager *m, const ZklReply *reply)
 		return;
 	m->janitor.to_do = item->next;
 	if (reply->rc != ZKL_RC_OK && reply->rc != ZKL_RC_NONODE)
-	{
 		ask_later(m, item, reply->rc);
-		return;
-	}
-	if (item->kind == ZKL_SEND_DELETE)
-		zkl_batches_deleted_alone(m);
-	else if (reply->rc == ZKL_RC_OK && item->kind == ZKL_SEND_LIST)
-		visit_children(m, item->path, reply);
-	else if (reply->rc == ZKL_RC_OK && item->kind == ZKL_SEND_GET &&
-			 is_to_go(m, item->path, reply))
-		remember(m, item->path, "", ZKL_SEND_DELETE);
-	zkl_memory_release(m, item);
+	else
+		take_answer(m, item, reply);
+
+	/* Whoever deleted what is gone: ZooKeeper may lose that. */
+	if (m->janitor.to_do == NULL && m->janitor.later == NULL)
+		zkl_batches_want_proof(m);
 }
 
 void

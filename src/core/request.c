@@ -435,7 +435,7 @@ void
 zkl_request_vanished(ZklManager *m, ZklRequest *r)
 {
 	zkl_lock_touch(m, r->lock);
-	zkl_batches_deleted_alone(m);
+	zkl_batches_want_proof(m);
 	drop_node(m, r);
 	if (r->demand == ZKL_DEMAND_GRANTED)
 	{

@@ -245,7 +245,7 @@ zkl_session_swept(ZklManager *m, int32_t rc)
 {
 	/* NONODE: that attempt never came to be. */
 	if (rc == ZKL_RC_OK)
-		zkl_batches_deleted_alone(m);
+		zkl_batches_want_proof(m);
 	if (rc == ZKL_RC_OK || rc == ZKL_RC_NONODE)
 		return;
 	zkl_retry_later(m);

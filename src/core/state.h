@@ -281,9 +281,9 @@ typedef struct ZklBatches
 	int64_t		acknowledged_at;	/* of the last one that was applied: when
 									 * it was sent */
 	uint64_t	napplied;
-	uint64_t	unproved_until; /* the number of the batch that proves the
-								 * last delete outside of batches; 0: all
-								 * proved */
+	uint64_t	unproved_until; /* the number of the batch that proves what
+								 * was done, or seen to be done, outside of
+								 * batches; 0: all proved */
 	bool		beat_wanted;	/* send one, even if there is nothing to write */
 	bool		broken;			/* one failed: those behind it fail too */
 	uint32_t	unknown_streak; /* batches in a row whose answer was lost */

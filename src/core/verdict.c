@@ -352,7 +352,7 @@ zkl_verdict_reply(ZklManager *m, const ZklReply *reply)
 		return;
 	if (reply->rc == ZKL_RC_OK)
 	{
-		zkl_batches_deleted_alone(m);
+		zkl_batches_want_proof(m);
 		settle_publications(m, true);
 		carry_out(m);
 	}

@@ -328,6 +328,39 @@ lost_delete_of_janitor(void)
 }
 
 /*
+ * The same for a delete of somebody else's, of a node that the janitor goes to look
+ * at: it finds none.
+ */
+static void
+lost_delete_of_others(void)
+{
+	static const char orphan[] = WORLD_ROOT
+	"/b/_c_00000000-0000-8000-8000-000000000000-__WRIT__";
+	World	   *w = world_ready();
+	char		path[ZKL_MAX_PATH + 1];
+
+	model_mkdir(&w->zk, WORLD_ROOT "/b");
+	CHECK_INT(model_create(&w->zk, orphan, true, w->worker.session.id, "", path),
+			  ZKL_RC_OK);
+	world_disconnect(w);
+	world_restart(w);
+	world_connect(w);
+	while (w->conn.inbox == NULL || w->conn.inbox->send != ZKL_SEND_GET ||
+		   strstr(w->conn.inbox->path, "/b/") == NULL)
+		step(w);
+	CHECK_INT(model_delete(&w->zk, path), ZKL_RC_OK);
+	step(w);
+	CHECK(w->conn.outbox == NULL);
+	world_disconnect(w);
+	CHECK_INT(model_create(&w->zk, orphan, true, w->worker.session.id, "", path),
+			  ZKL_RC_OK);
+	world_connect(w);
+	world_run(w);
+	CHECK_INT(world_nodes(w, "/b"), 0);
+	world_wind_up(w);
+}
+
+/*
  * Somebody has written to the heartbeat node, or deleted it while there was a
  * connection: then nothing is lost, and nobody looks through all directories.
  */
@@ -511,6 +544,7 @@ main(void)
 	RUN(lost_writes);
 	RUN(lost_delete);
 	RUN(lost_delete_of_janitor);
+	RUN(lost_delete_of_others);
 	RUN(heartbeat_of_others);
 	RUN(nothing_past_the_lease);
 	RUN(session_expires);
