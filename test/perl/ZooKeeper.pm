@@ -320,8 +320,10 @@ sub restart_with_counter
 {
 	my ($self, $path, $counter) = @_;
 
-	# It writes a snapshot when it starts.
+	# It writes a snapshot when it starts, and begins a log with the first write.  If it
+	# is stopped in that moment, the log may be empty, and it does not start again.
 	$self->restart;
+	$self->client->create('/log-', '', [ 'ephemeral', 'sequence' ]);
 	$self->stop;
 	system($python, "$directory/zksnapshot.py", "$self->{dir}/data/version-2",
 		$path, $counter) == 0
