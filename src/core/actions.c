@@ -76,6 +76,7 @@ zkl_actions_add(ZklManager *m, ZklActionKind kind)
 	action = &m->actions.all[m->actions.n++];
 	memset(action, 0, sizeof(*action));
 	action->kind = kind;
+	m->actions.nlosses += kind == ZKL_ACTION_LOSE;
 	return action;
 }
 
@@ -90,7 +91,7 @@ zkl_actions_set_edges(ZklManager *m, size_t action, const ZklEdge *edges,
 void
 zkl_actions_clear(ZklManager *m)
 {
-	m->actions.n = 0;
+	m->actions.n = m->actions.nlosses = 0;
 	while (m->actions.chunks != NULL && m->actions.chunks->next != NULL)
 	{
 		ZklChunk   *next = m->actions.chunks->next;

@@ -177,10 +177,16 @@ zkl_session_lease_end(ZklManager *m)
 	m->session_lease.until = 0;
 }
 
+/*
+ * The host publishes the lease before it tells a session that it has lost its hold,
+ * and may be held up in between.  Then only the lease keeps that session from going
+ * on, so a batch that is answered together with such news does not extend it.
+ */
 void
 zkl_session_lease_extend(ZklManager *m, int64_t until)
 {
-	if (m->session_lease.verified && until > m->session_lease.until)
+	if (m->session_lease.verified && m->actions.nlosses == 0 &&
+		until > m->session_lease.until)
 		m->session_lease.until = until;
 }
 

@@ -141,6 +141,7 @@ typedef struct ZklActions
 {
 	ZklAction  *all;
 	size_t		n;
+	size_t		nlosses;		/* LOSE, of these */
 	size_t		allocated;
 	ZklChunk   *chunks;			/* their strings */
 } ZklActions;

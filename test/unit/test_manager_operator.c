@@ -101,6 +101,62 @@ inherited_node_deleted(void)
 	}
 }
 
+static bool
+is_loss_untold(const World *w)
+{
+	size_t		n;
+	const ZklAction *actions = zkl_manager_actions(w->worker.m, &n);
+
+	while (n > 0)
+		if (actions[--n].kind == ZKL_ACTION_LOSE)
+			return true;
+	return false;
+}
+
+/*
+ * The look that finds the mark is answered together with a later batch.  The lease is
+ * published before the session is told, so this batch does not extend it.
+ */
+static void
+lease_before_loss(void)
+{
+	World	   *w = world_ready();
+	char		path[ZKL_MAX_PATH + 1];
+	int64_t		lease = 0;
+	uint32_t	r,
+				other;
+	Frame	   *message;
+
+	world_sleep(w, 3 * WORLD_BEAT);
+	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	world_path(w, r, path);
+	CHECK_INT(model_set(&w->zk, path, mark), ZKL_RC_OK);
+	w->worker.now += WORLD_BEAT + 1000;
+	world_flush(w);
+	w->worker.now += WORLD_BEAT;
+	other = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+	world_serve(w, INT32_MAX);
+	while ((message = model_receive(&w->conn)) != NULL)
+	{
+		bool		untold = is_loss_untold(w);
+
+		worker_deliver(&w->worker, message);
+		message_free_frame(message);
+		if (untold)
+			CHECK_INT(zkl_manager_lease(w->worker.m), lease);
+		lease = zkl_manager_lease(w->worker.m);
+	}
+	CHECK(is_loss_untold(w));
+	world_flush(w);
+	CHECK(w->requests[r].state == SLOT_LOST);
+	world_sleep(w, WORLD_BEAT);
+	CHECK(zkl_manager_lease(w->worker.m) > lease);
+	world_release(w, r);
+	world_release(w, other);
+	world_wind_up(w);
+}
+
 /* Nodes of our session that nobody claims go: others could wait for ever. */
 static void
 unclaimed_nodes(void)
@@ -380,6 +436,7 @@ main(void)
 	RUN(own_node_deleted);
 	RUN(waiting_node_deleted);
 	RUN(inherited_node_deleted);
+	RUN(lease_before_loss);
 	RUN(unclaimed_nodes);
 	RUN(janitor_is_refused);
 	RUN(deletes_are_refused);
