@@ -45,7 +45,12 @@ zkl_loss_take(ZklManager *m, ZklRequest *r, ZklFailure failure)
 			else if (s->broken)
 				zkl_loss_retired(m, s);
 			else
+			{
 				tell_loss(m, s, failure);
+
+				/* Its slot may have been lost before, for its time was over. */
+				zkl_loss_retired(m, s);
+			}
 			zkl_request_lost(m, s);
 		}
 		s = next;

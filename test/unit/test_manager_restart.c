@@ -353,6 +353,37 @@ restart_with_a_vanished_waiter(void)
 	world_wind_up(w);
 }
 
+/*
+ * The time of a hold is over, but its holder is in its commit check, so the znode
+ * stays.  If somebody deletes it, the next worker finds no hold.
+ */
+static void
+overdue_node_deleted(void)
+{
+	World	   *w = world_ready();
+	uint32_t	overdue = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	next = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+	char		path[ZKL_MAX_PATH + 1];
+
+	world_run(w);
+	world_sleep(w, 2 * WORLD_BEAT);
+	w->requests[overdue].state = SLOT_LOST;
+	w->requests[overdue].overdue = w->requests[overdue].quiet =
+		w->requests[overdue].taken = true;
+	w->tampered = true;
+	world_path(w, overdue, path);
+	CHECK_INT(model_delete(&w->zk, path), ZKL_RC_OK);
+	world_run(w);
+	CHECK(world_holds(w, next));
+	world_disconnect(w);
+	world_restart(w);
+	CHECK(zkl_manager_check(w->worker.m) == NULL);
+	world_connect(w);
+	world_run(w);
+	CHECK(world_holds(w, next));
+	world_wind_up(w);
+}
+
 int
 main(void)
 {
@@ -366,5 +397,6 @@ main(void)
 	RUN(restart_with_a_released_hold);
 	RUN(restart_without_session);
 	RUN(restart_without_the_node);
+	RUN(overdue_node_deleted);
 	return unit_finish();
 }

@@ -130,6 +130,7 @@ lose_the_session(void)
 	static const char *const expected[] = {
 		"in session-lost",
 		"out lose request=0 /zklock/a failure=session-expired rc=0",
+		"out retire request=0 /zklock/a",
 		NULL
 	};
 	Lines		lines = {expected, 0};

@@ -43,7 +43,8 @@ check_action(Worker *worker, const ZklAction *action)
 			CHECK_INT(r->state, SLOT_WAITING);
 			break;
 		case ZKL_ACTION_LOSE:
-			CHECK_INT(r->state, SLOT_GRANTED);
+			CHECK(r->state == SLOT_GRANTED ||
+				  (r->state == SLOT_LOST && r->overdue));
 			break;
 		case ZKL_ACTION_REVOKE:
 			CHECK(world_holds(w, action->request));
