@@ -40,6 +40,7 @@ zkl_cache_init_all(ZklManager *m)
 	zkl_list_init(&m->cache.hoped);
 	zkl_list_init(&m->cache.cacheable);
 	zkl_list_init(&m->cache.to_unmark);
+	zkl_list_init(&m->cache.refused);
 }
 
 /* ---- the mark ---- */
@@ -110,6 +111,14 @@ zkl_cache_forget(ZklManager *m, ZklRequest *r)
 	r->cache.marked = r->cache.writing = false;
 }
 
+/* A write of r's that is under way tells nothing of the heir. */
+void
+zkl_cache_hand_on(ZklManager *m, const ZklRequest *r, ZklRequest *heir)
+{
+	heir->cache.marked = r->cache.marked;
+	zkl_cache_unmark(m, heir);
+}
+
 /* A delete or another create may be at hand; a read may have to come first. */
 void
 zkl_cache_unmark(ZklManager *m, ZklRequest *r)
@@ -153,8 +162,14 @@ zkl_cache_send(ZklManager *m)
 	ZklLink    *link,
 			   *after;
 
-	if (m->connection.state != ZKL_CONNECTION_READY || m->now < m->cache.retry_at)
+	if (m->connection.state != ZKL_CONNECTION_READY)
 		return;
+	while (!zkl_list_empty(&m->cache.refused) && m->now >= m->cache.retry_at)
+	{
+		link = m->cache.refused.head.next;
+		zkl_list_remove(link);
+		zkl_list_append(&m->cache.to_unmark, link);
+	}
 	zkl_foreach(link, after, &m->cache.to_unmark)
 	{
 		ZklRequest *r = zkl_container(ZklRequest, cache.to_unmark, link);
@@ -196,8 +211,9 @@ zkl_cache_written(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 	}
 	else
 	{
-		m->cache.retry_at = m->now + ZKL_RETRY_DELAY;
-		zkl_cache_unmark(m, r);
+		if (zkl_list_empty(&m->cache.refused))
+			m->cache.retry_at = m->now + ZKL_RETRY_DELAY;
+		zkl_list_append(&m->cache.refused, &r->cache.to_unmark);
 	}
 }
 
@@ -317,7 +333,8 @@ zkl_cache_timer(const ZklManager *m)
 	if (!zkl_list_empty(&m->cache.cacheable))
 		due = zkl_container(ZklRequest, cache.link,
 							m->cache.cacheable.head.next)->cache.due;
-	if (!zkl_list_empty(&m->cache.to_unmark) && m->now < m->cache.retry_at &&
+	if (!zkl_list_empty(&m->cache.refused) &&
+		m->connection.state == ZKL_CONNECTION_READY &&
 		(due < 0 || m->cache.retry_at < due))
 		due = m->cache.retry_at;
 	return due;

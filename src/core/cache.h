@@ -21,6 +21,10 @@ extern void zkl_cache_set_time(ZklManager *m, int64_t time);
 extern void zkl_cache_choose(ZklManager *m, ZklRequest *r);
 extern size_t zkl_cache_mark(const ZklRequest *r, char *data, size_t length);
 
+/* r's node goes on as the heir's: if it is marked, that is to end. */
+extern void zkl_cache_hand_on(ZklManager *m, const ZklRequest *r,
+							  ZklRequest *heir);
+
 /* r holds nothing any more, or its node is gone or about to go. */
 extern void zkl_cache_forget(ZklManager *m, ZklRequest *r);
 

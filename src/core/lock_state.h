@@ -197,7 +197,7 @@ typedef struct ZklCache
 	bool		writing;		/* the mark is being taken away */
 	int64_t		due;			/* CACHEABLE: the next look whether it is used */
 	ZklLink		link;			/* in m->cache.hoped or cacheable, by due */
-	ZklLink		to_unmark;		/* in m->cache.to_unmark */
+	ZklLink		to_unmark;		/* in m->cache.to_unmark, or in refused */
 } ZklCache;
 
 struct ZklRequest

@@ -152,6 +152,9 @@ end_demand(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 		return;
 	m->requests.nlive--;
 	stop_waiting(r);
+	heir = r->node.state == ZKL_NODE_EXISTS ? zkl_siblings_heir(r) : NULL;
+	if (heir != NULL)
+		zkl_cache_hand_on(m, r, heir);
 	zkl_cache_forget(m, r);
 	zkl_siblings_lean(r, NULL);
 	switch (r->node.state)
@@ -163,7 +166,6 @@ end_demand(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 			zkl_node_gone(r);
 			break;
 		case ZKL_NODE_EXISTS:
-			heir = zkl_siblings_heir(r);
 			if (heir != NULL)
 				hand_node_on(m, r, heir);
 			else

@@ -394,7 +394,8 @@ typedef struct ZklCaching
 	ZklList		hoped;
 	ZklList		cacheable;		/* by due */
 	ZklList		to_unmark;		/* their nodes */
-	int64_t		retry_at;		/* not before: that was refused */
+	ZklList		refused;		/* likewise, but not before retry_at */
+	int64_t		retry_at;
 	uint64_t	recalls;
 } ZklCaching;
 

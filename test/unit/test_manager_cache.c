@@ -103,6 +103,29 @@ turned_off(void)
 	world_wind_up(w);
 }
 
+/*
+ * A second hold of the session shares the node when the first one is released, and
+ * the mark that is being taken away stays, as ZooKeeper refuses that for now.
+ */
+static void
+mark_handed_on(void)
+{
+	uint32_t	r;
+	World	   *w = hot(&r);
+	uint32_t	heir;
+
+	world_sleep(w, WORLD_TIMEOUT_MS * 1000LL / 2);
+	heir = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	CHECK(world_holds(w, heir));
+	w->zk.multi_rc = MODEL_THROTTLED;
+	world_release(w, r);
+	world_run(w);
+	world_sleep(w, WORLD_TIMEOUT_MS * 1000LL);
+	CHECK(world_holds(w, heir));
+	CHECK(!is_marked(w, heir));
+	world_wind_up(w);
+}
+
 static void
 bounded(void)
 {
@@ -433,6 +456,7 @@ main(void)
 {
 	unit_start();
 	RUN(turned_off);
+	RUN(mark_handed_on);
 	RUN(bounded);
 	RUN(costs);
 	RUN(idle);
