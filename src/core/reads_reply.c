@@ -38,7 +38,9 @@
 
 /*
  * We may not read the directory.  Waiting requests cannot learn whether it is
- * their turn; unsettled nodes are settled later.
+ * their turn; unsettled nodes are settled later.  While it is unknown whether a
+ * hold was downgraded, its node is not read, and the lease not renewed: if we can
+ * never list the directory, that hold is lost.
  */
 static void
 listing_refused(ZklManager *m, ZklLock *lock, int32_t rc)
@@ -54,6 +56,9 @@ listing_refused(ZklManager *m, ZklLock *lock, int32_t rc)
 
 		unsettled |= r->node.state == ZKL_NODE_UNSETTLED ||
 			r->downgrade.state == ZKL_DOWNGRADE_UNSETTLED;
+		if (rc == ZKL_RC_NOAUTH && r->demand == ZKL_DEMAND_GRANTED &&
+			r->downgrade.state == ZKL_DOWNGRADE_UNSETTLED)
+			zkl_loss_break(m, r, ZKL_FAILURE_UNREADABLE);
 		if (r->demand == ZKL_DEMAND_WAITING &&
 			(r->node.state == ZKL_NODE_UNSETTLED ||
 			 r->node.state == ZKL_NODE_EXISTS))

@@ -193,6 +193,55 @@ downgrade_of_a_marked_node(void)
 	world_wind_up(w);
 }
 
+/*
+ * It is unknown whether a hold was downgraded, and the directory may not be listed any
+ * more: that hold is lost, and no other one with it.
+ */
+static void
+unlisted_downgrade(void)
+{
+	bool		restart;
+	int			i;
+
+	for (i = 0; i < 2; i++)
+	{
+		World	   *w = world_ready();
+		uint32_t	holder = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+		uint32_t	other = world_submit(w, "/c", 5, ZKL_EXCLUSIVE);
+		uint32_t	sharer;
+
+		restart = i == 1;
+		world_run(w);
+		sharer = world_submit(w, "/a", 1, ZKL_SHARED);
+		world_sleep(w, 2 * WORLD_BEAT);
+		if (restart)
+			w->zk.no_write = "/a/";
+		world_release(w, holder);
+		if (restart)
+		{
+			world_run(w);
+			world_restart(w);
+		}
+		else
+			world_disconnect(w);
+		w->zk.single_kind = ZKL_SEND_LIST;
+		w->zk.single_path = WORLD_ROOT "/a";
+		w->zk.single_rc = ZKL_RC_NOAUTH;
+		w->zk.singles = UINT32_MAX;
+		world_connect(w);
+		world_run(w);
+		world_sleep(w, 2 * WORLD_TIMEOUT_MS * 1000LL);
+		CHECK_MSG(zkl_manager_lease(w->worker.m) > w->worker.now,
+				  "restart: %d", restart);
+		CHECK(world_holds(w, other));
+		CHECK_INT(w->requests[sharer].state, SLOT_LOST);
+		CHECK_INT(w->requests[sharer].failure, ZKL_FAILURE_UNREADABLE);
+		w->zk.single_rc = 0;
+		w->zk.no_write = NULL;
+		world_wind_up(w);
+	}
+}
+
 int
 main(void)
 {
@@ -202,5 +251,6 @@ main(void)
 	RUN(lost_downgrade);
 	RUN(downgrade_of_an_old_version);
 	RUN(downgrade_of_a_marked_node);
+	RUN(unlisted_downgrade);
 	return unit_finish();
 }
