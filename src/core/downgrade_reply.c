@@ -4,6 +4,7 @@
  *
  * Owns nothing.  Runs in the worker (and in tests), takes no locks.
  */
+#include "core/batches.h"
 #include "core/downgrade.h"
 #include "core/downgrade_reply.h"
 #include "core/lock.h"
@@ -63,6 +64,7 @@ zkl_downgrade_reply_refused(ZklManager *m, ZklRequest *r, int32_t rc)
 	}
 	else if (r->node.state == ZKL_NODE_DELETE)
 	{
+		zkl_batches_want_proof(m);
 		zkl_downgrade_end(r);
 		zkl_request_gone(m, r);
 	}

@@ -239,6 +239,7 @@ zkl_request_gone(ZklManager *m, ZklRequest *r)
 void
 zkl_request_absent(ZklManager *m, ZklRequest *r)
 {
+	zkl_batches_want_proof(m);
 	zkl_node_set_again(r);
 	zkl_request_gone(m, r);
 }

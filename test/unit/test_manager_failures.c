@@ -445,9 +445,10 @@ sweep_refused(void)
 	world_run(w);
 	world_heartbeat(w, chain + 1, path);
 
-	/* The answer to a batch is lost, and so is that to the next chain. */
+	/* The answer to a beat is lost, and so is that to the next chain. */
 	w->zk.multi_rc = ZKL_RC_UNKNOWN;
-	world_submit(w, "/b", 1, ZKL_EXCLUSIVE);
+	w->worker.now += WORLD_BEAT + 1000;
+	world_flush(w);
 	world_serve(w, INT32_MAX);
 	world_deliver(w, INT32_MAX);
 	w->zk.multi_rc = ZKL_RC_UNKNOWN;

@@ -360,6 +360,79 @@ lost_delete_of_others(void)
 	world_wind_up(w);
 }
 
+/* The path of our one contender for /b */
+static void
+path_of_b(char *path)
+{
+	const Path *child = tree_children(WORLD_ROOT "/b");
+
+	while (!child->node[HEAD].exists)
+		child = child->sibling;
+	strcpy(path, child->text);
+}
+
+static void
+until_listing_of_b(World *w)
+{
+	while (w->conn.inbox == NULL || w->conn.inbox->send != ZKL_SEND_LIST ||
+		   strcmp(w->conn.inbox->path, WORLD_ROOT "/b") != 0)
+		step(w);
+}
+
+/*
+ * The same of a node of ours of which we do not know whether it exists: the create,
+ * or the downgrade, of a request that is given up has no answer.
+ */
+static void
+lost_delete_of_unsettled(void)
+{
+	int			downgrade;
+
+	for (downgrade = 0; downgrade < 2; downgrade++)
+	{
+		World	   *w = world_ready();
+		uint32_t	held = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+		uint32_t	r;
+		uint32_t	multis;
+		char		node[ZKL_MAX_PATH + 1];
+
+		world_run(w);
+		model_mkdir(&w->zk, WORLD_ROOT "/b");
+		r = world_submit(w, "/b", 2, ZKL_EXCLUSIVE);
+		if (downgrade)
+		{
+			uint32_t	writer = r;
+
+			world_run(w);
+			r = world_submit(w, "/b", 2, ZKL_SHARED);
+			world_sleep(w, 2 * WORLD_BEAT);
+			multis = w->zk.counts.multis;
+			world_release(w, writer);
+			while (w->zk.counts.multis == multis)
+				world_serve(w, 1);
+		}
+		else
+			while (world_nodes(w, "/b") == 0)
+				world_serve(w, 1);
+		path_of_b(node);
+		world_disconnect(w);
+		world_leave(w, r);
+		world_connect(w);
+		until_listing_of_b(w);
+		CHECK_INT(model_delete(&w->zk, node), ZKL_RC_OK);
+		step(w);
+		world_disconnect(w);
+		CHECK_INT(model_create(&w->zk, node, false, w->worker.session.id, "",
+							   NULL), ZKL_RC_OK);
+		world_connect(w);
+		world_run(w);
+		world_sleep(w, 2 * WORLD_BEAT);
+		CHECK_MSG(world_nodes(w, "/b") == 0, "downgrade: %d", downgrade);
+		CHECK(world_holds(w, held));
+		world_wind_up(w);
+	}
+}
+
 /*
  * Somebody has written to the heartbeat node, or deleted it while there was a
  * connection: then nothing is lost, and nobody looks through all directories.
@@ -545,6 +618,7 @@ main(void)
 	RUN(lost_delete);
 	RUN(lost_delete_of_janitor);
 	RUN(lost_delete_of_others);
+	RUN(lost_delete_of_unsettled);
 	RUN(heartbeat_of_others);
 	RUN(nothing_past_the_lease);
 	RUN(session_expires);
