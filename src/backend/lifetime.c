@@ -8,10 +8,12 @@
  * Must not know how a request is answered, nor anything of ZooKeeper.
  *
  * A hold of session lifetime ends by unlock, DISCARD ALL or the end of the
- * session.  One of transaction lifetime ends at XACT_EVENT_COMMIT or ABORT,
- * that is when the transaction is visible to others or fully undone, or with
- * the subtransaction that acquired it.  What runs there only sets flags and
- * latches.
+ * session.  One of transaction lifetime ends with its transaction, or with the
+ * subtransaction that acquired it: when that is visible to others or fully undone,
+ * its changes of catalogs are announced, and its other locks are released.  So
+ * whoever gets the lock next finds all of this done, as with PostgreSQL's own
+ * advisory locks, which are the last to go, too (resowner.c, CommitTransaction in
+ * xact.c).  What runs there only sets flags and latches.
  */
 #include "postgres.h"
 
@@ -34,11 +36,16 @@
 #include "shared/settings.h"
 #include "storage/ipc.h"
 #include "tcop/utility.h"
+#include "utils/resowner.h"
 
 static ProcessUtility_hook_type previous_utility_hook = NULL;
 static ExecutorStart_hook_type previous_executor_start_hook = NULL;
 static ExecutorEnd_hook_type previous_executor_end_hook = NULL;
 static bool exit_registered = false;
+
+/* What has ended, and still has its locks */
+static bool transaction_over = false;
+static SubTransactionId subtransaction_over = InvalidSubTransactionId;
 static int	utility_depth = 0;	/* of utility statements that run */
 
 /* ---- ending ---- */
@@ -84,15 +91,20 @@ static void
 end_transaction(bool aborted)
 {
 	zkl_commit_end_steps(!aborted);
-	if (zkl_hold_is_any())
+	if (aborted && zkl_hold_is_any() && !proc_exit_inprogress)
 	{
-		if (aborted && !proc_exit_inprogress)
-		{
-			tell_lost();
-			zkl_notice_tell();
-		}
-		end_holds(ZKL_LIFETIME_TRANSACTION);
+		tell_lost();
+		zkl_notice_tell();
 	}
+	transaction_over = true;
+}
+
+static void
+release_transaction(void)
+{
+	transaction_over = false;
+	subtransaction_over = InvalidSubTransactionId;
+	end_holds(ZKL_LIFETIME_TRANSACTION);
 	zkl_commit_forget();
 	if (zkl_hold_is_any())
 		zkl_retreat_resign();
@@ -122,29 +134,58 @@ transaction_callback(XactEvent event, void *arg)
 }
 
 static void
-subtransaction_callback(SubXactEvent event, SubTransactionId subid,
-						SubTransactionId parent, void *arg)
+release_subtransaction(void)
 {
 	dlist_mutable_iter iter;
 
-	if (event != SUBXACT_EVENT_COMMIT_SUB && event != SUBXACT_EVENT_ABORT_SUB)
-		return;
-	if (event == SUBXACT_EVENT_ABORT_SUB && !proc_exit_inprogress)
-		tell_lost();
 	dlist_foreach_modify(iter, &zkl_holds[ZKL_LIFETIME_TRANSACTION])
 	{
 		ZklHold    *hold = dlist_container(ZklHold, link, iter.cur);
 		uint32		before = hold->count;
 
-		if (event == SUBXACT_EVENT_COMMIT_SUB)
-			zkl_hold_scope_commit(hold, subid, parent);
-		else
-			zkl_hold_scope_abort(hold, subid);
+		zkl_hold_scope_abort(hold, subtransaction_over);
 		if (hold->count == 0)
 			zkl_hold_end(hold);
 		else if (hold->count != before)
 			zkl_slot_set_holds(hold->grant.slotno, hold->count);
 	}
+	subtransaction_over = InvalidSubTransactionId;
+}
+
+static void
+subtransaction_callback(SubXactEvent event, SubTransactionId subid,
+						SubTransactionId parent, void *arg)
+{
+	dlist_iter	iter;
+
+	if (event == SUBXACT_EVENT_ABORT_SUB)
+	{
+		if (!proc_exit_inprogress)
+			tell_lost();
+		subtransaction_over = subid;
+	}
+	else if (event == SUBXACT_EVENT_COMMIT_SUB)
+	{
+		dlist_foreach(iter, &zkl_holds[ZKL_LIFETIME_TRANSACTION])
+			zkl_hold_scope_commit(dlist_container(ZklHold, link, iter.cur), subid,
+								  parent);
+	}
+}
+
+/*
+ * Called for each owner of resources, those of portals included, and for the owners
+ * below a transaction's first.  All of its locks are released by then.
+ */
+static void
+release_callback(ResourceReleasePhase phase, bool is_commit, bool is_top_level,
+				 void *arg)
+{
+	if (phase != RESOURCE_RELEASE_AFTER_LOCKS)
+		return;
+	if (transaction_over && is_top_level)
+		release_transaction();
+	else if (subtransaction_over != InvalidSubTransactionId && !is_top_level)
+		release_subtransaction();
 }
 
 static void
@@ -375,6 +416,7 @@ zkl_lifetime_init(void)
 {
 	RegisterXactCallback(transaction_callback, NULL);
 	RegisterSubXactCallback(subtransaction_callback, NULL);
+	RegisterResourceReleaseCallback(release_callback, NULL);
 	previous_utility_hook = ProcessUtility_hook;
 	ProcessUtility_hook = utility_hook;
 	previous_executor_start_hook = ExecutorStart_hook;
