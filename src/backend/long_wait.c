@@ -212,7 +212,7 @@ report_wait(ZklLongWait *wait, int64 now)
 }
 
 /* First asks, then reports, when the answer is there or takes too long. */
-static void
+static bool
 act_on_report(ZklLongWait *wait, int64 now)
 {
 	bool		is_asked = wait->asked != ZKL_NO_SLOT;
@@ -222,28 +222,36 @@ act_on_report(ZklLongWait *wait, int64 now)
 		ask_what_is_ahead(wait);
 		wait->report = wait->asked != ZKL_NO_SLOT ?
 			zkl_wait_after_ms(now, ANSWER_WAIT_MS) : now;
+		return true;
 	}
-	else if (now >= wait->report ||
-			 (is_asked && zkl_slot_peek(wait->asked) != ZKL_SLOT_WAITING))
+	if (now >= wait->report ||
+		(is_asked && zkl_slot_peek(wait->asked) != ZKL_SLOT_WAITING))
+	{
 		report_wait(wait, now);
+		return true;
+	}
+	return false;
 }
 
-void
+bool
 zkl_long_wait_act(ZklLongWait *wait)
 {
 	int64		now;
+	bool		acted;
 
 	if (wait->due == ZKL_NEVER || !is_waiting(wait))
 	{
 		wait->due = ZKL_NEVER;
-		return;
+		return false;
 	}
 	now = zkl_wait_clock();
-	if (now >= wait->look)
+	acted = now >= wait->look;
+	if (acted)
 		look_behind(wait, now);
 	if (wait->report != ZKL_NEVER)
-		act_on_report(wait, now);
+		acted |= act_on_report(wait, now);
 	set_due(wait);
+	return acted;
 }
 
 void

@@ -33,8 +33,11 @@ typedef struct ZklLongWait
 extern void zkl_long_wait_begin(ZklLongWait *wait, int slotno,
 								const char *name);
 
-/* Once it is due, or the latch is set */
-extern void zkl_long_wait_act(ZklLongWait *wait);
+/*
+ * Once it is due, or the latch is set.  Returns whether it did something, which can
+ * have reset the latch.
+ */
+extern bool zkl_long_wait_act(ZklLongWait *wait);
 
 /* The wait is over, without an error. */
 extern void zkl_long_wait_end(ZklLongWait *wait);

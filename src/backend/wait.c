@@ -159,10 +159,13 @@ look_at_drain(const ZklDeadlines *at, int slotno)
 		zkl_retreat_check();
 }
 
-static void
+/* Returns whether it may have sent a message. */
+static bool
 act_on_deadlines(ZklDeadlines *at, int slotno, const char *name, int64 now)
 {
-	if (now >= at->look && at->look < at->lock_timeout)
+	bool		looks = now >= at->look && at->look < at->lock_timeout;
+
+	if (looks)
 		look_for_stall(at, slotno, name, now);
 	if (now >= at->lock_timeout && slotno != ZKL_NO_SLOT)
 		zkl_slot_give_up(slotno);
@@ -178,6 +181,7 @@ act_on_deadlines(ZklDeadlines *at, int slotno, const char *name, int64 now)
 		at->timed_out = true;
 		zkl_request_time_out_all();
 	}
+	return looks;
 }
 
 bool
@@ -226,26 +230,38 @@ zkl_wait_until(bool (*is_over) (int slotno), int slotno,
 	error_context_stack = &callback;
 	zkl_long_wait_begin(&long_wait, slotno, shown);
 
-	while (!is_over(slotno))
+	for (;;)
 	{
-		int64		now = zkl_wait_clock();
+		bool		acted;
+		int64		now;
 		long		timeout;
 
+		ResetLatch(MyLatch);
+		CHECK_FOR_INTERRUPTS();
+		if (is_over(slotno))
+			break;
+		now = zkl_wait_clock();
 		if (slotno != ZKL_NO_SLOT)
 		{
 			look_at_gate(at, (ZklSlotKind) zkl_slots[slotno].s_request.kind);
 			look_at_drain(at, slotno);
 			(void) zkl_root_check_slot(slotno, name);
 		}
-		act_on_deadlines(at, slotno, shown, now);
-		zkl_long_wait_act(&long_wait);
+		acted = act_on_deadlines(at, slotno, shown, now);
+		acted |= zkl_long_wait_act(&long_wait);
+
+		/*
+		 * To send a message, or to look at other sessions, can reset the
+		 * latch (secure_write in be-secure.c, CHECK_FOR_INTERRUPTS), and what
+		 * it told with it.
+		 */
+		if (acted)
+			continue;
 		timeout = next_look(at, slotno, long_wait.due, now);
 		(void) WaitLatch(MyLatch,
 						 WL_LATCH_SET | WL_EXIT_ON_PM_DEATH |
 						 (timeout >= 0 ? WL_TIMEOUT : 0),
 						 timeout, zkl_compat_wait_event());
-		ResetLatch(MyLatch);
-		CHECK_FOR_INTERRUPTS();
 	}
 
 	zkl_long_wait_end(&long_wait);
