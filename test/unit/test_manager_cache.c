@@ -387,6 +387,111 @@ turns(void)
 	world_wind_up(w);
 }
 
+/* ---- which locks are hot ---- */
+
+/* How many demands, each after so many µs, come before one that can be cached; -1: 100 */
+static int
+demands_until_hot(World *w, int64_t pause, uint32_t *request)
+{
+	int			i;
+
+	for (i = 0; i < 100; i++)
+	{
+		*request = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+		world_run(w);
+		if (w->requests[*request].cacheable)
+			return i;
+		world_release(w, *request);
+		world_run(w);
+		w->worker.now += pause;
+	}
+	return -1;
+}
+
+/* Takes and releases it so often; then somebody wants it, here or elsewhere. */
+static void
+end_episode(World *w, uint32_t r, int takes, bool here)
+{
+	char		other[ZKL_MAX_PATH + 1];
+	uint32_t	next;
+	int			i;
+
+	for (i = 0; i < takes; i++)
+	{
+		CHECK(leave_cached(w, r));
+		take(w, r, 1);
+	}
+	if (here)
+		next = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+	else
+		foreign_enter(w, "/a", ZKL_EXCLUSIVE, other);
+	world_run(w);
+	CHECK(!w->requests[r].cacheable);
+	world_release(w, r);
+	world_run(w);
+	if (here)
+		world_release(w, next);
+	else
+		CHECK_INT(model_delete(&w->zk, other), ZKL_RC_OK);
+	world_run(w);
+}
+
+static World *
+ready_to_cache(void)
+{
+	World	   *w = world_ready();
+
+	world_warm_up(w, "/a");
+	w->plain = true;
+	worker_cache(&w->worker, CACHE_TIME);
+	return w;
+}
+
+/* What was released for longer than locks are cached is not used again and again. */
+static void
+used_seldom(void)
+{
+	World	   *w = ready_to_cache();
+	uint32_t	r;
+
+	CHECK_INT(demands_until_hot(w, CACHE_TIME + 2000, &r), -1);
+	CHECK_INT(demands_until_hot(w, CACHE_TIME / 2, &r), 2);
+	world_wind_up(w);
+}
+
+/* In vain: twice as many each time, up to 64; and half as many after it paid. */
+static void
+learns(void)
+{
+	int			i;
+
+	for (i = 0; i < 2; i++)
+	{
+		bool		here = i == 1;
+		World	   *w = ready_to_cache();
+		uint32_t	r;
+		int			needed = demands_until_hot(w, 0, &r);
+		int			n;
+
+		CHECK_INT(needed, 2);
+		do
+		{
+			end_episode(w, r, 0, here);
+			n = demands_until_hot(w, 0, &r);
+			CHECK_MSG(n >= 2 * needed - 1 && n <= 2 * needed + 1,
+					  "here: %d, %d after %d", here, n, needed);
+			needed *= 2;
+		} while (needed < 64 && n > 0);
+		end_episode(w, r, 0, here);
+		n = demands_until_hot(w, 0, &r);
+		CHECK_MSG(n >= 63 && n <= 65, "here: %d, %d after 64", here, n);
+		end_episode(w, r, 65, here);
+		n = demands_until_hot(w, 0, &r);
+		CHECK_MSG(n >= 31 && n <= 33, "here: %d, %d after 64 that paid", here, n);
+		world_wind_up(w);
+	}
+}
+
 static void
 restarted(void)
 {
@@ -470,6 +575,8 @@ main(void)
 	RUN(company);
 	RUN(operator_breaks);
 	RUN(turns);
+	RUN(used_seldom);
+	RUN(learns);
 	RUN(restarted);
 	RUN(tries);
 	return unit_finish();
