@@ -22,7 +22,10 @@ put_dump_text(ZklListing *list, const char *text)
 	zkl_listing_put_bytes(list, text, (uint32) strlen(text));
 }
 
-/* The pid is that of the request's backend; 0: the item is about no request. */
+/*
+ * The pid is that of the request's backend; 0: the item is about no request, or no
+ * session has the lock that it is about.
+ */
 static void
 put_item(void *context, const ZklDumpItem *item)
 {
@@ -33,7 +36,7 @@ put_item(void *context, const ZklDumpItem *item)
 	if (item->request >= 0)
 	{
 		zkl_slot_copy((int) item->request, &slot);
-		pid = slot.s_request.pid;
+		pid = slot.s_state == ZKL_SLOT_CACHED ? 0 : slot.s_request.pid;
 	}
 	put_dump_text(list, item->path);
 	put_dump_text(list, item->item);

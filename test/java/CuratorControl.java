@@ -9,6 +9,7 @@ import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import org.apache.curator.framework.CuratorFramework;
@@ -33,6 +34,7 @@ import org.apache.curator.retry.ExponentialBackoffRetry;
  *                         number in the file, releases; a reader looks at it
  *                         twice instead
  *   counted KEY           how often it did; -1 while it is at it
+ *   attempt KIND PATH     acquires without waiting, and releases: whether it got it
  */
 public class CuratorControl
 {
@@ -198,6 +200,12 @@ public class CuratorControl
 				if (counter.why != null)
 					throw new IllegalStateException(counter.why);
 				return counter.done;
+			case "attempt":
+				InterProcessMutex mutex = make(words.get(1), words.get(2));
+				boolean got = mutex.acquire(0, TimeUnit.MILLISECONDS);
+				if (got)
+					mutex.release();
+				return got;
 			default:
 				Recipe recipe = recipes.get(words.get(0));
 				if (recipe == null)

@@ -218,6 +218,13 @@ class Control:
     def unlock(self, key):
         self.locks.pop(key).release()
 
+    def attempt(self, kind, path):
+        lock = KINDS[kind](self.zk, path, "foreign")
+        got = bool(lock.acquire(blocking=False))
+        if got:
+            lock.release()
+        return got
+
     def contenders(self, kind, path):
         """Who stands in the queue, as kazoo tells it"""
         return KINDS[kind](self.zk, path).contenders()

@@ -132,6 +132,24 @@ $ends->query("SELECT zk_lock('/c/x')");
 $ends->close;
 ok($test->look_until($one, state_of('/c/x'), 'cached', 'cached'), 'the end of a session');
 
+# One znode has tokens for 4 096 grants; then another znode follows.
+my $recalls = status('recalls');
+is($s->query("DO \$\$ DECLARE last bigint := 0; next bigint; BEGIN FOR i IN 1 .. 10000 LOOP"
+		  . " next := zk_lock('/c/x');"
+		  . " IF next <= last THEN RAISE 'token % behind %', next, last; END IF;"
+		  . " last := next; PERFORM zk_unlock('/c/x'); END LOOP; END \$\$"),
+	'', '10 000 takes: each token is greater');
+cmp_ok(status('recalls') - $recalls, '>=', 2, 'the znode was replaced on the way');
+ok(warm('/c/x'), 'and the lock is cached again');
+
+# Somebody deletes the znode while no session holds the lock: nobody is told.
+my ($contender) = $test->queue('/c/x');
+$test->zk->client->delete("/zklock/c/x/$contender");
+ok($test->look_until($one, "SELECT count(*) FROM zk_locks WHERE path = '/c/x'", 0, 'gone'),
+	'a lock whose znode is deleted is cached no longer');
+is($s->query("SELECT zk_lock('/c/x') > $token, zk_unlock('/c/x')"), 't|t', 'it is taken anew');
+ok(warm('/c/x'), 'and cached');
+
 # While the worker is stopped, it can be taken; after the lease it cannot.
 my $worker = status('worker_pid');
 kill 'STOP', $worker;

@@ -62,6 +62,17 @@ sub count_here
 	POSIX::_exit(0);
 }
 
+sub set_cache_time
+{
+	my ($time) = @_;
+
+	$one->append_conf('postgresql.conf', "zklock.cache_time = '$time'");
+	$one->reload;
+	ok($test->look_until($one, 'SHOW zklock.cache_time', $time, "cache_time = $time"),
+		"cache_time = $time");
+	return;
+}
+
 sub takes { return $test->status($one, 'cache_takes'); }
 
 # A worker or a session process dies.
@@ -119,11 +130,48 @@ foreach my $name (sort keys %crowds)
 	}
 }
 
+# ---- clients that must not wait can take a cached lock for a held one
+
+foreach my $case ([ $curator, 'write' ], [ $kazoo, 'kazoo' ])
+{
+	my ($client, $kind) = @$case;
+	my $s = PgSession->new($one);
+	my $use = "SELECT zk_lock('/attempt/$kind'), zk_unlock('/attempt/$kind')";
+	my $state = "SELECT state FROM zk_locks WHERE path = '/attempt/$kind'";
+
+	set_cache_time('50s');
+	ok($test->look_until($one, $state, 'cached', "$kind: cached",
+			before => sub { $s->query($use) }),
+		"$kind: a lock is cached");
+
+	# Mostly the server is fast enough: then they get it.
+	my $worker = $test->status($one, 'worker_pid');
+	kill 'STOP', $worker;
+	ok(!$client->command('attempt', $kind, "/zklock/attempt/$kind"),
+		"$kind: it is refused, although no session holds the lock");
+	kill 'CONT', $worker;
+	ok($test->look_until($one, $state, '', "$kind: given back"),
+		"$kind: the server gives the lock back");
+	ok($client->command('attempt', $kind, "/zklock/attempt/$kind"),
+		"$kind: then it gets it");
+	set_cache_time('0');
+	foreach (1 .. 10)
+	{
+		$s->query($use);
+		$test->wait_queue("/attempt/$kind", 0);
+	}
+	ok($client->command('attempt', $kind, "/zklock/attempt/$kind"),
+		"$kind: without caching it is not refused");
+	$s->close;
+}
+set_cache_time('200ms');
+
 # ---- 16 sessions on one name, and on some
 
-foreach my $names (1, 6)
+foreach my $names (1, 6, 40)
 {
 	my $killed = 0;
+	my $before = takes();
 	my $next = 100;
 	my $seen = Workload::run(
 		$test,
@@ -142,6 +190,7 @@ foreach my $names (1, 6)
 	cmp_ok($killed, '>', 5, "$names names: processes were killed");
 	is_deeply($seen->{errors}, {}, "$names names: no error");
 	is($seen->{overlaps}, 0, "$names names: no two holders");
+	cmp_ok(takes(), '>', $before, "$names names: some were cached") if $names == 40;
 }
 is($test->status($_, 'sessions_lost'), 0, 'no session lost') foreach $one, $two;
 

@@ -186,7 +186,7 @@ $block->error("SELECT zk_unlock('/l/11')");
 
 # ---- a lock that no session holds is not taken without a lease
 
-$one->append_conf('postgresql.conf', "zklock.cache_time = '1h'");
+$one->append_conf('postgresql.conf', "zklock.cache_time = '60s'");
 $one->reload;
 my $taker = $test->session($one);
 my $cached = "SELECT state FROM zk_locks WHERE path = '/l/cached'";
