@@ -75,12 +75,13 @@ sub median
 	return median_of(values %rounds);
 }
 
-# The median of the ratios in each round, and the least and the largest
+# The median of the ratios in each round, and the least and the largest.  The other
+# one may be of another scenario.
 sub ratio
 {
-	my ($self, $scenario, $one, $other, $column) = @_;
+	my ($self, $scenario, $one, $other, $column, $other_scenario) = @_;
 	my %one = $self->rounds($scenario, $one, $column);
-	my %other = $self->rounds($scenario, $other, $column);
+	my %other = $self->rounds($other_scenario // $scenario, $other, $column);
 	my @ratios = sort { $a <=> $b }
 	  map { $one{$_} / $other{$_} }
 	  grep { defined $other{$_} && $other{$_} > 0 } keys %one;
