@@ -30,6 +30,7 @@
 #include "core/heat.h"
 #include "core/keep.h"
 #include "core/look.h"
+#include "core/mark.h"
 #include "core/node.h"
 #include "core/operations.h"
 #include "core/reads.h"
@@ -130,11 +131,12 @@ zkl_cache_unmark(ZklManager *m, ZklRequest *r)
 
 /*
  * Writes the data of the present holder, without the mark, over what was read in
- * this version.
+ * this version.  If it puts a question again, "question" is the zxid of the write
+ * that put it first, and 0 otherwise.
  */
 static void
 send_unmarking(ZklManager *m, ZklRequest *r, int32_t version,
-			   const char *data, size_t length)
+			   const char *data, size_t length, int64_t question)
 {
 	ZklMultiOp *op = (ZklMultiOp *) (void *)
 	zkl_actions_text(m, sizeof(ZklMultiOp));
@@ -150,6 +152,7 @@ send_unmarking(ZklManager *m, ZklRequest *r, int32_t version,
 	op->data_length = zkl_node_data_timeout(text, length,
 											m->session.timeout_ms);
 	r->cache.writing = true;
+	r->cache.question = question;
 	action = zkl_operations_send(m, ZKL_OP_UNMARK, r->lock, r, ZKL_SEND_MULTI,
 								 NULL);
 	action->multi = op;
@@ -181,7 +184,7 @@ zkl_cache_send(ZklManager *m)
 			r->downgrade.state != ZKL_DOWNGRADE_NONE)
 			continue;
 		if (r->node.version == 0)
-			send_unmarking(m, r, 0, r->node.data, r->node.data_length);
+			send_unmarking(m, r, 0, r->node.data, r->node.data_length, 0);
 		else
 			zkl_look_again(m, r);
 	}
@@ -203,6 +206,8 @@ zkl_cache_written(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 	{
 		r->cache.marked = false;
 		zkl_node_set_version(r, reply->stat.version);
+		if (r->cache.question != 0)
+			zkl_mark_rewritten(r, r->cache.question, reply->stat.mzxid);
 	}
 	else if (rc == ZKL_RC_BADVERSION || rc == ZKL_RC_NONODE)
 	{
@@ -220,7 +225,8 @@ zkl_cache_written(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 /*
  * What others have written stays, unless the holder knows: a question to somebody
  * who has yet to be granted the lock.  One that was put is not written again, or
- * our write would put it once more.  A later hold of this node belongs to the same
+ * our write would put it once more; if it was put while that write was under way, the
+ * write counts as put, too.  A later hold of this node belongs to the same
  * session, which has been asked.  If others have written over the mark, the lock is
  * not cached without it.
  */
@@ -246,12 +252,12 @@ zkl_cache_read(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 								sizeof(asker)))
 	{
 		send_unmarking(m, r, reply->stat.version, r->node.data,
-					   r->node.data_length);
+					   r->node.data_length, 0);
 		return false;
 	}
 	length = zkl_node_data_revoke(r->node.data, r->node.data_length, asker,
 								  data);
-	send_unmarking(m, r, reply->stat.version, data, length);
+	send_unmarking(m, r, reply->stat.version, data, length, reply->stat.mzxid);
 	return false;
 }
 

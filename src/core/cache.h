@@ -21,7 +21,10 @@ extern void zkl_cache_set_time(ZklManager *m, int64_t time);
 extern void zkl_cache_choose(ZklManager *m, ZklRequest *r);
 extern size_t zkl_cache_mark(const ZklRequest *r, char *data, size_t length);
 
-/* r's node goes on as the heir's: if it is marked, that is to end. */
+/*
+ * r's node goes on as the heir's: if it is marked, that is to end.  The caller forgets
+ * r next.
+ */
 extern void zkl_cache_hand_on(ZklManager *m, const ZklRequest *r,
 							  ZklRequest *heir);
 

@@ -320,7 +320,7 @@ zkl_janitor_reply(ZklManager *m, const ZklReply *reply)
 	else
 		take_answer(m, item, reply);
 
-	/* Whoever deleted what is gone: ZooKeeper may lose that. */
+	/* If another client deleted a node, ZooKeeper may still lose that delete. */
 	if (m->janitor.to_do == NULL && m->janitor.later == NULL)
 		zkl_batches_want_proof(m);
 }

@@ -48,7 +48,10 @@ zkl_loss_take(ZklManager *m, ZklRequest *r, ZklFailure failure)
 			{
 				tell_loss(m, s, failure);
 
-				/* Its slot may have been lost before, for its time was over. */
+				/*
+				 * If its time was over, the slot is lost already and ignores
+				 * that, but has to record that the znode is gone.
+				 */
 				zkl_loss_retired(m, s);
 			}
 			zkl_request_lost(m, s);

@@ -70,3 +70,16 @@ zkl_mark_revoke(ZklManager *m, ZklRequest *r, int64_t zxid,
 		s = s->ring.next;
 	} while (s != r);
 }
+
+void
+zkl_mark_rewritten(ZklRequest *r, int64_t old, int64_t zxid)
+{
+	ZklRequest *s = r;
+
+	do
+	{
+		if (s->asked.zxid == old)
+			s->asked.zxid = zxid;
+		s = s->ring.next;
+	} while (s != r);
+}

@@ -26,4 +26,7 @@ extern void zkl_mark_granted(ZklManager *m, ZklRequest *r);
 extern void zkl_mark_revoke(ZklManager *m, ZklRequest *r, int64_t zxid,
 							const char *asker);
 
+/* A write of ours has put the question of another write again. */
+extern void zkl_mark_rewritten(ZklRequest *r, int64_t old, int64_t zxid);
+
 #endif							/* ZKL_CORE_MARK_H */

@@ -148,13 +148,7 @@ heed_mark(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 									sizeof(asker)))
 	{
 		zkl_recall_request(m, r, ZKL_RECALL_WANTED);
-
-		/*
-		 * A write of ours that is under way may contain the question.  Then
-		 * another look follows, and puts it.
-		 */
-		if (!r->cache.writing)
-			zkl_mark_revoke(m, r, reply->stat.mzxid, asker);
+		zkl_mark_revoke(m, r, reply->stat.mzxid, asker);
 	}
 }
 

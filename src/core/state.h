@@ -141,7 +141,7 @@ typedef struct ZklActions
 {
 	ZklAction  *all;
 	size_t		n;
-	size_t		nlosses;		/* LOSE, of these */
+	size_t		nlosses;		/* how many of them are LOSE */
 	size_t		allocated;
 	ZklChunk   *chunks;			/* their strings */
 } ZklActions;
