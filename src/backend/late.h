@@ -7,7 +7,7 @@
 #define ZKL_BACKEND_LATE_H
 
 /*
- * At XACT_EVENT_COMMIT or PREPARE, before holds end: looks whether all are still
+ * After a commit or a PREPARE TRANSACTION, before holds end: looks whether all are still
  * good, and notes in its slot each that is not.  Allocates nothing and cannot
  * fail.
  */

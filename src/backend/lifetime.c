@@ -10,10 +10,9 @@
  * A hold of session lifetime ends by unlock, DISCARD ALL or the end of the
  * session.  One of transaction lifetime ends with its transaction, or with the
  * subtransaction that acquired it: when that is visible to others or fully undone,
- * its changes of catalogs are announced, and its other locks are released.  So
- * whoever gets the lock next finds all of this done, as with PostgreSQL's own
- * advisory locks, which are the last to go, too (resowner.c, CommitTransaction in
- * xact.c).  What runs there only sets flags and latches.
+ * its changes of catalogs are announced, and its other locks are released.  PostgreSQL
+ * releases its own advisory locks last, too (resowner.c, CommitTransaction in xact.c):
+ * the next holder finds all of this done.  What runs there only sets flags and latches.
  */
 #include "postgres.h"
 
@@ -43,8 +42,9 @@ static ExecutorStart_hook_type previous_executor_start_hook = NULL;
 static ExecutorEnd_hook_type previous_executor_end_hook = NULL;
 static bool exit_registered = false;
 
-/* What has ended, and still has its locks */
+/* Set between the end of a transaction, or subtransaction, and its release */
 static bool transaction_over = false;
+static XactEvent transaction_end;
 static SubTransactionId subtransaction_over = InvalidSubTransactionId;
 static int	utility_depth = 0;	/* of utility statements that run */
 
@@ -88,8 +88,10 @@ tell_lost(void)
 }
 
 static void
-end_transaction(bool aborted)
+end_transaction(XactEvent event)
 {
+	bool		aborted = event == XACT_EVENT_ABORT;
+
 	zkl_commit_end_steps(!aborted);
 	if (aborted && zkl_hold_is_any() && !proc_exit_inprogress)
 	{
@@ -97,6 +99,7 @@ end_transaction(bool aborted)
 		zkl_notice_tell();
 	}
 	transaction_over = true;
+	transaction_end = event;
 }
 
 static void
@@ -104,6 +107,8 @@ release_transaction(void)
 {
 	transaction_over = false;
 	subtransaction_over = InvalidSubTransactionId;
+	if (transaction_end != XACT_EVENT_ABORT && zkl_commit_is_checked())
+		zkl_late_look(transaction_end == XACT_EVENT_PREPARE);
 	end_holds(ZKL_LIFETIME_TRANSACTION);
 	zkl_commit_forget();
 	if (zkl_hold_is_any())
@@ -123,14 +128,9 @@ transaction_callback(XactEvent event, void *arg)
 			tell_lost();
 		zkl_commit_check_last();
 	}
-	else if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_PREPARE)
-	{
-		if (zkl_commit_is_checked())
-			zkl_late_look(event == XACT_EVENT_PREPARE);
-		end_transaction(false);
-	}
-	else if (event == XACT_EVENT_ABORT)
-		end_transaction(true);
+	else if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_PREPARE ||
+			 event == XACT_EVENT_ABORT)
+		end_transaction(event);
 }
 
 static void
@@ -173,8 +173,8 @@ subtransaction_callback(SubXactEvent event, SubTransactionId subid,
 }
 
 /*
- * Called for each owner of resources, those of portals included, and for the owners
- * below a transaction's first.  All of its locks are released by then.
+ * PostgreSQL calls this for each resource owner, children first; also for those of
+ * portals.  In this phase it has released all locks of the transaction.
  */
 static void
 release_callback(ResourceReleasePhase phase, bool is_commit, bool is_top_level,
