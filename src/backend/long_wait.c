@@ -220,8 +220,10 @@ act_on_report(ZklLongWait *wait, int64 now)
 	if (!is_asked && now >= wait->report)
 	{
 		ask_what_is_ahead(wait);
-		wait->report = wait->asked != ZKL_NO_SLOT ?
-			zkl_wait_after_ms(now, ANSWER_WAIT_MS) : now;
+		if (wait->asked != ZKL_NO_SLOT)
+			wait->report = zkl_wait_after_ms(now, ANSWER_WAIT_MS);
+		else
+			report_wait(wait, now);
 		return true;
 	}
 	if (now >= wait->report ||

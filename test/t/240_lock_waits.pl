@@ -211,4 +211,17 @@ $s->value;
 unlike(logged($one), qr/still waiting|acquired/, 'nothing of a short wait');
 
 $_->close foreach $s, $reader, $writer, $late, $other, $other_reader;
+# While the worker is stopped, a session can ask it twice; later lines come without an
+# answer.
+my $worker = $test->status($one, 'worker_pid');
+my $asks = $test->session($one);
+$asks->query("SET log_lock_waits = on; SET deadlock_timeout = '100ms'; SET lock_timeout = '1500ms'");
+forget_log($one);
+kill 'STOP', $worker;
+is($asks->error("SELECT zk_lock('/w/stopped')"), '55P03', 'without the worker, a wait ends')
+  foreach 1 .. 3;
+kill 'CONT', $worker;
+my @lines = logged($one) =~ /still waiting for distributed lock "\/w\/stopped"/g;
+is(scalar @lines, 3, 'each of them has its line in the log');
+
 $test->finish;
