@@ -220,7 +220,7 @@ zkl_refusal_lost_detail(ZklError error)
 	if (error == ZKL_ERROR_BROKEN)
 		return "An operator broke it with zk_break_lock().";
 	if (error == ZKL_ERROR_UNREADABLE)
-		return "ZooKeeper no longer lets this server read its znode.";
+		return "ZooKeeper no longer lets this server read its znode or list its directory.";
 	if (error == ZKL_ERROR_OVERDUE)
 		return "It was held for longer than its at_most.";
 	if (error == ZKL_ERROR_RESIGNED)

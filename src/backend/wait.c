@@ -251,9 +251,9 @@ zkl_wait_until(bool (*is_over) (int slotno), int slotno,
 		acted |= zkl_long_wait_act(&long_wait);
 
 		/*
-		 * To send a message, or to look at other sessions, can reset the
-		 * latch (secure_write in be-secure.c, CHECK_FOR_INTERRUPTS), and what
-		 * it told with it.
+		 * Sending a message, or looking at other sessions, can reset the
+		 * latch (secure_write in be-secure.c, CHECK_FOR_INTERRUPTS), so a
+		 * wake-up may be lost.
 		 */
 		if (acted)
 			continue;

@@ -150,7 +150,7 @@ lose_hold(int slotno, ZklFailure failure)
 						 failure == ZKL_FAILURE_BROKEN ?
 						 "An operator broke it with zk_break_lock()." :
 						 failure == ZKL_FAILURE_UNREADABLE ?
-						 "ZooKeeper no longer lets this server read its znode." :
+						 "ZooKeeper no longer lets this server read its znode or list its directory." :
 						 failure == ZKL_FAILURE_SESSION_EXPIRED ?
 						 "The ZooKeeper session that held it has expired." :
 						 "Its znode is gone.");
