@@ -130,5 +130,34 @@ END $$
 EOQ
 holds_ok('', 'after a thousand exception blocks');
 
+# Transactions that follow one another without a BEGIN
+$s->query("BEGIN; SELECT zk_xact_lock('/a'); COMMIT AND CHAIN");
+holds_ok('', 'COMMIT AND CHAIN');
+$s->query("SELECT zk_xact_lock('/b'); SAVEPOINT one; SELECT zk_xact_lock('/c')");
+$s->query('ROLLBACK TO one');
+holds_ok('/b', 'a savepoint in the next one');
+$s->query('ROLLBACK AND CHAIN');
+holds_ok('', 'ROLLBACK AND CHAIN');
+$s->query('COMMIT');
+
+# A procedure commits with a query open, and rolls blocks back.
+my $held = 'EXISTS (SELECT FROM zk_locks WHERE pid = pg_backend_pid() AND granted)';
+$s->query("CREATE PROCEDURE steps() LANGUAGE plpgsql AS \$\$ DECLARE n integer; BEGIN
+	FOR n IN SELECT generate_series(1, 3) LOOP
+		PERFORM zk_xact_lock('/a'), zk_xact_lock('/b');
+		COMMIT;
+		IF $held THEN RAISE 'held after a commit'; END IF;
+		BEGIN
+			PERFORM zk_xact_lock('/c');
+			RAISE division_by_zero;
+		EXCEPTION WHEN division_by_zero THEN
+			IF $held THEN RAISE 'held after an exception'; END IF;
+		END;
+		PERFORM zk_xact_lock('/a');
+	END LOOP;
+END \$\$");
+is($s->error('CALL steps()'), '', 'a procedure holds each lock until its end');
+holds_ok('', 'and none afterwards');
+
 $_->close foreach $s, $other;
 $test->finish;
