@@ -289,6 +289,40 @@ lost_delete(void)
 	world_wind_up(w);
 }
 
+/* A node of our session in /b that no request claims; its path goes to "path". */
+static void
+make_orphan(World *w, char *path)
+{
+	CHECK_INT(model_create(&w->zk, WORLD_ROOT
+						   "/b/_c_00000000-0000-8000-8000-000000000000-__WRIT__",
+						   true, w->worker.session.id, "", path), ZKL_RC_OK);
+}
+
+/* Not yet connected to the new worker, whose janitor will look for such nodes */
+static World *
+restarted_with_orphan(char *path)
+{
+	World	   *w = world_ready();
+
+	model_mkdir(&w->zk, WORLD_ROOT "/b");
+	make_orphan(w, path);
+	world_disconnect(w);
+	world_restart(w);
+	return w;
+}
+
+/* ZooKeeper has lost the delete. */
+static void
+check_orphan_goes_again(World *w, char *path)
+{
+	world_disconnect(w);
+	make_orphan(w, path);
+	world_connect(w);
+	world_run(w);
+	CHECK_INT(world_nodes(w, "/b"), 0);
+	world_wind_up(w);
+}
+
 /*
  * The same for a delete of the janitor's whose answer was lost: that its next try
  * finds no node does not mean that ZooKeeper keeps the first one.
@@ -296,17 +330,10 @@ lost_delete(void)
 static void
 lost_delete_of_janitor(void)
 {
-	static const char orphan[] = WORLD_ROOT
-	"/b/_c_00000000-0000-8000-8000-000000000000-__WRIT__";
-	World	   *w = world_ready();
 	char		path[ZKL_MAX_PATH + 1];
+	World	   *w = restarted_with_orphan(path);
 	uint32_t	deletes;
 
-	model_mkdir(&w->zk, WORLD_ROOT "/b");
-	CHECK_INT(model_create(&w->zk, orphan, true, w->worker.session.id, "", path),
-			  ZKL_RC_OK);
-	world_disconnect(w);
-	world_restart(w);
 	w->zk.single_kind = ZKL_SEND_DELETE;
 	w->zk.single_rc = ZKL_RC_UNKNOWN;
 	w->zk.single_path = "/b/";
@@ -318,13 +345,7 @@ lost_delete_of_janitor(void)
 	deletes = w->zk.counts.deletes;
 	while (w->zk.counts.deletes == deletes)
 		step(w);
-	world_disconnect(w);
-	CHECK_INT(model_create(&w->zk, orphan, true, w->worker.session.id, "", path),
-			  ZKL_RC_OK);
-	world_connect(w);
-	world_run(w);
-	CHECK_INT(world_nodes(w, "/b"), 0);
-	world_wind_up(w);
+	check_orphan_goes_again(w, path);
 }
 
 /*
@@ -334,16 +355,9 @@ lost_delete_of_janitor(void)
 static void
 lost_delete_of_others(void)
 {
-	static const char orphan[] = WORLD_ROOT
-	"/b/_c_00000000-0000-8000-8000-000000000000-__WRIT__";
-	World	   *w = world_ready();
 	char		path[ZKL_MAX_PATH + 1];
+	World	   *w = restarted_with_orphan(path);
 
-	model_mkdir(&w->zk, WORLD_ROOT "/b");
-	CHECK_INT(model_create(&w->zk, orphan, true, w->worker.session.id, "", path),
-			  ZKL_RC_OK);
-	world_disconnect(w);
-	world_restart(w);
 	world_connect(w);
 	while (w->conn.inbox == NULL || w->conn.inbox->send != ZKL_SEND_GET ||
 		   strstr(w->conn.inbox->path, "/b/") == NULL)
@@ -351,13 +365,7 @@ lost_delete_of_others(void)
 	CHECK_INT(model_delete(&w->zk, path), ZKL_RC_OK);
 	step(w);
 	CHECK(w->conn.outbox == NULL);
-	world_disconnect(w);
-	CHECK_INT(model_create(&w->zk, orphan, true, w->worker.session.id, "", path),
-			  ZKL_RC_OK);
-	world_connect(w);
-	world_run(w);
-	CHECK_INT(world_nodes(w, "/b"), 0);
-	world_wind_up(w);
+	check_orphan_goes_again(w, path);
 }
 
 /* The path of our one contender for /b */
