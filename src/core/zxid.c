@@ -47,6 +47,12 @@ zkl_zxid_went_back(const ZklManager *m, int64_t zxid)
 }
 
 bool
+zkl_zxid_is_of_later_election(const ZklManager *m, int64_t zxid)
+{
+	return zxid / ELECTIONS(1) > m->zxid.seen / ELECTIONS(1);
+}
+
+bool
 zkl_zxid_is_known(const ZklManager *m, int64_t zxid)
 {
 	return zxid > 0 && zxid <= m->zxid.seen;

@@ -25,4 +25,7 @@ extern bool zkl_zxid_is_known(const ZklManager *m, int64_t zxid);
 /* From now on this id is the greatest seen. */
 extern void zkl_zxid_believe(ZklManager *m, int64_t zxid);
 
+/* Whether there was an election since the greatest id that was seen */
+extern bool zkl_zxid_is_of_later_election(const ZklManager *m, int64_t zxid);
+
 #endif							/* ZKL_CORE_ZXID_H */

@@ -432,6 +432,39 @@ nearest_ahead(void)
 	world_wind_up(w);
 }
 
+/*
+ * A reader goes whose server holds the lock in its place: ZooKeeper has elected a
+ * leader and lost a downgrade.  None of our writes was lost.
+ */
+static void
+downgrade_of_others_lost(void)
+{
+	World	   *w = world_ready();
+	char		writer[ZKL_MAX_PATH + 1];
+	char		reader[ZKL_MAX_PATH + 1];
+	uint32_t	r;
+
+	world_warm_up(w, "/a");
+	foreign_enter(w, "/a", ZKL_EXCLUSIVE, writer);
+	foreign_downgrade(w, writer, reader);
+	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK(world_waits(w, r));
+	world_sleep(w, WORLD_BEAT);
+	world_disconnect(w);
+	CHECK_INT(model_delete(&w->zk, reader), ZKL_RC_OK);
+	foreign_restore(w, writer);
+	w->zk.zxid += INT64_C(1) << 32;
+	world_connect(w);
+	world_run(w);
+	CHECK_INT(w->lost_writes, 0);
+	CHECK(world_waits(w, r));
+	CHECK_INT(model_delete(&w->zk, writer), ZKL_RC_OK);
+	world_run(w);
+	CHECK(world_holds(w, r));
+	world_wind_up(w);
+}
+
 int
 main(void)
 {
@@ -449,5 +482,6 @@ main(void)
 	RUN(no_taint_after_zklock_writer);
 	RUN(taint_after_late_mark);
 	RUN(nearest_ahead);
+	RUN(downgrade_of_others_lost);
 	return unit_finish();
 }

@@ -155,6 +155,9 @@ extern void foreign_zklock(World *w, const char *name, ZklLockMode mode,
 /* Curator's (5.5) downgrade: a reader of the writer's own number stays. */
 extern void foreign_downgrade(World *w, const char *writer, char *reader);
 
+/* A contender that was there before is there again. */
+extern void foreign_restore(World *w, const char *path);
+
 /* All foreign contenders of a lock vanish. */
 extern void foreign_leave_all(World *w, const char *name);
 

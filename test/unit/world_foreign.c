@@ -53,6 +53,13 @@ foreign_downgrade(World *w, const char *writer, char *reader)
 }
 
 void
+foreign_restore(World *w, const char *path)
+{
+	CHECK_INT(model_create(&w->zk, path, false, FOREIGN_SESSION, "10.0.0.1", NULL),
+			  ZKL_RC_OK);
+}
+
+void
 foreign_leave_all(World *w, const char *name)
 {
 	char		path[ZKL_MAX_PATH + 1];
