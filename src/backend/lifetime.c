@@ -9,10 +9,10 @@
  *
  * A hold of session lifetime ends by unlock, DISCARD ALL or the end of the
  * session.  One of transaction lifetime ends with its transaction, or with the
- * subtransaction that acquired it: when that is visible to others or fully undone,
- * its changes of catalogs are announced, and its other locks are released.  PostgreSQL
- * releases its own advisory locks last, too (resowner.c, CommitTransaction in xact.c):
- * the next holder finds all of this done.  What runs there only sets flags and latches.
+ * subtransaction that acquired it.  By then the transaction is visible to others or
+ * fully undone, its catalog changes are announced, and its other locks are released.
+ * PostgreSQL releases its own advisory locks as late (CommitTransaction in xact.c).
+ * The callbacks that end holds only set flags and latches.
  */
 #include "postgres.h"
 

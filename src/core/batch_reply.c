@@ -20,6 +20,7 @@
 #include "core/batch.h"
 #include "core/batch_reply.h"
 #include "core/batches.h"
+#include "core/connection.h"
 #include "core/contenders.h"
 #include "core/downgrade.h"
 #include "core/downgrade_reply.h"
@@ -35,25 +36,6 @@
 #include "core/session.h"
 #include "core/session_lease.h"
 #include "core/zxid.h"
-
-/*
- * A contender that was seen to go, or that was not there, may stand in the queue
- * again: an ensemble can lose its latest writes when it elects a leader, those of
- * other clients among them (see session.c).
- */
-static void
-forget_contenders(ZklManager *m)
-{
-	size_t		i;
-	ZklLink    *link,
-			   *after;
-
-	for (i = 0; i < m->locks.by_path.nbuckets; i++)
-	{
-		zkl_foreach(link, after, &m->locks.by_path.buckets[i])
-			zkl_contenders_forget(m, zkl_container(ZklLock, by_path, link));
-	}
-}
 
 /* The first beat proves the connection: from now on its reads count. */
 static void
@@ -166,7 +148,7 @@ batch_applied(ZklManager *m, ZklBatch *batch, const ZklReply *reply)
 	}
 	if (m->connection.state == ZKL_CONNECTION_PROVING &&
 		zkl_zxid_is_of_later_election(m, reply->stat.mzxid))
-		forget_contenders(m);
+		zkl_connection_elected(m);
 	zkl_zxid_believe(m, reply->stat.mzxid);
 	if (lease > zkl_look_lease_limit(m))
 		lease = zkl_look_lease_limit(m);

@@ -64,8 +64,8 @@ extern void zkl_batches_new_session(ZklManager *m);
 extern void zkl_batches_want_proof(ZklManager *m);
 
 /*
- * Tells whether there was such a thing and no batch behind it was acknowledged,
- * and forgets it.
+ * Tells whether that has happened and no batch behind it was acknowledged, and forgets
+ * it.
  */
 extern bool zkl_batches_take_unproved(ZklManager *m);
 

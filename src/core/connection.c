@@ -59,6 +59,20 @@ zkl_connection_writes_lost(ZklManager *m)
 	zkl_verdict_forget(m);
 }
 
+void
+zkl_connection_elected(ZklManager *m)
+{
+	size_t		i;
+	ZklLink    *link,
+			   *after;
+
+	for (i = 0; i < m->locks.by_path.nbuckets; i++)
+	{
+		zkl_foreach(link, after, &m->locks.by_path.buckets[i])
+			zkl_contenders_forget(m, zkl_container(ZklLock, by_path, link));
+	}
+}
+
 static void
 forget_operations(ZklManager *m)
 {

@@ -11,6 +11,12 @@ extern void zkl_connection_up(ZklManager *m, const ZklSession *session);
 extern void zkl_connection_down(ZklManager *m);
 extern void zkl_connection_session_lost(ZklManager *m);
 
+/*
+ * ZooKeeper has elected a leader, and may have lost its latest writes, those of other
+ * clients among them (see session.c): contenders that had gone may be back.
+ */
+extern void zkl_connection_elected(ZklManager *m);
+
 /* ZooKeeper has lost writes that it had acknowledged. */
 extern void zkl_connection_writes_lost(ZklManager *m);
 

@@ -195,7 +195,7 @@ typedef struct ZklCache
 	bool		contended;		/* it was recalled for somebody */
 	bool		marked;			/* its node says that it may be cached */
 	bool		writing;		/* the mark is being taken away */
-	int64_t		question;		/* by a write that puts this one again; or 0 */
+	int64_t		question;		/* zxid of the one that this write puts again */
 	int64_t		due;			/* CACHEABLE: the next look whether it is used */
 	ZklLink		link;			/* in m->cache.hoped or cacheable, by due */
 	ZklLink		to_unmark;		/* in m->cache.to_unmark, or in refused */

@@ -1,5 +1,5 @@
-# Whoever gets a transaction lock next finds the former holder's transaction
-# cleaned up: PostgreSQL has released its other locks before.
+# When a transaction lock gets its next holder, PostgreSQL has released all other locks
+# of the former holder's transaction.
 
 use strict;
 use warnings;
@@ -22,8 +22,8 @@ $holder->query("DO \$\$ BEGIN FOR n IN 1 .. 2000 LOOP"
 	  . ' EXECUTE format(\'CREATE TABLE many_%1$s PARTITION OF many FOR VALUES IN (%1$s)\', n);'
 	  . ' IF n % 200 = 0 THEN COMMIT; END IF; END LOOP; END $$');
 
-# How often the next session finds a table locked that the holder had locked
-# together with the distributed lock, until it ended its transaction so
+# How often the next holder is refused a table.  The holder before it has locked that
+# table in the same transaction as the distributed lock, and ends it by this statement.
 sub count_refusals
 {
 	my ($end) = @_;
