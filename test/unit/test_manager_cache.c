@@ -262,6 +262,72 @@ revoked(void)
 	world_wind_up(w);
 }
 
+/* The worker takes in so many answers, and then acts. */
+static void
+take_in(World *w, int n)
+{
+	while (n-- > 0)
+	{
+		Frame	   *message = model_receive(&w->conn);
+
+		CHECK(message != NULL);
+		worker_deliver(&w->worker, message);
+		message_free_frame(message);
+	}
+	world_flush(w);
+}
+
+/*
+ * The question comes while the request waits, and the connection ends.  On the next
+ * one the request is granted while the write is under way that takes the mark away,
+ * and puts the question again: the holder is asked once.
+ */
+static void
+asked_while_unmarking(void)
+{
+	char		path[ZKL_MAX_PATH + 1];
+	char		other[ZKL_MAX_PATH + 1];
+	World	   *w = world_ready();
+	uint32_t	r;
+
+	world_warm_up(w, "/a");
+	w->plain = true;
+	worker_cache(&w->worker, CACHE_TIME);
+	use(w);
+	foreign_enter(w, "/a", ZKL_EXCLUSIVE, other);
+	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	while (world_nodes(w, "/a") == 0)
+		world_serve(w, 1);
+	world_deliver(w, INT32_MAX);
+	world_disconnect(w);
+	CHECK(is_marked(w, r));
+	world_path(w, r, path);
+	CHECK_INT(model_set(&w->zk, path, "{\"revoke\":\"a\",\"zklock\":1,\"cached\":true}"),
+			  ZKL_RC_OK);
+	CHECK_INT(model_delete(&w->zk, other), ZKL_RC_OK);
+	w->worker.now += WORLD_BEAT;
+	world_connect(w);
+
+	/*
+	 * The answers: the beat's; that the mark stays, and the listing; the
+	 * look's
+	 */
+	world_serve(w, INT32_MAX);
+	take_in(w, 1);
+	world_serve(w, INT32_MAX);
+	take_in(w, 2);
+	take_in(w, 1);
+	CHECK(world_waits(w, r));
+	world_serve(w, INT32_MAX);
+	take_in(w, 1);
+	CHECK(world_holds(w, r));
+	world_run(w);
+	world_sleep(w, 3 * WORLD_BEAT);
+	CHECK(!is_marked(w, r));
+	CHECK_INT(w->requests[r].asked, 1);
+	world_wind_up(w);
+}
+
 /* A shorter time counts for what is cached already. */
 static void
 shorter(void)
@@ -569,6 +635,7 @@ main(void)
 	RUN(wanted_while_held);
 	RUN(taken_again);
 	RUN(revoked);
+	RUN(asked_while_unmarking);
 	RUN(shorter);
 	RUN(mark_in_doubt);
 	RUN(demanded);
