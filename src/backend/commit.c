@@ -39,6 +39,9 @@
 #include "shared/status.h"
 #include "storage/ipc.h"
 
+static intptr_t registered = 0; /* the argument of the newest check_callback */
+static intptr_t unregistered = 0;	/* that of the last one that is gone again */
+
 /* Of the current transaction */
 static bool has_begun = false;	/* earlier losses are noted */
 static bool in_doubt = false;	/* one was lost before, or its lease passed */
@@ -241,35 +244,48 @@ check_commit(void)
 }
 
 static void
+refuse_to_prepare(void)
+{
+	if (!dlist_is_empty(&zkl_holds[ZKL_LIFETIME_TRANSACTION]))
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot PREPARE a transaction that holds distributed locks of transaction lifetime"),
+				 errhint("Use locks of session lifetime, such as zk_lock().")));
+}
+
+static void
 check_callback(XactEvent event, void *arg)
 {
+	/* Others are left until the transaction is over, see move_to_head. */
+	if ((intptr_t) arg != registered && slots_are_quiet)
+		return;
 	if (event == XACT_EVENT_PRE_COMMIT)
 		check_commit();
 	else if (event == XACT_EVENT_PRE_PREPARE)
 	{
-		if (!dlist_is_empty(&zkl_holds[ZKL_LIFETIME_TRANSACTION]))
-			ereport(ERROR,
-					(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
-					 errmsg("cannot PREPARE a transaction that holds distributed locks of transaction lifetime"),
-					 errhint("Use locks of session lifetime, such as zk_lock().")));
+		refuse_to_prepare();
 		check_commit();
 	}
 }
 
 /*
- * Registered again before it is unregistered (the arguments tell the two
- * apart), so that a failure to allocate leaves one in place.
+ * Registers the check once more, before all others; the arguments tell the two
+ * apart.  The old one stays until no callback can be under way: one that runs SQL
+ * may have called this, and since version 16 PostgreSQL remembers which callback
+ * comes next (CallXactCallbacks in xact.c).
  */
 static void
 move_to_head(void)
 {
-	static intptr_t registered = 0;
-	intptr_t	next = registered + 1;
+	RegisterXactCallback(check_callback, (void *) (registered + 1));
+	registered++;
+}
 
-	RegisterXactCallback(check_callback, (void *) next);
-	if (registered != 0)
-		UnregisterXactCallback(check_callback, (void *) registered);
-	registered = next;
+static void
+unregister_old(void)
+{
+	while (unregistered + 1 < registered)
+		UnregisterXactCallback(check_callback, (void *) ++unregistered);
 }
 
 /* ---- statements ---- */
@@ -411,8 +427,10 @@ zkl_commit_check_now(void)
 }
 
 void
-zkl_commit_check_last(void)
+zkl_commit_check_last(bool prepares)
 {
+	if (prepares)
+		refuse_to_prepare();
 	if (slots_are_quiet && !is_done)
 		check_and_wait(NULL);
 	else
@@ -436,6 +454,7 @@ zkl_commit_forget(void)
 {
 	if (slots_are_quiet)
 		set_all_quiet(false);
+	unregister_old();
 	is_done = false;
 	has_begun = false;
 	is_first = false;

@@ -103,10 +103,11 @@ extern bool zkl_commit_check_release(ZklHold *hold);
 extern bool zkl_commit_warn_release(void);
 
 /*
- * In the last of the callbacks before a commit: looks once more, since those
- * of other extensions may have taken long.
+ * In the last of the callbacks before a commit or PREPARE TRANSACTION: looks once
+ * more, since those of other extensions may have taken long, and may have acquired
+ * locks.
  */
-extern void zkl_commit_check_last(void);
+extern void zkl_commit_check_last(bool prepares);
 
 /* Whether the commit was checked: then late.h may report a later loss */
 extern bool zkl_commit_is_checked(void);

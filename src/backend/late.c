@@ -10,7 +10,7 @@
  *
  * After the check the commit itself may take long: it waits for the lock of
  * NOTIFY, or for a synchronous standby, as does PREPARE TRANSACTION.  Nothing
- * can undo it there; it can only be reported.  At XACT_EVENT_COMMIT an error
+ * can undo it there; it can only be reported.  After the commit an error
  * would be a PANIC, and to send a message can fail, if only because the client's
  * encoding lacks a character: so only memory is written there.  The worker
  * writes the log's line when it sees the slot.  The client is told when

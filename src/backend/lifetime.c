@@ -126,7 +126,7 @@ transaction_callback(XactEvent event, void *arg)
 	{
 		if (zkl_commit_needs_no_check())
 			tell_lost();
-		zkl_commit_check_last();
+		zkl_commit_check_last(event == XACT_EVENT_PRE_PREPARE);
 	}
 	else if (event == XACT_EVENT_COMMIT || event == XACT_EVENT_PREPARE ||
 			 event == XACT_EVENT_ABORT)

@@ -110,5 +110,21 @@ foreach my $end (sort keys %ends)
 	$s->close;
 }
 
+# A callback may acquire the first lock of a transaction.
+my $s = $test->session($one);
+$s->query("SELECT zk_lock('/callbacks/first'), zk_unlock('/callbacks/first')");
+$s->query("LOAD '$dir/callbacks.so'");
+$blocker->query('CREATE OR REPLACE FUNCTION before() RETURNS void LANGUAGE sql'
+	  . " AS \$\$ SELECT zk_xact_lock('/callbacks/first') \$\$");
+foreach my $round (1 .. 3)
+{
+	is($s->error("INSERT INTO done VALUES ('first')"), '', "round $round: a commit works");
+	is($blocker->query("SELECT zk_try_lock('/callbacks/first'), zk_unlock('/callbacks/first')"),
+		't|t', 'and ends the hold');
+}
+is($s->query("BEGIN; INSERT INTO done VALUES ('first')"), '', 'and another one');
+is($s->error("PREPARE TRANSACTION 'p'"), '0A000', 'but no PREPARE TRANSACTION');
+$s->close;
+
 $blocker->close;
 $test->finish;
