@@ -97,7 +97,7 @@ zkl_lock_request_submit(const ZklLockRequest *request, bool together,
 
 	check_submission(request);
 	describe_request(request, together, &taker);
-	zkl_request_submit(zkl_request_claim_lock(&taker), more);
+	zkl_request_submit(zkl_request_claim_lock(&taker, request->at), more);
 
 	/*
 	 * A drain that has begun since may not have seen the slot.  The session

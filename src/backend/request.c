@@ -24,6 +24,7 @@
 #include "backend/script.h"
 #include "backend/slot.h"
 #include "backend/text.h"
+#include "backend/wait.h"
 #include "commands/dbcommands.h"
 #include "miscadmin.h"
 #include "shared/boottime.h"
@@ -192,15 +193,19 @@ are_some_unused(void)
 	return false;
 }
 
-/* If slots are short, the worker gives cached locks back: wait for one. */
+/*
+ * If slots are short, the worker gives cached locks back: wait for one, but not past
+ * a deadline of the call.
+ */
 static int
-claim_given_back(const ZklSlotTaker *taker)
+claim_given_back(const ZklSlotTaker *taker, const ZklDeadlines *at)
 {
-	int64		until = zkl_boottime_ms() + GIVING_BACK_MS;
+	int64		until = Min(at->lock_timeout, at->answer);
 	int			slotno = -1;
 
+	until = Min(until, zkl_wait_after_ms(zkl_wait_clock(), GIVING_BACK_MS));
 	zkl_wakeup_worker();
-	while (slotno < 0 && zkl_boottime_ms() < until && are_some_unused())
+	while (slotno < 0 && zkl_wait_clock() < until && are_some_unused())
 	{
 		(void) WaitLatch(MyLatch, WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 LOOK_MS, zkl_compat_wait_event());
@@ -213,12 +218,12 @@ claim_given_back(const ZklSlotTaker *taker)
 }
 
 int
-zkl_request_claim_lock(const ZklSlotTaker *taker)
+zkl_request_claim_lock(const ZklSlotTaker *taker, const ZklDeadlines *at)
 {
 	int			slotno = zkl_slot_claim(taker);
 
 	if (slotno < 0)
-		slotno = claim_given_back(taker);
+		slotno = claim_given_back(taker, at);
 	if (slotno < 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),

@@ -10,6 +10,7 @@
 
 #include "backend/target.h"
 #include "backend/slot.h"
+#include "backend/wait.h"
 
 /* Raises the error with which this server refuses all requests of a kind now. */
 extern void zkl_request_check(ZklSlotKind kind);
@@ -22,10 +23,12 @@ extern void zkl_request_describe(ZklSlotTaker *taker, const ZklTarget *target,
 								 ZklSlotKind kind);
 
 /*
- * Claims a slot for a lock; error 53400 if none is free.  Between this and
- * zkl_request_submit nothing may throw an error.
+ * Claims a slot for a lock; error 53400 if none is free, nor becomes free before the
+ * deadlines of the call.  Between this and zkl_request_submit nothing may throw an
+ * error.
  */
-extern int	zkl_request_claim_lock(const ZklSlotTaker *taker);
+extern int	zkl_request_claim_lock(const ZklSlotTaker *taker,
+								   const ZklDeadlines *at);
 
 /* The other kinds have slots of their own: one must be free. */
 extern bool zkl_request_has_own_slot(void);
