@@ -16,6 +16,7 @@
  */
 #include "postgres.h"
 
+#include "backend/attempt.h"
 #include "backend/behind.h"
 #include "backend/long_wait.h"
 #include "backend/request.h"
@@ -56,6 +57,24 @@ set_due(ZklLongWait *wait)
 	wait->due = Min(wait->look, wait->report);
 }
 
+/* The wait that was the last one to end: another one may go on with it. */
+static struct
+{
+	int			slotno;
+	uint32		serial;
+	int64		start;
+	bool		reported;
+}			last = {ZKL_NO_SLOT};
+
+static void
+go_on(ZklLongWait *wait)
+{
+	if (wait->slotno != last.slotno || zkl_slots[wait->slotno].s_serial != last.serial)
+		return;
+	wait->start = last.start;
+	wait->reported = last.reported;
+}
+
 void
 zkl_long_wait_begin(ZklLongWait *wait, int slotno, const char *name)
 {
@@ -72,9 +91,10 @@ zkl_long_wait_begin(ZklLongWait *wait, int slotno, const char *name)
 	request = &zkl_slots[slotno].s_request;
 	if (request->kind != ZKL_KIND_LOCK)
 		return;
+	go_on(wait);
 	if (request->patience > 0)
 		wait->look = zkl_wait_after_ms(wait->start, request->patience);
-	if (log_lock_waits)
+	if (log_lock_waits && !wait->reported)
 		wait->report = zkl_wait_after_ms(wait->start, DeadlockTimeout);
 	set_due(wait);
 }
@@ -111,20 +131,43 @@ look_behind(ZklLongWait *wait, int64 now)
 
 /* ---- the log ---- */
 
+/*
+ * The descriptor of a segment that was refused belongs to the resource owner, so this
+ * is called in a subtransaction.  The segment outlives it.
+ */
+static void
+make_segment(void *arg)
+{
+	ZklLongWait *wait = (ZklLongWait *) arg;
+
+	wait->segment = dsm_create(ANSWER_SIZE, 0);
+	dsm_pin_mapping(wait->segment);
+}
+
+/* If there is no memory for the answer, the wait goes on without it. */
+static bool
+can_make_segment(ZklLongWait *wait)
+{
+	if (zkl_attempt_run(make_segment, wait) != NULL)
+	{
+		wait->segment = NULL;
+		return false;
+	}
+	dsm_unpin_mapping(wait->segment);
+	return true;
+}
+
 static void
 ask_what_is_ahead(ZklLongWait *wait)
 {
 	ZklTarget	target = {0};
 	const ZklSlotRequest *request = &zkl_slots[wait->slotno].s_request;
 
-	if (!zkl_request_has_own_slot())
+	if (!zkl_request_has_own_slot() || !can_make_segment(wait))
 		return;
 	target.name = wait->name;
 	target.path = request->path;
 	target.dialect = (ZklDialect) request->dialect;
-	wait->segment = dsm_create(ANSWER_SIZE, DSM_CREATE_NULL_IF_MAXSEGMENTS);
-	if (wait->segment == NULL)
-		return;					/* the line in the log is not worth an error */
 	wait->under_way = zkl_request_count();
 	wait->asked = zkl_request_claim(&target, ZKL_KIND_AHEAD);
 	zkl_slots[wait->asked].s_request.about = wait->slotno;
@@ -267,4 +310,10 @@ zkl_long_wait_end(ZklLongWait *wait)
 				(errmsg("process %d acquired distributed lock \"%s\" after %lld.%03d ms",
 						MyProcPid, wait->name, (long long) (waited / 1000),
 						(int) (waited % 1000))));
+	if (wait->slotno == ZKL_NO_SLOT)
+		return;
+	last.slotno = wait->slotno;
+	last.serial = zkl_slots[wait->slotno].s_serial;
+	last.start = wait->start;
+	last.reported = wait->reported;
 }

@@ -14,6 +14,7 @@
 #include "postgres.h"
 
 #include "access/xlog.h"
+#include "backend/attempt.h"
 #include "backend/errand.h"
 #include "backend/fleet.h"
 #include "backend/refusal.h"
@@ -24,7 +25,6 @@
 #include "lib/stringinfo.h"
 #include "nodes/value.h"
 #include "postmaster/postmaster.h"
-#include "recipes/attempt.h"
 #include "shared/boottime.h"
 #include "shared/control.h"
 #include "shared/gate.h"
@@ -338,7 +338,7 @@ check_clock(FunctionCallInfo fcinfo, const Fleet *fleet)
 
 	put_check(fcinfo, "clock", fleet->has_clock,
 			  ahead_ms <= MOST_CLOCK_MS && ahead_ms >= -MOST_CLOCK_MS,
-			  !fleet->has_clock ?
+			  fleet->unknown != NULL ? fleet->unknown : !fleet->has_clock ?
 			  "The time of ZooKeeper's leader could not be read." :
 			  psprintf("The clock of ZooKeeper's leader is %lld ms %s this server's.",
 					   (long long) (ahead_ms < 0 ? -ahead_ms : ahead_ms),

@@ -34,13 +34,13 @@
  */
 #include "postgres.h"
 
+#include "backend/attempt.h"
 #include "backend/errand.h"
 #include "backend/fleet.h"
 #include "backend/refusal.h"
 #include "backend/root.h"
 #include "backend/text.h"
 #include "miscadmin.h"
-#include "recipes/attempt.h"
 #include "recipes/census.h"
 #include "recipes/dialects.h"
 #include "shared/boottime.h"

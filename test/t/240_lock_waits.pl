@@ -10,7 +10,8 @@ use PostgreSQL::Test::Utils;
 use ZklockTest;
 
 my $test = ZklockTest->new(
-	conf => "deadlock_timeout = '200ms'\nzklock.deadlock_detection = off\n");
+	conf => "deadlock_timeout = '200ms'\nzklock.deadlock_detection = off\n"
+	  . "dynamic_shared_memory_type = mmap\n");
 my ($one, $two) = $test->nodes;
 my ($s, $reader, $writer, $late) = map { $test->session($one) } 1 .. 4;
 my $other = $test->session($two, application_name => 'holder');
@@ -210,7 +211,41 @@ $other->query("SELECT zk_unlock('/w/q')");
 $s->value;
 unlike(logged($one), qr/still waiting|acquired/, 'nothing of a short wait');
 
+# A call for several locks waits twice for the first of them: until it is known to be
+# held, and then for the lock.  That is one wait.
+$s->query("SELECT zk_unlock_all(); SET deadlock_timeout = '200ms'");
+$other->query("SELECT zk_lock('/w/q1')");
+forget_log($one);
+$pid = $s->pid;
+$test->zk->pause;
+$s->send("SELECT zk_lock(ARRAY['/w/q1', '/w/q2'])");
+wait_for(sub { logged($one) =~ m{process $pid still waiting for distributed lock "/w/q1"} },
+	'a line without ZooKeeper');
+$test->zk->resume;
+$test->wait_queue('/w/q1', 2);
+$late->query('SELECT pg_sleep(0.5)');
+$other->query("SELECT zk_unlock('/w/q1')");
+$s->value;
+my @waits = logged($one) =~ m{process $pid (still waiting|acquired)[^\n]*"/w/q1"}g;
+is("@waits", 'still waiting acquired', 'it is logged once, and so is the grant');
+$s->query('SELECT zk_unlock_all()');
+
+# Nor does a line fail the wait if there is no memory for the answer.
+my $segments = $one->data_dir . '/pg_dynshmem';
+$other->query("SELECT zk_lock('/w/q')");
+forget_log($one);
+chmod 0500, $segments;
+$test->enqueue($s, "SELECT zk_lock('/w/q')", '/w/q');
+wait_for(sub { logged($one) =~ m{process $pid still waiting for distributed lock "/w/q"} },
+	'a line without an answer');
+chmod 0700, $segments;
+$other->query("SELECT zk_unlock('/w/q')");
+is($s->sqlstate, '', 'the session gets the lock');
+unlike(logged($one), qr/leak/, 'and leaves nothing behind');
+$s->query('SELECT zk_unlock_all()');
+
 $_->close foreach $s, $reader, $writer, $late, $other, $other_reader;
+
 # While the worker is stopped, a session can ask it twice; later lines come without an
 # answer.
 my $worker = $test->status($one, 'worker_pid');

@@ -9,7 +9,7 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "recipes/attempt.h"
+#include "backend/attempt.h"
 #include "utils/resowner.h"
 
 ErrorData *

@@ -2,8 +2,8 @@
  * attempt.h
  *	  A step whose errors its caller treats.
  */
-#ifndef ZKL_RECIPES_ATTEMPT_H
-#define ZKL_RECIPES_ATTEMPT_H
+#ifndef ZKL_BACKEND_ATTEMPT_H
+#define ZKL_BACKEND_ATTEMPT_H
 
 /*
  * Runs a step in a subtransaction.  If it fails, that is rolled back, and the
@@ -11,4 +11,4 @@
  */
 extern ErrorData *zkl_attempt_run(void (*step) (void *arg), void *arg);
 
-#endif							/* ZKL_RECIPES_ATTEMPT_H */
+#endif							/* ZKL_BACKEND_ATTEMPT_H */
