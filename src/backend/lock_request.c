@@ -129,7 +129,7 @@ zkl_lock_request_take(const ZklLockRequest *request, int slotno,
 	const char *name = request->lock.name;
 	ZklSlot		answer;
 
-	while (!zkl_root_check_slot(slotno, name))
+	while (!zkl_root_check_slot(slotno, name) && !request->at->untold)
 		zkl_lock_request_wait(request, slotno, zkl_wait_is_answered);
 	zkl_slot_take(slotno, &answer);
 	switch ((ZklSlotState) answer.s_state)
@@ -146,6 +146,9 @@ zkl_lock_request_take(const ZklLockRequest *request, int slotno,
 			grant->generation = answer.s_answer.generation;
 			return true;
 		case ZKL_SLOT_DENIED:
+			return false;
+		case ZKL_SLOT_WAITING:
+			Assert(request->at->untold);
 			return false;
 		case ZKL_SLOT_FAILED:
 			if (answer.s_answer.error == ZKL_ERROR_DEADLOCK)

@@ -58,7 +58,8 @@ static long
 next_timeout(const ZklDeadlines *at, int64 due, int64 now)
 {
 	int64		first = Min(Min(Min(at->time_out, at->answer),
-								Min(at->lock_timeout, at->look)), due);
+								Min(at->lock_timeout, at->look)),
+							Min(at->told, due));
 
 	if (first == ZKL_NEVER)
 		return -1;
@@ -72,8 +73,8 @@ zkl_wait_begin_lock(ZklDeadlines *at, bool is_try, int64 timeout_ms)
 
 	at->start = start;
 	at->at_gate = at->takes = true;
-	at->timed_out = false;
-	at->time_out = at->answer = at->lock_timeout = at->look = ZKL_NEVER;
+	at->timed_out = at->untold = false;
+	at->time_out = at->told = at->answer = at->lock_timeout = at->look = ZKL_NEVER;
 	at->raises_after_ms = 0;
 	if (LockTimeout > 0)
 		at->lock_timeout = zkl_wait_after_ms(start, LockTimeout);
@@ -88,8 +89,12 @@ zkl_wait_begin_lock(ZklDeadlines *at, bool is_try, int64 timeout_ms)
 		int64		over = zkl_wait_after_ms(start, timeout_ms);
 
 		at->answer = zkl_wait_after_ms(over, zkl_connect_timeout);
+		at->told = at->answer;
 		if (timeout_ms > 0)
+		{
 			at->time_out = over;
+			at->told = zkl_wait_after_ms(over, Min(timeout_ms, zkl_connect_timeout));
+		}
 	}
 	if (!is_try || timeout_ms > zkl_connect_timeout)
 		at->look = zkl_wait_after_ms(start, zkl_connect_timeout);
@@ -104,8 +109,9 @@ zkl_wait_begin_answer(ZklDeadlines *at, int64 timeout_ms, int64 answer_ms,
 	at->start = start;
 	at->at_gate = is_lock_wait;
 	at->takes = false;
-	at->timed_out = false;
+	at->timed_out = at->untold = false;
 	at->time_out = zkl_wait_after_ms(start, timeout_ms);
+	at->told = ZKL_NEVER;
 	at->answer = zkl_wait_after_ms(start, answer_ms);
 	at->lock_timeout = is_lock_wait && LockTimeout > 0 ?
 		zkl_wait_after_ms(start, LockTimeout) : ZKL_NEVER;
@@ -159,7 +165,28 @@ look_at_drain(const ZklDeadlines *at, int slotno)
 		zkl_retreat_check();
 }
 
-/* Returns whether it may have sent a message. */
+/*
+ * Whether a lock is waited for that another server may have cached: all is well here,
+ * and the request has its place in the queue.
+ */
+static bool
+may_be_kept(int slotno)
+{
+	ZklSlot		slot;
+
+	if (slotno == ZKL_NO_SLOT || zkl_stall_is_worker(slotno) ||
+		zkl_stall_time(slotno) >= 0)
+		return false;
+	zkl_slot_copy(slotno, &slot);
+	return slot.s_state == ZKL_SLOT_WAITING &&
+		slot.s_request.kind == ZKL_KIND_LOCK && !slot.s_request.guard &&
+		slot.s_request.dialect < ZKL_LOCK_DIALECTS;
+}
+
+/*
+ * Returns whether to look at the answer again: a message may have been sent, or the
+ * try has failed.
+ */
 static bool
 act_on_deadlines(ZklDeadlines *at, int slotno, const char *name, int64 now)
 {
@@ -167,6 +194,13 @@ act_on_deadlines(ZklDeadlines *at, int slotno, const char *name, int64 now)
 
 	if (looks)
 		look_for_stall(at, slotno, name, now);
+	if (now >= at->told)
+	{
+		at->untold = may_be_kept(slotno);
+		at->told = now < at->answer ? at->answer : ZKL_NEVER;
+		if (at->untold)
+			return true;
+	}
 	if (now >= at->lock_timeout && slotno != ZKL_NO_SLOT)
 		zkl_slot_give_up(slotno);
 	if (now >= at->lock_timeout)
@@ -238,7 +272,7 @@ zkl_wait_until(bool (*is_over) (int slotno), int slotno,
 
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
-		if (is_over(slotno))
+		if (is_over(slotno) || at->untold)
 			break;
 		now = zkl_wait_clock();
 		if (slotno != ZKL_NO_SLOT)

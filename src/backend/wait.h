@@ -17,6 +17,9 @@ typedef struct ZklDeadlines
 	int64		start;			/* when the call began */
 	int64		time_out;		/* the tries under way time out */
 	bool		timed_out;		/* they have */
+	int64		told;			/* by then other servers have told a try
+								 * whether a session has what they keep */
+	bool		untold;			/* they have not: the try fails */
 	int64		answer;			/* error: ZooKeeper is unreachable */
 	int64		lock_timeout;	/* error: the setting of that name, or the
 								 * timeout of a call that is no try */
@@ -35,8 +38,9 @@ extern int64 zkl_wait_after_ms(int64 start, int64 ms);
 
 /*
  * The deadlines of a call that begins now and waits for locks.  When a try times
- * out, ZooKeeper has "zklock.connect_timeout" to tell whether others are ahead.
- * Any other call just ends with an error.
+ * out, ZooKeeper has "zklock.connect_timeout" to tell whether others are ahead.  A
+ * server that may have the lock cached has as long to tell, but no longer than the
+ * try had.  Any other call just ends with an error.
  */
 extern void zkl_wait_begin_lock(ZklDeadlines *at, bool is_try,
 								int64 timeout_ms);
@@ -58,8 +62,9 @@ extern void zkl_wait_begin_answer(ZklDeadlines *at, int64 timeout_ms,
 extern bool zkl_wait_is_answered(int slotno);
 
 /*
- * Waits until is_over returns true for the slot.  It is asked again at each
- * deadline, and whenever the latch is set, as the worker does with an answer.
+ * Waits until is_over returns true for the slot, or a try has failed.  is_over is asked
+ * again at each deadline, and whenever the latch is set, as the worker does with an
+ * answer.
  * "context" adds to errors, and is called with "name".
  */
 extern void zkl_wait_until(bool (*is_over) (int slotno), int slotno,

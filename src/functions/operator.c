@@ -142,8 +142,7 @@ put_left(FunctionCallInfo fcinfo, const ZklSlot *slot)
 
 	zkl_row_utf8(&row, slot->s_request.path, zkl_slot_shown_length(slot));
 	zkl_row_text(&row, zkl_slotrow_mode(slot));
-	zkl_row_text(&row, slot->s_request.lifetime == ZKL_LIFETIME_SESSION ?
-				 "session" : "transaction");
+	zkl_row_text_or_null(&row, zkl_slotrow_lifetime(slot));
 	zkl_row_text(&row, zkl_slotrow_state(slot));
 	zkl_row_pid_or_null(&row, has_session ? slot->s_request.pid : 0);
 	zkl_row_utf8_or_null(&row, has_session ? slot->s_request.usename : "",
@@ -152,7 +151,7 @@ put_left(FunctionCallInfo fcinfo, const ZklSlot *slot)
 						 sizeof(slot->s_request.database));
 	zkl_row_utf8_or_null(&row, has_session ? slot->s_request.application : "",
 						 sizeof(slot->s_request.application));
-	zkl_row_time_or_null(&row, slot->s_answer.granted_at);
+	zkl_row_time_or_null(&row, zkl_slotrow_granted_at(slot));
 	Assert(row.n == DRAIN_COLUMNS);
 	zkl_row_put(fcinfo, &row);
 }

@@ -47,6 +47,15 @@ zkl_row_utf8(ZklRow *row, const char *value, size_t size)
 }
 
 void
+zkl_row_text_or_null(ZklRow *row, const char *value)
+{
+	if (value[0] != '\0')
+		zkl_row_text(row, value);
+	else
+		zkl_row_null(row);
+}
+
+void
 zkl_row_utf8_or_null(ZklRow *row, const char *value, size_t size)
 {
 	if (value[0] != '\0')

@@ -26,6 +26,7 @@ extern void zkl_row_text(ZklRow *row, const char *value);
 extern void zkl_row_utf8(ZklRow *row, const char *value, size_t size);
 
 /* These add NULL for an empty string or 0. */
+extern void zkl_row_text_or_null(ZklRow *row, const char *value);
 extern void zkl_row_utf8_or_null(ZklRow *row, const char *value, size_t size);
 extern void zkl_row_time_or_null(ZklRow *row, TimestampTz value);
 extern void zkl_row_unix_ms_or_null(ZklRow *row, int64 ms); /* since 1970; also if

@@ -36,6 +36,20 @@ zkl_slotrow_mode(const ZklSlot *slot)
 		zkl_row_mode_name(slot->s_request.mode);
 }
 
+const char *
+zkl_slotrow_lifetime(const ZklSlot *slot)
+{
+	if (slot->s_state == ZKL_SLOT_CACHED)
+		return "";
+	return slot->s_request.lifetime == ZKL_LIFETIME_SESSION ? "session" : "transaction";
+}
+
+TimestampTz
+zkl_slotrow_granted_at(const ZklSlot *slot)
+{
+	return slot->s_state == ZKL_SLOT_CACHED ? 0 : slot->s_answer.granted_at;
+}
+
 bool
 zkl_slotrow_has_session(const ZklSlot *slot)
 {

@@ -9,6 +9,10 @@
 
 extern const char *zkl_slotrow_mode(const ZklSlot *slot);
 
+/* Empty, and 0: no session has a lock that is cached, so it has neither. */
+extern const char *zkl_slotrow_lifetime(const ZklSlot *slot);
+extern TimestampTz zkl_slotrow_granted_at(const ZklSlot *slot);
+
 /*
  * False once the session has released the lock: it may have ended, and another
  * process may have its number.

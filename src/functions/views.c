@@ -105,22 +105,18 @@ put_slot(FunctionCallInfo fcinfo, const ZklSlot *slot)
 	else
 		zkl_row_null(&row);
 	zkl_row_text(&row, zkl_slotrow_mode(slot));
-	if (cached)
-		zkl_row_null(&row);
-	else
-		zkl_row_text(&row, slot->s_request.lifetime == ZKL_LIFETIME_SESSION ?
-					 "session" : "transaction");
+	zkl_row_text_or_null(&row, zkl_slotrow_lifetime(slot));
 	zkl_row_add(&row, BoolGetDatum(granted));
 	zkl_row_text(&row, zkl_slotrow_state(slot));
 	zkl_row_pid_or_null(&row, zkl_slotrow_has_session(slot) ?
 						slot->s_request.pid : 0);
-	if (visible && slot->s_answer.granted_at != 0 && !cached)
+	if (visible && zkl_slotrow_granted_at(slot) != 0)
 		zkl_row_add(&row, Int64GetDatum(slot->s_answer.token));
 	else
 		zkl_row_null(&row);
 	zkl_row_add(&row, Int32GetDatum(granted ? (int32) slot->s_holder.holds : 0));
 	zkl_row_time_or_null(&row, cached ? 0 : slot->s_request.requested_at);
-	zkl_row_time_or_null(&row, cached ? 0 : slot->s_answer.granted_at);
+	zkl_row_time_or_null(&row, zkl_slotrow_granted_at(slot));
 	if (visible)
 		add_slot_znode(&row, slot);
 	else

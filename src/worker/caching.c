@@ -80,6 +80,7 @@ zkl_caching_tick(ZklManager *core, bool stop)
 {
 	bool		caches = !stop && zkl_gate_read() == ZKL_GATE_OPEN &&
 	zkl_draining_number() == 0 && !dialects_are_changing() &&
+	zkl_log_locks != ZKL_LOG_LOCKS_ALL &&
 	zkl_control_count_free() >= LEAST_FREE(zkl_control->ctl_nrequests);
 
 	zkl_manager_cache(core, zkl_boottime_us(),

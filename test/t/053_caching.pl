@@ -297,10 +297,47 @@ $s->query("SELECT zk_lock('/c/x'), zk_unlock('/c/x')") foreach 1 .. 20;
 $test->look_until($one, 'SELECT count(*) FROM zk_locks', 0, 'released');
 is(status('cached'), 0, 'for good');
 
-# ---- a server that is switched off, or stopped
+# ---- the log of all locks
 
 $one->append_conf('postgresql.conf', "zklock.cache_time = '60s'");
 $one->reload;
+ok(warm('/c/x'), 'cached');
+$one->append_conf('postgresql.conf', 'zklock.log_locks = all');
+$one->reload;
+ok($test->look_until($one, "SELECT count(*) FROM zk_locks WHERE path = '/c/x'", 0, 'released'),
+	'log_locks = all ends it');
+my %marks;
+foreach (1 .. 20)
+{
+	$s->query("SELECT zk_lock('/c/logged')");
+	$marks{ $test->look($two, "SELECT cached FROM zk_queue('/c/logged')") } = 1;
+	$s->query("SELECT zk_unlock('/c/logged')");
+}
+is(join(' ', keys %marks), 'f', 'and no znode is marked');
+$one->append_conf('postgresql.conf', 'zklock.log_locks = lost');
+$one->reload;
+
+# ---- a worker that is stopped, so that nobody tells whether the lock is held
+
+ok(warm('/c/x'), 'cached');
+my $worker = status('worker_pid');
+$other->query("SET zklock.connect_timeout = '500ms'");
+kill 'STOP', $worker;
+foreach my $call ("zk_try_lock('/c/x')", "zk_try_lock('/c/x', '100ms')",
+	"zk_try_lock(ARRAY['/c/x', '/c/y'])")
+{
+	my $answer = $other->send("SELECT $call")->result;
+
+	is($answer->{error} ? $answer->{error}{message} : $answer->{rows}[0][0],
+		'f', "$call fails as for a lock that is held");
+}
+is($other->error("SELECT zk_lock('/c/x', '1s')"), '55P03', 'a wait has its end');
+kill 'CONT', $worker;
+$other->query('RESET zklock.connect_timeout');
+is($other->query("SELECT zk_try_lock('/c/x'), zk_unlock('/c/x')"), 't|t', 'then it is free');
+
+# ---- a server that is switched off, or stopped
+
 ok(warm('/c/x'), 'cached');
 $one->append_conf('postgresql.conf', 'zklock.enabled = off');
 $one->reload;
