@@ -141,19 +141,21 @@ holds_ok('', 'ROLLBACK AND CHAIN');
 $s->query('COMMIT');
 
 # A procedure commits with a query open, and rolls blocks back.
-my $held = 'EXISTS (SELECT FROM zk_locks WHERE pid = pg_backend_pid() AND granted)';
+my $held = "(SELECT coalesce(string_agg(path, ' ' ORDER BY path), '')"
+  . ' FROM zk_locks WHERE pid = pg_backend_pid() AND granted)';
 $s->query("CREATE PROCEDURE steps() LANGUAGE plpgsql AS \$\$ DECLARE n integer; BEGIN
 	FOR n IN SELECT generate_series(1, 3) LOOP
 		PERFORM zk_xact_lock('/a'), zk_xact_lock('/b');
+		ASSERT $held = '/a /b', 'before the commit';
 		COMMIT;
-		IF $held THEN RAISE 'held after a commit'; END IF;
+		ASSERT $held = '', 'behind the commit';
+		PERFORM zk_xact_lock('/a');
 		BEGIN
 			PERFORM zk_xact_lock('/c');
 			RAISE division_by_zero;
 		EXCEPTION WHEN division_by_zero THEN
-			IF $held THEN RAISE 'held after an exception'; END IF;
+			ASSERT $held = '/a', 'behind the exception';
 		END;
-		PERFORM zk_xact_lock('/a');
 	END LOOP;
 END \$\$");
 is($s->error('CALL steps()'), '', 'a procedure holds each lock until its end');
