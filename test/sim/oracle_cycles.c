@@ -22,7 +22,8 @@ typedef struct Vertex
 	const Host *h;				/* whose it is, or NULL */
 	const Slot *s;
 	int64_t		session;
-	const Contender *waits;		/* published: what its session waits for */
+	const Contender *waits;		/* published: what its session waits for, or
+								 * who is in its way in PostgreSQL's locks */
 	bool		to[MOST];
 } Vertex;
 
@@ -119,8 +120,7 @@ add_publication(const char *name, const char *data, size_t length)
 	if (held == NULL || waits == NULL)
 		return;
 	held->to[waits - vertices] = true;
-	if (!wait.behind)
-		held->waits = waits->c;
+	held->waits = waits->c;
 }
 
 /*
@@ -251,7 +251,10 @@ check_verdict(const Entry *entry, Host *h)
 
 /* ---- a publication ---- */
 
-/* It says what is, or was when it was sent. */
+/*
+ * It says what is, or was when it was sent.  If the session has got the lock since,
+ * another one may have taken it from the cache.
+ */
 static void
 check_published(const Effect *effect)
 {
@@ -270,8 +273,8 @@ check_published(const Effect *effect)
 	waits = slot_of_uuid(h, &wait.wait);
 	if (held != NULL && held->state == SLOT_WAITING)
 		broken("S11", "%s names what waits", effect->path->text);
-	if (held != NULL && waits != NULL && !wait.behind &&
-		held->asker != waits->asker)
+	if (held != NULL && waits != NULL && waits->state == SLOT_WAITING &&
+		!wait.behind && held->asker != waits->asker)
 		broken("S11", "%s is of another session than its wait",
 			   effect->path->text);
 }
