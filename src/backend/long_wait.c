@@ -67,7 +67,7 @@ static struct
 }			last = {ZKL_NO_SLOT};
 
 static void
-go_on(ZklLongWait *wait)
+continue_wait(ZklLongWait *wait)
 {
 	if (wait->slotno != last.slotno || zkl_slots[wait->slotno].s_serial != last.serial)
 		return;
@@ -91,7 +91,7 @@ zkl_long_wait_begin(ZklLongWait *wait, int slotno, const char *name)
 	request = &zkl_slots[slotno].s_request;
 	if (request->kind != ZKL_KIND_LOCK)
 		return;
-	go_on(wait);
+	continue_wait(wait);
 	if (request->patience > 0)
 		wait->look = zkl_wait_after_ms(wait->start, request->patience);
 	if (log_lock_waits && !wait->reported)

@@ -74,7 +74,7 @@ foreach my $end ('COMMIT', 'ROLLBACK')
 $s->query("SELECT zk_xact_lock('/t')");
 free_ok('/t', 'transaction lock of a statement by itself');
 $s->query('BEGIN');
-is($s->query("SELECT zk_try_xact_lock('/t')"), 't', 'try, transaction');
+is($s->query("SELECT zk_try_xact_lock('/t', '1min')"), 't', 'try, transaction');
 is($s->error('SELECT 1/0'), '22012', 'an error');
 $s->query('ROLLBACK');
 free_ok('/t', 'transaction lock after a failed transaction');

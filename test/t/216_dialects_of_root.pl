@@ -189,6 +189,8 @@ is($admin->error("SELECT zk_set_dialects('/jobs=kazoo, /py=kazoo')"), '55006',
 is($test->net->stats('server1-zk')->{answered} - $answered, 1, 'was looked at');
 like($admin->messages, qr{Server "server2", process \d+: lock "/jobs/gone"}, 'and found again');
 $t->query("SELECT zk_unlock('/jobs/gone')");
+wait_for(sub { $t->error("SELECT zk_try_lock('/jobs/c'), zk_unlock('/jobs/c')") eq '' },
+	'the other server knows that the change is off');
 
 # ---- a waiter, whose turn comes during a change
 
