@@ -69,7 +69,7 @@ our @all = (
 				kind => 'pairs',
 				clients => $_,
 				names => 'one',
-				rounds => $_ == 8 ? $many : $few,
+				rounds => $many,
 				contestants => [qw(zklock uncached curator kazoo advisory)],
 			}
 	} 8, 64),

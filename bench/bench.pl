@@ -26,6 +26,7 @@ use Scenarios;
 my $rounds = $ENV{BENCH_ROUNDS} || 5;
 my $seconds = $ENV{BENCH_SECONDS} || 2;
 my $warmup = $ENV{BENCH_WARMUP} || 1;
+my $java_warmup = 5 * $seconds;    # until Curator's rates stay
 my @wanted = split ' ', $ENV{BENCH_SCENARIOS} // '';
 my %invited = map { $_ => 1 } split ' ', $ENV{BENCH_CONTESTANTS} // '';
 my @columns = qw(rate p50 p99 requests zookeeper_us worker_us session_us busy
@@ -103,6 +104,20 @@ sub describe
 	  grep { $formats{$_} && defined $result->{$_} } @columns;
 }
 
+# Java compiles what it runs often: the first seconds of Curator's process do not count.
+sub warm_up_curator
+{
+	my ($curator, $cluster, @scenarios) = @_;
+	my ($scenario) = grep {
+		$_->{kind} eq 'pairs' && grep { $_ eq 'curator' } contestants($_)
+	} @scenarios;
+
+	return unless $scenario;
+	say_so("warming up with $scenario->{name}");
+	Scenarios::measure($scenario, $curator, $cluster, $java_warmup, 0);
+	return;
+}
+
 # All scenarios for one kind of cluster
 sub run_cluster
 {
@@ -120,6 +135,7 @@ sub run_cluster
 		$contestants{raw}->fill($contestants{$_}->root . '/many',
 			$Scenarios::drawn_names) foreach qw(zklock curator kazoo raw);
 	}
+	warm_up_curator($contestants{curator}, $cluster, @scenarios);
 	foreach my $round (1 .. $rounds)
 	{
 		foreach my $scenario (grep { $round <= rounds_of($_) } @scenarios)
