@@ -211,8 +211,10 @@ zkl_batch_reply_deleted(ZklManager *m, ZklRequest *r, int32_t rc)
 		return;
 	if (gone)
 		zkl_batches_want_proof(m);
-	if (gone ||
-		(ZKL_MUTANT(REFUSED_DELETE_IS_DONE) && zkl_result_is_definite(rc)))
+	if (gone && zkl_downgrade_take_other_name(r))
+		zkl_node_delete(m, r, ZKL_DELETE_ALONE);
+	else if (gone ||
+			 (ZKL_MUTANT(REFUSED_DELETE_IS_DONE) && zkl_result_is_definite(rc)))
 		zkl_request_gone(m, r);
 	else
 	{

@@ -57,6 +57,9 @@ check_request(const ZklManager *m, const ZklRequest *r)
 				   (r->node.state == ZKL_NODE_NEW && !r->node.parked)) ||
 		downgrading != (r->downgrade.state == ZKL_DOWNGRADE_WANTED))
 		return "the lists of writes and the nodes to be written differ";
+	if (r->downgrade.either && r->node.state != ZKL_NODE_DELETE &&
+		r->node.state != ZKL_NODE_DELETING)
+		return "a node that is not being deleted may have either name";
 	if (trying != (r->demand == ZKL_DEMAND_WAITING &&
 				   r->node.state == ZKL_NODE_NONE))
 		return "the tries without a node differ from their list";

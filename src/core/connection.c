@@ -47,10 +47,26 @@ zkl_connection_up(ZklManager *m, const ZklSession *session)
 	zkl_session_lease_begin(m, session->begun_at);
 }
 
+/* Contenders that had gone may be back. */
+static void
+forget_contenders(ZklManager *m)
+{
+	size_t		i;
+	ZklLink    *link,
+			   *after;
+
+	for (i = 0; i < m->locks.by_path.nbuckets; i++)
+	{
+		zkl_foreach(link, after, &m->locks.by_path.buckets[i])
+			zkl_contenders_forget(m, zkl_container(ZklLock, by_path, link));
+	}
+}
+
 void
 zkl_connection_writes_lost(ZklManager *m)
 {
 	zkl_janitor_want(m);
+	forget_contenders(m);
 
 	/*
 	 * A verdict without an answer: that the publication is gone no longer
@@ -62,15 +78,7 @@ zkl_connection_writes_lost(ZklManager *m)
 void
 zkl_connection_elected(ZklManager *m)
 {
-	size_t		i;
-	ZklLink    *link,
-			   *after;
-
-	for (i = 0; i < m->locks.by_path.nbuckets; i++)
-	{
-		zkl_foreach(link, after, &m->locks.by_path.buckets[i])
-			zkl_contenders_forget(m, zkl_container(ZklLock, by_path, link));
-	}
+	forget_contenders(m);
 }
 
 static void

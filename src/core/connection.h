@@ -17,7 +17,7 @@ extern void zkl_connection_session_lost(ZklManager *m);
  */
 extern void zkl_connection_elected(ZklManager *m);
 
-/* ZooKeeper has lost writes that it had acknowledged. */
+/* ZooKeeper has lost writes that it had acknowledged, perhaps those of others too. */
 extern void zkl_connection_writes_lost(ZklManager *m);
 
 #endif							/* ZKL_CORE_CONNECTION_H */

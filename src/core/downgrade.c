@@ -18,7 +18,8 @@
  *	            +- UNSETTLED (the answer is lost: a listing tells the name)
  *
  * The node EXISTS meanwhile.  If it is released while SENT or UNSETTLED, it is
- * deleted as soon as its name is known.
+ * deleted as soon as its name is known, or under both names if we may not list the
+ * directory.
  */
 #include <string.h>
 
@@ -80,6 +81,7 @@ zkl_downgrade_pass_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 {
 	ZklDowngradeState state = r->downgrade.state;
 
+	r->downgrade.either = false;
 	if (state == ZKL_DOWNGRADE_NONE)
 		return;
 	r->downgrade.state = ZKL_DOWNGRADE_NONE;
@@ -166,6 +168,24 @@ void
 zkl_downgrade_end(ZklRequest *r)
 {
 	r->downgrade.state = ZKL_DOWNGRADE_NONE;
+}
+
+void
+zkl_downgrade_delete_either(ZklManager *m, ZklRequest *r)
+{
+	zkl_downgrade_end(r);
+	r->downgrade.either = true;
+	zkl_node_delete(m, r, ZKL_DELETE_ALONE);
+}
+
+bool
+zkl_downgrade_take_other_name(ZklRequest *r)
+{
+	if (!r->downgrade.either)
+		return false;
+	r->downgrade.either = false;
+	zkl_node_set_shared(r);
+	return true;
 }
 
 /*

@@ -38,6 +38,14 @@ extern void zkl_downgrade_send(ZklManager *m, ZklRequest *r, ZklMultiOp *ops);
 extern void zkl_downgrade_unknown(ZklRequest *r);
 extern void zkl_downgrade_end(ZklRequest *r);
 
+/*
+ * A node that is to be deleted, and whose name cannot be learned: deletes it under
+ * both.  Once it is gone under one, the other function gives it the other name, if that is
+ * to be deleted, too.
+ */
+extern void zkl_downgrade_delete_either(ZklManager *m, ZklRequest *r);
+extern bool zkl_downgrade_take_other_name(ZklRequest *r);
+
 /* The downgrade was refused; it is tried again later. */
 extern void zkl_downgrade_want_later(ZklManager *m, ZklRequest *r);
 

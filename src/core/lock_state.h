@@ -111,6 +111,8 @@ typedef struct ZklDowngrade
 {
 	ZklDowngradeState state;
 	ZklLink		link;			/* in one of the lists of m->downgrades */
+	bool		either;			/* its node is deleted as the writer's, and
+								 * then as the reader's */
 } ZklDowngrade;
 
 /* What other clients wrote to the node, to ask for the lock; see mark.c */

@@ -62,6 +62,12 @@ zkl_look_soon(ZklManager *m, ZklRequest *r)
 	zkl_list_remove(&r->look.unwatched);
 	r->look.placed_at = 0;
 	zkl_list_insert_after(&r->look.unwatched, &m->looks.unwatched.head);
+	zkl_look_unknown(m, r);
+}
+
+void
+zkl_look_unknown(ZklManager *m, ZklRequest *r)
+{
 	if (!zkl_list_linked(&r->look.unseen))
 		zkl_look_unseen(m, r, m->batches.acknowledged_at);
 }

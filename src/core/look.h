@@ -23,6 +23,9 @@ extern void zkl_look_later(ZklManager *m, ZklRequest *r,
 						   int64_t unseen_since);
 extern void zkl_look_unseen(ZklManager *m, ZklRequest *r, int64_t since);
 
+/* Its watch tells nothing any more: a mark may be there since the latest beat. */
+extern void zkl_look_unknown(ZklManager *m, ZklRequest *r);
+
 /*
  * Whether the lease is short enough to grant r now.  If not, look at its node
  * again (zkl_look_token).

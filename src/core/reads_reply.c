@@ -37,10 +37,22 @@
 #define MAX_ASKER	256
 
 /*
+ * Only a listing tells the name of the node: without the right to one, a hold is lost,
+ * so that the lease can be renewed, and a node is deleted under both names.  The
+ * connection is proved, so the downgrade is done or never will be.
+ */
+static void
+end_unknown_downgrade(ZklManager *m, ZklRequest *r)
+{
+	if (r->demand == ZKL_DEMAND_GRANTED)
+		zkl_loss_break(m, r, ZKL_FAILURE_UNREADABLE);
+	else if (r->node.state == ZKL_NODE_DELETE)
+		zkl_downgrade_delete_either(m, r);
+}
+
+/*
  * We may not read the directory.  Waiting requests cannot learn whether it is
- * their turn; unsettled nodes are settled later.  While it is unknown whether a
- * hold was downgraded, its node is not read, and the lease not renewed: if we can
- * never list the directory, that hold is lost.
+ * their turn; unsettled nodes are settled later.
  */
 static void
 listing_refused(ZklManager *m, ZklLock *lock, int32_t rc)
@@ -54,11 +66,11 @@ listing_refused(ZklManager *m, ZklLock *lock, int32_t rc)
 	{
 		ZklRequest *r = zkl_container(ZklRequest, all, link);
 
+		if (rc == ZKL_RC_NOAUTH &&
+			r->downgrade.state == ZKL_DOWNGRADE_UNSETTLED)
+			end_unknown_downgrade(m, r);
 		unsettled |= r->node.state == ZKL_NODE_UNSETTLED ||
 			r->downgrade.state == ZKL_DOWNGRADE_UNSETTLED;
-		if (rc == ZKL_RC_NOAUTH && r->demand == ZKL_DEMAND_GRANTED &&
-			r->downgrade.state == ZKL_DOWNGRADE_UNSETTLED)
-			zkl_loss_break(m, r, ZKL_FAILURE_UNREADABLE);
 		if (r->demand == ZKL_DEMAND_WAITING &&
 			(r->node.state == ZKL_NODE_UNSETTLED ||
 			 r->node.state == ZKL_NODE_EXISTS))
@@ -338,9 +350,15 @@ own_event(ZklManager *m, ZklRequest *r, ZklEventKind kind)
 	if (r->node.state != ZKL_NODE_EXISTS || r->look.watch == ZKL_WATCH_NONE)
 		return;
 
-	/* We did this ourselves, or learn soon that we did not. */
+	/*
+	 * We did this ourselves, or learn later that we did not.  Then it may
+	 * have been an operator's mark, so the lease does not outlast that.
+	 */
 	if (zkl_downgrade_pending(r))
+	{
 		zkl_look_forget(m, r);
+		zkl_look_unknown(m, r);
+	}
 	else if (kind == ZKL_EVENT_DELETED)
 		zkl_request_vanished(m, r);
 	else

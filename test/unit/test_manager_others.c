@@ -433,13 +433,15 @@ nearest_ahead(void)
 }
 
 /*
- * A reader goes whose server holds the lock in its place: ZooKeeper has elected a
- * leader and lost a downgrade.  None of our writes was lost.
+ * A reader goes whose server holds the lock in its place: ZooKeeper has lost a
+ * downgrade.  It has elected a leader and lost none of our writes, or it is restored
+ * and has lost some of them.
  */
 static void
-downgrade_of_others_lost(void)
+lose_downgrade_of_others(bool elected)
 {
 	World	   *w = world_ready();
+	char		heartbeat[ZKL_MAX_PATH + 1];
 	char		writer[ZKL_MAX_PATH + 1];
 	char		reader[ZKL_MAX_PATH + 1];
 	uint32_t	r;
@@ -454,15 +456,28 @@ downgrade_of_others_lost(void)
 	world_disconnect(w);
 	CHECK_INT(model_delete(&w->zk, reader), ZKL_RC_OK);
 	foreign_restore(w, writer);
-	w->zk.zxid += INT64_C(1) << 32;
+	if (elected)
+		w->zk.zxid += INT64_C(1) << 32;
+	else
+	{
+		world_heartbeat(w, w->worker.chain, heartbeat);
+		tree_find(heartbeat)->stat.version--;
+	}
 	world_connect(w);
 	world_run(w);
-	CHECK_INT(w->lost_writes, 0);
+	CHECK_INT(w->lost_writes, !elected);
 	CHECK(world_waits(w, r));
 	CHECK_INT(model_delete(&w->zk, writer), ZKL_RC_OK);
 	world_run(w);
 	CHECK(world_holds(w, r));
 	world_wind_up(w);
+}
+
+static void
+downgrade_of_others_lost(void)
+{
+	lose_downgrade_of_others(true);
+	lose_downgrade_of_others(false);
 }
 
 int
