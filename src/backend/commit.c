@@ -40,7 +40,8 @@
 #include "storage/ipc.h"
 
 static intptr_t registered = 0; /* the argument of the newest check_callback */
-static intptr_t unregistered = 0;	/* that of the last one that is gone again */
+static intptr_t kept = 0;		/* that of the one before this transaction, or
+								 * 0 */
 
 /* Of the current transaction */
 static bool has_begun = false;	/* earlier losses are noted */
@@ -256,7 +257,7 @@ refuse_to_prepare(void)
 static void
 check_callback(XactEvent event, void *arg)
 {
-	/* Others are left until the transaction is over, see move_to_head. */
+	/* The one that move_to_head has kept */
 	if ((intptr_t) arg != registered && slots_are_quiet)
 		return;
 	if (event == XACT_EVENT_PRE_COMMIT)
@@ -269,23 +270,29 @@ check_callback(XactEvent event, void *arg)
 }
 
 /*
- * Registers the check once more, before all others; the arguments tell the two
- * apart.  The old one stays until no callback can be under way: one that runs SQL
- * may have called this, and since version 16 PostgreSQL remembers which callback
- * comes next (CallXactCallbacks in xact.c).
+ * Registers the check once more, before all others, and takes the old one away; the
+ * arguments tell the two apart.  A callback of another extension that runs SQL may
+ * have called this, and since version 16 PostgreSQL remembers which callback comes
+ * next (CallXactCallbacks in xact.c).  That can only be the one of the transaction
+ * before, so that one stays until the transaction is over.
  */
 static void
 move_to_head(void)
 {
 	RegisterXactCallback(check_callback, (void *) (registered + 1));
+	if (kept == 0)
+		kept = registered;
+	else
+		UnregisterXactCallback(check_callback, (void *) registered);
 	registered++;
 }
 
 static void
-unregister_old(void)
+unregister_kept(void)
 {
-	while (unregistered + 1 < registered)
-		UnregisterXactCallback(check_callback, (void *) ++unregistered);
+	if (kept != 0)
+		UnregisterXactCallback(check_callback, (void *) kept);
+	kept = 0;
 }
 
 /* ---- statements ---- */
@@ -432,7 +439,10 @@ zkl_commit_check_last(bool prepares)
 	if (prepares)
 		refuse_to_prepare();
 	if (slots_are_quiet && !is_done)
+	{
+		begin_committing();
 		check_and_wait(NULL);
+	}
 	else
 		check_commit();
 }
@@ -454,7 +464,7 @@ zkl_commit_forget(void)
 {
 	if (slots_are_quiet)
 		set_all_quiet(false);
-	unregister_old();
+	unregister_kept();
 	is_done = false;
 	has_begun = false;
 	is_first = false;

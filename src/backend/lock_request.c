@@ -129,8 +129,10 @@ zkl_lock_request_take(const ZklLockRequest *request, int slotno,
 	const char *name = request->lock.name;
 	ZklSlot		answer;
 
-	while (!zkl_root_check_slot(slotno, name) && !request->at->untold)
+	while (!request->at->kept && !zkl_root_check_slot(slotno, name))
 		zkl_lock_request_wait(request, slotno, zkl_wait_is_answered);
+	if (request->at->kept && !zkl_wait_is_answered(slotno))
+		return false;
 	zkl_slot_take(slotno, &answer);
 	switch ((ZklSlotState) answer.s_state)
 	{
@@ -146,9 +148,6 @@ zkl_lock_request_take(const ZklLockRequest *request, int slotno,
 			grant->generation = answer.s_answer.generation;
 			return true;
 		case ZKL_SLOT_DENIED:
-			return false;
-		case ZKL_SLOT_WAITING:
-			Assert(request->at->untold);
 			return false;
 		case ZKL_SLOT_FAILED:
 			if (answer.s_answer.error == ZKL_ERROR_DEADLOCK)

@@ -69,7 +69,8 @@ static struct
 static void
 continue_wait(ZklLongWait *wait)
 {
-	if (wait->slotno != last.slotno || zkl_slots[wait->slotno].s_serial != last.serial)
+	if (wait->slotno == ZKL_NO_SLOT || wait->slotno != last.slotno ||
+		zkl_slots[wait->slotno].s_serial != last.serial)
 		return;
 	wait->start = last.start;
 	wait->reported = last.reported;
@@ -86,12 +87,12 @@ zkl_long_wait_begin(ZklLongWait *wait, int slotno, const char *name)
 	wait->asked = ZKL_NO_SLOT;
 	wait->start = zkl_wait_clock();
 	wait->due = wait->look = wait->report = ZKL_NEVER;
+	continue_wait(wait);
 	if (!is_waiting(wait))
 		return;
 	request = &zkl_slots[slotno].s_request;
 	if (request->kind != ZKL_KIND_LOCK)
 		return;
-	continue_wait(wait);
 	if (request->patience > 0)
 		wait->look = zkl_wait_after_ms(wait->start, request->patience);
 	if (log_lock_waits && !wait->reported)
@@ -306,10 +307,13 @@ zkl_long_wait_end(ZklLongWait *wait)
 
 	forget_question(wait);
 	if (wait->reported && zkl_slot_peek(wait->slotno) == ZKL_SLOT_GRANTED)
+	{
+		wait->reported = false;
 		ereport(LOG,
 				(errmsg("process %d acquired distributed lock \"%s\" after %lld.%03d ms",
 						MyProcPid, wait->name, (long long) (waited / 1000),
 						(int) (waited % 1000))));
+	}
 	if (wait->slotno == ZKL_NO_SLOT)
 		return;
 	last.slotno = wait->slotno;

@@ -59,7 +59,7 @@ next_timeout(const ZklDeadlines *at, int64 due, int64 now)
 {
 	int64		first = Min(Min(Min(at->time_out, at->answer),
 								Min(at->lock_timeout, at->look)),
-							Min(at->told, due));
+							Min(at->recall_by, due));
 
 	if (first == ZKL_NEVER)
 		return -1;
@@ -73,8 +73,8 @@ zkl_wait_begin_lock(ZklDeadlines *at, bool is_try, int64 timeout_ms)
 
 	at->start = start;
 	at->at_gate = at->takes = true;
-	at->timed_out = at->untold = false;
-	at->time_out = at->told = at->answer = at->lock_timeout = at->look = ZKL_NEVER;
+	at->timed_out = at->kept = false;
+	at->time_out = at->recall_by = at->answer = at->lock_timeout = at->look = ZKL_NEVER;
 	at->raises_after_ms = 0;
 	if (LockTimeout > 0)
 		at->lock_timeout = zkl_wait_after_ms(start, LockTimeout);
@@ -89,11 +89,11 @@ zkl_wait_begin_lock(ZklDeadlines *at, bool is_try, int64 timeout_ms)
 		int64		over = zkl_wait_after_ms(start, timeout_ms);
 
 		at->answer = zkl_wait_after_ms(over, zkl_connect_timeout);
-		at->told = at->answer;
+		at->recall_by = at->answer;
 		if (timeout_ms > 0)
 		{
 			at->time_out = over;
-			at->told = zkl_wait_after_ms(over, Min(timeout_ms, zkl_connect_timeout));
+			at->recall_by = zkl_wait_after_ms(over, Min(timeout_ms, zkl_connect_timeout));
 		}
 	}
 	if (!is_try || timeout_ms > zkl_connect_timeout)
@@ -109,9 +109,9 @@ zkl_wait_begin_answer(ZklDeadlines *at, int64 timeout_ms, int64 answer_ms,
 	at->start = start;
 	at->at_gate = is_lock_wait;
 	at->takes = false;
-	at->timed_out = at->untold = false;
+	at->timed_out = at->kept = false;
 	at->time_out = zkl_wait_after_ms(start, timeout_ms);
-	at->told = ZKL_NEVER;
+	at->recall_by = ZKL_NEVER;
 	at->answer = zkl_wait_after_ms(start, answer_ms);
 	at->lock_timeout = is_lock_wait && LockTimeout > 0 ?
 		zkl_wait_after_ms(start, LockTimeout) : ZKL_NEVER;
@@ -166,8 +166,9 @@ look_at_drain(const ZklDeadlines *at, int slotno)
 }
 
 /*
- * Whether a lock is waited for that another server may have cached: all is well here,
- * and the request has its place in the queue.
+ * Whether others are ahead of the request.  A try that has timed out would have been
+ * denied if it were known that one of them has the lock: so another server may have it
+ * cached.
  */
 static bool
 may_be_kept(int slotno)
@@ -178,7 +179,7 @@ may_be_kept(int slotno)
 		zkl_stall_time(slotno) >= 0)
 		return false;
 	zkl_slot_copy(slotno, &slot);
-	return slot.s_state == ZKL_SLOT_WAITING &&
+	return slot.s_state == ZKL_SLOT_WAITING && slot.s_answer.blocked &&
 		slot.s_request.kind == ZKL_KIND_LOCK && !slot.s_request.guard &&
 		slot.s_request.dialect < ZKL_LOCK_DIALECTS;
 }
@@ -194,11 +195,11 @@ act_on_deadlines(ZklDeadlines *at, int slotno, const char *name, int64 now)
 
 	if (looks)
 		look_for_stall(at, slotno, name, now);
-	if (now >= at->told)
+	if (now >= at->recall_by)
 	{
-		at->untold = may_be_kept(slotno);
-		at->told = now < at->answer ? at->answer : ZKL_NEVER;
-		if (at->untold)
+		at->kept = may_be_kept(slotno);
+		at->recall_by = now < at->answer ? at->answer : ZKL_NEVER;
+		if (at->kept)
 			return true;
 	}
 	if (now >= at->lock_timeout && slotno != ZKL_NO_SLOT)
@@ -272,7 +273,7 @@ zkl_wait_until(bool (*is_over) (int slotno), int slotno,
 
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
-		if (is_over(slotno) || at->untold)
+		if (is_over(slotno) || at->kept)
 			break;
 		now = zkl_wait_clock();
 		if (slotno != ZKL_NO_SLOT)

@@ -17,9 +17,9 @@ typedef struct ZklDeadlines
 	int64		start;			/* when the call began */
 	int64		time_out;		/* the tries under way time out */
 	bool		timed_out;		/* they have */
-	int64		told;			/* by then other servers have told a try
-								 * whether a session has what they keep */
-	bool		untold;			/* they have not: the try fails */
+	int64		recall_by;		/* until then another server has time to give
+								 * a lock back that it may have cached */
+	bool		kept;			/* it has not answered: the try fails */
 	int64		answer;			/* error: ZooKeeper is unreachable */
 	int64		lock_timeout;	/* error: the setting of that name, or the
 								 * timeout of a call that is no try */

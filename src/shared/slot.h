@@ -195,7 +195,7 @@ typedef struct ZklSlotHolder
 typedef struct ZklSlotAnswer
 {
 	bool		blocked;		/* it had to wait for others; known if
-								 * together, or for the statistics */
+								 * together, or a try, or for the statistics */
 	bool		denied;
 	bool		solitary;		/* no other session seemed to wait */
 	int64		token;			/* fencing token of the grant */

@@ -131,6 +131,18 @@ $s->query("SELECT zk_unlock('/f'), zk_unlock('/f')");
 is($s->query("SELECT zk_fencing_token('/f') IS NULL"),
 	't', 'no token after the release');
 
+# A long transaction under a lock
+my $memory = "SELECT used_bytes FROM pg_backend_memory_contexts WHERE name = 'TopMemoryContext'";
+$s->query("SELECT zk_lock('/long')");
+$s->query('BEGIN');
+$s->query($memory);
+my $used = $s->query($memory);
+$s->query('DO $$ BEGIN FOR i IN 1 .. 10000 LOOP PERFORM FROM pg_am; END LOOP; END $$');
+cmp_ok($s->query($memory) - $used, '<', 100_000,
+	'ten thousand statements leave nothing in memory until its end');
+$s->query('COMMIT');
+$s->query("SELECT zk_unlock('/long')");
+
 # Locks held at a fast shutdown are released at once, not by a timeout.
 $s->query("SELECT zk_lock('/down')");
 taken_ok('/down', 'before the shutdown');
