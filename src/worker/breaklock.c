@@ -188,23 +188,14 @@ static void
 begin_break(ZklTask *task)
 {
 	BreakTask  *b = (BreakTask *) task;
-	ZklMultiOp	delete;
 
 	if (b->phase == BREAK_IDLE)
 	{
 		b->looked_at = zkl_boottime_us();
 		send_for_directory(b, BREAK_SYNCING, ZKL_SEND_SYNC);
 	}
-	else if (zkl_boottime_us() < b->marked_at + b->timeout)
-		send_for_target(b, BREAK_LOOKING, ZKL_SEND_GET);
 	else
-	{
-		/* The version tells that the mark is still there. */
-		memset(&delete, 0, sizeof(delete));
-		delete.kind = ZKL_MULTI_DELETE;
-		delete.version = b->version;
-		send_change(b, BREAK_DELETING, &delete);
-	}
+		send_for_target(b, BREAK_LOOKING, ZKL_SEND_GET);
 }
 
 /*
@@ -245,6 +236,21 @@ mark_target(BreakTask *b, const ZklReply *reply)
 }
 
 /*
+ * The mark has just been seen.  The version alone would not tell that it is there: if
+ * ZooKeeper has lost it, the next write of the holder's server gets its version.
+ */
+static void
+delete_target(BreakTask *b)
+{
+	ZklMultiOp	delete;
+
+	memset(&delete, 0, sizeof(delete));
+	delete.kind = ZKL_MULTI_DELETE;
+	delete.version = b->version;
+	send_change(b, BREAK_DELETING, &delete);
+}
+
+/*
  * The znode is marked.  Its holder has the time of a session timeout, which
  * begins again if another client wrote over the mark.
  */
@@ -252,8 +258,15 @@ static void
 wait_for_holder(BreakTask *b, int32 version)
 {
 	int64		now = zkl_boottime_us();
+	bool		is_new = b->head.name == NULL || b->version != version ||
+	b->marked_at == 0;
 
-	if (b->head.name == NULL || b->version != version || b->marked_at == 0)
+	if (!is_new && now >= b->marked_at + b->timeout)
+	{
+		delete_target(b);
+		return;
+	}
+	if (is_new)
 	{
 		choose_target(b);
 		b->version = version;

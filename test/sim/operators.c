@@ -160,7 +160,10 @@ mark(Operator *o)
 	o->until = base.now + ens.longest;
 }
 
-/* If somebody wrote over the mark, the holder has all its time again. */
+/*
+ * If somebody wrote over the mark, the holder has all its time again.  The version does
+ * not tell: if ZooKeeper loses the mark, the holder's own next write gets its version.
+ */
 static void
 look_at_marked(Operator *o)
 {
@@ -172,7 +175,8 @@ look_at_marked(Operator *o)
 		return;
 	if (!o->head->node[HEAD].exists)
 		finish(o);
-	else if (o->head->node[HEAD].stat.version != o->version)
+	else if (o->head->node[HEAD].stat.version != o->version ||
+			 !is_marked(o->head))
 		mark(o);
 	else if (base.now >= o->until)
 	{
