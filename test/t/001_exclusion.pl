@@ -105,21 +105,26 @@ cmp_ok(Workload::run($test, %load)->{overlaps},
 # reads about either.
 my ($next_end, $ended) = (50, 0);
 
-# The process ids of the sessions that hold a lock
-sub holding
+# The process ids of the sessions that hold a lock, or wait for one
+sub sessions_with
 {
+	my ($state) = @_;
+
 	return map {
 		split /\n/, $test->look($_, 'SELECT pid FROM zk_locks'
-			  . " WHERE path ^@ '/workload/' AND state = 'granted'")
+			  . " WHERE path ^@ '/workload/' AND state = '$state'")
 	} $one, $two;
 }
+
+sub holding { return sessions_with('granted'); }
 
 sub end_holder
 {
 	my ($started) = @_;
 	my @pids;
 
-	return if $started < $next_end;
+	# Sessions that were ended may not be back yet, and none comes back during this.
+	return if $started < $next_end || !sessions_with('waiting');
 	$next_end += 50;
 	wait_for(sub { @pids = holding() }, 'a session holds the lock');
 	kill 'TERM', @pids;
