@@ -129,10 +129,15 @@ zkl_lock_request_take(const ZklLockRequest *request, int slotno,
 	const char *name = request->lock.name;
 	ZklSlot		answer;
 
-	while (!request->at->kept && !zkl_root_check_slot(slotno, name))
+	while (!zkl_root_check_slot(slotno, name))
+	{
+		if (request->at->kept)
+			return false;
 		zkl_lock_request_wait(request, slotno, zkl_wait_is_answered);
+	}
 	if (request->at->kept && !zkl_wait_is_answered(slotno))
 		return false;
+	request->at->kept = false;
 	zkl_slot_take(slotno, &answer);
 	switch ((ZklSlotState) answer.s_state)
 	{

@@ -33,6 +33,9 @@
 /* The worker does not tell when it has freed a slot. */
 #define OWN_SLOT_LOOK_MS	10
 
+/* A server gives back what it has cached in the time of two hand-overs. */
+#define LEAST_RECALL_MS		1000
+
 /* ---- time ---- */
 
 /* Never the wall clock */
@@ -93,7 +96,8 @@ zkl_wait_begin_lock(ZklDeadlines *at, bool is_try, int64 timeout_ms)
 		if (timeout_ms > 0)
 		{
 			at->time_out = over;
-			at->recall_by = zkl_wait_after_ms(over, Min(timeout_ms, zkl_connect_timeout));
+			at->recall_by = zkl_wait_after_ms(over, Min(Max(timeout_ms, LEAST_RECALL_MS),
+														zkl_connect_timeout));
 		}
 	}
 	if (!is_try || timeout_ms > zkl_connect_timeout)
@@ -165,11 +169,7 @@ look_at_drain(const ZklDeadlines *at, int slotno)
 		zkl_retreat_check();
 }
 
-/*
- * Whether others are ahead of the request.  A try that has timed out would have been
- * denied if it were known that one of them has the lock: so another server may have it
- * cached.
- */
+/* Whether the wait is one for another server, which may have the lock cached */
 static bool
 may_be_kept(int slotno)
 {
@@ -179,9 +179,8 @@ may_be_kept(int slotno)
 		zkl_stall_time(slotno) >= 0)
 		return false;
 	zkl_slot_copy(slotno, &slot);
-	return slot.s_state == ZKL_SLOT_WAITING && slot.s_answer.blocked &&
-		slot.s_request.kind == ZKL_KIND_LOCK && !slot.s_request.guard &&
-		slot.s_request.dialect < ZKL_LOCK_DIALECTS;
+	return slot.s_state == ZKL_SLOT_WAITING && slot.s_answer.behind_cached &&
+		!slot.s_request.guard;
 }
 
 /*

@@ -18,7 +18,7 @@ typedef struct ZklDeadlines
 	int64		time_out;		/* the tries under way time out */
 	bool		timed_out;		/* they have */
 	int64		recall_by;		/* until then another server has time to give
-								 * a lock back that it may have cached */
+								 * back a lock that it may have cached */
 	bool		kept;			/* it has not answered: the try fails */
 	int64		answer;			/* error: ZooKeeper is unreachable */
 	int64		lock_timeout;	/* error: the setting of that name, or the
@@ -40,7 +40,7 @@ extern int64 zkl_wait_after_ms(int64 start, int64 ms);
  * The deadlines of a call that begins now and waits for locks.  When a try times
  * out, ZooKeeper has "zklock.connect_timeout" to tell whether others are ahead.  A
  * server that may have the lock cached has as long to tell, but no longer than the
- * try had.  Any other call just ends with an error.
+ * try had, or a second.  Any other call just ends with an error.
  */
 extern void zkl_wait_begin_lock(ZklDeadlines *at, bool is_try,
 								int64 timeout_ms);

@@ -167,9 +167,21 @@ waits_for_own(const ZklLock *lock, const ZklRequest *r)
 }
 
 /*
+ * Whether a conflicting contender of somebody else is ahead of r, under a watch of
+ * this connection: so it was there after r's create.
+ */
+static bool
+waits_for_watched(const ZklLock *lock, const ZklRequest *r)
+{
+	return lock->ahead.watch == ZKL_WATCH_ARMED &&
+		lock->ahead.contender.seq <= r->node.seq &&
+		zkl_mode_conflicts(lock->ahead.contender.mode, r->mode);
+}
+
+/*
  * Denies each try that timed out and surely has a contender ahead: a local
- * one, or a foreign one under a watch of this connection, unless that may be
- * cached.  Returns whether there was such a try.
+ * one, or a foreign one, unless that may be cached.  Then the try waits for its
+ * server, and is told so.  Returns whether a try was denied.
  */
 static bool
 deny_timed_out(ZklManager *m, ZklLock *lock)
@@ -187,13 +199,14 @@ deny_timed_out(ZklManager *m, ZklLock *lock)
 		if (r->demand != ZKL_DEMAND_WAITING || !r->timed_out)
 			continue;
 		if (waits_for_own(lock, r) ||
-			(lock->ahead.watch == ZKL_WATCH_ARMED && !lock->ahead.cached &&
-			 lock->ahead.contender.seq <= r->node.seq &&
-			 zkl_mode_conflicts(lock->ahead.contender.mode, r->mode)))
+			(!lock->ahead.cached && waits_for_watched(lock, r)))
 		{
 			zkl_request_deny(m, r);
 			denied = true;
 		}
+		else if (!r->behind_cached &&
+				 (waits_for_watched(lock, r) || ZKL_MUTANT(BEHIND_UNWATCHED)))
+			zkl_request_behind_cached(m, r);
 	}
 	return denied;
 }

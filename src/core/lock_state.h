@@ -215,6 +215,8 @@ struct ZklRequest
 	int64_t		token;
 	bool		timed_out;		/* deny it unless it can be granted now */
 	bool		together;		/* to be told once it is blocked */
+	bool		behind_cached;	/* it was told that another server may have it
+								 * cached */
 	bool		plain;			/* may be cached */
 	bool		broken;			/* GRANTED, but lost to its holder: an
 								 * operator broke it, or it cannot be read;

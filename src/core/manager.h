@@ -208,6 +208,8 @@ typedef enum ZklActionKind
 	ZKL_ACTION_GRANT,
 	ZKL_ACTION_CACHEABLE,		/* its releases may leave it cached */
 	ZKL_ACTION_BLOCKED,			/* it waits for others; once per request */
+	ZKL_ACTION_BEHIND_CACHED,	/* it timed out, and waits only for a server
+								 * that may have the lock cached */
 	ZKL_ACTION_DENY,
 	ZKL_ACTION_FAIL,
 	ZKL_ACTION_LOSE,

@@ -86,6 +86,7 @@
 	X(LOST_WHILE_CACHED, "a lock that is lost while it is cached can still be taken") \
 	X(MARK_STAYS, "the mark is not taken away when a lock is cached no longer") \
 	X(ASKED_BY_OWN_WRITE, "a holder is asked once more by the write that takes the mark away") \
+	X(BEHIND_UNWATCHED, "a try is said to wait for a cached lock that no watch is on") \
 	X(TRY_IGNORES_MARK, "a try takes a cached lock of another server for a held one") \
 	X(CACHED_RESTORED_HELD, "a restarted worker takes cached locks for held ones")
 

@@ -340,6 +340,13 @@ zkl_request_blocked(ZklManager *m, ZklRequest *r)
 }
 
 void
+zkl_request_behind_cached(ZklManager *m, ZklRequest *r)
+{
+	r->behind_cached = true;
+	zkl_actions_add(m, ZKL_ACTION_BEHIND_CACHED)->request = r->id;
+}
+
+void
 zkl_request_deny(ZklManager *m, ZklRequest *r)
 {
 	zkl_actions_add(m, ZKL_ACTION_DENY)->request = r->id;

@@ -417,6 +417,7 @@ tell_action(const ZklManager *m, const ZklAction *action)
 		[ZKL_ACTION_GRANT] = "grant",
 		[ZKL_ACTION_CACHEABLE] = "cacheable",
 		[ZKL_ACTION_BLOCKED] = "blocked",
+		[ZKL_ACTION_BEHIND_CACHED] = "behind-cached",
 		[ZKL_ACTION_DENY] = "deny",
 		[ZKL_ACTION_FAIL] = "fail",
 		[ZKL_ACTION_LOSE] = "lose",

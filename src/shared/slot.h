@@ -195,7 +195,9 @@ typedef struct ZklSlotHolder
 typedef struct ZklSlotAnswer
 {
 	bool		blocked;		/* it had to wait for others; known if
-								 * together, or a try, or for the statistics */
+								 * together, or for the statistics */
+	bool		behind_cached;	/* since the try timed out, it has waited for
+								 * a server that may have the lock cached */
 	bool		denied;
 	bool		solitary;		/* no other session seemed to wait */
 	int64		token;			/* fencing token of the grant */

@@ -214,6 +214,9 @@ carry_out_action(const ZklAction *action)
 		case ZKL_ACTION_BLOCKED:
 			zkl_slot_block(slotno);
 			break;
+		case ZKL_ACTION_BEHIND_CACHED:
+			zkl_slot_set_behind_cached(slotno);
+			break;
 		case ZKL_ACTION_DENY:
 			zkl_slot_deny(slotno);
 			break;

@@ -94,15 +94,15 @@ format_node_data(const ZklSlot *slot, char *buf)
 
 /*
  * The core tells once if the request has to wait for others: for the backend if it
- * tries, or has requested several locks together, else for the statistics.  It tells
- * nothing about permits.
+ * has requested several locks together, else for the statistics.  It tells nothing
+ * about permits.
  */
 static bool
 is_told_when_blocked(const ZklSlot *slot)
 {
 	return slot->s_state == ZKL_SLOT_WAITING && !slot->s_answer.blocked &&
 		(slot->s_request.together ||
-		 ((slot->s_request.is_try || zkl_track_locks > 0) &&
+		 (zkl_track_locks > 0 &&
 		  slot->s_request.dialect != ZKL_DIALECT_PERMIT));
 }
 

@@ -74,6 +74,16 @@ zkl_slot_block(int slotno)
 		zkl_wakeup_later(procno);
 }
 
+void
+zkl_slot_set_behind_cached(int slotno)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+
+	SpinLockAcquire(&slot->s_mutex);
+	slot->s_answer.behind_cached = true;
+	SpinLockRelease(&slot->s_mutex);
+}
+
 /* WAITING -> an answer that is no */
 static bool
 answer_no(int slotno, ZklSlotState to, ZklError error, int32 zkrc)

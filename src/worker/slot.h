@@ -46,6 +46,7 @@ extern int64 zkl_slot_until(int slotno);
 
 /* Its request has to wait for others; its owner is told if it is "together". */
 extern void zkl_slot_block(int slotno);
+extern void zkl_slot_set_behind_cached(int slotno);
 
 /*
  * Notes that somebody asks for a GRANTED lock, which stays granted, and acts by

@@ -372,6 +372,9 @@ record(Slot *s, const ZklAction *action, uint32_t generation)
 			s->together = false;
 			s->blocked = true;
 			return false;
+		case ZKL_ACTION_BEHIND_CACHED:
+			s->behind_cached = true;
+			return false;
 		case ZKL_ACTION_REVOKE:
 			s->asked_zxid = action->asked_zxid;
 			s->asked++;

@@ -74,6 +74,7 @@ typedef struct Slot
 
 	/* the unit tests' */
 	bool		blocked;
+	bool		behind_cached;
 	bool		left;			/* its holder is gone, its release is to come */
 	uint32_t	znodes;			/* how many unique ids it has had */
 	uint32_t	asked;			/* how often to give it up */

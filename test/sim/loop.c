@@ -92,6 +92,8 @@ check_slot(Host *h, int i, const ZklAction *action)
 		s->tampered = s->node_gone = s->breaking = s->overwritten = false;
 	else if (action->kind == ZKL_ACTION_BLOCKED && !s->together)
 		broken("S8", "host %d slot %d is told twice that it waits", h->id, i);
+	else if (action->kind == ZKL_ACTION_BEHIND_CACHED)
+		oracle_behind_cached(h, i);
 	else if (action->kind == ZKL_ACTION_REVOKE &&
 			 s->asked_zxid == action->asked_zxid)
 		broken("S8", "host %d slot %d is asked twice by one write", h->id, i);

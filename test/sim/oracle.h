@@ -45,7 +45,8 @@ extern void oracle_attached(const Host *h);
 /* The worker knows its session, and has carried out what follows. */
 extern void oracle_session(Host *h);
 extern void oracle_grant(Host *h, int slot);
-extern void oracle_deny(Host *h, int slot);
+extern void oracle_deny(const Host *h, int slot);
+extern void oracle_behind_cached(const Host *h, int slot);
 extern void oracle_fail(Host *h, int slot);
 extern void oracle_free(Host *h, int slot);
 extern void oracle_invariants(Host *h);

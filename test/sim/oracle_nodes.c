@@ -442,35 +442,56 @@ waits_before(const Host *h, const Slot *s)
 	return false;
 }
 
-/* False is said only if somebody else was in the way at some time. */
-void
-oracle_deny(Host *h, int i)
+/* Whether somebody else was in the way at some time, as far as is known here */
+static bool
+may_have_others(const Host *h, const Slot *s, bool cached_counts)
 {
-	const Slot *s = &h->slots[i];
 	uint32_t	enough = s->lock == hosts.semaphore ? hosts.max : 1;
 	Path	   *path;
 
-	if (!s->is_try || !s->timed_out)
-		broken("S8", "host %d slot %d was denied without being asked", h->id,
-			   i);
-	if (lease_is_over(h) && !h->interrupted)
-		broken("S8", "host %d slot %d was denied past the lease", h->id, i);
 	if (!lease_is_valid(h) || asked_deposed(h, s->since) || queue_tampered(h, s->lock) ||
 		removed_at[s->lock] >= s->since || waits_before(h, s))
-		return;
+		return true;
 	for (path = lock_path(s->lock)->children; path; path = path->sibling)
 	{
 		const Contender *c = contender_of(path);
 
 		if (path->node[HEAD].exists &&
 			(c->counts ? zkl_mode_conflicts(c->mode, s->mode) &&
-			 !was_left(h, &c->uuid, s) && !was_cached(path, c, s) &&
+			 !was_left(h, &c->uuid, s) &&
+			 (cached_counts || !was_cached(path, c, s)) &&
 			 !(s->sent && memcmp(&c->uuid, &s->uuid, sizeof(ZklUuid)) == 0) :
 			 s->lock == hosts.semaphore) && --enough == 0)
-			return;
+			return true;
 	}
-	broken("S8", "host %d slot %d was denied %s, which nobody else wanted",
-		   h->id, i, lock_name(s->lock));
+	return false;
+}
+
+void
+oracle_deny(const Host *h, int i)
+{
+	const Slot *s = &h->slots[i];
+
+	if (!s->is_try || !s->timed_out)
+		broken("S8", "host %d slot %d was denied without being asked", h->id,
+			   i);
+	if (lease_is_over(h) && !h->interrupted)
+		broken("S8", "host %d slot %d was denied past the lease", h->id, i);
+	if (!may_have_others(h, s, false))
+		broken("S8", "host %d slot %d was denied %s, which nobody else wanted",
+			   h->id, i, lock_name(s->lock));
+}
+
+/* The backend takes this for false if the other server does not answer. */
+void
+oracle_behind_cached(const Host *h, int i)
+{
+	const Slot *s = &h->slots[i];
+
+	if (!s->is_try || !s->timed_out)
+		broken("S8", "host %d slot %d is no try that timed out", h->id, i);
+	if (!may_have_others(h, s, true))
+		broken("S8", "host %d slot %d waits for nobody", h->id, i);
 }
 
 /* The numbers of a lock's directory come, or came, to their end. */

@@ -321,7 +321,7 @@ $one->reload;
 
 ok(warm('/c/x'), 'cached');
 my $worker = status('worker_pid');
-$other->query("SET zklock.connect_timeout = '500ms'");
+$other->query("SET zklock.connect_timeout = '3s'");
 kill 'STOP', $worker;
 foreach my $call ("zk_try_lock('/c/x')", "zk_try_lock('/c/x', '100ms')",
 	"zk_try_lock(ARRAY['/c/x', '/c/y'])")

@@ -597,7 +597,7 @@ tries(void)
 	foreign_zklock(w, "/a", ZKL_EXCLUSIVE, marked, other);
 	r = world_try(w, "/a", 1, ZKL_EXCLUSIVE);
 	world_run(w);
-	CHECK(world_waits(w, r));
+	CHECK(world_waits(w, r) && w->requests[r].behind_cached);
 	CHECK_INT(world_nodes(w, "/a"), 1);
 	CHECK_INT(model_set(&w->zk, other, "{\"zklock\":1}"), ZKL_RC_OK);
 	world_run(w);
@@ -609,6 +609,7 @@ tries(void)
 	r = world_try(w, "/a", 1, ZKL_EXCLUSIVE);
 	world_run(w);
 	CHECK_INT(w->requests[r].state, SLOT_DENIED);
+	CHECK(!w->requests[r].behind_cached);
 	CHECK_INT(w->zk.counts.creates, 0);
 	world_release(w, r);
 
