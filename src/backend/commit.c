@@ -39,9 +39,9 @@
 #include "shared/status.h"
 #include "storage/ipc.h"
 
-static intptr_t registered = 0; /* the argument of the newest check_callback */
-static intptr_t kept = 0;		/* that of the one before this transaction, or
-								 * 0 */
+/* The arguments of the callbacks that are registered; usually there is one */
+static intptr_t oldest = 1;
+static intptr_t newest = 0;
 
 /* Of the current transaction */
 static bool has_begun = false;	/* earlier losses are noted */
@@ -50,6 +50,7 @@ static bool is_first = false;
 static bool is_done = false;
 static bool is_warned = false;	/* that a release comes before the commit */
 static bool slots_are_quiet = false;
+static bool has_acquired = false;	/* since they were set quiet */
 static uint32 statements = 0;	/* that have begun, nested ones included */
 static bool only_looks = false; /* there is one, and it changes nothing */
 
@@ -220,6 +221,7 @@ check_and_wait(ZklHold *only)
 static void
 begin_committing(void)
 {
+	has_acquired = false;
 	set_all_quiet(true);
 	(void) getppid();
 	CHECK_FOR_INTERRUPTS();
@@ -236,7 +238,8 @@ check_commit(void)
 	if (is_done || proc_exit_inprogress || !zkl_hold_is_any() ||
 		zkl_commit_needs_no_check())
 		return;
-	begin_committing();
+	if (!slots_are_quiet || has_acquired)
+		begin_committing();
 	check_and_wait(NULL);
 
 	/* Which may take a while, in which all this may change. */
@@ -257,8 +260,8 @@ refuse_to_prepare(void)
 static void
 check_callback(XactEvent event, void *arg)
 {
-	/* The one that move_to_head has kept */
-	if ((intptr_t) arg != registered && slots_are_quiet)
+	/* The first one has checked. */
+	if (slots_are_quiet)
 		return;
 	if (event == XACT_EVENT_PRE_COMMIT)
 		check_commit();
@@ -269,30 +272,31 @@ check_callback(XactEvent event, void *arg)
 	}
 }
 
-/*
- * Registers the check once more, before all others, and takes the old one away; the
- * arguments tell the two apart.  A callback of another extension that runs SQL may
- * have called this, and since version 16 PostgreSQL remembers which callback comes
- * next (CallXactCallbacks in xact.c).  That can only be the one of the transaction
- * before, so that one stays until the transaction is over.
- */
 static void
-move_to_head(void)
+unregister_older(void)
 {
-	RegisterXactCallback(check_callback, (void *) (registered + 1));
-	if (kept == 0)
-		kept = registered;
-	else
-		UnregisterXactCallback(check_callback, (void *) registered);
-	registered++;
+	intptr_t	arg;
+
+	/* From the head of the list on */
+	for (arg = newest - 1; arg >= oldest; arg--)
+		UnregisterXactCallback(check_callback, (void *) arg);
+	oldest = newest;
 }
 
+/*
+ * Registers the check once more, before all others; the arguments tell the callbacks
+ * apart.  While PostgreSQL calls the callbacks of a transaction, it remembers which
+ * one comes next (CallXactCallbacks in xact.c, since version 16), and one of another
+ * extension may run SQL, and so call this: then the older ones stay until the
+ * transaction is over.
+ */
 static void
-unregister_kept(void)
+move_to_head(bool in_callbacks)
 {
-	if (kept != 0)
-		UnregisterXactCallback(check_callback, (void *) kept);
-	kept = 0;
+	RegisterXactCallback(check_callback, (void *) (newest + 1));
+	newest++;
+	if (!in_callbacks)
+		unregister_older();
 }
 
 /* ---- statements ---- */
@@ -353,6 +357,7 @@ void
 zkl_commit_note_acquisition(void)
 {
 	only_looks = false;
+	has_acquired = true;
 }
 
 bool
@@ -409,9 +414,9 @@ zkl_commit_warn_release(void)
 /* ---- what a transaction does on its way ---- */
 
 void
-zkl_commit_check_first(void)
+zkl_commit_check_first(bool in_callbacks)
 {
-	move_to_head();
+	move_to_head(in_callbacks);
 	is_first = true;
 }
 
@@ -422,7 +427,7 @@ zkl_commit_check_soon(void)
 		(void) find_hold(note_if_lost);
 	has_begun = true;
 	if (!is_first)
-		move_to_head();
+		move_to_head(true);
 	is_first = true;
 }
 
@@ -438,13 +443,7 @@ zkl_commit_check_last(bool prepares)
 {
 	if (prepares)
 		refuse_to_prepare();
-	if (slots_are_quiet && !is_done)
-	{
-		begin_committing();
-		check_and_wait(NULL);
-	}
-	else
-		check_commit();
+	check_commit();
 }
 
 bool
@@ -464,7 +463,7 @@ zkl_commit_forget(void)
 {
 	if (slots_are_quiet)
 		set_all_quiet(false);
-	unregister_kept();
+	unregister_older();
 	is_done = false;
 	has_begun = false;
 	is_first = false;

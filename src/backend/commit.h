@@ -28,9 +28,9 @@ extern void zkl_commit_end_steps(bool committed);
 
 /*
  * Lets the commit check run before the callbacks of other extensions that
- * registered theirs up to now.
+ * registered theirs up to now.  "in_callbacks": one of these may be running.
  */
-extern void zkl_commit_check_first(void);
+extern void zkl_commit_check_first(bool in_callbacks);
 
 /* The same, once in a transaction; and notes what had been lost before it. */
 extern void zkl_commit_check_soon(void);

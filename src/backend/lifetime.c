@@ -31,9 +31,11 @@
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "nodes/parsenodes.h"
+#include "shared/compat.h"
 #include "shared/loaded.h"
 #include "shared/settings.h"
 #include "storage/ipc.h"
+#include "tcop/pquery.h"
 #include "tcop/utility.h"
 #include "utils/resowner.h"
 
@@ -47,6 +49,7 @@ static bool transaction_over = false;
 static XactEvent transaction_end;
 static SubTransactionId subtransaction_over = InvalidSubTransactionId;
 static int	utility_depth = 0;	/* of utility statements that run */
+static bool in_block = false;	/* between BEGIN and COMMIT */
 
 /* ---- ending ---- */
 
@@ -105,7 +108,7 @@ end_transaction(XactEvent event)
 static void
 release_transaction(void)
 {
-	transaction_over = false;
+	transaction_over = in_block = false;
 	subtransaction_over = InvalidSubTransactionId;
 	if (transaction_end != XACT_EVENT_ABORT && zkl_commit_is_checked())
 		zkl_late_look(transaction_end == XACT_EVENT_PREPARE);
@@ -236,11 +239,35 @@ note_statement(bool looks)
 }
 
 static void
+note_block(TransactionStmtKind kind)
+{
+	if (kind == TRANS_STMT_BEGIN || kind == TRANS_STMT_START)
+		in_block = true;
+	else if (kind == TRANS_STMT_COMMIT || kind == TRANS_STMT_PREPARE)
+		in_block = false;
+}
+
+/*
+ * Whether a callback that PostgreSQL calls before a commit may run this statement.
+ * It calls none while a transaction block is open, nor below a procedure's own
+ * statements, nor in a query; but in utility statements that commit, as CALL does.
+ */
+static bool
+may_be_in_callback(void)
+{
+	if (in_block || zkl_compat_may_unregister())
+		return false;
+	return ActivePortal == NULL || utility_depth > 0;
+}
+
+static void
 before_utility(Node *statement, ProcessUtilityContext context)
 {
 	TransactionStmtKind kind;
 
 	zkl_late_tell();
+	if (IsA(statement, TransactionStmt))
+		note_block(castNode(TransactionStmt, statement)->kind);
 	if (!IsA(statement, ExecuteStmt))	/* what it executes follows */
 		note_statement(zkl_statement_is_idle(statement));
 	if (!zkl_hold_is_any() || IsInParallelMode())
@@ -257,7 +284,7 @@ before_utility(Node *statement, ProcessUtilityContext context)
 	}
 	kind = castNode(TransactionStmt, statement)->kind;
 	if (kind == TRANS_STMT_COMMIT || kind == TRANS_STMT_PREPARE)
-		zkl_commit_check_first();
+		zkl_commit_check_first(may_be_in_callback());
 	else if (kind == TRANS_STMT_COMMIT_PREPARED ||
 			 kind == TRANS_STMT_ROLLBACK_PREPARED)
 		before_prepared(kind, context);
@@ -275,7 +302,7 @@ after_statement(void)
 	if (!zkl_hold_is_any() || IsInParallelMode())
 		return;
 	zkl_notice_tell();
-	zkl_commit_check_first();
+	zkl_commit_check_first(may_be_in_callback());
 }
 
 /* EXECUTE is what it executes, and does nothing beside it. */

@@ -5,6 +5,7 @@
 #ifndef ZKL_SHARED_COMPAT_H
 #define ZKL_SHARED_COMPAT_H
 
+#include "executor/spi.h"
 #include "fmgr.h"
 #include "funcapi.h"
 #include "lib/ilist.h"
@@ -100,6 +101,21 @@ zkl_compat_create_wait_event_set(MemoryContext context, int nevents)
 	return CreateWaitEventSet(NULL, nevents);
 #else
 	return CreateWaitEventSet(context, nevents);
+#endif
+}
+
+/*
+ * Whether a callback of a transaction may be unregistered, for all that is known here.
+ * From PostgreSQL 16 on, one that runs at the end must not do so.  What a procedure
+ * runs by itself is not run by such a callback.
+ */
+static inline bool
+zkl_compat_may_unregister(void)
+{
+#if PG_VERSION_NUM >= 160000
+	return SPI_inside_nonatomic_context();
+#else
+	return true;
 #endif
 }
 

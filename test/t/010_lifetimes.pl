@@ -141,6 +141,32 @@ $s->query('DO $$ BEGIN FOR i IN 1 .. 10000 LOOP PERFORM FROM pg_am; END LOOP; EN
 cmp_ok($s->query($memory) - $used, '<', 100_000,
 	'ten thousand statements leave nothing in memory until its end');
 $s->query('COMMIT');
+
+# And the same in one query, and in a procedure that could commit
+$s->query(<<'EOS');
+CREATE FUNCTION used() RETURNS bigint LANGUAGE sql AS $$
+	SELECT used_bytes FROM pg_backend_memory_contexts WHERE name = 'TopMemoryContext' $$;
+CREATE PROCEDURE grows(INOUT bytes bigint) LANGUAGE plpgsql AS $$
+BEGIN
+	bytes := used();
+	FOR i IN 1 .. 10000 LOOP PERFORM FROM pg_am; END LOOP;
+	bytes := used() - bytes;
+END $$;
+CREATE FUNCTION grows() RETURNS bigint LANGUAGE plpgsql AS $$
+DECLARE
+	bytes bigint;
+BEGIN
+	bytes := used();
+	FOR i IN 1 .. 10000 LOOP PERFORM FROM pg_am; END LOOP;
+	RETURN used() - bytes;
+END $$;
+EOS
+foreach my $call ('SELECT grows()', 'CALL grows(NULL)')
+{
+	$s->query($call);
+	cmp_ok($s->query($call), '<', 100_000, "nor do those of $call");
+}
+$s->query('DROP PROCEDURE grows; DROP FUNCTION grows, used');
 $s->query("SELECT zk_unlock('/long')");
 
 # Locks held at a fast shutdown are released at once, not by a timeout.

@@ -23,9 +23,12 @@ append_to_file("$dir/callbacks.c", <<'EOS');
 #include "access/xact.h"
 #include "executor/spi.h"
 #include "fmgr.h"
+#include "miscadmin.h"
 #include "utils/snapmgr.h"
 
 PG_MODULE_MAGIC;
+
+PG_FUNCTION_INFO_V1(register_before);
 
 void		_PG_init(void);
 
@@ -39,6 +42,13 @@ before(XactEvent event, void *arg)
 	SPI_execute("SELECT before()", false, 0);
 	SPI_finish();
 	PopActiveSnapshot();
+}
+
+Datum
+register_before(PG_FUNCTION_ARGS)
+{
+	RegisterXactCallback(before, &MyProcPid);
+	PG_RETURN_INT32(0);
 }
 
 void
@@ -124,6 +134,33 @@ foreach my $round (1 .. 3)
 }
 is($s->query("BEGIN; INSERT INTO done VALUES ('first')"), '', 'and another one');
 is($s->error("PREPARE TRANSACTION 'p'"), '0A000', 'but no PREPARE TRANSACTION');
+$s->close;
+
+# A callback that comes before the check, as the procedure registers it behind its
+# last statement: its SQL has the check moved, and all callbacks are called still.
+$one->safe_psql('postgres', <<"EOS");
+CREATE OR REPLACE FUNCTION before() RETURNS void LANGUAGE plpgsql AS \$\$
+BEGIN
+	INSERT INTO done VALUES ('called');
+	PERFORM FROM pg_am;
+END \$\$;
+CREATE FUNCTION register_before() RETURNS int AS '$dir/callbacks' LANGUAGE C;
+CREATE PROCEDURE commits() LANGUAGE plpgsql AS \$\$
+DECLARE
+	x int;
+BEGIN
+	PERFORM zk_xact_lock('/callbacks/procedure');
+	x := register_before();
+	COMMIT;
+	PERFORM zk_xact_lock('/callbacks/procedure');
+END \$\$;
+EOS
+$s = $test->session($one);
+$s->query("LOAD '$dir/callbacks.so'");
+$blocker->query('DELETE FROM done');
+is($s->error('CALL commits()'), '', 'a procedure that commits');
+is($blocker->query("SELECT count(*) FROM done WHERE what = 'called'"),
+	4, 'each callback is called once at each commit');
 $s->close;
 
 $blocker->close;
