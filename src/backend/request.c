@@ -27,7 +27,6 @@
 #include "backend/wait.h"
 #include "commands/dbcommands.h"
 #include "miscadmin.h"
-#include "shared/boottime.h"
 #include "shared/compat.h"
 #include "shared/control.h"
 #include "shared/loaded.h"

@@ -148,13 +148,13 @@ $s->query("CREATE PROCEDURE steps() LANGUAGE plpgsql AS \$\$ DECLARE n integer; 
 		PERFORM zk_xact_lock('/a'), zk_xact_lock('/b');
 		ASSERT $held = '/a /b', 'before the commit';
 		COMMIT;
-		ASSERT $held = '', 'behind the commit';
+		ASSERT $held = '', 'after the commit';
 		PERFORM zk_xact_lock('/a');
 		BEGIN
 			PERFORM zk_xact_lock('/c');
 			RAISE division_by_zero;
 		EXCEPTION WHEN division_by_zero THEN
-			ASSERT $held = '/a', 'behind the exception';
+			ASSERT $held = '/a', 'after the exception';
 		END;
 	END LOOP;
 END \$\$");
