@@ -136,6 +136,16 @@ is($s->query("BEGIN; INSERT INTO done VALUES ('first')"), '', 'and another one')
 is($s->error("PREPARE TRANSACTION 'p'"), '0A000', 'but no PREPARE TRANSACTION');
 $s->close;
 
+# And it may take a turn behind the check, which is recorded like any other.
+$s = $test->session($one);
+$s->query("LOAD '$dir/callbacks.so'");
+$s->query("SELECT zk_lock('/callbacks/held')");
+$blocker->query('CREATE OR REPLACE FUNCTION before() RETURNS void LANGUAGE sql'
+	  . " AS \$\$ SELECT zk_once('/callbacks/turn', interval '1 day') \$\$");
+is($s->error("INSERT INTO done VALUES ('turn')"), '', 'a turn in a callback');
+is($blocker->query("SELECT zk_once('/callbacks/turn', interval '1 day')"), 'f', 'is used up');
+$s->close;
+
 # A callback that comes before the check, as the procedure registers it behind its
 # last statement: its SQL has the check moved, and all callbacks are called still.
 $one->safe_psql('postgres', <<"EOS");
