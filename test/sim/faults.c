@@ -344,6 +344,7 @@ do_lose_writes(void)
 		return;
 	ensemble_lose_writes((size_t) DRAW(1, 1, 2, 5, 10, 40));
 	foreign_lose_all();
+	operators_look_again();
 }
 
 void

@@ -82,6 +82,9 @@ extern void operators_begin(void);
  */
 extern bool operators_await_downgrade(int lock);
 
+/* ZooKeeper has lost writes: what operators saw gone may be there still. */
+extern void operators_look_again(void);
+
 /*
  * The node of another client has been taken away.  That one knows of nothing:
  * what it believes, and makes, from now on does not count (docs/interop.md).

@@ -37,6 +37,7 @@ static Operator operators[MAX_OPERATORS];
 
 static ZklUuid broken_uuids[MAX_BROKEN];
 static bool awaits_downgrade;
+static Time look_at;			/* for marks that have no operator any more */
 static int	nbroken;
 
 void
@@ -45,6 +46,7 @@ operators_begin(void)
 	memset(operators, 0, sizeof(operators));
 	nbroken = 0;
 	awaits_downgrade = false;
+	look_at = NEVER;
 }
 
 void
@@ -193,26 +195,27 @@ look_at_marked(Operator *o)
 
 /* ---- beginning and going on ---- */
 
-static void
-break_lock(int lock)
+static Operator *
+free_operator(void)
 {
 	Operator   *o = operators;
-	ZklUuid		uuid;
-	Path	   *head = find_contender(lock, NULL, &uuid);
 
 	while (o < operators + MAX_OPERATORS && o->busy)
 		o++;
-	if (o == operators + MAX_OPERATORS || head == NULL || ens.leader < 0 ||
-		!zkl_dialect_marks(lock_dialect(lock)))
-		return;
+	return o < operators + MAX_OPERATORS ? o : NULL;
+}
+
+static void
+break_contender(Operator *o, int lock, Path *head, const ZklUuid *uuid)
+{
 	trace("operator #: breaks @", o - operators, 0, 0, 0, head->text);
 	agenda_changed(AGENDA_CHAOS);
 	memset(o, 0, sizeof(*o));
 	o->busy = true;
 	o->lock = lock;
-	o->uuid = uuid;
+	o->uuid = *uuid;
 	o->until = base.now + ens.longest;
-	if (zkl_uuid_is_zklock(&uuid))
+	if (zkl_uuid_is_zklock(uuid))
 	{
 		o->head = head;
 		o->at = base.now + ens.timeout / 20;
@@ -220,9 +223,79 @@ break_lock(int lock)
 	}
 	else
 	{
-		operators_note_broken(&uuid);
+		operators_note_broken(uuid);
 		delete_foreign(o);
 	}
+}
+
+static void
+break_lock(int lock)
+{
+	Operator   *o = free_operator();
+	ZklUuid		uuid;
+	Path	   *head = find_contender(lock, NULL, &uuid);
+
+	if (o != NULL && head != NULL && ens.leader >= 0 &&
+		zkl_dialect_marks(lock_dialect(lock)))
+		break_contender(o, lock, head, &uuid);
+}
+
+static bool
+is_at_work_on(const Path *path)
+{
+	int			i;
+
+	for (i = 0; i < MAX_OPERATORS; i++)
+		if (operators[i].busy && operators[i].head == path)
+			return true;
+	return false;
+}
+
+/* A marked znode that no operator is at work on; NULL: none */
+static Path *
+find_left(int lock)
+{
+	Path	   *path = lock_path(lock)->children;
+
+	while (path != NULL && (!path->node[HEAD].exists || !is_marked(path) ||
+							is_at_work_on(path)))
+		path = path->sibling;
+	return path;
+}
+
+/* An operator was through, as the znode was gone; but now it is there still. */
+static void
+break_left(void)
+{
+	Operator   *o = free_operator();
+	int			lock;
+
+	look_at = base.now + ens.timeout / 20;
+	if (ens.leader < 0 || o == NULL)
+		return;
+	for (lock = 0; lock < hosts.nlocks; lock++)
+	{
+		Path	   *path = find_left(lock);
+		ZklLockMode mode;
+		ZklSeq		seq;
+		bool		has_uuid;
+		ZklUuid		uuid = {{0}};
+
+		if (path == NULL ||
+			!zkl_znode_parse(lock_dialect(lock), path->name, &mode, &seq,
+							 &has_uuid, &uuid))
+			continue;
+		break_contender(o, lock, path, &uuid);
+		return;
+	}
+	look_at = NEVER;
+}
+
+void
+operators_look_again(void)
+{
+	look_at = base.now;
+	agenda_changed(AGENDA_CHAOS);
 }
 
 void
@@ -250,7 +323,7 @@ operators_await_downgrade(int lock)
 Time
 operators_due(void)
 {
-	Time		due = NEVER;
+	Time		due = look_at;
 	int			i;
 
 	for (i = 0; i < MAX_OPERATORS; i++)
@@ -264,6 +337,11 @@ operators_step(void)
 {
 	int			i;
 
+	if (look_at <= base.now)
+	{
+		break_left();
+		return;
+	}
 	for (i = 0; i < MAX_OPERATORS; i++)
 		if (operators[i].busy && operators[i].at <= base.now)
 		{
