@@ -183,6 +183,23 @@ may_be_kept(int slotno)
 		!slot.s_request.guard;
 }
 
+/* If this process was stopped, others have had no time to answer. */
+static void
+postpone_answers(ZklDeadlines *at, int64 us)
+{
+	if (at->recall_by != ZKL_NEVER)
+		at->recall_by += us;
+	if (at->answer != ZKL_NEVER)
+		at->answer += us;
+}
+
+void
+zkl_wait_go_on(ZklDeadlines *at)
+{
+	at->kept = false;
+	at->answer = at->recall_by = zkl_wait_after_ms(zkl_wait_clock(), zkl_connect_timeout);
+}
+
 /*
  * Returns whether to look at the answer again: a message may have been sent, or the
  * try has failed.
@@ -194,6 +211,13 @@ act_on_deadlines(ZklDeadlines *at, int slotno, const char *name, int64 now)
 
 	if (looks)
 		look_for_stall(at, slotno, name, now);
+	if (now >= at->time_out)
+	{
+		zkl_request_time_out_all();
+		postpone_answers(at, now - at->time_out);
+		at->time_out = ZKL_NEVER;
+		at->timed_out = true;
+	}
 	if (now >= at->recall_by)
 	{
 		at->kept = may_be_kept(slotno);
@@ -209,12 +233,6 @@ act_on_deadlines(ZklDeadlines *at, int slotno, const char *name, int64 now)
 		zkl_refusal_raise_worker_silent();
 	if (now >= at->answer)
 		zkl_refusal_raise_unreachable();
-	if (now >= at->time_out)
-	{
-		at->time_out = ZKL_NEVER;
-		at->timed_out = true;
-		zkl_request_time_out_all();
-	}
 	return looks;
 }
 

@@ -39,11 +39,15 @@ extern int64 zkl_wait_after_ms(int64 start, int64 ms);
 /*
  * The deadlines of a call that begins now and waits for locks.  When a try times
  * out, ZooKeeper has "zklock.connect_timeout" to tell whether others are ahead.  A
- * server that may have the lock cached has as long to tell, but no longer than the
- * try had, or a second.  Any other call just ends with an error.
+ * server that may have the lock cached has as long to tell; if the try had a shorter
+ * timeout, it has that time once more, but at least a second.  Any other call just ends
+ * with an error.
  */
 extern void zkl_wait_begin_lock(ZklDeadlines *at, bool is_try,
 								int64 timeout_ms);
+
+/* The answer came in the moment in which the try failed: the call goes on. */
+extern void zkl_wait_go_on(ZklDeadlines *at);
 
 /*
  * The deadlines of a call that begins now and waits only for an answer: after

@@ -196,7 +196,7 @@ typedef struct ZklSlotAnswer
 {
 	bool		blocked;		/* it had to wait for others; known if
 								 * together, or for the statistics */
-	bool		behind_cached;	/* since the try timed out, it has waited for
+	bool		behind_cached;	/* after the try timed out, it had to wait for
 								 * a server that may have the lock cached */
 	bool		denied;
 	bool		solitary;		/* no other session seemed to wait */

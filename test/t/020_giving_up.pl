@@ -112,6 +112,21 @@ $holder->query("SELECT zk_unlock('/g')");
 is($waiter->value, 't', 'or is granted within its time');
 $waiter->query("SELECT zk_unlock('/g')");
 
+# A backend that is stopped past all of its deadlines
+$holder->query($lock);
+$waiter->query("SET zklock.connect_timeout = '200ms'");
+$waiter->send("SELECT zk_try_lock('/g', '300ms')");
+$test->wait_queue('/g', 2);
+kill 'STOP', $waiter->pid;
+my $stopped = time;
+wait_for(sub { time > $stopped + 1 }, 'a second');
+kill 'CONT', $waiter->pid;
+my $answer = $waiter->result;
+is($answer->{error} ? $answer->{error}{message} : $answer->{rows}[0][0],
+	'f', 'a try that was stopped says no');
+$waiter->query('RESET zklock.connect_timeout');
+$holder->query("SELECT zk_unlock('/g')");
+
 # The same of a function that raises an error instead
 my $late = 'could not acquire distributed lock "/g" within';
 $holder->query($lock);
