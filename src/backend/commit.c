@@ -42,6 +42,7 @@
 /* The arguments of the callbacks that are registered; usually there is one */
 static intptr_t oldest = 1;
 static intptr_t newest = 0;
+static intptr_t before_query = 0;	/* the newest one when the query began */
 
 /* Of the current transaction */
 static bool has_begun = false;	/* earlier losses are noted */
@@ -291,11 +292,16 @@ unregister_older(void)
  * transaction is over.
  */
 static void
-move_to_head(bool in_callbacks)
+move_to_head(ZklCommitPlace place)
 {
+	if (place == ZKL_COMMIT_IN_QUERY && newest > before_query)
+	{
+		UnregisterXactCallback(check_callback, (void *) newest);
+		newest--;
+	}
 	RegisterXactCallback(check_callback, (void *) (newest + 1));
 	newest++;
-	if (!in_callbacks)
+	if (place == ZKL_COMMIT_OUTSIDE)
 		unregister_older();
 }
 
@@ -414,9 +420,15 @@ zkl_commit_warn_release(void)
 /* ---- what a transaction does on its way ---- */
 
 void
-zkl_commit_check_first(bool in_callbacks)
+zkl_commit_note_query(void)
 {
-	move_to_head(in_callbacks);
+	before_query = newest;
+}
+
+void
+zkl_commit_check_first(ZklCommitPlace place)
+{
+	move_to_head(place);
 	is_first = true;
 }
 
@@ -427,7 +439,7 @@ zkl_commit_check_soon(void)
 		(void) find_hold(note_if_lost);
 	has_begun = true;
 	if (!is_first)
-		move_to_head(true);
+		move_to_head(ZKL_COMMIT_ANYWHERE);
 	is_first = true;
 }
 

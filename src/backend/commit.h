@@ -27,10 +27,24 @@ extern void zkl_commit_add_step(ZklCommitStep *step);
 extern void zkl_commit_end_steps(bool committed);
 
 /*
- * Lets the commit check run before the callbacks of other extensions that
- * registered theirs up to now.  "in_callbacks": one of these may be running.
+ * Where SQL runs: surely not in a callback that is called before a commit; in a query
+ * that may run in one; or nothing is known
  */
-extern void zkl_commit_check_first(bool in_callbacks);
+typedef enum ZklCommitPlace
+{
+	ZKL_COMMIT_OUTSIDE,
+	ZKL_COMMIT_IN_QUERY,
+	ZKL_COMMIT_ANYWHERE
+} ZklCommitPlace;
+
+/* A query begins to run that no other one runs around. */
+extern void zkl_commit_note_query(void);
+
+/*
+ * Lets the commit check run before the callbacks of other extensions that
+ * registered theirs up to now.
+ */
+extern void zkl_commit_check_first(ZklCommitPlace place);
 
 /* The same, once in a transaction; and notes what had been lost before it. */
 extern void zkl_commit_check_soon(void);

@@ -35,12 +35,14 @@
 #include "shared/loaded.h"
 #include "shared/settings.h"
 #include "storage/ipc.h"
-#include "tcop/pquery.h"
 #include "tcop/utility.h"
+#include "utils/fmgrprotos.h"
 #include "utils/resowner.h"
 
 static ProcessUtility_hook_type previous_utility_hook = NULL;
 static ExecutorStart_hook_type previous_executor_start_hook = NULL;
+static ExecutorRun_hook_type previous_executor_run_hook = NULL;
+static ExecutorFinish_hook_type previous_executor_finish_hook = NULL;
 static ExecutorEnd_hook_type previous_executor_end_hook = NULL;
 static bool exit_registered = false;
 
@@ -49,7 +51,9 @@ static bool transaction_over = false;
 static XactEvent transaction_end;
 static SubTransactionId subtransaction_over = InvalidSubTransactionId;
 static int	utility_depth = 0;	/* of utility statements that run */
-static bool in_block = false;	/* between BEGIN and COMMIT */
+static int	query_depth = 0;	/* of queries that run */
+static bool in_block = false;	/* between BEGIN and COMMIT; not known of a
+								 * block that AND CHAIN has begun */
 
 /* ---- ending ---- */
 
@@ -248,16 +252,19 @@ note_block(TransactionStmtKind kind)
 }
 
 /*
- * Whether a callback that PostgreSQL calls before a commit may run this statement.
- * It calls none while a transaction block is open, nor below a procedure's own
- * statements, nor in a query; but in utility statements that commit, as CALL does.
+ * A query cannot commit.  Outside of one, a callback that is called before a commit may
+ * run the statement, unless that is in a transaction block, in a procedure, or in a
+ * deferred trigger: these come before the callbacks.
  */
-static bool
-may_be_in_callback(void)
+static ZklCommitPlace
+place_of_statement(void)
 {
 	if (in_block || zkl_compat_may_unregister())
-		return false;
-	return ActivePortal == NULL || utility_depth > 0;
+		return ZKL_COMMIT_OUTSIDE;
+	if (query_depth > 0)
+		return ZKL_COMMIT_IN_QUERY;
+	return DatumGetInt32(DirectFunctionCall1(pg_trigger_depth, 0)) > 0 ?
+		ZKL_COMMIT_OUTSIDE : ZKL_COMMIT_ANYWHERE;
 }
 
 static void
@@ -284,7 +291,7 @@ before_utility(Node *statement, ProcessUtilityContext context)
 	}
 	kind = castNode(TransactionStmt, statement)->kind;
 	if (kind == TRANS_STMT_COMMIT || kind == TRANS_STMT_PREPARE)
-		zkl_commit_check_first(may_be_in_callback());
+		zkl_commit_check_first(place_of_statement());
 	else if (kind == TRANS_STMT_COMMIT_PREPARED ||
 			 kind == TRANS_STMT_ROLLBACK_PREPARED)
 		before_prepared(kind, context);
@@ -302,7 +309,7 @@ after_statement(void)
 	if (!zkl_hold_is_any() || IsInParallelMode())
 		return;
 	zkl_notice_tell();
-	zkl_commit_check_first(may_be_in_callback());
+	zkl_commit_check_first(place_of_statement());
 }
 
 /* EXECUTE is what it executes, and does nothing beside it. */
@@ -388,6 +395,52 @@ executor_start_hook(QueryDesc *query, int flags)
 }
 
 static void
+enter_query(void)
+{
+	if (query_depth++ == 0)
+		zkl_commit_note_query();
+}
+
+static void
+executor_run_hook(ZKL_EXECUTOR_RUN_PARAMETERS)
+{
+	ExecutorRun_hook_type run = previous_executor_run_hook != NULL ?
+	previous_executor_run_hook : standard_ExecutorRun;
+	int			depth = query_depth;
+
+	enter_query();
+	PG_TRY();
+	{
+		run(ZKL_EXECUTOR_RUN_ARGUMENTS);
+	}
+	PG_FINALLY();
+	{
+		query_depth = depth;
+	}
+	PG_END_TRY();
+}
+
+/* Here the triggers run that come after the query. */
+static void
+executor_finish_hook(QueryDesc *query)
+{
+	ExecutorFinish_hook_type finish = previous_executor_finish_hook != NULL ?
+	previous_executor_finish_hook : standard_ExecutorFinish;
+	int			depth = query_depth;
+
+	enter_query();
+	PG_TRY();
+	{
+		finish(query);
+	}
+	PG_FINALLY();
+	{
+		query_depth = depth;
+	}
+	PG_END_TRY();
+}
+
+static void
 executor_end_hook(QueryDesc *query)
 {
 	if (previous_executor_end_hook)
@@ -448,6 +501,10 @@ zkl_lifetime_init(void)
 	ProcessUtility_hook = utility_hook;
 	previous_executor_start_hook = ExecutorStart_hook;
 	ExecutorStart_hook = executor_start_hook;
+	previous_executor_run_hook = ExecutorRun_hook;
+	ExecutorRun_hook = executor_run_hook;
+	previous_executor_finish_hook = ExecutorFinish_hook;
+	ExecutorFinish_hook = executor_finish_hook;
 	previous_executor_end_hook = ExecutorEnd_hook;
 	ExecutorEnd_hook = executor_end_hook;
 }

@@ -16,6 +16,7 @@
 #if PG_VERSION_NUM >= 180000
 #include "storage/waiteventset.h"
 #endif
+#include "tcop/pquery.h"
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
 #if PG_VERSION_NUM >= 160000
@@ -106,18 +107,31 @@ zkl_compat_create_wait_event_set(MemoryContext context, int nevents)
 
 /*
  * Whether a callback of a transaction may be unregistered, for all that is known here.
- * From PostgreSQL 16 on, one that runs at the end must not do so.  What a procedure
- * runs by itself is not run by such a callback.
+ * From PostgreSQL 16 on, a callback that runs must not do so with the one that comes
+ * next.  No callback runs the statements of a procedure that may commit: such a one has
+ * a snapshot, which a commit takes away (ForgetPortalSnapshots).
  */
 static inline bool
 zkl_compat_may_unregister(void)
 {
 #if PG_VERSION_NUM >= 160000
-	return SPI_inside_nonatomic_context();
+	return SPI_inside_nonatomic_context() && ActivePortal != NULL &&
+		ActivePortal->portalSnapshot != NULL;
 #else
 	return true;
 #endif
 }
+
+/* What the hook of ExecutorRun gets, and passes on */
+#if PG_VERSION_NUM >= 180000
+#define ZKL_EXECUTOR_RUN_PARAMETERS \
+	QueryDesc *query, ScanDirection direction, uint64 count
+#define ZKL_EXECUTOR_RUN_ARGUMENTS	query, direction, count
+#else
+#define ZKL_EXECUTOR_RUN_PARAMETERS \
+	QueryDesc *query, ScanDirection direction, uint64 count, bool once
+#define ZKL_EXECUTOR_RUN_ARGUMENTS	query, direction, count, once
+#endif
 
 /* 15.0 had only the former name of this function */
 #ifndef MAT_SRF_USE_EXPECTED_DESC

@@ -160,13 +160,40 @@ BEGIN
 	FOR i IN 1 .. 10000 LOOP PERFORM FROM pg_am; END LOOP;
 	RETURN used() - bytes;
 END $$;
+CREATE PROCEDURE grows_below(INOUT bytes bigint) LANGUAGE plpgsql AS $$
+BEGIN
+	SELECT grows() INTO bytes;
+END $$;
+CREATE FUNCTION checks() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM FROM pg_am;
+	IF NEW.i IN (1, 10000) THEN
+		RAISE NOTICE '%', used();
+	END IF;
+	RETURN NULL;
+END $$;
+CREATE TABLE rows (i int);
+CREATE CONSTRAINT TRIGGER checks AFTER INSERT ON rows DEFERRABLE
+	FOR EACH ROW EXECUTE FUNCTION checks();
 EOS
-foreach my $call ('SELECT grows()', 'CALL grows(NULL)')
+foreach my $call ('SELECT grows()', 'CALL grows(NULL)', 'CALL grows_below(NULL)')
 {
 	$s->query($call);
 	cmp_ok($s->query($call), '<', 100_000, "nor do those of $call");
 }
-$s->query('DROP PROCEDURE grows; DROP FUNCTION grows, used');
+my $insert = 'INSERT INTO rows SELECT generate_series(1, 10000)';
+foreach my $end ('', '; SET CONSTRAINTS ALL IMMEDIATE; COMMIT', '; COMMIT')
+{
+	my $begin = $end ne '' ? 'BEGIN; SET CONSTRAINTS ALL DEFERRED; ' : '';
+
+	$s->query('SELECT 1');
+	my @used = map { /^(\d+)$/m } map { $_->{message} }
+	  @{ $s->send("$begin$insert$end")->result->{notices} };
+	is(scalar(@used), 2, "$begin...$end: the triggers run");
+	cmp_ok($used[1] - $used[0], '<', 200_000, 'and leave nothing either');
+}
+$s->query('DROP TABLE rows');
+$s->query('DROP PROCEDURE grows, grows_below; DROP FUNCTION grows, used, checks');
 $s->query("SELECT zk_unlock('/long')");
 
 # Locks held at a fast shutdown are released at once, not by a timeout.

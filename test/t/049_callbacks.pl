@@ -150,9 +150,17 @@ $s->close;
 # last statement: its SQL has the check moved, and all callbacks are called still.
 $one->safe_psql('postgres', <<"EOS");
 CREATE OR REPLACE FUNCTION before() RETURNS void LANGUAGE plpgsql AS \$\$
+DECLARE
+	row record;
 BEGIN
 	INSERT INTO done VALUES ('called');
+	FOR row IN SELECT inner_one() LOOP
+	END LOOP;
+END \$\$;
+CREATE FUNCTION inner_one() RETURNS int LANGUAGE plpgsql AS \$\$
+BEGIN
 	PERFORM FROM pg_am;
+	RETURN 1;
 END \$\$;
 CREATE FUNCTION register_before() RETURNS int AS '$dir/callbacks' LANGUAGE C;
 CREATE PROCEDURE commits() LANGUAGE plpgsql AS \$\$
@@ -171,6 +179,15 @@ $blocker->query('DELETE FROM done');
 is($s->error('CALL commits()'), '', 'a procedure that commits');
 is($blocker->query("SELECT count(*) FROM done WHERE what = 'called'"),
 	4, 'each callback is called once at each commit');
+$s->close;
+
+# The same in one statement, which registers its callback between two of the check
+$s = $test->session($one);
+$s->query("LOAD '$dir/callbacks.so'");
+$blocker->query('DELETE FROM done');
+is($s->error("SELECT zk_xact_lock('/callbacks/statement'), register_before()"),
+	'', 'one statement');
+is($blocker->query("SELECT count(*) FROM done WHERE what = 'called'"), 2, 'the same there');
 $s->close;
 
 $blocker->close;
