@@ -294,6 +294,7 @@ unregister_older(void)
 static void
 move_to_head(ZklCommitPlace place)
 {
+	is_first = false;
 	if (place == ZKL_COMMIT_IN_QUERY && newest > before_query)
 	{
 		UnregisterXactCallback(check_callback, (void *) newest);
@@ -301,6 +302,7 @@ move_to_head(ZklCommitPlace place)
 	}
 	RegisterXactCallback(check_callback, (void *) (newest + 1));
 	newest++;
+	is_first = true;
 	if (place == ZKL_COMMIT_OUTSIDE)
 		unregister_older();
 }
@@ -429,7 +431,6 @@ void
 zkl_commit_check_first(ZklCommitPlace place)
 {
 	move_to_head(place);
-	is_first = true;
 }
 
 void
@@ -440,7 +441,6 @@ zkl_commit_check_soon(void)
 	has_begun = true;
 	if (!is_first)
 		move_to_head(ZKL_COMMIT_ANYWHERE);
-	is_first = true;
 }
 
 void

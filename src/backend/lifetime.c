@@ -52,8 +52,8 @@ static XactEvent transaction_end;
 static SubTransactionId subtransaction_over = InvalidSubTransactionId;
 static int	utility_depth = 0;	/* of utility statements that run */
 static int	query_depth = 0;	/* of queries that run */
-static bool in_block = false;	/* between BEGIN and COMMIT; not known of a
-								 * block that AND CHAIN has begun */
+static bool in_block = false;	/* between BEGIN and COMMIT */
+static bool chains = false;		/* COMMIT AND CHAIN: a block follows */
 
 /* ---- ending ---- */
 
@@ -112,8 +112,10 @@ end_transaction(XactEvent event)
 static void
 release_transaction(void)
 {
-	transaction_over = in_block = false;
+	transaction_over = false;
 	subtransaction_over = InvalidSubTransactionId;
+	in_block = chains && transaction_end == XACT_EVENT_COMMIT;
+	chains = false;
 	if (transaction_end != XACT_EVENT_ABORT && zkl_commit_is_checked())
 		zkl_late_look(transaction_end == XACT_EVENT_PREPARE);
 	end_holds(ZKL_LIFETIME_TRANSACTION);
@@ -242,13 +244,19 @@ note_statement(bool looks)
 	zkl_commit_note_statement(looks && utility_depth == 0);
 }
 
+/* ROLLBACK AND CHAIN begins a block, too, which is not known as one. */
 static void
-note_block(TransactionStmtKind kind)
+note_block(const TransactionStmt *statement)
 {
+	TransactionStmtKind kind = statement->kind;
+
 	if (kind == TRANS_STMT_BEGIN || kind == TRANS_STMT_START)
 		in_block = true;
 	else if (kind == TRANS_STMT_COMMIT || kind == TRANS_STMT_PREPARE)
+	{
 		in_block = false;
+		chains = statement->chain;
+	}
 }
 
 /*
@@ -259,6 +267,8 @@ note_block(TransactionStmtKind kind)
 static ZklCommitPlace
 place_of_statement(void)
 {
+	if (proc_exit_inprogress)
+		return ZKL_COMMIT_ANYWHERE;
 	if (in_block || zkl_compat_may_unregister())
 		return ZKL_COMMIT_OUTSIDE;
 	if (query_depth > 0)
@@ -274,7 +284,7 @@ before_utility(Node *statement, ProcessUtilityContext context)
 
 	zkl_late_tell();
 	if (IsA(statement, TransactionStmt))
-		note_block(castNode(TransactionStmt, statement)->kind);
+		note_block(castNode(TransactionStmt, statement));
 	if (!IsA(statement, ExecuteStmt))	/* what it executes follows */
 		note_statement(zkl_statement_is_idle(statement));
 	if (!zkl_hold_is_any() || IsInParallelMode())
@@ -312,7 +322,17 @@ after_statement(void)
 	zkl_commit_check_first(place_of_statement());
 }
 
-/* EXECUTE is what it executes, and does nothing beside it. */
+static void
+enter_query(void)
+{
+	if (query_depth++ == 0)
+		zkl_commit_note_query();
+}
+
+/*
+ * EXECUTE is what it executes, and does nothing beside it.  Some statements fire
+ * triggers without a query of their own.
+ */
 static void
 run_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 			ProcessUtilityContext context, ParamListInfo params,
@@ -322,9 +342,12 @@ run_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	ProcessUtility_hook_type run = previous_utility_hook != NULL ?
 	previous_utility_hook : standard_ProcessUtility;
 	int			depth = utility_depth;
+	int			queries = query_depth;
 
 	if (!IsA(pstmt->utilityStmt, ExecuteStmt))
 		utility_depth++;
+	if (zkl_statement_fires_triggers(pstmt->utilityStmt))
+		enter_query();
 	PG_TRY();
 	{
 		run(pstmt, query, read_only_tree, context, params, environment, dest,
@@ -333,6 +356,7 @@ run_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	PG_FINALLY();
 	{
 		utility_depth = depth;
+		query_depth = queries;
 	}
 	PG_END_TRY();
 }
@@ -392,13 +416,6 @@ executor_start_hook(QueryDesc *query, int flags)
 		previous_executor_start_hook(query, flags);
 	else
 		standard_ExecutorStart(query, flags);
-}
-
-static void
-enter_query(void)
-{
-	if (query_depth++ == 0)
-		zkl_commit_note_query();
 }
 
 static void

@@ -102,6 +102,13 @@ zkl_statement_is_discard_all(Node *statement)
 		castNode(DiscardStmt, statement)->target == DISCARD_ALL;
 }
 
+bool
+zkl_statement_fires_triggers(Node *statement)
+{
+	return IsA(statement, CopyStmt) || IsA(statement, TruncateStmt) ||
+		IsA(statement, ConstraintsSetStmt);
+}
+
 /* ---- plans ---- */
 
 bool

@@ -25,6 +25,9 @@ extern bool zkl_statement_is_idle(Node *statement);
 
 extern bool zkl_statement_is_discard_all(Node *statement);
 
+/* Whether a utility statement fires triggers, and cannot commit */
+extern bool zkl_statement_fires_triggers(Node *statement);
+
 /* Whether a plan changes something, or uses a foreign server */
 extern bool zkl_statement_writes(const PlannedStmt *plan);
 

@@ -209,15 +209,15 @@ act_on_deadlines(ZklDeadlines *at, int slotno, const char *name, int64 now)
 {
 	bool		looks = now >= at->look && at->look < at->lock_timeout;
 
-	if (looks)
-		look_for_stall(at, slotno, name, now);
-	if (now >= at->time_out)
+	if (now >= at->time_out && now < at->lock_timeout)
 	{
 		zkl_request_time_out_all();
 		postpone_answers(at, now - at->time_out);
 		at->time_out = ZKL_NEVER;
 		at->timed_out = true;
 	}
+	if (looks)
+		look_for_stall(at, slotno, name, now);
 	if (now >= at->recall_by)
 	{
 		at->kept = may_be_kept(slotno);

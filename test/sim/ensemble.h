@@ -60,6 +60,7 @@ typedef struct Session
 {
 	int64_t		id;
 	bool		alive;
+	bool		revived;		/* its end was lost */
 	int			host;			/* of a zklock server, or -1 */
 	int			foreign;		/* of another client, or -1 */
 	Time		timeout;

@@ -251,44 +251,44 @@ is_at_work_on(const Path *path)
 	return false;
 }
 
-/* A marked znode that no operator is at work on; NULL: none */
-static Path *
-find_left(int lock)
+/* Marked, of a session that lives again, and no operator is at work on it */
+static bool
+is_left(const Path *path)
 {
-	Path	   *path = lock_path(lock)->children;
+	const Node *node = &path->node[HEAD];
+	const Session *session = session_find(node->stat.ephemeral_owner);
 
-	while (path != NULL && (!path->node[HEAD].exists || !is_marked(path) ||
-							is_at_work_on(path)))
-		path = path->sibling;
-	return path;
+	return node->exists && is_marked(path) && session != NULL &&
+		session->revived && !is_at_work_on(path);
 }
 
-/* An operator was through, as the znode was gone; but now it is there still. */
+/*
+ * The znode was gone with its session, so an operator was through; but now it is
+ * there still.
+ */
 static void
-break_left(void)
+break_left(int lock)
 {
 	Operator   *o = free_operator();
+	Path	   *path;
+	ZklUuid		uuid;
+
+	for (path = lock_path(lock)->children; path != NULL; path = path->sibling)
+		if (is_left(path))
+			look_at = base.now + ens.timeout / 20;
+	path = find_contender(lock, NULL, &uuid);
+	if (o != NULL && ens.leader >= 0 && path != NULL && is_left(path))
+		break_contender(o, lock, path, &uuid);
+}
+
+static void
+look_again(void)
+{
 	int			lock;
 
-	look_at = base.now + ens.timeout / 20;
-	if (ens.leader < 0 || o == NULL)
-		return;
-	for (lock = 0; lock < hosts.nlocks; lock++)
-	{
-		Path	   *path = find_left(lock);
-		ZklLockMode mode;
-		ZklSeq		seq;
-		bool		has_uuid;
-		ZklUuid		uuid = {{0}};
-
-		if (path == NULL ||
-			!zkl_znode_parse(lock_dialect(lock), path->name, &mode, &seq,
-							 &has_uuid, &uuid))
-			continue;
-		break_contender(o, lock, path, &uuid);
-		return;
-	}
 	look_at = NEVER;
+	for (lock = 0; lock < hosts.nlocks; lock++)
+		break_left(lock);
 }
 
 void
@@ -339,7 +339,7 @@ operators_step(void)
 
 	if (look_at <= base.now)
 	{
-		break_left();
+		look_again();
 		return;
 	}
 	for (i = 0; i < MAX_OPERATORS; i++)

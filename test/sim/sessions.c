@@ -135,7 +135,7 @@ session_revive(int64_t id)
 {
 	Session    *session = session_find(id);
 
-	session->alive = true;
+	session->alive = session->revived = true;
 	ens.first_alive = 0;
 	session_touch(session);
 }

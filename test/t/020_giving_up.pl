@@ -112,6 +112,14 @@ $holder->query("SELECT zk_unlock('/g')");
 is($waiter->value, 't', 'or is granted within its time');
 $waiter->query("SELECT zk_unlock('/g')");
 
+# The same time for both: the wait was for the holder, not for the worker.
+$holder->query($lock);
+is($waiter->error("SET lock_timeout = '200ms'; SELECT zk_try_lock('/g', '200ms')"),
+	'55P03', 'lock_timeout ends a try, too');
+like($waiter->messages, qr/Other sessions hold/, 'and says why');
+$waiter->query('RESET lock_timeout');
+$holder->query("SELECT zk_unlock('/g')");
+
 # A backend that is stopped past all of its deadlines
 $holder->query($lock);
 $waiter->query("SET zklock.connect_timeout = '200ms'");

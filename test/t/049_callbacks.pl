@@ -40,6 +40,8 @@ before(XactEvent event, void *arg)
 	PushActiveSnapshot(GetTransactionSnapshot());
 	SPI_connect();
 	SPI_execute("SELECT before()", false, 0);
+	if (arg != NULL)
+		SPI_execute("TRUNCATE emptied", false, 0);
 	SPI_finish();
 	PopActiveSnapshot();
 }
@@ -69,6 +71,13 @@ my ($one) = $test->nodes;
 
 $one->safe_psql('postgres', <<'EOS');
 CREATE TABLE done (what text);
+CREATE TABLE emptied ();
+CREATE FUNCTION emptied() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM FROM pg_am;
+	RETURN NULL;
+END $$;
+CREATE TRIGGER emptied AFTER TRUNCATE ON emptied EXECUTE FUNCTION emptied();
 CREATE FUNCTION before() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
 	BEGIN
