@@ -8,6 +8,7 @@ use strict;
 use warnings;
 
 use Test::More;
+use Time::HiRes qw(time);
 
 use PostgreSQL::Test::Utils;
 use ZklockTest;
@@ -316,6 +317,24 @@ foreach (1 .. 20)
 is(join(' ', keys %marks), 'f', 'and no znode is marked');
 $one->append_conf('postgresql.conf', 'zklock.log_locks = lost');
 $one->reload;
+
+# ---- a try whose time is shorter than the other server's answer takes
+
+my $got = 0;
+foreach my $round (1 .. 5)
+{
+	last if $got;
+	ok(warm('/c/x'), 'cached');
+	my $slow = status('worker_pid');
+	kill 'STOP', $slow;
+	my $began = time;
+	$other->send("SELECT zk_try_lock('/c/x', '50ms')");
+	wait_for(sub { time > $began + 0.2 }, 'its time is over');
+	kill 'CONT', $slow;
+	$got = $other->value eq 't';
+	$other->query("SELECT zk_unlock('/c/x')") if $got;
+}
+ok($got, 'waits for a server that answers a moment later');
 
 # ---- a worker that is stopped, so that nobody tells whether the lock is held
 
