@@ -26,15 +26,12 @@ typedef struct ZklCommitStep
 extern void zkl_commit_add_step(ZklCommitStep *step);
 extern void zkl_commit_end_steps(bool committed);
 
-/*
- * Where SQL runs: surely not in a callback that is called before a commit; in a query
- * that may run in one; or nothing is known
- */
+/* Where a statement runs, as seen from the callbacks before a commit */
 typedef enum ZklCommitPlace
 {
-	ZKL_COMMIT_OUTSIDE,
-	ZKL_COMMIT_IN_QUERY,
-	ZKL_COMMIT_ANYWHERE
+	ZKL_COMMIT_OUTSIDE,			/* not in a callback */
+	ZKL_COMMIT_IN_QUERY,		/* in a query, which may run in a callback */
+	ZKL_COMMIT_ANYWHERE			/* perhaps in a callback */
 } ZklCommitPlace;
 
 /* A query begins to run that no other one runs around. */

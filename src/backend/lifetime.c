@@ -260,9 +260,10 @@ note_block(const TransactionStmt *statement)
 }
 
 /*
- * A query cannot commit.  Outside of one, a callback that is called before a commit may
- * run the statement, unless that is in a transaction block, in a procedure, or in a
- * deferred trigger: these come before the callbacks.
+ * Whether a callback that PostgreSQL calls before a commit may be running this
+ * statement.  An open transaction block, the statements of a procedure and deferred
+ * triggers come before the callbacks.  A query may run in a callback, but none is
+ * called within it, as a query cannot commit.
  */
 static ZklCommitPlace
 place_of_statement(void)

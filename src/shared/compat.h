@@ -106,10 +106,10 @@ zkl_compat_create_wait_event_set(MemoryContext context, int nevents)
 }
 
 /*
- * Whether a callback of a transaction may be unregistered, for all that is known here.
- * From PostgreSQL 16 on, a callback that runs must not do so with the one that comes
- * next.  No callback runs the statements of a procedure that may commit: such a one has
- * a snapshot, which a commit takes away (ForgetPortalSnapshots).
+ * Whether any callback of a transaction may be unregistered now.  From PostgreSQL 16
+ * on, a running callback must not unregister the one that comes next.  While the portal
+ * of a procedure has a snapshot, no callback runs: a commit takes the snapshot away
+ * first (ForgetPortalSnapshots).
  */
 static inline bool
 zkl_compat_may_unregister(void)

@@ -467,6 +467,7 @@ may_have_others(const Host *h, const Slot *s, bool cached_counts)
 	return false;
 }
 
+/* False is said only if somebody else was in the way at some time. */
 void
 oracle_deny(const Host *h, int i)
 {

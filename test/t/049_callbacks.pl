@@ -145,7 +145,7 @@ is($s->query("BEGIN; INSERT INTO done VALUES ('first')"), '', 'and another one')
 is($s->error("PREPARE TRANSACTION 'p'"), '0A000', 'but no PREPARE TRANSACTION');
 $s->close;
 
-# And it may take a turn behind the check, which is recorded like any other.
+# And it may take a turn after the check, which is recorded like any other.
 $s = $test->session($one);
 $s->query("LOAD '$dir/callbacks.so'");
 $s->query("SELECT zk_lock('/callbacks/held')");
@@ -155,8 +155,8 @@ is($s->error("INSERT INTO done VALUES ('turn')"), '', 'a turn in a callback');
 is($blocker->query("SELECT zk_once('/callbacks/turn', interval '1 day')"), 'f', 'is used up');
 $s->close;
 
-# A callback that comes before the check, as the procedure registers it behind its
-# last statement: its SQL has the check moved, and all callbacks are called still.
+# A callback that comes before the check, as the procedure registers it after its last
+# statement: its SQL moves the check, and still each callback is called once.
 $one->safe_psql('postgres', <<"EOS");
 CREATE OR REPLACE FUNCTION before() RETURNS void LANGUAGE plpgsql AS \$\$
 DECLARE
@@ -190,7 +190,8 @@ is($blocker->query("SELECT count(*) FROM done WHERE what = 'called'"),
 	4, 'each callback is called once at each commit');
 $s->close;
 
-# The same in one statement, which registers its callback between two of the check
+# The same in one statement: the check has been registered before the callback, and is
+# registered again after it.
 $s = $test->session($one);
 $s->query("LOAD '$dir/callbacks.so'");
 $blocker->query('DELETE FROM done');
