@@ -13,13 +13,13 @@ SELECT p.oid::regprocedure AS function, p.provolatile, p.proisstrict,
   JOIN pg_extension e ON d.refobjid = e.oid AND e.extname = 'zklock'
  ORDER BY p.oid::regprocedure::text COLLATE "C";
 
--- PUBLIC has no privileges
+-- what PUBLIC may do: look at its own, and let go
 SELECT p.oid::regprocedure
   FROM pg_proc p, aclexplode(coalesce(p.proacl, acldefault('f', p.proowner))) a
- WHERE p.proname LIKE 'zk\_%' AND a.grantee = 0;
+ WHERE p.proname LIKE 'zk\_%' AND a.grantee = 0 ORDER BY p.oid::regprocedure::text COLLATE "C";
 SELECT c.relname
   FROM pg_class c, aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) a
- WHERE c.relname LIKE 'zk\_%' AND a.grantee = 0;
+ WHERE c.relname LIKE 'zk\_%' AND a.grantee = 0 ORDER BY c.relname;
 
 \d zk_locks
 \d zk_status

@@ -1,13 +1,15 @@
 --
--- Least privilege: a role without grants can call nothing, a role with EXECUTE
--- sees only its own locks, and pg_monitor sees all.
+-- Least privilege: a role without grants takes no lock and sees none, but may let
+-- go and look at its own; a role that may read a view sees only its own locks, and
+-- pg_monitor sees all.
 --
 \set SHOW_CONTEXT never
 CREATE ROLE regress_zklock_nobody;
 CREATE ROLE regress_zklock_user;
 CREATE ROLE regress_zklock_monitor IN ROLE pg_monitor;
-GRANT EXECUTE ON FUNCTION zk_try_lock(text, interval, interval, interval), zk_get_locks(),
-    zk_get_status() TO regress_zklock_user;
+GRANT EXECUTE ON FUNCTION zk_try_lock(text, interval, interval, interval) TO regress_zklock_user;
+GRANT SELECT ON zk_locks TO regress_zklock_user;
+GRANT SELECT (state, server, last_error) ON zk_status TO regress_zklock_user;
 
 SET ROLE regress_zklock_nobody;
 SELECT zk_lock('/x');
@@ -26,7 +28,11 @@ SELECT zk_acquire('/x', 1, timeout => '1s');
 SELECT zk_lead('/x', '1s');
 SELECT zk_unlock('/x');
 SELECT zk_unlock_shared('/x');
+SELECT zk_unlock(ARRAY['/x']);
 SELECT zk_unlock_all();
+SELECT zk_release('/x');
+SELECT zk_resign('/x');
+SELECT zk_extend('/x', '1s');
 SELECT zk_fencing_token('/x');
 SELECT * FROM zk_locks;
 SELECT * FROM zk_status;
@@ -45,6 +51,9 @@ RESET ROLE;
 -- a role that may not see the settings is not shown hosts
 SET ROLE regress_zklock_user;
 SELECT server IS NULL AND last_error IS NULL AS masked FROM zk_get_status();
+SELECT server IS NULL AND last_error IS NULL AS masked FROM zk_status;
+SELECT count(path) FROM zk_locks;
+SELECT * FROM zk_stat_locks;
 RESET ROLE;
 
 SET ROLE regress_zklock_monitor;
@@ -54,6 +63,12 @@ SELECT current_setting('zklock.connect_string') <> '' AS shown;
 SELECT zk_lock('/x');
 RESET ROLE;
 
-REVOKE ALL ON FUNCTION zk_try_lock(text, interval, interval, interval), zk_get_locks(),
-    zk_get_status() FROM regress_zklock_user;
+-- a view without the right to read it shows nothing, whatever else is granted
+REVOKE SELECT ON zk_locks FROM pg_monitor;
+SET ROLE regress_zklock_monitor;
+SELECT * FROM zk_get_locks();
+RESET ROLE;
+GRANT SELECT ON zk_locks TO pg_monitor;
+
+DROP OWNED BY regress_zklock_user;
 DROP ROLE regress_zklock_nobody, regress_zklock_user, regress_zklock_monitor;

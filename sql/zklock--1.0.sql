@@ -1004,8 +1004,10 @@ COMMENT ON FUNCTION zk_ungrant(text, name, text) IS
 'take back what zk_grant() has granted; returns whether any of it was granted';
 
 --
--- Only superusers can call these functions, until they grant them to others.
--- Members of pg_monitor can look, too.
+-- Only superusers can call these functions, until they grant them to others, and
+-- members of pg_monitor can look.  Everybody can call the functions that let go or
+-- look at the caller's own locks, and those behind views, which want SELECT on
+-- their view themselves.
 --
 REVOKE ALL ON FUNCTION
 	zk_lock(text, interval, interval, interval),
@@ -1016,11 +1018,6 @@ REVOKE ALL ON FUNCTION
 	zk_try_lock_shared(text, interval, interval, interval),
 	zk_try_xact_lock(text, interval, interval, interval),
 	zk_try_xact_lock_shared(text, interval, interval, interval),
-	zk_unlock(text),
-	zk_unlock_shared(text),
-	zk_unlock_all(),
-	zk_extend(text, interval),
-	zk_fencing_token(text),
 	zk_lock(text[], interval),
 	zk_lock_shared(text[], interval),
 	zk_xact_lock(text[], interval),
@@ -1029,28 +1026,18 @@ REVOKE ALL ON FUNCTION
 	zk_try_lock_shared(text[], interval),
 	zk_try_xact_lock(text[], interval),
 	zk_try_xact_lock_shared(text[], interval),
-	zk_unlock(text[]),
-	zk_unlock_shared(text[]),
 	zk_acquire(text, integer, integer, interval),
 	zk_xact_acquire(text, integer, integer, interval),
 	zk_try_acquire(text, integer, integer, interval),
 	zk_try_xact_acquire(text, integer, integer, interval),
-	zk_release(text, integer),
 	zk_lead(text, interval, text),
-	zk_resign(text),
 	zk_barrier_enter(text, integer, interval),
-	zk_barrier_leave(text, interval),
 	zk_barrier(text, integer, interval),
 	zk_once(text, interval, text),
 	zk_once(text, text, text),
 	zk_once_reset(text),
 	zk_once_history(text),
 	zk_once_purge(interval),
-	zk_get_locks(),
-	zk_get_status(),
-	zk_get_servers(),
-	zk_get_stat_locks(),
-	zk_get_lock_waits(),
 	zk_blocking(integer),
 	zk_stat_reset(),
 	zk_version(),
@@ -1070,17 +1057,21 @@ REVOKE ALL ON FUNCTION
 	zk_ungrant(text, name, text)
 FROM PUBLIC;
 
-REVOKE ALL ON zk_locks, zk_status, zk_servers, zk_stat_locks, zk_lock_waits,
-	zk_rights, zk_grants
+REVOKE ALL ON zk_locks, zk_status, zk_servers, zk_stat_locks, zk_lock_waits
 FROM PUBLIC;
 
+--
+-- pg_dump reads the table as the role that runs it, such as the owner of the
+-- database.
+--
+REVOKE ALL ON zk_rights, zk_grants FROM PUBLIC;
+GRANT SELECT ON zk_rights, zk_grants TO PUBLIC;
+
 GRANT EXECUTE ON FUNCTION
-	zk_get_locks(), zk_get_status(), zk_get_servers(), zk_get_stat_locks(),
-	zk_get_lock_waits(), zk_blocking(integer),
+	zk_blocking(integer),
 	zk_queue(text), zk_fleet_locks(text), zk_leader(text), zk_once_history(text),
 	zk_version(), zk_healthcheck()
 TO pg_monitor;
 
-GRANT SELECT ON zk_locks, zk_status, zk_servers, zk_stat_locks, zk_lock_waits,
-	zk_grants
+GRANT SELECT ON zk_locks, zk_status, zk_servers, zk_stat_locks, zk_lock_waits
 TO pg_monitor;

@@ -10,7 +10,10 @@
 #include "backend/script.h"
 #include "backend/text.h"
 #include "functions/row.h"
+#include "miscadmin.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
+#include "utils/lsyscache.h"
 #include "utils/tuplestore.h"
 
 static void
@@ -110,6 +113,27 @@ zkl_row_session_id(ZklRow *row, int64 id)
 		zkl_row_text(row, psprintf("0x%016llx", (unsigned long long) id));
 	else
 		zkl_row_null(row);
+}
+
+/* The extension's script creates the view in the function's schema. */
+static bool
+may_read_view(FunctionCallInfo fcinfo, const char *name)
+{
+	Oid			view = get_relname_relid(name,
+										 get_func_namespace(fcinfo->flinfo->fn_oid));
+
+	return OidIsValid(view) &&
+		(pg_class_aclcheck(view, GetUserId(), ACL_SELECT) == ACLCHECK_OK ||
+		 pg_attribute_aclcheck_all(view, GetUserId(), ACL_SELECT,
+								   ACLMASK_ANY) == ACLCHECK_OK);
+}
+
+void
+zkl_row_begin_view(FunctionCallInfo fcinfo, const char *name)
+{
+	if (!may_read_view(fcinfo, name))
+		aclcheck_error(ACLCHECK_NO_PRIV, OBJECT_VIEW, name);
+	InitMaterializedSRF(fcinfo, 0);
 }
 
 void

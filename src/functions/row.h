@@ -36,6 +36,12 @@ extern void zkl_row_session_id(ZklRow *row, int64 id);
 
 extern void zkl_row_interval_ms(ZklRow *row, int64 ms);
 
+/*
+ * Begins the result of the function behind a view: everybody may call it, but it
+ * raises error 42501 if the current role may read no column of the view.
+ */
+extern void zkl_row_begin_view(FunctionCallInfo fcinfo, const char *name);
+
 /* Adds the row to the function's result. */
 extern void zkl_row_put(FunctionCallInfo fcinfo, ZklRow *row);
 

@@ -79,7 +79,7 @@ put_server(void *arg, const ZklFleetServer *server)
 Datum
 zkl_sql_servers(PG_FUNCTION_ARGS)
 {
-	InitMaterializedSRF(fcinfo, 0);
+	zkl_row_begin_view(fcinfo, "zk_servers");
 	zkl_fleet_each(put_server, fcinfo);
 	return (Datum) 0;
 }

@@ -67,7 +67,7 @@ zkl_sql_stat_locks(PG_FUNCTION_ARGS)
 				i;
 
 	zkl_loaded_check();
-	InitMaterializedSRF(fcinfo, 0);
+	zkl_row_begin_view(fcinfo, "zk_stat_locks");
 	while ((n = zkl_lockstats_read(from, rows, ROWS_AT_A_TIME)) > 0)
 	{
 		CHECK_FOR_INTERRUPTS();

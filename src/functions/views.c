@@ -134,7 +134,7 @@ zkl_sql_locks(PG_FUNCTION_ARGS)
 	int			slotno;
 
 	zkl_loaded_check();
-	InitMaterializedSRF(fcinfo, 0);
+	zkl_row_begin_view(fcinfo, "zk_locks");
 	for (slotno = 0; slotno < zkl_control->ctl_nrequests; slotno++)
 	{
 		ZklSlot		slot;
@@ -262,7 +262,7 @@ zkl_sql_status(PG_FUNCTION_ARGS)
 	bool		hosts = zkl_refusal_may_see_hosts();
 
 	zkl_loaded_check();
-	InitMaterializedSRF(fcinfo, 0);
+	zkl_row_begin_view(fcinfo, "zk_status");
 	zkl_status_copy(&status);
 	census = count_slots();
 

@@ -245,8 +245,6 @@ put_waits(FunctionCallInfo fcinfo, int pid)
 	dsm_segment *segment = NULL;
 	int			i;
 
-	zkl_loaded_check();
-	InitMaterializedSRF(fcinfo, 0);
 	waits = find_waits(pid, &n);
 	for (i = 0; i < n; i++)
 	{
@@ -265,6 +263,8 @@ put_waits(FunctionCallInfo fcinfo, int pid)
 Datum
 zkl_sql_lock_waits(PG_FUNCTION_ARGS)
 {
+	zkl_loaded_check();
+	zkl_row_begin_view(fcinfo, "zk_lock_waits");
 	put_waits(fcinfo, 0);
 	return (Datum) 0;
 }
@@ -272,6 +272,9 @@ zkl_sql_lock_waits(PG_FUNCTION_ARGS)
 Datum
 zkl_sql_blocking(PG_FUNCTION_ARGS)
 {
+	zkl_loaded_check();
+	InitMaterializedSRF(fcinfo, 0);
+
 	/* No process has the number 0, which means all. */
 	put_waits(fcinfo, PG_GETARG_INT32(0) != 0 ? PG_GETARG_INT32(0) : -1);
 	return (Datum) 0;

@@ -161,7 +161,7 @@ is($test->status($one, 'stats_evicted'), 3, 'and counted');
 # ---- who sees what
 
 $one->safe_psql('postgres', 'CREATE ROLE looks LOGIN; GRANT SELECT ON zk_stat_locks TO looks;'
-	  . ' GRANT EXECUTE ON FUNCTION zk_get_stat_locks(), zk_stat_reset() TO looks;'
+	  . ' GRANT EXECUTE ON FUNCTION zk_stat_reset() TO looks;'
 	  . ' CREATE ROLE monitors LOGIN IN ROLE pg_monitor');
 my $looks = $test->session($one, user => 'looks');
 my $monitors = $test->session($one, user => 'monitors');

@@ -3,6 +3,9 @@
 # begins with "-- on another server" runs there; one with commands of psql is
 # given to psql.  A comment behind a statement that begins with true, false,
 # NULL, a number or ERROR and an SQLSTATE, or that is one word, is the result.
+# A superuser runs the examples.  But those of the pages in %grants are run by a
+# role that has the grants that a page shows and no others, except blocks that
+# begin with "-- as a superuser".
 
 use strict;
 use warnings;
@@ -24,7 +27,10 @@ CREATE SCHEMA cron;
 CREATE FUNCTION cron.schedule(name text, schedule text, command text)
 RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN EXECUTE command; RETURN 1; END $$;
 EOS
-$one->safe_psql('postgres', 'CREATE ROLE batch_role');
+$one->safe_psql('postgres', 'CREATE ROLE batch_role LOGIN');
+
+# Whose examples a role runs, and which page shows its grants
+my %grants = ('README.md' => 'README.md', 'docs/jobs.md' => 'docs/install.md');
 
 # The result that a comment names; undef if it names none
 sub expected
@@ -59,19 +65,35 @@ sub run_statement
 
 sub run_psql
 {
-	my ($text, $dbname, $name) = @_;
-	my ($status, $out, $err) = $one->psql($dbname, $text, on_error_stop => 1);
+	my ($text, $dbname, $role, $name) = @_;
+	my ($status, $out, $err) = $one->psql($dbname, $text,
+		on_error_stop => 1, extra_params => [ $role ? ('-U', $role) : () ]);
 
 	is($status, 0, $name) or diag $err;
 	return;
 }
 
+# Grants in that database what the page shows for the role.
+sub grant
+{
+	my ($page, $dbname, $role) = @_;
+	my @grants = grep { $_->{sql} =~ /^GRANT .* TO $role;$/s }
+	  map { Document::statements($_->{text}) } Document->new($page)->blocks('sql');
+
+	ok(scalar @grants, "$page shows grants for $role");
+	$one->safe_psql($dbname, $_->{sql}) foreach @grants;
+	$one->safe_psql($dbname, "GRANT USAGE ON SCHEMA cron TO $role");
+	return;
+}
+
 sub run_block
 {
-	my ($page, $block, $dbname, $sessions) = @_;
+	my ($page, $block, $dbname, $role, $by) = @_;
 	my $where = $block->{text} =~ /^-- on another server/ ? 1 : 0;
+	$role = undef if $block->{text} =~ /^-- (?:as a superuser|on another server)/;
+	my $sessions = $role ? $by->{role} : $by->{superuser};
 
-	return run_psql($block->{text}, $dbname, "$page, line $block->{line}: psql")
+	return run_psql($block->{text}, $dbname, $role, "$page, line $block->{line}: psql")
 	  if $block->{text} =~ /^\s*\\|\\gset/m;
 	$one->safe_psql($dbname, 'DROP EXTENSION zklock')
 	  if $block->{text} =~ /^CREATE EXTENSION/m;
@@ -92,10 +114,16 @@ sub run_page
 
 	$one->safe_psql('postgres', "CREATE DATABASE $dbname");
 	$one->safe_psql($dbname, "CREATE EXTENSION zklock; $surroundings");
-	my @sessions =
-	  ($test->session($one, dbname => $dbname), $test->session($two));
-	run_block($page, $_, $dbname, \@sessions) foreach @blocks;
-	$_->close foreach @sessions;
+	my $role = $grants{$page} ? 'batch_role' : undef;
+	my %sessions = (superuser => [
+			$test->session($one, dbname => $dbname), $test->session($two) ]);
+	if ($role)
+	{
+		grant($grants{$page}, $dbname, $role);
+		$sessions{role} = [ $test->session($one, dbname => $dbname, user => $role) ];
+	}
+	run_block($page, $_, $dbname, $role, \%sessions) foreach @blocks;
+	$_->close foreach map { @$_ } values %sessions;
 	$test->wait_connected($_) foreach $one, $two;
 	$test->look_until($_, 'SELECT count(*) FROM zk_locks',
 		0, "$page leaves no lock on " . $_->name)

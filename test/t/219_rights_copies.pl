@@ -232,6 +232,11 @@ $root->query('CREATE ROLE reader LOGIN IN ROLE pg_read_all_data');
 command_ok([ 'pg_dump', @where, '-U', 'reader', '-f', "$dump.sql", 'postgres' ],
 	'pg_read_all_data may dump');
 like(slurp_file("$dump.sql"), qr/^COPY public.zk_rights/m, 'with the rights');
+$root->query('CREATE ROLE owns LOGIN');
+$root->query('ALTER DATABASE restored OWNER TO owns');
+command_ok([ 'pg_dump', @where, '-U', 'owns', '-f', "$dump.owner.sql", 'restored' ],
+	'the owner of a database may dump it');
+like(slurp_file("$dump.owner.sql"), qr/^COPY public.zk_rights/m, 'with the rights');
 
 # ---- a parallel worker ----
 
