@@ -204,6 +204,12 @@ matches() {
 	grep -cE "$1" "$2" || true
 }
 
+# What collects the servers that a test has killed, which have lost their parent: the
+# first process of a container may not do it, and a server that is not collected
+# seems to run.
+reaper=()
+! command -v tini >/dev/null || reaper=(tini -s --)
+
 # Runs one program that prints TAP.  Arguments: layer/name, directory, command;
 # run_with is what runs it there.
 run_with=as_user
@@ -212,7 +218,8 @@ run_tap() {
 	shift 2
 	log=$work/log/${name//\//-}.log
 	begin=$(date +%s)
-	"$run_with" "$dir" timeout --kill-after=20 "$file_limit" "$@" >"$log" 2>&1 || status=$?
+	"$run_with" "$dir" "${reaper[@]}" timeout --kill-after=20 "$file_limit" "$@" \
+		>"$log" 2>&1 || status=$?
 	[ "$status" != 124 ] || echo "# not done within $file_limit s" >>"$log"
 	good=$(matches '^ok [0-9]+' "$log")
 	bad=$(matches '^not ok [0-9]+' "$log")
@@ -337,7 +344,7 @@ run_regress() {
 	shift 3
 	rm -f "${details[@]}"
 	begin=$(date +%s)
-	as_user "$work/src" timeout --kill-after=20 "$file_limit" \
+	as_user "$work/src" "${reaper[@]}" timeout --kill-after=20 "$file_limit" \
 		make PG_CONFIG="$PG_CONFIG" OWN_SERVERS=yes "$@" installcheck >"$log" 2>&1 || status=$?
 	good=$(matches '\.\.\. ok |^ok [0-9]+' "$log")
 	bad=$(matches '\.\.\. FAILED|^not ok [0-9]+' "$log")
