@@ -138,6 +138,7 @@ sub forget_log
 
 # Off, as it is by default in PostgreSQL before 19: nothing is asked or logged.
 $s->query('SET log_lock_waits = off');
+forget_log($one);
 $other->query("SELECT zk_lock('/w/q')");
 $test->enqueue($s, "SELECT zk_lock('/w/q')", '/w/q');
 $late->query('SELECT pg_sleep(0.5)');
