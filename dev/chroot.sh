@@ -5,8 +5,7 @@
 # uses, and kept in $chroots.  A script works in a copy of it, which is removed
 # with all that was mounted there.  Downloaded packages are kept, too.
 #
-# ZKLOCK_APT_CONF has lines for apt.conf there.  A mirror that is not up to date
-# may need 'Acquire::Check-Valid-Until "false";'.
+# ZKLOCK_APT_CONF has lines for apt.conf there, such as a proxy.
 
 chroots=${ZKLOCK_CHROOTS:-/var/cache/zklock}
 chroot=	# the copy
@@ -18,25 +17,38 @@ debian_mirror() {
 		grep -v security | sort | head -n 1
 }
 
-# The release that this machine runs
+# The release that this machine runs.  sid has testing's name in os-release.
 this_release() {
-	sed -n 's/^VERSION_CODENAME=//p' /etc/os-release
+	local name
+	name=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
+	# shellcheck disable=SC2016
+	apt-get indextargets --format '$(CODENAME)' 'Created-By: Packages' 'Origin: Debian' |
+		awk -v name="$name" '{ print $0 == name ? 0 : 1, $0 }' | sort -u | sed -n '1s/^. //p'
 }
 
 # Says what is missing to work in folders; nothing if all is there.
 chroot_lacks() {
+	local mirror temp
 	[ "$(id -u)" = 0 ] || echo "root"
+	unshare --mount true 2>/dev/null || echo "right to mount"
 	command -v debootstrap >/dev/null || echo "debootstrap"
-	[ -n "$(debian_mirror)" ] || echo "a Debian mirror"
+	mirror=$(debian_mirror)
+	temp=$(mktemp -d)
+	/usr/lib/apt/apt-helper download-file "${mirror%/}/dists/sid/InRelease" "$temp/InRelease" \
+		>/dev/null 2>&1 || echo "Debian mirror that answers"
+	rm -rf "$temp"
 }
 
-# Adds a release to the copy's sources of packages.
+# Adds a release to the copy's sources of packages.  The files of sid and
+# experimental expire after a week; a mirror may be older.
 add_release() {
 	local release=$1 mirror
 	mirror=$(debian_mirror)
 	{
-		echo "deb $mirror $release main"
-		if [ "$release" != sid ] && [ "$release" != experimental ]; then
+		if [ "$release" = sid ] || [ "$release" = experimental ]; then
+			echo "deb [check-valid-until=no] $mirror $release main"
+		else
+			echo "deb $mirror $release main"
 			echo "deb $mirror $release-updates main"
 			echo "deb ${mirror%/}-security $release-security main"
 		fi
@@ -95,14 +107,17 @@ install_in_chroot() {
 		install --no-install-recommends "$@"
 }
 
-# Ends what still runs in the copy, and removes it.
+# Ends what still runs in the copy, and removes it.  A mount that a process still
+# uses is out of the way at once, and ends with it.
 close_chroot() {
-	local process
+	local process folder
 	[ -n "$chroot" ] || return 0
 	for process in /proc/[0-9]*; do
 		[ "$(readlink "$process/root")" != "$chroot" ] || kill -KILL "${process#/proc/}" || true
 	done
-	umount "$chroot/var/cache/apt/archives" "$chroot/dev/shm" "$chroot/proc" || return 1
+	for folder in var/cache/apt/archives dev/shm proc; do
+		! mountpoint -q "$chroot/$folder" || umount --lazy "$chroot/$folder" || return
+	done
 	rm -rf --one-file-system "$chroot"
 	chroot=
 }

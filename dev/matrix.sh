@@ -4,16 +4,20 @@
 #
 #	dev/matrix.sh                       all combinations, everything of each
 #	dev/matrix.sh trixie sid:bookworm   these
-#	dev/matrix.sh --only "unit,tap 001 020" trixie     some tests; what was
-#	                                    run stands in the table
+#	dev/matrix.sh --only "unit,tap 001 020" trixie     some tests; they have a
+#	                                    row of their own
+#	dev/matrix.sh --newest "unit,tap 001 020"          some tests, with the
+#	                                    newest PostgreSQL that can be had; the
+#	                                    table is left alone, and the last line
+#	                                    says "N passed, N failed"
 #	dev/matrix.sh --lacks               says what is missing for that, if
 #	                                    anything is
 #
 # A combination is a Debian release with its PostgreSQL, compiler, Perl, Python
 # and ZooKeeper; or two of them: the second one is where the ZooKeeper server
 # comes from.  "experimental" has the next version of PostgreSQL.  Each runs in a
-# folder of its own, see chroot.sh.  As root; "dev/setup.sh package" installs what
-# it needs.
+# folder of its own, see chroot.sh.  If one cannot be made ready, its row says so,
+# and the others run.  As root; "dev/setup.sh" installs what it needs.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=dev/lib.sh
@@ -23,8 +27,11 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
 # PostgreSQL 15, 17, 18, 19; ZooKeeper 3.8 in bookworm, 3.9 in the others
 all="bookworm bookworm:trixie trixie trixie:bookworm sid sid:bookworm experimental"
+# Those with the newest PostgreSQL; the last one is stable, and can always be had
+newest="experimental sid trixie"
 page=$here/../docs/portability.md
 only=
+only_newest=no
 
 case "${1:-}" in
 --lacks)
@@ -35,21 +42,44 @@ case "${1:-}" in
 	only=${2:?"which tests?"}
 	shift 2
 	;;
--*) die "usage: dev/matrix.sh [--lacks|--only TESTS] [RELEASE[:RELEASE] ...]" ;;
+--newest)
+	only=${2:?"which tests?"}
+	only_newest=yes
+	shift 2
+	# shellcheck disable=SC2086
+	set -- $newest
+	;;
+-*) die "usage: dev/matrix.sh [--lacks|--newest TESTS|--only TESTS] [RELEASE[:RELEASE] ...]" ;;
 esac
 combinations=${*:-$all}
 work=$(mktemp -d)
+passed=0	# of a combination
+failures=0
 failed=no
 
 # Installs the ZooKeeper server of another release, with what it needs; all
 # other packages stay those of the first one.
 install_zookeeper() {
 	local release=$1
-	add_release "$release"
-	printf 'Package: *\nPin: release n=%s*\nPin-Priority: 1\n' "$release" \
-		>"$chroot/etc/apt/preferences.d/$release"
-	in_chroot apt-get -q update
-	install_in_chroot "zookeeper/$release" "libzookeeper-java/$release"
+	add_release "$release" &&
+		printf 'Package: *\nPin: release n=%s*\nPin-Priority: 1\n' "$release" \
+			>"$chroot/etc/apt/preferences.d/$release" &&
+		in_chroot apt-get -q update &&
+		install_in_chroot "zookeeper/$release" "libzookeeper-java/$release"
+}
+
+# Makes a folder with all that the tests need.  It is a condition, where "set -e"
+# does not count.
+make_ready() {
+	local combination=$1 release=${1%%:*}
+	open_chroot "$release" || return
+	install_in_chroot git || return
+	[ "$combination" = "$release" ] || install_zookeeper "${combination#*:}" || return
+	[ "$release" != experimental ] ||
+		install_in_chroot "postgresql-$next_postgres" "postgresql-server-dev-$next_postgres" || return
+	mkdir "$chroot/zklock" || return
+	work=$chroot/zklock copy_sources "$(dirname "$here")" || return
+	in_chroot /zklock/src/dev/setup.sh
 }
 
 version_of() {
@@ -57,29 +87,50 @@ version_of() {
 	in_chroot dpkg-query -W -f '${Version}\n' "$1" 2>/dev/null | sed 's/^[0-9]*://; s/[-+].*//'
 }
 
+# The newest PostgreSQL there, which is the one that is tested
+server_there() {
+	in_chroot sh -c 'ls /usr/lib/postgresql | sort -n | tail -n 1'
+}
+
 # Runs dev/test.sh there, and adds what it counted to passed and failures.
 run_tests() {
-	local log=$1 line
+	local log=$1 line bad=1
 	shift
 	say "$combination: dev/test.sh $*"
 	in_chroot nice -n 10 env ZKLOCK_SETUP=no /zklock/src/dev/test.sh --keep "$@" >"$log" 2>&1 || true
 	line=$(tail -n 1 "$log")
 	if [[ $line =~ ^([0-9]+)\ passed,\ ([0-9]+)\ failed$ ]]; then
 		passed=$((passed + BASH_REMATCH[1]))
-		failures=$((failures + BASH_REMATCH[2]))
-	else
-		failures=$((failures + 1))
+		bad=${BASH_REMATCH[2]}
 	fi
-	if [ "$failures" != 0 ]; then
+	failures=$((failures + bad))
+	if [ "$bad" != 0 ]; then
 		sed -n '/ FAILED /p; /^---- /,$p' "$log"
 		failed=yes
 	fi
 }
 
-# Replaces the combination's row in the table, or adds it.
+# Runs what was asked for there.
+run_all_tests() {
+	local tests test number=0
+	IFS=, read -r -a tests <<<"${only:-all}"
+	for test in "${tests[@]}"; do
+		number=$((number + 1))
+		# shellcheck disable=SC2086
+		run_tests "$work/$number.log" $test
+	done
+	say "$combination: $passed passed, $failures failed"
+}
+
+# Replaces the row of this combination and of these tests, or adds it.  A row of
+# everything replaces those of some tests, too.
 write_row() {
-	awk -v key="| $1 |" -v row="$2" '
-		index($0, key) == 1 { print row; done = 1; next }
+	awk -v key="| $combination |" -v tests="| ${only:-everything} |" -v row="$1" '
+		index($0, key) == 1 && (tests == "| everything |" || index($0, tests)) {
+			if (!done) print row
+			done = 1
+			next
+		}
 		/^\| release / { table = 1 }
 		table && !/^\|/ { if (!done) print row; table = 0; done = 1 }
 		{ print }
@@ -88,31 +139,41 @@ write_row() {
 }
 
 run_combination() {
-	local release=${combination%%:*} other='' passed=0 failures=0 tests test number=0 server
-	[ "$combination" = "$release" ] || other=${combination#*:}
+	passed=0
+	failures=0
 	say "$combination: getting ready"
-	open_chroot "$release" >"$work/log" 2>&1 || die "$(tail -n 5 "$work/log")"
-	install_in_chroot git >"$work/log" 2>&1
-	[ -z "$other" ] || install_zookeeper "$other" >"$work/log" 2>&1 || die "$(tail "$work/log")"
-	if [ "$release" = experimental ]; then
-		install_in_chroot "postgresql-$next_postgres" "postgresql-server-dev-$next_postgres" \
-			>"$work/log" 2>&1 || die "$(tail "$work/log")"
+	if ! make_ready "$combination" >"$work/log" 2>&1; then
+		say "$combination: cannot be made ready"
+		tail -n 10 "$work/log"
+		close_chroot
+		write_row "| $combination | not ready | | | | ${only:-everything} | 0 | 1 |"
+		failed=yes
+		return
 	fi
-	mkdir "$chroot/zklock"
-	work=$chroot/zklock copy_sources "$(dirname "$here")"
-	in_chroot /zklock/src/dev/setup.sh >"$work/log" 2>&1 || die "$(tail "$work/log")"
-	IFS=, read -r -a tests <<<"${only:-all}"
-	for test in "${tests[@]}"; do
-		number=$((number + 1))
-		# shellcheck disable=SC2086
-		run_tests "$work/$number.log" $test
-	done
-	server=$(in_chroot sh -c "ls /usr/lib/postgresql | sort -n | tail -n 1")
-	write_row "$combination" "| $combination | $(version_of "postgresql-$server") | \
-$(version_of zookeeper) | $(version_of gcc) | $(version_of python3) | ${only:-everything} | \
+	run_all_tests
+	write_row "| $combination | $(version_of "postgresql-$(server_there)") | \
+$(version_of zookeeper) | $(in_chroot gcc -dumpfullversion) | $(version_of python3) | ${only:-everything} | \
 $passed | $failures |"
-	say "$combination: $passed passed, $failures failed"
 	close_chroot
+}
+
+# Runs the tests in the first folder that can be made ready.
+run_newest() {
+	for combination in $combinations; do
+		say "$combination: getting ready"
+		if make_ready "$combination" >"$work/log" 2>&1; then
+			say "PostgreSQL $(version_of "postgresql-$(server_there)")"
+			run_all_tests
+			close_chroot
+			echo "$passed passed, $failures failed"
+			return
+		fi
+		say "$combination: cannot be made ready"
+		tail -n 10 "$work/log"
+		close_chroot
+	done
+	failed=yes
+	echo "0 passed, 1 failed"
 }
 
 main() {
@@ -121,9 +182,13 @@ main() {
 	[ -z "$missing" ] || die "there is no $missing"
 	run_user=root
 	clean_up_at_exit
-	for combination in $combinations; do
-		run_combination
-	done
+	if [ $only_newest = yes ]; then
+		run_newest
+	else
+		for combination in $combinations; do
+			run_combination
+		done
+	fi
 	[ $failed = no ]
 }
 

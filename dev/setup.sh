@@ -51,7 +51,8 @@ fi
 common=(gcc make libc6-dev perl libipc-run-perl libzookeeper-st-dev
 	libssl-dev openssl pkg-config libnetty-java
 	zookeeper default-jdk-headless libcurator-recipes-java python3
-	python3-kazoo libfaketime pgbouncer procps util-linux rsync perltidy shellcheck)
+	python3-kazoo libfaketime pgbouncer procps util-linux rsync perltidy shellcheck
+	debootstrap tini)
 # For the layout only, and not in every release
 common_if_known=(pg-bsd-indent)
 
@@ -60,7 +61,7 @@ for purpose; do
 	bench) common+=(gnuplot-nox iproute2) ;;
 	patroni) common+=(patroni python3-yaml) ;;
 	tools) common+=(clang-tidy git) ;;
-	package) common+=(debhelper debootstrap lintian postgresql-server-dev-all rpm) ;;
+	package) common+=(build-essential debhelper lintian postgresql-server-dev-all rpm) ;;
 	monitoring) common+=(prometheus prometheus-postgres-exporter) ;;
 	*) die "usage: dev/setup.sh [bench|tools|package|monitoring|patroni] ..." ;;
 	esac
