@@ -24,26 +24,25 @@
 static int
 requests_per_session(void)
 {
-	int			all = zkl_control->ctl_nrequests;
 	int			most = zkl_max_requests_per_session;
 
 	if (most < 0)
-		most = Max(DEFAULT_PER_SESSION, all / 4);
-	return Min(most, all);
+		most = Max(DEFAULT_PER_SESSION, zkl_control->ctl_nrequests / 4);
+	return Min(most, zkl_request_room());
 }
 
 /* The setting that such a limit comes from */
 static const char *
 setting_of(int most)
 {
-	return most == zkl_control->ctl_nrequests ? "zklock.max_requests" :
+	return most == zkl_request_room() ? "zklock.max_requests" :
 		"zklock.max_requests_per_session";
 }
 
 static int
 hint_at_setting(int most)
 {
-	if (most == zkl_control->ctl_nrequests)
+	if (most == zkl_request_room())
 		return errhint("Increase \"zklock.max_requests\" and restart the server.");
 	return errhint("A superuser can increase \"zklock.max_requests_per_session\" for this session or its role.");
 }
@@ -70,7 +69,7 @@ zkl_quota_check_number(int64 wanted)
 void
 zkl_quota_check_total(int n)
 {
-	check_number(n, zkl_control->ctl_nrequests);
+	check_number(n, zkl_request_room());
 }
 
 void

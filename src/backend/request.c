@@ -175,6 +175,22 @@ identify(ZklSlotRequest *who)
 						  application_name ? application_name : "");
 }
 
+/*
+ * How many slots this session leaves for superusers.  The role that logged in
+ * counts, as for the settings of roles.
+ */
+static int
+spare_slots(void)
+{
+	return superuser_arg(GetSessionUserId()) ? 0 : ZKL_RESERVED_SLOTS;
+}
+
+int
+zkl_request_room(void)
+{
+	return zkl_control->ctl_nrequests - spare_slots();
+}
+
 /* Whether slots are about to be free that no session uses */
 static bool
 are_some_unused(void)
@@ -209,17 +225,17 @@ claim_given_back(const ZklSlotTaker *taker, const ZklDeadlines *at)
 		(void) WaitLatch(MyLatch, WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 LOOK_MS, zkl_compat_wait_event());
 		CHECK_FOR_INTERRUPTS();
-		slotno = zkl_slot_claim(taker);
+		slotno = zkl_slot_claim(taker, spare_slots());
 	}
 
 	/* It may have given back the last one before we looked. */
-	return slotno >= 0 ? slotno : zkl_slot_claim(taker);
+	return slotno >= 0 ? slotno : zkl_slot_claim(taker, spare_slots());
 }
 
 int
 zkl_request_claim_lock(const ZklSlotTaker *taker, const ZklDeadlines *at)
 {
-	int			slotno = zkl_slot_claim(taker);
+	int			slotno = zkl_slot_claim(taker, spare_slots());
 
 	if (slotno < 0)
 		slotno = claim_given_back(taker, at);
@@ -227,8 +243,11 @@ zkl_request_claim_lock(const ZklSlotTaker *taker, const ZklDeadlines *at)
 		ereport(ERROR,
 				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
 				 errmsg("too many distributed locks held or awaited"),
+				 spare_slots() == 0 ?
 				 errdetail("All %d slots set by \"zklock.max_requests\" are in use.",
-						   zkl_control->ctl_nrequests),
+						   zkl_control->ctl_nrequests) :
+				 errdetail("Of the %d slots set by \"zklock.max_requests\", only the %d that are reserved for superusers are left.",
+						   zkl_control->ctl_nrequests, spare_slots()),
 				 errhint("Increase \"zklock.max_requests\" and restart the server.")));
 	return slotno;
 }

@@ -22,6 +22,9 @@ extern void zkl_request_check(ZklSlotKind kind);
 extern void zkl_request_describe(ZklSlotTaker *taker, const ZklTarget *target,
 								 ZklSlotKind kind);
 
+/* How many slots for locks all sessions of this session's role can have together */
+extern int	zkl_request_room(void);
+
 /*
  * Claims a slot for a lock; error 53400 if none is free, nor becomes free within a
  * second or before the call would end with another error.  Between this and

@@ -79,9 +79,9 @@ claim_free_slot(int slotno, const ZklSlotTaker *taker)
 }
 
 int
-zkl_slot_claim(const ZklSlotTaker *taker)
+zkl_slot_claim(const ZklSlotTaker *taker, int spare)
 {
-	int			slotno = zkl_control_pop_free();
+	int			slotno = zkl_control_pop_free(spare);
 
 	return slotno < 0 ? -1 : claim_free_slot(slotno, taker);
 }

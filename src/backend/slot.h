@@ -17,10 +17,10 @@ typedef struct ZklSlotTaker
 
 /*
  * Takes a free slot for a lock into CLAIMED, with a new serial, what the taker
- * says, s_znode.seq -1, and all other fields zero.  Returns its number, or -1 when
- * the table is full.
+ * says, s_znode.seq -1, and all other fields zero.  Returns its number, or -1 if no
+ * more than "spare" are free.
  */
-extern int	zkl_slot_claim(const ZklSlotTaker *taker);
+extern int	zkl_slot_claim(const ZklSlotTaker *taker, int spare);
 
 /*
  * The same with a slot of this process's own, for the other kinds: one must be

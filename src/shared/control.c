@@ -169,14 +169,14 @@ zkl_control_request(void)
 /* ---- the list of free slots ---- */
 
 int
-zkl_control_pop_free(void)
+zkl_control_pop_free(int spare)
 {
-	int			slotno;
+	int			slotno = -1;
 
 	SpinLockAcquire(&zkl_control->ctl_free_mutex);
-	slotno = zkl_control->ctl_free_head;
-	if (slotno >= 0)
+	if (zkl_control->ctl_nfree > spare)
 	{
+		slotno = zkl_control->ctl_free_head;
 		zkl_control->ctl_free_head = free_next[slotno];
 		zkl_control->ctl_nfree--;
 	}

@@ -85,8 +85,14 @@ extern ZklControl *zkl_control; /* NULL: not preloaded */
 /* Asks for shared memory, and sets the hooks that initialise it. */
 extern void zkl_control_request(void);
 
-/* For slot.c: the list of free slots; -1: it is empty. */
-extern int	zkl_control_pop_free(void);
+/*
+ * How many slots for locks are kept for superusers, as PostgreSQL keeps some
+ * connections ("superuser_reserved_connections")
+ */
+#define ZKL_RESERVED_SLOTS	(zkl_control->ctl_nrequests / 8)
+
+/* For slot.c: the list of free slots; -1: no more than "spare" are free. */
+extern int	zkl_control_pop_free(int spare);
 extern void zkl_control_push_free(int slotno);
 extern int	zkl_control_count_free(void);
 

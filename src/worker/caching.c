@@ -18,8 +18,11 @@
 #include "worker/from_slots.h"
 #include "worker/slot.h"
 
-/* A cached lock takes a slot: so many of all slots are for other locks. */
-#define LEAST_FREE(nslots)	((nslots) / 8)
+/*
+ * A cached lock takes a slot: so many of all slots are for other locks, besides
+ * those that are reserved.
+ */
+#define LEAST_FREE	(zkl_control->ctl_nrequests / 8 + ZKL_RESERVED_SLOTS)
 
 static ZklRecalledState
 recalled_state(ZklSlotState state)
@@ -81,7 +84,7 @@ zkl_caching_tick(ZklManager *core, bool stop)
 	bool		caches = !stop && zkl_gate_read() == ZKL_GATE_OPEN &&
 	zkl_draining_number() == 0 && !dialects_are_changing() &&
 	zkl_log_locks != ZKL_LOG_LOCKS_ALL &&
-	zkl_control_count_free() >= LEAST_FREE(zkl_control->ctl_nrequests);
+	zkl_control_count_free() >= LEAST_FREE;
 
 	zkl_manager_cache(core, zkl_boottime_us(),
 					  caches ? (int64) zkl_cache_time * 1000 : 0);

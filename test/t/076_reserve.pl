@@ -1,4 +1,5 @@
-# One role fills the table of locks.  Operators still look at queues, ask for
+# One role fills the table of locks, but for an eighth, which superusers have to
+# themselves.  When they have filled that, operators still look at queues, ask for
 # locks and break them, barriers end, and transactions with a turn of zk_once()
 # commit: what is no lock has slots of its own.  Those run out for nobody but the
 # session itself, and only while the worker is stopped.
@@ -46,7 +47,12 @@ my $greedy = $test->session($one, user => 'greedy');
 my $n = 0;
 $n++ while $greedy->error("SELECT zk_lock('/full/$n')") eq '';
 cmp_ok($n, '>', 0, 'one role takes the rest');
-is($greedy->sqlstate, '53400', 'until the table is full');
+is($greedy->sqlstate, '53400', 'until only the reserve is left');
+like($greedy->messages, qr/Of the $slots slots set by "zklock\.max_requests", only the 2 that are reserved for superusers are left/,
+	'which it is told');
+my $last = $test->session($one);
+is($last->error("SELECT zk_lock('/last/$_')"), '', "a superuser takes one of the reserve, $_") foreach 1, 2;
+is($greedy->error("SELECT zk_lock('/full/0')"), '', 'a lock that it holds takes no other slot');
 is($operator->error("SELECT zk_lock('/x')"), '53400', 'for locks, for everybody');
 like($operator->messages, qr/All $slots slots set by "zklock\.max_requests"/,
 	'which names the setting');
@@ -196,7 +202,7 @@ is($watcher->query("SELECT usename FROM zk_queue('/full/0')"),
 is(scalar(grep { $_->busy } @waiting), 6, 'another worker: six still wait');
 $_->cancel foreach @waiting;
 is($_->sqlstate, '57014', 'they are cancelled') foreach @waiting;
-$_->close foreach @waiting, @members, $greedy, $filler, $watcher, $impatient, $other;
+$_->close foreach @waiting, @members, $greedy, $last, $filler, $watcher, $impatient, $other;
 $operator->query('DROP OWNED BY greedy, watcher; DROP ROLE greedy, watcher');
 
 $test->finish;
