@@ -18,6 +18,7 @@
 
 #include "access/parallel.h"
 #include "access/xact.h"
+#include "backend/cancel.h"
 #include "backend/commit.h"
 #include "backend/hold.h"
 #include "backend/late.h"
@@ -344,7 +345,9 @@ run_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	previous_utility_hook : standard_ProcessUtility;
 	int			depth = utility_depth;
 	int			queries = query_depth;
+	ZklCancelScope scope;
 
+	zkl_cancel_enter(&scope);
 	if (!IsA(pstmt->utilityStmt, ExecuteStmt))
 		utility_depth++;
 	if (zkl_statement_fires_triggers(pstmt->utilityStmt))
@@ -354,12 +357,17 @@ run_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 		run(pstmt, query, read_only_tree, context, params, environment, dest,
 			completion);
 	}
-	PG_FINALLY();
+	PG_CATCH();
 	{
 		utility_depth = depth;
 		query_depth = queries;
+		zkl_cancel_fail(&scope);
+		PG_RE_THROW();
 	}
 	PG_END_TRY();
+	utility_depth = depth;
+	query_depth = queries;
+	zkl_cancel_leave(&scope);
 }
 
 static void
@@ -425,17 +433,23 @@ executor_run_hook(ZKL_EXECUTOR_RUN_PARAMETERS)
 	ExecutorRun_hook_type run = previous_executor_run_hook != NULL ?
 	previous_executor_run_hook : standard_ExecutorRun;
 	int			depth = query_depth;
+	ZklCancelScope scope;
 
+	zkl_cancel_enter(&scope);
 	enter_query();
 	PG_TRY();
 	{
 		run(ZKL_EXECUTOR_RUN_ARGUMENTS);
 	}
-	PG_FINALLY();
+	PG_CATCH();
 	{
 		query_depth = depth;
+		zkl_cancel_fail(&scope);
+		PG_RE_THROW();
 	}
 	PG_END_TRY();
+	query_depth = depth;
+	zkl_cancel_leave(&scope);
 }
 
 /* Here the triggers run that come after the query. */
@@ -445,17 +459,23 @@ executor_finish_hook(QueryDesc *query)
 	ExecutorFinish_hook_type finish = previous_executor_finish_hook != NULL ?
 	previous_executor_finish_hook : standard_ExecutorFinish;
 	int			depth = query_depth;
+	ZklCancelScope scope;
 
+	zkl_cancel_enter(&scope);
 	enter_query();
 	PG_TRY();
 	{
 		finish(query);
 	}
-	PG_FINALLY();
+	PG_CATCH();
 	{
 		query_depth = depth;
+		zkl_cancel_fail(&scope);
+		PG_RE_THROW();
 	}
 	PG_END_TRY();
+	query_depth = depth;
+	zkl_cancel_leave(&scope);
 }
 
 static void
@@ -489,6 +509,7 @@ zkl_lifetime_begin(void)
 		on_shmem_exit(exit_callback, 0);
 		exit_registered = true;
 	}
+	zkl_cancel_watch();
 	zkl_commit_note_acquisition();
 	zkl_commit_check_soon();
 }

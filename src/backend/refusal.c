@@ -230,17 +230,22 @@ zkl_refusal_lost_detail(ZklError error)
 	return "The ZooKeeper session that held it no longer belongs to this server.";
 }
 
+int
+zkl_refusal_report_lost(const char *name, ZklLifetime lifetime, ZklError error)
+{
+	(void) errcode(ERRCODE_T_R_SERIALIZATION_FAILURE);
+	(void) errmsg("distributed lock \"%s\" was lost",
+				  zkl_text_for_client(name));
+	(void) errdetail("%s", zkl_refusal_lost_detail(error));
+	return lifetime == ZKL_LIFETIME_SESSION ?
+		errhint("Another client may hold it now.  Acknowledge the loss with zk_unlock(), zk_unlock_shared(), zk_release(), zk_resign(), zk_barrier_leave() or zk_unlock_all(), then acquire the lock again.") :
+		errhint("Another client may hold it now.  Retry the transaction.");
+}
+
 void
 zkl_refusal_raise_lost(const char *name, ZklLifetime lifetime, ZklError error)
 {
-	ereport(ERROR,
-			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
-			 errmsg("distributed lock \"%s\" was lost",
-					zkl_text_for_client(name)),
-			 errdetail("%s", zkl_refusal_lost_detail(error)),
-			 lifetime == ZKL_LIFETIME_SESSION ?
-			 errhint("Another client may hold it now.  Acknowledge the loss with zk_unlock(), zk_unlock_shared(), zk_release(), zk_resign(), zk_barrier_leave() or zk_unlock_all(), then acquire the lock again.") :
-			 errhint("Another client may hold it now.  Retry the transaction.")));
+	ereport(ERROR, (zkl_refusal_report_lost(name, lifetime, error)));
 	pg_unreachable();
 }
 

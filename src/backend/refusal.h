@@ -48,6 +48,13 @@ pg_noreturn extern void zkl_refusal_raise_lost(const char *name, ZklLifetime lif
 											   ZklError error);
 
 /*
+ * The same for an error that is being raised, or was caught: its code, its words
+ * and its hint become these.  Its context stays.
+ */
+extern int	zkl_refusal_report_lost(const char *name, ZklLifetime lifetime,
+									ZklError error);
+
+/*
  * Raises error 40001: the lease of a lock has passed, and it is not known
  * whether the lock is lost.
  */

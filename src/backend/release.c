@@ -9,12 +9,15 @@
  */
 #include "postgres.h"
 
+#include <unistd.h>
+
 #include "backend/commit.h"
 #include "backend/lifetime.h"
 #include "backend/refusal.h"
 #include "backend/release.h"
 #include "backend/slot.h"
 #include "backend/text.h"
+#include "miscadmin.h"
 
 /*
  * What a user may have meant instead: the hold of the other lifetime, or the
@@ -85,6 +88,17 @@ is_early(const ZklHold *hold)
 }
 
 /*
+ * The worker may just have cancelled this statement because of the loss.  Without
+ * the hold, nobody could tell why.
+ */
+static void
+await_cancel(void)
+{
+	(void) getppid();			/* a signal arrives by the end of any call */
+	CHECK_FOR_INTERRUPTS();
+}
+
+/*
  * Ends a hold; false, with a warning, if it was lost or may have been.  If it
  * was lost since the transaction began, the commit check made here raises an
  * error, so that the transaction cannot commit.  The warning comes after the end:
@@ -99,6 +113,8 @@ zkl_release_hold(ZklHold *hold)
 	bool		early = good && known && is_early(hold);
 	const char *name = pstrdup(zkl_text_for_client(hold->name));
 
+	if (!good)
+		await_cancel();
 	zkl_hold_end(hold);
 	if (!good)
 		warn_lost(name, error);

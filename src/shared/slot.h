@@ -209,6 +209,8 @@ typedef struct ZklSlotAnswer
 	int64		granted_us;		/* the same, and when it became LOST, by
 								 * CLOCK_BOOTTIME; 0: not yet */
 	int64		lost_us;
+	int			cancelled_by;	/* LOST: the worker's pid if it has cancelled
+								 * the holder's statement, else 0 */
 	int64		revoke_zxid;	/* of the last request to give the lock up; 0:
 								 * none */
 	char		revoker[ZKL_MAX_REVOKER];	/* whose it was; UTF-8, may be

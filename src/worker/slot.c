@@ -190,7 +190,10 @@ lose_locked(ZklSlot *slot, ZklError error, int64 now_us)
 	slot->s_answer.lost_us = now_us;
 	slot->s_state = ZKL_SLOT_LOST;
 	if (!slot->s_holder.quiet && slot->s_request.lost_action == ZKL_LOST_CANCEL)
+	{
+		slot->s_answer.cancelled_by = MyProcPid;
 		kill(slot->s_request.pid, SIGINT);
+	}
 	else if (!slot->s_holder.quiet && slot->s_request.lost_action == ZKL_LOST_TERMINATE)
 		kill(slot->s_request.pid, SIGTERM);
 }

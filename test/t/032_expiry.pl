@@ -42,7 +42,7 @@ $test->look_until($one,
 	't', 'the cut-off server has a new session');
 isnt($test->status($one, 'session_id'), $session_id, 'another one');
 
-is($running->sqlstate, '57014', 'a running holder is cancelled');
+is($running->sqlstate, '40001', 'the statement of a running holder ends');
 like($running->messages, qr{/e/running}, 'and told which lock it lost');
 $running->query('ROLLBACK');
 

@@ -20,7 +20,7 @@ $session->query("SELECT zk_lock('/o/session')");
 $session->send('SELECT pg_sleep(1000)');
 is($operator->query("SELECT zk_break_lock('/o/session')"),
 	't', 'a session lock goes after a session timeout at the latest');
-is($session->sqlstate, '57014', 'its holder was cancelled');
+is($session->sqlstate, '40001', 'its holder was cancelled');
 is($session->query("SELECT zk_unlock('/o/session')"), 'f', 'and acknowledges');
 
 # A server whose worker is stopped: its lease ends, and the znode goes.

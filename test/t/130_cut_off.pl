@@ -122,7 +122,7 @@ ok($test->zk->client->end_session(hex $test->session_hex($one)),
 	'the session is closed elsewhere');
 is(scalar($test->queue('/c/closed')), 0, 'closed: its znodes are gone');
 $net->pass($line);
-is($running->sqlstate, '57014', 'closed: who runs is cancelled');
+is($running->sqlstate, '40001', 'closed: who runs is cancelled');
 like($running->messages, qr{/c/running}, 'closed: and told');
 is($test->status($one, 'sessions_lost'), $lost + 1, 'closed: zk_status knows');
 is($holder->error('COMMIT'), '40001', 'closed: no commit');

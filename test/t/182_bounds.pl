@@ -56,7 +56,7 @@ sub work_done { return $test->look($one, "SELECT count(*) FROM work WHERE what =
 
 # ---- at most: what becomes of the holder ----
 
-my %actions = (cancel => '57014', terminate => '57P01', none => '');
+my %actions = (cancel => '40001', terminate => '57P01', none => '');
 foreach my $action (sort keys %actions)
 {
 	my $path = "/b/$action";

@@ -165,7 +165,7 @@ $s->send("SELECT pg_sleep(600)");
 ok(wait_for(sub { $test->zk->watches->{$znode} }, 'the znode is watched'),
 	'a leader watches its znode');
 $test->zk->client->delete($znode);
-is($s->sqlstate, '57014', 'zklock.lost_lock_action cancels its statement');
+is($s->sqlstate, '40001', 'zklock.lost_lock_action cancels its statement');
 $s->query('SELECT zk_unlock_all()');
 
 # ---- ids: what looks like a mark is none, and means nothing ----

@@ -1,0 +1,147 @@
+# A session loses its lock while it runs a statement: whatever the statement waits
+# for, its client gets error 40001, which names the lock; handlers within the
+# statement see a cancel, as they do of anybody's.  What others cancel stays
+# cancelled: a user's cancel at the same moment, a timeout, an error of a
+# function's own.
+
+use strict;
+use warnings;
+
+use Test::More;
+
+use PostgreSQL::Test::Utils;
+use ZklockTest;
+
+my $test = ZklockTest->new(session_timeout => '2s', max_requests => 100);
+my ($one, $two) = $test->nodes;
+
+$one->safe_psql('postgres', <<'EOS');
+CREATE TABLE barred (what int);
+CREATE TABLE kept (what int);
+INSERT INTO kept VALUES (1);
+CREATE TABLE late (what int);
+CREATE TABLE early (what int);
+CREATE FUNCTION nap() RETURNS int LANGUAGE plpgsql AS
+	'BEGIN PERFORM pg_sleep(1000); RETURN 1; END';
+CREATE FUNCTION fold() RETURNS int LANGUAGE plpgsql IMMUTABLE AS
+	'BEGIN PERFORM pg_sleep(1000); RETURN 1; EXCEPTION WHEN OTHERS THEN RETURN 2; END';
+CREATE FUNCTION careless() RETURNS int LANGUAGE plpgsql AS
+	'BEGIN RETURN nap(); EXCEPTION WHEN OTHERS THEN RETURN 2; END';
+CREATE FUNCTION trigger_nap() RETURNS trigger LANGUAGE plpgsql AS
+	'BEGIN PERFORM pg_sleep(1000); RETURN NULL; END';
+CREATE FUNCTION careless_trigger() RETURNS trigger LANGUAGE plpgsql AS
+	'BEGIN PERFORM pg_sleep(1000); RETURN NULL; EXCEPTION WHEN OTHERS THEN RETURN NULL; END';
+CREATE CONSTRAINT TRIGGER t AFTER INSERT ON late DEFERRABLE INITIALLY DEFERRED
+	FOR EACH ROW EXECUTE FUNCTION trigger_nap();
+CREATE CONSTRAINT TRIGGER t AFTER INSERT ON early DEFERRABLE INITIALLY DEFERRED
+	FOR EACH ROW EXECUTE FUNCTION careless_trigger();
+CREATE PROCEDURE steps() LANGUAGE plpgsql AS
+	'BEGIN INSERT INTO kept VALUES (2); COMMIT; PERFORM nap(); END';
+EOS
+
+my $barrier = $test->session($one);
+$barrier->query('BEGIN; LOCK TABLE barred; UPDATE kept SET what = 3');
+my $rival = $test->session($two);
+$rival->query("SELECT zk_lock('/s/other')");
+
+# Each case: what prepares the session, and the statement, or those of the extended
+# protocol.  "handled": what a handler of its own notes of the error.
+my $parallel = "SELECT set_config(name, 'on', false) FROM pg_settings"
+  . " WHERE name IN ('force_parallel_mode', 'debug_parallel_query')";
+my %cases = (
+	sleep => [ '', 'SELECT pg_sleep(1000)' ],
+	block => [ 'BEGIN', 'SELECT pg_sleep(1000)' ],
+	savepoint => [ 'BEGIN; SAVEPOINT s', 'SELECT careless()' ],
+	nested => [ '', 'SELECT careless()' ],
+	others => [
+		'', "DO 'BEGIN PERFORM careless(); EXCEPTION WHEN OTHERS THEN RAISE NOTICE \$\$swallowed\$\$; END'" ],
+	raised => [
+		'', "DO 'BEGIN PERFORM nap(); EXCEPTION WHEN query_canceled THEN"
+		  . " RAISE NOTICE \$\$seen %\$\$, SQLSTATE; RAISE; END'" ],
+	swallowed => [
+		'BEGIN', "DO 'BEGIN PERFORM nap(); EXCEPTION WHEN query_canceled THEN"
+		  . " RAISE NOTICE \$\$seen %\$\$, SQLSTATE; END'; SELECT 1" ],
+	loop => [ '', "DO 'DECLARE n int; BEGIN LOOP n := 1; END LOOP; END'" ],
+	call => [ '', 'CALL steps()' ],
+	cursor => [ 'BEGIN; DECLARE c CURSOR FOR SELECT nap()', 'FETCH c' ],
+	copy => [ '', "COPY (SELECT nap()) TO '/dev/null'" ],
+	execute => [ 'PREPARE p AS SELECT nap()', 'EXECUTE p' ],
+	explain => [ '', 'EXPLAIN ANALYZE SELECT nap()' ],
+	parallel => [ $parallel, 'SELECT pg_sleep(1000)' ],
+	extended => [ '', [ 'SELECT 1', 'SELECT nap()' ] ],
+	row => [ '', 'UPDATE kept SET what = 4' ],
+	lock => [ 'BEGIN', 'LOCK TABLE barred' ],
+	parse => [ '', 'SELECT * FROM barred' ],
+	'parse-extended' => [ 'BEGIN', ['SELECT * FROM barred'] ],
+	plan => [ '', 'SELECT fold()' ],
+	commit => [ 'BEGIN; INSERT INTO late VALUES (1)', 'COMMIT' ],
+	'commit-careless' => [ 'BEGIN; INSERT INTO early VALUES (1)', 'COMMIT' ],
+	zklock => [ '', "SELECT zk_lock('/s/other')" ]);
+
+# An error ends what a session has set up in PostgreSQL's main loop.
+$cases{'parse-after-error'} = $cases{parse};
+
+my (%session, %statement);
+foreach my $case (sort keys %cases)
+{
+	my ($before, $statement) = @{ $cases{$case} };
+	my $s = $session{$case} = $test->session($one, application_name => $case);
+	$s->query("SELECT zk_lock('/s/$case')");
+	$s->error('no statement') if $case =~ /error/;
+	$s->query($before) if $before;
+	ref $statement ? $s->send_extended(@$statement) : $s->send($statement);
+}
+my $busy = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active'"
+  . " AND application_name IN ('" . join("', '", keys %cases) . "')"
+  . " AND backend_type = 'client backend'"
+  . " AND (wait_event IS NOT NULL OR application_name = 'loop')";
+$test->look_until($one, $busy, scalar keys %cases, 'all statements run');
+
+# A user's cancel has been sent when the loss comes.  Whatever raises the same code
+# afterwards is not ours either.
+my $user = $test->session($one);
+$user->query("SELECT zk_lock('/s/user')");
+$user->send('SELECT pg_sleep(1000)');
+$user->wait_running;
+kill 'STOP', $user->pid;
+$user->cancel(running => 1);
+
+my $log = -s $one->logfile;
+$test->lose_session($one, '/s/user');
+kill 'CONT', $user->pid;
+is($user->sqlstate, '57014', 'a cancel that came before the loss stays one');
+like($user->messages, qr{"/s/user" was lost}, 'and a warning tells of the loss');
+is($user->error("DO 'BEGIN RAISE SQLSTATE \$\$57014\$\$; END'"),
+	'57014', 'so does an error that is raised with the same code');
+is($user->error("SET statement_timeout = '10ms'; SELECT pg_sleep(1000)"),
+	'57014', 'and a timeout');
+
+foreach my $case (sort keys %cases)
+{
+	my $error = $session{$case}->result->{error};
+	my $is = "$case: " . ($error ? $error->{sqlstate} : '');
+
+	is($error->{sqlstate}, '40001', "$case: its code");
+	is($error->{message}, "distributed lock \"/s/$case\" was lost", "$case: which lock");
+	like($error->{detail}, qr/ZooKeeper session/, "$case: and why");
+	like($error->{hint}, qr/zk_unlock/, "$case: and what to do");
+}
+unlike($session{others}->messages, qr/swallowed/, 'WHEN OTHERS does not catch it');
+like($session{$_}->messages, qr/seen 57014/, "$_: a handler sees a cancel")
+  foreach 'raised', 'swallowed';
+like($session{nested}->result->{error}{context}, qr/careless\(\)/, 'the context stays');
+unlike($session{sleep}->messages, qr/WARNING/, 'the error says all, without a warning');
+
+my $lines = slurp_file($one->logfile, $log);
+is(scalar(() = $lines =~ /canceling statement due to user request/g),
+	1, 'the log has one cancel, which is the user\'s');
+
+$barrier->query('ROLLBACK');
+is($user->query("SELECT zk_unlock('/s/user')"), 'f', 'user: acknowledged');
+$session{$_}->query('ROLLBACK') foreach grep { $cases{$_}[0] =~ /BEGIN/ } keys %cases;
+foreach my $case (sort keys %cases)
+{
+	is($session{$case}->query('SELECT zk_unlock_all()'), '', "$case: acknowledged");
+}
+$rival->query("SELECT zk_unlock('/s/other')");
+$test->finish;
