@@ -7,7 +7,7 @@
 
 #include "backend/errand.h"
 
-/* A listing, and how long to wait for another; times in ms of CLOCK_BOOTTIME */
+/* A listing, and how long to wait for another; times in ms of boottime.h */
 typedef struct ZklChildren
 {
 	ZklTarget	target;			/* its directory is listed */

@@ -23,8 +23,7 @@ typedef struct ZklLockRequest
 	int64		at_least_ms;	/* how long to keep it from the grant on, also
 								 * if it is released before; or 0 */
 	int			sibling;		/* slot of a hold on the same lock, or -1 */
-	int64		asked_us;		/* when the call began, by CLOCK_BOOTTIME; 0:
-								 * now */
+	int64		asked_us;		/* when the call began, by boottime.h; 0: now */
 	bool		waited;			/* its guard had to wait for others */
 	uint32		max;			/* dialect PERMIT: how many there may be */
 	bool		within_call;	/* it ends with the call, whatever its

@@ -12,6 +12,8 @@
  */
 #include "postgres.h"
 
+#include <time.h>
+
 #include "backend/long_wait.h"
 #include "backend/refusal.h"
 #include "backend/request.h"
@@ -22,7 +24,6 @@
 #include "backend/text.h"
 #include "backend/wait.h"
 #include "miscadmin.h"
-#include "portability/instr_time.h"
 #include "shared/boottime.h"
 #include "shared/compat.h"
 #include "shared/lease.h"
@@ -38,14 +39,18 @@
 
 /* ---- time ---- */
 
-/* Never the wall clock */
+/*
+ * Never the wall clock, nor instr_time: that may be the processor's counter, which
+ * may start again when a virtual machine is moved.  It stands still while the
+ * machine sleeps, as nobody can answer meanwhile.
+ */
 int64
 zkl_wait_clock(void)
 {
-	instr_time	now;
+	struct timespec now;
 
-	INSTR_TIME_SET_CURRENT(now);
-	return (int64) INSTR_TIME_GET_MICROSEC(now);
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (int64) now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
 int64

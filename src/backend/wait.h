@@ -75,7 +75,7 @@ extern void zkl_wait_until(bool (*is_over) (int slotno), int slotno,
 						   void (*context) (void *name), const char *name,
 						   ZklDeadlines *at);
 
-/* Sleeps until that time, in µs of CLOCK_BOOTTIME. */
+/* Sleeps until that time, in µs of boottime.h. */
 extern void zkl_wait_sleep_until(int64 due);
 
 /*

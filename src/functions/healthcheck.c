@@ -21,6 +21,7 @@
 #include "backend/rights.h"
 #include "backend/script.h"
 #include "backend/text.h"
+#include "functions/clock_rate.h"
 #include "functions/row.h"
 #include "lib/stringinfo.h"
 #include "nodes/value.h"
@@ -41,6 +42,7 @@
 #define LEAST_TICKS		4
 #define MOST_SLOTS		0.8		/* of all */
 #define MOST_CLOCK_MS	30000	/* zk_once() allows for half a minute */
+#define MOST_CLOCK_PPM	500		/* half of what S1 assumes */
 
 ZKL_FUNCTION(zkl_sql_healthcheck);
 
@@ -169,6 +171,19 @@ check_script(FunctionCallInfo fcinfo)
 			  verdict == ZKL_SCRIPT_NONE ? "This database has no extension \"zklock\"." :
 			  psprintf("The extension in this database has version %s, and the library %s.%s",
 					   version, ZKL_SCRIPT, advice));
+}
+
+static void
+check_clock_rate(FunctionCallInfo fcinfo)
+{
+	double		ppm = 0;
+	bool		known = zkl_clock_rate_read(&ppm);
+	bool		ok = ppm <= MOST_CLOCK_PPM && ppm >= -MOST_CLOCK_PPM;
+
+	put_check(fcinfo, "clock rate", known, ok,
+			  !known ? psprintf("The system does not tell: %m.") :
+			  psprintf("The system corrects the rate of its clock by %.1f ppm.%s", ppm,
+					   ok ? "" : "  Either the hardware's rate is wrong, or the clock is being slewed."));
 }
 
 static void
@@ -418,6 +433,7 @@ zkl_sql_healthcheck(PG_FUNCTION_ARGS)
 	check_session(fcinfo, &status, fleet.is_silent ? fleet.unknown : NULL, held);
 	check_settings(fcinfo, &status);
 	check_slots(fcinfo, used);
+	check_clock_rate(fcinfo);
 	check_script(fcinfo);
 	check_rights(fcinfo);
 	judge_dialects(fcinfo);

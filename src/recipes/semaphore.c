@@ -36,7 +36,7 @@ typedef struct Semaphore
 	const ZklSemaphoreRequest *call;
 	ZklDeadlines at;			/* of the whole call */
 	int64		over;			/* when a try times out */
-	int64		asked_us;		/* when the call began, by CLOCK_BOOTTIME */
+	int64		asked_us;		/* when the call began, by boottime.h */
 	ZklTarget	directory;
 	ZklTarget	guard;
 	ZklTarget	permits;

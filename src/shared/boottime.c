@@ -1,8 +1,14 @@
 /*
  * boottime.c
- *	  The clock that goes on while the machine sleeps.
+ *	  The clock that nobody slews, and that goes on while the machine sleeps.
  *
- * Owns nothing.  Run by backends and the worker.
+ * Owns what this process knows of the machine's sleep.  Run by backends and the
+ * worker.
+ *
+ * CLOCK_BOOTTIME and CLOCK_MONOTONIC run as fast as NTP wants, which may be 8 %
+ * too slow for minutes.  CLOCK_MONOTONIC_RAW does not follow NTP, but stands
+ * still while the machine sleeps.  So the time that it slept is added, which is
+ * the difference between the other two.
  */
 #include "postgres.h"
 
@@ -10,13 +16,64 @@
 
 #include "shared/boottime.h"
 
-int64
-zkl_boottime_us(void)
+#define NARROW_NS	100000
+#define MOST_TRIES	16
+
+static int64 slept = 0;			/* ns, since the machine was booted */
+
+static int64
+read_ns(clockid_t clock)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	return (int64) now.tv_sec * 1000000 + now.tv_nsec / 1000;
+	clock_gettime(clock, &now);
+	return (int64) now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/*
+ * CLOCK_BOOTTIME and CLOCK_MONOTONIC have one rate and show the same time, but for
+ * the time slept.  They cannot be read at one moment, so one is read between two
+ * readings of the other.  The value that is known stays unless a reading
+ * contradicts it: this clock does not go back, and on a machine that never slept
+ * it is the same in all processes.  If this process was stopped between the
+ * readings, they say little, and are repeated.
+ */
+static int64
+time_slept(void)
+{
+	int64		least = 0;
+	int64		most = PG_INT64_MAX;
+	int			i;
+
+	for (i = 0; i < MOST_TRIES; i++)
+	{
+		int64		before = read_ns(CLOCK_MONOTONIC);
+		int64		boottime = read_ns(CLOCK_BOOTTIME);
+		int64		after = read_ns(CLOCK_MONOTONIC);
+
+		if (after - before < most - least)
+		{
+			least = boottime - after;
+			most = boottime - before;
+		}
+		if (most - least <= NARROW_NS && least <= slept && slept <= most)
+			return slept;
+	}
+	if (slept < least || slept > most)
+		slept = least;
+	return slept;
+}
+
+/*
+ * If the machine sleeps between the two readings, the result is the time at which it
+ * woke up.
+ */
+int64
+zkl_boottime_us(void)
+{
+	int64		awake = read_ns(CLOCK_MONOTONIC_RAW);
+
+	return (awake + time_slept()) / 1000;
 }
 
 int64

@@ -1,7 +1,8 @@
 /*
  * boottime.h
- *	  The clock that all leases, waits and pauses are measured by: it goes on
- *	  while the machine sleeps, and cannot be set.
+ *	  The clock that all leases, limits and pauses are measured by: it goes on
+ *	  while the machine sleeps, and can be neither set nor slewed.  No other clock
+ *	  decides what this server may rely on.
  */
 #ifndef ZKL_SHARED_BOOTTIME_H
 #define ZKL_SHARED_BOOTTIME_H

@@ -24,8 +24,8 @@ typedef struct ZklControl
 
 	/*
 	 * {session generation, deadline}: the generation in the upper 24 bits,
-	 * the deadline in ms of CLOCK_BOOTTIME in the lower 40.  The worker
-	 * writes, all read.
+	 * the deadline in ms of boottime.h in the lower 40.  The worker writes,
+	 * all read.
 	 */
 	pg_atomic_uint64 ctl_lease;
 	pg_atomic_uint64 ctl_next_owner;	/* unique numbers for backends */
@@ -36,9 +36,8 @@ typedef struct ZklControl
 	pg_atomic_uint64 ctl_cache_takes;	/* how often a cached lock was taken */
 
 	/*
-	 * From when on, in ms of CLOCK_BOOTTIME, the next one who adds to a
-	 * slot's s_uncounted wakes the worker; all others only set the slot
-	 * dirty.
+	 * From when on, in ms of boottime.h, the next one who adds to a slot's
+	 * s_uncounted wakes the worker; all others only set the slot dirty.
 	 */
 	pg_atomic_uint64 ctl_count_due;
 

@@ -28,7 +28,7 @@ extern bool zkl_deadlocks_hear(int slotno, uint32 serial, char *text);
  * when to ask again.  All sessions share their looks: one of them looks in each
  * "patience" ms, and earlier only for those that have just become patient.
  * *since is when the caller became patient; it changes with each look that is
- * made, or left to others.  Times in µs of CLOCK_BOOTTIME.
+ * made, or left to others.  Times in µs of boottime.h.
  */
 extern bool zkl_deadlocks_may_look(int64 now, int64 *since, int patience,
 								   int64 *next);

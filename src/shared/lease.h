@@ -14,7 +14,7 @@ zkl_lease_same_generation(uint32 a, uint32 b)
 	return (a & ZKL_GENERATION_MASK) == (b & ZKL_GENERATION_MASK);
 }
 
-/* The published lease; times in ms of CLOCK_BOOTTIME. */
+/* The published lease; times in ms of boottime.h. */
 extern void zkl_lease_read(uint32 *generation, int64 *deadline_ms);
 
 /* Whether the worker still has the session of a generation. */

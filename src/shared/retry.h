@@ -4,7 +4,7 @@
  *
  * An operation that fails on a standing connection is tried again after a pause,
  * which doubles from try to try up to a second.  After a few tries in a row the
- * caller gives up.  Times are in µs of CLOCK_BOOTTIME.
+ * caller gives up.  Times are in µs of boottime.h.
  */
 #ifndef ZKL_SHARED_RETRY_H
 #define ZKL_SHARED_RETRY_H

@@ -153,7 +153,7 @@ typedef struct ZklSlotRequest
 	bool		guard;			/* of a semaphore, for a moment: see
 								 * recipes/guard.h */
 	bool		waited;			/* dialect PERMIT: the guard had to wait */
-	int64		asked_us;		/* when the call began; CLOCK_BOOTTIME */
+	int64		asked_us;		/* when the call began; boottime.h */
 	uint32		max;			/* dialect PERMIT: see core/permits.h */
 	int			procno;			/* the backend's PGPROC, for its latch */
 	int			pid;
@@ -188,7 +188,7 @@ typedef struct ZklSlotHolder
 	bool		patient;		/* it has waited for as long as its patience */
 	uint32		holds;			/* counted re-entry, for zk_locks */
 	int64		released_us;	/* when a GRANTED slot was released;
-								 * CLOCK_BOOTTIME */
+								 * boottime.h */
 } ZklSlotHolder;
 
 /* What the worker answers, and tells of a hold as it goes on */
@@ -207,7 +207,7 @@ typedef struct ZklSlotAnswer
 	uint64		dsm_size;
 	TimestampTz granted_at;		/* 0: not yet */
 	int64		granted_us;		/* the same, and when it became LOST, by
-								 * CLOCK_BOOTTIME; 0: not yet */
+								 * boottime.h; 0: not yet */
 	int64		lost_us;
 	int			cancelled_by;	/* LOST: the worker's pid if it has cancelled
 								 * the holder's statement, else 0 */
@@ -243,7 +243,7 @@ typedef struct ZklSlotZnode
 typedef struct ZklSlotBehind
 {
 	int			n;
-	int64		looked_us;		/* when the look began; CLOCK_BOOTTIME */
+	int64		looked_us;		/* when the look began; boottime.h */
 	uint64		owners[ZKL_MAX_BEHIND_SLOT];
 } ZklSlotBehind;
 
@@ -278,11 +278,11 @@ typedef struct ZklSlot
 	bool		s_cacheable;	/* its release may make it CACHED */
 
 	/*
-	 * In ms of CLOCK_BOOTTIME, 0: no such time.  From s_until on a hold is
-	 * LOST, which its backend sees by itself; after its release it is kept
-	 * until s_keep_until, in the state RELEASED.  The worker sets both when
-	 * it grants, the backend changes them while GRANTED, and the worker
-	 * clears s_keep_until when it keeps the lock no longer.
+	 * In ms of boottime.h, 0: no such time.  From s_until on a hold is LOST,
+	 * which its backend sees by itself; after its release it is kept until
+	 * s_keep_until, in the state RELEASED.  The worker sets both when it
+	 * grants, the backend changes them while GRANTED, and the worker clears
+	 * s_keep_until when it keeps the lock no longer.
 	 */
 	int64		s_until;
 	int64		s_keep_until;

@@ -76,7 +76,7 @@ typedef struct ZklStatus
 										 * used; empty: they are */
 	char		last_error[256];
 	TimestampTz last_error_at;	/* 0: none */
-	int64		lapsed_at;		/* ms of CLOCK_BOOTTIME: when the lease ended
+	int64		lapsed_at;		/* ms of boottime.h: when the lease ended
 								 * under held locks; 0: it is good */
 } ZklStatus;
 

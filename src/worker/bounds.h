@@ -32,7 +32,7 @@ extern void zkl_bounds_log_late(int slotno, const ZklSlot *slot);
 /* Ends the holds whose time is over. */
 extern void zkl_bounds_tick(void);
 
-/* When to call tick at the latest, in µs of CLOCK_BOOTTIME; -1: no need. */
+/* When to call tick at the latest, in µs of boottime.h; -1: no need. */
 extern int64 zkl_bounds_timer(void);
 
 #endif							/* ZKL_WORKER_BOUNDS_H */

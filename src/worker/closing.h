@@ -2,7 +2,7 @@
  * closing.h
  *	  Closing a ZooKeeper session properly.  Worker only.
  *
- * Times are in µs of CLOCK_BOOTTIME; "connection" is the generation of the frames
+ * Times are in µs of boottime.h; "connection" is the generation of the frames
  * on the link.
  */
 #ifndef ZKL_WORKER_CLOSING_H

@@ -20,7 +20,7 @@
 #include "utils/timestamp.h"
 #include "worker/identity.h"
 
-#define LOG_INTERVAL_MS		60000	/* by CLOCK_BOOTTIME */
+#define LOG_INTERVAL_MS		60000	/* by boottime.h */
 #define MAX_LOGGED			4
 
 static int64 last_logged = -LOG_INTERVAL_MS;	/* an error, in ms */

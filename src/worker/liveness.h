@@ -3,7 +3,7 @@
  *	  Whether the session process and the ZooKeeper server still answer.  Worker
  *	  only.
  *
- * Times are in µs of CLOCK_BOOTTIME.  "timeout" is that of the ZooKeeper
+ * Times are in µs of boottime.h.  "timeout" is that of the ZooKeeper
  * session; "busy" tells whether a backend waits for a lock or holds one.
  */
 #ifndef ZKL_WORKER_LIVENESS_H

@@ -16,7 +16,7 @@
  * The frame finds the task that an answer belongs to, begins every task again
  * on a new connection, paces the retries, and knows when the next task is due.
  * A task begins only while the core believes what it reads.  Times are in µs
- * of CLOCK_BOOTTIME.
+ * of boottime.h.
  */
 #ifndef ZKL_WORKER_OPERATION_H
 #define ZKL_WORKER_OPERATION_H

@@ -13,7 +13,7 @@ extern void zkl_outage_begin(ZklManager *manager);
 /* Logs the beginning and the end of each outage. */
 extern void zkl_outage_tick(void);
 
-/* When to call tick at the latest, in µs of CLOCK_BOOTTIME; -1: no need. */
+/* When to call tick at the latest, in µs of boottime.h; -1: no need. */
 extern int64_t zkl_outage_timer(void);
 
 #endif							/* ZKL_WORKER_OUTAGE_H */

@@ -29,7 +29,7 @@ extern void zkl_slot_set_cacheable(int slotno);
  * is copied as it was before that step: its state tells whether it has a holder,
  * its owner and token whose it was last.  If "idle_since" is not 0, nothing is
  * done, and the result is false, while it has a holder or was released later than
- * that, in us of CLOCK_BOOTTIME.
+ * that, in us of boottime.h.
  */
 extern bool zkl_slot_recall(int slotno, int64 idle_since, ZklSlot *before);
 

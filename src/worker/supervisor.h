@@ -8,7 +8,7 @@
 #include "core/manager.h"
 #include "wire/wire.h"
 
-/* Times are in µs of CLOCK_BOOTTIME. */
+/* Times are in µs of boottime.h. */
 
 /* Makes sure that the session process of an earlier worker is gone. */
 extern void zkl_supervisor_begin(ZklManager *manager);
