@@ -111,6 +111,13 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_extend(text, interval) IS
 'set a new at_most, counted from now, for a distributed lock that is held; returns whether it is held';
 
+CREATE FUNCTION zk_assert_lock(path text)
+RETURNS interval
+AS 'MODULE_PATHNAME', 'zkl_sql_assert_lock'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_assert_lock(text) IS
+'for how long the session surely has the lock, leadership or leases of that name; an error if it may have lost them';
+
 CREATE FUNCTION zk_fencing_token(path text)
 RETURNS bigint
 AS 'MODULE_PATHNAME', 'zkl_sql_fencing_token'

@@ -262,6 +262,18 @@ zkl_refusal_raise_lapsed(const char *name)
 }
 
 void
+zkl_refusal_raise_lease_ended(const char *name)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
+			 errmsg("lease of distributed lock \"%s\" has ended",
+					zkl_text_for_client(name)),
+			 errdetail("%s", zkl_refusal_lost_detail(ZKL_ERROR_LAPSED)),
+			 errhint("Another client may hold it now.  Ask again once the view zk_status shows the state \"connected\".")));
+	pg_unreachable();
+}
+
+void
 zkl_refusal_check_gate(bool is_new_lock)
 {
 	ZklGate		gate = zkl_gate_read();

@@ -60,6 +60,9 @@ extern int	zkl_refusal_report_lost(const char *name, ZklLifetime lifetime,
  */
 pg_noreturn extern void zkl_refusal_raise_lapsed(const char *name);
 
+/* The same if nobody has waited for the lease */
+pg_noreturn extern void zkl_refusal_raise_lease_ended(const char *name);
+
 /* Why a lock was lost, as a full sentence for errdetail */
 extern const char *zkl_refusal_lost_detail(ZklError error);
 

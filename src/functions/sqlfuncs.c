@@ -10,14 +10,17 @@
 #include "postgres.h"
 
 #include "backend/acquire.h"
+#include "backend/assert.h"
 #include "backend/duration.h"
 #include "backend/extend.h"
 #include "backend/refusal.h"
 #include "backend/release.h"
+#include "backend/text.h"
 #include "recipes/semaphore.h"
 #include "shared/compat.h"
 #include "shared/settings.h"
 #include "shared/slot.h"
+#include "utils/timestamp.h"
 
 /* Ten thousand years, which fit into 64 bits even as µs */
 #define LONGEST_MS		((int64) 10000 * 365 * 86400000)
@@ -34,6 +37,7 @@ ZKL_FUNCTION(zkl_sql_unlock);
 ZKL_FUNCTION(zkl_sql_unlock_shared);
 ZKL_FUNCTION(zkl_sql_unlock_all);
 ZKL_FUNCTION(zkl_sql_extend);
+ZKL_FUNCTION(zkl_sql_assert_lock);
 ZKL_FUNCTION(zkl_sql_fencing_token);
 
 /* ---- arguments ---- */
@@ -239,6 +243,25 @@ zkl_sql_extend(PG_FUNCTION_ARGS)
 }
 
 /* ---- looking ---- */
+
+Datum
+zkl_sql_assert_lock(PG_FUNCTION_ARGS)
+{
+	ZklTarget	lock = zkl_target_lock(PG_GETARG_TEXT_PP(0), ZKL_NEEDS_NOTHING);
+	ZklTarget	latch = lock;
+	int64		left_ms = LONGEST_MS;
+	Interval   *left = palloc0(sizeof(Interval));
+
+	latch.dialect = ZKL_DIALECT_LATCH;
+	if (!zkl_assert_lock(&lock, &left_ms) && !zkl_assert_lock(&latch, &left_ms) &&
+		!zkl_semaphore_assert(&lock, &left_ms))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("you do not hold distributed lock \"%s\"",
+						zkl_text_for_client(lock.name))));
+	left->time = left_ms * 1000;
+	PG_RETURN_INTERVAL_P(left);
+}
 
 Datum
 zkl_sql_fencing_token(PG_FUNCTION_ARGS)

@@ -14,6 +14,7 @@
  */
 #include "postgres.h"
 
+#include "backend/assert.h"
 #include "backend/lifetime.h"
 #include "backend/quota.h"
 #include "backend/release.h"
@@ -371,6 +372,27 @@ zkl_semaphore_release(const text *path, int permits)
 		good &= zkl_release_hold(hold);
 	}
 	return good;
+}
+
+bool
+zkl_semaphore_assert(const ZklTarget *lock, int64 *left_ms)
+{
+	ZklTarget	permits = *lock;
+	bool		found = false;
+	int			i;
+
+	permits.path = psprintf("%s%s", lock->path, ZKL_SEMAPHORE_PERMITS);
+	for (i = 0; i < 2; i++)
+	{
+		ZklHold    *hold = first_permit((ZklLifetime) i, &permits);
+
+		for (; hold != NULL; hold = next_held_permit(hold, (ZklLifetime) i, &permits))
+		{
+			*left_ms = Min(*left_ms, zkl_assert_hold(hold));
+			found = true;
+		}
+	}
+	return found;
 }
 
 bool
