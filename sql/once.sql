@@ -36,17 +36,26 @@ SELECT zk_once('/nightly', interval '0');
 \echo :LAST_ERROR_SQLSTATE
 SELECT zk_once('/nightly', interval '-1 hour');
 SELECT zk_once('/nightly', interval '1 day -24 hours');
-SELECT zk_once('/nightly', interval '1 month');
+SELECT zk_once('/nightly', interval '1 month 1 day');
 \echo :LAST_ERROR_SQLSTATE
-SELECT zk_once('/nightly', interval '1 year');
+SELECT zk_once('/nightly', interval '1 year 1 second');
+SELECT zk_once('/nightly', interval '-1 month');
 SELECT zk_once('/nightly', interval '200000000 days');
 \echo :LAST_ERROR_SQLSTATE
-SELECT zk_once('/nightly', period => '1 mon');
+
+-- time zones
+SELECT zk_once('/nightly', interval '1 day', 'Europe/Nowhere');
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_once('/nightly', interval '1 day', zone => '');
+SELECT zk_once('/nightly', interval '1 hour', zone => 'Europe/Berlin');
+\echo :LAST_ERROR_SQLSTATE
+SELECT zk_once('/nightly', interval '1 day 12 hours', zone => 'Asia/Kolkata');
 
 -- guarantees
 SELECT zk_once('/nightly', 'k', 'exactly_once');
 \echo :LAST_ERROR_SQLSTATE
-SELECT zk_once('/nightly', interval '1 day', 'AT_MOST_ONCE');
+SELECT zk_once('/nightly', interval '1 day', 'UTC', 'AT_MOST_ONCE');
+SELECT zk_once('/nightly', interval '1 hour', 'Etc/GMT', 'none');
 SELECT zk_once('/nightly', 'k', guarantee => '');
 
 -- resetting
@@ -59,4 +68,5 @@ SELECT zk_once_reset('/' || repeat('x', 250));
 SELECT zk_once(NULL, 'k') IS NULL AND zk_once('/nightly', NULL::text) IS NULL
    AND zk_once('/nightly', NULL::interval) IS NULL
    AND zk_once('/nightly', 'k', NULL) IS NULL
+   AND zk_once('/nightly', interval '1 day', zone => NULL) IS NULL
    AND zk_once_reset(NULL) IS NULL AS strict;

@@ -288,12 +288,12 @@ COMMENT ON FUNCTION zk_barrier(text, integer, interval) IS
 --
 -- Once per period or run key, over all servers
 --
-CREATE FUNCTION zk_once(path text, period interval,
+CREATE FUNCTION zk_once(path text, period interval, zone text DEFAULT 'UTC',
 	guarantee text DEFAULT 'at_most_once')
 RETURNS boolean
 AS 'MODULE_PATHNAME', 'zkl_sql_once_period'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
-COMMENT ON FUNCTION zk_once(text, interval, text) IS
+COMMENT ON FUNCTION zk_once(text, interval, text, text) IS
 'claim the run of a job for the current period, across all servers; returns whether this transaction is the one to do it';
 
 CREATE FUNCTION zk_once(path text, run_key text,
@@ -313,9 +313,10 @@ COMMENT ON FUNCTION zk_once_reset(text) IS
 
 CREATE TYPE zk_once_row AS (
 	path text,
-	last_run_at timestamptz,
+	called_at timestamptz,
 	server text,
 	pid integer,
+	usename text,
 	last_period_at timestamptz,
 	run_keys text[],
 	recorded_at timestamptz);
@@ -323,14 +324,16 @@ COMMENT ON TYPE zk_once_row IS
 'row of zk_once_history()';
 COMMENT ON COLUMN zk_once_row.path IS
 'name of the job';
-COMMENT ON COLUMN zk_once_row.last_run_at IS
-'time of the last run, by the clock of ZooKeeper, or null';
+COMMENT ON COLUMN zk_once_row.called_at IS
+'time of the call of zk_once() that had the last run, by the clock of ZooKeeper, or null';
 COMMENT ON COLUMN zk_once_row.server IS
 'name of the PostgreSQL server that did it, or null';
 COMMENT ON COLUMN zk_once_row.pid IS
 'process ID of the session that did it, or null';
+COMMENT ON COLUMN zk_once_row.usename IS
+'role that ran the job first, and may remove its record, or null';
 COMMENT ON COLUMN zk_once_row.last_period_at IS
-'time of the last run by period, or null';
+'time of the call that had the last run by period, or null';
 COMMENT ON COLUMN zk_once_row.run_keys IS
 'run keys that are used up, the last one first; null if the record cannot be read';
 COMMENT ON COLUMN zk_once_row.recorded_at IS
@@ -341,14 +344,14 @@ RETURNS SETOF zk_once_row
 AS 'MODULE_PATHNAME', 'zkl_sql_once_history'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_once_history(text) IS
-'what is recorded of a job, or of all jobs, across all servers: path, last_run_at, server, pid, last_period_at, run_keys, recorded_at';
+'what is recorded of a job, or of all jobs, across all servers: path, called_at, server, pid, usename, last_period_at, run_keys, recorded_at';
 
 CREATE FUNCTION zk_once_purge(unused interval)
 RETURNS bigint
 AS 'MODULE_PATHNAME', 'zkl_sql_once_purge'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_once_purge(interval) IS
-'remove the records of jobs that have not run for that long; returns how many';
+'remove the records of jobs that have not run for that long, of other roles only as a superuser; returns how many';
 
 --
 -- Monitoring.  The functions return named row types, so that \df stays readable
@@ -1040,11 +1043,10 @@ REVOKE ALL ON FUNCTION
 	zk_lead(text, interval, text),
 	zk_barrier_enter(text, integer, interval),
 	zk_barrier(text, integer, interval),
-	zk_once(text, interval, text),
+	zk_once(text, interval, text, text),
 	zk_once(text, text, text),
 	zk_once_reset(text),
 	zk_once_history(text),
-	zk_once_purge(interval),
 	zk_blocking(integer),
 	zk_stat_reset(),
 	zk_version(),

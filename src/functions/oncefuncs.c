@@ -21,7 +21,7 @@
 #include "utils/array.h"
 #include "utils/builtins.h"
 
-#define HISTORY_COLUMNS		7
+#define HISTORY_COLUMNS		8
 
 ZKL_FUNCTION(zkl_sql_once_history);
 ZKL_FUNCTION(zkl_sql_once_purge);
@@ -60,6 +60,7 @@ put_history(void *arg, const char *name, const ZklJobRecord *record)
 	zkl_row_utf8_or_null(&row, history->at != 0 ? history->server : "",
 						 sizeof(history->server));
 	zkl_row_pid_or_null(&row, history->at != 0 ? (int) history->pid : 0);
+	zkl_row_utf8_or_null(&row, history->role, sizeof(history->role));
 	zkl_row_unix_ms_or_null(&row, history->period_at);
 	if (record->readable)
 		add_keys(&row, history);
@@ -99,17 +100,15 @@ zkl_sql_once_purge(PG_FUNCTION_ARGS)
 {
 	int64		unused_ms = zkl_duration_ms(PG_GETARG_INTERVAL_P(0));
 	int64		purged;
+	char		role[ZKL_MAX_ROLE];
 
 	zkl_loaded_check();
-	if (!superuser())
-		ereport(ERROR,
-				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("must be superuser to purge the histories of jobs")));
+	zkl_job_role(role);
 	if (unused_ms < 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("interval must not be negative")));
-	purged = zkl_jobs_purge(unused_ms);
+	purged = zkl_jobs_purge(unused_ms, superuser() ? NULL : role);
 	if (purged > 0)
 		ereport(LOG,
 				(errmsg("histories of %lld jobs were purged by process %d (user \"%s\")",

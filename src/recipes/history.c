@@ -15,16 +15,11 @@
 #include "utils/json.h"
 #include "znode/json.h"
 
-/*
- * Periods are counted from a Monday, 2000-01-03 00:00 UTC, so that a week
- * begins on one.  But each begins a little early: what a cron daemon starts at
- * a full hour comes before it by ZooKeeper's clock where the server's is ahead.
- * Half a minute from it, no cron daemon starts anything.
- */
-#define EPOCH_MS		INT64CONST(946857600000)
-#define EARLY_US		(30 * USECS_PER_SEC)
 #define RUN_ID_BYTES	16
-#define MAX_TIME_MS		(PG_INT64_MAX / 1000 - EPOCH_MS)	/* as µs it fits */
+#define MAX_ROLE_JSON	300		/* a longer one leaves too little room */
+
+/* As µs since 2000 it fits, and is a time of PostgreSQL's. */
+#define MAX_TIME_MS		(PG_INT64_MAX / 1000 - INT64CONST(946857600000))
 
 /* Clocks of several ZooKeeper servers that are in order differ by less. */
 #define MAX_AHEAD_US	(60 * USECS_PER_SEC)
@@ -62,6 +57,8 @@ read_history_member(ZklJsonReader *r, ZklHistory *history, bool *ours)
 		return zkl_json_string(r, history->server, sizeof(history->server));
 	if (strcmp(name, "pid") == 0)
 		return zkl_json_integer(r, 0, PG_INT32_MAX, &history->pid);
+	if (strcmp(name, "role") == 0)
+		return zkl_json_string(r, history->role, sizeof(history->role));
 	if (strcmp(name, "at") == 0)
 		return zkl_json_integer(r, 0, MAX_TIME_MS, &history->at);
 	if (strcmp(name, "period_at") == 0)
@@ -92,16 +89,6 @@ zkl_history_read(const char *data, Size length, ZklHistory *history)
 
 /* ---- deciding ---- */
 
-/* The number of the period that a time is in */
-static int64
-period_of(int64 time_ms, int64 period_us)
-{
-	int64		us = (time_ms - EPOCH_MS) * 1000 +
-	Min(EARLY_US, period_us / 2);
-
-	return us / period_us - (us % period_us < 0 ? 1 : 0);
-}
-
 /*
  * Clocks can go back, also ZooKeeper's, when another server leads: then the
  * last period that was used is still used.
@@ -111,10 +98,10 @@ zkl_history_has(const ZklHistory *history, const ZklTurnId *turn, int64 now_ms)
 {
 	uint32		i;
 
-	if (turn->period_us > 0)
+	if (!zkl_period_is_none(&turn->period))
 		return history->period_at > 0 &&
-			period_of(history->period_at, turn->period_us) >=
-			period_of(now_ms, turn->period_us);
+			zkl_period_number(&turn->period, history->period_at) >=
+			zkl_period_number(&turn->period, now_ms);
 	for (i = 0; i < history->nkeys; i++)
 	{
 		if (strcmp(history->keys[i], turn->key) == 0)
@@ -127,15 +114,30 @@ bool
 zkl_history_is_ahead(const ZklHistory *history, const ZklTurnId *turn,
 					 int64 now_ms)
 {
-	return turn->period_us > 0 &&
+	return !zkl_period_is_none(&turn->period) &&
 		history->period_at - now_ms >
-		Min(turn->period_us, MAX_AHEAD_US) / 1000;
+		Min(zkl_period_least_us(&turn->period), MAX_AHEAD_US) / 1000;
 }
 
 /* ---- writing ---- */
 
 static void
-put_run(StringInfo out)
+put_role(StringInfo out, const char *role)
+{
+	int			before = out->len;
+
+	if (role[0] == '\0')
+		return;
+	appendStringInfoString(out, ",\"role\":");
+	escape_json(out, role);
+	if (out->len - before <= MAX_ROLE_JSON)
+		return;
+	out->len = before;
+	out->data[before] = '\0';
+}
+
+static void
+put_run(StringInfo out, const char *role)
 {
 	uint8		run[RUN_ID_BYTES];
 	int			i;
@@ -150,6 +152,7 @@ put_run(StringInfo out)
 	appendStringInfoString(out, "\",\"server\":");
 	escape_json(out, zkl_server_name());
 	appendStringInfo(out, ",\"pid\":%d", MyProcPid);
+	put_role(out, role);
 }
 
 static uint32
@@ -183,15 +186,16 @@ zkl_history_write(const ZklHistory *history, const ZklTurnId *turn,
 				  int64 now_ms, char *data)
 {
 	StringInfoData out;
+	bool		has_key = zkl_period_is_none(&turn->period);
 	uint32		nkeys = 0,
 				i;
 
 	initStringInfo(&out);
-	put_run(&out);
+	put_run(&out, history->role);
 	appendStringInfo(&out, ",\"at\":" INT64_FORMAT, now_ms);
 	appendStringInfo(&out, ",\"period_at\":" INT64_FORMAT ",\"keys\":[",
-					 turn->period_us > 0 ? now_ms : history->period_at);
-	if (turn->period_us == 0 && put_key(&out, turn->key))
+					 has_key ? history->period_at : now_ms);
+	if (has_key && put_key(&out, turn->key))
 		nkeys++;
 	for (i = 0; i < history->nkeys && nkeys < ZKL_HISTORY_KEYS; i++, nkeys++)
 	{
@@ -203,12 +207,12 @@ zkl_history_write(const ZklHistory *history, const ZklTurnId *turn,
 }
 
 uint32
-zkl_history_write_empty(char *data)
+zkl_history_write_empty(const char *role, char *data)
 {
 	StringInfoData out;
 
 	initStringInfo(&out);
-	put_run(&out);
+	put_run(&out, role);
 	appendStringInfoString(&out, ",\"reset\":true,\"period_at\":0,\"keys\":[]}");
 	return put_data(&out, data);
 }

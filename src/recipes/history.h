@@ -8,10 +8,12 @@
 #ifndef ZKL_RECIPES_HISTORY_H
 #define ZKL_RECIPES_HISTORY_H
 
+#include "recipes/period.h"
 #include "znode/znode.h"
 
 #define ZKL_HISTORY_KEYS	32	/* that are remembered, if they are short */
 #define ZKL_MAX_RUN_KEY		200 /* bytes in UTF-8 */
+#define ZKL_MAX_ROLE		(4 * NAMEDATALEN)	/* bytes of a role in UTF-8 */
 
 typedef struct ZklHistory
 {
@@ -19,6 +21,8 @@ typedef struct ZklHistory
 								 * since a reset */
 	char		server[ZKL_MAX_SERVER_NAME + 1];	/* that had it; UTF-8 */
 	int64		pid;
+	char		role[ZKL_MAX_ROLE]; /* that made the record, in UTF-8; "": not
+									 * known */
 	int64		period_at;		/* ms since 1970; 0: never by period */
 	uint32		nkeys;
 	char		keys[ZKL_HISTORY_KEYS][ZKL_MAX_RUN_KEY + 1];	/* last one first */
@@ -27,7 +31,7 @@ typedef struct ZklHistory
 /* Which turn is meant */
 typedef struct ZklTurnId
 {
-	int64		period_us;		/* 0: it has a key */
+	ZklPeriod	period;			/* none: it has a key */
 	char		key[ZKL_MAX_RUN_KEY + 1];	/* UTF-8; no control characters */
 } ZklTurnId;
 
@@ -56,9 +60,9 @@ extern uint32 zkl_history_write(const ZklHistory *history,
 								char *data);
 
 /*
- * Writes a history without any turn, into ZKL_MAX_NODE_DATA bytes; it differs
- * from every other.  Returns its length.
+ * Writes a history of that role without any turn, into ZKL_MAX_NODE_DATA bytes; it
+ * differs from every other.  Returns its length.
  */
-extern uint32 zkl_history_write_empty(char *data);
+extern uint32 zkl_history_write_empty(const char *role, char *data);
 
 #endif							/* ZKL_RECIPES_HISTORY_H */

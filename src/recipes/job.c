@@ -13,6 +13,8 @@
 #include "backend/acquire.h"
 #include "backend/refusal.h"
 #include "backend/release.h"
+#include "backend/text.h"
+#include "miscadmin.h"
 #include "recipes/job.h"
 #include "shared/settings.h"
 #include "shared/slot.h"
@@ -68,11 +70,13 @@ is_errand_done(const ZklErrand *errand, const ZklTarget *job)
 
 /* Makes a persistent znode, unless another client has made it. */
 static void
-make_znode(const ZklTarget *directory, const char *name)
+make_znode(const ZklTarget *directory, const char *name, const char *role)
 {
 	ZklErrand  *create = zkl_errand_make(ZKL_ERRAND_CREATE, directory, name,
 										 0);
 
+	if (role != NULL)
+		create->length = zkl_history_write_empty(role, create->data);
 	(void) zkl_errand_run(create, directory);
 	(void) is_errand_done(create, directory);
 	zkl_errand_free(create);
@@ -92,7 +96,7 @@ try_time(int64 *now_ms)
 	*now_ms = set->stat.mtime;
 	zkl_errand_free(set);
 	if (rc == ZKL_RC_NONODE)
-		make_znode(&directory, CLOCK_NODE);
+		make_znode(&directory, CLOCK_NODE, NULL);
 	return done;
 }
 
@@ -121,13 +125,26 @@ get_history(ZklTurn *turn, bool sync, int64 *mtime)
 	return rc;
 }
 
+void
+zkl_job_role(char role[ZKL_MAX_ROLE])
+{
+	char	   *name = GetUserNameFromId(GetSessionUserId(), true);
+
+	zkl_text_copy_to_utf8(role, ZKL_MAX_ROLE, name ? name : "");
+}
+
 static bool
-try_history(ZklTurn *turn)
+try_history(ZklTurn *turn, void (*check_room) (const char *role))
 {
 	int32		rc = get_history(turn, false, NULL);
+	char		role[ZKL_MAX_ROLE];
 
 	if (rc == ZKL_RC_NONODE)
-		make_znode(&turn->target, ZKL_HISTORY_NODE);
+	{
+		zkl_job_role(role);
+		check_room(role);
+		make_znode(&turn->target, ZKL_HISTORY_NODE, role);
+	}
 	return rc == ZKL_RC_OK;
 }
 
@@ -153,11 +170,12 @@ zkl_job_time(void)
 }
 
 void
-zkl_job_read(ZklTurn *turn, ZklHistory *history)
+zkl_job_read(ZklTurn *turn, ZklHistory *history,
+			 void (*check_room) (const char *role))
 {
 	int			tries = 0;
 
-	while (!try_history(turn))
+	while (!try_history(turn, check_room))
 	{
 		if (++tries == MAX_TRIES)
 			zkl_refusal_raise_unreachable();
@@ -227,13 +245,17 @@ zkl_job_has_history(const ZklTarget *job)
 	return get_history(&turn, true, NULL) != ZKL_RC_NONODE;
 }
 
+/* The role stays: one that is not known becomes that of the caller. */
 static bool
-has_turns(const ZklTurn *turn)
+empty_history(ZklTurn *turn)
 {
 	ZklHistory	history;
+	bool		readable = is_readable(turn, &history);
 
-	return !is_readable(turn, &history) || history.period_at > 0 ||
-		history.nkeys > 0;
+	if (!readable || history.role[0] == '\0')
+		zkl_job_role(history.role);
+	turn->to_length = zkl_history_write_empty(history.role, turn->to);
+	return !readable || history.period_at > 0 || history.nkeys > 0;
 }
 
 /* False: the history changed meanwhile, or it is not known what was done. */
@@ -266,7 +288,6 @@ zkl_job_forget(const ZklTarget *job)
 	int			tries;
 
 	turn.target = *job;
-	turn.to_length = zkl_history_write_empty(turn.to);
 	for (tries = 0; tries < MAX_TRIES; tries++)
 	{
 		int32		rc = get_history(&turn, false, NULL);
@@ -275,7 +296,7 @@ zkl_job_forget(const ZklTarget *job)
 			return had;
 		if (rc == ZKL_RC_UNKNOWN)
 			continue;
-		had = had || has_turns(&turn);
+		had = empty_history(&turn) || had;
 		if (try_forget(&turn))
 			return had;
 	}

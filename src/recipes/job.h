@@ -20,9 +20,14 @@ extern int64 zkl_job_time(void);
 
 /*
  * Reads the history of the turn's job, under its lock, and notes in the turn
- * what was read.  Error XX001 if it is none.
+ * what was read.  Error XX001 if it is none.  If there is none yet, calls
+ * check_room and makes one, which belongs to the role that logged in.
  */
-extern void zkl_job_read(ZklTurn *turn, ZklHistory *history);
+extern void zkl_job_read(ZklTurn *turn, ZklHistory *history,
+						 void (*check_room) (const char *role));
+
+/* The role that logged in, as histories name it: in UTF-8 */
+extern void zkl_job_role(char role[ZKL_MAX_ROLE]);
 
 /*
  * As zkl_job_lock, but without a wait: false, if another transaction has the lock

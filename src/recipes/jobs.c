@@ -67,26 +67,97 @@ look_into(const char *path, List **directories)
 	return has_history;
 }
 
-void
-zkl_jobs_each(void (*fn) (void *arg, const char *name,
-						  const ZklJobRecord *record), void *arg)
+/* Calls fn for the directory of each job that has a history. */
+static void
+each_directory(void (*fn) (void *arg, const char *path), void *arg)
 {
 	List	   *directories = list_make1(pstrdup(ZKL_ONCE_DIRECTORY));
-	ZklJobRecord *record = palloc0(sizeof(ZklJobRecord));
 
 	while (directories != NIL)
 	{
 		char	   *path = llast(directories);
-		ZklTarget	job = job_at(path);
 
 		CHECK_FOR_INTERRUPTS();
 		directories = list_delete_last(directories);
-		if (look_into(path, &directories) &&
-			zkl_job_look(&job, record))
-			fn(arg, path + strlen(ZKL_ONCE_DIRECTORY), record);
+		if (look_into(path, &directories))
+			fn(arg, path);
 		pfree(path);
 	}
-	pfree(record);
+}
+
+typedef struct Reader
+{
+	void		(*fn) (void *arg, const char *name, const ZklJobRecord *record);
+	void	   *arg;
+	ZklJobRecord record;
+} Reader;
+
+static void
+read_history(void *arg, const char *path)
+{
+	Reader	   *reader = arg;
+	ZklTarget	job = job_at(path);
+
+	if (zkl_job_look(&job, &reader->record))
+		reader->fn(reader->arg, path + strlen(ZKL_ONCE_DIRECTORY),
+				   &reader->record);
+}
+
+void
+zkl_jobs_each(void (*fn) (void *arg, const char *name,
+						  const ZklJobRecord *record), void *arg)
+{
+	Reader	   *reader = palloc0(sizeof(Reader));
+
+	reader->fn = fn;
+	reader->arg = arg;
+	each_directory(read_history, reader);
+	pfree(reader);
+}
+
+/* ---- how many ---- */
+
+typedef struct JobCount
+{
+	const char *role;
+	int			n;
+} JobCount;
+
+static void
+count_directory(void *arg, const char *path)
+{
+	((JobCount *) arg)->n++;
+}
+
+static void
+count_own(void *arg, const char *name, const ZklJobRecord *record)
+{
+	JobCount   *count = arg;
+
+	if (record->readable && strcmp(record->history.role, count->role) == 0)
+		count->n++;
+}
+
+/* Only if there are so many histories at all, their roles are read. */
+void
+zkl_jobs_check_room(const char *role)
+{
+	JobCount	all = {role, 0};
+	JobCount	own = {role, 0};
+
+	if (superuser_arg(GetSessionUserId()))
+		return;
+	each_directory(count_directory, &all);
+	if (all.n >= ZKL_JOBS_PER_ROLE)
+		zkl_jobs_each(count_own, &own);
+	if (own.n >= ZKL_JOBS_PER_ROLE)
+		ereport(ERROR,
+				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+				 errmsg("too many jobs are recorded for role \"%s\"",
+						zkl_text_to_display(role, (int) strlen(role))),
+				 errdetail("ZooKeeper has records of %d jobs that this role was the first to run.",
+						   own.n),
+				 errhint("Remove those that are no longer used with zk_once_purge().")));
 }
 
 /* ---- old histories ---- */
@@ -94,13 +165,15 @@ zkl_jobs_each(void (*fn) (void *arg, const char *name,
 typedef struct Purge
 {
 	int64		before;			/* ms since 1970 */
+	const char *role;			/* NULL: any */
 	int64		purged;
 } Purge;
 
 static bool
-is_old(const Purge *purge, const ZklJobRecord *record)
+may_go(const Purge *purge, const ZklJobRecord *record)
 {
-	return record->readable && record->mtime <= purge->before;
+	return record->readable && record->mtime <= purge->before &&
+		(purge->role == NULL || strcmp(record->history.role, purge->role) == 0);
 }
 
 /* Other sessions write only under the job's lock, so the second look decides. */
@@ -109,7 +182,7 @@ purge_locked(Purge *purge, const ZklTarget *job)
 {
 	ZklJobRecord *record = palloc0(sizeof(ZklJobRecord));
 
-	if (zkl_job_look(job, record) && is_old(purge, record) &&
+	if (zkl_job_look(job, record) && may_go(purge, record) &&
 		zkl_job_delete(job, record->version))
 		purge->purged++;
 	pfree(record);
@@ -122,7 +195,7 @@ purge_if_old(void *arg, const char *name, const ZklJobRecord *record)
 	char	   *path = psprintf("%s%s", ZKL_ONCE_DIRECTORY, name);
 	ZklTarget	job = job_at(path);
 
-	if (is_old(purge, record) && zkl_turn_find(&job) == NULL &&
+	if (may_go(purge, record) && zkl_turn_find(&job) == NULL &&
 		zkl_job_try_lock(&job))
 	{
 		purge_locked(purge, &job);
@@ -132,9 +205,9 @@ purge_if_old(void *arg, const char *name, const ZklJobRecord *record)
 }
 
 int64
-zkl_jobs_purge(int64 unused_ms)
+zkl_jobs_purge(int64 unused_ms, const char *role)
 {
-	Purge		purge = {zkl_job_time(), 0};
+	Purge		purge = {zkl_job_time(), role, 0};
 
 	if (unused_ms > purge.before)
 		return 0;

@@ -15,10 +15,18 @@ extern void zkl_jobs_each(void (*fn) (void *arg, const char *name,
 									  const ZklJobRecord *record), void *arg);
 
 /*
- * Deletes the histories that are readable and were written so many ms ago, by
+ * Error 53400 if that role may make no other history: it has ZKL_JOBS_PER_ROLE.
+ * Superusers may make more.  Waits for ZooKeeper.
+ */
+#define ZKL_JOBS_PER_ROLE	1000
+
+extern void zkl_jobs_check_room(const char *role);
+
+/*
+ * Deletes the histories that are readable, belong to that role (NULL: to any), and were written so many ms ago, by
  * ZooKeeper's clock, or earlier; but none of a job that a transaction has a turn
  * of, or waits for.  Returns how many.
  */
-extern int64 zkl_jobs_purge(int64 unused_ms);
+extern int64 zkl_jobs_purge(int64 unused_ms, const char *role);
 
 #endif							/* ZKL_RECIPES_JOBS_H */

@@ -13,10 +13,9 @@
 #include <ctype.h>
 
 #include "backend/text.h"
-#include "common/int.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
-#include "recipes/job.h"
+#include "recipes/jobs.h"
 #include "shared/compat.h"
 #include "utils/builtins.h"
 
@@ -27,12 +26,10 @@ ZKL_FUNCTION(zkl_sql_once_reset);
 /* ---- arguments ---- */
 
 pg_noreturn static void
-bad_argument(const char *message, const char *hint)
+bad_argument(const char *message)
 {
 	ereport(ERROR,
-			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-			 errmsg("%s", message),
-			 hint != NULL ? errhint("%s", hint) : 0));
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("%s", message)));
 	pg_unreachable();
 }
 
@@ -49,25 +46,6 @@ is_at_least_once(const text *guarantee)
 				 errmsg("invalid guarantee: \"%s\"", name),
 				 errhint("Valid guarantees are \"at_most_once\" and \"at_least_once\".")));
 	return true;
-}
-
-static int64
-period_us_of(const Interval *period)
-{
-	int64		us;
-
-	if (zkl_compat_interval_is_infinite(period) ||
-		zkl_compat_interval_is_minus_infinite(period))
-		bad_argument("period must be finite", NULL);
-	if (period->month != 0)
-		bad_argument("period must not have months or years",
-					 "Months and years differ in length.  Use a run key, such as to_char(now(), 'YYYY-MM').");
-	if (pg_mul_s64_overflow(period->day, USECS_PER_DAY, &us) ||
-		pg_add_s64_overflow(us, period->time, &us))
-		bad_argument("period is too long", NULL);
-	if (us <= 0)
-		bad_argument("period must be positive", NULL);
-	return us;
 }
 
 /* Steps over a unit of time; false: there is none. */
@@ -135,7 +113,7 @@ read_run_key(const text *argument, char *key)
 	if (GetDatabaseEncoding() != PG_SQL_ASCII)
 		utf8 = pg_server_to_any(name, strlen(name), PG_UTF8);
 	if (utf8[0] == '\0')
-		bad_argument("run key must not be empty", NULL);
+		bad_argument("run key must not be empty");
 	if (strlen(utf8) > ZKL_MAX_RUN_KEY)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -144,11 +122,11 @@ read_run_key(const text *argument, char *key)
 						   ZKL_MAX_RUN_KEY)));
 	if (pg_encoding_verifymbstr(PG_UTF8, utf8, strlen(utf8)) !=
 		(int) strlen(utf8))
-		bad_argument("run key must be valid UTF-8", NULL);
+		bad_argument("run key must be valid UTF-8");
 	for (c = utf8; *c != '\0'; c++)
 	{
 		if ((uint8) *c < ' ' || *c == '\x7f')
-			bad_argument("run key must not contain control characters", NULL);
+			bad_argument("run key must not contain control characters");
 	}
 	if (is_like_period(name))
 		ereport(ERROR,
@@ -202,7 +180,7 @@ warn_if_ahead(const ZklTarget *job, const ZklHistory *history,
 static bool
 is_same_turn(const ZklTurn *turn, const ZklTurnId *id, bool at_least_once)
 {
-	return turn->id.period_us == id->period_us &&
+	return zkl_period_equal(&turn->id.period, &id->period) &&
 		strcmp(turn->id.key, id->key) == 0 &&
 		turn->at_least_once == at_least_once;
 }
@@ -233,7 +211,7 @@ take_turn(const text *name, const ZklTurnId *id, bool at_least_once)
 	now_ms = zkl_job_time();
 	turn.target = job;
 	turn.token = zkl_job_lock(&job);
-	zkl_job_read(&turn, &history);
+	zkl_job_read(&turn, &history, zkl_jobs_check_room);
 	if (zkl_history_has(&history, id, now_ms))
 	{
 		zkl_job_unlock(&job);
@@ -285,9 +263,10 @@ zkl_sql_once_period(PG_FUNCTION_ARGS)
 {
 	ZklTurnId	id = {0};
 
-	id.period_us = period_us_of(PG_GETARG_INTERVAL_P(1));
+	id.period = zkl_period_make(PG_GETARG_INTERVAL_P(1),
+								text_to_cstring(PG_GETARG_TEXT_PP(2)));
 	PG_RETURN_BOOL(take_turn(PG_GETARG_TEXT_PP(0), &id,
-							 is_at_least_once(PG_GETARG_TEXT_PP(2))));
+							 is_at_least_once(PG_GETARG_TEXT_PP(3))));
 }
 
 Datum

@@ -1,7 +1,7 @@
 # The clock of ZooKeeper's server is ahead for one call of zk_once(), then back
 # (row 51): the turns up to that time count as used up, and each call that gets
 # none of them is warned.  zk_once_reset() gives them back.  Nothing else depends
-# on that clock.
+# on that clock.  And: days and months of a time zone, also when its clocks change.
 
 use strict;
 use warnings;
@@ -95,6 +95,55 @@ $u->query('ROLLBACK');
 is($t->value, 'f', 'another that came later has had the turn');
 unlike($t->messages, $late, 'without a warning');
 $test->zk->set_clock('+0');
+
+# ---- time zones ----
+
+# Each call comes at that time; t: it is in another period than the one before.
+sub calls_ok
+{
+	my ($what, @calls) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	my $path = '/zone/' . ++$test->{zones};
+	while (my ($time, $answer) = splice @calls, 0, 2)
+	{
+		$test->zk->set_clock(
+			$s->query("SELECT '\@' || to_char('$time'::timestamptz AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS')"));
+		is($t->query("SELECT zk_once('$path', interval $what)"), $answer, "$what: $time: $answer");
+	}
+	$test->zk->set_clock('+0');
+	return;
+}
+
+# Nights at 01:00 in Berlin: clocks are set forward on 2027-03-28, back on 2027-10-31.
+my @spring = map { "2027-03-$_ 01:00 Europe/Berlin" } 27 .. 30;
+my @autumn = map { "2027-10-$_ 01:00 Europe/Berlin" } 30, 31;
+calls_ok("'1 day', zone => 'Europe/Berlin'", map { $_ => 't' } @spring, @autumn);
+calls_ok("'1 day'", map { $_ => $_ eq $spring[2] ? 'f' : 't' } @spring);
+calls_ok("'1 day', zone => 'Europe/Berlin'",
+	'2027-10-31 02:30 Europe/Berlin' => 't',    # summer time
+	'2027-10-31 03:30 Europe/Berlin' => 'f',
+	'2027-10-31 23:59 Europe/Berlin' => 'f',
+	'2027-10-31 23:59:45 Europe/Berlin' => 't',    # half a minute early
+	'2027-11-01 00:00:20 Europe/Berlin' => 'f');
+calls_ok("'1 week', zone => 'America/New_York'",
+	'2027-03-08 00:10 America/New_York' => 't',    # a Monday
+	'2027-03-14 23:00 America/New_York' => 'f',
+	'2027-03-15 00:10 America/New_York' => 't');
+calls_ok("'1 month', zone => 'Asia/Tokyo'",
+	'2027-01-31 23:00 Asia/Tokyo' => 't',
+	'2027-02-01 01:00 Asia/Tokyo' => 't',
+	'2027-02-28 23:00 Asia/Tokyo' => 'f',
+	'2028-02-28 23:00 Asia/Tokyo' => 't');
+calls_ok("'3 months'",
+	'2027-03-31 23:00 UTC' => 't',
+	'2027-04-01 01:00 UTC' => 't',
+	'2027-06-30 23:00 UTC' => 'f');
+$t->query("SET timezone = 'Asia/Tokyo'");
+calls_ok("'1 day'",
+	'2027-05-01 00:10 Asia/Tokyo' => 't',
+	'2027-05-01 08:50 Asia/Tokyo' => 'f',
+	'2027-05-01 09:10 Asia/Tokyo' => 't');
 
 # A time that cannot be is no history.
 $zk->set('/zklock/.once/w/.history',

@@ -26,9 +26,9 @@ $s2->query("SELECT zk_once('/a/b', interval '1 day')");
 $s1->query("SELECT zk_once('/r', 'k')");
 $s2->query("SELECT zk_once_reset('/r')");
 
-my $row = 'path, server, pid, run_keys, last_run_at = last_period_at,'
-  . " last_run_at BETWEEN now() - interval '10 min' AND now() + interval '1 min',"
-  . " recorded_at - last_run_at < interval '1 min'";
+my $row = 'path, server, pid, run_keys, called_at = last_period_at,'
+  . " called_at BETWEEN now() - interval '10 min' AND now() + interval '1 min',"
+  . " recorded_at - called_at < interval '1 min'";
 foreach my $node ($one, $two)
 {
 	is($test->look($node, "SELECT $row FROM zk_once_history() ORDER BY 1"),
@@ -85,11 +85,40 @@ is($s2->query("SELECT zk_once_purge('0')"), 2, 'and then it goes, too');
 
 # ---- who may
 
-$one->safe_psql('postgres', 'CREATE ROLE ops LOGIN IN ROLE pg_monitor;'
-	  . ' GRANT EXECUTE ON FUNCTION zk_once_purge(interval) TO ops');
-my $ops = $test->session($one, user => 'ops');
+$one->safe_psql('postgres', 'CREATE ROLE ops LOGIN IN ROLE pg_monitor; CREATE ROLE job LOGIN;'
+	  . ' GRANT EXECUTE ON FUNCTION zk_once(text, text, text) TO job, ops');
+my ($ops, $job) = map { $test->session($one, user => $_) } 'ops', 'job';
 is($ops->query('SELECT count(*) FROM zk_once_history()'), 0, 'pg_monitor looks');
-is($ops->error("SELECT zk_once_purge('0')"), '42501', 'only superusers purge');
+$job->query("SELECT zk_once('/job/own', 'k')");
+$job->query("BEGIN; SELECT zk_once('/job/undone', 'k'); ROLLBACK");
+$ops->query("SELECT zk_once('/job/other', 'k')");
+$s1->query("SELECT zk_once('/job/own', 'k2')");
+$s1->query("SELECT zk_once_reset('/job/other')");
+is($test->look($one, "SELECT string_agg(path || ' ' || usename, ', ' ORDER BY path) FROM zk_once_history()"),
+	'/job/other ops, /job/own job, /job/undone job',
+	'a record belongs to the role that made it, whoever runs the job later');
+is($job->query("SELECT zk_once_purge('0')"), 2, 'which may remove it');
+is($test->look($one, $paths), '/job/other', 'but no other role\'s');
+is($s1->query("SELECT zk_once_purge('0')"), 1, 'a superuser removes all');
+
+# ---- how many
+
+$ops->query("SELECT zk_once('/full/ops1', 'k')");
+$job->query("SELECT zk_once('/full/job1', 'k')");
+my ($record) = $zk->get('/zklock/.once/full/job1/.history');
+foreach my $n (2 .. 1000)
+{
+	$zk->create("/zklock/.once/full/job$n", '');
+	$zk->create("/zklock/.once/full/job$n/.history", $record);
+}
+is($job->error("SELECT zk_once('/full/job1001', 'k')"), '53400', 'a role has so many records');
+like($job->messages, qr/too many jobs are recorded for role "job".*zk_once_purge\(\)/s, 'which is told');
+is($job->query("SELECT zk_once('/full/job1', 'k2')"), 't', 'its jobs go on');
+is($job->query("SELECT zk_once('/full/ops1', 'k2')"), 't', 'and so do those of others');
+is($ops->query("SELECT zk_once('/full/ops11', 'k')"), 't', 'other roles make more');
+is($s1->query("SELECT zk_once('/full/super', 'k')"), 't', 'and superusers');
+is($job->query("SELECT zk_once_purge('0')"), 1000, 'the role makes room');
+is($job->query("SELECT zk_once('/full/job1001', 'k')"), 't', 'and has it');
 is($s1->error("SELECT zk_once_purge('-1 s')"), '22023', 'a negative time');
 is($s1->query('SELECT zk_once_purge(NULL)'), '', 'NULL does nothing');
 $test->finish;
