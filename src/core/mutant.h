@@ -53,6 +53,7 @@
 	X(KEPT_FOR_ITS_OWNER, "a kept lock does not keep out the session that held it") \
 	X(KEPT_FOR_EVER, "a kept lock is never released") \
 	X(CONNECTION_FROM_ITS_END, "a connection counts as a contact from its end, not from the start of connecting") \
+	X(CLOCK_SLEWED, "leases are measured with a clock that NTP slews by up to 8.3 %") \
 	X(LEASE_WITHOUT_RATES, "the lease has no margin for clocks of different rates") \
 	X(SEMAPHORE_ONLY_CONTENDERS, "children of a semaphore that no client of ours made are not counted") \
 	X(UPGRADE_BY_OLD_LISTING, "shared to exclusive is refused because of a listing from before the request") \

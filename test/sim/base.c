@@ -108,7 +108,7 @@ static const struct
 {
 	const char *name;
 	uint64_t	share;			/* of 16 seeds */
-}			profiles[PROFILES] = {{"wide", 5}, {"storm", 4}, {"quorum", 3}, {"hot", 4}};
+}			profiles[PROFILES] = {{"wide", 4}, {"slew", 1}, {"storm", 4}, {"quorum", 3}, {"hot", 4}};
 
 static int	chosen = -1;
 

@@ -37,6 +37,7 @@ typedef int64_t Time;
 typedef enum Profile
 {
 	PROFILE_WIDE,				/* a few kinds of faults, whichever */
+	PROFILE_SLEW,				/* as "quorum", and the rates of clocks change */
 	PROFILE_STORM,				/* operators break, workers restart, holders
 								 * downgrade, keep and cancel, all at once */
 	PROFILE_QUORUM,				/* ZooKeeper's servers and connections */
@@ -44,7 +45,7 @@ typedef enum Profile
 								 * the same lock again and again */
 } Profile;
 
-#define PROFILES	4
+#define PROFILES	5
 
 /* What becomes of the trace */
 typedef enum TraceUse

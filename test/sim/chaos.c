@@ -40,7 +40,8 @@ static const struct
 	int			often[PROFILES];	/* weight in each seed of a profile */
 }			faults[] = {
 #define FAULT_ENTRY(name, weight, one_in, storm, quorum) \
-	{do_##name, weight, one_in, {0, storm, quorum, 0}},
+	{do_##name, weight, one_in, {[PROFILE_STORM] = storm, [PROFILE_QUORUM] = quorum, \
+		[PROFILE_SLEW] = quorum}},
 	FAULTS(FAULT_ENTRY)
 #undef FAULT_ENTRY
 };
@@ -109,6 +110,7 @@ chaos_begin(void)
 	draw_hosts();
 	cycles_begin();
 	draw_faults();
+	clocks_begin();
 	ensemble_elect(ens.leader);
 	for (i = 0; i < hosts.n; i++)
 		host_start(&hosts.host[i]);
@@ -144,6 +146,7 @@ chaos_due(void)
 	Time		due = operators_due();
 	int			i;
 
+	due = clocks_due() < due ? clocks_due() : due;
 	due = chaos.at < due ? chaos.at : due;
 	due = chaos.kill_at < due ? chaos.kill_at : due;
 	for (i = 0; i < ens.nservers; i++)
@@ -167,6 +170,11 @@ chaos_step(void)
 	if (operators_due() <= base.now)
 	{
 		operators_step();
+		return;
+	}
+	if (clocks_due() <= base.now)
+	{
+		clocks_step();
 		return;
 	}
 	if (chaos.kill_at <= base.now)
@@ -229,6 +237,7 @@ chaos_calm(void)
 	for (i = 0; i < MAX_CONNS; i++)
 		ens.conns[i].frozen_until = 0;
 	vandals_calm();
+	clocks_calm();
 	calm_hosts();
 	backends_calm();
 	foreign_calm();

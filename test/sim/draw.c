@@ -21,9 +21,10 @@ draw(const Time *from, int n)
 static int
 draw_rate(int worst)
 {
-	if (base.profile == PROFILE_QUORUM && !once_in(4))
+	if ((base.profile == PROFILE_QUORUM || base.profile == PROFILE_SLEW) && !once_in(4))
 		return worst;
-	return once_in(2) ? (int) below(2001) - 1000 : (int) DRAW(-1000, 1000);
+	return once_in(2) ? (int) below(2 * WORST_PPM + 1) - WORST_PPM :
+		(int) DRAW(-WORST_PPM, WORST_PPM);
 }
 
 void
@@ -38,7 +39,7 @@ draw_ensemble(void)
 	ens.leader = (int) below(ens.nservers);
 	if (ens.nservers == 3 && ens.timeout >= 4 * ens.tick && once_in(3))
 		ens.observer = ens.nservers++;
-	ens.leader_ppm = draw_rate(1000);
+	clock_set(&ens.leader_clock, 0, draw_rate(WORST_PPM));
 	ens.net = DRAW(100, 500, 2 * MS, 20 * MS);
 	ens.decide = DRAW(50, MS, 10 * MS);
 	ens.lag = DRAW(50, MS, 50 * MS, 500 * MS);
@@ -110,6 +111,7 @@ draw_dialects(void)
 void
 draw_hosts(void)
 {
+	Time		offset;
 	int			i;
 
 	memset(&hosts, 0, sizeof(hosts));
@@ -154,7 +156,7 @@ draw_hosts(void)
 	for (i = 0; i < hosts.n; i++)
 	{
 		hosts.host[i].id = i;
-		hosts.host[i].offset = below(100) * SECOND;
-		hosts.host[i].ppm = draw_rate(-1000);
+		offset = below(100) * SECOND;
+		clock_set(&hosts.host[i].clock, offset, draw_rate(-WORST_PPM));
 	}
 }

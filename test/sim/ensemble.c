@@ -192,7 +192,7 @@ ensemble_elect(int next)
 	ens.elect_at = NEVER;
 	ens.zxid = (ens.zxid >> 32) + 1;
 	ens.zxid <<= 32;
-	ens.leader_offset = below(ens.tick);
+	clock_set(&ens.leader_clock, below(ens.tick), clock_ppm(&ens.leader_clock));
 	trace("zk: server # leads", next, 0, 0, 0, NULL);
 	catch_up(next);
 	for (i = 0; i < ens.nservers; i++)

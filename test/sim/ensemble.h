@@ -14,6 +14,7 @@
 
 #include "../model/message.h"
 #include "base.h"
+#include "clocks.h"
 
 #define MAX_SERVERS	4
 #define MAX_CONNS	48
@@ -65,8 +66,8 @@ typedef struct Session
 	int			foreign;		/* of another client, or -1 */
 	Time		timeout;
 	Time		longest;		/* that it ever was */
-	Time		may_end_at;		/* at the earliest; these two by the leader's
-								 * clock, in true time */
+	Time		ends_at;		/* at the earliest, on the leader's clock */
+	Time		may_end_at;		/* the same in true time */
 	Time		expires_at;
 	bool		heard[MAX_SERVERS]; /* since the server's last report */
 	bool		killed;			/* somebody closed it from elsewhere */
@@ -99,8 +100,7 @@ typedef struct Ensemble
 	bool		in_ticks;		/* sessions end at ticks only */
 	int			observer;		/* a server that follows another; -1: none */
 	int			master;			/* a follower, or -1: the leader */
-	Time		leader_offset;	/* of its clock */
-	int			leader_ppm;
+	Clock		leader_clock;
 	Time		net;			/* usual delay of a frame */
 	Time		lag;			/* usual delay of a follower */
 	Time		decide;			/* usual time to commit */
@@ -141,6 +141,9 @@ extern void session_revive(int64_t id);
 extern void sessions_lose(size_t nlog);
 extern Session *session_find(int64_t id);
 extern void session_touch(Session *session);
+
+/* The leader's clock has another rate from now on, and they end by that. */
+extern void sessions_slew(int ppm);
 
 /* It is attached to, and gets the timeout that servers grant now. */
 extern void session_negotiate(Session *session);

@@ -10,7 +10,7 @@
 
 /*
  * X(name, weight in a seed that has it, one in how many seeds has it, weight in
- * a storm, weight in a seed of the profile "quorum").  0: it is as in others,
+ * a storm, weight in a seed of the profiles "quorum" and "slew").  0: it is as in others,
  * but more seldom.  A seed is what it is by their order.
  */
 #define FAULTS(X) \

@@ -64,7 +64,7 @@ lock_conflicts(int lock, ZklLockMode a, ZklLockMode b)
 int64_t
 host_clock(const Host *h)
 {
-	return h->offset + base.now + base.now * h->ppm / 1000000;
+	return clock_now(&h->clock);
 }
 
 int64_t
@@ -76,11 +76,7 @@ host_bound(const Host *h, int64_t ms)
 Time
 host_true_time(const Host *h, int64_t local)
 {
-	Time		t = (local - h->offset) * 1000000 / (1000000 + h->ppm);
-
-	while (h->offset + t + t * h->ppm / 1000000 < local)
-		t++;
-	return t;
+	return clock_true_time(&h->clock, local);
 }
 
 /* ---- slots: the backends' side ---- */

@@ -11,6 +11,7 @@
 #define SIM_HOST_H
 
 #include "../model/worker.h"
+#include "clocks.h"
 #include "ensemble.h"
 
 #define MAX_HOSTS		3
@@ -89,9 +90,7 @@ typedef struct Host
 	LinkMessage *inbox;
 	LinkMessage **inbox_end;
 
-	/* its clock */
-	Time		offset;
-	int			ppm;
+	Clock		clock;
 	uint64_t	managers;
 	int64_t		told[MAX_LOCKS];	/* up to this zxid it was told of each
 									 * change of a lock's children */

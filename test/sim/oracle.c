@@ -127,6 +127,12 @@ oracle_attached(const Host *h)
 }
 
 void
+oracle_slewed(const Host *h)
+{
+	check_outlived(h);
+}
+
+void
 oracle_foreign_hold(const Foreign *f)
 {
 	int			i,

@@ -42,6 +42,9 @@ extern void oracle_lease(Host *h);
 /* Its session has been attached to, and may have got another timeout. */
 extern void oracle_attached(const Host *h);
 
+/* A clock has another rate. */
+extern void oracle_slewed(const Host *h);
+
 /* The worker knows its session, and has carried out what follows. */
 extern void oracle_session(Host *h);
 extern void oracle_grant(Host *h, int slot);

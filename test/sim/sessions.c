@@ -44,25 +44,35 @@ note_changed(const Session *session)
 	agenda_changed(AGENDA_ENSEMBLE);
 }
 
-/* The true time at which the leader's clock shows this */
-static Time
-true_time(Time local)
+/* From the time on the leader's clock to true times */
+static void
+find_end(Session *session)
 {
-	local -= ens.leader_offset;
-	return local - local * ens.leader_ppm / 1000000;
+	Time		local = session->ends_at;
+
+	session->may_end_at = clock_true_time(&ens.leader_clock, local);
+	if (ens.in_ticks)
+		local = (local / ens.tick + 1) * ens.tick;
+	session->expires_at = clock_true_time(&ens.leader_clock, local);
 }
 
 void
 session_touch(Session *session)
 {
-	Time		local = base.now + base.now * ens.leader_ppm / 1000000 +
-	ens.leader_offset + session->timeout;
-
-	session->may_end_at = true_time(local);
-	if (ens.in_ticks)
-		local = (local / ens.tick + 1) * ens.tick;
-	session->expires_at = true_time(local);
+	session->ends_at = clock_now(&ens.leader_clock) + session->timeout;
+	find_end(session);
 	note_changed(session);
+}
+
+void
+sessions_slew(int ppm)
+{
+	int			i;
+
+	clock_slew(&ens.leader_clock, ppm);
+	for (i = ens.first_alive; i < ens.nsessions; i++)
+		find_end(&ens.sessions[i]);
+	ens.next_session = -1;
 }
 
 /*
