@@ -96,8 +96,9 @@ zkl_retreat_resign(void)
 		ZklHold    *hold = dlist_container(ZklHold, link, iter.cur);
 
 		if (hold->lock->key.dialect == ZKL_DIALECT_LATCH)
-			zkl_slot_resign(hold->grant.slotno,
-							zkl_slots[hold->grant.slotno].s_serial);
+			(void) zkl_slot_resign(hold->grant.slotno,
+								   zkl_slots[hold->grant.slotno].s_serial,
+								   false);
 	}
 }
 
@@ -114,8 +115,8 @@ ask(int slotno, const ZklSlot *slot, uint32 drain)
 		return;
 	else if (slot->s_request.dialect == ZKL_DIALECT_LATCH &&
 			 slot->s_holder.taken &&
-			 !zkl_compat_is_in_transaction(slot->s_request.procno))
-		zkl_slot_resign(slotno, slot->s_serial);
+			 zkl_slot_resign(slotno, slot->s_serial, true))
+		return;
 	else
 		zkl_slot_ask(slotno, drain);
 }

@@ -16,6 +16,7 @@
 #include "backend/slot.h"
 #include "shared/boottime.h"
 #include "shared/by_name.h"
+#include "shared/compat.h"
 #include "shared/control.h"
 #include "shared/dirty.h"
 #include "shared/lease.h"
@@ -367,11 +368,17 @@ zkl_slot_ask(int slotno, uint32 drain)
 		pg_atomic_fetch_add_u64(&zkl_control->ctl_revocations, 1);
 }
 
-void
-zkl_slot_resign(int slotno, uint32 serial)
+/*
+ * A transaction may begin at any moment.  The session shows it, and then looks at
+ * the slot under its mutex.  Here the slot is written before we look for the
+ * transaction: so if it has begun before, we see it, and take the end back.
+ */
+bool
+zkl_slot_resign(int slotno, uint32 serial, bool idle)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 	int64		now = zkl_boottime_ms();
+	int64		until;
 	bool		done;
 
 	SpinLockAcquire(&slot->s_mutex);
@@ -379,12 +386,19 @@ zkl_slot_resign(int slotno, uint32 serial)
 		!zkl_slot_is_over(slot, now);
 	if (done)
 	{
+		until = slot->s_until;
 		slot->s_until = now;
-		slot->s_resigned = true;
+		pg_memory_barrier();
+		done = !idle || !zkl_compat_is_in_transaction(slot->s_request.procno);
+		if (!done)
+			slot->s_until = until;
 	}
+	if (done)
+		slot->s_resigned = true;
 	SpinLockRelease(&slot->s_mutex);
 	if (done)
 		zkl_dirty_set(slotno, ZKL_WAKE_NOW);
+	return done;
 }
 
 /* ---- epilogues ---- */

@@ -133,7 +133,10 @@ extern void zkl_slot_take(int slotno, ZklSlot *copy);
 /* Asks a holder to release its lock, once in each drain. */
 extern void zkl_slot_ask(int slotno, uint32 drain);
 
-/* A leader's time is over.  Does nothing if the slot has been claimed again. */
-extern void zkl_slot_resign(int slotno, uint32 serial);
+/*
+ * A leader's time is over.  False: the slot does not lead any more, has been claimed
+ * again, or, if "idle", its session is in a transaction.
+ */
+extern bool zkl_slot_resign(int slotno, uint32 serial, bool idle);
 
 #endif							/* ZKL_BACKEND_SLOT_H */

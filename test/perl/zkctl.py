@@ -22,6 +22,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoAuthError, NoNodeError
 from kazoo.security import OPEN_ACL_UNSAFE, make_digest_acl
 from kazoo.recipe.lock import Lock, ReadLock, WriteLock
+from kazoo.retry import ForceRetryError
 
 
 class CuratorWriter(Lock):
@@ -46,9 +47,16 @@ class KazooWriter(Lock):
 
 
 class KazooReader(Lock):
-    """The same for readers."""
+    """The same for readers, as docs/interop.md shows it for kazoo 2.8."""
     _NODE_NAME = "__READ__"
     _EXCLUDE_NAMES = ["__WRIT__"]
+
+    def _get_predecessor(self, node):
+        children = self.client.get_children(self.path)
+        if node not in children:
+            raise ForceRetryError()
+        ahead = [c for c in children if "__WRIT__" in c and c[-10:] < node[-10:]]
+        return max(ahead, key=lambda c: c[-10:], default=None)
 
 
 class KazooMutex(Lock):
