@@ -43,14 +43,22 @@ SELECT * FROM zk_queue('x');
 SELECT zk_unlock('/' || repeat('x', 254)) AS held;
 SELECT zk_fencing_token('/' || repeat(chr(228), 127)) IS NULL AS none;
 
--- NULL gives NULL
-SELECT zk_lock(NULL) IS NULL AND zk_lock_shared(NULL) IS NULL
-   AND zk_xact_lock(NULL) IS NULL AND zk_xact_lock_shared(NULL) IS NULL
-   AND zk_try_lock(NULL) IS NULL AND zk_try_lock_shared(NULL) IS NULL
-   AND zk_try_xact_lock(NULL) IS NULL
-   AND zk_try_xact_lock_shared(NULL, '1s') IS NULL
-   AND zk_unlock(NULL) IS NULL AND zk_unlock_shared(NULL) IS NULL
-   AND zk_fencing_token(NULL) IS NULL AS nothing;
+-- NULL is no name of what is taken, asserted or released; elsewhere it gives NULL
+SELECT zk_lock(NULL);
+\set VERBOSITY sqlstate
+SELECT zk_lock(NULL);
+SELECT zk_lock_shared(NULL);
+SELECT zk_xact_lock(NULL);
+SELECT zk_xact_lock_shared(NULL);
+SELECT zk_try_lock(NULL);
+SELECT zk_try_lock_shared(NULL);
+SELECT zk_try_xact_lock(NULL);
+SELECT zk_try_xact_lock_shared(NULL, '1s');
+SELECT zk_unlock(NULL);
+SELECT zk_unlock_shared(NULL);
+SELECT zk_assert_lock(NULL);
+\set VERBOSITY default
+SELECT zk_fencing_token(NULL) IS NULL AS nothing;
 SELECT count(*) FROM zk_queue(NULL);
 
 -- timeouts

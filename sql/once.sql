@@ -64,9 +64,15 @@ SELECT zk_once_reset('nightly');
 SELECT zk_once_reset('/.once/nightly');
 SELECT zk_once_reset('/' || repeat('x', 250));
 
--- NULL gives NULL
-SELECT zk_once(NULL, 'k') IS NULL AND zk_once('/nightly', NULL::text) IS NULL
-   AND zk_once('/nightly', NULL::interval) IS NULL
-   AND zk_once('/nightly', 'k', NULL) IS NULL
+-- NULL is no name, no period and no key; elsewhere it gives NULL
+SELECT zk_once('/nightly', NULL::interval);
+SELECT zk_once('/nightly', NULL::text);
+\set VERBOSITY sqlstate
+SELECT zk_once(NULL, 'k');
+SELECT zk_once(NULL, interval '1 h');
+SELECT zk_once('/nightly', NULL::interval);
+SELECT zk_once('/nightly', NULL::text, NULL);
+\set VERBOSITY default
+SELECT zk_once('/nightly', 'k', NULL) IS NULL
    AND zk_once('/nightly', interval '1 day', zone => NULL) IS NULL
-   AND zk_once_reset(NULL) IS NULL AS strict;
+   AND zk_once_reset(NULL) IS NULL AS nothing;

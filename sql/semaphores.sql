@@ -38,13 +38,18 @@ SELECT zk_try_xact_acquire('/s', 1, 1, '-1 microsecond');
 SELECT zk_acquire('/s', 1, 1, '-1 second');
 SELECT zk_xact_acquire('/s', 1, timeout => '-1 microsecond');
 
--- NULL gives NULL
-SELECT zk_acquire(NULL, 1) IS NULL AND zk_acquire('/s', NULL) IS NULL
-   AND zk_acquire('/s', 1, NULL) IS NULL
-   AND zk_xact_acquire(NULL, 1) IS NULL
+-- NULL is no name; a number that is NULL gives NULL
+\set VERBOSITY sqlstate
+SELECT zk_acquire(NULL, 1);
+SELECT zk_xact_acquire(NULL, 1);
+SELECT zk_try_acquire(NULL, NULL);
+SELECT zk_try_xact_acquire(NULL, 1, 1, '1s');
+SELECT zk_release(NULL);
+\set VERBOSITY default
+SELECT zk_acquire('/s', NULL) IS NULL AND zk_acquire('/s', 1, NULL) IS NULL
    AND zk_try_acquire('/s', 1, NULL, '1s') IS NULL
    AND zk_try_xact_acquire('/s', NULL) IS NULL
-   AND zk_release(NULL) IS NULL AND zk_release('/s', NULL) IS NULL AS strict;
+   AND zk_release('/s', NULL) IS NULL AS nothing;
 
 -- nothing is held
 SELECT zk_release('/s');

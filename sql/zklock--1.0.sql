@@ -86,14 +86,14 @@ COMMENT ON FUNCTION zk_try_xact_lock_shared(text, interval, interval, interval) 
 CREATE FUNCTION zk_unlock(path text)
 RETURNS boolean
 AS 'MODULE_PATHNAME', 'zkl_sql_unlock'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_unlock(text) IS
 'release an exclusive distributed lock that the session holds; returns whether it was held';
 
 CREATE FUNCTION zk_unlock_shared(path text)
 RETURNS boolean
 AS 'MODULE_PATHNAME', 'zkl_sql_unlock_shared'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_unlock_shared(text) IS
 'release a shared distributed lock that the session holds; returns whether it was held';
 
@@ -114,7 +114,7 @@ COMMENT ON FUNCTION zk_extend(text, interval) IS
 CREATE FUNCTION zk_assert_lock(path text)
 RETURNS interval
 AS 'MODULE_PATHNAME', 'zkl_sql_assert_lock'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_assert_lock(text) IS
 'for how long the session surely has the lock, leadership or leases of that name; an error if it may have lost them';
 
@@ -188,14 +188,14 @@ COMMENT ON FUNCTION zk_try_xact_lock_shared(text[], interval) IS
 CREATE FUNCTION zk_unlock(paths text[])
 RETURNS boolean
 AS 'MODULE_PATHNAME', 'zkl_sql_unlock_all_of'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_unlock(text[]) IS
 'release several exclusive distributed locks that the session holds; returns whether all were held';
 
 CREATE FUNCTION zk_unlock_shared(paths text[])
 RETURNS boolean
 AS 'MODULE_PATHNAME', 'zkl_sql_unlock_all_of_shared'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_unlock_shared(text[]) IS
 'release several shared distributed locks that the session holds; returns whether all were held';
 
@@ -237,7 +237,7 @@ COMMENT ON FUNCTION zk_try_xact_acquire(text, integer, integer, interval) IS
 CREATE FUNCTION zk_release(path text, leases integer DEFAULT 1)
 RETURNS boolean
 AS 'MODULE_PATHNAME', 'zkl_sql_release'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_release(text, integer) IS
 'release leases of a semaphore that the session holds; returns whether so many were held';
 
@@ -255,7 +255,7 @@ COMMENT ON FUNCTION zk_lead(text, interval, text) IS
 CREATE FUNCTION zk_resign(path text)
 RETURNS boolean
 AS 'MODULE_PATHNAME', 'zkl_sql_resign'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_resign(text) IS
 'stop being the leader; returns whether the session was the leader';
 
@@ -292,7 +292,7 @@ CREATE FUNCTION zk_once(path text, period interval, zone text DEFAULT 'UTC',
 	guarantee text DEFAULT 'at_most_once')
 RETURNS boolean
 AS 'MODULE_PATHNAME', 'zkl_sql_once_period'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_once(text, interval, text, text) IS
 'claim the run of a job for the current period, across all servers; returns whether this transaction is the one to do it';
 
@@ -300,7 +300,7 @@ CREATE FUNCTION zk_once(path text, run_key text,
 	guarantee text DEFAULT 'at_most_once')
 RETURNS boolean
 AS 'MODULE_PATHNAME', 'zkl_sql_once_key'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_once(text, text, text) IS
 'claim the run of a job for a run key, across all servers; returns whether this transaction is the one to do it';
 

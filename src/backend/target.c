@@ -18,6 +18,22 @@
 #include "utils/builtins.h"
 #include "znode/dialect.h"
 
+void
+zkl_target_need(FunctionCallInfo fcinfo, int arg, const char *what)
+{
+	if (PG_ARGISNULL(arg))
+		ereport(ERROR,
+				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+				 errmsg("%s must not be null", what)));
+}
+
+text *
+zkl_target_name(FunctionCallInfo fcinfo)
+{
+	zkl_target_need(fcinfo, 0, "lock name");
+	return PG_GETARG_TEXT_PP(0);
+}
+
 static ZklTarget
 make_target(const text *name, ZklPrivileges needed)
 {

@@ -6,6 +6,7 @@
 #define ZKL_BACKEND_TARGET_H
 
 #include "backend/rights.h"
+#include "fmgr.h"
 #include "znode/znode.h"
 
 /* The same name is another lock in another dialect. */
@@ -15,6 +16,16 @@ typedef struct ZklTarget
 	const char *name;			/* the same as the database writes it */
 	ZklDialect	dialect;
 } ZklTarget;
+
+/*
+ * The first argument of an SQL function that takes, asserts or releases what it
+ * names: error 22004 if it is NULL, so that nobody takes the result for that of a
+ * lock.
+ */
+extern text * zkl_target_name(FunctionCallInfo fcinfo);
+
+/* The same for other arguments that must be there; "what" is for the message. */
+extern void zkl_target_need(FunctionCallInfo fcinfo, int arg, const char *what);
 
 /*
  * The lock that an SQL function is called with, in the dialect that

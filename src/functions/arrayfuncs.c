@@ -50,6 +50,13 @@ compare_named(const void *a, const void *b)
 				  ((const Named *) b)->lock.path);
 }
 
+static ArrayType *
+array_of(FunctionCallInfo fcinfo)
+{
+	zkl_target_need(fcinfo, 0, "array of lock names");
+	return PG_GETARG_ARRAYTYPE_P(0);
+}
+
 /* How many names there are */
 static int
 length_of(const ArrayType *array)
@@ -84,7 +91,7 @@ names_of(ArrayType *array, ZklPrivileges needed)
 		CHECK_FOR_INTERRUPTS();
 		if (nulls[i])
 			ereport(ERROR,
-					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
 					 errmsg("array of lock names must not contain nulls")));
 		names[i].lock = zkl_target_lock(DatumGetTextPP(elements[i]), needed);
 		names[i].position = i;
@@ -109,7 +116,7 @@ static Datum *
 acquire_all(FunctionCallInfo fcinfo, bool is_try, ZklLockMode mode,
 			ZklLifetime lifetime, int *n)
 {
-	ArrayType  *array = PG_GETARG_ARRAYTYPE_P(0);
+	ArrayType  *array = array_of(fcinfo);
 	Named	   *names;
 	ZklLockRequest *requests;
 	int64	   *tokens;
@@ -147,8 +154,6 @@ lock_all(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime)
 	Datum	   *tokens;
 	int			n;
 
-	if (PG_ARGISNULL(0))
-		PG_RETURN_NULL();
 	tokens = acquire_all(fcinfo, false, mode, lifetime, &n);
 	if (tokens == NULL)
 		zkl_refusal_raise_timed_out(psprintf("all of %d distributed locks", n),
@@ -162,8 +167,6 @@ try_lock_all(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime)
 {
 	int			n;
 
-	if (PG_ARGISNULL(0))
-		PG_RETURN_NULL();
 	PG_RETURN_BOOL(acquire_all(fcinfo, true, mode, lifetime, &n) != NULL);
 }
 
@@ -222,7 +225,7 @@ zkl_sql_try_xact_lock_all_shared(PG_FUNCTION_ARGS)
 static Datum
 unlock_all_of(FunctionCallInfo fcinfo, ZklLockMode mode)
 {
-	ArrayType  *array = PG_GETARG_ARRAYTYPE_P(0);
+	ArrayType  *array = array_of(fcinfo);
 	bool		all = true;
 	Named	   *names;
 	int			n,

@@ -30,9 +30,9 @@ acquire_leases(FunctionCallInfo fcinfo, ZklLifetime lifetime, bool is_try)
 	int64		token;
 	bool		granted;
 
-	if (PG_ARGISNULL(0) || PG_ARGISNULL(1) || PG_ARGISNULL(2))
+	call.path = zkl_target_name(fcinfo);
+	if (PG_ARGISNULL(1) || PG_ARGISNULL(2))
 		PG_RETURN_NULL();
-	call.path = PG_GETARG_TEXT_PP(0);
 	call.max = PG_GETARG_INT32(1);
 	call.permits = PG_GETARG_INT32(2);
 	call.lifetime = lifetime;
@@ -76,6 +76,9 @@ zkl_sql_try_xact_acquire(PG_FUNCTION_ARGS)
 Datum
 zkl_sql_release(PG_FUNCTION_ARGS)
 {
-	PG_RETURN_BOOL(zkl_semaphore_release(PG_GETARG_TEXT_PP(0),
-										 PG_GETARG_INT32(1)));
+	text	   *name = zkl_target_name(fcinfo);
+
+	if (PG_ARGISNULL(1))
+		PG_RETURN_NULL();
+	PG_RETURN_BOOL(zkl_semaphore_release(name, PG_GETARG_INT32(1)));
 }

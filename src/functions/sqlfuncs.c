@@ -110,7 +110,7 @@ acquire_lock(ZklLockRequest *request, bool is_try, FunctionCallInfo fcinfo,
 			 ZklLockMode mode, ZklLifetime lifetime, int64 *token)
 {
 	memset(request, 0, sizeof(*request));
-	request->lock = zkl_target_lock(PG_GETARG_TEXT_PP(0),
+	request->lock = zkl_target_lock(zkl_target_name(fcinfo),
 									zkl_acquire_privilege(mode));
 	request->mode = mode;
 	request->lifetime = lifetime;
@@ -130,8 +130,6 @@ lock_or_raise(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime)
 	ZklLockRequest request;
 	int64		token;
 
-	if (PG_ARGISNULL(0))
-		PG_RETURN_NULL();
 	if (!acquire_lock(&request, false, fcinfo, mode, lifetime, &token))
 		zkl_refusal_raise_timed_out(psprintf("distributed lock \"%s\"",
 											 request.lock.name), request.timeout_ms);
@@ -144,8 +142,6 @@ try_lock(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime)
 	ZklLockRequest request;
 	int64		token;
 
-	if (PG_ARGISNULL(0))
-		PG_RETURN_NULL();
 	PG_RETURN_BOOL(acquire_lock(&request, true, fcinfo, mode, lifetime,
 								&token));
 }
@@ -203,7 +199,7 @@ zkl_sql_try_xact_lock_shared(PG_FUNCTION_ARGS)
 static Datum
 unlock(FunctionCallInfo fcinfo, ZklLockMode mode)
 {
-	ZklTarget	lock = zkl_target_lock(PG_GETARG_TEXT_PP(0), ZKL_NEEDS_NOTHING);
+	ZklTarget	lock = zkl_target_lock(zkl_target_name(fcinfo), ZKL_NEEDS_NOTHING);
 
 	PG_RETURN_BOOL(zkl_release_lock(&lock, mode));
 }
@@ -247,7 +243,7 @@ zkl_sql_extend(PG_FUNCTION_ARGS)
 Datum
 zkl_sql_assert_lock(PG_FUNCTION_ARGS)
 {
-	ZklTarget	lock = zkl_target_lock(PG_GETARG_TEXT_PP(0), ZKL_NEEDS_NOTHING);
+	ZklTarget	lock = zkl_target_lock(zkl_target_name(fcinfo), ZKL_NEEDS_NOTHING);
 	ZklTarget	latch = lock;
 	int64		left_ms = LONGEST_MS;
 	Interval   *left = palloc0(sizeof(Interval));

@@ -333,7 +333,7 @@ get_barrier(FunctionCallInfo fcinfo, int timeout, ZklPrivileges needed,
 			Barrier *b)
 {
 	memset(b, 0, sizeof(*b));
-	b->target = zkl_target_recipe(PG_GETARG_TEXT_PP(0), "",
+	b->target = zkl_target_recipe(zkl_target_name(fcinfo), "",
 								  ZKL_DIALECT_MEMBER, needed);
 	b->timeout_ms = zkl_duration_timeout_ms(fcinfo, timeout);
 	find_membership(b);
@@ -367,7 +367,8 @@ enter_by_sql(FunctionCallInfo fcinfo, bool stays)
 	int			parties;
 	bool		started;
 
-	if (PG_ARGISNULL(0) || PG_ARGISNULL(1))
+	(void) zkl_target_name(fcinfo);
+	if (PG_ARGISNULL(1))
 		PG_RETURN_NULL();
 	get_barrier(fcinfo, 2, ZKL_MAY_BARRIER, &b);
 	b.stays = stays;
@@ -407,8 +408,6 @@ zkl_sql_barrier_leave(PG_FUNCTION_ARGS)
 	Barrier		b;
 	bool		left;
 
-	if (PG_ARGISNULL(0))
-		PG_RETURN_NULL();
 	get_barrier(fcinfo, 1, ZKL_NEEDS_NOTHING, &b);
 	if (b.hold == NULL)
 	{

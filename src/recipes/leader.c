@@ -33,10 +33,9 @@ ZKL_FUNCTION(zkl_sql_resign);
 ZKL_FUNCTION(zkl_sql_leader);
 
 static ZklTarget
-target_of(FunctionCallInfo fcinfo, ZklPrivileges needed)
+target_of(const text *name, ZklPrivileges needed)
 {
-	return zkl_target_recipe(PG_GETARG_TEXT_PP(0), "", ZKL_DIALECT_LATCH,
-							 needed);
+	return zkl_target_recipe(name, "", ZKL_DIALECT_LATCH, needed);
 }
 
 /* In UTF-8, palloc'd */
@@ -61,9 +60,7 @@ zkl_sql_lead(PG_FUNCTION_ARGS)
 	ZklLockRequest request = {0};
 	int64		token;
 
-	if (PG_ARGISNULL(0))
-		PG_RETURN_NULL();
-	request.lock = target_of(fcinfo, ZKL_MAY_LEAD);
+	request.lock = target_of(zkl_target_name(fcinfo), ZKL_MAY_LEAD);
 	request.mode = ZKL_EXCLUSIVE;
 	request.lifetime = ZKL_LIFETIME_SESSION;
 	request.timeout_ms = zkl_duration_timeout_ms(fcinfo, 1);
@@ -81,7 +78,7 @@ zkl_sql_lead(PG_FUNCTION_ARGS)
 Datum
 zkl_sql_resign(PG_FUNCTION_ARGS)
 {
-	ZklTarget	lock = target_of(fcinfo, ZKL_NEEDS_NOTHING);
+	ZklTarget	lock = target_of(zkl_target_name(fcinfo), ZKL_NEEDS_NOTHING);
 	ZklHold    *hold;
 
 	zkl_lifetime_check();
@@ -117,7 +114,7 @@ put_leader(FunctionCallInfo fcinfo, const ZklTarget *lock,
 Datum
 zkl_sql_leader(PG_FUNCTION_ARGS)
 {
-	ZklTarget	lock = target_of(fcinfo, ZKL_MAY_LOOK);
+	ZklTarget	lock = target_of(PG_GETARG_TEXT_PP(0), ZKL_MAY_LOOK);
 	ZklListing	list;
 	ZklListingEntry entry;
 	dsm_segment *segment;

@@ -261,22 +261,28 @@ reset_job(const text *name)
 Datum
 zkl_sql_once_period(PG_FUNCTION_ARGS)
 {
+	text	   *name = zkl_target_name(fcinfo);
 	ZklTurnId	id = {0};
 
+	zkl_target_need(fcinfo, 1, "period");
+	if (PG_ARGISNULL(2) || PG_ARGISNULL(3))
+		PG_RETURN_NULL();
 	id.period = zkl_period_make(PG_GETARG_INTERVAL_P(1),
 								text_to_cstring(PG_GETARG_TEXT_PP(2)));
-	PG_RETURN_BOOL(take_turn(PG_GETARG_TEXT_PP(0), &id,
-							 is_at_least_once(PG_GETARG_TEXT_PP(3))));
+	PG_RETURN_BOOL(take_turn(name, &id, is_at_least_once(PG_GETARG_TEXT_PP(3))));
 }
 
 Datum
 zkl_sql_once_key(PG_FUNCTION_ARGS)
 {
+	text	   *name = zkl_target_name(fcinfo);
 	ZklTurnId	id = {0};
 
+	zkl_target_need(fcinfo, 1, "run key");
+	if (PG_ARGISNULL(2))
+		PG_RETURN_NULL();
 	read_run_key(PG_GETARG_TEXT_PP(1), id.key);
-	PG_RETURN_BOOL(take_turn(PG_GETARG_TEXT_PP(0), &id,
-							 is_at_least_once(PG_GETARG_TEXT_PP(2))));
+	PG_RETURN_BOOL(take_turn(name, &id, is_at_least_once(PG_GETARG_TEXT_PP(2))));
 }
 
 Datum
