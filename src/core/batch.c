@@ -283,6 +283,7 @@ send_batch(ZklManager *m)
 								 ZKL_SEND_MULTI, NULL);
 	action->multi = ops;
 	action->nmulti = zkl_batch_operations(batch);
+	zkl_batches_sent(m, batch);
 	read_behind(m, batch);
 }
 

@@ -358,10 +358,9 @@ batch_unknown(ZklManager *m, ZklBatch *batch)
 	zkl_batches_set_broken(m, true);
 }
 
-void
-zkl_batch_reply_take(ZklManager *m, const ZklReply *reply)
+static void
+settle_oldest(ZklManager *m, ZklBatch *batch, const ZklReply *reply)
 {
-	ZklBatch   *batch = zkl_batches_take(m);
 	bool		good = reply->rc == ZKL_RC_OK &&
 	reply->nresults == zkl_batch_operations(batch);
 	int			failed;
@@ -385,6 +384,22 @@ zkl_batch_reply_take(ZklManager *m, const ZklReply *reply)
 		zkl_batches_unanswered(m);
 		batch_unknown(m, batch);
 	}
+}
+
+/*
+ * ZooKeeper answers in order.  If an answer overtakes an older one, ZooKeeper's client
+ * has refused to send that batch: on a new connection none has an answer.
+ */
+void
+zkl_batch_reply_take(ZklManager *m, const ZklOp *op, const ZklReply *reply)
+{
+	if (op->order != zkl_batches_get(m, 0)->order &&
+		!ZKL_MUTANT(ANSWER_OF_ANY_BATCH))
+	{
+		zkl_session_give_up(m, reply->rc);
+		return;
+	}
+	settle_oldest(m, zkl_batches_take(m), reply);
 	if (m->batches.n == 0)
 		zkl_batches_set_broken(m, false);
 }

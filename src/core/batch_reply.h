@@ -7,7 +7,8 @@
 
 #include "core/state.h"
 
-extern void zkl_batch_reply_take(ZklManager *m, const ZklReply *reply);
+extern void zkl_batch_reply_take(ZklManager *m, const ZklOp *op,
+								 const ZklReply *reply);
 extern void zkl_batch_reply_deleted(ZklManager *m, ZklRequest *r, int32_t rc);
 
 /* lock NULL: a parent of the heartbeats' directory */

@@ -73,6 +73,12 @@ zkl_batches_add_publication(ZklBatch *batch, ZklPublication *p)
 }
 
 void
+zkl_batches_sent(const ZklManager *m, ZklBatch *batch)
+{
+	batch->order = m->operations.order;
+}
+
+void
 zkl_batches_replace(ZklManager *m, const ZklRequest *r, ZklRequest *heir)
 {
 	uint32_t	i,

@@ -38,6 +38,9 @@ extern void zkl_batches_add(ZklBatch *batch, ZklRequest *r,
 /* Adds a publication to be created or, before all of these, to be deleted. */
 extern void zkl_batches_add_publication(ZklBatch *batch, ZklPublication *p);
 
+/* It has just been sent. */
+extern void zkl_batches_sent(const ZklManager *m, ZklBatch *batch);
+
 /* Gives r's downgrade in a batch under way to another request, or to none. */
 extern void zkl_batches_replace(ZklManager *m, const ZklRequest *r,
 								ZklRequest *heir);

@@ -238,12 +238,12 @@ zkl_manager_reply(ZklManager *m, int64_t now, uint64_t tag,
 	if (m->connection.state == ZKL_CONNECTION_DOWN ||
 		!zkl_operations_end(m, tag, &op))
 		return;
-	if (reply->rc == ZKL_RC_OK)
+	if (reply->rc == ZKL_RC_OK || ZKL_MUTANT(CONTACT_BY_ERROR))
 		zkl_session_lease_contact(m, op.sent_at);
 	switch (op.kind)
 	{
 		case ZKL_OP_BATCH:
-			zkl_batch_reply_take(m, reply);
+			zkl_batch_reply_take(m, &op, reply);
 			break;
 		case ZKL_OP_CHAIN:
 			zkl_session_chain_reply(m, reply);

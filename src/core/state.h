@@ -261,6 +261,7 @@ typedef struct ZklDecision
 typedef struct ZklBatch
 {
 	int32_t		version;		/* that the beat expects */
+	uint64_t	order;			/* of its operation */
 	uint32_t	nmembers;
 	uint32_t	ndeletes;		/* members before the creates */
 	uint32_t	nsingle;		/* members before the downgrades */

@@ -514,6 +514,55 @@ heartbeat_node_deleted(void)
 	world_wind_up(w);
 }
 
+/* The request of the latest batch does not get to the server. */
+static uint64_t
+take_latest(World *w)
+{
+	Request   **place = &w->conn.inbox;
+	Request    *request;
+	uint64_t	tag;
+
+	while ((*place)->next != NULL)
+		place = &(*place)->next;
+	request = *place;
+	CHECK(request->kind == REQUEST_WRITE && !request->single);
+	tag = request->tag;
+	*place = NULL;
+	w->conn.inbox_end = place;
+	message_free_request(request);
+	return tag;
+}
+
+/* ZooKeeper's client refuses to send a batch: its answer overtakes that before it. */
+static void
+refused_by_client(void)
+{
+	static const int32_t codes[] = {-5, -8};
+	size_t		i;
+
+	for (i = 0; i < 2; i++)
+	{
+		World	   *w = world_ready();
+		ZklMultiResult results[] = {{.rc = codes[i]}, {.rc = -2}};
+		Frame		refusal = {
+			.reply = {.rc = codes[i],.results = results,.nresults = 2}
+		};
+		uint32_t	first,
+					second;
+
+		world_warm_up(w, "/a");
+		world_warm_up(w, "/b");
+		first = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+		second = world_submit(w, "/b", 2, ZKL_EXCLUSIVE);
+		refusal.tag = take_latest(w);
+		worker_deliver(&w->worker, &refusal);
+		world_flush(w);
+		world_run(w);
+		CHECK(world_holds(w, first) && world_holds(w, second));
+		world_wind_up(w);
+	}
+}
+
 int
 main(void)
 {
@@ -535,5 +584,6 @@ main(void)
 	RUN(sweep_refused);
 	RUN(lost_deletes);
 	RUN(heartbeat_node_deleted);
+	RUN(refused_by_client);
 	return unit_finish();
 }
