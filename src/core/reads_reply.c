@@ -172,8 +172,11 @@ watched_own(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 	zkl_look_answered(m, r, reply->rc == ZKL_RC_OK);
 	if (reply->rc == ZKL_RC_OK)
 	{
-		zkl_node_set_version(r, reply->stat.version);
 		heed_mark(m, r, reply);
+
+		/* Nothing of ours may write over a question that is yet to be told. */
+		if (!r->asked.early || ZKL_MUTANT(QUESTION_DOWNGRADED))
+			zkl_node_set_version(r, reply->stat.version);
 		if (zkl_cache_read(m, r, reply))
 			zkl_recall_request(m, r, ZKL_RECALL_OVER);
 		if (r->node.state == ZKL_NODE_EXISTS && r->demand == ZKL_DEMAND_GRANTED)

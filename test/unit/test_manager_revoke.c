@@ -194,6 +194,36 @@ downgraded(void)
 	}
 }
 
+/*
+ * Asked while it waits.  On another connection it is granted, and goes on as a reader
+ * before its node has been read again.
+ */
+static void
+downgraded_early(void)
+{
+	World	   *w = world_ready();
+	uint32_t	holder = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+	uint32_t	writer = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	reader;
+
+	world_run(w);
+	world_sleep(w, 2 * WORLD_BEAT);
+	ask(w, writer, mark);
+	world_disconnect(w);
+	world_connect(w);
+	world_run(w);
+	world_release(w, holder);
+	world_run(w);
+	CHECK(world_holds(w, writer));
+	CHECK_INT(w->requests[writer].asked, 0);
+	reader = world_submit(w, "/a", 1, ZKL_SHARED);
+	world_release(w, writer);
+	world_sleep(w, 2 * WORLD_BEAT);
+	CHECK(world_holds(w, reader));
+	CHECK_INT(w->requests[reader].asked, 1);
+	world_wind_up(w);
+}
+
 int
 main(void)
 {
@@ -204,5 +234,6 @@ main(void)
 	RUN(several_holds);
 	RUN(broken_as_well);
 	RUN(downgraded);
+	RUN(downgraded_early);
 	return unit_finish();
 }
