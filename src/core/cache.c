@@ -243,13 +243,14 @@ zkl_cache_read(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 	r->cache.marked = zkl_node_data_is_cached(reply->data, reply->data_length);
 	zkl_list_remove(&r->cache.to_unmark);
 	if (r->cache.state != ZKL_CACHE_NONE)
-		return !r->cache.marked;
+		return !r->cache.marked && !ZKL_MUTANT(UNMARKED_STAYS_CACHED);
 	if (!r->cache.marked || r->broken ||
 		r->downgrade.state != ZKL_DOWNGRADE_NONE || ZKL_MUTANT(MARK_STAYS))
 		return false;
 	if ((r->asked.zxid == reply->stat.mzxid && !ZKL_MUTANT(ASKED_BY_OWN_WRITE)) ||
 		!zkl_node_data_revoking(reply->data, reply->data_length, asker,
-								sizeof(asker)))
+								sizeof(asker)) ||
+		ZKL_MUTANT(QUESTION_UNMARKED))
 	{
 		send_unmarking(m, r, reply->stat.version, r->node.data,
 					   r->node.data_length, 0);

@@ -85,7 +85,10 @@ typedef struct ZklConfig
 } ZklConfig;
 
 #define ZKL_MIN_PATIENCE	100000	/* µs */
-#define ZKL_MAX_BEHIND		16	/* owners behind one wait */
+/* Owners behind one wait.  The simulation has fewer. */
+#ifndef ZKL_MAX_BEHIND
+#define ZKL_MAX_BEHIND		16
+#endif
 
 typedef struct ZklDemand
 {

@@ -89,6 +89,14 @@
 	X(ASKED_BY_OWN_WRITE, "a holder is asked once more by the write that takes the mark away") \
 	X(BEHIND_UNWATCHED, "a try is said to wait for a cached lock that no watch is on") \
 	X(TRY_IGNORES_MARK, "a try takes a cached lock of another server for a held one") \
+	X(UNMARKED_STAYS_CACHED, "a lock stays cached although others have written over its mark") \
+	X(NAME_NOT_TOLD, "a recall does not tell the name of the session that has the lock") \
+	X(PID_NOT_TOLD, "a recall does not tell the process that has the lock") \
+	X(CONTACT_BY_ERROR, "an answer that is an error counts as a contact") \
+	X(ANSWER_OF_ANY_BATCH, "an answer that overtakes those before it is taken for the oldest batch's") \
+	X(QUESTION_DOWNGRADED, "a question from before the grant is lost with the writer that goes on as a reader") \
+	X(QUESTION_UNMARKED, "a question is forgotten while the mark is taken away") \
+	X(QUESTION_BEFORE_GRANT, "a question from before the grant is forgotten") \
 	X(CACHED_RESTORED_HELD, "a restarted worker takes cached locks for held ones")
 
 #ifdef ZKL_MUTANTS

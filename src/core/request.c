@@ -289,8 +289,10 @@ zkl_request_taken(ZklManager *m, ZklRequest *r, const ZklRecalled *found)
 {
 	if (!ZKL_MUTANT(TOKEN_NOT_TOLD))
 		r->token = found->token;
-	r->pid = found->pid;
-	zkl_node_set_data(r, found->data, found->data_length);
+	if (!ZKL_MUTANT(PID_NOT_TOLD))
+		r->pid = found->pid;
+	if (!ZKL_MUTANT(NAME_NOT_TOLD))
+		zkl_node_set_data(r, found->data, found->data_length);
 	if (found->owner == r->ring.owner)
 		return;
 	zkl_waits_unhold(m, r);

@@ -7,7 +7,10 @@
 
 #include "core/state.h"
 
-#define ZKL_MAX_PUBLISHED	64	/* znodes for one wait */
+/* Znodes for one wait.  The simulation has fewer. */
+#ifndef ZKL_MAX_PUBLISHED
+#define ZKL_MAX_PUBLISHED	64
+#endif
 
 /* For a manager with nothing but its config, and at its end. */
 extern void zkl_waits_init_all(ZklManager *m);

@@ -102,7 +102,9 @@ typedef struct Slot
 	bool		node_gone;		/* somebody deleted its node */
 	bool		tampered;		/* somebody took its node or its session away */
 	bool		breaking;		/* an operator breaks its node */
-	bool		overwritten;	/* somebody else wrote to it */
+	int64_t		overwritten;	/* zxid of what somebody else wrote to it,
+								 * until its server has read that; 0: none */
+	int64_t		overwritten_until;	/* when it had */
 	bool		counted;		/* its grant, among the tokens */
 	bool		writer_between; /* another owner's, that and an earlier node
 								 * of its own, when its node was created */

@@ -14,6 +14,7 @@
 #include "faults.h"
 #include "foreign.h"
 #include "oracle.h"
+#include "seen.h"
 
 Backends	backends;
 
@@ -27,7 +28,7 @@ static void
 reset(Backend *b)
 {
 	b->owner = ++hosts.owners;
-	b->waiting = b->local_wait = -1;
+	b->waiting = b->taking = b->local_wait = -1;
 	b->look_at = NEVER;
 	b->checking = b->committing = b->to_downgrade = false;
 	b->nholds = 0;
@@ -137,6 +138,8 @@ backend_die(Backend *b)
 	trace("host # backend #: dies", b->host, b->id, 0, 0, NULL);
 	if (b->waiting >= 0)
 		slot_release(host_of(b), b->waiting);
+	if (b->taking >= 0)
+		slot_release(host_of(b), b->taking);
 	end_holds(b);
 	reset(b);
 }
@@ -228,6 +231,7 @@ hold(Backend *b, int slot)
 	Host	   *h = host_of(b);
 
 	b->holds[b->nholds].slot = slot;
+	b->holds[b->nholds].since = base.now;
 	b->holds[b->nholds++].generation = h->slots[slot].generation;
 	b->at = base.now + some_delay(base.calm ? MS : backends.hold);
 }
@@ -243,39 +247,13 @@ has_hold(const Backend *b, int lock)
 	return false;
 }
 
-/* In shared memory, without the worker, if the lock is cached */
-static bool
-take_cached(Backend *b, int lock)
-{
-	Host	   *h = host_of(b);
-	int			slot = slot_find_cached(h, lock);
-
-	if (slot < 0 || has_hold(b, lock))
-		return false;
-	slot_take(h, slot, b->owner, b->id);
-	if (!lease_is_good(h, h->slots[slot].generation) &&
-		!ZKL_MUTANT(TAKE_PAST_LEASE))
-	{
-		slot_release(h, slot);
-		return false;
-	}
-	oracle_took(h, slot);
-	hold(b, slot);
-	return true;
-}
-
 static void
-ask(Backend *b)
+request(Backend *b, int lock, ZklLockMode mode)
 {
 	Host	   *h = host_of(b);
-	int			slot;
-	int			lock = pick_lock(b);
-	ZklLockMode mode = lock_mode(lock, below(100) < backends.shared);
+	int			slot = slot_claim(h);
 	Slot	   *s;
 
-	if (mode == ZKL_EXCLUSIVE && take_cached(b, lock))
-		return;
-	slot = slot_claim(h);
 	b->at = base.now + some_delay(backends.think);
 	if (slot < 0)
 		return;
@@ -290,8 +268,7 @@ ask(Backend *b)
 	s->together = s->lock != hosts.semaphore && once_in(4);
 	if (cycles.on && !s->is_try && s->lock != hosts.semaphore)
 	{
-		s->patience = cycles.patience;
-		s->pid = 100 * (1 + b->host) + b->id;
+		s->patience = h->undetected ? 0 : cycles.patience;
 		b->look_at = base.now + cycles.patience;
 	}
 	b->try_until = s->is_try ? base.now + some_delay(backends.patience) :
@@ -303,6 +280,77 @@ ask(Backend *b)
 	b->waiting = slot;
 	plan_look(b);
 	slot_submit(h, slot);
+}
+
+/* What may have come between a take and the check */
+static void
+note_taking(const Host *h, const Backend *b)
+{
+	const Slot *s = &h->slots[b->taking];
+
+	if (s->state == SLOT_LOST)
+		SEEN(TAKE_LOST);
+	else if (!lease_is_good(h, b->taking_generation))
+		SEEN(TAKE_LAPSED);
+	else if (!s->cacheable)
+		SEEN(TAKE_RECALLED);
+}
+
+/* If the lease has passed, the lock is asked for as any other. */
+static void
+finish_take(Backend *b)
+{
+	Host	   *h = host_of(b);
+	int			slot = b->taking;
+
+	note_taking(h, b);
+	b->taking = -1;
+	if (lease_is_good(h, b->taking_generation) || ZKL_MUTANT(TAKE_PAST_LEASE))
+	{
+		oracle_took(h, slot);
+		hold(b, slot);
+		return;
+	}
+	slot_release(h, slot);
+	if (base.calm)
+		b->at = next_grab(b);
+	else
+		request(b, h->slots[slot].lock, ZKL_EXCLUSIVE);
+}
+
+/*
+ * In shared memory, without the worker, if the lock is cached.  The take and the
+ * look at the lease are two steps.
+ */
+static bool
+take_cached(Backend *b, int lock)
+{
+	Host	   *h = host_of(b);
+	int			slot = slot_find_cached(h, lock);
+
+	if (slot < 0 || has_hold(b, lock))
+		return false;
+	slot_take(h, slot, b->owner, b->id);
+	b->taking = slot;
+	b->taking_generation = h->slots[slot].generation;
+	if (base.calm || !once_in(4))
+		finish_take(b);
+	else
+	{
+		SEEN(TAKE_STOPPED);
+		b->at = base.now + (once_in(4) ? below(2 * ens.timeout) : some_delay(20));
+	}
+	return true;
+}
+
+static void
+ask(Backend *b)
+{
+	int			lock = pick_lock(b);
+	ZklLockMode mode = lock_mode(lock, below(100) < backends.shared);
+
+	if (mode == ZKL_SHARED || !take_cached(b, lock))
+		request(b, lock, mode);
 }
 
 /* Looks at what it waits for. */
@@ -409,6 +457,8 @@ commit(Backend *b)
 static void
 end_transaction(Backend *b)
 {
+	int			i;
+
 	if (base.calm || backends.bounded == 0 || !once_in(3))
 	{
 		end_holds(b);
@@ -416,27 +466,34 @@ end_transaction(Backend *b)
 	}
 	b->committing = false;
 	set_quiet(b, false);
+	for (i = 0; i < b->nholds && host_of(b)->uncached; i++)
+		slot_resign(host_of(b), b->holds[i].slot);
 	b->at = base.now + some_delay(backends.hold);
 }
 
-/* Somebody has deleted the node of a hold: that must come to light. */
+/*
+ * Somebody has deleted the node of a hold, or asks for it: that must come to light.
+ */
 static bool
 waits_for_bad_news(const Backend *b)
 {
-	const Host *h = host_of(b);
+	Host	   *h = host_of(b);
 	int			i;
 
 	for (i = 0; i < b->nholds; i++)
 	{
 		const Slot *s = &h->slots[b->holds[i].slot];
 
-		if (s->node_gone && s->state == SLOT_GRANTED)
-		{
-			if (base.now > base.calm_since + 5 * ens.timeout)
-				broken("S1", "host %d slot %d does not learn that its node is"
-					   " gone", h->id, b->holds[i].slot);
-			return true;
-		}
+		bool		asked = oracle_is_asked(h, b->holds[i].slot);
+
+		if (!asked && !(s->node_gone && s->state == SLOT_GRANTED))
+			continue;
+		if (base.now > base.calm_since + 5 * ens.timeout &&
+			base.now > b->holds[i].since + 5 * ens.timeout)
+			broken(asked ? "S8" : "S1", "host %d slot %d does not learn that %s",
+				   h->id, b->holds[i].slot, asked ? "it is asked for its lock" :
+				   "its node is gone");
+		return true;
 	}
 	return false;
 }
@@ -536,7 +593,9 @@ look_local(Backend *b)
 void
 backend_step(Backend *b)
 {
-	if (b->waiting >= 0)
+	if (b->taking >= 0)
+		finish_take(b);
+	else if (b->waiting >= 0)
 		look(b);
 	else if (b->local_wait >= 0)
 		look_local(b);
@@ -573,6 +632,7 @@ backends_calm(void)
 
 			b->stopped_until = 0;
 			b->give_up_at = NEVER;
+			cycles_calm(b);
 			if (b->at == NEVER || b->at < base.now)
 				b->at = base.now;
 		}
@@ -587,6 +647,7 @@ backends_idle(void)
 	for (i = 0; i < hosts.n; i++)
 		for (j = 0; j < backends.per_host; j++)
 			if (backends.backend[i][j].waiting >= 0 ||
+				backends.backend[i][j].taking >= 0 ||
 				backends.backend[i][j].nholds > 0)
 				return false;
 	return true;

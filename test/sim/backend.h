@@ -15,6 +15,7 @@ typedef struct Hold
 {
 	int			slot;
 	uint32_t	generation;
+	Time		since;
 } Hold;
 
 typedef struct Backend
@@ -27,6 +28,8 @@ typedef struct Backend
 	int			waiting;		/* slot, or -1 */
 	Time		give_up_at;
 	Time		try_until;
+	int			taking;			/* a slot: it has yet to look at the lease; -1 */
+	uint32_t	taking_generation;
 	bool		checking;		/* has looked at its slots, not yet at the
 								 * lease */
 	bool		committing;		/* past its commit check */

@@ -147,6 +147,7 @@ chaos_due(void)
 	int			i;
 
 	due = clocks_due() < due ? clocks_due() : due;
+	due = vandals_due() < due ? vandals_due() : due;
 	due = chaos.at < due ? chaos.at : due;
 	due = chaos.kill_at < due ? chaos.kill_at : due;
 	for (i = 0; i < ens.nservers; i++)
@@ -177,6 +178,11 @@ chaos_step(void)
 		clocks_step();
 		return;
 	}
+	if (vandals_due() <= base.now)
+	{
+		vandals_step();
+		return;
+	}
 	if (chaos.kill_at <= base.now)
 	{
 		chaos.kill_at = NEVER;
@@ -205,7 +211,8 @@ calm_hosts(void)
 
 		h->stopped_until = 0;
 		h->stop_after = -1;
-		h->cut_at_grant = h->kill_at_worst = h->uncached = false;
+		h->cut_at_grant = h->kill_at_worst = h->uncached = h->undetected = false;
+		h->client_refuses_until = 0;
 		host_accept_lower_tokens(h);
 		if (!h->up)
 			h->up_at = base.now;

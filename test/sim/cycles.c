@@ -11,6 +11,8 @@
 #include "cycles.h"
 #include "draw.h"
 #include "foreign.h"
+#include "core/waits.h"
+#include "seen.h"
 
 Cycles		cycles;
 
@@ -145,15 +147,13 @@ waits_for(const Backend *b, int other)
 	return false;
 }
 
-void
-local_look(Backend *b)
+/* True: there are more than can be told. */
+static bool
+find_behind(const Backend *b, Slot *s)
 {
-	Host	   *h = &hosts.host[b->host];
-	Slot	   *s = &h->slots[b->waiting];
-	uint32_t	before = s->nbehind;
+	bool		too_many = false;
 	int			i;
 
-	b->look_at = base.now + cycles.patience;
 	s->nbehind = 0;
 	for (i = 0; i < backends.per_host; i++)
 	{
@@ -161,9 +161,79 @@ local_look(Backend *b)
 
 		if (i == b->id || other->nholds == 0 || !waits_for(other, b->id))
 			continue;
+		too_many |= s->nbehind == ZKL_MAX_BEHIND;
+		if (too_many)
+			break;
 		s->behind[s->nbehind++] = other->owner;
 		cycles.seen[b->host][i][b->id] = base.now;
 	}
+	return too_many;
+}
+
+/* How many znodes s's owner holds, and those behind it */
+static int
+count_held(const Host *h, const Slot *s)
+{
+	int			n = 0;
+	int			i;
+	uint32_t	j;
+
+	for (i = 0; i < MAX_SLOTS; i++)
+	{
+		const Slot *held = &h->slots[i];
+
+		if (held->state != SLOT_GRANTED || !held->sent)
+			continue;
+		n += held->owner == s->owner;
+		for (j = 0; j < s->nbehind; j++)
+			n += held->owner == s->behind[j];
+	}
+	return n;
+}
+
+/* Not before others had time to publish, and to find what they can */
+static void
+give_up_soon(Backend *b)
+{
+	Time		at = base.now + 2 * ens.timeout + below(4 * ens.timeout);
+
+	b->give_up_at = at < b->give_up_at ? at : b->give_up_at;
+}
+
+void
+cycles_calm(Backend *b)
+{
+	const Slot *s;
+
+	if (!cycles.on || b->waiting < 0)
+		return;
+	s = &hosts.host[b->host].slots[b->waiting];
+	if (s->patience == 0 && !s->is_try && s->lock != hosts.semaphore)
+		give_up_soon(b);
+}
+
+void
+local_look(Backend *b)
+{
+	Host	   *h = &hosts.host[b->host];
+	Slot	   *s = &h->slots[b->waiting];
+	uint32_t	before = s->nbehind;
+	bool		too_many = false;
+	bool		too_much = false;
+
+	b->look_at = base.now + cycles.patience;
+	s->nbehind = 0;
+	if (!h->undetected)
+	{
+		too_many = find_behind(b, s);
+		too_much = count_held(h, s) > ZKL_MAX_PUBLISHED;
+	}
+	if (too_many)
+		SEEN(BEHIND_TOO_MANY);
+	if (too_much)
+		SEEN(HELD_TOO_MANY);
+	if ((too_many || too_much) && base.calm)
+		give_up_soon(b);
 	if (s->nbehind == 0 && before == 0)
 		return;
 	trace("host # backend #: # wait for it", b->host, b->id, s->nbehind, 0,

@@ -158,5 +158,6 @@ draw_hosts(void)
 		hosts.host[i].id = i;
 		offset = below(100) * SECOND;
 		clock_set(&hosts.host[i].clock, offset, draw_rate(-WORST_PPM));
+		hosts.host[i].cache_time = hosts.cache_time;
 	}
 }

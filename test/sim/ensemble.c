@@ -9,6 +9,7 @@
 
 #include "agenda.h"
 #include "ensemble.h"
+#include "faults.h"
 #include "oracle.h"
 
 Ensemble	ens;
@@ -113,6 +114,7 @@ ensemble_append(Entry *entry)
 	}
 	ens.log[ens.nlog++] = entry;
 	oracle_transaction(entry);
+	vandals_see(entry);
 	catch_up(ens.leader);
 	for (i = 0; i < ens.nservers; i++)
 		plan_apply(i);

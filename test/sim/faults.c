@@ -14,6 +14,8 @@
 #include "faults.h"
 #include "foreign.h"
 #include "oracle.h"
+#include "seen.h"
+#include "znode/wait_data.h"
 
 Host *
 some_host(void)
@@ -105,6 +107,21 @@ do_kill_at_worst(void)
 	reset_conn(h->conn);
 }
 
+/* Leaders that are in no transaction */
+static void
+resign(Host *h)
+{
+	int			i;
+
+	for (i = 0; i < MAX_SLOTS; i++)
+	{
+		const Backend *b = &backends.backend[h->id][h->slots[i].backend];
+
+		if (!b->checking && !b->committing)
+			slot_resign(h, i);
+	}
+}
+
 /* It is drained, say, or that is over. */
 void
 do_uncache(void)
@@ -113,6 +130,52 @@ do_uncache(void)
 
 	trace("host #: uncached #", h->id, !h->uncached, 0, 0, NULL);
 	h->uncached = !h->uncached;
+	if (h->uncached)
+		resign(h);
+}
+
+void
+do_set_cache_time(void)
+{
+	Host	   *h = some_host();
+
+	h->cache_time = hosts.cache_time / DRAW(1, 2, 10);
+	trace("host #: cache time #", h->id, h->cache_time, 0, 0, NULL);
+	worker_wake(h, hosts.wake_delay);
+}
+
+static bool
+has_published(const Host *h)
+{
+	const Path *path = tree_children(SIM_ROOT ZKL_WAITS_DIRECTORY);
+
+	for (; path != NULL; path = path->sibling)
+		if (path->node[HEAD].exists &&
+			path->node[HEAD].stat.ephemeral_owner == h->worker.session.id)
+			return true;
+	return false;
+}
+
+void
+do_switch_detection(void)
+{
+	Host	   *h = some_host();
+
+	h->undetected = !h->undetected;
+	trace("host #: undetected #", h->id, h->undetected, 0, 0, NULL);
+	if (h->undetected && has_published(h))
+		SEEN(DETECTION_OFF);
+}
+
+/* It is short of memory, say. */
+void
+do_client_refuses(void)
+{
+	Host	   *h = some_host();
+
+	h->client_refuses_until = base.now + a_while();
+	h->client_refuses_one_in = (int) DRAW(1, 1, 8);
+	h->client_sends_multis = once_in(2);
 }
 
 void

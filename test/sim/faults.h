@@ -50,7 +50,10 @@
 	X(stop_leader, 4, 4, 1, 8) \
 	X(reset_foreign, 5, 4, 6, 4) \
 	X(freeze_foreign, 5, 4, 4, 4) \
-	X(lose_writes, 3, 8, 0, 0)
+	X(lose_writes, 3, 8, 0, 0) \
+	X(set_cache_time, 4, 4, 1, 1) \
+	X(switch_detection, 3, 3, 1, 0) \
+	X(client_refuses, 4, 5, 1, 3)
 
 #define FAULT_FUNCTION(name, weight, one_in, storm, quorum) \
 	 extern void do_##name(void);
@@ -65,6 +68,11 @@ extern Time a_while(void);
 /* ---- vandals.c ---- */
 
 extern void vandals_begin(void);
+
+/* A transaction is in the log: somebody may act on it, then. */
+extern void vandals_see(const Entry *entry);
+extern Time vandals_due(void);
+extern void vandals_step(void);
 
 /* The nodes of strangers go. */
 extern void vandals_calm(void);

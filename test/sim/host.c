@@ -5,6 +5,7 @@
  * Owns the hosts.  Does what slot.c of src/ do.  Must not know the
  * core: that is loop.c's.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "agenda.h"
@@ -12,6 +13,7 @@
 #include "core/mutant.h"
 #include "host.h"
 #include "oracle.h"
+#include "seen.h"
 
 Hosts		hosts;
 
@@ -98,6 +100,22 @@ slot_claim(Host *h)
 	return slot;
 }
 
+/* As PostgreSQL, it gives the process of one backend after the other one number. */
+static int32_t
+slot_pid(const Host *h, int backend)
+{
+	return 100 * (1 + h->id) + backend;
+}
+
+static const char *
+slot_data(uint64_t owner)
+{
+	char		data[64];
+
+	snprintf(data, sizeof(data), "{\"zklock\":1,\"owner\":%" PRIu64 "}", owner);
+	return take_string(data);
+}
+
 static void
 mark(Host *h, Slot *s)
 {
@@ -120,6 +138,8 @@ slot_submit(Host *h, int slot)
 	s->dialect = lock_dialect(s->lock);
 	s->max = s->lock == hosts.semaphore ? hosts.max : 0;
 	s->asker = s->owner;
+	s->pid = slot_pid(h, s->backend);
+	s->data = slot_data(s->owner);
 	mark(h, s);
 }
 
@@ -170,7 +190,8 @@ slot_take(Host *h, int slot, uint64_t owner, int backend)
 	s->state = SLOT_GRANTED;
 	s->owner = s->asker = owner;
 	s->backend = backend;
-	s->pid = 100 * (1 + h->id) + backend;
+	s->pid = slot_pid(h, backend);
+	s->data = slot_data(owner);
 	s->token += !ZKL_MUTANT(TAKE_SAME_TOKEN);
 	s->taken = true;
 	s->quiet = s->quiet && ZKL_MUTANT(TAKE_QUIET);
@@ -264,6 +285,20 @@ slot_set_quiet(Host *h, int slot, bool quiet)
 	s->quiet = quiet;
 	if (s->state == SLOT_LOST && !quiet)
 		mark(h, s);
+}
+
+void
+slot_resign(Host *h, int slot)
+{
+	Slot	   *s = &h->slots[slot];
+
+	if (s->dialect != ZKL_DIALECT_LATCH || s->state != SLOT_GRANTED || !s->taken ||
+		slot_is_over(s, host_clock(h)))
+		return;
+	trace("host # slot #: resigns", h->id, slot, 0, 0, NULL);
+	SEEN(RESIGNED);
+	s->until = host_clock(h);
+	mark(h, s);
 }
 
 bool

@@ -56,7 +56,10 @@ typedef struct Host
 	Time		timeout;		/* of the session, as negotiated */
 	uint32_t	lease_generation;
 	int64_t		lease_ms;
-	bool		uncached;		/* no lock may be cached now */
+	bool		uncached;		/* drained, say: no lock may be cached now */
+	Time		cache_time;		/* unused locks stay cached for so long; 0:
+								 * none is */
+	bool		undetected;		/* deadlock_detection is off */
 
 	Worker		worker;
 	Time		worker_at;		/* when it starts again */
@@ -85,6 +88,9 @@ typedef struct Host
 	int64_t		pause_next;
 	Time		attempt_at;		/* the session process hears from its server */
 	uint32_t	outstanding;
+	Time		client_refuses_until;	/* to send, once in ... */
+	int			client_refuses_one_in;	/* ... so many requests */
+	bool		client_sends_multis;	/* all of them even so */
 	bool		reconnect_wanted;
 	bool		give_up_wanted; /* the session, for a new one */
 	LinkMessage *inbox;
@@ -108,7 +114,7 @@ typedef struct Hosts
 	uint32_t	batches_in_flight;
 	uint32_t	batch_operations;
 	uint32_t	max_directories;
-	Time		cache_time;		/* 0: no lock is cached */
+	Time		cache_time;		/* at first; 0: no lock is cached */
 	Time		wake_delay;		/* usual, of the worker */
 	uint64_t	owners;
 	uint64_t	events;
@@ -167,6 +173,9 @@ extern void slot_tell_behind(Host *h, int slot);
 extern void slot_expire(Host *h, int slot);
 extern void slot_extend(Host *h, int slot, int64_t at_most);
 extern void slot_set_quiet(Host *h, int slot, bool quiet);
+
+/* The server is drained: a leader's hold is over. */
+extern void slot_resign(Host *h, int slot);
 
 /* Whether a hold of this slot and generation would pass the commit check */
 extern bool slot_is_good(const Host *h, int slot, uint32_t generation);

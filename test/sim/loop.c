@@ -15,6 +15,7 @@
 #include "cycles.h"
 #include "host.h"
 #include "oracle.h"
+#include "seen.h"
 
 void
 worker_wake(Host *h, Time usual)
@@ -89,7 +90,10 @@ check_slot(Host *h, int i, const ZklAction *action)
 
 	if (action->kind == ZKL_ACTION_ZNODE && s->state == SLOT_WAITING &&
 		memcmp(&s->uuid, &action->uuid, sizeof(ZklUuid)) != 0)
-		s->tampered = s->node_gone = s->breaking = s->overwritten = false;
+	{
+		s->tampered = s->node_gone = s->breaking = false;
+		s->overwritten = 0;
+	}
 	else if (action->kind == ZKL_ACTION_BLOCKED && !s->together)
 		broken("S8", "host %d slot %d is told twice that it waits", h->id, i);
 	else if (action->kind == ZKL_ACTION_BEHIND_CACHED)
@@ -100,6 +104,8 @@ check_slot(Host *h, int i, const ZklAction *action)
 	else if (action->kind == ZKL_ACTION_REVOKE && s->asked_zxid != 0 &&
 			 !is_by_vandal(action->asked_zxid))
 		broken("S8", "host %d slot %d is asked by a write of ours", h->id, i);
+	else if (action->kind == ZKL_ACTION_REVOKE)
+		oracle_asked(h, i, action->asked_zxid);
 	else if (action->kind == ZKL_ACTION_FREE)
 		oracle_free(h, i);
 }
@@ -243,6 +249,7 @@ take_messages(Host *h)
 		else
 		{
 			note_told(h, frame);
+			oracle_read(h, frame);
 			worker_deliver(&h->worker, frame);
 			if (frame->is_event)
 				continue;
@@ -308,6 +315,18 @@ plan_wake(Host *h)
 	}
 }
 
+static void
+set_cache_time(Host *h)
+{
+	Time		time = h->uncached ? 0 : h->cache_time;
+	int			i;
+
+	for (i = 0; i < backends.per_host && time > 0 && time < h->worker.cache_time; i++)
+		if (backends.backend[h->id][i].taking >= 0)
+			SEEN(TAKE_SHRUNK);
+	worker_cache(&h->worker, time);
+}
+
 void
 worker_step(Host *h)
 {
@@ -333,7 +352,7 @@ worker_step(Host *h)
 		for (i = 0; i < MAX_SLOTS; i++)
 			if (h->slots[i].state == SLOT_GRANTED)
 				worker_look_bounds(&h->worker, i);
-		worker_cache(&h->worker, h->uncached ? 0 : hosts.cache_time);
+		set_cache_time(h);
 		zkl_manager_flush(h->worker.m, host_clock(h));
 		note_verdict(h);
 		publish_lease(h);

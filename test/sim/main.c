@@ -2,14 +2,15 @@
  * main.c
  *	  Runs simulations, seed by seed.
  *
- *	  sim [-s seed] [-n count] [-j jobs] [-t] [-k] [-m mutant] [-p profile]
+ *	  sim [-s seed] [-n count] [-j jobs] [-t] [-k] [-c] [-m mutant] [-p profile]
  *	  sim -M [-n count] [-j jobs]	(built with ZKL_MUTANTS)
  *	  sim -d
  *
  * Owns the clock: whoever is due next acts.  The first seed that breaks a rule
  * ends the run.  It is run once more to print the rule, the seed and the last
  * lines of its trace, those of the cores included (-t: prints all lines as they
- * come; -k: prints the rule only, and goes on with the next seed).  -m builds a bug into the
+ * come; -k: prints the rule only, and goes on with the next seed; -c: counts what must
+ * occur, see seen.h).  -m builds a bug into the
  * core, -M tries all of them and prints a table, -d runs some seeds twice and
  * compares.
  */
@@ -25,6 +26,7 @@
 #include "chaos.h"
 #include "mutants.h"
 #include "oracle.h"
+#include "seen.h"
 
 #define LONGEST_CALM	60		/* timeouts until all must be at rest */
 #define MOST_EVENTS		2000000
@@ -287,6 +289,7 @@ typedef struct Options
 	int			jobs;
 	bool		mutants;
 	bool		twice;
+	bool		counts;
 } Options;
 
 static bool
@@ -294,7 +297,7 @@ read_options(int argc, char **argv, Options *o)
 {
 	int			option;
 
-	while ((option = getopt(argc, argv, "s:n:j:m:p:tkMd")) != -1)
+	while ((option = getopt(argc, argv, "s:n:j:m:p:tkcMd")) != -1)
 	{
 		if (option == 's')
 			o->first = strtoull(optarg, NULL, 10);
@@ -310,6 +313,8 @@ read_options(int argc, char **argv, Options *o)
 			base.trace = TRACE_PRINT;
 		else if (option == 'k')
 			keep_going = true;
+		else if (option == 'c')
+			o->counts = true;
 		else if (option == 'M')
 			o->mutants = true;
 		else if (option == 'd')
@@ -330,16 +335,19 @@ main(int argc, char **argv)
 
 	if (!read_options(argc, argv, &o))
 	{
-		fprintf(stderr, "usage: sim [-s seed] [-n count] [-j jobs] [-t] [-k]"
+		fprintf(stderr, "usage: sim [-s seed] [-n count] [-j jobs] [-t] [-k] [-c]"
 				" [-m mutant] [-p profile] | -M | -d\n");
 		return 2;
 	}
 	setvbuf(stdout, NULL, _IOFBF, 1 << 16);
+	seen_begin();
 	last = o.first + o.count - 1;
 	good = o.mutants ? mutants_try(o.first, last, o.jobs) :
 		o.twice ? run_twice(o.first, last) :
 		o.jobs > 1 ? run_jobs(o.first, last, o.jobs) :
 		run_seeds(o.first, last, 1);
+	if (o.counts)
+		seen_print();
 	if (good && !o.mutants)
 		show_rate(o.first, last, seconds() - begin);
 	return good ? 0 : 1;

@@ -384,7 +384,7 @@ oracle_took(Host *h, int i)
 		s->tampered = true;
 	if (!lease_is_valid(h))
 		broken("S1", "host %d slot %d was taken past the lease", h->id, i);
-	if (s->tampered)
+	if (s->tampered || !holds(h, i))
 		return;
 	if (s->generation != h->worker.session.generation)
 		broken("S7", "host %d slot %d: taken on a session that is gone", h->id,

@@ -35,6 +35,17 @@ extern bool oracle_is_marked(Path *path);
 /* A zklock server says that ZooKeeper has lost writes. */
 extern void oracle_lost_writes(const Host *h);
 
+/* oracle_marks.c: what is written to the nodes of contenders, and what it tells */
+extern void oracle_marks(const Entry *entry);
+extern void oracle_mark_lost(const Effect *effect);
+
+/* The worker of a host is about to be given an answer. */
+extern void oracle_read(Host *h, const Frame *frame);
+
+/* A slot is asked to give its lock up; and whether it has yet to be. */
+extern void oracle_asked(Host *h, int slot, int64_t zxid);
+extern bool oracle_is_asked(Host *h, int slot);
+
 /* ---- what hosts tell ---- */
 
 extern void oracle_lease(Host *h);

@@ -10,6 +10,7 @@
 
 #include "cycles.h"
 #include "oracle.h"
+#include "seen.h"
 #include "sight.h"
 #include "znode/wait_data.h"
 
@@ -19,7 +20,7 @@
 typedef struct Vertex
 {
 	const Contender *c;
-	const Host *h;				/* whose it is, or NULL */
+	Host	   *h;				/* whose it is, or NULL */
 	const Slot *s;
 	int64_t		session;
 	const Contender *waits;		/* published: what its session waits for, or
@@ -31,17 +32,6 @@ static Vertex vertices[MOST];
 static int	nvertices;
 
 /* ---- what there is ---- */
-
-static const Slot *
-slot_of_uuid(const Host *h, const ZklUuid *uuid)
-{
-	int			i;
-
-	for (i = 0; h != NULL && i < MAX_SLOTS; i++)
-		if (same_uuid(&h->slots[i], uuid))
-			return &h->slots[i];
-	return NULL;
-}
 
 static Vertex *
 find_vertex(const ZklUuid *uuid)
@@ -71,7 +61,7 @@ add_vertices(int lock)
 		v->c = c;
 		v->session = path->node[HEAD].stat.ephemeral_owner;
 		v->h = host_of_session(v->session);
-		v->s = c->has_uuid ? slot_of_uuid(v->h, &c->uuid) : NULL;
+		v->s = c->has_uuid ? slot_of(v->h, &c->uuid) : NULL;
 		nvertices++;
 	}
 }
@@ -199,15 +189,15 @@ is_publication(const Path *path)
 
 /* What its own server said of PostgreSQL's locks is to be new. */
 static bool
-is_stale(const Host *h, const char *name, const ZklWaitData *wait)
+is_stale(Host *h, const char *name, const ZklWaitData *wait)
 {
 	ZklUuid		uuid;
 	const Slot *held;
-	const Slot *waits = slot_of_uuid(h, &wait->wait);
+	const Slot *waits = slot_of(h, &wait->wait);
 
 	if (!wait->behind || !zkl_uuid_parse(name, &uuid) || waits == NULL)
 		return false;
-	held = slot_of_uuid(h, &uuid);
+	held = slot_of(h, &uuid);
 	return held == NULL ||
 		cycles.seen[h->id][held->backend][waits->backend] <
 		cycles.decided_at[h->id] - cycles.patience / 2 - 10 * MS;
@@ -219,6 +209,7 @@ check_verdict(const Entry *entry, Host *h)
 	const Slot *victim = NULL;
 	ZklWaitData wait;
 	Vertex	   *v;
+	bool		behind = false;
 	size_t		i;
 
 	make_vertices();
@@ -234,7 +225,8 @@ check_verdict(const Entry *entry, Host *h)
 		if (!is_stale(h, effect->path->name, &wait))
 			add_publication(effect->path->name, effect->before.data,
 							effect->before.length);
-		victim = slot_of_uuid(h, &wait.wait);
+		victim = slot_of(h, &wait.wait);
+		behind |= wait.behind;
 	}
 	if (victim == NULL || victim->state != SLOT_WAITING || victim->tampered)
 		return;
@@ -244,12 +236,33 @@ check_verdict(const Entry *entry, Host *h)
 		broken("S11", "host %d slot %d is to end for a deadlock that is none",
 			   h->id, (int) (victim - h->slots));
 	h->slots[victim - h->slots].judged = true;
-	cycles.verdicts++;
+	SEEN(VERDICT);
+	if (behind)
+		SEEN(VERDICT_BEHIND);
 	trace("host # slot #: is the victim of a deadlock", h->id,
 		  victim - h->slots, 0, 0, NULL);
 }
 
 /* ---- a publication ---- */
+
+/*
+ * Also of a lock that was cached before: a recall tells who has it.  If the holder is
+ * behind the wait, he was so before he took the lock, or is another one by now.
+ */
+static void
+check_pids(const Host *h, const Slot *held, const Slot *waits, const ZklWaitData *wait)
+{
+	if (wait->behind ?
+		held->since > cycles.seen[h->id][held->backend][waits->backend] :
+		held->asker != waits->asker)
+		return;
+	if (wait->holder_pid != held->pid || wait->waiter_pid != waits->pid)
+		broken("S11", "a publication of host %d slot %d names process %d, not %d",
+			   h->id, (int) (held - h->slots), (int) wait->holder_pid,
+			   (int) held->pid);
+	if (held->token % ZKL_TOKENS_PER_ZXID != held->index)
+		SEEN(TAKER_PUBLISHED);
+}
 
 /*
  * It says what is, or was when it was sent.  If the session has got the lock since,
@@ -269,14 +282,17 @@ check_published(const Effect *effect)
 	if (!zkl_uuid_parse(effect->path->name, &uuid) ||
 		!zkl_wait_data_parse(effect->data, effect->length, &wait))
 		broken("S11", "the publication %s cannot be read", effect->path->name);
-	held = slot_of_uuid(h, &uuid);
-	waits = slot_of_uuid(h, &wait.wait);
+	held = slot_of(h, &uuid);
+	waits = slot_of(h, &wait.wait);
 	if (held != NULL && held->state == SLOT_WAITING)
 		broken("S11", "%s names what waits", effect->path->text);
 	if (held != NULL && waits != NULL && waits->state == SLOT_WAITING &&
 		!wait.behind && held->asker != waits->asker)
 		broken("S11", "%s is of another session than its wait",
 			   effect->path->text);
+	if (held != NULL && waits != NULL && waits->state == SLOT_WAITING &&
+		held->state == SLOT_GRANTED)
+		check_pids(h, held, waits, &wait);
 }
 
 void

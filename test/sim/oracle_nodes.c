@@ -23,24 +23,12 @@ oracle_nodes_begin(void)
 
 /* ---- S4, S5: nodes and slots ---- */
 
-/* The slot whose node this is, or NULL */
-static const Slot *
-slot_of(const Host *h, const Contender *c)
-{
-	int			i;
-
-	for (i = 0; i < MAX_SLOTS; i++)
-		if (same_uuid(&h->slots[i], &c->uuid))
-			return &h->slots[i];
-	return NULL;
-}
-
 /*
  * Whether another owner's writer stands between the first of s's owner's nodes
  * and the one that is just made for s.  None can get there later.
  */
 static bool
-has_writer_between(const Host *h, const Slot *s, const Contender *made)
+has_writer_between(Host *h, const Slot *s, const Contender *made)
 {
 	ZklSeq		first = made->seq;
 	ZklSeq		writer = -1;
@@ -54,7 +42,7 @@ has_writer_between(const Host *h, const Slot *s, const Contender *made)
 		if (!path->node[HEAD].exists || !c->counts || c->seq >= made->seq)
 			continue;
 		other = host_of_session(path->node[HEAD].stat.ephemeral_owner) == h ?
-			slot_of(h, c) : NULL;
+			slot_of(h, &c->uuid) : NULL;
 		if (other != NULL && other->asker == s->asker)
 			first = c->seq < first ? c->seq : first;
 		else if (c->mode == ZKL_EXCLUSIVE && c->seq > writer)
@@ -213,35 +201,6 @@ check_ended(const Entry *entry)
 			   h->lease_ms - host_clock(h) / 1000);
 }
 
-/* Who waits and is to be broken goes to the end of the queue. */
-static void
-note_mark(const Entry *entry, const Effect *effect, const Contender *c)
-{
-	Host	   *h =
-	host_of_session(effect->path->node[HEAD].stat.ephemeral_owner);
-	bool		breaking = zkl_node_data_breaking(effect->data, effect->length);
-	int			i,
-				j;
-
-	for (i = 0; i < MAX_SLOTS && h != NULL; i++)
-	{
-		Slot	   *s = &h->slots[i];
-
-		if (!same_uuid(s, &c->uuid))
-			continue;
-		s->overwritten |= entry->tx.session != h->worker.session.id;
-		if (!breaking)
-			continue;
-		s->breaking = true;
-
-		/* What leans on it is not kept, either. */
-		for (j = 0; j < MAX_SLOTS; j++)
-			if (h->slots[j].asker == s->asker && h->slots[j].lock == s->lock &&
-				h->slots[j].token == s->token && s->token != 0)
-				h->slots[j].breaking = true;
-	}
-}
-
 /* To a semaphore it counted, too. */
 static void
 note_stranger(const Path *path)
@@ -258,6 +217,7 @@ oracle_transaction(const Entry *entry)
 	if (entry->ends != 0)
 		check_ended(entry);
 	oracle_cycles(entry);
+	oracle_marks(entry);
 	for (i = 0; i < entry->tx.neffects; i++)
 	{
 		const Effect *effect = &entry->tx.effects[i];
@@ -271,8 +231,6 @@ oracle_transaction(const Entry *entry)
 			check_created(effect, c);
 		else if (effect->kind == OP_DELETE)
 			check_deleted(entry, effect, c);
-		else if (effect->kind == OP_SET)
-			note_mark(entry, effect, c);
 	}
 }
 
@@ -291,6 +249,7 @@ oracle_lost(const Entry *entry)
 
 		if (effect->kind == OP_DELETE)
 			contender_revive(effect->path);
+		oracle_mark_lost(effect);
 		if (!c->counts || (effect->kind != OP_CREATE && effect->kind != OP_DELETE))
 			continue;
 		removed_at[c->lock] = base.now;
@@ -308,8 +267,8 @@ oracle_is_marked(Path *path)
 {
 	const Node *node = &path->node[HEAD];
 	const Contender *c = contender_of(path);
-	const Host *h = host_of_session(node->stat.ephemeral_owner);
-	const Slot *s = c->counts && h != NULL ? slot_of(h, c) : NULL;
+	Host	   *h = host_of_session(node->stat.ephemeral_owner);
+	const Slot *s = c->counts ? slot_of(h, &c->uuid) : NULL;
 
 	return c->counts && ((s != NULL && s->breaking) ||
 						 zkl_node_data_breaking(node->data, node->length));
@@ -412,16 +371,17 @@ was_left(const Host *h, const ZklUuid *uuid, const Slot *s)
 
 /*
  * Another server has it cached since before s came: no session has it.  What
- * others write over the mark hides that, until the server sees it.
+ * others write over the mark hides that, until the server has read it: then it has
+ * the lock cached no longer.
  */
 static bool
 was_cached(const Path *path, const Contender *c, const Slot *s)
 {
-	const Host *h = host_of_session(path->node[HEAD].stat.ephemeral_owner);
-	const Slot *other = h != NULL ? slot_of(h, c) : NULL;
+	const Slot *other = slot_of(host_of_session(path->node[HEAD].stat.ephemeral_owner),
+								&c->uuid);
 
-	return other != NULL && other->state == SLOT_CACHED && !other->overwritten &&
-		other->released_at < s->since;
+	return other != NULL && other->state == SLOT_CACHED && other->overwritten == 0 &&
+		other->overwritten_until < s->since && other->released_at < s->since;
 }
 
 /* Somebody else of this server, who came before s, waits with no node now. */

@@ -54,6 +54,17 @@ same_uuid(const Slot *s, const ZklUuid *uuid)
 		memcmp(&s->uuid, uuid, sizeof(*uuid)) == 0;
 }
 
+Slot *
+slot_of(Host *h, const ZklUuid *uuid)
+{
+	int			i;
+
+	for (i = 0; h != NULL && i < MAX_SLOTS; i++)
+		if (same_uuid(&h->slots[i], uuid))
+			return &h->slots[i];
+	return NULL;
+}
+
 bool
 lease_is_valid(const Host *h)
 {

@@ -18,6 +18,11 @@ typedef struct Contender
 	ZklUuid		uuid;
 	int			lock;
 	bool		revived;		/* its delete is lost */
+
+	/* what others ask its holder; see oracle_marks.c */
+	int64_t		question;		/* zxid of the write that put it last; 0: none */
+	int64_t		first_put;		/* and of the one that put it first */
+	bool		told;
 } Contender;
 
 extern const Contender *contender_of(Path *path);
@@ -28,6 +33,9 @@ extern Host *host_of_session(int64_t id);
 
 /* Whether the slot's node, sent once, is of this name */
 extern bool same_uuid(const Slot *s, const ZklUuid *uuid);
+
+/* The slot whose node bears this id; NULL: none, or there is no such server */
+extern Slot *slot_of(Host *h, const ZklUuid *uuid);
 
 /* Over: not even in its last millisecond, which nobody relies on */
 extern bool lease_is_valid(const Host *h);

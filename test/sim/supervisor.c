@@ -12,6 +12,7 @@
 #include "chaos.h"
 #include "host.h"
 #include "oracle.h"
+#include "seen.h"
 
 #define FIRST_PAUSE		100000	/* µs */
 #define LONGEST_PAUSE	5000000
@@ -266,6 +267,33 @@ supervisor_take(Host *h, const LinkMessage *message)
 
 /* ---- sending ---- */
 
+/*
+ * ZooKeeper's client answers by itself, without a word to the server.  -8: it knows
+ * that nothing was sent; -5: it has no memory.
+ */
+static void
+refuse_to_send(Host *h, const ZklAction *action)
+{
+	Frame	   *frame = take(sizeof(Frame));
+	ZklMultiResult *results;
+	size_t		i;
+
+	trace("host #: the client refuses to send", h->id, 0, 0, 0, NULL);
+	SEEN(CLIENT_REFUSED);
+	ens.refused_at = base.now;
+	frame->tag = action->tag;
+	frame->reply.rc = once_in(2) ? -8 : -5;
+	if (action->send == ZKL_SEND_MULTI)
+	{
+		results = take(action->nmulti * sizeof(ZklMultiResult));
+		for (i = 0; i < action->nmulti; i++)
+			results[i].rc = i == 0 ? frame->reply.rc : RC_PASSED_OVER;
+		frame->reply.results = results;
+		frame->reply.nresults = action->nmulti;
+	}
+	link_push(h, LINK_FRAME, 0, frame);
+}
+
 void
 supervisor_send(Host *h, const ZklAction *action)
 {
@@ -273,7 +301,13 @@ supervisor_send(Host *h, const ZklAction *action)
 		return;
 	if (h->outstanding++ == 0)
 		h->quiet_since = host_clock(h);
-	if (h->conn != NULL)		/* else GONE is in the inbox */
+	if (h->conn == NULL)
+		return;					/* GONE is in the inbox */
+	if (base.now < h->client_refuses_until &&
+		!(h->client_sends_multis && action->send == ZKL_SEND_MULTI) &&
+		once_in(h->client_refuses_one_in))
+		refuse_to_send(h, action);
+	else
 		conn_send(h->conn, message_make_request(action));
 }
 

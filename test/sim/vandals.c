@@ -7,8 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agenda.h"
 #include "faults.h"
 #include "foreign.h"
+#include "sight.h"
 
 #define MAX_STRANGERS	8
 
@@ -17,6 +19,9 @@ static struct
 	char		strangers[MAX_STRANGERS][64];
 	int			nstrangers;		/* ever */
 	bool		deleted_heartbeat;
+	bool		asks;			/* who holds, or waits */
+	const Path *newcomer;		/* is asked at once; NULL: none */
+	Time		ask_at;
 }			vandals;
 
 void
@@ -74,19 +79,87 @@ do_delete_own(void)
  * As Curator asks a holder to give its lock up, or one that waits; or as
  * zk_revoke() does, which adds the question to the data.
  */
-void
-do_set_own(void)
+static void
+put_question(const Path *path)
 {
-	const Path *path = some_own_node(false);
 	char		data[ZKL_MAX_NODE_DATA + 1] = ZKL_REVOKE_MESSAGE;
 
-	if (path != NULL && once_in(2))
+	if (once_in(8))
+		strcpy(data, "{}");		/* that is none */
+	else if (once_in(2))
 	{
 		const Node *node = &path->node[HEAD];
 
 		data[zkl_node_data_revoke(node->data, node->length, "v", data)] = '\0';
 	}
 	vandalize(OP_SET, path, data);
+}
+
+/* The node of a lock that is cached, or NULL */
+static const Path *
+some_cached_node(void)
+{
+	const Host *h = some_host();
+	Path	   *path;
+	int			i;
+
+	for (i = 0; i < MAX_SLOTS; i++)
+	{
+		const Slot *s = &h->slots[i];
+
+		for (path = s->state == SLOT_CACHED ? lock_path(s->lock)->children : NULL;
+			 path != NULL; path = path->sibling)
+			if (path->node[HEAD].exists && same_uuid(s, &contender_of(path)->uuid))
+				return path;
+	}
+	return NULL;
+}
+
+void
+do_set_own(void)
+{
+	const Path *path = once_in(2) ? some_cached_node() : NULL;
+
+	vandals.asks = true;
+	if (path == NULL)
+		path = some_own_node(false);
+	if (path != NULL)
+		put_question(path);
+}
+
+/* Who comes is mostly asked before its server has read anything. */
+void
+vandals_see(const Entry *entry)
+{
+	size_t		i;
+
+	for (i = 0; i < entry->tx.neffects && vandals.asks && !base.calm; i++)
+	{
+		const Effect *effect = &entry->tx.effects[i];
+
+		if (effect->kind != OP_CREATE || vandals.newcomer != NULL ||
+			!zkl_node_data_is_cached(effect->data, effect->length))
+			continue;
+		vandals.newcomer = effect->path;
+		vandals.ask_at = base.now + below(4 * ens.net + ens.decide);
+		agenda_changed(AGENDA_CHAOS);
+	}
+}
+
+Time
+vandals_due(void)
+{
+	return vandals.newcomer != NULL ? vandals.ask_at : NEVER;
+}
+
+void
+vandals_step(void)
+{
+	const Path *path = vandals.newcomer;
+
+	vandals.newcomer = NULL;
+	if (path->node[HEAD].exists)
+		put_question(path);
 }
 
 void
@@ -239,12 +312,33 @@ do_stranger(void)
 	(void) ensemble_write(&op, true);
 }
 
+/* In seeds with such questions everybody is asked once more. */
+static void
+ask_all(void)
+{
+	Path	   *path;
+
+	for (path = tree_newest(); path != NULL; path = path->all)
+	{
+		const Session *session = session_find(path->node[HEAD].stat.ephemeral_owner);
+
+		if (path->node[HEAD].exists && session != NULL && session->host >= 0 &&
+			strcmp(path->parent->name, ".waits") != 0 &&
+			strcmp(path->parent->name, ".servers") != 0)
+			put_question(path);
+	}
+}
+
 void
 vandals_calm(void)
 {
 	Op			op = {.kind = OP_DELETE,.version = -1};
 	Path	   *path;
 	Path	   *older;
+
+	vandals.newcomer = NULL;
+	if (vandals.asks)
+		ask_all();
 
 	/* What was deleted long ago may be back. */
 	for (path = tree_newest(); path != NULL; path = older)

@@ -1,0 +1,52 @@
+/*
+ * seen.h
+ *	  What many seeds together must have shown, so that the rules about it mean
+ *	  something: run.sh fails if one of these never occurred.
+ */
+#ifndef SIM_SEEN_H
+#define SIM_SEEN_H
+
+#include "base.h"
+
+/* X(name, what occurred) */
+#define SEEN_LIST(X) \
+	X(TAKE_STOPPED, "a stop between a take and the check of the lease") \
+	X(TAKE_LAPSED, "the lease ended between them") \
+	X(TAKE_LOST, "the lock was lost between them") \
+	X(TAKE_RECALLED, "the lock was recalled between them") \
+	X(TAKE_SHRUNK, "cache_time became less between them") \
+	X(TAKER_NAMED, "a znode without its mark names the session that took the lock") \
+	X(TAKER_PUBLISHED, "a publication names the process that took the lock") \
+	X(BEHIND_TOO_MANY, "more sessions were behind a wait than are told") \
+	X(HELD_TOO_MANY, "more znodes were held than are published") \
+	X(RESIGNED, "a leader resigned for a drain") \
+	X(DETECTION_OFF, "deadlock_detection went off with waits published") \
+	X(CLIENT_REFUSED, "ZooKeeper's client refused to send") \
+	X(ASKED, "a holder was asked to give the lock up") \
+	X(ASKED_BEFORE_GRANT, "a request was asked before its grant") \
+	X(QUESTION_REWRITTEN, "a question was put again by the write that took the mark away") \
+	X(MARK_OVERWRITTEN, "a server read what others wrote over the mark of a cached lock") \
+	X(VERDICT, "a deadlock was decided") \
+	X(VERDICT_BEHIND, "a deadlock was decided that leads through PostgreSQL's own locks")
+
+enum
+{
+#define SEEN_ENUM(name, text) SEEN_##name,
+	SEEN_LIST(SEEN_ENUM)
+#undef SEEN_ENUM
+	SEEN_COUNT
+};
+
+/* Shared by all processes of a run */
+extern uint64_t *seen_counts;
+
+/* Before any process begins */
+extern void seen_begin(void);
+
+/* One line each */
+extern void seen_print(void);
+
+#define SEEN(name) \
+	((void) __atomic_fetch_add(&seen_counts[SEEN_##name], 1, __ATOMIC_RELAXED))
+
+#endif							/* SIM_SEEN_H */
