@@ -32,7 +32,7 @@ chroot_lacks() {
 	[ "$(id -u)" = 0 ] || echo "root"
 	unshare --mount true 2>/dev/null || echo "right to mount"
 	command -v debootstrap >/dev/null || echo "debootstrap"
-	mirror=$(debian_mirror)
+	mirror=$(debian_mirror 2>/dev/null) || true
 	temp=$(mktemp -d)
 	/usr/lib/apt/apt-helper download-file "${mirror%/}/dists/sid/InRelease" "$temp/InRelease" \
 		>/dev/null 2>&1 || echo "Debian mirror that answers"

@@ -35,7 +35,7 @@ only_newest=no
 
 case "${1:-}" in
 --lacks)
-	chroot_lacks | paste -s -d ' '
+	chroot_lacks | paste -s -d ,
 	exit
 	;;
 --only)
@@ -178,7 +178,7 @@ run_newest() {
 
 main() {
 	local combination missing
-	missing=$(chroot_lacks | paste -s -d ' ')
+	missing=$(chroot_lacks | paste -s -d ,)
 	[ -z "$missing" ] || die "there is no $missing"
 	run_user=root
 	clean_up_at_exit

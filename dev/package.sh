@@ -29,7 +29,7 @@ lacks() {
 folder=
 case "${1:-}" in
 --lacks)
-	lacks | paste -s -d ' '
+	lacks | paste -s -d ,
 	exit
 	;;
 -*) die "usage: dev/package.sh [--lacks|FOLDER]" ;;
@@ -67,10 +67,6 @@ prepare_sources() {
 	copy_sources "$(dirname "$here")"
 	mv "$work/src" "$sources"
 	tar -C "$work" --exclude=debian -czf "$work/zklock_$version.orig.tar.gz" "zklock-$version"
-}
-
-write_control() {
-	as_user "$sources" pg_buildext updatecontrol
 }
 
 build_packages() {
@@ -125,12 +121,12 @@ install_packages() {
 	install_in_chroot $(cd "$chroot" && printf './%s ' packages/*.deb)
 }
 
-# Packages that a test of debian/tests/control needs; @ are those built here.
+# What a test of debian/tests/control needs besides @, the packages built here
 depends_of() {
 	awk -v wanted="$1" -v RS= -F '\n' '{
 		for (i = 1; i <= NF; i++) if ($i ~ /^Depends:/) depends = $i
 		if ($0 ~ "test-name=" wanted) print depends
-	}' "$sources/debian/tests/control" | sed 's/^Depends: *//; s/@//; s/,/ /g'
+	}' "$sources/debian/tests/control" | sed 's/^Depends: *@, *//'
 }
 
 command_of() {
@@ -143,8 +139,7 @@ command_of() {
 # Runs one of the package's own tests, as a user who may write the sources.
 run_test() {
 	local user=$2
-	# shellcheck disable=SC2046
-	install_in_chroot $(depends_of "$1")
+	in_chroot apt-get -q -y -o Dpkg::Use-Pty=0 satisfy --no-install-recommends "$(depends_of "$1")"
 	rm -rf "$chroot/test"
 	cp -a "$sources" "$chroot/test"
 	in_chroot chown -R "$user" /test
@@ -159,13 +154,12 @@ purge_packages() {
 
 main() {
 	local missing
-	missing=$(lacks | paste -s -d ' ')
+	missing=$(lacks | paste -s -d ,)
 	[ -z "$missing" ] || die "there is no $missing"
 	choose_user
 	make_work_dir package
 	clean_up_at_exit
 	prepare_sources
-	step "debian/control is made" write_control
 	step "the packages are built" build_packages
 	if [ -n "$folder" ]; then
 		mkdir -p "$folder"

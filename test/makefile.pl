@@ -45,6 +45,24 @@ sub output
 	return $out;
 }
 
+# debian/control for these versions of PostgreSQL
+sub control
+{
+	my @servers = @_;
+	my @paragraphs;
+
+	foreach (split /\n{2,}/, slurp_file("$clean/debian/control.in"))
+	{
+		s/\n\z//;
+		my @for = /^Package: .*PGVERSION/ ? @servers : $servers[-1];
+		foreach my $server (@for)
+		{
+			push @paragraphs, s/PGVERSION/$server/gr;
+		}
+	}
+	return join("\n\n", @paragraphs) . "\n";
+}
+
 # The files below a directory
 sub tree
 {
@@ -197,7 +215,19 @@ like(slurp_file("$clean/debian/changelog"),
 	qr/\Azklock \(\Q$version\E-/, 'and the Debian package');
 like(slurp_file("$clean/rpm/zklock.spec"),
 	qr/^Version:\s+\Q$version\E$/m, 'and the RPM package');
-ok($meta->{resources}{homepage}, 'META.json has resources');
+ok($meta->{resources}{$_}, "META.json has a $_")
+  foreach qw(homepage repository bugtracker);
+is($meta->{release_status}, 'stable', 'PGXN shows it to everybody');
+
+# debian/control is what pg_buildext makes of control.in, for some versions.
+my @servers =
+  slurp_file("$clean/debian/control") =~ /^Package: postgresql-(\d+)-zklock$/mg;
+is(slurp_file("$clean/debian/control"),
+	control(@servers), 'debian/control has what control.in says');
+(my $tests = slurp_file("$clean/debian/tests/control.in")) =~
+  s/([a-z-]+)PGVERSION/join ', ', map { "$1$_" } @servers/ge;
+is(slurp_file("$clean/debian/tests/control"),
+	$tests, 'and debian/tests/control has its versions');
 
 SKIP:
 {
