@@ -19,9 +19,10 @@
 #include "shared/loaded.h"
 #include "shared/settings.h"
 #include "utils/varlena.h"
+#include "wire/version.h"
 #include "worker/program.h"
 
-PG_MODULE_MAGIC;
+ZKL_MODULE_MAGIC("zklock", ZKL_VERSION);
 
 extern PGDLLEXPORT void _PG_init(void);
 

@@ -11,7 +11,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../src"
 # folder or a single header of it.  The backends' half (functions, recipes,
 # backend) and the worker's half (worker, core) meet in shared and znode only.
 folders='
-.          functions recipes backend worker shared znode
+.          functions recipes backend worker shared znode wire/version.h
 functions  recipes backend shared znode wire/version.h
 recipes    backend shared znode
 backend    shared znode wire/version.h

@@ -1,6 +1,6 @@
 /*
  * compat.h
- *	  What differs between PostgreSQL 15, 16, 17 and 18.
+ *	  What differs between PostgreSQL 15, 16, 17, 18 and 19.
  */
 #ifndef ZKL_SHARED_COMPAT_H
 #define ZKL_SHARED_COMPAT_H
@@ -30,6 +30,14 @@
 /* The word for it from PostgreSQL 18 on, in front of a declaration */
 #ifndef pg_noreturn
 #define pg_noreturn __attribute__((noreturn))
+#endif
+
+/* From PostgreSQL 18 on, pg_get_loaded_modules() shows a name and a version. */
+#if PG_VERSION_NUM >= 180000
+#define ZKL_MODULE_MAGIC(module, release) \
+	PG_MODULE_MAGIC_EXT(.name = module, .version = release)
+#else
+#define ZKL_MODULE_MAGIC(module, release)	PG_MODULE_MAGIC
 #endif
 
 /* PG_FUNCTION_INFO_V1 exports the function itself from PostgreSQL 16 on */
