@@ -21,6 +21,7 @@
 #include "shared/changes.h"
 #include "shared/lockstats.h"
 #include "shared/settings.h"
+#include "storage/shmem.h"
 #include "utils/timestamp.h"
 
 #define NO_ROW	(-1)
