@@ -277,6 +277,16 @@ zkl_relay_cork(int on)
 		setsockopt(network, IPPROTO_TCP, TCP_CORK, &on, sizeof(on));
 }
 
+bool
+zkl_relay_is_accepted(void)
+{
+	struct sockaddr_storage peer;
+	socklen_t	length = sizeof(peer);
+
+	return network >= 0 &&
+		getpeername(network, (struct sockaddr *) &peer, &length) == 0;
+}
+
 const char *
 zkl_relay_error(void)
 {

@@ -37,6 +37,9 @@ extern size_t zkl_relay_held(void);
 /* TCP_CORK, for the network */
 extern void zkl_relay_cork(int on);
 
+/* Whether the server has accepted the present connection */
+extern bool zkl_relay_is_accepted(void);
+
 /* Why the connection has ended; NULL if it has not */
 extern const char *zkl_relay_error(void);
 

@@ -37,6 +37,7 @@ ZklZkState	zkl_zk;
 static int	tried;				/* addresses tried, with the present one */
 static int	client_fd = -1;		/* the client's socket, or -1 */
 static int	stalls;
+static bool accepted;			/* ACCEPTED was sent */
 
 void
 zkl_zk_init(ZklWireBuffer *out, uint32_t generation)
@@ -207,6 +208,31 @@ is_stalled(void)
 	return unread > 0 && ++stalls > MAX_STALLS;
 }
 
+/*
+ * Whether the client waits for the network or for the answer to its handshake.  It
+ * would give up after two thirds of the session timeout, but how long that may take
+ * the worker decides, so the client is not asked.  It works only when something has
+ * happened.
+ */
+static bool
+is_shaking_hands(void)
+{
+	int			state = zoo_state(zkl_zk.handle);
+
+	return client_fd >= 0 && (state == ZOO_CONNECTING_STATE ||
+							  state == ZOO_ASSOCIATING_STATE);
+}
+
+static void
+tell_accepted(void)
+{
+	if (accepted || (zkl_relay_is_on() ? !zkl_relay_is_accepted() :
+					 zoo_state(zkl_zk.handle) != ZOO_ASSOCIATING_STATE))
+		return;
+	accepted = true;
+	zkl_wire_end(zkl_zk.out, zkl_zkstate_begin_frame(ZKL_WIRE_ACCEPTED, 0, 0));
+}
+
 static void
 attend_to_client(int *interest, struct timeval *tv)
 {
@@ -230,7 +256,19 @@ zkl_zk_interest(struct pollfd *fds, int *timeout_ms, bool reads)
 	struct timeval tv = {0, 0};
 	int			interest = 0;
 
-	attend_to_client(&interest, &tv);
+	if (is_shaking_hands())
+	{
+		tell_accepted();
+		interest = ZOOKEEPER_READ;
+		if (zoo_state(zkl_zk.handle) == ZOO_CONNECTING_STATE)
+			interest |= ZOOKEEPER_WRITE;
+		*timeout_ms = -1;
+	}
+	else
+	{
+		attend_to_client(&interest, &tv);
+		*timeout_ms = (int) (tv.tv_sec * 1000 + (tv.tv_usec + 999) / 1000);
+	}
 	if (zkl_zk.gone)
 		return;
 
@@ -241,7 +279,6 @@ zkl_zk_interest(struct pollfd *fds, int *timeout_ms, bool reads)
 
 	/* poll reports errors unasked, and the client would not take them in. */
 	fds[0].fd = fds[0].events != 0 ? client_fd : -1;
-	*timeout_ms = (int) (tv.tv_sec * 1000 + (tv.tv_usec + 999) / 1000);
 
 	zkl_relay_move(reads);
 	zkl_relay_interest(&fds[1], reads);

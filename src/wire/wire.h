@@ -89,8 +89,11 @@ typedef enum ZklWireType
 	ZKL_WIRE_REPLY,
 	ZKL_WIRE_EVENT,				/* u8 ZklWireEvent, string path */
 	ZKL_WIRE_PONG,
-	ZKL_WIRE_LOG				/* u8 level: 1 error, 2 warning, 3 info, 4
+	ZKL_WIRE_LOG,				/* u8 level: 1 error, 2 warning, 3 info, 4
 								 * debug; string message */
+	ZKL_WIRE_ACCEPTED			/* no body; at most once, before CONNECTED:
+								 * the host has accepted the network
+								 * connection */
 } ZklWireType;
 
 typedef enum ZklWireTls

@@ -74,11 +74,11 @@ ping_interval(int64 timeout, bool busy)
 }
 
 ZklLiveness
-zkl_liveness_check(int64 now, int64 timeout, bool busy)
+zkl_liveness_check(int64 now, int64 timeout, int64 patience, bool busy)
 {
 	if (pinged_at != 0 && now - pinged_at >= timeout / 6)
 		return ZKL_LIVENESS_PROCESS_SILENT;
-	if (outstanding > 0 && now - quiet_since >= timeout / 3)
+	if (outstanding > 0 && now - quiet_since >= patience)
 		return ZKL_LIVENESS_SERVER_SILENT;
 	if (pinged_at == 0 && now - heard_at >= ping_interval(timeout, busy))
 		return ZKL_LIVENESS_PING_DUE;
@@ -86,13 +86,13 @@ zkl_liveness_check(int64 now, int64 timeout, bool busy)
 }
 
 int64
-zkl_liveness_timer(int64 timeout, bool busy)
+zkl_liveness_timer(int64 timeout, int64 patience, bool busy)
 {
 	int64		due = pinged_at != 0 ? pinged_at + timeout / 6 :
 	heard_at + ping_interval(timeout, busy);
 
 	if (outstanding > 0)
-		due = Min(due, quiet_since + timeout / 3);
+		due = Min(due, quiet_since + patience);
 	return due;
 }
 

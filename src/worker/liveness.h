@@ -4,7 +4,8 @@
  *	  only.
  *
  * Times are in µs of boottime.h.  "timeout" is that of the ZooKeeper
- * session; "busy" tells whether a backend waits for a lock or holds one.
+ * session, "patience" how long the server may take for an answer; "busy" tells
+ * whether a backend waits for a lock or holds one.
  */
 #ifndef ZKL_WORKER_LIVENESS_H
 #define ZKL_WORKER_LIVENESS_H
@@ -30,8 +31,9 @@ extern void zkl_liveness_sent(int64 now);
 extern void zkl_liveness_answered(int64 now);
 
 /* For a connected process; and when to call check at the latest. */
-extern ZklLiveness zkl_liveness_check(int64 now, int64 timeout, bool busy);
-extern int64 zkl_liveness_timer(int64 timeout, bool busy);
+extern ZklLiveness zkl_liveness_check(int64 now, int64 timeout, int64 patience,
+									  bool busy);
+extern int64 zkl_liveness_timer(int64 timeout, int64 patience, bool busy);
 
 /* Whether the process has had so many requests that it has to be replaced. */
 extern bool zkl_liveness_worn_out(void);

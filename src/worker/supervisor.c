@@ -2,16 +2,15 @@
  * supervisor.c
  *	  Keeps a session process running and connected to ZooKeeper.
  *
- * Owns the pauses between attempts, and which settings are in use.  Runs in the worker only; takes no locks but
+ * Owns the phase of the connection, and which settings are in use.  Runs in the worker only; takes no locks but
  * through identity.c.  It must not know locks: it tells the core when a connection
  * stands or breaks.  launch.c starts a process, liveness.c tells whether it still
  * answers.
  *
  * One session process is one connection to one host.  When the connection
  * breaks, the next process attaches the same ZooKeeper session by its id and
- * password, at once at first.  When that fails, the pauses grow from 0.1 s to
- * 5 s, but to at most T/3, so that a lease survives.  Each host gets
- * T / (3 * hosts) to accept the connection, so a dead host costs no more.
+ * password, at once at first.  attempt.c says how long that may take, and when to
+ * try again.
  */
 #include "postgres.h"
 
@@ -24,6 +23,7 @@
 #include "utils/memutils.h"
 
 #include "shared/hosts.h"
+#include "worker/attempt.h"
 #include "worker/closing.h"
 #include "worker/diagnosis.h"
 #include "worker/gatekeeper.h"
@@ -35,9 +35,7 @@
 #include "worker/supervisor.h"
 #include "worker/trust.h"
 
-#define FIRST_PAUSE			100000	/* µs */
-#define LONGEST_PAUSE		5000000
-#define SHORTEST_ATTEMPT	100000	/* however many hosts there are */
+#define REFUSAL_PAUSE		5000000 /* µs */
 
 typedef enum
 {
@@ -52,7 +50,6 @@ static uint32 connection = 0;	/* the generation of frames on the link */
 static int64 begun_at = 0;		/* the attempt to connect */
 static int64 deadline = 0;		/* CONNECTING: to be connected by */
 static int64 start_at = 0;		/* NO_PROCESS: not before */
-static int64 pause_next = 0;	/* after the next failure */
 static bool reconnect_wanted = false;
 static bool give_up_wanted = false; /* the session, for a new one */
 static int	asked_ms = 0;		/* the session timeout that was requested */
@@ -96,30 +93,19 @@ use_settings(void)
 /* ---- the process ---- */
 
 static void
-plan_restart(int64 now)
-{
-	int64		longest = Max(Min(LONGEST_PAUSE, session_timeout_us() / 3),
-							  FIRST_PAUSE);
-
-	start_at = now + pause_next;
-	pause_next = pause_next == 0 ? FIRST_PAUSE : Min(pause_next * 2, longest);
-}
-
-static void
 start_process(int64 now)
 {
 	use_settings();
 	if (!zkl_launch_begin(connection + 1, current_host, &asked_ms))
 	{
-		plan_restart(now);
+		start_at = zkl_attempt_failed(now);
 		return;
 	}
 	connection++;
 	phase = CONNECTING;
 	begun_at = now;
 	zkl_liveness_begin(now);
-	deadline = now + Max(session_timeout_us() / (3 * zkl_hosts_count()),
-						 SHORTEST_ATTEMPT);
+	deadline = zkl_attempt_begin(now);
 }
 
 /* Kills the process and plans the next one. */
@@ -127,6 +113,7 @@ static void
 end_process(int64 now)
 {
 	bool		connected = phase == CONNECTED;
+	bool		proved = zkl_control->ctl_status.state == ZKL_STATE_CONNECTED;
 
 	zkl_link_kill();
 	phase = NO_PROCESS;
@@ -136,7 +123,9 @@ end_process(int64 now)
 	zkl_identity_process_ended(connected);
 	if (connected)
 		zkl_manager_disconnected(core, now);
-	plan_restart(now);
+	if (proved)
+		zkl_attempt_parted(now);
+	start_at = proved ? now : zkl_attempt_failed(now);
 }
 
 /*
@@ -163,7 +152,7 @@ zkl_supervisor_reload(int64 now)
 
 	/* What failed so far may work with the new settings. */
 	if (phase == NO_PROCESS)
-		start_at = pause_next = 0;
+		start_at = 0;
 	if (!settings_have_changed())
 	{
 		if (phase != NO_PROCESS)
@@ -174,7 +163,7 @@ zkl_supervisor_reload(int64 now)
 	if (phase != NO_PROCESS && !can_use_settings())
 		return;
 	use_settings();
-	pause_next = 0;
+	zkl_attempt_start_anew();
 	if (phase != NO_PROCESS)
 		end_process(now);
 }
@@ -188,6 +177,7 @@ zkl_supervisor_begin(ZklManager *manager)
 	if (orphan != 0)
 		zkl_link_await_orphan(orphan);
 	zkl_identity_process_ended(false);
+	zkl_attempt_parted(zkl_boottime_us());
 	zkl_supervisor_reload(0);
 }
 
@@ -241,11 +231,11 @@ finish_closing(bool acknowledged, int64 now)
 	end_process(now);
 	start_at = now;
 	if (replaced)
-		pause_next = 0;
+		zkl_attempt_start_anew();
 	else
 	{
 		zkl_identity_set_state(ZKL_STATE_DISCONNECTED);
-		start_at += LONGEST_PAUSE;
+		start_at += REFUSAL_PAUSE;
 	}
 }
 
@@ -278,7 +268,8 @@ take_gone(ZklWireReader *body, int64 now)
 	else if (reason == ZKL_WIRE_GONE_AUTH_FAILED)
 	{
 		zkl_identity_set_state(ZKL_STATE_AUTH_FAILED);
-		start_at = now + LONGEST_PAUSE;
+		if (!zkl_attempt_may_save(now))
+			start_at = now + REFUSAL_PAUSE;
 	}
 }
 
@@ -299,6 +290,10 @@ zkl_supervisor_frame(const ZklWireHeader *header, ZklWireReader *body,
 	zkl_liveness_heard(now);
 	switch (header->type)
 	{
+		case ZKL_WIRE_ACCEPTED:
+			if (phase == CONNECTING)
+				deadline = zkl_attempt_accepted(now);
+			break;
 		case ZKL_WIRE_CONNECTED:
 			take_connected(body, now);
 			break;
@@ -347,7 +342,7 @@ zkl_supervisor_answered(int64 now)
 		zkl_control->ctl_status.state != ZKL_STATE_CONNECTED)
 	{
 		zkl_identity_set_state(ZKL_STATE_CONNECTED);
-		pause_next = 0;
+		zkl_attempt_start_anew();
 		zkl_identity_log(psprintf("connected to ZooKeeper server \"%s\", with a session timeout of %u ms",
 								  current_host,
 								  zkl_control->ctl_status.timeout_ms));
@@ -365,10 +360,18 @@ zkl_supervisor_generation(void)
 
 /* ---- time ---- */
 
+/* How long the server may be silent */
+static int64
+patience(int64 now)
+{
+	return zkl_manager_ready(core) ? session_timeout_us() / 3 :
+		zkl_attempt_patience(now);
+}
+
 static void
 check_connected(int64 now)
 {
-	switch (zkl_liveness_check(now, session_timeout_us(),
+	switch (zkl_liveness_check(now, session_timeout_us(), patience(now),
 							   zkl_manager_live(core) > 0))
 	{
 		case ZKL_LIVENESS_GOOD:
@@ -384,6 +387,7 @@ check_connected(int64 now)
 		case ZKL_LIVENESS_SERVER_SILENT:
 			zkl_identity_note_error(ZKL_ABOUT_CONNECTION, psprintf("ZooKeeper server \"%s\" does not answer",
 																   current_host));
+			zkl_attempt_timed_out();
 			end_process(now);
 			break;
 	}
@@ -422,6 +426,7 @@ zkl_supervisor_tick(int64 now)
 	{
 		zkl_identity_note_error(ZKL_ABOUT_CONNECTION, psprintf("could not connect to ZooKeeper server \"%s\" in time",
 															   current_host));
+		zkl_attempt_timed_out();
 		end_process(now);
 	}
 	else if (phase == CONNECTED && zkl_closing_until() != 0)
@@ -458,7 +463,8 @@ zkl_supervisor_timer(void)
 		return zkl_closing_until();
 	if (reconnect_wanted || give_up_wanted || zkl_renewal_due(core))
 		return 0;
-	return zkl_liveness_timer(session_timeout_us(), zkl_manager_live(core) > 0);
+	return zkl_liveness_timer(session_timeout_us(), patience(zkl_boottime_us()),
+							  zkl_manager_live(core) > 0);
 }
 
 void

@@ -10,6 +10,7 @@
 #	$net->pass('*');			# all is well again; what was held arrives late
 #	$net->drop('one-zk', 'down');	# bytes vanish: reset before it passes again
 #	$net->delay('*', 0.05);		# seconds, per direction
+#	$net->greet('*', 2);		# seconds that the target's first answer takes
 #	$net->reset('one-zk');		# connections end with a RST; how many
 #	$net->refuse('one-zk');		# the same, and nobody listens any more
 #	$net->cut('one-zk', 6, 'down');	# a RST after so many more bytes
@@ -94,6 +95,8 @@ sub delay
 	return $self->command('delay', $pattern, $seconds + 0,
 		$direction // 'both');
 }
+
+sub greet { return $_[0]->command('greet', $_[1], $_[2] + 0); }
 
 sub cut
 {

@@ -16,7 +16,7 @@
 #
 # Further options: servers (3), tick_time (ms), init_limit and sync_limit
 # (ticks; a follower and a leader give each other up after sync_limit),
-# container_check_ms, java (see ZooKeeper.pm).
+# container_check_ms, java, tls (see ZooKeeper.pm).
 
 package ZooKeeperEnsemble;
 
@@ -64,7 +64,7 @@ sub new
 			config => $limits . $members,
 			map { $_ => $params{$_} }
 			  grep { defined $params{$_} } 'tick_time', 'container_check_ms',
-			'java');
+			'java', 'tls');
 	}
 	return $self;
 }
@@ -113,6 +113,14 @@ sub connect_string
 	my ($self) = @_;
 
 	return join ',', map { $_->connect_string } $self->servers;
+}
+
+# The same with TLS
+sub secure_connect_string
+{
+	my ($self) = @_;
+
+	return join ',', map { '127.0.0.1:' . $_->secure_port } $self->servers;
 }
 
 # Starts those that do not run, and returns once all serve.

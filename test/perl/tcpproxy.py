@@ -171,8 +171,10 @@ class Connection:
         try:
             while True:
                 frame = await self.read_frame(direction, first)
-                first = False
                 due = loop.time() + self.route.delay[direction]
+                if first and direction == "down":
+                    due += self.route.greeting
+                first = False
                 await self.queue[direction].put((due, frame))
         except (OSError, asyncio.IncompleteReadError):
             pass
@@ -301,6 +303,7 @@ class Route:
         self.connections = set()
         self.gate = {d: asyncio.Event() for d in DIRECTIONS}
         self.delay = dict.fromkeys(DIRECTIONS, 0)
+        self.greeting = 0
         self.dropping = dict.fromkeys(DIRECTIONS, False)
         self.cut = dict.fromkeys(DIRECTIONS)
         self.losing = None
@@ -351,6 +354,7 @@ class Route:
             self.gate[d].clear()
 
     def pass_all(self):
+        self.greeting = 0
         for direction in DIRECTIONS:
             self.gate[direction].set()
             self.delay[direction] = 0
@@ -409,6 +413,10 @@ class Control:
         for route in self.named(pattern):
             for d in chosen(direction):
                 route.delay[d] = seconds
+
+    async def do_greet(self, pattern, seconds):
+        for route in self.named(pattern):
+            route.greeting = seconds
 
     async def do_reset(self, pattern):
         ended = 0
