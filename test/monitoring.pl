@@ -4,7 +4,8 @@
 # fire and clear: one server is cut off from ZooKeeper and loses its lock, a
 # session waits long, a worker ends, a leader goes, an exporter ends.
 #
-# The rules are those of alerts.yml, with shorter times.
+# The rules are those of alerts.yml, with shorter times.  The file for sql_exporter is
+# what its script makes, and its queries return what its metrics name.
 
 use strict;
 use warnings;
@@ -74,7 +75,8 @@ append_to_file(
 		'for: \w+' => 'for: 3s',
 		'\[1[05]m\]' => '[30s]',
 		'\[1h\]' => '[10s]',
-		'> 300' => '> 2'));
+		'> 300' => '> 2',
+		'zklock_hold_seconds > 3600' => 'zklock_hold_seconds{path=~".*long"} > 2'));
 my $prometheus = Prometheus->new;
 my ($first, $second) = map {
 	$prometheus->add_exporter(
@@ -88,7 +90,37 @@ my ($first, $second) = map {
 my $role_session = $test->session($one, user => 'zklock_monitor');
 is($role_session->error("SELECT zk_lock('/m')"), '42501', 'the role takes no locks');
 is($role_session->query('SELECT count(*) FROM zk_status'), 1, 'but looks');
-$role_session->close;
+
+# ---- the file for sql_exporter
+
+my ($made) = run_command([ 'python3', '-B', "$kit/collectors.py" ]);
+my $collector = slurp_file("$kit/zklock.collector.yml");
+is("$made\n", $collector, 'it is what its script makes');
+my %columns;
+foreach my $metric ($collector =~ /^  - metric_name: (.*?)(?=^  - metric_name|^queries:)/gms)
+{
+	my ($name) = $metric =~ /^(\w+)/;
+	my ($query) = $metric =~ /query_ref: (\w+)/;
+	my ($labels) = $metric =~ /key_labels: \[(.*)\]/;
+	my ($value) = $metric =~ /values: \[(\w+)\]/;
+	is($name, "${query}_$value", "$name is named for its query");
+	$columns{$query}{$_} = 1 foreach $value, split /, /, $labels // '';
+}
+my $root = $test->session($one);
+my ($queries_of_collector) = $collector =~ /^queries:\n(.*)/ms;
+while ($queries_of_collector =~ /query_name: (\w+)\n    query: \|\n(.*?)(?=^  - query_name|\z)/gms)
+{
+	my ($name, $sql) = ($1, $2);
+	$root->query("CREATE TEMP VIEW $name AS $sql");
+	is($root->query("SELECT string_agg(attname, ' ' ORDER BY attname) FROM pg_attribute"
+			  . " WHERE attrelid = '$name'::regclass"),
+		join(' ', sort keys %{ $columns{$name} }),
+		"sql_exporter: the columns of $name");
+	is($role_session->error("SELECT * FROM ($sql) AS rows"), '', "sql_exporter: $name runs");
+	delete $columns{$name};
+}
+is(join(' ', keys %columns), '', 'every metric has its query');
+$_->close foreach $root, $role_session;
 
 # ---- all is well
 
@@ -150,7 +182,8 @@ results_ok('zklock_health_ok == 1',
 	'all checks are ok');
 results_ok('sum(zklock_locks_held) == 2', 1, 'what is held');
 my %seen = map { $_ => 1 } $prometheus->names;
-is(join(' ', grep { !$seen{$_} } @metrics), '', 'Prometheus has every metric');
+is(join(' ', grep { !$seen{$_} } @metrics), 'zklock_wait_seconds',
+	'Prometheus has every metric but that of waits');
 like($prometheus->metrics($_), qr/^pg_exporter_last_scrape_error 0$/m, "$_->{name}: no query failed")
   foreach $first, $second;
 my @explained = $page->text =~ /^\| `(zklock_\w+)` \|/mg;
@@ -171,7 +204,8 @@ alerts_ok('no alert');
 
 my $waiter = $test->session($two);
 $waiter->send("SELECT zk_lock('/m/a')");
-alerts_ok('a long wait', 'ZklockLongWait server2');
+alerts_ok('a long wait', 'ZklockLongWait /m/a');
+results_ok('zklock_wait_seconds{path="/m/a"}', 1, 'how long it is');
 $net->refuse('server1-zk');
 alerts_ok(
 	'a server is cut off',
@@ -186,6 +220,18 @@ alerts_ok(
 	'ZklockSessionsLost server1');
 is($test->status($one, 'locks_lost, lapses'), '1|1', 'as zk_status counts');
 alerts_ok('and after some time all is well');
+
+# ---- a lock is held for long, and a drain is forgotten
+
+my $keeper = $test->session($one);
+$keeper->query("SELECT zk_lock('/m/long')");
+alerts_ok('a long hold', 'ZklockLongHold /m/long');
+$keeper->query("SELECT zk_unlock('/m/long')");
+alerts_ok('ends');
+$keeper->query("SELECT zk_drain('1ms')");
+alerts_ok('a drain', 'ZklockDrainForgotten server1');
+$keeper->query('SELECT zk_undrain()');
+alerts_ok('is ended');
 
 # ---- a worker ends
 
@@ -221,5 +267,5 @@ alerts_ok('and back');
 results_ok('zklock_connected == 1', 2, 'both servers are seen again');
 
 $prometheus->stop;
-$_->close foreach $holder, $other, $leader, $waiter;
+$_->close foreach $holder, $keeper, $other, $leader, $waiter;
 $test->finish;
