@@ -43,6 +43,9 @@
 static intptr_t oldest = 1;
 static intptr_t newest = 0;
 static intptr_t before_query = 0;	/* the newest one when the query began */
+static intptr_t before_snapshot = 0;	/* likewise, when this snapshot was
+										 * first seen of a procedure's portal */
+static const void *portal_snapshot = NULL;
 
 /* Of the current transaction */
 static bool has_begun = false;	/* earlier losses are noted */
@@ -285,6 +288,30 @@ unregister_older(void)
 }
 
 /*
+ * Within one query, and while a procedure has one snapshot, nothing commits, so no
+ * callbacks that run have seen those that were registered since it began.
+ */
+static void
+unregister_newer(intptr_t than)
+{
+	while (newest > than && newest >= oldest)
+	{
+		UnregisterXactCallback(check_callback, (void *) newest);
+		newest--;
+	}
+}
+
+static void
+note_snapshot(void)
+{
+	const void *snapshot = zkl_compat_portal_snapshot();
+
+	if (snapshot != portal_snapshot)
+		before_snapshot = newest;
+	portal_snapshot = snapshot;
+}
+
+/*
  * Registers the check once more, before all others; the arguments tell the callbacks
  * apart.  While PostgreSQL calls the callbacks of a transaction, it remembers which
  * one comes next (CallXactCallbacks in xact.c, since version 16), and one of another
@@ -295,10 +322,12 @@ static void
 move_to_head(ZklCommitPlace place)
 {
 	is_first = false;
-	if (place == ZKL_COMMIT_IN_QUERY && newest > before_query)
+	if (place == ZKL_COMMIT_IN_QUERY)
+		unregister_newer(before_query);
+	else if (place == ZKL_COMMIT_IN_PROCEDURE)
 	{
-		UnregisterXactCallback(check_callback, (void *) newest);
-		newest--;
+		note_snapshot();
+		unregister_newer(before_snapshot);
 	}
 	RegisterXactCallback(check_callback, (void *) (newest + 1));
 	newest++;
@@ -476,6 +505,7 @@ zkl_commit_forget(void)
 	if (slots_are_quiet)
 		set_all_quiet(false);
 	unregister_older();
+	portal_snapshot = NULL;
 	is_done = false;
 	has_begun = false;
 	is_first = false;

@@ -31,6 +31,9 @@ typedef enum ZklCommitPlace
 {
 	ZKL_COMMIT_OUTSIDE,			/* not in a callback */
 	ZKL_COMMIT_IN_QUERY,		/* in a query, which may run in a callback */
+	ZKL_COMMIT_IN_PROCEDURE,	/* in a function that a procedure calls
+								 * without a query, or in a query of that
+								 * function */
 	ZKL_COMMIT_ANYWHERE			/* perhaps in a callback */
 } ZklCommitPlace;
 

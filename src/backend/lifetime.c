@@ -53,6 +53,8 @@ static XactEvent transaction_end;
 static SubTransactionId subtransaction_over = InvalidSubTransactionId;
 static int	utility_depth = 0;	/* of utility statements that run */
 static int	query_depth = 0;	/* of queries that run */
+static bool in_procedure = false;	/* the outermost one is a client's CALL or
+									 * DO */
 static bool in_block = false;	/* between BEGIN and COMMIT */
 static bool chains = false;		/* COMMIT AND CHAIN: a block follows */
 
@@ -264,7 +266,8 @@ note_block(const TransactionStmt *statement)
  * Whether a callback that PostgreSQL calls before a commit may be running this
  * statement.  An open transaction block, the statements of a procedure and deferred
  * triggers come before the callbacks.  A query may run in a callback, but none is
- * called within it, as a query cannot commit.
+ * called within it, as a query cannot commit; nor within a function that a procedure
+ * calls without a query, as the assignments of PL/pgSQL do.
  */
 static ZklCommitPlace
 place_of_statement(void)
@@ -275,6 +278,8 @@ place_of_statement(void)
 		return ZKL_COMMIT_OUTSIDE;
 	if (query_depth > 0)
 		return ZKL_COMMIT_IN_QUERY;
+	if (in_procedure && zkl_compat_portal_snapshot() != NULL)
+		return ZKL_COMMIT_IN_PROCEDURE;
 	return DatumGetInt32(DirectFunctionCall1(pg_trigger_depth, 0)) > 0 ?
 		ZKL_COMMIT_OUTSIDE : ZKL_COMMIT_ANYWHERE;
 }
@@ -348,6 +353,8 @@ run_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	ZklCancelScope scope;
 
 	zkl_cancel_enter(&scope);
+	if (scope.depth == 0)
+		in_procedure = zkl_statement_may_commit(pstmt->utilityStmt, context);
 	if (!IsA(pstmt->utilityStmt, ExecuteStmt))
 		utility_depth++;
 	if (zkl_statement_fires_triggers(pstmt->utilityStmt))

@@ -103,6 +103,13 @@ zkl_statement_is_discard_all(Node *statement)
 }
 
 bool
+zkl_statement_may_commit(Node *statement, ProcessUtilityContext context)
+{
+	return context == PROCESS_UTILITY_TOPLEVEL &&
+		(IsA(statement, CallStmt) || IsA(statement, DoStmt));
+}
+
+bool
 zkl_statement_fires_triggers(Node *statement)
 {
 	return IsA(statement, CopyStmt) || IsA(statement, TruncateStmt) ||

@@ -6,6 +6,7 @@
 #define ZKL_BACKEND_STATEMENT_H
 
 #include "nodes/plannodes.h"
+#include "tcop/utility.h"
 
 /*
  * Whether a utility statement may follow a loss that became known in the same
@@ -24,6 +25,10 @@ extern bool zkl_statement_checks_first(Node *statement);
 extern bool zkl_statement_is_idle(Node *statement);
 
 extern bool zkl_statement_is_discard_all(Node *statement);
+
+/* Whether a utility statement runs statements that may commit, one by one */
+extern bool zkl_statement_may_commit(Node *statement,
+									 ProcessUtilityContext context);
 
 /* Whether a utility statement fires triggers, and cannot commit */
 extern bool zkl_statement_fires_triggers(Node *statement);

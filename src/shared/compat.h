@@ -130,6 +130,21 @@ zkl_compat_may_unregister(void)
 #endif
 }
 
+/*
+ * What stays the same while the procedure that a client has called cannot have
+ * committed: the snapshot of its portal, in any function that it calls.  NULL: there
+ * is none, or it does not matter, as any callback may be unregistered.
+ */
+static inline const void *
+zkl_compat_portal_snapshot(void)
+{
+#if PG_VERSION_NUM >= 160000
+	return ActivePortal != NULL ? ActivePortal->portalSnapshot : NULL;
+#else
+	return NULL;
+#endif
+}
+
 /* What the hook of ExecutorRun gets, and passes on */
 #if PG_VERSION_NUM >= 180000
 #define ZKL_EXECUTOR_RUN_PARAMETERS \

@@ -164,6 +164,39 @@ CREATE PROCEDURE grows_below(INOUT bytes bigint) LANGUAGE plpgsql AS $$
 BEGIN
 	SELECT grows() INTO bytes;
 END $$;
+CREATE FUNCTION lists() RETURNS int LANGUAGE plpgsql AS $$
+BEGIN
+	PERFORM FROM pg_am;
+	RETURN 1;
+END $$;
+CREATE FUNCTION lists_below() RETURNS int LANGUAGE plpgsql AS $$
+DECLARE
+	r record;
+BEGIN
+	PERFORM lists();
+	FOR r IN SELECT lists() LOOP
+		PERFORM FROM pg_am;
+	END LOOP;
+	RETURN lists();
+END $$;
+CREATE PROCEDURE assigns(INOUT bytes bigint) LANGUAGE plpgsql AS $$
+DECLARE
+	n int;
+BEGIN
+	bytes := used();
+	FOR i IN 1 .. 10000 LOOP n := lists(); END LOOP;
+	bytes := used() - bytes;
+END $$;
+CREATE PROCEDURE assigns_below(INOUT bytes bigint) LANGUAGE plpgsql AS $$
+DECLARE
+	n int;
+BEGIN
+	bytes := used();
+	FOR i IN 1 .. 3000 LOOP n := lists_below(); END LOOP;
+	COMMIT;
+	FOR i IN 1 .. 3000 LOOP n := lists_below(); END LOOP;
+	bytes := used() - bytes;
+END $$;
 CREATE FUNCTION checks() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
 	PERFORM FROM pg_am;
@@ -176,7 +209,12 @@ CREATE TABLE rows (i int);
 CREATE CONSTRAINT TRIGGER checks AFTER INSERT ON rows DEFERRABLE
 	FOR EACH ROW EXECUTE FUNCTION checks();
 EOS
-foreach my $call ('SELECT grows()', 'CALL grows(NULL)', 'CALL grows_below(NULL)')
+foreach my $call (
+	'SELECT grows()',
+	'CALL grows(NULL)',
+	'CALL grows_below(NULL)',
+	'CALL assigns(NULL)',
+	'CALL assigns_below(NULL)')
 {
 	$s->query($call);
 	cmp_ok($s->query($call), '<', 100_000, "nor do those of $call");
@@ -193,7 +231,8 @@ foreach my $end ('', '; SET CONSTRAINTS ALL IMMEDIATE; COMMIT', '; COMMIT')
 	cmp_ok($used[1] - $used[0], '<', 200_000, 'and leave nothing either');
 }
 $s->query('DROP TABLE rows');
-$s->query('DROP PROCEDURE grows, grows_below; DROP FUNCTION grows, used, checks');
+$s->query('DROP PROCEDURE grows, grows_below, assigns, assigns_below;'
+	  . ' DROP FUNCTION grows, used, lists, lists_below, checks');
 $s->query("SELECT zk_unlock('/long')");
 
 # Locks held at a fast shutdown are released at once, not by a timeout.

@@ -161,8 +161,10 @@ $one->safe_psql('postgres', <<"EOS");
 CREATE OR REPLACE FUNCTION before() RETURNS void LANGUAGE plpgsql AS \$\$
 DECLARE
 	row record;
+	n int;
 BEGIN
 	INSERT INTO done VALUES ('called');
+	n := inner_one();
 	FOR row IN SELECT inner_one() LOOP
 	END LOOP;
 END \$\$;
@@ -177,6 +179,8 @@ DECLARE
 	x int;
 BEGIN
 	PERFORM zk_xact_lock('/callbacks/procedure');
+	x := inner_one();
+	x := inner_one();
 	x := register_before();
 	COMMIT;
 	PERFORM zk_xact_lock('/callbacks/procedure');
