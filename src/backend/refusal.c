@@ -276,17 +276,10 @@ zkl_refusal_raise_lease_ended(const char *name)
 void
 zkl_refusal_check_gate(bool is_new_lock)
 {
-	ZklGate		gate = zkl_gate_read();
 	ZklStatus	status;
 
-	if (gate == ZKL_GATE_OPEN || (gate == ZKL_GATE_CLONE && !is_new_lock))
+	if (zkl_gate_read() == ZKL_GATE_OPEN)
 		return;
-	if (gate == ZKL_GATE_CLONE)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("distributed locks are refused because there is a clone of this server"),
-				 errdetail("Another server has the same system identifier, and neither of them is in recovery."),
-				 errhint("Check the view zk_servers and \"zklock.clone\".")));
 	zkl_status_copy(&status);
 	if (is_new_lock || status.session_id == 0)
 		ereport(ERROR,

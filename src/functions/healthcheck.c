@@ -28,7 +28,6 @@
 #include "postmaster/postmaster.h"
 #include "shared/boottime.h"
 #include "shared/control.h"
-#include "shared/gate.h"
 #include "shared/lease.h"
 #include "shared/loaded.h"
 #include "shared/root.h"
@@ -278,14 +277,12 @@ check_clones(FunctionCallInfo fcinfo, const Fleet *fleet, bool clone)
 	else if (is_here && clone)
 		detail = "Another server has the same system identifier, and neither of them is in recovery.";
 	else if (is_here)
-		detail = "Another server has the same system identifier.  It is a clone, or a former primary whose ZooKeeper session is about to expire.";
+		detail = "Another ZooKeeper session has the same system identifier.  It is of a clone, or about to expire: of this server before it was restarted, or of a former primary.";
 	else if (fleet->doubtful > 0)
 		detail = "Another server has the same system identifier, and this server cannot read its znode.";
-	else if (zkl_gate_read() == ZKL_GATE_CLONE)
-		detail = "The clone of this server is gone.  Reload the configuration, so that distributed locks are no longer refused.";
 	put_check(fcinfo, "clones",
 			  fleet->unknown == NULL && (is_here ? clone : fleet->doubtful == 0),
-			  !is_here && zkl_gate_read() != ZKL_GATE_CLONE, detail);
+			  !is_here, detail);
 }
 
 static void

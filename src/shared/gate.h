@@ -8,9 +8,7 @@
 typedef enum ZklGate
 {
 	ZKL_GATE_OPEN,
-	ZKL_GATE_DISABLED,			/* "zklock.enabled" is off */
-	ZKL_GATE_CLONE				/* there is a clone, and "zklock.clone" is
-								 * "error" */
+	ZKL_GATE_DISABLED			/* "zklock.enabled" is off */
 } ZklGate;
 
 extern ZklGate zkl_gate_read(void);

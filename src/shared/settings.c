@@ -21,7 +21,6 @@
 #include "znode/name.h"
 
 bool		zkl_enabled = true;
-int			zkl_clone = ZKL_CLONE_WARN;
 char	   *zkl_connect_string = NULL;
 char	   *zkl_root = NULL;
 char	   *zkl_server_name_setting = NULL;
@@ -48,12 +47,6 @@ int			zkl_trace_size = 16 * 1024;
 
 /* For longer, a server that holds locks for no session would only be a nuisance. */
 #define MAX_CACHE_MS	(60 * 1000)
-
-static const struct config_enum_entry clone_actions[] = {
-	{"warn", ZKL_CLONE_WARN, false},
-	{"error", ZKL_CLONE_ERROR, false},
-	{NULL, 0, false}
-};
 
 static const struct config_enum_entry lost_lock_actions[] = {
 	{"cancel", ZKL_LOST_CANCEL, false},
@@ -206,14 +199,6 @@ define_fleet_settings(void)
 							 "If off, nothing new is granted, and the ZooKeeper session is closed once nothing is held.",
 							 &zkl_enabled,
 							 true,
-							 PGC_SIGHUP,
-							 0,
-							 NULL, NULL, NULL);
-	DefineCustomEnumVariable("zklock.clone",
-							 "Sets what happens if another server with the same system identifier is not in recovery either.",
-							 NULL,
-							 &zkl_clone,
-							 ZKL_CLONE_WARN, clone_actions,
 							 PGC_SIGHUP,
 							 0,
 							 NULL, NULL, NULL);

@@ -27,15 +27,8 @@ typedef enum ZklRevokeAction
 	ZKL_REVOKE_IGNORE
 } ZklRevokeAction;
 
-typedef enum ZklCloneAction
-{
-	ZKL_CLONE_WARN,				/* only say so */
-	ZKL_CLONE_ERROR				/* refuse all locks */
-} ZklCloneAction;
-
 /* Times in ms */
 extern bool zkl_enabled;
-extern int	zkl_clone;			/* ZklCloneAction */
 extern char *zkl_connect_string;
 extern char *zkl_root;
 extern char *zkl_server_name_setting;	/* empty: see server_name.c */

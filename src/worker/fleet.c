@@ -13,10 +13,12 @@
  *
  * Right behind, a server that is not in recovery lists the fleet, once for each
  * session and when its recovery ends.  Another one with its system identifier that
- * is not in recovery either is a clone, or a former primary whose session has yet
- * to expire.  So the look is repeated after a session timeout; only then does it
- * count.  Until all this is decided, a new session has no lease: whatever the core
- * grants, no backend takes it.
+ * is not in recovery either is a clone, or the past: this server before it was
+ * restarted, or a former primary.  A session of the past ends within a session
+ * timeout, but ZooKeeper counts in ticks, and its followers tell the leader late.  So
+ * the look is repeated for that long and two ticks, until the session has ended;
+ * if it has not by then, it is a clone's, whatever its name.  Until all this is
+ * decided, a new session has no lease: whatever the core grants, no backend takes it.
  */
 #include "postgres.h"
 
@@ -35,6 +37,7 @@
 #include "worker/supervisor.h"
 
 #define MAX_PARENTS		3		/* they may be reaped while they are empty */
+#define LOOKS			8		/* for the end of a session of the past */
 
 enum
 {
@@ -58,10 +61,14 @@ typedef struct
 	bool		exists;			/* so it is to be set, not created */
 	int			parents;		/* how often they were made */
 
-	/* the look for clones */
-	int64		again_at;		/* in µs; 0: nothing was found yet */
+	/* the look for clones; times in µs */
+	int64		past_until;		/* what is found may be the past; 0: nothing
+								 * was found yet */
+	int64		again_at;		/* the next look */
 	int			nentries;		/* asked for, and not answered */
-	char		clone[ZKL_MAX_SERVER_NAME + 1]; /* empty: none was found */
+	bool		found;			/* another session of this system identifier: */
+	int64		found_session;
+	ZklFleetEntry found_entry;
 } FleetTask;
 
 static FleetTask *present = NULL;
@@ -110,38 +117,64 @@ decide(bool clone)
 	zkl_status_end();
 }
 
+static const char *
+found_name(const FleetTask *fleet)
+{
+	const char *name = fleet->found_entry.server;
+
+	return name[0] != '\0' ? name : "?";
+}
+
 static void
 warn_of_clone(const FleetTask *fleet)
 {
 	ereport(WARNING,
-			(errmsg("server \"%s\" has the same system identifier as this server",
-					fleet->clone),
-			 errdetail("Neither of the two is in recovery, and both have ZooKeeper sessions below \"%s\".",
-					   zkl_root),
+			(errmsg("server \"%s\" has the same system identifier as this server, \"%s\"",
+					found_name(fleet), zkl_server_name()),
+			 errdetail("Neither of the two is in recovery, and both have ZooKeeper sessions below \"%s\".  The other one has the session 0x%llx, and was started on port %d of host \"%s\".",
+					   zkl_root, (unsigned long long) fleet->found_session,
+					   fleet->found_entry.port, fleet->found_entry.host),
 			 errhint("If one of them is a clone, set another \"zklock.root\" there.  Set \"zklock.enabled\" to off before the first start of a clone.")));
+}
+
+static void
+log_possible_past(const FleetTask *fleet, int64 past_ms)
+{
+	ereport(LOG,
+			(errmsg("server \"%s\" has the same system identifier as this server, \"%s\", and may be the same or a former primary",
+					found_name(fleet), zkl_server_name()),
+			 errdetail("If so, its ZooKeeper session is about to expire.  A new session grants nothing until then, for at most %lld ms.",
+					   (long long) past_ms)));
+}
+
+/* Whether what was found may still be the past: then the look is repeated. */
+static bool
+may_be_past(FleetTask *fleet)
+{
+	int64		past_ms = (int64) zkl_status_timeout_ms() + 2 * zkl_tick_time;
+	int64		now = zkl_boottime_us();
+
+	if (fleet->past_until == 0)
+	{
+		fleet->past_until = now + past_ms * 1000;
+		log_possible_past(fleet, past_ms);
+	}
+	if (now >= fleet->past_until)
+		return false;
+	fleet->again_at = Min(now + past_ms * 1000 / LOOKS, fleet->past_until);
+	zkl_operation_pause(&fleet->task, fleet->again_at);
+	return true;
 }
 
 static void
 conclude(FleetTask *fleet)
 {
-	bool		clone = fleet->clone[0] != '\0';
-
-	if (clone && fleet->again_at == 0)
-	{
-		ereport(LOG,
-				(errmsg("server \"%s\" has the same system identifier as this server",
-						fleet->clone),
-				 errdetail("It may be a former primary whose ZooKeeper session is about to expire.  A new session grants nothing for %u ms, and then looks again.",
-						   zkl_status_timeout_ms())));
-		fleet->again_at = zkl_boottime_us() +
-			(int64) zkl_status_timeout_ms() * 1000;
-		zkl_operation_pause(&fleet->task, fleet->again_at);
+	if (fleet->found && may_be_past(fleet))
 		return;
-	}
-	if (clone)
+	if (fleet->found)
 		warn_of_clone(fleet);
 	looked_in = fleet->facts.generation;
-	decide(clone);
+	decide(fleet->found);
 	finish();
 }
 
@@ -150,7 +183,7 @@ look_for_clones(FleetTask *fleet)
 {
 	char	   *path = psprintf("%s%s", zkl_root, ZKL_FLEET_DIRECTORY);
 
-	fleet->clone[0] = '\0';
+	fleet->found = false;
 	fleet->nentries = 0;
 	zkl_operation_send(&fleet->task, THE_LISTING, ZKL_SEND_LIST, path, false);
 }
@@ -183,15 +216,18 @@ take_listing(FleetTask *fleet, const ZklReply *reply)
  * clone.  Of one that we may not read we know nothing.
  */
 static void
-take_entry(FleetTask *fleet, const ZklReply *reply)
+take_entry(FleetTask *fleet, const ZklReply *reply, const ZklWireStat *stat)
 {
 	ZklFleetEntry entry;
 
 	if (reply->rc == ZKL_RC_OK &&
 		zkl_fleet_read(reply->data, reply->data_length, &entry) &&
 		!entry.in_recovery && entry.started_us != PgStartTime)
-		strlcpy(fleet->clone, entry.server[0] != '\0' ? entry.server : "?",
-				sizeof(fleet->clone));
+	{
+		fleet->found = true;
+		fleet->found_session = stat->ephemeral_owner;
+		fleet->found_entry = entry;
+	}
 	if (--fleet->nentries == 0)
 		conclude(fleet);
 }
@@ -248,8 +284,8 @@ write_entry(FleetTask *fleet)
 }
 
 /*
- * Locks work without it, so the next attempt is made on another connection, or
- * after a reload.  A clone that was found stays one until a look does not find it.
+ * Locks work without it, so the next attempt is made on another connection.  A clone
+ * that was found stays one until a look does not find it.
  */
 static void
 give_up(FleetTask *fleet, int32 rc)
@@ -308,7 +344,7 @@ begin_fleet(ZklTask *task)
 	Facts		facts = find_facts();
 
 	if (facts.generation != fleet->facts.generation)
-		fleet->again_at = 0;
+		fleet->past_until = fleet->again_at = 0;
 	fleet->facts = facts;
 	fleet->exists = written.generation == facts.generation;
 	fleet->parents = 0;
@@ -339,7 +375,7 @@ take_fleet_reply(ZklTask *task, uint32 part, const ZklReply *reply,
 	else if (part == THE_LISTING)
 		take_listing(fleet, reply);
 	else
-		take_entry(fleet, reply);
+		take_entry(fleet, reply, stat);
 }
 
 static ZklTaskOwner fleet_owner = {
@@ -359,13 +395,6 @@ zkl_fleet_tick(bool ready)
 	if (!same_facts(&facts, &written) ||
 		(!facts.in_recovery && looked_in != facts.generation))
 		present = (FleetTask *) zkl_operation_make(&fleet_owner);
-}
-
-void
-zkl_fleet_reload(void)
-{
-	if (zkl_control->ctl_status.clone)
-		looked_in = gave_up_on = 0;
 }
 
 bool

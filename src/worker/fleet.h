@@ -12,12 +12,9 @@
  */
 extern void zkl_fleet_tick(bool ready);
 
-/* Looks for clones once more: the setting may have changed. */
-extern void zkl_fleet_reload(void);
-
 /*
  * Whether a new session is not to be relied on yet: it is not known whether there
- * is a clone of this server, or the clone's session may be about to expire.
+ * is a clone of this server, or what looks like one may be about to expire.
  */
 extern bool zkl_fleet_is_undecided(void);
 

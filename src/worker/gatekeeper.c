@@ -72,10 +72,6 @@ log_change(ZklGate gate)
 		ereport(LOG,
 				(errmsg("distributed locks are disabled"),
 				 errdetail("Sessions keep the locks that they hold.")));
-	else if (gate == ZKL_GATE_CLONE)
-		ereport(LOG,
-				(errmsg("distributed locks are refused because there is a clone of this server"),
-				 errhint("When the clone is gone, reload the configuration.")));
 	else
 		ereport(LOG,
 				(errmsg("distributed locks are enabled")));
@@ -84,9 +80,7 @@ log_change(ZklGate gate)
 void
 zkl_gatekeeper_tick(void)
 {
-	ZklGate		gate = !zkl_enabled ? ZKL_GATE_DISABLED :
-	zkl_control->ctl_status.clone && zkl_clone == ZKL_CLONE_ERROR ?
-	ZKL_GATE_CLONE : ZKL_GATE_OPEN;
+	ZklGate		gate = zkl_enabled ? ZKL_GATE_OPEN : ZKL_GATE_DISABLED;
 
 	if (gate == zkl_gate_read())
 		return;

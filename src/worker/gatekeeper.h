@@ -5,7 +5,7 @@
 #ifndef ZKL_WORKER_GATEKEEPER_H
 #define ZKL_WORKER_GATEKEEPER_H
 
-/* Sets the gate as settings and clones want it. */
+/* Sets the gate as "zklock.enabled" wants it. */
 extern void zkl_gatekeeper_tick(void);
 
 /*

@@ -315,7 +315,6 @@ zkl_worker_main(Datum arg)
 			ConfigReloadPending = false;
 			ProcessConfigFile(PGC_SIGHUP);
 			zkl_supervisor_reload(zkl_boottime_us());
-			zkl_fleet_reload();
 			zkl_tracefile_reload();
 		}
 		zkl_from_slots_take();

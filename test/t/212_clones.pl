@@ -1,8 +1,7 @@
 # A copy of a server that is started with the same settings: its new session
-# grants nothing for a session timeout, and then it warns, or refuses all locks,
-# by zklock.clone.  What it holds goes on.  Nobody takes a standby, a primary that
-# has gone, or a server that restarts after a crash for a clone; but a standby that
-# is promoted beside its primary is one.
+# grants nothing for a session timeout and two ticks, and then it warns.  Nobody takes
+# a standby, a primary that has gone, a server that restarts after a crash, or its own
+# past for a clone; but a standby that is promoted beside its primary is one.
 
 use strict;
 use warnings;
@@ -27,20 +26,12 @@ sub add_copy
 	my ($name, %params) = @_;
 	my $node = PostgreSQL::Test::Cluster->new($name);
 
-	$node->init_from_backup($one, 'base', %params);
-	$node->append_conf('postgresql.conf', "zklock.server_name = '$name'");
+	$node->init_from_backup($one, 'base', has_streaming => $params{has_streaming});
+	$node->append_conf('postgresql.conf', "zklock.server_name = '$name'")
+	  unless $params{same_name};
 	$node->start;
 	push @{ $test->{nodes} }, $node;
 	return $node;
-}
-
-sub change
-{
-	my ($node, $name, $value) = @_;
-
-	$node->safe_psql('postgres', "ALTER SYSTEM SET zklock.$name = '$value'");
-	$node->reload;
-	return;
 }
 
 # How often a server logged something, at a level or at any
@@ -65,56 +56,72 @@ my $original = $test->session($one);
 my $token = $original->query("SELECT zk_lock('/c/original')");
 my $copy = add_copy('copy');
 my $s = $test->session($copy);
-logs($copy, "server \"server1\" $same\n.*grants nothing for 4000 ms",
+logs($copy, "server \"server1\" $same, \"copy\", and may be the same or a former primary"
+	  . "\n.*grants nothing until then, for at most 5000 ms",
 	'the clone finds the original');
 cmp_ok($s->query("SELECT zk_lock('/c/own')"), '>', $token, 'it gets a lock');
-is(logged($copy, "WARNING:  server \"server1\" $same"), 1, 'once it has warned');
+my $port = $one->port;
+is(logged($copy, "WARNING:  server \"server1\" $same, \"copy\""
+		  . "\n.*has the session 0x0*@{[ $test->session_hex($one) ]}, and was started on port $port of host"),
+	1, 'once it has warned');
 is($original->query("SELECT zk_fencing_token('/c/original')"),
 	$token, 'the original keeps its lock');
 is($s->query("SELECT zk_try_lock('/c/original')"), 'f', 'against the clone too');
 is(logged($one, $same), 0, 'and does not look again in its session');
-
-# ---- that is refused
-
-my $waiter = $test->session($copy);
-$test->enqueue($waiter, "SELECT zk_lock('/c/original')", '/c/original');
-change($copy, 'clone', 'error');
-is($waiter->sqlstate, '55000', 'zklock.clone = error: who waits gets an error');
-like($waiter->messages, qr/there is a clone of this server/, 'that says why');
-is($waiter->error("SELECT zk_try_lock('/c/new')"), '55000', 'nothing new');
-is($s->query("SELECT zk_lock('/c/own') > 0"), 't', 'what is held is counted again');
-is($s->query("BEGIN; SELECT zk_fencing_token('/c/own') > 0; COMMIT"), 't', 'and good');
-is($s->query("SELECT count(*) FROM zk_queue('/c/own')"), 1, 'it may look');
-is($s->query('SELECT zk_unlock_all()'), '', 'and release');
-change($copy, 'clone', 'warn');
-ok($test->look_until($copy,
-		"SELECT zk_try_lock('/c/new', '1min'), zk_unlock('/c/new')", 't|t', 'warn'),
-	'zklock.clone = warn: locks again');
-change($copy, 'clone', 'error');
-logs($copy, 'refused because there is a clone', 'refused again');
 $test->zk->client->shut_out('/zklock/.fleet');
 $copy->reload;
-logs($copy, 'could not write or read znodes in the directory', 'a look that ZooKeeper refuses');
-is($s->error("SELECT zk_lock('/c/new')"), '55000', 'does not count as one that finds no clone');
+is($test->look($copy, "SELECT zk_try_lock('/c/new', '1min'), zk_unlock('/c/new')"), 't|t',
+	'the clone gets more');
 $test->zk->client->let_in('/zklock/.fleet');
-$original->close;
+$_->close foreach $original, $s;
 $test->stop_looking($one);
 $one->stop;
 ok($test->look_until($copy,
-		q(SELECT ok FROM zk_healthcheck() WHERE check_name = 'clones' AND detail ~ 'is gone\.  Reload'),
-		'f', 'gone'),
-	'without the original, the check says that a reload is due');
-is($s->error("SELECT zk_lock('/c/new')"), '55000', 'until then locks are refused');
-$copy->reload;
-ok($test->look_until($copy,
-		"SELECT zk_try_lock('/c/new', '1min'), zk_unlock('/c/new')", 't|t', 'alone'),
-	'which makes it look, and locks again');
-is($test->look($copy, q(SELECT ok FROM zk_healthcheck() WHERE check_name = 'clones')),
-	't', 'all is well');
-$_->close foreach $s, $waiter;
+		q(SELECT ok FROM zk_healthcheck() WHERE check_name = 'clones'), 't', 'alone'),
+	'without the original, all is well');
 $test->stop_looking($copy);
 $copy->stop;
 pop @{ $test->{nodes} };
+
+# One that kept the name, too
+$one->start;
+my $twin = add_copy('twin', same_name => 1);
+logs($twin, "WARNING:  server \"server1\" $same, \"server1\"\n.* port $port of host",
+	'a clone of the same name');
+$test->stop_looking($twin);
+$twin->stop;
+pop @{ $test->{nodes} };
+
+# ---- its own past
+
+my ($znode) = grep { /\.0*@{[ $test->session_hex($one) ]}$/ } $test->zk->client->ls('/zklock/.fleet');
+my $data = $test->zk->client->get("/zklock/.fleet/$znode");
+my $past = '/zklock/.fleet/' . $znode =~ s/\..*/.0123456789abcdef/r;
+$test->stop_looking($one);
+$one->stop('immediate');
+
+# ZooKeeper has not yet ended a session of it, more than T after it was found.
+$test->zk->client->create($past, $data);
+$one->append_conf('postgresql.conf', "zklock.tick_time = '20s'");
+truncate $one->logfile, 0;
+$one->start;
+$s = $test->session($one);
+$s->send("SELECT zk_lock('/c/again') > 0");
+logs($one, "server \"server1\" $same, \"server1\", and may be the same.*\n.* for at most 44000 ms",
+	'a session of its past');
+ok($test->look_until($one,
+		"SELECT clock_timestamp() - connected_since > '5 s' FROM zk_status", 't', 'later'),
+	'after more than a session timeout');
+ok($s->busy, 'it grants nothing');
+$test->zk->client->delete($past);
+is($s->value, 't', 'until that session has ended');
+is(logged($one, "WARNING:  server .* $same"), 0, 'and it warns of no clone');
+$s->query('SELECT zk_unlock_all()');
+$s->close;
+$test->stop_looking($one);
+$one->append_conf('postgresql.conf', "zklock.tick_time = '500ms'");
+$one->stop;
+truncate $one->logfile, 0;
 
 # ---- no clones
 

@@ -107,7 +107,7 @@ ok(wait_for(sub { detail($copy, 'clones') =~ /neither of them is in recovery/ },
 	'that it has found');
 is($test->look($one, "SELECT count(ok) FROM zk_healthcheck() WHERE check_name = 'clones'"),
 	0, 'the original, which has not looked, does not know');
-like(detail($one, 'clones'), qr/a clone, or a former primary/, 'what the other server is');
+like(detail($one, 'clones'), qr/of a clone, or about to expire/, 'what the other server is');
 $test->stop_looking($copy);
 $copy->stop;
 pop @{ $test->{nodes} };
