@@ -158,6 +158,27 @@ zkl_request_owner(void)
 
 /* ---- claiming a slot ---- */
 
+/* The address of the client, or "" */
+static const char *
+client_address(void)
+{
+	static char address[ZKL_MAX_CLIENT + 1];
+	static bool known = false;
+
+	LOCAL_FCINFO(fcinfo, 0);
+	Datum		found;
+
+	if (known)
+		return address;
+	InitFunctionCallInfoData(*fcinfo, NULL, 0, InvalidOid, NULL, NULL);
+	found = inet_client_addr(fcinfo);
+	if (!fcinfo->isnull)
+		strlcpy(address, DatumGetCString(DirectFunctionCall1(inet_out, found)),
+				sizeof(address));
+	known = true;
+	return address;
+}
+
 /* Whose request this is; converting a name may fail. */
 static void
 identify(ZklSlotRequest *who)
@@ -173,6 +194,8 @@ identify(ZklSlotRequest *who)
 						  usename ? usename : "");
 	zkl_text_copy_to_utf8(who->application, sizeof(who->application),
 						  application_name ? application_name : "");
+	strlcpy(who->client, client_address(), sizeof(who->client));
+	who->backend_start = MyStartTimestamp;
 }
 
 /*

@@ -34,14 +34,13 @@
 #include "core/node.h"
 #include "core/operations.h"
 #include "core/reads.h"
+#include "core/rewrite.h"
 
 void
 zkl_cache_init_all(ZklManager *m)
 {
 	zkl_list_init(&m->cache.hoped);
 	zkl_list_init(&m->cache.cacheable);
-	zkl_list_init(&m->cache.to_unmark);
-	zkl_list_init(&m->cache.refused);
 }
 
 /* ---- the mark ---- */
@@ -92,14 +91,14 @@ zkl_cache_choose(ZklManager *m, ZklRequest *r)
 		r->demand != ZKL_DEMAND_WAITING || r->lock->drain.wanted ||
 		r->lock->cached != NULL || !zkl_heat_is_hot(m, r->lock) || has_company(r))
 		return;
-	r->cache.marked = true;
+	zkl_rewrite_set_marked(r, true);
 	promise(r, ZKL_CACHE_HOPED, &m->cache.hoped);
 }
 
 size_t
 zkl_cache_mark(const ZklRequest *r, char *data, size_t length)
 {
-	return r->cache.marked ? zkl_node_data_cached(data, length) : length;
+	return r->rewrite.marked ? zkl_node_data_cached(data, length) : length;
 }
 
 void
@@ -108,158 +107,20 @@ zkl_cache_forget(ZklManager *m, ZklRequest *r)
 	if (r->cache.state == ZKL_CACHE_HOPED)
 		zkl_heat_learn(m, r->lock, false, 0);
 	withdraw(r);
-	zkl_list_remove(&r->cache.to_unmark);
-	r->cache.marked = r->cache.writing = false;
+	zkl_rewrite_forget(r);
 }
 
-/* A write of r's that is under way tells nothing of the heir. */
-void
-zkl_cache_hand_on(ZklManager *m, const ZklRequest *r, ZklRequest *heir)
-{
-	heir->cache.marked = r->cache.marked;
-	zkl_cache_unmark(m, heir);
-}
-
-/* A delete or another create may be at hand; a read may have to come first. */
-void
-zkl_cache_unmark(ZklManager *m, ZklRequest *r)
-{
-	if (r->cache.marked && !r->cache.writing &&
-		!zkl_list_linked(&r->cache.to_unmark) && !ZKL_MUTANT(MARK_STAYS))
-		zkl_list_append(&m->cache.to_unmark, &r->cache.to_unmark);
-}
-
-/*
- * Writes the data of the present holder, without the mark, over what was read in
- * this version.  If it puts a question again, "question" is the zxid of the write
- * that put it first, and 0 otherwise.
- */
-static void
-send_unmarking(ZklManager *m, ZklRequest *r, int32_t version,
-			   const char *data, size_t length, int64_t question)
-{
-	ZklMultiOp *op = (ZklMultiOp *) (void *)
-	zkl_actions_text(m, sizeof(ZklMultiOp));
-	char	   *text = zkl_actions_text(m, length + ZKL_NODE_DATA_TIMEOUT);
-	ZklAction  *action;
-
-	memcpy(text, data, length);
-	memset(op, 0, sizeof(*op));
-	op->kind = ZKL_MULTI_SET;
-	op->path = zkl_node_path(m, r);
-	op->version = version;
-	op->data = text;
-	op->data_length = zkl_node_data_timeout(text, length,
-											m->session.timeout_ms);
-	r->cache.writing = true;
-	r->cache.question = question;
-	action = zkl_operations_send(m, ZKL_OP_UNMARK, r->lock, r, ZKL_SEND_MULTI,
-								 NULL);
-	action->multi = op;
-	action->nmulti = 1;
-}
-
-void
-zkl_cache_send(ZklManager *m)
-{
-	ZklLink    *link,
-			   *after;
-
-	if (m->connection.state != ZKL_CONNECTION_READY)
-		return;
-	while (!zkl_list_empty(&m->cache.refused) && m->now >= m->cache.retry_at)
-	{
-		link = m->cache.refused.head.next;
-		zkl_list_remove(link);
-		zkl_list_append(&m->cache.to_unmark, link);
-	}
-	zkl_foreach(link, after, &m->cache.to_unmark)
-	{
-		ZklRequest *r = zkl_container(ZklRequest, cache.to_unmark, link);
-
-		if (r->node.state < ZKL_NODE_EXISTS)
-			continue;
-		zkl_list_remove(link);
-		if (r->node.state != ZKL_NODE_EXISTS ||
-			r->downgrade.state != ZKL_DOWNGRADE_NONE)
-			continue;
-		if (r->node.version == 0)
-			send_unmarking(m, r, 0, r->node.data, r->node.data_length, 0);
-		else
-			zkl_look_again(m, r);
-	}
-}
-
-void
-zkl_cache_written(ZklManager *m, ZklRequest *r, const ZklReply *reply)
-{
-	int32_t		rc = reply->rc;
-
-	if (!r->cache.writing)
-		return;
-	r->cache.writing = false;
-	if (rc != ZKL_RC_OK && reply->nresults > 0)
-		rc = reply->results[0].rc;
-	if (r->node.state != ZKL_NODE_EXISTS || !r->cache.marked)
-		return;
-	if (rc == ZKL_RC_OK)
-	{
-		r->cache.marked = false;
-		zkl_node_set_version(r, reply->stat.version);
-		if (r->cache.question != 0)
-			zkl_mark_rewritten(r, r->cache.question, reply->stat.mzxid);
-	}
-	else if (rc == ZKL_RC_BADVERSION || rc == ZKL_RC_NONODE)
-	{
-		if (!zkl_downgrade_pending(r))
-			zkl_look_again(m, r);
-	}
-	else
-	{
-		if (zkl_list_empty(&m->cache.refused))
-			m->cache.retry_at = m->now + ZKL_RETRY_DELAY;
-		zkl_list_append(&m->cache.refused, &r->cache.to_unmark);
-	}
-}
-
-/*
- * What others have written stays, unless the holder knows: a question to somebody
- * who has yet to be granted the lock.  One that was put is not written again, or
- * our write would put it once more; if it was put while that write was under way, the
- * write counts as put, too.  A later hold of this node belongs to the same
- * session, which has been asked.  If others have written over the mark, the lock is
- * not cached without it.
- */
+/* If others have written over the mark, the lock is not cached without it. */
 bool
-zkl_cache_read(ZklManager *m, ZklRequest *r, const ZklReply *reply)
+zkl_cache_read(ZklRequest *r, const ZklReply *reply)
 {
-	char		asker[ZKL_MAX_NODE_DATA];
-	char		data[ZKL_MAX_NODE_DATA];
-	size_t		length;
-
-	if (r->cache.writing || r->node.state != ZKL_NODE_EXISTS ||
+	if (r->rewrite.writing || r->node.state != ZKL_NODE_EXISTS ||
 		!zkl_dialect_marks(r->lock->dialect))
 		return false;
-	r->cache.marked = zkl_node_data_is_cached(reply->data, reply->data_length);
-	zkl_list_remove(&r->cache.to_unmark);
-	if (r->cache.state != ZKL_CACHE_NONE)
-		return !r->cache.marked && !ZKL_MUTANT(UNMARKED_STAYS_CACHED);
-	if (!r->cache.marked || r->broken ||
-		r->downgrade.state != ZKL_DOWNGRADE_NONE || ZKL_MUTANT(MARK_STAYS))
-		return false;
-	if ((r->asked.zxid == reply->stat.mzxid && !ZKL_MUTANT(ASKED_BY_OWN_WRITE)) ||
-		!zkl_node_data_revoking(reply->data, reply->data_length, asker,
-								sizeof(asker)) ||
-		ZKL_MUTANT(QUESTION_UNMARKED))
-	{
-		send_unmarking(m, r, reply->stat.version, r->node.data,
-					   r->node.data_length, 0);
-		return false;
-	}
-	length = zkl_node_data_revoke(r->node.data, r->node.data_length, asker,
-								  data);
-	send_unmarking(m, r, reply->stat.version, data, length, reply->stat.mzxid);
-	return false;
+	zkl_rewrite_set_marked(r, zkl_node_data_is_cached(reply->data,
+													  reply->data_length));
+	return r->cache.state != ZKL_CACHE_NONE && !r->rewrite.marked &&
+		!ZKL_MUTANT(UNMARKED_STAYS_CACHED);
 }
 
 /* ---- what a recall does here: see recall.c ---- */
@@ -269,7 +130,7 @@ zkl_cache_give_up(ZklManager *m, ZklRequest *r, bool wanted)
 {
 	withdraw(r);
 	zkl_heat_learn(m, r->lock, wanted, 0);
-	zkl_cache_unmark(m, r);
+	zkl_rewrite_unmark(m, r);
 }
 
 void
@@ -296,22 +157,6 @@ zkl_cache_set_time(ZklManager *m, int64_t time)
 	m->cache.time = time;
 }
 
-void
-zkl_cache_disconnected(ZklManager *m)
-{
-	uint32_t	i;
-
-	for (i = 0; i < m->config.max_requests; i++)
-	{
-		ZklRequest *r = &m->requests.all[i];
-
-		if (!r->cache.writing)
-			continue;
-		r->cache.writing = false;
-		zkl_cache_unmark(m, r);
-	}
-}
-
 static void
 plan_use(ZklManager *m, ZklRequest *r, int64_t due)
 {
@@ -335,16 +180,9 @@ zkl_cache_used(ZklManager *m, ZklRequest *r, int64_t at)
 int64_t
 zkl_cache_timer(const ZklManager *m)
 {
-	int64_t		due = -1;
-
-	if (!zkl_list_empty(&m->cache.cacheable))
-		due = zkl_container(ZklRequest, cache.link,
-							m->cache.cacheable.head.next)->cache.due;
-	if (!zkl_list_empty(&m->cache.refused) &&
-		m->connection.state == ZKL_CONNECTION_READY &&
-		(due < 0 || m->cache.retry_at < due))
-		due = m->cache.retry_at;
-	return due;
+	return zkl_list_empty(&m->cache.cacheable) ? -1 :
+		zkl_container(ZklRequest, cache.link,
+					  m->cache.cacheable.head.next)->cache.due;
 }
 
 /* ---- the directory ---- */

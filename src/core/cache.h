@@ -21,13 +21,6 @@ extern void zkl_cache_set_time(ZklManager *m, int64_t time);
 extern void zkl_cache_choose(ZklManager *m, ZklRequest *r);
 extern size_t zkl_cache_mark(const ZklRequest *r, char *data, size_t length);
 
-/*
- * r's node goes on as the heir's: if it is marked, that is to end.  The caller forgets
- * r next.
- */
-extern void zkl_cache_hand_on(ZklManager *m, const ZklRequest *r,
-							  ZklRequest *heir);
-
 /* r holds nothing any more, or its node is gone or about to go. */
 extern void zkl_cache_forget(ZklManager *m, ZklRequest *r);
 
@@ -41,17 +34,11 @@ extern void zkl_cache_give_up(ZklManager *m, ZklRequest *r, bool wanted);
 extern void zkl_cache_end(ZklManager *m, ZklRequest *r, bool wanted,
 						  int64_t takes);
 
-/* Takes the mark away, if there is one and the node stays. */
-extern void zkl_cache_unmark(ZklManager *m, ZklRequest *r);
-
 /* r, CACHEABLE, was in use at that time: says when to look again. */
 extern void zkl_cache_used(ZklManager *m, ZklRequest *r, int64_t at);
 extern int64_t zkl_cache_timer(const ZklManager *m);
 
-/* All has been recalled.  A write under way may have come to nothing. */
-extern void zkl_cache_disconnected(ZklManager *m);
-
-/* ---- the directory, and what is written ---- */
+/* ---- the directory, and what is read ---- */
 
 /*
  * True, of these three: what may be cached is to be recalled.
@@ -65,15 +52,9 @@ extern bool zkl_cache_listed(ZklManager *m, ZklLock *lock, uint64_t order,
 extern bool zkl_cache_directory_event(ZklManager *m, ZklLock *lock);
 
 /* The node of r was read. */
-extern bool zkl_cache_read(ZklManager *m, ZklRequest *r,
-						   const ZklReply *reply);
-
-/* It was written. */
-extern void zkl_cache_written(ZklManager *m, ZklRequest *r,
-							  const ZklReply *reply);
+extern bool zkl_cache_read(ZklRequest *r, const ZklReply *reply);
 
 /* At the end of all decisions: tells which holds can be cached. */
 extern void zkl_cache_offer(ZklManager *m);
-extern void zkl_cache_send(ZklManager *m);
 
 #endif							/* ZKL_CORE_CACHE_H */

@@ -23,7 +23,7 @@ check_request(const ZklManager *m, const ZklRequest *r)
 	if (r->demand == ZKL_DEMAND_UNUSED)
 		return r->node.state == ZKL_NODE_NONE && !queued && !writes &&
 			!downgrading && !trying && !zkl_list_linked(&r->cache.link) &&
-			!zkl_list_linked(&r->cache.to_unmark) &&
+			!zkl_list_linked(&r->rewrite.link) &&
 			!zkl_list_linked(&r->all) && !zkl_list_linked(&r->look.unwatched) &&
 			!zkl_list_linked(&r->look.unseen) &&
 			!zkl_list_linked(&r->node.by_uuid) && !zkl_keep_is_on(r) &&
@@ -95,7 +95,7 @@ check_request(const ZklManager *m, const ZklRequest *r)
 }
 
 static bool
-is_unmarking(const ZklManager *m, const ZklRequest *r)
+is_rewriting(const ZklManager *m, const ZklRequest *r)
 {
 	uint32_t	i;
 
@@ -103,7 +103,7 @@ is_unmarking(const ZklManager *m, const ZklRequest *r)
 	{
 		const ZklOp *op = &m->operations.all[i];
 
-		if (op->kind == ZKL_OP_UNMARK && op->request == r &&
+		if (op->kind == ZKL_OP_REWRITE && op->request == r &&
 			op->submitted == r->submitted)
 			return true;
 	}
@@ -125,17 +125,17 @@ check_cache(const ZklManager *m, const ZklRequest *r)
 	if ((r->cache.state != ZKL_CACHE_NONE) != zkl_list_linked(&r->cache.link) ||
 		(r->cache.state != ZKL_CACHE_NONE) != (r->lock->cached == r))
 		return "a lock that may be cached is not known as such";
-	if (r->cache.writing && m->connection.state != ZKL_CONNECTION_DOWN &&
-		!is_unmarking(m, r))
+	if (r->rewrite.writing && m->connection.state != ZKL_CONNECTION_DOWN &&
+		!is_rewriting(m, r))
 		return "an answer is awaited that cannot come";
 	switch (r->cache.state)
 	{
 		case ZKL_CACHE_HOPED:
-			return !r->cache.marked ? "a lock may be cached without a mark" :
+			return !r->rewrite.marked ? "a lock may be cached without a mark" :
 				r->node.state == ZKL_NODE_EXISTS && !watched ?
 				"no watch tells whether a lock may be cached" : NULL;
 		case ZKL_CACHE_CACHEABLE:
-			return !r->cache.marked || r->demand != ZKL_DEMAND_GRANTED ||
+			return !r->rewrite.marked || r->demand != ZKL_DEMAND_GRANTED ||
 				r->broken || zkl_keep_is_on(r) || r->lock->requests.n != 1 ||
 				r->node.mode != ZKL_EXCLUSIVE ||
 				r->downgrade.state != ZKL_DOWNGRADE_NONE ||
@@ -143,8 +143,8 @@ check_cache(const ZklManager *m, const ZklRequest *r)
 				"a lock may be cached that others want, or may want unseen" :
 				NULL;
 		default:
-			return r->cache.marked && r->node.state == ZKL_NODE_EXISTS &&
-				!r->cache.writing && !zkl_list_linked(&r->cache.to_unmark) &&
+			return r->rewrite.marked && r->node.state == ZKL_NODE_EXISTS &&
+				!r->rewrite.writing && !zkl_list_linked(&r->rewrite.link) &&
 				r->look.watch == ZKL_WATCH_ARMED && !r->broken &&
 				r->downgrade.state == ZKL_DOWNGRADE_NONE ?
 				"a mark stays on a lock that is not cached" : NULL;

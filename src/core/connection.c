@@ -8,7 +8,7 @@
  */
 #include "core/batch_reply.h"
 #include "core/batches.h"
-#include "core/cache.h"
+#include "core/rewrite.h"
 #include "core/connection.h"
 #include "core/contenders.h"
 #include "core/downgrade.h"
@@ -119,7 +119,7 @@ zkl_connection_down(ZklManager *m)
 			   *after;
 
 	zkl_recall_all(m);
-	zkl_cache_disconnected(m);
+	zkl_rewrite_disconnected(m);
 	zkl_session_disconnected(m);
 	zkl_janitor_disconnected(m);
 	zkl_batch_reply_lost(m);

@@ -12,6 +12,7 @@
 #include "core/node.h"
 #include "core/pace.h"
 #include "core/request.h"
+#include "core/rewrite.h"
 
 /* The node's name is known again. */
 static void
@@ -40,6 +41,7 @@ zkl_downgrade_reply_settle(ZklManager *m, ZklRequest *r, bool done)
 		/* The watched node is gone. */
 		zkl_look_forget(m, r);
 		zkl_lock_downgrade(r->lock, r);
+		zkl_rewrite_forget(r);
 		zkl_node_note(m, r);
 	}
 	else if (done)

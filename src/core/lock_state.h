@@ -195,13 +195,22 @@ typedef struct ZklCache
 	ZklCacheState state;
 	bool		clear;			/* HOPED: no other contender is listed */
 	bool		contended;		/* it was recalled for somebody */
-	bool		marked;			/* its node says that it may be cached */
-	bool		writing;		/* the mark is being taken away */
-	int64_t		question;		/* zxid of the one that this write puts again */
 	int64_t		due;			/* CACHEABLE: the next look whether it is used */
 	ZklLink		link;			/* in m->cache.hoped or cacheable, by due */
-	ZklLink		to_unmark;		/* in m->cache.to_unmark, or in refused */
 } ZklCache;
+
+/* What its node says, and what has yet to be written there; see rewrite.c */
+typedef struct ZklRewrite
+{
+	int64_t		asked_at;		/* when the session asked for the lock */
+	bool		marked;			/* the node says that it may be cached */
+	bool		untold;			/* the node does not say that r has waited */
+	bool		writing;		/* a write is under way */
+	int64_t		question;		/* zxid of the one that this write puts again */
+	bool		late;			/* in m->rewrites.late, until "due" */
+	int64_t		due;
+	ZklLink		link;			/* in a list of m->rewrites */
+} ZklRewrite;
 
 struct ZklRequest
 {
@@ -233,6 +242,7 @@ struct ZklRequest
 	uint32_t	attempts;		/* failed because parents were missing */
 	ZklAsked	asked;
 	ZklCache	cache;
+	ZklRewrite	rewrite;
 	ZklLook		look;
 	ZklNode		node;			/* last: not all of its data is cleared */
 };

@@ -36,6 +36,7 @@
 #include "core/release.h"
 #include "core/request.h"
 #include "core/restore.h"
+#include "core/rewrite.h"
 #include "core/search.h"
 #include "core/session.h"
 #include "core/session_lease.h"
@@ -71,6 +72,7 @@ zkl_manager_create(const ZklConfig *config)
 	zkl_waits_init_all(m);
 	zkl_publication_init_all(m);
 	zkl_cache_init_all(m);
+	zkl_rewrite_init_all(m);
 	zkl_search_init_all(m);
 	zkl_list_init(&m->kept);
 	return m;
@@ -368,7 +370,7 @@ zkl_manager_flush(ZklManager *m, int64_t now)
 	zkl_pace_decided(m);
 	look_at_waits(m);
 	zkl_batch_send(m);
-	zkl_cache_send(m);
+	zkl_rewrite_send(m);
 	zkl_reads_send(m);
 	zkl_look_send(m);
 	zkl_session_lease_send(m);
@@ -396,7 +398,7 @@ zkl_manager_timer(const ZklManager *m)
 						   earlier(zkl_session_lease_timer(m),
 								   zkl_keep_timer(m))),
 				   earlier(earlier(zkl_waits_timer(m), zkl_publication_timer(m)),
-						   zkl_cache_timer(m)));
+						   earlier(zkl_cache_timer(m), zkl_rewrite_timer(m))));
 }
 
 uint32_t

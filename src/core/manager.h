@@ -105,6 +105,7 @@ typedef struct ZklDemand
 								 * after the other: it may be cached */
 	uint32_t	max;			/* dialect PERMIT: how many there may be */
 	int32_t		pid;			/* of the owner, for other servers to show */
+	int64_t		waited;			/* in µs, so far or until the grant */
 	int64_t		patience;		/* in µs, at least ZKL_MIN_PATIENCE: a wait
 								 * that gets longer is published, and takes
 								 * part in deadlocks; 0: never */

@@ -97,6 +97,8 @@
 	X(QUESTION_DOWNGRADED, "a question from before the grant is lost with the writer that goes on as a reader") \
 	X(QUESTION_UNMARKED, "a question is forgotten while the mark is taken away") \
 	X(QUESTION_BEFORE_GRANT, "a question from before the grant is forgotten") \
+	X(WRITTEN_OVER, "our own write to the data of a znode goes over what others have written") \
+	X(WAIT_UNTOLD, "the znode of a hold that waited does not say so") \
 	X(CACHED_RESTORED_HELD, "a restarted worker takes cached locks for held ones")
 
 #ifdef ZKL_MUTANTS

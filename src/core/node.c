@@ -45,6 +45,14 @@ zkl_node_set_data(ZklRequest *r, const char *data, size_t length)
 	memcpy(r->node.data, data, r->node.data_length);
 }
 
+void
+zkl_node_set_waited(ZklRequest *r, int64_t ms)
+{
+	if (r->node.data_length + ZKL_NODE_DATA_WAITED <= ZKL_MAX_NODE_DATA)
+		r->node.data_length = zkl_node_data_waited(r->node.data,
+												   r->node.data_length, ms);
+}
+
 static ZklList *
 uuid_bucket(const ZklManager *m, const ZklUuid *uuid)
 {

@@ -14,6 +14,7 @@ extern void zkl_node_init(ZklRequest *r, const ZklDemand *demand);
 
 /* What is to be written into it from now on */
 extern void zkl_node_set_data(ZklRequest *r, const char *data, size_t length);
+extern void zkl_node_set_waited(ZklRequest *r, int64_t ms);
 
 /* The request that a uuid names, or NULL. */
 extern ZklRequest *zkl_node_find(const ZklManager *m, const ZklUuid *uuid);

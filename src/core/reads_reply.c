@@ -27,6 +27,7 @@
 #include "core/reads_reply.h"
 #include "core/recall.h"
 #include "core/request.h"
+#include "core/rewrite.h"
 #include "core/search.h"
 #include "core/session.h"
 #include "core/session_lease.h"
@@ -177,8 +178,9 @@ watched_own(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 		/* Nothing of ours may write over a question that is yet to be told. */
 		if (!r->asked.early || ZKL_MUTANT(QUESTION_DOWNGRADED))
 			zkl_node_set_version(r, reply->stat.version);
-		if (zkl_cache_read(m, r, reply))
+		if (zkl_cache_read(r, reply))
 			zkl_recall_request(m, r, ZKL_RECALL_OVER);
+		zkl_rewrite_read(m, r, reply);
 		if (r->node.state == ZKL_NODE_EXISTS && r->demand == ZKL_DEMAND_GRANTED)
 			zkl_downgrade_want(m, r);
 	}
@@ -272,9 +274,9 @@ zkl_reads_reply_take(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 		case ZKL_OP_PROBE_MARK:
 			zkl_probe_mark_read(m, op->lock, reply);
 			break;
-		case ZKL_OP_UNMARK:
+		case ZKL_OP_REWRITE:
 			if (same)
-				zkl_cache_written(m, op->request, reply);
+				zkl_rewrite_written(m, op->request, reply);
 			break;
 		case ZKL_OP_WATCH_AHEAD:
 			watched_ahead(m, op->lock, op, reply);

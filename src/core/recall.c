@@ -11,6 +11,7 @@
 #include "core/cache.h"
 #include "core/recall.h"
 #include "core/request.h"
+#include "core/rewrite.h"
 
 static void
 recalled(ZklManager *m, ZklRequest *r, ZklRecallCause cause,
@@ -22,7 +23,7 @@ recalled(ZklManager *m, ZklRequest *r, ZklRecallCause cause,
 	if (found->state == ZKL_RECALLED_CACHED)
 		zkl_request_release(m, r);
 	else
-		zkl_cache_unmark(m, r);
+		zkl_rewrite_unmark(m, r);
 }
 
 void

@@ -24,6 +24,7 @@
 #include "core/node.h"
 #include "core/pace.h"
 #include "core/request.h"
+#include "core/rewrite.h"
 #include "core/siblings.h"
 #include "core/tries.h"
 #include "core/waits.h"
@@ -63,6 +64,7 @@ zkl_request_begin(ZklManager *m, uint32_t id, const ZklDemand *demand)
 	zkl_siblings_init(r, demand->owner);
 	zkl_waits_init(m, r, demand);
 	zkl_node_init(r, demand);
+	zkl_rewrite_init(m, r, demand->waited);
 	r->plain = demand->plain && demand->mode == ZKL_EXCLUSIVE &&
 		demand->sibling < 0 && demand->dialect < ZKL_LOCK_DIALECTS;
 	zkl_heat_demanded(m, r);
@@ -154,7 +156,7 @@ end_demand(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 	stop_waiting(r);
 	heir = r->node.state == ZKL_NODE_EXISTS ? zkl_siblings_heir(r) : NULL;
 	if (heir != NULL)
-		zkl_cache_hand_on(m, r, heir);
+		zkl_rewrite_hand_on(m, r, heir);
 	zkl_cache_forget(m, r);
 	zkl_siblings_lean(r, NULL);
 	switch (r->node.state)
@@ -280,6 +282,7 @@ zkl_request_grant(ZklManager *m, ZklRequest *r)
 	r->token = r->node.czxid * ZKL_TOKENS_PER_ZXID + r->node.index;
 	zkl_lock_hold(m, r->lock, r);
 	tell_grant(m, r);
+	zkl_rewrite_granted(m, r);
 	zkl_mark_granted(m, r);
 	return true;
 }

@@ -44,7 +44,7 @@ typedef enum ZklOpKind
 	ZKL_OP_SEARCH_GET,			/* reads one */
 	ZKL_OP_SEARCH_LIST,			/* lists a directory for a search */
 	ZKL_OP_VERDICT,				/* decides a deadlock */
-	ZKL_OP_UNMARK,				/* a lock may be cached no longer */
+	ZKL_OP_REWRITE,				/* of the data of a request's node */
 	ZKL_OP_IGNORE				/* nothing hangs on its answer */
 } ZklOpKind;
 
@@ -394,11 +394,17 @@ typedef struct ZklCaching
 	int64_t		time;			/* us that an unused lock stays; 0: none does */
 	ZklList		hoped;
 	ZklList		cacheable;		/* by due */
-	ZklList		to_unmark;		/* their nodes */
-	ZklList		refused;		/* likewise, but not before retry_at */
-	int64_t		retry_at;
 	uint64_t	recalls;
 } ZklCaching;
+
+/* Nodes whose data is to be written once more; see rewrite.c */
+typedef struct ZklRewrites
+{
+	ZklList		late;			/* by due */
+	ZklList		wanted;
+	ZklList		refused;		/* not before retry_at */
+	int64_t		retry_at;
+} ZklRewrites;
 
 /* Where the lines of the trace go; see trace.c */
 typedef struct ZklTrace
@@ -439,6 +445,7 @@ struct ZklManager
 	ZklDecision decision;
 	ZklJanitor	janitor;
 	ZklCaching	cache;
+	ZklRewrites rewrites;
 	ZklTrace	trace;
 	ZklHeat		heat[ZKL_HEATS];
 };

@@ -194,7 +194,7 @@ zkl_trace_op_name(ZklOpKind kind)
 		[ZKL_OP_SEARCH_GET] = "search-get",
 		[ZKL_OP_SEARCH_LIST] = "search-list",
 		[ZKL_OP_VERDICT] = "verdict",
-		[ZKL_OP_UNMARK] = "unmark",
+		[ZKL_OP_REWRITE] = "rewrite",
 		[ZKL_OP_IGNORE] = "ignored",
 	};
 

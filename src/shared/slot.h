@@ -172,6 +172,8 @@ typedef struct ZklSlotRequest
 	char		database[64];	/* these three in UTF-8, cut to fit */
 	char		usename[64];
 	char		application[64];
+	char		client[ZKL_MAX_CLIENT + 1]; /* address; empty: a local socket */
+	TimestampTz backend_start;
 	TimestampTz requested_at;
 	int64		at_most;		/* ms from the grant, or 0: see s_until */
 	int64		at_least;		/* likewise: see s_keep_until */

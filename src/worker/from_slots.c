@@ -64,9 +64,29 @@ zkl_from_slots_forget(int slotno)
 
 /* ---- requests of backends ---- */
 
+static int64
+to_unix_ms(TimestampTz time)
+{
+	return (time + (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY) /
+		1000;
+}
+
+/* In us, until the grant or so far */
+static int64
+time_waited(const ZklSlot *slot)
+{
+	TimestampTz until = slot->s_answer.granted_at;
+
+	if (until == 0)
+		until = GetCurrentTimestamp();
+	return Max(until - slot->s_request.requested_at, 0);
+}
+
 size_t
 zkl_from_slots_node_data(const ZklSlot *slot, char *buf)
 {
+	int64		waited = slot->s_answer.granted_at != 0 ?
+	time_waited(slot) / 1000 : 0;
 	ZklNodeData data;
 
 	memset(&data, 0, sizeof(data));
@@ -78,9 +98,11 @@ zkl_from_slots_node_data(const ZklSlot *slot, char *buf)
 	strlcpy(data.lifetime, slot->s_request.lifetime == ZKL_LIFETIME_SESSION ?
 			"session" : "transaction", sizeof(data.lifetime));
 	data.pid = slot->s_request.pid;
-	data.since = (slot->s_request.requested_at +
-				  (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY) /
-		1000;
+	data.since = to_unix_ms(slot->s_request.requested_at);
+	data.waited_ms = waited >= ZKL_LEAST_WAIT ? waited : 0;
+	data.at_most_ms = slot->s_request.at_most;
+	strlcpy(data.client, slot->s_request.client, sizeof(data.client));
+	data.backend_start = to_unix_ms(slot->s_request.backend_start);
 	return zkl_node_data_format(&data, buf, ZKL_MAX_NODE_DATA);
 }
 
@@ -120,6 +142,7 @@ describe_demand(const ZklSlot *slot, ZklDemand *demand, char *data)
 	demand->timed_out = slot->s_request.is_try && slot->s_holder.timed_out;
 	demand->together = is_told_when_blocked(slot);
 	demand->pid = slot->s_request.pid;
+	demand->waited = time_waited(slot);
 	demand->patience = zkl_deadlock_detection ?
 		(int64) slot->s_request.patience * 1000 : 0;
 	demand->data = data;

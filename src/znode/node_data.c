@@ -15,17 +15,41 @@
 
 #define FORMAT_KEY		"zklock"
 #define CACHED_KEY		"cached"
+#define WAITED_KEY		"waited"
 #define FORMAT_VERSION	ZKL_ZNODE_PROTOCOL
 #define MAX_KEY			16		/* longer keys are none that we know */
 
 /*
  * Bytes that a string may take once escaped.  Three such, a server's name, a
- * lifetime (15 characters of at most six bytes), the numbers and the keys stay
- * below ZKL_MAX_NODE_DATA; names of 63 bytes fit whole unless half of them are
+ * lifetime (15 characters of at most six bytes), an address, the numbers and the keys
+ * stay below ZKL_MAX_NODE_DATA; names of 63 bytes fit whole unless a fifth of them are
  * control characters, and a server's name always does (see server_name.c).
  */
-#define MAX_ESCAPED		192
+#define MAX_ESCAPED		128
+#define MAX_LIFETIME	90
 #define MAX_ASKER		320		/* the same for who asks for a lock */
+
+static void
+put_member(char **at, const char *key, int64_t number)
+{
+	zkl_json_put_bytes(at, key, strlen(key));
+	zkl_json_put_number(at, number);
+}
+
+/* What older releases neither write nor read */
+static void
+put_optional(char **at, const ZklNodeData *data)
+{
+	if (data->client[0] != '\0')
+		zkl_json_put_string(at, ",\"client\":", data->client, sizeof(data->client),
+							ZKL_MAX_CLIENT);
+	if (data->backend_start != 0)
+		put_member(at, ",\"backend_start\":", data->backend_start);
+	if (data->at_most_ms != 0)
+		put_member(at, ",\"at_most\":", data->at_most_ms);
+	if (data->waited_ms != 0)
+		put_member(at, ",\"" WAITED_KEY "\":", data->waited_ms);
+}
 
 size_t
 zkl_node_data_format(const ZklNodeData *data, char *buf, size_t size)
@@ -38,8 +62,7 @@ zkl_node_data_format(const ZklNodeData *data, char *buf, size_t size)
 			buf[0] = '\0';
 		return 0;
 	}
-	zkl_json_put_bytes(&at, "{\"" FORMAT_KEY "\":", strlen("{\"" FORMAT_KEY "\":"));
-	zkl_json_put_number(&at, FORMAT_VERSION);
+	put_member(&at, "{\"" FORMAT_KEY "\":", FORMAT_VERSION);
 	zkl_json_put_string(&at, ",\"server\":", data->server, sizeof(data->server),
 						ZKL_MAX_SERVER_NAME);
 	zkl_json_put_string(&at, ",\"database\":", data->database, sizeof(data->database),
@@ -48,15 +71,31 @@ zkl_node_data_format(const ZklNodeData *data, char *buf, size_t size)
 						MAX_ESCAPED);
 	zkl_json_put_string(&at, ",\"application\":", data->application_name,
 						sizeof(data->application_name), MAX_ESCAPED);
-	zkl_json_put_bytes(&at, ",\"pid\":", strlen(",\"pid\":"));
-	zkl_json_put_number(&at, data->pid);
+	put_member(&at, ",\"pid\":", data->pid);
 	zkl_json_put_string(&at, ",\"lifetime\":", data->lifetime, sizeof(data->lifetime),
-						MAX_ESCAPED);
-	zkl_json_put_bytes(&at, ",\"since\":", strlen(",\"since\":"));
-	zkl_json_put_number(&at, data->since);
+						MAX_LIFETIME);
+	put_member(&at, ",\"since\":", data->since);
+	put_optional(&at, data);
 	*at++ = '}';
 	*at = '\0';
 	return (size_t) (at - buf);
+}
+
+/* The members that only newer releases write; false: key is none of these. */
+static bool
+read_optional(ZklJsonReader *r, const char *key, ZklNodeData *data, bool *good)
+{
+	if (strcmp(key, "client") == 0)
+		*good = zkl_json_string(r, data->client, sizeof(data->client));
+	else if (strcmp(key, "backend_start") == 0)
+		*good = zkl_json_integer(r, 0, INT64_MAX, &data->backend_start);
+	else if (strcmp(key, "at_most") == 0)
+		*good = zkl_json_integer(r, 0, INT64_MAX, &data->at_most_ms);
+	else if (strcmp(key, WAITED_KEY) == 0)
+		*good = zkl_json_integer(r, 0, INT64_MAX, &data->waited_ms);
+	else
+		return false;
+	return true;
 }
 
 static bool
@@ -64,6 +103,10 @@ read_node_member(ZklJsonReader *r, const char *key, ZklNodeData *data,
 				 bool *ours)
 {
 	int64_t		number;
+	bool		good;
+
+	if (read_optional(r, key, data, &good))
+		return good;
 
 	if (strcmp(key, FORMAT_KEY) == 0)
 		return *ours = zkl_json_integer(r, FORMAT_VERSION, FORMAT_VERSION,
@@ -269,6 +312,26 @@ zkl_node_data_downgrade(const char *text, size_t length, char *buf,
 						size_t size)
 {
 	return add_mark("{\"downgrading\":true", text, length, buf, size);
+}
+
+size_t
+zkl_node_data_waited(char *text, size_t length, int64_t ms)
+{
+	char	   *at = text + length - 1;
+
+	if (length < 3 || *at != '}' || zkl_node_data_tells_wait(text, length))
+		return length;
+	put_member(&at, ",\"" WAITED_KEY "\":", ms);
+	*at++ = '}';
+	return (size_t) (at - text);
+}
+
+bool
+zkl_node_data_tells_wait(const char *text, size_t length)
+{
+	ZklNodeData data;
+
+	return zkl_node_data_parse(text, length, &data) && data.waited_ms != 0;
 }
 
 size_t

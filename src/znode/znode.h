@@ -31,6 +31,7 @@
 #define ZKL_MAX_NAME		255 /* bytes of a lock's name, in UTF-8 */
 #define ZKL_MAX_ROOT		127 /* bytes of the root */
 #define ZKL_MAX_SERVER_NAME	200 /* bytes of a server's name, in UTF-8 */
+#define ZKL_MAX_CLIENT		63	/* bytes of a client's address, as text */
 
 /* The longest: "_c_" + uuid + "-__WRIT__" + up to eleven characters of number */
 #define ZKL_MAX_ZNODE_NAME	(3 + ZKL_UUID_TEXT + 9 + 11)
@@ -48,6 +49,10 @@
 #define ZKL_NODE_DATA_TIMEOUT	24	/* of these for the session's timeout */
 #define ZKL_NODE_DATA_CACHED	16	/* and for the mark of a lock that may be
 									 * cached */
+#define ZKL_NODE_DATA_WAITED	30	/* of the former, for how long it waited */
+
+/* A shorter wait, in ms, is none to those who look at a queue. */
+#define ZKL_LEAST_WAIT		100
 
 /*
  * A place in the queue.  ZooKeeper's counter is a signed 32-bit number that
@@ -121,6 +126,10 @@ typedef struct ZklNodeData
 	int32_t		timeout_ms;		/* of the session that made the node; 0: not
 								 * told */
 	bool		cached;			/* perhaps: see below */
+	int64_t		waited_ms;		/* until the grant; 0: not, or not yet granted */
+	int64_t		at_most_ms;		/* from the grant; 0: no limit */
+	char		client[ZKL_MAX_CLIENT + 1]; /* address; empty: not told */
+	int64_t		backend_start;	/* as since; 0: not told */
 } ZklNodeData;
 
 /* Writes the JSON, NUL terminated; returns its length (always < size, given
@@ -134,6 +143,15 @@ extern size_t zkl_node_data_format(const ZklNodeData *data, char *buf,
  */
 extern size_t zkl_node_data_timeout(char *text, size_t length,
 									uint32_t timeout_ms);
+
+/*
+ * Adds for how long its request had to wait, unless it is there; there is room for
+ * ZKL_NODE_DATA_WAITED bytes more.  Returns the new length.
+ */
+extern size_t zkl_node_data_waited(char *text, size_t length, int64_t ms);
+
+/* Whether any data says so */
+extern bool zkl_node_data_tells_wait(const char *text, size_t length);
 
 /*
  * Adds to such JSON that the server may have the lock cached, held by no session;

@@ -58,10 +58,19 @@ slot_stays(const Slot *s)
 		 ZKL_MUTANT(TAKE_TOO_OFTEN));
 }
 
+/* Of one slot at a time: as the worker writes it, with how long a hold has waited */
 static const char *
 data_of(const Slot *s)
 {
-	return s->data ? s->data : "{\"zklock\":1,\"server\":\"test\"}";
+	static char text[ZKL_MAX_NODE_DATA + 1];
+	const char *data = s->data ? s->data : "{\"zklock\":1,\"server\":\"test\"}";
+	size_t		length = strlen(data);
+
+	if (s->waited == 0)
+		return data;
+	memcpy(text, data, length);
+	text[zkl_node_data_waited(text, length, s->waited)] = '\0';
+	return text;
 }
 
 static bool
@@ -115,6 +124,7 @@ worker_create(Worker *w, ZklConfig config)
 	config.host = w;
 	w->m = zkl_manager_create(&config);
 	w->carried = 0;
+	w->halted = false;
 	w->batches = 0;
 }
 
@@ -139,7 +149,7 @@ worker_find_free(const Worker *w)
 }
 
 static ZklDemand
-demand_of(const Slot *s)
+demand_of(const Slot *s, int64_t now)
 {
 	const char *data = data_of(s);
 	ZklDemand	demand = {
@@ -147,6 +157,7 @@ demand_of(const Slot *s)
 		.dialect = s->dialect,.max = s->max,.sibling = s->sibling,
 		.timed_out = s->timed_out,.together = s->together,
 		.pid = s->pid,.patience = s->patience,.plain = s->plain,
+		.waited = now - s->asked_at,
 		.data = data,.data_length = strlen(data)
 	};
 
@@ -196,7 +207,9 @@ worker_look(Worker *w, int i)
 	else if (s->state == SLOT_WAITING && !s->known)
 	{
 		s->known = true;
-		demand = demand_of(s);
+		if (s->asked_at == 0)
+			s->asked_at = w->now;
+		demand = demand_of(s, w->now);
 		zkl_manager_submit(w->m, w->now, (uint32_t) i, &demand);
 	}
 	else if (s->state == SLOT_WAITING && s->behind_news)
@@ -231,7 +244,7 @@ read_slot(void *context, uint32_t request, ZklRestored *restored)
 	restored->over = is_overdue(w, (int) request);
 	restored->current = w->session.id != 0 &&
 		s->generation == w->session.generation;
-	restored->demand = demand_of(s);
+	restored->demand = demand_of(s, w->now);
 	restored->state = says[s->state];
 	restored->broken = !s->overdue && s->failure == ZKL_FAILURE_BROKEN;
 	restored->overdue = s->overdue;
@@ -395,6 +408,15 @@ record(Slot *s, const ZklAction *action, uint32_t generation)
 }
 
 static void
+note_wait(Slot *s, int64_t now)
+{
+	int64_t		waited = (now - s->asked_at) / 1000;
+
+	s->granted_at = now;
+	s->waited = s->sent && waited >= ZKL_LEAST_WAIT ? waited : 0;
+}
+
+static void
 carry_out(Worker *w, const ZklAction *action)
 {
 	bool		changed;
@@ -407,6 +429,8 @@ carry_out(Worker *w, const ZklAction *action)
 	changed = (action->kind != ZKL_ACTION_CACHEABLE ||
 			   zkl_manager_caches(w->m, action->request)) &&
 		record(&w->slots[action->request], action, w->session.generation);
+	if (changed && action->kind == ZKL_ACTION_GRANT)
+		note_wait(&w->slots[action->request], w->decided_at);
 	w->after(w, action, changed);
 }
 
@@ -417,13 +441,19 @@ worker_carry_out(Worker *w)
 	ZklCounters counters;
 	size_t		n;
 
+	if (!w->halted)
+		w->decided_at = w->now;
+	w->halted = false;
 	for (; actions = zkl_manager_actions(w->m, &n), w->carried < n;
 		 w->carried++)
 	{
 		ZklAction	action = actions[w->carried];
 
 		if (w->before != NULL && !w->before(w, &action))
+		{
+			w->halted = true;
 			return false;
+		}
 		carry_out(w, &action);
 	}
 	w->carried = 0;

@@ -54,9 +54,12 @@ typedef struct Slot
 	bool		quiet;			/* its backend looks at it for its commit, or
 								 * is past that */
 	int64_t		since;			/* it was asked for: a time, or an order */
+	int64_t		asked_at;		/* likewise, on the host's clock */
 
 	/* the worker's */
 	int64_t		token;			/* 0: never granted */
+	int64_t		granted_at;		/* on the host's clock */
+	int64_t		waited;			/* in ms until then; 0: not worth telling */
 	uint32_t	generation;		/* of the session of the grant or the node */
 	ZklFailure	failure;
 	int32_t		rc;
@@ -134,7 +137,9 @@ typedef struct Worker
 	uint32_t	chain_kept;
 
 	ZklManager *m;				/* NULL: it does not run */
-	size_t		carried;		/* actions, if it was stopped amid them */
+	bool		halted;			/* it was stopped amid its actions */
+	size_t		carried;		/* so many of them */
+	int64_t		decided_at;		/* when the core decided them, or some before */
 	uint64_t	batches;		/* acknowledged, when it last looked */
 	int64_t		cache_time;		/* us; for the next event */
 	int64_t		memory;			/* bytes that the core has */

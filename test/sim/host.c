@@ -96,6 +96,7 @@ slot_claim(Host *h)
 	s->sibling = -1;
 	s->seq = -1;
 	s->since = base.now;
+	s->asked_at = host_clock(h);
 	s->nobodys_since = NEVER;
 	return slot;
 }
@@ -199,9 +200,10 @@ slot_take(Host *h, int slot, uint64_t owner, int backend)
 	s->behind_news = s->judged = s->writer_between = false;
 	s->nbehind = 0;
 	s->patience = s->at_most = s->at_least = 0;
-	s->until = s->keep_until = s->asked_zxid = 0;
+	s->until = s->keep_until = s->asked_zxid = s->waited = 0;
 	s->sibling = -1;
 	s->since = base.now;
+	s->asked_at = host_clock(h);
 	s->nobodys_since = NEVER;
 	trace("host # slot #: owner # takes @, token #", h->id, slot,
 		  (int64_t) owner, s->token, s->name);

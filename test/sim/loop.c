@@ -66,6 +66,7 @@ grant(Host *h, int i)
 	if (s->at_least != 0)
 		s->keep_until = host_bound(h, s->at_least);
 	oracle_grant(h, i);
+	oracle_told_grant(h, s);
 	backend_wake(h, s->backend);
 	if (h->cut_at_grant && zkl_manager_live(h->worker.m) == 1)
 		chaos_cut_rack(h);
@@ -358,6 +359,7 @@ worker_step(Host *h)
 		publish_lease(h);
 		carry_on(h);
 	}
+	oracle_told_all(h);
 	plan_wake(h);
 	if (++hosts.events % 16 == 0)
 	{

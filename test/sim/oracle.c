@@ -29,6 +29,7 @@ oracle_begin(void)
 {
 	memset(tokens, 0, sizeof(tokens));
 	oracle_nodes_begin();
+	oracle_told_begin();
 }
 
 /* ---- S1: no two holders ---- */

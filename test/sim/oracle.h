@@ -16,6 +16,16 @@
 
 extern void oracle_begin(void);
 extern void oracle_nodes_begin(void);	/* its part in oracle_nodes.c */
+extern void oracle_told_begin(void);	/* and in oracle_told.c */
+
+/*
+ * A server has granted a lock; it has written to a node of its own; and its worker
+ * has looked at everything.
+ */
+extern void oracle_told_grant(const Host *h, const Slot *s);
+extern void oracle_told(const Host *h, const ZklUuid *uuid,
+						const Effect *effect);
+extern void oracle_told_all(const Host *h);
 
 /* A transaction has been committed at the head of the log. */
 extern void oracle_transaction(const Entry *entry);

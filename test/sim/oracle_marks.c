@@ -192,8 +192,11 @@ oracle_marks(const Entry *entry)
 			continue;
 		note_written(h, entry, effect, c);
 		if (own)
+		{
+			oracle_told(h, &c->uuid, effect);
 			put_by_server(h, slot_of(h, &c->uuid), effect->path->contender, effect,
 						  entry->tx.zxid);
+		}
 		else
 			put_by_others(effect->path->contender, effect, entry->tx.zxid);
 	}

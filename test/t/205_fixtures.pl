@@ -125,7 +125,8 @@ sub form
 	return join "\n", sort map {
 		s/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/UUID/gr =~
 		  s/[0-9a-f]{16}/ID/gr =~
-		  s/"(host|postgresql|version)":"[^"]*"/"$1":"TEXT"/gr =~ s/-?\d+/N/gr
+		  s/"(host|postgresql|version)":"[^"]*"/"$1":"TEXT"/gr =~
+		  s/,"waited":\d+//gr =~ s/-?\d+/N/gr
 	} grep { !m{^/\.fleet/} || /recorder/ } @_;
 }
 

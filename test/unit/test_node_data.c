@@ -50,6 +50,13 @@ is_start_of(const char *start, const char *whole)
 	return strncmp(start, whole, strlen(start)) == 0;
 }
 
+/* A number as they are in the optional members: 0 is left out */
+static int64_t
+random_above_0(void)
+{
+	return (int64_t) (unit_random() >> (1 + unit_random_below(63)));
+}
+
 static void
 data_round_trips(void)
 {
@@ -70,12 +77,20 @@ data_round_trips(void)
 		random_string(data.lifetime, sizeof(data.lifetime));
 		data.pid = (int32_t) unit_random();
 		data.since = (int64_t) unit_random() >> unit_random_below(64);
+		random_string(data.client, sizeof(data.client));
+		data.backend_start = random_above_0();
+		data.at_most_ms = random_above_0();
+		data.waited_ms = random_above_0();
 		length = zkl_node_data_format(&data, json, sizeof(json));
 		CHECK(length < sizeof(json) && strlen(json) == length);
 		CHECK(is_start_of("{\"zklock\":1,", json));
 		CHECK(parse_data(json, length, &back));
 		CHECK_INT(back.pid, data.pid);
 		CHECK_INT(back.since, data.since);
+		CHECK_INT(back.backend_start, data.backend_start);
+		CHECK_INT(back.at_most_ms, data.at_most_ms);
+		CHECK_INT(back.waited_ms, data.waited_ms);
+		CHECK(is_start_of(back.client, data.client));
 		CHECK_STR(back.lifetime, data.lifetime);
 		CHECK(is_start_of(back.server, data.server));
 		CHECK(is_start_of(back.database, data.database));
@@ -83,6 +98,28 @@ data_round_trips(void)
 		CHECK(is_start_of(back.application_name, data.application_name));
 		CHECK(!downgrading(json, length));
 	}
+}
+
+/* What a wait adds, once, and to nothing but such data */
+static void
+data_with_a_wait(void)
+{
+	ZklNodeData data = {.pid = 7,.since = 1};
+	char		json[ZKL_MAX_NODE_DATA + ZKL_NODE_DATA_WAITED];
+	char		revoke[] = "__REVOKE__";
+	size_t		length = zkl_node_data_format(&data, json, ZKL_MAX_NODE_DATA);
+
+	CHECK(!zkl_node_data_tells_wait(json, length));
+	length = zkl_node_data_waited(json, length, 1500);
+	CHECK(zkl_node_data_tells_wait(json, length));
+	CHECK_INT((int64_t) zkl_node_data_waited(json, length, 7), (int64_t) length);
+	CHECK(parse_data(json, length, &data));
+	CHECK_INT(data.waited_ms, 1500);
+	CHECK_INT(data.pid, 7);
+	length = strlen(revoke);
+	CHECK_INT((int64_t) zkl_node_data_waited(revoke, length, 7),
+			  (int64_t) length);
+	CHECK(!zkl_node_data_tells_wait(revoke, length));
 }
 
 /* The worst strings stay within the size; usual ones are never cut */
@@ -97,11 +134,14 @@ data_extremes(void)
 	memset(&data, 0x01, sizeof(data));	/* no NUL anywhere */
 	data.pid = INT32_MIN;
 	data.since = INT64_MIN;
+	data.backend_start = data.at_most_ms = data.waited_ms = INT64_MAX;
 	length = zkl_node_data_format(&data, json, ZKL_MAX_NODE_DATA);
 	CHECK(length > 0 && length < ZKL_MAX_NODE_DATA);
 	CHECK(parse_data(json, length, &back));
 	CHECK_INT((int64_t) strlen(back.server), ZKL_MAX_SERVER_NAME / 6);
-	CHECK_INT((int64_t) strlen(back.usename), 32);
+	CHECK_INT((int64_t) strlen(back.usename), 21);
+	CHECK_INT((int64_t) strlen(back.client), ZKL_MAX_CLIENT / 6);
+	CHECK_INT(back.waited_ms, INT64_MAX);
 	CHECK_INT((int64_t) strlen(back.lifetime), 15);
 	CHECK_INT(back.pid, INT32_MIN);
 	CHECK_INT(back.since, INT64_MIN);
@@ -371,6 +411,7 @@ main(void)
 	unit_start();
 	RUN(data_round_trips);
 	RUN(data_extremes);
+	RUN(data_with_a_wait);
 	RUN(data_truncated);
 	RUN(data_texts);
 	RUN(data_long_strings);

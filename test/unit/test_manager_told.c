@@ -1,0 +1,248 @@
+/*
+ * test_manager_told.c
+ *	  The node of a hold that had to wait says for how long: it is written once, late,
+ *	  and never over what others have written.
+ */
+#include <string.h>
+
+#include "unit.h"
+#include "world.h"
+
+#define A_WHILE	(3 * 1000000LL)
+
+static const Node *
+node_of(const World *w, uint32_t r)
+{
+	char		path[ZKL_MAX_PATH + 1];
+
+	world_path(w, r, path);
+	return tree_find(path);
+}
+
+/* What the node of r tells, in ms; 0: nothing */
+static int64_t
+told(const World *w, uint32_t r)
+{
+	const Node *node = node_of(w, r);
+	ZklNodeData data;
+
+	CHECK(node != NULL);
+	return zkl_node_data_parse(node->data, node->length, &data) ?
+		data.waited_ms : 0;
+}
+
+static int32_t
+version(const World *w, uint32_t r)
+{
+	return node_of(w, r)->stat.version;
+}
+
+/* A hold of /a by owner 2 that has just begun, after a wait */
+static World *
+after_a_wait(uint32_t *r)
+{
+	World	   *w = world_ready();
+	uint32_t	first = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+
+	world_run(w);
+	*r = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+	world_run(w);
+	world_sleep(w, A_WHILE);
+	CHECK(world_waits(w, *r));
+	world_release(w, first);
+	world_run(w);
+	CHECK(world_holds(w, *r));
+	return w;
+}
+
+/* Not at once, and no more than once */
+static void
+once_and_late(void)
+{
+	uint32_t	r;
+	World	   *w = after_a_wait(&r);
+
+	world_sleep(w, WORLD_BEAT / 2);
+	CHECK_INT(version(w, r), 0);
+	world_sleep(w, WORLD_BEAT);
+	CHECK_INT(version(w, r), 1);
+	CHECK(told(w, r) >= A_WHILE / 1000 && told(w, r) < A_WHILE / 1000 + 100);
+	world_sleep(w, 10 * WORLD_BEAT);
+	CHECK_INT(version(w, r), 1);
+	CHECK(world_holds(w, r));
+	world_wind_up(w);
+}
+
+/* A hold that did not wait, and one that is over soon, cost nothing. */
+static void
+no_wait_and_no_time(void)
+{
+	World	   *w = world_ready();
+	uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint64_t	operations;
+
+	world_run(w);
+	world_sleep(w, 10 * WORLD_BEAT);
+	CHECK_INT(version(w, r), 0);
+	world_wind_up(w);
+
+	w = after_a_wait(&r);
+	world_sleep(w, WORLD_BEAT / 2);
+	world_count_anew(w);
+	world_release(w, r);
+	world_run(w);
+	operations = w->zk.counts.multis;
+	CHECK(operations <= 1);
+	world_wind_up(w);
+}
+
+/*
+ * Somebody asks the holder to give the lock up before the write is due: the holder is
+ * told, once, and then the node is written.
+ */
+static void
+asked_meanwhile(void)
+{
+	uint32_t	r;
+	World	   *w = after_a_wait(&r);
+	char		path[ZKL_MAX_PATH + 1];
+
+	world_path(w, r, path);
+	CHECK_INT(model_set(&w->zk, path, "{\"revoke\":\"b\",\"zklock\":1}"),
+			  ZKL_RC_OK);
+	world_sleep(w, 3 * WORLD_BEAT);
+	CHECK_INT(w->requests[r].asked, 1);
+	CHECK_STR(w->asker, "b");
+	CHECK(told(w, r) >= A_WHILE / 1000);
+	CHECK_INT(version(w, r), 2);
+	world_disconnect(w);
+	world_connect(w);
+	world_sleep(w, 3 * WORLD_BEAT);
+	CHECK_INT(w->requests[r].asked, 1);
+	CHECK_INT(version(w, r), 2);
+	world_wind_up(w);
+}
+
+/* An operator breaks the lock: the mark stays. */
+static void
+broken_meanwhile(void)
+{
+	uint32_t	r;
+	World	   *w = after_a_wait(&r);
+	char		path[ZKL_MAX_PATH + 1];
+
+	world_path(w, r, path);
+	CHECK_INT(model_set(&w->zk, path, "{\"breaking\":true,\"zklock\":1}"),
+			  ZKL_RC_OK);
+	world_sleep(w, 3 * WORLD_BEAT);
+	CHECK(w->requests[r].state == SLOT_LOST);
+	CHECK_INT(version(w, r), 1);
+	world_wind_up(w);
+}
+
+/* The connection breaks with the write under way: it is done, or done again. */
+static void
+answer_lost(void)
+{
+	int			applied;
+
+	for (applied = 0; applied < 2; applied++)
+	{
+		uint32_t	r;
+		World	   *w = after_a_wait(&r);
+
+		w->worker.now += WORLD_BEAT;
+		world_flush(w);
+		if (applied)
+			world_serve(w, 100);
+		CHECK_INT(version(w, r), applied);
+		world_disconnect(w);
+		world_connect(w);
+		world_sleep(w, 3 * WORLD_BEAT);
+		CHECK(told(w, r) >= A_WHILE / 1000);
+		CHECK_INT(version(w, r), 1);
+		CHECK(world_holds(w, r));
+		world_wind_up(w);
+	}
+}
+
+/* ZooKeeper refuses it for now. */
+static void
+refused(void)
+{
+	uint32_t	r;
+	World	   *w = after_a_wait(&r);
+
+	world_sleep(w, WORLD_BEAT / 2);
+	w->zk.multi_rc = MODEL_THROTTLED;
+	world_sleep(w, WORLD_BEAT);
+	w->zk.multi_rc = ZKL_RC_OK;
+	world_sleep(w, 3 * WORLD_BEAT);
+	CHECK(told(w, r) >= A_WHILE / 1000);
+	world_wind_up(w);
+}
+
+/* A worker that is restarted before the write does it, and after it does not. */
+static void
+restarted(void)
+{
+	int			after;
+
+	for (after = 0; after < 2; after++)
+	{
+		uint32_t	r;
+		World	   *w = after_a_wait(&r);
+
+		if (after)
+			world_sleep(w, 3 * WORLD_BEAT);
+		CHECK_INT(version(w, r), after);
+		world_disconnect(w);
+		world_restart(w);
+		world_connect(w);
+		world_sleep(w, 3 * WORLD_BEAT);
+		CHECK_INT(version(w, r), 1);
+		CHECK(told(w, r) >= A_WHILE / 1000);
+		CHECK(world_holds(w, r));
+		world_wind_up(w);
+	}
+}
+
+/*
+ * The node becomes a reader's, which has data of its own, or belongs to another hold
+ * of the same session, which did not wait.
+ */
+static void
+goes_on_with_another_hold(void)
+{
+	ZklLockMode mode;
+
+	for (mode = ZKL_EXCLUSIVE; mode <= ZKL_SHARED; mode++)
+	{
+		uint32_t	r;
+		World	   *w = after_a_wait(&r);
+		uint32_t	other = world_submit(w, "/a", 2, mode);
+
+		CHECK(world_holds(w, other));
+		world_release(w, r);
+		world_sleep(w, 5 * WORLD_BEAT);
+		CHECK(world_holds(w, other));
+		CHECK_INT(told(w, other), 0);
+		CHECK_INT(version(w, other), mode == ZKL_EXCLUSIVE ? 1 : 0);
+		world_wind_up(w);
+	}
+}
+
+int
+main(void)
+{
+	unit_start();
+	RUN(once_and_late);
+	RUN(no_wait_and_no_time);
+	RUN(asked_meanwhile);
+	RUN(broken_meanwhile);
+	RUN(answer_lost);
+	RUN(refused);
+	RUN(restarted);
+	RUN(goes_on_with_another_hold);
+	return unit_finish();
+}
