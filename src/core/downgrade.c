@@ -119,7 +119,7 @@ zkl_downgrade_send(ZklManager *m, ZklRequest *r, ZklMultiOp *ops)
 	 * must not get lost.  Once the node has been read, the downgrade begins
 	 * again.
 	 */
-	ops[0].version = r->node.version;
+	ops[0].version = ZKL_MUTANT(MARK_WRITTEN_OVER) ? -1 : r->node.version;
 	ops[0].data = mark;
 	ops[0].data_length = zkl_node_data_downgrade(r->node.data,
 												 r->node.data_length, mark,

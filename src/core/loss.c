@@ -10,6 +10,7 @@
 #include "core/keep.h"
 #include "core/loss.h"
 #include "core/request.h"
+#include "core/waits.h"
 
 static void
 tell_loss(ZklManager *m, const ZklRequest *r, ZklFailure failure)
@@ -81,5 +82,9 @@ zkl_loss_break(ZklManager *m, ZklRequest *r, ZklFailure failure)
 		}
 		s = s->ring.next;
 	} while (s != r);
+
+	/* It goes without its holder: whoever waits for it does not wait for him. */
+	if (!ZKL_MUTANT(BROKEN_STAYS_PUBLISHED))
+		zkl_waits_unhold(m, r);
 	zkl_keep_disown(m, r);
 }

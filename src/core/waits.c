@@ -210,7 +210,7 @@ is_obstacle(const ZklRequest *r, uint64_t owner)
 {
 	return r->ring.owner == owner && r->demand == ZKL_DEMAND_GRANTED &&
 		r->node.state == ZKL_NODE_EXISTS && !r->broken &&
-		!is_kept_for_now(r) && r->lock->dialect != ZKL_DIALECT_PERMIT &&
+		(!is_kept_for_now(r) || ZKL_MUTANT(KEPT_IS_OBSTACLE)) && r->lock->dialect != ZKL_DIALECT_PERMIT &&
 		r->lock->dialect != ZKL_DIALECT_MEMBER;
 }
 

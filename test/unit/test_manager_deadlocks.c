@@ -450,6 +450,24 @@ session_lost(void)
 	pair_finish(&p);
 }
 
+/* An operator breaks the hold for which another session waits. */
+static void
+broken_hold(void)
+{
+	Pair		p = pair_make();
+	char		path[ZKL_MAX_PATH + 1];
+
+	pair_wait_long(&p);
+	CHECK_INT(pair_publications(), 1);
+	world_path(p.w, p.a, path);
+	CHECK_INT(model_set(&p.w->zk, path, "{\"breaking\":true}"), ZKL_RC_OK);
+	world_run(p.w);
+	CHECK_INT(p.w->requests[p.a].state, SLOT_LOST);
+	CHECK(world_waits(p.w, p.b));
+	CHECK_INT(pair_publications(), 0);
+	pair_finish(&p);
+}
+
 int
 main(void)
 {
@@ -472,5 +490,6 @@ main(void)
 	RUN(in_turn);
 	RUN(restart);
 	RUN(session_lost);
+	RUN(broken_hold);
 	return unit_finish();
 }
