@@ -130,17 +130,7 @@ zkl_lock_request_take(const ZklLockRequest *request, int slotno,
 	ZklSlot		answer;
 
 	while (!zkl_root_check_slot(slotno, name))
-	{
-		if (request->at->kept)
-			return false;
 		zkl_lock_request_wait(request, slotno, zkl_wait_is_answered);
-	}
-	if (request->at->kept)
-	{
-		if (!zkl_wait_is_answered(slotno))
-			return false;
-		zkl_wait_go_on(request->at);
-	}
 	zkl_slot_take(slotno, &answer);
 	switch ((ZklSlotState) answer.s_state)
 	{

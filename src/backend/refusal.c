@@ -350,6 +350,27 @@ zkl_refusal_raise_unreachable(void)
 }
 
 const char *
+zkl_refusal_server(const char *server)
+{
+	if (server[0] == '\0')
+		return "another server";
+	return psprintf("server \"%s\"",
+					zkl_text_for_client(zkl_text_to_display(server, (int) strlen(server))));
+}
+
+void
+zkl_refusal_raise_cached(const char *name, const char *server)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_CONNECTION_FAILURE),
+			 errmsg("%s may have distributed lock \"%s\" cached, and does not answer",
+					zkl_refusal_server(server), name),
+			 errdetail("So it is not known whether a session holds the lock."),
+			 errhint("If that server is down, the lock is free once its ZooKeeper session has ended: retry then, or increase \"zklock.connect_timeout\".  If only its worker is stopped, see zk_break_lock().")));
+	pg_unreachable();
+}
+
+const char *
 zkl_refusal_worker_silence(void)
 {
 	ZklStatus	status;

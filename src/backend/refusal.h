@@ -33,6 +33,14 @@ pg_noreturn extern void zkl_refusal_raise_deadlock(int slotno, uint32 serial);
 pg_noreturn extern void zkl_refusal_raise_unreachable(void);
 
 /*
+ * The same if that server, a name in UTF-8 or empty, is to answer; and how a
+ * message names it.
+ */
+pg_noreturn extern void zkl_refusal_raise_cached(const char *name,
+												 const char *server);
+extern const char *zkl_refusal_server(const char *server);
+
+/*
  * The same if it is the worker that does not answer; and what to say of it, as a
  * full sentence for errdetail.
  */

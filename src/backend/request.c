@@ -238,7 +238,7 @@ are_some_unused(void)
 static int
 claim_given_back(const ZklSlotTaker *taker, const ZklDeadlines *at)
 {
-	int64		until = Min(at->lock_timeout, at->answer);
+	int64		until = Min(at->lock_timeout, zkl_wait_answer_due(at));
 	int			slotno = -1;
 
 	until = Min(until, zkl_wait_after_ms(zkl_wait_clock(), GIVING_BACK_MS));

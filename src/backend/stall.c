@@ -57,6 +57,19 @@ zkl_stall_is_worker(int slotno)
 	return slotno == ZKL_NO_SLOT || zkl_dirty_is_set(slotno);
 }
 
+/*
+ * Only a wait that is not one for the worker or for ZooKeeper is one for such a
+ * server.
+ */
+bool
+zkl_stall_is_cached(int slotno, ZklSlot *slot)
+{
+	if (zkl_stall_is_worker(slotno) || zkl_stall_time(slotno) >= 0)
+		return false;
+	zkl_slot_copy(slotno, slot);
+	return slot->s_state == ZKL_SLOT_WAITING && slot->s_answer.behind_cached;
+}
+
 void
 zkl_stall_notice(int slotno, const char *name)
 {
@@ -78,12 +91,17 @@ zkl_stall_notice(int slotno, const char *name)
 static int
 lock_timeout_detail(int slotno, const char *name)
 {
+	ZklSlot		slot;
+
 	if (zkl_stall_is_worker(slotno))
 		return errdetail("The wait was for the zklock worker, not for another holder of distributed lock \"%s\".  %s",
 						 name, zkl_refusal_worker_silence());
 	if (zkl_stall_time(slotno) >= 0)
 		return errdetail("The wait was for ZooKeeper, not for another holder of distributed lock \"%s\".  %s",
 						 name, zkl_refusal_worker_trouble());
+	if (zkl_stall_is_cached(slotno, &slot))
+		return errdetail("The wait was for %s, which may have distributed lock \"%s\" cached.",
+						 zkl_refusal_server(slot.s_answer.caching_server), name);
 	return errdetail("Other sessions hold distributed lock \"%s\" or requested it earlier.",
 					 name);
 }

@@ -7,6 +7,7 @@
 #define ZKL_BACKEND_STALL_H
 
 #include "shared/compat.h"
+#include "shared/slot.h"
 
 /* In the place of a slot: the worker has yet to free one for the request. */
 #define ZKL_NO_SLOT		(-1)
@@ -22,6 +23,12 @@ extern int64 zkl_stall_time(int slotno);
  * runs looks at each request at once.
  */
 extern bool zkl_stall_is_worker(int slotno);
+
+/*
+ * Whether it is a try that timed out and waits for a server that may have the lock
+ * cached; then also copies the slot.
+ */
+extern bool zkl_stall_is_cached(int slotno, ZklSlot *slot);
 
 /* A NOTICE that says so; both of these take a name that the client can show. */
 extern void zkl_stall_notice(int slotno, const char *name);

@@ -34,8 +34,11 @@
 /* The worker does not tell when it has freed a slot. */
 #define OWN_SLOT_LOOK_MS	10
 
-/* A server gives back what it has cached in the time of two hand-overs. */
-#define LEAST_RECALL_MS		1000
+/* How often a wait for an answer notices that this process was stopped */
+#define STOPPED_LOOK_MS		1000
+
+/* For how long this process was stopped during its waits, as far as it knows, in µs */
+static int64 stopped = 0;
 
 /* ---- time ---- */
 
@@ -61,16 +64,31 @@ zkl_wait_after_ms(int64 start, int64 ms)
 	return start + ms * 1000;
 }
 
+static void
+set_answer(ZklDeadlines *at, int64 answer)
+{
+	at->answer = answer;
+	at->stopped = stopped;
+}
+
+int64
+zkl_wait_answer_due(const ZklDeadlines *at)
+{
+	return at->answer == ZKL_NEVER ? ZKL_NEVER :
+		at->answer + stopped - at->stopped;
+}
+
 /* For WaitLatch: ms until the first deadline, rounded up, or -1 */
 static long
 next_timeout(const ZklDeadlines *at, int64 due, int64 now)
 {
-	int64		first = Min(Min(Min(at->time_out, at->answer),
-								Min(at->lock_timeout, at->look)),
-							Min(at->recall_by, due));
+	int64		first = Min(Min(at->time_out, zkl_wait_answer_due(at)),
+							Min(Min(at->lock_timeout, at->look), due));
 
 	if (first == ZKL_NEVER)
 		return -1;
+	if (at->answer != ZKL_NEVER)
+		first = Min(first, zkl_wait_after_ms(now, STOPPED_LOOK_MS));
 	return (long) Min((Max(first - now, 0) + 999) / 1000, INT_MAX);
 }
 
@@ -81,8 +99,9 @@ zkl_wait_begin_lock(ZklDeadlines *at, bool is_try, int64 timeout_ms)
 
 	at->start = start;
 	at->at_gate = at->takes = true;
-	at->timed_out = at->kept = false;
-	at->time_out = at->recall_by = at->answer = at->lock_timeout = at->look = ZKL_NEVER;
+	at->timed_out = false;
+	at->time_out = at->lock_timeout = at->look = ZKL_NEVER;
+	set_answer(at, ZKL_NEVER);
 	at->raises_after_ms = 0;
 	if (LockTimeout > 0)
 		at->lock_timeout = zkl_wait_after_ms(start, LockTimeout);
@@ -96,14 +115,9 @@ zkl_wait_begin_lock(ZklDeadlines *at, bool is_try, int64 timeout_ms)
 	{
 		int64		over = zkl_wait_after_ms(start, timeout_ms);
 
-		at->answer = zkl_wait_after_ms(over, zkl_connect_timeout);
-		at->recall_by = at->answer;
+		set_answer(at, zkl_wait_after_ms(over, zkl_connect_timeout));
 		if (timeout_ms > 0)
-		{
 			at->time_out = over;
-			at->recall_by = zkl_wait_after_ms(over, Min(Max(timeout_ms, LEAST_RECALL_MS),
-														zkl_connect_timeout));
-		}
 	}
 	if (!is_try || timeout_ms > zkl_connect_timeout)
 		at->look = zkl_wait_after_ms(start, zkl_connect_timeout);
@@ -118,10 +132,9 @@ zkl_wait_begin_answer(ZklDeadlines *at, int64 timeout_ms, int64 answer_ms,
 	at->start = start;
 	at->at_gate = is_lock_wait;
 	at->takes = false;
-	at->timed_out = at->kept = false;
+	at->timed_out = false;
 	at->time_out = zkl_wait_after_ms(start, timeout_ms);
-	at->recall_by = ZKL_NEVER;
-	at->answer = zkl_wait_after_ms(start, answer_ms);
+	set_answer(at, zkl_wait_after_ms(start, answer_ms));
 	at->lock_timeout = is_lock_wait && LockTimeout > 0 ?
 		zkl_wait_after_ms(start, LockTimeout) : ZKL_NEVER;
 	at->look = is_lock_wait && timeout_ms > zkl_connect_timeout ?
@@ -174,41 +187,20 @@ look_at_drain(const ZklDeadlines *at, int slotno)
 		zkl_retreat_check();
 }
 
-/* Whether the wait is one for another server, which may have the lock cached */
-static bool
-may_be_kept(int slotno)
+/* It is not known whether the request could be answered. */
+static void
+raise_unanswered(int slotno, const char *name)
 {
 	ZklSlot		slot;
 
-	if (slotno == ZKL_NO_SLOT || zkl_stall_is_worker(slotno) ||
-		zkl_stall_time(slotno) >= 0)
-		return false;
-	zkl_slot_copy(slotno, &slot);
-	return slot.s_state == ZKL_SLOT_WAITING && slot.s_answer.behind_cached &&
-		!slot.s_request.guard;
+	if (zkl_stall_is_worker(slotno))
+		zkl_refusal_raise_worker_silent();
+	if (zkl_stall_is_cached(slotno, &slot))
+		zkl_refusal_raise_cached(name, slot.s_answer.caching_server);
+	zkl_refusal_raise_unreachable();
 }
 
-/* If this process was stopped, others have had no time to answer. */
-static void
-postpone_answers(ZklDeadlines *at, int64 us)
-{
-	if (at->recall_by != ZKL_NEVER)
-		at->recall_by += us;
-	if (at->answer != ZKL_NEVER)
-		at->answer += us;
-}
-
-void
-zkl_wait_go_on(ZklDeadlines *at)
-{
-	at->kept = false;
-	at->answer = at->recall_by = zkl_wait_after_ms(zkl_wait_clock(), zkl_connect_timeout);
-}
-
-/*
- * Returns whether to look at the answer again: a message may have been sent, or the
- * try has failed.
- */
+/* Returns whether to look at the answer again, because a message was sent. */
 static bool
 act_on_deadlines(ZklDeadlines *at, int slotno, const char *name, int64 now)
 {
@@ -217,27 +209,17 @@ act_on_deadlines(ZklDeadlines *at, int slotno, const char *name, int64 now)
 	if (now >= at->time_out && now < at->lock_timeout)
 	{
 		zkl_request_time_out_all();
-		postpone_answers(at, now - at->time_out);
 		at->time_out = ZKL_NEVER;
 		at->timed_out = true;
 	}
 	if (looks)
 		look_for_stall(at, slotno, name, now);
-	if (now >= at->recall_by)
-	{
-		at->kept = may_be_kept(slotno);
-		at->recall_by = now < at->answer ? at->answer : ZKL_NEVER;
-		if (at->kept)
-			return true;
-	}
 	if (now >= at->lock_timeout && slotno != ZKL_NO_SLOT)
 		zkl_slot_give_up(slotno);
 	if (now >= at->lock_timeout)
 		zkl_stall_raise_lock_timeout(slotno, name, at->raises_after_ms);
-	if (now >= at->answer && zkl_stall_is_worker(slotno))
-		zkl_refusal_raise_worker_silent();
-	if (now >= at->answer)
-		zkl_refusal_raise_unreachable();
+	if (now >= zkl_wait_answer_due(at))
+		raise_unanswered(slotno, name);
 	return looks;
 }
 
@@ -259,6 +241,23 @@ zkl_wait_is_answered(int slotno)
 		default:
 			return true;
 	}
+}
+
+/*
+ * Sleeps for that many ms, or -1, unless the latch is set.  While this process is
+ * stopped, and others with it perhaps, those who are to answer have no time to.
+ */
+static void
+sleep_on_latch(long timeout, int64 now)
+{
+	int64		due = zkl_wait_after_ms(now, timeout);
+
+	(void) WaitLatch(MyLatch,
+					 WL_LATCH_SET | WL_EXIT_ON_PM_DEATH |
+					 (timeout >= 0 ? WL_TIMEOUT : 0),
+					 timeout, zkl_compat_wait_event());
+	if (timeout >= 0)
+		stopped += Max(zkl_wait_clock() - due, 0);
 }
 
 /* For WaitLatch: ms until the next look; -1: only the latch tells of changes. */
@@ -291,11 +290,10 @@ zkl_wait_until(bool (*is_over) (int slotno), int slotno,
 	{
 		bool		acted;
 		int64		now;
-		long		timeout;
 
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
-		if (is_over(slotno) || at->kept)
+		if (is_over(slotno))
 			break;
 		now = zkl_wait_clock();
 		if (slotno != ZKL_NO_SLOT)
@@ -314,11 +312,7 @@ zkl_wait_until(bool (*is_over) (int slotno), int slotno,
 		 */
 		if (acted)
 			continue;
-		timeout = next_look(at, slotno, long_wait.due, now);
-		(void) WaitLatch(MyLatch,
-						 WL_LATCH_SET | WL_EXIT_ON_PM_DEATH |
-						 (timeout >= 0 ? WL_TIMEOUT : 0),
-						 timeout, zkl_compat_wait_event());
+		sleep_on_latch(next_look(at, slotno, long_wait.due, now), now);
 	}
 
 	zkl_long_wait_end(&long_wait);
@@ -363,8 +357,8 @@ wait_for_own_slot(void (*context) (void *name), const char *name,
 
 	if (zkl_request_has_own_slot())
 		return;
-	until.answer = Min(at->answer, zkl_wait_after_ms(zkl_wait_clock(),
-													 zkl_connect_timeout));
+	set_answer(&until, Min(zkl_wait_answer_due(at),
+						   zkl_wait_after_ms(zkl_wait_clock(), zkl_connect_timeout)));
 	until.time_out = until.look = ZKL_NEVER;
 	zkl_wait_until(has_own_slot, ZKL_NO_SLOT, context, name, &until);
 }

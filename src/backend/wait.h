@@ -17,10 +17,9 @@ typedef struct ZklDeadlines
 	int64		start;			/* when the call began */
 	int64		time_out;		/* the tries under way time out */
 	bool		timed_out;		/* they have */
-	int64		recall_by;		/* until then another server has time to give
-								 * back a lock that it may have cached */
-	bool		kept;			/* it has not answered: the try fails */
-	int64		answer;			/* error: ZooKeeper is unreachable */
+	int64		answer;			/* error: the answer is not known; see
+								 * zkl_wait_answer_due */
+	int64		stopped;		/* what wait.c knew of stops by then */
 	int64		lock_timeout;	/* error: the setting of that name, or the
 								 * timeout of a call that is no try */
 	int64		raises_after_ms;	/* such a timeout, if it comes first; or 0 */
@@ -38,16 +37,18 @@ extern int64 zkl_wait_after_ms(int64 start, int64 ms);
 
 /*
  * The deadlines of a call that begins now and waits for locks.  When a try times
- * out, ZooKeeper has "zklock.connect_timeout" to tell whether others are ahead.  A
- * server that may have the lock cached has as long to tell; if the try had a shorter
- * timeout, it has that time once more, but at least a second.  Any other call just ends
- * with an error.
+ * out, ZooKeeper, and a server that may have the lock cached, have
+ * "zklock.connect_timeout" to tell whether others are ahead.  Any other call just
+ * ends with an error.
  */
 extern void zkl_wait_begin_lock(ZklDeadlines *at, bool is_try,
 								int64 timeout_ms);
 
-/* The answer came in the moment in which the try failed: the call goes on. */
-extern void zkl_wait_go_on(ZklDeadlines *at);
+/*
+ * When an answer must be there.  If this process is stopped during a wait, that is
+ * as much later.
+ */
+extern int64 zkl_wait_answer_due(const ZklDeadlines *at);
 
 /*
  * The deadlines of a call that begins now and waits only for an answer: after
@@ -66,9 +67,8 @@ extern void zkl_wait_begin_answer(ZklDeadlines *at, int64 timeout_ms,
 extern bool zkl_wait_is_answered(int slotno);
 
 /*
- * Waits until is_over returns true for the slot, or a try has failed.  is_over is asked
- * again at each deadline, and whenever the latch is set, as the worker does with an
- * answer.
+ * Waits until is_over returns true for the slot.  is_over is asked again at each
+ * deadline, and whenever the latch is set, as the worker does with an answer.
  * "context" adds to errors, and is called with "name".
  */
 extern void zkl_wait_until(bool (*is_over) (int slotno), int slotno,

@@ -181,7 +181,7 @@ waits_for_watched(const ZklLock *lock, const ZklRequest *r)
 /*
  * Denies each try that timed out and surely has a contender ahead: a local
  * one, or a foreign one, unless that may be cached.  Then the try waits for its
- * server, and is told so.  Returns whether a try was denied.
+ * server, and is told so as long as it does.  Returns whether a try was denied.
  */
 static bool
 deny_timed_out(ZklManager *m, ZklLock *lock)
@@ -195,18 +195,19 @@ deny_timed_out(ZklManager *m, ZklLock *lock)
 	zkl_foreach(link, after, &lock->queue.own)
 	{
 		ZklRequest *r = zkl_container(ZklRequest, place.link, link);
+		bool		watched;
 
 		if (r->demand != ZKL_DEMAND_WAITING || !r->timed_out)
 			continue;
-		if (waits_for_own(lock, r) ||
-			(!lock->ahead.cached && waits_for_watched(lock, r)))
+		watched = waits_for_watched(lock, r);
+		if (waits_for_own(lock, r) || (watched && !lock->ahead.cached))
 		{
 			zkl_request_deny(m, r);
 			denied = true;
 		}
-		else if (!r->behind_cached &&
-				 (waits_for_watched(lock, r) || ZKL_MUTANT(BEHIND_UNWATCHED)))
-			zkl_request_behind_cached(m, r);
+		else if (r->behind_cached != (watched || ZKL_MUTANT(BEHIND_UNWATCHED)))
+			zkl_request_behind_cached(m, r, r->behind_cached ? NULL :
+									  lock->ahead.server);
 	}
 	return denied;
 }

@@ -346,28 +346,14 @@ zkl_lock_downgrade(ZklLock *lock, ZklRequest *r)
 	zkl_node_set_shared(r);
 }
 
-/* The number of holds in the queue that r's own owner has */
-static uint32_t
-own_holds(const ZklRequest *r)
-{
-	const ZklRequest *s;
-	uint32_t	n = 0;
-
-	for (s = r->ring.next; s != r; s = s->ring.next)
-	{
-		if (s->demand == ZKL_DEMAND_GRANTED && s->node.state == ZKL_NODE_EXISTS)
-			n++;
-	}
-	return n;
-}
-
 bool
-zkl_lock_blocked_by_holder(const ZklLock *lock, const ZklRequest *r)
+zkl_lock_blocked_by_holder(const ZklManager *m, const ZklLock *lock,
+						   const ZklRequest *r)
 {
 	if (lock->dialect == ZKL_DIALECT_PERMIT)
 		return false;
 	if (r->mode == ZKL_EXCLUSIVE)
-		return lock->queue.nheld > own_holds(r);
+		return lock->queue.nheld > zkl_waits_count_holds(m, r);
 	return lock->queue.exclusive_holder != NULL &&
 		lock->queue.exclusive_holder->ring.owner != r->ring.owner &&
 		zkl_node_mode(lock->queue.exclusive_holder) == ZKL_EXCLUSIVE;

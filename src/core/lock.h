@@ -42,7 +42,7 @@ extern void zkl_lock_hold(ZklManager *m, ZklLock *lock, ZklRequest *r);
 extern void zkl_lock_downgrade(ZklLock *lock, ZklRequest *r);
 
 /* Whether r would have to wait for a local holder right now. */
-extern bool zkl_lock_blocked_by_holder(const ZklLock *lock,
+extern bool zkl_lock_blocked_by_holder(const ZklManager *m, const ZklLock *lock,
 									   const ZklRequest *r);
 
 #endif							/* ZKL_CORE_LOCK_H */

@@ -224,8 +224,8 @@ struct ZklRequest
 	int64_t		token;
 	bool		timed_out;		/* deny it unless it can be granted now */
 	bool		together;		/* to be told once it is blocked */
-	bool		behind_cached;	/* it was told that another server may have it
-								 * cached */
+	bool		behind_cached;	/* it was told that it waits for a server that
+								 * may have the lock cached */
 	bool		plain;			/* may be cached */
 	bool		broken;			/* GRANTED, but lost to its holder: an
 								 * operator broke it, or it cannot be read;
@@ -313,6 +313,7 @@ typedef struct ZklAhead
 	uint64_t	order;			/* of the get that sets the watch */
 	bool		plain;			/* a zklock writer that is not downgrading */
 	bool		cached;			/* by its server, perhaps: the mark says so */
+	char		server[ZKL_MAX_SERVER_NAME + 1];	/* cached: its name */
 } ZklAhead;
 
 /* The listings of the directory */

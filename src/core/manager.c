@@ -156,7 +156,7 @@ zkl_manager_submit(ZklManager *m, int64_t now, uint32_t request,
 		zkl_request_cover(m, r, cover);
 	else if (r->timed_out && m->connection.state == ZKL_CONNECTION_READY &&
 			 now < m->session_lease.until &&
-			 zkl_lock_blocked_by_holder(r->lock, r))
+			 zkl_lock_blocked_by_holder(m, r->lock, r))
 		zkl_request_deny(m, r);
 	else if (!zkl_probe_begin(m, r))
 		zkl_request_create(m, r);

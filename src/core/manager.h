@@ -213,7 +213,8 @@ typedef enum ZklActionKind
 	ZKL_ACTION_CACHEABLE,		/* its releases may leave it cached */
 	ZKL_ACTION_BLOCKED,			/* it waits for others; once per request */
 	ZKL_ACTION_BEHIND_CACHED,	/* it timed out, and waits only for a server
-								 * that may have the lock cached */
+								 * that may have the lock cached; or does so
+								 * no longer */
 	ZKL_ACTION_DENY,
 	ZKL_ACTION_FAIL,
 	ZKL_ACTION_LOSE,
@@ -319,6 +320,8 @@ typedef struct ZklAction
 	ZklFailure	failure;		/* FAIL, LOSE */
 	const char *asker;			/* REVOKE: who, in UTF-8; empty: not known */
 	int64_t		asked_zxid;		/* REVOKE: tells this one from others */
+	const char *server;			/* BEHIND_CACHED: its name, in UTF-8, empty:
+								 * not known; NULL: no longer */
 	int32_t		rc;				/* FAIL, RECONNECT */
 	const ZklEdge *edges;		/* FAIL with DEADLOCK: over servers; none for
 								 * an upgrade that can never succeed */

@@ -88,6 +88,7 @@
 	X(MARK_STAYS, "the mark is not taken away when a lock is cached no longer") \
 	X(ASKED_BY_OWN_WRITE, "a holder is asked once more by the write that takes the mark away") \
 	X(BEHIND_UNWATCHED, "a try is said to wait for a cached lock that no watch is on") \
+	X(BEHIND_STAYS, "a try is still said to wait for a cached lock when it has no place in the queue") \
 	X(TRY_IGNORES_MARK, "a try takes a cached lock of another server for a held one") \
 	X(UNMARKED_STAYS_CACHED, "a lock stays cached although others have written over its mark") \
 	X(NAME_NOT_TOLD, "a recall does not tell the name of the session that has the lock") \

@@ -10,7 +10,8 @@
  * out by a place in the queue takes two writes, a create and a delete.  A
  * listing tells as well, and all pending tries share it.  If our last create
  * met no other contender, the try creates at once, and mostly gets the lock.
- * It also creates at once if we could not be sure of a "false".
+ * It also creates at once if we could not be sure of a "false", or if its own session
+ * may be in the way, with a hold that was broken, say.
  *
  * A sync goes ahead of the listing, so that no server, not even a slow one,
  * answers from before the try.  A leader that was deposed and does not know it
@@ -28,6 +29,7 @@
 #include "core/request.h"
 #include "core/session_lease.h"
 #include "core/tries.h"
+#include "core/waits.h"
 
 static bool
 likely_free(const ZklLock *lock)
@@ -67,7 +69,7 @@ zkl_probe_begin(ZklManager *m, ZklRequest *r)
 
 	if (!r->timed_out || r->ring.next != r || lock->drain.wanted ||
 		lock->dialect == ZKL_DIALECT_PERMIT || likely_free(lock) ||
-		!may_deny_soon(m))
+		zkl_waits_count_holds(m, r) > 0 || !may_deny_soon(m))
 		return false;
 	zkl_tries_add(lock, r);
 	zkl_reads_want(m, lock);

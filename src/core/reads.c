@@ -158,11 +158,20 @@ zkl_reads_unwatch_ahead(ZklManager *m, ZklLock *lock)
 }
 
 void
-zkl_reads_ahead_watched(ZklManager *m, ZklLock *lock, bool plain, bool cached)
+zkl_reads_ahead_watched(ZklManager *m, ZklLock *lock, const ZklReply *reply)
 {
-	zkl_reads_set_watch(m, &lock->ahead.watch, ZKL_WATCH_ARMED);
-	lock->ahead.plain = plain && lock->ahead.contender.zklock;
-	lock->ahead.cached = cached && lock->ahead.contender.zklock;
+	ZklAhead   *ahead = &lock->ahead;
+	ZklNodeData data;
+
+	zkl_reads_set_watch(m, &ahead->watch, ZKL_WATCH_ARMED);
+	ahead->plain = ahead->contender.zklock &&
+		!zkl_node_data_downgrading(reply->data, reply->data_length);
+	ahead->cached = ahead->contender.zklock &&
+		zkl_node_data_is_cached(reply->data, reply->data_length);
+	if (!ahead->cached)
+		return;
+	(void) zkl_node_data_parse(reply->data, reply->data_length, &data);
+	memcpy(ahead->server, data.server, sizeof(ahead->server));
 }
 
 /* ---- the watch on the directory ---- */

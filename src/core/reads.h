@@ -40,9 +40,9 @@ extern void zkl_reads_want_children(ZklManager *m, ZklLock *lock);
 /* Watches the foreign contender i, instead of any other. */
 extern void zkl_reads_watch_ahead(ZklManager *m, ZklLock *lock, size_t i);
 
-/* That watch is set.  plain: the contender is not downgrading. */
-extern void zkl_reads_ahead_watched(ZklManager *m, ZklLock *lock, bool plain,
-									bool cached);
+/* That watch is set, and the get that did it has read this. */
+extern void zkl_reads_ahead_watched(ZklManager *m, ZklLock *lock,
+									const ZklReply *reply);
 
 /* Watches the directory; the answer to the get that sets the watch */
 extern void zkl_reads_watch_directory(ZklManager *m, ZklLock *lock);

@@ -108,8 +108,6 @@ static void
 watched_ahead(ZklManager *m, ZklLock *lock, const ZklOp *op,
 			  const ZklReply *reply)
 {
-	bool		downgrading;
-
 	if (lock->ahead.watch != ZKL_WATCH_SENT || lock->ahead.order != op->order)
 		return;
 	zkl_lock_touch(m, lock);
@@ -121,11 +119,7 @@ watched_ahead(ZklManager *m, ZklLock *lock, const ZklOp *op,
 		if (reply->stat.ephemeral_owner == m->session.id)
 			zkl_janitor_delete(m, zkl_actions_join(m, lock->path, "/",
 												   lock->ahead.name));
-		downgrading = zkl_node_data_downgrading(reply->data,
-												reply->data_length);
-		zkl_reads_ahead_watched(m, lock, !downgrading,
-								zkl_node_data_is_cached(reply->data,
-														reply->data_length));
+		zkl_reads_ahead_watched(m, lock, reply);
 		return;
 	}
 	zkl_reads_set_watch(m, &lock->ahead.watch, ZKL_WATCH_NONE);

@@ -345,10 +345,15 @@ zkl_request_blocked(ZklManager *m, ZklRequest *r)
 }
 
 void
-zkl_request_behind_cached(ZklManager *m, ZklRequest *r)
+zkl_request_behind_cached(ZklManager *m, ZklRequest *r, const char *server)
 {
-	r->behind_cached = true;
-	zkl_actions_add(m, ZKL_ACTION_BEHIND_CACHED)->request = r->id;
+	const char *name = server == NULL ? NULL :
+	zkl_actions_join(m, server, "", "");
+	ZklAction  *action = zkl_actions_add(m, ZKL_ACTION_BEHIND_CACHED);
+
+	action->request = r->id;
+	action->server = name;
+	r->behind_cached = server != NULL;
 }
 
 void
@@ -413,10 +418,19 @@ zkl_request_answered(ZklManager *m, ZklRequest *r)
 	end_demand(m, r, ZKL_DEMAND_ANSWERED);
 }
 
+/* r has no place in the queue any more: what it was told of that is over. */
+static void
+leave_queue(ZklManager *m, ZklRequest *r)
+{
+	zkl_lock_dequeue(m, r->lock, r);
+	if (r->behind_cached && !ZKL_MUTANT(BEHIND_STAYS))
+		zkl_request_behind_cached(m, r, NULL);
+}
+
 void
 zkl_request_again(ZklManager *m, ZklRequest *r)
 {
-	zkl_lock_dequeue(m, r->lock, r);
+	leave_queue(m, r);
 	zkl_look_stop(r);
 	zkl_request_going(m, r, r->node.seq);
 	zkl_lock_touch(m, r->lock);
@@ -438,7 +452,7 @@ static void
 drop_node(ZklManager *m, ZklRequest *r)
 {
 	if (zkl_list_linked(&r->place.link))
-		zkl_lock_dequeue(m, r->lock, r);
+		leave_queue(m, r);
 	zkl_downgrade_pass_on(m, r, NULL);
 	zkl_look_stop(r);
 	zkl_node_gone(r);

@@ -56,8 +56,12 @@ extern void zkl_request_restore_cover(ZklRequest *r, ZklRequest *cover);
 /* It was requested together with others, and waits: tells its owner. */
 extern void zkl_request_blocked(ZklManager *m, ZklRequest *r);
 
-/* A try that timed out waits for a server that may have the lock cached. */
-extern void zkl_request_behind_cached(ZklManager *m, ZklRequest *r);
+/*
+ * A try that timed out waits for a server that may have the lock cached; NULL: no
+ * longer.
+ */
+extern void zkl_request_behind_cached(ZklManager *m, ZklRequest *r,
+									  const char *server);
 extern void zkl_request_fail(ZklManager *m, ZklRequest *r, ZklFailure failure,
 							 int32_t rc);
 

@@ -344,6 +344,9 @@ put_particulars(ZklLine *line, const ZklAction *action)
 		case ZKL_ACTION_REVOKE:
 			zkl_line_hex(line, "zxid", (uint64_t) action->asked_zxid);
 			break;
+		case ZKL_ACTION_BEHIND_CACHED:
+			zkl_line_flag(line, "no-longer", action->server == NULL);
+			break;
 		case ZKL_ACTION_RETIRE:
 			zkl_line_flag(line, "has-node", action->has_node);
 			break;

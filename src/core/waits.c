@@ -440,3 +440,21 @@ zkl_waits_knows(const ZklManager *m, uint64_t owner, const char *lock)
 	}
 	return false;
 }
+
+uint32_t
+zkl_waits_count_holds(const ZklManager *m, const ZklRequest *r)
+{
+	uint32_t	n = 0;
+	ZklLink    *link,
+			   *after;
+
+	zkl_foreach(link, after, owner_bucket(m, r->ring.owner))
+	{
+		const ZklRequest *other = zkl_container(ZklRequest, wait.by_owner, link);
+
+		n += other != r && other->ring.owner == r->ring.owner &&
+			other->lock == r->lock && other->demand == ZKL_DEMAND_GRANTED &&
+			other->node.state == ZKL_NODE_EXISTS;
+	}
+	return n;
+}

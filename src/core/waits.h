@@ -76,4 +76,10 @@ extern bool zkl_waits_confirm(ZklManager *m, ZklRequest *r, int64_t zxid,
 extern bool zkl_waits_knows(const ZklManager *m, uint64_t owner,
 							const char *lock);
 
+/*
+ * How many other holds r's owner has of this lock, each with a znode; those that are
+ * lost to it, and not yet released, count
+ */
+extern uint32_t zkl_waits_count_holds(const ZklManager *m, const ZklRequest *r);
+
 #endif							/* ZKL_CORE_WAITS_H */

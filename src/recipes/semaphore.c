@@ -193,12 +193,12 @@ try_guard(Semaphore *s, ZklLockRequest *request)
 		ZklDeadlines at = s->at;
 		int64		now = zkl_wait_clock();
 
-		if (now >= s->at.answer)
+		if (now >= zkl_wait_answer_due(&s->at))
 			raise_unknown(s);
 		if (now >= s->over && is_surely_full(s))
 			return false;
 		at.time_out = Max(s->over, zkl_wait_after_ms(now, GUARD_ATTEMPT_MS));
-		at.time_out = Min(at.time_out, s->at.answer);
+		at.time_out = Min(at.time_out, zkl_wait_answer_due(&s->at));
 		at.answer = zkl_wait_after_ms(s->at.answer, GUARD_ATTEMPT_MS);
 		at.timed_out = false;
 		request->timeout_ms = GUARD_ATTEMPT_MS; /* it does wait */

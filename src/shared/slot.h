@@ -198,8 +198,9 @@ typedef struct ZklSlotAnswer
 {
 	bool		blocked;		/* it had to wait for others; known if
 								 * together, or for the statistics */
-	bool		behind_cached;	/* after the try timed out, it had to wait for
-								 * a server that may have the lock cached */
+	bool		behind_cached;	/* the try has timed out, and waits for a
+								 * server that may have the lock cached: */
+	char		caching_server[ZKL_MAX_SERVER_NAME + 1];	/* UTF-8, may be empty */
 	bool		denied;
 	bool		solitary;		/* no other session seemed to wait */
 	int64		token;			/* fencing token of the grant */

@@ -215,7 +215,7 @@ carry_out_action(const ZklAction *action)
 			zkl_slot_block(slotno);
 			break;
 		case ZKL_ACTION_BEHIND_CACHED:
-			zkl_slot_set_behind_cached(slotno);
+			zkl_slot_set_behind_cached(slotno, action->server);
 			break;
 		case ZKL_ACTION_DENY:
 			zkl_slot_deny(slotno);

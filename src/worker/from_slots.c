@@ -454,5 +454,7 @@ zkl_from_slots_restore(void)
 		}
 		else if (zkl_manager_knows(core, (uint32) i))
 			known_serial[i] = slot.s_serial;
+		if (slot.s_answer.behind_cached)
+			zkl_slot_set_behind_cached(i, NULL);
 	}
 }

@@ -75,12 +75,15 @@ zkl_slot_block(int slotno)
 }
 
 void
-zkl_slot_set_behind_cached(int slotno)
+zkl_slot_set_behind_cached(int slotno, const char *server)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 
 	SpinLockAcquire(&slot->s_mutex);
-	slot->s_answer.behind_cached = true;
+	slot->s_answer.behind_cached = server != NULL;
+	if (server != NULL)
+		strlcpy(slot->s_answer.caching_server, server,
+				sizeof(slot->s_answer.caching_server));
 	SpinLockRelease(&slot->s_mutex);
 }
 

@@ -47,8 +47,11 @@ extern int64 zkl_slot_until(int slotno);
 /* Its request has to wait for others; its owner is told if it is "together". */
 extern void zkl_slot_block(int slotno);
 
-/* A try that timed out waits for a server that may have the lock cached. */
-extern void zkl_slot_set_behind_cached(int slotno);
+/*
+ * A try that timed out waits for a server that may have the lock cached; NULL: no
+ * longer.
+ */
+extern void zkl_slot_set_behind_cached(int slotno, const char *server);
 
 /*
  * Notes that somebody asks for a GRANTED lock, which stays granted, and acts by

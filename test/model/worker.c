@@ -6,6 +6,7 @@
  * slot.c, from_slots.c, from_link.c, bounds.c and carry_out.c of src/ do.  Must
  * not know when it is called.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -273,7 +274,10 @@ worker_restore(Worker *w)
 		zkl_manager_attach(w->m, &w->session, w->chain, w->chain_kept);
 	zkl_manager_restore(w->m, w->now, read_slot, w);
 	for (i = 0; i < w->nslots; i++)
+	{
 		w->slots[i].known = zkl_manager_knows(w->m, i);
+		w->slots[i].behind_cached[0] = '\0';
+	}
 }
 
 /* ---- from the connection ---- */
@@ -386,7 +390,8 @@ record(Slot *s, const ZklAction *action, uint32_t generation)
 			s->blocked = true;
 			return false;
 		case ZKL_ACTION_BEHIND_CACHED:
-			s->behind_cached = true;
+			snprintf(s->behind_cached, sizeof(s->behind_cached), "%s",
+					 action->server ? action->server : "");
 			return false;
 		case ZKL_ACTION_REVOKE:
 			s->asked_zxid = action->asked_zxid;

@@ -77,7 +77,7 @@ typedef struct Slot
 
 	/* the unit tests' */
 	bool		blocked;
-	bool		behind_cached;
+	char		behind_cached[16];	/* a server, if it is a short name */
 	bool		left;			/* its holder is gone, its release is to come */
 	uint32_t	znodes;			/* how many unique ids it has had */
 	uint32_t	asked;			/* how often to give it up */
@@ -101,6 +101,7 @@ typedef struct Slot
 	uint64_t	asker;			/* owner, before it was nobody's */
 	int64_t		nobodys_since;	/* its asker had nothing else of that lock */
 	int64_t		released_at;
+	bool		met;			/* a try: others have been ahead of it */
 	bool		judged;			/* it is to end for a deadlock */
 	bool		node_gone;		/* somebody deleted its node */
 	bool		tampered;		/* somebody took its node or its session away */

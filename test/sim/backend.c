@@ -274,7 +274,8 @@ request(Backend *b, int lock, ZklLockMode mode)
 	b->try_until = s->is_try ? base.now + some_delay(backends.patience) :
 		NEVER;
 	b->give_up_at = below(100) < backends.cancels ?
-		base.now + some_delay(backends.patience) : NEVER;
+		base.now + some_delay(backends.patience) : !s->is_try ? NEVER :
+		(s->timed_out ? base.now : b->try_until) + some_delay(3 * ens.timeout / 2);
 	bound(s);
 	s->plain = s->at_most == 0 && s->at_least == 0 && s->lock != hosts.semaphore;
 	b->waiting = slot;
@@ -375,6 +376,8 @@ look(Backend *b)
 		bool		deadlock = cycles.on && s->state == SLOT_FAILED &&
 		s->failure == ZKL_FAILURE_DEADLOCK;
 
+		if (s->state == SLOT_DENIED)
+			oracle_false(h, slot);
 		b->waiting = -1;
 		b->look_at = NEVER;
 		slot_release(h, slot);

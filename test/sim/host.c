@@ -113,7 +113,7 @@ slot_data(uint64_t owner)
 {
 	char		data[64];
 
-	snprintf(data, sizeof(data), "{\"zklock\":1,\"owner\":%" PRIu64 "}", owner);
+	snprintf(data, sizeof(data), "{\"zklock\":1,\"server\":\"sim\",\"owner\":%" PRIu64 "}", owner);
 	return take_string(data);
 }
 
@@ -141,6 +141,7 @@ slot_submit(Host *h, int slot)
 	s->asker = s->owner;
 	s->pid = slot_pid(h, s->backend);
 	s->data = slot_data(s->owner);
+	oracle_tries_look(s->lock);
 	mark(h, s);
 }
 
@@ -205,6 +206,7 @@ slot_take(Host *h, int slot, uint64_t owner, int backend)
 	s->since = base.now;
 	s->asked_at = host_clock(h);
 	s->nobodys_since = NEVER;
+	oracle_tries_look(s->lock);
 	trace("host # slot #: owner # takes @, token #", h->id, slot,
 		  (int64_t) owner, s->token, s->name);
 }

@@ -89,8 +89,12 @@ check_slot(Host *h, int i, const ZklAction *action)
 {
 	Slot	   *s = &h->slots[i];
 
-	if (action->kind == ZKL_ACTION_ZNODE && s->state == SLOT_WAITING &&
-		memcmp(&s->uuid, &action->uuid, sizeof(ZklUuid)) != 0)
+	bool		another = action->kind == ZKL_ACTION_ZNODE &&
+	memcmp(&s->uuid, &action->uuid, sizeof(ZklUuid)) != 0;
+
+	if (another && s->state == SLOT_WAITING && s->behind_cached[0] != '\0')
+		broken("S8", "host %d slot %d is still said to wait for a cached lock", h->id, i);
+	if (another && s->state == SLOT_WAITING)
 	{
 		s->tampered = s->node_gone = s->breaking = false;
 		s->overwritten = 0;
@@ -98,7 +102,7 @@ check_slot(Host *h, int i, const ZklAction *action)
 	else if (action->kind == ZKL_ACTION_BLOCKED && !s->together)
 		broken("S8", "host %d slot %d is told twice that it waits", h->id, i);
 	else if (action->kind == ZKL_ACTION_BEHIND_CACHED)
-		oracle_behind_cached(h, i);
+		oracle_behind_cached(h, i, action->server != NULL);
 	else if (action->kind == ZKL_ACTION_REVOKE &&
 			 s->asked_zxid == action->asked_zxid)
 		broken("S8", "host %d slot %d is asked twice by one write", h->id, i);

@@ -28,7 +28,6 @@ void
 oracle_begin(void)
 {
 	memset(tokens, 0, sizeof(tokens));
-	oracle_nodes_begin();
 	oracle_told_begin();
 }
 

@@ -15,8 +15,7 @@
 #include "host.h"
 
 extern void oracle_begin(void);
-extern void oracle_nodes_begin(void);	/* its part in oracle_nodes.c */
-extern void oracle_told_begin(void);	/* and in oracle_told.c */
+extern void oracle_told_begin(void);	/* its part in oracle_told.c */
 
 /*
  * A server has granted a lock; it has written to a node of its own; and its worker
@@ -69,8 +68,8 @@ extern void oracle_slewed(const Host *h);
 /* The worker knows its session, and has carried out what follows. */
 extern void oracle_session(Host *h);
 extern void oracle_grant(Host *h, int slot);
-extern void oracle_deny(const Host *h, int slot);
-extern void oracle_behind_cached(const Host *h, int slot);
+extern void oracle_deny(Host *h, int slot);
+extern void oracle_behind_cached(const Host *h, int slot, bool begins);
 extern void oracle_fail(Host *h, int slot);
 extern void oracle_free(Host *h, int slot);
 extern void oracle_invariants(Host *h);
@@ -79,6 +78,10 @@ extern void oracle_invariants(Host *h);
 
 extern void oracle_taken(Host *h, int slot);
 
+/* A try begins, or a session takes a lock; and the answer to a try is "false". */
+extern void oracle_tries_look(int lock);
+extern void oracle_false(const Host *h, int slot);
+
 /* A session takes the cached lock of a slot: before, and if it now has it. */
 extern void oracle_take(const Host *h, int slot);
 extern void oracle_took(Host *h, int slot);
@@ -86,6 +89,9 @@ extern void oracle_took(Host *h, int slot);
 /* The holder of a slot is to be told that the lock is lost. */
 extern void oracle_signal(const Host *h, int slot);
 extern void oracle_commit(Host *h, int slot);
+
+/* ZooKeeper has lost what a server may have seen of a lock. */
+extern void oracle_tries_excuse(int lock);
 
 /* ---- what other clients tell ---- */
 

@@ -3,8 +3,7 @@
  *	  Of the rules, those on nodes and on answers: S4, S5, S8, and at every
  *	  transaction what it does to those who hold.
  *
- * Owns the times at which contenders vanished.  Must not know how the core
- * decides.
+ * Owns nothing.  Must not know how the core decides.
  */
 #include <string.h>
 
@@ -12,14 +11,6 @@
 #include "faults.h"
 #include "oracle.h"
 #include "sight.h"
-
-static Time removed_at[MAX_LOCKS];	/* when a contender last vanished */
-
-void
-oracle_nodes_begin(void)
-{
-	memset(removed_at, 0, sizeof(removed_at));
-}
 
 /* ---- S4, S5: nodes and slots ---- */
 
@@ -154,7 +145,6 @@ check_deleted(const Entry *entry, const Effect *effect, const Contender *c)
 	bool		downgrade;
 	int			i;
 
-	removed_at[c->lock] = base.now;
 	if (h == NULL)
 		return;
 	downgrade = entry->tx.session == h->worker.session.id && is_downgrade(entry, c);
@@ -201,14 +191,6 @@ check_ended(const Entry *entry)
 			   h->lease_ms - host_clock(h) / 1000);
 }
 
-/* To a semaphore it counted, too. */
-static void
-note_stranger(const Path *path)
-{
-	if (hosts.semaphore >= 0 && path->parent == lock_path(hosts.semaphore))
-		removed_at[hosts.semaphore] = base.now;
-}
-
 void
 oracle_transaction(const Entry *entry)
 {
@@ -223,14 +205,16 @@ oracle_transaction(const Entry *entry)
 		const Effect *effect = &entry->tx.effects[i];
 		const Contender *c = contender_of(effect->path);
 
-		if (!c->counts && effect->kind == OP_DELETE)
-			note_stranger(effect->path);
+		if (hosts.semaphore >= 0 && !c->counts &&
+			effect->path->parent == lock_path(hosts.semaphore))
+			oracle_tries_look(hosts.semaphore);
 		if (!c->counts)
 			continue;
 		if (effect->kind == OP_CREATE)
 			check_created(effect, c);
 		else if (effect->kind == OP_DELETE)
 			check_deleted(entry, effect, c);
+		oracle_tries_look(c->lock);
 	}
 }
 
@@ -252,7 +236,7 @@ oracle_lost(const Entry *entry)
 		oracle_mark_lost(effect);
 		if (!c->counts || (effect->kind != OP_CREATE && effect->kind != OP_DELETE))
 			continue;
-		removed_at[c->lock] = base.now;
+		oracle_tries_excuse(c->lock);
 		for (j = 0; j < MAX_SLOTS && h != NULL; j++)
 			if (same_uuid(&h->slots[j], &c->uuid))
 			{
@@ -332,128 +316,7 @@ oracle_quiet(void)
 	}
 }
 
-/* ---- S8: answers ---- */
-
-/* Whether somebody took nodes out of a server's part of a queue */
-static bool
-queue_tampered(const Host *h, int lock)
-{
-	int			i;
-
-	for (i = 0; i < MAX_SLOTS; i++)
-		if (h->slots[i].tampered && h->slots[i].lock == lock)
-			return true;
-	return false;
-}
-
-/* What a deposed leader says may be as old as the lease. */
-static bool
-asked_deposed(const Host *h, Time since)
-{
-	const Session *session = session_find(h->worker.session.id);
-
-	return session != NULL && session->deposed_at >= since;
-}
-
-/* A node of the server's own whose holder, or waiter, had left before s came */
-static bool
-was_left(const Host *h, const ZklUuid *uuid, const Slot *s)
-{
-	int			i;
-
-	for (i = 0; i < MAX_SLOTS; i++)
-		if (same_uuid(&h->slots[i], uuid))
-			return h->slots[i].state == SLOT_RELEASED &&
-				h->slots[i].released_at < s->since &&
-				host_true_time(h, h->slots[i].keep_until) < s->since;
-	return false;
-}
-
-/*
- * Another server has it cached since before s came: no session has it.  What
- * others write over the mark hides that, until the server has read it: then it has
- * the lock cached no longer.
- */
-static bool
-was_cached(const Path *path, const Contender *c, const Slot *s)
-{
-	const Slot *other = slot_of(host_of_session(path->node[HEAD].stat.ephemeral_owner),
-								&c->uuid);
-
-	return other != NULL && other->state == SLOT_CACHED && other->overwritten == 0 &&
-		other->overwritten_until < s->since && other->released_at < s->since;
-}
-
-/* Somebody else of this server, who came before s, waits with no node now. */
-static bool
-waits_before(const Host *h, const Slot *s)
-{
-	int			i;
-
-	for (i = 0; i < MAX_SLOTS; i++)
-	{
-		const Slot *other = &h->slots[i];
-
-		if (other->state == SLOT_WAITING && other->sent &&
-			other->lock == s->lock && other->owner != s->owner &&
-			other->since < s->since && zkl_mode_conflicts(other->mode, s->mode))
-			return true;
-	}
-	return false;
-}
-
-/* Whether somebody else was in the way at some time, as far as is known here */
-static bool
-may_have_others(const Host *h, const Slot *s, bool cached_counts)
-{
-	uint32_t	enough = s->lock == hosts.semaphore ? hosts.max : 1;
-	Path	   *path;
-
-	if (!lease_is_valid(h) || asked_deposed(h, s->since) || queue_tampered(h, s->lock) ||
-		removed_at[s->lock] >= s->since || waits_before(h, s))
-		return true;
-	for (path = lock_path(s->lock)->children; path; path = path->sibling)
-	{
-		const Contender *c = contender_of(path);
-
-		if (path->node[HEAD].exists &&
-			(c->counts ? zkl_mode_conflicts(c->mode, s->mode) &&
-			 !was_left(h, &c->uuid, s) &&
-			 (cached_counts || !was_cached(path, c, s)) &&
-			 !(s->sent && memcmp(&c->uuid, &s->uuid, sizeof(ZklUuid)) == 0) :
-			 s->lock == hosts.semaphore) && --enough == 0)
-			return true;
-	}
-	return false;
-}
-
-/* False is said only if somebody else was in the way at some time. */
-void
-oracle_deny(const Host *h, int i)
-{
-	const Slot *s = &h->slots[i];
-
-	if (!s->is_try || !s->timed_out)
-		broken("S8", "host %d slot %d was denied without being asked", h->id,
-			   i);
-	if (lease_is_over(h) && !h->interrupted)
-		broken("S8", "host %d slot %d was denied past the lease", h->id, i);
-	if (!may_have_others(h, s, false))
-		broken("S8", "host %d slot %d was denied %s, which nobody else wanted",
-			   h->id, i, lock_name(s->lock));
-}
-
-/* The backend takes this for false if the other server does not answer. */
-void
-oracle_behind_cached(const Host *h, int i)
-{
-	const Slot *s = &h->slots[i];
-
-	if (!s->is_try || !s->timed_out)
-		broken("S8", "host %d slot %d is no try that timed out", h->id, i);
-	if (!may_have_others(h, s, true))
-		broken("S8", "host %d slot %d waits for nobody", h->id, i);
-}
+/* ---- S8: answers but "false" ---- */
 
 /* The numbers of a lock's directory come, or came, to their end. */
 static bool

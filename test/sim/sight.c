@@ -145,3 +145,14 @@ tamper_all(Host *h)
 	for (i = 0; i < MAX_SLOTS; i++)
 		h->slots[i].tampered = true;
 }
+
+bool
+queue_tampered(const Host *h, int lock)
+{
+	int			i;
+
+	for (i = 0; i < MAX_SLOTS; i++)
+		if (h->slots[i].tampered && h->slots[i].lock == lock)
+			return true;
+	return false;
+}

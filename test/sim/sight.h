@@ -58,4 +58,7 @@ extern bool foreign_holds(const Foreign *f);
 extern void tamper(Host *h, uint64_t asker, int lock);
 extern void tamper_all(Host *h);
 
+/* Whether somebody took nodes out of a server's part of a queue */
+extern bool queue_tampered(const Host *h, int lock);
+
 #endif							/* SIM_SIGHT_H */

@@ -336,20 +336,26 @@ foreach my $round (1 .. 5)
 }
 ok($got, 'waits for a server that answers a moment later');
 
-# ---- a worker that is stopped, so that nobody tells whether the lock is held
+# ---- a worker that is stopped, so that nobody tells whether the lock is held: a try
+# does not know either, and says so
 
 ok(warm('/c/x'), 'cached');
 my $worker = status('worker_pid');
-$other->query("SET zklock.connect_timeout = '3s'");
+$other->query("SET zklock.connect_timeout = '1s'");
 kill 'STOP', $worker;
 foreach my $call ("zk_try_lock('/c/x')", "zk_try_lock('/c/x', '100ms')",
 	"zk_try_lock(ARRAY['/c/x', '/c/y'])")
 {
-	my $answer = $other->send("SELECT $call")->result;
-
-	is($answer->{error} ? $answer->{error}{message} : $answer->{rows}[0][0],
-		'f', "$call fails as for a lock that is held");
+	is($other->error("SELECT $call"), '08006', "$call does not know");
+	like($other->messages,
+		qr{server "server1" may have distributed lock "/c/x" cached, and does not answer},
+		"$call: the error names the server");
 }
+$other->query("SET lock_timeout = '500ms'");
+is($other->error("SELECT zk_try_lock('/c/x')"), '55P03', 'lock_timeout ends a try');
+like($other->messages, qr{The wait was for server "server1", which may have distributed lock "/c/x" cached},
+	'and says what it waited for');
+$other->query('RESET lock_timeout');
 is($other->error("SELECT zk_lock('/c/x', '1s')"), '55P03', 'a wait has its end');
 kill 'CONT', $worker;
 $other->query('RESET zklock.connect_timeout');

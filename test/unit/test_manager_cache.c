@@ -589,7 +589,7 @@ restarted(void)
 static void
 tries(void)
 {
-	static const char marked[] = "{\"zklock\":1,\"cached\":true}";
+	static const char marked[] = "{\"zklock\":1,\"server\":\"berlin\",\"cached\":true}";
 	char		other[ZKL_MAX_PATH + 1];
 	World	   *w = world_ready();
 	uint32_t	r;
@@ -597,7 +597,8 @@ tries(void)
 	foreign_zklock(w, "/a", ZKL_EXCLUSIVE, marked, other);
 	r = world_try(w, "/a", 1, ZKL_EXCLUSIVE);
 	world_run(w);
-	CHECK(world_waits(w, r) && w->requests[r].behind_cached);
+	CHECK(world_waits(w, r));
+	CHECK_STR(w->requests[r].behind_cached, "berlin");
 	CHECK_INT(world_nodes(w, "/a"), 1);
 	CHECK_INT(model_set(&w->zk, other, "{\"zklock\":1}"), ZKL_RC_OK);
 	world_run(w);
@@ -609,7 +610,7 @@ tries(void)
 	r = world_try(w, "/a", 1, ZKL_EXCLUSIVE);
 	world_run(w);
 	CHECK_INT(w->requests[r].state, SLOT_DENIED);
-	CHECK(!w->requests[r].behind_cached);
+	CHECK_STR(w->requests[r].behind_cached, "");
 	CHECK_INT(w->zk.counts.creates, 0);
 	world_release(w, r);
 
@@ -618,6 +619,41 @@ tries(void)
 	world_run(w);
 	CHECK(world_waits(w, r));
 	CHECK_INT(model_delete(&w->zk, other), ZKL_RC_OK);
+	world_run(w);
+	CHECK(world_holds(w, r));
+	world_wind_up(w);
+}
+
+static bool
+is_behind_berlin(const World *w, uint32_t r)
+{
+	return world_waits(w, r) && strcmp(w->requests[r].behind_cached, "berlin") == 0;
+}
+
+/* What a try is told of the lock that it waits for holds for its znode alone. */
+static void
+told_for_a_znode(void)
+{
+	static const char marked[] = "{\"zklock\":1,\"server\":\"berlin\",\"cached\":true}";
+	char		other[ZKL_MAX_PATH + 1];
+	World	   *w = world_ready();
+	uint32_t	r;
+
+	foreign_zklock(w, "/a", ZKL_EXCLUSIVE, marked, other);
+	r = world_try(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK(is_behind_berlin(w, r));
+	world_restart(w);
+	CHECK(world_waits(w, r));
+	CHECK_STR(w->requests[r].behind_cached, "");
+	world_connect(w);
+	world_run(w);
+	CHECK(is_behind_berlin(w, r));
+	world_expire_session(w);
+	CHECK(world_waits(w, r));
+	CHECK_STR(w->requests[r].behind_cached, "");
+	CHECK_INT(model_delete(&w->zk, other), ZKL_RC_OK);
+	world_connect(w);
 	world_run(w);
 	CHECK(world_holds(w, r));
 	world_wind_up(w);
@@ -647,5 +683,6 @@ main(void)
 	RUN(learns);
 	RUN(restarted);
 	RUN(tries);
+	RUN(told_for_a_znode);
 	return unit_finish();
 }

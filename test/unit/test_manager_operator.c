@@ -431,6 +431,40 @@ unclaimed_node_refused(void)
 	world_wind_up(w);
 }
 
+/* A hold that was broken, and not yet released, is not in the way of its own session. */
+static void
+own_broken_hold(void)
+{
+	World	   *w = world_ready();
+	char		path[ZKL_MAX_PATH + 1];
+	uint32_t	held = world_submit(w, "/a", 1, ZKL_SHARED);
+	uint32_t	r;
+
+	world_run(w);
+	world_sleep(w, 2 * WORLD_BEAT);
+	w->tampered = true;
+	world_path(w, held, path);
+	CHECK_INT(model_set(&w->zk, path, mark), ZKL_RC_OK);
+	world_run(w);
+	CHECK(w->requests[held].state == SLOT_LOST);
+	r = world_try(w, "/a", 2, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK_INT(w->requests[r].state, SLOT_DENIED);
+	world_release(w, r);
+	r = world_try(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK(world_holds(w, r));
+	world_release(w, r);
+	world_run(w);
+	world_restart(w);
+	world_connect(w);
+	world_run(w);
+	r = world_try(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK(world_holds(w, r));
+	world_wind_up(w);
+}
+
 int
 main(void)
 {
@@ -445,6 +479,7 @@ main(void)
 	RUN(sync_is_refused);
 	RUN(reads_are_not_answered);
 	RUN(operator_breaks);
+	RUN(own_broken_hold);
 	RUN(unclaimed_node_refused);
 	return unit_finish();
 }

@@ -1,0 +1,86 @@
+# A server that has a lock cached, held by no session, dies.  A try of another server
+# waits until ZooKeeper has ended its session, and then has the lock: it never says
+# that somebody else has it.  And if a session is stopped while it waits for an answer,
+# that time does not count: those who are to answer may have been stopped as well.
+
+use strict;
+use warnings;
+
+use Test::More;
+use Time::HiRes qw(time);
+
+use PostgreSQL::Test::Utils;
+use ZklockTest;
+
+my $test = ZklockTest->new(conf => "zklock.cache_time = '60s'\n");
+my ($one, $two) = $test->nodes;
+my $first = $test->session($one);
+my ($other, $another) = map { $test->session($two) } 1 .. 2;
+
+# Takes and releases a lock until it is cached.
+sub warm
+{
+	my ($path) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	return $test->look_until(
+		$one, "SELECT state FROM zk_locks WHERE path = '$path'",
+		'cached', "$path is cached",
+		before => sub { $first->query("SELECT zk_lock('$path'), zk_unlock('$path')") });
+}
+
+# ---- stopped sessions
+
+sub state_of
+{
+	my ($pid) = @_;
+
+	return (split ' ', slurp_file("/proc/$pid/stat") =~ s/^.*\) //r)[0];
+}
+
+# Stops the worker and a session that waits for it for longer than it may, and lets the
+# session go on before the worker.
+sub stop_both
+{
+	my ($session, $call) = @_;
+	my $worker = $test->status($two, 'worker_pid');
+	my $pid = $session->pid;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	kill 'STOP', $worker;
+	$session->send("SELECT $call");
+	$test->look_until($two, "SELECT wait_event_type FROM pg_stat_activity WHERE pid = $pid",
+		'Extension', 'the session waits');
+	kill 'STOP', $pid;
+	wait_for(sub { state_of($pid) eq 'T' }, 'the session is stopped');
+	my $began = time;
+	wait_for(sub { time > $began + 4 }, 'its time is over');
+	kill 'CONT', $pid;
+	wait_for(sub { state_of($pid) eq 'S' }, 'the session goes on');
+	ok($session->busy, "$call: a session that was stopped goes on waiting");
+	kill 'CONT', $worker;
+	return $session->value;
+}
+
+$other->query("SET zklock.connect_timeout = '3s'");
+is(stop_both($other, "zk_try_lock('/s/stopped')"), 't', 'a try that was stopped gets the lock');
+is(stop_both($other, "count(*) FROM zk_queue('/s/stopped')"), 1, 'a view has its answer');
+$other->query('SELECT zk_unlock_all(); RESET zklock.connect_timeout');
+
+# ---- a dead server
+
+ok(warm($_), "cached: $_") foreach '/s/x', '/s/y', '/s/z';
+$test->stop_looking($one);
+$first->abandon;
+$one->stop('immediate');
+$other->send("SELECT zk_try_lock('/s/x')");
+$another->send("SELECT zk_try_lock('/s/y', '100ms')");
+is($other->value, 't', 'a try gets what a dead server had cached');
+is($another->value, 't', 'a try with a short timeout too');
+is($other->query("SELECT zk_try_lock('/s/y')"), 'f', 'from then on it is held');
+$_->query('SELECT zk_unlock_all()') foreach $other, $another;
+$one->start;
+$test->wait_connected($one);
+
+$_->close foreach $other, $another;
+$test->finish;
