@@ -26,6 +26,8 @@
 static int64 last_logged = -LOG_INTERVAL_MS;	/* an error, in ms */
 static uint32 logged[MAX_LOGGED];	/* hashes of errors logged since then */
 static int	nlogged = 0;
+static uint32 told = 0;			/* states that errors led to since the last
+								 * connection, as bits */
 static long suppressed = 0;		/* messages that were not logged since then */
 static bool served = true;		/* whether this session ever was in use */
 
@@ -64,6 +66,7 @@ void
 zkl_identity_log_anew(void)
 {
 	last_logged = -LOG_INTERVAL_MS;
+	told = 0;
 }
 
 static void
@@ -92,10 +95,9 @@ zkl_identity_log_client(bool trouble, const char *message)
 	log_message(!trouble || may_log(), "ZooKeeper client", message);
 }
 
-void
-zkl_identity_note_error(ZklErrorKind kind, const char *message)
+static void
+note_error(ZklErrorKind kind, const char *message, bool loud)
 {
-	bool		loud = may_log_error(message);
 	ZklStatus  *status = zkl_status_begin();
 
 	strlcpy(status->last_error, message, sizeof(status->last_error));
@@ -106,6 +108,23 @@ zkl_identity_note_error(ZklErrorKind kind, const char *message)
 	if (loud)
 		last_logged = zkl_boottime_ms();
 	log_message(loud, "zklock", message);
+}
+
+void
+zkl_identity_note_error(ZklErrorKind kind, const char *message)
+{
+	note_error(kind, message, may_log_error(message));
+}
+
+void
+zkl_identity_note_change(ZklErrorKind kind, ZklWorkerState state,
+						 const char *message)
+{
+	uint32		bit = 1U << state;
+	bool		changes = (told & bit) == 0;
+
+	told |= bit;
+	note_error(kind, message, may_log_error(message) || changes);
 }
 
 void
@@ -125,7 +144,10 @@ zkl_identity_set_state(ZklWorkerState state)
 
 	status->state = state;
 	if (state == ZKL_STATE_CONNECTED)
+	{
 		status->connected_since = GetCurrentTimestamp();
+		told = 0;
+	}
 	zkl_status_end();
 	served |= state == ZKL_STATE_CONNECTED;
 }

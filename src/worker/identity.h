@@ -9,8 +9,18 @@
 #include "core/manager.h"
 #include "shared/status.h"
 
-/* Puts an error into zk_status and the server's log, and counts it. */
+/*
+ * Puts an error into zk_status and the server's log, and counts it.  While the
+ * server is not connected, the log does not get all of them.
+ */
 extern void zkl_identity_note_error(ZklErrorKind kind, const char *message);
+
+/*
+ * The same for an error that leads to another state than "disconnected".  The first
+ * one for each state is logged, whatever was logged before.
+ */
+extern void zkl_identity_note_change(ZklErrorKind kind, ZklWorkerState state,
+									 const char *message);
 
 /*
  * Puts a message about the connection, or one of the ZooKeeper client, into the

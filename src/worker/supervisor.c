@@ -255,9 +255,12 @@ take_gone(ZklWireReader *body, int64 now)
 	why = pnstrdup(text, length);
 	if (reason == ZKL_WIRE_GONE_AUTH_FAILED)
 		why = psprintf("%s: check \"zklock.auth_file\"", why);
-	zkl_identity_note_error(reason == ZKL_WIRE_GONE_EXPIRED ||
-							reason == ZKL_WIRE_GONE_AUTH_FAILED ?
-							ZKL_ABOUT_ANSWER : ZKL_ABOUT_CONNECTION, why);
+	if (reason == ZKL_WIRE_GONE_EXPIRED)
+		zkl_identity_note_change(ZKL_ABOUT_ANSWER, ZKL_STATE_EXPIRED, why);
+	else if (reason == ZKL_WIRE_GONE_AUTH_FAILED)
+		zkl_identity_note_change(ZKL_ABOUT_ANSWER, ZKL_STATE_AUTH_FAILED, why);
+	else
+		zkl_identity_note_error(ZKL_ABOUT_CONNECTION, why);
 	pfree(why);
 	end_process(now);
 	if (reason == ZKL_WIRE_GONE_EXPIRED)
@@ -318,9 +321,14 @@ zkl_supervisor_link_broken(int64 now)
 void
 zkl_supervisor_reconnect(int32 rc)
 {
+	const char *why = zkl_diagnosis_of(rc, current_host);
+
 	if (phase != CONNECTED)
 		return;					/* the connection broke meanwhile */
-	zkl_identity_note_error(ZKL_ABOUT_ANSWER, zkl_diagnosis_of(rc, current_host));
+	if (rc == ZKL_RC_WENT_BACK)
+		zkl_identity_note_change(ZKL_ABOUT_ANSWER, ZKL_STATE_EXPIRED, why);
+	else
+		zkl_identity_note_error(ZKL_ABOUT_ANSWER, why);
 
 	/*
 	 * If transaction ids went back, new tokens would be smaller than some

@@ -8,6 +8,8 @@ use warnings;
 
 use Test::More;
 
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
 use ZklockTest;
 
 my $test = ZklockTest->new(session_timeout => '2s');
@@ -118,6 +120,22 @@ ok(wait_for(
 		'the deleted znode is noticed'),
 	'a hold whose znode was deleted is no longer shown as granted');
 is($deleted->error('COMMIT'), '40001', 'its transaction cannot commit');
+
+# The log tells of the end of the session, whatever it tells of hosts that are down.
+my @down = map { '127.0.0.1:' . PostgreSQL::Test::Cluster::get_free_port() } 1 .. 5;
+my $hosts = join ',', $test->zk->connect_string, @down;
+$two->safe_psql('postgres', "ALTER SYSTEM SET zklock.connect_string = '$hosts'");
+$two->reload;
+$test->look_until($two, "SELECT current_setting('zklock.connect_string')", $hosts, 'six hosts');
+$test->wait_connected($two);
+$other_holder->query("SELECT zk_lock('/e/told')");
+my $offset = -s $two->logfile;
+$test->lose_session($two, '/e/told');
+my $log = slurp_file($two->logfile, $offset);
+my %missed = map { $_ => 1 } @down;
+delete @missed{ $log =~ /(127\.0\.0\.1:\d+)/g };
+cmp_ok(scalar(keys %missed), '>', 0, 'not every host that is down is logged');
+like($log, qr/LOG:  zklock: session has expired/, 'but that the session has expired is');
 
 $_->close foreach $idle, $running, $session_lock, $waiter, $innocent, $rival,
   $other_holder, $none, $deleted;
