@@ -140,7 +140,7 @@ scale-report:
 chaos:
 	MINUTES=$(MINUTES) SEED=$(SEED) TEETH=$(TEETH) $(srcdir)/test/chaos/run.sh
 
-# Sessions that run into deadlocks over servers again and again: MINUTES=10, SEED=1
+# Sessions that run into deadlocks across servers again and again: MINUTES=10, SEED=1
 deadlock-storm:
 	MINUTES=$(or $(MINUTES),10) SEED=$(SEED) ZKLOCK_TEST_LIMIT=100000 \
 		$(srcdir)/dev/test.sh tap 245
@@ -167,7 +167,7 @@ bench-report:
 capacity:
 	$(srcdir)/bench/capacity.sh
 
-# How long deadlocks over servers last, as a table
+# How long deadlocks across servers last, as a table
 deadlock-bench:
 	$(srcdir)/bench/deadlocks.sh
 

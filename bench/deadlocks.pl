@@ -1,4 +1,4 @@
-# Measures how long deadlocks over servers last: from the moment at which the last
+# Measures how long deadlocks across servers last: from the moment at which the last
 # session begins to wait until one of them has the error.  deadlocks.sh prepares what
 # it needs.
 #

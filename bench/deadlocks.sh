@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Measures how long deadlocks over servers last, from the last wait that makes one to
+# Measures how long deadlocks across servers last, from the last wait that makes one to
 # the error; "make deadlock-bench" calls it.
 #
 #	bench/deadlocks.sh      ten minutes; ROUNDS=50 SCENARIOS="row lock"

@@ -761,7 +761,7 @@ COMMENT ON COLUMN zk_status.process_errors IS
 COMMENT ON COLUMN zk_status.settings_errors IS
 'number of attempts to connect that credentials or certificates prevented since the server started';
 COMMENT ON COLUMN zk_status.deadlocks IS
-'number of deadlocks over servers that ended with an error here, since the server started';
+'number of deadlocks across servers that ended with an error here, since the server started';
 COMMENT ON COLUMN zk_status.deadlock_checks IS
 'number of times that this server looked for deadlocks in ZooKeeper, since the server started';
 COMMENT ON COLUMN zk_status.given_up_checks IS
@@ -802,7 +802,7 @@ COMMENT ON COLUMN zk_stat_locks.denials IS
 COMMENT ON COLUMN zk_stat_locks.losses IS
 'number of times that a session lost the lock';
 COMMENT ON COLUMN zk_stat_locks.deadlocks IS
-'number of waits that ended with the error of a deadlock over servers';
+'number of waits that ended with the error of a deadlock across servers';
 
 CREATE VIEW zk_lock_waits AS SELECT * FROM zk_get_lock_waits();
 

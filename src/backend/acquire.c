@@ -69,7 +69,7 @@ check_held(const ZklLockRequest *requests, ZklHold **holds, int n)
 		if (!zkl_hold_is_good(holds[i], &error))
 		{
 			holds[i]->told = true;
-			zkl_refusal_raise_lost(holds[i]->name, holds[i]->lifetime, error);
+			zkl_refusal_raise_lost(holds[i]->name, NULL, error);
 		}
 		zkl_hold_open(holds[i]);
 	}

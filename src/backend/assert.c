@@ -30,7 +30,7 @@ zkl_assert_hold(ZklHold *hold)
 		!zkl_lease_same_generation(generation, hold->grant.generation))
 	{
 		hold->told = true;
-		zkl_refusal_raise_lost(hold->name, hold->lifetime, error);
+		zkl_refusal_raise_lost(hold->name, zkl_hold_release_function(hold), error);
 	}
 	if (now >= until)
 		zkl_refusal_raise_lease_ended(hold->name);

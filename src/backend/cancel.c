@@ -46,7 +46,7 @@ static bool message_is_awaited = false;
 /* Of the last cancel that was raised */
 static int	sent_by = NOBODY;	/* the worker, if it was because of a loss */
 static ZklError reason;
-static ZklLifetime lifetime;
+static const char *release;
 static char name[4 * ZKL_MAX_NAME + 1];
 
 /* ---- signals ---- */
@@ -124,7 +124,7 @@ note_cause(void)
 	sent_by = hold != NULL ? sender : NOBODY;
 	if (hold == NULL)
 		return;
-	lifetime = hold->lifetime;
+	release = zkl_hold_release_function(hold);
 	strlcpy(name, hold->name, sizeof(name));
 }
 
@@ -137,7 +137,7 @@ rewrite_error(void)
 
 	if (hold != NULL)
 		hold->told = true;
-	zkl_refusal_report_lost(name, lifetime, error);
+	zkl_refusal_report_lost(name, release, error);
 }
 
 static void await_message(void);

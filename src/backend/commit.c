@@ -130,7 +130,7 @@ static void
 raise_lost(ZklHold *hold, ZklError error)
 {
 	hold->told = true;
-	zkl_refusal_raise_lost(hold->name, hold->lifetime, error);
+	zkl_refusal_raise_lost(hold->name, zkl_hold_release_function(hold), error);
 }
 
 static bool

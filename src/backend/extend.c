@@ -28,7 +28,7 @@ extend_hold(ZklHold *hold, int64 at_most_ms)
 		return;
 	(void) zkl_hold_is_good(hold, &error);
 	hold->told = true;
-	zkl_refusal_raise_lost(hold->name, hold->lifetime, error);
+	zkl_refusal_raise_lost(hold->name, zkl_hold_release_function(hold), error);
 }
 
 /*

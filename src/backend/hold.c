@@ -299,6 +299,40 @@ zkl_hold_has_lapsed(const ZklHold *hold)
 	return !zkl_lease_is_valid(hold->grant.generation);
 }
 
+ZklHold *
+zkl_hold_named(const char *name)
+{
+	dlist_iter	iter;
+
+	dlist_foreach(iter, &zkl_holds[ZKL_LIFETIME_SESSION])
+	{
+		ZklHold    *hold = dlist_container(ZklHold, link, iter.cur);
+
+		if (strcmp(hold->name, name) == 0)
+			return hold;
+	}
+	return NULL;
+}
+
+const char *
+zkl_hold_release_function(const ZklHold *hold)
+{
+	if (hold->lifetime == ZKL_LIFETIME_TRANSACTION)
+		return NULL;
+	switch ((ZklDialect) hold->lock->key.dialect)
+	{
+		case ZKL_DIALECT_LATCH:
+			return "zk_resign";
+		case ZKL_DIALECT_PERMIT:
+			return "zk_release";
+		case ZKL_DIALECT_MEMBER:
+			return "zk_barrier_leave";
+		default:
+			return hold->mode == ZKL_SHARED ? "zk_unlock_shared" : "zk_unlock";
+	}
+}
+
+
 bool
 zkl_hold_is_covered(const ZklHold *hold)
 {

@@ -143,6 +143,15 @@ extern bool zkl_hold_token(const ZklTarget *lock, int64 *token);
 extern bool zkl_hold_has_lapsed(const ZklHold *hold);
 
 /*
+ * What this backend session holds of that name beyond transactions, of any kind: a
+ * lock, a permit, a leadership.  NULL: nothing.
+ */
+extern ZklHold *zkl_hold_named(const char *name);
+
+/* The SQL function that releases it; NULL: its transaction does. */
+extern const char *zkl_hold_release_function(const ZklHold *hold);
+
+/*
  * Whether the lock would still be held without this hold, as another one covers
  * it.
  */

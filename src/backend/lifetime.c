@@ -26,6 +26,7 @@
 #include "backend/notice.h"
 #include "backend/refusal.h"
 #include "backend/retreat.h"
+#include "backend/script.h"
 #include "backend/slot.h"
 #include "backend/statement.h"
 #include "backend/text.h"
@@ -392,6 +393,7 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 				dest, completion);
 	if (discard_all)
 		end_holds(ZKL_LIFETIME_SESSION);
+	zkl_script_note_drop(statement);
 	if (!ends)
 		after_statement();
 }

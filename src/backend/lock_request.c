@@ -136,11 +136,9 @@ zkl_lock_request_take(const ZklLockRequest *request, int slotno,
 	{
 		case ZKL_SLOT_GRANTED:
 			if (!zkl_lease_is_current(answer.s_answer.generation))
-				zkl_refusal_raise_lost(name, request->lifetime,
-									   ZKL_ERROR_NONE);
+				zkl_refusal_raise_lost(name, NULL, ZKL_ERROR_NONE);
 			if (answer.s_until != 0 && zkl_boottime_ms() >= answer.s_until)
-				zkl_refusal_raise_lost(name, request->lifetime,
-									   ZKL_ERROR_OVERDUE);
+				zkl_refusal_raise_lost(name, NULL, ZKL_ERROR_OVERDUE);
 			grant->slotno = slotno;
 			grant->token = answer.s_answer.token;
 			grant->generation = answer.s_answer.generation;
@@ -153,7 +151,7 @@ zkl_lock_request_take(const ZklLockRequest *request, int slotno,
 			zkl_refusal_raise_failed(name, answer.s_answer.error, answer.s_answer.zkrc);
 			break;
 		case ZKL_SLOT_LOST:
-			zkl_refusal_raise_lost(name, request->lifetime, answer.s_answer.error);
+			zkl_refusal_raise_lost(name, NULL, answer.s_answer.error);
 			break;
 		default:
 			elog(ERROR, "request slot %d is in unexpected state %u",

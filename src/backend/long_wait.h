@@ -28,7 +28,7 @@ typedef struct ZklLongWait
 
 /*
  * A wait begins.  It counts only if it is for the grant of a lock; the patience
- * of its request tells whether it takes part in deadlocks over servers.
+ * of its request tells whether it takes part in deadlocks across servers.
  */
 extern void zkl_long_wait_begin(ZklLongWait *wait, int slotno,
 								const char *name);

@@ -143,7 +143,7 @@ zkl_refusal_raise_failed(const char *name, ZklError error, int32 zkrc)
 		case ZKL_ERROR_UNREADABLE:
 		case ZKL_ERROR_OVERDUE:
 		case ZKL_ERROR_RESIGNED:
-			zkl_refusal_raise_lost(name, ZKL_LIFETIME_TRANSACTION, error);
+			zkl_refusal_raise_lost(name, NULL, error);
 			break;
 		case ZKL_ERROR_HALF_DONE:
 			ereport(ERROR,
@@ -231,21 +231,22 @@ zkl_refusal_lost_detail(ZklError error)
 }
 
 int
-zkl_refusal_report_lost(const char *name, ZklLifetime lifetime, ZklError error)
+zkl_refusal_report_lost(const char *name, const char *release, ZklError error)
 {
 	(void) errcode(ERRCODE_T_R_SERIALIZATION_FAILURE);
 	(void) errmsg("distributed lock \"%s\" was lost",
 				  zkl_text_for_client(name));
 	(void) errdetail("%s", zkl_refusal_lost_detail(error));
-	return lifetime == ZKL_LIFETIME_SESSION ?
-		errhint("Another client may hold it now.  Acknowledge the loss with zk_unlock(), zk_unlock_shared(), zk_release(), zk_resign(), zk_barrier_leave() or zk_unlock_all(), then acquire the lock again.") :
+	return release != NULL ?
+		errhint("Another client may hold it now.  Acknowledge the loss with %s(), then acquire the lock again.",
+				release) :
 		errhint("Another client may hold it now.  Retry the transaction.");
 }
 
 void
-zkl_refusal_raise_lost(const char *name, ZklLifetime lifetime, ZklError error)
+zkl_refusal_raise_lost(const char *name, const char *release, ZklError error)
 {
-	ereport(ERROR, (zkl_refusal_report_lost(name, lifetime, error)));
+	ereport(ERROR, (zkl_refusal_report_lost(name, release, error)));
 	pg_unreachable();
 }
 
@@ -337,6 +338,20 @@ zkl_refusal_worker_trouble(void)
 					zkl_text_for_client(error));
 }
 
+/* What to look at, as the last error suggests */
+static const char *
+where_to_look(void)
+{
+	ZklStatus	status;
+
+	zkl_status_copy(&status);
+	if (status.state == ZKL_STATE_AUTH_FAILED)
+		return "Check \"zklock.auth_file\" and the view zk_status.";
+	if (status.settings_fault[0] != '\0')
+		return "Check the setting that zk_healthcheck() names, and the view zk_status.";
+	return "Check \"zklock.connect_string\" and the view zk_status.";
+}
+
 void
 zkl_refusal_raise_unreachable(void)
 {
@@ -345,7 +360,7 @@ zkl_refusal_raise_unreachable(void)
 			 errmsg("could not reach ZooKeeper"),
 			 errdetail("ZooKeeper did not answer within \"zklock.connect_timeout\".  %s",
 					   zkl_refusal_worker_trouble()),
-			 errhint("Check \"zklock.connect_string\" and the view zk_status.")));
+			 errhint("%s", where_to_look())));
 	pg_unreachable();
 }
 

@@ -25,7 +25,7 @@ extern void zkl_refusal_raise_zookeeper(const char *message, const char *name,
 
 /*
  * Raises error 40P01: the worker has failed this request of the slot because of a
- * deadlock over servers.
+ * deadlock across servers.
  */
 pg_noreturn extern void zkl_refusal_raise_deadlock(int slotno, uint32 serial);
 
@@ -51,15 +51,18 @@ extern const char *zkl_refusal_worker_silence(void);
 pg_noreturn extern void zkl_refusal_raise_timed_out(const char *what,
 													int64 timeout_ms);
 
-/* Raises error 40001: the lock that was held is lost. */
-pg_noreturn extern void zkl_refusal_raise_lost(const char *name, ZklLifetime lifetime,
+/*
+ * Raises error 40001: the lock that was held is lost.  "release" is the function by
+ * which the session acknowledges that, or NULL if its transaction does.
+ */
+pg_noreturn extern void zkl_refusal_raise_lost(const char *name, const char *release,
 											   ZklError error);
 
 /*
  * The same for an error that is being raised, or was caught: its code, its words
  * and its hint become these.  Its context stays.
  */
-extern int	zkl_refusal_report_lost(const char *name, ZklLifetime lifetime,
+extern int	zkl_refusal_report_lost(const char *name, const char *release,
 									ZklError error);
 
 /*

@@ -20,18 +20,24 @@
 #include "miscadmin.h"
 
 /*
- * What a user may have meant instead: the hold of the other lifetime, or the
- * one of the other mode
+ * What a user may have meant instead: the hold of the other lifetime, the one of the
+ * other mode, or one of another kind, such as a semaphore's of that name
  */
 static int
-hint_at_other_hold(ZklHeldLock *held, ZklLockMode mode)
+hint_at_other_hold(ZklHeldLock *held, const ZklTarget *lock, ZklLockMode mode)
 {
+	ZklHold    *other;
+
 	if (zkl_hold_in(held, mode, ZKL_LIFETIME_TRANSACTION) != NULL)
 		return errhint("A lock of transaction lifetime is released when the transaction ends.");
 	if (zkl_hold_in(held, ZKL_SHARED, ZKL_LIFETIME_SESSION) != NULL)
 		return errhint("Release your shared lock with zk_unlock_shared().");
 	if (zkl_hold_in(held, ZKL_EXCLUSIVE, ZKL_LIFETIME_SESSION) != NULL)
 		return errhint("Release your exclusive lock with zk_unlock().");
+	other = zkl_hold_named(lock->name);
+	if (other != NULL)
+		return errhint("Release what you hold of that name with %s().",
+					   zkl_hold_release_function(other));
 	return 0;
 }
 
@@ -48,7 +54,7 @@ warn_not_held(const ZklTarget *lock, ZklLockMode mode, ZklHeldLock *held)
 					name) :
 			 errmsg("you do not hold distributed lock \"%s\" in shared mode",
 					name),
-			 hint_at_other_hold(held, mode)));
+			 hint_at_other_hold(held, lock, mode)));
 }
 
 static void

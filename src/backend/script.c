@@ -17,7 +17,13 @@
 #include "access/htup_details.h"
 #include "access/table.h"
 #include "backend/script.h"
+#include "backend/statement.h"
+#include "backend/text.h"
 #include "catalog/pg_extension.h"
+#include "commands/dbcommands.h"
+#include "miscadmin.h"
+#include "shared/control.h"
+#include "shared/slot.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/inval.h"
@@ -127,4 +133,45 @@ zkl_script_check(void)
 						   version, ZKL_OLDEST_SCRIPT, ZKL_SCRIPT),
 				 errhint("Run ALTER EXTENSION zklock UPDATE.")));
 	served = true;
+}
+
+/* ---- its end ---- */
+
+/* How many locks sessions of this database hold */
+static int
+count_holds(void)
+{
+	char	   *name = get_database_name(MyDatabaseId);
+	char		database[sizeof(zkl_slots->s_request.database)];
+	int			n = 0;
+	int			i;
+
+	zkl_text_copy_to_utf8(database, sizeof(database), name ? name : "");
+	for (i = 0; i < zkl_control->ctl_nrequests; i++)
+	{
+		ZklSlot		slot;
+
+		if (zkl_slot_peek(i) != ZKL_SLOT_GRANTED)
+			continue;
+		zkl_slot_copy(i, &slot);
+		n += slot.s_state == ZKL_SLOT_GRANTED &&
+			strcmp(slot.s_request.database, database) == 0;
+	}
+	return n;
+}
+
+void
+zkl_script_note_drop(Node *statement)
+{
+	int			n;
+
+	if (!zkl_statement_drops_extension(statement, EXTENSION_NAME))
+		return;
+	n = count_holds();
+	if (n > 0)
+		ereport(NOTICE,
+				(errmsg_plural("sessions of this database still hold %d distributed lock",
+							   "sessions of this database still hold %d distributed locks",
+							   n, n),
+				 errhint("Without the extension, a session releases its locks with DISCARD ALL, or when it ends.")));
 }

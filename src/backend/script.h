@@ -6,6 +6,8 @@
 #ifndef ZKL_BACKEND_SCRIPT_H
 #define ZKL_BACKEND_SCRIPT_H
 
+#include "nodes/nodes.h"
+
 typedef enum ZklScriptVerdict
 {
 	ZKL_SCRIPT_NONE,			/* the database has no extension */
@@ -17,6 +19,9 @@ typedef enum ZklScriptVerdict
 
 /* Its version (palloc'd; NULL if there is none), and what that means */
 extern char *zkl_script_version(ZklScriptVerdict *verdict);
+
+/* A NOTICE if the statement was DROP EXTENSION and sessions still hold locks */
+extern void zkl_script_note_drop(Node *statement);
 
 /* An error 55000 if the library does not serve the script */
 extern void zkl_script_check(void);

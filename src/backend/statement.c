@@ -110,6 +110,22 @@ zkl_statement_may_commit(Node *statement, ProcessUtilityContext context)
 }
 
 bool
+zkl_statement_drops_extension(Node *statement, const char *name)
+{
+	ListCell   *cell;
+
+	if (!IsA(statement, DropStmt) ||
+		castNode(DropStmt, statement)->removeType != OBJECT_EXTENSION)
+		return false;
+	foreach(cell, castNode(DropStmt, statement)->objects)
+	{
+		if (strcmp(strVal(lfirst(cell)), name) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool
 zkl_statement_fires_triggers(Node *statement)
 {
 	return IsA(statement, CopyStmt) || IsA(statement, TruncateStmt) ||

@@ -30,6 +30,9 @@ extern bool zkl_statement_is_discard_all(Node *statement);
 extern bool zkl_statement_may_commit(Node *statement,
 									 ProcessUtilityContext context);
 
+/* DROP EXTENSION of that name, perhaps among others */
+extern bool zkl_statement_drops_extension(Node *statement, const char *name);
+
 /* Whether a utility statement fires triggers, and cannot commit */
 extern bool zkl_statement_fires_triggers(Node *statement);
 

@@ -323,7 +323,7 @@ typedef struct ZklAction
 	const char *server;			/* BEHIND_CACHED: its name, in UTF-8, empty:
 								 * not known; NULL: no longer */
 	int32_t		rc;				/* FAIL, RECONNECT */
-	const ZklEdge *edges;		/* FAIL with DEADLOCK: over servers; none for
+	const ZklEdge *edges;		/* FAIL with DEADLOCK: across servers; none for
 								 * an upgrade that can never succeed */
 	size_t		nedges;
 	uint32_t	chain;			/* CHAIN: the last number tried */

@@ -178,7 +178,7 @@ look_for_contenders(const ZklRoot *root)
 	if (zkl_census_take(root->dialects, root->changing, &who) > 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
-				 errmsg("could not change the dialects of root \"%s\" because locks concerned are held or awaited",
+				 errmsg("could not change the dialects of root \"%s\" because affected locks are held or awaited",
 						zkl_root),
 				 errdetail("%s", zkl_text_for_client(who.data)),
 				 errhint("Try again when these locks are released.")));

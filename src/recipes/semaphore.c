@@ -334,6 +334,7 @@ warn_permits_not_held(const ZklTarget *permits, int held, int wanted)
 	bool		until_commit = first_permit(ZKL_LIFETIME_TRANSACTION,
 											permits) != NULL;
 	const char *name = zkl_text_for_client(permits->name);
+	ZklHold    *other = held > 0 ? NULL : zkl_hold_named(permits->name);
 
 	ereport(WARNING,
 			(wanted == 1 ?
@@ -343,7 +344,10 @@ warn_permits_not_held(const ZklTarget *permits, int held, int wanted)
 					name),
 			 errdetail("This session holds %d; none was released.", held),
 			 until_commit ?
-			 errhint("A lease of transaction lifetime is released when the transaction ends.") : 0));
+			 errhint("A lease of transaction lifetime is released when the transaction ends.") :
+			 other != NULL ?
+			 errhint("Release what you hold of that name with %s().",
+					 zkl_hold_release_function(other)) : 0));
 }
 
 bool

@@ -24,7 +24,7 @@ typedef struct ZklLockstatsCounts
 	int64		timeouts;
 	int64		denials;
 	int64		losses;
-	int64		deadlocks;		/* over servers */
+	int64		deadlocks;		/* across servers */
 } ZklLockstatsCounts;
 
 typedef struct ZklLockstatsRow

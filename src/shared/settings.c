@@ -315,7 +315,7 @@ define_request_settings(void)
 							GUC_UNIT_MS,
 							NULL, NULL, NULL);
 	DefineCustomBoolVariable("zklock.deadlock_detection",
-							 "Ends deadlocks over servers by failing one of the requests.",
+							 "Ends deadlocks across servers by failing one of the requests.",
 							 "A wait for a distributed lock takes part in it after \"deadlock_timeout\".",
 							 &zkl_deadlock_detection,
 							 true,

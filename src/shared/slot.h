@@ -98,7 +98,7 @@ typedef enum ZklError
 {
 	ZKL_ERROR_NONE = 0,
 	ZKL_ERROR_UPGRADE,			/* shared -> exclusive with another between */
-	ZKL_ERROR_DEADLOCK,			/* over servers; see deadlocks.h */
+	ZKL_ERROR_DEADLOCK,			/* across servers; see deadlocks.h */
 	ZKL_ERROR_ZOOKEEPER,		/* zkrc says what ZooKeeper answered */
 	ZKL_ERROR_PARENTS,			/* the lock's directory could not be made */
 	ZKL_ERROR_SESSION_EXPIRED,	/* lost: the ZooKeeper session is gone */
@@ -163,7 +163,7 @@ typedef struct ZklSlotRequest
 								 * -1 */
 	int			about;			/* AHEAD: the slot of a request of this owner */
 	int			patience;		/* in ms: a longer wait takes part in
-								 * deadlocks over servers; 0: never */
+								 * deadlocks across servers; 0: never */
 	uint8		lost_action;	/* ZklLostLockAction */
 	uint8		on_revoke;		/* ZklRevokeAction */
 	char		leader_id[ZKL_MAX_LEADER_ID + 1];	/* UTF-8; LATCH: the

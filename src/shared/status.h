@@ -67,7 +67,7 @@ typedef struct ZklStatus
 	uint64		creates;
 	uint64		continuous_creates;
 	uint64		watches;		/* now */
-	uint64		deadlocks;		/* over servers, ended here; see manager.h */
+	uint64		deadlocks;		/* across servers, ended here; see manager.h */
 	uint64		deadlock_checks;
 	uint64		given_up_checks;
 	uint64		unpublished_waits;

@@ -88,7 +88,7 @@ zkl_bounds_log_late(int slotno, const ZklSlot *slot)
 		return;
 	ereport(LOG,
 			(late_warning(zkl_slot_take_late(slotno), slot),
-			 errdetail("The transaction passed its commit check, but what followed took too long."),
+			 errdetail("The transaction passed its commit check, but did not finish committing in time."),
 			 errhint("Another session may have held the lock before the changes were visible.")));
 }
 

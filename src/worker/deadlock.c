@@ -1,6 +1,6 @@
 /*
  * deadlock.c
- *	  Deadlocks over servers, in words.
+ *	  Deadlocks across servers, in words.
  *
  * Owns these words.  Runs in the worker only.  Takes the slot's mutex through
  * slot.h.  It decides nothing: the core has found the deadlock.
@@ -109,7 +109,7 @@ zkl_deadlock_report(int slotno, const ZklAction *action)
 	for (i = 0; i < action->nedges; i++)
 		append_edge(&text, &action->edges[i], true);
 	ereport(LOG,
-			(errmsg("process %d detected deadlock over servers while waiting for distributed lock \"%.*s\"",
+			(errmsg("process %d detected deadlock across servers while waiting for distributed lock \"%.*s\"",
 					slot.s_request.pid, zkl_slot_shown_length(&slot),
 					slot.s_request.path),
 			 errdetail_internal("%s", text.data)));

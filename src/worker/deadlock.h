@@ -1,6 +1,6 @@
 /*
  * deadlock.h
- *	  Deadlocks over servers, in words.  Worker only.
+ *	  Deadlocks across servers, in words.  Worker only.
  */
 #ifndef ZKL_WORKER_DEADLOCK_H
 #define ZKL_WORKER_DEADLOCK_H

@@ -291,7 +291,7 @@ static void
 give_up(FleetTask *fleet, int32 rc)
 {
 	ereport(LOG,
-			(errmsg("could not write or read znodes in the directory of \"%s\", by which servers know of each other",
+			(errmsg("could not access the fleet directory of znode \"%s\"",
 					own_path()),
 			 errdetail("ZooKeeper answered %d.", rc)));
 	gave_up_on = zkl_supervisor_generation();

@@ -81,7 +81,7 @@ zkl_program_open(void)
 		ereport(ERROR,
 				(errcode_for_file_access(),
 				 errmsg("could not open file \"%s\": %m", path),
-				 errdetail("zklock connects to ZooKeeper with this program, which belongs into the directory of its library.")));
+				 errdetail("zklock connects to ZooKeeper with this program.  It must be in the same directory as the zklock library.")));
 }
 
 /*

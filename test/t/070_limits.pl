@@ -49,6 +49,8 @@ $s->query("SELECT zk_lock('/l/drop')");
 $t->send("SELECT zk_lock('/l/drop')");
 $test->wait_queue('/l/drop', 2);
 $u->query('DROP EXTENSION zklock');
+like($u->messages, qr/^NOTICE.*sessions of this database still hold 1 distributed lock\n.*DISCARD ALL/ms,
+	'who drops it is told of locks that are held');
 is($u->error("SELECT zk_lock('/l/x')"), '42883', 'the functions are gone');
 is($other->query("SELECT zk_try_lock('/l/drop')"),
 	'f', 'a lock outlives the extension');
@@ -67,7 +69,11 @@ $u->query("SELECT zk_unlock('/l/drop')");
 $u->query('CREATE DATABASE elsewhere');
 my $elsewhere = $test->session($one, dbname => 'elsewhere');
 $elsewhere->query('CREATE EXTENSION zklock');
+$u->query('DROP EXTENSION zklock; CREATE EXTENSION zklock');
+is($u->messages, '', 'nothing is held, nothing is told');
 $elsewhere->query("SELECT zk_lock('/l/db')");
+$u->query('DROP EXTENSION zklock; CREATE EXTENSION zklock');
+is($u->messages, '', 'nor of other databases');
 is($u->query("SELECT zk_try_lock('/l/db')"),
 	'f', 'databases of one server exclude each other');
 is($u->query("SELECT database FROM zk_queue('/l/db')"),
@@ -85,7 +91,8 @@ my @calls = split /\n/, $p->query(q{
 	SELECT p.oid::regproc || '(' || coalesce((
 		SELECT string_agg(CASE type
 			WHEN 'text'::regtype THEN
-				CASE n WHEN 3 THEN '''at_most_once''' ELSE '''/x''' END || '::text'
+				CASE proargnames[n] WHEN 'guarantee' THEN '''at_most_once'''
+					WHEN 'zone' THEN '''UTC''' ELSE '''/x''' END || '::text'
 			WHEN 'text[]'::regtype THEN '''{/x}''::text[]'
 			WHEN 'interval'::regtype THEN '''1 min''::interval'
 			ELSE '1' END, ', ' ORDER BY n)

@@ -91,9 +91,15 @@ assert_ok("/a/$_", $lease, "$_: again") foreach qw(lock shared leader leases);
 # ---- all is lost ----
 
 $test->lose_session($one, '/a/lock');
+my %release = (
+	lock => 'zk_unlock',
+	shared => 'zk_unlock_shared',
+	leader => 'zk_resign',
+	leases => 'zk_release');
 foreach my $name (qw(lock shared leader leases))
 {
 	refused_ok("/a/$name", '40001', qr{"/a/$name[^"]*" was lost\n.*session}, "$name: lost");
+	like($s->messages, qr{Acknowledge the loss with $release{$name}\(\), then}, "$name: what to call");
 	is($s->query("SELECT zk_fencing_token('/a/$name')"), '', "$name: has no token");
 }
 $s->query('SELECT zk_unlock_all()');

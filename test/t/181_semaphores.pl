@@ -162,6 +162,12 @@ is($s->query("SELECT zk_release('/c', 4)"), 'f', 'four are not held');
 like($s->messages, qr/do not hold 4 leases of semaphore "\/c".*holds 3; none was released/s,
 	'which is a warning');
 is($s->query("SELECT count(*) FROM zk_locks"), 3, 'none was released');
+is($s->query("SELECT zk_unlock('/c')"), 'f', 'leases are no lock');
+like($s->messages, qr/Release what you hold of that name with zk_release\(\)/, 'the hint has the right call');
+$s->query("SELECT zk_lock_shared('/d/lock')");
+is($s->query("SELECT zk_release('/d/lock')"), 'f', 'nor is a lock a lease');
+like($s->messages, qr/Release what you hold of that name with zk_unlock_shared\(\)/, 'the hint has the right call');
+$s->query("SELECT zk_unlock_shared('/d/lock')");
 is($s->error("SELECT zk_acquire('/c', 4, 2)"), '40P01', 'who would wait for himself');
 is($s->error("SELECT zk_acquire('/c', 4, 2, '1h')"), '40P01', 'however long');
 is($s->error("SELECT zk_try_acquire('/c', 4, 2, NULL)"), '40P01', 'also in a try for ever');

@@ -1,4 +1,4 @@
-# Deadlocks over servers end with one error: cycles of two, three and four servers,
+# Deadlocks across servers end with one error: cycles of two, three and four servers,
 # readers and writers, arrays, leaders, turns of zk_once(), savepoints; and what the
 # error and the log say.
 
@@ -88,7 +88,7 @@ my ($pid, $lines) = ($s[$i]->pid,
 	$line->($j, $k, qq{distributed lock "/cycle/words/$k"}),
 	$line->($k, $i, qq{distributed lock "/cycle/words/$i"}));
 like($log,
-	qr{LOG:  process $pid detected deadlock over servers while waiting for distributed lock "/cycle/words/$j"\n.*DETAIL:  $lines}s,
+	qr{LOG:  process $pid detected deadlock across servers while waiting for distributed lock "/cycle/words/$j"\n.*DETAIL:  $lines}s,
 	'the log names all');
 is($test->look($nodes[$i], "SELECT deadlocks FROM zk_stat_locks WHERE path = '/cycle/words/$j'"),
 	1, 'zk_stat_locks counts it');

@@ -1,4 +1,4 @@
-# Deadlocks over servers that go through PostgreSQL's own locks, on one server and on
+# Deadlocks across servers that go through PostgreSQL's own locks, on one server and on
 # two.  A session that waits for a distributed lock is the victim, never one that
 # waits for a row.  What is no cycle goes on waiting.
 

@@ -1,4 +1,4 @@
-# Deadlocks over servers while other things go wrong: a session process is killed, a
+# Deadlocks across servers while other things go wrong: a session process is killed, a
 # worker is restarted, ZooKeeper is away, the victim gives up by itself.  And what is
 # no deadlock: a long chain, or any at all while the detection is off.
 

@@ -168,7 +168,7 @@ is(sum0(map { $test->status($_, 'deadlocks') } @nodes), $count{victims}, 'zk_sta
 is(sum0(map { $test->status($_, 'given_up_checks + unpublished_waits') } @nodes), 0, 'nothing is too much');
 cmp_ok($count{transactions}, '>', 0, 'transactions commit');
 cmp_ok($count{victims}, '>', 0, 'sessions fail');
-diag sprintf '%d transactions, %d deadlocks over servers (%d through rows, %d sessions in the longest), %d of PostgreSQL alone, longest wait %.1f s, %d looks',
+diag sprintf '%d transactions, %d deadlocks across servers (%d through rows, %d sessions in the longest), %d of PostgreSQL alone, longest wait %.1f s, %d looks',
   $count{transactions}, $count{victims}, $count{rows} // 0, $count{members} // 0, $count{local},
   $longest_wait, sum0(map { $test->status($_, 'deadlock_checks') } @nodes);
 
