@@ -41,6 +41,7 @@ static volatile sig_atomic_t sender = NOBODY;
 
 static struct sigaction previous;
 static int	depth = 0;			/* of statements that run */
+static bool watching = false;
 static bool message_is_awaited = false;
 
 /* Of the last cancel that was raised */
@@ -154,21 +155,27 @@ error_callback(void *arg)
 }
 
 /*
- * Below the callbacks of statements stands one that is there for what runs outside
- * of them.  PostgreSQL's main loop keeps it until an error; so each error has it
- * put there again when the loop begins with the next message.
+ * Below the callbacks of statements stands one for what runs outside of them.  It
+ * stays until an error, or until a PG_TRY that began without it ends: so it is put
+ * there again and again.
  */
-static void
-begin_message(void *arg)
+void
+zkl_cancel_stand_by(void)
 {
 	static ErrorContextCallback outside = {.callback = error_callback};
 
-	message_is_awaited = false;
-	if (error_context_stack == NULL)
+	if (watching && error_context_stack == NULL)
 		error_context_stack = &outside;
 }
 
-/* Background workers have no messages: only their statements are looked at. */
+static void
+begin_message(void *arg)
+{
+	message_is_awaited = false;
+	zkl_cancel_stand_by();
+}
+
+/* PostgreSQL's main loop begins with the next message.  Background workers have none. */
 static void
 await_message(void)
 {
@@ -215,11 +222,9 @@ zkl_cancel_fail(ZklCancelScope *scope)
 void
 zkl_cancel_watch(void)
 {
-	static bool watching = false;
-
 	if (watching)
 		return;
+	watching = true;
 	watch_signals();
 	await_message();
-	watching = true;
 }

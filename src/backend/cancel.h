@@ -25,4 +25,10 @@ extern void zkl_cancel_leave(ZklCancelScope *scope);
  */
 extern void zkl_cancel_fail(ZklCancelScope *scope);
 
+/*
+ * No statement runs any more, or a transaction is over: what comes next may be
+ * parsing, which can wait for locks as well.
+ */
+extern void zkl_cancel_stand_by(void);
+
 #endif							/* ZKL_BACKEND_CANCEL_H */

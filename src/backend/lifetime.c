@@ -109,6 +109,7 @@ end_transaction(XactEvent event)
 		tell_lost();
 		zkl_notice_tell();
 	}
+	zkl_cancel_stand_by();
 	transaction_over = true;
 	transaction_end = event;
 }
@@ -495,6 +496,7 @@ executor_end_hook(QueryDesc *query)
 	else
 		standard_ExecutorEnd(query);
 	after_statement();
+	zkl_cancel_stand_by();
 }
 
 /* ---- what is done by calls ---- */

@@ -7,12 +7,81 @@
 use strict;
 use warnings;
 
+use Cwd qw(abs_path);
 use Test::More;
 
 use PostgreSQL::Test::Utils;
 use ZklockTest;
 
-my $test = ZklockTest->new(session_timeout => '2s', max_requests => 100);
+# A background worker that runs two statements, as those of other extensions do
+my $pg_config = $ENV{PG_CONFIG} // 'pg_config';
+my $dir = abs_path(PostgreSQL::Test::Utils::tempdir('runner'));
+
+chomp(my $include = qx{$pg_config --includedir-server});
+chomp(my $compiler = qx{$pg_config --cc});
+append_to_file("$dir/runner.c", <<'EOS');
+#include "postgres.h"
+
+#include "access/xact.h"
+#include "executor/spi.h"
+#include "fmgr.h"
+#include "postmaster/bgworker.h"
+#include "utils/builtins.h"
+#include "utils/snapmgr.h"
+
+PG_MODULE_MAGIC;
+
+PG_FUNCTION_INFO_V1(run_in_background);
+
+extern PGDLLEXPORT void runner_main(Datum arg);
+
+static void
+run(const char *sql)
+{
+	StartTransactionCommand();
+	SPI_connect();
+	PushActiveSnapshot(GetTransactionSnapshot());
+	SPI_execute(sql, false, 0);
+	PopActiveSnapshot();
+	SPI_finish();
+	CommitTransactionCommand();
+}
+
+void
+runner_main(Datum arg)
+{
+	char	   *rest = MyBgworkerEntry->bgw_extra;
+	char	   *sql;
+
+	BackgroundWorkerUnblockSignals();
+	BackgroundWorkerInitializeConnection("postgres", NULL, 0);
+	while ((sql = strsep(&rest, ";")) != NULL)
+		run(sql);
+}
+
+Datum
+run_in_background(PG_FUNCTION_ARGS)
+{
+	BackgroundWorker worker = {0};
+
+	worker.bgw_flags = BGWORKER_SHMEM_ACCESS | BGWORKER_BACKEND_DATABASE_CONNECTION;
+	worker.bgw_start_time = BgWorkerStart_RecoveryFinished;
+	worker.bgw_restart_time = BGW_NEVER_RESTART;
+	strlcpy(worker.bgw_name, "runner", sizeof(worker.bgw_name));
+	strlcpy(worker.bgw_library_name, "DIR/runner", sizeof(worker.bgw_library_name));
+	strlcpy(worker.bgw_function_name, "runner_main", sizeof(worker.bgw_function_name));
+	strlcpy(worker.bgw_extra, text_to_cstring(PG_GETARG_TEXT_PP(0)), sizeof(worker.bgw_extra));
+	PG_RETURN_BOOL(RegisterDynamicBackgroundWorker(&worker, NULL));
+}
+EOS
+plan skip_all => 'this test needs a C compiler'
+  if system("sed -i 's,DIR,$dir,' '$dir/runner.c' &&"
+	  . " $compiler -shared -fPIC -I'$include' -o '$dir/runner.so' '$dir/runner.c'") != 0;
+chmod 0755, $dir, "$dir/runner.so";
+
+my $test = ZklockTest->new(session_timeout => '2s', max_requests => 100, conf => <<'EOC');
+max_worker_processes = 20
+EOC
 my ($one, $two) = $test->nodes;
 
 $one->safe_psql('postgres', <<'EOS');
@@ -97,6 +166,23 @@ my $busy = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active'"
   . " AND (wait_event IS NOT NULL OR application_name = 'loop')";
 $test->look_until($one, $busy, scalar keys %cases, 'all statements run');
 
+# What a background worker waits for
+my %background = (
+	'background-sleep' => 'SELECT pg_sleep(1000)',
+	'background-parse' => 'SELECT * FROM barred',
+	'background-zklock' => "SELECT zk_lock('/s/other')");
+$one->safe_psql('postgres', 'CREATE FUNCTION run_in_background(text) RETURNS boolean'
+	  . " AS '$dir/runner' LANGUAGE C");
+foreach my $case (sort keys %background)
+{
+	$one->safe_psql('postgres',
+		"SELECT run_in_background(\$\$SELECT zk_lock('/s/$case');$background{$case}\$\$)");
+}
+$test->look_until($one,
+	"SELECT count(DISTINCT wait_event) FROM pg_stat_activity JOIN zk_locks USING (pid)"
+	  . " WHERE path LIKE '/s/background%' AND granted",
+	scalar keys %background, 'so do background workers');
+
 # A user's cancel has been sent when the loss comes.  Whatever raises the same code
 # afterwards is not ours either.
 my $user = $test->session($one);
@@ -132,7 +218,11 @@ like($session{$_}->messages, qr/seen 57014/, "$_: a handler sees a cancel")
 like($session{nested}->result->{error}{context}, qr/careless\(\)/, 'the context stays');
 unlike($session{sleep}->messages, qr/WARNING/, 'the error says all, without a warning');
 
+$test->look_until($one, "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'runner'",
+	0, 'the background workers end');
 my $lines = slurp_file($one->logfile, $log);
+like($lines, qr/ERROR:  distributed lock "\/s\/$_" was lost/, "$_: its error")
+  foreach sort keys %background;
 is(scalar(() = $lines =~ /canceling statement due to user request/g),
 	1, 'the log has one cancel, which is the user\'s');
 
