@@ -12,7 +12,7 @@
 #include "oracle.h"
 #include "sight.h"
 
-#define REMEMBERED	64			/* more than any server has at a time */
+#define REMEMBERED	1024		/* as many as are granted while one gets old */
 
 static struct
 {
