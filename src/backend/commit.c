@@ -209,7 +209,7 @@ check_and_wait(ZklHold *only)
 		(void) WaitLatch(MyLatch,
 						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 (long) Min(left, zkl_lease_look_ms()),
-						 zkl_compat_wait_event());
+						 zkl_compat_wait_event(ZKL_EVENT_COMMIT_CHECK));
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 	}

@@ -246,7 +246,7 @@ claim_given_back(const ZklSlotTaker *taker, const ZklDeadlines *at)
 	while (slotno < 0 && zkl_wait_clock() < until && are_some_unused())
 	{
 		(void) WaitLatch(MyLatch, WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 LOOK_MS, zkl_compat_wait_event());
+						 LOOK_MS, zkl_compat_wait_event(ZKL_EVENT_ZOOKEEPER));
 		CHECK_FOR_INTERRUPTS();
 		slotno = zkl_slot_claim(taker, spare_slots());
 	}

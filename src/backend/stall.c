@@ -70,6 +70,18 @@ zkl_stall_is_cached(int slotno, ZklSlot *slot)
 	return slot->s_state == ZKL_SLOT_WAITING && slot->s_answer.behind_cached;
 }
 
+ZklWaitEvent
+zkl_stall_event(int slotno)
+{
+	ZklSlot		slot;
+
+	if (zkl_stall_is_worker(slotno) || zkl_stall_time(slotno) >= 0 ||
+		zkl_slots[slotno].s_request.kind != ZKL_KIND_LOCK)
+		return ZKL_EVENT_ZOOKEEPER;
+	return zkl_stall_is_cached(slotno, &slot) ? ZKL_EVENT_CACHED_ANSWER :
+		ZKL_EVENT_LOCK;
+}
+
 void
 zkl_stall_notice(int slotno, const char *name)
 {

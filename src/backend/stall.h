@@ -30,6 +30,9 @@ extern bool zkl_stall_is_worker(int slotno);
  */
 extern bool zkl_stall_is_cached(int slotno, ZklSlot *slot);
 
+/* Which wait event shows for what the slot waits now */
+extern ZklWaitEvent zkl_stall_event(int slotno);
+
 /* A NOTICE that says so; both of these take a name that the client can show. */
 extern void zkl_stall_notice(int slotno, const char *name);
 

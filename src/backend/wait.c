@@ -34,6 +34,13 @@
 /* The worker does not tell when it has freed a slot. */
 #define OWN_SLOT_LOOK_MS	10
 
+/*
+ * While the wait event says that ZooKeeper is to answer, it may become one for other
+ * sessions, of which nothing tells: at first, and later, in ms
+ */
+#define EVENT_LOOK_MS		100
+#define MOST_EVENT_LOOK_MS	1000
+
 /* How often a wait for an answer notices that this process was stopped */
 #define STOPPED_LOOK_MS		1000
 
@@ -248,26 +255,33 @@ zkl_wait_is_answered(int slotno)
  * stopped, and others with it perhaps, those who are to answer have no time to.
  */
 static void
-sleep_on_latch(long timeout, int64 now)
+sleep_on_latch(long timeout, ZklWaitEvent event, int64 now)
 {
 	int64		due = zkl_wait_after_ms(now, timeout);
 
 	(void) WaitLatch(MyLatch,
 					 WL_LATCH_SET | WL_EXIT_ON_PM_DEATH |
 					 (timeout >= 0 ? WL_TIMEOUT : 0),
-					 timeout, zkl_compat_wait_event());
+					 timeout, zkl_compat_wait_event(event));
 	if (timeout >= 0)
 		stopped += Max(zkl_wait_clock() - due, 0);
 }
 
 /* For WaitLatch: ms until the next look; -1: only the latch tells of changes. */
 static long
-next_look(const ZklDeadlines *at, int slotno, int64 due, int64 now)
+next_look(const ZklDeadlines *at, int slotno, ZklWaitEvent event, int64 due,
+		  int64 now)
 {
 	long		timeout = next_timeout(at, due, now);
-	long		most = slotno == ZKL_NO_SLOT ? OWN_SLOT_LOOK_MS :
-	zkl_slot_peek(slotno) == ZKL_SLOT_GRANTED ? zkl_lease_look_ms() : -1;
+	long		most = -1;
 
+	if (slotno == ZKL_NO_SLOT)
+		most = OWN_SLOT_LOOK_MS;
+	else if (zkl_slot_peek(slotno) == ZKL_SLOT_GRANTED)
+		most = zkl_lease_look_ms();
+	else if (ZKL_EVENTS_HAVE_NAMES && event == ZKL_EVENT_ZOOKEEPER)
+		most = (long) Min(Max((now - at->start) / 1000, EVENT_LOOK_MS),
+						  MOST_EVENT_LOOK_MS);
 	return timeout < 0 || (most >= 0 && most < timeout) ? most : timeout;
 }
 
@@ -290,6 +304,7 @@ zkl_wait_until(bool (*is_over) (int slotno), int slotno,
 	{
 		bool		acted;
 		int64		now;
+		ZklWaitEvent event;
 
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
@@ -312,7 +327,8 @@ zkl_wait_until(bool (*is_over) (int slotno), int slotno,
 		 */
 		if (acted)
 			continue;
-		sleep_on_latch(next_look(at, slotno, long_wait.due, now), now);
+		event = zkl_stall_event(slotno);
+		sleep_on_latch(next_look(at, slotno, event, long_wait.due, now), event, now);
 	}
 
 	zkl_long_wait_end(&long_wait);
@@ -330,7 +346,8 @@ zkl_wait_sleep_until(int64 due)
 			break;
 		(void) WaitLatch(MyLatch,
 						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 (long) ((due - now + 999) / 1000), zkl_compat_wait_event());
+						 (long) ((due - now + 999) / 1000),
+						 zkl_compat_wait_event(ZKL_EVENT_ZOOKEEPER));
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 	}

@@ -126,7 +126,7 @@ wait_until_drained(uint32 drain, int64 timeout_ms)
 	{
 		(void) WaitLatch(MyLatch,
 						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 DRAIN_LOOK_MS, zkl_compat_wait_event());
+						 DRAIN_LOOK_MS, zkl_compat_wait_event(ZKL_EVENT_LOCK));
 		ResetLatch(MyLatch);
 		CHECK_FOR_INTERRUPTS();
 		check_drain(drain);

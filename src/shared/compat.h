@@ -70,33 +70,33 @@ zkl_compat_is_in_transaction(int procno)
 }
 
 /*
- * The wait event under which a backend waits for its lock.  Extensions can
- * name theirs from PostgreSQL 17 on; that needs shared memory to be there.
+ * The wait events, as docs/monitoring.md explains them.  Extensions can name
+ * theirs from PostgreSQL 17 on; that needs shared memory to be there.
  */
-static inline uint32
-zkl_compat_wait_event(void)
+typedef enum ZklWaitEvent
 {
-#if PG_VERSION_NUM >= 170000
-	static uint32 event = 0;
+	ZKL_EVENT_LOCK,				/* others have the lock, or are ahead */
+	ZKL_EVENT_ZOOKEEPER,		/* an answer of ZooKeeper or of the worker */
+	ZKL_EVENT_CACHED_ANSWER,	/* another server, which may have it cached */
+	ZKL_EVENT_COMMIT_CHECK,		/* the lease, so that a commit can go on */
+	ZKL_EVENT_WORKER			/* the worker, for requests and for ZooKeeper */
+} ZklWaitEvent;
 
-	if (event == 0)
-		event = WaitEventExtensionNew("ZklockWait");
-	return event;
-#else
-	return PG_WAIT_EXTENSION;
-#endif
-}
+#define ZKL_EVENTS_HAVE_NAMES	(PG_VERSION_NUM >= 170000)
 
-/* The same for the worker, which waits for requests and for ZooKeeper */
 static inline uint32
-zkl_compat_worker_wait_event(void)
+zkl_compat_wait_event(ZklWaitEvent event)
 {
-#if PG_VERSION_NUM >= 170000
-	static uint32 event = 0;
+#if ZKL_EVENTS_HAVE_NAMES
+	static const char *const names[] = {
+		"ZklockLock", "ZklockZooKeeper", "ZklockCachedAnswer",
+		"ZklockCommitCheck", "ZklockWorker"
+	};
+	static uint32 numbers[lengthof(names)];
 
-	if (event == 0)
-		event = WaitEventExtensionNew("ZklockWorker");
-	return event;
+	if (numbers[event] == 0)
+		numbers[event] = WaitEventExtensionNew(names[event]);
+	return numbers[event];
 #else
 	return PG_WAIT_EXTENSION;
 #endif

@@ -206,7 +206,7 @@ zkl_link_wait(long timeout_ms)
 		wants_write = pending;
 	}
 	nevents = WaitEventSetWait(wait_set, timeout_ms, events,
-							   lengthof(events), zkl_compat_worker_wait_event());
+							   lengthof(events), zkl_compat_wait_event(ZKL_EVENT_WORKER));
 	for (i = 0; i < nevents; i++)
 		readable |= (events[i].events & WL_SOCKET_READABLE) != 0;
 
