@@ -22,9 +22,12 @@ chomp(my $compiler = qx{$pg_config --cc});
 append_to_file("$dir/runner.c", <<'EOS');
 #include "postgres.h"
 
+#include <unistd.h>
+
 #include "access/xact.h"
 #include "executor/spi.h"
 #include "fmgr.h"
+#include "miscadmin.h"
 #include "postmaster/bgworker.h"
 #include "utils/builtins.h"
 #include "utils/snapmgr.h"
@@ -32,6 +35,7 @@ append_to_file("$dir/runner.c", <<'EOS');
 PG_MODULE_MAGIC;
 
 PG_FUNCTION_INFO_V1(run_in_background);
+PG_FUNCTION_INFO_V1(ignore_interrupts);
 
 extern PGDLLEXPORT void runner_main(Datum arg);
 
@@ -72,6 +76,16 @@ run_in_background(PG_FUNCTION_ARGS)
 	strlcpy(worker.bgw_function_name, "runner_main", sizeof(worker.bgw_function_name));
 	strlcpy(worker.bgw_extra, text_to_cstring(PG_GETARG_TEXT_PP(0)), sizeof(worker.bgw_extra));
 	PG_RETURN_BOOL(RegisterDynamicBackgroundWorker(&worker, NULL));
+}
+
+/* While a file is there */
+Datum
+ignore_interrupts(PG_FUNCTION_ARGS)
+{
+	while (access(text_to_cstring(PG_GETARG_TEXT_PP(0)), F_OK) == 0)
+		pg_usleep(10000);
+	CHECK_FOR_INTERRUPTS();
+	PG_RETURN_BOOL(true);
 }
 EOS
 plan skip_all => 'this test needs a C compiler'
@@ -172,7 +186,8 @@ my %background = (
 	'background-parse' => 'SELECT * FROM barred',
 	'background-zklock' => "SELECT zk_lock('/s/other')");
 $one->safe_psql('postgres', 'CREATE FUNCTION run_in_background(text) RETURNS boolean'
-	  . " AS '$dir/runner' LANGUAGE C");
+	  . " AS '$dir/runner' LANGUAGE C;"
+	  . " CREATE FUNCTION ignore_interrupts(text) RETURNS boolean AS '$dir/runner' LANGUAGE C");
 foreach my $case (sort keys %background)
 {
 	$one->safe_psql('postgres',
@@ -183,18 +198,27 @@ $test->look_until($one,
 	  . " WHERE path LIKE '/s/background%' AND granted",
 	scalar keys %background, 'so do background workers');
 
-# A user's cancel has been sent when the loss comes.  Whatever raises the same code
-# afterwards is not ours either.
-my $user = $test->session($one);
+# A user cancels a statement before its lock is lost, or after that, and the statement
+# looks at neither until both have happened; or the kernel has yet to deliver the
+# user's signal when the loss comes.
+my ($user, $before, $after) = map { $test->session($one) } 1 .. 3;
 $user->query("SELECT zk_lock('/s/user')");
 $user->send('SELECT pg_sleep(1000)');
-$user->wait_running;
+$before->query("SELECT zk_lock('/s/before')");
+$after->query("SELECT zk_lock('/s/after')");
+append_to_file("$dir/file", '');
+$_->send("SELECT ignore_interrupts('$dir/file')") foreach $before, $after;
+$_->wait_running foreach $user, $before, $after;
 kill 'STOP', $user->pid;
-$user->cancel(running => 1);
+$_->cancel(running => 1) foreach $user, $before;
 
 my $log = -s $one->logfile;
 $test->lose_session($one, '/s/user');
 kill 'CONT', $user->pid;
+$after->cancel(running => 1);
+unlink "$dir/file";
+is($before->sqlstate, '57014', 'a cancel together with a loss stays one');
+is($after->sqlstate, '57014', 'also if the loss came first');
 is($user->sqlstate, '57014', 'a cancel that came before the loss stays one');
 like($user->messages, qr{"/s/user" was lost}, 'and a warning tells of the loss');
 is($user->error("DO 'BEGIN RAISE SQLSTATE \$\$57014\$\$; END'"),
@@ -224,10 +248,10 @@ my $lines = slurp_file($one->logfile, $log);
 like($lines, qr/ERROR:  distributed lock "\/s\/$_" was lost/, "$_: its error")
   foreach sort keys %background;
 is(scalar(() = $lines =~ /canceling statement due to user request/g),
-	1, 'the log has one cancel, which is the user\'s');
+	3, 'the log has the users\' cancels');
 
 $barrier->query('ROLLBACK');
-is($user->query("SELECT zk_unlock('/s/user')"), 'f', 'user: acknowledged');
+is($_->query('SELECT zk_unlock_all()'), '', 'acknowledged') foreach $user, $before, $after;
 $session{$_}->query('ROLLBACK') foreach grep { $cases{$_}[0] =~ /BEGIN/ } keys %cases;
 foreach my $case (sort keys %cases)
 {
