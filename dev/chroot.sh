@@ -23,7 +23,7 @@ this_release() {
 	name=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
 	# shellcheck disable=SC2016
 	apt-get indextargets --format '$(CODENAME)' 'Created-By: Packages' 'Origin: Debian' |
-		awk -v name="$name" '{ print $0 == name ? 0 : 1, $0 }' | sort -u | sed -n '1s/^. //p'
+		awk -v name="$name" '{ print $0 == name ? 0 : $0 == "sid" ? 1 : 2, $0 }' | sort -u | sed -n '1s/^. //p'
 }
 
 # Says what is missing to work in folders; nothing if all is there.
