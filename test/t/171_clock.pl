@@ -22,6 +22,7 @@ my $wall = qr/gettimeofday|GetCurrent\w*Timestamp\w*|timestamptz_now
 my %allowed = (
 	'backend/request.c' => 'requested_at of zk_locks',
 	'worker/slot.c' => 'granted_at of zk_locks',
+	'worker/from_slots.c' => 'granted_at of zk_queue(), as long after requested_at',
 	'worker/tracefile.c' => 'the times that a trace shows',
 	'shared/lockstats.c' => 'stats_reset of zk_status',
 	'worker/identity.c' => 'last_error_at of zk_status',
