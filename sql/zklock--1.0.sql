@@ -420,7 +420,8 @@ CREATE TYPE zk_status_row AS (
 	unpublished_waits bigint,
 	cached bigint,
 	cache_takes bigint,
-	recalls bigint);
+	recalls bigint,
+	lost_writes bigint);
 COMMENT ON TYPE zk_status_row IS
 'row of the view zk_status';
 
@@ -430,7 +431,7 @@ AS 'MODULE_PATHNAME', 'zkl_sql_status'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
 ROWS 1;
 COMMENT ON FUNCTION zk_get_status() IS
-'row of the view zk_status: state, server, session_id, session_timeout, lease_remaining, worker_pid, session_pid, locks_held, waiting, connects, sessions_lost, batches, operations, listings, creates, continuity, watches, last_error, last_error_at, draining, stats_reset, stats_evicted, connected_since, worker_starts, lapses, locks_lost, connection_errors, answer_errors, process_errors, settings_errors, deadlocks, deadlock_checks, given_up_checks, unpublished_waits, cached, cache_takes, recalls';
+'row of the view zk_status: state, server, session_id, session_timeout, lease_remaining, worker_pid, session_pid, locks_held, waiting, connects, sessions_lost, batches, operations, listings, creates, continuity, watches, last_error, last_error_at, draining, stats_reset, stats_evicted, connected_since, worker_starts, lapses, locks_lost, connection_errors, answer_errors, process_errors, settings_errors, deadlocks, deadlock_checks, given_up_checks, unpublished_waits, cached, cache_takes, recalls, lost_writes';
 
 CREATE TYPE zk_stat_lock_row AS (
 	path text,
@@ -774,6 +775,8 @@ COMMENT ON COLUMN zk_status.cache_takes IS
 'number of times that a session took such a lock since the server started';
 COMMENT ON COLUMN zk_status.recalls IS
 'number of times that this server stopped keeping such a lock since it started';
+COMMENT ON COLUMN zk_status.lost_writes IS
+'number of times that this server found that ZooKeeper had lost writes, since the server started';
 
 CREATE VIEW zk_stat_locks AS SELECT * FROM zk_get_stat_locks();
 

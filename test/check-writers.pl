@@ -29,6 +29,7 @@ my %writers = (
 	ZklContact => 'core/session_lease',
 	ZklSessionLease => 'core/session_lease',
 	ZklZxid => 'core/zxid',
+	ZklRevived => 'core/revived',
 	ZklJanitor => 'core/janitor',
 	ZklWaits => 'core/waits',
 	ZklPublication => 'core/publication',
@@ -58,6 +59,7 @@ my %writers = (
 	ZklRewrite => 'core/rewrite',
 	ZklLook => 'core/look',
 	ZklNode => 'core/node',
+	'ZklRequest.doubted' => 'core/revived',
 	'ZklRequest.attempts' => 'core/parents',
 	'ZklRequest.trying' => 'core/tries',
 
@@ -74,6 +76,7 @@ my %writers = (
 	ZklParents => 'core/parents',
 	ZklDrain => 'core/drain',
 	'ZklLock.cached' => 'core/cache',
+	'ZklLock.compared' => 'core/revived',
 	'ZklLock.pins' => 'core/operations',
 	'ZklLock.reader' => 'core/reads',
 

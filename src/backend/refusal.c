@@ -141,6 +141,7 @@ zkl_refusal_raise_failed(const char *name, ZklError error, int32 zkrc)
 		case ZKL_ERROR_NODE_DELETED:
 		case ZKL_ERROR_BROKEN:
 		case ZKL_ERROR_UNREADABLE:
+		case ZKL_ERROR_OVERTAKEN:
 		case ZKL_ERROR_OVERDUE:
 		case ZKL_ERROR_RESIGNED:
 			zkl_refusal_raise_lost(name, NULL, error);
@@ -221,6 +222,8 @@ zkl_refusal_lost_detail(ZklError error)
 		return "An operator broke it with zk_break_lock().";
 	if (error == ZKL_ERROR_UNREADABLE)
 		return "ZooKeeper no longer lets this server read its znode or list its directory.";
+	if (error == ZKL_ERROR_OVERTAKEN)
+		return "The lease had ended before ZooKeeper elected a leader, and another client has waited for the lock, which may have got it.";
 	if (error == ZKL_ERROR_OVERDUE)
 		return "It was held for longer than its at_most.";
 	if (error == ZKL_ERROR_RESIGNED)

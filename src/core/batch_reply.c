@@ -148,7 +148,7 @@ batch_applied(ZklManager *m, ZklBatch *batch, const ZklReply *reply)
 	}
 	if (m->connection.state == ZKL_CONNECTION_PROVING &&
 		zkl_zxid_is_of_later_election(m, reply->stat.mzxid))
-		zkl_connection_elected(m);
+		zkl_connection_elected(m, reply->stat.mzxid);
 	zkl_zxid_believe(m, reply->stat.mzxid);
 	if (lease > zkl_look_lease_limit(m))
 		lease = zkl_look_lease_limit(m);

@@ -24,6 +24,7 @@
 #include "core/reads.h"
 #include "core/recall.h"
 #include "core/request.h"
+#include "core/revived.h"
 #include "core/search.h"
 #include "core/session.h"
 #include "core/session_lease.h"
@@ -42,7 +43,9 @@ zkl_connection_up(ZklManager *m, const ZklSession *session)
 	}
 	else if (unproved)
 		zkl_janitor_want(m);
+	zkl_revived_connected(m, session);
 	zkl_session_begin(m, session);
+	zkl_zxid_disclose(m);
 	zkl_zxid_believe(m, session->zxid_seen);
 	zkl_session_lease_begin(m, session->begun_at);
 }
@@ -76,9 +79,10 @@ zkl_connection_writes_lost(ZklManager *m)
 }
 
 void
-zkl_connection_elected(ZklManager *m)
+zkl_connection_elected(ZklManager *m, int64_t zxid)
 {
 	forget_contenders(m);
+	zkl_revived_elected(m, zxid);
 }
 
 static void
@@ -126,6 +130,7 @@ zkl_connection_down(ZklManager *m)
 	zkl_publication_disconnected(m);
 	zkl_search_stop(m);
 	zkl_verdict_disconnected(m);
+	zkl_revived_disconnected(m);
 	for (i = 0; i < m->locks.by_path.nbuckets; i++)
 	{
 		zkl_foreach(link, after, &m->locks.by_path.buckets[i])

@@ -15,6 +15,7 @@
 #include "core/node.h"
 #include "core/recall.h"
 #include "core/request.h"
+#include "core/revived.h"
 
 /* Settles what was unsettled about a listed node of ours. */
 static void
@@ -87,6 +88,7 @@ zkl_listing_take(ZklManager *m, ZklLock *lock, uint64_t order,
 		note_child(m, lock, order, reply->children[i]);
 	others = lock->foreign.n;
 	settle_unseen(m, lock, order);
+	zkl_revived_listed(m, lock);
 	zkl_contenders_end(m, lock, order);
 	if (zkl_cache_listed(m, lock, order, others))
 		zkl_recall_lock(m, lock, ZKL_RECALL_WANTED);

@@ -230,6 +230,8 @@ struct ZklRequest
 	bool		broken;			/* GRANTED, but lost to its holder: an
 								 * operator broke it, or it cannot be read;
 								 * the node stays until the release */
+	bool		doubted;		/* its session may have ended before, so that
+								 * another client may have got the lock */
 	ZklLink		all;			/* in lock->requests.all */
 	ZklLink		trying;			/* in lock->tries.all */
 	ZklPlace	place;
@@ -363,6 +365,8 @@ struct ZklLock
 	ZklLink		dirty;			/* in m->locks.dirty: to be decided */
 	ZklLink		reader;			/* in m->reads.readers: has reads to send */
 	uint32_t	pins;			/* operations under way that refer to it */
+	bool		compared;		/* the next listing tells whether somebody is
+								 * ahead of our holds */
 
 	ZklLockRequests requests;
 	ZklRequest *cached;			/* HOPED or CACHEABLE; NULL: none */

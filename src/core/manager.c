@@ -36,6 +36,7 @@
 #include "core/release.h"
 #include "core/request.h"
 #include "core/restore.h"
+#include "core/revived.h"
 #include "core/rewrite.h"
 #include "core/search.h"
 #include "core/session.h"
@@ -44,6 +45,7 @@
 #include "core/trace.h"
 #include "core/verdict.h"
 #include "core/waits.h"
+#include "core/zxid.h"
 
 /* ---- life ---- */
 
@@ -373,6 +375,7 @@ zkl_manager_flush(ZklManager *m, int64_t now)
 	zkl_rewrite_send(m);
 	zkl_reads_send(m);
 	zkl_look_send(m);
+	zkl_revived_send(m);
 	zkl_session_lease_send(m);
 	zkl_janitor_send(m);
 	zkl_search_send(m);
@@ -454,7 +457,7 @@ zkl_manager_lease_limit(const ZklManager *m)
 int64_t
 zkl_manager_zxid(const ZklManager *m)
 {
-	return m->zxid.seen;
+	return zkl_zxid_told(m);
 }
 
 uint32_t

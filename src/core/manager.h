@@ -169,6 +169,7 @@ typedef struct ZklSession
 	int64_t		begun_at;		/* µs: when the attempt began that led to
 								 * this connection */
 	int64_t		zxid_seen;		/* the greatest that this server ever saw */
+	int64_t		lease_until;	/* µs: of this session, as last published */
 } ZklSession;
 
 typedef struct ZklStat
@@ -225,6 +226,8 @@ typedef enum ZklActionKind
 	ZKL_ACTION_DISOWN,			/* record another owner: kept without a holder */
 	ZKL_ACTION_KEPT,			/* record that it is kept no longer */
 	ZKL_ACTION_FREE,			/* released, and its znode gone */
+	ZKL_ACTION_REVIVED,			/* granted, but somebody stands ahead: tell
+								 * that ZooKeeper has lost writes */
 	ZKL_ACTION_LOST_WRITES,		/* log that ZooKeeper has lost writes which it
 								 * had acknowledged */
 	ZKL_ACTION_RECONNECT		/* give this connection up; rc says why */
@@ -238,7 +241,9 @@ typedef enum ZklFailure
 	ZKL_FAILURE_SESSION_EXPIRED,
 	ZKL_FAILURE_NODE_DELETED,
 	ZKL_FAILURE_BROKEN,			/* an operator breaks the lock */
-	ZKL_FAILURE_UNREADABLE		/* our znode is not ours to read any more */
+	ZKL_FAILURE_UNREADABLE,		/* our znode is not ours to read any more */
+	ZKL_FAILURE_OVERTAKEN		/* ZooKeeper may have ended our session, and
+								 * lost that: another client may have the lock */
 } ZklFailure;
 
 typedef enum ZklSendKind
@@ -318,7 +323,8 @@ typedef struct ZklAction
 	bool		solitary;		/* GRANT: no one seems to wait for its end */
 	bool		has_node;		/* RETIRE: to be deleted; else another hold's */
 	ZklFailure	failure;		/* FAIL, LOSE */
-	const char *asker;			/* REVOKE: who, in UTF-8; empty: not known */
+	const char *asker;			/* REVOKE, REVIVED: who, in UTF-8; empty: not
+								 * known */
 	int64_t		asked_zxid;		/* REVOKE: tells this one from others */
 	const char *server;			/* BEHIND_CACHED: its name, in UTF-8, empty:
 								 * not known; NULL: no longer */
@@ -394,7 +400,7 @@ extern void zkl_manager_release(ZklManager *m, int64_t now, uint32_t request,
 								const ZklEnd *end);
 
 /*
- * A hold had an end set and has reached it, or was lost with UNREADABLE.  Its
+ * A hold had an end set and has reached it, or was lost with UNREADABLE or OVERTAKEN.  Its
  * slot says so, and its backend can no longer pass its commit check with it.
  * Its node is deleted; FREE comes only after the release.
  */
@@ -504,7 +510,7 @@ extern int64_t zkl_manager_lease(const ZklManager *m);
 extern int64_t zkl_manager_lease_limit(const ZklManager *m);
 
 /*
- * The greatest transaction id of ZooKeeper that we have seen.  Tokens are
+ * The greatest transaction id of ZooKeeper that we have seen, and dealt with.  Tokens are
  * made of them: if an ensemble is behind it, it was wiped, or restored from a
  * backup.
  */

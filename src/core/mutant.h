@@ -60,6 +60,9 @@
 	X(RESTART_TAKES_LAST_CHAIN, "a restarted worker replaces the heartbeat that was tried last, not the one in its batches") \
 	X(LOST_WRITES_UNNOTICED, "an ensemble that lost writes which it had acknowledged is taken for one that has them all") \
 	X(LATER_HEARTBEAT_UNSEEN, "writes count as lost although a later heartbeat node is there") \
+	X(REVIVED_UNNOTICED, "a session whose end may be lost goes on with all that it had") \
+	X(REVIVED_KEEPS_PLACE, "a request that waits keeps its place although the end of its session may be lost") \
+	X(DOUBT_FORGOTTEN, "the next connection, or worker, does not know that the end of the session may be lost") \
 	X(REFUSED_DELETE_IS_DONE, "a delete that is refused counts as done") \
 	X(OLDER_INCARNATION_KEPT, "numbers that start again are not taken for a new directory") \
 	X(BROKEN_GOES_ON_AS_READER, "a writer that an operator has marked goes on as a reader without a mark") \

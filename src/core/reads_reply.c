@@ -27,6 +27,7 @@
 #include "core/reads_reply.h"
 #include "core/recall.h"
 #include "core/request.h"
+#include "core/revived.h"
 #include "core/rewrite.h"
 #include "core/search.h"
 #include "core/session.h"
@@ -71,12 +72,15 @@ listing_refused(ZklManager *m, ZklLock *lock, int32_t rc)
 			r->downgrade.state == ZKL_DOWNGRADE_UNSETTLED)
 			end_unknown_downgrade(m, r);
 		unsettled |= r->node.state == ZKL_NODE_UNSETTLED ||
-			r->downgrade.state == ZKL_DOWNGRADE_UNSETTLED;
+			r->downgrade.state == ZKL_DOWNGRADE_UNSETTLED ||
+			(rc != ZKL_RC_NOAUTH && zkl_revived_is_open(r));
 		if (r->demand == ZKL_DEMAND_WAITING &&
 			(r->node.state == ZKL_NODE_UNSETTLED ||
 			 r->node.state == ZKL_NODE_EXISTS))
 			zkl_request_fail(m, r, ZKL_FAILURE_ZOOKEEPER, rc);
 	}
+	if (rc == ZKL_RC_NOAUTH)
+		zkl_revived_unlisted(m, lock);
 	if (unsettled)
 		zkl_reads_list_later(m, lock);
 }
@@ -285,6 +289,10 @@ zkl_reads_reply_take(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 		case ZKL_OP_TOKEN:
 			if (same)
 				token_came(m, op->request, reply);
+			break;
+		case ZKL_OP_REVIVED:
+			if (same)
+				zkl_revived_ahead_read(m, op->request, reply);
 			break;
 		case ZKL_OP_WAITS:
 			publications_listed(m, op, reply);

@@ -27,8 +27,10 @@
 #include "core/downgrade.h"
 #include "core/look.h"
 #include "core/operations.h"
+#include "core/revived.h"
 #include "core/session.h"
 #include "core/session_lease.h"
+#include "core/zxid.h"
 
 static int64_t
 timeout_us(const ZklManager *m)
@@ -78,11 +80,17 @@ zkl_session_lease_doubt(ZklManager *m, ZklRequest *r)
 	m->session_lease.verified &= r->demand != ZKL_DEMAND_GRANTED || r->broken;
 }
 
+void
+zkl_session_lease_suspend(ZklManager *m)
+{
+	m->session_lease.verified = false;
+}
+
 /*
  * While there was no connection, another client may have marked or deleted a
  * node unseen.  So the beats of a new connection renew the lease only when
  * all holds have seen their nodes on it; from then on watches tell before
- * beats do.
+ * beats do.  If the session may have ended meanwhile, revived.c has to look, too.
  */
 void
 zkl_session_lease_verify(ZklManager *m)
@@ -100,8 +108,11 @@ zkl_session_lease_verify(ZklManager *m)
 			r->node.state == ZKL_NODE_EXISTS &&
 			!r->look.verified && !r->broken)
 			return;
+		if (zkl_revived_is_open(r))
+			return;
 	}
 	m->session_lease.verified = true;
+	zkl_zxid_disclose(m);
 	zkl_batches_want_beat(m, true);
 }
 

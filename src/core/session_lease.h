@@ -13,6 +13,9 @@ extern void zkl_session_lease_begin(ZklManager *m, int64_t begun_at);
 /* r's node could not be read: a hold must see it before the next renewal. */
 extern void zkl_session_lease_doubt(ZklManager *m, ZklRequest *r);
 
+/* It is not renewed before zkl_session_lease_verify() finds nothing open. */
+extern void zkl_session_lease_suspend(ZklManager *m);
+
 /* If the lease may be renewed again, sees to that. */
 extern void zkl_session_lease_verify(ZklManager *m);
 

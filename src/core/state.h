@@ -45,6 +45,7 @@ typedef enum ZklOpKind
 	ZKL_OP_SEARCH_LIST,			/* lists a directory for a search */
 	ZKL_OP_VERDICT,				/* decides a deadlock */
 	ZKL_OP_REWRITE,				/* of the data of a request's node */
+	ZKL_OP_REVIVED,				/* reads the node ahead of a hold */
 	ZKL_OP_IGNORE				/* nothing hangs on its answer */
 } ZklOpKind;
 
@@ -351,7 +352,18 @@ typedef struct ZklZxid
 {
 	int64_t		seen;
 	int64_t		doubted;		/* answered, but not believed; see zxid.c */
+	bool		withheld;		/* the host is not told "seen", but "before" */
+	int64_t		before;
 } ZklZxid;
+
+/* Sessions whose end ZooKeeper may have lost; see revived.c */
+typedef struct ZklRevived
+{
+	bool		lapsed;			/* the lease had ended when the connection
+								 * stood */
+	size_t		next;			/* bucket of m->locks: those from here on are
+								 * to be listed, if they are held */
+} ZklRevived;
 
 /* A walk through all directories below the root; see janitor.c */
 typedef struct ZklJanitor
@@ -443,6 +455,7 @@ struct ZklManager
 	ZklPublications publications;
 	ZklSearch	search;
 	ZklDecision decision;
+	ZklRevived	revived;
 	ZklJanitor	janitor;
 	ZklCaching	cache;
 	ZklRewrites rewrites;

@@ -195,6 +195,7 @@ zkl_trace_op_name(ZklOpKind kind)
 		[ZKL_OP_SEARCH_LIST] = "search-list",
 		[ZKL_OP_VERDICT] = "verdict",
 		[ZKL_OP_REWRITE] = "rewrite",
+		[ZKL_OP_REVIVED] = "revived",
 		[ZKL_OP_IGNORE] = "ignored",
 	};
 
@@ -305,6 +306,7 @@ put_failure(ZklLine *line, const ZklAction *action)
 		[ZKL_FAILURE_NODE_DELETED] = "node-deleted",
 		[ZKL_FAILURE_BROKEN] = "broken",
 		[ZKL_FAILURE_UNREADABLE] = "unreadable",
+		[ZKL_FAILURE_OVERTAKEN] = "overtaken",
 	};
 
 	zkl_line_text(line, "failure", names[action->failure]);
@@ -429,6 +431,7 @@ tell_action(const ZklManager *m, const ZklAction *action)
 		[ZKL_ACTION_DISOWN] = "disown",
 		[ZKL_ACTION_KEPT] = "kept",
 		[ZKL_ACTION_FREE] = "free",
+		[ZKL_ACTION_REVIVED] = "revived",
 		[ZKL_ACTION_LOST_WRITES] = "lost-writes",
 		[ZKL_ACTION_RECONNECT] = "reconnect",
 	};

@@ -52,6 +52,26 @@ zkl_zxid_is_of_later_election(const ZklManager *m, int64_t zxid)
 	return zxid / ELECTIONS(1) > m->zxid.seen / ELECTIONS(1);
 }
 
+void
+zkl_zxid_withhold(ZklManager *m)
+{
+	if (!m->zxid.withheld)
+		m->zxid.before = m->zxid.seen;
+	m->zxid.withheld = true;
+}
+
+void
+zkl_zxid_disclose(ZklManager *m)
+{
+	m->zxid.withheld = false;
+}
+
+int64_t
+zkl_zxid_told(const ZklManager *m)
+{
+	return m->zxid.withheld ? m->zxid.before : m->zxid.seen;
+}
+
 bool
 zkl_zxid_is_known(const ZklManager *m, int64_t zxid)
 {

@@ -25,6 +25,14 @@ extern bool zkl_zxid_is_known(const ZklManager *m, int64_t zxid);
 /* From now on this id is the greatest seen. */
 extern void zkl_zxid_believe(ZklManager *m, int64_t zxid);
 
+/*
+ * Until an election is dealt with, the host is told the greatest id from before it.
+ * Nothing is granted meanwhile.
+ */
+extern void zkl_zxid_withhold(ZklManager *m);
+extern void zkl_zxid_disclose(ZklManager *m);
+extern int64_t zkl_zxid_told(const ZklManager *m);
+
 /* Whether there was an election since the greatest id that was seen */
 extern bool zkl_zxid_is_of_later_election(const ZklManager *m, int64_t zxid);
 

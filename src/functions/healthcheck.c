@@ -156,6 +156,20 @@ check_slots(FunctionCallInfo fcinfo, int used)
 }
 
 static void
+check_lost_writes(FunctionCallInfo fcinfo, const ZklStatus *status)
+{
+	bool		lately = status->lost_writes > 0 &&
+	!TimestampDifferenceExceeds(status->lost_writes_at, GetCurrentTimestamp(),
+								SECS_PER_DAY * 1000);
+
+	put_check(fcinfo, "lost writes", true, !lately, status->lost_writes == 0 ?
+			  "This server has not seen that ZooKeeper has lost writes." :
+			  psprintf("ZooKeeper was seen to have lost writes %llu times, the last time at %s.  See the server log.",
+					   (unsigned long long) status->lost_writes,
+					   timestamptz_to_str(status->lost_writes_at)));
+}
+
+static void
 check_script(FunctionCallInfo fcinfo)
 {
 	ZklScriptVerdict verdict;
@@ -430,6 +444,7 @@ zkl_sql_healthcheck(PG_FUNCTION_ARGS)
 	check_session(fcinfo, &status, fleet.is_silent ? fleet.unknown : NULL, held);
 	check_settings(fcinfo, &status);
 	check_slots(fcinfo, used);
+	check_lost_writes(fcinfo, &status);
 	check_clock_rate(fcinfo);
 	check_script(fcinfo);
 	check_rights(fcinfo);

@@ -31,7 +31,7 @@
 #include "shared/status.h"
 
 #define LOCKS_COLUMNS	15
-#define STATUS_COLUMNS	37
+#define STATUS_COLUMNS	38
 
 ZKL_FUNCTION(zkl_sql_locks);
 ZKL_FUNCTION(zkl_sql_status);
@@ -251,6 +251,7 @@ add_caching(ZklRow *row, const ZklStatus *status, const Census *census)
 	zkl_row_add(row, Int64GetDatum((int64)
 								   pg_atomic_read_u64(&zkl_control->ctl_cache_takes)));
 	zkl_row_add(row, Int64GetDatum((int64) status->recalls));
+	zkl_row_add(row, Int64GetDatum((int64) status->lost_writes));
 }
 
 Datum

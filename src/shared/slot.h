@@ -105,6 +105,8 @@ typedef enum ZklError
 	ZKL_ERROR_NODE_DELETED,		/* lost: somebody deleted the znode */
 	ZKL_ERROR_BROKEN,			/* lost: an operator broke the lock */
 	ZKL_ERROR_UNREADABLE,		/* lost: the znode's ACL shuts us out */
+	ZKL_ERROR_OVERTAKEN,		/* lost: ZooKeeper may have ended the session,
+								 * and lost that */
 	ZKL_ERROR_OVERDUE,			/* lost: it was held longer than its at_most */
 	ZKL_ERROR_RESIGNED,			/* lost: a leader, and the server is drained */
 	ZKL_ERROR_HALF_DONE,		/* zk_break_lock(): the worker was restarted,
@@ -135,7 +137,7 @@ static inline bool
 zkl_slot_error_ends_znode(ZklError error)
 {
 	return error == ZKL_ERROR_OVERDUE || error == ZKL_ERROR_RESIGNED ||
-		error == ZKL_ERROR_UNREADABLE;
+		error == ZKL_ERROR_UNREADABLE || error == ZKL_ERROR_OVERTAKEN;
 }
 
 #define ZKL_MAX_LEADER_ID	255 /* a server's name and a process id fit */

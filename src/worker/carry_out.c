@@ -12,6 +12,7 @@
 #include "shared/control.h"
 #include "shared/lease.h"
 #include "shared/status.h"
+#include "utils/timestamp.h"
 #include "worker/bounds.h"
 #include "worker/carry_out.h"
 #include "worker/deadlock.h"
@@ -120,6 +121,7 @@ failure_error(ZklFailure failure)
 		[ZKL_FAILURE_NODE_DELETED] = ZKL_ERROR_NODE_DELETED,
 		[ZKL_FAILURE_BROKEN] = ZKL_ERROR_BROKEN,
 		[ZKL_FAILURE_UNREADABLE] = ZKL_ERROR_UNREADABLE,
+		[ZKL_FAILURE_OVERTAKEN] = ZKL_ERROR_OVERTAKEN,
 	};
 
 	return errors[failure];
@@ -151,28 +153,38 @@ lose_hold(int slotno, ZklFailure failure)
 						 "An operator broke it with zk_break_lock()." :
 						 failure == ZKL_FAILURE_UNREADABLE ?
 						 "ZooKeeper no longer lets this server read its znode or list its directory." :
+						 failure == ZKL_FAILURE_OVERTAKEN ?
+						 "The lease had ended before ZooKeeper elected a leader, and another client has waited for the lock, which may have got it." :
 						 failure == ZKL_FAILURE_SESSION_EXPIRED ?
 						 "The ZooKeeper session that held it has expired." :
 						 "Its znode is gone.");
 }
 
 /*
- * Likewise.  A client can call itself in ZooKeeper whatever it likes, but that
- * must not break the line.
+ * A client can call itself in ZooKeeper whatever it likes, but that must not break a
+ * line of the log.
  */
 static void
-ask_for_release(int slotno, const ZklAction *action)
+copy_asker(const ZklAction *action, char asker[ZKL_MAX_REVOKER])
 {
-	char		asker[ZKL_MAX_REVOKER];
 	char	   *c;
-	ZklSlot		slot;
 
-	strlcpy(asker, action->asker, sizeof(asker));
+	strlcpy(asker, action->asker, ZKL_MAX_REVOKER);
 	for (c = asker; *c != '\0'; c++)
 	{
 		if ((unsigned char) *c < ' ' || *c == 0x7f)
 			*c = '?';
 	}
+}
+
+/* Likewise. */
+static void
+ask_for_release(int slotno, const ZklAction *action)
+{
+	char		asker[ZKL_MAX_REVOKER];
+	ZklSlot		slot;
+
+	copy_asker(action, asker);
 	zkl_slot_copy(slotno, &slot);
 	if (zkl_slot_revoke(slotno, action->asked_zxid, asker))
 		ereport(LOG,
@@ -181,6 +193,30 @@ ask_for_release(int slotno, const ZklAction *action)
 				 asker[0] != '\0' ?
 				 errdetail("The request came from %s.", asker) :
 				 errdetail("The request came from a client other than zklock.")));
+}
+
+static void
+count_lost_writes(void)
+{
+	ZklStatus  *status = zkl_status_begin();
+
+	status->lost_writes++;
+	status->lost_writes_at = GetCurrentTimestamp();
+	zkl_status_end();
+}
+
+/* If the hold has ended meanwhile, it had nobody beside it any more. */
+static void
+tell_of_other_holder(int slotno, const ZklAction *action)
+{
+	char		other[ZKL_MAX_REVOKER];
+	ZklSlot		slot;
+
+	copy_asker(action, other);
+	zkl_slot_copy(slotno, &slot);
+	if (slot.s_state == ZKL_SLOT_GRANTED)
+		zkl_diagnosis_warn_of_other_holder(slot.s_request.path,
+										   zkl_slot_shown_length(&slot), other);
 }
 
 static void
@@ -243,7 +279,12 @@ carry_out_action(const ZklAction *action)
 			zkl_from_slots_forget(slotno);
 			zkl_slot_free(slotno);
 			break;
+		case ZKL_ACTION_REVIVED:
+			count_lost_writes();
+			tell_of_other_holder(slotno, action);
+			break;
 		case ZKL_ACTION_LOST_WRITES:
+			count_lost_writes();
 			zkl_diagnosis_warn_of_lost_writes();
 			break;
 		case ZKL_ACTION_RECONNECT:

@@ -8,6 +8,7 @@
 #include "postgres.h"
 
 #include "core/manager.h"
+#include "shared/server_name.h"
 #include "shared/settings.h"
 #include "worker/diagnosis.h"
 
@@ -44,6 +45,18 @@ zkl_diagnosis_warn_of_lost_writes(void)
 			 errdetail("This server's node below \"%s/.servers\" is gone, or older than it was.  Locks that were released may not be free yet: the server looks through all directories for their znodes, and deletes them.",
 					   zkl_root),
 			 errhint("If nobody has deleted that node, check whether all ZooKeeper servers run version 3.9.4 or later, and whether one of them has lost its disk.")));
+}
+
+void
+zkl_diagnosis_warn_of_other_holder(const char *path, int length, const char *other)
+{
+	ereport(WARNING,
+			(errmsg("distributed lock \"%.*s\" of server \"%s\" may have another holder on %s%s%s",
+					length, path, zkl_server_name(),
+					other[0] != '\0' ? "server \"" : "another client", other,
+					other[0] != '\0' ? "\"" : ""),
+			 errdetail("ZooKeeper shows its request ahead of the one that was granted here.  So ZooKeeper has lost writes that it had acknowledged: the end of a session, or a release."),
+			 errhint("The lock belongs to this server, whose fencing token is the greater one.  Check what the other holder has written since, and whether all ZooKeeper servers run version 3.9.4 or later.")));
 }
 
 void

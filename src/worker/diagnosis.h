@@ -15,6 +15,13 @@ extern const char *zkl_diagnosis_of(int32 rc, const char *host);
 extern void zkl_diagnosis_warn_of_lost_writes(void);
 
 /*
+ * The same if another server, or client (an empty name), may hold a lock beside this
+ * server.  The path is shown up to "length".
+ */
+extern void zkl_diagnosis_warn_of_other_holder(const char *path, int length,
+											   const char *other);
+
+/*
  * Warns once for each session if its timeout is too short for the ensemble's
  * ticks.
  */

@@ -206,6 +206,17 @@ zkl_identity_process_ended(bool was_connected)
 
 /* ---- the session ---- */
 
+/* In us; 0: none */
+static int64
+published_lease(uint32 generation)
+{
+	uint32		published;
+	int64		deadline_ms;
+
+	zkl_lease_read(&published, &deadline_ms);
+	return zkl_lease_same_generation(published, generation) ? deadline_ms * 1000 : 0;
+}
+
 void
 zkl_identity_adopt(ZklSession *session, const char *password, size_t length,
 				   const char *server, uint32 asked_ms)
@@ -233,6 +244,7 @@ zkl_identity_adopt(ZklSession *session, const char *password, size_t length,
 
 	session->zxid_seen = (int64)
 		pg_atomic_read_u64(&zkl_control->ctl_zxid_seen);
+	session->lease_until = fresh ? 0 : published_lease(session->generation);
 	if (!fresh)
 		return;
 	served = false;

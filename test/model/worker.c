@@ -126,7 +126,7 @@ worker_create(Worker *w, ZklConfig config)
 	w->m = zkl_manager_create(&config);
 	w->carried = 0;
 	w->halted = false;
-	w->batches = 0;
+	w->zxid = 0;
 }
 
 void
@@ -380,7 +380,8 @@ record(Slot *s, const ZklAction *action, uint32_t generation)
 			s->marked |= go_to(s, SLOT_CACHED, SLOT_RELEASED);
 			if (!go_to(s, SLOT_GRANTED, SLOT_LOST))
 				return false;
-			s->overdue = action->failure == ZKL_FAILURE_UNREADABLE;
+			s->overdue = action->failure == ZKL_FAILURE_UNREADABLE ||
+				action->failure == ZKL_FAILURE_OVERTAKEN;
 			return true;
 		case ZKL_ACTION_FREE:
 			s->known = false;
@@ -443,7 +444,6 @@ bool
 worker_carry_out(Worker *w)
 {
 	const ZklAction *actions;
-	ZklCounters counters;
 	size_t		n;
 
 	if (!w->halted)
@@ -463,10 +463,9 @@ worker_carry_out(Worker *w)
 	}
 	w->carried = 0;
 	zkl_manager_clear_actions(w->m);
-	zkl_manager_counters(w->m, &counters);
-	if (counters.batches != w->batches)
+	if (w->zxid != zkl_manager_zxid(w->m))
 		w->session.zxid_seen = zkl_manager_zxid(w->m);
-	w->batches = counters.batches;
+	w->zxid = zkl_manager_zxid(w->m);
 	return true;
 }
 

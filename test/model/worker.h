@@ -105,6 +105,7 @@ typedef struct Slot
 	bool		judged;			/* it is to end for a deadlock */
 	bool		node_gone;		/* somebody deleted its node */
 	bool		tampered;		/* somebody took its node or its session away */
+	bool		revived;		/* the end of the session of its node is lost */
 	bool		breaking;		/* an operator breaks its node */
 	int64_t		overwritten;	/* zxid of what somebody else wrote to it,
 								 * until its server has read that; 0: none */
@@ -141,7 +142,7 @@ typedef struct Worker
 	bool		halted;			/* it was stopped amid its actions */
 	size_t		carried;		/* so many of them */
 	int64_t		decided_at;		/* when the core decided them, or some before */
-	uint64_t	batches;		/* acknowledged, when it last looked */
+	int64_t		zxid;			/* as the manager last told */
 	int64_t		cache_time;		/* us; for the next event */
 	int64_t		memory;			/* bytes that the core has */
 	int64_t		most_memory;

@@ -88,10 +88,11 @@ draw_faults(void)
 	 * says what was true once.
 	 */
 	if (cycles.on)
-		*weight_of(do_jump) = *weight_of(do_lose_writes) = 0;
+		*weight_of(do_jump) = *weight_of(do_lose_writes) =
+			*weight_of(do_lose_end) = 0;
 
 	/* A vandal's write to a heartbeat node hides that one of its own is lost. */
-	if (*weight_of(do_lose_writes) > 0)
+	if (*weight_of(do_lose_writes) + *weight_of(do_lose_end) > 0)
 		*weight_of(do_set_heartbeat) = 0;
 	for (i = 0; i < NFAULTS; i++)
 		chaos.sum += chaos.weights[i];

@@ -400,14 +400,49 @@ do_wipe(void)
  * Other clients notice, and give their sessions up: that they do so is not what
  * is tested here.
  */
-void
-do_lose_writes(void)
+static void
+lose_writes(size_t n)
 {
 	if (ens.leader < 0 || servers_out() > 0)
 		return;
-	ensemble_lose_writes((size_t) DRAW(1, 1, 2, 5, 10, 40));
+	ensemble_lose_writes(n);
 	foreign_lose_all();
 	operators_look_again();
+}
+
+void
+do_lose_writes(void)
+{
+	lose_writes((size_t) DRAW(1, 1, 2, 5, 10, 40));
+}
+
+/*
+ * A server has not yet heard that its session has ended, and never will.  First it
+ * is held up for so long that the session ends.
+ */
+void
+do_lose_end(void)
+{
+	Host	   *h = some_host();
+	const Session *session = session_find(h->worker.session.id);
+	size_t		n;
+
+	if (h->worker.m == NULL || session == NULL || session->killed)
+		return;
+	h->cut_when_proved = !session->alive && once_in(2);
+	if (session->alive)
+	{
+		trace("host #: held up until its session ends", h->id, 0, 0, 0, NULL);
+		session_process_kill(h);
+		h->stopped_until = base.now + ens.timeout + below(2 * ens.timeout);
+		return;
+	}
+	for (n = 1; n <= ens.nlog; n++)
+		if (ens.log[ens.nlog - n]->ends == session->id)
+		{
+			lose_writes(n);
+			return;
+		}
 }
 
 void

@@ -72,6 +72,8 @@ typedef struct Host
 	bool		cut_at_grant;	/* chaos: once it is granted something, having
 								 * been silent */
 	bool		kill_at_worst;	/* chaos: its worker, see faults.c */
+	bool		cut_when_proved;	/* chaos: its connection breaks with its
+									 * first proof */
 	bool		interrupted;	/* stopped since the core decided these */
 	int			stop_after;		/* so many actions; -1: do not */
 

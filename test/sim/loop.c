@@ -96,7 +96,7 @@ check_slot(Host *h, int i, const ZklAction *action)
 		broken("S8", "host %d slot %d is still said to wait for a cached lock", h->id, i);
 	if (another && s->state == SLOT_WAITING)
 	{
-		s->tampered = s->node_gone = s->breaking = false;
+		s->tampered = s->node_gone = s->breaking = s->revived = false;
 		s->overwritten = 0;
 	}
 	else if (action->kind == ZKL_ACTION_BLOCKED && !s->together)
@@ -362,6 +362,11 @@ worker_step(Host *h)
 		note_verdict(h);
 		publish_lease(h);
 		carry_on(h);
+		if (h->cut_when_proved && zkl_manager_ready(h->worker.m))
+		{
+			h->cut_when_proved = false;
+			session_process_kill(h);
+		}
 	}
 	oracle_told_all(h);
 	plan_wake(h);

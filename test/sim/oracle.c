@@ -176,8 +176,11 @@ check_token(Slot *s)
 	int			mine = -1;
 	int			i;
 
-	/* One that leans on another hold shares its token, which was counted. */
-	if (s->counted || !s->sent || s->lock == hosts.semaphore)
+	/*
+	 * One that leans on another hold shares its token, which was counted.  A
+	 * revived one cannot know of those who got the lock and have left.
+	 */
+	if (s->counted || !s->sent || s->lock == hosts.semaphore || s->revived)
 		return;
 	s->counted = true;
 	for (i = 0; i < MAX_HOLDERS; i++)
@@ -226,7 +229,7 @@ in_the_way(const Host *h, const Slot *s, Path *path)
 
 		if (same_uuid(other, &c->uuid))
 			return !same_owner(other, s) && !other->tampered &&
-				((other->state == SLOT_WAITING && !other->breaking) ||
+				((other->state == SLOT_WAITING && !other->breaking && !other->going) ||
 				 (other->state == SLOT_GRANTED && !slot_is_over(other, host_clock(h))) ||
 				 holds(h, i));
 	}
@@ -261,6 +264,7 @@ check_cover(Host *h, int i)
 		{
 			s->tampered |= cover->tampered;
 			s->breaking |= cover->breaking;
+			s->revived |= cover->revived;
 			found = true;
 		}
 	}
@@ -430,7 +434,7 @@ oracle_commit(Host *h, int i)
 	check_alone(h, i);
 
 	/* Among those forgotten there may be itself. */
-	for (j = 1; j < MAX_HOLDERS; j++)
+	for (j = 1; j < MAX_HOLDERS && !s->revived; j++)
 		if (t->owner[j] != s->owner &&
 			(t->largest[j][ZKL_EXCLUSIVE] > s->token ||
 			 (s->mode == ZKL_EXCLUSIVE &&

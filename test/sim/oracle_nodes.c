@@ -218,7 +218,22 @@ oracle_transaction(const Entry *entry)
 	}
 }
 
-/* ZooKeeper has lost a transaction.  It promised not to: S1 rests on that. */
+/* What has the node of this slot, or leans on it, is its session's again. */
+static void
+note_revived(Host *h, const Slot *s)
+{
+	int			i;
+
+	for (i = 0; i < MAX_SLOTS; i++)
+		if (h->slots[i].state != SLOT_FREE && h->slots[i].asker == s->asker &&
+			h->slots[i].lock == s->lock)
+			h->slots[i].revived = true;
+}
+
+/*
+ * ZooKeeper has lost a transaction.  It promised not to: S1 rests on that.  But if
+ * the end of a session is lost, its server must see who has got its locks since.
+ */
 void
 oracle_lost(const Entry *entry)
 {
@@ -238,7 +253,9 @@ oracle_lost(const Entry *entry)
 			continue;
 		oracle_tries_excuse(c->lock);
 		for (j = 0; j < MAX_SLOTS && h != NULL; j++)
-			if (same_uuid(&h->slots[j], &c->uuid))
+			if (same_uuid(&h->slots[j], &c->uuid) && entry->ends != 0)
+				note_revived(h, &h->slots[j]);
+			else if (same_uuid(&h->slots[j], &c->uuid))
 			{
 				tamper(h, h->slots[j].asker, c->lock);
 				h->slots[j].node_gone = effect->kind == OP_CREATE;

@@ -82,14 +82,16 @@ is_kept(const Host *h, const Slot *s)
 
 /*
  * Its time is over, but its backend looked at it for its commit before.  Who
- * was broken by an operator has the time that the operator gives.
+ * was broken by an operator has the time that the operator gives.  Who was
+ * overtaken had no lease any more.
  */
 static bool
 is_committing(const Slot *s)
 {
 	return s->quiet && (s->state == SLOT_GRANTED ||
 						(s->state == SLOT_LOST && s->overdue &&
-						 s->failure != ZKL_FAILURE_BROKEN));
+						 s->failure != ZKL_FAILURE_BROKEN &&
+						 s->failure != ZKL_FAILURE_OVERTAKEN));
 }
 
 bool

@@ -189,6 +189,8 @@ connected(Host *h, int64_t id, Time timeout)
 	h->timeout = timeout;
 	h->phase = PHASE_CONNECTED;
 	h->outstanding = 0;
+	h->worker.session.lease_until =
+		h->lease_generation == h->worker.session.generation ? h->lease_ms * MS : 0;
 	if (worker_connected(&h->worker, id, (uint32_t) (timeout / MS),
 						 h->begun_at))
 		void_grants(h);

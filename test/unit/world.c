@@ -94,6 +94,10 @@ after_action(Worker *worker, const ZklAction *action, bool changed)
 			memset(r, 0, sizeof(*r));
 			w->frees++;
 			break;
+		case ZKL_ACTION_REVIVED:
+			snprintf(w->asker, sizeof(w->asker), "%s", action->asker);
+			w->revived++;
+			break;
 		case ZKL_ACTION_LOST_WRITES:
 			w->lost_writes++;
 			break;

@@ -43,6 +43,7 @@ typedef struct World
 	uint32_t	losses;
 	uint32_t	frees;
 	uint32_t	lost_writes;	/* said that ZooKeeper has lost some */
+	uint32_t	revived;		/* said that somebody is ahead of a hold */
 	ZklConfig	config;			/* at most WORLD_REQUESTS requests */
 } World;
 
