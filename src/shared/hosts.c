@@ -22,8 +22,9 @@ static char *hosts[MAX_HOSTS];	/* host:port and chroot, in TopMemoryContext */
 static int	nhosts = 0;
 static int	last_host = 0;
 
-static void
-add_host(const char *start, size_t length, const char *chroot)
+/* As host:port with the chroot, or NULL if there is nothing but spaces */
+static char *
+complete_host(const char *start, size_t length, const char *chroot)
 {
 	const char *bracket = memchr(start, ']', length);
 	const char *from = bracket != NULL ? bracket : start;
@@ -35,11 +36,9 @@ add_host(const char *start, size_t length, const char *chroot)
 	while (length > 0 &&
 		   (start[length - 1] == ' ' || start[length - 1] == '\t'))
 		length--;
-	if (length == 0)
-		return;
-	Assert(nhosts < MAX_HOSTS);
-	hosts[nhosts++] = psprintf("%.*s%s%s", (int) length, start,
-							   has_port ? "" : ":2181", chroot);
+	return length == 0 ? NULL :
+		psprintf("%.*s%s%s", (int) length, start, has_port ? "" : ":2181",
+				 chroot);
 }
 
 /* The rule that one entry of the list breaks, or NULL */
@@ -100,26 +99,42 @@ zkl_hosts_check(const char *connect_string)
 	return why;
 }
 
-/* host[:port][,host[:port]...][/chroot] */
-void
-zkl_hosts_parse(const char *connect_string)
+char *
+zkl_hosts_nth(const char *connect_string, int number)
 {
-	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
 	const char *at = connect_string;
 	const char *chroot = strchr(at, '/');
 	const char *end = chroot != NULL ? chroot : at + strlen(at);
 
-	while (nhosts > 0)
-		pfree(hosts[--nhosts]);
 	if (chroot == NULL || chroot[1] == '\0')
 		chroot = "";
 	while (at < end)
 	{
 		const char *comma = memchr(at, ',', (size_t) (end - at));
 		const char *stop = comma != NULL ? comma : end;
+		char	   *host = complete_host(at, (size_t) (stop - at), chroot);
 
-		add_host(at, (size_t) (stop - at), chroot);
+		if (host != NULL && number-- == 0)
+			return host;
+		if (host != NULL)
+			pfree(host);
 		at = stop + 1;
+	}
+	return NULL;
+}
+
+void
+zkl_hosts_parse(const char *connect_string)
+{
+	MemoryContext old = MemoryContextSwitchTo(TopMemoryContext);
+	char	   *host;
+
+	while (nhosts > 0)
+		pfree(hosts[--nhosts]);
+	while ((host = zkl_hosts_nth(connect_string, nhosts)) != NULL)
+	{
+		Assert(nhosts < MAX_HOSTS);
+		hosts[nhosts++] = host;
 	}
 	MemoryContextSwitchTo(old);
 
@@ -146,22 +161,22 @@ zkl_hosts_next(void)
  * credentials.
  */
 const char *
-zkl_hosts_credentials(char *line, size_t size)
+zkl_hosts_credentials(const char *auth_file, char *line, size_t size)
 {
 	StringInfoData content;
 	const char *wrong;
 
 	line[0] = '\0';
-	if (zkl_auth_file == NULL || zkl_auth_file[0] == '\0')
+	if (auth_file[0] == '\0')
 		return NULL;
 	initStringInfo(&content);
-	wrong = zkl_named_file_read("zklock.auth_file", zkl_auth_file, true,
+	wrong = zkl_named_file_read("zklock.auth_file", auth_file, true,
 								&content);
 	content.data[strcspn(content.data, "\r\n")] = '\0';
 	if (wrong == NULL && (strchr(content.data, ':') == NULL ||
 						  strlcpy(line, content.data, size) >= size))
 		wrong = psprintf("\"zklock.auth_file\" \"%s\" must hold one line scheme:credentials",
-						 zkl_auth_file);
+						 auth_file);
 	explicit_bzero(content.data, (size_t) content.len);
 	return wrong;
 }

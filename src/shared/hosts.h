@@ -7,19 +7,26 @@
 
 #define ZKL_MAX_HOST	512		/* host, port and chroot */
 
-/* Takes over host[:port][,host[:port]...][/chroot]. */
+/*
+ * The host of that number, from 0, in host[:port][,host[:port]...][/chroot], as
+ * host:port with the chroot; NULL if there are not so many.
+ */
+extern char *zkl_hosts_nth(const char *connect_string, int number);
+
+/* Takes over all hosts. */
 extern void zkl_hosts_parse(const char *connect_string);
 
 extern int	zkl_hosts_count(void);
 
-/* The next one in turn, as host:port with the chroot; count must not be 0. */
+/* The next one in turn; count must not be 0. */
 extern const char *zkl_hosts_next(void);
 
 /*
- * Reads scheme:credentials, the one line of "zklock.auth_file"; empty when
- * that is not set.  Returns NULL, or what is wrong with the file.
+ * Reads scheme:credentials, the one line of that file, which "zklock.auth_file" names;
+ * empty when it names none.  Returns NULL, or what is wrong with the file.
  */
-extern const char *zkl_hosts_credentials(char *line, size_t size);
+extern const char *zkl_hosts_credentials(const char *auth_file, char *line,
+										 size_t size);
 
 /* ---- any process ---- */
 

@@ -13,10 +13,10 @@
 #include "shared/tls_settings.h"
 #include "utils/guc.h"
 
-int			zkl_tls = ZKL_TLS_OFF;
-char	   *zkl_tls_ca_file = NULL;
-char	   *zkl_tls_cert_file = NULL;
-char	   *zkl_tls_key_file = NULL;
+static int	tls = ZKL_TLS_OFF;
+static char *tls_ca_file = NULL;
+static char *tls_cert_file = NULL;
+static char *tls_key_file = NULL;
 
 static const struct config_enum_entry tls_modes[] = {
 	{"off", ZKL_TLS_OFF, false},
@@ -55,14 +55,23 @@ check_tls_word(void)
 								   "The modes are off, verify-ca and verify-full.");
 }
 
-const char *
-zkl_tls_settings_fault(void)
+ZklTlsSettings
+zkl_tls_settings_wanted(void)
 {
-	if (zkl_tls == ZKL_TLS_OFF)
+	ZklTlsSettings settings = {(ZklTls) tls, tls_ca_file, tls_cert_file,
+	tls_key_file};
+
+	return settings;
+}
+
+const char *
+zkl_tls_settings_fault(const ZklTlsSettings *settings)
+{
+	if (settings->mode == ZKL_TLS_OFF)
 		return NULL;
-	if (zkl_tls_ca_file[0] == '\0')
+	if (settings->ca_file[0] == '\0')
 		return "\"zklock.tls\" requires \"zklock.tls_ca_file\"";
-	if ((zkl_tls_cert_file[0] == '\0') != (zkl_tls_key_file[0] == '\0'))
+	if ((settings->cert_file[0] == '\0') != (settings->key_file[0] == '\0'))
 		return "\"zklock.tls_cert_file\" and \"zklock.tls_key_file\" require each other";
 	return NULL;
 }
@@ -70,11 +79,13 @@ zkl_tls_settings_fault(void)
 void
 zkl_tls_settings_define(void)
 {
+	ZklTlsSettings wanted;
+
 	check_tls_word();
 	DefineCustomEnumVariable("zklock.tls",
 							 "Sets whether connections to ZooKeeper use TLS, and how its servers are verified.",
 							 NULL,
-							 &zkl_tls,
+							 &tls,
 							 ZKL_TLS_OFF, tls_modes,
 							 PGC_SIGHUP,
 							 GUC_SUPERUSER_ONLY,
@@ -82,7 +93,7 @@ zkl_tls_settings_define(void)
 	DefineCustomStringVariable("zklock.tls_ca_file",
 							   "Sets the file with the certificates that verify the ZooKeeper servers.",
 							   NULL,
-							   &zkl_tls_ca_file,
+							   &tls_ca_file,
 							   "",
 							   PGC_SIGHUP,
 							   GUC_SUPERUSER_ONLY,
@@ -90,7 +101,7 @@ zkl_tls_settings_define(void)
 	DefineCustomStringVariable("zklock.tls_cert_file",
 							   "Sets the file with this server's certificate for ZooKeeper.",
 							   "An empty string means no certificate.",
-							   &zkl_tls_cert_file,
+							   &tls_cert_file,
 							   "",
 							   PGC_SIGHUP,
 							   GUC_SUPERUSER_ONLY,
@@ -98,13 +109,14 @@ zkl_tls_settings_define(void)
 	DefineCustomStringVariable("zklock.tls_key_file",
 							   "Sets the file with the private key of \"zklock.tls_cert_file\".",
 							   NULL,
-							   &zkl_tls_key_file,
+							   &tls_key_file,
 							   "",
 							   PGC_SIGHUP,
 							   GUC_SUPERUSER_ONLY,
 							   NULL, NULL, NULL);
-	if (zkl_tls_settings_fault() != NULL)
+	wanted = zkl_tls_settings_wanted();
+	if (zkl_tls_settings_fault(&wanted) != NULL)
 		ereport(FATAL,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("%s", zkl_tls_settings_fault())));
+				 errmsg("%s", zkl_tls_settings_fault(&wanted))));
 }

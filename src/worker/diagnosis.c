@@ -37,6 +37,17 @@ zkl_diagnosis_of(int32 rc, const char *host)
 	}
 }
 
+const char *
+zkl_diagnosis_of_gone(ZklWireGone reason, ZklWireReader *body)
+{
+	uint32_t	length;
+	const char *text = zkl_wire_get_string(body, &length);
+
+	return psprintf("%.*s%s", (int) length, text,
+					reason == ZKL_WIRE_GONE_AUTH_FAILED ?
+					": check \"zklock.auth_file\"" : "");
+}
+
 void
 zkl_diagnosis_warn_of_lost_writes(void)
 {

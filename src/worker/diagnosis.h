@@ -5,8 +5,14 @@
 #ifndef ZKL_WORKER_DIAGNOSIS_H
 #define ZKL_WORKER_DIAGNOSIS_H
 
+#include "wire/wire.h"
+
 /* Why the core gives up a connection to that host: "rc" is the core's code. */
 extern const char *zkl_diagnosis_of(int32 rc, const char *host);
+
+/* Why a session process has ended: the rest of its frame GONE, behind the reason */
+extern const char *zkl_diagnosis_of_gone(ZklWireGone reason,
+										 ZklWireReader *body);
 
 /*
  * Warns that ZooKeeper has lost writes, and tells what that means for locks and

@@ -19,24 +19,22 @@
 
 /* Returns the session timeout that it requests. */
 static int
-send_start(uint32 connection, const char *host, char *credentials,
-		   ZklTrust *trust)
+put_start(ZklWireBuffer *out, uint32 connection, const char *host,
+		  char *credentials, ZklTrust *trust, bool attach)
 {
 	const ZklStatus *status = &zkl_control->ctl_status;
-	ZklWireBuffer *out = zkl_link_output();
 	size_t		frame = zkl_wire_begin(out, ZKL_WIRE_START, connection, 0, 0);
 	char	   *secret = strchr(credentials, ':');
-	int			asked_ms = status->session_id != 0 && status->timeout_ms != 0 ?
+	int			asked_ms = attach && status->timeout_ms != 0 ?
 	(int) status->timeout_ms : zkl_session_timeout;
 
 	if (secret != NULL)
 		*secret++ = '\0';
 	zkl_wire_put_u32(out, ZKL_LINK_PROTOCOL);
 	zkl_wire_put_text(out, host);
-	zkl_wire_put_i64(out, status->session_id);
+	zkl_wire_put_i64(out, attach ? status->session_id : 0);
 	zkl_wire_put_string(out, status->session_password,
-						status->session_id != 0 ?
-						sizeof(status->session_password) : 0);
+						attach ? sizeof(status->session_password) : 0);
 	zkl_wire_put_u32(out, (uint32) asked_ms);
 	zkl_wire_put_text(out, credentials);
 	zkl_wire_put_text(out, secret != NULL ? secret : "");
@@ -46,54 +44,52 @@ send_start(uint32 connection, const char *host, char *credentials,
 	return asked_ms;
 }
 
-/* Reads the files that the settings name.  Returns what is wrong, or NULL. */
-static const char *
-read_files(char *credentials, size_t size, ZklTrust *trust)
-{
-	const char *fault = zkl_hosts_credentials(credentials, size);
-
-	return fault != NULL ? fault : zkl_trust_read(trust);
-}
-
-static void
-wipe_files(char *credentials, size_t size, ZklTrust *trust)
-{
-	explicit_bzero(credentials, size);
-	if (trust->key.data != NULL)
-		explicit_bzero(trust->key.data, (size_t) trust->key.len);
-}
-
 const char *
-zkl_launch_fault(void)
+zkl_launch_put_start(ZklWireBuffer *out, uint32 connection, const char *host,
+					 const ZklConnectSettings *settings, bool attach,
+					 int *asked_ms)
 {
 	char		credentials[1024];
 	ZklTrust	trust = {0};
-	const char *fault = read_files(credentials, sizeof(credentials), &trust);
+	const char *fault = zkl_hosts_credentials(settings->auth_file, credentials,
+											  sizeof(credentials));
 
-	wipe_files(credentials, sizeof(credentials), &trust);
+	if (fault == NULL)
+		fault = zkl_trust_read(&trust, &settings->tls);
+	if (fault == NULL)
+		*asked_ms = put_start(out, connection, host, credentials, &trust,
+							  attach);
+	explicit_bzero(credentials, sizeof(credentials));
+	if (trust.key.data != NULL)
+		explicit_bzero(trust.key.data, (size_t) trust.key.len);
 	return fault;
 }
 
 bool
-zkl_launch_begin(uint32 connection, char *host, int *asked_ms)
+zkl_launch_begin(uint32 connection, const ZklConnectSettings *settings,
+				 char *host, int *asked_ms)
 {
-	char		credentials[1024];
-	ZklTrust	trust = {0};
-	const char *fault = read_files(credentials, sizeof(credentials), &trust);
-	int			pid = 0;
+	const char *fault;
+	int			pid;
 
-	zkl_identity_note_settings(fault);
+	strlcpy(host, zkl_hosts_next(), ZKL_MAX_HOST);
+	fault = zkl_launch_put_start(zkl_link_output(), connection, host, settings,
+								 zkl_control->ctl_status.session_id != 0,
+								 asked_ms);
 	if (fault != NULL)
+	{
+		zkl_identity_note_settings(fault);
 		zkl_identity_note_error(ZKL_ABOUT_SETTINGS, fault);
-	else if ((pid = zkl_link_spawn()) == 0)
+		return false;
+	}
+	pid = zkl_link_spawn();
+	if (pid == 0)
+	{
 		zkl_identity_note_error(ZKL_ABOUT_PROCESS, psprintf("could not start zklock_session: %s",
 															strerror(errno)));
-	else
-	{
-		zkl_identity_process_started(pid);
-		strlcpy(host, zkl_hosts_next(), ZKL_MAX_HOST);
-		*asked_ms = send_start(connection, host, credentials, &trust);
+		zkl_link_kill();
+		return false;
 	}
-	wipe_files(credentials, sizeof(credentials), &trust);
-	return pid != 0;
+	zkl_identity_process_started(pid);
+	return true;
 }

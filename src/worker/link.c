@@ -36,6 +36,7 @@ static ZklWireBuffer output;
 static size_t handed_out = 0;	/* bytes of the frame that next() returned */
 static WaitEventSet *wait_set = NULL;
 static int	socket_event = -1;
+static pgsocket watched_too = PGINVALID_SOCKET;
 static bool wants_write = false;
 static bool readable = false;	/* perhaps; as of the last wait */
 
@@ -51,26 +52,18 @@ forget_wait_set(void)
 int
 zkl_link_spawn(void)
 {
-	int			fds[2];
 	int			rc;
 
 	Assert(session_pid == 0);
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0)
-		return 0;
-	if (!pg_set_noblock(fds[0]))
-		rc = errno;
-	else
-		rc = zkl_program_spawn(fds[1], &session_pid);
-	close(fds[1]);
+	rc = zkl_program_spawn(&link_socket, &session_pid);
 	if (rc != 0)
 	{
-		close(fds[0]);
+		link_socket = PGINVALID_SOCKET;
 		session_pid = 0;
 		errno = rc;
 		return 0;
 	}
 	forget_wait_set();
-	link_socket = fds[0];
 	return session_pid;
 }
 
@@ -104,6 +97,13 @@ zkl_link_await_orphan(int pid)
 		kill(pid, SIGKILL);
 		pg_usleep(10 * 1000L);
 	}
+}
+
+void
+zkl_link_watch_too(int other)
+{
+	forget_wait_set();
+	watched_too = other;
 }
 
 bool
@@ -179,20 +179,22 @@ zkl_link_next(ZklWireHeader *header, ZklWireReader *body)
 static void
 make_wait_set(void)
 {
-	wait_set = zkl_compat_create_wait_event_set(TopMemoryContext, 3);
+	wait_set = zkl_compat_create_wait_event_set(TopMemoryContext, 4);
 	AddWaitEventToSet(wait_set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
 	AddWaitEventToSet(wait_set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL,
 					  NULL);
 	if (link_socket != PGINVALID_SOCKET)
 		socket_event = AddWaitEventToSet(wait_set, WL_SOCKET_READABLE,
 										 link_socket, NULL, NULL);
+	if (watched_too != PGINVALID_SOCKET)
+		AddWaitEventToSet(wait_set, WL_SOCKET_READABLE, watched_too, NULL, NULL);
 	wants_write = false;
 }
 
 void
 zkl_link_wait(long timeout_ms)
 {
-	WaitEvent	events[2];
+	WaitEvent	events[3];
 	int			nevents,
 				i;
 	bool		pending = output.end > output.start;
@@ -208,7 +210,8 @@ zkl_link_wait(long timeout_ms)
 	nevents = WaitEventSetWait(wait_set, timeout_ms, events,
 							   lengthof(events), zkl_compat_wait_event(ZKL_EVENT_WORKER));
 	for (i = 0; i < nevents; i++)
-		readable |= (events[i].events & WL_SOCKET_READABLE) != 0;
+		readable |= events[i].fd == link_socket &&
+			(events[i].events & WL_SOCKET_READABLE) != 0;
 
 	/*
 	 * If the latch was set before, PostgreSQL 15 does not look at the socket

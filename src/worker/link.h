@@ -42,6 +42,9 @@ extern bool zkl_link_read(void);
  */
 extern int	zkl_link_next(ZklWireHeader *header, ZklWireReader *body);
 
+/* From now on the wait ends, too, when this socket can be read; or none. */
+extern void zkl_link_watch_too(int other);
+
 /* Waits for the latch, the link or the time, in ms (-1: no limit). */
 extern void zkl_link_wait(long timeout_ms);
 

@@ -18,6 +18,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -88,8 +89,8 @@ zkl_program_open(void)
  * The child inherits nothing but the link, stderr and the program: a plain fork
  * would pass on the postmaster's descriptors, and the worker's signal handling.
  */
-int
-zkl_program_spawn(int link, pid_t *pid)
+static int
+spawn(int link, pid_t *pid)
 {
 	char	   *argv[] = {SESSION_PROGRAM, NULL};
 	posix_spawn_file_actions_t files;
@@ -118,6 +119,23 @@ zkl_program_spawn(int link, pid_t *pid)
 	rc = posix_spawn(pid, PROGRAM_PATH, &files, &attributes, argv, environ);
 	posix_spawn_file_actions_destroy(&files);
 	posix_spawnattr_destroy(&attributes);
+	return rc;
+}
+
+int
+zkl_program_spawn(int *link, pid_t *pid)
+{
+	int			fds[2];
+	int			rc;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0)
+		return errno;
+	rc = pg_set_noblock(fds[0]) ? spawn(fds[1], pid) : errno;
+	close(fds[1]);
+	if (rc == 0)
+		*link = fds[0];
+	else
+		close(fds[0]);
 	return rc;
 }
 

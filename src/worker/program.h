@@ -13,10 +13,10 @@
 extern void zkl_program_open(void);
 
 /*
- * The worker's: starts the program, with this end of the link.  Returns 0 and the
- * pid, or an errno.
+ * The worker's: starts the program.  Returns 0, our end of the link to it, and the
+ * pid; or an errno.
  */
-extern int	zkl_program_spawn(int link, pid_t *pid);
+extern int	zkl_program_spawn(int *link, pid_t *pid);
 
 /* The worker's: whether the process runs the program */
 extern bool zkl_program_is_run_by(int pid);

@@ -25,6 +25,7 @@
 #include "shared/hosts.h"
 #include "worker/attempt.h"
 #include "worker/closing.h"
+#include "worker/connect_settings.h"
 #include "worker/diagnosis.h"
 #include "worker/gatekeeper.h"
 #include "worker/identity.h"
@@ -33,7 +34,7 @@
 #include "worker/liveness.h"
 #include "worker/renewal.h"
 #include "worker/supervisor.h"
-#include "worker/trust.h"
+#include "worker/trial.h"
 
 #define REFUSAL_PAUSE		5000000 /* µs */
 
@@ -54,7 +55,8 @@ static bool reconnect_wanted = false;
 static bool give_up_wanted = false; /* the session, for a new one */
 static int	asked_ms = 0;		/* the session timeout that was requested */
 static char current_host[ZKL_MAX_HOST] = "";
-static char *settings_used = NULL;	/* of the connection, in one string */
+static ZklConnectSettings used; /* for the connection; none yet if its strings
+								 * are NULL */
 
 /* ---- settings ---- */
 
@@ -64,30 +66,16 @@ session_timeout_us(void)
 	return (int64) zkl_status_timeout_ms() * 1000;
 }
 
-static char *
-connection_settings(void)
-{
-	return psprintf("%s\n%s\n%s", zkl_connect_string, zkl_auth_file,
-					zkl_trust_settings());
-}
-
-static bool
-settings_have_changed(void)
-{
-	return settings_used == NULL ||
-		strcmp(settings_used, connection_settings()) != 0;
-}
-
-/* The next process gets the present settings. */
+/* The next process gets the settings that are wanted. */
 static void
 use_settings(void)
 {
-	if (!settings_have_changed())
-		return;
-	if (settings_used != NULL)
-		pfree(settings_used);
-	settings_used = MemoryContextStrdup(TopMemoryContext, connection_settings());
-	zkl_hosts_parse(zkl_connect_string);
+	ZklConnectSettings wanted = zkl_connect_settings_wanted();
+
+	zkl_trial_end();
+	used = zkl_connect_settings_keep(&wanted);
+	zkl_hosts_parse(used.connect_string);
+	zkl_attempt_start_anew();
 }
 
 /* ---- the process ---- */
@@ -95,12 +83,12 @@ use_settings(void)
 static void
 start_process(int64 now)
 {
-	use_settings();
-	if (!zkl_launch_begin(connection + 1, current_host, &asked_ms))
+	if (!zkl_launch_begin(connection + 1, &used, current_host, &asked_ms))
 	{
 		start_at = zkl_attempt_failed(now);
 		return;
 	}
+	zkl_identity_note_settings(zkl_trial_fault());
 	connection++;
 	phase = CONNECTING;
 	begun_at = now;
@@ -128,44 +116,43 @@ end_process(int64 now)
 	start_at = proved ? now : zkl_attempt_failed(now);
 }
 
-/*
- * A connection is not given up for settings that cannot be used.  The next reload
- * looks at them again, and so does the next process, which needs them.
- */
-static bool
-can_use_settings(void)
+/* A present process has other settings than those that are in use now. */
+static void
+switch_settings(int64 now)
 {
-	const char *fault = zkl_launch_fault();
-
-	zkl_identity_note_settings(fault);
-	if (fault != NULL)
-		zkl_identity_note_error(ZKL_ABOUT_SETTINGS,
-								psprintf("new settings of the connection are not used: %s",
-										 fault));
-	return fault == NULL;
+	use_settings();
+	if (phase != NO_PROCESS)
+		end_process(now);
+	start_at = now;
 }
 
+/*
+ * What a session has may depend on the settings that are in use.  Other ones are
+ * tried first, and until they work, these are used for all connections.
+ */
 void
 zkl_supervisor_reload(int64 now)
 {
+	ZklConnectSettings wanted = zkl_connect_settings_wanted();
+
 	zkl_renewal_reload();
 
-	/* What failed so far may work with the new settings. */
+	/* What failed so far may work by now. */
 	if (phase == NO_PROCESS)
 		start_at = 0;
-	if (!settings_have_changed())
+	if (used.connect_string != NULL &&
+		zkl_connect_settings_equal(&used, &wanted))
 	{
+		zkl_trial_end();
 		if (phase != NO_PROCESS)
 			zkl_identity_note_settings(NULL);
 		return;
 	}
 	zkl_identity_log_anew();
-	if (phase != NO_PROCESS && !can_use_settings())
-		return;
-	use_settings();
-	zkl_attempt_start_anew();
-	if (phase != NO_PROCESS)
-		end_process(now);
+	if (used.connect_string != NULL && zkl_control->ctl_status.session_id != 0)
+		zkl_trial_begin();
+	else
+		switch_settings(now);
 }
 
 void
@@ -243,25 +230,20 @@ static void
 take_gone(ZklWireReader *body, int64 now)
 {
 	ZklWireGone reason = (ZklWireGone) zkl_wire_get_u8(body);
-	uint32_t	length;
-	const char *text = zkl_wire_get_string(body, &length);
-	char	   *why;
+	const char *why;
 
 	if (zkl_closing_until() != 0)
 	{
 		finish_closing(reason == ZKL_WIRE_GONE_CLOSED, now);
 		return;
 	}
-	why = pnstrdup(text, length);
-	if (reason == ZKL_WIRE_GONE_AUTH_FAILED)
-		why = psprintf("%s: check \"zklock.auth_file\"", why);
+	why = zkl_diagnosis_of_gone(reason, body);
 	if (reason == ZKL_WIRE_GONE_EXPIRED)
 		zkl_identity_note_change(ZKL_ABOUT_ANSWER, ZKL_STATE_EXPIRED, why);
 	else if (reason == ZKL_WIRE_GONE_AUTH_FAILED)
 		zkl_identity_note_change(ZKL_ABOUT_ANSWER, ZKL_STATE_AUTH_FAILED, why);
 	else
 		zkl_identity_note_error(ZKL_ABOUT_CONNECTION, why);
-	pfree(why);
 	end_process(now);
 	if (reason == ZKL_WIRE_GONE_EXPIRED)
 	{
@@ -427,8 +409,16 @@ void
 zkl_supervisor_tick(int64 now)
 {
 	if (zkl_closing_until() == 0 && !zkl_gatekeeper_needs_session())
+	{
+		/* Then there is nothing to lose. */
+		if (zkl_trial_is_pending())
+			use_settings();
 		end_unneeded(now);
-	else if (phase == NO_PROCESS && now >= Max(start_at, zkl_closing_not_before()))
+		return;
+	}
+	if (zkl_closing_until() == 0 && zkl_trial_tick(now))
+		switch_settings(now);
+	if (phase == NO_PROCESS && now >= Max(start_at, zkl_closing_not_before()))
 		start_process(now);
 	else if (phase == CONNECTING && now >= deadline)
 	{
@@ -458,8 +448,8 @@ zkl_supervisor_tick(int64 now)
 		check_connected(now);
 }
 
-int64
-zkl_supervisor_timer(void)
+static int64
+timer_of_connection(void)
 {
 	if (zkl_closing_until() == 0 && !zkl_gatekeeper_needs_session())
 		return phase == NO_PROCESS ? -1 : 0;
@@ -475,9 +465,21 @@ zkl_supervisor_timer(void)
 							  zkl_manager_live(core) > 0);
 }
 
+int64
+zkl_supervisor_timer(void)
+{
+	int64		due = timer_of_connection();
+	int64		trial = zkl_trial_timer();
+
+	if (trial < 0 || zkl_closing_until() != 0)
+		return due;
+	return due < 0 ? trial : Min(due, trial);
+}
+
 void
 zkl_supervisor_close_session(void)
 {
+	zkl_trial_end();
 	if (phase == CONNECTED)
 		zkl_closing_wait(connection);
 	zkl_link_kill();

@@ -11,7 +11,6 @@
 #include "postgres.h"
 
 #include "shared/named_file.h"
-#include "shared/tls_settings.h"
 #include "worker/trust.h"
 
 static const char *
@@ -23,24 +22,24 @@ read_if_set(const char *setting, const char *path, bool secret,
 }
 
 const char *
-zkl_trust_read(ZklTrust *trust)
+zkl_trust_read(ZklTrust *trust, const ZklTlsSettings *settings)
 {
-	const char *wrong = zkl_tls_settings_fault();
+	const char *wrong = zkl_tls_settings_fault(settings);
 
-	trust->tls = (ZklWireTls) zkl_tls;
+	trust->tls = (ZklWireTls) settings->mode;
 	initStringInfo(&trust->ca);
 	initStringInfo(&trust->certificate);
 	initStringInfo(&trust->key);
 	if (trust->tls == ZKL_WIRE_TLS_OFF)
 		return NULL;
 	if (wrong == NULL)
-		wrong = read_if_set("zklock.tls_ca_file", zkl_tls_ca_file, false,
+		wrong = read_if_set("zklock.tls_ca_file", settings->ca_file, false,
 							&trust->ca);
 	if (wrong == NULL)
-		wrong = read_if_set("zklock.tls_cert_file", zkl_tls_cert_file, false,
+		wrong = read_if_set("zklock.tls_cert_file", settings->cert_file, false,
 							&trust->certificate);
 	if (wrong == NULL)
-		wrong = read_if_set("zklock.tls_key_file", zkl_tls_key_file, true,
+		wrong = read_if_set("zklock.tls_key_file", settings->key_file, true,
 							&trust->key);
 	return wrong;
 }
@@ -52,11 +51,4 @@ zkl_trust_put(ZklTrust *trust, ZklWireBuffer *out)
 	zkl_wire_put_text(out, trust->ca.data);
 	zkl_wire_put_text(out, trust->certificate.data);
 	zkl_wire_put_text(out, trust->key.data);
-}
-
-char *
-zkl_trust_settings(void)
-{
-	return psprintf("%d\n%s\n%s\n%s", zkl_tls, zkl_tls_ca_file,
-					zkl_tls_cert_file, zkl_tls_key_file);
 }

@@ -7,6 +7,7 @@
 #define ZKL_WORKER_TRUST_H
 
 #include "lib/stringinfo.h"
+#include "shared/tls_settings.h"
 #include "wire/wire.h"
 
 typedef struct ZklTrust
@@ -18,12 +19,9 @@ typedef struct ZklTrust
 } ZklTrust;
 
 /* Reads the files that the settings name.  Returns NULL, or what is wrong. */
-extern const char *zkl_trust_read(ZklTrust *trust);
+extern const char *zkl_trust_read(ZklTrust *trust, const ZklTlsSettings *settings);
 
 /* The end of a START frame */
 extern void zkl_trust_put(ZklTrust *trust, ZklWireBuffer *out);
-
-/* All settings of TLS in one string, to see whether they have changed */
-extern char *zkl_trust_settings(void);
 
 #endif							/* ZKL_WORKER_TRUST_H */

@@ -51,6 +51,7 @@
 #include "worker/root.h"
 #include "worker/supervisor.h"
 #include "worker/tracefile.h"
+#include "worker/trial.h"
 
 /* Chosen by measurement, as are the numbers in core/pace.c */
 #ifndef ZKL_BATCHES_IN_FLIGHT
@@ -215,6 +216,7 @@ end_worker(int code, Datum arg)
 	zkl_dirty_await(0);
 	zkl_wakeup_noted();
 	zkl_link_kill();
+	zkl_trial_end();
 	zkl_tracefile_flush();
 	zkl_identity_end();
 }

@@ -1,7 +1,9 @@
 # How a server comes to its ensemble: credentials from zklock.auth_file keep
-# others from a lock's directory, but not from looking; a file that is no good
-# is named in zk_status, and costs no connection; a chroot that does not exist is
-# named, too; and all of it can be changed by a reload.
+# others from a lock's directory, but not from looking.  All of it can be changed by
+# a reload: new settings are tried beside the connection, and used once they work.
+# Those that do not, such as a file that is no good, a host that does not answer, or a
+# chroot that does not exist, are named in zk_status, and cost neither connection nor
+# lock.
 
 use strict;
 use warnings;
@@ -9,6 +11,8 @@ use warnings;
 use File::Spec::Functions qw(rel2abs);
 use Test::More;
 
+use FakeZooKeeper;
+use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use ZklockTest;
 
@@ -88,31 +92,74 @@ set_and_wait($two, 'auth_file', "$file.group",
 is($test->status($two, 'state, connects'), "connected|$connects", 'all on one connection');
 is($other->query("SELECT zk_unlock('/kept')"), 't', 'on which the lock was kept');
 
-# The next connection needs it, and comes about as soon as the file is good.
+# The old ones are used for the next connection, too, until the new ones work.
+my $again = connects($two);
 kill 'KILL', $test->status($two, 'session_pid');
-ok($test->look_until($two,
-		"SELECT state = 'disconnected' AND last_error LIKE '\"zklock.auth_file\"%0600 or less%'"
-		  . ' FROM zk_status', 't', 'refused'),
-	'no new connection is made without it');
-like($test->look($two, $health), qr/^f\|.*0600 or less/, 'health tells that, too');
+ok($test->look_until($two, "SELECT $again FROM zk_status", 't', 'again'),
+	'the next connection has the old credentials');
+like($test->look($two, $health), qr/^f\|.*0600 or less/, 'health still tells');
+$again = connects($two);
 chmod 0600, "$file.group";
-ok($test->wait_connected($two), 'a good one mends it');
+ok($test->look_until($two, "SELECT $again FROM zk_status", 't', 'a good file'),
+	'a file that becomes good is used without another reload');
 like($test->look($two, $health), qr/^t\|/, 'and is in use');
 set_and_wait($two, 'auth_file', $file, connects($two), 'the first file again');
 
+# A connect string that does not work costs nothing.
 my $servers = $test->zk->connect_string;
-set_and_wait($two, 'connect_string', "$servers/missing",
-	"last_error LIKE '%chroot%does not exist%'",
-	'a missing chroot is named');
-set_and_wait($two, 'tls', 'verify-full',
-	"last_error LIKE '%zklock.tls%requires%tls_ca_file%'",
-	'so is a setting that lacks another one');
-ok(wait_for(sub { slurp_file($two->logfile) =~ /LOG: +zklock: "zklock.tls" requires/ }),
-	'also in the log, after many other errors of settings');
-set_and_wait($two, 'tls', 'off', "last_error LIKE '%chroot%does not exist%'",
-	'the missing chroot is named again');
-set_and_wait($two, 'connect_string', $servers, connects($two),
-	'the right one mends it');
+my $port = PostgreSQL::Test::Cluster::get_free_port();
+my $fake_port = PostgreSQL::Test::Cluster::get_free_port();
+my $fake = FakeZooKeeper->new($fake_port);
+my $token = $other->query("SELECT zk_lock('/kept')");
+my @sessions = $test->zk->sessions;
+$id = $test->status($two, 'session_id');
+$connects = $test->status($two, 'connects');
+$fake->mode('ssh');
+foreach my $wrong (
+	[ "127.0.0.1:$port", "could not connect to \"127.0.0.1:$port\": Connection refused" ],
+	[ "127.0.0.1:$fake_port", 'does not speak ZooKeeper' ],
+	[ "127.0.0.1:$fake_port,127.0.0.1:$port", 'does not speak ZooKeeper' ],
+	[ "$servers/missing", 'chroot%does not exist' ])
+{
+	my ($string, $fault) = @$wrong;
 
+	set_and_wait($two, 'connect_string', $string, "last_error LIKE '$unused%$fault%'",
+		"$string is not used");
+	ok(wait_for(
+			sub { slurp_file($two->logfile) =~ /LOG: +zklock: \Q$unused\E.*\Q$fault\E/
+				  || $fault =~ /%/ }, 'the log says so'),
+		'the log says so');
+	like($test->look($two, $health), qr/^f\|/, 'health, too');
+}
+set_and_wait($two, 'tls', 'verify-full',
+	"last_error LIKE '$unused%zklock.tls%requires%tls_ca_file%'",
+	'a setting that lacks another one is named again');
+ok(wait_for(
+		sub { 2 == (() = slurp_file($two->logfile) =~ /LOG: .*: "zklock.tls" requires/g) },
+		'also in the log'),
+	'also in the log, after many other errors of settings');
+set_and_wait($two, 'tls', 'off', "last_error LIKE '$unused%chroot%does not exist%'",
+	'the missing chroot is named again');
+is($test->status($two, 'state, connects, session_id, sessions_lost'),
+	"connected|$connects|$id|0", 'all on one connection');
+is($other->query("SELECT zk_fencing_token('/kept')"), $token, 'on which the lock was kept');
+
+# Not even if the connection breaks meanwhile
+kill 'KILL', $test->status($two, 'session_pid');
+ok($test->look_until($two, "SELECT state = 'connected' AND connects > $connects FROM zk_status",
+		't', 'again'),
+	'the next connection is made to the old servers');
+is($test->status($two, 'session_id, sessions_lost'), "$id|0", 'in the same session');
+
+# One host that works is enough.
+set_and_wait($two, 'connect_string', "127.0.0.1:$port,$servers", connects($two),
+	'a string of which one host works is used');
+set_and_wait($two, 'connect_string', $servers, connects($two), 'the first one again');
+is($test->status($two, 'session_id, sessions_lost'), "$id|0", 'all in the same session');
+is($other->query("SELECT zk_unlock('/kept')"), 't', 'which has the lock');
+ok(wait_for(sub { @sessions == (() = $test->zk->sessions) }, 'as many sessions'),
+	'the sessions that tried the settings are closed');
+
+$fake->quit;
 $_->close foreach $holder, $other;
 $test->finish;

@@ -1,8 +1,8 @@
 # TLS to ZooKeeper: locks work over it, with servers that are verified by name or
 # by address; a server that cannot be verified gets no byte of ZooKeeper's
 # protocol, and zk_status says what to do; clients show certificates if they are
-# asked for, and files that hold a secret must keep it.  What is wrong can be
-# mended by a reload, and the session survives that.
+# asked for, and files that hold a secret must keep it.  New settings that do not work
+# cost nothing: the connection goes on with the old ones.
 
 use strict;
 use warnings;
@@ -51,23 +51,23 @@ sub set
 	return;
 }
 
-# Goes back to the settings of the configuration file.
+# Goes back to the settings of the configuration file, which the connection still has.
 sub mended
 {
 	my ($node, $what) = @_;
-	my $before = $test->status($node, 'connects');
 
 	$node->safe_psql('postgres', 'ALTER SYSTEM RESET ALL');
 	$node->reload;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	ok($test->look_until($node,
-			"SELECT connects > $before AND state = 'connected' FROM zk_status",
+			"SELECT ok AND state = 'connected' FROM zk_status, zk_healthcheck()"
+			  . " WHERE check_name = 'settings'",
 			't', "$what: mended"),
 		"$what: mended");
 	return;
 }
 
-# What zk_status says in the end
+# What zk_status says of a connection in the end
 sub complains
 {
 	my ($node, $pattern, $what) = @_;
@@ -82,7 +82,7 @@ sub complains
 	return;
 }
 
-# Settings whose fault is seen without a connection: the one that is there goes on.
+# Settings that do not work: the connection that is there goes on.
 sub keeps
 {
 	my ($node, $pattern, $what, %settings) = @_;
@@ -97,6 +97,20 @@ sub keeps
 			't', $what),
 		$what)
 	  or diag $test->status($node, 'state, last_error');
+	return;
+}
+
+# The same while there is no connection
+sub refuses
+{
+	my ($node, $pattern, $what) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	ok($test->look_until($node,
+			"SELECT NOT ok AND detail ~ 'are not used.*$pattern' FROM zk_healthcheck()"
+			  . " WHERE check_name = 'settings'",
+			't', $what),
+		$what);
 	return;
 }
 
@@ -143,13 +157,12 @@ connected_with($one, 'verify-ca takes any name',
 
 # ---- servers that cannot be trusted
 my $accepted = $net->stats('elsewhere')->{accepted};
-set($one, tls => 'verify-full');
-complains($one,
-	'certificate does not name "127.0.0.1": check "zklock.connect_string"',
-	'another name');
+keeps($one, 'certificate does not name "127.0.0.1": check "zklock.connect_string"',
+	'another name',
+	tls => 'verify-full');
 is($net->stats('elsewhere')->{accepted}, $accepted, 'another name: nothing is sent');
-set($one, connect_string => $elsewhere =~ s/127.0.0.1/localhost/r);
-complains($one, 'certificate does not name "localhost"', 'nor that one');
+keeps($one, 'certificate does not name "localhost"', 'nor that one',
+	connect_string => $elsewhere =~ s/127.0.0.1/localhost/r);
 
 my %impostors = (
 	'wrong CA' => [
@@ -166,15 +179,16 @@ foreach my $case (sort keys %impostors)
 
 	foreach my $mode ('verify-ca', 'verify-full')
 	{
-		set($one, tls => $mode, connect_string => impostor("$case, $mode", %$tls));
-		complains($one, $pattern, "$case, $mode: refused");
+		keeps($one, $pattern, "$case, $mode: refused",
+			tls => $mode,
+			connect_string => impostor("$case, $mode", %$tls));
 		is($net->stats("$case, $mode")->{accepted},
 			0, "$case, $mode: nothing is sent");
 	}
 }
 mended($one, 'trust');
 is($test->status($one, 'session_id, sessions_lost'),
-	"$id|0", 'the session outlives all that');
+	"$id|0", 'nothing is lost by all that');
 
 # ---- a server that only speaks an older protocol
 my $old_port = PostgreSQL::Test::Cluster::get_free_port();
@@ -183,29 +197,27 @@ my $old = IPC::Run::start(
 		$server->{file}, '-key', $server->{key}, '-tls1_1', '-cipher',
 		'ALL:@SECLEVEL=0', '-quiet' ],
 	'<', \'', '&>', "$ca->{dir}/s_server.log");
-set($one, connect_string => "127.0.0.1:$old_port");
-complains($one, 'TLS handshake failed: .*protocol version', 'TLS 1.1');
+keeps($one, 'TLS handshake failed: .*protocol version', 'TLS 1.1',
+	connect_string => "127.0.0.1:$old_port");
 $old->kill_kill;
 mended($one, 'protocol');
 
 # ---- ports without TLS
-set($one, connect_string => 'localhost:' . $zk->port);
-complains($one, 'TLS handshake: .*must name its "secureClientPort"',
-	'a port without TLS');
+keeps($one, 'TLS handshake: .*must name its "secureClientPort"', 'a port without TLS',
+	connect_string => 'localhost:' . $zk->port);
 mended($one, 'port');
 
 # ---- from the port without TLS to the other one, under a lock
 connected_with($one, 'without TLS', tls => 'off', connect_string => 'localhost:' . $zk->port);
-mended($one, 'without TLS');
+connected_with($one, 'with TLS again', tls => 'verify-full', connect_string => $secure);
 is($test->status($one, 'session_id, sessions_lost'), "$id|0", 'to TLS in the same session');
 
 # ---- settings that do not go together
 keeps($one, '"zklock.tls" requires "zklock.tls_ca_file"', 'no CA', tls_ca_file => '');
 keeps($one, 'could not open "zklock.tls_ca_file" .*No such file', 'no file',
 	tls_ca_file => "$ca->{dir}/missing");
-set($one, tls_ca_file => "$ca->{dir}/server.key");
-complains($one, 'could not load a certificate from "zklock.tls_ca_file"',
-	'no certificate in it');
+keeps($one, 'could not load a certificate from "zklock.tls_ca_file"', 'no certificate in it',
+	tls_ca_file => "$ca->{dir}/server.key");
 mended($one, 'CA');
 keeps($one, '"zklock.tls_cert_file" and "zklock.tls_key_file" require each other',
 	'a certificate without a key',
@@ -222,13 +234,12 @@ keeps($one, '"zklock.tls_key_file" .*must have permissions 0600 or less',
 	'a key that others can read',
 	tls_cert_file => $server->{file});
 chmod 0600, $ours{tls_key_file};
-$one->reload;
-complains($one, 'does not belong to the certificate', 'the key of another');
+keeps($one, 'does not belong to the certificate', 'the key of another');
 $ca->openssl('pkey', '-in', $ours{tls_key_file}, '-aes128', '-passout',
 	'pass:sesame', '-out', "$ca->{dir}/locked.key");
 chmod 0600, "$ca->{dir}/locked.key";
-set($one, %ours, tls_key_file => "$ca->{dir}/locked.key");
-complains($one, 'protected by a passphrase', 'a key with a passphrase');
+keeps($one, 'protected by a passphrase', 'a key with a passphrase',
+	%ours, tls_key_file => "$ca->{dir}/locked.key");
 mended($one, 'key');
 
 # ---- a waiting session has waited through all that
@@ -245,7 +256,7 @@ $other->issue('stranger');
 set($one,
 	tls_cert_file => "$other->{dir}/stranger.pem",
 	tls_key_file => "$other->{dir}/stranger.key");
-complains($one, 'refused the certificate in "zklock.tls_cert_file"',
+refuses($one, 'refused the certificate in "zklock.tls_cert_file"',
 	'one that the server does not trust');
 write_secret("$ca->{dir}/credentials", "digest:zklock:open-sesame\n");
 my $number = 0;

@@ -1,0 +1,305 @@
+/*
+ * trial.c
+ *	  Tries new settings of the connection beside the present one.
+ *
+ * Owns the process that tries them.  Runs in the worker only; takes no locks but
+ * through identity.c.  It must not know what the present connection does, nor when
+ * the settings are taken over.
+ *
+ * To try settings is to begin a ZooKeeper session with them, to look whether the
+ * chroot exists, and to close that session.  Nothing less shows that a host is found,
+ * is trusted, takes the credentials, and has a quorum.  One host that works is
+ * enough.  If none does, all are tried again after a while: perhaps a host is not up
+ * yet, or a file is being written.
+ */
+#include "postgres.h"
+
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "shared/boottime.h"
+#include "shared/hosts.h"
+#include "shared/status.h"
+#include "utils/memutils.h"
+#include "wire/wire.h"
+#include "worker/diagnosis.h"
+#include "worker/identity.h"
+#include "worker/launch.h"
+#include "worker/link.h"
+#include "worker/program.h"
+#include "worker/trial.h"
+
+#define HOST_TIME		10000000	/* µs for each host: there is no hurry */
+#define CLOSING_TIME	1000000
+#define PAUSE			10000000
+#define READ_SIZE		(16 * 1024)
+#define WRITE_PAUSE		10000	/* for a process that does not read yet */
+
+typedef enum
+{
+	IDLE,
+	PAUSING,
+	LOOKING,					/* until the chroot is seen */
+	CLOSING
+} TrialPhase;
+
+static TrialPhase phase = IDLE;
+static int64 due = 0;			/* the end of the phase */
+static int	host_number = 0;
+static char host[ZKL_MAX_HOST];
+static pid_t pid = 0;
+static pgsocket link_socket = PGINVALID_SOCKET;
+static ZklWireBuffer input;
+static ZklWireBuffer output;
+static bool works;				/* CLOSING: the host has shown all that it
+								 * must */
+static char *fault = NULL;		/* of the last round, in TopMemoryContext */
+static char *host_fault = NULL; /* of the first host of this round, likewise */
+
+static void
+set_fault(char **where, const char *text)
+{
+	if (*where != NULL)
+		pfree(*where);
+	*where = text != NULL ? MemoryContextStrdup(TopMemoryContext, text) : NULL;
+}
+
+static void
+stop_program(void)
+{
+	if (link_socket != PGINVALID_SOCKET)
+	{
+		zkl_link_watch_too(PGINVALID_SOCKET);
+		close(link_socket);
+	}
+	link_socket = PGINVALID_SOCKET;
+	if (pid != 0)
+	{
+		kill(pid, SIGKILL);
+		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	pid = 0;
+	zkl_wire_buffer_free(&input);
+	zkl_wire_buffer_free(&output);
+}
+
+void
+zkl_trial_end(void)
+{
+	stop_program();
+	phase = IDLE;
+	set_fault(&fault, NULL);
+	set_fault(&host_fault, NULL);
+}
+
+void
+zkl_trial_begin(void)
+{
+	zkl_trial_end();
+	phase = PAUSING;
+	due = 0;
+}
+
+bool
+zkl_trial_is_pending(void)
+{
+	return phase != IDLE;
+}
+
+const char *
+zkl_trial_fault(void)
+{
+	return fault;
+}
+
+/* The same fault is told once. */
+static void
+end_round(int64 now)
+{
+	bool		is_news = fault == NULL || strcmp(fault, host_fault) != 0;
+
+	set_fault(&fault, host_fault);
+	set_fault(&host_fault, NULL);
+	phase = PAUSING;
+	due = now + PAUSE;
+	zkl_identity_note_settings(fault);
+	if (is_news)
+		zkl_identity_note_error(ZKL_ABOUT_SETTINGS,
+								psprintf("new settings of the connection are not used: %s",
+										 fault));
+}
+
+/* Returns what is wrong, or NULL. */
+static const char *
+start_program(void)
+{
+	ZklConnectSettings settings = zkl_connect_settings_wanted();
+	int			asked_ms;
+	const char *wrong = zkl_launch_put_start(&output, 1, host, &settings, false,
+											 &asked_ms);
+	int			rc;
+
+	if (wrong != NULL)
+		return wrong;
+	rc = zkl_program_spawn(&link_socket, &pid);
+	if (rc != 0)
+		return psprintf("could not start zklock_session: %s", strerror(rc));
+	zkl_link_watch_too(link_socket);
+	return NULL;
+}
+
+/* Goes on with the next host after one has failed, or with the first. */
+static void
+try_host(int64 now, const char *last_fault)
+{
+	for (;;)
+	{
+		const char *next = zkl_hosts_nth(zkl_connect_settings_wanted().connect_string,
+										 host_number);
+
+		stop_program();
+		if (last_fault != NULL && host_fault == NULL)
+			set_fault(&host_fault, last_fault);
+		if (next == NULL)
+		{
+			end_round(now);
+			return;
+		}
+		host_number++;
+		strlcpy(host, next, sizeof(host));
+		phase = LOOKING;
+		due = now + HOST_TIME;
+		last_fault = start_program();
+		if (last_fault == NULL)
+			return;
+	}
+}
+
+static void
+look_at_chroot(void)
+{
+	size_t		frame = zkl_wire_begin(&output, ZKL_WIRE_GET, 1, 1, 0);
+
+	zkl_wire_put_text(&output, "/");
+	zkl_wire_put_u8(&output, 0);
+	zkl_wire_end(&output, frame);
+}
+
+/* Without the right to look at it, the chroot exists, too. */
+static void
+close_session(int64 now, int32 rc)
+{
+	works = rc == 0 || rc == ZKL_RC_NOAUTH;
+	if (!works && host_fault == NULL)
+		set_fault(&host_fault, zkl_diagnosis_of(rc, host));
+	zkl_wire_end(&output, zkl_wire_begin(&output, ZKL_WIRE_CLOSE, 1, 0, 0));
+	phase = CLOSING;
+	due = now + CLOSING_TIME;
+}
+
+/* Returns whether the settings work. */
+static bool
+take_end(int64 now, const char *why)
+{
+	if (phase == CLOSING && works)
+	{
+		zkl_trial_end();
+		return true;
+	}
+	try_host(now, why);
+	return false;
+}
+
+static bool
+take_farewell(int64 now, ZklWireReader *body)
+{
+	ZklWireGone reason = (ZklWireGone) zkl_wire_get_u8(body);
+
+	return take_end(now, zkl_diagnosis_of_gone(reason, body));
+}
+
+static bool
+take_frames(int64 now)
+{
+	ZklWireHeader header;
+	ZklWireReader body;
+	int			got;
+
+	while ((got = zkl_wire_peek(&input, &header, &body)) > 0)
+	{
+		switch (header.type)
+		{
+			case ZKL_WIRE_CONNECTED:
+				look_at_chroot();
+				break;
+			case ZKL_WIRE_REPLY:
+				close_session(now, header.rc);
+				break;
+			case ZKL_WIRE_GONE:
+				return take_farewell(now, &body);
+			default:
+				break;
+		}
+		zkl_wire_consume(&input, sizeof(header) + header.length);
+	}
+	return got < 0 && take_end(now, "malformed frame from zklock_session");
+}
+
+/* Writes and reads what is possible.  False: the process is gone. */
+static bool
+exchange(void)
+{
+	ssize_t		n = 1;
+
+	if (output.end > output.start)
+	{
+		n = send(link_socket, output.data + output.start,
+				 output.end - output.start, MSG_NOSIGNAL);
+		if (n > 0)
+			zkl_wire_consume(&output, (size_t) n);
+	}
+	while (n > 0 && zkl_wire_reserve(&input, READ_SIZE))
+	{
+		n = recv(link_socket, input.data + input.end, READ_SIZE, 0);
+		if (n > 0)
+			input.end += (size_t) n;
+	}
+	return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
+}
+
+bool
+zkl_trial_tick(int64 now)
+{
+	bool		runs;
+
+	if (phase == IDLE || (phase == PAUSING && now < due))
+		return false;
+	if (phase == PAUSING)
+	{
+		host_number = 0;
+		try_host(now, NULL);
+		return false;
+	}
+	runs = exchange();
+	if (take_frames(now))
+		return true;
+	if (phase != LOOKING && phase != CLOSING)
+		return false;
+	if (!runs)
+		return take_end(now, "the session process ended unexpectedly");
+	if (now >= due)
+		return take_end(now, psprintf("could not connect to ZooKeeper server \"%s\" in time",
+									  host));
+	return false;
+}
+
+int64
+zkl_trial_timer(void)
+{
+	if (phase == IDLE)
+		return -1;
+	return output.end > output.start ? zkl_boottime_us() + WRITE_PAUSE : due;
+}
