@@ -125,6 +125,17 @@ simulate:
 	$(MAKE) -C $(srcdir)/test/sim build/sim
 	$(srcdir)/test/sim/build/sim -s $(or $(SEED),1) -n $(or $(SEEDS),20000) -j $$(nproc)
 
+# The same, steered by what of the core is reached, for MINUTES=10; takes clang, see
+# dev/setup.sh.  What it finds is a file in test/sim/build/found/, to be run as
+# "test/sim/build/plain FILE".
+fuzz:
+	$(MAKE) -C $(srcdir)/test/sim build/fuzz build/plain
+	mkdir -p $(srcdir)/test/sim/build/found $(srcdir)/test/sim/build/corpus
+	$(srcdir)/test/sim/build/fuzz -max_total_time=$$(($(or $(MINUTES),10) * 60)) \
+		-max_len=1032 -len_control=0 -timeout=60 \
+		-artifact_prefix=$(srcdir)/test/sim/build/found/ \
+		$(srcdir)/test/sim/build/corpus $(srcdir)/test/sim/corpus
+
 # A thousand servers without faults: what they ask of ZooKeeper, about three
 # minutes, into docs/scale.md; "make scale-report" only writes the page again.
 scale:
@@ -172,5 +183,5 @@ deadlock-bench:
 	$(srcdir)/bench/deadlocks.sh
 
 .PHONY: bench bench-policy bench-report capacity chaos coverage deadlock-bench \
-	deadlock-storm dist format lint liveness install-session scale scale-report \
+	deadlock-storm dist format fuzz lint liveness install-session scale scale-report \
 	simulate uninstall-session unit

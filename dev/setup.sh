@@ -6,6 +6,7 @@
 #	dev/setup.sh          to build and to test
 #	dev/setup.sh bench    for "make bench", too: gnuplot
 #	dev/setup.sh tools    for "dev/test.sh tools" and "make lint", too: clang-tidy
+#	dev/setup.sh fuzz     for "make fuzz", too: clang with libFuzzer
 #	dev/setup.sh package  for dev/package.sh and dev/matrix.sh, too
 #	dev/setup.sh monitoring	for "dev/test.sh monitoring", too: Prometheus.  Its
 #	                      packages start servers, unless the system forbids it.
@@ -42,6 +43,12 @@ postgres_version() {
 	echo "${version:-15}"
 }
 
+# Of the distribution's own clang
+clang_version() {
+	apt-cache depends clang 2>/dev/null | sed -n 's/.*Depends: clang-\([0-9]*\)$/\1/p' |
+		head -n 1
+}
+
 if ! command -v apt-get >/dev/null; then
 	say "no apt-get here: install PostgreSQL with its server headers, the"
 	say "ZooKeeper server, its single-threaded C client and kazoo by hand"
@@ -61,9 +68,13 @@ for purpose; do
 	bench) common+=(gnuplot-nox iproute2) ;;
 	patroni) common+=(patroni python3-yaml) ;;
 	tools) common+=(clang-tidy git) ;;
+	fuzz)
+		common+=(clang)
+		common_if_known+=("libclang-rt-$(clang_version)-dev")
+		;;
 	package) common+=(build-essential debhelper lintian postgresql-server-dev-all rpm) ;;
 	monitoring) common+=(prometheus prometheus-postgres-exporter) ;;
-	*) die "usage: dev/setup.sh [bench|tools|package|monitoring|patroni] ..." ;;
+	*) die "usage: dev/setup.sh [bench|tools|fuzz|package|monitoring|patroni] ..." ;;
 	esac
 done
 

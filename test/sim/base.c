@@ -78,7 +78,7 @@ put_back(const void *memory)
 }
 
 void
-base_begin(uint64_t seed)
+base_begin(const Input *input)
 {
 	Chunk	   *spare = base.spare;
 	Chunk	   *chunk;
@@ -93,10 +93,9 @@ base_begin(uint64_t seed)
 	memset(&base, 0, sizeof(base));
 	base.spare = spare;
 	base.trace = trace_use;
-	base.seed = seed;
-	base.random = seed;
-	base.profile = profile_of(seed);
-	base.hash = seed;
+	base.seed = base.random = base.hash = input->seed;
+	base.changes = input_spread(input);
+	base.profile = profile_of(input->seed);
 	base.now = SECOND;
 	base.calm_since = NEVER - INT32_MAX * INT64_C(1000);
 	base.longest = NEVER;

@@ -17,6 +17,7 @@
 
 #include "../model/memory.h"
 #include "../random.h"
+#include "input.h"
 
 typedef int64_t Time;
 
@@ -62,6 +63,8 @@ typedef struct Base
 	uint64_t	seed;
 	Profile		profile;
 	uint64_t	random;
+	uint32_t	draws;			/* so far */
+	const uint8_t *changes;		/* of these; NULL: none */
 	Time		now;
 	bool		calm;			/* the chaos is over */
 	Time		calm_since;		/* far away: not yet */
@@ -88,7 +91,13 @@ extern Base base;
 static inline uint64_t
 random64(void)
 {
-	return splitmix64(&base.random);
+	uint64_t	value = splitmix64(&base.random);
+	uint64_t	change;
+
+	if (base.draws++ >= INPUT_DRAWS || base.changes == NULL)
+		return value;
+	change = base.changes[base.draws - 1];
+	return change == 0 ? value : splitmix64(&change);
 }
 
 /* 0 .. n - 1 */
@@ -109,7 +118,7 @@ once_in(int64_t n)
 extern Time some_delay(Time usual);
 
 /* Memory that was taken until now is no more. */
-extern void base_begin(uint64_t seed);
+extern void base_begin(const Input *input);
 
 /* ---- profiles ---- */
 

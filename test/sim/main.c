@@ -5,186 +5,27 @@
  *	  sim [-s seed] [-n count] [-j jobs] [-t] [-k] [-c] [-m mutant] [-p profile]
  *	  sim -M [-n count] [-j jobs]	(built with ZKL_MUTANTS)
  *	  sim -d
+ *	  sim [-t] [-m mutant] file ...
  *
  * Owns the clock: whoever is due next acts.  The first seed that breaks a rule
  * ends the run.  It is run once more to print the rule, the seed and the last
  * lines of its trace, those of the cores included (-t: prints all lines as they
  * come; -k: prints the rule only, and goes on with the next seed; -c: counts what must
  * occur, see seen.h).  -m builds a bug into the
- * core, -M tries all of them and prints a table, -d runs some seeds twice and
+ * core, a file is an input of the fuzzer, -M tries all of them and prints a table, -d runs some seeds twice and
  * compares.
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "agenda.h"
-#include "backend.h"
-#include "chaos.h"
 #include "mutants.h"
-#include "oracle.h"
+#include "run.h"
 #include "seen.h"
 
-#define LONGEST_CALM	60		/* timeouts until all must be at rest */
-#define MOST_EVENTS		2000000
-
 static bool keep_going = false;
-
-static void
-run_until(Time end, bool (*enough) (void))
-{
-	uint64_t	steps = 0;
-
-	while (enough == NULL || !enough())
-	{
-		Time		due = agenda_due();
-
-		if (due > end)
-			break;
-		if (++steps > MOST_EVENTS)
-			broken("liveness", "it never comes to rest");
-		if (due > base.now)
-			base.now = due;
-		agenda_step();
-	}
-}
-
-static bool
-at_rest(void)
-{
-	int			i,
-				j;
-
-	if (!backends_idle() || !foreign_idle())
-		return false;
-	for (i = 0; i < hosts.n; i++)
-		for (j = 0; j < MAX_SLOTS; j++)
-			if (hosts.host[i].slots[j].state != SLOT_FREE)
-				return false;
-	return true;
-}
-
-static void
-end_hosts(void)
-{
-	int			i;
-
-	for (i = 0; i < hosts.n; i++)
-		worker_kill(&hosts.host[i], NEVER);
-}
-
-static void
-check_rest(void)
-{
-	int			i,
-				j;
-
-	if (at_rest())
-		return;
-	for (i = 0; i < hosts.n; i++)
-		for (j = 0; j < MAX_SLOTS; j++)
-			if (hosts.host[i].slots[j].state != SLOT_FREE)
-				broken("liveness", "host %d slot %d stays in state %d", i, j,
-					   (int) hosts.host[i].slots[j].state);
-	broken("liveness", "a client is not through");
-}
-
-bool
-run_seed(uint64_t seed)
-{
-	base_begin(seed);
-	if (setjmp(base.stop) != 0)
-		return false;
-	agenda_begin();
-	ensemble_begin();
-	oracle_begin();
-	chaos_begin();
-	run_until(chaos_end(), NULL);
-	base.now = chaos_end();
-	chaos_calm();
-	run_until(base.now + LONGEST_CALM * ens.timeout, at_rest);
-	check_rest();
-	run_until(base.now + 2 * ens.longest + 2 * ens.tick + 2 * ens.late, NULL);
-	check_rest();
-	oracle_quiet();
-	end_hosts();
-	return true;
-}
-
-static void
-show_item(void *context, const ZklDumpItem *item)
-{
-	(void) context;
-	printf("    %s %s: %s\n", item->item, item->path, item->state);
-}
-
-/* Who is where at the end, and what the core of each host believes */
-static void
-show_state(void)
-{
-	Path	   *path;
-	int			i,
-				j;
-
-	for (path = tree_newest(); path != NULL; path = path->all)
-		if (path->node[HEAD].exists &&
-			path->node[HEAD].stat.ephemeral_owner != 0)
-			printf("  session %" PRId64 ": %s\n",
-				   path->node[HEAD].stat.ephemeral_owner, path->text);
-	for (i = 0; i < hosts.n; i++)
-	{
-		const Host *h = &hosts.host[i];
-
-		printf("  host %d: session %" PRId64 ", conn %d, lease for %" PRId64
-			   " ms\n", i, h->worker.session.id, h->conn ? h->conn->id : -1,
-			   h->lease_ms - host_clock(h) / 1000);
-		for (j = 0; j < MAX_SLOTS; j++)
-			if (h->slots[j].state != SLOT_FREE)
-				printf("    slot %d: state %d, owner %" PRIu64 ", %s, mode %d"
-					   ", number %" PRId64 "\n", j, (int) h->slots[j].state,
-					   h->slots[j].owner, lock_name(h->slots[j].lock),
-					   (int) h->slots[j].mode, h->slots[j].seq);
-		if (h->worker.m != NULL)
-			zkl_manager_dump(h->worker.m, host_clock(h), show_item, NULL);
-	}
-	for (i = 0; i < foreigners.n; i++)
-	{
-		const Foreign *f = &foreigners.foreign[i];
-
-		printf("  client %d: session %" PRId64 ", conn %d, phase %d, %s\n", i,
-			   f->session, f->conn ? f->conn->id : -1, (int) f->phase,
-			   f->node ? f->node : "");
-	}
-}
-
-static void
-show_rule(void)
-{
-	printf("seed %" PRIu64 " (%s) breaks %s: %s\n", base.seed,
-		   profile_name(base.profile), base.rule, base.what);
-}
-
-static void
-show_failure(uint64_t seed)
-{
-	if (base.trace == TRACE_HASH)
-	{
-		show_rule();
-		base.trace = TRACE_KEEP;
-		if (run_seed(seed))
-		{
-			printf("seed %" PRIu64 " does not repeat\n", seed);
-			return;
-		}
-		printf("the last of %" PRIu64 " lines:\n", base.lines);
-		trace_print_last();
-	}
-	show_state();
-	show_rule();
-}
 
 /* Seeds first, first + stride and so on; false: one breaks a rule */
 static bool
@@ -200,25 +41,37 @@ run_seeds(uint64_t first, uint64_t last, uint64_t stride)
 		good = false;
 		if (!keep_going)
 		{
-			show_failure(seed);
+			run_show_failure();
 			break;
 		}
-		show_rule();
+		run_show_rule();
 		fflush(stdout);
 	}
 	fflush(stdout);
 	return good;
 }
 
-bool
-wait_for_children(int n)
+/* Inputs that the fuzzer has found: see input.h. */
+static bool
+run_files(char *const *names, int n)
 {
 	bool		good = true;
-	int			status;
 
-	while (n-- > 0)
-		good &= wait(&status) > 0 && WIFEXITED(status) &&
-			WEXITSTATUS(status) == 0;
+	for (; n > 0; n--, names++)
+	{
+		Input		input;
+
+		if (!input_read_file(*names, &input))
+		{
+			fprintf(stderr, "cannot read %s\n", *names);
+			return false;
+		}
+		if (run_input(&input))
+			continue;
+		run_show_failure();
+		printf("input %s\n", *names);
+		good = false;
+	}
 	return good;
 }
 
@@ -322,7 +175,7 @@ read_options(int argc, char **argv, Options *o)
 		else
 			return false;
 	}
-	return optind == argc && o->jobs > 0 && o->count > 0;
+	return o->jobs > 0 && o->count > 0;
 }
 
 int
@@ -336,12 +189,14 @@ main(int argc, char **argv)
 	if (!read_options(argc, argv, &o))
 	{
 		fprintf(stderr, "usage: sim [-s seed] [-n count] [-j jobs] [-t] [-k] [-c]"
-				" [-m mutant] [-p profile] | -M | -d\n");
+				" [-m mutant] [-p profile] | -M | -d | file ...\n");
 		return 2;
 	}
 	setvbuf(stdout, NULL, _IOFBF, 1 << 16);
 	seen_begin();
 	last = o.first + o.count - 1;
+	if (optind < argc)
+		return run_files(argv + optind, argc - optind) ? 0 : 1;
 	good = o.mutants ? mutants_try(o.first, last, o.jobs) :
 		o.twice ? run_twice(o.first, last) :
 		o.jobs > 1 ? run_jobs(o.first, last, o.jobs) :

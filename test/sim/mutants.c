@@ -13,6 +13,7 @@
 #include "base.h"
 #include "core/mutant.h"
 #include "mutants.h"
+#include "run.h"
 
 #ifdef ZKL_MUTANTS
 

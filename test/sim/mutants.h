@@ -17,12 +17,4 @@ extern void mutant_choose(const char *name);
  */
 extern bool mutants_try(uint64_t first, uint64_t last, int jobs);
 
-/* ---- main.c ---- */
-
-/* Runs one simulation.  Returns whether all rules were kept. */
-extern bool run_seed(uint64_t seed);
-
-/* Waits for n processes.  Returns whether all ended well. */
-extern bool wait_for_children(int n);
-
 #endif							/* SIM_MUTANTS_H */

@@ -27,6 +27,8 @@ status=$?
 report $status "$([ $status = 0 ] && tail -n 1 <<<"$output" || echo "$seeds schedules")" "$output"
 ! grep '^seen 0 times' <<<"$output" >/dev/null
 report $? "they have shown all that they must (seen.h)" "$(grep '^seen' <<<"$output")"
+output=$(./plain ../corpus/* 2>&1)
+report $? "the inputs from which the fuzzer starts" "$output"
 output=$(./plain -d -n 200 2>&1)
 report $? "the same seed, the same run: 200 schedules twice" "$output"
 output=$(./sim-checked -s 1000000 -n 600 -j "$jobs" 2>&1)
