@@ -2,8 +2,8 @@
  * backend.c
  *	  The backends of the simulated servers.
  *
- * Owns them.  Does what request.c, lifetime.c and commit.c of src/ do: it knows
- * slots and the published lease, and nothing of ZooKeeper.
+ * Owns them.  Does what request.c of src/ does: it knows slots and the
+ * published lease, and nothing of ZooKeeper.
  */
 #include <string.h>
 
@@ -18,8 +18,8 @@
 
 Backends	backends;
 
-static Host *
-host_of(const Backend *b)
+Host *
+backend_host(const Backend *b)
 {
 	return &hosts.host[b->host];
 }
@@ -115,16 +115,16 @@ wanted_cached(const Host *h)
 static Time
 next_grab(const Backend *b)
 {
-	return wanted_cached(host_of(b)) >= 0 ? base.now + 1 + below(MS) : NEVER;
+	return wanted_cached(backend_host(b)) >= 0 ? base.now + 1 + below(MS) : NEVER;
 }
 
-static void
-end_holds(Backend *b)
+void
+backend_end_holds(Backend *b)
 {
 	int			i;
 
 	for (i = 0; i < b->nholds; i++)
-		slot_release(host_of(b), b->holds[i].slot);
+		slot_release(backend_host(b), b->holds[i].slot);
 	b->nholds = 0;
 	local_end(b);
 	b->checking = b->committing = false;
@@ -137,10 +137,10 @@ backend_die(Backend *b)
 {
 	trace("host # backend #: dies", b->host, b->id, 0, 0, NULL);
 	if (b->waiting >= 0)
-		slot_release(host_of(b), b->waiting);
+		slot_release(backend_host(b), b->waiting);
 	if (b->taking >= 0)
-		slot_release(host_of(b), b->taking);
-	end_holds(b);
+		slot_release(backend_host(b), b->taking);
+	backend_end_holds(b);
 	reset(b);
 }
 
@@ -154,7 +154,7 @@ backend_die(Backend *b)
 static int
 pick_lock(const Backend *b)
 {
-	const Host *h = host_of(b);
+	const Host *h = backend_host(b);
 	int			lowest = 0;
 	int			i;
 
@@ -172,7 +172,7 @@ pick_lock(const Backend *b)
 static int
 find_sibling(const Backend *b, int lock)
 {
-	const Host *h = host_of(b);
+	const Host *h = backend_host(b);
 	int			i;
 
 	if (lock == hosts.semaphore)
@@ -189,10 +189,10 @@ find_sibling(const Backend *b, int lock)
 }
 
 /* The semaphore is the last lock: who has a lease asks for nothing more. */
-static bool
-may_ask(const Backend *b)
+bool
+backend_may_ask(const Backend *b)
 {
-	const Host *h = host_of(b);
+	const Host *h = backend_host(b);
 	int			i;
 
 	for (i = 0; i < b->nholds; i++)
@@ -228,7 +228,7 @@ plan_look(Backend *b)
 static void
 hold(Backend *b, int slot)
 {
-	Host	   *h = host_of(b);
+	Host	   *h = backend_host(b);
 
 	b->holds[b->nholds].slot = slot;
 	b->holds[b->nholds].since = base.now;
@@ -242,7 +242,7 @@ has_hold(const Backend *b, int lock)
 	int			i;
 
 	for (i = 0; i < b->nholds; i++)
-		if (host_of(b)->slots[b->holds[i].slot].lock == lock)
+		if (backend_host(b)->slots[b->holds[i].slot].lock == lock)
 			return true;
 	return false;
 }
@@ -250,7 +250,7 @@ has_hold(const Backend *b, int lock)
 static void
 request(Backend *b, int lock, ZklLockMode mode)
 {
-	Host	   *h = host_of(b);
+	Host	   *h = backend_host(b);
 	int			slot = slot_claim(h);
 	Slot	   *s;
 
@@ -301,7 +301,7 @@ note_taking(const Host *h, const Backend *b)
 static void
 finish_take(Backend *b)
 {
-	Host	   *h = host_of(b);
+	Host	   *h = backend_host(b);
 	int			slot = b->taking;
 
 	note_taking(h, b);
@@ -326,7 +326,7 @@ finish_take(Backend *b)
 static bool
 take_cached(Backend *b, int lock)
 {
-	Host	   *h = host_of(b);
+	Host	   *h = backend_host(b);
 	int			slot = slot_find_cached(h, lock);
 
 	if (slot < 0 || has_hold(b, lock))
@@ -344,8 +344,8 @@ take_cached(Backend *b, int lock)
 	return true;
 }
 
-static void
-ask(Backend *b)
+void
+backend_ask(Backend *b)
 {
 	int			lock = pick_lock(b);
 	ZklLockMode mode = lock_mode(lock, below(100) < backends.shared);
@@ -358,7 +358,7 @@ ask(Backend *b)
 static void
 look(Backend *b)
 {
-	Host	   *h = host_of(b);
+	Host	   *h = backend_host(b);
 	int			slot = b->waiting;
 	Slot	   *s = &h->slots[slot];
 
@@ -382,7 +382,7 @@ look(Backend *b)
 		b->look_at = NEVER;
 		slot_release(h, slot);
 		if (deadlock)
-			end_holds(b);
+			backend_end_holds(b);
 		b->at = base.now + some_delay(base.calm ? MS : backends.think);
 	}
 	else
@@ -398,186 +398,10 @@ look(Backend *b)
 	}
 }
 
-/* ---- holding ---- */
-
-static void
-may_not_commit(Backend *b)
-{
-	trace("host # backend #: may not commit", b->host, b->id, 0, 0, NULL);
-	end_holds(b);
-}
-
-static void
-set_quiet(Backend *b, bool quiet)
-{
-	int			i;
-
-	for (i = 0; i < b->nholds; i++)
-		slot_set_quiet(host_of(b), b->holds[i].slot, quiet);
-}
-
-/* The first half of the commit check; a while may pass before the second. */
-static void
-check_slots(Backend *b)
-{
-	int			i;
-
-	set_quiet(b, true);
-	for (i = 0; i < b->nholds; i++)
-		if (!slot_is_good(host_of(b), b->holds[i].slot,
-						  b->holds[i].generation))
-		{
-			may_not_commit(b);
-			return;
-		}
-	b->checking = true;
-	b->at = base.now + (base.calm || !once_in(30) ? some_delay(20) :
-						below(2 * ens.timeout));
-}
-
-/* What passes the commit check is committed, whatever comes then. */
-static void
-commit(Backend *b)
-{
-	Host	   *h = host_of(b);
-	int			i;
-
-	b->checking = false;
-	for (i = 0; i < b->nholds; i++)
-		if (!lease_is_good(h, b->holds[i].generation))
-		{
-			may_not_commit(b);
-			return;
-		}
-	trace("host # backend #: commits", b->host, b->id, 0, 0, NULL);
-	for (i = 0; i < b->nholds; i++)
-		oracle_commit(h, b->holds[i].slot);
-	b->committing = true;
-	b->at = base.now + some_delay(MS);
-}
-
-/* Locks of session lifetime outlast the transaction. */
-static void
-end_transaction(Backend *b)
-{
-	int			i;
-
-	if (base.calm || backends.bounded == 0 || !once_in(3))
-	{
-		end_holds(b);
-		return;
-	}
-	b->committing = false;
-	set_quiet(b, false);
-	for (i = 0; i < b->nholds && host_of(b)->uncached; i++)
-		slot_resign(host_of(b), b->holds[i].slot);
-	b->at = base.now + some_delay(backends.hold);
-}
-
-/*
- * Somebody has deleted the node of a hold, or asks for it: that must come to light.
- */
-static bool
-waits_for_bad_news(const Backend *b)
-{
-	Host	   *h = host_of(b);
-	int			i;
-
-	for (i = 0; i < b->nholds; i++)
-	{
-		const Slot *s = &h->slots[b->holds[i].slot];
-
-		bool		asked = oracle_is_asked(h, b->holds[i].slot);
-
-		if (!asked && !(s->node_gone && s->state == SLOT_GRANTED))
-			continue;
-		if (base.now > base.calm_since + 5 * ens.timeout &&
-			base.now > b->holds[i].since + 5 * ens.timeout)
-			broken(asked ? "S8" : "S1", "host %d slot %d does not learn that %s",
-				   h->id, b->holds[i].slot, asked ? "it is asked for its lock" :
-				   "its node is gone");
-		return true;
-	}
-	return false;
-}
-
-/* An exclusive hold of a lock that it holds shared as well, or -1 */
-static int
-find_downgrade(const Backend *b)
-{
-	const Host *h = host_of(b);
-	int			i,
-				j;
-
-	for (i = 0; i < b->nholds; i++)
-		for (j = 0; j < b->nholds; j++)
-		{
-			const Slot *s = &h->slots[b->holds[i].slot];
-			const Slot *other = &h->slots[b->holds[j].slot];
-
-			if (s->mode == ZKL_EXCLUSIVE && other->mode == ZKL_SHARED &&
-				s->lock == other->lock)
-				return i;
-		}
-	return -1;
-}
-
-static void
-give_back(Backend *b, int i)
-{
-	slot_release(host_of(b), b->holds[i].slot);
-	b->holds[i] = b->holds[--b->nholds];
-	if (b->nholds == 0)
-		local_end(b);
-	b->at = base.now + some_delay(base.calm ? MS : backends.hold);
-}
-
-static void
-go_on(Backend *b)
-{
-	int			i = (int) below(b->nholds);
-	int			downgrade = find_downgrade(b);
-
-	if (backends.bounded > 0 && once_in(8) &&
-		host_of(b)->slots[b->holds[i].slot].lock != hosts.semaphore)
-		slot_extend(host_of(b), b->holds[i].slot,
-					once_in(4) ? 0 : 1 + some_delay(backends.at_most) / MS);
-	if (backends.bounded > 0 && !base.calm && once_in(16) &&
-		host_of(b)->slots[b->holds[i].slot].lock != hosts.semaphore)
-		slot_keep(host_of(b), b->holds[i].slot,
-				  1 + some_delay(backends.at_least) / MS);
-	if (base.calm && waits_for_bad_news(b))
-		b->at = base.now + ens.timeout / 10;
-	else if (downgrade >= 0 && b->to_downgrade)
-	{
-		b->to_downgrade = false;
-		give_back(b, downgrade);
-	}
-	else if (downgrade >= 0 && once_in(3))
-	{
-		b->to_downgrade = true;
-		b->at = base.now + (operators_await_downgrade(
-													  host_of(b)->slots[b->holds[downgrade].slot].lock) ?
-							some_delay(3 * ens.net + ens.lag) : 0);
-	}
-	else if (!base.calm && cycles.nlocal > 0 && may_ask(b) &&
-			 below(100) < cycles.local && local_ask(b))
-		return;
-	else if (!base.calm && may_ask(b) &&
-			 below(100) < backends.nested)
-		ask(b);
-	else if (b->nholds > 1 && once_in(3))
-		give_back(b, i);
-	else if (once_in(4))
-		end_holds(b);			/* rolled back */
-	else
-		check_slots(b);
-}
-
 static void
 grab(Backend *b)
 {
-	int			lock = wanted_cached(host_of(b));
+	int			lock = wanted_cached(backend_host(b));
 
 	if (lock < 0 || !take_cached(b, lock))
 		b->at = next_grab(b);
@@ -590,7 +414,7 @@ look_local(Backend *b)
 	if (base.now < b->give_up_at)
 		b->at = b->give_up_at;
 	else
-		end_holds(b);
+		backend_end_holds(b);
 }
 
 void
@@ -603,15 +427,15 @@ backend_step(Backend *b)
 	else if (b->local_wait >= 0)
 		look_local(b);
 	else if (b->committing)
-		end_transaction(b);
+		transaction_end(b);
 	else if (b->checking)
-		commit(b);
+		transaction_commit(b);
 	else if (b->nholds > 0)
-		go_on(b);
+		transaction_go_on(b);
 	else if (base.calm)
 		grab(b);
 	else
-		ask(b);
+		backend_ask(b);
 }
 
 Time

@@ -71,4 +71,18 @@ extern Time backend_due(const Backend *b);
 extern void backends_calm(void);
 extern bool backends_idle(void);
 
+/* ---- between backend.c and transaction.c ---- */
+
+extern Host *backend_host(const Backend *b);
+extern void backend_end_holds(Backend *b);
+
+/* Whether it may ask for another lock; asks for one. */
+extern bool backend_may_ask(const Backend *b);
+extern void backend_ask(Backend *b);
+
+/* A holder goes on; is past its look at its slots; has committed. */
+extern void transaction_go_on(Backend *b);
+extern void transaction_commit(Backend *b);
+extern void transaction_end(Backend *b);
+
 #endif							/* SIM_BACKEND_H */

@@ -52,6 +52,9 @@ extern void cycles_calm(Backend *b);
 
 extern void oracle_cycles(const Entry *entry);
 
+/* An operation of a worker's that may publish a wait is about to be sent. */
+extern void oracle_publishes(Host *h, const ZklMultiOp *op);
+
 /* In the end all cycles are gone. */
 extern void oracle_cycles_over(void);
 

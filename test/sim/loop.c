@@ -270,13 +270,17 @@ static void
 note_verdict(Host *h)
 {
 	size_t		n,
-				i;
+				i,
+				j;
 	const ZklAction *actions = zkl_manager_actions(h->worker.m, &n);
 
 	for (i = 0; i < n; i++)
 		if (actions[i].kind == ZKL_ACTION_SEND && actions[i].nmulti > 1 &&
 			actions[i].multi[0].kind == ZKL_MULTI_CHECK)
 			cycles.decided_at[h->id] = base.now;
+	for (i = 0; i < n && cycles.on; i++)
+		for (j = 0; actions[i].kind == ZKL_ACTION_SEND && j < actions[i].nmulti; j++)
+			oracle_publishes(h, &actions[i].multi[j]);
 }
 
 static void

@@ -31,6 +31,17 @@ typedef struct Vertex
 static Vertex vertices[MOST];
 static int	nvertices;
 
+/* Of which publications a cycle is made */
+static enum
+{
+	ALL_OF_THEM,
+	BUT_BEHIND,					/* without what other hosts than that which
+								 * decides saw of PostgreSQL's locks */
+	OLD_ONES					/* with those from before old_at only */
+}			believed;
+static const Host *decides;
+static Time old_at;
+
 /* ---- what there is ---- */
 
 static Vertex *
@@ -94,7 +105,7 @@ add_queues(void)
 }
 
 static void
-add_publication(const char *name, const char *data, size_t length)
+add_publication(const char *name, const char *data, size_t length, Time made_at)
 {
 	ZklUuid		uuid;
 	ZklWaitData wait;
@@ -107,7 +118,9 @@ add_publication(const char *name, const char *data, size_t length)
 		return;
 	held = find_vertex(&uuid);
 	waits = find_vertex(&wait.wait);
-	if (held == NULL || waits == NULL)
+	if (held == NULL || waits == NULL ||
+		(believed == BUT_BEHIND && wait.behind && held->h != decides) ||
+		(believed == OLD_ONES && made_at > old_at))
 		return;
 	held->to[waits - vertices] = true;
 	held->waits = waits->c;
@@ -150,7 +163,7 @@ make_vertices(void)
 		 path = path->sibling)
 		if (path->node[HEAD].exists)
 			add_publication(path->name, path->node[HEAD].data,
-							path->node[HEAD].length);
+							path->node[HEAD].length, contender_of(path)->made_at);
 }
 
 static bool
@@ -184,7 +197,7 @@ static bool
 is_publication(const Path *path)
 {
 	return path->parent != NULL && path->parent->parent != NULL &&
-		strcmp(path->parent->name, ZKL_WAITS_DIRECTORY + 1) == 0;
+		strcmp(path->parent->name, &ZKL_WAITS_DIRECTORY[1]) == 0;
 }
 
 /* What its own server said of PostgreSQL's locks is to be new. */
@@ -203,13 +216,12 @@ is_stale(Host *h, const char *name, const ZklWaitData *wait)
 		cycles.decided_at[h->id] - cycles.patience / 2 - 10 * MS;
 }
 
-static void
-check_verdict(const Entry *entry, Host *h)
+/* All that the deciding transaction deletes count, too: NULL, or the victim's wait */
+static Vertex *
+make_cycle(const Entry *entry, Host *h, bool *behind)
 {
-	const Slot *victim = NULL;
 	ZklWaitData wait;
-	Vertex	   *v;
-	bool		behind = false;
+	Vertex	   *v = NULL;
 	size_t		i;
 
 	make_vertices();
@@ -217,25 +229,73 @@ check_verdict(const Entry *entry, Host *h)
 	{
 		const Effect *effect = &entry->tx.effects[i];
 
-		if (effect->kind != OP_DELETE || !is_publication(effect->path))
-			continue;
-		if (!zkl_wait_data_parse(effect->before.data, effect->before.length,
-								 &wait))
+		if (effect->kind != OP_DELETE || !is_publication(effect->path) ||
+			!zkl_wait_data_parse(effect->before.data, effect->before.length, &wait))
 			continue;
 		if (!is_stale(h, effect->path->name, &wait))
 			add_publication(effect->path->name, effect->before.data,
-							effect->before.length);
-		victim = slot_of(h, &wait.wait);
-		behind |= wait.behind;
+							effect->before.length, contender_of(effect->path)->made_at);
+		v = find_vertex(&wait.wait);
+		*behind |= wait.behind;
 	}
-	if (victim == NULL || victim->state != SLOT_WAITING || victim->tampered)
-		return;
 	add_earlier_waits();
-	v = find_vertex(&wait.wait);
-	if (v == NULL || !reaches((int) (v - vertices), (int) (v - vertices)))
+	return v;
+}
+
+static bool
+is_in_cycle(const Entry *entry, Host *h, int what, bool *behind)
+{
+	const Vertex *v;
+
+	believed = what;
+	v = make_cycle(entry, h, behind);
+	believed = ALL_OF_THEM;
+	return v != NULL && reaches((int) (v - vertices), (int) (v - vertices));
+}
+
+/* The wait that ends; NULL: it has ended otherwise */
+static Slot *
+find_victim(const Entry *entry, Host *h)
+{
+	ZklWaitData wait;
+	Slot	   *victim = NULL;
+	size_t		i;
+
+	for (i = 0; i < entry->tx.neffects; i++)
+	{
+		const Effect *effect = &entry->tx.effects[i];
+
+		if (effect->kind == OP_DELETE && is_publication(effect->path) &&
+			zkl_wait_data_parse(effect->before.data, effect->before.length, &wait))
+			victim = slot_of(h, &wait.wait);
+	}
+	return victim == NULL || victim->state != SLOT_WAITING || victim->tampered ?
+		NULL : victim;
+}
+
+/*
+ * What another host saw of PostgreSQL's locks may be over.  It takes that back within
+ * the time of a look, so all the rest of the cycle must be older than that, by any
+ * clock.
+ */
+static void
+check_verdict(const Entry *entry, Host *h)
+{
+	Slot	   *victim = find_victim(entry, h);
+	bool		behind = false;
+
+	if (victim == NULL)
+		return;
+	decides = h;
+	old_at = cycles.decided_at[h->id] - cycles.patience * 4 / 5;
+	if (!is_in_cycle(entry, h, ALL_OF_THEM, &behind))
 		broken("S11", "host %d slot %d is to end for a deadlock that is none",
 			   h->id, (int) (victim - h->slots));
-	h->slots[victim - h->slots].judged = true;
+	if (!is_in_cycle(entry, h, BUT_BEHIND, &behind) &&
+		!is_in_cycle(entry, h, OLD_ONES, &behind))
+		broken("S11", "host %d slot %d is to end too soon for a deadlock", h->id,
+			   (int) (victim - h->slots));
+	victim->judged = true;
 	SEEN(VERDICT);
 	if (behind)
 		SEEN(VERDICT_BEHIND);
@@ -295,6 +355,39 @@ check_published(const Effect *effect)
 		check_pids(h, held, waits, &wait);
 }
 
+/* Of a slot that has changed since the worker looked the core knows an older state. */
+static bool
+is_known(const Slot *s)
+{
+	return s != NULL && s->known && !s->marked;
+}
+
+/*
+ * The worker is about to publish: nobody waits for a holder who has left, and whose
+ * lock is only kept, as that ends by itself.
+ */
+void
+oracle_publishes(Host *h, const ZklMultiOp *op)
+{
+	const char *name = strrchr(op->path, '/') + 1;
+	ZklUuid		uuid;
+	ZklWaitData wait;
+	const Slot *held;
+	const Slot *waits;
+
+	if (op->kind != ZKL_MULTI_CREATE_EPHEMERAL || !zkl_uuid_parse(name, &uuid) ||
+		!zkl_wait_data_parse(op->data, op->data_length, &wait))
+		return;
+	held = slot_of(h, &uuid);
+	waits = slot_of(h, &wait.wait);
+	if (is_known(held) && held->state != SLOT_GRANTED)
+		broken("S11", "host %d slot %d is published, which holds nothing", h->id,
+			   (int) (held - h->slots));
+	if (is_known(waits) && waits->state != SLOT_WAITING)
+		broken("S11", "host %d slot %d is published, which does not wait", h->id,
+			   (int) (waits - h->slots));
+}
+
 void
 oracle_cycles(const Entry *entry)
 {
@@ -310,7 +403,11 @@ oracle_cycles(const Entry *entry)
 
 		verdict |= effect->kind == OP_CHECK;
 		if (effect->kind == OP_CREATE && is_publication(effect->path))
+		{
+			(void) contender_of(effect->path);
+			effect->path->contender->made_at = base.now;
 			check_published(effect);
+		}
 	}
 	if (verdict && h != NULL)
 		check_verdict(entry, h);

@@ -40,6 +40,21 @@ check_name(Host *h, const Effect *effect, const Slot *s)
 		SEEN(TAKER_NAMED);
 }
 
+/* ---- marks of operators ---- */
+
+/* Who marks a node goes by the mark: it must not go before its server has seen it. */
+static void
+check_mark(const Host *h, const Effect *effect, const Slot *s)
+{
+	if (s == NULL || s->tampered ||
+		(s->state != SLOT_GRANTED && s->state != SLOT_WAITING) || s->going ||
+		!zkl_node_data_breaking(effect->before.data, effect->before.length) ||
+		zkl_node_data_breaking(effect->data, effect->length))
+		return;
+	broken("S8", "host %d slot %d writes over the mark of an operator", h->id,
+		   (int) (s - h->slots));
+}
+
 /* ---- questions ---- */
 
 static bool
@@ -190,6 +205,8 @@ oracle_marks(const Entry *entry)
 			check_name(h, effect, slot_of(h, &c->uuid));
 		if (effect->kind != OP_SET)
 			continue;
+		if (own)
+			check_mark(h, effect, slot_of(h, &c->uuid));
 		note_written(h, entry, effect, c);
 		if (own)
 		{

@@ -23,6 +23,8 @@ typedef struct Contender
 	int64_t		question;		/* zxid of the write that put it last; 0: none */
 	int64_t		first_put;		/* and of the one that put it first */
 	bool		told;
+
+	Time		made_at;		/* of a publication */
 } Contender;
 
 extern const Contender *contender_of(Path *path);
