@@ -101,11 +101,17 @@ put_by_server(const Host *h, const Slot *s, Contender *c, const Effect *effect,
 	c->question = 0;
 }
 
+/* ZooKeeper has lost a write: what was to be told by it is not told. */
 void
 oracle_mark_lost(const Effect *effect)
 {
-	(void) contender_of(effect->path);
+	const Contender *c = contender_of(effect->path);
+	Host	   *h = host_of_session(effect->owner);
+	Slot	   *s = c->counts ? slot_of(h, &c->uuid) : NULL;
+
 	effect->path->contender->question = 0;
+	if (effect->kind == OP_SET && s != NULL)
+		s->overwritten_until = base.now;
 }
 
 static Contender *
