@@ -17,6 +17,7 @@
 #include "shared/compat.h"
 #include "shared/retry.h"
 #include "shared/settings.h"
+#include "shared/status.h"
 
 #define FIRST_ROOM		((Size) 8192)	/* for the names of a directory */
 
@@ -94,7 +95,7 @@ zkl_errand_run(ZklErrand *errand, const ZklTarget *target)
 {
 	ZklDeadlines at;
 
-	zkl_wait_begin_answer(&at, ZKL_FOREVER, zkl_connect_timeout, false);
+	zkl_wait_begin_answer(&at, ZKL_FOREVER, zkl_status_connect_timeout_ms(), false);
 	return run_errand(errand, target, &at);
 }
 
@@ -105,8 +106,8 @@ zkl_errand_await(ZklErrand *errand, const ZklTarget *target, int64 timeout_ms,
 	ZklDeadlines at;
 
 	zkl_wait_begin_answer(&at, timeout_ms,
-						  timeout_ms > ZKL_FOREVER - zkl_connect_timeout ?
-						  ZKL_FOREVER : timeout_ms + zkl_connect_timeout,
+						  timeout_ms > ZKL_FOREVER - zkl_status_connect_timeout_ms() ?
+						  ZKL_FOREVER : timeout_ms + zkl_status_connect_timeout_ms(),
 						  true);
 	at.takes = takes;
 	return run_errand(errand, target, &at);

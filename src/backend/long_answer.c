@@ -13,6 +13,7 @@
 #include "backend/refusal.h"
 #include "backend/wait.h"
 #include "shared/settings.h"
+#include "shared/status.h"
 
 #define FIRST_SIZE	((Size) 64 * 1024)
 
@@ -24,7 +25,7 @@ read_answer_once(const ZklTarget *target, ZklSlotKind kind,
 	ZklDeadlines at;
 	ZklSlot		answer;
 
-	zkl_wait_begin_answer(&at, ZKL_FOREVER, zkl_connect_timeout, false);
+	zkl_wait_begin_answer(&at, ZKL_FOREVER, zkl_status_connect_timeout_ms(), false);
 	zkl_wait_for_answer(target, kind, segment, where, &at, &answer);
 	if (answer.s_state == ZKL_SLOT_GRANTED)
 		return 0;

@@ -20,6 +20,7 @@
 #include "shared/slot.h"
 #include "shared/status.h"
 #include "utils/acl.h"
+#include "utils/timestamp.h"
 
 typedef struct ZkAnswer
 {
@@ -364,6 +365,18 @@ zkl_refusal_raise_unreachable(void)
 			 errdetail("ZooKeeper did not answer within \"zklock.connect_timeout\".  %s",
 					   zkl_refusal_worker_trouble()),
 			 errhint("%s", where_to_look())));
+	pg_unreachable();
+}
+
+void
+zkl_refusal_raise_away(TimestampTz since)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_CONNECTION_FAILURE),
+			 errmsg("could not reach ZooKeeper"),
+			 errdetail("This server has had no ZooKeeper session since %s.  %s",
+					   timestamptz_to_str(since), zkl_refusal_worker_trouble()),
+			 errhint("Check \"zklock.connect_string\" and the view zk_status.")));
 	pg_unreachable();
 }
 

@@ -29,8 +29,9 @@ extern void zkl_refusal_raise_zookeeper(const char *message, const char *name,
  */
 pg_noreturn extern void zkl_refusal_raise_deadlock(int slotno, uint32 serial);
 
-/* Raises error 08006: no answer came in time. */
+/* Raises error 08006: no answer came in time; or there is nobody to answer. */
 pg_noreturn extern void zkl_refusal_raise_unreachable(void);
+pg_noreturn extern void zkl_refusal_raise_away(TimestampTz since);
 
 /*
  * The same if that server, a name in UTF-8 or empty, is to answer; and how a

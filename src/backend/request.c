@@ -38,8 +38,7 @@
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
 
-/* How long a claim waits for slots that no session uses, and how often it looks */
-#define GIVING_BACK_MS	1000
+/* How often a claim that waits for slots looks for them */
 #define LOOK_MS			2
 
 static uint64 my_owner = 0;		/* 0: this backend never made a request */
@@ -232,8 +231,8 @@ are_some_unused(void)
 }
 
 /*
- * If slots are short, the worker gives cached locks back: wait for one, but not past
- * a deadline of the call.
+ * If slots are short, the worker gives cached locks back: wait for one, for as long as
+ * the call may wait, because the worker may be stopped.
  */
 static int
 claim_given_back(const ZklSlotTaker *taker, const ZklDeadlines *at)
@@ -241,7 +240,6 @@ claim_given_back(const ZklSlotTaker *taker, const ZklDeadlines *at)
 	int64		until = Min(at->lock_timeout, zkl_wait_answer_due(at));
 	int			slotno = -1;
 
-	until = Min(until, zkl_wait_after_ms(zkl_wait_clock(), GIVING_BACK_MS));
 	zkl_wakeup_worker();
 	while (slotno < 0 && zkl_wait_clock() < until && are_some_unused())
 	{

@@ -17,6 +17,7 @@
 #include "backend/survey.h"
 #include "backend/wait.h"
 #include "shared/settings.h"
+#include "shared/status.h"
 #include "znode/result.h"
 
 #define FIRST_ROOM	((Size) 64 * 1024)
@@ -58,7 +59,7 @@ wait_for_survey(dsm_segment *segment, int32 *rc)
 	ZklSlot		answer;
 
 	*rc = ZKL_RC_OK;
-	zkl_wait_begin_answer(&at, ZKL_FOREVER, zkl_connect_timeout, false);
+	zkl_wait_begin_answer(&at, ZKL_FOREVER, zkl_status_connect_timeout_ms(), false);
 	zkl_wait_for_answer(&all, ZKL_KIND_SURVEY, dsm_segment_handle(segment),
 						survey_context, &at, &answer);
 	if (answer.s_state == ZKL_SLOT_GRANTED)

@@ -30,6 +30,7 @@
 #include "shared/loaded.h"
 #include "shared/root.h"
 #include "shared/settings.h"
+#include "shared/status.h"
 
 /* The worker does not tell when it has freed a slot. */
 #define OWN_SLOT_LOOK_MS	10
@@ -122,12 +123,12 @@ zkl_wait_begin_lock(ZklDeadlines *at, bool is_try, int64 timeout_ms)
 	{
 		int64		over = zkl_wait_after_ms(start, timeout_ms);
 
-		set_answer(at, zkl_wait_after_ms(over, zkl_connect_timeout));
+		set_answer(at, zkl_wait_after_ms(over, zkl_status_connect_timeout_ms()));
 		if (timeout_ms > 0)
 			at->time_out = over;
 	}
-	if (!is_try || timeout_ms > zkl_connect_timeout)
-		at->look = zkl_wait_after_ms(start, zkl_connect_timeout);
+	if (!is_try || timeout_ms > zkl_status_connect_timeout_ms())
+		at->look = zkl_wait_after_ms(start, zkl_status_connect_timeout_ms());
 }
 
 void
@@ -144,8 +145,8 @@ zkl_wait_begin_answer(ZklDeadlines *at, int64 timeout_ms, int64 answer_ms,
 	set_answer(at, zkl_wait_after_ms(start, answer_ms));
 	at->lock_timeout = is_lock_wait && LockTimeout > 0 ?
 		zkl_wait_after_ms(start, LockTimeout) : ZKL_NEVER;
-	at->look = is_lock_wait && timeout_ms > zkl_connect_timeout ?
-		zkl_wait_after_ms(start, zkl_connect_timeout) : ZKL_NEVER;
+	at->look = is_lock_wait && timeout_ms > zkl_status_connect_timeout_ms() ?
+		zkl_wait_after_ms(start, zkl_status_connect_timeout_ms()) : ZKL_NEVER;
 	at->raises_after_ms = 0;
 }
 
@@ -160,13 +161,13 @@ static void
 look_for_stall(ZklDeadlines *at, int slotno, const char *name, int64 now)
 {
 	static int64 told = 0;		/* the start of the call that was told */
-	int64		allowed = (int64) zkl_connect_timeout * 1000;
+	int64		allowed = (int64) zkl_status_connect_timeout_ms() * 1000;
 	int64		stalled = Min(zkl_stall_time(slotno), now - at->start);
 
 	if (told == at->start)
 		at->look = ZKL_NEVER;
 	else if (stalled < 0)
-		at->look = zkl_wait_after_ms(now, Max(zkl_connect_timeout,
+		at->look = zkl_wait_after_ms(now, Max(zkl_status_connect_timeout_ms(),
 											  zkl_lease_look_ms()));
 	else if (stalled < allowed)
 		at->look = now + allowed - stalled;
@@ -207,11 +208,19 @@ raise_unanswered(int slotno, const char *name)
 	zkl_refusal_raise_unreachable();
 }
 
+/* Whether the wait is one for the answer to a try, whose own time is over */
+static bool
+is_try_over(const ZklDeadlines *at)
+{
+	return at->takes && at->answer != ZKL_NEVER && at->time_out == ZKL_NEVER;
+}
+
 /* Returns whether to look at the answer again, because a message was sent. */
 static bool
 act_on_deadlines(ZklDeadlines *at, int slotno, const char *name, int64 now)
 {
 	bool		looks = now >= at->look && at->look < at->lock_timeout;
+	TimestampTz since;
 
 	if (now >= at->time_out && now < at->lock_timeout)
 	{
@@ -225,6 +234,8 @@ act_on_deadlines(ZklDeadlines *at, int slotno, const char *name, int64 now)
 		zkl_slot_give_up(slotno);
 	if (now >= at->lock_timeout)
 		zkl_stall_raise_lock_timeout(slotno, name, at->raises_after_ms);
+	if (is_try_over(at) && zkl_status_is_away(&since))
+		zkl_refusal_raise_away(since);
 	if (now >= zkl_wait_answer_due(at))
 		raise_unanswered(slotno, name);
 	return looks;
@@ -375,7 +386,7 @@ wait_for_own_slot(void (*context) (void *name), const char *name,
 	if (zkl_request_has_own_slot())
 		return;
 	set_answer(&until, Min(zkl_wait_answer_due(at),
-						   zkl_wait_after_ms(zkl_wait_clock(), zkl_connect_timeout)));
+						   zkl_wait_after_ms(zkl_wait_clock(), zkl_status_connect_timeout_ms())));
 	until.time_out = until.look = ZKL_NEVER;
 	zkl_wait_until(has_own_slot, ZKL_NO_SLOT, context, name, &until);
 }

@@ -45,6 +45,7 @@
 #include "shared/compat.h"
 #include "shared/loaded.h"
 #include "shared/settings.h"
+#include "shared/status.h"
 
 ZKL_FUNCTION(zkl_sql_barrier_enter);
 ZKL_FUNCTION(zkl_sql_barrier_leave);
@@ -291,7 +292,7 @@ wait_until_gone(Barrier *b, List *members)
 			return true;
 		if (members == NIL && children->until != ZKL_FOREVER)
 			children->until = Max(children->until,
-								  zkl_boottime_ms() + zkl_connect_timeout);
+								  zkl_boottime_ms() + zkl_status_connect_timeout_ms());
 		if (!zkl_children_look(children))
 			return members == NIL;
 	}

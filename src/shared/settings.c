@@ -34,13 +34,13 @@ int			zkl_cache_time = 100;
 int			zkl_max_at_least = 3600 * 1000;
 bool		zkl_session_locks = true;
 int			zkl_track_locks = 1000;
-int			zkl_connect_timeout = 10000;
+int			zkl_connect_timeout = -1;
 bool		zkl_reentrant = true;
 bool		zkl_deadlock_detection = true;
 int			zkl_commit_wait = -1;
 int			zkl_lost_lock_action = ZKL_LOST_CANCEL;
 int			zkl_on_revoke = ZKL_REVOKE_NOTICE;
-int			zkl_log_level = 2;
+int			zkl_log_level = 0;
 int			zkl_log_locks = ZKL_LOG_LOCKS_LOST;
 bool		zkl_trace = false;
 int			zkl_trace_size = 16 * 1024;
@@ -185,10 +185,20 @@ define_connection_settings(void)
 							 "Sets what the ZooKeeper client writes to the server log.",
 							 NULL,
 							 &zkl_log_level,
-							 2, log_levels,
+							 0, log_levels,
 							 PGC_SIGHUP,
 							 0,
 							 NULL, NULL, NULL);
+}
+
+/* No answer comes in no time. */
+static bool
+check_connect_timeout(int *value, void **extra, GucSource source)
+{
+	if (*value != 0)
+		return true;
+	GUC_check_errdetail("It must be -1, or at least 1 ms.");
+	return false;
 }
 
 static void
@@ -308,12 +318,12 @@ define_request_settings(void)
 							NULL, NULL, NULL);
 	DefineCustomIntVariable("zklock.connect_timeout",
 							"Sets how long a call waits for ZooKeeper to answer.",
-							"For a try with a timeout, this time begins after the timeout.  A call that waits for a lock gets a notice after this time, and no error.",
+							"-1 means one and a half times the session timeout, and a second.  For a try with a timeout, this time begins after the timeout.  A call that waits for a lock gets a notice after this time, and no error.",
 							&zkl_connect_timeout,
-							10000, 1, INT_MAX,
+							-1, -1, INT_MAX,
 							PGC_USERSET,
 							GUC_UNIT_MS,
-							NULL, NULL, NULL);
+							check_connect_timeout, NULL, NULL);
 	DefineCustomBoolVariable("zklock.deadlock_detection",
 							 "Ends deadlocks across servers by failing one of the requests.",
 							 "A wait for a distributed lock takes part in it after \"deadlock_timeout\".",

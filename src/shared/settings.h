@@ -42,7 +42,7 @@ extern int	zkl_track_locks;	/* names in zk_stat_locks; 0: no statistics */
 extern int	zkl_cache_time;		/* 0: nothing is cached */
 extern int	zkl_max_at_least;	/* 0: none at all */
 extern bool zkl_session_locks;
-extern int	zkl_connect_timeout;
+extern int	zkl_connect_timeout;	/* see zkl_status_connect_timeout_ms */
 extern bool zkl_reentrant;
 extern bool zkl_deadlock_detection;
 extern int	zkl_commit_wait;	/* -1: the session timeout */

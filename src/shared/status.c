@@ -6,9 +6,11 @@
  */
 #include "postgres.h"
 
+#include "shared/boottime.h"
 #include "shared/control.h"
 #include "shared/settings.h"
 #include "shared/status.h"
+#include "utils/timestamp.h"
 
 ZklStatus *
 zkl_status_begin(void)
@@ -33,6 +35,26 @@ zkl_status_timeout_ms(void)
 	&zkl_control->ctl_status.timeout_ms;
 
 	return negotiated != 0 ? negotiated : (uint32) zkl_session_timeout;
+}
+
+bool
+zkl_status_is_away(TimestampTz *since)
+{
+	int64		away_since = *(volatile int64 *)
+	&zkl_control->ctl_status.away_since;
+	int64		away_ms = zkl_boottime_ms() - away_since;
+
+	if (away_since == 0 || away_ms <= zkl_status_timeout_ms())
+		return false;
+	*since = GetCurrentTimestamp() - away_ms * 1000;
+	return true;
+}
+
+int
+zkl_status_connect_timeout_ms(void)
+{
+	return zkl_connect_timeout >= 0 ? zkl_connect_timeout :
+		(int) (zkl_status_timeout_ms() / 2 * 3 + 1000);
 }
 
 void

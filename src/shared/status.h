@@ -56,6 +56,8 @@ typedef struct ZklStatus
 									 * whether there is a clone */
 	bool		clone;			/* there is: see worker/fleet.c */
 	TimestampTz connected_since;	/* counts in ZKL_STATE_CONNECTED only */
+	int64		away_since;		/* ms of boottime.h: no connection since then;
+								 * 0: there is one */
 	uint64		worker_starts;
 	uint64		errors[ZKL_ERROR_KINDS];
 	uint64		lapses;			/* how often lapsed_at was set */
@@ -85,6 +87,18 @@ typedef struct ZklStatus
 
 /* The session timeout in ms: as negotiated, or else as set */
 extern uint32 zkl_status_timeout_ms(void);
+
+/*
+ * "zklock.connect_timeout" in ms: by default long enough for the session of another
+ * server that died to end
+ */
+extern int	zkl_status_connect_timeout_ms(void);
+
+/*
+ * Since when there has been no session: *since, if it is longer than the session
+ * timeout that there was a connection
+ */
+extern bool zkl_status_is_away(TimestampTz *since);
 
 /* A consistent copy of the worker's status. */
 extern void zkl_status_copy(ZklStatus *copy);

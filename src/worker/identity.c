@@ -137,12 +137,22 @@ zkl_identity_note_settings(const char *fault)
 	zkl_status_end();
 }
 
+static void
+enter_state(ZklStatus *status, ZklWorkerState state)
+{
+	status->state = state;
+	if (state == ZKL_STATE_CONNECTED)
+		status->away_since = 0;
+	else if (status->away_since == 0)
+		status->away_since = zkl_boottime_ms();
+}
+
 void
 zkl_identity_set_state(ZklWorkerState state)
 {
 	ZklStatus  *status = zkl_status_begin();
 
-	status->state = state;
+	enter_state(status, state);
 	if (state == ZKL_STATE_CONNECTED)
 	{
 		status->connected_since = GetCurrentTimestamp();
@@ -162,8 +172,8 @@ zkl_identity_begin(void)
 	status->worker_starts++;
 	status->worker_pid = MyProcPid;
 	status->worker_procno = zkl_compat_my_procno();
-	status->state = status->session_id != 0 ? ZKL_STATE_DISCONNECTED :
-		ZKL_STATE_CONNECTING;
+	enter_state(status, status->session_id != 0 ? ZKL_STATE_DISCONNECTED :
+				ZKL_STATE_CONNECTING);
 	zkl_status_end();
 }
 
@@ -176,7 +186,7 @@ zkl_identity_end(void)
 	status->worker_procno = ZKL_PROCNO_NONE;
 	status->session_pid = 0;
 	status->watches = 0;
-	status->state = ZKL_STATE_STOPPED;
+	enter_state(status, ZKL_STATE_STOPPED);
 	status->server[0] = '\0';
 	zkl_status_end();
 }
@@ -188,7 +198,7 @@ zkl_identity_process_started(int pid)
 
 	status->session_pid = pid;
 	if (status->state != ZKL_STATE_CONNECTING)
-		status->state = ZKL_STATE_DISCONNECTED;
+		enter_state(status, ZKL_STATE_DISCONNECTED);
 	zkl_status_end();
 }
 
@@ -200,7 +210,7 @@ zkl_identity_process_ended(bool was_connected)
 	status->session_pid = 0;
 	status->server[0] = '\0';
 	if (was_connected)
-		status->state = ZKL_STATE_DISCONNECTED;
+		enter_state(status, ZKL_STATE_DISCONNECTED);
 	zkl_status_end();
 }
 
@@ -286,7 +296,7 @@ forget_session(ZklWorkerState state, bool lost)
 	memset(status->session_password, 0, sizeof(status->session_password));
 	status->chain = status->chain_kept = 0;
 	status->timeout_ms = 0;
-	status->state = state;
+	enter_state(status, state);
 	zkl_status_end();
 	zkl_lease_publish(generation, 0);
 }

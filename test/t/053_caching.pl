@@ -267,6 +267,17 @@ is($s->query("SELECT count(zk_lock('/c/other/' || n)) FROM generate_series(1, 30
 	'cached locks make room');
 $s->query('SELECT zk_unlock_all()');
 
+# Places that are only cached are given back late if the worker is stopped.
+ok(warm("/c/many/$_"), "cached: $_") foreach 1 .. 20;
+my $stopped_worker = status('worker_pid');
+kill 'STOP', $stopped_worker;
+my $began_to_wait = time;
+$s->send("SELECT array_length(zk_lock(array_agg('/c/third/' || n)), 1) FROM generate_series(1, 30) n");
+wait_for(sub { time > $began_to_wait + 2 }, 'two seconds');
+kill 'CONT', $stopped_worker;
+is($s->value, 30, 'a request waits for them');
+$s->query('SELECT zk_unlock_all()');
+
 ok(warm('/c/x'), 'cached');
 $one->append_conf('postgresql.conf', "zklock.log_locks = 'all'");
 $one->reload;

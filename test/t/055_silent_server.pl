@@ -82,5 +82,24 @@ $_->query('SELECT zk_unlock_all()') foreach $other, $another;
 $one->start;
 $test->wait_connected($one);
 
+# ---- no ZooKeeper, for longer than a session lasts
+
+is($other->query('SHOW zklock.connect_timeout'), '-1', 'by default a try waits for a session');
+$test->zk->stop;
+$other->send("SELECT zk_try_lock('/s/x')");
+is($other->result->{error}{sqlstate}, '08006', 'a try fails');
+$test->look_until($two, "SELECT state <> 'connected' FROM zk_status", 't', 'disconnected');
+my $down = time;
+wait_for(sub { time > $down + 5 }, 'the session is over');
+$other->query("SET zklock.connect_timeout = '1h'");
+is($other->error("SELECT zk_try_lock('/s/x')"), '08006', 'then it fails at once');
+like($other->messages, qr/This server has had no ZooKeeper session since \d{4}-/, 'and says since when');
+is($other->error("SELECT zk_try_lock('/s/x', '100ms')"), '08006', 'after its own time');
+is($other->error("SET lock_timeout = '300ms'; SELECT zk_lock('/s/x')"), '55P03', 'a wait goes on');
+$other->query('RESET zklock.connect_timeout; RESET lock_timeout');
+$test->zk->start;
+$test->wait_connected($_) foreach $one, $two;
+is($other->query("SELECT zk_try_lock('/s/x'), zk_unlock('/s/x')"), 't|t', 'all is well again');
+
 $_->close foreach $other, $another;
 $test->finish;
