@@ -25,7 +25,6 @@
 #include "backend/slot.h"
 #include "backend/text.h"
 #include "backend/wait.h"
-#include "commands/dbcommands.h"
 #include "miscadmin.h"
 #include "shared/compat.h"
 #include "shared/control.h"
@@ -36,7 +35,6 @@
 #include "storage/latch.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
-#include "utils/lsyscache.h"
 
 /* How often a claim that waits for slots looks for them */
 #define LOOK_MS			2

@@ -16,13 +16,11 @@
 #include "backend/lock_queue.h"
 #include "backend/refusal.h"
 #include "backend/text.h"
-#include "commands/dbcommands.h"
 #include "miscadmin.h"
 #include "shared/compat.h"
 #include "shared/server_name.h"
 #include "shared/settings.h"
 #include "shared/slot.h"
-#include "utils/lsyscache.h"
 
 #define ANSWER_ROOM		ZKL_MAX_NODE_DATA	/* zklock's data is no longer */
 #define MAX_TRIES		10		/* while others write to the same znode */

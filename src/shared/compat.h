@@ -17,6 +17,11 @@
 #include "storage/waiteventset.h"
 #endif
 #include "tcop/pquery.h"
+#if PG_VERSION_NUM >= 190000
+#include "utils/lsyscache.h"	/* get_database_name */
+#else
+#include "commands/dbcommands.h"
+#endif
 #include "utils/timestamp.h"
 #include "utils/wait_event.h"
 #if PG_VERSION_NUM >= 160000
