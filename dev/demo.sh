@@ -202,7 +202,7 @@ wait_for_jobs() {
 
 show_queue() {
 	on "$1" -P footer=off -c "SELECT position, granted, server, pid, mode,
-			date_trunc('second', created_at) AS since
+			date_trunc('second', requested_at) AS since
 		FROM zk_queue('/batch/import')" | sed 's/^./    &/'
 }
 
@@ -214,7 +214,7 @@ queue_is() {
 end_job() {
 	is_true "$1" "SELECT bool_or(pg_cancel_backend(pid))
 		FROM zk_locks JOIN pg_stat_activity USING (pid)
-		WHERE granted AND wait_event = 'PgSleep'"
+		WHERE zk_locks.state = 'granted' AND wait_event = 'PgSleep'"
 }
 
 cleanup() {
@@ -299,7 +299,7 @@ wait_until "berlin holds the lock" queue_is 1
 start_job waiting_job paris paris 0
 wait_until "paris waits" queue_is 2
 echo "    berlin holds the lock, paris waits; now berlin's session is killed:"
-value berlin "SELECT pg_terminate_backend(pid) FROM zk_locks WHERE granted" >/dev/null
+value berlin "SELECT pg_terminate_backend(pid) FROM zk_locks WHERE state = 'granted'" >/dev/null
 wait_for_jobs
 
 title "What each server says of itself"

@@ -361,7 +361,6 @@ CREATE TYPE zk_lock_row AS (
 	path text,
 	mode text,
 	lifetime text,
-	granted boolean,
 	state text,
 	pid integer,
 	fencing_token bigint,
@@ -381,7 +380,7 @@ RETURNS SETOF zk_lock_row
 AS 'MODULE_PATHNAME', 'zkl_sql_locks'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_get_locks() IS
-'rows of the view zk_locks: path, mode, lifetime, granted, state, pid, fencing_token, holds, requested_at, granted_at, znode, revoked, datname, usename, application_name';
+'rows of the view zk_locks: path, mode, lifetime, state, pid, fencing_token, holds, requested_at, granted_at, znode, revoked, datname, usename, application_name';
 
 CREATE TYPE zk_status_row AS (
 	state text,
@@ -464,51 +463,82 @@ COMMENT ON FUNCTION zk_stat_reset() IS
 'make zk_stat_locks empty, so that it counts from now on';
 
 CREATE TYPE zk_queue_row AS (
+	path text,
 	"position" integer,
-	mode text,
 	granted boolean,
+	mode text,
 	server text,
-	database text,
+	host text,
 	pid integer,
+	datname text,
 	usename text,
 	application_name text,
+	client_addr inet,
+	backend_start timestamptz,
+	requested_at timestamptz,
+	granted_at timestamptz,
+	held_until timestamptz,
+	dialect text,
+	cached boolean,
 	znode text,
 	session_id text,
-	created_at timestamptz,
-	cached boolean);
+	error text);
 COMMENT ON TYPE zk_queue_row IS
-'row of zk_queue()';
+'row of zk_queue() and zk_fleet_locks()';
+COMMENT ON COLUMN zk_queue_row.path IS
+'name of the lock, or null if the role may not see it';
 COMMENT ON COLUMN zk_queue_row."position" IS
 'place in the order of the queue, from 1 on';
-COMMENT ON COLUMN zk_queue_row.mode IS
-'exclusive, shared, lease, leader or member';
 COMMENT ON COLUMN zk_queue_row.granted IS
 'whether the entry holds the lock';
+COMMENT ON COLUMN zk_queue_row.mode IS
+'exclusive, shared, lease, leader or member; null for a directory that cannot be read';
 COMMENT ON COLUMN zk_queue_row.server IS
 'name of the PostgreSQL server, or what another client wrote into the znode, or null';
-COMMENT ON COLUMN zk_queue_row.database IS
-'database of the session, or null';
+COMMENT ON COLUMN zk_queue_row.host IS
+'host of the server, or null if it is not known or the role may not see it';
 COMMENT ON COLUMN zk_queue_row.pid IS
 'process ID of the session on its server, or null';
+COMMENT ON COLUMN zk_queue_row.datname IS
+'database of the session, or null';
 COMMENT ON COLUMN zk_queue_row.usename IS
 'user name of the session, or null';
 COMMENT ON COLUMN zk_queue_row.application_name IS
-'application name of the session, or null';
-COMMENT ON COLUMN zk_queue_row.znode IS
-'path of the znode in ZooKeeper';
-COMMENT ON COLUMN zk_queue_row.session_id IS
-'ID of the ZooKeeper session that owns the znode, or null';
-COMMENT ON COLUMN zk_queue_row.created_at IS
-'time at which the znode was created, by the clock of ZooKeeper, or null';
+'application name of the session at the time of the request, or null';
+COMMENT ON COLUMN zk_queue_row.client_addr IS
+'address of the client of the session, or null';
+COMMENT ON COLUMN zk_queue_row.backend_start IS
+'time at which the session began, or null';
+COMMENT ON COLUMN zk_queue_row.requested_at IS
+'time of the request, by the clock of its server; of another client, by that of ZooKeeper';
+COMMENT ON COLUMN zk_queue_row.granted_at IS
+'time of the grant, by the clock of the server that holds the lock, or null';
+COMMENT ON COLUMN zk_queue_row.held_until IS
+'time at which the session loses the lock, by at_most, or null';
+COMMENT ON COLUMN zk_queue_row.dialect IS
+'curator_rw, curator_mutex or kazoo; curator for what has no other dialect';
 COMMENT ON COLUMN zk_queue_row.cached IS
 'whether the server keeps the lock for its sessions, and none of them holds it; of another server: whether that may be so';
+COMMENT ON COLUMN zk_queue_row.znode IS
+'path of the znode in ZooKeeper, or null if the role may not see it';
+COMMENT ON COLUMN zk_queue_row.session_id IS
+'ID of the ZooKeeper session that owns the znode, or null';
+COMMENT ON COLUMN zk_queue_row.error IS
+'why the znode, or what is below the path, cannot be read, or null';
 
 CREATE FUNCTION zk_queue(path text)
 RETURNS SETOF zk_queue_row
 AS 'MODULE_PATHNAME', 'zkl_sql_queue'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_queue(text) IS
-'holders and waiters of a lock on all servers: position, mode, granted, server, database, pid, usename, application_name, znode, session_id, created_at, cached';
+'holders and waiters of a lock on all servers: path, position, granted, mode, server, host, pid, datname, usename, application_name, client_addr, backend_start, requested_at, granted_at, held_until, dialect, cached, znode, session_id, error';
+
+CREATE FUNCTION zk_fleet_locks(prefix text DEFAULT '/')
+RETURNS SETOF zk_queue_row
+AS 'MODULE_PATHNAME', 'zkl_sql_fleet_locks'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_fleet_locks(text) IS
+'holders and waiters of all locks below a path, of all servers and clients: path, position, granted, mode, server, host, pid, datname, usename, application_name, client_addr, backend_start, requested_at, granted_at, held_until, dialect, cached, znode, session_id, error';
 
 CREATE TYPE zk_lock_wait_row AS (
 	path text,
@@ -537,58 +567,6 @@ AS 'MODULE_PATHNAME', 'zkl_sql_blocking'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_blocking(integer) IS
 'what one session of this server, given by its process ID, waits for: path, mode, pid, since, blocking_server, blocking_pid, blocking_usename, blocking_application_name, blocking_znode, holds';
-CREATE TYPE zk_fleet_lock_row AS (
-	path text,
-	mode text,
-	dialect text,
-	"position" integer,
-	granted boolean,
-	server text,
-	database text,
-	pid integer,
-	usename text,
-	application_name text,
-	znode text,
-	session_id text,
-	created_at timestamptz,
-	error text);
-COMMENT ON TYPE zk_fleet_lock_row IS
-'row of zk_fleet_locks()';
-COMMENT ON COLUMN zk_fleet_lock_row.path IS
-'name of the lock, or null if the role may not see it';
-COMMENT ON COLUMN zk_fleet_lock_row.mode IS
-'exclusive, shared, lease, leader or member; null for a directory that cannot be read';
-COMMENT ON COLUMN zk_fleet_lock_row.dialect IS
-'curator_rw, curator_mutex or kazoo; curator for what has no other dialect';
-COMMENT ON COLUMN zk_fleet_lock_row."position" IS
-'place in the queue of the lock, from 1 on';
-COMMENT ON COLUMN zk_fleet_lock_row.granted IS
-'whether the entry holds the lock, by the entries ahead';
-COMMENT ON COLUMN zk_fleet_lock_row.server IS
-'name of the PostgreSQL server, or what another client wrote into the znode, or null';
-COMMENT ON COLUMN zk_fleet_lock_row.database IS
-'database of the session, or null';
-COMMENT ON COLUMN zk_fleet_lock_row.pid IS
-'process ID of the session on its server, or null';
-COMMENT ON COLUMN zk_fleet_lock_row.usename IS
-'user name of the session, or null';
-COMMENT ON COLUMN zk_fleet_lock_row.application_name IS
-'application name of the session, or null';
-COMMENT ON COLUMN zk_fleet_lock_row.znode IS
-'path of the znode in ZooKeeper, or null if the role may not see it';
-COMMENT ON COLUMN zk_fleet_lock_row.session_id IS
-'ID of the ZooKeeper session that owns the znode, or null';
-COMMENT ON COLUMN zk_fleet_lock_row.created_at IS
-'time at which the znode was created, by the clock of ZooKeeper, or null';
-COMMENT ON COLUMN zk_fleet_lock_row.error IS
-'why the znode, or what is below the path, cannot be read, or null';
-
-CREATE FUNCTION zk_fleet_locks(prefix text DEFAULT '/')
-RETURNS SETOF zk_fleet_lock_row
-AS 'MODULE_PATHNAME', 'zkl_sql_fleet_locks'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
-COMMENT ON FUNCTION zk_fleet_locks(text) IS
-'holders and waiters of all locks below a path, of all servers and clients: path, mode, dialect, position, granted, server, database, pid, usename, application_name, znode, session_id, created_at, error';
 
 CREATE TYPE zk_leader_row AS (
 	id text,
@@ -672,12 +650,10 @@ COMMENT ON COLUMN zk_locks.mode IS
 'exclusive or shared; lease (of a semaphore), leader, or member (of a barrier)';
 COMMENT ON COLUMN zk_locks.lifetime IS
 'session or transaction';
-COMMENT ON COLUMN zk_locks.granted IS
-'true if the session holds the lock; false if it still waits for it, or has lost or released it';
 COMMENT ON COLUMN zk_locks.state IS
 'waiting, granted, unconfirmed (the lease of this server has ended), lost, cached (held by no session), denied, failed, kept (by at_least) or releasing';
 COMMENT ON COLUMN zk_locks.pid IS
-'process ID of the session, or null if it has released the lock';
+'process ID of the session, or null if it has released the lock or the role may not see it';
 COMMENT ON COLUMN zk_locks.fencing_token IS
 'fencing token of the grant, or null';
 COMMENT ON COLUMN zk_locks.holds IS
@@ -691,9 +667,9 @@ COMMENT ON COLUMN zk_locks.znode IS
 COMMENT ON COLUMN zk_locks.revoked IS
 'true if zk_revoke(), zk_drain() or another client has asked the holder to release the lock';
 COMMENT ON COLUMN zk_locks.datname IS
-'database of the session, or null if it has released the lock';
+'database of the session, or null likewise';
 COMMENT ON COLUMN zk_locks.usename IS
-'user name of the session, or null if it has released the lock';
+'user name of the session, or null likewise';
 COMMENT ON COLUMN zk_locks.application_name IS
 'application name of the session at the time of the request, or null';
 
@@ -816,7 +792,7 @@ COMMENT ON COLUMN zk_lock_waits.path IS
 COMMENT ON COLUMN zk_lock_waits.mode IS
 'exclusive, shared, lease or leader';
 COMMENT ON COLUMN zk_lock_waits.pid IS
-'process ID of the waiting session';
+'process ID of the waiting session, or null if the role may not see it';
 COMMENT ON COLUMN zk_lock_waits.since IS
 'time of its request';
 COMMENT ON COLUMN zk_lock_waits.blocking_server IS
@@ -831,6 +807,128 @@ COMMENT ON COLUMN zk_lock_waits.blocking_znode IS
 'path of the znode that is in its way, or null if the role may not see it';
 COMMENT ON COLUMN zk_lock_waits.holds IS
 'true if that znode holds the lock; false if it is the nearest one ahead, and waits itself';
+
+--
+-- Who waits for whom, over all servers.  Each step is within the queue of one lock:
+-- from a waiter to the nearest entry ahead that is in its way, and to the first such
+-- one that holds the lock.  If that session waits for another lock, it goes on from
+-- there; where a wait leads back to itself, it ends.
+--
+CREATE VIEW zk_fleet_waits AS
+	WITH RECURSIVE entries AS MATERIALIZED (
+		SELECT e, (e).path, (e).dialect, (e)."position", (e).granted, (e).mode
+		FROM zk_fleet_locks('/') AS e
+		WHERE (e).path IS NOT NULL AND (e).mode IS NOT NULL
+	), waiters AS MATERIALIZED (
+		SELECT w.e AS waiter, ahead, holder
+		FROM entries w
+		CROSS JOIN LATERAL (
+			SELECT a.e
+			FROM entries a
+			WHERE a.path = w.path AND a.dialect = w.dialect
+				AND a."position" < w."position"
+				AND NOT (a.mode = 'shared' AND w.mode = 'shared')
+			ORDER BY a."position" DESC
+			LIMIT 1) AS nearest (ahead)
+		LEFT JOIN LATERAL (
+			SELECT h.e
+			FROM entries h
+			WHERE h.path = w.path AND h.dialect = w.dialect AND h.granted
+				AND h."position" < w."position"
+				AND NOT (h.mode = 'shared' AND w.mode = 'shared')
+			ORDER BY h."position"
+			LIMIT 1) AS first (holder) ON true
+		WHERE NOT w.granted
+	), chains AS (
+		SELECT (waiter).znode, holder AS root, ARRAY[(holder).znode] AS seen
+		FROM waiters
+		WHERE (holder).znode IS NOT NULL
+		UNION ALL
+		SELECT c.znode, w.holder, c.seen || (w.holder).znode
+		FROM chains c
+		JOIN waiters w ON (w.waiter).session_id = (c.root).session_id
+			AND (w.waiter).server = (c.root).server AND (w.waiter).pid = (c.root).pid
+		WHERE (w.holder).znode <> ALL (c.seen)
+	), roots AS (
+		SELECT DISTINCT ON (znode) znode, root
+		FROM chains
+		ORDER BY znode, cardinality(seen) DESC
+	)
+	SELECT (waiter).path, (waiter).mode, (waiter)."position", (waiter).server,
+		(waiter).host, (waiter).pid, (waiter).datname, (waiter).usename,
+		(waiter).application_name, (waiter).client_addr, (waiter).requested_at,
+		(ahead).server AS ahead_server, (ahead).pid AS ahead_pid,
+		(ahead).usename AS ahead_usename,
+		(ahead).application_name AS ahead_application_name,
+		(ahead).granted AS ahead_granted,
+		(root).path AS root_path, (root).server AS root_server, (root).host AS root_host,
+		(root).pid AS root_pid, (root).datname AS root_datname,
+		(root).usename AS root_usename, (root).application_name AS root_application_name,
+		(root).client_addr AS root_client_addr, (root).backend_start AS root_backend_start,
+		(root).granted_at AS root_granted_at, (root).held_until AS root_held_until,
+		(root).cached AS root_cached, (root).znode AS root_znode
+	FROM waiters LEFT JOIN roots ON roots.znode = (waiter).znode;
+
+COMMENT ON VIEW zk_fleet_waits IS
+'who waits for a lock, on all servers, the request right ahead, and the holder that everything waits for; nothing of what the role may not see';
+COMMENT ON COLUMN zk_fleet_waits.path IS
+'name of the lock';
+COMMENT ON COLUMN zk_fleet_waits.mode IS
+'exclusive, shared, lease or leader';
+COMMENT ON COLUMN zk_fleet_waits."position" IS
+'place in the queue of the lock';
+COMMENT ON COLUMN zk_fleet_waits.server IS
+'name of the server of the session that waits, or what another client wrote into the znode, or null';
+COMMENT ON COLUMN zk_fleet_waits.host IS
+'host of that server, or null';
+COMMENT ON COLUMN zk_fleet_waits.pid IS
+'process ID of that session, or null';
+COMMENT ON COLUMN zk_fleet_waits.datname IS
+'its database, or null';
+COMMENT ON COLUMN zk_fleet_waits.usename IS
+'its user name, or null';
+COMMENT ON COLUMN zk_fleet_waits.application_name IS
+'its application name, or null';
+COMMENT ON COLUMN zk_fleet_waits.client_addr IS
+'address of its client, or null';
+COMMENT ON COLUMN zk_fleet_waits.requested_at IS
+'time of its request';
+COMMENT ON COLUMN zk_fleet_waits.ahead_server IS
+'server of the nearest request ahead that is in its way, or null';
+COMMENT ON COLUMN zk_fleet_waits.ahead_pid IS
+'process ID of its session, or null';
+COMMENT ON COLUMN zk_fleet_waits.ahead_usename IS
+'user name of its session, or null';
+COMMENT ON COLUMN zk_fleet_waits.ahead_application_name IS
+'application name of its session, or null';
+COMMENT ON COLUMN zk_fleet_waits.ahead_granted IS
+'whether that request holds the lock; else it waits itself';
+COMMENT ON COLUMN zk_fleet_waits.root_path IS
+'name of the lock that the root holds: the holder that waits for nothing, or null if no holder is known';
+COMMENT ON COLUMN zk_fleet_waits.root_server IS
+'name of the server of the root, or null';
+COMMENT ON COLUMN zk_fleet_waits.root_host IS
+'host of that server, or null';
+COMMENT ON COLUMN zk_fleet_waits.root_pid IS
+'process ID of the root, or null';
+COMMENT ON COLUMN zk_fleet_waits.root_datname IS
+'database of the root, or null';
+COMMENT ON COLUMN zk_fleet_waits.root_usename IS
+'user name of the root, or null';
+COMMENT ON COLUMN zk_fleet_waits.root_application_name IS
+'application name of the root, or null';
+COMMENT ON COLUMN zk_fleet_waits.root_client_addr IS
+'address of the client of the root, or null';
+COMMENT ON COLUMN zk_fleet_waits.root_backend_start IS
+'time at which the session of the root began, or null';
+COMMENT ON COLUMN zk_fleet_waits.root_granted_at IS
+'time since which the root holds that lock, or null';
+COMMENT ON COLUMN zk_fleet_waits.root_held_until IS
+'time at which it loses the lock, by at_most, or null';
+COMMENT ON COLUMN zk_fleet_waits.root_cached IS
+'whether the server of the root may keep the lock, and no session holds it';
+COMMENT ON COLUMN zk_fleet_waits.root_znode IS
+'path of the znode of the root';
 
 CREATE VIEW zk_servers AS SELECT * FROM zk_get_servers();
 
@@ -1069,7 +1167,8 @@ REVOKE ALL ON FUNCTION
 	zk_ungrant(text, name, text)
 FROM PUBLIC;
 
-REVOKE ALL ON zk_locks, zk_status, zk_servers, zk_stat_locks, zk_lock_waits
+REVOKE ALL ON zk_locks, zk_status, zk_servers, zk_stat_locks, zk_lock_waits,
+	zk_fleet_waits
 FROM PUBLIC;
 
 --
@@ -1085,5 +1184,6 @@ GRANT EXECUTE ON FUNCTION
 	zk_version(), zk_healthcheck()
 TO pg_monitor;
 
-GRANT SELECT ON zk_locks, zk_status, zk_servers, zk_stat_locks, zk_lock_waits
+GRANT SELECT ON zk_locks, zk_status, zk_servers, zk_stat_locks, zk_lock_waits,
+	zk_fleet_waits
 TO pg_monitor;

@@ -52,7 +52,7 @@ is_short_text(const char *data, uint32 length)
 
 void
 zkl_contender_add_server(ZklRow *row, const char *text, uint32 length,
-						 ZklNodeData *data)
+						 ZklNodeData *data, bool visible)
 {
 	bool		ours = zkl_node_data_parse(text, length, data);
 
@@ -60,23 +60,8 @@ zkl_contender_add_server(ZklRow *row, const char *text, uint32 length,
 		hide_session(data);
 	if (ours)
 		zkl_row_utf8_or_null(row, data->server, sizeof(data->server));
-	else if (is_short_text(text, length))
+	else if (visible && is_short_text(text, length))
 		zkl_row_text(row, zkl_text_to_display(text, (int) length));
 	else
 		zkl_row_null(row);
-}
-
-void
-zkl_contender_add(ZklRow *row, const char *text, uint32 length, bool kept)
-{
-	ZklNodeData data;
-
-	zkl_contender_add_server(row, text, length, &data);
-	if (kept)
-		memset(&data, 0, sizeof(data));
-	zkl_row_utf8_or_null(row, data.database, sizeof(data.database));
-	zkl_row_pid_or_null(row, data.pid);
-	zkl_row_utf8_or_null(row, data.usename, sizeof(data.usename));
-	zkl_row_utf8_or_null(row, data.application_name,
-						 sizeof(data.application_name));
 }

@@ -10,17 +10,11 @@
 
 /*
  * Reads the data of a znode, and adds the column with the name of the server: of
- * another client, a short text that it has written.  *data tells of no session if
- * that may be another one by now.
+ * another client, if the role may see whose the znode is, a short text that it has
+ * written.  *data tells of no session if that may be another one by now.
  */
 extern void zkl_contender_add_server(ZklRow *row, const char *text,
-									 uint32 length, ZklNodeData *data);
-
-/*
- * Adds the columns server, database, pid, usename and application_name.  kept: the
- * session may have ended, and another process may have its number.
- */
-extern void zkl_contender_add(ZklRow *row, const char *text, uint32 length,
-							  bool kept);
+									 uint32 length, ZklNodeData *data,
+									 bool visible);
 
 #endif							/* ZKL_FUNCTIONS_CONTENDER_H */

@@ -22,6 +22,8 @@
 #include "shared/control.h"
 #include "shared/slot.h"
 #include "shared/status.h"
+#include "utils/acl.h"
+#include "utils/timestamp.h"
 
 typedef enum
 {
@@ -38,6 +40,7 @@ typedef struct
 	ZklUuid		uuid;
 	uint64		owner;
 	Standing	standing;
+	ZklOwnTold	told;
 } Own;
 
 struct ZklOwnQueue
@@ -113,6 +116,25 @@ pass_on(ZklOwnQueue *own, uint64 *holders, int nholders)
 	}
 }
 
+static int64
+ms_since_1970(TimestampTz time)
+{
+	return (time + (POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * USECS_PER_DAY) /
+		1000;
+}
+
+static void
+note_told(const ZklSlot *slot, ZklOwnTold *told)
+{
+	bool		held = slot->s_state == ZKL_SLOT_GRANTED;
+
+	told->is_own = slot->s_state != ZKL_SLOT_CACHED &&
+		has_privs_of_role(GetUserId(), slot->s_request.roleid);
+	told->granted_ms = held ? ms_since_1970(slot->s_answer.granted_at) : 0;
+	told->until_ms = held && slot->s_until != 0 ?
+		ms_since_1970(GetCurrentTimestamp()) + slot->s_until - zkl_boottime_ms() : 0;
+}
+
 static void
 read_slots(ZklOwnQueue *own)
 {
@@ -137,6 +159,7 @@ read_slots(ZklOwnQueue *own)
 			znode->uuid = slot.s_znode.uuid;
 			znode->owner = slot.s_owner;
 			znode->standing = standing_of(&slot);
+			note_told(&slot, &znode->told);
 		}
 		else if (slot.s_state == ZKL_SLOT_GRANTED)
 			holders[nholders++] = slot.s_owner;
@@ -240,4 +263,16 @@ zkl_ownqueue_owner(const ZklOwnQueue *own, const ZklListingEntry *entry)
 	const Own  *znode = is_ours(own, entry, &uuid) ? find(own, &uuid) : NULL;
 
 	return znode != NULL ? znode->owner : 0;
+}
+
+void
+zkl_ownqueue_tell(const ZklOwnQueue *own, const ZklListingEntry *entry,
+				  ZklOwnTold *told)
+{
+	ZklUuid		uuid;
+	const Own  *znode = is_ours(own, entry, &uuid) ? find(own, &uuid) : NULL;
+
+	memset(told, 0, sizeof(*told));
+	if (znode != NULL)
+		*told = znode->told;
 }

@@ -28,6 +28,18 @@ extern bool zkl_ownqueue_judge(ZklOwnQueue *own, const ZklListingEntry *entry,
 extern bool zkl_ownqueue_is_cached(const ZklOwnQueue *own,
 								   const ZklListingEntry *entry);
 
+/* What the slots tell of an entry, beyond its znode; nothing if it is not ours */
+typedef struct ZklOwnTold
+{
+	bool		is_own;			/* its session's role is the current one, or
+								 * one that it is a member of */
+	int64		granted_ms;		/* since 1970; 0: not held */
+	int64		until_ms;		/* 0: no limit */
+} ZklOwnTold;
+
+extern void zkl_ownqueue_tell(const ZklOwnQueue *own, const ZklListingEntry *entry,
+							  ZklOwnTold *told);
+
 /* The session of this server that an entry belongs to; 0: not known to be any */
 extern uint64 zkl_ownqueue_owner(const ZklOwnQueue *own,
 								 const ZklListingEntry *entry);

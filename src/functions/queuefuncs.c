@@ -10,41 +10,51 @@
 #include "postgres.h"
 
 #include "backend/lock_queue.h"
-#include "functions/contender.h"
 #include "functions/ownqueue.h"
-#include "functions/row.h"
+#include "functions/queuerow.h"
 #include "recipes/maximum.h"
 #include "recipes/semaphore.h"
 #include "shared/listing.h"
-#include "shared/settings.h"
 #include "storage/dsm.h"
 #include "utils/builtins.h"
 
-#define QUEUE_COLUMNS	12
-
 ZKL_FUNCTION(zkl_sql_queue);
+
+typedef struct
+{
+	ZklQueueRows rows;
+	ZklTarget	lock;			/* as it was asked for */
+	int			position;
+} Show;
 
 /* Numbers the rows in the order of the calls. */
 static void
-put_row(FunctionCallInfo fcinfo, const ZklTarget *target, const char *mode,
-		bool granted, bool kept, const ZklListingEntry *entry,
-		const ZklOwnQueue *own, int *position)
+put_row(Show *show, const ZklTarget *target, const char *mode, bool granted,
+		bool kept, const ZklListingEntry *entry, const ZklOwnQueue *own)
 {
-	ZklRow		row = {0};
-	char	   *znode = psprintf("%s%s/%.*s", zkl_root, target->path,
-								 (int) entry->name_length, entry->name);
+	ZklQueueRow r = {show->lock.path};
+	ZklOwnTold	told;
 
-	zkl_row_add(&row, Int32GetDatum(++*position));
-	zkl_row_text(&row, mode);
-	zkl_row_add(&row, BoolGetDatum(granted));
-	zkl_contender_add(&row, entry->data, entry->data_length, kept);
-	zkl_row_utf8(&row, znode, strlen(znode));
-	zkl_row_session_id(&row, entry->session_id);
-	zkl_row_unix_ms_or_null(&row, entry->ctime_ms);
-	zkl_row_add(&row, BoolGetDatum(zkl_ownqueue_is_cached(own, entry)));
-
-	Assert(row.n == QUEUE_COLUMNS);
-	zkl_row_put(fcinfo, &row);
+	zkl_ownqueue_tell(own, entry, &told);
+	r.path_length = (int) strlen(show->lock.path);
+	r.directory = target->path;
+	r.name = entry->name;
+	r.name_length = (int) entry->name_length;
+	r.mode = mode;
+	r.dialect = target->dialect < ZKL_LOCK_DIALECTS && strcmp(mode, "lease") != 0 ?
+		zkl_dialect_name(target->dialect) : "curator";
+	r.position = ++show->position;
+	r.granted = granted;
+	r.cached = zkl_ownqueue_is_cached(own, entry);
+	r.kept = kept;
+	r.visible = show->rows.stats || told.is_own;
+	r.data = entry->data;
+	r.length = entry->data_length;
+	r.session_id = entry->session_id;
+	r.ctime_ms = entry->ctime_ms;
+	r.granted_ms = told.granted_ms;
+	r.until_ms = told.until_ms;
+	zkl_queuerow_put(&show->rows, &r);
 }
 
 /*
@@ -52,19 +62,18 @@ put_row(FunctionCallInfo fcinfo, const ZklTarget *target, const char *mode,
  * its own znodes, its slots decide.
  */
 static void
-put_entry(FunctionCallInfo fcinfo, const ZklTarget *target, const char *mode,
-		  bool granted, const ZklListingEntry *entry, ZklOwnQueue *own,
-		  int *position)
+put_entry(Show *show, const ZklTarget *target, const char *mode,
+		  bool granted, const ZklListingEntry *entry, ZklOwnQueue *own)
 {
 	bool		kept;
 
 	if (zkl_ownqueue_judge(own, entry, &granted, &kept))
-		put_row(fcinfo, target, mode, granted, kept, entry, own, position);
+		put_row(show, target, mode, granted, kept, entry, own);
 }
 
 /* Shows a lock's queue, by the rule that grants locks. */
 static void
-put_lock(FunctionCallInfo fcinfo, const ZklTarget *lock, int *position)
+put_lock(Show *show, const ZklTarget *lock)
 {
 	ZklListing	list;
 	ZklListingEntry entry;
@@ -78,8 +87,8 @@ put_lock(FunctionCallInfo fcinfo, const ZklTarget *lock, int *position)
 		bool		granted = first ||
 		(entry.mode == ZKL_SHARED && !exclusive_ahead);
 
-		put_entry(fcinfo, lock, zkl_row_mode_name(entry.mode), granted,
-				  &entry, own, position);
+		put_entry(show, lock, zkl_row_mode_name(entry.mode), granted,
+				  &entry, own);
 		first = false;
 		exclusive_ahead |= entry.mode == ZKL_EXCLUSIVE;
 	}
@@ -89,8 +98,8 @@ put_lock(FunctionCallInfo fcinfo, const ZklTarget *lock, int *position)
 
 /* Shows the queue of a recipe of that name; the first "most" are granted. */
 static void
-put_others(FunctionCallInfo fcinfo, const ZklTarget *lock, ZklDialect dialect,
-		   const char *mode, uint32 most, int *position)
+put_others(Show *show, const ZklTarget *lock, ZklDialect dialect,
+		   const char *mode, uint32 most)
 {
 	ZklTarget	target = *lock;
 	ZklListing	list;
@@ -103,16 +112,14 @@ put_others(FunctionCallInfo fcinfo, const ZklTarget *lock, ZklDialect dialect,
 	segment = zkl_lock_queue_read(&target, &list);
 	own = zkl_ownqueue_make(&target);
 	for (; zkl_listing_next(&list, &entry); n++)
-		put_entry(fcinfo, &target, mode, n < most, &entry, own,
-				  position);
+		put_entry(show, &target, mode, n < most, &entry, own);
 	zkl_ownqueue_free(own);
 	dsm_detach(segment);
 }
 
 /* Shows the queue for the guard of a semaphore, without the first "skip". */
 static void
-put_guard(FunctionCallInfo fcinfo, const ZklTarget *guard, int skip,
-		  int *position)
+put_guard(Show *show, const ZklTarget *guard, int skip)
 {
 	ZklListing	list;
 	ZklListingEntry entry;
@@ -125,8 +132,7 @@ put_guard(FunctionCallInfo fcinfo, const ZklTarget *guard, int skip,
 		bool		kept;
 
 		if (zkl_ownqueue_judge(own, &entry, &has_it, &kept) && skip-- <= 0)
-			put_row(fcinfo, guard, "lease", false, kept, &entry, own,
-					position);
+			put_row(show, guard, "lease", false, kept, &entry, own);
 	}
 	zkl_ownqueue_free(own);
 	dsm_detach(segment);
@@ -139,7 +145,7 @@ put_guard(FunctionCallInfo fcinfo, const ZklTarget *guard, int skip,
  * granted.
  */
 static void
-put_semaphore(FunctionCallInfo fcinfo, const ZklTarget *lock, int *position)
+put_semaphore(Show *show, const ZklTarget *lock)
 {
 	ZklTarget	leases = *lock;
 	ZklTarget	guard = *lock;
@@ -166,25 +172,23 @@ put_semaphore(FunctionCallInfo fcinfo, const ZklTarget *lock, int *position)
 	}
 	own = zkl_ownqueue_make(&leases);
 	for (; zkl_listing_next(&list, &entry); n++)
-		put_entry(fcinfo, &leases, "lease", n < max, &entry, own,
-				  position);
+		put_entry(show, &leases, "lease", n < max, &entry, own);
 	zkl_ownqueue_free(own);
 	dsm_detach(segment);
 	if (n > 0)
-		put_guard(fcinfo, &guard, n > max, position);
+		put_guard(show, &guard, n > max);
 }
 
 Datum
 zkl_sql_queue(PG_FUNCTION_ARGS)
 {
-	ZklTarget	lock = zkl_target_any(PG_GETARG_TEXT_PP(0), ZKL_MAY_LOOK);
-	int			position = 0;
+	Show		show = {{0}};
 
-	InitMaterializedSRF(fcinfo, 0);
-	put_lock(fcinfo, &lock, &position);
-	put_others(fcinfo, &lock, ZKL_DIALECT_LATCH, "leader", 1, &position);
-	put_others(fcinfo, &lock, ZKL_DIALECT_MEMBER, "member", PG_UINT32_MAX,
-			   &position);
-	put_semaphore(fcinfo, &lock, &position);
+	show.lock = zkl_target_any(PG_GETARG_TEXT_PP(0), ZKL_MAY_LOOK);
+	zkl_queuerow_begin(&show.rows, fcinfo);
+	put_lock(&show, &show.lock);
+	put_others(&show, &show.lock, ZKL_DIALECT_LATCH, "leader", 1);
+	put_others(&show, &show.lock, ZKL_DIALECT_MEMBER, "member", PG_UINT32_MAX);
+	put_semaphore(&show, &show.lock);
 	return (Datum) 0;
 }

@@ -8,9 +8,9 @@
  *
  * Must not know which locks this backend holds.
  *
- * As in pg_stat_activity, each role sees all rows, and whose sessions they are.
- * The name of the lock, its token and its znode are only shown to the role of that
- * session and to roles that may read all statistics.
+ * Each role sees all rows.  Which lock it is and whose session, the token and the
+ * znode are only shown to the role of that session and to roles that may read all
+ * statistics: the one would tell the other.
  */
 #include "postgres.h"
 
@@ -30,7 +30,7 @@
 #include "shared/slot.h"
 #include "shared/status.h"
 
-#define LOCKS_COLUMNS	15
+#define LOCKS_COLUMNS	14
 #define STATUS_COLUMNS	38
 
 ZKL_FUNCTION(zkl_sql_locks);
@@ -79,9 +79,9 @@ is_asked_for(const ZklSlot *slot)
 
 /* Columns datname, usename and application_name, as they were at the request */
 static void
-add_session(ZklRow *row, const ZklSlot *slot)
+add_session(ZklRow *row, const ZklSlot *slot, bool visible)
 {
-	bool		has_session = zkl_slotrow_has_session(slot);
+	bool		has_session = visible && zkl_slotrow_has_session(slot);
 	const ZklSlotRequest *request = &slot->s_request;
 
 	zkl_row_utf8_or_null(row, has_session ? request->database : "",
@@ -106,9 +106,8 @@ put_slot(FunctionCallInfo fcinfo, const ZklSlot *slot)
 		zkl_row_null(&row);
 	zkl_row_text(&row, zkl_slotrow_mode(slot));
 	zkl_row_text_or_null(&row, zkl_slotrow_lifetime(slot));
-	zkl_row_add(&row, BoolGetDatum(granted));
 	zkl_row_text(&row, zkl_slotrow_state(slot));
-	zkl_row_pid_or_null(&row, zkl_slotrow_has_session(slot) ?
+	zkl_row_pid_or_null(&row, visible && zkl_slotrow_has_session(slot) ?
 						slot->s_request.pid : 0);
 	if (visible && zkl_slotrow_granted_at(slot) != 0)
 		zkl_row_add(&row, Int64GetDatum(slot->s_answer.token));
@@ -122,7 +121,7 @@ put_slot(FunctionCallInfo fcinfo, const ZklSlot *slot)
 	else
 		zkl_row_null(&row);
 	zkl_row_add(&row, BoolGetDatum(is_asked_for(slot)));
-	add_session(&row, slot);
+	add_session(&row, slot, visible);
 
 	Assert(row.n == LOCKS_COLUMNS);
 	zkl_row_put(fcinfo, &row);

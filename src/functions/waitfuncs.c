@@ -149,12 +149,13 @@ add_blocker(ZklRow *row, const ZklSlot *wait, const Contender *c, bool visible)
 	char	   *znode = psprintf("%s%s/%.*s", zkl_root, wait->s_request.path,
 								 (int) c->entry.name_length, c->entry.name);
 
-	zkl_contender_add_server(row, c->entry.data, c->entry.data_length, &data);
+	zkl_contender_add_server(row, c->entry.data, c->entry.data_length, &data,
+							 visible);
 	if (c->kept)
 		memset(&data, 0, sizeof(data));
-	zkl_row_pid_or_null(row, data.pid);
 	if (visible)
 	{
+		zkl_row_pid_or_null(row, data.pid);
 		zkl_row_utf8_or_null(row, data.usename, sizeof(data.usename));
 		zkl_row_utf8_or_null(row, data.application_name,
 							 sizeof(data.application_name));
@@ -162,6 +163,7 @@ add_blocker(ZklRow *row, const ZklSlot *wait, const Contender *c, bool visible)
 	}
 	else
 	{
+		zkl_row_null(row);
 		zkl_row_null(row);
 		zkl_row_null(row);
 		zkl_row_null(row);
@@ -179,7 +181,7 @@ put_wait_row(FunctionCallInfo fcinfo, const ZklSlot *wait, const Contender *c)
 	else
 		zkl_row_null(&row);
 	zkl_row_text(&row, zkl_slotrow_mode(wait));
-	zkl_row_add(&row, Int32GetDatum(wait->s_request.pid));
+	zkl_row_pid_or_null(&row, visible ? wait->s_request.pid : 0);
 	zkl_row_time_or_null(&row, wait->s_request.requested_at);
 	add_blocker(&row, wait, c, visible);
 	zkl_row_add(&row, BoolGetDatum(c->granted));

@@ -128,7 +128,7 @@ sub holders
 sub kill_holder
 {
 	my ($self, $fault) = @_;
-	my ($pid) = $self->holders($fault, 'granted');
+	my ($pid) = $self->holders($fault, q{state = 'granted'});
 
 	return unless $pid;
 	$self->{killed}{$pid} = 1;
@@ -140,7 +140,7 @@ sub signal_backends
 {
 	my ($self, $fault, $signal) = @_;
 	my @pids =
-	  $self->holders($fault, $signal eq 'INT' ? 'true' : 'granted');
+	  $self->holders($fault, $signal eq 'INT' ? 'true' : q{state = 'granted'});
 
 	kill $signal, @pids[ 0 .. ($#pids > 2 ? 2 : $#pids) ];
 	return;
@@ -236,7 +236,7 @@ sub cut_off_holder
 			$fault->{server} = $number;
 			my $rows = $self->ask($self->node($fault),
 				q{SELECT 1 FROM zk_locks WHERE path = '/chaos/long'}
-				  . q{ AND granted AND mode = 'exclusive'}
+				  . q{ AND state = 'granted' AND mode = 'exclusive'}
 				  . q{ AND granted_at > now() - interval '0.5 s'});
 			return $self->network($fault, 'hold', 'zk*', 'both')
 			  if $rows && @$rows;
@@ -284,7 +284,7 @@ sub delete_znode
 {
 	my ($self, $fault) = @_;
 	my ($row) = $self->find_somebody($fault,
-		'SELECT path, znode FROM zk_locks WHERE granted AND znode IS NOT NULL'
+		'SELECT path, znode FROM zk_locks WHERE state = \'granted\' AND znode IS NOT NULL'
 		  . ' ORDER BY random() LIMIT 1');
 
 	return unless $row;

@@ -286,7 +286,7 @@ sub wait_waiting
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	return $self->look_until(
 		$node,
-		"SELECT count(*) FROM zk_locks WHERE path = '$path' AND NOT granted",
+		"SELECT count(*) FROM zk_locks WHERE path = '$path' AND state = 'waiting'",
 		$count,
 		"$count waiting for $path on " . $node->name);
 }

@@ -20,7 +20,7 @@ sub holds_ok
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	my $held = $s->query('SELECT string_agg(DISTINCT path, \' \' ORDER BY path)'
-		  . ' FROM zk_locks WHERE pid = pg_backend_pid() AND granted');
+		  . ' FROM zk_locks WHERE pid = pg_backend_pid() AND state = \'granted\'');
 	is($held, $expected, $case);
 	foreach my $path ('/a', '/b', '/c')
 	{
@@ -142,7 +142,7 @@ $s->query('COMMIT');
 
 # A procedure commits with a query open, and rolls blocks back.
 my $held = "(SELECT coalesce(string_agg(path, ' ' ORDER BY path), '')"
-  . ' FROM zk_locks WHERE pid = pg_backend_pid() AND granted)';
+  . ' FROM zk_locks WHERE pid = pg_backend_pid() AND state = \'granted\')';
 $s->query("CREATE PROCEDURE steps() LANGUAGE plpgsql AS \$\$ DECLARE n integer; BEGIN
 	FOR n IN SELECT generate_series(1, 3) LOOP
 		PERFORM zk_xact_lock('/a'), zk_xact_lock('/b');

@@ -114,8 +114,8 @@ $test->look_until($two,
 $test->zk->client->delete("/zklock/e/deleted/$znode");
 ok(wait_for(
 		sub {
-			$test->look($two, "SELECT count(*) FROM zk_locks WHERE granted"
-				  . " AND path = '/e/deleted' AND state = 'granted'") eq '0';
+			$test->look($two, "SELECT count(*) FROM zk_locks"
+				  . " WHERE path = '/e/deleted' AND state = 'granted'") eq '0';
 		},
 		'the deleted znode is noticed'),
 	'a hold whose znode was deleted is no longer shown as granted');

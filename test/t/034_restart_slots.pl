@@ -33,7 +33,7 @@ $token{ $_->query("SELECT zk_lock('/z$_->{pid}')") } = 1 foreach @all;
 is(scalar(keys %token), 20, 'as many locks as slots');
 is($test->look(
 		$one,
-		"SELECT count(*) FROM zk_locks WHERE granted AND path = '/z' || pid"),
+		"SELECT count(*) FROM zk_locks WHERE state = 'granted' AND path = '/z' || pid"),
 	20,
 	'each is of its own session');
 is($_->query("SELECT zk_unlock('/z$_->{pid}')"), 't', 'held until the end')

@@ -86,7 +86,7 @@ cmp_ok(znode_watches(), '<=', 2, 'still no more');
 # They came at the same time: their order is that of their znodes.
 my %session_of = map { $_->pid => $_ } @crowd;
 @crowd = map { $session_of{$_} } split /\n/,
-  $test->look($one, 'SELECT pid FROM zk_locks WHERE NOT granted'
+  $test->look($one, 'SELECT pid FROM zk_locks WHERE state = \'waiting\''
 	  . ' ORDER BY right(znode, 10)');
 $holder->query("SELECT zk_unlock('/crowd')");
 my $in_order = 1;

@@ -24,27 +24,27 @@ $test->enqueue($reader, "SELECT zk_lock_shared('/v/x')", '/v/x');
 my @znodes = map { "/zklock/v/x/$_" } $test->queue('/v/x');
 
 # zk_locks
-my $columns = 'path, mode, lifetime, granted, state, pid, fencing_token, holds,'
+my $columns = 'path, mode, lifetime, state, pid, fencing_token, holds,'
   . ' requested_at <= now(), granted_at <= now(), znode';
 is($test->look($one,
-		"SELECT $columns FROM zk_locks WHERE granted AND path = '/v/x'"),
-	join('|', '/v/x', 'exclusive', 'session', 't', 'granted', $holder->pid,
+		"SELECT $columns FROM zk_locks WHERE state = 'granted' AND path = '/v/x'"),
+	join('|', '/v/x', 'exclusive', 'session', 'granted', $holder->pid,
 		$token, 1, 't', 't', $znodes[0]),
 	'zk_locks: the holder');
 is($test->look($two,
-		"SELECT $columns FROM zk_locks WHERE NOT granted AND path = '/v/x'"),
-	join('|', '/v/x', 'exclusive', 'transaction', 'f', 'waiting',
+		"SELECT $columns FROM zk_locks WHERE state = 'waiting' AND path = '/v/x'"),
+	join('|', '/v/x', 'exclusive', 'transaction', 'waiting',
 		$waiter->pid, '', 0, 't', '', $znodes[1]),
 	'zk_locks: the waiter on its own server');
-is($test->look($one, 'SELECT datname, usename, application_name FROM zk_locks WHERE granted'),
+is($test->look($one, 'SELECT datname, usename, application_name FROM zk_locks WHERE state = \'granted\''),
 	join('|', 'postgres', scalar getpwuid($<), 'h"o\\ld'),
 	'zk_locks: whose session it is');
 is($test->look($one,
-		"SELECT pid, mode FROM zk_locks WHERE NOT granted AND path = '/v/x'"),
+		"SELECT pid, mode FROM zk_locks WHERE state = 'waiting' AND path = '/v/x'"),
 	$reader->pid . '|shared', 'zk_locks: the reader');
 
 # zk_queue: the same from both servers
-my $queue = "SELECT position, mode, granted, pid, usename, database,"
+my $queue = "SELECT position, mode, granted, pid, usename, datname,"
   . " application_name, znode FROM zk_queue('/v/x') ORDER BY position";
 my $user = getpwuid($<);
 my @expected = (
@@ -70,7 +70,7 @@ is($test->look($one,
 		"SELECT count(DISTINCT session_id) FROM zk_queue('/v/x')"),
 	3, 'zk_queue names three ZooKeeper sessions');
 is($test->look($one,
-		'SELECT bool_and(created_at BETWEEN now() - interval \'10 min\''
+		'SELECT bool_and(requested_at BETWEEN now() - interval \'10 min\''
 		  . " AND now() + interval '1 min') FROM zk_queue('/v/x')"),
 	't', 'zk_queue: since when');
 is($test->look($two, "SELECT count(*) FROM zk_queue('/v/nobody')"),

@@ -40,7 +40,7 @@ is($members[0]->value, 't', 'both are in');
 my @waiting = map { $test->session($one) } 1 .. 6;
 $_->send("SELECT zk_barrier_enter('/crowd', 99)") foreach @waiting;
 $test->look_until($one,
-	"SELECT count(*) FROM zk_locks WHERE path = '/crowd' AND granted",
+	"SELECT count(*) FROM zk_locks WHERE path = '/crowd' AND state = 'granted'",
 	6, 'six wait in a barrier');
 
 my $greedy = $test->session($one, user => 'greedy');

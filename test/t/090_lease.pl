@@ -67,8 +67,8 @@ $test->enqueue($late, "SELECT zk_lock('/l/6')", '/l/6');
 kill 'STOP', $late->pid;
 $rival->query("SELECT zk_unlock('/l/6')");
 $test->look_until($one,
-	"SELECT granted FROM zk_locks WHERE path = '/l/6'",
-	't', 'a grant for a stopped backend');
+	"SELECT state FROM zk_locks WHERE path = '/l/6'",
+	'granted', 'a grant for a stopped backend');
 
 let_lease_lapse();
 is($innocent->query('BEGIN; SELECT 1; COMMIT'),

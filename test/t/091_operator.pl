@@ -21,7 +21,7 @@ sub granted
 	my ($node, $name) = @_;
 
 	return $test->look($node,
-		"SELECT count(*) FROM zk_locks WHERE granted AND path = '$name'");
+		"SELECT count(*) FROM zk_locks WHERE state = 'granted' AND path = '$name'");
 }
 
 is($operator->query("SELECT zk_break_lock('/o/none')"),

@@ -85,8 +85,8 @@ foreach my $call ("zk_break_lock('/o/e')", "zk_barrier('/o/f', 2)")
 		"$call: a NOTICE told what for");
 }
 $impatient->query('RESET zklock.connect_timeout');
-is($test->look($one, "SELECT granted FROM zk_locks WHERE path = '/o/a'"),
-	't', 'but still a hold');
+is($test->look($one, "SELECT state FROM zk_locks WHERE path = '/o/a'"),
+	'unconfirmed', 'but still a hold');
 is($test->look($one, "SELECT state FROM zk_locks WHERE path = '/o/c'"),
 	'waiting', 'who waits, waits');
 ok(wait_for(

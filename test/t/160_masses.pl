@@ -153,7 +153,7 @@ my $worker = $test->status($one, 'worker_pid');
 kill 'STOP', $worker;
 $wide[$_]->send("SELECT zk_lock('/wide/$_/x')") foreach 0 .. $#wide;
 $test->look_until($one,
-	"SELECT count(*) FROM zk_locks WHERE path LIKE '/wide/%' AND NOT granted",
+	"SELECT count(*) FROM zk_locks WHERE path LIKE '/wide/%' AND state = 'waiting'",
 	256, 'all ask at once');
 my (undef, $batches, $sent) = counters();
 kill 'CONT', $worker;

@@ -195,7 +195,7 @@ $s->query("SET zklock.on_revoke = 'terminate'");
 $test->enqueue($s, "SELECT zk_lock('/r/late')", '/r/late');
 kill 'STOP', $s->pid;
 $t->query("SELECT zk_unlock('/r/late')");
-$test->look_until($one, "SELECT count(*) FROM zk_locks WHERE granted AND"
+$test->look_until($one, "SELECT count(*) FROM zk_locks WHERE state = 'granted' AND"
 	  . " path = '/r/late'", 1, 'late: it is granted');
 $blocker->query("SELECT zk_revoke('/r/late')");
 revoked($one, '/r/late', 1, 'late: it is asked');

@@ -87,11 +87,11 @@ is($s->query("SELECT session_id = (SELECT session_id FROM zk_status),"
 		  . " since BETWEEN now() - interval '1 hour' AND now() + interval '1 hour'"
 		  . " FROM zk_leader('/l/a')"),
 	't|t|t', 'where it is, and since when');
-is($s->query("SELECT mode, lifetime, granted, pid, fencing_token FROM zk_locks"
-		  . " WHERE path = '/l/a' AND granted"),
-	'leader|session|t|' . $s->pid . "|$token", 'zk_locks shows a leader');
-is($test->look($two, "SELECT mode, granted FROM zk_locks WHERE path = '/l/a'"),
-	'leader|f', 'and one that waits');
+is($s->query("SELECT mode, lifetime, state, pid, fencing_token FROM zk_locks"
+		  . " WHERE path = '/l/a' AND state = 'granted'"),
+	'leader|session|granted|' . $s->pid . "|$token", 'zk_locks shows a leader');
+is($test->look($two, "SELECT mode, state FROM zk_locks WHERE path = '/l/a'"),
+	'leader|waiting', 'and one that waits');
 is($s->query("SELECT zk_lead('/l/a', id => 'other')"), $token, 'it leads already');
 leader_is('/l/a', 'alpha', 'by its first name');
 ok(!$curator->command('latch', 'leads', 'c'), 'Curator waits');

@@ -95,8 +95,8 @@ foreach my $last (0 .. 3)
 	is(is_ready('/b'), 1, 'ready');
 	is(scalar(members('/b')), 4, 'all four are in');
 	is($test->look($one,
-			"SELECT mode, lifetime, granted, path FROM zk_locks"),
-		'member|session|t|/b',
+			"SELECT mode, lifetime, state, path FROM zk_locks"),
+		'member|session|granted|/b',
 		'zk_locks shows a member');
 
 	foreach my $i (0 .. 2)
@@ -287,7 +287,7 @@ sub lose_session
 
 	# The worker may not have read yet what ZooKeeper already shows.
 	$test->look_until($node,
-		"SELECT bool_and(granted) FROM zk_locks WHERE path = '$path'",
+		"SELECT bool_and(state = 'granted') FROM zk_locks WHERE path = '$path'",
 		't', 'the server knows its members');
 	kill 'STOP', $worker;
 	kill 'KILL', $test->status($node, 'session_pid');

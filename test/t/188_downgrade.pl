@@ -49,8 +49,8 @@ foreach my $name ('/d', '/py/d')
 		$token, "$name: the token stays");
 	like(($test->queue($name))[0],
 		qr/$changed$number$/, "$name: a reader's znode of the same number");
-	is($s->query("SELECT mode || granted FROM zk_locks WHERE path = '$name'"),
-		'sharedtrue', "$name: zk_locks shows it");
+	is($s->query("SELECT mode || state FROM zk_locks WHERE path = '$name'"),
+		'sharedgranted', "$name: zk_locks shows it");
 	is($s->query("SELECT string_agg(mode || ' ' || granted, ', '"
 			  . " ORDER BY position) FROM zk_queue('$name')"),
 		'shared true, shared true, exclusive false',
@@ -148,7 +148,7 @@ foreach my $round (1 .. 10)
 		"round $round: it goes on as a reader");
 	is(scalar($test->queue('/f')), 2, "round $round: one znode each");
 	ok($test->still_waits($writer), "round $round: the writer waits");
-	is($s->query("SELECT count(*) FROM zk_locks WHERE path = '/f' AND granted"),
+	is($s->query("SELECT count(*) FROM zk_locks WHERE path = '/f' AND state = 'granted'"),
 		1, "round $round: it is held");
 	$s->query("SELECT zk_unlock_shared('/f')");
 	cmp_ok($writer->value, '>', 0, "round $round: then it comes");

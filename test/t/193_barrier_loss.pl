@@ -133,7 +133,7 @@ foreach my $how ('block', 'savepoint')
 	$s->query(leaving('/late', 'lock_not_available'));
 	like($s->messages, qr/caught 55P03/, 'it takes too long');
 	is($s->error('COMMIT'), '', 'the work is committed');
-	is($s->query("SELECT count(*) FROM zk_locks WHERE path = '/late' AND granted"),
+	is($s->query("SELECT count(*) FROM zk_locks WHERE path = '/late' AND state = 'granted'"),
 		0, 'and it has left');
 	is($other->query("SELECT zk_barrier_leave('/late')"), 't', 'the other one, too');
 }

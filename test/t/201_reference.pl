@@ -60,7 +60,7 @@ foreach my $name (map { /^zklock\.(\w+)/ } @settings)
 
 # Views, and the rows of functions
 my %rows = (zk_queue_row => 'Looking', zk_leader_row => 'Leaders',
-	zk_once_row => 'Jobs once per period', zk_fleet_lock_row => 'zk_fleet_locks');
+	zk_once_row => 'Jobs once per period');
 $rows{$_} = $_ foreach @{ rows("SELECT relname FROM pg_class"
 		  . " WHERE relkind = 'v' AND oid $in_extension") };
 foreach my $type (sort keys %rows)

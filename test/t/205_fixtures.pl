@@ -51,7 +51,7 @@ sub znodes
 my @queues = qw(/rw /shared /mutex /kazoo /kazoo/shared /sem /asked /broken /kept);
 my @questions = (
 	(map {
-			'SELECT position, granted, mode, server, database, pid, usename,'
+			'SELECT position, granted, mode, server, datname, pid, usename,'
 			  . " application_name, znode FROM zk_queue('$_')"
 	} @queues),
 	(map { "SELECT zk_try_lock('$_')" } grep { $_ ne '/sem' } @queues),

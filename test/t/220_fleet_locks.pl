@@ -59,7 +59,7 @@ $s->query('BEGIN');
 $s->query("SELECT zk_once('/job', 'k2')");
 my $user = getpwuid($<);
 my $looker = $test->session($three);
-my $columns = 'path, mode, dialect, position, granted, server, database, pid, usename,'
+my $columns = 'path, mode, dialect, position, granted, server, datname, pid, usename,'
   . ' application_name, error';
 
 sub row
@@ -87,7 +87,7 @@ is($looker->query('SELECT count(*) FROM zk_fleet_locks(NULL)'), 0, 'NULL');
 is(rows('string_agg(DISTINCT session_id, $$,$$)', '/a/x', $looker),
 	$test->status($one, 'session_id'), 'the ZooKeeper session');
 is(rows('znode', '/a/x', $looker), '/zklock/a/x/' . ($test->queue('/a/x'))[0], 'the znode');
-is(rows("bool_and(created_at BETWEEN now() - interval '10 min' AND now() + interval '1 min')",
+is(rows("bool_and(requested_at BETWEEN now() - interval '10 min' AND now() + interval '1 min')",
 		'/', $looker),
 	't', 'since when');
 $s->query('COMMIT');
@@ -259,8 +259,8 @@ $role{granted}->query("SELECT zk_lock('/role')");
 is($role{plain}->error('SELECT zk_fleet_locks()'), '42501', 'not for everybody');
 is(rows('path, mode, usename, znode IS NULL', '/role', $role{monitor}), '/role|exclusive|granted|f',
 	'pg_monitor');
-is(rows('path, mode, usename, znode IS NULL', '/role', $role{granted}), '|exclusive|granted|t',
-	'others see no names');
+is(rows('path, mode, usename, pid, application_name, znode IS NULL', '/role', $role{granted}),
+	'|exclusive||||t', 'others see neither names nor sessions');
 
 # ---- where grants decide
 

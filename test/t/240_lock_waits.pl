@@ -60,8 +60,8 @@ $s->query('CREATE ROLE looker LOGIN; GRANT SELECT ON zk_lock_waits TO looker;'
 my $looker = $test->session($one, user => 'looker');
 is($looker->query('SELECT count(*) > 0 FROM zk_lock_waits'), 't', 'SELECT on a view is enough');
 is($looker->query("$rows FROM zk_blocking(" . $late->pid . ')'),
-	join('|', '', 'shared', $late->pid, 't', 'server1', $writer->pid, '', '', '', 'f'),
-	'other roles do not see the lock, nor who has it');
+	join('|', '', 'shared', '', 't', 'server1', '', '', '', '', 'f'),
+	'other roles see neither the lock, nor who waits for it or has it');
 $s->query('GRANT pg_read_all_stats TO looker');
 is($looker->query("$rows FROM zk_blocking(" . $late->pid . ')'),
 	$of_late, 'those who read all statistics do');

@@ -174,7 +174,7 @@ $test->enqueue($s[1], "SELECT zk_xact_lock('/save/0')", '/save/0');
 ok($winner->value, 'the other one goes on');
 $loser->query('ROLLBACK TO p');
 my $kept = $loser == $s[0] ? 0 : 1;
-is($loser->query("SELECT path FROM zk_locks WHERE granted AND pid = pg_backend_pid()"),
+is($loser->query("SELECT path FROM zk_locks WHERE state = 'granted' AND pid = pg_backend_pid()"),
 	"/save/keep/$kept", 'the locks from before the savepoint stay');
 $_->query('COMMIT') foreach $winner, $loser;
 

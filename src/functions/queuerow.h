@@ -1,0 +1,49 @@
+/*
+ * queuerow.h
+ *	  Rows of zk_queue() and zk_fleet_locks(): a client that holds or awaits a lock.
+ */
+#ifndef ZKL_FUNCTIONS_QUEUEROW_H
+#define ZKL_FUNCTIONS_QUEUEROW_H
+
+#include "functions/row.h"
+#include "nodes/pg_list.h"
+
+typedef struct ZklQueueRows
+{
+	FunctionCallInfo fcinfo;
+	bool		stats;			/* the role may read all statistics */
+	List	   *servers;		/* of the fleet, for their hosts */
+} ZklQueueRows;
+
+typedef struct ZklQueueRow
+{
+	const char *path;			/* of the lock, in UTF-8, without a NUL behind
+								 * it */
+	int			path_length;
+	const char *directory;		/* of the znode, below the root */
+	const char *name;			/* of the znode; NULL: a directory that cannot
+								 * be read, so only path and error count */
+	int			name_length;
+	const char *mode;
+	const char *dialect;
+	int			position;
+	bool		granted;
+	bool		cached;
+	bool		kept;			/* its session may have ended */
+	bool		visible;		/* what it is, and whose */
+	const char *data;			/* of the znode; NULL: it cannot be read */
+	uint32		length;
+	int64		session_id;
+	int64		ctime_ms;
+	const char *error;			/* or NULL */
+
+	/* in ms since 1970, if this server knows better than the znode; else 0 */
+	int64		granted_ms;
+	int64		until_ms;
+} ZklQueueRow;
+
+/* Begins the rows; for a role that sees all, reads the hosts of the fleet. */
+extern void zkl_queuerow_begin(ZklQueueRows *rows, FunctionCallInfo fcinfo);
+extern void zkl_queuerow_put(const ZklQueueRows *rows, const ZklQueueRow *r);
+
+#endif							/* ZKL_FUNCTIONS_QUEUEROW_H */

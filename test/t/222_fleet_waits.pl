@@ -1,0 +1,157 @@
+# Who blocks my nightly job: three servers wait in a row over two locks and a reader's
+# queue, one behind the other.  zk_fleet_waits shows on each server, for each waiter,
+# the request right ahead and the holder that all of them wait for; the query of the
+# page leads to what that one is doing.  Since when it holds its lock, other servers
+# learn from its znode.  A role that may not see whose locks these are sees neither
+# names nor sessions.
+
+use strict;
+use warnings;
+
+use Test::More;
+
+use Document;
+use ZklockTest;
+
+my $test = ZklockTest->new(servers => 3, session_timeout => '4s');
+my ($one, $two, $three) = $test->nodes;
+my $hog = $test->session($one, application_name => 'hog');
+my $second = $test->session($one);
+my $middle = $test->session($two);
+my $third = $test->session($three);
+my $reader = $test->session($three);
+my $first = $test->session($two);
+
+# The hog waits for a while itself, before it holds the lock.
+$first->query("SELECT zk_lock('/w/a')");
+$test->enqueue($hog, "SELECT zk_lock('/w/a')", '/w/a');
+$middle->query("SELECT zk_lock('/w/b', at_most => '1 hour')");
+$test->enqueue($middle, "SELECT zk_lock('/w/a')", '/w/a');
+$test->enqueue($third, "SELECT zk_lock('/w/b')", '/w/b');
+$test->enqueue($reader, "SELECT zk_lock_shared('/w/b')", '/w/b');
+$test->look_until($one,
+	"SELECT now() - requested_at > '1.5 s' FROM zk_locks WHERE path = '/w/a'",
+	't', 'the hog has waited for long');
+$first->query("SELECT zk_unlock('/w/a')");
+$hog->value;
+
+my $who = 'path, mode, position, server, pid, ahead_server, ahead_pid, ahead_granted,'
+  . ' root_path, root_server, root_pid, root_application_name';
+
+sub wait_row
+{
+	my ($path, $mode, $position, $server, $s, $ahead_server, $ahead, $granted) = @_;
+
+	return join '|', $path, $mode, $position, $server, $s->pid, $ahead_server,
+	  $ahead->pid, $granted, '/w/a', 'server1', $hog->pid, 'hog';
+}
+foreach my $node ($one, $two, $three)
+{
+	$test->look_until($node,
+		"SELECT count(*) FROM zk_fleet_waits WHERE root_application_name = 'hog'",
+		3, $node->name . ': all wait for the hog');
+	is($test->look($node, "SELECT $who FROM zk_fleet_waits ORDER BY path, position"),
+		join("\n",
+			wait_row('/w/a', 'exclusive', 2, 'server2', $middle, 'server1', $hog, 't'),
+			wait_row('/w/b', 'exclusive', 2, 'server3', $third, 'server2', $middle, 't'),
+			wait_row('/w/b', 'shared', 3, 'server3', $reader, 'server3', $third, 'f')),
+		$node->name . ': each waiter, the one ahead, and the root');
+}
+
+# ---- since when, and until when
+
+my $granted_at =
+  $test->look($one, "SELECT granted_at FROM zk_locks WHERE path = '/w/a' AND state = 'granted'");
+foreach my $node ($one, $two)
+{
+	$test->look_until($node,
+		"SELECT abs(extract(epoch FROM granted_at - '$granted_at')) < 1"
+		  . " AND granted_at > requested_at + interval '1 s'"
+		  . " FROM zk_queue('/w/a') WHERE granted",
+		't', $node->name . ': since when the hog holds the lock');
+	is($test->look($node,
+			'SELECT granted_at IS NULL, held_until IS NULL FROM zk_queue($$/w/a$$) WHERE NOT granted'),
+		't|t', $node->name . ': who waits holds nothing');
+	is($test->look($node,
+			"SELECT granted_at >= requested_at AND granted_at < requested_at + interval '1 s'"
+			  . " AND abs(extract(epoch FROM held_until - granted_at) - 3600) < 1"
+			  . " FROM zk_queue('/w/b') WHERE granted"),
+		't', $node->name . ': a hold without a wait, and its limit');
+}
+my ($node_of_hog) = ($test->queue('/w/a'))[0];
+like($test->zk->client->get("/zklock/w/a/$node_of_hog"), qr/"waited":\d+/,
+	'its znode tells');
+
+# ---- the same columns, the same rows
+
+my @columns =
+  qw(path position granted mode server host pid datname usename application_name client_addr
+  backend_start requested_at granted_at held_until dialect cached znode session_id error);
+foreach my $function ("zk_queue('/w/a')", "zk_fleet_locks('/w/a')")
+{
+	is($test->look($one,
+			"SELECT string_agg(key, ' ' ORDER BY n) FROM json_object_keys((SELECT row_to_json(q)"
+			  . " FROM $function q LIMIT 1)) WITH ORDINALITY AS keys (key, n)"),
+		"@columns", "$function: the columns");
+}
+my $same = join ', ',
+  grep { $_ !~ /^(?:granted_at|held_until)$/ } map { $_ eq 'position' ? '"position"' : $_ } @columns;
+is($test->look($two, "SELECT $same FROM zk_queue('/w/b') ORDER BY position"),
+	$test->look($two, "SELECT $same FROM zk_fleet_locks('/w/b') ORDER BY position"),
+	'both functions show the same');
+is($test->look($two,
+		'SELECT count(*) FROM zk_fleet_locks($$/w$$) q JOIN zk_servers s USING (server, host, session_id)'),
+	5, 'the hosts of all servers');
+is($test->look($one,
+		"SELECT q.backend_start = date_trunc('milliseconds', a.backend_start)"
+		  . " FROM zk_queue('/w/a') q JOIN pg_stat_activity a USING (pid) WHERE q.granted"),
+	't', 'when the session began');
+
+# ---- the page
+
+my $page = Document->new('docs/monitoring.md');
+my ($query) = grep { /dblink\(/ }
+  map { $_->{text} } $page->section('Who blocks my nightly job, since when, what is it doing?')->blocks('text');
+ok($query, 'the page has the query');
+$query =~ s{^(?:CREATE|--).*\n}{}mg;
+$query =~ s{'/batch/nightly'}{'/w/b'};
+$query =~ s{host=%s}{host=@{[ $one->host ]}} or die;
+$query =~ s{s\.host, }{} or die;
+$hog->send('SELECT pg_sleep(3600)');
+$test->look_until($one,
+	"SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_sleep(3600)%' AND state = 'active'",
+	1, 'the hog is busy');
+$three->safe_psql('postgres', 'CREATE EXTENSION dblink');
+my @doing = split /\n/, $three->safe_psql('postgres', $query);
+is(scalar(@doing), 2, 'both waiters of the job');
+like($_, qr/server1.*SELECT pg_sleep\(3600\)/, 'what the root is doing') foreach @doing;
+$hog->cancel;
+is($hog->sqlstate, '57014', 'the root can be cancelled');
+
+# ---- who may see it
+
+$one->safe_psql('postgres',
+	'CREATE ROLE stranger LOGIN; GRANT SELECT ON zk_locks, zk_lock_waits, zk_fleet_waits TO stranger;'
+	  . ' GRANT EXECUTE ON FUNCTION zk_queue(text), zk_fleet_locks(text), zk_lock_shared(text, interval, interval, interval) TO stranger');
+my $stranger = $test->session($one, user => 'stranger');
+my $private = join ' AND ', map { "$_ IS NULL" }
+  qw(path pid datname usename application_name client_addr backend_start host znode);
+foreach my $function ("zk_queue('/w/a')", "zk_fleet_locks('/w')", 'zk_fleet_locks()')
+{
+	is($stranger->query("SELECT bool_and($private) AND count(*) > 0 FROM $function"),
+		't', "$function: neither the lock nor the sessions of others");
+}
+is($stranger->query('SELECT bool_and(path IS NULL AND pid IS NULL AND datname IS NULL AND usename IS NULL'
+		  . ' AND application_name IS NULL AND znode IS NULL AND fencing_token IS NULL) AND count(*) > 0'
+		  . ' FROM zk_locks'),
+	't', 'zk_locks: likewise');
+is($stranger->query('SELECT count(*) FROM zk_fleet_waits'), 0, 'zk_fleet_waits: nothing');
+$stranger->query("SELECT zk_lock_shared('/w/s')");
+is($stranger->query("SELECT path, pid = pg_backend_pid(), usename FROM zk_queue('/w/s')"),
+	'/w/s|t|stranger', 'zk_queue: its own on this server');
+is($stranger->query('SELECT path, pid = pg_backend_pid(), usename FROM zk_locks WHERE path IS NOT NULL'),
+	'/w/s|t|stranger', 'zk_locks: its own');
+$stranger->close;
+
+$_->close foreach $hog, $middle, $third, $reader, $first, $second;
+$test->finish;
