@@ -149,6 +149,9 @@ after_action(Worker *w, const ZklAction *action, bool changed)
 			if (h->kill_at_worst && action->chain != action->chain_kept)
 				chaos_kill_worker(h, base.now + some_delay(ens.net));
 			break;
+		case ZKL_ACTION_REVIVED:
+			oracle_revived(h, i);
+			break;
 		case ZKL_ACTION_LOST_WRITES:
 			oracle_lost_writes(h);
 			break;

@@ -55,6 +55,9 @@ extern void oracle_read(Host *h, const Frame *frame);
 extern void oracle_asked(Host *h, int slot, int64_t zxid);
 extern bool oracle_is_asked(Host *h, int slot);
 
+/* Such a server says that somebody stands ahead of its hold. */
+extern void oracle_revived(const Host *h, int slot);
+
 /* ---- what hosts tell ---- */
 
 extern void oracle_lease(Host *h);

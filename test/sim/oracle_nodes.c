@@ -283,6 +283,13 @@ oracle_lost_writes(const Host *h)
 }
 
 void
+oracle_revived(const Host *h, int i)
+{
+	if (ens.rewinds == 0)
+		broken("S8", "host %d is wrong: nobody is ahead of slot %d", h->id, i);
+}
+
+void
 oracle_free(Host *h, int i)
 {
 	const Slot *s = &h->slots[i];
