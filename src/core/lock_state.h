@@ -314,6 +314,9 @@ typedef struct ZklAhead
 	char	   *name;
 	uint64_t	order;			/* of the get that sets the watch */
 	bool		plain;			/* a zklock writer that is not downgrading */
+	char	   *data;			/* of its znode, when the watch was set; for
+								 * people; NULL: none, or not read */
+	uint32_t	data_length;
 	bool		cached;			/* by its server, perhaps: the mark says so */
 	char		server[ZKL_MAX_SERVER_NAME + 1];	/* cached: its name */
 } ZklAhead;

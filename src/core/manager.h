@@ -329,8 +329,8 @@ typedef struct ZklAction
 	const char *server;			/* BEHIND_CACHED: its name, in UTF-8, empty:
 								 * not known; NULL: no longer */
 	int32_t		rc;				/* FAIL, RECONNECT */
-	const ZklEdge *edges;		/* FAIL with DEADLOCK: across servers; none for
-								 * an upgrade that can never succeed */
+	const ZklEdge *edges;		/* FAIL with DEADLOCK: across servers; none
+								 * for an upgrade that can never succeed */
 	size_t		nedges;
 	uint32_t	chain;			/* CHAIN: the last number tried */
 	uint32_t	chain_kept;		/* CHAIN: the one that batches name; 0: none */
@@ -516,12 +516,20 @@ extern int64_t zkl_manager_lease_limit(const ZklManager *m);
  */
 extern int64_t zkl_manager_zxid(const ZklManager *m);
 
-/* What is ahead of a request that waits: the nearest one that is in its way */
-typedef struct ZklNearest
+/* One that stands in a queue; what is pointed to lives until the next event. */
+typedef struct ZklQueued
 {
 	int64_t		request;		/* of this server; -1: of another client */
-	const char *znode;			/* its name, of another client; lives until
-								 * the next event */
+	const char *znode;			/* its name, of another client */
+	const char *data;			/* of that znode, as last read; NULL: not read */
+	size_t		data_length;
+} ZklQueued;
+
+/* What is ahead of a request that waits */
+typedef struct ZklNearest
+{
+	ZklQueued	nearest;		/* that is in its way */
+	ZklQueued	first;			/* of all; perhaps the same one */
 	int64_t		place;			/* of the waiting request in the queue, from
 								 * 1; as far as its queue is known */
 } ZklNearest;

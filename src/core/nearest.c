@@ -5,6 +5,8 @@
  * Owns nothing: it reads a lock's queue, for people.  Runs in the worker (and in
  * tests), takes no locks, knows neither PostgreSQL nor ZooKeeper.
  */
+#include <string.h>
+
 #include "core/nearest.h"
 #include "core/queue.h"
 
@@ -45,6 +47,34 @@ find_foreign(const ZklRequest *r, int64_t *ahead)
 	return nearest < 0 ? NULL : &foreign->all[nearest];
 }
 
+static void
+tell_queued(const ZklLock *lock, const ZklRequest *own, const ZklContender *foreign,
+			ZklQueued *queued)
+{
+	memset(queued, 0, sizeof(*queued));
+	queued->request = foreign == NULL && own != NULL ? (int64_t) own->id : -1;
+	if (foreign == NULL)
+		return;
+	queued->znode = lock->foreign.names + foreign->name;
+	if (lock->ahead.data == NULL || strcmp(queued->znode, lock->ahead.name) != 0)
+		return;
+	queued->data = lock->ahead.data;
+	queued->data_length = lock->ahead.data_length;
+}
+
+/* The one that has the lock, if the queue is known */
+static void
+tell_first(const ZklLock *lock, ZklQueued *first)
+{
+	const ZklRequest *own = zkl_list_empty(&lock->queue.own) ? NULL :
+	zkl_container(ZklRequest, place.link, lock->queue.own.head.next);
+	const ZklContender *foreign = lock->foreign.n > 0 ? lock->foreign.all : NULL;
+
+	if (own != NULL && foreign != NULL && own->node.seq < foreign->seq)
+		foreign = NULL;
+	tell_queued(lock, own, foreign, first);
+}
+
 bool
 zkl_nearest_find(const ZklRequest *r, ZklNearest *nearest)
 {
@@ -58,8 +88,7 @@ zkl_nearest_find(const ZklRequest *r, ZklNearest *nearest)
 	foreign = find_foreign(r, &nearest->place);
 	if (own != NULL && foreign != NULL && foreign->seq < own->node.seq)
 		foreign = NULL;
-	nearest->znode = foreign == NULL ? NULL :
-		r->lock->foreign.names + foreign->name;
-	nearest->request = foreign == NULL && own != NULL ? (int64_t) own->id : -1;
-	return nearest->znode != NULL || nearest->request >= 0;
+	tell_queued(r->lock, own, foreign, &nearest->nearest);
+	tell_first(r->lock, &nearest->first);
+	return nearest->nearest.znode != NULL || nearest->nearest.request >= 0;
 }

@@ -116,6 +116,16 @@ zkl_reads_visit(ZklManager *m, ZklLock *lock)
 
 /* ---- the watch on the contender ahead ---- */
 
+static void
+forget_ahead(ZklManager *m, ZklAhead *ahead)
+{
+	if (ahead->name != NULL)
+		zkl_memory_release(m, ahead->name);
+	if (ahead->data != NULL)
+		zkl_memory_release(m, ahead->data);
+	ahead->name = ahead->data = NULL;
+}
+
 void
 zkl_reads_watch_ahead(ZklManager *m, ZklLock *lock, size_t i)
 {
@@ -132,8 +142,7 @@ zkl_reads_watch_ahead(ZklManager *m, ZklLock *lock, size_t i)
 			return;
 		zkl_reads_unwatch_ahead(m, lock);
 	}
-	if (lock->ahead.name != NULL)
-		zkl_memory_release(m, lock->ahead.name);
+	forget_ahead(m, &lock->ahead);
 	lock->ahead.name = zkl_memory_alloc(m, length);
 	memcpy(lock->ahead.name, name, length);
 	lock->ahead.contender = *c;
@@ -157,6 +166,19 @@ zkl_reads_unwatch_ahead(ZklManager *m, ZklLock *lock)
 		zkl_reads_set_watch(m, &lock->ahead.watch, ZKL_WATCH_NONE);
 }
 
+static void
+keep_data(ZklManager *m, ZklAhead *ahead, const ZklReply *reply)
+{
+	if (ahead->data != NULL)
+		zkl_memory_release(m, ahead->data);
+	ahead->data = NULL;
+	if (reply->data_length == 0 || reply->data_length > ZKL_MAX_NODE_DATA)
+		return;
+	ahead->data = zkl_memory_alloc(m, reply->data_length);
+	memcpy(ahead->data, reply->data, reply->data_length);
+	ahead->data_length = (uint32_t) reply->data_length;
+}
+
 void
 zkl_reads_ahead_watched(ZklManager *m, ZklLock *lock, const ZklReply *reply)
 {
@@ -166,6 +188,7 @@ zkl_reads_ahead_watched(ZklManager *m, ZklLock *lock, const ZklReply *reply)
 	zkl_reads_set_watch(m, &ahead->watch, ZKL_WATCH_ARMED);
 	ahead->plain = ahead->contender.zklock &&
 		!zkl_node_data_downgrading(reply->data, reply->data_length);
+	keep_data(m, ahead, reply);
 	ahead->cached = ahead->contender.zklock &&
 		zkl_node_data_is_cached(reply->data, reply->data_length);
 	if (!ahead->cached)
@@ -301,9 +324,7 @@ zkl_reads_forget(ZklManager *m, ZklLock *lock)
 {
 	zkl_reads_stop(lock);
 	zkl_reads_set_watch(m, &lock->listing.watch, ZKL_WATCH_NONE);
-	if (lock->ahead.name != NULL)
-		zkl_memory_release(m, lock->ahead.name);
-	lock->ahead.name = NULL;
+	forget_ahead(m, &lock->ahead);
 }
 
 void

@@ -80,9 +80,9 @@ typedef enum ZklSlotKind
 	ZKL_KIND_FLEET,				/* zk_servers: as QUEUE, of the znodes in the
 								 * fleet's directory */
 	ZKL_KIND_DUMP,				/* zk_dump(): as QUEUE */
-	ZKL_KIND_AHEAD,				/* as QUEUE, of the nearest contender that is
-								 * in the way of the request "about", whose
-								 * place in the queue its seq is */
+	ZKL_KIND_AHEAD,				/* as QUEUE, of what is ahead of the request
+								 * "about", whose place in the queue is the
+								 * seq: see worker/ahead.c */
 	ZKL_KIND_SURVEY,			/* s_dsm says what to read; see survey.h */
 	ZKL_KIND_ERRAND				/* s_dsm says what to do; see errand.h */
 } ZklSlotKind;
@@ -164,6 +164,7 @@ typedef struct ZklSlotRequest
 	int			sibling;		/* a live hold of this owner on this path, or
 								 * -1 */
 	int			about;			/* AHEAD: the slot of a request of this owner */
+	bool		reads;			/* AHEAD: what is not known is to be read */
 	int			patience;		/* in ms: a longer wait takes part in
 								 * deadlocks across servers; 0: never */
 	uint8		lost_action;	/* ZklLostLockAction */

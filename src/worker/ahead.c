@@ -6,8 +6,9 @@
  * in the worker only.  Takes the slots' mutexes through slot.h, one at a time.
  * It decides nothing about locks: the core tells what it knows of the queue.
  *
- * Only if the nearest request is another server's does the worker ask ZooKeeper,
- * for that one znode.
+ * The answer has one or two entries: the nearest request that is in the way, and, if
+ * that is another one, the first of the queue.  What the core does not know of them
+ * is read from ZooKeeper, if the session wants that, a znode each.
  */
 #include "postgres.h"
 
@@ -19,14 +20,25 @@
 #include "worker/segment.h"
 #include "worker/slot.h"
 
+#define MOST_QUEUED	2
+
+/* One of those that are ahead */
+typedef struct
+{
+	char		znode[ZKL_MAX_ZNODE_NAME + 1];	/* empty: of this server */
+	uint32		length;
+	char		data[ZKL_MAX_NODE_DATA];
+} Queued;
+
 typedef struct
 {
 	ZklTask		task;
 	dsm_handle	segment;		/* for the answer */
-	uint32		about;
 	char		path[ZKL_MAX_NAME + 1]; /* of the lock */
 	int64		place;
-	char		znode[ZKL_MAX_ZNODE_NAME + 1];
+	int			n;
+	int			unread;			/* how many are being read */
+	Queued		queued[MOST_QUEUED];
 } AheadTask;
 
 static const ZklManager *core = NULL;
@@ -37,40 +49,81 @@ zkl_ahead_begin(const ZklManager *manager)
 	core = manager;
 }
 
-/* An answer: the only entry of a list */
 static Size
 write_ahead(void *address, Size size, void *arg)
 {
+	const AheadTask *ahead = arg;
 	ZklListing	list;
+	int			i;
 
 	zkl_listing_begin(&list, address, size);
-	zkl_listing_add(&list, arg);
+	for (i = 0; i < ahead->n; i++)
+	{
+		const Queued *queued = &ahead->queued[i];
+		ZklListingEntry entry = {0};
+
+		entry.seq = ahead->place;
+		entry.name = queued->znode;
+		entry.name_length = (uint32) strlen(queued->znode);
+		entry.data = queued->data;
+		entry.data_length = queued->length;
+		zkl_listing_add(&list, &entry);
+	}
 	return zkl_listing_end(&list);
 }
 
 static void
-answer(int slotno, dsm_handle segment, int64 place, const char *znode,
-	   const char *data, Size length)
+answer(AheadTask *ahead)
 {
-	ZklListingEntry entry = {0};
-
-	entry.seq = place;
-	entry.name = znode;
-	entry.name_length = (uint32) strlen(znode);
-	entry.data = data;
-	entry.data_length = (uint32) length;
-	zkl_segment_answer(slotno, segment, write_ahead, &entry);
+	zkl_segment_answer(ahead->task.slotno, ahead->segment, write_ahead, ahead);
 }
 
 static void
-answer_own(int slotno, dsm_handle segment, const ZklNearest *nearest)
+take_queued_data(Queued *queued, const char *data, size_t length)
 {
-	ZklSlot		slot;
-	char		data[ZKL_MAX_NODE_DATA];
+	queued->length = (uint32) Min(length, sizeof(queued->data));
+	memcpy(queued->data, data, queued->length);
+}
 
-	zkl_slot_copy((int) nearest->request, &slot);
-	answer(slotno, segment, nearest->place, "", data,
-		   zkl_from_slots_node_data(&slot, data));
+/* What the core knows.  False: its name is too long for one of a contender. */
+static bool
+note(AheadTask *ahead, const ZklQueued *known)
+{
+	Queued	   *queued = &ahead->queued[ahead->n];
+	ZklSlot		slot;
+
+	if (known->request >= 0)
+	{
+		zkl_slot_copy((int) known->request, &slot);
+		queued->length = (uint32) zkl_from_slots_node_data(&slot, queued->data);
+	}
+	else if (strlcpy(queued->znode, known->znode, sizeof(queued->znode)) >=
+			 sizeof(queued->znode))
+		return false;
+	else if (known->data != NULL)
+		take_queued_data(queued, known->data, known->data_length);
+	ahead->n++;
+	return true;
+}
+
+static bool
+is_same(const ZklQueued *a, const ZklQueued *b)
+{
+	return a->request == b->request &&
+		(a->request >= 0 || strcmp(a->znode, b->znode) == 0);
+}
+
+static bool
+is_unread(const Queued *queued)
+{
+	return queued->znode[0] != '\0' && queued->length == 0;
+}
+
+static bool
+is_any_unread(const AheadTask *ahead)
+{
+	return is_unread(&ahead->queued[0]) ||
+		(ahead->n > 1 && is_unread(&ahead->queued[1]));
 }
 
 /* Answers at once if nothing has to be read. */
@@ -81,20 +134,21 @@ submit_ahead(ZklTask *task, const ZklSlot *slot, bool restored)
 	ZklNearest	nearest;
 
 	ahead->segment = slot->s_dsm;
-	ahead->about = (uint32) slot->s_request.about;
-	if (!zkl_manager_nearest(core, ahead->about, &nearest))
-		(void) zkl_slot_deny(task->slotno);
-	else if (nearest.request >= 0)
-		answer_own(task->slotno, slot->s_dsm, &nearest);
-	else if (strlcpy(ahead->znode, nearest.znode, sizeof(ahead->znode)) >=
-			 sizeof(ahead->znode))
-		(void) zkl_slot_deny(task->slotno);
-	else
+	if (!zkl_manager_nearest(core, (uint32) slot->s_request.about, &nearest) ||
+		!note(ahead, &nearest.nearest))
 	{
-		ahead->place = nearest.place;
+		(void) zkl_slot_deny(task->slotno);
+		return false;
+	}
+	ahead->place = nearest.place;
+	if (!is_same(&nearest.nearest, &nearest.first))
+		(void) note(ahead, &nearest.first);
+	if (slot->s_request.reads && is_any_unread(ahead))
+	{
 		strlcpy(ahead->path, slot->s_request.path, sizeof(ahead->path));
 		return true;
 	}
+	answer(ahead);
 	return false;
 }
 
@@ -102,13 +156,26 @@ static void
 begin_ahead(ZklTask *task)
 {
 	AheadTask  *ahead = (AheadTask *) task;
-	char	   *path = psprintf("%s%s/%s", zkl_root, ahead->path, ahead->znode);
+	int			i;
 
-	zkl_operation_send(task, 0, ZKL_SEND_GET, path, false);
-	pfree(path);
+	ahead->unread = 0;
+	for (i = 0; i < ahead->n; i++)
+	{
+		char	   *path;
+
+		if (!is_unread(&ahead->queued[i]))
+			continue;
+		path = psprintf("%s%s/%s", zkl_root, ahead->path, ahead->queued[i].znode);
+		ahead->unread++;
+		zkl_operation_send(task, (uint32) i, ZKL_SEND_GET, path, false);
+		pfree(path);
+	}
 }
 
-/* The session does not wait long for it: nothing is read twice. */
+/*
+ * The session does not wait long for it: nothing is read twice.  A znode that is gone
+ * stays without data.
+ */
 static void
 take_ahead_reply(ZklTask *task, uint32 part, const ZklReply *reply,
 				 const ZklWireStat *stat)
@@ -116,10 +183,10 @@ take_ahead_reply(ZklTask *task, uint32 part, const ZklReply *reply,
 	AheadTask  *ahead = (AheadTask *) task;
 
 	if (reply->rc == ZKL_RC_OK)
-		answer(task->slotno, ahead->segment, ahead->place, ahead->znode,
-			   reply->data, Min(reply->data_length, ZKL_MAX_NODE_DATA));
-	else
-		(void) zkl_slot_deny(task->slotno);
+		take_queued_data(&ahead->queued[part], reply->data, reply->data_length);
+	if (--ahead->unread > 0)
+		return;
+	answer(ahead);
 	zkl_operation_end(task);
 }
 

@@ -400,23 +400,30 @@ nearest_ahead(void)
 	uint32_t	second;
 	uint32_t	writer;
 
-	foreign_enter(w, "/a", ZKL_EXCLUSIVE, other);
+	foreign_zklock(w, "/a", ZKL_EXCLUSIVE, "{\"zklock\":1}", other);
 	reader = world_submit(w, "/a", 1, ZKL_SHARED);
 	second = world_submit(w, "/a", 2, ZKL_SHARED);
 	writer = world_submit(w, "/a", 3, ZKL_EXCLUSIVE);
 	CHECK(!zkl_manager_nearest(w->worker.m, reader, &nearest));
 	world_run(w);
 	CHECK(zkl_manager_nearest(w->worker.m, reader, &nearest));
-	CHECK_INT(nearest.request, -1);
-	CHECK(strcmp(nearest.znode, strrchr(other, '/') + 1) == 0);
+	CHECK_INT(nearest.nearest.request, -1);
+	CHECK(strcmp(nearest.nearest.znode, strrchr(other, '/') + 1) == 0);
+	CHECK(strcmp(nearest.first.znode, nearest.nearest.znode) == 0);
 	CHECK_INT(nearest.place, 2);
+
+	/* what the watch has read of it is known, and no longer than its name */
+	CHECK(nearest.first.data != NULL);
+	CHECK_INT(nearest.first.data_length, (int64_t) strlen("{\"zklock\":1}"));
+	CHECK(memcmp(nearest.first.data, "{\"zklock\":1}", nearest.first.data_length) == 0);
 
 	/* another reader is not in the way */
 	CHECK(zkl_manager_nearest(w->worker.m, second, &nearest));
-	CHECK_INT(nearest.request, -1);
+	CHECK_INT(nearest.nearest.request, -1);
 	CHECK_INT(nearest.place, 3);
 	CHECK(zkl_manager_nearest(w->worker.m, writer, &nearest));
-	CHECK_INT(nearest.request, second);
+	CHECK_INT(nearest.nearest.request, second);
+	CHECK(strcmp(nearest.first.znode, strrchr(other, '/') + 1) == 0);
 	CHECK_INT(nearest.place, 4);
 
 	/* a holder is in no one's way to itself */
@@ -427,7 +434,8 @@ nearest_ahead(void)
 	world_release(w, second);
 	world_run(w);
 	CHECK(zkl_manager_nearest(w->worker.m, writer, &nearest));
-	CHECK_INT(nearest.request, reader);
+	CHECK_INT(nearest.nearest.request, reader);
+	CHECK_INT(nearest.first.request, reader);
 	CHECK_INT(nearest.place, 2);
 	world_wind_up(w);
 }
