@@ -36,8 +36,7 @@ zkl_mark_new_node(ZklRequest *r)
 void
 zkl_mark_granted(ZklManager *m, ZklRequest *r)
 {
-	if (r->asked.early && r->look.watch == ZKL_WATCH_ARMED &&
-		!ZKL_MUTANT(QUESTION_BEFORE_GRANT))
+	if (r->asked.early && r->look.watch == ZKL_WATCH_ARMED)
 		zkl_look_again(m, r);
 	r->asked.early = false;
 }

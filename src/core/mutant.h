@@ -98,13 +98,11 @@
 	X(PID_NOT_TOLD, "a recall does not tell the process that has the lock") \
 	X(CONTACT_BY_ERROR, "an answer that is an error counts as a contact") \
 	X(ANSWER_OF_ANY_BATCH, "an answer that overtakes those before it is taken for the oldest batch's") \
-	X(QUESTION_DOWNGRADED, "a question from before the grant is lost with the writer that goes on as a reader") \
 	X(MARK_WRITTEN_OVER, "a writer that goes on as a reader writes over what others have written") \
 	X(VERDICT_TOO_SOON, "a wait that another server saw in PostgreSQL counts at once") \
 	X(BROKEN_STAYS_PUBLISHED, "a lock that an operator breaks stays published as if its owner held it") \
 	X(KEPT_IS_OBSTACLE, "a lock that is only kept is published as if its owner held it") \
 	X(QUESTION_UNMARKED, "a question is forgotten while the mark is taken away") \
-	X(QUESTION_BEFORE_GRANT, "a question from before the grant is forgotten") \
 	X(WRITTEN_OVER, "our own write to the data of a znode goes over what others have written") \
 	X(WAIT_UNTOLD, "the znode of a hold that waited does not say so") \
 	X(CACHED_RESTORED_HELD, "a restarted worker takes cached locks for held ones")

@@ -174,7 +174,7 @@ watched_own(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 		heed_mark(m, r, reply);
 
 		/* Nothing of ours may write over a question that is yet to be told. */
-		if (!r->asked.early || ZKL_MUTANT(QUESTION_DOWNGRADED))
+		if (!r->asked.early)
 			zkl_node_set_version(r, reply->stat.version);
 		if (zkl_cache_read(r, reply))
 			zkl_recall_request(m, r, ZKL_RECALL_OVER);

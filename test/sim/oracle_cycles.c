@@ -362,6 +362,19 @@ is_known(const Slot *s)
 	return s != NULL && s->known && !s->marked;
 }
 
+/* Whether its owner holds that lock: the node may be passing from one hold to another. */
+static bool
+has_other_hold(const Host *h, const Slot *s)
+{
+	int			i;
+
+	for (i = 0; i < MAX_SLOTS; i++)
+		if (h->slots[i].state == SLOT_GRANTED && h->slots[i].lock == s->lock &&
+			h->slots[i].asker == s->asker)
+			return true;
+	return false;
+}
+
 /*
  * The worker is about to publish: nobody waits for a holder who has left, and whose
  * lock is only kept, as that ends by itself.
@@ -380,7 +393,7 @@ oracle_publishes(Host *h, const ZklMultiOp *op)
 		return;
 	held = slot_of(h, &uuid);
 	waits = slot_of(h, &wait.wait);
-	if (is_known(held) && held->state != SLOT_GRANTED)
+	if (is_known(held) && held->state != SLOT_GRANTED && !has_other_hold(h, held))
 		broken("S11", "host %d slot %d is published, which holds nothing", h->id,
 			   (int) (held - h->slots));
 	if (is_known(waits) && waits->state != SLOT_WAITING)
