@@ -420,7 +420,12 @@ CREATE TYPE zk_status_row AS (
 	cached bigint,
 	cache_takes bigint,
 	recalls bigint,
-	lost_writes bigint);
+	lost_writes bigint,
+	tls_version text,
+	tls_cipher text,
+	certificate_expires_at timestamptz,
+	ca_expires_at timestamptz,
+	server_certificate_expires_at timestamptz);
 COMMENT ON TYPE zk_status_row IS
 'row of the view zk_status';
 
@@ -430,7 +435,7 @@ AS 'MODULE_PATHNAME', 'zkl_sql_status'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
 ROWS 1;
 COMMENT ON FUNCTION zk_get_status() IS
-'row of the view zk_status: state, server, session_id, session_timeout, lease_remaining, worker_pid, session_pid, locks_held, waiting, connects, sessions_lost, batches, operations, listings, creates, continuity, watches, last_error, last_error_at, draining, stats_reset, stats_evicted, connected_since, worker_starts, lapses, locks_lost, connection_errors, answer_errors, process_errors, settings_errors, deadlocks, deadlock_checks, given_up_checks, unpublished_waits, cached, cache_takes, recalls, lost_writes';
+'row of the view zk_status: state, server, session_id, session_timeout, lease_remaining, worker_pid, session_pid, locks_held, waiting, connects, sessions_lost, batches, operations, listings, creates, continuity, watches, last_error, last_error_at, draining, stats_reset, stats_evicted, connected_since, worker_starts, lapses, locks_lost, connection_errors, answer_errors, process_errors, settings_errors, deadlocks, deadlock_checks, given_up_checks, unpublished_waits, cached, cache_takes, recalls, lost_writes, tls_version, tls_cipher, certificate_expires_at, ca_expires_at, server_certificate_expires_at';
 
 CREATE TYPE zk_stat_lock_row AS (
 	path text,
@@ -753,6 +758,16 @@ COMMENT ON COLUMN zk_status.recalls IS
 'number of times that this server stopped keeping such a lock since it started';
 COMMENT ON COLUMN zk_status.lost_writes IS
 'number of times that this server found that ZooKeeper had lost writes, since the server started';
+COMMENT ON COLUMN zk_status.tls_version IS
+'version of TLS of the last connection to ZooKeeper, or null if it had none';
+COMMENT ON COLUMN zk_status.tls_cipher IS
+'cipher of that connection, or null';
+COMMENT ON COLUMN zk_status.certificate_expires_at IS
+'until when the certificate of this server that was used for that connection is valid, or null';
+COMMENT ON COLUMN zk_status.ca_expires_at IS
+'until when the CA that vouched for the ZooKeeper server is valid, or null';
+COMMENT ON COLUMN zk_status.server_certificate_expires_at IS
+'until when the certificate of the ZooKeeper server is valid, or null';
 
 CREATE VIEW zk_stat_locks AS SELECT * FROM zk_get_stat_locks();
 

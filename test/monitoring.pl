@@ -182,8 +182,8 @@ results_ok('zklock_health_ok == 1',
 	'all checks are ok');
 results_ok('sum(zklock_locks_held) == 2', 1, 'what is held');
 my %seen = map { $_ => 1 } $prometheus->names;
-is(join(' ', grep { !$seen{$_} } @metrics), 'zklock_wait_seconds',
-	'Prometheus has every metric but that of waits');
+is(join(' ', grep { !$seen{$_} } @metrics), 'zklock_certificate_expiry_seconds zklock_wait_seconds',
+	'Prometheus has every metric but those of TLS and of waits');
 like($prometheus->metrics($_), qr/^pg_exporter_last_scrape_error 0$/m, "$_->{name}: no query failed")
   foreach $first, $second;
 my @explained = $page->text =~ /^\| `(zklock_\w+)` \|/mg;

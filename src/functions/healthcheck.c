@@ -41,6 +41,7 @@
 #define LEAST_TICKS		4
 #define MOST_SLOTS		0.8		/* of all */
 #define MOST_CLOCK_MS	30000	/* zk_once() allows for half a minute */
+#define LEAST_DAYS		30		/* of a certificate */
 #define MOST_CLOCK_PPM	500		/* half of what S1 assumes */
 
 ZKL_FUNCTION(zkl_sql_healthcheck);
@@ -143,6 +144,46 @@ check_settings(FunctionCallInfo fcinfo, const ZklStatus *status)
 			  "The connection has the present settings." :
 			  psprintf("The present settings of the connection are not used.  %s",
 					   zkl_text_to_display(fault, (int) strlen(fault))));
+}
+
+static bool
+expires_soon(TimestampTz until)
+{
+	return until != 0 &&
+		until - GetCurrentTimestamp() < LEAST_DAYS * USECS_PER_DAY;
+}
+
+static void
+add_expiry(StringInfo buf, const char *which, TimestampTz until)
+{
+	if (until != 0)
+		appendStringInfo(buf, "%s%s %s until %s%s.", buf->len > 0 ? "  " : "",
+						 which, until > GetCurrentTimestamp() ?
+						 "is valid" : "was valid", timestamptz_to_str(until),
+						 expires_soon(until) ? ": renew it" : "");
+}
+
+/* What the last connection had: no other has been seen since. */
+static void
+judge_tls(FunctionCallInfo fcinfo, const ZklStatus *status)
+{
+	const ZklTlsStatus *tls = &status->tls;
+	bool		known = status->connects > 0;
+	const char *none = known ? "The connection has no TLS." :
+	"Not known before the first connection.";
+	StringInfoData buf;
+
+	initStringInfo(&buf);
+	add_expiry(&buf, "The certificate of this server", tls->certificate_until);
+	add_expiry(&buf, "The CA", tls->ca_until);
+	add_expiry(&buf, "The certificate of the ZooKeeper server", tls->server_until);
+	put_check(fcinfo, "tls", known, true, tls->version[0] == '\0' ? none :
+			  psprintf("The connection has %s, with the cipher %s.",
+					   tls->version, tls->cipher));
+	put_check(fcinfo, "certificates", known,
+			  !expires_soon(tls->certificate_until) &&
+			  !expires_soon(tls->ca_until) && !expires_soon(tls->server_until),
+			  buf.len == 0 ? none : buf.data);
 }
 
 static void
@@ -443,6 +484,7 @@ zkl_sql_healthcheck(PG_FUNCTION_ARGS)
 	count_used_slots(&used, &held);
 	check_session(fcinfo, &status, fleet.is_silent ? fleet.unknown : NULL, held);
 	check_settings(fcinfo, &status);
+	judge_tls(fcinfo, &status);
 	check_slots(fcinfo, used);
 	check_lost_writes(fcinfo, &status);
 	check_clock_rate(fcinfo);

@@ -8,7 +8,7 @@
 #include "shared/compat.h"
 #include "znode/mode.h"
 
-#define ZKL_ROW_COLUMNS	38
+#define ZKL_ROW_COLUMNS	43
 
 /* A row under construction: columns are added in order. */
 typedef struct ZklRow

@@ -31,7 +31,7 @@
 #include "shared/status.h"
 
 #define LOCKS_COLUMNS	14
-#define STATUS_COLUMNS	38
+#define STATUS_COLUMNS	43
 
 ZKL_FUNCTION(zkl_sql_locks);
 ZKL_FUNCTION(zkl_sql_status);
@@ -253,6 +253,16 @@ add_caching(ZklRow *row, const ZklStatus *status, const Census *census)
 	zkl_row_add(row, Int64GetDatum((int64) status->lost_writes));
 }
 
+static void
+add_tls(ZklRow *row, const ZklTlsStatus *tls)
+{
+	zkl_row_utf8_or_null(row, tls->version, sizeof(tls->version));
+	zkl_row_utf8_or_null(row, tls->cipher, sizeof(tls->cipher));
+	zkl_row_time_or_null(row, tls->certificate_until);
+	zkl_row_time_or_null(row, tls->ca_until);
+	zkl_row_time_or_null(row, tls->server_until);
+}
+
 Datum
 zkl_sql_status(PG_FUNCTION_ARGS)
 {
@@ -286,6 +296,7 @@ zkl_sql_status(PG_FUNCTION_ARGS)
 	add_history(&row, &status);
 	add_deadlocks(&row, &status);
 	add_caching(&row, &status, &census);
+	add_tls(&row, &status.tls);
 
 	Assert(row.n == STATUS_COLUMNS);
 	zkl_row_put(fcinfo, &row);

@@ -16,6 +16,7 @@
 #include "session/tls.h"
 
 static char error_text[512];
+static bool distrusted;
 
 static bool
 fail(const char *text)
@@ -28,6 +29,12 @@ const char *
 zkl_tls_error(void)
 {
 	return error_text;
+}
+
+bool
+zkl_tls_is_distrusted(void)
+{
+	return distrusted;
 }
 
 #ifdef ZKLOCK_OPENSSL
@@ -54,6 +61,7 @@ static bool check_name;
 static bool key_is_locked;
 static bool was_asked;			/* the server wants to know who we are */
 static bool heard;				/* something behind the handshake was read */
+static int64_t certificate_until;	/* ours; in seconds since 1970 */
 
 /* ----------
  * Whom to trust, and who we are
@@ -89,6 +97,29 @@ was_last(void)
 	return ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE;
 }
 
+static int64_t
+seconds_of(const ASN1_TIME * time)
+{
+	ASN1_TIME  *epoch = ASN1_TIME_set(NULL, 0);
+	int			days = 0;
+	int			seconds = 0;
+
+	if (epoch != NULL)
+		(void) ASN1_TIME_diff(&days, &seconds, epoch, time);
+	ASN1_TIME_free(epoch);
+	return (int64_t) days * 86400 + seconds;
+}
+
+/* Of several certificates that need each other, the first one to end counts. */
+static void
+limit(int64_t *until, const X509 * certificate)
+{
+	int64_t		end = seconds_of(X509_get0_notAfter(certificate));
+
+	if (*until == 0 || end < *until)
+		*until = end;
+}
+
 /* Trusts the certificates of a text, and no others. */
 static bool
 load_ca(const char *pem)
@@ -117,10 +148,13 @@ load_certificate(const char *pem)
 	bool		good = certificate != NULL &&
 	SSL_CTX_use_certificate(context, certificate) == 1;
 
+	if (good)
+		limit(&certificate_until, certificate);
 	X509_free(certificate);
 	while (good &&
 		   (certificate = PEM_read_bio_X509(bio, NULL, NULL, NULL)) != NULL)
 	{
+		limit(&certificate_until, certificate);
 		good = SSL_CTX_add1_chain_cert(context, certificate) == 1;
 		X509_free(certificate);
 	}
@@ -170,10 +204,9 @@ note_question(SSL * connection, void *data)
 	return 1;
 }
 
-bool
-zkl_tls_begin(const ZklTlsTrust *trust)
+static bool
+make_context(void)
 {
-	ERR_clear_error();
 	context = SSL_CTX_new(TLS_client_method());
 	if (context == NULL ||
 		SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) != 1)
@@ -186,12 +219,21 @@ zkl_tls_begin(const ZklTlsTrust *trust)
 					 SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
 	SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
 	SSL_CTX_set_cert_cb(context, note_question, NULL);
+	return true;
+}
 
+bool
+zkl_tls_begin(const ZklTlsTrust *trust)
+{
+	ERR_clear_error();
+	if (!make_context())
+		return false;
 	check_name = trust->check_name;
 	has_certificate = trust->certificate[0] != '\0';
-	return load_ca(trust->ca) &&
-		(!has_certificate || (load_certificate(trust->certificate) &&
-							  load_key(trust->key)));
+	distrusted = !load_ca(trust->ca) ||
+		(has_certificate && (!load_certificate(trust->certificate) ||
+							 !load_key(trust->key)));
+	return !distrusted;
 }
 
 /* ----------
@@ -223,7 +265,7 @@ zkl_tls_open(int fd, const char *name)
 	SSL_free(ssl);
 	ERR_clear_error();
 	server_name = name;
-	was_asked = heard = false;
+	was_asked = heard = distrusted = false;
 	ssl = SSL_new(context);
 	if (ssl == NULL || SSL_set_fd(ssl, fd) != 1 || !expect_name())
 		return fail_with_reason("could not initialize a TLS connection");
@@ -237,6 +279,7 @@ explain_distrust(long result)
 {
 	const char *what = X509_verify_cert_error_string(result);
 
+	distrusted = true;
 	switch (result)
 	{
 		case X509_V_ERR_HOSTNAME_MISMATCH:
@@ -274,6 +317,7 @@ is_about_certificate(int code)
 static void
 explain_refusal(const char *what)
 {
+	distrusted = true;
 	if (has_certificate)
 		snprintf(error_text, sizeof(error_text),
 				 "the server refused the certificate in \"zklock.tls_cert_file\" (%s)",
@@ -308,7 +352,7 @@ explain_end(int os_error)
 	if (closed && was_asked && !has_certificate && !heard)
 		explain_refusal(CLOSED);
 	else if (closed && BIO_number_read(SSL_get_rbio(ssl)) == 0)
-		fail(CLOSED " in the TLS handshake: \"zklock.connect_string\" must name its \"secureClientPort\"");
+		fail(CLOSED " in the TLS handshake: \"zklock.connect_string\" must name its \"secureClientPort\", or the server failed: see its log");
 	else
 		fail(os_error == 0 ? CLOSED : strerror(os_error));
 }
@@ -377,6 +421,23 @@ zkl_tls_is_open(void)
 	return SSL_is_init_finished(ssl);
 }
 
+/* The chain that was verified begins with the server's certificate. */
+ZklTlsFacts
+zkl_tls_facts(void)
+{
+	ZklTlsFacts facts = {SSL_get_version(ssl), SSL_get_cipher_name(ssl),
+	certificate_until, 0, 0};
+
+	STACK_OF(X509) * chain = SSL_get0_verified_chain(ssl);
+	int			n = chain != NULL ? sk_X509_num(chain) : 0;
+
+	if (n > 0)
+		limit(&facts.server_until, sk_X509_value(chain, 0));
+	for (int i = n > 1 ? 1 : 0; i < n; i++)
+		limit(&facts.ca_until, sk_X509_value(chain, i));
+	return facts;
+}
+
 #else							/* ZKLOCK_OPENSSL */
 
 bool
@@ -420,6 +481,14 @@ bool
 zkl_tls_is_open(void)
 {
 	return false;
+}
+
+ZklTlsFacts
+zkl_tls_facts(void)
+{
+	ZklTlsFacts none = {"", "", 0, 0, 0};
+
+	return none;
 }
 
 #endif							/* ZKLOCK_OPENSSL */

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 /* Whom to trust, and who we are.  The strings are PEM. */
@@ -18,6 +19,19 @@ typedef struct ZklTlsTrust
 	const char *certificate;	/* with its chain; empty: none */
 	char	   *key;			/* is wiped once it is read */
 } ZklTlsTrust;
+
+/*
+ * A verified connection.  Until when certificates are valid is in seconds since
+ * 1970: ours and the CA's with all that lead to them; 0: we have none.
+ */
+typedef struct ZklTlsFacts
+{
+	const char *version;		/* empty without TLS */
+	const char *cipher;
+	int64_t		certificate_until;
+	int64_t		ca_until;		/* of the CA that vouches for the server */
+	int64_t		server_until;
+} ZklTlsFacts;
 
 /* To be called once.  False: zkl_tls_error says what is wrong. */
 extern bool zkl_tls_begin(const ZklTlsTrust *trust);
@@ -42,7 +56,13 @@ extern short zkl_tls_wants(void);
 /* Whether the server is verified */
 extern bool zkl_tls_is_open(void);
 
+/* To be called once the server is verified, or not at all. */
+extern ZklTlsFacts zkl_tls_facts(void);
+
 /* Why the last function failed, and if possible what to do */
 extern const char *zkl_tls_error(void);
+
+/* Whether that is about certificates: ours, or the server's */
+extern bool zkl_tls_is_distrusted(void);
 
 #endif							/* ZKL_SESSION_TLS_H */

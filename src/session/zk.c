@@ -139,7 +139,8 @@ zkl_zk_start(const ZklZkTarget *target)
 
 	if (target->tls && !zkl_tls_begin(&target->trust))
 	{
-		zkl_zk_gone(ZKL_WIRE_GONE_UNREACHABLE, "%s", zkl_tls_error());
+		zkl_zk_gone(zkl_tls_is_distrusted() ? ZKL_WIRE_GONE_DISTRUSTED :
+					ZKL_WIRE_GONE_UNREACHABLE, "%s", zkl_tls_error());
 		return;
 	}
 	if (target->tls)
@@ -183,7 +184,8 @@ connection_failed(void)
 			 zkl_zkcheck_wants_tls(target, last_address()))
 		zkl_zkcheck_say_tls(target);
 	else if (tried >= target->naddresses)
-		zkl_zk_gone(ZKL_WIRE_GONE_UNREACHABLE,
+		zkl_zk_gone(zkl_tls_is_distrusted() ? ZKL_WIRE_GONE_DISTRUSTED :
+					ZKL_WIRE_GONE_UNREACHABLE,
 					"could not connect to \"%s\": %s", target->host,
 					why_failed());
 	else

@@ -5,11 +5,26 @@
  * Owns the frames about them.  Runs in zklock_session only.  Takes no lock.  It
  * decides nothing.
  */
+#include "session/relay.h"
 #include "session/zkstate.h"
 #include "wire/version.h"
 
 #define MIN_TIMEOUT_MS	200		/* two ticks of a server that is in a hurry */
 #define MAX_TIMEOUT_MS	(3600 * 1000)	/* zklock.session_timeout has the same */
+
+static void
+put_tls(void)
+{
+	ZklTlsFacts facts = {"", "", 0, 0, 0};
+
+	if (zkl_relay_is_on())
+		facts = zkl_tls_facts();
+	zkl_wire_put_text(zkl_zk.out, facts.version);
+	zkl_wire_put_text(zkl_zk.out, facts.cipher);
+	zkl_wire_put_i64(zkl_zk.out, facts.certificate_until);
+	zkl_wire_put_i64(zkl_zk.out, facts.ca_until);
+	zkl_wire_put_i64(zkl_zk.out, facts.server_until);
+}
 
 static void
 send_connected(void)
@@ -34,6 +49,7 @@ send_connected(void)
 	zkl_wire_put_u32(zkl_zk.out, (uint32_t) timeout_ms);
 	zkl_wire_put_text(zkl_zk.out, ZKL_VERSION);
 	zkl_wire_put_u32(zkl_zk.out, ZKL_LINK_PROTOCOL);
+	put_tls();
 	zkl_wire_end(zkl_zk.out, frame);
 }
 

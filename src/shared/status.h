@@ -30,6 +30,17 @@ typedef enum ZklErrorKind
 
 #define ZKL_ERROR_KINDS		4
 
+/* TLS of a connection, and until when certificates are valid */
+typedef struct ZklTlsStatus
+{
+	char		version[16];	/* empty: no TLS */
+	char		cipher[64];
+	TimestampTz certificate_until;	/* our own; the times, too: 0 if there is
+									 * none */
+	TimestampTz ca_until;
+	TimestampTz server_until;
+} ZklTlsStatus;
+
 /*
  * What the worker tells about itself.  Only the worker writes; backends copy.
  * The session's identity is here so that a restarted worker can attach to it again.
@@ -52,6 +63,7 @@ typedef struct ZklStatus
 	char		session_version[32];	/* of the last zklock_session that was
 										 * connected; empty: not known */
 	uint32		link_protocol;	/* likewise; 0: not known */
+	ZklTlsStatus tls;			/* of the last connection */
 	uint32		fleet_generation;	/* the last one in which it was decided
 									 * whether there is a clone */
 	bool		clone;			/* there is: see worker/fleet.c */

@@ -62,7 +62,10 @@ typedef enum ZklWireType
 	 *
 	 * CONNECTED: i64 session id, string password (16 bytes), u32 negotiated
 	 * session timeout in ms, string version of zklock_session, u32 its
-	 * ZKL_LINK_PROTOCOL.
+	 * ZKL_LINK_PROTOCOL; then of TLS: string version and string cipher, empty
+	 * without TLS, and until when our certificate, the CA that vouches for
+	 * the server and the server's certificate are valid: three i64, in
+	 * seconds since 1970 (0: there is none).
 	 */
 	ZKL_WIRE_CONNECTED = 64,
 
@@ -129,7 +132,9 @@ typedef enum ZklWireGone
 	ZKL_WIRE_GONE_UNREACHABLE,	/* no address of the host accepted us */
 	ZKL_WIRE_GONE_EXPIRED,		/* the ZooKeeper session is gone */
 	ZKL_WIRE_GONE_AUTH_FAILED,
-	ZKL_WIRE_GONE_CLOSED		/* because of CLOSE, and acknowledged */
+	ZKL_WIRE_GONE_CLOSED,		/* because of CLOSE, and acknowledged */
+	ZKL_WIRE_GONE_DISTRUSTED	/* a certificate cannot be used, or one side
+								 * refuses the other's */
 } ZklWireGone;
 
 /* The request had another generation, and was not executed. */

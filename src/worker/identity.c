@@ -275,6 +275,13 @@ zkl_identity_note_program(const char *version, size_t length,
 }
 
 void
+zkl_identity_note_tls(const ZklTlsStatus *tls)
+{
+	zkl_status_begin()->tls = *tls;
+	zkl_status_end();
+}
+
+void
 zkl_identity_record_chain(uint32 chain, uint32 kept)
 {
 	ZklStatus  *status = zkl_status_begin();

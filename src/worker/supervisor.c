@@ -35,6 +35,7 @@
 #include "worker/renewal.h"
 #include "worker/supervisor.h"
 #include "worker/trial.h"
+#include "worker/trust.h"
 
 #define REFUSAL_PAUSE		5000000 /* µs */
 
@@ -185,6 +186,7 @@ take_connected(ZklWireReader *body, int64 now)
 	const char *password;
 	uint32_t	version_length;
 	const char *version;
+	ZklTlsStatus tls;
 
 	session.id = zkl_wire_get_i64(body);
 	password = zkl_wire_get_string(body, &length);
@@ -199,6 +201,8 @@ take_connected(ZklWireReader *body, int64 now)
 		lose_session(now);
 	version = zkl_wire_get_string(body, &version_length);
 	zkl_identity_note_program(version, version_length, zkl_wire_get_u32(body));
+	zkl_trust_get_tls(body, &tls);
+	zkl_identity_note_tls(&tls);
 	session.begun_at = begun_at;
 	zkl_identity_adopt(&session, password, length, current_host, asked_ms);
 
@@ -241,9 +245,10 @@ take_gone(ZklWireReader *body, int64 now)
 	if (reason == ZKL_WIRE_GONE_EXPIRED)
 		zkl_identity_note_change(ZKL_ABOUT_ANSWER, ZKL_STATE_EXPIRED, why);
 	else if (reason == ZKL_WIRE_GONE_AUTH_FAILED)
-		zkl_identity_note_change(ZKL_ABOUT_ANSWER, ZKL_STATE_AUTH_FAILED, why);
+		zkl_identity_note_change(ZKL_ABOUT_SETTINGS, ZKL_STATE_AUTH_FAILED, why);
 	else
-		zkl_identity_note_error(ZKL_ABOUT_CONNECTION, why);
+		zkl_identity_note_error(reason == ZKL_WIRE_GONE_DISTRUSTED ?
+								ZKL_ABOUT_SETTINGS : ZKL_ABOUT_CONNECTION, why);
 	end_process(now);
 	if (reason == ZKL_WIRE_GONE_EXPIRED)
 	{

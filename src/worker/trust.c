@@ -1,6 +1,7 @@
 /*
  * trust.c
- *	  What the session process needs for TLS: whom to trust, and who we are.
+ *	  What the session process needs for TLS: whom to trust, and who we are; and
+ *	  what it tells of a connection.
  *
  * Owns nothing.  Runs in the worker only; takes no locks.  It must not know TLS:
  * what is in the files, the session process finds out.
@@ -11,6 +12,7 @@
 #include "postgres.h"
 
 #include "shared/named_file.h"
+#include "utils/timestamp.h"
 #include "worker/trust.h"
 
 static const char *
@@ -51,4 +53,33 @@ zkl_trust_put(ZklTrust *trust, ZklWireBuffer *out)
 	zkl_wire_put_text(out, trust->ca.data);
 	zkl_wire_put_text(out, trust->certificate.data);
 	zkl_wire_put_text(out, trust->key.data);
+}
+
+static void
+get_text(ZklWireReader *body, char *text, size_t size)
+{
+	uint32_t	length;
+	const char *bytes = zkl_wire_get_string(body, &length);
+
+	strlcpy(text, pnstrdup(bytes, length), size);
+}
+
+/* 0: there is none.  PostgreSQL's timestamps go beyond all that certificates say. */
+static TimestampTz
+get_time(ZklWireReader *body)
+{
+	int64		seconds = zkl_wire_get_i64(body);
+
+	return seconds == 0 || body->bad ? 0 :
+		time_t_to_timestamptz((pg_time_t) seconds);
+}
+
+void
+zkl_trust_get_tls(ZklWireReader *body, ZklTlsStatus *tls)
+{
+	get_text(body, tls->version, sizeof(tls->version));
+	get_text(body, tls->cipher, sizeof(tls->cipher));
+	tls->certificate_until = get_time(body);
+	tls->ca_until = get_time(body);
+	tls->server_until = get_time(body);
 }

@@ -7,6 +7,7 @@
 #define ZKL_WORKER_TRUST_H
 
 #include "lib/stringinfo.h"
+#include "shared/status.h"
 #include "shared/tls_settings.h"
 #include "wire/wire.h"
 
@@ -23,5 +24,8 @@ extern const char *zkl_trust_read(ZklTrust *trust, const ZklTlsSettings *setting
 
 /* The end of a START frame */
 extern void zkl_trust_put(ZklTrust *trust, ZklWireBuffer *out);
+
+/* What a CONNECTED frame says of TLS, behind all else */
+extern void zkl_trust_get_tls(ZklWireReader *body, ZklTlsStatus *tls);
 
 #endif							/* ZKL_WORKER_TRUST_H */

@@ -5,8 +5,8 @@
 #	my $c = $ca->issue('server', names => 'DNS:localhost,IP:127.0.0.1');
 #	$c->{file}; $c->{key};		# PEM, each in a file of its own
 #
-# Options of issue: names (subject alternative names), days (how long it is
-# valid; 0: it has expired when issue returns).
+# Options of both: days (how long it is valid; 2 if not said).  Options of issue: names
+# (subject alternative names); days 0: it has expired when issue returns.
 
 package CertificateAuthority;
 
@@ -34,13 +34,13 @@ sub openssl
 
 sub new
 {
-	my ($class, $name) = @_;
+	my ($class, $name, %options) = @_;
 	my $self = bless {
 		name => $name,
 		dir => abs_path(PostgreSQL::Test::Utils::tempdir("ca_$name"))
 	}, $class;
 
-	$self->openssl('req', '-x509', @new_key, '-days', 2, '-subj',
+	$self->openssl('req', '-x509', @new_key, '-days', $options{days} // 2, '-subj',
 		"/CN=CA $name", '-keyout', "$self->{dir}/ca.key", '-out', $self->file);
 	return $self;
 }

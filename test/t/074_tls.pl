@@ -20,10 +20,10 @@ use ZklockTest;
 plan skip_all => 'ZooKeeper needs netty for TLS'
   unless glob '/usr/share/java/netty-*.jar';
 
-my $ca = CertificateAuthority->new('ca');
+my $ca = CertificateAuthority->new('ca', days => 60);
 my $other = CertificateAuthority->new('other');
 my $names = 'DNS:localhost,IP:127.0.0.1';
-my $server = $ca->issue('server', names => $names);
+my $server = $ca->issue('server', names => $names, days => 60);
 my $net = TcpProxy->new;
 my $conf = <<"EOC";
 zklock.tls = 'verify-full'
@@ -129,6 +129,24 @@ sub connected_with
 	return;
 }
 
+# Until when a certificate is valid, as zk_status shows it
+sub end_of
+{
+	my ($node, $file) = @_;
+	my ($date) = qx{openssl x509 -noout -enddate -in '$file'} =~ /^notAfter=(.*)/;
+
+	return $test->look($node, "SELECT '$date'::timestamptz");
+}
+
+# The check of zk_healthcheck() that says so
+sub check
+{
+	my ($node, $name) = @_;
+
+	return $test->look($node,
+		"SELECT ok, detail FROM zk_healthcheck() WHERE check_name = '$name'");
+}
+
 # A port with another certificate, before the same ZooKeeper server
 sub impostor
 {
@@ -145,6 +163,16 @@ cmp_ok($token, '>', 0, 'a lock over TLS');
 is($rival->query("SELECT zk_try_lock('/t')"), 'f', 'which excludes others');
 $test->enqueue($rival, "SELECT zk_lock('/t')", '/t');
 my $id = $test->status($one, 'session_id');
+like(check($one, 'tls'), qr/^t\|The connection has TLSv1\.\d, with the cipher \w\S+\.$/,
+	'what the connection has');
+like($test->status($one, 'tls_version, tls_cipher'), qr/^TLSv1\.\d\|\w\S+$/, 'in zk_status, too');
+is($test->status($one,
+		'certificate_expires_at, ca_expires_at, server_certificate_expires_at'),
+	join('|', '', map { end_of($one, $_) } $ca->file, $server->{file}),
+	'until when certificates are valid');
+like(check($one, 'certificates'),
+	qr/^t\|The CA is valid until \S.*  The certificate of the ZooKeeper server is valid until [^:]*:[^:]*:[^:]*\.$/,
+	'which is long enough');
 
 # ---- by address, and without the name
 connected_with($one, 'verify-full by address',
@@ -154,6 +182,9 @@ my $elsewhere = impostor('elsewhere',
 	%{ $ca->issue('elsewhere', names => 'DNS:elsewhere') });
 connected_with($one, 'verify-ca takes any name',
 	tls => 'verify-ca', connect_string => $elsewhere);
+like(check($one, 'certificates'),
+	qr/^f\|.* The certificate of the ZooKeeper server is valid until .*: renew it\.$/,
+	'two days are not long enough');
 
 # ---- servers that cannot be trusted
 my $accepted = $net->stats('elsewhere')->{accepted};
@@ -203,7 +234,7 @@ $old->kill_kill;
 mended($one, 'protocol');
 
 # ---- ports without TLS
-keeps($one, 'TLS handshake: .*must name its "secureClientPort"', 'a port without TLS',
+keeps($one, 'TLS handshake: .*must name its "secureClientPort", or the server failed: see its log', 'a port without TLS',
 	connect_string => 'localhost:' . $zk->port);
 mended($one, 'port');
 
@@ -270,6 +301,17 @@ foreach my $node ($one, $two)
 		tls_key_file => $own->{key},
 		auth_file => "$ca->{dir}/credentials");
 }
+is($test->status($one, 'certificate_expires_at'),
+	end_of($one, "$ca->{dir}/host1.pem"), 'until when its own is valid');
+like(check($one, 'certificates'),
+	qr/^f\|The certificate of this server is valid until [^C]*: renew it\.  The CA is valid/,
+	'two days of its own are not long enough');
+my $late = $ca->issue('late', days => 0);
+keeps($one, 'refused the certificate in "zklock.tls_cert_file"', 'one that has expired',
+	tls_cert_file => $late->{file}, tls_key_file => $late->{key});
+set($one,
+	tls_cert_file => "$ca->{dir}/host1.pem",
+	tls_key_file => "$ca->{dir}/host1.key");
 $token = $holder->query("SELECT zk_lock('/m')");
 $test->enqueue($rival, "SELECT zk_lock('/m')", '/m');
 $holder->query("SELECT zk_unlock('/m')");
@@ -290,11 +332,16 @@ sub renewed
 $holder->query("SELECT zk_lock('/renewed')");
 $id = $test->status($one, 'session_id');
 my $since = $test->look($one, 'SELECT clock_timestamp()');
+my ($of_connection, $of_settings) =
+  split /\|/, $test->status($one, 'connection_errors, settings_errors');
 renewed("$other->{dir}/stranger");
 kill 'KILL', $test->status($one, 'session_pid');
 ok($test->look_until($one, "SELECT last_error_at > '$since' AND last_error"
 		  . " ~ 'refused the certificate' FROM zk_status", 't', 'an error'),
 	'renewed with one that the server does not trust');
+cmp_ok($test->status($one, 'settings_errors'), '>', $of_settings,
+	'which is an error of the settings');
+is($test->status($one, 'connection_errors'), $of_connection, 'and none of the connection');
 my $connects = $test->status($one, 'connects');
 $ca->issue('renewed');
 renewed("$ca->{dir}/renewed");
