@@ -6,7 +6,7 @@
 #ifndef ZKL_BACKEND_LONG_WAIT_H
 #define ZKL_BACKEND_LONG_WAIT_H
 
-#include "storage/dsm.h"
+#include "backend/predecessor.h"
 
 /* A wait; times of zkl_wait_clock() */
 typedef struct ZklLongWait
@@ -21,9 +21,7 @@ typedef struct ZklLongWait
 
 	int64		report;			/* for "log_lock_waits": the next step */
 	bool		reported;		/* the log says that it waits */
-	int			asked;			/* the slot of the question; -1: none */
-	int			under_way;		/* requests without it */
-	dsm_segment *segment;		/* for the answer */
+	ZklPredecessor ahead;		/* the question for it */
 } ZklLongWait;
 
 /*

@@ -376,7 +376,7 @@ zkl_refusal_raise_away(TimestampTz since)
 			 errmsg("could not reach ZooKeeper"),
 			 errdetail("This server has had no ZooKeeper session since %s.  %s",
 					   timestamptz_to_str(since), zkl_refusal_worker_trouble()),
-			 errhint("Check \"zklock.connect_string\" and the view zk_status.")));
+			 errhint("%s", where_to_look())));
 	pg_unreachable();
 }
 

@@ -36,8 +36,21 @@ extern ZklWaitEvent zkl_stall_event(int slotno);
 /* A NOTICE that says so; both of these take a name that the client can show. */
 extern void zkl_stall_notice(int slotno, const char *name);
 
+/* What a wait was for, in words for the client; NULL: nothing to be told */
+typedef struct ZklStallReason
+{
+	const char *detail;
+	const char *hint;
+} ZklStallReason;
+
 /*
- * Raises error 55P03, whose detail tells what the wait was for.  "timeout_ms" is
+ * Finds that out before the wait ends with an error: also, for a second at most, by
+ * asking the worker.
+ */
+extern void zkl_stall_explain(int slotno, const char *name, ZklStallReason *reason);
+
+/*
+ * Gives the request up, and raises error 55P03, whose detail tells what the wait was for.  "timeout_ms" is
  * that of the call, or 0: it was "lock_timeout".
  */
 pg_noreturn extern void zkl_stall_raise_lock_timeout(int slotno,

@@ -230,8 +230,6 @@ act_on_deadlines(ZklDeadlines *at, int slotno, const char *name, int64 now)
 	}
 	if (looks)
 		look_for_stall(at, slotno, name, now);
-	if (now >= at->lock_timeout && slotno != ZKL_NO_SLOT)
-		zkl_slot_give_up(slotno);
 	if (now >= at->lock_timeout)
 		zkl_stall_raise_lock_timeout(slotno, name, at->raises_after_ms);
 	if (is_try_over(at) && zkl_status_is_away(&since))
@@ -296,6 +294,30 @@ next_look(const ZklDeadlines *at, int slotno, ZklWaitEvent event, int64 due,
 	return timeout < 0 || (most >= 0 && most < timeout) ? most : timeout;
 }
 
+/*
+ * A cancel is about to end the wait: so the time to find out what it was for is now.
+ * PostgreSQL raises the error.
+ */
+static void
+explain_cancel(int slotno, const char *name, ZklStallReason *reason)
+{
+	if (QueryCancelPending && !ProcDiePending && InterruptHoldoffCount == 0 &&
+		QueryCancelHoldoffCount == 0 && CritSectionCount == 0)
+		zkl_stall_explain(slotno, name, reason);
+}
+
+static void
+cancel_callback(void *arg)
+{
+	const ZklStallReason *reason = arg;
+
+	if (reason->detail == NULL || geterrcode() != ERRCODE_QUERY_CANCELED)
+		return;
+	errdetail("%s", reason->detail);
+	if (reason->hint != NULL)
+		errhint("%s", reason->hint);
+}
+
 void
 zkl_wait_until(bool (*is_over) (int slotno), int slotno,
 			   void (*context) (void *name), const char *name,
@@ -303,12 +325,17 @@ zkl_wait_until(bool (*is_over) (int slotno), int slotno,
 {
 	const char *shown = zkl_text_for_client(name);
 	ErrorContextCallback callback;
+	ErrorContextCallback on_cancel;
+	ZklStallReason reason = {NULL, NULL};
 	ZklLongWait long_wait;
 
 	callback.callback = context;
 	callback.arg = unconstify(char *, shown);
 	callback.previous = error_context_stack;
-	error_context_stack = &callback;
+	on_cancel.callback = cancel_callback;
+	on_cancel.arg = &reason;
+	on_cancel.previous = &callback;
+	error_context_stack = &on_cancel;
 	zkl_long_wait_begin(&long_wait, slotno, shown);
 
 	for (;;)
@@ -318,6 +345,7 @@ zkl_wait_until(bool (*is_over) (int slotno), int slotno,
 		ZklWaitEvent event;
 
 		ResetLatch(MyLatch);
+		explain_cancel(slotno, shown, &reason);
 		CHECK_FOR_INTERRUPTS();
 		if (is_over(slotno))
 			break;

@@ -37,17 +37,29 @@ zkl_status_timeout_ms(void)
 	return negotiated != 0 ? negotiated : (uint32) zkl_session_timeout;
 }
 
-bool
-zkl_status_is_away(TimestampTz *since)
+/* For how many ms there has been no connection; 0: there is one */
+static int64
+away_ms(void)
 {
 	int64		away_since = *(volatile int64 *)
 	&zkl_control->ctl_status.away_since;
-	int64		away_ms = zkl_boottime_ms() - away_since;
 
-	if (away_since == 0 || away_ms <= zkl_status_timeout_ms())
-		return false;
-	*since = GetCurrentTimestamp() - away_ms * 1000;
-	return true;
+	return away_since == 0 ? 0 : Max(zkl_boottime_ms() - away_since, 1);
+}
+
+TimestampTz
+zkl_status_away_since(void)
+{
+	int64		away = away_ms();
+
+	return away == 0 ? 0 : GetCurrentTimestamp() - away * 1000;
+}
+
+bool
+zkl_status_is_away(TimestampTz *since)
+{
+	*since = zkl_status_away_since();
+	return away_ms() > zkl_status_timeout_ms();
 }
 
 int

@@ -106,6 +106,9 @@ extern uint32 zkl_status_timeout_ms(void);
  */
 extern int	zkl_status_connect_timeout_ms(void);
 
+/* Since when there has been no connection; 0: there is one */
+extern TimestampTz zkl_status_away_since(void);
+
 /*
  * Since when there has been no session: *since, if it is longer than the session
  * timeout that there was a connection

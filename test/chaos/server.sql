@@ -12,7 +12,7 @@ BEGIN
 	SELECT extract(epoch FROM lease_remaining) INTO lease FROM zk_status;
 	token := zk_fencing_token(lock);
 	SELECT l.znode INTO znode FROM zk_locks l
-		WHERE l.pid = pg_backend_pid() AND l.path = lock AND l.granted
+		WHERE l.pid = pg_backend_pid() AND l.path = lock AND l.state IN ('granted', 'unconfirmed')
 			AND l.fencing_token = token
 		LIMIT 1;
 END $$;

@@ -112,12 +112,35 @@ $holder->query("SELECT zk_unlock('/g')");
 is($waiter->value, 't', 'or is granted within its time');
 $waiter->query("SELECT zk_unlock('/g')");
 
+my $user = $waiter->query('SELECT current_user');
+
 # The same time for both: the wait was for the holder, not for the worker.
 $holder->query($lock);
 is($waiter->error("SET lock_timeout = '200ms'; SELECT zk_try_lock('/g', '200ms')"),
 	'55P03', 'lock_timeout ends a try, too');
-like($waiter->messages, qr/Other sessions hold/, 'and says why');
+my $of_holder = 'process ' . $holder->pid . ' of server "server1"';
+my $held = qr{Distributed lock "/g" is held by $of_holder \(user "$user", application "[^"]+"\) since \d{4}-[^.]*\.\n.*zk_queue\('/g'\)}s;
+like($waiter->messages, $held, 'and says who has the lock');
 $waiter->query('RESET lock_timeout');
+
+# Neither statement_timeout nor a cancel is an error of zklock, but both say it.
+is($waiter->error("SET statement_timeout = '200ms'; SELECT zk_lock('/g')"), '57014', 'statement_timeout');
+like($waiter->messages, qr{due to statement timeout\n$held}, 'says who has the lock');
+$waiter->query('RESET statement_timeout');
+$waiter->send("SELECT zk_lock('/g')");
+$test->wait_queue('/g', 2);
+$waiter->cancel;
+is($waiter->sqlstate, '57014', 'a cancel');
+like($waiter->messages, qr{due to user request\n$held}, 'says who has the lock');
+is($waiter->error("SET statement_timeout = '200ms'; SELECT pg_sleep(60)"), '57014', 'another wait');
+unlike($waiter->messages, qr{is held by}, 'has nothing to say');
+$waiter->query('RESET statement_timeout');
+$one->safe_psql('postgres', 'CREATE ROLE stranger LOGIN;'
+	  . ' GRANT EXECUTE ON FUNCTION zk_lock(text, interval, interval, interval) TO stranger');
+my $stranger = $test->session($one, user => 'stranger');
+is($stranger->error("SELECT zk_lock('/g', '200ms')"), '55P03', 'another role');
+like($stranger->messages, qr{is held by $of_holder since \d{4}-[^.]*\.\n}, 'is not told the user');
+$stranger->close;
 $holder->query("SELECT zk_unlock('/g')");
 
 # A backend that is stopped past all of its deadlines
@@ -141,7 +164,7 @@ $holder->query($lock);
 foreach my $call ("zk_lock('/g', '200ms')", "zk_lock_shared('/g', timeout => '200ms')",
 	"zk_xact_lock('/g', '200ms')", "zk_xact_lock_shared('/g', '200ms', at_most => '1h')")
 {
-	$test->times_out($waiter, $call, qr{$late 200 ms.*Other sessions hold .*"/g" or}s);
+	$test->times_out($waiter, $call, qr{$late 200 ms.*$held}s);
 }
 $test->times_out($waiter, "zk_lock('/g', '0')",
 	qr{$late 0 ms.*Other clients are ahead of this session}s);
@@ -149,6 +172,9 @@ $test->zk->pause;
 is($waiter->error("SELECT zk_xact_lock('/g', '500ms')"), '55P03', 'ZooKeeper is slow');
 like($waiter->messages, qr{$late 500 ms.*The wait was for ZooKeeper}s,
 	'which is another reason');
+is($waiter->error("SET statement_timeout = '500ms'; SELECT zk_lock('/g')"), '57014', 'statement_timeout');
+like($waiter->messages, qr{due to statement timeout\nThe wait was for ZooKeeper}, 'gives that reason');
+$waiter->query('RESET statement_timeout');
 $test->zk->resume;
 $test->wait_queue('/g', 1);
 is($waiter->error("SET lock_timeout = '200ms'; SELECT zk_lock('/g', '1h')"),

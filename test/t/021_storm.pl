@@ -63,7 +63,7 @@ $seen = Workload::run(
 	tick => sub {
 		$test->look($_,
 			'SELECT pg_cancel_backend(pid) FROM zk_locks'
-			  . ' WHERE NOT granted ORDER BY random() LIMIT 1')
+			  . " WHERE state = 'waiting' ORDER BY random() LIMIT 1")
 		  foreach $one, $two;
 	},
 	lock => "SELECT zk_lock('%s')",

@@ -56,12 +56,12 @@ sub status { return $test->status($one, $_[0]); }
 # ---- what it looks like
 
 ok(warm('/c/x'), 'a lock becomes cached');
-is($test->look($one, 'SELECT mode, lifetime, granted, pid, fencing_token, holds, requested_at,'
+is($test->look($one, 'SELECT mode, lifetime, state, pid, fencing_token, holds, requested_at,'
 		  . " granted_at, datname, usename, application_name, znode LIKE '/zklock/c/x/%'"
-		  . " FROM zk_locks WHERE path = '/c/x'"), 'exclusive||f|||0||||||t', 'it is no session\'s');
+		  . " FROM zk_locks WHERE path = '/c/x'"), 'exclusive||cached|||0||||||t', 'it is no session\'s');
 is(status('cached'), 1, 'zk_status counts it');
 is(status('locks_held'), 0, 'but not as held');
-is($test->look($_, "SELECT granted, cached, server IS NOT NULL, pid, database, usename"
+is($test->look($_, "SELECT granted, cached, server IS NOT NULL, pid, datname, usename"
 		  . " FROM zk_queue('/c/x')"), ($_ == $one ? 'f' : 't') . '|t|t|||', 'the queue on '
 	  . $_->name) foreach $one, $two;
 is($test->look($two, "SELECT pid, usename FROM zk_fleet_locks('/c/x')"), '|',

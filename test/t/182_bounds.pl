@@ -307,7 +307,7 @@ kept_ok('/k/close', 'session closed', $s);
 is($test->look($one, 'SELECT pid, datname, usename, application_name FROM zk_locks'
 		  . " WHERE path = '/k/close'"),
 	'|||', 'its session is not shown any more');
-is($test->look($one, 'SELECT granted, pid, database, usename, application_name'
+is($test->look($one, 'SELECT granted, pid, datname, usename, application_name'
 		  . " FROM zk_queue('/k/close')"),
 	't||||', 'nor in the queue, where the lock is held');
 $gone = $test->session($one);

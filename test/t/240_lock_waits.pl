@@ -155,7 +155,7 @@ $test->enqueue($s, "SELECT zk_lock('/w/q')", '/w/q');
 wait_for(sub { logged($one) =~ /still waiting/ }, 'a line in the log');
 my ($pid, $holder) = ($s->pid, $other->pid);
 like(logged($one),
-	qr{LOG:  process $pid still waiting for distributed lock "/w/q" after $ms\n.*DETAIL:  Nearest request ahead: process $holder of server "server2", user "$user", since \d{4}-\d\d-\d\d [^.]*\.  Place in the queue: 2\.\n.*while waiting for distributed lock "/w/q"}s,
+	qr{LOG:  process $pid still waiting for distributed lock "/w/q" after $ms\n.*DETAIL:  Distributed lock "/w/q" is held by process $holder of server "server2" \(user "$user", application "holder"\) since \d{4}-\d\d-\d\d [^.]*\.\n.*while waiting for distributed lock "/w/q"}s,
 	'the log says for whom the session waits');
 forget_log($one);
 $test->enqueue($late, "SELECT zk_lock('/w/q')", '/w/q');
@@ -165,7 +165,7 @@ wait_for(sub { logged($one) =~ /process $pid still waiting/ },
 	'a line of the next one');
 $holder = $s->pid;
 like(logged($one),
-	qr{DETAIL:  Nearest request ahead: process $holder of server "server1", .*Place in the queue: 3\.},
+	qr{DETAIL:  Distributed lock "/w/q" is held by process \d+ of server "server2" .*  The nearest request ahead is that of process $holder of server "server1" .*; 2 requests are ahead\.},
 	'which waits for a session of its own server');
 $other->query("SELECT zk_unlock('/w/q')");
 $s->value;
@@ -182,7 +182,7 @@ $other->query("SELECT zk_lead('/w/led', NULL, 'the leader')");
 $s->send("SELECT zk_lead('/w/led')");
 wait_for(sub { logged($one) =~ /still waiting/ }, 'a line of a candidate');
 like(logged($one),
-	qr{DETAIL:  Nearest request ahead: znode "[^"]*-latch-\d+", which says "the leader"\.  Place in the queue: 2\.},
+	qr{DETAIL:  Distributed lock "/w/led" is held by znode "[^"]*-latch-\d+", which says "the leader"\.},
 	'the log says who leads');
 $other->query("SELECT zk_resign('/w/led')");
 $s->value;
