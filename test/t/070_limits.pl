@@ -76,7 +76,7 @@ $u->query('DROP EXTENSION zklock; CREATE EXTENSION zklock');
 is($u->messages, '', 'nor of other databases');
 is($u->query("SELECT zk_try_lock('/l/db')"),
 	'f', 'databases of one server exclude each other');
-is($u->query("SELECT database FROM zk_queue('/l/db')"),
+is($u->query("SELECT datname FROM zk_queue('/l/db')"),
 	'elsewhere', 'and zk_queue says which one holds');
 $elsewhere->close;
 
