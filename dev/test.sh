@@ -369,13 +369,17 @@ test_isolation() {
 	run_regress isolation output_iso tmp_check_iso REGRESS= TAP_TESTS=
 }
 
+# Removes what an earlier run of a TAP file has kept.
+forget_servers() {
+	rm -rf "$work/tmp_check/t_$1_"* "$work/tmp_check/log/$1"* \
+		"$work/tmp_check/log/regress_log_$1"
+}
+
 # Runs a TAP file.  Arguments: layer, its name, and where it is.
 run_tap_file() {
 	local layer=$1 name=$2 file=$3
 	prepare_perl 180 test/perl test/chaos
-	# What an earlier run has kept
-	rm -rf "$work/tmp_check/t_${name}_"* "$work/tmp_check/log/${name}"* \
-		"$work/tmp_check/log/regress_log_$name"
+	forget_servers "$name"
 	say "$layer/$name: running"
 	run_tap "$layer/$name" "$work" perl "$file"
 	# What the test did, beside what it found
@@ -402,6 +406,7 @@ test_tls() {
 test_chaos() {
 	prepare_perl 180 test/perl test/chaos
 	run_tap chaos/check "$work" perl "$work/src/test/chaos/check.pl"
+	forget_servers chaos
 	say "chaos: running"
 	MINUTES=1 ROUND_SECONDS=25 run_tap chaos/faults "$work" \
 		perl "$work/src/test/chaos/chaos.pl"

@@ -9,7 +9,8 @@
 # A record: id, server, client, lock, shared, asked, granted, token, znode,
 # entered and left (places in the resource's order of visits), proved (until
 # when the lease was seen to last), commit_sent, commit_seen, released, ended,
-# error.  All times are of one clock.
+# error; inner (it is that of an outer lock, and did nothing by itself); own (what
+# it read on its own server).  All times are of one clock.
 #
 # Tokens give the order of grants, so a section and a conflicting one with a
 # higher token (a later one) need no clock to be put in order:
@@ -19,7 +20,11 @@
 #				was committed is not in what a later one had read
 #	lease		a later one was granted while the lease of an earlier one lasted
 #	token		two grants with one token, or a token that changed
+#	own			a later one on the same server did not read what it has committed
+#	changed		what it had read was changed before it ended
 #	order		ahead in the queue, but granted behind
+#	refused		a try was refused, but nobody could have had the lock
+#	unexplained	an error that has no cause
 #	vanished	a commit that was acknowledged is not there
 #
 # Only a section whose commit succeeded is vouched for until its commit was
@@ -32,12 +37,16 @@ package ChaosCheck;
 use strict;
 use warnings;
 
+use ChaosCause;
+
 sub new
 {
 	my ($class, %params) = @_;
 
 	return bless {
 		trust => $params{trust} // 0,
+		patience => $params{patience} // 0,
+		causes => $params{causes} // [],
 		believe_all => $params{believe_all},
 		sections => [],
 		confirmed => {},
@@ -68,13 +77,18 @@ sub violations
 	foreach my $section ($self->sections)
 	{
 		$self->_judge($section);
-		push @{ $by_lock{ $section->{lock} } }, $section
-		  if defined $section->{token};
+		push @{ $by_lock{ $section->{lock} } }, $section;
+		$self->_found('unexplained', $section)
+		  if $section->{error} && !ChaosCause::is_explained($section,
+			$self->{patience}, @{ $self->{causes} });
 	}
 	foreach my $lock (sort keys %by_lock)
 	{
-		my @sections = sort { $a->{token} <=> $b->{token} } @{ $by_lock{$lock} };
+		$self->_check_refusals(@{ $by_lock{$lock} });
+		my @sections = sort { $a->{token} <=> $b->{token} }
+		  grep { defined $_->{token} } @{ $by_lock{$lock} };
 
+		$self->_check_own(@sections);
 		$self->_check_tokens(@sections);
 		$self->_check_later_ones(@sections);
 		$self->_check_queue(@sections);
@@ -101,7 +115,8 @@ sub describe
 			? sprintf('%.4f', $value) : $value)
 	  } grep { defined $section->{$_} } qw(id lock shared how transaction token
 	  znode asked granted proved entered entered_at hold works left left_at
-	  commit_sent commit_seen good released ended error message);
+	  commit_sent commit_seen good released ended at_most outer inner own own_changed
+	  stopped lost closed error message);
 }
 
 # Until when a section is vouched for: "end" by the clock, "last" on the
@@ -208,6 +223,48 @@ sub _check_later_ones
 		$self->_found('lease', $by_lease, $later)
 		  if $by_lease && $by_lease->{alive} > $later->{granted};
 		_keep_greatest(\%greatest, $_, $later) foreach qw(end last alive);
+	}
+	return;
+}
+
+# Sections that were good to their ends, and wrote: on each server the one with the
+# higher token must have read more.
+sub _check_own
+{
+	my ($self, @sections) = @_;
+	my %last;
+
+	foreach my $section (grep { defined $_->{last} && $_->{good} } @sections)
+	{
+		$self->_found('changed', $section)
+		  if $section->{own_changed} || ($section->{fenced_changed} // '') eq 't';
+		next if !defined $section->{own} || $section->{shared};
+		my $before = $last{ $section->{server} };
+		$self->_found('own', $before, $section)
+		  if $before && $before->{own} >= $section->{own};
+		$last{ $section->{server} } = $section;
+	}
+	return;
+}
+
+# Whoever was there, or left a lock behind without giving it back, may be the reason;
+# or a session of the server's that ended.
+sub _check_refusals
+{
+	my ($self, @sections) = @_;
+	my $patience = $self->{patience};
+
+	foreach my $refused (grep { $_->{refused} } @sections)
+	{
+		next if grep {
+			my $clean = !$_->{error} && !$_->{lost} && !$_->{closed};
+			$_ != $refused
+			  && !($_->{shared} && $refused->{shared})
+			  && $_->{asked} <= $refused->{ended}
+			  && $_->{ended} + ($clean ? 0 : $patience) >= $refused->{asked}
+		} @sections;
+		next if ChaosCause::may_be_taken($refused, $patience, @{ $self->{causes} });
+		$self->_found('refused', $refused);
 	}
 	return;
 }

@@ -118,9 +118,33 @@ sub woken
 	{
 		$self->{wake} = undef;
 		$self->{section}{cancelled} = 1;
+		$self->{cancelled_at} = now();
 		eval { $self->{session}->cancel(wait => 0) };
 	}
 	elsif ($state eq 'holding') { $self->_leave; }
+	elsif ($state eq 'committing') { $self->_stop_or_continue; }
+	return;
+}
+
+# Its backend goes to sleep somewhere in its commit, for less or more than a lease.
+sub _stop_or_continue
+{
+	my ($self) = @_;
+	my $section = $self->{section};
+
+	return $self->_continue if $section->{stopped};
+	$section->{stopped} = 1;
+	$self->{wake} = now() + rand 0.8 * $self->{longest};
+	kill 'STOP', $self->{session}->pid;
+	return;
+}
+
+sub _continue
+{
+	my ($self) = @_;
+
+	$self->{wake} = undef;
+	kill 'CONT', $self->{session}->pid;
 	return;
 }
 
@@ -137,6 +161,7 @@ sub answered
 		return;
 	}
 	return if $session->busy;
+	$self->_continue if $self->{section}{stopped} && defined $self->{wake};
 	my $answer = $session->result;
 	my $handler = "_answer_$self->{state}";
 
@@ -156,8 +181,10 @@ sub _answer_connecting
 	return $self->_disconnected if $answer->{error};
 	my $action = (qw(cancel cancel terminate none))[ rand 4 ];
 	my $wait = (qw(0 1s 4s 10s))[ rand 4 ];
+	my $revoked = (qw(notice ignore cancel terminate))[ rand 4 ];
 	$self->_send('setting',
 		"SET zklock.lost_lock_action = '$action';"
+		  . " SET zklock.on_revoke = '$revoked';"
 		  . " SET zklock.commit_wait = '$wait'");
 	return;
 }
@@ -184,6 +211,10 @@ sub _begin
 	my ($self) = @_;
 	my $section = $self->{section} = ChaosSection::choose($self);
 
+	$section->{asked} = now();
+	# What asks a backend to cancel may come late, and meet a later statement.
+	$section->{cancelled_before} = 1
+	  if now() - ($self->{cancelled_at} // -1e9) < 5;
 	if (rand 20 < 1)
 	{
 		$self->_send('looking',
@@ -234,7 +265,11 @@ sub _answer_asking
 	}
 	$section->{granted} = now();
 	$section->{told} = $answer->{rows}[-1][0] unless $section->{how} eq 'try';
-	$self->_send('looking_at_own', "SELECT * FROM holding('$section->{lock}')");
+	$self->_send('looking_at_own',
+		"SELECT h.*, (SELECT n FROM own WHERE name = '$section->{lock}')"
+		  . ($section->{outer} ? ', o.token, o.znode' : '')
+		  . " FROM holding('$section->{lock}') h"
+		  . ($section->{outer} ? ", holding('$section->{outer}') o" : ''));
 	return;
 }
 
@@ -244,16 +279,22 @@ sub _answer_looking_at_own
 	my $section = $self->{section};
 
 	return $self->_failed('holding', $answer) if $answer->{error};
-	my ($lease, $token, $znode) = @{ $answer->{rows}[0] };
-	if (!defined $token)
+	my ($lease, $token, $znode, $own, $outer_token, $outer_znode) =
+	  @{ $answer->{rows}[0] };
+	if (!defined $token || ($section->{outer} && !defined $outer_token))
 	{
 		$section->{lost} = 1;
 		return $self->_clean_up;
 	}
 	$section->{token} = $token;
 	$section->{znode} = _node_name($znode);
+	$section->{own} = $own;
+	@{$section}{qw(outer_token outer_znode)} =
+	  ($outer_token, _node_name($outer_znode)) if $section->{outer};
 	# Not later than the deadline itself, whenever the server read its clock
 	$section->{proved} = $section->{granted} + ($lease // 0);
+	my $overdue = $section->{asked} + ($section->{at_most} // 1e9) / 1000;
+	$section->{proved} = $overdue if $section->{proved} > $overdue;
 	$self->_enter;
 	return;
 }
@@ -319,10 +360,24 @@ sub _commit
 
 	return $self->_clean_up if $section->{error};
 	$section->{commit_sent} = now();
-	$self->_send('committing',
-		($section->{transaction} || $section->{how} eq 'both' ? '' : 'BEGIN; ')
-		  . "INSERT INTO committed VALUES ('$section->{id}'); COMMIT");
+	$self->_send('committing', _early($section)
+		  . ($section->{transaction} || $section->{how} eq 'both' ? '' : 'BEGIN; ')
+		  . "SELECT n FROM own WHERE name = '$section->{lock}'; "
+		  . ($section->{shared} ? '' :
+			  "UPDATE own SET n = $section->{own} + 1 WHERE name = '$section->{lock}'; ")
+		  . "INSERT INTO committed VALUES ('$section->{id}'); COMMIT",
+		$section->{to_stop} ? now() + rand 0.003 : undef);
 	return;
+}
+
+# What the checkers must see: it gives the lock back before it commits.
+sub _early
+{
+	my ($section) = @_;
+
+	return '' unless ($ENV{TEETH} // '') eq 'early' && !$section->{transaction}
+	  && $section->{how} ne 'both';
+	return "SELECT zk_unlock_all(); SELECT pg_sleep(0.02); ";
 }
 
 sub _answer_committing
@@ -332,19 +387,22 @@ sub _answer_committing
 
 	return $self->_failed('commit', $answer) if $answer->{error};
 	$section->{commit_seen} = now();
+	my $again = $answer->{rows}[-1];
+	$section->{own_changed} = 1 if $again && $again->[0] != $section->{own};
 	$section->{released} = $section->{commit_sent};
 	return $self->_done if $section->{transaction};
 
 	$section->{released} = now();
 	if (rand 20 < 1)
 	{
+		$section->{closed} = 1;
 		$self->_record;
 		$self->{session}->close;
 		delete $self->{session};
 		$self->_go('down', 0);
 		return;
 	}
-	my $unlock = $section->{how} =~ /both|upgrade/ || rand 8 < 1
+	my $unlock = $section->{how} =~ /both|upgrade/ || $section->{outer} || rand 8 < 1
 	  ? 'zk_unlock_all()'
 	  : 'zk_unlock'
 	  . ($section->{shared} ? '_shared' : '') . "('$section->{lock}')";
@@ -427,9 +485,24 @@ sub _record
 {
 	my ($self) = @_;
 
-	$self->{section}{ended} = now();
-	$self->{log}->(delete $self->{section});
+	my $section = delete $self->{section};
+
+	$section->{ended} = now();
+	$self->{log}->($section);
+	$self->{log}->(_of_outer($section)) if $section->{outer_token};
 	return;
+}
+
+# Its outer lock had a section, too, which does nothing by itself.
+sub _of_outer
+{
+	my ($section) = @_;
+	my %outer = map { $_ => $section->{$_} } qw(id server client shared transaction
+	  how asked granted proved commit_sent commit_seen released ended);
+
+	@outer{qw(lock token znode inner)} =
+	  (@{$section}{qw(outer outer_token outer_znode)}, $section->{lock});
+	return \%outer;
 }
 
 sub _done

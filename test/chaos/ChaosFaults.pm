@@ -2,17 +2,21 @@
 #
 #	my $faults = ChaosFaults->new($test);
 #	my $heal = $faults->inject($fault);	# its end, to be called later; or undef
+#	my ($seconds, $heal) = $heal->();	# the next one, if it was not the last
 #	$faults->heal_all;
 #
 # A fault is one of those that ChaosPlan.pm makes.
 #
 # "killed" knows the processes of PostgreSQL that were killed, "acts" what was
-# done with an operator's tools: [ lock, server, begun, done ].
+# done with an operator's tools: [ lock, server, begun, done ], and "causes" all
+# faults: hashes of name, server (undef: all), begun and done.
 
 package ChaosFaults;
 
 use strict;
 use warnings;
+
+use parent 'ChaosOperator';
 
 use Time::HiRes qw(usleep);
 
@@ -20,6 +24,7 @@ use ChaosClient;
 use ChaosPlan;
 use ChaosProcesses;
 use PgSession;
+use PostgreSQL::Test::Utils;
 
 sub new
 {
@@ -27,7 +32,8 @@ sub new
 
 	return bless {
 		test => $test, net => $test->net, zk => $test->zk,
-		killed => {}, acts => [], stopped => {}, counts => {},
+		killed => {}, acts => [], causes => [], stopped => {}, counts => {},
+		drained => {}, changed => {},
 	}, $class;
 }
 
@@ -36,8 +42,24 @@ sub inject
 	my ($self, $fault) = @_;
 	my ($method, @arguments) = ChaosPlan::method($fault->{name});
 
+	my $cause = { name => $fault->{name}, begun => ChaosClient::now() };
+
+	push @{ $self->{causes} }, $cause;
 	$self->{counts}{ $fault->{name} }++;
-	return $self->$method($fault, @arguments);
+	my $heal = $self->$method($fault, @arguments);
+	my $ended = sub {
+		my @more = $heal ? $heal->() : ();
+		$cause->{done} = ChaosClient::now() unless @more;
+		return @more;
+	};
+	# Of all servers if it is done to ZooKeeper or to a lock; cut_off_holder chooses
+	# the server.
+	$cause->{server} = $fault->{server}
+	  unless ChaosPlan::target($fault->{name}) eq 'zookeeper'
+	  || $fault->{name} =~ /^(storm|lock|znode)/;
+	return $ended if $heal;
+	$ended->();
+	return;
 }
 
 # ---- helpers ----
@@ -86,6 +108,7 @@ sub stop_pids
 	return sub {
 		kill 'CONT', @pids;
 		delete $self->{stopped}{$_} foreach @pids;
+		return;
 	};
 }
 
@@ -98,6 +121,44 @@ sub signal_session
 
 	kill $signal, $pid if $pid;
 	return;
+}
+
+# Each time as soon as there is another
+sub kill_sessions
+{
+	my ($self, $fault) = @_;
+	my $deadline = ChaosClient::now() + 3;
+	my %killed;
+
+	while (keys %killed < 3 && ChaosClient::now() < $deadline)
+	{
+		my $pid = ChaosProcesses::session_process($self->node($fault)->{_pid});
+
+		if ($pid && !$killed{$pid}) { kill 'KILL', $pid; $killed{$pid} = 1; }
+		else { usleep(2000); }
+	}
+	return;
+}
+
+# PostgreSQL takes that for a crash: it ends all sessions, and its shared memory
+# begins anew.
+sub kill_worker
+{
+	my ($self, $fault) = @_;
+	my $pid = ChaosProcesses::worker($self->node($fault)->{_pid}) or return;
+
+	$self->{killed}{$pid} = 1;
+	kill 'KILL', $pid;
+	return;
+}
+
+sub stop_both
+{
+	my ($self, $fault) = @_;
+	my $postmaster = $self->node($fault)->{_pid};
+
+	return $self->stop_pids(grep { defined } ChaosProcesses::worker($postmaster),
+		ChaosProcesses::session_process($postmaster));
 }
 
 sub terminate_worker
@@ -173,7 +234,7 @@ sub host_dies
 
 	ChaosProcesses::kill9_all($node->{_pid});
 	$node->kill9;
-	return sub { ChaosProcesses::start_again($node) };
+	return sub { ChaosProcesses::start_again($node); return; };
 }
 
 sub kill_postmaster
@@ -182,7 +243,7 @@ sub kill_postmaster
 	my $node = $self->node($fault);
 
 	$node->kill9;
-	return sub { ChaosProcesses::start_again($node) };
+	return sub { ChaosProcesses::start_again($node); return; };
 }
 
 sub restart_server
@@ -220,7 +281,44 @@ sub network
 	return sub {
 		$net->reset($routes) if $command eq 'drop';
 		$net->pass($routes);
+		return;
 	};
+}
+
+sub refuse
+{
+	my ($self, $fault) = @_;
+	my $routes = $self->routes($fault, 'zk*');
+
+	$self->{net}->refuse($routes);
+	return sub { $self->{net}->pass($routes); return; };
+}
+
+# Nothing gets through, then all, and so on, each for a while that is long enough
+# to connect, or too short for that.
+sub flap
+{
+	my ($self, $fault) = @_;
+	my $routes = $self->routes($fault, 'zk*');
+	my $end = ChaosClient::now() + $fault->{length};
+	my $passes = 0;
+	my $turn;
+
+	$turn = sub {
+		if (ChaosClient::now() >= $end)
+		{
+			$self->{net}->pass($routes);
+			undef $turn;
+			return;
+		}
+		if ($passes = !$passes) { $self->{net}->pass($routes); }
+		elsif ($fault->{chance} < 0.5) { $self->{net}->hold($routes); }
+		else { $self->{net}->refuse($routes); }
+		return (0.05 + rand 0.5, $turn);
+	};
+	$fault->{length} = 0.2;
+	$self->{net}->hold($routes);
+	return $turn;
 }
 
 # Cuts off the server whose client has just got the lock that is held for so
@@ -259,74 +357,7 @@ sub network_once
 		$net->cut($routes, 1 + int($fault->{chance} * 200), $fault->{either});
 	}
 	else { $net->lose_reply($routes, '^.{8}\x00\x00\x00\x0e'); }
-	return sub { $net->pass($routes) };
-}
-
-# ---- an operator's tools ----
-
-sub close_session
-{
-	my ($self, $fault) = @_;
-	my ($row) = $self->find_somebody($fault,
-		'SELECT session_id FROM zk_status WHERE session_id IS NOT NULL');
-
-	return unless $row;
-	my $program = (grep { -e } map { "$_/close_session.py" } @INC)[0];
-	my $begin = ChaosClient::now();
-	system 'timeout', '5', '/usr/bin/python3', $program,
-	  $self->{zk}->connect_string, $row->[0];
-	push @{ $self->{acts} },
-	  [ undef, $fault->{server}, $begin, ChaosClient::now() ];
-	return;
-}
-
-sub delete_znode
-{
-	my ($self, $fault) = @_;
-	my ($row) = $self->find_somebody($fault,
-		'SELECT path, znode FROM zk_locks WHERE state = \'granted\' AND znode IS NOT NULL'
-		  . ' ORDER BY random() LIMIT 1');
-
-	return unless $row;
-	my ($lock, $znode) = @$row;
-	$znode =~ s{.*/}{};
-	my $begin = ChaosClient::now();
-	$self->{zk}->client->try_delete("/zklock$lock/$znode");
-	push @{ $self->{acts} }, [ $lock, undef, $begin, ChaosClient::now() ];
-	return;
-}
-
-# zklock's own tool needs no trust: a holder is told before it goes.  It may
-# take a session timeout, and is not waited for.
-sub break_lock
-{
-	my ($self, $fault) = @_;
-	my ($lock) = ('/chaos/a', '/chaos/b', '/chaos/c', '/chaos/long')[
-	  4 * $fault->{chance} ];
-	my $session = eval { PgSession->new($self->node($fault), wait => 0) }
-	  or return;
-
-	return unless eval { $session->result(2) };
-	$session->send("SELECT zk_break_lock('$lock')");
-	return sub { $session->abandon };
-}
-
-# Every lock is broken, by operators on all servers, while a worker ends and what
-# its clients wait for is cancelled; and the next worker ends when that is over.
-sub storm
-{
-	my ($self, $fault) = @_;
-	my @ends = map {
-		my %break = (%$fault, chance => $_ / 4, server => 1 + $_ % 3);
-		$self->break_lock(\%break);
-	} 0 .. 3;
-
-	$self->terminate_worker($fault);
-	$self->signal_backends($fault, 'INT');
-	return sub {
-		$_->() foreach grep { defined } @ends;
-		$self->terminate_worker($fault);
-	};
+	return sub { $net->pass($routes); return; };
 }
 
 # ---- ZooKeeper ----
@@ -347,7 +378,20 @@ sub kill_member
 	my $member = $self->choose_member($fault, $which);
 
 	$member->kill9;
-	return sub { $member->launch unless $member->pid };
+	return sub { $member->launch unless $member->pid; return; };
+}
+
+sub kill_two
+{
+	my ($self, $fault) = @_;
+	my @members = ($self->member($fault),
+		$self->{zk}->server(1 + $fault->{member} % 3));
+
+	$_->kill9 foreach @members;
+	return sub {
+		$_->launch foreach grep { !$_->pid } @members;
+		return;
+	};
 }
 
 sub pause_members
@@ -378,7 +422,7 @@ sub isolate
 	my ($self, $fault, $which) = @_;
 
 	$self->{zk}->isolate($self->choose_member($fault, $which));
-	return sub { $self->{zk}->heal };
+	return sub { $self->{zk}->heal; return; };
 }
 
 sub part_members
@@ -387,7 +431,7 @@ sub part_members
 	my $member = $self->member($fault);
 
 	$self->{zk}->part($member, $self->{zk}->server(1 + $fault->{member} % 3));
-	return sub { $self->{zk}->heal };
+	return sub { $self->{zk}->heal; return; };
 }
 
 sub among_members
@@ -398,7 +442,7 @@ sub among_members
 	$net->reset('zk*-zk*') if $command eq 'reset';
 	return if $command eq 'reset';
 	$net->delay('zk*-zk*', 0.005 + $fault->{chance} * 0.1);
-	return sub { $self->{zk}->heal };
+	return sub { $self->{zk}->heal; return; };
 }
 
 # ---- all is well again ----
@@ -414,6 +458,24 @@ sub heal_all
 	foreach my $node ($self->{test}->nodes)
 	{
 		ChaosProcesses::start_again($node) unless defined $node->{_pid};
+		$self->until_done($node, 'undrain') if $self->{drained}{ $node->name };
+		$self->until_done($node, 'reset_settings') if $self->{changed}{ $node->name };
+	}
+	$_->{done} //= ChaosClient::now() foreach @{ $self->{causes} };
+	return;
+}
+
+# A server that crashed may need a while.
+sub until_done
+{
+	my ($self, $node, $method) = @_;
+	my $deadline = ChaosClient::now() + $PostgreSQL::Test::Utils::timeout_default;
+
+	until ($self->$method($node))
+	{
+		die $node->name . ": $method does not succeed\n"
+		  if ChaosClient::now() > $deadline;
+		usleep(100_000);
 	}
 	return;
 }

@@ -2,11 +2,12 @@
 #
 #	my @plan = ChaosPlan::plan($seed, $seconds, $timeout, $is_first);
 #	my ($method, @arguments) = ChaosPlan::method($plan[0]{name});
+#	my $target = ChaosPlan::target($plan[0]{name});
 #
 # A fault has a target, and parameters drawn from the seed: the same seed gives
 # the same plan.  What a plan cannot fix is who holds a lock at that moment.
-# ZooKeeper, and of each server its processes, its network and its locks, have
-# one fault at a time.
+# ZooKeeper, and of each server its processes, its network, its locks and its
+# settings, have one fault at a time.
 #
 # The first plan begins with a fault that takes a lock from its holder for
 # sure: without that a run would not show that the checkers see anything.
@@ -24,7 +25,10 @@ my %faults = (
 	'session process stopped' => [ 2, 'processes', 'signal_session', 'STOP' ],
 	'session process aborted' => [ 1, 'processes', 'signal_session', 'ABRT' ],
 	'worker terminated' => [ 3, 'processes', 'terminate_worker' ],
+	'session process killed three times' => [ 2, 'processes', 'kill_sessions' ],
+	'worker killed' => [ 2, 'processes', 'kill_worker' ],
 	'worker stopped' => [ 4, 'processes', 'stop_worker' ],
+	'worker and session process stopped' => [ 3, 'processes', 'stop_both' ],
 	'holder killed' => [ 1, 'processes', 'kill_holder' ],
 	'holders terminated' => [ 2, 'processes', 'signal_backends', 'TERM' ],
 	'backends cancelled' => [ 2, 'processes', 'signal_backends', 'INT' ],
@@ -39,6 +43,8 @@ my %faults = (
 	'cut off one way' => [ 4, 'network', 'network', 'hold', 'zk*', 'either' ],
 	'one way black' => [ 2, 'network', 'network', 'drop', 'zk*', 'either' ],
 	'cut off from one' => [ 3, 'network', 'network', 'hold', 'one', 'both' ],
+	'connections refused' => [ 3, 'network', 'refuse' ],
+	'flapping links' => [ 3, 'network', 'flap' ],
 	'slow network' => [ 2, 'network', 'network', 'delay', 'zk*', 'both' ],
 	'connections reset' => [ 3, 'network', 'network_once', 'reset' ],
 	'cut in a frame' => [ 3, 'network', 'network_once', 'cut' ],
@@ -46,11 +52,15 @@ my %faults = (
 	'session closed' => [ 2, 'locks', 'close_session' ],
 	'znode deleted' => [ 2, 'locks', 'delete_znode' ],
 	'lock broken' => [ 3, 'locks', 'break_lock' ],
+	'lock revoked' => [ 3, 'locks', 'revoke_lock' ],
+	'server drained' => [ 2, 'locks', 'drain' ],
+	'settings changed' => [ 3, 'settings', 'change_settings' ],
 	'member killed' => [ 2, 'zookeeper', 'kill_member', 'any' ],
 	'member stopped' => [ 2, 'zookeeper', 'pause_members', 'any' ],
 	'leader killed' => [ 3, 'zookeeper', 'kill_member', 'leader' ],
 	'leader stopped' => [ 3, 'zookeeper', 'pause_members', 'leader' ],
 	'quorum lost' => [ 2, 'zookeeper', 'pause_members', 'two' ],
+	'quorum killed' => [ 2, 'zookeeper', 'kill_two' ],
 	'rolling restart' => [ 1, 'zookeeper', 'rolling_restart' ],
 	'leader isolated' => [ 5, 'zookeeper', 'isolate', 'leader' ],
 	'member isolated' => [ 3, 'zookeeper', 'isolate', 'any' ],
@@ -67,6 +77,10 @@ sub method
 
 	return @method;
 }
+
+# What it is done to: zookeeper, or of one server its processes, network, locks
+# or settings
+sub target { return $faults{ $_[0] }[1]; }
 
 # A fault is short, about as long as a lease, or longer than the session lives.
 sub _length

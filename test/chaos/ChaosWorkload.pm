@@ -8,7 +8,8 @@
 #
 # Paused clients end their sections and begin no new ones.  The first client of
 # each holds long, as those do that lose their locks; the second one takes mostly
-# the lock of its server.
+# the lock of its server, and the third one tries for a lock that nobody else asks
+# for.
 
 package ChaosWorkload;
 
@@ -41,7 +42,7 @@ sub new
 		  foreach grep { $_ != $keep && -e "/proc/self/fd/$_" } 3 .. 255;
 		$SIG{INT} = 'IGNORE';
 		$SIG{TERM} = 'DEFAULT';
-		my $good = eval { _work($theirs, %params); 1 };
+		my $good = eval { $class->_work($theirs, %params); 1 };
 		print STDERR "workload $params{server}: $@" unless $good;
 		POSIX::_exit($good ? 0 : 1);
 	}
@@ -93,7 +94,7 @@ sub quit
 
 sub _work
 {
-	my ($control, %params) = @_;
+	my ($class, $control, %params) = @_;
 	my $paused = 1;
 	my $told = 1;
 	my $json = JSON::PP->new->canonical;
@@ -109,6 +110,7 @@ sub _work
 			number => $_,
 			sleeper => $_ == 1,
 			at_home => $_ == 2,
+			alone => $_ == 3,
 			resource => $resource,
 			log => sub { print $log $json->encode($_[0]), "\n"; })
 	} 1 .. $params{clients};

@@ -114,4 +114,87 @@ is(kinds({ trust => 3, acts => [ [ undef, 1, 2, 6 ] ] },
 		section(%later, granted => 2.5)),
 	'', 'but its deed took long');
 
+
+# What is on the server itself, and what a reader sees twice
+is(kinds({}, section(own => 1), section(%later, own => 2)), '', 'each writes once');
+is(kinds({}, section(own => 1), section(%later, own => 1)),
+	'own', 'an update of the server itself was lost');
+is(kinds({}, section(own => 1), section(%later, own => 1, server => 2)),
+	'', 'another server');
+is(kinds({}, section(own => 1), section(%later, own => 1, shared => 1)),
+	'', 'a reader writes nothing');
+is(kinds({ trust => 3, acts => [ [ '/a', undef, 2, 2 ] ] },
+		section(own => 1), section(%later, own => 1)),
+	'', 'an operator deleted its znode');
+is(kinds({}, section(shared => 1, own => 1, own_changed => 1)),
+	'changed', 'a reader looked twice');
+is(kinds({}, section(shared => 1, fenced_changed => 't')),
+	'changed', 'and so on the resource');
+is(kinds({}, section(shared => 1, own_changed => 1, failed => 1, commit_seen => undef)),
+	'', 'a reader whose commit failed');
+
+# Refusals, and errors, need a cause.
+my %causes = (patience => 5, causes => [
+		{ name => 'session process killed', server => 1, begun => 20, done => 20 },
+		{ name => 'server drained', server => 2, begun => 30, done => 31 },
+		{ name => 'quorum lost', begun => 40, done => 45 },
+		{ name => 'backends cancelled', server => 1, begun => 60, done => 60 } ]);
+
+sub refused { return refused_or_failed(refused => 1, @_); }
+
+sub refused_or_failed
+{
+	my ($field, $value, $asked, %params) = @_;
+
+	return section(failed => 1, token => undef, told => undef, commit_seen => undef,
+		asked => $asked, ended => $asked + 1, how => 'try', $field => $value, %params);
+}
+
+sub failed
+{
+	my ($asked, $error, %params) = @_;
+
+	return refused_or_failed(error => "ask $error", $asked, %params);
+}
+
+is(kinds(\%causes, refused(10)), 'refused', 'a free lock was refused');
+is(kinds(\%causes, section(how => 'try'), refused(4)), '', 'it had a holder');
+is(kinds(\%causes, section(how => 'try'), refused(7)),
+	'refused', 'which had given it back');
+is(kinds(\%causes, section(how => 'try', closed => 1), refused(7)),
+	'', 'whose session was just about to end');
+is(kinds(\%causes, section(lock => '/b'), refused(4)), 'refused', 'of another lock');
+is(kinds(\%causes, section(shared => 1, token => 5), refused(4, shared => 1)),
+	'refused', 'a reader beside a reader');
+is(kinds(\%causes, refused(22)), '', 'the server may have lost its session');
+is(kinds(\%causes, refused(22, server => 2)), 'refused', 'another server');
+foreach my $case (
+	[ 10, '08006', 1, '', 'no fault' ],
+	[ 22, '08006', 1, 1, 'a fault just before' ],
+	[ 26, '08006', 1, '', 'a fault long before' ],
+	[ 22, '08006', 2, '', 'a fault of another server' ],
+	[ 42, '08006', 2, 1, 'a fault of ZooKeeper' ],
+	[ 30, '55000', 2, 1, 'a drain' ],
+	[ 42, '55000', 2, '', 'no drain' ],
+	[ 61, '57014', 1, 1, 'a cancel' ],
+	[ 61, '40001', 1, '', 'a cancel, but a lock was lost' ],
+	[ 61, '57P02', 1, '', 'a cancel, but the server crashed' ],
+	[ 42, '40P01', 1, '', 'a deadlock of locks taken in order' ],
+	[ 42, 'XX000', 1, '', 'whatever happens' ])
+{
+	my ($asked, $sqlstate, $server, $explained, $name) = @$case;
+
+	is(kinds(\%causes, failed($asked, $sqlstate, server => $server)),
+		$explained ? '' : 'unexplained', "$sqlstate: $name");
+}
+foreach my $case (
+	[ '57014', how => 'cancel' ], [ '57014', how => 'timeout' ],
+	[ '57014', cancelled_before => 1 ], [ '40P01', how => 'upgrade' ], [ '40001', at_most => 20 ],
+	[ '40001', stopped => 1 ])
+{
+	my ($sqlstate, %own) = @$case;
+
+	is(kinds(\%causes, failed(10, $sqlstate, %own)), '', "$sqlstate: its own doing");
+}
+
 done_testing();

@@ -5,6 +5,7 @@
 #	MINUTES=60 SEED=7 test/chaos/run.sh
 #	TEETH=1 test/chaos/run.sh       clients that do not heed the commit check
 #	TEETH=lease test/chaos/run.sh   a build that ignores the lease
+#	TEETH=early test/chaos/run.sh   clients that commit after they have unlocked
 #	KEEP=1 test/chaos/run.sh        leaves programs and logs where they are
 #	test/chaos/run.sh liveness      measures how fast things go on instead
 #
