@@ -69,7 +69,7 @@ check_held(const ZklLockRequest *requests, ZklHold **holds, int n)
 		if (!zkl_hold_is_good(holds[i], &error))
 		{
 			holds[i]->told = true;
-			zkl_refusal_raise_lost(holds[i]->name, NULL, error);
+			zkl_refusal_raise_lost(holds[i]->name, zkl_hold_release_function(holds[i]), error);
 		}
 		zkl_hold_open(holds[i]);
 	}

@@ -64,7 +64,7 @@ error_text(int32 rc)
 static void
 put_found(void *arg, const ZklWalkEntry *entry)
 {
-	const ZklQueueRows *rows = arg;
+	ZklQueueRows *rows = arg;
 	ZklQueueRow r = {entry->path, entry->path_length, entry->directory, entry->name};
 	bool		read = entry->name != NULL && entry->rc == ZKL_RC_OK;
 

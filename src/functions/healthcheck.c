@@ -199,15 +199,14 @@ check_slots(FunctionCallInfo fcinfo, int used)
 static void
 check_lost_writes(FunctionCallInfo fcinfo, const ZklStatus *status)
 {
-	bool		lately = status->lost_writes > 0 &&
-	!TimestampDifferenceExceeds(status->lost_writes_at, GetCurrentTimestamp(),
-								SECS_PER_DAY * 1000);
+	int64		ago_ms = zkl_boottime_ms() - status->lost_writes_at;
+	bool		lately = status->lost_writes > 0 && ago_ms < SECS_PER_DAY * 1000;
 
 	put_check(fcinfo, "lost writes", true, !lately, status->lost_writes == 0 ?
 			  "This server has not seen that ZooKeeper has lost writes." :
 			  psprintf("ZooKeeper was seen to have lost writes %llu times, the last time at %s.  See the server log.",
 					   (unsigned long long) status->lost_writes,
-					   timestamptz_to_str(status->lost_writes_at)));
+					   timestamptz_to_str(GetCurrentTimestamp() - ago_ms * 1000)));
 }
 
 static void

@@ -37,9 +37,8 @@ zkl_queuerow_begin(ZklQueueRows *rows, FunctionCallInfo fcinfo)
 	rows->fcinfo = fcinfo;
 	rows->stats = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
 	rows->servers = NIL;
+	rows->read = false;
 	InitMaterializedSRF(fcinfo, 0);
-	if (rows->stats)
-		zkl_fleet_each(remember_server, rows);
 }
 
 static void
@@ -50,10 +49,13 @@ add_nulls(ZklRow *row, int n)
 }
 
 static void
-add_server_host(ZklRow *row, const ZklQueueRows *rows, int64 session_id)
+add_server_host(ZklRow *row, ZklQueueRows *rows, int64 session_id)
 {
 	ListCell   *cell;
 
+	if (rows->stats && !rows->read)
+		zkl_fleet_each(remember_server, rows);
+	rows->read = true;
 	foreach(cell, rows->servers)
 	{
 		const ZklFleetServer *server = lfirst(cell);
@@ -142,7 +144,7 @@ add_znode(ZklRow *row, const ZklQueueRow *r)
 }
 
 static void
-add_contender(ZklRow *row, const ZklQueueRows *rows, const ZklQueueRow *r)
+add_contender(ZklRow *row, ZklQueueRows *rows, const ZklQueueRow *r)
 {
 	ZklNodeData data;
 	ZklNodeData nobody;
@@ -163,7 +165,7 @@ add_contender(ZklRow *row, const ZklQueueRows *rows, const ZklQueueRow *r)
 }
 
 void
-zkl_queuerow_put(const ZklQueueRows *rows, const ZklQueueRow *r)
+zkl_queuerow_put(ZklQueueRows *rows, const ZklQueueRow *r)
 {
 	ZklRow		row = {0};
 

@@ -12,7 +12,8 @@ typedef struct ZklQueueRows
 {
 	FunctionCallInfo fcinfo;
 	bool		stats;			/* the role may read all statistics */
-	List	   *servers;		/* of the fleet, for their hosts */
+	List	   *servers;		/* of the fleet, for their hosts; */
+	bool		read;			/* if they were read */
 } ZklQueueRows;
 
 typedef struct ZklQueueRow
@@ -42,8 +43,9 @@ typedef struct ZklQueueRow
 	int64		until_ms;
 } ZklQueueRow;
 
-/* Begins the rows; for a role that sees all, reads the hosts of the fleet. */
 extern void zkl_queuerow_begin(ZklQueueRows *rows, FunctionCallInfo fcinfo);
-extern void zkl_queuerow_put(const ZklQueueRows *rows, const ZklQueueRow *r);
+
+/* The first row for a role that sees all reads the hosts of the fleet. */
+extern void zkl_queuerow_put(ZklQueueRows *rows, const ZklQueueRow *r);
 
 #endif							/* ZKL_FUNCTIONS_QUEUEROW_H */

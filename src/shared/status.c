@@ -31,9 +31,11 @@ zkl_status_end(void)
 uint32
 zkl_status_timeout_ms(void)
 {
-	uint32		negotiated = *(volatile uint32 *)
-	&zkl_control->ctl_status.timeout_ms;
+	uint32		negotiated;
 
+	if (zkl_control == NULL)
+		return (uint32) zkl_session_timeout;	/* not preloaded */
+	negotiated = *(volatile uint32 *) &zkl_control->ctl_status.timeout_ms;
 	return negotiated != 0 ? negotiated : (uint32) zkl_session_timeout;
 }
 
@@ -52,6 +54,7 @@ zkl_status_away_since(void)
 {
 	int64		away = away_ms();
 
+	/* for people: nothing is measured with it */
 	return away == 0 ? 0 : GetCurrentTimestamp() - away * 1000;
 }
 

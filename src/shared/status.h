@@ -88,7 +88,7 @@ typedef struct ZklStatus
 	uint64		recalls;		/* of cached locks */
 	uint64		lost_writes;	/* how often ZooKeeper was seen to have lost
 								 * writes */
-	TimestampTz lost_writes_at; /* the last time; 0: never */
+	int64		lost_writes_at; /* ms of boottime.h: the last time; 0: never */
 	char		settings_fault[256];	/* why those of the connection are not
 										 * used; empty: they are */
 	char		last_error[256];

@@ -201,7 +201,7 @@ count_lost_writes(void)
 	ZklStatus  *status = zkl_status_begin();
 
 	status->lost_writes++;
-	status->lost_writes_at = GetCurrentTimestamp();
+	status->lost_writes_at = zkl_boottime_ms();
 	zkl_status_end();
 }
 

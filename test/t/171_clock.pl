@@ -24,9 +24,11 @@ my %allowed = (
 	'worker/slot.c' => 'granted_at of zk_locks',
 	'worker/from_slots.c' => 'granted_at of zk_queue(), as long after requested_at',
 	'worker/tracefile.c' => 'the times that a trace shows',
+	'shared/status.c' => 'since when there has been no connection, for people',
+	'functions/ownqueue.c' => 'held_until of zk_queue()',
 	'shared/lockstats.c' => 'stats_reset of zk_status',
 	'worker/identity.c' => 'last_error_at of zk_status',
-	'functions/healthcheck.c' => 'how far it is from that of ZooKeeper\'s leader',
+	'functions/healthcheck.c' => 'how far it is from that of ZooKeeper\'s leader, and when writes were lost, for people',
 	'backend/errand.c' => 'whether a statement is still the same, which needs no order');
 
 # Clocks that nobody sets.  On some releases instr_time is the processor's counter,
