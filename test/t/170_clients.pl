@@ -137,11 +137,11 @@ my $file = rel2abs(PostgreSQL::Test::Utils::tempdir()) . '/credentials';
 write_secret($file, "nosuchscheme:secret-word\n");
 $two->safe_psql('postgres', "ALTER SYSTEM SET zklock.auth_file = '$file'");
 $two->reload;
-$test->look_until($two, 'SELECT state FROM zk_status',
-	'auth_failed', 'wrong credentials: zk_status says so');
+$test->look_until($two,
+	"SELECT state, last_error LIKE 'new settings of the connection are not used%' FROM zk_status",
+	'connected|t', 'wrong credentials: zk_status says so');
 unlike($test->status($two, 'last_error'),
 	qr/secret-word/, 'wrong credentials: and not what they are');
-my $connects = $test->status($two, 'connects');
 $two->safe_psql('postgres', 'ALTER SYSTEM RESET zklock.auth_file');
 $two->reload;
 $test->wait_connected($two);
@@ -152,4 +152,15 @@ unlike(slurp_file($_->logfile), qr/secret-word/, 'no secret in the log')
 $bystander->query("SELECT zk_unlock('/b')");
 cmp_ok($rival->value, '>', $token, 'the other one gets the lock in the end');
 $_->close foreach $bystander, $rival, $s;
+
+# A server that starts with them has no others.
+$two->safe_psql('postgres', "ALTER SYSTEM SET zklock.auth_file = '$file'");
+$test->stop_looking($two);
+$two->restart;
+$test->look_until($two, 'SELECT state FROM zk_status', 'auth_failed', 'at its start: zk_status says so');
+unlike($test->status($two, 'last_error'), qr/secret-word/, 'and not what they are');
+$two->safe_psql('postgres', 'ALTER SYSTEM RESET zklock.auth_file');
+$two->reload;
+$test->wait_connected($two);
+unlike(slurp_file($two->logfile), qr/secret-word/, 'no secret in the log');
 $test->finish;
