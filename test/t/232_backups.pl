@@ -71,7 +71,7 @@ $dump->run;
 is($two->safe_psql('billing', <<'EOS'), "$token|t|f|{zklock.max_at_least=0}|zklock", 'a dump');
 SELECT token,
   has_function_privilege('batch_role', 'zk_try_lock(text, interval, interval, interval)', 'EXECUTE'),
-  has_function_privilege('batch_role', 'zk_unlock(text)', 'EXECUTE'),
+  has_function_privilege('batch_role', 'zk_lock(text, interval, interval, interval)', 'EXECUTE'),
   (SELECT setconfig FROM pg_db_role_setting WHERE setrole = 'batch_role'::regrole),
   (SELECT extname FROM pg_extension WHERE extname = 'zklock')
 FROM fence;
