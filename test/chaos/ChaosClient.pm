@@ -456,7 +456,10 @@ sub _clean_up
 	# A server that went took its locks along at some time since it was heard.
 	if ($answer->{closed} || ($answer->{error}{sqlstate} // '') =~ /^57P/)
 	{
-		$section->{released} //= $section->{heard} // $section->{asked};
+		# Its last words may have waited for a while to be read.
+		$section->{released} //=
+		  $section->{ $answer->{closed} ? 'heard' : 'heard_before' }
+		  // $section->{asked};
 		$self->_record;
 		$self->_disconnected;
 		return;
