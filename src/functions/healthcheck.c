@@ -52,6 +52,7 @@ typedef struct
 	const char *unknown;		/* why it told nothing, or not all of it; or
 								 * NULL */
 	bool		is_silent;		/* because it did not answer */
+	bool		is_refused;		/* because it may not be read */
 	int			servers;
 	int			unreadable;
 	int			other_timeouts;
@@ -309,11 +310,25 @@ check_fleet(FunctionCallInfo fcinfo, const Fleet *fleet)
 			  !known ? unknown :
 			  psprintf("Servers with another session timeout than this one: %d.",
 					   fleet->other_timeouts));
-	put_check(fcinfo, "access control", known, fleet->unreadable == 0,
-			  !known ? unknown :
-			  psprintf("This server %s credentials.  Servers whose znodes it cannot read: %d.",
-					   zkl_auth_file[0] != '\0' ? "has" : "has no",
-					   fleet->unreadable));
+}
+
+static void
+check_access(FunctionCallInfo fcinfo, const Fleet *fleet, uint32 access)
+{
+	const char *ours = "has no credentials";
+
+	if (access == ZKL_ACCESS_READ)
+		ours = "has credentials";
+	else if (access == ZKL_ACCESS_PRIVATE)
+		ours = "has credentials, and its znodes can be read only with them";
+	put_check(fcinfo, "access control",
+			  fleet->unknown == NULL || fleet->is_refused,
+			  fleet->unreadable == 0 && !fleet->is_refused,
+			  fleet->is_refused ?
+			  psprintf("This server %s.  It may not read the directory of the fleet.", ours) :
+			  fleet->unknown != NULL ? fleet->unknown :
+			  psprintf("This server %s.  Servers whose znodes it cannot read: %d.",
+					   ours, fleet->unreadable));
 }
 
 /*
@@ -456,6 +471,7 @@ try_to_read_fleet(Fleet *fleet)
 	if (!is_of_zookeeper(error))
 		ReThrowError(error);
 	fleet->is_silent = error->sqlerrcode == ERRCODE_CONNECTION_FAILURE;
+	fleet->is_refused = error->sqlerrcode == ERRCODE_INSUFFICIENT_PRIVILEGE;
 	fleet->unknown = error->detail ? error->detail : error->message;
 }
 
@@ -491,6 +507,7 @@ zkl_sql_healthcheck(PG_FUNCTION_ARGS)
 	check_rights(fcinfo);
 	judge_dialects(fcinfo);
 	check_fleet(fcinfo, &fleet);
+	check_access(fcinfo, &fleet, status.access);
 	check_clones(fcinfo, &fleet, status.clone);
 	check_clock(fcinfo, &fleet);
 	return (Datum) 0;

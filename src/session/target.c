@@ -49,6 +49,33 @@ read_trust(ZklZkTarget *target, ZklWireReader *body)
 	target->trust.key = keep_string(body, NULL);
 }
 
+/* The least that credentials take in the frame */
+#define MIN_CREDENTIALS	8
+
+static void
+read_credentials(ZklZkTarget *target, ZklWireReader *body)
+{
+	uint32_t	n = zkl_wire_get_u32(body);
+
+	if (n > body->left / MIN_CREDENTIALS)
+	{
+		body->bad = true;
+		return;
+	}
+	target->credentials = calloc((size_t) n + 1, sizeof(ZklZkCredentials));
+	if (target->credentials == NULL)
+		_exit(1);
+	target->ncredentials = n;
+	for (uint32_t i = 0; i < n; i++)
+	{
+		ZklZkCredentials *one = &target->credentials[i];
+
+		one->scheme = keep_string(body, NULL);
+		one->secret = keep_string(body, &one->length);
+	}
+	target->is_private = zkl_wire_get_u8(body) != 0;
+}
+
 bool
 zkl_target_read(ZklZkTarget *target, ZklWireReader *body)
 {
@@ -63,8 +90,7 @@ zkl_target_read(ZklZkTarget *target, ZklWireReader *body)
 	else if (length != 0 || target->session_id != 0)
 		body->bad = true;
 	target->timeout_ms = zkl_wire_get_u32(body);
-	target->auth_scheme = keep_string(body, NULL);
-	target->auth_credentials = keep_string(body, &target->auth_length);
+	read_credentials(target, body);
 	target->log_level = zkl_wire_get_u32(body);
 	read_trust(target, body);
 	return !body->bad && body->left == 0 && target->timeout_ms <= INT32_MAX;

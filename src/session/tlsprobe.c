@@ -10,15 +10,12 @@
  * them apart is a ClientHello: whatever a TLS server thinks of it, it answers
  * with a record of TLS, a ServerHello or an alert.
  */
-#include <netdb.h>
-#include <netinet/in.h>
 #include <poll.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "session/dial.h"
 #include "session/tlsprobe.h"
 
 #define RECORD_ALERT		0x15
@@ -47,34 +44,6 @@ zkl_tlsprobe_is_tls(const unsigned char *bytes, size_t length)
 }
 
 static int
-connect_to(const char *address)
-{
-	struct addrinfo hints;
-	struct addrinfo *found = NULL;
-	char		host[NI_MAXHOST + 32];
-	char	   *port;
-	int			fd;
-
-	snprintf(host, sizeof(host), "%s", address);
-	host[strcspn(host, "/")] = '\0';
-	port = strrchr(host, ':');
-	if (port == NULL)
-		return -1;
-	*port++ = '\0';
-	memset(&hints, 0, sizeof(hints));
-	hints.ai_socktype = SOCK_STREAM;
-	hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
-	if (getaddrinfo(host, port, &hints, &found) != 0)
-		return -1;
-	fd = socket(found->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC,
-				0);
-	if (fd >= 0)
-		(void) connect(fd, found->ai_addr, found->ai_addrlen);
-	freeaddrinfo(found);
-	return fd;
-}
-
-static int
 now_ms(void)
 {
 	struct timespec now;
@@ -97,7 +66,7 @@ bool
 zkl_tlsprobe_ask(const char *address, int timeout_ms)
 {
 	int			until = now_ms() + timeout_ms;
-	int			fd = connect_to(address);
+	int			fd = zkl_dial(address);
 	unsigned char answer[2];
 	ssize_t		n = 0;
 

@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "session/relay.h"
+#include "session/srvr.h"
 #include "session/zkstate.h"
 
 /* Polls in a row that found bytes which the client does not read. */
@@ -110,32 +111,54 @@ open_next_address(void)
 	/* The address is a number; the client would resolve it at each poll. */
 	zoo_set_servers_resolution_delay(zkl_zk.handle, -1);
 
-	if (target->auth_scheme[0] != '\0')
-		zoo_add_auth(zkl_zk.handle, target->auth_scheme,
-					 target->auth_credentials, (int) target->auth_length,
-					 zkl_zkevent_authenticated, NULL);
+	for (uint32_t i = 0; i < target->ncredentials; i++)
+	{
+		const ZklZkCredentials *one = &target->credentials[i];
+
+		zoo_add_auth(zkl_zk.handle, one->scheme, one->secret,
+					 (int) one->length, zkl_zkevent_authenticated, NULL);
+	}
+}
+
+/* Those of the scheme "ensemble" say whom we want to talk to, not who we are. */
+static bool
+names_us(const ZklZkTarget *target)
+{
+	for (uint32_t i = 0; i < target->ncredentials; i++)
+	{
+		if (strcmp(target->credentials[i].scheme, ZKL_WIRE_SCHEME_ENSEMBLE) != 0)
+			return true;
+	}
+	return false;
+}
+
+static void
+choose_acls(const ZklZkTarget *target)
+{
+	static struct ACL acl[2];
+
+	if (!names_us(target))
+	{
+		zkl_zk.acls = zkl_zk.private_acls = ZOO_OPEN_ACL_UNSAFE;
+		return;
+	}
+	acl[0].perms = ZOO_PERM_ALL;
+	acl[0].id = ZOO_AUTH_IDS;
+	acl[1].perms = ZOO_PERM_READ;
+	acl[1].id = ZOO_ANYONE_ID_UNSAFE;
+	zkl_zk.access = target->is_private ? ZKL_WIRE_ACCESS_PRIVATE :
+		ZKL_WIRE_ACCESS_READ;
+	zkl_zk.acls.count = target->is_private ? 1 : 2;
+	zkl_zk.private_acls.count = 1;
+	zkl_zk.acls.data = zkl_zk.private_acls.data = acl;
 }
 
 void
 zkl_zk_start(const ZklZkTarget *target)
 {
-	static struct ACL acl[2];
-
 	zkl_zk.target = target;
-	zkl_zklog_begin(target->log_level, target->auth_credentials);
-	if (target->auth_scheme[0] != '\0')
-	{
-		acl[0].perms = ZOO_PERM_ALL;
-		acl[0].id = ZOO_AUTH_IDS;
-		acl[1].perms = ZOO_PERM_READ;
-		acl[1].id = ZOO_ANYONE_ID_UNSAFE;
-		zkl_zk.acls.count = 2;
-		zkl_zk.acls.data = acl;
-		zkl_zk.private_acls.count = 1;
-		zkl_zk.private_acls.data = acl;
-	}
-	else
-		zkl_zk.acls = zkl_zk.private_acls = ZOO_OPEN_ACL_UNSAFE;
+	zkl_zklog_begin(target);
+	choose_acls(target);
 
 	if (target->tls && !zkl_tls_begin(&target->trust))
 	{
@@ -235,6 +258,23 @@ tell_accepted(void)
 	zkl_wire_end(zkl_zk.out, zkl_zkstate_begin_frame(ZKL_WIRE_ACCEPTED, 0, 0));
 }
 
+/* With TLS, the port for plain text is not known. */
+void
+zkl_zk_ask_version(void)
+{
+	if (!zkl_zk.target->tls)
+		zkl_srvr_begin(last_address());
+}
+
+static void
+tell_version(const char *version)
+{
+	size_t		frame = zkl_zkstate_begin_frame(ZKL_WIRE_VERSION, 0, 0);
+
+	zkl_wire_put_text(zkl_zk.out, version);
+	zkl_wire_end(zkl_zk.out, frame);
+}
+
 static void
 attend_to_client(int *interest, struct timeval *tv)
 {
@@ -284,6 +324,7 @@ zkl_zk_interest(struct pollfd *fds, int *timeout_ms, bool reads)
 
 	zkl_relay_move(reads);
 	zkl_relay_interest(&fds[1], reads);
+	zkl_srvr_interest(&fds[2]);
 }
 
 void
@@ -353,6 +394,10 @@ zkl_zk_process(const struct pollfd *fds, size_t limit)
 {
 	short		revents = fds[0].revents;
 	int			events = 0;
+	const char *version = zkl_srvr_process(&fds[2]);
+
+	if (version != NULL)
+		tell_version(version);
 
 	/* What has just arrived the client can have at once. */
 	if (fds[1].revents != 0)

@@ -17,6 +17,13 @@
 
 #define ZKL_ZK_PASSWORD_BYTES	16
 
+typedef struct ZklZkCredentials
+{
+	const char *scheme;
+	const char *secret;
+	uint32_t	length;			/* of the secret */
+} ZklZkCredentials;
+
 /* What to connect to, and as whom.  zk.c keeps the pointers. */
 typedef struct ZklZkTarget
 {
@@ -28,9 +35,9 @@ typedef struct ZklZkTarget
 	int64_t		session_id;		/* 0: a new session */
 	char		password[ZKL_ZK_PASSWORD_BYTES];
 	uint32_t	timeout_ms;
-	const char *auth_scheme;	/* empty: none */
-	const char *auth_credentials;
-	uint32_t	auth_length;
+	ZklZkCredentials *credentials;
+	uint32_t	ncredentials;
+	bool		is_private;		/* only those who have them may read */
 	uint32_t	log_level;		/* 0 off .. 4 debug */
 	bool		tls;
 	ZklTlsTrust trust;
@@ -46,9 +53,9 @@ extern void zkl_zk_start(const ZklZkTarget *target);
  * What to poll for, and for how long (-1: for ever); pings the server and
  * moves on to the next address when they are due.  To be called before each
  * poll.  "reads": nothing is to be read from ZooKeeper if it is false.  The
- * descriptors are the client's socket and, with TLS, the network's.
+ * descriptors are the client's socket, with TLS the network's, and that of srvr.c.
  */
-#define ZKL_ZK_FDS	2
+#define ZKL_ZK_FDS	3
 extern void zkl_zk_interest(struct pollfd *fds, int *timeout_ms, bool reads);
 
 /* Takes in what poll found; reads no more once out holds "limit" bytes. */

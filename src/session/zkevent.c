@@ -5,6 +5,8 @@
  * Owns the frames about them.  Runs in zklock_session only.  Takes no lock.  It
  * decides nothing.
  */
+#include <stdio.h>
+
 #include "session/relay.h"
 #include "session/zkstate.h"
 #include "wire/version.h"
@@ -50,7 +52,25 @@ send_connected(void)
 	zkl_wire_put_text(zkl_zk.out, ZKL_VERSION);
 	zkl_wire_put_u32(zkl_zk.out, ZKL_LINK_PROTOCOL);
 	put_tls();
+	zkl_wire_put_u8(zkl_zk.out, (uint8_t) zkl_zk.access);
 	zkl_wire_end(zkl_zk.out, frame);
+}
+
+/* The client does not tell which of several were refused. */
+static void
+tell_refused(void)
+{
+	const ZklZkTarget *target = zkl_zk.target;
+	char		schemes[256] = "";
+	size_t		length = 0;
+
+	for (uint32_t i = 0; i < target->ncredentials && length < sizeof(schemes); i++)
+		length += (size_t) snprintf(schemes + length, sizeof(schemes) - length,
+									"%s\"%s\"", i > 0 ? " or " : "",
+									target->credentials[i].scheme);
+	zkl_zk_gone(ZKL_WIRE_GONE_AUTH_FAILED,
+				"\"%s\" refused the credentials of scheme %s", target->host,
+				schemes);
 }
 
 static void
@@ -59,15 +79,13 @@ session_event(int state)
 	if (state == ZOO_CONNECTED_STATE)
 	{
 		zkl_zk.established = true;
-		if (zkl_zk.target->auth_scheme[0] == '\0')
+		if (zkl_zk.target->ncredentials == 0)
 			send_connected();
 	}
 	else if (state == ZOO_EXPIRED_SESSION_STATE)
 		zkl_zk_gone(ZKL_WIRE_GONE_EXPIRED, "session has expired");
 	else if (state == ZOO_AUTH_FAILED_STATE)
-		zkl_zk_gone(ZKL_WIRE_GONE_AUTH_FAILED,
-					"\"%s\" refused the credentials of scheme \"%s\"",
-					zkl_zk.target->host, zkl_zk.target->auth_scheme);
+		tell_refused();
 	else if (state == ZOO_READONLY_STATE)
 		zkl_zk_gone(ZKL_WIRE_GONE_UNREACHABLE, "\"%s\" is read-only",
 					zkl_zk.target->host);
@@ -125,12 +143,15 @@ zkl_zkevent_heed(int rc)
 					"\"%s\" requires authentication", zkl_zk.target->host);
 }
 
-/* A refusal arrives as a session event as well, which is where it counts. */
+/*
+ * A refusal arrives as a session event as well, which is where it counts.  All
+ * credentials were sent before any request, and one answer stands for all of them.
+ */
 void
 zkl_zkevent_authenticated(int rc, const void *data)
 {
 	(void) data;
 
-	if (rc == ZOK && !zkl_zk.gone)
+	if (rc == ZOK && !zkl_zk.gone && !zkl_zk.connected)
 		send_connected();
 }

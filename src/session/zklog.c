@@ -18,15 +18,15 @@
 #include "session/zkstate.h"
 
 static uint32_t log_level;
-static const char *secret = "";
+static const ZklZkTarget *secrets;	/* in its credentials */
 static char client_error[256] = "connection failed";
 static bool was_closed;			/* by the server: that is the error */
 
 void
-zkl_zklog_begin(uint32_t level, const char *credentials)
+zkl_zklog_begin(const ZklZkTarget *target)
 {
-	log_level = level;
-	secret = credentials;
+	log_level = target->log_level;
+	secrets = target;
 
 	/* Errors are always wanted here, for remember_error. */
 	zoo_set_debug_level(log_level > 1 ? (ZooLogLevel) log_level :
@@ -83,6 +83,18 @@ remember_error(const char *text)
 				 (int) (to - from - 1), from + 1);
 }
 
+static bool
+has_secret(const char *text)
+{
+	for (uint32_t i = 0; i < secrets->ncredentials; i++)
+	{
+		if (secrets->credentials[i].length > 0 &&
+			strstr(text, secrets->credentials[i].secret) != NULL)
+			return true;
+	}
+	return strcasestr(text, "passw") != NULL;
+}
+
 /* "<time>:<pid>:ZOO_<LEVEL>@<function>@<line>: <text>" */
 void
 zkl_zklog_write(const char *message)
@@ -104,8 +116,7 @@ zkl_zklog_write(const char *message)
 
 	if (zkl_zk.gone || level > log_level)
 		return;
-	if (strcasestr(text, "passw") != NULL ||
-		(secret[0] != '\0' && strstr(text, secret) != NULL))
+	if (has_secret(text))
 		return;
 
 	length = strlen(text);

@@ -274,6 +274,11 @@ zkl_zkrequest_run(const ZklWireHeader *header, ZklWireReader *body)
 						 zkl_zkstate_begin_frame(ZKL_WIRE_PONG, header->tag, 0));
 			return true;
 
+		case ZKL_WIRE_ASK_VERSION:
+			if (ready)
+				zkl_zk_ask_version();
+			return true;
+
 		case ZKL_WIRE_CLOSE:
 			if (!ours)
 				return reply_unsent(header);

@@ -25,6 +25,7 @@ typedef struct ZklZkState
 	bool		closing;		/* CLOSE waits for what is in flight */
 	bool		gone;			/* GONE was sent */
 	uint32_t	in_flight;		/* requests not answered yet */
+	ZklWireAccess access;
 	struct ACL_vector acls;		/* of the nodes that we create */
 	struct ACL_vector private_acls; /* of those not to be read by all */
 } ZklZkState;
@@ -57,8 +58,11 @@ extern void zkl_zk_close(void);
  */
 extern bool zkl_zkclose_await(int fd, int timeout_ms);
 
+/* Asks the server for its version: VERSION comes, or nothing. */
+extern void zkl_zk_ask_version(void);
+
 /* What the client is to log, and what must never be seen of it */
-extern void zkl_zklog_begin(uint32_t level, const char *credentials);
+extern void zkl_zklog_begin(const ZklZkTarget *target);
 extern void zkl_zklog_write(const char *message);	/* the client's callback */
 
 /* The last reason for a broken connection that the client gave, or we */

@@ -1,6 +1,6 @@
 /*
  * hosts.c
- *	  Which ZooKeeper servers to connect to, and with which credentials.
+ *	  Which ZooKeeper servers to connect to.
  *
  * Owns the list that "zklock.connect_string" names.  Runs in the worker, but
  * for the check of a new value; takes no locks; connects to nothing itself.
@@ -12,7 +12,6 @@
 #include "utils/memutils.h"
 
 #include "shared/hosts.h"
-#include "shared/named_file.h"
 #include "znode/name.h"
 
 #define MAX_HOSTS		64
@@ -154,29 +153,4 @@ zkl_hosts_next(void)
 {
 	last_host = (last_host + 1) % nhosts;
 	return hosts[last_host];
-}
-
-/*
- * An unreadable file is an error in zk_status, not a connection without
- * credentials.
- */
-const char *
-zkl_hosts_credentials(const char *auth_file, char *line, size_t size)
-{
-	StringInfoData content;
-	const char *wrong;
-
-	line[0] = '\0';
-	if (auth_file[0] == '\0')
-		return NULL;
-	initStringInfo(&content);
-	wrong = zkl_named_file_read("zklock.auth_file", auth_file, true,
-								&content);
-	content.data[strcspn(content.data, "\r\n")] = '\0';
-	if (wrong == NULL && (strchr(content.data, ':') == NULL ||
-						  strlcpy(line, content.data, size) >= size))
-		wrong = psprintf("\"zklock.auth_file\" \"%s\" must hold one line scheme:credentials",
-						 auth_file);
-	explicit_bzero(content.data, (size_t) content.len);
-	return wrong;
 }

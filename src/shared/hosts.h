@@ -1,6 +1,6 @@
 /*
  * hosts.h
- *	  Which ZooKeeper servers to connect to, and with which credentials.  For the worker.
+ *	  Which ZooKeeper servers to connect to.  For the worker.
  */
 #ifndef ZKL_SHARED_HOSTS_H
 #define ZKL_SHARED_HOSTS_H
@@ -20,13 +20,6 @@ extern int	zkl_hosts_count(void);
 
 /* The next one in turn; count must not be 0. */
 extern const char *zkl_hosts_next(void);
-
-/*
- * Reads scheme:credentials, the one line of that file, which "zklock.auth_file" names;
- * empty when it names none.  Returns NULL, or what is wrong with the file.
- */
-extern const char *zkl_hosts_credentials(const char *auth_file, char *line,
-										 size_t size);
 
 /* ---- any process ---- */
 

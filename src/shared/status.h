@@ -30,6 +30,14 @@ typedef enum ZklErrorKind
 
 #define ZKL_ERROR_KINDS		4
 
+/* Who may do what with this server's znodes: ZklWireAccess is the same. */
+typedef enum ZklAccess
+{
+	ZKL_ACCESS_ALL,				/* everybody may write */
+	ZKL_ACCESS_READ,			/* without our credentials: read only */
+	ZKL_ACCESS_PRIVATE			/* likewise: nothing */
+} ZklAccess;
+
 /* TLS of a connection, and until when certificates are valid */
 typedef struct ZklTlsStatus
 {
@@ -64,6 +72,7 @@ typedef struct ZklStatus
 										 * connected; empty: not known */
 	uint32		link_protocol;	/* likewise; 0: not known */
 	ZklTlsStatus tls;			/* of the last connection */
+	uint32		access;			/* ZklAccess: likewise */
 	uint32		fleet_generation;	/* the last one in which it was decided
 									 * whether there is a clone */
 	bool		clone;			/* there is: see worker/fleet.c */

@@ -34,11 +34,12 @@ typedef enum ZklWireType
 	 *
 	 * START, always first and only once: u32 ZKL_LINK_PROTOCOL, string hosts
 	 * (one host:port, with the chroot if any), i64 session id (0: a new one),
-	 * string password (16 bytes, or empty), u32 session timeout in ms, string
-	 * auth scheme (empty: none), string auth credentials, u32 client log
-	 * level (ZKL_WIRE_LOG's), u8 ZklWireTls, and three strings of PEM, empty
-	 * without TLS: the certificates to trust, our own with its chain, its key
-	 * (empty: none).
+	 * string password (16 bytes, or empty), u32 session timeout in ms, u32
+	 * number of credentials, for each of them string scheme and string
+	 * secret, u8 whether only those who have them may read our znodes, u32
+	 * client log level (ZKL_WIRE_LOG's), u8 ZklWireTls, and three strings of
+	 * PEM, empty without TLS: the certificates to trust, our own with its
+	 * chain, its key (empty: none).
 	 */
 	ZKL_WIRE_START = 1,
 
@@ -56,6 +57,8 @@ typedef enum ZklWireType
 	ZKL_WIRE_PING,				/* no body; PONG answers it, with its tag */
 	ZKL_WIRE_CLOSE,				/* close the ZooKeeper session, then exit 0 */
 	ZKL_WIRE_SYNC,				/* string path */
+	ZKL_WIRE_ASK_VERSION,		/* no body; of the ZooKeeper server, for which
+								 * VERSION comes, or nothing */
 
 	/*
 	 * session process -> worker
@@ -65,7 +68,7 @@ typedef enum ZklWireType
 	 * ZKL_LINK_PROTOCOL; then of TLS: string version and string cipher, empty
 	 * without TLS, and until when our certificate, the CA that vouches for
 	 * the server and the server's certificate are valid: three i64, in
-	 * seconds since 1970 (0: there is none).
+	 * seconds since 1970 (0: there is none); then u8 ZklWireAccess.
 	 */
 	ZKL_WIRE_CONNECTED = 64,
 
@@ -94,10 +97,23 @@ typedef enum ZklWireType
 	ZKL_WIRE_PONG,
 	ZKL_WIRE_LOG,				/* u8 level: 1 error, 2 warning, 3 info, 4
 								 * debug; string message */
-	ZKL_WIRE_ACCEPTED			/* no body; at most once, before CONNECTED:
+	ZKL_WIRE_ACCEPTED,			/* no body; at most once, before CONNECTED:
 								 * the host has accepted the network
 								 * connection */
+	ZKL_WIRE_VERSION			/* string, such as 3.8.0 */
 } ZklWireType;
+
+/* Who may do what with the znodes that we create */
+typedef enum ZklWireAccess
+{
+	ZKL_WIRE_ACCESS_ALL,		/* everybody may write */
+	ZKL_WIRE_ACCESS_READ,		/* others than those with our credentials may
+								 * read only */
+	ZKL_WIRE_ACCESS_PRIVATE		/* others may do nothing */
+} ZklWireAccess;
+
+/* The scheme whose credentials name the ensemble, and not the client */
+#define ZKL_WIRE_SCHEME_ENSEMBLE	"ensemble"
 
 typedef enum ZklWireTls
 {

@@ -7,12 +7,14 @@
  */
 #include "postgres.h"
 
+#include "common/hashfn.h"
 #include "core/manager.h"
 #include "shared/server_name.h"
 #include "shared/settings.h"
 #include "worker/diagnosis.h"
 
 #define LEAST_TICKS			4
+#define MAX_TOLD			64	/* as many as there can be hosts */
 
 const char *
 zkl_diagnosis_of(int32 rc, const char *host)
@@ -85,4 +87,49 @@ zkl_diagnosis_check_timeout(uint32 timeout_ms, uint32 generation)
 			 errdetail("\"zklock.tick_time\" is %d ms.  The lease then leaves little room for pauses of the ZooKeeper servers, and none for observers behind a follower.",
 					   zkl_tick_time),
 			 errhint("Increase \"zklock.session_timeout\" on all servers, or set \"zklock.tick_time\" to what the ensemble's zoo.cfg says.")));
+}
+
+/* Whether this was not told before, by this worker */
+static bool
+is_news(const char *text)
+{
+	static uint32 told[MAX_TOLD];
+	static int	ntold = 0;
+	uint32		hash = hash_bytes((const unsigned char *) text,
+								  (int) strlen(text));
+	int			i;
+
+	for (i = 0; i < ntold; i++)
+	{
+		if (told[i] == hash)
+			return false;
+	}
+	if (ntold == MAX_TOLD)
+		return false;
+	told[ntold++] = hash;
+	return true;
+}
+
+/* Releases from 3.9.4 on are not known to lose writes. */
+static bool
+loses_writes(const char *version)
+{
+	int			major,
+				minor,
+				patch;
+
+	if (sscanf(version, "%d.%d.%d", &major, &minor, &patch) != 3)
+		return false;
+	return major < 3 || (major == 3 && (minor < 9 || (minor == 9 && patch < 4)));
+}
+
+void
+zkl_diagnosis_check_version(const char *version, const char *host)
+{
+	if (!loses_writes(version) || !is_news(psprintf("%s %s", host, version)))
+		return;
+	ereport(LOG,
+			(errmsg("ZooKeeper server \"%s\" has version %s", host, version),
+			 errdetail("Releases before 3.9.4 lose writes that they have acknowledged if members of the ensemble end and start in quick succession.  Then a lock can have two holders."),
+			 errhint("Upgrade to ZooKeeper 3.9.4 or later, or rely on fencing tokens.")));
 }

@@ -10,6 +10,12 @@
 /* Why the core gives up a connection to that host: "rc" is the core's code. */
 extern const char *zkl_diagnosis_of(int32 rc, const char *host);
 
+/*
+ * Logs, once for each host, that a ZooKeeper server of this version can lose
+ * writes, if it can.
+ */
+extern void zkl_diagnosis_check_version(const char *version, const char *host);
+
 /* Why a session process has ended: the rest of its frame GONE, behind the reason */
 extern const char *zkl_diagnosis_of_gone(ZklWireGone reason,
 										 ZklWireReader *body);

@@ -275,9 +275,12 @@ zkl_identity_note_program(const char *version, size_t length,
 }
 
 void
-zkl_identity_note_tls(const ZklTlsStatus *tls)
+zkl_identity_note_security(const ZklTlsStatus *tls, uint8 access)
 {
-	zkl_status_begin()->tls = *tls;
+	ZklStatus  *status = zkl_status_begin();
+
+	status->tls = *tls;
+	status->access = access;
 	zkl_status_end();
 }
 

@@ -60,8 +60,8 @@ extern void zkl_identity_adopt(ZklSession *session, const char *password,
 extern void zkl_identity_note_program(const char *version, size_t length,
 									  uint32 link_protocol);
 
-/* TLS of the new connection */
-extern void zkl_identity_note_tls(const ZklTlsStatus *tls);
+/* TLS of the new connection, and its ZklAccess */
+extern void zkl_identity_note_security(const ZklTlsStatus *tls, uint8 access);
 
 /* Records the numbers of the heartbeat nodes: the last one tried, the one in use. */
 extern void zkl_identity_record_chain(uint32 chain, uint32 kept);

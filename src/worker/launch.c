@@ -12,6 +12,7 @@
 #include "shared/hosts.h"
 #include "shared/settings.h"
 #include "wire/version.h"
+#include "worker/credentials.h"
 #include "worker/identity.h"
 #include "worker/launch.h"
 #include "worker/link.h"
@@ -20,24 +21,20 @@
 /* Returns the session timeout that it requests. */
 static int
 put_start(ZklWireBuffer *out, uint32 connection, const char *host,
-		  char *credentials, ZklTrust *trust, bool attach)
+		  const ZklCredentials *credentials, ZklTrust *trust, bool attach)
 {
 	const ZklStatus *status = &zkl_control->ctl_status;
 	size_t		frame = zkl_wire_begin(out, ZKL_WIRE_START, connection, 0, 0);
-	char	   *secret = strchr(credentials, ':');
 	int			asked_ms = attach && status->timeout_ms != 0 ?
 	(int) status->timeout_ms : zkl_session_timeout;
 
-	if (secret != NULL)
-		*secret++ = '\0';
 	zkl_wire_put_u32(out, ZKL_LINK_PROTOCOL);
 	zkl_wire_put_text(out, host);
 	zkl_wire_put_i64(out, attach ? status->session_id : 0);
 	zkl_wire_put_string(out, status->session_password,
 						attach ? sizeof(status->session_password) : 0);
 	zkl_wire_put_u32(out, (uint32) asked_ms);
-	zkl_wire_put_text(out, credentials);
-	zkl_wire_put_text(out, secret != NULL ? secret : "");
+	zkl_credentials_put(credentials, out);
 	zkl_wire_put_u32(out, (uint32) zkl_log_level);
 	zkl_trust_put(trust, out);
 	zkl_wire_end(out, frame);
@@ -49,17 +46,16 @@ zkl_launch_put_start(ZklWireBuffer *out, uint32 connection, const char *host,
 					 const ZklConnectSettings *settings, bool attach,
 					 int *asked_ms)
 {
-	char		credentials[1024];
+	ZklCredentials credentials;
 	ZklTrust	trust = {0};
-	const char *fault = zkl_hosts_credentials(settings->auth_file, credentials,
-											  sizeof(credentials));
+	const char *fault = zkl_credentials_read(&credentials, settings->auth_file);
 
 	if (fault == NULL)
 		fault = zkl_trust_read(&trust, &settings->tls);
 	if (fault == NULL)
-		*asked_ms = put_start(out, connection, host, credentials, &trust,
+		*asked_ms = put_start(out, connection, host, &credentials, &trust,
 							  attach);
-	explicit_bzero(credentials, sizeof(credentials));
+	zkl_credentials_wipe(&credentials);
 	if (trust.key.data != NULL)
 		explicit_bzero(trust.key.data, (size_t) trust.key.len);
 	return fault;

@@ -202,7 +202,7 @@ take_connected(ZklWireReader *body, int64 now)
 	version = zkl_wire_get_string(body, &version_length);
 	zkl_identity_note_program(version, version_length, zkl_wire_get_u32(body));
 	zkl_trust_get_tls(body, &tls);
-	zkl_identity_note_tls(&tls);
+	zkl_identity_note_security(&tls, zkl_wire_get_u8(body));
 	session.begun_at = begun_at;
 	zkl_identity_adopt(&session, password, length, current_host, asked_ms);
 
@@ -264,6 +264,15 @@ take_gone(ZklWireReader *body, int64 now)
 }
 
 static void
+take_version(ZklWireReader *body)
+{
+	uint32_t	length;
+	const char *version = zkl_wire_get_string(body, &length);
+
+	zkl_diagnosis_check_version(pnstrdup(version, length), current_host);
+}
+
+static void
 take_log(ZklWireReader *body)
 {
 	uint8_t		level = zkl_wire_get_u8(body);
@@ -292,6 +301,9 @@ zkl_supervisor_frame(const ZklWireHeader *header, ZklWireReader *body,
 			break;
 		case ZKL_WIRE_LOG:
 			take_log(body);
+			break;
+		case ZKL_WIRE_VERSION:
+			take_version(body);
 			break;
 		default:
 			break;
@@ -343,6 +355,7 @@ zkl_supervisor_answered(int64 now)
 								  zkl_control->ctl_status.timeout_ms));
 		zkl_diagnosis_check_timeout(zkl_control->ctl_status.timeout_ms,
 									zkl_control->ctl_status.generation);
+		zkl_link_say(ZKL_WIRE_ASK_VERSION, connection);
 	}
 }
 

@@ -75,7 +75,7 @@ set_and_wait($two, 'auth_file', "$file.missing",
 like($test->look($two, $health), qr/^f\|.*are not used\..*No such file/, 'health tells, too');
 write_secret("$file.bad", "no colon\n");
 set_and_wait($two, 'auth_file', "$file.bad",
-	"last_error LIKE '$unused%one line scheme:credentials'",
+	"last_error LIKE '$unused%must hold lines scheme:credentials'",
 	'so is one of another form');
 $two->safe_psql('postgres', "ALTER SYSTEM SET zklock.auth_file = '$file'");
 set_and_wait($two, 'tls', 'verify-full',

@@ -117,8 +117,13 @@ bad_ok($one, '', 'until it is gone');
 
 $test->zk->client->shut_out('/zklock/.fleet');
 is($test->look($one, 'SELECT string_agg(check_name, $$,$$) FROM zk_healthcheck() WHERE ok IS NULL'),
-	'fleet,fleet versions,znode protocol,fleet timeouts,access control,clones,clock',
+	'fleet,fleet versions,znode protocol,fleet timeouts,clones,clock',
 	'a fleet that may not be looked at');
+bad_ok($one,
+	'access control,clock,clones,fleet,fleet timeouts,fleet versions,znode protocol',
+	'which is a matter of access control');
+like(detail($one, 'access control'),
+	qr/^This server has no credentials\.  It may not read the directory/, 'as it says');
 like(detail($one, 'fleet'), qr/ZooKeeper answered NOAUTH/, 'and why');
 is($test->look($one, "SELECT ok FROM zk_healthcheck() WHERE check_name = 'connected'"),
 	't', 'it is connected');

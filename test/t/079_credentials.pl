@@ -1,0 +1,167 @@
+# What zklock.auth_file can hold: credentials of several schemes, which all count, and
+# a line that hides znodes from clients without them.  Wrong ones are named, and
+# cost nothing.  A server logs that ZooKeeper is of a release that loses writes.
+
+use strict;
+use warnings;
+
+use File::Spec::Functions qw(rel2abs);
+use Test::More;
+
+use PostgreSQL::Test::Utils;
+use ZklockTest;
+
+my $dir = rel2abs(PostgreSQL::Test::Utils::tempdir());
+my $number = 0;
+
+# A new file with these lines: a reload compares names.
+sub auth_file
+{
+	my $file = "$dir/credentials" . ++$number;
+
+	write_secret($file, join '', map { "$_\n" } @_);
+	return $file;
+}
+
+my $ours = 'digest:zklock:open-sesame';
+my $zk = ZooKeeper->new('zk',
+	more_java => [
+		'-Dzookeeper.authProvider.1=org.apache.zookeeper.server.auth.EnsembleAuthenticationProvider',
+		'-Dzookeeper.ensembleAuthName=alpha,beta' ]);
+my $test = ZklockTest->new(
+	zk => $zk,
+	session_timeout => '10s',
+	conf => "zklock.auth_file = '@{[ auth_file($ours, '', 'ensemble:alpha', 'acl: private') ]}'\n");
+my ($one, $two) = $test->nodes;
+my $outsider = $zk->client;
+
+sub check
+{
+	my ($node, $name) = @_;
+
+	return $test->look($node,
+		"SELECT ok, detail FROM zk_healthcheck() WHERE check_name = '$name'");
+}
+
+# Waits until a server has settings that it is told, in the same session.
+sub takes
+{
+	my ($node, $what, @lines) = @_;
+	my $file = auth_file(@lines);
+	my ($before, $id) = split /\|/, $test->status($node, 'connects, session_id');
+
+	$node->safe_psql('postgres', "ALTER SYSTEM SET zklock.auth_file = '$file'");
+	$node->reload;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	ok($test->look_until($node,
+			"SELECT connects > $before AND state = 'connected' AND session_id = '$id'"
+			  . ' FROM zk_status',
+			't', $what),
+		$what)
+	  or diag $test->status($node, 'state, last_error');
+	return;
+}
+
+# Settings that do not work: the connection that is there goes on.
+sub keeps
+{
+	my ($node, $pattern, $what, @lines) = @_;
+	my $before = $test->status($node, 'connects');
+	my $file = auth_file(@lines);
+
+	$node->safe_psql('postgres', "ALTER SYSTEM SET zklock.auth_file = '$file'");
+	$node->reload;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	ok($test->look_until($node,
+			"SELECT state = 'connected' AND connects = $before AND"
+			  . " coalesce(last_error, '') ~ '^new settings of the connection are not used: .*$pattern'"
+			  . ' FROM zk_status',
+			't', $what),
+		$what)
+	  or diag $test->status($node, 'state, last_error');
+	return;
+}
+
+# ---- private from the beginning
+
+my $holder = $test->session($one);
+my $rival = $test->session($two);
+my $token = $holder->query("SELECT zk_lock('/c/lock')");
+$rival->send("SELECT zk_lock('/c/lock')");
+ok($test->look_until($two, "SELECT count(*) FROM zk_queue('/c/lock')", 2, 'a rival'),
+	'servers with the credentials share a lock');
+is($test->look($two, "SELECT string_agg(server, ',' ORDER BY position) FROM zk_queue('/c/lock')"),
+	'server1,server2', 'and see who wants it');
+foreach my $path ('/zklock', '/zklock/c', '/zklock/c/lock', '/zklock/.servers', '/zklock/.fleet')
+{
+	ok(!defined $outsider->try_ls($path), "others cannot look into $path");
+}
+$holder->query("SELECT zk_unlock('/c/lock')");
+cmp_ok($rival->value, '>', $token, 'the lock is handed on');
+$rival->query("SELECT zk_unlock('/c/lock')");
+is(check($_, 'access control'),
+	't|This server has credentials, and its znodes can be read only with them.'
+	  . '  Servers whose znodes it cannot read: 0.',
+	'health') foreach $one, $two;
+
+# ---- not private: what is new can be read
+
+takes($one, 'without the line', $ours, 'ensemble:beta');
+is(check($one, 'access control'),
+	't|This server has credentials.  Servers whose znodes it cannot read: 0.',
+	'health of a server whose znodes can be read');
+$holder->query("SELECT zk_lock('/d')");
+ok(!defined $outsider->try_ls('/zklock'), 'a directory stays private');
+is(scalar($outsider->ls('/zklock/d')), 1, 'others can look into a new one');
+my ($znode) = $outsider->ls('/zklock/d');
+like($outsider->get("/zklock/d/$znode"), qr/"server":"server1"/, 'and read whose lock it is');
+ok(!eval { $outsider->delete("/zklock/d/$znode"); 1 }, 'but not delete it');
+is($rival->query("SELECT zk_try_lock('/d')"), 'f', 'the other server understands it');
+
+# ---- what does not work
+
+keeps($one, 'refused the credentials|closed the connection', 'another ensemble',
+	$ours, 'ensemble:gamma');
+keeps($one, 'has another line "acl:" than "acl: private"', 'another list', $ours, 'acl: public');
+keeps($one, 'must hold lines scheme:credentials', 'a line without a colon', $ours, 'sesame');
+keeps($one, 'must hold lines scheme:credentials', 'no line at all', '');
+keeps($one, '"acl: private", which needs credentials', 'private, but for whom?',
+	'ensemble:alpha', 'acl: private');
+is($holder->query("SELECT zk_unlock('/d')"), 't', 'the lock was kept');
+
+# ---- a server that may not look
+
+my $three = $test->new_node('server3', conf => "zklock.auth_file = ''\n");
+$three->start;
+$three->safe_psql('postgres', 'CREATE EXTENSION zklock');
+ok($test->look_until($three,
+		"SELECT last_error ~ 'not allowed to create this server.s node' FROM zk_status",
+		't', 'no credentials'),
+	'a server without credentials cannot join');
+$test->stop_looking($three);
+$three->stop;
+pop @{ $test->{nodes} };
+
+# ---- the version
+
+my ($version) = $zk->mntr->{zk_version} =~ /^([\d.]+)/;
+my ($major, $minor, $patch) = split /\./, $version;
+my $is_old = $major * 1e6 + $minor * 1e3 + $patch < 3_009_004;
+my $line = qr/ZooKeeper server "127.0.0.1:\d+" has version \Q$version\E$/m;
+
+sub told
+{
+	return scalar(() = slurp_file($two->logfile) =~ /$line/g);
+}
+
+ok(wait_for(sub { told() == $is_old }, 'the version'), 'an old release is named');
+my $connects = $test->status($two, 'connects');
+kill 'KILL', $test->status($two, 'session_pid');
+$test->look_until($two, "SELECT connects > $connects AND state = 'connected' FROM zk_status",
+	't', 'connected again');
+$rival->query("SELECT zk_lock('/e'), zk_unlock('/e')");
+is(told(), $is_old ? 1 : 0, 'once');
+
+unlike(slurp_file($_->logfile), qr/sesame/, 'no secret in the log') foreach $one, $two;
+$_->close foreach $holder, $rival;
+$test->finish(leaks => 0);
