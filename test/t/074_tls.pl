@@ -217,7 +217,10 @@ foreach my $case (sort keys %impostors)
 			0, "$case, $mode: nothing is sent");
 	}
 }
+my $switches = $test->status($one, 'connects');
 mended($one, 'trust');
+ok($test->look_until($one, "SELECT connects > $switches FROM zk_status", 't', 'a new connection'),
+	'which takes a new connection');
 is($test->status($one, 'session_id, sessions_lost'),
 	"$id|0", 'nothing is lost by all that');
 
