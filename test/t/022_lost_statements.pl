@@ -195,7 +195,7 @@ foreach my $case (sort keys %background)
 }
 $test->look_until($one,
 	"SELECT count(DISTINCT wait_event) FROM pg_stat_activity JOIN zk_locks USING (pid)"
-	  . " WHERE path LIKE '/s/background%' AND state IN ('granted', 'unconfirmed')",
+	  . " WHERE path LIKE '/s/background%' AND zk_locks.state IN ('granted', 'unconfirmed')",
 	scalar keys %background, 'so do background workers');
 
 # A user cancels a statement before its lock is lost, or after that, and the statement
