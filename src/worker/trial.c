@@ -273,6 +273,7 @@ exchange(void)
 bool
 zkl_trial_tick(int64 now)
 {
+	int			number = host_number;
 	bool		runs;
 
 	if (phase == IDLE || (phase == PAUSING && now < due))
@@ -286,7 +287,9 @@ zkl_trial_tick(int64 now)
 	runs = exchange();
 	if (take_frames(now))
 		return true;
-	if (phase != LOOKING && phase != CLOSING)
+
+	/* A frame may have ended this process: "runs" is not about the next. */
+	if (phase == PAUSING || host_number != number)
 		return false;
 	if (!runs)
 		return take_end(now, "the session process ended unexpectedly");

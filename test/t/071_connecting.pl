@@ -12,6 +12,7 @@ use File::Spec::Functions qw(rel2abs);
 use Test::More;
 
 use FakeZooKeeper;
+use IO::Socket::INET;
 use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use ZklockTest;
@@ -155,6 +156,24 @@ is($test->status($two, 'session_id, sessions_lost'), "$id|0", 'in the same sessi
 set_and_wait($two, 'connect_string', "127.0.0.1:$port,$servers", connects($two),
 	'a string of which one host works is used');
 set_and_wait($two, 'connect_string', $servers, connects($two), 'the first one again');
+
+# If the worker learns late that a host has failed, the next one is tried all the same.
+my $listener = IO::Socket::INET->new(Listen => 1, LocalAddr => '127.0.0.1');
+my $failing = '127.0.0.1:' . $listener->sockport;
+my $worker = $test->status($two, 'worker_pid');
+my $present = $test->status($two, 'session_pid');
+$again = connects($two);
+$two->safe_psql('postgres', "ALTER SYSTEM SET zklock.connect_string = '$failing,$servers'");
+$two->reload;
+my $client = $listener->accept;
+my ($trial) = grep { $_ != $present } split ' ', `ps -o pid= --ppid $worker`;
+kill 'STOP', $worker;
+$_->close foreach $client, $listener;
+ok(wait_for(sub { `ps -o stat= -p $trial` =~ /^Z/ }, 'its end'), 'the process that tries it ends');
+kill 'CONT', $worker;
+ok($test->look_until($two, "SELECT $again FROM zk_status", 't', 'used'), 'the next host works');
+unlike(slurp_file($two->logfile), qr/\Q$unused\E.*\Q$failing\E/, 'in the same round');
+set_and_wait($two, 'connect_string', $servers, connects($two), 'the first one once more');
 is($test->status($two, 'session_id, sessions_lost'), "$id|0", 'all in the same session');
 is($other->query("SELECT zk_unlock('/kept')"), 't', 'which has the lock');
 ok(wait_for(sub { @sessions == (() = $test->zk->sessions) }, 'as many sessions'),
