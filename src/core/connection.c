@@ -149,6 +149,7 @@ zkl_connection_down(ZklManager *m)
 		ZklRequest *r = &m->requests.all[id];
 
 		zkl_look_stop(r);
+		zkl_node_forget_version(r);
 		if (r->node.state == ZKL_NODE_EXISTS && !zkl_downgrade_pending(r) &&
 			(r->demand == ZKL_DEMAND_GRANTED || r->lock->queue.waiting == r))
 			zkl_look_later(m, r, zkl_list_linked(&r->look.unseen) ?

@@ -154,7 +154,8 @@ typedef struct ZklNode
 	ZklUuid		uuid;
 	ZklSeq		seq;			/* -1: not known */
 	uint32_t	index;			/* in its batch */
-	int32_t		version;		/* of its data, when it was last read */
+	int32_t		version;		/* of its data, when it was last read on this
+								 * connection; 0: as it was created */
 	int64_t		czxid;			/* 0: not known, ask */
 	uint64_t	seen;			/* order of the last listing that showed it */
 	bool		alone;			/* no one else came between our last create in
@@ -206,6 +207,7 @@ typedef struct ZklRewrite
 	bool		marked;			/* the node says that it may be cached */
 	bool		untold;			/* the node does not say that r has waited */
 	bool		writing;		/* a write is under way */
+	bool		telling;		/* it says how long r has waited, if r has */
 	int64_t		question;		/* zxid of the one that this write puts again */
 	bool		late;			/* in m->rewrites.late, until "due" */
 	int64_t		due;

@@ -102,6 +102,16 @@ zkl_node_set_version(ZklRequest *r, int32_t version)
 	r->node.version = version;
 }
 
+/*
+ * If ZooKeeper loses a write, the next write leaves the same version, whoever makes
+ * it.  So on another connection only the version of the create counts.
+ */
+static inline void
+zkl_node_forget_version(ZklRequest *r)
+{
+	r->node.version = 0;
+}
+
 static inline void
 zkl_node_created(ZklManager *m, ZklRequest *r, bool alone)
 {

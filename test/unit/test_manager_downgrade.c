@@ -194,6 +194,40 @@ downgrade_of_a_marked_node(void)
 }
 
 /*
+ * ZooKeeper loses the write that tells how long the hold has waited, and an operator's
+ * mark gets the same version: the downgrade does not go over it.
+ */
+static void
+mark_of_the_version_of_a_lost_write(void)
+{
+	World	   *w = world_ready();
+	uint32_t	first = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+	uint32_t	holder,
+				sharer;
+	char		path[ZKL_MAX_PATH + 1];
+
+	world_run(w);
+	holder = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_sleep(w, 2 * WORLD_BEAT);
+	world_release(w, first);
+	world_sleep(w, 2 * WORLD_BEAT);
+	sharer = world_submit(w, "/a", 1, ZKL_SHARED);
+	world_path(w, holder, path);
+	CHECK_INT(tree_find(path)->stat.version, 1);
+	world_disconnect(w);
+	w->tampered = true;
+	tree_find(path)->stat.version = 0;
+	CHECK_INT(model_set(&w->zk, path, mark), ZKL_RC_OK);
+	world_release(w, holder);
+	world_connect(w);
+	world_run(w);
+	CHECK(tree_find(path) != NULL);
+	CHECK_INT(w->requests[sharer].state, SLOT_LOST);
+	CHECK_INT(w->requests[sharer].failure, ZKL_FAILURE_BROKEN);
+	world_wind_up(w);
+}
+
+/*
  * It is unknown whether a hold was downgraded, and the directory may not be listed any
  * more: that hold is lost, and no other one with it.  Its znode goes all the same.
  */
@@ -299,6 +333,7 @@ main(void)
 	RUN(lost_downgrade);
 	RUN(downgrade_of_an_old_version);
 	RUN(downgrade_of_a_marked_node);
+	RUN(mark_of_the_version_of_a_lost_write);
 	RUN(unlisted_downgrade);
 	RUN(mark_behind_a_downgrade);
 	return unit_finish();
