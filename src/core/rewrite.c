@@ -77,10 +77,10 @@ want_late(ZklManager *m, ZklRequest *r, int64_t due)
 	ZklLink    *where = m->rewrites.late.head.prev;
 
 	r->rewrite.untold = true;
+	r->rewrite.due = due;
 	if (r->rewrite.writing || zkl_list_linked(&r->rewrite.link))
 		return;
 	r->rewrite.late = true;
-	r->rewrite.due = due;
 	while (where != &m->rewrites.late.head && due_of(where) > due)
 		where = where->prev;
 	zkl_list_insert_after(&r->rewrite.link, where);
@@ -154,6 +154,7 @@ send_data(ZklManager *m, ZklRequest *r, int32_t version, const char *data,
 	op->data_length = zkl_node_data_timeout(text, length,
 											m->session.timeout_ms);
 	r->rewrite.writing = true;
+	r->rewrite.telling = r->rewrite.untold;
 	r->rewrite.question = question;
 	action = zkl_operations_send(m, ZKL_OP_REWRITE, r->lock, r, ZKL_SEND_MULTI,
 								 NULL);
@@ -204,6 +205,20 @@ zkl_rewrite_send(ZklManager *m)
 	}
 }
 
+/* If r was granted the lock while the write was under way, another one tells its wait. */
+static void
+written(ZklManager *m, ZklRequest *r, const ZklReply *reply)
+{
+	bool		untold = r->rewrite.untold && !r->rewrite.telling;
+
+	zkl_rewrite_forget(r);
+	zkl_node_set_version(r, reply->stat.version);
+	if (r->rewrite.question != 0)
+		zkl_mark_rewritten(r, r->rewrite.question, reply->stat.mzxid);
+	if (untold)
+		want_late(m, r, r->rewrite.due);
+}
+
 void
 zkl_rewrite_written(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 {
@@ -217,12 +232,7 @@ zkl_rewrite_written(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 	if (r->node.state != ZKL_NODE_EXISTS || !is_outdated(r))
 		return;
 	if (rc == ZKL_RC_OK)
-	{
-		zkl_rewrite_forget(r);
-		zkl_node_set_version(r, reply->stat.version);
-		if (r->rewrite.question != 0)
-			zkl_mark_rewritten(r, r->rewrite.question, reply->stat.mzxid);
-	}
+		written(m, r, reply);
 	else if (rc == ZKL_RC_BADVERSION || rc == ZKL_RC_NONODE)
 	{
 		if (!zkl_downgrade_pending(r))

@@ -208,6 +208,43 @@ restarted(void)
 }
 
 /*
+ * The node no longer says that its lock may be cached.  The write of that is under way
+ * when the lock is granted, and does not tell the wait: a later one does.
+ */
+static void
+granted_during_a_write(void)
+{
+	World	   *w = world_ready();
+	uint32_t	r;
+	int			i;
+
+	world_warm_up(w, "/a");
+	w->plain = true;
+	worker_cache(&w->worker, 10 * 1000000LL);
+	for (i = 0; i < 2; i++)
+	{
+		r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+		world_run(w);
+		world_release(w, r);
+		world_run(w);
+	}
+	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_flush(w);
+	world_serve(w, 100);
+	world_disconnect(w);
+	w->worker.now += A_WHILE;
+	world_connect(w);
+	world_run(w);
+	CHECK(world_holds(w, r));
+	CHECK_INT(version(w, r), 1);
+	CHECK_INT(told(w, r), 0);
+	world_sleep(w, 3 * WORLD_BEAT);
+	CHECK_INT(version(w, r), 2);
+	CHECK(told(w, r) >= A_WHILE / 1000);
+	world_wind_up(w);
+}
+
+/*
  * The node becomes a reader's, which has data of its own, or belongs to another hold
  * of the same session, which did not wait.
  */
@@ -243,6 +280,7 @@ main(void)
 	RUN(answer_lost);
 	RUN(refused);
 	RUN(restarted);
+	RUN(granted_during_a_write);
 	RUN(goes_on_with_another_hold);
 	return unit_finish();
 }
