@@ -374,7 +374,7 @@ zkl_refusal_raise_away(TimestampTz since)
 	ereport(ERROR,
 			(errcode(ERRCODE_CONNECTION_FAILURE),
 			 errmsg("could not reach ZooKeeper"),
-			 errdetail("This server has had no ZooKeeper session since %s.  %s",
+			 errdetail("This server has had no connection since %s.  %s",
 					   timestamptz_to_str(since), zkl_refusal_worker_trouble()),
 			 errhint("%s", where_to_look())));
 	pg_unreachable();
