@@ -38,6 +38,7 @@ zkl_queuerow_begin(ZklQueueRows *rows, FunctionCallInfo fcinfo)
 	rows->stats = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
 	rows->servers = NIL;
 	rows->read = false;
+	rows->context = CurrentMemoryContext;
 	InitMaterializedSRF(fcinfo, 0);
 }
 
@@ -48,14 +49,24 @@ add_nulls(ZklRow *row, int n)
 		zkl_row_null(row);
 }
 
+/* The caller's memory may be gone before the next row comes. */
+static void
+read_servers(ZklQueueRows *rows)
+{
+	MemoryContext old = MemoryContextSwitchTo(rows->context);
+
+	zkl_fleet_each(remember_server, rows);
+	MemoryContextSwitchTo(old);
+	rows->read = true;
+}
+
 static void
 add_server_host(ZklRow *row, ZklQueueRows *rows, int64 session_id)
 {
 	ListCell   *cell;
 
 	if (rows->stats && !rows->read)
-		zkl_fleet_each(remember_server, rows);
-	rows->read = true;
+		read_servers(rows);
 	foreach(cell, rows->servers)
 	{
 		const ZklFleetServer *server = lfirst(cell);

@@ -13,7 +13,8 @@ typedef struct ZklQueueRows
 	FunctionCallInfo fcinfo;
 	bool		stats;			/* the role may read all statistics */
 	List	   *servers;		/* of the fleet, for their hosts; */
-	bool		read;			/* if they were read */
+	bool		read;			/* if they were read, */
+	MemoryContext context;		/* into this */
 } ZklQueueRows;
 
 typedef struct ZklQueueRow

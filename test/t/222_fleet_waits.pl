@@ -102,6 +102,15 @@ is($test->look($two, "SELECT $same FROM zk_queue('/w/b') ORDER BY position"),
 is($test->look($two,
 		'SELECT count(*) FROM zk_fleet_locks($$/w$$) q JOIN zk_servers s USING (server, host, session_id)'),
 	5, 'the hosts of all servers');
+
+# With many directories, and names of many lengths, memory is used again meanwhile.
+my $many = $test->session($two);
+$many->query("SELECT count(zk_lock('/many/' || repeat('x', 6 * n))) FROM generate_series(1, 40) n");
+is($test->look($one,
+		'SELECT count(*), count(s.host) FROM zk_fleet_locks($$/many$$) q'
+		  . ' LEFT JOIN zk_servers s USING (server, host, session_id)'),
+	'40|40', 'also for many locks');
+$many->close;
 is($test->look($one,
 		"SELECT q.backend_start = date_trunc('milliseconds', a.backend_start)"
 		  . " FROM zk_queue('/w/a') q JOIN pg_stat_activity a USING (pid) WHERE q.granted"),
