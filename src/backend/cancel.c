@@ -138,7 +138,7 @@ rewrite_error(void)
 
 	if (hold != NULL)
 		hold->told = true;
-	zkl_refusal_report_lost(name, release, error);
+	zkl_refusal_report_lost(name, release, reason);
 }
 
 static void await_message(void);

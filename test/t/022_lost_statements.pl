@@ -226,6 +226,16 @@ is($user->error("DO 'BEGIN RAISE SQLSTATE \$\$57014\$\$; END'"),
 is($user->error("SET statement_timeout = '10ms'; SELECT pg_sleep(1000)"),
 	'57014', 'and a timeout');
 
+# The subtransaction that has the lock is over before the error leaves the statement.
+my $inner = $test->session($one);
+$inner->send("DO 'BEGIN PERFORM zk_xact_lock(\$\$/s/inner\$\$, at_most => \$\$500ms\$\$);"
+	  . " PERFORM nap(); EXCEPTION WHEN division_by_zero THEN NULL; END'");
+my $lost = $inner->result->{error};
+is($lost->{sqlstate}, '40001', 'a lock of a subtransaction: the code');
+is($lost->{message}, 'distributed lock "/s/inner" was lost', 'which lock');
+is($lost->{detail}, 'It was held for longer than its at_most.', 'and why');
+is($lost->{hint}, 'Another client may hold it now.  Retry the transaction.', 'and what to do');
+
 foreach my $case (sort keys %cases)
 {
 	my $error = $session{$case}->result->{error};
