@@ -104,13 +104,18 @@ shown(const char *text, size_t size)
 	return zkl_text_to_display(text, (int) strnlen(text, size));
 }
 
-/* Another client: its znode has a text, or nothing readable, or was not read. */
+/*
+ * Another client: its znode has a text, or nothing readable, or was not read.  Views
+ * hide both, as zkl_contender_add_server does.
+ */
 static const char *
-znode_words(const ZklListingEntry *entry)
+znode_words(const ZklListingEntry *entry, bool names)
 {
 	const char *name = zkl_text_to_display(entry->name,
 										   (int) entry->name_length);
 
+	if (!names)
+		return "another client";
 	if (entry->data_length == 0 || entry->data_length > MAX_SHOWN)
 		return psprintf("znode \"%s\"", name);
 	return psprintf("znode \"%s\", which says \"%s\"", name,
@@ -143,7 +148,7 @@ queued_words(const ZklListingEntry *entry, bool names)
 	ZklNodeData data;
 
 	if (!zkl_node_data_parse(entry->data, entry->data_length, &data))
-		return znode_words(entry);
+		return znode_words(entry, names);
 	if (data.cached)
 		return psprintf("server \"%s\", which may have it cached",
 						shown(data.server, sizeof(data.server)));

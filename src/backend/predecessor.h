@@ -31,7 +31,7 @@ extern bool zkl_predecessor_is_answered(const ZklPredecessor *ahead);
 /*
  * Who has the lock, who is nearest in the way, and how many are ahead, in sentences
  * that a client can show; NULL: not known, or not yet.  "names": with the users and
- * applications.
+ * applications, and the znodes of other clients.
  */
 extern const char *zkl_predecessor_words(const ZklPredecessor *ahead, const char *name, bool names);
 
