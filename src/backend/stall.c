@@ -133,7 +133,10 @@ away_words(void)
 				 timestamptz_to_str(since));
 }
 
-/* The worker answers at once what it knows; a cancel waits for that. */
+/*
+ * The worker answers at once what it knows; a cancel waits for that, the end of the
+ * session does not.
+ */
 static const char *
 ask_who_is_ahead(int slotno, const char *name)
 {
@@ -146,7 +149,8 @@ ask_who_is_ahead(int slotno, const char *name)
 	HOLD_INTERRUPTS();
 	if (zkl_predecessor_ask(&ahead, slotno, name, false))
 	{
-		while (!zkl_predecessor_is_answered(&ahead) && zkl_boottime_ms() < until)
+		while (!zkl_predecessor_is_answered(&ahead) && !ProcDiePending &&
+			   zkl_boottime_ms() < until)
 		{
 			(void) WaitLatch(MyLatch,
 							 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,

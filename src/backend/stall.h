@@ -50,8 +50,8 @@ typedef struct ZklStallReason
 extern void zkl_stall_explain(int slotno, const char *name, ZklStallReason *reason);
 
 /*
- * Gives the request up, and raises error 55P03, whose detail tells what the wait was for.  "timeout_ms" is
- * that of the call, or 0: it was "lock_timeout".
+ * Gives the request up, and raises error 55P03, whose detail tells what the wait was
+ * for.  "timeout_ms" is that of the call, or 0: it was "lock_timeout".
  */
 pg_noreturn extern void zkl_stall_raise_lock_timeout(int slotno,
 													 const char *name,

@@ -416,6 +416,7 @@ wait_for_own_slot(void (*context) (void *name), const char *name,
 	set_answer(&until, Min(zkl_wait_answer_due(at),
 						   zkl_wait_after_ms(zkl_wait_clock(), zkl_status_connect_timeout_ms())));
 	until.time_out = until.look = ZKL_NEVER;
+	until.takes = false;		/* ZooKeeper does not matter */
 	zkl_wait_until(has_own_slot, ZKL_NO_SLOT, context, name, &until);
 }
 
