@@ -332,7 +332,6 @@ zkl_hold_release_function(const ZklHold *hold)
 	}
 }
 
-
 bool
 zkl_hold_is_covered(const ZklHold *hold)
 {

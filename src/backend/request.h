@@ -26,8 +26,8 @@ extern void zkl_request_describe(ZklSlotTaker *taker, const ZklTarget *target,
 extern int	zkl_request_room(void);
 
 /*
- * Claims a slot for a lock; error 53400 if none is free, nor becomes free within a
- * second or before the call would end with another error.  Between this and
+ * Claims a slot for a lock; error 53400 if none is free, nor becomes free before
+ * the call would end with another error.  Between this and
  * zkl_request_submit nothing may throw an error.
  */
 extern int	zkl_request_claim_lock(const ZklSlotTaker *taker,

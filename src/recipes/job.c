@@ -128,9 +128,8 @@ get_history(ZklTurn *turn, bool sync, int64 *mtime)
 void
 zkl_job_role(char role[ZKL_MAX_ROLE])
 {
-	char	   *name = GetUserNameFromId(GetSessionUserId(), true);
-
-	zkl_text_copy_to_utf8(role, ZKL_MAX_ROLE, name ? name : "");
+	zkl_text_copy_to_utf8(role, ZKL_MAX_ROLE,
+						  GetUserNameFromId(GetSessionUserId(), false));
 }
 
 static bool

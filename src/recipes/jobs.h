@@ -23,9 +23,9 @@ extern void zkl_jobs_each(void (*fn) (void *arg, const char *name,
 extern void zkl_jobs_check_room(const char *role);
 
 /*
- * Deletes the histories that are readable, belong to that role (NULL: to any), and were written so many ms ago, by
- * ZooKeeper's clock, or earlier; but none of a job that a transaction has a turn
- * of, or waits for.  Returns how many.
+ * Deletes the histories that are readable, belong to that role (NULL: to any), and
+ * were written so many ms ago, by ZooKeeper's clock, or earlier; but none of a job
+ * that a transaction has a turn of, or waits for.  Returns how many.
  */
 extern int64 zkl_jobs_purge(int64 unused_ms, const char *role);
 
