@@ -26,7 +26,7 @@ take_line(ZklCredentials *credentials, char *line)
 		return NULL;
 	}
 	if (strcmp(colon + 1 + strspn(colon + 1, " "), "private") != 0)
-		return "has another line \"acl:\" than \"acl: private\"";
+		return "has a line \"acl:\" other than \"acl: private\"";
 	credentials->is_private = true;
 	return NULL;
 }

@@ -122,7 +122,7 @@ is($rival->query("SELECT zk_try_lock('/d')"), 'f', 'the other server understands
 
 keeps($one, 'refused the credentials|closed the connection', 'another ensemble',
 	$ours, 'ensemble:gamma');
-keeps($one, 'has another line "acl:" than "acl: private"', 'another list', $ours, 'acl: public');
+keeps($one, 'has a line "acl:" other than "acl: private"', 'another list', $ours, 'acl: public');
 keeps($one, 'must hold lines scheme:credentials', 'a line without a colon', $ours, 'sesame');
 keeps($one, 'must hold lines scheme:credentials', 'no line at all', '');
 keeps($one, '"acl: private", which needs credentials', 'private, but for whom?',
