@@ -20,6 +20,7 @@
 
 #define QUESTION	"srvr"
 #define MARK		"Zookeeper version: "
+#define VERSION		"0123456789."
 
 static int	asking = -1;
 static bool asked;				/* the question was sent */
@@ -50,7 +51,10 @@ zkl_srvr_interest(struct pollfd *pfd)
 	pfd->events = asked ? POLLIN : POLLOUT;
 }
 
-/* "Zookeeper version: 3.8.0-<commit>, built on ...", as far as the first comma */
+/*
+ * "Zookeeper version: 3.8.0-<commit>, built on ...".  Whatever answers on the port,
+ * nothing but a number gets into the log.
+ */
 static const char *
 version_of(void)
 {
@@ -59,9 +63,9 @@ version_of(void)
 	if (version == NULL)
 		return NULL;
 	version += strlen(MARK);
-	if (version[strcspn(version, "-,\n")] == '\0')
+	if (version[strspn(version, VERSION)] == '\0')
 		return NULL;
-	version[strcspn(version, "-,\n")] = '\0';
+	version[strspn(version, VERSION)] = '\0';
 	return version;
 }
 
