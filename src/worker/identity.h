@@ -49,8 +49,8 @@ extern void zkl_identity_set_state(ZklWorkerState state);
 /*
  * A connection to a ZooKeeper server ("host:port") stands, and its session
  * belongs to this server from now on.  Fills in the session's generation, which
- * is a new one for a new session, and zxid_seen.  asked_ms is the timeout that
- * was requested for a new session.
+ * is a new one for a new session, zxid_seen, and lease_until.  asked_ms is the
+ * timeout that was requested for a new session.
  */
 extern void zkl_identity_adopt(ZklSession *session, const char *password,
 							   size_t length, const char *server,

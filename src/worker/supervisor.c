@@ -436,10 +436,10 @@ zkl_supervisor_tick(int64 now)
 	}
 
 	/* A session that is being closed comes first; then a trial starts again. */
-	if (zkl_closing_until() == 0 && zkl_trial_tick(now))
+	if (zkl_closing_until() != 0)
+		zkl_trial_put_off();
+	else if (zkl_trial_tick(now))
 		switch_settings(now);
-	else if (zkl_closing_until() != 0 && zkl_trial_is_pending())
-		zkl_trial_begin();
 	if (phase == NO_PROCESS && now >= Max(start_at, zkl_closing_not_before()))
 		start_process(now);
 	else if (phase == CONNECTING && now >= deadline)

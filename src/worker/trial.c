@@ -103,6 +103,18 @@ zkl_trial_begin(void)
 	due = 0;
 }
 
+/* The last round's fault stays: so it is not told again. */
+void
+zkl_trial_put_off(void)
+{
+	if (phase == IDLE)
+		return;
+	stop_program();
+	set_fault(&host_fault, NULL);
+	phase = PAUSING;
+	due = 0;
+}
+
 bool
 zkl_trial_is_pending(void)
 {

@@ -13,6 +13,9 @@ extern void zkl_trial_begin(void);
 /* No settings are to be tried any more. */
 extern void zkl_trial_end(void);
 
+/* Not now: the process that tries them ends, and the next tick starts again. */
+extern void zkl_trial_put_off(void);
+
 /* Whether there are settings that have not worked yet */
 extern bool zkl_trial_is_pending(void);
 
