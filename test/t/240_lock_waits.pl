@@ -179,6 +179,13 @@ $s->query('SELECT zk_unlock_all()');
 
 forget_log($one);
 $other->query("SELECT zk_lead('/w/led', NULL, 'the leader')");
+$s->query('REVOKE pg_read_all_stats FROM looker;'
+	  . ' GRANT EXECUTE ON FUNCTION zk_lead(text, interval, text) TO looker; SET ROLE looker');
+is($s->error("SELECT zk_lead('/w/led', '100ms')"), '55P03', 'a candidate gives up');
+like($s->messages, qr{Distributed lock "/w/led" is held by another client\.},
+	'and does not read what it may not see');
+$s->query('RESET ROLE; REVOKE EXECUTE ON FUNCTION zk_lead(text, interval, text) FROM looker');
+forget_log($one);
 $s->send("SELECT zk_lead('/w/led')");
 wait_for(sub { logged($one) =~ /still waiting/ }, 'a line of a candidate');
 like(logged($one),
