@@ -265,13 +265,11 @@ static void
 attach_session(void)
 {
 	const ZklStatus *status = &zkl_control->ctl_status;
-	ZklSession	session;
+	ZklSession	session = {0};
 
 	session.id = status->session_id;
 	session.generation = status->generation;
 	session.timeout_ms = status->timeout_ms;
-	session.begun_at = 0;
-	session.zxid_seen = 0;
 	if (session.id != 0)
 		zkl_manager_attach(core, &session, status->chain,
 						   status->chain_kept);
