@@ -133,11 +133,17 @@ user_words(const ZklNodeData *data)
 					shown(data->application_name, sizeof(data->application_name)));
 }
 
-/* Another client can write what it likes. */
+/* Since when it has, or wants, the lock.  Another client can write what it likes. */
 static const char *
-time_words(int64 ms)
+time_words(const ZklNodeData *data)
 {
-	if (ms <= 0 || ms >= LAST_TIME)
+	int64		ms;
+
+	if (data->since <= 0 || data->since >= LAST_TIME ||
+		data->waited_ms < 0 || data->waited_ms >= LAST_TIME)
+		return "an unknown time";
+	ms = data->since + data->waited_ms;
+	if (ms >= LAST_TIME)
 		return "an unknown time";
 	return timestamptz_to_str(time_t_to_timestamptz((pg_time_t) (ms / 1000)));
 }
@@ -155,7 +161,7 @@ queued_words(const ZklListingEntry *entry, bool names)
 	return psprintf("process %d of server \"%s\"%s since %s",
 					data.pid, shown(data.server, sizeof(data.server)),
 					names ? user_words(&data) : "",
-					time_words(data.since + data.waited_ms));
+					time_words(&data));
 }
 
 /*
