@@ -313,10 +313,12 @@ finish_take(Backend *b)
 		return;
 	}
 	slot_release(h, slot);
-	if (base.calm)
-		b->at = next_grab(b);
-	else
+	if (!base.calm)
 		request(b, h->slots[slot].lock, ZKL_EXCLUSIVE);
+	else if (b->nholds > 0)
+		b->at = base.now + some_delay(MS);	/* ends what it has */
+	else
+		b->at = next_grab(b);
 }
 
 /*
