@@ -248,19 +248,24 @@ zkl_rewrite_written(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 
 /*
  * What the node says of the wait may be r's own, or that of a hold before.  A
- * restarted worker does not know whether the one before it has written.
+ * restarted worker does not know whether the one before it has written: the node
+ * shows that, unless somebody else has put data of another kind there.
  */
 static void
 learn_wait(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 {
-	if (zkl_node_data_tells_wait(reply->data, reply->data_length))
+	ZklNodeData told;
+
+	if (!zkl_node_data_parse(reply->data, reply->data_length, &told))
+		return;
+	if (told.waited_ms != 0)
 	{
 		if (r->rewrite.late)
 			unlink_write(r);
 		r->rewrite.untold = false;
 	}
-	else if (reply->stat.version == 0 && r->demand == ZKL_DEMAND_GRANTED &&
-			 !r->rewrite.untold && !ZKL_MUTANT(WAIT_UNTOLD) &&
+	else if (r->demand == ZKL_DEMAND_GRANTED && !r->rewrite.untold &&
+			 !ZKL_MUTANT(WAIT_UNTOLD) &&
 			 zkl_node_data_tells_wait(r->node.data, r->node.data_length))
 		want_late(m, r, m->now);
 }

@@ -209,13 +209,12 @@ restarted(void)
 
 /*
  * The node no longer says that its lock may be cached.  The write of that is under way
- * when the lock is granted, and does not tell the wait: a later one does.
+ * when the lock is granted, and does not tell the wait.
  */
-static void
-granted_during_a_write(void)
+static World *
+granted_during_a_write(uint32_t *r)
 {
 	World	   *w = world_ready();
-	uint32_t	r;
 	int			i;
 
 	world_warm_up(w, "/a");
@@ -223,24 +222,66 @@ granted_during_a_write(void)
 	worker_cache(&w->worker, 10 * 1000000LL);
 	for (i = 0; i < 2; i++)
 	{
-		r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+		*r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 		world_run(w);
-		world_release(w, r);
+		world_release(w, *r);
 		world_run(w);
 	}
-	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	*r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 	world_flush(w);
 	world_serve(w, 100);
 	world_disconnect(w);
 	w->worker.now += A_WHILE;
 	world_connect(w);
 	world_run(w);
-	CHECK(world_holds(w, r));
-	CHECK_INT(version(w, r), 1);
-	CHECK_INT(told(w, r), 0);
+	CHECK(world_holds(w, *r));
+	CHECK_INT(version(w, *r), 1);
+	CHECK_INT(told(w, *r), 0);
+	return w;
+}
+
+/* A later write tells it, of a restarted worker, too. */
+static void
+told_by_another_write(void)
+{
+	int			restart;
+
+	for (restart = 0; restart < 2; restart++)
+	{
+		uint32_t	r;
+		World	   *w = granted_during_a_write(&r);
+
+		if (restart)
+		{
+			world_disconnect(w);
+			world_restart(w);
+			world_connect(w);
+		}
+		world_sleep(w, 3 * WORLD_BEAT);
+		CHECK_INT(version(w, r), 2);
+		CHECK(told(w, r) >= A_WHILE / 1000);
+		world_wind_up(w);
+	}
+}
+
+/* A restarted worker leaves data of others alone, which say nothing of the wait. */
+static void
+written_by_others(void)
+{
+	uint32_t	r;
+	World	   *w = after_a_wait(&r);
+	char		path[ZKL_MAX_PATH + 1];
+
 	world_sleep(w, 3 * WORLD_BEAT);
+	world_path(w, r, path);
+	CHECK_INT(model_set(&w->zk, path, "{}"), ZKL_RC_OK);
+	world_disconnect(w);
+	world_restart(w);
+	world_connect(w);
+	world_sleep(w, 3 * WORLD_BEAT);
+	CHECK(world_holds(w, r));
 	CHECK_INT(version(w, r), 2);
-	CHECK(told(w, r) >= A_WHILE / 1000);
+	CHECK_INT(told(w, r), 0);
 	world_wind_up(w);
 }
 
@@ -280,7 +321,8 @@ main(void)
 	RUN(answer_lost);
 	RUN(refused);
 	RUN(restarted);
-	RUN(granted_during_a_write);
+	RUN(told_by_another_write);
+	RUN(written_by_others);
 	RUN(goes_on_with_another_hold);
 	return unit_finish();
 }
