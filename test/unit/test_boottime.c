@@ -85,7 +85,7 @@ begin(int64_t slept_before)
 	machine.raw = machine.corrected = 24 * HOUR;
 	machine.slept = slept_before;
 	machine.sleeps_at = machine.stops_at = -1;
-	slept = 0;
+	slept = whole = read_at = shown = 0;
 }
 
 /* Reads the clock: the result is of some moment of the call. */
@@ -225,6 +225,32 @@ all_at_once(void)
 	}
 }
 
+/* Calls 1 µs apart take one reading each, and what NTP adds does not sum up. */
+static void
+in_a_burst(void)
+{
+	int			sum = 0;
+	int			i;
+
+	begin(HOUR);
+	machine.ppm = 100000;
+	for (i = 0; i < 100000; i++)
+	{
+		check_clock(10);
+		sum += machine.readings;
+		pass(1000);
+	}
+	CHECK(sum < 106000);
+	machine.ppm = -100000;
+	for (i = 0; i < 100000; i++)
+	{
+		check_clock(20);
+		pass(1000);
+	}
+	machine.slept += SECOND;
+	check_clock(1);
+}
+
 int
 main(void)
 {
@@ -235,5 +261,6 @@ main(void)
 	RUN(stopped_between_readings);
 	RUN(asleep_then_stopped);
 	RUN(all_at_once);
+	RUN(in_a_burst);
 	return unit_finish();
 }
