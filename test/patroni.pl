@@ -1,5 +1,5 @@
 # A cluster of the real Patroni, whose members and zklock use the same ZooKeeper,
-# configured and switched over as docs/patroni.md says: jobs and leaders go on at
+# configured and switched over as docs/procedures.md says: jobs and leaders go on at
 # once on the other member, and what a standby holds it keeps.  A drain that does
 # not succeed is taken back.  Then the primary dies, and the standby takes over.
 
@@ -16,7 +16,7 @@ use ZklockTest;
 
 my $test = ZklockTest->new(servers => 1, session_timeout => '10s');
 my ($outside) = $test->nodes;
-my ($config) = map { $_->{text} } Document->new('docs/patroni.md')->blocks('yaml');
+my ($config) = map { $_->{text} } Document->new('docs/procedures.md')->blocks('yaml');
 my ($db1, $db2) = map { PatroniMember->new($_, $test->zk, $config) } 'db1', 'db2';
 
 # One query on a member
@@ -33,7 +33,7 @@ sub look
 sub switchover
 {
 	my (%here) = @_;
-	my $procedure = Procedure->new('docs/patroni.md', 'How to switch over',
+	my $procedure = Procedure->new('docs/procedures.md', 'Switch over',
 		'/etc/patroni/config.yml' => $db1->config, %here);
 
 	$procedure->services(db1 => $db1, db2 => $db2);

@@ -1,7 +1,7 @@
 # The shell commands of a section of a page, run as an operator would run them.
 #
-#	my $procedure = Procedure->new('docs/moving.md', 'How to move',
-#		"zk1.example.com:2181" => $zk->connect_string);	# what differs here
+#	my $procedure = Procedure->new('docs/procedures.md', 'Make a clone',
+#		"5433" => $clone->port);	# what differs here
 #	$procedure->services(db1 => $one, db2 => $two);
 #	$procedure->run;					# all blocks that say sh, until they end
 #	$procedure->run(1);					# the second of them

@@ -1,4 +1,4 @@
-# A fleet is upgraded as docs/upgrades.md says: libraries first, standbys before
+# A fleet is upgraded as docs/procedures.md says: libraries first, standbys before
 # the primary, and then the script.  All the time locks exclude each other, the
 # health check says what is still to be done, and a mixture that is not served is
 # refused (55000).

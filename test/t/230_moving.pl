@@ -1,4 +1,4 @@
-# The script of docs/moving.md moves three servers to another root, and then to
+# The script of docs/procedures.md moves three servers to another root, and then to
 # another ensemble, whose transaction ids are lower, while sessions of all servers
 # want the same locks all the time: no two ever hold one.  It waits for holders, and
 # stops if a server of the fleet is missing in its list.
@@ -21,7 +21,7 @@ my %services = (db1 => $one, db2 => $two, db3 => $three);
 
 sub procedure
 {
-	my $procedure = Procedure->new('docs/moving.md', 'How to move', @_);
+	my $procedure = Procedure->new('docs/procedures.md', 'Move to another root or ensemble', @_);
 
 	$procedure->services(%services);
 	return $procedure;

@@ -1,4 +1,4 @@
-# Credentials are introduced, changed and taken away as docs/credentials.md says, on
+# Credentials are introduced, changed and taken away as docs/procedures.md says, on
 # three servers that want the same locks all the time: no lock is lost, no two
 # sessions hold one, and while ZooKeeper checks no access control lists, no request
 # fails.  Otherwise a server without them is refused where another one has
@@ -31,8 +31,8 @@ sub servers
 {
 	my ($name, @services) = @_;
 	my $list = join ' ', sort { $a cmp $b } @services;
-	my $procedure = Procedure->new('docs/credentials.md',
-		'How to change the servers',
+	my $procedure = Procedure->new('docs/procedures.md',
+		'Change the servers',
 		'"db1 db2 db3"' => "\"$list\"",
 		'/etc/zklock/credentials' => $name ? "$dir/$name" : '');
 
@@ -44,8 +44,8 @@ sub lists
 {
 	my ($name, @further) = @_;
 
-	return Procedure->new('docs/credentials.md',
-		'How to change the access control lists',
+	return Procedure->new('docs/procedures.md',
+		'Change the ACLs',
 		@zk1, 'zklock:secret' => 'zklock:' . ($name // 'second'), @further)->start(0);
 }
 

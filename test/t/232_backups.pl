@@ -1,4 +1,4 @@
-# Clones, dumps and restored servers, made as docs/backups.md says, while locks are
+# Clones, dumps and restored servers, made as docs/procedures.md says, while locks are
 # held: a clone takes no part in the fleet, or has locks of its own; a dump brings
 # the extension, its rights and the settings of roles; a restored server knows
 # which turns are used up.  Then ZooKeeper itself goes back to older data: all locks
@@ -26,7 +26,7 @@ my $token = $holder->query("SELECT zk_lock('/b/held')");
 
 my $clone = PostgreSQL::Test::Cluster->new('clone');
 $clone->{_host} = $one->host;
-my $cloning = Procedure->new('docs/backups.md', 'How to make a clone',
+my $cloning = Procedure->new('docs/procedures.md', 'Make a clone',
 	'/var/lib/postgresql/clone' => $clone->data_dir,
 	'5433' => $clone->port);
 $cloning->services(db1 => $one, clone => $clone);
@@ -65,7 +65,7 @@ GRANT EXECUTE ON FUNCTION zk_try_lock(text, interval, interval, interval) TO bat
 CREATE TABLE fence (token bigint);
 EOS
 $one->safe_psql('billing', "INSERT INTO fence VALUES ($token)");
-my $dump = Procedure->new('docs/backups.md', 'How to move a database with pg_dump');
+my $dump = Procedure->new('docs/procedures.md', 'Move a database with pg_dump');
 $dump->services(db1 => $one, db2 => $two);
 $dump->run;
 is($two->safe_psql('billing', <<'EOS'), "$token|t|f|{zklock.max_at_least=0}|zklock", 'a dump');
