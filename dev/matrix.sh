@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the tests with several versions of PostgreSQL and ZooKeeper, one after the
-# other, and writes the table of docs/portability.md.
+# other, and writes the table of test/matrix.md.
 #
 #	dev/matrix.sh                       all combinations, everything of each
 #	dev/matrix.sh trixie sid:bookworm   these
@@ -29,7 +29,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 all="bookworm bookworm:trixie trixie trixie:bookworm sid sid:bookworm experimental"
 # Those with the newest PostgreSQL; the last one is stable, and can always be had
 newest="experimental sid trixie"
-page=$here/../docs/portability.md
+page=$here/../test/matrix.md
 only=
 only_newest=no
 

@@ -5,7 +5,8 @@
 # NULL, a number or ERROR and an SQLSTATE, or that is one word, is the result.
 # A superuser runs the examples.  But those of the pages in %grants are run by a
 # role that has the grants that a page shows and no others, except blocks that
-# begin with "-- as a superuser".
+# begin with "-- as a superuser".  Where a page speaks of other sessions, %company
+# has what they do.
 
 use strict;
 use warnings;
@@ -31,6 +32,16 @@ $one->safe_psql('postgres', 'CREATE ROLE batch_role LOGIN');
 
 # Whose examples a role runs, and which page shows its grants
 my %grants = ('README.md' => 'README.md', 'docs/jobs.md' => 'docs/install.md');
+
+# By page and by what a block contains, what sessions of the other server do
+# meanwhile: they "hold" something from before the block on, or "join" it.
+my %company = (
+	'README.md' => {
+		"zk_lock('/billing/export', '5s')" => [ hold => "zk_lock('/billing/export')" ] },
+	'docs/jobs.md' => {
+		"zk_lock('/billing/export', '5s')" => [ hold => "zk_lock('/billing/export')" ],
+		"zk_barrier('/import/start', 3)" =>
+		  [ join => ("zk_barrier('/import/start', 3)") x 2 ] });
 
 # The result that a comment names; undef if it names none
 sub expected
@@ -77,13 +88,41 @@ sub run_psql
 sub grant
 {
 	my ($page, $dbname, $role) = @_;
-	my @grants = grep { $_->{sql} =~ /^GRANT .* TO $role;$/s }
+	my @grants = grep { $_->{sql} =~ /^GRANT (?:EXECUTE|SELECT) ON .* TO $role;$/s }
 	  map { Document::statements($_->{text}) } Document->new($page)->blocks('sql');
 
 	ok(scalar @grants, "$page shows grants for $role");
 	$one->safe_psql($dbname, $_->{sql}) foreach @grants;
 	$one->safe_psql($dbname, "GRANT USAGE ON SCHEMA cron TO $role");
 	return;
+}
+
+# Starts the sessions of %company for a block.
+sub gather
+{
+	my ($page, $block) = @_;
+	my @company;
+
+	foreach my $text (sort keys %{ $company{$page} // {} })
+	{
+		next if index($block->{text}, $text) < 0;
+		my ($how, @calls) = @{ $company{$page}{$text} };
+		foreach my $call (@calls)
+		{
+			push @company, $test->session($two)->send("SELECT $call");
+			$company[-1]->value if $how eq 'hold';
+		}
+	}
+	return @company;
+}
+
+# Waits for them, and ends them.
+sub dismiss
+{
+	my ($session) = @_;
+
+	$session->value;
+	return $session->close;
 }
 
 sub run_block
@@ -98,12 +137,14 @@ sub run_block
 	$one->safe_psql($dbname, 'DROP EXTENSION zklock')
 	  if $block->{text} =~ /^CREATE EXTENSION/m;
 	my $number = 0;
+	my @company = gather($page, $block);
 	foreach my $statement (Document::statements($block->{text}))
 	{
 		$number++;
 		run_statement($sessions->[$where], $statement,
 			"$page, line $block->{line}, statement $number");
 	}
+	dismiss($_) foreach @company;
 	return;
 }
 
