@@ -137,15 +137,15 @@ fuzz:
 		$(srcdir)/test/sim/build/corpus $(srcdir)/test/sim/corpus
 
 # A thousand servers without faults: what they ask of ZooKeeper, about three
-# minutes, into docs/scale.md; "make scale-report" only writes the page again.
+# minutes, into bench/results; "make scale-report" only writes the page again.
 scale:
 	$(MAKE) -C $(srcdir)/test/sim build/scale
 	perl $(srcdir)/bench/scale-runs.pl $(srcdir)/test/sim/build/scale \
-		$(srcdir)/docs/benchmarks/scale.csv
-	perl $(srcdir)/bench/scale-report.pl $(srcdir)/docs
+		$(srcdir)/bench/results/scale.csv
+	perl $(srcdir)/bench/scale-report.pl $(srcdir)/bench/results
 
 scale-report:
-	perl $(srcdir)/bench/scale-report.pl $(srcdir)/docs
+	perl $(srcdir)/bench/scale-report.pl $(srcdir)/bench/results
 
 # Real servers and random faults: MINUTES=60, SEED=1, TEETH=1 (see the script)
 chaos:
@@ -160,9 +160,9 @@ deadlock-storm:
 liveness:
 	$(srcdir)/test/chaos/run.sh liveness
 
-# zklock beside other clients, into docs/benchmarks.md: SCENARIOS="one try" (the
-# first letters of some), ROUNDS=5, SECONDS=2; "make bench-report" only writes
-# the page again, from the results that are there.
+# zklock beside other clients, into bench/results: SCENARIOS="one try" (the first
+# letters of some, into bench/partial), ROUNDS=5, SECONDS=2; "make bench-report" only
+# writes the page and the pictures again, from the results that are there.
 bench:
 	BENCH_SCENARIOS='$(SCENARIOS)' BENCH_ROUNDS=$(ROUNDS) \
 		BENCH_SECONDS=$(SECONDS) $(srcdir)/bench/run.sh
@@ -172,7 +172,7 @@ bench-policy:
 	$(srcdir)/bench/policy.sh
 
 bench-report:
-	perl $(srcdir)/bench/report.pl $(srcdir)/docs
+	perl $(srcdir)/bench/report.pl $(srcdir)/bench/results
 
 # What batches, sessions, watches and znodes cost a real ZooKeeper server
 capacity:

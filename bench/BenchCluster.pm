@@ -2,7 +2,7 @@
 # as in production, and PostgreSQL servers with zklock; and what can be read off
 # them while somebody runs.
 #
-#	my $cluster = BenchCluster->new('zk');		# 'ensemble', or 'variants', see there
+#	my $cluster = BenchCluster->new('zk');		# 'ensemble', or 'tls', see there
 #	$cluster->hosts;						# ZooKeeper's connect string
 #	$cluster->node(0);						# a PostgreSQL server
 #	my $before = $cluster->meter(0);		# processor time of server 0
@@ -38,7 +38,7 @@ my %settings = (
 sub new
 {
 	my ($class, $kind) = @_;
-	my $authority = $kind eq 'variants' ? CertificateAuthority->new('ca') : undef;
+	my $authority = $kind eq 'tls' ? CertificateAuthority->new('ca') : undef;
 	my $zk = $kind eq 'ensemble'
 	  ? ZooKeeperEnsemble->new('zk', %settings)
 	  : ZooKeeper->new('zk', %settings, $authority ? tls($authority) : ());
@@ -62,7 +62,7 @@ log_min_messages = warning
 EOC
 
 	my $self = bless { zk => $zk, test => $test }, $class;
-	$self->_vary($authority) if $authority;
+	$self->_use_tls($authority) if $authority;
 	return $self;
 }
 
@@ -75,27 +75,18 @@ sub tls
 	return (tls => { certificate => $certificate, authority => $authority });
 }
 
-# In the cluster 'variants' PostgreSQL server 1 goes to that port, and the others to
-# the one without TLS; server 2 keeps no statistics.
-sub _vary
+# In the cluster 'tls' PostgreSQL server 1 goes to that port, and the others to the
+# one without TLS.
+sub _use_tls
 {
 	my ($self, $authority) = @_;
+	my $node = $self->node(1);
 
-	$self->_set(1, <<"EOC");
+	$node->append_conf('postgresql.conf', <<"EOC");
 zklock.tls = 'verify-full'
 zklock.tls_ca_file = '@{[ $authority->file ]}'
 zklock.connect_string = '127.0.0.1:@{[ $self->zk->secure_port ]}'
 EOC
-	$self->_set(2, "zklock.track_locks = 0\n");
-	return;
-}
-
-sub _set
-{
-	my ($self, $number, $conf) = @_;
-	my $node = $self->node($number);
-
-	$node->append_conf('postgresql.conf', $conf);
 	$node->restart;
 	$self->test->wait_connected($node)
 	  or die $node->name . " does not connect to ZooKeeper\n";

@@ -29,13 +29,12 @@ my $bench = $ENV{BENCH_DIR};    # where the programs are built
 my %roots = (curator => '/curator', kazoo => '/kazoo', raw => '/raw');
 
 # in the order in which they run
-our @all = qw(zklock uncached tls untracked curator kazoo raw advisory sql);
+our @all = qw(zklock uncached tls curator kazoo raw advisory sql);
 
 our %titles = (
 	zklock => 'zklock',
 	uncached => 'zklock, nothing cached',
 	tls => 'zklock over TLS',
-	untracked => 'zklock without statistics',
 	curator => 'Curator',
 	kazoo => 'kazoo',
 	raw => 'raw C client',
@@ -47,7 +46,7 @@ sub make
 	my ($name, $cluster) = @_;
 
 	return PgContestants->new($name, $cluster)
-	  if $name =~ /^(?:zklock|uncached|tls|untracked|advisory|sql)$/;
+	  if $name =~ /^(?:zklock|uncached|tls|advisory|sql)$/;
 	return ($name eq 'raw' ? 'Contestants::Raw' : 'Contestants::Program')
 	  ->new($name, $cluster, $roots{$name});
 }

@@ -3,8 +3,7 @@
 # All three run with the same options and the same number of statements.
 #
 # "zklock" caches locks (zklock.cache_time = 100ms), "uncached" does not; in a
-# cluster 'variants' "tls" is zklock on the server that speaks TLS to ZooKeeper, and
-# "untracked" on the one without statistics.
+# cluster 'tls' "tls" is zklock on the server that speaks TLS to ZooKeeper.
 #
 # For hand-overs sessions are driven by pgclient.c, a process for each server.
 
@@ -67,9 +66,9 @@ my %scripts = (
 		pairs => ["SELECT 1;\nSELECT 1;\n"],
 		onestatement => ["SELECT 1, 1;\n"],
 	});
-$scripts{$_} = $scripts{zklock} foreach qw(tls uncached untracked);
+$scripts{$_} = $scripts{zklock} foreach qw(tls uncached);
 
-my %servers = (tls => 1, untracked => 2);    # others: 0
+my %servers = (tls => 1);    # others: 0
 
 sub new
 {

@@ -1,9 +1,12 @@
-# The plots of a run, made by gnuplot.
+# The pictures of a run, made by gnuplot: bars that have their names and values
+# beside them, and lines.  Each can be read without the page that shows it.
 
 package Plots;
 
 use strict;
 use warnings;
+
+use Page;
 
 my %colours = (
 	zklock => '#c0392b',
@@ -13,96 +16,177 @@ my %colours = (
 	raw => '#555555',
 	advisory => '#b08a2e',
 	sql => '#aaaaaa');
-
-my $terminal = q{set terminal svg size 760,420 font 'sans-serif,13' background '#ffffff'
-set key outside right top
-set grid ytics lc rgb '#dddddd'
-set border 3
-set tics nomirror
-};
+my %titles = (
+	zklock => 'zklock',
+	uncached => 'zklock, nothing cached',
+	curator => 'Curator (Java)',
+	kazoo => 'kazoo (Python)',
+	raw => 'ZooKeeper client in C',
+	advisory => 'pg_advisory_lock (one server)',
+	sql => 'two empty statements');
+my @names = qw(zklock uncached curator kazoo raw advisory sql);
+my $width = 760;
 
 # Draws what there are results for; returns [ file, title ] of each.
 sub draw
 {
-	my ($results, $dir, $names, $titles) = @_;
-	my @plots = (
-		lines($results, $dir, 'distinct.svg', 'Pairs a second, a name each',
-			'clients', 'distinct', [ 1, 8, 64, 256 ], 'rate', $names, $titles),
-		lines($results, $dir, 'depth.svg', 'Bytes per hand-over', 'waiters',
-			'depth', [ 10, 100, 1000, 5000 ], 'bytes', $names, $titles),
-		bars($results, $dir, 'shared-names.svg',
-			'Pairs a second, one name or shared',
-			[ 'one-8', 'one-64', 'shared', 'try' ], 'rate', $names, $titles),
-		bars($results, $dir, 'handover.svg', 'Hand-over between servers, p50 in ms',
-			[ 'handover-2', 'handover-3', 'three-handover' ],
-			'p50', $names, $titles));
+	my ($results, $dir) = @_;
 
-	return @plots;
+	return (
+		pair_bars($results, $dir, 'one-session.svg', 'one session', [ 'distinct-1' => '' ]),
+		(map {
+				pair_bars($results, $dir, "$_-sessions.svg", "$_ sessions, a lock each",
+					[ "distinct-$_" => '' ])
+		} 8, 64),
+		bars($dir, 'hand-over.svg', 'A lock that passes from one server to the next',
+			'ms from the release until the waiting session has it, median',
+			\&milliseconds,
+			contestants($results, 'p50',
+				[ 'handover-2' => '2 PostgreSQL servers, one ZooKeeper server' ],
+				[ 'handover-3' => '3 PostgreSQL servers, one ZooKeeper server' ],
+				[ 'three-handover' => '2 PostgreSQL servers, three ZooKeeper servers' ])),
+		bars($dir, 'recall.svg', 'How long it takes to get a lock', 'ms, median',
+			\&milliseconds, waits($results)),
+		pair_bars($results, $dir, 'one-lock.svg', 'one lock for all sessions',
+			[ 'one-8' => '8 sessions' ],
+			[ 'one-64' => '64 sessions' ],
+			[ shared => '10 sessions, nine shared locks for each exclusive lock' ]),
+		lines($results, $dir, 'sessions.svg', 'Locks taken and released per second',
+			'sessions, a lock each', 'distinct', [ 1, 8, 64, 256 ], 'rate'),
+		lines($results, $dir, 'queue.svg',
+			'Bytes between ZooKeeper and its clients per hand-over',
+			'waiting sessions', 'depth', [ 10, 100, 1000, 5000 ], 'bytes'));
+}
+
+sub milliseconds { return sprintf '%.2f', $_[0]; }
+
+sub pair_bars
+{
+	my ($results, $dir, $file, $title, @scenarios) = @_;
+
+	return bars($dir, $file, ucfirst $title, 'locks taken and released per second',
+		\&Page::thousands, contestants($results, 'rate', @scenarios));
+}
+
+# A group of bars for each scenario, which is [ name, title ]: [ title, bars ], and
+# each bar is [ title, colour, value ].  The value of what failed is undef; what was
+# not run has no bar.
+sub contestants
+{
+	my ($results, $column, @scenarios) = @_;
+
+	return map {
+		my ($scenario, $title) = @$_;
+
+		[ $title, map {
+				my $value = $results->median($scenario, $_, $column);
+				my ($failures) = $results->error($scenario, $_);
+
+				defined $value || $failures
+				  ? [ $titles{$_}, $colours{$_}, $value ]
+				  : ()
+		} @names ]
+	} grep { $results->has($_->[0]) } @scenarios;
+}
+
+# What a session of zklock waits for a lock, by where the lock is
+sub waits
+{
+	my ($results) = @_;
+	my @bars = grep { defined $_->[2] }
+	  map { [ $_->[0], $colours{ $_->[2] }, $results->median(@$_[ 1, 2 ], 'p50') ] } (
+		[ 'take and release, cached on its server', 'distinct-1', 'zklock' ],
+		[ 'take and release, nothing cached', 'distinct-1', 'uncached' ],
+		[ 'take, released by another server', 'handover-2', 'zklock' ],
+		[ 'take, cached on another server', 'recall', 'zklock' ]);
+
+	return $results->has('recall') ? [ '', @bars ] : ();
 }
 
 sub run_gnuplot
 {
-	my ($script) = @_;
+	my ($file, $height, $title, $subtitle, $script) = @_;
 
 	open my $gnuplot, '|-', 'gnuplot' or die "gnuplot: $!\n";
-	print $gnuplot $script;
+	print $gnuplot <<"EOS";
+set terminal svg size $width,$height noenhanced font 'sans-serif,13' background '#ffffff'
+set output '$file'
+set label 1 "$title" at screen 0.02, screen 1 offset 0,-1 font 'sans-serif,16'
+set label 2 "$subtitle" at screen 0.02, screen 1 offset 0,-2.4
+set tmargin 4
+set tics nomirror
+$script
+EOS
 	close $gnuplot or die "gnuplot failed\n";
 	return;
 }
 
-# One line per contestant over a logarithmic axis
+# Horizontal bars, from the top down, in groups
+sub bars
+{
+	my ($dir, $file, $title, $subtitle, $format, @groups) = @_;
+	my ($y, $most) = (0, 0);
+	my (@bars, @values, @marks, @heads);
+
+	foreach my $group (@groups)
+	{
+		my ($head, @of_group) = @$group;
+
+		$y++ if $y && $head;
+		push @heads, qq{set label "$head" at graph 0, first -$y offset character 0.5,0}
+		  if $head;
+		$y++ if $head;
+		foreach my $bar (@of_group)
+		{
+			my ($name, $colour, $value) = @$bar;
+			my ($top, $bottom) = (-$y + 0.4, -$y - 0.4);
+
+			push @marks, qq{"$name" -$y};
+			push @bars, sprintf '0 %s %s %s %s', $value, $bottom, $top, hex substr $colour, 1
+			  if defined $value;
+			push @values, sprintf '%s %s "%s"', $value // 0, -$y,
+			  defined $value ? $format->($value) : 'failed';
+			$most = $value if defined $value && $value > $most;
+			$y++;
+		}
+	}
+	return () unless @bars;
+	run_gnuplot("$dir/$file", 24 * $y + 90, $title, $subtitle, join "\n",
+		'$bars << EOD', @bars, 'EOD', '$values << EOD', @values, 'EOD', @heads,
+		"set yrange [" . (0.5 - $y) . ':0.5]', "set xrange [0:" . 1.12 * $most . ']',
+		'set border 2', 'unset xtics', 'unset key', 'set style fill solid noborder',
+		'set ytics scale 0 (' . join(', ', @marks) . ')',
+		'plot $bars using (0):(0):1:2:3:4:5 with boxxyerror lc rgb variable,'
+		  . ' $values using 1:2:3 with labels left offset character 0.5,0');
+	return [ $file, $title ];
+}
+
+# One line per contestant, both axes logarithmic
 sub lines
 {
-	my ($results, $dir, $file, $title, $axis, $scenario, $points, $column,
-		$names, $titles) = @_;
+	my ($results, $dir, $file, $title, $axis, $scenario, $points, $column) = @_;
 	my ($data, @plots) = ('');
 
-	foreach my $name (@$names)
+	foreach my $name (@names)
 	{
-		my @rows = map { [ $_->[0], $_->[1] ] } grep { defined $_->[1] }
+		my @rows = grep { defined $_->[1] }
 		  map { [ $_, $results->median("$scenario-$_", $name, $column) ] } @$points;
 		next unless @rows > 1;
 		$data .= "\$$name << EOD\n" . join('', map { "@$_\n" } @rows) . "EOD\n";
 		push @plots, "\$$name with linespoints lw 2 pt 7 ps 0.6"
-		  . " lc rgb '$colours{$name}' title '$titles->{$name}'";
+		  . " lc rgb '$colours{$name}' title '$titles{$name}'";
 	}
 	return () unless @plots;
-	run_gnuplot($terminal . $data
-		  . "set output '$dir/$file'\nset title '$title'\nset logscale xy\n"
-		  . "set format y '%.0f'\n"
-		  . "set xlabel '$axis'\nset xtics (" . join(', ', @$points) . ")\n"
-		  . 'plot ' . join(', ', @plots) . "\n");
+	run_gnuplot("$dir/$file", 420, $title, "by the number of $axis", join "\n",
+		$data, 'set logscale xy', 'set key outside right top Left reverse',
+		"set grid ytics lc rgb '#dddddd'", 'set border 3', "set xlabel '$axis'",
+		"set xrange [$points->[0] * 0.9:$points->[-1] * 1.2]", 'set yrange [300:*]',
+		'set xtics (' . marks(@$points) . ')',
+		'set ytics (' . marks(map { 10**$_ } 2 .. 5) . ')',
+		'plot ' . join(', ', @plots));
 	return [ $file, $title ];
 }
 
-# Groups of bars, one group per scenario
-sub bars
-{
-	my ($results, $dir, $file, $title, $scenarios, $column, $names, $titles) = @_;
-	my @shown = grep { $results->has($_) } @$scenarios;
-	my @who = grep {
-		my $name = $_;
-		grep { defined $results->median($_, $name, $column) } @shown
-	} @$names;
-
-	return () unless @shown && @who;
-	my $data = "\$data << EOD\n";
-	foreach my $scenario (@shown)
-	{
-		$data .= join(' ', qq{"$scenario"},
-			map { $results->median($scenario, $_, $column) // 0 } @who) . "\n";
-	}
-	my @plots = map {
-		'$data using ' . ($_ + 2) . ($_ ? '' : ':xtic(1)')
-		  . " lc rgb '$colours{ $who[$_] }' title '$titles->{ $who[$_] }'"
-	} 0 .. $#who;
-	run_gnuplot($terminal . $data . "EOD\n"
-		  . "set output '$dir/$file'\nset title '$title'\n"
-		  . ($column eq 'rate' ? "set logscale y\n" : "set yrange [0:*]\n")
-		  . "set style data histograms\nset style fill solid\n"
-		  . "set format y '%g'\nset boxwidth 0.9\n"
-		  . 'plot ' . join(', ', @plots) . "\n");
-	return [ $file, $title ];
-}
+sub marks { return join ', ', map { '"' . Page::thousands($_) . qq{" $_} } @_; }
 
 1;

@@ -3,7 +3,7 @@
 #	foreach my $scenario (@Scenarios::all) ...
 #	my $result = Scenarios::measure($scenario, $contestant, $cluster, ...);
 #
-# A scenario: name, title, zk (the cluster it runs on: zk, variants or ensemble), kind
+# A scenario: name, title, zk (the cluster it runs on: zk, tls or ensemble), kind
 # (what each client does, see PgContestants.pm; or a key of %measures below),
 # rounds (at most), contestants, cached (0: no contestant caches locks; otherwise
 # "uncached" does not), and for most of them clients and names:
@@ -188,7 +188,7 @@ our @all = (
 				title => clients($clients)
 				  . ($names eq 'one' ? ', one name' : ', a name each')
 				  . ', without TLS and with it',
-				zk => 'variants',
+				zk => 'tls',
 				kind => 'pairs',
 				clients => $clients,
 				names => $names,
@@ -197,22 +197,6 @@ our @all = (
 				contestants => [qw(zklock tls)],
 			}
 	} [ distinct => 1 ], [ distinct => 64 ], [ one => 8 ]),
-	(map {
-			my ($names, $clients) = @$_;
-
-			{
-				name => "stat-$names-$clients",
-				title => clients($clients)
-				  . ($names eq 'one' ? ', one name' : ', a name each')
-				  . ', with statistics and without',
-				zk => 'variants',
-				kind => 'pairs',
-				clients => $clients,
-				names => $names,
-				rounds => $many,
-				contestants => [qw(zklock untracked)],
-			}
-	} [ distinct => 1 ], [ distinct => 8 ], [ distinct => 64 ], [ one => 8 ]),
 	(map {
 			{
 				name => "three-$_",
@@ -232,7 +216,7 @@ our @all = (
 		rounds => $few,
 		kind => 'handover',
 		servers => 2,
-		contestants => \@peers,
+		contestants => [ 'uncached', @peers ],
 	});
 
 my %measures = (
@@ -318,7 +302,7 @@ sub measure_pairs
 	my $total = delete $result->{total};
 	$result->{requests} = $used->{packets} / $total;
 	$result->{batches} /= $total if $result->{batches};
-	if ($contestant->{name} =~ /^(?:zklock|uncached|tls|untracked)$/)
+	if ($contestant->{name} =~ /^(?:zklock|uncached|tls)$/)
 	{
 		$result->{$_} = $used->{$_} / $total foreach qw(batches listings);
 	}

@@ -161,7 +161,7 @@ $all += contestants($_) * rounds_of($_) foreach @scenarios;
 open my $out, '>', $ENV{BENCH_OUT} or die "$ENV{BENCH_OUT}: $!";
 print $out join(',', qw(scenario contestant round status), @columns, 'error'),
   "\n";
-foreach my $kind (qw(zk variants ensemble))
+foreach my $kind (qw(zk tls ensemble))
 {
 	my @these = grep { ($_->{zk} // 'zk') eq $kind } @scenarios;
 	run_cluster($out, $kind, @these) if @these;

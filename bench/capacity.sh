@@ -2,7 +2,7 @@
 # Measures what batches, sessions, watches and znodes cost a ZooKeeper server;
 # "make capacity" calls it.
 #
-#	bench/capacity.sh       about four minutes, into docs/benchmarks/capacity.csv
+#	bench/capacity.sh       about four minutes, into bench/results/capacity.csv
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=dev/lib.sh
@@ -25,7 +25,7 @@ export BENCH_OUT=$work/capacity.csv
 status=0
 as_user "$work" perl "$work/src/bench/capacity.pl" || status=$?
 if [ $status = 0 ]; then
-	cp "$BENCH_OUT" "$here/../docs/benchmarks/capacity.csv"
+	cp "$BENCH_OUT" "$here/results/capacity.csv"
 	rm -rf "$work"
 else
 	echo "logs: $work/tmp_check/log"

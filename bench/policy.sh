@@ -2,10 +2,10 @@
 # Measures zklock with other numbers than it is shipped with: how many batches
 # may be under way, how many creates at hand are enough for one, and how many
 # operations it may have.  "make bench-policy" calls it: about 16 minutes, into
-# docs/benchmarks/policy.csv.
+# bench/results/policy.csv.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-out=$here/../docs/benchmarks/policy.csv
+out=$here/results/policy.csv
 
 # batches under way, creates that are enough (0: nothing is gathered), and the
 # largest batch
@@ -23,9 +23,9 @@ for variant in "${variants[@]}"; do
 	COPT+=" -DZKL_BATCH_OPERATIONS=$largest"
 	COPT=$COPT BENCH_OUT_DIR=$results "$here/run.sh"
 	[ -s "$results/policy.csv" ] ||
-		head -n 1 "$results/benchmarks/results.csv" >"$results/policy.csv"
+		head -n 1 "$results/results.csv" >"$results/policy.csv"
 	sed -n "s/,uncached,/,$in_flight:$enough:$largest,/p" \
-		"$results/benchmarks/results.csv" >>"$results/policy.csv"
+		"$results/results.csv" >>"$results/policy.csv"
 done
 mv "$results/policy.csv" "$out"
-perl -I"$here" "$here/report.pl" "$here/../docs"
+perl -I"$here" "$here/report.pl" "$here/results"

@@ -1,9 +1,7 @@
-# Writes the tables and plots of a run into the page of benchmarks.
+# Writes the tables and pictures of a run.
 #
-#	perl report.pl docs		reads docs/benchmarks/results.csv, writes
-#							(and policy.csv, if it is there)
-#							docs/benchmarks/*.svg, and what is between the two
-#							marks in docs/benchmarks.md
+#	perl report.pl DIR		reads DIR/results.csv, machine.txt, and policy.csv if it
+#							is there; writes DIR/benchmarks.md and DIR/*.svg
 
 use strict;
 use warnings;
@@ -19,15 +17,12 @@ use Requirements;
 use Results;
 
 my ($out) = @ARGV;
-my $page = "$out/benchmarks.md";
-
-my $results = Results->new("$out/benchmarks/results.csv");
+my $results = Results->new("$out/results.csv");
 my @names = qw(zklock uncached curator kazoo raw advisory sql);
 my %titles = (
 	zklock => 'zklock',
-	uncached => 'zklock, cache_time = 0',
+	uncached => 'zklock, nothing cached',
 	tls => 'zklock over TLS',
-	untracked => 'zklock without statistics',
 	curator => 'Curator',
 	kazoo => 'kazoo',
 	raw => 'raw client',
@@ -304,35 +299,10 @@ sub tls_cells
 	} @columns;
 }
 
-# zklock with zklock.track_locks = 1000, the default, and 0
-sub statistics_costs
-{
-	my @measured = grep { $results->has($_->[0]) } (
-		[ 'stat-distinct-1', '1 client, a name each' ],
-		[ 'stat-distinct-8', '8 clients, a name each' ],
-		[ 'stat-distinct-64', '64 clients, a name each' ],
-		[ 'stat-one-8', '8 clients, one name' ]);
-
-	return unless @measured;
-	$text .= "## Pairs a second with statistics and without them\n\n"
-	  . "`zklock.track_locks` is 1 000, the default, or 0; the ratio is the median of"
-	  . " the rounds' ratios, with the least and the largest.\n\n";
-	table([ '', 'with', 'without', 'with against without' ],
-		map {
-			my ($name, $title) = @$_;
-			my @ratios = $results->ratio($name, 'zklock', 'untracked', 'rate');
-
-			[ $title,
-				(map { cell($name, $_, 'rate', \&thousands) } qw(zklock untracked)),
-				@ratios ? sprintf('%s × (%s – %s)', map { number($_) } @ratios) : '' ]
-		} @measured);
-	return;
-}
-
 # zklock with other numbers than it is shipped with
 sub policies
 {
-	my $file = "$out/benchmarks/policy.csv";
+	my $file = "$out/policy.csv";
 	return unless -e $file;
 	my $policy = Results->new($file);
 	my @variants = $policy->contestants;
@@ -364,9 +334,9 @@ sub failures
 
 sub plots
 {
-	my @plots = Plots::draw($results, "$out/benchmarks", \@names, \%titles);
+	my @plots = Plots::draw($results, $out);
 
-	$text .= join "\n", map { "![$_->[1]](benchmarks/$_->[0])" } @plots;
+	$text .= join "\n", map { "![$_->[1]]($_->[0])" } @plots;
 	$text .= "\n\n" if @plots;
 	return;
 }
@@ -382,7 +352,7 @@ sub slurp
 
 # ---- the page ----
 
-$text .= slurp("$out/benchmarks/machine.txt") // '';
+$text .= slurp("$out/machine.txt") // '';
 $text .= "\n";
 my @required = Requirements::check($results);
 if (@required)
@@ -401,8 +371,7 @@ depths();
 costs('zklock', 'What a pair costs');
 costs('uncached', 'What a pair costs if nothing is cached');
 tls_costs();
-statistics_costs();
 policies();
 failures();
 
-Page::update($page, 'bench/report.pl', $text);
+Page::write("$out/benchmarks.md", 'Locks beside other locks', 'bench/report.pl', $text);

@@ -1,18 +1,19 @@
 #!/usr/bin/env bash
 # Runs the benchmarks on servers of its own; "make bench" calls it.
 #
-#	bench/run.sh                        all, about 35 minutes, into docs/
+#	bench/run.sh                        all, about 35 minutes, into bench/results
 #	BENCH_SCENARIOS="distinct one" BENCH_ROUNDS=1 BENCH_SECONDS=1 bench/run.sh
 #	BENCH_OUT_DIR=dir                   where results go instead
 #
-# A run of some scenarios goes to bench/results, and leaves docs/ alone.
+# A run of some scenarios goes to bench/partial.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=dev/lib.sh
 . "$here/../dev/lib.sh"
 
-out=${BENCH_OUT_DIR:-$here/../docs}
-[ -z "${BENCH_SCENARIOS:-}" ] || out=${BENCH_OUT_DIR:-$here/results}
+out=$here/results
+[ -z "${BENCH_SCENARIOS:-}" ] || out=$here/partial
+out=${BENCH_OUT_DIR:-$out}
 [ "${ZKLOCK_SETUP:-yes}" = no ] || "$here/../dev/setup.sh" bench
 choose_user
 make_work_dir bench
@@ -58,9 +59,9 @@ version_of() {
 status=0
 as_user "$work" perl "$work/src/bench/bench.pl" || status=$?
 if [ $status = 0 ]; then
-	mkdir -p "$out/benchmarks"
-	cp "$BENCH_OUT" "$out/benchmarks/results.csv"
-	describe_run >"$out/benchmarks/machine.txt"
+	mkdir -p "$out"
+	cp "$BENCH_OUT" "$out/results.csv"
+	describe_run >"$out/machine.txt"
 	perl -I"$here" "$here/report.pl" "$out" || status=$?
 fi
 if [ $status = 0 ] && [ -z "${KEEP:-}" ]; then

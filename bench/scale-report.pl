@@ -1,8 +1,7 @@
-# Writes the tables of what many servers ask of ZooKeeper into their page.
+# Writes the tables of what many servers ask of ZooKeeper.
 #
-#	perl scale-report.pl docs	reads docs/benchmarks/{scale,capacity}.csv,
-#								prints the tables, and writes them between the
-#								two marks in docs/scale.md
+#	perl scale-report.pl DIR	reads DIR/scale.csv and DIR/capacity.csv; writes
+#								DIR/scale.md, and prints the tables
 
 use strict;
 use warnings;
@@ -13,14 +12,13 @@ use lib $FindBin::Bin;
 use Page;
 
 my ($out) = @ARGV;
-my $page = "$out/scale.md";
 
 my $timeout = 10;    # s, of the sessions in both
 my $remembered = 4096;    # directories per server at most, by default
 my $names = 10_000;    # that are drawn from
 
-my %runs = map { $_->{run} => $_ } read_csv("$out/benchmarks/scale.csv");
-my @costs = read_csv("$out/benchmarks/capacity.csv");
+my %runs = map { $_->{run} => $_ } read_csv("$out/scale.csv");
+my @costs = read_csv("$out/capacity.csv");
 my $text = '';
 
 sub read_csv
@@ -252,4 +250,4 @@ memory();
 costs();
 print $text;
 
-Page::update($page, 'bench/scale-report.pl', $text);
+Page::write("$out/scale.md", 'Many servers', 'bench/scale-report.pl', $text);

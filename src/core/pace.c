@@ -8,7 +8,7 @@
  *
  * A batch costs ZooKeeper a write to its disk and some 200 µs of processor
  * time; each operation in it costs some 10 µs.  So if more work is about to
- * come, a short wait pays.  docs/benchmarks.md has the figures behind the
+ * come, a short wait pays.  bench/README.md has the figures behind the
  * rules.
  *
  * Late deletes: if no other contender comes to a lock, no one waits for a

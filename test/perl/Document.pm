@@ -43,7 +43,7 @@ sub files
 # The names of all pages
 sub all
 {
-	my @names = map { s{^\Q$top\E/}{}r } files('*.md'), files('*/*.md');
+	my @names = map { s{^\Q$top\E/}{}r } map { files($_) } '*.md', '*/*.md', '*/*/*.md';
 	return sort @names;
 }
 
