@@ -38,7 +38,7 @@ def queries():
 def main():
     found = list(queries())
     print("# A collector of zklock for sql_exporter, made by collectors.py from")
-    print("# queries.yaml.  docs/monitoring.md explains the metrics.")
+    print("# queries.yaml.  README.md explains the metrics.")
     print("collector_name: zklock")
     print("metrics:")
     for name, _, columns in found:

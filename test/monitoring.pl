@@ -186,8 +186,9 @@ is(join(' ', grep { !$seen{$_} } @metrics), 'zklock_certificate_expiry_seconds z
 	'Prometheus has every metric but those of TLS and of waits');
 like($prometheus->metrics($_), qr/^pg_exporter_last_scrape_error 0$/m, "$_->{name}: no query failed")
   foreach $first, $second;
-my @explained = $page->text =~ /^\| `(zklock_\w+)` \|/mg;
-is_deeply([ sort @explained ], [ sort @metrics ], 'docs/monitoring.md explains them');
+my @explained =
+  Document->new('monitoring/README.md')->text =~ /^\| `(zklock_\w+)` \|/mg;
+is_deeply([ sort @explained ], [ sort @metrics ], 'monitoring/README.md explains them');
 
 my $dashboard = decode_json(slurp_file("$kit/dashboard.json"));
 my @expressions = map { $_->{expr} } map { @{ $_->{targets} } } @{ $dashboard->{panels} };

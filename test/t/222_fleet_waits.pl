@@ -120,7 +120,7 @@ is($test->look($one,
 
 my $page = Document->new('docs/monitoring.md');
 my ($query) = grep { /dblink\(/ }
-  map { $_->{text} } $page->section('Who blocks my nightly job, since when, what is it doing?')->blocks('text');
+  map { $_->{text} } $page->section('Find out who blocks a job')->blocks('text');
 ok($query, 'the page has the query');
 $query =~ s{^(?:CREATE|--).*\n}{}mg;
 $query =~ s{'/batch/nightly'}{'/w/b'};
