@@ -24,6 +24,7 @@ SELECT c.relname
 \d zk_locks
 \d zk_status
 \d zk_servers
+\d zk_stat_server
 \d zk_stat_locks
 \d zk_lock_waits
 \d zk_fleet_waits
@@ -40,7 +41,8 @@ SELECT c.relname
    AND obj_description(c.oid, 'pg_class') IS NULL;
 SELECT c.relname, a.attname
   FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
- WHERE c.relname IN ('zk_locks', 'zk_status', 'zk_servers', 'zk_stat_locks', 'zk_grants', 'zk_rights', 'zk_fleet_waits', 'zk_queue_row', 'zk_leader_row', 'zk_once_row')
+ WHERE c.relname IN ('zk_locks', 'zk_status', 'zk_servers', 'zk_stat_server', 'zk_stat_locks', 'zk_lock_waits', 'zk_fleet_waits', 'zk_grants', 'zk_rights',
+                     'zk_queue_row', 'zk_leader_row', 'zk_once_row', 'zk_drain_row', 'zk_version_row', 'zk_health_row', 'zk_dump_row')
    AND col_description(c.oid, a.attnum) IS NULL;
 
 -- a function that returns rows names their columns
@@ -48,15 +50,12 @@ SELECT p.oid::regprocedure, name
   FROM pg_proc p,
        LATERAL (SELECT a.attname
                   FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid
-                 WHERE c.reltype = p.prorettype AND a.attnum > 0
-                UNION ALL
-                SELECT arg.name
-                  FROM unnest(p.proargnames, p.proargmodes) AS arg (name, mode)
-                 WHERE arg.mode = 'o') AS returned (name)
+                 WHERE c.reltype = p.prorettype AND a.attnum > 0) AS returned (name)
  WHERE p.proname LIKE 'zk\_%'
    AND obj_description(p.oid, 'pg_proc') !~ ('\m' || name || '\M');
 
--- the names of all arguments, and what \df shows is never too long
+-- the names of all arguments, and what \df shows is never too long: a result is
+-- the name of a type
 SELECT DISTINCT name
   FROM pg_proc p, unnest(p.proargnames) AS name
  WHERE p.proname LIKE 'zk\_%' ORDER BY 1;
@@ -64,6 +63,10 @@ SELECT p.oid::regprocedure
   FROM pg_proc p
  WHERE p.proname LIKE 'zk\_%'
    AND length(pg_get_function_arguments(p.oid)) > 140;
+SELECT p.oid::regprocedure, pg_get_function_result(p.oid)
+  FROM pg_proc p
+ WHERE p.proname LIKE 'zk\_%'
+   AND pg_get_function_result(p.oid) !~ '^(SETOF )?[a-z_]+( precision|\[\])?$';
 
 CREATE SCHEMA elsewhere;
 ALTER EXTENSION zklock SET SCHEMA elsewhere;

@@ -9,7 +9,9 @@ CREATE ROLE regress_zklock_user;
 CREATE ROLE regress_zklock_monitor IN ROLE pg_monitor;
 GRANT EXECUTE ON FUNCTION zk_try_lock(text, interval, interval, interval) TO regress_zklock_user;
 GRANT SELECT ON zk_locks TO regress_zklock_user;
-GRANT SELECT (state, server, last_error) ON zk_status TO regress_zklock_user;
+GRANT SELECT ON zk_status TO regress_zklock_user;
+GRANT SELECT (path) ON zk_stat_locks TO regress_zklock_user;
+GRANT SELECT (lapses) ON zk_stat_server TO regress_zklock_user;
 
 SET ROLE regress_zklock_nobody;
 SELECT zk_lock('/x');
@@ -50,15 +52,21 @@ RESET ROLE;
 
 -- a role that may not see the settings is not shown hosts
 SET ROLE regress_zklock_user;
-SELECT server IS NULL AND last_error IS NULL AS masked FROM zk_get_status();
-SELECT server IS NULL AND last_error IS NULL AS masked FROM zk_status;
+SELECT zookeeper_server IS NULL AND last_error IS NULL AS masked FROM zk_get_status();
+SELECT zookeeper_server IS NULL AND last_error IS NULL AS masked FROM zk_status;
 SELECT count(path) FROM zk_locks;
 SELECT * FROM zk_stat_locks;
+
+-- nor does a grant of some columns open the function that returns all
+SELECT count(path) FROM zk_stat_locks;
+SELECT * FROM zk_get_stat_locks();
+SELECT lapses FROM zk_stat_server;
+SELECT * FROM zk_get_stat_server();
 RESET ROLE;
 
 SET ROLE regress_zklock_monitor;
 SELECT count(*) >= 0 AS shown FROM zk_locks;
-SELECT count(*) FROM zk_status;
+SELECT count(*) FROM zk_status, zk_stat_server;
 SELECT current_setting('zklock.connect_string') <> '' AS shown;
 SELECT zk_lock('/x');
 RESET ROLE;

@@ -106,11 +106,11 @@ BEGIN
 		PERFORM pg_sleep(0.1);
 	END LOOP;
 END $$;
-SELECT state IN ('connecting', 'disconnected') AS away, server, session_id,
+SELECT state IN ('connecting', 'disconnected') AS away, zookeeper_server, session_id,
        session_timeout, lease_remaining, worker_pid IS NOT NULL AS worker,
        locks_held, waiting, connects, sessions_lost, batches,
        last_error IS NOT NULL AS says_why, last_error_at <= now() AS since
-  FROM zk_status;
+  FROM zk_status, zk_stat_server;
 
 -- the longest timeouts, and none at all
 \set VERBOSITY terse

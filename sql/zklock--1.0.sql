@@ -384,48 +384,19 @@ COMMENT ON FUNCTION zk_get_locks() IS
 
 CREATE TYPE zk_status_row AS (
 	state text,
-	server text,
+	zookeeper_server text,
 	session_id text,
 	session_timeout interval,
 	lease_remaining interval,
-	worker_pid integer,
-	session_pid integer,
+	connected_since timestamptz,
 	locks_held bigint,
 	waiting bigint,
-	connects bigint,
-	sessions_lost bigint,
-	batches bigint,
-	operations bigint,
-	listings bigint,
-	creates bigint,
-	continuity double precision,
-	watches bigint,
+	cached bigint,
+	draining boolean,
 	last_error text,
 	last_error_at timestamptz,
-	draining boolean,
-	stats_reset timestamptz,
-	stats_evicted bigint,
-	connected_since timestamptz,
-	worker_starts bigint,
-	lapses bigint,
-	locks_lost bigint,
-	connection_errors bigint,
-	answer_errors bigint,
-	process_errors bigint,
-	settings_errors bigint,
-	deadlocks bigint,
-	deadlock_checks bigint,
-	given_up_checks bigint,
-	unpublished_waits bigint,
-	cached bigint,
-	cache_takes bigint,
-	recalls bigint,
-	lost_writes bigint,
-	tls_version text,
-	tls_cipher text,
-	certificate_expires_at timestamptz,
-	ca_expires_at timestamptz,
-	server_certificate_expires_at timestamptz);
+	worker_pid integer,
+	session_pid integer);
 COMMENT ON TYPE zk_status_row IS
 'row of the view zk_status';
 
@@ -435,7 +406,48 @@ AS 'MODULE_PATHNAME', 'zkl_sql_status'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
 ROWS 1;
 COMMENT ON FUNCTION zk_get_status() IS
-'row of the view zk_status: state, server, session_id, session_timeout, lease_remaining, worker_pid, session_pid, locks_held, waiting, connects, sessions_lost, batches, operations, listings, creates, continuity, watches, last_error, last_error_at, draining, stats_reset, stats_evicted, connected_since, worker_starts, lapses, locks_lost, connection_errors, answer_errors, process_errors, settings_errors, deadlocks, deadlock_checks, given_up_checks, unpublished_waits, cached, cache_takes, recalls, lost_writes, tls_version, tls_cipher, certificate_expires_at, ca_expires_at, server_certificate_expires_at';
+'row of the view zk_status: state, zookeeper_server, session_id, session_timeout, lease_remaining, connected_since, locks_held, waiting, cached, draining, last_error, last_error_at, worker_pid, session_pid';
+
+CREATE TYPE zk_stat_server_row AS (
+	connects bigint,
+	sessions_lost bigint,
+	locks_lost bigint,
+	lapses bigint,
+	lost_writes bigint,
+	worker_starts bigint,
+	connection_errors bigint,
+	answer_errors bigint,
+	process_errors bigint,
+	settings_errors bigint,
+	batches bigint,
+	operations bigint,
+	listings bigint,
+	creates bigint,
+	continuity double precision,
+	watches bigint,
+	deadlocks bigint,
+	deadlock_checks bigint,
+	given_up_checks bigint,
+	unpublished_waits bigint,
+	cache_takes bigint,
+	recalls bigint,
+	tls_version text,
+	tls_cipher text,
+	certificate_expires_at timestamptz,
+	ca_expires_at timestamptz,
+	zookeeper_certificate_expires_at timestamptz,
+	stats_reset timestamptz,
+	stats_evicted bigint);
+COMMENT ON TYPE zk_stat_server_row IS
+'row of the view zk_stat_server';
+
+CREATE FUNCTION zk_get_stat_server()
+RETURNS SETOF zk_stat_server_row
+AS 'MODULE_PATHNAME', 'zkl_sql_stat_server'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
+ROWS 1;
+COMMENT ON FUNCTION zk_get_stat_server() IS
+'row of the view zk_stat_server: connects, sessions_lost, locks_lost, lapses, lost_writes, worker_starts, connection_errors, answer_errors, process_errors, settings_errors, batches, operations, listings, creates, continuity, watches, deadlocks, deadlock_checks, given_up_checks, unpublished_waits, cache_takes, recalls, tls_version, tls_cipher, certificate_expires_at, ca_expires_at, zookeeper_certificate_expires_at, stats_reset, stats_evicted';
 
 CREATE TYPE zk_stat_lock_row AS (
 	path text,
@@ -548,14 +560,14 @@ COMMENT ON FUNCTION zk_fleet_locks(text) IS
 CREATE TYPE zk_lock_wait_row AS (
 	path text,
 	mode text,
-	pid integer,
-	since timestamptz,
+	waiting_pid integer,
+	requested_at timestamptz,
 	blocking_server text,
 	blocking_pid integer,
 	blocking_usename text,
 	blocking_application_name text,
 	blocking_znode text,
-	holds boolean);
+	blocking_granted boolean);
 COMMENT ON TYPE zk_lock_wait_row IS
 'row of the view zk_lock_waits and of zk_blocking()';
 
@@ -564,20 +576,20 @@ RETURNS SETOF zk_lock_wait_row
 AS 'MODULE_PATHNAME', 'zkl_sql_lock_waits'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_get_lock_waits() IS
-'rows of the view zk_lock_waits: path, mode, pid, since, blocking_server, blocking_pid, blocking_usename, blocking_application_name, blocking_znode, holds';
+'rows of the view zk_lock_waits: path, mode, waiting_pid, requested_at, blocking_server, blocking_pid, blocking_usename, blocking_application_name, blocking_znode, blocking_granted';
 
 CREATE FUNCTION zk_blocking(pid integer)
 RETURNS SETOF zk_lock_wait_row
 AS 'MODULE_PATHNAME', 'zkl_sql_blocking'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_blocking(integer) IS
-'what one session of this server, given by its process ID, waits for: path, mode, pid, since, blocking_server, blocking_pid, blocking_usename, blocking_application_name, blocking_znode, holds';
+'what one session of this server, given by its process ID, waits for: path, mode, waiting_pid, requested_at, blocking_server, blocking_pid, blocking_usename, blocking_application_name, blocking_znode, blocking_granted';
 
 CREATE TYPE zk_leader_row AS (
 	id text,
 	znode text,
 	session_id text,
-	since timestamptz);
+	requested_at timestamptz);
 COMMENT ON TYPE zk_leader_row IS
 'row of zk_leader()';
 COMMENT ON COLUMN zk_leader_row.id IS
@@ -586,7 +598,7 @@ COMMENT ON COLUMN zk_leader_row.znode IS
 'path of the znode in ZooKeeper';
 COMMENT ON COLUMN zk_leader_row.session_id IS
 'ID of the ZooKeeper session that owns the znode, or null';
-COMMENT ON COLUMN zk_leader_row.since IS
+COMMENT ON COLUMN zk_leader_row.requested_at IS
 'time at which the leader became a candidate, by the clock of ZooKeeper, or null';
 
 CREATE FUNCTION zk_leader(path text)
@@ -595,7 +607,7 @@ AS 'MODULE_PATHNAME', 'zkl_sql_leader'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
 ROWS 1;
 COMMENT ON FUNCTION zk_leader(text) IS
-'the leader, if there is one: id, znode, session_id, since';
+'the leader, if there is one: id, znode, session_id, requested_at';
 
 CREATE TYPE zk_server_row AS (
 	server text,
@@ -607,7 +619,7 @@ CREATE TYPE zk_server_row AS (
 	protocol integer,
 	requested_timeout interval,
 	session_timeout interval,
-	since timestamptz,
+	session_start timestamptz,
 	system_identifier bigint,
 	session_id text);
 COMMENT ON TYPE zk_server_row IS
@@ -619,26 +631,50 @@ AS 'MODULE_PATHNAME', 'zkl_sql_servers'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
 ROWS 10;
 COMMENT ON FUNCTION zk_get_servers() IS
-'rows of the view zk_servers: server, host, port, in_recovery, postgresql_version, zklock_version, protocol, requested_timeout, session_timeout, since, system_identifier, session_id';
+'rows of the view zk_servers: server, host, port, in_recovery, postgresql_version, zklock_version, protocol, requested_timeout, session_timeout, session_start, system_identifier, session_id';
 
-CREATE FUNCTION zk_version(
-	OUT library text,
-	OUT script text,
-	OUT session_process text,
-	OUT link_protocol integer,
-	OUT znode_protocol integer)
-RETURNS SETOF record
+CREATE TYPE zk_version_row AS (
+	library text,
+	script text,
+	session_process text,
+	link_protocol integer,
+	znode_protocol integer);
+COMMENT ON TYPE zk_version_row IS
+'row of zk_version()';
+COMMENT ON COLUMN zk_version_row.library IS
+'version of the library';
+COMMENT ON COLUMN zk_version_row.script IS
+'version of the extension in this database, or null';
+COMMENT ON COLUMN zk_version_row.session_process IS
+'version of the last zklock_session that was connected, or null';
+COMMENT ON COLUMN zk_version_row.link_protocol IS
+'number of the format of the messages between the two, or null';
+COMMENT ON COLUMN zk_version_row.znode_protocol IS
+'number of the format in which this server writes znodes';
+
+CREATE FUNCTION zk_version()
+RETURNS SETOF zk_version_row
 AS 'MODULE_PATHNAME', 'zkl_sql_version'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
 ROWS 1;
 COMMENT ON FUNCTION zk_version() IS
 'versions of zklock: library, script (of the extension in this database), session_process (the last one that was connected, or null), link_protocol (number of its messages'' format, or null), znode_protocol (number of the format in which this server writes znodes)';
 
-CREATE FUNCTION zk_healthcheck(
-	OUT check_name text,
-	OUT ok boolean,
-	OUT detail text)
-RETURNS SETOF record
+CREATE TYPE zk_health_row AS (
+	check_name text,
+	ok boolean,
+	detail text);
+COMMENT ON TYPE zk_health_row IS
+'row of zk_healthcheck()';
+COMMENT ON COLUMN zk_health_row.check_name IS
+'name of the check';
+COMMENT ON COLUMN zk_health_row.ok IS
+'whether it is as it should be, or null if that cannot be known now';
+COMMENT ON COLUMN zk_health_row.detail IS
+'what was found';
+
+CREATE FUNCTION zk_healthcheck()
+RETURNS SETOF zk_health_row
 AS 'MODULE_PATHNAME', 'zkl_sql_healthcheck'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
 ROWS 15;
@@ -681,10 +717,10 @@ COMMENT ON COLUMN zk_locks.application_name IS
 CREATE VIEW zk_status AS SELECT * FROM zk_get_status();
 
 COMMENT ON VIEW zk_status IS
-'connection of this server to ZooKeeper';
+'connection of this server to ZooKeeper, and its locks';
 COMMENT ON COLUMN zk_status.state IS
 'connecting, connected, disconnected, expired, auth_failed, closing, disabled or stopped';
-COMMENT ON COLUMN zk_status.server IS
+COMMENT ON COLUMN zk_status.zookeeper_server IS
 'address of the ZooKeeper server, or null';
 COMMENT ON COLUMN zk_status.session_id IS
 'ID of the ZooKeeper session, or null';
@@ -692,87 +728,92 @@ COMMENT ON COLUMN zk_status.session_timeout IS
 'timeout of the ZooKeeper session as ZooKeeper granted it, or null';
 COMMENT ON COLUMN zk_status.lease_remaining IS
 'time for which ZooKeeper certainly keeps the session if it hears nothing more from this server, or null';
-COMMENT ON COLUMN zk_status.worker_pid IS
-'process ID of the zklock worker, or null';
-COMMENT ON COLUMN zk_status.session_pid IS
-'process ID of zklock_session, or null';
+COMMENT ON COLUMN zk_status.connected_since IS
+'time at which ZooKeeper confirmed the connection in use, or null';
 COMMENT ON COLUMN zk_status.locks_held IS
 'number of locks that sessions of this server hold';
 COMMENT ON COLUMN zk_status.waiting IS
 'number of requests of this server that wait for a lock';
-COMMENT ON COLUMN zk_status.connects IS
-'number of connections made since the server started';
-COMMENT ON COLUMN zk_status.sessions_lost IS
-'number of ZooKeeper sessions lost since the server started';
-COMMENT ON COLUMN zk_status.batches IS
-'number of transactions sent to ZooKeeper since the server started';
-COMMENT ON COLUMN zk_status.operations IS
-'number of requests of all kinds sent to ZooKeeper since the server started';
-COMMENT ON COLUMN zk_status.listings IS
-'number of listings of directories since the server started';
-COMMENT ON COLUMN zk_status.creates IS
-'number of znodes created for requests since the server started';
-COMMENT ON COLUMN zk_status.continuity IS
-'share of these znodes, from 0 to 1, that needed no listing, or null';
-COMMENT ON COLUMN zk_status.watches IS
-'number of watches that are set now';
+COMMENT ON COLUMN zk_status.cached IS
+'number of locks that this server keeps for its sessions, and that none of them holds';
+COMMENT ON COLUMN zk_status.draining IS
+'true from zk_drain() to zk_undrain()';
 COMMENT ON COLUMN zk_status.last_error IS
 'text of the last error, also after recovery, or null';
 COMMENT ON COLUMN zk_status.last_error_at IS
 'time of the last error, or null';
-COMMENT ON COLUMN zk_status.draining IS
-'true from zk_drain() to zk_undrain()';
-COMMENT ON COLUMN zk_status.stats_reset IS
-'time since which zk_stat_locks counts';
-COMMENT ON COLUMN zk_status.stats_evicted IS
-'number of names that made room for others in zk_stat_locks since then';
-COMMENT ON COLUMN zk_status.connected_since IS
-'time at which ZooKeeper confirmed the connection in use, or null';
-COMMENT ON COLUMN zk_status.worker_starts IS
-'number of times that the zklock worker was started since the server started';
-COMMENT ON COLUMN zk_status.lapses IS
-'number of times that the lease ended while locks were held since the server started';
-COMMENT ON COLUMN zk_status.locks_lost IS
+COMMENT ON COLUMN zk_status.worker_pid IS
+'process ID of the zklock worker, or null';
+COMMENT ON COLUMN zk_status.session_pid IS
+'process ID of zklock_session, or null';
+
+CREATE VIEW zk_stat_server AS SELECT * FROM zk_get_stat_server();
+
+COMMENT ON VIEW zk_stat_server IS
+'what this server has counted since it started, and TLS of its connection to ZooKeeper';
+COMMENT ON COLUMN zk_stat_server.connects IS
+'number of connections made since the server started';
+COMMENT ON COLUMN zk_stat_server.sessions_lost IS
+'number of ZooKeeper sessions lost since the server started';
+COMMENT ON COLUMN zk_stat_server.locks_lost IS
 'number of locks that sessions lost since the server started';
-COMMENT ON COLUMN zk_status.connection_errors IS
-'number of connections that failed or broke since the server started';
-COMMENT ON COLUMN zk_status.answer_errors IS
-'number of answers of ZooKeeper that ended a connection since the server started';
-COMMENT ON COLUMN zk_status.process_errors IS
-'number of times that zklock_session ended unexpectedly or did not start since the server started';
-COMMENT ON COLUMN zk_status.settings_errors IS
-'number of attempts to connect that credentials or certificates prevented since the server started';
-COMMENT ON COLUMN zk_status.deadlocks IS
-'number of deadlocks across servers that ended with an error here, since the server started';
-COMMENT ON COLUMN zk_status.deadlock_checks IS
-'number of times that this server looked for deadlocks in ZooKeeper, since the server started';
-COMMENT ON COLUMN zk_status.given_up_checks IS
-'number of these that found too much to decide';
-COMMENT ON COLUMN zk_status.unpublished_waits IS
-'number of waits that took no part in deadlocks, because their sessions hold too many locks, since the server started';
-COMMENT ON COLUMN zk_status.cached IS
-'number of locks that this server keeps for its sessions, and that none of them holds';
-COMMENT ON COLUMN zk_status.cache_takes IS
-'number of times that a session took such a lock since the server started';
-COMMENT ON COLUMN zk_status.recalls IS
-'number of times that this server stopped keeping such a lock since it started';
-COMMENT ON COLUMN zk_status.lost_writes IS
+COMMENT ON COLUMN zk_stat_server.lapses IS
+'number of times that the lease ended while locks were held since the server started';
+COMMENT ON COLUMN zk_stat_server.lost_writes IS
 'number of times that this server found that ZooKeeper had lost writes, since the server started';
-COMMENT ON COLUMN zk_status.tls_version IS
+COMMENT ON COLUMN zk_stat_server.worker_starts IS
+'number of times that the zklock worker was started since the server started';
+COMMENT ON COLUMN zk_stat_server.connection_errors IS
+'number of connections that failed or broke since the server started';
+COMMENT ON COLUMN zk_stat_server.answer_errors IS
+'number of answers of ZooKeeper that ended a connection since the server started';
+COMMENT ON COLUMN zk_stat_server.process_errors IS
+'number of times that zklock_session ended unexpectedly or did not start since the server started';
+COMMENT ON COLUMN zk_stat_server.settings_errors IS
+'number of attempts to connect that credentials or certificates prevented since the server started';
+COMMENT ON COLUMN zk_stat_server.batches IS
+'number of transactions sent to ZooKeeper since the server started';
+COMMENT ON COLUMN zk_stat_server.operations IS
+'number of requests of all kinds sent to ZooKeeper since the server started';
+COMMENT ON COLUMN zk_stat_server.listings IS
+'number of listings of directories since the server started';
+COMMENT ON COLUMN zk_stat_server.creates IS
+'number of znodes created for requests since the server started';
+COMMENT ON COLUMN zk_stat_server.continuity IS
+'share of these znodes, from 0 to 1, that needed no listing, or null';
+COMMENT ON COLUMN zk_stat_server.watches IS
+'number of watches that are set now';
+COMMENT ON COLUMN zk_stat_server.deadlocks IS
+'number of deadlocks across servers that ended with an error here, since the server started';
+COMMENT ON COLUMN zk_stat_server.deadlock_checks IS
+'number of times that this server looked for deadlocks in ZooKeeper, since the server started';
+COMMENT ON COLUMN zk_stat_server.given_up_checks IS
+'number of these that found too much to decide';
+COMMENT ON COLUMN zk_stat_server.unpublished_waits IS
+'number of waits that took no part in deadlocks, because their sessions hold too many locks, since the server started';
+COMMENT ON COLUMN zk_stat_server.cache_takes IS
+'number of times that a session took such a lock since the server started';
+COMMENT ON COLUMN zk_stat_server.recalls IS
+'number of times that this server stopped keeping such a lock since it started';
+COMMENT ON COLUMN zk_stat_server.tls_version IS
 'version of TLS of the last connection to ZooKeeper, or null if it had none';
-COMMENT ON COLUMN zk_status.tls_cipher IS
+COMMENT ON COLUMN zk_stat_server.tls_cipher IS
 'cipher of that connection, or null';
-COMMENT ON COLUMN zk_status.certificate_expires_at IS
+COMMENT ON COLUMN zk_stat_server.certificate_expires_at IS
 'until when the certificate of this server that was used for that connection is valid, or null';
-COMMENT ON COLUMN zk_status.ca_expires_at IS
+COMMENT ON COLUMN zk_stat_server.ca_expires_at IS
 'until when the CA that vouched for the ZooKeeper server is valid, or null';
-COMMENT ON COLUMN zk_status.server_certificate_expires_at IS
+COMMENT ON COLUMN zk_stat_server.zookeeper_certificate_expires_at IS
 'until when the certificate of the ZooKeeper server is valid, or null';
+COMMENT ON COLUMN zk_stat_server.stats_reset IS
+'time since which zk_stat_locks counts';
+COMMENT ON COLUMN zk_stat_server.stats_evicted IS
+'number of names that made room for others in zk_stat_locks since then';
 
 CREATE VIEW zk_stat_locks AS SELECT * FROM zk_get_stat_locks();
 
 COMMENT ON VIEW zk_stat_locks IS
-'what the sessions of this server had of each distributed lock since zk_status.stats_reset';
+'what the sessions of this server had of each distributed lock since zk_stat_server.stats_reset';
 COMMENT ON COLUMN zk_stat_locks.path IS
 'name of the lock or semaphore, or null if the role may not see it';
 COMMENT ON COLUMN zk_stat_locks.acquires IS
@@ -806,9 +847,9 @@ COMMENT ON COLUMN zk_lock_waits.path IS
 'name of the lock or semaphore, or null if the role may not see it';
 COMMENT ON COLUMN zk_lock_waits.mode IS
 'exclusive, shared, lease or leader';
-COMMENT ON COLUMN zk_lock_waits.pid IS
+COMMENT ON COLUMN zk_lock_waits.waiting_pid IS
 'process ID of the waiting session, or null if the role may not see it';
-COMMENT ON COLUMN zk_lock_waits.since IS
+COMMENT ON COLUMN zk_lock_waits.requested_at IS
 'time of its request';
 COMMENT ON COLUMN zk_lock_waits.blocking_server IS
 'name of the server of the session that is in its way; of another client or a leader, what it wrote into the znode, or null';
@@ -820,7 +861,7 @@ COMMENT ON COLUMN zk_lock_waits.blocking_application_name IS
 'application name of that session, or null';
 COMMENT ON COLUMN zk_lock_waits.blocking_znode IS
 'path of the znode that is in its way, or null if the role may not see it';
-COMMENT ON COLUMN zk_lock_waits.holds IS
+COMMENT ON COLUMN zk_lock_waits.blocking_granted IS
 'true if that znode holds the lock; false if it is the nearest one ahead, and waits itself';
 
 --
@@ -869,9 +910,12 @@ CREATE VIEW zk_fleet_waits AS
 		FROM chains
 		ORDER BY znode, cardinality(seen) DESC
 	)
-	SELECT (waiter).path, (waiter).mode, (waiter)."position", (waiter).server,
-		(waiter).host, (waiter).pid, (waiter).datname, (waiter).usename,
-		(waiter).application_name, (waiter).client_addr, (waiter).requested_at,
+	SELECT (waiter).path, (waiter).mode, (waiter)."position",
+		(waiter).server AS waiting_server, (waiter).host AS waiting_host,
+		(waiter).pid AS waiting_pid, (waiter).datname AS waiting_datname,
+		(waiter).usename AS waiting_usename,
+		(waiter).application_name AS waiting_application_name,
+		(waiter).client_addr AS waiting_client_addr, (waiter).requested_at,
 		(ahead).server AS ahead_server, (ahead).pid AS ahead_pid,
 		(ahead).usename AS ahead_usename,
 		(ahead).application_name AS ahead_application_name,
@@ -892,19 +936,19 @@ COMMENT ON COLUMN zk_fleet_waits.mode IS
 'exclusive, shared, lease or leader';
 COMMENT ON COLUMN zk_fleet_waits."position" IS
 'place in the queue of the lock';
-COMMENT ON COLUMN zk_fleet_waits.server IS
+COMMENT ON COLUMN zk_fleet_waits.waiting_server IS
 'name of the server of the session that waits, or what another client wrote into the znode, or null';
-COMMENT ON COLUMN zk_fleet_waits.host IS
+COMMENT ON COLUMN zk_fleet_waits.waiting_host IS
 'host of that server, or null';
-COMMENT ON COLUMN zk_fleet_waits.pid IS
+COMMENT ON COLUMN zk_fleet_waits.waiting_pid IS
 'process ID of that session, or null';
-COMMENT ON COLUMN zk_fleet_waits.datname IS
+COMMENT ON COLUMN zk_fleet_waits.waiting_datname IS
 'its database, or null';
-COMMENT ON COLUMN zk_fleet_waits.usename IS
+COMMENT ON COLUMN zk_fleet_waits.waiting_usename IS
 'its user name, or null';
-COMMENT ON COLUMN zk_fleet_waits.application_name IS
+COMMENT ON COLUMN zk_fleet_waits.waiting_application_name IS
 'its application name, or null';
-COMMENT ON COLUMN zk_fleet_waits.client_addr IS
+COMMENT ON COLUMN zk_fleet_waits.waiting_client_addr IS
 'address of its client, or null';
 COMMENT ON COLUMN zk_fleet_waits.requested_at IS
 'time of its request';
@@ -967,7 +1011,7 @@ COMMENT ON COLUMN zk_servers.requested_timeout IS
 'session timeout that the server requested';
 COMMENT ON COLUMN zk_servers.session_timeout IS
 'session timeout that ZooKeeper granted';
-COMMENT ON COLUMN zk_servers.since IS
+COMMENT ON COLUMN zk_servers.session_start IS
 'time at which the ZooKeeper session began, by the server''s clock';
 COMMENT ON COLUMN zk_servers.system_identifier IS
 'system identifier of the database cluster, the same for a primary and its standbys, or null';
@@ -1005,7 +1049,7 @@ CREATE TYPE zk_drain_row AS (
 	state text,
 	pid integer,
 	usename text,
-	database text,
+	datname text,
 	application_name text,
 	granted_at timestamptz);
 COMMENT ON TYPE zk_drain_row IS
@@ -1022,7 +1066,7 @@ COMMENT ON COLUMN zk_drain_row.pid IS
 'process ID of the session, or null if it has released the lock';
 COMMENT ON COLUMN zk_drain_row.usename IS
 'user name of the session, or null if it has released the lock';
-COMMENT ON COLUMN zk_drain_row.database IS
+COMMENT ON COLUMN zk_drain_row.datname IS
 'database of the session, or null if it has released the lock';
 COMMENT ON COLUMN zk_drain_row.application_name IS
 'application name of the session, or null';
@@ -1034,7 +1078,7 @@ RETURNS SETOF zk_drain_row
 AS 'MODULE_PATHNAME', 'zkl_sql_drain'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_drain(interval) IS
-'refuse new requests for locks, ask holders to release theirs, and wait; returns what is left when the timeout ends: path, mode, lifetime, state, pid, usename, database, application_name, granted_at';
+'refuse new requests for locks, ask holders to release theirs, and wait; returns what is left when the timeout ends: path, mode, lifetime, state, pid, usename, datname, application_name, granted_at';
 
 CREATE FUNCTION zk_undrain()
 RETURNS boolean
@@ -1050,12 +1094,24 @@ LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_set_dialects(text) IS
 'change the dialects of distributed locks for all servers';
 
-CREATE FUNCTION zk_dump(
-	OUT path text,
-	OUT item text,
-	OUT pid integer,
-	OUT state text)
-RETURNS SETOF record
+CREATE TYPE zk_dump_row AS (
+	path text,
+	item text,
+	pid integer,
+	state text);
+COMMENT ON TYPE zk_dump_row IS
+'row of zk_dump()';
+COMMENT ON COLUMN zk_dump_row.path IS
+'name of the lock, or null for the server itself';
+COMMENT ON COLUMN zk_dump_row.item IS
+'what the line is about';
+COMMENT ON COLUMN zk_dump_row.pid IS
+'process ID of the session, or null';
+COMMENT ON COLUMN zk_dump_row.state IS
+'in words and key=value pairs';
+
+CREATE FUNCTION zk_dump()
+RETURNS SETOF zk_dump_row
 AS 'MODULE_PATHNAME', 'zkl_sql_dump'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_dump() IS
@@ -1182,7 +1238,7 @@ REVOKE ALL ON FUNCTION
 	zk_ungrant(text, name, text)
 FROM PUBLIC;
 
-REVOKE ALL ON zk_locks, zk_status, zk_servers, zk_stat_locks, zk_lock_waits,
+REVOKE ALL ON zk_locks, zk_status, zk_servers, zk_stat_server, zk_stat_locks, zk_lock_waits,
 	zk_fleet_waits
 FROM PUBLIC;
 
@@ -1199,6 +1255,6 @@ GRANT EXECUTE ON FUNCTION
 	zk_version(), zk_healthcheck()
 TO pg_monitor;
 
-GRANT SELECT ON zk_locks, zk_status, zk_servers, zk_stat_locks, zk_lock_waits,
+GRANT SELECT ON zk_locks, zk_status, zk_servers, zk_stat_server, zk_stat_locks, zk_lock_waits,
 	zk_fleet_waits
 TO pg_monitor;

@@ -219,7 +219,7 @@ alerts_ok(
 	'it has lost the lock',
 	'ZklockLocksLost server1',
 	'ZklockSessionsLost server1');
-is($test->status($one, 'locks_lost, lapses'), '1|1', 'as zk_status counts');
+is($test->status($one, 'locks_lost, lapses'), '1|1', 'as zk_stat_server counts');
 alerts_ok('and after some time all is well');
 
 # ---- a lock is held for long, and a drain is forgotten

@@ -92,7 +92,7 @@ is($standby->query("SELECT pg_is_in_recovery(), zk_unlock('/p/standby')"), 'f|t'
 is($candidate->query("SELECT id FROM zk_leader('/p/leader')"), 'db2', 'its session leads');
 is($candidate->query('BEGIN; CREATE TABLE led (); COMMIT; SELECT count(*) FROM done'), 0,
 	'and can write, with what the job did');
-is(look($db2, 'SELECT sessions_lost FROM zk_status'), 0, 'no ZooKeeper session was lost');
+is(look($db2, 'SELECT sessions_lost FROM zk_stat_server'), 0, 'no ZooKeeper session was lost');
 ok(wait_for(sub {
 			(eval { look($db1, 'SELECT state, draining FROM zk_status') } // '') eq 'connected|f';
 		},

@@ -8,7 +8,7 @@
 #include "shared/compat.h"
 #include "znode/mode.h"
 
-#define ZKL_ROW_COLUMNS	43
+#define ZKL_ROW_COLUMNS	29
 
 /* A row under construction: columns are added in order. */
 typedef struct ZklRow
@@ -38,7 +38,7 @@ extern void zkl_row_interval_ms(ZklRow *row, int64 ms);
 
 /*
  * Begins the result of the function behind a view: everybody may call it, but it
- * raises error 42501 if the current role may read no column of the view.
+ * raises error 42501 unless the current role may read the whole view.
  */
 extern void zkl_row_begin_view(FunctionCallInfo fcinfo, const char *name);
 

@@ -25,13 +25,12 @@
 #include "shared/draining.h"
 #include "shared/lease.h"
 #include "shared/loaded.h"
-#include "shared/lockstats.h"
 #include "shared/settings.h"
 #include "shared/slot.h"
 #include "shared/status.h"
 
 #define LOCKS_COLUMNS	14
-#define STATUS_COLUMNS	43
+#define STATUS_COLUMNS	14
 
 ZKL_FUNCTION(zkl_sql_locks);
 ZKL_FUNCTION(zkl_sql_status);
@@ -189,80 +188,6 @@ add_lease(ZklRow *row)
 		zkl_row_null(row);
 }
 
-static void
-add_counters(ZklRow *row, const ZklStatus *status, const Census *census)
-{
-	zkl_row_add(row, Int64GetDatum(census->held));
-	zkl_row_add(row, Int64GetDatum(census->waiting));
-	zkl_row_add(row, Int64GetDatum((int64) status->connects));
-	zkl_row_add(row, Int64GetDatum((int64) status->sessions_lost));
-	zkl_row_add(row, Int64GetDatum((int64) status->batches));
-	zkl_row_add(row, Int64GetDatum((int64) status->operations));
-	zkl_row_add(row, Int64GetDatum((int64) status->listings));
-	zkl_row_add(row, Int64GetDatum((int64) status->creates));
-	if (status->creates > 0)
-		zkl_row_add(row, Float8GetDatum((double) status->continuous_creates /
-										(double) status->creates));
-	else
-		zkl_row_null(row);
-	zkl_row_add(row, Int64GetDatum((int64) status->watches));
-}
-
-static void
-add_statistics(ZklRow *row)
-{
-	TimestampTz since;
-	int64		evicted;
-
-	zkl_lockstats_since(&since, &evicted);
-	zkl_row_add(row, TimestampTzGetDatum(since));
-	zkl_row_add(row, Int64GetDatum(evicted));
-}
-
-static void
-add_history(ZklRow *row, const ZklStatus *status)
-{
-	int			kind;
-
-	zkl_row_time_or_null(row, status->state == ZKL_STATE_CONNECTED ?
-						 status->connected_since : 0);
-	zkl_row_add(row, Int64GetDatum((int64) status->worker_starts));
-	zkl_row_add(row, Int64GetDatum((int64) status->lapses));
-	zkl_row_add(row, Int64GetDatum((int64)
-								   pg_atomic_read_u64(&zkl_control->ctl_losses)));
-	for (kind = 0; kind < ZKL_ERROR_KINDS; kind++)
-		zkl_row_add(row, Int64GetDatum((int64) status->errors[kind]));
-}
-
-static void
-add_deadlocks(ZklRow *row, const ZklStatus *status)
-{
-	zkl_row_add(row, Int64GetDatum((int64) status->deadlocks));
-	zkl_row_add(row, Int64GetDatum((int64) status->deadlock_checks));
-	zkl_row_add(row, Int64GetDatum((int64) status->given_up_checks));
-	zkl_row_add(row, Int64GetDatum((int64) status->unpublished_waits));
-}
-
-static void
-add_caching(ZklRow *row, const ZklStatus *status, const Census *census)
-{
-	zkl_row_add(row, Int64GetDatum(census->cached));
-	zkl_row_add(row, Int64GetDatum((int64)
-								   pg_atomic_read_u64(&zkl_control->ctl_cache_takes)));
-	zkl_row_add(row, Int64GetDatum((int64) status->recalls));
-	zkl_row_add(row, Int64GetDatum((int64) status->lost_writes));
-}
-
-static void
-add_tls(ZklRow *row, const ZklTlsStatus *tls)
-{
-	zkl_row_utf8_or_null(row, tls->version, sizeof(tls->version));
-	zkl_row_utf8_or_null(row, tls->cipher, sizeof(tls->cipher));
-	zkl_row_time_or_null(row, tls->certificate_until);
-	zkl_row_time_or_null(row, tls->ca_until);
-	zkl_row_time_or_null(row, tls->server_until);
-}
-
 Datum
 zkl_sql_status(PG_FUNCTION_ARGS)
 {
@@ -285,18 +210,17 @@ zkl_sql_status(PG_FUNCTION_ARGS)
 	else
 		zkl_row_null(&row);
 	add_lease(&row);
-	zkl_row_pid_or_null(&row, status.worker_pid);
-	zkl_row_pid_or_null(&row, status.session_pid);
-	add_counters(&row, &status, &census);
+	zkl_row_time_or_null(&row, status.state == ZKL_STATE_CONNECTED ?
+						 status.connected_since : 0);
+	zkl_row_add(&row, Int64GetDatum(census.held));
+	zkl_row_add(&row, Int64GetDatum(census.waiting));
+	zkl_row_add(&row, Int64GetDatum(census.cached));
+	zkl_row_add(&row, BoolGetDatum(zkl_draining_number() != 0));
 	zkl_row_utf8_or_null(&row, hosts ? status.last_error : "",
 						 hosts ? sizeof(status.last_error) : 1);
 	zkl_row_time_or_null(&row, status.last_error_at);
-	zkl_row_add(&row, BoolGetDatum(zkl_draining_number() != 0));
-	add_statistics(&row);
-	add_history(&row, &status);
-	add_deadlocks(&row, &status);
-	add_caching(&row, &status, &census);
-	add_tls(&row, &status.tls);
+	zkl_row_pid_or_null(&row, status.worker_pid);
+	zkl_row_pid_or_null(&row, status.session_pid);
 
 	Assert(row.n == STATUS_COLUMNS);
 	zkl_row_put(fcinfo, &row);

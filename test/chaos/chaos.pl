@@ -342,7 +342,7 @@ sub count_takes
 {
 	foreach my $node (@nodes)
 	{
-		my $rows = $faults->ask($node, 'SELECT cache_takes FROM zk_status') or next;
+		my $rows = $faults->ask($node, 'SELECT cache_takes FROM zk_stat_server') or next;
 		my $before = $cache_takes{ $node->name } // 0;
 		my $now = $cache_takes{ $node->name } = $rows->[0][0];
 

@@ -173,7 +173,7 @@ sub measure_worker
 				my $connects = $test->status($one, 'connects');
 				kill 'KILL', $test->status($one, 'session_pid');
 				wait_until(sub { $test->look($one, 'SELECT connects > '
-							  . "$connects AND state = 'connected' FROM zk_status") eq 't' },
+							  . "$connects AND state = 'connected' FROM zk_status, zk_stat_server") eq 't' },
 					'reconnect');
 			}
 			$many->query('SELECT zk_unlock_all()');

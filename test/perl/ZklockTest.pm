@@ -233,11 +233,12 @@ sub look_until
 	return $good;
 }
 
+# Columns of the two views that have one row each
 sub status
 {
-	my ($self, $node, $column) = @_;
+	my ($self, $node, $columns) = @_;
 
-	return $self->look($node, "SELECT $column FROM zk_status");
+	return $self->look($node, "SELECT $columns FROM zk_status, zk_stat_server");
 }
 
 # A server's ZooKeeper session as ZooKeeper writes it: lower-case hex
@@ -349,7 +350,7 @@ sub lose_session
 	$self->wait_queue($name, 0);
 	kill 'CONT', $worker;
 	return $self->look_until($node,
-		"SELECT sessions_lost > $lost AND state = 'connected' FROM zk_status",
+		"SELECT sessions_lost > $lost AND state = 'connected' FROM zk_status, zk_stat_server",
 		't', "after losing $name, there is a new session");
 }
 

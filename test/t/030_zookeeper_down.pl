@@ -63,7 +63,7 @@ foreach my $way ('restart', 'kill9')
 		my $node = ($one, $two)[$i];
 		$test->look_until($node,
 			"SELECT connects > $connects[$i] AND state = 'connected'"
-			  . ' FROM zk_status',
+			  . ' FROM zk_status, zk_stat_server',
 			't', $node->name . ' connects again');
 	}
 	is_deeply([ map { $test->status($_, 'session_id') } $one, $two ],

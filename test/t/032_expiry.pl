@@ -40,7 +40,7 @@ ok($test->wait_queue('/e/session', 0), 'all znodes of the cut-off one vanish');
 
 kill 'CONT', $worker;
 $test->look_until($one,
-	'SELECT sessions_lost = 1 AND state = \'connected\' FROM zk_status',
+	'SELECT sessions_lost = 1 AND state = \'connected\' FROM zk_status, zk_stat_server',
 	't', 'the cut-off server has a new session');
 isnt($test->status($one, 'session_id'), $session_id, 'another one');
 
@@ -91,7 +91,7 @@ $test->wait_queue('/e/terminate', 0);
 $test->wait_queue('/e/none', 0);
 kill 'CONT', $worker;
 $test->look_until($one,
-	"SELECT sessions_lost > $lost AND state = 'connected' FROM zk_status",
+	"SELECT sessions_lost > $lost AND state = 'connected' FROM zk_status, zk_stat_server",
 	't', 'a new session again');
 ok(wait_for(
 		sub {

@@ -7,6 +7,7 @@ use warnings;
 
 use Test::More;
 
+use PostgreSQL::Test::Utils;
 use ZklockTest;
 
 my $test = ZklockTest->new;
@@ -86,16 +87,23 @@ is($test->look($two,
 
 # zk_status
 is($test->look($one,
-		'SELECT state, server, session_timeout, worker_pid > 0, session_pid > 0,'
+		'SELECT state, zookeeper_server, session_timeout, worker_pid > 0, session_pid > 0,'
 		  . ' locks_held, waiting, connects > 0, sessions_lost, batches > 0,'
-		  . ' operations >= batches FROM zk_status'),
+		  . ' operations >= batches FROM zk_status, zk_stat_server'),
 	join('|', 'connected', $test->zk->connect_string, '00:00:04', 't', 't', 1,
 		1, 't', 0, 't', 't'),
-	'zk_status');
+	'zk_status and zk_stat_server');
 my %sessions = map { $_ => 1 } $test->zk->sessions;
 ok($sessions{ $test->session_hex($_) },
 	'zk_status: a session that ZooKeeper knows')
   foreach $one, $two;
+
+# With its timestamps it fills a wide screen, and no more.
+my @lines = split /\n/, (run_command(
+		[ 'psql', '-X', '-d', $one->connstr('postgres'), '-c', 'SELECT * FROM zk_status' ]))[0];
+is($test->status($one, 'last_error IS NULL'), 't', 'zk_status: no error');
+is(scalar(split /\|/, $lines[0]), 14, 'zk_status: fourteen columns');
+cmp_ok(length $lines[2], '<=', 220, 'zk_status: what psql shows fits a wide screen');
 
 # Order of the queue once the holder is gone
 $holder->query("SELECT zk_unlock('/v/x')");

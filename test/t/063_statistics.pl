@@ -174,7 +174,7 @@ is($monitors->error('SELECT zk_stat_reset()'), '42501', 'nor does pg_monitor');
 my $since = $test->status($one, 'stats_reset');
 $a->query('SELECT zk_stat_reset()');
 is($test->look($one, 'SELECT count(*) FROM zk_stat_locks'), 0, 'reset');
-is($test->look($one, "SELECT stats_reset > '$since', stats_evicted FROM zk_status"),
+is($test->look($one, "SELECT stats_reset > '$since', stats_evicted FROM zk_stat_server"),
 	't|0', 'and since when');
 $a->query("SELECT zk_lock('/s/a'), zk_unlock('/s/a')");
 counts('/s/a', '1 0 0 0 0', 'it counts again');

@@ -28,7 +28,7 @@ sub set_and_wait
 
 	$node->safe_psql('postgres', "ALTER SYSTEM SET zklock.$name = '$value'");
 	$node->reload;
-	ok($test->look_until($node, "SELECT $condition FROM zk_status", 't', $what),
+	ok($test->look_until($node, "SELECT $condition FROM zk_status, zk_stat_server", 't', $what),
 		$what);
 }
 
@@ -96,12 +96,12 @@ is($other->query("SELECT zk_unlock('/kept')"), 't', 'on which the lock was kept'
 # The old ones are used for the next connection, too, until the new ones work.
 my $again = connects($two);
 kill 'KILL', $test->status($two, 'session_pid');
-ok($test->look_until($two, "SELECT $again FROM zk_status", 't', 'again'),
+ok($test->look_until($two, "SELECT $again FROM zk_status, zk_stat_server", 't', 'again'),
 	'the next connection has the old credentials');
 like($test->look($two, $health), qr/^f\|.*0600 or less/, 'health still tells');
 $again = connects($two);
 chmod 0600, "$file.group";
-ok($test->look_until($two, "SELECT $again FROM zk_status", 't', 'a good file'),
+ok($test->look_until($two, "SELECT $again FROM zk_status, zk_stat_server", 't', 'a good file'),
 	'a file that becomes good is used without another reload');
 like($test->look($two, $health), qr/^t\|/, 'and is in use');
 set_and_wait($two, 'auth_file', $file, connects($two), 'the first file again');
@@ -147,7 +147,7 @@ is($other->query("SELECT zk_fencing_token('/kept')"), $token, 'on which the lock
 
 # Not even if the connection breaks meanwhile
 kill 'KILL', $test->status($two, 'session_pid');
-ok($test->look_until($two, "SELECT state = 'connected' AND connects > $connects FROM zk_status",
+ok($test->look_until($two, "SELECT state = 'connected' AND connects > $connects FROM zk_status, zk_stat_server",
 		't', 'again'),
 	'the next connection is made to the old servers');
 is($test->status($two, 'session_id, sessions_lost'), "$id|0", 'in the same session');
@@ -171,7 +171,7 @@ kill 'STOP', $worker;
 $_->close foreach $client, $listener;
 ok(wait_for(sub { `ps -o stat= -p $trial` =~ /^Z/ }, 'its end'), 'the process that tries it ends');
 kill 'CONT', $worker;
-ok($test->look_until($two, "SELECT $again FROM zk_status", 't', 'used'), 'the next host works');
+ok($test->look_until($two, "SELECT $again FROM zk_status, zk_stat_server", 't', 'used'), 'the next host works');
 unlike(slurp_file($two->logfile), qr/\Q$unused\E.*\Q$failing\E/, 'in the same round');
 set_and_wait($two, 'connect_string', $servers, connects($two), 'the first one once more');
 is($test->status($two, 'session_id, sessions_lost'), "$id|0", 'all in the same session');

@@ -93,7 +93,7 @@ sub keeps
 	ok($test->look_until($node,
 			"SELECT state = 'connected' AND connects = $before AND"
 			  . " coalesce(last_error, '') ~ '^new settings of the connection are not used: .*$pattern'"
-			  . ' FROM zk_status',
+			  . ' FROM zk_status, zk_stat_server',
 			't', $what),
 		$what)
 	  or diag $test->status($node, 'state, last_error');
@@ -122,7 +122,7 @@ sub connected_with
 	set($node, %settings);
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	ok($test->look_until($node,
-			"SELECT connects > $before AND state = 'connected' FROM zk_status",
+			"SELECT connects > $before AND state = 'connected' FROM zk_status, zk_stat_server",
 			't', $what),
 		$what)
 	  or diag $test->status($node, 'state, last_error');
@@ -165,9 +165,9 @@ $test->enqueue($rival, "SELECT zk_lock('/t')", '/t');
 my $id = $test->status($one, 'session_id');
 like(check($one, 'tls'), qr/^t\|The connection has TLSv1\.\d, with the cipher \w\S+\.$/,
 	'what the connection has');
-like($test->status($one, 'tls_version, tls_cipher'), qr/^TLSv1\.\d\|\w\S+$/, 'in zk_status, too');
+like($test->status($one, 'tls_version, tls_cipher'), qr/^TLSv1\.\d\|\w\S+$/, 'in zk_stat_server, too');
 is($test->status($one,
-		'certificate_expires_at, ca_expires_at, server_certificate_expires_at'),
+		'certificate_expires_at, ca_expires_at, zookeeper_certificate_expires_at'),
 	join('|', '', map { end_of($one, $_) } $ca->file, $server->{file}),
 	'until when certificates are valid');
 like(check($one, 'certificates'),
@@ -219,7 +219,7 @@ foreach my $case (sort keys %impostors)
 }
 my $switches = $test->status($one, 'connects');
 mended($one, 'trust');
-ok($test->look_until($one, "SELECT connects > $switches FROM zk_status", 't', 'a new connection'),
+ok($test->look_until($one, "SELECT connects > $switches FROM zk_stat_server", 't', 'a new connection'),
 	'which takes a new connection');
 is($test->status($one, 'session_id, sessions_lost'),
 	"$id|0", 'nothing is lost by all that');
@@ -349,7 +349,7 @@ my $connects = $test->status($one, 'connects');
 $ca->issue('renewed');
 renewed("$ca->{dir}/renewed");
 ok($test->look_until($one,
-		"SELECT connects > $connects AND state = 'connected' FROM zk_status",
+		"SELECT connects > $connects AND state = 'connected' FROM zk_status, zk_stat_server",
 		't', 'a renewed certificate'),
 	'a renewed certificate');
 is($test->status($one, 'session_id'), $id, 'in the same session');

@@ -56,7 +56,7 @@ sub survives
 	$test->enqueue($waiter, "SELECT zk_lock('/n')", '/n');
 	$disturb->();
 	$test->look_until($node,
-		"SELECT connects > $before AND state = 'connected' FROM zk_status",
+		"SELECT connects > $before AND state = 'connected' FROM zk_status, zk_stat_server",
 		't', "$case: connected again");
 	is($test->status($node, 'session_id, sessions_lost'),
 		"$id|0", "$case: the same session");

@@ -72,7 +72,7 @@ foreach my $case ([ three => $three ], [ mixed => $mixed ])
 		my $connects = $test->status($node, 'connects');
 		$net->reset("$name-*");
 		ok($test->look_until($node,
-				"SELECT connects > $connects AND state = 'connected' FROM zk_status",
+				"SELECT connects > $connects AND state = 'connected' FROM zk_status, zk_stat_server",
 				't', "$name: round $round"),
 			"$name: again, round $round");
 	}
@@ -94,7 +94,7 @@ wait_for(sub { !grep { $_ eq $id } $zk->sessions }, 'the session ends');
 $net->pass('five-*');
 $net->greet('five-*', 1.5);
 ok($test->look_until($node,
-		"SELECT sessions_lost = 1 AND state = 'connected' FROM zk_status", 't', 'five'),
+		"SELECT sessions_lost = 1 AND state = 'connected' FROM zk_status, zk_stat_server", 't', 'five'),
 	'five hosts and 4 s: connected again');
 my $session = $test->session($node);
 cmp_ok($session->query("SELECT zk_lock('/slow')"), '>', 0, 'five hosts and 4 s: a lock');

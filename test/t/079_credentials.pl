@@ -55,7 +55,7 @@ sub takes
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	ok($test->look_until($node,
 			"SELECT connects > $before AND state = 'connected' AND session_id = '$id'"
-			  . ' FROM zk_status',
+			  . ' FROM zk_status, zk_stat_server',
 			't', $what),
 		$what)
 	  or diag $test->status($node, 'state, last_error');
@@ -75,7 +75,7 @@ sub keeps
 	ok($test->look_until($node,
 			"SELECT state = 'connected' AND connects = $before AND"
 			  . " coalesce(last_error, '') ~ '^new settings of the connection are not used: .*$pattern'"
-			  . ' FROM zk_status',
+			  . ' FROM zk_status, zk_stat_server',
 			't', $what),
 		$what)
 	  or diag $test->status($node, 'state, last_error');
@@ -157,7 +157,7 @@ sub told
 ok(wait_for(sub { told() == $is_old }, 'the version'), 'an old release is named');
 my $connects = $test->status($two, 'connects');
 kill 'KILL', $test->status($two, 'session_pid');
-$test->look_until($two, "SELECT connects > $connects AND state = 'connected' FROM zk_status",
+$test->look_until($two, "SELECT connects > $connects AND state = 'connected' FROM zk_status, zk_stat_server",
 	't', 'connected again');
 $rival->query("SELECT zk_lock('/e'), zk_unlock('/e')");
 is(told(), $is_old ? 1 : 0, 'once');

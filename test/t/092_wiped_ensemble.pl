@@ -43,7 +43,7 @@ like($other->messages, qr{zk_accept_lower_tokens},
 	'the message says what to do');
 my $lost = $test->status($one, 'sessions_lost');
 my $connects = $test->status($one, 'connects');
-$test->look_until($one, "SELECT connects > $connects FROM zk_status",
+$test->look_until($one, "SELECT connects > $connects FROM zk_stat_server",
 	't', 'it tries again');
 ok($waiter->busy, 'in vain');
 is($test->status($one, 'sessions_lost'),
@@ -66,7 +66,7 @@ $test->wait_connected($one);
 $connects = $test->status($one, 'connects');
 kill 'KILL', $test->status($one, 'session_pid');
 $test->look_until($one,
-	"SELECT connects > $connects AND state = 'connected' FROM zk_status",
+	"SELECT connects > $connects AND state = 'connected' FROM zk_status, zk_stat_server",
 	't', 'it goes on connecting');
 is($other->query("SELECT zk_try_lock('/w/b', '1min')"), 't', 'and granting');
 $_->close foreach $holder, $waiter, $other;

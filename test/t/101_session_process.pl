@@ -38,7 +38,7 @@ sub next_process
 	kill 'KILL', $old;
 	return $test->look_until($one,
 		"SELECT session_pid <> $old AND connects > $connects"
-		  . " AND state = 'connected' FROM zk_status",
+		  . " AND state = 'connected' FROM zk_status, zk_stat_server",
 		't', "$case: replaced");
 }
 

@@ -51,7 +51,7 @@ sub replace
 	kill $signals{$_}, $old{$_} foreach sort keys %signals;
 	$test->look_until($node,
 		"SELECT session_pid <> $old{session_pid} AND connects > $connects"
-		  . " AND state = 'connected' FROM zk_status",
+		  . " AND state = 'connected' FROM zk_status, zk_stat_server",
 		't', "$case: replaced");
 	my $new = $test->status($node, 'session_pid');
 	is_deeply([ processes() ], [$new], "$case: the same program, run once");

@@ -34,7 +34,7 @@ sub reconnected_ok
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	$test->look_until($one,
-		"SELECT connects > $before AND state = 'connected' FROM zk_status",
+		"SELECT connects > $before AND state = 'connected' FROM zk_status, zk_stat_server",
 		't', "$case: connected again");
 	is($test->status($one, 'session_id, sessions_lost'),
 		"$id|0", "$case: the same session");

@@ -88,7 +88,7 @@ foreach my $mode ('connect: expired', 'connect: another session')
 	$net->retarget($line, $port);
 	$fake->mode($mode);
 	$net->reset($line);
-	$test->look_until($one, "SELECT sessions_lost > $lost FROM zk_status",
+	$test->look_until($one, "SELECT sessions_lost > $lost FROM zk_stat_server",
 		't', 'the impostor is believed');
 	is($other->error('COMMIT'), '40001', "$mode: its holder cannot commit");
 	$net->retarget($line, $test->zk->port);

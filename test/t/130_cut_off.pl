@@ -80,7 +80,7 @@ foreach my $direction ('both', 'up', 'down')
 
 	$test->look_until($one,
 		"SELECT sessions_lost = $lost + 1 AND state = 'connected'"
-		  . ' FROM zk_status',
+		  . ' FROM zk_status, zk_stat_server',
 		't', "$case: a new session");
 	kill 'CONT', $holder{late}->pid;
 	is($holder{$_}->sqlstate, '40001', "$case: nor does $_")

@@ -44,7 +44,7 @@ sub reach_only
 	}
 	my $list = join ', ', map { "'127.0.0.1:$_'" } @ports;
 	return $test->look_until($node,
-		"SELECT state = 'connected' AND server IN ($list) FROM zk_status",
+		"SELECT state = 'connected' AND zookeeper_server IN ($list) FROM zk_status",
 		't', "$name is connected where it should be");
 }
 
@@ -128,7 +128,7 @@ is($rival->query("SELECT zk_try_lock('/x')"),
 $connects = $test->status($one, 'connects');
 $net->refuse(route_of($one, $others[0]));
 $net->pass(route_of($one, $leader));
-$test->look_until($one, "SELECT connects > $connects FROM zk_status",
+$test->look_until($one, "SELECT connects > $connects FROM zk_stat_server",
 	't', 'deposed leader: attached to it');
 my $known = $leader->four_letter('dump');
 like($known, qr{/zklock/\.servers/}, 'deposed leader: it tells what it knows');

@@ -43,7 +43,7 @@ foreach my $round (1 .. 10)
 		my $name = $node->name;
 
 		ok($test->look_until($node,
-				"SELECT connects > $before{$name} AND state = 'connected' FROM zk_status",
+				"SELECT connects > $before{$name} AND state = 'connected' FROM zk_status, zk_stat_server",
 				't', "round $round: $name"),
 			"round $round: $name is connected again");
 		is($test->status($node, 'sessions_lost'), 0, "round $round: in the same session");

@@ -46,7 +46,7 @@ sub reset_ok
 
 	$net->reset($line);
 	$test->look_until($one,
-		"SELECT connects > $connects AND state = 'connected' FROM zk_status",
+		"SELECT connects > $connects AND state = 'connected' FROM zk_status, zk_stat_server",
 		't', "$case: connected again");
 	return $connects;
 }

@@ -294,7 +294,7 @@ sub lose_session
 	wait_members($path, $left);
 	kill 'CONT', $worker;
 	return $test->look_until($node,
-		"SELECT sessions_lost > $lost AND state = 'connected' FROM zk_status",
+		"SELECT sessions_lost > $lost AND state = 'connected' FROM zk_status, zk_stat_server",
 		't', 'there is a new session');
 }
 

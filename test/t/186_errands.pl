@@ -65,7 +65,7 @@ my %ends = (
 		$meanwhile->();
 		kill 'CONT', $worker;
 		$test->look_until($one,
-			"SELECT connects > $connects AND state = 'connected' FROM zk_status",
+			"SELECT connects > $connects AND state = 'connected' FROM zk_status, zk_stat_server",
 			't', 'another connection');
 	},
 	'the worker' => sub {

@@ -63,9 +63,9 @@ is(held($s), '', 'none is held');
 my $names = "SELECT array_agg('/n' || i) FROM generate_series(1, 100) i";
 $s->query("SELECT zk_lock(($names)); SELECT zk_unlock_all()");
 $test->look_until($one, 'SELECT count(*) FROM zk_locks', '0');
-my $before = $s->query('SELECT batches FROM zk_status');
+my $before = $s->query('SELECT batches FROM zk_stat_server');
 $s->query("SELECT zk_lock(($names))");
-my $after = $s->query('SELECT batches FROM zk_status');
+my $after = $s->query('SELECT batches FROM zk_stat_server');
 cmp_ok($after - $before, '<=', 3, '100 locks take a batch, not 100');
 $s->query('SELECT zk_unlock_all()');
 

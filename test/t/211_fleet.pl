@@ -56,7 +56,7 @@ foreach my $node ($one, $two, $standby)
 			$one,
 			column($node,
 				'host, port, in_recovery, protocol, requested_timeout,'
-				  . " session_timeout, since BETWEEN now() - interval '10 min' AND now(),"
+				  . " session_timeout, session_start BETWEEN now() - interval '10 min' AND now(),"
 				  . ' session_id')),
 		join('|',
 			hostname, $node->port, $node eq $standby ? 't' : 'f',
@@ -109,7 +109,7 @@ my $znode = znode($two);
 my $connects = $test->status($two, 'connects');
 kill 'KILL', $test->status($two, 'session_pid');
 $test->look_until($two,
-	"SELECT connects > $connects AND state = 'connected' FROM zk_status", 't', 'again');
+	"SELECT connects > $connects AND state = 'connected' FROM zk_status, zk_stat_server", 't', 'again');
 is($test->look($two, $all), $test->look($one, $all), 'a new connection');
 is($test->zk->client->stat($znode)->{version}, 0, 'writes nothing');
 my $worker = $test->status($two, 'worker_pid');

@@ -117,7 +117,7 @@ refused_ok($s{leader}, 'standing again', "SELECT zk_lead('/d/leader')");
 wait_for(sub { left('0') !~ /leader/ }, 'the end of the leadership');
 is(left('0'), "/.once/d/job exclusive\n/d/held exclusive\n/d/held-too exclusive\n"
 	  . "/d/kept exclusive\n/d/leases lease\n/d/shared shared", 'what is left');
-is($s{operator}->query("SELECT pid, usename, database, lifetime, state, granted_at IS NOT NULL"
+is($s{operator}->query("SELECT pid, usename, datname, lifetime, state, granted_at IS NOT NULL"
 		  . " FROM zk_drain('0') WHERE path = '/d/held'"),
 	join('|', $s{holder}->pid, $s{operator}->query('SELECT user'), 'postgres|session|granted|t'),
 	'and whose it is');

@@ -35,7 +35,7 @@ $test->look_until($one,
 $first->query("SELECT zk_unlock('/w/a')");
 $hog->value;
 
-my $who = 'path, mode, position, server, pid, ahead_server, ahead_pid, ahead_granted,'
+my $who = 'path, mode, position, waiting_server, waiting_pid, ahead_server, ahead_pid, ahead_granted,'
   . ' root_path, root_server, root_pid, root_application_name';
 
 sub wait_row

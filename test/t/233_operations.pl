@@ -41,7 +41,7 @@ sub state_is
 {
 	my ($node, $condition) = @_;
 
-	return (eval { $test->look($node, "SELECT state = 'connected' AND $condition FROM zk_status") }
+	return (eval { $test->look($node, "SELECT state = 'connected' AND $condition FROM zk_status, zk_stat_server") }
 		  // '') eq 't';
 }
 

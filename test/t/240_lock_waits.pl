@@ -26,8 +26,8 @@ $test->enqueue($other_reader, "SELECT zk_xact_lock_shared('/w/x')", '/w/x');
 my @znodes = map { "/zklock/w/x/$_" } $test->queue('/w/x');
 my $user = getpwuid($<);
 
-my $rows = 'SELECT path, mode, pid, since <= now(), blocking_server, blocking_pid,'
-  . ' blocking_usename, blocking_application_name, blocking_znode, holds';
+my $rows = 'SELECT path, mode, waiting_pid, requested_at <= now(), blocking_server, blocking_pid,'
+  . ' blocking_usename, blocking_application_name, blocking_znode, blocking_granted';
 my @of_writer = (
 	join('|', '/w/x', 'exclusive', $writer->pid, 't', 'server1', $reader->pid,
 		$user, 'zklock test', $znodes[1], 't'),
@@ -43,7 +43,7 @@ is($test->look($one, "$rows FROM zk_lock_waits WHERE mode = 'shared'"),
 	$of_late, 'the late reader waits for the writer, which waits itself');
 is($test->look($one, 'SELECT count(*) FROM zk_lock_waits'),
 	3, 'those are all on the first server');
-is($test->look($two, 'SELECT pid, blocking_pid, holds FROM zk_lock_waits'),
+is($test->look($two, 'SELECT waiting_pid, blocking_pid, blocking_granted FROM zk_lock_waits'),
 	join('|', $other_reader->pid, $writer->pid, 'f'),
 	'on the other server, a reader waits for the writer of the first one');
 is($test->look($one, "$rows FROM zk_blocking(" . $late->pid . ')'),
@@ -72,7 +72,7 @@ my $upgrade = $test->session($one);
 $upgrade->query("SELECT zk_lock_shared('/w/u')");
 $other->query("SELECT zk_lock_shared('/w/u')");
 $test->enqueue($upgrade, "SELECT zk_lock('/w/u')", '/w/u');
-is($test->look($one, 'SELECT blocking_pid, holds FROM zk_blocking(' . $upgrade->pid . ')'),
+is($test->look($one, 'SELECT blocking_pid, blocking_granted FROM zk_blocking(' . $upgrade->pid . ')'),
 	$other->pid . '|t',
 	'who has a lock in shared mode and wants more waits for the others');
 $other->query("SELECT zk_unlock_shared('/w/u')");
@@ -85,7 +85,7 @@ $foreign->lock('w', 'write', '/zklock/w/f', 'somebody');
 wait_for(sub { $foreign->held('w') }, 'the foreign client has the lock');
 $test->enqueue($s, "SELECT zk_lock('/w/f')", '/w/f');
 is($test->look($one,
-		'SELECT blocking_server, blocking_pid, blocking_znode, holds FROM zk_blocking(' . $s->pid . ')'),
+		'SELECT blocking_server, blocking_pid, blocking_znode, blocking_granted FROM zk_blocking(' . $s->pid . ')'),
 	join('|', 'somebody', '', '/zklock/w/f/' . ($test->queue('/w/f'))[0], 't'),
 	'of another client there is its znode, and what it says of itself');
 $foreign->unlock('w');
@@ -94,14 +94,14 @@ $s->query('SELECT zk_unlock_all()');
 $other->query("SELECT zk_lead('/w/l', NULL, 'the leader'), zk_acquire('/w/s', 2, 2)");
 $s->send("SELECT zk_lead('/w/l')");
 $test->look_until($one,
-	'SELECT mode, blocking_server, holds FROM zk_blocking(' . $s->pid . ')',
+	'SELECT mode, blocking_server, blocking_granted FROM zk_blocking(' . $s->pid . ')',
 	'leader|the leader|t', 'a leader is waited for, who has the id that it chose');
 $other->query("SELECT zk_resign('/w/l')");
 $s->value;
 $s->query("SELECT zk_resign('/w/l')");
 $s->send("SELECT zk_acquire('/w/s', 2)");
 $test->look_until($one,
-	"SELECT DISTINCT path, mode, blocking_pid, holds FROM zk_blocking(" . $s->pid . ')',
+	"SELECT DISTINCT path, mode, blocking_pid, blocking_granted FROM zk_blocking(" . $s->pid . ')',
 	join('|', '/w/s', 'lease', $other->pid, 't'), 'leases are waited for');
 $other->query("SELECT zk_release('/w/s', 2)");
 $s->value;

@@ -78,7 +78,7 @@ $s->query('RESET deadlock_timeout');
 $s->query("SELECT zk_lock('/own/2'), zk_lock_shared('/own'), zk_xact_lock('/own/2')");
 $other->query("SELECT zk_lock('/long')");
 $test->enqueue($s, "SELECT zk_lock('/long')", '/long');
-$test->look_until($one, 'SELECT deadlock_checks > 0 FROM zk_status', 't');
+$test->look_until($one, 'SELECT deadlock_checks > 0 FROM zk_stat_server', 't');
 is(published(), 2, 'a znode for each lock');
 $before = requests();
 ok(still($test, 20, $s), 'a long wait');
@@ -113,7 +113,7 @@ ok(wait_for(sub { !published() }, 'nothing is published any more'), 'a wait that
 $s->query("SET zklock.max_requests_per_session = 200; SELECT zk_lock('/many/' || i) FROM generate_series(1, 65) i");
 $other->query("SELECT zk_lock('/long')");
 $test->enqueue($s, "SELECT zk_lock('/long')", '/long');
-$test->look_until($one, 'SELECT unpublished_waits FROM zk_status', 1,
+$test->look_until($one, 'SELECT unpublished_waits FROM zk_stat_server', 1,
 	'a session that holds 65 locks takes no part');
 is(published(), 0, 'nothing of it is published');
 $other->query("SELECT zk_unlock('/long')");

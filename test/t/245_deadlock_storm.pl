@@ -164,7 +164,7 @@ foreach my $node (@nodes)
 	}
 }
 is($lines, $count{victims}, 'each victim is in a log, and each line has a victim');
-is(sum0(map { $test->status($_, 'deadlocks') } @nodes), $count{victims}, 'zk_status counts all of them');
+is(sum0(map { $test->status($_, 'deadlocks') } @nodes), $count{victims}, 'zk_stat_server counts all of them');
 is(sum0(map { $test->status($_, 'given_up_checks + unpublished_waits') } @nodes), 0, 'nothing is too much');
 cmp_ok($count{transactions}, '>', 0, 'transactions commit');
 cmp_ok($count{victims}, '>', 0, 'sessions fail');
