@@ -1,5 +1,5 @@
 # docs/outages.md shows what an operator sees of an outage of ZooKeeper: here are
-# the same outages, and the server's log and the messages of a session are those
+# the same outages, and the server's log and the messages of its sessions are those
 # of the page, line by line.  Times, addresses and numbers differ, and so may the
 # reasons that the network gives; messages that were left out are counted in 095.
 
@@ -19,7 +19,7 @@ my $test =
   ZklockTest->new(net => $net, servers => 1, session_timeout => '10s');
 my ($node) = $test->nodes;
 my $page = Document->new('docs/outages.md');
-my ($short, $locks, $messages, $long) = map { $_->{text} } $page->blocks('text');
+my ($short, $locks, $long, $messages, $lost) = map { $_->{text} } $page->blocks('text');
 
 # The lines of a log or of psql, without what differs from run to run
 sub normalised
@@ -82,8 +82,14 @@ outage_ok(
 				'-c', "SELECT path, state FROM zk_locks WHERE path = '/batch/nightly'" ]);
 		is($out =~ s/ +$//mgr =~ s/\n+\z/\n/r, $locks, 'and zk_locks shows what the page has');
 	});
+$holder->query("SET log_min_messages = 'fatal'");
+$holder->send('SELECT pg_sleep(1000)');
 outage_ok('a long outage', $long,
 	sub { $test->wait_queue('/batch/nightly', 0); });
+is($holder->sqlstate, '40001', 'the statement of the holder ends');
+my $error = $holder->result->{error};
+is("ERROR:  $error->{message}\nDETAIL:  $error->{detail}\nHINT:  $error->{hint}\n",
+	$lost, 'with the error of the page');
 
 $holder->close;
 $test->finish;

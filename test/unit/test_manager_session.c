@@ -111,6 +111,44 @@ beats_of_many(void)
 }
 
 /*
+ * What is left of the lease if ZooKeeper goes away now: docs/outages.md says so.
+ */
+static void
+lease_if_it_breaks(void)
+{
+	const int64_t t = WORLD_TIMEOUT_MS * 1000LL;
+	World	   *w = world_ready();
+	int			below = 0;
+	uint32_t	r;
+	int			i;
+
+	world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	world_sleep(w, 4 * WORLD_BEAT);
+	for (i = 0; i < 1000; i++)
+	{
+		world_sleep(w, unit_random_below(WORLD_BEAT));
+		CHECK(zkl_manager_lease(w->worker.m) - w->worker.now > t * 49 / 100);
+		CHECK(zkl_manager_lease(w->worker.m) - w->worker.now <= t * 2 / 3);
+	}
+
+	/* with other batches between the beats */
+	for (i = 0; i < 1000; i++)
+	{
+		world_sleep(w, unit_random_below(WORLD_BEAT));
+		CHECK(zkl_manager_lease(w->worker.m) - w->worker.now > t * 33 / 100);
+		CHECK(zkl_manager_lease(w->worker.m) - w->worker.now <= t * 2 / 3);
+		below += zkl_manager_lease(w->worker.m) - w->worker.now < t * 2 / 5;
+		r = world_submit(w, "/b", 1, ZKL_EXCLUSIVE);
+		world_run(w);
+		world_release(w, r);
+		world_run(w);
+	}
+	CHECK(below < 20);
+	world_wind_up(w);
+}
+
+/*
  * What came lately may not have reached the leader: the lease of the first
  * batch after idleness counts from what an idle session asks every T/4.
  */
@@ -619,6 +657,7 @@ main(void)
 	RUN(disconnected_within_the_lease);
 	RUN(lease_and_beats);
 	RUN(beats_of_many);
+	RUN(lease_if_it_breaks);
 	RUN(lease_after_idleness);
 	RUN(lease_after_silence);
 	RUN(ids_go_back);
