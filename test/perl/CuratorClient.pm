@@ -24,7 +24,7 @@ use PostgreSQL::Test::Utils;
 my @sources = glob dirname(abs_path(__FILE__)) . '/../java/*.java';
 my $jars = join ':', map { "/usr/share/java/$_.jar" }
   qw(curator-recipes curator-framework curator-client guava failureaccess
-  zookeeper zookeeper-jute slf4j-api slf4j-nop);
+  zookeeper zookeeper-jute slf4j-api slf4j-nop postgresql);
 my @java;
 
 # Compiles programs into a directory; returns the command that runs them.

@@ -1,6 +1,6 @@
 # A page of documentation: its blocks of code, its links and its tables.
 #
-#	my $page = Document->new('docs/once.md');	# below the top of the sources
+#	my $page = Document->new('docs/jobs.md');	# below the top of the sources
 #	foreach my $block ($page->blocks('sql'))
 #	{
 #		print $block->{line}, $block->{text};

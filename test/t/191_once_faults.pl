@@ -1,5 +1,5 @@
 # What a crash, a lost answer, a restarted worker or a lost lock does to a turn
-# of zk_once(), at each point of its way: as docs/once.md says for at_most_once
+# of zk_once(), at each point of its way: as docs/jobs.md says for at_most_once
 # and for at_least_once.  A foreign table whose remote side waits, or fails, in
 # a deferred trigger holds a commit up right behind the note in ZooKeeper.
 # At last, session processes are killed at random while all servers fire.

@@ -24,6 +24,7 @@ my ($one, $two) = $test->nodes;
 my $surroundings = <<'EOS';
 CREATE PROCEDURE run_nightly_job() LANGUAGE sql AS 'SELECT 1';
 CREATE PROCEDURE archive_in_steps() LANGUAGE sql AS 'SELECT 1';
+CREATE PROCEDURE prepare_migration() LANGUAGE sql AS 'SELECT 1';
 CREATE SCHEMA cron;
 CREATE FUNCTION cron.schedule(name text, schedule text, command text)
 RETURNS bigint LANGUAGE plpgsql AS $$ BEGIN EXECUTE command; RETURN 1; END $$;
@@ -33,15 +34,12 @@ $one->safe_psql('postgres', 'CREATE ROLE batch_role LOGIN');
 # Whose examples a role runs, and which page shows its grants
 my %grants = ('README.md' => 'README.md', 'docs/jobs.md' => 'docs/install.md');
 
-# By page and by what a block contains, what sessions of the other server do
-# meanwhile: they "hold" something from before the block on, or "join" it.
+# By what a block contains, what sessions of the other server do meanwhile: they
+# "hold" something from before the block on, or "join" it.
 my %company = (
-	'README.md' => {
-		"zk_lock('/billing/export', '5s')" => [ hold => "zk_lock('/billing/export')" ] },
-	'docs/jobs.md' => {
-		"zk_lock('/billing/export', '5s')" => [ hold => "zk_lock('/billing/export')" ],
-		"zk_barrier('/import/start', 3)" =>
-		  [ join => ("zk_barrier('/import/start', 3)") x 2 ] });
+	"zk_lock('/billing/export', '5s')" => [ hold => "zk_lock('/billing/export')" ],
+	"zk_barrier('/import/start', 3" => [ join => ("zk_barrier('/import/start', 3)") x 2 ],
+	"zk_barrier('/migrations/42', 3" => [ join => ("zk_barrier('/migrations/42', 3)") x 2 ]);
 
 # The result that a comment names; undef if it names none
 sub expected
@@ -100,13 +98,12 @@ sub grant
 # Starts the sessions of %company for a block.
 sub gather
 {
-	my ($page, $block) = @_;
+	my ($block) = @_;
 	my @company;
 
-	foreach my $text (sort keys %{ $company{$page} // {} })
+	foreach my $text (grep { index($block->{text}, $_) >= 0 } sort keys %company)
 	{
-		next if index($block->{text}, $text) < 0;
-		my ($how, @calls) = @{ $company{$page}{$text} };
+		my ($how, @calls) = @{ $company{$text} };
 		foreach my $call (@calls)
 		{
 			push @company, $test->session($two)->send("SELECT $call");
@@ -119,32 +116,47 @@ sub gather
 # Waits for them, and ends them.
 sub dismiss
 {
-	my ($session) = @_;
+	foreach my $session (@_)
+	{
+		$session->value;
+		$session->close;
+	}
+	return;
+}
 
-	$session->value;
-	return $session->close;
+sub run_statements
+{
+	my ($block, $session, $name) = @_;
+	my $number = 0;
+
+	foreach my $statement (Document::statements($block->{text}))
+	{
+		$number++;
+		run_statement($session, $statement, "$name, statement $number");
+	}
+	return;
 }
 
 sub run_block
 {
 	my ($page, $block, $dbname, $role, $by) = @_;
+	my $name = "$page, line $block->{line}";
 	my $where = $block->{text} =~ /^-- on another server/ ? 1 : 0;
 	$role = undef if $block->{text} =~ /^-- (?:as a superuser|on another server)/;
 	my $sessions = $role ? $by->{role} : $by->{superuser};
+	my @company = gather($block);
 
-	return run_psql($block->{text}, $dbname, $role, "$page, line $block->{line}: psql")
-	  if $block->{text} =~ /^\s*\\|\\gset/m;
 	$one->safe_psql($dbname, 'DROP EXTENSION zklock')
 	  if $block->{text} =~ /^CREATE EXTENSION/m;
-	my $number = 0;
-	my @company = gather($page, $block);
-	foreach my $statement (Document::statements($block->{text}))
+	if ($block->{text} =~ /^\s*\\|\\gset/m)
 	{
-		$number++;
-		run_statement($sessions->[$where], $statement,
-			"$page, line $block->{line}, statement $number");
+		run_psql($block->{text}, $dbname, $role, "$name: psql");
 	}
-	dismiss($_) foreach @company;
+	else
+	{
+		run_statements($block, $sessions->[$where], $name);
+	}
+	dismiss(@company);
 	return;
 }
 

@@ -1,7 +1,8 @@
 # Runs the examples of other clients in README.md and docs/: each block that
 # says ```java, each in a method of its own, and the blocks that say ```python,
 # page by page in one program.  Of ```go only the syntax is looked at, if Go is
-# installed.  What the examples take for granted is defined here.
+# installed.  What the examples take for granted is defined here.  Some of them
+# call SQL, as does the shell command of docs/jobs.md.
 
 use strict;
 use warnings;
@@ -11,11 +12,13 @@ use Test::More;
 use CuratorClient;
 use Document;
 use PostgreSQL::Test::Utils;
+use Procedure;
 use ZklockTest;
 
-my $test = ZklockTest->new(servers => 1);
+my $test = ZklockTest->new(servers => 1, conf => "listen_addresses = '127.0.0.1'\n");
 my ($node) = $test->nodes;
 my $dir = PostgreSQL::Test::Utils::tempdir('examples');
+my $user = $node->safe_psql('postgres', 'SELECT current_user');
 
 # [ name, text ] of all blocks of a language
 sub examples
@@ -51,6 +54,7 @@ foreach my $number (0 .. $#java)
 	$calls .= "run($number, Examples::example$number);\n";
 }
 append_to_file("$dir/Examples.java", <<"EOS");
+import java.sql.*;
 import java.util.*;
 import org.apache.curator.framework.*;
 import org.apache.curator.framework.recipes.barriers.*;
@@ -66,8 +70,13 @@ public class Examples
 	}
 
 	static CuratorFramework client;
+	static org.postgresql.ds.PGSimpleDataSource dataSource = new org.postgresql.ds.PGSimpleDataSource();
 
 	static void stopSoon()
+	{
+	}
+
+	static void closeBooks(Connection connection)
 	{
 	}
 
@@ -90,13 +99,15 @@ public class Examples
 		client = CuratorFrameworkFactory.newClient(arguments[0],
 				new ExponentialBackoffRetry(100, 5));
 		client.start();
+		dataSource.setUrl(arguments[1]);
 		$calls
 		client.close();
 	}
 }
 EOS
 my $out = start(CuratorClient::compile($dir, "$dir/Examples.java"), 'Examples',
-	$test->zk->connect_string);
+	$test->zk->connect_string,
+	"jdbc:postgresql://127.0.0.1:@{[ $node->port ]}/postgres?user=$user");
 
 # Of four members of the barrier, three are ours.
 my @members = map { $test->session($node) } 1 .. 3;
@@ -112,19 +123,36 @@ cmp_ok(@java, '>', 0, 'there are examples in Java');
 # ---- Python ----
 
 my @python = examples('python');
+append_to_file("$dir/pg_service.conf",
+	"[db1]\nhost=@{[ $node->host ]}\nport=@{[ $node->port ]}\ndbname=postgres\n");
 append_to_file("$dir/examples.py", <<"EOS");
 from kazoo.client import KazooClient
 client = KazooClient(hosts="@{[ $test->zk->connect_string ]}")
 client.start()
+customers = ["one", "two"]
+def send_mail(customer):
+    pass
 EOS
 append_to_file("$dir/examples.py", "$_->[1]\nprint(\"$_->[0]\", flush=True)\n")
   foreach @python;
 append_to_file("$dir/examples.py", "client.stop()\n");
+$ENV{PGSERVICEFILE} = "$dir/pg_service.conf";
 $out = start('/usr/bin/python3', "$dir/examples.py");
 chomp(my @done = readline $out);
 close $out;
 is_deeply(\@done, [ map { $_->[0] } @python ], 'all examples in Python');
 cmp_ok(@python, '>', 0, 'there are some');
+
+# ---- the shell ----
+
+append_to_file("$dir/export-invoices", "#!/bin/sh\necho \"exported\" \"\$@\"\n");
+chmod 0755, "$dir/export-invoices" or die "could not chmod: $!";
+$ENV{PATH} = "$dir:$ENV{PATH}";
+my $procedure = Procedure->new('docs/jobs.md', 'Run a program');
+$procedure->services(db1 => $node);
+my $shell = $procedure->start(0);
+is($shell->status, 0, 'the program in a shell ends well') or diag $shell->output;
+like($shell->output, qr/^exported --token \d+$/m, 'and has the fencing token');
 
 # ---- Go ----
 
