@@ -98,6 +98,23 @@ $test->enqueue($w, "SELECT zk_xact_lock('/m/a')", '/m/a');
 wait_for_row($h, 1);
 one_victim($test, [ $h, $w ], 'a lock on a table');
 
+# A call that waits has a snapshot, which VACUUM and CREATE INDEX CONCURRENTLY respect.
+my $has_snapshot = 'SELECT backend_xmin IS NOT NULL FROM pg_stat_activity WHERE pid = ' . $w->pid;
+my $index = 'CREATE INDEX CONCURRENTLY i ON t (n)';
+$h->query("SELECT zk_lock('/m/i')");
+is($test->look($one, $has_snapshot), 'f', 'before the call');
+$test->enqueue($w, "SELECT zk_lock('/m/i')", '/m/i');
+is($test->look($one, $has_snapshot), 't', 'in the call');
+$h->send($index);
+is(one_victim($test, [ $h, $w ], 'an index')->{session}, $w, 'the session that waits for the lock');
+$test->enqueue($w, "SELECT zk_try_lock('/m/i', '2s')", '/m/i');
+is($h->query("DROP INDEX i; SELECT 1"), 1, 'once more');
+$h->query($index);
+is($w->value, 'f', 'a try ends');
+is($test->look($one, "SELECT indisvalid FROM pg_index WHERE indexrelid = 'i'::regclass"),
+	't', 'and so the index is built');
+$h->query("SELECT zk_unlock('/m/i')");
+
 # Row locks on both servers: W waits for H2's lock, H2 for W2's row, W2 for H's lock, H
 # for W's row.
 foreach my $way ([ 0, 1, 2, 3 ], [ 3, 2, 1, 0 ], [ 0, 2, 1, 3 ], [ 1, 3, 0, 2 ])
