@@ -148,6 +148,13 @@ foreach my $name (Document::for_users())
 	is(join("\n", @wide), '', "$name: no cell of a table is wider than 120");
 }
 
+# The figures of the page for users are those of the last benchmark.
+my $performance = Document->new('docs/operations.md')->section('Performance');
+my $benchmark = slurp_file(Document->path('bench/results/benchmarks.md'));
+my @strange = grep { index($benchmark, $_) < 0 }
+  ((grep { /^[\d ]+$/ } $performance->cells), $performance->prose =~ /(\d+\.\d+) ms/g);
+is(join(', ', @strange), '', 'the figures of operations.md are measured');
+
 # Pictures
 foreach my $picture (Document::files('docs/pictures/*.svg'))
 {
