@@ -57,4 +57,7 @@ done < <(grep '^|' <<<"$output")
 [ "$(grep -c '^| [A-Z]' <<<"$output")" = \
 	"$(grep -c '^	X(' ../../../src/core/mutant.h | awk '{ print $1 - 1 }')" ]
 report $? "all mutants were tried" "$output"
+output=$(diff <(grep -o '^| [A-Z_]* |[^|]*|' <<<"$output" | sort) \
+	<(grep -o '^| [A-Z_]* |[^|]*|' ../../evidence.md | sort))
+report $? "test/evidence.md has all mutants, and no others" "$output"
 echo "1..$cases"
