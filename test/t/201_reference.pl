@@ -27,60 +27,95 @@ sub rows
 	return [ sort split /\n/, $node->safe_psql('postgres', $_[0]) ];
 }
 
-# Functions: the lines with an arrow
+# Functions: names, and up to an arrow what they have in common
 my $in_extension = "IN (SELECT objid FROM pg_depend d JOIN pg_extension e"
   . " ON e.oid = d.refobjid AND e.extname = 'zklock' WHERE d.deptype = 'e')";
 my $functions = rows("SELECT regexp_replace(format('%s(%s) → %s', proname,"
 	  . ' pg_get_function_arguments(oid), pg_get_function_result(oid)),'
 	  . " '::[a-z]+', '', 'g') FROM pg_proc WHERE oid $in_extension");
 s/'00:00:00'/'0'/g foreach @$functions;
-is_deeply(
-	[ sort map { $_->{text} =~ /^(zk_.* → .*)$/mg } $reference->blocks('text') ],
-	$functions, 'functions');
+my @signatures;
+foreach my $block ($reference->blocks('text'))
+{
+	while ($block->{text} =~ /^(zk_\w+(?:, zk_\w+)*)\n?(\(.*\) → .*)$/mg)
+	{
+		my $arguments = $2;
+		push @signatures, map { $_ . $arguments } split /, /, $1;
+	}
+}
+is_deeply([ sort @signatures ], $functions, 'functions');
 
-# Settings: the table in the section of that name
-my ($settings) = $reference->text =~ /^## Settings\n(.*?)^## /ms;
+# Settings: in the section of that name
+my $section = $reference->section('Settings');
 my %context = (
 	sighup => 'reload',
 	postmaster => 'restart',
 	superuser => 'superusers',
 	user => 'everybody');
 my @settings = map {
-	my ($name, $default, $min, $max, $unit, $context) = split /\|/;
-	join '|', $name, $default, $min, $max, $unit, $context{$context}
-  } @{ rows("SELECT name, boot_val, min_val, max_val, unit, context"
+	my ($name, $default, $min, $max, $context) = split /\|/;
+	join ' ', grep { $_ ne '' } $name, $default, $min eq '' ? '' : "$min to $max",
+	  $context{$context}
+  } @{ rows("SELECT name, boot_val, min_val, max_val, context"
 		  . " FROM pg_settings WHERE name LIKE 'zklock.%'") };
-is_deeply(
-	[ sort map { s/`| *(\|) */$1 \/\/ ''/ger } $settings =~ /^\| (`zklock.*) \|$/mg ],
-	\@settings, 'settings');
+my ($table) = $section->blocks('text');
+is_deeply([ sort map { s/ +/ /gr } split /\n/, $table->{text} ], \@settings, 'settings');
+is_deeply(rows("SELECT DISTINCT unit FROM pg_settings WHERE unit <> '' AND name LIKE 'zklock.%'"),
+	['ms'], 'times are in ms');
 foreach my $name (map { /^zklock\.(\w+)/ } @settings)
 {
-	ok($settings =~ /^\* \*\*`$name`\*\*: /m, "$name is explained");
+	ok($section->text =~ /^\* \*\*`$name`\*\*: /m, "$name is explained");
 }
 
-# Views, and the rows of functions
-my %rows = (zk_queue_row => 'Looking', zk_leader_row => 'Leaders',
-	zk_once_row => 'Jobs once per period');
-$rows{$_} = $_ foreach @{ rows("SELECT relname FROM pg_class"
-		  . " WHERE relkind = 'v' AND oid $in_extension") };
-foreach my $type (sort keys %rows)
+# Views, each in a section, and the rows of functions: lines with names, a type, and
+# what it means.  Without a type, it is that of the column of zk_queue().
+my %paragraphs;
+foreach my $paragraph (map { split /\n\n/, $_->{text} } $reference->blocks('text'))
 {
-	my ($section) = $reference->text =~ /^## \Q$rows{$type}\E\n(.*?)^## /ms;
+	$paragraphs{$1} = $2 if $paragraph =~ /\A(zk_\w+_row)\n(.*)/s;
+}
+my $type = qr/[a-z]+(?: precision)?(?:\[\])?/;
+my %common = $paragraphs{zk_queue_row} =~ /^(\w+) +($type)(?:  |$)/mg;
+
+sub columns_of
+{
+	my ($text) = @_;
+	my @columns;
+
+	foreach my $line (split /\n/, $text)
+	{
+		my ($names, $type) = $line =~ /^(\w+(?:, \w+)*)(?: +($type)(?:  |$))?/ or next;
+		push @columns,
+		  map { "$_ | " . ($type // $common{s/^(?:waiting|blocking|ahead|root)_//r} // '') }
+		  split /, /, $names;
+	}
+	return [ sort @columns ];
+}
+
+foreach my $relation (
+	@{ rows("SELECT relname FROM pg_class WHERE relkind = 'v' AND oid $in_extension"
+			  . " UNION SELECT typname FROM pg_type t JOIN pg_class c ON c.oid = typrelid"
+			  . " WHERE relkind = 'c' AND t.oid $in_extension AND NOT EXISTS (SELECT FROM"
+			  . " pg_proc WHERE prorettype = t.oid AND proname LIKE 'zk\\_get\\_%')") })
+{
+	my $view = $reference->section($relation);
+	my ($text) = $view ? map { $_->{text} } $view->blocks('text') : $paragraphs{$relation};
 	is_deeply(
-		[ sort map { s/`//gr }
-			  ($section // '') =~ /^\| (`\w+` \| [a-z \[\]]+) \| [^|]+ \|$/mg ],
-		rows("SELECT attname || ' | ' || format_type(atttypid, atttypmod)"
-			  . " FROM pg_attribute WHERE attrelid = '$type'::regclass AND attnum > 0"),
-		"columns of $type");
+		columns_of($text // ''),
+		rows("SELECT attname || ' | ' || replace(format_type(atttypid, atttypmod),"
+			  . " 'timestamp with time zone', 'timestamptz')"
+			  . " FROM pg_attribute WHERE attrelid = '$relation'::regclass AND attnum > 0"),
+		"columns of $relation");
 }
 
 # Errors: what the sources raise stands in the table.
-my ($errors) = $reference->text =~ /^## Errors\n(.*)/ms;
+my $errors = $reference->section('Errors')->text;
 my %raised = map { $_ => 1 }
   map { slurp_file($_) =~ /ERRCODE_(?:T_R_)?([A-Z_]+)/g }
-  Document::files('src/*/*.[ch]');
+  Document::files('src/*.c'), Document::files('src/*/*.[ch]');
 ok(delete $raised{INTERNAL_ERROR}, 'the sources raise errors');
-my @missing = grep { my $name = lc; $errors !~ /`$name`/ } sort keys %raised;
+my @missing = grep { my $name = lc; $errors !~ /^\w{5}  $name$/m && $errors !~ /^\w{5}  $name  /m }
+  sort keys %raised;
 is("@missing", '', 'every error of the sources is in the table');
 
 # Blocks and links of all pages
