@@ -865,35 +865,36 @@ COMMENT ON COLUMN zk_lock_waits.blocking_granted IS
 'true if that znode holds the lock; false if it is the nearest one ahead, and waits itself';
 
 --
--- Who waits for whom, over all servers.  Each step is within the queue of one lock:
--- from a waiter to the nearest entry ahead that is in its way, and to the first such
--- one that holds the lock.  If that session waits for another lock, it goes on from
--- there; where a wait leads back to itself, it ends.
+-- Who waits for whom, across all servers.  Each step is within one queue: from a
+-- waiter to the nearest entry ahead that is in its way, and to the first such one that
+-- holds the lock.  If that session waits for another lock, it goes on from there; where
+-- a wait leads back to itself, it ends.  Shared entries are not in each other's way.
+-- All entries are numbered, each queue in its order, as thousands may wait in one; the
+-- planner learns from DISTINCT that no number occurs twice.
 --
 CREATE VIEW zk_fleet_waits AS
 	WITH RECURSIVE entries AS MATERIALIZED (
-		SELECT e, (e).path, (e).dialect, (e)."position", (e).granted, (e).mode
+		SELECT e, (e).path, (e).dialect, (e).granted, (e).mode = 'shared' AS shared,
+			row_number() OVER (ORDER BY (e).path, (e).dialect, (e)."position") AS n
 		FROM zk_fleet_locks('/') AS e
 		WHERE (e).path IS NOT NULL AND (e).mode IS NOT NULL
+	), places AS (
+		SELECT e, granted,
+			max(n) FILTER (WHERE NOT shared) OVER ahead AS exclusive,
+			max(n) OVER ahead AS nearest,
+			min(n) FILTER (WHERE granted AND NOT shared) OVER ahead AS exclusive_holder,
+			min(n) FILTER (WHERE granted) OVER ahead AS holder,
+			shared
+		FROM entries
+		WINDOW ahead AS (PARTITION BY path, dialect ORDER BY n
+			ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
 	), waiters AS MATERIALIZED (
-		SELECT w.e AS waiter, ahead, holder
-		FROM entries w
-		CROSS JOIN LATERAL (
-			SELECT a.e
-			FROM entries a
-			WHERE a.path = w.path AND a.dialect = w.dialect
-				AND a."position" < w."position"
-				AND NOT (a.mode = 'shared' AND w.mode = 'shared')
-			ORDER BY a."position" DESC
-			LIMIT 1) AS nearest (ahead)
-		LEFT JOIN LATERAL (
-			SELECT h.e
-			FROM entries h
-			WHERE h.path = w.path AND h.dialect = w.dialect AND h.granted
-				AND h."position" < w."position"
-				AND NOT (h.mode = 'shared' AND w.mode = 'shared')
-			ORDER BY h."position"
-			LIMIT 1) AS first (holder) ON true
+		SELECT w.e AS waiter, a.e AS ahead, h.e AS holder
+		FROM places w
+		JOIN (SELECT DISTINCT ON (n) n, e FROM entries) AS a
+			ON a.n = CASE WHEN w.shared THEN exclusive ELSE nearest END
+		LEFT JOIN (SELECT DISTINCT ON (n) n, e FROM entries) AS h
+			ON h.n = CASE WHEN w.shared THEN exclusive_holder ELSE w.holder END
 		WHERE NOT w.granted
 	), chains AS (
 		SELECT (waiter).znode, holder AS root, ARRAY[(holder).znode] AS seen

@@ -8,6 +8,8 @@
 use strict;
 use warnings;
 
+use JSON::PP qw(decode_json);
+use List::Util qw(max);
 use Test::More;
 
 use Document;
@@ -115,6 +117,42 @@ is($test->look($one,
 		"SELECT q.backend_start = date_trunc('milliseconds', a.backend_start)"
 		  . " FROM zk_queue('/w/a') q JOIN pg_stat_activity a USING (pid) WHERE q.granted"),
 	't', 'when the session began');
+
+# ---- a long queue of other clients, shared and exclusive
+
+my $crowd = $test->zk->new_client(session_timeout => 60);
+$crowd->create('/zklock/w/c/_c_x-__' . ($_ % 7 < 4 ? 'READ__' : 'WRIT__'),
+	"client $_", [ 'ephemeral', 'sequence' ])
+  foreach 1 .. 60;
+my $ahead = 'FROM q x WHERE x.position < w.position AND (x.mode <> $$shared$$ OR w.mode <> $$shared$$)';
+is($test->look($one,
+		'SELECT position, waiting_server, ahead_server, root_server FROM zk_fleet_waits'
+		  . " WHERE path = '/w/c' ORDER BY position"),
+	$test->look($one,
+		"WITH q AS MATERIALIZED (SELECT * FROM zk_queue('/w/c')) SELECT position, server,"
+		  . " (SELECT server $ahead ORDER BY position DESC LIMIT 1),"
+		  . " (SELECT server $ahead AND granted ORDER BY position LIMIT 1)"
+		  . ' FROM q w WHERE NOT granted ORDER BY position'),
+	'each waiter of a mixed queue, the one ahead, and the holder');
+
+# The work grows with the queue, not with its square.
+$crowd->create_many('/zklock/w/c/_c_x-__WRIT__', 440);
+
+sub most_rows
+{
+	my ($plan) = @_;
+	my $rows = $plan->{'Actual Rows'};
+
+	$rows += $plan->{$_} // 0 foreach 'Rows Removed by Filter', 'Rows Removed by Join Filter';
+	return max($rows * $plan->{'Actual Loops'}, map { most_rows($_) } @{ $plan->{Plans} // [] });
+}
+my $plan = decode_json($test->look($one,
+		'EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) SELECT * FROM zk_fleet_waits'));
+my $most = most_rows($plan->[0]{Plan});
+cmp_ok($most, '>', 500, 'a queue of five hundred');
+cmp_ok($most, '<', 2000, 'each is looked at a few times');
+$crowd->quit;
+$test->wait_queue('/w/c', 0);
 
 # ---- the page
 
