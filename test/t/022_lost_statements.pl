@@ -212,6 +212,15 @@ $_->wait_running foreach $user, $before, $after;
 kill 'STOP', $user->pid;
 $_->cancel(running => 1) foreach $user, $before;
 
+# An index that is being built
+my ($writer, $builder) = map { $test->session($one) } 1 .. 2;
+$one->safe_psql('postgres', 'CREATE TABLE built (i int)');
+$writer->query('BEGIN; INSERT INTO built VALUES (1)');
+$builder->query("SELECT zk_lock('/s/index')");
+$builder->send('CREATE INDEX CONCURRENTLY built_i ON built (i)');
+$test->look_until($one, 'SELECT wait_event_type FROM pg_stat_activity WHERE pid = ' . $builder->pid,
+	'Lock', 'it waits for a writer');
+
 my $log = -s $one->logfile;
 $test->lose_session($one, '/s/user');
 kill 'CONT', $user->pid;
@@ -225,6 +234,12 @@ is($user->error("DO 'BEGIN RAISE SQLSTATE \$\$57014\$\$; END'"),
 	'57014', 'so does an error that is raised with the same code');
 is($user->error("SET statement_timeout = '10ms'; SELECT pg_sleep(1000)"),
 	'57014', 'and a timeout');
+
+is($builder->sqlstate, '40001', 'an index that is being built: the code');
+is($test->look($one, "SELECT indisvalid FROM pg_index WHERE indexrelid = 'built_i'::regclass"),
+	'f', 'and it stays invalid');
+is($builder->query('SELECT zk_unlock_all()'), '', 'acknowledged');
+$writer->query('COMMIT');
 
 # The subtransaction that has the lock is over before the error leaves the statement.
 my $inner = $test->session($one);
