@@ -5,7 +5,8 @@
 #
 #	dev/setup.sh          to build and to test
 #	dev/setup.sh bench    for "make bench", too: gnuplot
-#	dev/setup.sh tools    for "dev/test.sh tools" and "make lint", too: clang-tidy
+#	dev/setup.sh tools    for "dev/test.sh tools", "dev/test.sh valgrind" and "make
+#	                      lint", too: clang-tidy, valgrind
 #	dev/setup.sh fuzz     for "make fuzz", too: clang with libFuzzer
 #	dev/setup.sh package  for dev/package.sh and dev/matrix.sh, too
 #	dev/setup.sh monitoring	for "dev/test.sh monitoring", too: Prometheus.  Its
@@ -67,7 +68,7 @@ for purpose; do
 	case "$purpose" in
 	bench) common+=(gnuplot-nox iproute2) ;;
 	patroni) common+=(patroni python3-yaml) ;;
-	tools) common+=(clang-tidy git) ;;
+	tools) common+=(clang-tidy git valgrind) ;;
 	fuzz)
 		common+=(clang)
 		common_if_known+=("libclang-rt-$(clang_version)-dev")

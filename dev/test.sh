@@ -4,9 +4,10 @@
 #	dev/test.sh                     everything that takes ten minutes
 #	dev/test.sh full                that, and what needs more: procedures of the
 #	                                documents, analysis of the code, packages, TLS,
-#	                                Prometheus, Patroni
+#	                                Prometheus, Patroni, valgrind
 #	dev/test.sh LAYER               one of format includes unit sim makefile regress
 #	                                isolation tap chaos tools package tls monitoring patroni
+#	                                valgrind
 #	dev/test.sh tap 020 031         TAP files whose names start so
 #	dev/test.sh unit queue          unit programs whose names start so
 #	dev/test.sh regress once        SQL tests of these names
@@ -35,7 +36,7 @@ fi
 full_files=(230_moving 231_credentials 232_backups 233_operations 245_deadlock_storm)
 left_out=()
 all="format includes unit sim makefile chaos tap regress isolation"
-full_only="tools package tls monitoring patroni"	# each is skipped if what it needs is not there
+full_only="tools package tls monitoring patroni valgrind"	# each is skipped if what it needs is not there
 case "${1:-all}" in
 all)
 	layers=$all
@@ -331,6 +332,7 @@ lacks() {
 		done | head -n 1
 		;;
 	patroni) [ -x /usr/bin/patroni ] || echo patroni ;;
+	valgrind) command -v valgrind >/dev/null || echo valgrind ;;
 	esac
 }
 
@@ -402,6 +404,33 @@ test_tls() {
 	run_tap_file tls "$1_tls" "$file"
 }
 
+# One TAP file of each area
+valgrind_files=(010_lifetimes 020_giving_up 022_lost_statements 053_caching
+	061_own_queue 074_tls 091_operator 181_semaphores 190_once 222_fleet_waits
+	240_lock_waits)
+
+# Makes a copy of PostgreSQL whose servers run under valgrind.
+copy_postgres_checked() {
+	local bin=$work/valgrind${bindir#"$work/pg"}
+	rm -rf "$work/valgrind"
+	as_user "$work" cp -a pg valgrind
+	as_user "$work" mv "$bin/postgres" "$bin/postgres.checked"
+	as_user "$work" cp src/test/valgrind.sh "$bin/postgres"
+	as_user "$work" cp src/test/valgrind.supp "$bin"
+}
+
+# The same file, under another name, with these servers
+test_valgrind() {
+	local name=$1_valgrind found=$work/log/valgrind-$1.found
+	PG_CONFIG=$work/valgrind${PG_CONFIG#"$work/pg"}
+	export ZKLOCK_VALGRIND_LOG=$work/valgrind/log/$1
+	as_user "$work" mkdir -p "$ZKLOCK_VALGRIND_LOG"
+	as_user "$work" cp "src/test/t/$1.pl" "valgrind/$name.pl"
+	PG_TEST_TIMEOUT_DEFAULT=600 run_tap_file valgrind "$name" "$work/valgrind/$name.pl"
+	cat "$ZKLOCK_VALGRIND_LOG"/* >"$found"
+	note_result "valgrind/$name: clean" 0 1 "$(matches '^==[0-9]+== +at 0x' "$found")" 0 "$found"
+}
+
 # A short run of what "make chaos" does for as long as one likes.
 test_chaos() {
 	prepare_perl 180 test/perl test/chaos
@@ -453,6 +482,12 @@ add_layer() {
 	tap)
 		for name in $(tap_names); do
 			! is_wanted "$name" || add_job servers "$(slots_of "$name")" test_tap "$name"
+		done
+		;;
+	valgrind)
+		copy_postgres_checked
+		for name in "${valgrind_files[@]}"; do
+			! is_wanted "$name" || add_job servers 1 test_valgrind "$name"
 		done
 		;;
 	tls)
@@ -532,10 +567,10 @@ main() {
 	choose_user
 	prepare_work_dir
 	trap interrupt INT TERM
-	case $layers in *makefile* | *regress* | *isolation* | *tap* | *chaos* | *tls* | *monitoring* | *patroni*) build ;; esac
+	case $layers in *makefile* | *regress* | *isolation* | *tap* | *chaos* | *tls* | *monitoring* | *patroni* | *valgrind*) build ;; esac
 	for layer in $layers; do
 		case $layer in
-		makefile | regress | isolation | tap | chaos | tls | monitoring | patroni) [ -z "${has_run[build]:-}" ] || continue ;;
+		makefile | regress | isolation | tap | chaos | tls | monitoring | patroni | valgrind) [ -z "${has_run[build]:-}" ] || continue ;;
 		esac
 		missing=$(lacks "$layer")
 		if [ -n "$missing" ]; then

@@ -71,6 +71,20 @@ zkl_mark_revoke(ZklManager *m, ZklRequest *r, int64_t zxid,
 	} while (s != r);
 }
 
+bool
+zkl_mark_is_put(const ZklRequest *r, int64_t zxid)
+{
+	const ZklRequest *s = r;
+
+	do
+	{
+		if ((s == r || s->ring.cover == r) && s->asked.zxid == zxid)
+			return true;
+		s = s->ring.next;
+	} while (s != r);
+	return false;
+}
+
 void
 zkl_mark_rewritten(ZklRequest *r, int64_t old, int64_t zxid)
 {

@@ -26,6 +26,9 @@ extern void zkl_mark_granted(ZklManager *m, ZklRequest *r);
 extern void zkl_mark_revoke(ZklManager *m, ZklRequest *r, int64_t zxid,
 							const char *asker);
 
+/* Whether a hold that r's node is for was told of this write */
+extern bool zkl_mark_is_put(const ZklRequest *r, int64_t zxid);
+
 /* A write of ours has put the question of another write again. */
 extern void zkl_mark_rewritten(ZklRequest *r, int64_t old, int64_t zxid);
 

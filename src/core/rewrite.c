@@ -294,7 +294,7 @@ zkl_rewrite_read(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 	if (!is_outdated(r) || r->broken ||
 		r->downgrade.state != ZKL_DOWNGRADE_NONE || ZKL_MUTANT(MARK_STAYS))
 		return;
-	if ((r->asked.zxid == reply->stat.mzxid && !ZKL_MUTANT(ASKED_BY_OWN_WRITE)) ||
+	if ((zkl_mark_is_put(r, reply->stat.mzxid) && !ZKL_MUTANT(ASKED_BY_OWN_WRITE)) ||
 		!zkl_node_data_revoking(reply->data, reply->data_length, asker,
 								sizeof(asker)) ||
 		ZKL_MUTANT(QUESTION_UNMARKED))

@@ -362,16 +362,27 @@ is_known(const Slot *s)
 	return s != NULL && s->known && !s->marked;
 }
 
-/* Whether its owner holds that lock: the node may be passing from one hold to another. */
+/*
+ * Whether the slots will say that somebody holds the node, when the worker has done what
+ * the core has decided: it grants the lock, or the node passes to another hold.
+ */
 static bool
-has_other_hold(const Host *h, const Slot *s)
+is_to_hold(const Host *h, const Slot *s)
 {
-	int			i;
+	size_t		n,
+				i;
+	const ZklAction *actions = zkl_manager_actions(h->worker.m, &n);
 
-	for (i = 0; i < MAX_SLOTS; i++)
-		if (h->slots[i].state == SLOT_GRANTED && h->slots[i].lock == s->lock &&
-			h->slots[i].asker == s->asker)
+	for (i = 0; i < n; i++)
+	{
+		const ZklAction *action = &actions[i];
+
+		if (action->kind == ZKL_ACTION_GRANT && &h->slots[action->request] == s)
+			return s->state == SLOT_WAITING;
+		if (action->kind == ZKL_ACTION_ZNODE && zkl_uuid_equal(&action->uuid, &s->uuid) &&
+			h->slots[action->request].state == SLOT_GRANTED)
 			return true;
+	}
 	return false;
 }
 
@@ -393,7 +404,7 @@ oracle_publishes(Host *h, const ZklMultiOp *op)
 		return;
 	held = slot_of(h, &uuid);
 	waits = slot_of(h, &wait.wait);
-	if (is_known(held) && held->state != SLOT_GRANTED && !has_other_hold(h, held))
+	if (is_known(held) && held->state != SLOT_GRANTED && !is_to_hold(h, held))
 		broken("S11", "host %d slot %d is published, which holds nothing", h->id,
 			   (int) (held - h->slots));
 	if (is_known(waits) && waits->state != SLOT_WAITING)

@@ -123,6 +123,48 @@ asked_meanwhile(void)
 	world_wind_up(w);
 }
 
+/*
+ * Who is asked has the node of a hold that is only kept.  That node is written, and the
+ * answer is lost, or comes when the kept hold is over: nobody is told twice.
+ */
+static void
+asked_beside_a_kept_hold(void)
+{
+	int			lost;
+
+	for (lost = 0; lost < 2; lost++)
+	{
+		uint32_t	r;
+		World	   *w = after_a_wait(&r);
+		uint32_t	other = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+		char		path[ZKL_MAX_PATH + 1];
+
+		world_keep(w, r, 2 * WORLD_BEAT);
+		world_path(w, r, path);
+		CHECK_INT(model_set(&w->zk, path, "{\"revoke\":\"b\",\"zklock\":1}"),
+				  ZKL_RC_OK);
+		world_run(w);
+		CHECK_INT(w->requests[other].asked, 1);
+		CHECK_INT(version(w, r), 1);
+		for (w->worker.now += WORLD_BEAT; version(w, r) == 1; world_serve(w, 100))
+		{
+			world_flush(w);
+			world_deliver(w, 100);
+		}
+		w->worker.now += WORLD_BEAT;
+		if (lost)
+		{
+			world_disconnect(w);
+			world_connect(w);
+		}
+		world_flush(w);
+		world_sleep(w, 3 * WORLD_BEAT);
+		CHECK(world_holds(w, other));
+		CHECK_INT(w->requests[other].asked, 1);
+		world_wind_up(w);
+	}
+}
+
 /* An operator breaks the lock: the mark stays. */
 static void
 broken_meanwhile(void)
@@ -317,6 +359,7 @@ main(void)
 	RUN(once_and_late);
 	RUN(no_wait_and_no_time);
 	RUN(asked_meanwhile);
+	RUN(asked_beside_a_kept_hold);
 	RUN(broken_meanwhile);
 	RUN(answer_lost);
 	RUN(refused);
