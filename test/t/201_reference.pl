@@ -177,6 +177,29 @@ sub link_is_good
 # README
 my $readme = Document->new('README.md');
 cmp_ok($readme->text =~ tr/\n//, '<=', 200, 'README.md has 200 lines at most');
+
+# A page is as long as a reader has time for; what it says is tested elsewhere.  Its
+# bound may be passed by a tenth.
+my %words = (
+	'README.md' => 1100,
+	'docs/install.md' => 1300,
+	'docs/jobs.md' => 2300,
+	'docs/locks.md' => 2200,
+	'docs/outages.md' => 1500,
+	'docs/guarantees.md' => 2500,
+	'docs/operations.md' => 2200,
+	'docs/procedures.md' => 1700,
+	'docs/monitoring.md' => 1500,
+	'docs/security.md' => 1400,
+	'docs/interop.md' => 1200,
+	'docs/reference.md' => 3100,);
+is_deeply([ sort(Document::for_users()) ], [ sort keys %words ], 'pages that have a bound');
+foreach my $name (sort keys %words)
+{
+	my @words = split ' ', Document->new($name)->text;
+
+	cmp_ok(scalar @words, '<=', $words{$name} * 1.1, "$name: words");
+}
 foreach my $name (Document::for_users())
 {
 	my @wide = grep { length > 120 } Document->new($name)->cells;
