@@ -38,7 +38,7 @@ endif
 
 # "make installcheck" asks a running server that preloads zklock; a ZooKeeper is
 # not needed, and if there is one, nothing is locked there.
-REGRESS = install arguments arrays bounds privileges barriers semaphores revoke once rights
+REGRESS = install arguments multilocks bounds privileges barriers semaphores leaders once rights
 REGRESS_OPTS = --encoding=UTF8 --no-locale
 
 # With OWN_SERVERS=yes it starts servers, for which it needs a user other than

@@ -22,8 +22,8 @@ SELECT zk_try_lock('/x', at_most => '1h'),
        zk_try_xact_lock('/x', '5s', '1h', '1s'),
        zk_try_xact_lock_shared('/x', NULL, NULL, NULL);
 EXPLAIN (VERBOSE, COSTS OFF)
-SELECT zk_lock(ARRAY['/x']), zk_xact_lock_shared('{/x}'::text[], '5s'),
-       zk_try_lock(paths => '{/x}'), zk_try_xact_lock(ARRAY['/x'], NULL);
+SELECT zk_multilock(ARRAY['/x']), zk_xact_multilock('{/x}', '5s'),
+       zk_try_multilock(paths => '{/x}'), zk_try_xact_multilock(ARRAY['/x'], NULL);
 \pset format aligned
 
 -- no time at all, or less
@@ -58,8 +58,8 @@ RESET zklock.max_at_least;
 SELECT zk_lock(NULL, '-1s');
 SELECT zk_xact_lock(NULL, '1s', '1h', '1s');
 SELECT zk_try_xact_lock_shared(NULL, '0', '0', '-1s');
+SELECT zk_extend(NULL, '1h');
 \set VERBOSITY default
-SELECT zk_extend(NULL, '1h') IS NULL AS nothing;
 
 -- a lock that is not held
 SELECT zk_extend('/x', '1h');

@@ -54,6 +54,10 @@ SELECT p.oid::regprocedure, name
  WHERE p.proname LIKE 'zk\_%'
    AND obj_description(p.oid, 'pg_proc') !~ ('\m' || name || '\M');
 
+-- no name has two functions, so that GRANT and psql need no arguments
+SELECT proname FROM pg_proc WHERE proname LIKE 'zk\_%' GROUP BY proname HAVING count(*) > 1;
+\sf zk_lock
+
 -- the names of all arguments, and what \df shows is never too long: a result is
 -- the name of a type
 SELECT DISTINCT name

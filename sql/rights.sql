@@ -1,6 +1,6 @@
 --
 -- Rights by prefix, as far as they can be seen without ZooKeeper: what zk_grant()
--- and zk_ungrant() take, and what is refused.
+-- and zk_revoke() take, and what is refused.
 --
 \set SHOW_CONTEXT never
 CREATE ROLE regress_zklock_owner;
@@ -24,32 +24,32 @@ SELECT zk_grant('/team', 'public', '');
 SELECT zk_grant('/team', 'public', 'lock,');
 SELECT zk_grant('/team', 'public', '"LOCK"');
 SELECT zk_grant(NULL, 'public') IS NULL, zk_grant('/team', NULL) IS NULL, zk_grant('/team', 'public', NULL) IS NULL;
-SELECT zk_ungrant('team', 'public');
-SELECT zk_ungrant('/team', 'public', 'lock, break');
+SELECT zk_revoke('team', 'public');
+SELECT zk_revoke('/team', 'public', 'lock, break');
 SELECT * FROM zk_grants;
 SELECT zk_rights_changed();
 INSERT INTO zk_rights VALUES ('/team/', 'public', 'lock');
 INSERT INTO zk_rights VALUES ('/team', 'public', 'locks');
 
 -- what is granted adds up, and is taken back in parts
-SELECT zk_grant('/team', 'regress_zklock_owner', ' Revoke,LOCK , lock');
+SELECT zk_grant('/team', 'regress_zklock_owner', ' Request_Release,LOCK , lock');
 SELECT zk_grant('/team', 'regress_zklock_owner', 'look');
 SELECT zk_grant('/', 'public');
 SELECT zk_grant('/all', 'public', 'all');
 SELECT * FROM zk_grants;
-SELECT zk_ungrant('/team', 'regress_zklock_owner', 'shared'), zk_ungrant('/te', 'public');
-SELECT zk_ungrant('/team', 'regress_zklock_owner', 'shared, lock');
-SELECT zk_ungrant('/team', 'regress_zklock_nobody');
-SELECT zk_ungrant('/team', 'regress_zklock_owner');
-SELECT zk_ungrant('/all', 'public');
+SELECT zk_revoke('/team', 'regress_zklock_owner', 'shared'), zk_revoke('/te', 'public');
+SELECT zk_revoke('/team', 'regress_zklock_owner', 'shared, lock');
+SELECT zk_revoke('/team', 'regress_zklock_nobody');
+SELECT zk_revoke('/team', 'regress_zklock_owner');
+SELECT zk_revoke('/all', 'public');
 SELECT * FROM zk_grants;
-SELECT zk_ungrant('/', 'public');
+SELECT zk_revoke('/', 'public');
 
 -- for superusers only, whatever is granted
 SET ROLE regress_zklock_owner;
 SELECT zk_grant('/team', 'regress_zklock_owner');
 \echo :LAST_ERROR_SQLSTATE
-SELECT zk_ungrant('/team', 'public');
+SELECT zk_revoke('/team', 'public');
 SELECT * FROM zk_grants;
 SELECT * FROM zk_rights;
 RESET ROLE;
@@ -66,32 +66,28 @@ SELECT zk_try_lock('/team/x');
 SELECT zk_try_lock_shared('/team/x', '1min');
 SELECT zk_try_xact_lock('/team/x');
 SELECT zk_try_xact_lock_shared('/team/x');
-SELECT zk_lock(ARRAY['/a', '/team/x']);
-SELECT zk_lock_shared(ARRAY['/team/x']);
-SELECT zk_xact_lock(ARRAY['/team/x']);
-SELECT zk_xact_lock_shared(ARRAY['/team/x']);
-SELECT zk_try_lock(ARRAY['/team/x']);
-SELECT zk_try_lock_shared(ARRAY['/team/x']);
-SELECT zk_try_xact_lock(ARRAY['/team/x']);
-SELECT zk_try_xact_lock_shared(ARRAY['/team/x']);
-SELECT zk_acquire('/team/x', 3);
-SELECT zk_xact_acquire('/team/x', 3);
-SELECT zk_try_acquire('/team/x', 3);
-SELECT zk_try_xact_acquire('/team/x', 3);
+SELECT zk_multilock(ARRAY['/a', '/team/x']);
+SELECT zk_xact_multilock(ARRAY['/team/x']);
+SELECT zk_try_multilock(ARRAY['/team/x']);
+SELECT zk_try_xact_multilock(ARRAY['/team/x']);
+SELECT zk_acquire_permits('/team/x', 3);
+SELECT zk_xact_acquire_permits('/team/x', 3);
+SELECT zk_try_acquire_permits('/team/x', 3);
+SELECT zk_try_xact_acquire_permits('/team/x', 3);
 SELECT zk_lead('/team/x');
 SELECT zk_barrier('/team/x', 2);
 SELECT zk_barrier_enter('/team/x', 2);
 SELECT zk_once('/team/x', interval '1 day');
-SELECT zk_once('/team/x', run_key => 'monday');
+SELECT zk_once_key('/team/x', 'monday');
 SELECT zk_once_reset('/team/x');
-SELECT zk_revoke('/team/x');
+SELECT zk_request_release('/team/x');
 SELECT * FROM zk_queue('/team/x');
 SELECT * FROM zk_queue('/.once/team/x');
 SELECT * FROM zk_leader('/team/x');
 SELECT * FROM zk_once_history('/team/x');
 \set VERBOSITY terse
-SELECT zk_unlock('/team/x'), zk_unlock_shared('/team/x'), zk_unlock(ARRAY['/team/x', '/team/y']),
-       zk_release('/team/x'), zk_resign('/team/x'), zk_barrier_leave('/team/x'),
+SELECT zk_unlock('/team/x'), zk_unlock_shared('/team/x'), zk_multiunlock(ARRAY['/team/x', '/team/y']),
+       zk_release_permits('/team/x'), zk_resign('/team/x'), zk_barrier_leave('/team/x'),
        zk_extend('/team/x', '1min'), zk_fencing_token('/team/x');
 SELECT zk_unlock_all();
 \set VERBOSITY default

@@ -21,7 +21,7 @@ ALTER SYSTEM SET zklock.connect_string = :'long';
 \set VERBOSITY default
 ALTER SYSTEM RESET zklock.connect_string;
 SET zklock.session_timeout = '20s';
-SET zklock.log_level = 'debug';
+SET zklock.trace = on;
 \set VERBOSITY sqlstate
 SET zklock.connect_timeout = 0;
 \set VERBOSITY default
@@ -34,11 +34,11 @@ SELECT name, setting, unit, context, vartype, min_val, max_val, enumvals
  ORDER BY name COLLATE "C";
 
 -- more than there are slots
-SELECT zk_lock(array_agg('/' || i)) FROM generate_series(1, 9) i;
+SELECT zk_multilock(array_agg('/' || i)) FROM generate_series(1, 9) i;
 \echo :LAST_ERROR_SQLSTATE
-SELECT zk_unlock(array_agg('/' || i)) FROM generate_series(1, 9) i;
+SELECT zk_multiunlock(array_agg('/' || i)) FROM generate_series(1, 9) i;
 SET zklock.max_requests_per_session = 2;
-SELECT zk_try_xact_lock_shared(ARRAY['/a', '/b', 'c']);
+SELECT zk_try_xact_multilock(ARRAY['/a', '/b', 'c']);
 RESET zklock.max_requests_per_session;
-SELECT zk_acquire('/s', 2147483647, 2147483647);
+SELECT zk_acquire_permits('/s', 2147483647, 2147483647);
 \echo :LAST_ERROR_SQLSTATE

@@ -128,9 +128,9 @@ SELECT zk_lead('/x', timeout => NULL);
 RESET statement_timeout;
 
 -- several locks at once
-SELECT zk_try_lock(ARRAY['/a', '/b', '/c']);
-SELECT zk_lock(ARRAY['/a', '/b', '/c'], '50ms');
-SELECT zk_xact_lock_shared(ARRAY['/a', '/b', '/c'], timeout => '0');
+SELECT zk_try_multilock(ARRAY['/a', '/b', '/c']);
+SELECT zk_multilock(ARRAY['/a', '/b', '/c'], '50ms');
+SELECT zk_xact_multilock(ARRAY['/a', '/b', '/c'], timeout => '0');
 
 -- time limits
 SELECT zk_try_lock('/x', '0', '1 microsecond');
@@ -155,21 +155,21 @@ SELECT zk_barrier_enter('/x', 1);
 RESET lock_timeout;
 
 -- semaphores: an error, never false
-SELECT zk_try_acquire('/s', 1);
+SELECT zk_try_acquire_permits('/s', 1);
 \echo :LAST_ERROR_SQLSTATE
-SELECT zk_try_xact_acquire('/s', 1, 1, '0.1 s');
+SELECT zk_try_xact_acquire_permits('/s', 1, 1, '0.1 s');
 \echo :LAST_ERROR_SQLSTATE
-SELECT zk_acquire('/s', 1, timeout => '0');
+SELECT zk_acquire_permits('/s', 1, timeout => '0');
 \echo :LAST_ERROR_SQLSTATE
-SELECT zk_xact_acquire('/s', 1, 1, '0.1 s');
+SELECT zk_xact_acquire_permits('/s', 1, 1, '0.1 s');
 \echo :LAST_ERROR_SQLSTATE
 SET lock_timeout = '200ms';
-SELECT zk_acquire('/s', 1);
+SELECT zk_acquire_permits('/s', 1);
 \echo :LAST_ERROR_SQLSTATE
 RESET lock_timeout;
 
--- revocation and leaders
-SELECT zk_revoke('/x');
+-- leaders and requests for a release
+SELECT zk_request_release('/x');
 \echo :LAST_ERROR_SQLSTATE
 SELECT * FROM zk_leader('/x');
 \echo :LAST_ERROR_SQLSTATE
@@ -178,16 +178,16 @@ SELECT zk_lead('/x', id => repeat('x', 255));
 \echo :LAST_ERROR_SQLSTATE
 SELECT zk_lead('/x');
 RESET lock_timeout;
-SELECT zk_lead('/x', '50ms');
+SELECT zk_lead('/x', timeout => '50ms');
 \echo :LAST_ERROR_SQLSTATE
 
 -- jobs that run once
-SELECT zk_once('/nightly', '2026-11-21');
+SELECT zk_once_key('/nightly', '2026-11-21');
 \echo :LAST_ERROR_SQLSTATE
-SELECT zk_once('/nightly', '1');
-SELECT zk_once('/nightly', '1 banana', 'at_least_once');
-SELECT zk_once('/nightly', run_key => 'k', guarantee => 'at_most_once');
-SELECT zk_once('/nightly', period => '1 day', guarantee => 'at_least_once');
+SELECT zk_once_key('/nightly', '1');
+SELECT zk_once_key('/nightly', '1 banana', 'at_least_once');
+SELECT zk_once_key('/nightly', 'k', guarantee => 'at_most_once');
+SELECT zk_once('/nightly', '1 day', guarantee => 'at_least_once');
 SELECT zk_once('/nightly', interval '1 week');
 SELECT zk_once_reset('/nightly');
 \echo :LAST_ERROR_SQLSTATE
@@ -195,8 +195,7 @@ RESET client_min_messages;
 
 -- if a role may not see the settings, errors do not show it hosts
 CREATE ROLE regress_zklock_user;
-GRANT EXECUTE ON FUNCTION zk_try_lock(text, interval, interval, interval)
-    TO regress_zklock_user;
+GRANT EXECUTE ON FUNCTION zk_try_lock TO regress_zklock_user;
 SET ROLE regress_zklock_user;
 DO $$
 DECLARE
@@ -208,7 +207,6 @@ EXCEPTION WHEN connection_failure THEN
 	RAISE NOTICE 'tells of an error: %', detail LIKE '%127.0.0.1%';
 END $$;
 RESET ROLE;
-REVOKE ALL ON FUNCTION zk_try_lock(text, interval, interval, interval)
-    FROM regress_zklock_user;
+REVOKE ALL ON FUNCTION zk_try_lock FROM regress_zklock_user;
 DROP ROLE regress_zklock_user;
 SELECT all_quiet();

@@ -102,7 +102,7 @@ RETURNS void
 AS 'MODULE_PATHNAME', 'zkl_sql_unlock_all'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_unlock_all() IS
-'release everything that the session holds: locks, leases, leaderships and barriers';
+'release everything that the session holds: locks, permits, leaderships and barriers';
 
 CREATE FUNCTION zk_extend(path text, at_most interval)
 RETURNS boolean
@@ -116,140 +116,106 @@ RETURNS interval
 AS 'MODULE_PATHNAME', 'zkl_sql_assert_lock'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_assert_lock(text) IS
-'for how long the session surely has the lock, leadership or leases of that name; an error if it may have lost them';
+'for how long the session surely has the lock, leadership or permits of that name; an error if it may have lost them';
 
 CREATE FUNCTION zk_fencing_token(path text)
 RETURNS bigint
 AS 'MODULE_PATHNAME', 'zkl_sql_fencing_token'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_fencing_token(text) IS
-'fencing token of the lock, leadership or leases of that name that the session holds, or null';
+'fencing token of the lock, leadership or permits of that name that the session holds, or null';
 
 --
--- Several locks at once: all or none.  The tokens are in the order of the paths.
+-- Several exclusive locks at once: all or none.  The tokens are in the order of the
+-- paths.
 --
-CREATE FUNCTION zk_lock(paths text[], timeout interval DEFAULT NULL)
+CREATE FUNCTION zk_multilock(paths text[], timeout interval DEFAULT NULL)
 RETURNS bigint[]
-AS 'MODULE_PATHNAME', 'zkl_sql_lock_all'
+AS 'MODULE_PATHNAME', 'zkl_sql_multilock'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION zk_lock(text[], interval) IS
+COMMENT ON FUNCTION zk_multilock(text[], interval) IS
 'acquire several exclusive distributed locks until they are unlocked or the session ends; returns their fencing tokens';
 
-CREATE FUNCTION zk_lock_shared(paths text[], timeout interval DEFAULT NULL)
+CREATE FUNCTION zk_xact_multilock(paths text[], timeout interval DEFAULT NULL)
 RETURNS bigint[]
-AS 'MODULE_PATHNAME', 'zkl_sql_lock_all_shared'
+AS 'MODULE_PATHNAME', 'zkl_sql_xact_multilock'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION zk_lock_shared(text[], interval) IS
-'acquire several shared distributed locks until they are unlocked or the session ends; returns their fencing tokens';
-
-CREATE FUNCTION zk_xact_lock(paths text[], timeout interval DEFAULT NULL)
-RETURNS bigint[]
-AS 'MODULE_PATHNAME', 'zkl_sql_xact_lock_all'
-LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION zk_xact_lock(text[], interval) IS
+COMMENT ON FUNCTION zk_xact_multilock(text[], interval) IS
 'acquire several exclusive distributed locks until the transaction ends; returns their fencing tokens';
 
-CREATE FUNCTION zk_xact_lock_shared(paths text[], timeout interval DEFAULT NULL)
-RETURNS bigint[]
-AS 'MODULE_PATHNAME', 'zkl_sql_xact_lock_all_shared'
-LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION zk_xact_lock_shared(text[], interval) IS
-'acquire several shared distributed locks until the transaction ends; returns their fencing tokens';
-
-CREATE FUNCTION zk_try_lock(paths text[], timeout interval DEFAULT '0')
+CREATE FUNCTION zk_try_multilock(paths text[], timeout interval DEFAULT '0')
 RETURNS boolean
-AS 'MODULE_PATHNAME', 'zkl_sql_try_lock_all'
+AS 'MODULE_PATHNAME', 'zkl_sql_try_multilock'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION zk_try_lock(text[], interval) IS
+COMMENT ON FUNCTION zk_try_multilock(text[], interval) IS
 'try to acquire several exclusive distributed locks until they are unlocked or the session ends; returns whether all were acquired';
 
-CREATE FUNCTION zk_try_lock_shared(paths text[], timeout interval DEFAULT '0')
-RETURNS boolean
-AS 'MODULE_PATHNAME', 'zkl_sql_try_lock_all_shared'
-LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION zk_try_lock_shared(text[], interval) IS
-'try to acquire several shared distributed locks until they are unlocked or the session ends; returns whether all were acquired';
-
-CREATE FUNCTION zk_try_xact_lock(paths text[], timeout interval DEFAULT '0')
-RETURNS boolean
-AS 'MODULE_PATHNAME', 'zkl_sql_try_xact_lock_all'
-LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION zk_try_xact_lock(text[], interval) IS
-'try to acquire several exclusive distributed locks until the transaction ends; returns whether all were acquired';
-
-CREATE FUNCTION zk_try_xact_lock_shared(paths text[],
+CREATE FUNCTION zk_try_xact_multilock(paths text[],
 	timeout interval DEFAULT '0')
 RETURNS boolean
-AS 'MODULE_PATHNAME', 'zkl_sql_try_xact_lock_all_shared'
+AS 'MODULE_PATHNAME', 'zkl_sql_try_xact_multilock'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION zk_try_xact_lock_shared(text[], interval) IS
-'try to acquire several shared distributed locks until the transaction ends; returns whether all were acquired';
+COMMENT ON FUNCTION zk_try_xact_multilock(text[], interval) IS
+'try to acquire several exclusive distributed locks until the transaction ends; returns whether all were acquired';
 
-CREATE FUNCTION zk_unlock(paths text[])
+CREATE FUNCTION zk_multiunlock(paths text[])
 RETURNS boolean
-AS 'MODULE_PATHNAME', 'zkl_sql_unlock_all_of'
+AS 'MODULE_PATHNAME', 'zkl_sql_multiunlock'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION zk_unlock(text[]) IS
+COMMENT ON FUNCTION zk_multiunlock(text[]) IS
 'release several exclusive distributed locks that the session holds; returns whether all were held';
-
-CREATE FUNCTION zk_unlock_shared(paths text[])
-RETURNS boolean
-AS 'MODULE_PATHNAME', 'zkl_sql_unlock_all_of_shared'
-LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION zk_unlock_shared(text[]) IS
-'release several shared distributed locks that the session holds; returns whether all were held';
 
 --
 -- Semaphores
 --
-CREATE FUNCTION zk_acquire(path text, max_leases integer,
-	leases integer DEFAULT 1, timeout interval DEFAULT NULL)
+CREATE FUNCTION zk_acquire_permits(path text, max_permits integer,
+	permits integer DEFAULT 1, timeout interval DEFAULT NULL)
 RETURNS bigint
-AS 'MODULE_PATHNAME', 'zkl_sql_acquire'
+AS 'MODULE_PATHNAME', 'zkl_sql_acquire_permits'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION zk_acquire(text, integer, integer, interval) IS
-'acquire leases of a semaphore until they are released or the session ends; returns the greatest of their fencing tokens';
+COMMENT ON FUNCTION zk_acquire_permits(text, integer, integer, interval) IS
+'acquire permits of a semaphore until they are released or the session ends; returns the highest of their fencing tokens';
 
-CREATE FUNCTION zk_xact_acquire(path text, max_leases integer,
-	leases integer DEFAULT 1, timeout interval DEFAULT NULL)
+CREATE FUNCTION zk_xact_acquire_permits(path text, max_permits integer,
+	permits integer DEFAULT 1, timeout interval DEFAULT NULL)
 RETURNS bigint
-AS 'MODULE_PATHNAME', 'zkl_sql_xact_acquire'
+AS 'MODULE_PATHNAME', 'zkl_sql_xact_acquire_permits'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION zk_xact_acquire(text, integer, integer, interval) IS
-'acquire leases of a semaphore until the transaction ends; returns the greatest of their fencing tokens';
+COMMENT ON FUNCTION zk_xact_acquire_permits(text, integer, integer, interval) IS
+'acquire permits of a semaphore until the transaction ends; returns the highest of their fencing tokens';
 
-CREATE FUNCTION zk_try_acquire(path text, max_leases integer,
-	leases integer DEFAULT 1, timeout interval DEFAULT '0')
+CREATE FUNCTION zk_try_acquire_permits(path text, max_permits integer,
+	permits integer DEFAULT 1, timeout interval DEFAULT '0')
 RETURNS boolean
-AS 'MODULE_PATHNAME', 'zkl_sql_try_acquire'
+AS 'MODULE_PATHNAME', 'zkl_sql_try_acquire_permits'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION zk_try_acquire(text, integer, integer, interval) IS
-'try to acquire leases of a semaphore until they are released or the session ends; returns whether all were acquired';
+COMMENT ON FUNCTION zk_try_acquire_permits(text, integer, integer, interval) IS
+'try to acquire permits of a semaphore until they are released or the session ends; returns whether all were acquired';
 
-CREATE FUNCTION zk_try_xact_acquire(path text, max_leases integer,
-	leases integer DEFAULT 1, timeout interval DEFAULT '0')
+CREATE FUNCTION zk_try_xact_acquire_permits(path text, max_permits integer,
+	permits integer DEFAULT 1, timeout interval DEFAULT '0')
 RETURNS boolean
-AS 'MODULE_PATHNAME', 'zkl_sql_try_xact_acquire'
+AS 'MODULE_PATHNAME', 'zkl_sql_try_xact_acquire_permits'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION zk_try_xact_acquire(text, integer, integer, interval) IS
-'try to acquire leases of a semaphore until the transaction ends; returns whether all were acquired';
+COMMENT ON FUNCTION zk_try_xact_acquire_permits(text, integer, integer, interval) IS
+'try to acquire permits of a semaphore until the transaction ends; returns whether all were acquired';
 
-CREATE FUNCTION zk_release(path text, leases integer DEFAULT 1)
+CREATE FUNCTION zk_release_permits(path text, permits integer DEFAULT 1)
 RETURNS boolean
-AS 'MODULE_PATHNAME', 'zkl_sql_release'
+AS 'MODULE_PATHNAME', 'zkl_sql_release_permits'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION zk_release(text, integer) IS
-'release leases of a semaphore that the session holds; returns whether so many were held';
+COMMENT ON FUNCTION zk_release_permits(text, integer) IS
+'release permits of a semaphore that the session holds; returns whether so many were held';
 
 --
 -- Leaders
 --
-CREATE FUNCTION zk_lead(path text, timeout interval DEFAULT NULL,
-	id text DEFAULT NULL)
+CREATE FUNCTION zk_lead(path text, id text DEFAULT NULL,
+	timeout interval DEFAULT NULL)
 RETURNS bigint
 AS 'MODULE_PATHNAME', 'zkl_sql_lead'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION zk_lead(text, interval, text) IS
+COMMENT ON FUNCTION zk_lead(text, text, interval) IS
 'become the leader, until the session resigns or ends; returns the fencing token of the leadership';
 
 CREATE FUNCTION zk_resign(path text)
@@ -286,22 +252,22 @@ COMMENT ON FUNCTION zk_barrier(text, integer, interval) IS
 'wait until the given number of sessions, on all servers, has arrived; returns false if the timeout ended first';
 
 --
--- Once per period or run key, over all servers
+-- Once per period or run key, across all servers
 --
 CREATE FUNCTION zk_once(path text, period interval, zone text DEFAULT 'UTC',
 	guarantee text DEFAULT 'at_most_once')
 RETURNS boolean
-AS 'MODULE_PATHNAME', 'zkl_sql_once_period'
+AS 'MODULE_PATHNAME', 'zkl_sql_once'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_once(text, interval, text, text) IS
 'claim the run of a job for the current period, across all servers; returns whether this transaction is the one to do it';
 
-CREATE FUNCTION zk_once(path text, run_key text,
+CREATE FUNCTION zk_once_key(path text, key text,
 	guarantee text DEFAULT 'at_most_once')
 RETURNS boolean
 AS 'MODULE_PATHNAME', 'zkl_sql_once_key'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION zk_once(text, text, text) IS
+COMMENT ON FUNCTION zk_once_key(text, text, text) IS
 'claim the run of a job for a run key, across all servers; returns whether this transaction is the one to do it';
 
 CREATE FUNCTION zk_once_reset(path text)
@@ -368,7 +334,7 @@ CREATE TYPE zk_lock_row AS (
 	requested_at timestamptz,
 	granted_at timestamptz,
 	znode text,
-	revoked boolean,
+	release_requested boolean,
 	datname text,
 	usename text,
 	application_name text);
@@ -380,7 +346,7 @@ RETURNS SETOF zk_lock_row
 AS 'MODULE_PATHNAME', 'zkl_sql_locks'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_get_locks() IS
-'rows of the view zk_locks: path, mode, lifetime, state, pid, fencing_token, holds, requested_at, granted_at, znode, revoked, datname, usename, application_name';
+'rows of the view zk_locks: path, mode, lifetime, state, pid, fencing_token, holds, requested_at, granted_at, znode, release_requested, datname, usename, application_name';
 
 CREATE TYPE zk_status_row AS (
 	state text,
@@ -509,7 +475,7 @@ COMMENT ON COLUMN zk_queue_row."position" IS
 COMMENT ON COLUMN zk_queue_row.granted IS
 'whether the entry holds the lock';
 COMMENT ON COLUMN zk_queue_row.mode IS
-'exclusive, shared, lease, leader or member; null for a directory that cannot be read';
+'exclusive, shared, permit, leader or member; null for a directory that cannot be read';
 COMMENT ON COLUMN zk_queue_row.server IS
 'name of the PostgreSQL server, or what another client wrote into the znode, or null';
 COMMENT ON COLUMN zk_queue_row.host IS
@@ -569,7 +535,7 @@ CREATE TYPE zk_lock_wait_row AS (
 	blocking_znode text,
 	blocking_granted boolean);
 COMMENT ON TYPE zk_lock_wait_row IS
-'row of the view zk_lock_waits and of zk_blocking()';
+'row of the view zk_lock_waits';
 
 CREATE FUNCTION zk_get_lock_waits()
 RETURNS SETOF zk_lock_wait_row
@@ -577,13 +543,6 @@ AS 'MODULE_PATHNAME', 'zkl_sql_lock_waits'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_get_lock_waits() IS
 'rows of the view zk_lock_waits: path, mode, waiting_pid, requested_at, blocking_server, blocking_pid, blocking_usename, blocking_application_name, blocking_znode, blocking_granted';
-
-CREATE FUNCTION zk_blocking(pid integer)
-RETURNS SETOF zk_lock_wait_row
-AS 'MODULE_PATHNAME', 'zkl_sql_blocking'
-LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
-COMMENT ON FUNCTION zk_blocking(integer) IS
-'what one session of this server, given by its process ID, waits for: path, mode, waiting_pid, requested_at, blocking_server, blocking_pid, blocking_usename, blocking_application_name, blocking_znode, blocking_granted';
 
 CREATE TYPE zk_leader_row AS (
 	id text,
@@ -688,7 +647,7 @@ COMMENT ON VIEW zk_locks IS
 COMMENT ON COLUMN zk_locks.path IS
 'name of the lock, or null if the role may not see it';
 COMMENT ON COLUMN zk_locks.mode IS
-'exclusive or shared; lease (of a semaphore), leader, or member (of a barrier)';
+'exclusive or shared; permit (of a semaphore), leader, or member (of a barrier)';
 COMMENT ON COLUMN zk_locks.lifetime IS
 'session or transaction';
 COMMENT ON COLUMN zk_locks.state IS
@@ -705,8 +664,8 @@ COMMENT ON COLUMN zk_locks.granted_at IS
 'time of the grant, or null';
 COMMENT ON COLUMN zk_locks.znode IS
 'path of the znode in ZooKeeper, or null';
-COMMENT ON COLUMN zk_locks.revoked IS
-'true if zk_revoke(), zk_drain() or another client has asked the holder to release the lock';
+COMMENT ON COLUMN zk_locks.release_requested IS
+'true if zk_request_release(), zk_drain() or another client has asked the holder to release the lock';
 COMMENT ON COLUMN zk_locks.datname IS
 'database of the session, or null likewise';
 COMMENT ON COLUMN zk_locks.usename IS
@@ -846,7 +805,7 @@ COMMENT ON VIEW zk_lock_waits IS
 COMMENT ON COLUMN zk_lock_waits.path IS
 'name of the lock or semaphore, or null if the role may not see it';
 COMMENT ON COLUMN zk_lock_waits.mode IS
-'exclusive, shared, lease or leader';
+'exclusive, shared, permit or leader';
 COMMENT ON COLUMN zk_lock_waits.waiting_pid IS
 'process ID of the waiting session, or null if the role may not see it';
 COMMENT ON COLUMN zk_lock_waits.requested_at IS
@@ -934,7 +893,7 @@ COMMENT ON VIEW zk_fleet_waits IS
 COMMENT ON COLUMN zk_fleet_waits.path IS
 'name of the lock';
 COMMENT ON COLUMN zk_fleet_waits.mode IS
-'exclusive, shared, lease or leader';
+'exclusive, shared, permit or leader';
 COMMENT ON COLUMN zk_fleet_waits."position" IS
 'place in the queue of the lock';
 COMMENT ON COLUMN zk_fleet_waits.waiting_server IS
@@ -1022,11 +981,11 @@ COMMENT ON COLUMN zk_servers.session_id IS
 --
 -- For operators, and asking holders to release a lock
 --
-CREATE FUNCTION zk_revoke(path text)
+CREATE FUNCTION zk_request_release(path text)
 RETURNS integer
-AS 'MODULE_PATHNAME', 'zkl_sql_revoke'
+AS 'MODULE_PATHNAME', 'zkl_sql_request_release'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
-COMMENT ON FUNCTION zk_revoke(text) IS
+COMMENT ON FUNCTION zk_request_release(text) IS
 'ask all holders of a distributed lock to release it; returns how many were asked';
 
 CREATE FUNCTION zk_break_lock(path text)
@@ -1058,7 +1017,7 @@ COMMENT ON TYPE zk_drain_row IS
 COMMENT ON COLUMN zk_drain_row.path IS
 'name of the lock';
 COMMENT ON COLUMN zk_drain_row.mode IS
-'exclusive, shared, lease, leader or member';
+'exclusive, shared, permit, leader or member';
 COMMENT ON COLUMN zk_drain_row.lifetime IS
 'session or transaction';
 COMMENT ON COLUMN zk_drain_row.state IS
@@ -1129,7 +1088,7 @@ CREATE TABLE zk_rights (
 	PRIMARY KEY (prefix, role, privilege),
 	CHECK (prefix = '/' OR prefix ~ '^(/[^/]+)+$'),
 	CHECK (privilege IN ('lock', 'shared', 'once', 'lead', 'semaphore',
-		'barrier', 'keep', 'revoke', 'look')));
+		'barrier', 'keep', 'request_release', 'look')));
 COMMENT ON TABLE zk_rights IS
 'what zk_grant() has granted: a row for each privilege';
 COMMENT ON COLUMN zk_rights.prefix IS
@@ -1137,7 +1096,7 @@ COMMENT ON COLUMN zk_rights.prefix IS
 COMMENT ON COLUMN zk_rights.role IS
 'name of the role, or public';
 COMMENT ON COLUMN zk_rights.privilege IS
-'lock, shared, once, lead, semaphore, barrier, keep, revoke or look';
+'lock, shared, once, lead, semaphore, barrier, keep, request_release or look';
 
 SELECT pg_catalog.pg_extension_config_dump('zk_rights', '');
 
@@ -1179,11 +1138,11 @@ LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_grant(text, name, text) IS
 'grant privileges for the locks below a prefix, which other roles then do not have';
 
-CREATE FUNCTION zk_ungrant(prefix text, role name, privileges text DEFAULT 'all')
+CREATE FUNCTION zk_revoke(prefix text, role name, privileges text DEFAULT 'all')
 RETURNS boolean
-AS 'MODULE_PATHNAME', 'zkl_sql_ungrant'
+AS 'MODULE_PATHNAME', 'zkl_sql_revoke'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
-COMMENT ON FUNCTION zk_ungrant(text, name, text) IS
+COMMENT ON FUNCTION zk_revoke(text, name, text) IS
 'take back what zk_grant() has granted; returns whether any of it was granted';
 
 --
@@ -1201,33 +1160,28 @@ REVOKE ALL ON FUNCTION
 	zk_try_lock_shared(text, interval, interval, interval),
 	zk_try_xact_lock(text, interval, interval, interval),
 	zk_try_xact_lock_shared(text, interval, interval, interval),
-	zk_lock(text[], interval),
-	zk_lock_shared(text[], interval),
-	zk_xact_lock(text[], interval),
-	zk_xact_lock_shared(text[], interval),
-	zk_try_lock(text[], interval),
-	zk_try_lock_shared(text[], interval),
-	zk_try_xact_lock(text[], interval),
-	zk_try_xact_lock_shared(text[], interval),
-	zk_acquire(text, integer, integer, interval),
-	zk_xact_acquire(text, integer, integer, interval),
-	zk_try_acquire(text, integer, integer, interval),
-	zk_try_xact_acquire(text, integer, integer, interval),
-	zk_lead(text, interval, text),
+	zk_multilock(text[], interval),
+	zk_xact_multilock(text[], interval),
+	zk_try_multilock(text[], interval),
+	zk_try_xact_multilock(text[], interval),
+	zk_acquire_permits(text, integer, integer, interval),
+	zk_xact_acquire_permits(text, integer, integer, interval),
+	zk_try_acquire_permits(text, integer, integer, interval),
+	zk_try_xact_acquire_permits(text, integer, integer, interval),
+	zk_lead(text, text, interval),
 	zk_barrier_enter(text, integer, interval),
 	zk_barrier(text, integer, interval),
 	zk_once(text, interval, text, text),
-	zk_once(text, text, text),
+	zk_once_key(text, text, text),
 	zk_once_reset(text),
 	zk_once_history(text),
-	zk_blocking(integer),
 	zk_stat_reset(),
 	zk_version(),
 	zk_healthcheck(),
 	zk_queue(text),
 	zk_fleet_locks(text),
 	zk_leader(text),
-	zk_revoke(text),
+	zk_request_release(text),
 	zk_break_lock(text),
 	zk_accept_lower_tokens(),
 	zk_drain(interval),
@@ -1236,7 +1190,7 @@ REVOKE ALL ON FUNCTION
 	zk_dump(),
 	zk_rights_changed(),
 	zk_grant(text, name, text),
-	zk_ungrant(text, name, text)
+	zk_revoke(text, name, text)
 FROM PUBLIC;
 
 REVOKE ALL ON zk_locks, zk_status, zk_servers, zk_stat_server, zk_stat_locks, zk_lock_waits,
@@ -1251,7 +1205,6 @@ REVOKE ALL ON zk_rights, zk_grants FROM PUBLIC;
 GRANT SELECT ON zk_rights, zk_grants TO PUBLIC;
 
 GRANT EXECUTE ON FUNCTION
-	zk_blocking(integer),
 	zk_queue(text), zk_fleet_locks(text), zk_leader(text), zk_once_history(text),
 	zk_version(), zk_healthcheck()
 TO pg_monitor;

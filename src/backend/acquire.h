@@ -16,11 +16,4 @@
  */
 extern bool zkl_acquire(ZklLockRequest *requests, int n, int64 *tokens);
 
-/* The privilege that a role needs to acquire a lock in a mode */
-static inline ZklPrivileges
-zkl_acquire_privilege(ZklLockMode mode)
-{
-	return mode == ZKL_SHARED ? ZKL_MAY_SHARE : ZKL_MAY_LOCK;
-}
-
 #endif							/* ZKL_BACKEND_ACQUIRE_H */

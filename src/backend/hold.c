@@ -324,7 +324,7 @@ zkl_hold_release_function(const ZklHold *hold)
 		case ZKL_DIALECT_LATCH:
 			return "zk_resign";
 		case ZKL_DIALECT_PERMIT:
-			return "zk_release";
+			return "zk_release_permits";
 		case ZKL_DIALECT_MEMBER:
 			return "zk_barrier_leave";
 		default:

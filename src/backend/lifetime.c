@@ -538,7 +538,7 @@ zkl_lifetime_check_allowed(ZklLifetime lifetime)
 			(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 			 errmsg("distributed locks of session lifetime are not allowed"),
 			 errdetail("\"zklock.session_locks\" is off."),
-			 errhint("Use a function of transaction lifetime, such as zk_xact_lock() or zk_xact_acquire().  Behind a connection pooler, session pooling allows session locks.")));
+			 errhint("Use a function of transaction lifetime, such as zk_xact_lock() or zk_xact_acquire_permits().  Behind a connection pooler, session pooling allows session locks.")));
 }
 
 void

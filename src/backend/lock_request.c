@@ -83,7 +83,7 @@ describe_request(const ZklLockRequest *request, bool together, ZklSlotTaker *tak
 	if (request->guard)
 	{
 		slot->lost_action = ZKL_LOST_NONE;
-		slot->on_revoke = ZKL_REVOKE_IGNORE;
+		slot->on_release_request = ZKL_ON_REQUEST_IGNORE;
 	}
 	if (request->leader_id != NULL)
 		strlcpy(slot->leader_id, request->leader_id, sizeof(slot->leader_id));

@@ -64,7 +64,7 @@ zkl_notice_tell(void)
 			drained = slot.s_drain != hold->told_drain;
 			hold->told_zxid = slot.s_answer.revoke_zxid;
 			hold->told_drain = slot.s_drain;
-			if (slot.s_request.on_revoke != ZKL_REVOKE_IGNORE)
+			if (slot.s_request.on_release_request != ZKL_ON_REQUEST_IGNORE)
 				tell_revocation(hold, &slot, drained);
 		}
 	}

@@ -6,7 +6,7 @@
 #define ZKL_BACKEND_NOTICE_H
 
 /*
- * A NOTICE for each hold whose release was requested since the last call, unless "zklock.on_revoke" was "ignore" when it was acquired.  Cheap
+ * A NOTICE for each hold whose release was requested since the last call, unless "zklock.on_release_request" was "ignore" when it was acquired.  Cheap
  * when there is none.
  */
 extern void zkl_notice_tell(void);

@@ -306,7 +306,7 @@ zkl_request_describe(ZklSlotTaker *taker, const ZklTarget *target,
 	request->roleid = GetSessionUserId();
 	request->claimer = my_owner;
 	request->lost_action = zkl_lost_lock_action;
-	request->on_revoke = zkl_on_revoke;
+	request->on_release_request = zkl_on_release_request;
 	strlcpy(request->path, target->path, sizeof(request->path));
 	request->dialect = target->dialect;
 	request->requested_at = GetCurrentTimestamp();

@@ -9,7 +9,7 @@
  *
  * A session that holds something may go on to take more, because it may need that
  * to finish.  All others are refused, also those that wait already.  Holders are
- * asked as zk_revoke() asks them, by a mark in their slots.
+ * asked as zk_request_release() asks them, by a mark in their slots.
  *
  * A leader cannot be asked: it leads until it ends.  So it loses the leadership,
  * but never under a transaction.  Between two transactions it is lost to the

@@ -77,7 +77,7 @@ static Oid	rights_table = InvalidOid;
 
 /* In the order of their bits */
 static const char *const privilege_names[] = {
-	"lock", "shared", "once", "lead", "semaphore", "barrier", "keep", "revoke",
+	"lock", "shared", "once", "lead", "semaphore", "barrier", "keep", "request_release",
 	"look"
 };
 

@@ -17,7 +17,7 @@ typedef uint32 ZklPrivileges;
 #define ZKL_MAY_SEMAPHORE	0x0010
 #define ZKL_MAY_BARRIER		0x0020
 #define ZKL_MAY_KEEP		0x0040
-#define ZKL_MAY_REVOKE		0x0080
+#define ZKL_MAY_REQUEST_RELEASE		0x0080
 #define ZKL_MAY_LOOK		0x0100
 #define ZKL_MAY_ALL			0x01FF
 

@@ -119,11 +119,10 @@ have_counted(int slotno, int64 now_ms)
 {
 	uint64		due = pg_atomic_read_u64(&zkl_control->ctl_count_due);
 
-	if (zkl_track_locks > 0)
-		zkl_dirty_set(slotno, (uint64) now_ms >= due &&
-					  pg_atomic_compare_exchange_u64(&zkl_control->ctl_count_due,
-													 &due, now_ms + COUNTED_MS) ?
-					  ZKL_WAKE_AT_LEISURE : ZKL_WAKE_LATER);
+	zkl_dirty_set(slotno, (uint64) now_ms >= due &&
+				  pg_atomic_compare_exchange_u64(&zkl_control->ctl_count_due,
+												 &due, now_ms + COUNTED_MS) ?
+				  ZKL_WAKE_AT_LEISURE : ZKL_WAKE_LATER);
 }
 
 /* ---- cached locks ---- */
@@ -289,7 +288,7 @@ zkl_slot_set_quiet(int slotno, bool quiet)
 	lost = slot->s_state == ZKL_SLOT_LOST;
 
 	/* A cancel would hit what comes after the commit, or seem to undo it. */
-	if (!quiet && slot->s_request.on_revoke == ZKL_REVOKE_TERMINATE)
+	if (!quiet && slot->s_request.on_release_request == ZKL_ON_REQUEST_TERMINATE)
 		zkl_slot_signal_if_due(slot);
 	SpinLockRelease(&slot->s_mutex);
 	if (lost && !quiet)

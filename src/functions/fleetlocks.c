@@ -34,7 +34,7 @@ static const char *const mode_names[] = {
 	[ZKL_WALK_EXCLUSIVE] = "exclusive",
 	[ZKL_WALK_SHARED] = "shared",
 	[ZKL_WALK_LEADER] = "leader",
-	[ZKL_WALK_LEASE] = "lease",
+	[ZKL_WALK_PERMIT] = "permit",
 	[ZKL_WALK_MEMBER] = "member"
 };
 

@@ -28,7 +28,7 @@
 #include "utils/varlena.h"
 
 ZKL_FUNCTION(zkl_sql_grant);
-ZKL_FUNCTION(zkl_sql_ungrant);
+ZKL_FUNCTION(zkl_sql_revoke);
 ZKL_FUNCTION(zkl_sql_rights_changed);
 
 /* ---- arguments: prefix, role, privileges ---- */
@@ -165,7 +165,7 @@ zkl_sql_grant(PG_FUNCTION_ARGS)
 
 /* Without grants, a prefix decides nothing: so more may be allowed than before. */
 Datum
-zkl_sql_ungrant(PG_FUNCTION_ARGS)
+zkl_sql_revoke(PG_FUNCTION_ARGS)
 {
 	Datum		values[3];
 	bool		any;

@@ -47,15 +47,15 @@ require_superuser(const char *message)
 				 errmsg("%s", message)));
 }
 
-/* Breaks the oldest lease of a semaphore. */
+/* Breaks the oldest permit of a semaphore. */
 static bool
-break_lease(const ZklTarget *lock)
+break_permit(const ZklTarget *lock)
 {
-	ZklTarget	leases = *lock;
+	ZklTarget	permits = *lock;
 
-	leases.path = psprintf("%s%s", lock->path, ZKL_SEMAPHORE_PERMITS);
-	leases.dialect = ZKL_DIALECT_PERMIT;
-	return strlen(leases.path) <= ZKL_MAX_NAME && zkl_lock_queue_break(&leases);
+	permits.path = psprintf("%s%s", lock->path, ZKL_SEMAPHORE_PERMITS);
+	permits.dialect = ZKL_DIALECT_PERMIT;
+	return strlen(permits.path) <= ZKL_MAX_NAME && zkl_lock_queue_break(&permits);
 }
 
 Datum
@@ -66,7 +66,7 @@ zkl_sql_break_lock(PG_FUNCTION_ARGS)
 	zkl_loaded_check();
 	require_superuser("must be superuser to break a distributed lock");
 	lock = zkl_target_any(PG_GETARG_TEXT_PP(0), ZKL_NEEDS_NOTHING);
-	PG_RETURN_BOOL(zkl_lock_queue_break(&lock) || break_lease(&lock));
+	PG_RETURN_BOOL(zkl_lock_queue_break(&lock) || break_permit(&lock));
 }
 
 /* The worker reads the value when it connects, at most a few seconds later. */

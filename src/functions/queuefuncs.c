@@ -41,7 +41,7 @@ put_row(Show *show, const ZklTarget *target, const char *mode, bool granted,
 	r.name = entry->name;
 	r.name_length = (int) entry->name_length;
 	r.mode = mode;
-	r.dialect = target->dialect < ZKL_LOCK_DIALECTS && strcmp(mode, "lease") != 0 ?
+	r.dialect = target->dialect < ZKL_LOCK_DIALECTS && strcmp(mode, "permit") != 0 ?
 		zkl_dialect_name(target->dialect) : "curator";
 	r.position = ++show->position;
 	r.granted = granted;
@@ -132,22 +132,22 @@ put_guard(Show *show, const ZklTarget *guard, int skip)
 		bool		kept;
 
 		if (zkl_ownqueue_judge(own, &entry, &has_it, &kept) && skip-- <= 0)
-			put_row(show, guard, "lease", false, kept, &entry, own);
+			put_row(show, guard, "permit", false, kept, &entry, own);
 	}
 	zkl_ownqueue_free(own);
 	dsm_detach(segment);
 }
 
 /*
- * Shows the leases of the semaphore of that name, then the waiters for its
- * guard.  If the holder of the guard waits, its leases are already among the
- * others, past the maximum.  If no maximum is recorded, all leases count as
+ * Shows the permits of the semaphore of that name, then the waiters for its
+ * guard.  If the holder of the guard waits, its permits are already among the
+ * others, past the maximum.  If no maximum is recorded, all permits count as
  * granted.
  */
 static void
 put_semaphore(Show *show, const ZklTarget *lock)
 {
-	ZklTarget	leases = *lock;
+	ZklTarget	permits = *lock;
 	ZklTarget	guard = *lock;
 	ZklListing	list;
 	ZklListingEntry entry;
@@ -156,13 +156,13 @@ put_semaphore(Show *show, const ZklTarget *lock)
 	uint32		n = 0,
 				max = PG_UINT32_MAX;
 
-	leases.path = psprintf("%s%s", lock->path, ZKL_SEMAPHORE_PERMITS);
-	leases.dialect = ZKL_DIALECT_PERMIT;
+	permits.path = psprintf("%s%s", lock->path, ZKL_SEMAPHORE_PERMITS);
+	permits.dialect = ZKL_DIALECT_PERMIT;
 	guard.path = psprintf("%s%s", lock->path, ZKL_SEMAPHORE_GUARD);
 	guard.dialect = ZKL_DIALECT_CURATOR_MUTEX;
-	if (strlen(leases.path) > ZKL_MAX_NAME)
+	if (strlen(permits.path) > ZKL_MAX_NAME)
 		return;
-	segment = zkl_lock_queue_read(&leases, &list);
+	segment = zkl_lock_queue_read(&permits, &list);
 	if (list.count > 0)
 	{
 		int			recorded = zkl_maximum_recorded(lock);
@@ -170,9 +170,9 @@ put_semaphore(Show *show, const ZklTarget *lock)
 		if (recorded > 0)
 			max = (uint32) recorded;
 	}
-	own = zkl_ownqueue_make(&leases);
+	own = zkl_ownqueue_make(&permits);
 	for (; zkl_listing_next(&list, &entry); n++)
-		put_entry(show, &leases, "lease", n < max, &entry, own);
+		put_entry(show, &permits, "permit", n < max, &entry, own);
 	zkl_ownqueue_free(own);
 	dsm_detach(segment);
 	if (n > 0)

@@ -1,11 +1,11 @@
 /*
  * semaphorefuncs.c
- *	  The SQL-callable functions that acquire and release leases.
+ *	  The SQL-callable functions that acquire and release permits.
  *
  * Turns SQL arguments into calls of semaphore.c, and the answers into results.
  * Run by backends.  Takes no locks, keeps no state.
  *
- * Must not know how a lease is requested, nor when a hold ends.
+ * Must not know how a permit is requested, nor when a hold ends.
  */
 #include "postgres.h"
 
@@ -16,23 +16,23 @@
 #include "shared/slot.h"
 #include "utils/builtins.h"
 
-ZKL_FUNCTION(zkl_sql_acquire);
-ZKL_FUNCTION(zkl_sql_try_acquire);
-ZKL_FUNCTION(zkl_sql_xact_acquire);
-ZKL_FUNCTION(zkl_sql_try_xact_acquire);
-ZKL_FUNCTION(zkl_sql_release);
+ZKL_FUNCTION(zkl_sql_acquire_permits);
+ZKL_FUNCTION(zkl_sql_try_acquire_permits);
+ZKL_FUNCTION(zkl_sql_xact_acquire_permits);
+ZKL_FUNCTION(zkl_sql_try_xact_acquire_permits);
+ZKL_FUNCTION(zkl_sql_release_permits);
 
-/* Arguments: path, max_leases, leases, timeout */
+/* Arguments: path, max_permits, permits, timeout */
 static Datum
-acquire_leases(FunctionCallInfo fcinfo, ZklLifetime lifetime, bool is_try)
+acquire_permits(FunctionCallInfo fcinfo, ZklLifetime lifetime, bool is_try)
 {
 	ZklSemaphoreRequest call;
 	int64		token;
 	bool		granted;
 
 	call.path = zkl_target_name(fcinfo);
-	if (PG_ARGISNULL(1) || PG_ARGISNULL(2))
-		PG_RETURN_NULL();
+	zkl_target_need(fcinfo, 1, "maximum number of permits");
+	zkl_target_need(fcinfo, 2, "number of permits");
 	call.max = PG_GETARG_INT32(1);
 	call.permits = PG_GETARG_INT32(2);
 	call.lifetime = lifetime;
@@ -42,7 +42,7 @@ acquire_leases(FunctionCallInfo fcinfo, ZklLifetime lifetime, bool is_try)
 	if (is_try)
 		PG_RETURN_BOOL(granted);
 	if (!granted)
-		zkl_refusal_raise_timed_out(psprintf("%d of %d leases of semaphore \"%s\"",
+		zkl_refusal_raise_timed_out(psprintf("%d of %d permits of semaphore \"%s\"",
 											 call.permits, call.max,
 											 text_to_cstring(call.path)),
 									call.timeout_ms);
@@ -50,35 +50,34 @@ acquire_leases(FunctionCallInfo fcinfo, ZklLifetime lifetime, bool is_try)
 }
 
 Datum
-zkl_sql_acquire(PG_FUNCTION_ARGS)
+zkl_sql_acquire_permits(PG_FUNCTION_ARGS)
 {
-	return acquire_leases(fcinfo, ZKL_LIFETIME_SESSION, false);
+	return acquire_permits(fcinfo, ZKL_LIFETIME_SESSION, false);
 }
 
 Datum
-zkl_sql_xact_acquire(PG_FUNCTION_ARGS)
+zkl_sql_xact_acquire_permits(PG_FUNCTION_ARGS)
 {
-	return acquire_leases(fcinfo, ZKL_LIFETIME_TRANSACTION, false);
+	return acquire_permits(fcinfo, ZKL_LIFETIME_TRANSACTION, false);
 }
 
 Datum
-zkl_sql_try_acquire(PG_FUNCTION_ARGS)
+zkl_sql_try_acquire_permits(PG_FUNCTION_ARGS)
 {
-	return acquire_leases(fcinfo, ZKL_LIFETIME_SESSION, true);
+	return acquire_permits(fcinfo, ZKL_LIFETIME_SESSION, true);
 }
 
 Datum
-zkl_sql_try_xact_acquire(PG_FUNCTION_ARGS)
+zkl_sql_try_xact_acquire_permits(PG_FUNCTION_ARGS)
 {
-	return acquire_leases(fcinfo, ZKL_LIFETIME_TRANSACTION, true);
+	return acquire_permits(fcinfo, ZKL_LIFETIME_TRANSACTION, true);
 }
 
 Datum
-zkl_sql_release(PG_FUNCTION_ARGS)
+zkl_sql_release_permits(PG_FUNCTION_ARGS)
 {
 	text	   *name = zkl_target_name(fcinfo);
 
-	if (PG_ARGISNULL(1))
-		PG_RETURN_NULL();
+	zkl_target_need(fcinfo, 1, "number of permits");
 	PG_RETURN_BOOL(zkl_semaphore_release(name, PG_GETARG_INT32(1)));
 }

@@ -30,7 +30,7 @@ const char *
 zkl_slotrow_mode(const ZklSlot *slot)
 {
 	if (slot->s_request.guard || slot->s_request.dialect == ZKL_DIALECT_PERMIT)
-		return "lease";
+		return "permit";
 	return slot->s_request.dialect == ZKL_DIALECT_MEMBER ? "member" :
 		slot->s_request.dialect == ZKL_DIALECT_LATCH ? "leader" :
 		zkl_row_mode_name(slot->s_request.mode);

@@ -111,7 +111,7 @@ acquire_lock(ZklLockRequest *request, bool is_try, FunctionCallInfo fcinfo,
 {
 	memset(request, 0, sizeof(*request));
 	request->lock = zkl_target_lock(zkl_target_name(fcinfo),
-									zkl_acquire_privilege(mode));
+									mode == ZKL_SHARED ? ZKL_MAY_SHARE : ZKL_MAY_LOCK);
 	request->mode = mode;
 	request->lifetime = lifetime;
 	request->timeout_ms = zkl_duration_timeout_ms(fcinfo, 1);
@@ -228,14 +228,9 @@ zkl_sql_unlock_all(PG_FUNCTION_ARGS)
 Datum
 zkl_sql_extend(PG_FUNCTION_ARGS)
 {
-	ZklTarget	lock;
-	int64		at_most;
+	ZklTarget	lock = zkl_target_lock(zkl_target_name(fcinfo), ZKL_NEEDS_NOTHING);
 
-	if (PG_ARGISNULL(0))
-		PG_RETURN_NULL();
-	lock = zkl_target_lock(PG_GETARG_TEXT_PP(0), ZKL_NEEDS_NOTHING);
-	at_most = at_most_of(fcinfo, 1);
-	PG_RETURN_BOOL(zkl_extend_holds(&lock, at_most));
+	PG_RETURN_BOOL(zkl_extend_holds(&lock, at_most_of(fcinfo, 1)));
 }
 
 /* ---- looking ---- */

@@ -1,6 +1,6 @@
 /*
  * waitfuncs.c
- *	  The set-returning functions behind zk_lock_waits, and zk_blocking().
+ *	  The set-returning function behind zk_lock_waits.
  *
  * Decides what a role may see of waits.  Run by backends.  Takes no locks but,
  * through slot.h, those of the slots that it copies, one at a time.
@@ -31,7 +31,6 @@
 #define WAIT_COLUMNS	10
 
 ZKL_FUNCTION(zkl_sql_lock_waits);
-ZKL_FUNCTION(zkl_sql_blocking);
 
 /* A contender in the queue of a lock */
 typedef struct
@@ -52,13 +51,12 @@ typedef struct
 /* ---- waits ---- */
 
 static bool
-copy_wait(int slotno, int pid, ZklSlot *slot)
+copy_wait(int slotno, ZklSlot *slot)
 {
 	if (zkl_slot_peek(slotno) != ZKL_SLOT_WAITING)
 		return false;
 	zkl_slot_copy(slotno, slot);
-	return slot->s_state == ZKL_SLOT_WAITING && slot->s_znode.sent &&
-		(pid == 0 || slot->s_request.pid == pid);
+	return slot->s_state == ZKL_SLOT_WAITING && slot->s_znode.sent;
 }
 
 static int
@@ -72,9 +70,9 @@ compare_waits(const void *a, const void *b)
 	return strcmp(x->s_request.path, y->s_request.path);
 }
 
-/* Those of a process, or of all if pid is 0, sorted by lock */
+/* Sorted by lock */
 static ZklSlot *
-find_waits(int pid, int *n)
+find_waits(int *n)
 {
 	int			room = 16;
 	ZklSlot    *waits = palloc(room * sizeof(ZklSlot));
@@ -84,7 +82,7 @@ find_waits(int pid, int *n)
 	for (i = 0; i < zkl_control->ctl_nrequests; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		if (!copy_wait(i, pid, &waits[*n]))
+		if (!copy_wait(i, &waits[*n]))
 			continue;
 		if (++*n == room)
 			waits = repalloc_huge(waits, (room *= 2) * sizeof(ZklSlot));
@@ -239,7 +237,7 @@ put_wait(FunctionCallInfo fcinfo, const ZklSlot *wait, const Contenders *queue)
 }
 
 static void
-put_waits(FunctionCallInfo fcinfo, int pid)
+put_waits(FunctionCallInfo fcinfo)
 {
 	int			n;
 	ZklSlot    *waits;
@@ -247,7 +245,7 @@ put_waits(FunctionCallInfo fcinfo, int pid)
 	dsm_segment *segment = NULL;
 	int			i;
 
-	waits = find_waits(pid, &n);
+	waits = find_waits(&n);
 	for (i = 0; i < n; i++)
 	{
 		if (i == 0 || compare_waits(&waits[i], &waits[i - 1]) != 0)
@@ -267,17 +265,6 @@ zkl_sql_lock_waits(PG_FUNCTION_ARGS)
 {
 	zkl_loaded_check();
 	zkl_row_begin_view(fcinfo, "zk_lock_waits");
-	put_waits(fcinfo, 0);
-	return (Datum) 0;
-}
-
-Datum
-zkl_sql_blocking(PG_FUNCTION_ARGS)
-{
-	zkl_loaded_check();
-	InitMaterializedSRF(fcinfo, 0);
-
-	/* No process has the number 0, which means all. */
-	put_waits(fcinfo, PG_GETARG_INT32(0) != 0 ? PG_GETARG_INT32(0) : -1);
+	put_waits(fcinfo);
 	return (Datum) 0;
 }

@@ -369,8 +369,7 @@ enter_by_sql(FunctionCallInfo fcinfo, bool stays)
 	bool		started;
 
 	(void) zkl_target_name(fcinfo);
-	if (PG_ARGISNULL(1))
-		PG_RETURN_NULL();
+	zkl_target_need(fcinfo, 1, "number of parties");
 	get_barrier(fcinfo, 2, ZKL_MAY_BARRIER, &b);
 	b.stays = stays;
 	parties = get_parties(fcinfo);

@@ -6,7 +6,7 @@
  *
  * Must not know what the answer is for.
  *
- * The znodes of leaders, leases and members of barriers do not depend on the
+ * The znodes of leaders, permits and members of barriers do not depend on the
  * dialects, and do not count.  The guard of a semaphore does, because it looks
  * like a mutex.
  */

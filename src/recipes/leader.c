@@ -63,11 +63,11 @@ zkl_sql_lead(PG_FUNCTION_ARGS)
 	request.lock = target_of(zkl_target_name(fcinfo), ZKL_MAY_LEAD);
 	request.mode = ZKL_EXCLUSIVE;
 	request.lifetime = ZKL_LIFETIME_SESSION;
-	request.timeout_ms = zkl_duration_timeout_ms(fcinfo, 1);
+	request.timeout_ms = zkl_duration_timeout_ms(fcinfo, 2);
 	request.is_try = request.timeout_ms == 0;
-	request.leader_id = PG_ARGISNULL(2) ?
+	request.leader_id = PG_ARGISNULL(1) ?
 		psprintf("%s/%d", zkl_server_name(), MyProcPid) :
-		id_of(PG_GETARG_TEXT_PP(2));
+		id_of(PG_GETARG_TEXT_PP(1));
 	if (!zkl_acquire(&request, 1, &token))
 		zkl_refusal_raise_timed_out(psprintf("leadership of \"%s\"",
 											 request.lock.name), request.timeout_ms);

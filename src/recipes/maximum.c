@@ -218,9 +218,9 @@ zkl_maximum_settle(const ZklTarget *directory, const ZklTarget *permits,
 					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 					 errmsg("semaphore \"%s\" has a different maximum",
 							directory->name),
-					 errdetail("Its maximum is %d leases, but this call specifies %d.",
+					 errdetail("Its maximum is %d permits, but this call specifies %d.",
 							   recorded, max),
-					 errhint("The maximum can be changed while no zklock server holds a lease or waits for one.")));
+					 errhint("The maximum can be changed while no zklock server holds a permit or waits for one.")));
 		if (!guarded || write_record(directory, max, errand, at))
 			break;
 	}

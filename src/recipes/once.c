@@ -1,7 +1,7 @@
 /*
  * once.c
- *	  zk_once(): gives a turn of a job to one transaction among all servers; and
- *	  zk_once_reset(), which forgets the turns that were used up.
+ *	  zk_once() and zk_once_key(): give a turn of a job to one transaction among
+ *	  all servers; and zk_once_reset(), which forgets the turns that were used up.
  *
  * Owns the way from SQL arguments to a turn.  Run by backends.  Takes no locks
  * but the distributed one of the job.
@@ -10,8 +10,6 @@
  */
 #include "postgres.h"
 
-#include <ctype.h>
-
 #include "backend/text.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
@@ -19,7 +17,7 @@
 #include "shared/compat.h"
 #include "utils/builtins.h"
 
-ZKL_FUNCTION(zkl_sql_once_period);
+ZKL_FUNCTION(zkl_sql_once);
 ZKL_FUNCTION(zkl_sql_once_key);
 ZKL_FUNCTION(zkl_sql_once_reset);
 
@@ -48,61 +46,6 @@ is_at_least_once(const text *guarantee)
 	return true;
 }
 
-/* Steps over a unit of time; false: there is none. */
-static bool
-skip_unit(const char **at)
-{
-	static const char *const units[] = {
-		"ms", "s", "sec", "secs", "second", "seconds", "m", "min", "mins",
-		"minute", "minutes", "h", "hr", "hrs", "hour", "hours", "d", "day",
-		"days", "w", "week", "weeks", "mon", "mons", "month", "months", "y",
-		"yr", "yrs", "year", "years", "quarter", "quarters"
-	};
-	Size		length = strspn(*at, "abcdefghijklmnopqrstuvwxyz"
-								"ABCDEFGHIJKLMNOPQRSTUVWXYZ");
-	int			i;
-
-	for (i = 0; i < lengthof(units); i++)
-	{
-		if (strlen(units[i]) == length &&
-			pg_strncasecmp(*at, units[i], length) == 0)
-		{
-			*at += length;
-			return true;
-		}
-	}
-	return false;
-}
-
-/*
- * Numbers with units of time, a time of day, or ISO 8601's P1D: not likely to
- * be a key.  A bare number or a date may be one.
- */
-static bool
-is_like_period(const char *key)
-{
-	static const char digits[] = "0123456789.";
-	const char *at = key + strspn(key, " @+-");
-
-	if ((*at == 'P' || *at == 'p') &&
-		(isdigit((unsigned char) at[1]) || at[1] == 'T' || at[1] == 't') &&
-		strspn(at, "PTYMWDHSptymwdhs0123456789.") == strlen(at))
-		return true;
-	if (strchr(at, ':') != NULL && strspn(at, "0123456789.: ") == strlen(at))
-		return true;
-	do
-	{
-		Size		number = strspn(at, digits);
-
-		at += number;
-		at += strspn(at, " ");
-		if (number == 0 || !skip_unit(&at))
-			return false;
-		at += strspn(at, " ");
-	} while (*at != '\0');
-	return true;
-}
-
 static void
 read_run_key(const text *argument, char *key)
 {
@@ -128,12 +71,6 @@ read_run_key(const text *argument, char *key)
 		if ((uint8) *c < ' ' || *c == '\x7f')
 			bad_argument("run key must not contain control characters");
 	}
-	if (is_like_period(name))
-		ereport(ERROR,
-				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("run key \"%s\" looks like a period", name),
-				 errhint("Write a period as interval '%s' or period => '%s'.",
-						 name, name)));
 	strlcpy(key, utf8, ZKL_MAX_RUN_KEY + 1);
 }
 
@@ -259,14 +196,14 @@ reset_job(const text *name)
 /* ---- SQL ---- */
 
 Datum
-zkl_sql_once_period(PG_FUNCTION_ARGS)
+zkl_sql_once(PG_FUNCTION_ARGS)
 {
 	text	   *name = zkl_target_name(fcinfo);
 	ZklTurnId	id = {0};
 
 	zkl_target_need(fcinfo, 1, "period");
-	if (PG_ARGISNULL(2) || PG_ARGISNULL(3))
-		PG_RETURN_NULL();
+	zkl_target_need(fcinfo, 2, "time zone");
+	zkl_target_need(fcinfo, 3, "guarantee");
 	id.period = zkl_period_make(PG_GETARG_INTERVAL_P(1),
 								text_to_cstring(PG_GETARG_TEXT_PP(2)));
 	PG_RETURN_BOOL(take_turn(name, &id, is_at_least_once(PG_GETARG_TEXT_PP(3))));
@@ -279,8 +216,7 @@ zkl_sql_once_key(PG_FUNCTION_ARGS)
 	ZklTurnId	id = {0};
 
 	zkl_target_need(fcinfo, 1, "run key");
-	if (PG_ARGISNULL(2))
-		PG_RETURN_NULL();
+	zkl_target_need(fcinfo, 2, "guarantee");
 	read_run_key(PG_GETARG_TEXT_PP(1), id.key);
 	PG_RETURN_BOOL(take_turn(name, &id, is_at_least_once(PG_GETARG_TEXT_PP(2))));
 }

@@ -116,9 +116,9 @@ refuse_self_deadlock(const Semaphore *s)
 	ereport(ERROR,
 			(errcode(ERRCODE_T_R_DEADLOCK_DETECTED),
 			 errmsg("deadlock detected"),
-			 errdetail("This session holds %d of the %d leases of semaphore \"%s\" and requests %d more, so it would wait for itself.",
+			 errdetail("This session holds %d of the %d permits of semaphore \"%s\" and requests %d more, so it would wait for itself.",
 					   held, s->call->max, s->permits.name, s->call->permits),
-			 errhint("Acquire all leases at once, or release some first.")));
+			 errhint("Acquire all permits at once, or release some first.")));
 }
 
 /* ---- acquiring ---- */
@@ -167,7 +167,7 @@ raise_unknown(const Semaphore *s)
 {
 	ereport(ERROR,
 			(errcode(ERRCODE_CONNECTION_FAILURE),
-			 errmsg("could not determine whether semaphore \"%s\" has enough leases left",
+			 errmsg("could not determine whether semaphore \"%s\" has enough permits left",
 					s->permits.name),
 			 errdetail("Other clients held its guard, the lock \"%s\", until \"zklock.connect_timeout\" had passed.",
 					   s->guard.path),
@@ -292,16 +292,16 @@ check_numbers(const ZklSemaphoreRequest *call)
 	if (call->max <= 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("maximum number of leases must be positive")));
+				 errmsg("maximum number of permits must be positive")));
 	if (call->permits <= 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("number of leases must be positive")));
+				 errmsg("number of permits must be positive")));
 	if (call->permits > call->max)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("number of leases must not be greater than the maximum"),
-				 errdetail("The call requests %d leases, but the maximum is %d.",
+				 errmsg("number of permits must not be greater than the maximum"),
+				 errdetail("The call requests %d permits, but the maximum is %d.",
 						   call->permits, call->max)));
 }
 
@@ -338,13 +338,13 @@ warn_permits_not_held(const ZklTarget *permits, int held, int wanted)
 
 	ereport(WARNING,
 			(wanted == 1 ?
-			 errmsg("you do not hold a lease of semaphore \"%s\"",
+			 errmsg("you do not hold a permit of semaphore \"%s\"",
 					name) :
-			 errmsg("you do not hold %d leases of semaphore \"%s\"", wanted,
+			 errmsg("you do not hold %d permits of semaphore \"%s\"", wanted,
 					name),
 			 errdetail("This session holds %d; none was released.", held),
 			 until_commit ?
-			 errhint("A lease of transaction lifetime is released when the transaction ends.") :
+			 errhint("A permit of transaction lifetime is released when the transaction ends.") :
 			 other != NULL ?
 			 errhint("Release what you hold of that name with %s().",
 					 zkl_hold_release_function(other)) : 0));
@@ -362,7 +362,7 @@ zkl_semaphore_release(const text *path, int permits)
 	if (permits <= 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("number of leases must be positive")));
+				 errmsg("number of permits must be positive")));
 	zkl_lifetime_check();
 	held = count_permits(ZKL_LIFETIME_SESSION, &s.permits, false);
 	if (held < permits)

@@ -3,8 +3,8 @@
  *	  Semaphores: several permits of one name, in the layout of Curator's
  *	  InterProcessSemaphoreV2.
  *
- * SQL and Curator call a permit a lease.  Below the semaphore's directory,
- * "leases" has a znode for each permit, and "locks" is a mutex, the guard: a
+ * Curator calls a permit a lease.  Below the semaphore's directory, "leases" has
+ * a znode for each permit, and "locks" is a mutex, the guard: a
  * client that acquires permits holds the guard while it makes their znodes and
  * waits until they all are among the first "max".  So if several clients want
  * several permits each, one of them gets all of its own first.  The maximum
@@ -29,7 +29,7 @@ typedef struct ZklSemaphoreRequest
 
 /*
  * Acquires permits, all or none, in addition to those that are held.  False: the
- * timeout ended.  *token is the greatest of their fencing tokens.  Error 22023
+ * timeout ended.  *token is the highest of their fencing tokens.  Error 22023
  * if the semaphore has a different maximum and some client holds a permit; 40P01 if
  * the call would wait for permits that this session itself holds.
  */
@@ -43,7 +43,7 @@ extern bool zkl_semaphore_acquire(const ZklSemaphoreRequest *call,
 extern bool zkl_semaphore_release(const text *path, int permits);
 
 /*
- * The greatest fencing token of the permits held of the semaphore that has a
+ * The highest fencing token of the permits held of the semaphore that has a
  * lock's name.  False: none is held.
  */
 extern bool zkl_semaphore_token(const ZklTarget *lock, int64 *token);

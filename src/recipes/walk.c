@@ -195,7 +195,7 @@ mode_of(const Child *child)
 	if (child->sort < ZKL_LOCK_DIALECTS)
 		return child->mode == ZKL_SHARED ? ZKL_WALK_SHARED : ZKL_WALK_EXCLUSIVE;
 	return child->sort == ZKL_DIALECT_LATCH ? ZKL_WALK_LEADER :
-		child->sort == ZKL_DIALECT_MEMBER ? ZKL_WALK_MEMBER : ZKL_WALK_LEASE;
+		child->sort == ZKL_DIALECT_MEMBER ? ZKL_WALK_MEMBER : ZKL_WALK_PERMIT;
 }
 
 /* By the contenders ahead, which were asked before */
@@ -206,7 +206,7 @@ is_granted(const Visit *visit, const Child *child)
 	{
 		case ZKL_WALK_SHARED:
 			return !visit->exclusive_ahead;
-		case ZKL_WALK_LEASE:
+		case ZKL_WALK_PERMIT:
 			return !visit->is_permits || visit->above->max == 0 ||
 				visit->position <= visit->above->max;
 		case ZKL_WALK_MEMBER:
@@ -237,8 +237,8 @@ begin_contender(Visit *visit, const Child *child)
 }
 
 /*
- * A contender for the guard of a semaphore waits for leases.  The holder of the guard
- * does, too, unless its leases are past the maximum: these were shown already.
+ * A contender for the guard of a semaphore waits for permits.  The holder of the guard
+ * does, too, unless its permits are past the maximum: these were shown already.
  */
 static bool
 place_guard(const Visit *visit, ZklWalkEntry *entry)
@@ -247,7 +247,7 @@ place_guard(const Visit *visit, ZklWalkEntry *entry)
 	bool		full = semaphore->max > 0 && semaphore->permits > semaphore->max;
 
 	entry->dialect = dialect_of(ZKL_DIALECT_PERMIT);
-	entry->mode = ZKL_WALK_LEASE;
+	entry->mode = ZKL_WALK_PERMIT;
 	entry->granted = false;
 	entry->position = semaphore->permits + visit->position - full;
 	return !full || visit->position > 1;
@@ -312,7 +312,7 @@ take_maximum(void *arg, const ZklSurveyAnswer *answer)
 		((Semaphore *) arg)->max = zkl_maximum_parse(answer->bytes, answer->length);
 }
 
-/* How many leases there may be stands in the directory above them. */
+/* How many permits there may be stands in the directory above them. */
 static void
 read_maximum(const Visit *visit)
 {

@@ -91,7 +91,7 @@ zkl_target_read(ZklZkTarget *target, ZklWireReader *body)
 		body->bad = true;
 	target->timeout_ms = zkl_wire_get_u32(body);
 	read_credentials(target, body);
-	target->log_level = zkl_wire_get_u32(body);
+	target->wants_log = zkl_wire_get_u8(body) != 0;
 	read_trust(target, body);
 	return !body->bad && body->left == 0 && target->timeout_ms <= INT32_MAX;
 }

@@ -38,7 +38,7 @@ typedef struct ZklZkTarget
 	ZklZkCredentials *credentials;
 	uint32_t	ncredentials;
 	bool		is_private;		/* only those who have them may read */
-	uint32_t	log_level;		/* 0 off .. 4 debug */
+	bool		wants_log;		/* all that the client says */
 	bool		tls;
 	ZklTlsTrust trust;
 } ZklZkTarget;

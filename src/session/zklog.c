@@ -17,7 +17,7 @@
 
 #include "session/zkstate.h"
 
-static uint32_t log_level;
+static bool wants_log;
 static const ZklZkTarget *secrets;	/* in its credentials */
 static char client_error[256] = "connection failed";
 static bool was_closed;			/* by the server: that is the error */
@@ -25,12 +25,11 @@ static bool was_closed;			/* by the server: that is the error */
 void
 zkl_zklog_begin(const ZklZkTarget *target)
 {
-	log_level = target->log_level;
+	wants_log = target->wants_log;
 	secrets = target;
 
 	/* Errors are always wanted here, for remember_error. */
-	zoo_set_debug_level(log_level > 1 ? (ZooLogLevel) log_level :
-						ZOO_LOG_LEVEL_ERROR);
+	zoo_set_debug_level(wants_log ? ZOO_LOG_LEVEL_DEBUG : ZOO_LOG_LEVEL_ERROR);
 }
 
 const char *
@@ -99,31 +98,22 @@ has_secret(const char *text)
 void
 zkl_zklog_write(const char *message)
 {
-	static const char *const names[] = {"ZOO_ERROR@", "ZOO_WARN@",
-	"ZOO_INFO@", "ZOO_DEBUG@"};
 	const char *mark = strstr(message, "ZOO_");
 	const char *text = mark ? strstr(mark, ": ") : NULL;
-	uint8_t		level = 1;
 	size_t		length;
 	size_t		frame;
 
 	text = text ? text + 2 : message;
-	for (int i = 0; mark != NULL && i < 4; i++)
-		if (strncmp(mark, names[i], strlen(names[i])) == 0)
-			level = (uint8_t) (i + 1);
-	if (level == 1)
+	if (mark == NULL || strncmp(mark, "ZOO_ERROR@", 10) == 0)
 		remember_error(text);
 
-	if (zkl_zk.gone || level > log_level)
-		return;
-	if (has_secret(text))
+	if (zkl_zk.gone || !wants_log || has_secret(text))
 		return;
 
 	length = strlen(text);
 	while (length > 0 && text[length - 1] == '\n')
 		length--;
 	frame = zkl_zkstate_begin_frame(ZKL_WIRE_LOG, 0, 0);
-	zkl_wire_put_u8(zkl_zk.out, level);
 	zkl_wire_put_string(zkl_zk.out, text, length);
 	zkl_wire_end(zkl_zk.out, frame);
 }

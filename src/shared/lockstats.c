@@ -20,10 +20,10 @@
 #include "common/hashfn.h"
 #include "shared/changes.h"
 #include "shared/lockstats.h"
-#include "shared/settings.h"
 #include "storage/shmem.h"
 #include "utils/timestamp.h"
 
+#define TRACKED_LOCKS	1000	/* names */
 #define NO_ROW	(-1)
 
 typedef struct Entry
@@ -61,13 +61,13 @@ static Size
 buckets_offset(void)
 {
 	return add_size(entries_offset(),
-					mul_size(zkl_track_locks, MAXALIGN(sizeof(Entry))));
+					mul_size(TRACKED_LOCKS, MAXALIGN(sizeof(Entry))));
 }
 
 Size
 zkl_lockstats_size(void)
 {
-	return add_size(buckets_offset(), mul_size(zkl_track_locks, sizeof(int)));
+	return add_size(buckets_offset(), mul_size(TRACKED_LOCKS, sizeof(int)));
 }
 
 void
@@ -97,7 +97,7 @@ clear_table(TimestampTz now)
 	table->evicted = 0;
 	table->used = 0;
 	table->newest = table->oldest = NO_ROW;
-	for (i = 0; i < zkl_track_locks; i++)
+	for (i = 0; i < TRACKED_LOCKS; i++)
 		buckets[i] = NO_ROW;
 }
 
@@ -117,7 +117,7 @@ static int *
 bucket_of(const char *path, int length)
 {
 	return &buckets[hash_bytes((const unsigned char *) path, length) %
-					(uint32) zkl_track_locks];
+					TRACKED_LOCKS];
 }
 
 static int
@@ -171,7 +171,7 @@ evict_oldest(void)
 static int
 make_entry(const char *path, int length)
 {
-	int			i = table->used < zkl_track_locks ? table->used++ :
+	int			i = table->used < TRACKED_LOCKS ? table->used++ :
 	evict_oldest();
 	int		   *bucket = bucket_of(path, length);
 	Entry	   *entry = &entries[i];
@@ -206,8 +206,6 @@ zkl_lockstats_add(const char *path, int length,
 {
 	int			i;
 
-	if (zkl_track_locks == 0)
-		return;
 	length = Min(length, ZKL_MAX_NAME);
 	zkl_changes_begin(&table->changes);
 	if (table->counted_since != last_reset())

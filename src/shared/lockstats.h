@@ -39,8 +39,7 @@ extern void zkl_lockstats_attach(void *memory);
 extern void zkl_lockstats_init(void);
 
 /*
- * Worker: adds counts to those of a name, whose first "length" bytes count.  Does
- * nothing if "zklock.track_locks" is 0.
+ * Worker: adds counts to those of a name, whose first "length" bytes count.
  */
 extern void zkl_lockstats_add(const char *path, int length,
 							  const ZklLockstatsCounts *counts);

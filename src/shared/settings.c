@@ -33,17 +33,14 @@ int			zkl_max_requests_per_session = -1;
 int			zkl_cache_time = 100;
 int			zkl_max_at_least = 3600 * 1000;
 bool		zkl_session_locks = true;
-int			zkl_track_locks = 1000;
 int			zkl_connect_timeout = -1;
 bool		zkl_reentrant = true;
 bool		zkl_deadlock_detection = true;
 int			zkl_commit_wait = -1;
 int			zkl_lost_lock_action = ZKL_LOST_CANCEL;
-int			zkl_on_revoke = ZKL_REVOKE_NOTICE;
-int			zkl_log_level = 0;
+int			zkl_on_release_request = ZKL_ON_REQUEST_NOTICE;
 int			zkl_log_locks = ZKL_LOG_LOCKS_LOST;
 bool		zkl_trace = false;
-int			zkl_trace_size = 16 * 1024;
 
 /* For longer, a server that holds locks for no session would only be a nuisance. */
 #define MAX_CACHE_MS	(60 * 1000)
@@ -55,11 +52,11 @@ static const struct config_enum_entry lost_lock_actions[] = {
 	{NULL, 0, false}
 };
 
-static const struct config_enum_entry revoke_actions[] = {
-	{"notice", ZKL_REVOKE_NOTICE, false},
-	{"cancel", ZKL_REVOKE_CANCEL, false},
-	{"terminate", ZKL_REVOKE_TERMINATE, false},
-	{"ignore", ZKL_REVOKE_IGNORE, false},
+static const struct config_enum_entry release_request_actions[] = {
+	{"notice", ZKL_ON_REQUEST_NOTICE, false},
+	{"cancel", ZKL_ON_REQUEST_CANCEL, false},
+	{"terminate", ZKL_ON_REQUEST_TERMINATE, false},
+	{"ignore", ZKL_ON_REQUEST_IGNORE, false},
 	{NULL, 0, false}
 };
 
@@ -67,15 +64,6 @@ static const struct config_enum_entry log_locks_choices[] = {
 	{"off", ZKL_LOG_LOCKS_OFF, false},
 	{"lost", ZKL_LOG_LOCKS_LOST, false},
 	{"all", ZKL_LOG_LOCKS_ALL, false},
-	{NULL, 0, false}
-};
-
-static const struct config_enum_entry log_levels[] = {
-	{"off", 0, false},
-	{"error", 1, false},
-	{"warning", 2, false},
-	{"info", 3, false},
-	{"debug", 4, false},
 	{NULL, 0, false}
 };
 
@@ -181,14 +169,6 @@ define_connection_settings(void)
 							PGC_SIGHUP,
 							GUC_UNIT_MS,
 							NULL, NULL, NULL);
-	DefineCustomEnumVariable("zklock.log_level",
-							 "Sets what the ZooKeeper client writes to the server log.",
-							 NULL,
-							 &zkl_log_level,
-							 0, log_levels,
-							 PGC_SIGHUP,
-							 0,
-							 NULL, NULL, NULL);
 }
 
 /* No answer comes in no time. */
@@ -235,20 +215,12 @@ define_log_settings(void)
 							 NULL, NULL, NULL);
 	DefineCustomBoolVariable("zklock.trace",
 							 "Writes each event and each action of the zklock worker to the file zklock.trace.",
-							 "The file is in the data directory.",
+							 "The file is in the data directory.  From the next connection on, it also has what ZooKeeper's client library says.",
 							 &zkl_trace,
 							 false,
 							 PGC_SIGHUP,
 							 GUC_SUPERUSER_ONLY,
 							 NULL, NULL, NULL);
-	DefineCustomIntVariable("zklock.trace_size",
-							"Sets the disk space that the files of \"zklock.trace\" may take.",
-							"When the file zklock.trace has half of that size, it replaces zklock.trace.old.",
-							&zkl_trace_size,
-							16 * 1024, 256, MAX_KILOBYTES,
-							PGC_SIGHUP,
-							GUC_UNIT_KB | GUC_SUPERUSER_ONLY,
-							NULL, NULL, NULL);
 }
 
 /*
@@ -290,19 +262,6 @@ define_limits(void)
 							 PGC_SUSET,
 							 0,
 							 NULL, NULL, NULL);
-}
-
-static void
-define_statistics_settings(void)
-{
-	DefineCustomIntVariable("zklock.track_locks",
-							"Sets for how many names of distributed locks statistics are kept.",
-							"Zero keeps none.  If there are more names, those that were used least recently make room.",
-							&zkl_track_locks,
-							1000, 0, 100000,
-							PGC_POSTMASTER,
-							0,
-							NULL, NULL, NULL);
 }
 
 static void
@@ -356,11 +315,11 @@ define_request_settings(void)
 							 PGC_USERSET,
 							 0,
 							 NULL, NULL, NULL);
-	DefineCustomEnumVariable("zklock.on_revoke",
+	DefineCustomEnumVariable("zklock.on_release_request",
 							 "Sets what happens to a session that is asked to release a distributed lock.",
 							 "The setting applies to locks that are acquired afterwards.",
-							 &zkl_on_revoke,
-							 ZKL_REVOKE_NOTICE, revoke_actions,
+							 &zkl_on_release_request,
+							 ZKL_ON_REQUEST_NOTICE, release_request_actions,
 							 PGC_USERSET,
 							 0,
 							 NULL, NULL, NULL);
@@ -374,7 +333,6 @@ zkl_settings_define(void)
 	zkl_tls_settings_define();
 	define_log_settings();
 	define_limits();
-	define_statistics_settings();
 	define_request_settings();
 	MarkGUCPrefixReserved("zklock");
 }

@@ -19,13 +19,13 @@ typedef enum ZklLogLocks
 	ZKL_LOG_LOCKS_ALL			/* and grants and releases */
 } ZklLogLocks;
 
-typedef enum ZklRevokeAction
+typedef enum ZklOnReleaseRequest
 {
-	ZKL_REVOKE_NOTICE,			/* tell the holder */
-	ZKL_REVOKE_CANCEL,			/* and cancel its running statement */
-	ZKL_REVOKE_TERMINATE,		/* end the holder's backend session */
-	ZKL_REVOKE_IGNORE
-} ZklRevokeAction;
+	ZKL_ON_REQUEST_NOTICE,		/* tell the holder */
+	ZKL_ON_REQUEST_CANCEL,		/* and cancel its running statement */
+	ZKL_ON_REQUEST_TERMINATE,	/* end the holder's backend session */
+	ZKL_ON_REQUEST_IGNORE
+} ZklOnReleaseRequest;
 
 /* Times in ms */
 extern bool zkl_enabled;
@@ -38,7 +38,6 @@ extern int	zkl_session_timeout;
 extern int	zkl_tick_time;
 extern int	zkl_max_requests;
 extern int	zkl_max_requests_per_session;	/* -1: see quota.c */
-extern int	zkl_track_locks;	/* names in zk_stat_locks; 0: no statistics */
 extern int	zkl_cache_time;		/* 0: nothing is cached */
 extern int	zkl_max_at_least;	/* 0: none at all */
 extern bool zkl_session_locks;
@@ -47,11 +46,9 @@ extern bool zkl_reentrant;
 extern bool zkl_deadlock_detection;
 extern int	zkl_commit_wait;	/* -1: the session timeout */
 extern int	zkl_lost_lock_action;	/* ZklLostLockAction */
-extern int	zkl_on_revoke;		/* ZklRevokeAction */
-extern int	zkl_log_level;		/* 0 off, 1 error, 2 warning, 3 info, 4 debug */
+extern int	zkl_on_release_request; /* ZklOnReleaseRequest */
 extern int	zkl_log_locks;		/* ZklLogLocks */
 extern bool zkl_trace;
-extern int	zkl_trace_size;		/* kB */
 
 /* Defines all of them; for the postmaster, while it preloads libraries. */
 extern void zkl_settings_define(void);

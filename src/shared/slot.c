@@ -20,9 +20,9 @@ zkl_slot_signal_if_due(ZklSlot *slot)
 	if (!slot->s_signal_due || slot->s_state != ZKL_SLOT_GRANTED)
 		return;
 	slot->s_signal_due = false;
-	if (slot->s_request.on_revoke == ZKL_REVOKE_CANCEL)
+	if (slot->s_request.on_release_request == ZKL_ON_REQUEST_CANCEL)
 		kill(slot->s_request.pid, SIGINT);
-	else if (slot->s_request.on_revoke == ZKL_REVOKE_TERMINATE)
+	else if (slot->s_request.on_release_request == ZKL_ON_REQUEST_TERMINATE)
 		kill(slot->s_request.pid, SIGTERM);
 }
 

@@ -168,7 +168,7 @@ typedef struct ZklSlotRequest
 	int			patience;		/* in ms: a longer wait takes part in
 								 * deadlocks across servers; 0: never */
 	uint8		lost_action;	/* ZklLostLockAction */
-	uint8		on_revoke;		/* ZklRevokeAction */
+	uint8		on_release_request; /* ZklOnReleaseRequest */
 	char		leader_id[ZKL_MAX_LEADER_ID + 1];	/* UTF-8; LATCH: the
 													 * znode's data */
 	char		path[ZKL_MAX_NAME + 1]; /* UTF-8 */
@@ -294,9 +294,9 @@ typedef struct ZklSlot
 	int64		s_keep_until;
 
 	/*
-	 * A revocation came while the holder was quiet: see on_revoke.  The
-	 * worker or zk_drain() sets it; whichever process sends the signal clears
-	 * it.
+	 * A revocation came while the holder was quiet: see on_release_request.
+	 * The worker or zk_drain() sets it; whichever process sends the signal
+	 * clears it.
 	 */
 	bool		s_signal_due;
 

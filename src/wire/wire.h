@@ -36,10 +36,10 @@ typedef enum ZklWireType
 	 * (one host:port, with the chroot if any), i64 session id (0: a new one),
 	 * string password (16 bytes, or empty), u32 session timeout in ms, u32
 	 * number of credentials, for each of them string scheme and string
-	 * secret, u8 whether only those who have them may read our znodes, u32
-	 * client log level (ZKL_WIRE_LOG's), u8 ZklWireTls, and three strings of
-	 * PEM, empty without TLS: the certificates to trust, our own with its
-	 * chain, its key (empty: none).
+	 * secret, u8 whether only those who have them may read our znodes, u8
+	 * whether LOG frames are wanted, u8 ZklWireTls, and three strings of PEM,
+	 * empty without TLS: the certificates to trust, our own with its chain,
+	 * its key (empty: none).
 	 */
 	ZKL_WIRE_START = 1,
 
@@ -95,8 +95,7 @@ typedef enum ZklWireType
 	ZKL_WIRE_REPLY,
 	ZKL_WIRE_EVENT,				/* u8 ZklWireEvent, string path */
 	ZKL_WIRE_PONG,
-	ZKL_WIRE_LOG,				/* u8 level: 1 error, 2 warning, 3 info, 4
-								 * debug; string message */
+	ZKL_WIRE_LOG,				/* string: what the ZooKeeper client says */
 	ZKL_WIRE_ACCEPTED,			/* no body; at most once, before CONNECTED:
 								 * the host has accepted the network
 								 * connection */

@@ -124,8 +124,7 @@ is_told_when_blocked(const ZklSlot *slot)
 {
 	return slot->s_state == ZKL_SLOT_WAITING && !slot->s_answer.blocked &&
 		(slot->s_request.together ||
-		 (zkl_track_locks > 0 &&
-		  slot->s_request.dialect != ZKL_DIALECT_PERMIT));
+		 slot->s_request.dialect != ZKL_DIALECT_PERMIT);
 }
 
 static void

@@ -89,12 +89,6 @@ zkl_identity_log(const char *message)
 	log_message(true, "zklock", message);
 }
 
-void
-zkl_identity_log_client(bool trouble, const char *message)
-{
-	log_message(!trouble || may_log(), "ZooKeeper client", message);
-}
-
 static void
 note_error(ZklErrorKind kind, const char *message, bool loud)
 {

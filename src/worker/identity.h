@@ -23,12 +23,10 @@ extern void zkl_identity_note_change(ZklErrorKind kind, ZklWorkerState state,
 									 const char *message);
 
 /*
- * Puts a message about the connection, or one of the ZooKeeper client, into the
- * server's log.  While there is trouble, only some of the client's messages are
- * logged; the next message says how many were not.
+ * Puts a message about the connection into the server's log.  It also says how
+ * many errors were not logged since the last message.
  */
 extern void zkl_identity_log(const char *message);
-extern void zkl_identity_log_client(bool trouble, const char *message);
 
 /* Why the settings of the connection are not used, or NULL: they are. */
 extern void zkl_identity_note_settings(const char *fault);

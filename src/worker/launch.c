@@ -35,7 +35,7 @@ put_start(ZklWireBuffer *out, uint32 connection, const char *host,
 						attach ? sizeof(status->session_password) : 0);
 	zkl_wire_put_u32(out, (uint32) asked_ms);
 	zkl_credentials_put(credentials, out);
-	zkl_wire_put_u32(out, (uint32) zkl_log_level);
+	zkl_wire_put_u8(out, zkl_trace);
 	zkl_trust_put(trust, out);
 	zkl_wire_end(out, frame);
 	return asked_ms;

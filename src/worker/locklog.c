@@ -29,7 +29,7 @@ mode_name(const ZklSlotRequest *request)
 		case ZKL_DIALECT_LATCH:
 			return "leader";
 		case ZKL_DIALECT_PERMIT:
-			return "lease";
+			return "permit";
 		case ZKL_DIALECT_MEMBER:
 			return "member";
 		default:

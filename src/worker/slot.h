@@ -55,7 +55,7 @@ extern void zkl_slot_set_behind_cached(int slotno, const char *server);
 
 /*
  * Notes that somebody asks for a GRANTED lock, which stays granted, and acts by
- * s_request.on_revoke: it signals the owner, unless it is quiet.  False: it is not
+ * s_request.on_release_request: it signals the owner, unless it is quiet.  False: it is not
  * granted any more.
  */
 extern bool zkl_slot_revoke(int slotno, int64 zxid, const char *asker);

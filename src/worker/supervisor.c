@@ -34,6 +34,7 @@
 #include "worker/liveness.h"
 #include "worker/renewal.h"
 #include "worker/supervisor.h"
+#include "worker/tracefile.h"
 #include "worker/trial.h"
 #include "worker/trust.h"
 
@@ -275,11 +276,10 @@ take_version(ZklWireReader *body)
 static void
 take_log(ZklWireReader *body)
 {
-	uint8_t		level = zkl_wire_get_u8(body);
 	uint32_t	length;
 	const char *text = zkl_wire_get_string(body, &length);
 
-	zkl_identity_log_client(level <= 2, pnstrdup(text, length));
+	zkl_tracefile_note_client(pnstrdup(text, length));
 }
 
 void

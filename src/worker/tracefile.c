@@ -1,6 +1,6 @@
 /*
  * tracefile.c
- *	  The file that the core's trace goes to.
+ *	  The file that the core's trace goes to, and what ZooKeeper's client says.
  *
  * Owns zklock.trace and zklock.trace.old in the data directory.  Runs in the
  * worker only; takes no locks.  It does not know what the lines say.
@@ -25,6 +25,7 @@
 #define TRACE_FILE		"zklock.trace"
 #define TRACE_FILE_OLD	"zklock.trace.old"
 #define TRACE_FILE_MODE (S_IRUSR | S_IWUSR)
+#define MAX_TRACE_FILE	(8 * 1024 * 1024)	/* each of the two */
 
 static ZklManager *core = NULL;
 static int	trace_fd = -1;		/* -1: no trace */
@@ -70,37 +71,17 @@ open_file(void)
 	return true;
 }
 
-static off_t
-most_for_a_file(void)
-{
-	return (off_t) zkl_trace_size * 1024 / 2;
-}
-
-/* The setting may have been greater when the file was written. */
-static void
-remove_large_old_file(void)
-{
-	struct stat status;
-
-	if (stat(TRACE_FILE_OLD, &status) == 0 &&
-		status.st_size > most_for_a_file() && unlink(TRACE_FILE_OLD) != 0)
-		ereport(LOG,
-				(errcode_for_file_access(),
-				 errmsg("could not remove file \"%s\": %m", TRACE_FILE_OLD)));
-}
-
-/* A full file becomes the old one.  Each may take half of the size. */
+/* A full file becomes the old one. */
 static bool
 rotate_if_full(void)
 {
-	if (trace_size + (off_t) nunwritten <= most_for_a_file())
+	if (trace_size + (off_t) nunwritten <= MAX_TRACE_FILE)
 		return true;
 	if (rename(TRACE_FILE, TRACE_FILE_OLD) != 0 && errno != ENOENT)
 	{
 		fail_trace("rename");
 		return false;
 	}
-	remove_large_old_file();
 	close(trace_fd);
 	return open_file();
 }
@@ -153,6 +134,13 @@ add_line(void *context, const char *line)
 }
 
 void
+zkl_tracefile_note_client(const char *message)
+{
+	if (trace_fd >= 0)
+		add_line(NULL, psprintf("client %s", message));
+}
+
+void
 zkl_tracefile_reload(void)
 {
 	char		first[64];
@@ -168,8 +156,8 @@ zkl_tracefile_reload(void)
 		add_line(NULL, first);
 		zkl_manager_trace(core, add_line, NULL);
 	}
-	if (trace_fd >= 0 && rotate_if_full())
-		remove_large_old_file();
+	if (trace_fd >= 0)
+		(void) rotate_if_full();
 }
 
 void

@@ -1,10 +1,10 @@
 /*
  * tracefile.h
- *	  The file that the core's trace goes to: "zklock.trace".  Worker only.
+ *	  The file of "zklock.trace": the core's trace, and what ZooKeeper's client
+ *	  library says.  Worker only.
  *
  * The file is in the data directory, and only the server's owner can read it.
- * When it is full, it replaces zklock.trace.old.  Both together take no more than
- * "zklock.trace_size": if that is lowered, a file that is too large is removed.
+ * When it has 8 MB, it replaces zklock.trace.old.
  */
 #ifndef ZKL_WORKER_TRACEFILE_H
 #define ZKL_WORKER_TRACEFILE_H
@@ -16,6 +16,9 @@ extern void zkl_tracefile_begin(ZklManager *manager);
 
 /* The settings may have changed. */
 extern void zkl_tracefile_reload(void);
+
+/* What ZooKeeper's client library says, from the session process */
+extern void zkl_tracefile_note_client(const char *message);
 
 /* Writes the lines that were collected. */
 extern void zkl_tracefile_flush(void);

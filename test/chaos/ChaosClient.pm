@@ -184,7 +184,7 @@ sub _answer_connecting
 	my $revoked = (qw(notice ignore cancel terminate))[ rand 4 ];
 	$self->_send('setting',
 		"SET zklock.lost_lock_action = '$action';"
-		  . " SET zklock.on_revoke = '$revoked';"
+		  . " SET zklock.on_release_request = '$revoked';"
 		  . " SET zklock.commit_wait = '$wait'");
 	return;
 }

@@ -62,7 +62,7 @@ sub revoke_lock
 	my ($row) = $self->find_somebody($fault,
 		'SELECT path FROM zk_locks WHERE state = \'granted\' ORDER BY random() LIMIT 1');
 
-	$self->ask($self->node($fault), "SELECT zk_revoke('$row->[0]')") if $row;
+	$self->ask($self->node($fault), "SELECT zk_request_release('$row->[0]')") if $row;
 	return;
 }
 

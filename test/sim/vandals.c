@@ -77,7 +77,7 @@ do_delete_own(void)
 
 /*
  * As Curator asks a holder to give its lock up, or one that waits; or as
- * zk_revoke() does, which adds the question to the data.
+ * zk_request_release() does, which adds the question to the data.
  */
 static void
 put_question(const Path *path)

@@ -195,7 +195,7 @@ $waiter->query("SELECT zk_unlock('/late/wait')");
 # ---- COMMIT PREPARED
 
 $looker->query("BEGIN; INSERT INTO done VALUES ('two'); PREPARE TRANSACTION 'two'");
-$waiter->query("SELECT zk_acquire('/late/two', 1)");
+$waiter->query("SELECT zk_acquire_permits('/late/two', 1)");
 $waiter->send("COMMIT PREPARED 'two'");
 wait_event($waiter, 'SyncRep', 'COMMIT PREPARED waits for the standby');
 ok($test->lose_session($one, '/late/two/leases'), 'its lease of a semaphore is lost');
@@ -206,11 +206,11 @@ like($waiter->messages,
 log_ok(
 	qr{process @{[ $waiter->pid ]} committed although distributed lock "/late/two" was lost},
 	'and so does the log');
-$waiter->query("SELECT zk_release('/late/two')");
+$waiter->query("SELECT zk_release_permits('/late/two')");
 
 # ---- PREPARE TRANSACTION
 
-$waiter->query("SELECT zk_acquire('/late/leases', 3)");
+$waiter->query("SELECT zk_acquire_permits('/late/leases', 3)");
 $waiter->query("BEGIN; INSERT INTO done VALUES ('prepared')");
 $waiter->send("PREPARE TRANSACTION 'three'");
 wait_event($waiter, 'SyncRep', 'PREPARE TRANSACTION waits for the standby');
@@ -230,7 +230,7 @@ log_ok(
 	qr{prepared a transaction although distributed lock "/late/leases\S*" was lost},
 	'and so does the log');
 $looker->query("ROLLBACK PREPARED 'three'");
-is($waiter->query("SELECT zk_release('/late/leases')"),
+is($waiter->query("SELECT zk_release_permits('/late/leases')"),
 	'f', 'the loss is acknowledged');
 
 # ---- a lease that ends, whatever becomes of the lock
@@ -331,9 +331,9 @@ like($latin->messages, qr{lock "/late/\xE9" in}, 'what it has is shown as it is'
 sub ask_for_lock
 {
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	$asker->query("SELECT zk_revoke(E'/late/\\xE6\\x97\\xA5')");
+	$asker->query("SELECT zk_request_release(E'/late/\\xE6\\x97\\xA5')");
 	return $test->look_until($one,
-		'SELECT count(*) FROM zk_locks WHERE revoked',
+		'SELECT count(*) FROM zk_locks WHERE release_requested',
 		1, 'somebody asks for the lock');
 }
 
@@ -386,7 +386,7 @@ $test->wait_connected($one);
 
 $latin->query("SELECT zk_lock_shared($name)");
 my $semaphore = session('zklock.lost_lock_action' => 'none');
-$semaphore->query("BEGIN; SELECT zk_xact_acquire('/late/leased', 1)");
+$semaphore->query("BEGIN; SELECT zk_xact_acquire_permits('/late/leased', 1)");
 ok($test->lose_session($one, '/late/leased/leases'), 'all locks are lost');
 is($semaphore->error('ROLLBACK'), '', 'a transaction is rolled back');
 like($semaphore->messages, qr{"/late/leased" was lost},

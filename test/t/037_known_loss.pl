@@ -96,11 +96,11 @@ my %acknowledges = (
 	'JDBC' => [
 		[ 'BEGIN', "SELECT zk_unlock('/a/JDBC')" ], ['COMMIT'] ],
 	'JDBC, autocommit' => [ ["SELECT zk_unlock('/a/JDBC, autocommit')"] ],
-	'zk_release' => [
-		"SELECT zk_release('/a/leases')",
-		"SELECT zk_release('/a/leases', 3)",
-		"SELECT zk_release('/a/leases', 2)",
-		"SELECT zk_unlock('/a/zk_release')" ]);
+	'zk_release_permits' => [
+		"SELECT zk_release_permits('/a/leases')",
+		"SELECT zk_release_permits('/a/leases', 3)",
+		"SELECT zk_release_permits('/a/leases', 2)",
+		"SELECT zk_unlock('/a/zk_release_permits')" ]);
 
 my %looks = (
 	'SHOW' => 'SHOW work_mem',
@@ -129,7 +129,7 @@ my %session;
 $session{r}{$_} = $holder->("/r/$_") foreach sort keys %refused;
 $session{u}{$_} = $holder->("/u/$_") foreach sort keys %untouched;
 $session{a}{$_} = $holder->("/a/$_") foreach sort keys %acknowledges;
-$session{a}{'zk_release'}->query("SELECT zk_acquire('/a/leases', 3, 3)");
+$session{a}{'zk_release_permits'}->query("SELECT zk_acquire_permits('/a/leases', 3, 3)");
 my $prepared = $session{r}{'EXECUTE'};
 $prepared->query('PREPARE prepared(text) AS INSERT INTO far VALUES ($1)');
 my $looker = $holder->('/k/looks');

@@ -34,7 +34,7 @@ foreach my $length (200, 600, 5000)
 	is($test->look($one,
 			"SELECT znode FROM zk_queue('$path') WHERE position = 1"),
 		$znode, "$length bytes: zk_queue shows the whole name");
-	is($operator->query("SELECT zk_revoke('$path')"),
+	is($operator->query("SELECT zk_request_release('$path')"),
 		1, "$length bytes: it is asked");
 	is($zk->get($znode), '__REVOKE__', "$length bytes: and told so");
 

@@ -55,7 +55,7 @@ $holder->query("SELECT zk_lock('/released'), zk_lock_shared('/shared')");
 $holder->query("SELECT zk_lock('/both'), zk_lock_shared('/both')");
 $holder->query("SELECT zk_lock('/over', at_most => '1h')");
 $holder->query("SELECT zk_lock('/kept', at_least => '2s')");
-$holder->query("SELECT zk_lead('/leader'), zk_acquire('/semaphore', 1)");
+$holder->query("SELECT zk_lead('/leader'), zk_acquire_permits('/semaphore', 1)");
 $holder->query("BEGIN; SELECT zk_xact_lock('/xact'); SAVEPOINT a;"
 	  . " SELECT zk_xact_lock('/savepoint')");
 $s->query("SELECT zk_lock('/own'), zk_lock_shared('/own/shared')");
@@ -70,21 +70,21 @@ denied_ok("zk_try_lock('/xact')", 'a lock of a transaction');
 denied_ok("zk_try_lock('/savepoint')", 'a lock of a savepoint');
 denied_ok("zk_try_lock('/both')", 'a lock held in both modes');
 denied_ok("zk_try_lock('/over')", 'a lock with a limit');
-denied_ok("zk_try_lock(ARRAY['/free', '/x/2', '/x/3'])", 'one of several');
+denied_ok("zk_try_multilock(ARRAY['/free', '/x/2', '/x/3'])", 'one of several');
 is($s->error("SELECT zk_lock('/x/1', '0')"), '55P03', 'a lock call without time');
 like($s->messages, qr{could not acquire distributed lock "/x/1" within 0 ms.*Other clients}s,
 	'says the same as ever');
-is($s->error("SELECT zk_lock(ARRAY['/x/1', '/free'], '0')"), '55P03', 'of several');
-is($s->error("SELECT zk_lead('/leader', '0')"), '55P03', 'a leadership');
+is($s->error("SELECT zk_multilock(ARRAY['/x/1', '/free'], '0')"), '55P03', 'of several');
+is($s->error("SELECT zk_lead('/leader', timeout => '0')"), '55P03', 'a leadership');
 
 asks_ok("zk_try_lock('/free')", 'a lock that is free');
 asks_ok("zk_try_lock('/x/1', '1ms')", 'a try that may wait');
 asks_ok("zk_try_lock('/shared')", 'a lock that is shared');
 asks_ok("zk_try_lock('/leader')", 'the same name in another dialect');
-asks_ok("zk_try_acquire('/semaphore', 1)", 'a semaphore');
+asks_ok("zk_try_acquire_permits('/semaphore', 1)", 'a semaphore');
 asks_ok("zk_try_xact_lock('/own')", "one's own lock");
 asks_ok("zk_try_lock('/own/shared')", 'an upgrade');
-asks_ok("zk_try_lock(ARRAY['/own/shared', '/free'])", 'none of several');
+asks_ok("zk_try_multilock(ARRAY['/own/shared', '/free'])", 'none of several');
 $holder->query("ROLLBACK TO a");
 asks_ok("zk_try_lock('/savepoint')", 'a savepoint that is rolled back');
 $holder->query('COMMIT');

@@ -94,7 +94,7 @@ is($grew, 100, 'each token is greater');
 is(status('cache_takes') - $takes, 100, 'all are counted');
 
 $plain->query("SELECT zk_lock('/c/x')");
-is($test->look($one, 'SELECT state, pid, usename, datname, lifetime, holds, revoked'
+is($test->look($one, 'SELECT state, pid, usename, datname, lifetime, holds, release_requested'
 		  . " FROM zk_locks WHERE path = '/c/x'"),
 	'granted|' . $plain->pid . '|plain|postgres|session|1|f', 'the holder is the one who took it');
 is($s->query("SELECT zk_try_lock('/c/x')"), 'f', 'a try is denied');
@@ -159,12 +159,12 @@ kill 'CONT', $worker;
 
 # ---- nothing is left of the holder before
 
-$first->query("SET zklock.on_revoke = 'ignore'; SET zklock.lost_lock_action = 'none'");
+$first->query("SET zklock.on_release_request = 'ignore'; SET zklock.lost_lock_action = 'none'");
 $first->query("SELECT zk_lock('/c/x'), zk_unlock('/c/x')");
 cached_ok('/c/x', 'a holder that ignores whatever happens');
 my $willing = $test->session($one);
-$willing->query("SET zklock.on_revoke = 'terminate'; SELECT zk_lock('/c/x')");
-is($other->query("SELECT count(*) FROM zk_revoke('/c/x')"), 1, 'a holder is asked');
+$willing->query("SET zklock.on_release_request = 'terminate'; SELECT zk_lock('/c/x')");
+is($other->query("SELECT count(*) FROM zk_request_release('/c/x')"), 1, 'a holder is asked');
 ok($test->look_until($one, 'SELECT count(*) FROM pg_stat_activity WHERE pid = ' . $willing->pid,
 		0, 'the session'), 'and ends, as it has chosen');
 $test->look_until($one, "SELECT count(*) FROM zk_locks WHERE path = '/c/x'", 0, 'the lock is free');
@@ -199,14 +199,14 @@ pass('nor is one that got a limit later');
 # job takes that lock, and its note is written after the commit: before anybody else
 # takes the lock.
 $s->query('CREATE TABLE runs (key text)');
-my $job = "INSERT INTO runs SELECT '%s' WHERE zk_once('/c/job', run_key => '%1\$s',"
+my $job = "INSERT INTO runs SELECT '%s' WHERE zk_once_key('/c/job', '%1\$s',"
   . " guarantee => 'at_least_once')";
 $first->query(sprintf $job, 0);
 foreach my $key (1 .. 5)
 {
 	my $used = $key - 1;
 
-	ok(warm('/.once/c/job', "zk_once('/c/job', run_key => '$used')"), "job $used has run");
+	ok(warm('/.once/c/job', "zk_once_key('/c/job', '$used')"), "job $used has run");
 	$takes = status('cache_takes');
 	$s->query(sprintf $job, $key);
 	is(status('cache_takes') - $takes, 1, "job $key runs under a cached lock");
@@ -233,7 +233,7 @@ $s->query("SELECT zk_unlock('/c/x')");
 cmp_ok($other->value, '>', 0, 'and gets it afterwards');
 $other->query("SELECT zk_unlock('/c/x')");
 ok(warm('/c/x'), 'cached');
-is($other->query("SELECT count(*) FROM zk_revoke('/c/x')"), 1, 'zk_revoke()');
+is($other->query("SELECT count(*) FROM zk_request_release('/c/x')"), 1, 'zk_request_release()');
 ok($test->look_until($one, "SELECT count(*) FROM zk_locks WHERE path = '/c/x'", 0, 'released'),
 	'ends the caching');
 ok(warm('/c/x'), 'cached');
@@ -272,7 +272,7 @@ ok(warm("/c/many/$_"), "cached: $_") foreach 1 .. 20;
 my $stopped_worker = status('worker_pid');
 kill 'STOP', $stopped_worker;
 my $began_to_wait = time;
-$s->send("SELECT array_length(zk_lock(array_agg('/c/third/' || n)), 1) FROM generate_series(1, 30) n");
+$s->send("SELECT array_length(zk_multilock(array_agg('/c/third/' || n)), 1) FROM generate_series(1, 30) n");
 wait_for(sub { time > $began_to_wait + 2 }, 'two seconds');
 kill 'CONT', $stopped_worker;
 is($s->value, 30, 'a request waits for them');
@@ -355,7 +355,7 @@ my $worker = status('worker_pid');
 $other->query("SET zklock.connect_timeout = '1s'");
 kill 'STOP', $worker;
 foreach my $call ("zk_try_lock('/c/x')", "zk_try_lock('/c/x', '100ms')",
-	"zk_try_lock(ARRAY['/c/x', '/c/y'])")
+	"zk_try_multilock(ARRAY['/c/x', '/c/y'])")
 {
 	is($other->error("SELECT $call"), '08006', "$call does not know");
 	like($other->messages,

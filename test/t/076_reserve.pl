@@ -28,7 +28,7 @@ foreach my $guarantee ('at_most_once', 'at_least_once')
 	my $turn = $turns{$guarantee} = $test->session($one);
 
 	$turn->query('BEGIN');
-	is($turn->query("SELECT zk_once('/$guarantee', run_key => 'x', guarantee => '$guarantee')"),
+	is($turn->query("SELECT zk_once_key('/$guarantee', 'x', guarantee => '$guarantee')"),
 		't', "$guarantee: a turn is taken");
 }
 my @members = map { $test->session($_) } $one, $two;
@@ -70,8 +70,8 @@ foreach my $session ($operator, $watcher)
 	is($session->query("SELECT count(*) FROM zk_leader('/leader')"),
 		0, 'zk_leader()');
 }
-is($operator->query("SELECT zk_revoke('/full/0')"), 1, 'zk_revoke() asks');
-$test->look_until($one, 'SELECT count(*) FROM zk_locks WHERE revoked', 1,
+is($operator->query("SELECT zk_request_release('/full/0')"), 1, 'zk_request_release() asks');
+$test->look_until($one, 'SELECT count(*) FROM zk_locks WHERE release_requested', 1,
 	'and is heard');
 $operator->send("SELECT zk_break_lock('/full/1')");
 $test->look_until($one,
@@ -86,7 +86,7 @@ foreach my $guarantee (sort keys %turns)
 	my $turn = $turns{$guarantee};
 
 	is($turn->error('COMMIT'), '', "$guarantee: commits");
-	is($other->query("SELECT zk_once('/$guarantee', run_key => 'x', guarantee => '$guarantee')"),
+	is($other->query("SELECT zk_once_key('/$guarantee', 'x', guarantee => '$guarantee')"),
 		'f', "$guarantee: and the turn is used up");
 	wait_for(sub { $filler->error("SELECT zk_lock('/again/$guarantee')") eq '' },
 		'the table is full again');
@@ -152,7 +152,7 @@ my $late = $test->session($one);
 $late->query("SET zklock.connect_timeout = '50ms'");
 blames_worker($late, 'SELECT count(*) FROM zk_dump()',
 	'worker stopped: zk_dump()');
-blames_worker($late, "SELECT zk_once('/late', 'k')",
+blames_worker($late, "SELECT zk_once_key('/late', 'k')",
 	'worker stopped: zk_once()');
 $late->close;
 $watcher->send("SELECT usename FROM zk_queue('/full/0')");

@@ -47,7 +47,7 @@ like($s->result->{error}{detail},
 	qr/has 50 requests, 0 of them .* needs 1 more, but "\Q$setting\E" allows 50/,
 	'is told how many there may be');
 $test->look_until($node, 'SELECT count(*) FROM zk_locks', 0, 'nothing is left');
-$s->query('SELECT zk_lock(' . names(1, 50) . ')');
+$s->query('SELECT zk_multilock(' . names(1, 50) . ')');
 refused_ok("zk_lock('/n/51')", qr/has 50 requests/, 'the 51st');
 is($s->query("SELECT zk_try_lock('/n/50')"), 't', 're-entry takes no more');
 is($test->session($node)->query("SELECT zk_try_lock('/n/51')"),
@@ -62,14 +62,14 @@ is($s->query("SELECT count(*) FROM generate_series(1, 200) i"
 
 # What all the others need
 $s->query("SET $setting = 3");
-refused_ok("zk_acquire('/s', 9, 3)", qr/needs 4 requests.*allows 3/, 'leases, and their guard');
-cmp_ok($s->query("SELECT zk_acquire('/s', 9, 2)"), '>', 0, 'one less can be had');
-refused_ok("zk_acquire('/s', 9)", qr/has 2 requests/, 'with those that are held');
-is($s->query("SELECT zk_release('/s')"), 't', 'one is given back');
+refused_ok("zk_acquire_permits('/s', 9, 3)", qr/needs 4 requests.*allows 3/, 'permits, and their guard');
+cmp_ok($s->query("SELECT zk_acquire_permits('/s', 9, 2)"), '>', 0, 'one less can be had');
+refused_ok("zk_acquire_permits('/s', 9)", qr/has 2 requests/, 'with those that are held');
+is($s->query("SELECT zk_release_permits('/s')"), 't', 'one is given back');
 $s->query("SELECT zk_lead('/l'), zk_barrier_enter('/b', 1)");
-foreach my $call ("zk_once('/o', run_key => 'x')", "zk_lead('/l2')",
+foreach my $call ("zk_once_key('/o', 'x')", "zk_lead('/l2')",
 	"zk_barrier_enter('/b2', 1)", "zk_xact_lock_shared('/x')",
-	"zk_try_acquire('/s', 9)")
+	"zk_try_acquire_permits('/s', 9)")
 {
 	refused_ok($call, qr/has 3 requests/, $call);
 }
@@ -83,13 +83,12 @@ is($s->query("SELECT count(zk_lock('/m/' || i)) FROM generate_series(1, 200) i")
 is($s->error("SELECT zk_lock('/x')"), '53400', 'and no more');
 $s->query('SELECT zk_unlock_all()');
 
-# ---- arrays ----
+# ---- several locks at once ----
 
 $s->query("RESET $setting");
 my $creates = $test->status($node, 'creates');
-foreach my $call ('zk_lock(%s)', 'zk_lock_shared(%s)', 'zk_xact_lock(%s)',
-	'zk_xact_lock_shared(%s)', 'zk_try_lock(%s)', 'zk_try_lock_shared(%s)',
-	'zk_try_xact_lock(%s)', "zk_try_xact_lock_shared(%s, '1h')")
+foreach my $call ('zk_multilock(%s)', 'zk_xact_multilock(%s)', 'zk_try_multilock(%s)',
+	"zk_try_xact_multilock(%s, '1h')")
 {
 	refused_ok(sprintf($call, names(1, 51)), qr/needs 51 requests.*allows 50/,
 		"$call of one more than allowed");
@@ -98,26 +97,25 @@ $s->query('CREATE TABLE many AS SELECT array_agg(repeat(chr(228), 100) || i) AS 
 	  . ' FROM generate_series(1, 100000) i');
 my $memory = "SELECT coalesce(sum(total_bytes), 0) < 1000000"
   . " FROM pg_backend_memory_contexts WHERE name LIKE 'zklock%'";
-is($s->error('SELECT zk_lock(names) FROM many'), '53400',
+is($s->error('SELECT zk_multilock(names) FROM many'), '53400',
 	'a hundred thousand are refused, and their names not looked at');
-is($s->error('SELECT zk_unlock(names) FROM many'), '53400',
-	'also by zk_unlock(): so many can never be held');
+is($s->error('SELECT zk_multiunlock(names) FROM many'), '53400',
+	'also by zk_multiunlock(): so many can never be held');
 is($s->query($memory), 't', 'no memory is taken for them');
 is($test->status($node, 'creates'), $creates, 'nor was anything asked for');
-$s->query('SELECT zk_lock(' . names(1, 30) . ')');
-refused_ok('zk_lock(' . names(21, 71) . ')', qr/needs 51/, 'more than allowed');
-refused_ok('zk_lock(' . names(29, 78) . ')', qr/has 30 requests.*needs 48 more/,
+$s->query('SELECT zk_multilock(' . names(1, 30) . ')');
+refused_ok('zk_multilock(' . names(21, 71) . ')', qr/needs 51/, 'more than allowed');
+refused_ok('zk_multilock(' . names(29, 78) . ')', qr/has 30 requests.*needs 48 more/,
 	'more than is left');
 is($s->query('SELECT count(*) FROM zk_locks'), 30, 'nothing of it is taken');
-$s->query('SELECT zk_lock(' . names(1, 50) . ')');
+$s->query('SELECT zk_multilock(' . names(1, 50) . ')');
 is($s->query('SELECT count(*) FROM zk_locks'), 50, 'what is held needs no more');
 $s->query("SET $setting = 10");
 refused_ok("zk_lock('/x')", qr/has 50 requests/, 'less than is held');
 is($s->query("SELECT zk_lock('/n/1') > 0"), 't', 'is left to its holder, and taken again');
-is($s->query('SELECT zk_unlock(' . names(1, 50) . ')'), 't', 'and given back');
+is($s->query('SELECT zk_multiunlock(' . names(1, 50) . ')'), 't', 'and given back');
 $s->query("RESET $setting; SELECT zk_unlock_all()");
-is($s->error("SELECT zk_lock_shared(ARRAY['/mutex/a', '/x'])"),
-	'0A000', 'modes are looked at before anything is taken');
+is($s->error("SELECT zk_lock_shared('/mutex/a')"), '0A000', 'the dialect has no shared locks');
 
 # ---- what is kept ----
 
@@ -125,7 +123,7 @@ $s->query("SET $setting = 5");
 $s->query("SELECT zk_lock('/k/' || i, at_least => '1h'),"
 	  . " zk_unlock('/k/' || i) FROM generate_series(1, 3) i");
 $test->look_until($node, $kept, 3, 'three locks are kept');
-$s->query("SELECT zk_lock(ARRAY['/x', '/y'])");
+$s->query("SELECT zk_multilock(ARRAY['/x', '/y'])");
 refused_ok("zk_lock('/z')", qr/has 5 requests, 3 of them for locks that are kept/,
 	'kept locks count');
 my $t = $test->session($node);
@@ -208,12 +206,12 @@ $b->close;
 $s->query('ALTER ROLE bound RESET zklock.session_locks');
 $b = $test->session($node, user => 'bound');
 $b->query('SET ROLE free');
-is($b->error("SELECT zk_try_lock(ARRAY['/1', '/2', '/3'])"), '', 'three are allowed');
+is($b->error("SELECT zk_try_multilock(ARRAY['/1', '/2', '/3'])"), '', 'three are allowed');
 is($b->error("SELECT zk_try_lock('/4')"), '53400', 'and no more, whatever the role of the moment');
 is($b->error("SELECT zk_try_lock('/1', '0', NULL, '1s')"), '42501', 'nor at_least');
 $b->close;
 my $f = $test->session($node, user => 'free');
-is($f->error("SELECT zk_try_lock(ARRAY['/5', '/6', '/7', '/8'])"), '', 'another role may');
+is($f->error("SELECT zk_try_multilock(ARRAY['/5', '/6', '/7', '/8'])"), '', 'another role may');
 $f->close;
 $s->query('DROP OWNED BY bound, free; DROP ROLE bound, free; DROP TABLE rows, many; DROP FUNCTION take()');
 $_->close foreach $s, $t;

@@ -39,13 +39,13 @@ is($p->query("SELECT zk_try_lock('/s/xact', '1min')"), 't', 'until its end');
 $p->query("SELECT zk_unlock('/s/xact')");
 cmp_ok($s->query("SELECT zk_lead('/s/leader', id => 'standby')"), '>', 0, 'it may lead');
 is($p->query("SELECT id FROM zk_leader('/s/leader')"), 'standby', 'as the primary sees');
-is($p->query("SELECT zk_revoke('/s/standby')"), 1, 'it is asked for its locks');
+is($p->query("SELECT zk_request_release('/s/standby')"), 1, 'it is asked for its locks');
 ok($test->look_until($standby,
-		"SELECT revoked FROM zk_locks WHERE path = '/s/standby'", 't', 'asked'),
+		"SELECT release_requested FROM zk_locks WHERE path = '/s/standby'", 't', 'asked'),
 	'and hears of it');
 $s->query('SELECT 1');
 like($s->messages, qr/release of .* was requested/, 'as its session does');
-is($s->query("SELECT zk_revoke('/s/primary')"), 1, 'it may ask, too');
+is($s->query("SELECT zk_request_release('/s/primary')"), 1, 'it may ask, too');
 $test->enqueue($s, "SELECT zk_lock('/s/primary')", '/s/primary');
 
 # The primary goes down; its lock goes to the waiting standby.

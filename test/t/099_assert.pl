@@ -42,7 +42,7 @@ my %calls = (
 	lock => "zk_lock('/a/lock')",
 	shared => "zk_lock_shared('/a/shared')",
 	leader => "zk_lead('/a/leader')",
-	leases => "zk_acquire('/a/leases', 3, 2)",
+	leases => "zk_acquire_permits('/a/leases', 3, 2)",
 	once => "zk_xact_lock('/a/once')");
 foreach my $name (sort keys %calls)
 {
@@ -95,7 +95,7 @@ my %release = (
 	lock => 'zk_unlock',
 	shared => 'zk_unlock_shared',
 	leader => 'zk_resign',
-	leases => 'zk_release');
+	leases => 'zk_release_permits');
 foreach my $name (qw(lock shared leader leases))
 {
 	refused_ok("/a/$name", '40001', qr{"/a/$name[^"]*" was lost\n.*session}, "$name: lost");

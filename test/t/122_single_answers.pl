@@ -130,10 +130,10 @@ foreach my $code (sort keys %codes)
 			  if $done && ($request->[0] eq 'get' || $code eq 'NOAUTH');
 			my $case = "once, @$request, $code" . ($done ? ', done' : '');
 			my $key = $case =~ s/\W+/-/gr;
-			my $once = "SELECT zk_once('/s/j', '$key')";
+			my $once = "SELECT zk_once_key('/s/j', '$key')";
 
 			ask($case, [ @$request, $code, done => $done ], $once, 't');
-			is($t->query("SELECT zk_once('/s/j', '$key-2')"),
+			is($t->query("SELECT zk_once_key('/s/j', '$key-2')"),
 				't', "$case: the job goes on");
 		}
 	}
@@ -145,14 +145,14 @@ foreach my $code (sort keys %codes)
 		my $case = "behind the commit, $kind, $code" . ($done ? ', done' : '');
 		my $key = $case =~ s/\W+/-/gr;
 
-		$s->query("BEGIN; SELECT zk_once('/s/k', '$key', 'at_least_once')");
+		$s->query("BEGIN; SELECT zk_once_key('/s/k', '$key', 'at_least_once')");
 		$net->answer($line, $kind, 's/k/.history', $codes{$code},
 			done => $done);
 		$s->query('COMMIT');
 		wait_for(sub { $net->stats($line)->{answered} == 1 }, $case);
-		is($t->query("SELECT zk_once('/s/k', '$key-2')"),
+		is($t->query("SELECT zk_once_key('/s/k', '$key-2')"),
 			't', "$case: the job goes on");
-		is($t->query("SELECT zk_once('/s/k', '$key')"),
+		is($t->query("SELECT zk_once_key('/s/k', '$key')"),
 			$code eq 'NOAUTH' ? 't' : 'f',
 			"$case: its turn");
 	}
@@ -160,7 +160,7 @@ foreach my $code (sort keys %codes)
 	# ---- other errands ----
 
 	ask("revoke, $code", [ 'multi', 's/v/', $code ],
-		"SELECT zk_revoke('/s/v')", 1)
+		"SELECT zk_request_release('/s/v')", 1)
 	  if $t->query("SELECT zk_lock('/s/v')");
 	$t->query("SELECT zk_unlock('/s/v')");
 	foreach my $kind ('list', 'multi')
@@ -173,7 +173,7 @@ foreach my $code (sort keys %codes)
 		wait_for(sub { !$zk->ls('/zklock/s/w') }, "$case: nothing is left");
 	}
 	ask("semaphore, list, $code", [ 'list', 's/x/leases', $code ],
-		"SELECT zk_try_acquire('/s/x', 1)", 't');
+		"SELECT zk_try_acquire_permits('/s/x', 1)", 't');
 	$s->query("SELECT zk_unlock_all()");
 
 	# ---- locks ----
@@ -253,7 +253,7 @@ my %calls = (
 	"SELECT zk_lock('/s/h')" => [ 'get', 's/h/_c' ],
 	"SELECT zk_queue('/s/e')" => [ 'list', 's/e' ],
 	"SELECT zk_break_lock('/s/e')" => [ 'list', 's/e' ],
-	"SELECT zk_once('/s/e', 'k')" => [ 'multi', 's/e/.history' ]);
+	"SELECT zk_once_key('/s/e', 'k')" => [ 'multi', 's/e/.history' ]);
 
 foreach my $call (sort keys %calls)
 {
@@ -280,10 +280,10 @@ $zk->delete('/zklock/s/f/other');
 
 # What is to be written behind a commit is given up as well, in the log; then
 # the lock goes on.
-$s->query("BEGIN; SELECT zk_once('/s/e', 'k2', 'at_least_once')");
+$s->query("BEGIN; SELECT zk_once_key('/s/e', 'k2', 'at_least_once')");
 $net->answer($line, 'multi', 's/e/.history', -4, times => 0);
 $s->query('COMMIT');
-is($t->query("SELECT zk_once('/s/e', 'k3')"), 't', 'the job goes on');
+is($t->query("SELECT zk_once_key('/s/e', 'k3')"), 't', 'the job goes on');
 cmp_ok($net->stats($line)->{answered}, '<', 100, 'and ZooKeeper is not flooded');
 $net->pass($line);
 like(slurp_file($one->logfile),
@@ -292,7 +292,7 @@ like(slurp_file($one->logfile),
 # ---- a segment that the worker cannot map ----
 
 foreach my $call ("SELECT count(*) FROM zk_queue('/s/d')",
-	"SELECT zk_once('/s/d', 'k')")
+	"SELECT zk_once_key('/s/d', 'k')")
 {
 	my %before = map { $_ => 1 } glob($one->data_dir . '/pg_dynshmem/*');
 	my @new;

@@ -61,118 +61,118 @@ sub curator_holds
 
 # ---- counting, both ways ----
 
-cmp_ok($s->query("SELECT zk_acquire('/a', 3)"), '>', 0, 'we get a lease');
-cmp_ok($t->query("SELECT zk_acquire('/a', 3)"), '>', 0, 'so does another server');
+cmp_ok($s->query("SELECT zk_acquire_permits('/a', 3)"), '>', 0, 'we get a lease');
+cmp_ok($t->query("SELECT zk_acquire_permits('/a', 3)"), '>', 0, 'so does another server');
 $curator->command('semaphore', 'acquire', 'c', '/zklock/a', 3, 1);
 curator_holds('c', 'and Curator');
 is($curator->command('semaphore', 'participants', '/zklock/a'), 3,
 	'Curator counts ours');
-is($s->query("SELECT zk_try_acquire('/a', 3)"), 'f', 'there are no more for us');
-is($t->query("SELECT zk_try_acquire('/a', 3, 1, '100ms')"), 'f', 'nor in a while');
-$test->times_out($t, "zk_acquire('/a', 3, timeout => '100ms')",
+is($s->query("SELECT zk_try_acquire_permits('/a', 3)"), 'f', 'there are no more for us');
+is($t->query("SELECT zk_try_acquire_permits('/a', 3, 1, '100ms')"), 'f', 'nor in a while');
+$test->times_out($t, "zk_acquire_permits('/a', 3, timeout => '100ms')",
 	qr{could not acquire distributed lock "/a" within 100 ms.*The nearest request ahead is that of .*; 3 requests are ahead}s);
-$test->times_out($t, "zk_xact_acquire('/a', 3, 1, '0')",
-	qr{could not acquire 1 of 3 leases of semaphore "/a" within 0 ms.*Other clients}s);
+$test->times_out($t, "zk_xact_acquire_permits('/a', 3, 1, '0')",
+	qr{could not acquire 1 of 3 permits of semaphore "/a" within 0 ms.*Other clients}s);
 ok(!$curator->command('semaphore', 'try', '/zklock/a', 3, 1), 'nor for Curator');
 is($s->query("SELECT string_agg(position || mode || granted || (pid IS NOT NULL),"
 		  . " ' ' ORDER BY position) FROM zk_queue('/a')"),
-	'1leasetruetrue 2leasetruetrue 3leasetruefalse',
+	'1permittruetrue 2permittruetrue 3permittruefalse',
 	'zk_queue() shows them all');
 is($s->query("SELECT path, mode, lifetime, state, holds FROM zk_locks"),
-	'/a|lease|session|granted|1', 'zk_locks shows those of this server');
+	'/a|permit|session|granted|1', 'zk_locks shows those of this server');
 is($s->query("SELECT zk_fencing_token('/a') = fencing_token FROM zk_locks"),
 	't', 'the fencing token');
 
 # Who waits for others: with its lease the first, for the guard the next.
-begins($s, "zk_acquire('/a', 3)", '/a', 'leases');
+begins($s, "zk_acquire_permits('/a', 3)", '/a', 'leases');
 curator_begins('d', '/a', 3, 1, 'locks');
-begins($t, "zk_acquire('/a', 3)", '/a', 'locks');
+begins($t, "zk_acquire_permits('/a', 3)", '/a', 'locks');
 is($u->query("SELECT string_agg(granted || ' ' || (pid IS NOT NULL),"
 		  . " ', ' ORDER BY position) FROM zk_queue('/a')"),
 	'true true, true true, true false, false true, false false, false true',
 	'zk_queue() shows who waits');
-is($u->query("SELECT zk_try_acquire('/a', 3)"), 'f', 'a try does not pass them');
+is($u->query("SELECT zk_try_acquire_permits('/a', 3)"), 'f', 'a try does not pass them');
 is($u->query("SELECT path, mode, state FROM zk_locks WHERE state = 'waiting'"),
-	'/a|lease|waiting', 'zk_locks, too');
+	'/a|permit|waiting', 'zk_locks, too');
 $test->look_until($two,
 	"SELECT path || mode || state FROM zk_locks WHERE state = 'waiting'",
-	'/aleasewaiting', 'also who waits for the guard');
+	'/apermitwaiting', 'also who waits for the guard');
 $curator->command('semaphore', 'release', 'c');
 cmp_ok($s->value, '>', 0, 'the first gets what Curator gives back');
 ok(!$curator->command('semaphore', 'held', 'd'), 'the second waits');
-is($s->query("SELECT zk_release('/a')"), 't', 'we give one back');
+is($s->query("SELECT zk_release_permits('/a')"), 't', 'we give one back');
 curator_holds('d', 'the second gets it');
 ok($test->still_waits($t), 'the third waits');
-is($s->query("SELECT zk_release('/a', 1)"), 't', 'and another');
+is($s->query("SELECT zk_release_permits('/a', 1)"), 't', 'and another');
 cmp_ok($t->value, '>', 0, 'the third gets it');
 $curator->command('semaphore', 'release', 'd');
-is($t->query("SELECT zk_release('/a', 2)"), 't', 'two at once');
+is($t->query("SELECT zk_release_permits('/a', 2)"), 't', 'two at once');
 leases_ok('/a', 0, 0, 'nothing is left');
 
 # ---- all or none ----
 
-is($s->query("SELECT zk_try_acquire('/b', 3, 2)"), 't', 'two of three');
-is($t->query("SELECT zk_try_acquire('/b', 3, 2)"), 'f', 'two more are not there');
-is($t->query("SELECT zk_try_acquire('/b', 3, 2, '50ms')"), 'f', 'nor in a while');
+is($s->query("SELECT zk_try_acquire_permits('/b', 3, 2)"), 't', 'two of three');
+is($t->query("SELECT zk_try_acquire_permits('/b', 3, 2)"), 'f', 'two more are not there');
+is($t->query("SELECT zk_try_acquire_permits('/b', 3, 2, '50ms')"), 'f', 'nor in a while');
 leases_ok('/b', 2, 0, 'those who tried have left nothing');
 ok(wait_for(sub { $test->zk->child_watches == 0 }, 'no watch'), 'nor a watch');
 
-$s->query("SELECT zk_acquire('/watched', 1)");
+$s->query("SELECT zk_acquire_permits('/watched', 1)");
 is($test->zk->child_watches, 0, 'nobody watches the children of a znode');
-$t->send("SELECT zk_acquire('/watched', 1)");
+$t->send("SELECT zk_acquire_permits('/watched', 1)");
 ok(wait_for(sub { $test->zk->child_watches == 1 }, 'a watch'),
 	'a call that waits for a lease does');
 $t->cancel;
 is($t->sqlstate, '57014', 'it is given up');
 ok(wait_for(sub { $test->zk->child_watches == 0 }, 'no watch'),
 	'and takes its watch back');
-$s->query("SELECT zk_release('/watched')");
+$s->query("SELECT zk_release_permits('/watched')");
 leases_ok('/watched', 0, 0, 'nothing is left');
 curator_begins('c', '/b', 3, 2, 'leases');
 ok(!$curator->command('semaphore', 'held', 'c'), 'Curator waits for two');
-is($t->query("SELECT zk_try_acquire('/b', 3, 1)"), 'f', 'which nobody passes');
-$s->query("SELECT zk_release('/b')");
+is($t->query("SELECT zk_try_acquire_permits('/b', 3, 1)"), 'f', 'which nobody passes');
+$s->query("SELECT zk_release_permits('/b')");
 curator_holds('c', 'Curator gets two');
-begins($t, "zk_acquire('/b', 3, 2)", '/b', 'leases');
+begins($t, "zk_acquire_permits('/b', 3, 2)", '/b', 'leases');
 leases_ok('/b', 5, 1, 'we make two leases at once');
 $curator->command('semaphore', 'release', 'c');
 cmp_ok($t->value, '>', 0, 'and get both');
-is($s->query("SELECT zk_try_acquire('/b', 3, 1)"), 'f', 'now all are taken');
+is($s->query("SELECT zk_try_acquire_permits('/b', 3, 1)"), 'f', 'now all are taken');
 $_->query('SELECT zk_unlock_all()') foreach $s, $t;
 leases_ok('/b', 0, 0, 'zk_unlock_all() gives them back');
 
 # What this server has given back is free for it, though ZooKeeper may not know.
-$s->query("SELECT zk_acquire('/k', 1)");
+$s->query("SELECT zk_acquire_permits('/k', 1)");
 my $free = grep {
-	$s->query("SELECT zk_release('/k')");
-	($_ % 2 ? $s : $u)->query("SELECT zk_try_acquire('/k', 1)") eq 't'
-	  && ($_ % 2 || $u->query("SELECT zk_release('/k')") eq 't'
-		&& $s->query("SELECT zk_try_acquire('/k', 1 + $_)") eq 't'
-		&& $s->query("SELECT zk_release('/k')") eq 't'
-		&& $s->query("SELECT zk_try_acquire('/k', 1)") eq 't')
+	$s->query("SELECT zk_release_permits('/k')");
+	($_ % 2 ? $s : $u)->query("SELECT zk_try_acquire_permits('/k', 1)") eq 't'
+	  && ($_ % 2 || $u->query("SELECT zk_release_permits('/k')") eq 't'
+		&& $s->query("SELECT zk_try_acquire_permits('/k', 1 + $_)") eq 't'
+		&& $s->query("SELECT zk_release_permits('/k')") eq 't'
+		&& $s->query("SELECT zk_try_acquire_permits('/k', 1)") eq 't')
 } 1 .. 30;
 is($free, 30, 'a try right after a release gets the lease, with any maximum');
-$s->query("SELECT zk_release('/k')");
+$s->query("SELECT zk_release_permits('/k')");
 
 # ---- again, and too much ----
 
-$s->query("SELECT zk_acquire('/c', 4), zk_acquire('/c', 4, 2)");
+$s->query("SELECT zk_acquire_permits('/c', 4), zk_acquire_permits('/c', 4, 2)");
 is($s->query("SELECT count(*) FROM zk_locks"), 3, 'each acquire counts its leases');
-is($s->query("SELECT zk_release('/c', 4)"), 'f', 'four are not held');
-like($s->messages, qr/do not hold 4 leases of semaphore "\/c".*holds 3; none was released/s,
+is($s->query("SELECT zk_release_permits('/c', 4)"), 'f', 'four are not held');
+like($s->messages, qr/do not hold 4 permits of semaphore "\/c".*holds 3; none was released/s,
 	'which is a warning');
 is($s->query("SELECT count(*) FROM zk_locks"), 3, 'none was released');
 is($s->query("SELECT zk_unlock('/c')"), 'f', 'leases are no lock');
-like($s->messages, qr/Release what you hold of that name with zk_release\(\)/, 'the hint has the right call');
+like($s->messages, qr/Release what you hold of that name with zk_release_permits\(\)/, 'the hint has the right call');
 $s->query("SELECT zk_lock_shared('/d/lock')");
-is($s->query("SELECT zk_release('/d/lock')"), 'f', 'nor is a lock a lease');
+is($s->query("SELECT zk_release_permits('/d/lock')"), 'f', 'nor is a lock a lease');
 like($s->messages, qr/Release what you hold of that name with zk_unlock_shared\(\)/, 'the hint has the right call');
 $s->query("SELECT zk_unlock_shared('/d/lock')");
-is($s->error("SELECT zk_acquire('/c', 4, 2)"), '40P01', 'who would wait for himself');
-is($s->error("SELECT zk_acquire('/c', 4, 2, '1h')"), '40P01', 'however long');
-is($s->error("SELECT zk_try_acquire('/c', 4, 2, NULL)"), '40P01', 'also in a try for ever');
-is($s->query("SELECT zk_try_acquire('/c', 4, 2)"), 'f', 'a try is only refused');
-is($s->query("SELECT zk_release('/c', 2)"), 't', 'two are released');
+is($s->error("SELECT zk_acquire_permits('/c', 4, 2)"), '40P01', 'who would wait for himself');
+is($s->error("SELECT zk_acquire_permits('/c', 4, 2, '1h')"), '40P01', 'however long');
+is($s->error("SELECT zk_try_acquire_permits('/c', 4, 2, NULL)"), '40P01', 'also in a try for ever');
+is($s->query("SELECT zk_try_acquire_permits('/c', 4, 2)"), 'f', 'a try is only refused');
+is($s->query("SELECT zk_release_permits('/c', 2)"), 't', 'two are released');
 is($s->query("SELECT zk_try_lock('/c')"), 't', 'a lock of that name is another thing');
 is($s->query("SELECT zk_unlock('/c')"), 't', 'and is released as such');
 $s->query('DISCARD ALL');
@@ -180,14 +180,14 @@ leases_ok('/c', 0, 0, 'DISCARD ALL gives the rest back');
 
 # ---- the maximum ----
 
-$s->query("SELECT zk_acquire('/d', 3)");
-is($t->error("SELECT zk_acquire('/d', 4)"), '22023', 'another maximum is refused');
-like($t->result->{error}{detail}, qr/maximum is 3 leases.*specifies 4/, 'with both');
-is($t->error("SELECT zk_try_acquire('/d', 2)"), '22023', 'for a try, too');
+$s->query("SELECT zk_acquire_permits('/d', 3)");
+is($t->error("SELECT zk_acquire_permits('/d', 4)"), '22023', 'another maximum is refused');
+like($t->result->{error}{detail}, qr/maximum is 3 permits.*specifies 4/, 'with both');
+is($t->error("SELECT zk_try_acquire_permits('/d', 2)"), '22023', 'for a try, too');
 leases_ok('/d', 1, 0, 'it leaves nothing');
-is($t->query("SELECT zk_try_acquire('/d', 3)"), 't', 'the same is good');
-$t->query("SELECT zk_release('/d')");
-$s->query("SELECT zk_release('/d')");
+is($t->query("SELECT zk_try_acquire_permits('/d', 3)"), 't', 'the same is good');
+$t->query("SELECT zk_release_permits('/d')");
+$s->query("SELECT zk_release_permits('/d')");
 
 # Another kind of client always has a lease.  It goes by no record, so that of
 # leases long gone does not bind those who come.
@@ -195,36 +195,36 @@ my $client = $test->zk->new_client;
 $client->create(
 	'/zklock/d/leases/_c_12345678-1234-4234-9234-123456789012-lease-',
 	'10.0.0.1', [ 'ephemeral', 'sequence' ]);
-is($s->query("SELECT zk_try_acquire('/d', 2)"), 't',
+is($s->query("SELECT zk_try_acquire_permits('/d', 2)"), 't',
 	'another maximum, when only other clients have leases');
-is($t->query("SELECT zk_try_acquire('/d', 2)"), 'f', 'their leases count');
-is($t->error("SELECT zk_acquire('/d', 3)"), '22023', 'and it binds the next one');
-$s->query("SELECT zk_release('/d')");
+is($t->query("SELECT zk_try_acquire_permits('/d', 2)"), 'f', 'their leases count');
+is($t->error("SELECT zk_acquire_permits('/d', 3)"), '22023', 'and it binds the next one');
+$s->query("SELECT zk_release_permits('/d')");
 $client->quit;
 leases_ok('/d', 0, 0, 'nobody has one');
-cmp_ok($t->query("SELECT zk_acquire('/d', 4)"), '>', 0, 'now it may be changed');
-is($s->error("SELECT zk_acquire('/d', 3)"), '22023', 'and counts for all');
-$t->query("SELECT zk_release('/d')");
+cmp_ok($t->query("SELECT zk_acquire_permits('/d', 4)"), '>', 0, 'now it may be changed');
+is($s->error("SELECT zk_acquire_permits('/d', 3)"), '22023', 'and counts for all');
+$t->query("SELECT zk_release_permits('/d')");
 
 # ---- transactions and savepoints ----
 
-$s->query("BEGIN; SELECT zk_xact_acquire('/e', 3)");
-$s->query("SAVEPOINT x; SELECT zk_try_xact_acquire('/e', 3, 2)");
-is($t->query("SELECT zk_try_acquire('/e', 3)"), 'f', 'a transaction has all');
-is($s->query("SELECT zk_release('/e')"), 'f', 'it cannot give them back itself');
+$s->query("BEGIN; SELECT zk_xact_acquire_permits('/e', 3)");
+$s->query("SAVEPOINT x; SELECT zk_try_xact_acquire_permits('/e', 3, 2)");
+is($t->query("SELECT zk_try_acquire_permits('/e', 3)"), 'f', 'a transaction has all');
+is($s->query("SELECT zk_release_permits('/e')"), 'f', 'it cannot give them back itself');
 $s->query('ROLLBACK TO x');
 leases_ok('/e', 1, 0, 'those of a savepoint are back');
-is($t->query("SELECT zk_try_acquire('/e', 3, 2)"), 't', 'and can be had');
+is($t->query("SELECT zk_try_acquire_permits('/e', 3, 2)"), 't', 'and can be had');
 $s->query('COMMIT');
 leases_ok('/e', 2, 0, 'the others are back with the commit');
-$s->query("BEGIN; SELECT zk_xact_acquire('/e', 3)");
+$s->query("BEGIN; SELECT zk_xact_acquire_permits('/e', 3)");
 is($s->error("PREPARE TRANSACTION 'x'"), '0A000', 'no prepared transactions');
 leases_ok('/e', 2, 0, 'an abort gives them back');
-$t->query("SELECT zk_release('/e', 2)");
+$t->query("SELECT zk_release_permits('/e', 2)");
 
 # ---- giving up ----
 
-$s->query("SELECT zk_acquire('/f', 2, 2)");
+$s->query("SELECT zk_acquire_permits('/f', 2, 2)");
 my %ends = (
 	cancel => [ sub { $t->cancel }, '57014' ],
 	lock_timeout => [ sub { }, '55P03', "SET lock_timeout = '100ms'" ],
@@ -233,7 +233,7 @@ my %ends = (
 				'SELECT pg_terminate_backend(' . $t->pid . ')') }, '57P01' ]);
 foreach my $where ('leases', 'locks')
 {
-	begins($u, "zk_acquire('/f', 2)", '/f', 'leases') if $where eq 'locks';
+	begins($u, "zk_acquire_permits('/f', 2)", '/f', 'leases') if $where eq 'locks';
 	my $rest = $where eq 'locks' ? 3 : 2;
 
 	foreach my $end (sort keys %ends)
@@ -241,8 +241,8 @@ foreach my $where ('leases', 'locks')
 		my ($do, $sqlstate, $set) = @{ $ends{$end} };
 
 		# A timeout may end before we could see that it waits.
-		if ($set) { $t->query($set); $t->send("SELECT zk_acquire('/f', 2)"); }
-		else { begins($t, "zk_acquire('/f', 2)", '/f', $where); }
+		if ($set) { $t->query($set); $t->send("SELECT zk_acquire_permits('/f', 2)"); }
+		else { begins($t, "zk_acquire_permits('/f', 2)", '/f', $where); }
 		$do->();
 		is($t->sqlstate, $sqlstate, "$end while waiting for $where");
 		leases_ok('/f', $rest, $rest - 2, "$end leaves nothing behind");
@@ -250,7 +250,7 @@ foreach my $where ('leases', 'locks')
 		else { $t->query('RESET ALL'); }
 	}
 }
-$s->query("SELECT zk_release('/f')");
+$s->query("SELECT zk_release_permits('/f')");
 cmp_ok($u->value, '>', 0, 'who waited on comes in');
 $u->close;
 leases_ok('/f', 1, 0, 'the end of a session gives its lease back');
@@ -259,13 +259,13 @@ $s->query('SELECT zk_unlock_all()');
 
 # ---- operators ----
 
-$s->query("SELECT zk_acquire('/g', 2)");
+$s->query("SELECT zk_acquire_permits('/g', 2)");
 $curator->command('semaphore', 'acquire', 'c', '/zklock/g', 2, 1);
 curator_holds('c', 'Curator is second');
 $u->send("SELECT zk_break_lock('/g')");
 $test->look_until($one, "SELECT count(*) FROM zk_locks WHERE state = 'lost'",
 	1, 'breaking a semaphore takes the oldest lease');
-is($s->query("SELECT zk_release('/g')"), 'f', 'whose loss is acknowledged');
+is($s->query("SELECT zk_release_permits('/g')"), 'f', 'whose loss is acknowledged');
 like($s->messages, qr/was already lost/, 'with a warning');
 is($u->value, 't', 'it is broken');
 is($u->query("SELECT zk_break_lock('/g')"), 't', "Curator's is broken, too");
@@ -274,9 +274,9 @@ is($u->query("SELECT zk_break_lock('/g')"), 'f', 'there is nothing more');
 
 # ---- a session of ZooKeeper's that is lost ----
 
-$s->query("SELECT zk_acquire('/h', 2)");
-$t->query("SELECT zk_acquire('/h', 2)");
-begins($u, "zk_acquire('/h', 2)", '/h', 'leases');
+$s->query("SELECT zk_acquire_permits('/h', 2)");
+$t->query("SELECT zk_acquire_permits('/h', 2)");
+begins($u, "zk_acquire_permits('/h', 2)", '/h', 'leases');
 $t->query("BEGIN; SELECT txid_current()");
 my $lost = $test->status($two, 'sessions_lost');
 my $worker = $test->status($two, 'worker_pid');
@@ -285,35 +285,35 @@ kill 'KILL', $test->status($two, 'session_pid');
 cmp_ok($u->value, '>', 0, 'what a lost session held is had by who waited');
 kill 'CONT', $worker;
 is($t->error('COMMIT'), '40001', 'who lost a lease does not commit');
-is($t->query("SELECT zk_release('/h')"), 'f', 'and acknowledges it');
+is($t->query("SELECT zk_release_permits('/h')"), 'f', 'and acknowledges it');
 ok($test->wait_connected($two), 'that server goes on');
 
 # One that waits, with the guard, is in the queue again by itself.
-begins($t, "zk_acquire('/h', 2)", '/h', 'leases');
+begins($t, "zk_acquire_permits('/h', 2)", '/h', 'leases');
 kill 'STOP', $worker;
 kill 'KILL', $test->status($two, 'session_pid');
 leases_ok('/h', 2, 0, 'who waited is out');
 kill 'CONT', $worker;
 leases_ok('/h', 3, 1, 'and waits again');
 ok($t->busy, 'without a word');
-$s->query("SELECT zk_release('/h')");
+$s->query("SELECT zk_release_permits('/h')");
 cmp_ok($t->value, '>', 0, 'and comes in');
 
 # A worker that is started again takes up who holds and who waits.
-begins($s, "zk_acquire('/h', 2)", '/h', 'leases');
+begins($s, "zk_acquire_permits('/h', 2)", '/h', 'leases');
 $test->look_until($one, "SELECT count(*) FROM zk_locks", 2, 'one holds, one waits');
 $worker = $test->status($one, 'worker_pid');
 kill 'TERM', $worker;
 $test->look_until($one, "SELECT worker_pid <> $worker AND state = 'connected'"
 	  . ' FROM zk_status', 't', 'a new worker');
 ok($s->busy, 'who waited still does');
-$t->query("SELECT zk_release('/h')");
+$t->query("SELECT zk_release_permits('/h')");
 cmp_ok($s->value, '>', 0, 'and comes in');
 $_->query('SELECT zk_unlock_all()') foreach $s, $u;
 
 # Somebody deletes the guard of one who waits: it begins again.
-$t->query("SELECT zk_acquire('/i', 1)");
-begins($s, "zk_acquire('/i', 1)", '/i', 'leases');
+$t->query("SELECT zk_acquire_permits('/i', 1)");
+begins($s, "zk_acquire_permits('/i', 1)", '/i', 'leases');
 my ($guard) = $test->queue('/i/locks');
 wait_for(sub { $test->zk->watches->{"/zklock/i/locks/$guard"} }, 'it is watched');
 $test->zk->client->delete("/zklock/i/locks/$guard");
@@ -321,9 +321,9 @@ ok(wait_for(sub { my @now = $test->queue('/i/locks'); @now == 1 && $now[0] ne $g
 		'a new guard'),
 	'who loses the guard takes it again');
 leases_ok('/i', 2, 1, 'with one lease');
-$t->query("SELECT zk_release('/i')");
+$t->query("SELECT zk_release_permits('/i')");
 cmp_ok($s->value, '>', 0, 'and comes in');
-$s->query("SELECT zk_release('/i')");
+$s->query("SELECT zk_release_permits('/i')");
 
 # ---- many of all kinds at once ----
 
@@ -342,7 +342,7 @@ sub run_here
 	{
 		my $mine = "$dir/$number.$round";
 
-		$session->query("SELECT zk_acquire('/j', 3)");
+		$session->query("SELECT zk_acquire_permits('/j', 3)");
 		open my $out, '>', $mine or POSIX::_exit(101);
 		close $out;
 
@@ -356,7 +356,7 @@ sub run_here
 			select undef, undef, undef, 0.003;
 		}
 		unlink $mine or POSIX::_exit(103);
-		$session->query("SELECT zk_release('/j')");
+		$session->query("SELECT zk_release_permits('/j')");
 	}
 	POSIX::_exit($most);
 }

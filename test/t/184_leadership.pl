@@ -144,7 +144,7 @@ $s = $test->session($one);
 $s->query("SET lock_timeout = '100ms'");
 is($s->error("SELECT zk_lead('/l/b')"), '55P03', 'lock_timeout');
 $s->query('RESET lock_timeout');
-is($s->error("SELECT zk_lead('/l/b', '200ms')"), '55P03', 'its own timeout');
+is($s->error("SELECT zk_lead('/l/b', timeout => '200ms')"), '55P03', 'its own timeout');
 like($s->messages, qr{could not acquire distributed lock "/l/b" within 200 ms}, 'which says so');
 $test->wait_queue('/l/b', 1);
 $s->query('RESET lock_timeout');
@@ -176,7 +176,7 @@ my ($marked) = map { "/zklock/l/json/$_" } $test->queue('/l/json');
 ok(wait_for(sub { $test->zk->watches->{$marked} }, 'the znode is watched'),
 	'a leader with a strange id has looked at its znode');
 $test->still_waits($s);
-is($s->query("SELECT state, revoked FROM zk_locks WHERE path = '/l/json'"),
+is($s->query("SELECT state, release_requested FROM zk_locks WHERE path = '/l/json'"),
 	'granted|f', 'and goes on to lead');
 is($s->messages, '', 'without a word');
 leader_is('/l/json', $json, 'a strange id');

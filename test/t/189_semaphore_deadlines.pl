@@ -15,7 +15,7 @@ my $test = ZklockTest->new(
 	conf => "zklock.dialects = '/held/locks=curator_mutex'\n");
 my ($one, $two) = $test->nodes;
 my ($s, $t, $u) = map { $test->session($_) } $one, $two, $two;
-my @tries = map { ("zk_try_acquire($_)", "zk_try_xact_acquire($_)") }
+my @tries = map { ("zk_try_acquire_permits($_)", "zk_try_xact_acquire_permits($_)") }
   ("'/held', 3", "'/held', 3, 3", "'/held', 3, 1, '200ms'");
 
 sub leases
@@ -49,9 +49,9 @@ foreach my $try (@tries)
 	$test->wait_queue('/held/locks', 1);
 }
 $s->query("SET lock_timeout = '600ms'");
-is($s->error("SELECT zk_try_acquire('/held', 3, 1, '1h')"),
+is($s->error("SELECT zk_try_acquire_permits('/held', 3, 1, '1h')"),
 	'55P03', 'also if the try has time');
-is($s->error("SELECT zk_acquire('/held', 3)"), '55P03', 'or is none');
+is($s->error("SELECT zk_acquire_permits('/held', 3)"), '55P03', 'or is none');
 $s->query('RESET lock_timeout');
 is(leases(), 0, 'none has left a lease');
 
@@ -71,7 +71,7 @@ foreach my $try (@tries)
 # ---- there are too few leases: then that is known, whoever has the guard ----
 
 $t->query("SELECT zk_unlock('/held/locks')");
-$u->query("SELECT zk_acquire('/held', 3, 3)");
+$u->query("SELECT zk_acquire_permits('/held', 3, 3)");
 $t->query("SELECT zk_lock('/held/locks')");
 foreach my $try (@tries)
 {
@@ -80,11 +80,11 @@ foreach my $try (@tries)
 
 # One is given back, but for the guard.
 $s->query("SET lock_timeout = '600ms'");
-$u->query("SELECT zk_release('/held')");
+$u->query("SELECT zk_release_permits('/held')");
 wait_for(sub { leases() == 2 }, 'one lease is back');
-is($s->error("SELECT zk_try_acquire('/held', 3)"), '55P03', 'one is free: it waits again');
+is($s->error("SELECT zk_try_acquire_permits('/held', 3)"), '55P03', 'one is free: it waits again');
 $s->query('RESET lock_timeout');
-is($s->query("SELECT zk_try_acquire('/held', 3, 2)"), 'f', 'for two it need not');
+is($s->query("SELECT zk_try_acquire_permits('/held', 3, 2)"), 'f', 'for two it need not');
 
 # ---- ZooKeeper does not answer ----
 
@@ -92,7 +92,7 @@ $s->query("SET lock_timeout = 0; SET zklock.connect_timeout = '700ms'");
 $test->zk->pause;
 is($s->error("SELECT $_"), '08006', "ZooKeeper stopped: $_") foreach @tries[ 0, 1 ];
 $s->query("SET lock_timeout = '500ms'");
-is($s->error("SELECT zk_acquire('/held', 3)"), '55P03', 'ZooKeeper stopped: lock_timeout');
+is($s->error("SELECT zk_acquire_permits('/held', 3)"), '55P03', 'ZooKeeper stopped: lock_timeout');
 $test->zk->resume;
 $test->wait_connected($_) foreach $one, $two;
 

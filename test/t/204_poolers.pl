@@ -89,7 +89,7 @@ sub once
 {
 	my ($mode) = @_;
 	my ($one, $two) = clients($wide{$mode}, 2);
-	my $job = "SELECT zk_once('/p/once', run_key => '$mode')";
+	my $job = "SELECT zk_once_key('/p/once', '$mode')";
 
 	my $begun = $one->error('BEGIN') eq '';
 	($one) = clients($wide{$mode}, 1) unless $begun;
@@ -138,14 +138,14 @@ sub set
 {
 	my ($mode) = @_;
 	my ($one, $two) = clients($narrow{$mode}, 2);
-	my $show = 'SHOW zklock.on_revoke';
+	my $show = 'SHOW zklock.on_release_request';
 
-	$one->query('SET zklock.on_revoke = ignore');
+	$one->query('SET zklock.on_release_request = ignore');
 	my $seen = $two->query($show);
-	$one->query('RESET zklock.on_revoke');
+	$one->query('RESET zklock.on_release_request');
 	return 'yes' if $seen eq 'notice';
 	return 'no' if $one->error('BEGIN') ne '';
-	$one->query('SET LOCAL zklock.on_revoke = ignore');
+	$one->query('SET LOCAL zklock.on_release_request = ignore');
 	my $local = $one->query($show);
 	$one->query('COMMIT');
 	$seen = $two->query($show);
@@ -181,13 +181,13 @@ sub cancel
 
 my @rows = (
 	[ '`zk_lock`', sub { belongs($_[0], "zk_lock('/p/l')", "zk_unlock('/p/l')") } ],
-	[ '`zk_acquire`',
-		sub { belongs($_[0], "zk_acquire('/p/s', 2)", "zk_release('/p/s')") } ],
+	[ '`zk_acquire_permits`',
+		sub { belongs($_[0], "zk_acquire_permits('/p/s', 2)", "zk_release_permits('/p/s')") } ],
 	[ '`zk_lead`', sub { belongs($_[0], "zk_lead('/p/d')", "zk_resign('/p/d')") } ],
 	[ '`zk_barrier_enter`',
 		sub { belongs($_[0], "zk_barrier_enter('/p/b', 1)", "zk_barrier_leave('/p/b')") } ],
 	[ '`zk_xact_lock`', sub { in_transactions($_[0], "zk_try_xact_lock('/p/x')") } ],
-	[ '`zk_xact_acquire`', sub { in_transactions($_[0], "zk_try_xact_acquire('/p/y', 1)") } ],
+	[ '`zk_xact_acquire_permits`', sub { in_transactions($_[0], "zk_try_xact_acquire_permits('/p/y', 1)") } ],
 	[ '`zk_once`', \&once ],
 	[ '`zk_barrier`', \&whole_barrier ],
 	[ 'session locks end when the client leaves', \&leave ],
@@ -214,17 +214,17 @@ foreach my $mode (@modes)
 	my ($one) = clients($guarded{$mode}, 1);
 
 	foreach my $call ("zk_lock('/p/o')", "zk_try_lock('/p/o', '1h')",
-		"zk_lock_shared('/p/o')", "zk_lock(ARRAY['/p/o', '/p/o2'])",
-		"zk_try_lock_shared(ARRAY['/p/o'])", "zk_acquire('/p/o', 1)",
-		"zk_try_acquire('/p/o', 1)", "zk_lead('/p/o')",
+		"zk_lock_shared('/p/o')", "zk_multilock(ARRAY['/p/o', '/p/o2'])",
+		"zk_try_multilock(ARRAY['/p/o'])", "zk_acquire_permits('/p/o', 1)",
+		"zk_try_acquire_permits('/p/o', 1)", "zk_lead('/p/o')",
 		"zk_barrier_enter('/p/o', 1)")
 	{
 		is($one->error("SELECT $call"), '0A000', "$mode, switched off: $call");
 		like($one->messages, qr/"zklock.session_locks" is off.*zk_xact_lock\(\)/s,
 			"$mode, switched off: $call: says why, and what else");
 	}
-	is($one->query("SELECT zk_try_xact_lock('/p/o'), zk_try_xact_acquire('/p/o', 1),"
-			  . " zk_once('/p/off', run_key => '$mode'), zk_barrier('/p/alone', 1)"),
+	is($one->query("SELECT zk_try_xact_lock('/p/o'), zk_try_xact_acquire_permits('/p/o', 1),"
+			  . " zk_once_key('/p/off', '$mode'), zk_barrier('/p/alone', 1)"),
 		't|t|t|t', "$mode, switched off: all the rest works");
 	$one->close;
 }

@@ -72,7 +72,7 @@ foreach my $node ($one, $two, $three)
 	is_deeply(lock_names('/n/shared'), [$name], $node->name . ': zk_queue');
 	is($looker->query("SELECT id FROM zk_leader('/n/leader')"),
 		"$name/" . $s->pid, $node->name . ': zk_leader');
-	is($s->query("SELECT zk_once('/n/job', run_key => '$name')"),
+	is($s->query("SELECT zk_once_key('/n/job', '$name')"),
 		't', $node->name . ': a job runs');
 	ok(wait_for(
 			sub {
@@ -90,9 +90,9 @@ foreach my $node ($one, $two, $three)
 my $holder = $test->session($one);
 my $asker = $test->session($two);
 $holder->query("SELECT zk_lock('/n/asked')");
-is($asker->query("SELECT zk_revoke('/n/asked')"), 1, 'the holder is asked');
+is($asker->query("SELECT zk_request_release('/n/asked')"), 1, 'the holder is asked');
 $test->look_until($one,
-	"SELECT revoked FROM zk_locks WHERE path = '/n/asked'", 't', 'asked');
+	"SELECT release_requested FROM zk_locks WHERE path = '/n/asked'", 't', 'asked');
 $holder->query('SELECT 1');
 like($holder->messages, qr/process @{[ $asker->pid ]} of x{196}\\xC3\\xA9\\xC3\\xBC /,
 	'and hears the whole name');

@@ -78,7 +78,7 @@ my $rival = $test->session($two);
 $holder->query('CREATE TABLE done (token bigint)');
 $holder->query("SELECT zk_lock('/e/held')");
 $holder->query("SELECT zk_lead('/e/leader')");
-$holder->query("SELECT zk_acquire('/e/leases', 2)");
+$holder->query("SELECT zk_acquire_permits('/e/leases', 2)");
 $member->send("SELECT zk_barrier_enter('/e/barrier', 2)");
 $test->wait_queue('/e/leases/leases', 1);
 wait_for(sub { grep { !/ready/ } $test->zk->client->ls('/zklock/e/barrier') }, 'a member');
@@ -115,8 +115,8 @@ is($member->sqlstate, '55000', 'also in a barrier');
 ok($test->wait_queue('/e/other', 1), 'and leaves the queue');
 $test->look_until($one, $state, 'closing', 'the session is to be closed');
 refused($waiter, "SELECT zk_try_lock('/e/new')", 'nothing new');
-refused($waiter, "SELECT zk_acquire('/e/leases', 2)", 'no lease');
-refused($waiter, "SELECT zk_once('/e/job', run_key => 'a')", 'no job');
+refused($waiter, "SELECT zk_acquire_permits('/e/leases', 2)", 'no lease');
+refused($waiter, "SELECT zk_once_key('/e/job', 'a')", 'no job');
 
 # ---- what is held goes on
 
@@ -125,7 +125,7 @@ is($holder->query('BEGIN; CREATE TABLE t (); COMMIT; SELECT 1'), 1, 'its holder 
 is($holder->query("SELECT count(*) FROM zk_queue('/e/held')"), 1, 'and looks');
 is($holder->query('SELECT count(*) >= 2 FROM zk_servers'), 't', 'at all servers');
 is($holder->query("SELECT zk_unlock('/e/held'), zk_unlock('/e/held')"), 't|t', 'unlocks');
-is($holder->query("SELECT zk_release('/e/leases')"), 't', 'releases');
+is($holder->query("SELECT zk_release_permits('/e/leases')"), 't', 'releases');
 is($holder->query("SELECT zk_resign('/e/leader')"), 't', 'resigns');
 $holder->query('DISCARD ALL');
 $rival->query("SELECT zk_unlock('/e/other')");

@@ -91,7 +91,7 @@ is($zk->get($settings), znode('/jobs=curator_mutex,/py=kazoo'), 'the settings st
 my $other = qr/has another dialect on this server.*it is kazoo.*it is curator_mutex/s;
 refused($t, "SELECT zk_lock('/jobs/k')", $other, 'another list: a lock that differs');
 refused($t, "SELECT zk_try_lock('/jobs/k/1')", $other, 'one below');
-refused($t, "SELECT zk_lock(ARRAY['/a', '/jobs/k'])", $other, 'one of several');
+refused($t, "SELECT zk_multilock(ARRAY['/a', '/jobs/k'])", $other, 'one of several');
 refused($t, "SELECT zk_xact_lock_shared('/new')",
 	qr/it is kazoo.*it is curator_rw/s, 'one that nobody else has in the list');
 is($t->query("SELECT zk_try_lock('/jobs/a')"), 'f', 'other locks are as before');
@@ -99,7 +99,7 @@ is($t->query("SELECT zk_try_lock('/jobs/b'), zk_try_lock('/py/b'), zk_try_lock('
 	't|t|t', 'and to be had');
 is($t->query("SELECT zk_lead('/jobs/k/l') > 0, zk_resign('/jobs/k/l')"),
 	't|t', 'what has no dialect of the list is not concerned');
-is($t->query("SELECT zk_once('/jobs/k', run_key => 'a')"), 't', 'nor a job');
+is($t->query("SELECT zk_once_key('/jobs/k', 'a')"), 't', 'nor a job');
 is($s->query("SELECT zk_try_lock('/jobs/k'), zk_unlock('/jobs/k')"),
 	't|t', 'the server that agrees refuses nothing');
 like(health($two), qr{^f\|.*"/jobs=curator_mutex,/jobs/k=kazoo,.*"/jobs=curator_mutex,/py=kazoo"},

@@ -60,23 +60,21 @@ sub allowed_ok
 my %calls = (
 	lock => [
 		"zk_lock('/p/x')", "zk_xact_lock('/p/x')", "zk_try_lock('/p/x')",
-		"zk_try_xact_lock('/p/x')", "zk_lock(ARRAY['/p/x', '/p/y'])",
-		"zk_xact_lock(ARRAY['/p/x'])", "zk_try_lock(ARRAY['/p/x'])",
-		"zk_try_xact_lock(ARRAY['/p/x'])", "zk_lock('/p/x', at_least => '0')" ],
+		"zk_try_xact_lock('/p/x')", "zk_multilock(ARRAY['/p/x', '/p/y'])",
+		"zk_xact_multilock(ARRAY['/p/x'])", "zk_try_multilock(ARRAY['/p/x'])",
+		"zk_try_xact_multilock(ARRAY['/p/x'])", "zk_lock('/p/x', at_least => '0')" ],
 	shared => [
 		"zk_lock_shared('/p/x')", "zk_xact_lock_shared('/p/x')",
-		"zk_try_lock_shared('/p/x')", "zk_try_xact_lock_shared('/p/x')",
-		"zk_lock_shared(ARRAY['/p/x', '/p/y'])", "zk_xact_lock_shared(ARRAY['/p/x'])",
-		"zk_try_lock_shared(ARRAY['/p/x'])", "zk_try_xact_lock_shared(ARRAY['/p/x'])" ],
+		"zk_try_lock_shared('/p/x')", "zk_try_xact_lock_shared('/p/x')" ],
 	once => [
-		"zk_once('/p/x', interval '1 day')", "zk_once('/p/x', run_key => 'k')",
+		"zk_once('/p/x', interval '1 day')", "zk_once_key('/p/x', 'k')",
 		"zk_once_reset('/p/x')" ],
 	lead => ["zk_lead('/p/x')"],
 	semaphore => [
-		"zk_acquire('/p/s', 3)", "zk_xact_acquire('/p/s', 3)",
-		"zk_try_acquire('/p/s', 3)", "zk_try_xact_acquire('/p/s', 3)" ],
+		"zk_acquire_permits('/p/s', 3)", "zk_xact_acquire_permits('/p/s', 3)",
+		"zk_try_acquire_permits('/p/s', 3)", "zk_try_xact_acquire_permits('/p/s', 3)" ],
 	barrier => [ "zk_barrier('/p/b', 1)", "zk_barrier_enter('/p/b', 1)" ],
-	revoke => ["zk_revoke('/p/x')"],
+	request_release => ["zk_request_release('/p/x')"],
 	look => [
 		"count(*) FROM zk_queue('/p/x')", "count(*) FROM zk_queue('/.once/p/x')",
 		"count(*) FROM zk_leader('/p/x')", "count(*) FROM zk_once_history('/p/x')" ]);
@@ -108,7 +106,7 @@ foreach my $call (@{ $calls{lock} }, @{ $calls{shared} })
 	refused_ok($alice, $call =~ s/\)$/$at_least/r, 'keep', '/p')
 	  if $call !~ /ARRAY|at_least/;
 }
-refused_ok($alice, "zk_revoke('/p/x')", 'revoke', '/p');
+refused_ok($alice, "zk_request_release('/p/x')", 'request_release', '/p');
 refused_ok($alice, "count(*) FROM zk_queue('/p/x')", 'look', '/p');
 grants([ '/p', 'alice', 'lock,keep' ]);
 allowed_ok($alice, "zk_lock('/p/k'$at_least");
@@ -119,9 +117,9 @@ $test->look_until($node, 'SELECT count(*) FROM zk_locks', 0, 'not kept for long'
 # ---- what is never asked ----
 
 grants();
-$alice->query("SELECT zk_lock('/p/held'), zk_lock_shared('/p/held'), zk_acquire('/p/s', 2),"
-	  . " zk_lead('/p/l'), zk_barrier_enter('/p/b', 1), zk_lock(ARRAY['/p/a1', '/p/a2'])");
-$alice->query("BEGIN; SELECT zk_xact_lock('/p/xact'), zk_once('/p/o', run_key => 'x')");
+$alice->query("SELECT zk_lock('/p/held'), zk_lock_shared('/p/held'), zk_acquire_permits('/p/s', 2),"
+	  . " zk_lead('/p/l'), zk_barrier_enter('/p/b', 1), zk_multilock(ARRAY['/p/a1', '/p/a2'])");
+$alice->query("BEGIN; SELECT zk_xact_lock('/p/xact'), zk_once_key('/p/o', 'x')");
 my $waiter = $test->session($node, user => 'alice');
 my $holder = $test->session($node);
 $holder->query("SELECT zk_lock('/p/wanted')");
@@ -131,8 +129,8 @@ is($alice->query("SELECT zk_extend('/p/held', '1h')"), 't', 'extended');
 cmp_ok($alice->query("SELECT zk_fencing_token('/p/held')"), '>', 0, 'the token');
 is($alice->error('COMMIT'), '', 'committed');
 is($alice->query("SELECT zk_unlock('/p/held') AND zk_unlock_shared('/p/held')"
-		  . " AND zk_release('/p/s') AND zk_resign('/p/l') AND zk_barrier_leave('/p/b')"
-		  . " AND zk_unlock(ARRAY['/p/a1', '/p/a2'])"), 't', 'all that is held ends');
+		  . " AND zk_release_permits('/p/s') AND zk_resign('/p/l') AND zk_barrier_leave('/p/b')"
+		  . " AND zk_multiunlock(ARRAY['/p/a1', '/p/a2'])"), 't', 'all that is held ends');
 $holder->query("SELECT zk_unlock('/p/wanted')");
 cmp_ok($waiter->value, '>', 0, 'a request that waits already gets its lock');
 refused_ok($waiter, "zk_lock('/p/wanted')", 'lock', '/p');    # once more
@@ -143,7 +141,7 @@ $_->close foreach $holder, $waiter;
 # An array: all or none
 grants([ '/p/1', 'alice' ], [ '/p/2', 'bob' ]);
 $requests = $test->status($node, 'creates');
-refused_ok($alice, "zk_try_lock(ARRAY['/p/1', '/p/2', '/q'])", 'lock', '/p/2');
+refused_ok($alice, "zk_try_multilock(ARRAY['/p/1', '/p/2', '/q'])", 'lock', '/p/2');
 is($test->status($node, 'creates'), $requests, 'nothing of it is taken');
 
 # ---- which prefix decides ----
@@ -160,39 +158,39 @@ allowed_ok($alice, "zk_lock('/team/xy')");
 refused_ok($bob, "zk_lock('/team/x')", 'lock', '/team/x');
 allowed_ok($bob, "zk_lock_shared('/team/x/y')");
 refused_ok($bob, "zk_lock_shared('/team/y')", 'shared', '/team');
-refused_ok($bob, "zk_once('/team/y', run_key => 'k')", 'once', '/team');
+refused_ok($bob, "zk_once_key('/team/y', 'k')", 'once', '/team');
 refused_ok($bob, "zk_lock('/other')", 'lock', '/');
-allowed_ok($bob, "zk_once('/other', run_key => 'k')");
-is($root->query("SELECT zk_ungrant('/team/x', 'bob')"), 't', 'no more grants for a prefix');
+allowed_ok($bob, "zk_once_key('/other', 'k')");
+is($root->query("SELECT zk_revoke('/team/x', 'bob')"), 't', 'no more grants for a prefix');
 like($root->messages, qr/has no grants left/, 'which is told');
 refused_ok($bob, "zk_lock_shared('/team/x')", 'shared', '/team');
 allowed_ok($alice, "zk_lock('/team/x')");
 
 # ---- directories of semaphores ----
 
-grants([ '/s', 'alice', 'lock, shared, lead, barrier, revoke' ], [ '/s/db', 'alice', 'all' ],
+grants([ '/s', 'alice', 'lock, shared, lead, barrier, request_release' ], [ '/s/db', 'alice', 'all' ],
 	[ '/s/db', 'bob', 'semaphore' ], [ '/s/db/leases', 'alice', 'lock' ]);
 allowed_ok($alice, "zk_lock('/s/lock')");
 foreach my $call ("zk_lock('/s/x/%s')", "zk_lock_shared('/s/x/%s')", "zk_lead('/s/x/%s')",
-	"zk_barrier('/s/x/%s', 1)", "zk_lock('/s/x/%s/below')", "zk_lock(ARRAY['/s/x/%s'])",
-	"zk_revoke('/s/x/%s')")
+	"zk_barrier('/s/x/%s', 1)", "zk_lock('/s/x/%s/below')", "zk_multilock(ARRAY['/s/x/%s'])",
+	"zk_request_release('/s/x/%s')")
 {
 	refused_ok($alice, sprintf($call, $_), 'semaphore', '/s') foreach 'leases', 'locks';
 }
 allowed_ok($alice, "zk_lock('/s/x/$_')") foreach 'lease', 'locks2', 'Leases';
 allowed_ok($alice, "zk_lock('/s/db/$_')") foreach 'leases', 'locks';
-refused_ok($alice, "zk_acquire('/s/db/leases', 1)", 'semaphore', '/s/db/leases');
-allowed_ok($bob, "zk_acquire('/s/db', 1)");
+refused_ok($alice, "zk_acquire_permits('/s/db/leases', 1)", 'semaphore', '/s/db/leases');
+allowed_ok($bob, "zk_acquire_permits('/s/db', 1)");
 grants([ '/s', 'alice', 'lock, semaphore' ], [ '/s/x', 'bob' ]);
 refused_ok($alice, "zk_lock('/s/x/leases/deep/locks')", 'lock', '/s/x');
 grants([ '/s', 'bob', 'semaphore' ], [ '/s/x', 'alice' ], [ '/s/leases/y', 'alice' ]);
-refused_ok($alice, "zk_acquire('/s/leases/y', 1)", 'semaphore', '/s');
+refused_ok($alice, "zk_acquire_permits('/s/leases/y', 1)", 'semaphore', '/s');
 allowed_ok($alice, "zk_lock('/locks/x')");
 
 # ---- jobs ----
 
 grants();
-$root->query("SELECT zk_once('/j/1', run_key => 'k'); SELECT zk_once('/j/2', run_key => 'k')");
+$root->query("SELECT zk_once_key('/j/1', 'k'); SELECT zk_once_key('/j/2', 'k')");
 my $history = "SELECT string_agg(path, ',' ORDER BY path) FROM zk_once_history() WHERE path ~ '^/j'";
 is($alice->query($history), '/j/1,/j/2', 'all jobs');
 grants([ '/j', 'alice', 'once' ], [ '/j/2', 'alice', 'look' ]);
@@ -203,7 +201,7 @@ is($monitor->query($history), '/j/1,/j/2', 'so do members of pg_monitor');
 allowed_ok($monitor, $_)
   foreach "count(*) FROM zk_queue('/j/1')", "count(*) FROM zk_queue('/.once/j/1')",
   "count(*) FROM zk_leader('/j/1')", "count(*) FROM zk_once_history('/j/1')";
-refused_ok($monitor, "zk_once('/j/1', run_key => 'k')", 'once', '/j');
+refused_ok($monitor, "zk_once_key('/j/1', 'k')", 'once', '/j');
 refused_ok($alice, "count(*) FROM zk_queue('/.once/j/1')", 'look', '/j');
 is($alice->query("SELECT zk_once_reset('/j/1')"), 't', 'a job is reset');
 refused_ok($alice, "zk_once_reset('/j/2')", 'once', '/j/2');
@@ -237,7 +235,7 @@ $root->query('ALTER FUNCTION wrapper() OWNER TO bob');
 refused_ok($alice, 'wrapper()', 'lock', '/m');
 
 # Granting is for superusers, or through a function of one of them.
-foreach my $call ("zk_grant('/m', 'alice')", "zk_ungrant('/m', 'team')")
+foreach my $call ("zk_grant('/m', 'alice')", "zk_revoke('/m', 'team')")
 {
 	is($alice->error("SELECT $call"), '42501', "$call: not for everybody");
 }
@@ -265,7 +263,7 @@ is($root->error('DROP ROLE temp'), '', 'a role with grants can be dropped');
 like($test->look($node, $health), qr/^f/, 'which is told');
 allowed_ok($alice, "zk_lock_shared('/r/x')");
 refused_ok($alice, "zk_lock('/r/x')", 'lock', '/r');
-is($root->query("SELECT zk_ungrant('/r', 'temp')"), 't', 'its grants can be taken back');
+is($root->query("SELECT zk_revoke('/r', 'temp')"), 't', 'its grants can be taken back');
 like($test->look($node, $health), qr/^t/, 'and all is well');
 
 # ---- no search_path leads to another table ----
@@ -289,7 +287,7 @@ refused_ok($alice, "zk_lock('/e/x')", 'lock', '/e');
 lead_astray($root);
 $root->query('SET search_path = evil, pg_temp, pg_catalog, public');
 is($root->query("SELECT zk_grant('/e', 'team') IS NULL"), 'f', 'granted');
-is($root->query("SELECT zk_ungrant('/e', 'nobody')"), 'f', 'not granted');
+is($root->query("SELECT zk_revoke('/e', 'nobody')"), 'f', 'not granted');
 is($root->query('SELECT count(*) FROM evil.zk_rights'), 1, 'not in that table');
 is($root->query('SELECT count(*) FROM pg_temp.zk_rights'), 1, 'nor in that');
 is($root->query('SELECT string_agg(DISTINCT role, $$,$$) FROM public.zk_rights'), 'bob,team', 'but in its own');
@@ -303,7 +301,7 @@ $alice->query("SET search_path = elsewhere, public; CREATE TABLE public.$fake;"
 refused_ok($alice, "zk_lock('/e/x')", 'lock', '/e');
 $root->query("SELECT elsewhere.zk_grant('/e', 'alice', 'lock')");
 allowed_ok($alice, "zk_lock('/e/x')");
-$root->query("SELECT elsewhere.zk_ungrant('/e', 'alice')");
+$root->query("SELECT elsewhere.zk_revoke('/e', 'alice')");
 refused_ok($alice, "zk_lock('/e/x')", 'lock', '/e');
 $root->query('DROP TABLE public.zk_rights; ALTER EXTENSION zklock SET SCHEMA public');
 

@@ -36,8 +36,8 @@ sub may_ok
 
 # The first makes a row and the second ends it; for bob or alice.
 my %changes = (
-	'zk_grant, zk_ungrant' => [
-		"SELECT zk_grant('/c', 'bob')", "SELECT zk_ungrant('/c', 'bob')" ],
+	'zk_grant, zk_revoke' => [
+		"SELECT zk_grant('/c', 'bob')", "SELECT zk_revoke('/c', 'bob')" ],
 	'INSERT, DELETE' => [ "INSERT INTO zk_rights VALUES $row", 'DELETE FROM zk_rights' ],
 	'INSERT, UPDATE' => [
 		"INSERT INTO zk_rights VALUES $row",
@@ -147,7 +147,7 @@ sub standby_ok
 }
 
 standby_ok(0, 'rights from before');
-$root->query("SELECT zk_ungrant('/c', 'bob')");
+$root->query("SELECT zk_revoke('/c', 'bob')");
 standby_ok(1, 'taken back');
 $root->query("SET session_replication_role = replica; INSERT INTO zk_rights VALUES $row");
 standby_ok(0, 'inserted');

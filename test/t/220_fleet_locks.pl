@@ -56,7 +56,7 @@ $test->enqueue($u, "SELECT zk_lock('/a')", '/a');
 my $w = $test->session($two);
 $test->enqueue($w, "SELECT zk_lock_shared('/a')", '/a');
 $s->query('BEGIN');
-$s->query("SELECT zk_once('/job', 'k2')");
+$s->query("SELECT zk_once_key('/job', 'k2')");
 my $user = getpwuid($<);
 my $looker = $test->session($three);
 my $columns = 'path, mode, dialect, position, granted, server, datname, pid, usename,'
@@ -114,11 +114,11 @@ $curator->command('barrier', 'enter', 'b', '/zklock/o/barrier', 3, 0);
 $kazoo->lock('k', 'Lock', '/zklock/o/kazoo', 'me');
 wait_for(sub { $kazoo->held('k') }, 'kazoo has its lock');
 $kazoo->create('/zklock/o/kazoo_semaphore/0123456789abcdef0123456789abcdef', 'you', ['ephemeral']);
-$t->query("SELECT zk_acquire('/o/sem', 2, 2)");
+$t->query("SELECT zk_acquire_permits('/o/sem', 2, 2)");
 my @waiters = map { $test->session($_) } $two, $three;
-$waiters[0]->send("SELECT zk_acquire('/o/sem', 2)");
+$waiters[0]->send("SELECT zk_acquire_permits('/o/sem', 2)");
 $test->wait_queue('/o/sem/leases', 3);
-$waiters[1]->send("SELECT zk_acquire('/o/sem', 2)");
+$waiters[1]->send("SELECT zk_acquire_permits('/o/sem', 2)");
 $test->wait_queue('/o/sem/locks', 2);
 # a directory with a name as those of members
 $u->query("SELECT zk_lock('/o/01234567-89ab-cdef-0123-456789abcdef')");
@@ -129,17 +129,17 @@ is(rows('path, mode, dialect, position, granted, server', '/o', $looker),
 		'/o/01234567-89ab-cdef-0123-456789abcdef|exclusive|curator_rw|1|t|server3',
 		"/o/barrier|member|curator|1|t|$host",
 		'/o/kazoo|exclusive|kazoo|1|t|me',
-		'/o/kazoo_semaphore|lease|kazoo|1|t|you',
+		'/o/kazoo_semaphore|permit|kazoo|1|t|you',
 		'/o/leader|leader|curator|1|t|boss',
 		"/o/mutex|exclusive|curator_mutex|1|t|$host",
 		"/o/rw|shared|curator_rw|1|t|$host",
 		'/o/rw|exclusive|curator_rw|2|f|server1',
-		'/o/sem|lease|curator|1|t|server2',
-		'/o/sem|lease|curator|2|t|server2',
-		'/o/sem|lease|curator|3|f|server2',
-		'/o/sem|lease|curator|4|f|server3'),
+		'/o/sem|permit|curator|1|t|server2',
+		'/o/sem|permit|curator|2|t|server2',
+		'/o/sem|permit|curator|3|f|server2',
+		'/o/sem|permit|curator|4|f|server3'),
 	'other clients, and what is no lock');
-is(rows('path, mode, granted', '/o/sem/leases', $looker), "/o/sem|lease|t\n" x 2 . '/o/sem|lease|f',
+is(rows('path, mode, granted', '/o/sem/leases', $looker), "/o/sem|permit|t\n" x 2 . '/o/sem|permit|f',
 	'the leases alone');
 
 $curator->command('unlock', $_) foreach 'm', 'r';
@@ -148,7 +148,7 @@ $curator->command('barrier', 'leave', 'b', 0);
 $kazoo->unlock('k');
 $kazoo->quit;
 $s->value;
-$t->query("SELECT zk_release('/o/sem', 2)");
+$t->query("SELECT zk_release_permits('/o/sem', 2)");
 $_->value foreach @waiters;
 $_->query('SELECT zk_unlock_all()') foreach $s, $t, $u, @waiters;
 $_->close foreach @waiters;
@@ -271,7 +271,7 @@ $one->safe_psql('postgres',
 $role{reader} = $test->session($one, user => 'reader');
 $role{granted}->query("SELECT zk_lock('/secret'), zk_lock('/role/secret')");
 $s->query('BEGIN');
-$s->query("SELECT zk_once('/secret/job', 'k1')");
+$s->query("SELECT zk_once_key('/secret/job', 'k1')");
 my $secret = "SELECT string_agg(coalesce(path, '-'), ' ' ORDER BY path),"
   . ' bool_and((path IS NULL) = (znode IS NULL))'
   . " FROM zk_fleet_locks('%s') WHERE path IS NULL OR path ~ 'secret|role'";

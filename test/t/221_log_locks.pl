@@ -45,7 +45,7 @@ sub set
 	return $test->look($one, "SELECT count(*) FROM zk_queue('/barrier')");
 }
 
-# One round: a lock, a shared one, a lease, a leadership, a loss
+# One round: a lock, a shared one, a permit, a leadership, a loss
 sub round
 {
 	my ($name) = @_;
@@ -53,7 +53,7 @@ sub round
 	$s->query("SET zklock.lost_lock_action = 'none'");
 	$s->query("SELECT zk_lock('$name'), zk_lock('$name'), zk_unlock('$name'), zk_unlock('$name')");
 	$s->query("SELECT zk_lock_shared('$name'); SELECT zk_unlock_shared('$name')");
-	$s->query("SELECT zk_acquire('$name', 1); SELECT zk_release('$name')");
+	$s->query("SELECT zk_acquire_permits('$name', 1); SELECT zk_release_permits('$name')");
 	$s->query("SELECT zk_lead('$name'); SELECT zk_resign('$name')");
 	my $token = $s->query("SELECT zk_lock('$name')");
 	$t->send("SELECT zk_break_lock('$name')");
@@ -83,7 +83,7 @@ my @expected = (
 				"distributed lock \"/x\" was granted to process $pid after T",
 				"Mode: $_.  Fencing token: N." . whose(),
 				"distributed lock \"/x\" of process $pid was released after T")
-		} qw(exclusive shared lease leader)),
+		} qw(exclusive shared permit leader)),
 	"distributed lock \"/x\" was granted to process $pid after T",
 	"Mode: exclusive.  Fencing token: $token." . whose(),
 	$lost,

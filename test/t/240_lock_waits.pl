@@ -1,5 +1,5 @@
-# Who waits for whom: zk_lock_waits, zk_blocking(), and what "log_lock_waits" has
-# a session log after "deadlock_timeout".
+# Who waits for whom: zk_lock_waits, and what "log_lock_waits" has a session log
+# after "deadlock_timeout".
 
 use strict;
 use warnings;
@@ -46,24 +46,16 @@ is($test->look($one, 'SELECT count(*) FROM zk_lock_waits'),
 is($test->look($two, 'SELECT waiting_pid, blocking_pid, blocking_granted FROM zk_lock_waits'),
 	join('|', $other_reader->pid, $writer->pid, 'f'),
 	'on the other server, a reader waits for the writer of the first one');
-is($test->look($one, "$rows FROM zk_blocking(" . $late->pid . ')'),
-	$of_late, 'zk_blocking() of one session');
-is($test->look($one, 'SELECT count(*) FROM zk_blocking(pg_backend_pid())'),
-	0, 'zk_blocking() of a session that does not wait');
-is($test->look($one, "SELECT count(*) FROM zk_blocking($_)"),
-	0, "zk_blocking($_)")
-  foreach 0, -1;
 
 # What is nobody's business
-$s->query('CREATE ROLE looker LOGIN; GRANT SELECT ON zk_lock_waits TO looker;'
-	  . ' GRANT EXECUTE ON FUNCTION zk_blocking(integer) TO looker');
+$s->query('CREATE ROLE looker LOGIN; GRANT SELECT ON zk_lock_waits TO looker');
 my $looker = $test->session($one, user => 'looker');
 is($looker->query('SELECT count(*) > 0 FROM zk_lock_waits'), 't', 'SELECT on a view is enough');
-is($looker->query("$rows FROM zk_blocking(" . $late->pid . ')'),
+is($looker->query("$rows FROM zk_lock_waits WHERE mode = 'shared'"),
 	join('|', '', 'shared', '', 't', 'server1', '', '', '', '', 'f'),
 	'other roles see neither the lock, nor who waits for it or has it');
 $s->query('GRANT pg_read_all_stats TO looker');
-is($looker->query("$rows FROM zk_blocking(" . $late->pid . ')'),
+is($looker->query("$rows FROM zk_lock_waits WHERE mode = 'shared'"),
 	$of_late, 'those who read all statistics do');
 $looker->close;
 
@@ -72,7 +64,7 @@ my $upgrade = $test->session($one);
 $upgrade->query("SELECT zk_lock_shared('/w/u')");
 $other->query("SELECT zk_lock_shared('/w/u')");
 $test->enqueue($upgrade, "SELECT zk_lock('/w/u')", '/w/u');
-is($test->look($one, 'SELECT blocking_pid, blocking_granted FROM zk_blocking(' . $upgrade->pid . ')'),
+is($test->look($one, 'SELECT blocking_pid, blocking_granted FROM zk_lock_waits WHERE waiting_pid = ' . $upgrade->pid),
 	$other->pid . '|t',
 	'who has a lock in shared mode and wants more waits for the others');
 $other->query("SELECT zk_unlock_shared('/w/u')");
@@ -85,27 +77,27 @@ $foreign->lock('w', 'write', '/zklock/w/f', 'somebody');
 wait_for(sub { $foreign->held('w') }, 'the foreign client has the lock');
 $test->enqueue($s, "SELECT zk_lock('/w/f')", '/w/f');
 is($test->look($one,
-		'SELECT blocking_server, blocking_pid, blocking_znode, blocking_granted FROM zk_blocking(' . $s->pid . ')'),
+		'SELECT blocking_server, blocking_pid, blocking_znode, blocking_granted FROM zk_lock_waits WHERE waiting_pid = ' . $s->pid),
 	join('|', 'somebody', '', '/zklock/w/f/' . ($test->queue('/w/f'))[0], 't'),
 	'of another client there is its znode, and what it says of itself');
 $foreign->unlock('w');
 $s->value;
 $s->query('SELECT zk_unlock_all()');
-$other->query("SELECT zk_lead('/w/l', NULL, 'the leader'), zk_acquire('/w/s', 2, 2)");
+$other->query("SELECT zk_lead('/w/l', 'the leader'), zk_acquire_permits('/w/s', 2, 2)");
 $s->send("SELECT zk_lead('/w/l')");
 $test->look_until($one,
-	'SELECT mode, blocking_server, blocking_granted FROM zk_blocking(' . $s->pid . ')',
+	'SELECT mode, blocking_server, blocking_granted FROM zk_lock_waits WHERE waiting_pid = ' . $s->pid,
 	'leader|the leader|t', 'a leader is waited for, who has the id that it chose');
 $other->query("SELECT zk_resign('/w/l')");
 $s->value;
 $s->query("SELECT zk_resign('/w/l')");
-$s->send("SELECT zk_acquire('/w/s', 2)");
+$s->send("SELECT zk_acquire_permits('/w/s', 2)");
 $test->look_until($one,
-	"SELECT DISTINCT path, mode, blocking_pid, blocking_granted FROM zk_blocking(" . $s->pid . ')',
-	join('|', '/w/s', 'lease', $other->pid, 't'), 'leases are waited for');
-$other->query("SELECT zk_release('/w/s', 2)");
+	"SELECT DISTINCT path, mode, blocking_pid, blocking_granted FROM zk_lock_waits WHERE waiting_pid = " . $s->pid,
+	join('|', '/w/s', 'permit', $other->pid, 't'), 'permits are waited for');
+$other->query("SELECT zk_release_permits('/w/s', 2)");
 $s->value;
-$s->query("SELECT zk_release('/w/s')");
+$s->query("SELECT zk_release_permits('/w/s')");
 
 $reader->query("SELECT zk_unlock_shared('/w/x')");
 $other->query("SELECT zk_unlock_shared('/w/x')");
@@ -178,13 +170,13 @@ unlike(logged($one), qr/process $pid acquired/, 'it has not got the lock');
 $s->query('SELECT zk_unlock_all()');
 
 forget_log($one);
-$other->query("SELECT zk_lead('/w/led', NULL, 'the leader')");
+$other->query("SELECT zk_lead('/w/led', 'the leader')");
 $s->query('REVOKE pg_read_all_stats FROM looker;'
-	  . ' GRANT EXECUTE ON FUNCTION zk_lead(text, interval, text) TO looker; SET ROLE looker');
-is($s->error("SELECT zk_lead('/w/led', '100ms')"), '55P03', 'a candidate gives up');
+	  . ' GRANT EXECUTE ON FUNCTION zk_lead TO looker; SET ROLE looker');
+is($s->error("SELECT zk_lead('/w/led', timeout => '100ms')"), '55P03', 'a candidate gives up');
 like($s->messages, qr{Distributed lock "/w/led" is held by another client\.},
 	'and does not read what it may not see');
-$s->query('RESET ROLE; REVOKE EXECUTE ON FUNCTION zk_lead(text, interval, text) FROM looker');
+$s->query('RESET ROLE; REVOKE EXECUTE ON FUNCTION zk_lead FROM looker');
 forget_log($one);
 $s->send("SELECT zk_lead('/w/led')");
 wait_for(sub { logged($one) =~ /still waiting/ }, 'a line of a candidate');
@@ -227,7 +219,7 @@ $other->query("SELECT zk_lock('/w/q1')");
 forget_log($one);
 $pid = $s->pid;
 $test->zk->pause;
-$s->send("SELECT zk_lock(ARRAY['/w/q1', '/w/q2'])");
+$s->send("SELECT zk_multilock(ARRAY['/w/q1', '/w/q2'])");
 wait_for(sub { logged($one) =~ m{process $pid still waiting for distributed lock "/w/q1"} },
 	'a line without ZooKeeper');
 $test->zk->resume;

@@ -140,8 +140,8 @@ one_victim($test, [ @s[ 0, 1 ] ], 'upgrades of two locks');
 # Arrays: a session waits for one of several locks, and holds those before it.
 $s[0]->query("BEGIN; SELECT zk_xact_lock('/array/b')");
 $s[1]->query("BEGIN; SELECT zk_xact_lock('/array/c')");
-$test->enqueue($s[0], "SELECT zk_xact_lock(ARRAY['/array/a', '/array/c', '/array/d'])", '/array/c');
-$test->enqueue($s[1], "SELECT zk_xact_lock(ARRAY['/array/a', '/array/d'])", '/array/a');
+$test->enqueue($s[0], "SELECT zk_xact_multilock(ARRAY['/array/a', '/array/c', '/array/d'])", '/array/c');
+$test->enqueue($s[1], "SELECT zk_xact_multilock(ARRAY['/array/a', '/array/d'])", '/array/a');
 one_victim($test, [ @s[ 0, 1 ] ], 'arrays');
 
 # Leaders.  Their locks outlive the transaction.

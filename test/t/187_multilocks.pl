@@ -46,52 +46,52 @@ sub becomes_free
 }
 
 # Tokens come in the order of the names, however they are taken.
-$s->query("SELECT zk_lock(ARRAY['/c', '/a', '/b'])");
+$s->query("SELECT zk_multilock(ARRAY['/c', '/a', '/b'])");
 is(held($s), '/a:exclusive:1 /b:exclusive:1 /c:exclusive:1', 'three are held');
 $s->query('SELECT zk_unlock_all()');
 is($s->query(
-		"SELECT zk_lock(ARRAY['/c', '/a', '/b']) = ARRAY[zk_fencing_token('/c'),"
+		"SELECT zk_multilock(ARRAY['/c', '/a', '/b']) = ARRAY[zk_fencing_token('/c'),"
 		  . " zk_fencing_token('/a'), zk_fencing_token('/b')]"),
 	't',
 	'tokens in the order of the array');
 ok(taken('/a') && taken('/b') && taken('/c'), 'all are taken elsewhere');
-is($s->query("SELECT zk_unlock(ARRAY['/a', '/b', '/c'])"), 't', 'released');
+is($s->query("SELECT zk_multiunlock(ARRAY['/a', '/b', '/c'])"), 't', 'released');
 ok(becomes_free('/a') && becomes_free('/c'), 'and free again');
 is(held($s), '', 'none is held');
 
 # In one batch
 my $names = "SELECT array_agg('/n' || i) FROM generate_series(1, 100) i";
-$s->query("SELECT zk_lock(($names)); SELECT zk_unlock_all()");
+$s->query("SELECT zk_multilock(($names)); SELECT zk_unlock_all()");
 $test->look_until($one, 'SELECT count(*) FROM zk_locks', '0');
 my $before = $s->query('SELECT batches FROM zk_stat_server');
-$s->query("SELECT zk_lock(($names))");
+$s->query("SELECT zk_multilock(($names))");
 my $after = $s->query('SELECT batches FROM zk_stat_server');
 cmp_ok($after - $before, '<=', 3, '100 locks take a batch, not 100');
 $s->query('SELECT zk_unlock_all()');
 
 # All or nothing
 $other->query("SELECT zk_lock('/b')");
-is($s->query("SELECT zk_try_lock(ARRAY['/a', '/b', '/c'])"),
+is($s->query("SELECT zk_try_multilock(ARRAY['/a', '/b', '/c'])"),
 	'f', 'one is taken: false');
 is(held($s), '', 'and none is held');
-is($s->query("SELECT zk_try_lock(ARRAY['/a', '/b', '/c'], '200ms')"),
+is($s->query("SELECT zk_try_multilock(ARRAY['/a', '/b', '/c'], '200ms')"),
 	'f', 'false after a time');
 is(held($s), '', 'and none is held');
-$test->times_out($s, "zk_lock(ARRAY['/a', '/b', '/c'], '0')",
+$test->times_out($s, "zk_multilock(ARRAY['/a', '/b', '/c'], '0')",
 	qr{could not acquire all of 3 distributed locks within 0 ms.*Other clients are ahead}s);
-$test->times_out($s, "zk_lock(ARRAY['/a', '/b', '/c'], '200ms')",
+$test->times_out($s, "zk_multilock(ARRAY['/a', '/b', '/c'], '200ms')",
 	qr{could not acquire distributed lock "/b" within 200 ms.*Distributed lock "/b" is held by}s);
-is($s->query("SELECT zk_try_xact_lock(ARRAY['/a', '/b'])"),
+is($s->query("SELECT zk_try_xact_multilock(ARRAY['/a', '/b'])"),
 	'f', 'false for a transaction');
 $s->query("SET lock_timeout = '200ms'");
-is($s->error("SELECT zk_lock(ARRAY['/a', '/b', '/c'])"),
+is($s->error("SELECT zk_multilock(ARRAY['/a', '/b', '/c'])"),
 	'55P03', 'lock_timeout');
 $s->query('RESET lock_timeout');
 is(held($s), '', 'and none is held');
 ok(becomes_free('/a') && becomes_free('/c'), 'others can have them');
 
 # While one is waited for, nobody stands in the queues of those behind it.
-$s->send("SELECT zk_lock(ARRAY['/a', '/b', '/c'])");
+$s->send("SELECT zk_multilock(ARRAY['/a', '/b', '/c'])");
 $test->wait_queue('/b', 2);
 $test->wait_queue('/c', 0);
 is($third->query("SELECT zk_try_lock('/c', '10s')"),
@@ -108,7 +108,7 @@ $s->query('SELECT zk_unlock_all()');
 # Who holds one of the later names and asks for an earlier one is not locked
 # out by somebody who only waits.
 $other->query("SELECT zk_lock('/x/1')");
-$s->send("SELECT zk_lock(ARRAY['/x/1', '/x/2'])");
+$s->send("SELECT zk_multilock(ARRAY['/x/1', '/x/2'])");
 $test->wait_queue('/x/1', 2);
 $test->wait_queue('/x/2', 0);
 is($other->query("SELECT zk_try_lock('/x/2', '10s')"),
@@ -119,7 +119,7 @@ $s->query('SELECT zk_unlock_all()');
 
 # A cancelled wait leaves nothing.
 $other->query("SELECT zk_lock('/b')");
-$s->send("SELECT zk_lock(ARRAY['/a', '/b', '/c'])");
+$s->send("SELECT zk_multilock(ARRAY['/a', '/b', '/c'])");
 $test->wait_queue('/b', 2);
 $s->cancel;
 is($s->sqlstate, '57014', 'cancelled');
@@ -131,40 +131,38 @@ $other->query("SELECT zk_unlock('/b')");
 # What is held already is counted, and only if all are got.
 $s->query("SELECT zk_lock('/a')");
 $other->query("SELECT zk_lock('/b')");
-is($s->query("SELECT zk_try_lock(ARRAY['/a', '/b'])"), 'f', 'one is taken');
+is($s->query("SELECT zk_try_multilock(ARRAY['/a', '/b'])"), 'f', 'one is taken');
 is(held($s), '/a:exclusive:1', 'the held one is not counted');
 $other->query("SELECT zk_unlock('/b')");
-is($s->query("SELECT zk_try_lock(ARRAY['/a', '/b'], '1min')"), 't', 'both');
+is($s->query("SELECT zk_try_multilock(ARRAY['/a', '/b'], '1min')"), 't', 'both');
 is(held($s), '/a:exclusive:2 /b:exclusive:1', 'the held one is counted');
-$s->query("SELECT zk_unlock(ARRAY['/a', '/b'])");
+$s->query("SELECT zk_multiunlock(ARRAY['/a', '/b'])");
 is(held($s), '/a:exclusive:1', 'once less');
-is($s->query("SELECT zk_unlock(ARRAY['/a', '/b'])"),
+is($s->query("SELECT zk_multiunlock(ARRAY['/a', '/b'])"),
 	'f', 'one of them is not held');
 is(held($s), '', 'the other is released all the same');
 
 # Non-re-entrant
 $s->query("SELECT zk_lock('/a'); SET zklock.reentrant = off");
-is($s->error("SELECT zk_lock(ARRAY['/a', '/b'])"), '55006', 'not again');
+is($s->error("SELECT zk_multilock(ARRAY['/a', '/b'])"), '55006', 'not again');
 is(held($s), '/a:exclusive:1', 'nothing changed');
 $s->query('RESET zklock.reentrant; SELECT zk_unlock_all()');
 
 # Transactions and savepoints
-$s->query("BEGIN; SELECT zk_xact_lock(ARRAY['/a', '/b']); SAVEPOINT p;"
-	  . " SELECT zk_xact_lock(ARRAY['/b', '/c'])");
+$s->query("BEGIN; SELECT zk_xact_multilock(ARRAY['/a', '/b']); SAVEPOINT p;"
+	  . " SELECT zk_xact_multilock(ARRAY['/b', '/c'])");
 is(held($s), '/a:exclusive:1 /b:exclusive:2 /c:exclusive:1', 'in a savepoint');
 $s->query('ROLLBACK TO p');
 is(held($s), '/a:exclusive:1 /b:exclusive:1', 'after ROLLBACK TO');
 $s->query('COMMIT');
 is(held($s), '', 'after COMMIT');
-$s->query("BEGIN; SELECT zk_try_xact_lock_shared(ARRAY['/a', '/b'], '1s')");
-is(held($s), '/a:shared:1 /b:shared:1', 'shared');
-is($other->query("SELECT zk_try_lock_shared(ARRAY['/b', '/a'])"),
-	't', 'shared with another server');
+$s->query("BEGIN; SELECT zk_try_xact_multilock(ARRAY['/b', '/a'], '1s')");
+is(held($s), '/a:exclusive:1 /b:exclusive:1', 'a try with a timeout');
 $s->query('ROLLBACK');
-$other->query("SELECT zk_unlock_shared(ARRAY['/a', '/b'])");
+is(held($s), '', 'after ROLLBACK');
 
 # A killed backend gives all back.
-$s->query("SELECT zk_lock(ARRAY['/a', '/b'])");
+$s->query("SELECT zk_multilock(ARRAY['/a', '/b'])");
 $test->look($one, 'SELECT pg_terminate_backend(' . $s->pid . ')');
 $test->wait_queue('/a', 0);
 $test->wait_queue('/b', 0);
@@ -174,7 +172,7 @@ $s = $test->session($one);
 # The table of slots is full in the middle.
 my $most = $test->session($one);
 $most->query("SELECT zk_lock('/o/' || i) FROM generate_series(1, 150) i");
-is($s->error("SELECT zk_lock(($names))"), '53400', 'too many');
+is($s->error("SELECT zk_multilock(($names))"), '53400', 'too many');
 like($s->messages, qr/All 200 slots/, 'with those of others');
 $most->close;
 $test->look_until($one, 'SELECT count(*) FROM zk_locks', '0');
@@ -190,8 +188,8 @@ BEGIN
 		SELECT array_agg('/multi/' || n) INTO names
 		  FROM (SELECT n FROM generate_series(1, 6) n ORDER BY random()
 				LIMIT 1 + floor(random() * 4)) s;
-		PERFORM zk_lock(names);
-		PERFORM zk_unlock(names);
+		PERFORM zk_multilock(names);
+		PERFORM zk_multiunlock(names);
 	END LOOP;
 END $$
 SQL
@@ -206,10 +204,10 @@ ZklockTest::wait_for(sub { $curator->command('multi', 'rounds', 'm') == 60 },
 $curator->command('multi', 'lock', 'm', '/zklock/multi/1', '/zklock/multi/3');
 ZklockTest::wait_for(sub { $curator->command('multi', 'held', 'm') },
 	'Curator has two');
-is($s->query("SELECT zk_try_lock(ARRAY['/multi/3', '/multi/2'])"),
+is($s->query("SELECT zk_try_multilock(ARRAY['/multi/3', '/multi/2'])"),
 	'f', 'Curator has one of them');
 $curator->command('multi', 'unlock', 'm');
-is($s->query("SELECT zk_try_lock(ARRAY['/multi/3', '/multi/2'], '10s')"),
+is($s->query("SELECT zk_try_multilock(ARRAY['/multi/3', '/multi/2'], '10s')"),
 	't', 'and gave it back');
 ok(!$curator->command('multi', 'try', '/zklock/multi/1',
 		'/zklock/multi/3'), 'Curator finds one of ours taken');

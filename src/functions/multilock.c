@@ -1,5 +1,5 @@
 /*
- * arrayfuncs.c
+ * multilock.c
  *	  The SQL-callable functions that acquire and release several locks at once.
  *
  * Turns an array of names into requests, and their grants into an array of
@@ -24,16 +24,11 @@
 #include "shared/slot.h"
 #include "utils/array.h"
 
-ZKL_FUNCTION(zkl_sql_lock_all);
-ZKL_FUNCTION(zkl_sql_lock_all_shared);
-ZKL_FUNCTION(zkl_sql_try_lock_all);
-ZKL_FUNCTION(zkl_sql_try_lock_all_shared);
-ZKL_FUNCTION(zkl_sql_xact_lock_all);
-ZKL_FUNCTION(zkl_sql_xact_lock_all_shared);
-ZKL_FUNCTION(zkl_sql_try_xact_lock_all);
-ZKL_FUNCTION(zkl_sql_try_xact_lock_all_shared);
-ZKL_FUNCTION(zkl_sql_unlock_all_of);
-ZKL_FUNCTION(zkl_sql_unlock_all_of_shared);
+ZKL_FUNCTION(zkl_sql_multilock);
+ZKL_FUNCTION(zkl_sql_try_multilock);
+ZKL_FUNCTION(zkl_sql_xact_multilock);
+ZKL_FUNCTION(zkl_sql_try_xact_multilock);
+ZKL_FUNCTION(zkl_sql_multiunlock);
 
 /* One name of an array, and its position there */
 typedef struct Named
@@ -113,8 +108,7 @@ names_of(ArrayType *array, ZklPrivileges needed)
  * of the array, or NULL if the timeout ended.
  */
 static Datum *
-acquire_all(FunctionCallInfo fcinfo, bool is_try, ZklLockMode mode,
-			ZklLifetime lifetime, int *n)
+acquire_all(FunctionCallInfo fcinfo, bool is_try, ZklLifetime lifetime, int *n)
 {
 	ArrayType  *array = array_of(fcinfo);
 	Named	   *names;
@@ -127,7 +121,7 @@ acquire_all(FunctionCallInfo fcinfo, bool is_try, ZklLockMode mode,
 	zkl_loaded_check();
 	*n = length_of(array);
 	zkl_quota_check_number(*n);
-	names = names_of(array, zkl_acquire_privilege(mode));
+	names = names_of(array, ZKL_MAY_LOCK);
 	timeout_ms = zkl_duration_timeout_ms(fcinfo, 1);
 	requests = palloc0(*n * sizeof(ZklLockRequest));
 	tokens = palloc(*n * sizeof(int64));
@@ -135,7 +129,7 @@ acquire_all(FunctionCallInfo fcinfo, bool is_try, ZklLockMode mode,
 	for (i = 0; i < *n; i++)
 	{
 		requests[i].lock = names[i].lock;
-		requests[i].mode = mode;
+		requests[i].mode = ZKL_EXCLUSIVE;
 		requests[i].lifetime = lifetime;
 		requests[i].timeout_ms = timeout_ms;
 		requests[i].is_try = timeout_ms == 0 ||
@@ -149,12 +143,12 @@ acquire_all(FunctionCallInfo fcinfo, bool is_try, ZklLockMode mode,
 }
 
 static Datum
-lock_all(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime)
+multilock(FunctionCallInfo fcinfo, ZklLifetime lifetime)
 {
 	Datum	   *tokens;
 	int			n;
 
-	tokens = acquire_all(fcinfo, false, mode, lifetime, &n);
+	tokens = acquire_all(fcinfo, false, lifetime, &n);
 	if (tokens == NULL)
 		zkl_refusal_raise_timed_out(psprintf("all of %d distributed locks", n),
 									zkl_duration_timeout_ms(fcinfo, 1));
@@ -163,67 +157,43 @@ lock_all(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime)
 }
 
 static Datum
-try_lock_all(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime)
+try_multilock(FunctionCallInfo fcinfo, ZklLifetime lifetime)
 {
 	int			n;
 
-	PG_RETURN_BOOL(acquire_all(fcinfo, true, mode, lifetime, &n) != NULL);
+	PG_RETURN_BOOL(acquire_all(fcinfo, true, lifetime, &n) != NULL);
 }
 
 Datum
-zkl_sql_lock_all(PG_FUNCTION_ARGS)
+zkl_sql_multilock(PG_FUNCTION_ARGS)
 {
-	return lock_all(fcinfo, ZKL_EXCLUSIVE, ZKL_LIFETIME_SESSION);
+	return multilock(fcinfo, ZKL_LIFETIME_SESSION);
 }
 
 Datum
-zkl_sql_lock_all_shared(PG_FUNCTION_ARGS)
+zkl_sql_try_multilock(PG_FUNCTION_ARGS)
 {
-	return lock_all(fcinfo, ZKL_SHARED, ZKL_LIFETIME_SESSION);
+	return try_multilock(fcinfo, ZKL_LIFETIME_SESSION);
 }
 
 Datum
-zkl_sql_try_lock_all(PG_FUNCTION_ARGS)
+zkl_sql_xact_multilock(PG_FUNCTION_ARGS)
 {
-	return try_lock_all(fcinfo, ZKL_EXCLUSIVE, ZKL_LIFETIME_SESSION);
+	return multilock(fcinfo, ZKL_LIFETIME_TRANSACTION);
 }
 
 Datum
-zkl_sql_try_lock_all_shared(PG_FUNCTION_ARGS)
+zkl_sql_try_xact_multilock(PG_FUNCTION_ARGS)
 {
-	return try_lock_all(fcinfo, ZKL_SHARED, ZKL_LIFETIME_SESSION);
-}
-
-Datum
-zkl_sql_xact_lock_all(PG_FUNCTION_ARGS)
-{
-	return lock_all(fcinfo, ZKL_EXCLUSIVE, ZKL_LIFETIME_TRANSACTION);
-}
-
-Datum
-zkl_sql_xact_lock_all_shared(PG_FUNCTION_ARGS)
-{
-	return lock_all(fcinfo, ZKL_SHARED, ZKL_LIFETIME_TRANSACTION);
-}
-
-Datum
-zkl_sql_try_xact_lock_all(PG_FUNCTION_ARGS)
-{
-	return try_lock_all(fcinfo, ZKL_EXCLUSIVE, ZKL_LIFETIME_TRANSACTION);
-}
-
-Datum
-zkl_sql_try_xact_lock_all_shared(PG_FUNCTION_ARGS)
-{
-	return try_lock_all(fcinfo, ZKL_SHARED, ZKL_LIFETIME_TRANSACTION);
+	return try_multilock(fcinfo, ZKL_LIFETIME_TRANSACTION);
 }
 
 /*
  * Releases each lock, even if another is not held.  A session may release more
  * locks than it could acquire now, but not more than it could ever hold.
  */
-static Datum
-unlock_all_of(FunctionCallInfo fcinfo, ZklLockMode mode)
+Datum
+zkl_sql_multiunlock(PG_FUNCTION_ARGS)
 {
 	ArrayType  *array = array_of(fcinfo);
 	bool		all = true;
@@ -236,18 +206,6 @@ unlock_all_of(FunctionCallInfo fcinfo, ZklLockMode mode)
 	zkl_quota_check_total(n);
 	names = names_of(array, ZKL_NEEDS_NOTHING);
 	for (i = 0; i < n; i++)
-		all &= zkl_release_lock(&names[i].lock, mode);
+		all &= zkl_release_lock(&names[i].lock, ZKL_EXCLUSIVE);
 	PG_RETURN_BOOL(all);
-}
-
-Datum
-zkl_sql_unlock_all_of(PG_FUNCTION_ARGS)
-{
-	return unlock_all_of(fcinfo, ZKL_EXCLUSIVE);
-}
-
-Datum
-zkl_sql_unlock_all_of_shared(PG_FUNCTION_ARGS)
-{
-	return unlock_all_of(fcinfo, ZKL_SHARED);
 }

@@ -1,5 +1,5 @@
 /*
- * revoke.c
+ * request_release.c
  *	  The SQL-callable function that asks the holders of a lock to release it.
  *
  * Run by backends.  Takes no locks, keeps no state.  Must not know what a
@@ -25,7 +25,7 @@
 #define ANSWER_ROOM		ZKL_MAX_NODE_DATA	/* zklock's data is no longer */
 #define MAX_TRIES		10		/* while others write to the same znode */
 
-ZKL_FUNCTION(zkl_sql_revoke);
+ZKL_FUNCTION(zkl_sql_request_release);
 
 /* Describes this session for the holder, in UTF-8. */
 static char *
@@ -123,9 +123,9 @@ ask_entry(const ZklTarget *lock, const ZklListingEntry *entry,
 
 /* Asks the entries that zk_queue() shows as granted. */
 Datum
-zkl_sql_revoke(PG_FUNCTION_ARGS)
+zkl_sql_request_release(PG_FUNCTION_ARGS)
 {
-	ZklTarget	lock = zkl_target_lock(PG_GETARG_TEXT_PP(0), ZKL_MAY_REVOKE);
+	ZklTarget	lock = zkl_target_lock(PG_GETARG_TEXT_PP(0), ZKL_MAY_REQUEST_RELEASE);
 	char	   *asker = describe_asker();
 	ZklListing	list;
 	ZklListingEntry entry;

@@ -1,5 +1,5 @@
-# Revocation: who holds a lock is asked to give it up, by zklock and by Curator,
-# and each kind of holder is told, as zklock.on_revoke says.  The lock stays
+# zk_request_release(): zklock and Curator ask the holder of a lock to release it,
+# and each kind of holder is told, as zklock.on_release_request says.  The lock stays
 # held: it is a wish.
 
 use strict;
@@ -27,7 +27,7 @@ sub revoked
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
 	return ok(
 		$test->look_until($node,
-			"SELECT count(*) FROM zk_locks WHERE path = '$name' AND revoked",
+			"SELECT count(*) FROM zk_locks WHERE path = '$name' AND release_requested",
 			$count, $case),
 		$case);
 }
@@ -85,12 +85,12 @@ sub go { return $blocker->query('SELECT pg_advisory_unlock(1)'); }
 
 # ---- nobody holds ----
 
-is($t->query("SELECT zk_revoke('/r/none')"), 0, 'nobody holds: nobody is asked');
-is($t->query("SELECT zk_revoke(NULL) IS NULL"), 't', 'nothing asked');
-is($t->error("SELECT zk_revoke('r')"), '22023', 'a bad name');
+is($t->query("SELECT zk_request_release('/r/none')"), 0, 'nobody holds: nobody is asked');
+is($t->query("SELECT zk_request_release(NULL) IS NULL"), 't', 'nothing asked');
+is($t->error("SELECT zk_request_release('r')"), '22023', 'a bad name');
 $t->query('CREATE ROLE nobody');
 $t->query('SET ROLE nobody');
-is($t->error("SELECT zk_revoke('/r/a')"), '42501', 'not for everybody');
+is($t->error("SELECT zk_request_release('/r/a')"), '42501', 'not for everybody');
 $t->query('RESET ROLE');
 
 # ---- zklock asks zklock: young holds, then old ones ----
@@ -103,8 +103,8 @@ foreach my $age ('young', 'old')
 
 	my $token = $s->query("SELECT zk_lock('$name')");
 	wait_watched($one, $name) if $age eq 'old';
-	is($s->query("SELECT revoked FROM zk_locks WHERE path = '$name'"), 'f', "$age: not asked");
-	is($t->query("SELECT zk_revoke('$name')"), 1, "$age: one holder");
+	is($s->query("SELECT release_requested FROM zk_locks WHERE path = '$name'"), 'f', "$age: not asked");
+	is($t->query("SELECT zk_request_release('$name')"), 1, "$age: one holder");
 	revoked($one, $name, 1, "$age: its server hears of it");
 	told_ok($s, qr/\Q$t_is\E\w+", database "postgres"\)/, $age);
 	silent_ok($s, "$age: once");
@@ -116,7 +116,7 @@ foreach my $age ('young', 'old')
 	# The same session again, then another one: each wish counts.
 	foreach my $asker ($t, $blocker)
 	{
-		is($asker->query("SELECT zk_revoke('$name')"), 1, "$age: asked again");
+		is($asker->query("SELECT zk_request_release('$name')"), 1, "$age: asked again");
 		ok(wait_for(
 				sub {
 					$s->query('SELECT 1');
@@ -132,11 +132,11 @@ foreach my $age ('young', 'old')
 	$t->query('SELECT zk_unlock_all()');
 }
 
-# ---- zklock.on_revoke ----
+# ---- zklock.on_release_request ----
 
 $s->query("SELECT zk_lock('/r/notice')");
 occupy($s);
-$t->query("SELECT zk_revoke('/r/notice')");
+$t->query("SELECT zk_request_release('/r/notice')");
 revoked($one, '/r/notice', 1, 'notice: it hears of it');
 ok($s->busy, 'notice: its statement goes on');
 go();
@@ -144,12 +144,12 @@ like($s->messages, qr/$told.*\Q$t_is\E/s, 'notice: told at its end');
 is($s->result->{error}, undef, 'notice: without an error');
 $s->query('SELECT pg_advisory_unlock(1)');
 
-$s->query("SET zklock.on_revoke = 'cancel'");
+$s->query("SET zklock.on_release_request = 'cancel'");
 $s->query("SELECT zk_lock('/r/cancel')");
-$t->query("SELECT zk_revoke('/r/notice')");
+$t->query("SELECT zk_request_release('/r/notice')");
 revoked($one, '/r/notice', 1, 'as it was when the lock was taken');
 occupy($s);
-$t->query("SELECT zk_revoke('/r/cancel')");
+$t->query("SELECT zk_request_release('/r/cancel')");
 is($s->sqlstate, '57014', 'cancel: its statement is cancelled');
 like($s->messages, qr{"/r/cancel" was requested\n.*\Q$t_is\E}, 'cancel: and told why');
 is($s->query("SELECT zk_unlock('/r/cancel')"), 't', 'cancel: still held');
@@ -159,7 +159,7 @@ go();
 # in a transaction that is then aborted, and with a lock of its lifetime
 $s->query("BEGIN; SELECT zk_xact_lock('/r/cancel')");
 occupy($s);
-$t->query("SELECT zk_revoke('/r/cancel')");
+$t->query("SELECT zk_request_release('/r/cancel')");
 is($s->sqlstate, '57014', 'cancel: in a transaction');
 like($s->messages, qr{"/r/cancel" was requested\n.*\Q$t_is\E}, 'cancel: which says why');
 $s->query('ROLLBACK');
@@ -169,35 +169,35 @@ $t->query('SELECT zk_unlock_all()');
 
 # what is idle cannot be cancelled
 $s->query("SELECT zk_lock('/r/idle')");
-$t->query("SELECT zk_revoke('/r/idle')");
+$t->query("SELECT zk_request_release('/r/idle')");
 revoked($one, '/r/idle', 1, 'idle: it hears of it');
 told_ok($s, qr/\Q$t_is\E/, 'idle');
 $s->query('SELECT zk_unlock_all()');
 
-$s->query("SET zklock.on_revoke = 'ignore'; SELECT zk_lock('/r/ignore')");
-$t->query("SELECT zk_revoke('/r/ignore')");
+$s->query("SET zklock.on_release_request = 'ignore'; SELECT zk_lock('/r/ignore')");
+$t->query("SELECT zk_request_release('/r/ignore')");
 revoked($one, '/r/ignore', 1, 'ignore: it shows');
 silent_ok($s, 'ignore: it is not told');
 is($s->query("SELECT zk_unlock('/r/ignore')"), 't', 'ignore: still held');
 
-$s->query("SET zklock.on_revoke = 'terminate'; SELECT zk_lock('/r/terminate')");
+$s->query("SET zklock.on_release_request = 'terminate'; SELECT zk_lock('/r/terminate')");
 $test->enqueue($t, "SELECT zk_lock('/r/terminate')", '/r/terminate');
-$blocker->query("SELECT zk_revoke('/r/terminate')");
+$blocker->query("SELECT zk_request_release('/r/terminate')");
 cmp_ok($t->value, '>', 0, 'terminate: who waits gets the lock');
 is($s->error('SELECT 1'), '57P01', 'terminate: the session is gone');
 $t->query("SELECT zk_unlock('/r/terminate')");
 $s = $test->session($one);
-is($s->error("SET zklock.on_revoke = 'shrug'"), '22023', 'no such thing');
+is($s->error("SET zklock.on_release_request = 'shrug'"), '22023', 'no such thing');
 
 # Asked before it has seen its grant: it is told when it does.
 $t->query("SELECT zk_lock('/r/late')");
-$s->query("SET zklock.on_revoke = 'terminate'");
+$s->query("SET zklock.on_release_request = 'terminate'");
 $test->enqueue($s, "SELECT zk_lock('/r/late')", '/r/late');
 kill 'STOP', $s->pid;
 $t->query("SELECT zk_unlock('/r/late')");
 $test->look_until($one, "SELECT count(*) FROM zk_locks WHERE state = 'granted' AND"
 	  . " path = '/r/late'", 1, 'late: it is granted');
-$blocker->query("SELECT zk_revoke('/r/late')");
+$blocker->query("SELECT zk_request_release('/r/late')");
 revoked($one, '/r/late', 1, 'late: it is asked');
 kill 'CONT', $s->pid;
 is($s->sqlstate, '57P01', 'late: the session ends');
@@ -212,7 +212,7 @@ my $late = $test->session($two);
 $_->query("SELECT zk_lock_shared('/r/shared')") foreach @readers;
 $test->enqueue($writer, "SELECT zk_lock('/r/shared')", '/r/shared');
 $test->enqueue($late, "SELECT zk_lock_shared('/r/shared')", '/r/shared');
-is($blocker->query("SELECT zk_revoke('/r/shared')"), 3, 'shared: three holders');
+is($blocker->query("SELECT zk_request_release('/r/shared')"), 3, 'shared: three holders');
 revoked($one, '/r/shared', 2, 'shared: two here');
 revoked($two, '/r/shared', 1, 'shared: one there');
 told_ok($_, qr/of server1/, 'shared') foreach @readers;
@@ -226,7 +226,7 @@ $late->query('SELECT zk_unlock_all()');
 
 # Who is asked may go on as a reader, beside others.
 $s->query("SELECT zk_lock('/r/twice')");
-$t->query("SELECT zk_revoke('/r/twice')");
+$t->query("SELECT zk_request_release('/r/twice')");
 revoked($one, '/r/twice', 1, 'one hold is asked for');
 told_ok($s, qr/\Q$t_is\E/, 'the first hold');
 $s->query("SELECT zk_lock_shared('/r/twice'), zk_unlock('/r/twice')");
@@ -243,13 +243,13 @@ foreach my $case ([ 'mutex', '/jobs/c' ], [ 'write', '/r/c' ])
 	ok(wait_for(sub { $curator->command('revoker', 'held', 'k') }, 'held'), "$kind: holds");
 	foreach my $times (1, 2)
 	{
-		is($s->query("SELECT zk_revoke('$name')"), 1, "$kind: asked");
+		is($s->query("SELECT zk_request_release('$name')"), 1, "$kind: asked");
 		ok(wait_for(
 				sub { $curator->command('revoker', 'asked', 'k') == $times }, 'its listener'),
 			"$kind: its listener is called");
 	}
 	$test->enqueue($s, "SELECT zk_lock('$name')", $name);
-	is($t->query("SELECT zk_revoke('$name')"), 1, "$kind: only the holder");
+	is($t->query("SELECT zk_request_release('$name')"), 1, "$kind: only the holder");
 	$curator->command('revoker', 'release', 'k');
 	cmp_ok($s->value, '>', 0, "$kind: it gives way");
 	silent_ok($s, "$kind: who comes next is not asked");
@@ -269,7 +269,7 @@ foreach my $case ([ 'mutex', '/jobs/d' ], [ 'write', '/r/d' ])
 	is($t->query("SELECT granted, pid FROM zk_queue('$name')"), 't|', "$kind asks us: we hold it");
 
 	# Its message is in the place of what we wrote.
-	is($t->query("SELECT zk_revoke('$name')"), 1, "$kind asks us: and zklock, too");
+	is($t->query("SELECT zk_request_release('$name')"), 1, "$kind asks us: and zklock, too");
 	ok(wait_for(sub { $s->query('SELECT 1'); $s->messages =~ $told }, 'told'),
 		"$kind asks us: told again");
 	like($s->messages, qr/\Q$t_is\E/, "$kind asks us: by zklock");
@@ -303,14 +303,14 @@ $s->query('SELECT zk_unlock_all()');
 my $kazoo = $test->zk->new_client;
 $kazoo->command('lock', 'k', 'Lock', '/zklock/py/k', 'somebody');
 ok(wait_for(sub { $kazoo->command('held', 'k') }, 'held'), 'kazoo holds');
-is($s->query("SELECT zk_revoke('/py/k')"), 1, 'kazoo: asked');
+is($s->query("SELECT zk_request_release('/py/k')"), 1, 'kazoo: asked');
 is_deeply($kazoo->contenders('Lock', '/zklock/py/k'), ['__REVOKE__'], 'kazoo: exactly so');
 $kazoo->command('unlock', 'k');
 
 # ---- what it is not: told anew by another worker, or a break ----
 
 $s->query("SELECT zk_lock('/r/restart')");
-$t->query("SELECT zk_revoke('/r/restart')");
+$t->query("SELECT zk_request_release('/r/restart')");
 revoked($one, '/r/restart', 1, 'before a restart of the worker');
 told_ok($s, qr/\Q$t_is\E/, 'before the restart');
 my $worker = $test->status($one, 'worker_pid');
@@ -321,7 +321,7 @@ wait_watched($one, '/r/restart');
 $test->still_waits($blocker);
 silent_ok($s, 'not told again by the next worker');
 revoked($one, '/r/restart', 1, 'it still shows');
-is($t->query("SELECT zk_revoke('/r/restart')"), 1, 'asked again');
+is($t->query("SELECT zk_request_release('/r/restart')"), 1, 'asked again');
 ok(wait_for(sub { $s->query('SELECT 1'); $s->messages =~ $told }, 'told'),
 	'the next worker tells new wishes');
 $t->send("SELECT zk_break_lock('/r/restart')");
