@@ -20,19 +20,19 @@ my $crash = qr/^(worker killed|holder killed|host died|postmaster killed
 	|fast restart|immediate restart)$/x;
 my $signal = qr/^(backends cancelled|holders terminated|storm)$/;
 my $act = qr/^(session closed|znode deleted|lock broken|storm)$/;
-my $revocation = qr/^(lock revoked|server drained)$/;
+my $request = qr/^(release requested|server drained)$/;
 my $drain = qr/^server drained$/;
 
 # Which faults may be told of by an SQLSTATE; "away" are those after which ZooKeeper,
 # or zklock's processes, do not answer for a while.
 my %tellers = (
-	'57014' => [ $signal, $act, $revocation, 'away' ],
-	'57P01' => [ $crash, $signal, $act, $revocation, 'away' ],
+	'57014' => [ $signal, $act, $request, 'away' ],
+	'57P01' => [ $crash, $signal, $act, $request, 'away' ],
 	'57P02' => [$crash],
 	'57P03' => [$crash],
 	'08006' => [ $crash, $signal, 'away' ],
 	'40001' => [ $crash, $act, 'away' ],
-	'25P02' => [ $signal, $act, $revocation, 'away' ],
+	'25P02' => [ $signal, $act, $request, 'away' ],
 	'55000' => [$drain]);
 
 sub _is

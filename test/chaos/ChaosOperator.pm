@@ -56,7 +56,7 @@ sub break_lock
 	return sub { $session->abandon; return; };
 }
 
-sub revoke_lock
+sub request_release
 {
 	my ($self, $fault) = @_;
 	my ($row) = $self->find_somebody($fault,

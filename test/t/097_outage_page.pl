@@ -31,7 +31,6 @@ sub normalised
 	{
 		next if $line =~ /about the connection w\w+ not logged/;
 		$line =~ s/^.*?(?=[A-Z]+:  )//;
-		$line =~ s/(ZooKeeper client): .*/$1/;
 		$line =~ s/(could not connect to|connection to) "[^"]*".*/$1/;
 		$line =~ s/"[^"]*:\d+"/"HOST"/g;
 		$line =~ s/\d+/N/g;

@@ -159,7 +159,7 @@ foreach my $code (sort keys %codes)
 
 	# ---- other errands ----
 
-	ask("revoke, $code", [ 'multi', 's/v/', $code ],
+	ask("request, $code", [ 'multi', 's/v/', $code ],
 		"SELECT zk_request_release('/s/v')", 1)
 	  if $t->query("SELECT zk_lock('/s/v')");
 	$t->query("SELECT zk_unlock('/s/v')");

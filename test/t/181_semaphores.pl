@@ -1,5 +1,5 @@
-# Semaphores: leases that two servers and Curator share, in the layout of
-# InterProcessSemaphoreV2.  Each counts the others' leases; several are had all
+# Semaphores: permits that two servers and Curator share, in the layout of
+# InterProcessSemaphoreV2.  Each counts the others' permits; several are had all
 # or none, first come first served; they end as locks do, and whatever is given
 # up leaves nothing behind.
 
@@ -20,18 +20,18 @@ my $curator = CuratorClient->new($test->zk->connect_string);
 my ($s, $t, $u) =
   ($test->session($one), $test->session($two), $test->session($one));
 
-# So many leases, and so many in the queue of the guard, in ZooKeeper itself
-sub leases_ok
+# So many permits, and so many in the queue of the guard, in ZooKeeper itself
+sub permits_ok
 {
-	my ($name, $leases, $guards, $case) = @_;
+	my ($name, $permits, $guards, $case) = @_;
 
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	my $good = $test->wait_queue("$name/leases", $leases)
+	my $good = $test->wait_queue("$name/leases", $permits)
 	  && $test->wait_queue("$name/locks", $guards);
 	return ok($good, $case);
 }
 
-# Begins to acquire, and returns once it waits: with its leases, or, behind
+# Begins to acquire, and returns once it waits: with its permits, or, behind
 # others, for the guard.
 sub begins
 {
@@ -42,10 +42,10 @@ sub begins
 
 sub curator_begins
 {
-	my ($key, $name, $max, $leases, $where) = @_;
+	my ($key, $name, $max, $permits, $where) = @_;
 	my $before = $test->queue("$name/$where");
 
-	$curator->command('semaphore', 'acquire', $key, "/zklock$name", $max, $leases);
+	$curator->command('semaphore', 'acquire', $key, "/zklock$name", $max, $permits);
 	return wait_for(sub { scalar($test->queue("$name/$where")) > $before },
 		"Curator's $key waits");
 }
@@ -61,7 +61,7 @@ sub curator_holds
 
 # ---- counting, both ways ----
 
-cmp_ok($s->query("SELECT zk_acquire_permits('/a', 3)"), '>', 0, 'we get a lease');
+cmp_ok($s->query("SELECT zk_acquire_permits('/a', 3)"), '>', 0, 'we get a permit');
 cmp_ok($t->query("SELECT zk_acquire_permits('/a', 3)"), '>', 0, 'so does another server');
 $curator->command('semaphore', 'acquire', 'c', '/zklock/a', 3, 1);
 curator_holds('c', 'and Curator');
@@ -83,7 +83,7 @@ is($s->query("SELECT path, mode, lifetime, state, holds FROM zk_locks"),
 is($s->query("SELECT zk_fencing_token('/a') = fencing_token FROM zk_locks"),
 	't', 'the fencing token');
 
-# Who waits for others: with its lease the first, for the guard the next.
+# Who waits for others: with its permit the first, for the guard the next.
 begins($s, "zk_acquire_permits('/a', 3)", '/a', 'leases');
 curator_begins('d', '/a', 3, 1, 'locks');
 begins($t, "zk_acquire_permits('/a', 3)", '/a', 'locks');
@@ -107,39 +107,39 @@ is($s->query("SELECT zk_release_permits('/a', 1)"), 't', 'and another');
 cmp_ok($t->value, '>', 0, 'the third gets it');
 $curator->command('semaphore', 'release', 'd');
 is($t->query("SELECT zk_release_permits('/a', 2)"), 't', 'two at once');
-leases_ok('/a', 0, 0, 'nothing is left');
+permits_ok('/a', 0, 0, 'nothing is left');
 
 # ---- all or none ----
 
 is($s->query("SELECT zk_try_acquire_permits('/b', 3, 2)"), 't', 'two of three');
 is($t->query("SELECT zk_try_acquire_permits('/b', 3, 2)"), 'f', 'two more are not there');
 is($t->query("SELECT zk_try_acquire_permits('/b', 3, 2, '50ms')"), 'f', 'nor in a while');
-leases_ok('/b', 2, 0, 'those who tried have left nothing');
+permits_ok('/b', 2, 0, 'those who tried have left nothing');
 ok(wait_for(sub { $test->zk->child_watches == 0 }, 'no watch'), 'nor a watch');
 
 $s->query("SELECT zk_acquire_permits('/watched', 1)");
 is($test->zk->child_watches, 0, 'nobody watches the children of a znode');
 $t->send("SELECT zk_acquire_permits('/watched', 1)");
 ok(wait_for(sub { $test->zk->child_watches == 1 }, 'a watch'),
-	'a call that waits for a lease does');
+	'a call that waits for a permit does');
 $t->cancel;
 is($t->sqlstate, '57014', 'it is given up');
 ok(wait_for(sub { $test->zk->child_watches == 0 }, 'no watch'),
 	'and takes its watch back');
 $s->query("SELECT zk_release_permits('/watched')");
-leases_ok('/watched', 0, 0, 'nothing is left');
+permits_ok('/watched', 0, 0, 'nothing is left');
 curator_begins('c', '/b', 3, 2, 'leases');
 ok(!$curator->command('semaphore', 'held', 'c'), 'Curator waits for two');
 is($t->query("SELECT zk_try_acquire_permits('/b', 3, 1)"), 'f', 'which nobody passes');
 $s->query("SELECT zk_release_permits('/b')");
 curator_holds('c', 'Curator gets two');
 begins($t, "zk_acquire_permits('/b', 3, 2)", '/b', 'leases');
-leases_ok('/b', 5, 1, 'we make two leases at once');
+permits_ok('/b', 5, 1, 'we make two permits at once');
 $curator->command('semaphore', 'release', 'c');
 cmp_ok($t->value, '>', 0, 'and get both');
 is($s->query("SELECT zk_try_acquire_permits('/b', 3, 1)"), 'f', 'now all are taken');
 $_->query('SELECT zk_unlock_all()') foreach $s, $t;
-leases_ok('/b', 0, 0, 'zk_unlock_all() gives them back');
+permits_ok('/b', 0, 0, 'zk_unlock_all() gives them back');
 
 # What this server has given back is free for it, though ZooKeeper may not know.
 $s->query("SELECT zk_acquire_permits('/k', 1)");
@@ -151,21 +151,21 @@ my $free = grep {
 		&& $s->query("SELECT zk_release_permits('/k')") eq 't'
 		&& $s->query("SELECT zk_try_acquire_permits('/k', 1)") eq 't')
 } 1 .. 30;
-is($free, 30, 'a try right after a release gets the lease, with any maximum');
+is($free, 30, 'a try right after a release gets the permit, with any maximum');
 $s->query("SELECT zk_release_permits('/k')");
 
 # ---- again, and too much ----
 
 $s->query("SELECT zk_acquire_permits('/c', 4), zk_acquire_permits('/c', 4, 2)");
-is($s->query("SELECT count(*) FROM zk_locks"), 3, 'each acquire counts its leases');
+is($s->query("SELECT count(*) FROM zk_locks"), 3, 'each acquire counts its permits');
 is($s->query("SELECT zk_release_permits('/c', 4)"), 'f', 'four are not held');
 like($s->messages, qr/do not hold 4 permits of semaphore "\/c".*holds 3; none was released/s,
 	'which is a warning');
 is($s->query("SELECT count(*) FROM zk_locks"), 3, 'none was released');
-is($s->query("SELECT zk_unlock('/c')"), 'f', 'leases are no lock');
+is($s->query("SELECT zk_unlock('/c')"), 'f', 'permits are no lock');
 like($s->messages, qr/Release what you hold of that name with zk_release_permits\(\)/, 'the hint has the right call');
 $s->query("SELECT zk_lock_shared('/d/lock')");
-is($s->query("SELECT zk_release_permits('/d/lock')"), 'f', 'nor is a lock a lease');
+is($s->query("SELECT zk_release_permits('/d/lock')"), 'f', 'nor is a lock a permit');
 like($s->messages, qr/Release what you hold of that name with zk_unlock_shared\(\)/, 'the hint has the right call');
 $s->query("SELECT zk_unlock_shared('/d/lock')");
 is($s->error("SELECT zk_acquire_permits('/c', 4, 2)"), '40P01', 'who would wait for himself');
@@ -176,7 +176,7 @@ is($s->query("SELECT zk_release_permits('/c', 2)"), 't', 'two are released');
 is($s->query("SELECT zk_try_lock('/c')"), 't', 'a lock of that name is another thing');
 is($s->query("SELECT zk_unlock('/c')"), 't', 'and is released as such');
 $s->query('DISCARD ALL');
-leases_ok('/c', 0, 0, 'DISCARD ALL gives the rest back');
+permits_ok('/c', 0, 0, 'DISCARD ALL gives the rest back');
 
 # ---- the maximum ----
 
@@ -184,24 +184,24 @@ $s->query("SELECT zk_acquire_permits('/d', 3)");
 is($t->error("SELECT zk_acquire_permits('/d', 4)"), '22023', 'another maximum is refused');
 like($t->result->{error}{detail}, qr/maximum is 3 permits.*specifies 4/, 'with both');
 is($t->error("SELECT zk_try_acquire_permits('/d', 2)"), '22023', 'for a try, too');
-leases_ok('/d', 1, 0, 'it leaves nothing');
+permits_ok('/d', 1, 0, 'it leaves nothing');
 is($t->query("SELECT zk_try_acquire_permits('/d', 3)"), 't', 'the same is good');
 $t->query("SELECT zk_release_permits('/d')");
 $s->query("SELECT zk_release_permits('/d')");
 
-# Another kind of client always has a lease.  It goes by no record, so that of
-# leases long gone does not bind those who come.
+# Another kind of client always has a permit.  It goes by no record, so that of
+# permits long gone does not bind those who come.
 my $client = $test->zk->new_client;
 $client->create(
 	'/zklock/d/leases/_c_12345678-1234-4234-9234-123456789012-lease-',
 	'10.0.0.1', [ 'ephemeral', 'sequence' ]);
 is($s->query("SELECT zk_try_acquire_permits('/d', 2)"), 't',
-	'another maximum, when only other clients have leases');
-is($t->query("SELECT zk_try_acquire_permits('/d', 2)"), 'f', 'their leases count');
+	'another maximum, when only other clients have permits');
+is($t->query("SELECT zk_try_acquire_permits('/d', 2)"), 'f', 'their permits count');
 is($t->error("SELECT zk_acquire_permits('/d', 3)"), '22023', 'and it binds the next one');
 $s->query("SELECT zk_release_permits('/d')");
 $client->quit;
-leases_ok('/d', 0, 0, 'nobody has one');
+permits_ok('/d', 0, 0, 'nobody has one');
 cmp_ok($t->query("SELECT zk_acquire_permits('/d', 4)"), '>', 0, 'now it may be changed');
 is($s->error("SELECT zk_acquire_permits('/d', 3)"), '22023', 'and counts for all');
 $t->query("SELECT zk_release_permits('/d')");
@@ -213,13 +213,13 @@ $s->query("SAVEPOINT x; SELECT zk_try_xact_acquire_permits('/e', 3, 2)");
 is($t->query("SELECT zk_try_acquire_permits('/e', 3)"), 'f', 'a transaction has all');
 is($s->query("SELECT zk_release_permits('/e')"), 'f', 'it cannot give them back itself');
 $s->query('ROLLBACK TO x');
-leases_ok('/e', 1, 0, 'those of a savepoint are back');
+permits_ok('/e', 1, 0, 'those of a savepoint are back');
 is($t->query("SELECT zk_try_acquire_permits('/e', 3, 2)"), 't', 'and can be had');
 $s->query('COMMIT');
-leases_ok('/e', 2, 0, 'the others are back with the commit');
+permits_ok('/e', 2, 0, 'the others are back with the commit');
 $s->query("BEGIN; SELECT zk_xact_acquire_permits('/e', 3)");
 is($s->error("PREPARE TRANSACTION 'x'"), '0A000', 'no prepared transactions');
-leases_ok('/e', 2, 0, 'an abort gives them back');
+permits_ok('/e', 2, 0, 'an abort gives them back');
 $t->query("SELECT zk_release_permits('/e', 2)");
 
 # ---- giving up ----
@@ -245,7 +245,7 @@ foreach my $where ('leases', 'locks')
 		else { begins($t, "zk_acquire_permits('/f', 2)", '/f', $where); }
 		$do->();
 		is($t->sqlstate, $sqlstate, "$end while waiting for $where");
-		leases_ok('/f', $rest, $rest - 2, "$end leaves nothing behind");
+		permits_ok('/f', $rest, $rest - 2, "$end leaves nothing behind");
 		if ($end eq 'terminate') { $t = $test->session($two); }
 		else { $t->query('RESET ALL'); }
 	}
@@ -253,7 +253,7 @@ foreach my $where ('leases', 'locks')
 $s->query("SELECT zk_release_permits('/f')");
 cmp_ok($u->value, '>', 0, 'who waited on comes in');
 $u->close;
-leases_ok('/f', 1, 0, 'the end of a session gives its lease back');
+permits_ok('/f', 1, 0, 'the end of a session gives its permit back');
 $u = $test->session($one);
 $s->query('SELECT zk_unlock_all()');
 
@@ -264,12 +264,12 @@ $curator->command('semaphore', 'acquire', 'c', '/zklock/g', 2, 1);
 curator_holds('c', 'Curator is second');
 $u->send("SELECT zk_break_lock('/g')");
 $test->look_until($one, "SELECT count(*) FROM zk_locks WHERE state = 'lost'",
-	1, 'breaking a semaphore takes the oldest lease');
+	1, 'breaking a semaphore takes the oldest permit');
 is($s->query("SELECT zk_release_permits('/g')"), 'f', 'whose loss is acknowledged');
 like($s->messages, qr/was already lost/, 'with a warning');
 is($u->value, 't', 'it is broken');
 is($u->query("SELECT zk_break_lock('/g')"), 't', "Curator's is broken, too");
-leases_ok('/g', 0, 0, 'and gone');
+permits_ok('/g', 0, 0, 'and gone');
 is($u->query("SELECT zk_break_lock('/g')"), 'f', 'there is nothing more');
 
 # ---- a session of ZooKeeper's that is lost ----
@@ -284,7 +284,7 @@ kill 'STOP', $worker;
 kill 'KILL', $test->status($two, 'session_pid');
 cmp_ok($u->value, '>', 0, 'what a lost session held is had by who waited');
 kill 'CONT', $worker;
-is($t->error('COMMIT'), '40001', 'who lost a lease does not commit');
+is($t->error('COMMIT'), '40001', 'who lost a permit does not commit');
 is($t->query("SELECT zk_release_permits('/h')"), 'f', 'and acknowledges it');
 ok($test->wait_connected($two), 'that server goes on');
 
@@ -292,9 +292,9 @@ ok($test->wait_connected($two), 'that server goes on');
 begins($t, "zk_acquire_permits('/h', 2)", '/h', 'leases');
 kill 'STOP', $worker;
 kill 'KILL', $test->status($two, 'session_pid');
-leases_ok('/h', 2, 0, 'who waited is out');
+permits_ok('/h', 2, 0, 'who waited is out');
 kill 'CONT', $worker;
-leases_ok('/h', 3, 1, 'and waits again');
+permits_ok('/h', 3, 1, 'and waits again');
 ok($t->busy, 'without a word');
 $s->query("SELECT zk_release_permits('/h')");
 cmp_ok($t->value, '>', 0, 'and comes in');
@@ -320,7 +320,7 @@ $test->zk->client->delete("/zklock/i/locks/$guard");
 ok(wait_for(sub { my @now = $test->queue('/i/locks'); @now == 1 && $now[0] ne $guard },
 		'a new guard'),
 	'who loses the guard takes it again');
-leases_ok('/i', 2, 1, 'with one lease');
+permits_ok('/i', 2, 1, 'with one permit');
 $t->query("SELECT zk_release_permits('/i')");
 cmp_ok($s->value, '>', 0, 'and comes in');
 $s->query("SELECT zk_release_permits('/i')");
@@ -383,7 +383,7 @@ foreach my $pid (@here)
 	cmp_ok($n, '<=', 3, 'it saw three inside at most');
 }
 is($most, 3, 'there were three at times');
-leases_ok('/j', 0, 0, 'nothing is left of 1040 acquisitions');
+permits_ok('/j', 0, 0, 'nothing is left of 1040 acquisitions');
 
 $curator->quit;
 $test->finish;

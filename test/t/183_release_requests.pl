@@ -20,7 +20,7 @@ my ($s, $t) = ($test->session($one), $test->session($two));
 my $blocker = $test->session($one);
 my $told = qr/^NOTICE\n\w+\nrelease of .* was requested$/m;
 
-sub revoked
+sub is_asked
 {
 	my ($node, $name, $count, $case) = @_;
 
@@ -105,7 +105,7 @@ foreach my $age ('young', 'old')
 	wait_watched($one, $name) if $age eq 'old';
 	is($s->query("SELECT release_requested FROM zk_locks WHERE path = '$name'"), 'f', "$age: not asked");
 	is($t->query("SELECT zk_request_release('$name')"), 1, "$age: one holder");
-	revoked($one, $name, 1, "$age: its server hears of it");
+	is_asked($one, $name, 1, "$age: its server hears of it");
 	told_ok($s, qr/\Q$t_is\E\w+", database "postgres"\)/, $age);
 	silent_ok($s, "$age: once");
 	is($s->query("SELECT zk_fencing_token('$name')"), $token, "$age: it still holds");
@@ -137,7 +137,7 @@ foreach my $age ('young', 'old')
 $s->query("SELECT zk_lock('/r/notice')");
 occupy($s);
 $t->query("SELECT zk_request_release('/r/notice')");
-revoked($one, '/r/notice', 1, 'notice: it hears of it');
+is_asked($one, '/r/notice', 1, 'notice: it hears of it');
 ok($s->busy, 'notice: its statement goes on');
 go();
 like($s->messages, qr/$told.*\Q$t_is\E/s, 'notice: told at its end');
@@ -147,7 +147,7 @@ $s->query('SELECT pg_advisory_unlock(1)');
 $s->query("SET zklock.on_release_request = 'cancel'");
 $s->query("SELECT zk_lock('/r/cancel')");
 $t->query("SELECT zk_request_release('/r/notice')");
-revoked($one, '/r/notice', 1, 'as it was when the lock was taken');
+is_asked($one, '/r/notice', 1, 'as it was when the lock was taken');
 occupy($s);
 $t->query("SELECT zk_request_release('/r/cancel')");
 is($s->sqlstate, '57014', 'cancel: its statement is cancelled');
@@ -170,13 +170,13 @@ $t->query('SELECT zk_unlock_all()');
 # what is idle cannot be cancelled
 $s->query("SELECT zk_lock('/r/idle')");
 $t->query("SELECT zk_request_release('/r/idle')");
-revoked($one, '/r/idle', 1, 'idle: it hears of it');
+is_asked($one, '/r/idle', 1, 'idle: it hears of it');
 told_ok($s, qr/\Q$t_is\E/, 'idle');
 $s->query('SELECT zk_unlock_all()');
 
 $s->query("SET zklock.on_release_request = 'ignore'; SELECT zk_lock('/r/ignore')");
 $t->query("SELECT zk_request_release('/r/ignore')");
-revoked($one, '/r/ignore', 1, 'ignore: it shows');
+is_asked($one, '/r/ignore', 1, 'ignore: it shows');
 silent_ok($s, 'ignore: it is not told');
 is($s->query("SELECT zk_unlock('/r/ignore')"), 't', 'ignore: still held');
 
@@ -198,7 +198,7 @@ $t->query("SELECT zk_unlock('/r/late')");
 $test->look_until($one, "SELECT count(*) FROM zk_locks WHERE state = 'granted' AND"
 	  . " path = '/r/late'", 1, 'late: it is granted');
 $blocker->query("SELECT zk_request_release('/r/late')");
-revoked($one, '/r/late', 1, 'late: it is asked');
+is_asked($one, '/r/late', 1, 'late: it is asked');
 kill 'CONT', $s->pid;
 is($s->sqlstate, '57P01', 'late: the session ends');
 $test->wait_queue('/r/late', 0);
@@ -213,8 +213,8 @@ $_->query("SELECT zk_lock_shared('/r/shared')") foreach @readers;
 $test->enqueue($writer, "SELECT zk_lock('/r/shared')", '/r/shared');
 $test->enqueue($late, "SELECT zk_lock_shared('/r/shared')", '/r/shared');
 is($blocker->query("SELECT zk_request_release('/r/shared')"), 3, 'shared: three holders');
-revoked($one, '/r/shared', 2, 'shared: two here');
-revoked($two, '/r/shared', 1, 'shared: one there');
+is_asked($one, '/r/shared', 2, 'shared: two here');
+is_asked($two, '/r/shared', 1, 'shared: one there');
 told_ok($_, qr/of server1/, 'shared') foreach @readers;
 $_->query("SELECT zk_unlock_shared('/r/shared')") foreach @readers;
 cmp_ok($writer->value, '>', 0, 'shared: the writer is next');
@@ -227,10 +227,10 @@ $late->query('SELECT zk_unlock_all()');
 # Who is asked may go on as a reader, beside others.
 $s->query("SELECT zk_lock('/r/twice')");
 $t->query("SELECT zk_request_release('/r/twice')");
-revoked($one, '/r/twice', 1, 'one hold is asked for');
+is_asked($one, '/r/twice', 1, 'one hold is asked for');
 told_ok($s, qr/\Q$t_is\E/, 'the first hold');
 $s->query("SELECT zk_lock_shared('/r/twice'), zk_unlock('/r/twice')");
-revoked($one, '/r/twice', 0, 'the one that goes on as a reader came later');
+is_asked($one, '/r/twice', 0, 'the one that goes on as a reader came later');
 $s->query('SELECT zk_unlock_all()');
 
 # ---- zklock asks Curator ----
@@ -264,7 +264,7 @@ foreach my $case ([ 'mutex', '/jobs/d' ], [ 'write', '/r/d' ])
 
 	$s->query("SELECT zk_lock('$name')");
 	$curator->command('revoker', 'attempt', $kind, "/zklock$name", 0);
-	revoked($one, $name, 1, "$kind asks us");
+	is_asked($one, $name, 1, "$kind asks us");
 	told_ok($s, qr/a client other than zklock/, "$kind asks us");
 	is($t->query("SELECT granted, pid FROM zk_queue('$name')"), 't|', "$kind asks us: we hold it");
 
@@ -284,7 +284,7 @@ $curator->command('revoker', 'attempt', 'write', '/zklock/r/early', 1);
 ok($test->still_waits($s), 'asked while it waits');
 $t->query("SELECT zk_unlock('/r/early')");
 cmp_ok($s->value, '>', 0, 'and granted');
-revoked($one, '/r/early', 1, 'it is asked for then');
+is_asked($one, '/r/early', 1, 'it is asked for then');
 my $said = $s->messages;    # if it was that fast
 $s->query('SELECT 1');
 like($said . $s->messages, qr/$told.*a client other than zklock/s, 'early: it is told');
@@ -294,7 +294,7 @@ $s->query('SELECT zk_unlock_all()');
 $s->query("SELECT zk_lock('/r/text')");
 my ($written) = $test->queue('/r/text');
 $zk->set("/zklock/r/text/$written", '{"revoke":"me\\n\\u00fc\\nLOG: "}');
-revoked($one, '/r/text', 1, 'a strange asker');
+is_asked($one, '/r/text', 1, 'a strange asker');
 told_ok($s, qr/requested by me\?\\xC3\\xBC\?LOG: \.$/m, 'a strange asker');
 $s->query('SELECT zk_unlock_all()');
 
@@ -311,7 +311,7 @@ $kazoo->command('unlock', 'k');
 
 $s->query("SELECT zk_lock('/r/restart')");
 $t->query("SELECT zk_request_release('/r/restart')");
-revoked($one, '/r/restart', 1, 'before a restart of the worker');
+is_asked($one, '/r/restart', 1, 'before a restart of the worker');
 told_ok($s, qr/\Q$t_is\E/, 'before the restart');
 my $worker = $test->status($one, 'worker_pid');
 kill 'TERM', $worker;
@@ -320,7 +320,7 @@ $test->look_until($one,
 wait_watched($one, '/r/restart');
 $test->still_waits($blocker);
 silent_ok($s, 'not told again by the next worker');
-revoked($one, '/r/restart', 1, 'it still shows');
+is_asked($one, '/r/restart', 1, 'it still shows');
 is($t->query("SELECT zk_request_release('/r/restart')"), 1, 'asked again');
 ok(wait_for(sub { $s->query('SELECT 1'); $s->messages =~ $told }, 'told'),
 	'the next worker tells new wishes');

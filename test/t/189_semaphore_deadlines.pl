@@ -1,6 +1,6 @@
-# A call that acquires leases has one deadline for all that it does, and a try
+# A call that acquires permits has one deadline for all that it does, and a try
 # never says "false" when it does not know: here somebody holds the guard of a
-# semaphore and does nothing with it, so that nobody can find out how many leases
+# semaphore and does nothing with it, so that nobody can find out how many permits
 # could be had.
 
 use strict;
@@ -18,12 +18,12 @@ my ($s, $t, $u) = map { $test->session($_) } $one, $two, $two;
 my @tries = map { ("zk_try_acquire_permits($_)", "zk_try_xact_acquire_permits($_)") }
   ("'/held', 3", "'/held', 3, 3", "'/held', 3, 1, '200ms'");
 
-sub leases
+sub permits
 {
 	return scalar grep { /-lease-/ } $test->queue('/held/leases');
 }
 
-# ---- nobody takes leases, and the guard is held ----
+# ---- nobody takes permits, and the guard is held ----
 
 $t->query("SELECT zk_lock('/held/locks')");
 foreach my $try (@tries)
@@ -53,7 +53,7 @@ is($s->error("SELECT zk_try_acquire_permits('/held', 3, 1, '1h')"),
 	'55P03', 'also if the try has time');
 is($s->error("SELECT zk_acquire_permits('/held', 3)"), '55P03', 'or is none');
 $s->query('RESET lock_timeout');
-is(leases(), 0, 'none has left a lease');
+is(permits(), 0, 'none has left a permit');
 
 # It waits for the guard: as soon as that is free it knows.
 foreach my $try (@tries)
@@ -64,24 +64,24 @@ foreach my $try (@tries)
 	$t->query("SELECT zk_unlock('/held/locks')");
 	is($s->value, 't', "$try: the guard is free: true");
 	$s->query('COMMIT; SELECT zk_unlock_all()');
-	wait_for(sub { leases() == 0 }, 'the leases are back');
+	wait_for(sub { permits() == 0 }, 'the permits are back');
 	$t->query("SELECT zk_lock('/held/locks')");
 }
 
-# ---- there are too few leases: then that is known, whoever has the guard ----
+# ---- there are too few permits: then that is known, whoever has the guard ----
 
 $t->query("SELECT zk_unlock('/held/locks')");
 $u->query("SELECT zk_acquire_permits('/held', 3, 3)");
 $t->query("SELECT zk_lock('/held/locks')");
 foreach my $try (@tries)
 {
-	is($s->query("SELECT $try"), 'f', "$try: all leases are taken: false");
+	is($s->query("SELECT $try"), 'f', "$try: all permits are taken: false");
 }
 
 # One is given back, but for the guard.
 $s->query("SET lock_timeout = '600ms'");
 $u->query("SELECT zk_release_permits('/held')");
-wait_for(sub { leases() == 2 }, 'one lease is back');
+wait_for(sub { permits() == 2 }, 'one permit is back');
 is($s->error("SELECT zk_try_acquire_permits('/held', 3)"), '55P03', 'one is free: it waits again');
 $s->query('RESET lock_timeout');
 is($s->query("SELECT zk_try_acquire_permits('/held', 3, 2)"), 'f', 'for two it need not');
