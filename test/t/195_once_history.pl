@@ -72,9 +72,9 @@ $s1->query('COMMIT');
 is($s2->query("SELECT zk_once_key('/a', 'k4')"), 'f', 'it was used up');
 
 # many, deeper than one, and more than one listing has room for at first
-$s1->query("SELECT zk_once('/many/' || repeat('x', 90) || i, 'k') FROM generate_series(1, 1) i");
+$s1->query("SELECT zk_once_key('/many/' || repeat('x', 90) || i, 'k') FROM generate_series(1, 1) i");
 $s1->query("DO \$\$ BEGIN FOR i IN 1 .. 100 LOOP"
-	  . " PERFORM zk_once('/many/' || repeat('x', 90) || i, 'k'); COMMIT; END LOOP; END \$\$");
+	  . " PERFORM zk_once_key('/many/' || repeat('x', 90) || i, 'k'); COMMIT; END LOOP; END \$\$");
 is($test->look($two, "SELECT count(*) FROM zk_once_history() WHERE path LIKE '/many/%'"),
 	100, 'a hundred jobs');
 is($s2->query("SELECT zk_once_purge('0')"), 101, 'are purged at once');

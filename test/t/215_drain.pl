@@ -64,7 +64,7 @@ $s{busy}->query('CREATE TABLE work (done int)');
 $s{busy}->query('BEGIN; INSERT INTO work VALUES (1)');
 $s{holder}->query("SELECT zk_lock('/d/held', at_most => '1h')");
 $s{holder}->query("BEGIN; SELECT zk_xact_lock('/d/held-too')");
-$s{idle}->query("SELECT zk_acquire_permits('/d/leases', 2)");
+$s{idle}->query("SELECT zk_acquire_permits('/d/permits', 2)");
 $s{shared}->query('SET zklock.on_release_request = cancel');
 $s{shared}->query("SELECT zk_lock_shared('/d/shared')");
 $s{kept}->query("SELECT zk_lock('/d/kept', at_least => '10 min'), zk_unlock('/d/kept')");
@@ -98,8 +98,8 @@ is($test->status($two, 'draining'), 'f', 'on this server only');
 
 refused_ok($s{waiter}, $_, "SELECT $_")
   foreach "zk_lock('/d/new')", "zk_try_lock('/d/new')", "zk_try_xact_lock_shared('/d/new', '1h')",
-  "zk_multilock(ARRAY['/d/new', '/d/new2'])", "zk_acquire_permits('/d/leases', 2)",
-  "zk_try_acquire_permits('/d/leases', 2)", "zk_once_key('/d/new', 'a')",
+  "zk_multilock(ARRAY['/d/new', '/d/new2'])", "zk_acquire_permits('/d/permits', 2)",
+  "zk_try_acquire_permits('/d/permits', 2)", "zk_once_key('/d/new', 'a')",
   "zk_lead('/d/new')", "zk_barrier_enter('/d/new', 1)", "zk_barrier('/d/new', 1)";
 is($s{waiter}->query("SELECT count(*) > 0 FROM zk_queue('/d/held')"), 't', 'anybody may look');
 is($s{busy}->error('INSERT INTO work VALUES (2)'), '', 'the transaction of a leader goes on');
@@ -116,12 +116,12 @@ refused_ok($s{leader}, 'standing again', "SELECT zk_lead('/d/leader')");
 # What was released counts until the worker has taken note of it.
 wait_for(sub { left('0') !~ /leader/ }, 'the end of the leadership');
 is(left('0'), "/.once/d/job exclusive\n/d/held exclusive\n/d/held-too exclusive\n"
-	  . "/d/kept exclusive\n/d/leases lease\n/d/shared shared", 'what is left');
+	  . "/d/kept exclusive\n/d/permits permit\n/d/shared shared", 'what is left');
 is($s{operator}->query("SELECT pid, usename, datname, lifetime, state, granted_at IS NOT NULL"
 		  . " FROM zk_drain('0') WHERE path = '/d/held'"),
 	join('|', $s{holder}->pid, $s{operator}->query('SELECT user'), 'postgres|session|granted|t'),
 	'and whose it is');
-is($test->look($one, "SELECT release_requested FROM zk_locks WHERE path = '/d/leases'"),
+is($test->look($one, "SELECT release_requested FROM zk_locks WHERE path = '/d/permits'"),
 	't', 'zk_locks shows who is asked');
 $s{idle}->query('SELECT 1');
 like($s{idle}->messages, qr/release of distributed lock .* requested.*being drained/s,
@@ -155,7 +155,7 @@ refused_ok($s{waiter}, 'then', "SELECT zk_lock('/d/new')");
 
 is($s{operator}->query('SELECT zk_undrain(), zk_undrain()'), 't|f', 'undrained');
 is($s{waiter}->query("SELECT zk_try_lock('/d/new'), zk_unlock('/d/new')"), 't|t', 'locks again');
-is($test->look($one, "SELECT release_requested FROM zk_locks WHERE path = '/d/leases'"),
+is($test->look($one, "SELECT release_requested FROM zk_locks WHERE path = '/d/permits'"),
 	'f', 'nobody is asked any more');
 is($s{operator}->error("SET statement_timeout = '100ms'; SELECT zk_drain()"), '57014', 'once more');
 $s{operator}->query('RESET statement_timeout');
@@ -175,7 +175,7 @@ my $heir = $test->session($standby);
 $test->enqueue($heir, "SELECT zk_lead('/d/leader2')", '/d/leader2');
 $s{operator}->send('SELECT count(*) FROM zk_drain()');
 cmp_ok($heir->value, '>', 0, 'the standby leads');
-is($s{idle}->query("SELECT zk_release_permits('/d/leases')"), 't', 'the last one releases');
+is($s{idle}->query("SELECT zk_release_permits('/d/permits')"), 't', 'the last one releases');
 is($s{operator}->value, 0, 'the primary is drained');
 my $lost = $test->status($two, 'sessions_lost') + $test->status($standby, 'sessions_lost');
 $_->close foreach values %s;
