@@ -24,7 +24,7 @@ ZKL_FUNCTION(zkl_sql_release_permits);
 
 /* Arguments: path, max_permits, permits, timeout */
 static Datum
-acquire_permits(FunctionCallInfo fcinfo, ZklLifetime lifetime, bool is_try)
+acquire_by_sql(FunctionCallInfo fcinfo, ZklLifetime lifetime, bool is_try)
 {
 	ZklSemaphoreRequest call;
 	int64		token;
@@ -52,25 +52,25 @@ acquire_permits(FunctionCallInfo fcinfo, ZklLifetime lifetime, bool is_try)
 Datum
 zkl_sql_acquire_permits(PG_FUNCTION_ARGS)
 {
-	return acquire_permits(fcinfo, ZKL_LIFETIME_SESSION, false);
+	return acquire_by_sql(fcinfo, ZKL_LIFETIME_SESSION, false);
 }
 
 Datum
 zkl_sql_xact_acquire_permits(PG_FUNCTION_ARGS)
 {
-	return acquire_permits(fcinfo, ZKL_LIFETIME_TRANSACTION, false);
+	return acquire_by_sql(fcinfo, ZKL_LIFETIME_TRANSACTION, false);
 }
 
 Datum
 zkl_sql_try_acquire_permits(PG_FUNCTION_ARGS)
 {
-	return acquire_permits(fcinfo, ZKL_LIFETIME_SESSION, true);
+	return acquire_by_sql(fcinfo, ZKL_LIFETIME_SESSION, true);
 }
 
 Datum
 zkl_sql_try_xact_acquire_permits(PG_FUNCTION_ARGS)
 {
-	return acquire_permits(fcinfo, ZKL_LIFETIME_TRANSACTION, true);
+	return acquire_by_sql(fcinfo, ZKL_LIFETIME_TRANSACTION, true);
 }
 
 Datum
