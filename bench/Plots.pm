@@ -69,24 +69,23 @@ sub pair_bars
 }
 
 # A group of bars for each scenario, which is [ name, title ]: [ title, bars ], and
-# each bar is [ title, colour, value ].  The value of what failed is undef; what was
-# not run has no bar.
+# each bar is [ title, colour, value, why there is none ].
 sub contestants
 {
 	my ($results, $column, @scenarios) = @_;
+	my @groups = grep { $results->has($_->[0]) } @scenarios;
+	my @who = grep {
+		my $name = $_;
+		grep { defined $results->median($_->[0], $name, $column) } @groups
+	} @names;
 
 	return map {
 		my ($scenario, $title) = @$_;
 
-		[ $title, map {
-				my $value = $results->median($scenario, $_, $column);
-				my ($failures) = $results->error($scenario, $_);
-
-				defined $value || $failures
-				  ? [ $titles{$_}, $colours{$_}, $value ]
-				  : ()
-		} @names ]
-	} grep { $results->has($_->[0]) } @scenarios;
+		[ $title, map { [
+					$titles{$_}, $colours{$_}, scalar $results->median($scenario, $_, $column),
+					$results->error($scenario, $_) ? 'failed' : 'not measured' ] } @who ]
+	} @groups;
 }
 
 # What a session of zklock waits for a lock, by where the lock is
@@ -138,14 +137,14 @@ sub bars
 		$y++ if $head;
 		foreach my $bar (@of_group)
 		{
-			my ($name, $colour, $value) = @$bar;
+			my ($name, $colour, $value, $none) = @$bar;
 			my ($top, $bottom) = (-$y + 0.4, -$y - 0.4);
 
 			push @marks, qq{"$name" -$y};
 			push @bars, sprintf '0 %s %s %s %s', $value, $bottom, $top, hex substr $colour, 1
 			  if defined $value;
 			push @values, sprintf '%s %s "%s"', $value // 0, -$y,
-			  defined $value ? $format->($value) : 'failed';
+			  defined $value ? $format->($value) : $none;
 			$most = $value if defined $value && $value > $most;
 			$y++;
 		}

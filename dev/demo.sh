@@ -139,13 +139,13 @@ start_postgres() {
 	wait_until "$1 takes connections" value "$1" "SELECT 1"
 }
 
-# Kills a server with all of its processes.
+# Kills a server with all of its processes; some may just have ended by themselves.
 kill_postgres() {
 	local processes
 	processes=$(value "$1" "SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()
 		UNION ALL SELECT session_pid FROM zk_status")
 	# shellcheck disable=SC2086
-	kill -9 "$(head -n 1 "$work/$1/postmaster.pid")" $processes
+	kill -9 "$(head -n 1 "$work/$1/postmaster.pid")" $processes 2>/dev/null
 }
 
 prepare_server() {
