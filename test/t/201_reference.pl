@@ -52,7 +52,7 @@ my %context = (
 	postmaster => 'restart',
 	superuser => 'superusers',
 	user => 'everybody');
-my @settings = map {
+my @settings = sort map {
 	my ($name, $default, $min, $max, $context) = split /\|/;
 	join ' ', grep { $_ ne '' } $name, $default, $min eq '' ? '' : "$min to $max",
 	  $context{$context}
