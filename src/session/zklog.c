@@ -25,11 +25,16 @@ static bool was_closed;			/* by the server: that is the error */
 void
 zkl_zklog_begin(const ZklZkTarget *target)
 {
-	wants_log = target->wants_log;
 	secrets = target;
+	zkl_zklog_want(target->wants_log);
+}
 
-	/* Errors are always wanted here, for remember_error. */
-	zoo_set_debug_level(wants_log ? ZOO_LOG_LEVEL_DEBUG : ZOO_LOG_LEVEL_ERROR);
+/* Errors are always wanted here, for remember_error. */
+void
+zkl_zklog_want(bool wanted)
+{
+	wants_log = wanted;
+	zoo_set_debug_level(wanted ? ZOO_LOG_LEVEL_DEBUG : ZOO_LOG_LEVEL_ERROR);
 }
 
 const char *

@@ -279,6 +279,10 @@ zkl_zkrequest_run(const ZklWireHeader *header, ZklWireReader *body)
 				zkl_zk_ask_version();
 			return true;
 
+		case ZKL_WIRE_WANT_LOG:
+			zkl_zklog_want(zkl_wire_get_u8(body) != 0);
+			return true;
+
 		case ZKL_WIRE_CLOSE:
 			if (!ours)
 				return reply_unsent(header);

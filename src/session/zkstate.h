@@ -63,6 +63,7 @@ extern void zkl_zk_ask_version(void);
 
 /* What the client is to log, and what must never be seen of it */
 extern void zkl_zklog_begin(const ZklZkTarget *target);
+extern void zkl_zklog_want(bool wanted);	/* whether LOG frames are sent */
 extern void zkl_zklog_write(const char *message);	/* the client's callback */
 
 /* The last reason for a broken connection that the client gave, or we */

@@ -215,7 +215,7 @@ define_log_settings(void)
 							 NULL, NULL, NULL);
 	DefineCustomBoolVariable("zklock.trace",
 							 "Writes each event and each action of the zklock worker to the file zklock.trace.",
-							 "The file is in the data directory.  From the next connection on, it also has what ZooKeeper's client library says.",
+							 "The file is in the data directory.  It also has what ZooKeeper's client library says.",
 							 &zkl_trace,
 							 false,
 							 PGC_SIGHUP,

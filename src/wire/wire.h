@@ -59,6 +59,8 @@ typedef enum ZklWireType
 	ZKL_WIRE_SYNC,				/* string path */
 	ZKL_WIRE_ASK_VERSION,		/* no body; of the ZooKeeper server, for which
 								 * VERSION comes, or nothing */
+	ZKL_WIRE_WANT_LOG,			/* u8 whether LOG frames are wanted from now
+								 * on */
 
 	/*
 	 * session process -> worker

@@ -128,6 +128,17 @@ switch_settings(int64 now)
 	start_at = now;
 }
 
+/* START has told what was wanted then. */
+static void
+put_want_log(void)
+{
+	ZklWireBuffer *out = zkl_link_output();
+	size_t		frame = zkl_wire_begin(out, ZKL_WIRE_WANT_LOG, connection, 0, 0);
+
+	zkl_wire_put_u8(out, zkl_trace);
+	zkl_wire_end(out, frame);
+}
+
 /*
  * What a session has may depend on the settings that are in use.  Other ones are
  * tried first, and until they work, these are used for all connections.
@@ -138,6 +149,8 @@ zkl_supervisor_reload(int64 now)
 	ZklConnectSettings wanted = zkl_connect_settings_wanted();
 
 	zkl_renewal_reload();
+	if (phase != NO_PROCESS)
+		put_want_log();
 
 	/* What failed so far may work by now. */
 	if (phase == NO_PROCESS)

@@ -57,6 +57,7 @@ ok(!-e $trace, 'there is no trace by default');
 
 configure('zklock.trace' => 'on');
 wait_line(qr/ process \d+ begins$/m, 'it begins when it is switched on');
+wait_line(qr/^\S+ \S+ \S+ client \S/m, 'also what the client library of the connection says');
 is((stat $trace)[2] & 07777, 0600, 'the file is for its owner alone');
 lock_and_unlock('/t/on');
 # Not the release of the lock before, which may still come and has its number.

@@ -84,7 +84,7 @@ is($curator->command('latch', 'participants', '/zklock/l/a'),
 	'alpha,beta,curator,delta,gamma', 'getParticipants()');
 is($s->query("SELECT session_id = (SELECT session_id FROM zk_status),"
 		  . " znode ~ '^/zklock/l/a/_c_[0-9a-f-]+-latch-\\d{10}\$',"
-		  . " since BETWEEN now() - interval '1 hour' AND now() + interval '1 hour'"
+		  . " requested_at BETWEEN now() - interval '1 hour' AND now() + interval '1 hour'"
 		  . " FROM zk_leader('/l/a')"),
 	't|t|t', 'where it is, and since when');
 is($s->query("SELECT mode, lifetime, state, pid, fencing_token FROM zk_locks"

@@ -1,5 +1,5 @@
 # What works behind PgBouncer, in each of its modes: every cell of the table in
-# docs/poolers.md is tried with it.  A pool of one connection makes clients share a
+# docs/locks.md is tried with it.  A pool of one connection makes clients share a
 # database session as soon as the mode allows that.
 
 use strict;
@@ -87,9 +87,9 @@ sub in_transactions
 
 sub once
 {
-	my ($mode) = @_;
+	my ($mode, $turn) = @_;
 	my ($one, $two) = clients($wide{$mode}, 2);
-	my $job = "SELECT zk_once_key('/p/once', '$mode')";
+	my $job = "SELECT $turn";
 
 	my $begun = $one->error('BEGIN') eq '';
 	($one) = clients($wide{$mode}, 1) unless $begun;
@@ -179,25 +179,57 @@ sub cancel
 	return $sqlstate eq '57014' ? 'yes' : $sqlstate;
 }
 
+# The calls of a row: each function's name, and how its cell is found
+my @session_calls = (
+	[ zk_lock => sub { belongs($_[0], "zk_lock('/p/l')", "zk_unlock('/p/l')") } ],
+	[ zk_multilock => sub {
+			belongs($_[0], "zk_multilock(ARRAY['/p/m', '/p/n'])",
+				"zk_multiunlock(ARRAY['/p/m', '/p/n'])")
+		} ],
+	[ zk_acquire_permits => sub {
+			belongs($_[0], "zk_acquire_permits('/p/s', 2)", "zk_release_permits('/p/s')")
+		} ],
+	[ zk_lead => sub { belongs($_[0], "zk_lead('/p/d')", "zk_resign('/p/d')") } ],
+	[ zk_barrier_enter => sub {
+			belongs($_[0], "zk_barrier_enter('/p/b', 1)", "zk_barrier_leave('/p/b')")
+		} ]);
+my @transaction_calls = (
+	[ zk_xact_lock => sub { in_transactions($_[0], "zk_try_xact_lock('/p/x')") } ],
+	[ zk_xact_multilock => sub {
+			in_transactions($_[0], "zk_try_xact_multilock(ARRAY['/p/v', '/p/w'])")
+		} ],
+	[ zk_xact_acquire_permits => sub {
+			in_transactions($_[0], "zk_try_xact_acquire_permits('/p/y', 1)")
+		} ],
+	[ zk_once => sub { once($_[0], "zk_once('/p/$_[0]', '1 day')") } ],
+	[ zk_once_key => sub { once($_[0], "zk_once_key('/p/once', '$_[0]')") } ]);
+
+# A row for several functions, which all have the same cells
+sub of_all
+{
+	my @calls = @_;
+
+	return [ join(', ', map { "`$_->[0]`" } @calls), sub {
+			my ($mode) = @_;
+			my %cells = map { $_->[1]->($mode) => $_->[0] } @calls;
+
+			return join ' or ', keys %cells;
+		} ];
+}
+
 my @rows = (
-	[ '`zk_lock`', sub { belongs($_[0], "zk_lock('/p/l')", "zk_unlock('/p/l')") } ],
-	[ '`zk_acquire_permits`',
-		sub { belongs($_[0], "zk_acquire_permits('/p/s', 2)", "zk_release_permits('/p/s')") } ],
-	[ '`zk_lead`', sub { belongs($_[0], "zk_lead('/p/d')", "zk_resign('/p/d')") } ],
-	[ '`zk_barrier_enter`',
-		sub { belongs($_[0], "zk_barrier_enter('/p/b', 1)", "zk_barrier_leave('/p/b')") } ],
-	[ '`zk_xact_lock`', sub { in_transactions($_[0], "zk_try_xact_lock('/p/x')") } ],
-	[ '`zk_xact_acquire_permits`', sub { in_transactions($_[0], "zk_try_xact_acquire_permits('/p/y', 1)") } ],
-	[ '`zk_once`', \&once ],
+	of_all(@session_calls),
+	of_all(@transaction_calls),
 	[ '`zk_barrier`', \&whole_barrier ],
 	[ 'session locks end when the client leaves', \&leave ],
 	[ 'a cancelled wait ends', \&cancel ],
 	[ '`SET zklock.…`', \&set ],
 	[ '`ALTER ROLE … SET zklock.…`', \&role ]);
 
-my ($table) = Document->new('docs/poolers.md')->text =~ /^((?:\|.*\n)+)/m;
+my ($table) =
+  Document->new('docs/locks.md')->section('Use a connection pooler')->text =~ /^((?:\|.*\n)+)/m;
 my @documented = map { s/^\| *| *\|$//gr } split /\n/, $table;
-is(shift @documented, '| ' . join(' | ', map { "$_ pooling" } @modes), 'the columns');
+is(shift @documented, join(' | ', 'PgBouncer', map { "$_ pooling" } @modes), 'the columns');
 shift @documented;
 foreach my $row (@rows)
 {
