@@ -37,7 +37,7 @@ s/'00:00:00'/'0'/g foreach @$functions;
 my @signatures;
 foreach my $block ($reference->blocks('text'))
 {
-	while ($block->{text} =~ /^(zk_\w+(?:, zk_\w+)*)\n?(\(.*\) → .*)$/mg)
+	while ($block->{text} =~ /^(zk_\w+(?:, zk_\w+)*)(?:\n  )?(\(.*\) → .*)$/mg)
 	{
 		my $arguments = $2;
 		push @signatures, map { $_ . $arguments } split /, /, $1;
