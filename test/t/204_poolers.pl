@@ -184,23 +184,23 @@ my @session_calls = (
 	[ zk_lock => sub { belongs($_[0], "zk_lock('/p/l')", "zk_unlock('/p/l')") } ],
 	[ zk_multilock => sub {
 			belongs($_[0], "zk_multilock(ARRAY['/p/m', '/p/n'])",
-				"zk_multiunlock(ARRAY['/p/m', '/p/n'])")
-		} ],
+				"zk_multiunlock(ARRAY['/p/m', '/p/n'])");
+	} ],
 	[ zk_acquire_permits => sub {
-			belongs($_[0], "zk_acquire_permits('/p/s', 2)", "zk_release_permits('/p/s')")
-		} ],
+			belongs($_[0], "zk_acquire_permits('/p/s', 2)", "zk_release_permits('/p/s')");
+	} ],
 	[ zk_lead => sub { belongs($_[0], "zk_lead('/p/d')", "zk_resign('/p/d')") } ],
 	[ zk_barrier_enter => sub {
-			belongs($_[0], "zk_barrier_enter('/p/b', 1)", "zk_barrier_leave('/p/b')")
-		} ]);
+			belongs($_[0], "zk_barrier_enter('/p/b', 1)", "zk_barrier_leave('/p/b')");
+	} ]);
 my @transaction_calls = (
 	[ zk_xact_lock => sub { in_transactions($_[0], "zk_try_xact_lock('/p/x')") } ],
 	[ zk_xact_multilock => sub {
-			in_transactions($_[0], "zk_try_xact_multilock(ARRAY['/p/v', '/p/w'])")
-		} ],
+			in_transactions($_[0], "zk_try_xact_multilock(ARRAY['/p/v', '/p/w'])");
+	} ],
 	[ zk_xact_acquire_permits => sub {
-			in_transactions($_[0], "zk_try_xact_acquire_permits('/p/y', 1)")
-		} ],
+			in_transactions($_[0], "zk_try_xact_acquire_permits('/p/y', 1)");
+	} ],
 	[ zk_once => sub { once($_[0], "zk_once('/p/$_[0]', '1 day')") } ],
 	[ zk_once_key => sub { once($_[0], "zk_once_key('/p/once', '$_[0]')") } ]);
 
@@ -214,7 +214,7 @@ sub of_all
 			my %cells = map { $_->[1]->($mode) => $_->[0] } @calls;
 
 			return join ' or ', keys %cells;
-		} ];
+	} ];
 }
 
 my @rows = (
