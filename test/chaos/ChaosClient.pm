@@ -181,10 +181,10 @@ sub _answer_connecting
 	return $self->_disconnected if $answer->{error};
 	my $action = (qw(cancel cancel terminate none))[ rand 4 ];
 	my $wait = (qw(0 1s 4s 10s))[ rand 4 ];
-	my $action = (qw(notice ignore cancel terminate))[ rand 4 ];
+	my $on_request = (qw(notice ignore cancel terminate))[ rand 4 ];
 	$self->_send('setting',
 		"SET zklock.lost_lock_action = '$action';"
-		  . " SET zklock.on_release_request = '$action';"
+		  . " SET zklock.on_release_request = '$on_request';"
 		  . " SET zklock.commit_wait = '$wait'");
 	return;
 }
