@@ -87,6 +87,8 @@ cmp_ok($rival->value, '>', 0, 'and another server has its lock');
 is($shell->status, 0, 'the script ends well') or diag $shell->output;
 $db2->wait_role('primary');
 $db1->wait_role('replica');
+# Patroni says so before PostgreSQL has ended its recovery.
+wait_for(sub { $standby->query('SELECT pg_is_in_recovery()') eq 'f' }, 'the promotion');
 is($standby->query("SELECT pg_is_in_recovery(), zk_unlock('/p/standby')"), 'f|t',
 	'the standby kept its lock as it became the primary');
 is($candidate->query("SELECT id FROM zk_leader('/p/leader')"), 'db2', 'its session leads');
@@ -115,6 +117,7 @@ $test->enqueue($rival, "SELECT zk_lock('/p/dead')", '/p/dead');
 $db2->die_at_once(split /\|/, look($db2, 'SELECT session_pid, worker_pid FROM zk_status'));
 cmp_ok($rival->value, '>', 0, 'a failover: another server gets the lock of the dead one');
 $db1->wait_role('primary');
+wait_for(sub { $standby->query('SELECT pg_is_in_recovery()') eq 'f' }, 'the promotion');
 is($standby->query("SELECT pg_is_in_recovery(), zk_unlock('/p/standby')"), 'f|t',
 	'and the standby keeps its lock as it becomes the primary');
 is($standby->query("BEGIN; SELECT zk_xact_lock('/p/job') > 0; CREATE TABLE after (); COMMIT"),
