@@ -630,7 +630,7 @@ COMMENT ON COLUMN zk_health_row.check_name IS
 COMMENT ON COLUMN zk_health_row.ok IS
 'whether it is as it should be, or null if that cannot be known now';
 COMMENT ON COLUMN zk_health_row.detail IS
-'what was found';
+'the finding, in words';
 
 CREATE FUNCTION zk_healthcheck()
 RETURNS SETOF zk_health_row
@@ -638,7 +638,7 @@ AS 'MODULE_PATHNAME', 'zkl_sql_healthcheck'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
 ROWS 15;
 COMMENT ON FUNCTION zk_healthcheck() IS
-'what an operator would look at: check_name, ok (null: cannot be known now), detail (what was found)';
+'checks of this server, its connection and the fleet: check_name, ok (null: cannot be known now), detail';
 
 CREATE VIEW zk_locks AS SELECT * FROM zk_get_locks();
 
@@ -709,7 +709,7 @@ COMMENT ON COLUMN zk_status.session_pid IS
 CREATE VIEW zk_stat_server AS SELECT * FROM zk_get_stat_server();
 
 COMMENT ON VIEW zk_stat_server IS
-'what this server has counted since it started, and TLS of its connection to ZooKeeper';
+'counters of this server since it started, and TLS of its last connection to ZooKeeper';
 COMMENT ON COLUMN zk_stat_server.connects IS
 'number of connections made since the server started';
 COMMENT ON COLUMN zk_stat_server.sessions_lost IS
@@ -772,7 +772,7 @@ COMMENT ON COLUMN zk_stat_server.stats_evicted IS
 CREATE VIEW zk_stat_locks AS SELECT * FROM zk_get_stat_locks();
 
 COMMENT ON VIEW zk_stat_locks IS
-'what the sessions of this server had of each distributed lock since zk_stat_server.stats_reset';
+'waits, holds and failures of each distributed lock on this server since zk_stat_server.stats_reset';
 COMMENT ON COLUMN zk_stat_locks.path IS
 'name of the lock or semaphore, or null if the role may not see it';
 COMMENT ON COLUMN zk_stat_locks.acquires IS
@@ -801,7 +801,7 @@ COMMENT ON COLUMN zk_stat_locks.deadlocks IS
 CREATE VIEW zk_lock_waits AS SELECT * FROM zk_get_lock_waits();
 
 COMMENT ON VIEW zk_lock_waits IS
-'what the waiting sessions of this server wait for, on all servers';
+'sessions of this server that wait, and the sessions of any server that are in their way';
 COMMENT ON COLUMN zk_lock_waits.path IS
 'name of the lock or semaphore, or null if the role may not see it';
 COMMENT ON COLUMN zk_lock_waits.mode IS
@@ -889,7 +889,7 @@ CREATE VIEW zk_fleet_waits AS
 	FROM waiters LEFT JOIN roots ON roots.znode = (waiter).znode;
 
 COMMENT ON VIEW zk_fleet_waits IS
-'who waits for a lock, on all servers, the request right ahead, and the holder that everything waits for; nothing of what the role may not see';
+'requests that wait, on all servers, with the nearest request in their way and the holder that all wait for; without those that the role may not see';
 COMMENT ON COLUMN zk_fleet_waits.path IS
 'name of the lock';
 COMMENT ON COLUMN zk_fleet_waits.mode IS
@@ -1075,7 +1075,7 @@ RETURNS SETOF zk_dump_row
 AS 'MODULE_PATHNAME', 'zkl_sql_dump'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_dump() IS
-'what the zklock worker of this server knows, lock by lock: path (null: the server itself), item (what the line is about), pid (of the backend), state (in words and key=value pairs)';
+'state of the zklock worker of this server, lock by lock: path (null: the server itself), item (what the line is about), pid (of the backend), state (in words and key=value pairs)';
 
 --
 -- Rights by prefix.  The rows are the user's: pg_dump dumps them.  Roles are
@@ -1090,7 +1090,7 @@ CREATE TABLE zk_rights (
 	CHECK (privilege IN ('lock', 'shared', 'once', 'lead', 'semaphore',
 		'barrier', 'keep', 'request_release', 'look')));
 COMMENT ON TABLE zk_rights IS
-'what zk_grant() has granted: a row for each privilege';
+'privileges that zk_grant() has granted, a row for each';
 COMMENT ON COLUMN zk_rights.prefix IS
 'first parts of names of locks, or / for all names';
 COMMENT ON COLUMN zk_rights.role IS
@@ -1122,13 +1122,13 @@ CREATE VIEW zk_grants AS
 	GROUP BY prefix, role;
 
 COMMENT ON VIEW zk_grants IS
-'which role may do what with the locks below a prefix';
+'privileges of roles for the locks below a prefix';
 COMMENT ON COLUMN zk_grants.prefix IS
 'first parts of names of locks, or / for all names';
 COMMENT ON COLUMN zk_grants.role IS
 'name of the role, or public';
 COMMENT ON COLUMN zk_grants.privileges IS
-'what zk_grant() has granted';
+'privileges that zk_grant() has granted';
 
 CREATE FUNCTION zk_grant(prefix text, role name,
 	privileges text DEFAULT 'lock, shared, once, lead, semaphore, barrier')

@@ -1,7 +1,7 @@
 /*
  * status.h
- *	  What the worker tells about itself: zk_status, and the ZooKeeper session
- *	  that a restarted worker attaches to.
+ *	  What the worker tells about itself: zk_status, zk_stat_server, and the
+ *	  ZooKeeper session that a restarted worker attaches to.
  */
 #ifndef ZKL_SHARED_STATUS_H
 #define ZKL_SHARED_STATUS_H

@@ -338,7 +338,7 @@ publish_zxid(void)
 static void
 publish_counters(void)
 {
-	static ZklCounters last;	/* of this worker: zk_status goes on */
+	static ZklCounters last;	/* of this worker: zk_stat_server goes on */
 	ZklCounters now;
 	ZklStatus  *status;
 

@@ -311,7 +311,7 @@ sub state_of_all
 		my $node = $_;
 		map { $node->name . ': ' . join ' | ', map { $_ // '' } @$_ }
 		  map { @{ $faults->ask($node, $_) // [ ['no answer'] ] } }
-		  'SELECT * FROM zk_status', 'SELECT * FROM zk_locks',
+		  'SELECT * FROM zk_status, zk_stat_server', 'SELECT * FROM zk_locks',
 	} @nodes;
 }
 

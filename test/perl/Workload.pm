@@ -40,7 +40,7 @@ sub _stalled
 
 	foreach my $node ($test->nodes)
 	{
-		diag $node->name, ":\n", $test->look($node, 'SELECT * FROM zk_status'),
+		diag $node->name, ":\n", $test->status($node, '*'),
 		  "\n", $test->look($node, 'SELECT * FROM zk_locks ORDER BY path, znode');
 	}
 	diag join "\n", $test->lock_znodes;

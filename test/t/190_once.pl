@@ -17,7 +17,7 @@ my $zk = $test->zk->client;
 
 $_->query('CREATE TABLE runs (turn text)') foreach @sessions;
 
-# How often a turn was had, over all servers
+# How often a turn was had, across all servers
 sub runs
 {
 	my ($turn) = @_;

@@ -154,7 +154,7 @@ foreach my $node (@nodes)
 {
 	my $log = slurp_file($node->logfile);
 
-	while ($log =~ /^([\d.]+) \[\d+\] LOG:  process (\d+) detected deadlock over.*\n[\d.]+ \[\d+\] DETAIL:  (.*(?:\n\t.*)*)/mg)
+	while ($log =~ /^([\d.]+) \[\d+\] LOG:  process (\d+) detected deadlock across servers.*\n[\d.]+ \[\d+\] DETAIL:  (.*(?:\n\t.*)*)/mg)
 	{
 		my ($at, $pid, $detail) = ($1, $2, $3);
 		my $wrong = wrong($node->name, $at, $pid, $detail);
