@@ -426,6 +426,7 @@ test_valgrind() {
 	export ZKLOCK_VALGRIND_LOG=$work/valgrind/log/$1
 	as_user "$work" mkdir -p "$ZKLOCK_VALGRIND_LOG"
 	as_user "$work" cp "src/test/t/$1.pl" "valgrind/$name.pl"
+	file_limit=$((5 * file_limit))
 	PG_TEST_TIMEOUT_DEFAULT=600 run_tap_file valgrind "$name" "$work/valgrind/$name.pl"
 	cat "$ZKLOCK_VALGRIND_LOG"/* >"$found"
 	note_result "valgrind/$name: clean" 0 1 "$(matches '^==[0-9]+== +at 0x' "$found")" 0 "$found"

@@ -89,7 +89,8 @@ zkl_cache_choose(ZklManager *m, ZklRequest *r)
 	r->cache.contended = false;
 	if (m->cache.time == 0 || !r->plain || r->ring.next != r ||
 		r->demand != ZKL_DEMAND_WAITING || r->lock->drain.wanted ||
-		r->lock->cached != NULL || !zkl_heat_is_hot(m, r->lock) || has_company(r))
+		r->lock->cached != NULL || !zkl_heat_is_hot(m, r->lock) ||
+		(has_company(r) && !ZKL_MUTANT(CACHED_IN_COMPANY)))
 		return;
 	zkl_rewrite_set_marked(r, true);
 	promise(r, ZKL_CACHE_HOPED, &m->cache.hoped);
@@ -232,7 +233,8 @@ static bool
 is_cacheable(const ZklRequest *r)
 {
 	return r->cache.clear && r->demand == ZKL_DEMAND_GRANTED && !r->broken &&
-		r->lock->requests.n == 1 && !zkl_keep_is_on(r) &&
+		(r->lock->requests.n == 1 || ZKL_MUTANT(CACHED_IN_COMPANY)) &&
+		!zkl_keep_is_on(r) &&
 		(r->lock->listing.watch == ZKL_WATCH_ARMED ||
 		 ZKL_MUTANT(CACHED_UNWATCHED)) &&
 		r->downgrade.state == ZKL_DOWNGRADE_NONE;

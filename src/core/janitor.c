@@ -15,10 +15,10 @@
  * that node is looked at (probe.c, permits.c).  So is a publication of our session
  * that is listed and not known (publication.c).
  *
- * If a question gets an error for an answer, it is asked again after a while:
- * a few times, or, for a node to be deleted, as often as it takes.  The walk is over
- * when a batch behind its last answer is acknowledged: if the connection ends before,
- * it begins again.
+ * If a question gets an error for an answer, it is asked again after a while, as
+ * often as it takes; only what we may not read is left out.  The walk is over when a
+ * batch behind its last answer is acknowledged: if the connection ends before, it
+ * begins again.
  */
 #include <string.h>
 
@@ -35,7 +35,7 @@ struct ZklJanitorPath
 {
 	struct ZklJanitorPath *next;
 	ZklSendKind kind;			/* LIST a directory, GET a znode, DELETE it */
-	int			tries;			/* that got an error */
+	int			refused;		/* how often we had no right to that */
 	char		path[];
 };
 
@@ -67,7 +67,7 @@ remember(ZklManager *m, const char *directory, const char *child,
 		memcpy(item->path + n + 1, child, strlen(child) + 1);
 	}
 	item->kind = kind;
-	item->tries = 0;
+	item->refused = 0;
 	push(m, item);
 }
 
@@ -94,9 +94,7 @@ zkl_janitor_stop(ZklManager *m)
 void
 zkl_janitor_disconnected(ZklManager *m)
 {
-	m->janitor.wanted |= m->janitor.to_do != NULL ||
-		m->janitor.later != NULL || m->janitor.unfinished;
-	m->janitor.unfinished = false;
+	m->janitor.wanted |= m->janitor.to_do != NULL || m->janitor.later != NULL;
 	zkl_janitor_stop(m);
 }
 
@@ -265,18 +263,17 @@ visit_children(ZklManager *m, const char *directory, const ZklReply *reply)
 
 /*
  * The question got an error.  It is asked again after the others, or on the
- * next connection; if we may not read there, never.
+ * next connection, unless we may not read there.
  */
 static void
 ask_later(ZklManager *m, struct ZklJanitorPath *item, int32_t rc)
 {
-	if (item->kind != ZKL_SEND_DELETE && item->tries >= ZKL_MAX_ATTEMPTS)
+	if (rc == ZKL_RC_NOAUTH && item->kind != ZKL_SEND_DELETE &&
+		item->refused++ >= ZKL_MAX_ATTEMPTS)
 	{
-		m->janitor.unfinished |= rc != ZKL_RC_NOAUTH;
 		zkl_memory_release(m, item);
 		return;
 	}
-	item->tries++;
 	if (m->janitor.later == NULL)
 		m->janitor.later_at = m->now + ZKL_RETRY_DELAY;
 	item->next = m->janitor.later;

@@ -5,7 +5,8 @@
  * ZKL_MUTANT(name) stands where a rule lives, and is false.  In a build with
  * ZKL_MUTANTS defined (test/sim) it is true for the mutant that was chosen at
  * run time.  Each is a bug that a lock client has had, or that a rule of ours
- * invites; the simulation must catch them all.
+ * invites; the simulation must catch them all.  If two guards keep one rule, a
+ * mutant takes both away.
  */
 #ifndef ZKL_CORE_MUTANT_H
 #define ZKL_CORE_MUTANT_H
@@ -87,6 +88,7 @@
 	X(RELEASE_FORGETS_BOUND, "a lock that is to be kept is cached") \
 	X(CACHED_UNWATCHED, "a lock is cached without a watch on its directory") \
 	X(CACHED_BEFORE_OTHERS, "a lock is cached although a contender stands behind it") \
+	X(CACHED_IN_COMPANY, "a lock is cached although others of its server want it") \
 	X(LOST_WHILE_CACHED, "a lock that is lost while it is cached can still be taken") \
 	X(MARK_STAYS, "the mark is not taken away when a lock is cached no longer") \
 	X(ASKED_BY_OWN_WRITE, "a holder is asked once more by the write that takes the mark away") \

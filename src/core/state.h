@@ -370,7 +370,6 @@ typedef struct ZklJanitor
 {
 	bool		wanted;			/* once the connection is proved */
 	bool		asking;			/* about the first of to_do */
-	bool		unfinished;		/* something got errors, and was left out */
 	struct ZklJanitorPath *to_do;	/* directories to list, znodes to look at
 									 * or to delete */
 	struct ZklJanitorPath *later;	/* likewise, but not before later_at */

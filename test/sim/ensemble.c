@@ -25,7 +25,7 @@ ensemble_begin(void)
 	ens.next_session = -1;
 	ens.nservers = MAX_SERVERS;
 	ens.reap_every = ens.reap_at = ens.elect_at = NEVER;
-	ens.refused_at = -NEVER;
+	ens.refused_at = ens.rewound_at = -NEVER;
 	ens.observer = ens.master = -1;
 	for (i = 0; i < MAX_SERVERS; i++)
 		ens.servers[i].apply_at = ens.servers[i].report_at = NEVER;
@@ -281,6 +281,7 @@ ensemble_wipe(void)
 
 	trace("zk: wiped", 0, 0, 0, 0, NULL);
 	ens.rewinds++;
+	ens.rewound_at = base.now;
 	for (i = 0; i < ens.nservers; i++)
 	{
 		server_drop_conns(i);
@@ -352,6 +353,7 @@ ensemble_lose_writes(size_t n)
 		ens.servers[i].apply_at = NEVER;
 	ensemble_elect(-1);
 	ens.rewinds++;
+	ens.rewound_at = base.now;
 	for (j = 0; j < nlost; j++)
 		delete_again(lost[j]);
 }

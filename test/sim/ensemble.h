@@ -72,6 +72,7 @@ typedef struct Session
 	bool		heard[MAX_SERVERS]; /* since the server's last report */
 	bool		killed;			/* somebody closed it from elsewhere */
 	size_t		made_at;		/* so long was the log then */
+	int			rewinds;		/* and so often it had become shorter */
 	Time		deposed_at;		/* when a deposed leader last answered it */
 } Session;
 
@@ -83,6 +84,7 @@ typedef struct Ensemble
 	Time		elect_at;		/* the next one is elected, while there is
 								 * none */
 	int			rewinds;		/* how often the log became shorter */
+	Time		rewound_at;		/* and when it last did */
 	int64_t		zxid;
 	Entry	  **log;
 	size_t		nlog;

@@ -219,7 +219,7 @@ in_the_way(const Host *h, const Slot *s, Path *path)
 	if (!node->exists || !c->counts || c->seq > s->seq ||
 		!zkl_mode_conflicts(c->mode, s->mode))
 		return false;
-	if (operators_broke(&c->uuid) || c->revived)
+	if (operators_broke(&c->uuid) || contender_is_unseen(c))
 		return false;
 	if (host_of_session(node->stat.ephemeral_owner) != h)
 		return true;
@@ -241,7 +241,7 @@ static bool
 is_stranger(Path *path, const Node *node)
 {
 	return path->node[HEAD].exists && !contender_of(path)->counts &&
-		!path->contender->revived &&
+		!contender_is_unseen(path->contender) &&
 		path->node[HEAD].stat.czxid < node->stat.czxid;
 }
 
@@ -370,7 +370,7 @@ oracle_take(const Host *h, int i)
 		const Contender *c = contender_of(path);
 		const Node *node = &path->node[HEAD];
 
-		if (node->exists && c->counts && !operators_broke(&c->uuid) && !c->revived &&
+		if (node->exists && c->counts && !operators_broke(&c->uuid) && !contender_is_unseen(c) &&
 			!same_uuid(s, &c->uuid) && node->stat.czxid <= h->told[s->lock] &&
 			host_of_session(node->stat.ephemeral_owner) != h)
 			broken("S6", "host %d slot %d is taken although %s waits", h->id,

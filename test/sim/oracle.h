@@ -93,9 +93,6 @@ extern void oracle_took(Host *h, int slot);
 extern void oracle_signal(const Host *h, int slot);
 extern void oracle_commit(Host *h, int slot);
 
-/* ZooKeeper has lost what a server may have seen of a lock. */
-extern void oracle_tries_excuse(int lock);
-
 /* ---- what other clients tell ---- */
 
 extern void oracle_foreign_hold(const Foreign *f);

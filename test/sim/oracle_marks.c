@@ -105,13 +105,8 @@ put_by_server(const Host *h, const Slot *s, Contender *c, const Effect *effect,
 void
 oracle_mark_lost(const Effect *effect)
 {
-	const Contender *c = contender_of(effect->path);
-	Host	   *h = host_of_session(effect->owner);
-	Slot	   *s = c->counts ? slot_of(h, &c->uuid) : NULL;
-
+	(void) contender_of(effect->path);
 	effect->path->contender->question = 0;
-	if (effect->kind == OP_SET && s != NULL)
-		s->overwritten_until = base.now;
 }
 
 static Contender *

@@ -251,7 +251,6 @@ oracle_lost(const Entry *entry)
 		oracle_mark_lost(effect);
 		if (!c->counts || (effect->kind != OP_CREATE && effect->kind != OP_DELETE))
 			continue;
-		oracle_tries_excuse(c->lock);
 		for (j = 0; j < MAX_SLOTS && h != NULL; j++)
 			if (same_uuid(&h->slots[j], &c->uuid) && entry->ends != 0)
 				note_revived(h, &h->slots[j]);
@@ -275,17 +274,26 @@ oracle_is_marked(Path *path)
 						 zkl_node_data_breaking(node->data, node->length));
 }
 
+/* Whether ZooKeeper has lost anything since the server's session began */
+static bool
+may_have_lost(const Host *h)
+{
+	const Session *session = session_find(h->worker.session.id);
+
+	return session != NULL && session->rewinds < ens.rewinds;
+}
+
 void
 oracle_lost_writes(const Host *h)
 {
-	if (ens.rewinds == 0 && !vandals_deleted_heartbeat())
+	if (!may_have_lost(h) && !vandals_deleted_heartbeat())
 		broken("S8", "host %d is wrong: no write is lost", h->id);
 }
 
 void
 oracle_revived(const Host *h, int i)
 {
-	if (ens.rewinds == 0)
+	if (!may_have_lost(h))
 		broken("S8", "host %d is wrong: nobody is ahead of slot %d", h->id, i);
 }
 
@@ -308,7 +316,7 @@ oracle_free(Host *h, int i)
 	{
 		const Contender *c = contender_of(path);
 
-		if (path->node[HEAD].exists && c->counts && !c->revived &&
+		if (path->node[HEAD].exists && c->counts && c->revived_at == 0 &&
 			memcmp(&c->uuid, &s->uuid, sizeof(ZklUuid)) == 0 &&
 			path->node[HEAD].stat.ephemeral_owner == h->worker.session.id)
 			broken("S5", "host %d slot %d is free, and %s is there", h->id, i,
@@ -385,7 +393,7 @@ is_tampered(const Host *h)
 	int			i;
 
 	for (i = 0; i < MAX_SLOTS; i++)
-		if (h->slots[i].tampered)
+		if (h->slots[i].state != SLOT_FREE && h->slots[i].tampered)
 			return true;
 	return false;
 }

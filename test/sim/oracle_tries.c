@@ -133,18 +133,6 @@ oracle_tries_look(int lock)
 		}
 }
 
-/* What the core believed may never have been. */
-void
-oracle_tries_excuse(int lock)
-{
-	int			i,
-				j;
-
-	for (i = 0; i < hosts.n; i++)
-		for (j = 0; j < MAX_SLOTS; j++)
-			hosts.host[i].slots[j].met |= hosts.host[i].slots[j].lock == lock;
-}
-
 /* ---- answers ---- */
 
 /* What a deposed leader says may be as old as the lease. */
@@ -154,6 +142,23 @@ asked_deposed(const Host *h, Time since)
 	const Session *session = session_find(h->worker.session.id);
 
 	return session != NULL && session->deposed_at >= since;
+}
+
+/* Others whose znode was taken away, which their server may not know yet */
+static bool
+are_believed(const Host *h, const Slot *s)
+{
+	int			i;
+
+	for (i = 0; i < MAX_SLOTS; i++)
+	{
+		const Slot *other = &h->slots[i];
+
+		if (other->state != SLOT_FREE && other->tampered && other->lock == s->lock &&
+			other->asker != s->asker)
+			return true;
+	}
+	return false;
 }
 
 void
@@ -167,7 +172,7 @@ oracle_deny(Host *h, int i)
 	if (lease_is_over(h) && !h->interrupted)
 		broken("S8", "host %d slot %d was denied past the lease", h->id, i);
 	s->met |= are_ahead(h, s) || !lease_is_valid(h) || asked_deposed(h, s->since) ||
-		queue_tampered(h, s->lock);
+		are_believed(h, s);
 }
 
 void

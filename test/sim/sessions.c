@@ -112,6 +112,7 @@ session_make(void)
 	session = &ens.sessions[ens.nsessions];
 	session->id = FIRST_SESSION + ens.nsessions++;
 	session->made_at = ens.nlog;
+	session->rewinds = ens.rewinds;
 	session->alive = true;
 	session->host = session->foreign = -1;
 	session->timeout = session->longest = ens.granted;

@@ -32,7 +32,14 @@ void
 contender_revive(Path *path)
 {
 	(void) contender_of(path);
-	path->contender->revived = true;
+	path->contender->revived_at = base.now;
+}
+
+/* What a server has read before serves it as long as its lease does. */
+bool
+contender_is_unseen(const Contender *c)
+{
+	return c->revived_at != 0 && base.now <= c->revived_at + 2 * ens.longest;
 }
 
 Host *
@@ -154,7 +161,8 @@ queue_tampered(const Host *h, int lock)
 	int			i;
 
 	for (i = 0; i < MAX_SLOTS; i++)
-		if (h->slots[i].tampered && h->slots[i].lock == lock)
+		if (h->slots[i].state != SLOT_FREE && h->slots[i].tampered &&
+			h->slots[i].lock == lock)
 			return true;
 	return false;
 }

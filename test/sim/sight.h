@@ -17,7 +17,7 @@ typedef struct Contender
 	bool		has_uuid;
 	ZklUuid		uuid;
 	int			lock;
-	bool		revived;		/* its delete is lost */
+	Time		revived_at;		/* its delete is lost: when; 0: it is not */
 
 	/* what others ask its holder; see oracle_marks.c */
 	int64_t		question;		/* zxid of the write that put it last; 0: none */
@@ -29,6 +29,9 @@ typedef struct Contender
 
 extern const Contender *contender_of(Path *path);
 extern void contender_revive(Path *path);
+
+/* Whether servers may not know yet that it is there again */
+extern bool contender_is_unseen(const Contender *c);
 
 /* The zklock server whose present session this is, or NULL */
 extern Host *host_of_session(int64_t id);
