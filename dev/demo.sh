@@ -232,7 +232,7 @@ story() {
 	has_committed
 	tell "paris: COMMIT, the job is done ($(count_reports paris) report)"
 	start_postgres berlin
-	tell "berlin: runs again, without the job that was under way ($(count_reports berlin) reports)"
+	tell "berlin: runs again, without the transaction that was under way ($(count_reports berlin) reports)"
 
 	title "ZooKeeper stops under a commit"
 	begin_job paris zk_xact_lock

@@ -16,8 +16,9 @@ use warnings;
 
 use ChaosPlan;
 
-my $crash = qr/^(worker killed|holder killed|host died|postmaster killed
-	|fast restart|immediate restart)$/x;
+my $crash = join '|', 'worker killed', 'holder killed', 'host died', 'postmaster killed',
+  'fast restart', 'immediate restart';
+$crash = qr/^(?:$crash)$/;
 my $signal = qr/^(backends cancelled|holders terminated|storm)$/;
 my $act = qr/^(session closed|znode deleted|lock broken|storm)$/;
 my $request = qr/^(release requested|server drained)$/;

@@ -138,7 +138,9 @@ my %causes = (patience => 5, causes => [
 		{ name => 'session process killed', server => 1, begun => 20, done => 20 },
 		{ name => 'server drained', server => 2, begun => 30, done => 31 },
 		{ name => 'quorum lost', begun => 40, done => 45 },
-		{ name => 'backends cancelled', server => 1, begun => 60, done => 60 } ]);
+		{ name => 'backends cancelled', server => 1, begun => 60, done => 60 },
+		{ name => 'host died', server => 1, begun => 80, done => 81 },
+		{ name => 'postmaster killed', server => 2, begun => 80, done => 81 } ]);
 
 sub refused { return refused_or_failed(refused => 1, @_); }
 
@@ -179,6 +181,8 @@ foreach my $case (
 	[ 61, '57014', 1, 1, 'a cancel' ],
 	[ 61, '40001', 1, '', 'a cancel, but a lock was lost' ],
 	[ 61, '57P02', 1, '', 'a cancel, but the server crashed' ],
+	[ 81, '08006', 1, 1, 'a host that died' ],
+	[ 81, '57P02', 2, 1, 'a postmaster that was killed' ],
 	[ 42, '40P01', 1, '', 'a deadlock of locks taken in order' ],
 	[ 42, 'XX000', 1, '', 'whatever happens' ])
 {

@@ -59,7 +59,7 @@ __DATA__
            ----------+--------+-----------+---------
                    1 | paris  | exclusive | demo
 [time] paris: COMMIT, the job is done (1 report)
-[time] berlin: runs again, without the job that was under way (0 reports)
+[time] berlin: runs again, without the transaction that was under way (0 reports)
 
 == ZooKeeper stops under a commit ==
 [time] ZooKeeper: is dead, paris has the lock
