@@ -67,7 +67,12 @@ sub _explains_itself
 	return $section->{how} eq 'upgrade' if $sqlstate eq '40P01';
 	return 1 if $sqlstate eq '57014'
 	  && ($section->{how} =~ /^(cancel|timeout)$/ || $section->{cancelled_before});
-	return 0 unless $sqlstate =~ /^(57014|57P01|40001|25P02)$/;
+
+	# If a session is terminated just when it is sent a statement, the client may see
+	# the end of the connection, and not the reason.
+	return 0
+	  unless $sqlstate =~ /^(57014|57P01|40001|25P02)$/
+	  || ($section->{message} // '') eq 'connection closed';
 	return $section->{at_most} || $section->{stopped};
 }
 

@@ -194,7 +194,7 @@ foreach my $case (
 foreach my $case (
 	[ '57014', how => 'cancel' ], [ '57014', how => 'timeout' ],
 	[ '57014', cancelled_before => 1 ], [ '40P01', how => 'upgrade' ], [ '40001', at_most => 20 ],
-	[ '40001', stopped => 1 ])
+	[ '40001', stopped => 1 ], [ '08006', at_most => 20, message => 'connection closed' ])
 {
 	my ($sqlstate, %own) = @$case;
 
