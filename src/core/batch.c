@@ -256,13 +256,22 @@ form_operations(ZklManager *m, const ZklBatch *batch)
 	return ops;
 }
 
-static void
-send_batch(ZklManager *m)
+static int64_t
+next_beat(const ZklManager *m)
 {
-	ZklBatch   *batch = zkl_batches_begin(m, zkl_session_next_version(m));
+	/*
+	 * The answer to a batch under way does as well, unless the batch is
+	 * refused: only one that was applied renews the lease.
+	 */
+	if (m->requests.nlive == 0 || m->batches.n > 0)
+		return -1;
+	return (m->batches.refused ? m->batches.acknowledged_at : m->batches.sent_at) + (int64_t) m->session.timeout_ms * 1000 / 6;
+}
+
+static void
+gather_all(ZklManager *m, ZklBatch *batch)
+{
 	size_t		bytes = 0;
-	ZklMultiOp *ops;
-	ZklAction  *action;
 
 	gather(m, batch, &m->nodes.deletes[ZKL_DELETE_NOW], ZKL_MEMBER_DELETE,
 		   &bytes);
@@ -274,7 +283,20 @@ send_batch(ZklManager *m)
 	gather_downgrades(m, batch, &bytes);
 	gather_publications(m, batch, &m->publications.deletes, &bytes);
 	gather_publications(m, batch, &m->publications.creates, &bytes);
+}
 
+/* If writes that were refused have held up a beat, it goes alone. */
+static void
+send_batch(ZklManager *m)
+{
+	int64_t		beat = next_beat(m);
+	bool		goes_alone = m->batches.refused && beat >= 0 && beat <= m->now;
+	ZklBatch   *batch = zkl_batches_begin(m, zkl_session_next_version(m));
+	ZklMultiOp *ops;
+	ZklAction  *action;
+
+	if (!goes_alone)
+		gather_all(m, batch);
 	prepare_creates(m, batch);
 	if (batch->npublications > batch->nretracted)
 		zkl_publication_make_directory(m);
@@ -318,15 +340,6 @@ retry_what_was_refused(ZklManager *m)
 										 stuck->head.next),
 						ZKL_DELETE_ALONE);
 	zkl_reads_retry(m);
-}
-
-static int64_t
-next_beat(const ZklManager *m)
-{
-	/* The answer to a batch under way does as well. */
-	if (m->requests.nlive == 0 || m->batches.n > 0)
-		return -1;
-	return m->batches.sent_at + (int64_t) m->session.timeout_ms * 1000 / 6;
 }
 
 static bool

@@ -378,7 +378,10 @@ settle_oldest(ZklManager *m, ZklBatch *batch, const ZklReply *reply)
 	else if (good)
 		batch_applied(m, batch, reply);
 	else if ((failed = failed_operation(batch, reply)) >= 0)
+	{
+		zkl_batches_refused(m);
 		batch_refused(m, batch, failed, reply->results[failed].rc);
+	}
 	else
 	{
 		zkl_batches_unanswered(m);

@@ -110,6 +110,7 @@ void
 zkl_batches_applied(ZklManager *m, const ZklBatch *batch)
 {
 	m->batches.napplied++;
+	m->batches.refused = false;
 	if (m->batches.number - m->batches.n >= m->batches.unproved_until)
 		m->batches.unproved_until = 0;
 	m->batches.acknowledged_at = batch->sent_at;
@@ -117,6 +118,12 @@ zkl_batches_applied(ZklManager *m, const ZklBatch *batch)
 	if (m->batches.limit < m->config.batch_operations)
 		m->batches.limit = m->batches.limit * 2 < m->config.batch_operations ?
 			m->batches.limit * 2 : m->config.batch_operations;
+}
+
+void
+zkl_batches_refused(ZklManager *m)
+{
+	m->batches.refused = true;
 }
 
 void

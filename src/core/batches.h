@@ -50,6 +50,7 @@ extern ZklBatch *zkl_batches_take(ZklManager *m);
 
 /* What became of it */
 extern void zkl_batches_applied(ZklManager *m, const ZklBatch *batch);
+extern void zkl_batches_refused(ZklManager *m);
 extern void zkl_batches_unanswered(ZklManager *m);
 extern void zkl_batches_unknown(ZklManager *m, const ZklBatch *batch);
 

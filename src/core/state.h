@@ -289,6 +289,7 @@ typedef struct ZklBatches
 								 * batches; 0: all proved */
 	bool		beat_wanted;	/* send one, even if there is nothing to write */
 	bool		broken;			/* one failed: those behind it fail too */
+	bool		refused;		/* the last one that was answered */
 	uint32_t	unknown_streak; /* batches in a row whose answer was lost */
 	uint32_t	limit;			/* operations, after unknown batches */
 } ZklBatches;

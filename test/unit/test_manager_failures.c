@@ -167,6 +167,35 @@ refused_batches_keep_their_order(void)
 	world_wind_up(w);
 }
 
+/* A lock that is refused again and again costs the others no lease. */
+static void
+refused_for_long(void)
+{
+	World	   *w = world_ready();
+	uint32_t	holder;
+	int			i;
+
+	w->zk.no_write = "/b/";
+	model_mkdir(&w->zk, WORLD_ROOT "/b");
+	holder = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	for (i = 0; i < 20; i++)
+	{
+		uint32_t	r;
+
+		world_sleep(w, WORLD_BEAT / 2);
+		CHECK(zkl_manager_lease(w->worker.m) > w->worker.now);
+		r = world_submit(w, "/b", 2, ZKL_EXCLUSIVE);
+		world_run(w);
+		CHECK(w->requests[r].state == SLOT_FAILED);
+		world_release(w, r);
+		world_run(w);
+	}
+	CHECK(world_holds(w, holder));
+	world_release(w, holder);
+	world_wind_up(w);
+}
+
 /* A create that ZooKeeper refuses fails alone. */
 static void
 create_refused(void)
@@ -572,6 +601,7 @@ main(void)
 	RUN(recreated_directory);
 	RUN(parents_refused);
 	RUN(refused_batches_keep_their_order);
+	RUN(refused_for_long);
 	RUN(create_refused);
 	RUN(delete_refused);
 	RUN(read_refused);
