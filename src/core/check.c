@@ -294,6 +294,8 @@ check_publication(const ZklManager *m, const ZklPublication *p)
 	if (held == NULL || held->demand != ZKL_DEMAND_GRANTED ||
 		held->node.state != ZKL_NODE_EXISTS)
 		return "something is published of what is not held";
+	if (zkl_keep_has_any(held))
+		return "something is published of what is kept";
 	return zkl_list_linked(&p->of_wait) ? NULL : "a publication's wait is unaware";
 }
 

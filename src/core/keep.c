@@ -22,6 +22,20 @@ kept(const ZklLink *link)
 	return zkl_container(ZklRequest, keep.link, link);
 }
 
+bool
+zkl_keep_has_any(const ZklRequest *r)
+{
+	const ZklRequest *s = r;
+
+	do
+	{
+		if (zkl_keep_is_on(s))
+			return true;
+		s = s->ring.next;
+	} while (s != r);
+	return false;
+}
+
 void
 zkl_keep_begin(ZklManager *m, ZklRequest *r, int64_t until)
 {

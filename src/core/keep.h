@@ -13,6 +13,9 @@ zkl_keep_is_on(const ZklRequest *r)
 	return zkl_list_linked(&r->keep.link);
 }
 
+/* Whether r, or another hold of its owner on that lock, is kept */
+extern bool zkl_keep_has_any(const ZklRequest *r);
+
 /* A hold goes on without its holder, until then. */
 extern void zkl_keep_begin(ZklManager *m, ZklRequest *r, int64_t until);
 

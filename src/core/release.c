@@ -30,7 +30,7 @@ zkl_release_take(ZklManager *m, uint32_t request, const ZklEnd *end)
 		if (!zkl_keep_is_on(r))
 		{
 			zkl_keep_begin(m, r, end->keep_until);
-			zkl_waits_unhold(m, r);
+			zkl_waits_kept(m, r);
 		}
 	}
 	else

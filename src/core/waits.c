@@ -170,6 +170,18 @@ zkl_waits_unhold(ZklManager *m, const ZklRequest *r)
 		zkl_publication_retract(m, p);
 }
 
+void
+zkl_waits_kept(ZklManager *m, const ZklRequest *r)
+{
+	const ZklRequest *s = r;
+
+	do
+	{
+		zkl_waits_unhold(m, s);
+		s = s->ring.next;
+	} while (s != r);
+}
+
 /* ---- what is to be published ---- */
 
 typedef struct Held
@@ -184,33 +196,16 @@ typedef struct Held
 } Held;
 
 /*
- * Whether it, or another hold of its owner on that lock, is kept.  Such a one goes
- * by itself, but stands in the queue as if it waited for the owner's others.
- */
-static bool
-is_kept_for_now(const ZklRequest *r)
-{
-	const ZklRequest *s = r;
-
-	do
-	{
-		if (zkl_keep_is_on(s))
-			return true;
-		s = s->ring.next;
-	} while (s != r);
-	return false;
-}
-
-/*
  * Only znodes that others may wait for.  A broken hold does not count: its
- * znode goes without its holder.
+ * znode goes without its holder.  A kept one goes by itself, but stands in the queue
+ * as if it waited for its owner's others on that lock.
  */
 static bool
 is_obstacle(const ZklRequest *r, uint64_t owner)
 {
 	return r->ring.owner == owner && r->demand == ZKL_DEMAND_GRANTED &&
 		r->node.state == ZKL_NODE_EXISTS && !r->broken &&
-		(!is_kept_for_now(r) || ZKL_MUTANT(KEPT_IS_OBSTACLE)) && r->lock->dialect != ZKL_DIALECT_PERMIT &&
+		(!zkl_keep_has_any(r) || ZKL_MUTANT(KEPT_IS_OBSTACLE)) && r->lock->dialect != ZKL_DIALECT_PERMIT &&
 		r->lock->dialect != ZKL_DIALECT_MEMBER;
 }
 

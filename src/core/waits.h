@@ -28,8 +28,11 @@ extern void zkl_waits_own(ZklManager *m, ZklRequest *r);
 extern void zkl_waits_begin(ZklManager *m, ZklRequest *r);
 extern void zkl_waits_end(ZklManager *m, ZklRequest *r);
 
-/* r's znode leaves the queue, or is kept, or broken, and belongs to no other request. */
+/* r's znode leaves the queue, or is broken, and belongs to no other request. */
 extern void zkl_waits_unhold(ZklManager *m, const ZklRequest *r);
+
+/* r is kept: nobody waits for its owner because of that lock. */
+extern void zkl_waits_kept(ZklManager *m, const ZklRequest *r);
 
 /* The host tells which owners wait for r's. */
 extern void zkl_waits_behind(ZklManager *m, ZklRequest *r, int64_t seen_at,

@@ -18,13 +18,20 @@ publish_other_behind(Pair *p)
  * at /b.
  */
 static void
-look(Pair *p, size_t n)
+tell(Pair *p, size_t n)
 {
 	const uint64_t owners[] = {3, 1};
 
 	zkl_manager_behind(p->w->worker.m, p->w->worker.now, p->b,
 					   p->w->worker.now, owners, n);
 	world_flush(p->w);
+}
+
+/* The same, and what follows */
+static void
+look(Pair *p, size_t n)
+{
+	tell(p, n);
 	world_run(p->w);
 }
 
@@ -211,6 +218,28 @@ kept(void)
 }
 
 /*
+ * Of two holds that share a znode one is kept, and the other one released, while the
+ * publication of that znode is under way.
+ */
+static void
+kept_instead(void)
+{
+	Pair		p = pair_make_of(2);
+	uint32_t	again = pair_submit(&p, "/a", 1, ZKL_EXCLUSIVE);
+
+	pair_publish_other(&p);
+	pair_wait_long(&p);
+	tell(&p, 2);
+	world_keep(p.w, again, 20 * PAIR_PATIENCE);
+	world_release(p.w, p.a);
+	world_run(p.w);
+	CHECK(world_keeps(p.w, again));
+	CHECK(world_waits(p.w, p.b));
+	CHECK_INT(pair_publications(), 0);
+	pair_finish(&p);
+}
+
+/*
  * The session that waits has kept the writer, and holds the reader.  Another reader
  * can go on once the writer goes.
  */
@@ -250,6 +279,7 @@ main(void)
 	RUN(confirmation_of_others);
 	RUN(confirmation_of_another);
 	RUN(kept);
+	RUN(kept_instead);
 	RUN(kept_beside_a_hold);
 	return unit_finish();
 }
