@@ -25,7 +25,7 @@ ensemble_begin(void)
 	ens.next_session = -1;
 	ens.nservers = MAX_SERVERS;
 	ens.reap_every = ens.reap_at = ens.elect_at = NEVER;
-	ens.refused_at = ens.rewound_at = -NEVER;
+	ens.rewound_at = -NEVER;
 	ens.observer = ens.master = -1;
 	for (i = 0; i < MAX_SERVERS; i++)
 		ens.servers[i].apply_at = ens.servers[i].report_at = NEVER;
@@ -361,20 +361,32 @@ ensemble_lose_writes(size_t n)
 /* ---- refusals ---- */
 
 /* Some say that nothing was done, others only that nothing is known. */
+static const int32_t refusals[] = {
+	-1 /* SYSTEMERROR */ , ZKL_RC_UNKNOWN, -5 /* MARSHALLINGERROR */ ,
+	-7 /* OPERATIONTIMEOUT */ , -102 /* NOAUTH */ , -118 /* SESSIONMOVED */ ,
+	-125 /* QUOTAEXCEEDED */ , -127 /* THROTTLEDOP */
+};
+
+#define REFUSALS	((int) (sizeof(refusals) / sizeof(refusals[0])))
+
+bool
+ensemble_is_refusal(int32_t rc)
+{
+	int			i;
+
+	for (i = 0; i < REFUSALS; i++)
+		if (refusals[i] == rc)
+			return true;
+	return rc == CLIENT_SENDS_NOTHING;
+}
+
 int32_t
 ensemble_refuses(void)
 {
-	static const int32_t codes[] = {
-		-1 /* SYSTEMERROR */ , ZKL_RC_UNKNOWN, -5 /* MARSHALLINGERROR */ ,
-		-7 /* OPERATIONTIMEOUT */ , -102 /* NOAUTH */ , -118 /* SESSIONMOVED */ ,
-		-125 /* QUOTAEXCEEDED */ , -127 /* THROTTLEDOP */
-	};
-
 	if (base.calm || base.now >= ens.refuses_until ||
 		!once_in(ens.refuses_one_in))
 		return ZKL_RC_OK;
-	ens.refused_at = base.now;
-	return codes[below((int64_t) (sizeof(codes) / sizeof(codes[0])))];
+	return refusals[below(REFUSALS)];
 }
 
 /* ---- the reaper ---- */

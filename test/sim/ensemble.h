@@ -115,7 +115,6 @@ typedef struct Ensemble
 	Time		reap_every;		/* NEVER: the reaper sleeps */
 	Time		refuses_until;	/* servers answer with errors, once in ... */
 	int			refuses_one_in; /* ... so many requests */
-	Time		refused_at;		/* last; far back: never */
 } Ensemble;
 
 #define FIRST_SESSION	INT64_C(0x10000)
@@ -184,8 +183,14 @@ extern void ensemble_wipe(void);
  */
 extern void ensemble_lose_writes(size_t n);
 
-/* The error with which a request is answered now, or ZKL_RC_OK */
+/*
+ * The error with which a request is answered now, or ZKL_RC_OK; and whether an answer
+ * is one of these errors, or of those of ZooKeeper's client.
+ */
+#define CLIENT_SENDS_NOTHING	(-8)
+#define CLIENT_LACKS_MEMORY		(-5)
 extern int32_t ensemble_refuses(void);
+extern bool ensemble_is_refusal(int32_t rc);
 
 /* ---- connections ---- */
 

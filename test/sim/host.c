@@ -346,6 +346,7 @@ host_start(Host *h)
 	h->wake_at = NEVER;
 	h->stopped_until = 0;
 	h->stop_after = -1;
+	h->refused_at = -NEVER;
 	backends_start(h);
 	worker_start(h);
 }

@@ -103,6 +103,8 @@ typedef struct Host
 	int64_t		told[MAX_LOCKS];	/* up to this zxid it was told of each
 									 * change of a lock's children */
 	int64_t		zxid_floor;		/* no grant may stand on less than this */
+	Time		refused_at;		/* an answer told it last that ZooKeeper, or
+								 * its client, refuses; far back: none did */
 } Host;
 
 typedef struct Hosts
@@ -111,6 +113,8 @@ typedef struct Hosts
 	Host		host[MAX_HOSTS];
 	int			nlocks;
 	ZklDialect	dialects[MAX_LOCKS];
+	bool		large_lost[MAX_LOCKS];	/* the ensemble has lost a node of a
+										 * number near the end of all */
 	int			semaphore;		/* the lock that is one; -1: none is */
 	uint32_t	max;			/* of its leases */
 	uint32_t	batches_in_flight;

@@ -257,6 +257,8 @@ take_messages(Host *h)
 		else
 		{
 			note_told(h, frame);
+			if (!frame->is_event && ensemble_is_refusal(frame->reply.rc))
+				h->refused_at = base.now;
 			oracle_read(h, frame);
 			worker_deliver(&h->worker, frame);
 			if (frame->is_event)

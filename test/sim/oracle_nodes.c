@@ -251,6 +251,8 @@ oracle_lost(const Entry *entry)
 		oracle_mark_lost(effect);
 		if (!c->counts || (effect->kind != OP_CREATE && effect->kind != OP_DELETE))
 			continue;
+		hosts.large_lost[c->lock] |= effect->kind == OP_CREATE &&
+			c->seq >= ZKL_SEQ_LIMIT;
 		for (j = 0; j < MAX_SLOTS && h != NULL; j++)
 			if (same_uuid(&h->slots[j], &c->uuid) && entry->ends != 0)
 				note_revived(h, &h->slots[j]);
@@ -350,7 +352,10 @@ oracle_quiet(void)
 
 /* ---- S8: answers but "false" ---- */
 
-/* The numbers of a lock's directory come, or came, to their end. */
+/*
+ * The numbers of a lock's directory come, or came, to their end.  If ZooKeeper has lost
+ * that, who has seen it goes on as if it were so.
+ */
 static bool
 has_large_number(const Host *h, int lock)
 {
@@ -360,7 +365,8 @@ has_large_number(const Host *h, int lock)
 		if (h->slots[i].lock == lock && h->slots[i].state != SLOT_FREE &&
 			h->slots[i].seq >= ZKL_SEQ_LIMIT)
 			return true;
-	return (uint32_t) lock_path(lock)->node[HEAD].counter > ZKL_SEQ_LIMIT;
+	return (uint32_t) lock_path(lock)->node[HEAD].counter > ZKL_SEQ_LIMIT ||
+		(hosts.large_lost[lock] && may_have_lost(h));
 }
 
 void
@@ -368,8 +374,9 @@ oracle_fail(Host *h, int i)
 {
 	const Slot *s = &h->slots[i];
 
+	/* No other answer fails a request, nor one that came before the request. */
 	if (s->failure == ZKL_FAILURE_ZOOKEEPER && s->rc != ZKL_RC_NOTEMPTY &&
-		ens.refused_at < s->since - ens.timeout)
+		(!ensemble_is_refusal(s->rc) || h->refused_at < s->since))
 		broken("S8", "host %d slot %d failed with %d", h->id, i, s->rc);
 	if (s->failure != ZKL_FAILURE_DEADLOCK)
 	{

@@ -76,7 +76,7 @@ is_at_work(const Host *h)
 		at_work_since[h->id] = base.now;
 	at_work_until[h->id] = base.now;
 	return base.now - at_work_since[h->id] > h->timeout &&
-		ens.refused_at < base.now - h->timeout &&
+		h->refused_at < base.now - h->timeout &&
 		ens.rewound_at < base.now - h->timeout;
 }
 

@@ -269,10 +269,7 @@ supervisor_take(Host *h, const LinkMessage *message)
 
 /* ---- sending ---- */
 
-/*
- * ZooKeeper's client answers by itself, without a word to the server.  -8: it knows
- * that nothing was sent; -5: it has no memory.
- */
+/* ZooKeeper's client answers by itself, without a word to the server. */
 static void
 refuse_to_send(Host *h, const ZklAction *action)
 {
@@ -282,9 +279,8 @@ refuse_to_send(Host *h, const ZklAction *action)
 
 	trace("host #: the client refuses to send", h->id, 0, 0, 0, NULL);
 	SEEN(CLIENT_REFUSED);
-	ens.refused_at = base.now;
 	frame->tag = action->tag;
-	frame->reply.rc = once_in(2) ? -8 : -5;
+	frame->reply.rc = once_in(2) ? CLIENT_SENDS_NOTHING : CLIENT_LACKS_MEMORY;
 	if (action->send == ZKL_SEND_MULTI)
 	{
 		results = take(action->nmulti * sizeof(ZklMultiResult));
