@@ -54,7 +54,7 @@ find_targets(Semaphore *s, const text *path, ZklPrivileges needed)
 									 ZKL_NEEDS_NOTHING);
 }
 
-/* ---- what is held ---- */
+/* ---- the session's permits ---- */
 
 /* The first hold from "node" on that is a permit of it, or NULL */
 static ZklHold *

@@ -69,7 +69,7 @@ zkl_diagnosis_warn_of_other_holder(const char *path, int length, const char *oth
 					other[0] != '\0' ? "server \"" : "another client", other,
 					other[0] != '\0' ? "\"" : ""),
 			 errdetail("ZooKeeper shows its request ahead of the one that was granted here.  So ZooKeeper has lost writes that it had acknowledged: the end of a session, or a release."),
-			 errhint("The lock belongs to this server, whose fencing token is the greater one.  Check what the other holder has written since, and whether all ZooKeeper servers run version 3.9.4 or later.")));
+			 errhint("The lock belongs to this server, whose fencing token is higher.  Check the later changes of the other holder, and whether all ZooKeeper servers run version 3.9.4 or later.")));
 }
 
 void
