@@ -346,7 +346,7 @@ warn_permits_not_held(const ZklTarget *permits, int held, int wanted)
 			 until_commit ?
 			 errhint("A permit of transaction lifetime is released when the transaction ends.") :
 			 other != NULL ?
-			 errhint("Release what you hold of that name with %s().",
+			 errhint("Release the other hold of that name with %s().",
 					 zkl_hold_release_function(other)) : 0));
 }
 

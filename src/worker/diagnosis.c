@@ -86,7 +86,7 @@ zkl_diagnosis_check_timeout(uint32 timeout_ms, uint32 generation)
 					timeout_ms, LEAST_TICKS),
 			 errdetail("\"zklock.tick_time\" is %d ms.  The lease then leaves little room for pauses of the ZooKeeper servers, and none for observers behind a follower.",
 					   zkl_tick_time),
-			 errhint("Increase \"zklock.session_timeout\" on all servers, or set \"zklock.tick_time\" to what the ensemble's zoo.cfg says.")));
+			 errhint("Increase \"zklock.session_timeout\" on all servers, or set \"zklock.tick_time\" to the tickTime in the ensemble's zoo.cfg.")));
 }
 
 /* Whether this was not told before, by this worker */
