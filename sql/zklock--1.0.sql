@@ -310,7 +310,7 @@ RETURNS SETOF zk_once_row
 AS 'MODULE_PATHNAME', 'zkl_sql_once_history'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_once_history(text) IS
-'what is recorded of a job, or of all jobs, across all servers: path, called_at, server, pid, usename, last_period_at, run_keys, recorded_at';
+'records of a job, or of all jobs, across all servers: path, called_at, server, pid, usename, last_period_at, run_keys, recorded_at';
 
 CREATE FUNCTION zk_once_purge(unused interval)
 RETURNS bigint
@@ -443,7 +443,7 @@ RETURNS void
 AS 'MODULE_PATHNAME', 'zkl_sql_stat_reset'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_stat_reset() IS
-'make zk_stat_locks empty, so that it counts from now on';
+'empty zk_stat_locks, which counts from now on';
 
 CREATE TYPE zk_queue_row AS (
 	path text,
@@ -751,9 +751,9 @@ COMMENT ON COLUMN zk_stat_server.given_up_checks IS
 COMMENT ON COLUMN zk_stat_server.unpublished_waits IS
 'number of waits that took no part in deadlocks, because their sessions hold too many locks, since the server started';
 COMMENT ON COLUMN zk_stat_server.cache_takes IS
-'number of times that a session took such a lock since the server started';
+'number of times that a session took a cached lock since the server started';
 COMMENT ON COLUMN zk_stat_server.recalls IS
-'number of times that this server stopped keeping such a lock since it started';
+'number of times that the caching of a lock ended since the server started';
 COMMENT ON COLUMN zk_stat_server.tls_version IS
 'version of TLS of the last connection to ZooKeeper, or null if it had none';
 COMMENT ON COLUMN zk_stat_server.tls_cipher IS
@@ -1038,7 +1038,7 @@ RETURNS SETOF zk_drain_row
 AS 'MODULE_PATHNAME', 'zkl_sql_drain'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_drain(interval) IS
-'refuse new requests for locks, ask holders to release theirs, and wait; returns what is left when the timeout ends: path, mode, lifetime, state, pid, usename, datname, application_name, granted_at';
+'refuse new requests for locks, ask holders to release theirs, and wait; returns the locks that are left when the timeout ends: path, mode, lifetime, state, pid, usename, datname, application_name, granted_at';
 
 CREATE FUNCTION zk_undrain()
 RETURNS boolean
@@ -1147,9 +1147,9 @@ COMMENT ON FUNCTION zk_revoke(text, name, text) IS
 
 --
 -- Only superusers can call these functions, until they grant them to others, and
--- members of pg_monitor can look.  Everybody can call the functions that let go or
--- look at the caller's own locks, and those behind views, which want SELECT on
--- their view themselves.
+-- members of pg_monitor can look.  Everybody can call the functions that release or
+-- show the caller's own locks, and those behind views, which check SELECT on their
+-- view themselves.
 --
 REVOKE ALL ON FUNCTION
 	zk_lock(text, interval, interval, interval),

@@ -36,7 +36,7 @@ hint_at_other_hold(ZklHeldLock *held, const ZklTarget *lock, ZklLockMode mode)
 		return errhint("Release your exclusive lock with zk_unlock().");
 	other = zkl_hold_named(lock->name);
 	if (other != NULL)
-		return errhint("Release what you hold of that name with %s().",
+		return errhint("Release the other hold of that name with %s().",
 					   zkl_hold_release_function(other));
 	return 0;
 }

@@ -37,7 +37,7 @@ zkl_root_raise_unreadable(int32 rc)
 			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 			 errmsg("could not read the settings of the root in znode \"%s\"",
 					path),
-			 errdetail("Its data is not what this version of zklock writes."),
+			 errdetail("Its data is not in the format of this version of zklock."),
 			 errhint("If a newer version wrote it, upgrade this server.")));
 }
 

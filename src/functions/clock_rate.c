@@ -7,8 +7,8 @@
  * NTP daemons correct it by the length of a tick, and by a frequency for what is
  * less than that.  A large correction means that the hardware's clock, which
  * leases are measured by, has a wrong rate, or that the daemon slews the clock to
- * make up for a wrong time, by which programs on this machine are misled that do
- * not read the hardware's clock, such as a ZooKeeper server.
+ * make up for a wrong time.  That misleads programs on this machine that do not
+ * read the hardware's clock, such as a ZooKeeper server.
  */
 #include "postgres.h"
 

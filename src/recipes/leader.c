@@ -48,7 +48,7 @@ id_of(const text *given)
 	if (strlen(id) > ZKL_MAX_LEADER_ID)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-				 errmsg("participant id is too long"),
+				 errmsg("leader id is too long"),
 				 errdetail("It has %zu bytes in UTF-8; the limit is %d bytes.",
 						   strlen(id), ZKL_MAX_LEADER_ID)));
 	return id;

@@ -54,7 +54,7 @@ find_targets(Semaphore *s, const text *path, ZklPrivileges needed)
 									 ZKL_NEEDS_NOTHING);
 }
 
-/* ---- what is held ---- */
+/* ---- the session's permits ---- */
 
 /* The first hold from "node" on that is a permit of it, or NULL */
 static ZklHold *
@@ -346,7 +346,7 @@ warn_permits_not_held(const ZklTarget *permits, int held, int wanted)
 			 until_commit ?
 			 errhint("A permit of transaction lifetime is released when the transaction ends.") :
 			 other != NULL ?
-			 errhint("Release what you hold of that name with %s().",
+			 errhint("Release the other hold of that name with %s().",
 					 zkl_hold_release_function(other)) : 0));
 }
 

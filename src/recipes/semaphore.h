@@ -4,9 +4,9 @@
  *	  InterProcessSemaphoreV2.
  *
  * Curator calls a permit a lease.  Below the semaphore's directory, "leases" has
- * a znode for each permit, and "locks" is a mutex, the guard: a
- * client that acquires permits holds the guard while it makes their znodes and
- * waits until they all are among the first "max".  So if several clients want
+ * a znode for each permit, and "locks" is a mutex, the guard: a client that
+ * acquires permits holds the guard while it makes their znodes and waits until
+ * they all are among the first "max".  So if several clients want
  * several permits each, one of them gets all of its own first.  The maximum
  * itself is kept by the order of the permits alone (core/permits.h).
  */

@@ -69,7 +69,7 @@ zkl_diagnosis_warn_of_other_holder(const char *path, int length, const char *oth
 					other[0] != '\0' ? "server \"" : "another client", other,
 					other[0] != '\0' ? "\"" : ""),
 			 errdetail("ZooKeeper shows its request ahead of the one that was granted here.  So ZooKeeper has lost writes that it had acknowledged: the end of a session, or a release."),
-			 errhint("The lock belongs to this server, whose fencing token is the greater one.  Check what the other holder has written since, and whether all ZooKeeper servers run version 3.9.4 or later.")));
+			 errhint("The lock belongs to this server, whose fencing token is higher.  Check the later changes of the other holder, and whether all ZooKeeper servers run version 3.9.4 or later.")));
 }
 
 void
@@ -86,7 +86,7 @@ zkl_diagnosis_check_timeout(uint32 timeout_ms, uint32 generation)
 					timeout_ms, LEAST_TICKS),
 			 errdetail("\"zklock.tick_time\" is %d ms.  The lease then leaves little room for pauses of the ZooKeeper servers, and none for observers behind a follower.",
 					   zkl_tick_time),
-			 errhint("Increase \"zklock.session_timeout\" on all servers, or set \"zklock.tick_time\" to what the ensemble's zoo.cfg says.")));
+			 errhint("Increase \"zklock.session_timeout\" on all servers, or set \"zklock.tick_time\" to the tickTime in the ensemble's zoo.cfg.")));
 }
 
 /* Whether this was not told before, by this worker */

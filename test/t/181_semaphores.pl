@@ -163,10 +163,10 @@ like($s->messages, qr/do not hold 4 permits of semaphore "\/c".*holds 3; none wa
 	'which is a warning');
 is($s->query("SELECT count(*) FROM zk_locks"), 3, 'none was released');
 is($s->query("SELECT zk_unlock('/c')"), 'f', 'permits are no lock');
-like($s->messages, qr/Release what you hold of that name with zk_release_permits\(\)/, 'the hint has the right call');
+like($s->messages, qr/Release the other hold of that name with zk_release_permits\(\)/, 'the hint has the right call');
 $s->query("SELECT zk_lock_shared('/d/lock')");
 is($s->query("SELECT zk_release_permits('/d/lock')"), 'f', 'nor is a lock a permit');
-like($s->messages, qr/Release what you hold of that name with zk_unlock_shared\(\)/, 'the hint has the right call');
+like($s->messages, qr/Release the other hold of that name with zk_unlock_shared\(\)/, 'the hint has the right call');
 $s->query("SELECT zk_unlock_shared('/d/lock')");
 is($s->error("SELECT zk_acquire_permits('/c', 4, 2)"), '40P01', 'who would wait for himself');
 is($s->error("SELECT zk_acquire_permits('/c', 4, 2, '1h')"), '40P01', 'however long');

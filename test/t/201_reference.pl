@@ -136,6 +136,8 @@ foreach my $name (Document::all())
 		'', "$name: links");
 	my @gone = grep { !-e Document->path($_) && !-e Document->path("src/$_") }
 	  $page->prose =~ m{`([a-z]+/[a-z0-9_/-]+\.(?:[chs]|sh|p[lmy]|md|sql|csv))`}g;
+	push @gone,
+	  grep { !-e Document->path("test/t/$_.pl") } $page->prose =~ m{`(\d{3}_[a-z_]+)`}g;
 	is("@gone", '', "$name: files that it names");
 }
 
