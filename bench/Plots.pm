@@ -23,7 +23,7 @@ my %titles = (
 	kazoo => 'kazoo (Python)',
 	raw => 'ZooKeeper client in C',
 	advisory => 'pg_advisory_lock (one server)',
-	sql => 'two empty statements');
+	sql => 'no lock: two empty statements');
 my @names = qw(zklock uncached curator kazoo raw advisory sql);
 my $width = 760;
 
@@ -39,13 +39,14 @@ sub draw
 					[ "distinct-$_" => '' ])
 		} 8, 64),
 		bars($dir, 'hand-over.svg', 'A lock that passes from one server to the next',
-			'ms from the release until the waiting session has it, median',
+			'ms from the release until the waiting session has it, median (shorter is better)',
 			\&milliseconds,
 			contestants($results, 'p50',
 				[ 'handover-2' => '2 PostgreSQL servers, one ZooKeeper server' ],
 				[ 'handover-3' => '3 PostgreSQL servers, one ZooKeeper server' ],
 				[ 'three-handover' => '2 PostgreSQL servers, three ZooKeeper servers' ])),
-		bars($dir, 'recall.svg', 'How long it takes to get a lock', 'ms, median',
+		bars($dir, 'recall.svg', 'How long it takes to get a lock with zklock',
+			'ms, median (shorter is better); a cached lock stays on a server between its uses',
 			\&milliseconds, waits($results)),
 		pair_bars($results, $dir, 'one-lock.svg', 'one lock for all sessions',
 			[ 'one-8' => '8 sessions' ],
@@ -64,7 +65,9 @@ sub pair_bars
 {
 	my ($results, $dir, $file, $title, @scenarios) = @_;
 
-	return bars($dir, $file, ucfirst $title, 'locks taken and released per second',
+	return bars($dir, $file, ucfirst $title,
+		'locks taken and released per second (longer is better);'
+		  . ' a cached lock stays on a server between its uses',
 		\&Page::thousands, contestants($results, 'rate', @scenarios));
 }
 
@@ -96,7 +99,7 @@ sub waits
 	  map { [ $_->[0], $colours{ $_->[2] }, $results->median(@$_[ 1, 2 ], 'p50') ] } (
 		[ 'take and release, cached on its server', 'distinct-1', 'zklock' ],
 		[ 'take and release, nothing cached', 'distinct-1', 'uncached' ],
-		[ 'take, released by another server', 'handover-2', 'zklock' ],
+		[ 'take, just released by another server', 'handover-2', 'zklock' ],
 		[ 'take, cached on another server', 'recall', 'zklock' ]);
 
 	return $results->has('recall') ? [ '', @bars ] : ();
@@ -176,7 +179,7 @@ sub lines
 		  . " lc rgb '$colours{$name}' title '$titles{$name}'";
 	}
 	return () unless @plots;
-	run_gnuplot("$dir/$file", 420, $title, "by the number of $axis", join "\n",
+	run_gnuplot("$dir/$file", 420, $title, "by the number of $axis; both scales are logarithmic", join "\n",
 		$data, 'set logscale xy', 'set key outside right top Left reverse',
 		"set grid ytics lc rgb '#dddddd'", 'set border 3', "set xlabel '$axis'",
 		"set xrange [$points->[0] * 0.9:$points->[-1] * 1.2]", 'set yrange [300:*]',

@@ -291,7 +291,7 @@ COMMENT ON TYPE zk_once_row IS
 COMMENT ON COLUMN zk_once_row.path IS
 'name of the job';
 COMMENT ON COLUMN zk_once_row.called_at IS
-'time of the call of zk_once() that had the last run, by the clock of ZooKeeper, or null';
+'time of the call that had the last run, by the clock of ZooKeeper, or null';
 COMMENT ON COLUMN zk_once_row.server IS
 'name of the PostgreSQL server that did it, or null';
 COMMENT ON COLUMN zk_once_row.pid IS
@@ -499,7 +499,7 @@ COMMENT ON COLUMN zk_queue_row.granted_at IS
 COMMENT ON COLUMN zk_queue_row.held_until IS
 'time at which the session loses the lock, by at_most, or null';
 COMMENT ON COLUMN zk_queue_row.dialect IS
-'curator_rw, curator_mutex or kazoo; curator for what has no other dialect';
+'curator_rw, curator_mutex or kazoo; curator for leaders, permits and members';
 COMMENT ON COLUMN zk_queue_row.cached IS
 'whether the server keeps the lock for its sessions, and none of them holds it; of another server: whether that may be so';
 COMMENT ON COLUMN zk_queue_row.znode IS
@@ -507,7 +507,7 @@ COMMENT ON COLUMN zk_queue_row.znode IS
 COMMENT ON COLUMN zk_queue_row.session_id IS
 'ID of the ZooKeeper session that owns the znode, or null';
 COMMENT ON COLUMN zk_queue_row.error IS
-'why the znode, or what is below the path, cannot be read, or null';
+'reason for which the znode, or the directory below the path, cannot be read, or null';
 
 CREATE FUNCTION zk_queue(path text)
 RETURNS SETOF zk_queue_row
@@ -636,7 +636,7 @@ CREATE FUNCTION zk_healthcheck()
 RETURNS SETOF zk_health_row
 AS 'MODULE_PATHNAME', 'zkl_sql_healthcheck'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
-ROWS 15;
+ROWS 20;
 COMMENT ON FUNCTION zk_healthcheck() IS
 'checks of this server, its connection and the fleet: check_name, ok (null: cannot be known now), detail';
 
@@ -667,9 +667,9 @@ COMMENT ON COLUMN zk_locks.znode IS
 COMMENT ON COLUMN zk_locks.release_requested IS
 'true if zk_request_release(), zk_drain() or another client has asked the holder to release the lock';
 COMMENT ON COLUMN zk_locks.datname IS
-'database of the session, or null likewise';
+'database of the session, or null where pid is null';
 COMMENT ON COLUMN zk_locks.usename IS
-'user name of the session, or null likewise';
+'user name of the session, or null where pid is null';
 COMMENT ON COLUMN zk_locks.application_name IS
 'application name of the session at the time of the request, or null';
 
@@ -1008,8 +1008,8 @@ CREATE TYPE zk_drain_row AS (
 	lifetime text,
 	state text,
 	pid integer,
-	usename text,
 	datname text,
+	usename text,
 	application_name text,
 	granted_at timestamptz);
 COMMENT ON TYPE zk_drain_row IS
@@ -1024,10 +1024,10 @@ COMMENT ON COLUMN zk_drain_row.state IS
 'state of the request, as zk_locks shows it';
 COMMENT ON COLUMN zk_drain_row.pid IS
 'process ID of the session, or null if it has released the lock';
-COMMENT ON COLUMN zk_drain_row.usename IS
-'user name of the session, or null if it has released the lock';
 COMMENT ON COLUMN zk_drain_row.datname IS
 'database of the session, or null if it has released the lock';
+COMMENT ON COLUMN zk_drain_row.usename IS
+'user name of the session, or null if it has released the lock';
 COMMENT ON COLUMN zk_drain_row.application_name IS
 'application name of the session, or null';
 COMMENT ON COLUMN zk_drain_row.granted_at IS
@@ -1038,7 +1038,7 @@ RETURNS SETOF zk_drain_row
 AS 'MODULE_PATHNAME', 'zkl_sql_drain'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_drain(interval) IS
-'refuse new requests for locks, ask holders to release theirs, and wait; returns the locks that are left when the timeout ends: path, mode, lifetime, state, pid, usename, datname, application_name, granted_at';
+'refuse new requests for locks, ask holders to release theirs, and wait; returns the locks that are left when the timeout ends: path, mode, lifetime, state, pid, datname, usename, application_name, granted_at';
 
 CREATE FUNCTION zk_undrain()
 RETURNS boolean
@@ -1064,7 +1064,7 @@ COMMENT ON TYPE zk_dump_row IS
 COMMENT ON COLUMN zk_dump_row.path IS
 'name of the lock, or null for the server itself';
 COMMENT ON COLUMN zk_dump_row.item IS
-'what the line is about';
+'subject of the line';
 COMMENT ON COLUMN zk_dump_row.pid IS
 'process ID of the session, or null';
 COMMENT ON COLUMN zk_dump_row.state IS
@@ -1075,7 +1075,7 @@ RETURNS SETOF zk_dump_row
 AS 'MODULE_PATHNAME', 'zkl_sql_dump'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_dump() IS
-'state of the zklock worker of this server, lock by lock: path (null: the server itself), item (what the line is about), pid (of the backend), state (in words and key=value pairs)';
+'state of the zklock worker of this server, lock by lock: path (null: the server itself), item (subject of the line), pid (of the backend), state (in words and key=value pairs)';
 
 --
 -- Rights by prefix.  The rows are the user's: pg_dump dumps them.  Roles are
@@ -1143,7 +1143,7 @@ RETURNS boolean
 AS 'MODULE_PATHNAME', 'zkl_sql_revoke'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_revoke(text, name, text) IS
-'take back what zk_grant() has granted; returns whether any of it was granted';
+'take back privileges that zk_grant() has granted; returns whether any of them was granted';
 
 --
 -- Only superusers can call these functions, until they grant them to others, and

@@ -58,7 +58,7 @@ zkl_errand_free(ZklErrand *errand)
 
 /*
  * If it is not known what became of an errand, its caller will look or write
- * again: after a pause, and not for ever in one statement.  Looks that succeed
+ * again: after a pause, and not without end in one statement.  Looks that succeed
  * between two such writes change nothing.
  */
 static void

@@ -271,7 +271,7 @@ zkl_hold_is_good(const ZklHold *hold, ZklError *error)
 		zkl_lease_is_current(hold->grant.generation);
 }
 
-/* Of several holds on one lock, the latest grant has the greatest token */
+/* Of several holds on one lock, the latest grant has the highest token */
 bool
 zkl_hold_token(const ZklTarget *lock, int64 *token)
 {

@@ -6,8 +6,9 @@
 #define ZKL_BACKEND_NOTICE_H
 
 /*
- * A NOTICE for each hold whose release was requested since the last call, unless "zklock.on_release_request" was "ignore" when it was acquired.  Cheap
- * when there is none.
+ * A NOTICE for each hold whose release was requested since the last call, unless
+ * "zklock.on_release_request" was "ignore" when it was acquired.  Cheap when there is
+ * none.
  */
 extern void zkl_notice_tell(void);
 

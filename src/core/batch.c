@@ -265,7 +265,8 @@ next_beat(const ZklManager *m)
 	 */
 	if (m->requests.nlive == 0 || m->batches.n > 0)
 		return -1;
-	return (m->batches.refused ? m->batches.acknowledged_at : m->batches.sent_at) + (int64_t) m->session.timeout_ms * 1000 / 6;
+	return (m->batches.refused ? m->batches.acknowledged_at : m->batches.sent_at) +
+		(int64_t) m->session.timeout_ms * 1000 / 6;
 }
 
 static void

@@ -2,8 +2,8 @@
  * contender.c
  *	  What the data of a znode in a queue tells of the client that made it.
  *
- * Owns nothing.  Run by backends.  Takes no locks.  Must not know which queue it
- * is.
+ * Owns nothing.  Run by backends.  Takes no locks.  Must not know which queue the
+ * znode is in.
  */
 #include "postgres.h"
 

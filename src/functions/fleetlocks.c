@@ -8,9 +8,9 @@
  * Must not know how they are found.
  *
  * As in zk_locks, each role sees all rows, but names of locks and znodes are only
- * shown to roles that may read all statistics: no other role can prove that it is
- * the one that a row from another server tells of.  Where grants decide about a
- * name, such a role also needs the privilege to look at it.
+ * shown to roles that may read all statistics: no other role can prove that a row
+ * from another server is about itself.  Where grants decide about a name, such a
+ * role also needs the privilege to look at it.
  */
 #include "postgres.h"
 

@@ -145,10 +145,10 @@ put_left(FunctionCallInfo fcinfo, const ZklSlot *slot)
 	zkl_row_text_or_null(&row, zkl_slotrow_lifetime(slot));
 	zkl_row_text(&row, zkl_slotrow_state(slot));
 	zkl_row_pid_or_null(&row, has_session ? slot->s_request.pid : 0);
-	zkl_row_utf8_or_null(&row, has_session ? slot->s_request.usename : "",
-						 sizeof(slot->s_request.usename));
 	zkl_row_utf8_or_null(&row, has_session ? slot->s_request.database : "",
 						 sizeof(slot->s_request.database));
+	zkl_row_utf8_or_null(&row, has_session ? slot->s_request.usename : "",
+						 sizeof(slot->s_request.usename));
 	zkl_row_utf8_or_null(&row, has_session ? slot->s_request.application : "",
 						 sizeof(slot->s_request.application));
 	zkl_row_time_or_null(&row, zkl_slotrow_granted_at(slot));

@@ -9,10 +9,11 @@
  * Must not know how a lock is requested, nor how the worker runs an errand.
  *
  * The layout is that of Curator's DistributedDoubleBarrier: an ephemeral child
- * for each member, and a persistent one, "ready", which says that they were
- * enough and may start.  A member's is a shared lock of session lifetime, in a
- * dialect in which nothing conflicts, so that it is watched, shown and lost as
- * a lock is.  As Curator counts them, all children but "ready" are members.
+ * for each member, and a persistent one, "ready", which says that enough members
+ * have come, and that they may start.  A member's is a shared lock of session
+ * lifetime, in a dialect in which nothing conflicts, so that it is watched, shown
+ * and lost as a lock is.  As Curator counts them, all children but "ready" are
+ * members.
  *
  * A member that leaves and is not the first by name goes at once, and waits; the
  * first stays until it is alone.  That is Curator's order: its members wait for

@@ -6,10 +6,10 @@
  * what a period is for, nor read any clock.
  *
  * Periods are counted from a Monday, 2000-01-03 00:00, so that a week begins on
- * one; those of months from the January before it.  But each begins a little early:
- * what a cron daemon starts at a full hour comes before it by ZooKeeper's clock
- * where the server's is ahead.  Half a minute from it, no cron daemon starts
- * anything.
+ * one; those of months from the January before it.  But each begins a little early,
+ * by half a minute at most: if the server's clock is ahead of ZooKeeper's, a job
+ * that a cron daemon starts at a full hour comes before that hour.  Between full
+ * minutes, cron daemons start nothing.
  */
 #include "postgres.h"
 

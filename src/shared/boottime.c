@@ -40,8 +40,9 @@ read_ns(clockid_t clock)
  * CLOCK_BOOTTIME and CLOCK_MONOTONIC have one rate and show the same time, but for
  * the time slept.  They cannot be read at one moment, so one is read between two
  * readings of the other.  The value that is known stays unless a reading
- * contradicts it: on a machine that never slept it is the same in all processes.  If this process was stopped between the
- * readings, they say little, and are repeated.
+ * contradicts it: on a machine that never slept it is the same in all processes.
+ * If this process was stopped between the readings, they say little, and are
+ * repeated.
  */
 static int64
 time_slept(void)
@@ -72,8 +73,9 @@ time_slept(void)
 /*
  * Calls come in bursts, so a whole reading is valid for 100 µs of CLOCK_BOOTTIME.
  * NTP slews by 10 % at most, which is 10 µs of these.  CLOCK_BOOTTIME is read first:
- * if the process is stopped behind that, the next reading is a whole one, or this
- * clock is ahead by less than 100 µs, which ends a lease early.
+ * if the process is stopped behind that, this clock is ahead until the next whole
+ * reading, by less than 100 µs.  The margin of the lease covers both errors, see
+ * lemma 3 in ARGUMENT.md.
  */
 int64
 zkl_boottime_us(void)

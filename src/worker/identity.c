@@ -70,13 +70,13 @@ zkl_identity_log_anew(void)
 }
 
 static void
-log_message(bool loud, const char *who, const char *message)
+log_message(bool loud, const char *message)
 {
 	long		before = suppressed;
 
 	suppressed = loud ? 0 : suppressed + 1;
 	ereport(loud ? LOG : DEBUG1,
-			(errmsg_internal("%s: %s", who, message),
+			(errmsg_internal("zklock: %s", message),
 			 loud && before > 0 ?
 			 errdetail_plural("%ld message about the connection was not logged since the previous one.",
 							  "%ld messages about the connection were not logged since the previous one.",
@@ -86,7 +86,7 @@ log_message(bool loud, const char *who, const char *message)
 void
 zkl_identity_log(const char *message)
 {
-	log_message(true, "zklock", message);
+	log_message(true, message);
 }
 
 static void
@@ -101,7 +101,7 @@ note_error(ZklErrorKind kind, const char *message, bool loud)
 
 	if (loud)
 		last_logged = zkl_boottime_ms();
-	log_message(loud, "zklock", message);
+	log_message(loud, message);
 }
 
 void

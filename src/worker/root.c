@@ -109,7 +109,7 @@ publish_unreadable(ZklTask *task, int32 rc)
 				(errmsg("could not read the settings of the root in znode \"%s\"",
 						settings_path()),
 				 rc == ZKL_RC_OK ?
-				 errdetail("Its data is not what this version of zklock writes.") :
+				 errdetail("Its data is not in the format of this version of zklock.") :
 				 errdetail("ZooKeeper answered %d.", rc)));
 		zkl_slot_wake_waiters();
 	}

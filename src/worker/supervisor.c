@@ -2,10 +2,10 @@
  * supervisor.c
  *	  Keeps a session process running and connected to ZooKeeper.
  *
- * Owns the phase of the connection, and which settings are in use.  Runs in the worker only; takes no locks but
- * through identity.c.  It must not know locks: it tells the core when a connection
- * stands or breaks.  launch.c starts a process, liveness.c tells whether it still
- * answers.
+ * Owns the phase of the connection, and which settings are in use.  Runs in the
+ * worker only; takes no locks but through identity.c.  It must not know locks: it
+ * tells the core when a connection stands or breaks.  launch.c starts a process,
+ * liveness.c tells whether it still answers.
  *
  * One session process is one connection to one host.  When the connection
  * breaks, the next process attaches the same ZooKeeper session by its id and

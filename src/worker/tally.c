@@ -38,8 +38,8 @@ zkl_tally_uncounted(int slotno, const ZklSlot *slot)
  * A grant that the backend has not taken counts for nothing: a timeout, a cancel
  * or the wait for another lock of the same call came first.  Nor does the guard
  * of a semaphore, whose requests may be many in one call; but if the call times
- * out there, that is a timeout of the semaphore.  A try for leases may be refused
- * without any request: so leases have no denials.
+ * out there, that is a timeout of the semaphore.  A try for permits may be refused
+ * without any request: so permits have no denials.
  */
 void
 zkl_tally_slot(const ZklSlot *slot)

@@ -156,8 +156,6 @@ zkl_tracefile_reload(void)
 		add_line(NULL, first);
 		zkl_manager_trace(core, add_line, NULL);
 	}
-	if (trace_fd >= 0)
-		(void) rotate_if_full();
 }
 
 void

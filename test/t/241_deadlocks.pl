@@ -1,5 +1,5 @@
 # Deadlocks across servers end with one error: cycles of two, three and four servers,
-# readers and writers, arrays, leaders, turns of zk_once(), savepoints; and what the
+# readers and writers, several locks at once, leaders, turns of zk_once(), savepoints; and what the
 # error and the log say.
 
 use strict;
@@ -137,12 +137,12 @@ $test->enqueue($s[0], "SELECT zk_xact_lock('/up/1')", '/up/1');
 $test->enqueue($s[1], "SELECT zk_xact_lock('/up/2')", '/up/2');
 one_victim($test, [ @s[ 0, 1 ] ], 'upgrades of two locks');
 
-# Arrays: a session waits for one of several locks, and holds those before it.
+# Several at once: a session waits for one of several locks, and holds those before it.
 $s[0]->query("BEGIN; SELECT zk_xact_lock('/array/b')");
 $s[1]->query("BEGIN; SELECT zk_xact_lock('/array/c')");
 $test->enqueue($s[0], "SELECT zk_xact_multilock(ARRAY['/array/a', '/array/c', '/array/d'])", '/array/c');
 $test->enqueue($s[1], "SELECT zk_xact_multilock(ARRAY['/array/a', '/array/d'])", '/array/a');
-one_victim($test, [ @s[ 0, 1 ] ], 'arrays');
+one_victim($test, [ @s[ 0, 1 ] ], 'several at once');
 
 # Leaders.  Their locks outlive the transaction.
 $s[$_]->query("SELECT zk_lead('/lead/$_')") foreach 0, 1;

@@ -225,6 +225,43 @@ all_at_once(void)
 	}
 }
 
+/*
+ * A stop or a sleep that is as long as a burst, ahead of each reading of a call: the
+ * clock is not behind, and ahead by less than 0.1 ms until the next whole reading.
+ */
+static void
+disturbed_in_a_burst(void)
+{
+	int			at;
+	int			i;
+
+	for (at = 0; at < 12; at++)
+	{
+		begin(HOUR);
+		if (at % 2 == 0)
+		{
+			machine.stops_at = at / 2;
+			machine.stops = SECOND / 10000 - 1000;
+		}
+		else
+		{
+			machine.sleeps_at = at / 2;
+			machine.sleeps = SECOND / 10000 - 1000;
+		}
+		check_clock(1);
+		machine.stops_at = machine.sleeps_at = -1;
+		for (i = 0; i < 300; i++)
+		{
+			int64_t		before = truth();
+
+			CHECK(check_clock(100) >= before - 1);
+			pass(1000);
+		}
+		pass(SECOND);
+		check_clock(1);
+	}
+}
+
 /* Calls 1 µs apart take one reading each, and what NTP adds does not sum up. */
 static void
 in_a_burst(void)
@@ -262,5 +299,6 @@ main(void)
 	RUN(asleep_then_stopped);
 	RUN(all_at_once);
 	RUN(in_a_burst);
+	RUN(disturbed_in_a_burst);
 	return unit_finish();
 }
