@@ -90,18 +90,18 @@ read_version(void)
 }
 
 char *
-zkl_script_version(ZklScriptVerdict *verdict)
+zkl_script_version(ZklScriptAge *age)
 {
 	char	   *version = read_version();
 
 	if (version == NULL)
-		*verdict = ZKL_SCRIPT_NONE;
+		*age = ZKL_SCRIPT_NONE;
 	else if (compare(version, ZKL_SCRIPT) > 0)
-		*verdict = ZKL_SCRIPT_NEWER;
+		*age = ZKL_SCRIPT_NEWER;
 	else if (compare(version, ZKL_OLDEST_SCRIPT) < 0)
-		*verdict = ZKL_SCRIPT_TOO_OLD;
+		*age = ZKL_SCRIPT_TOO_OLD;
 	else
-		*verdict = compare(version, ZKL_SCRIPT) < 0 ? ZKL_SCRIPT_OLDER : ZKL_SCRIPT_OWN;
+		*age = compare(version, ZKL_SCRIPT) < 0 ? ZKL_SCRIPT_OLDER : ZKL_SCRIPT_OWN;
 	return version;
 }
 
@@ -109,7 +109,7 @@ void
 zkl_script_check(void)
 {
 	static bool registered = false;
-	ZklScriptVerdict verdict;
+	ZklScriptAge age;
 	char	   *version;
 
 	if (served)
@@ -117,15 +117,15 @@ zkl_script_check(void)
 	if (!registered)
 		CacheRegisterSyscacheCallback(PROCOID, forget_check, (Datum) 0);
 	registered = true;
-	version = zkl_script_version(&verdict);
-	if (verdict == ZKL_SCRIPT_NEWER)
+	version = zkl_script_version(&age);
+	if (age == ZKL_SCRIPT_NEWER)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("extension \"zklock\" is newer than its library"),
 				 errdetail("The extension in this database has version %s, and the library serves %s to %s.",
 						   version, ZKL_OLDEST_SCRIPT, ZKL_SCRIPT),
 				 errhint("Restart the server after the new library is installed.")));
-	if (verdict == ZKL_SCRIPT_TOO_OLD)
+	if (age == ZKL_SCRIPT_TOO_OLD)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("extension \"zklock\" is too old for its library"),

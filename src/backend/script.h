@@ -8,17 +8,17 @@
 
 #include "nodes/nodes.h"
 
-typedef enum ZklScriptVerdict
+typedef enum ZklScriptAge
 {
 	ZKL_SCRIPT_NONE,			/* the database has no extension */
 	ZKL_SCRIPT_TOO_OLD,
 	ZKL_SCRIPT_OLDER,			/* served */
 	ZKL_SCRIPT_OWN,
 	ZKL_SCRIPT_NEWER
-} ZklScriptVerdict;
+} ZklScriptAge;
 
 /* Its version (palloc'd; NULL if there is none), and what that means */
-extern char *zkl_script_version(ZklScriptVerdict *verdict);
+extern char *zkl_script_version(ZklScriptAge *age);
 
 /* A NOTICE if the statement was DROP EXTENSION and sessions still hold locks */
 extern void zkl_script_note_drop(Node *statement);

@@ -322,7 +322,7 @@ check_publications(const ZklManager *m)
 	if (why == NULL && (existing != m->publications.nexisting ||
 						unsettled != m->publications.nunsettled))
 		why = "the counts of publications are wrong";
-	if (why == NULL && (judged > 0) != (m->decision.state == ZKL_VERDICT_SENT))
+	if (why == NULL && (judged > 0) != (m->verdict.state == ZKL_VERDICT_SENT))
 		why = "publications wait for no verdict";
 	return why;
 }

@@ -49,7 +49,7 @@ own_ahead(const ZklLock *lock, const ZklRequest *r)
 
 /* Decides for the first that waits.  True: it is granted, look at the next. */
 static bool
-decide_first(ZklManager *m, ZklLock *lock, ZklVerdict *verdict)
+decide_first(ZklManager *m, ZklLock *lock, ZklDecision *decision)
 {
 	ZklRequest *r = lock->queue.waiting;
 	ZklQueueView view;
@@ -60,14 +60,14 @@ decide_first(ZklManager *m, ZklLock *lock, ZklVerdict *verdict)
 	view.nforeign = lock->foreign.n;
 	view.unknown_from = lock->foreign.unknown_from;
 	view.tainted = lock->foreign.tainted;
-	*verdict = zkl_queue_decide(&view, r->mode, r->node.seq, &blocker);
-	switch (*verdict)
+	*decision = zkl_queue_decide(&view, r->mode, r->node.seq, &blocker);
+	switch (*decision)
 	{
-		case ZKL_VERDICT_GRANT:
+		case ZKL_DECISION_GRANT:
 			return zkl_request_grant(m, r);
-		case ZKL_VERDICT_BEHIND_OWN:
+		case ZKL_DECISION_BEHIND_OWN:
 			return false;
-		case ZKL_VERDICT_BEHIND_FOREIGN:
+		case ZKL_DECISION_BEHIND_FOREIGN:
 
 			/*
 			 * A queue is served in order: if one contender has gone, those
@@ -79,7 +79,7 @@ decide_first(ZklManager *m, ZklLock *lock, ZklVerdict *verdict)
 			else
 				zkl_reads_watch_ahead(m, lock, blocker);
 			return false;
-		case ZKL_VERDICT_LIST:
+		case ZKL_DECISION_LIST:
 			zkl_reads_want_listing(m, lock);
 			return false;
 	}
@@ -218,7 +218,7 @@ deny_timed_out(ZklManager *m, ZklLock *lock)
  * there may hold this one.
  */
 static void
-tell_blocked(ZklManager *m, ZklLock *lock, ZklVerdict verdict)
+tell_blocked(ZklManager *m, ZklLock *lock, ZklDecision decision)
 {
 	ZklLink    *link,
 			   *after;
@@ -231,8 +231,8 @@ tell_blocked(ZklManager *m, ZklLock *lock, ZklVerdict verdict)
 
 		if (r->demand == ZKL_DEMAND_WAITING && r->together &&
 			(r->node.state == ZKL_NODE_EXISTS ?
-			 r != lock->queue.waiting || verdict == ZKL_VERDICT_BEHIND_OWN ||
-			 verdict == ZKL_VERDICT_BEHIND_FOREIGN : lock->drain.wanted))
+			 r != lock->queue.waiting || decision == ZKL_DECISION_BEHIND_OWN ||
+			 decision == ZKL_DECISION_BEHIND_FOREIGN : lock->drain.wanted))
 			zkl_request_blocked(m, r);
 	}
 }
@@ -240,7 +240,7 @@ tell_blocked(ZklManager *m, ZklLock *lock, ZklVerdict verdict)
 void
 zkl_decide_lock(ZklManager *m, ZklLock *lock)
 {
-	ZklVerdict	verdict = ZKL_VERDICT_GRANT;
+	ZklDecision decision = ZKL_DECISION_GRANT;
 
 	if (lock->dialect == ZKL_DIALECT_PERMIT)
 		zkl_permits_decide(m, lock);
@@ -250,10 +250,10 @@ zkl_decide_lock(ZklManager *m, ZklLock *lock)
 		{
 			refuse_upgrades(m, lock);
 			while (lock->queue.waiting != NULL &&
-				   decide_first(m, lock, &verdict))
+				   decide_first(m, lock, &decision))
 				;
 		} while (deny_timed_out(m, lock));
-		tell_blocked(m, lock, verdict);
+		tell_blocked(m, lock, decision);
 	}
 	if (lock->drain.wanted)
 		zkl_drain_start(m, lock);

@@ -114,9 +114,9 @@ dump_lists(const Dump *d)
 	put_count(&line, "want_search", list_length(&m->waits.wanted));
 	put_count(&line, "in_search", list_length(&m->search.asked));
 	zkl_line_flag(&line, "verdict-sent",
-				  m->decision.state == ZKL_VERDICT_SENT);
+				  m->verdict.state == ZKL_VERDICT_SENT);
 	zkl_line_flag(&line, "verdict-unsettled",
-				  m->decision.state == ZKL_VERDICT_UNSETTLED);
+				  m->verdict.state == ZKL_VERDICT_UNSETTLED);
 	put_count(&line, "readers", list_length(&m->reads.readers));
 	zkl_line_number(&line, "watches", (int64_t) m->reads.watches);
 	write_item(d, NULL, "requests", -1, &line);

@@ -481,7 +481,7 @@ zkl_manager_counters(const ZklManager *m, ZklCounters *counters)
 	counters->creates = m->nodes.created;
 	counters->continuous = m->nodes.alone;
 	counters->watches = m->reads.watches;
-	counters->deadlocks = m->decision.deadlocks;
+	counters->deadlocks = m->verdict.deadlocks;
 	counters->checks = m->search.n;
 	counters->given_up = m->search.given_up;
 	counters->unpublished = m->waits.unpublished;

@@ -16,8 +16,8 @@
 #include "core/reads.h"
 #include "core/request.h"
 
-ZklVerdict
-zkl_permits_verdict(const ZklPermitView *view, ZklSeq seq, uint32_t max)
+ZklDecision
+zkl_permits_decide_one(const ZklPermitView *view, ZklSeq seq, uint32_t max)
 {
 	uint64_t	ahead = view->own;
 	size_t		i;
@@ -25,20 +25,20 @@ zkl_permits_verdict(const ZklPermitView *view, ZklSeq seq, uint32_t max)
 	if (ZKL_MUTANT(SEMAPHORE_ONE_MORE))
 		max++;
 	if (ahead >= max)
-		return ZKL_VERDICT_BEHIND_OWN;
+		return ZKL_DECISION_BEHIND_OWN;
 	ahead += ZKL_MUTANT(SEMAPHORE_ONLY_CONTENDERS) ? 0 : view->strangers;
 	for (i = 0; i < view->nforeign && view->foreign[i].seq <= seq; i++)
 		ahead++;
 	if (ZKL_MUTANT(SEMAPHORE_OWN_ONLY))
-		return ZKL_VERDICT_GRANT;
+		return ZKL_DECISION_GRANT;
 	if (ahead >= max)
-		return ZKL_VERDICT_BEHIND_FOREIGN;
+		return ZKL_DECISION_BEHIND_FOREIGN;
 	if (view->unknown_from < seq)
-		return ZKL_VERDICT_LIST;
-	return ZKL_VERDICT_GRANT;
+		return ZKL_DECISION_LIST;
+	return ZKL_DECISION_GRANT;
 }
 
-static ZklVerdict
+static ZklDecision
 judge(const ZklLock *lock, const ZklRequest *r, uint32_t own)
 {
 	ZklPermitView view;
@@ -48,7 +48,7 @@ judge(const ZklLock *lock, const ZklRequest *r, uint32_t own)
 	view.nforeign = lock->foreign.n;
 	view.strangers = lock->foreign.strangers;
 	view.unknown_from = lock->foreign.unknown_from;
-	return zkl_permits_verdict(&view, r->node.seq, r->max);
+	return zkl_permits_decide_one(&view, r->node.seq, r->max);
 }
 
 /*
@@ -83,16 +83,16 @@ decide_first_permit(ZklManager *m, ZklLock *lock, uint32_t own)
 
 	switch (judge(lock, r, own))
 	{
-		case ZKL_VERDICT_GRANT:
+		case ZKL_DECISION_GRANT:
 			return zkl_request_grant(m, r);
-		case ZKL_VERDICT_BEHIND_OWN:
+		case ZKL_DECISION_BEHIND_OWN:
 			return false;
-		case ZKL_VERDICT_BEHIND_FOREIGN:
+		case ZKL_DECISION_BEHIND_FOREIGN:
 			look_for_leftovers(m, lock);
 			if (!ZKL_MUTANT(SEMAPHORE_UNWATCHED) || r->node.seen == 0)
 				zkl_reads_want_children(m, lock);
 			return false;
-		case ZKL_VERDICT_LIST:
+		case ZKL_DECISION_LIST:
 			zkl_reads_want_listing(m, lock);
 			return false;
 	}
@@ -117,13 +117,13 @@ deny_permits(ZklManager *m, ZklLock *lock)
 	zkl_foreach(link, after, &lock->queue.own)
 	{
 		ZklRequest *r = zkl_container(ZklRequest, place.link, link);
-		ZklVerdict	verdict;
+		ZklDecision decision;
 
 		if (r->demand == ZKL_DEMAND_WAITING && r->timed_out)
 		{
-			verdict = judge(lock, r, own);
-			if (verdict == ZKL_VERDICT_BEHIND_OWN ||
-				(verdict == ZKL_VERDICT_BEHIND_FOREIGN &&
+			decision = judge(lock, r, own);
+			if (decision == ZKL_DECISION_BEHIND_OWN ||
+				(decision == ZKL_DECISION_BEHIND_FOREIGN &&
 				 lock->listing.watch == ZKL_WATCH_ARMED))
 			{
 				zkl_request_deny(m, r);

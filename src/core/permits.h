@@ -31,8 +31,8 @@ typedef struct ZklPermitView
  * are enough to keep it waiting; BEHIND_FOREIGN: they are so only together
  * with others, which may be gone.
  */
-extern ZklVerdict zkl_permits_verdict(const ZklPermitView *view, ZklSeq seq,
-									  uint32_t max);
+extern ZklDecision zkl_permits_decide_one(const ZklPermitView *view, ZklSeq seq,
+										  uint32_t max);
 
 /*
  * Grants and denies permits where possible, and requests the reads that this

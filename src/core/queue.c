@@ -43,7 +43,7 @@ zkl_queue_nearest(const ZklContender *foreign, size_t nforeign,
 	return -1;
 }
 
-ZklVerdict
+ZklDecision
 zkl_queue_decide(const ZklQueueView *view, ZklLockMode mode, ZklSeq seq,
 				 size_t *blocker)
 {
@@ -55,15 +55,15 @@ zkl_queue_decide(const ZklQueueView *view, ZklLockMode mode, ZklSeq seq,
 		(!behind_own || view->foreign[nearest].seq > view->own_ahead))
 	{
 		*blocker = (size_t) nearest;
-		return ZKL_VERDICT_BEHIND_FOREIGN;
+		return ZKL_DECISION_BEHIND_FOREIGN;
 	}
 	if (behind_own)
-		return ZKL_VERDICT_BEHIND_OWN;
+		return ZKL_DECISION_BEHIND_OWN;
 	if (view->unknown_from < seq)
-		return ZKL_VERDICT_LIST;
+		return ZKL_DECISION_LIST;
 	if (view->tainted && mode == ZKL_EXCLUSIVE)
-		return ZKL_VERDICT_LIST;
-	return ZKL_VERDICT_GRANT;
+		return ZKL_DECISION_LIST;
+	return ZKL_DECISION_GRANT;
 }
 
 static bool

@@ -43,20 +43,20 @@ typedef struct ZklQueueView
 								 * reader of its own number behind */
 } ZklQueueView;
 
-typedef enum ZklVerdict
+typedef enum ZklDecision
 {
-	ZKL_VERDICT_GRANT,
-	ZKL_VERDICT_BEHIND_OWN,		/* a local contender is next ahead */
-	ZKL_VERDICT_BEHIND_FOREIGN, /* watch that one */
-	ZKL_VERDICT_LIST			/* no known one is ahead, but list first */
-} ZklVerdict;
+	ZKL_DECISION_GRANT,
+	ZKL_DECISION_BEHIND_OWN,	/* a local contender is next ahead */
+	ZKL_DECISION_BEHIND_FOREIGN,	/* watch that one */
+	ZKL_DECISION_LIST			/* no known one is ahead, but list first */
+} ZklDecision;
 
 /*
  * Decides for a contender of this server.  *blocker is set for BEHIND_FOREIGN:
  * the index in view->foreign of the nearest conflicting one.
  */
-extern ZklVerdict zkl_queue_decide(const ZklQueueView *view, ZklLockMode mode,
-								   ZklSeq seq, size_t *blocker);
+extern ZklDecision zkl_queue_decide(const ZklQueueView *view, ZklLockMode mode,
+									ZklSeq seq, size_t *blocker);
 
 /*
  * The index of the nearest contender in foreign[] that conflicts with (mode,

@@ -79,7 +79,7 @@ begin(ZklManager *m)
 			   *after;
 
 	if (m->search.state != ZKL_SEARCH_IDLE || m->chain.needed ||
-		m->decision.state != ZKL_VERDICT_NONE)
+		m->verdict.state != ZKL_VERDICT_NONE)
 		return;
 	zkl_foreach(link, after, &m->waits.wanted)
 	{

@@ -241,7 +241,7 @@ typedef enum ZklVerdictState
 } ZklVerdictState;
 
 /* The decision that a wait of ours ends for a deadlock; see verdict.c */
-typedef struct ZklDecision
+typedef struct ZklVerdict
 {
 	ZklVerdictState state;
 	ZklRequest *request;
@@ -251,7 +251,7 @@ typedef struct ZklDecision
 	ZklEdge    *edges;
 	size_t		nedges;
 	uint64_t	deadlocks;		/* so far */
-} ZklDecision;
+} ZklVerdict;
 
 /*
  * One batch.  members[0] is what operation 1 is about, and so on; operation 0
@@ -454,7 +454,7 @@ struct ZklManager
 	ZklWaits	waits;
 	ZklPublications publications;
 	ZklSearch	search;
-	ZklDecision decision;
+	ZklVerdict	verdict;
 	ZklRevived	revived;
 	ZklJanitor	janitor;
 	ZklCaching	cache;

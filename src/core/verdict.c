@@ -2,7 +2,7 @@
  * verdict.c
  *	  The decision that a wait of ours ends for a deadlock.
  *
- * Owns m->decision.  Runs in the worker (and in tests), takes no locks, knows
+ * Owns m->verdict.  Runs in the worker (and in tests), takes no locks, knows
  * neither PostgreSQL nor ZooKeeper.
  *
  * What a search has read is old when it comes to its end.  So the decision is a
@@ -76,7 +76,7 @@ is_time(ZklManager *m, ZklRequest *r, const ZklStep *steps, size_t n)
 /* ---- what it says ---- */
 
 static ZklEdge *
-add_step(ZklDecision *d)
+add_step(ZklVerdict *d)
 {
 	ZklEdge    *edge = &d->edges[d->nedges++];
 
@@ -92,7 +92,7 @@ add_step(ZklDecision *d)
 static void
 tell_cycle(ZklManager *m, const ZklRequest *r, const ZklStep *steps, size_t n)
 {
-	ZklDecision *d = &m->decision;
+	ZklVerdict *d = &m->verdict;
 	const char *lock = r->lock->path + strlen(m->root);
 	ZklLockMode mode = r->mode;
 	ZklDialect	dialect = r->lock->dialect;
@@ -148,7 +148,7 @@ copy_string(const char **string, char **at)
 static void
 keep_strings(ZklManager *m)
 {
-	ZklDecision *d = &m->decision;
+	ZklVerdict *d = &m->verdict;
 	size_t		room = 2 * ZKL_MAX_CYCLE * sizeof(ZklEdge);
 	ZklEdge    *kept;
 	char	   *at;
@@ -172,10 +172,10 @@ keep_strings(ZklManager *m)
 static void
 forget_edges(ZklManager *m)
 {
-	if (m->decision.edges != NULL)
-		zkl_memory_release(m, m->decision.edges);
-	m->decision.edges = NULL;
-	m->decision.nedges = 0;
+	if (m->verdict.edges != NULL)
+		zkl_memory_release(m, m->verdict.edges);
+	m->verdict.edges = NULL;
+	m->verdict.nedges = 0;
 }
 
 /* ---- the transaction ---- */
@@ -221,7 +221,7 @@ send(ZklManager *m, ZklRequest *r, const ZklStep *steps, size_t n)
 		op->path = zkl_publication_path(m, &p->uuid);
 		op->version = -1;
 		op++;
-		m->decision.publication = p->uuid;
+		m->verdict.publication = p->uuid;
 		zkl_publication_judge(m, p);
 	}
 	action = zkl_operations_send(m, ZKL_OP_VERDICT, NULL, r, ZKL_SEND_MULTI,
@@ -243,7 +243,7 @@ is_still_published(const ZklManager *m, const ZklRequest *r,
 bool
 zkl_verdict_begin(ZklManager *m, ZklRequest *r, const ZklStep *steps, size_t n)
 {
-	ZklDecision *d = &m->decision;
+	ZklVerdict *d = &m->verdict;
 
 	if (d->state != ZKL_VERDICT_NONE || m->chain.needed ||
 		!is_still_published(m, r, &steps[n - 1]) || !is_time(m, r, steps, n))
@@ -268,7 +268,7 @@ zkl_verdict_begin(ZklManager *m, ZklRequest *r, const ZklStep *steps, size_t n)
 static ZklRequest *
 victim(const ZklManager *m)
 {
-	const ZklDecision *d = &m->decision;
+	const ZklVerdict *d = &m->verdict;
 	ZklRequest *r = d->request;
 
 	return r->submitted == d->submitted && r->demand == ZKL_DEMAND_WAITING &&
@@ -298,8 +298,8 @@ carry_out(ZklManager *m)
 
 	if (r != NULL)
 	{
-		m->decision.deadlocks++;
-		zkl_request_deadlock(m, r, m->decision.edges, m->decision.nedges);
+		m->verdict.deadlocks++;
+		zkl_request_deadlock(m, r, m->verdict.edges, m->verdict.nedges);
 	}
 	zkl_verdict_forget(m);
 }
@@ -328,7 +328,7 @@ unknown(ZklManager *m)
 		if (p->judged)
 			zkl_publication_unknown(m, p);
 	}
-	m->decision.state = ZKL_VERDICT_UNSETTLED;
+	m->verdict.state = ZKL_VERDICT_UNSETTLED;
 	zkl_session_need_chain(m);
 }
 
@@ -348,7 +348,7 @@ is_refused(const ZklReply *reply)
 void
 zkl_verdict_reply(ZklManager *m, const ZklReply *reply)
 {
-	if (m->decision.state != ZKL_VERDICT_SENT)
+	if (m->verdict.state != ZKL_VERDICT_SENT)
 		return;
 	if (reply->rc == ZKL_RC_OK)
 	{
@@ -372,9 +372,9 @@ zkl_verdict_reply(ZklManager *m, const ZklReply *reply)
 void
 zkl_verdict_listed(ZklManager *m)
 {
-	if (m->decision.state != ZKL_VERDICT_UNSETTLED)
+	if (m->verdict.state != ZKL_VERDICT_UNSETTLED)
 		return;
-	if (zkl_publication_find(m, &m->decision.publication) == NULL)
+	if (zkl_publication_find(m, &m->verdict.publication) == NULL)
 		carry_out(m);
 	else
 		refused(m);
@@ -383,7 +383,7 @@ zkl_verdict_listed(ZklManager *m)
 void
 zkl_verdict_disconnected(ZklManager *m)
 {
-	if (m->decision.state == ZKL_VERDICT_SENT)
+	if (m->verdict.state == ZKL_VERDICT_SENT)
 		unknown(m);
 }
 
@@ -391,5 +391,5 @@ void
 zkl_verdict_forget(ZklManager *m)
 {
 	forget_edges(m);
-	m->decision.state = ZKL_VERDICT_NONE;
+	m->verdict.state = ZKL_VERDICT_NONE;
 }

@@ -1,13 +1,13 @@
 /*
  * healthcheck.c
  *	  The set-returning function zk_healthcheck(): what an operator would look at,
- *	  with a verdict.
+ *	  and whether it is well.
  *
  * Owns what counts as healthy.  Run by backends.  Takes no locks.
  *
  * Must not know how any of it comes about.
  *
- * A check whose result cannot be known now has no verdict.  So all that ZooKeeper
+ * A check whose result cannot be known now is NULL.  So all that ZooKeeper
  * has to tell is read first, in a subtransaction: if ZooKeeper goes away or
  * refuses, that is no error.  No detail shows hosts or credentials.
  */
@@ -213,16 +213,16 @@ check_lost_writes(FunctionCallInfo fcinfo, const ZklStatus *status)
 static void
 check_script(FunctionCallInfo fcinfo)
 {
-	ZklScriptVerdict verdict;
-	char	   *version = zkl_script_version(&verdict);
+	ZklScriptAge age;
+	char	   *version = zkl_script_version(&age);
 	const char *advice = "";
 
-	if (verdict == ZKL_SCRIPT_NEWER)
+	if (age == ZKL_SCRIPT_NEWER)
 		advice = "  Restart the server with the new library.";
-	else if (verdict != ZKL_SCRIPT_OWN)
+	else if (age != ZKL_SCRIPT_OWN)
 		advice = "  Run ALTER EXTENSION zklock UPDATE.";
-	put_check(fcinfo, "script", verdict != ZKL_SCRIPT_NONE, verdict == ZKL_SCRIPT_OWN,
-			  verdict == ZKL_SCRIPT_NONE ? "This database has no extension \"zklock\"." :
+	put_check(fcinfo, "script", age != ZKL_SCRIPT_NONE, age == ZKL_SCRIPT_OWN,
+			  age == ZKL_SCRIPT_NONE ? "This database has no extension \"zklock\"." :
 			  psprintf("The extension in this database has version %s, and the library %s.%s",
 					   version, ZKL_SCRIPT, advice));
 }

@@ -20,8 +20,8 @@ ZKL_FUNCTION(zkl_sql_version);
 Datum
 zkl_sql_version(PG_FUNCTION_ARGS)
 {
-	ZklScriptVerdict verdict;
-	char	   *script = zkl_script_version(&verdict);
+	ZklScriptAge age;
+	char	   *script = zkl_script_version(&age);
 	ZklRow		row = {0};
 	ZklStatus	status;
 

@@ -1,6 +1,5 @@
-# zk_healthcheck() gives a verdict on each thing that an operator would look at,
-# and each verdict changes when that thing is not well; zk_version() tells which
-# versions work together.
+# zk_healthcheck() tells whether each thing is well that an operator would look at,
+# and notices when it is not; zk_version() tells which versions work together.
 
 use strict;
 use warnings;

@@ -8,44 +8,44 @@
 
 #define MAX_CHILDREN	16
 
-static ZklVerdict
-verdict(uint32_t own, size_t nforeign, uint32_t strangers, ZklSeq unknown_from,
-		uint32_t max)
+static ZklDecision
+decision(uint32_t own, size_t nforeign, uint32_t strangers, ZklSeq unknown_from,
+		 uint32_t max)
 {
 	static const ZklContender foreign[] = {
 		{.seq = 1}, {.seq = 3}, {.seq = 5}, {.seq = 10}, {.seq = 12}
 	};
 	ZklPermitView view = {own, foreign, nforeign, strangers, unknown_from};
 
-	return zkl_permits_verdict(&view, 10, max);
+	return zkl_permits_decide_one(&view, 10, max);
 }
 
 static void
 cases(void)
 {
 	/* alone, and with others of ours ahead */
-	CHECK_INT(verdict(0, 0, 0, ZKL_SEQ_NONE, 1), ZKL_VERDICT_GRANT);
-	CHECK_INT(verdict(1, 0, 0, ZKL_SEQ_NONE, 1), ZKL_VERDICT_BEHIND_OWN);
-	CHECK_INT(verdict(2, 0, 0, ZKL_SEQ_NONE, 3), ZKL_VERDICT_GRANT);
-	CHECK_INT(verdict(3, 0, 0, ZKL_SEQ_NONE, 3), ZKL_VERDICT_BEHIND_OWN);
+	CHECK_INT(decision(0, 0, 0, ZKL_SEQ_NONE, 1), ZKL_DECISION_GRANT);
+	CHECK_INT(decision(1, 0, 0, ZKL_SEQ_NONE, 1), ZKL_DECISION_BEHIND_OWN);
+	CHECK_INT(decision(2, 0, 0, ZKL_SEQ_NONE, 3), ZKL_DECISION_GRANT);
+	CHECK_INT(decision(3, 0, 0, ZKL_SEQ_NONE, 3), ZKL_DECISION_BEHIND_OWN);
 
 	/* others, ahead and behind; of equal numbers neither is let in */
-	CHECK_INT(verdict(0, 3, 0, ZKL_SEQ_NONE, 4), ZKL_VERDICT_GRANT);
-	CHECK_INT(verdict(0, 3, 0, ZKL_SEQ_NONE, 3), ZKL_VERDICT_BEHIND_FOREIGN);
-	CHECK_INT(verdict(0, 4, 0, ZKL_SEQ_NONE, 4), ZKL_VERDICT_BEHIND_FOREIGN);
-	CHECK_INT(verdict(0, 5, 0, ZKL_SEQ_NONE, 5), ZKL_VERDICT_GRANT);
-	CHECK_INT(verdict(2, 3, 0, ZKL_SEQ_NONE, 5), ZKL_VERDICT_BEHIND_FOREIGN);
-	CHECK_INT(verdict(2, 3, 0, ZKL_SEQ_NONE, 6), ZKL_VERDICT_GRANT);
+	CHECK_INT(decision(0, 3, 0, ZKL_SEQ_NONE, 4), ZKL_DECISION_GRANT);
+	CHECK_INT(decision(0, 3, 0, ZKL_SEQ_NONE, 3), ZKL_DECISION_BEHIND_FOREIGN);
+	CHECK_INT(decision(0, 4, 0, ZKL_SEQ_NONE, 4), ZKL_DECISION_BEHIND_FOREIGN);
+	CHECK_INT(decision(0, 5, 0, ZKL_SEQ_NONE, 5), ZKL_DECISION_GRANT);
+	CHECK_INT(decision(2, 3, 0, ZKL_SEQ_NONE, 5), ZKL_DECISION_BEHIND_FOREIGN);
+	CHECK_INT(decision(2, 3, 0, ZKL_SEQ_NONE, 6), ZKL_DECISION_GRANT);
 
 	/* what is no lease takes the place of one, as Curator counts it */
-	CHECK_INT(verdict(0, 0, 1, ZKL_SEQ_NONE, 1), ZKL_VERDICT_BEHIND_FOREIGN);
-	CHECK_INT(verdict(1, 1, 1, ZKL_SEQ_NONE, 3), ZKL_VERDICT_BEHIND_FOREIGN);
+	CHECK_INT(decision(0, 0, 1, ZKL_SEQ_NONE, 1), ZKL_DECISION_BEHIND_FOREIGN);
+	CHECK_INT(decision(1, 1, 1, ZKL_SEQ_NONE, 3), ZKL_DECISION_BEHIND_FOREIGN);
 
 	/* who is not known may be ahead, unless those known are enough */
-	CHECK_INT(verdict(0, 0, 0, 9, 1), ZKL_VERDICT_LIST);
-	CHECK_INT(verdict(0, 0, 0, 10, 1), ZKL_VERDICT_GRANT);
-	CHECK_INT(verdict(1, 0, 0, 0, 1), ZKL_VERDICT_BEHIND_OWN);
-	CHECK_INT(verdict(0, 1, 0, 0, 1), ZKL_VERDICT_BEHIND_FOREIGN);
+	CHECK_INT(decision(0, 0, 0, 9, 1), ZKL_DECISION_LIST);
+	CHECK_INT(decision(0, 0, 0, 10, 1), ZKL_DECISION_GRANT);
+	CHECK_INT(decision(1, 0, 0, 0, 1), ZKL_DECISION_BEHIND_OWN);
+	CHECK_INT(decision(0, 1, 0, 0, 1), ZKL_DECISION_BEHIND_FOREIGN);
 }
 
 typedef struct Child
@@ -72,7 +72,7 @@ against_a_count(void)
 		ZklSeq		me = unit_random_below(MAX_CHILDREN);
 		uint32_t	ahead = 0;
 		bool		exact = true;
-		ZklVerdict	said;
+		ZklDecision said;
 		ZklSeq		seq;
 
 		view.foreign = foreign;
@@ -96,12 +96,12 @@ against_a_count(void)
 			exact &= seq > me || (c->alive && seq < view.unknown_from);
 		}
 		exact &= view.unknown_from >= me;
-		said = zkl_permits_verdict(&view, me, max);
-		if (said == ZKL_VERDICT_GRANT)
+		said = zkl_permits_decide_one(&view, me, max);
+		if (said == ZKL_DECISION_GRANT)
 			CHECK(ahead < max);
 		if (exact)
-			CHECK((said == ZKL_VERDICT_GRANT) == (ahead < max));
-		if (said == ZKL_VERDICT_BEHIND_OWN)
+			CHECK((said == ZKL_DECISION_GRANT) == (ahead < max));
+		if (said == ZKL_DECISION_BEHIND_OWN)
 			CHECK(ahead >= max);
 	}
 }

@@ -115,17 +115,17 @@ oracle_blocker(const Queue *q, const Child *me)
 	return nearest;
 }
 
-static ZklVerdict
+static ZklDecision
 oracle(const Queue *q, const Child *me, const Child *blocker)
 {
 	if (blocker)
-		return blocker->owner >= 0 ? ZKL_VERDICT_BEHIND_OWN :
-			ZKL_VERDICT_BEHIND_FOREIGN;
+		return blocker->owner >= 0 ? ZKL_DECISION_BEHIND_OWN :
+			ZKL_DECISION_BEHIND_FOREIGN;
 	if (q->unknown_from < me->seq)
-		return ZKL_VERDICT_LIST;
+		return ZKL_DECISION_LIST;
 	if (q->tainted && me->mode == ZKL_EXCLUSIVE)
-		return ZKL_VERDICT_LIST;
-	return ZKL_VERDICT_GRANT;
+		return ZKL_DECISION_LIST;
+	return ZKL_DECISION_GRANT;
 }
 
 /* Two local contenders never have one number, nor a local and a foreign one */
@@ -147,8 +147,8 @@ check_case(const Queue *q, const Child *me)
 	ZklContender foreign[MAX_CHILDREN];
 	ZklQueueView view;
 	const Child *blocker = oracle_blocker(q, me);
-	ZklVerdict	expected = oracle(q, me, blocker);
-	ZklVerdict	got;
+	ZklDecision expected = oracle(q, me, blocker);
+	ZklDecision got;
 	size_t		at = 1000;
 
 	make_view(q, me, &view, foreign);
@@ -156,15 +156,15 @@ check_case(const Queue *q, const Child *me)
 
 	/* ahead of both a local and a foreign one of one number: either will do */
 	if (blocker && blocker->seq == me->seq)
-		CHECK_INT(got, ZKL_VERDICT_BEHIND_FOREIGN);
-	else if (blocker && got == ZKL_VERDICT_BEHIND_FOREIGN)
+		CHECK_INT(got, ZKL_DECISION_BEHIND_FOREIGN);
+	else if (blocker && got == ZKL_DECISION_BEHIND_FOREIGN)
 		CHECK(at < view.nforeign && foreign[at].seq == blocker->seq);
-	else if (blocker && got == ZKL_VERDICT_BEHIND_OWN)
+	else if (blocker && got == ZKL_DECISION_BEHIND_OWN)
 		CHECK_INT(view.own_ahead, blocker->seq);
 	else
 		CHECK_INT(got, expected);
 
-	if (got == ZKL_VERDICT_BEHIND_FOREIGN && CHECK(at < view.nforeign))
+	if (got == ZKL_DECISION_BEHIND_FOREIGN && CHECK(at < view.nforeign))
 		CHECK(conflict(&q->children[foreign[at].name], me) &&
 			  foreign[at].seq <= me->seq);
 }
@@ -288,7 +288,7 @@ members_conflict(const Member *a, const Member *b)
 	return a->mode == ZKL_EXCLUSIVE || b->mode == ZKL_EXCLUSIVE;
 }
 
-static ZklVerdict
+static ZklDecision
 member_decides(const Member *members, int n, const Member *me,
 			   ZklContender *foreign, size_t *at)
 {
@@ -346,7 +346,7 @@ grant_some(Member *members, int n)
 
 		if (me->left || me->holds ||
 			member_decides(members, n, me, foreign, &at) !=
-			ZKL_VERDICT_GRANT)
+			ZKL_DECISION_GRANT)
 			continue;
 		check_exclusion(members, n, me);
 		me->holds = granted = true;
@@ -414,44 +414,44 @@ by_hand(void)
 
 	/* empty */
 	CHECK_INT(zkl_queue_decide(&view, ZKL_EXCLUSIVE, 0, &at),
-			  ZKL_VERDICT_GRANT);
+			  ZKL_DECISION_GRANT);
 
 	/* a downgrading writer and its reader, one number */
 	view.nforeign = 2;
 	CHECK_INT(zkl_queue_decide(&view, ZKL_EXCLUSIVE, 6, &at),
-			  ZKL_VERDICT_BEHIND_FOREIGN);
+			  ZKL_DECISION_BEHIND_FOREIGN);
 	CHECK_INT(zkl_queue_decide(&view, ZKL_SHARED, 6, &at),
-			  ZKL_VERDICT_BEHIND_FOREIGN);
+			  ZKL_DECISION_BEHIND_FOREIGN);
 	CHECK_INT((int64_t) at, 0);
 
 	/* an equal number never grants; a smaller one does */
 	CHECK_INT(zkl_queue_decide(&view, ZKL_EXCLUSIVE, 5, &at),
-			  ZKL_VERDICT_BEHIND_FOREIGN);
+			  ZKL_DECISION_BEHIND_FOREIGN);
 	CHECK_INT(zkl_queue_decide(&view, ZKL_EXCLUSIVE, 4, &at),
-			  ZKL_VERDICT_GRANT);
+			  ZKL_DECISION_GRANT);
 
 	/* only the reader is left */
 	view.foreign = foreign + 1;
 	view.nforeign = 1;
 	CHECK_INT(zkl_queue_decide(&view, ZKL_SHARED, 6, &at),
-			  ZKL_VERDICT_GRANT);
+			  ZKL_DECISION_GRANT);
 
 	/* taint and unknown numbers stand against what they can hide */
 	view.nforeign = 0;
 	view.tainted = true;
 	CHECK_INT(zkl_queue_decide(&view, ZKL_EXCLUSIVE, 6, &at),
-			  ZKL_VERDICT_LIST);
+			  ZKL_DECISION_LIST);
 	CHECK_INT(zkl_queue_decide(&view, ZKL_SHARED, 6, &at),
-			  ZKL_VERDICT_GRANT);
+			  ZKL_DECISION_GRANT);
 	view.tainted = false;
 	view.unknown_from = 6;
 	CHECK_INT(zkl_queue_decide(&view, ZKL_EXCLUSIVE, 6, &at),
-			  ZKL_VERDICT_GRANT);
+			  ZKL_DECISION_GRANT);
 	CHECK_INT(zkl_queue_decide(&view, ZKL_SHARED, 7, &at),
-			  ZKL_VERDICT_LIST);
+			  ZKL_DECISION_LIST);
 	view.own_ahead = 3;
 	CHECK_INT(zkl_queue_decide(&view, ZKL_SHARED, 7, &at),
-			  ZKL_VERDICT_BEHIND_OWN);
+			  ZKL_DECISION_BEHIND_OWN);
 }
 
 int
