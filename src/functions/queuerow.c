@@ -172,7 +172,7 @@ add_contender(ZklRow *row, ZklQueueRows *rows, const ZklQueueRow *r)
 	zkl_row_text(row, r->dialect);
 	zkl_row_add(row, BoolGetDatum(r->cached || data.cached));
 	add_znode(row, r);
-	zkl_row_session_id(row, r->session_id);
+	zkl_row_session_id(row, r->visible ? r->session_id : 0);
 }
 
 void

@@ -217,7 +217,7 @@ is($s->query('SELECT count(*), count(DISTINCT key) FROM runs'), '6|6', 'each job
 # ---- other servers
 
 ok(warm('/c/x'), 'cached');
-my $recalls = status('recalls');
+$recalls = status('recalls');
 cmp_ok($other->query("SELECT zk_lock('/c/x')"), '>', $token, 'another server gets the lock');
 cmp_ok(status('recalls'), '>', $recalls, 'by a recall');
 is($s->query("SELECT zk_try_lock('/c/x')"), 'f', 'which has it alone');
@@ -351,7 +351,7 @@ ok($got, 'waits for a server that answers a moment later');
 # does not know either, and says so
 
 ok(warm('/c/x'), 'cached');
-my $worker = status('worker_pid');
+$worker = status('worker_pid');
 $other->query("SET zklock.connect_timeout = '1s'");
 kill 'STOP', $worker;
 foreach my $call ("zk_try_lock('/c/x')", "zk_try_lock('/c/x', '100ms')",

@@ -67,6 +67,24 @@ is(stop_both($other, "zk_try_lock('/s/stopped')"), 't', 'a try that was stopped 
 is(stop_both($other, "count(*) FROM zk_queue('/s/stopped')"), 1, 'a view has its answer');
 $other->query('SELECT zk_unlock_all(); RESET zklock.connect_timeout');
 
+# ---- how long a try waits
+
+ok(warm($_), "cached: $_") foreach '/s/v', '/s/w';
+my $silent = $test->status($one, 'worker_pid');
+kill 'STOP', $silent;
+$other->send("SELECT zk_try_lock('/s/v')");
+$test->look_until($two, 'SELECT wait_event_type FROM pg_stat_activity WHERE pid = ' . $other->pid,
+	'Extension', 'by default');
+
+# ZooKeeper ends the session of a dead server after 4 s and a tick of 500 ms.
+$another->query("SET zklock.connect_timeout = '4500ms'");
+is($another->error("SELECT zk_try_lock('/s/w')"), '08006', 'a try waits for no longer than it may');
+ok($other->busy, 'by default it waits for longer than the session of a dead server lasts');
+$other->cancel;
+is($other->sqlstate, '57014', 'which can be cancelled');
+kill 'CONT', $silent;
+$another->query('RESET zklock.connect_timeout');
+
 # ---- a dead server
 
 ok(warm($_), "cached: $_") foreach '/s/x', '/s/y', '/s/z';

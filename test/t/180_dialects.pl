@@ -119,6 +119,25 @@ foreach my $case ([ '/b', $curator, 'read', 'write' ],
 	$test->wait_queue($name, 0);
 }
 
+# ---- readers between two writers: they wait for the first one only ----
+
+foreach my $case ([ $curator, 'read' ], [ $kazoo, 'kazoo_read' ])
+{
+	my ($client, $reader) = @$case;
+
+	$s->query("SELECT zk_lock('/b')");
+	$client->command('lock', 'r', $reader, '/zklock/b');
+	$test->wait_queue('/b', 2);
+	$test->enqueue($t, "SELECT zk_lock('/b')", '/b');
+	$s->query("SELECT zk_unlock('/b')");
+	held_ok($client, 'r', "$reader between two writers gets in");
+	ok($t->busy, "$reader: the second writer waits");
+	$client->command('unlock', 'r');
+	cmp_ok($t->value, '>', 0, "$reader: and comes then");
+	$t->query("SELECT zk_unlock('/b')");
+	$test->wait_queue('/b', 0);
+}
+
 # ---- broken by an operator: a foreign holder, then one of ours ----
 
 foreach my $dialect (sort keys %dialects)

@@ -182,7 +182,7 @@ $one->safe_psql('postgres',
 	  . ' GRANT EXECUTE ON FUNCTION zk_queue(text), zk_fleet_locks(text), zk_lock_shared(text, interval, interval, interval) TO stranger');
 my $stranger = $test->session($one, user => 'stranger');
 my $private = join ' AND ', map { "$_ IS NULL" }
-  qw(path pid datname usename application_name client_addr backend_start host znode);
+  qw(path pid datname usename application_name client_addr backend_start host znode session_id);
 foreach my $function ("zk_queue('/w/a')", "zk_fleet_locks('/w')", 'zk_fleet_locks()')
 {
 	is($stranger->query("SELECT bool_and($private) AND count(*) > 0 FROM $function"),
