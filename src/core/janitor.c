@@ -99,11 +99,12 @@ zkl_janitor_disconnected(ZklManager *m)
 }
 
 static bool
-is_remembered(const struct ZklJanitorPath *item, const char *path)
+is_remembered(const struct ZklJanitorPath *item, ZklSendKind kind,
+			  const char *path)
 {
 	for (; item != NULL; item = item->next)
 	{
-		if (item->kind == ZKL_SEND_DELETE && strcmp(item->path, path) == 0)
+		if (item->kind == kind && strcmp(item->path, path) == 0)
 			return true;
 	}
 	return false;
@@ -112,8 +113,8 @@ is_remembered(const struct ZklJanitorPath *item, const char *path)
 void
 zkl_janitor_delete(ZklManager *m, const char *path)
 {
-	if (is_remembered(m->janitor.to_do, path) ||
-		is_remembered(m->janitor.later, path))
+	if (is_remembered(m->janitor.to_do, ZKL_SEND_DELETE, path) ||
+		is_remembered(m->janitor.later, ZKL_SEND_DELETE, path))
 		return;
 	remember(m, path, "", ZKL_SEND_DELETE);
 }
@@ -123,11 +124,15 @@ zkl_janitor_look(ZklManager *m, const char *directory, const char *child,
 				 const ZklUuid *uuid)
 {
 	ZklUuid		ours = zkl_uuid_make(m->config.uuid_base, 0);
+	const char *path;
 
 	/* If there is more to do, a later look is enough: so nothing piles up. */
-	if (m->janitor.to_do == NULL &&
-		memcmp(uuid->bytes, ours.bytes, ZKL_UUID_BYTES / 2) == 0)
-		remember(m, directory, child, ZKL_SEND_GET);
+	if (m->janitor.to_do != NULL ||
+		memcmp(uuid->bytes, ours.bytes, ZKL_UUID_BYTES / 2) != 0)
+		return;
+	path = zkl_actions_join(m, directory, "/", child);
+	if (!is_remembered(m->janitor.later, ZKL_SEND_GET, path))
+		remember(m, path, "", ZKL_SEND_GET);
 }
 
 /* The first question in the list is the one that awaits its answer. */
@@ -325,8 +330,11 @@ zkl_janitor_reply(ZklManager *m, const ZklReply *reply)
 void
 zkl_janitor_look_at_publication(ZklManager *m, const ZklUuid *uuid)
 {
-	if (zkl_uuid_is_zklock(uuid))
-		remember(m, zkl_publication_path(m, uuid), "", ZKL_SEND_GET);
+	const char *path = zkl_publication_path(m, uuid);
+
+	if (zkl_uuid_is_zklock(uuid) &&
+		!is_remembered(m->janitor.later, ZKL_SEND_GET, path))
+		remember(m, path, "", ZKL_SEND_GET);
 }
 
 void

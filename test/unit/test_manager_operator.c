@@ -396,27 +396,30 @@ operator_breaks(void)
 	world_wind_up(w);
 }
 
-/* A delete of an unclaimed node is refused: one is enough to remember. */
+/* What the janitor asks of an unclaimed node is refused: once is enough to remember. */
 static void
-unclaimed_node_refused(void)
+unclaimed_node_refused(ZklSendKind kind, int32_t rc)
 {
-	static const char uuid[] = "00000000-0000-8000-8000-000000000000";
 	World	   *w = world_ready();
+	ZklUuid		id = zkl_uuid_make(w->config.uuid_base, 1000000);
+	char		uuid[ZKL_UUID_TEXT + 1];
 	char		path[ZKL_MAX_PATH + 1];
 	char		orphan[ZKL_MAX_PATH + 1];
 	int64_t		before = 0;
 	int			i;
 
+	zkl_uuid_format(&id, uuid);
 	model_mkdir(&w->zk, WORLD_ROOT "/a");
 	snprintf(path, sizeof(path), WORLD_ROOT "/a/_c_%s-__WRIT__", uuid);
 	CHECK_INT(model_create(&w->zk, path, true, w->worker.session.id, "", orphan), 0);
-	w->zk.single_rc = ZKL_RC_NOAUTH;
-	w->zk.single_kind = ZKL_SEND_DELETE;
+	w->zk.single_rc = rc;
+	w->zk.single_kind = kind;
 	w->zk.single_path = uuid;
 	w->zk.singles = 1000000;
 	for (i = 0; i < 100; i++)
 	{
-		uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+		uint32_t	r = kind == ZKL_SEND_GET ? world_try(w, "/a", 1, ZKL_EXCLUSIVE) :
+		world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 
 		world_run(w);
 		world_release(w, r);
@@ -429,6 +432,18 @@ unclaimed_node_refused(void)
 	world_sleep(w, 10 * WORLD_BEAT);
 	CHECK(tree_find(orphan) == NULL);
 	world_wind_up(w);
+}
+
+static void
+unclaimed_node_not_deleted(void)
+{
+	unclaimed_node_refused(ZKL_SEND_DELETE, ZKL_RC_NOAUTH);
+}
+
+static void
+unclaimed_node_not_read(void)
+{
+	unclaimed_node_refused(ZKL_SEND_GET, -1);
 }
 
 /* A hold that was broken, and not yet released, is not in the way of its own session. */
@@ -480,6 +495,7 @@ main(void)
 	RUN(reads_are_not_answered);
 	RUN(operator_breaks);
 	RUN(own_broken_hold);
-	RUN(unclaimed_node_refused);
+	RUN(unclaimed_node_not_deleted);
+	RUN(unclaimed_node_not_read);
 	return unit_finish();
 }
