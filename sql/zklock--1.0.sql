@@ -8,7 +8,7 @@ DO $$
 BEGIN
 	IF current_setting('zklock.root', true) IS NULL THEN
 		RAISE WARNING 'zklock is not loaded'
-			USING HINT = 'Add zklock to "shared_preload_libraries" and restart the server.';
+			USING HINT = 'Add "zklock" to "shared_preload_libraries" and restart the server.';
 	END IF;
 END
 $$;
