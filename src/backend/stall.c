@@ -174,11 +174,17 @@ zkl_stall_explain(int slotno, const char *name, ZklStallReason *reason)
 
 	memset(reason, 0, sizeof(*reason));
 	if (zkl_stall_is_worker(slotno))
+	{
 		reason->detail = psprintf("The wait was for the zklock worker, not for another holder of distributed lock \"%s\".  %s",
 								  name, zkl_refusal_worker_silence());
+		reason->hint = "See the server log, and the state of the process \"zklock worker\".";
+	}
 	else if (zkl_stall_time(slotno) >= 0)
+	{
 		reason->detail = psprintf("The wait was for ZooKeeper, not for another holder of distributed lock \"%s\".%s  %s",
 								  name, away_words(), zkl_refusal_worker_trouble());
+		reason->hint = "Check \"zklock.connect_string\" and the view zk_status.";
+	}
 	else if (is_awaited_from_root(slotno))
 		reason->detail = psprintf("The wait was for the dialects of root \"%s\", which this server has yet to read, not for another holder of distributed lock \"%s\".",
 								  zkl_root, name);

@@ -139,11 +139,11 @@ check_settings(FunctionCallInfo fcinfo, const ZklStatus *status)
 {
 	bool		used = status->settings_fault[0] == '\0';
 	const char *fault = zkl_refusal_may_see_hosts() ? status->settings_fault :
-	"A file cannot be read, or must not be used.";
+	"a file cannot be read, or must not be used";
 
 	put_check(fcinfo, "settings", true, used, used ?
 			  "The connection has the present settings." :
-			  psprintf("The present settings of the connection are not used.  %s",
+			  psprintf("The present settings of the connection are not used: %s.",
 					   zkl_text_to_display(fault, (int) strlen(fault))));
 }
 

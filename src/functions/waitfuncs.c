@@ -16,6 +16,7 @@
 
 #include "backend/lock_queue.h"
 #include "backend/text.h"
+#include "catalog/pg_authid.h"
 #include "functions/contender.h"
 #include "functions/ownqueue.h"
 #include "functions/row.h"
@@ -27,6 +28,7 @@
 #include "shared/settings.h"
 #include "shared/slot.h"
 #include "storage/dsm.h"
+#include "utils/acl.h"
 
 #define WAIT_COLUMNS	10
 
@@ -139,10 +141,14 @@ read_queue(const ZklSlot *wait, Contenders *queue)
 
 /* ---- rows ---- */
 
-/* Columns blocking_server to blocking_znode */
+/*
+ * Columns blocking_server to blocking_znode.  As in all views, whose session it is,
+ * only members of pg_read_all_stats see.
+ */
 static void
 add_blocker(ZklRow *row, const ZklSlot *wait, const Contender *c, bool visible)
 {
+	bool		names = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
 	ZklNodeData data;
 	char	   *znode = psprintf("%s%s/%.*s", zkl_root, wait->s_request.path,
 								 (int) c->entry.name_length, c->entry.name);
@@ -151,9 +157,9 @@ add_blocker(ZklRow *row, const ZklSlot *wait, const Contender *c, bool visible)
 							 visible);
 	if (c->kept)
 		memset(&data, 0, sizeof(data));
-	if (visible)
+	zkl_row_pid_or_null(row, visible ? data.pid : 0);
+	if (names)
 	{
-		zkl_row_pid_or_null(row, data.pid);
 		zkl_row_utf8_or_null(row, data.usename, sizeof(data.usename));
 		zkl_row_utf8_or_null(row, data.application_name,
 							 sizeof(data.application_name));
@@ -161,7 +167,6 @@ add_blocker(ZklRow *row, const ZklSlot *wait, const Contender *c, bool visible)
 	}
 	else
 	{
-		zkl_row_null(row);
 		zkl_row_null(row);
 		zkl_row_null(row);
 		zkl_row_null(row);

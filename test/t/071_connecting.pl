@@ -73,7 +73,7 @@ like($test->look($two, $health), qr/^t\|/, 'the settings are in use');
 set_and_wait($two, 'auth_file', "$file.missing",
 	"last_error LIKE '$unused%auth_file%No such file%'",
 	'a missing file is named');
-like($test->look($two, $health), qr/^f\|.*are not used\..*No such file/, 'health tells, too');
+like($test->look($two, $health), qr/^f\|.*are not used: .*No such file/, 'health tells, too');
 write_secret("$file.bad", "no colon\n");
 set_and_wait($two, 'auth_file', "$file.bad",
 	"last_error LIKE '$unused%must hold lines scheme:credentials'",
