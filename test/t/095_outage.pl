@@ -73,6 +73,8 @@ is($impatient->error("SELECT zk_lock('/o/e')"),
 	'55P03', 'lock_timeout of one that waits for ZooKeeper');
 like($impatient->messages, qr{was for ZooKeeper, not for another holder},
 	'and its detail says so');
+like($impatient->send("SELECT zk_lock('/o/e')")->result->{error}{hint},
+	qr/^Check "zklock.connect_string"/, 'with a hint');
 is($test->look($one, "SELECT state FROM zk_locks WHERE path = '/o/a'"),
 	'granted', 'what is held is granted for as long as the lease is good');
 $test->look_until($one, "SELECT state FROM zk_locks WHERE path = '/o/a'",

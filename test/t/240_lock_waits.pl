@@ -54,6 +54,19 @@ is($looker->query('SELECT count(*) > 0 FROM zk_lock_waits'), 't', 'SELECT on a v
 is($looker->query("$rows FROM zk_lock_waits WHERE mode = 'shared'"),
 	join('|', '', 'shared', '', 't', 'server1', '', '', '', '', 'f'),
 	'other roles see neither the lock, nor who waits for it or has it');
+$s->query('GRANT EXECUTE ON FUNCTION zk_lock TO looker');
+$s->query("SELECT zk_lock('/w/mine')");
+my $waiting = $test->session($one, user => 'looker');
+$waiting->send("SELECT zk_lock('/w/mine')");
+my $blocker = "SELECT waiting_pid, blocking_server, blocking_pid, blocking_usename,"
+  . " blocking_application_name, blocking_znode FROM zk_lock_waits WHERE path = '/w/mine'";
+wait_for(sub { $looker->query($blocker) ne '' }, 'a wait of its own');
+is($looker->query($blocker), join('|', $waiting->pid, 'server1', $s->pid, '', '', ''),
+	'of its own wait a role sees the process that is in the way');
+$s->query("SELECT zk_unlock('/w/mine')");
+$waiting->result;
+$waiting->close;
+$s->query('REVOKE EXECUTE ON FUNCTION zk_lock FROM looker');
 $s->query('GRANT pg_read_all_stats TO looker');
 is($looker->query("$rows FROM zk_lock_waits WHERE mode = 'shared'"),
 	$of_late, 'those who read all statistics do');
