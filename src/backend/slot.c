@@ -19,9 +19,9 @@
 #include "shared/compat.h"
 #include "shared/control.h"
 #include "shared/dirty.h"
+#include "shared/hold_tally.h"
 #include "shared/lease.h"
 #include "shared/settings.h"
-#include "shared/tally.h"
 
 /* How often what sessions do without the worker wakes it, to be counted */
 #define COUNTED_MS	100
@@ -150,7 +150,7 @@ zkl_slot_take_cached(int slotno, const ZklSlotTaker *taker,
 	done = can_be_taken(slot, taker);
 	if (done)
 	{
-		zkl_tally_hold(slot, &slot->s_uncounted);
+		zkl_hold_tally(slot, &slot->s_uncounted);
 		*token = slot->s_answer.token + 1;
 		*generation = slot->s_answer.generation;
 		fill_in(slot, taker);
