@@ -11,9 +11,9 @@
 #include "postgres.h"
 
 #include "backend/predecessor.h"
-#include "backend/attempt.h"
 #include "backend/request.h"
 #include "backend/slot.h"
+#include "backend/subtransaction.h"
 #include "backend/text.h"
 #include "lib/stringinfo.h"
 #include "shared/listing.h"
@@ -50,7 +50,7 @@ make_segment(void *arg)
 static bool
 can_make_segment(ZklPredecessor *ahead)
 {
-	if (zkl_attempt_run(make_segment, ahead) != NULL)
+	if (zkl_subtransaction_run(make_segment, ahead) != NULL)
 	{
 		ahead->segment = NULL;
 		return false;

@@ -14,12 +14,12 @@
 #include "postgres.h"
 
 #include "access/xlog.h"
-#include "backend/attempt.h"
 #include "backend/errand.h"
 #include "backend/fleet.h"
 #include "backend/refusal.h"
 #include "backend/rights.h"
 #include "backend/script.h"
+#include "backend/subtransaction.h"
 #include "backend/text.h"
 #include "functions/clock_rate.h"
 #include "functions/row.h"
@@ -464,7 +464,7 @@ is_of_zookeeper(const ErrorData *error)
 static void
 try_to_read_fleet(Fleet *fleet)
 {
-	ErrorData  *error = zkl_attempt_run(read_fleet, fleet);
+	ErrorData  *error = zkl_subtransaction_run(read_fleet, fleet);
 
 	if (error == NULL)
 		return;

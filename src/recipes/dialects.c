@@ -34,11 +34,11 @@
  */
 #include "postgres.h"
 
-#include "backend/attempt.h"
 #include "backend/errand.h"
 #include "backend/fleet.h"
 #include "backend/refusal.h"
 #include "backend/root.h"
+#include "backend/subtransaction.h"
 #include "backend/text.h"
 #include "miscadmin.h"
 #include "recipes/census.h"
@@ -222,12 +222,12 @@ take_mark_back(void *arg)
 static void
 change_or_take_back(Change *change)
 {
-	ErrorData  *error = zkl_attempt_run(make_change, change);
+	ErrorData  *error = zkl_subtransaction_run(make_change, change);
 
 	if (error == NULL)
 		return;
 	HOLD_CANCEL_INTERRUPTS();
-	if (zkl_attempt_run(take_mark_back, change) == NULL)
+	if (zkl_subtransaction_run(take_mark_back, change) == NULL)
 		RESUME_CANCEL_INTERRUPTS();
 	else
 		ereport(WARNING,
