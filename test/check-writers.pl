@@ -44,7 +44,7 @@ my %writers = (
 	'ZklManager.config' => 'core/manager',
 	'ZklManager.kept' => 'core/keep',
 	'ZklManager.session' => 'core/session',
-	'ZklManager.stuck_until' => 'core/retry',
+	'ZklManager.stuck_until' => 'core/stuck',
 	'ZklManager.unanswered_until' => 'core/reads_reply',
 
 	# of a request
