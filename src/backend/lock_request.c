@@ -17,12 +17,12 @@
  */
 #include "postgres.h"
 
+#include "backend/dialect_check.h"
 #include "backend/lock_request.h"
 #include "backend/long_wait.h"
 #include "backend/refusal.h"
 #include "backend/request.h"
 #include "backend/retreat.h"
-#include "backend/root.h"
 #include "backend/slot.h"
 #include "miscadmin.h"
 #include "shared/boottime.h"
@@ -54,7 +54,7 @@ static void
 check_submission(const ZklLockRequest *request)
 {
 	zkl_retreat_check();
-	zkl_root_check(&request->lock, request->guard, request->sibling);
+	zkl_dialect_check_request(&request->lock, request->guard, request->sibling);
 	zkl_request_check(ZKL_KIND_LOCK);
 }
 
@@ -129,7 +129,7 @@ zkl_lock_request_take(const ZklLockRequest *request, int slotno,
 	const char *name = request->lock.name;
 	ZklSlot		answer;
 
-	while (!zkl_root_check_slot(slotno, name))
+	while (!zkl_dialect_check_slot(slotno, name))
 		zkl_lock_request_wait(request, slotno, zkl_wait_is_answered);
 	zkl_slot_take(slotno, &answer);
 	switch ((ZklSlotState) answer.s_state)

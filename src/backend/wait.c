@@ -14,11 +14,11 @@
 
 #include <time.h>
 
+#include "backend/dialect_check.h"
 #include "backend/long_wait.h"
 #include "backend/refusal.h"
 #include "backend/request.h"
 #include "backend/retreat.h"
-#include "backend/root.h"
 #include "backend/slot.h"
 #include "backend/stall.h"
 #include "backend/text.h"
@@ -354,7 +354,7 @@ zkl_wait_until(bool (*is_over) (int slotno), int slotno,
 		{
 			look_at_gate(at, (ZklSlotKind) zkl_slots[slotno].s_request.kind);
 			look_at_drain(at, slotno);
-			(void) zkl_root_check_slot(slotno, name);
+			(void) zkl_dialect_check_slot(slotno, name);
 		}
 		acted = act_on_deadlines(at, slotno, shown, now);
 		acted |= zkl_long_wait_act(&long_wait);

@@ -34,10 +34,10 @@
  */
 #include "postgres.h"
 
+#include "backend/dialect_check.h"
 #include "backend/errand.h"
 #include "backend/fleet.h"
 #include "backend/refusal.h"
-#include "backend/root.h"
 #include "backend/subtransaction.h"
 #include "backend/text.h"
 #include "miscadmin.h"
@@ -71,7 +71,7 @@ read_settings(Record *record)
 		;
 	if (rc != ZKL_RC_OK || errand->size > errand->room ||
 		!zkl_root_read(errand->answer, errand->size, &record->root))
-		zkl_root_raise_unreadable(rc);
+		zkl_dialect_check_unreadable(rc);
 	record->version = errand->stat.version;
 	zkl_errand_free(errand);
 }
@@ -117,7 +117,7 @@ write_settings(Record *record, const ZklRoot *root)
 		if (rc == ZKL_RC_OK)
 			break;
 		if (rc != ZKL_RC_UNKNOWN && rc != ZKL_RC_BADVERSION)
-			zkl_root_raise_unreadable(rc);
+			zkl_dialect_check_unreadable(rc);
 		read_settings(&now);
 		if (now.version == record->version + 1 && same_root(&now.root, root))
 			break;

@@ -48,7 +48,7 @@
 #include "worker/link.h"
 #include "worker/operation.h"
 #include "worker/outage.h"
-#include "worker/root.h"
+#include "worker/root_watch.h"
 #include "worker/supervisor.h"
 #include "worker/tracefile.h"
 #include "worker/trial.h"
@@ -99,7 +99,7 @@ send_pending_work(void)
 	zkl_supervisor_tick(now);
 	check_core();
 	zkl_bounds_tick();
-	zkl_root_tick(zkl_manager_ready(core));
+	zkl_root_watch_tick(zkl_manager_ready(core));
 	zkl_manager_flush(core, now);
 	zkl_carry_out_actions();
 	check_core();

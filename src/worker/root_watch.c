@@ -1,5 +1,5 @@
 /*
- * root.c
+ * root_watch.c
  *	  Reads the settings of the root, and makes them if there are none.
  *
  * Owns what this server knows of them: ctl_root and ctl_root_state, through
@@ -23,7 +23,7 @@
 #include "shared/root.h"
 #include "shared/settings.h"
 #include "worker/operation.h"
-#include "worker/root.h"
+#include "worker/root_watch.h"
 #include "worker/slot.h"
 #include "worker/supervisor.h"
 
@@ -197,7 +197,7 @@ static ZklTaskOwner root_owner = {
 };
 
 void
-zkl_root_tick(bool ready)
+zkl_root_watch_tick(bool ready)
 {
 	uint32		now = zkl_supervisor_generation();
 
@@ -212,7 +212,7 @@ zkl_root_tick(bool ready)
 }
 
 void
-zkl_root_event(const char *path)
+zkl_root_watch_event(const char *path)
 {
 	if (strcmp(path, settings_path()) != 0)
 		return;

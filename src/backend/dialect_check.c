@@ -1,5 +1,5 @@
 /*
- * root.c
+ * dialect_check.c
  *	  Refuses requests for locks whose dialect differs on this server from that
  *	  of the root.
  *
@@ -16,8 +16,8 @@
  */
 #include "postgres.h"
 
+#include "backend/dialect_check.h"
 #include "backend/refusal.h"
-#include "backend/root.h"
 #include "backend/slot.h"
 #include "backend/text.h"
 #include "shared/lease.h"
@@ -26,7 +26,7 @@
 #include "znode/result.h"
 
 void
-zkl_root_raise_unreadable(int32 rc)
+zkl_dialect_check_unreadable(int32 rc)
 {
 	const char *path = psprintf("%s%s", zkl_root, ZKL_ROOT_SETTINGS);
 
@@ -74,7 +74,7 @@ check(ZklRootState state, const char *name, const char *path, ZklDialect dialect
 
 	(void) zkl_root_copy(&root, &rc);
 	if (state == ZKL_ROOT_UNREADABLE)
-		zkl_root_raise_unreadable(rc);
+		zkl_dialect_check_unreadable(rc);
 	before = zkl_dialect_find(root.dialects, path);
 	after = root.is_changing ? zkl_dialect_find(root.changing, path) : before;
 	name = zkl_text_for_client(name);
@@ -99,7 +99,7 @@ is_held(int sibling)
 
 /* What is not known now is looked at again before a grant is taken. */
 void
-zkl_root_check(const ZklTarget *lock, bool guard, int sibling)
+zkl_dialect_check_request(const ZklTarget *lock, bool guard, int sibling)
 {
 	ZklRootState state = zkl_root_state();
 
@@ -123,7 +123,7 @@ decides(const ZklSlot *slot)
 
 /* The state is read once: between two looks a change could begin, and another end. */
 bool
-zkl_root_check_slot(int slotno, const char *name)
+zkl_dialect_check_slot(int slotno, const char *name)
 {
 	ZklRootState state = zkl_root_state();
 	ZklSlot		slot;
