@@ -36,7 +36,7 @@
 
 #include "backend/dialect_check.h"
 #include "backend/errand.h"
-#include "backend/fleet.h"
+#include "backend/fleet_servers.h"
 #include "backend/refusal.h"
 #include "backend/subtransaction.h"
 #include "backend/text.h"
@@ -165,7 +165,7 @@ wait_for_servers(void)
 	int64		start = zkl_boottime_us();
 	uint32		longest = zkl_status_timeout_ms();
 
-	zkl_fleet_each(note_timeout, &longest);
+	zkl_fleet_servers_each(note_timeout, &longest);
 	zkl_wait_sleep_until(start + (int64) longest * 1000);
 }
 

@@ -18,7 +18,7 @@
 #include "worker/deadlock.h"
 #include "worker/diagnosis.h"
 #include "worker/errands.h"
-#include "worker/fleet.h"
+#include "worker/fleet_entry.h"
 #include "worker/from_slots.h"
 #include "worker/identity.h"
 #include "worker/link.h"
@@ -308,7 +308,7 @@ publish_lease(void)
 	/* Within a generation it lasts, even if the worker was restarted. */
 	if (generation == published_generation)
 		lease = Max(lease, Min(published_lease, limit));
-	if (zkl_fleet_is_undecided())
+	if (zkl_fleet_entry_is_undecided())
 		lease = 0;
 	if (lease == published_lease && generation == published_generation)
 		return;

@@ -40,7 +40,7 @@
 #include "worker/caching.h"
 #include "worker/carry_out.h"
 #include "worker/dumps.h"
-#include "worker/fleet.h"
+#include "worker/fleet_entry.h"
 #include "worker/from_link.h"
 #include "worker/from_slots.h"
 #include "worker/gatekeeper.h"
@@ -104,7 +104,7 @@ send_pending_work(void)
 	zkl_carry_out_actions();
 	check_core();
 	zkl_outage_tick();
-	zkl_fleet_tick(zkl_manager_ready(core));
+	zkl_fleet_entry_tick(zkl_manager_ready(core));
 	zkl_operation_tick(zkl_manager_ready(core), now);
 	if (zkl_link_up() && !zkl_link_flush())
 		zkl_supervisor_link_broken(now);

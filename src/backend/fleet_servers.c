@@ -1,5 +1,5 @@
 /*
- * fleet.c
+ * fleet_servers.c
  *	  Reading the directory of the fleet.
  *
  * Owns nothing.  Run by backends.  Takes no locks; waits as wait.c does.
@@ -8,7 +8,7 @@
  */
 #include "postgres.h"
 
-#include "backend/fleet.h"
+#include "backend/fleet_servers.h"
 #include "backend/long_answer.h"
 #include "miscadmin.h"
 #include "nodes/pg_list.h"
@@ -44,7 +44,7 @@ read_server(const ZklListingEntry *entry)
 }
 
 void
-zkl_fleet_each(void (*fn) (void *arg, const ZklFleetServer *server), void *arg)
+zkl_fleet_servers_each(void (*fn) (void *arg, const ZklFleetServer *server), void *arg)
 {
 	ZklTarget	fleet = {ZKL_FLEET_DIRECTORY, ZKL_FLEET_DIRECTORY, ZKL_DIALECT_CURATOR_RW};
 	List	   *servers = NIL;
