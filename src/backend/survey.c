@@ -96,7 +96,7 @@ read_survey(bool list, char *const *paths, int n, ZklListing *answers, int32 *rc
 
 		if (needed == 0 && *rc == ZKL_RC_OK)
 		{
-			zkl_survey_answers(dsm_segment_address(segment),
+			zkl_survey_layout_answers(dsm_segment_address(segment),
 							   dsm_segment_map_length(segment), answers);
 			copy = MemoryContextAllocHuge(CurrentMemoryContext, answers->size + 1);
 			memcpy(copy, answers->base, answers->size);

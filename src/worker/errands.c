@@ -16,7 +16,7 @@
 
 #include "shared/boottime.h"
 #include "shared/control.h"
-#include "shared/errand.h"
+#include "shared/errand_layout.h"
 #include "storage/dsm.h"
 #include "worker/errand_segment.h"
 #include "worker/errands.h"
@@ -104,7 +104,7 @@ submit_errand(ZklTask *task, const ZklSlot *slot, bool restored)
 	 * earlier worker may have sent a write, which can still be applied.
 	 */
 	if (errand->path == NULL ||
-		(restored && zkl_errand_is_write(&errand->what)))
+		(restored && zkl_errand_layout_is_write(&errand->what)))
 	{
 		put_rc(errand, ZKL_RC_UNKNOWN);
 		if (errand->path != NULL)
@@ -131,7 +131,7 @@ lose_errand(ZklTask *task, bool was_busy)
 	ErrandTask *errand = (ErrandTask *) task;
 
 	errand->watched = errand->watching = false;
-	if (was_busy && zkl_errand_is_write(&errand->what))
+	if (was_busy && zkl_errand_layout_is_write(&errand->what))
 		answer_rc(errand, ZKL_RC_UNKNOWN);
 }
 
@@ -291,7 +291,7 @@ static bool
 is_unknown(const ErrandTask *errand, int32 rc)
 {
 	return rc != ZKL_RC_OK && !zkl_result_is_definite(rc) &&
-		(zkl_errand_is_write(&errand->what) ||
+		(zkl_errand_layout_is_write(&errand->what) ||
 		 (rc != RC_MARSHALLINGERROR && rc != RC_UNIMPLEMENTED));
 }
 
@@ -310,7 +310,7 @@ static void
 take_unknown(ErrandTask *errand, const ZklReply *reply)
 {
 	errand->watched = false;
-	if (zkl_errand_is_write(&errand->what))
+	if (zkl_errand_layout_is_write(&errand->what))
 		answer_rc(errand, ZKL_RC_UNKNOWN);
 	else if (!zkl_operation_retry(&errand->task))
 		answer_errand(errand, reply, NULL, errand->what.known);

@@ -17,7 +17,7 @@
 #include "postgres.h"
 
 #include "shared/control.h"
-#include "shared/survey.h"
+#include "shared/survey_layout.h"
 #include "utils/memutils.h"
 #include "worker/segment.h"
 #include "worker/slot.h"
@@ -67,7 +67,7 @@ take_survey(void *address, Size size, void *arg)
 		return;
 	task->list = survey->list;
 	task->nreads = survey->nreads;
-	zkl_survey_answers(survey, size, &task->answers);
+	zkl_survey_layout_answers(survey, size, &task->answers);
 	task->answers.base = MemoryContextAllocHuge(TopMemoryContext,
 												task->answers.size + 1);
 	task->paths = MemoryContextAlloc(TopMemoryContext, survey->paths_size);
@@ -80,7 +80,7 @@ write_answers(void *address, Size size, void *arg)
 	SurveyTask *task = arg;
 	ZklListing	answers;
 
-	zkl_survey_answers(address, size, &answers);
+	zkl_survey_layout_answers(address, size, &answers);
 	zkl_listing_put(&answers, task->answers.base,
 					Min(task->answers.used, task->answers.size));
 	return size - answers.size + task->answers.used;
