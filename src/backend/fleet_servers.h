@@ -20,6 +20,6 @@ typedef struct ZklFleetServer
  * identifiers and sessions.  Error 08006 if ZooKeeper does not answer.
  */
 extern void zkl_fleet_servers_each(void (*fn) (void *arg, const ZklFleetServer *server),
-						   void *arg);
+								   void *arg);
 
 #endif							/* ZKL_BACKEND_FLEET_SERVERS_H */

@@ -16,7 +16,7 @@
 #include "backend/subtransaction.h"
 #include "backend/text.h"
 #include "lib/stringinfo.h"
-#include "shared/listing.h"
+#include "shared/entries.h"
 #include "utils/timestamp.h"
 
 #define NO_QUESTION		(-1)
@@ -109,7 +109,7 @@ shown(const char *text, size_t size)
  * hide both, as zkl_contender_add_server does.
  */
 static const char *
-znode_words(const ZklListingEntry *entry, bool names)
+znode_words(const ZklZnodeEntry *entry, bool names)
 {
 	const char *name = zkl_text_to_display(entry->name,
 										   (int) entry->name_length);
@@ -149,7 +149,7 @@ time_words(const ZklNodeData *data)
 }
 
 static const char *
-queued_words(const ZklListingEntry *entry, bool names)
+queued_words(const ZklZnodeEntry *entry, bool names)
 {
 	ZklNodeData data;
 
@@ -171,22 +171,22 @@ queued_words(const ZklListingEntry *entry, bool names)
 const char *
 zkl_predecessor_words(const ZklPredecessor *ahead, const char *name, bool names)
 {
-	ZklListing	list;
-	ZklListingEntry nearest;
-	ZklListingEntry first;
+	ZklEntries	list;
+	ZklZnodeEntry nearest;
+	ZklZnodeEntry first;
 	StringInfoData words;
 	bool		is_permit;
 
 	if (ahead->asked == NO_QUESTION ||
 		zkl_slot_peek(ahead->asked) != ZKL_SLOT_GRANTED)
 		return NULL;
-	zkl_listing_open(&list, dsm_segment_address(ahead->segment),
+	zkl_entries_open(&list, dsm_segment_address(ahead->segment),
 					 dsm_segment_map_length(ahead->segment));
-	if (!zkl_listing_next(&list, &nearest))
+	if (!zkl_entries_next(&list, &nearest))
 		return NULL;
 	initStringInfo(&words);
 	is_permit = zkl_slots[ahead->asked].s_request.dialect == ZKL_DIALECT_PERMIT;
-	if (!zkl_listing_next(&list, &first))
+	if (!zkl_entries_next(&list, &first))
 		first = nearest;
 	if (!is_permit)
 		appendStringInfo(&words, "Distributed lock \"%s\" is held by %s",

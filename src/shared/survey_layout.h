@@ -14,7 +14,7 @@
 #ifndef ZKL_SHARED_SURVEY_LAYOUT_H
 #define ZKL_SHARED_SURVEY_LAYOUT_H
 
-#include "shared/listing.h"
+#include "shared/entries.h"
 
 #define ZKL_SURVEY_READS	16	/* at a time */
 
@@ -28,7 +28,7 @@ typedef struct ZklSurvey
 
 /* Where the answers are to be written, or read, in a segment of that size */
 static inline void
-zkl_survey_layout_answers(ZklSurvey *survey, Size size, ZklListing *answers)
+zkl_survey_layout_answers(ZklSurvey *survey, Size size, ZklEntries *answers)
 {
 	Size		head = offsetof(ZklSurvey, paths) + survey->paths_size;
 

@@ -13,7 +13,7 @@
 #include "postgres.h"
 
 #include "shared/control.h"
-#include "shared/listing.h"
+#include "shared/entries.h"
 #include "shared/settings.h"
 #include "worker/ahead.h"
 #include "worker/from_slots.h"
@@ -53,23 +53,23 @@ static Size
 write_ahead(void *address, Size size, void *arg)
 {
 	const AheadTask *ahead = arg;
-	ZklListing	list;
+	ZklEntries	list;
 	int			i;
 
-	zkl_listing_begin(&list, address, size);
+	zkl_entries_begin(&list, address, size);
 	for (i = 0; i < ahead->n; i++)
 	{
 		const Queued *queued = &ahead->queued[i];
-		ZklListingEntry entry = {0};
+		ZklZnodeEntry entry = {0};
 
 		entry.seq = ahead->place;
 		entry.name = queued->znode;
 		entry.name_length = (uint32) strlen(queued->znode);
 		entry.data = queued->data;
 		entry.data_length = queued->length;
-		zkl_listing_add(&list, &entry);
+		zkl_entries_add(&list, &entry);
 	}
-	return zkl_listing_end(&list);
+	return zkl_entries_end(&list);
 }
 
 static void

@@ -33,7 +33,7 @@ typedef struct
 	bool		list;
 	uint32		nreads;
 	char	   *paths;			/* a copy; NULL: the segment is of no use */
-	ZklListing	answers;		/* so far, in memory of our own */
+	ZklEntries	answers;		/* so far, in memory of our own */
 	uint32		nanswered;
 	int			losses;
 } SurveyTask;
@@ -78,10 +78,10 @@ static Size
 write_answers(void *address, Size size, void *arg)
 {
 	SurveyTask *task = arg;
-	ZklListing	answers;
+	ZklEntries	answers;
 
 	zkl_survey_layout_answers(address, size, &answers);
-	zkl_listing_put(&answers, task->answers.base,
+	zkl_entries_put(&answers, task->answers.base,
 					Min(task->answers.used, task->answers.size));
 	return size - answers.size + task->answers.used;
 }
@@ -144,32 +144,32 @@ lose_survey(ZklTask *task, bool was_busy)
 }
 
 static void
-put_names(ZklListing *answers, const ZklReply *reply)
+put_names(ZklEntries *answers, const ZklReply *reply)
 {
 	uint32		length = 0;
 	size_t		i;
 
 	for (i = 0; i < reply->nchildren; i++)
 		length += (uint32) strlen(reply->children[i]) + 1;
-	zkl_listing_put(answers, &length, sizeof(uint32));
+	zkl_entries_put(answers, &length, sizeof(uint32));
 	for (i = 0; i < reply->nchildren; i++)
-		zkl_listing_put(answers, reply->children[i],
+		zkl_entries_put(answers, reply->children[i],
 						strlen(reply->children[i]) + 1);
 }
 
 static void
 put_reply(SurveyTask *survey, const ZklReply *reply, const ZklWireStat *stat)
 {
-	ZklListing *answers = &survey->answers;
+	ZklEntries *answers = &survey->answers;
 	int32		rc = reply->rc;
 
-	zkl_listing_put(answers, &rc, sizeof(int32));
-	zkl_listing_put(answers, &stat->ctime, sizeof(int64));
-	zkl_listing_put(answers, &stat->ephemeral_owner, sizeof(int64));
+	zkl_entries_put(answers, &rc, sizeof(int32));
+	zkl_entries_put(answers, &stat->ctime, sizeof(int64));
+	zkl_entries_put(answers, &stat->ephemeral_owner, sizeof(int64));
 	if (survey->list)
 		put_names(answers, reply);
 	else
-		zkl_listing_put_bytes(answers, reply->data,
+		zkl_entries_put_bytes(answers, reply->data,
 							  (uint32) Min(reply->data_length, ZKL_MAX_NODE_DATA));
 }
 
