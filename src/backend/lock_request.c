@@ -2,7 +2,7 @@
  * lock_request.c
  *	  Requests for locks, from the submission to the grant.
  *
- * Owns nothing: request.c has the slots, wait.c the wait.  Run by backends.
+ * Owns nothing: under_way.c has the slots, wait.c the wait.  Run by backends.
  * Takes no locks but, through slot.h, those of slots.
  *
  * Must not know what locks the backend holds, nor anything of ZooKeeper but
@@ -21,9 +21,9 @@
 #include "backend/lock_request.h"
 #include "backend/long_wait.h"
 #include "backend/refusal.h"
-#include "backend/request.h"
 #include "backend/retreat.h"
 #include "backend/slot.h"
+#include "backend/under_way.h"
 #include "miscadmin.h"
 #include "shared/boottime.h"
 #include "shared/by_name.h"
@@ -55,7 +55,7 @@ check_submission(const ZklLockRequest *request)
 {
 	zkl_retreat_check();
 	zkl_dialect_check_request(&request->lock, request->guard, request->sibling);
-	zkl_request_check(ZKL_KIND_LOCK);
+	zkl_under_way_check(ZKL_KIND_LOCK);
 }
 
 static void
@@ -63,7 +63,7 @@ describe_request(const ZklLockRequest *request, bool together, ZklSlotTaker *tak
 {
 	ZklSlotRequest *slot = &taker->request;
 
-	zkl_request_describe(taker, &request->lock, ZKL_KIND_LOCK);
+	zkl_under_way_describe(taker, &request->lock, ZKL_KIND_LOCK);
 	slot->mode = request->mode;
 	slot->lifetime = request->lifetime;
 	slot->is_try = request->is_try;
@@ -97,7 +97,7 @@ zkl_lock_request_submit(const ZklLockRequest *request, bool together,
 
 	check_submission(request);
 	describe_request(request, together, &taker);
-	zkl_request_submit(zkl_request_claim_lock(&taker, request->at), more);
+	zkl_under_way_submit(zkl_under_way_claim_lock(&taker, request->at), more);
 
 	/*
 	 * A drain that has begun since may not have seen the slot.  The session
@@ -187,7 +187,7 @@ are_denied(const ZklLockRequest *requests, int n)
 		check_submission(&requests[i]);
 		denied |= zkl_slot_deny_try(requests[i].lock.path,
 									requests[i].lock.dialect,
-									zkl_request_owner());
+									zkl_under_way_owner());
 	}
 	return denied;
 }
@@ -255,7 +255,7 @@ get_locks(void *arg)
 	const ZklLockRequest *requests = ((LockRun *) arg)->requests;
 	ZklGrant   *grants = ((LockRun *) arg)->grants;
 	int			n = ((LockRun *) arg)->n;
-	int			first = zkl_request_count();
+	int			first = zkl_under_way_count();
 	int			i,
 				j;
 
@@ -263,17 +263,17 @@ get_locks(void *arg)
 	{
 		int			slotno;
 
-		for (j = zkl_request_count() - first; j < n; j++)
+		for (j = zkl_under_way_count() - first; j < n; j++)
 		{
 			CHECK_FOR_INTERRUPTS();
 			zkl_lock_request_submit(&requests[j], n > 1, j + 1 < n);
 		}
-		slotno = zkl_request_slot(first + i);
+		slotno = zkl_under_way_slot(first + i);
 		if (i + 1 < n)
 		{
 			zkl_lock_request_wait(&requests[i], slotno, is_decided);
 			if (!zkl_wait_is_answered(slotno))
-				zkl_request_abandon(first + i + 1);
+				zkl_under_way_abandon(first + i + 1);
 		}
 		zkl_lock_request_wait(&requests[i], slotno, zkl_wait_is_answered);
 		if (!zkl_lock_request_take(&requests[i], slotno, &grants[i]))
@@ -283,7 +283,7 @@ get_locks(void *arg)
 	/* During the wait for the last one, the first may have been lost. */
 	for (i = 0; i < n - 1; i++)
 		(void) zkl_lock_request_take(&requests[i],
-									 zkl_request_slot(first + i), &grants[i]);
+									 zkl_under_way_slot(first + i), &grants[i]);
 	return true;
 }
 
@@ -296,7 +296,7 @@ zkl_lock_request_run(const ZklLockRequest *requests, int n, ZklGrant *grants)
 		return true;
 	if (are_denied(requests, n))
 		return false;
-	return zkl_request_run(get_locks, &run);
+	return zkl_under_way_run(get_locks, &run);
 }
 
 void

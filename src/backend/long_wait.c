@@ -18,9 +18,9 @@
 
 #include "backend/behind.h"
 #include "backend/long_wait.h"
-#include "backend/request.h"
 #include "backend/slot.h"
 #include "backend/stall.h"
+#include "backend/under_way.h"
 #include "backend/wait.h"
 #include "miscadmin.h"
 #include "shared/boottime.h"

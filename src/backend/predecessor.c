@@ -11,10 +11,10 @@
 #include "postgres.h"
 
 #include "backend/predecessor.h"
-#include "backend/request.h"
 #include "backend/slot.h"
 #include "backend/subtransaction.h"
 #include "backend/text.h"
+#include "backend/under_way.h"
 #include "lib/stringinfo.h"
 #include "shared/entries.h"
 #include "utils/timestamp.h"
@@ -65,17 +65,17 @@ zkl_predecessor_ask(ZklPredecessor *ahead, int slotno, const char *name, bool re
 	ZklTarget	target = {0};
 	const ZklSlotRequest *request = &zkl_slots[slotno].s_request;
 
-	if (!zkl_request_has_own_slot() || !can_make_segment(ahead))
+	if (!zkl_under_way_has_own_slot() || !can_make_segment(ahead))
 		return false;
 	target.name = name;
 	target.path = request->path;
 	target.dialect = (ZklDialect) request->dialect;
-	ahead->under_way = zkl_request_count();
-	ahead->asked = zkl_request_claim(&target, ZKL_KIND_AHEAD);
+	ahead->under_way = zkl_under_way_count();
+	ahead->asked = zkl_under_way_claim(&target, ZKL_KIND_AHEAD);
 	zkl_slots[ahead->asked].s_request.about = slotno;
 	zkl_slots[ahead->asked].s_request.reads = reads;
 	zkl_slots[ahead->asked].s_dsm = dsm_segment_handle(ahead->segment);
-	zkl_request_submit(ahead->asked, false);
+	zkl_under_way_submit(ahead->asked, false);
 	return true;
 }
 
@@ -90,7 +90,7 @@ void
 zkl_predecessor_forget(ZklPredecessor *ahead)
 {
 	if (ahead->asked != NO_QUESTION)
-		zkl_request_abandon(ahead->under_way);
+		zkl_under_way_abandon(ahead->under_way);
 	if (ahead->segment != NULL)
 		dsm_detach(ahead->segment);
 	zkl_predecessor_init(ahead);

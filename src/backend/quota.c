@@ -14,8 +14,8 @@
 #include "postgres.h"
 
 #include "backend/quota.h"
-#include "backend/request.h"
 #include "backend/slot.h"
+#include "backend/under_way.h"
 #include "shared/control.h"
 #include "shared/settings.h"
 
@@ -28,21 +28,21 @@ requests_per_session(void)
 
 	if (most < 0)
 		most = Max(DEFAULT_PER_SESSION, zkl_control->ctl_nrequests / 4);
-	return Min(most, zkl_request_room());
+	return Min(most, zkl_under_way_room());
 }
 
 /* The setting that such a limit comes from */
 static const char *
 setting_of(int most)
 {
-	return most == zkl_request_room() ? "zklock.max_requests" :
+	return most == zkl_under_way_room() ? "zklock.max_requests" :
 		"zklock.max_requests_per_session";
 }
 
 static int
 hint_at_setting(int most)
 {
-	if (most == zkl_request_room())
+	if (most == zkl_under_way_room())
 		return errhint("Increase \"zklock.max_requests\" and restart the server.");
 	return errhint("A superuser can increase \"zklock.max_requests_per_session\" for this session or its role.");
 }
@@ -69,13 +69,13 @@ zkl_quota_check_number(int64 wanted)
 void
 zkl_quota_check_total(int n)
 {
-	check_number(n, zkl_request_room());
+	check_number(n, zkl_under_way_room());
 }
 
 void
 zkl_quota_check_room(int held, int wanted)
 {
-	uint64		owner = zkl_request_owner();
+	uint64		owner = zkl_under_way_owner();
 	int			most = requests_per_session();
 	int			room = most - held - wanted;
 	int			kept;
