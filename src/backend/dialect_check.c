@@ -4,7 +4,7 @@
  *	  of the root.
  *
  * Owns nothing: the worker tells what the root has.  Run by backends.  Takes no
- * locks but, through slot.h, the slots' mutexes, one at a time.
+ * locks but, through backend_slot.h, the slots' mutexes, one at a time.
  *
  * Must not know how the dialects of the root are changed.
  *
@@ -16,9 +16,9 @@
  */
 #include "postgres.h"
 
+#include "backend/backend_slot.h"
 #include "backend/dialect_check.h"
 #include "backend/refusal.h"
-#include "backend/slot.h"
 #include "backend/text.h"
 #include "shared/lease.h"
 #include "shared/root.h"
@@ -94,7 +94,7 @@ is_held(int sibling)
 	if (sibling < 0)
 		return false;
 	zkl_lease_read(&generation, &deadline);
-	return zkl_slot_is_held(sibling, generation, &error);
+	return zkl_backend_slot_is_held(sibling, generation, &error);
 }
 
 /* What is not known now is looked at again before a grant is taken. */

@@ -3,7 +3,7 @@
  *	  Requests for locks, from the submission to the grant.
  *
  * Owns nothing: under_way.c has the slots, wait.c the wait.  Run by backends.
- * Takes no locks but, through slot.h, those of slots.
+ * Takes no locks but, through backend_slot.h, those of slots.
  *
  * Must not know what locks the backend holds, nor anything of ZooKeeper but
  * the numbers of its errors, which refusal.c puts into words.
@@ -17,12 +17,12 @@
  */
 #include "postgres.h"
 
+#include "backend/backend_slot.h"
 #include "backend/dialect_check.h"
 #include "backend/lock_request.h"
 #include "backend/long_wait.h"
 #include "backend/refusal.h"
 #include "backend/retreat.h"
-#include "backend/slot.h"
 #include "backend/under_way.h"
 #include "miscadmin.h"
 #include "shared/boottime.h"
@@ -131,7 +131,7 @@ zkl_lock_request_take(const ZklLockRequest *request, int slotno,
 
 	while (!zkl_dialect_check_slot(slotno, name))
 		zkl_lock_request_wait(request, slotno, zkl_wait_is_answered);
-	zkl_slot_take(slotno, &answer);
+	zkl_backend_slot_take(slotno, &answer);
 	switch ((ZklSlotState) answer.s_state)
 	{
 		case ZKL_SLOT_GRANTED:
@@ -185,9 +185,9 @@ are_denied(const ZklLockRequest *requests, int n)
 	for (i = 0; i < n && must_not_wait(&requests[i]); i++)
 	{
 		check_submission(&requests[i]);
-		denied |= zkl_slot_deny_try(requests[i].lock.path,
-									requests[i].lock.dialect,
-									zkl_under_way_owner());
+		denied |= zkl_backend_slot_deny_try(requests[i].lock.path,
+											requests[i].lock.dialect,
+											zkl_under_way_owner());
 	}
 	return denied;
 }
@@ -230,14 +230,14 @@ take_cached(const ZklLockRequest *request, ZklGrant *grant)
 		return false;
 	check_submission(request);
 	describe_request(request, false, &taker);
-	if (!zkl_slot_take_cached(slotno, &taker, &grant->token,
-							  &grant->generation))
+	if (!zkl_backend_slot_take_cached(slotno, &taker, &grant->token,
+									  &grant->generation))
 		return false;
 	grant->slotno = slotno;
 	pg_memory_barrier();
 	if (zkl_lease_is_valid(grant->generation) && !zkl_retreat_refuses())
 		return true;
-	(void) zkl_slot_release(slotno);
+	(void) zkl_backend_slot_release(slotno);
 	return false;
 }
 

@@ -3,15 +3,15 @@
  *	  Who is ahead of a request that waits: the question to the worker, and the
  *	  answer in words.
  *
- * Owns nothing: the caller keeps the question.  Run by backends.  Takes no locks but,
- * through slot.h, those of slots.
+ * Owns nothing: the caller keeps the question.  Run by backends.  Takes no locks
+ * but, through backend_slot.h, those of slots.
  *
  * Must not know why somebody wants to know.
  */
 #include "postgres.h"
 
+#include "backend/backend_slot.h"
 #include "backend/predecessor.h"
-#include "backend/slot.h"
 #include "backend/subtransaction.h"
 #include "backend/text.h"
 #include "backend/under_way.h"

@@ -2,8 +2,8 @@
  * quota.c
  *	  How many requests for locks a session may have.
  *
- * Owns nothing.  Run by backends.  Takes no locks but, through slot.h, those of
- * slots, one at a time.
+ * Owns nothing.  Run by backends.  Takes no locks but, through backend_slot.h,
+ * those of slots, one at a time.
  *
  * Must not know what becomes of a request.
  *
@@ -13,8 +13,8 @@
  */
 #include "postgres.h"
 
+#include "backend/backend_slot.h"
 #include "backend/quota.h"
-#include "backend/slot.h"
 #include "backend/under_way.h"
 #include "shared/control.h"
 #include "shared/settings.h"
@@ -80,9 +80,9 @@ zkl_quota_check_room(int held, int wanted)
 	int			room = most - held - wanted;
 	int			kept;
 
-	if (room >= zkl_slot_count_kept(owner, room))
+	if (room >= zkl_backend_slot_count_kept(owner, room))
 		return;
-	kept = zkl_slot_count_kept(owner, -1);
+	kept = zkl_backend_slot_count_kept(owner, -1);
 	ereport(ERROR,
 			(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
 			 errmsg("too many distributed locks held or awaited by this session"),

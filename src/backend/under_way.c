@@ -6,22 +6,22 @@
  * abandoned.  wait.c has the other half: how long to wait for the answers, which
  * their callers judge.  Run by backends.
  *
- * Takes no locks but, through slot.h, those of slots and of the list of free
- * slots.
+ * Takes no locks but, through backend_slot.h, those of slots and of the list of
+ * free slots.
  *
  * Must not know what a request is for, nor what becomes of it.
  *
  * No slot may leak.  So whatever can throw an error comes before the claim, or
  * inside a PG_TRY of the caller that abandons the request.  A FATAL error goes
  * past PG_CATCH: then an exit callback abandons what is under way.  Only
- * zkl_slot_release decides whether a cancel or the grant came first; in both
- * cases the request ends.
+ * zkl_backend_slot_release decides whether a cancel or the grant came first; in
+ * both cases the request ends.
  */
 #include "postgres.h"
 
+#include "backend/backend_slot.h"
 #include "backend/refusal.h"
 #include "backend/script.h"
-#include "backend/slot.h"
 #include "backend/text.h"
 #include "backend/under_way.h"
 #include "backend/wait.h"
@@ -67,7 +67,7 @@ zkl_under_way_submit(int slotno, bool more)
 {
 	Assert(nunder_way < under_way_room);
 	under_way[nunder_way++] = slotno;
-	zkl_slot_submit(slotno, more);
+	zkl_backend_slot_submit(slotno, more);
 }
 
 int
@@ -89,14 +89,14 @@ zkl_under_way_time_out_all(void)
 	int			i;
 
 	for (i = 0; i < nunder_way; i++)
-		zkl_slot_time_out(under_way[i]);
+		zkl_backend_slot_time_out(under_way[i]);
 }
 
 void
 zkl_under_way_abandon(int first)
 {
 	while (nunder_way > first)
-		(void) zkl_slot_release(under_way[--nunder_way]);
+		(void) zkl_backend_slot_release(under_way[--nunder_way]);
 }
 
 bool
@@ -244,17 +244,17 @@ claim_given_back(const ZklSlotTaker *taker, const ZklDeadlines *at)
 		(void) WaitLatch(MyLatch, WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 LOOK_MS, zkl_compat_wait_event(ZKL_EVENT_ZOOKEEPER));
 		CHECK_FOR_INTERRUPTS();
-		slotno = zkl_slot_claim(taker, spare_slots());
+		slotno = zkl_backend_slot_claim(taker, spare_slots());
 	}
 
 	/* It may have given back the last one before we looked. */
-	return slotno >= 0 ? slotno : zkl_slot_claim(taker, spare_slots());
+	return slotno >= 0 ? slotno : zkl_backend_slot_claim(taker, spare_slots());
 }
 
 int
 zkl_under_way_claim_lock(const ZklSlotTaker *taker, const ZklDeadlines *at)
 {
-	int			slotno = zkl_slot_claim(taker, spare_slots());
+	int			slotno = zkl_backend_slot_claim(taker, spare_slots());
 
 	if (slotno < 0)
 		slotno = claim_given_back(taker, at);
@@ -274,7 +274,7 @@ zkl_under_way_claim_lock(const ZklSlotTaker *taker, const ZklDeadlines *at)
 bool
 zkl_under_way_has_own_slot(void)
 {
-	return zkl_slot_find_own(zkl_compat_my_procno()) >= 0;
+	return zkl_backend_slot_find_own(zkl_compat_my_procno()) >= 0;
 }
 
 void
@@ -319,5 +319,5 @@ zkl_under_way_claim(const ZklTarget *target, ZklSlotKind kind)
 
 	zkl_under_way_check(kind);
 	zkl_under_way_describe(&taker, target, kind);
-	return zkl_slot_claim_own(zkl_compat_my_procno(), &taker);
+	return zkl_backend_slot_claim_own(zkl_compat_my_procno(), &taker);
 }

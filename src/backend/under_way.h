@@ -8,8 +8,8 @@
 #ifndef ZKL_BACKEND_UNDER_WAY_H
 #define ZKL_BACKEND_UNDER_WAY_H
 
+#include "backend/backend_slot.h"
 #include "backend/target.h"
-#include "backend/slot.h"
 #include "backend/wait.h"
 
 /* Raises the error with which this server refuses all requests of a kind now. */
@@ -37,7 +37,7 @@ extern int	zkl_under_way_claim_lock(const ZklSlotTaker *taker,
 extern bool zkl_under_way_has_own_slot(void);
 extern int	zkl_under_way_claim(const ZklTarget *target, ZklSlotKind kind);
 
-/* Submits a claimed request; "more": see zkl_slot_submit.  Cannot fail. */
+/* Submits a claimed request; "more": see zkl_backend_slot_submit.  Cannot fail. */
 extern void zkl_under_way_submit(int slotno, bool more);
 
 /* How many are under way, and the slot of one of them */

@@ -5,8 +5,8 @@
  * Owns no slot: under_way.c has those of the requests under way, and this looks
  * at them.  Run by backends.
  *
- * Takes no locks but, through slot.h, those of slots.  Waits on the process
- * latch only.
+ * Takes no locks but, through backend_slot.h, those of slots.  Waits on the
+ * process latch only.
  *
  * Must not know what a request is for, nor what an answer means.
  */
@@ -14,11 +14,11 @@
 
 #include <time.h>
 
+#include "backend/backend_slot.h"
 #include "backend/dialect_check.h"
 #include "backend/long_wait.h"
 #include "backend/refusal.h"
 #include "backend/retreat.h"
-#include "backend/slot.h"
 #include "backend/stall.h"
 #include "backend/text.h"
 #include "backend/under_way.h"

@@ -3,14 +3,14 @@
  *	  The guard of a semaphore, and the requests for permits under it.
  *
  * Owns which slot is the guard's; the slot itself is under_way.c's, as of any
- * request under way.  Run by backends.  Takes no locks but, through slot.h,
- * those of slots.
+ * request under way.  Run by backends.  Takes no locks but, through
+ * backend_slot.h, those of slots.
  *
  * Must not know what the permits are for, nor what the backend holds.
  */
 #include "postgres.h"
 
-#include "backend/slot.h"
+#include "backend/backend_slot.h"
 #include "backend/under_way.h"
 #include "miscadmin.h"
 #include "recipes/guard.h"
@@ -43,7 +43,7 @@ is_guarded(void)
 {
 	ZklError	error;
 
-	return zkl_slot_is_held(guard.slotno, guard.generation, &error) &&
+	return zkl_backend_slot_is_held(guard.slotno, guard.generation, &error) &&
 		zkl_lease_is_current(guard.generation);
 }
 

@@ -3,8 +3,9 @@
  *	  The worker's side of the question what is ahead of a waiting request.
  *
  * Owns the slots of kind AHEAD between their submission and their answer.  Runs
- * in the worker only.  Takes the slots' mutexes through slot.h, one at a time.
- * It decides nothing about locks: the core tells what it knows of the queue.
+ * in the worker only.  Takes the slots' mutexes through worker_slot.h, one at a
+ * time.  It decides nothing about locks: the core tells what it knows of the
+ * queue.
  *
  * The answer has one or two entries: the nearest request that is in the way, and, if
  * that is another one, the first of the queue.  What the core does not know of them
@@ -18,7 +19,7 @@
 #include "worker/ahead.h"
 #include "worker/from_slots.h"
 #include "worker/segment.h"
-#include "worker/slot.h"
+#include "worker/worker_slot.h"
 
 #define MOST_QUEUED	2
 
@@ -137,7 +138,7 @@ submit_ahead(ZklTask *task, const ZklSlot *slot, bool restored)
 	if (!zkl_manager_nearest(core, (uint32) slot->s_request.about, &nearest) ||
 		!note(ahead, &nearest.nearest))
 	{
-		(void) zkl_slot_deny(task->slotno);
+		(void) zkl_worker_slot_deny(task->slotno);
 		return false;
 	}
 	ahead->place = nearest.place;

@@ -30,7 +30,7 @@
 #include "worker/breakhead.h"
 #include "worker/breaklog.h"
 #include "worker/breaklock.h"
-#include "worker/slot.h"
+#include "worker/worker_slot.h"
 
 #define LOOKS_PER_TIMEOUT	20	/* at a marked znode, and for late readers */
 #define LONGEST_TIMEOUT_MS	3600000 /* of zklock.session_timeout */
@@ -79,7 +79,7 @@ submit_break(ZklTask *task, const ZklSlot *slot, bool restored)
 
 	if (restored && slot->s_znode.sent)
 	{
-		zkl_slot_fail(task->slotno, ZKL_ERROR_HALF_DONE, 0);
+		zkl_worker_slot_fail(task->slotno, ZKL_ERROR_HALF_DONE, 0);
 		return false;
 	}
 	b->dialect = (ZklDialect) slot->s_request.dialect;
@@ -115,15 +115,15 @@ lose_break(ZklTask *task, bool was_busy)
 static void
 succeed_break(BreakTask *b, bool removed)
 {
-	zkl_slot_grant(b->task.slotno, removed, zkl_control->ctl_status.generation,
-				   false);
+	zkl_worker_slot_grant(b->task.slotno, removed,
+						  zkl_control->ctl_status.generation, false);
 	zkl_operation_end(&b->task);
 }
 
 static void
 fail_break(BreakTask *b, ZklError error, int32 rc)
 {
-	zkl_slot_fail(b->task.slotno, error, rc);
+	zkl_worker_slot_fail(b->task.slotno, error, rc);
 	zkl_operation_end(&b->task);
 }
 
@@ -212,8 +212,8 @@ choose_candidate(BreakTask *b)
 		b->head = b->candidate;
 		b->head.name = MemoryContextStrdup(TopMemoryContext, b->candidate.name);
 	}
-	zkl_slot_set_znode(b->task.slotno, &none, 0, ZKL_EXCLUSIVE, -1, false,
-					   zkl_control->ctl_status.generation);
+	zkl_worker_slot_set_znode(b->task.slotno, &none, 0, ZKL_EXCLUSIVE, -1, false,
+							  zkl_control->ctl_status.generation);
 }
 
 static void

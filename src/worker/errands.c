@@ -20,7 +20,7 @@
 #include "storage/dsm.h"
 #include "worker/errand_segment.h"
 #include "worker/errands.h"
-#include "worker/slot.h"
+#include "worker/worker_slot.h"
 
 #define MAX_PARENTS		3		/* they may be reaped while they are empty */
 
@@ -68,8 +68,8 @@ put_rc(ErrandTask *errand, int32 rc)
 	memset(&reply, 0, sizeof(reply));
 	reply.rc = rc;
 	zkl_errand_segment_put(errand->segment, &reply, NULL, errand->what.known);
-	zkl_slot_grant(errand->task.slotno, 0, zkl_control->ctl_status.generation,
-				   false);
+	zkl_worker_slot_grant(errand->task.slotno, 0, zkl_control->ctl_status.generation,
+						  false);
 }
 
 static void
@@ -84,8 +84,8 @@ answer_errand(ErrandTask *errand, const ZklReply *reply,
 			  const ZklWireStat *stat, uint64 fingerprint)
 {
 	zkl_errand_segment_put(errand->segment, reply, stat, fingerprint);
-	zkl_slot_grant(errand->task.slotno, 0, zkl_control->ctl_status.generation,
-				   false);
+	zkl_worker_slot_grant(errand->task.slotno, 0, zkl_control->ctl_status.generation,
+						  false);
 	zkl_operation_end(&errand->task);
 }
 

@@ -19,7 +19,7 @@
 #include "utils/memutils.h"
 #include "worker/queueview.h"
 #include "worker/segment.h"
-#include "worker/slot.h"
+#include "worker/worker_slot.h"
 
 #define FETCH_WINDOW	32		/* znodes asked for at a time */
 #define THE_LISTING		PG_UINT32_MAX	/* parts below are indexes of znodes */
@@ -115,7 +115,7 @@ read_again(QueueTask *queue, int32 rc)
 	forget_nodes(queue);
 	if (!is_final(rc) && zkl_operation_retry(&queue->task))
 		return;
-	zkl_slot_fail(queue->task.slotno, ZKL_ERROR_ZOOKEEPER, rc);
+	zkl_worker_slot_fail(queue->task.slotno, ZKL_ERROR_ZOOKEEPER, rc);
 	zkl_operation_end(&queue->task);
 }
 

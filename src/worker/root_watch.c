@@ -24,8 +24,8 @@
 #include "shared/settings.h"
 #include "worker/operation.h"
 #include "worker/root_watch.h"
-#include "worker/slot.h"
 #include "worker/supervisor.h"
+#include "worker/worker_slot.h"
 
 enum
 {
@@ -94,7 +94,7 @@ publish(const ZklRoot *root)
 	zkl_root_publish(root, ZKL_RC_OK);
 	if (!same && (known || zkl_root_state() == ZKL_ROOT_DIFFERS))
 		log_difference(root);
-	zkl_slot_wake_waiters();
+	zkl_worker_slot_wake_waiters();
 	end_reading();
 }
 
@@ -111,7 +111,7 @@ publish_unreadable(ZklTask *task, int32 rc)
 				 rc == ZKL_RC_OK ?
 				 errdetail("Its data is not in the format of this version of zklock.") :
 				 errdetail("ZooKeeper answered %d.", rc)));
-		zkl_slot_wake_waiters();
+		zkl_worker_slot_wake_waiters();
 	}
 	zkl_operation_pause(task, zkl_boottime_us() + ZKL_RETRY_LONGEST_PAUSE);
 }

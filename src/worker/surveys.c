@@ -20,8 +20,8 @@
 #include "shared/survey_layout.h"
 #include "utils/memutils.h"
 #include "worker/segment.h"
-#include "worker/slot.h"
 #include "worker/surveys.h"
+#include "worker/worker_slot.h"
 
 #define MAX_LOSSES		1		/* of the connection, while it is under way */
 #define RC_MARSHALLINGERROR	(-5)
@@ -97,7 +97,7 @@ submit_survey(ZklTask *task, const ZklSlot *slot, bool restored)
 	(void) zkl_segment_use(slot->s_dsm, take_survey, survey);
 	if (survey->paths != NULL)
 		return true;
-	zkl_slot_fail(task->slotno, ZKL_ERROR_SEGMENT, 0);
+	zkl_worker_slot_fail(task->slotno, ZKL_ERROR_SEGMENT, 0);
 	return false;
 }
 
@@ -130,7 +130,7 @@ end_survey(ZklTask *task, bool connected)
 static void
 fail_survey(SurveyTask *survey, int32 rc)
 {
-	zkl_slot_fail(survey->task.slotno, ZKL_ERROR_ZOOKEEPER, rc);
+	zkl_worker_slot_fail(survey->task.slotno, ZKL_ERROR_ZOOKEEPER, rc);
 	zkl_operation_end(&survey->task);
 }
 

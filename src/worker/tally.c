@@ -14,8 +14,8 @@
 
 #include "shared/hold_tally.h"
 #include "shared/lockstats.h"
-#include "worker/slot.h"
 #include "worker/tally.h"
+#include "worker/worker_slot.h"
 
 static void
 add(const ZklSlot *slot, const ZklLockstatsCounts *counts)
@@ -29,7 +29,7 @@ add(const ZklSlot *slot, const ZklLockstatsCounts *counts)
 void
 zkl_tally_uncounted(int slotno, const ZklSlot *slot)
 {
-	ZklLockstatsCounts counts = zkl_slot_take_uncounted(slotno);
+	ZklLockstatsCounts counts = zkl_worker_slot_take_uncounted(slotno);
 
 	add(slot, &counts);
 }
