@@ -2,8 +2,8 @@
 # Checks the folders of src/: which folder may include which others, that each
 # include guard is unique, that the name of a function begins with that of its
 # file, or is static and in no other file, that no function is longer than 80
-# lines, and that README.md names the files of core/.  Prints TAP, one case per
-# file and rule.
+# lines, that no file's name stands in two folders, and that README.md names the
+# files of core/.  Prints TAP, one case per file and rule.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../src"
 
@@ -142,6 +142,14 @@ long_functions() {
 	' "$1"
 }
 
+# Names of files, without .c and .h, that stand in several folders: what such a
+# name tells depends on who reads it.
+twice_named() {
+	printf '%s\n' "${@%.[ch]}" | sort -u | awk -F/ '
+		$NF in folder { print $NF " is in " folder[$NF] " and in " $(NF - 1) }
+		{ folder[$NF] = $(NF - 1) }'
+}
+
 # The files of core/ and their table in README.md are the same.
 # shellcheck disable=SC2016
 check_core_table() {
@@ -167,6 +175,7 @@ done
 for file in *.c */*.c; do
 	report "$file: functions of at most 80 lines" "$(long_functions "$file")"
 done
+report "names of files" "$(twice_named ./*.[ch] ./*/*.[ch])"
 report "names of static functions" "$(shared_names ./*.c ./*/*.c)"
 report "README.md: the files of core/" "$(check_core_table)"
 report "README.md: other files" "$(check_readme_files)"

@@ -44,7 +44,7 @@ my %writers = (
 	'ZklManager.config' => 'core/manager',
 	'ZklManager.kept' => 'core/keep',
 	'ZklManager.session' => 'core/session',
-	'ZklManager.stuck_until' => 'core/retry',
+	'ZklManager.stuck_until' => 'core/stuck',
 	'ZklManager.unanswered_until' => 'core/reads_reply',
 
 	# of a request
@@ -83,10 +83,10 @@ my %writers = (
 	# of a slot: see shared/slot.h
 	ZklSlotRequest => 'backend/',
 	ZklSlotHolder => 'backend/',
-	ZklSlotAnswer => 'worker/slot backend/slot',
-	ZklSlotBehind => 'backend/behind backend/slot',
-	ZklSlotZnode => 'worker/slot backend/slot',
-	'ZklSlot.s_state' => 'backend/slot worker/slot shared/control');
+	ZklSlotAnswer => 'worker/worker_slot backend/backend_slot',
+	ZklSlotBehind => 'backend/behind backend/backend_slot',
+	ZklSlotZnode => 'worker/worker_slot backend/backend_slot',
+	'ZklSlot.s_state' => 'backend/backend_slot worker/worker_slot shared/control');
 
 # Structs of which every part must have a writer, and parts that are written as
 # fields of the struct around them.

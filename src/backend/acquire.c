@@ -10,10 +10,10 @@
 #include "postgres.h"
 
 #include "backend/acquire.h"
+#include "backend/backend_slot.h"
 #include "backend/lifetime.h"
 #include "backend/quota.h"
 #include "backend/refusal.h"
-#include "backend/slot.h"
 #include "miscadmin.h"
 #include "shared/settings.h"
 #include "znode/dialect.h"
@@ -80,9 +80,9 @@ static void
 count_again(ZklHold *hold, const ZklLockRequest *request)
 {
 	zkl_hold_again(hold);
-	zkl_slot_set_holds(hold->grant.slotno, hold->count);
-	zkl_slot_rebound(hold->grant.slotno, request->at_most_ms,
-					 request->at_least_ms);
+	zkl_backend_slot_set_holds(hold->grant.slotno, hold->count);
+	zkl_backend_slot_rebound(hold->grant.slotno, request->at_most_ms,
+							 request->at_least_ms);
 }
 
 static void

@@ -5,7 +5,7 @@
  *
  * Owns the commit check's callback and what the checks remember of the current
  * transaction.  Run by backends.  Takes no locks; it sets slots quiet through
- * slot.h, and waits on the process latch.
+ * backend_slot.h, and waits on the process latch.
  *
  * Must not know how a hold begins, or what it is for.
  *
@@ -26,9 +26,9 @@
 #include <unistd.h>
 
 #include "access/xact.h"
+#include "backend/backend_slot.h"
 #include "backend/commit.h"
 #include "backend/refusal.h"
-#include "backend/slot.h"
 #include "backend/text.h"
 #include "miscadmin.h"
 #include "shared/boottime.h"
@@ -115,7 +115,7 @@ zkl_commit_end_steps(bool committed)
 static bool
 set_hold_quiet(ZklHold *hold)
 {
-	zkl_slot_set_quiet(hold->grant.slotno, slots_are_quiet);
+	zkl_backend_slot_set_quiet(hold->grant.slotno, slots_are_quiet);
 	return false;
 }
 

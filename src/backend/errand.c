@@ -45,7 +45,7 @@ zkl_errand_make(ZklErrandKind kind, const ZklTarget *target, const char *child,
 	errand->version = -1;
 	errand->room = room;
 	errand->path_length = length;
-	memcpy(zkl_errand_path(errand), path, length + 1);
+	memcpy(zkl_errand_layout_path(errand), path, length + 1);
 	pfree(path);
 	return errand;
 }
@@ -68,7 +68,7 @@ pause_unknown(const ZklErrand *errand, const ZklTarget *target)
 	static ZklRetry retry;
 
 	if (statement != GetCurrentStatementStartTimestamp() ||
-		(zkl_errand_is_write(errand) && errand->rc != ZKL_RC_UNKNOWN))
+		(zkl_errand_layout_is_write(errand) && errand->rc != ZKL_RC_UNKNOWN))
 		zkl_retry_reset(&retry);
 	statement = GetCurrentStatementStartTimestamp();
 	if (errand->rc != ZKL_RC_UNKNOWN)

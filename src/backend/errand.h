@@ -7,7 +7,7 @@
 
 #include "backend/target.h"
 #include "backend/wait.h"
-#include "shared/errand.h"
+#include "shared/errand_layout.h"
 
 /*
  * A new errand with room for an answer of that many bytes: its path is the

@@ -3,16 +3,16 @@
  *	  Extending the time for which a lock may be held.
  *
  * Owns nothing: it looks at this backend's holds, and changes their slots.  Run
- * by backends.  Takes the slots' mutexes through slot.h.
+ * by backends.  Takes the slots' mutexes through backend_slot.h.
  *
  * Must not know when a hold begins, nor what else can end it.
  */
 #include "postgres.h"
 
+#include "backend/backend_slot.h"
 #include "backend/extend.h"
 #include "backend/hold.h"
 #include "backend/refusal.h"
-#include "backend/slot.h"
 #include "backend/text.h"
 #include "shared/lease.h"
 #include "shared/loaded.h"
@@ -23,8 +23,8 @@ extend_hold(ZklHold *hold, int64 at_most_ms)
 	ZklError	error = ZKL_ERROR_OVERDUE;
 
 	if (zkl_lease_is_current(hold->grant.generation) &&
-		zkl_slot_extend(hold->grant.slotno, hold->grant.generation,
-						at_most_ms))
+		zkl_backend_slot_extend(hold->grant.slotno, hold->grant.generation,
+								at_most_ms))
 		return;
 	(void) zkl_hold_is_good(hold, &error);
 	hold->told = true;

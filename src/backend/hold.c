@@ -15,8 +15,8 @@
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "backend/backend_slot.h"
 #include "backend/hold.h"
-#include "backend/slot.h"
 #include "backend/text.h"
 #include "common/hashfn.h"
 #include "shared/control.h"
@@ -246,7 +246,7 @@ zkl_hold_drop(ZklHold *hold)
 void
 zkl_hold_end(ZklHold *hold)
 {
-	(void) zkl_slot_release(hold->grant.slotno);
+	(void) zkl_backend_slot_release(hold->grant.slotno);
 	zkl_hold_drop(hold);
 }
 
@@ -266,8 +266,8 @@ zkl_hold_is_good(const ZklHold *hold, ZklError *error)
 		*error = hold->lost;
 		return false;
 	}
-	return zkl_slot_is_held(hold->grant.slotno, hold->grant.generation,
-							error) &&
+	return zkl_backend_slot_is_held(hold->grant.slotno, hold->grant.generation,
+									error) &&
 		zkl_lease_is_current(hold->grant.generation);
 }
 

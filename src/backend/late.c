@@ -3,8 +3,8 @@
  *	  Reporting that a transaction committed, or was prepared, although a lock
  *	  was lost after its commit check.
  *
- * Owns what this backend has yet to report to its client.  Run by backends.
- * Takes slots' mutexes through slot.h, one at a time.
+ * Owns what this backend has yet to report to its client.  Run by backends.  Takes
+ * slots' mutexes through backend_slot.h, one at a time.
  *
  * Must not know how a hold begins, or what it is for.
  *
@@ -20,10 +20,10 @@
  */
 #include "postgres.h"
 
+#include "backend/backend_slot.h"
 #include "backend/hold.h"
 #include "backend/late.h"
 #include "backend/refusal.h"
-#include "backend/slot.h"
 #include "miscadmin.h"
 #include "utils/memutils.h"
 
@@ -132,7 +132,7 @@ await_end_of_message(void)
 static void
 note_late(ZklHold *hold, ZklLate found, ZklError error)
 {
-	zkl_slot_set_late(hold->grant.slotno, found);
+	zkl_backend_slot_set_late(hold->grant.slotno, found);
 	hold->told |= error != ZKL_ERROR_LAPSED;
 	if (untold++ > 0)
 		return;

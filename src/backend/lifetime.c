@@ -3,7 +3,7 @@
  *	  When holds end by themselves: with transactions, and with the session.
  *
  * Owns the callbacks and hooks by which holds end.  Run by backends.  Takes no
- * locks; what it changes in shared memory it changes through slot.h.
+ * locks; what it changes in shared memory it changes through backend_slot.h.
  *
  * Must not know how a request is answered, nor anything of ZooKeeper.
  *
@@ -18,6 +18,7 @@
 
 #include "access/parallel.h"
 #include "access/xact.h"
+#include "backend/backend_slot.h"
 #include "backend/cancel.h"
 #include "backend/commit.h"
 #include "backend/hold.h"
@@ -27,7 +28,6 @@
 #include "backend/refusal.h"
 #include "backend/retreat.h"
 #include "backend/script.h"
-#include "backend/slot.h"
 #include "backend/statement.h"
 #include "backend/text.h"
 #include "executor/executor.h"
@@ -161,7 +161,7 @@ release_subtransaction(void)
 		if (hold->count == 0)
 			zkl_hold_end(hold);
 		else if (hold->count != before)
-			zkl_slot_set_holds(hold->grant.slotno, hold->count);
+			zkl_backend_slot_set_holds(hold->grant.slotno, hold->count);
 	}
 	subtransaction_over = InvalidSubTransactionId;
 }

@@ -24,7 +24,7 @@ queue_context(void *name)
 }
 
 dsm_segment *
-zkl_lock_queue_read(const ZklTarget *lock, ZklListing *list)
+zkl_lock_queue_read(const ZklTarget *lock, ZklEntries *list)
 {
 	Size		needed;
 	dsm_segment *segment = zkl_long_answer_read(lock, ZKL_KIND_QUEUE,

@@ -6,7 +6,7 @@
 #define ZKL_BACKEND_LOCK_QUEUE_H
 
 #include "backend/target.h"
-#include "shared/listing.h"
+#include "shared/entries.h"
 #include "storage/dsm.h"
 
 /*
@@ -15,7 +15,7 @@
  * the queue is too long.
  */
 extern dsm_segment *zkl_lock_queue_read(const ZklTarget *lock,
-										ZklListing *list);
+										ZklEntries *list);
 
 /*
  * Removes the head of a lock's queue, whichever client owns it.  Waits for the holder to

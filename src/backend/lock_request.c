@@ -2,8 +2,8 @@
  * lock_request.c
  *	  Requests for locks, from the submission to the grant.
  *
- * Owns nothing: request.c has the slots, wait.c the wait.  Run by backends.
- * Takes no locks but, through slot.h, those of slots.
+ * Owns nothing: under_way.c has the slots, wait.c the wait.  Run by backends.
+ * Takes no locks but, through backend_slot.h, those of slots.
  *
  * Must not know what locks the backend holds, nor anything of ZooKeeper but
  * the numbers of its errors, which refusal.c puts into words.
@@ -17,13 +17,13 @@
  */
 #include "postgres.h"
 
+#include "backend/backend_slot.h"
+#include "backend/dialect_check.h"
 #include "backend/lock_request.h"
 #include "backend/long_wait.h"
 #include "backend/refusal.h"
-#include "backend/request.h"
 #include "backend/retreat.h"
-#include "backend/root.h"
-#include "backend/slot.h"
+#include "backend/under_way.h"
 #include "miscadmin.h"
 #include "shared/boottime.h"
 #include "shared/by_name.h"
@@ -54,8 +54,8 @@ static void
 check_submission(const ZklLockRequest *request)
 {
 	zkl_retreat_check();
-	zkl_root_check(&request->lock, request->guard, request->sibling);
-	zkl_request_check(ZKL_KIND_LOCK);
+	zkl_dialect_check_request(&request->lock, request->guard, request->sibling);
+	zkl_under_way_check(ZKL_KIND_LOCK);
 }
 
 static void
@@ -63,7 +63,7 @@ describe_request(const ZklLockRequest *request, bool together, ZklSlotTaker *tak
 {
 	ZklSlotRequest *slot = &taker->request;
 
-	zkl_request_describe(taker, &request->lock, ZKL_KIND_LOCK);
+	zkl_under_way_describe(taker, &request->lock, ZKL_KIND_LOCK);
 	slot->mode = request->mode;
 	slot->lifetime = request->lifetime;
 	slot->is_try = request->is_try;
@@ -97,7 +97,7 @@ zkl_lock_request_submit(const ZklLockRequest *request, bool together,
 
 	check_submission(request);
 	describe_request(request, together, &taker);
-	zkl_request_submit(zkl_request_claim_lock(&taker, request->at), more);
+	zkl_under_way_submit(zkl_under_way_claim_lock(&taker, request->at), more);
 
 	/*
 	 * A drain that has begun since may not have seen the slot.  The session
@@ -129,9 +129,9 @@ zkl_lock_request_take(const ZklLockRequest *request, int slotno,
 	const char *name = request->lock.name;
 	ZklSlot		answer;
 
-	while (!zkl_root_check_slot(slotno, name))
+	while (!zkl_dialect_check_slot(slotno, name))
 		zkl_lock_request_wait(request, slotno, zkl_wait_is_answered);
-	zkl_slot_take(slotno, &answer);
+	zkl_backend_slot_take(slotno, &answer);
 	switch ((ZklSlotState) answer.s_state)
 	{
 		case ZKL_SLOT_GRANTED:
@@ -185,9 +185,9 @@ are_denied(const ZklLockRequest *requests, int n)
 	for (i = 0; i < n && must_not_wait(&requests[i]); i++)
 	{
 		check_submission(&requests[i]);
-		denied |= zkl_slot_deny_try(requests[i].lock.path,
-									requests[i].lock.dialect,
-									zkl_request_owner());
+		denied |= zkl_backend_slot_deny_try(requests[i].lock.path,
+											requests[i].lock.dialect,
+											zkl_under_way_owner());
 	}
 	return denied;
 }
@@ -230,14 +230,14 @@ take_cached(const ZklLockRequest *request, ZklGrant *grant)
 		return false;
 	check_submission(request);
 	describe_request(request, false, &taker);
-	if (!zkl_slot_take_cached(slotno, &taker, &grant->token,
-							  &grant->generation))
+	if (!zkl_backend_slot_take_cached(slotno, &taker, &grant->token,
+									  &grant->generation))
 		return false;
 	grant->slotno = slotno;
 	pg_memory_barrier();
 	if (zkl_lease_is_valid(grant->generation) && !zkl_retreat_refuses())
 		return true;
-	(void) zkl_slot_release(slotno);
+	(void) zkl_backend_slot_release(slotno);
 	return false;
 }
 
@@ -255,7 +255,7 @@ get_locks(void *arg)
 	const ZklLockRequest *requests = ((LockRun *) arg)->requests;
 	ZklGrant   *grants = ((LockRun *) arg)->grants;
 	int			n = ((LockRun *) arg)->n;
-	int			first = zkl_request_count();
+	int			first = zkl_under_way_count();
 	int			i,
 				j;
 
@@ -263,17 +263,17 @@ get_locks(void *arg)
 	{
 		int			slotno;
 
-		for (j = zkl_request_count() - first; j < n; j++)
+		for (j = zkl_under_way_count() - first; j < n; j++)
 		{
 			CHECK_FOR_INTERRUPTS();
 			zkl_lock_request_submit(&requests[j], n > 1, j + 1 < n);
 		}
-		slotno = zkl_request_slot(first + i);
+		slotno = zkl_under_way_slot(first + i);
 		if (i + 1 < n)
 		{
 			zkl_lock_request_wait(&requests[i], slotno, is_decided);
 			if (!zkl_wait_is_answered(slotno))
-				zkl_request_abandon(first + i + 1);
+				zkl_under_way_abandon(first + i + 1);
 		}
 		zkl_lock_request_wait(&requests[i], slotno, zkl_wait_is_answered);
 		if (!zkl_lock_request_take(&requests[i], slotno, &grants[i]))
@@ -283,7 +283,7 @@ get_locks(void *arg)
 	/* During the wait for the last one, the first may have been lost. */
 	for (i = 0; i < n - 1; i++)
 		(void) zkl_lock_request_take(&requests[i],
-									 zkl_request_slot(first + i), &grants[i]);
+									 zkl_under_way_slot(first + i), &grants[i]);
 	return true;
 }
 
@@ -296,7 +296,7 @@ zkl_lock_request_run(const ZklLockRequest *requests, int n, ZklGrant *grants)
 		return true;
 	if (are_denied(requests, n))
 		return false;
-	return zkl_request_run(get_locks, &run);
+	return zkl_under_way_run(get_locks, &run);
 }
 
 void

@@ -36,7 +36,7 @@ read_answer_once(const ZklTarget *target, ZklSlotKind kind,
 
 dsm_segment *
 zkl_long_answer_read(const ZklTarget *target, ZklSlotKind kind,
-					 void (*where) (void *name), ZklListing *list,
+					 void (*where) (void *name), ZklEntries *list,
 					 Size *needed)
 {
 	Size		size = FIRST_SIZE;
@@ -55,7 +55,7 @@ zkl_long_answer_read(const ZklTarget *target, ZklSlotKind kind,
 		/* It may grow before the next attempt. */
 		size = Min(Max(*needed + *needed / 4, size * 2), ZKL_LONG_ANSWER_MAX);
 	}
-	zkl_listing_open(list, dsm_segment_address(segment),
+	zkl_entries_open(list, dsm_segment_address(segment),
 					 dsm_segment_map_length(segment));
 	return segment;
 }

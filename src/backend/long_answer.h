@@ -6,7 +6,7 @@
 #define ZKL_BACKEND_LONG_ANSWER_H
 
 #include "backend/target.h"
-#include "shared/listing.h"
+#include "shared/entries.h"
 #include "shared/slot.h"
 #include "storage/dsm.h"
 
@@ -19,7 +19,7 @@
 extern dsm_segment *zkl_long_answer_read(const ZklTarget *target,
 										 ZklSlotKind kind,
 										 void (*where) (void *name),
-										 ZklListing *list, Size *needed);
+										 ZklEntries *list, Size *needed);
 
 #define ZKL_LONG_ANSWER_MAX	((Size) 16 * 1024 * 1024)
 

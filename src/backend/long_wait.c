@@ -3,8 +3,8 @@
  *	  What a session does while it waits for a lock for longer than
  *	  "deadlock_timeout".
  *
- * Owns nothing but the wait that was the last to end.  Run by backends.
- * Takes no locks but, through slot.h, those of slots.
+ * Owns nothing but the wait that was the last to end.  Run by backends.  Takes no
+ * locks but, through backend_slot.h, those of slots.
  *
  * Must not know how the wait ends, nor what a deadlock is.
  *
@@ -16,11 +16,11 @@
  */
 #include "postgres.h"
 
+#include "backend/backend_slot.h"
 #include "backend/behind.h"
 #include "backend/long_wait.h"
-#include "backend/request.h"
-#include "backend/slot.h"
 #include "backend/stall.h"
+#include "backend/under_way.h"
 #include "backend/wait.h"
 #include "miscadmin.h"
 #include "shared/boottime.h"
@@ -105,7 +105,7 @@ look_behind(ZklLongWait *wait, int64 now)
 
 	if (wait->since == 0)
 	{
-		zkl_slot_set_patient(wait->slotno);
+		zkl_backend_slot_set_patient(wait->slotno);
 		wait->since = boottime;
 	}
 	/* Who has told of others looks on until they are taken back. */

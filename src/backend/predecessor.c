@@ -3,20 +3,20 @@
  *	  Who is ahead of a request that waits: the question to the worker, and the
  *	  answer in words.
  *
- * Owns nothing: the caller keeps the question.  Run by backends.  Takes no locks but,
- * through slot.h, those of slots.
+ * Owns nothing: the caller keeps the question.  Run by backends.  Takes no locks
+ * but, through backend_slot.h, those of slots.
  *
  * Must not know why somebody wants to know.
  */
 #include "postgres.h"
 
+#include "backend/backend_slot.h"
 #include "backend/predecessor.h"
-#include "backend/attempt.h"
-#include "backend/request.h"
-#include "backend/slot.h"
+#include "backend/subtransaction.h"
 #include "backend/text.h"
+#include "backend/under_way.h"
 #include "lib/stringinfo.h"
-#include "shared/listing.h"
+#include "shared/entries.h"
 #include "utils/timestamp.h"
 
 #define NO_QUESTION		(-1)
@@ -50,7 +50,7 @@ make_segment(void *arg)
 static bool
 can_make_segment(ZklPredecessor *ahead)
 {
-	if (zkl_attempt_run(make_segment, ahead) != NULL)
+	if (zkl_subtransaction_run(make_segment, ahead) != NULL)
 	{
 		ahead->segment = NULL;
 		return false;
@@ -65,17 +65,17 @@ zkl_predecessor_ask(ZklPredecessor *ahead, int slotno, const char *name, bool re
 	ZklTarget	target = {0};
 	const ZklSlotRequest *request = &zkl_slots[slotno].s_request;
 
-	if (!zkl_request_has_own_slot() || !can_make_segment(ahead))
+	if (!zkl_under_way_has_own_slot() || !can_make_segment(ahead))
 		return false;
 	target.name = name;
 	target.path = request->path;
 	target.dialect = (ZklDialect) request->dialect;
-	ahead->under_way = zkl_request_count();
-	ahead->asked = zkl_request_claim(&target, ZKL_KIND_AHEAD);
+	ahead->under_way = zkl_under_way_count();
+	ahead->asked = zkl_under_way_claim(&target, ZKL_KIND_AHEAD);
 	zkl_slots[ahead->asked].s_request.about = slotno;
 	zkl_slots[ahead->asked].s_request.reads = reads;
 	zkl_slots[ahead->asked].s_dsm = dsm_segment_handle(ahead->segment);
-	zkl_request_submit(ahead->asked, false);
+	zkl_under_way_submit(ahead->asked, false);
 	return true;
 }
 
@@ -90,7 +90,7 @@ void
 zkl_predecessor_forget(ZklPredecessor *ahead)
 {
 	if (ahead->asked != NO_QUESTION)
-		zkl_request_abandon(ahead->under_way);
+		zkl_under_way_abandon(ahead->under_way);
 	if (ahead->segment != NULL)
 		dsm_detach(ahead->segment);
 	zkl_predecessor_init(ahead);
@@ -109,7 +109,7 @@ shown(const char *text, size_t size)
  * hide both, as zkl_contender_add_server does.
  */
 static const char *
-znode_words(const ZklListingEntry *entry, bool names)
+znode_words(const ZklZnodeEntry *entry, bool names)
 {
 	const char *name = zkl_text_to_display(entry->name,
 										   (int) entry->name_length);
@@ -149,7 +149,7 @@ time_words(const ZklNodeData *data)
 }
 
 static const char *
-queued_words(const ZklListingEntry *entry, bool names)
+queued_words(const ZklZnodeEntry *entry, bool names)
 {
 	ZklNodeData data;
 
@@ -171,22 +171,22 @@ queued_words(const ZklListingEntry *entry, bool names)
 const char *
 zkl_predecessor_words(const ZklPredecessor *ahead, const char *name, bool names)
 {
-	ZklListing	list;
-	ZklListingEntry nearest;
-	ZklListingEntry first;
+	ZklEntries	list;
+	ZklZnodeEntry nearest;
+	ZklZnodeEntry first;
 	StringInfoData words;
 	bool		is_permit;
 
 	if (ahead->asked == NO_QUESTION ||
 		zkl_slot_peek(ahead->asked) != ZKL_SLOT_GRANTED)
 		return NULL;
-	zkl_listing_open(&list, dsm_segment_address(ahead->segment),
+	zkl_entries_open(&list, dsm_segment_address(ahead->segment),
 					 dsm_segment_map_length(ahead->segment));
-	if (!zkl_listing_next(&list, &nearest))
+	if (!zkl_entries_next(&list, &nearest))
 		return NULL;
 	initStringInfo(&words);
 	is_permit = zkl_slots[ahead->asked].s_request.dialect == ZKL_DIALECT_PERMIT;
-	if (!zkl_listing_next(&list, &first))
+	if (!zkl_entries_next(&list, &first))
 		first = nearest;
 	if (!is_permit)
 		appendStringInfo(&words, "Distributed lock \"%s\" is held by %s",

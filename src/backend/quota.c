@@ -2,8 +2,8 @@
  * quota.c
  *	  How many requests for locks a session may have.
  *
- * Owns nothing.  Run by backends.  Takes no locks but, through slot.h, those of
- * slots, one at a time.
+ * Owns nothing.  Run by backends.  Takes no locks but, through backend_slot.h,
+ * those of slots, one at a time.
  *
  * Must not know what becomes of a request.
  *
@@ -13,9 +13,9 @@
  */
 #include "postgres.h"
 
+#include "backend/backend_slot.h"
 #include "backend/quota.h"
-#include "backend/request.h"
-#include "backend/slot.h"
+#include "backend/under_way.h"
 #include "shared/control.h"
 #include "shared/settings.h"
 
@@ -28,21 +28,21 @@ requests_per_session(void)
 
 	if (most < 0)
 		most = Max(DEFAULT_PER_SESSION, zkl_control->ctl_nrequests / 4);
-	return Min(most, zkl_request_room());
+	return Min(most, zkl_under_way_room());
 }
 
 /* The setting that such a limit comes from */
 static const char *
 setting_of(int most)
 {
-	return most == zkl_request_room() ? "zklock.max_requests" :
+	return most == zkl_under_way_room() ? "zklock.max_requests" :
 		"zklock.max_requests_per_session";
 }
 
 static int
 hint_at_setting(int most)
 {
-	if (most == zkl_request_room())
+	if (most == zkl_under_way_room())
 		return errhint("Increase \"zklock.max_requests\" and restart the server.");
 	return errhint("A superuser can increase \"zklock.max_requests_per_session\" for this session or its role.");
 }
@@ -69,20 +69,20 @@ zkl_quota_check_number(int64 wanted)
 void
 zkl_quota_check_total(int n)
 {
-	check_number(n, zkl_request_room());
+	check_number(n, zkl_under_way_room());
 }
 
 void
 zkl_quota_check_room(int held, int wanted)
 {
-	uint64		owner = zkl_request_owner();
+	uint64		owner = zkl_under_way_owner();
 	int			most = requests_per_session();
 	int			room = most - held - wanted;
 	int			kept;
 
-	if (room >= zkl_slot_count_kept(owner, room))
+	if (room >= zkl_backend_slot_count_kept(owner, room))
 		return;
-	kept = zkl_slot_count_kept(owner, -1);
+	kept = zkl_backend_slot_count_kept(owner, -1);
 	ereport(ERROR,
 			(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
 			 errmsg("too many distributed locks held or awaited by this session"),

@@ -11,11 +11,11 @@
 
 #include <unistd.h>
 
+#include "backend/backend_slot.h"
 #include "backend/commit.h"
 #include "backend/lifetime.h"
 #include "backend/refusal.h"
 #include "backend/release.h"
-#include "backend/slot.h"
 #include "backend/text.h"
 #include "miscadmin.h"
 
@@ -151,7 +151,7 @@ zkl_release_lock(const ZklTarget *lock, ZklLockMode mode)
 		return zkl_release_hold(hold);
 	known = zkl_commit_check_release(hold);
 	hold->count--;
-	zkl_slot_set_holds(hold->grant.slotno, hold->count);
+	zkl_backend_slot_set_holds(hold->grant.slotno, hold->count);
 	if (!known)
 		warn_lapsed(zkl_text_for_client(hold->name));
 	return known;

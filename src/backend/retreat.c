@@ -2,8 +2,8 @@
  * retreat.c
  *	  What follows for sessions while this server is being drained.
  *
- * Owns nothing: shared/draining.c has the state.  Run by backends.  Takes no locks
- * but, through slot.h, those of slots, one at a time.
+ * Owns nothing: shared/draining.c has the state.  Run by backends.  Takes no
+ * locks but, through backend_slot.h, those of slots, one at a time.
  *
  * Must not know how a request is answered, nor anything of ZooKeeper.
  *
@@ -21,9 +21,9 @@
  */
 #include "postgres.h"
 
+#include "backend/backend_slot.h"
 #include "backend/hold.h"
 #include "backend/retreat.h"
-#include "backend/slot.h"
 #include "shared/compat.h"
 #include "shared/control.h"
 #include "shared/dirty.h"
@@ -96,9 +96,9 @@ zkl_retreat_resign(void)
 		ZklHold    *hold = dlist_container(ZklHold, link, iter.cur);
 
 		if (hold->lock->key.dialect == ZKL_DIALECT_LATCH)
-			(void) zkl_slot_resign(hold->grant.slotno,
-								   zkl_slots[hold->grant.slotno].s_serial,
-								   false);
+			(void) zkl_backend_slot_resign(hold->grant.slotno,
+										   zkl_slots[hold->grant.slotno].s_serial,
+										   false);
 	}
 }
 
@@ -115,10 +115,10 @@ ask(int slotno, const ZklSlot *slot, uint32 drain)
 		return;
 	else if (slot->s_request.dialect == ZKL_DIALECT_LATCH &&
 			 slot->s_holder.taken &&
-			 zkl_slot_resign(slotno, slot->s_serial, true))
+			 zkl_backend_slot_resign(slotno, slot->s_serial, true))
 		return;
 	else
-		zkl_slot_ask(slotno, drain);
+		zkl_backend_slot_ask(slotno, drain);
 }
 
 /*

@@ -3,8 +3,8 @@
  *	  Whether a wait is for ZooKeeper, for the worker, or for other sessions that
  *	  have the lock.
  *
- * Owns nothing.  Run by backends.  Takes no locks but, through slot.h, those
- * of what it copies, one at a time.
+ * Owns nothing.  Run by backends.  Takes no locks but, through backend_slot.h,
+ * those of what it copies, one at a time.
  *
  * Must not know how the wait ends, nor anything of the connection but what the
  * worker publishes.
@@ -16,9 +16,9 @@
  */
 #include "postgres.h"
 
+#include "backend/backend_slot.h"
 #include "backend/predecessor.h"
 #include "backend/refusal.h"
-#include "backend/slot.h"
 #include "backend/stall.h"
 #include "catalog/pg_authid.h"
 #include "miscadmin.h"
@@ -207,7 +207,7 @@ zkl_stall_raise_lock_timeout(int slotno, const char *name, int64 timeout_ms)
 
 	zkl_stall_explain(slotno, name, &reason);
 	if (slotno != ZKL_NO_SLOT)
-		zkl_slot_give_up(slotno);
+		zkl_backend_slot_give_up(slotno);
 	ereport(ERROR,
 			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
 			 timeout_ms == 0 ?

@@ -84,7 +84,7 @@ room_for(int n, Size needed)
  * none.
  */
 static char *
-read_survey(bool list, char *const *paths, int n, ZklListing *answers, int32 *rc)
+read_survey(bool list, char *const *paths, int n, ZklEntries *answers, int32 *rc)
 {
 	Size		room = FIRST_ROOM;
 
@@ -96,8 +96,8 @@ read_survey(bool list, char *const *paths, int n, ZklListing *answers, int32 *rc
 
 		if (needed == 0 && *rc == ZKL_RC_OK)
 		{
-			zkl_survey_answers(dsm_segment_address(segment),
-							   dsm_segment_map_length(segment), answers);
+			zkl_survey_layout_answers(dsm_segment_address(segment),
+									  dsm_segment_map_length(segment), answers);
 			copy = MemoryContextAllocHuge(CurrentMemoryContext, answers->size + 1);
 			memcpy(copy, answers->base, answers->size);
 			answers->base = copy;
@@ -115,12 +115,12 @@ read_survey(bool list, char *const *paths, int n, ZklListing *answers, int32 *rc
 }
 
 static bool
-next_answer(ZklListing *answers, ZklSurveyAnswer *answer)
+next_answer(ZklEntries *answers, ZklSurveyAnswer *answer)
 {
-	return zkl_listing_get(answers, &answer->rc, sizeof(int32)) &&
-		zkl_listing_get(answers, &answer->ctime_ms, sizeof(int64)) &&
-		zkl_listing_get(answers, &answer->session_id, sizeof(int64)) &&
-		zkl_listing_get_bytes(answers, &answer->bytes, &answer->length);
+	return zkl_entries_get(answers, &answer->rc, sizeof(int32)) &&
+		zkl_entries_get(answers, &answer->ctime_ms, sizeof(int64)) &&
+		zkl_entries_get(answers, &answer->session_id, sizeof(int64)) &&
+		zkl_entries_get_bytes(answers, &answer->bytes, &answer->length);
 }
 
 static void
@@ -128,7 +128,7 @@ read_part(bool list, char *const *paths, int n, int number,
 		  void (*fn) (void *arg, const ZklSurveyAnswer *answer), void *arg)
 {
 	ZklSurveyAnswer answer = {number};
-	ZklListing	answers;
+	ZklEntries	answers;
 	char	   *copy = read_survey(list, paths, n, &answers, &answer.rc);
 	int			i;
 

@@ -5,7 +5,7 @@
 #ifndef ZKL_BACKEND_SURVEY_H
 #define ZKL_BACKEND_SURVEY_H
 
-#include "shared/survey.h"
+#include "shared/survey_layout.h"
 
 typedef struct ZklSurveyAnswer
 {

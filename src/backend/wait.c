@@ -2,11 +2,11 @@
  * wait.c
  *	  The wait for the answer to a request, and its deadlines.
  *
- * Owns no slot: request.c has those of the requests under way, and this looks
+ * Owns no slot: under_way.c has those of the requests under way, and this looks
  * at them.  Run by backends.
  *
- * Takes no locks but, through slot.h, those of slots.  Waits on the process
- * latch only.
+ * Takes no locks but, through backend_slot.h, those of slots.  Waits on the
+ * process latch only.
  *
  * Must not know what a request is for, nor what an answer means.
  */
@@ -14,14 +14,14 @@
 
 #include <time.h>
 
+#include "backend/backend_slot.h"
+#include "backend/dialect_check.h"
 #include "backend/long_wait.h"
 #include "backend/refusal.h"
-#include "backend/request.h"
 #include "backend/retreat.h"
-#include "backend/root.h"
-#include "backend/slot.h"
 #include "backend/stall.h"
 #include "backend/text.h"
+#include "backend/under_way.h"
 #include "backend/wait.h"
 #include "miscadmin.h"
 #include "shared/boottime.h"
@@ -224,7 +224,7 @@ act_on_deadlines(ZklDeadlines *at, int slotno, const char *name, int64 now)
 
 	if (now >= at->time_out && now < at->lock_timeout)
 	{
-		zkl_request_time_out_all();
+		zkl_under_way_time_out_all();
 		at->time_out = ZKL_NEVER;
 		at->timed_out = true;
 	}
@@ -354,7 +354,7 @@ zkl_wait_until(bool (*is_over) (int slotno), int slotno,
 		{
 			look_at_gate(at, (ZklSlotKind) zkl_slots[slotno].s_request.kind);
 			look_at_drain(at, slotno);
-			(void) zkl_root_check_slot(slotno, name);
+			(void) zkl_dialect_check_slot(slotno, name);
 		}
 		acted = act_on_deadlines(at, slotno, shown, now);
 		acted |= zkl_long_wait_act(&long_wait);
@@ -397,7 +397,7 @@ zkl_wait_sleep_until(int64 due)
 static bool
 has_own_slot(int slotno)
 {
-	return zkl_request_has_own_slot();
+	return zkl_under_way_has_own_slot();
 }
 
 /*
@@ -411,7 +411,7 @@ wait_for_own_slot(void (*context) (void *name), const char *name,
 {
 	ZklDeadlines until = *at;
 
-	if (zkl_request_has_own_slot())
+	if (zkl_under_way_has_own_slot())
 		return;
 	set_answer(&until, Min(zkl_wait_answer_due(at),
 						   zkl_wait_after_ms(zkl_wait_clock(), zkl_status_connect_timeout_ms())));
@@ -425,15 +425,15 @@ zkl_wait_for_answer(const ZklTarget *target, ZklSlotKind kind,
 					dsm_handle segment, void (*context) (void *name),
 					ZklDeadlines *at, ZklSlot *answer)
 {
-	int			first = zkl_request_count();
+	int			first = zkl_under_way_count();
 	int			slotno;
 
 	zkl_loaded_check_worker();
 	look_at_gate(at, kind);
 	wait_for_own_slot(context, target->name, at);
-	slotno = zkl_request_claim(target, kind);
+	slotno = zkl_under_way_claim(target, kind);
 	zkl_slots[slotno].s_dsm = segment;
-	zkl_request_submit(slotno, false);
+	zkl_under_way_submit(slotno, false);
 	PG_TRY();
 	{
 		zkl_wait_until(zkl_wait_is_answered, slotno, context, target->name, at);
@@ -441,7 +441,7 @@ zkl_wait_for_answer(const ZklTarget *target, ZklSlotKind kind,
 	}
 	PG_FINALLY();
 	{
-		zkl_request_abandon(first);
+		zkl_under_way_abandon(first);
 	}
 	PG_END_TRY();
 }

@@ -27,9 +27,9 @@
 #include "core/parents.h"
 #include "core/publication.h"
 #include "core/reads.h"
-#include "core/retry.h"
 #include "core/session.h"
 #include "core/session_lease.h"
+#include "core/stuck.h"
 
 #define ZKL_MAX_VERSION		(1 << 30)	/* then a new heartbeat node */
 #define ZKL_OP_OVERHEAD		64	/* bytes of an operation, less its strings */
@@ -407,7 +407,7 @@ zkl_batch_timer(const ZklManager *m)
 	/* Gathering holds up a beat, too, but not for long. */
 	if (zkl_pace_missing(m) > 0)
 		return pace;
-	if (zkl_retry_is_stuck(m) && (due < 0 || m->stuck_until < due))
+	if (zkl_stuck_any(m) && (due < 0 || m->stuck_until < due))
 		due = m->stuck_until;
 	if (pace >= 0 && (due < 0 || pace < due))
 		due = pace;

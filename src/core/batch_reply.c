@@ -32,9 +32,9 @@
 #include "core/publication.h"
 #include "core/reads.h"
 #include "core/request.h"
-#include "core/retry.h"
 #include "core/session.h"
 #include "core/session_lease.h"
+#include "core/stuck.h"
 #include "core/zxid.h"
 
 /* The first beat proves the connection: from now on its reads count. */
@@ -218,7 +218,7 @@ zkl_batch_reply_deleted(ZklManager *m, ZklRequest *r, int32_t rc)
 		zkl_request_gone(m, r);
 	else
 	{
-		zkl_retry_later(m);
+		zkl_stuck_begin(m);
 		zkl_node_delete(m, r, ZKL_DELETE_STUCK);
 	}
 }

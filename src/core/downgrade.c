@@ -28,8 +28,8 @@
 #include "core/downgrade.h"
 #include "core/look.h"
 #include "core/node.h"
-#include "core/retry.h"
 #include "core/siblings.h"
+#include "core/stuck.h"
 
 void
 zkl_downgrade_init_all(ZklManager *m)
@@ -198,7 +198,7 @@ zkl_downgrade_want_later(ZklManager *m, ZklRequest *r)
 	zkl_downgrade_want(m, r);
 	if (r->downgrade.state != ZKL_DOWNGRADE_WANTED)
 		return;					/* a mark has been read meanwhile, say */
-	zkl_retry_later(m);
+	zkl_stuck_begin(m);
 	zkl_list_remove(&r->downgrade.link);
 	zkl_list_append(&m->downgrades.stuck, &r->downgrade.link);
 }

@@ -19,6 +19,7 @@
 #include "core/decide.h"
 #include "core/downgrade.h"
 #include "core/dump.h"
+#include "core/end.h"
 #include "core/janitor.h"
 #include "core/keep.h"
 #include "core/lock.h"
@@ -33,7 +34,6 @@
 #include "core/reads.h"
 #include "core/reads_reply.h"
 #include "core/recall.h"
-#include "core/release.h"
 #include "core/request.h"
 #include "core/restore.h"
 #include "core/revived.h"
@@ -142,7 +142,7 @@ zkl_manager_submit(ZklManager *m, int64_t now, uint32_t request,
 	if (zkl_trace_is_on(m))
 		zkl_trace_submit(m, request, demand);
 	m->now = now;
-	zkl_release_due(m);
+	zkl_end_due(m);
 	zkl_recall_lock(m, zkl_lock_get(m, demand->name, demand->dialect),
 					ZKL_RECALL_DEMANDED);
 	r = zkl_request_begin(m, request, demand);
@@ -203,7 +203,7 @@ zkl_manager_release(ZklManager *m, int64_t now, uint32_t request,
 {
 	m->now = now;
 	zkl_recall_request(m, &m->requests.all[request], ZKL_RECALL_OVER);
-	zkl_release_take(m, request, end);
+	zkl_end_release(m, request, end);
 }
 
 void
@@ -211,7 +211,7 @@ zkl_manager_overdue(ZklManager *m, int64_t now, uint32_t request)
 {
 	m->now = now;
 	zkl_recall_request(m, &m->requests.all[request], ZKL_RECALL_OVER);
-	zkl_release_overdue(m, request);
+	zkl_end_overdue(m, request);
 }
 
 void
@@ -361,7 +361,7 @@ zkl_manager_flush(ZklManager *m, int64_t now)
 	ZklLock    *lock;
 
 	m->now = now;
-	zkl_release_due(m);
+	zkl_end_due(m);
 	zkl_recall_idle(m);
 	heed_lapse(m);
 	zkl_session_lease_verify(m);

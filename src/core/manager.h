@@ -265,7 +265,7 @@ typedef enum ZklMultiKind
 	ZKL_MULTI_CREATE,			/* ephemeral sequential */
 	ZKL_MULTI_CREATE_EPHEMERAL,
 	ZKL_MULTI_CHECK,			/* that it exists, in this version */
-	ZKL_MULTI_CREATE_PERSISTENT,	/* not the core's; see errand.h */
+	ZKL_MULTI_CREATE_PERSISTENT,	/* not the core's; see errand_layout.h */
 	ZKL_MULTI_CREATE_PRIVATE	/* not the core's: ephemeral, and read only
 								 * with our credentials */
 } ZklMultiKind;

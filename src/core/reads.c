@@ -19,7 +19,7 @@
 #include "core/memory.h"
 #include "core/operations.h"
 #include "core/reads.h"
-#include "core/retry.h"
+#include "core/stuck.h"
 #include "core/tries.h"
 
 void
@@ -66,7 +66,7 @@ zkl_reads_list_later(ZklManager *m, ZklLock *lock)
 {
 	if (zkl_list_linked(&lock->listing.stuck))
 		return;
-	zkl_retry_later(m);
+	zkl_stuck_begin(m);
 	zkl_list_append(&m->reads.stuck, &lock->listing.stuck);
 }
 

@@ -10,13 +10,13 @@
 
 #include "core/actions.h"
 #include "core/downgrade.h"
+#include "core/end.h"
 #include "core/janitor.h"
 #include "core/lock.h"
 #include "core/loss.h"
 #include "core/mark.h"
 #include "core/node.h"
 #include "core/publication.h"
-#include "core/release.h"
 #include "core/request.h"
 #include "core/restore.h"
 #include "core/session.h"
@@ -267,11 +267,11 @@ look_at(ZklManager *m, Pass pass, uint32_t i, const ZklRestored *slot)
 				break;
 			if (!known && !has_nothing(slot))
 				restore(m, i, slot);
-			zkl_release_take(m, i, &slot->end);
+			zkl_end_release(m, i, &slot->end);
 			break;
 		case OVERDUE:
 			if (slot->over)
-				zkl_release_overdue(m, i);
+				zkl_end_overdue(m, i);
 			break;
 		default:
 			if (known || slot->state == ZKL_SLOT_SAYS_RELEASED)

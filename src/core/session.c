@@ -25,8 +25,8 @@
 #include "core/batches.h"
 #include "core/operations.h"
 #include "core/parents.h"
-#include "core/retry.h"
 #include "core/session.h"
+#include "core/stuck.h"
 
 void
 zkl_session_give_up(ZklManager *m, int32_t rc)
@@ -248,7 +248,7 @@ zkl_session_swept(ZklManager *m, int32_t rc)
 		zkl_batches_want_proof(m);
 	if (rc == ZKL_RC_OK || rc == ZKL_RC_NONODE)
 		return;
-	zkl_retry_later(m);
+	zkl_stuck_begin(m);
 	m->chain.sweep_refused = true;
 }
 

@@ -11,7 +11,7 @@
 #include "backend/text.h"
 #include "functions/row.h"
 #include "miscadmin.h"
-#include "shared/listing.h"
+#include "shared/entries.h"
 
 #define DUMP_COLUMNS	4
 
@@ -19,12 +19,12 @@ ZKL_FUNCTION(zkl_sql_dump);
 
 /* Adds the next text of the segment, NULL for an empty one. */
 static bool
-add_text(ZklRow *row, ZklListing *list)
+add_text(ZklRow *row, ZklEntries *list)
 {
 	const char *bytes;
 	uint32		length;
 
-	if (!zkl_listing_get_bytes(list, &bytes, &length))
+	if (!zkl_entries_get_bytes(list, &bytes, &length))
 		return false;
 	if (length > 0)
 		zkl_row_text(row, zkl_text_to_display(bytes, (int) length));
@@ -34,13 +34,13 @@ add_text(ZklRow *row, ZklListing *list)
 }
 
 static bool
-put_dump_row(FunctionCallInfo fcinfo, ZklListing *list)
+put_dump_row(FunctionCallInfo fcinfo, ZklEntries *list)
 {
 	ZklRow		row = {0};
 	int32		pid;
 
 	if (!add_text(&row, list) || !add_text(&row, list) ||
-		!zkl_listing_get(list, &pid, sizeof(int32)))
+		!zkl_entries_get(list, &pid, sizeof(int32)))
 		return false;
 	zkl_row_pid_or_null(&row, pid);
 	if (!add_text(&row, list))
@@ -58,7 +58,7 @@ dump_context(void *name)
 }
 
 static dsm_segment *
-read_dump(ZklListing *list)
+read_dump(ZklEntries *list)
 {
 	ZklTarget	none = {"", "", ZKL_DIALECT_CURATOR_RW};
 	Size		needed;
@@ -77,7 +77,7 @@ read_dump(ZklListing *list)
 Datum
 zkl_sql_dump(PG_FUNCTION_ARGS)
 {
-	ZklListing	list;
+	ZklEntries	list;
 	dsm_segment *segment;
 	uint32		i;
 

@@ -14,12 +14,12 @@
 #include "postgres.h"
 
 #include "access/xlog.h"
-#include "backend/attempt.h"
 #include "backend/errand.h"
-#include "backend/fleet.h"
+#include "backend/fleet_servers.h"
 #include "backend/refusal.h"
 #include "backend/rights.h"
 #include "backend/script.h"
+#include "backend/subtransaction.h"
 #include "backend/text.h"
 #include "functions/clock_rate.h"
 #include "functions/row.h"
@@ -433,7 +433,7 @@ read_fleet(void *arg)
 {
 	Fleet	   *fleet = arg;
 
-	zkl_fleet_each(note_server, fleet);
+	zkl_fleet_servers_each(note_server, fleet);
 	fleet->has_clock = fleet->own.readable && read_clock(fleet, &fleet->ahead_ms);
 }
 
@@ -464,7 +464,7 @@ is_of_zookeeper(const ErrorData *error)
 static void
 try_to_read_fleet(Fleet *fleet)
 {
-	ErrorData  *error = zkl_attempt_run(read_fleet, fleet);
+	ErrorData  *error = zkl_subtransaction_run(read_fleet, fleet);
 
 	if (error == NULL)
 		return;

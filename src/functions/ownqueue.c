@@ -203,7 +203,7 @@ find(const ZklOwnQueue *own, const ZklUuid *uuid)
 
 /* Whether an entry is a znode of this server's session, and its id */
 static bool
-is_ours(const ZklOwnQueue *own, const ZklListingEntry *entry, ZklUuid *uuid)
+is_ours(const ZklOwnQueue *own, const ZklZnodeEntry *entry, ZklUuid *uuid)
 {
 	ZklLockMode mode;
 	ZklSeq		seq;
@@ -221,7 +221,7 @@ is_ours(const ZklOwnQueue *own, const ZklListingEntry *entry, ZklUuid *uuid)
 }
 
 bool
-zkl_ownqueue_judge(ZklOwnQueue *own, const ZklListingEntry *entry,
+zkl_ownqueue_judge(ZklOwnQueue *own, const ZklZnodeEntry *entry,
 				   bool *granted, bool *kept)
 {
 	const Own  *znode;
@@ -247,7 +247,7 @@ zkl_ownqueue_judge(ZklOwnQueue *own, const ZklListingEntry *entry,
 }
 
 bool
-zkl_ownqueue_is_cached(const ZklOwnQueue *own, const ZklListingEntry *entry)
+zkl_ownqueue_is_cached(const ZklOwnQueue *own, const ZklZnodeEntry *entry)
 {
 	ZklUuid		uuid;
 	const Own  *znode = is_ours(own, entry, &uuid) ? find(own, &uuid) : NULL;
@@ -257,7 +257,7 @@ zkl_ownqueue_is_cached(const ZklOwnQueue *own, const ZklListingEntry *entry)
 }
 
 uint64
-zkl_ownqueue_owner(const ZklOwnQueue *own, const ZklListingEntry *entry)
+zkl_ownqueue_owner(const ZklOwnQueue *own, const ZklZnodeEntry *entry)
 {
 	ZklUuid		uuid;
 	const Own  *znode = is_ours(own, entry, &uuid) ? find(own, &uuid) : NULL;
@@ -266,7 +266,7 @@ zkl_ownqueue_owner(const ZklOwnQueue *own, const ZklListingEntry *entry)
 }
 
 void
-zkl_ownqueue_tell(const ZklOwnQueue *own, const ZklListingEntry *entry,
+zkl_ownqueue_tell(const ZklOwnQueue *own, const ZklZnodeEntry *entry,
 				  ZklOwnTold *told)
 {
 	ZklUuid		uuid;

@@ -14,7 +14,7 @@
 #include "functions/queuerow.h"
 #include "recipes/maximum.h"
 #include "recipes/semaphore.h"
-#include "shared/listing.h"
+#include "shared/entries.h"
 #include "storage/dsm.h"
 #include "utils/builtins.h"
 
@@ -30,7 +30,7 @@ typedef struct
 /* Numbers the rows in the order of the calls. */
 static void
 put_row(Show *show, const ZklTarget *target, const char *mode, bool granted,
-		bool kept, const ZklListingEntry *entry, const ZklOwnQueue *own)
+		bool kept, const ZklZnodeEntry *entry, const ZklOwnQueue *own)
 {
 	ZklQueueRow r = {show->lock.path};
 	ZklOwnTold	told;
@@ -63,7 +63,7 @@ put_row(Show *show, const ZklTarget *target, const char *mode, bool granted,
  */
 static void
 put_entry(Show *show, const ZklTarget *target, const char *mode,
-		  bool granted, const ZklListingEntry *entry, ZklOwnQueue *own)
+		  bool granted, const ZklZnodeEntry *entry, ZklOwnQueue *own)
 {
 	bool		kept;
 
@@ -75,14 +75,14 @@ put_entry(Show *show, const ZklTarget *target, const char *mode,
 static void
 put_lock(Show *show, const ZklTarget *lock)
 {
-	ZklListing	list;
-	ZklListingEntry entry;
+	ZklEntries	list;
+	ZklZnodeEntry entry;
 	dsm_segment *segment = zkl_lock_queue_read(lock, &list);
 	ZklOwnQueue *own = zkl_ownqueue_make(lock);
 	bool		first = true;
 	bool		exclusive_ahead = false;
 
-	while (zkl_listing_next(&list, &entry))
+	while (zkl_entries_next(&list, &entry))
 	{
 		bool		granted = first ||
 		(entry.mode == ZKL_SHARED && !exclusive_ahead);
@@ -102,8 +102,8 @@ put_others(Show *show, const ZklTarget *lock, ZklDialect dialect,
 		   const char *mode, uint32 most)
 {
 	ZklTarget	target = *lock;
-	ZklListing	list;
-	ZklListingEntry entry;
+	ZklEntries	list;
+	ZklZnodeEntry entry;
 	dsm_segment *segment;
 	ZklOwnQueue *own;
 	uint32		n = 0;
@@ -111,7 +111,7 @@ put_others(Show *show, const ZklTarget *lock, ZklDialect dialect,
 	target.dialect = dialect;
 	segment = zkl_lock_queue_read(&target, &list);
 	own = zkl_ownqueue_make(&target);
-	for (; zkl_listing_next(&list, &entry); n++)
+	for (; zkl_entries_next(&list, &entry); n++)
 		put_entry(show, &target, mode, n < most, &entry, own);
 	zkl_ownqueue_free(own);
 	dsm_detach(segment);
@@ -121,12 +121,12 @@ put_others(Show *show, const ZklTarget *lock, ZklDialect dialect,
 static void
 put_guard(Show *show, const ZklTarget *guard, int skip)
 {
-	ZklListing	list;
-	ZklListingEntry entry;
+	ZklEntries	list;
+	ZklZnodeEntry entry;
 	dsm_segment *segment = zkl_lock_queue_read(guard, &list);
 	ZklOwnQueue *own = zkl_ownqueue_make(guard);
 
-	while (zkl_listing_next(&list, &entry))
+	while (zkl_entries_next(&list, &entry))
 	{
 		bool		has_it = false;
 		bool		kept;
@@ -149,8 +149,8 @@ put_semaphore(Show *show, const ZklTarget *lock)
 {
 	ZklTarget	permits = *lock;
 	ZklTarget	guard = *lock;
-	ZklListing	list;
-	ZklListingEntry entry;
+	ZklEntries	list;
+	ZklZnodeEntry entry;
 	dsm_segment *segment;
 	ZklOwnQueue *own;
 	uint32		n = 0,
@@ -171,7 +171,7 @@ put_semaphore(Show *show, const ZklTarget *lock)
 			max = (uint32) recorded;
 	}
 	own = zkl_ownqueue_make(&permits);
-	for (; zkl_listing_next(&list, &entry); n++)
+	for (; zkl_entries_next(&list, &entry); n++)
 		put_entry(show, &permits, "permit", n < max, &entry, own);
 	zkl_ownqueue_free(own);
 	dsm_detach(segment);

@@ -106,7 +106,7 @@ ask_holder(const ZklTarget *lock, const char *znode, bool is_zklock,
 
 /* False: it has left the queue. */
 static bool
-ask_entry(const ZklTarget *lock, const ZklListingEntry *entry,
+ask_entry(const ZklTarget *lock, const ZklZnodeEntry *entry,
 		  const char *asker)
 {
 	char	   *name = pnstrdup(entry->name, entry->name_length);
@@ -127,14 +127,14 @@ zkl_sql_request_release(PG_FUNCTION_ARGS)
 {
 	ZklTarget	lock = zkl_target_lock(PG_GETARG_TEXT_PP(0), ZKL_MAY_REQUEST_RELEASE);
 	char	   *asker = describe_asker();
-	ZklListing	list;
-	ZklListingEntry entry;
+	ZklEntries	list;
+	ZklZnodeEntry entry;
 	dsm_segment *segment;
 	int32		asked = 0;
 	bool		first = true;
 
 	segment = zkl_lock_queue_read(&lock, &list);
-	while (zkl_listing_next(&list, &entry) &&
+	while (zkl_entries_next(&list, &entry) &&
 		   (first || entry.mode == ZKL_SHARED))
 	{
 		if (ask_entry(&lock, &entry, asker))

@@ -23,7 +23,7 @@
 #include "functions/slotrow.h"
 #include "miscadmin.h"
 #include "shared/control.h"
-#include "shared/listing.h"
+#include "shared/entries.h"
 #include "shared/loaded.h"
 #include "shared/settings.h"
 #include "shared/slot.h"
@@ -37,7 +37,7 @@ ZKL_FUNCTION(zkl_sql_lock_waits);
 /* A contender in the queue of a lock */
 typedef struct
 {
-	ZklListingEntry entry;
+	ZklZnodeEntry entry;
 	uint64		owner;			/* of this server; 0: of another one */
 	bool		gone;
 	bool		granted;
@@ -120,7 +120,7 @@ static dsm_segment *
 read_queue(const ZklSlot *wait, Contenders *queue)
 {
 	ZklTarget	lock;
-	ZklListing	list;
+	ZklEntries	list;
 	dsm_segment *segment;
 	ZklOwnQueue *own;
 
@@ -131,7 +131,7 @@ read_queue(const ZklSlot *wait, Contenders *queue)
 	queue->all = MemoryContextAllocHuge(CurrentMemoryContext,
 										(list.count + 1) * sizeof(Contender));
 	queue->n = 0;
-	while (zkl_listing_next(&list, &queue->all[queue->n].entry))
+	while (zkl_entries_next(&list, &queue->all[queue->n].entry))
 		queue->n++;
 	own = zkl_ownqueue_make(&lock);
 	judge_all(queue, own, lock.dialect, wait->s_request.max);

@@ -34,12 +34,12 @@
 
 #include "access/xact.h"
 #include "backend/acquire.h"
+#include "backend/backend_slot.h"
 #include "backend/duration.h"
 #include "backend/hold.h"
 #include "backend/lifetime.h"
 #include "backend/refusal.h"
 #include "backend/release.h"
-#include "backend/slot.h"
 #include "backend/text.h"
 #include "recipes/members.h"
 #include "shared/boottime.h"
@@ -82,7 +82,7 @@ begin_wait(Barrier *b)
 	int			slotno = b->hold->grant.slotno;
 	ZklSlot		slot;
 
-	zkl_slot_set_quiet(slotno, true);
+	zkl_backend_slot_set_quiet(slotno, true);
 	zkl_slot_copy(slotno, &slot);
 	zkl_znode_prefix(ZKL_DIALECT_MEMBER, &slot.s_znode.uuid, ZKL_SHARED,
 					 b->own);
@@ -156,7 +156,7 @@ drop_out_after_error(Barrier *b)
 	find_membership(b);			/* the error may have come behind its end */
 	if (b->hold != NULL && GetCurrentTransactionNestLevel() > 1 &&
 		(!zkl_hold_is_good(b->hold, &error) || zkl_hold_has_lapsed(b->hold)))
-		zkl_slot_set_quiet(b->hold->grant.slotno, false);
+		zkl_backend_slot_set_quiet(b->hold->grant.slotno, false);
 	else
 		drop_out(b);
 }
@@ -212,7 +212,7 @@ wait_for_start(Barrier *b, int parties)
 			break;
 	}
 	confirm_member(b);
-	zkl_slot_set_quiet(b->hold->grant.slotno, false);
+	zkl_backend_slot_set_quiet(b->hold->grant.slotno, false);
 	check_member(b, true);
 	return true;
 }

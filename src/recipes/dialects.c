@@ -34,11 +34,11 @@
  */
 #include "postgres.h"
 
-#include "backend/attempt.h"
+#include "backend/dialect_check.h"
 #include "backend/errand.h"
-#include "backend/fleet.h"
+#include "backend/fleet_servers.h"
 #include "backend/refusal.h"
-#include "backend/root.h"
+#include "backend/subtransaction.h"
 #include "backend/text.h"
 #include "miscadmin.h"
 #include "recipes/census.h"
@@ -71,7 +71,7 @@ read_settings(Record *record)
 		;
 	if (rc != ZKL_RC_OK || errand->size > errand->room ||
 		!zkl_root_read(errand->answer, errand->size, &record->root))
-		zkl_root_raise_unreadable(rc);
+		zkl_dialect_check_unreadable(rc);
 	record->version = errand->stat.version;
 	zkl_errand_free(errand);
 }
@@ -117,7 +117,7 @@ write_settings(Record *record, const ZklRoot *root)
 		if (rc == ZKL_RC_OK)
 			break;
 		if (rc != ZKL_RC_UNKNOWN && rc != ZKL_RC_BADVERSION)
-			zkl_root_raise_unreadable(rc);
+			zkl_dialect_check_unreadable(rc);
 		read_settings(&now);
 		if (now.version == record->version + 1 && same_root(&now.root, root))
 			break;
@@ -165,7 +165,7 @@ wait_for_servers(void)
 	int64		start = zkl_boottime_us();
 	uint32		longest = zkl_status_timeout_ms();
 
-	zkl_fleet_each(note_timeout, &longest);
+	zkl_fleet_servers_each(note_timeout, &longest);
 	zkl_wait_sleep_until(start + (int64) longest * 1000);
 }
 
@@ -222,12 +222,12 @@ take_mark_back(void *arg)
 static void
 change_or_take_back(Change *change)
 {
-	ErrorData  *error = zkl_attempt_run(make_change, change);
+	ErrorData  *error = zkl_subtransaction_run(make_change, change);
 
 	if (error == NULL)
 		return;
 	HOLD_CANCEL_INTERRUPTS();
-	if (zkl_attempt_run(take_mark_back, change) == NULL)
+	if (zkl_subtransaction_run(take_mark_back, change) == NULL)
 		RESUME_CANCEL_INTERRUPTS();
 	else
 		ereport(WARNING,

@@ -2,16 +2,16 @@
  * guard.c
  *	  The guard of a semaphore, and the requests for permits under it.
  *
- * Owns which slot is the guard's; the slot itself is request.c's, as of any
- * request under way.  Run by backends.  Takes no locks but, through slot.h,
- * those of slots.
+ * Owns which slot is the guard's; the slot itself is under_way.c's, as of any
+ * request under way.  Run by backends.  Takes no locks but, through
+ * backend_slot.h, those of slots.
  *
  * Must not know what the permits are for, nor what the backend holds.
  */
 #include "postgres.h"
 
-#include "backend/request.h"
-#include "backend/slot.h"
+#include "backend/backend_slot.h"
+#include "backend/under_way.h"
 #include "miscadmin.h"
 #include "recipes/guard.h"
 #include "shared/lease.h"
@@ -25,8 +25,8 @@ zkl_guard_begin(const ZklLockRequest *request)
 {
 	if (!zkl_lock_request_run(request, 1, &guard))
 		return false;
-	guard_at = zkl_request_count();
-	zkl_request_take_back(guard.slotno);
+	guard_at = zkl_under_way_count();
+	zkl_under_way_take_back(guard.slotno);
 	return true;
 }
 
@@ -34,7 +34,7 @@ void
 zkl_guard_end(void)
 {
 	if (guard_at >= 0)
-		zkl_request_abandon(guard_at);
+		zkl_under_way_abandon(guard_at);
 	guard_at = -1;
 }
 
@@ -43,7 +43,7 @@ is_guarded(void)
 {
 	ZklError	error;
 
-	return zkl_slot_is_held(guard.slotno, guard.generation, &error) &&
+	return zkl_backend_slot_is_held(guard.slotno, guard.generation, &error) &&
 		zkl_lease_is_current(guard.generation);
 }
 
@@ -83,7 +83,7 @@ get_permits(const PermitRun *run)
 {
 	ZklLockRequest request = *run->request;
 	ZklSlot		slot;
-	int			first = zkl_request_count();
+	int			first = zkl_under_way_count();
 	int			i;
 
 	zkl_slot_copy(guard.slotno, &slot);
@@ -95,7 +95,7 @@ get_permits(const PermitRun *run)
 	}
 	for (i = 0; i < run->n; i++)
 	{
-		int			slotno = zkl_request_slot(first + i);
+		int			slotno = zkl_under_way_slot(first + i);
 
 		zkl_lock_request_wait(run->request, slotno, is_permit_settled);
 		if (zkl_slot_peek(slotno) == ZKL_SLOT_DENIED)
@@ -105,7 +105,7 @@ get_permits(const PermitRun *run)
 	}
 	for (i = 0; i < run->n; i++)
 	{
-		int			slotno = zkl_request_slot(first + i);
+		int			slotno = zkl_under_way_slot(first + i);
 
 		if (is_permit_lost(slotno))
 			return ZKL_PERMITS_UNGUARDED;
@@ -128,6 +128,6 @@ zkl_guard_get_permits(const ZklLockRequest *request, int n, ZklGrant *grants)
 {
 	PermitRun	run = {request, n, grants};
 
-	(void) zkl_request_run(run_permits, &run);
+	(void) zkl_under_way_run(run_permits, &run);
 	return run.answer;
 }

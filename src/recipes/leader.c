@@ -89,7 +89,7 @@ zkl_sql_resign(PG_FUNCTION_ARGS)
 
 static void
 put_leader(FunctionCallInfo fcinfo, const ZklTarget *lock,
-		   const ZklListingEntry *entry)
+		   const ZklZnodeEntry *entry)
 {
 	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
 	Datum		values[LEADER_COLUMNS];
@@ -115,13 +115,13 @@ Datum
 zkl_sql_leader(PG_FUNCTION_ARGS)
 {
 	ZklTarget	lock = target_of(PG_GETARG_TEXT_PP(0), ZKL_MAY_LOOK);
-	ZklListing	list;
-	ZklListingEntry entry;
+	ZklEntries	list;
+	ZklZnodeEntry entry;
 	dsm_segment *segment;
 
 	InitMaterializedSRF(fcinfo, 0);
 	segment = zkl_lock_queue_read(&lock, &list);
-	if (zkl_listing_next(&list, &entry))
+	if (zkl_entries_next(&list, &entry))
 		put_leader(fcinfo, &lock, &entry);
 	dsm_detach(segment);
 	return (Datum) 0;

@@ -22,10 +22,10 @@
 #include "postgres.h"
 
 #include "access/xact.h"
+#include "backend/backend_slot.h"
 #include "backend/commit.h"
 #include "backend/hold.h"
 #include "backend/refusal.h"
-#include "backend/slot.h"
 #include "recipes/turn.h"
 #include "shared/epilogue.h"
 #include "shared/settings.h"
@@ -111,7 +111,7 @@ prepare_epilogue(ZklTurn *turn, int slotno)
 	memcpy(epilogue->from, from, epilogue->from_length);
 	memcpy(epilogue->to, to, epilogue->to_length);
 	dsm_pin_segment(segment);
-	zkl_slot_set_epilogue(slotno, dsm_segment_handle(segment));
+	zkl_backend_slot_set_epilogue(slotno, dsm_segment_handle(segment));
 	turn->slotno = slotno;
 	dsm_detach(segment);
 }
@@ -191,7 +191,7 @@ write_turns(void)
 			ForceSyncCommit();	/* or a crash could undo the commit */
 		else
 		{
-			zkl_slot_want_epilogue(turn->slotno, true);
+			zkl_backend_slot_want_epilogue(turn->slotno, true);
 			use_up_turn(turn);
 		}
 	}
@@ -213,7 +213,7 @@ end_turns(bool committed)
 			ZklTurn    *turn = lfirst(cell);
 
 			if (turn->slotno >= 0)
-				zkl_slot_want_epilogue(turn->slotno, turn->at_least_once);
+				zkl_backend_slot_want_epilogue(turn->slotno, turn->at_least_once);
 		}
 	}
 	turns = NIL;

@@ -28,7 +28,7 @@
 #include <unistd.h>
 
 #include "session/relay.h"
-#include "session/target.h"
+#include "session/start.h"
 #include "session/zk.h"
 #include "wire/version.h"
 #include "wire/wire.h"
@@ -204,7 +204,7 @@ malformed(void)
 static void
 start(const ZklWireHeader *header, ZklWireReader *body)
 {
-	static ZklZkTarget target;
+	static ZklZkStart told;
 	uint32_t	protocol;
 
 	started = true;
@@ -219,9 +219,9 @@ start(const ZklWireHeader *header, ZklWireReader *body)
 					ZKL_VERSION, ZKL_LINK_PROTOCOL, (unsigned) protocol);
 		return;
 	}
-	if (!zkl_target_read(&target, body))
+	if (!zkl_start_read(&told, body))
 		malformed();
-	zkl_target_resolve(&target);
+	zkl_start_resolve(&told);
 	if (zkl_zk_is_gone())
 		return;
 
@@ -229,8 +229,8 @@ start(const ZklWireHeader *header, ZklWireReader *body)
 	 * An address that swallows packets may cost this process all the time
 	 * that it has; the next one begins with the next address.
 	 */
-	target.first = (int) (generation % (uint32_t) target.naddresses);
-	zkl_zk_start(&target);
+	told.first = (int) (generation % (uint32_t) told.naddresses);
+	zkl_zk_start(&told);
 }
 
 static void

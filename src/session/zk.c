@@ -87,23 +87,23 @@ zkl_zk_gone(ZklWireGone reason, const char *format,...)
 static void
 open_next_address(void)
 {
-	const ZklZkTarget *target = zkl_zk.target;
-	int			index = (target->first + tried) % target->naddresses;
+	const ZklZkStart *start = zkl_zk.start;
+	int			index = (start->first + tried) % start->naddresses;
 	clientid_t	id;
 
 	tried++;
 	memset(&id, 0, sizeof(id));
-	id.client_id = target->session_id;
-	memcpy(id.passwd, target->password, sizeof(id.passwd));
+	id.client_id = start->session_id;
+	memcpy(id.passwd, start->password, sizeof(id.passwd));
 
-	zkl_zk.handle = zookeeper_init2(target->addresses[index], zkl_zkevent_watcher,
-									(int) target->timeout_ms,
+	zkl_zk.handle = zookeeper_init2(start->addresses[index], zkl_zkevent_watcher,
+									(int) start->timeout_ms,
 									id.client_id != 0 ? &id : NULL, NULL,
 									ZOO_NO_LOG_CLIENTENV, zkl_zklog_write);
 	if (zkl_zk.handle == NULL)
 	{
 		zkl_zk_gone(ZKL_WIRE_GONE_UNREACHABLE,
-					"could not connect to \"%s\": %s", target->host,
+					"could not connect to \"%s\": %s", start->host,
 					strerror(errno));
 		return;
 	}
@@ -111,9 +111,9 @@ open_next_address(void)
 	/* The address is a number; the client would resolve it at each poll. */
 	zoo_set_servers_resolution_delay(zkl_zk.handle, -1);
 
-	for (uint32_t i = 0; i < target->ncredentials; i++)
+	for (uint32_t i = 0; i < start->ncredentials; i++)
 	{
-		const ZklZkCredentials *one = &target->credentials[i];
+		const ZklZkCredentials *one = &start->credentials[i];
 
 		zoo_add_auth(zkl_zk.handle, one->scheme, one->secret,
 					 (int) one->length, zkl_zkevent_authenticated, NULL);
@@ -122,22 +122,22 @@ open_next_address(void)
 
 /* Those of the scheme "ensemble" say whom we want to talk to, not who we are. */
 static bool
-names_us(const ZklZkTarget *target)
+names_us(const ZklZkStart *start)
 {
-	for (uint32_t i = 0; i < target->ncredentials; i++)
+	for (uint32_t i = 0; i < start->ncredentials; i++)
 	{
-		if (strcmp(target->credentials[i].scheme, ZKL_WIRE_SCHEME_ENSEMBLE) != 0)
+		if (strcmp(start->credentials[i].scheme, ZKL_WIRE_SCHEME_ENSEMBLE) != 0)
 			return true;
 	}
 	return false;
 }
 
 static void
-choose_acls(const ZklZkTarget *target)
+choose_acls(const ZklZkStart *start)
 {
 	static struct ACL acl[2];
 
-	if (!names_us(target))
+	if (!names_us(start))
 	{
 		zkl_zk.acls = zkl_zk.private_acls = ZOO_OPEN_ACL_UNSAFE;
 		return;
@@ -146,28 +146,28 @@ choose_acls(const ZklZkTarget *target)
 	acl[0].id = ZOO_AUTH_IDS;
 	acl[1].perms = ZOO_PERM_READ;
 	acl[1].id = ZOO_ANYONE_ID_UNSAFE;
-	zkl_zk.access = target->is_private ? ZKL_WIRE_ACCESS_PRIVATE :
+	zkl_zk.access = start->is_private ? ZKL_WIRE_ACCESS_PRIVATE :
 		ZKL_WIRE_ACCESS_READ;
-	zkl_zk.acls.count = target->is_private ? 1 : 2;
+	zkl_zk.acls.count = start->is_private ? 1 : 2;
 	zkl_zk.private_acls.count = 1;
 	zkl_zk.acls.data = zkl_zk.private_acls.data = acl;
 }
 
 void
-zkl_zk_start(const ZklZkTarget *target)
+zkl_zk_start(const ZklZkStart *start)
 {
-	zkl_zk.target = target;
-	zkl_zklog_begin(target);
-	choose_acls(target);
+	zkl_zk.start = start;
+	zkl_zklog_begin(start);
+	choose_acls(start);
 
-	if (target->tls && !zkl_tls_begin(&target->trust))
+	if (start->tls && !zkl_tls_begin(&start->trust))
 	{
 		zkl_zk_gone(zkl_tls_is_distrusted() ? ZKL_WIRE_GONE_DISTRUSTED :
 					ZKL_WIRE_GONE_UNREACHABLE, "%s", zkl_tls_error());
 		return;
 	}
-	if (target->tls)
-		zkl_relay_begin(target->name);
+	if (start->tls)
+		zkl_relay_begin(start->name);
 	open_next_address();
 }
 
@@ -183,9 +183,9 @@ why_failed(void)
 static const char *
 last_address(void)
 {
-	const ZklZkTarget *target = zkl_zk.target;
+	const ZklZkStart *start = zkl_zk.start;
 
-	return target->addresses[(target->first + tried - 1) % target->naddresses];
+	return start->addresses[(start->first + tried - 1) % start->naddresses];
 }
 
 /*
@@ -195,21 +195,21 @@ last_address(void)
 static void
 connection_failed(void)
 {
-	const ZklZkTarget *target = zkl_zk.target;
+	const ZklZkStart *start = zkl_zk.start;
 
 	if (zkl_zk.gone)
 		return;
 	if (zkl_zk.established)
 		zkl_zk_gone(ZKL_WIRE_GONE_DISCONNECTED,
-					"connection to \"%s\" lost: %s", target->host,
+					"connection to \"%s\" lost: %s", start->host,
 					why_failed());
-	else if (tried >= target->naddresses &&
-			 zkl_zkcheck_wants_tls(target, last_address()))
-		zkl_zkcheck_say_tls(target);
-	else if (tried >= target->naddresses)
+	else if (tried >= start->naddresses &&
+			 zkl_zkcheck_wants_tls(start, last_address()))
+		zkl_zkcheck_say_tls(start);
+	else if (tried >= start->naddresses)
 		zkl_zk_gone(zkl_tls_is_distrusted() ? ZKL_WIRE_GONE_DISTRUSTED :
 					ZKL_WIRE_GONE_UNREACHABLE,
-					"could not connect to \"%s\": %s", target->host,
+					"could not connect to \"%s\": %s", start->host,
 					why_failed());
 	else
 	{
@@ -262,7 +262,7 @@ tell_accepted(void)
 void
 zkl_zk_ask_version(void)
 {
-	if (!zkl_zk.target->tls)
+	if (!zkl_zk.start->tls)
 		zkl_srvr_begin(last_address());
 }
 
@@ -365,7 +365,7 @@ let_client_work(int events, size_t limit)
 			events &= ~ZOOKEEPER_READ;
 		if (events == 0)
 			break;
-		if (zkl_zkcheck_is_garbage(client_fd, zkl_zk.target))
+		if (zkl_zkcheck_is_garbage(client_fd, zkl_zk.start))
 			return;
 
 		rc = zookeeper_process(zkl_zk.handle, events);

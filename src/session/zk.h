@@ -24,8 +24,8 @@ typedef struct ZklZkCredentials
 	uint32_t	length;			/* of the secret */
 } ZklZkCredentials;
 
-/* What to connect to, and as whom.  zk.c keeps the pointers. */
-typedef struct ZklZkTarget
+/* What START says: what to connect to, and as whom.  zk.c keeps the pointers. */
+typedef struct ZklZkStart
 {
 	const char *host;			/* as configured, for messages */
 	const char *name;			/* the same without port and chroot */
@@ -41,13 +41,13 @@ typedef struct ZklZkTarget
 	bool		wants_log;		/* all that the client says */
 	bool		tls;
 	ZklTlsTrust trust;
-} ZklZkTarget;
+} ZklZkStart;
 
 /* Says where frames go and which generation they carry.  Call it first. */
 extern void zkl_zk_init(ZklWireBuffer *out, uint32_t generation);
 
 /* Starts to connect; each address is tried once. */
-extern void zkl_zk_start(const ZklZkTarget *target);
+extern void zkl_zk_start(const ZklZkStart *start);
 
 /*
  * What to poll for, and for how long (-1: for ever); pings the server and

@@ -19,7 +19,7 @@
  * 36 or 37, and protocol version 0.
  */
 bool
-zkl_zkcheck_is_garbage(int fd, const ZklZkTarget *target)
+zkl_zkcheck_is_garbage(int fd, const ZklZkStart *start)
 {
 	static const unsigned char expected[8] = {0, 0, 0, 37, 0, 0, 0, 0};
 	unsigned char seen[8];
@@ -31,29 +31,29 @@ zkl_zkcheck_is_garbage(int fd, const ZklZkTarget *target)
 	n = recv(fd, seen, sizeof(seen), MSG_PEEK | MSG_DONTWAIT);
 	for (ssize_t i = 0; i < n; i++)
 		good &= seen[i] == expected[i] || (i == 3 && seen[i] == 36);
-	if (!good && !target->tls && zkl_tlsprobe_is_tls(seen, (size_t) n))
-		zkl_zkcheck_say_tls(target);
+	if (!good && !start->tls && zkl_tlsprobe_is_tls(seen, (size_t) n))
+		zkl_zkcheck_say_tls(start);
 	else if (!good)
 		zkl_zk_gone(ZKL_WIRE_GONE_UNREACHABLE,
 					"\"%s\" does not speak ZooKeeper's protocol",
-					target->host);
+					start->host);
 	return !good;
 }
 
 /* A port without TLS may close a connection for other reasons: only TLS tells. */
 bool
-zkl_zkcheck_wants_tls(const ZklZkTarget *target, const char *address)
+zkl_zkcheck_wants_tls(const ZklZkStart *start, const char *address)
 {
-	int			patience = (int) target->timeout_ms / 20;
+	int			patience = (int) start->timeout_ms / 20;
 
-	return !target->tls && zkl_zklog_was_closed() &&
+	return !start->tls && zkl_zklog_was_closed() &&
 		zkl_tlsprobe_ask(address, patience < TLS_PATIENCE_MS ?
 						 patience : TLS_PATIENCE_MS);
 }
 
 void
-zkl_zkcheck_say_tls(const ZklZkTarget *target)
+zkl_zkcheck_say_tls(const ZklZkStart *start)
 {
 	zkl_zk_gone(ZKL_WIRE_GONE_UNREACHABLE,
-				"\"%s\" requires TLS: set \"zklock.tls\"", target->host);
+				"\"%s\" requires TLS: set \"zklock.tls\"", start->host);
 }

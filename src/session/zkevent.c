@@ -40,7 +40,7 @@ send_connected(void)
 		timeout_ms > MAX_TIMEOUT_MS)
 	{
 		zkl_zk_gone(ZKL_WIRE_GONE_DISCONNECTED,
-					"\"%s\" offers a session timeout of %d ms", zkl_zk.target->host,
+					"\"%s\" offers a session timeout of %d ms", zkl_zk.start->host,
 					timeout_ms);
 		return;
 	}
@@ -60,16 +60,16 @@ send_connected(void)
 static void
 tell_refused(void)
 {
-	const ZklZkTarget *target = zkl_zk.target;
+	const ZklZkStart *start = zkl_zk.start;
 	char		schemes[256] = "";
 	size_t		length = 0;
 
-	for (uint32_t i = 0; i < target->ncredentials && length < sizeof(schemes); i++)
+	for (uint32_t i = 0; i < start->ncredentials && length < sizeof(schemes); i++)
 		length += (size_t) snprintf(schemes + length, sizeof(schemes) - length,
 									"%s\"%s\"", i > 0 ? " or " : "",
-									target->credentials[i].scheme);
+									start->credentials[i].scheme);
 	zkl_zk_gone(ZKL_WIRE_GONE_AUTH_FAILED,
-				"\"%s\" refused the credentials of scheme %s", target->host,
+				"\"%s\" refused the credentials of scheme %s", start->host,
 				schemes);
 }
 
@@ -79,7 +79,7 @@ session_event(int state)
 	if (state == ZOO_CONNECTED_STATE)
 	{
 		zkl_zk.established = true;
-		if (zkl_zk.target->ncredentials == 0)
+		if (zkl_zk.start->ncredentials == 0)
 			send_connected();
 	}
 	else if (state == ZOO_EXPIRED_SESSION_STATE)
@@ -88,10 +88,10 @@ session_event(int state)
 		tell_refused();
 	else if (state == ZOO_READONLY_STATE)
 		zkl_zk_gone(ZKL_WIRE_GONE_UNREACHABLE, "\"%s\" is read-only",
-					zkl_zk.target->host);
+					zkl_zk.start->host);
 	else if (zkl_zk.established)
 		zkl_zk_gone(ZKL_WIRE_GONE_DISCONNECTED,
-					"connection to \"%s\" lost: %s", zkl_zk.target->host,
+					"connection to \"%s\" lost: %s", zkl_zk.start->host,
 					zkl_zklog_error());
 }
 
@@ -140,7 +140,7 @@ zkl_zkevent_heed(int rc)
 {
 	if (rc == ZSESSIONCLOSEDREQUIRESASLAUTH)
 		zkl_zk_gone(ZKL_WIRE_GONE_AUTH_FAILED,
-					"\"%s\" requires authentication", zkl_zk.target->host);
+					"\"%s\" requires authentication", zkl_zk.start->host);
 }
 
 /*

@@ -18,15 +18,15 @@
 #include "session/zkstate.h"
 
 static bool wants_log;
-static const ZklZkTarget *secrets;	/* in its credentials */
+static const ZklZkStart *secrets;	/* in its credentials */
 static char client_error[256] = "connection failed";
 static bool was_closed;			/* by the server: that is the error */
 
 void
-zkl_zklog_begin(const ZklZkTarget *target)
+zkl_zklog_begin(const ZklZkStart *start)
 {
-	secrets = target;
-	zkl_zklog_want(target->wants_log);
+	secrets = start;
+	zkl_zklog_want(start->wants_log);
 }
 
 /* Errors are always wanted here, for remember_error. */

@@ -18,7 +18,7 @@ typedef struct ZklZkState
 {
 	ZklWireBuffer *out;
 	uint32_t	generation;
-	const ZklZkTarget *target;
+	const ZklZkStart *start;
 	zhandle_t  *handle;
 	bool		established;	/* the server accepted our session */
 	bool		connected;		/* CONNECTED was sent: auth is done too */
@@ -62,7 +62,7 @@ extern bool zkl_zkclose_await(int fd, int timeout_ms);
 extern void zkl_zk_ask_version(void);
 
 /* What the client is to log, and what must never be seen of it */
-extern void zkl_zklog_begin(const ZklZkTarget *target);
+extern void zkl_zklog_begin(const ZklZkStart *start);
 extern void zkl_zklog_want(bool wanted);	/* whether LOG frames are sent */
 extern void zkl_zklog_write(const char *message);	/* the client's callback */
 
@@ -77,12 +77,12 @@ extern bool zkl_zklog_was_closed(void);
  * Whether what the server sends is no answer to the client's handshake.  True:
  * GONE was said.
  */
-extern bool zkl_zkcheck_is_garbage(int fd, const ZklZkTarget *target);
+extern bool zkl_zkcheck_is_garbage(int fd, const ZklZkStart *start);
 
 /* Whether a port that closed the connection takes TLS only; then say so. */
-extern bool zkl_zkcheck_wants_tls(const ZklZkTarget *target,
+extern bool zkl_zkcheck_wants_tls(const ZklZkStart *start,
 								  const char *address);
-extern void zkl_zkcheck_say_tls(const ZklZkTarget *target);
+extern void zkl_zkcheck_say_tls(const ZklZkStart *start);
 
 extern void zkl_zkrequest_put_stat(const struct Stat *stat);
 

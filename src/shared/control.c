@@ -2,9 +2,9 @@
  * control.c
  *	  The shared memory: its layout, and the list of free slots.
  *
- * Owns both.  What is in a slot belongs to slot.c, the worker's status to
- * status.c, the lease to lease.c.  The postmaster lays it out, backends and the
- * worker run the rest.
+ * Owns both.  What is in a slot belongs to backend_slot.c and worker_slot.c, the
+ * worker's status to status.c, the lease to lease.c.  The postmaster lays it out,
+ * backends and the worker run the rest.
  *
  * Takes ctl_free_mutex, a spinlock, and never together with any other lock.
  *

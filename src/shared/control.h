@@ -29,9 +29,10 @@ typedef struct ZklControl
 	 */
 	pg_atomic_uint64 ctl_lease;
 	pg_atomic_uint64 ctl_next_owner;	/* unique numbers for backends */
-	pg_atomic_uint64 ctl_losses;	/* how often zkl_slot_lose found a holder,
-									 * or a backend saw a loss by itself */
-	pg_atomic_uint64 ctl_revocations;	/* likewise zkl_slot_revoke */
+	pg_atomic_uint64 ctl_losses;	/* how often zkl_worker_slot_lose found a
+									 * holder, or a backend saw a loss by
+									 * itself */
+	pg_atomic_uint64 ctl_revocations;	/* likewise zkl_worker_slot_revoke */
 
 	pg_atomic_uint64 ctl_cache_takes;	/* how often a cached lock was taken */
 
@@ -90,7 +91,7 @@ extern void zkl_control_request(void);
  */
 #define ZKL_RESERVED_SLOTS	(zkl_control->ctl_nrequests / 8)
 
-/* For slot.c: the list of free slots; -1: no more than "spare" are free. */
+/* The list of free slots; -1: no more than "spare" are free. */
 extern int	zkl_control_pop_free(int spare);
 extern void zkl_control_push_free(int slotno);
 extern int	zkl_control_count_free(void);

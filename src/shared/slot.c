@@ -2,7 +2,7 @@
  * slot.c
  *	  What backends and the worker both do with slots: mostly, to look at them.
  *
- * Owns nothing: backend/slot.c and worker/slot.c make the steps.  Takes
+ * Owns nothing: backend_slot.c and worker_slot.c make the steps.  Takes
  * s_mutex.
  *
  * Must not know what a lock is, who may have it, or anything of ZooKeeper.

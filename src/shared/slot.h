@@ -83,8 +83,9 @@ typedef enum ZklSlotKind
 	ZKL_KIND_AHEAD,				/* as QUEUE, of what is ahead of the request
 								 * "about", whose place in the queue is the
 								 * seq: see worker/ahead.c */
-	ZKL_KIND_SURVEY,			/* s_dsm says what to read; see survey.h */
-	ZKL_KIND_ERRAND				/* s_dsm says what to do; see errand.h */
+	ZKL_KIND_SURVEY,			/* s_dsm says what to read; see
+								 * survey_layout.h */
+	ZKL_KIND_ERRAND				/* s_dsm says what to do; see errand_layout.h */
 } ZklSlotKind;
 
 typedef enum ZklLifetime

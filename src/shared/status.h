@@ -75,7 +75,7 @@ typedef struct ZklStatus
 	uint32		access;			/* ZklAccess: likewise */
 	uint32		fleet_generation;	/* the last one in which it was decided
 									 * whether there is a clone */
-	bool		clone;			/* there is: see worker/fleet.c */
+	bool		clone;			/* there is: see worker/fleet_entry.c */
 	TimestampTz connected_since;	/* counts in ZKL_STATE_CONNECTED only */
 	int64		away_since;		/* ms of boottime.h: no connection since then;
 								 * 0: there is one */

@@ -3,8 +3,9 @@
  *	  The worker's side of the question what is ahead of a waiting request.
  *
  * Owns the slots of kind AHEAD between their submission and their answer.  Runs
- * in the worker only.  Takes the slots' mutexes through slot.h, one at a time.
- * It decides nothing about locks: the core tells what it knows of the queue.
+ * in the worker only.  Takes the slots' mutexes through worker_slot.h, one at a
+ * time.  It decides nothing about locks: the core tells what it knows of the
+ * queue.
  *
  * The answer has one or two entries: the nearest request that is in the way, and, if
  * that is another one, the first of the queue.  What the core does not know of them
@@ -13,12 +14,12 @@
 #include "postgres.h"
 
 #include "shared/control.h"
-#include "shared/listing.h"
+#include "shared/entries.h"
 #include "shared/settings.h"
 #include "worker/ahead.h"
 #include "worker/from_slots.h"
 #include "worker/segment.h"
-#include "worker/slot.h"
+#include "worker/worker_slot.h"
 
 #define MOST_QUEUED	2
 
@@ -53,23 +54,23 @@ static Size
 write_ahead(void *address, Size size, void *arg)
 {
 	const AheadTask *ahead = arg;
-	ZklListing	list;
+	ZklEntries	list;
 	int			i;
 
-	zkl_listing_begin(&list, address, size);
+	zkl_entries_begin(&list, address, size);
 	for (i = 0; i < ahead->n; i++)
 	{
 		const Queued *queued = &ahead->queued[i];
-		ZklListingEntry entry = {0};
+		ZklZnodeEntry entry = {0};
 
 		entry.seq = ahead->place;
 		entry.name = queued->znode;
 		entry.name_length = (uint32) strlen(queued->znode);
 		entry.data = queued->data;
 		entry.data_length = queued->length;
-		zkl_listing_add(&list, &entry);
+		zkl_entries_add(&list, &entry);
 	}
-	return zkl_listing_end(&list);
+	return zkl_entries_end(&list);
 }
 
 static void
@@ -137,7 +138,7 @@ submit_ahead(ZklTask *task, const ZklSlot *slot, bool restored)
 	if (!zkl_manager_nearest(core, (uint32) slot->s_request.about, &nearest) ||
 		!note(ahead, &nearest.nearest))
 	{
-		(void) zkl_slot_deny(task->slotno);
+		(void) zkl_worker_slot_deny(task->slotno);
 		return false;
 	}
 	ahead->place = nearest.place;

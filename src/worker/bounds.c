@@ -4,8 +4,8 @@
  *	  after their release.
  *
  * Owns the worker's knowledge of when each hold ends.  Runs in the worker only.
- * Takes the slots' mutexes through slot.h, one at a time.  It must not know what
- * happens to the lock afterwards: the core decides that.
+ * Takes the slots' mutexes through worker_slot.h, one at a time.  It must not
+ * know what happens to the lock afterwards: the core decides that.
  *
  * The end of a hold is in its slot, where the backend checks it: no transaction
  * passes its commit check after that, whether or not the worker runs.  The
@@ -22,7 +22,7 @@
 #include "shared/boottime.h"
 #include "shared/control.h"
 #include "utils/memutils.h"
-#include "worker/slot.h"
+#include "worker/worker_slot.h"
 
 #include "worker/bounds.h"
 #include "worker/locklog.h"
@@ -87,7 +87,7 @@ zkl_bounds_log_late(int slotno, const ZklSlot *slot)
 	if (slot->s_late == ZKL_LATE_NOT)
 		return;
 	ereport(LOG,
-			(late_warning(zkl_slot_take_late(slotno), slot),
+			(late_warning(zkl_worker_slot_take_late(slotno), slot),
 			 errdetail("The transaction passed its commit check, but did not finish committing in time."),
 			 errhint("Another session may have held the lock before the changes were visible.")));
 }
@@ -96,11 +96,11 @@ bool
 zkl_bounds_end(int slotno)
 {
 	bool		just_now;
-	bool		over = zkl_slot_overdue(slotno, &just_now);
+	bool		over = zkl_worker_slot_overdue(slotno, &just_now);
 
 	if (just_now)
 		log_loss(slotno);
-	note_end(slotno, zkl_slot_until(slotno));
+	note_end(slotno, zkl_worker_slot_until(slotno));
 	return over;
 }
 
@@ -114,7 +114,7 @@ zkl_bounds_look(int slotno)
 void
 zkl_bounds_granted(int slotno)
 {
-	note_end(slotno, zkl_slot_until(slotno));
+	note_end(slotno, zkl_worker_slot_until(slotno));
 }
 
 void

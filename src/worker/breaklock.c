@@ -30,7 +30,7 @@
 #include "worker/breakhead.h"
 #include "worker/breaklog.h"
 #include "worker/breaklock.h"
-#include "worker/slot.h"
+#include "worker/worker_slot.h"
 
 #define LOOKS_PER_TIMEOUT	20	/* at a marked znode, and for late readers */
 #define LONGEST_TIMEOUT_MS	3600000 /* of zklock.session_timeout */
@@ -61,7 +61,7 @@ typedef struct
 								 * gone by our doing, or by others' */
 	bool		acted;			/* perhaps by our doing */
 	bool		told;			/* its end, in the log */
-	ZklBreakHead target;		/* the znode of it that is being dealt with */
+	ZklBreakHead candidate;		/* the znode of it that is being dealt with */
 	int64		marked_at;		/* µs; 0: it is not, as far as is known */
 	int32		version;		/* of its data since then */
 	int64		timeout;		/* µs that its holder has from then on */
@@ -79,7 +79,7 @@ submit_break(ZklTask *task, const ZklSlot *slot, bool restored)
 
 	if (restored && slot->s_znode.sent)
 	{
-		zkl_slot_fail(task->slotno, ZKL_ERROR_HALF_DONE, 0);
+		zkl_worker_slot_fail(task->slotno, ZKL_ERROR_HALF_DONE, 0);
 		return false;
 	}
 	b->dialect = (ZklDialect) slot->s_request.dialect;
@@ -95,7 +95,7 @@ end_break(ZklTask *task, bool connected)
 	BreakTask  *b = (BreakTask *) task;
 
 	zkl_breakhead_free(&b->head);
-	zkl_breakhead_free(&b->target);
+	zkl_breakhead_free(&b->candidate);
 	pfree(b->lock);
 	pfree(b->directory);
 }
@@ -115,15 +115,15 @@ lose_break(ZklTask *task, bool was_busy)
 static void
 succeed_break(BreakTask *b, bool removed)
 {
-	zkl_slot_grant(b->task.slotno, removed, zkl_control->ctl_status.generation,
-				   false);
+	zkl_worker_slot_grant(b->task.slotno, removed,
+						  zkl_control->ctl_status.generation, false);
 	zkl_operation_end(&b->task);
 }
 
 static void
 fail_break(BreakTask *b, ZklError error, int32 rc)
 {
-	zkl_slot_fail(b->task.slotno, error, rc);
+	zkl_worker_slot_fail(b->task.slotno, error, rc);
 	zkl_operation_end(&b->task);
 }
 
@@ -148,9 +148,9 @@ repeat_unknown(BreakTask *b, int32 rc)
 /* ---- operations ---- */
 
 static const char *
-target_path(const BreakTask *b)
+candidate_path(const BreakTask *b)
 {
-	return psprintf("%s/%s", b->directory, b->target.name);
+	return psprintf("%s/%s", b->directory, b->candidate.name);
 }
 
 static void
@@ -161,17 +161,17 @@ send_for_directory(BreakTask *b, BreakPhase next, ZklSendKind kind)
 }
 
 static void
-send_for_target(BreakTask *b, BreakPhase next, ZklSendKind kind)
+send_for_candidate(BreakTask *b, BreakPhase next, ZklSendKind kind)
 {
 	b->phase = next;
-	zkl_operation_send(&b->task, 0, kind, target_path(b), false);
+	zkl_operation_send(&b->task, 0, kind, candidate_path(b), false);
 }
 
 static void
 send_change(BreakTask *b, BreakPhase next, ZklMultiOp *op)
 {
 	b->phase = next;
-	op->path = target_path(b);
+	op->path = candidate_path(b);
 	zkl_operation_send_multi(&b->task, 0, op, 1);
 }
 
@@ -195,7 +195,7 @@ begin_break(ZklTask *task)
 		send_for_directory(b, BREAK_SYNCING, ZKL_SEND_SYNC);
 	}
 	else
-		send_for_target(b, BREAK_LOOKING, ZKL_SEND_GET);
+		send_for_candidate(b, BREAK_LOOKING, ZKL_SEND_GET);
 }
 
 /*
@@ -203,21 +203,21 @@ begin_break(ZklTask *task)
  * restarted worker does not take the next head for this one.
  */
 static void
-choose_target(BreakTask *b)
+choose_candidate(BreakTask *b)
 {
 	static const ZklUuid none = {{0}};
 
 	if (b->head.name == NULL)
 	{
-		b->head = b->target;
-		b->head.name = MemoryContextStrdup(TopMemoryContext, b->target.name);
+		b->head = b->candidate;
+		b->head.name = MemoryContextStrdup(TopMemoryContext, b->candidate.name);
 	}
-	zkl_slot_set_znode(b->task.slotno, &none, 0, ZKL_EXCLUSIVE, -1, false,
-					   zkl_control->ctl_status.generation);
+	zkl_worker_slot_set_znode(b->task.slotno, &none, 0, ZKL_EXCLUSIVE, -1, false,
+							  zkl_control->ctl_status.generation);
 }
 
 static void
-mark_target(BreakTask *b, const ZklReply *reply)
+mark_candidate(BreakTask *b, const ZklReply *reply)
 {
 	char		data[ZKL_MAX_NODE_DATA + 32];
 	ZklMultiOp	set;
@@ -228,10 +228,10 @@ mark_target(BreakTask *b, const ZklReply *reply)
 	set.data = data;
 	set.data_length = zkl_node_data_break(reply->data, reply->data_length,
 										  data, sizeof(data));
-	choose_target(b);
+	choose_candidate(b);
 	b->version = set.version + 1;
 	b->marked_at = 0;
-	zkl_breaklog_marked(b->task.slotno, b->lock, b->directory, b->target.name);
+	zkl_breaklog_marked(b->task.slotno, b->lock, b->directory, b->candidate.name);
 	send_change(b, BREAK_MARKING, &set);
 }
 
@@ -240,7 +240,7 @@ mark_target(BreakTask *b, const ZklReply *reply)
  * ZooKeeper has lost it, the next write of the holder's server gets its version.
  */
 static void
-delete_target(BreakTask *b)
+delete_candidate(BreakTask *b)
 {
 	ZklMultiOp	delete;
 
@@ -263,12 +263,12 @@ wait_for_holder(BreakTask *b, int32 version)
 
 	if (!is_new && now >= b->marked_at + b->timeout)
 	{
-		delete_target(b);
+		delete_candidate(b);
 		return;
 	}
 	if (is_new)
 	{
-		choose_target(b);
+		choose_candidate(b);
 		b->version = version;
 		b->marked_at = now;
 	}
@@ -310,24 +310,24 @@ search_for_readers(BreakTask *b)
 static void
 take_queue(BreakTask *b, const ZklReply *reply)
 {
-	ZklBreakHead before = b->target;
+	ZklBreakHead before = b->candidate;
 	bool		found;
 
-	memset(&b->target, 0, sizeof(b->target));
+	memset(&b->candidate, 0, sizeof(b->candidate));
 	if (b->acted)
-		found = zkl_breakhead_find(b->dialect, reply, &b->head, &b->target);
+		found = zkl_breakhead_find(b->dialect, reply, &b->head, &b->candidate);
 	else
 	{
 		/* If its owner was faster than we, there may be another one. */
 		zkl_breakhead_free(&b->head);
-		found = zkl_breakhead_first(b->dialect, reply, &b->target);
+		found = zkl_breakhead_first(b->dialect, reply, &b->candidate);
 	}
 	if (!found || before.name == NULL ||
-		strcmp(before.name, b->target.name) != 0)
+		strcmp(before.name, b->candidate.name) != 0)
 		b->marked_at = 0;
 	zkl_breakhead_free(&before);
 	if (found)
-		send_for_target(b, BREAK_READING, ZKL_SEND_GET);
+		send_for_candidate(b, BREAK_READING, ZKL_SEND_GET);
 	else if (b->acted)
 		search_for_readers(b);
 	else
@@ -336,13 +336,13 @@ take_queue(BreakTask *b, const ZklReply *reply)
 
 /* The znode of a client other than zklock goes if it belongs to the head. */
 static void
-judge_foreign_target(BreakTask *b, bool same_directory)
+judge_foreign_candidate(BreakTask *b, bool same_directory)
 {
 	if (b->head.name == NULL ||
-		zkl_breakhead_is_left(&b->head, &b->target, same_directory))
+		zkl_breakhead_is_left(&b->head, &b->candidate, same_directory))
 	{
-		choose_target(b);
-		send_for_target(b, BREAK_DELETING, ZKL_SEND_DELETE);
+		choose_candidate(b);
+		send_for_candidate(b, BREAK_DELETING, ZKL_SEND_DELETE);
 	}
 	else if (b->phase == BREAK_READING)
 		send_for_directory(b, BREAK_COMPARING, ZKL_SEND_GET);
@@ -351,15 +351,15 @@ judge_foreign_target(BreakTask *b, bool same_directory)
 }
 
 static void
-take_target(BreakTask *b, const ZklReply *reply)
+take_candidate(BreakTask *b, const ZklReply *reply)
 {
 	ZklNodeData data;
 
-	b->target.session = reply->rc == ZKL_RC_OK ?
+	b->candidate.session = reply->rc == ZKL_RC_OK ?
 		reply->stat.ephemeral_owner : 0;
-	if (!b->target.is_zklock)
+	if (!b->candidate.is_zklock)
 	{
-		judge_foreign_target(b, false);
+		judge_foreign_candidate(b, false);
 		return;
 	}
 	if (b->marked_at != 0 && b->version != reply->stat.version &&
@@ -374,15 +374,15 @@ take_target(BreakTask *b, const ZklReply *reply)
 	if (zkl_node_data_breaking(reply->data, reply->data_length))
 		wait_for_holder(b, reply->stat.version);
 	else
-		mark_target(b, reply);
+		mark_candidate(b, reply);
 }
 
 static void
 take_delete(BreakTask *b)
 {
 	b->acted = true;
-	if (strcmp(b->head.name, b->target.name) != 0)
-		zkl_breaklog_left(b->lock, b->directory, b->target.name, b->head.name);
+	if (strcmp(b->head.name, b->candidate.name) != 0)
+		zkl_breaklog_left(b->lock, b->directory, b->candidate.name, b->head.name);
 	begin_again(b);
 }
 
@@ -403,10 +403,10 @@ take_success(BreakTask *b, const ZklReply *reply)
 			break;
 		case BREAK_READING:
 		case BREAK_LOOKING:
-			take_target(b, reply);
+			take_candidate(b, reply);
 			break;
 		case BREAK_COMPARING:
-			judge_foreign_target(b, reply->stat.czxid == b->directory_czxid);
+			judge_foreign_candidate(b, reply->stat.czxid == b->directory_czxid);
 			break;
 		case BREAK_MARKING:
 			wait_for_holder(b, b->version);
@@ -452,8 +452,9 @@ take_break_reply(ZklTask *task, uint32 part, const ZklReply *reply,
 		begin_again(b);
 	else if (!zkl_result_is_definite(rc))
 		repeat_unknown(b, rc);
-	else if (b->phase == BREAK_READING && !b->target.is_zklock)
-		take_target(b, reply);	/* a znode that we cannot read can be deleted */
+	else if (b->phase == BREAK_READING && !b->candidate.is_zklock)
+		take_candidate(b, reply);	/* a znode that we cannot read can be
+									 * deleted */
 	else
 		fail_break(b, ZKL_ERROR_ZOOKEEPER, rc);
 }

@@ -2,9 +2,9 @@
  * caching.c
  *	  Locks that stay on this server after their release: when, and their recall.
  *
- * Owns nothing.  Runs in the worker only.  Takes the slots' mutexes through slot.h
- * and ctl_free_mutex, one at a time.  The core decides which locks these are, and
- * when one is recalled.
+ * Owns nothing.  Runs in the worker only.  Takes the slots' mutexes through
+ * worker_slot.h and ctl_free_mutex, one at a time.  The core decides which locks
+ * these are, and when one is recalled.
  */
 #include "postgres.h"
 
@@ -16,7 +16,7 @@
 #include "shared/settings.h"
 #include "worker/caching.h"
 #include "worker/from_slots.h"
-#include "worker/slot.h"
+#include "worker/worker_slot.h"
 
 /*
  * A cached lock takes a slot: so many of all slots are for other locks, besides
@@ -37,7 +37,7 @@ zkl_caching_recall(void *host, uint32_t request, int64_t idle_since,
 {
 	static char data[ZKL_MAX_NODE_DATA];
 	ZklSlot		before;
-	bool		done = zkl_slot_recall((int) request, idle_since, &before);
+	bool		done = zkl_worker_slot_recall((int) request, idle_since, &before);
 
 	memset(found, 0, sizeof(*found));
 	found->state = recalled_state((ZklSlotState) before.s_state);
@@ -60,7 +60,7 @@ zkl_caching_recall_all(void)
 	for (i = 0; i < zkl_control->ctl_nrequests; i++)
 	{
 		if (zkl_slot_peek(i) > ZKL_SLOT_CLAIMED)
-			(void) zkl_slot_recall(i, 0, &before);
+			(void) zkl_worker_slot_recall(i, 0, &before);
 	}
 }
 

@@ -2,8 +2,8 @@
  * carry_out.c
  *	  From the core to the slots and the link: carries out the core's actions.
  *
- * Owns the published transaction id and counters.  Runs in the worker only.
- * Takes the slots' mutexes through slot.h, one at a time.  It decides nothing
+ * Owns the published transaction id and counters.  Runs in the worker only.  Takes
+ * the slots' mutexes through worker_slot.h, one at a time.  It decides nothing
  * about locks.
  */
 #include "postgres.h"
@@ -18,15 +18,15 @@
 #include "worker/deadlock.h"
 #include "worker/diagnosis.h"
 #include "worker/errands.h"
-#include "worker/fleet.h"
+#include "worker/fleet_entry.h"
 #include "worker/from_slots.h"
 #include "worker/identity.h"
 #include "worker/link.h"
 #include "worker/liveness.h"
 #include "worker/locklog.h"
 #include "worker/operation.h"
-#include "worker/slot.h"
 #include "worker/supervisor.h"
+#include "worker/worker_slot.h"
 
 static ZklManager *core = NULL;
 static int64 published_lease = 0;
@@ -137,7 +137,7 @@ fail_request(int slotno, const ZklAction *action)
 		zkl_deadlock_report(slotno, action);
 		error = ZKL_ERROR_DEADLOCK;
 	}
-	zkl_slot_fail(slotno, error, action->rc);
+	zkl_worker_slot_fail(slotno, error, action->rc);
 }
 
 /* The server's log gets one line, whatever the holder learns and when. */
@@ -147,7 +147,7 @@ lose_hold(int slotno, ZklFailure failure)
 	ZklSlot		slot;
 
 	zkl_slot_copy(slotno, &slot);
-	if (zkl_slot_lose(slotno, failure_error(failure)))
+	if (zkl_worker_slot_lose(slotno, failure_error(failure)))
 		zkl_locklog_lost(&slot,
 						 failure == ZKL_FAILURE_BROKEN ?
 						 "An operator broke it with zk_break_lock()." :
@@ -186,7 +186,7 @@ ask_for_release(int slotno, const ZklAction *action)
 
 	copy_asker(action, asker);
 	zkl_slot_copy(slotno, &slot);
-	if (zkl_slot_revoke(slotno, action->asked_zxid, asker))
+	if (zkl_worker_slot_revoke(slotno, action->asked_zxid, asker))
 		ereport(LOG,
 				(errmsg("release of distributed lock \"%.*s\" of process %d was requested",
 						zkl_slot_shown_length(&slot), slot.s_request.path, slot.s_request.pid),
@@ -234,27 +234,27 @@ carry_out_action(const ZklAction *action)
 			zkl_identity_record_chain(action->chain, action->chain_kept);
 			break;
 		case ZKL_ACTION_ZNODE:
-			zkl_slot_set_znode(slotno, &action->uuid, action->index,
-							   action->mode, action->seq, action->going,
-							   generation);
+			zkl_worker_slot_set_znode(slotno, &action->uuid, action->index,
+									  action->mode, action->seq, action->going,
+									  generation);
 			break;
 		case ZKL_ACTION_GRANT:
-			zkl_slot_grant(slotno, action->token, generation, action->solitary);
+			zkl_worker_slot_grant(slotno, action->token, generation, action->solitary);
 			zkl_bounds_granted(slotno);
 			zkl_locklog_granted(slotno);
 			break;
 		case ZKL_ACTION_CACHEABLE:
 			if (zkl_manager_caches(core, action->request))
-				zkl_slot_set_cacheable(slotno);
+				zkl_worker_slot_set_cacheable(slotno);
 			break;
 		case ZKL_ACTION_BLOCKED:
-			zkl_slot_block(slotno);
+			zkl_worker_slot_block(slotno);
 			break;
 		case ZKL_ACTION_BEHIND_CACHED:
-			zkl_slot_set_behind_cached(slotno, action->server);
+			zkl_worker_slot_set_behind_cached(slotno, action->server);
 			break;
 		case ZKL_ACTION_DENY:
-			zkl_slot_deny(slotno);
+			zkl_worker_slot_deny(slotno);
 			break;
 		case ZKL_ACTION_FAIL:
 			fail_request(slotno, action);
@@ -267,17 +267,17 @@ carry_out_action(const ZklAction *action)
 			ask_for_release(slotno, action);
 			break;
 		case ZKL_ACTION_RETIRE:
-			zkl_slot_retire(slotno, action->has_node);
+			zkl_worker_slot_retire(slotno, action->has_node);
 			break;
 		case ZKL_ACTION_DISOWN:
-			zkl_slot_set_owner(slotno, action->owner);
+			zkl_worker_slot_set_owner(slotno, action->owner);
 			break;
 		case ZKL_ACTION_KEPT:
-			zkl_slot_stop_keeping(slotno);
+			zkl_worker_slot_stop_keeping(slotno);
 			break;
 		case ZKL_ACTION_FREE:
 			zkl_from_slots_forget(slotno);
-			zkl_slot_free(slotno);
+			zkl_worker_slot_free(slotno);
 			break;
 		case ZKL_ACTION_REVIVED:
 			count_lost_writes();
@@ -308,7 +308,7 @@ publish_lease(void)
 	/* Within a generation it lasts, even if the worker was restarted. */
 	if (generation == published_generation)
 		lease = Max(lease, Min(published_lease, limit));
-	if (zkl_fleet_is_undecided())
+	if (zkl_fleet_entry_is_undecided())
 		lease = 0;
 	if (lease == published_lease && generation == published_generation)
 		return;
@@ -319,7 +319,7 @@ publish_lease(void)
 	/* Backends that saw the lease as passed look again. */
 	pg_memory_barrier();
 	if (before <= zkl_boottime_ms())
-		zkl_slot_wake_holders();
+		zkl_worker_slot_wake_holders();
 }
 
 /* This comes before the grants whose tokens are made of it. */

@@ -9,7 +9,7 @@
 #include "postgres.h"
 
 #include "shared/boottime.h"
-#include "shared/listing.h"
+#include "shared/entries.h"
 #include "shared/slot.h"
 #include "worker/dumps.h"
 #include "worker/segment.h"
@@ -17,9 +17,9 @@
 static const ZklManager *core = NULL;
 
 static void
-put_dump_text(ZklListing *list, const char *text)
+put_dump_text(ZklEntries *list, const char *text)
 {
-	zkl_listing_put_bytes(list, text, (uint32) strlen(text));
+	zkl_entries_put_bytes(list, text, (uint32) strlen(text));
 }
 
 /*
@@ -29,7 +29,7 @@ put_dump_text(ZklListing *list, const char *text)
 static void
 put_item(void *context, const ZklDumpItem *item)
 {
-	ZklListing *list = context;
+	ZklEntries *list = context;
 	ZklSlot		slot;
 	int32		pid = 0;
 
@@ -40,7 +40,7 @@ put_item(void *context, const ZklDumpItem *item)
 	}
 	put_dump_text(list, item->path);
 	put_dump_text(list, item->item);
-	zkl_listing_put(list, &pid, sizeof(int32));
+	zkl_entries_put(list, &pid, sizeof(int32));
 	put_dump_text(list, item->state);
 	list->count++;
 }
@@ -48,11 +48,11 @@ put_item(void *context, const ZklDumpItem *item)
 static Size
 write_dump(void *address, Size size, void *arg)
 {
-	ZklListing	list;
+	ZklEntries	list;
 
-	zkl_listing_begin(&list, address, size);
+	zkl_entries_begin(&list, address, size);
 	zkl_manager_dump(core, zkl_boottime_us(), put_item, &list);
-	return zkl_listing_end(&list);
+	return zkl_entries_end(&list);
 }
 
 static bool

@@ -3,8 +3,8 @@
  *	  The worker's side of epilogues: writes ahead of a lock's release.
  *
  * Owns the epilogues of released slots until they are written.  Runs in the
- * worker only; takes the slots' mutexes through slot.h.  It must not know what
- * the data means.
+ * worker only; takes the slots' mutexes through worker_slot.h.  It must not know
+ * what the data means.
  *
  * The worker reads the znode, compares its data, and then writes with the
  * version that it read.  If anything comes in between, or an answer is lost,
@@ -19,7 +19,7 @@
 #include "storage/dsm.h"
 #include "worker/epilogues.h"
 #include "worker/segment.h"
-#include "worker/slot.h"
+#include "worker/worker_slot.h"
 
 enum
 {
@@ -49,7 +49,7 @@ static void
 return_segment(int slotno, dsm_handle segment)
 {
 	zkl_segment_unpin(segment);
-	zkl_slot_forget_epilogue(slotno);
+	zkl_worker_slot_forget_epilogue(slotno);
 }
 
 static bool

@@ -32,7 +32,7 @@ copy_errand(void *address, Size size, void *arg)
 	taken->what->length = Min(errand->length, ZKL_MAX_ERRAND_DATA);
 	taken->path = MemoryContextAlloc(TopMemoryContext,
 									 errand->path_length + 1);
-	memcpy(taken->path, zkl_errand_path(errand), errand->path_length + 1);
+	memcpy(taken->path, zkl_errand_layout_path(errand), errand->path_length + 1);
 }
 
 char *

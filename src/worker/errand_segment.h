@@ -7,7 +7,7 @@
 #define ZKL_WORKER_ERRAND_SEGMENT_H
 
 #include "core/manager.h"
-#include "shared/errand.h"
+#include "shared/errand_layout.h"
 #include "wire/wire.h"
 
 /*

@@ -16,11 +16,11 @@
 
 #include "shared/boottime.h"
 #include "shared/control.h"
-#include "shared/errand.h"
+#include "shared/errand_layout.h"
 #include "storage/dsm.h"
 #include "worker/errand_segment.h"
 #include "worker/errands.h"
-#include "worker/slot.h"
+#include "worker/worker_slot.h"
 
 #define MAX_PARENTS		3		/* they may be reaped while they are empty */
 
@@ -68,8 +68,8 @@ put_rc(ErrandTask *errand, int32 rc)
 	memset(&reply, 0, sizeof(reply));
 	reply.rc = rc;
 	zkl_errand_segment_put(errand->segment, &reply, NULL, errand->what.known);
-	zkl_slot_grant(errand->task.slotno, 0, zkl_control->ctl_status.generation,
-				   false);
+	zkl_worker_slot_grant(errand->task.slotno, 0, zkl_control->ctl_status.generation,
+						  false);
 }
 
 static void
@@ -84,8 +84,8 @@ answer_errand(ErrandTask *errand, const ZklReply *reply,
 			  const ZklWireStat *stat, uint64 fingerprint)
 {
 	zkl_errand_segment_put(errand->segment, reply, stat, fingerprint);
-	zkl_slot_grant(errand->task.slotno, 0, zkl_control->ctl_status.generation,
-				   false);
+	zkl_worker_slot_grant(errand->task.slotno, 0, zkl_control->ctl_status.generation,
+						  false);
 	zkl_operation_end(&errand->task);
 }
 
@@ -104,7 +104,7 @@ submit_errand(ZklTask *task, const ZklSlot *slot, bool restored)
 	 * earlier worker may have sent a write, which can still be applied.
 	 */
 	if (errand->path == NULL ||
-		(restored && zkl_errand_is_write(&errand->what)))
+		(restored && zkl_errand_layout_is_write(&errand->what)))
 	{
 		put_rc(errand, ZKL_RC_UNKNOWN);
 		if (errand->path != NULL)
@@ -131,7 +131,7 @@ lose_errand(ZklTask *task, bool was_busy)
 	ErrandTask *errand = (ErrandTask *) task;
 
 	errand->watched = errand->watching = false;
-	if (was_busy && zkl_errand_is_write(&errand->what))
+	if (was_busy && zkl_errand_layout_is_write(&errand->what))
 		answer_rc(errand, ZKL_RC_UNKNOWN);
 }
 
@@ -291,7 +291,7 @@ static bool
 is_unknown(const ErrandTask *errand, int32 rc)
 {
 	return rc != ZKL_RC_OK && !zkl_result_is_definite(rc) &&
-		(zkl_errand_is_write(&errand->what) ||
+		(zkl_errand_layout_is_write(&errand->what) ||
 		 (rc != RC_MARSHALLINGERROR && rc != RC_UNIMPLEMENTED));
 }
 
@@ -310,7 +310,7 @@ static void
 take_unknown(ErrandTask *errand, const ZklReply *reply)
 {
 	errand->watched = false;
-	if (zkl_errand_is_write(&errand->what))
+	if (zkl_errand_layout_is_write(&errand->what))
 		answer_rc(errand, ZKL_RC_UNKNOWN);
 	else if (!zkl_operation_retry(&errand->task))
 		answer_errand(errand, reply, NULL, errand->what.known);

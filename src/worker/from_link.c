@@ -15,7 +15,7 @@
 #include "worker/from_link.h"
 #include "worker/link.h"
 #include "worker/operation.h"
-#include "worker/root.h"
+#include "worker/root_watch.h"
 #include "worker/supervisor.h"
 
 #define MAX_RESULTS		4096	/* of one multi */
@@ -134,7 +134,7 @@ take_event(ZklWireReader *body, int64 now)
 	if (kind != ZKL_WIRE_EVENT_CHANGED)
 		zkl_errands_event(path);
 	if (kind != ZKL_WIRE_EVENT_CHILDREN)
-		zkl_root_event(path);
+		zkl_root_watch_event(path);
 	zkl_manager_event(core, now, kind == ZKL_WIRE_EVENT_DELETED ?
 					  ZKL_EVENT_DELETED : kind == ZKL_WIRE_EVENT_CHILDREN ?
 					  ZKL_EVENT_CHILDREN : ZKL_EVENT_CHANGED, path);

@@ -4,8 +4,8 @@
  *	  those that an earlier worker left.
  *
  * Owns the worker's knowledge of which slots it has taken.  Runs in the worker
- * only.  Takes the slots' mutexes and ctl_free_mutex through slot.h, one at a
- * time.  It decides nothing about locks, not even in which order a restarted
+ * only.  Takes the slots' mutexes and ctl_free_mutex through worker_slot.h, one
+ * at a time.  It decides nothing about locks, not even in which order a restarted
  * worker restores them: see core/restore.c.
  */
 #include "postgres.h"
@@ -15,7 +15,7 @@
 #include "shared/dirty.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
-#include "worker/slot.h"
+#include "worker/worker_slot.h"
 
 #include "shared/server_name.h"
 #include "shared/settings.h"
@@ -215,7 +215,7 @@ release_slot(int slotno, const ZklSlot *slot)
 	else
 	{
 		zkl_operation_cancel(slotno);
-		zkl_slot_free(slotno);
+		zkl_worker_slot_free(slotno);
 	}
 }
 
@@ -245,7 +245,7 @@ take_behind(int slotno, const ZklSlot *slot)
 
 	StaticAssertStmt(ZKL_MAX_BEHIND_SLOT == ZKL_MAX_BEHIND,
 					 "slot and core have room for the same owners");
-	behind = zkl_slot_take_behind(slotno);
+	behind = zkl_worker_slot_take_behind(slotno);
 	if (!zkl_deadlock_detection)
 		behind.n = 0;
 	if (behind.n == 0 ||
@@ -454,6 +454,6 @@ zkl_from_slots_restore(void)
 		else if (zkl_manager_knows(core, (uint32) i))
 			known_serial[i] = slot.s_serial;
 		if (slot.s_answer.behind_cached)
-			zkl_slot_set_behind_cached(i, NULL);
+			zkl_worker_slot_set_behind_cached(i, NULL);
 	}
 }

@@ -18,7 +18,7 @@
 #include "shared/slot.h"
 #include "shared/status.h"
 #include "worker/gatekeeper.h"
-#include "worker/slot.h"
+#include "worker/worker_slot.h"
 
 /*
  * A hold that was lost may still be relied on by a transaction that is past its
@@ -87,5 +87,5 @@ zkl_gatekeeper_tick(void)
 	zkl_gate_set(gate);
 	log_change(gate);
 	if (gate != ZKL_GATE_OPEN)
-		zkl_slot_wake_waiters();
+		zkl_worker_slot_wake_waiters();
 }

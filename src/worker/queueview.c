@@ -14,12 +14,12 @@
 
 #include "core/queue.h"
 #include "shared/control.h"
-#include "shared/listing.h"
+#include "shared/entries.h"
 #include "shared/settings.h"
 #include "utils/memutils.h"
 #include "worker/queueview.h"
 #include "worker/segment.h"
-#include "worker/slot.h"
+#include "worker/worker_slot.h"
 
 #define FETCH_WINDOW	32		/* znodes asked for at a time */
 #define THE_LISTING		PG_UINT32_MAX	/* parts below are indexes of znodes */
@@ -28,7 +28,7 @@
 typedef struct
 {
 	ZklSeq		seq;
-	ZklListingEntry entry;
+	ZklZnodeEntry entry;
 	char	   *name;
 	bool		there;			/* it was not gone when its data was read */
 } QueueNode;
@@ -115,7 +115,7 @@ read_again(QueueTask *queue, int32 rc)
 	forget_nodes(queue);
 	if (!is_final(rc) && zkl_operation_retry(&queue->task))
 		return;
-	zkl_slot_fail(queue->task.slotno, ZKL_ERROR_ZOOKEEPER, rc);
+	zkl_worker_slot_fail(queue->task.slotno, ZKL_ERROR_ZOOKEEPER, rc);
 	zkl_operation_end(&queue->task);
 }
 
@@ -123,16 +123,16 @@ static Size
 write_listing(void *address, Size size, void *arg)
 {
 	const QueueTask *queue = arg;
-	ZklListing	list;
+	ZklEntries	list;
 	int			i;
 
-	zkl_listing_begin(&list, address, size);
+	zkl_entries_begin(&list, address, size);
 	for (i = 0; i < queue->nnodes; i++)
 	{
 		if (queue->nodes[i].there)
-			zkl_listing_add(&list, &queue->nodes[i].entry);
+			zkl_entries_add(&list, &queue->nodes[i].entry);
 	}
-	return zkl_listing_end(&list);
+	return zkl_entries_end(&list);
 }
 
 /* Writes the answer into the backend's segment and wakes the backend. */

@@ -4,7 +4,7 @@
  *
  * Owns nothing: a segment is attached only while it is used.  Runs in the worker
  * only.  Takes the locks of PostgreSQL's dsm.c, and the slots' mutexes through
- * slot.h.  It must not know what the segments hold.
+ * worker_slot.h.  It must not know what the segments hold.
  *
  * The worker has no resource owner that would clean up after an error.
  * dsm_attach() takes a reference before it maps the segment.  If the mapping
@@ -16,7 +16,7 @@
 #include "shared/control.h"
 #include "storage/lwlock.h"
 #include "worker/segment.h"
-#include "worker/slot.h"
+#include "worker/worker_slot.h"
 
 bool
 zkl_segment_use(dsm_handle handle,
@@ -79,11 +79,11 @@ zkl_segment_answer(int slotno, dsm_handle handle,
 	SegmentAnswer answer = {write, arg, 0, 0};
 
 	if (!zkl_segment_use(handle, write_answer, &answer))
-		zkl_slot_fail(slotno, ZKL_ERROR_SEGMENT, 0);
+		zkl_worker_slot_fail(slotno, ZKL_ERROR_SEGMENT, 0);
 	else if (answer.needed > answer.size)
-		zkl_slot_too_large(slotno, answer.needed);
+		zkl_worker_slot_too_large(slotno, answer.needed);
 	else
-		zkl_slot_grant(slotno, 0, zkl_control->ctl_status.generation, false);
+		zkl_worker_slot_grant(slotno, 0, zkl_control->ctl_status.generation, false);
 }
 
 void

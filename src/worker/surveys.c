@@ -17,11 +17,11 @@
 #include "postgres.h"
 
 #include "shared/control.h"
-#include "shared/survey.h"
+#include "shared/survey_layout.h"
 #include "utils/memutils.h"
 #include "worker/segment.h"
-#include "worker/slot.h"
 #include "worker/surveys.h"
+#include "worker/worker_slot.h"
 
 #define MAX_LOSSES		1		/* of the connection, while it is under way */
 #define RC_MARSHALLINGERROR	(-5)
@@ -33,7 +33,7 @@ typedef struct
 	bool		list;
 	uint32		nreads;
 	char	   *paths;			/* a copy; NULL: the segment is of no use */
-	ZklListing	answers;		/* so far, in memory of our own */
+	ZklEntries	answers;		/* so far, in memory of our own */
 	uint32		nanswered;
 	int			losses;
 } SurveyTask;
@@ -67,7 +67,7 @@ take_survey(void *address, Size size, void *arg)
 		return;
 	task->list = survey->list;
 	task->nreads = survey->nreads;
-	zkl_survey_answers(survey, size, &task->answers);
+	zkl_survey_layout_answers(survey, size, &task->answers);
 	task->answers.base = MemoryContextAllocHuge(TopMemoryContext,
 												task->answers.size + 1);
 	task->paths = MemoryContextAlloc(TopMemoryContext, survey->paths_size);
@@ -78,10 +78,10 @@ static Size
 write_answers(void *address, Size size, void *arg)
 {
 	SurveyTask *task = arg;
-	ZklListing	answers;
+	ZklEntries	answers;
 
-	zkl_survey_answers(address, size, &answers);
-	zkl_listing_put(&answers, task->answers.base,
+	zkl_survey_layout_answers(address, size, &answers);
+	zkl_entries_put(&answers, task->answers.base,
 					Min(task->answers.used, task->answers.size));
 	return size - answers.size + task->answers.used;
 }
@@ -97,7 +97,7 @@ submit_survey(ZklTask *task, const ZklSlot *slot, bool restored)
 	(void) zkl_segment_use(slot->s_dsm, take_survey, survey);
 	if (survey->paths != NULL)
 		return true;
-	zkl_slot_fail(task->slotno, ZKL_ERROR_SEGMENT, 0);
+	zkl_worker_slot_fail(task->slotno, ZKL_ERROR_SEGMENT, 0);
 	return false;
 }
 
@@ -130,7 +130,7 @@ end_survey(ZklTask *task, bool connected)
 static void
 fail_survey(SurveyTask *survey, int32 rc)
 {
-	zkl_slot_fail(survey->task.slotno, ZKL_ERROR_ZOOKEEPER, rc);
+	zkl_worker_slot_fail(survey->task.slotno, ZKL_ERROR_ZOOKEEPER, rc);
 	zkl_operation_end(&survey->task);
 }
 
@@ -144,32 +144,32 @@ lose_survey(ZklTask *task, bool was_busy)
 }
 
 static void
-put_names(ZklListing *answers, const ZklReply *reply)
+put_names(ZklEntries *answers, const ZklReply *reply)
 {
 	uint32		length = 0;
 	size_t		i;
 
 	for (i = 0; i < reply->nchildren; i++)
 		length += (uint32) strlen(reply->children[i]) + 1;
-	zkl_listing_put(answers, &length, sizeof(uint32));
+	zkl_entries_put(answers, &length, sizeof(uint32));
 	for (i = 0; i < reply->nchildren; i++)
-		zkl_listing_put(answers, reply->children[i],
+		zkl_entries_put(answers, reply->children[i],
 						strlen(reply->children[i]) + 1);
 }
 
 static void
 put_reply(SurveyTask *survey, const ZklReply *reply, const ZklWireStat *stat)
 {
-	ZklListing *answers = &survey->answers;
+	ZklEntries *answers = &survey->answers;
 	int32		rc = reply->rc;
 
-	zkl_listing_put(answers, &rc, sizeof(int32));
-	zkl_listing_put(answers, &stat->ctime, sizeof(int64));
-	zkl_listing_put(answers, &stat->ephemeral_owner, sizeof(int64));
+	zkl_entries_put(answers, &rc, sizeof(int32));
+	zkl_entries_put(answers, &stat->ctime, sizeof(int64));
+	zkl_entries_put(answers, &stat->ephemeral_owner, sizeof(int64));
 	if (survey->list)
 		put_names(answers, reply);
 	else
-		zkl_listing_put_bytes(answers, reply->data,
+		zkl_entries_put_bytes(answers, reply->data,
 							  (uint32) Min(reply->data_length, ZKL_MAX_NODE_DATA));
 }
 

@@ -12,10 +12,10 @@
  */
 #include "postgres.h"
 
+#include "shared/hold_tally.h"
 #include "shared/lockstats.h"
-#include "shared/tally.h"
-#include "worker/slot.h"
 #include "worker/tally.h"
+#include "worker/worker_slot.h"
 
 static void
 add(const ZklSlot *slot, const ZklLockstatsCounts *counts)
@@ -29,7 +29,7 @@ add(const ZklSlot *slot, const ZklLockstatsCounts *counts)
 void
 zkl_tally_uncounted(int slotno, const ZklSlot *slot)
 {
-	ZklLockstatsCounts counts = zkl_slot_take_uncounted(slotno);
+	ZklLockstatsCounts counts = zkl_worker_slot_take_uncounted(slotno);
 
 	add(slot, &counts);
 }
@@ -48,7 +48,7 @@ zkl_tally_slot(const ZklSlot *slot)
 	ZklLockstatsCounts counts = slot->s_uncounted;
 
 	if (slot->s_holder.taken && !guard)
-		zkl_tally_hold(slot, &counts);
+		zkl_hold_tally(slot, &counts);
 	counts.timeouts += slot->s_holder.gave_up;
 	counts.denials += slot->s_answer.denied && !guard &&
 		slot->s_request.dialect != ZKL_DIALECT_PERMIT;

@@ -40,7 +40,7 @@
 #include "worker/caching.h"
 #include "worker/carry_out.h"
 #include "worker/dumps.h"
-#include "worker/fleet.h"
+#include "worker/fleet_entry.h"
 #include "worker/from_link.h"
 #include "worker/from_slots.h"
 #include "worker/gatekeeper.h"
@@ -48,7 +48,7 @@
 #include "worker/link.h"
 #include "worker/operation.h"
 #include "worker/outage.h"
-#include "worker/root.h"
+#include "worker/root_watch.h"
 #include "worker/supervisor.h"
 #include "worker/tracefile.h"
 #include "worker/trial.h"
@@ -99,12 +99,12 @@ send_pending_work(void)
 	zkl_supervisor_tick(now);
 	check_core();
 	zkl_bounds_tick();
-	zkl_root_tick(zkl_manager_ready(core));
+	zkl_root_watch_tick(zkl_manager_ready(core));
 	zkl_manager_flush(core, now);
 	zkl_carry_out_actions();
 	check_core();
 	zkl_outage_tick();
-	zkl_fleet_tick(zkl_manager_ready(core));
+	zkl_fleet_entry_tick(zkl_manager_ready(core));
 	zkl_operation_tick(zkl_manager_ready(core), now);
 	if (zkl_link_up() && !zkl_link_flush())
 		zkl_supervisor_link_broken(now);

@@ -3,8 +3,8 @@
  *	  The slots of a server, and the worker between them and the core.
  *
  * Owns the manager, its memory, and the worker's half of the slots.  Does what
- * slot.c, from_slots.c, from_link.c, bounds.c and carry_out.c of src/ do.  Must
- * not know when it is called.
+ * worker_slot.c, from_slots.c, from_link.c, bounds.c and carry_out.c of src/ do.
+ * Must not know when it is called.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
  * host.c
  *	  A simulated zklock server: its clock, its slots, its life.
  *
- * Owns the hosts.  Does what slot.c of src/ do.  Must not know the
+ * Owns the hosts.  Does what worker_slot.c of src/ do.  Must not know the
  * core: that is loop.c's.
  */
 #include <stdio.h>

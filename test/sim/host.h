@@ -1,7 +1,7 @@
 /*
  * host.h
  *	  A zklock server of the simulation: shared memory, the worker's loop and
- *	  its supervisor, doing what slot.c, worker.c and supervisor.c of src/ do.
+ *	  its supervisor, doing what worker_slot.c, worker.c and supervisor.c of src/ do.
  *
  * The core is the real one, and the worker the one of all tests.  A host has
  * slots, in which backends (backend.c) meet the worker, a clock of its own, and

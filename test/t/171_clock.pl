@@ -20,8 +20,8 @@ my $wall = qr/gettimeofday|GetCurrent\w*Timestamp\w*|timestamptz_now
 
 # File => what it needs the wall clock for
 my %allowed = (
-	'backend/request.c' => 'requested_at of zk_locks',
-	'worker/slot.c' => 'granted_at of zk_locks',
+	'backend/under_way.c' => 'requested_at of zk_locks',
+	'worker/worker_slot.c' => 'granted_at of zk_locks',
 	'worker/from_slots.c' => 'granted_at of zk_queue(), as long after requested_at',
 	'worker/tracefile.c' => 'the times that a trace shows',
 	'shared/status.c' => 'since when there has been no connection, for people',

@@ -1,5 +1,5 @@
 /*
- * fleet.c
+ * fleet_entry.c
  *	  This server's znode in the directory of the fleet, by which others know of
  *	  it; and whether there is a clone of this server.
  *
@@ -32,7 +32,7 @@
 #include "shared/status.h"
 #include "utils/timestamp.h"
 #include "wire/version.h"
-#include "worker/fleet.h"
+#include "worker/fleet_entry.h"
 #include "worker/operation.h"
 #include "worker/supervisor.h"
 
@@ -385,7 +385,7 @@ static ZklTaskOwner fleet_owner = {
 };
 
 void
-zkl_fleet_tick(bool ready)
+zkl_fleet_entry_tick(bool ready)
 {
 	Facts		facts;
 
@@ -398,7 +398,7 @@ zkl_fleet_tick(bool ready)
 }
 
 bool
-zkl_fleet_is_undecided(void)
+zkl_fleet_entry_is_undecided(void)
 {
 	const ZklStatus *status = &zkl_control->ctl_status;
 

@@ -1,10 +1,10 @@
 /*
- * root.c
+ * dialect_check.c
  *	  Refuses requests for locks whose dialect differs on this server from that
  *	  of the root.
  *
  * Owns nothing: the worker tells what the root has.  Run by backends.  Takes no
- * locks but, through slot.h, the slots' mutexes, one at a time.
+ * locks but, through backend_slot.h, the slots' mutexes, one at a time.
  *
  * Must not know how the dialects of the root are changed.
  *
@@ -16,9 +16,9 @@
  */
 #include "postgres.h"
 
+#include "backend/backend_slot.h"
+#include "backend/dialect_check.h"
 #include "backend/refusal.h"
-#include "backend/root.h"
-#include "backend/slot.h"
 #include "backend/text.h"
 #include "shared/lease.h"
 #include "shared/root.h"
@@ -26,7 +26,7 @@
 #include "znode/result.h"
 
 void
-zkl_root_raise_unreadable(int32 rc)
+zkl_dialect_check_unreadable(int32 rc)
 {
 	const char *path = psprintf("%s%s", zkl_root, ZKL_ROOT_SETTINGS);
 
@@ -74,7 +74,7 @@ check(ZklRootState state, const char *name, const char *path, ZklDialect dialect
 
 	(void) zkl_root_copy(&root, &rc);
 	if (state == ZKL_ROOT_UNREADABLE)
-		zkl_root_raise_unreadable(rc);
+		zkl_dialect_check_unreadable(rc);
 	before = zkl_dialect_find(root.dialects, path);
 	after = root.is_changing ? zkl_dialect_find(root.changing, path) : before;
 	name = zkl_text_for_client(name);
@@ -94,12 +94,12 @@ is_held(int sibling)
 	if (sibling < 0)
 		return false;
 	zkl_lease_read(&generation, &deadline);
-	return zkl_slot_is_held(sibling, generation, &error);
+	return zkl_backend_slot_is_held(sibling, generation, &error);
 }
 
 /* What is not known now is looked at again before a grant is taken. */
 void
-zkl_root_check(const ZklTarget *lock, bool guard, int sibling)
+zkl_dialect_check_request(const ZklTarget *lock, bool guard, int sibling)
 {
 	ZklRootState state = zkl_root_state();
 
@@ -123,7 +123,7 @@ decides(const ZklSlot *slot)
 
 /* The state is read once: between two looks a change could begin, and another end. */
 bool
-zkl_root_check_slot(int slotno, const char *name)
+zkl_dialect_check_slot(int slotno, const char *name)
 {
 	ZklRootState state = zkl_root_state();
 	ZklSlot		slot;

@@ -1,5 +1,5 @@
 /*
- * attempt.c
+ * subtransaction.c
  *	  A step whose errors its caller treats.
  *
  * Owns the subtransaction of the step.  Run by backends.  Takes no locks.
@@ -9,11 +9,11 @@
 #include "postgres.h"
 
 #include "access/xact.h"
-#include "backend/attempt.h"
+#include "backend/subtransaction.h"
 #include "utils/resowner.h"
 
 ErrorData *
-zkl_attempt_run(void (*step) (void *arg), void *arg)
+zkl_subtransaction_run(void (*step) (void *arg), void *arg)
 {
 	MemoryContext context = CurrentMemoryContext;
 	ResourceOwner owner = CurrentResourceOwner;

@@ -1,5 +1,5 @@
 /*
- * target.c
+ * start.c
  *	  What the worker's START says: where to connect to, and as whom.
  *
  * Owns nothing.  Runs in zklock_session only.  Takes no lock.  It must not know
@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "session/target.h"
+#include "session/start.h"
 
 /* A string of the frame, for good; it may not have a NUL inside. */
 static char *
@@ -38,22 +38,22 @@ keep_string(ZklWireReader *body, uint32_t *length)
 }
 
 static void
-read_trust(ZklZkTarget *target, ZklWireReader *body)
+read_trust(ZklZkStart *start, ZklWireReader *body)
 {
 	uint8_t		tls = zkl_wire_get_u8(body);
 
-	target->tls = tls != ZKL_WIRE_TLS_OFF;
-	target->trust.check_name = tls != ZKL_WIRE_TLS_VERIFY_CA;
-	target->trust.ca = keep_string(body, NULL);
-	target->trust.certificate = keep_string(body, NULL);
-	target->trust.key = keep_string(body, NULL);
+	start->tls = tls != ZKL_WIRE_TLS_OFF;
+	start->trust.check_name = tls != ZKL_WIRE_TLS_VERIFY_CA;
+	start->trust.ca = keep_string(body, NULL);
+	start->trust.certificate = keep_string(body, NULL);
+	start->trust.key = keep_string(body, NULL);
 }
 
 /* The least that credentials take in the frame */
 #define MIN_CREDENTIALS	8
 
 static void
-read_credentials(ZklZkTarget *target, ZklWireReader *body)
+read_credentials(ZklZkStart *start, ZklWireReader *body)
 {
 	uint32_t	n = zkl_wire_get_u32(body);
 
@@ -62,51 +62,51 @@ read_credentials(ZklZkTarget *target, ZklWireReader *body)
 		body->bad = true;
 		return;
 	}
-	target->credentials = calloc((size_t) n + 1, sizeof(ZklZkCredentials));
-	if (target->credentials == NULL)
+	start->credentials = calloc((size_t) n + 1, sizeof(ZklZkCredentials));
+	if (start->credentials == NULL)
 		_exit(1);
-	target->ncredentials = n;
+	start->ncredentials = n;
 	for (uint32_t i = 0; i < n; i++)
 	{
-		ZklZkCredentials *one = &target->credentials[i];
+		ZklZkCredentials *one = &start->credentials[i];
 
 		one->scheme = keep_string(body, NULL);
 		one->secret = keep_string(body, &one->length);
 	}
-	target->is_private = zkl_wire_get_u8(body) != 0;
+	start->is_private = zkl_wire_get_u8(body) != 0;
 }
 
 bool
-zkl_target_read(ZklZkTarget *target, ZklWireReader *body)
+zkl_start_read(ZklZkStart *start, ZklWireReader *body)
 {
 	const char *password;
 	uint32_t	length;
 
-	target->host = keep_string(body, NULL);
-	target->session_id = zkl_wire_get_i64(body);
+	start->host = keep_string(body, NULL);
+	start->session_id = zkl_wire_get_i64(body);
 	password = zkl_wire_get_string(body, &length);
 	if (length == ZKL_ZK_PASSWORD_BYTES)
-		memcpy(target->password, password, ZKL_ZK_PASSWORD_BYTES);
-	else if (length != 0 || target->session_id != 0)
+		memcpy(start->password, password, ZKL_ZK_PASSWORD_BYTES);
+	else if (length != 0 || start->session_id != 0)
 		body->bad = true;
-	target->timeout_ms = zkl_wire_get_u32(body);
-	read_credentials(target, body);
-	target->wants_log = zkl_wire_get_u8(body) != 0;
-	read_trust(target, body);
-	return !body->bad && body->left == 0 && target->timeout_ms <= INT32_MAX;
+	start->timeout_ms = zkl_wire_get_u32(body);
+	read_credentials(start, body);
+	start->wants_log = zkl_wire_get_u8(body) != 0;
+	read_trust(start, body);
+	return !body->bad && body->left == 0 && start->timeout_ms <= INT32_MAX;
 }
 
 /* Turns what getaddrinfo found into "address:port[/chroot]". */
 static void
-list_addresses(ZklZkTarget *target, struct addrinfo *found, const char *port,
+list_addresses(ZklZkStart *start, struct addrinfo *found, const char *port,
 			   const char *chroot)
 {
 	int			n = 1;			/* calloc is never asked for none */
 
 	for (struct addrinfo *a = found; a != NULL; a = a->ai_next)
 		n++;
-	target->addresses = calloc((size_t) n, sizeof(char *));
-	if (target->addresses == NULL)
+	start->addresses = calloc((size_t) n, sizeof(char *));
+	if (start->addresses == NULL)
 		_exit(1);
 
 	for (struct addrinfo *a = found; a != NULL; a = a->ai_next)
@@ -119,14 +119,14 @@ list_addresses(ZklZkTarget *target, struct addrinfo *found, const char *port,
 			continue;
 		if (asprintf(&text, "%s:%s%s", address, port, chroot) < 0)
 			_exit(1);
-		target->addresses[target->naddresses++] = text;
+		start->addresses[start->naddresses++] = text;
 	}
 }
 
 void
-zkl_target_resolve(ZklZkTarget *target)
+zkl_start_resolve(ZklZkStart *start)
 {
-	char	   *host = strdup(target->host);
+	char	   *host = strdup(start->host);
 	char	   *node = host;
 	char	   *slash;
 	char	   *port;
@@ -143,7 +143,7 @@ zkl_target_resolve(ZklZkTarget *target)
 	if (port == NULL || port == host || port[1] == '\0')
 	{
 		zkl_zk_gone(ZKL_WIRE_GONE_UNREACHABLE,
-					"\"%s\" is not of the form host:port", target->host);
+					"\"%s\" is not of the form host:port", start->host);
 		free(host);
 		return;
 	}
@@ -167,18 +167,18 @@ zkl_target_resolve(ZklZkTarget *target)
 		hints.ai_flags = AI_NUMERICSERV;
 		rc = getaddrinfo(node, port, &hints, &found);
 	}
-	target->name = strdup(node);
-	if (target->name == NULL)
+	start->name = strdup(node);
+	if (start->name == NULL)
 		_exit(1);
 	if (rc == 0)
 	{
-		list_addresses(target, found, port,
-					   slash ? target->host + (slash - host) : "");
+		list_addresses(start, found, port,
+					   slash ? start->host + (slash - host) : "");
 		freeaddrinfo(found);
 	}
-	if (target->naddresses == 0)
+	if (start->naddresses == 0)
 		zkl_zk_gone(ZKL_WIRE_GONE_UNREACHABLE,
-					"could not resolve \"%s\": %s", target->host,
+					"could not resolve \"%s\": %s", start->host,
 					rc != 0 ? gai_strerror(rc) : "no usable address");
 	free(host);
 }

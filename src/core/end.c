@@ -1,20 +1,20 @@
 /*
- * release.c
+ * end.c
  *	  How a request ends: its backend has finished with it, or its time is over.
  *
  * Owns nothing: request.c and keep.c do what follows.  Runs in the worker (and
  * in tests), takes no locks, knows neither PostgreSQL nor ZooKeeper.
  */
 #include "core/actions.h"
+#include "core/end.h"
 #include "core/keep.h"
 #include "core/loss.h"
-#include "core/release.h"
 #include "core/request.h"
 #include "core/trace.h"
 #include "core/waits.h"
 
 void
-zkl_release_take(ZklManager *m, uint32_t request, const ZklEnd *end)
+zkl_end_release(ZklManager *m, uint32_t request, const ZklEnd *end)
 {
 	ZklRequest *r = &m->requests.all[request];
 
@@ -38,7 +38,7 @@ zkl_release_take(ZklManager *m, uint32_t request, const ZklEnd *end)
 }
 
 void
-zkl_release_overdue(ZklManager *m, uint32_t request)
+zkl_end_overdue(ZklManager *m, uint32_t request)
 {
 	ZklRequest *r = &m->requests.all[request];
 
@@ -53,7 +53,7 @@ zkl_release_overdue(ZklManager *m, uint32_t request)
 }
 
 void
-zkl_release_due(ZklManager *m)
+zkl_end_due(ZklManager *m)
 {
 	ZklRequest *r;
 

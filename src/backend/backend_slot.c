@@ -1,5 +1,5 @@
 /*
- * slot.c
+ * backend_slot.c
  *	  The steps that a backend makes with its slots, each under the slot's
  *	  mutex, and those of zk_drain() with all slots.
  *
@@ -13,15 +13,15 @@
  */
 #include "postgres.h"
 
-#include "backend/slot.h"
+#include "backend/backend_slot.h"
 #include "shared/boottime.h"
 #include "shared/by_name.h"
 #include "shared/compat.h"
 #include "shared/control.h"
 #include "shared/dirty.h"
+#include "shared/hold_tally.h"
 #include "shared/lease.h"
 #include "shared/settings.h"
-#include "shared/tally.h"
 
 /* How often what sessions do without the worker wakes it, to be counted */
 #define COUNTED_MS	100
@@ -80,7 +80,7 @@ claim_free_slot(int slotno, const ZklSlotTaker *taker)
 }
 
 int
-zkl_slot_claim(const ZklSlotTaker *taker, int spare)
+zkl_backend_slot_claim(const ZklSlotTaker *taker, int spare)
 {
 	int			slotno = zkl_control_pop_free(spare);
 
@@ -88,7 +88,7 @@ zkl_slot_claim(const ZklSlotTaker *taker, int spare)
 }
 
 int
-zkl_slot_find_own(int procno)
+zkl_backend_slot_find_own(int procno)
 {
 	int			first = zkl_control->ctl_nrequests + procno * ZKL_OWN_SLOTS;
 	int			i;
@@ -103,9 +103,9 @@ zkl_slot_find_own(int procno)
 }
 
 int
-zkl_slot_claim_own(int procno, const ZklSlotTaker *taker)
+zkl_backend_slot_claim_own(int procno, const ZklSlotTaker *taker)
 {
-	int			slotno = zkl_slot_find_own(procno);
+	int			slotno = zkl_backend_slot_find_own(procno);
 
 	Assert(slotno >= 0);
 	return claim_free_slot(slotno, taker);
@@ -137,8 +137,8 @@ can_be_taken(const ZklSlot *slot, const ZklSlotTaker *taker)
 }
 
 bool
-zkl_slot_take_cached(int slotno, const ZklSlotTaker *taker,
-					 int64 *token, uint32 *generation)
+zkl_backend_slot_take_cached(int slotno, const ZklSlotTaker *taker,
+							 int64 *token, uint32 *generation)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 	int64		now_us = zkl_boottime_us();
@@ -150,7 +150,7 @@ zkl_slot_take_cached(int slotno, const ZklSlotTaker *taker,
 	done = can_be_taken(slot, taker);
 	if (done)
 	{
-		zkl_tally_hold(slot, &slot->s_uncounted);
+		zkl_hold_tally(slot, &slot->s_uncounted);
 		*token = slot->s_answer.token + 1;
 		*generation = slot->s_answer.generation;
 		fill_in(slot, taker);
@@ -188,7 +188,7 @@ can_be_cached(const ZklSlot *slot)
 }
 
 void
-zkl_slot_submit(int slotno, bool more)
+zkl_backend_slot_submit(int slotno, bool more)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 
@@ -205,7 +205,7 @@ zkl_slot_submit(int slotno, bool more)
 }
 
 ZklSlotState
-zkl_slot_release(int slotno)
+zkl_backend_slot_release(int slotno)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 	ZklSlotState left;
@@ -237,7 +237,7 @@ zkl_slot_release(int slotno)
 }
 
 void
-zkl_slot_time_out(int slotno)
+zkl_backend_slot_time_out(int slotno)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 
@@ -248,7 +248,7 @@ zkl_slot_time_out(int slotno)
 }
 
 void
-zkl_slot_give_up(int slotno)
+zkl_backend_slot_give_up(int slotno)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 
@@ -258,7 +258,7 @@ zkl_slot_give_up(int slotno)
 }
 
 void
-zkl_slot_set_patient(int slotno)
+zkl_backend_slot_set_patient(int slotno)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 
@@ -268,7 +268,7 @@ zkl_slot_set_patient(int slotno)
 }
 
 void
-zkl_slot_set_holds(int slotno, uint32 holds)
+zkl_backend_slot_set_holds(int slotno, uint32 holds)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 
@@ -278,7 +278,7 @@ zkl_slot_set_holds(int slotno, uint32 holds)
 }
 
 void
-zkl_slot_set_quiet(int slotno, bool quiet)
+zkl_backend_slot_set_quiet(int slotno, bool quiet)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 	bool		lost;
@@ -297,7 +297,7 @@ zkl_slot_set_quiet(int slotno, bool quiet)
 
 /* A session lock stays: nothing else would have the worker look at it. */
 void
-zkl_slot_set_late(int slotno, ZklLate late)
+zkl_backend_slot_set_late(int slotno, ZklLate late)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 
@@ -310,7 +310,7 @@ zkl_slot_set_late(int slotno, ZklLate late)
 /* ---- for how long ---- */
 
 void
-zkl_slot_rebound(int slotno, int64 at_most, int64 at_least)
+zkl_backend_slot_rebound(int slotno, int64 at_most, int64 at_least)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 	int64		now = zkl_boottime_ms();
@@ -330,7 +330,7 @@ zkl_slot_rebound(int slotno, int64 at_most, int64 at_least)
 }
 
 bool
-zkl_slot_extend(int slotno, uint32 generation, int64 at_most)
+zkl_backend_slot_extend(int slotno, uint32 generation, int64 at_most)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 	int64		now = zkl_boottime_ms();
@@ -350,7 +350,7 @@ zkl_slot_extend(int slotno, uint32 generation, int64 at_most)
 /* ---- while the server is being drained ---- */
 
 void
-zkl_slot_ask(int slotno, uint32 drain)
+zkl_backend_slot_ask(int slotno, uint32 drain)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 	bool		done;
@@ -373,7 +373,7 @@ zkl_slot_ask(int slotno, uint32 drain)
  * transaction: so if it has begun before, we see it, and take the end back.
  */
 bool
-zkl_slot_resign(int slotno, uint32 serial, bool idle)
+zkl_backend_slot_resign(int slotno, uint32 serial, bool idle)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 	int64		now = zkl_boottime_ms();
@@ -403,7 +403,7 @@ zkl_slot_resign(int slotno, uint32 serial, bool idle)
 /* ---- epilogues ---- */
 
 void
-zkl_slot_set_epilogue(int slotno, dsm_handle segment)
+zkl_backend_slot_set_epilogue(int slotno, dsm_handle segment)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 
@@ -413,7 +413,7 @@ zkl_slot_set_epilogue(int slotno, dsm_handle segment)
 }
 
 void
-zkl_slot_want_epilogue(int slotno, bool wanted)
+zkl_backend_slot_want_epilogue(int slotno, bool wanted)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 
@@ -435,7 +435,7 @@ denies_others(const ZklSlot *slot)
 }
 
 void
-zkl_slot_take(int slotno, ZklSlot *copy)
+zkl_backend_slot_take(int slotno, ZklSlot *copy)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 
@@ -459,7 +459,7 @@ zkl_slot_take(int slotno, ZklSlot *copy)
  * the call.
  */
 bool
-zkl_slot_deny_try(const char *path, ZklDialect dialect, uint64 owner)
+zkl_backend_slot_deny_try(const char *path, ZklDialect dialect, uint64 owner)
 {
 	int			slotno = zkl_by_name_find(path, dialect);
 	int64		now = zkl_boottime_ms();
@@ -487,7 +487,7 @@ zkl_slot_deny_try(const char *path, ZklDialect dialect, uint64 owner)
 }
 
 int
-zkl_slot_count_kept(uint64 claimer, int harmless)
+zkl_backend_slot_count_kept(uint64 claimer, int harmless)
 {
 	int64		now = zkl_boottime_ms();
 	int			kept = 0;
@@ -511,7 +511,7 @@ zkl_slot_count_kept(uint64 claimer, int harmless)
 }
 
 bool
-zkl_slot_is_held(int slotno, uint32 generation, ZklError *error)
+zkl_backend_slot_is_held(int slotno, uint32 generation, ZklError *error)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 	int64		now = zkl_boottime_ms();

@@ -1,5 +1,5 @@
 /*
- * fleet.c
+ * fleet_servers.c
  *	  Reading the directory of the fleet.
  *
  * Owns nothing.  Run by backends.  Takes no locks; waits as wait.c does.
@@ -8,7 +8,7 @@
  */
 #include "postgres.h"
 
-#include "backend/fleet.h"
+#include "backend/fleet_servers.h"
 #include "backend/long_answer.h"
 #include "miscadmin.h"
 #include "nodes/pg_list.h"
@@ -31,7 +31,7 @@ compare_servers(const ListCell *a, const ListCell *b)
 }
 
 static ZklFleetServer *
-read_server(const ZklListingEntry *entry)
+read_server(const ZklZnodeEntry *entry)
 {
 	ZklFleetServer *server = palloc0(sizeof(ZklFleetServer));
 
@@ -44,13 +44,13 @@ read_server(const ZklListingEntry *entry)
 }
 
 void
-zkl_fleet_each(void (*fn) (void *arg, const ZklFleetServer *server), void *arg)
+zkl_fleet_servers_each(void (*fn) (void *arg, const ZklFleetServer *server), void *arg)
 {
 	ZklTarget	fleet = {ZKL_FLEET_DIRECTORY, ZKL_FLEET_DIRECTORY, ZKL_DIALECT_CURATOR_RW};
 	List	   *servers = NIL;
 	ListCell   *cell;
-	ZklListing	list;
-	ZklListingEntry entry;
+	ZklEntries	list;
+	ZklZnodeEntry entry;
 	Size		needed;
 	dsm_segment *segment = zkl_long_answer_read(&fleet, ZKL_KIND_FLEET,
 												fleet_context, &list, &needed);
@@ -61,7 +61,7 @@ zkl_fleet_each(void (*fn) (void *arg, const ZklFleetServer *server), void *arg)
 				 errmsg("list of servers is too long to be shown"),
 				 errdetail("It takes %zu bytes; the limit is %zu bytes.",
 						   needed, ZKL_LONG_ANSWER_MAX)));
-	while (zkl_listing_next(&list, &entry))
+	while (zkl_entries_next(&list, &entry))
 	{
 		ZklFleetServer *server = read_server(&entry);
 

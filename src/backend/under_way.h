@@ -1,65 +1,65 @@
 /*
- * request.h
+ * under_way.h
  *	  The requests of this backend that are under way, and their slots.
  *
  * A request is known by the number of its slot.  Those under way are numbered
  * from 0 in the order of their submission.
  */
-#ifndef ZKL_BACKEND_REQUEST_H
-#define ZKL_BACKEND_REQUEST_H
+#ifndef ZKL_BACKEND_UNDER_WAY_H
+#define ZKL_BACKEND_UNDER_WAY_H
 
+#include "backend/backend_slot.h"
 #include "backend/target.h"
-#include "backend/slot.h"
 #include "backend/wait.h"
 
 /* Raises the error with which this server refuses all requests of a kind now. */
-extern void zkl_request_check(ZklSlotKind kind);
+extern void zkl_under_way_check(ZklSlotKind kind);
 
 /*
  * Fills in what all kinds of requests have, and zeroes the rest.  Whatever can
  * fail does so here, before a slot is claimed.
  */
-extern void zkl_request_describe(ZklSlotTaker *taker, const ZklTarget *target,
-								 ZklSlotKind kind);
+extern void zkl_under_way_describe(ZklSlotTaker *taker, const ZklTarget *target,
+								   ZklSlotKind kind);
 
 /* How many slots for locks all sessions of this session's role can have together */
-extern int	zkl_request_room(void);
+extern int	zkl_under_way_room(void);
 
 /*
  * Claims a slot for a lock; error 53400 if none is free, nor becomes free before
  * the call would end with another error.  Between this and
- * zkl_request_submit nothing may throw an error.
+ * zkl_under_way_submit nothing may throw an error.
  */
-extern int	zkl_request_claim_lock(const ZklSlotTaker *taker,
-								   const ZklDeadlines *at);
+extern int	zkl_under_way_claim_lock(const ZklSlotTaker *taker,
+									 const ZklDeadlines *at);
 
 /* The other kinds have slots of their own: one must be free. */
-extern bool zkl_request_has_own_slot(void);
-extern int	zkl_request_claim(const ZklTarget *target, ZklSlotKind kind);
+extern bool zkl_under_way_has_own_slot(void);
+extern int	zkl_under_way_claim(const ZklTarget *target, ZklSlotKind kind);
 
-/* Submits a claimed request; "more": see zkl_slot_submit.  Cannot fail. */
-extern void zkl_request_submit(int slotno, bool more);
+/* Submits a claimed request; "more": see zkl_backend_slot_submit.  Cannot fail. */
+extern void zkl_under_way_submit(int slotno, bool more);
 
 /* How many are under way, and the slot of one of them */
-extern int	zkl_request_count(void);
-extern int	zkl_request_slot(int number);
+extern int	zkl_under_way_count(void);
+extern int	zkl_under_way_slot(int number);
 
 /* The time of all tries under way is over. */
-extern void zkl_request_time_out_all(void);
+extern void zkl_under_way_time_out_all(void);
 
 /* The requests from number "first" on end, however far they got.  Cannot fail. */
-extern void zkl_request_abandon(int first);
+extern void zkl_under_way_abandon(int first);
 
 /*
  * Calls "get", which submits requests and returns whether they are granted.  If
  * so, the caller owns their slots; if not, or after an error, they are abandoned.
  */
-extern bool zkl_request_run(bool (*get) (void *arg), void *arg);
+extern bool zkl_under_way_run(bool (*get) (void *arg), void *arg);
 
 /* The slot that the caller got last is under way again.  Cannot fail. */
-extern void zkl_request_take_back(int slotno);
+extern void zkl_under_way_take_back(int slotno);
 
 /* The number by which the slots of this backend are known; 0: none has any */
-extern uint64 zkl_request_owner(void);
+extern uint64 zkl_under_way_owner(void);
 
-#endif							/* ZKL_BACKEND_REQUEST_H */
+#endif							/* ZKL_BACKEND_UNDER_WAY_H */

@@ -1,29 +1,29 @@
 /*
- * request.c
+ * under_way.c
  *	  The requests of this backend that are under way, and their slots.
  *
  * Owns these slots, from the claim until they are handed over to the caller or
  * abandoned.  wait.c has the other half: how long to wait for the answers, which
  * their callers judge.  Run by backends.
  *
- * Takes no locks but, through slot.h, those of slots and of the list of free
- * slots.
+ * Takes no locks but, through backend_slot.h, those of slots and of the list of
+ * free slots.
  *
  * Must not know what a request is for, nor what becomes of it.
  *
  * No slot may leak.  So whatever can throw an error comes before the claim, or
  * inside a PG_TRY of the caller that abandons the request.  A FATAL error goes
  * past PG_CATCH: then an exit callback abandons what is under way.  Only
- * zkl_slot_release decides whether a cancel or the grant came first; in both
- * cases the request ends.
+ * zkl_backend_slot_release decides whether a cancel or the grant came first; in
+ * both cases the request ends.
  */
 #include "postgres.h"
 
+#include "backend/backend_slot.h"
 #include "backend/refusal.h"
-#include "backend/request.h"
 #include "backend/script.h"
-#include "backend/slot.h"
 #include "backend/text.h"
+#include "backend/under_way.h"
 #include "backend/wait.h"
 #include "miscadmin.h"
 #include "shared/compat.h"
@@ -63,44 +63,44 @@ make_room_under_way(void)
 }
 
 void
-zkl_request_submit(int slotno, bool more)
+zkl_under_way_submit(int slotno, bool more)
 {
 	Assert(nunder_way < under_way_room);
 	under_way[nunder_way++] = slotno;
-	zkl_slot_submit(slotno, more);
+	zkl_backend_slot_submit(slotno, more);
 }
 
 int
-zkl_request_count(void)
+zkl_under_way_count(void)
 {
 	return nunder_way;
 }
 
 int
-zkl_request_slot(int number)
+zkl_under_way_slot(int number)
 {
 	Assert(number < nunder_way);
 	return under_way[number];
 }
 
 void
-zkl_request_time_out_all(void)
+zkl_under_way_time_out_all(void)
 {
 	int			i;
 
 	for (i = 0; i < nunder_way; i++)
-		zkl_slot_time_out(under_way[i]);
+		zkl_backend_slot_time_out(under_way[i]);
 }
 
 void
-zkl_request_abandon(int first)
+zkl_under_way_abandon(int first)
 {
 	while (nunder_way > first)
-		(void) zkl_slot_release(under_way[--nunder_way]);
+		(void) zkl_backend_slot_release(under_way[--nunder_way]);
 }
 
 bool
-zkl_request_run(bool (*get) (void *arg), void *arg)
+zkl_under_way_run(bool (*get) (void *arg), void *arg)
 {
 	int			first = nunder_way;
 	bool		granted = false;
@@ -111,7 +111,7 @@ zkl_request_run(bool (*get) (void *arg), void *arg)
 	}
 	PG_CATCH();
 	{
-		zkl_request_abandon(first);
+		zkl_under_way_abandon(first);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
@@ -119,12 +119,12 @@ zkl_request_run(bool (*get) (void *arg), void *arg)
 	if (granted)
 		nunder_way = first;		/* the caller owns their slots */
 	else
-		zkl_request_abandon(first);
+		zkl_under_way_abandon(first);
 	return granted;
 }
 
 void
-zkl_request_take_back(int slotno)
+zkl_under_way_take_back(int slotno)
 {
 	Assert(nunder_way < under_way_room);
 	under_way[nunder_way++] = slotno;
@@ -135,7 +135,7 @@ zkl_request_take_back(int slotno)
 static void
 abandon_at_exit(int code, Datum arg)
 {
-	zkl_request_abandon(0);
+	zkl_under_way_abandon(0);
 }
 
 static void
@@ -148,7 +148,7 @@ become_owner(void)
 }
 
 uint64
-zkl_request_owner(void)
+zkl_under_way_owner(void)
 {
 	return my_owner;
 }
@@ -206,7 +206,7 @@ spare_slots(void)
 }
 
 int
-zkl_request_room(void)
+zkl_under_way_room(void)
 {
 	return zkl_control->ctl_nrequests - spare_slots();
 }
@@ -244,17 +244,17 @@ claim_given_back(const ZklSlotTaker *taker, const ZklDeadlines *at)
 		(void) WaitLatch(MyLatch, WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
 						 LOOK_MS, zkl_compat_wait_event(ZKL_EVENT_ZOOKEEPER));
 		CHECK_FOR_INTERRUPTS();
-		slotno = zkl_slot_claim(taker, spare_slots());
+		slotno = zkl_backend_slot_claim(taker, spare_slots());
 	}
 
 	/* It may have given back the last one before we looked. */
-	return slotno >= 0 ? slotno : zkl_slot_claim(taker, spare_slots());
+	return slotno >= 0 ? slotno : zkl_backend_slot_claim(taker, spare_slots());
 }
 
 int
-zkl_request_claim_lock(const ZklSlotTaker *taker, const ZklDeadlines *at)
+zkl_under_way_claim_lock(const ZklSlotTaker *taker, const ZklDeadlines *at)
 {
-	int			slotno = zkl_slot_claim(taker, spare_slots());
+	int			slotno = zkl_backend_slot_claim(taker, spare_slots());
 
 	if (slotno < 0)
 		slotno = claim_given_back(taker, at);
@@ -272,13 +272,13 @@ zkl_request_claim_lock(const ZklSlotTaker *taker, const ZklDeadlines *at)
 }
 
 bool
-zkl_request_has_own_slot(void)
+zkl_under_way_has_own_slot(void)
 {
-	return zkl_slot_find_own(zkl_compat_my_procno()) >= 0;
+	return zkl_backend_slot_find_own(zkl_compat_my_procno()) >= 0;
 }
 
 void
-zkl_request_check(ZklSlotKind kind)
+zkl_under_way_check(ZklSlotKind kind)
 {
 	zkl_loaded_check_worker();
 	if (kind == ZKL_KIND_LOCK)
@@ -289,8 +289,8 @@ zkl_request_check(ZklSlotKind kind)
 }
 
 void
-zkl_request_describe(ZklSlotTaker *taker, const ZklTarget *target,
-					 ZklSlotKind kind)
+zkl_under_way_describe(ZklSlotTaker *taker, const ZklTarget *target,
+					   ZklSlotKind kind)
 {
 	ZklSlotRequest *request = &taker->request;
 
@@ -313,11 +313,11 @@ zkl_request_describe(ZklSlotTaker *taker, const ZklTarget *target,
 }
 
 int
-zkl_request_claim(const ZklTarget *target, ZklSlotKind kind)
+zkl_under_way_claim(const ZklTarget *target, ZklSlotKind kind)
 {
 	ZklSlotTaker taker;
 
-	zkl_request_check(kind);
-	zkl_request_describe(&taker, target, kind);
-	return zkl_slot_claim_own(zkl_compat_my_procno(), &taker);
+	zkl_under_way_check(kind);
+	zkl_under_way_describe(&taker, target, kind);
+	return zkl_backend_slot_claim_own(zkl_compat_my_procno(), &taker);
 }

@@ -1,5 +1,5 @@
 /*
- * errand.h
+ * errand_layout.h
  *	  One operation of a backend on a znode that is no contender of a lock.
  *
  * The operation stands in a DSM segment that the backend makes, and so does the
@@ -15,8 +15,8 @@
  * The path stands behind the answer: another client's znode may have a name of
  * any length.
  */
-#ifndef ZKL_SHARED_ERRAND_H
-#define ZKL_SHARED_ERRAND_H
+#ifndef ZKL_SHARED_ERRAND_LAYOUT_H
+#define ZKL_SHARED_ERRAND_LAYOUT_H
 
 #include "storage/dsm.h"
 #include "znode/result.h"
@@ -53,7 +53,7 @@ typedef struct ZklErrand
 
 	/* the backend's */
 	ZklErrandKind kind;
-	Size		path_length;	/* see zkl_errand_path */
+	Size		path_length;	/* see zkl_errand_layout_path */
 	int32		version;		/* SET, DELETE: of its data; -1: any */
 	bool		sync;			/* LIST, GET: as new as the call, whatever
 								 * this server has seen */
@@ -73,14 +73,14 @@ typedef struct ZklErrand
 
 /* The path of the znode, with the root, NUL terminated */
 static inline char *
-zkl_errand_path(ZklErrand *errand)
+zkl_errand_layout_path(ZklErrand *errand)
 {
 	return errand->answer + errand->room;
 }
 
 /* Whether it changes a znode, so that it must not be sent twice unseen */
 static inline bool
-zkl_errand_is_write(const ZklErrand *errand)
+zkl_errand_layout_is_write(const ZklErrand *errand)
 {
 	return errand->kind == ZKL_ERRAND_SET ||
 		errand->kind == ZKL_ERRAND_CREATE ||
@@ -88,4 +88,4 @@ zkl_errand_is_write(const ZklErrand *errand)
 		errand->kind == ZKL_ERRAND_DELETE_LAST;
 }
 
-#endif							/* ZKL_SHARED_ERRAND_H */
+#endif							/* ZKL_SHARED_ERRAND_LAYOUT_H */

@@ -1,5 +1,5 @@
 /*
- * survey.h
+ * survey_layout.h
  *	  Several reads at once for zk_fleet_locks(), in a DSM segment of the backend.
  *
  * Behind the head stand the paths, each with its NUL, and behind them the
@@ -11,10 +11,10 @@
  * its children, each with its NUL.  The worker never changes the paths, so that
  * the next worker can read them again.
  */
-#ifndef ZKL_SHARED_SURVEY_H
-#define ZKL_SHARED_SURVEY_H
+#ifndef ZKL_SHARED_SURVEY_LAYOUT_H
+#define ZKL_SHARED_SURVEY_LAYOUT_H
 
-#include "shared/listing.h"
+#include "shared/entries.h"
 
 #define ZKL_SURVEY_READS	16	/* at a time */
 
@@ -28,7 +28,7 @@ typedef struct ZklSurvey
 
 /* Where the answers are to be written, or read, in a segment of that size */
 static inline void
-zkl_survey_answers(ZklSurvey *survey, Size size, ZklListing *answers)
+zkl_survey_layout_answers(ZklSurvey *survey, Size size, ZklEntries *answers)
 {
 	Size		head = offsetof(ZklSurvey, paths) + survey->paths_size;
 
@@ -38,4 +38,4 @@ zkl_survey_answers(ZklSurvey *survey, Size size, ZklListing *answers)
 	answers->count = 0;
 }
 
-#endif							/* ZKL_SHARED_SURVEY_H */
+#endif							/* ZKL_SHARED_SURVEY_LAYOUT_H */

@@ -1,21 +1,21 @@
 /*
- * fleet.h
+ * fleet_entry.h
  *	  This server's znode in the directory of the fleet, and clones of this
  *	  server there.  Worker only.
  */
-#ifndef ZKL_WORKER_FLEET_H
-#define ZKL_WORKER_FLEET_H
+#ifndef ZKL_WORKER_FLEET_ENTRY_H
+#define ZKL_WORKER_FLEET_ENTRY_H
 
 /*
  * Sees to it that the znode tells what is true now; "ready" tells whether the
  * connection is proved.  It never needs to be called for its own sake.
  */
-extern void zkl_fleet_tick(bool ready);
+extern void zkl_fleet_entry_tick(bool ready);
 
 /*
  * Whether a new session is not to be relied on yet: it is not known whether there
  * is a clone of this server, or what looks like one may be about to expire.
  */
-extern bool zkl_fleet_is_undecided(void);
+extern bool zkl_fleet_entry_is_undecided(void);
 
-#endif							/* ZKL_WORKER_FLEET_H */
+#endif							/* ZKL_WORKER_FLEET_ENTRY_H */

@@ -1,15 +1,15 @@
 /*
- * retry.c
+ * stuck.c
  *	  When to try refused work again.
  *
  * Owns m->stuck_until.  Each list of refused work belongs to the file that
  * fills it: node.c, downgrade.c, reads.c; session.c has a flag.  batch.c
  * starts the retries.  Runs in the worker (and in tests), takes no locks.
  */
-#include "core/retry.h"
+#include "core/stuck.h"
 
 bool
-zkl_retry_is_stuck(const ZklManager *m)
+zkl_stuck_any(const ZklManager *m)
 {
 	return !zkl_list_empty(&m->nodes.deletes[ZKL_DELETE_STUCK]) ||
 		!zkl_list_empty(&m->downgrades.stuck) ||
@@ -17,8 +17,8 @@ zkl_retry_is_stuck(const ZklManager *m)
 }
 
 void
-zkl_retry_later(ZklManager *m)
+zkl_stuck_begin(ZklManager *m)
 {
-	if (!zkl_retry_is_stuck(m))
+	if (!zkl_stuck_any(m))
 		m->stuck_until = m->now + ZKL_RETRY_DELAY;
 }

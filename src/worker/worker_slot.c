@@ -1,5 +1,5 @@
 /*
- * slot.c
+ * worker_slot.c
  *	  The steps that the worker makes with slots, each under the slot's mutex.
  *
  * Owns the fields in s_answer and s_znode; shared/slot.h tells who writes the
@@ -21,13 +21,13 @@
 #include "shared/wakeup.h"
 #include "utils/timestamp.h"
 #include "worker/locklog.h"
-#include "worker/slot.h"
 #include "worker/tally.h"
+#include "worker/worker_slot.h"
 
 /* ---- the worker's steps ---- */
 
 bool
-zkl_slot_grant(int slotno, int64 token, uint32 generation, bool solitary)
+zkl_worker_slot_grant(int slotno, int64 token, uint32 generation, bool solitary)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 	TimestampTz now = GetCurrentTimestamp();
@@ -59,7 +59,7 @@ zkl_slot_grant(int slotno, int64 token, uint32 generation, bool solitary)
 }
 
 void
-zkl_slot_block(int slotno)
+zkl_worker_slot_block(int slotno)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 	bool		together;
@@ -75,7 +75,7 @@ zkl_slot_block(int slotno)
 }
 
 void
-zkl_slot_set_behind_cached(int slotno, const char *server)
+zkl_worker_slot_set_behind_cached(int slotno, const char *server)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 
@@ -112,19 +112,19 @@ answer_no(int slotno, ZklSlotState to, ZklError error, int32 zkrc)
 }
 
 bool
-zkl_slot_deny(int slotno)
+zkl_worker_slot_deny(int slotno)
 {
 	return answer_no(slotno, ZKL_SLOT_DENIED, ZKL_ERROR_NONE, 0);
 }
 
 bool
-zkl_slot_fail(int slotno, ZklError error, int32 zkrc)
+zkl_worker_slot_fail(int slotno, ZklError error, int32 zkrc)
 {
 	return answer_no(slotno, ZKL_SLOT_FAILED, error, zkrc);
 }
 
 void
-zkl_slot_too_large(int slotno, uint64 size)
+zkl_worker_slot_too_large(int slotno, uint64 size)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 
@@ -149,7 +149,7 @@ stop_caching(ZklSlot *slot)
 }
 
 void
-zkl_slot_set_cacheable(int slotno)
+zkl_worker_slot_set_cacheable(int slotno)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 
@@ -160,7 +160,7 @@ zkl_slot_set_cacheable(int slotno)
 
 /* Somebody waits from now on: the release of a holder wakes the worker. */
 bool
-zkl_slot_recall(int slotno, int64 idle_since, ZklSlot *before)
+zkl_worker_slot_recall(int slotno, int64 idle_since, ZklSlot *before)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 	bool		done;
@@ -209,7 +209,7 @@ announce_loss(int procno)
 }
 
 bool
-zkl_slot_lose(int slotno, ZklError error)
+zkl_worker_slot_lose(int slotno, ZklError error)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 	int64		now_us = zkl_boottime_us();
@@ -231,9 +231,9 @@ zkl_slot_lose(int slotno, ZklError error)
 	return done;
 }
 
-/* Signals as zkl_slot_lose does. */
+/* Signals as zkl_worker_slot_lose does. */
 bool
-zkl_slot_revoke(int slotno, int64 zxid, const char *asker)
+zkl_worker_slot_revoke(int slotno, int64 zxid, const char *asker)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 	bool		done;
@@ -259,7 +259,7 @@ zkl_slot_revoke(int slotno, int64 zxid, const char *asker)
  * not taken the grant yet finds the loss when it takes it.
  */
 bool
-zkl_slot_overdue(int slotno, bool *just_now)
+zkl_worker_slot_overdue(int slotno, bool *just_now)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 	int64		now_us = zkl_boottime_us();
@@ -282,7 +282,7 @@ zkl_slot_overdue(int slotno, bool *just_now)
 }
 
 int64
-zkl_slot_until(int slotno)
+zkl_worker_slot_until(int slotno)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 	int64		until;
@@ -306,22 +306,22 @@ wake_owners(ZklSlotState state, int nslots)
 }
 
 void
-zkl_slot_wake_holders(void)
+zkl_worker_slot_wake_holders(void)
 {
 	wake_owners(ZKL_SLOT_GRANTED, zkl_control->ctl_nrequests);
 }
 
 /* A grant that the lease does not cover yet is still awaited. */
 void
-zkl_slot_wake_waiters(void)
+zkl_worker_slot_wake_waiters(void)
 {
 	wake_owners(ZKL_SLOT_WAITING, zkl_control->ctl_nslots);
-	zkl_slot_wake_holders();
+	zkl_worker_slot_wake_holders();
 }
 
 void
-zkl_slot_set_znode(int slotno, const ZklUuid *uuid, uint32 index,
-				   ZklLockMode mode, int64 seq, bool going, uint32 generation)
+zkl_worker_slot_set_znode(int slotno, const ZklUuid *uuid, uint32 index,
+						  ZklLockMode mode, int64 seq, bool going, uint32 generation)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 
@@ -337,7 +337,7 @@ zkl_slot_set_znode(int slotno, const ZklUuid *uuid, uint32 index,
 }
 
 void
-zkl_slot_forget_epilogue(int slotno)
+zkl_worker_slot_forget_epilogue(int slotno)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 
@@ -348,7 +348,7 @@ zkl_slot_forget_epilogue(int slotno)
 }
 
 ZklLate
-zkl_slot_take_late(int slotno)
+zkl_worker_slot_take_late(int slotno)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 	ZklLate		late;
@@ -361,7 +361,7 @@ zkl_slot_take_late(int slotno)
 }
 
 ZklLockstatsCounts
-zkl_slot_take_uncounted(int slotno)
+zkl_worker_slot_take_uncounted(int slotno)
 {
 	ZklLockstatsCounts counts;
 	ZklSlot    *slot = &zkl_slots[slotno];
@@ -374,7 +374,7 @@ zkl_slot_take_uncounted(int slotno)
 }
 
 ZklSlotBehind
-zkl_slot_take_behind(int slotno)
+zkl_worker_slot_take_behind(int slotno)
 {
 	ZklSlotBehind seen;
 	ZklSlot    *slot = &zkl_slots[slotno];
@@ -387,7 +387,7 @@ zkl_slot_take_behind(int slotno)
 }
 
 void
-zkl_slot_retire(int slotno, bool has_znode)
+zkl_worker_slot_retire(int slotno, bool has_znode)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 
@@ -398,7 +398,7 @@ zkl_slot_retire(int slotno, bool has_znode)
 }
 
 void
-zkl_slot_set_owner(int slotno, uint64 owner)
+zkl_worker_slot_set_owner(int slotno, uint64 owner)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 
@@ -409,7 +409,7 @@ zkl_slot_set_owner(int slotno, uint64 owner)
 }
 
 void
-zkl_slot_stop_keeping(int slotno)
+zkl_worker_slot_stop_keeping(int slotno)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 
@@ -419,7 +419,7 @@ zkl_slot_stop_keeping(int slotno)
 }
 
 void
-zkl_slot_free(int slotno)
+zkl_worker_slot_free(int slotno)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 

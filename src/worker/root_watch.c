@@ -1,5 +1,5 @@
 /*
- * root.c
+ * root_watch.c
  *	  Reads the settings of the root, and makes them if there are none.
  *
  * Owns what this server knows of them: ctl_root and ctl_root_state, through
@@ -23,9 +23,9 @@
 #include "shared/root.h"
 #include "shared/settings.h"
 #include "worker/operation.h"
-#include "worker/root.h"
-#include "worker/slot.h"
+#include "worker/root_watch.h"
 #include "worker/supervisor.h"
+#include "worker/worker_slot.h"
 
 enum
 {
@@ -94,7 +94,7 @@ publish(const ZklRoot *root)
 	zkl_root_publish(root, ZKL_RC_OK);
 	if (!same && (known || zkl_root_state() == ZKL_ROOT_DIFFERS))
 		log_difference(root);
-	zkl_slot_wake_waiters();
+	zkl_worker_slot_wake_waiters();
 	end_reading();
 }
 
@@ -111,7 +111,7 @@ publish_unreadable(ZklTask *task, int32 rc)
 				 rc == ZKL_RC_OK ?
 				 errdetail("Its data is not in the format of this version of zklock.") :
 				 errdetail("ZooKeeper answered %d.", rc)));
-		zkl_slot_wake_waiters();
+		zkl_worker_slot_wake_waiters();
 	}
 	zkl_operation_pause(task, zkl_boottime_us() + ZKL_RETRY_LONGEST_PAUSE);
 }
@@ -197,7 +197,7 @@ static ZklTaskOwner root_owner = {
 };
 
 void
-zkl_root_tick(bool ready)
+zkl_root_watch_tick(bool ready)
 {
 	uint32		now = zkl_supervisor_generation();
 
@@ -212,7 +212,7 @@ zkl_root_tick(bool ready)
 }
 
 void
-zkl_root_event(const char *path)
+zkl_root_watch_event(const char *path)
 {
 	if (strcmp(path, settings_path()) != 0)
 		return;

@@ -1,9 +1,9 @@
 /*
- * slot.h
+ * worker_slot.h
  *	  The steps that the worker makes with slots; shared/slot.h has the rest.
  */
-#ifndef ZKL_WORKER_SLOT_H
-#define ZKL_WORKER_SLOT_H
+#ifndef ZKL_WORKER_WORKER_SLOT_H
+#define ZKL_WORKER_WORKER_SLOT_H
 
 #include "shared/slot.h"
 
@@ -15,14 +15,14 @@
  * RELEASED.  LOST acts by s_request.lost_action: it signals the owner, unless it is
  * quiet.
  */
-extern bool zkl_slot_grant(int slotno, int64 token, uint32 generation,
-						   bool solitary);
-extern bool zkl_slot_deny(int slotno);
-extern bool zkl_slot_fail(int slotno, ZklError error, int32 zkrc);
-extern bool zkl_slot_lose(int slotno, ZklError error);
+extern bool zkl_worker_slot_grant(int slotno, int64 token, uint32 generation,
+								  bool solitary);
+extern bool zkl_worker_slot_deny(int slotno);
+extern bool zkl_worker_slot_fail(int slotno, ZklError error, int32 zkrc);
+extern bool zkl_worker_slot_lose(int slotno, ZklError error);
 
 /* Its next release may make a GRANTED slot CACHED. */
-extern void zkl_slot_set_cacheable(int slotno);
+extern void zkl_worker_slot_set_cacheable(int slotno);
 
 /*
  * The recall: the slot cannot become CACHED any more, and CACHED -> RELEASED.  It
@@ -31,77 +31,77 @@ extern void zkl_slot_set_cacheable(int slotno);
  * done, and the result is false, while it has a holder or was released later than
  * that, in us of boottime.h.
  */
-extern bool zkl_slot_recall(int slotno, int64 idle_since, ZklSlot *before);
+extern bool zkl_worker_slot_recall(int slotno, int64 idle_since, ZklSlot *before);
 
 /*
- * GRANTED -> LOST if its time is over, as zkl_slot_lose does it.  True: it is
- * LOST for this reason, *just_now or before, or for another of
- * zkl_error_ends_znode, and its backend is past no commit check that would let
- * it commit: the znode may go.
+ * GRANTED -> LOST if its time is over, as zkl_worker_slot_lose does it.  True: it
+ * is LOST for this reason, *just_now or before, or for another of
+ * zkl_error_ends_znode, and its backend is past no commit check that would let it
+ * commit: the znode may go.
  */
-extern bool zkl_slot_overdue(int slotno, bool *just_now);
+extern bool zkl_worker_slot_overdue(int slotno, bool *just_now);
 
 /* When a GRANTED slot's time is over, in ms; 0: never */
-extern int64 zkl_slot_until(int slotno);
+extern int64 zkl_worker_slot_until(int slotno);
 
 /* Its request has to wait for others; its owner is told if it is "together". */
-extern void zkl_slot_block(int slotno);
+extern void zkl_worker_slot_block(int slotno);
 
 /*
  * A try that timed out waits for a server that may have the lock cached; NULL: no
  * longer.
  */
-extern void zkl_slot_set_behind_cached(int slotno, const char *server);
+extern void zkl_worker_slot_set_behind_cached(int slotno, const char *server);
 
 /*
  * Notes that somebody asks for a GRANTED lock, which stays granted, and acts by
  * s_request.on_release_request: it signals the owner, unless it is quiet.  False: it is not
  * granted any more.
  */
-extern bool zkl_slot_revoke(int slotno, int64 zxid, const char *asker);
+extern bool zkl_worker_slot_revoke(int slotno, int64 zxid, const char *asker);
 
 /* zk_queue(): its answer takes that many bytes; fails it with TOO_LARGE. */
-extern void zkl_slot_too_large(int slotno, uint64 size);
+extern void zkl_worker_slot_too_large(int slotno, uint64 size);
 
 /*
  * Records the znode of a slot; seq -1: not known yet.  "going": it is to be
  * deleted, and another one follows.
  */
-extern void zkl_slot_set_znode(int slotno, const ZklUuid *uuid, uint32 index,
-							   ZklLockMode mode, int64 seq, bool going,
-							   uint32 generation);
+extern void zkl_worker_slot_set_znode(int slotno, const ZklUuid *uuid,
+									  uint32 index, ZklLockMode mode, int64 seq,
+									  bool going, uint32 generation);
 
 /* The epilogue of a released slot is written, or needs not be. */
-extern void zkl_slot_forget_epilogue(int slotno);
+extern void zkl_worker_slot_forget_epilogue(int slotno);
 
 /* Takes s_late, so that it is logged once. */
-extern ZklLate zkl_slot_take_late(int slotno);
+extern ZklLate zkl_worker_slot_take_late(int slotno);
 
 /* Takes s_uncounted, so that it is counted once. */
-extern ZklLockstatsCounts zkl_slot_take_uncounted(int slotno);
+extern ZklLockstatsCounts zkl_worker_slot_take_uncounted(int slotno);
 
 /*
  * Copies s_behind and clears s_behind_due, so that no look that comes meanwhile is
  * taken for one that the worker has seen.
  */
-extern ZklSlotBehind zkl_slot_take_behind(int slotno);
+extern ZklSlotBehind zkl_worker_slot_take_behind(int slotno);
 
 /* Sets s_answer.retired.  Its znode may be another hold's by now. */
-extern void zkl_slot_retire(int slotno, bool has_znode);
+extern void zkl_worker_slot_retire(int slotno, bool has_znode);
 
 /* A RELEASED slot is kept, and is not its backend's any more. */
-extern void zkl_slot_set_owner(int slotno, uint64 owner);
+extern void zkl_worker_slot_set_owner(int slotno, uint64 owner);
 
 /* It is kept no longer: its release is all that is left. */
-extern void zkl_slot_stop_keeping(int slotno);
+extern void zkl_worker_slot_stop_keeping(int slotno);
 
 /* RELEASED -> FREE. */
-extern void zkl_slot_free(int slotno);
+extern void zkl_worker_slot_free(int slotno);
 
 /* Wakes all who hold a lock: a lease that had passed is renewed. */
-extern void zkl_slot_wake_holders(void);
+extern void zkl_worker_slot_wake_holders(void);
 
 /* Wakes all backends that wait for an answer: the gate is closed. */
-extern void zkl_slot_wake_waiters(void);
+extern void zkl_worker_slot_wake_waiters(void);
 
-#endif							/* ZKL_WORKER_SLOT_H */
+#endif							/* ZKL_WORKER_WORKER_SLOT_H */

@@ -1,5 +1,5 @@
 /*
- * tally.c
+ * hold_tally.c
  *	  What a hold of a lock has to add to the statistics.
  *
  * Owns what counts as an acquire, and as a wait.  A pure function: the worker calls
@@ -8,10 +8,10 @@
  */
 #include "postgres.h"
 
-#include "shared/tally.h"
+#include "shared/hold_tally.h"
 
 void
-zkl_tally_hold(const ZklSlot *slot, ZklLockstatsCounts *counts)
+zkl_hold_tally(const ZklSlot *slot, ZklLockstatsCounts *counts)
 {
 	int64		from = slot->s_answer.granted_us;
 	int64		to = slot->s_answer.lost_us != 0 ? slot->s_answer.lost_us :
