@@ -23,12 +23,14 @@ is_kept(const Host *h, const Slot *s)
 
 /*
  * A request of the try's own server: one that has left holds nothing.  Who has lost the
- * lock may still be at work.
+ * lock may still be at work.  If the delete of its znode is lost, it is nobody's any more,
+ * and stands there until the server finds it.
  */
 static bool
-own_is_ahead(const Host *h, const Slot *s, const Slot *other)
+own_is_ahead(const Host *h, const Slot *s, const Slot *other, bool revived)
 {
 	return is_kept(h, other) ||
+		(revived && (other->state == SLOT_LOST || other->state == SLOT_RELEASED)) ||
 		(!same_owner(other, s) &&
 		 (other->state == SLOT_WAITING || other->state == SLOT_GRANTED ||
 		  other->state == SLOT_LOST));
@@ -66,7 +68,7 @@ is_ahead(const Host *h, const Slot *s, Path *path, ZklSeq place)
 		return false;
 	owner = host_of_session(node->stat.ephemeral_owner);
 	other = slot_of(owner, &c->uuid);
-	return owner == h && other != NULL ? own_is_ahead(h, s, other) :
+	return owner == h && other != NULL ? own_is_ahead(h, s, other, c->revived_at != 0) :
 		others_is_ahead(other, node);
 }
 
