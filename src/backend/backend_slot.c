@@ -364,7 +364,7 @@ zkl_backend_slot_ask(int slotno, uint32 drain)
 	}
 	SpinLockRelease(&slot->s_mutex);
 	if (done)
-		pg_atomic_fetch_add_u64(&zkl_control->ctl_revocations, 1);
+		pg_atomic_fetch_add_u64(&zkl_control->ctl_release_requests, 1);
 }
 
 /*

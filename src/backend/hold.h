@@ -33,7 +33,7 @@ typedef struct ZklHold
 	ZklScope   *scope;			/* transaction lifetime only */
 	char	   *name;			/* as the database writes it; NULL: unused */
 	bool		told;			/* its loss was reported to the client */
-	int64		told_zxid;		/* the s_answer.revoke_zxid that was; see
+	int64		told_zxid;		/* the s_answer.asked_zxid that was; see
 								 * notice.h */
 	uint32		told_drain;		/* likewise, the s_drain */
 	bool		lost_before;	/* before the current transaction began */

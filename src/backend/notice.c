@@ -18,11 +18,11 @@
 #include "shared/slot.h"
 
 static void
-tell_revocation(const ZklHold *hold, const ZklSlot *slot, bool drained)
+tell_release_request(const ZklHold *hold, const ZklSlot *slot, bool drained)
 {
-	char		asker[4 * ZKL_MAX_REVOKER + 1];
+	char		asker[4 * ZKL_MAX_ASKER_TEXT + 1];
 
-	zkl_text_to_ascii(slot->s_answer.revoker, strlen(slot->s_answer.revoker), asker,
+	zkl_text_to_ascii(slot->s_answer.asker, strlen(slot->s_answer.asker), asker,
 					  sizeof(asker));
 	ereport(NOTICE,
 			(errmsg("release of distributed lock \"%s\" was requested",
@@ -35,16 +35,15 @@ tell_revocation(const ZklHold *hold, const ZklSlot *slot, bool drained)
 			 errhint("This session still holds the lock and should release it as soon as it can.")));
 }
 
-/* Walks through the holds only after a revocation on this server. */
+/* Walks through the holds only after a release request on this server. */
 void
 zkl_notice_tell(void)
 {
 	static uint64 looked_at = 0;
-	uint64		revocations =
-	pg_atomic_read_u64(&zkl_control->ctl_revocations);
+	uint64		requests = pg_atomic_read_u64(&zkl_control->ctl_release_requests);
 	int			i;
 
-	if (revocations == looked_at)
+	if (requests == looked_at)
 		return;
 	for (i = 0; i < lengthof(zkl_holds); i++)
 	{
@@ -58,15 +57,15 @@ zkl_notice_tell(void)
 
 			zkl_slot_copy(hold->grant.slotno, &slot);
 			if (slot.s_state != ZKL_SLOT_GRANTED ||
-				(slot.s_answer.revoke_zxid == hold->told_zxid &&
+				(slot.s_answer.asked_zxid == hold->told_zxid &&
 				 slot.s_drain == hold->told_drain))
 				continue;
 			drained = slot.s_drain != hold->told_drain;
-			hold->told_zxid = slot.s_answer.revoke_zxid;
+			hold->told_zxid = slot.s_answer.asked_zxid;
 			hold->told_drain = slot.s_drain;
 			if (slot.s_request.on_release_request != ZKL_ON_REQUEST_IGNORE)
-				tell_revocation(hold, &slot, drained);
+				tell_release_request(hold, &slot, drained);
 		}
 	}
-	looked_at = revocations;
+	looked_at = requests;
 }

@@ -143,7 +143,7 @@ typedef struct ZklRestored
 	bool		retired;		/* as the last RETIRE said */
 	ZklEnd		end;			/* RELEASED */
 	int64_t		token;			/* 0: never granted */
-	int64_t		asked_zxid;		/* of the last REVOKE, or 0 */
+	int64_t		asked_zxid;		/* of the last RELEASE_REQUEST, or 0 */
 
 	/* as the last ZNODE said */
 	bool		sent;			/* there was one */
@@ -219,7 +219,7 @@ typedef enum ZklActionKind
 	ZKL_ACTION_DENY,
 	ZKL_ACTION_FAIL,
 	ZKL_ACTION_LOSE,
-	ZKL_ACTION_REVOKE,			/* granted, but a client asks to give it up */
+	ZKL_ACTION_RELEASE_REQUEST, /* granted, but a client asks to give it up */
 	ZKL_ACTION_RETIRE,			/* record that a hold that was lost, broken or
 								 * overdue, is none any more, and whether it
 								 * still has its node */
@@ -323,9 +323,9 @@ typedef struct ZklAction
 	bool		solitary;		/* GRANT: no one seems to wait for its end */
 	bool		has_node;		/* RETIRE: to be deleted; else another hold's */
 	ZklFailure	failure;		/* FAIL, LOSE */
-	const char *asker;			/* REVOKE, REVIVED: who, in UTF-8; empty: not
-								 * known */
-	int64_t		asked_zxid;		/* REVOKE: tells this one from others */
+	const char *asker;			/* RELEASE_REQUEST, REVIVED: who, in UTF-8;
+								 * empty: not known */
+	int64_t		asked_zxid;		/* RELEASE_REQUEST: tells this one from others */
 	const char *server;			/* BEHIND_CACHED: its name, in UTF-8, empty:
 								 * not known; NULL: no longer */
 	int32_t		rc;				/* FAIL, RECONNECT */

@@ -46,8 +46,8 @@ zkl_mark_granted(ZklManager *m, ZklRequest *r)
  * server may not have granted it yet.
  */
 void
-zkl_mark_revoke(ZklManager *m, ZklRequest *r, int64_t zxid,
-				const char *asker)
+zkl_mark_request_release(ZklManager *m, ZklRequest *r, int64_t zxid,
+						 const char *asker)
 {
 	ZklRequest *s = r;
 
@@ -60,7 +60,7 @@ zkl_mark_revoke(ZklManager *m, ZklRequest *r, int64_t zxid,
 		if ((s == r || s->ring.cover == r) && s->asked.zxid != zxid &&
 			!zkl_keep_is_on(s))
 		{
-			ZklAction  *action = zkl_actions_add(m, ZKL_ACTION_REVOKE);
+			ZklAction  *action = zkl_actions_add(m, ZKL_ACTION_RELEASE_REQUEST);
 
 			action->request = s->id;
 			action->asker = zkl_actions_join(m, asker, "", "");

@@ -23,8 +23,8 @@ extern void zkl_mark_granted(ZklManager *m, ZklRequest *r);
  * Another client asks the holder to give up the lock: tells the holder, once
  * for each write of that kind, which zxid tells apart.
  */
-extern void zkl_mark_revoke(ZklManager *m, ZklRequest *r, int64_t zxid,
-							const char *asker);
+extern void zkl_mark_request_release(ZklManager *m, ZklRequest *r, int64_t zxid,
+									 const char *asker);
 
 /* Whether a hold that r's node is for was told of this write */
 extern bool zkl_mark_is_put(const ZklRequest *r, int64_t zxid);

@@ -159,7 +159,7 @@ heed_mark(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 									sizeof(asker)))
 	{
 		zkl_recall_request(m, r, ZKL_RECALL_WANTED);
-		zkl_mark_revoke(m, r, reply->stat.mzxid, asker);
+		zkl_mark_request_release(m, r, reply->stat.mzxid, asker);
 	}
 }
 

@@ -343,7 +343,7 @@ put_particulars(ZklLine *line, const ZklAction *action)
 		case ZKL_ACTION_LOSE:
 			put_failure(line, action);
 			break;
-		case ZKL_ACTION_REVOKE:
+		case ZKL_ACTION_RELEASE_REQUEST:
 			zkl_line_hex(line, "zxid", (uint64_t) action->asked_zxid);
 			break;
 		case ZKL_ACTION_BEHIND_CACHED:
@@ -426,7 +426,7 @@ tell_action(const ZklManager *m, const ZklAction *action)
 		[ZKL_ACTION_DENY] = "deny",
 		[ZKL_ACTION_FAIL] = "fail",
 		[ZKL_ACTION_LOSE] = "lose",
-		[ZKL_ACTION_REVOKE] = "revoke",
+		[ZKL_ACTION_RELEASE_REQUEST] = "release-request",
 		[ZKL_ACTION_RETIRE] = "retire",
 		[ZKL_ACTION_DISOWN] = "disown",
 		[ZKL_ACTION_KEPT] = "kept",

@@ -72,7 +72,7 @@ is_asked_for(const ZklSlot *slot)
 {
 	uint32		drain = zkl_draining_number();
 
-	return slot->s_answer.revoke_zxid != 0 ||
+	return slot->s_answer.asked_zxid != 0 ||
 		(drain != 0 && slot->s_drain == drain);
 }
 

@@ -10,7 +10,7 @@
  * The walk goes depth first, and keeps the names of the directories that it is
  * in.  The name of a znode tells whether it is a contender; all others may be
  * directories.  Two sorts of contenders have names that directories can have as
- * well: a member of Curator's barriers, and a lease of kazoo's semaphores.  These
+ * well: a member of Curator's barriers, and a permit of kazoo's semaphores.  These
  * are told apart by their owner, because no directory is ephemeral.
  *
  * The queue is as ZooKeeper shows it, and decided as each client decides: by the

@@ -104,7 +104,7 @@ initialize(ZklControl *control)
 	pg_atomic_init_u64(&control->ctl_lease, 0);
 	pg_atomic_init_u64(&control->ctl_next_owner, 1);
 	pg_atomic_init_u64(&control->ctl_losses, 0);
-	pg_atomic_init_u64(&control->ctl_revocations, 0);
+	pg_atomic_init_u64(&control->ctl_release_requests, 0);
 	pg_atomic_init_u64(&control->ctl_cache_takes, 0);
 	pg_atomic_init_u64(&control->ctl_count_due, 0);
 	pg_atomic_init_u64(&control->ctl_zxid_seen, 0);

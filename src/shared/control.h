@@ -32,7 +32,7 @@ typedef struct ZklControl
 	pg_atomic_uint64 ctl_losses;	/* how often zkl_worker_slot_lose found a
 									 * holder, or a backend saw a loss by
 									 * itself */
-	pg_atomic_uint64 ctl_revocations;	/* likewise zkl_worker_slot_revoke */
+	pg_atomic_uint64 ctl_release_requests;	/* likewise */
 
 	pg_atomic_uint64 ctl_cache_takes;	/* how often a cached lock was taken */
 

@@ -142,7 +142,7 @@ zkl_slot_error_ends_znode(ZklError error)
 }
 
 #define ZKL_MAX_LEADER_ID	255 /* a server's name and a process id fit */
-#define ZKL_MAX_REVOKER		256
+#define ZKL_MAX_ASKER_TEXT		256
 
 /* What a backend wants */
 typedef struct ZklSlotRequest
@@ -218,9 +218,8 @@ typedef struct ZklSlotAnswer
 	int64		lost_us;
 	int			cancelled_by;	/* LOST: the worker's pid if it has cancelled
 								 * the holder's statement, else 0 */
-	int64		revoke_zxid;	/* of the last request to give the lock up; 0:
-								 * none */
-	char		revoker[ZKL_MAX_REVOKER];	/* whose it was; UTF-8, may be
+	int64		asked_zxid;		/* of the last request to release it; 0: none */
+	char		asker[ZKL_MAX_ASKER_TEXT];	/* whose it was; UTF-8, may be
 											 * empty */
 	bool		retired;		/* LOST, and without a znode: it is another
 								 * hold's, gone, or to be deleted */
@@ -295,9 +294,9 @@ typedef struct ZklSlot
 	int64		s_keep_until;
 
 	/*
-	 * A revocation came while the holder was quiet: see on_release_request.
-	 * The worker or zk_drain() sets it; whichever process sends the signal
-	 * clears it.
+	 * A request to release came while the holder was quiet: see
+	 * on_release_request.  The worker or zk_drain() sets it; whichever
+	 * process sends the signal clears it.
 	 */
 	bool		s_signal_due;
 
@@ -363,11 +362,11 @@ zkl_slot_why_over(const ZklSlot *slot)
 	return slot->s_resigned ? ZKL_ERROR_RESIGNED : ZKL_ERROR_OVERDUE;
 }
 
-/* Signals the holder if there was a revocation that it was not told of yet. */
+/* Signals the holder if a release was requested and it was not told of that yet. */
 extern void zkl_slot_signal_if_due(ZklSlot *slot);
 
 /*
- * There is a revocation: signals the holder now, or once its transaction is no
+ * There is a release request: signals the holder now, or once its transaction is no
  * longer behind its commit check.
  */
 extern void zkl_slot_signal(ZklSlot *slot);

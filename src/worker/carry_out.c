@@ -165,11 +165,11 @@ lose_hold(int slotno, ZklFailure failure)
  * line of the log.
  */
 static void
-copy_asker(const ZklAction *action, char asker[ZKL_MAX_REVOKER])
+copy_asker(const ZklAction *action, char asker[ZKL_MAX_ASKER_TEXT])
 {
 	char	   *c;
 
-	strlcpy(asker, action->asker, ZKL_MAX_REVOKER);
+	strlcpy(asker, action->asker, ZKL_MAX_ASKER_TEXT);
 	for (c = asker; *c != '\0'; c++)
 	{
 		if ((unsigned char) *c < ' ' || *c == 0x7f)
@@ -181,12 +181,12 @@ copy_asker(const ZklAction *action, char asker[ZKL_MAX_REVOKER])
 static void
 ask_for_release(int slotno, const ZklAction *action)
 {
-	char		asker[ZKL_MAX_REVOKER];
+	char		asker[ZKL_MAX_ASKER_TEXT];
 	ZklSlot		slot;
 
 	copy_asker(action, asker);
 	zkl_slot_copy(slotno, &slot);
-	if (zkl_worker_slot_revoke(slotno, action->asked_zxid, asker))
+	if (zkl_worker_slot_request_release(slotno, action->asked_zxid, asker))
 		ereport(LOG,
 				(errmsg("release of distributed lock \"%.*s\" of process %d was requested",
 						zkl_slot_shown_length(&slot), slot.s_request.path, slot.s_request.pid),
@@ -209,7 +209,7 @@ count_lost_writes(void)
 static void
 tell_of_other_holder(int slotno, const ZklAction *action)
 {
-	char		other[ZKL_MAX_REVOKER];
+	char		other[ZKL_MAX_ASKER_TEXT];
 	ZklSlot		slot;
 
 	copy_asker(action, other);
@@ -263,7 +263,7 @@ carry_out_action(const ZklAction *action)
 			lose_hold(slotno, action->failure);
 			zkl_bounds_look(slotno);
 			break;
-		case ZKL_ACTION_REVOKE:
+		case ZKL_ACTION_RELEASE_REQUEST:
 			ask_for_release(slotno, action);
 			break;
 		case ZKL_ACTION_RETIRE:

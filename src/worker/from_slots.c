@@ -381,7 +381,7 @@ describe_slot(int slotno, const ZklSlot *slot, ZklRestored *restored,
 	restored->overdue = zkl_slot_error_ends_znode((ZklError) slot->s_answer.error);
 	restored->retired = slot->s_answer.retired;
 	restored->token = slot->s_answer.token;
-	restored->asked_zxid = slot->s_answer.revoke_zxid;
+	restored->asked_zxid = slot->s_answer.asked_zxid;
 	restored->sent = slot->s_znode.sent;
 	restored->going = slot->s_znode.going;
 	restored->uuid = slot->s_znode.uuid;

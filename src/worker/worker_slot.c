@@ -233,7 +233,7 @@ zkl_worker_slot_lose(int slotno, ZklError error)
 
 /* Signals as zkl_worker_slot_lose does. */
 bool
-zkl_worker_slot_revoke(int slotno, int64 zxid, const char *asker)
+zkl_worker_slot_request_release(int slotno, int64 zxid, const char *asker)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 	bool		done;
@@ -242,13 +242,13 @@ zkl_worker_slot_revoke(int slotno, int64 zxid, const char *asker)
 	done = slot->s_state == ZKL_SLOT_GRANTED;
 	if (done)
 	{
-		slot->s_answer.revoke_zxid = zxid;
-		strlcpy(slot->s_answer.revoker, asker, sizeof(slot->s_answer.revoker));
+		slot->s_answer.asked_zxid = zxid;
+		strlcpy(slot->s_answer.asker, asker, sizeof(slot->s_answer.asker));
 		zkl_slot_signal(slot);
 	}
 	SpinLockRelease(&slot->s_mutex);
 	if (done)
-		pg_atomic_fetch_add_u64(&zkl_control->ctl_revocations, 1);
+		pg_atomic_fetch_add_u64(&zkl_control->ctl_release_requests, 1);
 	return done;
 }
 

@@ -58,7 +58,8 @@ extern void zkl_worker_slot_set_behind_cached(int slotno, const char *server);
  * s_request.on_release_request: it signals the owner, unless it is quiet.  False: it is not
  * granted any more.
  */
-extern bool zkl_worker_slot_revoke(int slotno, int64 zxid, const char *asker);
+extern bool zkl_worker_slot_request_release(int slotno, int64 zxid,
+											const char *asker);
 
 /* zk_queue(): its answer takes that many bytes; fails it with TOO_LARGE. */
 extern void zkl_worker_slot_too_large(int slotno, uint64 size);

@@ -394,7 +394,7 @@ record(Slot *s, const ZklAction *action, uint32_t generation)
 			snprintf(s->behind_cached, sizeof(s->behind_cached), "%s",
 					 action->server ? action->server : "");
 			return false;
-		case ZKL_ACTION_REVOKE:
+		case ZKL_ACTION_RELEASE_REQUEST:
 			s->asked_zxid = action->asked_zxid;
 			s->asked++;
 			return false;

@@ -103,13 +103,13 @@ check_slot(Host *h, int i, const ZklAction *action)
 		broken("S8", "host %d slot %d is told twice that it waits", h->id, i);
 	else if (action->kind == ZKL_ACTION_BEHIND_CACHED)
 		oracle_behind_cached(h, i, action->server != NULL);
-	else if (action->kind == ZKL_ACTION_REVOKE &&
+	else if (action->kind == ZKL_ACTION_RELEASE_REQUEST &&
 			 s->asked_zxid == action->asked_zxid)
 		broken("S8", "host %d slot %d is asked twice by one write", h->id, i);
-	else if (action->kind == ZKL_ACTION_REVOKE && s->asked_zxid != 0 &&
+	else if (action->kind == ZKL_ACTION_RELEASE_REQUEST && s->asked_zxid != 0 &&
 			 !is_by_vandal(action->asked_zxid))
 		broken("S8", "host %d slot %d is asked by a write of ours", h->id, i);
-	else if (action->kind == ZKL_ACTION_REVOKE)
+	else if (action->kind == ZKL_ACTION_RELEASE_REQUEST)
 		oracle_asked(h, i, action->asked_zxid);
 	else if (action->kind == ZKL_ACTION_FREE)
 		oracle_free(h, i);

@@ -242,7 +242,7 @@ taken_again(void)
 
 /* The write that takes the mark away is no question. */
 static void
-revoked(void)
+release_requested(void)
 {
 	char		path[ZKL_MAX_PATH + 1];
 	uint32_t	r;
@@ -671,7 +671,7 @@ main(void)
 	RUN(wanted_while_cached);
 	RUN(wanted_while_held);
 	RUN(taken_again);
-	RUN(revoked);
+	RUN(release_requested);
 	RUN(asked_while_unmarking);
 	RUN(shorter);
 	RUN(mark_in_doubt);

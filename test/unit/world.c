@@ -46,7 +46,7 @@ check_action(Worker *worker, const ZklAction *action)
 			CHECK(r->state == SLOT_GRANTED ||
 				  (r->state == SLOT_LOST && r->overdue));
 			break;
-		case ZKL_ACTION_REVOKE:
+		case ZKL_ACTION_RELEASE_REQUEST:
 			CHECK(world_holds(w, action->request));
 			CHECK(action->asked_zxid != r->asked_zxid);
 			break;
@@ -86,7 +86,7 @@ after_action(Worker *worker, const ZklAction *action, bool changed)
 		case ZKL_ACTION_LOSE:
 			w->losses += changed;
 			break;
-		case ZKL_ACTION_REVOKE:
+		case ZKL_ACTION_RELEASE_REQUEST:
 			snprintf(w->asker, sizeof(w->asker), "%s", action->asker);
 			break;
 		case ZKL_ACTION_FREE:

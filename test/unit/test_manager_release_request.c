@@ -1,5 +1,5 @@
 /*
- * test_manager_revoke.c
+ * test_manager_release_request.c
  *	  Holders are asked, by the data of their nodes, to give their locks up.
  */
 #include <stdio.h>
