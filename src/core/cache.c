@@ -88,7 +88,7 @@ zkl_cache_choose(ZklManager *m, ZklRequest *r)
 	zkl_cache_forget(m, r);
 	r->cache.contended = false;
 	if (m->cache.time == 0 || !r->plain || r->ring.next != r ||
-		r->demand != ZKL_DEMAND_WAITING || r->lock->drain.wanted ||
+		r->demand != ZKL_DEMAND_WAITING || r->lock->renumber.wanted ||
 		r->lock->cached != NULL || !zkl_heat_is_hot(m, r->lock) ||
 		(has_company(r) && !ZKL_MUTANT(CACHED_IN_COMPANY)))
 		return;

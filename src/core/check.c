@@ -89,7 +89,7 @@ check_request(const ZklManager *m, const ZklRequest *r)
 	if (r->node.state != ZKL_NODE_NONE && zkl_node_find(m, &r->node.uuid) != r)
 		return "a node cannot be found by its id";
 	if (r->node.parked && r->node.state == ZKL_NODE_NEW &&
-		!r->lock->drain.wanted)
+		!r->lock->renumber.wanted)
 		return "a request is parked for nothing";
 	return NULL;
 }

@@ -12,7 +12,7 @@
 #include "core/connection.h"
 #include "core/contenders.h"
 #include "core/downgrade.h"
-#include "core/drain.h"
+#include "core/renumber.h"
 #include "core/janitor.h"
 #include "core/lock.h"
 #include "core/look.h"
@@ -108,7 +108,7 @@ disconnect_lock(ZklManager *m, ZklLock *lock)
 
 	zkl_contenders_disconnected(lock);
 	zkl_reads_disconnected(m, lock);
-	zkl_drain_again(lock);
+	zkl_renumber_again(lock);
 	zkl_foreach(link, after, &lock->queue.own)
 		zkl_look_forget(m, zkl_container(ZklRequest, place.link, link));
 	zkl_probe_disconnected(m, lock);
@@ -215,7 +215,7 @@ zkl_connection_session_lost(ZklManager *m)
 			ZklLock    *lock = zkl_container(ZklLock, by_path, link);
 
 			zkl_contenders_forget(m, lock);
-			zkl_drain_session_lost(lock);
+			zkl_renumber_session_lost(lock);
 		}
 	}
 	live = zkl_memory_alloc(m, m->config.max_requests * sizeof(ZklRequest *));

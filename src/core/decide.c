@@ -8,11 +8,11 @@
  * its own, knows neither PostgreSQL nor ZooKeeper.
  */
 #include "core/decide.h"
-#include "core/drain.h"
 #include "core/node.h"
 #include "core/permits.h"
 #include "core/queue.h"
 #include "core/reads.h"
+#include "core/renumber.h"
 #include "core/request.h"
 #include "core/siblings.h"
 
@@ -232,7 +232,7 @@ tell_blocked(ZklManager *m, ZklLock *lock, ZklDecision decision)
 		if (r->demand == ZKL_DEMAND_WAITING && r->together &&
 			(r->node.state == ZKL_NODE_EXISTS ?
 			 r != lock->queue.waiting || decision == ZKL_DECISION_BEHIND_OWN ||
-			 decision == ZKL_DECISION_BEHIND_FOREIGN : lock->drain.wanted))
+			 decision == ZKL_DECISION_BEHIND_FOREIGN : lock->renumber.wanted))
 			zkl_request_blocked(m, r);
 	}
 }
@@ -255,6 +255,6 @@ zkl_decide_lock(ZklManager *m, ZklLock *lock)
 		} while (deny_timed_out(m, lock));
 		tell_blocked(m, lock, decision);
 	}
-	if (lock->drain.wanted)
-		zkl_drain_start(m, lock);
+	if (lock->renumber.wanted)
+		zkl_renumber_start(m, lock);
 }

@@ -214,7 +214,7 @@ put_work(ZklLine *line, const ZklLock *lock)
 	zkl_line_flag(line, "make-parents", lock->parents.missing);
 	if (lock->parents.rc != 0)
 		zkl_line_number(line, "parents_rc", lock->parents.rc);
-	zkl_line_flag(line, "draining", lock->drain.wanted);
+	zkl_line_flag(line, "renumbering", lock->renumber.wanted);
 }
 
 static void

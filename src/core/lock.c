@@ -158,7 +158,7 @@ zkl_lock_settle_idle(ZklManager *m, ZklLock *lock)
 	zkl_reads_unwatch_ahead(m, lock);
 	if (lock->pins > 0)
 		return;
-	if (!zkl_contenders_continuous(lock) || lock->drain.wanted)
+	if (!zkl_contenders_continuous(lock) || lock->renumber.wanted)
 	{
 		free_lock(m, lock);
 		return;

@@ -162,7 +162,8 @@ typedef struct ZklNode
 								 * this directory and its own */
 	bool		again;			/* once deleted, create it again: its number
 								 * was no place in the queue */
-	bool		parked;			/* NEW, but not before the directory drained */
+	bool		parked;			/* NEW, but not before the directory is
+								 * deleted */
 	ZklLink		by_uuid;
 	ZklLink		write;			/* in one of the lists of m->nodes */
 	size_t		data_length;
@@ -351,13 +352,13 @@ typedef struct ZklParents
 	int32_t		rc;				/* why it could not be made */
 } ZklParents;
 
-/* The counter is at its end; see drain.c */
-typedef struct ZklDrain
+/* The counter is at its end; see renumber.c */
+typedef struct ZklRenumber
 {
 	bool		wanted;
 	bool		sent;			/* the delete of the directory, or a listing
 								 * that tells when to try it again */
-} ZklDrain;
+} ZklRenumber;
 
 /* One lock, and what we know of its directory */
 struct ZklLock
@@ -383,7 +384,7 @@ struct ZklLock
 	ZklListings listing;
 	ZklTries	tries;
 	ZklParents	parents;
-	ZklDrain	drain;
+	ZklRenumber renumber;
 };
 
 #endif							/* ZKL_CORE_LOCK_STATE_H */

@@ -12,7 +12,7 @@
 #include "core/cache.h"
 #include "core/contenders.h"
 #include "core/downgrade.h"
-#include "core/drain.h"
+#include "core/renumber.h"
 #include "core/found.h"
 #include "core/janitor.h"
 #include "core/listing.h"
@@ -301,9 +301,9 @@ zkl_reads_reply_take(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 		case ZKL_OP_SEARCH_LIST:
 			zkl_found_reply(m, op, reply);
 			break;
-		case ZKL_OP_DRAIN_DELETE:
-		case ZKL_OP_DRAIN_LIST:
-			zkl_drain_reply(m, op->lock, op->kind, reply);
+		case ZKL_OP_RENUMBER_DELETE:
+		case ZKL_OP_RENUMBER_LIST:
+			zkl_renumber_reply(m, op->lock, op->kind, reply);
 			break;
 		default:
 			break;
@@ -324,7 +324,7 @@ directory_event(ZklManager *m, ZklLock *lock, ZklEventKind kind)
 		zkl_recall_lock(m, lock, ZKL_RECALL_WANTED);
 	if (kind == ZKL_EVENT_CHILDREN)
 	{
-		zkl_drain_again(lock);
+		zkl_renumber_again(lock);
 		zkl_lock_touch(m, lock);
 		return;
 	}

@@ -13,7 +13,7 @@
 #include "core/batches.h"
 #include "core/cache.h"
 #include "core/downgrade.h"
-#include "core/drain.h"
+#include "core/renumber.h"
 #include "core/heat.h"
 #include "core/keep.h"
 #include "core/lock.h"
@@ -199,7 +199,7 @@ end_demand(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 void
 zkl_request_create(ZklManager *m, ZklRequest *r)
 {
-	zkl_node_new(m, r, r->lock->drain.wanted);
+	zkl_node_new(m, r, r->lock->renumber.wanted);
 	zkl_mark_new_node(r);
 	zkl_look_forget(m, r);
 	if (r->node.parked)
@@ -220,7 +220,7 @@ zkl_request_exists(ZklManager *m, ZklRequest *r, ZklSeq seq, int64_t czxid)
 	if (r->demand == ZKL_DEMAND_WAITING)
 	{
 		zkl_node_set_again(r);
-		zkl_drain_begin(r->lock);
+		zkl_renumber_begin(r->lock);
 		zkl_lock_touch(m, r->lock);
 	}
 	zkl_node_delete(m, r, ZKL_DELETE_NOW);

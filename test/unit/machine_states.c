@@ -274,7 +274,7 @@ in_upgraded(Case *c)
 }
 
 static void
-in_draining(Case *c)
+in_renumbered(Case *c)
 {
 	known_directory(c);
 	(void) world_submit(c->w, "/a", 2, ZKL_EXCLUSIVE);
@@ -287,7 +287,7 @@ in_draining(Case *c)
 static void
 in_parked(Case *c)
 {
-	in_draining(c);
+	in_renumbered(c);
 	c->r = world_submit(c->w, "/a", 3, ZKL_EXCLUSIVE);
 	world_run(c->w);
 }
@@ -354,7 +354,7 @@ const MachineState machine_states[] = {
 	STATE(in_released_sent), STATE(in_released_executed),
 	STATE(in_released_unsettled), STATE(in_released_delete),
 	STATE(in_released_deleting), STATE(in_lost), STATE(in_between_sessions),
-	STATE(in_upgrade), STATE(in_upgraded), STATE(in_draining),
+	STATE(in_upgrade), STATE(in_upgraded), STATE(in_renumbered),
 	STATE(in_parked), STATE(in_parents), STATE(in_two_batches),
 	STATE(in_restored_waiting), STATE(in_restored_held),
 	STATE(in_restored_unsettled), STATE(in_tainted)

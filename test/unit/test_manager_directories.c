@@ -98,7 +98,7 @@ sequence_limit(void)
 	world_wind_up(w);
 }
 
-/* The counter is past its end, with strangers inside: they drain first. */
+/* The counter is past its end, with strangers inside: they leave first. */
 static void
 sequence_past_its_end(void)
 {

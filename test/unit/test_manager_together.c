@@ -106,9 +106,9 @@ after_a_restart(void)
 	world_wind_up(w);
 }
 
-/* Nobody has a place in a queue that is to drain first. */
+/* Nobody has a place in a queue that is to be renumbered first. */
 static void
-draining(void)
+renumbered(void)
 {
 	World	   *w = world_together();
 	uint32_t	holder = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
@@ -134,6 +134,6 @@ main(void)
 	RUN(beside_readers);
 	RUN(behind_foreign);
 	RUN(after_a_restart);
-	RUN(draining);
+	RUN(renumbered);
 	return unit_finish();
 }

@@ -1,18 +1,18 @@
 /*
- * drain.c
+ * renumber.c
  *	  The end of the sequence: if a directory's counter nears its end, the
- *	  directory drains, is deleted, and starts again.
+ *	  directory empties, is deleted, and starts again.
  *
- * Owns ZklDrain, and the steps of a drain from its begin to its last answer;
+ * Owns ZklRenumber, and the steps from the begin to its last answer;
  * node.c keeps which requests are parked meanwhile.  Runs in the worker (and in
  * tests), takes no locks, knows neither PostgreSQL nor ZooKeeper.
  */
 #include "core/actions.h"
 #include "core/contenders.h"
-#include "core/drain.h"
 #include "core/lock.h"
 #include "core/node.h"
 #include "core/operations.h"
+#include "core/renumber.h"
 #include "core/request.h"
 #include "core/siblings.h"
 
@@ -43,42 +43,42 @@ refuse_parked_upgrades(ZklManager *m, ZklLock *lock)
 }
 
 void
-zkl_drain_begin(ZklLock *lock)
+zkl_renumber_begin(ZklLock *lock)
 {
-	lock->drain.wanted = true;
+	lock->renumber.wanted = true;
 }
 
 void
-zkl_drain_session_lost(ZklLock *lock)
+zkl_renumber_session_lost(ZklLock *lock)
 {
-	lock->drain.wanted = false;
+	lock->renumber.wanted = false;
 }
 
 void
-zkl_drain_again(ZklLock *lock)
+zkl_renumber_again(ZklLock *lock)
 {
-	lock->drain.sent = false;
+	lock->renumber.sent = false;
 }
 
 void
-zkl_drain_start(ZklManager *m, ZklLock *lock)
+zkl_renumber_start(ZklManager *m, ZklLock *lock)
 {
 	refuse_parked_upgrades(m, lock);
-	if (lock->drain.sent)
+	if (lock->renumber.sent)
 		return;
-	lock->drain.sent = true;
-	zkl_operations_send(m, ZKL_OP_DRAIN_DELETE, lock, NULL, ZKL_SEND_DELETE,
+	lock->renumber.sent = true;
+	zkl_operations_send(m, ZKL_OP_RENUMBER_DELETE, lock, NULL, ZKL_SEND_DELETE,
 						zkl_actions_join(m, lock->path, "", ""));
 }
 
 /* The directory is gone: parked requests go into a new one. */
 static void
-drained(ZklManager *m, ZklLock *lock)
+deleted(ZklManager *m, ZklLock *lock)
 {
 	ZklLink    *link,
 			   *after;
 
-	lock->drain.wanted = false;
+	lock->renumber.wanted = false;
 	zkl_contenders_forget(m, lock);
 	zkl_foreach(link, after, &lock->requests.all)
 	{
@@ -93,13 +93,13 @@ drained(ZklManager *m, ZklLock *lock)
 
 /* We may not delete the directory: the parked requests wait in vain. */
 static void
-drain_refused(ZklManager *m, ZklLock *lock, int32_t rc)
+renumber_refused(ZklManager *m, ZklLock *lock, int32_t rc)
 {
 	ZklLink    *link,
 			   *after;
 
-	lock->drain.wanted = false;
-	lock->drain.sent = false;
+	lock->renumber.wanted = false;
+	lock->renumber.sent = false;
 	zkl_foreach(link, after, &lock->requests.all)
 	{
 		ZklRequest *r = zkl_container(ZklRequest, all, link);
@@ -128,15 +128,15 @@ has_contender(const ZklLock *lock, const ZklReply *reply)
 }
 
 void
-zkl_drain_reply(ZklManager *m, ZklLock *lock, ZklOpKind kind,
-				const ZklReply *reply)
+zkl_renumber_reply(ZklManager *m, ZklLock *lock, ZklOpKind kind,
+				   const ZklReply *reply)
 {
 	const char *path;
 
-	if (kind == ZKL_OP_DRAIN_DELETE && reply->rc == ZKL_RC_NOTEMPTY)
+	if (kind == ZKL_OP_RENUMBER_DELETE && reply->rc == ZKL_RC_NOTEMPTY)
 	{
 		path = zkl_actions_join(m, lock->path, "", "");
-		zkl_operations_send(m, ZKL_OP_DRAIN_LIST, lock, NULL, ZKL_SEND_LIST,
+		zkl_operations_send(m, ZKL_OP_RENUMBER_LIST, lock, NULL, ZKL_SEND_LIST,
 							path)->watch = true;
 		return;
 	}
@@ -146,19 +146,19 @@ zkl_drain_reply(ZklManager *m, ZklLock *lock, ZklOpKind kind,
 	 * children that do not contend, such as the directory of a nested lock,
 	 * may stay.
 	 */
-	if (kind == ZKL_OP_DRAIN_LIST && reply->rc == ZKL_RC_OK &&
+	if (kind == ZKL_OP_RENUMBER_LIST && reply->rc == ZKL_RC_OK &&
 		reply->nchildren > 0)
 	{
 		if (!has_contender(lock, reply))
-			drain_refused(m, lock, ZKL_RC_NOTEMPTY);
+			renumber_refused(m, lock, ZKL_RC_NOTEMPTY);
 		return;
 	}
-	lock->drain.sent = false;
-	if (kind == ZKL_OP_DRAIN_DELETE &&
+	lock->renumber.sent = false;
+	if (kind == ZKL_OP_RENUMBER_DELETE &&
 		(reply->rc == ZKL_RC_OK || reply->rc == ZKL_RC_NONODE))
-		drained(m, lock);
+		deleted(m, lock);
 	else if (reply->rc == ZKL_RC_OK || reply->rc == ZKL_RC_NONODE)
 		zkl_lock_touch(m, lock);
 	else
-		drain_refused(m, lock, reply->rc);
+		renumber_refused(m, lock, reply->rc);
 }

@@ -1,0 +1,23 @@
+/*
+ * renumber.h
+ *	  The end of the sequence in a lock's directory.
+ */
+#ifndef ZKL_CORE_RENUMBER_H
+#define ZKL_CORE_RENUMBER_H
+
+#include "core/state.h"
+
+/* A number near the end has come; the session is gone, with all znodes. */
+extern void zkl_renumber_begin(ZklLock *lock);
+extern void zkl_renumber_session_lost(ZklLock *lock);
+
+/* No answer will come, or a child has gone: the directory is tried again. */
+extern void zkl_renumber_again(ZklLock *lock);
+
+/* Tries to delete the directory of a lock that is renumbered. */
+extern void zkl_renumber_start(ZklManager *m, ZklLock *lock);
+
+extern void zkl_renumber_reply(ZklManager *m, ZklLock *lock, ZklOpKind kind,
+							   const ZklReply *reply);
+
+#endif							/* ZKL_CORE_RENUMBER_H */
