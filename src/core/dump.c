@@ -79,7 +79,7 @@ dump_session(const Dump *d)
 	zkl_line_flag(&line, "unverified", !m->session_lease.verified);
 	zkl_line_hex(&line, "zxid_seen", (uint64_t) m->zxid.seen);
 	zkl_line_number(&line, "chain", m->chain.number);
-	zkl_line_number(&line, "kept", m->chain.kept);
+	zkl_line_number(&line, "in-use", m->chain.in_use);
 	zkl_line_flag(&line, "chain-needed", m->chain.needed);
 	zkl_line_flag(&line, "chain-sent", m->chain.sent);
 	zkl_line_number(&line, "version", m->chain.version);

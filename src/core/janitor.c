@@ -230,7 +230,7 @@ is_known_publication(const ZklManager *m, const char *name)
 static bool
 is_old_heartbeat(ZklManager *m, const char *path)
 {
-	const char *used = zkl_session_heartbeat(m, m->chain.kept);
+	const char *used = zkl_session_heartbeat(m, m->chain.in_use);
 	const char *next = zkl_session_heartbeat(m, m->chain.number);
 	size_t		stem = (size_t) (strrchr(used, '.') - used) + 1;
 

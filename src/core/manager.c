@@ -117,11 +117,11 @@ zkl_manager_actions(const ZklManager *m, size_t *n)
 
 void
 zkl_manager_attach(ZklManager *m, const ZklSession *session, uint32_t chain,
-				   uint32_t chain_kept)
+				   uint32_t chain_in_use)
 {
 	if (zkl_trace_is_on(m))
 		zkl_trace_session(m, "attach", session);
-	zkl_restore_session(m, session, chain, chain_kept);
+	zkl_restore_session(m, session, chain, chain_in_use);
 }
 
 void
@@ -253,7 +253,7 @@ zkl_manager_reply(ZklManager *m, int64_t now, uint64_t tag,
 			zkl_session_chain_reply(m, reply);
 			break;
 		case ZKL_OP_CHAIN_FENCE:
-		case ZKL_OP_CHAIN_KEPT:
+		case ZKL_OP_CHAIN_IN_USE:
 		case ZKL_OP_CHAIN_LIST:
 			if (zkl_session_check_reply(m, op.kind, reply))
 				zkl_connection_writes_lost(m);

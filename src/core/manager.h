@@ -333,7 +333,7 @@ typedef struct ZklAction
 								 * for an upgrade that can never succeed */
 	size_t		nedges;
 	uint32_t	chain;			/* CHAIN: the last number tried */
-	uint32_t	chain_kept;		/* CHAIN: the one that batches name; 0: none */
+	uint32_t	chain_in_use;	/* CHAIN: the one that batches name; 0: none */
 } ZklAction;
 
 typedef struct ZklCounters
@@ -366,7 +366,7 @@ extern void zkl_manager_destroy(ZklManager *m);
  * that is taken into account, or comes as an event later.
  */
 extern void zkl_manager_attach(ZklManager *m, const ZklSession *session,
-							   uint32_t chain, uint32_t chain_kept);
+							   uint32_t chain, uint32_t chain_in_use);
 extern void zkl_manager_restore(ZklManager *m, int64_t now, ZklReadSlot read,
 								void *context);
 

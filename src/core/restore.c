@@ -25,11 +25,11 @@
 
 void
 zkl_restore_session(ZklManager *m, const ZklSession *session, uint32_t chain,
-					uint32_t chain_kept)
+					uint32_t chain_in_use)
 {
 	if (ZKL_MUTANT(RESTART_TAKES_LAST_CHAIN))
-		chain_kept = chain;
-	zkl_session_attach(m, session, chain, chain_kept);
+		chain_in_use = chain;
+	zkl_session_attach(m, session, chain, chain_in_use);
 	zkl_janitor_want(m);
 	zkl_publication_attach(m);
 }

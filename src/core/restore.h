@@ -9,7 +9,7 @@
 
 /* The steps of zkl_manager_attach and zkl_manager_restore */
 extern void zkl_restore_session(ZklManager *m, const ZklSession *session,
-								uint32_t chain, uint32_t chain_kept);
+								uint32_t chain, uint32_t chain_in_use);
 extern void zkl_restore_slots(ZklManager *m, ZklReadSlot read, void *context);
 
 #endif							/* ZKL_CORE_RESTORE_H */

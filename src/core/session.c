@@ -75,7 +75,7 @@ note_chain(ZklManager *m)
 	ZklAction  *action = zkl_actions_add(m, ZKL_ACTION_CHAIN);
 
 	action->chain = m->chain.number;
-	action->chain_kept = m->chain.kept;
+	action->chain_in_use = m->chain.in_use;
 }
 
 /*
@@ -89,7 +89,7 @@ send_check(ZklManager *m)
 {
 	ZklMultiOp *op = (ZklMultiOp *) (void *)
 	zkl_actions_text(m, sizeof(ZklMultiOp));
-	char	   *path = zkl_session_heartbeat(m, m->chain.kept);
+	char	   *path = zkl_session_heartbeat(m, m->chain.in_use);
 	ZklAction  *action;
 
 	memset(op, 0, sizeof(*op));
@@ -101,28 +101,29 @@ send_check(ZklManager *m)
 								 ZKL_SEND_MULTI, NULL);
 	action->multi = op;
 	action->nmulti = 1;
-	zkl_operations_send(m, ZKL_OP_CHAIN_KEPT, NULL, NULL, ZKL_SEND_GET, path);
+	zkl_operations_send(m, ZKL_OP_CHAIN_IN_USE, NULL, NULL, ZKL_SEND_GET, path);
 }
 
 /*
- * Whether a later one is there, which took the place of the kept one.  Numbers have
- * no leading zeros: the longer is the greater.
+ * Whether a later one is there, which took the place of the one in use.  Numbers
+ * have no leading zeros: the longer is the greater.
  */
 static bool
 has_later(ZklManager *m, const ZklReply *list)
 {
-	const char *kept = strrchr(zkl_session_heartbeat(m, m->chain.kept), '/') + 1;
-	size_t		stem = (size_t) (strchr(kept, '.') - kept) + 1;
-	size_t		length = strlen(kept);
+	char	   *path = zkl_session_heartbeat(m, m->chain.in_use);
+	const char *name = strrchr(path, '/') + 1;
+	size_t		stem = (size_t) (strchr(name, '.') - name) + 1;
+	size_t		length = strlen(name);
 	size_t		i;
 
 	for (i = 0; i < list->nchildren; i++)
 	{
 		const char *child = list->children[i];
 
-		if (strncmp(child, kept, stem) == 0 &&
+		if (strncmp(child, name, stem) == 0 &&
 			(strlen(child) > length ||
-			 (strlen(child) == length && strcmp(child, kept) > 0)))
+			 (strlen(child) == length && strcmp(child, name) > 0)))
 			return !ZKL_MUTANT(LATER_HEARTBEAT_UNSEEN);
 	}
 	return false;
@@ -176,13 +177,13 @@ zkl_session_check_reply(ZklManager *m, ZklOpKind kind, const ZklReply *reply)
 void
 zkl_session_open_chain(ZklManager *m)
 {
-	bool		replaces = m->chain.kept > 0 && !m->chain.old_gone;
+	bool		replaces = m->chain.in_use > 0 && !m->chain.old_gone;
 	ZklMultiOp *ops,
 			   *op;
 	ZklAction  *action;
 
 	m->connection.state = ZKL_CONNECTION_OPENING;
-	if (m->chain.kept > 0 && !m->chain.checked &&
+	if (m->chain.in_use > 0 && !m->chain.checked &&
 		!ZKL_MUTANT(LOST_WRITES_UNNOTICED))
 	{
 		send_check(m);
@@ -203,7 +204,7 @@ zkl_session_open_chain(ZklManager *m)
 	if (replaces)
 	{
 		op->kind = ZKL_MULTI_DELETE;
-		op->path = zkl_session_heartbeat(m, m->chain.kept);
+		op->path = zkl_session_heartbeat(m, m->chain.in_use);
 		op->version = -1;
 		op++;
 	}
@@ -235,7 +236,7 @@ sweep(ZklManager *m)
 	uint32_t	old;
 
 	m->chain.sweep_refused = false;
-	for (old = m->chain.swept + 1; old < m->chain.kept; old++)
+	for (old = m->chain.swept + 1; old < m->chain.in_use; old++)
 		zkl_operations_send(m, ZKL_OP_SWEEP, NULL, NULL, ZKL_SEND_DELETE,
 							zkl_session_heartbeat(m, old));
 }
@@ -262,7 +263,7 @@ zkl_session_sweep_again(ZklManager *m)
 static void
 chain_opened(ZklManager *m)
 {
-	m->chain.kept = m->chain.number;
+	m->chain.in_use = m->chain.number;
 	m->chain.acknowledged = 0;
 	sweep(m);
 	note_chain(m);
@@ -308,7 +309,7 @@ zkl_session_begin(ZklManager *m, const ZklSession *session)
 {
 	if (session->id != m->session.id)
 	{
-		m->chain.number = m->chain.kept = m->chain.swept = 0;
+		m->chain.number = m->chain.in_use = m->chain.swept = 0;
 		m->chain.refused = false;
 		m->chain.old_gone = false;
 		m->chain.needed = true;
@@ -342,16 +343,16 @@ zkl_session_end(ZklManager *m)
 
 void
 zkl_session_attach(ZklManager *m, const ZklSession *session, uint32_t chain,
-				   uint32_t chain_kept)
+				   uint32_t chain_in_use)
 {
 	m->session = *session;
 	m->chain.number = chain;
-	m->chain.kept = chain_kept;
+	m->chain.in_use = chain_in_use;
 
 	/* The janitor finds older nodes, if any are left. */
-	m->chain.swept = chain_kept > 0 ? chain_kept - 1 : 0;
+	m->chain.swept = chain_in_use > 0 ? chain_in_use - 1 : 0;
 	m->chain.needed = true;
-	m->chain.parents = chain_kept == 0;
+	m->chain.parents = chain_in_use == 0;
 }
 
 /* The first beat proves the connection: from now on its reads count. */
@@ -363,7 +364,7 @@ zkl_session_proved(ZklManager *m)
 	m->connection.proved_at = zkl_operations_next_order(m);
 	m->chain.attempts = 0;
 	if (!m->chain.sweep_refused)
-		m->chain.swept = m->chain.kept - 1;
+		m->chain.swept = m->chain.in_use - 1;
 }
 
 /* ---- the chain as the batches see it ---- */

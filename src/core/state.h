@@ -24,7 +24,7 @@ typedef enum ZklOpKind
 	ZKL_OP_BATCH,
 	ZKL_OP_CHAIN,				/* opens the next chain of heartbeats */
 	ZKL_OP_CHAIN_FENCE,			/* reads behind it are not old */
-	ZKL_OP_CHAIN_KEPT,			/* reads the heartbeat that batches name */
+	ZKL_OP_CHAIN_IN_USE,		/* reads the heartbeat that batches name */
 	ZKL_OP_CHAIN_LIST,			/* lists all heartbeats */
 	ZKL_OP_LIST,
 	ZKL_OP_PROBE,
@@ -313,10 +313,10 @@ typedef struct ZklConnection
 typedef struct ZklChain
 {
 	uint32_t	number;			/* of the last one used */
-	uint32_t	kept;			/* from here on they may exist */
+	uint32_t	in_use;			/* from here on they may exist */
 	uint32_t	swept;			/* up to here they are surely gone */
 	int32_t		version;		/* that the next beat expects */
-	int32_t		acknowledged;	/* the version of "kept", at least */
+	int32_t		acknowledged;	/* the version of "in_use", at least */
 	bool		checked;		/* that this is so, on this connection */
 	uint32_t	attempts;		/* on this connection, since the last beat */
 	bool		needed;

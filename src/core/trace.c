@@ -174,7 +174,7 @@ zkl_trace_op_name(ZklOpKind kind)
 		[ZKL_OP_BATCH] = "batch",
 		[ZKL_OP_CHAIN] = "chain",
 		[ZKL_OP_CHAIN_FENCE] = "chain-fence",
-		[ZKL_OP_CHAIN_KEPT] = "chain-kept",
+		[ZKL_OP_CHAIN_IN_USE] = "chain-in-use",
 		[ZKL_OP_CHAIN_LIST] = "chain-list",
 		[ZKL_OP_LIST] = "list",
 		[ZKL_OP_PROBE] = "probe",
@@ -370,7 +370,7 @@ put_action(const ZklManager *m, ZklLine *line, const ZklAction *action)
 			break;
 		case ZKL_ACTION_CHAIN:
 			zkl_line_number(line, "chain", action->chain);
-			zkl_line_number(line, "kept", action->chain_kept);
+			zkl_line_number(line, "in-use", action->chain_in_use);
 			break;
 		case ZKL_ACTION_LOST_WRITES:
 			break;

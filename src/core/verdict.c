@@ -150,23 +150,23 @@ keep_strings(ZklManager *m)
 {
 	ZklVerdict *d = &m->verdict;
 	size_t		room = 2 * ZKL_MAX_CYCLE * sizeof(ZklEdge);
-	ZklEdge    *kept;
+	ZklEdge    *copies;
 	char	   *at;
 	size_t		i;
 
 	for (i = 0; i < d->nedges; i++)
 		room += ZKL_MAX_NAME + 2 * ZKL_MAX_SERVER_NAME + 3;
-	kept = zkl_memory_alloc(m, room);
-	memcpy(kept, d->edges, d->nedges * sizeof(ZklEdge));
-	at = (char *) (kept + d->nedges);
+	copies = zkl_memory_alloc(m, room);
+	memcpy(copies, d->edges, d->nedges * sizeof(ZklEdge));
+	at = (char *) (copies + d->nedges);
 	for (i = 0; i < d->nedges; i++)
 	{
-		copy_string(&kept[i].lock, &at);
-		copy_string(&kept[i].waiter_server, &at);
-		copy_string(&kept[i].blocker_server, &at);
+		copy_string(&copies[i].lock, &at);
+		copy_string(&copies[i].waiter_server, &at);
+		copy_string(&copies[i].blocker_server, &at);
 	}
 	zkl_memory_release(m, d->edges);
-	d->edges = kept;
+	d->edges = copies;
 }
 
 static void

@@ -61,7 +61,7 @@ typedef struct ZklStatus
 	char		session_password[16];	/* a secret: shown nowhere */
 	uint32		generation;		/* of the session; grows with each new one */
 	uint32		chain;			/* of heartbeat nodes: the last one tried */
-	uint32		chain_kept;		/* the one in use; 0: none */
+	uint32		chain_in_use;	/* the one in use; 0: none */
 	uint32		timeout_ms;		/* negotiated; 0: not known */
 	uint32		timeout_asked_ms;	/* when the session was begun */
 	TimestampTz session_since;	/* 0: no session yet */

@@ -231,7 +231,7 @@ carry_out_action(const ZklAction *action)
 			put_operation(action);
 			break;
 		case ZKL_ACTION_CHAIN:
-			zkl_identity_record_chain(action->chain, action->chain_kept);
+			zkl_identity_record_chain(action->chain, action->chain_in_use);
 			break;
 		case ZKL_ACTION_ZNODE:
 			zkl_worker_slot_set_znode(slotno, &action->uuid, action->index,

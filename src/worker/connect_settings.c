@@ -25,14 +25,14 @@ zkl_connect_settings_wanted(void)
 ZklConnectSettings
 zkl_connect_settings_keep(const ZklConnectSettings *settings)
 {
-	static MemoryContext kept = NULL;
-	MemoryContext before = kept;
+	static MemoryContext values = NULL;
+	MemoryContext before = values;
 	MemoryContext old;
 	ZklConnectSettings copy = *settings;
 
-	kept = AllocSetContextCreate(TopMemoryContext, "zklock connection settings",
-								 ALLOCSET_SMALL_SIZES);
-	old = MemoryContextSwitchTo(kept);
+	values = AllocSetContextCreate(TopMemoryContext, "zklock connection settings",
+								   ALLOCSET_SMALL_SIZES);
+	old = MemoryContextSwitchTo(values);
 	copy.connect_string = pstrdup(settings->connect_string);
 	copy.auth_file = pstrdup(settings->auth_file);
 	copy.tls.ca_file = pstrdup(settings->tls.ca_file);

@@ -232,7 +232,7 @@ zkl_identity_adopt(ZklSession *session, const char *password, size_t length,
 	if (fresh)
 	{
 		status->generation++;
-		status->chain = status->chain_kept = 0;
+		status->chain = status->chain_in_use = 0;
 		status->timeout_asked_ms = asked_ms;
 		status->session_since = GetCurrentTimestamp();
 		memset(status->session_password, 0, sizeof(status->session_password));
@@ -279,12 +279,12 @@ zkl_identity_note_security(const ZklTlsStatus *tls, uint8 access)
 }
 
 void
-zkl_identity_record_chain(uint32 chain, uint32 kept)
+zkl_identity_record_chain(uint32 chain, uint32 in_use)
 {
 	ZklStatus  *status = zkl_status_begin();
 
 	status->chain = chain;
-	status->chain_kept = kept;
+	status->chain_in_use = in_use;
 	zkl_status_end();
 }
 
@@ -298,7 +298,7 @@ forget_session(ZklWorkerState state, bool lost)
 		status->sessions_lost++;
 	status->session_id = 0;
 	memset(status->session_password, 0, sizeof(status->session_password));
-	status->chain = status->chain_kept = 0;
+	status->chain = status->chain_in_use = 0;
 	status->timeout_ms = 0;
 	enter_state(status, state);
 	zkl_status_end();

@@ -62,7 +62,7 @@ extern void zkl_identity_note_program(const char *version, size_t length,
 extern void zkl_identity_note_security(const ZklTlsStatus *tls, uint8 access);
 
 /* Records the numbers of the heartbeat nodes: the last one tried, the one in use. */
-extern void zkl_identity_record_chain(uint32 chain, uint32 kept);
+extern void zkl_identity_record_chain(uint32 chain, uint32 in_use);
 
 /* The session is gone, and all that was granted in it is void. */
 extern void zkl_identity_lose(void);

@@ -272,7 +272,7 @@ attach_session(void)
 	session.timeout_ms = status->timeout_ms;
 	if (session.id != 0)
 		zkl_manager_attach(core, &session, status->chain,
-						   status->chain_kept);
+						   status->chain_in_use);
 	zkl_from_slots_restore();
 	zkl_carry_out_actions();
 }

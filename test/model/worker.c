@@ -271,7 +271,7 @@ worker_restore(Worker *w)
 	for (i = 0; i < w->nslots && !ZKL_MUTANT(CACHED_RESTORED_HELD); i++)
 		(void) recall(w, i, 0, &found);
 	if (w->session.id != 0)
-		zkl_manager_attach(w->m, &w->session, w->chain, w->chain_kept);
+		zkl_manager_attach(w->m, &w->session, w->chain, w->chain_in_use);
 	zkl_manager_restore(w->m, w->now, read_slot, w);
 	for (i = 0; i < w->nslots; i++)
 	{
@@ -287,7 +287,7 @@ begin_session(Worker *w, int64_t id)
 {
 	w->session.id = id;
 	w->session.generation++;
-	w->chain = w->chain_kept = 0;
+	w->chain = w->chain_in_use = 0;
 }
 
 bool
@@ -430,7 +430,7 @@ carry_out(Worker *w, const ZklAction *action)
 	if (action->kind == ZKL_ACTION_CHAIN)
 	{
 		w->chain = action->chain;
-		w->chain_kept = action->chain_kept;
+		w->chain_in_use = action->chain_in_use;
 	}
 	changed = (action->kind != ZKL_ACTION_CACHEABLE ||
 			   zkl_manager_caches(w->m, action->request)) &&

@@ -136,7 +136,7 @@ typedef struct Worker
 	uint32_t	nslots;
 	ZklSession	session;		/* id 0: none */
 	uint32_t	chain;
-	uint32_t	chain_kept;
+	uint32_t	chain_in_use;
 
 	ZklManager *m;				/* NULL: it does not run */
 	bool		halted;			/* it was stopped amid its actions */

@@ -146,7 +146,7 @@ after_action(Worker *w, const ZklAction *action, bool changed)
 			supervisor_send(h, action);
 			break;
 		case ZKL_ACTION_CHAIN:
-			if (h->kill_at_worst && action->chain != action->chain_kept)
+			if (h->kill_at_worst && action->chain != action->chain_in_use)
 				chaos_kill_worker(h, base.now + some_delay(ens.net));
 			break;
 		case ZKL_ACTION_REVIVED:

@@ -195,7 +195,7 @@ static void
 what_is_believed(void)
 {
 	static const char *const expected[] = {
-		" session -1: connection=down session=0x0001000000000001 generation=1 timeout_ms=6000 lease_ms=3999 zxid_seen=0x3fa chain=1 kept=1 version=9 acknowledged=9",
+		" session -1: connection=down session=0x0001000000000001 generation=1 timeout_ms=6000 lease_ms=3999 zxid_seen=0x3fa chain=1 in-use=1 version=9 acknowledged=9",
 		" requests -1: live=3 queued=2 creates=1 watches=0",
 		"/a lock -1: curator_rw requests=2 held=1 next=1 foreign=1",
 		"/a request 0: request=0 granted shared owner=1 node=exists number=4 uuid=" UUID("4") " token=4165633",
