@@ -3,10 +3,10 @@
  *	  One lock and its local queue.
  *
  * Owns ZklLocks, ZklQueue, ZklPlace, and the fields of ZklLock that are in no
- * group: the locks of a manager, and the local queue of each.  Runs in the
- * worker (and in tests), takes no locks of its own, knows neither PostgreSQL
- * nor ZooKeeper.  contenders.c keeps what we know of a directory; decide.c draws
- * the conclusions from both.
+ * group, but for cached, compared, pins and reader: the locks of a manager, and
+ * the local queue of each.  Runs in the worker (and in tests), takes no locks of
+ * its own, knows neither PostgreSQL nor ZooKeeper.  contenders.c keeps what we
+ * know of a directory; decide.c draws the conclusions from both.
  */
 #include <string.h>
 

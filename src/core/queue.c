@@ -95,7 +95,7 @@ sift_down(ZklContender *heap, size_t root, size_t n)
 	}
 }
 
-/* A heap sort: core/ has no libc to call, and listings can be long. */
+/* A heap sort: qsort() may allocate memory, and listings can be long. */
 void
 zkl_queue_sort(ZklContender *contenders, size_t n)
 {

@@ -2,10 +2,11 @@
  * request.c
  *	  The state machine of one request: its demand, and its znode.
  *
- * Owns the fields of ZklRequest that are in no group, ZklRequests, and
- * ZklLockRequests: the demand's transitions shown in lock_state.h.  node.c
- * writes the node's states, as request.c tells it.  Runs in the worker (and in
- * tests), takes no locks, knows neither PostgreSQL nor ZooKeeper.
+ * Owns ZklRequests, ZklLockRequests, and the fields of ZklRequest that are in no
+ * group, but for doubted, attempts and trying: the demand's transitions shown in
+ * lock_state.h.  node.c writes the node's states, as request.c tells it.  Runs in
+ * the worker (and in tests), takes no locks, knows neither PostgreSQL nor
+ * ZooKeeper.
  */
 #include <string.h>
 
