@@ -223,13 +223,14 @@ void
 zkl_rewrite_written(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 {
 	int32_t		rc = reply->rc;
+	bool		outdated = is_outdated(r);
 
 	if (!r->rewrite.writing)
 		return;
 	r->rewrite.writing = false;
 	if (rc != ZKL_RC_OK && reply->nresults > 0)
 		rc = reply->results[0].rc;
-	if (r->node.state != ZKL_NODE_EXISTS || !is_outdated(r))
+	if (r->node.state != ZKL_NODE_EXISTS || !outdated)
 		return;
 	if (rc == ZKL_RC_OK)
 		written(m, r, reply);

@@ -56,23 +56,23 @@ static void
 read_credentials(ZklZkStart *start, ZklWireReader *body)
 {
 	uint32_t	n = zkl_wire_get_u32(body);
+	ZklZkCredentials *all;
 
 	if (n > body->left / MIN_CREDENTIALS)
 	{
 		body->bad = true;
 		return;
 	}
-	start->credentials = calloc((size_t) n + 1, sizeof(ZklZkCredentials));
-	if (start->credentials == NULL)
+	all = calloc((size_t) n + 1, sizeof(ZklZkCredentials));
+	if (all == NULL)
 		_exit(1);
-	start->ncredentials = n;
 	for (uint32_t i = 0; i < n; i++)
 	{
-		ZklZkCredentials *one = &start->credentials[i];
-
-		one->scheme = keep_string(body, NULL);
-		one->secret = keep_string(body, &one->length);
+		all[i].scheme = keep_string(body, NULL);
+		all[i].secret = keep_string(body, &all[i].length);
 	}
+	start->credentials = all;
+	start->ncredentials = n;
 	start->is_private = zkl_wire_get_u8(body) != 0;
 }
 
