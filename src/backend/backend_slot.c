@@ -46,8 +46,8 @@ fill_in(ZklSlot *slot, const ZklSlotTaker *taker)
 	slot->s_holder.quiet = true;
 	slot->s_holder.holds = 1;
 	memset(&slot->s_answer, 0, sizeof(ZklSlotAnswer));
-	memset(&slot->s_behind, 0, sizeof(ZklSlotBehind));
-	slot->s_behind_due = false;
+	memset(&slot->s_dependents, 0, sizeof(ZklSlotDependents));
+	slot->s_dependents_due = false;
 	slot->s_dsm = DSM_HANDLE_INVALID;
 	slot->s_epilogue = false;
 	slot->s_until = slot->s_keep_until = 0;

@@ -9,15 +9,15 @@
  * Must not know how the wait ends, nor what a deadlock is.
  *
  * There are two things to do.  It looks again and again which sessions wait for
- * it in PostgreSQL's own locks: behind.c.  And if "log_lock_waits" is on, it logs
- * once that it waits, and once that it has got the lock, as PostgreSQL does.  The
- * worker tells it what is ahead; that may cost a request to ZooKeeper, so the
+ * it in PostgreSQL's own locks: dependents.c.  And if "log_lock_waits" is on, it
+ * logs once that it waits, and once that it has got the lock, as PostgreSQL does.
+ * The worker tells it what is ahead; that may cost a request to ZooKeeper, so the
  * session goes on waiting for the lock meanwhile.
  */
 #include "postgres.h"
 
 #include "backend/backend_slot.h"
-#include "backend/behind.h"
+#include "backend/dependents.h"
 #include "backend/long_wait.h"
 #include "backend/stall.h"
 #include "backend/under_way.h"
@@ -96,7 +96,7 @@ zkl_long_wait_begin(ZklLongWait *wait, int slotno, const char *name)
 /* ---- deadlocks ---- */
 
 static void
-look_behind(ZklLongWait *wait, int64 now)
+look_for_dependents(ZklLongWait *wait, int64 now)
 {
 	const ZklSlot *slot = &zkl_slots[wait->slotno];
 	int			patience = slot->s_request.patience;
@@ -109,16 +109,16 @@ look_behind(ZklLongWait *wait, int64 now)
 		wait->since = boottime;
 	}
 	/* Who has told of others looks on until they are taken back. */
-	if (!zkl_deadlock_detection && slot->s_behind.n == 0)
+	if (!zkl_deadlock_detection && slot->s_dependents.n == 0)
 		next = boottime + (int64) patience * 1000;
 	else if (zkl_deadlocks_may_look(boottime, &wait->since, patience, &next))
 	{
-		zkl_behind_look();
+		zkl_dependents_look();
 		wait->since = zkl_boottime_us();
 	}
 
 	/* Only right behind a look does the core decide on a deadlock. */
-	if (slot->s_behind.n > 0)
+	if (slot->s_dependents.n > 0)
 		next = Min(next, boottime + (int64) patience * 1000 / 2);
 	wait->look = now + next - boottime;
 }
@@ -172,7 +172,7 @@ zkl_long_wait_act(ZklLongWait *wait)
 	now = zkl_wait_clock();
 	acted = now >= wait->look;
 	if (acted)
-		look_behind(wait, now);
+		look_for_dependents(wait, now);
 	if (wait->report != ZKL_NEVER)
 		acted |= act_on_report(wait, now);
 	set_due(wait);

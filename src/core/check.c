@@ -28,7 +28,7 @@ check_request(const ZklManager *m, const ZklRequest *r)
 			!zkl_list_linked(&r->look.unseen) &&
 			!zkl_list_linked(&r->node.by_uuid) && !zkl_keep_is_on(r) &&
 			!zkl_list_linked(&r->wait.by_owner) &&
-			!zkl_list_linked(&r->wait.by_due) && r->wait.behind == NULL ? NULL :
+			!zkl_list_linked(&r->wait.by_due) && r->wait.dependents == NULL ? NULL :
 			"an unused request has a node or is in a list";
 	if (r->lock == NULL)
 		return "a request in use has no lock";
@@ -83,7 +83,7 @@ check_request(const ZklManager *m, const ZklRequest *r)
 		 r->lock->dialect != ZKL_DIALECT_PERMIT))
 		return "the waits and the list of them differ";
 	if (!zkl_list_linked(&r->wait.by_due) &&
-		(zkl_list_linked(&r->wait.wanted) || r->wait.behind != NULL ||
+		(zkl_list_linked(&r->wait.wanted) || r->wait.dependents != NULL ||
 		 !zkl_list_empty(&r->wait.publications)))
 		return "something is published or wanted of what does not wait";
 	if (r->node.state != ZKL_NODE_NONE && zkl_node_find(m, &r->node.uuid) != r)

@@ -44,7 +44,7 @@ may_be_on_cycle(const ZklCycleEdge *edge, const ZklCycleEdge *last)
 {
 	if (edge->kind == ZKL_CYCLE_QUEUE)
 		return true;
-	if (edge->kind == ZKL_CYCLE_OWN && last->kind == ZKL_CYCLE_BEHIND)
+	if (edge->kind == ZKL_CYCLE_OWN && last->kind == ZKL_CYCLE_DEPENDENT)
 		return true;
 	return edge->kind == last->kind && is_smaller(edge, last);
 }

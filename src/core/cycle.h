@@ -7,13 +7,13 @@
  *	  QUEUE		a contender waits for one ahead of it in its queue
  *	  OWN		a contender holds its lock, and its session waits as another
  *				contender.  This is a publication.
- *	  BEHIND	the same, but its session waits in PostgreSQL's own locks for
+ *	  DEPENDENT	the same, but its session waits in PostgreSQL's own locks for
  *				the session that waits as the other contender
  *
  * A contender waits for all that its edges lead to, so each cycle is a deadlock.
- * Publications have an order.  On a cycle without BEHIND the greatest one
+ * Publications have an order.  On a cycle without DEPENDENT the greatest one
  * leads to the victim: it was written last, so its server sees the whole cycle.
- * On a cycle with BEHIND it is the greatest one of these: its server can look
+ * On a cycle with DEPENDENT it is the greatest one of these: its server can look
  * again whether it is still so.  Hence each cycle has exactly one victim.
  */
 #ifndef ZKL_CORE_CYCLE_H
@@ -31,7 +31,7 @@ typedef enum ZklCycleKind
 {
 	ZKL_CYCLE_QUEUE,
 	ZKL_CYCLE_OWN,
-	ZKL_CYCLE_BEHIND
+	ZKL_CYCLE_DEPENDENT
 } ZklCycleKind;
 
 typedef struct ZklCycleEdge

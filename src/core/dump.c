@@ -294,7 +294,7 @@ dump_request(const Dump *d, const ZklRequest *r)
 	zkl_line_flag(&line, "broken", r->broken);
 	if (zkl_list_linked(&r->wait.by_due))
 		zkl_line_number(&line, "look_in_ms", (r->wait.due - d->now) / 1000);
-	put_count(&line, "behind", (int64_t) r->wait.nbehind);
+	put_count(&line, "dependents", (int64_t) r->wait.ndependents);
 	write_item(d, r->lock, "request", r->id, &line);
 }
 

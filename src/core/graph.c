@@ -140,7 +140,7 @@ add_publication(Graph *g, const ZklFoundDirectory *directory,
 		return;
 	edge = add_edge(g, node_of(directory, held),
 					node_of(entry->directory, wait),
-					entry->data->behind ? ZKL_CYCLE_BEHIND : ZKL_CYCLE_OWN);
+					entry->data->behind ? ZKL_CYCLE_DEPENDENT : ZKL_CYCLE_OWN);
 	edge->czxid = entry->czxid;
 	edge->id = entry->uuid;
 }

@@ -131,9 +131,9 @@ typedef struct ZklWait
 	int64_t		due;			/* the next look at what is to be published */
 	uint32_t	looks;			/* so far */
 	bool		counted;		/* as one that cannot be published */
-	uint64_t   *behind;			/* owners that wait for this one's owner */
-	size_t		nbehind;
-	int64_t		behind_at;		/* when that was seen */
+	uint64_t   *dependents;		/* owners that wait for this one's owner */
+	size_t		ndependents;
+	int64_t		dependents_at;	/* when that was seen */
 	int64_t		cycle_at;		/* a cycle whose publications are not newer */
 	int64_t		cycle_zxid;		/* than that was seen; see verdict.c */
 	uint32_t	refusals;		/* of decisions in a row */

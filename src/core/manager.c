@@ -174,15 +174,15 @@ zkl_manager_time_out(ZklManager *m, int64_t now, uint32_t request)
 }
 
 void
-zkl_manager_behind(ZklManager *m, int64_t now, uint32_t request,
-				   int64_t seen_at, const uint64_t *owners, size_t n)
+zkl_manager_dependents(ZklManager *m, int64_t now, uint32_t request,
+					   int64_t seen_at, const uint64_t *owners, size_t n)
 {
 	if (zkl_trace_is_on(m))
-		zkl_trace_behind(m, request, n);
+		zkl_trace_dependents(m, request, n);
 	m->now = now;
 	if (n > 0)
 		zkl_recall_owners(m, m->requests.all[request].ring.owner, owners, n);
-	zkl_waits_behind(m, &m->requests.all[request], seen_at, owners, n);
+	zkl_waits_dependents(m, &m->requests.all[request], seen_at, owners, n);
 }
 
 bool
@@ -350,7 +350,7 @@ look_at_waits(ZklManager *m)
 
 	while ((r = zkl_waits_next(m)) != NULL)
 	{
-		zkl_recall_owners(m, r->ring.owner, r->wait.behind, r->wait.nbehind);
+		zkl_recall_owners(m, r->ring.owner, r->wait.dependents, r->wait.ndependents);
 		zkl_waits_look(m, r);
 	}
 }

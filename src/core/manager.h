@@ -85,9 +85,9 @@ typedef struct ZklConfig
 } ZklConfig;
 
 #define ZKL_MIN_PATIENCE	100000	/* µs */
-/* Owners behind one wait.  The simulation has fewer. */
-#ifndef ZKL_MAX_BEHIND
-#define ZKL_MAX_BEHIND		16
+/* Owners that depend on one wait.  The simulation has fewer. */
+#ifndef ZKL_MAX_DEPENDENTS
+#define ZKL_MAX_DEPENDENTS		16
 #endif
 
 typedef struct ZklDemand
@@ -414,9 +414,9 @@ extern void zkl_manager_overdue(ZklManager *m, int64_t now, uint32_t request);
  * since.  Owners that hold nothing need not be told, nor that there are none if
  * none were told before.
  */
-extern void zkl_manager_behind(ZklManager *m, int64_t now, uint32_t request,
-							   int64_t seen_at, const uint64_t *owners,
-							   size_t n);
+extern void zkl_manager_dependents(ZklManager *m, int64_t now, uint32_t request,
+								   int64_t seen_at, const uint64_t *owners,
+								   size_t n);
 
 /*
  * For how long, in us, an unused lock stays cached; 0: nothing is cached, and what

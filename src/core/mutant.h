@@ -73,7 +73,7 @@
 	X(ORDER_BY_ZXID_ALONE, "publications of one batch have no order") \
 	X(QUEUE_UNSEEN, "a reader does not wait for those before a writer that waits ahead of it") \
 	X(OWN_CONTENDER_BLOCKS, "a session waits for its own hold") \
-	X(STALE_BEHIND, "a wait in PostgreSQL counts although it is over") \
+	X(STALE_DEPENDENTS, "a wait in PostgreSQL counts although it is over") \
 	X(PUBLICATION_OUTLIVES, "a publication stays when its wait is over") \
 	X(GRANTED_STILL_WAITS, "a holder waits for those behind it") \
 	X(RECALL_LOST, "a change of the children does not recall a lock that may be cached") \

@@ -138,11 +138,11 @@ zkl_trace_request(ZklManager *m, const char *what, uint32_t request,
 }
 
 void
-zkl_trace_behind(ZklManager *m, uint32_t request, size_t n)
+zkl_trace_dependents(ZklManager *m, uint32_t request, size_t n)
 {
 	ZklLine		line;
 
-	begin_event(m, &line, "behind");
+	begin_event(m, &line, "dependents");
 	put_request(m, &line, request);
 	zkl_line_number(&line, "owners", (int64_t) n);
 	end_line(m, &line);

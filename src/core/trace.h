@@ -27,8 +27,8 @@ extern void zkl_trace_restore(ZklManager *m, uint32_t request,
 extern void zkl_trace_request(ZklManager *m, const char *what,
 							  uint32_t request, const ZklEnd *end);
 
-/* The host told of owners behind a request. */
-extern void zkl_trace_behind(ZklManager *m, uint32_t request, size_t n);
+/* The host told which owners depend on that of a request. */
+extern void zkl_trace_dependents(ZklManager *m, uint32_t request, size_t n);
 
 /* What became of the connection; session: the one that it has, or NULL */
 extern void zkl_trace_session(ZklManager *m, const char *what,

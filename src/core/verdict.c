@@ -66,8 +66,8 @@ is_time(ZklManager *m, ZklRequest *r, const ZklStep *steps, size_t n)
 		if (entry->data->every_ms > every)
 			every = entry->data->every_ms;
 	}
-	if (own && m->now > r->wait.behind_at + r->wait.patience / 2 &&
-		!ZKL_MUTANT(STALE_BEHIND))
+	if (own && m->now > r->wait.dependents_at + r->wait.patience / 2 &&
+		!ZKL_MUTANT(STALE_DEPENDENTS))
 		return false;
 	return !others || ZKL_MUTANT(VERDICT_TOO_SOON) ||
 		zkl_waits_confirm(m, r, zxid, every * 1000 + TIME_TO_TELL);

@@ -40,12 +40,12 @@ zkl_waits_init_all(ZklManager *m)
 }
 
 static void
-forget_behind(ZklManager *m, ZklRequest *r)
+forget_dependents(ZklManager *m, ZklRequest *r)
 {
-	if (r->wait.behind != NULL)
-		zkl_memory_release(m, r->wait.behind);
-	r->wait.behind = NULL;
-	r->wait.nbehind = 0;
+	if (r->wait.dependents != NULL)
+		zkl_memory_release(m, r->wait.dependents);
+	r->wait.dependents = NULL;
+	r->wait.ndependents = 0;
 }
 
 void
@@ -54,7 +54,7 @@ zkl_waits_free_all(ZklManager *m)
 	uint32_t	i;
 
 	for (i = 0; i < m->config.max_requests; i++)
-		forget_behind(m, &m->requests.all[i]);
+		forget_dependents(m, &m->requests.all[i]);
 	zkl_memory_release(m, m->waits.by_owner.buckets);
 }
 
@@ -158,7 +158,7 @@ zkl_waits_end(ZklManager *m, ZklRequest *r)
 	zkl_list_remove(&r->wait.by_due);
 	zkl_list_remove(&r->wait.wanted);
 	retract_all(m, r);
-	forget_behind(m, r);
+	forget_dependents(m, r);
 }
 
 void
@@ -239,8 +239,8 @@ gather_holds(ZklManager *m, ZklRequest *r, Held *held)
 	held->too_many = false;
 	add_holds(m, r->ring.owner, held);
 	held->nown = held->n;
-	for (i = 0; i < r->wait.nbehind; i++)
-		add_holds(m, r->wait.behind[i], held);
+	for (i = 0; i < r->wait.ndependents; i++)
+		add_holds(m, r->wait.dependents[i], held);
 	if (!held->too_many)
 		return;
 	m->waits.unpublished += !r->wait.counted;
@@ -264,7 +264,7 @@ retract_others(ZklManager *m, ZklRequest *r, const Held *held)
 			if (zkl_uuid_equal(&held->all[i].request->node.uuid, &p->uuid))
 				break;
 		}
-		if (i == held->n && !ZKL_MUTANT(STALE_BEHIND))
+		if (i == held->n && !ZKL_MUTANT(STALE_DEPENDENTS))
 			zkl_publication_retract(m, p);
 	}
 }
@@ -333,20 +333,20 @@ zkl_waits_timer(const ZklManager *m)
 }
 
 void
-zkl_waits_behind(ZklManager *m, ZklRequest *r, int64_t seen_at,
-				 const uint64_t *owners, size_t n)
+zkl_waits_dependents(ZklManager *m, ZklRequest *r, int64_t seen_at,
+					 const uint64_t *owners, size_t n)
 {
-	bool		some = n > 0 || r->wait.nbehind > 0;
+	bool		some = n > 0 || r->wait.ndependents > 0;
 
 	if (!zkl_list_linked(&r->wait.by_due) || !some)
 		return;
-	if (n > ZKL_MAX_BEHIND)
-		n = ZKL_MAX_BEHIND;
-	if (r->wait.behind == NULL)
-		r->wait.behind = zkl_memory_alloc(m, ZKL_MAX_BEHIND * sizeof(uint64_t));
-	memcpy(r->wait.behind, owners, n * sizeof(uint64_t));
-	r->wait.nbehind = n;
-	r->wait.behind_at = seen_at;
+	if (n > ZKL_MAX_DEPENDENTS)
+		n = ZKL_MAX_DEPENDENTS;
+	if (r->wait.dependents == NULL)
+		r->wait.dependents = zkl_memory_alloc(m, ZKL_MAX_DEPENDENTS * sizeof(uint64_t));
+	memcpy(r->wait.dependents, owners, n * sizeof(uint64_t));
+	r->wait.ndependents = n;
+	r->wait.dependents_at = seen_at;
 	if (!m->publications.leftovers &&
 		m->now >= r->wait.since + r->wait.patience && !publish_wait(m, r))
 		zkl_waits_soon(m, r);

@@ -35,8 +35,8 @@ extern void zkl_waits_unhold(ZklManager *m, const ZklRequest *r);
 extern void zkl_waits_kept(ZklManager *m, const ZklRequest *r);
 
 /* The host tells which owners wait for r's. */
-extern void zkl_waits_behind(ZklManager *m, ZklRequest *r, int64_t seen_at,
-							 const uint64_t *owners, size_t n);
+extern void zkl_waits_dependents(ZklManager *m, ZklRequest *r, int64_t seen_at,
+								 const uint64_t *owners, size_t n);
 
 /*
  * The request whose wait is due; NULL: none is, or the publications of a worker

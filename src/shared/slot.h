@@ -32,7 +32,7 @@
  *	  s_answer, s_znode	 the worker; the claim clears them, and a take fills in
  *						 s_answer as a grant does
  *	  s_cacheable		 the worker; the claim clears it
- *	  s_behind			 the backend that looks for all: behind.c
+ *	  s_dependents			 the backend that looks for all: dependents.c
  *	  the others		 both: the comment on each field tells when
  *
  * s_state alone may be read without s_mutex, by the slot's own backend to see
@@ -240,18 +240,18 @@ typedef struct ZklSlotZnode
 	bool		going;			/* to be deleted; another one follows */
 } ZklSlotZnode;
 
-#define ZKL_MAX_BEHIND_SLOT	16	/* as the core's ZKL_MAX_BEHIND */
+#define ZKL_MAX_DEPENDENTS_SLOT	16	/* as the core's ZKL_MAX_DEPENDENTS */
 
 /*
  * Which owners wait for the owner of a WAITING slot in PostgreSQL's own locks:
- * see backend/behind.c
+ * see backend/dependents.c
  */
-typedef struct ZklSlotBehind
+typedef struct ZklSlotDependents
 {
 	int			n;
 	int64		looked_us;		/* when the look began; boottime.h */
-	uint64		owners[ZKL_MAX_BEHIND_SLOT];
-} ZklSlotBehind;
+	uint64		owners[ZKL_MAX_DEPENDENTS_SLOT];
+} ZklSlotDependents;
 
 typedef struct ZklSlot
 {
@@ -264,8 +264,8 @@ typedef struct ZklSlot
 	ZklSlotZnode s_znode;
 
 	/* Any backend writes the first while WAITING; the worker takes note. */
-	ZklSlotBehind s_behind;
-	bool		s_behind_due;	/* the worker has yet to see it */
+	ZklSlotDependents s_dependents;
+	bool		s_dependents_due;	/* the worker has yet to see it */
 
 	/*
 	 * Unique per backend that ever made a request; a take changes it, and the

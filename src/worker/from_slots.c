@@ -238,20 +238,20 @@ take_released(int slotno)
  * before is taken back: it gets old.
  */
 static void
-take_behind(int slotno, const ZklSlot *slot)
+take_dependents(int slotno, const ZklSlot *slot)
 {
-	ZklSlotBehind behind;
+	ZklSlotDependents dependents;
 	int64		now = zkl_boottime_us();
 
-	StaticAssertStmt(ZKL_MAX_BEHIND_SLOT == ZKL_MAX_BEHIND,
+	StaticAssertStmt(ZKL_MAX_DEPENDENTS_SLOT == ZKL_MAX_DEPENDENTS,
 					 "slot and core have room for the same owners");
-	behind = zkl_worker_slot_take_behind(slotno);
+	dependents = zkl_worker_slot_take_dependents(slotno);
 	if (!zkl_deadlock_detection)
-		behind.n = 0;
-	if (behind.n == 0 ||
-		now - behind.looked_us < (int64) slot->s_request.patience * 1000 / 2)
-		zkl_manager_behind(core, now, (uint32) slotno, behind.looked_us,
-						   behind.owners, (size_t) behind.n);
+		dependents.n = 0;
+	if (dependents.n == 0 ||
+		now - dependents.looked_us < (int64) slot->s_request.patience * 1000 / 2)
+		zkl_manager_dependents(core, now, (uint32) slotno, dependents.looked_us,
+							   dependents.owners, (size_t) dependents.n);
 }
 
 static void
@@ -274,8 +274,8 @@ take_any(int slotno)
 		zkl_manager_time_out(core, zkl_boottime_us(), (uint32) slotno);
 	else if (slot.s_state == ZKL_SLOT_WAITING && slot.s_holder.timed_out)
 		zkl_operation_time_out(slotno);
-	else if (slot.s_state == ZKL_SLOT_WAITING && slot.s_behind_due)
-		take_behind(slotno, &slot);
+	else if (slot.s_state == ZKL_SLOT_WAITING && slot.s_dependents_due)
+		take_dependents(slotno, &slot);
 	else if (slot.s_state == ZKL_SLOT_GRANTED ||
 			 slot.s_state == ZKL_SLOT_LOST)
 		zkl_bounds_look(slotno);

@@ -373,15 +373,15 @@ zkl_worker_slot_take_uncounted(int slotno)
 	return counts;
 }
 
-ZklSlotBehind
-zkl_worker_slot_take_behind(int slotno)
+ZklSlotDependents
+zkl_worker_slot_take_dependents(int slotno)
 {
-	ZklSlotBehind seen;
+	ZklSlotDependents seen;
 	ZklSlot    *slot = &zkl_slots[slotno];
 
 	SpinLockAcquire(&slot->s_mutex);
-	seen = slot->s_behind;
-	slot->s_behind_due = false;
+	seen = slot->s_dependents;
+	slot->s_dependents_due = false;
 	SpinLockRelease(&slot->s_mutex);
 	return seen;
 }

@@ -82,10 +82,10 @@ extern ZklLate zkl_worker_slot_take_late(int slotno);
 extern ZklLockstatsCounts zkl_worker_slot_take_uncounted(int slotno);
 
 /*
- * Copies s_behind and clears s_behind_due, so that no look that comes meanwhile is
- * taken for one that the worker has seen.
+ * Copies s_dependents and clears s_dependents_due, so that no look that comes
+ * meanwhile is taken for one that the worker has seen.
  */
-extern ZklSlotBehind zkl_worker_slot_take_behind(int slotno);
+extern ZklSlotDependents zkl_worker_slot_take_dependents(int slotno);
 
 /* Sets s_answer.retired.  Its znode may be another hold's by now. */
 extern void zkl_worker_slot_retire(int slotno, bool has_znode);

@@ -216,8 +216,8 @@ worker_look(Worker *w, int i)
 	else if (s->state == SLOT_WAITING && s->behind_news)
 	{
 		s->behind_news = false;
-		zkl_manager_behind(w->m, w->now, (uint32_t) i, s->seen_at, s->behind,
-						   s->nbehind);
+		zkl_manager_dependents(w->m, w->now, (uint32_t) i, s->seen_at, s->dependents,
+							   s->ndependents);
 	}
 	else if (s->state == SLOT_WAITING && s->timed_out)
 		zkl_manager_time_out(w->m, w->now, (uint32_t) i);

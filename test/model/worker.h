@@ -42,8 +42,9 @@ typedef struct Slot
 	bool		together;		/* to be told once it waits for others */
 	int32_t		pid;
 	int64_t		patience;		/* 0: nothing is published */
-	uint64_t	behind[ZKL_MAX_BEHIND]; /* owners that wait for this one */
-	uint32_t	nbehind;
+	uint64_t	dependents[ZKL_MAX_DEPENDENTS]; /* owners that wait for this
+												 * one */
+	uint32_t	ndependents;
 	int64_t		seen_at;		/* on the host's clock */
 	bool		behind_news;	/* to be told to the core */
 	const char *data;			/* for the znode; NULL: a usual one */

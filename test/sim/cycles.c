@@ -154,17 +154,17 @@ find_behind(const Backend *b, Slot *s)
 	bool		too_many = false;
 	int			i;
 
-	s->nbehind = 0;
+	s->ndependents = 0;
 	for (i = 0; i < backends.per_host; i++)
 	{
 		Backend    *other = &backends.backend[b->host][i];
 
 		if (i == b->id || other->nholds == 0 || !waits_for(other, b->id))
 			continue;
-		too_many |= s->nbehind == ZKL_MAX_BEHIND;
+		too_many |= s->ndependents == ZKL_MAX_DEPENDENTS;
 		if (too_many)
 			break;
-		s->behind[s->nbehind++] = other->owner;
+		s->dependents[s->ndependents++] = other->owner;
 		cycles.seen[b->host][i][b->id] = base.now;
 	}
 	return too_many;
@@ -185,8 +185,8 @@ count_held(const Host *h, const Slot *s)
 		if (held->state != SLOT_GRANTED || !held->sent)
 			continue;
 		n += held->owner == s->owner;
-		for (j = 0; j < s->nbehind; j++)
-			n += held->owner == s->behind[j];
+		for (j = 0; j < s->ndependents; j++)
+			n += held->owner == s->dependents[j];
 	}
 	return n;
 }
@@ -217,12 +217,12 @@ local_look(Backend *b)
 {
 	Host	   *h = &hosts.host[b->host];
 	Slot	   *s = &h->slots[b->waiting];
-	uint32_t	before = s->nbehind;
+	uint32_t	before = s->ndependents;
 	bool		too_many = false;
 	bool		too_much = false;
 
 	b->look_at = base.now + cycles.patience;
-	s->nbehind = 0;
+	s->ndependents = 0;
 	if (!h->undetected)
 	{
 		too_many = find_behind(b, s);
@@ -234,9 +234,9 @@ local_look(Backend *b)
 		SEEN(HELD_TOO_MANY);
 	if ((too_many || too_much) && base.calm)
 		give_up_soon(b);
-	if (s->nbehind == 0 && before == 0)
+	if (s->ndependents == 0 && before == 0)
 		return;
-	trace("host # backend #: # wait for it", b->host, b->id, s->nbehind, 0,
+	trace("host # backend #: # wait for it", b->host, b->id, s->ndependents, 0,
 		  NULL);
 	s->seen_at = host_clock(h);
 	slot_tell_behind(h, b->waiting);

@@ -199,7 +199,7 @@ slot_take(Host *h, int slot, uint64_t owner, int backend)
 	s->quiet = s->quiet && ZKL_MUTANT(TAKE_QUIET);
 	s->is_try = s->timed_out = s->together = s->counted = false;
 	s->behind_news = s->judged = s->writer_between = false;
-	s->nbehind = 0;
+	s->ndependents = 0;
 	s->patience = s->at_most = s->at_least = 0;
 	s->until = s->keep_until = s->asked_zxid = s->waited = 0;
 	s->sibling = -1;

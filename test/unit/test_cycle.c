@@ -74,10 +74,10 @@ pairs(void)
 	CHECK_INT(zkl_cycle_find(&graph, 2, path), 4);
 
 	/* who has an edge in PostgreSQL decides, however early it was written */
-	make_pair(ZKL_CYCLE_OWN, 7, 1, ZKL_CYCLE_BEHIND, 5, 2);
+	make_pair(ZKL_CYCLE_OWN, 7, 1, ZKL_CYCLE_DEPENDENT, 5, 2);
 	CHECK_INT(zkl_cycle_find(&graph, 0, path), 0);
 	CHECK_INT(zkl_cycle_find(&graph, 2, path), 4);
-	make_pair(ZKL_CYCLE_BEHIND, 7, 1, ZKL_CYCLE_BEHIND, 5, 2);
+	make_pair(ZKL_CYCLE_DEPENDENT, 7, 1, ZKL_CYCLE_DEPENDENT, 5, 2);
 	CHECK_INT(zkl_cycle_find(&graph, 0, path), 4);
 	CHECK_INT(zkl_cycle_find(&graph, 2, path), 0);
 }
@@ -104,12 +104,12 @@ short_cycles(void)
 {
 	begin(3);
 	wait_for(0, 1);
-	add(1, 0, ZKL_CYCLE_BEHIND, 5, 1);
+	add(1, 0, ZKL_CYCLE_DEPENDENT, 5, 1);
 	CHECK_INT(zkl_cycle_find(&graph, 0, path), 2);
 	begin(3);
 	wait_for(0, 2);
 	wait_for(2, 1);
-	add(1, 0, ZKL_CYCLE_BEHIND, 5, 1);
+	add(1, 0, ZKL_CYCLE_DEPENDENT, 5, 1);
 	CHECK_INT(zkl_cycle_find(&graph, 0, path), 3);
 
 	/* the shorter one of two */
@@ -197,7 +197,7 @@ make_random(uint32_t nodes)
 	{
 		if (i % 2 == 1)
 			add(i, 2 * unit_random_below(nodes / 2),
-				unit_random_below(3) == 0 ? ZKL_CYCLE_BEHIND : ZKL_CYCLE_OWN,
+				unit_random_below(3) == 0 ? ZKL_CYCLE_DEPENDENT : ZKL_CYCLE_OWN,
 				unit_random_below(4), (uint8_t) i);
 		else
 			for (n = (int) unit_random_below(3); n >= 0; n--)

@@ -1,9 +1,9 @@
 /*
- * behind.c
+ * dependents.c
  *	  Which sessions that hold distributed locks wait, in PostgreSQL's own locks,
  *	  for a session that waits for a distributed lock.
  *
- * Owns s_behind of all slots.  Run by backends that wait: never by the worker,
+ * Owns s_dependents of all slots.  Run by backends that wait: never by the worker,
  * which must not wait for a lock that a stopped process holds.  Takes, through
  * pg_blocking_pids(), PostgreSQL's locks on its own lock table, and slots'
  * mutexes, one at a time.
@@ -22,7 +22,7 @@
  */
 #include "postgres.h"
 
-#include "backend/behind.h"
+#include "backend/dependents.h"
 #include "miscadmin.h"
 #include "shared/boottime.h"
 #include "shared/compat.h"
@@ -53,7 +53,7 @@ typedef struct Holder
 	uint64		owner;
 } Holder;
 
-/* A session that waits for a distributed lock, and those found behind it */
+/* A session that waits for a distributed lock, and those that depend on it */
 typedef struct Waiter
 {
 	int			pid;
@@ -61,7 +61,7 @@ typedef struct Waiter
 	uint32		serial;
 	int			patience;
 	bool		had_any;
-	ZklSlotBehind behind;
+	ZklSlotDependents dependents;
 } Waiter;
 
 typedef struct Look
@@ -154,7 +154,7 @@ note_slot(Look *look, int slotno)
 	holder.pid = waiter.pid = slot->s_request.pid;
 	waiter.serial = slot->s_serial;
 	waiter.patience = slot->s_request.patience;
-	waiter.had_any = slot->s_behind.n > 0;
+	waiter.had_any = slot->s_dependents.n > 0;
 	SpinLockRelease(&slot->s_mutex);
 
 	if (state == ZKL_SLOT_WAITING && patient)
@@ -203,13 +203,13 @@ ask_for_blockers(Blocked *process)
 }
 
 static void
-add_behind(Look *look, const Waiter *waiter, uint64 owner)
+add_dependent(Look *look, const Waiter *waiter, uint64 owner)
 {
-	ZklSlotBehind *behind = &look->waiters[waiter - look->waiters].behind;
+	ZklSlotDependents *dependents = &look->waiters[waiter - look->waiters].dependents;
 
-	if (behind->n < ZKL_MAX_BEHIND_SLOT &&
-		(behind->n == 0 || behind->owners[behind->n - 1] != owner))
-		behind->owners[behind->n++] = owner;
+	if (dependents->n < ZKL_MAX_DEPENDENTS_SLOT &&
+		(dependents->n == 0 || dependents->owners[dependents->n - 1] != owner))
+		dependents->owners[dependents->n++] = owner;
 }
 
 /* Walks from a holder to all processes that it waits for. */
@@ -235,7 +235,7 @@ walk_from(Look *look, const Holder *holder, Blocked **stack)
 			Blocked    *next = find_process(look, pid);
 
 			if (waiter != NULL)
-				add_behind(look, waiter, holder->owner);
+				add_dependent(look, waiter, holder->owner);
 			if (next == NULL || next->visit == visit)
 				continue;
 			next->visit = visit;
@@ -276,12 +276,12 @@ tell_slot(const Look *look, const Waiter *waiter)
 	SpinLockAcquire(&slot->s_mutex);
 	done = slot->s_state == ZKL_SLOT_WAITING &&
 		slot->s_serial == waiter->serial &&
-		slot->s_behind.looked_us < look->began;
+		slot->s_dependents.looked_us < look->began;
 	if (done)
 	{
-		slot->s_behind = waiter->behind;
-		slot->s_behind.looked_us = look->began;
-		slot->s_behind_due = true;
+		slot->s_dependents = waiter->dependents;
+		slot->s_dependents.looked_us = look->began;
+		slot->s_dependents_due = true;
 	}
 	SpinLockRelease(&slot->s_mutex);
 	return done;
@@ -297,8 +297,8 @@ tell(Look *look)
 	{
 		const Waiter *waiter = &look->waiters[i];
 
-		found |= waiter->behind.n > 0;
-		if ((waiter->behind.n > 0 || waiter->had_any) &&
+		found |= waiter->dependents.n > 0;
+		if ((waiter->dependents.n > 0 || waiter->had_any) &&
 			is_fresh(look, waiter) && tell_slot(look, waiter))
 			zkl_dirty_set(waiter->slotno, ZKL_WAKE_NOW);
 	}
@@ -317,7 +317,7 @@ look_now(Look *look)
 }
 
 void
-zkl_behind_look(void)
+zkl_dependents_look(void)
 {
 	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
 												  "zklock look at locks",

@@ -1,5 +1,5 @@
 /*
- * test_manager_behind.c
+ * test_manager_dependents.c
  *	  Scenarios of deadlocks with another server that go through PostgreSQL's own
  *	  locks, and of locks that are kept: what looks like one, and is none.
  */
@@ -22,8 +22,8 @@ tell(Pair *p, size_t n)
 {
 	const uint64_t owners[] = {3, 1};
 
-	zkl_manager_behind(p->w->worker.m, p->w->worker.now, p->b,
-					   p->w->worker.now, owners, n);
+	zkl_manager_dependents(p->w->worker.m, p->w->worker.now, p->b,
+						   p->w->worker.now, owners, n);
 	world_flush(p->w);
 }
 
