@@ -199,7 +199,7 @@ $s1->query('COMMIT');
 kill 'KILL', $session;
 $test->wait_queue("/.once/j$job", 0);
 replace_worker($worker);
-ok(wait_for(sub { history() ne '' }, 'the note'), 'the note is made late');
+ok(wait_for(sub { history() =~ /"at":/ }, 'the note'), 'the note is made late');
 used_ok(1, 'at_least_once: worker restarted and session lost behind the commit');
 
 # Not if the turns were forgotten meanwhile, and not late over that either.
