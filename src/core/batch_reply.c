@@ -414,10 +414,11 @@ zkl_batch_reply_parent(ZklManager *m, ZklLock *lock, int32_t rc)
 
 	/*
 	 * Only the first refusal counts.  If a parent is gone again, it was
-	 * reaped just now, or is missing because of that refusal.
+	 * reaped just now, or is missing because of that refusal.  An answer
+	 * about the session refuses nothing.
 	 */
 	if (why != 0 || rc == ZKL_RC_OK || rc == ZKL_RC_NODEEXISTS ||
-		rc == ZKL_RC_NONODE)
+		rc == ZKL_RC_NONODE || zkl_result_is_of_session(rc))
 		return;
 	if (lock != NULL)
 		zkl_parents_refused(lock, rc);

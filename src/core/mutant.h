@@ -88,6 +88,7 @@
 	X(RELEASE_FORGETS_BOUND, "a lock that is to be kept is cached") \
 	X(CACHED_UNWATCHED, "a lock is cached without a watch on its directory") \
 	X(CACHED_BEFORE_OTHERS, "a lock is cached although a contender stands behind it") \
+	X(SESSION_ANSWER_COUNTS, "an answer about the session counts as one about what was read") \
 	X(CACHED_IN_COMPANY, "a lock is cached although others of its server want it") \
 	X(LOST_WHILE_CACHED, "a lock that is lost while it is cached can still be taken") \
 	X(MARK_STAYS, "the mark is not taken away when a lock is cached no longer") \

@@ -246,6 +246,14 @@ zkl_reads_reply_take(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 	op->request->submitted == op->submitted &&
 	op->request->demand != ZKL_DEMAND_UNUSED;
 
+	/* What is read is not known, and this connection will not tell. */
+	if (zkl_result_is_of_session(reply->rc) &&
+		!ZKL_MUTANT(SESSION_ANSWER_COUNTS))
+	{
+		zkl_session_give_up(m, reply->rc);
+		return;
+	}
+
 	/*
 	 * This is no answer at all: another connection may tell.  If that one
 	 * does not either, this counts as refused; a reconnect costs all others

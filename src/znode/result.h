@@ -16,6 +16,9 @@
 #define ZKL_RC_NOTEMPTY		(-111)
 #define ZKL_RC_UNKNOWN		(-4)	/* what stands for any lost reply */
 
+/* Whether a code tells of the session only, and not of what was asked */
+extern bool zkl_result_is_of_session(int32_t rc);
+
 /* Whether a code says that nothing was done, not only that nothing is known */
 extern bool zkl_result_is_definite(int32_t rc);
 

@@ -391,6 +391,42 @@ unknown_results(void)
 		}
 }
 
+/* Reads, and the creates of directories, are told that the session is over. */
+static void
+answers_about_the_session(void)
+{
+	static const int32_t rcs[] = {-112, -115, -116, -118};
+	static const ZklSendKind kinds[] = {ZKL_SEND_LIST, ZKL_SEND_GET,
+	ZKL_SEND_CREATE_CONTAINER};
+	size_t		i;
+
+	for (i = 0; i < 3 * 4; i++)
+	{
+		World	   *w = world_ready();
+		char		other[ZKL_MAX_PATH + 1];
+		uint32_t	r;
+
+		world_warm_up(w, "/a");
+		foreign_zklock(w, "/a", ZKL_SHARED, "{}", other);
+		w->zk.single_kind = kinds[i / 4];
+		w->zk.single_rc = rcs[i % 4];
+		w->zk.single_path = i / 4 == 2 ? "/new" : "/a";
+		w->zk.singles = 3;
+		r = world_submit(w, i / 4 == 2 ? "/new" : "/a", 1, ZKL_EXCLUSIVE);
+		world_run(w);
+		world_sleep(w, 20000000);
+		CHECK_MSG(w->zk.singles == 0, "answered, case %zu", i);
+		if (i / 4 != 2)
+		{
+			CHECK_MSG(w->requests[r].state == SLOT_WAITING, "case %zu", i);
+			foreign_leave_all(w, "/a");
+			world_run(w);
+		}
+		CHECK_MSG(world_holds(w, r), "case %zu", i);
+		world_wind_up(w);
+	}
+}
+
 /* Its number is known from a listing, its token may not be read: it fails. */
 static void
 token_refused(void)
@@ -609,6 +645,7 @@ main(void)
 	RUN(lost_replies);
 	RUN(lost_replies_and_cancels);
 	RUN(unknown_results);
+	RUN(answers_about_the_session);
 	RUN(token_refused);
 	RUN(another_directory_refused);
 	RUN(sweep_refused);
