@@ -32,7 +32,10 @@ EOS
 $one->safe_psql('postgres', 'CREATE ROLE batch_role LOGIN');
 
 # Whose examples a role runs, and which page shows its grants
-my %grants = ('README.md' => 'README.md', 'docs/jobs.md' => 'docs/install.md');
+my %grants = (
+	'README.md' => 'README.md',
+	'docs/jobs.md' => 'docs/install.md',
+	'docs/locks.md' => 'docs/install.md');
 
 # By what a block contains, what sessions of the other server do meanwhile: they
 # "hold" something from before the block on, or "join" it.
