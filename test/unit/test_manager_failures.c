@@ -196,6 +196,44 @@ refused_for_long(void)
 	world_wind_up(w);
 }
 
+/*
+ * The same, if the next one is always there when ZooKeeper refuses one: the beat goes
+ * alone.
+ */
+static void
+refused_without_a_pause(void)
+{
+	World	   *w = world_make();
+	uint32_t	refused[2];
+	uint32_t	holder;
+	int			i;
+
+	w->config.batches_in_flight = 1;
+	world_begin(w);
+	world_connect(w);
+	w->zk.no_write = "/b";
+	model_mkdir(&w->zk, WORLD_ROOT "/b0");
+	model_mkdir(&w->zk, WORLD_ROOT "/b1");
+	holder = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	refused[0] = world_submit(w, "/b0", 2, ZKL_EXCLUSIVE);
+	for (i = 1; i < 40; i++)
+	{
+		refused[i % 2] = world_submit(w, i % 2 ? "/b1" : "/b0", 2, ZKL_EXCLUSIVE);
+		while (world_waits(w, refused[1 - i % 2]))
+		{
+			w->worker.now += WORLD_BEAT / 4;
+			world_serve(w, INT32_MAX);
+			world_deliver(w, INT32_MAX);
+		}
+		CHECK(w->requests[refused[1 - i % 2]].state == SLOT_FAILED);
+		CHECK(zkl_manager_lease(w->worker.m) > w->worker.now);
+		world_release(w, refused[1 - i % 2]);
+	}
+	CHECK(world_holds(w, holder));
+	world_wind_up(w);
+}
+
 /* A create that ZooKeeper refuses fails alone. */
 static void
 create_refused(void)
@@ -638,6 +676,7 @@ main(void)
 	RUN(parents_refused);
 	RUN(refused_batches_keep_their_order);
 	RUN(refused_for_long);
+	RUN(refused_without_a_pause);
 	RUN(create_refused);
 	RUN(delete_refused);
 	RUN(read_refused);
