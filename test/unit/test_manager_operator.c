@@ -242,6 +242,32 @@ janitor_is_refused(void)
 	}
 }
 
+/* A directory that we may not list is left out in the end, and the others are not. */
+static void
+janitor_may_not_list(void)
+{
+	static const char uuid[] = "00000000-0000-8000-8000-000000000000";
+	World	   *w = world_ready();
+	char		path[ZKL_MAX_PATH + 1];
+	char		orphan[ZKL_MAX_PATH + 1];
+
+	model_mkdir(&w->zk, WORLD_ROOT "/a");
+	model_mkdir(&w->zk, WORLD_ROOT "/b");
+	snprintf(path, sizeof(path), WORLD_ROOT "/a/_c_%s-__READ__", uuid);
+	CHECK_INT(model_create(&w->zk, path, true, w->worker.session.id, "", orphan), 0);
+	world_disconnect(w);
+	world_restart(w);
+	w->zk.single_kind = ZKL_SEND_LIST;
+	w->zk.single_rc = ZKL_RC_NOAUTH;
+	w->zk.single_path = WORLD_ROOT "/b";
+	w->zk.singles = 1000;
+	world_connect(w);
+	world_sleep(w, 60000000);
+	CHECK(w->zk.singles < 1000 && w->zk.singles > 990);
+	CHECK(tree_find(orphan) == NULL);
+	world_wind_up(w);
+}
+
 /*
  * The same for a node of ours that nobody claims and that somebody waits
  * behind, and for the delete of a request's node.
@@ -490,6 +516,7 @@ main(void)
 	RUN(lease_before_loss);
 	RUN(unclaimed_nodes);
 	RUN(janitor_is_refused);
+	RUN(janitor_may_not_list);
 	RUN(deletes_are_refused);
 	RUN(sync_is_refused);
 	RUN(reads_are_not_answered);
