@@ -110,13 +110,19 @@ is_remembered(const struct ZklJanitorPath *item, ZklSendKind kind,
 	return false;
 }
 
+/* However often a znode is met, it has one question of a kind. */
+static void
+remember_once(ZklManager *m, const char *path, ZklSendKind kind)
+{
+	if (!is_remembered(m->janitor.to_do, kind, path) &&
+		!is_remembered(m->janitor.later, kind, path))
+		remember(m, path, "", kind);
+}
+
 void
 zkl_janitor_delete(ZklManager *m, const char *path)
 {
-	if (is_remembered(m->janitor.to_do, ZKL_SEND_DELETE, path) ||
-		is_remembered(m->janitor.later, ZKL_SEND_DELETE, path))
-		return;
-	remember(m, path, "", ZKL_SEND_DELETE);
+	remember_once(m, path, ZKL_SEND_DELETE);
 }
 
 void
@@ -124,15 +130,11 @@ zkl_janitor_look(ZklManager *m, const char *directory, const char *child,
 				 const ZklUuid *uuid)
 {
 	ZklUuid		ours = zkl_uuid_make(m->config.uuid_base, 0);
-	const char *path;
 
 	/* If there is more to do, a later look is enough: so nothing piles up. */
-	if (m->janitor.to_do != NULL ||
-		memcmp(uuid->bytes, ours.bytes, ZKL_UUID_BYTES / 2) != 0)
-		return;
-	path = zkl_actions_join(m, directory, "/", child);
-	if (!is_remembered(m->janitor.later, ZKL_SEND_GET, path))
-		remember(m, path, "", ZKL_SEND_GET);
+	if (m->janitor.to_do == NULL &&
+		memcmp(uuid->bytes, ours.bytes, ZKL_UUID_BYTES / 2) == 0)
+		remember_once(m, zkl_actions_join(m, directory, "/", child), ZKL_SEND_GET);
 }
 
 /* The first question in the list is the one that awaits its answer. */
@@ -330,11 +332,8 @@ zkl_janitor_reply(ZklManager *m, const ZklReply *reply)
 void
 zkl_janitor_look_at_publication(ZklManager *m, const ZklUuid *uuid)
 {
-	const char *path = zkl_publication_path(m, uuid);
-
-	if (zkl_uuid_is_zklock(uuid) &&
-		!is_remembered(m->janitor.later, ZKL_SEND_GET, path))
-		remember(m, path, "", ZKL_SEND_GET);
+	if (zkl_uuid_is_zklock(uuid))
+		remember_once(m, zkl_publication_path(m, uuid), ZKL_SEND_GET);
 }
 
 void
