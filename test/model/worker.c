@@ -213,9 +213,9 @@ worker_look(Worker *w, int i)
 		demand = demand_of(s, w->now);
 		zkl_manager_submit(w->m, w->now, (uint32_t) i, &demand);
 	}
-	else if (s->state == SLOT_WAITING && s->behind_news)
+	else if (s->state == SLOT_WAITING && s->dependents_news)
 	{
-		s->behind_news = false;
+		s->dependents_news = false;
 		zkl_manager_dependents(w->m, w->now, (uint32_t) i, s->seen_at, s->dependents,
 							   s->ndependents);
 	}

@@ -46,7 +46,7 @@ typedef struct Slot
 												 * one */
 	uint32_t	ndependents;
 	int64_t		seen_at;		/* on the host's clock */
-	bool		behind_news;	/* to be told to the core */
+	bool		dependents_news;	/* to be told to the core */
 	const char *data;			/* for the znode; NULL: a usual one */
 	bool		plain;			/* it may be cached */
 	int64_t		left_at;		/* CACHED: since when, on the host's clock */

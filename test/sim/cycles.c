@@ -149,7 +149,7 @@ waits_for(const Backend *b, int other)
 
 /* True: there are more than can be told. */
 static bool
-find_behind(const Backend *b, Slot *s)
+find_dependents(const Backend *b, Slot *s)
 {
 	bool		too_many = false;
 	int			i;
@@ -225,11 +225,11 @@ local_look(Backend *b)
 	s->ndependents = 0;
 	if (!h->undetected)
 	{
-		too_many = find_behind(b, s);
+		too_many = find_dependents(b, s);
 		too_much = count_held(h, s) > ZKL_MAX_PUBLISHED;
 	}
 	if (too_many)
-		SEEN(BEHIND_TOO_MANY);
+		SEEN(DEPENDENTS_TOO_MANY);
 	if (too_much)
 		SEEN(HELD_TOO_MANY);
 	if ((too_many || too_much) && base.calm)
@@ -239,5 +239,5 @@ local_look(Backend *b)
 	trace("host # backend #: # wait for it", b->host, b->id, s->ndependents, 0,
 		  NULL);
 	s->seen_at = host_clock(h);
-	slot_tell_behind(h, b->waiting);
+	slot_tell_dependents(h, b->waiting);
 }

@@ -198,7 +198,7 @@ slot_take(Host *h, int slot, uint64_t owner, int backend)
 	s->taken = true;
 	s->quiet = s->quiet && ZKL_MUTANT(TAKE_QUIET);
 	s->is_try = s->timed_out = s->together = s->counted = false;
-	s->behind_news = s->judged = s->writer_between = false;
+	s->dependents_news = s->judged = s->writer_between = false;
 	s->ndependents = 0;
 	s->patience = s->at_most = s->at_least = 0;
 	s->until = s->keep_until = s->asked_zxid = s->waited = 0;
@@ -247,9 +247,9 @@ slot_release(Host *h, int slot)
 }
 
 void
-slot_tell_behind(Host *h, int slot)
+slot_tell_dependents(Host *h, int slot)
 {
-	h->slots[slot].behind_news = true;
+	h->slots[slot].dependents_news = true;
 	mark(h, &h->slots[slot]);
 }
 

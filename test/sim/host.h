@@ -175,7 +175,7 @@ extern void slot_release(Host *h, int slot);
 extern void slot_keep(Host *h, int slot, int64_t at_least);
 
 /* Its backend has seen who waits for it in PostgreSQL's own locks. */
-extern void slot_tell_behind(Host *h, int slot);
+extern void slot_tell_dependents(Host *h, int slot);
 extern void slot_expire(Host *h, int slot);
 extern void slot_extend(Host *h, int slot, int64_t at_most);
 extern void slot_set_quiet(Host *h, int slot, bool quiet);

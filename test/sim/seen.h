@@ -17,7 +17,7 @@
 	X(TAKE_SHRUNK, "cache_time became less between them") \
 	X(TAKER_NAMED, "a znode without its mark names the session that took the lock") \
 	X(TAKER_PUBLISHED, "a publication names the process that took the lock") \
-	X(BEHIND_TOO_MANY, "more sessions were behind a wait than are told") \
+	X(DEPENDENTS_TOO_MANY, "more sessions depend on a wait than are told") \
 	X(HELD_TOO_MANY, "more znodes were held than are published") \
 	X(RESIGNED, "a leader resigned for a drain") \
 	X(DETECTION_OFF, "deadlock_detection went off with waits published") \

@@ -222,7 +222,7 @@ world_fill(World *w, uint32_t request, const char *name, uint64_t owner,
 	r->plain = w->plain;
 	r->cacheable = r->taken = false;
 	r->patience = w->patience;
-	r->behind_news = false;
+	r->dependents_news = false;
 	r->since = ++w->submissions;
 	for (i = 0; i < w->config.max_requests; i++)
 	{
