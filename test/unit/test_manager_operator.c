@@ -198,9 +198,9 @@ unclaimed_nodes(void)
 static const int32_t errors[] = {-102, -5, -1, -4};
 
 /*
- * The janitor's questions get errors for answers, on a connection that goes on,
- * at whatever step and however often: what it is to delete is gone in the end.  Guards of
- * zk_once(), below /.once, are no exception.
+ * The janitor's questions get errors for answers, on a connection that goes on or one
+ * that ends then, at whatever step and however often: what it is to delete is gone in
+ * the end.  Guards of zk_once(), below /.once, are no exception.
  */
 static void
 janitor_is_refused(void)
@@ -210,7 +210,7 @@ janitor_is_refused(void)
 	ZKL_SEND_DELETE};
 	size_t		i;
 
-	for (i = 0; i < 3 * 4; i++)
+	for (i = 0; i < 3 * 4 * 2; i++)
 	{
 		World	   *w = world_ready();
 		char		path[ZKL_MAX_PATH + 1];
@@ -228,12 +228,17 @@ janitor_is_refused(void)
 				  0);
 		world_disconnect(w);
 		world_restart(w);
-		w->zk.single_kind = kinds[i / 4];
-		w->zk.single_rc = errors[i % 4];
+		w->zk.single_kind = kinds[i / 8];
+		w->zk.single_rc = errors[i / 2 % 4];
 		w->zk.single_path = "/";
-		w->zk.singles = i / 4 == 2 || errors[i % 4] == -102 ? 3 : 9;
+		w->zk.singles = i / 8 == 2 || w->zk.single_rc == -102 ? 3 : 9;
 		world_connect(w);
 		world_run(w);
+		if (i % 2)
+		{
+			world_disconnect(w);
+			world_connect(w);
+		}
 		world_sleep(w, 20000000);
 		CHECK_MSG(w->zk.singles == 0, "refused, case %zu", i);
 		CHECK_MSG(tree_find(orphan) == NULL, "gone, case %zu", i);
