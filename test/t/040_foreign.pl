@@ -133,6 +133,13 @@ $test->wait_queue($_, 0) foreach '/f', '/f/nested';
 $test->zk->client->delete($_)
   foreach grep { !/nested|leak/ } $test->zk->client->tree($path);
 
+# A znode that can have no children
+$test->zk->client->create('/zklock/short-lived', '', ['ephemeral']);
+is($s->error("SELECT zk_lock('/short-lived/x')"), '42809', 'no lock below an ephemeral znode');
+$test->zk->client->delete('/zklock/short-lived');
+cmp_ok($s->query("SELECT zk_lock('/short-lived/x')"), '>', 0, 'but when it is gone');
+$s->query("SELECT zk_unlock('/short-lived/x')");
+
 $_->close foreach $s, $t, $u;
 $foreign->quit;
 $test->finish;

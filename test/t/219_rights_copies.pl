@@ -246,6 +246,9 @@ my $force = (grep { $root->error("SET $_ = on") eq '' } qw(debug_parallel_query 
 my $parallel = $test->session($node, user => 'alice', options => "-c $force=on");
 is($parallel->error('SELECT looks()'), '42501', 'rights are known in a parallel worker');
 like($parallel->messages, qr/needs the privilege "look"/, 'by the same rules');
+$root->query('CREATE FUNCTION takes() RETURNS bigint LANGUAGE sql PARALLEL SAFE'
+	  . " AS \$\$ SELECT zk_lock('/free/x') \$\$");
+is($parallel->error('SELECT takes()'), '25000', 'which can take no lock');
 $parallel->close;
 
 $_->close foreach $root, $alice;
