@@ -258,6 +258,52 @@ sub wait_connected
 		'connected', $node->name . ' connects to ZooKeeper');
 }
 
+# Changes settings of zklock by a reload.
+sub set
+{
+	my ($self, $node, %settings) = @_;
+
+	$node->safe_psql('postgres', "ALTER SYSTEM SET zklock.$_ = '$settings{$_}'")
+	  foreach sort keys %settings;
+	$node->reload;
+	return;
+}
+
+# Changes settings of the connection, and waits for one with them.
+sub connects_with
+{
+	my ($self, $node, $what, %settings) = @_;
+	my $connects = $self->status($node, 'connects');
+
+	$self->set($node, %settings);
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	return ok(
+		$self->look_until($node,
+			"SELECT state = 'connected' AND connects > $connects FROM zk_status, zk_stat_server",
+			't', $what),
+		$what)
+	  || diag $self->status($node, 'state, last_error');
+}
+
+# Changes settings of the connection to some that do not work: it stays, with the old
+# ones, and the last error matches.
+sub keeps_connection
+{
+	my ($self, $node, $pattern, $what, %settings) = @_;
+	my $connects = $self->status($node, 'connects');
+
+	$self->set($node, %settings);
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	return ok(
+		$self->look_until($node,
+			"SELECT state = 'connected' AND connects = $connects AND"
+			  . " coalesce(last_error, '') ~ '^new settings of the connection are not used: .*$pattern'"
+			  . ' FROM zk_status, zk_stat_server',
+			't', $what),
+		$what)
+	  || diag $self->status($node, 'state, last_error');
+}
+
 # The znodes that queue for a lock, in their order, as ZooKeeper has them.
 sub queue
 {

@@ -40,17 +40,6 @@ my $test = ZklockTest->new(
 	conf => "$conf\nzklock.connect_string = '$secure'\n");
 my ($one, $two) = $test->nodes;
 
-# Changes settings by a reload.
-sub set
-{
-	my ($node, %settings) = @_;
-
-	$node->safe_psql('postgres', "ALTER SYSTEM SET zklock.$_ = '$settings{$_}'")
-	  foreach sort keys %settings;
-	$node->reload;
-	return;
-}
-
 # Goes back to the settings of the configuration file, which the connection still has.
 sub mended
 {
@@ -82,25 +71,7 @@ sub complains
 	return;
 }
 
-# Settings that do not work: the connection that is there goes on.
-sub keeps
-{
-	my ($node, $pattern, $what, %settings) = @_;
-	my $before = $test->status($node, 'connects');
-
-	set($node, %settings);
-	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	ok($test->look_until($node,
-			"SELECT state = 'connected' AND connects = $before AND"
-			  . " coalesce(last_error, '') ~ '^new settings of the connection are not used: .*$pattern'"
-			  . ' FROM zk_status, zk_stat_server',
-			't', $what),
-		$what)
-	  or diag $test->status($node, 'state, last_error');
-	return;
-}
-
-# The same while there is no connection
+# What zk_healthcheck() says of settings while there is no connection
 sub refuses
 {
 	my ($node, $pattern, $what) = @_;
@@ -111,21 +82,6 @@ sub refuses
 			  . " WHERE check_name = 'settings'",
 			't', $what),
 		$what);
-	return;
-}
-
-sub connected_with
-{
-	my ($node, $what, %settings) = @_;
-	my $before = $test->status($node, 'connects');
-
-	set($node, %settings);
-	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	ok($test->look_until($node,
-			"SELECT connects > $before AND state = 'connected' FROM zk_status, zk_stat_server",
-			't', $what),
-		$what)
-	  or diag $test->status($node, 'state, last_error');
 	return;
 }
 
@@ -175,12 +131,12 @@ like(check($one, 'certificates'),
 	'which is long enough');
 
 # ---- by address, and without the name
-connected_with($one, 'verify-full by address',
+$test->connects_with($one, 'verify-full by address',
 	connect_string => '127.0.0.1:' . $zk->secure_port);
 is($test->status($one, 'session_id'), $id, 'in the same session');
 my $elsewhere = impostor('elsewhere',
 	%{ $ca->issue('elsewhere', names => 'DNS:elsewhere') });
-connected_with($one, 'verify-ca takes any name',
+$test->connects_with($one, 'verify-ca takes any name',
 	tls => 'verify-ca', connect_string => $elsewhere);
 like(check($one, 'certificates'),
 	qr/^f\|.* The certificate of the ZooKeeper server is valid until .*: renew it\.$/,
@@ -188,11 +144,11 @@ like(check($one, 'certificates'),
 
 # ---- servers that cannot be trusted
 my $accepted = $net->stats('elsewhere')->{accepted};
-keeps($one, 'certificate does not name "127.0.0.1": check "zklock.connect_string"',
+$test->keeps_connection($one, 'certificate does not name "127.0.0.1": check "zklock.connect_string"',
 	'another name',
 	tls => 'verify-full');
 is($net->stats('elsewhere')->{accepted}, $accepted, 'another name: nothing is sent');
-keeps($one, 'certificate does not name "localhost"', 'nor that one',
+$test->keeps_connection($one, 'certificate does not name "localhost"', 'nor that one',
 	connect_string => $elsewhere =~ s/127.0.0.1/localhost/r);
 
 my %impostors = (
@@ -210,7 +166,7 @@ foreach my $case (sort keys %impostors)
 
 	foreach my $mode ('verify-ca', 'verify-full')
 	{
-		keeps($one, $pattern, "$case, $mode: refused",
+		$test->keeps_connection($one, $pattern, "$case, $mode: refused",
 			tls => $mode,
 			connect_string => impostor("$case, $mode", %$tls));
 		is($net->stats("$case, $mode")->{accepted},
@@ -231,29 +187,29 @@ my $old = IPC::Run::start(
 		$server->{file}, '-key', $server->{key}, '-tls1_1', '-cipher',
 		'ALL:@SECLEVEL=0', '-quiet' ],
 	'<', \'', '&>', "$ca->{dir}/s_server.log");
-keeps($one, 'TLS handshake failed: .*protocol version', 'TLS 1.1',
+$test->keeps_connection($one, 'TLS handshake failed: .*protocol version', 'TLS 1.1',
 	connect_string => "127.0.0.1:$old_port");
 $old->kill_kill;
 mended($one, 'protocol');
 
 # ---- ports without TLS
-keeps($one, 'TLS handshake: .*must name its "secureClientPort", or the server failed: see its log', 'a port without TLS',
+$test->keeps_connection($one, 'TLS handshake: .*must name its "secureClientPort", or the server failed: see its log', 'a port without TLS',
 	connect_string => 'localhost:' . $zk->port);
 mended($one, 'port');
 
 # ---- from the port without TLS to the other one, under a lock
-connected_with($one, 'without TLS', tls => 'off', connect_string => 'localhost:' . $zk->port);
-connected_with($one, 'with TLS again', tls => 'verify-full', connect_string => $secure);
+$test->connects_with($one, 'without TLS', tls => 'off', connect_string => 'localhost:' . $zk->port);
+$test->connects_with($one, 'with TLS again', tls => 'verify-full', connect_string => $secure);
 is($test->status($one, 'session_id, sessions_lost'), "$id|0", 'to TLS in the same session');
 
 # ---- settings that do not go together
-keeps($one, '"zklock.tls" requires "zklock.tls_ca_file"', 'no CA', tls_ca_file => '');
-keeps($one, 'could not open "zklock.tls_ca_file" .*No such file', 'no file',
+$test->keeps_connection($one, '"zklock.tls" requires "zklock.tls_ca_file"', 'no CA', tls_ca_file => '');
+$test->keeps_connection($one, 'could not open "zklock.tls_ca_file" .*No such file', 'no file',
 	tls_ca_file => "$ca->{dir}/missing");
-keeps($one, 'could not load a certificate from "zklock.tls_ca_file"', 'no certificate in it',
+$test->keeps_connection($one, 'could not load a certificate from "zklock.tls_ca_file"', 'no certificate in it',
 	tls_ca_file => "$ca->{dir}/server.key");
 mended($one, 'CA');
-keeps($one, '"zklock.tls_cert_file" and "zklock.tls_key_file" require each other',
+$test->keeps_connection($one, '"zklock.tls_cert_file" and "zklock.tls_key_file" require each other',
 	'a certificate without a key',
 	tls_cert_file => $server->{file});
 
@@ -262,17 +218,17 @@ my %ours = (
 	tls_cert_file => "$ca->{dir}/client.pem",
 	tls_key_file => "$ca->{dir}/client.key");
 $ca->issue('client');
-connected_with($one, 'a certificate that nobody asked for', %ours);
+$test->connects_with($one, 'a certificate that nobody asked for', %ours);
 chmod 0640, $ours{tls_key_file};
-keeps($one, '"zklock.tls_key_file" .*must have permissions 0600 or less',
+$test->keeps_connection($one, '"zklock.tls_key_file" .*must have permissions 0600 or less',
 	'a key that others can read',
 	tls_cert_file => $server->{file});
 chmod 0600, $ours{tls_key_file};
-keeps($one, 'does not belong to the certificate', 'the key of another');
+$test->keeps_connection($one, 'does not belong to the certificate', 'the key of another');
 $ca->openssl('pkey', '-in', $ours{tls_key_file}, '-aes128', '-passout',
 	'pass:sesame', '-out', "$ca->{dir}/locked.key");
 chmod 0600, "$ca->{dir}/locked.key";
-keeps($one, 'protected by a passphrase', 'a key with a passphrase',
+$test->keeps_connection($one, 'protected by a passphrase', 'a key with a passphrase',
 	%ours, tls_key_file => "$ca->{dir}/locked.key");
 mended($one, 'key');
 
@@ -287,7 +243,7 @@ $zk->restart;
 complains($one, 'requires a client certificate: set "zklock.tls_cert_file"',
 	'no certificate');
 $other->issue('stranger');
-set($one,
+$test->set($one,
 	tls_cert_file => "$other->{dir}/stranger.pem",
 	tls_key_file => "$other->{dir}/stranger.key");
 refuses($one, 'refused the certificate in "zklock.tls_cert_file"',
@@ -298,7 +254,7 @@ foreach my $node ($one, $two)
 {
 	my $name = 'host' . ++$number;
 	my $own = $ca->issue($name);
-	connected_with(
+	$test->connects_with(
 		$node, "$name shows its own",
 		tls_cert_file => $own->{file},
 		tls_key_file => $own->{key},
@@ -310,9 +266,9 @@ like(check($one, 'certificates'),
 	qr/^f\|The certificate of this server is valid until [^C]*: renew it\.  The CA is valid/,
 	'two days of its own are not long enough');
 my $late = $ca->issue('late', days => 0);
-keeps($one, 'refused the certificate in "zklock.tls_cert_file"', 'one that has expired',
+$test->keeps_connection($one, 'refused the certificate in "zklock.tls_cert_file"', 'one that has expired',
 	tls_cert_file => $late->{file}, tls_key_file => $late->{key});
-set($one,
+$test->set($one,
 	tls_cert_file => "$ca->{dir}/host1.pem",
 	tls_key_file => "$ca->{dir}/host1.key");
 $token = $holder->query("SELECT zk_lock('/m')");

@@ -43,43 +43,13 @@ sub check
 		"SELECT ok, detail FROM zk_healthcheck() WHERE check_name = '$name'");
 }
 
-# Waits until a server has settings that it is told, in the same session.
-sub takes
-{
-	my ($node, $what, @lines) = @_;
-	my $file = auth_file(@lines);
-	my ($before, $id) = split /\|/, $test->status($node, 'connects, session_id');
-
-	$node->safe_psql('postgres', "ALTER SYSTEM SET zklock.auth_file = '$file'");
-	$node->reload;
-	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	ok($test->look_until($node,
-			"SELECT connects > $before AND state = 'connected' AND session_id = '$id'"
-			  . ' FROM zk_status, zk_stat_server',
-			't', $what),
-		$what)
-	  or diag $test->status($node, 'state, last_error');
-	return;
-}
-
-# Settings that do not work: the connection that is there goes on.
+# Settings that do not work
 sub keeps
 {
 	my ($node, $pattern, $what, @lines) = @_;
-	my $before = $test->status($node, 'connects');
-	my $file = auth_file(@lines);
 
-	$node->safe_psql('postgres', "ALTER SYSTEM SET zklock.auth_file = '$file'");
-	$node->reload;
 	local $Test::Builder::Level = $Test::Builder::Level + 1;
-	ok($test->look_until($node,
-			"SELECT state = 'connected' AND connects = $before AND"
-			  . " coalesce(last_error, '') ~ '^new settings of the connection are not used: .*$pattern'"
-			  . ' FROM zk_status, zk_stat_server',
-			't', $what),
-		$what)
-	  or diag $test->status($node, 'state, last_error');
-	return;
+	return $test->keeps_connection($node, $pattern, $what, auth_file => auth_file(@lines));
 }
 
 # ---- private from the beginning
@@ -106,7 +76,9 @@ is(check($_, 'access control'),
 
 # ---- not private: what is new can be read
 
-takes($one, 'without the line', $ours, 'ensemble:beta');
+my $id = $test->status($one, 'session_id');
+$test->connects_with($one, 'without the line', auth_file => auth_file($ours, 'ensemble:beta'));
+is($test->status($one, 'session_id'), $id, 'in the same session');
 is(check($one, 'access control'),
 	't|This server has credentials.  Servers whose znodes it cannot read: 0.',
 	'health of a server whose znodes can be read');
