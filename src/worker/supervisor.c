@@ -286,15 +286,6 @@ take_version(ZklWireReader *body)
 	zkl_diagnosis_check_version(pnstrdup(version, length), current_host);
 }
 
-static void
-take_log(ZklWireReader *body)
-{
-	uint32_t	length;
-	const char *text = zkl_wire_get_string(body, &length);
-
-	zkl_tracefile_note_client(pnstrdup(text, length));
-}
-
 void
 zkl_supervisor_frame(const ZklWireHeader *header, ZklWireReader *body,
 					 int64 now)
@@ -313,7 +304,7 @@ zkl_supervisor_frame(const ZklWireHeader *header, ZklWireReader *body,
 			take_gone(body, now);
 			break;
 		case ZKL_WIRE_LOG:
-			take_log(body);
+			zkl_tracefile_take_log(body);
 			break;
 		case ZKL_WIRE_VERSION:
 			take_version(body);

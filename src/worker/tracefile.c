@@ -134,10 +134,13 @@ add_line(void *context, const char *line)
 }
 
 void
-zkl_tracefile_note_client(const char *message)
+zkl_tracefile_take_log(ZklWireReader *body)
 {
+	uint32_t	length;
+	const char *text = zkl_wire_get_string(body, &length);
+
 	if (trace_fd >= 0)
-		add_line(NULL, psprintf("client %s", message));
+		add_line(NULL, psprintf("client %.*s", (int) length, text));
 }
 
 void

@@ -10,6 +10,7 @@
 #define ZKL_WORKER_TRACEFILE_H
 
 #include "core/manager.h"
+#include "wire/wire.h"
 
 /* The manager to trace, as the settings say now */
 extern void zkl_tracefile_begin(ZklManager *manager);
@@ -17,8 +18,8 @@ extern void zkl_tracefile_begin(ZklManager *manager);
 /* The settings may have changed. */
 extern void zkl_tracefile_reload(void);
 
-/* What ZooKeeper's client library says, from the session process */
-extern void zkl_tracefile_note_client(const char *message);
+/* What ZooKeeper's client library says, in a LOG frame of a session process */
+extern void zkl_tracefile_take_log(ZklWireReader *body);
 
 /* Writes the lines that were collected. */
 extern void zkl_tracefile_flush(void);

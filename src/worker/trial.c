@@ -29,6 +29,7 @@
 #include "worker/launch.h"
 #include "worker/link.h"
 #include "worker/program.h"
+#include "worker/tracefile.h"
 #include "worker/trial.h"
 
 #define HOST_TIME		10000000	/* µs for each host: there is no hurry */
@@ -252,6 +253,9 @@ take_frames(int64 now)
 				break;
 			case ZKL_WIRE_GONE:
 				return take_farewell(now, &body);
+			case ZKL_WIRE_LOG:
+				zkl_tracefile_take_log(&body);
+				break;
 			default:
 				break;
 		}

@@ -29,18 +29,6 @@ sub lock_and_unlock
 	return $session->query("SELECT zk_lock('$path'); SELECT zk_unlock('$path')");
 }
 
-sub configure
-{
-	my (%settings) = @_;
-
-	while (my ($name, $value) = each %settings)
-	{
-		$node->safe_psql('postgres', "ALTER SYSTEM SET $name = '$value'");
-	}
-	$node->reload;
-	return;
-}
-
 # Waits until the trace has a line like that.
 sub wait_line
 {
@@ -55,7 +43,7 @@ sub wait_line
 lock_and_unlock('/t/off');
 ok(!-e $trace, 'there is no trace by default');
 
-configure('zklock.trace' => 'on');
+$test->set($node, trace => 'on');
 wait_line(qr/ process \d+ begins$/m, 'it begins when it is switched on');
 wait_line(qr/^\S+ \S+ \S+ client \S/m, 'also what the client library of the connection says');
 is((stat $trace)[2] & 07777, 0600, 'the file is for its owner alone');
@@ -84,6 +72,13 @@ foreach my $line (@lines)
 }
 is_deeply(\@expected, [], 'the life of a lock is there, in order')
   or diag join "\n", @lines;
+
+# What the client library says of new settings that are tried
+my $zookeeper = $test->zk->connect_string;
+$test->keeps_connection($node, 'could not connect', 'a port that nobody listens on',
+	connect_string => '127.0.0.1:1');
+wait_line(qr/^$time client .*127\.0\.0\.1:1\b/m, 'its lines are there, too');
+$test->set($node, connect_string => $zookeeper);
 
 # A restarted worker goes on in the same file.
 $session->query("SELECT zk_lock('/t/held')");
@@ -133,11 +128,11 @@ sub fill_trace
 my $most = 8 * 1024 * 1024;
 foreach my $round (1, 2)
 {
-	configure('zklock.trace' => 'off');
+	$test->set($node, trace => 'off');
 	ok(wait_for(\&is_quiet, 'the trace ends'), "round $round: it ends");
 	append_to_file($trace, 'x' x ($most - 10_000 - -s $trace) . "\n");
 	my $before = -e $old ? (stat $old)[1] : 0;
-	configure('zklock.trace' => 'on');
+	$test->set($node, trace => 'on');
 	ok(wait_for(sub { lock_and_unlock('/t/full'); -e $old && (stat $old)[1] != $before },
 			'a full file is replaced'), "round $round: a full file is replaced");
 	cmp_ok(-s $old, '<=', $most, "round $round: it was full");
@@ -153,7 +148,7 @@ foreach my $secret ('sesame', 'hush-hush', 'postgres')
 }
 
 # The worker may see the new setting only a while later.
-configure('zklock.trace' => 'off');
+$test->set($node, trace => 'off');
 ok(wait_for(\&is_quiet, 'it ends'), 'it ends when it is switched off');
 lock_and_unlock('/t/after');
 unlike(slurp_file($trace), qr{/t/after}, 'nothing more is told');
@@ -161,7 +156,7 @@ unlike(slurp_file($trace), qr{/t/after}, 'nothing more is told');
 # Somebody has put a directory in its place.
 unlink $trace;
 mkdir $trace;
-configure('zklock.trace' => 'on');
+$test->set($node, trace => 'on');
 ok(wait_for(
 		sub { slurp_file($node->logfile) =~ /could not open file "zklock.trace"/ },
 		'the server log tells'),
