@@ -300,11 +300,16 @@ main(void)
 
 	for (;;)
 	{
-		struct pollfd fds[1 + ZKL_ZK_FDS] = {{-1, 0, 0}, {-1, 0, 0}, {-1, 0, 0}};
+		struct pollfd fds[1 + ZKL_ZK_FDS];
 		struct pollfd *link = &fds[0];
 		struct pollfd *zk = &fds[1];
 		int			timeout_ms = -1;
 
+		for (int i = 0; i < 1 + ZKL_ZK_FDS; i++)
+		{
+			fds[i].fd = -1;
+			fds[i].events = fds[i].revents = 0;
+		}
 		link_write();
 		if (started && !zkl_zk_is_gone())
 			zkl_zk_interest(zk, &timeout_ms, !is_full());

@@ -281,7 +281,7 @@ zkl_zkrequest_run(const ZklWireHeader *header, ZklWireReader *body)
 
 		case ZKL_WIRE_WANT_LOG:
 			zkl_zklog_want(zkl_wire_get_u8(body) != 0);
-			return true;
+			return !body->bad && body->left == 0;
 
 		case ZKL_WIRE_CLOSE:
 			if (!ours)

@@ -25,7 +25,7 @@ extern const char *zkl_trust_read(ZklTrust *trust, const ZklTlsSettings *setting
 /* The end of a START frame */
 extern void zkl_trust_put(ZklTrust *trust, ZklWireBuffer *out);
 
-/* What a CONNECTED frame says of TLS, behind all else */
+/* What a CONNECTED frame says of TLS */
 extern void zkl_trust_get_tls(ZklWireReader *body, ZklTlsStatus *tls);
 
 #endif							/* ZKL_WORKER_TRUST_H */
