@@ -23,8 +23,8 @@
 #include "backend/backend_slot.h"
 #include "backend/hold.h"
 #include "backend/late.h"
-#include "backend/refusal.h"
 #include "miscadmin.h"
+#include "shared/slot.h"
 #include "utils/memutils.h"
 
 /* What is to be told: the first such hold, and how many there were */
@@ -73,8 +73,8 @@ tell_late(void)
 			 others > 0 ?
 			 errdetail_plural("%s  The same is true of %u other lock.",
 							  "%s  The same is true of %u other locks.",
-							  others, zkl_refusal_lost_detail(reason), others) :
-			 errdetail("%s", zkl_refusal_lost_detail(reason)),
+							  others, zkl_slot_lost_detail(reason), others) :
+			 errdetail("%s", zkl_slot_lost_detail(reason)),
 			 is_prepared() ?
 			 errhint("Another session may have the lock by now.  If the changes rely on it, use ROLLBACK PREPARED.") :
 			 errhint("Another session may have held the lock before the changes were visible.")));

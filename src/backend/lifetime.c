@@ -25,7 +25,6 @@
 #include "backend/late.h"
 #include "backend/lifetime.h"
 #include "backend/notice.h"
-#include "backend/refusal.h"
 #include "backend/retreat.h"
 #include "backend/script.h"
 #include "backend/statement.h"
@@ -36,6 +35,7 @@
 #include "shared/compat.h"
 #include "shared/loaded.h"
 #include "shared/settings.h"
+#include "shared/slot.h"
 #include "storage/ipc.h"
 #include "tcop/utility.h"
 #include "utils/fmgrprotos.h"
@@ -93,7 +93,7 @@ tell_lost(void)
 			ereport(WARNING,
 					(errmsg("distributed lock \"%s\" was lost",
 							zkl_text_for_client(hold->name)),
-					 errdetail("%s", zkl_refusal_lost_detail(error))));
+					 errdetail("%s", zkl_slot_lost_detail(error))));
 		}
 	}
 }

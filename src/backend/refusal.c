@@ -212,35 +212,13 @@ zkl_refusal_raise_deadlock(int slotno, uint32 serial)
 	pg_unreachable();
 }
 
-const char *
-zkl_refusal_lost_detail(ZklError error)
-{
-	if (error == ZKL_ERROR_NODE_DELETED)
-		return "Its znode is gone: it was deleted, or its ZooKeeper session has ended.";
-	if (error == ZKL_ERROR_SESSION_EXPIRED)
-		return "The ZooKeeper session that held it has expired.";
-	if (error == ZKL_ERROR_BROKEN)
-		return "An operator broke it with zk_break_lock().";
-	if (error == ZKL_ERROR_UNREADABLE)
-		return "ZooKeeper no longer lets this server read its znode or list its directory.";
-	if (error == ZKL_ERROR_OVERTAKEN)
-		return "The lease had ended before ZooKeeper elected a leader, and another client has waited for the lock, which may have got it.";
-	if (error == ZKL_ERROR_OVERDUE)
-		return "It was held for longer than its at_most.";
-	if (error == ZKL_ERROR_RESIGNED)
-		return "This server is being drained, so its leaders resigned.";
-	if (error == ZKL_ERROR_LAPSED)
-		return "Since then, ZooKeeper has not confirmed that this server still holds the lock.";
-	return "The ZooKeeper session that held it no longer belongs to this server.";
-}
-
 int
 zkl_refusal_report_lost(const char *name, const char *release, ZklError error)
 {
 	(void) errcode(ERRCODE_T_R_SERIALIZATION_FAILURE);
 	(void) errmsg("distributed lock \"%s\" was lost",
 				  zkl_text_for_client(name));
-	(void) errdetail("%s", zkl_refusal_lost_detail(error));
+	(void) errdetail("%s", zkl_slot_lost_detail(error));
 	return release != NULL ?
 		errhint("Another client may hold it now.  Acknowledge the loss with %s(), then acquire the lock again.",
 				release) :
@@ -273,7 +251,7 @@ zkl_refusal_raise_lease_ended(const char *name)
 			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
 			 errmsg("lease of distributed lock \"%s\" has ended",
 					zkl_text_for_client(name)),
-			 errdetail("%s", zkl_refusal_lost_detail(ZKL_ERROR_LAPSED)),
+			 errdetail("%s", zkl_slot_lost_detail(ZKL_ERROR_LAPSED)),
 			 errhint("Another client may hold it now.  Ask again once the view zk_status shows the state \"connected\".")));
 	pg_unreachable();
 }

@@ -75,9 +75,6 @@ pg_noreturn extern void zkl_refusal_raise_lapsed(const char *name);
 /* The same if nobody has waited for the lease */
 pg_noreturn extern void zkl_refusal_raise_lease_ended(const char *name);
 
-/* Why a lock was lost, as a full sentence for errdetail */
-extern const char *zkl_refusal_lost_detail(ZklError error);
-
 /* The name of a state as zk_status shows it */
 extern const char *zkl_refusal_worker_state_name(const ZklStatus *status);
 

@@ -14,10 +14,10 @@
 #include "backend/backend_slot.h"
 #include "backend/commit.h"
 #include "backend/lifetime.h"
-#include "backend/refusal.h"
 #include "backend/release.h"
 #include "backend/text.h"
 #include "miscadmin.h"
+#include "shared/slot.h"
 
 /*
  * What a user may have meant instead: the hold of the other lifetime, the one of the
@@ -62,7 +62,7 @@ warn_lost(const char *name, ZklError error)
 {
 	ereport(WARNING,
 			(errmsg("distributed lock \"%s\" was already lost", name),
-			 errdetail("%s", zkl_refusal_lost_detail(error))));
+			 errdetail("%s", zkl_slot_lost_detail(error))));
 }
 
 static void

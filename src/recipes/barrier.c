@@ -38,7 +38,6 @@
 #include "backend/duration.h"
 #include "backend/hold.h"
 #include "backend/lifetime.h"
-#include "backend/refusal.h"
 #include "backend/release.h"
 #include "backend/text.h"
 #include "recipes/members.h"
@@ -46,6 +45,7 @@
 #include "shared/compat.h"
 #include "shared/loaded.h"
 #include "shared/settings.h"
+#include "shared/slot.h"
 #include "shared/status.h"
 
 ZKL_FUNCTION(zkl_sql_barrier_enter);
@@ -103,7 +103,7 @@ check_member(const Barrier *b, bool has_us)
 	ereport(ERROR,
 			(errcode(ERRCODE_T_R_SERIALIZATION_FAILURE),
 			 errmsg("membership in barrier \"%s\" was lost", b->target.name),
-			 errdetail("%s", zkl_refusal_lost_detail(error))));
+			 errdetail("%s", zkl_slot_lost_detail(error))));
 }
 
 /* The request for a member's lock */

@@ -2,7 +2,7 @@
  * slot.c
  *	  What backends and the worker both do with slots: mostly, to look at them.
  *
- * Owns nothing: backend_slot.c and worker_slot.c make the steps.  Takes
+ * Owns the words for losses, and no field: backend_slot.c and worker_slot.c make the steps.  Takes
  * s_mutex.
  *
  * Must not know what a lock is, who may have it, or anything of ZooKeeper.
@@ -48,4 +48,26 @@ zkl_slot_copy(int slotno, ZklSlot *copy)
 	SpinLockAcquire(&slot->s_mutex);
 	memcpy(copy, slot, sizeof(ZklSlot));
 	SpinLockRelease(&slot->s_mutex);
+}
+
+const char *
+zkl_slot_lost_detail(ZklError error)
+{
+	if (error == ZKL_ERROR_NODE_DELETED)
+		return "Its znode is gone: it was deleted, or its ZooKeeper session has ended.";
+	if (error == ZKL_ERROR_SESSION_EXPIRED)
+		return "The ZooKeeper session that held it has expired.";
+	if (error == ZKL_ERROR_BROKEN)
+		return "An operator broke it with zk_break_lock().";
+	if (error == ZKL_ERROR_UNREADABLE)
+		return "ZooKeeper no longer lets this server read its znode or list its directory.";
+	if (error == ZKL_ERROR_OVERTAKEN)
+		return "The lease had ended before ZooKeeper elected a leader, and another client that waited for the lock may have got it.";
+	if (error == ZKL_ERROR_OVERDUE)
+		return "It was held for longer than its at_most.";
+	if (error == ZKL_ERROR_RESIGNED)
+		return "This server is being drained, so its leaders resigned.";
+	if (error == ZKL_ERROR_LAPSED)
+		return "Since then, ZooKeeper has not confirmed that this server still holds the lock.";
+	return "The ZooKeeper session that held it no longer belongs to this server.";
 }

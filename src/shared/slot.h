@@ -346,6 +346,9 @@ extern ZklSlotState zkl_slot_peek(int slotno);
 /* A consistent copy of a slot. */
 extern void zkl_slot_copy(int slotno, ZklSlot *copy);
 
+/* Why a lock was lost, as a full sentence for errdetail */
+extern const char *zkl_slot_lost_detail(ZklError error);
+
 /* ---- for the steps, under s_mutex ---- */
 
 /* Whether a hold has lasted for as long as it may */

@@ -53,9 +53,7 @@ log_loss(int slotno)
 	ZklSlot		slot;
 
 	zkl_slot_copy(slotno, &slot);
-	zkl_locklog_lost(&slot, slot.s_resigned ?
-					 "The leader resigned because the server is being drained." :
-					 "It was held for longer than its at_most.");
+	zkl_locklog_lost(&slot, zkl_slot_why_over(&slot));
 }
 
 static int

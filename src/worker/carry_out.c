@@ -144,20 +144,12 @@ fail_request(int slotno, const ZklAction *action)
 static void
 lose_hold(int slotno, ZklFailure failure)
 {
+	ZklError	error = failure_error(failure);
 	ZklSlot		slot;
 
 	zkl_slot_copy(slotno, &slot);
-	if (zkl_worker_slot_lose(slotno, failure_error(failure)))
-		zkl_locklog_lost(&slot,
-						 failure == ZKL_FAILURE_BROKEN ?
-						 "An operator broke it with zk_break_lock()." :
-						 failure == ZKL_FAILURE_UNREADABLE ?
-						 "ZooKeeper no longer lets this server read its znode or list its directory." :
-						 failure == ZKL_FAILURE_OVERTAKEN ?
-						 "The lease had ended before ZooKeeper elected a leader, and another client has waited for the lock, which may have got it." :
-						 failure == ZKL_FAILURE_SESSION_EXPIRED ?
-						 "The ZooKeeper session that held it has expired." :
-						 "Its znode is gone.");
+	if (zkl_worker_slot_lose(slotno, error))
+		zkl_locklog_lost(&slot, error);
 }
 
 /*

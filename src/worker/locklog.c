@@ -64,7 +64,7 @@ zkl_locklog_granted(int slotno)
 }
 
 void
-zkl_locklog_lost(const ZklSlot *slot, const char *detail)
+zkl_locklog_lost(const ZklSlot *slot, ZklError error)
 {
 	if (zkl_log_locks == ZKL_LOG_LOCKS_OFF)
 		return;
@@ -72,7 +72,7 @@ zkl_locklog_lost(const ZklSlot *slot, const char *detail)
 			(errmsg("distributed lock \"%.*s\" of process %d was lost",
 					zkl_slot_shown_length(slot), slot->s_request.path,
 					slot->s_request.pid),
-			 errdetail("%s", detail)));
+			 errdetail("%s", zkl_slot_lost_detail(error))));
 }
 
 /* A grant may come too late for a session that gives up. */

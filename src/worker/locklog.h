@@ -10,8 +10,8 @@
 /* A request was granted. */
 extern void zkl_locklog_granted(int slotno);
 
-/* A hold was lost; "detail" is a full sentence that says why. */
-extern void zkl_locklog_lost(const ZklSlot *slot, const char *detail);
+/* A hold was lost. */
+extern void zkl_locklog_lost(const ZklSlot *slot, ZklError error);
 
 /* A slot is about to be freed. */
 extern void zkl_locklog_freed(const ZklSlot *slot);

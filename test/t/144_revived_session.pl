@@ -64,7 +64,7 @@ kill 'CONT', @held_up;
 $test->wait_connected($one);
 is($test->status($one, 'sessions_lost'), 0, 'the session lives');
 is($holder->error('COMMIT'), '40001', 'the former holder cannot commit');
-like($holder->messages, qr{another client has waited for the lock, which may have got it},
+like($holder->messages, qr{another client that waited for the lock may have got it},
 	'and is told why');
 is($test->look($one, "SELECT to_regclass('stale') IS NULL"), 't', 'nothing stays of it');
 is($lonely->query('COMMIT'), '', 'the holder of a lock that nobody waits for commits');

@@ -109,6 +109,9 @@ is($test->look($one, 'SELECT count(*) FROM work'), 2, 'with all its work');
 is($s{leader}->error('BEGIN; CREATE TABLE never (); COMMIT'), '40001',
 	'who led can do no more by mistake');
 like($s{leader}->messages, qr/being drained, so its leaders resigned/, 'and learns why');
+like(slurp_file($one->logfile),
+	qr{"/d/leader" of process \d+ was lost\n.*DETAIL:  This server is being drained, so its leaders resigned},
+	'in the words of the server log');
 $s{leader}->query('ROLLBACK');
 is($s{leader}->query("SELECT zk_resign('/d/leader')"), 'f', 'it acknowledges that');
 refused_ok($s{leader}, 'standing again', "SELECT zk_lead('/d/leader')");
