@@ -320,9 +320,8 @@ zkl_refusal_worker_trouble(void)
 					zkl_text_for_client(error));
 }
 
-/* What to look at, as the last error suggests */
-static const char *
-where_to_look(void)
+const char *
+zkl_refusal_where_to_look(void)
 {
 	ZklStatus	status;
 
@@ -342,7 +341,7 @@ zkl_refusal_raise_unreachable(void)
 			 errmsg("could not reach ZooKeeper"),
 			 errdetail("ZooKeeper did not answer within \"zklock.connect_timeout\".  %s",
 					   zkl_refusal_worker_trouble()),
-			 errhint("%s", where_to_look())));
+			 errhint("%s", zkl_refusal_where_to_look())));
 	pg_unreachable();
 }
 
@@ -354,7 +353,7 @@ zkl_refusal_raise_away(TimestampTz since)
 			 errmsg("could not reach ZooKeeper"),
 			 errdetail("This server has had no connection since %s.  %s",
 					   timestamptz_to_str(since), zkl_refusal_worker_trouble()),
-			 errhint("%s", where_to_look())));
+			 errhint("%s", zkl_refusal_where_to_look())));
 	pg_unreachable();
 }
 

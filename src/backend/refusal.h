@@ -90,6 +90,9 @@ extern void zkl_refusal_check_gate(bool is_new_lock);
  */
 extern const char *zkl_refusal_worker_trouble(void);
 
+/* What to look at, as the worker's last error suggests, as a sentence for errhint */
+extern const char *zkl_refusal_where_to_look(void);
+
 /* Whether the current role may see what settings and errors tell of hosts */
 extern bool zkl_refusal_may_see_hosts(void);
 

@@ -109,7 +109,7 @@ zkl_stall_notice(int slotno, const char *name)
 						name),
 				 errdetail("ZooKeeper did not answer within \"zklock.connect_timeout\".  %s",
 						   zkl_refusal_worker_trouble()),
-				 errhint("The wait goes on.  Check \"zklock.connect_string\" and the view zk_status.")));
+				 errhint("The wait goes on.  %s", zkl_refusal_where_to_look())));
 }
 
 /* ---- what a wait was for ---- */
@@ -183,7 +183,7 @@ zkl_stall_explain(int slotno, const char *name, ZklStallReason *reason)
 	{
 		reason->detail = psprintf("The wait was for ZooKeeper, not for another holder of distributed lock \"%s\".%s  %s",
 								  name, away_words(), zkl_refusal_worker_trouble());
-		reason->hint = "Check \"zklock.connect_string\" and the view zk_status.";
+		reason->hint = zkl_refusal_where_to_look();
 	}
 	else if (is_awaited_from_root(slotno))
 		reason->detail = psprintf("The wait was for the dialects of root \"%s\", which this server has yet to read, not for another holder of distributed lock \"%s\".",
