@@ -138,19 +138,13 @@ static void
 put_left(FunctionCallInfo fcinfo, const ZklSlot *slot)
 {
 	ZklRow		row = {0};
-	bool		has_session = zkl_slotrow_has_session(slot);
 
 	zkl_row_utf8(&row, slot->s_request.path, zkl_slot_shown_length(slot));
 	zkl_row_text(&row, zkl_slotrow_mode(slot));
 	zkl_row_text_or_null(&row, zkl_slotrow_lifetime(slot));
 	zkl_row_text(&row, zkl_slotrow_state(slot));
-	zkl_row_pid_or_null(&row, has_session ? slot->s_request.pid : 0);
-	zkl_row_utf8_or_null(&row, has_session ? slot->s_request.database : "",
-						 sizeof(slot->s_request.database));
-	zkl_row_utf8_or_null(&row, has_session ? slot->s_request.usename : "",
-						 sizeof(slot->s_request.usename));
-	zkl_row_utf8_or_null(&row, has_session ? slot->s_request.application : "",
-						 sizeof(slot->s_request.application));
+	zkl_row_pid_or_null(&row, zkl_slotrow_has_session(slot) ? slot->s_request.pid : 0);
+	zkl_slotrow_add_session(&row, slot, true);
 	zkl_row_time_or_null(&row, zkl_slotrow_granted_at(slot));
 	Assert(row.n == DRAIN_COLUMNS);
 	zkl_row_put(fcinfo, &row);

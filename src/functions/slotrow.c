@@ -57,6 +57,20 @@ zkl_slotrow_has_session(const ZklSlot *slot)
 		slot->s_state != ZKL_SLOT_CACHED;
 }
 
+void
+zkl_slotrow_add_session(ZklRow *row, const ZklSlot *slot, bool visible)
+{
+	bool		has_session = visible && zkl_slotrow_has_session(slot);
+	const ZklSlotRequest *request = &slot->s_request;
+
+	zkl_row_utf8_or_null(row, has_session ? request->database : "",
+						 sizeof(request->database));
+	zkl_row_utf8_or_null(row, has_session ? request->usename : "",
+						 sizeof(request->usename));
+	zkl_row_utf8_or_null(row, has_session ? request->application : "",
+						 sizeof(request->application));
+}
+
 const char *
 zkl_slotrow_state(const ZklSlot *slot)
 {

@@ -5,6 +5,7 @@
 #ifndef ZKL_FUNCTIONS_SLOTROW_H
 #define ZKL_FUNCTIONS_SLOTROW_H
 
+#include "functions/row.h"
 #include "shared/slot.h"
 
 extern const char *zkl_slotrow_mode(const ZklSlot *slot);
@@ -18,6 +19,9 @@ extern TimestampTz zkl_slotrow_granted_at(const ZklSlot *slot);
  * process may have its number.
  */
 extern bool zkl_slotrow_has_session(const ZklSlot *slot);
+
+/* Columns datname, usename and application_name, as they were at the request */
+extern void zkl_slotrow_add_session(ZklRow *row, const ZklSlot *slot, bool visible);
 
 /* NULL: a request in this state is not shown. */
 extern const char *zkl_slotrow_state(const ZklSlot *slot);

@@ -76,21 +76,6 @@ is_asked_for(const ZklSlot *slot)
 		(drain != 0 && slot->s_drain == drain);
 }
 
-/* Columns datname, usename and application_name, as they were at the request */
-static void
-add_session(ZklRow *row, const ZklSlot *slot, bool visible)
-{
-	bool		has_session = visible && zkl_slotrow_has_session(slot);
-	const ZklSlotRequest *request = &slot->s_request;
-
-	zkl_row_utf8_or_null(row, has_session ? request->database : "",
-						 sizeof(request->database));
-	zkl_row_utf8_or_null(row, has_session ? request->usename : "",
-						 sizeof(request->usename));
-	zkl_row_utf8_or_null(row, has_session ? request->application : "",
-						 sizeof(request->application));
-}
-
 static void
 put_slot(FunctionCallInfo fcinfo, const ZklSlot *slot)
 {
@@ -120,7 +105,7 @@ put_slot(FunctionCallInfo fcinfo, const ZklSlot *slot)
 	else
 		zkl_row_null(&row);
 	zkl_row_add(&row, BoolGetDatum(is_asked_for(slot)));
-	add_session(&row, slot, visible);
+	zkl_slotrow_add_session(&row, slot, visible);
 
 	Assert(row.n == LOCKS_COLUMNS);
 	zkl_row_put(fcinfo, &row);
