@@ -32,6 +32,16 @@ typedef struct ZklLockRequest
 	const char *leader_id;		/* dialect LATCH: the participant, in UTF-8 */
 } ZklLockRequest;
 
+/*
+ * Whether the end of its timeout denies a request, and is no error.  Any request that
+ * must not wait is such a try; one that may wait without limit is none.
+ */
+static inline bool
+zkl_lock_request_is_try(bool wants_answer, int64 timeout_ms)
+{
+	return timeout_ms == 0 || (wants_answer && timeout_ms != ZKL_FOREVER);
+}
+
 typedef struct ZklGrant
 {
 	int			slotno;			/* now the caller's to release */

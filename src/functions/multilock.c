@@ -132,8 +132,7 @@ acquire_all(FunctionCallInfo fcinfo, bool is_try, ZklLifetime lifetime, int *n)
 		requests[i].mode = ZKL_EXCLUSIVE;
 		requests[i].lifetime = lifetime;
 		requests[i].timeout_ms = timeout_ms;
-		requests[i].is_try = timeout_ms == 0 ||
-			(is_try && timeout_ms != ZKL_FOREVER);
+		requests[i].is_try = zkl_lock_request_is_try(is_try, timeout_ms);
 	}
 	if (!zkl_acquire(requests, *n, tokens))
 		return NULL;

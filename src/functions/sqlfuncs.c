@@ -115,8 +115,7 @@ acquire_lock(ZklLockRequest *request, bool is_try, FunctionCallInfo fcinfo,
 	request->mode = mode;
 	request->lifetime = lifetime;
 	request->timeout_ms = zkl_duration_timeout_ms(fcinfo, 1);
-	request->is_try = request->timeout_ms == 0 ||
-		(is_try && request->timeout_ms != ZKL_FOREVER);
+	request->is_try = zkl_lock_request_is_try(is_try, request->timeout_ms);
 	request->at_most_ms = at_most_of(fcinfo, 2);
 	request->at_least_ms = at_least_of(fcinfo, 3, request->at_most_ms);
 	if (request->at_least_ms > 0)

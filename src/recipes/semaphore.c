@@ -139,14 +139,6 @@ is_surely_full(const Semaphore *s)
 	return full && zkl_lease_is_valid(generation);
 }
 
-/* Whether the requests of a call are tries; if not, its timeout is an error. */
-static bool
-is_refusable(const ZklSemaphoreRequest *call)
-{
-	return call->timeout_ms == 0 ||
-		(call->is_try && call->timeout_ms != ZKL_FOREVER);
-}
-
 static void
 fill_in_request(Semaphore *s, const ZklTarget *target, ZklLockRequest *request)
 {
@@ -154,7 +146,7 @@ fill_in_request(Semaphore *s, const ZklTarget *target, ZklLockRequest *request)
 	request->lock = *target;
 	request->mode = ZKL_EXCLUSIVE;
 	request->lifetime = s->call->lifetime;
-	request->is_try = is_refusable(s->call);
+	request->is_try = zkl_lock_request_is_try(s->call->is_try, s->call->timeout_ms);
 	request->timeout_ms = s->call->timeout_ms;
 	request->at = &s->at;
 	request->asked_us = s->asked_us;
@@ -319,7 +311,8 @@ zkl_semaphore_acquire(const ZklSemaphoreRequest *call, int64 *token)
 	s.call = call;
 	s.asked_us = zkl_boottime_us();
 	s.over = zkl_wait_after_ms(zkl_wait_clock(), call->timeout_ms);
-	zkl_wait_begin_lock(&s.at, is_refusable(call), call->timeout_ms);
+	zkl_wait_begin_lock(&s.at, zkl_lock_request_is_try(call->is_try, call->timeout_ms),
+						call->timeout_ms);
 	refuse_self_deadlock(&s);
 	if (call->timeout_ms == 0)
 		zkl_maximum_settle(&s.directory, &s.permits, call->max, false, &s.at);
@@ -378,48 +371,53 @@ zkl_semaphore_release(const text *path, int permits)
 	return good;
 }
 
-bool
-zkl_semaphore_assert(const ZklTarget *lock, int64 *left_ms)
+/* Calls fn for each permit of the semaphore that has a lock's name; counts them. */
+static int
+each_permit(const ZklTarget *lock, void (*fn) (ZklHold *hold, int64 *value), int64 *value)
 {
 	ZklTarget	permits = *lock;
-	bool		found = false;
+	ZklHold    *hold;
+	int			n = 0;
 	int			i;
 
 	permits.path = psprintf("%s%s", lock->path, ZKL_SEMAPHORE_PERMITS);
-	for (i = 0; i < 2; i++)
+	for (i = 0; i < lengthof(zkl_holds); i++)
 	{
-		ZklHold    *hold = first_permit((ZklLifetime) i, &permits);
-
+		hold = first_permit((ZklLifetime) i, &permits);
 		for (; hold != NULL; hold = next_held_permit(hold, (ZklLifetime) i, &permits))
 		{
-			*left_ms = Min(*left_ms, zkl_assert_hold(hold));
-			found = true;
+			fn(hold, value);
+			n++;
 		}
 	}
-	return found;
+	return n;
+}
+
+static void
+shorten_time(ZklHold *hold, int64 *left_ms)
+{
+	*left_ms = Min(*left_ms, zkl_assert_hold(hold));
+}
+
+bool
+zkl_semaphore_assert(const ZklTarget *lock, int64 *left_ms)
+{
+	return each_permit(lock, shorten_time, left_ms) > 0;
+}
+
+static void
+raise_token(ZklHold *hold, int64 *token)
+{
+	ZklError	error;
+
+	if (zkl_hold_is_good(hold, &error))
+		*token = Max(*token, hold->grant.token);
 }
 
 bool
 zkl_semaphore_token(const ZklTarget *lock, int64 *token)
 {
-	ZklTarget	permits = *lock;
-	ZklError	error;
-	bool		found = false;
-	int			i;
-
-	permits.path = psprintf("%s%s", lock->path, ZKL_SEMAPHORE_PERMITS);
-	for (i = 0; i < 2; i++)
-	{
-		ZklHold    *hold = first_permit((ZklLifetime) i, &permits);
-
-		for (; hold != NULL; hold = next_held_permit(hold, (ZklLifetime) i, &permits))
-		{
-			if (!zkl_hold_is_good(hold, &error))
-				continue;
-			*token = found ? Max(*token, hold->grant.token) :
-				hold->grant.token;
-			found = true;
-		}
-	}
-	return found;
+	*token = 0;
+	(void) each_permit(lock, raise_token, token);
+	return *token > 0;
 }
