@@ -1,5 +1,5 @@
 /*
- * leader.c
+ * leaderfuncs.c
  *	  The SQL-callable functions by which sessions choose a leader.
  *
  * Owns nothing: the leader holds an exclusive lock of session lifetime, in the
@@ -16,15 +16,13 @@
 #include "backend/refusal.h"
 #include "backend/release.h"
 #include "backend/text.h"
+#include "functions/row.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
-#include "shared/compat.h"
 #include "shared/server_name.h"
 #include "shared/settings.h"
 #include "shared/slot.h"
 #include "utils/builtins.h"
-#include "utils/timestamp.h"
-#include "utils/tuplestore.h"
 
 #define LEADER_COLUMNS	4
 
@@ -64,7 +62,7 @@ zkl_sql_lead(PG_FUNCTION_ARGS)
 	request.mode = ZKL_EXCLUSIVE;
 	request.lifetime = ZKL_LIFETIME_SESSION;
 	request.timeout_ms = zkl_duration_timeout_ms(fcinfo, 2);
-	request.is_try = request.timeout_ms == 0;
+	request.is_try = zkl_lock_request_is_try(false, request.timeout_ms);
 	request.leader_id = PG_ARGISNULL(1) ?
 		psprintf("%s/%d", zkl_server_name(), MyProcPid) :
 		id_of(PG_GETARG_TEXT_PP(1));
@@ -91,24 +89,17 @@ static void
 put_leader(FunctionCallInfo fcinfo, const ZklTarget *lock,
 		   const ZklZnodeEntry *entry)
 {
-	ReturnSetInfo *result = (ReturnSetInfo *) fcinfo->resultinfo;
-	Datum		values[LEADER_COLUMNS];
-	bool		nulls[LEADER_COLUMNS] = {false};
+	ZklRow		row = {0};
 	char	   *znode = psprintf("%s%s/%.*s", zkl_root, lock->path,
 								 (int) entry->name_length, entry->name);
 
-	values[0] = CStringGetTextDatum(zkl_text_to_display(entry->data,
-														(int) entry->data_length));
-	values[1] = CStringGetTextDatum(zkl_text_to_display(znode,
-														(int) strlen(znode)));
-	values[2] = CStringGetTextDatum(psprintf("0x%016llx",
-											 (unsigned long long) entry->session_id));
-	nulls[2] = entry->session_id == 0;
-	nulls[3] = entry->ctime_ms <= 0 || entry->ctime_ms >= END_TIMESTAMP / 1000;
-	values[3] = nulls[3] ? (Datum) 0 :
-		TimestampTzGetDatum(time_t_to_timestamptz(entry->ctime_ms / 1000) +
-							entry->ctime_ms % 1000 * 1000);
-	tuplestore_putvalues(result->setResult, result->setDesc, values, nulls);
+	zkl_row_text(&row, zkl_text_to_display(entry->data, (int) entry->data_length));
+	zkl_row_utf8(&row, znode, strlen(znode));
+	zkl_row_session_id(&row, entry->session_id);
+	zkl_row_unix_ms_or_null(&row, entry->ctime_ms);
+
+	Assert(row.n == LEADER_COLUMNS);
+	zkl_row_put(fcinfo, &row);
 }
 
 Datum
