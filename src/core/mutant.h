@@ -45,9 +45,9 @@
 	X(PROBE_WITHOUT_SYNC, "a try reads from a server that may lag") \
 	X(PROBE_OF_RELEASED, "a try is denied because of a znode of our own that is about to be deleted") \
 	X(LATE_DELETE_FORGOTTEN, "a delete that waits for other work is never sent alone") \
-	X(SEMAPHORE_ONE_MORE, "a request is granted although as many leases as the maximum are ahead") \
-	X(SEMAPHORE_OWN_ONLY, "only the leases of this server are counted") \
-	X(SEMAPHORE_UNWATCHED, "a request that waits for a lease does not watch the leases of others") \
+	X(SEMAPHORE_ONE_MORE, "a request is granted although as many permits as the maximum are ahead") \
+	X(SEMAPHORE_OWN_ONLY, "only the permits of this server are counted") \
+	X(SEMAPHORE_UNWATCHED, "a request that waits for a permit does not watch the permits of others") \
 	X(UPGRADE_WAITS, "shared to exclusive waits, even if another writer stands in between") \
 	X(BACKWARDS_ZXID, "an ensemble whose transaction ids went back is used") \
 	X(OVERDUE_IN_COMMIT, "the znode of a lock that was held too long is deleted while its holder commits") \
