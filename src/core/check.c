@@ -220,7 +220,7 @@ check_holders(const ZklLock *lock)
 
 /* No permit is held with its maximum, or more, ahead of it. */
 static const char *
-check_leases(const ZklLock *lock)
+check_permits(const ZklLock *lock)
 {
 	const ZklLink *link;
 	uint32_t	ahead = 0;
@@ -231,7 +231,7 @@ check_leases(const ZklLock *lock)
 		const ZklRequest *r = zkl_container(ZklRequest, place.link, link);
 
 		if (r->demand == ZKL_DEMAND_GRANTED && ahead >= r->max)
-			return "more leases are held than there may be";
+			return "more permits are held than there may be";
 		ahead++;
 	}
 	return NULL;
@@ -247,7 +247,7 @@ check_lock(const ZklLock *lock)
 				n = 0;
 
 	if (why == NULL && lock->dialect == ZKL_DIALECT_PERMIT)
-		why = check_leases(lock);
+		why = check_permits(lock);
 	else if (why == NULL)
 		why = check_holders(lock);
 	for (link = lock->requests.all.head.next; link != &lock->requests.all.head;

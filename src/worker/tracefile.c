@@ -131,6 +131,7 @@ add_line(void *context, const char *line)
 		snprintf(unwritten + nunwritten, sizeof(unwritten) - nunwritten,
 				 "%s.%06d %s %s\n", time, (int) (now % USECS_PER_SEC), zone,
 				 line);
+	nunwritten = Min(nunwritten, sizeof(unwritten) - 1);	/* if it was cut */
 }
 
 void

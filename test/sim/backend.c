@@ -176,7 +176,7 @@ find_sibling(const Backend *b, int lock)
 	int			i;
 
 	if (lock == hosts.semaphore)
-		return -1;				/* leases count each for itself */
+		return -1;				/* permits count each for itself */
 	for (i = 0; i < b->nholds; i++)
 	{
 		const Slot *s = &h->slots[b->holds[i].slot];

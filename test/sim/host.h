@@ -116,7 +116,7 @@ typedef struct Hosts
 	bool		large_lost[MAX_LOCKS];	/* the ensemble has lost a node of a
 										 * number near the end of all */
 	int			semaphore;		/* the lock that is one; -1: none is */
-	uint32_t	max;			/* of its leases */
+	uint32_t	max;			/* of its permits */
 	uint32_t	batches_in_flight;
 	uint32_t	batch_operations;
 	uint32_t	max_directories;

@@ -45,7 +45,7 @@ check_pair(const Host *h, int i, const Host *other, int j)
 			   h->id, i, other->id, j, lock_name(a->lock));
 }
 
-/* ---- S1 of a semaphore: no more holders than it has leases ---- */
+/* ---- S1 of a semaphore: no more holders than it has permits ---- */
 
 static void
 check_count(void)
@@ -62,7 +62,7 @@ check_count(void)
 		n += foreigners.foreign[i].lock == hosts.semaphore &&
 			foreign_holds(&foreigners.foreign[i]);
 	if (n > hosts.max)
-		broken("S1", "%u leases of %s are held, of %u", n,
+		broken("S1", "%u permits of %s are held, of %u", n,
 			   lock_name(hosts.semaphore), hosts.max);
 }
 

@@ -10,6 +10,9 @@ use Document;
 use IPC::Run ();
 use PostgreSQL::Test::Utils;
 
+sub day { return int((time + 30) / 86400); }
+
+my $day = day();
 my ($out, $err) = ('', '');
 my $demo = IPC::Run::start(
 	[ Document->path('dev/demo.sh'), '--installed', '--keep' ],
@@ -22,6 +25,8 @@ my ($story, $commands) = $out =~ /^(== .*?)\n\n== Try it .*? ==\n(.*)/ms
 my @lines = split /\n/, $story =~ s/\[ *\d+\.\d s\]/[time]/gr =~ s/\b\d+\.\d s\b/TIME/gr;
 my @expected = map { s/\n//r } readline DATA;
 cmp_ok(scalar @lines, '<=', 40, 'the story has 40 lines at most');
+# A day of zk_once() begins half a minute before midnight UTC.
+$lines[-1] =~ s/true$/false/ if day() != $day;
 is($lines[$_], $expected[$_], 'line ' . ($_ + 1) . ': ' . ($expected[$_] // 'none'))
   foreach 0 .. (@lines > @expected ? $#lines : $#expected);
 
