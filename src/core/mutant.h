@@ -1,126 +1,13 @@
 /*
  * mutant.h
- *	  Deliberate bugs, one at a time, for testing the simulation.
- *
- * ZKL_MUTANT(name) stands where a rule lives, and is false.  In a build with
- * ZKL_MUTANTS defined (test/sim) it is true for the mutant that was chosen at
- * run time.  Each is a bug that a lock client has had, or that a rule of ours
- * invites; the simulation must catch them all.  If two guards keep one rule, a
- * mutant takes both away.
+ *	  ZKL_MUTANT(bug) stands where a rule lives, and is false: see
+ *	  test/sim/mutant_list.h.
  */
 #ifndef ZKL_CORE_MUTANT_H
 #define ZKL_CORE_MUTANT_H
 
-/* X(name, the bug) */
-#define ZKL_MUTANT_LIST(X) \
-	X(NONE, "none") \
-	X(LOOKUP_WITHOUT_CHAIN, "an unknown create is looked up by its id, although it could still be applied later") \
-	X(RESEND_UNKNOWN, "a batch without an answer is sent again as if it had been refused") \
-	X(DYING_SESSION, "a place in the queue survives the end of the session") \
-	X(KEEP_HOLDS, "a new session goes on with the holds of the old one") \
-	X(LEASE_FROM_REPLY, "the lease is counted from the answer") \
-	X(LEASE_OF_TIMEOUT, "the lease is a whole session timeout from the send") \
-	X(DOWNGRADE_UNMARKED, "a writer that goes on as a reader leaves no mark before it goes") \
-	X(LEASE_WITHOUT_CONTACT, "the lease is counted from the send, even if the leader has not heard of the session lately") \
-	X(LEASE_WITHOUT_GENERATION, "the published lease does not say which session it belongs to") \
-	X(GRANT_WITHOUT_LEASE, "locks are granted and denied after the lease has ended") \
-	X(EXISTS_WATCH, "a request waits for the watch on a predecessor that is already gone") \
-	X(NONODE_FAILS, "a predecessor that has left counts as a failure") \
-	X(CANCEL_FORGETS_NODE, "a cancelled request leaves its node behind") \
-	X(DELETE_ONCE, "a delete without an answer counts as done") \
-	X(STRING_ORDER, "names are compared as strings: readers sort before writers") \
-	X(IGNORE_GAP, "numbers of other clients in between are ignored") \
-	X(RESEND_AFTER_BADVERSION, "a batch without an answer is sent again with the version that it expected, and BADVERSION counts as not applied") \
-	X(HEARTBEAT_REUSED, "the heartbeat node is created again under its old name") \
-	X(TOKEN_FROM_HEARTBEAT, "a token is taken from the heartbeat although the reply was lost") \
-	X(READ_BEFORE_BEAT, "a new connection is believed before its first beat") \
-	X(WATCH_FORGOTTEN, "the watch on the predecessor is not set again on a new connection") \
-	X(CONTINUITY_RECONNECT, "continuity of numbers is kept over a reconnection") \
-	X(CONTINUITY_WITHOUT_WATCH, "continuity without the watch on the directory") \
-	X(CONTINUITY_FROM_LISTED, "continuity based on a listed name") \
-	X(NO_TAINT, "a writer that vanishes is thought to leave no reader behind") \
-	X(TAINT_PER_REQUEST, "the taint of a lock is forgotten with the request that found it") \
-	X(HANDOVER_TO_CANCELLED, "the next local request is handed the lock although it was cancelled meanwhile") \
-	X(NO_OWN_WATCH, "no watch is set on the znode of a hold") \
-	X(PROBE_WITHOUT_SYNC, "a try reads from a server that may lag") \
-	X(PROBE_OF_RELEASED, "a try is denied because of a znode of our own that is about to be deleted") \
-	X(LATE_DELETE_FORGOTTEN, "a delete that waits for other work is never sent alone") \
-	X(SEMAPHORE_ONE_MORE, "a request is granted although as many permits as the maximum are ahead") \
-	X(SEMAPHORE_OWN_ONLY, "only the permits of this server are counted") \
-	X(SEMAPHORE_UNWATCHED, "a request that waits for a permit does not watch the permits of others") \
-	X(UPGRADE_WAITS, "shared to exclusive waits, even if another writer stands in between") \
-	X(BACKWARDS_ZXID, "an ensemble whose transaction ids went back is used") \
-	X(OVERDUE_IN_COMMIT, "the znode of a lock that was held too long is deleted while its holder commits") \
-	X(KEPT_FOR_ITS_OWNER, "a kept lock does not keep out the session that held it") \
-	X(KEPT_FOR_EVER, "a kept lock is never released") \
-	X(CONNECTION_FROM_ITS_END, "a connection counts as a contact from its end, not from the start of connecting") \
-	X(CLOCK_SLEWED, "leases are measured with a clock that NTP slews by up to 8.3 %") \
-	X(LEASE_WITHOUT_RATES, "the lease has no margin for clocks of different rates") \
-	X(SEMAPHORE_ONLY_CONTENDERS, "children of a semaphore that no client of ours made are not counted") \
-	X(UPGRADE_BY_OLD_LISTING, "shared to exclusive is refused because of a listing from before the request") \
-	X(RESTART_TAKES_LAST_CHAIN, "a restarted worker replaces the heartbeat that was tried last, not the one in its batches") \
-	X(LOST_WRITES_UNNOTICED, "an ensemble that lost writes which it had acknowledged is taken for one that has them all") \
-	X(LATER_HEARTBEAT_UNSEEN, "writes count as lost although a later heartbeat node is there") \
-	X(REVIVED_UNNOTICED, "a session whose end may be lost goes on with all that it had") \
-	X(REVIVED_KEEPS_PLACE, "a request that waits keeps its place although the end of its session may be lost") \
-	X(DOUBT_FORGOTTEN, "the next connection, or worker, does not know that the end of the session may be lost") \
-	X(REFUSED_DELETE_IS_DONE, "a delete that is refused counts as done") \
-	X(OLDER_INCARNATION_KEPT, "numbers that start again are not taken for a new directory") \
-	X(BROKEN_GOES_ON_AS_READER, "a writer that an operator has marked goes on as a reader without a mark") \
-	X(RESTORED_AHEAD, "a restarted worker queues a waiter whose znode is to be deleted, and looks for holders only before it") \
-	X(CLOSING_SESSION_KEPT, "a session that a worker was closing is attached by the next worker") \
-	X(VERDICT_UNCHECKED, "a deadlock is decided without a check that it still exists") \
-	X(ORDER_BY_ZXID_ALONE, "publications of one batch have no order") \
-	X(QUEUE_UNSEEN, "a reader does not wait for those before a writer that waits ahead of it") \
-	X(OWN_CONTENDER_BLOCKS, "a session waits for its own hold") \
-	X(STALE_DEPENDENTS, "a wait in PostgreSQL counts although it is over") \
-	X(PUBLICATION_OUTLIVES, "a publication stays when its wait is over") \
-	X(GRANTED_STILL_WAITS, "a holder waits for those behind it") \
-	X(RECALL_LOST, "a change of the children does not recall a lock that may be cached") \
-	X(OWNER_AT_DEMANDS_ONLY, "only a demand of the same server makes a recall tell the owner") \
-	X(OWNER_BEFORE_CLEAR, "a recall reads the owner before it ends that the lock can be taken") \
-	X(CACHED_HOLDS_UNKNOWN, "a long wait is published without the cached locks that its owner has taken") \
-	X(TOKEN_NOT_TOLD, "a recall does not tell the token") \
-	X(TAKE_PAST_LEASE, "a cached lock is taken after the lease has ended") \
-	X(TAKE_SAME_TOKEN, "a take has the token of the holder before") \
-	X(TAKE_TOO_OFTEN, "a lock is cached although its znode has no token left") \
-	X(TAKE_QUIET, "the quiet of a holder before stays at the take") \
-	X(RELEASE_FORGETS_BOUND, "a lock that is to be kept is cached") \
-	X(CACHED_UNWATCHED, "a lock is cached without a watch on its directory") \
-	X(CACHED_BEFORE_OTHERS, "a lock is cached although a contender stands behind it") \
-	X(SESSION_ANSWER_COUNTS, "an answer about the session counts as one about what was read") \
-	X(CACHED_IN_COMPANY, "a lock is cached although others of its server want it") \
-	X(LOST_WHILE_CACHED, "a lock that is lost while it is cached can still be taken") \
-	X(MARK_STAYS, "the mark is not taken away when a lock is cached no longer") \
-	X(ASKED_BY_OWN_WRITE, "a holder is asked once more by the write that takes the mark away") \
-	X(BEHIND_UNWATCHED, "a try is said to wait for a cached lock that no watch is on") \
-	X(BEHIND_STAYS, "a try is still said to wait for a cached lock when it has no place in the queue") \
-	X(TRY_IGNORES_MARK, "a try takes a cached lock of another server for a held one") \
-	X(UNMARKED_STAYS_CACHED, "a lock stays cached although others have written over its mark") \
-	X(NAME_NOT_TOLD, "a recall does not tell the name of the session that has the lock") \
-	X(PID_NOT_TOLD, "a recall does not tell the process that has the lock") \
-	X(CONTACT_BY_ERROR, "an answer that is an error counts as a contact") \
-	X(ANSWER_OF_ANY_BATCH, "an answer that overtakes those before it is taken for the oldest batch's") \
-	X(MARK_WRITTEN_OVER, "a writer that goes on as a reader writes over what others have written") \
-	X(VERDICT_TOO_SOON, "a wait that another server saw in PostgreSQL counts at once") \
-	X(BROKEN_STAYS_PUBLISHED, "a lock that an operator breaks stays published as if its owner held it") \
-	X(KEPT_IS_OBSTACLE, "a lock that is only kept is published as if its owner held it") \
-	X(QUESTION_UNMARKED, "a question is forgotten while the mark is taken away") \
-	X(WRITTEN_OVER, "our own write to the data of a znode goes over what others have written") \
-	X(WAIT_UNTOLD, "the znode of a hold that waited does not say so") \
-	X(CACHED_RESTORED_HELD, "a restarted worker takes cached locks for held ones")
-
-#ifdef ZKL_MUTANTS
-#define ZKL_MUTANT_ENUM(name, text) ZKL_MUTANT_##name,
-enum
-{
-	ZKL_MUTANT_LIST(ZKL_MUTANT_ENUM)
-	ZKL_MUTANT_COUNT
-};
-extern int	zkl_mutant;			/* the one that is chosen */
-#define ZKL_MUTANT(name) (zkl_mutant == ZKL_MUTANT_##name)
-#else
-#define ZKL_MUTANT(name) 0
+#ifndef ZKL_MUTANT
+#define ZKL_MUTANT(bug) 0
 #endif
 
 #endif							/* ZKL_CORE_MUTANT_H */

@@ -3,7 +3,7 @@
  *	  Runs simulations, seed by seed.
  *
  *	  sim [-s seed] [-n count] [-j jobs] [-t] [-k] [-c] [-m mutant] [-p profile]
- *	  sim -M [-n count] [-j jobs]	(built with ZKL_MUTANTS)
+ *	  sim -M [-n count] [-j jobs]	(built with mutant_list.h)
  *	  sim -d
  *	  sim [-t] [-m mutant] file ...
  *

@@ -3,7 +3,7 @@
  *	  Cores with a bug: whether the simulation catches them.
  *
  * Owns the choice of the bug.  Does nothing in a program that is built without
- * ZKL_MUTANTS, whose core is the one that is shipped.
+ * mutant_list.h, whose core is the one that is shipped.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,11 +11,10 @@
 #include <unistd.h>
 
 #include "base.h"
-#include "core/mutant.h"
 #include "mutants.h"
 #include "run.h"
 
-#ifdef ZKL_MUTANTS
+#ifdef ZKL_MUTANT_LIST
 
 int			zkl_mutant = ZKL_MUTANT_NONE;
 

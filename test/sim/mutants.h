@@ -1,6 +1,6 @@
 /*
  * mutants.h
- *	  Simulations of cores with a deliberate bug (core/mutant.h).
+ *	  Simulations of cores with a deliberate bug (mutant_list.h).
  */
 #ifndef SIM_MUTANTS_H
 #define SIM_MUTANTS_H

@@ -55,7 +55,7 @@ while IFS='|' read -r _ mutant _ rule seed _; do
 	report $status "mutant $mutant is caught:$rule(seed $seed)" "$output"
 done < <(grep '^|' <<<"$output")
 [ "$(grep -c '^| [A-Z]' <<<"$output")" = \
-	"$(grep -c '^	X(' ../../../src/core/mutant.h | awk '{ print $1 - 1 }')" ]
+	"$(grep -c '^	X(' ../mutant_list.h | awk '{ print $1 - 1 }')" ]
 report $? "all mutants were tried" "$output"
 output=$(diff <(grep -o '^| [A-Z_]* |[^|]*|' <<<"$output" | sort) \
 	<(grep -o '^| [A-Z_]* |[^|]*|' ../../evidence.md | sort))
