@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Measures which lines of the core the unit tests and the simulation reach.
+# Measures which lines of the core, and of the search for deadlocks, the unit tests
+# and the simulation reach.
 #
 #	dev/coverage.sh [SEEDS]    so many schedules of the simulation (500)
 #
-# Prints the share of each file of src/core, the least first, and of all
+# Prints the share of each file of src/core and src/deadlock, the least first, and of all
 # together.  Everything is built in a temporary directory.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../test"
@@ -35,7 +36,7 @@ for kind in unit sim; do
 		xargs -0 -n 1 gcov --stdout 2>/dev/null)
 done | awk -F : '
 	$2 + 0 == 0 {
-		if ($3 == "Source") { n = split($4, part, "/"); file = part[n]; core = $4 ~ /src\/core\// }
+		if ($3 == "Source") { n = split($4, part, "/"); file = part[n]; core = $4 ~ /src\/(core|deadlock)\// }
 		next
 	}
 	core && $1 !~ /-$/ {
@@ -51,5 +52,5 @@ done | awk -F : '
 			hit += hits[file]
 		}
 		close("sort -n")
-		printf form, 100 * hit / all, hit, all, "src/core"
+		printf form, 100 * hit / all, hit, all, "together"
 	}'

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Static analysis of what needs no headers of PostgreSQL: src/core, src/znode,
-# src/wire and src/session.  Runs gcc -fanalyzer and, if it is installed,
+# Static analysis of what needs no headers of PostgreSQL: src/core, src/deadlock,
+# src/znode, src/wire and src/session.  Runs gcc -fanalyzer and, if it is installed,
 # clang-tidy (see .clang-tidy), and prints what they find.
 #
 #	dev/lint.sh [FILE ...]    these files only
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-[ $# -gt 0 ] || set -- src/{core,znode,wire,session}/*.c
+[ $# -gt 0 ] || set -- src/{core,deadlock,znode,wire,session}/*.c
 flags=(-std=gnu99 -Wall -Wextra -Isrc -DZKLOCK_OPENSSL)
 status=0
 

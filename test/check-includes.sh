@@ -3,7 +3,7 @@
 # include guard is unique, that the name of a function begins with that of its
 # file, or is static and in no other file, that no function is longer than 80
 # lines, that no file's name stands in two folders, and that README.md names the
-# files of core/.  Prints TAP, one case per file and rule.
+# files of core/ and deadlock/.  Prints TAP, one case per file and rule.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../src"
 
@@ -17,14 +17,15 @@ recipes    backend shared znode
 backend    shared znode wire/version.h
 worker     shared wire znode core/manager.h core/queue.h
 shared     znode
-core       znode
+deadlock   core znode
+core       deadlock znode
 session    wire
 wire
 znode
 '
 
 # Folders that know libc only, and of that only types and strings
-libc_only=' core wire znode '
+libc_only=' core deadlock wire znode '
 types='<stdint.h> <stdbool.h> <stddef.h> <limits.h> <inttypes.h> <string.h>'
 
 number=0
@@ -150,11 +151,11 @@ twice_named() {
 		{ folder[$NF] = $(NF - 1) }'
 }
 
-# The files of core/ and their table in README.md are the same.
+# The files of a folder and their table in README.md are the same.
 # shellcheck disable=SC2016
-check_core_table() {
-	diff <(printf '%s\n' core/*.[ch] | sed 's|core/||; s|\.[ch]$||' | sort -u) \
-		<(sed -n '/^### The files of core/,/^##* The life/p' README.md |
+check_table() {
+	diff <(printf '%s\n' "$1"/*.[ch] | sed "s|$1/||; s|\.[ch]\$||" | sort -u) \
+		<(sed -n "/^### The files of $1/,/^##/p" README.md |
 			sed -n 's/^| \(`[^|]*\) |.*/\1/p' | tr -d '` ' | tr ',' '\n' | sort) |
 		sed -n 's/^</not in README.md:/p; s/^>/no such file:/p'
 }
@@ -177,7 +178,9 @@ for file in *.c */*.c; do
 done
 report "names of files" "$(twice_named ./*.[ch] ./*/*.[ch])"
 report "names of static functions" "$(shared_names ./*.c ./*/*.c)"
-report "README.md: the files of core/" "$(check_core_table)"
+for folder in core deadlock; do
+	report "README.md: the files of $folder/" "$(check_table $folder)"
+done
 report "README.md: other files" "$(check_readme_files)"
 echo "1..$number"
 exit $failed

@@ -25,7 +25,7 @@
 #include "core/operations.h"
 #include "core/pace.h"
 #include "core/parents.h"
-#include "core/publication.h"
+#include "deadlock/publication.h"
 #include "core/reads.h"
 #include "core/session.h"
 #include "core/session_lease.h"

@@ -29,7 +29,7 @@
 #include "core/node.h"
 #include "core/pace.h"
 #include "core/parents.h"
-#include "core/publication.h"
+#include "deadlock/publication.h"
 #include "core/reads.h"
 #include "core/request.h"
 #include "core/session.h"

@@ -10,7 +10,7 @@
 #include "core/downgrade.h"
 #include "core/keep.h"
 #include "core/node.h"
-#include "core/publication.h"
+#include "deadlock/publication.h"
 
 static const char *
 check_request(const ZklManager *m, const ZklRequest *r)

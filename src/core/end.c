@@ -11,7 +11,7 @@
 #include "core/loss.h"
 #include "core/request.h"
 #include "core/trace.h"
-#include "core/waits.h"
+#include "deadlock/waits.h"
 
 void
 zkl_end_release(ZklManager *m, uint32_t request, const ZklEnd *end)

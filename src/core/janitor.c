@@ -28,7 +28,7 @@
 #include "core/memory.h"
 #include "core/node.h"
 #include "core/operations.h"
-#include "core/publication.h"
+#include "deadlock/publication.h"
 #include "core/session.h"
 
 struct ZklJanitorPath

@@ -17,7 +17,7 @@
 #include "core/node.h"
 #include "core/reads.h"
 #include "core/siblings.h"
-#include "core/waits.h"
+#include "deadlock/waits.h"
 
 void
 zkl_lock_init_all(ZklManager *m)

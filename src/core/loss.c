@@ -10,7 +10,7 @@
 #include "core/keep.h"
 #include "core/loss.h"
 #include "core/request.h"
-#include "core/waits.h"
+#include "deadlock/waits.h"
 
 static void
 tell_loss(ZklManager *m, const ZklRequest *r, ZklFailure failure)

@@ -25,7 +25,7 @@
  */
 #include "core/node.h"
 #include "core/pace.h"
-#include "core/publication.h"
+#include "deadlock/publication.h"
 
 #define ZKL_PACE_DELAY		1000	/* µs */
 

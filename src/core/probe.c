@@ -29,7 +29,7 @@
 #include "core/request.h"
 #include "core/session_lease.h"
 #include "core/tries.h"
-#include "core/waits.h"
+#include "deadlock/waits.h"
 
 static bool
 likely_free(const ZklLock *lock)

@@ -28,7 +28,7 @@
 #include "core/rewrite.h"
 #include "core/siblings.h"
 #include "core/tries.h"
-#include "core/waits.h"
+#include "deadlock/waits.h"
 
 void
 zkl_request_init_all(ZklManager *m)

@@ -16,7 +16,7 @@
 #include "core/loss.h"
 #include "core/mark.h"
 #include "core/node.h"
-#include "core/publication.h"
+#include "deadlock/publication.h"
 #include "core/request.h"
 #include "core/restore.h"
 #include "core/session.h"

@@ -11,7 +11,7 @@
 #include "cycles.h"
 #include "draw.h"
 #include "foreign.h"
-#include "core/waits.h"
+#include "deadlock/waits.h"
 #include "seen.h"
 
 Cycles		cycles;

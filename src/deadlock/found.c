@@ -12,10 +12,10 @@
 #include <string.h>
 
 #include "core/actions.h"
-#include "core/found.h"
+#include "deadlock/found.h"
 #include "core/memory.h"
 #include "core/operations.h"
-#include "core/publication.h"
+#include "deadlock/publication.h"
 #include "core/queue.h"
 
 #define READS_UNDER_WAY		16

@@ -2,10 +2,10 @@
  * verdict.h
  *	  The decision that a wait of ours ends for a deadlock.
  */
-#ifndef ZKL_CORE_VERDICT_H
-#define ZKL_CORE_VERDICT_H
+#ifndef ZKL_DEADLOCK_VERDICT_H
+#define ZKL_DEADLOCK_VERDICT_H
 
-#include "core/found.h"
+#include "deadlock/found.h"
 
 #define ZKL_MAX_CYCLE	100		/* steps; longer ones are given up */
 
@@ -33,4 +33,4 @@ extern void zkl_verdict_listed(ZklManager *m);
 extern void zkl_verdict_disconnected(ZklManager *m);
 extern void zkl_verdict_forget(ZklManager *m);
 
-#endif							/* ZKL_CORE_VERDICT_H */
+#endif							/* ZKL_DEADLOCK_VERDICT_H */

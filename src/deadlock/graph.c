@@ -10,15 +10,15 @@
  */
 #include <string.h>
 
-#include "core/cycle.h"
-#include "core/graph.h"
+#include "deadlock/cycle.h"
+#include "deadlock/graph.h"
 #include "core/memory.h"
 #include "core/node.h"
-#include "core/publication.h"
+#include "deadlock/publication.h"
 #include "core/reads.h"
-#include "core/search.h"
-#include "core/verdict.h"
-#include "core/waits.h"
+#include "deadlock/search.h"
+#include "deadlock/verdict.h"
+#include "deadlock/waits.h"
 
 typedef struct Graph
 {

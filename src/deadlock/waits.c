@@ -18,8 +18,8 @@
 #include "core/keep.h"
 #include "core/memory.h"
 #include "core/node.h"
-#include "core/publication.h"
-#include "core/waits.h"
+#include "deadlock/publication.h"
+#include "deadlock/waits.h"
 
 #define MOST_BACKING_OFF	4	/* times twice as long */
 #define MOST_REFUSALS		3

@@ -2,8 +2,8 @@
  * search.h
  *	  What some waits of ours wait for, and what that waits for, and so on.
  */
-#ifndef ZKL_CORE_SEARCH_H
-#define ZKL_CORE_SEARCH_H
+#ifndef ZKL_DEADLOCK_SEARCH_H
+#define ZKL_DEADLOCK_SEARCH_H
 
 #include "core/state.h"
 
@@ -22,4 +22,4 @@ extern void zkl_search_stop(ZklManager *m);
 /* Something was found that is too large to be decided. */
 extern void zkl_search_give_up(ZklManager *m);
 
-#endif							/* ZKL_CORE_SEARCH_H */
+#endif							/* ZKL_DEADLOCK_SEARCH_H */

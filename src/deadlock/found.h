@@ -3,8 +3,8 @@
  *	  What a search has read: publications, and the directories in which waits
  *	  stand.
  */
-#ifndef ZKL_CORE_FOUND_H
-#define ZKL_CORE_FOUND_H
+#ifndef ZKL_DEADLOCK_FOUND_H
+#define ZKL_DEADLOCK_FOUND_H
 
 #include "core/state.h"
 
@@ -80,4 +80,4 @@ extern ZklFoundDirectory *zkl_found_directory(const ZklManager *m,
 extern ZklStanding *zkl_found_standing(const ZklFoundDirectory *directory,
 									   const ZklUuid *uuid);
 
-#endif							/* ZKL_CORE_FOUND_H */
+#endif							/* ZKL_DEADLOCK_FOUND_H */

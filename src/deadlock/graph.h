@@ -2,12 +2,12 @@
  * graph.h
  *	  Which of the waits that a search is for are on a cycle.
  */
-#ifndef ZKL_CORE_GRAPH_H
-#define ZKL_CORE_GRAPH_H
+#ifndef ZKL_DEADLOCK_GRAPH_H
+#define ZKL_DEADLOCK_GRAPH_H
 
 #include "core/state.h"
 
 /* All that the search wanted is read: what follows for the waits */
 extern void zkl_graph_judge(ZklManager *m);
 
-#endif							/* ZKL_CORE_GRAPH_H */
+#endif							/* ZKL_DEADLOCK_GRAPH_H */

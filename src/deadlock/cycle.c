@@ -7,7 +7,7 @@
  */
 #include <string.h>
 
-#include "core/cycle.h"
+#include "deadlock/cycle.h"
 #include "core/mutant.h"
 
 void

@@ -16,8 +16,8 @@
  * On a cycle with DEPENDENT it is the greatest one of these: its server can look
  * again whether it is still so.  Hence each cycle has exactly one victim.
  */
-#ifndef ZKL_CORE_CYCLE_H
-#define ZKL_CORE_CYCLE_H
+#ifndef ZKL_DEADLOCK_CYCLE_H
+#define ZKL_DEADLOCK_CYCLE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -71,4 +71,4 @@ extern ZklCycleEdge *zkl_cycle_add(ZklCycleGraph *graph, uint32_t from,
 extern uint32_t zkl_cycle_find(const ZklCycleGraph *graph, uint32_t wait,
 							   uint32_t *path);
 
-#endif							/* ZKL_CORE_CYCLE_H */
+#endif							/* ZKL_DEADLOCK_CYCLE_H */

@@ -23,11 +23,11 @@
 #include "core/memory.h"
 #include "core/node.h"
 #include "core/operations.h"
-#include "core/publication.h"
+#include "deadlock/publication.h"
 #include "core/request.h"
 #include "core/session.h"
-#include "core/verdict.h"
-#include "core/waits.h"
+#include "deadlock/verdict.h"
+#include "deadlock/waits.h"
 
 #define TIME_TO_TELL	100000	/* µs: until a look of another host shows */
 

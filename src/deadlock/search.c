@@ -16,11 +16,11 @@
  * There is one search at a time, for all waits that want one.  Those that come
  * meanwhile share the next.
  */
-#include "core/found.h"
-#include "core/graph.h"
-#include "core/publication.h"
-#include "core/search.h"
-#include "core/waits.h"
+#include "deadlock/found.h"
+#include "deadlock/graph.h"
+#include "deadlock/publication.h"
+#include "deadlock/search.h"
+#include "deadlock/waits.h"
 
 void
 zkl_search_init_all(ZklManager *m)

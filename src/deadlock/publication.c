@@ -25,8 +25,8 @@
 #include "core/memory.h"
 #include "core/node.h"
 #include "core/operations.h"
-#include "core/publication.h"
-#include "core/waits.h"
+#include "deadlock/publication.h"
+#include "deadlock/waits.h"
 
 void
 zkl_publication_init_all(ZklManager *m)

@@ -2,8 +2,8 @@
  * publication.h
  *	  Znodes that tell others of our long waits.
  */
-#ifndef ZKL_CORE_PUBLICATION_H
-#define ZKL_CORE_PUBLICATION_H
+#ifndef ZKL_DEADLOCK_PUBLICATION_H
+#define ZKL_DEADLOCK_PUBLICATION_H
 
 #include "core/state.h"
 
@@ -81,4 +81,4 @@ extern void zkl_publication_find_leftovers(ZklManager *m);
 extern void zkl_publication_disconnected(ZklManager *m);
 extern void zkl_publication_session_lost(ZklManager *m);
 
-#endif							/* ZKL_CORE_PUBLICATION_H */
+#endif							/* ZKL_DEADLOCK_PUBLICATION_H */

@@ -2,8 +2,8 @@
  * waits.h
  *	  Long waits: which are published, and when that is looked at again.
  */
-#ifndef ZKL_CORE_WAITS_H
-#define ZKL_CORE_WAITS_H
+#ifndef ZKL_DEADLOCK_WAITS_H
+#define ZKL_DEADLOCK_WAITS_H
 
 #include "core/state.h"
 
@@ -85,4 +85,4 @@ extern bool zkl_waits_knows(const ZklManager *m, uint64_t owner,
  */
 extern uint32_t zkl_waits_count_holds(const ZklManager *m, const ZklRequest *r);
 
-#endif							/* ZKL_CORE_WAITS_H */
+#endif							/* ZKL_DEADLOCK_WAITS_H */
