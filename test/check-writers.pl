@@ -84,7 +84,7 @@ my %writers = (
 	ZklSlotRequest => 'backend/',
 	ZklSlotHolder => 'backend/',
 	ZklSlotAnswer => 'worker/worker_slot backend/backend_slot',
-	ZklSlotDependents => 'backend/dependents backend/backend_slot',
+	ZklSlotDependents => 'backend/long_wait backend/backend_slot',
 	ZklSlotZnode => 'worker/worker_slot backend/backend_slot',
 	'ZklSlot.s_state' => 'backend/backend_slot worker/worker_slot shared/control');
 

@@ -1,22 +1,318 @@
 /*
  * acquire.c
- *	  Acquiring locks, or counting existing holds once more.
+ *	  Locks that a call requests: from the call to the hold.
  *
- * Owns the way from a request to a hold.  Run by backends.  Takes no locks;
- * waits as wait.c does.
+ * Owns nothing: under_way.c has the slots, wait.c the wait, hold.c the holds.  Run by
+ * backends.  Takes no locks but, through backend_slot.h, those of slots.
  *
- * Must not know when a hold ends, nor anything of ZooKeeper.
+ * Must not know when a hold ends, nor anything of ZooKeeper but the numbers of its
+ * errors, which refusal.c puts into words.
+ *
+ * Several locks are requested in one order, all at once, so that they ride in
+ * one batch.  But no request may stand in a queue while its backend waits in an
+ * earlier one: the holder of the earlier lock might want the later one next,
+ * and each would wait for the other.  So if one request has to wait for others,
+ * those behind it are abandoned, granted or not, and submitted again once it is
+ * granted.
  */
 #include "postgres.h"
 
 #include "backend/acquire.h"
+#include "backend/admission.h"
 #include "backend/backend_slot.h"
 #include "backend/lifetime.h"
-#include "backend/quota.h"
+#include "backend/long_wait.h"
 #include "backend/refusal.h"
+#include "backend/under_way.h"
 #include "miscadmin.h"
+#include "shared/boottime.h"
+#include "shared/by_name.h"
+#include "shared/lease.h"
+#include "shared/root.h"
 #include "shared/settings.h"
 #include "znode/dialect.h"
+
+/* ---- requests ---- */
+
+/*
+ * A try ends by itself.  The permits of a semaphore, and its guard, belong to no
+ * queue in which one request waits for certain others.
+ */
+static bool
+can_deadlock(const ZklLockRequest *request)
+{
+	return !request->is_try && !request->guard &&
+		request->lock.dialect != ZKL_DIALECT_PERMIT;
+}
+
+static bool
+must_not_wait(const ZklLockRequest *request)
+{
+	return request->is_try &&
+		(request->timeout_ms == 0 || request->at->timed_out);
+}
+
+/* Raises the error with which this server refuses a request now. */
+static void
+check_submission(const ZklLockRequest *request)
+{
+	zkl_admission_check_drain();
+	zkl_admission_check_dialect(&request->lock, request->guard, request->sibling);
+	zkl_under_way_check(ZKL_KIND_LOCK);
+}
+
+static void
+describe_request(const ZklLockRequest *request, bool together, ZklSlotTaker *taker)
+{
+	ZklSlotRequest *slot = &taker->request;
+
+	zkl_under_way_describe(taker, &request->lock, ZKL_KIND_LOCK);
+	slot->mode = request->mode;
+	slot->lifetime = request->lifetime;
+	slot->is_try = request->is_try;
+	slot->together = together;
+	slot->max = request->max;
+	slot->guard = request->guard;
+	slot->waited = request->waited;
+	slot->patience = can_deadlock(request) ? zkl_long_wait_patience() : 0;
+	slot->asked_us = request->asked_us != 0 ? request->asked_us :
+		zkl_boottime_us();
+
+	/* A try that must not wait at all is submitted as timed out. */
+	taker->timed_out = must_not_wait(request);
+	slot->sibling = request->sibling;
+	slot->at_most = request->at_most_ms;
+	slot->at_least = request->at_least_ms;
+	if (request->guard)
+	{
+		slot->lost_action = ZKL_LOST_NONE;
+		slot->on_release_request = ZKL_ON_REQUEST_IGNORE;
+	}
+	if (request->leader_id != NULL)
+		strlcpy(slot->leader_id, request->leader_id, sizeof(slot->leader_id));
+}
+
+void
+zkl_acquire_submit(const ZklLockRequest *request, bool together,
+				   bool more)
+{
+	ZklSlotTaker taker;
+
+	check_submission(request);
+	describe_request(request, together, &taker);
+	zkl_under_way_submit(zkl_under_way_claim_lock(&taker, request->at), more);
+
+	/*
+	 * A drain that has begun since may not have seen the slot.  The session
+	 * that drains begins the drain, and then looks at the slots.
+	 */
+	pg_memory_barrier();
+	zkl_admission_check_drain();
+}
+
+static void
+waiting_context(void *name)
+{
+	errcontext("while waiting for distributed lock \"%s\"",
+			   (const char *) name);
+}
+
+void
+zkl_acquire_wait(const ZklLockRequest *request, int slotno,
+				 bool (*is_over) (int slotno))
+{
+	zkl_wait_until(is_over, slotno, waiting_context, request->lock.name,
+				   request->at);
+}
+
+bool
+zkl_acquire_take(const ZklLockRequest *request, int slotno,
+				 ZklGrant *grant)
+{
+	const char *name = request->lock.name;
+	ZklSlot		answer;
+
+	while (!zkl_admission_check_slot(slotno, name))
+		zkl_acquire_wait(request, slotno, zkl_wait_is_answered);
+	zkl_backend_slot_take(slotno, &answer);
+	switch ((ZklSlotState) answer.s_state)
+	{
+		case ZKL_SLOT_GRANTED:
+			if (!zkl_lease_is_current(answer.s_answer.generation))
+				zkl_refusal_raise_lost(name, NULL, ZKL_ERROR_NONE);
+			if (answer.s_until != 0 && zkl_boottime_ms() >= answer.s_until)
+				zkl_refusal_raise_lost(name, NULL, ZKL_ERROR_OVERDUE);
+			grant->slotno = slotno;
+			grant->token = answer.s_answer.token;
+			grant->generation = answer.s_answer.generation;
+			return true;
+		case ZKL_SLOT_DENIED:
+			return false;
+		case ZKL_SLOT_FAILED:
+			if (answer.s_answer.error == ZKL_ERROR_DEADLOCK)
+				zkl_refusal_raise_deadlock(slotno, answer.s_serial);
+			zkl_refusal_raise_failed(name, answer.s_answer.error, answer.s_answer.zkrc);
+			break;
+		case ZKL_SLOT_LOST:
+			zkl_refusal_raise_lost(name, NULL, answer.s_answer.error);
+			break;
+		default:
+			elog(ERROR, "request slot %d is in unexpected state %u",
+				 slotno, answer.s_state);
+	}
+	return false;
+}
+
+/* Answered, or known to have to wait for others */
+static bool
+is_decided(int slotno)
+{
+	ZklSlot		slot;
+
+	if (zkl_wait_is_answered(slotno))
+		return true;
+	zkl_slot_copy(slotno, &slot);
+	return slot.s_answer.blocked;
+}
+
+/*
+ * Whether tries that must not wait are denied for what another session of this
+ * server holds: neither the worker nor ZooKeeper is asked.
+ */
+static bool
+are_denied(const ZklLockRequest *requests, int n)
+{
+	bool		denied = false;
+	int			i;
+
+	for (i = 0; i < n && must_not_wait(&requests[i]); i++)
+	{
+		check_submission(&requests[i]);
+		denied |= zkl_backend_slot_deny_try(requests[i].lock.path,
+											requests[i].lock.dialect,
+											zkl_under_way_owner());
+	}
+	return denied;
+}
+
+/*
+ * Whether a request may be answered by a lock that this server has cached.  One of
+ * which this session has a hold needs the worker, as do several at once.  Nor may
+ * it be while it is not known which dialect the root has for it.
+ */
+static bool
+may_take(const ZklLockRequest *request)
+{
+	uint32		generation;
+	int64		deadline;
+
+	zkl_lease_read(&generation, &deadline);
+	return request->mode == ZKL_EXCLUSIVE && request->sibling < 0 &&
+		request->lock.dialect < ZKL_LOCK_DIALECTS && !request->guard &&
+		request->at_most_ms == 0 && request->at_least_ms == 0 &&
+		!(zkl_root_state() == ZKL_ROOT_UNKNOWN &&
+		  zkl_root_concerns(request->lock.dialect, request->lock.path, false)) &&
+		zkl_cache_time > 0 && zkl_log_locks != ZKL_LOG_LOCKS_ALL &&
+		zkl_boottime_ms() < deadline;
+}
+
+/*
+ * Takes a cached lock.  From the take on nothing fails.  If the lease has passed,
+ * which needs the worker, or a drain has begun, which may not have seen the holder
+ * (see zkl_acquire_submit), the lock is given back and requested as any other.
+ */
+static bool
+take_cached(const ZklLockRequest *request, ZklGrant *grant)
+{
+	int			slotno = zkl_by_name_find(request->lock.path,
+										  request->lock.dialect);
+	ZklSlotTaker taker;
+
+	if (slotno < 0 || zkl_slot_peek(slotno) != ZKL_SLOT_CACHED ||
+		!may_take(request))
+		return false;
+	check_submission(request);
+	describe_request(request, false, &taker);
+	if (!zkl_backend_slot_take_cached(slotno, &taker, &grant->token,
+									  &grant->generation))
+		return false;
+	grant->slotno = slotno;
+	pg_memory_barrier();
+	if (zkl_lease_is_valid(grant->generation) && !zkl_admission_is_draining())
+		return true;
+	(void) zkl_backend_slot_release(slotno);
+	return false;
+}
+
+/* What zkl_acquire_run is called with */
+typedef struct LockRun
+{
+	const ZklLockRequest *requests;
+	int			n;
+	ZklGrant   *grants;
+} LockRun;
+
+static bool
+get_locks(void *arg)
+{
+	const ZklLockRequest *requests = ((LockRun *) arg)->requests;
+	ZklGrant   *grants = ((LockRun *) arg)->grants;
+	int			n = ((LockRun *) arg)->n;
+	int			first = zkl_under_way_count();
+	int			i,
+				j;
+
+	for (i = 0; i < n; i++)
+	{
+		int			slotno;
+
+		for (j = zkl_under_way_count() - first; j < n; j++)
+		{
+			CHECK_FOR_INTERRUPTS();
+			zkl_acquire_submit(&requests[j], n > 1, j + 1 < n);
+		}
+		slotno = zkl_under_way_slot(first + i);
+		if (i + 1 < n)
+		{
+			zkl_acquire_wait(&requests[i], slotno, is_decided);
+			if (!zkl_wait_is_answered(slotno))
+				zkl_under_way_abandon(first + i + 1);
+		}
+		zkl_acquire_wait(&requests[i], slotno, zkl_wait_is_answered);
+		if (!zkl_acquire_take(&requests[i], slotno, &grants[i]))
+			return false;
+	}
+
+	/* During the wait for the last one, the first may have been lost. */
+	for (i = 0; i < n - 1; i++)
+		(void) zkl_acquire_take(&requests[i],
+								zkl_under_way_slot(first + i), &grants[i]);
+	return true;
+}
+
+bool
+zkl_acquire_run(const ZklLockRequest *requests, int n, ZklGrant *grants)
+{
+	LockRun		run = {requests, n, grants};
+
+	if (n == 1 && take_cached(&requests[0], &grants[0]))
+		return true;
+	if (are_denied(requests, n))
+		return false;
+	return zkl_under_way_run(get_locks, &run);
+}
+
+void
+zkl_acquire_confirm(const ZklLockRequest *request, int slotno)
+{
+	ZklDeadlines at = *request->at;
+
+	at.time_out = ZKL_NEVER;
+	zkl_wait_until(zkl_wait_is_answered, slotno, waiting_context,
+				   request->lock.name, &at);
+}
+
+/* ---- holds ---- */
 
 /* Not all clients that a lock may be shared with know shared locks. */
 static void
@@ -65,7 +361,7 @@ check_held(const ZklLockRequest *requests, ZklHold **holds, int n)
 	{
 		if (holds[i] == NULL)
 			continue;
-		zkl_lock_request_confirm(&requests[i], holds[i]->grant.slotno);
+		zkl_acquire_confirm(&requests[i], holds[i]->grant.slotno);
 		if (!zkl_hold_is_good(holds[i], &error))
 		{
 			holds[i]->told = true;
@@ -110,7 +406,7 @@ acquire_new(ZklLockRequest *requests, int n, ZklHold **holds)
 			requests[prepared].sibling =
 				zkl_hold_sibling(holds[prepared]->lock);
 		}
-		granted = zkl_lock_request_run(requests, n, grants);
+		granted = zkl_acquire_run(requests, n, grants);
 	}
 	PG_CATCH();
 	{
@@ -151,7 +447,7 @@ acquire_locks(const ZklLockRequest *requests, int n, int64 *tokens)
 			new_requests[nnew++] = requests[i];
 	}
 	if (nnew > 0)
-		zkl_quota_check_room(zkl_hold_count(), nnew);
+		zkl_under_way_check_room(zkl_hold_count(), nnew);
 	check_held(requests, holds, n);
 	if (nnew > 0 && !acquire_new(new_requests, nnew, new_holds))
 		return false;

@@ -1,17 +1,98 @@
 /*
  * acquire.h
- *	  Acquiring locks, or counting existing holds once more.
+ *	  Locks that a call requests: from the call to the hold.
  */
 #ifndef ZKL_BACKEND_ACQUIRE_H
 #define ZKL_BACKEND_ACQUIRE_H
 
-#include "backend/lock_request.h"
+#include "backend/target.h"
+#include "backend/wait.h"
+#include "shared/slot.h"
+
+typedef struct ZklLockRequest
+{
+	ZklTarget	lock;
+	ZklLockMode mode;
+	ZklLifetime lifetime;
+	bool		is_try;
+	int64		timeout_ms;		/* of a try */
+	ZklDeadlines *at;			/* of the call that makes this request; NULL
+								 * only for zkl_acquire, which fills it in */
+	int64		at_most_ms;		/* the longest that it may be held; 0: no
+								 * limit */
+	int64		at_least_ms;	/* how long to keep it from the grant on, also
+								 * if it is released before; or 0 */
+	int			sibling;		/* slot of a hold on the same lock, or -1 */
+	int64		asked_us;		/* when the call began, by boottime.h; 0: now */
+	bool		waited;			/* its guard had to wait for others */
+	uint32		max;			/* dialect PERMIT: how many there may be */
+	bool		within_call;	/* it ends with the call, whatever its
+								 * lifetime */
+	bool		guard;			/* of a semaphore: see recipes/guard.h */
+	const char *leader_id;		/* dialect LATCH: the participant, in UTF-8 */
+} ZklLockRequest;
+
+/*
+ * Whether the end of its timeout denies a request, and is no error.  Any request that
+ * must not wait is such a try; one that may wait without limit is none.
+ */
+static inline bool
+zkl_acquire_is_try(bool wants_answer, int64 timeout_ms)
+{
+	return timeout_ms == 0 || (wants_answer && timeout_ms != ZKL_FOREVER);
+}
+
+typedef struct ZklGrant
+{
+	int			slotno;			/* now the caller's to release */
+	int64		token;
+	uint32		generation;		/* of the ZooKeeper session it is good for */
+} ZklGrant;
+
+/*
+ * Requests n locks and waits for the answers.  True: grants[] tell what was
+ * granted.  False: a try timed out while another holds one of the locks.
+ * Everything else (cancel, timeouts, no ZooKeeper, refusals) is an error.  All
+ * or nothing: if one lock is not granted, the others are released.
+ *
+ * The requests differ in their locks and siblings only, and are sorted, always
+ * in the same way.
+ */
+extern bool zkl_acquire_run(const ZklLockRequest *requests, int n,
+							ZklGrant *grants);
+
+/*
+ * For a lock that is held, in a slot of the caller's: returns at once if the
+ * lease is good or the lock lost, else waits until it is either.
+ */
+extern void zkl_acquire_confirm(const ZklLockRequest *request,
+								int slotno);
+
+/* ---- the steps of zkl_acquire_run, for recipes/guard.c ---- */
+
+/*
+ * Submits one request, which is then the last one under way.  together: one of
+ * several that are to be granted in turn; more: another one follows at once.
+ */
+extern void zkl_acquire_submit(const ZklLockRequest *request,
+							   bool together, bool more);
+
+/* Waits until is_over, in the name of a request. */
+extern void zkl_acquire_wait(const ZklLockRequest *request, int slotno,
+							 bool (*is_over) (int slotno));
+
+/*
+ * Takes the answer to a request.  True: a grant, which counts only if it is of
+ * the session that the worker has now.  False: a try was denied.
+ */
+extern bool zkl_acquire_take(const ZklLockRequest *request, int slotno,
+							 ZklGrant *grant);
 
 /*
  * Acquires n locks for their lifetime, all or nothing.  If one is held already
  * in the same mode and lifetime, that hold is counted once more, and the later
  * times of its bounds and the request's count.  Siblings are filled in here; see
- * zkl_lock_request_run for the rest.  False: a try was refused.  tokens[] are
+ * zkl_acquire_run for the rest.  False: a try was refused.  tokens[] are
  * the fencing tokens.
  */
 extern bool zkl_acquire(ZklLockRequest *requests, int n, int64 *tokens);

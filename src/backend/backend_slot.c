@@ -3,8 +3,8 @@
  *	  The steps that a backend makes with its slots, each under the slot's
  *	  mutex, and those of zk_drain() with all slots.
  *
- * Owns the fields in s_holder, and with under_way.c, lock_request.c and
- * predecessor.c, which fill it in, those in s_request; shared/slot.h tells who writes
+ * Owns the fields in s_holder, and with under_way.c, acquire.c and stall.c,
+ * which fill it in, those in s_request; shared/slot.h tells who writes
  * the others.  Run by backends, each for its own slots but in zk_drain().
  *
  * Takes s_mutex, a spinlock: what runs under it neither throws nor blocks, and

@@ -130,7 +130,7 @@ extern void zkl_backend_slot_want_epilogue(int slotno, bool wanted);
  */
 extern void zkl_backend_slot_take(int slotno, ZklSlot *copy);
 
-/* ---- for retreat.c, on slots of any session ---- */
+/* ---- for drains, on slots of any session ---- */
 
 /* Asks a holder to release its lock, once in each drain. */
 extern void zkl_backend_slot_ask(int slotno, uint32 drain);

@@ -123,7 +123,7 @@ extern bool zkl_commit_warn_release(void);
  */
 extern void zkl_commit_check_last(bool prepares);
 
-/* Whether the commit was checked: then late.h may report a later loss */
+/* Whether the commit was checked: then tell.h may report a later loss */
 extern bool zkl_commit_is_checked(void);
 
 /* The transaction is over: the slots are quiet no longer, all is forgotten. */

@@ -5,7 +5,7 @@
 #ifndef ZKL_BACKEND_HOLD_H
 #define ZKL_BACKEND_HOLD_H
 
-#include "backend/lock_request.h"
+#include "backend/acquire.h"
 #include "lib/ilist.h"
 #include "shared/slot.h"
 
@@ -34,7 +34,7 @@ typedef struct ZklHold
 	char	   *name;			/* as the database writes it; NULL: unused */
 	bool		told;			/* its loss was reported to the client */
 	int64		told_zxid;		/* the s_answer.asked_zxid that was; see
-								 * notice.h */
+								 * tell.h */
 	uint32		told_drain;		/* likewise, the s_drain */
 	bool		lost_before;	/* before the current transaction began */
 	ZklError	lost;			/* seen by this backend, perhaps before the

@@ -18,16 +18,14 @@
 
 #include "access/parallel.h"
 #include "access/xact.h"
+#include "backend/admission.h"
 #include "backend/backend_slot.h"
 #include "backend/cancel.h"
 #include "backend/commit.h"
 #include "backend/hold.h"
-#include "backend/late.h"
 #include "backend/lifetime.h"
-#include "backend/notice.h"
-#include "backend/retreat.h"
-#include "backend/script.h"
 #include "backend/statement.h"
+#include "backend/tell.h"
 #include "backend/text.h"
 #include "executor/executor.h"
 #include "miscadmin.h"
@@ -107,7 +105,7 @@ end_transaction(XactEvent event)
 	if (aborted && zkl_hold_is_any() && !proc_exit_inprogress)
 	{
 		tell_lost();
-		zkl_notice_tell();
+		zkl_tell_release_requests();
 	}
 	zkl_cancel_stand_by();
 	transaction_over = true;
@@ -122,11 +120,11 @@ release_transaction(void)
 	in_block = chains && transaction_end == XACT_EVENT_COMMIT;
 	chains = false;
 	if (transaction_end != XACT_EVENT_ABORT && zkl_commit_is_checked())
-		zkl_late_look(transaction_end == XACT_EVENT_PREPARE);
+		zkl_tell_note_late(transaction_end == XACT_EVENT_PREPARE);
 	end_holds(ZKL_LIFETIME_TRANSACTION);
 	zkl_commit_forget();
 	if (zkl_hold_is_any())
-		zkl_retreat_resign();
+		zkl_admission_drain_resign();
 }
 
 /*
@@ -291,14 +289,14 @@ before_utility(Node *statement, ProcessUtilityContext context)
 {
 	TransactionStmtKind kind;
 
-	zkl_late_tell();
+	zkl_tell_late();
 	if (IsA(statement, TransactionStmt))
 		note_block(castNode(TransactionStmt, statement));
 	if (!IsA(statement, ExecuteStmt))	/* what it executes follows */
 		note_statement(zkl_statement_is_idle(statement));
 	if (!zkl_hold_is_any() || IsInParallelMode())
 		return;
-	zkl_notice_tell();
+	zkl_tell_release_requests();
 	if (!zkl_statement_may_follow_a_loss(statement))
 		zkl_commit_check_statement();
 	if (!IsA(statement, TransactionStmt))
@@ -327,7 +325,7 @@ after_statement(void)
 {
 	if (!zkl_hold_is_any() || IsInParallelMode())
 		return;
-	zkl_notice_tell();
+	zkl_tell_release_requests();
 	zkl_commit_check_first(place_of_statement());
 }
 
@@ -394,7 +392,7 @@ utility_hook(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 				dest, completion);
 	if (discard_all)
 		end_holds(ZKL_LIFETIME_SESSION);
-	zkl_script_note_drop(statement);
+	zkl_admission_script_note_drop(statement);
 	if (!ends)
 		after_statement();
 }
@@ -409,7 +407,7 @@ before_plan(const PlannedStmt *plan, int flags)
 {
 	bool		in_doubt;
 
-	zkl_notice_tell();
+	zkl_tell_release_requests();
 	zkl_commit_check_statement();
 	zkl_commit_check_soon();
 	in_doubt = !IsTransactionBlock() && zkl_commit_is_in_doubt();
@@ -426,7 +424,7 @@ before_plan(const PlannedStmt *plan, int flags)
 static void
 executor_start_hook(QueryDesc *query, int flags)
 {
-	zkl_late_tell();
+	zkl_tell_late();
 	if (zkl_hold_is_any() && !IsInParallelMode())
 		before_plan(query->plannedstmt, flags);
 	else

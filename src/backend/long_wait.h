@@ -6,7 +6,7 @@
 #ifndef ZKL_BACKEND_LONG_WAIT_H
 #define ZKL_BACKEND_LONG_WAIT_H
 
-#include "backend/predecessor.h"
+#include "backend/stall.h"
 
 /* A wait; times of zkl_wait_clock() */
 typedef struct ZklLongWait
@@ -21,7 +21,7 @@ typedef struct ZklLongWait
 
 	int64		report;			/* for "log_lock_waits": the next step */
 	bool		reported;		/* the log says that it waits */
-	ZklPredecessor ahead;		/* the question for it */
+	ZklAheadQuestion ahead;		/* the question for it */
 } ZklLongWait;
 
 /*

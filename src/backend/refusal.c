@@ -10,6 +10,7 @@
  */
 #include "postgres.h"
 
+#include "access/xact.h"
 #include "backend/refusal.h"
 #include "backend/text.h"
 #include "catalog/pg_authid.h"
@@ -20,6 +21,7 @@
 #include "shared/slot.h"
 #include "shared/status.h"
 #include "utils/acl.h"
+#include "utils/resowner.h"
 #include "utils/timestamp.h"
 
 typedef struct ZkAnswer
@@ -410,4 +412,33 @@ zkl_refusal_raise_timed_out(const char *what, int64 timeout_ms)
 					zkl_text_for_client(what), (long long) timeout_ms),
 			 errdetail("Other clients are ahead of this session in the queue.")));
 	pg_unreachable();
+}
+
+/* ---- errors that a caller treats ---- */
+
+ErrorData *
+zkl_refusal_catch(void (*step) (void *arg), void *arg)
+{
+	MemoryContext context = CurrentMemoryContext;
+	ResourceOwner owner = CurrentResourceOwner;
+	ErrorData  *volatile error = NULL;
+
+	BeginInternalSubTransaction(NULL);
+	MemoryContextSwitchTo(context);
+	PG_TRY();
+	{
+		step(arg);
+		ReleaseCurrentSubTransaction();
+	}
+	PG_CATCH();
+	{
+		MemoryContextSwitchTo(context);
+		error = CopyErrorData();
+		FlushErrorState();
+		RollbackAndReleaseCurrentSubTransaction();
+	}
+	PG_END_TRY();
+	MemoryContextSwitchTo(context);
+	CurrentResourceOwner = owner;
+	return error;
 }

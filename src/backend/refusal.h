@@ -96,4 +96,10 @@ extern const char *zkl_refusal_where_to_look(void);
 /* Whether the current role may see what settings and errors tell of hosts */
 extern bool zkl_refusal_may_see_hosts(void);
 
+/*
+ * Runs a step in a subtransaction.  If it fails, that is rolled back, and the
+ * error returned, palloc'd; else NULL.
+ */
+extern ErrorData *zkl_refusal_catch(void (*step) (void *arg), void *arg);
+
 #endif							/* ZKL_BACKEND_REFUSAL_H */

@@ -1,13 +1,14 @@
 /*
  * stall.h
- *	  Whether a wait is for ZooKeeper, for the worker, or for other sessions that
- *	  have the lock.
+ *	  What a wait is for: ZooKeeper, the worker, or other sessions that have the
+ *	  lock; and who these are.
  */
 #ifndef ZKL_BACKEND_STALL_H
 #define ZKL_BACKEND_STALL_H
 
 #include "shared/compat.h"
 #include "shared/slot.h"
+#include "storage/dsm.h"
 
 /* In the place of a slot: the worker has yet to free one for the request. */
 #define ZKL_NO_SLOT		(-1)
@@ -56,5 +57,34 @@ extern void zkl_stall_explain(int slotno, const char *name, ZklStallReason *reas
 pg_noreturn extern void zkl_stall_raise_lock_timeout(int slotno,
 													 const char *name,
 													 int64 timeout_ms);
+
+typedef struct ZklAheadQuestion
+{
+	int			asked;			/* the slot of the question; -1: there is none */
+	int			under_way;		/* how many requests were, before it */
+	dsm_segment *segment;		/* for the answer */
+} ZklAheadQuestion;
+
+extern void zkl_stall_init(ZklAheadQuestion *ahead);
+
+/*
+ * Asks who is ahead of the request in a slot of this session.  "reads": a znode that
+ * the worker does not know is read from ZooKeeper.  False: there is no slot or no
+ * memory for that now.
+ */
+extern bool zkl_stall_ask(ZklAheadQuestion *ahead, int slotno, const char *name, bool reads);
+
+/* Whether the worker has answered, or cannot */
+extern bool zkl_stall_is_answered(const ZklAheadQuestion *ahead);
+
+/*
+ * Who has the lock, who is nearest in the way, and how many are ahead, in sentences
+ * that a client can show; NULL: not known, or not yet.  "names": with the users and
+ * applications, and the znodes of other clients.
+ */
+extern const char *zkl_stall_ahead_words(const ZklAheadQuestion *ahead, const char *name, bool names);
+
+/* Forgets question and answer. */
+extern void zkl_stall_forget(ZklAheadQuestion *ahead);
 
 #endif							/* ZKL_BACKEND_STALL_H */

@@ -1,6 +1,6 @@
 /*
  * target.c
- *	  From SQL arguments to the locks that they mean.
+ *	  From SQL arguments to the locks that they mean, and to times.
  *
  * Owns nothing.  Run by backends.  Takes no locks.  Must not know what is done
  * with a lock.
@@ -12,11 +12,15 @@
 
 #include "backend/target.h"
 #include "backend/text.h"
+#include "backend/wait.h"
+#include "datatype/timestamp.h"
 #include "shared/compat.h"
 #include "shared/loaded.h"
 #include "shared/settings.h"
 #include "utils/builtins.h"
 #include "znode/dialect.h"
+
+/* ---- locks ---- */
 
 void
 zkl_target_need(FunctionCallInfo fcinfo, int arg, const char *what)
@@ -102,4 +106,40 @@ zkl_target_any(const text *name, ZklPrivileges needed)
 		return zkl_target_lock(name, needed);
 	return zkl_target_reserved(cstring_to_text(text + prefix),
 							   ZKL_ONCE_DIRECTORY, needed);
+}
+
+/* ---- times ---- */
+
+#define MS_PER_DAY		((int64) 86400000)
+#define US_PER_MS		1000
+
+/*
+ * No interval overflows: the months of the largest one are less than 2^63 ms.
+ */
+int64
+zkl_target_interval_ms(const Interval *interval)
+{
+	int64		days = (int64) interval->month * DAYS_PER_MONTH + interval->day;
+	int64		ms = days * MS_PER_DAY + interval->time / US_PER_MS;
+	int64		rest = interval->time % US_PER_MS;
+
+	if (zkl_compat_interval_is_infinite(interval))
+		return ZKL_FOREVER;
+	if (zkl_compat_interval_is_minus_infinite(interval) ||
+		ms < 0 || (ms == 0 && rest < 0))
+		return -1;
+	return rest > 0 ? ms + 1 : ms;
+}
+
+int64
+zkl_target_timeout_ms(FunctionCallInfo fcinfo, int arg)
+{
+	int64		ms = PG_ARGISNULL(arg) ? ZKL_FOREVER :
+	zkl_target_interval_ms(PG_GETARG_INTERVAL_P(arg));
+
+	if (ms < 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("timeout must not be negative")));
+	return ms;
 }

@@ -1,12 +1,14 @@
 /*
  * target.h
- *	  Which lock is meant: a name, and the dialect of its queue.
+ *	  What an SQL function is called with: which lock is meant, a name and the dialect
+ *	  of its queue; and times.
  */
 #ifndef ZKL_BACKEND_TARGET_H
 #define ZKL_BACKEND_TARGET_H
 
 #include "backend/rights.h"
 #include "fmgr.h"
+#include "utils/timestamp.h"
 #include "znode/znode.h"
 
 /* The same name is another lock in another dialect. */
@@ -55,5 +57,17 @@ extern ZklTarget zkl_target_reserved(const text *name, const char *directory,
  * the name of a lock below ZKL_ONCE_DIRECTORY.
  */
 extern ZklTarget zkl_target_any(const text *name, ZklPrivileges needed);
+
+/*
+ * In ms, rounded up, a month being 30 days; ZKL_FOREVER if infinite, -1 if
+ * it is negative.
+ */
+extern int64 zkl_target_interval_ms(const Interval *interval);
+
+/*
+ * The timeout that is argument number "arg" of an SQL function, likewise;
+ * ZKL_FOREVER if it is NULL.  Error 22023 if it is negative.
+ */
+extern int64 zkl_target_timeout_ms(FunctionCallInfo fcinfo, int arg);
 
 #endif							/* ZKL_BACKEND_TARGET_H */

@@ -1,6 +1,7 @@
 /*
  * under_way.c
- *	  The requests of this backend that are under way, and their slots.
+ *	  The requests of this backend that are under way, their slots, and how many it
+ *	  may have.
  *
  * Owns these slots, from the claim until they are handed over to the caller or
  * abandoned.  wait.c has the other half: how long to wait for the answers, which
@@ -16,12 +17,16 @@
  * past PG_CATCH: then an exit callback abandons what is under way.  Only
  * zkl_backend_slot_release decides whether a cancel or the grant came first; in
  * both cases the request ends.
+ *
+ * "zklock.max_requests_per_session" guards against accidents: one session that
+ * takes locks in a loop should not take the last slot from all others.  The
+ * current value of the setting counts; it takes no lock away.
  */
 #include "postgres.h"
 
+#include "backend/admission.h"
 #include "backend/backend_slot.h"
 #include "backend/refusal.h"
-#include "backend/script.h"
 #include "backend/text.h"
 #include "backend/under_way.h"
 #include "backend/wait.h"
@@ -283,7 +288,7 @@ zkl_under_way_check(ZklSlotKind kind)
 	zkl_loaded_check_worker();
 	if (kind == ZKL_KIND_LOCK)
 	{
-		zkl_script_check();
+		zkl_admission_script_check();
 		zkl_refusal_check_gate(true);
 	}
 }
@@ -320,4 +325,78 @@ zkl_under_way_claim(const ZklTarget *target, ZklSlotKind kind)
 	zkl_under_way_check(kind);
 	zkl_under_way_describe(&taker, target, kind);
 	return zkl_backend_slot_claim_own(zkl_compat_my_procno(), &taker);
+}
+
+/* ---- how many there may be ---- */
+
+#define DEFAULT_PER_SESSION	32	/* at least */
+
+static int
+requests_per_session(void)
+{
+	int			most = zkl_max_requests_per_session;
+
+	if (most < 0)
+		most = Max(DEFAULT_PER_SESSION, zkl_control->ctl_nrequests / 4);
+	return Min(most, zkl_under_way_room());
+}
+
+/* The setting that such a limit comes from */
+static const char *
+setting_of(int most)
+{
+	return most == zkl_under_way_room() ? "zklock.max_requests" :
+		"zklock.max_requests_per_session";
+}
+
+static int
+hint_at_setting(int most)
+{
+	if (most == zkl_under_way_room())
+		return errhint("Increase \"zklock.max_requests\" and restart the server.");
+	return errhint("A superuser can increase \"zklock.max_requests_per_session\" for this session or its role.");
+}
+
+static void
+check_number(int64 wanted, int most)
+{
+	if (wanted <= most)
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+			 errmsg("too many distributed locks requested at once"),
+			 errdetail("The call needs %lld requests, but \"%s\" allows %d.",
+					   (long long) wanted, setting_of(most), most),
+			 hint_at_setting(most)));
+}
+
+void
+zkl_under_way_check_number(int64 wanted)
+{
+	check_number(wanted, requests_per_session());
+}
+
+void
+zkl_under_way_check_total(int n)
+{
+	check_number(n, zkl_under_way_room());
+}
+
+void
+zkl_under_way_check_room(int held, int wanted)
+{
+	uint64		owner = zkl_under_way_owner();
+	int			most = requests_per_session();
+	int			room = most - held - wanted;
+	int			kept;
+
+	if (room >= zkl_backend_slot_count_kept(owner, room))
+		return;
+	kept = zkl_backend_slot_count_kept(owner, -1);
+	ereport(ERROR,
+			(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+			 errmsg("too many distributed locks held or awaited by this session"),
+			 errdetail("The session has %d requests, %d of them for locks that are kept after their release, and needs %d more, but \"%s\" allows %d.",
+					   held + kept, kept, wanted, setting_of(most), most),
+			 hint_at_setting(most)));
 }

@@ -1,6 +1,7 @@
 /*
  * under_way.h
- *	  The requests of this backend that are under way, and their slots.
+ *	  The requests of this backend that are under way, their slots, and how many it
+ *	  may have.
  *
  * A request is known by the number of its slot.  Those under way are numbered
  * from 0 in the order of their submission.
@@ -61,5 +62,20 @@ extern void zkl_under_way_take_back(int slotno);
 
 /* The number by which the slots of this backend are known; 0: none has any */
 extern uint64 zkl_under_way_owner(void);
+
+/*
+ * Error 53400 if one call needs more requests at a time than a session could
+ * ever have, whatever other sessions do.
+ */
+extern void zkl_under_way_check_number(int64 wanted);
+
+/* Error 53400 if one call needs more than this server could ever have. */
+extern void zkl_under_way_check_total(int n);
+
+/*
+ * Error 53400 if this session, which has slots for "held" locks, may not have
+ * "wanted" more.  Locks that are kept after their release count, too.
+ */
+extern void zkl_under_way_check_room(int held, int wanted);
 
 #endif							/* ZKL_BACKEND_UNDER_WAY_H */

@@ -14,11 +14,10 @@
 
 #include <time.h>
 
+#include "backend/admission.h"
 #include "backend/backend_slot.h"
-#include "backend/dialect_check.h"
 #include "backend/long_wait.h"
 #include "backend/refusal.h"
-#include "backend/retreat.h"
 #include "backend/stall.h"
 #include "backend/text.h"
 #include "backend/under_way.h"
@@ -192,7 +191,7 @@ static void
 look_at_drain(const ZklDeadlines *at, int slotno)
 {
 	if (at->takes && zkl_slot_peek(slotno) == ZKL_SLOT_WAITING)
-		zkl_retreat_check();
+		zkl_admission_check_drain();
 }
 
 /* It is not known whether the request could be answered. */
@@ -354,7 +353,7 @@ zkl_wait_until(bool (*is_over) (int slotno), int slotno,
 		{
 			look_at_gate(at, (ZklSlotKind) zkl_slots[slotno].s_request.kind);
 			look_at_drain(at, slotno);
-			(void) zkl_dialect_check_slot(slotno, name);
+			(void) zkl_admission_check_slot(slotno, name);
 		}
 		acted = act_on_deadlines(at, slotno, shown, now);
 		acted |= zkl_long_wait_act(&long_wait);

@@ -28,7 +28,7 @@ typedef struct ZklDeadlines
 	bool		at_gate;		/* a wait for others, which ends when the gate
 								 * is closed */
 	bool		takes;			/* a wait to get something, which ends when
-								 * the server is drained: see retreat.h */
+								 * the server is drained: see admission.h */
 } ZklDeadlines;
 
 /* The time in µs, by a clock that never goes back */

@@ -14,12 +14,11 @@
 #include "postgres.h"
 
 #include "access/xlog.h"
+#include "backend/admission.h"
 #include "backend/errand.h"
 #include "backend/fleet_servers.h"
 #include "backend/refusal.h"
 #include "backend/rights.h"
-#include "backend/script.h"
-#include "backend/subtransaction.h"
 #include "backend/text.h"
 #include "functions/clock_rate.h"
 #include "functions/row.h"
@@ -214,7 +213,7 @@ static void
 check_script(FunctionCallInfo fcinfo)
 {
 	ZklScriptAge age;
-	char	   *version = zkl_script_version(&age);
+	char	   *version = zkl_admission_script_version(&age);
 	const char *advice = "";
 
 	if (age == ZKL_SCRIPT_NEWER)
@@ -464,7 +463,7 @@ is_of_zookeeper(const ErrorData *error)
 static void
 try_to_read_fleet(Fleet *fleet)
 {
-	ErrorData  *error = zkl_subtransaction_run(read_fleet, fleet);
+	ErrorData  *error = zkl_refusal_catch(read_fleet, fleet);
 
 	if (error == NULL)
 		return;

@@ -10,11 +10,11 @@
 #include "postgres.h"
 
 #include "backend/acquire.h"
-#include "backend/duration.h"
+#include "backend/held.h"
 #include "backend/lifetime.h"
 #include "backend/lock_queue.h"
 #include "backend/refusal.h"
-#include "backend/release.h"
+#include "backend/target.h"
 #include "backend/text.h"
 #include "functions/row.h"
 #include "mb/pg_wchar.h"
@@ -61,8 +61,8 @@ zkl_sql_lead(PG_FUNCTION_ARGS)
 	request.lock = target_of(zkl_target_name(fcinfo), ZKL_MAY_LEAD);
 	request.mode = ZKL_EXCLUSIVE;
 	request.lifetime = ZKL_LIFETIME_SESSION;
-	request.timeout_ms = zkl_duration_timeout_ms(fcinfo, 2);
-	request.is_try = zkl_lock_request_is_try(false, request.timeout_ms);
+	request.timeout_ms = zkl_target_timeout_ms(fcinfo, 2);
+	request.is_try = zkl_acquire_is_try(false, request.timeout_ms);
 	request.leader_id = PG_ARGISNULL(1) ?
 		psprintf("%s/%d", zkl_server_name(), MyProcPid) :
 		id_of(PG_GETARG_TEXT_PP(1));
@@ -81,8 +81,8 @@ zkl_sql_resign(PG_FUNCTION_ARGS)
 
 	zkl_lifetime_check();
 	hold = zkl_hold_find(&lock, ZKL_EXCLUSIVE, ZKL_LIFETIME_SESSION);
-	PG_RETURN_BOOL(hold != NULL ? zkl_release_hold(hold) :
-				   zkl_release_lock(&lock, ZKL_EXCLUSIVE));
+	PG_RETURN_BOOL(hold != NULL ? zkl_held_release(hold) :
+				   zkl_held_release_lock(&lock, ZKL_EXCLUSIVE));
 }
 
 static void

@@ -13,10 +13,10 @@
 #include "postgres.h"
 
 #include "backend/acquire.h"
-#include "backend/duration.h"
-#include "backend/quota.h"
+#include "backend/held.h"
 #include "backend/refusal.h"
-#include "backend/release.h"
+#include "backend/target.h"
+#include "backend/under_way.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "shared/compat.h"
@@ -120,9 +120,9 @@ acquire_all(FunctionCallInfo fcinfo, bool is_try, ZklLifetime lifetime, int *n)
 
 	zkl_loaded_check();
 	*n = length_of(array);
-	zkl_quota_check_number(*n);
+	zkl_under_way_check_number(*n);
 	names = names_of(array, ZKL_MAY_LOCK);
-	timeout_ms = zkl_duration_timeout_ms(fcinfo, 1);
+	timeout_ms = zkl_target_timeout_ms(fcinfo, 1);
 	requests = palloc0(*n * sizeof(ZklLockRequest));
 	tokens = palloc(*n * sizeof(int64));
 	result = palloc(*n * sizeof(Datum));
@@ -132,7 +132,7 @@ acquire_all(FunctionCallInfo fcinfo, bool is_try, ZklLifetime lifetime, int *n)
 		requests[i].mode = ZKL_EXCLUSIVE;
 		requests[i].lifetime = lifetime;
 		requests[i].timeout_ms = timeout_ms;
-		requests[i].is_try = zkl_lock_request_is_try(is_try, timeout_ms);
+		requests[i].is_try = zkl_acquire_is_try(is_try, timeout_ms);
 	}
 	if (!zkl_acquire(requests, *n, tokens))
 		return NULL;
@@ -150,7 +150,7 @@ multilock(FunctionCallInfo fcinfo, ZklLifetime lifetime)
 	tokens = acquire_all(fcinfo, false, lifetime, &n);
 	if (tokens == NULL)
 		zkl_refusal_raise_timed_out(psprintf("all of %d distributed locks", n),
-									zkl_duration_timeout_ms(fcinfo, 1));
+									zkl_target_timeout_ms(fcinfo, 1));
 	PG_RETURN_ARRAYTYPE_P(construct_array(tokens, n, INT8OID, sizeof(int64),
 										  FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
 }
@@ -202,9 +202,9 @@ zkl_sql_multiunlock(PG_FUNCTION_ARGS)
 
 	zkl_loaded_check();
 	n = length_of(array);
-	zkl_quota_check_total(n);
+	zkl_under_way_check_total(n);
 	names = names_of(array, ZKL_NEEDS_NOTHING);
 	for (i = 0; i < n; i++)
-		all &= zkl_release_lock(&names[i].lock, ZKL_EXCLUSIVE);
+		all &= zkl_held_release_lock(&names[i].lock, ZKL_EXCLUSIVE);
 	PG_RETURN_BOOL(all);
 }

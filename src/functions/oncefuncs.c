@@ -10,7 +10,7 @@
  */
 #include "postgres.h"
 
-#include "backend/duration.h"
+#include "backend/target.h"
 #include "backend/text.h"
 #include "backend/wait.h"
 #include "catalog/pg_type.h"
@@ -98,7 +98,7 @@ zkl_sql_once_history(PG_FUNCTION_ARGS)
 Datum
 zkl_sql_once_purge(PG_FUNCTION_ARGS)
 {
-	int64		unused_ms = zkl_duration_ms(PG_GETARG_INTERVAL_P(0));
+	int64		unused_ms = zkl_target_interval_ms(PG_GETARG_INTERVAL_P(0));
 	int64		purged;
 	char		role[ZKL_MAX_ROLE];
 

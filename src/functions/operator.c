@@ -7,10 +7,10 @@
  */
 #include "postgres.h"
 
-#include "backend/duration.h"
+#include "backend/admission.h"
 #include "backend/hold.h"
 #include "backend/lock_queue.h"
-#include "backend/retreat.h"
+#include "backend/target.h"
 #include "backend/wait.h"
 #include "functions/row.h"
 #include "functions/slotrow.h"
@@ -122,7 +122,7 @@ wait_until_drained(uint32 drain, int64 timeout_ms)
 	zkl_wait_after_ms(zkl_wait_clock(), timeout_ms);
 
 	check_drain(drain);
-	while (zkl_retreat_ask_all(drain) > 0 && zkl_wait_clock() < until)
+	while (zkl_admission_drain_ask_all(drain) > 0 && zkl_wait_clock() < until)
 	{
 		(void) WaitLatch(MyLatch,
 						 WL_LATCH_SET | WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
@@ -154,7 +154,7 @@ put_left(FunctionCallInfo fcinfo, const ZklSlot *slot)
 Datum
 zkl_sql_drain(PG_FUNCTION_ARGS)
 {
-	int64		timeout_ms = zkl_duration_timeout_ms(fcinfo, 0);
+	int64		timeout_ms = zkl_target_timeout_ms(fcinfo, 0);
 	int			i;
 
 	zkl_loaded_check();
@@ -171,7 +171,7 @@ zkl_sql_drain(PG_FUNCTION_ARGS)
 		if (zkl_slot_peek(i) <= ZKL_SLOT_CLAIMED)
 			continue;
 		zkl_slot_copy(i, &slot);
-		if (zkl_retreat_is_left(&slot))
+		if (zkl_admission_drain_is_left(&slot))
 			put_left(fcinfo, &slot);
 	}
 	return (Datum) 0;

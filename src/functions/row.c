@@ -7,7 +7,7 @@
  */
 #include "postgres.h"
 
-#include "backend/script.h"
+#include "backend/admission.h"
 #include "backend/text.h"
 #include "functions/row.h"
 #include "miscadmin.h"
@@ -149,7 +149,7 @@ zkl_row_put(FunctionCallInfo fcinfo, ZklRow *row)
 
 	/* An older script may lack the last columns, a newer one have more. */
 	if (result->setDesc->natts > row->n)
-		zkl_script_check();
+		zkl_admission_script_check();
 	if (result->setDesc->natts > row->n)
 		elog(ERROR, "zklock returns %d columns, and not %d",
 			 row->n, result->setDesc->natts);

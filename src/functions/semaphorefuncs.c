@@ -9,8 +9,8 @@
  */
 #include "postgres.h"
 
-#include "backend/duration.h"
 #include "backend/refusal.h"
+#include "backend/target.h"
 #include "recipes/semaphore.h"
 #include "shared/compat.h"
 #include "shared/slot.h"
@@ -37,7 +37,7 @@ acquire_by_sql(FunctionCallInfo fcinfo, ZklLifetime lifetime, bool is_try)
 	call.permits = PG_GETARG_INT32(2);
 	call.lifetime = lifetime;
 	call.is_try = is_try;
-	call.timeout_ms = zkl_duration_timeout_ms(fcinfo, 3);
+	call.timeout_ms = zkl_target_timeout_ms(fcinfo, 3);
 	granted = zkl_semaphore_acquire(&call, &token);
 	if (is_try)
 		PG_RETURN_BOOL(granted);

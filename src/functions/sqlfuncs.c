@@ -10,11 +10,9 @@
 #include "postgres.h"
 
 #include "backend/acquire.h"
-#include "backend/assert.h"
-#include "backend/duration.h"
-#include "backend/extend.h"
+#include "backend/held.h"
 #include "backend/refusal.h"
-#include "backend/release.h"
+#include "backend/target.h"
 #include "backend/text.h"
 #include "recipes/semaphore.h"
 #include "shared/compat.h"
@@ -50,7 +48,7 @@ at_most_of(FunctionCallInfo fcinfo, int arg)
 
 	if (PG_ARGISNULL(arg))
 		return 0;
-	ms = zkl_duration_ms(PG_GETARG_INTERVAL_P(arg));
+	ms = zkl_target_interval_ms(PG_GETARG_INTERVAL_P(arg));
 	if (ms <= 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -85,7 +83,7 @@ at_least_of(FunctionCallInfo fcinfo, int arg, int64 at_most)
 
 	if (PG_ARGISNULL(arg))
 		return 0;
-	ms = zkl_duration_ms(PG_GETARG_INTERVAL_P(arg));
+	ms = zkl_target_interval_ms(PG_GETARG_INTERVAL_P(arg));
 	if (ms < 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
@@ -114,8 +112,8 @@ acquire_lock(ZklLockRequest *request, bool is_try, FunctionCallInfo fcinfo,
 									mode == ZKL_SHARED ? ZKL_MAY_SHARE : ZKL_MAY_LOCK);
 	request->mode = mode;
 	request->lifetime = lifetime;
-	request->timeout_ms = zkl_duration_timeout_ms(fcinfo, 1);
-	request->is_try = zkl_lock_request_is_try(is_try, request->timeout_ms);
+	request->timeout_ms = zkl_target_timeout_ms(fcinfo, 1);
+	request->is_try = zkl_acquire_is_try(is_try, request->timeout_ms);
 	request->at_most_ms = at_most_of(fcinfo, 2);
 	request->at_least_ms = at_least_of(fcinfo, 3, request->at_most_ms);
 	if (request->at_least_ms > 0)
@@ -200,7 +198,7 @@ unlock(FunctionCallInfo fcinfo, ZklLockMode mode)
 {
 	ZklTarget	lock = zkl_target_lock(zkl_target_name(fcinfo), ZKL_NEEDS_NOTHING);
 
-	PG_RETURN_BOOL(zkl_release_lock(&lock, mode));
+	PG_RETURN_BOOL(zkl_held_release_lock(&lock, mode));
 }
 
 Datum
@@ -218,7 +216,7 @@ zkl_sql_unlock_shared(PG_FUNCTION_ARGS)
 Datum
 zkl_sql_unlock_all(PG_FUNCTION_ARGS)
 {
-	zkl_release_all();
+	zkl_held_release_all();
 	PG_RETURN_VOID();
 }
 
@@ -229,7 +227,7 @@ zkl_sql_extend(PG_FUNCTION_ARGS)
 {
 	ZklTarget	lock = zkl_target_lock(zkl_target_name(fcinfo), ZKL_NEEDS_NOTHING);
 
-	PG_RETURN_BOOL(zkl_extend_holds(&lock, at_most_of(fcinfo, 1)));
+	PG_RETURN_BOOL(zkl_held_extend(&lock, at_most_of(fcinfo, 1)));
 }
 
 /* ---- looking ---- */
@@ -243,7 +241,7 @@ zkl_sql_assert_lock(PG_FUNCTION_ARGS)
 	Interval   *left = palloc0(sizeof(Interval));
 
 	latch.dialect = ZKL_DIALECT_LATCH;
-	if (!zkl_assert_lock(&lock, &left_ms) && !zkl_assert_lock(&latch, &left_ms) &&
+	if (!zkl_held_assert_lock(&lock, &left_ms) && !zkl_held_assert_lock(&latch, &left_ms) &&
 		!zkl_semaphore_assert(&lock, &left_ms))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),

@@ -6,7 +6,7 @@
  */
 #include "postgres.h"
 
-#include "backend/script.h"
+#include "backend/admission.h"
 #include "functions/row.h"
 #include "shared/loaded.h"
 #include "shared/status.h"
@@ -21,7 +21,7 @@ Datum
 zkl_sql_version(PG_FUNCTION_ARGS)
 {
 	ZklScriptAge age;
-	char	   *script = zkl_script_version(&age);
+	char	   *script = zkl_admission_script_version(&age);
 	ZklRow		row = {0};
 	ZklStatus	status;
 

@@ -35,10 +35,10 @@
 #include "access/xact.h"
 #include "backend/acquire.h"
 #include "backend/backend_slot.h"
-#include "backend/duration.h"
+#include "backend/held.h"
 #include "backend/hold.h"
 #include "backend/lifetime.h"
-#include "backend/release.h"
+#include "backend/target.h"
 #include "backend/text.h"
 #include "recipes/members.h"
 #include "shared/boottime.h"
@@ -130,7 +130,7 @@ confirm_member(Barrier *b)
 {
 	ZklLockRequest request = make_request(b);
 
-	zkl_lock_request_confirm(&request, b->hold->grant.slotno);
+	zkl_acquire_confirm(&request, b->hold->grant.slotno);
 	check_member(b, true);
 }
 
@@ -309,14 +309,14 @@ leave_barrier(Barrier *b)
 
 	/* One that was lost before is acknowledged, as of a lock. */
 	if (!zkl_hold_is_good(b->hold, &error))
-		return zkl_release_lock(&b->target, ZKL_SHARED);
+		return zkl_held_release_lock(&b->target, ZKL_SHARED);
 	PG_TRY();
 	{
 		may_go = wait_until_not_first(b);
 		if (may_go)
 			confirm_member(b);
 		members = zkl_members_others(&b->children, b->own);
-		released = zkl_release_lock(&b->target, ZKL_SHARED);
+		released = zkl_held_release_lock(&b->target, ZKL_SHARED);
 	}
 	PG_CATCH();
 	{
@@ -337,7 +337,7 @@ get_barrier(FunctionCallInfo fcinfo, int timeout, ZklPrivileges needed,
 	memset(b, 0, sizeof(*b));
 	b->target = zkl_target_recipe(zkl_target_name(fcinfo), "",
 								  ZKL_DIALECT_MEMBER, needed);
-	b->timeout_ms = zkl_duration_timeout_ms(fcinfo, timeout);
+	b->timeout_ms = zkl_target_timeout_ms(fcinfo, timeout);
 	find_membership(b);
 }
 

@@ -34,11 +34,10 @@
  */
 #include "postgres.h"
 
-#include "backend/dialect_check.h"
+#include "backend/admission.h"
 #include "backend/errand.h"
 #include "backend/fleet_servers.h"
 #include "backend/refusal.h"
-#include "backend/subtransaction.h"
 #include "backend/text.h"
 #include "miscadmin.h"
 #include "recipes/census.h"
@@ -71,7 +70,7 @@ read_settings(Record *record)
 		;
 	if (rc != ZKL_RC_OK || errand->size > errand->room ||
 		!zkl_root_read(errand->answer, errand->size, &record->root))
-		zkl_dialect_check_unreadable(rc);
+		zkl_admission_raise_unreadable(rc);
 	record->version = errand->stat.version;
 	zkl_errand_free(errand);
 }
@@ -117,7 +116,7 @@ write_settings(Record *record, const ZklRoot *root)
 		if (rc == ZKL_RC_OK)
 			break;
 		if (rc != ZKL_RC_UNKNOWN && rc != ZKL_RC_BADVERSION)
-			zkl_dialect_check_unreadable(rc);
+			zkl_admission_raise_unreadable(rc);
 		read_settings(&now);
 		if (now.version == record->version + 1 && same_root(&now.root, root))
 			break;
@@ -222,12 +221,12 @@ take_mark_back(void *arg)
 static void
 change_or_take_back(Change *change)
 {
-	ErrorData  *error = zkl_subtransaction_run(make_change, change);
+	ErrorData  *error = zkl_refusal_catch(make_change, change);
 
 	if (error == NULL)
 		return;
 	HOLD_CANCEL_INTERRUPTS();
-	if (zkl_subtransaction_run(take_mark_back, change) == NULL)
+	if (zkl_refusal_catch(take_mark_back, change) == NULL)
 		RESUME_CANCEL_INTERRUPTS();
 	else
 		ereport(WARNING,

@@ -23,7 +23,7 @@ static ZklGrant guard;
 bool
 zkl_guard_begin(const ZklLockRequest *request)
 {
-	if (!zkl_lock_request_run(request, 1, &guard))
+	if (!zkl_acquire_run(request, 1, &guard))
 		return false;
 	guard_at = zkl_under_way_count();
 	zkl_under_way_take_back(guard.slotno);
@@ -91,13 +91,13 @@ get_permits(const PermitRun *run)
 	for (i = 0; i < run->n; i++)
 	{
 		CHECK_FOR_INTERRUPTS();
-		zkl_lock_request_submit(&request, false, i + 1 < run->n);
+		zkl_acquire_submit(&request, false, i + 1 < run->n);
 	}
 	for (i = 0; i < run->n; i++)
 	{
 		int			slotno = zkl_under_way_slot(first + i);
 
-		zkl_lock_request_wait(run->request, slotno, is_permit_settled);
+		zkl_acquire_wait(run->request, slotno, is_permit_settled);
 		if (zkl_slot_peek(slotno) == ZKL_SLOT_DENIED)
 			return ZKL_PERMITS_DENIED;
 		if (!is_guarded())
@@ -109,7 +109,7 @@ get_permits(const PermitRun *run)
 
 		if (is_permit_lost(slotno))
 			return ZKL_PERMITS_UNGUARDED;
-		(void) zkl_lock_request_take(run->request, slotno, &run->grants[i]);
+		(void) zkl_acquire_take(run->request, slotno, &run->grants[i]);
 	}
 	return ZKL_PERMITS_GRANTED;
 }

@@ -5,7 +5,7 @@
 #ifndef ZKL_RECIPES_GUARD_H
 #define ZKL_RECIPES_GUARD_H
 
-#include "backend/lock_request.h"
+#include "backend/acquire.h"
 
 typedef enum ZklPermitAnswer
 {
@@ -15,7 +15,7 @@ typedef enum ZklPermitAnswer
 } ZklPermitAnswer;
 
 /*
- * As zkl_lock_request_run for the one lock that guards a semaphore.  It stays
+ * As zkl_acquire_run for the one lock that guards a semaphore.  It stays
  * under way until zkl_guard_end or the end of the backend.  It is no hold: its
  * loss sends no signal, and no commit is checked for it.
  */
@@ -26,7 +26,7 @@ extern void zkl_guard_end(void);
 
 /*
  * Under the guard: requests n permits of one semaphore, which all wait at the
- * same time.  All or nothing; errors as with zkl_lock_request_run.
+ * same time.  All or nothing; errors as with zkl_acquire_run.
  */
 extern ZklPermitAnswer zkl_guard_get_permits(const ZklLockRequest *request,
 											 int n, ZklGrant *grants);

@@ -11,8 +11,8 @@
 #include "postgres.h"
 
 #include "backend/acquire.h"
+#include "backend/held.h"
 #include "backend/refusal.h"
-#include "backend/release.h"
 #include "backend/text.h"
 #include "miscadmin.h"
 #include "recipes/job.h"
@@ -53,7 +53,7 @@ zkl_job_try_lock(const ZklTarget *job)
 void
 zkl_job_unlock(const ZklTarget *job)
 {
-	zkl_release_quietly(job, ZKL_EXCLUSIVE, ZKL_LIFETIME_TRANSACTION);
+	zkl_held_release_quietly(job, ZKL_EXCLUSIVE, ZKL_LIFETIME_TRANSACTION);
 }
 
 /* ---- reading ---- */

@@ -7,8 +7,8 @@
 #ifndef ZKL_RECIPES_MEMBERS_H
 #define ZKL_RECIPES_MEMBERS_H
 
-#include "backend/children.h"
 #include "nodes/pg_list.h"
+#include "recipes/children.h"
 
 /* What a listing says */
 typedef struct ZklMembers

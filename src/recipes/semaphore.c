@@ -14,11 +14,10 @@
  */
 #include "postgres.h"
 
-#include "backend/assert.h"
+#include "backend/held.h"
 #include "backend/lifetime.h"
-#include "backend/quota.h"
-#include "backend/release.h"
 #include "backend/text.h"
+#include "backend/under_way.h"
 #include "backend/wait.h"
 #include "recipes/guard.h"
 #include "recipes/maximum.h"
@@ -146,7 +145,7 @@ fill_in_request(Semaphore *s, const ZklTarget *target, ZklLockRequest *request)
 	request->lock = *target;
 	request->mode = ZKL_EXCLUSIVE;
 	request->lifetime = s->call->lifetime;
-	request->is_try = zkl_lock_request_is_try(s->call->is_try, s->call->timeout_ms);
+	request->is_try = zkl_acquire_is_try(s->call->is_try, s->call->timeout_ms);
 	request->timeout_ms = s->call->timeout_ms;
 	request->at = &s->at;
 	request->asked_us = s->asked_us;
@@ -304,14 +303,14 @@ zkl_semaphore_acquire(const ZklSemaphoreRequest *call, int64 *token)
 
 	find_targets(&s, call->path, ZKL_MAY_SEMAPHORE);
 	check_numbers(call);
-	zkl_quota_check_number((int64) call->permits + GUARDS);
+	zkl_under_way_check_number((int64) call->permits + GUARDS);
 	zkl_lifetime_begin();
 	zkl_lifetime_check_allowed(call->lifetime);
-	zkl_quota_check_room(zkl_hold_count(), call->permits + GUARDS);
+	zkl_under_way_check_room(zkl_hold_count(), call->permits + GUARDS);
 	s.call = call;
 	s.asked_us = zkl_boottime_us();
 	s.over = zkl_wait_after_ms(zkl_wait_clock(), call->timeout_ms);
-	zkl_wait_begin_lock(&s.at, zkl_lock_request_is_try(call->is_try, call->timeout_ms),
+	zkl_wait_begin_lock(&s.at, zkl_acquire_is_try(call->is_try, call->timeout_ms),
 						call->timeout_ms);
 	refuse_self_deadlock(&s);
 	if (call->timeout_ms == 0)
@@ -366,7 +365,7 @@ zkl_semaphore_release(const text *path, int permits)
 	while (permits-- > 0)
 	{
 		hold = first_permit(ZKL_LIFETIME_SESSION, &s.permits);
-		good &= zkl_release_hold(hold);
+		good &= zkl_held_release(hold);
 	}
 	return good;
 }
@@ -396,7 +395,7 @@ each_permit(const ZklTarget *lock, void (*fn) (ZklHold *hold, int64 *value), int
 static void
 shorten_time(ZklHold *hold, int64 *left_ms)
 {
-	*left_ms = Min(*left_ms, zkl_assert_hold(hold));
+	*left_ms = Min(*left_ms, zkl_held_assert(hold));
 }
 
 bool

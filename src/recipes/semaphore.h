@@ -48,7 +48,7 @@ extern bool zkl_semaphore_release(const text *path, int permits);
  */
 extern bool zkl_semaphore_token(const ZklTarget *lock, int64 *token);
 
-/* The same as zkl_assert_lock, for these permits */
+/* The same as zkl_held_assert_lock, for these permits */
 extern bool zkl_semaphore_assert(const ZklTarget *lock, int64 *left_ms);
 
 #endif							/* ZKL_RECIPES_SEMAPHORE_H */

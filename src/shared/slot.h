@@ -32,7 +32,7 @@
  *	  s_answer, s_znode	 the worker; the claim clears them, and a take fills in
  *						 s_answer as a grant does
  *	  s_cacheable		 the worker; the claim clears it
- *	  s_dependents			 the backend that looks for all: dependents.c
+ *	  s_dependents			 the backend that looks for all: long_wait.c
  *	  the others		 both: the comment on each field tells when
  *
  * s_state alone may be read without s_mutex, by the slot's own backend to see
@@ -120,7 +120,7 @@ typedef enum ZklError
 	ZKL_ERROR_LAPSED			/* its lease has ended; not known to be lost */
 } ZklError;
 
-/* What a holder found when its transaction had committed or was prepared: late.c */
+/* What a holder found when its transaction had committed or was prepared: tell.c */
 typedef enum ZklLate
 {
 	ZKL_LATE_NOT,
@@ -244,7 +244,7 @@ typedef struct ZklSlotZnode
 
 /*
  * Which owners wait for the owner of a WAITING slot in PostgreSQL's own locks:
- * see backend/dependents.c
+ * see backend/long_wait.c
  */
 typedef struct ZklSlotDependents
 {
@@ -303,7 +303,7 @@ typedef struct ZklSlot
 	/*
 	 * The drain that asked the holder to release the lock, or 0; and whether
 	 * a drain is why s_until has come.  The backend that drains sets both,
-	 * and the holder the second one: see backend/retreat.c.
+	 * and the holder the second one: see backend/admission.c.
 	 */
 	uint32		s_drain;
 	bool		s_resigned;

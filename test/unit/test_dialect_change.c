@@ -2,7 +2,7 @@
  * test_dialect_change.c
  *	  How the dialects of a root are changed: all that can happen, in any order.
  *
- * The rules are those of src/worker/root_watch.c, src/backend/dialect_check.c and
+ * The rules are those of src/worker/root_watch.c, src/backend/admission.c and
  * src/recipes/dialects.c, which need PostgreSQL; here they stand once more, in the
  * few words of a model.  There is one name, which two lists give two dialects.  One
  * server has the old list and one the new one, so neither sees the other's znode,

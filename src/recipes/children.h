@@ -2,8 +2,8 @@
  * children.h
  *	  The children of a znode, for recipes that wait for them to change.
  */
-#ifndef ZKL_BACKEND_CHILDREN_H
-#define ZKL_BACKEND_CHILDREN_H
+#ifndef ZKL_RECIPES_CHILDREN_H
+#define ZKL_RECIPES_CHILDREN_H
 
 #include "backend/errand.h"
 
@@ -66,4 +66,4 @@ extern bool zkl_children_write(ZklChildren *children, ZklErrandKind kind,
  */
 extern bool zkl_children_delete_last(ZklChildren *children, const char *child);
 
-#endif							/* ZKL_BACKEND_CHILDREN_H */
+#endif							/* ZKL_RECIPES_CHILDREN_H */

@@ -1,9 +1,11 @@
 /*
- * release.c
- *	  Releasing locks by call, before they end by themselves.
+ * held.c
+ *	  What a call does with locks that the session holds: it releases them, extends
+ *	  their time, or asserts them.
  *
- * Owns nothing.  Run by backends.  Takes no locks; may wait for a lease, as
- * commit.c does.
+ * Owns nothing: it looks at this backend's holds, and changes their slots.  Run by
+ * backends.  Takes the slots' mutexes through backend_slot.h, one at a time; a
+ * release may wait for a lease, as commit.c does.
  *
  * Must not know how a lock is requested, nor anything of ZooKeeper.
  */
@@ -13,11 +15,18 @@
 
 #include "backend/backend_slot.h"
 #include "backend/commit.h"
+#include "backend/held.h"
+#include "backend/hold.h"
 #include "backend/lifetime.h"
-#include "backend/release.h"
+#include "backend/refusal.h"
 #include "backend/text.h"
 #include "miscadmin.h"
+#include "shared/boottime.h"
+#include "shared/lease.h"
+#include "shared/loaded.h"
 #include "shared/slot.h"
+
+/* ---- releasing ---- */
 
 /*
  * What a user may have meant instead: the hold of the other lifetime, the one of the
@@ -111,7 +120,7 @@ await_cancel(void)
  * whatever becomes of it, the loss is acknowledged.
  */
 bool
-zkl_release_hold(ZklHold *hold)
+zkl_held_release(ZklHold *hold)
 {
 	ZklError	error;
 	bool		known = zkl_commit_check_release(hold);
@@ -132,7 +141,7 @@ zkl_release_hold(ZklHold *hold)
 }
 
 bool
-zkl_release_lock(const ZklTarget *lock, ZklLockMode mode)
+zkl_held_release_lock(const ZklTarget *lock, ZklLockMode mode)
 {
 	ZklHeldLock *held;
 	ZklHold    *hold;
@@ -148,7 +157,7 @@ zkl_release_lock(const ZklTarget *lock, ZklLockMode mode)
 		return false;
 	}
 	if (hold->count == 1 || !zkl_hold_is_good(hold, &error))
-		return zkl_release_hold(hold);
+		return zkl_held_release(hold);
 	known = zkl_commit_check_release(hold);
 	hold->count--;
 	zkl_backend_slot_set_holds(hold->grant.slotno, hold->count);
@@ -158,8 +167,8 @@ zkl_release_lock(const ZklTarget *lock, ZklLockMode mode)
 }
 
 void
-zkl_release_quietly(const ZklTarget *lock, ZklLockMode mode,
-					ZklLifetime lifetime)
+zkl_held_release_quietly(const ZklTarget *lock, ZklLockMode mode,
+						 ZklLifetime lifetime)
 {
 	ZklHold    *hold = zkl_hold_find(lock, mode, lifetime);
 
@@ -168,11 +177,103 @@ zkl_release_quietly(const ZklTarget *lock, ZklLockMode mode,
 }
 
 void
-zkl_release_all(void)
+zkl_held_release_all(void)
 {
 	dlist_mutable_iter iter;
 
 	zkl_lifetime_check();
 	dlist_foreach_modify(iter, &zkl_holds[ZKL_LIFETIME_SESSION])
-		(void) zkl_release_hold(dlist_container(ZklHold, link, iter.cur));
+		(void) zkl_held_release(dlist_container(ZklHold, link, iter.cur));
+}
+
+/* ---- extending ---- */
+
+static void
+extend_hold(ZklHold *hold, int64 at_most_ms)
+{
+	ZklError	error = ZKL_ERROR_OVERDUE;
+
+	if (zkl_lease_is_current(hold->grant.generation) &&
+		zkl_backend_slot_extend(hold->grant.slotno, hold->grant.generation,
+								at_most_ms))
+		return;
+	(void) zkl_hold_is_good(hold, &error);
+	hold->told = true;
+	zkl_refusal_raise_lost(hold->name, zkl_hold_release_function(hold), error);
+}
+
+/*
+ * All holds on the lock: their holder cannot tell which of them would let it
+ * go.
+ */
+bool
+zkl_held_extend(const ZklTarget *lock, int64 at_most_ms)
+{
+	ZklHeldLock *held;
+	bool		found = false;
+	int			i;
+
+	zkl_loaded_check();
+	held = zkl_hold_lookup(lock);
+	for (i = 0; i < ZKL_HOLDS_PER_LOCK; i++)
+	{
+		ZklHold    *hold = zkl_hold_nth(held, i);
+
+		if (hold == NULL)
+			continue;
+		extend_hold(hold, at_most_ms);
+		found = true;
+	}
+	if (!found)
+		ereport(WARNING,
+				(errmsg("you do not hold distributed lock \"%s\"",
+						zkl_text_for_client(lock->name))));
+	return found;
+}
+
+/* ---- asserting ---- */
+
+/* The lease is read before the clock: so the time that is left is not too long. */
+int64
+zkl_held_assert(ZklHold *hold)
+{
+	ZklError	error = ZKL_ERROR_NONE;
+	ZklSlot		slot;
+	uint32		generation;
+	int64		until;
+	int64		now;
+
+	zkl_slot_copy(hold->grant.slotno, &slot);
+	zkl_lease_read(&generation, &until);
+	now = zkl_boottime_ms();
+	if (!zkl_hold_is_good(hold, &error) ||
+		!zkl_lease_same_generation(generation, hold->grant.generation))
+	{
+		hold->told = true;
+		zkl_refusal_raise_lost(hold->name, zkl_hold_release_function(hold), error);
+	}
+	if (now >= until)
+		zkl_refusal_raise_lease_ended(hold->name);
+	if (slot.s_until != 0)
+		until = Min(until, slot.s_until);
+	return Max(until - now, 1);
+}
+
+bool
+zkl_held_assert_lock(const ZklTarget *lock, int64 *left_ms)
+{
+	ZklHeldLock *held = zkl_hold_lookup(lock);
+	bool		found = false;
+	int			i;
+
+	for (i = 0; i < ZKL_HOLDS_PER_LOCK; i++)
+	{
+		ZklHold    *hold = zkl_hold_nth(held, i);
+
+		if (hold == NULL)
+			continue;
+		*left_ms = Min(*left_ms, zkl_held_assert(hold));
+		found = true;
+	}
+	return found;
 }

@@ -9,8 +9,8 @@
  */
 #include "postgres.h"
 
-#include "backend/children.h"
 #include "backend/refusal.h"
+#include "recipes/children.h"
 #include "shared/boottime.h"
 #include "shared/slot.h"
 #include "storage/proc.h"

@@ -1,17 +1,17 @@
 /*
- * late.c
- *	  Reporting that a transaction committed, or was prepared, although a lock
- *	  was lost after its commit check.
+ * tell.c
+ *	  What the client is told of its holds between the answers to its calls: losses,
+ *	  and requests to release a lock.
  *
  * Owns what this backend has yet to report to its client.  Run by backends.  Takes
- * slots' mutexes through backend_slot.h, one at a time.
+ * slots' mutexes through slot.h, one at a time.
  *
- * Must not know how a hold begins, or what it is for.
+ * Must not know how a hold begins or ends, or what it is for.
  *
- * After the check the commit itself may take long: it waits for the lock of
+ * After its check the commit itself may take long: it waits for the lock of
  * NOTIFY, or for a synchronous standby, as does PREPARE TRANSACTION.  Nothing
- * can undo it there; it can only be reported.  After the commit an error
- * would be a PANIC, and to send a message can fail, if only because the client's
+ * can undo it there; that a lock was lost can only be reported.  After the commit an
+ * error would be a PANIC, and to send a message can fail, if only because the client's
  * encoding lacks a character: so only memory is written there.  The worker
  * writes the log's line when it sees the slot.  The client is told when
  * PostgreSQL's main loop resets the context of the message that committed, which
@@ -22,10 +22,15 @@
 
 #include "backend/backend_slot.h"
 #include "backend/hold.h"
-#include "backend/late.h"
+#include "backend/tell.h"
+#include "backend/text.h"
 #include "miscadmin.h"
+#include "shared/control.h"
+#include "shared/settings.h"
 #include "shared/slot.h"
 #include "utils/memutils.h"
+
+/* ---- losses behind the commit check ---- */
 
 /* What is to be told: the first such hold, and how many there were */
 static uint32 untold = 0;
@@ -87,7 +92,7 @@ tell_late(void)
  * terminated meanwhile.
  */
 void
-zkl_late_tell(void)
+zkl_tell_late(void)
 {
 	MemoryContext context = CurrentMemoryContext;
 	uint32		held = InterruptHoldoffCount;
@@ -115,7 +120,7 @@ static void
 message_is_over(void *arg)
 {
 	end_is_awaited = false;
-	zkl_late_tell();
+	zkl_tell_late();
 }
 
 /* Background workers have no messages; they are told by their next statement. */
@@ -143,7 +148,7 @@ note_late(ZklHold *hold, ZklLate found, ZklError error)
 }
 
 void
-zkl_late_look(bool prepared)
+zkl_tell_note_late(bool prepared)
 {
 	int			i;
 
@@ -165,4 +170,59 @@ zkl_late_look(bool prepared)
 						  ZKL_ERROR_LAPSED);
 		}
 	}
+}
+
+/* ---- requests to release a lock ---- */
+
+static void
+tell_release_request(const ZklHold *hold, const ZklSlot *slot, bool drained)
+{
+	char		asker[4 * ZKL_MAX_ASKER_TEXT + 1];
+
+	zkl_text_to_ascii(slot->s_answer.asker, strlen(slot->s_answer.asker), asker,
+					  sizeof(asker));
+	ereport(NOTICE,
+			(errmsg("release of distributed lock \"%s\" was requested",
+					zkl_text_for_client(hold->name)),
+			 drained ?
+			 errdetail("This server is being drained.") :
+			 asker[0] != '\0' ?
+			 errdetail("It was requested by %s.", asker) :
+			 errdetail("It was requested by a client other than zklock."),
+			 errhint("This session still holds the lock and should release it as soon as it can.")));
+}
+
+/* Walks through the holds only after a release request on this server. */
+void
+zkl_tell_release_requests(void)
+{
+	static uint64 looked_at = 0;
+	uint64		requests = pg_atomic_read_u64(&zkl_control->ctl_release_requests);
+	int			i;
+
+	if (requests == looked_at)
+		return;
+	for (i = 0; i < lengthof(zkl_holds); i++)
+	{
+		dlist_iter	iter;
+
+		dlist_foreach(iter, &zkl_holds[i])
+		{
+			ZklHold    *hold = dlist_container(ZklHold, link, iter.cur);
+			ZklSlot		slot;
+			bool		drained;
+
+			zkl_slot_copy(hold->grant.slotno, &slot);
+			if (slot.s_state != ZKL_SLOT_GRANTED ||
+				(slot.s_answer.asked_zxid == hold->told_zxid &&
+				 slot.s_drain == hold->told_drain))
+				continue;
+			drained = slot.s_drain != hold->told_drain;
+			hold->told_zxid = slot.s_answer.asked_zxid;
+			hold->told_drain = slot.s_drain;
+			if (slot.s_request.on_release_request != ZKL_ON_REQUEST_IGNORE)
+				tell_release_request(hold, &slot, drained);
+		}
+	}
+	looked_at = requests;
 }

@@ -1,0 +1,71 @@
+/*
+ * admission.h
+ *	  Whether this server takes a request now: the script of the extension, the gate,
+ *	  drains, and the dialects of the root.
+ */
+#ifndef ZKL_BACKEND_ADMISSION_H
+#define ZKL_BACKEND_ADMISSION_H
+
+#include "backend/target.h"
+#include "nodes/nodes.h"
+#include "shared/slot.h"
+
+typedef enum ZklScriptAge
+{
+	ZKL_SCRIPT_NONE,			/* the database has no extension */
+	ZKL_SCRIPT_TOO_OLD,
+	ZKL_SCRIPT_OLDER,			/* served */
+	ZKL_SCRIPT_OWN,
+	ZKL_SCRIPT_NEWER
+} ZklScriptAge;
+
+/* Its version (palloc'd; NULL if there is none), and what that means */
+extern char *zkl_admission_script_version(ZklScriptAge *age);
+
+/* A NOTICE if the statement was DROP EXTENSION and sessions still hold locks */
+extern void zkl_admission_script_note_drop(Node *statement);
+
+/* An error 55000 if the library does not serve the script */
+extern void zkl_admission_script_check(void);
+
+/*
+ * Whether this server is being drained and this session holds nothing, and the
+ * error 55000 if so.  A session that waits in a barrier does not hold that.
+ */
+extern bool zkl_admission_is_draining(void);
+extern void zkl_admission_check_drain(void);
+
+/*
+ * At the end of a transaction: if this server is being drained, gives up the
+ * leaderships of this session.  Takes spinlocks only, and cannot fail.
+ */
+extern void zkl_admission_drain_resign(void);
+
+/*
+ * For the session that drains: asks all holders to release what they hold, wakes
+ * all waiters, so that they find the drain, and has leaders resign that are in no
+ * transaction.  Returns how many requests are left.  Stops when that drain ends.
+ */
+extern int	zkl_admission_drain_ask_all(uint32 drain);
+
+/* Whether a request keeps the server from being drained */
+extern bool zkl_admission_drain_is_left(const ZklSlot *slot);
+
+/*
+ * Error 55000 if a new request for that lock is to be refused; 42501 or another
+ * one if ZooKeeper does not show the settings of the root.  sibling: a slot of
+ * this backend that may hold the lock already, or -1.
+ */
+extern void zkl_admission_check_dialect(const ZklTarget *lock, bool guard, int sibling);
+
+/*
+ * The same for a request of this backend that is under way; one whose grant was
+ * taken is good.  "name" is the lock's, for messages.  False: that is not known now,
+ * so its grant must not be taken yet.
+ */
+extern bool zkl_admission_check_slot(int slotno, const char *name);
+
+/* Raises an error that ZooKeeper's answer about the settings of the root calls for. */
+extern void zkl_admission_raise_unreadable(int32 rc);
+
+#endif							/* ZKL_BACKEND_ADMISSION_H */
