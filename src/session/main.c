@@ -28,7 +28,6 @@
 #include <unistd.h>
 
 #include "session/relay.h"
-#include "session/start.h"
 #include "session/zk.h"
 #include "wire/version.h"
 #include "wire/wire.h"

@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "session/start.h"
+#include "session/zk.h"
 
 /* A string of the frame, for good; it may not have a NUL inside. */
 static char *

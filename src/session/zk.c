@@ -5,8 +5,8 @@
  * Owns the client's handle and socket, and the frames about the connection.
  * Runs in zklock_session only.  Takes no lock.  It must not know PostgreSQL,
  * the link's descriptor, locks, leases or retries: it decides nothing, it
- * connects and reports.  Events are zkevent.c's, requests zkrequest.c's, the
- * client's log is zklog.c's.
+ * connects and reports.  Events and the client's log are zkevent.c's, requests
+ * zkrequest.c's, and zkraw.c speaks to servers past the client.
  *
  * The client would reconnect by itself, register its watches again and send
  * what is queued; the worker wants to do that with its eyes open.  So the
@@ -26,7 +26,6 @@
 #include <unistd.h>
 
 #include "session/relay.h"
-#include "session/srvr.h"
 #include "session/zkstate.h"
 
 /* Polls in a row that found bytes which the client does not read. */
@@ -99,7 +98,7 @@ open_next_address(void)
 	zkl_zk.handle = zookeeper_init2(start->addresses[index], zkl_zkevent_watcher,
 									(int) start->timeout_ms,
 									id.client_id != 0 ? &id : NULL, NULL,
-									ZOO_NO_LOG_CLIENTENV, zkl_zklog_write);
+									ZOO_NO_LOG_CLIENTENV, zkl_zkevent_log);
 	if (zkl_zk.handle == NULL)
 	{
 		zkl_zk_gone(ZKL_WIRE_GONE_UNREACHABLE,
@@ -157,7 +156,7 @@ void
 zkl_zk_start(const ZklZkStart *start)
 {
 	zkl_zk.start = start;
-	zkl_zklog_begin(start);
+	zkl_zkevent_want_log(start->wants_log);
 	choose_acls(start);
 
 	if (start->tls && !zkl_tls_begin(&start->trust))
@@ -177,7 +176,7 @@ why_failed(void)
 {
 	const char *error = zkl_relay_error();
 
-	return error != NULL ? error : zkl_zklog_error();
+	return error != NULL ? error : zkl_zkevent_error();
 }
 
 static const char *
@@ -203,20 +202,17 @@ connection_failed(void)
 		zkl_zk_gone(ZKL_WIRE_GONE_DISCONNECTED,
 					"connection to \"%s\" lost: %s", start->host,
 					why_failed());
-	else if (tried >= start->naddresses &&
-			 zkl_zkcheck_wants_tls(start, last_address()))
-		zkl_zkcheck_say_tls(start);
-	else if (tried >= start->naddresses)
-		zkl_zk_gone(zkl_tls_is_distrusted() ? ZKL_WIRE_GONE_DISTRUSTED :
-					ZKL_WIRE_GONE_UNREACHABLE,
-					"could not connect to \"%s\": %s", start->host,
-					why_failed());
-	else
+	else if (tried < start->naddresses)
 	{
 		zookeeper_close(zkl_zk.handle);
 		client_fd = -1;
 		open_next_address();
 	}
+	else if (!zkl_zkraw_requires_tls(last_address()))
+		zkl_zk_gone(zkl_tls_is_distrusted() ? ZKL_WIRE_GONE_DISTRUSTED :
+					ZKL_WIRE_GONE_UNREACHABLE,
+					"could not connect to \"%s\": %s", start->host,
+					why_failed());
 }
 
 /*
@@ -263,7 +259,7 @@ void
 zkl_zk_ask_version(void)
 {
 	if (!zkl_zk.start->tls)
-		zkl_srvr_begin(last_address());
+		zkl_zkraw_ask_version(last_address());
 }
 
 static void
@@ -324,7 +320,7 @@ zkl_zk_interest(struct pollfd *fds, int *timeout_ms, bool reads)
 
 	zkl_relay_move(reads);
 	zkl_relay_interest(&fds[1], reads);
-	zkl_srvr_interest(&fds[2]);
+	zkl_zkraw_interest(&fds[2]);
 }
 
 void
@@ -336,7 +332,7 @@ zkl_zk_close(void)
 	/* Nothing that the client says while it closes is of interest. */
 	zkl_zk.gone = true;
 	zookeeper_close(zkl_zk.handle);
-	closed = fd >= 0 && zkl_zkclose_await(fd, CLOSE_PATIENCE_MS);
+	closed = fd >= 0 && zkl_zkraw_await_close(fd, CLOSE_PATIENCE_MS);
 	if (fd >= 0)
 		close(fd);
 	say_gone(closed ? ZKL_WIRE_GONE_CLOSED : ZKL_WIRE_GONE_DISCONNECTED,
@@ -365,7 +361,7 @@ let_client_work(int events, size_t limit)
 			events &= ~ZOOKEEPER_READ;
 		if (events == 0)
 			break;
-		if (zkl_zkcheck_is_garbage(client_fd, zkl_zk.start))
+		if (zkl_zkraw_is_garbage(client_fd))
 			return;
 
 		rc = zookeeper_process(zkl_zk.handle, events);
@@ -373,7 +369,7 @@ let_client_work(int events, size_t limit)
 		{
 			if (first && is_stalled())
 			{
-				zkl_zklog_set_error("invalid frame");
+				zkl_zkevent_set_error("invalid frame");
 				connection_failed();
 			}
 			break;
@@ -394,7 +390,7 @@ zkl_zk_process(const struct pollfd *fds, size_t limit)
 {
 	short		revents = fds[0].revents;
 	int			events = 0;
-	const char *version = zkl_srvr_process(&fds[2]);
+	const char *version = zkl_zkraw_version(&fds[2]);
 
 	if (version != NULL)
 		tell_version(version);

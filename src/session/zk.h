@@ -43,6 +43,19 @@ typedef struct ZklZkStart
 	ZklTlsTrust trust;
 } ZklZkStart;
 
+/* ---- start.c ---- */
+
+/* Reads the body of START.  False: it is malformed. */
+extern bool zkl_start_read(ZklZkStart *start, ZklWireReader *body);
+
+/*
+ * Finds the name and the addresses of start->host, "host:port[/chroot]".  A host
+ * that cannot be found is reported as unreachable; naddresses then stays 0.
+ */
+extern void zkl_start_resolve(ZklZkStart *start);
+
+/* ---- zk.c ---- */
+
 /* Says where frames go and which generation they carry.  Call it first. */
 extern void zkl_zk_init(ZklWireBuffer *out, uint32_t generation);
 
@@ -53,7 +66,7 @@ extern void zkl_zk_start(const ZklZkStart *start);
  * What to poll for, and for how long (-1: for ever); pings the server and
  * moves on to the next address when they are due.  To be called before each
  * poll.  "reads": nothing is to be read from ZooKeeper if it is false.  The
- * descriptors are the client's socket, with TLS the network's, and that of srvr.c.
+ * descriptors are the client's socket, with TLS the network's, and that of zkraw.c.
  */
 #define ZKL_ZK_FDS	3
 extern void zkl_zk_interest(struct pollfd *fds, int *timeout_ms, bool reads);
@@ -62,11 +75,8 @@ extern void zkl_zk_interest(struct pollfd *fds, int *timeout_ms, bool reads);
 extern void zkl_zk_process(const struct pollfd *fds, size_t limit);
 
 /*
- * Executes one request; it is answered now or later by a REPLY.  False: the
- * frame is malformed.  Between zkl_zk_hold and zkl_zk_release nothing small
- * is sent, so that requests at hand share packets.
+ * Between these two nothing small is sent, so that requests at hand share packets.
  */
-extern bool zkl_zkrequest_run(const ZklWireHeader *header, ZklWireReader *body);
 extern void zkl_zk_hold(void);
 extern void zkl_zk_release(void);
 
@@ -74,5 +84,13 @@ extern void zkl_zk_release(void);
 extern void zkl_zk_gone(ZklWireGone reason, const char *format,...)
 			__attribute__((format(printf, 2, 3)));
 extern bool zkl_zk_is_gone(void);
+
+/* ---- zkrequest.c ---- */
+
+/*
+ * Executes one request; it is answered now or later by a REPLY.  False: the
+ * frame is malformed.
+ */
+extern bool zkl_zkrequest_run(const ZklWireHeader *header, ZklWireReader *body);
 
 #endif							/* ZKL_SESSION_ZK_H */

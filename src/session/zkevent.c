@@ -1,11 +1,19 @@
 /*
  * zkevent.c
- *	  What the client tells unasked: events of the session and of watches.
+ *	  What the client tells unasked: events of the session and of watches, and its
+ *	  log, from which alone one learns why a connection broke.
  *
- * Owns the frames about them.  Runs in zklock_session only.  Takes no lock.  It
- * decides nothing.
+ * Owns the frames about them, and that reason.  Runs in zklock_session only.  Takes
+ * no lock.  It decides nothing, and no secret passes it.
  */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE				/* strcasestr */
+#endif
+
+#include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "session/relay.h"
 #include "session/zkstate.h"
@@ -13,6 +21,15 @@
 
 #define MIN_TIMEOUT_MS	200		/* two ticks of a server that is in a hurry */
 #define MAX_TIMEOUT_MS	(3600 * 1000)	/* zklock.session_timeout has the same */
+
+static bool wants_log;
+static char client_error[256] = "connection failed";
+static bool was_closed;			/* by the server: that is the error */
+
+/* ----------
+ * Events
+ * ----------
+ */
 
 static void
 put_tls(void)
@@ -92,7 +109,7 @@ session_event(int state)
 	else if (zkl_zk.established)
 		zkl_zk_gone(ZKL_WIRE_GONE_DISCONNECTED,
 					"connection to \"%s\" lost: %s", zkl_zk.start->host,
-					zkl_zklog_error());
+					zkl_zkevent_error());
 }
 
 /*
@@ -154,4 +171,105 @@ zkl_zkevent_authenticated(int rc, const void *data)
 
 	if (rc == ZOK && !zkl_zk.gone && !zkl_zk.connected)
 		send_connected();
+}
+
+/* ----------
+ * The log
+ * ----------
+ */
+
+/* Errors are always wanted here, for remember_error. */
+void
+zkl_zkevent_want_log(bool wanted)
+{
+	wants_log = wanted;
+	zoo_set_debug_level(wanted ? ZOO_LOG_LEVEL_DEBUG : ZOO_LOG_LEVEL_ERROR);
+}
+
+const char *
+zkl_zkevent_error(void)
+{
+	return client_error;
+}
+
+bool
+zkl_zkevent_was_closed(void)
+{
+	return was_closed;
+}
+
+void
+zkl_zkevent_set_error(const char *text)
+{
+	snprintf(client_error, sizeof(client_error), "%s", text);
+	was_closed = false;
+}
+
+/*
+ * Keeps the reason in "Socket <address> zk retcode=<n>, errno=<n>(<reason>):
+ * ...": by the time that the client returns, errno is no longer reliable.
+ */
+static void
+remember_error(const char *text)
+{
+	const char *from = strstr(text, "errno=");
+	const char *to;
+	int			number;
+
+	if (strncmp(text, "Socket ", 7) != 0 || from == NULL)
+		return;
+	number = atoi(from + 6);
+	from = strchr(from, '(');
+	to = from ? strstr(from, "): ") : NULL;
+	if (to == NULL)
+		return;
+
+	was_closed = number == EHOSTDOWN || number == ECONNRESET ||
+		number == EPIPE;
+
+	/* The client says so when it reads the end of the stream. */
+	if (number == EHOSTDOWN)
+		snprintf(client_error, sizeof(client_error),
+				 "server closed the connection");
+	else
+		snprintf(client_error, sizeof(client_error), "%.*s",
+				 (int) (to - from - 1), from + 1);
+}
+
+static bool
+has_secret(const char *text)
+{
+	const ZklZkStart *start = zkl_zk.start;
+
+	for (uint32_t i = 0; i < start->ncredentials; i++)
+	{
+		if (start->credentials[i].length > 0 &&
+			strstr(text, start->credentials[i].secret) != NULL)
+			return true;
+	}
+	return strcasestr(text, "passw") != NULL;
+}
+
+/* "<time>:<pid>:ZOO_<LEVEL>@<function>@<line>: <text>" */
+void
+zkl_zkevent_log(const char *message)
+{
+	const char *mark = strstr(message, "ZOO_");
+	const char *text = mark ? strstr(mark, ": ") : NULL;
+	size_t		length;
+	size_t		frame;
+
+	text = text ? text + 2 : message;
+	if (mark == NULL || strncmp(mark, "ZOO_ERROR@", 10) == 0)
+		remember_error(text);
+
+	if (zkl_zk.gone || !wants_log || has_secret(text))
+		return;
+
+	length = strlen(text);
+	while (length > 0 && text[length - 1] == '\n')
+		length--;
+	frame = zkl_zkstate_begin_frame(ZKL_WIRE_LOG, 0, 0);
+	zkl_wire_put_string(zkl_zk.out, text, length);
+	zkl_wire_end(zkl_zk.out, frame);
 }

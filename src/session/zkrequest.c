@@ -2,10 +2,9 @@
  * zkrequest.c
  *	  Requests of the worker, and ZooKeeper's answers to them.
  *
- * Owns the requests that wait for an answer, but for zkmulti.c's.  Runs in
- * zklock_session only.  Takes no lock.  It must not know PostgreSQL, the link's
- * descriptor, how the connection comes and goes (zk.c), locks, leases or
- * retries.
+ * Owns the requests that wait for an answer.  Runs in zklock_session only.  Takes
+ * no lock.  It must not know PostgreSQL, the link's descriptor, how the connection
+ * comes and goes (zk.c), locks, leases or retries.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -48,8 +47,8 @@ reply_unsent(const ZklWireHeader *header)
 	return true;
 }
 
-void
-zkl_zkrequest_put_stat(const struct Stat *stat)
+static void
+put_stat(const struct Stat *stat)
 {
 	ZklWireStat wire;
 
@@ -104,7 +103,7 @@ data_done(int rc, const char *value, int length, const struct Stat *stat,
 
 	frame = zkl_zkstate_begin_frame(ZKL_WIRE_REPLY, tag, ZOK);
 	zkl_wire_put_string(zkl_zk.out, value, (size_t) length);
-	zkl_zkrequest_put_stat(stat);
+	put_stat(stat);
 	zkl_wire_end(zkl_zk.out, frame);
 }
 
@@ -134,12 +133,16 @@ strings_done(int rc, const struct String_vector *strings, const void *data)
 }
 
 /* ----------
- * Requests
+ * Requests about one znode
  * ----------
  */
 
-bool
-zkl_zkrequest_path_is_valid(const char *path, size_t length)
+/*
+ * ZooKeeper's rules for a path.  The client knows them too, but frees the
+ * path twice when one breaks them in a multi under a chroot.
+ */
+static bool
+is_valid_path(const char *path, size_t length)
 {
 	const char *segment = path + 1;
 	const char *end = path + length;
@@ -233,7 +236,7 @@ request_single(const ZklWireHeader *header, ZklWireReader *body)
 	}
 
 	single->tag = header->tag;
-	if (zkl_zkrequest_path_is_valid(bytes, length))
+	if (is_valid_path(bytes, length))
 		rc = call_client((ZklWireType) header->type, path, flag, single);
 	free(path);
 	if (rc == ZOK)
@@ -246,6 +249,212 @@ request_single(const ZklWireHeader *header, ZklWireReader *body)
 	return true;
 }
 
+/* ----------
+ * Transactions
+ * ----------
+ */
+
+/* What a sequential create may add to its path: 11 characters and a NUL. */
+#define SEQUENCE_ROOM	12
+
+/* The least that one operation of a MULTI takes in its body. */
+#define MIN_OP_BYTES	13
+
+/* A MULTI in flight; the client writes into what it points to. */
+typedef struct ZklMulti
+{
+	uint64_t	tag;
+	uint32_t	count;
+	zoo_op_t   *ops;
+	zoo_op_result_t *results;
+	struct Stat *stats;
+	char	   *strings;		/* paths, and room for created paths */
+} ZklMulti;
+
+static void
+reply_multi(const ZklMulti *multi, int rc)
+{
+	size_t		frame;
+
+	zkl_zkevent_heed(rc);
+	if (zkl_zk.gone)
+		return;
+	frame = zkl_zkstate_begin_frame(ZKL_WIRE_REPLY, multi->tag, rc);
+	zkl_wire_put_u32(zkl_zk.out, multi->count);
+	for (uint32_t i = 0; i < multi->count; i++)
+	{
+		const zoo_op_result_t *result = &multi->results[i];
+		int			type = multi->ops[i].type;
+		bool		good = rc == ZOK && result->err == ZOK;
+		bool		created = good && type == ZOO_CREATE_OP && result->value;
+		bool		has_stat = good && type == ZOO_SETDATA_OP && result->stat;
+
+		zkl_wire_put_i32(zkl_zk.out, result->err);
+		zkl_wire_put_string(zkl_zk.out, result->value,
+							created ? strlen(result->value) : 0);
+		zkl_wire_put_u8(zkl_zk.out, has_stat);
+		if (has_stat)
+			put_stat(result->stat);
+	}
+	zkl_wire_end(zkl_zk.out, frame);
+}
+
+static void
+multi_done(int rc, const void *data)
+{
+	zkl_zk.in_flight--;
+	reply_multi(data, rc);
+	free((void *) data);
+}
+
+/* One block holds it all, with room for whatever "body" can ask for. */
+static ZklMulti *
+multi_allocate(uint64_t tag, uint32_t count, size_t body)
+{
+	size_t		ops = sizeof(ZklMulti);
+	size_t		results = ops + count * sizeof(zoo_op_t);
+	size_t		stats = results + count * sizeof(zoo_op_result_t);
+	size_t		strings = stats + count * sizeof(struct Stat);
+	size_t		room = 2 * body + count * (size_t) (SEQUENCE_ROOM + 1);
+	char	   *block = malloc(strings + room);
+	ZklMulti   *multi = (ZklMulti *) block;
+
+	if (block == NULL)
+		return NULL;
+
+	/*
+	 * The client leaves the results behind a failed operation alone, so they
+	 * must be zero before.
+	 */
+	memset(block, 0, strings);
+	multi->tag = tag;
+	multi->count = count;
+	multi->ops = (zoo_op_t *) (block + ops);
+	multi->results = (zoo_op_result_t *) (block + results);
+	multi->stats = (struct Stat *) (block + stats);
+	multi->strings = block + strings;
+	return multi;
+}
+
+static int
+create_mode(uint8_t kind)
+{
+	if (kind == ZKL_WIRE_OP_CREATE)
+		return ZOO_EPHEMERAL_SEQUENTIAL;
+	return kind == ZKL_WIRE_OP_CREATE_PERSISTENT ? ZOO_PERSISTENT :
+		ZOO_EPHEMERAL;
+}
+
+/*
+ * Reads operation i, its strings going to *strings.  False when its path is
+ * refused.  A kind that does not exist sets body->bad.
+ */
+static bool
+multi_read_op(ZklMulti *multi, uint32_t i, ZklWireReader *body,
+			  char **strings)
+{
+	zoo_op_t   *op = &multi->ops[i];
+	uint8_t		kind = zkl_wire_get_u8(body);
+	uint32_t	path_length;
+	uint32_t	data_length;
+	const char *bytes = zkl_wire_get_string(body, &path_length);
+	const char *data = zkl_wire_get_string(body, &data_length);
+	int32_t		version = zkl_wire_get_i32(body);
+	char	   *path = *strings;
+	char	   *created = path + path_length + 1;
+
+	if (body->bad)
+		return false;
+	memcpy(path, bytes, path_length);
+	path[path_length] = '\0';
+	*strings = created;
+
+	switch (kind)
+	{
+		case ZKL_WIRE_OP_SET:
+			zoo_set_op_init(op, path, data, (int) data_length, version,
+							&multi->stats[i]);
+			break;
+		case ZKL_WIRE_OP_DELETE:
+			zoo_delete_op_init(op, path, version);
+			break;
+		case ZKL_WIRE_OP_CHECK:
+			zoo_check_op_init(op, path, version);
+			break;
+		case ZKL_WIRE_OP_CREATE:
+		case ZKL_WIRE_OP_CREATE_EPHEMERAL:
+		case ZKL_WIRE_OP_CREATE_PERSISTENT:
+		case ZKL_WIRE_OP_CREATE_PRIVATE:
+			zoo_create_op_init(op, path, data, (int) data_length,
+							   kind == ZKL_WIRE_OP_CREATE_PRIVATE ?
+							   &zkl_zk.private_acls : &zkl_zk.acls,
+							   create_mode(kind), created,
+							   (int) path_length + SEQUENCE_ROOM);
+			*strings = created + path_length + SEQUENCE_ROOM;
+			break;
+		default:
+			body->bad = true;
+			return false;
+	}
+	return is_valid_path(path, path_length);
+}
+
+/* A batch that the client refuses is answered as if the server had. */
+static void
+multi_refuse(ZklMulti *multi, uint32_t at, int rc)
+{
+	for (uint32_t i = at; i < multi->count; i++)
+		multi->results[i].err = i == at ? rc : ZRUNTIMEINCONSISTENCY;
+	reply_multi(multi, rc);
+	free(multi);
+}
+
+/* False: the frame is malformed. */
+static bool
+request_multi(uint64_t tag, ZklWireReader *body)
+{
+	uint32_t	count = zkl_wire_get_u32(body);
+	uint32_t	refused;
+	ZklMulti   *multi;
+	char	   *strings;
+	int			rc;
+
+	if (body->bad || count > body->left / MIN_OP_BYTES)
+		return false;
+	multi = multi_allocate(tag, count, body->left);
+	if (multi == NULL)
+		return false;
+
+	refused = count;
+	strings = multi->strings;
+	for (uint32_t i = 0; i < count; i++)
+		if (!multi_read_op(multi, i, body, &strings) && refused == count)
+			refused = i;
+	if (body->bad || body->left != 0)
+	{
+		free(multi);
+		return false;
+	}
+
+	if (refused < count)
+	{
+		multi_refuse(multi, refused, ZBADARGUMENTS);
+		return true;
+	}
+	rc = zoo_amulti(zkl_zk.handle, (int) count, multi->ops, multi->results,
+					multi_done, multi);
+	if (rc == ZOK)
+		zkl_zk.in_flight++;
+	else
+		multi_refuse(multi, 0, rc);
+	return true;
+}
+
+/* ----------
+ * All of them
+ * ----------
+ */
+
 bool
 zkl_zkrequest_run(const ZklWireHeader *header, ZklWireReader *body)
 {
@@ -255,7 +464,7 @@ zkl_zkrequest_run(const ZklWireHeader *header, ZklWireReader *body)
 	switch (header->type)
 	{
 		case ZKL_WIRE_MULTI:
-			return ready ? zkl_zkmulti_request(header->tag, body) :
+			return ready ? request_multi(header->tag, body) :
 				reply_unsent(header);
 
 		case ZKL_WIRE_CREATE_CONTAINER:
@@ -280,7 +489,7 @@ zkl_zkrequest_run(const ZklWireHeader *header, ZklWireReader *body)
 			return true;
 
 		case ZKL_WIRE_WANT_LOG:
-			zkl_zklog_want(zkl_wire_get_u8(body) != 0);
+			zkl_zkevent_want_log(zkl_wire_get_u8(body) != 0);
 			return !body->bad && body->left == 0;
 
 		case ZKL_WIRE_CLOSE:

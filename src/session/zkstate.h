@@ -1,8 +1,8 @@
 /*
  * zkstate.h
- *	  What zk.c (the connection), zkcheck.c and zkclose.c (its beginning and its
- *	  end), zkevent.c (events), zklog.c (the client's log), zkrequest.c and
- *	  zkmulti.c (requests and their answers) share.
+ *	  What zk.c (the connection), zkevent.c (what the client tells unasked),
+ *	  zkrequest.c (requests and their answers) and zkraw.c (what is said past the
+ *	  client) share.
  *
  * They are the only files that see zookeeper.h, through this one.  There is
  * one connection per process, hence one of these.
@@ -39,6 +39,16 @@ zkl_zkstate_begin_frame(ZklWireType type, uint64_t tag, int32_t rc)
 	return zkl_wire_begin(zkl_zk.out, type, zkl_zk.generation, tag, rc);
 }
 
+/* ---- zk.c ---- */
+
+/* Closes the session on the server, and says GONE. */
+extern void zkl_zk_close(void);
+
+/* Asks the server for its version: VERSION comes, or nothing. */
+extern void zkl_zk_ask_version(void);
+
+/* ---- zkevent.c ---- */
+
 /* The watcher of every watch: it reports EVENT. */
 extern void zkl_zkevent_watcher(zhandle_t *handle, int type, int state,
 								const char *path, void *context);
@@ -49,50 +59,41 @@ extern void zkl_zkevent_heed(int rc);
 /* The client's callback: the server has taken our credentials, or not. */
 extern void zkl_zkevent_authenticated(int rc, const void *data);
 
-/* Closes the session on the server, and says GONE. */
-extern void zkl_zk_close(void);
+extern void zkl_zkevent_want_log(bool wanted);	/* whether LOG frames are sent */
+extern void zkl_zkevent_log(const char *message);	/* the client's callback */
+
+/* The last reason for a broken connection that the client gave, or we */
+extern const char *zkl_zkevent_error(void);
+extern void zkl_zkevent_set_error(const char *text);
+
+/* Whether that reason is that the server closed it */
+extern bool zkl_zkevent_was_closed(void);
+
+/* ---- zkraw.c ---- */
+
+/* Begins to ask the server at this address for its version, unless that goes on. */
+extern void zkl_zkraw_ask_version(const char *address);
+
+/* What to poll for: fd is -1 if there is nothing to wait for. */
+extern void zkl_zkraw_interest(struct pollfd *pfd);
+
+/*
+ * Takes in what poll found.  Returns the version, such as 3.8.0, once that has
+ * arrived, else NULL.  A server that does not tell ends it.
+ */
+extern const char *zkl_zkraw_version(const struct pollfd *pfd);
+
+/*
+ * Whether what the server sends is no answer to the client's handshake, or the port
+ * that closed the connection takes TLS only.  True: GONE was said.
+ */
+extern bool zkl_zkraw_is_garbage(int fd);
+extern bool zkl_zkraw_requires_tls(const char *address);
 
 /*
  * Reads on from a connection whose session was to be closed.  True: that is
  * acknowledged.
  */
-extern bool zkl_zkclose_await(int fd, int timeout_ms);
-
-/* Asks the server for its version: VERSION comes, or nothing. */
-extern void zkl_zk_ask_version(void);
-
-/* What the client is to log, and what must never be seen of it */
-extern void zkl_zklog_begin(const ZklZkStart *start);
-extern void zkl_zklog_want(bool wanted);	/* whether LOG frames are sent */
-extern void zkl_zklog_write(const char *message);	/* the client's callback */
-
-/* The last reason for a broken connection that the client gave, or we */
-extern const char *zkl_zklog_error(void);
-extern void zkl_zklog_set_error(const char *text);
-
-/* Whether that reason is that the server closed it */
-extern bool zkl_zklog_was_closed(void);
-
-/*
- * Whether what the server sends is no answer to the client's handshake.  True:
- * GONE was said.
- */
-extern bool zkl_zkcheck_is_garbage(int fd, const ZklZkStart *start);
-
-/* Whether a port that closed the connection takes TLS only; then say so. */
-extern bool zkl_zkcheck_wants_tls(const ZklZkStart *start,
-								  const char *address);
-extern void zkl_zkcheck_say_tls(const ZklZkStart *start);
-
-extern void zkl_zkrequest_put_stat(const struct Stat *stat);
-
-/*
- * ZooKeeper's rules for a path.  The client knows them too, but frees the
- * path twice when one breaks them in a multi under a chroot.
- */
-extern bool zkl_zkrequest_path_is_valid(const char *path, size_t length);
-
-/* A MULTI; false: the frame is malformed. */
-extern bool zkl_zkmulti_request(uint64_t tag, ZklWireReader *body);
+extern bool zkl_zkraw_await_close(int fd, int timeout_ms);
 
 #endif							/* ZKL_SESSION_ZKSTATE_H */
