@@ -183,8 +183,7 @@ check_queue(const ZklLock *lock)
 	}
 	if (held != lock->queue.nheld)
 		return "the count of holds is wrong";
-	if (exclusive != lock->queue.nexclusive ||
-		(exclusive > 0) != (lock->queue.exclusive_holder != NULL))
+	if (exclusive != lock->queue.nexclusive)
 		return "the count of exclusive holds is wrong";
 	if (waiting != lock->queue.waiting)
 		return "the first that waits is wrong";
@@ -200,7 +199,9 @@ check_queue(const ZklLock *lock)
 static const char *
 check_holders(const ZklLock *lock)
 {
-	const ZklRequest *x = lock->queue.exclusive_holder;
+	const ZklRequest *exclusive = NULL;
+	const ZklRequest *other = NULL;	/* of another owner than the first holder */
+	const ZklRequest *first = NULL;
 	const ZklLink *link;
 
 	for (link = lock->queue.own.head.next; link != &lock->queue.own.head;
@@ -210,12 +211,15 @@ check_holders(const ZklLock *lock)
 
 		if (r->demand != ZKL_DEMAND_GRANTED || r->broken)
 			continue;
-		if (r->node.mode == ZKL_EXCLUSIVE && x == NULL)
-			return "an exclusive holder is not known as such";
-		if (x != NULL && !x->broken && r->ring.owner != x->ring.owner)
-			return "two owners hold a lock that one holds exclusively";
+		if (first == NULL)
+			first = r;
+		if (r->ring.owner != first->ring.owner)
+			other = r;
+		if (r->node.mode == ZKL_EXCLUSIVE)
+			exclusive = r;
 	}
-	return NULL;
+	return exclusive != NULL && other != NULL ?
+		"two owners hold a lock that one holds exclusively" : NULL;
 }
 
 /* No permit is held with its maximum, or more, ahead of it. */

@@ -19,8 +19,7 @@
 /*
  * The number of the nearest conflicting contender of another local owner
  * ahead of r.  All contenders ahead of the first that waits are holders.  If
- * at most one of them is exclusive, no walk over a thousand readers is
- * needed.
+ * none of them is exclusive, no walk over a thousand readers is needed.
  */
 static ZklSeq
 own_ahead(const ZklLock *lock, const ZklRequest *r)
@@ -28,14 +27,8 @@ own_ahead(const ZklLock *lock, const ZklRequest *r)
 	const ZklQueue *queue = &lock->queue;
 	const ZklLink *link;
 
-	if (r->mode == ZKL_SHARED && r == queue->waiting && queue->nexclusive <= 1)
-	{
-		if (queue->exclusive_holder != NULL &&
-			queue->exclusive_holder->ring.owner != r->ring.owner &&
-			queue->exclusive_holder->node.seq < r->node.seq)
-			return queue->exclusive_holder->node.seq;
+	if (r->mode == ZKL_SHARED && r == queue->waiting && queue->nexclusive == 0)
 		return ZKL_SEQ_NONE;
-	}
 	for (link = r->place.link.prev; link != &queue->own.head; link = link->prev)
 	{
 		const ZklRequest *ahead = zkl_container(ZklRequest, place.link, link);

@@ -237,51 +237,11 @@ leave_front(ZklManager *m, ZklLock *lock, const ZklRequest *r)
 	set_waiting(m, lock, next_waiting(lock, r->place.link.next));
 }
 
-/*
- * There can be two exclusive holds: one that an operator broke, whose node
- * stays for a while, and the next one of the same owner; or one that a
- * restarted worker finds released, and the one that got its node.
- */
 static void
-count_exclusive(ZklLock *lock, ZklRequest *r)
-{
-	lock->queue.nexclusive++;
-	if (lock->queue.exclusive_holder == NULL ||
-		lock->queue.exclusive_holder->node.seq < r->node.seq)
-		lock->queue.exclusive_holder = r;
-}
-
-/* "r" is still in the queue. */
-static void
-discount_exclusive(ZklLock *lock, const ZklRequest *r)
-{
-	const ZklLink *link;
-
-	lock->queue.nexclusive--;
-	if (lock->queue.exclusive_holder != r)
-		return;
-	lock->queue.exclusive_holder = NULL;
-	for (link = lock->queue.own.head.prev;
-		 lock->queue.nexclusive > 0 && lock->queue.exclusive_holder == NULL;
-		 link = link->prev)
-	{
-		ZklRequest *other = zkl_container(ZklRequest, place.link, link);
-
-		if (ZKL_MUTANT(RESTORED_AHEAD) && lock->queue.waiting != NULL &&
-			lock->queue.waiting->node.seq < other->node.seq)
-			break;
-		if (other != r && other->demand == ZKL_DEMAND_GRANTED &&
-			other->node.mode == ZKL_EXCLUSIVE)
-			lock->queue.exclusive_holder = other;
-	}
-}
-
-static void
-count_hold(ZklLock *lock, ZklRequest *r)
+count_hold(ZklLock *lock, const ZklRequest *r)
 {
 	lock->queue.nheld++;
-	if (r->node.mode == ZKL_EXCLUSIVE)
-		count_exclusive(lock, r);
+	lock->queue.nexclusive += r->node.mode == ZKL_EXCLUSIVE;
 }
 
 void
@@ -314,8 +274,7 @@ zkl_lock_dequeue(ZklManager *m, ZklLock *lock, ZklRequest *r)
 	if (r->demand == ZKL_DEMAND_GRANTED)
 	{
 		lock->queue.nheld--;
-		if (r->node.mode == ZKL_EXCLUSIVE)
-			discount_exclusive(lock, r);
+		lock->queue.nexclusive -= r->node.mode == ZKL_EXCLUSIVE;
 	}
 	else if (r->place.upgrade)
 		lock->queue.nupgrades--;
@@ -342,7 +301,7 @@ zkl_lock_hold(ZklManager *m, ZklLock *lock, ZklRequest *r)
 void
 zkl_lock_downgrade(ZklLock *lock, ZklRequest *r)
 {
-	discount_exclusive(lock, r);
+	lock->queue.nexclusive--;
 	zkl_node_set_shared(r);
 }
 
@@ -350,11 +309,23 @@ bool
 zkl_lock_blocked_by_holder(const ZklManager *m, const ZklLock *lock,
 						   const ZklRequest *r)
 {
+	const ZklLink *link;
+
 	if (lock->dialect == ZKL_DIALECT_PERMIT)
 		return false;
 	if (r->mode == ZKL_EXCLUSIVE)
 		return lock->queue.nheld > zkl_waits_count_holds(m, r);
-	return lock->queue.exclusive_holder != NULL &&
-		lock->queue.exclusive_holder->ring.owner != r->ring.owner &&
-		zkl_node_mode(lock->queue.exclusive_holder) == ZKL_EXCLUSIVE;
+	if (lock->queue.nexclusive == 0)
+		return false;
+	for (link = lock->queue.own.head.next; link != &lock->queue.own.head;
+		 link = link->next)
+	{
+		const ZklRequest *other = zkl_container(ZklRequest, place.link, link);
+
+		if (other->demand == ZKL_DEMAND_GRANTED &&
+			other->ring.owner != r->ring.owner &&
+			zkl_node_mode(other) == ZKL_EXCLUSIVE)
+			return true;
+	}
+	return false;
 }

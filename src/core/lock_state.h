@@ -268,7 +268,6 @@ typedef struct ZklQueue
 	ZklRequest *waiting;		/* the first of own that waits */
 	uint32_t	nheld;			/* of own that are granted */
 	uint32_t	nexclusive;		/* of these, with an exclusive node */
-	ZklRequest *exclusive_holder;	/* the last of them */
 	uint32_t	nupgrades;		/* shared -> exclusive that wait */
 } ZklQueue;
 

@@ -67,7 +67,7 @@
 	X(REFUSED_DELETE_IS_DONE, "a delete that is refused counts as done") \
 	X(OLDER_INCARNATION_KEPT, "numbers that start again are not taken for a new directory") \
 	X(BROKEN_GOES_ON_AS_READER, "a writer that an operator has marked goes on as a reader without a mark") \
-	X(RESTORED_AHEAD, "a restarted worker queues a waiter whose znode is to be deleted, and looks for holders only before it") \
+	X(RESTORED_AHEAD, "a restarted worker queues a waiter whose znode is to be deleted") \
 	X(CLOSING_SESSION_KEPT, "a session that a worker was closing is attached by the next worker") \
 	X(VERDICT_UNCHECKED, "a deadlock is decided without a check that it still exists") \
 	X(ORDER_BY_ZXID_ALONE, "publications of one batch have no order") \

@@ -61,7 +61,6 @@ restart(void)
 	world_wind_up(w);
 }
 
-/* The session expired while no worker ran. */
 /*
  * A hold is released and its node deleted, but the worker ends before it hears
  * of that: who asks for the lock again cannot lean on it.
@@ -96,6 +95,7 @@ restart_with_a_released_hold(void)
 	world_wind_up(w);
 }
 
+/* The session expired while no worker ran. */
 static void
 restart_without_session(void)
 {

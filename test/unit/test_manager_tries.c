@@ -82,6 +82,24 @@ shared_try(void)
 	world_wind_up(w);
 }
 
+/* Nor can a try go on behind one that waits in front of it, for whatever. */
+static void
+behind_another_wait(void)
+{
+	char		other[ZKL_MAX_PATH + 1];
+	World	   *w = contended(ZKL_SHARED, other);
+	uint32_t	first = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	second = world_submit(w, "/a", 2, ZKL_SHARED);
+
+	world_run(w);
+	CHECK(world_waits(w, first) && world_waits(w, second));
+	world_expire(w, second);
+	world_run(w);
+	CHECK(w->requests[second].state == SLOT_DENIED);
+	CHECK(world_waits(w, first));
+	world_wind_up(w);
+}
+
 /* Nor is what is left of a hold that was released before the try came. */
 static void
 released_before(void)
@@ -221,6 +239,7 @@ main(void)
 	RUN(failed_tries);
 	RUN(later_try);
 	RUN(shared_try);
+	RUN(behind_another_wait);
 	RUN(released_before);
 	RUN(likely_free);
 	RUN(idle_server);
