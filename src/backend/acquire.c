@@ -363,10 +363,7 @@ check_held(const ZklLockRequest *requests, ZklHold **holds, int n)
 			continue;
 		zkl_acquire_confirm(&requests[i], holds[i]->grant.slotno);
 		if (!zkl_hold_is_good(holds[i], &error))
-		{
-			holds[i]->told = true;
-			zkl_refusal_raise_lost(holds[i]->name, zkl_hold_release_function(holds[i]), error);
-		}
+			zkl_hold_raise_lost(holds[i], error);
 		zkl_hold_open(holds[i]);
 	}
 }
@@ -376,7 +373,6 @@ static void
 count_again(ZklHold *hold, const ZklLockRequest *request)
 {
 	zkl_hold_again(hold);
-	zkl_backend_slot_set_holds(hold->grant.slotno, hold->count);
 	zkl_backend_slot_rebound(hold->grant.slotno, request->at_most_ms,
 							 request->at_least_ms);
 }

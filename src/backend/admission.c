@@ -19,7 +19,6 @@
 #include "backend/backend_slot.h"
 #include "backend/hold.h"
 #include "backend/refusal.h"
-#include "backend/statement.h"
 #include "backend/text.h"
 #include "catalog/pg_extension.h"
 #include "miscadmin.h"
@@ -125,7 +124,7 @@ zkl_admission_script_version(ZklScriptAge *age)
 }
 
 void
-zkl_admission_script_check(void)
+zkl_admission_check_script(void)
 {
 	static bool registered = false;
 	ZklScriptAge age;
@@ -180,13 +179,10 @@ count_holds(void)
 }
 
 void
-zkl_admission_script_note_drop(Node *statement)
+zkl_admission_note_drop(void)
 {
-	int			n;
+	int			n = count_holds();
 
-	if (!zkl_statement_drops_extension(statement, EXTENSION_NAME))
-		return;
-	n = count_holds();
 	if (n > 0)
 		ereport(NOTICE,
 				(errmsg_plural("sessions of this database still hold %d distributed lock",
@@ -226,20 +222,13 @@ is_waiting_member(const ZklHold *hold)
 static bool
 holds_something(void)
 {
+	ZklHold    *hold;
 	ZklError	error;
-	int			i;
 
-	for (i = 0; i < lengthof(zkl_holds); i++)
+	zkl_hold_foreach(hold)
 	{
-		dlist_iter	iter;
-
-		dlist_foreach(iter, &zkl_holds[i])
-		{
-			ZklHold    *hold = dlist_container(ZklHold, link, iter.cur);
-
-			if (zkl_hold_is_good(hold, &error) && !is_waiting_member(hold))
-				return true;
-		}
+		if (zkl_hold_is_good(hold, &error) && !is_waiting_member(hold))
+			return true;
 	}
 	return false;
 }

@@ -7,7 +7,6 @@
 #define ZKL_BACKEND_ADMISSION_H
 
 #include "backend/target.h"
-#include "nodes/nodes.h"
 #include "shared/slot.h"
 
 typedef enum ZklScriptAge
@@ -22,11 +21,11 @@ typedef enum ZklScriptAge
 /* Its version (palloc'd; NULL if there is none), and what that means */
 extern char *zkl_admission_script_version(ZklScriptAge *age);
 
-/* A NOTICE if the statement was DROP EXTENSION and sessions still hold locks */
-extern void zkl_admission_script_note_drop(Node *statement);
+/* After DROP EXTENSION: a NOTICE if sessions still hold locks */
+extern void zkl_admission_note_drop(void);
 
 /* An error 55000 if the library does not serve the script */
-extern void zkl_admission_script_check(void);
+extern void zkl_admission_check_script(void);
 
 /*
  * Whether this server is being drained and this session holds nothing, and the

@@ -99,19 +99,14 @@ is_cause(const ZklHold *hold, int pid, ZklError *error)
 static ZklHold *
 find_cause(int pid, ZklError *error)
 {
-	int			i;
+	ZklHold    *hold;
 
-	for (i = 0; pid > 0 && i < lengthof(zkl_holds); i++)
+	if (pid <= 0)
+		return NULL;
+	zkl_hold_foreach(hold)
 	{
-		dlist_iter	iter;
-
-		dlist_foreach(iter, &zkl_holds[i])
-		{
-			ZklHold    *hold = dlist_container(ZklHold, link, iter.cur);
-
-			if (is_cause(hold, pid, error))
-				return hold;
-		}
+		if (is_cause(hold, pid, error))
+			return hold;
 	}
 	return NULL;
 }

@@ -25,7 +25,6 @@
 
 #include <unistd.h>
 
-#include "access/xact.h"
 #include "backend/backend_slot.h"
 #include "backend/commit.h"
 #include "backend/refusal.h"
@@ -48,36 +47,19 @@ static intptr_t before_snapshot = 0;	/* likewise, when this snapshot was
 static const void *portal_snapshot = NULL;
 
 /* Of the current transaction */
-static bool has_begun = false;	/* earlier losses are noted */
-static bool in_doubt = false;	/* one was lost before, or its lease passed */
-static bool is_first = false;
-static bool is_done = false;
-static bool is_warned = false;	/* that a release comes before the commit */
+static struct
+{
+	bool		has_begun;		/* earlier losses are noted */
+	bool		in_doubt;		/* one was lost before, or its lease passed */
+	bool		is_first;		/* the callback, of those registered so far */
+	bool		is_done;
+	bool		is_warned;		/* that a release comes before the commit */
+	uint32		statements;		/* that have begun, nested ones included */
+	bool		only_looks;		/* there is one, and it changes nothing */
+}			current;
+
 static bool slots_are_quiet = false;
 static bool has_acquired = false;	/* since they were set quiet */
-static uint32 statements = 0;	/* that have begun, nested ones included */
-static bool only_looks = false; /* there is one, and it changes nothing */
-
-/* Calls fn for each hold until it returns one, and returns that one. */
-static ZklHold *
-find_hold(bool (*fn) (ZklHold *hold))
-{
-	int			i;
-
-	for (i = 0; i < lengthof(zkl_holds); i++)
-	{
-		dlist_iter	iter;
-
-		dlist_foreach(iter, &zkl_holds[i])
-		{
-			ZklHold    *hold = dlist_container(ZklHold, link, iter.cur);
-
-			if (fn(hold))
-				return hold;
-		}
-	}
-	return NULL;
-}
 
 /* ---- steps of others ---- */
 
@@ -112,41 +94,32 @@ zkl_commit_end_steps(bool committed)
 
 /* ---- commit ---- */
 
-static bool
-set_hold_quiet(ZklHold *hold)
-{
-	zkl_backend_slot_set_quiet(hold->grant.slotno, slots_are_quiet);
-	return false;
-}
-
 static void
 set_all_quiet(bool committing)
 {
+	ZklHold    *hold;
+
 	slots_are_quiet = committing;
-	(void) find_hold(set_hold_quiet);
+	zkl_hold_foreach(hold)
+		zkl_backend_slot_set_quiet(hold->grant.slotno, committing);
 }
 
 static void
-raise_lost(ZklHold *hold, ZklError error)
-{
-	hold->told = true;
-	zkl_refusal_raise_lost(hold->name, zkl_hold_release_function(hold), error);
-}
-
-static bool
 raise_if_lost(ZklHold *hold)
 {
 	ZklError	error;
 
 	if (!zkl_hold_is_good(hold, &error))
-		raise_lost(hold, error);
-	return false;
+		zkl_hold_raise_lost(hold, error);
 }
 
-static bool
-has_lapsed(ZklHold *hold)
+void
+zkl_commit_check_known(void)
 {
-	return zkl_hold_has_lapsed(hold);
+	ZklHold    *hold;
+
+	zkl_hold_foreach(hold)
+		raise_if_lost(hold);
 }
 
 /*
@@ -156,13 +129,20 @@ has_lapsed(ZklHold *hold)
 static ZklHold *
 check_holds(ZklHold *only)
 {
+	ZklHold    *hold;
+
 	if (only != NULL)
 	{
-		(void) raise_if_lost(only);
-		return has_lapsed(only) ? only : NULL;
+		raise_if_lost(only);
+		return zkl_hold_has_lapsed(only) ? only : NULL;
 	}
-	(void) find_hold(raise_if_lost);
-	return find_hold(has_lapsed);
+	zkl_commit_check_known();
+	zkl_hold_foreach(hold)
+	{
+		if (zkl_hold_has_lapsed(hold))
+			return hold;
+	}
+	return NULL;
 }
 
 static int64
@@ -178,12 +158,9 @@ lease_context(void *name)
 			   (const char *) name);
 }
 
-/*
- * Returns once the holds are good and their leases valid.  While it waits, the
- * worker may find that one of them is lost.
- */
-static void
-check_and_wait(ZklHold *only)
+/* While it waits, the worker may find that a hold is lost. */
+void
+zkl_commit_check_wait(ZklHold *only)
 {
 	int64		until = zkl_boottime_ms() + commit_wait_ms();
 	ZklHold    *hold = check_holds(only);
@@ -239,41 +216,37 @@ static void
 check_commit(void)
 {
 	/* A backend that exits commits only the removal of its own leftovers. */
-	if (is_done || proc_exit_inprogress || !zkl_hold_is_any() ||
+	if (current.is_done || proc_exit_inprogress || !zkl_hold_is_any() ||
 		zkl_commit_needs_no_check())
 		return;
 	if (!slots_are_quiet || has_acquired)
 		begin_committing();
-	check_and_wait(NULL);
+	zkl_commit_check_wait(NULL);
 
 	/* Which may take a while, in which all this may change. */
 	if (take_steps())
-		check_and_wait(NULL);
+		zkl_commit_check_wait(NULL);
 }
 
-static void
-refuse_to_prepare(void)
+void
+zkl_commit_check_last(XactEvent event)
 {
-	if (!dlist_is_empty(&zkl_holds[ZKL_LIFETIME_TRANSACTION]))
+	if (event == XACT_EVENT_PRE_PREPARE &&
+		!dlist_is_empty(&zkl_holds[ZKL_LIFETIME_TRANSACTION]))
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("cannot PREPARE a transaction that holds distributed locks of transaction lifetime"),
 				 errhint("Use locks of session lifetime, such as zk_lock().")));
+	check_commit();
 }
 
+/* The first one checks. */
 static void
 check_callback(XactEvent event, void *arg)
 {
-	/* The first one has checked. */
-	if (slots_are_quiet)
-		return;
-	if (event == XACT_EVENT_PRE_COMMIT)
-		check_commit();
-	else if (event == XACT_EVENT_PRE_PREPARE)
-	{
-		refuse_to_prepare();
-		check_commit();
-	}
+	if (!slots_are_quiet &&
+		(event == XACT_EVENT_PRE_COMMIT || event == XACT_EVENT_PRE_PREPARE))
+		zkl_commit_check_last(event);
 }
 
 static void
@@ -318,10 +291,10 @@ note_snapshot(void)
  * extension may run SQL, and so call this: then the older ones stay until the
  * transaction is over.
  */
-static void
-move_to_head(ZklCommitPlace place)
+void
+zkl_commit_check_first(ZklCommitPlace place)
 {
-	is_first = false;
+	current.is_first = false;
 	if (place == ZKL_COMMIT_IN_QUERY)
 		unregister_newer(before_query);
 	else if (place == ZKL_COMMIT_IN_PROCEDURE)
@@ -331,78 +304,19 @@ move_to_head(ZklCommitPlace place)
 	}
 	RegisterXactCallback(check_callback, (void *) (newest + 1));
 	newest++;
-	is_first = true;
+	current.is_first = true;
 	if (place == ZKL_COMMIT_OUTSIDE)
 		unregister_older();
 }
 
 /* ---- statements ---- */
 
-static bool
-note_if_lost(ZklHold *hold)
-{
-	ZklError	error;
-
-	hold->lost_before = !zkl_hold_is_good(hold, &error);
-	in_doubt |= hold->lost_before || zkl_hold_has_lapsed(hold);
-	return false;
-}
-
-static bool
+/* Raises an error if a hold was lost since the transaction began. */
+static void
 raise_if_just_lost(ZklHold *hold)
 {
-	zkl_commit_check_hold(hold);
-	return false;
-}
-
-void
-zkl_commit_check_hold(ZklHold *hold)
-{
-	ZklError	error;
-
-	if (!hold->lost_before && !zkl_hold_is_good(hold, &error))
-		raise_lost(hold, error);
-}
-
-void
-zkl_commit_check_known(void)
-{
-	(void) find_hold(raise_if_lost);
-}
-
-void
-zkl_commit_check_before(void)
-{
-	check_and_wait(NULL);
-}
-
-bool
-zkl_commit_is_in_doubt(void)
-{
-	return in_doubt;
-}
-
-void
-zkl_commit_note_statement(bool looks)
-{
-	statements++;
-	only_looks = looks && statements == 1 && !IsTransactionBlock() &&
-		!IsSubTransaction();
-}
-
-void
-zkl_commit_note_acquisition(void)
-{
-	only_looks = false;
-	has_acquired = true;
-}
-
-bool
-zkl_commit_needs_no_check(void)
-{
-	return only_looks &&
-		dlist_is_empty(&zkl_holds[ZKL_LIFETIME_TRANSACTION]) &&
-		!TransactionIdIsValid(GetTopTransactionIdIfAny());
+	if (!hold->lost_before)
+		raise_if_lost(hold);
 }
 
 /* Walks through the holds only after something was lost on this server. */
@@ -411,11 +325,36 @@ zkl_commit_check_statement(void)
 {
 	static uint64 looked_at = 0;
 	uint64		losses = pg_atomic_read_u64(&zkl_control->ctl_losses);
+	ZklHold    *hold;
 
-	if (!has_begun || losses == looked_at)
+	if (!current.has_begun || losses == looked_at)
 		return;
-	(void) find_hold(raise_if_just_lost);
+	zkl_hold_foreach(hold)
+		raise_if_just_lost(hold);
 	looked_at = losses;
+}
+
+void
+zkl_commit_note_statement(bool looks)
+{
+	current.statements++;
+	current.only_looks = looks && current.statements == 1 && !IsTransactionBlock() &&
+		!IsSubTransaction();
+}
+
+void
+zkl_commit_note_acquisition(void)
+{
+	current.only_looks = false;
+	has_acquired = true;
+}
+
+bool
+zkl_commit_needs_no_check(void)
+{
+	return current.only_looks &&
+		dlist_is_empty(&zkl_holds[ZKL_LIFETIME_TRANSACTION]) &&
+		!TransactionIdIsValid(GetTopTransactionIdIfAny());
 }
 
 /*
@@ -431,20 +370,20 @@ zkl_commit_check_release(ZklHold *hold)
 {
 	ZklError	error;
 
-	zkl_commit_check_hold(hold);
+	raise_if_just_lost(hold);
 	if (TransactionIdIsValid(GetTopTransactionIdIfAny()))
-		check_and_wait(NULL);
-	else if (!only_looks && zkl_hold_is_good(hold, &error))
-		check_and_wait(hold);
+		zkl_commit_check_wait(NULL);
+	else if (!current.only_looks && zkl_hold_is_good(hold, &error))
+		zkl_commit_check_wait(hold);
 	return !zkl_hold_has_lapsed(hold);
 }
 
 bool
 zkl_commit_warn_release(void)
 {
-	if (is_warned || !TransactionIdIsValid(GetTopTransactionIdIfAny()))
+	if (current.is_warned || !TransactionIdIsValid(GetTopTransactionIdIfAny()))
 		return false;
-	is_warned = true;
+	current.is_warned = true;
 	return true;
 }
 
@@ -456,35 +395,32 @@ zkl_commit_note_query(void)
 	before_query = newest;
 }
 
-void
-zkl_commit_check_first(ZklCommitPlace place)
-{
-	move_to_head(place);
-}
-
-void
+bool
 zkl_commit_check_soon(void)
 {
-	if (!has_begun)
-		(void) find_hold(note_if_lost);
-	has_begun = true;
-	if (!is_first)
-		move_to_head(ZKL_COMMIT_ANYWHERE);
+	ZklHold    *hold;
+	ZklError	error;
+
+	if (!current.has_begun)
+	{
+		zkl_hold_foreach(hold)
+		{
+			hold->lost_before = !zkl_hold_is_good(hold, &error);
+			current.in_doubt |= hold->lost_before || zkl_hold_has_lapsed(hold);
+		}
+	}
+	current.has_begun = true;
+	if (!current.is_first)
+		zkl_commit_check_first(ZKL_COMMIT_ANYWHERE);
+	return current.in_doubt;
 }
 
 void
-zkl_commit_check_now(void)
+zkl_commit_check_now(bool commits)
 {
-	check_commit();
-	is_done = true;
-}
-
-void
-zkl_commit_check_last(bool prepares)
-{
-	if (prepares)
-		refuse_to_prepare();
-	check_commit();
+	if (commits)
+		check_commit();
+	current.is_done = true;
 }
 
 bool
@@ -494,23 +430,11 @@ zkl_commit_is_checked(void)
 }
 
 void
-zkl_commit_check_never(void)
-{
-	is_done = true;
-}
-
-void
 zkl_commit_forget(void)
 {
 	if (slots_are_quiet)
 		set_all_quiet(false);
 	unregister_older();
 	portal_snapshot = NULL;
-	is_done = false;
-	has_begun = false;
-	is_first = false;
-	in_doubt = false;
-	is_warned = false;
-	statements = 0;
-	only_looks = false;
+	memset(&current, 0, sizeof(current));
 }

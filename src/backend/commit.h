@@ -5,6 +5,7 @@
 #ifndef ZKL_BACKEND_COMMIT_H
 #define ZKL_BACKEND_COMMIT_H
 
+#include "access/xact.h"
 #include "backend/hold.h"
 
 /* What a recipe has to do at the end of each transaction */
@@ -46,21 +47,19 @@ extern void zkl_commit_note_query(void);
  */
 extern void zkl_commit_check_first(ZklCommitPlace place);
 
-/* The same, once in a transaction; and notes what had been lost before it. */
-extern void zkl_commit_check_soon(void);
+/*
+ * The same, once in a transaction; and notes what had been lost before it.  Returns
+ * whether that was any lock, or its lease had passed.
+ */
+extern bool zkl_commit_check_soon(void);
 
 /*
  * Does the commit check at once, for a statement that commits before the
- * callbacks run; these then do not check again.  Only for a statement that is
- * a transaction by itself: nothing else may follow it there.
+ * callbacks run; or, if it does not commit, sees to it that there is none.  The
+ * callbacks then do not check again.  Only for a statement that is a transaction by
+ * itself: nothing else may follow it there.
  */
-extern void zkl_commit_check_now(void);
-
-/*
- * There will be no commit check, for such a statement with nothing to check:
- * what it does is done before the callbacks run.
- */
-extern void zkl_commit_check_never(void);
+extern void zkl_commit_check_now(bool commits);
 
 /*
  * At the start of a statement: an error 40001 if a lock was lost since the
@@ -69,23 +68,14 @@ extern void zkl_commit_check_never(void);
  */
 extern void zkl_commit_check_statement(void);
 
-/* The same for one hold */
-extern void zkl_commit_check_hold(ZklHold *hold);
-
 /* An error 40001 if a lock is known to be lost, whenever it was. */
 extern void zkl_commit_check_known(void);
 
 /*
- * The commit check, wait included, ahead of a statement that acts outside of
- * its transaction.  The commit checks all the same.
+ * Returns once a hold, or each if it is NULL, is good and its lease valid; else an
+ * error 40001.  A statement that acts outside of its transaction begins with that.
  */
-extern void zkl_commit_check_before(void);
-
-/*
- * Whether a lock was lost, or its lease had passed, when the transaction began,
- * which zkl_commit_check_soon notes
- */
-extern bool zkl_commit_is_in_doubt(void);
+extern void zkl_commit_check_wait(ZklHold *only);
 
 /*
  * A statement begins; "looks": it changes nothing, nor relies on a lock, and no
@@ -121,7 +111,7 @@ extern bool zkl_commit_warn_release(void);
  * more, since those of other extensions may have taken long, and may have acquired
  * locks.
  */
-extern void zkl_commit_check_last(bool prepares);
+extern void zkl_commit_check_last(XactEvent event);
 
 /* Whether the commit was checked: then tell.h may report a later loss */
 extern bool zkl_commit_is_checked(void);

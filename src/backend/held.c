@@ -198,8 +198,7 @@ extend_hold(ZklHold *hold, int64 at_most_ms)
 								at_most_ms))
 		return;
 	(void) zkl_hold_is_good(hold, &error);
-	hold->told = true;
-	zkl_refusal_raise_lost(hold->name, zkl_hold_release_function(hold), error);
+	zkl_hold_raise_lost(hold, error);
 }
 
 /*
@@ -248,10 +247,7 @@ zkl_held_assert(ZklHold *hold)
 	now = zkl_boottime_ms();
 	if (!zkl_hold_is_good(hold, &error) ||
 		!zkl_lease_same_generation(generation, hold->grant.generation))
-	{
-		hold->told = true;
-		zkl_refusal_raise_lost(hold->name, zkl_hold_release_function(hold), error);
-	}
+		zkl_hold_raise_lost(hold, error);
 	if (now >= until)
 		zkl_refusal_raise_lease_ended(hold->name);
 	if (slot.s_until != 0)

@@ -17,6 +17,7 @@
 #include "access/xact.h"
 #include "backend/backend_slot.h"
 #include "backend/hold.h"
+#include "backend/refusal.h"
 #include "backend/text.h"
 #include "common/hashfn.h"
 #include "shared/control.h"
@@ -47,6 +48,19 @@ int
 zkl_hold_count(void)
 {
 	return nholds;
+}
+
+/* The head of a list stands before its first node, and behind its last one. */
+ZklHold *
+zkl_hold_next(const ZklHold *hold)
+{
+	const dlist_node *node = hold == NULL ? &zkl_holds[ZKL_LIFETIME_SESSION].head :
+	&hold->link;
+
+	if (node->next == &zkl_holds[ZKL_LIFETIME_SESSION].head)
+		node = &zkl_holds[ZKL_LIFETIME_TRANSACTION].head;
+	return node->next == &zkl_holds[ZKL_LIFETIME_TRANSACTION].head ? NULL :
+		dlist_container(ZklHold, link, node->next);
 }
 
 ZklHeldLock *
@@ -219,6 +233,7 @@ void
 zkl_hold_again(ZklHold *hold)
 {
 	count_once(hold);
+	zkl_backend_slot_set_holds(hold->grant.slotno, hold->count);
 }
 
 void
@@ -250,6 +265,15 @@ zkl_hold_end(ZklHold *hold)
 	zkl_hold_drop(hold);
 }
 
+void
+zkl_hold_end_all(ZklLifetime lifetime)
+{
+	dlist_mutable_iter iter;
+
+	dlist_foreach_modify(iter, &zkl_holds[lifetime])
+		zkl_hold_end(dlist_container(ZklHold, link, iter.cur));
+}
+
 /* Counted as any loss, so that the checks look at what is held. */
 void
 zkl_hold_lose(ZklHold *hold, ZklError error)
@@ -269,6 +293,13 @@ zkl_hold_is_good(const ZklHold *hold, ZklError *error)
 	return zkl_backend_slot_is_held(hold->grant.slotno, hold->grant.generation,
 									error) &&
 		zkl_lease_is_current(hold->grant.generation);
+}
+
+void
+zkl_hold_raise_lost(ZklHold *hold, ZklError error)
+{
+	hold->told = true;
+	zkl_refusal_raise_lost(hold->name, zkl_hold_release_function(hold), error);
 }
 
 /* Of several holds on one lock, the latest grant has the highest token */
@@ -361,27 +392,43 @@ zkl_hold_ascii_name(const ZklHold *hold, char *buf, size_t size)
 }
 
 void
-zkl_hold_scope_commit(ZklHold *hold, SubTransactionId subid,
-					  SubTransactionId parent)
+zkl_hold_commit_scopes(SubTransactionId subid, SubTransactionId parent)
 {
-	ZklScope   *scope = hold->scope;
+	dlist_iter	iter;
 
-	if (scope == NULL || scope->subid != subid)
-		return;
-	if (scope->outer != NULL && scope->outer->subid == parent)
+	dlist_foreach(iter, &zkl_holds[ZKL_LIFETIME_TRANSACTION])
 	{
-		scope->outer->count += scope->count;
-		close_scope(hold);
+		ZklHold    *hold = dlist_container(ZklHold, link, iter.cur);
+		ZklScope   *scope = hold->scope;
+
+		if (scope == NULL || scope->subid != subid)
+			continue;
+		if (scope->outer != NULL && scope->outer->subid == parent)
+		{
+			scope->outer->count += scope->count;
+			close_scope(hold);
+		}
+		else
+			scope->subid = parent;
 	}
-	else
-		scope->subid = parent;
 }
 
 void
-zkl_hold_scope_abort(ZklHold *hold, SubTransactionId subid)
+zkl_hold_abort_scopes(SubTransactionId subid)
 {
-	if (hold->scope == NULL || hold->scope->subid != subid)
-		return;
-	hold->count -= hold->scope->count;
-	close_scope(hold);
+	dlist_mutable_iter iter;
+
+	dlist_foreach_modify(iter, &zkl_holds[ZKL_LIFETIME_TRANSACTION])
+	{
+		ZklHold    *hold = dlist_container(ZklHold, link, iter.cur);
+
+		if (hold->scope == NULL || hold->scope->subid != subid)
+			continue;
+		hold->count -= hold->scope->count;
+		close_scope(hold);
+		if (hold->count == 0)
+			zkl_hold_end(hold);
+		else
+			zkl_backend_slot_set_holds(hold->grant.slotno, hold->count);
+	}
 }

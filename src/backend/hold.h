@@ -7,6 +7,7 @@
 
 #include "backend/acquire.h"
 #include "lib/ilist.h"
+#include "shared/compat.h"
 #include "shared/slot.h"
 
 /*
@@ -71,6 +72,15 @@ zkl_hold_is_any(void)
 		!dlist_is_empty(&zkl_holds[ZKL_LIFETIME_TRANSACTION]);
 }
 
+/*
+ * For a loop over all of them, session lifetime first: the next one, or the first.  The
+ * loop must not end holds.
+ */
+extern ZklHold *zkl_hold_next(const ZklHold *hold);
+
+#define zkl_hold_foreach(hold) \
+	for (hold = zkl_hold_next(NULL); hold != NULL; hold = zkl_hold_next(hold))
+
 /* How many have begun */
 extern int	zkl_hold_count(void);
 
@@ -123,6 +133,7 @@ extern void zkl_hold_drop(ZklHold *hold);
 
 /* Gives the lock up, and drops the hold.  Cannot fail. */
 extern void zkl_hold_end(ZklHold *hold);
+extern void zkl_hold_end_all(ZklLifetime lifetime);
 
 /* This backend has seen by itself that a lock is lost. */
 extern void zkl_hold_lose(ZklHold *hold, ZklError error);
@@ -132,6 +143,9 @@ extern void zkl_hold_lose(ZklHold *hold, ZklError error);
  * ZooKeeper session that this server has now.  If not, *error says why.
  */
 extern bool zkl_hold_is_good(const ZklHold *hold, ZklError *error);
+
+/* Raises error 40001: this hold is lost, and the client learns of it so. */
+pg_noreturn extern void zkl_hold_raise_lost(ZklHold *hold, ZklError error);
 
 /* The fencing token of a lock.  False: it is not held. */
 extern bool zkl_hold_token(const ZklTarget *lock, int64 *token);
@@ -163,11 +177,8 @@ extern bool zkl_hold_is_covered(const ZklHold *hold);
  */
 extern void zkl_hold_ascii_name(const ZklHold *hold, char *buf, size_t size);
 
-/* A subtransaction's counts become its parent's. */
-extern void zkl_hold_scope_commit(ZklHold *hold, SubTransactionId subid,
-								  SubTransactionId parent);
-
-/* A subtransaction's counts are undone; the hold may be left with none. */
-extern void zkl_hold_scope_abort(ZklHold *hold, SubTransactionId subid);
+/* A subtransaction's counts become its parent's, or are undone.  Cannot fail. */
+extern void zkl_hold_commit_scopes(SubTransactionId subid, SubTransactionId parent);
+extern void zkl_hold_abort_scopes(SubTransactionId subid);
 
 #endif							/* ZKL_BACKEND_HOLD_H */

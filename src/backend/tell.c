@@ -150,25 +150,38 @@ note_late(ZklHold *hold, ZklLate found, ZklError error)
 void
 zkl_tell_note_late(bool prepared)
 {
-	int			i;
+	ZklHold    *hold;
+	ZklError	error;
 
-	for (i = 0; i < lengthof(zkl_holds); i++)
+	zkl_hold_foreach(hold)
 	{
-		dlist_iter	iter;
+		if (!zkl_hold_is_good(hold, &error))
+			note_late(hold, prepared ? ZKL_LATE_PREPARED_LOST : ZKL_LATE_LOST,
+					  error);
+		else if (zkl_hold_has_lapsed(hold))
+			note_late(hold,
+					  prepared ? ZKL_LATE_PREPARED_LAPSED : ZKL_LATE_LAPSED,
+					  ZKL_ERROR_LAPSED);
+	}
+}
 
-		dlist_foreach(iter, &zkl_holds[i])
-		{
-			ZklHold    *hold = dlist_container(ZklHold, link, iter.cur);
-			ZklError	error;
+/* ---- other losses ---- */
 
-			if (!zkl_hold_is_good(hold, &error))
-				note_late(hold, prepared ? ZKL_LATE_PREPARED_LOST : ZKL_LATE_LOST,
-						  error);
-			else if (zkl_hold_has_lapsed(hold))
-				note_late(hold,
-						  prepared ? ZKL_LATE_PREPARED_LAPSED : ZKL_LATE_LAPSED,
-						  ZKL_ERROR_LAPSED);
-		}
+void
+zkl_tell_lost(void)
+{
+	ZklHold    *hold;
+	ZklError	error;
+
+	zkl_hold_foreach(hold)
+	{
+		if (hold->told || zkl_hold_is_good(hold, &error))
+			continue;
+		hold->told = true;
+		ereport(WARNING,
+				(errmsg("distributed lock \"%s\" was lost",
+						zkl_text_for_client(hold->name)),
+				 errdetail("%s", zkl_slot_lost_detail(error))));
 	}
 }
 
@@ -198,31 +211,24 @@ zkl_tell_release_requests(void)
 {
 	static uint64 looked_at = 0;
 	uint64		requests = pg_atomic_read_u64(&zkl_control->ctl_release_requests);
-	int			i;
+	ZklHold    *hold;
 
 	if (requests == looked_at)
 		return;
-	for (i = 0; i < lengthof(zkl_holds); i++)
+	zkl_hold_foreach(hold)
 	{
-		dlist_iter	iter;
+		ZklSlot		slot;
+		bool		drained;
 
-		dlist_foreach(iter, &zkl_holds[i])
-		{
-			ZklHold    *hold = dlist_container(ZklHold, link, iter.cur);
-			ZklSlot		slot;
-			bool		drained;
-
-			zkl_slot_copy(hold->grant.slotno, &slot);
-			if (slot.s_state != ZKL_SLOT_GRANTED ||
-				(slot.s_answer.asked_zxid == hold->told_zxid &&
-				 slot.s_drain == hold->told_drain))
-				continue;
-			drained = slot.s_drain != hold->told_drain;
-			hold->told_zxid = slot.s_answer.asked_zxid;
-			hold->told_drain = slot.s_drain;
-			if (slot.s_request.on_release_request != ZKL_ON_REQUEST_IGNORE)
-				tell_release_request(hold, &slot, drained);
-		}
+		zkl_slot_copy(hold->grant.slotno, &slot);
+		drained = slot.s_drain != hold->told_drain;
+		if (slot.s_state != ZKL_SLOT_GRANTED ||
+			(slot.s_answer.asked_zxid == hold->told_zxid && !drained))
+			continue;
+		hold->told_zxid = slot.s_answer.asked_zxid;
+		hold->told_drain = slot.s_drain;
+		if (slot.s_request.on_release_request != ZKL_ON_REQUEST_IGNORE)
+			tell_release_request(hold, &slot, drained);
 	}
 	looked_at = requests;
 }

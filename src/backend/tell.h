@@ -19,6 +19,9 @@ extern void zkl_tell_note_late(bool prepared);
  */
 extern void zkl_tell_late(void);
 
+/* A WARNING for each loss that the client was not told of yet */
+extern void zkl_tell_lost(void);
+
 /*
  * A NOTICE for each hold whose release was requested since the last call, unless
  * "zklock.on_release_request" was "ignore" when it was acquired.  Cheap when there is

@@ -288,7 +288,7 @@ zkl_under_way_check(ZklSlotKind kind)
 	zkl_loaded_check_worker();
 	if (kind == ZKL_KIND_LOCK)
 	{
-		zkl_admission_script_check();
+		zkl_admission_check_script();
 		zkl_refusal_check_gate(true);
 	}
 }

@@ -149,7 +149,7 @@ zkl_row_put(FunctionCallInfo fcinfo, ZklRow *row)
 
 	/* An older script may lack the last columns, a newer one have more. */
 	if (result->setDesc->natts > row->n)
-		zkl_admission_script_check();
+		zkl_admission_check_script();
 	if (result->setDesc->natts > row->n)
 		elog(ERROR, "zklock returns %d columns, and not %d",
 			 row->n, result->setDesc->natts);
