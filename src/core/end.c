@@ -10,7 +10,6 @@
 #include "core/keep.h"
 #include "core/loss.h"
 #include "core/request.h"
-#include "core/trace.h"
 #include "deadlock/waits.h"
 
 void
@@ -18,8 +17,6 @@ zkl_end_release(ZklManager *m, uint32_t request, const ZklEnd *end)
 {
 	ZklRequest *r = &m->requests.all[request];
 
-	if (zkl_trace_is_on(m))
-		zkl_trace_request(m, "release", request, end);
 	if (end->epilogue)
 		zkl_keep_leave(m, r);
 	else if (r->demand == ZKL_DEMAND_UNUSED)
@@ -42,8 +39,6 @@ zkl_end_overdue(ZklManager *m, uint32_t request)
 {
 	ZklRequest *r = &m->requests.all[request];
 
-	if (zkl_trace_is_on(m))
-		zkl_trace_request(m, "overdue", request, NULL);
 	if (r->demand != ZKL_DEMAND_GRANTED || zkl_keep_is_on(r))
 		return;
 	zkl_request_answered(m, r);

@@ -7,7 +7,7 @@
 
 #include "core/state.h"
 
-/* The steps of zkl_manager_release and zkl_manager_overdue */
+/* The steps of RELEASE and OVERDUE */
 extern void zkl_end_release(ZklManager *m, uint32_t request,
 							const ZklEnd *end);
 extern void zkl_end_overdue(ZklManager *m, uint32_t request);

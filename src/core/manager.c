@@ -115,33 +115,12 @@ zkl_manager_actions(const ZklManager *m, size_t *n)
 
 /* ---- events ---- */
 
-void
-zkl_manager_attach(ZklManager *m, const ZklSession *session, uint32_t chain,
-				   uint32_t chain_in_use)
-{
-	if (zkl_trace_is_on(m))
-		zkl_trace_session(m, "attach", session);
-	zkl_restore_session(m, session, chain, chain_in_use);
-}
-
-void
-zkl_manager_restore(ZklManager *m, int64_t now, ZklReadSlot read,
-					void *context)
-{
-	m->now = now;
-	zkl_restore_slots(m, read, context);
-}
-
-void
-zkl_manager_submit(ZklManager *m, int64_t now, uint32_t request,
-				   const ZklDemand *demand)
+static void
+submit(ZklManager *m, uint32_t request, const ZklDemand *demand)
 {
 	ZklRequest *r;
 	ZklRequest *cover;
 
-	if (zkl_trace_is_on(m))
-		zkl_trace_submit(m, request, demand);
-	m->now = now;
 	zkl_end_due(m);
 	zkl_recall_lock(m, zkl_lock_get(m, demand->name, demand->dialect),
 					ZKL_RECALL_DEMANDED);
@@ -157,83 +136,17 @@ zkl_manager_submit(ZklManager *m, int64_t now, uint32_t request,
 	if (cover != NULL)
 		zkl_request_cover(m, r, cover);
 	else if (r->timed_out && m->connection.state == ZKL_CONNECTION_READY &&
-			 now < m->session_lease.until &&
+			 m->now < m->session_lease.until &&
 			 zkl_lock_blocked_by_holder(m, r->lock, r))
 		zkl_request_deny(m, r);
 	else if (!zkl_probe_begin(m, r))
 		zkl_request_create(m, r);
 }
 
-void
-zkl_manager_time_out(ZklManager *m, int64_t now, uint32_t request)
-{
-	if (zkl_trace_is_on(m))
-		zkl_trace_request(m, "time-out", request, NULL);
-	m->now = now;
-	zkl_request_time_out(m, &m->requests.all[request]);
-}
-
-void
-zkl_manager_dependents(ZklManager *m, int64_t now, uint32_t request,
-					   int64_t seen_at, const uint64_t *owners, size_t n)
-{
-	if (zkl_trace_is_on(m))
-		zkl_trace_dependents(m, request, n);
-	m->now = now;
-	if (n > 0)
-		zkl_recall_owners(m, m->requests.all[request].ring.owner, owners, n);
-	zkl_waits_dependents(m, &m->requests.all[request], seen_at, owners, n);
-}
-
-bool
-zkl_manager_knows(const ZklManager *m, uint32_t request)
-{
-	return m->requests.all[request].demand != ZKL_DEMAND_UNUSED;
-}
-
-bool
-zkl_manager_caches(const ZklManager *m, uint32_t request)
-{
-	return m->requests.all[request].cache.state == ZKL_CACHE_CACHEABLE;
-}
-
-void
-zkl_manager_release(ZklManager *m, int64_t now, uint32_t request,
-					const ZklEnd *end)
-{
-	m->now = now;
-	zkl_recall_request(m, &m->requests.all[request], ZKL_RECALL_OVER);
-	zkl_end_release(m, request, end);
-}
-
-void
-zkl_manager_overdue(ZklManager *m, int64_t now, uint32_t request)
-{
-	m->now = now;
-	zkl_recall_request(m, &m->requests.all[request], ZKL_RECALL_OVER);
-	zkl_end_overdue(m, request);
-}
-
-void
-zkl_manager_cache(ZklManager *m, int64_t now, int64_t time)
-{
-	m->now = now;
-	if (m->config.recall == NULL)
-		return;
-	zkl_cache_set_time(m, time);
-	if (time == 0)
-		zkl_recall_all(m);
-}
-
-void
-zkl_manager_reply(ZklManager *m, int64_t now, uint64_t tag,
-				  const ZklReply *reply)
+static void
+heed_reply(ZklManager *m, uint64_t tag, const ZklReply *reply)
 {
 	ZklOp		op;
-
-	if (zkl_trace_is_on(m))
-		zkl_trace_reply(m, tag, reply);
-	m->now = now;
 
 	/*
 	 * If the connection was given up, its answers may be older than what was
@@ -285,15 +198,93 @@ zkl_manager_reply(ZklManager *m, int64_t now, uint64_t tag,
 	}
 }
 
-void
-zkl_manager_event(ZklManager *m, int64_t now, ZklEventKind kind,
-				  const char *path)
+static void
+set_cache_time(ZklManager *m, int64_t time)
 {
-	if (zkl_trace_is_on(m))
-		zkl_trace_event(m, kind, path);
-	m->now = now;
-	zkl_reads_reply_event(m, kind, path);
+	if (m->config.recall == NULL)
+		return;
+	zkl_cache_set_time(m, time);
+	if (time == 0)
+		zkl_recall_all(m);
 }
+
+void
+zkl_manager_event(ZklManager *m, int64_t now, const ZklEvent *event)
+{
+	ZklRequest *r = &m->requests.all[event->request];
+
+	if (zkl_trace_is_on(m))
+		zkl_trace_event(m, event);
+	m->now = now;
+	switch (event->kind)
+	{
+		case ZKL_EVENT_ATTACH:
+			zkl_restore_session(m, event->session, event->chain,
+								event->chain_in_use);
+			break;
+		case ZKL_EVENT_SUBMIT:
+			submit(m, event->request, event->demand);
+			break;
+		case ZKL_EVENT_TIME_OUT:
+			zkl_request_time_out(m, r);
+			break;
+		case ZKL_EVENT_DEPENDENTS:
+			if (event->nowners > 0)
+				zkl_recall_owners(m, r->ring.owner, event->owners, event->nowners);
+			zkl_waits_dependents(m, r, event->seen_at, event->owners, event->nowners);
+			break;
+		case ZKL_EVENT_RELEASE:
+			zkl_recall_request(m, r, ZKL_RECALL_OVER);
+			zkl_end_release(m, event->request, &event->end);
+			break;
+		case ZKL_EVENT_OVERDUE:
+			zkl_recall_request(m, r, ZKL_RECALL_OVER);
+			zkl_end_overdue(m, event->request);
+			break;
+		case ZKL_EVENT_CACHE:
+			set_cache_time(m, event->cache_time);
+			break;
+		case ZKL_EVENT_CONNECTED:
+			zkl_connection_up(m, event->session);
+			break;
+		case ZKL_EVENT_DISCONNECTED:
+			zkl_connection_down(m);
+			break;
+		case ZKL_EVENT_SESSION_LOST:
+			zkl_connection_session_lost(m);
+			break;
+		case ZKL_EVENT_REPLY:
+			heed_reply(m, event->tag, event->reply);
+			break;
+		case ZKL_EVENT_DELETED:
+		case ZKL_EVENT_CHANGED:
+		case ZKL_EVENT_CHILDREN:
+			zkl_reads_reply_event(m, event->kind, event->path);
+			break;
+	}
+}
+
+void
+zkl_manager_restore(ZklManager *m, int64_t now, ZklReadSlot read,
+					void *context)
+{
+	m->now = now;
+	zkl_restore_slots(m, read, context);
+}
+
+bool
+zkl_manager_knows(const ZklManager *m, uint32_t request)
+{
+	return m->requests.all[request].demand != ZKL_DEMAND_UNUSED;
+}
+
+bool
+zkl_manager_caches(const ZklManager *m, uint32_t request)
+{
+	return m->requests.all[request].cache.state == ZKL_CACHE_CACHEABLE;
+}
+
+/* ---- after the events ---- */
 
 /*
  * The host was held up for long, or ZooKeeper did not answer: meanwhile an
@@ -313,33 +304,6 @@ heed_lapse(ZklManager *m)
 	if (m->connection.state == ZKL_CONNECTION_READY && m->requests.nlive > 0 &&
 		(lapsed || zkl_session_lease_until(m, m->now) <= m->now))
 		zkl_session_give_up(m, ZKL_RC_LAPSED);
-}
-
-void
-zkl_manager_connected(ZklManager *m, int64_t now, const ZklSession *session)
-{
-	if (zkl_trace_is_on(m))
-		zkl_trace_session(m, "connected", session);
-	m->now = now;
-	zkl_connection_up(m, session);
-}
-
-void
-zkl_manager_disconnected(ZklManager *m, int64_t now)
-{
-	if (zkl_trace_is_on(m))
-		zkl_trace_session(m, "disconnected", NULL);
-	m->now = now;
-	zkl_connection_down(m);
-}
-
-void
-zkl_manager_session_lost(ZklManager *m, int64_t now)
-{
-	if (zkl_trace_is_on(m))
-		zkl_trace_session(m, "session-lost", NULL);
-	m->now = now;
-	zkl_connection_session_lost(m);
 }
 
 /* A wait is published with all that its owner holds. */

@@ -3,11 +3,10 @@
  *	  The core's outside: events in, actions out.
  *
  * A manager holds everything that one server knows about its locks.  Its host
- * (the worker, or a test) tells it what happened, by one function per kind of
- * event, each with the time in µs of a clock that never goes back; then calls
- * zkl_manager_flush once, and carries out the actions in order.  The manager
- * does no I/O, reads no clock, and calls nothing of the host's but the memory
- * functions.
+ * (the worker, or a test) tells it what happened, event by event, each with the
+ * time in µs of a clock that never goes back; then calls zkl_manager_flush once,
+ * and carries out the actions in order.  The manager does no I/O, reads no clock,
+ * and calls nothing of the host's but the memory functions.
  *
  * Strings in actions live until zkl_manager_clear_actions.
  */
@@ -200,10 +199,71 @@ typedef struct ZklReply
 
 typedef enum ZklEventKind
 {
-	ZKL_EVENT_DELETED,
+	ZKL_EVENT_ATTACH,			/* after a restart, first: the session to come
+								 * back to, and what the last CHAIN recorded */
+
+	/* from backends */
+	ZKL_EVENT_SUBMIT,			/* a new request, of a number that is free */
+	ZKL_EVENT_TIME_OUT,			/* a try: it is denied as soon as that is
+								 * certain */
+	ZKL_EVENT_DEPENDENTS,
+	ZKL_EVENT_RELEASE,
+	ZKL_EVENT_OVERDUE,
+	ZKL_EVENT_CACHE,
+
+	/* from ZooKeeper */
+	ZKL_EVENT_CONNECTED,		/* if the session is another one, the last
+								 * event was SESSION_LOST */
+	ZKL_EVENT_DISCONNECTED,		/* the session may live on */
+	ZKL_EVENT_SESSION_LOST,		/* and all its znodes with it */
+	ZKL_EVENT_REPLY,
+	ZKL_EVENT_DELETED,			/* watches: this znode is gone */
 	ZKL_EVENT_CHANGED,			/* or anything else that ends a data watch */
 	ZKL_EVENT_CHILDREN
 } ZklEventKind;
+
+/*
+ * What happened; what it points to must live until zkl_manager_event returns.
+ *
+ * DEPENDENTS: a host looks every patience which owners wait for the owner of this
+ * request, which waits itself, in PostgreSQL's own locks: directly or through
+ * others.  They replace those of the last look; none: none any more.  Owners that
+ * hold nothing need not be told, nor that there are none if none were told before.
+ *
+ * RELEASE: the backend has finished with the request, whatever its state: a
+ * release, a cancel, or the acknowledgement of DENY, FAIL and LOSE.  Ends in FREE;
+ * at once if the manager does not know the request.  A kept hold ends earlier if
+ * its session or its node does.  Until an epilogue is written no one gets the lock,
+ * not even the former holder.
+ *
+ * OVERDUE: a hold had an end set and has reached it, or was lost with UNREADABLE or
+ * OVERTAKEN.  Its slot says so, and its backend can no longer pass its commit check
+ * with it.  Its node is deleted; FREE comes only after the release.
+ */
+typedef struct ZklEvent
+{
+	ZklEventKind kind;
+	uint32_t	request;		/* that a backend's event is about */
+	const ZklDemand *demand;	/* SUBMIT */
+	ZklEnd		end;			/* RELEASE */
+	const uint64_t *owners;		/* DEPENDENTS */
+	size_t		nowners;
+	int64_t		seen_at;		/* DEPENDENTS: when the host began to look; it
+								 * may have been held up since */
+	int64_t		cache_time;		/* CACHE: for how long, in us, an unused lock
+								 * stays cached; 0: what is cached is
+								 * recalled.  At first 0 */
+	const ZklSession *session;	/* ATTACH, CONNECTED */
+	uint32_t	chain;			/* ATTACH */
+	uint32_t	chain_in_use;
+	uint64_t	tag;			/* REPLY */
+	const ZklReply *reply;
+	const char *path;			/* of a watch */
+} ZklEvent;
+
+/* ZKL_EVENT(OVERDUE, .request = i): a pointer to such an event */
+#define ZKL_EVENT(what, ...) \
+	(&(ZklEvent) {.kind = ZKL_EVENT_##what, __VA_ARGS__})
 
 typedef enum ZklActionKind
 {
@@ -358,15 +418,15 @@ extern ZklManager *zkl_manager_create(const ZklConfig *config);
 /* Gives all memory back. */
 extern void zkl_manager_destroy(ZklManager *m);
 
+extern void zkl_manager_event(ZklManager *m, int64_t now,
+							  const ZklEvent *event);
+
 /*
- * After a restart, before anything else: takes over the session to come back
- * to (id 0: none), what the last CHAIN recorded, and then all slots, none of which
- * may be cached any more.  "read"
- * is called several times for each slot; if a backend changes one meanwhile,
- * that is taken into account, or comes as an event later.
+ * After a restart, and after ATTACH if there is a session: takes over all slots,
+ * none of which may be cached any more.  "read" is called several times for each
+ * slot; if a backend changes one meanwhile, that is taken into account, or comes as
+ * an event later.
  */
-extern void zkl_manager_attach(ZklManager *m, const ZklSession *session,
-							   uint32_t chain, uint32_t chain_in_use);
 extern void zkl_manager_restore(ZklManager *m, int64_t now, ZklReadSlot read,
 								void *context);
 
@@ -378,71 +438,6 @@ extern bool zkl_manager_knows(const ZklManager *m, uint32_t request);
  * CACHEABLE must not be carried out any more.
  */
 extern bool zkl_manager_caches(const ZklManager *m, uint32_t request);
-
-/* ---- events from backends ---- */
-
-/* A new request, of a number that is free. */
-extern void zkl_manager_submit(ZklManager *m, int64_t now, uint32_t request,
-							   const ZklDemand *demand);
-
-/* A try timed out: it is denied as soon as that is certain. */
-extern void zkl_manager_time_out(ZklManager *m, int64_t now, uint32_t request);
-
-/*
- * The backend has finished with the request, whatever its state: a release, a
- * cancel, or the acknowledgement of DENY, FAIL and LOSE.  Ends in FREE; at
- * once if the manager does not know the request.
- *
- * A kept hold ends earlier if its session or its node does.  Until an
- * epilogue is written no one gets the lock, not even the former holder.
- */
-extern void zkl_manager_release(ZklManager *m, int64_t now, uint32_t request,
-								const ZklEnd *end);
-
-/*
- * A hold had an end set and has reached it, or was lost with UNREADABLE or OVERTAKEN.  Its
- * slot says so, and its backend can no longer pass its commit check with it.
- * Its node is deleted; FREE comes only after the release.
- */
-extern void zkl_manager_overdue(ZklManager *m, int64_t now, uint32_t request);
-
-/*
- * A host looks every patience which owners wait for the owner of this request,
- * which waits itself, in PostgreSQL's own locks: directly or through others.
- * They replace those of the last look; n = 0: none any more.  "seen_at" is when
- * the host began to look, on the clock of "now": the worker may have been held up
- * since.  Owners that hold nothing need not be told, nor that there are none if
- * none were told before.
- */
-extern void zkl_manager_dependents(ZklManager *m, int64_t now, uint32_t request,
-								   int64_t seen_at, const uint64_t *owners,
-								   size_t n);
-
-/*
- * For how long, in us, an unused lock stays cached; 0: nothing is cached, and what
- * is cached is recalled.  At first 0.
- */
-extern void zkl_manager_cache(ZklManager *m, int64_t now, int64_t time);
-
-/* ---- events from ZooKeeper ---- */
-
-/*
- * A connection stands.  If its session id differs from the last one's, this
- * is a new session: call zkl_manager_session_lost first.
- */
-extern void zkl_manager_connected(ZklManager *m, int64_t now,
-								  const ZklSession *session);
-
-/* The connection is gone; the session may live on. */
-extern void zkl_manager_disconnected(ZklManager *m, int64_t now);
-
-/* The session is gone, and all its znodes with it. */
-extern void zkl_manager_session_lost(ZklManager *m, int64_t now);
-
-extern void zkl_manager_reply(ZklManager *m, int64_t now, uint64_t tag,
-							  const ZklReply *reply);
-extern void zkl_manager_event(ZklManager *m, int64_t now, ZklEventKind kind,
-							  const char *path);
 
 /* ---- after the events ---- */
 

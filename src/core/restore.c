@@ -196,9 +196,6 @@ restore(ZklManager *m, uint32_t request, const ZklRestored *slot)
 	ZklRestored own = *slot;
 	ZklRequest *r;
 
-	if (zkl_trace_is_on(m))
-		zkl_trace_restore(m, request, slot);
-
 	/* The nodes of another session are gone. */
 	own.sent &= slot->current;
 	own.demand.sibling = find_sibling(m, &slot->demand);
@@ -295,8 +292,11 @@ zkl_restore_slots(ZklManager *m, ZklReadSlot read, void *context)
 		for (i = 0; i < m->config.max_requests; i++)
 		{
 			memset(&slot, 0, sizeof(slot));
-			if (read(context, i, &slot))
-				look_at(m, pass, i, &slot);
+			if (!read(context, i, &slot))
+				continue;
+			if (pass == 0 && zkl_trace_is_on(m))
+				zkl_trace_restore(m, i, &slot);
+			look_at(m, pass, i, &slot);
 		}
 	}
 }

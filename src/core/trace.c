@@ -85,16 +85,6 @@ put_end(ZklLine *line, const ZklEnd *end)
 }
 
 void
-zkl_trace_submit(ZklManager *m, uint32_t request, const ZklDemand *demand)
-{
-	ZklLine		line;
-
-	begin_event(m, &line, "submit");
-	put_demand(m, &line, request, demand);
-	end_line(m, &line);
-}
-
-void
 zkl_trace_restore(ZklManager *m, uint32_t request, const ZklRestored *slot)
 {
 	static const char *const states[] = {
@@ -112,6 +102,7 @@ zkl_trace_restore(ZklManager *m, uint32_t request, const ZklRestored *slot)
 	zkl_line_flag(&line, "current", slot->current);
 	zkl_line_flag(&line, "broken", slot->broken);
 	zkl_line_flag(&line, "overdue", slot->overdue);
+	zkl_line_flag(&line, "over", slot->over);
 	zkl_line_flag(&line, "retired", slot->retired);
 	if (slot->sent)
 	{
@@ -124,46 +115,15 @@ zkl_trace_restore(ZklManager *m, uint32_t request, const ZklRestored *slot)
 	end_line(m, &line);
 }
 
-void
-zkl_trace_request(ZklManager *m, const char *what, uint32_t request,
-				  const ZklEnd *end)
-{
-	ZklLine		line;
-
-	begin_event(m, &line, what);
-	put_request(m, &line, request);
-	if (end != NULL)
-		put_end(&line, end);
-	end_line(m, &line);
-}
-
-void
-zkl_trace_dependents(ZklManager *m, uint32_t request, size_t n)
-{
-	ZklLine		line;
-
-	begin_event(m, &line, "dependents");
-	put_request(m, &line, request);
-	zkl_line_number(&line, "owners", (int64_t) n);
-	end_line(m, &line);
-}
-
 /* ---- events from ZooKeeper ---- */
 
-void
-zkl_trace_session(ZklManager *m, const char *what, const ZklSession *session)
+static void
+put_session(ZklLine *line, const ZklSession *session)
 {
-	ZklLine		line;
-
-	begin_event(m, &line, what);
-	if (session != NULL)
-	{
-		zkl_line_session(&line, session->id);
-		zkl_line_number(&line, "generation", session->generation);
-		zkl_line_number(&line, "timeout_ms", session->timeout_ms);
-		zkl_line_hex(&line, "zxid_seen", (uint64_t) session->zxid_seen);
-	}
-	end_line(m, &line);
+	zkl_line_session(line, session->id);
+	zkl_line_number(line, "generation", session->generation);
+	zkl_line_number(line, "timeout_ms", session->timeout_ms);
+	zkl_line_hex(line, "zxid_seen", (uint64_t) session->zxid_seen);
 }
 
 const char *
@@ -235,40 +195,96 @@ tell_results(const ZklManager *m, const ZklReply *reply)
 	}
 }
 
-void
-zkl_trace_reply(ZklManager *m, uint64_t tag, const ZklReply *reply)
+static void
+describe_reply(const ZklManager *m, ZklLine *line, uint64_t tag,
+			   const ZklReply *reply)
 {
-	const ZklOp *op;
-	ZklLine		line;
+	const ZklOp *op = put_tag(m, line, tag);
 
-	begin_event(m, &line, "reply");
-	op = put_tag(m, &line, tag);
 	if (op != NULL && op->request != NULL)
-		zkl_line_number(&line, "request", op->request->id);
+		zkl_line_number(line, "request", op->request->id);
 	if (op != NULL && op->lock != NULL)
-		zkl_line_word(&line, op->lock->path);
-	zkl_line_number(&line, "rc", reply->rc);
+		zkl_line_word(line, op->lock->path);
+	zkl_line_number(line, "rc", reply->rc);
 	if (reply->stat.czxid != 0)
 	{
-		zkl_line_hex(&line, "czxid", (uint64_t) reply->stat.czxid);
-		zkl_line_hex(&line, "mzxid", (uint64_t) reply->stat.mzxid);
-		zkl_line_number(&line, "version", reply->stat.version);
+		zkl_line_hex(line, "czxid", (uint64_t) reply->stat.czxid);
+		zkl_line_hex(line, "mzxid", (uint64_t) reply->stat.mzxid);
+		zkl_line_number(line, "version", reply->stat.version);
 	}
 	if (reply->children != NULL)
-		zkl_line_number(&line, "children", (int64_t) reply->nchildren);
-	end_line(m, &line);
-	tell_results(m, reply);
+		zkl_line_number(line, "children", (int64_t) reply->nchildren);
 }
 
-void
-zkl_trace_event(ZklManager *m, ZklEventKind kind, const char *path)
+/* ---- events ---- */
+
+static void
+put_event(const ZklManager *m, ZklLine *line, const ZklEvent *event)
 {
+	switch (event->kind)
+	{
+		case ZKL_EVENT_ATTACH:
+		case ZKL_EVENT_CONNECTED:
+			put_session(line, event->session);
+			break;
+		case ZKL_EVENT_SUBMIT:
+			put_demand(m, line, event->request, event->demand);
+			break;
+		case ZKL_EVENT_TIME_OUT:
+		case ZKL_EVENT_DEPENDENTS:
+		case ZKL_EVENT_RELEASE:
+		case ZKL_EVENT_OVERDUE:
+			put_request(m, line, event->request);
+			put_end(line, &event->end);
+			if (event->kind == ZKL_EVENT_DEPENDENTS)
+				zkl_line_number(line, "owners", (int64_t) event->nowners);
+			break;
+		case ZKL_EVENT_CACHE:
+			zkl_line_number(line, "time_ms", event->cache_time / 1000);
+			break;
+		case ZKL_EVENT_REPLY:
+			describe_reply(m, line, event->tag, event->reply);
+			break;
+		case ZKL_EVENT_DELETED:
+		case ZKL_EVENT_CHANGED:
+		case ZKL_EVENT_CHILDREN:
+			zkl_line_word(line, event->path);
+			break;
+		case ZKL_EVENT_DISCONNECTED:
+		case ZKL_EVENT_SESSION_LOST:
+			break;
+	}
+}
+
+/* A host tells for how long locks stay cached even if that is as before. */
+void
+zkl_trace_event(ZklManager *m, const ZklEvent *event)
+{
+	static const char *const names[] = {
+		[ZKL_EVENT_ATTACH] = "attach",
+		[ZKL_EVENT_SUBMIT] = "submit",
+		[ZKL_EVENT_TIME_OUT] = "time-out",
+		[ZKL_EVENT_DEPENDENTS] = "dependents",
+		[ZKL_EVENT_RELEASE] = "release",
+		[ZKL_EVENT_OVERDUE] = "overdue",
+		[ZKL_EVENT_CACHE] = "cache",
+		[ZKL_EVENT_CONNECTED] = "connected",
+		[ZKL_EVENT_DISCONNECTED] = "disconnected",
+		[ZKL_EVENT_SESSION_LOST] = "session-lost",
+		[ZKL_EVENT_REPLY] = "reply",
+		[ZKL_EVENT_DELETED] = "deleted",
+		[ZKL_EVENT_CHANGED] = "changed",
+		[ZKL_EVENT_CHILDREN] = "children",
+	};
 	ZklLine		line;
 
-	begin_event(m, &line, kind == ZKL_EVENT_DELETED ? "deleted" :
-				kind == ZKL_EVENT_CHILDREN ? "children" : "changed");
-	zkl_line_word(&line, path);
+	if (event->kind == ZKL_EVENT_CACHE && event->cache_time == m->cache.time)
+		return;
+	begin_event(m, &line, names[event->kind]);
+	put_event(m, &line, event);
 	end_line(m, &line);
+	if (event->kind == ZKL_EVENT_REPLY)
+		tell_results(m, event->reply);
 }
 
 /* ---- actions ---- */

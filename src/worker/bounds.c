@@ -106,7 +106,8 @@ void
 zkl_bounds_look(int slotno)
 {
 	if (zkl_bounds_end(slotno))
-		zkl_manager_overdue(core, zkl_boottime_us(), (uint32) slotno);
+		zkl_manager_event(core, zkl_boottime_us(),
+						  ZKL_EVENT(OVERDUE,.request = (uint32) slotno));
 }
 
 void

@@ -86,6 +86,7 @@ zkl_caching_tick(ZklManager *core, bool stop)
 	zkl_log_locks != ZKL_LOG_LOCKS_ALL &&
 	zkl_control_count_free() >= LEAST_FREE;
 
-	zkl_manager_cache(core, zkl_boottime_us(),
-					  caches ? (int64) zkl_cache_time * 1000 : 0);
+	zkl_manager_event(core, zkl_boottime_us(),
+					  ZKL_EVENT(CACHE,.cache_time = caches ?
+								(int64) zkl_cache_time * 1000 : 0));
 }

@@ -69,7 +69,7 @@ static void
 announce_unwatch(const char *path)
 {
 	zkl_errands_event(path);
-	zkl_manager_event(core, zkl_boottime_us(), ZKL_EVENT_CHILDREN, path);
+	zkl_manager_event(core, zkl_boottime_us(), ZKL_EVENT(CHILDREN,.path = path));
 }
 
 static void

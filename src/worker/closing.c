@@ -32,7 +32,7 @@ static int64 not_before = 0;	/* the next session */
 static void
 begin_closing(uint32 connection, int64 now, ZklManager *core)
 {
-	zkl_manager_session_lost(core, now);
+	zkl_manager_event(core, now, ZKL_EVENT(SESSION_LOST));
 	zkl_link_say(ZKL_WIRE_CLOSE, connection);
 	closing_until = now + CLOSING_TIME;
 }

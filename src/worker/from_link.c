@@ -119,7 +119,8 @@ take_reply(const ZklWireHeader *header, ZklWireReader *body, int64 now)
 			break;
 	}
 	if (!zkl_operation_reply(tag, &reply, &stat))
-		zkl_manager_reply(core, now, tag, &reply);
+		zkl_manager_event(core, now,
+						  ZKL_EVENT(REPLY,.tag = tag,.reply = &reply));
 	zkl_supervisor_answered(now);
 }
 
@@ -127,17 +128,19 @@ static void
 take_event(ZklWireReader *body, int64 now)
 {
 	uint8_t		kind = zkl_wire_get_u8(body);
-	char	   *path = read_text(body);
+	ZklEvent	event = {
+		.kind = kind == ZKL_WIRE_EVENT_DELETED ? ZKL_EVENT_DELETED :
+		kind == ZKL_WIRE_EVENT_CHILDREN ? ZKL_EVENT_CHILDREN : ZKL_EVENT_CHANGED,
+		.path = read_text(body)
+	};
 
-	if (path == NULL)
+	if (event.path == NULL)
 		return;
 	if (kind != ZKL_WIRE_EVENT_CHANGED)
-		zkl_errands_event(path);
+		zkl_errands_event(event.path);
 	if (kind != ZKL_WIRE_EVENT_CHILDREN)
-		zkl_root_watch_event(path);
-	zkl_manager_event(core, now, kind == ZKL_WIRE_EVENT_DELETED ?
-					  ZKL_EVENT_DELETED : kind == ZKL_WIRE_EVENT_CHILDREN ?
-					  ZKL_EVENT_CHILDREN : ZKL_EVENT_CHANGED, path);
+		zkl_root_watch_event(event.path);
+	zkl_manager_event(core, now, &event);
 }
 
 static void

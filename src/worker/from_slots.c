@@ -179,7 +179,8 @@ submit_slot(int slotno, const ZklSlot *slot)
 		return;
 	}
 	describe_demand(slot, &demand, data);
-	zkl_manager_submit(core, zkl_boottime_us(), (uint32) slotno, &demand);
+	zkl_manager_event(core, zkl_boottime_us(),
+					  ZKL_EVENT(SUBMIT,.request = (uint32) slotno,.demand = &demand));
 }
 
 /* When an epilogue is written, its slot is dirty again and comes back here. */
@@ -194,16 +195,16 @@ describe_end(int slotno, const ZklSlot *slot, ZklEnd *end)
 static void
 release_lock(int slotno, const ZklSlot *slot)
 {
-	ZklEnd		end;
+	ZklEvent	event = {.kind = ZKL_EVENT_RELEASE,.request = (uint32) slotno};
 
 	/* The core needs it no longer, and is about to have the slot freed. */
 	if (known_serial[slotno] == slot->s_serial &&
 		!zkl_manager_knows(core, (uint32) slotno))
 		return;
-	describe_end(slotno, slot, &end);
-	if (!end.epilogue)
+	describe_end(slotno, slot, &event.end);
+	if (!event.end.epilogue)
 		known_serial[slotno] = slot->s_serial;
-	zkl_manager_release(core, zkl_boottime_us(), (uint32) slotno, &end);
+	zkl_manager_event(core, zkl_boottime_us(), &event);
 }
 
 static void
@@ -250,8 +251,11 @@ take_dependents(int slotno, const ZklSlot *slot)
 		dependents.n = 0;
 	if (dependents.n == 0 ||
 		now - dependents.looked_us < (int64) slot->s_request.patience * 1000 / 2)
-		zkl_manager_dependents(core, now, (uint32) slotno, dependents.looked_us,
-							   dependents.owners, (size_t) dependents.n);
+		zkl_manager_event(core, now,
+						  ZKL_EVENT(DEPENDENTS,.request = (uint32) slotno,
+									.owners = dependents.owners,
+									.nowners = (size_t) dependents.n,
+									.seen_at = dependents.looked_us));
 }
 
 static void
@@ -271,7 +275,8 @@ take_any(int slotno)
 		submit_slot(slotno, &slot);
 	else if (slot.s_state == ZKL_SLOT_WAITING && slot.s_holder.timed_out &&
 			 slot.s_request.kind == ZKL_KIND_LOCK)
-		zkl_manager_time_out(core, zkl_boottime_us(), (uint32) slotno);
+		zkl_manager_event(core, zkl_boottime_us(),
+						  ZKL_EVENT(TIME_OUT,.request = (uint32) slotno));
 	else if (slot.s_state == ZKL_SLOT_WAITING && slot.s_holder.timed_out)
 		zkl_operation_time_out(slotno);
 	else if (slot.s_state == ZKL_SLOT_WAITING && slot.s_dependents_due)

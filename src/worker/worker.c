@@ -271,8 +271,10 @@ attach_session(void)
 	session.generation = status->generation;
 	session.timeout_ms = status->timeout_ms;
 	if (session.id != 0)
-		zkl_manager_attach(core, &session, status->chain,
-						   status->chain_in_use);
+		zkl_manager_event(core, zkl_boottime_us(),
+						  ZKL_EVENT(ATTACH,.session = &session,
+									.chain = status->chain,
+									.chain_in_use = status->chain_in_use));
 	zkl_from_slots_restore();
 	zkl_carry_out_actions();
 }

@@ -106,10 +106,16 @@ recall(void *host, uint32_t request, int64_t idle_since, ZklRecalled *found)
 }
 
 void
+worker_tell(Worker *w, const ZklEvent *event)
+{
+	zkl_manager_event(w->m, w->now, event);
+}
+
+void
 worker_cache(Worker *w, int64_t time)
 {
 	w->cache_time = time;
-	zkl_manager_cache(w->m, w->now, time);
+	worker_tell(w, ZKL_EVENT(CACHE,.cache_time = time));
 }
 
 /* ---- life ---- */
@@ -192,35 +198,37 @@ void
 worker_look_bounds(Worker *w, int i)
 {
 	if (is_overdue(w, i))
-		zkl_manager_overdue(w->m, w->now, (uint32_t) i);
+		worker_tell(w, ZKL_EVENT(OVERDUE,.request = (uint32_t) i));
 }
 
 void
 worker_look(Worker *w, int i)
 {
 	Slot	   *s = &w->slots[i];
-	ZklEnd		end = {.keep_until = s->keep_until};
+	uint32_t	request = (uint32_t) i;
 	ZklDemand	demand;
 
 	s->marked = false;
 	if (s->state == SLOT_RELEASED)
-		zkl_manager_release(w->m, w->now, (uint32_t) i, &end);
+		worker_tell(w, ZKL_EVENT(RELEASE,.request = request,
+								 .end.keep_until = s->keep_until));
 	else if (s->state == SLOT_WAITING && !s->known)
 	{
 		s->known = true;
 		if (s->asked_at == 0)
 			s->asked_at = w->now;
 		demand = demand_of(s, w->now);
-		zkl_manager_submit(w->m, w->now, (uint32_t) i, &demand);
+		worker_tell(w, ZKL_EVENT(SUBMIT,.request = request,.demand = &demand));
 	}
 	else if (s->state == SLOT_WAITING && s->dependents_news)
 	{
 		s->dependents_news = false;
-		zkl_manager_dependents(w->m, w->now, (uint32_t) i, s->seen_at, s->dependents,
-							   s->ndependents);
+		worker_tell(w, ZKL_EVENT(DEPENDENTS,.request = request,
+								 .owners = s->dependents,
+								 .nowners = s->ndependents,.seen_at = s->seen_at));
 	}
 	else if (s->state == SLOT_WAITING && s->timed_out)
-		zkl_manager_time_out(w->m, w->now, (uint32_t) i);
+		worker_tell(w, ZKL_EVENT(TIME_OUT,.request = request));
 	else
 		worker_look_bounds(w, i);
 }
@@ -271,7 +279,8 @@ worker_restore(Worker *w)
 	for (i = 0; i < w->nslots && !ZKL_MUTANT(CACHED_RESTORED_HELD); i++)
 		(void) recall(w, i, 0, &found);
 	if (w->session.id != 0)
-		zkl_manager_attach(w->m, &w->session, w->chain, w->chain_in_use);
+		worker_tell(w, ZKL_EVENT(ATTACH,.session = &w->session,.chain = w->chain,
+								 .chain_in_use = w->chain_in_use));
 	zkl_manager_restore(w->m, w->now, read_slot, w);
 	for (i = 0; i < w->nslots; i++)
 	{
@@ -300,7 +309,7 @@ worker_connected(Worker *w, int64_t session, uint32_t timeout_ms,
 		begin_session(w, session);
 	w->session.timeout_ms = timeout_ms;
 	w->session.begun_at = begun_at;
-	zkl_manager_connected(w->m, w->now, &w->session);
+	worker_tell(w, ZKL_EVENT(CONNECTED,.session = &w->session));
 	return fresh;
 }
 
@@ -308,16 +317,18 @@ void
 worker_session_lost(Worker *w)
 {
 	begin_session(w, 0);
-	zkl_manager_session_lost(w->m, w->now);
+	worker_tell(w, ZKL_EVENT(SESSION_LOST));
 }
 
 void
 worker_deliver(Worker *w, const Frame *frame)
 {
-	if (frame->is_event)
-		zkl_manager_event(w->m, w->now, frame->event, frame->path);
-	else
-		zkl_manager_reply(w->m, w->now, frame->tag, &frame->reply);
+	ZklEvent	event = {
+		.kind = frame->is_event ? frame->event : ZKL_EVENT_REPLY,
+		.path = frame->path,.tag = frame->tag,.reply = &frame->reply
+	};
+
+	worker_tell(w, &event);
 }
 
 /* ---- from the core ---- */

@@ -170,6 +170,9 @@ extern bool slot_stays(const Slot *s);
 /* Whether the time of a hold is over */
 extern bool slot_is_over(const Slot *s, int64_t now);
 
+/* An event that happens now */
+extern void worker_tell(Worker *w, const ZklEvent *event);
+
 /* A backend has changed a slot. */
 extern void worker_look(Worker *w, int slot);
 

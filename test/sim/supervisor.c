@@ -146,7 +146,7 @@ supervisor_end_process(Host *h)
 	h->reconnect_wanted = h->give_up_wanted = false;
 	h->closing_until = 0;
 	if (connected)
-		zkl_manager_disconnected(h->worker.m, host_clock(h));
+		zkl_manager_event(h->worker.m, host_clock(h), ZKL_EVENT(DISCONNECTED));
 	plan_restart(h);
 }
 

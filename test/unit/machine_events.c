@@ -317,15 +317,16 @@ do_strays(Case *c)
 		"/", "", "/zklock", "/zklock/a", "/zklock/b/c", "a", "/zklock/a/",
 		"/zklock/a/x__WRIT__0000000000", "/zklock/.servers/x"
 	};
+	Worker	   *w = &c->w->worker;
 	ZklReply	reply = {.rc = -101};
 	size_t		i;
 
-	zkl_manager_reply(c->w->worker.m, c->w->worker.now, 0x7fffffffffffffff, &reply);
-	zkl_manager_reply(c->w->worker.m, c->w->worker.now, 99999, &reply);
+	worker_tell(w, ZKL_EVENT(REPLY,.tag = 0x7fffffffffffffff,.reply = &reply));
+	worker_tell(w, ZKL_EVENT(REPLY,.tag = 99999,.reply = &reply));
 	for (i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
 	{
-		zkl_manager_event(c->w->worker.m, c->w->worker.now, ZKL_EVENT_CHANGED, paths[i]);
-		zkl_manager_event(c->w->worker.m, c->w->worker.now, ZKL_EVENT_CHILDREN, paths[i]);
+		worker_tell(w, ZKL_EVENT(CHANGED,.path = paths[i]));
+		worker_tell(w, ZKL_EVENT(CHILDREN,.path = paths[i]));
 	}
 	world_flush(c->w);
 }

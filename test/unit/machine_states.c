@@ -173,7 +173,7 @@ in_denied(Case *c)
 	c->r = world_submit(c->w, "/a", 1, ZKL_EXCLUSIVE);
 	world_run(c->w);
 	c->w->requests[c->r].timed_out = true;
-	zkl_manager_time_out(c->w->worker.m, c->w->worker.now, c->r);
+	worker_tell(&c->w->worker, ZKL_EVENT(TIME_OUT,.request = c->r));
 }
 
 static void

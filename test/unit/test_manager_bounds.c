@@ -333,13 +333,12 @@ nothing_to_keep(void)
 static void
 left_and_not_released(void)
 {
-	static const ZklEnd with_epilogue = {.epilogue = true};
 	World	   *w = world_ready();
 	uint32_t	r = hold(w, 1, ZKL_EXCLUSIVE);
 	uint32_t	again;
 
 	w->requests[r].left = true;
-	zkl_manager_release(w->worker.m, w->worker.now, r, &with_epilogue);
+	worker_tell(&w->worker, ZKL_EVENT(RELEASE,.request = r,.end.epilogue = true));
 	world_flush(w);
 	again = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 	world_run(w);

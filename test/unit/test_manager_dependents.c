@@ -22,8 +22,9 @@ tell(Pair *p, size_t n)
 {
 	const uint64_t owners[] = {3, 1};
 
-	zkl_manager_dependents(p->w->worker.m, p->w->worker.now, p->b,
-						   p->w->worker.now, owners, n);
+	worker_tell(&p->w->worker, ZKL_EVENT(DEPENDENTS,.request = p->b,
+										 .owners = owners,.nowners = n,
+										 .seen_at = p->w->worker.now));
 	world_flush(p->w);
 }
 

@@ -67,7 +67,7 @@ watch_taken_back(void)
 			world_run(w);
 		CHECK(watch_remove(&tree_find(WORLD_ROOT "/a")->child_watch,
 						   &w->conn.watcher));
-		zkl_manager_event(w->worker.m, w->worker.now, ZKL_EVENT_CHILDREN, WORLD_ROOT "/a");
+		worker_tell(&w->worker, ZKL_EVENT(CHILDREN,.path = WORLD_ROOT "/a"));
 		world_flush(w);
 		world_run(w);
 		CHECK(world_waits(w, r));

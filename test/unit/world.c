@@ -346,7 +346,7 @@ world_disconnect(World *w)
 {
 	model_disconnect(&w->conn);
 	w->connected = false;
-	zkl_manager_disconnected(w->worker.m, w->worker.now);
+	worker_tell(&w->worker, ZKL_EVENT(DISCONNECTED));
 	world_flush(w);
 }
 
