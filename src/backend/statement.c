@@ -425,7 +425,7 @@ typedef struct Around
 } Around;
 
 static void
-enter(Around *around)
+enter_statement(Around *around)
 {
 	zkl_cancel_enter(&around->scope);
 	around->utilities = utility_depth;
@@ -433,7 +433,7 @@ enter(Around *around)
 }
 
 static void
-leave(Around *around, bool failed)
+leave_statement(Around *around, bool failed)
 {
 	utility_depth = around->utilities;
 	query_depth = around->queries;
@@ -455,7 +455,7 @@ run_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 {
 	Around		around;
 
-	enter(&around);
+	enter_statement(&around);
 	if (around.scope.depth == 0)
 		in_procedure = may_commit(pstmt->utilityStmt, context);
 	if (!IsA(pstmt->utilityStmt, ExecuteStmt))
@@ -469,11 +469,11 @@ run_utility(PlannedStmt *pstmt, const char *query, bool read_only_tree,
 	}
 	PG_CATCH();
 	{
-		leave(&around, true);
+		leave_statement(&around, true);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	leave(&around, false);
+	leave_statement(&around, false);
 }
 
 static void
@@ -536,7 +536,7 @@ executor_run_hook(ZKL_EXECUTOR_RUN_PARAMETERS)
 {
 	Around		around;
 
-	enter(&around);
+	enter_statement(&around);
 	enter_query();
 	PG_TRY();
 	{
@@ -544,11 +544,11 @@ executor_run_hook(ZKL_EXECUTOR_RUN_PARAMETERS)
 	}
 	PG_CATCH();
 	{
-		leave(&around, true);
+		leave_statement(&around, true);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	leave(&around, false);
+	leave_statement(&around, false);
 }
 
 /* Here the triggers run that come after the query. */
@@ -557,7 +557,7 @@ executor_finish_hook(QueryDesc *query)
 {
 	Around		around;
 
-	enter(&around);
+	enter_statement(&around);
 	enter_query();
 	PG_TRY();
 	{
@@ -565,11 +565,11 @@ executor_finish_hook(QueryDesc *query)
 	}
 	PG_CATCH();
 	{
-		leave(&around, true);
+		leave_statement(&around, true);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	leave(&around, false);
+	leave_statement(&around, false);
 }
 
 static void
