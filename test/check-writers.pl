@@ -85,7 +85,7 @@ my %writers = (
 	ZklSlotHolder => 'backend/',
 	ZklSlotAnswer => 'worker/worker_slot backend/backend_slot',
 	ZklSlotDependents => 'backend/long_wait backend/backend_slot',
-	ZklSlotZnode => 'worker/worker_slot backend/backend_slot',
+	'ZklSlot.s_record' => 'worker/worker_slot backend/backend_slot',
 	'ZklSlot.s_state' => 'backend/backend_slot worker/worker_slot shared/control');
 
 # Structs of which every part must have a writer, and parts that are written as

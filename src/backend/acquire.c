@@ -138,13 +138,13 @@ zkl_acquire_take(const ZklLockRequest *request, int slotno,
 	switch ((ZklSlotState) answer.s_state)
 	{
 		case ZKL_SLOT_GRANTED:
-			if (!zkl_lease_is_current(answer.s_answer.generation))
+			if (!zkl_lease_is_current(answer.s_record.generation))
 				zkl_refusal_raise_lost(name, NULL, ZKL_ERROR_NONE);
 			if (answer.s_until != 0 && zkl_boottime_ms() >= answer.s_until)
 				zkl_refusal_raise_lost(name, NULL, ZKL_ERROR_OVERDUE);
 			grant->slotno = slotno;
 			grant->token = answer.s_answer.token;
-			grant->generation = answer.s_answer.generation;
+			grant->generation = answer.s_record.generation;
 			return true;
 		case ZKL_SLOT_DENIED:
 			return false;

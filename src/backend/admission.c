@@ -432,7 +432,7 @@ decides(const ZklSlot *slot)
 	return slot->s_request.kind == ZKL_KIND_LOCK && !slot->s_holder.taken &&
 		(slot->s_state == ZKL_SLOT_WAITING ||
 		 (slot->s_state == ZKL_SLOT_GRANTED &&
-		  zkl_lease_is_current(slot->s_answer.generation))) &&
+		  zkl_lease_is_current(slot->s_record.generation))) &&
 		zkl_root_concerns((ZklDialect) slot->s_request.dialect,
 						  slot->s_request.path, slot->s_request.guard) &&
 		!is_held(slot->s_request.sibling);

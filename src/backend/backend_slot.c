@@ -34,7 +34,7 @@ static int	most_kept = 0;
 
 /*
  * What a claim and a take fill in, so that nothing is left of a holder before:
- * all but the slot's number, its state, its serial and its znode
+ * all but the slot's number, its state, its serial and the record of its znode
  */
 static void
 fill_in(ZklSlot *slot, const ZklSlotTaker *taker)
@@ -71,8 +71,8 @@ claim_free_slot(int slotno, const ZklSlotTaker *taker)
 		serial = 1;				/* 0 is for "none" */
 	slot->s_serial = serial;
 	fill_in(slot, taker);
-	memset(&slot->s_znode, 0, sizeof(ZklSlotZnode));
-	slot->s_znode.seq = -1;
+	memset(&slot->s_record, 0, sizeof(ZklRecord));
+	slot->s_record.seq = -1;
 	slot->s_cacheable = false;
 	memset(&slot->s_uncounted, 0, sizeof(ZklLockstatsCounts));
 	slot->s_state = ZKL_SLOT_CLAIMED;
@@ -134,7 +134,7 @@ can_be_taken(const ZklSlot *slot, const ZklSlotTaker *taker)
 	return slot->s_state == ZKL_SLOT_CACHED &&
 		slot->s_request.dialect == taker->request.dialect &&
 		strcmp(slot->s_request.path, taker->request.path) == 0 &&
-		zkl_lease_is_current(slot->s_answer.generation);
+		zkl_lease_is_current(slot->s_record.generation);
 }
 
 bool
@@ -153,13 +153,12 @@ zkl_backend_slot_take_cached(int slotno, const ZklSlotTaker *taker,
 	{
 		zkl_hold_tally(slot, &slot->s_uncounted);
 		*token = slot->s_answer.token + 1;
-		*generation = slot->s_answer.generation;
+		*generation = slot->s_record.generation;
 		fill_in(slot, taker);
 		slot->s_holder.quiet = false;
 		slot->s_holder.taken = true;
 		slot->s_answer.solitary = true;
 		slot->s_answer.token = *token;
-		slot->s_answer.generation = *generation;
 		slot->s_answer.granted_at = taker->request.requested_at;
 		slot->s_answer.granted_us = now_us;
 		slot->s_state = ZKL_SLOT_GRANTED;
@@ -185,7 +184,7 @@ can_be_cached(const ZklSlot *slot)
 		slot->s_holder.taken && slot->s_until == 0 && slot->s_keep_until == 0 &&
 		slot->s_dsm == DSM_HANDLE_INVALID && slot->s_late == ZKL_LATE_NOT &&
 		(slot->s_answer.token + 1) % ZKL_TOKENS_PER_ZXID != 0 &&
-		zkl_lease_is_current(slot->s_answer.generation);
+		zkl_lease_is_current(slot->s_record.generation);
 }
 
 void
@@ -339,7 +338,7 @@ zkl_backend_slot_extend(int slotno, uint32 generation, int64 at_most)
 
 	SpinLockAcquire(&slot->s_mutex);
 	held = slot->s_state == ZKL_SLOT_GRANTED && !zkl_slot_is_over(slot, now) &&
-		zkl_lease_same_generation(slot->s_answer.generation, generation);
+		zkl_lease_same_generation(slot->s_record.generation, generation);
 	if (held)
 		slot->s_until = at_most != 0 ? now + at_most : 0;
 	SpinLockRelease(&slot->s_mutex);
@@ -476,7 +475,7 @@ zkl_backend_slot_deny_try(const char *path, ZklDialect dialect, uint64 owner)
 	SpinLockAcquire(&slot->s_mutex);
 	denied = slot->s_state == ZKL_SLOT_GRANTED && denies_others(slot) &&
 		slot->s_owner != owner && !zkl_slot_is_over(slot, now) &&
-		zkl_lease_same_generation(slot->s_answer.generation, generation) &&
+		zkl_lease_same_generation(slot->s_record.generation, generation) &&
 		slot->s_request.dialect == dialect &&
 		strcmp(slot->s_request.path, path) == 0;
 	if (denied)
@@ -520,7 +519,7 @@ zkl_backend_slot_is_held(int slotno, uint32 generation, ZklError *error)
 
 	SpinLockAcquire(&slot->s_mutex);
 	held = slot->s_state == ZKL_SLOT_GRANTED &&
-		zkl_lease_same_generation(slot->s_answer.generation, generation);
+		zkl_lease_same_generation(slot->s_record.generation, generation);
 	*error = slot->s_answer.error;
 	if (held && zkl_slot_is_over(slot, now))
 	{

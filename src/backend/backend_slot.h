@@ -17,7 +17,7 @@ typedef struct ZklSlotTaker
 
 /*
  * Takes a free slot for a lock into CLAIMED, with a new serial, what the taker
- * says, s_znode.seq -1, and all other fields zero.  Returns its number, or -1 if no
+ * says, s_record.seq -1, and all other fields zero.  Returns its number, or -1 if no
  * more than "spare" are free.
  */
 extern int	zkl_backend_slot_claim(const ZklSlotTaker *taker, int spare);

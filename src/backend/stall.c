@@ -240,8 +240,8 @@ zkl_stall_time(int slotno)
 	if (slot.s_request.kind == ZKL_KIND_LOCK && deadline <= now)
 		return deadline != 0 ? (now - deadline) * 1000 : PG_INT64_MAX;
 	if (slot.s_request.kind == ZKL_KIND_LOCK)
-		stalled = slot.s_znode.seq < 0 ||
-			!zkl_lease_same_generation(slot.s_answer.generation, generation);
+		stalled = slot.s_record.seq < 0 ||
+			!zkl_lease_same_generation(slot.s_record.generation, generation);
 	else
 	{
 		zkl_status_copy(&status);

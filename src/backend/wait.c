@@ -250,8 +250,8 @@ zkl_wait_is_answered(int slotno)
 		case ZKL_SLOT_GRANTED:
 			zkl_slot_copy(slotno, &slot);
 			return slot.s_request.kind != ZKL_KIND_LOCK ||
-				!zkl_lease_is_current(slot.s_answer.generation) ||
-				(zkl_lease_is_valid(slot.s_answer.generation) &&
+				!zkl_lease_is_current(slot.s_record.generation) ||
+				(zkl_lease_is_valid(slot.s_record.generation) &&
 				 !zkl_root_is_awaited(&slot));
 		default:
 			return true;

@@ -125,7 +125,7 @@ prepare_creates(ZklManager *m, const ZklBatch *batch)
 	{
 		ZklRequest *r = batch->members[i];
 
-		zkl_node_note(m, r);
+		zkl_node_record(m, r);
 		if (r->lock->parents.missing)
 		{
 			zkl_parents_make(m, r->lock, r->lock->path, made);

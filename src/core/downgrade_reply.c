@@ -42,7 +42,7 @@ zkl_downgrade_reply_settle(ZklManager *m, ZklRequest *r, bool done)
 		zkl_look_forget(m, r);
 		zkl_lock_downgrade(r->lock, r);
 		zkl_rewrite_forget(r);
-		zkl_node_note(m, r);
+		zkl_node_record(m, r);
 	}
 	else if (done)
 		zkl_node_set_shared(r);

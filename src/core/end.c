@@ -8,7 +8,7 @@
 #include "core/actions.h"
 #include "core/end.h"
 #include "core/keep.h"
-#include "core/loss.h"
+#include "core/node.h"
 #include "core/request.h"
 #include "deadlock/waits.h"
 
@@ -43,8 +43,8 @@ zkl_end_overdue(ZklManager *m, uint32_t request)
 		return;
 	zkl_request_answered(m, r);
 
-	/* Comes after what the heir, if any, is told of the node. */
-	zkl_loss_retired(m, r);
+	/* Comes after what is recorded of the heir, if any. */
+	zkl_node_record(m, r);
 }
 
 void

@@ -12,8 +12,8 @@
  * with the kept one, so all of them stay with that owner.  A broken hold does
  * not count: its owner is treated as if it held nothing.
  */
-#include "core/actions.h"
 #include "core/keep.h"
+#include "core/node.h"
 #include "core/siblings.h"
 
 static ZklRequest *
@@ -56,19 +56,13 @@ zkl_keep_over(ZklManager *m, ZklRequest *r)
 	zkl_list_remove(&r->keep.link);
 	r->keep.until = 0;
 	zkl_list_insert_after(&r->keep.link, &m->kept.head);
-	zkl_actions_add(m, ZKL_ACTION_KEPT)->request = r->id;
 }
 
 static void
 disown(ZklManager *m, ZklRequest *r)
 {
-	ZklAction  *action;
-
-	if (!zkl_siblings_disown(r))
-		return;
-	action = zkl_actions_add(m, ZKL_ACTION_DISOWN);
-	action->request = r->id;
-	action->owner = r->ring.owner;
+	if (zkl_siblings_disown(r))
+		zkl_node_record(m, r);
 }
 
 void

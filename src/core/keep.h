@@ -13,6 +13,13 @@ zkl_keep_is_on(const ZklRequest *r)
 	return zkl_list_linked(&r->keep.link);
 }
 
+/* It ends before its time. */
+static inline bool
+zkl_keep_is_over(const ZklRequest *r)
+{
+	return zkl_keep_is_on(r) && r->keep.until == 0;
+}
+
 /* Whether r, or another hold of its owner on that lock, is kept */
 extern bool zkl_keep_has_any(const ZklRequest *r);
 

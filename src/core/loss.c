@@ -9,6 +9,7 @@
 #include "core/downgrade.h"
 #include "core/keep.h"
 #include "core/loss.h"
+#include "core/node.h"
 #include "core/request.h"
 #include "deadlock/waits.h"
 
@@ -19,15 +20,6 @@ tell_loss(ZklManager *m, const ZklRequest *r, ZklFailure failure)
 
 	action->request = r->id;
 	action->failure = failure;
-}
-
-void
-zkl_loss_retired(ZklManager *m, const ZklRequest *r)
-{
-	ZklAction  *action = zkl_actions_add(m, ZKL_ACTION_RETIRE);
-
-	action->request = r->id;
-	action->has_node = r->node.state != ZKL_NODE_NONE;
 }
 
 void
@@ -43,19 +35,15 @@ zkl_loss_take(ZklManager *m, ZklRequest *r, ZklFailure failure)
 		{
 			if (zkl_keep_is_on(s))
 				zkl_keep_over(m, s);
-			else if (s->broken)
-				zkl_loss_retired(m, s);
-			else
-			{
+			else if (!s->broken)
 				tell_loss(m, s, failure);
-
-				/*
-				 * If its time was over, the slot is lost already and ignores
-				 * that, but has to record that the znode is gone.
-				 */
-				zkl_loss_retired(m, s);
-			}
 			zkl_request_lost(m, s);
+
+			/*
+			 * A slot that was lost before has to record that the znode is
+			 * gone, too.
+			 */
+			zkl_node_record(m, s);
 		}
 		s = next;
 	} while (s != r);
@@ -75,7 +63,10 @@ zkl_loss_break(ZklManager *m, ZklRequest *r, ZklFailure failure)
 		if ((s == r || s->ring.cover == r) && !s->broken)
 		{
 			if (zkl_keep_is_on(s))
+			{
 				zkl_keep_over(m, s);
+				zkl_node_record(m, s);
+			}
 			else
 				tell_loss(m, s, failure);
 			zkl_request_set_broken(s);

@@ -18,9 +18,4 @@ extern void zkl_loss_take(ZklManager *m, ZklRequest *r, ZklFailure failure);
 extern void zkl_loss_break(ZklManager *m, ZklRequest *r,
 						   ZklFailure failure);
 
-/*
- * A hold that was lost earlier is no longer a hold: has the host record that.
- */
-extern void zkl_loss_retired(ZklManager *m, const ZklRequest *r);
-
 #endif							/* ZKL_CORE_LOSS_H */

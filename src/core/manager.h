@@ -135,22 +135,14 @@ typedef struct ZklRestored
 {
 	ZklDemand	demand;
 	ZklSlotSays state;
-	bool		current;		/* its session is the one to come back to */
 	bool		broken;			/* LOST: an operator broke the lock */
 	bool		overdue;		/* LOST: held for too long, or unreadable */
 	bool		over;			/* and its backend can commit no more */
-	bool		retired;		/* as the last RETIRE said */
 	ZklEnd		end;			/* RELEASED */
 	int64_t		token;			/* 0: never granted */
 	int64_t		asked_zxid;		/* of the last RELEASE_REQUEST, or 0 */
-
-	/* as the last ZNODE said */
-	bool		sent;			/* there was one */
-	bool		going;
-	ZklUuid		uuid;
-	ZklLockMode znode_mode;
-	ZklSeq		seq;
-	uint32_t	index;
+	ZklRecord	record;			/* of the last RECORD; all 0 and no number if
+								 * there was none */
 } ZklRestored;
 
 /*
@@ -269,7 +261,10 @@ typedef enum ZklActionKind
 {
 	ZKL_ACTION_SEND,			/* send an operation to ZooKeeper */
 	ZKL_ACTION_CHAIN,			/* record the heartbeats' numbers, first */
-	ZKL_ACTION_ZNODE,			/* record a request's znode, first */
+	ZKL_ACTION_RECORD,			/* record what became of a request and its
+								 * znode: before the SEND that it is about,
+								 * and behind the LOSE.  One that is retired
+								 * is kept no longer. */
 	ZKL_ACTION_GRANT,
 	ZKL_ACTION_CACHEABLE,		/* its releases may leave it cached */
 	ZKL_ACTION_BLOCKED,			/* it waits for others; once per request */
@@ -280,11 +275,6 @@ typedef enum ZklActionKind
 	ZKL_ACTION_FAIL,
 	ZKL_ACTION_LOSE,
 	ZKL_ACTION_RELEASE_REQUEST, /* granted, but a client asks to give it up */
-	ZKL_ACTION_RETIRE,			/* record that a hold that was lost, broken or
-								 * overdue, is none any more, and whether it
-								 * still has its node */
-	ZKL_ACTION_DISOWN,			/* record another owner: kept without a holder */
-	ZKL_ACTION_KEPT,			/* record that it is kept no longer */
 	ZKL_ACTION_FREE,			/* released, and its znode gone */
 	ZKL_ACTION_REVIVED,			/* granted, but somebody stands ahead: tell
 								 * that ZooKeeper has lost writes */
@@ -371,17 +361,9 @@ typedef struct ZklAction
 	const ZklMultiOp *multi;
 	size_t		nmulti;
 
-	/* ZNODE (seq -1: not known yet) */
-	ZklUuid		uuid;
-	ZklLockMode mode;
-	ZklSeq		seq;
-	uint32_t	index;
-	bool		going;			/* it is to be deleted; another one follows */
-
-	uint64_t	owner;			/* DISOWN */
+	ZklRecord	record;			/* RECORD */
 	int64_t		token;			/* GRANT */
 	bool		solitary;		/* GRANT: no one seems to wait for its end */
-	bool		has_node;		/* RETIRE: to be deleted; else another hold's */
 	ZklFailure	failure;		/* FAIL, LOSE */
 	const char *asker;			/* RELEASE_REQUEST, REVIVED: who, in UTF-8;
 								 * empty: not known */

@@ -8,8 +8,10 @@
 #include <string.h>
 
 #include "core/actions.h"
+#include "core/keep.h"
 #include "core/memory.h"
 #include "core/node.h"
+#include "core/siblings.h"
 
 void
 zkl_node_init_all(ZklManager *m)
@@ -97,16 +99,22 @@ zkl_node_path(ZklManager *m, const ZklRequest *r)
 }
 
 void
-zkl_node_note(ZklManager *m, const ZklRequest *r)
+zkl_node_record(ZklManager *m, const ZklRequest *r)
 {
-	ZklAction  *action = zkl_actions_add(m, ZKL_ACTION_ZNODE);
+	ZklAction  *action = zkl_actions_add(m, ZKL_ACTION_RECORD);
+	ZklRecord  *record = &action->record;
 
 	action->request = r->id;
-	action->uuid = r->node.uuid;
-	action->mode = r->node.mode;
-	action->seq = r->node.seq;
-	action->index = r->node.index;
-	action->going = r->node.again;
+	record->sent = r->node.state >= ZKL_NODE_SENT;
+	record->going = r->node.again;
+	record->retired = zkl_keep_is_over(r) ||
+		(r->demand != ZKL_DEMAND_WAITING && r->demand != ZKL_DEMAND_GRANTED);
+	record->disowned = zkl_siblings_are_nobodys(r->ring.owner);
+	record->generation = m->session.generation;
+	record->index = r->node.index;
+	record->mode = r->node.mode;
+	record->uuid = r->node.uuid;
+	record->seq = r->node.seq;
 }
 
 static void
@@ -183,9 +191,9 @@ zkl_node_hand_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 void
 zkl_node_restore(ZklManager *m, ZklRequest *r, const ZklRestored *slot)
 {
-	r->node.uuid = slot->uuid;
-	r->node.mode = slot->znode_mode;
-	r->node.index = slot->index;
+	r->node.uuid = slot->record.uuid;
+	r->node.mode = slot->record.mode;
+	r->node.index = slot->record.index;
 	r->node.state = ZKL_NODE_UNSETTLED;
 	enter(m, r);
 }

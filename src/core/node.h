@@ -24,8 +24,8 @@ extern char *zkl_node_path(ZklManager *m, const ZklRequest *r);
 extern char *zkl_node_path_as(ZklManager *m, const ZklRequest *r,
 							  ZklLockMode mode);
 
-/* Has the host record the node as it is now. */
-extern void zkl_node_note(ZklManager *m, const ZklRequest *r);
+/* Has the host record the request and its node as they are now. */
+extern void zkl_node_record(ZklManager *m, const ZklRequest *r);
 
 /* The mode that r's node is good for: a downgrade has begun, or is done. */
 static inline ZklLockMode

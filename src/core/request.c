@@ -122,7 +122,7 @@ hand_node_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 	zkl_siblings_follow(r, heir);
 	zkl_lock_dequeue(m, r->lock, r);
 	zkl_lock_enqueue(m, r->lock, heir);
-	zkl_node_note(m, heir);
+	zkl_node_record(m, heir);
 	zkl_downgrade_pass_on(m, r, heir);
 	if (r->broken)
 		zkl_loss_break(m, heir, ZKL_FAILURE_BROKEN);
@@ -211,7 +211,7 @@ void
 zkl_request_exists(ZklManager *m, ZklRequest *r, ZklSeq seq, int64_t czxid)
 {
 	zkl_node_exists(r, seq, czxid);
-	zkl_node_note(m, r);
+	zkl_node_record(m, r);
 	if (r->demand == ZKL_DEMAND_WAITING && seq < ZKL_SEQ_LIMIT)
 	{
 		zkl_lock_enqueue(m, r->lock, r);
@@ -334,6 +334,7 @@ zkl_request_cover(ZklManager *m, ZklRequest *r, ZklRequest *cover)
 {
 	zkl_siblings_lean(r, cover);
 	r->token = cover->token;
+	zkl_node_record(m, r);
 	tell_grant(m, r);
 }
 
@@ -437,7 +438,7 @@ zkl_request_again(ZklManager *m, ZklRequest *r)
 	zkl_lock_touch(m, r->lock);
 
 	/* A restarted worker must not put it back into the queue. */
-	zkl_node_note(m, r);
+	zkl_node_record(m, r);
 }
 
 void
@@ -476,7 +477,7 @@ zkl_request_vanished(ZklManager *m, ZklRequest *r)
 	{
 		/* A restarted worker must not put it back into the queue. */
 		zkl_node_set_again(r);
-		zkl_node_note(m, r);
+		zkl_node_record(m, r);
 		zkl_request_create(m, r);
 	}
 }

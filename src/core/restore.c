@@ -84,11 +84,19 @@ find_sibling(ZklManager *m, const ZklDemand *demand)
 	return sibling;
 }
 
+/* Its session is the one to come back to. */
+static bool
+is_current(const ZklManager *m, const ZklRestored *slot)
+{
+	return m->session.id != 0 &&
+		slot->record.generation == m->session.generation;
+}
+
 /* Whether it holds the lock, or did so and its znode may still be there. */
 static bool
-is_hold(const ZklRestored *slot)
+is_hold(const ZklManager *m, const ZklRestored *slot)
 {
-	if (!slot->current)
+	if (!is_current(m, slot))
 		return false;
 	switch (slot->state)
 	{
@@ -97,12 +105,12 @@ is_hold(const ZklRestored *slot)
 		case ZKL_SLOT_SAYS_LOST:
 
 			/* A lost hold that has its znode keeps it for a while. */
-			return (slot->broken || slot->overdue) && !slot->retired;
+			return (slot->broken || slot->overdue) && !slot->record.retired;
 		case ZKL_SLOT_SAYS_RELEASED:
 
 			/* Another hold of its owner may lean on its znode. */
 			return slot->end.keep_until != 0 ||
-				(slot->sent && slot->token != 0 && slot->seq >= 0);
+				(slot->record.sent && slot->token != 0 && slot->record.seq >= 0);
 		default:
 			return false;
 	}
@@ -118,7 +126,7 @@ restore_under_cover(ZklManager *m, ZklRequest *r, const ZklRestored *slot)
 {
 	ZklRequest *cover = zkl_siblings_covering(r);
 
-	if (slot->state != ZKL_SLOT_SAYS_WAITING || slot->sent ||
+	if (slot->state != ZKL_SLOT_SAYS_WAITING || slot->record.sent ||
 		slot->demand.sibling < 0 || cover == NULL)
 		return false;
 	zkl_request_cover(m, r, cover);
@@ -135,8 +143,8 @@ restore_shared_node(ZklManager *m, ZklRequest *r, const ZklRestored *slot)
 {
 	ZklRequest *first = NULL;
 
-	if (is_hold(slot) && slot->sent)
-		first = zkl_node_find(m, &slot->uuid);
+	if (is_hold(m, slot) && slot->record.sent)
+		first = zkl_node_find(m, &slot->record.uuid);
 	if (first == NULL || first->demand != ZKL_DEMAND_GRANTED ||
 		first->ring.owner != r->ring.owner || first->lock != r->lock)
 		return false;
@@ -150,7 +158,7 @@ restore_shared_node(ZklManager *m, ZklRequest *r, const ZklRestored *slot)
 static void
 restore_without_node(ZklManager *m, ZklRequest *r, const ZklRestored *slot)
 {
-	if (is_hold(slot))
+	if (is_hold(m, slot))
 		restore_covered(m, r);
 	else
 	{
@@ -164,13 +172,13 @@ static void
 restore_node(ZklManager *m, ZklRequest *r, const ZklRestored *slot)
 {
 	zkl_node_restore(m, r, slot);
-	if (!is_hold(slot) && slot->state != ZKL_SLOT_SAYS_WAITING)
+	if (!is_hold(m, slot) && slot->state != ZKL_SLOT_SAYS_WAITING)
 		zkl_request_answered(m, r);
-	if (slot->going && !ZKL_MUTANT(RESTORED_AHEAD))
-		zkl_request_going(m, r, slot->seq);
-	else if (slot->seq >= 0)
-		zkl_request_exists(m, r, slot->seq,
-						   is_hold(slot) ? slot->token / ZKL_TOKENS_PER_ZXID : 0);
+	if (slot->record.going && !ZKL_MUTANT(RESTORED_AHEAD))
+		zkl_request_going(m, r, slot->record.seq);
+	else if (slot->record.seq >= 0)
+		zkl_request_exists(m, r, slot->record.seq,
+						   is_hold(m, slot) ? slot->token / ZKL_TOKENS_PER_ZXID : 0);
 
 	/*
 	 * A node to be deleted may have become a reader's before that was
@@ -182,7 +190,7 @@ restore_node(ZklManager *m, ZklRequest *r, const ZklRestored *slot)
 		zkl_node_delete(m, r, ZKL_DELETES);
 		zkl_downgrade_unknown(r);
 	}
-	if (is_hold(slot) && r->demand == ZKL_DEMAND_WAITING)
+	if (is_hold(m, slot) && r->demand == ZKL_DEMAND_WAITING)
 	{
 		zkl_request_restore_hold(m, r);
 		zkl_downgrade_want(m, r);
@@ -197,18 +205,20 @@ restore(ZklManager *m, uint32_t request, const ZklRestored *slot)
 	ZklRequest *r;
 
 	/* The nodes of another session are gone. */
-	own.sent &= slot->current;
-	own.demand.sibling = find_sibling(m, &slot->demand);
+	own.record.sent &= is_current(m, slot);
+	if (slot->record.disowned)
+		own.demand.owner = zkl_siblings_nobody(own.demand.owner);
+	own.demand.sibling = find_sibling(m, &own.demand);
 	own.demand.timed_out &= waits;
 	own.demand.together &= waits;
 	r = zkl_request_begin(m, request, &own.demand);
 	own.demand.sibling = slot->demand.sibling;
-	zkl_request_restore(r, slot->token, is_hold(slot) &&
+	zkl_request_restore(r, slot->token, is_hold(m, slot) &&
 						slot->state == ZKL_SLOT_SAYS_LOST && slot->broken);
 	zkl_mark_restore(r, slot->asked_zxid);
 	if (restore_under_cover(m, r, &own) || restore_shared_node(m, r, &own))
 		return;
-	if (own.sent && zkl_node_find(m, &own.uuid) == NULL)
+	if (own.record.sent && zkl_node_find(m, &own.record.uuid) == NULL)
 		restore_node(m, r, &own);
 	else
 		restore_without_node(m, r, &own);
@@ -228,10 +238,10 @@ typedef enum
 } Pass;
 
 static bool
-has_nothing(const ZklRestored *slot)
+has_nothing(const ZklManager *m, const ZklRestored *slot)
 {
-	return slot->state == ZKL_SLOT_SAYS_RELEASED && !is_hold(slot) &&
-		!(slot->sent && slot->current);
+	return slot->state == ZKL_SLOT_SAYS_RELEASED && !is_hold(m, slot) &&
+		!(slot->record.sent && is_current(m, slot));
 }
 
 /* It was held in a session that no longer exists. */
@@ -252,17 +262,17 @@ look_at(ZklManager *m, Pass pass, uint32_t i, const ZklRestored *slot)
 	switch (pass)
 	{
 		case HOLDS_WITH_A_NODE:
-			if (slot->sent && slot->token != 0 && is_hold(slot))
+			if (slot->record.sent && slot->token != 0 && is_hold(m, slot))
 				restore(m, i, slot);
 			break;
 		case OTHER_HOLDS:
-			if (!known && is_hold(slot))
+			if (!known && is_hold(m, slot))
 				restore(m, i, slot);
 			break;
 		case RELEASED:
 			if (slot->state != ZKL_SLOT_SAYS_RELEASED)
 				break;
-			if (!known && !has_nothing(slot))
+			if (!known && !has_nothing(m, slot))
 				restore(m, i, slot);
 			zkl_end_release(m, i, &slot->end);
 			break;

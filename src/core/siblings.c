@@ -22,12 +22,24 @@ zkl_siblings_init(ZklRequest *r, uint64_t owner)
 	r->ring.next = r->ring.prev = r;
 }
 
+uint64_t
+zkl_siblings_nobody(uint64_t owner)
+{
+	return owner | OWNER_NOBODY;
+}
+
+bool
+zkl_siblings_are_nobodys(uint64_t owner)
+{
+	return (owner & OWNER_NOBODY) != 0;
+}
+
 bool
 zkl_siblings_disown(ZklRequest *r)
 {
-	if ((r->ring.owner & OWNER_NOBODY) != 0)
+	if (zkl_siblings_are_nobodys(r->ring.owner))
 		return false;
-	r->ring.owner |= OWNER_NOBODY;
+	r->ring.owner = zkl_siblings_nobody(r->ring.owner);
 	return true;
 }
 

@@ -33,4 +33,8 @@ extern ZklRequest *zkl_siblings_heir(const ZklRequest *r);
 /* r belongs to no owner from now on. False: it did so before. */
 extern bool zkl_siblings_disown(ZklRequest *r);
 
+/* What stands for an owner in its requests that belong to none */
+extern uint64_t zkl_siblings_nobody(uint64_t owner);
+extern bool zkl_siblings_are_nobodys(uint64_t owner);
+
 #endif							/* ZKL_CORE_SIBLINGS_H */

@@ -84,6 +84,23 @@ put_end(ZklLine *line, const ZklEnd *end)
 		zkl_line_number(line, "keep_until", end->keep_until);
 }
 
+static void
+put_record(ZklLine *line, const ZklRecord *record)
+{
+	if (record->sent)
+	{
+		zkl_line_word(line, zkl_line_mode(record->mode));
+		zkl_line_uuid(line, "uuid", &record->uuid);
+		if (record->seq >= 0)
+			zkl_line_number(line, "number", record->seq);
+		zkl_line_number(line, "index", record->index);
+	}
+	zkl_line_number(line, "generation", record->generation);
+	zkl_line_flag(line, "going", record->going);
+	zkl_line_flag(line, "retired", record->retired);
+	zkl_line_flag(line, "disowned", record->disowned);
+}
+
 void
 zkl_trace_restore(ZklManager *m, uint32_t request, const ZklRestored *slot)
 {
@@ -99,18 +116,10 @@ zkl_trace_restore(ZklManager *m, uint32_t request, const ZklRestored *slot)
 	begin_event(m, &line, "restore");
 	put_demand(m, &line, request, &slot->demand);
 	zkl_line_text(&line, "state", states[slot->state]);
-	zkl_line_flag(&line, "current", slot->current);
 	zkl_line_flag(&line, "broken", slot->broken);
 	zkl_line_flag(&line, "overdue", slot->overdue);
 	zkl_line_flag(&line, "over", slot->over);
-	zkl_line_flag(&line, "retired", slot->retired);
-	if (slot->sent)
-	{
-		zkl_line_uuid(&line, "uuid", &slot->uuid);
-		if (slot->seq >= 0)
-			zkl_line_number(&line, "number", slot->seq);
-		zkl_line_flag(&line, "going", slot->going);
-	}
+	put_record(&line, &slot->record);
 	put_end(&line, &slot->end);
 	end_line(m, &line);
 }
@@ -331,25 +340,14 @@ put_failure(ZklLine *line, const ZklAction *action)
 		zkl_line_number(line, "steps", (int64_t) action->nedges);
 }
 
-static void
-put_znode(ZklLine *line, const ZklAction *action)
-{
-	zkl_line_word(line, zkl_line_mode(action->mode));
-	zkl_line_uuid(line, "uuid", &action->uuid);
-	if (action->seq >= 0)
-		zkl_line_number(line, "number", action->seq);
-	zkl_line_number(line, "index", action->index);
-	zkl_line_flag(line, "going", action->going);
-}
-
 /* What an action says apart from its request */
 static void
 put_particulars(ZklLine *line, const ZklAction *action)
 {
 	switch (action->kind)
 	{
-		case ZKL_ACTION_ZNODE:
-			put_znode(line, action);
+		case ZKL_ACTION_RECORD:
+			put_record(line, &action->record);
 			break;
 		case ZKL_ACTION_GRANT:
 			zkl_line_number(line, "token", action->token);
@@ -364,12 +362,6 @@ put_particulars(ZklLine *line, const ZklAction *action)
 			break;
 		case ZKL_ACTION_BEHIND_CACHED:
 			zkl_line_flag(line, "no-longer", action->server == NULL);
-			break;
-		case ZKL_ACTION_RETIRE:
-			zkl_line_flag(line, "has-node", action->has_node);
-			break;
-		case ZKL_ACTION_DISOWN:
-			zkl_line_number(line, "owner", (int64_t) action->owner);
 			break;
 		default:
 			break;
@@ -434,7 +426,7 @@ tell_action(const ZklManager *m, const ZklAction *action)
 	static const char *const names[] = {
 		[ZKL_ACTION_SEND] = "send",
 		[ZKL_ACTION_CHAIN] = "chain",
-		[ZKL_ACTION_ZNODE] = "znode",
+		[ZKL_ACTION_RECORD] = "record",
 		[ZKL_ACTION_GRANT] = "grant",
 		[ZKL_ACTION_CACHEABLE] = "cacheable",
 		[ZKL_ACTION_BLOCKED] = "blocked",
@@ -443,9 +435,6 @@ tell_action(const ZklManager *m, const ZklAction *action)
 		[ZKL_ACTION_FAIL] = "fail",
 		[ZKL_ACTION_LOSE] = "lose",
 		[ZKL_ACTION_RELEASE_REQUEST] = "release-request",
-		[ZKL_ACTION_RETIRE] = "retire",
-		[ZKL_ACTION_DISOWN] = "disown",
-		[ZKL_ACTION_KEPT] = "kept",
 		[ZKL_ACTION_FREE] = "free",
 		[ZKL_ACTION_REVIVED] = "revived",
 		[ZKL_ACTION_LOST_WRITES] = "lost-writes",

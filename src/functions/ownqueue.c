@@ -152,12 +152,12 @@ read_slots(ZklOwnQueue *own)
 		zkl_slot_copy(slotno, &slot);
 		if (!is_of(own, &slot))
 			continue;
-		if (slot.s_znode.sent && slot.s_answer.generation == own->generation)
+		if (slot.s_record.sent && slot.s_record.generation == own->generation)
 		{
 			Own		   *znode = &own->znodes[own->nznodes++];
 
-			znode->uuid = slot.s_znode.uuid;
-			znode->owner = slot.s_owner;
+			znode->uuid = slot.s_record.uuid;
+			znode->owner = slot.s_record.disowned ? 0 : slot.s_owner;
 			znode->standing = standing_of(&slot);
 			note_told(&slot, &znode->told);
 		}

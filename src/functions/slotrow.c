@@ -78,7 +78,7 @@ zkl_slotrow_state(const ZklSlot *slot)
 		slot->s_keep_until > zkl_boottime_ms())
 		return "kept";
 	if (slot->s_state == ZKL_SLOT_GRANTED &&
-		!zkl_lease_is_valid(slot->s_answer.generation))
+		!zkl_lease_is_valid(slot->s_record.generation))
 		return "unconfirmed";
 	return slot_state_names[slot->s_state];
 }

@@ -56,13 +56,13 @@ add_slot_znode(ZklRow *row, const ZklSlot *slot)
 	char		name[ZKL_MAX_ZNODE_NAME + 1];
 	char	   *path;
 
-	if (!slot->s_znode.sent || slot->s_znode.seq < 0)
+	if (!slot->s_record.sent || slot->s_record.seq < 0)
 	{
 		zkl_row_null(row);
 		return;
 	}
-	zkl_znode_name((ZklDialect) slot->s_request.dialect, &slot->s_znode.uuid,
-				   slot->s_znode.mode, slot->s_znode.seq, name);
+	zkl_znode_name((ZklDialect) slot->s_request.dialect, &slot->s_record.uuid,
+				   slot->s_record.mode, slot->s_record.seq, name);
 	path = psprintf("%s%s/%s", zkl_root, slot->s_request.path, name);
 	zkl_row_utf8(row, path, strlen(path));
 }

@@ -38,7 +38,8 @@ ZKL_FUNCTION(zkl_sql_lock_waits);
 typedef struct
 {
 	ZklZnodeEntry entry;
-	uint64		owner;			/* of this server; 0: of another one */
+	uint64		owner;			/* of this server; 0: of another one, or
+								 * nobody */
 	bool		gone;
 	bool		granted;
 	bool		kept;			/* its session has released the lock */
@@ -58,7 +59,7 @@ copy_wait(int slotno, ZklSlot *slot)
 	if (zkl_slot_peek(slotno) != ZKL_SLOT_WAITING)
 		return false;
 	zkl_slot_copy(slotno, slot);
-	return slot->s_state == ZKL_SLOT_WAITING && slot->s_znode.sent;
+	return slot->s_state == ZKL_SLOT_WAITING && slot->s_record.sent;
 }
 
 static int
@@ -196,7 +197,7 @@ put_wait_row(FunctionCallInfo fcinfo, const ZklSlot *wait, const Contender *c)
 static bool
 is_waiter(const ZklSlot *wait, const Contender *c)
 {
-	const ZklUuid *sought = &wait->s_znode.uuid;
+	const ZklUuid *sought = &wait->s_record.uuid;
 	ZklLockMode mode;
 	ZklSeq		seq;
 	bool		has_uuid;

@@ -84,7 +84,7 @@ begin_wait(Barrier *b)
 
 	zkl_backend_slot_set_quiet(slotno, true);
 	zkl_slot_copy(slotno, &slot);
-	zkl_znode_prefix(ZKL_DIALECT_MEMBER, &slot.s_znode.uuid, ZKL_SHARED,
+	zkl_znode_prefix(ZKL_DIALECT_MEMBER, &slot.s_record.uuid, ZKL_SHARED,
 					 b->own);
 }
 

@@ -62,7 +62,7 @@ is_permit_lost(int slotno)
 	zkl_slot_copy(slotno, &slot);
 	return slot.s_state == ZKL_SLOT_LOST ||
 		(slot.s_state == ZKL_SLOT_GRANTED &&
-		 !zkl_lease_is_current(slot.s_answer.generation));
+		 !zkl_lease_is_current(slot.s_record.generation));
 }
 
 /* What zkl_guard_get_permits is called with, and its result */

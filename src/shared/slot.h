@@ -29,8 +29,9 @@
  *	  s_request			 the backend while CLAIMED or as it takes a CACHED slot;
  *						 constant until FREE or the next take
  *	  s_holder			 the backend until it has released the slot
- *	  s_answer, s_znode	 the worker; the claim clears them, and a take fills in
- *						 s_answer as a grant does
+ *	  s_answer			 the worker; the claim clears it, and a take fills it in
+ *						 as a grant does
+ *	  s_record			 the worker; the claim clears it
  *	  s_cacheable		 the worker; the claim clears it
  *	  s_dependents			 the backend that looks for all: long_wait.c
  *	  the others		 both: the comment on each field tells when
@@ -135,7 +136,7 @@ typedef enum ZklLate
  * be deleted as soon as the backend can commit no more.
  */
 static inline bool
-zkl_slot_error_ends_znode(ZklError error)
+zkl_slot_error_ends_record(ZklError error)
 {
 	return error == ZKL_ERROR_OVERDUE || error == ZKL_ERROR_RESIGNED ||
 		error == ZKL_ERROR_UNREADABLE || error == ZKL_ERROR_OVERTAKEN;
@@ -208,7 +209,6 @@ typedef struct ZklSlotAnswer
 	bool		denied;
 	bool		solitary;		/* no other session seemed to wait */
 	int64		token;			/* fencing token of the grant */
-	uint32		generation;		/* session generation of the grant or node */
 	uint8		error;			/* ZklError */
 	int32		zkrc;
 	uint64		dsm_size;
@@ -221,24 +221,7 @@ typedef struct ZklSlotAnswer
 	int64		asked_zxid;		/* of the last request to release it; 0: none */
 	char		asker[ZKL_MAX_ASKER_TEXT];	/* whose it was; UTF-8, may be
 											 * empty */
-	bool		retired;		/* LOST, and without a znode: it is another
-								 * hold's, gone, or to be deleted */
 } ZklSlotAnswer;
-
-/*
- * The znode, recorded before its create is sent, so that a restarted worker can
- * find out whether it was
- */
-typedef struct ZklSlotZnode
-{
-	bool		sent;			/* a create with this id may have been sent */
-	ZklUuid		uuid;
-	uint32		index;			/* in its batch: part of the token */
-	uint8		mode;			/* of the znode: wider than the request's if
-								 * shared */
-	int64		seq;			/* -1: not known */
-	bool		going;			/* to be deleted; another one follows */
-} ZklSlotZnode;
 
 #define ZKL_MAX_DEPENDENTS_SLOT	16	/* as the core's ZKL_MAX_DEPENDENTS */
 
@@ -261,15 +244,15 @@ typedef struct ZklSlot
 	ZklSlotRequest s_request;
 	ZklSlotHolder s_holder;
 	ZklSlotAnswer s_answer;
-	ZklSlotZnode s_znode;
+	ZklRecord	s_record;		/* of a grant and the znode, as the core says */
 
 	/* Any backend writes the first while WAITING; the worker takes note. */
 	ZklSlotDependents s_dependents;
 	bool		s_dependents_due;	/* the worker has yet to see it */
 
 	/*
-	 * Unique per backend that ever made a request; a take changes it, and the
-	 * worker if it keeps the lock after the release.
+	 * Unique per backend that ever made a request; a take changes it.  A slot
+	 * that is disowned (s_record) belongs to none.
 	 */
 	uint64		s_owner;
 
@@ -288,7 +271,7 @@ typedef struct ZklSlot
 	 * which its backend sees by itself; after its release it is kept until
 	 * s_keep_until, in the state RELEASED.  The worker sets both when it
 	 * grants, the backend changes them while GRANTED, and the worker clears
-	 * s_keep_until when it keeps the lock no longer.
+	 * s_keep_until when it keeps the lock no longer, or it is lost.
 	 */
 	int64		s_until;
 	int64		s_keep_until;

@@ -77,7 +77,7 @@ submit_break(ZklTask *task, const ZklSlot *slot, bool restored)
 {
 	BreakTask  *b = (BreakTask *) task;
 
-	if (restored && slot->s_znode.sent)
+	if (restored && slot->s_record.sent)
 	{
 		zkl_worker_slot_fail(task->slotno, ZKL_ERROR_HALF_DONE, 0);
 		return false;
@@ -115,8 +115,7 @@ lose_break(ZklTask *task, bool was_busy)
 static void
 succeed_break(BreakTask *b, bool removed)
 {
-	zkl_worker_slot_grant(b->task.slotno, removed,
-						  zkl_control->ctl_status.generation, false);
+	zkl_worker_slot_grant(b->task.slotno, removed, false);
 	zkl_operation_end(&b->task);
 }
 
@@ -205,15 +204,14 @@ begin_break(ZklTask *task)
 static void
 choose_candidate(BreakTask *b)
 {
-	static const ZklUuid none = {{0}};
+	static const ZklRecord sent = {.sent = true};
 
 	if (b->head.name == NULL)
 	{
 		b->head = b->candidate;
 		b->head.name = MemoryContextStrdup(TopMemoryContext, b->candidate.name);
 	}
-	zkl_worker_slot_set_znode(b->task.slotno, &none, 0, ZKL_EXCLUSIVE, -1, false,
-							  zkl_control->ctl_status.generation);
+	zkl_worker_slot_record(b->task.slotno, &sent);
 }
 
 static void

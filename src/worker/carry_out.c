@@ -215,7 +215,6 @@ static void
 carry_out_action(const ZklAction *action)
 {
 	int			slotno = (int) action->request;
-	uint32		generation = zkl_control->ctl_status.generation;
 
 	switch (action->kind)
 	{
@@ -225,13 +224,11 @@ carry_out_action(const ZklAction *action)
 		case ZKL_ACTION_CHAIN:
 			zkl_identity_record_chain(action->chain, action->chain_in_use);
 			break;
-		case ZKL_ACTION_ZNODE:
-			zkl_worker_slot_set_znode(slotno, &action->uuid, action->index,
-									  action->mode, action->seq, action->going,
-									  generation);
+		case ZKL_ACTION_RECORD:
+			zkl_worker_slot_record(slotno, &action->record);
 			break;
 		case ZKL_ACTION_GRANT:
-			zkl_worker_slot_grant(slotno, action->token, generation, action->solitary);
+			zkl_worker_slot_grant(slotno, action->token, action->solitary);
 			zkl_bounds_granted(slotno);
 			zkl_locklog_granted(slotno);
 			break;
@@ -257,15 +254,6 @@ carry_out_action(const ZklAction *action)
 			break;
 		case ZKL_ACTION_RELEASE_REQUEST:
 			ask_for_release(slotno, action);
-			break;
-		case ZKL_ACTION_RETIRE:
-			zkl_worker_slot_retire(slotno, action->has_node);
-			break;
-		case ZKL_ACTION_DISOWN:
-			zkl_worker_slot_set_owner(slotno, action->owner);
-			break;
-		case ZKL_ACTION_KEPT:
-			zkl_worker_slot_stop_keeping(slotno);
 			break;
 		case ZKL_ACTION_FREE:
 			zkl_from_slots_forget(slotno);

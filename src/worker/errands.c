@@ -15,7 +15,6 @@
 #include "postgres.h"
 
 #include "shared/boottime.h"
-#include "shared/control.h"
 #include "shared/errand_layout.h"
 #include "storage/dsm.h"
 #include "worker/errand_segment.h"
@@ -68,8 +67,7 @@ put_rc(ErrandTask *errand, int32 rc)
 	memset(&reply, 0, sizeof(reply));
 	reply.rc = rc;
 	zkl_errand_segment_put(errand->segment, &reply, NULL, errand->what.known);
-	zkl_worker_slot_grant(errand->task.slotno, 0, zkl_control->ctl_status.generation,
-						  false);
+	zkl_worker_slot_grant(errand->task.slotno, 0, false);
 }
 
 static void
@@ -84,8 +82,7 @@ answer_errand(ErrandTask *errand, const ZklReply *reply,
 			  const ZklWireStat *stat, uint64 fingerprint)
 {
 	zkl_errand_segment_put(errand->segment, reply, stat, fingerprint);
-	zkl_worker_slot_grant(errand->task.slotno, 0, zkl_control->ctl_status.generation,
-						  false);
+	zkl_worker_slot_grant(errand->task.slotno, 0, false);
 	zkl_operation_end(&errand->task);
 }
 

@@ -380,19 +380,11 @@ describe_slot(int slotno, const ZklSlot *slot, ZklRestored *restored,
 {
 	describe_demand(slot, &restored->demand, data);
 	restored->state = slot_says(slot);
-	restored->current = zkl_control->ctl_status.session_id != 0 &&
-		slot->s_answer.generation == zkl_control->ctl_status.generation;
 	restored->broken = slot->s_answer.error == ZKL_ERROR_BROKEN;
-	restored->overdue = zkl_slot_error_ends_znode((ZklError) slot->s_answer.error);
-	restored->retired = slot->s_answer.retired;
+	restored->overdue = zkl_slot_error_ends_record((ZklError) slot->s_answer.error);
 	restored->token = slot->s_answer.token;
 	restored->asked_zxid = slot->s_answer.asked_zxid;
-	restored->sent = slot->s_znode.sent;
-	restored->going = slot->s_znode.going;
-	restored->uuid = slot->s_znode.uuid;
-	restored->znode_mode = (ZklLockMode) slot->s_znode.mode;
-	restored->seq = slot->s_znode.seq;
-	restored->index = slot->s_znode.index;
+	restored->record = slot->s_record;
 	if (slot->s_state == ZKL_SLOT_RELEASED)
 		describe_end(slotno, slot, &restored->end);
 }

@@ -13,7 +13,6 @@
  */
 #include "postgres.h"
 
-#include "shared/control.h"
 #include "storage/lwlock.h"
 #include "worker/segment.h"
 #include "worker/worker_slot.h"
@@ -83,7 +82,7 @@ zkl_segment_answer(int slotno, dsm_handle handle,
 	else if (answer.needed > answer.size)
 		zkl_worker_slot_too_large(slotno, answer.needed);
 	else
-		zkl_worker_slot_grant(slotno, 0, zkl_control->ctl_status.generation, false);
+		zkl_worker_slot_grant(slotno, 0, false);
 }
 
 void

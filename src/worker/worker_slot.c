@@ -2,7 +2,7 @@
  * worker_slot.c
  *	  The steps that the worker makes with slots, each under the slot's mutex.
  *
- * Owns the fields in s_answer and s_znode; shared/slot.h tells who writes the
+ * Owns the fields in s_answer and s_record; shared/slot.h tells who writes the
  * others.  Run by the worker, for all slots.
  *
  * Takes s_mutex, a spinlock: what runs under it neither throws nor blocks, and
@@ -27,7 +27,7 @@
 /* ---- the worker's steps ---- */
 
 bool
-zkl_worker_slot_grant(int slotno, int64 token, uint32 generation, bool solitary)
+zkl_worker_slot_grant(int slotno, int64 token, bool solitary)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 	TimestampTz now = GetCurrentTimestamp();
@@ -47,7 +47,6 @@ zkl_worker_slot_grant(int slotno, int64 token, uint32 generation, bool solitary)
 			slot->s_keep_until = now_ms + slot->s_request.at_least;
 		slot->s_answer.token = token;
 		slot->s_answer.solitary = solitary;
-		slot->s_answer.generation = generation;
 		slot->s_answer.granted_at = now;
 		slot->s_answer.granted_us = now_us;
 		slot->s_state = ZKL_SLOT_GRANTED;
@@ -273,7 +272,7 @@ zkl_worker_slot_overdue(int slotno, bool *just_now)
 	if (*just_now)
 		lose_locked(slot, zkl_slot_why_over(slot), now_us);
 	may_go = slot->s_state == ZKL_SLOT_LOST &&
-		zkl_slot_error_ends_znode((ZklError) slot->s_answer.error) &&
+		zkl_slot_error_ends_record((ZklError) slot->s_answer.error) &&
 		!(slot->s_holder.quiet && slot->s_holder.taken);
 	SpinLockRelease(&slot->s_mutex);
 	if (*just_now)
@@ -320,19 +319,14 @@ zkl_worker_slot_wake_waiters(void)
 }
 
 void
-zkl_worker_slot_set_znode(int slotno, const ZklUuid *uuid, uint32 index,
-						  ZklLockMode mode, int64 seq, bool going, uint32 generation)
+zkl_worker_slot_record(int slotno, const ZklRecord *record)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 
 	SpinLockAcquire(&slot->s_mutex);
-	slot->s_znode.sent = true;
-	slot->s_znode.uuid = *uuid;
-	slot->s_znode.index = index;
-	slot->s_znode.mode = mode;
-	slot->s_znode.seq = seq;
-	slot->s_znode.going = going;
-	slot->s_answer.generation = generation;
+	slot->s_record = *record;
+	if (record->retired)
+		slot->s_keep_until = 0;
 	SpinLockRelease(&slot->s_mutex);
 }
 
@@ -384,38 +378,6 @@ zkl_worker_slot_take_dependents(int slotno)
 	slot->s_dependents_due = false;
 	SpinLockRelease(&slot->s_mutex);
 	return seen;
-}
-
-void
-zkl_worker_slot_retire(int slotno, bool has_znode)
-{
-	ZklSlot    *slot = &zkl_slots[slotno];
-
-	SpinLockAcquire(&slot->s_mutex);
-	slot->s_answer.retired = true;
-	slot->s_znode.sent &= has_znode;
-	SpinLockRelease(&slot->s_mutex);
-}
-
-void
-zkl_worker_slot_set_owner(int slotno, uint64 owner)
-{
-	ZklSlot    *slot = &zkl_slots[slotno];
-
-	SpinLockAcquire(&slot->s_mutex);
-	Assert(slot->s_state == ZKL_SLOT_RELEASED);
-	slot->s_owner = owner;
-	SpinLockRelease(&slot->s_mutex);
-}
-
-void
-zkl_worker_slot_stop_keeping(int slotno)
-{
-	ZklSlot    *slot = &zkl_slots[slotno];
-
-	SpinLockAcquire(&slot->s_mutex);
-	slot->s_keep_until = 0;
-	SpinLockRelease(&slot->s_mutex);
 }
 
 void

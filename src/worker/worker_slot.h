@@ -15,8 +15,7 @@
  * RELEASED.  LOST acts by s_request.lost_action: it signals the owner, unless it is
  * quiet.
  */
-extern bool zkl_worker_slot_grant(int slotno, int64 token, uint32 generation,
-								  bool solitary);
+extern bool zkl_worker_slot_grant(int slotno, int64 token, bool solitary);
 extern bool zkl_worker_slot_deny(int slotno);
 extern bool zkl_worker_slot_fail(int slotno, ZklError error, int32 zkrc);
 extern bool zkl_worker_slot_lose(int slotno, ZklError error);
@@ -36,7 +35,7 @@ extern bool zkl_worker_slot_recall(int slotno, int64 idle_since, ZklSlot *before
 /*
  * GRANTED -> LOST if its time is over, as zkl_worker_slot_lose does it.  True: it
  * is LOST for this reason, *just_now or before, or for another of
- * zkl_error_ends_znode, and its backend is past no commit check that would let it
+ * zkl_error_ends_record, and its backend is past no commit check that would let it
  * commit: the znode may go.
  */
 extern bool zkl_worker_slot_overdue(int slotno, bool *just_now);
@@ -64,13 +63,8 @@ extern bool zkl_worker_slot_request_release(int slotno, int64 zxid,
 /* zk_queue(): its answer takes that many bytes; fails it with TOO_LARGE. */
 extern void zkl_worker_slot_too_large(int slotno, uint64 size);
 
-/*
- * Records the znode of a slot; seq -1: not known yet.  "going": it is to be
- * deleted, and another one follows.
- */
-extern void zkl_worker_slot_set_znode(int slotno, const ZklUuid *uuid,
-									  uint32 index, ZklLockMode mode, int64 seq,
-									  bool going, uint32 generation);
+/* Sets s_record.  A slot that is retired is kept no longer. */
+extern void zkl_worker_slot_record(int slotno, const ZklRecord *record);
 
 /* The epilogue of a released slot is written, or needs not be. */
 extern void zkl_worker_slot_forget_epilogue(int slotno);
@@ -86,15 +80,6 @@ extern ZklLockstatsCounts zkl_worker_slot_take_uncounted(int slotno);
  * meanwhile is taken for one that the worker has seen.
  */
 extern ZklSlotDependents zkl_worker_slot_take_dependents(int slotno);
-
-/* Sets s_answer.retired.  Its znode may be another hold's by now. */
-extern void zkl_worker_slot_retire(int slotno, bool has_znode);
-
-/* A RELEASED slot is kept, and is not its backend's any more. */
-extern void zkl_worker_slot_set_owner(int slotno, uint64 owner);
-
-/* It is kept no longer: its release is all that is left. */
-extern void zkl_worker_slot_stop_keeping(int slotno);
 
 /* RELEASED -> FREE. */
 extern void zkl_worker_slot_free(int slotno);

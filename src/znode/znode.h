@@ -66,6 +66,29 @@ typedef int64_t ZklSeq;
 #define ZKL_SEQ_NONE		INT64_MAX
 
 /*
+ * What is kept of a request's znode outside of the core, before anybody can see a
+ * consequence, so that a restarted worker can find out what became of it
+ */
+typedef struct ZklRecord
+{
+	bool		sent;			/* a create with this id may have been sent,
+								 * and the znode is not known to be gone */
+	bool		going;			/* it is to be deleted; another one follows */
+	bool		retired;		/* the hold is none any more, nor kept: its
+								 * znode is another hold's, gone, or to be
+								 * deleted */
+	bool		disowned;		/* kept, and it does not belong to its owner's
+								 * other requests */
+	uint32_t	generation;		/* of the session of this znode, or of the one
+								 * that it shares */
+	uint32_t	index;			/* in its batch: part of the token */
+	ZklLockMode mode;			/* of the znode: wider than the request's if
+								 * shared */
+	ZklUuid		uuid;
+	ZklSeq		seq;			/* -1: not known */
+} ZklRecord;
+
+/*
  * The name to create a request's znode with, without its number, NUL
  * terminated: _c_<uuid>-__WRIT__, say.  buf has ZKL_MAX_ZNODE_NAME + 1 bytes.
  */

@@ -251,22 +251,14 @@ read_slot(void *context, uint32_t request, ZklRestored *restored)
 	if (s->state == SLOT_FREE)
 		return false;
 	restored->over = is_overdue(w, (int) request);
-	restored->current = w->session.id != 0 &&
-		s->generation == w->session.generation;
 	restored->demand = demand_of(s, w->now);
 	restored->state = says[s->state];
 	restored->broken = !s->overdue && s->failure == ZKL_FAILURE_BROKEN;
 	restored->overdue = s->overdue;
-	restored->retired = s->retired;
 	restored->end.keep_until = s->keep_until;
 	restored->token = s->token;
 	restored->asked_zxid = s->asked_zxid;
-	restored->sent = s->sent;
-	restored->going = s->going;
-	restored->uuid = s->uuid;
-	restored->znode_mode = s->znode_mode;
-	restored->seq = s->seq;
-	restored->index = s->index;
+	restored->record = s->record;
 	return true;
 }
 
@@ -334,16 +326,12 @@ worker_deliver(Worker *w, const Frame *frame)
 /* ---- from the core ---- */
 
 static void
-record_znode(Slot *s, const ZklAction *action)
+record_znode(Slot *s, const ZklRecord *record)
 {
-	s->znodes += !s->sent ||
-		memcmp(&s->uuid, &action->uuid, sizeof(ZklUuid)) != 0;
-	s->sent = true;
-	s->uuid = action->uuid;
-	s->index = action->index;
-	s->znode_mode = action->mode;
-	s->seq = action->seq;
-	s->going = action->going;
+	s->znodes += record->sent && !zkl_uuid_equal(&s->record.uuid, &record->uuid);
+	s->record = *record;
+	if (record->retired)
+		s->keep_until = 0;
 }
 
 static bool
@@ -360,19 +348,17 @@ go_to(Slot *s, SlotState from, SlotState to)
  * backend has gone on changes nothing.  True: the state is another one now.
  */
 static bool
-record(Slot *s, const ZklAction *action, uint32_t generation)
+record(Slot *s, const ZklAction *action)
 {
 	switch (action->kind)
 	{
-		case ZKL_ACTION_ZNODE:
-			record_znode(s, action);
-			s->generation = generation;
+		case ZKL_ACTION_RECORD:
+			record_znode(s, &action->record);
 			return false;
 		case ZKL_ACTION_GRANT:
 			if (!go_to(s, SLOT_WAITING, SLOT_GRANTED))
 				return false;
 			s->token = action->token;
-			s->generation = generation;
 			return true;
 		case ZKL_ACTION_DENY:
 			return go_to(s, SLOT_WAITING, SLOT_DENIED);
@@ -409,16 +395,6 @@ record(Slot *s, const ZklAction *action, uint32_t generation)
 			s->asked_zxid = action->asked_zxid;
 			s->asked++;
 			return false;
-		case ZKL_ACTION_RETIRE:
-			s->retired = true;
-			s->sent &= action->has_node;
-			return false;
-		case ZKL_ACTION_DISOWN:
-			s->owner = action->owner;
-			return false;
-		case ZKL_ACTION_KEPT:
-			s->keep_until = 0;
-			return false;
 		default:
 			return false;		/* not about a slot */
 	}
@@ -430,7 +406,7 @@ note_wait(Slot *s, int64_t now)
 	int64_t		waited = (now - s->asked_at) / 1000;
 
 	s->granted_at = now;
-	s->waited = s->sent && waited >= ZKL_LEAST_WAIT ? waited : 0;
+	s->waited = s->record.sent && waited >= ZKL_LEAST_WAIT ? waited : 0;
 }
 
 static void
@@ -445,7 +421,7 @@ carry_out(Worker *w, const ZklAction *action)
 	}
 	changed = (action->kind != ZKL_ACTION_CACHEABLE ||
 			   zkl_manager_caches(w->m, action->request)) &&
-		record(&w->slots[action->request], action, w->session.generation);
+		record(&w->slots[action->request], action);
 	if (changed && action->kind == ZKL_ACTION_GRANT)
 		note_wait(&w->slots[action->request], w->decided_at);
 	w->after(w, action, changed);

@@ -61,18 +61,12 @@ typedef struct Slot
 	int64_t		token;			/* 0: never granted */
 	int64_t		granted_at;		/* on the host's clock */
 	int64_t		waited;			/* in ms until then; 0: not worth telling */
-	uint32_t	generation;		/* of the session of the grant or the node */
 	ZklFailure	failure;
 	int32_t		rc;
-	bool		sent;			/* the znode */
-	bool		going;
-	ZklUuid		uuid;
-	ZklLockMode znode_mode;
-	ZklSeq		seq;
-	uint32_t	index;
+	ZklRecord	record;
+	uint32_t	znodes;			/* how many unique ids it has had */
 	int64_t		asked_zxid;
 	bool		overdue;		/* LOST for that reason */
-	bool		retired;
 	bool		known;			/* to the core */
 	bool		cacheable;
 
@@ -80,7 +74,6 @@ typedef struct Slot
 	bool		blocked;
 	char		behind_cached[16];	/* a server, if it is a short name */
 	bool		left;			/* its holder is gone, its release is to come */
-	uint32_t	znodes;			/* how many unique ids it has had */
 	uint32_t	asked;			/* how often to give it up */
 
 	/* the simulation's */
@@ -99,9 +92,7 @@ typedef struct Slot
 	bool		taken;
 
 	/* its oracle's */
-	uint64_t	asker;			/* owner, before it was nobody's */
-	int64_t		nobodys_since;	/* its asker had nothing else of that lock */
-	int64_t		released_at;
+	int64_t		nobodys_since;	/* its owner had nothing else of that lock */
 	bool		met;			/* a try: others have been ahead of it */
 	bool		judged;			/* it is to end for a deadlock */
 	bool		node_gone;		/* somebody deleted its node */

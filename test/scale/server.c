@@ -43,7 +43,7 @@ after_action(Worker *w, const ZklAction *action, bool changed)
 			in_use--;
 			break;
 		case ZKL_ACTION_CHAIN:
-		case ZKL_ACTION_ZNODE:
+		case ZKL_ACTION_RECORD:
 			break;
 		default:
 			broken("server %u: action %d where nothing fails",

@@ -232,7 +232,7 @@ hold(Backend *b, int slot)
 
 	b->holds[b->nholds].slot = slot;
 	b->holds[b->nholds].since = base.now;
-	b->holds[b->nholds++].generation = h->slots[slot].generation;
+	b->holds[b->nholds++].generation = h->slots[slot].record.generation;
 	b->at = base.now + some_delay(base.calm ? MS : backends.hold);
 }
 
@@ -335,7 +335,7 @@ take_cached(Backend *b, int lock)
 		return false;
 	slot_take(h, slot, b->owner, b->id);
 	b->taking = slot;
-	b->taking_generation = h->slots[slot].generation;
+	b->taking_generation = h->slots[slot].record.generation;
 	if (base.calm || !once_in(4))
 		finish_take(b);
 	else
@@ -364,8 +364,8 @@ look(Backend *b)
 	int			slot = b->waiting;
 	Slot	   *s = &h->slots[slot];
 
-	if (slot_is_good(h, slot, s->generation) &&
-		lease_is_good(h, s->generation))
+	if (slot_is_good(h, slot, s->record.generation) &&
+		lease_is_good(h, s->record.generation))
 	{
 		b->waiting = -1;
 		b->look_at = NEVER;

@@ -182,7 +182,7 @@ count_held(const Host *h, const Slot *s)
 	{
 		const Slot *held = &h->slots[i];
 
-		if (held->state != SLOT_GRANTED || !held->sent)
+		if (held->state != SLOT_GRANTED || !held->record.sent)
 			continue;
 		n += held->owner == s->owner;
 		for (j = 0; j < s->ndependents; j++)

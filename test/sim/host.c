@@ -94,7 +94,7 @@ slot_claim(Host *h)
 	s = &h->slots[slot];
 	memset(s, 0, sizeof(*s));
 	s->sibling = -1;
-	s->seq = -1;
+	s->record.seq = -1;
 	s->since = base.now;
 	s->asked_at = host_clock(h);
 	s->nobodys_since = NEVER;
@@ -138,7 +138,6 @@ slot_submit(Host *h, int slot)
 	s->name = lock_name(s->lock);
 	s->dialect = lock_dialect(s->lock);
 	s->max = s->lock == hosts.semaphore ? hosts.max : 0;
-	s->asker = s->owner;
 	s->pid = slot_pid(h, s->backend);
 	s->data = slot_data(s->owner);
 	oracle_tries_look(s->lock);
@@ -155,7 +154,7 @@ note_nobodys(Host *h, const Slot *released)
 	{
 		const Slot *s = &h->slots[i];
 
-		if (s->asker == released->asker && s->lock == released->lock &&
+		if (s->owner == released->owner && s->lock == released->lock &&
 			(s->state == SLOT_WAITING || s->state == SLOT_GRANTED ||
 			 s->state == SLOT_LOST))
 			return;
@@ -164,7 +163,7 @@ note_nobodys(Host *h, const Slot *released)
 	{
 		Slot	   *s = &h->slots[i];
 
-		if (s->state == SLOT_RELEASED && s->asker == released->asker &&
+		if (s->state == SLOT_RELEASED && s->owner == released->owner &&
 			s->lock == released->lock && s->nobodys_since == NEVER)
 			s->nobodys_since = base.now;
 	}
@@ -177,7 +176,7 @@ slot_find_cached(const Host *h, int lock)
 
 	for (i = 0; i < MAX_SLOTS; i++)
 		if (h->slots[i].state == SLOT_CACHED && h->slots[i].lock == lock &&
-			h->slots[i].generation == h->lease_generation)
+			h->slots[i].record.generation == h->lease_generation)
 			return i;
 	return -1;
 }
@@ -190,7 +189,7 @@ slot_take(Host *h, int slot, uint64_t owner, int backend)
 
 	oracle_take(h, slot);
 	s->state = SLOT_GRANTED;
-	s->owner = s->asker = owner;
+	s->owner = owner;
 	s->backend = backend;
 	s->pid = slot_pid(h, backend);
 	s->data = slot_data(owner);
@@ -228,12 +227,11 @@ slot_release(Host *h, int slot)
 {
 	Slot	   *s = &h->slots[slot];
 
-	if (slot_stays(s) && s->generation == h->lease_generation)
+	if (slot_stays(s) && s->record.generation == h->lease_generation)
 	{
 		trace("host # slot #: stays cached", h->id, slot, 0, 0, NULL);
 		s->state = SLOT_CACHED;
 		s->left_at = host_clock(h);
-		s->released_at = base.now;
 		return;
 	}
 	trace("host # slot #: released in state #", h->id, slot, s->state, 0, NULL);
@@ -241,7 +239,6 @@ slot_release(Host *h, int slot)
 		slot_is_over(s, host_clock(h)))
 		s->keep_until = 0;
 	s->state = SLOT_RELEASED;
-	s->released_at = base.now;
 	note_nobodys(h, s);
 	mark(h, s);
 }
@@ -265,7 +262,7 @@ slot_is_good(const Host *h, int slot, uint32_t generation)
 {
 	const Slot *s = &h->slots[slot];
 
-	return s->state == SLOT_GRANTED && s->generation == generation &&
+	return s->state == SLOT_GRANTED && s->record.generation == generation &&
 		!slot_is_over(s, host_clock(h));
 }
 

@@ -60,7 +60,7 @@ grant(Host *h, int i)
 	Slot	   *s = &h->slots[i];
 
 	trace("host # slot #: granted @, token #, number #", h->id, i,
-		  s->token, s->seq, s->name);
+		  s->token, s->record.seq, s->name);
 	if (s->at_most != 0)
 		s->until = host_bound(h, s->at_most);
 	if (s->at_least != 0)
@@ -89,8 +89,8 @@ check_slot(Host *h, int i, const ZklAction *action)
 {
 	Slot	   *s = &h->slots[i];
 
-	bool		another = action->kind == ZKL_ACTION_ZNODE &&
-	memcmp(&s->uuid, &action->uuid, sizeof(ZklUuid)) != 0;
+	bool		another = action->kind == ZKL_ACTION_RECORD &&
+	!zkl_uuid_equal(&s->record.uuid, &action->record.uuid);
 
 	if (another && s->state == SLOT_WAITING && s->behind_cached[0] != '\0')
 		broken("S8", "host %d slot %d is still said to wait for a cached lock", h->id, i);
@@ -158,11 +158,8 @@ after_action(Worker *w, const ZklAction *action, bool changed)
 		case ZKL_ACTION_RECONNECT:
 			supervisor_reconnect(h, action->rc);
 			break;
-		case ZKL_ACTION_KEPT:
-			s->released_at = base.now;
-			break;
-		case ZKL_ACTION_ZNODE:
-			if (h->kill_at_worst && s->going && s->state == SLOT_WAITING)
+		case ZKL_ACTION_RECORD:
+			if (h->kill_at_worst && s->record.going && s->state == SLOT_WAITING)
 				chaos_kill_worker(h, base.now + some_delay(ens.net));
 			break;
 		case ZKL_ACTION_GRANT:

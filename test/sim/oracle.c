@@ -162,7 +162,7 @@ oracle_session(Host *h)
 
 	for (i = 0; i < MAX_SLOTS; i++)
 		if (h->slots[i].state == SLOT_GRANTED &&
-			h->slots[i].generation != h->worker.session.generation)
+			h->slots[i].record.generation != h->worker.session.generation)
 			broken("S7", "host %d slot %d: its hold outlives its session",
 				   h->id, i);
 }
@@ -180,7 +180,7 @@ check_token(Slot *s)
 	 * One that leans on another hold shares its token, which was counted.  A
 	 * revived one cannot know of those who got the lock and have left.
 	 */
-	if (s->counted || !s->sent || s->lock == hosts.semaphore || s->revived)
+	if (s->counted || !s->record.sent || s->lock == hosts.semaphore || s->revived)
 		return;
 	s->counted = true;
 	for (i = 0; i < MAX_HOLDERS; i++)
@@ -216,7 +216,7 @@ in_the_way(const Host *h, const Slot *s, Path *path)
 	const Node *node = &path->node[HEAD];
 	int			i;
 
-	if (!node->exists || !c->counts || c->seq > s->seq ||
+	if (!node->exists || !c->counts || c->seq > s->record.seq ||
 		!zkl_mode_conflicts(c->mode, s->mode))
 		return false;
 	if (operators_broke(&c->uuid) || contender_is_unseen(c))
@@ -229,7 +229,7 @@ in_the_way(const Host *h, const Slot *s, Path *path)
 
 		if (same_uuid(other, &c->uuid))
 			return !same_owner(other, s) && !other->tampered &&
-				((other->state == SLOT_WAITING && !other->breaking && !other->going) ||
+				((other->state == SLOT_WAITING && !other->breaking && !other->record.going) ||
 				 (other->state == SLOT_GRANTED && !slot_is_over(other, host_clock(h))) ||
 				 holds(h, i));
 	}
@@ -279,7 +279,7 @@ node_of(const Slot *s)
 	char		name[ZKL_MAX_ZNODE_NAME + 1];
 
 	zkl_znode_name(lock_dialect(s->lock),
-				   &s->uuid, s->znode_mode, s->seq, name);
+				   &s->record.uuid, s->record.mode, s->record.seq, name);
 	strcpy(path, lock_path(s->lock)->text);
 	strcat(path, "/");
 	strcat(path, name);
@@ -290,7 +290,7 @@ node_of(const Slot *s)
 static bool
 has_token(const Slot *s, const Node *node, bool taken)
 {
-	int64_t		first = node->stat.czxid * ZKL_TOKENS_PER_ZXID + s->index;
+	int64_t		first = node->stat.czxid * ZKL_TOKENS_PER_ZXID + s->record.index;
 
 	return taken ? s->token > first &&
 		s->token / ZKL_TOKENS_PER_ZXID == node->stat.czxid : s->token == first;
@@ -315,7 +315,7 @@ check_node(Host *h, int i, bool taken)
 			 (s->lock == hosts.semaphore && is_stranger(path, node))) &&
 			(s->lock != hosts.semaphore || ++ahead >= hosts.max))
 			broken("S6", "host %d slot %d was granted number %" PRId64
-				   " behind %s", h->id, i, s->seq, path->text);
+				   " behind %s", h->id, i, s->record.seq, path->text);
 }
 
 void
@@ -326,7 +326,7 @@ oracle_grant(Host *h, int i)
 
 	if (session == NULL || session->killed)
 		s->tampered = true;
-	if (!s->sent)
+	if (!s->record.sent)
 		check_cover(h, i);
 	else if (lease_is_over(h) && !h->interrupted)
 		broken("S1", "host %d slot %d was granted past the lease", h->id, i);
@@ -338,7 +338,7 @@ oracle_grant(Host *h, int i)
 		broken("S2", "host %d slot %d: token %" PRId64 " of an ensemble that"
 			   " went back", h->id, i, s->token);
 	check_token(s);
-	if (s->sent)
+	if (s->record.sent)
 		check_node(h, i, false);
 	check_alone(h, i);
 }
@@ -390,7 +390,7 @@ oracle_took(Host *h, int i)
 		broken("S1", "host %d slot %d was taken past the lease", h->id, i);
 	if (s->tampered || !holds(h, i))
 		return;
-	if (s->generation != h->worker.session.generation)
+	if (s->record.generation != h->worker.session.generation)
 		broken("S7", "host %d slot %d: taken on a session that is gone", h->id,
 			   i);
 	check_token(s);
@@ -426,7 +426,7 @@ oracle_commit(Host *h, int i)
 	const Tokens *t = &tokens[s->lock];
 	int			j;
 
-	if (s->generation != h->worker.session.generation)
+	if (s->record.generation != h->worker.session.generation)
 		broken("S7", "host %d slot %d: commits on a session that is gone",
 			   h->id, i);
 	if (!holds(h, i))

@@ -81,7 +81,7 @@ static bool
 of_one_session(const Vertex *a, const Vertex *b)
 {
 	return a->s != NULL && b->s != NULL && a->h == b->h &&
-		a->s->asker == b->s->asker;
+		a->s->owner == b->s->owner;
 }
 
 static bool
@@ -314,13 +314,13 @@ check_pids(const Host *h, const Slot *held, const Slot *waits, const ZklWaitData
 {
 	if (wait->behind ?
 		held->since > cycles.seen[h->id][held->backend][waits->backend] :
-		held->asker != waits->asker)
+		held->owner != waits->owner)
 		return;
 	if (wait->holder_pid != held->pid || wait->waiter_pid != waits->pid)
 		broken("S11", "a publication of host %d slot %d names process %d, not %d",
 			   h->id, (int) (held - h->slots), (int) wait->holder_pid,
 			   (int) held->pid);
-	if (held->token % ZKL_TOKENS_PER_ZXID != held->index)
+	if (held->token % ZKL_TOKENS_PER_ZXID != held->record.index)
 		SEEN(TAKER_PUBLISHED);
 }
 
@@ -347,7 +347,7 @@ check_published(const Effect *effect)
 	if (held != NULL && held->state == SLOT_WAITING)
 		broken("S11", "%s names what waits", effect->path->text);
 	if (held != NULL && waits != NULL && waits->state == SLOT_WAITING &&
-		!wait.behind && held->asker != waits->asker)
+		!wait.behind && held->owner != waits->owner)
 		broken("S11", "%s is of another session than its wait",
 			   effect->path->text);
 	if (held != NULL && waits != NULL && waits->state == SLOT_WAITING &&
@@ -379,7 +379,8 @@ is_to_hold(const Host *h, const Slot *s)
 
 		if (action->kind == ZKL_ACTION_GRANT && &h->slots[action->request] == s)
 			return s->state == SLOT_WAITING;
-		if (action->kind == ZKL_ACTION_ZNODE && zkl_uuid_equal(&action->uuid, &s->uuid) &&
+		if (action->kind == ZKL_ACTION_RECORD &&
+			zkl_uuid_equal(&action->record.uuid, &s->record.uuid) &&
 			h->slots[action->request].state == SLOT_GRANTED)
 			return true;
 	}

@@ -33,10 +33,10 @@ check_name(Host *h, const Effect *effect, const Slot *s)
 	data[effect->length] = '\0';
 	owner = strstr(data, key);
 	if (owner == NULL ||
-		strtoull(owner + strlen(key), NULL, 10) != s->asker)
+		strtoull(owner + strlen(key), NULL, 10) != s->owner)
 		broken("S8", "%s names another session than %" PRIu64 ", which has host %d slot"
-			   " %d: %s", effect->path->text, s->asker, h->id, (int) (s - h->slots), data);
-	if (s->token % ZKL_TOKENS_PER_ZXID != s->index && effect->kind == OP_SET)
+			   " %d: %s", effect->path->text, s->owner, h->id, (int) (s - h->slots), data);
+	if (s->token % ZKL_TOKENS_PER_ZXID != s->record.index && effect->kind == OP_SET)
 		SEEN(TAKER_NAMED);
 }
 
@@ -47,7 +47,7 @@ static void
 check_mark(const Host *h, const Effect *effect, const Slot *s)
 {
 	if (s == NULL || s->tampered ||
-		(s->state != SLOT_GRANTED && s->state != SLOT_WAITING) || s->going ||
+		(s->state != SLOT_GRANTED && s->state != SLOT_WAITING) || s->record.going ||
 		!zkl_node_data_breaking(effect->before.data, effect->before.length) ||
 		zkl_node_data_breaking(effect->data, effect->length))
 		return;
@@ -71,8 +71,8 @@ static bool
 can_be_told(const Host *h, const Slot *s)
 {
 	return s != NULL && (s->state == SLOT_GRANTED || s->state == SLOT_WAITING) &&
-		!s->going && !s->tampered && !s->breaking &&
-		!s->node_gone && s->generation == h->worker.session.generation;
+		!s->record.going && !s->tampered && !s->breaking &&
+		!s->node_gone && s->record.generation == h->worker.session.generation;
 }
 
 static void
@@ -114,7 +114,7 @@ contender_of_slot(const Slot *s)
 {
 	Path	   *path;
 
-	if (!s->sent)
+	if (!s->record.sent)
 		return NULL;
 	for (path = lock_path(s->lock)->children; path != NULL; path = path->sibling)
 		if (path->node[HEAD].exists && contender_of(path)->counts &&
@@ -161,7 +161,7 @@ note_breaking(Host *h, Slot *s)
 
 	/* What leans on it is not kept, either. */
 	for (i = 0; i < MAX_SLOTS; i++)
-		if (h->slots[i].asker == s->asker && h->slots[i].lock == s->lock &&
+		if (h->slots[i].owner == s->owner && h->slots[i].lock == s->lock &&
 			h->slots[i].token == s->token && s->token != 0)
 			h->slots[i].breaking = true;
 }

@@ -34,7 +34,7 @@ has_writer_between(Host *h, const Slot *s, const Contender *made)
 			continue;
 		other = host_of_session(path->node[HEAD].stat.ephemeral_owner) == h ?
 			slot_of(h, &c->uuid) : NULL;
-		if (other != NULL && other->asker == s->asker)
+		if (other != NULL && other->owner == s->owner)
 			first = c->seq < first ? c->seq : first;
 		else if (c->mode == ZKL_EXCLUSIVE && c->seq > writer)
 			writer = c->seq;
@@ -67,7 +67,7 @@ is_at_work(const Host *h, const Slot *s)
 {
 	return s->state == SLOT_LOST && !s->overdue &&
 		s->failure == ZKL_FAILURE_BROKEN &&
-		!s->tampered && s->generation == h->worker.session.generation;
+		!s->tampered && s->record.generation == h->worker.session.generation;
 }
 
 /* The server itself deletes the node of slot i, or what leans on it. */
@@ -83,7 +83,7 @@ check_own_delete(const Host *h, int i)
 
 		if (is_at_work(h, other) && !s->tampered &&
 			other->owner == s->owner && other->lock == s->lock &&
-			(j == i || (!other->sent && other->token == s->token)))
+			(j == i || (!other->record.sent && other->token == s->token)))
 			broken("S4", "the node of host %d slot %d is deleted, slot %d is"
 				   " not yet released", h->id, i, j);
 	}
@@ -164,7 +164,7 @@ check_deleted(const Entry *entry, const Effect *effect, const Contender *c)
 			if (!entry->by_vandal && holds(h, i) && !was_told_once(s))
 				broken("S1", "the lock of host %d slot %d is broken, which"
 					   " does not know it", h->id, i);
-			tamper(h, s->asker, s->lock);
+			tamper(h, s->owner, s->lock);
 			s->node_gone = true;
 			continue;
 		}
@@ -225,7 +225,7 @@ note_revived(Host *h, const Slot *s)
 	int			i;
 
 	for (i = 0; i < MAX_SLOTS; i++)
-		if (h->slots[i].state != SLOT_FREE && h->slots[i].asker == s->asker &&
+		if (h->slots[i].state != SLOT_FREE && h->slots[i].owner == s->owner &&
 			h->slots[i].lock == s->lock)
 			h->slots[i].revived = true;
 }
@@ -258,7 +258,7 @@ oracle_lost(const Entry *entry)
 				note_revived(h, &h->slots[j]);
 			else if (same_uuid(&h->slots[j], &c->uuid))
 			{
-				tamper(h, h->slots[j].asker, c->lock);
+				tamper(h, h->slots[j].owner, c->lock);
 				h->slots[j].node_gone = effect->kind == OP_CREATE;
 			}
 	}
@@ -309,17 +309,17 @@ oracle_free(Host *h, int i)
 	if (s->state != SLOT_RELEASED)
 		broken("S5", "host %d slot %d is freed in state %d", h->id, i,
 			   (int) s->state);
-	if (!s->sent || h->worker.session.id == 0)
+	if (!s->record.sent || h->worker.session.id == 0)
 		return;
 	for (j = 0; j < MAX_SLOTS; j++)
-		if (j != i && same_uuid(&h->slots[j], &s->uuid))
+		if (j != i && same_uuid(&h->slots[j], &s->record.uuid))
 			return;
 	for (path = lock_path(s->lock)->children; path; path = path->sibling)
 	{
 		const Contender *c = contender_of(path);
 
 		if (path->node[HEAD].exists && c->counts && c->revived_at == 0 &&
-			memcmp(&c->uuid, &s->uuid, sizeof(ZklUuid)) == 0 &&
+			memcmp(&c->uuid, &s->record.uuid, sizeof(ZklUuid)) == 0 &&
 			path->node[HEAD].stat.ephemeral_owner == h->worker.session.id)
 			broken("S5", "host %d slot %d is free, and %s is there", h->id, i,
 				   path->text);
@@ -363,7 +363,7 @@ has_large_number(const Host *h, int lock)
 
 	for (i = 0; i < MAX_SLOTS; i++)
 		if (h->slots[i].lock == lock && h->slots[i].state != SLOT_FREE &&
-			h->slots[i].seq >= ZKL_SEQ_LIMIT)
+			h->slots[i].record.seq >= ZKL_SEQ_LIMIT)
 			return true;
 	return (uint32_t) lock_path(lock)->node[HEAD].counter > ZKL_SEQ_LIMIT ||
 		(hosts.large_lost[lock] && may_have_lost(h));

@@ -45,7 +45,7 @@ oracle_told_grant(const Host *h, const Slot *s)
 {
 	uint32_t	i = ngrants[h->id]++ % REMEMBERED;
 
-	grants[h->id][i].uuid = s->uuid;
+	grants[h->id][i].uuid = s->record.uuid;
 	grants[h->id][i].waited = s->waited;
 }
 
@@ -83,8 +83,8 @@ is_at_work(const Host *h)
 static bool
 is_to_tell(const Host *h, const Slot *s)
 {
-	return s->state == SLOT_GRANTED && s->waited != 0 && s->sent &&
-		s->generation == h->worker.session.generation && !s->tampered &&
+	return s->state == SLOT_GRANTED && s->waited != 0 && s->record.sent &&
+		s->record.generation == h->worker.session.generation && !s->tampered &&
 		!s->breaking && s->overwritten == 0 &&
 		s->overwritten_until == 0 && !s->node_gone &&
 		zkl_dialect_marks(s->dialect) &&

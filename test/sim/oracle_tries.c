@@ -64,7 +64,7 @@ is_ahead(const Host *h, const Slot *s, Path *path, ZklSeq place)
 	if (!c->counts)
 		return s->lock == hosts.semaphore;
 	if (!zkl_mode_conflicts(c->mode, s->mode) || c->seq > place ||
-		(s->sent && same_uuid(s, &c->uuid)))
+		(s->record.sent && same_uuid(s, &c->uuid)))
 		return false;
 	owner = host_of_session(node->stat.ephemeral_owner);
 	other = slot_of(owner, &c->uuid);
@@ -78,7 +78,7 @@ place_of(const Slot *s)
 {
 	Path	   *path;
 
-	for (path = lock_path(s->lock)->children; path && s->sent; path = path->sibling)
+	for (path = lock_path(s->lock)->children; path && s->record.sent; path = path->sibling)
 		if (path->node[HEAD].exists && contender_of(path)->counts &&
 			same_uuid(s, &contender_of(path)->uuid))
 			return contender_of(path)->seq;
@@ -92,12 +92,13 @@ place_of(const Slot *s)
 static bool
 is_there_without_node(const Host *h, const Slot *s, const Slot *other)
 {
-	if (other->lock != s->lock || other->owner == s->owner ||
+	if (other->lock != s->lock ||
+		(other->owner == s->owner && !other->record.disowned) ||
 		!zkl_mode_conflicts(other->mode, s->mode))
 		return false;
 	if (other->state == SLOT_WAITING)
-		return other->sent && other->since < s->since;
-	return (other->state == SLOT_GRANTED && !other->sent) || is_kept(h, other);
+		return other->znodes > 0 && other->since < s->since;
+	return (other->state == SLOT_GRANTED && !other->record.sent) || is_kept(h, other);
 }
 
 static bool
@@ -157,7 +158,7 @@ are_believed(const Host *h, const Slot *s)
 		const Slot *other = &h->slots[i];
 
 		if (other->state != SLOT_FREE && other->tampered && other->lock == s->lock &&
-			other->asker != s->asker)
+			other->owner != s->owner)
 			return true;
 	}
 	return false;

@@ -140,7 +140,7 @@ show_state(void)
 				printf("    slot %d: state %d, owner %" PRIu64 ", %s, mode %d"
 					   ", number %" PRId64 "\n", j, (int) h->slots[j].state,
 					   h->slots[j].owner, lock_name(h->slots[j].lock),
-					   (int) h->slots[j].mode, h->slots[j].seq);
+					   (int) h->slots[j].mode, h->slots[j].record.seq);
 		if (h->worker.m != NULL)
 			zkl_manager_dump(h->worker.m, host_clock(h), show_item, NULL);
 	}

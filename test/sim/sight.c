@@ -57,8 +57,8 @@ host_of_session(int64_t id)
 bool
 same_uuid(const Slot *s, const ZklUuid *uuid)
 {
-	return s->state != SLOT_FREE && s->sent &&
-		memcmp(&s->uuid, uuid, sizeof(*uuid)) == 0;
+	return s->state != SLOT_FREE && s->record.sent &&
+		memcmp(&s->record.uuid, uuid, sizeof(*uuid)) == 0;
 }
 
 Slot *
@@ -108,14 +108,14 @@ holds(const Host *h, int i)
 
 	return s->state >= SLOT_GRANTED && h->up && !s->tampered && lease_is_valid(h) &&
 		(slot_is_good(h, i, h->lease_generation) ||
-		 (s->generation == h->lease_generation &&
+		 (s->record.generation == h->lease_generation &&
 		  (is_kept(h, s) || is_committing(s))));
 }
 
 bool
 same_owner(const Slot *a, const Slot *b)
 {
-	return a->asker == b->asker && b->since < a->nobodys_since &&
+	return a->owner == b->owner && b->since < a->nobodys_since &&
 		a->since < b->nobodys_since;
 }
 
@@ -136,12 +136,12 @@ lease_is_over(const Host *h)
 }
 
 void
-tamper(Host *h, uint64_t asker, int lock)
+tamper(Host *h, uint64_t owner, int lock)
 {
 	int			i;
 
 	for (i = 0; i < MAX_SLOTS; i++)
-		if (h->slots[i].state != SLOT_FREE && h->slots[i].asker == asker &&
+		if (h->slots[i].state != SLOT_FREE && h->slots[i].owner == owner &&
 			h->slots[i].lock == lock)
 			h->slots[i].tampered = true;
 }

@@ -60,7 +60,7 @@ extern bool foreign_holds(const Foreign *f);
  * Somebody took the node of an owner away, or the session of a server: what
  * comes of that is nobody's fault.
  */
-extern void tamper(Host *h, uint64_t asker, int lock);
+extern void tamper(Host *h, uint64_t owner, int lock);
 extern void tamper_all(Host *h);
 
 /* Whether somebody took nodes out of a server's part of a queue */

@@ -20,7 +20,7 @@ first_acquire(void)
 
 	world_run(w);
 	CHECK(world_holds(w, r));
-	CHECK_INT(w->requests[r].seq, 0);
+	CHECK_INT(w->requests[r].record.seq, 0);
 	CHECK_INT(world_nodes(w, "/batch/nightly"), 1);
 	world_release(w, r);
 	world_run(w);
@@ -200,8 +200,8 @@ two_lifetimes(void)
 	world_release(w, transaction);
 	world_run(w);
 	CHECK_INT(world_nodes(w, "/a"), 2);
-	CHECK(w->requests[shared].sent);
-	CHECK_INT(w->requests[shared].znode_mode, ZKL_SHARED);
+	CHECK(w->requests[shared].record.sent);
+	CHECK_INT(w->requests[shared].record.mode, ZKL_SHARED);
 	CHECK(world_holds(w, shared) && world_holds(w, other));
 	world_release(w, shared);
 	world_run(w);

@@ -116,7 +116,7 @@ kept(void)
 	world_run(w);
 	CHECK(world_waits(w, other) && world_waits(w, again));
 	CHECK(w->requests[try].state == SLOT_DENIED);
-	CHECK(w->requests[r].owner != 1);
+	CHECK(w->requests[r].record.disowned);
 	world_release(w, try);
 	world_sleep(w, MINUTE - 1000);
 	CHECK(world_waits(w, other) && world_waits(w, again));
@@ -167,13 +167,12 @@ kept_beside_a_hold(void)
 
 	CHECK_INT(world_nodes(w, "/a"), 2);
 	world_keep(w, reader, 2 * MINUTE);
-	CHECK_INT(w->requests[reader].owner, 1);
+	CHECK(!w->requests[reader].record.disowned);
 	CHECK(world_holds(w, hold(w, 1, ZKL_EXCLUSIVE)));
 	world_leave(w, writer + 1);
 	world_keep(w, writer, MINUTE);
 	world_run(w);
-	CHECK(w->requests[reader].owner != 1);
-	CHECK_INT(w->requests[reader].owner, w->requests[writer].owner);
+	CHECK(w->requests[reader].record.disowned && w->requests[writer].record.disowned);
 	again = world_submit(w, "/a", 1, ZKL_SHARED);
 	world_run(w);
 	CHECK(world_waits(w, again));

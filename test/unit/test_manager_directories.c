@@ -61,7 +61,7 @@ directory_made_again_before_the_watch(void)
 	world_release(w, first);
 	world_run(w);
 	CHECK(!world_holds(w, next));
-	CHECK_INT(w->requests[next].seq, 2);
+	CHECK_INT(w->requests[next].record.seq, 2);
 	foreign_leave_all(w, "/a");
 	world_run(w);
 	CHECK(world_holds(w, next));
@@ -85,13 +85,13 @@ sequence_limit(void)
 
 	/* the first has the last good number; the others wait for a new start */
 	CHECK(world_holds(w, r[0]));
-	CHECK_INT(w->requests[r[0]].seq, ZKL_SEQ_LIMIT - 1);
+	CHECK_INT(w->requests[r[0]].record.seq, ZKL_SEQ_LIMIT - 1);
 	CHECK_INT(world_nodes(w, "/a"), 1);
 	CHECK(world_waits(w, r[1]) && world_waits(w, r[2]));
 	world_release(w, r[0]);
 	world_run(w);
 	CHECK(world_holds(w, r[1]));
-	CHECK_INT(w->requests[r[1]].seq, 0);
+	CHECK_INT(w->requests[r[1]].record.seq, 0);
 	world_release(w, r[1]);
 	world_run(w);
 	CHECK(world_holds(w, r[2]));
@@ -122,7 +122,7 @@ sequence_past_its_end(void)
 		CHECK_INT(model_delete(&w->zk, other), ZKL_RC_OK);
 		world_run(w);
 		CHECK(world_holds(w, r));
-		CHECK_INT(w->requests[r].seq, 0);
+		CHECK_INT(w->requests[r].record.seq, 0);
 		world_wind_up(w);
 	}
 }

@@ -61,7 +61,7 @@ reaped_directory(void)
 		r = world_submit(w, "/a/b", 1, ZKL_EXCLUSIVE);
 		world_run(w);
 		CHECK(world_holds(w, r));
-		CHECK_INT(w->requests[r].seq, 0);
+		CHECK_INT(w->requests[r].record.seq, 0);
 		world_release(w, r);
 		world_run(w);
 	}
@@ -86,7 +86,7 @@ recreated_directory(void)
 	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 	world_run(w);
 	CHECK(world_waits(w, r));
-	CHECK_INT(w->requests[r].seq, 2);
+	CHECK_INT(w->requests[r].record.seq, 2);
 	foreign_leave_all(w, "/a");
 	world_run(w);
 	CHECK(world_holds(w, r));
@@ -159,7 +159,7 @@ refused_batches_keep_their_order(void)
 	for (i = 0; i < 6; i++)
 	{
 		if (i != 1)
-			CHECK_INT(w->requests[r[i]].seq - w->requests[r[0]].seq,
+			CHECK_INT(w->requests[r[i]].record.seq - w->requests[r[0]].record.seq,
 					  i == 0 ? 0 : i - 1);
 	}
 	CHECK(world_holds(w, r[0]) && world_holds(w, r[1]));

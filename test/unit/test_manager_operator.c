@@ -54,12 +54,12 @@ waiting_node_deleted(void)
 	CHECK(world_holds(w, holder) && world_waits(w, r) &&
 		  world_waits(w, reader));
 	w->tampered = true;
-	seq = w->requests[r].seq;
+	seq = w->requests[r].record.seq;
 	world_path(w, r, path);
 	CHECK_INT(model_delete(&w->zk, path), ZKL_RC_OK);
 	world_run(w);
 	CHECK(world_holds(w, reader) && world_waits(w, r));
-	CHECK(w->requests[r].seq > seq);
+	CHECK(w->requests[r].record.seq > seq);
 	CHECK_INT(world_nodes(w, "/a"), 3);
 	world_release(w, holder);
 	world_release(w, reader);

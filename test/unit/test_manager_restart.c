@@ -341,11 +341,11 @@ restart_with_a_vanished_waiter(void)
 	(void) world_submit(w, "/b", 2, ZKL_EXCLUSIVE);
 	world_path(w, waiter, path);
 	CHECK_INT(model_delete(&w->zk, path), 0);
-	run_until(w, &w->requests[waiter].going);
+	run_until(w, &w->requests[waiter].record.going);
 	world_restart(w);
 	world_connect(w);
 	world_run(w);
-	CHECK(world_waits(w, waiter) && !w->requests[waiter].going);
+	CHECK(world_waits(w, waiter) && !w->requests[waiter].record.going);
 	CHECK_INT(world_nodes(w, "/a"), 1);
 	foreign_leave_all(w, "/a");
 	world_run(w);

@@ -551,7 +551,7 @@ session_expires(void)
 	world_run(w);
 	covered = world_submit(w, "/a", 1, ZKL_SHARED);
 	CHECK(world_holds(w, covered));
-	uuid = w->requests[next].uuid;
+	uuid = w->requests[next].record.uuid;
 	world_expire_session(w);
 	CHECK(w->requests[holder].state == SLOT_LOST && w->requests[covered].state == SLOT_LOST);
 	CHECK_INT(w->requests[holder].failure, ZKL_FAILURE_SESSION_EXPIRED);
@@ -559,8 +559,8 @@ session_expires(void)
 	world_connect(w);
 	world_run(w);
 	CHECK(world_holds(w, next));
-	CHECK(memcmp(&uuid, &w->requests[next].uuid, sizeof(uuid)) != 0);
-	CHECK(w->requests[next].seq < w->requests[last].seq);
+	CHECK(memcmp(&uuid, &w->requests[next].record.uuid, sizeof(uuid)) != 0);
+	CHECK(w->requests[next].record.seq < w->requests[last].record.seq);
 	world_release(w, holder);
 	world_release(w, covered);
 	CHECK(w->requests[holder].state == SLOT_FREE && w->requests[covered].state == SLOT_FREE);

@@ -236,7 +236,7 @@ heir_of_a_downgrade(void)
 	CHECK(world_waits(w, other));
 	world_release(w, writer);
 	CHECK_INT(w->conn.inbox->nops, 4);
-	world_release(w, w->requests[reader].sent ? reader : heir);
+	world_release(w, w->requests[reader].record.sent ? reader : heir);
 	world_run(w);
 	CHECK(world_holds(w, reader) || world_holds(w, heir));
 	CHECK(world_holds(w, other));

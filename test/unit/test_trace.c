@@ -38,22 +38,22 @@ hand_over(void)
 {
 	static const char *const expected[] = {
 		"in submit request=0 /zklock/a exclusive curator_rw owner=1",
-		"out znode request=0 /zklock/a exclusive uuid=" UUID("4") " index=1",
+		"out record request=0 /zklock/a exclusive uuid=" UUID("4") " index=1 generation=1",
 		"out send multi tag=0x700000004 for=batch operations=2",
 		"out operation set " HEARTBEAT " version=7",
 		"out operation create " NODE("4") "__WRIT__",
 		"in reply tag=0x700000004 for=batch rc=0 czxid=0x3eb mzxid=0x3f6 version=8",
 		"in result operation=1 rc=0 " NODE("4") "__WRIT__0000000003",
-		"out znode request=0 /zklock/a exclusive uuid=" UUID("4") " number=3 index=1",
+		"out record request=0 /zklock/a exclusive uuid=" UUID("4") " number=3 index=1 generation=1",
 		"out grant request=0 /zklock/a token=4153345 solitary",
 		"in submit request=1 /zklock/a shared curator_rw owner=2",
-		"out znode request=1 /zklock/a shared uuid=" UUID("5") " index=1",
+		"out record request=1 /zklock/a shared uuid=" UUID("5") " index=1 generation=1",
 		"out send multi tag=0x800000004 for=batch operations=2",
 		"out operation set " HEARTBEAT " version=8",
 		"out operation create " NODE("5") "__READ__",
 		"in reply tag=0x800000004 for=batch rc=0 czxid=0x3eb mzxid=0x3f7 version=9",
 		"in result operation=1 rc=0 " NODE("5") "__READ__0000000004",
-		"out znode request=1 /zklock/a shared uuid=" UUID("5") " number=4 index=1",
+		"out record request=1 /zklock/a shared uuid=" UUID("5") " number=4 index=1 generation=1",
 		"in release request=0 /zklock/a",
 		"out grant request=1 /zklock/a token=4157441 solitary",
 		"out send multi tag=0x900000004 for=batch operations=2",
@@ -88,13 +88,13 @@ wait_for_another_client(void)
 {
 	static const char *const expected[] = {
 		"in submit request=0 /zklock/a exclusive curator_rw owner=1",
-		"out znode request=0 /zklock/a exclusive uuid=" UUID("4") " index=1",
+		"out record request=0 /zklock/a exclusive uuid=" UUID("4") " index=1 generation=1",
 		"out send multi tag=0x700000004 for=batch operations=2",
 		"out operation set " HEARTBEAT " version=7",
 		"out operation create " NODE("4") "__WRIT__",
 		"in reply tag=0x700000004 for=batch rc=0 czxid=0x3eb mzxid=0x3f9 version=8",
 		"in result operation=1 rc=0 " NODE("4") "__WRIT__0000000004",
-		"out znode request=0 /zklock/a exclusive uuid=" UUID("4") " number=4 index=1",
+		"out record request=0 /zklock/a exclusive uuid=" UUID("4") " number=4 index=1 generation=1",
 		"out send list tag=0x800000004 for=list /zklock/a",
 		"in reply tag=0x800000004 for=list /zklock/a rc=0 children=2",
 		"out send get tag=0x900000004 for=watch-ahead " OTHER " watch",
@@ -130,7 +130,7 @@ lose_the_session(void)
 	static const char *const expected[] = {
 		"in session-lost",
 		"out lose request=0 /zklock/a failure=session-expired rc=0",
-		"out retire request=0 /zklock/a",
+		"out record request=0 /zklock/a generation=1 retired",
 		NULL
 	};
 	Lines		lines = {expected, 0};

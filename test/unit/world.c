@@ -13,6 +13,16 @@
 
 /* ---- actions ---- */
 
+static void
+check_record(const Slot *r, const ZklRecord *record)
+{
+	CHECK(r->state != SLOT_FREE);
+	CHECK(!record->retired || r->state == SLOT_LOST ||
+		  r->state == SLOT_RELEASED || r->token == 0);
+	CHECK(!record->disowned || r->left || r->record.disowned ||
+		  (r->state == SLOT_RELEASED && r->keep_until != 0));
+}
+
 /* What must be so when the core says so */
 static bool
 check_action(Worker *worker, const ZklAction *action)
@@ -31,8 +41,8 @@ check_action(Worker *worker, const ZklAction *action)
 		case ZKL_ACTION_CHAIN:
 			CHECK(action->chain >= w->worker.chain || action->chain == 1);
 			break;
-		case ZKL_ACTION_ZNODE:
-			CHECK(r->state != SLOT_FREE);
+		case ZKL_ACTION_RECORD:
+			check_record(r, &action->record);
 			break;
 		case ZKL_ACTION_DENY:
 			CHECK(r->timed_out && w->was_ready &&
@@ -49,15 +59,6 @@ check_action(Worker *worker, const ZklAction *action)
 		case ZKL_ACTION_RELEASE_REQUEST:
 			CHECK(world_holds(w, action->request));
 			CHECK(action->asked_zxid != r->asked_zxid);
-			break;
-		case ZKL_ACTION_RETIRE:
-			CHECK(r->token != 0 &&
-				  (r->state == SLOT_LOST || r->state == SLOT_RELEASED));
-			break;
-		case ZKL_ACTION_DISOWN:
-			CHECK(r->left ||
-				  (r->state == SLOT_RELEASED && r->keep_until != 0));
-			CHECK(r->owner != action->owner);
 			break;
 		case ZKL_ACTION_FREE:
 			CHECK_INT(r->state, SLOT_RELEASED);

@@ -52,8 +52,8 @@ find_uuid(const World *w, const ZklUuid *uuid)
 	{
 		const Slot *r = &w->requests[i];
 
-		if (r->state != SLOT_FREE && r->sent &&
-			memcmp(&r->uuid, uuid, sizeof(*uuid)) == 0)
+		if (r->state != SLOT_FREE && r->record.sent &&
+			memcmp(&r->record.uuid, uuid, sizeof(*uuid)) == 0)
 			return r;
 	}
 	return NULL;
@@ -70,7 +70,7 @@ find_cover(const World *w, const Slot *r)
 		const Slot *s = &w->requests[i];
 
 		if (s != r && world_holds(w, i) && s->owner == r->owner &&
-			s->sent && s->token == r->token &&
+			s->record.sent && s->token == r->token &&
 			strcmp(s->name, r->name) == 0)
 			return s;
 	}
@@ -88,9 +88,11 @@ limit(const World *w)
 static bool
 conflict(const World *w, const Slot *r, const Slot *s)
 {
+	bool		same_owner = s->owner == r->owner &&
+	s->record.disowned == r->record.disowned;
+
 	return s != r && s->name != NULL && strcmp(s->name, r->name) == 0 &&
-		(w->max > 0 || (s->owner != r->owner &&
-						zkl_mode_conflicts(s->mode, r->mode)));
+		(w->max > 0 || (!same_owner && zkl_mode_conflicts(s->mode, r->mode)));
 }
 
 /* Returns how many local holds conflict, whatever is in the tree. */
@@ -132,19 +134,19 @@ check_contenders_ahead(const World *w, const Slot *r, uint32_t ahead)
 							 &has_uuid, &uuid) &&
 			(w->max == 0 || stat->czxid > r->token / 4096))
 			continue;
-		if (has_uuid && memcmp(&uuid, &r->uuid, sizeof(uuid)) == 0)
+		if (has_uuid && memcmp(&uuid, &r->record.uuid, sizeof(uuid)) == 0)
 		{
 			found = true;
-			CHECK_INT(seq, r->seq);
+			CHECK_INT(seq, r->record.seq);
 			CHECK_INT(stat->czxid, r->token / 4096);
 			CHECK_INT(stat->ephemeral_owner, w->worker.session.id);
-			CHECK_INT(r->token % 4096, r->index);
+			CHECK_INT(r->token % 4096, r->record.index);
 		}
 		else if (stat->ephemeral_owner != w->worker.session.id &&
-				 seq <= r->seq && zkl_mode_conflicts(mode, r->mode))
+				 seq <= r->record.seq && zkl_mode_conflicts(mode, r->mode))
 			CHECK_MSG(++ahead < limit(w),
 					  "granted %s number %d behind %s", r->name,
-					  (int) r->seq, node->text);
+					  (int) r->record.seq, node->text);
 	}
 	CHECK_MSG(found, "granted %s without a node", r->name);
 }
@@ -177,7 +179,7 @@ world_check_grant(const World *w, const Slot *r)
 	if (w->tampered)
 		return;
 	ahead = check_local_holds(w, r);
-	if (!r->sent)
+	if (!r->record.sent)
 	{
 		CHECK_MSG(find_cover(w, r) != NULL, "granted %s with no cover",
 				  r->name);
@@ -256,9 +258,9 @@ world_check_recorded(const World *w, const ZklAction *action)
 		r = find_uuid(w, &uuid);
 		if (!CHECK_MSG(r != NULL, "%s is not recorded", name))
 			continue;
-		zkl_znode_prefix(w->dialect, &uuid, r->znode_mode, prefix);
+		zkl_znode_prefix(w->dialect, &uuid, r->record.mode, prefix);
 		CHECK_STR(name, prefix);
-		CHECK_INT(r->index, (int64_t) i);
+		CHECK_INT(r->record.index, (int64_t) i);
 	}
 }
 

@@ -19,7 +19,7 @@ world_path(const World *w, uint32_t request, char *path)
 	const Slot *r = &w->requests[request];
 	char		name[ZKL_MAX_ZNODE_NAME + 1];
 
-	zkl_znode_name(w->dialect, &r->uuid, r->znode_mode, r->seq, name);
+	zkl_znode_name(w->dialect, &r->record.uuid, r->record.mode, r->record.seq, name);
 	snprintf(path, ZKL_MAX_PATH + 1, WORLD_ROOT "%s/%s", r->name, name);
 }
 
