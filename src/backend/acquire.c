@@ -52,15 +52,6 @@ must_not_wait(const ZklLockRequest *request)
 		(request->timeout_ms == 0 || request->at->timed_out);
 }
 
-/* Raises the error with which this server refuses a request now. */
-static void
-check_submission(const ZklLockRequest *request)
-{
-	zkl_admission_check_drain();
-	zkl_admission_check_dialect(&request->lock, request->guard, request->sibling);
-	zkl_under_way_check(ZKL_KIND_LOCK);
-}
-
 static void
 describe_request(const ZklLockRequest *request, bool together, ZklSlotTaker *taker)
 {
@@ -98,7 +89,7 @@ zkl_acquire_submit(const ZklLockRequest *request, bool together,
 {
 	ZklSlotTaker taker;
 
-	check_submission(request);
+	zkl_admission_check(&request->lock, request->guard, request->sibling);
 	describe_request(request, together, &taker);
 	zkl_under_way_submit(zkl_under_way_claim_lock(&taker, request->at), more);
 
@@ -187,7 +178,7 @@ are_denied(const ZklLockRequest *requests, int n)
 
 	for (i = 0; i < n && must_not_wait(&requests[i]); i++)
 	{
-		check_submission(&requests[i]);
+		zkl_admission_check(&requests[i].lock, requests[i].guard, requests[i].sibling);
 		denied |= zkl_backend_slot_deny_try(requests[i].lock.path,
 											requests[i].lock.dialect,
 											zkl_under_way_owner());
@@ -231,7 +222,7 @@ take_cached(const ZklLockRequest *request, ZklGrant *grant)
 	if (slotno < 0 || zkl_slot_peek(slotno) != ZKL_SLOT_CACHED ||
 		!may_take(request))
 		return false;
-	check_submission(request);
+	zkl_admission_check(&request->lock, request->guard, request->sibling);
 	describe_request(request, false, &taker);
 	if (!zkl_backend_slot_take_cached(slotno, &taker, &grant->token,
 									  &grant->generation))
@@ -244,20 +235,44 @@ take_cached(const ZklLockRequest *request, ZklGrant *grant)
 	return false;
 }
 
-/* What zkl_acquire_run is called with */
+/* The requests of a call: those to make, and those that count a hold once more */
 typedef struct LockRun
 {
-	const ZklLockRequest *requests;
+	const ZklLockRequest *requests; /* to make */
 	int			n;
 	ZklGrant   *grants;
+	const ZklLockRequest *all;
+	ZklHold   **holds;			/* that they count; NULL: they are to make */
+	int			nall;
 } LockRun;
 
+/* Returns only if each of the holds may be counted once more. */
+static void
+check_held(const LockRun *run)
+{
+	ZklError	error;
+	int			i;
+
+	for (i = 0; i < run->nall; i++)
+	{
+		ZklHold    *hold = run->holds[i];
+
+		if (hold == NULL)
+			continue;
+		zkl_acquire_confirm(&run->all[i], hold->grant.slotno);
+		if (!zkl_hold_is_good(hold, &error))
+			zkl_hold_raise_lost(hold, error);
+		zkl_hold_open(hold);
+	}
+}
+
+/* During the wait for the last lock, those that were there may have been lost. */
 static bool
 get_locks(void *arg)
 {
-	const ZklLockRequest *requests = ((LockRun *) arg)->requests;
-	ZklGrant   *grants = ((LockRun *) arg)->grants;
-	int			n = ((LockRun *) arg)->n;
+	const LockRun *run = arg;
+	const ZklLockRequest *requests = run->requests;
+	int			n = run->n;
 	int			first = zkl_under_way_count();
 	int			i,
 				j;
@@ -279,27 +294,32 @@ get_locks(void *arg)
 				zkl_under_way_abandon(first + i + 1);
 		}
 		zkl_acquire_wait(&requests[i], slotno, zkl_wait_is_answered);
-		if (!zkl_acquire_take(&requests[i], slotno, &grants[i]))
+		if (!zkl_acquire_take(&requests[i], slotno, &run->grants[i]))
 			return false;
 	}
-
-	/* During the wait for the last one, the first may have been lost. */
 	for (i = 0; i < n - 1; i++)
-		(void) zkl_acquire_take(&requests[i],
-								zkl_under_way_slot(first + i), &grants[i]);
+		(void) zkl_acquire_take(&requests[i], zkl_under_way_slot(first + i),
+								&run->grants[i]);
+	check_held(run);
 	return true;
 }
 
-bool
-zkl_acquire_run(const ZklLockRequest *requests, int n, ZklGrant *grants)
+static bool
+get_or_take_locks(LockRun *run)
 {
-	LockRun		run = {requests, n, grants};
-
-	if (n == 1 && take_cached(&requests[0], &grants[0]))
+	if (run->n == 1 && take_cached(&run->requests[0], &run->grants[0]))
 		return true;
-	if (are_denied(requests, n))
+	if (are_denied(run->requests, run->n))
 		return false;
-	return zkl_under_way_run(get_locks, &run);
+	return zkl_under_way_run(get_locks, run);
+}
+
+bool
+zkl_acquire_run(const ZklLockRequest *request, ZklGrant *grant)
+{
+	LockRun		run = {.requests = request,.n = 1,.grants = grant};
+
+	return get_or_take_locks(&run);
 }
 
 void
@@ -350,24 +370,6 @@ find_counted(const ZklLockRequest *request)
 	return zkl_hold_in(held, request->mode, request->lifetime);
 }
 
-/* Returns only if each of the holds may be counted once more. */
-static void
-check_held(const ZklLockRequest *requests, ZklHold **holds, int n)
-{
-	ZklError	error;
-	int			i;
-
-	for (i = 0; i < n; i++)
-	{
-		if (holds[i] == NULL)
-			continue;
-		zkl_acquire_confirm(&requests[i], holds[i]->grant.slotno);
-		if (!zkl_hold_is_good(holds[i], &error))
-			zkl_hold_raise_lost(holds[i], error);
-		zkl_hold_open(holds[i]);
-	}
-}
-
 /* Counts a hold once more; its bounds become the later ones. */
 static void
 count_again(ZklHold *hold, const ZklLockRequest *request)
@@ -377,58 +379,49 @@ count_again(ZklHold *hold, const ZklLockRequest *request)
 							 request->at_least_ms);
 }
 
-static void
-drop_prepared(ZklHold **holds, int n)
-{
-	while (n > 0)
-		zkl_hold_drop(holds[--n]);
-}
-
-/* Acquires locks of which there is no such hold yet, all or nothing. */
+/* Acquires the locks of which there is no such hold yet, all or nothing. */
 static bool
-acquire_new(ZklLockRequest *requests, int n, ZklHold **holds)
+acquire_new(LockRun *run, ZklLockRequest *requests, ZklHold **holds)
 {
-	ZklGrant   *grants = palloc(n * sizeof(ZklGrant));
 	int volatile prepared = 0;
 	bool		granted = false;
 	int			i;
 
+	run->grants = palloc(run->n * sizeof(ZklGrant));
 	PG_TRY();
 	{
-		for (; prepared < n; prepared++)
+		for (; prepared < run->n; prepared++)
 		{
 			CHECK_FOR_INTERRUPTS();
 			holds[prepared] = zkl_hold_prepare(&requests[prepared]);
 			requests[prepared].sibling =
 				zkl_hold_sibling(holds[prepared]->lock);
 		}
-		granted = zkl_acquire_run(requests, n, grants);
+		granted = get_or_take_locks(run);
 	}
 	PG_CATCH();
 	{
-		drop_prepared(holds, prepared);
+		zkl_hold_drop_prepared(holds, prepared);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
 
 	if (!granted)
-		drop_prepared(holds, n);
-	for (i = 0; granted && i < n; i++)
-		zkl_hold_begin(holds[i], &grants[i]);
+		zkl_hold_drop_prepared(holds, run->n);
+	for (i = 0; granted && i < run->n; i++)
+		zkl_hold_begin(holds[i], &run->grants[i]);
 	return granted;
 }
 
-/*
- * The holds that are there already are checked before the wait for the others,
- * and after it.
- */
+/* The holds that are there already are checked before the wait for the others, too. */
 static bool
 acquire_locks(const ZklLockRequest *requests, int n, int64 *tokens)
 {
 	ZklLockRequest *new_requests = palloc(n * sizeof(ZklLockRequest));
 	ZklHold   **new_holds = palloc(n * sizeof(ZklHold *));
 	ZklHold   **holds = palloc(n * sizeof(ZklHold *));
-	int			nnew = 0;
+	LockRun		run = {new_requests, 0, NULL, requests, holds, n};
+	int			nnew;
 	int			i;
 
 	zkl_lifetime_begin();
@@ -440,27 +433,15 @@ acquire_locks(const ZklLockRequest *requests, int n, int64 *tokens)
 		check_mode(&requests[i]);
 		holds[i] = find_counted(&requests[i]);
 		if (holds[i] == NULL)
-			new_requests[nnew++] = requests[i];
+			new_requests[run.n++] = requests[i];
 	}
-	if (nnew > 0)
-		zkl_under_way_check_room(zkl_hold_count(), nnew);
-	check_held(requests, holds, n);
-	if (nnew > 0 && !acquire_new(new_requests, nnew, new_holds))
+	if (run.n > 0)
+		zkl_under_way_check_room(zkl_hold_count(), run.n);
+	check_held(&run);
+	if (run.n > 0 && !acquire_new(&run, new_requests, new_holds))
 		return false;
-	PG_TRY();
-	{
-		if (nnew > 0)
-			check_held(requests, holds, n);
-	}
-	PG_CATCH();
-	{
-		for (i = 0; i < nnew; i++)
-			zkl_hold_end(new_holds[i]);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
 
-	for (i = n; i-- > 0;)
+	for (i = n, nnew = run.n; i-- > 0;)
 	{
 		if (holds[i] != NULL)
 			count_again(holds[i], &requests[i]);

@@ -50,16 +50,17 @@ typedef struct ZklGrant
 } ZklGrant;
 
 /*
- * Requests n locks and waits for the answers.  True: grants[] tell what was
- * granted.  False: a try timed out while another holds one of the locks.
- * Everything else (cancel, timeouts, no ZooKeeper, refusals) is an error.  All
- * or nothing: if one lock is not granted, the others are released.
+ * Acquires n locks for their lifetime, and waits for the answers.  True: tokens[] are
+ * the fencing tokens.  False: a try timed out while another holds one of the locks.
+ * Everything else (cancel, timeouts, no ZooKeeper, refusals) is an error.  All or
+ * nothing: if one lock is not granted, the others are released.
  *
- * The requests differ in their locks and siblings only, and are sorted, always
- * in the same way.
+ * If one is held already in the same mode and lifetime, that hold is counted once
+ * more, and the later times of its bounds and the request's count.  The requests
+ * differ in their locks only, and are sorted, always in the same way; siblings are
+ * filled in here.
  */
-extern bool zkl_acquire_run(const ZklLockRequest *requests, int n,
-							ZklGrant *grants);
+extern bool zkl_acquire(ZklLockRequest *requests, int n, int64 *tokens);
 
 /*
  * For a lock that is held, in a slot of the caller's: returns at once if the
@@ -68,7 +69,12 @@ extern bool zkl_acquire_run(const ZklLockRequest *requests, int n,
 extern void zkl_acquire_confirm(const ZklLockRequest *request,
 								int slotno);
 
-/* ---- the steps of zkl_acquire_run, for recipes/guard.c ---- */
+/* ---- for recipes/guard.c ---- */
+
+/* The same for one lock, of which no hold is made: the grant is the caller's. */
+extern bool zkl_acquire_run(const ZklLockRequest *request, ZklGrant *grant);
+
+/* ---- its steps ---- */
 
 /*
  * Submits one request, which is then the last one under way.  together: one of
@@ -87,14 +93,5 @@ extern void zkl_acquire_wait(const ZklLockRequest *request, int slotno,
  */
 extern bool zkl_acquire_take(const ZklLockRequest *request, int slotno,
 							 ZklGrant *grant);
-
-/*
- * Acquires n locks for their lifetime, all or nothing.  If one is held already
- * in the same mode and lifetime, that hold is counted once more, and the later
- * times of its bounds and the request's count.  Siblings are filled in here; see
- * zkl_acquire_run for the rest.  False: a try was refused.  tokens[] are
- * the fencing tokens.
- */
-extern bool zkl_acquire(ZklLockRequest *requests, int n, int64 *tokens);
 
 #endif							/* ZKL_BACKEND_ACQUIRE_H */

@@ -26,7 +26,9 @@
 #include "shared/control.h"
 #include "shared/dirty.h"
 #include "shared/draining.h"
+#include "shared/gate.h"
 #include "shared/lease.h"
+#include "shared/loaded.h"
 #include "shared/root.h"
 #include "shared/settings.h"
 #include "shared/slot.h"
@@ -415,8 +417,8 @@ is_held(int sibling)
 }
 
 /* What is not known now is looked at again before a grant is taken. */
-void
-zkl_admission_check_dialect(const ZklTarget *lock, bool guard, int sibling)
+static void
+check_dialect(const ZklTarget *lock, bool guard, int sibling)
 {
 	ZklRootState state = zkl_root_state();
 
@@ -454,4 +456,31 @@ zkl_admission_check_slot(int slotno, const char *name)
 		return false;
 	check(state, name, slot.s_request.path, (ZklDialect) slot.s_request.dialect);
 	return true;
+}
+
+/* ---- the gate, and all of it ---- */
+
+void
+zkl_admission_check_gate(bool is_new_lock)
+{
+	ZklStatus	status;
+
+	if (zkl_gate_read() == ZKL_GATE_OPEN)
+		return;
+	zkl_status_copy(&status);
+	if (is_new_lock || status.session_id == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("distributed locks are disabled"),
+				 errhint("Set \"zklock.enabled\" to on.")));
+}
+
+void
+zkl_admission_check(const ZklTarget *lock, bool guard, int sibling)
+{
+	zkl_admission_check_drain();
+	check_dialect(lock, guard, sibling);
+	zkl_loaded_check_worker();
+	zkl_admission_check_script();
+	zkl_admission_check_gate(true);
 }

@@ -51,14 +51,21 @@ extern int	zkl_admission_drain_ask_all(uint32 drain);
 extern bool zkl_admission_drain_is_left(const ZklSlot *slot);
 
 /*
- * Error 55000 if a new request for that lock is to be refused; 42501 or another
- * one if ZooKeeper does not show the settings of the root.  sibling: a slot of
- * this backend that may hold the lock already, or -1.
+ * The error with which this server refuses a new request for that lock now, if it does.
+ * sibling: a slot of this backend that may hold the lock already, or -1.
  */
-extern void zkl_admission_check_dialect(const ZklTarget *lock, bool guard, int sibling);
+extern void zkl_admission_check(const ZklTarget *lock, bool guard, int sibling);
 
 /*
- * The same for a request of this backend that is under way; one whose grant was
+ * Error 55000 if this server takes no new requests for locks; one that only asks
+ * ZooKeeper is refused only if there is no session any more.
+ */
+extern void zkl_admission_check_gate(bool is_new_lock);
+
+/*
+ * Error 55000 if this server refuses the lock because it has another dialect than
+ * the root, 42501 or another one if ZooKeeper does not show the settings of the root:
+ * for a request of this backend that is under way; one whose grant was
  * taken is good.  "name" is the lock's, for messages.  False: that is not known now,
  * so its grant must not be taken yet.
  */

@@ -30,6 +30,14 @@
 /* How many slots this process released that are kept, at the most */
 static int	most_kept = 0;
 
+/* Sets one field of a slot under its mutex. */
+#define SET_FIELD(slotno, field, value) \
+	do { \
+		SpinLockAcquire(&zkl_slots[slotno].s_mutex); \
+		zkl_slots[slotno].field = (value); \
+		SpinLockRelease(&zkl_slots[slotno].s_mutex); \
+	} while (0)
+
 /* ---- the backend's steps ---- */
 
 /*
@@ -88,10 +96,12 @@ zkl_backend_slot_claim(const ZklSlotTaker *taker, int spare)
 	return slotno < 0 ? -1 : claim_free_slot(slotno, taker);
 }
 
-int
-zkl_backend_slot_find_own(int procno)
+/* The number of a free slot of this process's own, or -1 */
+static int
+find_own_slot(void)
 {
-	int			first = zkl_control->ctl_nrequests + procno * ZKL_OWN_SLOTS;
+	int			first = zkl_control->ctl_nrequests +
+	zkl_compat_my_procno() * ZKL_OWN_SLOTS;
 	int			i;
 
 	Assert(first + ZKL_OWN_SLOTS <= zkl_control->ctl_nslots);
@@ -103,10 +113,16 @@ zkl_backend_slot_find_own(int procno)
 	return -1;
 }
 
-int
-zkl_backend_slot_claim_own(int procno, const ZklSlotTaker *taker)
+bool
+zkl_backend_slot_has_own(void)
 {
-	int			slotno = zkl_backend_slot_find_own(procno);
+	return find_own_slot() >= 0;
+}
+
+int
+zkl_backend_slot_claim_own(const ZklSlotTaker *taker)
+{
+	int			slotno = find_own_slot();
 
 	Assert(slotno >= 0);
 	return claim_free_slot(slotno, taker);
@@ -239,42 +255,26 @@ zkl_backend_slot_release(int slotno)
 void
 zkl_backend_slot_time_out(int slotno)
 {
-	ZklSlot    *slot = &zkl_slots[slotno];
-
-	SpinLockAcquire(&slot->s_mutex);
-	slot->s_holder.timed_out = true;
-	SpinLockRelease(&slot->s_mutex);
+	SET_FIELD(slotno, s_holder.timed_out, true);
 	zkl_dirty_set(slotno, ZKL_WAKE_NOW);
 }
 
 void
 zkl_backend_slot_give_up(int slotno)
 {
-	ZklSlot    *slot = &zkl_slots[slotno];
-
-	SpinLockAcquire(&slot->s_mutex);
-	slot->s_holder.gave_up = true;
-	SpinLockRelease(&slot->s_mutex);
+	SET_FIELD(slotno, s_holder.gave_up, true);
 }
 
 void
 zkl_backend_slot_set_patient(int slotno)
 {
-	ZklSlot    *slot = &zkl_slots[slotno];
-
-	SpinLockAcquire(&slot->s_mutex);
-	slot->s_holder.patient = true;
-	SpinLockRelease(&slot->s_mutex);
+	SET_FIELD(slotno, s_holder.patient, true);
 }
 
 void
 zkl_backend_slot_set_holds(int slotno, uint32 holds)
 {
-	ZklSlot    *slot = &zkl_slots[slotno];
-
-	SpinLockAcquire(&slot->s_mutex);
-	slot->s_holder.holds = holds;
-	SpinLockRelease(&slot->s_mutex);
+	SET_FIELD(slotno, s_holder.holds, holds);
 }
 
 void
@@ -299,11 +299,7 @@ zkl_backend_slot_set_quiet(int slotno, bool quiet)
 void
 zkl_backend_slot_set_late(int slotno, ZklLate late)
 {
-	ZklSlot    *slot = &zkl_slots[slotno];
-
-	SpinLockAcquire(&slot->s_mutex);
-	slot->s_late = late;
-	SpinLockRelease(&slot->s_mutex);
+	SET_FIELD(slotno, s_late, late);
 	zkl_dirty_set(slotno, ZKL_WAKE_NOW);
 }
 
@@ -405,21 +401,13 @@ zkl_backend_slot_resign(int slotno, uint32 serial, bool idle)
 void
 zkl_backend_slot_set_epilogue(int slotno, dsm_handle segment)
 {
-	ZklSlot    *slot = &zkl_slots[slotno];
-
-	SpinLockAcquire(&slot->s_mutex);
-	slot->s_dsm = segment;
-	SpinLockRelease(&slot->s_mutex);
+	SET_FIELD(slotno, s_dsm, segment);
 }
 
 void
 zkl_backend_slot_want_epilogue(int slotno, bool wanted)
 {
-	ZklSlot    *slot = &zkl_slots[slotno];
-
-	SpinLockAcquire(&slot->s_mutex);
-	slot->s_epilogue = wanted;
-	SpinLockRelease(&slot->s_mutex);
+	SET_FIELD(slotno, s_epilogue, wanted);
 }
 
 /*

@@ -24,10 +24,10 @@ extern int	zkl_backend_slot_claim(const ZklSlotTaker *taker, int spare);
 
 /*
  * The same with a slot of this process's own, for the other kinds: one must be
- * free.  find_own tells which one is; -1: the worker has yet to free them.
+ * free.  If there is none, the worker has yet to free them.
  */
-extern int	zkl_backend_slot_find_own(int procno);
-extern int	zkl_backend_slot_claim_own(int procno, const ZklSlotTaker *taker);
+extern bool zkl_backend_slot_has_own(void);
+extern int	zkl_backend_slot_claim_own(const ZklSlotTaker *taker);
 
 /*
  * CACHED -> GRANTED, and picked up, in one step under s_mutex, if the slot is

@@ -61,34 +61,19 @@ static struct
 static bool slots_are_quiet = false;
 static bool has_acquired = false;	/* since they were set quiet */
 
-/* ---- steps of others ---- */
-
-static ZklCommitStep *steps = NULL;
+static const ZklCommitStep *step = NULL;
 
 void
-zkl_commit_add_step(ZklCommitStep *step)
+zkl_commit_set_step(const ZklCommitStep *of_recipe)
 {
-	step->next = steps;
-	steps = step;
-}
-
-static bool
-take_steps(void)
-{
-	bool		any = false;
-	ZklCommitStep *step;
-
-	for (step = steps; step != NULL; step = step->next)
-		any |= step->before_commit();
-	return any;
+	Assert(step == NULL || step == of_recipe);
+	step = of_recipe;
 }
 
 void
-zkl_commit_end_steps(bool committed)
+zkl_commit_end_step(bool committed)
 {
-	ZklCommitStep *step;
-
-	for (step = steps; step != NULL; step = step->next)
+	if (step != NULL)
 		step->at_end(committed);
 }
 
@@ -224,7 +209,7 @@ check_commit(void)
 	zkl_commit_check_wait(NULL);
 
 	/* Which may take a while, in which all this may change. */
-	if (take_steps())
+	if (step != NULL && step->before_commit())
 		zkl_commit_check_wait(NULL);
 }
 

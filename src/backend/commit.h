@@ -20,12 +20,11 @@ typedef struct ZklCommitStep
 
 	/* Over, and the locks not yet released: only flags, no errors. */
 	void		(*at_end) (bool committed);
-	struct ZklCommitStep *next; /* commit.c's */
 } ZklCommitStep;
 
-/* The step is the caller's, and lives as long as the process. */
-extern void zkl_commit_add_step(ZklCommitStep *step);
-extern void zkl_commit_end_steps(bool committed);
+/* The step is the caller's, and lives as long as the process.  There is one only. */
+extern void zkl_commit_set_step(const ZklCommitStep *of_recipe);
+extern void zkl_commit_end_step(bool committed);
 
 /* Where a statement runs, as seen from the callbacks before a commit */
 typedef enum ZklCommitPlace

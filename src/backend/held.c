@@ -167,16 +167,6 @@ zkl_held_release_lock(const ZklTarget *lock, ZklLockMode mode)
 }
 
 void
-zkl_held_release_quietly(const ZklTarget *lock, ZklLockMode mode,
-						 ZklLifetime lifetime)
-{
-	ZklHold    *hold = zkl_hold_find(lock, mode, lifetime);
-
-	if (hold != NULL)
-		zkl_hold_end(hold);
-}
-
-void
 zkl_held_release_all(void)
 {
 	dlist_mutable_iter iter;

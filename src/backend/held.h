@@ -26,14 +26,6 @@ extern bool zkl_held_release(ZklHold *hold);
 extern void zkl_held_release_all(void);
 
 /*
- * Ends the hold on a lock, however often it was acquired, without a check or a
- * word; for what gives up while it acquires something more.  Does nothing if it
- * is not held; cannot fail.
- */
-extern void zkl_held_release_quietly(const ZklTarget *lock, ZklLockMode mode,
-									 ZklLifetime lifetime);
-
-/*
  * From now on each hold of this backend on the lock may last for so many ms; 0:
  * without limit.  False, with a warning, if there is none; an error if one was
  * lost.

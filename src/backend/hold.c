@@ -259,6 +259,13 @@ zkl_hold_drop(ZklHold *hold)
 }
 
 void
+zkl_hold_drop_prepared(ZklHold **holds, int n)
+{
+	while (n > 0)
+		zkl_hold_drop(holds[--n]);
+}
+
+void
 zkl_hold_end(ZklHold *hold)
 {
 	(void) zkl_backend_slot_release(hold->grant.slotno);

@@ -44,7 +44,7 @@ end_transaction(XactEvent event)
 {
 	bool		aborted = event == XACT_EVENT_ABORT;
 
-	zkl_commit_end_steps(!aborted);
+	zkl_commit_end_step(!aborted);
 	if (aborted && zkl_hold_is_any() && !proc_exit_inprogress)
 	{
 		zkl_tell_lost();

@@ -211,7 +211,6 @@ zkl_refusal_raise_deadlock(int slotno, uint32 serial)
 			 errmsg("deadlock detected"),
 			 errdetail_internal("%s", deadlock_detail(slotno, serial)),
 			 errhint("See server log for the names of all locks.")));
-	pg_unreachable();
 }
 
 int
@@ -231,7 +230,6 @@ void
 zkl_refusal_raise_lost(const char *name, const char *release, ZklError error)
 {
 	ereport(ERROR, (zkl_refusal_report_lost(name, release, error)));
-	pg_unreachable();
 }
 
 void
@@ -243,7 +241,6 @@ zkl_refusal_raise_lapsed(const char *name)
 					zkl_text_for_client(name)),
 			 errdetail("ZooKeeper did not confirm within \"zklock.commit_wait\" that this server still holds the lock."),
 			 errhint("Another client may hold it now.  Retry the transaction once the view zk_status shows the state \"connected\".")));
-	pg_unreachable();
 }
 
 void
@@ -255,47 +252,26 @@ zkl_refusal_raise_lease_ended(const char *name)
 					zkl_text_for_client(name)),
 			 errdetail("%s", zkl_slot_lost_detail(ZKL_ERROR_LAPSED)),
 			 errhint("Another client may hold it now.  Ask again once the view zk_status shows the state \"connected\".")));
-	pg_unreachable();
-}
-
-void
-zkl_refusal_check_gate(bool is_new_lock)
-{
-	ZklStatus	status;
-
-	if (zkl_gate_read() == ZKL_GATE_OPEN)
-		return;
-	zkl_status_copy(&status);
-	if (is_new_lock || status.session_id == 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("distributed locks are disabled"),
-				 errhint("Set \"zklock.enabled\" to on.")));
 }
 
 const char *
 zkl_refusal_worker_state_name(const ZklStatus *status)
 {
+	static const char *const names[] = {
+		[ZKL_STATE_STOPPED] = "stopped",
+		[ZKL_STATE_CONNECTING] = "connecting",
+		[ZKL_STATE_CONNECTED] = "connected",
+		[ZKL_STATE_DISCONNECTED] = "disconnected",
+		[ZKL_STATE_EXPIRED] = "expired",
+		[ZKL_STATE_AUTH_FAILED] = "auth_failed"
+	};
+
 	if (zkl_gate_read() == ZKL_GATE_DISABLED &&
 		status->state != ZKL_STATE_STOPPED)
 		return status->session_id != 0 || status->session_pid != 0 ?
 			"closing" : "disabled";
-	switch ((ZklWorkerState) status->state)
-	{
-		case ZKL_STATE_STOPPED:
-			return "stopped";
-		case ZKL_STATE_CONNECTING:
-			return "connecting";
-		case ZKL_STATE_CONNECTED:
-			return "connected";
-		case ZKL_STATE_DISCONNECTED:
-			return "disconnected";
-		case ZKL_STATE_EXPIRED:
-			return "expired";
-		case ZKL_STATE_AUTH_FAILED:
-			return "auth_failed";
-	}
-	return "stopped";
+	Assert(status->state < lengthof(names));
+	return names[status->state];
 }
 
 bool
@@ -344,7 +320,6 @@ zkl_refusal_raise_unreachable(void)
 			 errdetail("ZooKeeper did not answer within \"zklock.connect_timeout\".  %s",
 					   zkl_refusal_worker_trouble()),
 			 errhint("%s", zkl_refusal_where_to_look())));
-	pg_unreachable();
 }
 
 void
@@ -356,7 +331,6 @@ zkl_refusal_raise_away(TimestampTz since)
 			 errdetail("This server has had no connection since %s.  %s",
 					   timestamptz_to_str(since), zkl_refusal_worker_trouble()),
 			 errhint("%s", zkl_refusal_where_to_look())));
-	pg_unreachable();
 }
 
 const char *
@@ -377,7 +351,6 @@ zkl_refusal_raise_cached(const char *name, const char *server)
 					zkl_refusal_server(server), name),
 			 errdetail("So it is not known whether a session holds the lock."),
 			 errhint("If that server is down, the lock is free once its ZooKeeper session has ended: retry then, or increase \"zklock.connect_timeout\".  If only its worker is stopped, see zk_break_lock().")));
-	pg_unreachable();
 }
 
 const char *
@@ -400,7 +373,6 @@ zkl_refusal_raise_worker_silent(void)
 			 errmsg("could not reach the zklock worker"),
 			 errdetail("%s", zkl_refusal_worker_silence()),
 			 errhint("See the server log, and the state of the process \"zklock worker\".")));
-	pg_unreachable();
 }
 
 void
@@ -411,7 +383,6 @@ zkl_refusal_raise_timed_out(const char *what, int64 timeout_ms)
 			 errmsg("could not acquire %s within %lld ms",
 					zkl_text_for_client(what), (long long) timeout_ms),
 			 errdetail("Other clients are ahead of this session in the queue.")));
-	pg_unreachable();
 }
 
 /* ---- errors that a caller treats ---- */

@@ -79,12 +79,6 @@ pg_noreturn extern void zkl_refusal_raise_lease_ended(const char *name);
 extern const char *zkl_refusal_worker_state_name(const ZklStatus *status);
 
 /*
- * Error 55000 if this server takes no new requests for locks; one that only asks
- * ZooKeeper is refused only if there is no session any more.
- */
-extern void zkl_refusal_check_gate(bool is_new_lock);
-
-/*
  * The worker's state, and its last error if the current role may see it, in
  * sentences for errdetail
  */

@@ -83,7 +83,7 @@ zkl_stall_ask(ZklAheadQuestion *ahead, int slotno, const char *name, bool reads)
 	ZklTarget	target = {0};
 	const ZklSlotRequest *request = &zkl_slots[slotno].s_request;
 
-	if (!zkl_under_way_has_own_slot() || !can_make_segment(ahead))
+	if (!zkl_backend_slot_has_own() || !can_make_segment(ahead))
 		return false;
 	target.name = name;
 	target.path = request->path;
@@ -403,5 +403,4 @@ zkl_stall_raise_lock_timeout(int slotno, const char *name, int64 timeout_ms)
 					name, (long long) timeout_ms),
 			 reason.detail != NULL ? errdetail("%s", reason.detail) : 0,
 			 reason.hint != NULL ? errhint("%s", reason.hint) : 0));
-	pg_unreachable();
 }

@@ -38,8 +38,8 @@ zkl_target_name(FunctionCallInfo fcinfo)
 	return PG_GETARG_TEXT_PP(0);
 }
 
-static ZklTarget
-make_target(const text *name, ZklPrivileges needed)
+ZklTarget
+zkl_target_lock(const text *name, ZklPrivileges needed)
 {
 	ZklTarget	target;
 
@@ -50,12 +50,6 @@ make_target(const text *name, ZklPrivileges needed)
 	target.dialect = zkl_dialect_find(zkl_dialects, target.path);
 	zkl_rights_check(target.path, target.name, needed);
 	return target;
-}
-
-ZklTarget
-zkl_target_lock(const text *name, ZklPrivileges needed)
-{
-	return make_target(name, needed);
 }
 
 static void
@@ -75,7 +69,7 @@ ZklTarget
 zkl_target_recipe(const text *name, const char *suffix, ZklDialect dialect,
 				  ZklPrivileges needed)
 {
-	ZklTarget	target = make_target(name, needed);
+	ZklTarget	target = zkl_target_lock(name, needed);
 
 	refuse_longer(&target, suffix);
 	target.path = psprintf("%s%s", target.path, suffix);
@@ -87,7 +81,7 @@ ZklTarget
 zkl_target_reserved(const text *name, const char *directory,
 					ZklPrivileges needed)
 {
-	ZklTarget	target = make_target(name, needed);
+	ZklTarget	target = zkl_target_lock(name, needed);
 
 	refuse_longer(&target, directory);
 	target.path = psprintf("%s%s", directory, target.path);

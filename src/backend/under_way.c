@@ -276,23 +276,6 @@ zkl_under_way_claim_lock(const ZklSlotTaker *taker, const ZklDeadlines *at)
 	return slotno;
 }
 
-bool
-zkl_under_way_has_own_slot(void)
-{
-	return zkl_backend_slot_find_own(zkl_compat_my_procno()) >= 0;
-}
-
-void
-zkl_under_way_check(ZklSlotKind kind)
-{
-	zkl_loaded_check_worker();
-	if (kind == ZKL_KIND_LOCK)
-	{
-		zkl_admission_check_script();
-		zkl_refusal_check_gate(true);
-	}
-}
-
 void
 zkl_under_way_describe(ZklSlotTaker *taker, const ZklTarget *target,
 					   ZklSlotKind kind)
@@ -322,9 +305,8 @@ zkl_under_way_claim(const ZklTarget *target, ZklSlotKind kind)
 {
 	ZklSlotTaker taker;
 
-	zkl_under_way_check(kind);
 	zkl_under_way_describe(&taker, target, kind);
-	return zkl_backend_slot_claim_own(zkl_compat_my_procno(), &taker);
+	return zkl_backend_slot_claim_own(&taker);
 }
 
 /* ---- how many there may be ---- */

@@ -13,9 +13,6 @@
 #include "backend/target.h"
 #include "backend/wait.h"
 
-/* Raises the error with which this server refuses all requests of a kind now. */
-extern void zkl_under_way_check(ZklSlotKind kind);
-
 /*
  * Fills in what all kinds of requests have, and zeroes the rest.  Whatever can
  * fail does so here, before a slot is claimed.
@@ -35,7 +32,6 @@ extern int	zkl_under_way_claim_lock(const ZklSlotTaker *taker,
 									 const ZklDeadlines *at);
 
 /* The other kinds have slots of their own: one must be free. */
-extern bool zkl_under_way_has_own_slot(void);
 extern int	zkl_under_way_claim(const ZklTarget *target, ZklSlotKind kind);
 
 /* Submits a claimed request; "more": see zkl_backend_slot_submit.  Cannot fail. */

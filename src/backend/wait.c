@@ -183,7 +183,7 @@ static void
 look_at_gate(const ZklDeadlines *at, ZklSlotKind kind)
 {
 	if (kind != ZKL_KIND_DUMP)
-		zkl_refusal_check_gate(at->at_gate);
+		zkl_admission_check_gate(at->at_gate);
 }
 
 /* A wait for the lease of what is granted goes on. */
@@ -396,7 +396,7 @@ zkl_wait_sleep_until(int64 due)
 static bool
 has_own_slot(int slotno)
 {
-	return zkl_under_way_has_own_slot();
+	return zkl_backend_slot_has_own();
 }
 
 /*
@@ -410,7 +410,7 @@ wait_for_own_slot(void (*context) (void *name), const char *name,
 {
 	ZklDeadlines until = *at;
 
-	if (zkl_under_way_has_own_slot())
+	if (zkl_backend_slot_has_own())
 		return;
 	set_answer(&until, Min(zkl_wait_answer_due(at),
 						   zkl_wait_after_ms(zkl_wait_clock(), zkl_status_connect_timeout_ms())));

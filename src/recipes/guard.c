@@ -23,7 +23,7 @@ static ZklGrant guard;
 bool
 zkl_guard_begin(const ZklLockRequest *request)
 {
-	if (!zkl_acquire_run(request, 1, &guard))
+	if (!zkl_acquire_run(request, &guard))
 		return false;
 	guard_at = zkl_under_way_count();
 	zkl_under_way_take_back(guard.slotno);

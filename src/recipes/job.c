@@ -11,7 +11,7 @@
 #include "postgres.h"
 
 #include "backend/acquire.h"
-#include "backend/held.h"
+#include "backend/hold.h"
 #include "backend/refusal.h"
 #include "backend/text.h"
 #include "miscadmin.h"
@@ -53,7 +53,10 @@ zkl_job_try_lock(const ZklTarget *job)
 void
 zkl_job_unlock(const ZklTarget *job)
 {
-	zkl_held_release_quietly(job, ZKL_EXCLUSIVE, ZKL_LIFETIME_TRANSACTION);
+	ZklHold    *hold = zkl_hold_find(job, ZKL_EXCLUSIVE, ZKL_LIFETIME_TRANSACTION);
+
+	if (hold != NULL)
+		zkl_hold_end(hold);
 }
 
 /* ---- reading ---- */

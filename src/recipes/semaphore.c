@@ -233,13 +233,6 @@ get_permits_guarded(Semaphore *s, ZklGrant *grants)
 	return answer;
 }
 
-static void
-drop_prepared_permits(ZklHold **holds, int n)
-{
-	while (n > 0)
-		zkl_hold_drop(holds[--n]);
-}
-
 static bool
 acquire_permits(Semaphore *s, int64 *token)
 {
@@ -261,13 +254,13 @@ acquire_permits(Semaphore *s, int64 *token)
 	}
 	PG_CATCH();
 	{
-		drop_prepared_permits(holds, prepared);
+		zkl_hold_drop_prepared(holds, prepared);
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
 
 	if (answer == ZKL_PERMITS_DENIED)
-		drop_prepared_permits(holds, n);
+		zkl_hold_drop_prepared(holds, n);
 	*token = 0;
 	for (i = 0; answer == ZKL_PERMITS_GRANTED && i < n; i++)
 	{

@@ -224,14 +224,11 @@ end_turns(bool committed)
 void
 zkl_turn_take(const ZklTurn *turn)
 {
-	static ZklCommitStep step = {write_turns, end_turns, NULL};
-	static bool added = false;
+	static const ZklCommitStep step = {write_turns, end_turns};
 	MemoryContext old = MemoryContextSwitchTo(TopTransactionContext);
 	ZklTurn    *taken = palloc(sizeof(ZklTurn));
 
-	if (!added)
-		zkl_commit_add_step(&step);
-	added = true;
+	zkl_commit_set_step(&step);
 	forget_ended_turns();
 	*taken = *turn;
 	taken->target.path = pstrdup(turn->target.path);
