@@ -384,6 +384,33 @@ overdue_node_deleted(void)
 	world_wind_up(w);
 }
 
+/*
+ * The znode of a hold whose time is over is deleted, and the next session has the
+ * lock, when the holder comes to its commit check, where it finds the loss.  The
+ * next worker does not take the two for holders.
+ */
+static void
+overdue_and_next_held(void)
+{
+	World	   *w = world_ready();
+	uint32_t	overdue = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	next = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+
+	world_run(w);
+	world_overdue(w, overdue);
+	world_run(w);
+	CHECK(world_holds(w, next));
+	w->requests[overdue].quiet = w->requests[overdue].taken = true;
+	world_disconnect(w);
+	world_restart(w);
+	CHECK(zkl_manager_check(w->worker.m) == NULL);
+	CHECK_INT(zkl_manager_live(w->worker.m), 1);
+	world_connect(w);
+	world_run(w);
+	CHECK(world_holds(w, next));
+	world_wind_up(w);
+}
+
 int
 main(void)
 {
@@ -398,5 +425,6 @@ main(void)
 	RUN(restart_without_session);
 	RUN(restart_without_the_node);
 	RUN(overdue_node_deleted);
+	RUN(overdue_and_next_held);
 	return unit_finish();
 }
