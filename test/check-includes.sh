@@ -15,10 +15,10 @@ folders='
 functions  recipes backend shared znode wire/version.h
 recipes    backend shared znode
 backend    shared znode wire/version.h
-worker     shared wire znode core/manager.h core/queue.h
+worker     shared wire znode core/manager.h core/queue.h deadlock/deadlock.h
 shared     znode
 deadlock   core znode
-core       deadlock znode
+core       znode deadlock/publication.h
 session    wire
 wire
 znode

@@ -41,7 +41,10 @@ my %writers = (
 	ZklRewrites => 'core/rewrite',
 	ZklHeat => 'core/heat',
 	ZklTrace => 'core/trace',
+	ZklWingState => 'core/hooks',
 	'ZklManager.config' => 'core/manager',
+	'ZklManager.owners' => 'core/siblings',
+	'ZklManager.wings' => 'core/hooks',
 	'ZklManager.kept' => 'core/keep',
 	'ZklManager.session' => 'core/session',
 	'ZklManager.stuck_until' => 'core/stuck',
@@ -138,6 +141,7 @@ sub declarations
 		my ($type, $rest) =
 		  /^\s*(?:(?:static|extern|const|struct)\s+)*([A-Za-z]\w*)\s*([\s*].*)$/s
 		  or next;
+		$rest =~ s/(\*+)(\w+)\[/$1*$2\[/g;    # an array of pointers
 		1 while $rest =~ s/([\[({])[^\[\](){}]*[\])}]/ /;
 		foreach my $name (split /,/, $rest)
 		{

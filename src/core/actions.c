@@ -81,14 +81,6 @@ zkl_actions_add(ZklManager *m, ZklActionKind kind)
 }
 
 void
-zkl_actions_set_edges(ZklManager *m, size_t action, const ZklEdge *edges,
-					  size_t n)
-{
-	m->actions.all[action].edges = edges;
-	m->actions.all[action].nedges = n;
-}
-
-void
 zkl_actions_clear(ZklManager *m)
 {
 	m->actions.n = m->actions.nlosses = 0;

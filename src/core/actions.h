@@ -12,10 +12,6 @@
  */
 extern ZklAction *zkl_actions_add(ZklManager *m, ZklActionKind kind);
 
-/* The steps of a deadlock; they live as long as the action. */
-extern void zkl_actions_set_edges(ZklManager *m, size_t action,
-								  const ZklEdge *edges, size_t n);
-
 /* Memory for an action, until the actions are cleared; aligned to 16. */
 extern char *zkl_actions_text(ZklManager *m, size_t size);
 extern char *zkl_actions_join(ZklManager *m, const char *a, const char *b,

@@ -8,9 +8,9 @@
 
 #include "core/check.h"
 #include "core/downgrade.h"
+#include "core/hooks.h"
 #include "core/keep.h"
 #include "core/node.h"
-#include "deadlock/publication.h"
 
 static const char *
 check_request(const ZklManager *m, const ZklRequest *r)
@@ -27,8 +27,7 @@ check_request(const ZklManager *m, const ZklRequest *r)
 			!zkl_list_linked(&r->all) && !zkl_list_linked(&r->look.unwatched) &&
 			!zkl_list_linked(&r->look.unseen) &&
 			!zkl_list_linked(&r->node.by_uuid) && !zkl_keep_is_on(r) &&
-			!zkl_list_linked(&r->wait.by_owner) &&
-			!zkl_list_linked(&r->wait.by_due) && r->wait.dependents == NULL ? NULL :
+			!zkl_list_linked(&r->ring.by_owner) ? NULL :
 			"an unused request has a node or is in a list";
 	if (r->lock == NULL)
 		return "a request in use has no lock";
@@ -76,16 +75,8 @@ check_request(const ZklManager *m, const ZklRequest *r)
 	if (r->demand == ZKL_DEMAND_WAITING && r->node.state == ZKL_NODE_NONE &&
 		!r->timed_out)
 		return "a request waits without a node to be";
-	if (!zkl_list_linked(&r->wait.by_owner))
+	if (!zkl_list_linked(&r->ring.by_owner))
 		return "a request cannot be found by its owner";
-	if (zkl_list_linked(&r->wait.by_due) !=
-		(queued && r->demand == ZKL_DEMAND_WAITING && r->wait.patience > 0 &&
-		 r->lock->dialect != ZKL_DIALECT_PERMIT))
-		return "the waits and the list of them differ";
-	if (!zkl_list_linked(&r->wait.by_due) &&
-		(zkl_list_linked(&r->wait.wanted) || r->wait.dependents != NULL ||
-		 !zkl_list_empty(&r->wait.publications)))
-		return "something is published or wanted of what does not wait";
 	if (r->node.state != ZKL_NODE_NONE && zkl_node_find(m, &r->node.uuid) != r)
 		return "a node cannot be found by its id";
 	if (r->node.parked && r->node.state == ZKL_NODE_NEW &&
@@ -200,7 +191,7 @@ static const char *
 check_holders(const ZklLock *lock)
 {
 	const ZklRequest *exclusive = NULL;
-	const ZklRequest *other = NULL;	/* of another owner than the first holder */
+	const ZklRequest *other = NULL; /* of another owner than the first holder */
 	const ZklRequest *first = NULL;
 	const ZklLink *link;
 
@@ -277,60 +268,6 @@ check_lock(const ZklLock *lock)
 	return why;
 }
 
-/* What a wait has published, and the holds that are named */
-static const char *
-check_publication(const ZklManager *m, const ZklPublication *p)
-{
-	const ZklRequest *held = zkl_node_find(m, &p->uuid);
-
-	if (zkl_publication_find(m, &p->uuid) != p)
-		return "a publication cannot be found, or there are two of a name";
-	if (zkl_list_linked(&p->write) != (p->state == ZKL_PUBLICATION_NEW ||
-									   p->state == ZKL_PUBLICATION_DELETE))
-		return "the publications to be written and their lists differ";
-	if (p->wait == NULL)
-		return p->state == ZKL_PUBLICATION_NEW ||
-			p->state == ZKL_PUBLICATION_EXISTS ?
-			"a publication of no wait stays" : NULL;
-	if (p->state == ZKL_PUBLICATION_DELETE ||
-		(p->state == ZKL_PUBLICATION_DELETING && !p->judged))
-		return "a publication is deleted although it is true";
-	if (held == NULL || held->demand != ZKL_DEMAND_GRANTED ||
-		held->node.state != ZKL_NODE_EXISTS)
-		return "something is published of what is not held";
-	if (zkl_keep_has_any(held))
-		return "something is published of what is kept";
-	return zkl_list_linked(&p->of_wait) ? NULL : "a publication's wait is unaware";
-}
-
-static const char *
-check_publications(const ZklManager *m)
-{
-	uint32_t	existing = 0,
-				unsettled = 0,
-				judged = 0;
-	const char *why = NULL;
-	ZklLink    *link,
-			   *after;
-
-	zkl_foreach(link, after, &m->publications.all)
-	{
-		const ZklPublication *p = zkl_container(ZklPublication, all, link);
-
-		if (why == NULL)
-			why = check_publication(m, p);
-		existing += p->state == ZKL_PUBLICATION_EXISTS;
-		unsettled += p->state == ZKL_PUBLICATION_UNSETTLED;
-		judged += p->judged;
-	}
-	if (why == NULL && (existing != m->publications.nexisting ||
-						unsettled != m->publications.nunsettled))
-		why = "the counts of publications are wrong";
-	if (why == NULL && (judged > 0) != (m->verdict.state == ZKL_VERDICT_SENT))
-		why = "publications wait for no verdict";
-	return why;
-}
-
 const char *
 zkl_check_all(const ZklManager *m)
 {
@@ -355,7 +292,7 @@ zkl_check_all(const ZklManager *m)
 		watches += r->look.watch == ZKL_WATCH_ARMED;
 	}
 	if (why == NULL)
-		why = check_publications(m);
+		why = zkl_hooks_check(m);
 	if (why == NULL && live != m->requests.nlive)
 		why = "the count of live requests is wrong";
 	if (why == NULL && queued != m->locks.nqueued)

@@ -11,6 +11,7 @@
 #include "core/connection.h"
 #include "core/contenders.h"
 #include "core/downgrade.h"
+#include "core/hooks.h"
 #include "core/janitor.h"
 #include "core/lock.h"
 #include "core/look.h"
@@ -18,17 +19,14 @@
 #include "core/node.h"
 #include "core/operations.h"
 #include "core/probe.h"
-#include "deadlock/publication.h"
 #include "core/reads.h"
 #include "core/recall.h"
 #include "core/renumber.h"
 #include "core/request.h"
 #include "core/revived.h"
 #include "core/rewrite.h"
-#include "deadlock/search.h"
 #include "core/session.h"
 #include "core/session_lease.h"
-#include "deadlock/verdict.h"
 #include "core/zxid.h"
 
 void
@@ -70,12 +68,7 @@ zkl_connection_writes_lost(ZklManager *m)
 {
 	zkl_janitor_want(m);
 	forget_contenders(m);
-
-	/*
-	 * A verdict without an answer: that the publication is gone no longer
-	 * shows that the verdict was carried out.
-	 */
-	zkl_verdict_forget(m);
+	ZKL_HOOKS(m, writes_lost);
 }
 
 void
@@ -127,9 +120,7 @@ zkl_connection_down(ZklManager *m)
 	zkl_session_disconnected(m);
 	zkl_janitor_disconnected(m);
 	zkl_batch_reply_lost(m);
-	zkl_publication_disconnected(m);
-	zkl_search_stop(m);
-	zkl_verdict_disconnected(m);
+	ZKL_HOOKS(m, disconnected);
 	zkl_revived_disconnected(m);
 	for (i = 0; i < m->locks.by_path.nbuckets; i++)
 	{
@@ -206,8 +197,7 @@ zkl_connection_session_lost(ZklManager *m)
 	zkl_connection_down(m);
 	zkl_session_end(m);
 	zkl_session_lease_end(m);
-	zkl_publication_session_lost(m);
-	zkl_verdict_forget(m);
+	ZKL_HOOKS(m, session_lost);
 	for (bucket = 0; bucket < m->locks.by_path.nbuckets; bucket++)
 	{
 		zkl_foreach(link, after, &m->locks.by_path.buckets[bucket])

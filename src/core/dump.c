@@ -12,21 +12,13 @@
 
 #include "core/batches.h"
 #include "core/dump.h"
+#include "core/hooks.h"
 #include "core/keep.h"
-#include "core/line.h"
 #include "core/trace.h"
 
-typedef struct Dump
-{
-	const ZklManager *m;
-	int64_t		now;
-	ZklWriteDump write;
-	void	   *context;
-} Dump;
-
-static void
-write_item(const Dump *d, const ZklLock *lock, const char *item,
-		   int64_t request, const ZklLine *line)
+void
+zkl_dump_item(const ZklDump *d, const ZklLock *lock, const char *item,
+			  int64_t request, const ZklLine *line)
 {
 	ZklDumpItem row = {"", item, request, line->text};
 
@@ -35,8 +27,15 @@ write_item(const Dump *d, const ZklLock *lock, const char *item,
 	d->write(d->context, &row);
 }
 
-static int64_t
-list_length(const ZklList *list)
+void
+zkl_dump_count(ZklLine *line, const char *key, int64_t n)
+{
+	if (n > 0)
+		zkl_line_number(line, key, n);
+}
+
+void
+zkl_dump_list(ZklLine *line, const char *key, const ZklList *list)
 {
 	int64_t		n = 0;
 	ZklLink    *link,
@@ -44,21 +43,13 @@ list_length(const ZklList *list)
 
 	zkl_foreach(link, after, list)
 		n++;
-	return n;
-}
-
-/* How many there are, if there are any */
-static void
-put_count(ZklLine *line, const char *key, int64_t n)
-{
-	if (n > 0)
-		zkl_line_number(line, key, n);
+	zkl_dump_count(line, key, n);
 }
 
 /* ---- the server ---- */
 
 static void
-dump_session(const Dump *d)
+dump_session(const ZklDump *d)
 {
 	static const char *const states[] = {
 		[ZKL_CONNECTION_DOWN] = "down",
@@ -84,12 +75,12 @@ dump_session(const Dump *d)
 	zkl_line_flag(&line, "chain-sent", m->chain.sent);
 	zkl_line_number(&line, "version", m->chain.version);
 	zkl_line_number(&line, "acknowledged", m->chain.acknowledged);
-	write_item(d, NULL, "session", -1, &line);
+	zkl_dump_item(d, NULL, "session", -1, &line);
 }
 
 /* What we have yet to send or decide */
 static void
-dump_lists(const Dump *d)
+dump_lists(const ZklDump *d)
 {
 	const ZklManager *m = d->m;
 	const ZklList *deletes = m->nodes.deletes;
@@ -98,32 +89,24 @@ dump_lists(const Dump *d)
 	zkl_line_begin(&line);
 	zkl_line_number(&line, "live", m->requests.nlive);
 	zkl_line_number(&line, "queued", m->locks.nqueued);
-	put_count(&line, "creates", list_length(&m->nodes.creates));
-	put_count(&line, "resends", list_length(&m->nodes.resends));
-	put_count(&line, "downgrades", list_length(&m->downgrades.wanted));
-	put_count(&line, "deletes", list_length(&deletes[ZKL_DELETE_NOW]));
-	put_count(&line, "late_deletes", list_length(&deletes[ZKL_DELETE_LATE]));
-	put_count(&line, "lone_deletes", list_length(&deletes[ZKL_DELETE_ALONE]));
-	put_count(&line, "stuck_deletes", list_length(&deletes[ZKL_DELETE_STUCK]));
-	put_count(&line, "stuck_downgrades", list_length(&m->downgrades.stuck));
-	put_count(&line, "stuck_locks", list_length(&m->reads.stuck));
-	put_count(&line, "kept", list_length(&m->kept));
-	put_count(&line, "undecided", list_length(&m->locks.dirty));
-	put_count(&line, "publications", list_length(&m->publications.all));
-	put_count(&line, "unsettled_publications", m->publications.nunsettled);
-	put_count(&line, "want_search", list_length(&m->waits.wanted));
-	put_count(&line, "in_search", list_length(&m->search.asked));
-	zkl_line_flag(&line, "verdict-sent",
-				  m->verdict.state == ZKL_VERDICT_SENT);
-	zkl_line_flag(&line, "verdict-unsettled",
-				  m->verdict.state == ZKL_VERDICT_UNSETTLED);
-	put_count(&line, "readers", list_length(&m->reads.readers));
+	zkl_dump_list(&line, "creates", &m->nodes.creates);
+	zkl_dump_list(&line, "resends", &m->nodes.resends);
+	zkl_dump_list(&line, "downgrades", &m->downgrades.wanted);
+	zkl_dump_list(&line, "deletes", &deletes[ZKL_DELETE_NOW]);
+	zkl_dump_list(&line, "late_deletes", &deletes[ZKL_DELETE_LATE]);
+	zkl_dump_list(&line, "lone_deletes", &deletes[ZKL_DELETE_ALONE]);
+	zkl_dump_list(&line, "stuck_deletes", &deletes[ZKL_DELETE_STUCK]);
+	zkl_dump_list(&line, "stuck_downgrades", &m->downgrades.stuck);
+	zkl_dump_list(&line, "stuck_locks", &m->reads.stuck);
+	zkl_dump_list(&line, "kept", &m->kept);
+	zkl_dump_list(&line, "undecided", &m->locks.dirty);
+	zkl_dump_list(&line, "readers", &m->reads.readers);
 	zkl_line_number(&line, "watches", (int64_t) m->reads.watches);
-	write_item(d, NULL, "requests", -1, &line);
+	zkl_dump_item(d, NULL, "requests", -1, &line);
 }
 
 static void
-dump_batches(const Dump *d)
+dump_batches(const ZklDump *d)
 {
 	const ZklManager *m = d->m;
 	uint32_t	i;
@@ -138,12 +121,12 @@ dump_batches(const Dump *d)
 		zkl_line_number(&line, "members", batch->nmembers);
 		zkl_line_number(&line, "deletes", batch->ndeletes);
 		zkl_line_number(&line, "sent_ms_ago", (d->now - batch->sent_at) / 1000);
-		write_item(d, NULL, "batch", -1, &line);
+		zkl_dump_item(d, NULL, "batch", -1, &line);
 	}
 }
 
 static void
-dump_operations(const Dump *d)
+dump_operations(const ZklDump *d)
 {
 	const ZklOperations *operations = &d->m->operations;
 	uint32_t	i;
@@ -157,10 +140,10 @@ dump_operations(const Dump *d)
 			continue;
 		zkl_line_begin(&line);
 		zkl_line_hex(&line, "tag", (uint64_t) op->serial << 32 | i);
-		zkl_line_text(&line, "for", zkl_trace_op_name(op->kind));
+		zkl_line_text(&line, "for", zkl_trace_op_name(d->m, op->kind));
 		zkl_line_number(&line, "sent_ms_ago", (d->now - op->sent_at) / 1000);
-		write_item(d, op->lock, "operation",
-				   op->request != NULL ? (int64_t) op->request->id : -1, &line);
+		zkl_dump_item(d, op->lock, "operation",
+					  op->request != NULL ? (int64_t) op->request->id : -1, &line);
 	}
 }
 
@@ -194,8 +177,8 @@ put_knowledge(ZklLine *line, const ZklLock *lock)
 					 (uint64_t) lock->directory.czxid);
 	put_watch(line, "directory_watch", lock->directory.watch);
 	put_watch(line, "children_watch", lock->listing.watch);
-	put_count(line, "foreign", (int64_t) lock->foreign.n);
-	put_count(line, "strangers", lock->foreign.strangers);
+	zkl_dump_count(line, "foreign", (int64_t) lock->foreign.n);
+	zkl_dump_count(line, "strangers", lock->foreign.strangers);
 	if (lock->foreign.unknown_from != ZKL_SEQ_NONE)
 		zkl_line_number(line, "unknown_from", lock->foreign.unknown_from);
 	zkl_line_flag(line, "tainted", lock->foreign.tainted);
@@ -209,7 +192,7 @@ put_work(ZklLine *line, const ZklLock *lock)
 	zkl_line_flag(line, "list-wanted", lock->listing.wanted);
 	zkl_line_flag(line, "list-sent", lock->listing.sent);
 	zkl_line_flag(line, "stuck", zkl_list_linked(&lock->listing.stuck));
-	put_count(line, "tries", list_length(&lock->tries.all));
+	zkl_dump_list(line, "tries", &lock->tries.all);
 	zkl_line_flag(line, "probe-sent", lock->tries.sent);
 	zkl_line_flag(line, "make-parents", lock->parents.missing);
 	if (lock->parents.rc != 0)
@@ -218,7 +201,7 @@ put_work(ZklLine *line, const ZklLock *lock)
 }
 
 static void
-dump_lock(const Dump *d, const ZklLock *lock)
+dump_lock(const ZklDump *d, const ZklLock *lock)
 {
 	ZklLine		line;
 
@@ -230,7 +213,7 @@ dump_lock(const Dump *d, const ZklLock *lock)
 		zkl_line_number(&line, "next", lock->queue.waiting->id);
 	put_knowledge(&line, lock);
 	put_work(&line, lock);
-	write_item(d, lock, "lock", -1, &line);
+	zkl_dump_item(d, lock, "lock", -1, &line);
 }
 
 static const char *
@@ -276,7 +259,7 @@ put_node(ZklLine *line, const ZklRequest *r)
 }
 
 static void
-dump_request(const Dump *d, const ZklRequest *r)
+dump_request(const ZklDump *d, const ZklRequest *r)
 {
 	ZklLine		line;
 
@@ -292,44 +275,11 @@ dump_request(const Dump *d, const ZklRequest *r)
 	zkl_line_flag(&line, "together", r->together);
 	zkl_line_flag(&line, "upgrade", r->place.upgrade);
 	zkl_line_flag(&line, "broken", r->broken);
-	if (zkl_list_linked(&r->wait.by_due))
-		zkl_line_number(&line, "look_in_ms", (r->wait.due - d->now) / 1000);
-	put_count(&line, "dependents", (int64_t) r->wait.ndependents);
-	write_item(d, r->lock, "request", r->id, &line);
-}
-
-/* What is published of a wait */
-static void
-dump_publications(const Dump *d, const ZklRequest *r)
-{
-	static const char *const names[] = {
-		[ZKL_PUBLICATION_NEW] = "new",
-		[ZKL_PUBLICATION_SENT] = "sent",
-		[ZKL_PUBLICATION_EXISTS] = "exists",
-		[ZKL_PUBLICATION_DELETE] = "delete",
-		[ZKL_PUBLICATION_DELETING] = "deleting",
-		[ZKL_PUBLICATION_UNSETTLED] = "unsettled",
-	};
-	ZklLink    *link,
-			   *after;
-
-	if (r->demand == ZKL_DEMAND_UNUSED)
-		return;
-	zkl_foreach(link, after, &r->wait.publications)
-	{
-		const ZklPublication *p = zkl_container(ZklPublication, of_wait, link);
-		ZklLine		line;
-
-		zkl_line_begin(&line);
-		zkl_line_uuid(&line, "uuid", &p->uuid);
-		zkl_line_text(&line, "state", names[p->state]);
-		zkl_line_hex(&line, "czxid", (uint64_t) p->czxid);
-		write_item(d, r->lock, "publication", r->id, &line);
-	}
+	zkl_dump_item(d, r->lock, "request", r->id, &line);
 }
 
 static void
-dump_contenders(const Dump *d, const ZklLock *lock)
+dump_contenders(const ZklDump *d, const ZklLock *lock)
 {
 	size_t		i;
 
@@ -345,12 +295,12 @@ dump_contenders(const Dump *d, const ZklLock *lock)
 		if (other->seq == lock->ahead.contender.seq &&
 			other->mode == lock->ahead.contender.mode)
 			put_watch(&line, "watch", lock->ahead.watch);
-		write_item(d, lock, "contender", -1, &line);
+		zkl_dump_item(d, lock, "contender", -1, &line);
 	}
 }
 
 static void
-dump_locks(const Dump *d)
+dump_locks(const ZklDump *d)
 {
 	const ZklTable *locks = &d->m->locks.by_path;
 	size_t		i;
@@ -367,10 +317,7 @@ dump_locks(const Dump *d)
 
 			dump_lock(d, lock);
 			zkl_foreach(request, request_after, &lock->requests.all)
-			{
 				dump_request(d, zkl_container(ZklRequest, all, request));
-				dump_publications(d, zkl_container(ZklRequest, all, request));
-			}
 			dump_contenders(d, lock);
 		}
 	}
@@ -380,11 +327,12 @@ void
 zkl_dump_write(const ZklManager *m, int64_t now, ZklWriteDump write,
 			   void *context)
 {
-	Dump		d = {m, now, write, context};
+	ZklDump		d = {m, now, write, context};
 
 	dump_session(&d);
 	dump_lists(&d);
 	dump_batches(&d);
 	dump_operations(&d);
 	dump_locks(&d);
+	ZKL_HOOKS(m, dump, &d);
 }

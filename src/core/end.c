@@ -7,10 +7,24 @@
  */
 #include "core/actions.h"
 #include "core/end.h"
+#include "core/hooks.h"
 #include "core/keep.h"
 #include "core/node.h"
 #include "core/request.h"
-#include "deadlock/waits.h"
+
+/* r is kept: nobody waits for its owner because of that lock. */
+static void
+keep(ZklManager *m, ZklRequest *r, int64_t until)
+{
+	const ZklRequest *s = r;
+
+	zkl_keep_begin(m, r, until);
+	do
+	{
+		ZKL_HOOKS(m, unheld, s);
+		s = s->ring.next;
+	} while (s != r);
+}
 
 void
 zkl_end_release(ZklManager *m, uint32_t request, const ZklEnd *end)
@@ -25,10 +39,7 @@ zkl_end_release(ZklManager *m, uint32_t request, const ZklEnd *end)
 			 end->keep_until > m->now)
 	{
 		if (!zkl_keep_is_on(r))
-		{
-			zkl_keep_begin(m, r, end->keep_until);
-			zkl_waits_kept(m, r);
-		}
+			keep(m, r, end->keep_until);
 	}
 	else
 		zkl_request_release(m, r);

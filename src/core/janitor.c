@@ -12,8 +12,8 @@
  * what the slots say, and when ZooKeeper has lost deletes, or may have.  If a
  * request has to wait behind a node, it looks whose node that is (reads_reply.c).
  * And if a node whose id this manager made is in the way of a try or of a permit,
- * that node is looked at (probe.c, permits.c).  So is a publication of our session
- * that is listed and not known (publication.c).
+ * that node is looked at (probe.c, permits.c).  A wing can have it look at a znode
+ * whose name is an id, and which no request and no wing claims.
  *
  * If a question gets an error for an answer, it is asked again after a while, as
  * often as it takes; only what we may not read is left out.  The walk is over when a
@@ -24,11 +24,11 @@
 
 #include "core/actions.h"
 #include "core/batches.h"
+#include "core/hooks.h"
 #include "core/janitor.h"
 #include "core/memory.h"
 #include "core/node.h"
 #include "core/operations.h"
-#include "deadlock/publication.h"
 #include "core/session.h"
 
 struct ZklJanitorPath
@@ -215,17 +215,16 @@ is_claimed(ZklManager *m, const char *name, bool *contends)
 }
 
 /*
- * Whether a publication is one of this manager's, or will be taken over by it, as
- * its name is that of a znode of a request
+ * The same of a name that is just an id: a wing claims it, or will claim it as that
+ * of a request's znode.
  */
 static bool
-is_known_publication(const ZklManager *m, const char *name)
+is_claimed_by_wing(const ZklManager *m, const char *name)
 {
 	ZklUuid		uuid;
 
 	return !zkl_uuid_parse(name, &uuid) || !zkl_uuid_is_zklock(&uuid) ||
-		zkl_node_find(m, &uuid) != NULL ||
-		zkl_publication_find(m, &uuid) != NULL;
+		zkl_node_find(m, &uuid) != NULL || zkl_hooks_claim(m, &uuid);
 }
 
 /* A heartbeat node of this session, neither the one in use nor the next */
@@ -243,7 +242,6 @@ is_old_heartbeat(ZklManager *m, const char *path)
 static void
 visit_children(ZklManager *m, const char *directory, const ZklReply *reply)
 {
-	const char *waits = zkl_actions_join(m, m->root, ZKL_WAITS_DIRECTORY, "");
 	const char *servers = zkl_actions_join(m, m->root, "/", ".servers");
 	const char *once = zkl_actions_join(m, m->root, ZKL_ONCE_DIRECTORY, "");
 	bool		heartbeats = strcmp(directory, servers) == 0;
@@ -256,8 +254,8 @@ visit_children(ZklManager *m, const char *directory, const ZklReply *reply)
 		bool		contends;
 		bool		claimed = is_claimed(m, child, &contends);
 
-		if (strcmp(path, waits) == 0)
-			zkl_publication_find_leftovers(m);
+		if (child[0] == '.')
+			ZKL_HOOKS(m, found, path);
 		if (heartbeats ? is_old_heartbeat(m, path) : !claimed)
 			remember(m, directory, child, ZKL_SEND_GET);
 		else if (!heartbeats && !contends &&
@@ -296,7 +294,7 @@ is_to_go(ZklManager *m, const char *path, const ZklReply *reply)
 
 	return reply->stat.ephemeral_owner == m->session.id &&
 		(is_old_heartbeat(m, path) || !is_claimed(m, name, &contends) ||
-		 !is_known_publication(m, name));
+		 !is_claimed_by_wing(m, name));
 }
 
 static void
@@ -330,10 +328,9 @@ zkl_janitor_reply(ZklManager *m, const ZklReply *reply)
 }
 
 void
-zkl_janitor_look_at_publication(ZklManager *m, const ZklUuid *uuid)
+zkl_janitor_ask(ZklManager *m, const char *path)
 {
-	if (zkl_uuid_is_zklock(uuid))
-		remember_once(m, zkl_publication_path(m, uuid), ZKL_SEND_GET);
+	remember_once(m, path, ZKL_SEND_GET);
 }
 
 void

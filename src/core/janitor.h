@@ -34,8 +34,7 @@ extern void zkl_janitor_stop(ZklManager *m);
 /* Begins a walk through all directories once the connection is proved. */
 extern void zkl_janitor_want(ZklManager *m);
 
-/* A publication that no request claims: deletes it, if it is of our session. */
-extern void zkl_janitor_look_at_publication(ZklManager *m,
-											const ZklUuid *uuid);
+/* Deletes a znode if it is of our session and nobody claims it. */
+extern void zkl_janitor_ask(ZklManager *m, const char *path);
 
 #endif							/* ZKL_CORE_JANITOR_H */

@@ -11,13 +11,13 @@
 #include <string.h>
 
 #include "core/contenders.h"
+#include "core/hooks.h"
 #include "core/lock.h"
 #include "core/look.h"
 #include "core/memory.h"
 #include "core/node.h"
 #include "core/reads.h"
 #include "core/siblings.h"
-#include "deadlock/waits.h"
 
 void
 zkl_lock_init_all(ZklManager *m)
@@ -265,7 +265,7 @@ zkl_lock_enqueue(ZklManager *m, ZklLock *lock, ZklRequest *r)
 	r->place.upgrade = zkl_siblings_upgraded(r) != NULL;
 	if (r->place.upgrade)
 		lock->queue.nupgrades++;
-	zkl_waits_begin(m, r);
+	ZKL_HOOKS(m, queued, r);
 }
 
 void
@@ -282,8 +282,8 @@ zkl_lock_dequeue(ZklManager *m, ZklLock *lock, ZklRequest *r)
 	leave_front(m, lock, r);
 	zkl_list_remove(&r->place.link);
 	zkl_look_left_queue(r);
-	zkl_waits_end(m, r);
-	zkl_waits_unhold(m, r);
+	ZKL_HOOKS(m, waited, r);
+	ZKL_HOOKS(m, unheld, r);
 	m->locks.nqueued--;
 }
 
@@ -295,7 +295,7 @@ zkl_lock_hold(ZklManager *m, ZklLock *lock, ZklRequest *r)
 		lock->queue.nupgrades--;
 	r->place.upgrade = false;
 	leave_front(m, lock, r);
-	zkl_waits_end(m, r);
+	ZKL_HOOKS(m, waited, r);
 }
 
 void
@@ -314,7 +314,7 @@ zkl_lock_blocked_by_holder(const ZklManager *m, const ZklLock *lock,
 	if (lock->dialect == ZKL_DIALECT_PERMIT)
 		return false;
 	if (r->mode == ZKL_EXCLUSIVE)
-		return lock->queue.nheld > zkl_waits_count_holds(m, r);
+		return lock->queue.nheld > zkl_siblings_count(m, r);
 	if (lock->queue.nexclusive == 0)
 		return false;
 	for (link = lock->queue.own.head.next; link != &lock->queue.own.head;

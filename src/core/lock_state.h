@@ -97,6 +97,7 @@ typedef struct ZklRing
 	ZklRequest *next;
 	ZklRequest *prev;
 	ZklRequest *cover;			/* a hold whose node this one shares */
+	ZklLink		by_owner;		/* in m->owners, whatever the request does */
 } ZklRing;
 
 /* For a GRANTED request whose holder has let go */
@@ -141,7 +142,6 @@ typedef struct ZklWait
 	ZklLink		by_due;			/* in m->waits.fresh or due: in the queue, and
 								 * waits */
 	ZklLink		wanted;			/* in m->waits.wanted, or in a search */
-	ZklLink		by_owner;		/* whatever the request does */
 	ZklList		publications;
 } ZklWait;
 

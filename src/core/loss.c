@@ -7,11 +7,11 @@
  */
 #include "core/actions.h"
 #include "core/downgrade.h"
+#include "core/hooks.h"
 #include "core/keep.h"
 #include "core/loss.h"
 #include "core/node.h"
 #include "core/request.h"
-#include "deadlock/waits.h"
 
 static void
 tell_loss(ZklManager *m, const ZklRequest *r, ZklFailure failure)
@@ -76,6 +76,6 @@ zkl_loss_break(ZklManager *m, ZklRequest *r, ZklFailure failure)
 
 	/* It goes without its holder: whoever waits for it does not wait for him. */
 	if (!ZKL_MUTANT(BROKEN_STAYS_PUBLISHED))
-		zkl_waits_unhold(m, r);
+		ZKL_HOOKS(m, unheld, r);
 	zkl_keep_disown(m, r);
 }

@@ -20,6 +20,7 @@
 #include "core/downgrade.h"
 #include "core/dump.h"
 #include "core/end.h"
+#include "core/hooks.h"
 #include "core/janitor.h"
 #include "core/keep.h"
 #include "core/lock.h"
@@ -30,7 +31,6 @@
 #include "core/operations.h"
 #include "core/pace.h"
 #include "core/probe.h"
-#include "deadlock/publication.h"
 #include "core/reads.h"
 #include "core/reads_reply.h"
 #include "core/recall.h"
@@ -38,13 +38,10 @@
 #include "core/restore.h"
 #include "core/revived.h"
 #include "core/rewrite.h"
-#include "deadlock/search.h"
 #include "core/session.h"
 #include "core/session_lease.h"
 #include "core/siblings.h"
 #include "core/trace.h"
-#include "deadlock/verdict.h"
-#include "deadlock/waits.h"
 #include "core/zxid.h"
 
 /* ---- life ---- */
@@ -71,28 +68,25 @@ zkl_manager_create(const ZklConfig *config)
 	zkl_downgrade_init_all(m);
 	zkl_look_init_all(m);
 	zkl_reads_init(m);
-	zkl_waits_init_all(m);
-	zkl_publication_init_all(m);
+	zkl_siblings_init_all(m);
 	zkl_cache_init_all(m);
 	zkl_rewrite_init_all(m);
-	zkl_search_init_all(m);
 	zkl_list_init(&m->kept);
+	zkl_hooks_begin(m);
 	return m;
 }
 
 void
 zkl_manager_destroy(ZklManager *m)
 {
-	zkl_search_stop(m);
-	zkl_verdict_forget(m);
-	zkl_publication_free_all(m);
-	zkl_waits_free_all(m);
+	zkl_hooks_end(m);
 	zkl_lock_free_all(m);
 	zkl_janitor_stop(m);
 	zkl_batches_free(m);
 	zkl_actions_free(m);
 	zkl_operations_free(m);
 	zkl_node_free_all(m);
+	zkl_siblings_free_all(m);
 	zkl_request_free_all(m);
 	m->config.memory.release(m->config.memory.context, m);
 }
@@ -174,9 +168,6 @@ heed_reply(ZklManager *m, uint64_t tag, const ZklReply *reply)
 		case ZKL_OP_JANITOR:
 			zkl_janitor_reply(m, reply);
 			break;
-		case ZKL_OP_VERDICT:
-			zkl_verdict_reply(m, reply);
-			break;
 		case ZKL_OP_SWEEP:
 			zkl_session_swept(m, reply->rc);
 			break;
@@ -188,7 +179,10 @@ heed_reply(ZklManager *m, uint64_t tag, const ZklReply *reply)
 				zkl_batch_reply_deleted(m, op.request, reply->rc);
 			break;
 		default:
-			zkl_reads_reply_take(m, &op, reply);
+			if (op.kind >= ZKL_OP_WING)
+				ZKL_HOOKS(m, reply, &op, reply);
+			else
+				zkl_reads_reply_take(m, &op, reply);
 			break;
 	}
 	if (op.lock != NULL)
@@ -228,10 +222,8 @@ zkl_manager_event(ZklManager *m, int64_t now, const ZklEvent *event)
 		case ZKL_EVENT_TIME_OUT:
 			zkl_request_time_out(m, r);
 			break;
-		case ZKL_EVENT_DEPENDENTS:
-			if (event->nowners > 0)
-				zkl_recall_owners(m, r->ring.owner, event->owners, event->nowners);
-			zkl_waits_dependents(m, r, event->seen_at, event->owners, event->nowners);
+		case ZKL_EVENT_NEWS:
+			ZKL_HOOKS(m, told, r, event->news);
 			break;
 		case ZKL_EVENT_RELEASE:
 			zkl_recall_request(m, r, ZKL_RECALL_OVER);
@@ -306,19 +298,6 @@ heed_lapse(ZklManager *m)
 		zkl_session_give_up(m, ZKL_RC_LAPSED);
 }
 
-/* A wait is published with all that its owner holds. */
-static void
-look_at_waits(ZklManager *m)
-{
-	ZklRequest *r;
-
-	while ((r = zkl_waits_next(m)) != NULL)
-	{
-		zkl_recall_owners(m, r->ring.owner, r->wait.dependents, r->wait.ndependents);
-		zkl_waits_look(m, r);
-	}
-}
-
 void
 zkl_manager_flush(ZklManager *m, int64_t now)
 {
@@ -334,7 +313,7 @@ zkl_manager_flush(ZklManager *m, int64_t now)
 		   (lock = zkl_lock_next_touched(m)) != NULL)
 		zkl_decide_lock(m, lock);
 	zkl_pace_decided(m);
-	look_at_waits(m);
+	ZKL_HOOKS(m, decide);
 	zkl_batch_send(m);
 	zkl_rewrite_send(m);
 	zkl_reads_send(m);
@@ -342,8 +321,7 @@ zkl_manager_flush(ZklManager *m, int64_t now)
 	zkl_revived_send(m);
 	zkl_session_lease_send(m);
 	zkl_janitor_send(m);
-	zkl_search_send(m);
-	zkl_publication_send(m);
+	ZKL_HOOKS(m, send);
 	zkl_cache_offer(m);
 	if (zkl_trace_is_on(m))
 		zkl_trace_actions(m);
@@ -364,7 +342,7 @@ zkl_manager_timer(const ZklManager *m)
 	return earlier(earlier(earlier(zkl_batch_timer(m), zkl_janitor_timer(m)),
 						   earlier(zkl_session_lease_timer(m),
 								   zkl_keep_timer(m))),
-				   earlier(earlier(zkl_waits_timer(m), zkl_publication_timer(m)),
+				   earlier(zkl_hooks_timer(m),
 						   earlier(zkl_cache_timer(m), zkl_rewrite_timer(m))));
 }
 
@@ -445,10 +423,6 @@ zkl_manager_counters(const ZklManager *m, ZklCounters *counters)
 	counters->creates = m->nodes.created;
 	counters->continuous = m->nodes.alone;
 	counters->watches = m->reads.watches;
-	counters->deadlocks = m->verdict.deadlocks;
-	counters->checks = m->search.n;
-	counters->given_up = m->search.given_up;
-	counters->unpublished = m->waits.unpublished;
 	counters->recalls = m->cache.recalls;
 }
 

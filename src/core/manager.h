@@ -29,6 +29,7 @@
 #define ZKL_RC_ABSURD		3	/* a transaction id that cannot be right */
 
 typedef struct ZklManager ZklManager;
+typedef struct ZklWing ZklWing;
 
 /* Where memory comes from.  alloc does not return without success. */
 typedef struct ZklMemory
@@ -80,14 +81,10 @@ typedef struct ZklConfig
 	uint64_t	uuid_base;		/* random: never the same for two managers */
 	ZklRecall	recall;			/* NULL: no lock is ever cached */
 	void	   *host;			/* for that */
+	const ZklWing *const *wings;	/* what there is beside the core: ends
+									 * with NULL; NULL: nothing */
 	ZklMemory	memory;
 } ZklConfig;
-
-#define ZKL_MIN_PATIENCE	100000	/* µs */
-/* Owners that depend on one wait.  The simulation has fewer. */
-#ifndef ZKL_MAX_DEPENDENTS
-#define ZKL_MAX_DEPENDENTS		16
-#endif
 
 typedef struct ZklDemand
 {
@@ -105,9 +102,8 @@ typedef struct ZklDemand
 	uint32_t	max;			/* dialect PERMIT: how many there may be */
 	int32_t		pid;			/* of the owner, for other servers to show */
 	int64_t		waited;			/* in µs, so far or until the grant */
-	int64_t		patience;		/* in µs, at least ZKL_MIN_PATIENCE: a wait
-								 * that gets longer is published, and takes
-								 * part in deadlocks; 0: never */
+	int64_t		patience;		/* in µs, for the wings: how long a wait is
+								 * nothing unusual; 0: it never gets so */
 	const char *data;			/* for the znode; copied */
 	size_t		data_length;	/* at most ZKL_MAX_NODE_DATA */
 } ZklDemand;
@@ -198,7 +194,7 @@ typedef enum ZklEventKind
 	ZKL_EVENT_SUBMIT,			/* a new request, of a number that is free */
 	ZKL_EVENT_TIME_OUT,			/* a try: it is denied as soon as that is
 								 * certain */
-	ZKL_EVENT_DEPENDENTS,
+	ZKL_EVENT_NEWS,				/* of a request, for the wings */
 	ZKL_EVENT_RELEASE,
 	ZKL_EVENT_OVERDUE,
 	ZKL_EVENT_CACHE,
@@ -217,11 +213,6 @@ typedef enum ZklEventKind
 /*
  * What happened; what it points to must live until zkl_manager_event returns.
  *
- * DEPENDENTS: a host looks every patience which owners wait for the owner of this
- * request, which waits itself, in PostgreSQL's own locks: directly or through
- * others.  They replace those of the last look; none: none any more.  Owners that
- * hold nothing need not be told, nor that there are none if none were told before.
- *
  * RELEASE: the backend has finished with the request, whatever its state: a
  * release, a cancel, or the acknowledgement of DENY, FAIL and LOSE.  Ends in FREE;
  * at once if the manager does not know the request.  A kept hold ends earlier if
@@ -238,10 +229,7 @@ typedef struct ZklEvent
 	uint32_t	request;		/* that a backend's event is about */
 	const ZklDemand *demand;	/* SUBMIT */
 	ZklEnd		end;			/* RELEASE */
-	const uint64_t *owners;		/* DEPENDENTS */
-	size_t		nowners;
-	int64_t		seen_at;		/* DEPENDENTS: when the host began to look; it
-								 * may have been held up since */
+	const void *news;			/* NEWS, in a form that they know */
 	int64_t		cache_time;		/* CACHE: for how long, in us, an unused lock
 								 * stays cached; 0: what is cached is
 								 * recalled.  At first 0 */
@@ -329,25 +317,6 @@ typedef struct ZklMultiOp
 	size_t		data_length;
 } ZklMultiOp;
 
-/*
- * A step of a deadlock: a process waits for another one.  The next step's
- * waiter is this step's blocker, and the last step's blocker is the first
- * one's waiter: the request that fails.
- */
-typedef struct ZklEdge
-{
-	const char *lock;			/* its name; NULL: it waits in PostgreSQL's
-								 * own locks, of one server */
-	ZklLockMode mode;			/* that it waits for */
-	ZklDialect	dialect;
-	bool		known;			/* the owner of the request that fails holds
-								 * this lock or waits for it */
-	const char *waiter_server;	/* in UTF-8; empty: not known */
-	int32_t		waiter_pid;
-	const char *blocker_server;
-	int32_t		blocker_pid;
-} ZklEdge;
-
 typedef struct ZklAction
 {
 	ZklActionKind kind;
@@ -371,9 +340,8 @@ typedef struct ZklAction
 	const char *server;			/* BEHIND_CACHED: its name, in UTF-8, empty:
 								 * not known; NULL: no longer */
 	int32_t		rc;				/* FAIL, RECONNECT */
-	const ZklEdge *edges;		/* FAIL with DEADLOCK: across servers; none
-								 * for an upgrade that can never succeed */
-	size_t		nedges;
+	const void *reason;			/* FAIL: what the wing says that ended the
+								 * wait; NULL: none did */
 	uint32_t	chain;			/* CHAIN: the last number tried */
 	uint32_t	chain_in_use;	/* CHAIN: the one that batches name; 0: none */
 } ZklAction;
@@ -387,11 +355,6 @@ typedef struct ZklCounters
 	uint64_t	continuous;		/* of these, with a number right behind that
 								 * of our last one: no listing needed */
 	uint64_t	watches;		/* now set on nodes and directories */
-	uint64_t	deadlocks;		/* ended by the failure of a request, other
-								 * than of an upgrade */
-	uint64_t	checks;			/* for deadlocks */
-	uint64_t	given_up;		/* checks that found too much to decide */
-	uint64_t	unpublished;	/* waits of owners that hold too much */
 	uint64_t	recalls;
 } ZklCounters;
 

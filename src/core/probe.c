@@ -28,8 +28,8 @@
 #include "core/reads.h"
 #include "core/request.h"
 #include "core/session_lease.h"
+#include "core/siblings.h"
 #include "core/tries.h"
-#include "deadlock/waits.h"
 
 static bool
 likely_free(const ZklLock *lock)
@@ -69,7 +69,7 @@ zkl_probe_begin(ZklManager *m, ZklRequest *r)
 
 	if (!r->timed_out || r->ring.next != r || lock->renumber.wanted ||
 		lock->dialect == ZKL_DIALECT_PERMIT || likely_free(lock) ||
-		zkl_waits_count_holds(m, r) > 0 || !may_deny_soon(m))
+		zkl_siblings_count(m, r) > 0 || !may_deny_soon(m))
 		return false;
 	zkl_tries_add(lock, r);
 	zkl_reads_want(m, lock);

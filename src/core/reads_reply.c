@@ -12,7 +12,6 @@
 #include "core/cache.h"
 #include "core/contenders.h"
 #include "core/downgrade.h"
-#include "deadlock/found.h"
 #include "core/janitor.h"
 #include "core/listing.h"
 #include "core/lock.h"
@@ -21,7 +20,6 @@
 #include "core/mark.h"
 #include "core/node.h"
 #include "core/probe.h"
-#include "deadlock/publication.h"
 #include "core/reads.h"
 #include "core/reads_reply.h"
 #include "core/recall.h"
@@ -29,11 +27,9 @@
 #include "core/request.h"
 #include "core/revived.h"
 #include "core/rewrite.h"
-#include "deadlock/search.h"
 #include "core/session.h"
 #include "core/session_lease.h"
 #include "core/tries.h"
-#include "deadlock/verdict.h"
 #include "core/zxid.h"
 
 #define MAX_ASKER	256
@@ -225,33 +221,15 @@ token_came(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 	zkl_lock_touch(m, r->lock);
 }
 
-/*
- * The listing of all publications.  A verdict learns what became of it before a
- * search goes on.
- */
-static void
-publications_listed(ZklManager *m, const ZklOp *op, const ZklReply *reply)
+bool
+zkl_reads_reply_tells(ZklManager *m, const ZklReply *reply)
 {
-	bool		good = zkl_publication_listed(m, op, reply);
-
-	if (good)
-		zkl_verdict_listed(m);
-	zkl_search_listed(m, op, reply, good);
-}
-
-void
-zkl_reads_reply_take(ZklManager *m, const ZklOp *op, const ZklReply *reply)
-{
-	bool		same = op->request != NULL &&
-	op->request->submitted == op->submitted &&
-	op->request->demand != ZKL_DEMAND_UNUSED;
-
 	/* What is read is not known, and this connection will not tell. */
 	if (zkl_result_is_of_session(reply->rc) &&
 		!ZKL_MUTANT(SESSION_ANSWER_COUNTS))
 	{
 		zkl_session_give_up(m, reply->rc);
-		return;
+		return false;
 	}
 
 	/*
@@ -263,8 +241,20 @@ zkl_reads_reply_take(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 	{
 		m->unanswered_until = m->now + ZKL_RETRY_DELAY;
 		zkl_session_give_up(m, reply->rc);
-		return;
+		return false;
 	}
+	return true;
+}
+
+void
+zkl_reads_reply_take(ZklManager *m, const ZklOp *op, const ZklReply *reply)
+{
+	bool		same = op->request != NULL &&
+	op->request->submitted == op->submitted &&
+	op->request->demand != ZKL_DEMAND_UNUSED;
+
+	if (!zkl_reads_reply_tells(m, reply))
+		return;
 	switch (op->kind)
 	{
 		case ZKL_OP_LIST:
@@ -301,13 +291,6 @@ zkl_reads_reply_take(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 		case ZKL_OP_REVIVED:
 			if (same)
 				zkl_revived_ahead_read(m, op->request, reply);
-			break;
-		case ZKL_OP_WAITS:
-			publications_listed(m, op, reply);
-			break;
-		case ZKL_OP_SEARCH_GET:
-		case ZKL_OP_SEARCH_LIST:
-			zkl_found_reply(m, op, reply);
 			break;
 		case ZKL_OP_RENUMBER_DELETE:
 		case ZKL_OP_RENUMBER_LIST:

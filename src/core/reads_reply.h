@@ -7,6 +7,12 @@
 
 #include "core/state.h"
 
+/*
+ * Whether an answer tells anything; if not, another connection is wanted, or was
+ * lately.
+ */
+extern bool zkl_reads_reply_tells(ZklManager *m, const ZklReply *reply);
+
 /* The answer to a read that is over. */
 extern void zkl_reads_reply_take(ZklManager *m, const ZklOp *op,
 								 const ZklReply *reply);

@@ -15,6 +15,7 @@
 #include "core/cache.h"
 #include "core/downgrade.h"
 #include "core/heat.h"
+#include "core/hooks.h"
 #include "core/keep.h"
 #include "core/lock.h"
 #include "core/look.h"
@@ -28,7 +29,6 @@
 #include "core/rewrite.h"
 #include "core/siblings.h"
 #include "core/tries.h"
-#include "deadlock/waits.h"
 
 void
 zkl_request_init_all(ZklManager *m)
@@ -62,8 +62,7 @@ zkl_request_begin(ZklManager *m, uint32_t id, const ZklDemand *demand)
 	r->lock = lock;
 	r->submitted = ++m->requests.submitted;
 	r->pid = demand->pid;
-	zkl_siblings_init(r, demand->owner);
-	zkl_waits_init(m, r, demand);
+	zkl_siblings_init(m, r, demand->owner);
 	zkl_node_init(r, demand);
 	zkl_rewrite_init(m, r, demand->waited);
 	r->plain = demand->plain && demand->mode == ZKL_EXCLUSIVE &&
@@ -88,6 +87,7 @@ zkl_request_begin(ZklManager *m, uint32_t id, const ZklDemand *demand)
 	m->requests.nlive++;
 	r->together = demand->together;
 	lock->requests.ntogether += r->together;
+	ZKL_HOOKS(m, began, r, demand);
 	if (demand->timed_out)
 		zkl_request_time_out(m, r);
 	return r;
@@ -102,7 +102,6 @@ give_slot_back(ZklManager *m, ZklRequest *r)
 	if (r->demand != ZKL_DEMAND_RELEASED || r->node.state != ZKL_NODE_NONE)
 		return;
 	zkl_siblings_leave(r);
-	zkl_waits_forget(r);
 	zkl_list_remove(&r->all);
 	r->demand = ZKL_DEMAND_UNUSED;
 	r->lock = NULL;
@@ -299,10 +298,8 @@ zkl_request_taken(ZklManager *m, ZklRequest *r, const ZklRecalled *found)
 		zkl_node_set_data(r, found->data, found->data_length);
 	if (found->owner == r->ring.owner)
 		return;
-	zkl_waits_unhold(m, r);
-	zkl_waits_forget(r);
-	zkl_siblings_init(r, found->owner);
-	zkl_waits_own(m, r);
+	ZKL_HOOKS(m, unheld, r);
+	zkl_siblings_init(m, r, found->owner);
 }
 
 void
@@ -365,38 +362,30 @@ zkl_request_deny(ZklManager *m, ZklRequest *r)
 	end_demand(m, r, ZKL_DEMAND_ANSWERED);
 }
 
-void
-zkl_request_fail(ZklManager *m, ZklRequest *r, ZklFailure failure, int32_t rc)
+static void
+end_by_failure(ZklManager *m, ZklRequest *r, ZklFailure failure, int32_t rc,
+			   const void *reason)
 {
 	ZklAction  *action = zkl_actions_add(m, ZKL_ACTION_FAIL);
 
 	action->request = r->id;
 	action->failure = failure;
 	action->rc = rc;
+	action->reason = reason;
 	end_demand(m, r, ZKL_DEMAND_ANSWERED);
 }
 
 void
-zkl_request_deadlock(ZklManager *m, ZklRequest *r, const ZklEdge *edges,
-					 size_t n)
+zkl_request_fail(ZklManager *m, ZklRequest *r, ZklFailure failure, int32_t rc)
 {
-	size_t		action = m->actions.n;
-	ZklEdge    *copy = (ZklEdge *) (void *)
-	zkl_actions_text(m, n * sizeof(ZklEdge));
-	size_t		i;
+	end_by_failure(m, r, failure, rc, NULL);
+}
 
-	for (i = 0; i < n; i++)
-	{
-		copy[i] = edges[i];
-		if (edges[i].lock != NULL)
-			copy[i].lock = zkl_actions_join(m, edges[i].lock, "", "");
-		copy[i].waiter_server = zkl_actions_join(m, edges[i].waiter_server,
-												 "", "");
-		copy[i].blocker_server = zkl_actions_join(m, edges[i].blocker_server,
-												  "", "");
-	}
-	zkl_request_fail(m, r, ZKL_FAILURE_DEADLOCK, 0);
-	zkl_actions_set_edges(m, action, copy, n);
+void
+zkl_request_end_wait(ZklManager *m, ZklRequest *r, ZklFailure failure,
+					 const void *reason)
+{
+	end_by_failure(m, r, failure, 0, reason);
 }
 
 void

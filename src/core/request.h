@@ -65,9 +65,9 @@ extern void zkl_request_behind_cached(ZklManager *m, ZklRequest *r,
 extern void zkl_request_fail(ZklManager *m, ZklRequest *r, ZklFailure failure,
 							 int32_t rc);
 
-/* Others wait for it in a cycle of several servers: fails with that. */
-extern void zkl_request_deadlock(ZklManager *m, ZklRequest *r,
-								 const ZklEdge *edges, size_t n);
+/* The same for a wing, which says why; that must live as long as the actions. */
+extern void zkl_request_end_wait(ZklManager *m, ZklRequest *r,
+								 ZklFailure failure, const void *reason);
 
 /* It was denied, failed or lost before the worker started. */
 extern void zkl_request_answered(ZklManager *m, ZklRequest *r);

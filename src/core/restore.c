@@ -11,12 +11,12 @@
 #include "core/actions.h"
 #include "core/downgrade.h"
 #include "core/end.h"
+#include "core/hooks.h"
 #include "core/janitor.h"
 #include "core/lock.h"
 #include "core/loss.h"
 #include "core/mark.h"
 #include "core/node.h"
-#include "deadlock/publication.h"
 #include "core/request.h"
 #include "core/restore.h"
 #include "core/session.h"
@@ -31,7 +31,7 @@ zkl_restore_session(ZklManager *m, const ZklSession *session, uint32_t chain,
 		chain_in_use = chain;
 	zkl_session_attach(m, session, chain, chain_in_use);
 	zkl_janitor_want(m);
-	zkl_publication_attach(m);
+	ZKL_HOOKS(m, attached);
 }
 
 /* ---- one slot ---- */

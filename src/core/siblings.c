@@ -1,11 +1,13 @@
 /*
  * siblings.c
- *	  The several requests of one owner on one lock.
+ *	  The several requests of one owner, on one lock and on all.
  *
- * Owns ZklRing: a request's owner, its siblings, and the one that covers it.
+ * Owns m->owners and ZklRing: a request's owner, its siblings, and the one that
+ * covers it.
  * Runs in the worker (and in tests), takes no locks.  It must not know queues
  * and lists: request.c decides what becomes of a node.
  */
+#include "core/memory.h"
 #include "core/node.h"
 #include "core/siblings.h"
 
@@ -16,10 +18,30 @@
 #define OWNER_NOBODY	(UINT64_C(1) << 63)
 
 void
-zkl_siblings_init(ZklRequest *r, uint64_t owner)
+zkl_siblings_init_all(ZklManager *m)
+{
+	zkl_memory_make_table(m, &m->owners, m->config.max_requests);
+}
+
+void
+zkl_siblings_free_all(ZklManager *m)
+{
+	zkl_memory_release(m, m->owners.buckets);
+}
+
+static ZklList *
+owner_bucket(const ZklManager *m, uint64_t owner)
+{
+	return zkl_table_bucket(&m->owners, zkl_table_hash(&owner, sizeof(owner)));
+}
+
+void
+zkl_siblings_init(ZklManager *m, ZklRequest *r, uint64_t owner)
 {
 	r->ring.owner = owner;
 	r->ring.next = r->ring.prev = r;
+	zkl_list_remove(&r->ring.by_owner);
+	zkl_list_append(owner_bucket(m, owner), &r->ring.by_owner);
 }
 
 uint64_t
@@ -58,6 +80,7 @@ zkl_siblings_leave(ZklRequest *r)
 	r->ring.prev->ring.next = r->ring.next;
 	r->ring.next->ring.prev = r->ring.prev;
 	r->ring.next = r->ring.prev = r;
+	zkl_list_remove(&r->ring.by_owner);
 }
 
 void
@@ -125,4 +148,33 @@ zkl_siblings_heir(const ZklRequest *r)
 			heir = s;
 	}
 	return heir;
+}
+
+ZklRequest *
+zkl_siblings_owned(const ZklManager *m, uint64_t owner, const ZklRequest *after)
+{
+	const ZklList *bucket = owner_bucket(m, owner);
+	const ZklLink *link = after != NULL ? &after->ring.by_owner : &bucket->head;
+
+	while ((link = link->next) != &bucket->head)
+	{
+		ZklRequest *r = zkl_container(ZklRequest, ring.by_owner, link);
+
+		if (r->ring.owner == owner)
+			return r;
+	}
+	return NULL;
+}
+
+uint32_t
+zkl_siblings_count(const ZklManager *m, const ZklRequest *r)
+{
+	const ZklRequest *s = NULL;
+	uint32_t	n = 0;
+
+	while ((s = zkl_siblings_owned(m, r->ring.owner, s)) != NULL)
+		n += s != r && s->lock == r->lock &&
+			s->demand == ZKL_DEMAND_GRANTED &&
+			s->node.state == ZKL_NODE_EXISTS;
+	return n;
 }

@@ -7,8 +7,12 @@
 
 #include "core/state.h"
 
-/* The ring: with one request, one more, one less. */
-extern void zkl_siblings_init(ZklRequest *r, uint64_t owner);
+/* For a manager with nothing but its config, and at its end. */
+extern void zkl_siblings_init_all(ZklManager *m);
+extern void zkl_siblings_free_all(ZklManager *m);
+
+/* The ring: with one request, of a new owner; one more, one less. */
+extern void zkl_siblings_init(ZklManager *m, ZklRequest *r, uint64_t owner);
 extern void zkl_siblings_join(ZklRequest *r, ZklRequest *sibling);
 extern void zkl_siblings_leave(ZklRequest *r);
 
@@ -29,6 +33,16 @@ extern ZklRequest *zkl_siblings_upgraded(const ZklRequest *r);
 
 /* A hold that shares r's node, an exclusive one if there is one; or NULL */
 extern ZklRequest *zkl_siblings_heir(const ZklRequest *r);
+
+/* An owner's requests on all locks, the one behind "after"; NULL: the first, none */
+extern ZklRequest *zkl_siblings_owned(const ZklManager *m, uint64_t owner,
+									  const ZklRequest *after);
+
+/*
+ * How many other holds r's owner has of this lock, each with a znode; those that are
+ * lost to it, and not yet released, count
+ */
+extern uint32_t zkl_siblings_count(const ZklManager *m, const ZklRequest *r);
 
 /* r belongs to no owner from now on. False: it did so before. */
 extern bool zkl_siblings_disown(ZklRequest *r);

@@ -40,13 +40,10 @@ typedef enum ZklOpKind
 	ZKL_OP_JANITOR,				/* looks for nodes that no request claims */
 	ZKL_OP_SWEEP,				/* delete of an earlier heartbeat node */
 	ZKL_OP_PROBE_SYNC,			/* a listing behind it is new */
-	ZKL_OP_WAITS,				/* lists all publications */
-	ZKL_OP_SEARCH_GET,			/* reads one */
-	ZKL_OP_SEARCH_LIST,			/* lists a directory for a search */
-	ZKL_OP_VERDICT,				/* decides a deadlock */
 	ZKL_OP_REWRITE,				/* of the data of a request's node */
 	ZKL_OP_REVIVED,				/* reads the node ahead of a hold */
-	ZKL_OP_IGNORE				/* nothing hangs on its answer */
+	ZKL_OP_IGNORE,				/* nothing hangs on its answer */
+	ZKL_OP_WING					/* from here on: a wing's */
 } ZklOpKind;
 
 /* An operation under way */
@@ -194,7 +191,6 @@ typedef struct ZklPublications
 /* Long waits; see waits.c */
 typedef struct ZklWaits
 {
-	ZklTable	by_owner;		/* all requests */
 	ZklList		fresh;			/* those that wait and were not looked at, by
 								 * due: each request begins here, at the end */
 	ZklList		due;			/* the others that wait, by due */
@@ -248,8 +244,7 @@ typedef struct ZklVerdict
 	uint64_t	submitted;		/* the request's, to tell reuse */
 	ZklUuid		uuid;			/* of the znode that waits */
 	ZklUuid		publication;	/* one of those that it deletes */
-	ZklEdge    *edges;
-	size_t		nedges;
+	struct ZklDeadlockSteps *steps;
 	uint64_t	deadlocks;		/* so far */
 } ZklVerdict;
 
@@ -426,6 +421,13 @@ typedef struct ZklTrace
 	size_t		ntraced;		/* of the actions */
 } ZklTrace;
 
+/* A wing, and what it knows; see hooks.c */
+typedef struct ZklWingState
+{
+	const ZklWing *wing;		/* NULL: no more */
+	void	   *state;
+} ZklWingState;
+
 struct ZklManager
 {
 	ZklConfig	config;
@@ -437,6 +439,7 @@ struct ZklManager
 	ZklNodes	nodes;
 	ZklLooks	looks;
 	ZklRequests requests;
+	ZklTable	owners;			/* all requests; see siblings.c */
 	ZklLocks	locks;
 	ZklReads	reads;
 	ZklDowngrades downgrades;
@@ -460,6 +463,7 @@ struct ZklManager
 	ZklCaching	cache;
 	ZklRewrites rewrites;
 	ZklTrace	trace;
+	ZklWingState *wings;
 	ZklHeat		heat[ZKL_HEATS];
 };
 

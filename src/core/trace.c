@@ -9,6 +9,7 @@
  * A line begins with "in" (an event) or "out" (an action).  The data of znodes
  * is left out: operators of ZooKeeper keep secrets there.
  */
+#include "core/hooks.h"
 #include "core/line.h"
 #include "core/operations.h"
 #include "core/trace.h"
@@ -136,7 +137,7 @@ put_session(ZklLine *line, const ZklSession *session)
 }
 
 const char *
-zkl_trace_op_name(ZklOpKind kind)
+zkl_trace_op_name(const ZklManager *m, ZklOpKind kind)
 {
 	static const char *const names[] = {
 		[ZKL_OP_FREE] = "unknown",
@@ -159,16 +160,12 @@ zkl_trace_op_name(ZklOpKind kind)
 		[ZKL_OP_JANITOR] = "janitor",
 		[ZKL_OP_SWEEP] = "sweep",
 		[ZKL_OP_PROBE_SYNC] = "probe-sync",
-		[ZKL_OP_WAITS] = "waits",
-		[ZKL_OP_SEARCH_GET] = "search-get",
-		[ZKL_OP_SEARCH_LIST] = "search-list",
-		[ZKL_OP_VERDICT] = "verdict",
 		[ZKL_OP_REWRITE] = "rewrite",
 		[ZKL_OP_REVIVED] = "revived",
 		[ZKL_OP_IGNORE] = "ignored",
 	};
 
-	return names[kind];
+	return kind < ZKL_OP_WING ? names[kind] : zkl_hooks_operation(m, kind);
 }
 
 /* The operation with this tag; NULL: it is not under way any more. */
@@ -179,7 +176,7 @@ put_tag(const ZklManager *m, ZklLine *line, uint64_t tag)
 
 	zkl_line_hex(line, "tag", tag);
 	zkl_line_text(line, "for",
-				  zkl_trace_op_name(op != NULL ? op->kind : ZKL_OP_FREE));
+				  zkl_trace_op_name(m, op != NULL ? op->kind : ZKL_OP_FREE));
 	return op;
 }
 
@@ -240,13 +237,11 @@ put_event(const ZklManager *m, ZklLine *line, const ZklEvent *event)
 			put_demand(m, line, event->request, event->demand);
 			break;
 		case ZKL_EVENT_TIME_OUT:
-		case ZKL_EVENT_DEPENDENTS:
+		case ZKL_EVENT_NEWS:
 		case ZKL_EVENT_RELEASE:
 		case ZKL_EVENT_OVERDUE:
 			put_request(m, line, event->request);
 			put_end(line, &event->end);
-			if (event->kind == ZKL_EVENT_DEPENDENTS)
-				zkl_line_number(line, "owners", (int64_t) event->nowners);
 			break;
 		case ZKL_EVENT_CACHE:
 			zkl_line_number(line, "time_ms", event->cache_time / 1000);
@@ -273,7 +268,7 @@ zkl_trace_event(ZklManager *m, const ZklEvent *event)
 		[ZKL_EVENT_ATTACH] = "attach",
 		[ZKL_EVENT_SUBMIT] = "submit",
 		[ZKL_EVENT_TIME_OUT] = "time-out",
-		[ZKL_EVENT_DEPENDENTS] = "dependents",
+		[ZKL_EVENT_NEWS] = "news",
 		[ZKL_EVENT_RELEASE] = "release",
 		[ZKL_EVENT_OVERDUE] = "overdue",
 		[ZKL_EVENT_CACHE] = "cache",
@@ -336,8 +331,6 @@ put_failure(ZklLine *line, const ZklAction *action)
 
 	zkl_line_text(line, "failure", names[action->failure]);
 	zkl_line_number(line, "rc", action->rc);
-	if (action->nedges > 0)
-		zkl_line_number(line, "steps", (int64_t) action->nedges);
 }
 
 /* What an action says apart from its request */

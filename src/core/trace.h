@@ -23,7 +23,7 @@ extern void zkl_trace_restore(ZklManager *m, uint32_t request,
 							  const ZklRestored *slot);
 
 /* What an operation under way is for; ZKL_OP_FREE: unknown. */
-extern const char *zkl_trace_op_name(ZklOpKind kind);
+extern const char *zkl_trace_op_name(const ZklManager *m, ZklOpKind kind);
 
 /* The actions since the last call */
 extern void zkl_trace_actions(ZklManager *m);

@@ -11,12 +11,8 @@
  */
 #include <string.h>
 
-#include "core/actions.h"
 #include "deadlock/found.h"
-#include "core/memory.h"
-#include "core/operations.h"
 #include "deadlock/publication.h"
-#include "core/queue.h"
 
 #define READS_UNDER_WAY		16
 
@@ -313,7 +309,7 @@ get_entry(ZklManager *m, ZklEntry *entry)
 		note_entry(m, entry, ours->data, ours->data_length, ours->czxid);
 		return;
 	}
-	zkl_operations_read(m, ZKL_OP_SEARCH_GET, NULL, NULL, ZKL_SEND_GET,
+	zkl_operations_read(m, ZKL_DEADLOCK_GET, NULL, NULL, ZKL_SEND_GET,
 						zkl_publication_path(m, &entry->uuid), false);
 	entry->state = ZKL_READ_SENT;
 	entry->order = m->operations.order;
@@ -323,7 +319,7 @@ get_entry(ZklManager *m, ZklEntry *entry)
 static void
 list_directory(ZklManager *m, ZklFoundDirectory *directory)
 {
-	zkl_operations_read(m, ZKL_OP_SEARCH_LIST, NULL, NULL, ZKL_SEND_LIST,
+	zkl_operations_read(m, ZKL_DEADLOCK_LIST, NULL, NULL, ZKL_SEND_LIST,
 						zkl_actions_join(m, directory->path, "", ""), false);
 	directory->state = ZKL_READ_SENT;
 	directory->order = m->operations.order;

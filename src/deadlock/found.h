@@ -6,7 +6,7 @@
 #ifndef ZKL_DEADLOCK_FOUND_H
 #define ZKL_DEADLOCK_FOUND_H
 
-#include "core/state.h"
+#include "deadlock/deadlock_state.h"
 
 typedef enum ZklReadState
 {

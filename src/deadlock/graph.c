@@ -12,10 +12,7 @@
 
 #include "deadlock/cycle.h"
 #include "deadlock/graph.h"
-#include "core/memory.h"
-#include "core/node.h"
 #include "deadlock/publication.h"
-#include "core/reads.h"
 #include "deadlock/search.h"
 #include "deadlock/verdict.h"
 #include "deadlock/waits.h"

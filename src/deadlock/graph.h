@@ -5,7 +5,7 @@
 #ifndef ZKL_DEADLOCK_GRAPH_H
 #define ZKL_DEADLOCK_GRAPH_H
 
-#include "core/state.h"
+#include "deadlock/deadlock_state.h"
 
 /* All that the search wanted is read: what follows for the waits */
 extern void zkl_graph_judge(ZklManager *m);

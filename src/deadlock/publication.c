@@ -20,11 +20,6 @@
  */
 #include <string.h>
 
-#include "core/actions.h"
-#include "core/janitor.h"
-#include "core/memory.h"
-#include "core/node.h"
-#include "core/operations.h"
 #include "deadlock/publication.h"
 #include "deadlock/waits.h"
 
@@ -68,6 +63,12 @@ zkl_publication_find(const ZklManager *m, const ZklUuid *uuid)
 			return p;
 	}
 	return NULL;
+}
+
+bool
+zkl_publication_claims(const void *wing, const ZklUuid *uuid)
+{
+	return zkl_publication_find(wing, uuid) != NULL;
 }
 
 char *
@@ -301,7 +302,7 @@ zkl_publication_send(ZklManager *m)
 		return;
 	all->list_wanted = false;
 	all->list_sent = true;
-	zkl_operations_read(m, ZKL_OP_WAITS, NULL, NULL, ZKL_SEND_LIST,
+	zkl_operations_read(m, ZKL_DEADLOCK_LIST_ALL, NULL, NULL, ZKL_SEND_LIST,
 						zkl_actions_join(m, m->root, ZKL_WAITS_DIRECTORY, ""),
 						false);
 }
@@ -330,8 +331,8 @@ note_listed(ZklManager *m, const char *name, uint64_t order)
 	}
 	if (p != NULL)
 		p->seen = order;
-	else if (m->publications.unlisted)
-		zkl_janitor_look_at_publication(m, &uuid);
+	else if (m->publications.unlisted && zkl_uuid_is_zklock(&uuid))
+		zkl_janitor_ask(m, zkl_publication_path(m, &uuid));
 }
 
 bool
@@ -369,8 +370,10 @@ zkl_publication_listed(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 }
 
 void
-zkl_publication_attach(ZklManager *m)
+zkl_publication_attach(void *wing)
 {
+	ZklManager *m = wing;
+
 	m->publications.leftovers = true;
 }
 
@@ -378,6 +381,15 @@ void
 zkl_publication_find_leftovers(ZklManager *m)
 {
 	m->publications.unlisted = true;
+}
+
+void
+zkl_publication_found(void *wing, const char *path)
+{
+	ZklManager *m = wing;
+
+	if (strcmp(path, zkl_actions_join(m, m->root, ZKL_WAITS_DIRECTORY, "")) == 0)
+		zkl_publication_find_leftovers(m);
 }
 
 void

@@ -5,7 +5,7 @@
 #ifndef ZKL_DEADLOCK_PUBLICATION_H
 #define ZKL_DEADLOCK_PUBLICATION_H
 
-#include "core/state.h"
+#include "deadlock/deadlock_state.h"
 
 /* For a manager with nothing but its config, and at its end. */
 extern void zkl_publication_init_all(ZklManager *m);
@@ -14,6 +14,7 @@ extern void zkl_publication_free_all(ZklManager *m);
 /* The one that is named by a znode's id, in whatever state; or NULL. */
 extern ZklPublication *zkl_publication_find(const ZklManager *m,
 											const ZklUuid *uuid);
+extern bool zkl_publication_claims(const void *wing, const ZklUuid *uuid);
 
 /* The whole path of one, among the actions' strings. */
 extern char *zkl_publication_path(ZklManager *m, const ZklUuid *uuid);
@@ -74,8 +75,11 @@ extern bool zkl_publication_listed(ZklManager *m, const ZklOp *op,
  * After a restart: a former worker may have left some.  They are found, and
  * deleted, if there are publications at all, and before another one is made.
  */
-extern void zkl_publication_attach(ZklManager *m);
+extern void zkl_publication_attach(void *wing);
 extern void zkl_publication_find_leftovers(ZklManager *m);
+
+/* The same, if this is their directory: the janitor has found it. */
+extern void zkl_publication_found(void *wing, const char *path);
 
 /* The connection is gone; the session is gone, and they with it. */
 extern void zkl_publication_disconnected(ZklManager *m);

@@ -5,7 +5,7 @@
 #ifndef ZKL_DEADLOCK_SEARCH_H
 #define ZKL_DEADLOCK_SEARCH_H
 
-#include "core/state.h"
+#include "deadlock/deadlock_state.h"
 
 extern void zkl_search_init_all(ZklManager *m);
 

@@ -18,14 +18,7 @@
  */
 #include <string.h>
 
-#include "core/actions.h"
-#include "core/batches.h"
-#include "core/memory.h"
-#include "core/node.h"
-#include "core/operations.h"
 #include "deadlock/publication.h"
-#include "core/request.h"
-#include "core/session.h"
 #include "deadlock/verdict.h"
 #include "deadlock/waits.h"
 
@@ -75,10 +68,16 @@ is_time(ZklManager *m, ZklRequest *r, const ZklStep *steps, size_t n)
 
 /* ---- what it says ---- */
 
+static size_t
+size_of_steps(size_t n)
+{
+	return offsetof(ZklDeadlockSteps, all) + n * sizeof(ZklEdge);
+}
+
 static ZklEdge *
 add_step(ZklVerdict *d)
 {
-	ZklEdge    *edge = &d->edges[d->nedges++];
+	ZklEdge    *edge = &d->steps->all[d->steps->n++];
 
 	memset(edge, 0, sizeof(*edge));
 	return edge;
@@ -87,7 +86,6 @@ add_step(ZklVerdict *d)
 /*
  * For each publication on the cycle, whose wait it ends the way to: that waits
  * for its holder, and perhaps the holder in PostgreSQL's own locks for the next.
- * Strings are the publications' own, or the manager's.
  */
 static void
 tell_cycle(ZklManager *m, const ZklRequest *r, const ZklStep *steps, size_t n)
@@ -100,6 +98,8 @@ tell_cycle(ZklManager *m, const ZklRequest *r, const ZklStep *steps, size_t n)
 	int32_t		pid = r->pid;
 	size_t		i;
 
+	d->steps = zkl_memory_alloc(m, size_of_steps(2 * n));
+	d->steps->n = 0;
 	for (i = 0; i < n; i++)
 	{
 		const ZklWaitData *data;
@@ -109,18 +109,19 @@ tell_cycle(ZklManager *m, const ZklRequest *r, const ZklStep *steps, size_t n)
 			continue;
 		data = steps[i].entry->data;
 		edge = add_step(d);
-		edge->lock = lock;
+		strcpy(edge->lock, lock);
 		edge->mode = mode;
 		edge->dialect = dialect;
 		edge->known = zkl_waits_knows(m, r->ring.owner, lock);
-		edge->waiter_server = server;
+		strcpy(edge->waiter_server, server);
 		edge->waiter_pid = pid;
-		edge->blocker_server = data->server;
+		strcpy(edge->blocker_server, data->server);
 		edge->blocker_pid = data->holder_pid;
 		if (data->behind)
 		{
 			edge = add_step(d);
-			edge->waiter_server = edge->blocker_server = data->server;
+			strcpy(edge->waiter_server, data->server);
+			strcpy(edge->blocker_server, data->server);
 			edge->waiter_pid = data->holder_pid;
 			edge->blocker_pid = data->waiter_pid;
 		}
@@ -130,52 +131,6 @@ tell_cycle(ZklManager *m, const ZklRequest *r, const ZklStep *steps, size_t n)
 		server = data->server;
 		pid = data->waiter_pid;
 	}
-}
-
-static void
-copy_string(const char **string, char **at)
-{
-	size_t		length = *string != NULL ? strlen(*string) + 1 : 0;
-
-	if (length == 0)
-		return;
-	memcpy(*at, *string, length);
-	*string = *at;
-	*at += length;
-}
-
-/* The search ends before the answer comes: the strings go along. */
-static void
-keep_strings(ZklManager *m)
-{
-	ZklVerdict *d = &m->verdict;
-	size_t		room = 2 * ZKL_MAX_CYCLE * sizeof(ZklEdge);
-	ZklEdge    *copies;
-	char	   *at;
-	size_t		i;
-
-	for (i = 0; i < d->nedges; i++)
-		room += ZKL_MAX_NAME + 2 * ZKL_MAX_SERVER_NAME + 3;
-	copies = zkl_memory_alloc(m, room);
-	memcpy(copies, d->edges, d->nedges * sizeof(ZklEdge));
-	at = (char *) (copies + d->nedges);
-	for (i = 0; i < d->nedges; i++)
-	{
-		copy_string(&copies[i].lock, &at);
-		copy_string(&copies[i].waiter_server, &at);
-		copy_string(&copies[i].blocker_server, &at);
-	}
-	zkl_memory_release(m, d->edges);
-	d->edges = copies;
-}
-
-static void
-forget_edges(ZklManager *m)
-{
-	if (m->verdict.edges != NULL)
-		zkl_memory_release(m, m->verdict.edges);
-	m->verdict.edges = NULL;
-	m->verdict.nedges = 0;
 }
 
 /* ---- the transaction ---- */
@@ -224,7 +179,7 @@ send(ZklManager *m, ZklRequest *r, const ZklStep *steps, size_t n)
 		m->verdict.publication = p->uuid;
 		zkl_publication_judge(m, p);
 	}
-	action = zkl_operations_send(m, ZKL_OP_VERDICT, NULL, r, ZKL_SEND_MULTI,
+	action = zkl_operations_send(m, ZKL_DEADLOCK_VERDICT, NULL, r, ZKL_SEND_MULTI,
 								 NULL);
 	action->multi = ops;
 	action->nmulti = (size_t) (op - ops);
@@ -252,9 +207,7 @@ zkl_verdict_begin(ZklManager *m, ZklRequest *r, const ZklStep *steps, size_t n)
 	d->request = r;
 	d->submitted = r->submitted;
 	d->uuid = r->node.uuid;
-	d->edges = zkl_memory_alloc(m, 2 * ZKL_MAX_CYCLE * sizeof(ZklEdge));
 	tell_cycle(m, r, steps, n);
-	keep_strings(m);
 	send(m, r, steps, n);
 	return true;
 }
@@ -295,11 +248,15 @@ static void
 carry_out(ZklManager *m)
 {
 	ZklRequest *r = victim(m);
+	size_t		size = size_of_steps(m->verdict.steps->n);
+	char	   *steps;
 
 	if (r != NULL)
 	{
 		m->verdict.deadlocks++;
-		zkl_request_deadlock(m, r, m->verdict.edges, m->verdict.nedges);
+		steps = zkl_actions_text(m, size);
+		memcpy(steps, m->verdict.steps, size);
+		zkl_request_end_wait(m, r, ZKL_FAILURE_DEADLOCK, steps);
 	}
 	zkl_verdict_forget(m);
 }
@@ -388,8 +345,12 @@ zkl_verdict_disconnected(ZklManager *m)
 }
 
 void
-zkl_verdict_forget(ZklManager *m)
+zkl_verdict_forget(void *wing)
 {
-	forget_edges(m);
+	ZklManager *m = wing;
+
+	if (m->verdict.steps != NULL)
+		zkl_memory_release(m, m->verdict.steps);
+	m->verdict.steps = NULL;
 	m->verdict.state = ZKL_VERDICT_NONE;
 }

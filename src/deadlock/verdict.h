@@ -31,6 +31,6 @@ extern void zkl_verdict_listed(ZklManager *m);
 
 /* The connection is gone; the session is gone, or ZooKeeper has lost writes. */
 extern void zkl_verdict_disconnected(ZklManager *m);
-extern void zkl_verdict_forget(ZklManager *m);
+extern void zkl_verdict_forget(void *wing);
 
 #endif							/* ZKL_DEADLOCK_VERDICT_H */

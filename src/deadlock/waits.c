@@ -15,25 +15,15 @@
  */
 #include <string.h>
 
-#include "core/keep.h"
-#include "core/memory.h"
-#include "core/node.h"
 #include "deadlock/publication.h"
 #include "deadlock/waits.h"
 
 #define MOST_BACKING_OFF	4	/* times twice as long */
 #define MOST_REFUSALS		3
 
-static ZklList *
-owner_bucket(const ZklManager *m, uint64_t owner)
-{
-	return zkl_table_bucket(&m->waits.by_owner, zkl_table_hash(&owner, sizeof(owner)));
-}
-
 void
 zkl_waits_init_all(ZklManager *m)
 {
-	zkl_memory_make_table(m, &m->waits.by_owner, m->config.max_requests);
 	zkl_list_init(&m->waits.fresh);
 	zkl_list_init(&m->waits.due);
 	zkl_list_init(&m->waits.wanted);
@@ -55,30 +45,18 @@ zkl_waits_free_all(ZklManager *m)
 
 	for (i = 0; i < m->config.max_requests; i++)
 		forget_dependents(m, &m->requests.all[i]);
-	zkl_memory_release(m, m->waits.by_owner.buckets);
 }
 
 void
-zkl_waits_init(ZklManager *m, ZklRequest *r, const ZklDemand *demand)
+zkl_waits_init(void *wing, ZklRequest *r, const ZklDemand *demand)
 {
+	ZklManager *m = wing;
+
 	r->wait.patience = demand->patience;
 	if (demand->patience > 0 && demand->patience < ZKL_MIN_PATIENCE)
 		r->wait.patience = ZKL_MIN_PATIENCE;
 	r->wait.since = m->now;
 	zkl_list_init(&r->wait.publications);
-	zkl_waits_own(m, r);
-}
-
-void
-zkl_waits_own(ZklManager *m, ZklRequest *r)
-{
-	zkl_list_append(owner_bucket(m, r->ring.owner), &r->wait.by_owner);
-}
-
-void
-zkl_waits_forget(ZklRequest *r)
-{
-	zkl_list_remove(&r->wait.by_owner);
 }
 
 /* ---- when to look ---- */
@@ -123,8 +101,10 @@ next_due(const ZklManager *m)
 }
 
 void
-zkl_waits_begin(ZklManager *m, ZklRequest *r)
+zkl_waits_begin(void *wing, ZklRequest *r)
 {
+	ZklManager *m = wing;
+
 	int64_t		due = r->wait.since + r->wait.patience;
 
 	if (r->wait.patience == 0 || r->lock->dialect == ZKL_DIALECT_PERMIT)
@@ -151,8 +131,10 @@ retract_all(ZklManager *m, ZklRequest *r)
 }
 
 void
-zkl_waits_end(ZklManager *m, ZklRequest *r)
+zkl_waits_end(void *wing, ZklRequest *r)
 {
+	ZklManager *m = wing;
+
 	if (!zkl_list_linked(&r->wait.by_due))
 		return;
 	zkl_list_remove(&r->wait.by_due);
@@ -162,34 +144,20 @@ zkl_waits_end(ZklManager *m, ZklRequest *r)
 }
 
 void
-zkl_waits_unhold(ZklManager *m, const ZklRequest *r)
+zkl_waits_unhold(void *wing, const ZklRequest *r)
 {
+	ZklManager *m = wing;
 	ZklPublication *p = zkl_publication_find(m, &r->node.uuid);
 
 	if (p != NULL && zkl_node_find(m, &r->node.uuid) == r)
 		zkl_publication_retract(m, p);
 }
 
-void
-zkl_waits_kept(ZklManager *m, const ZklRequest *r)
-{
-	const ZklRequest *s = r;
-
-	do
-	{
-		zkl_waits_unhold(m, s);
-		s = s->ring.next;
-	} while (s != r);
-}
-
 /* ---- what is to be published ---- */
 
 typedef struct Held
 {
-	struct
-	{
-		const ZklRequest *request;
-	}			all[ZKL_MAX_PUBLISHED];
+	const ZklRequest *all[ZKL_MAX_PUBLISHED];
 	size_t		nown;			/* of these, its owner's own */
 	size_t		n;
 	bool		too_many;
@@ -201,9 +169,9 @@ typedef struct Held
  * as if it waited for its owner's others on that lock.
  */
 static bool
-is_obstacle(const ZklRequest *r, uint64_t owner)
+is_obstacle(const ZklRequest *r)
 {
-	return r->ring.owner == owner && r->demand == ZKL_DEMAND_GRANTED &&
+	return r->demand == ZKL_DEMAND_GRANTED &&
 		r->node.state == ZKL_NODE_EXISTS && !r->broken &&
 		(!zkl_keep_has_any(r) || ZKL_MUTANT(KEPT_IS_OBSTACLE)) && r->lock->dialect != ZKL_DIALECT_PERMIT &&
 		r->lock->dialect != ZKL_DIALECT_MEMBER;
@@ -212,21 +180,18 @@ is_obstacle(const ZklRequest *r, uint64_t owner)
 static void
 add_holds(const ZklManager *m, uint64_t owner, Held *held)
 {
-	ZklLink    *link,
-			   *after;
+	const ZklRequest *r = NULL;
 
-	zkl_foreach(link, after, owner_bucket(m, owner))
+	while ((r = zkl_siblings_owned(m, owner, r)) != NULL)
 	{
-		const ZklRequest *r = zkl_container(ZklRequest, wait.by_owner, link);
-
-		if (!is_obstacle(r, owner))
+		if (!is_obstacle(r))
 			continue;
 		if (held->n == ZKL_MAX_PUBLISHED)
 		{
 			held->too_many = true;
 			return;
 		}
-		held->all[held->n++].request = r;
+		held->all[held->n++] = r;
 	}
 }
 
@@ -261,7 +226,7 @@ retract_others(ZklManager *m, ZklRequest *r, const Held *held)
 
 		for (i = 0; i < held->n; i++)
 		{
-			if (zkl_uuid_equal(&held->all[i].request->node.uuid, &p->uuid))
+			if (zkl_uuid_equal(&held->all[i]->node.uuid, &p->uuid))
 				break;
 		}
 		if (i == held->n && !ZKL_MUTANT(STALE_DEPENDENTS))
@@ -286,10 +251,10 @@ publish_wait(ZklManager *m, ZklRequest *r)
 	for (i = 0; i < held.n; i++)
 	{
 		const ZklPublication *p =
-		zkl_publication_find(m, &held.all[i].request->node.uuid);
+		zkl_publication_find(m, &held.all[i]->node.uuid);
 
 		if (p == NULL)
-			zkl_publication_make(m, held.all[i].request, r, i >= held.nown);
+			zkl_publication_make(m, held.all[i], r, i >= held.nown);
 		else
 			complete &= p->wait == r;
 	}
@@ -298,8 +263,9 @@ publish_wait(ZklManager *m, ZklRequest *r)
 	return complete;
 }
 
-ZklRequest *
-zkl_waits_next(ZklManager *m)
+/* The one that is due; NULL: none is, or leftovers have to be found first. */
+static ZklRequest *
+take_due(ZklManager *m)
 {
 	ZklRequest *r = next_due(m);
 
@@ -312,16 +278,29 @@ zkl_waits_next(ZklManager *m)
 	return NULL;
 }
 
-void
-zkl_waits_look(ZklManager *m, ZklRequest *r)
+/* A wait is published with all that its owner holds. */
+static void
+look_at_wait(ZklManager *m, ZklRequest *r)
 {
-	bool		complete = publish_wait(m, r);
+	bool		complete;
 
+	zkl_recall_owners(m, r->ring.owner, r->wait.dependents, r->wait.ndependents);
+	complete = publish_wait(m, r);
 	r->wait.refusals = 0;
 	plan_look(m, r, m->now + (complete ? r->wait.patience << r->wait.looks :
 							  r->wait.patience));
 	if (complete && r->wait.looks < MOST_BACKING_OFF)
 		r->wait.looks++;
+}
+
+void
+zkl_waits_look(void *wing)
+{
+	ZklManager *m = wing;
+	ZklRequest *r;
+
+	while ((r = take_due(m)) != NULL)
+		look_at_wait(m, r);
 }
 
 int64_t
@@ -333,20 +312,22 @@ zkl_waits_timer(const ZklManager *m)
 }
 
 void
-zkl_waits_dependents(ZklManager *m, ZklRequest *r, int64_t seen_at,
-					 const uint64_t *owners, size_t n)
+zkl_waits_told(void *wing, ZklRequest *r, const void *news)
 {
+	ZklManager *m = wing;
+	const ZklDependents *told = news;
+	size_t		n = told->n < ZKL_MAX_DEPENDENTS ? told->n : ZKL_MAX_DEPENDENTS;
 	bool		some = n > 0 || r->wait.ndependents > 0;
 
+	if (told->n > 0)
+		zkl_recall_owners(m, r->ring.owner, told->owners, told->n);
 	if (!zkl_list_linked(&r->wait.by_due) || !some)
 		return;
-	if (n > ZKL_MAX_DEPENDENTS)
-		n = ZKL_MAX_DEPENDENTS;
 	if (r->wait.dependents == NULL)
 		r->wait.dependents = zkl_memory_alloc(m, ZKL_MAX_DEPENDENTS * sizeof(uint64_t));
-	memcpy(r->wait.dependents, owners, n * sizeof(uint64_t));
+	memcpy(r->wait.dependents, told->owners, n * sizeof(uint64_t));
 	r->wait.ndependents = n;
-	r->wait.dependents_at = seen_at;
+	r->wait.dependents_at = told->seen_at;
 	if (!m->publications.leftovers &&
 		m->now >= r->wait.since + r->wait.patience && !publish_wait(m, r))
 		zkl_waits_soon(m, r);
@@ -420,36 +401,14 @@ zkl_waits_confirm(ZklManager *m, ZklRequest *r, int64_t zxid, int64_t time)
 bool
 zkl_waits_knows(const ZklManager *m, uint64_t owner, const char *lock)
 {
-	ZklLink    *link,
-			   *after;
+	const ZklRequest *r = NULL;
 
-	zkl_foreach(link, after, owner_bucket(m, owner))
+	while ((r = zkl_siblings_owned(m, owner, r)) != NULL)
 	{
-		const ZklRequest *r = zkl_container(ZklRequest, wait.by_owner, link);
-
-		if (r->ring.owner == owner &&
-			(r->demand == ZKL_DEMAND_GRANTED ||
+		if ((r->demand == ZKL_DEMAND_GRANTED ||
 			 r->demand == ZKL_DEMAND_WAITING) &&
 			strcmp(r->lock->path + strlen(m->root), lock) == 0)
 			return true;
 	}
 	return false;
-}
-
-uint32_t
-zkl_waits_count_holds(const ZklManager *m, const ZklRequest *r)
-{
-	uint32_t	n = 0;
-	ZklLink    *link,
-			   *after;
-
-	zkl_foreach(link, after, owner_bucket(m, r->ring.owner))
-	{
-		const ZklRequest *other = zkl_container(ZklRequest, wait.by_owner, link);
-
-		n += other != r && other->ring.owner == r->ring.owner &&
-			other->lock == r->lock && other->demand == ZKL_DEMAND_GRANTED &&
-			other->node.state == ZKL_NODE_EXISTS;
-	}
-	return n;
 }

@@ -5,46 +5,31 @@
 #ifndef ZKL_DEADLOCK_WAITS_H
 #define ZKL_DEADLOCK_WAITS_H
 
-#include "core/state.h"
-
-/* Znodes for one wait.  The simulation has fewer. */
-#ifndef ZKL_MAX_PUBLISHED
-#define ZKL_MAX_PUBLISHED	64
-#endif
+#include "deadlock/deadlock_state.h"
 
 /* For a manager with nothing but its config, and at its end. */
 extern void zkl_waits_init_all(ZklManager *m);
 extern void zkl_waits_free_all(ZklManager *m);
 
-/* A request begins, whose owner is set; its slot is given back. */
-extern void zkl_waits_init(ZklManager *m, ZklRequest *r,
+/* A request begins. */
+extern void zkl_waits_init(void *wing, ZklRequest *r,
 						   const ZklDemand *demand);
-extern void zkl_waits_forget(ZklRequest *r);
-
-/* r can be found by its owner, who is a new one. */
-extern void zkl_waits_own(ZklManager *m, ZklRequest *r);
 
 /* r waits in a queue from now on, or no longer. */
-extern void zkl_waits_begin(ZklManager *m, ZklRequest *r);
-extern void zkl_waits_end(ZklManager *m, ZklRequest *r);
+extern void zkl_waits_begin(void *wing, ZklRequest *r);
+extern void zkl_waits_end(void *wing, ZklRequest *r);
 
 /* r's znode leaves the queue, or is broken, and belongs to no other request. */
-extern void zkl_waits_unhold(ZklManager *m, const ZklRequest *r);
+extern void zkl_waits_unhold(void *wing, const ZklRequest *r);
 
-/* r is kept: nobody waits for its owner because of that lock. */
-extern void zkl_waits_kept(ZklManager *m, const ZklRequest *r);
-
-/* The host tells which owners wait for r's. */
-extern void zkl_waits_dependents(ZklManager *m, ZklRequest *r, int64_t seen_at,
-								 const uint64_t *owners, size_t n);
+/* The host tells which owners wait for r's: ZklDependents. */
+extern void zkl_waits_told(void *wing, ZklRequest *r, const void *news);
 
 /*
- * The request whose wait is due; NULL: none is, or the publications of a worker
- * before have to be found first, which begins here.  Looks at it.  When the next one is
- * due, or -1.
+ * Looks at all waits that are due; if the publications of a worker before have to be
+ * found first, that begins here.  When the next one is due, or -1.
  */
-extern ZklRequest *zkl_waits_next(ZklManager *m);
-extern void zkl_waits_look(ZklManager *m, ZklRequest *r);
+extern void zkl_waits_look(void *wing);
 extern int64_t zkl_waits_timer(const ZklManager *m);
 
 /* What is published is not as it should be: looks again soon. */
@@ -78,11 +63,5 @@ extern bool zkl_waits_confirm(ZklManager *m, ZklRequest *r, int64_t zxid,
 /* Whether the owner holds this lock or waits for it; lock without the root */
 extern bool zkl_waits_knows(const ZklManager *m, uint64_t owner,
 							const char *lock);
-
-/*
- * How many other holds r's owner has of this lock, each with a znode; those that are
- * lost to it, and not yet released, count
- */
-extern uint32_t zkl_waits_count_holds(const ZklManager *m, const ZklRequest *r);
 
 #endif							/* ZKL_DEADLOCK_WAITS_H */

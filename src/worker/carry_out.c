@@ -15,7 +15,7 @@
 #include "utils/timestamp.h"
 #include "worker/bounds.h"
 #include "worker/carry_out.h"
-#include "worker/deadlock.h"
+#include "worker/deadlock_report.h"
 #include "worker/diagnosis.h"
 #include "worker/errands.h"
 #include "worker/fleet_entry.h"
@@ -132,9 +132,9 @@ fail_request(int slotno, const ZklAction *action)
 {
 	ZklError	error = failure_error(action->failure);
 
-	if (action->failure == ZKL_FAILURE_DEADLOCK && action->nedges > 0)
+	if (action->failure == ZKL_FAILURE_DEADLOCK && action->reason != NULL)
 	{
-		zkl_deadlock_report(slotno, action);
+		zkl_deadlock_report(slotno, action->reason);
 		error = ZKL_ERROR_DEADLOCK;
 	}
 	zkl_worker_slot_fail(slotno, error, action->rc);
@@ -319,11 +319,15 @@ static void
 publish_counters(void)
 {
 	static ZklCounters last;	/* of this worker: zk_stat_server goes on */
+	static ZklDeadlockCounters before;
 	ZklCounters now;
+	ZklDeadlockCounters found;
 	ZklStatus  *status;
 
 	zkl_manager_counters(core, &now);
-	if (memcmp(&now, &last, sizeof(now)) == 0)
+	zkl_deadlock_count(core, &found);
+	if (memcmp(&now, &last, sizeof(now)) == 0 &&
+		memcmp(&found, &before, sizeof(found)) == 0)
 		return;
 	status = zkl_status_begin();
 	status->batches += now.batches - last.batches;
@@ -332,13 +336,14 @@ publish_counters(void)
 	status->creates += now.creates - last.creates;
 	status->continuous_creates += now.continuous - last.continuous;
 	status->watches = now.watches;
-	status->deadlocks += now.deadlocks - last.deadlocks;
-	status->deadlock_checks += now.checks - last.checks;
-	status->given_up_checks += now.given_up - last.given_up;
-	status->unpublished_waits += now.unpublished - last.unpublished;
+	status->deadlocks += found.deadlocks - before.deadlocks;
+	status->deadlock_checks += found.checks - before.checks;
+	status->given_up_checks += found.given_up - before.given_up;
+	status->unpublished_waits += found.unpublished - before.unpublished;
 	status->recalls += now.recalls - last.recalls;
 	zkl_status_end();
 	last = now;
+	before = found;
 }
 
 void

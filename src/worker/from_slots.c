@@ -10,6 +10,7 @@
  */
 #include "postgres.h"
 
+#include "deadlock/deadlock.h"
 #include "shared/boottime.h"
 #include "shared/control.h"
 #include "shared/dirty.h"
@@ -242,20 +243,21 @@ static void
 take_dependents(int slotno, const ZklSlot *slot)
 {
 	ZklSlotDependents dependents;
+	ZklDependents told;
 	int64		now = zkl_boottime_us();
 
 	StaticAssertStmt(ZKL_MAX_DEPENDENTS_SLOT == ZKL_MAX_DEPENDENTS,
-					 "slot and core have room for the same owners");
+					 "slot and search have room for the same owners");
 	dependents = zkl_worker_slot_take_dependents(slotno);
 	if (!zkl_deadlock_detection)
 		dependents.n = 0;
-	if (dependents.n == 0 ||
-		now - dependents.looked_us < (int64) slot->s_request.patience * 1000 / 2)
+	told.seen_at = dependents.looked_us;
+	told.owners = dependents.owners;
+	told.n = (size_t) dependents.n;
+	if (told.n == 0 ||
+		now - told.seen_at < (int64) slot->s_request.patience * 1000 / 2)
 		zkl_manager_event(core, now,
-						  ZKL_EVENT(DEPENDENTS,.request = (uint32) slotno,
-									.owners = dependents.owners,
-									.nowners = (size_t) dependents.n,
-									.seen_at = dependents.looked_us));
+						  ZKL_EVENT(NEWS,.request = (uint32) slotno,.news = &told));
 }
 
 static void

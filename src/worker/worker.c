@@ -35,6 +35,7 @@
 #include "utils/memutils.h"
 
 #include "shared/compat.h"
+#include "deadlock/deadlock.h"
 #include "worker/ahead.h"
 #include "worker/bounds.h"
 #include "worker/caching.h"
@@ -238,6 +239,7 @@ core_release(void *context, void *pointer)
 static void
 make_core(void)
 {
+	static const ZklWing *const wings[] = {&zkl_deadlock_wing, NULL};
 	ZklConfig	config;
 
 	core_context = AllocSetContextCreate(TopMemoryContext, "zklock core",
@@ -251,6 +253,7 @@ make_core(void)
 	config.batch_operations = ZKL_BATCH_OPERATIONS;
 	config.batch_bytes = BATCH_BYTES;
 	config.recall = zkl_caching_recall;
+	config.wings = wings;
 	config.memory.alloc = core_alloc;
 	config.memory.release = core_release;
 	config.memory.context = core_context;

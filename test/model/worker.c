@@ -120,6 +120,8 @@ worker_cache(Worker *w, int64_t time)
 
 /* ---- life ---- */
 
+const ZklWing *const worker_wings[] = {&zkl_deadlock_wing, NULL};
+
 void
 worker_create(Worker *w, ZklConfig config)
 {
@@ -206,6 +208,7 @@ worker_look(Worker *w, int i)
 {
 	Slot	   *s = &w->slots[i];
 	uint32_t	request = (uint32_t) i;
+	ZklDependents dependents;
 	ZklDemand	demand;
 
 	s->marked = false;
@@ -223,9 +226,10 @@ worker_look(Worker *w, int i)
 	else if (s->state == SLOT_WAITING && s->dependents_news)
 	{
 		s->dependents_news = false;
-		worker_tell(w, ZKL_EVENT(DEPENDENTS,.request = request,
-								 .owners = s->dependents,
-								 .nowners = s->ndependents,.seen_at = s->seen_at));
+		dependents.seen_at = s->seen_at;
+		dependents.owners = s->dependents;
+		dependents.n = s->ndependents;
+		worker_tell(w, ZKL_EVENT(NEWS,.request = request,.news = &dependents));
 	}
 	else if (s->state == SLOT_WAITING && s->timed_out)
 		worker_tell(w, ZKL_EVENT(TIME_OUT,.request = request));

@@ -9,6 +9,7 @@
 #ifndef ZKL_MODEL_WORKER_H
 #define ZKL_MODEL_WORKER_H
 
+#include "deadlock/deadlock.h"
 #include "message.h"
 
 typedef enum SlotState
@@ -139,6 +140,9 @@ typedef struct Worker
 	int64_t		memory;			/* bytes that the core has */
 	int64_t		most_memory;
 } Worker;
+
+/* The wings of a worker, for a config */
+extern const ZklWing *const worker_wings[];
 
 /*
  * Makes a core that knows of nothing; its memory is the worker's.  There are as

@@ -11,7 +11,6 @@
 #include "cycles.h"
 #include "draw.h"
 #include "foreign.h"
-#include "deadlock/waits.h"
 #include "seen.h"
 
 Cycles		cycles;

@@ -404,6 +404,7 @@ worker_start(Host *h)
 		.batches_in_flight = hosts.batches_in_flight,
 		.batch_operations = hosts.batch_operations,
 		.batch_bytes = 256 * 1024,
+		.wings = worker_wings,
 		.uuid_base = (uint64_t) h->id << 32 | ++h->managers
 	};
 

@@ -101,9 +101,9 @@ pair_make_of(uint64_t waiter)
 uint64_t
 pair_checks(const Pair *p)
 {
-	ZklCounters counters;
+	ZklDeadlockCounters counters;
 
-	zkl_manager_counters(p->w->worker.m, &counters);
+	zkl_deadlock_count(p->w->worker.m, &counters);
 	return counters.checks;
 }
 

@@ -36,7 +36,7 @@ static void
 victim(void)
 {
 	Pair		p = pair_make();
-	ZklCounters counters;
+	ZklDeadlockCounters counters;
 
 	pair_publish_other(&p);
 	CHECK_INT(pair_publications(), 0);
@@ -44,7 +44,7 @@ victim(void)
 	CHECK(pair_is_victim(&p));
 	CHECK(world_holds(p.w, p.a));
 	CHECK_INT(pair_publications(), 0);
-	zkl_manager_counters(p.w->worker.m, &counters);
+	zkl_deadlock_count(p.w->worker.m, &counters);
 	CHECK_INT(counters.deadlocks, 1);
 	CHECK_INT(counters.checks, 1);
 	pair_finish(&p);
@@ -195,11 +195,11 @@ too_long(void)
 	for (n = most; n <= most + 1; n++)
 	{
 		Pair		p = pair_make();
-		ZklCounters counters;
+		ZklDeadlockCounters counters;
 
 		lengthen(&p, n - 2);
 		pair_wait_long(&p);
-		zkl_manager_counters(p.w->worker.m, &counters);
+		zkl_deadlock_count(p.w->worker.m, &counters);
 		CHECK(n > most ? world_waits(p.w, p.b) : pair_is_victim(&p));
 		CHECK_INT(counters.given_up, n > most);
 		model_expire(&p.w->zk, PAIR_OTHER);
@@ -355,7 +355,7 @@ static void
 too_many(void)
 {
 	Pair		p = pair_make();
-	ZklCounters counters;
+	ZklDeadlockCounters counters;
 	char		name[24];
 	int			i;
 
@@ -366,7 +366,7 @@ too_many(void)
 	}
 	world_run(p.w);
 	world_sleep(p.w, 8 * PAIR_PATIENCE);
-	zkl_manager_counters(p.w->worker.m, &counters);
+	zkl_deadlock_count(p.w->worker.m, &counters);
 	CHECK_INT(counters.unpublished, 1);
 	CHECK_INT(pair_publications(), 0);
 	pair_finish(&p);

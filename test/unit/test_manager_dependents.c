@@ -21,10 +21,10 @@ static void
 tell(Pair *p, size_t n)
 {
 	const uint64_t owners[] = {3, 1};
+	const ZklDependents dependents = {p->w->worker.now, owners, n};
 
-	worker_tell(&p->w->worker, ZKL_EVENT(DEPENDENTS,.request = p->b,
-										 .owners = owners,.nowners = n,
-										 .seen_at = p->w->worker.now));
+	worker_tell(&p->w->worker, ZKL_EVENT(NEWS,.request = p->b,
+										 .news = &dependents));
 	world_flush(p->w);
 }
 

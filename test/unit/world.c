@@ -152,6 +152,7 @@ world_make(void)
 	w->config.batches_in_flight = 2;
 	w->config.batch_operations = 256;
 	w->config.batch_bytes = 256 * 1024;
+	w->config.wings = worker_wings;
 	w->worker.before = check_action;
 	w->worker.after = after_action;
 	w->worker.owner = w;

@@ -1,9 +1,9 @@
 /*
- * deadlock.c
+ * deadlock_report.c
  *	  Deadlocks across servers, in words.
  *
  * Owns these words.  Runs in the worker only.  Takes the slot's mutex through
- * slot.h.  It decides nothing: the core has found the deadlock.
+ * slot.h.  It decides nothing: src/deadlock/ has found the deadlock.
  *
  * The server log tells everything.  The client sees the names of those locks only
  * that its session holds or waits for: the others may be secret.  What other
@@ -14,7 +14,7 @@
 #include "lib/stringinfo.h"
 #include "shared/deadlocks.h"
 #include "shared/slot.h"
-#include "worker/deadlock.h"
+#include "worker/deadlock_report.h"
 
 /* As many as fit are told to the client. */
 #define MORE	"\n..."
@@ -31,7 +31,7 @@ static void
 append_process(StringInfo text, int32 pid, const char *server)
 {
 	appendStringInfo(text, "rocess %d", pid);
-	if (server == NULL || server[0] == '\0')
+	if (server[0] == '\0')
 		return;
 	appendStringInfoString(text, " of server \"");
 	append_clean(text, server);
@@ -43,7 +43,7 @@ append_lock(StringInfo text, const ZklEdge *edge, bool all_names)
 {
 	bool		named = all_names || edge->known;
 
-	if (edge->lock == NULL)
+	if (edge->lock[0] == '\0')
 	{
 		appendStringInfoString(text, "a PostgreSQL lock");
 		return;
@@ -75,17 +75,17 @@ append_edge(StringInfo text, const ZklEdge *edge, bool all_names)
 
 /* For the client, cut behind a line */
 static void
-tell_backend(int slotno, uint32 serial, const ZklAction *action)
+tell_backend(int slotno, uint32 serial, const ZklDeadlockSteps *steps)
 {
 	StringInfoData text;
 	size_t		i;
 
 	initStringInfo(&text);
-	for (i = 0; i < action->nedges; i++)
+	for (i = 0; i < steps->n; i++)
 	{
 		int			before = text.len;
 
-		append_edge(&text, &action->edges[i], false);
+		append_edge(&text, &steps->all[i], false);
 		if (text.len + (int) strlen(MORE) < ZKL_MAX_DEADLOCK_TEXT)
 			continue;
 		text.len = before;
@@ -97,17 +97,17 @@ tell_backend(int slotno, uint32 serial, const ZklAction *action)
 }
 
 void
-zkl_deadlock_report(int slotno, const ZklAction *action)
+zkl_deadlock_report(int slotno, const ZklDeadlockSteps *steps)
 {
 	StringInfoData text;
 	ZklSlot		slot;
 	size_t		i;
 
 	zkl_slot_copy(slotno, &slot);
-	tell_backend(slotno, slot.s_serial, action);
+	tell_backend(slotno, slot.s_serial, steps);
 	initStringInfo(&text);
-	for (i = 0; i < action->nedges; i++)
-		append_edge(&text, &action->edges[i], true);
+	for (i = 0; i < steps->n; i++)
+		append_edge(&text, &steps->all[i], true);
 	ereport(LOG,
 			(errmsg("process %d detected deadlock across servers while waiting for distributed lock \"%.*s\"",
 					slot.s_request.pid, zkl_slot_shown_length(&slot),

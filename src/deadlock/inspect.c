@@ -1,0 +1,170 @@
+/*
+ * inspect.c
+ *	  What the search for deadlocks believes, for people, and its invariants.
+ *
+ * Owns nothing, changes nothing, and walks everything.  See dump.c and check.c of the
+ * core.
+ */
+#include "deadlock/inspect.h"
+#include "deadlock/publication.h"
+
+/* ---- the dump ---- */
+
+static void
+dump_search(const ZklManager *m, const ZklDump *d)
+{
+	ZklLine		line;
+
+	zkl_line_begin(&line);
+	zkl_dump_list(&line, "publications", &m->publications.all);
+	zkl_dump_count(&line, "unsettled", m->publications.nunsettled);
+	zkl_dump_list(&line, "want_search", &m->waits.wanted);
+	zkl_dump_list(&line, "in_search", &m->search.asked);
+	zkl_line_flag(&line, "verdict-sent",
+				  m->verdict.state == ZKL_VERDICT_SENT);
+	zkl_line_flag(&line, "verdict-unsettled",
+				  m->verdict.state == ZKL_VERDICT_UNSETTLED);
+	if (line.length > 0)
+		zkl_dump_item(d, NULL, "deadlocks", -1, &line);
+}
+
+static void
+dump_wait(const ZklDump *d, const ZklRequest *r)
+{
+	ZklLine		line;
+
+	zkl_line_begin(&line);
+	zkl_line_number(&line, "look_in_ms", (r->wait.due - d->now) / 1000);
+	zkl_dump_count(&line, "dependents", (int64_t) r->wait.ndependents);
+	zkl_dump_item(d, r->lock, "wait", r->id, &line);
+}
+
+/* What is published of a wait */
+static void
+dump_publications(const ZklDump *d, const ZklRequest *r)
+{
+	static const char *const names[] = {
+		[ZKL_PUBLICATION_NEW] = "new",
+		[ZKL_PUBLICATION_SENT] = "sent",
+		[ZKL_PUBLICATION_EXISTS] = "exists",
+		[ZKL_PUBLICATION_DELETE] = "delete",
+		[ZKL_PUBLICATION_DELETING] = "deleting",
+		[ZKL_PUBLICATION_UNSETTLED] = "unsettled",
+	};
+	ZklLink    *link,
+			   *after;
+
+	zkl_foreach(link, after, &r->wait.publications)
+	{
+		const ZklPublication *p = zkl_container(ZklPublication, of_wait, link);
+		ZklLine		line;
+
+		zkl_line_begin(&line);
+		zkl_line_uuid(&line, "uuid", &p->uuid);
+		zkl_line_text(&line, "state", names[p->state]);
+		zkl_line_hex(&line, "czxid", (uint64_t) p->czxid);
+		zkl_dump_item(d, r->lock, "publication", r->id, &line);
+	}
+}
+
+void
+zkl_inspect_dump(const void *wing, const ZklDump *dump)
+{
+	const ZklManager *m = wing;
+	uint32_t	i;
+
+	dump_search(m, dump);
+	for (i = 0; i < m->config.max_requests; i++)
+	{
+		const ZklRequest *r = &m->requests.all[i];
+
+		if (!zkl_list_linked(&r->wait.by_due))
+			continue;
+		dump_wait(dump, r);
+		dump_publications(dump, r);
+	}
+}
+
+/* ---- invariants ---- */
+
+static const char *
+check_wait(const ZklRequest *r)
+{
+	bool		waits = zkl_list_linked(&r->wait.by_due);
+
+	if (waits != (zkl_list_linked(&r->place.link) &&
+				  r->demand == ZKL_DEMAND_WAITING && r->wait.patience > 0 &&
+				  r->lock->dialect != ZKL_DIALECT_PERMIT))
+		return "the waits and the list of them differ";
+	if (!waits && r->demand != ZKL_DEMAND_UNUSED &&
+		(zkl_list_linked(&r->wait.wanted) || r->wait.dependents != NULL ||
+		 !zkl_list_empty(&r->wait.publications)))
+		return "something is published or wanted of what does not wait";
+	return NULL;
+}
+
+/* What a wait has published, and the holds that are named */
+static const char *
+check_publication(const ZklManager *m, const ZklPublication *p)
+{
+	const ZklRequest *held = zkl_node_find(m, &p->uuid);
+
+	if (zkl_publication_find(m, &p->uuid) != p)
+		return "a publication cannot be found, or there are two of a name";
+	if (zkl_list_linked(&p->write) != (p->state == ZKL_PUBLICATION_NEW ||
+									   p->state == ZKL_PUBLICATION_DELETE))
+		return "the publications to be written and their lists differ";
+	if (p->wait == NULL)
+		return p->state == ZKL_PUBLICATION_NEW ||
+			p->state == ZKL_PUBLICATION_EXISTS ?
+			"a publication of no wait stays" : NULL;
+	if (p->state == ZKL_PUBLICATION_DELETE ||
+		(p->state == ZKL_PUBLICATION_DELETING && !p->judged))
+		return "a publication is deleted although it is true";
+	if (held == NULL || held->demand != ZKL_DEMAND_GRANTED ||
+		held->node.state != ZKL_NODE_EXISTS)
+		return "something is published of what is not held";
+	if (zkl_keep_has_any(held))
+		return "something is published of what is kept";
+	return zkl_list_linked(&p->of_wait) ? NULL : "a publication's wait is unaware";
+}
+
+static const char *
+check_publications(const ZklManager *m)
+{
+	uint32_t	existing = 0,
+				unsettled = 0,
+				judged = 0;
+	const char *why = NULL;
+	ZklLink    *link,
+			   *after;
+
+	zkl_foreach(link, after, &m->publications.all)
+	{
+		const ZklPublication *p = zkl_container(ZklPublication, all, link);
+
+		if (why == NULL)
+			why = check_publication(m, p);
+		existing += p->state == ZKL_PUBLICATION_EXISTS;
+		unsettled += p->state == ZKL_PUBLICATION_UNSETTLED;
+		judged += p->judged;
+	}
+	if (why == NULL && (existing != m->publications.nexisting ||
+						unsettled != m->publications.nunsettled))
+		why = "the counts of publications are wrong";
+	if (why == NULL && (judged > 0) != (m->verdict.state == ZKL_VERDICT_SENT))
+		why = "publications wait for no verdict";
+	return why;
+}
+
+const char *
+zkl_inspect_check(const void *wing)
+{
+	const ZklManager *m = wing;
+	const char *why = NULL;
+	uint32_t	i;
+
+	for (i = 0; i < m->config.max_requests && why == NULL; i++)
+		why = check_wait(&m->requests.all[i]);
+	return why != NULL ? why : check_publications(m);
+}
