@@ -14,15 +14,6 @@
 /* X(name, the bug) */
 #define ZKL_MUTANT_LIST(X) \
 	X(NONE, "none") \
-	X(UNRECORDED_SENT, "x") \
-	X(UNRECORDED_GOING, "x") \
-	X(UNRECORDED_OVER, "x") \
-	X(UNRECORDED_RETIRED, "x") \
-	X(UNRECORDED_DISOWNED, "x") \
-	X(UNRECORDED_GENERATION, "x") \
-	X(UNRECORDED_INDEX, "x") \
-	X(UNRECORDED_MODE, "x") \
-	X(UNRECORDED_SEQ, "x") \
 	X(LOOKUP_WITHOUT_CHAIN, "an unknown create is looked up by its id, although it could still be applied later") \
 	X(RESEND_UNKNOWN, "a batch without an answer is sent again as if it had been refused") \
 	X(DYING_SESSION, "a place in the queue survives the end of the session") \
