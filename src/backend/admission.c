@@ -138,19 +138,16 @@ zkl_admission_check_script(void)
 		CacheRegisterSyscacheCallback(PROCOID, forget_check, (Datum) 0);
 	registered = true;
 	version = zkl_admission_script_version(&age);
-	if (age == ZKL_SCRIPT_NEWER)
+	if (age == ZKL_SCRIPT_NEWER || age == ZKL_SCRIPT_TOO_OLD)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("extension \"zklock\" is newer than its library"),
-				 errdetail("The extension in this database has version %s, and the library serves %s to %s.",
-						   version, ZKL_OLDEST_SCRIPT, ZKL_SCRIPT),
-				 errhint("Restart the server after the new library is installed.")));
-	if (age == ZKL_SCRIPT_TOO_OLD)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 age == ZKL_SCRIPT_NEWER ?
+				 errmsg("extension \"zklock\" is newer than its library") :
 				 errmsg("extension \"zklock\" is too old for its library"),
 				 errdetail("The extension in this database has version %s, and the library serves %s to %s.",
 						   version, ZKL_OLDEST_SCRIPT, ZKL_SCRIPT),
+				 age == ZKL_SCRIPT_NEWER ?
+				 errhint("Restart the server after the new library is installed.") :
 				 errhint("Run ALTER EXTENSION zklock UPDATE.")));
 	served = true;
 }
@@ -361,30 +358,7 @@ zkl_admission_raise_unreadable(int32 rc)
 }
 
 static void
-refuse_difference(const char *name, ZklDialect here, ZklDialect there)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("distributed lock \"%s\" has another dialect on this server than on others",
-					name),
-			 errdetail("By \"zklock.dialects\" it is %s, and by the settings of root \"%s\" it is %s.",
-					   zkl_dialect_name(here), zkl_root, zkl_dialect_name(there)),
-			 errhint("Set \"zklock.dialects\" as the other servers have it, or change the root's dialects with zk_set_dialects().")));
-}
-
-static void
-refuse_change(const char *name, ZklDialect before, ZklDialect after)
-{
-	ereport(ERROR,
-			(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-			 errmsg("the dialect of distributed lock \"%s\" is being changed", name),
-			 errdetail("It is %s, and is to become %s.",
-					   zkl_dialect_name(before), zkl_dialect_name(after)),
-			 errhint("Try again when zk_set_dialects() has ended.  If it was interrupted, call it again.")));
-}
-
-static void
-check(ZklRootState state, const char *name, const char *path, ZklDialect dialect)
+refuse_other_dialect(ZklRootState state, const char *name, const char *path, ZklDialect dialect)
 {
 	ZklRoot		root;
 	ZklDialect	before;
@@ -398,9 +372,20 @@ check(ZklRootState state, const char *name, const char *path, ZklDialect dialect
 	after = root.is_changing ? zkl_dialect_find(root.changing, path) : before;
 	name = zkl_text_for_client(name);
 	if (before != after)
-		refuse_change(name, before, after);
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("the dialect of distributed lock \"%s\" is being changed", name),
+				 errdetail("It is %s, and is to become %s.",
+						   zkl_dialect_name(before), zkl_dialect_name(after)),
+				 errhint("Try again when zk_set_dialects() has ended.  If it was interrupted, call it again.")));
 	if (before != dialect)
-		refuse_difference(name, dialect, before);
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("distributed lock \"%s\" has another dialect on this server than on others",
+						name),
+				 errdetail("By \"zklock.dialects\" it is %s, and by the settings of root \"%s\" it is %s.",
+						   zkl_dialect_name(dialect), zkl_root, zkl_dialect_name(before)),
+				 errhint("Set \"zklock.dialects\" as the other servers have it, or change the root's dialects with zk_set_dialects().")));
 }
 
 static bool
@@ -424,7 +409,7 @@ check_dialect(const ZklTarget *lock, bool guard, int sibling)
 
 	if (state != ZKL_ROOT_SAME && state != ZKL_ROOT_UNKNOWN &&
 		zkl_root_concerns(lock->dialect, lock->path, guard) && !is_held(sibling))
-		check(state, lock->name, lock->path, lock->dialect);
+		refuse_other_dialect(state, lock->name, lock->path, lock->dialect);
 }
 
 /* Whether the settings decide over the slot's request, which may yet be granted */
@@ -454,7 +439,7 @@ zkl_admission_check_slot(int slotno, const char *name)
 		return true;
 	if (state == ZKL_ROOT_UNKNOWN)
 		return false;
-	check(state, name, slot.s_request.path, (ZklDialect) slot.s_request.dialect);
+	refuse_other_dialect(state, name, slot.s_request.path, (ZklDialect) slot.s_request.dialect);
 	return true;
 }
 

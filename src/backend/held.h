@@ -8,7 +8,6 @@
 
 #include "backend/hold.h"
 #include "backend/target.h"
-#include "shared/slot.h"
 
 /*
  * Releases a lock of session lifetime, once.  False, with a warning, if it is

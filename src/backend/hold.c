@@ -18,7 +18,6 @@
 #include "backend/backend_slot.h"
 #include "backend/hold.h"
 #include "backend/refusal.h"
-#include "backend/text.h"
 #include "common/hashfn.h"
 #include "shared/control.h"
 #include "shared/lease.h"
@@ -156,8 +155,21 @@ free_parts(ZklHold *hold)
 	hold->name = NULL;
 }
 
-static ZklHold *
-prepare_hold(const ZklLockRequest *request, uint32 permit)
+/* Each permit of a semaphore has a number of its own; locks have none. */
+static uint32
+next_permit_number(const ZklTarget *lock)
+{
+	static uint32 last = 0;
+
+	if (lock->dialect != ZKL_DIALECT_PERMIT)
+		return 0;
+	if (++last == 0)
+		last = 1;
+	return last;
+}
+
+ZklHold *
+zkl_hold_prepare(const ZklLockRequest *request)
 {
 	ZklHeldKey	key;
 	ZklHeldLock *held;
@@ -166,7 +178,7 @@ prepare_hold(const ZklLockRequest *request, uint32 permit)
 
 	if (table == NULL)
 		make_held_table();
-	make_key(&key, &request->lock, permit);
+	make_key(&key, &request->lock, next_permit_number(&request->lock));
 	held = hash_search(table, &key, HASH_ENTER, &found);
 	if (!found)
 		memset(held->holds, 0, sizeof(held->holds));
@@ -181,22 +193,6 @@ prepare_hold(const ZklLockRequest *request, uint32 permit)
 	hold->name = MemoryContextStrdup(TopMemoryContext, request->lock.name);
 	open_scope(hold);
 	return hold;
-}
-
-ZklHold *
-zkl_hold_prepare(const ZklLockRequest *request)
-{
-	return prepare_hold(request, 0);
-}
-
-ZklHold *
-zkl_hold_prepare_permit(const ZklLockRequest *request)
-{
-	static uint32 last = 0;
-
-	if (++last == 0)
-		last = 1;
-	return prepare_hold(request, last);
 }
 
 static void
@@ -386,16 +382,6 @@ zkl_hold_is_covered(const ZklHold *hold)
 			return true;
 	}
 	return false;
-}
-
-void
-zkl_hold_ascii_name(const ZklHold *hold, char *buf, size_t size)
-{
-	const char *path = hold->lock->key.path;
-
-	zkl_text_to_ascii(path,
-					  zkl_znode_shown_length((ZklDialect) hold->lock->key.dialect,
-											 false, path), buf, size);
 }
 
 void

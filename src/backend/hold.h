@@ -109,12 +109,9 @@ extern int	zkl_hold_sibling(ZklHeldLock *held);
 
 /*
  * Makes all that a hold will need, without counting it yet: after this,
- * zkl_hold_begin cannot fail.
+ * zkl_hold_begin cannot fail.  Each permit of a semaphore is a hold of its own.
  */
 extern ZklHold *zkl_hold_prepare(const ZklLockRequest *request);
-
-/* The same for a permit: another hold each time. */
-extern ZklHold *zkl_hold_prepare_permit(const ZklLockRequest *request);
 
 /* A prepared hold begins, counted once. */
 extern void zkl_hold_begin(ZklHold *hold, const ZklGrant *grant);
@@ -171,12 +168,6 @@ extern const char *zkl_hold_release_function(const ZklHold *hold);
  * it.
  */
 extern bool zkl_hold_is_covered(const ZklHold *hold);
-
-/*
- * Its name for where nothing may be looked up or allocated: in ASCII, as
- * zkl_text_to_ascii writes it.
- */
-extern void zkl_hold_ascii_name(const ZklHold *hold, char *buf, size_t size);
 
 /* A subtransaction's counts become its parent's, or are undone.  Cannot fail. */
 extern void zkl_hold_commit_scopes(SubTransactionId subid, SubTransactionId parent);

@@ -12,7 +12,6 @@
 #include "backend/long_answer.h"
 #include "backend/refusal.h"
 #include "backend/wait.h"
-#include "shared/settings.h"
 
 /* ---- queues ---- */
 

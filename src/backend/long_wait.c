@@ -31,7 +31,6 @@
 #include "backend/backend_slot.h"
 #include "backend/long_wait.h"
 #include "backend/stall.h"
-#include "backend/under_way.h"
 #include "backend/wait.h"
 #include "miscadmin.h"
 #include "shared/boottime.h"
@@ -52,18 +51,12 @@
 typedef struct Blocked
 {
 	int			pid;
+	uint64		owner;			/* 0: it holds no distributed lock */
 	bool		known;			/* for which processes */
 	int			nblockers;
 	int		   *blockers;
 	int			visit;			/* the last walk that came here */
 } Blocked;
-
-/* A session that holds distributed locks and is such a process */
-typedef struct Holder
-{
-	int			pid;
-	uint64		owner;
-} Holder;
 
 /* A session that waits for a distributed lock, and those that depend on it */
 typedef struct Waiter
@@ -82,8 +75,6 @@ typedef struct Look
 	int			visit;
 	Blocked    *blocked;		/* by pid */
 	int			nblocked;
-	Holder	   *holders;		/* by owner */
-	int			nholders;
 	Waiter	   *waiters;		/* by pid */
 	int			nwaiters;
 } Look;
@@ -95,15 +86,6 @@ compare_pids(const void *a, const void *b)
 {
 	int			x = *(const int *) a;
 	int			y = *(const int *) b;
-
-	return x < y ? -1 : x > y;
-}
-
-static int
-compare_holders(const void *a, const void *b)
-{
-	uint64		x = ((const Holder *) a)->owner;
-	uint64		y = ((const Holder *) b)->owner;
 
 	return x < y ? -1 : x > y;
 }
@@ -151,28 +133,24 @@ find_process(const Look *look, int pid)
 static void
 note_slot(Look *look, int slotno)
 {
-	ZklSlot    *slot = &zkl_slots[slotno];
-	Waiter		waiter;
-	Holder		holder;
-	ZklSlotState state;
-	bool		patient;
+	Blocked    *process;
+	ZklSlot		slot;
 
-	memset(&waiter, 0, sizeof(waiter));
-	waiter.slotno = slotno;
-	SpinLockAcquire(&slot->s_mutex);
-	state = slot->s_state;
-	patient = slot->s_holder.patient;
-	holder.owner = slot->s_owner;
-	holder.pid = waiter.pid = slot->s_request.pid;
-	waiter.serial = slot->s_serial;
-	waiter.patience = slot->s_request.patience;
-	waiter.had_any = slot->s_dependents.n > 0;
-	SpinLockRelease(&slot->s_mutex);
+	zkl_slot_copy(slotno, &slot);
+	if (slot.s_state == ZKL_SLOT_WAITING && slot.s_holder.patient)
+	{
+		Waiter	   *waiter = &look->waiters[look->nwaiters++];
 
-	if (state == ZKL_SLOT_WAITING && patient)
-		look->waiters[look->nwaiters++] = waiter;
-	else if (state == ZKL_SLOT_GRANTED && find_process(look, holder.pid) != NULL)
-		look->holders[look->nholders++] = holder;
+		memset(waiter, 0, sizeof(*waiter));
+		waiter->pid = slot.s_request.pid;
+		waiter->slotno = slotno;
+		waiter->serial = slot.s_serial;
+		waiter->patience = slot.s_request.patience;
+		waiter->had_any = slot.s_dependents.n > 0;
+	}
+	else if (slot.s_state == ZKL_SLOT_GRANTED &&
+			 (process = find_process(look, slot.s_request.pid)) != NULL)
+		process->owner = slot.s_owner;
 }
 
 static void
@@ -183,9 +161,7 @@ find_sessions(Look *look)
 
 	look->waiters = MemoryContextAllocHuge(CurrentMemoryContext,
 										   n * sizeof(Waiter));
-	look->holders = MemoryContextAllocHuge(CurrentMemoryContext,
-										   n * sizeof(Holder));
-	look->nwaiters = look->nholders = 0;
+	look->nwaiters = 0;
 	for (i = 0; i < n; i++)
 	{
 		ZklSlotState state = zkl_slot_peek(i);
@@ -194,7 +170,6 @@ find_sessions(Look *look)
 			note_slot(look, i);
 	}
 	qsort(look->waiters, look->nwaiters, sizeof(Waiter), compare_pids);
-	qsort(look->holders, look->nholders, sizeof(Holder), compare_holders);
 }
 
 /* ---- who waits for whom ---- */
@@ -215,58 +190,46 @@ ask_for_blockers(Blocked *process)
 }
 
 static void
-add_dependent(Look *look, const Waiter *waiter, uint64 owner)
+add_dependent(ZklSlotDependents *dependents, uint64 owner)
 {
-	ZklSlotDependents *dependents = &look->waiters[waiter - look->waiters].dependents;
-
 	if (dependents->n < ZKL_MAX_DEPENDENTS_SLOT &&
 		(dependents->n == 0 || dependents->owners[dependents->n - 1] != owner))
 		dependents->owners[dependents->n++] = owner;
 }
 
-/* Walks from a holder to all processes that it waits for. */
+/* Walks to all processes that a holder waits for, from one of them on. */
 static void
-walk_from(Look *look, const Holder *holder, Blocked **stack)
+walk_from(Look *look, Blocked *process, uint64 owner)
 {
-	int			visit = ++look->visit;
-	int			depth = 0;
 	int			i;
 
-	stack[depth++] = find_process(look, holder->pid);
-	stack[0]->visit = visit;
-	while (depth > 0)
+	check_stack_depth();
+	process->visit = look->visit;
+	ask_for_blockers(process);
+	for (i = 0; i < process->nblockers; i++)
 	{
-		Blocked    *process = stack[--depth];
+		int			pid = process->blockers[i];
+		Waiter	   *waiter = bsearch(&pid, look->waiters, look->nwaiters,
+									 sizeof(Waiter), compare_pids);
+		Blocked    *next = find_process(look, pid);
 
-		ask_for_blockers(process);
-		for (i = 0; i < process->nblockers; i++)
-		{
-			int			pid = process->blockers[i];
-			Waiter	   *waiter = bsearch(&pid, look->waiters, look->nwaiters,
-										 sizeof(Waiter), compare_pids);
-			Blocked    *next = find_process(look, pid);
-
-			if (waiter != NULL)
-				add_dependent(look, waiter, holder->owner);
-			if (next == NULL || next->visit == visit)
-				continue;
-			next->visit = visit;
-			stack[depth++] = next;
-		}
+		if (waiter != NULL)
+			add_dependent(&waiter->dependents, owner);
+		if (next != NULL && next->visit != look->visit)
+			walk_from(look, next, owner);
 	}
 }
 
 static void
 walk(Look *look)
 {
-	Blocked   **stack = palloc((look->nblocked + 1) * sizeof(Blocked *));
 	int			i;
 
-	for (i = 0; i < look->nholders; i++)
+	for (i = 0; i < look->nblocked; i++)
 	{
-		/* A session has a slot for each of its locks. */
-		if (i == 0 || look->holders[i].owner != look->holders[i - 1].owner)
-			walk_from(look, &look->holders[i], stack);
+		look->visit++;
+		if (look->blocked[i].owner != 0)
+			walk_from(look, &look->blocked[i], look->blocked[i].owner);
 	}
 }
 

@@ -531,45 +531,36 @@ executor_start_hook(QueryDesc *query, int flags)
 	next_executor_start(query, flags);
 }
 
+/* Runs a part of a query, with all statements within it. */
+#define RUN_QUERY(part) \
+	do { \
+		Around		around; \
+		enter_statement(&around); \
+		enter_query(); \
+		PG_TRY(); \
+		{ \
+			part; \
+		} \
+		PG_CATCH(); \
+		{ \
+			leave_statement(&around, true); \
+			PG_RE_THROW(); \
+		} \
+		PG_END_TRY(); \
+		leave_statement(&around, false); \
+	} while (0)
+
 static void
 executor_run_hook(ZKL_EXECUTOR_RUN_PARAMETERS)
 {
-	Around		around;
-
-	enter_statement(&around);
-	enter_query();
-	PG_TRY();
-	{
-		next_executor_run(ZKL_EXECUTOR_RUN_ARGUMENTS);
-	}
-	PG_CATCH();
-	{
-		leave_statement(&around, true);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
-	leave_statement(&around, false);
+	RUN_QUERY(next_executor_run(ZKL_EXECUTOR_RUN_ARGUMENTS));
 }
 
 /* Here the triggers run that come after the query. */
 static void
 executor_finish_hook(QueryDesc *query)
 {
-	Around		around;
-
-	enter_statement(&around);
-	enter_query();
-	PG_TRY();
-	{
-		next_executor_finish(query);
-	}
-	PG_CATCH();
-	{
-		leave_statement(&around, true);
-		PG_RE_THROW();
-	}
-	PG_END_TRY();
-	leave_statement(&around, false);
+	RUN_QUERY(next_executor_finish(query));
 }
 
 static void

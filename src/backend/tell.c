@@ -134,16 +134,21 @@ await_end_of_message(void)
 	end_is_awaited = true;
 }
 
+/* Nothing may be looked up or allocated here: the name is in ASCII. */
 static void
 note_late(ZklHold *hold, ZklLate found, ZklError error)
 {
+	const char *path = hold->lock->key.path;
+	ZklDialect	dialect = (ZklDialect) hold->lock->key.dialect;
+
 	zkl_backend_slot_set_late(hold->grant.slotno, found);
 	hold->told |= error != ZKL_ERROR_LAPSED;
 	if (untold++ > 0)
 		return;
 	late = found;
 	reason = error;
-	zkl_hold_ascii_name(hold, name, sizeof(name));
+	zkl_text_to_ascii(path, zkl_znode_shown_length(dialect, false, path), name,
+					  sizeof(name));
 	await_end_of_message();
 }
 

@@ -28,7 +28,6 @@
 #include "shared/lease.h"
 #include "shared/loaded.h"
 #include "shared/root.h"
-#include "shared/settings.h"
 #include "shared/status.h"
 
 /* The worker does not tell when it has freed a slot. */
@@ -99,54 +98,54 @@ next_timeout(const ZklDeadlines *at, int64 due, int64 now)
 	return (long) Min((Max(first - now, 0) + 999) / 1000, INT_MAX);
 }
 
+/* A call begins now, for which no time is set yet. */
+static void
+begin_call(ZklDeadlines *at, bool at_gate, bool takes)
+{
+	memset(at, 0, sizeof(*at));
+	at->start = zkl_wait_clock();
+	at->at_gate = at_gate;
+	at->takes = takes;
+	at->time_out = at->lock_timeout = at->look = ZKL_NEVER;
+	set_answer(at, ZKL_NEVER);
+	if (at_gate && LockTimeout > 0)
+		at->lock_timeout = zkl_wait_after_ms(at->start, LockTimeout);
+}
+
 void
 zkl_wait_begin_lock(ZklDeadlines *at, bool is_try, int64 timeout_ms)
 {
-	int64		start = zkl_wait_clock();
+	int			patience = zkl_status_connect_timeout_ms();
+	int64		over;
 
-	at->start = start;
-	at->at_gate = at->takes = true;
-	at->timed_out = false;
-	at->time_out = at->lock_timeout = at->look = ZKL_NEVER;
-	set_answer(at, ZKL_NEVER);
-	at->raises_after_ms = 0;
-	if (LockTimeout > 0)
-		at->lock_timeout = zkl_wait_after_ms(start, LockTimeout);
-	if (!is_try && timeout_ms > 0 &&
-		zkl_wait_after_ms(start, timeout_ms) < at->lock_timeout)
-	{
-		at->lock_timeout = zkl_wait_after_ms(start, timeout_ms);
-		at->raises_after_ms = timeout_ms;
-	}
+	begin_call(at, true, true);
+	over = zkl_wait_after_ms(at->start, timeout_ms);
 	if (is_try)
 	{
-		int64		over = zkl_wait_after_ms(start, timeout_ms);
-
-		set_answer(at, zkl_wait_after_ms(over, zkl_status_connect_timeout_ms()));
+		set_answer(at, zkl_wait_after_ms(over, patience));
 		if (timeout_ms > 0)
 			at->time_out = over;
 	}
-	if (!is_try || timeout_ms > zkl_status_connect_timeout_ms())
-		at->look = zkl_wait_after_ms(start, zkl_status_connect_timeout_ms());
+	else if (timeout_ms > 0 && over < at->lock_timeout)
+	{
+		at->lock_timeout = over;
+		at->raises_after_ms = timeout_ms;
+	}
+	if (!is_try || timeout_ms > patience)
+		at->look = zkl_wait_after_ms(at->start, patience);
 }
 
 void
 zkl_wait_begin_answer(ZklDeadlines *at, int64 timeout_ms, int64 answer_ms,
 					  bool is_lock_wait)
 {
-	int64		start = zkl_wait_clock();
+	int			patience = zkl_status_connect_timeout_ms();
 
-	at->start = start;
-	at->at_gate = is_lock_wait;
-	at->takes = false;
-	at->timed_out = false;
-	at->time_out = zkl_wait_after_ms(start, timeout_ms);
-	set_answer(at, zkl_wait_after_ms(start, answer_ms));
-	at->lock_timeout = is_lock_wait && LockTimeout > 0 ?
-		zkl_wait_after_ms(start, LockTimeout) : ZKL_NEVER;
-	at->look = is_lock_wait && timeout_ms > zkl_status_connect_timeout_ms() ?
-		zkl_wait_after_ms(start, zkl_status_connect_timeout_ms()) : ZKL_NEVER;
-	at->raises_after_ms = 0;
+	begin_call(at, is_lock_wait, false);
+	at->time_out = zkl_wait_after_ms(at->start, timeout_ms);
+	set_answer(at, zkl_wait_after_ms(at->start, answer_ms));
+	if (is_lock_wait && timeout_ms > patience)
+		at->look = zkl_wait_after_ms(at->start, patience);
 }
 
 /* ---- the wait ---- */

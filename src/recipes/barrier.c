@@ -44,7 +44,6 @@
 #include "shared/boottime.h"
 #include "shared/compat.h"
 #include "shared/loaded.h"
-#include "shared/settings.h"
 #include "shared/slot.h"
 #include "shared/status.h"
 

@@ -248,7 +248,7 @@ acquire_permits(Semaphore *s, int64 *token)
 	PG_TRY();
 	{
 		for (; prepared < n; prepared++)
-			holds[prepared] = zkl_hold_prepare_permit(&request);
+			holds[prepared] = zkl_hold_prepare(&request);
 		while (answer == ZKL_PERMITS_UNGUARDED)
 			answer = get_permits_guarded(s, grants);
 	}
