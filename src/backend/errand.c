@@ -78,14 +78,21 @@ pause_unknown(const ZklErrand *errand, const ZklTarget *target)
 	zkl_wait_sleep_until(retry.due);
 }
 
-static int32
-run_errand(ZklErrand *errand, const ZklTarget *target, ZklDeadlines *at)
+int32
+zkl_errand_try(ZklErrand *errand, const ZklTarget *target, ZklDeadlines *at)
 {
 	ZklSlot		answer;
 
 	errand->rc = ZKL_RC_UNKNOWN;
 	zkl_wait_for_answer(target, ZKL_KIND_ERRAND, errand->handle,
 						errand_context, at, &answer);
+	return errand->rc;
+}
+
+static int32
+run_errand(ZklErrand *errand, const ZklTarget *target, ZklDeadlines *at)
+{
+	(void) zkl_errand_try(errand, target, at);
 	pause_unknown(errand, target);
 	return errand->rc;
 }

@@ -44,6 +44,13 @@ extern int32 zkl_errand_run_within(ZklErrand *errand, const ZklTarget *target,
 								   const ZklDeadlines *at);
 
 /*
+ * The same as a part of a call that waits by these deadlines, and that repeats by
+ * itself what is not known: ZKL_RC_UNKNOWN comes without a pause, as often as it may.
+ */
+extern int32 zkl_errand_try(ZklErrand *errand, const ZklTarget *target,
+							ZklDeadlines *at);
+
+/*
  * The names of all znodes in a directory, as new as this call, one behind the
  * other in "answer" with a zero behind each; none if there is no directory.  To be
  * freed.

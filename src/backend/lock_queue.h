@@ -1,6 +1,6 @@
 /*
  * lock_queue.h
- *	  The queue of a lock: reading it, and breaking the lock of its head.
+ *	  The queue of a lock, as the worker reads it.
  */
 #ifndef ZKL_BACKEND_LOCK_QUEUE_H
 #define ZKL_BACKEND_LOCK_QUEUE_H
@@ -16,12 +16,5 @@
  */
 extern dsm_segment *zkl_lock_queue_read(const ZklTarget *lock,
 										ZklEntries *list);
-
-/*
- * Removes the head of a lock's queue, whichever client owns it.  Waits for the holder to
- * lose the lock properly, its session timeout at most.  False: the queue is
- * empty.
- */
-extern bool zkl_lock_queue_break(const ZklTarget *lock);
 
 #endif							/* ZKL_BACKEND_LOCK_QUEUE_H */

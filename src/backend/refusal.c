@@ -17,7 +17,6 @@
 #include "miscadmin.h"
 #include "shared/deadlocks.h"
 #include "shared/gate.h"
-#include "shared/retry.h"
 #include "shared/slot.h"
 #include "shared/status.h"
 #include "utils/acl.h"
@@ -148,25 +147,6 @@ zkl_refusal_raise_failed(const char *name, ZklError error, int32 zkrc)
 		case ZKL_ERROR_OVERDUE:
 		case ZKL_ERROR_RESIGNED:
 			zkl_refusal_raise_lost(name, NULL, error);
-			break;
-		case ZKL_ERROR_HALF_DONE:
-			ereport(ERROR,
-					(errcode(ERRCODE_T_R_STATEMENT_COMPLETION_UNKNOWN),
-					 errmsg("could not determine whether distributed lock \"%s\" was broken",
-							name),
-					 zkrc == 0 ?
-					 errdetail("The zklock worker was restarted while it was breaking the lock.") :
-					 errdetail("ZooKeeper answered %s (%d).",
-							   find_answer(zkrc)->name, zkrc),
-					 errhint("If zk_queue() still shows the same holder, call zk_break_lock() again.")));
-			break;
-		case ZKL_ERROR_RESTLESS:
-			ereport(ERROR,
-					(errcode(ERRCODE_OBJECT_IN_USE),
-					 errmsg("could not break distributed lock \"%s\"", name),
-					 errdetail("The first znode in its queue changed during each of %d attempts.",
-							   ZKL_RETRY_LIMIT + 1),
-					 errhint("Check zk_queue(): the lock may be changing hands normally.")));
 			break;
 		case ZKL_ERROR_SEGMENT:
 			ereport(ERROR,
@@ -373,6 +353,15 @@ zkl_refusal_raise_worker_silent(void)
 			 errmsg("could not reach the zklock worker"),
 			 errdetail("%s", zkl_refusal_worker_silence()),
 			 errhint("See the server log, and the state of the process \"zklock worker\".")));
+}
+
+void
+zkl_refusal_raise_lock_timeout(void)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+			 errmsg("canceling statement due to lock timeout")));
+	pg_unreachable();
 }
 
 void

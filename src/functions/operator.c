@@ -9,13 +9,13 @@
 
 #include "backend/admission.h"
 #include "backend/hold.h"
-#include "backend/lock_queue.h"
 #include "backend/target.h"
 #include "backend/wait.h"
 #include "functions/row.h"
 #include "functions/slotrow.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
+#include "recipes/break_lock.h"
 #include "recipes/dialects.h"
 #include "recipes/semaphore.h"
 #include "shared/compat.h"
@@ -55,7 +55,7 @@ break_permit(const ZklTarget *lock)
 
 	permits.path = psprintf("%s%s", lock->path, ZKL_SEMAPHORE_PERMITS);
 	permits.dialect = ZKL_DIALECT_PERMIT;
-	return strlen(permits.path) <= ZKL_MAX_NAME && zkl_lock_queue_break(&permits);
+	return strlen(permits.path) <= ZKL_MAX_NAME && zkl_break_lock(&permits);
 }
 
 Datum
@@ -66,7 +66,7 @@ zkl_sql_break_lock(PG_FUNCTION_ARGS)
 	zkl_loaded_check();
 	require_superuser("must be superuser to break a distributed lock");
 	lock = zkl_target_any(PG_GETARG_TEXT_PP(0), ZKL_NEEDS_NOTHING);
-	PG_RETURN_BOOL(zkl_lock_queue_break(&lock) || break_permit(&lock));
+	PG_RETURN_BOOL(zkl_break_lock(&lock) || break_permit(&lock));
 }
 
 /* The worker reads the value when it connects, at most a few seconds later. */

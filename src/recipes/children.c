@@ -62,9 +62,7 @@ static void
 check_lock_timeout(const ZklChildren *children)
 {
 	if (ms_left(children->lock_until) == 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-				 errmsg("canceling statement due to lock timeout")));
+		zkl_refusal_raise_lock_timeout();
 }
 
 bool

@@ -1,6 +1,6 @@
 /*
  * errand_layout.h
- *	  One operation of a backend on a znode that is no contender of a lock.
+ *	  One operation of a backend on a znode.
  *
  * The operation stands in a DSM segment that the backend makes, and so does the
  * answer.  The worker carries errands out on a proved connection, in the order of
@@ -40,6 +40,8 @@ typedef enum ZklErrandKind
 
 typedef struct ZklErrandStat
 {
+	int64		czxid;			/* the transaction that created it ... */
+	int64		mzxid;			/* ... and the last one that wrote its data */
 	int64		ctime;			/* ms since 1970, by ZooKeeper's leader */
 	int64		mtime;
 	int64		session_id;		/* ephemeralOwner */
@@ -57,12 +59,15 @@ typedef struct ZklErrand
 	int32		version;		/* SET, DELETE: of its data; -1: any */
 	bool		sync;			/* LIST, GET: as new as the call, whatever
 								 * this server has seen */
+	uint64		only_on;		/* not 0: a connection; on another one it is
+								 * not sent, and rc is ZKL_RC_UNKNOWN */
 	uint64		known;			/* AWAIT: the fingerprint of what is known */
 	uint32		length;			/* SET, CREATE: of data */
 	char		data[ZKL_MAX_ERRAND_DATA];
 
 	/* the worker's */
 	int32		rc;				/* ZooKeeper's result code */
+	uint64		connection;		/* on which ZooKeeper answered */
 	ZklErrandStat stat;			/* GET, SET */
 	uint64		fingerprint;	/* LIST, AWAIT: of the children */
 	uint32		nchildren;

@@ -76,8 +76,6 @@ typedef enum ZklSlotKind
 {
 	ZKL_KIND_LOCK,
 	ZKL_KIND_QUEUE,				/* zk_queue(): s_dsm says where to answer */
-	ZKL_KIND_BREAK,				/* zk_break_lock(): its token is 1 if a znode
-								 * was removed, else 0 */
 	ZKL_KIND_FLEET,				/* zk_servers: as QUEUE, of the znodes in the
 								 * fleet's directory */
 	ZKL_KIND_DUMP,				/* zk_dump(): as QUEUE */
@@ -111,10 +109,6 @@ typedef enum ZklError
 								 * and lost that */
 	ZKL_ERROR_OVERDUE,			/* lost: it was held longer than its at_most */
 	ZKL_ERROR_RESIGNED,			/* lost: a leader, and the server is drained */
-	ZKL_ERROR_HALF_DONE,		/* zk_break_lock(): the worker was restarted,
-								 * or zkrc says what ZooKeeper answered */
-	ZKL_ERROR_RESTLESS,			/* zk_break_lock(): the head of the queue kept
-								 * changing */
 	ZKL_ERROR_TOO_LARGE,		/* QUEUE, FLEET, DUMP, AHEAD, SURVEY: dsm_size
 								 * says what it takes */
 	ZKL_ERROR_SEGMENT,			/* the worker cannot map the backend's segment */
@@ -257,9 +251,9 @@ typedef struct ZklSlot
 	uint64		s_owner;
 
 	/*
-	 * All but LOCK and BREAK: where the answer goes, set while CLAIMED. LOCK:
-	 * the epilogue, which the backend sets while GRANTED and the worker
-	 * clears, and whether it is wanted at the release; see epilogue.h.
+	 * All but LOCK: where the answer goes, set while CLAIMED. LOCK: the
+	 * epilogue, which the backend sets while GRANTED and the worker clears,
+	 * and whether it is wanted at the release; see epilogue.h.
 	 */
 	dsm_handle	s_dsm;
 	bool		s_epilogue;

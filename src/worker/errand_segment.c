@@ -7,6 +7,7 @@
  */
 #include "postgres.h"
 
+#include "shared/control.h"
 #include "utils/memutils.h"
 #include "worker/errand_segment.h"
 #include "worker/segment.h"
@@ -62,8 +63,11 @@ put_answer(void *address, Size size, void *arg)
 	size_t		i;
 
 	errand->rc = reply->rc;
+	errand->connection = zkl_control->ctl_status.connects;
 	if (answer->stat != NULL)
 	{
+		errand->stat.czxid = answer->stat->czxid;
+		errand->stat.mzxid = answer->stat->mzxid;
 		errand->stat.ctime = answer->stat->ctime;
 		errand->stat.mtime = answer->stat->mtime;
 		errand->stat.session_id = answer->stat->ephemeral_owner;

@@ -1,7 +1,6 @@
 /*
  * errands.c
- *	  The worker's side of errands: what backends do to znodes that are no
- *	  contenders.
+ *	  The worker's side of errands: what backends do to znodes.
  *
  * Owns the slots of kind ERRAND between their submission and their answer, and
  * the watches on children that errands set.  Runs in the worker only; takes no
@@ -15,6 +14,7 @@
 #include "postgres.h"
 
 #include "shared/boottime.h"
+#include "shared/control.h"
 #include "shared/errand_layout.h"
 #include "storage/dsm.h"
 #include "worker/errand_segment.h"
@@ -209,6 +209,12 @@ begin_errand(ZklTask *task)
 
 	errand->stale = errand->changed = errand->watching = false;
 	errand->watched = is_await(errand);
+	if (errand->what.only_on != 0 &&
+		errand->what.only_on != zkl_control->ctl_status.connects)
+	{
+		answer_rc(errand, ZKL_RC_UNKNOWN);
+		return;
+	}
 
 	/* A read right behind a sync is as new as the sync. */
 	if (errand->what.sync)

@@ -22,7 +22,6 @@
 #include "shared/settings.h"
 #include "worker/ahead.h"
 #include "worker/bounds.h"
-#include "worker/breaklock.h"
 #include "worker/caching.h"
 #include "worker/dumps.h"
 #include "worker/epilogues.h"
@@ -157,7 +156,6 @@ submit_task(int slotno, const ZklSlot *slot, bool restored)
 		[ZKL_KIND_LOCK] = &zkl_epilogues_owner,
 		[ZKL_KIND_QUEUE] = &zkl_queueview_owner,
 		[ZKL_KIND_FLEET] = &zkl_queueview_owner,
-		[ZKL_KIND_BREAK] = &zkl_breaklock_owner,
 		[ZKL_KIND_DUMP] = &zkl_dumps_owner,
 		[ZKL_KIND_AHEAD] = &zkl_ahead_owner,
 		[ZKL_KIND_SURVEY] = &zkl_surveys_owner,

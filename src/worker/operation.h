@@ -3,8 +3,8 @@
  *	  The frame for the worker's own operations on ZooKeeper, apart from locks.
  *	  Worker only.
  *
- * A task is the work for one slot (a zk_queue(), a zk_break_lock(), an errand or
- * an epilogue), or the worker's own.  Its owner is one file, which says in a
+ * A task is the work for one slot (a zk_queue(), an errand or an epilogue), or the
+ * worker's own.  Its owner is one file, which says in a
  * ZklTaskOwner what to send for a task and what an answer means.  The frame does
  * the rest:
  *

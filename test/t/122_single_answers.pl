@@ -80,11 +80,11 @@ foreach my $code (sort keys %codes)
 
 	# ---- zk_break_lock() ----
 
-	foreach my $kind ('get', 'list', 'delete')
+	foreach my $kind ('get', 'list', 'multi')
 	{
 		foreach my $done (0, 1)
 		{
-			next if $done && ($kind ne 'delete' || $code eq 'NOAUTH');
+			next if $done && ($kind ne 'multi' || $code eq 'NOAUTH');
 			my $case = "break, $kind, $code" . ($done ? ', done' : '');
 
 			$zk->create("/zklock/s/b/x-__READ__", 'x',
