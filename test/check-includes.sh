@@ -2,7 +2,7 @@
 # Checks the folders of src/: which folder may include which others, that each
 # include guard is unique, that the name of a function begins with that of its
 # file, or is static and in no other file, that no function is longer than 80
-# lines, that no file's name stands in two folders, and that README.md names the
+# lines, that no file is too long or too short, that no file's name stands in two folders, and that README.md names the
 # files of core/ and deadlock/.  Prints TAP, one case per file and rule.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../src"
@@ -143,6 +143,28 @@ long_functions() {
 	' "$1"
 }
 
+# A file of more than 600 lines has several subjects, and a short one is hardly a
+# subject by itself: in these folders each has at least 60.
+no_short_files=' backend recipes '
+
+bad_length() {
+	local lines
+	lines=$(wc -l <"$1")
+	[ "$lines" -le 600 ] || echo "it has $lines lines, more than 600"
+	[[ $no_short_files != *" $(dirname "$1") "* ]] || [ "$lines" -ge 60 ] ||
+		echo "it has only $lines lines"
+}
+
+# Headers that only the file of that name includes: what they have belongs there.
+own_headers() {
+	local header users
+	for header in "${@#./}"; do
+		users=$(grep -l "\"$header\"" ./*.c ./*/*.[ch] ../test/*/*.[ch] |
+			grep -v "^./${header%.h}\.c$" || true)
+		[ -n "$users" ] || echo "$header"
+	done
+}
+
 # Names of files, without .c and .h, that stand in several folders: what such a
 # name tells depends on who reads it.
 twice_named() {
@@ -175,7 +197,9 @@ for file in *.[ch] */*.[ch]; do
 done
 for file in *.c */*.c; do
 	report "$file: functions of at most 80 lines" "$(long_functions "$file")"
+	report "$file: length" "$(bad_length "$file")"
 done
+report "headers that others include" "$(own_headers ./*/*.h)"
 report "names of files" "$(twice_named ./*.[ch] ./*/*.[ch])"
 report "names of static functions" "$(shared_names ./*.c ./*/*.c)"
 for folder in core deadlock; do

@@ -84,20 +84,6 @@ zkl_wait_answer_due(const ZklDeadlines *at)
 		at->answer + stopped - at->stopped;
 }
 
-/* For WaitLatch: ms until the first deadline, rounded up, or -1 */
-static long
-next_timeout(const ZklDeadlines *at, int64 due, int64 now)
-{
-	int64		first = Min(Min(at->time_out, zkl_wait_answer_due(at)),
-							Min(Min(at->lock_timeout, at->look), due));
-
-	if (first == ZKL_NEVER)
-		return -1;
-	if (at->answer != ZKL_NEVER)
-		first = Min(first, zkl_wait_after_ms(now, STOPPED_LOOK_MS));
-	return (long) Min((Max(first - now, 0) + 999) / 1000, INT_MAX);
-}
-
 /* A call begins now, for which no time is set yet. */
 static void
 begin_call(ZklDeadlines *at, bool at_gate, bool takes)
@@ -274,22 +260,27 @@ sleep_on_latch(long timeout, ZklWaitEvent event, int64 now)
 		stopped += Max(zkl_wait_clock() - due, 0);
 }
 
-/* For WaitLatch: ms until the next look; -1: only the latch tells of changes. */
+/*
+ * For WaitLatch: ms until the first deadline or the next look, rounded up; -1: only
+ * the latch tells of changes.
+ */
 static long
 next_look(const ZklDeadlines *at, int slotno, ZklWaitEvent event, int64 due,
 		  int64 now)
 {
-	long		timeout = next_timeout(at, due, now);
-	long		most = -1;
+	int64		first = Min(Min(at->time_out, zkl_wait_answer_due(at)),
+							Min(Min(at->lock_timeout, at->look), due));
+	int64		most = at->answer != ZKL_NEVER ? STOPPED_LOOK_MS : ZKL_NEVER;
 
 	if (slotno == ZKL_NO_SLOT)
 		most = OWN_SLOT_LOOK_MS;
 	else if (zkl_slot_peek(slotno) == ZKL_SLOT_GRANTED)
-		most = zkl_lease_look_ms();
+		most = Min(most, zkl_lease_look_ms());
 	else if (ZKL_EVENTS_HAVE_NAMES && event == ZKL_EVENT_ZOOKEEPER)
-		most = (long) Min(Max((now - at->start) / 1000, EVENT_LOOK_MS),
-						  MOST_EVENT_LOOK_MS);
-	return timeout < 0 || (most >= 0 && most < timeout) ? most : timeout;
+		most = Min(Max((now - at->start) / 1000, EVENT_LOOK_MS), MOST_EVENT_LOOK_MS);
+	first = Min(first, zkl_wait_after_ms(now, most));
+	return first == ZKL_NEVER ? -1 :
+		(long) Min((Max(first - now, 0) + 999) / 1000, INT_MAX);
 }
 
 /*
