@@ -7,8 +7,8 @@
  * ZooKeeper.
  *
  * To the core a cached lock is a hold like any other.  In shared memory sessions
- * release and take it as they like, and only a recall tells whose it is: one step
- * of the host's that ends this, and says what it found.  See recall.c.
+ * release and take it as they like.  The host begins this at our offer, and ends it
+ * at a recall, in one step each; only a recall tells whose the lock is.  See recall.c.
  *
  *	  NONE -> HOPED -> CACHEABLE -> NONE
  *			    |                     ^
@@ -24,7 +24,6 @@
  */
 #include <string.h>
 
-#include "core/actions.h"
 #include "core/cache.h"
 #include "core/downgrade.h"
 #include "core/heat.h"
@@ -256,6 +255,6 @@ zkl_cache_offer(ZklManager *m)
 			continue;
 		promise(r, ZKL_CACHE_CACHEABLE, &m->cache.cacheable);
 		plan_use(m, r, m->now + m->cache.time);
-		zkl_actions_add(m, ZKL_ACTION_CACHEABLE)->request = r->id;
+		m->config.offer(m->config.host, r->id);
 	}
 }

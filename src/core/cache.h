@@ -54,7 +54,7 @@ extern bool zkl_cache_directory_event(ZklManager *m, ZklLock *lock);
 /* The node of r was read. */
 extern bool zkl_cache_read(ZklRequest *r, const ZklReply *reply);
 
-/* At the end of all decisions: tells which holds can be cached. */
+/* At the end of all decisions: offers the holds that can be cached. */
 extern void zkl_cache_offer(ZklManager *m);
 
 #endif							/* ZKL_CORE_CACHE_H */

@@ -270,12 +270,6 @@ zkl_manager_knows(const ZklManager *m, uint32_t request)
 	return m->requests.all[request].demand != ZKL_DEMAND_UNUSED;
 }
 
-bool
-zkl_manager_caches(const ZklManager *m, uint32_t request)
-{
-	return m->requests.all[request].cache.state == ZKL_CACHE_CACHEABLE;
-}
-
 /* ---- after the events ---- */
 
 /*

@@ -1,12 +1,13 @@
 /*
  * manager.h
- *	  The core's outside: events in, actions out.
+ *	  The core's outside: events in, actions out, and two questions.
  *
  * A manager holds everything that one server knows about its locks.  Its host
  * (the worker, or a test) tells it what happened, event by event, each with the
  * time in µs of a clock that never goes back; then calls zkl_manager_flush once,
- * and carries out the actions in order.  The manager does no I/O, reads no clock,
- * and calls nothing of the host's but the memory functions.
+ * and carries out the actions in order.  The manager does no I/O, and reads no
+ * clock.  Beside the memory functions it calls two of the host's amid an event:
+ * offer and recall, the steps on the bit that says whether a lock may be cached.
  *
  * Strings in actions live until zkl_manager_clear_actions.
  */
@@ -60,6 +61,12 @@ typedef struct ZklRecalled
 } ZklRecalled;
 
 /*
+ * From now on the releases of a request that is granted, or is about to be, may
+ * leave it cached, unless it has ended meanwhile.
+ */
+typedef void (*ZklOffer) (void *host, uint32_t request);
+
+/*
  * Ends that a request may be cached, in one step: from then on no session takes
  * its lock without asking.  CACHED becomes released, without another event.  If
  * "idle_since" is not 0, that happens only to a request that is CACHED since then
@@ -79,8 +86,9 @@ typedef struct ZklConfig
 	uint32_t	batch_operations;	/* the largest batch: 2 .. 4096 */
 	uint32_t	batch_bytes;
 	uint64_t	uuid_base;		/* random: never the same for two managers */
-	ZklRecall	recall;			/* NULL: no lock is ever cached */
-	void	   *host;			/* for that */
+	ZklOffer	offer;			/* both NULL: no lock is ever cached */
+	ZklRecall	recall;
+	void	   *host;			/* for these */
 	const ZklWing *const *wings;	/* what there is beside the core: ends
 									 * with NULL; NULL: nothing */
 	ZklMemory	memory;
@@ -254,7 +262,6 @@ typedef enum ZklActionKind
 								 * and behind the LOSE.  One that is retired
 								 * is kept no longer. */
 	ZKL_ACTION_GRANT,
-	ZKL_ACTION_CACHEABLE,		/* its releases may leave it cached */
 	ZKL_ACTION_BLOCKED,			/* it waits for others; once per request */
 	ZKL_ACTION_BEHIND_CACHED,	/* it timed out, and waits only for a server
 								 * that may have the lock cached; or does so
@@ -377,12 +384,6 @@ extern void zkl_manager_restore(ZklManager *m, int64_t now, ZklReadSlot read,
 
 /* Whether the manager has a request of this number. */
 extern bool zkl_manager_knows(const ZklManager *m, uint32_t request);
-
-/*
- * Whether it may be cached: if what the host did meanwhile has led to a recall,
- * CACHEABLE must not be carried out any more.
- */
-extern bool zkl_manager_caches(const ZklManager *m, uint32_t request);
 
 /* ---- after the events ---- */
 

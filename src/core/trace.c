@@ -421,7 +421,6 @@ tell_action(const ZklManager *m, const ZklAction *action)
 		[ZKL_ACTION_CHAIN] = "chain",
 		[ZKL_ACTION_RECORD] = "record",
 		[ZKL_ACTION_GRANT] = "grant",
-		[ZKL_ACTION_CACHEABLE] = "cacheable",
 		[ZKL_ACTION_BLOCKED] = "blocked",
 		[ZKL_ACTION_BEHIND_CACHED] = "behind-cached",
 		[ZKL_ACTION_DENY] = "deny",

@@ -31,6 +31,12 @@ recalled_state(ZklSlotState state)
 		state == ZKL_SLOT_GRANTED ? ZKL_RECALLED_HELD : ZKL_RECALLED_ENDED;
 }
 
+void
+zkl_caching_offer(void *host, uint32_t request)
+{
+	zkl_worker_slot_offer((int) request);
+}
+
 bool
 zkl_caching_recall(void *host, uint32_t request, int64_t idle_since,
 				   ZklRecalled *found)

@@ -7,7 +7,8 @@
 
 #include "core/manager.h"
 
-/* For the core: see ZklRecall. */
+/* For the core: see ZklOffer and ZklRecall. */
+extern void zkl_caching_offer(void *host, uint32_t request);
 extern bool zkl_caching_recall(void *host, uint32_t request,
 							   int64_t idle_since, ZklRecalled *found);
 

@@ -232,10 +232,6 @@ carry_out_action(const ZklAction *action)
 			zkl_bounds_granted(slotno);
 			zkl_locklog_granted(slotno);
 			break;
-		case ZKL_ACTION_CACHEABLE:
-			if (zkl_manager_caches(core, action->request))
-				zkl_worker_slot_set_cacheable(slotno);
-			break;
 		case ZKL_ACTION_BLOCKED:
 			zkl_worker_slot_block(slotno);
 			break;

@@ -252,6 +252,7 @@ make_core(void)
 	config.batches_in_flight = ZKL_BATCHES_IN_FLIGHT;
 	config.batch_operations = ZKL_BATCH_OPERATIONS;
 	config.batch_bytes = BATCH_BYTES;
+	config.offer = zkl_caching_offer;
 	config.recall = zkl_caching_recall;
 	config.wings = wings;
 	config.memory.alloc = core_alloc;

@@ -148,12 +148,13 @@ stop_caching(ZklSlot *slot)
 }
 
 void
-zkl_worker_slot_set_cacheable(int slotno)
+zkl_worker_slot_offer(int slotno)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];
 
 	SpinLockAcquire(&slot->s_mutex);
-	slot->s_cacheable = slot->s_state == ZKL_SLOT_GRANTED;
+	slot->s_cacheable = slot->s_state == ZKL_SLOT_GRANTED ||
+		slot->s_state == ZKL_SLOT_WAITING;
 	SpinLockRelease(&slot->s_mutex);
 }
 

@@ -20,8 +20,11 @@ extern bool zkl_worker_slot_deny(int slotno);
 extern bool zkl_worker_slot_fail(int slotno, ZklError error, int32 zkrc);
 extern bool zkl_worker_slot_lose(int slotno, ZklError error);
 
-/* Its next release may make a GRANTED slot CACHED. */
-extern void zkl_worker_slot_set_cacheable(int slotno);
+/*
+ * The offer: the next release of a slot that is GRANTED, or that is about to be, may
+ * make it CACHED.
+ */
+extern void zkl_worker_slot_offer(int slotno);
 
 /*
  * The recall: the slot cannot become CACHED any more, and CACHED -> RELEASED.  It

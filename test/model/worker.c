@@ -74,6 +74,15 @@ data_of(const Slot *s)
 	return text;
 }
 
+static void
+offer(void *host, uint32_t request)
+{
+	Worker	   *w = host;
+	Slot	   *s = &w->slots[request];
+
+	s->cacheable = s->state == SLOT_GRANTED || s->state == SLOT_WAITING;
+}
+
 static bool
 recall(void *host, uint32_t request, int64_t idle_since, ZklRecalled *found)
 {
@@ -129,6 +138,7 @@ worker_create(Worker *w, ZklConfig config)
 	config.memory.alloc = core_alloc;
 	config.memory.release = core_release;
 	config.memory.context = w;
+	config.offer = offer;
 	config.recall = recall;
 	config.host = w;
 	w->m = zkl_manager_create(&config);
@@ -370,9 +380,6 @@ record(Slot *s, const ZklAction *action)
 			s->failure = action->failure;
 			s->rc = action->rc;
 			return go_to(s, SLOT_WAITING, SLOT_FAILED);
-		case ZKL_ACTION_CACHEABLE:
-			s->cacheable = s->state == SLOT_GRANTED;
-			return false;
 		case ZKL_ACTION_LOSE:
 			s->failure = action->failure;
 			if (ZKL_MUTANT(LOST_WHILE_CACHED) && s->state == SLOT_CACHED)
@@ -423,9 +430,7 @@ carry_out(Worker *w, const ZklAction *action)
 		w->chain = action->chain;
 		w->chain_in_use = action->chain_in_use;
 	}
-	changed = (action->kind != ZKL_ACTION_CACHEABLE ||
-			   zkl_manager_caches(w->m, action->request)) &&
-		record(&w->slots[action->request], action);
+	changed = record(&w->slots[action->request], action);
 	if (changed && action->kind == ZKL_ACTION_GRANT)
 		note_wait(&w->slots[action->request], w->decided_at);
 	w->after(w, action, changed);
