@@ -3,7 +3,8 @@
  *	  Locks that a call requests: from the call to the hold.
  *
  * Owns nothing: under_way.c has the slots, wait.c the wait, hold.c the holds.  Run by
- * backends.  Takes no locks but, through backend_slot.h, those of slots.
+ * backends.  Takes no locks but, through backend_slot.h, those of slots and of the list
+ * of free slots.
  *
  * Must not know when a hold ends, nor anything of ZooKeeper but the numbers of its
  * errors, which refusal.c puts into words.
@@ -27,10 +28,16 @@
 #include "miscadmin.h"
 #include "shared/boottime.h"
 #include "shared/by_name.h"
+#include "shared/compat.h"
+#include "shared/control.h"
 #include "shared/lease.h"
 #include "shared/root.h"
 #include "shared/settings.h"
+#include "shared/wakeup.h"
 #include "znode/dialect.h"
+
+/* How often a claim that waits for slots looks for them */
+#define LOOK_MS			2
 
 /* ---- requests ---- */
 
@@ -83,6 +90,70 @@ describe_request(const ZklLockRequest *request, bool together, ZklSlotTaker *tak
 		strlcpy(slot->leader_id, request->leader_id, sizeof(slot->leader_id));
 }
 
+/* Whether slots are about to be free that no session uses */
+static bool
+are_some_unused(void)
+{
+	int			i;
+
+	for (i = 0; i < zkl_control->ctl_nrequests; i++)
+	{
+		ZklSlotState state = zkl_slot_peek(i);
+
+		if (state == ZKL_SLOT_CACHED ||
+			(state == ZKL_SLOT_RELEASED && zkl_slots[i].s_keep_until == 0))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * If slots are short, the worker gives cached locks back: wait for one, for as long as
+ * the call may wait, because the worker may be stopped.
+ */
+static int
+claim_given_back(const ZklSlotTaker *taker, const ZklDeadlines *at)
+{
+	int64		until = Min(at->lock_timeout, zkl_wait_answer_due(at));
+	int			slotno = -1;
+
+	zkl_wakeup_worker();
+	while (slotno < 0 && zkl_wait_clock() < until && are_some_unused())
+	{
+		(void) WaitLatch(MyLatch, WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
+						 LOOK_MS, zkl_compat_wait_event(ZKL_EVENT_ZOOKEEPER));
+		CHECK_FOR_INTERRUPTS();
+		slotno = zkl_backend_slot_claim(taker, zkl_under_way_spare_slots());
+	}
+
+	/* It may have given back the last one before we looked. */
+	return slotno >= 0 ? slotno : zkl_backend_slot_claim(taker, zkl_under_way_spare_slots());
+}
+
+/*
+ * Error 53400 if no slot is free, nor becomes free before the call would end with
+ * another error.  Until the request is submitted nothing may throw an error.
+ */
+static int
+claim_slot(const ZklSlotTaker *taker, const ZklDeadlines *at)
+{
+	int			slotno = zkl_backend_slot_claim(taker, zkl_under_way_spare_slots());
+
+	if (slotno < 0)
+		slotno = claim_given_back(taker, at);
+	if (slotno < 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+				 errmsg("too many distributed locks held or awaited"),
+				 zkl_under_way_spare_slots() == 0 ?
+				 errdetail("All %d slots set by \"zklock.max_requests\" are in use.",
+						   zkl_control->ctl_nrequests) :
+				 errdetail("Of the %d slots set by \"zklock.max_requests\", only the %d that are reserved for superusers are left.",
+						   zkl_control->ctl_nrequests, zkl_under_way_spare_slots()),
+				 errhint("Increase \"zklock.max_requests\" and restart the server.")));
+	return slotno;
+}
+
 void
 zkl_acquire_submit(const ZklLockRequest *request, bool together,
 				   bool more)
@@ -91,7 +162,7 @@ zkl_acquire_submit(const ZklLockRequest *request, bool together,
 
 	zkl_admission_check(&request->lock, request->guard, request->sibling);
 	describe_request(request, together, &taker);
-	zkl_under_way_submit(zkl_under_way_claim_lock(&taker, request->at), more);
+	zkl_under_way_submit(claim_slot(&taker, request->at), more);
 
 	/*
 	 * A drain that has begun since may not have seen the slot.  The session
@@ -384,7 +455,7 @@ static bool
 acquire_new(LockRun *run, ZklLockRequest *requests, ZklHold **holds)
 {
 	int volatile prepared = 0;
-	bool		granted = false;
+	bool volatile granted = false;
 	int			i;
 
 	run->grants = palloc(run->n * sizeof(ZklGrant));
@@ -399,15 +470,13 @@ acquire_new(LockRun *run, ZklLockRequest *requests, ZklHold **holds)
 		}
 		granted = get_or_take_locks(run);
 	}
-	PG_CATCH();
+	PG_FINALLY();
 	{
-		zkl_hold_drop_prepared(holds, prepared);
-		PG_RE_THROW();
+		if (!granted)
+			zkl_hold_drop_prepared(holds, prepared);
 	}
 	PG_END_TRY();
 
-	if (!granted)
-		zkl_hold_drop_prepared(holds, run->n);
 	for (i = 0; granted && i < run->n; i++)
 		zkl_hold_begin(holds[i], &run->grants[i]);
 	return granted;

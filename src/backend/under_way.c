@@ -7,8 +7,7 @@
  * abandoned.  wait.c has the other half: how long to wait for the answers, which
  * their callers judge.  Run by backends.
  *
- * Takes no locks but, through backend_slot.h, those of slots and of the list of
- * free slots.
+ * Takes no locks but, through backend_slot.h, those of slots.
  *
  * Must not know what a request is for, nor what becomes of it.
  *
@@ -28,19 +27,13 @@
 #include "backend/backend_slot.h"
 #include "backend/text.h"
 #include "backend/under_way.h"
-#include "backend/wait.h"
 #include "miscadmin.h"
 #include "shared/compat.h"
 #include "shared/control.h"
 #include "shared/settings.h"
-#include "shared/wakeup.h"
 #include "storage/ipc.h"
-#include "storage/latch.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
-
-/* How often a claim that waits for slots looks for them */
-#define LOOK_MS			2
 
 static uint64 my_owner = 0;		/* 0: this backend never made a request */
 
@@ -106,23 +99,20 @@ bool
 zkl_under_way_run(bool (*get) (void *arg), void *arg)
 {
 	int			first = nunder_way;
-	bool		granted = false;
+	bool volatile granted = false;
 
 	PG_TRY();
 	{
 		granted = get(arg);
 	}
-	PG_CATCH();
+	PG_FINALLY();
 	{
-		zkl_under_way_abandon(first);
-		PG_RE_THROW();
+		if (granted)
+			nunder_way = first; /* the caller owns their slots */
+		else
+			zkl_under_way_abandon(first);
 	}
 	PG_END_TRY();
-
-	if (granted)
-		nunder_way = first;		/* the caller owns their slots */
-	else
-		zkl_under_way_abandon(first);
 	return granted;
 }
 
@@ -198,82 +188,6 @@ identify(ZklSlotRequest *who)
 	who->backend_start = MyStartTimestamp;
 }
 
-/*
- * How many slots this session leaves for superusers.  The role that logged in
- * counts, as for the settings of roles.
- */
-static int
-spare_slots(void)
-{
-	return superuser_arg(GetSessionUserId()) ? 0 : ZKL_RESERVED_SLOTS;
-}
-
-int
-zkl_under_way_room(void)
-{
-	return zkl_control->ctl_nrequests - spare_slots();
-}
-
-/* Whether slots are about to be free that no session uses */
-static bool
-are_some_unused(void)
-{
-	int			i;
-
-	for (i = 0; i < zkl_control->ctl_nrequests; i++)
-	{
-		ZklSlotState state = zkl_slot_peek(i);
-
-		if (state == ZKL_SLOT_CACHED ||
-			(state == ZKL_SLOT_RELEASED && zkl_slots[i].s_keep_until == 0))
-			return true;
-	}
-	return false;
-}
-
-/*
- * If slots are short, the worker gives cached locks back: wait for one, for as long as
- * the call may wait, because the worker may be stopped.
- */
-static int
-claim_given_back(const ZklSlotTaker *taker, const ZklDeadlines *at)
-{
-	int64		until = Min(at->lock_timeout, zkl_wait_answer_due(at));
-	int			slotno = -1;
-
-	zkl_wakeup_worker();
-	while (slotno < 0 && zkl_wait_clock() < until && are_some_unused())
-	{
-		(void) WaitLatch(MyLatch, WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
-						 LOOK_MS, zkl_compat_wait_event(ZKL_EVENT_ZOOKEEPER));
-		CHECK_FOR_INTERRUPTS();
-		slotno = zkl_backend_slot_claim(taker, spare_slots());
-	}
-
-	/* It may have given back the last one before we looked. */
-	return slotno >= 0 ? slotno : zkl_backend_slot_claim(taker, spare_slots());
-}
-
-int
-zkl_under_way_claim_lock(const ZklSlotTaker *taker, const ZklDeadlines *at)
-{
-	int			slotno = zkl_backend_slot_claim(taker, spare_slots());
-
-	if (slotno < 0)
-		slotno = claim_given_back(taker, at);
-	if (slotno < 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-				 errmsg("too many distributed locks held or awaited"),
-				 spare_slots() == 0 ?
-				 errdetail("All %d slots set by \"zklock.max_requests\" are in use.",
-						   zkl_control->ctl_nrequests) :
-				 errdetail("Of the %d slots set by \"zklock.max_requests\", only the %d that are reserved for superusers are left.",
-						   zkl_control->ctl_nrequests, spare_slots()),
-				 errhint("Increase \"zklock.max_requests\" and restart the server.")));
-	return slotno;
-}
-
 void
 zkl_under_way_describe(ZklSlotTaker *taker, const ZklTarget *target,
 					   ZklSlotKind kind)
@@ -311,6 +225,23 @@ zkl_under_way_claim(const ZklTarget *target, ZklSlotKind kind)
 
 #define DEFAULT_PER_SESSION	32	/* at least */
 
+/*
+ * How many slots this session leaves for superusers.  The role that logged in
+ * counts, as for the settings of roles.
+ */
+int
+zkl_under_way_spare_slots(void)
+{
+	return superuser_arg(GetSessionUserId()) ? 0 : ZKL_RESERVED_SLOTS;
+}
+
+/* How many slots for locks all sessions of this session's role can have together */
+static int
+slots_of_role(void)
+{
+	return zkl_control->ctl_nrequests - zkl_under_way_spare_slots();
+}
+
 static int
 requests_per_session(void)
 {
@@ -318,21 +249,21 @@ requests_per_session(void)
 
 	if (most < 0)
 		most = Max(DEFAULT_PER_SESSION, zkl_control->ctl_nrequests / 4);
-	return Min(most, zkl_under_way_room());
+	return Min(most, slots_of_role());
 }
 
 /* The setting that such a limit comes from */
 static const char *
 setting_of(int most)
 {
-	return most == zkl_under_way_room() ? "zklock.max_requests" :
+	return most == slots_of_role() ? "zklock.max_requests" :
 		"zklock.max_requests_per_session";
 }
 
 static int
 hint_at_setting(int most)
 {
-	if (most == zkl_under_way_room())
+	if (most == slots_of_role())
 		return errhint("Increase \"zklock.max_requests\" and restart the server.");
 	return errhint("A superuser can increase \"zklock.max_requests_per_session\" for this session or its role.");
 }
@@ -359,7 +290,7 @@ zkl_under_way_check_number(int64 wanted)
 void
 zkl_under_way_check_total(int n)
 {
-	check_number(n, zkl_under_way_room());
+	check_number(n, slots_of_role());
 }
 
 void

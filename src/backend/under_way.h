@@ -11,7 +11,6 @@
 
 #include "backend/backend_slot.h"
 #include "backend/target.h"
-#include "backend/wait.h"
 
 /*
  * Fills in what all kinds of requests have, and zeroes the rest.  Whatever can
@@ -20,16 +19,8 @@
 extern void zkl_under_way_describe(ZklSlotTaker *taker, const ZklTarget *target,
 								   ZklSlotKind kind);
 
-/* How many slots for locks all sessions of this session's role can have together */
-extern int	zkl_under_way_room(void);
-
-/*
- * Claims a slot for a lock; error 53400 if none is free, nor becomes free before
- * the call would end with another error.  Between this and
- * zkl_under_way_submit nothing may throw an error.
- */
-extern int	zkl_under_way_claim_lock(const ZklSlotTaker *taker,
-									 const ZklDeadlines *at);
+/* How many free slots for locks this session leaves for superusers */
+extern int	zkl_under_way_spare_slots(void);
 
 /* The other kinds have slots of their own: one must be free. */
 extern int	zkl_under_way_claim(const ZklTarget *target, ZklSlotKind kind);

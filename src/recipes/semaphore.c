@@ -252,15 +252,13 @@ acquire_permits(Semaphore *s, int64 *token)
 		while (answer == ZKL_PERMITS_UNGUARDED)
 			answer = get_permits_guarded(s, grants);
 	}
-	PG_CATCH();
+	PG_FINALLY();
 	{
-		zkl_hold_drop_prepared(holds, prepared);
-		PG_RE_THROW();
+		if (answer != ZKL_PERMITS_GRANTED)
+			zkl_hold_drop_prepared(holds, prepared);
 	}
 	PG_END_TRY();
 
-	if (answer == ZKL_PERMITS_DENIED)
-		zkl_hold_drop_prepared(holds, n);
 	*token = 0;
 	for (i = 0; answer == ZKL_PERMITS_GRANTED && i < n; i++)
 	{
