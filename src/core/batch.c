@@ -2,161 +2,54 @@
  * batch.c
  *	  The batch: all pending writes in one ZooKeeper transaction.
  *
- * Owns nothing: it forms and sends a batch.  batches.c keeps those under way,
+ * Owns nothing: it forms and sends a batch of writes, whatever they are.  batches.c keeps those under way,
  * batch_reply.c says what an answer means, and session.c keeps the version that
  * the next beat expects.  Runs in the worker (and in tests), takes no locks,
  * knows neither PostgreSQL nor ZooKeeper.
  *
- * A batch is one multi: set(heartbeat, expected version k), then deletes, then
- * creates, then downgrades, then publications that go or come.  Each batch names
- * the version that the one before it left.  So a batch is applied at most once and
- * in order, however often it is sent.
+ * A batch is one multi: set(heartbeat, expected version k), then writes in the order
+ * of their ranks, each of which fits as a whole or waits.  Each batch names the version
+ * that the one before it left.  So a batch is applied at most once and in order,
+ * however often it is sent.
  */
 #include <string.h>
 
 #include "core/actions.h"
 #include "core/batch.h"
 #include "core/batches.h"
-#include "core/cache.h"
-#include "core/contenders.h"
-#include "core/downgrade.h"
-#include "core/look.h"
-#include "core/node.h"
 #include "core/operations.h"
 #include "core/pace.h"
-#include "core/parents.h"
-#include "deadlock/publication.h"
 #include "core/reads.h"
 #include "core/session.h"
 #include "core/session_lease.h"
 #include "core/stuck.h"
 
 #define ZKL_MAX_VERSION		(1 << 30)	/* then a new heartbeat node */
-#define ZKL_OP_OVERHEAD		64	/* bytes of an operation, less its strings */
 
 /* ---- forming ---- */
 
-static size_t
-member_bytes(const ZklRequest *r, bool create)
-{
-	return r->lock->path_length + ZKL_MAX_ZNODE_NAME + ZKL_OP_OVERHEAD +
-		(create ? r->node.data_length + ZKL_NODE_DATA_CACHED : 0);
-}
-
-/* Moves requests from a list of writes into the batch, while they fit. */
+/* Takes pending writes into the batch, in the order of their ranks, while they fit. */
 static void
-gather(ZklManager *m, ZklBatch *batch, const ZklList *list,
-	   ZklMemberKind kind, size_t *bytes)
+gather(ZklManager *m, ZklBatch *batch)
 {
+	size_t		bytes = 0;
+	ZklWriteRank rank;
 	ZklLink    *link,
 			   *after;
 
-	zkl_foreach(link, after, list)
+	for (rank = 0; rank < ZKL_RANK_ALONE; rank++)
 	{
-		ZklRequest *r = zkl_container(ZklRequest, node.write, link);
-
-		*bytes += member_bytes(r, kind == ZKL_MEMBER_CREATE);
-		if (batch->nmembers + 1 >= m->batches.limit ||
-			(batch->nmembers > 0 && *bytes > m->config.batch_bytes))
-			return;
-		zkl_batches_add(batch, r, kind);
-		if (kind == ZKL_MEMBER_DELETE)
+		zkl_foreach(link, after, &m->writes.pending[rank])
 		{
-			zkl_node_deleting(r);
-			continue;
+			ZklWrite   *w = zkl_container(ZklWrite, link, link);
+
+			bytes += w->by->bytes(w);
+			if (batch->nseats > 0 &&
+				(batch->nops + w->by->nops > m->batches.limit ||
+				 bytes > m->config.batch_bytes))
+				return;
+			zkl_batches_add(batch, w);
 		}
-		zkl_cache_choose(m, r);
-		zkl_node_sent(r, batch->nmembers);
-		zkl_look_sent(m, r);
-	}
-}
-
-static void
-gather_downgrades(ZklManager *m, ZklBatch *batch, size_t *bytes)
-{
-	ZklLink    *link,
-			   *after;
-	uint32_t	nops = batch->nmembers + 1;
-
-	zkl_foreach(link, after, &m->downgrades.wanted)
-	{
-		ZklRequest *r = zkl_container(ZklRequest, downgrade.link, link);
-
-		nops += ZKL_DOWNGRADE_OPS;
-		*bytes += ZKL_DOWNGRADE_OPS * member_bytes(r, true);
-		if (batch->nmembers > 0 &&
-			(nops > m->batches.limit || *bytes > m->config.batch_bytes))
-			return;
-		zkl_batches_add(batch, r, ZKL_MEMBER_DOWNGRADE);
-	}
-}
-
-/* Moves publications into the batch, while they fit behind all else. */
-static void
-gather_publications(ZklManager *m, ZklBatch *batch, const ZklList *list,
-					size_t *bytes)
-{
-	ZklLink    *link,
-			   *after;
-
-	zkl_foreach(link, after, list)
-	{
-		ZklPublication *p = zkl_container(ZklPublication, write, link);
-
-		*bytes += ZKL_MAX_ROOT + ZKL_UUID_TEXT + p->data_length +
-			ZKL_OP_OVERHEAD;
-		if (zkl_batch_operations(batch) > 1 &&
-			(zkl_batch_operations(batch) >= m->batches.limit ||
-			 *bytes > m->config.batch_bytes))
-			return;
-		zkl_batches_add_publication(batch, p);
-		zkl_publication_sent(m, p);
-	}
-}
-
-/* Records each create's id, and makes the directories known to be missing. */
-static void
-prepare_creates(ZklManager *m, const ZklBatch *batch)
-{
-	const char *made = "";
-	uint32_t	i;
-
-	for (i = batch->ndeletes; i < batch->nsingle; i++)
-	{
-		ZklRequest *r = batch->members[i];
-
-		zkl_node_record(m, r);
-		if (r->lock->parents.missing)
-		{
-			zkl_parents_make(m, r->lock, r->lock->path, made);
-			made = r->lock->path;
-		}
-	}
-}
-
-/*
- * Sends reads behind the creates, as ZooKeeper keeps the order: list unknown
- * directories, and watch those we often come to, so that next time they are
- * known.
- */
-static void
-read_behind(ZklManager *m, const ZklBatch *batch)
-{
-	uint32_t	i;
-
-	for (i = batch->ndeletes; i < batch->nsingle; i++)
-	{
-		ZklLock    *lock = batch->members[i]->lock;
-
-		if (zkl_list_empty(&lock->queue.own) &&
-			(lock->foreign.unknown_from != ZKL_SEQ_NONE ||
-			 !zkl_contenders_continuous(lock)))
-			zkl_reads_want_listing(m, lock);
-		if (lock->cached != NULL)
-			zkl_reads_want_children(m, lock);
-		zkl_reads_visit(m, lock);
-		if (lock->listing.wanted || lock->directory.watch == ZKL_WATCH_WANTED)
-			zkl_reads_want(m, lock);
 	}
 }
 
@@ -178,82 +71,43 @@ format_number(char *text, uint64_t number)
 	return n;
 }
 
-size_t
-zkl_batch_operations(const ZklBatch *batch)
-{
-	return 1 + batch->nsingle +
-		ZKL_DOWNGRADE_OPS * (batch->nmembers - batch->nsingle) +
-		batch->npublications;
-}
-
-static void
-form_publications(ZklManager *m, const ZklBatch *batch, ZklMultiOp *op)
-{
-	uint32_t	i;
-
-	for (i = 0; i < batch->npublications; i++, op++)
-	{
-		const ZklPublication *p = batch->publications[i];
-		char	   *data;
-
-		op->path = zkl_publication_path(m, &p->uuid);
-		op->version = -1;
-		op->kind = ZKL_MULTI_DELETE;
-		if (i < batch->nretracted)
-			continue;
-		data = zkl_actions_text(m, p->data_length);
-		memcpy(data, p->data, p->data_length);
-		op->kind = ZKL_MULTI_CREATE_EPHEMERAL;
-		op->data = data;
-		op->data_length = p->data_length;
-	}
-}
-
 static ZklMultiOp *
 form_operations(ZklManager *m, const ZklBatch *batch)
 {
-	size_t		nops = zkl_batch_operations(batch);
 	ZklMultiOp *ops = (ZklMultiOp *) (void *)
-	zkl_actions_text(m, nops * sizeof(ZklMultiOp));
+	zkl_actions_text(m, batch->nops * sizeof(ZklMultiOp));
 	char	   *number = zkl_actions_text(m, 24);
+	ZklForm		form = {.made = ""};
 	uint32_t	i;
 
-	memset(ops, 0, nops * sizeof(ZklMultiOp));
+	memset(ops, 0, batch->nops * sizeof(ZklMultiOp));
 	ops[0].kind = ZKL_MULTI_SET;
 	ops[0].path = zkl_session_heartbeat(m, m->chain.number);
 	ops[0].version = ZKL_MUTANT(LOOKUP_WITHOUT_CHAIN) ? -1 : batch->version;
 	ops[0].data = number;
 	ops[0].data_length = format_number(number, m->batches.number);
-	for (i = 0; i < batch->nsingle; i++)
+	for (i = 0; i < batch->nseats; i++)
 	{
-		const ZklRequest *r = batch->members[i];
-		ZklMultiOp *op = &ops[i + 1];
+		ZklWrite   *w = batch->seats[i].write;
 
-		op->path = zkl_node_path(m, r);
-		op->version = -1;
-		op->kind = ZKL_MULTI_DELETE;
-		if (i >= batch->ndeletes)
-		{
-			char	   *data = zkl_actions_text(m, r->node.data_length +
-												ZKL_NODE_DATA_TIMEOUT +
-												ZKL_NODE_DATA_CACHED);
-
-			memcpy(data, r->node.data, r->node.data_length);
-			op->kind = ZKL_MULTI_CREATE;
-			op->data = data;
-			op->data_length = r->node.data_length;
-			if (zkl_dialect_marks(r->lock->dialect))
-				op->data_length = zkl_node_data_timeout(data, op->data_length,
-														m->session.timeout_ms);
-			op->data_length = zkl_cache_mark(r, data, op->data_length);
-		}
+		form.index = batch->seats[i].index;
+		w->by->fill(m, w, &ops[form.index], &form);
 	}
-	for (; i < batch->nmembers; i++)
-		zkl_downgrade_send(m, batch->members[i], &ops[1 + batch->nsingle +
-													  ZKL_DOWNGRADE_OPS *
-													  (i - batch->nsingle)]);
-	form_publications(m, batch, &ops[nops - batch->npublications]);
 	return ops;
+}
+
+static void
+send_behind(ZklManager *m, const ZklBatch *batch)
+{
+	uint32_t	i;
+
+	for (i = 0; i < batch->nseats; i++)
+	{
+		ZklWrite   *w = batch->seats[i].write;
+
+		if (w->by->behind != NULL)
+			w->by->behind(m, w);
+	}
 }
 
 static int64_t
@@ -269,23 +123,6 @@ next_beat(const ZklManager *m)
 		(int64_t) m->session.timeout_ms * 1000 / 6;
 }
 
-static void
-gather_all(ZklManager *m, ZklBatch *batch)
-{
-	size_t		bytes = 0;
-
-	gather(m, batch, &m->nodes.deletes[ZKL_DELETE_NOW], ZKL_MEMBER_DELETE,
-		   &bytes);
-	gather(m, batch, &m->nodes.deletes[ZKL_DELETE_LATE], ZKL_MEMBER_DELETE,
-		   &bytes);
-	gather(m, batch, &m->nodes.resends, ZKL_MEMBER_CREATE, &bytes);
-	if (zkl_list_empty(&m->nodes.resends))
-		gather(m, batch, &m->nodes.creates, ZKL_MEMBER_CREATE, &bytes);
-	gather_downgrades(m, batch, &bytes);
-	gather_publications(m, batch, &m->publications.deletes, &bytes);
-	gather_publications(m, batch, &m->publications.creates, &bytes);
-}
-
 /* If writes that were refused have held up a beat, it goes alone. */
 static void
 send_batch(ZklManager *m)
@@ -297,49 +134,39 @@ send_batch(ZklManager *m)
 	ZklAction  *action;
 
 	if (!goes_alone)
-		gather_all(m, batch);
-	prepare_creates(m, batch);
-	if (batch->npublications > batch->nretracted)
-		zkl_publication_make_directory(m);
+		gather(m, batch);
 	ops = form_operations(m, batch);
 	action = zkl_operations_send(m, ZKL_OP_BATCH, NULL, NULL,
 								 ZKL_SEND_MULTI, NULL);
 	action->multi = ops;
-	action->nmulti = zkl_batch_operations(batch);
+	action->nmulti = batch->nops;
 	zkl_batches_sent(m, batch);
-	read_behind(m, batch);
+	send_behind(m, batch);
 }
 
 /* ---- sending ---- */
 
 static void
-send_lone_deletes(ZklManager *m)
+send_alone(ZklManager *m)
 {
-	const ZklList *list = &m->nodes.deletes[ZKL_DELETE_ALONE];
+	const ZklList *list = &m->writes.pending[ZKL_RANK_ALONE];
 
 	while (!zkl_list_empty(list))
 	{
-		ZklRequest *r = zkl_container(ZklRequest, node.write, list->head.next);
+		ZklWrite   *w = zkl_container(ZklWrite, link, list->head.next);
 
-		zkl_node_deleting(r);
-		zkl_operations_send(m, ZKL_OP_DELETE, r->lock, r, ZKL_SEND_DELETE,
-							zkl_node_path(m, r));
+		zkl_write_go_alone(m, w);
+		w->by->alone(m, w);
 	}
 }
 
 static void
 retry_what_was_refused(ZklManager *m)
 {
-	const ZklList *stuck = &m->nodes.deletes[ZKL_DELETE_STUCK];
-
 	if (m->now < m->stuck_until)
 		return;
 	zkl_session_sweep_again(m);
-	zkl_downgrade_retry(m);
-	while (!zkl_list_empty(stuck))
-		zkl_node_delete(m, zkl_container(ZklRequest, node.write,
-										 stuck->head.next),
-						ZKL_DELETE_ALONE);
+	zkl_write_retry(m);
 	zkl_reads_retry(m);
 }
 
@@ -349,11 +176,8 @@ work_at_hand(const ZklManager *m)
 	int64_t		beat = next_beat(m);
 
 	return m->batches.beat_wanted || (beat >= 0 && beat <= m->now) ||
-		!zkl_list_empty(&m->nodes.deletes[ZKL_DELETE_NOW]) ||
-		!zkl_list_empty(&m->nodes.creates) ||
-		!zkl_list_empty(&m->nodes.resends) ||
-		!zkl_list_empty(&m->downgrades.wanted) ||
-		zkl_publication_pending(m) || zkl_pace_due(m);
+		!zkl_list_empty(&m->writes.pending[ZKL_RANK_CREATE]) ||
+		zkl_write_is_urgent(m) || zkl_pace_due(m);
 }
 
 /*
@@ -388,7 +212,7 @@ zkl_batch_send(ZklManager *m)
 		return;
 	}
 	retry_what_was_refused(m);
-	send_lone_deletes(m);
+	send_alone(m);
 	want_lease(m);
 	while (!m->batches.broken && zkl_pace_missing(m) == 0 &&
 		   m->batches.n < m->config.batches_in_flight && work_at_hand(m))

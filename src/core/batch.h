@@ -14,7 +14,4 @@ extern void zkl_batch_send(ZklManager *m);
 /* When the next beat, or the next try of a refused delete, is due; -1: none. */
 extern int64_t zkl_batch_timer(const ZklManager *m);
 
-/* How many operations it has, the beat included */
-extern size_t zkl_batch_operations(const ZklBatch *batch);
-
 #endif							/* ZKL_CORE_BATCH_H */

@@ -9,12 +9,11 @@
 
 extern void zkl_batch_reply_take(ZklManager *m, const ZklOp *op,
 								 const ZklReply *reply);
-extern void zkl_batch_reply_deleted(ZklManager *m, ZklRequest *r, int32_t rc);
 
 /* lock NULL: a parent of the heartbeats' directory */
 extern void zkl_batch_reply_parent(ZklManager *m, ZklLock *lock, int32_t rc);
 
-/* No batch under way will be answered. */
+/* Nothing under way will be answered. */
 extern void zkl_batch_reply_lost(ZklManager *m);
 
 #endif							/* ZKL_CORE_BATCH_REPLY_H */

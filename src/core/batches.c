@@ -20,12 +20,8 @@ zkl_batches_init(ZklManager *m)
 	memset(m->batches.all, 0, size);
 	for (i = 0; i < m->config.batches_in_flight; i++)
 	{
-		m->batches.all[i].members =
-			zkl_memory_alloc(m, m->config.batch_operations *
-							 sizeof(ZklRequest *));
-		m->batches.all[i].publications =
-			zkl_memory_alloc(m, m->config.batch_operations *
-							 sizeof(ZklPublication *));
+		m->batches.all[i].seats =
+			zkl_memory_alloc(m, m->config.batch_operations * sizeof(ZklSeat));
 	}
 	m->batches.limit = m->config.batch_operations;
 }
@@ -36,10 +32,7 @@ zkl_batches_free(ZklManager *m)
 	uint32_t	i;
 
 	for (i = 0; i < m->config.batches_in_flight; i++)
-	{
-		zkl_memory_release(m, m->batches.all[i].members);
-		zkl_memory_release(m, m->batches.all[i].publications);
-	}
+		zkl_memory_release(m, m->batches.all[i].seats);
 	zkl_memory_release(m, m->batches.all);
 }
 
@@ -50,50 +43,26 @@ zkl_batches_begin(ZklManager *m, int32_t version)
 
 	batch->version = version;
 	batch->sent_at = m->batches.sent_at = m->now;
-	batch->nmembers = batch->ndeletes = batch->nsingle = 0;
-	batch->npublications = batch->nretracted = 0;
+	batch->nops = 1;
+	batch->nseats = 0;
 	m->batches.number++;
 	m->batches.beat_wanted = false;
 	return batch;
 }
 
 void
-zkl_batches_add(ZklBatch *batch, ZklRequest *r, ZklMemberKind kind)
+zkl_batches_add(ZklBatch *batch, ZklWrite *w)
 {
-	batch->members[batch->nmembers++] = r;
-	batch->ndeletes += kind == ZKL_MEMBER_DELETE;
-	batch->nsingle += kind != ZKL_MEMBER_DOWNGRADE;
-}
+	ZklSeat    *seat = &batch->seats[batch->nseats++];
 
-void
-zkl_batches_add_publication(ZklBatch *batch, ZklPublication *p)
-{
-	batch->publications[batch->npublications++] = p;
-	batch->nretracted += p->state == ZKL_PUBLICATION_DELETE;
+	zkl_write_take_seat(w, seat, batch->nops);
+	batch->nops += w->by->nops;
 }
 
 void
 zkl_batches_sent(const ZklManager *m, ZklBatch *batch)
 {
 	batch->order = m->operations.order;
-}
-
-void
-zkl_batches_replace(ZklManager *m, const ZklRequest *r, ZklRequest *heir)
-{
-	uint32_t	i,
-				j;
-
-	for (i = 0; i < m->batches.n; i++)
-	{
-		ZklBatch   *batch = zkl_batches_get(m, i);
-
-		for (j = batch->nsingle; j < batch->nmembers; j++)
-		{
-			if (batch->members[j] == r)
-				batch->members[j] = heir;
-		}
-	}
 }
 
 ZklBatch *
@@ -139,9 +108,9 @@ zkl_batches_unanswered(ZklManager *m)
 void
 zkl_batches_unknown(ZklManager *m, const ZklBatch *batch)
 {
-	if (m->batches.unknown_streak < 2 || batch->nmembers == 0)
+	if (m->batches.unknown_streak < 2 || batch->nseats == 0)
 		return;
-	m->batches.limit = (batch->nmembers + 1) / 2 + 1;
+	m->batches.limit = batch->nops / 2 + 1;
 	if (m->batches.limit < 2)
 		m->batches.limit = 2;
 }

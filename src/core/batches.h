@@ -19,31 +19,12 @@ zkl_batches_get(const ZklManager *m, uint32_t i)
 						   m->config.batches_in_flight];
 }
 
-/* What a member of a batch is there for */
-typedef enum ZklMemberKind
-{
-	ZKL_MEMBER_DELETE,
-	ZKL_MEMBER_CREATE,
-	ZKL_MEMBER_DOWNGRADE
-} ZklMemberKind;
-
-/*
- * Begins another batch, whose beat expects this version; adds its members, in
- * the order of their kinds.
- */
+/* Begins another batch, whose beat expects this version; adds a write. */
 extern ZklBatch *zkl_batches_begin(ZklManager *m, int32_t version);
-extern void zkl_batches_add(ZklBatch *batch, ZklRequest *r,
-							ZklMemberKind kind);
-
-/* Adds a publication to be created or, before all of these, to be deleted. */
-extern void zkl_batches_add_publication(ZklBatch *batch, ZklPublication *p);
+extern void zkl_batches_add(ZklBatch *batch, ZklWrite *w);
 
 /* It has just been sent. */
 extern void zkl_batches_sent(const ZklManager *m, ZklBatch *batch);
-
-/* Gives r's downgrade in a batch under way to another request, or to none. */
-extern void zkl_batches_replace(ZklManager *m, const ZklRequest *r,
-								ZklRequest *heir);
 
 /* Takes off the oldest one, whose answer has come, or never will. */
 extern ZklBatch *zkl_batches_take(ZklManager *m);

@@ -236,7 +236,7 @@ is_cacheable(const ZklRequest *r)
 		!zkl_keep_is_on(r) &&
 		(r->lock->listing.watch == ZKL_WATCH_ARMED ||
 		 ZKL_MUTANT(CACHED_UNWATCHED)) &&
-		r->downgrade.state == ZKL_DOWNGRADE_NONE;
+		!zkl_downgrade_is_on(r);
 }
 
 void

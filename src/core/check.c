@@ -16,13 +16,11 @@ static const char *
 check_request(const ZklManager *m, const ZklRequest *r)
 {
 	bool		queued = zkl_list_linked(&r->place.link);
-	bool		writes = zkl_list_linked(&r->node.write);
-	bool		downgrading = zkl_list_linked(&r->downgrade.link);
 	bool		trying = zkl_list_linked(&r->trying);
 
 	if (r->demand == ZKL_DEMAND_UNUSED)
-		return r->node.state == ZKL_NODE_NONE && !queued && !writes &&
-			!downgrading && !trying && !zkl_list_linked(&r->cache.link) &&
+		return r->node.state == ZKL_NODE_NONE && !queued && !trying &&
+			r->node.write.place == ZKL_WRITE_NONE && !zkl_downgrade_is_on(r) && !zkl_list_linked(&r->cache.link) &&
 			!zkl_list_linked(&r->rewrite.link) &&
 			!zkl_list_linked(&r->all) && !zkl_list_linked(&r->look.unwatched) &&
 			!zkl_list_linked(&r->look.unseen) &&
@@ -51,13 +49,17 @@ check_request(const ZklManager *m, const ZklRequest *r)
 	if (queued && r->demand != ZKL_DEMAND_WAITING &&
 		r->demand != ZKL_DEMAND_GRANTED)
 		return "a request that neither waits nor holds is in the queue";
-	if (writes != ((r->node.state == ZKL_NODE_DELETE &&
-					!zkl_downgrade_pending(r)) ||
-				   (r->node.state == ZKL_NODE_NEW && !r->node.parked)) ||
-		downgrading != (r->downgrade.state == ZKL_DOWNGRADE_WANTED))
-		return "the lists of writes and the nodes to be written differ";
-	if (r->downgrade.either && r->node.state != ZKL_NODE_DELETE &&
-		r->node.state != ZKL_NODE_DELETING)
+	if ((r->node.write.place != ZKL_WRITE_NONE) !=
+		(r->node.state == ZKL_NODE_NEW || r->node.state == ZKL_NODE_DELETE) ||
+		(zkl_downgrade_is_on(r) && r->node.state != ZKL_NODE_EXISTS &&
+		 r->node.write.place != ZKL_WRITE_HELD) ||
+		!zkl_write_is_in_place(&r->node.write) || !zkl_write_is_in_place(&r->downgrade.write))
+		return "the writes and the nodes to be written differ";
+	if (r->node.state == ZKL_NODE_DELETE &&
+		r->node.write.place == ZKL_WRITE_HELD &&
+		!zkl_list_linked(&r->node.write.link) && !zkl_downgrade_pending(r))
+		return "a delete waits for nothing";
+	if (r->downgrade.either && r->node.state != ZKL_NODE_DELETE)
 		return "a node that is not being deleted may have either name";
 	if (trying != (r->demand == ZKL_DEMAND_WAITING &&
 				   r->node.state == ZKL_NODE_NONE))
@@ -79,8 +81,7 @@ check_request(const ZklManager *m, const ZklRequest *r)
 		return "a request cannot be found by its owner";
 	if (r->node.state != ZKL_NODE_NONE && zkl_node_find(m, &r->node.uuid) != r)
 		return "a node cannot be found by its id";
-	if (r->node.parked && r->node.state == ZKL_NODE_NEW &&
-		!r->lock->renumber.wanted)
+	if (zkl_node_is_parked(r) && !r->lock->renumber.wanted)
 		return "a request is parked for nothing";
 	return NULL;
 }
@@ -129,7 +130,7 @@ check_cache(const ZklManager *m, const ZklRequest *r)
 			return !r->rewrite.marked || r->demand != ZKL_DEMAND_GRANTED ||
 				r->broken || zkl_keep_is_on(r) || r->lock->requests.n != 1 ||
 				r->node.mode != ZKL_EXCLUSIVE ||
-				r->downgrade.state != ZKL_DOWNGRADE_NONE ||
+				zkl_downgrade_is_on(r) ||
 				r->lock->listing.watch != ZKL_WATCH_ARMED ?
 				"a lock may be cached that others want, or may want unseen" :
 				NULL;
@@ -137,7 +138,7 @@ check_cache(const ZklManager *m, const ZklRequest *r)
 			return r->rewrite.marked && r->node.state == ZKL_NODE_EXISTS &&
 				!r->rewrite.writing && !zkl_list_linked(&r->rewrite.link) &&
 				r->look.watch == ZKL_WATCH_ARMED && !r->broken &&
-				r->downgrade.state == ZKL_DOWNGRADE_NONE ?
+				!zkl_downgrade_is_on(r) ?
 				"a mark stays on a lock that is not cached" : NULL;
 	}
 }

@@ -2,8 +2,8 @@
  * downgrade.c
  *	  An exclusive node becomes a shared one, without a gap.
  *
- * Owns ZklDowngrade and ZklDowngrades.  Runs in the worker (and in tests),
- * takes no locks, knows neither PostgreSQL nor ZooKeeper.
+ * Owns ZklDowngrade.  Runs in the worker (and in tests), takes no locks, knows
+ * neither PostgreSQL nor ZooKeeper.
  *
  * If a session gives back an exclusive lock and still holds it shared, it gets
  * a shared node of the same number, in one transaction: the exclusive node is
@@ -13,36 +13,23 @@
  * finds the shared one in its place (see zkl_contenders_ahead_gone; Curator
  * from 5.5 on does the same in several steps).
  *
- *	  NONE -> WANTED -> SENT -> NONE
- *	            ^         |
- *	            +- UNSETTLED (the answer is lost: a listing tells the name)
- *
- * The node EXISTS meanwhile.  If it is released while SENT or UNSETTLED, it is
- * deleted as soon as its name is known, or under both names if we may not list the
- * directory.
+ * The node EXISTS meanwhile.  If the answer is lost, a listing tells its name.  If it
+ * is released before that is known, it is deleted as soon as it is, or under both names
+ * if we may not list the directory.
  */
 #include <string.h>
 
 #include "core/actions.h"
-#include "core/batches.h"
 #include "core/downgrade.h"
 #include "core/look.h"
 #include "core/node.h"
 #include "core/siblings.h"
-#include "core/stuck.h"
-
-void
-zkl_downgrade_init_all(ZklManager *m)
-{
-	zkl_list_init(&m->downgrades.wanted);
-	zkl_list_init(&m->downgrades.stuck);
-}
 
 bool
 zkl_downgrade_pending(const ZklRequest *r)
 {
-	return r->downgrade.state == ZKL_DOWNGRADE_SENT ||
-		r->downgrade.state == ZKL_DOWNGRADE_UNSETTLED;
+	return r->downgrade.write.place == ZKL_WRITE_BATCH ||
+		zkl_downgrade_is_unsettled(r);
 }
 
 void
@@ -51,7 +38,7 @@ zkl_downgrade_want(ZklManager *m, ZklRequest *r)
 	const ZklRequest *leaning = zkl_siblings_heir(r);
 
 	if (r->node.state != ZKL_NODE_EXISTS || r->node.mode != ZKL_EXCLUSIVE ||
-		r->mode != ZKL_SHARED || r->downgrade.state != ZKL_DOWNGRADE_NONE ||
+		r->mode != ZKL_SHARED || zkl_downgrade_is_on(r) ||
 		r->broken || !zkl_dialect_shares(r->lock->dialect) ||
 		(leaning != NULL && leaning->mode == ZKL_EXCLUSIVE))
 		return;
@@ -62,52 +49,39 @@ zkl_downgrade_want(ZklManager *m, ZklRequest *r)
 		zkl_downgrade_unknown(r);
 		return;
 	}
-	r->downgrade.state = ZKL_DOWNGRADE_WANTED;
-	zkl_list_append(&m->downgrades.wanted, &r->downgrade.link);
+	zkl_write_pend(m, &r->downgrade.write, &zkl_downgrade_change, ZKL_RANK_CHANGE);
 }
 
 void
 zkl_downgrade_give_up(ZklRequest *r)
 {
-	if (r->downgrade.state != ZKL_DOWNGRADE_WANTED ||
-		ZKL_MUTANT(BROKEN_GOES_ON_AS_READER))
-		return;
-	r->downgrade.state = ZKL_DOWNGRADE_NONE;
-	zkl_list_remove(&r->downgrade.link);
+	if (!zkl_downgrade_pending(r) && !ZKL_MUTANT(BROKEN_GOES_ON_AS_READER))
+		zkl_downgrade_end(r);
 }
 
 void
-zkl_downgrade_pass_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
+zkl_downgrade_pass_on(ZklRequest *r, ZklRequest *heir)
 {
-	ZklDowngradeState state = r->downgrade.state;
-
 	r->downgrade.either = false;
-	if (state == ZKL_DOWNGRADE_NONE)
-		return;
-	r->downgrade.state = ZKL_DOWNGRADE_NONE;
-	zkl_list_remove(&r->downgrade.link);
-	if (state == ZKL_DOWNGRADE_SENT)
-		zkl_batches_replace(m, r, heir);
 	if (heir == NULL)
+	{
+		zkl_downgrade_end(r);
 		return;
-	heir->downgrade.state = state;
-	if (state == ZKL_DOWNGRADE_WANTED)
-		zkl_list_append(&m->downgrades.wanted, &heir->downgrade.link);
-	else
+	}
+	zkl_write_hand_on(&r->downgrade.write, &heir->downgrade.write);
+	if (zkl_downgrade_pending(heir))
 		zkl_look_stop(heir);
 }
 
 /* ---- in a batch ---- */
 
 void
-zkl_downgrade_send(ZklManager *m, ZklRequest *r, ZklMultiOp *ops)
+zkl_downgrade_fill(ZklManager *m, ZklRequest *r, ZklMultiOp *ops)
 {
 	char	   *mark = zkl_actions_text(m, ZKL_MAX_NODE_DATA);
 	char	   *data = zkl_actions_text(m, r->node.data_length +
 										ZKL_NODE_DATA_TIMEOUT);
 
-	zkl_list_remove(&r->downgrade.link);
-	r->downgrade.state = ZKL_DOWNGRADE_SENT;
 	zkl_look_stop(r);
 	memcpy(data, r->node.data, r->node.data_length);
 
@@ -144,30 +118,16 @@ zkl_downgrade_send(ZklManager *m, ZklRequest *r, ZklMultiOp *ops)
 }
 
 void
-zkl_downgrade_retry(ZklManager *m)
-{
-	while (!zkl_list_empty(&m->downgrades.stuck))
-	{
-		ZklRequest *r = zkl_container(ZklRequest, downgrade.link,
-									  m->downgrades.stuck.head.next);
-
-		zkl_list_remove(&r->downgrade.link);
-		zkl_list_append(&m->downgrades.wanted, &r->downgrade.link);
-	}
-}
-
-void
 zkl_downgrade_unknown(ZklRequest *r)
 {
-	zkl_list_remove(&r->downgrade.link);
 	zkl_look_stop(r);
-	r->downgrade.state = ZKL_DOWNGRADE_UNSETTLED;
+	zkl_write_unsettle(&r->downgrade.write);
 }
 
 void
 zkl_downgrade_end(ZklRequest *r)
 {
-	r->downgrade.state = ZKL_DOWNGRADE_NONE;
+	zkl_write_drop(&r->downgrade.write);
 }
 
 void
@@ -175,7 +135,7 @@ zkl_downgrade_delete_either(ZklManager *m, ZklRequest *r)
 {
 	zkl_downgrade_end(r);
 	r->downgrade.either = true;
-	zkl_node_delete(m, r, ZKL_DELETE_ALONE);
+	zkl_node_delete(m, r, ZKL_RANK_ALONE);
 }
 
 bool
@@ -196,9 +156,9 @@ void
 zkl_downgrade_want_later(ZklManager *m, ZklRequest *r)
 {
 	zkl_downgrade_want(m, r);
-	if (r->downgrade.state != ZKL_DOWNGRADE_WANTED)
-		return;					/* a mark has been read meanwhile, say */
-	zkl_stuck_begin(m);
-	zkl_list_remove(&r->downgrade.link);
-	zkl_list_append(&m->downgrades.stuck, &r->downgrade.link);
+
+	/* Perhaps a mark has been read meanwhile. */
+	if (r->downgrade.write.place == ZKL_WRITE_PENDING)
+		zkl_write_stick(m, &r->downgrade.write, &zkl_downgrade_change,
+						ZKL_RANK_CHANGE);
 }

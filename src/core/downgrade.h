@@ -7,10 +7,8 @@
 
 #include "core/state.h"
 
-/* Operations that each downgrade takes in a batch */
-#define ZKL_DOWNGRADE_OPS	3
-
-extern void zkl_downgrade_init_all(ZklManager *m);
+/* What changes a node; see downgrade_reply.c */
+extern const ZklWriter zkl_downgrade_change;
 
 /*
  * If a shared hold owns an exclusive node, and no exclusive hold of its owner
@@ -19,20 +17,32 @@ extern void zkl_downgrade_init_all(ZklManager *m);
  */
 extern void zkl_downgrade_want(ZklManager *m, ZklRequest *r);
 
-/* Drops a downgrade that is WANTED: an operator breaks the lock. */
+/* Drops a downgrade that was not sent yet: an operator breaks the lock. */
 extern void zkl_downgrade_give_up(ZklRequest *r);
 
 /*
  * Another hold of the same owner takes over the node; NULL: the node is gone.
  */
-extern void zkl_downgrade_pass_on(ZklManager *m, ZklRequest *r,
-								  ZklRequest *heir);
+extern void zkl_downgrade_pass_on(ZklRequest *r, ZklRequest *heir);
+
+/* Whether a downgrade is wanted, or was sent */
+static inline bool
+zkl_downgrade_is_on(const ZklRequest *r)
+{
+	return r->downgrade.write.place != ZKL_WRITE_NONE;
+}
+
+static inline bool
+zkl_downgrade_is_unsettled(const ZklRequest *r)
+{
+	return r->downgrade.write.place == ZKL_WRITE_UNSETTLED;
+}
 
 /* Whether the node's name is unknown just now. */
 extern bool zkl_downgrade_pending(const ZklRequest *r);
 
-/* Puts the downgrade into a batch: writes its operations. */
-extern void zkl_downgrade_send(ZklManager *m, ZklRequest *r, ZklMultiOp *ops);
+/* Writes its operations in a batch. */
+extern void zkl_downgrade_fill(ZklManager *m, ZklRequest *r, ZklMultiOp *ops);
 
 /* The answer is lost; or the downgrade is over, and the name is known. */
 extern void zkl_downgrade_unknown(ZklRequest *r);
@@ -48,7 +58,5 @@ extern bool zkl_downgrade_take_other_name(ZklRequest *r);
 
 /* The downgrade was refused; it is tried again later. */
 extern void zkl_downgrade_want_later(ZklManager *m, ZklRequest *r);
-
-extern void zkl_downgrade_retry(ZklManager *m);
 
 #endif							/* ZKL_CORE_DOWNGRADE_H */

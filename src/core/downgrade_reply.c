@@ -73,3 +73,40 @@ zkl_downgrade_reply_refused(ZklManager *m, ZklRequest *r, int32_t rc)
 	else
 		zkl_request_vanished(m, r);
 }
+
+/* ---- in a batch ---- */
+
+static ZklRequest *
+changed(const ZklWrite *w)
+{
+	return zkl_container(ZklRequest, downgrade.write, w);
+}
+
+static size_t
+change_bytes(const ZklWrite *w)
+{
+	return zkl_downgrade_change.nops * zkl_node_bytes(changed(w), true);
+}
+
+static void
+fill_change(ZklManager *m, ZklWrite *w, ZklMultiOp *ops, ZklForm *form)
+{
+	(void) form;
+	zkl_downgrade_fill(m, changed(w), ops);
+}
+
+static void
+settle_change(ZklManager *m, ZklWrite *w, const ZklOutcome *o)
+{
+	if (o->kind == ZKL_OUTCOME_UNKNOWN)
+		zkl_downgrade_unknown(changed(w));
+	else if (o->culprit)
+		zkl_downgrade_reply_refused(m, changed(w), o->rc);
+	else
+		zkl_downgrade_reply_settle(m, changed(w),
+								   o->kind == ZKL_OUTCOME_APPLIED);
+}
+
+const ZklWriter zkl_downgrade_change = {
+	.nops = 3,.bytes = change_bytes,.fill = fill_change,.settle = settle_change
+};

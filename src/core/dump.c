@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/batches.h"
+#include "core/downgrade.h"
 #include "core/dump.h"
 #include "core/hooks.h"
 #include "core/keep.h"
@@ -83,20 +84,19 @@ static void
 dump_lists(const ZklDump *d)
 {
 	const ZklManager *m = d->m;
-	const ZklList *deletes = m->nodes.deletes;
+	const ZklList *pending = m->writes.pending;
 	ZklLine		line;
 
 	zkl_line_begin(&line);
 	zkl_line_number(&line, "live", m->requests.nlive);
 	zkl_line_number(&line, "queued", m->locks.nqueued);
-	zkl_dump_list(&line, "creates", &m->nodes.creates);
-	zkl_dump_list(&line, "resends", &m->nodes.resends);
-	zkl_dump_list(&line, "downgrades", &m->downgrades.wanted);
-	zkl_dump_list(&line, "deletes", &deletes[ZKL_DELETE_NOW]);
-	zkl_dump_list(&line, "late_deletes", &deletes[ZKL_DELETE_LATE]);
-	zkl_dump_list(&line, "lone_deletes", &deletes[ZKL_DELETE_ALONE]);
-	zkl_dump_list(&line, "stuck_deletes", &deletes[ZKL_DELETE_STUCK]);
-	zkl_dump_list(&line, "stuck_downgrades", &m->downgrades.stuck);
+	zkl_dump_list(&line, "creates", &pending[ZKL_RANK_CREATE]);
+	zkl_dump_list(&line, "resends", &pending[ZKL_RANK_RESEND]);
+	zkl_dump_list(&line, "downgrades", &pending[ZKL_RANK_CHANGE]);
+	zkl_dump_list(&line, "deletes", &pending[ZKL_RANK_DELETE]);
+	zkl_dump_list(&line, "late_deletes", &pending[ZKL_RANK_LATE_DELETE]);
+	zkl_dump_list(&line, "lone_writes", &pending[ZKL_RANK_ALONE]);
+	zkl_dump_list(&line, "stuck_writes", &m->writes.stuck);
 	zkl_dump_list(&line, "stuck_locks", &m->reads.stuck);
 	zkl_dump_list(&line, "kept", &m->kept);
 	zkl_dump_list(&line, "undecided", &m->locks.dirty);
@@ -118,8 +118,7 @@ dump_batches(const ZklDump *d)
 
 		zkl_line_begin(&line);
 		zkl_line_number(&line, "version", batch->version);
-		zkl_line_number(&line, "members", batch->nmembers);
-		zkl_line_number(&line, "deletes", batch->ndeletes);
+		zkl_line_number(&line, "operations", batch->nops);
 		zkl_line_number(&line, "sent_ms_ago", (d->now - batch->sent_at) / 1000);
 		zkl_dump_item(d, NULL, "batch", -1, &line);
 	}
@@ -230,17 +229,30 @@ demand_name(const ZklRequest *r)
 	return zkl_keep_is_on(r) ? "kept" : names[r->demand];
 }
 
+void
+zkl_dump_place(ZklLine *line, const ZklWrite *w)
+{
+	static const char *const places[] = {
+		[ZKL_WRITE_HELD] = "held",
+		[ZKL_WRITE_PENDING] = "pending",
+		[ZKL_WRITE_BATCH] = "batch",
+		[ZKL_WRITE_ALONE] = "alone",
+		[ZKL_WRITE_APART] = "apart",
+		[ZKL_WRITE_UNSETTLED] = "unsettled",
+	};
+
+	if (w->place != ZKL_WRITE_NONE)
+		zkl_line_text(line, "write", places[w->place]);
+}
+
 static void
 put_node(ZklLine *line, const ZklRequest *r)
 {
 	static const char *const names[] = {
 		[ZKL_NODE_NONE] = "none",
 		[ZKL_NODE_NEW] = "new",
-		[ZKL_NODE_SENT] = "sent",
-		[ZKL_NODE_UNSETTLED] = "unsettled",
 		[ZKL_NODE_EXISTS] = "exists",
 		[ZKL_NODE_DELETE] = "delete",
-		[ZKL_NODE_DELETING] = "deleting",
 	};
 
 	if (r->ring.cover != NULL)
@@ -248,14 +260,15 @@ put_node(ZklLine *line, const ZklRequest *r)
 	zkl_line_text(line, "node", names[r->node.state]);
 	if (r->node.state == ZKL_NODE_NONE)
 		return;
+	zkl_dump_place(line, &r->node.write);
 	if (r->node.seq >= 0)
 		zkl_line_number(line, "number", r->node.seq);
 	zkl_line_uuid(line, "uuid", &r->node.uuid);
 	put_watch(line, "watch", r->look.watch);
 	zkl_line_flag(line, "as-exclusive", r->mode != r->node.mode);
-	zkl_line_flag(line, "downgrading",
-				  r->downgrade.state != ZKL_DOWNGRADE_NONE);
-	zkl_line_flag(line, "parked", r->node.parked);
+	zkl_line_flag(line, "downgrading", zkl_downgrade_is_on(r));
+	if (zkl_downgrade_is_on(r))
+		zkl_dump_place(line, &r->downgrade.write);
 }
 
 static void

@@ -26,6 +26,9 @@ extern void zkl_dump_item(const ZklDump *d, const ZklLock *lock,
 extern void zkl_dump_count(ZklLine *line, const char *key, int64_t n);
 extern void zkl_dump_list(ZklLine *line, const char *key, const ZklList *list);
 
+/* Puts into a line where a write is, if there is one. */
+extern void zkl_dump_place(ZklLine *line, const ZklWrite *w);
+
 extern void zkl_dump_write(const ZklManager *m, int64_t now,
 						   ZklWriteDump write, void *context);
 

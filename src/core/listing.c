@@ -9,6 +9,7 @@
 
 #include "core/cache.h"
 #include "core/contenders.h"
+#include "core/downgrade.h"
 #include "core/downgrade_reply.h"
 #include "core/listing.h"
 #include "core/lock.h"
@@ -23,9 +24,9 @@ note_own(ZklManager *m, ZklRequest *r, uint64_t order, ZklLockMode mode,
 		 ZklSeq seq)
 {
 	zkl_node_set_seen(r, order);
-	if (r->downgrade.state == ZKL_DOWNGRADE_UNSETTLED)
+	if (zkl_downgrade_is_unsettled(r))
 		zkl_downgrade_reply_settle(m, r, mode == ZKL_SHARED);
-	if (r->node.state == ZKL_NODE_UNSETTLED)
+	if (zkl_node_is_unsettled(r))
 		zkl_request_exists(m, r, seq, ZKL_MUTANT(TOKEN_FROM_HEARTBEAT) ?
 						   m->zxid.seen : 0);
 }
@@ -67,11 +68,11 @@ settle_unseen(ZklManager *m, ZklLock *lock, uint64_t order)
 
 		if (r->node.seen == order)
 			continue;
-		if (r->node.state == ZKL_NODE_UNSETTLED)
+		if (zkl_node_is_unsettled(r))
 			zkl_request_absent(m, r);
 		else if (r->node.state == ZKL_NODE_EXISTS && !ZKL_MUTANT(DYING_SESSION))
 			zkl_request_vanished(m, r);
-		else if (r->downgrade.state == ZKL_DOWNGRADE_UNSETTLED)
+		else if (zkl_downgrade_is_unsettled(r))
 			zkl_downgrade_reply_refused(m, r, ZKL_RC_NONODE);
 	}
 }

@@ -13,9 +13,7 @@
  *						    |          | (lost)    ^
  *						    +-> ANSWERED <---------+ (denied, failed, lost)
  *
- *	  node:    NONE -> NEW -> SENT -> EXISTS -> DELETE -> DELETING -> NONE
- *						        |                  ^
- *						        +-> UNSETTLED -> EXISTS, NEW or NONE
+ *	  node:    NONE -> NEW -> EXISTS -> DELETE -> NONE
  *
  * A request is UNUSED again (action FREE) when its demand is RELEASED and its
  * node is NONE.  A granted request whose owner already held the lock has no
@@ -27,6 +25,7 @@
 #include "core/manager.h"
 #include "core/queue.h"
 #include "core/table.h"
+#include "core/write.h"
 
 #define ZKL_MAX_DIRECTORY	(ZKL_MAX_ROOT + ZKL_MAX_NAME)
 
@@ -42,24 +41,10 @@ typedef enum ZklDemandState
 typedef enum ZklNodeState
 {
 	ZKL_NODE_NONE = 0,
-	ZKL_NODE_NEW,				/* to be created */
-	ZKL_NODE_SENT,				/* in a batch that is not answered */
-	ZKL_NODE_UNSETTLED,			/* the answer is lost */
+	ZKL_NODE_NEW,				/* to be created: "write" says how far that is */
 	ZKL_NODE_EXISTS,
-	ZKL_NODE_DELETE,			/* to be deleted */
-	ZKL_NODE_DELETING
+	ZKL_NODE_DELETE				/* to be deleted, likewise */
 } ZklNodeState;
-
-/* How a node is to be deleted */
-typedef enum ZklDelete
-{
-	ZKL_DELETE_NOW,				/* in a batch */
-	ZKL_DELETE_LATE,			/* in a batch that goes anyway, or soon; see
-								 * pace.c */
-	ZKL_DELETE_ALONE,			/* by a single operation */
-	ZKL_DELETE_STUCK,			/* it was refused: not before stuck_until */
-	ZKL_DELETES
-} ZklDelete;
 
 /* A one-shot data watch of ours */
 typedef enum ZklWatchState
@@ -69,15 +54,6 @@ typedef enum ZklWatchState
 	ZKL_WATCH_SENT,
 	ZKL_WATCH_ARMED
 } ZklWatchState;
-
-/* An exclusive node that goes on as a shared one; see downgrade.c */
-typedef enum ZklDowngradeState
-{
-	ZKL_DOWNGRADE_NONE = 0,
-	ZKL_DOWNGRADE_WANTED,
-	ZKL_DOWNGRADE_SENT,			/* in a batch that is not answered */
-	ZKL_DOWNGRADE_UNSETTLED		/* the answer is lost */
-} ZklDowngradeState;
 
 typedef struct ZklLock ZklLock;
 typedef struct ZklRequest ZklRequest;
@@ -107,11 +83,10 @@ typedef struct ZklKept
 	ZklLink		link;			/* in m->kept, in this order */
 } ZklKept;
 
-/* The change to a shared node; see downgrade.c */
+/* The change of an exclusive node to a shared one; see downgrade.c */
 typedef struct ZklDowngrade
 {
-	ZklDowngradeState state;
-	ZklLink		link;			/* in one of the lists of m->downgrades */
+	ZklWrite	write;
 	bool		either;			/* its node is deleted as the writer's, and
 								 * then as the reader's */
 } ZklDowngrade;
@@ -162,10 +137,9 @@ typedef struct ZklNode
 								 * this directory and its own */
 	bool		again;			/* once deleted, create it again: its number
 								 * was no place in the queue */
-	bool		parked;			/* NEW, but not before the directory is
-								 * deleted */
 	ZklLink		by_uuid;
-	ZklLink		write;			/* in one of the lists of m->nodes */
+	ZklWrite	write;			/* HELD: NEW, until the directory is deleted;
+								 * or DELETE, until its name is known */
 	size_t		data_length;
 	char		data[ZKL_MAX_NODE_DATA];
 } ZklNode;

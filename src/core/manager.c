@@ -28,6 +28,7 @@
 #include "core/memory.h"
 #include "core/nearest.h"
 #include "core/node.h"
+#include "core/node_write.h"
 #include "core/operations.h"
 #include "core/pace.h"
 #include "core/probe.h"
@@ -64,8 +65,8 @@ zkl_manager_create(const ZklConfig *config)
 	zkl_batches_init(m);
 	zkl_request_init_all(m);
 	zkl_node_init_all(m);
+	zkl_write_init_all(m);
 	zkl_lock_init_all(m);
-	zkl_downgrade_init_all(m);
 	zkl_look_init_all(m);
 	zkl_reads_init(m);
 	zkl_siblings_init_all(m);
@@ -176,7 +177,7 @@ heed_reply(ZklManager *m, uint64_t tag, const ZklReply *reply)
 			break;
 		case ZKL_OP_DELETE:
 			if (op.request->submitted == op.submitted)
-				zkl_batch_reply_deleted(m, op.request, reply->rc);
+				zkl_node_write_deleted(m, op.request, reply->rc);
 			break;
 		default:
 			if (op.kind >= ZKL_OP_WING)

@@ -1,6 +1,6 @@
 /*
  * node.c
- *	  The znodes of our requests, and the writes that they wait for.
+ *	  The znodes of our requests.
  *
  * Owns ZklNode and ZklNodes.  Runs in the worker (and in tests), takes no
  * locks.  request.c knows what a step means for the request and its lock.
@@ -16,13 +16,7 @@
 void
 zkl_node_init_all(ZklManager *m)
 {
-	int			i;
-
 	zkl_memory_make_table(m, &m->nodes.by_uuid, m->config.max_requests);
-	zkl_list_init(&m->nodes.creates);
-	zkl_list_init(&m->nodes.resends);
-	for (i = 0; i < ZKL_DELETES; i++)
-		zkl_list_init(&m->nodes.deletes[i]);
 }
 
 void
@@ -98,6 +92,13 @@ zkl_node_path(ZklManager *m, const ZklRequest *r)
 	return zkl_node_path_as(m, r, r->node.mode);
 }
 
+size_t
+zkl_node_bytes(const ZklRequest *r, bool with_data)
+{
+	return r->lock->path_length + ZKL_MAX_ZNODE_NAME + ZKL_OPERATION_BYTES +
+		(with_data ? r->node.data_length + ZKL_NODE_DATA_CACHED : 0);
+}
+
 void
 zkl_node_record(ZklManager *m, const ZklRequest *r)
 {
@@ -105,7 +106,7 @@ zkl_node_record(ZklManager *m, const ZklRequest *r)
 	ZklRecord  *record = &action->record;
 
 	action->request = r->id;
-	record->sent = r->node.state >= ZKL_NODE_SENT;
+	record->sent = zkl_node_was_sent(r);
 	record->going = r->node.again;
 	record->retired = zkl_keep_is_over(r) ||
 		(r->demand != ZKL_DEMAND_WAITING && r->demand != ZKL_DEMAND_GRANTED);
@@ -136,38 +137,51 @@ zkl_node_new(ZklManager *m, ZklRequest *r, bool parked)
 	r->node.czxid = 0;
 	r->node.seen = 0;
 	r->node.again = r->node.alone = false;
-	r->node.parked = parked;
-	if (!parked)
-		zkl_list_append(&m->nodes.creates, &r->node.write);
+	if (parked)
+		zkl_write_hold(&r->node.write, &zkl_node_creation);
+	else
+		zkl_node_unpark(m, r);
 }
 
 void
 zkl_node_unpark(ZklManager *m, ZklRequest *r)
 {
-	r->node.parked = false;
-	zkl_list_append(&m->nodes.creates, &r->node.write);
+	zkl_write_pend(m, &r->node.write, &zkl_node_creation, ZKL_RANK_CREATE);
 }
 
 void
 zkl_node_resend(ZklManager *m, ZklRequest *r)
 {
-	r->node.state = ZKL_NODE_NEW;
-	zkl_list_append(&m->nodes.resends, &r->node.write);
+	zkl_write_pend(m, &r->node.write, &zkl_node_creation, ZKL_RANK_RESEND);
 }
 
 void
-zkl_node_delete(ZklManager *m, ZklRequest *r, ZklDelete how)
+zkl_node_delete(ZklManager *m, ZklRequest *r, ZklWriteRank rank)
 {
 	r->node.state = ZKL_NODE_DELETE;
-	zkl_list_remove(&r->node.write);
-	if (how != ZKL_DELETES)
-		zkl_list_append(&m->nodes.deletes[how], &r->node.write);
+	zkl_write_pend(m, &r->node.write, &zkl_node_deletion, rank);
+}
+
+void
+zkl_node_delete_held(ZklRequest *r)
+{
+	r->node.state = ZKL_NODE_DELETE;
+	zkl_write_hold(&r->node.write, &zkl_node_deletion);
+}
+
+void
+zkl_node_exists(ZklRequest *r, ZklSeq seq, int64_t czxid)
+{
+	zkl_write_drop(&r->node.write);
+	r->node.state = ZKL_NODE_EXISTS;
+	r->node.seq = seq;
+	r->node.czxid = czxid;
 }
 
 void
 zkl_node_gone(ZklRequest *r)
 {
-	zkl_list_remove(&r->node.write);
+	zkl_write_drop(&r->node.write);
 	zkl_list_remove(&r->node.by_uuid);
 	r->node.state = ZKL_NODE_NONE;
 }
@@ -194,6 +208,7 @@ zkl_node_restore(ZklManager *m, ZklRequest *r, const ZklRestored *slot)
 	r->node.uuid = slot->record.uuid;
 	r->node.mode = slot->record.mode;
 	r->node.index = slot->record.index;
-	r->node.state = ZKL_NODE_UNSETTLED;
+	r->node.state = ZKL_NODE_NEW;
+	zkl_write_unsettle(&r->node.write);
 	enter(m, r);
 }

@@ -7,6 +7,10 @@
 
 #include "core/state.h"
 
+/* What creates a node, and what deletes it; see node_write.c */
+extern const ZklWriter zkl_node_creation;
+extern const ZklWriter zkl_node_deletion;
+
 /* For a manager with nothing but its config; at its end; for a new request. */
 extern void zkl_node_init_all(ZklManager *m);
 extern void zkl_node_free_all(ZklManager *m);
@@ -24,6 +28,9 @@ extern char *zkl_node_path(ZklManager *m, const ZklRequest *r);
 extern char *zkl_node_path_as(ZklManager *m, const ZklRequest *r,
 							  ZklLockMode mode);
 
+/* About how many bytes an operation on it takes */
+extern size_t zkl_node_bytes(const ZklRequest *r, bool with_data);
+
 /* Has the host record the request and its node as they are now. */
 extern void zkl_node_record(ZklManager *m, const ZklRequest *r);
 
@@ -31,7 +38,7 @@ extern void zkl_node_record(ZklManager *m, const ZklRequest *r);
 static inline ZklLockMode
 zkl_node_mode(const ZklRequest *r)
 {
-	return r->downgrade.state != ZKL_DOWNGRADE_NONE ? ZKL_SHARED : r->node.mode;
+	return r->downgrade.write.place != ZKL_WRITE_NONE ? ZKL_SHARED : r->node.mode;
 }
 
 /* ---- steps ---- */
@@ -40,11 +47,12 @@ zkl_node_mode(const ZklRequest *r)
 extern void zkl_node_new(ZklManager *m, ZklRequest *r, bool parked);
 extern void zkl_node_unpark(ZklManager *m, ZklRequest *r);
 
-/* SENT -> NEW, ahead of requests that were never sent. */
+/* NEW: it is sent again, ahead of requests that were never sent. */
 extern void zkl_node_resend(ZklManager *m, ZklRequest *r);
 
-/* Any -> DELETE; ZKL_DELETES: in no list yet. */
-extern void zkl_node_delete(ZklManager *m, ZklRequest *r, ZklDelete how);
+/* Any -> DELETE; or only once its name is known. */
+extern void zkl_node_delete(ZklManager *m, ZklRequest *r, ZklWriteRank rank);
+extern void zkl_node_delete_held(ZklRequest *r);
 
 /* Any -> NONE */
 extern void zkl_node_gone(ZklRequest *r);
@@ -56,39 +64,42 @@ extern void zkl_node_hand_on(ZklManager *m, ZklRequest *r, ZklRequest *heir);
 extern void zkl_node_restore(ZklManager *m, ZklRequest *r,
 							 const ZklRestored *slot);
 
-/* NEW -> SENT, as this operation of a batch; DELETE -> DELETING */
-static inline void
-zkl_node_sent(ZklRequest *r, uint32_t index)
+/* NEW -> EXISTS */
+extern void zkl_node_exists(ZklRequest *r, ZklSeq seq, int64_t czxid);
+
+/* Whether it may exist, or have done so */
+static inline bool
+zkl_node_was_sent(const ZklRequest *r)
 {
-	zkl_list_remove(&r->node.write);
-	r->node.state = ZKL_NODE_SENT;
-	r->node.index = index;
+	return r->node.state > ZKL_NODE_NEW ||
+		(r->node.state == ZKL_NODE_NEW &&
+		 r->node.write.place > ZKL_WRITE_PENDING);
 }
 
-static inline void
-zkl_node_deleting(ZklRequest *r)
+/* NEW: it is not known whether it exists. */
+static inline bool
+zkl_node_is_unsettled(const ZklRequest *r)
 {
-	zkl_list_remove(&r->node.write);
-	r->node.state = ZKL_NODE_DELETING;
+	return r->node.state == ZKL_NODE_NEW &&
+		r->node.write.place == ZKL_WRITE_UNSETTLED;
 }
 
-/* SENT -> UNSETTLED */
-static inline void
-zkl_node_unsettled(ZklRequest *r)
+/* NEW: not before the directory is deleted. */
+static inline bool
+zkl_node_is_parked(const ZklRequest *r)
 {
-	r->node.state = ZKL_NODE_UNSETTLED;
-}
-
-/* SENT or UNSETTLED -> EXISTS */
-static inline void
-zkl_node_exists(ZklRequest *r, ZklSeq seq, int64_t czxid)
-{
-	r->node.state = ZKL_NODE_EXISTS;
-	r->node.seq = seq;
-	r->node.czxid = czxid;
+	return r->node.state == ZKL_NODE_NEW &&
+		r->node.write.place == ZKL_WRITE_HELD;
 }
 
 /* ---- what we know of it ---- */
+
+/* It is created by this operation of a batch. */
+static inline void
+zkl_node_set_index(ZklRequest *r, uint32_t index)
+{
+	r->node.index = index;
+}
 
 static inline void
 zkl_node_set_czxid(ZklRequest *r, int64_t czxid)

@@ -2,7 +2,7 @@
  * pace.c
  *	  When to send a batch: at once, or in a moment and with more in it.
  *
- * Owns m->pace alone: when to send.  batch.c sends, and node.c owns the lists
+ * Owns m->pace alone: when to send.  batch.c sends, and write.c owns the lists
  * of writes.  Runs in the worker (and in tests), takes no locks, knows neither
  * PostgreSQL nor ZooKeeper.
  *
@@ -25,7 +25,6 @@
  */
 #include "core/node.h"
 #include "core/pace.h"
-#include "deadlock/publication.h"
 
 #define ZKL_PACE_DELAY		1000	/* µs */
 
@@ -46,12 +45,12 @@ zkl_pace_delete(ZklManager *m, ZklRequest *r)
 {
 	if (!zkl_pace_is_solitary(r))
 	{
-		zkl_node_delete(m, r, ZKL_DELETE_NOW);
+		zkl_node_delete(m, r, ZKL_RANK_DELETE);
 		return;
 	}
-	if (zkl_list_empty(&m->nodes.deletes[ZKL_DELETE_LATE]))
+	if (zkl_list_empty(&m->writes.pending[ZKL_RANK_LATE_DELETE]))
 		m->pace.late_until = m->now + ZKL_PACE_DELAY;
-	zkl_node_delete(m, r, ZKL_DELETE_LATE);
+	zkl_node_delete(m, r, ZKL_RANK_LATE_DELETE);
 }
 
 void
@@ -94,22 +93,19 @@ zkl_pace_submitted(ZklManager *m)
 bool
 zkl_pace_due(const ZklManager *m)
 {
-	return !zkl_list_empty(&m->nodes.deletes[ZKL_DELETE_LATE]) &&
+	return !zkl_list_empty(&m->writes.pending[ZKL_RANK_LATE_DELETE]) &&
 		m->now >= m->pace.late_until && !ZKL_MUTANT(LATE_DELETE_FORGOTTEN);
 }
 
 uint32_t
 zkl_pace_missing(const ZklManager *m)
 {
-	const ZklList *creates = &m->nodes.creates;
+	const ZklList *creates = &m->writes.pending[ZKL_RANK_CREATE];
 	const ZklLink *link;
 	uint32_t	enough = ZKL_PACE_ENOUGH;
 
 	if (m->now >= m->pace.gather_until || m->batches.n > 0 ||
-		m->batches.beat_wanted || zkl_pace_due(m) ||
-		!zkl_list_empty(&m->nodes.deletes[ZKL_DELETE_NOW]) ||
-		!zkl_list_empty(&m->nodes.resends) ||
-		!zkl_list_empty(&m->downgrades.wanted) || zkl_publication_pending(m))
+		m->batches.beat_wanted || zkl_pace_due(m) || zkl_write_is_urgent(m))
 		return 0;
 	for (link = creates->head.next; link != &creates->head && enough > 0;
 		 link = link->next)
@@ -125,7 +121,7 @@ zkl_pace_timer(const ZklManager *m)
 	/* If no batch may go now, the answer to one brings us back. */
 	if (m->batches.broken || m->batches.n == m->config.batches_in_flight)
 		return -1;
-	if (!zkl_list_empty(&m->nodes.deletes[ZKL_DELETE_LATE]))
+	if (!zkl_list_empty(&m->writes.pending[ZKL_RANK_LATE_DELETE]))
 		due = m->pace.late_until;
 	if (zkl_pace_missing(m) > 0 && (due < 0 || m->pace.gather_until < due))
 		due = m->pace.gather_until;

@@ -65,13 +65,13 @@ listing_refused(ZklManager *m, ZklLock *lock, int32_t rc)
 		ZklRequest *r = zkl_container(ZklRequest, all, link);
 
 		if (rc == ZKL_RC_NOAUTH &&
-			r->downgrade.state == ZKL_DOWNGRADE_UNSETTLED)
+			zkl_downgrade_is_unsettled(r))
 			end_unknown_downgrade(m, r);
-		unsettled |= r->node.state == ZKL_NODE_UNSETTLED ||
-			r->downgrade.state == ZKL_DOWNGRADE_UNSETTLED ||
+		unsettled |= zkl_node_is_unsettled(r) ||
+			zkl_downgrade_is_unsettled(r) ||
 			(rc != ZKL_RC_NOAUTH && zkl_revived_is_open(r));
 		if (r->demand == ZKL_DEMAND_WAITING &&
-			(r->node.state == ZKL_NODE_UNSETTLED ||
+			(zkl_node_is_unsettled(r) ||
 			 r->node.state == ZKL_NODE_EXISTS))
 			zkl_request_fail(m, r, ZKL_FAILURE_ZOOKEEPER, rc);
 	}

@@ -21,7 +21,7 @@ static bool
 is_parked(const ZklRequest *r)
 {
 	return r->demand == ZKL_DEMAND_WAITING &&
-		(r->node.again || (r->node.state == ZKL_NODE_NEW && r->node.parked));
+		(r->node.again || zkl_node_is_parked(r));
 }
 
 /*
@@ -84,10 +84,8 @@ deleted(ZklManager *m, ZklLock *lock)
 	{
 		ZklRequest *r = zkl_container(ZklRequest, all, link);
 
-		if (r->node.state == ZKL_NODE_NEW && r->node.parked)
-		{
+		if (zkl_node_is_parked(r))
 			zkl_node_unpark(m, r);
-		}
 	}
 }
 

@@ -122,7 +122,7 @@ hand_node_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 	zkl_lock_dequeue(m, r->lock, r);
 	zkl_lock_enqueue(m, r->lock, heir);
 	zkl_node_record(m, heir);
-	zkl_downgrade_pass_on(m, r, heir);
+	zkl_downgrade_pass_on(r, heir);
 	if (r->broken)
 		zkl_loss_break(m, heir, ZKL_FAILURE_BROKEN);
 	zkl_downgrade_want(m, heir);
@@ -165,7 +165,8 @@ end_demand(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 			zkl_tries_remove(r);
 			break;
 		case ZKL_NODE_NEW:
-			zkl_node_gone(r);
+			if (!zkl_node_was_sent(r))
+				zkl_node_gone(r);
 			break;
 		case ZKL_NODE_EXISTS:
 			if (heir != NULL)
@@ -174,10 +175,11 @@ end_demand(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 			{
 				zkl_lock_dequeue(m, lock, r);
 				zkl_look_stop(r);
-				zkl_node_delete(m, r, ZKL_DELETES);
-				if (!zkl_downgrade_pending(r))
+				if (zkl_downgrade_pending(r))
+					zkl_node_delete_held(r);
+				else
 				{
-					zkl_downgrade_pass_on(m, r, NULL);
+					zkl_downgrade_pass_on(r, NULL);
 					zkl_pace_delete(m, r);
 				}
 				if (ZKL_MUTANT(CANCEL_FORGETS_NODE) &&
@@ -202,7 +204,7 @@ zkl_request_create(ZklManager *m, ZklRequest *r)
 	zkl_node_new(m, r, r->lock->renumber.wanted);
 	zkl_mark_new_node(r);
 	zkl_look_forget(m, r);
-	if (r->node.parked)
+	if (zkl_node_is_parked(r))
 		zkl_lock_touch(m, r->lock);
 }
 
@@ -223,7 +225,7 @@ zkl_request_exists(ZklManager *m, ZklRequest *r, ZklSeq seq, int64_t czxid)
 		zkl_renumber_begin(r->lock);
 		zkl_lock_touch(m, r->lock);
 	}
-	zkl_node_delete(m, r, ZKL_DELETE_NOW);
+	zkl_node_delete(m, r, ZKL_RANK_DELETE);
 }
 
 void
@@ -435,7 +437,7 @@ zkl_request_going(ZklManager *m, ZklRequest *r, ZklSeq seq)
 {
 	zkl_node_exists(r, seq, r->node.czxid);
 	zkl_node_set_again(r);
-	zkl_node_delete(m, r, ZKL_DELETE_NOW);
+	zkl_node_delete(m, r, ZKL_RANK_DELETE);
 }
 
 /* EXISTS -> NONE, out of the queue, whatever the demand */
@@ -444,7 +446,7 @@ drop_node(ZklManager *m, ZklRequest *r)
 {
 	if (zkl_list_linked(&r->place.link))
 		leave_queue(m, r);
-	zkl_downgrade_pass_on(m, r, NULL);
+	zkl_downgrade_pass_on(r, NULL);
 	zkl_look_stop(r);
 	zkl_node_gone(r);
 	zkl_cache_forget(m, r);

@@ -18,11 +18,11 @@ extern ZklRequest *zkl_request_begin(ZklManager *m, uint32_t id,
 /* node NONE -> NEW, with a new unique id. */
 extern void zkl_request_create(ZklManager *m, ZklRequest *r);
 
-/* SENT or UNSETTLED -> EXISTS: it is in ZooKeeper, with this number. */
+/* NEW -> EXISTS: it is in ZooKeeper, with this number. */
 extern void zkl_request_exists(ZklManager *m, ZklRequest *r, ZklSeq seq,
 							   int64_t czxid);
 
-/* SENT or UNSETTLED -> NEW or NONE: it never was in ZooKeeper. */
+/* NEW -> NEW or NONE: it never was in ZooKeeper. */
 extern void zkl_request_absent(ZklManager *m, ZklRequest *r);
 
 /* SENT -> NEW, ahead of those that were never sent. */

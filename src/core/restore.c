@@ -187,7 +187,7 @@ restore_node(ZklManager *m, ZklRequest *r, const ZklRestored *slot)
 	if (r->node.state == ZKL_NODE_DELETE && r->mode == ZKL_SHARED &&
 		r->node.mode == ZKL_EXCLUSIVE)
 	{
-		zkl_node_delete(m, r, ZKL_DELETES);
+		zkl_node_delete_held(r);
 		zkl_downgrade_unknown(r);
 	}
 	if (is_hold(m, slot) && r->demand == ZKL_DEMAND_WAITING)

@@ -28,6 +28,7 @@
  */
 #include "core/actions.h"
 #include "core/loss.h"
+#include "core/node.h"
 #include "core/operations.h"
 #include "core/reads.h"
 #include "core/request.h"
@@ -74,7 +75,7 @@ static bool
 may_be_overtaken(const ZklRequest *r, int64_t zxid)
 {
 	if (r->demand == ZKL_DEMAND_WAITING)
-		return r->node.state == ZKL_NODE_UNSETTLED ||
+		return zkl_node_is_unsettled(r) ||
 			(r->node.state == ZKL_NODE_EXISTS && r->node.czxid != zxid);
 	return r->demand == ZKL_DEMAND_GRANTED && !r->broken;
 }

@@ -196,7 +196,7 @@ zkl_rewrite_send(ZklManager *m)
 			continue;
 		zkl_list_remove(link);
 		if (r->node.state != ZKL_NODE_EXISTS || r->broken || !is_outdated(r) ||
-			r->downgrade.state != ZKL_DOWNGRADE_NONE)
+			zkl_downgrade_is_on(r))
 			continue;
 		if (r->node.version == 0)
 			send_data(m, r, 0, r->node.data, r->node.data_length, 0);
@@ -293,7 +293,7 @@ zkl_rewrite_read(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 		return;
 	unlink_write(r);
 	if (!is_outdated(r) || r->broken ||
-		r->downgrade.state != ZKL_DOWNGRADE_NONE || ZKL_MUTANT(MARK_STAYS))
+		zkl_downgrade_is_on(r) || ZKL_MUTANT(MARK_STAYS))
 		return;
 	if ((zkl_mark_is_put(r, reply->stat.mzxid) && !ZKL_MUTANT(ASKED_BY_OWN_WRITE)) ||
 		!zkl_node_data_revoking(reply->data, reply->data_length, asker,

@@ -61,18 +61,22 @@ typedef struct ZklOp
 	size_t		bytes;			/* of its path, for reads */
 } ZklOp;
 
-/* All znodes of ours, and the lists of those that are to be written */
+/* All znodes of ours */
 typedef struct ZklNodes
 {
 	uint64_t	uuids;			/* made so far */
 	uint64_t	created;		/* nodes, likewise */
 	uint64_t	alone;			/* of these, as in ZklNode */
 	ZklTable	by_uuid;
-	ZklList		creates;		/* NEW, not parked */
-	ZklList		resends;		/* NEW, from batches that failed: they go
-								 * first */
-	ZklList		deletes[ZKL_DELETES];	/* DELETE */
 } ZklNodes;
+
+/* All writes that are in a list; see write.c */
+typedef struct ZklWrites
+{
+	ZklList		pending[ZKL_RANKS];
+	ZklList		stuck;			/* HELD: refused, not before stuck_until */
+	ZklList		alone;			/* ALONE */
+} ZklWrites;
 
 /* Holds, and the first that waits for each lock */
 typedef struct ZklLooks
@@ -113,13 +117,6 @@ typedef struct ZklReads
 									 * a part of the hash, by another part */
 } ZklReads;
 
-/* Downgrades that are WANTED; see downgrade.c */
-typedef struct ZklDowngrades
-{
-	ZklList		wanted;
-	ZklList		stuck;			/* refused before */
-} ZklDowngrades;
-
 /* All operations under way */
 typedef struct ZklOperations
 {
@@ -144,30 +141,18 @@ typedef struct ZklActions
 	ZklChunk   *chunks;			/* their strings */
 } ZklActions;
 
-typedef enum ZklPublicationState
-{
-	ZKL_PUBLICATION_NEW = 1,	/* to be created */
-	ZKL_PUBLICATION_SENT,		/* in a batch that is not answered */
-	ZKL_PUBLICATION_EXISTS,
-	ZKL_PUBLICATION_DELETE,		/* to be deleted */
-	ZKL_PUBLICATION_DELETING,	/* in a batch, or by a verdict */
-	ZKL_PUBLICATION_UNSETTLED	/* the answer is lost */
-} ZklPublicationState;
-
 /* What we tell others of a long wait; see publication.c */
 typedef struct ZklPublication
 {
-	ZklPublicationState state;
+	ZklWrite	write;			/* NONE: it exists */
 	ZklUuid		uuid;			/* of the znode that is held */
 	ZklRequest *wait;			/* NULL: it is only to be deleted */
-	bool		judged;			/* DELETING by a verdict */
 	uint32_t	attempts;		/* that were refused */
 	int64_t		czxid;			/* 0: not known */
 	uint64_t	seen;			/* order of the last listing that showed it */
 	ZklLink		all;
 	ZklLink		by_uuid;
 	ZklLink		of_wait;
-	ZklLink		write;			/* in m->publications.creates or deletes */
 	size_t		data_length;
 	char		data[];
 } ZklPublication;
@@ -177,9 +162,7 @@ typedef struct ZklPublications
 {
 	ZklTable	by_uuid;
 	ZklList		all;
-	ZklList		creates;		/* NEW */
-	ZklList		deletes;		/* DELETE */
-	uint32_t	nexisting;		/* EXISTS */
+	uint32_t	nexisting;
 	uint32_t	nunsettled;
 	bool		leftovers;		/* a former worker may have left some */
 	bool		unlisted;		/* and they are to be found */
@@ -248,24 +231,15 @@ typedef struct ZklVerdict
 	uint64_t	deadlocks;		/* so far */
 } ZklVerdict;
 
-/*
- * One batch.  members[0] is what operation 1 is about, and so on; operation 0
- * is the beat.  A member's node is SENT for a create, DELETING for a delete.
- * Downgrades come last, take several operations each, and can be NULL.  Behind
- * them come publications, deletes first.
- */
+/* One batch: the beat, and then the operations of each seat */
 typedef struct ZklBatch
 {
 	int32_t		version;		/* that the beat expects */
 	uint64_t	order;			/* of its operation */
-	uint32_t	nmembers;
-	uint32_t	ndeletes;		/* members before the creates */
-	uint32_t	nsingle;		/* members before the downgrades */
 	int64_t		sent_at;
-	ZklRequest **members;
-	uint32_t	npublications;
-	uint32_t	nretracted;		/* of these, to be deleted */
-	ZklPublication **publications;
+	uint32_t	nops;			/* operations, the beat included */
+	uint32_t	nseats;
+	ZklSeat    *seats;
 } ZklBatch;
 
 /* The batches under way, oldest first; see batches.c */
@@ -437,12 +411,12 @@ struct ZklManager
 	ZklActions	actions;
 	ZklOperations operations;
 	ZklNodes	nodes;
+	ZklWrites	writes;
 	ZklLooks	looks;
 	ZklRequests requests;
 	ZklTable	owners;			/* all requests; see siblings.c */
 	ZklLocks	locks;
 	ZklReads	reads;
-	ZklDowngrades downgrades;
 	ZklList		kept;			/* after their release; see keep.c */
 	int64_t		stuck_until;	/* then what was refused is tried again */
 	int64_t		unanswered_until;	/* no reconnect before, because a read was

@@ -3,17 +3,14 @@
  *	  When to try refused work again.
  *
  * Owns m->stuck_until.  Each list of refused work belongs to the file that
- * fills it: node.c, downgrade.c, reads.c; session.c has a flag.  batch.c
- * starts the retries.  Runs in the worker (and in tests), takes no locks.
+ * fills it: write.c, reads.c; session.c has a flag.  batch.c starts the retries.  Runs in the worker (and in tests), takes no locks.
  */
 #include "core/stuck.h"
 
 bool
 zkl_stuck_any(const ZklManager *m)
 {
-	return !zkl_list_empty(&m->nodes.deletes[ZKL_DELETE_STUCK]) ||
-		!zkl_list_empty(&m->downgrades.stuck) ||
-		!zkl_list_empty(&m->reads.stuck) || m->chain.sweep_refused;
+	return !zkl_list_empty(&m->writes.stuck) || !zkl_list_empty(&m->reads.stuck) || m->chain.sweep_refused;
 }
 
 void

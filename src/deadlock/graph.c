@@ -68,7 +68,7 @@ is_given_up(const Graph *g, const ZklStanding *ahead, const ZklStanding *wait)
 	const ZklRequest *r = request_of(g, ahead);
 
 	return r != NULL && request_of(g, wait) != NULL &&
-		(r->node.state == ZKL_NODE_DELETE || r->node.state == ZKL_NODE_DELETING ||
+		(r->node.state == ZKL_NODE_DELETE ||
 		 r->demand == ZKL_DEMAND_ANSWERED || r->demand == ZKL_DEMAND_RELEASED);
 }
 

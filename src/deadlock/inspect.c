@@ -43,14 +43,6 @@ dump_wait(const ZklDump *d, const ZklRequest *r)
 static void
 dump_publications(const ZklDump *d, const ZklRequest *r)
 {
-	static const char *const names[] = {
-		[ZKL_PUBLICATION_NEW] = "new",
-		[ZKL_PUBLICATION_SENT] = "sent",
-		[ZKL_PUBLICATION_EXISTS] = "exists",
-		[ZKL_PUBLICATION_DELETE] = "delete",
-		[ZKL_PUBLICATION_DELETING] = "deleting",
-		[ZKL_PUBLICATION_UNSETTLED] = "unsettled",
-	};
 	ZklLink    *link,
 			   *after;
 
@@ -61,7 +53,7 @@ dump_publications(const ZklDump *d, const ZklRequest *r)
 
 		zkl_line_begin(&line);
 		zkl_line_uuid(&line, "uuid", &p->uuid);
-		zkl_line_text(&line, "state", names[p->state]);
+		zkl_dump_place(&line, &p->write);
 		zkl_line_hex(&line, "czxid", (uint64_t) p->czxid);
 		zkl_dump_item(d, r->lock, "publication", r->id, &line);
 	}
@@ -111,15 +103,15 @@ check_publication(const ZklManager *m, const ZklPublication *p)
 
 	if (zkl_publication_find(m, &p->uuid) != p)
 		return "a publication cannot be found, or there are two of a name";
-	if (zkl_list_linked(&p->write) != (p->state == ZKL_PUBLICATION_NEW ||
-									   p->state == ZKL_PUBLICATION_DELETE))
+	if (!zkl_write_is_in_place(&p->write))
 		return "the publications to be written and their lists differ";
 	if (p->wait == NULL)
-		return p->state == ZKL_PUBLICATION_NEW ||
-			p->state == ZKL_PUBLICATION_EXISTS ?
+		return p->write.place == ZKL_WRITE_NONE ||
+			(p->write.place == ZKL_WRITE_PENDING &&
+			 p->write.by == &zkl_publication_creation) ?
 			"a publication of no wait stays" : NULL;
-	if (p->state == ZKL_PUBLICATION_DELETE ||
-		(p->state == ZKL_PUBLICATION_DELETING && !p->judged))
+	if (p->write.by == &zkl_publication_retraction &&
+		(p->write.place == ZKL_WRITE_PENDING || p->write.place == ZKL_WRITE_BATCH))
 		return "a publication is deleted although it is true";
 	if (held == NULL || held->demand != ZKL_DEMAND_GRANTED ||
 		held->node.state != ZKL_NODE_EXISTS)
@@ -145,9 +137,9 @@ check_publications(const ZklManager *m)
 
 		if (why == NULL)
 			why = check_publication(m, p);
-		existing += p->state == ZKL_PUBLICATION_EXISTS;
-		unsettled += p->state == ZKL_PUBLICATION_UNSETTLED;
-		judged += p->judged;
+		existing += p->write.place == ZKL_WRITE_NONE;
+		unsettled += p->write.place == ZKL_WRITE_UNSETTLED;
+		judged += p->write.place == ZKL_WRITE_APART;
 	}
 	if (why == NULL && (existing != m->publications.nexisting ||
 						unsettled != m->publications.nunsettled))

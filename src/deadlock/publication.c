@@ -10,13 +10,10 @@
  * holder waits for.  It is never rewritten: its czxid is its place among all
  * publications, and a check that it exists proves what it says.
  *
- *	  NEW -> SENT -> EXISTS -> DELETE -> DELETING
- *			   |                             |
- *			   +-------> UNSETTLED <---------+
- *
- * They are written in batches.  No batch without an answer can be applied once
- * the connection is proved, so a listing settles what is unsettled.  None is
- * deleted alone: such a delete may come late, and take the next one of that name.
+ * They are written in batches; one without a write exists.  No batch without an
+ * answer can be applied once the connection is proved, so a listing settles what is
+ * unsettled.  None is deleted alone: such a delete may come late, and take the next
+ * one of that name.
  */
 #include <string.h>
 
@@ -29,8 +26,6 @@ zkl_publication_init_all(ZklManager *m)
 	zkl_memory_make_table(m, &m->publications.by_uuid,
 						  m->config.max_requests);
 	zkl_list_init(&m->publications.all);
-	zkl_list_init(&m->publications.creates);
-	zkl_list_init(&m->publications.deletes);
 }
 
 void
@@ -80,20 +75,36 @@ zkl_publication_path(ZklManager *m, const ZklUuid *uuid)
 	return zkl_actions_join(m, m->root, ZKL_WAITS_DIRECTORY, name);
 }
 
-static void
-go_to(ZklManager *m, ZklPublication *p, ZklPublicationState state)
+/* Whether it is pending, to be created or to be deleted */
+static bool
+is_pending(const ZklPublication *p, const ZklWriter *by)
 {
-	m->publications.nexisting -= p->state == ZKL_PUBLICATION_EXISTS;
-	m->publications.nunsettled -= p->state == ZKL_PUBLICATION_UNSETTLED;
-	m->publications.nexisting += state == ZKL_PUBLICATION_EXISTS;
-	m->publications.nunsettled += state == ZKL_PUBLICATION_UNSETTLED;
-	zkl_list_remove(&p->write);
-	if (state == ZKL_PUBLICATION_NEW)
-		zkl_list_append(&m->publications.creates, &p->write);
-	else if (state == ZKL_PUBLICATION_DELETE)
-		zkl_list_append(&m->publications.deletes, &p->write);
-	p->state = state;
-	p->judged = false;
+	return p->write.place == ZKL_WRITE_PENDING && p->write.by == by;
+}
+
+/* Counts p in, or out if n is -1. */
+static void
+count(ZklManager *m, const ZklPublication *p, int n)
+{
+	if (p->write.place == ZKL_WRITE_NONE)
+		m->publications.nexisting += (uint32_t) n;
+	else if (p->write.place == ZKL_WRITE_UNSETTLED)
+		m->publications.nunsettled += (uint32_t) n;
+}
+
+static void
+want_created(ZklManager *m, ZklPublication *p)
+{
+	count(m, p, -1);
+	zkl_write_pend(m, &p->write, &zkl_publication_creation, ZKL_RANK_WING_CREATE);
+}
+
+static void
+want_deleted(ZklManager *m, ZklPublication *p)
+{
+	count(m, p, -1);
+	zkl_write_pend(m, &p->write, &zkl_publication_retraction,
+				   ZKL_RANK_WING_DELETE);
 }
 
 static ZklPublication *
@@ -107,6 +118,7 @@ make(ZklManager *m, const ZklUuid *uuid, const char *data, size_t length)
 	memcpy(p->data, data, length);
 	zkl_list_append(&m->publications.all, &p->all);
 	zkl_list_append(publication_bucket(m, uuid), &p->by_uuid);
+	count(m, p, 1);
 	return p;
 }
 
@@ -116,7 +128,8 @@ forget(ZklManager *m, ZklPublication *p)
 {
 	if (p->wait != NULL)
 		zkl_waits_soon(m, p->wait);
-	go_to(m, p, 0);
+	count(m, p, -1);
+	zkl_write_drop(&p->write);
 	zkl_list_remove(&p->of_wait);
 	zkl_list_remove(&p->by_uuid);
 	zkl_list_remove(&p->all);
@@ -127,8 +140,14 @@ forget(ZklManager *m, ZklPublication *p)
 static void
 exists(ZklManager *m, ZklPublication *p)
 {
-	go_to(m, p, p->wait != NULL ? ZKL_PUBLICATION_EXISTS :
-		  ZKL_PUBLICATION_DELETE);
+	if (p->wait == NULL)
+	{
+		want_deleted(m, p);
+		return;
+	}
+	count(m, p, -1);
+	zkl_write_drop(&p->write);
+	count(m, p, 1);
 }
 
 void
@@ -152,7 +171,7 @@ zkl_publication_make(ZklManager *m, const ZklRequest *held, ZklRequest *wait,
 	p = make(m, &held->node.uuid, text, zkl_wait_data_format(&data, text));
 	p->wait = wait;
 	zkl_waits_add(wait, &p->of_wait);
-	go_to(m, p, ZKL_PUBLICATION_NEW);
+	want_created(m, p);
 }
 
 void
@@ -160,108 +179,146 @@ zkl_publication_retract(ZklManager *m, ZklPublication *p)
 {
 	zkl_list_remove(&p->of_wait);
 	p->wait = NULL;
-	if (p->state == ZKL_PUBLICATION_NEW)
+	if (is_pending(p, &zkl_publication_creation))
 		forget(m, p);
-	else if (p->state == ZKL_PUBLICATION_EXISTS &&
+	else if (p->write.place == ZKL_WRITE_NONE &&
 			 !ZKL_MUTANT(PUBLICATION_OUTLIVES))
 		exists(m, p);
 }
 
 /* ---- in a batch ---- */
 
-bool
-zkl_publication_pending(const ZklManager *m)
+static ZklPublication *
+publication_of(const ZklWrite *w)
 {
-	return !zkl_list_empty(&m->publications.creates) ||
-		!zkl_list_empty(&m->publications.deletes);
+	return zkl_container(ZklPublication, write, w);
 }
 
-void
-zkl_publication_sent(ZklManager *m, ZklPublication *p)
+static size_t
+publication_bytes(const ZklWrite *w)
 {
-	go_to(m, p, p->state == ZKL_PUBLICATION_NEW ?
-		  ZKL_PUBLICATION_SENT : ZKL_PUBLICATION_DELETING);
+	return ZKL_MAX_ROOT + ZKL_UUID_TEXT + publication_of(w)->data_length +
+		ZKL_OPERATION_BYTES;
 }
 
-void
-zkl_publication_make_directory(ZklManager *m)
+/* The directory may be missing: it is made ahead of creates. */
+static void
+make_directory(ZklManager *m, ZklForm *form)
 {
-	if (m->publications.nexisting == 0)
-		zkl_operations_send(m, ZKL_OP_IGNORE, NULL, NULL,
-							ZKL_SEND_CREATE_CONTAINER,
-							zkl_actions_join(m, m->root, ZKL_WAITS_DIRECTORY,
-											 ""));
-}
+	const char *path = zkl_actions_join(m, m->root, ZKL_WAITS_DIRECTORY, "");
 
-void
-zkl_publication_applied(ZklManager *m, ZklPublication *p, int64_t zxid)
-{
-	if (p->state == ZKL_PUBLICATION_DELETING)
-	{
-		forget(m, p);
+	if (m->publications.nexisting > 0 || strcmp(path, form->made) == 0)
 		return;
-	}
-	p->czxid = zxid;
-	p->attempts = 0;
-	exists(m, p);
-}
-
-void
-zkl_publication_unknown(ZklManager *m, ZklPublication *p)
-{
-	go_to(m, p, ZKL_PUBLICATION_UNSETTLED);
-}
-
-/* Another listing has to tell: one comes after a while. */
-static void
-unsettle_for_long(ZklManager *m, ZklPublication *p)
-{
-	zkl_publication_unknown(m, p);
-	m->publications.retry_at = m->now + ZKL_RETRY_DELAY;
+	zkl_operations_send(m, ZKL_OP_IGNORE, NULL, NULL, ZKL_SEND_CREATE_CONTAINER,
+						path);
+	form->made = path;
 }
 
 static void
-delete_refused(ZklManager *m, ZklPublication *p, int32_t rc, bool culprit)
+fill_creation(ZklManager *m, ZklWrite *w, ZklMultiOp *op, ZklForm *form)
 {
-	if (!culprit)
-		go_to(m, p, ZKL_PUBLICATION_DELETE);
-	else if (rc == ZKL_RC_NONODE)
-		forget(m, p);
-	else
-		unsettle_for_long(m, p);
+	const ZklPublication *p = publication_of(w);
+	char	   *data = zkl_actions_text(m, p->data_length);
+
+	make_directory(m, form);
+	memcpy(data, p->data, p->data_length);
+	op->kind = ZKL_MULTI_CREATE_EPHEMERAL;
+	op->path = zkl_publication_path(m, &p->uuid);
+	op->version = -1;
+	op->data = data;
+	op->data_length = p->data_length;
 }
 
-void
-zkl_publication_refused(ZklManager *m, ZklPublication *p, int32_t rc,
-						bool culprit)
+static void
+fill_retraction(ZklManager *m, ZklWrite *w, ZklMultiOp *op, ZklForm *form)
 {
-	if (p->state == ZKL_PUBLICATION_DELETING)
-		delete_refused(m, p, rc, culprit);
-	else if (culprit && rc == ZKL_RC_NODEEXISTS)
+	(void) form;
+	op->kind = ZKL_MULTI_DELETE;
+	op->path = zkl_publication_path(m, &publication_of(w)->uuid);
+	op->version = -1;
+}
+
+/* If one of them cannot be created, neither can the others. */
+static void
+creation_refused(ZklManager *m, ZklPublication *p, const ZklOutcome *o)
+{
+	bool		shared = o->by == &zkl_publication_creation;
+
+	if (o->culprit && o->rc == ZKL_RC_NODEEXISTS)
 	{
 		/* We do not know what it says. */
 		ZklRequest *wait = p->wait;
 
 		zkl_publication_retract(m, p);
-		zkl_publication_unknown(m, p);
 		if (wait != NULL)
 			zkl_waits_soon(m, wait);
 	}
 	else if (p->wait == NULL ||
-			 (rc != 0 && rc != ZKL_RC_NODEEXISTS &&
-			  (rc != ZKL_RC_NONODE || ++p->attempts >= ZKL_MAX_ATTEMPTS)))
+			 (shared && o->rc != ZKL_RC_NODEEXISTS &&
+			  (o->rc != ZKL_RC_NONODE || ++p->attempts >= ZKL_MAX_ATTEMPTS)))
 		forget(m, p);
 	else
-		go_to(m, p, ZKL_PUBLICATION_NEW);
+		want_created(m, p);
 }
+
+static void
+settle_creation(ZklManager *m, ZklWrite *w, const ZklOutcome *o)
+{
+	ZklPublication *p = publication_of(w);
+
+	count(m, p, 1);
+	if (o->kind == ZKL_OUTCOME_REFUSED)
+		creation_refused(m, p, o);
+	else if (o->kind == ZKL_OUTCOME_APPLIED)
+	{
+		p->czxid = o->zxid;
+		p->attempts = 0;
+		exists(m, p);
+	}
+}
+
+static void
+settle_retraction(ZklManager *m, ZklWrite *w, const ZklOutcome *o)
+{
+	ZklPublication *p = publication_of(w);
+
+	count(m, p, 1);
+	if (o->kind == ZKL_OUTCOME_APPLIED ||
+		(o->culprit && o->rc == ZKL_RC_NONODE))
+		forget(m, p);
+	else if (o->culprit)
+	{
+		/* Another listing has to tell: one comes after a while. */
+		m->publications.retry_at = m->now + ZKL_RETRY_DELAY;
+	}
+	else if (o->kind == ZKL_OUTCOME_REFUSED)
+		want_deleted(m, p);
+}
+
+const ZklWriter zkl_publication_creation = {
+	.nops = 1,.bytes = publication_bytes,.fill = fill_creation,
+	.settle = settle_creation
+};
+
+const ZklWriter zkl_publication_retraction = {
+	.nops = 1,.bytes = publication_bytes,.fill = fill_retraction,
+	.settle = settle_retraction
+};
 
 /* ---- in a verdict ---- */
 
 void
 zkl_publication_judge(ZklManager *m, ZklPublication *p)
 {
-	go_to(m, p, ZKL_PUBLICATION_DELETING);
-	p->judged = true;
+	count(m, p, -1);
+	zkl_write_go_apart(&p->write, &zkl_publication_retraction);
+}
+
+void
+zkl_publication_unknown(ZklManager *m, ZklPublication *p)
+{
+	zkl_write_unsettle(&p->write);
+	count(m, p, 1);
 }
 
 void
@@ -356,13 +413,14 @@ zkl_publication_listed(ZklManager *m, const ZklOp *op, const ZklReply *reply)
 	{
 		ZklPublication *p = zkl_container(ZklPublication, all, link);
 
-		if (p->state == ZKL_PUBLICATION_UNSETTLED && p->seen == op->order &&
+		bool		unsettled = p->write.place == ZKL_WRITE_UNSETTLED;
+
+		if (unsettled && p->seen == op->order &&
 			m->now >= m->publications.retry_at)
 			exists(m, p);
 		else if (p->seen != op->order &&
-				 (p->state == ZKL_PUBLICATION_UNSETTLED ||
-				  p->state == ZKL_PUBLICATION_EXISTS ||
-				  p->state == ZKL_PUBLICATION_DELETE))
+				 (unsettled || p->write.place == ZKL_WRITE_NONE ||
+				  is_pending(p, &zkl_publication_retraction)))
 			forget(m, p);
 	}
 	m->publications.leftovers = m->publications.unlisted = false;

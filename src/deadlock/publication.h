@@ -29,35 +29,17 @@ extern void zkl_publication_make(ZklManager *m, const ZklRequest *held,
 /* It is no longer true: it goes as soon as that can be done. */
 extern void zkl_publication_retract(ZklManager *m, ZklPublication *p);
 
-/* ---- in a batch ---- */
-
-/* Whether there is something to write */
-extern bool zkl_publication_pending(const ZklManager *m);
-
-/* NEW -> SENT; DELETE -> DELETING */
-extern void zkl_publication_sent(ZklManager *m, ZklPublication *p);
-
-/* The directory may be missing: it is made ahead of creates. */
-extern void zkl_publication_make_directory(ZklManager *m);
-
-/* What became of it; zxid is the batch's. */
-extern void zkl_publication_applied(ZklManager *m, ZklPublication *p,
-									int64_t zxid);
-extern void zkl_publication_unknown(ZklManager *m, ZklPublication *p);
-
-/*
- * Its batch was refused: because of this publication itself, because of another
- * one that was to be created, or for another reason (rc 0).
- */
-extern void zkl_publication_refused(ZklManager *m, ZklPublication *p,
-									int32_t rc, bool culprit);
+/* What creates one, and what deletes it */
+extern const ZklWriter zkl_publication_creation;
+extern const ZklWriter zkl_publication_retraction;
 
 /* ---- in a verdict ---- */
 
-/* EXISTS -> DELETING; back, if it was refused */
+/* It exists, and a verdict deletes it: done, refused, or not known. */
 extern void zkl_publication_judge(ZklManager *m, ZklPublication *p);
 extern void zkl_publication_judged(ZklManager *m, ZklPublication *p,
 								   bool done);
+extern void zkl_publication_unknown(ZklManager *m, ZklPublication *p);
 
 /* ---- the listing of all ---- */
 

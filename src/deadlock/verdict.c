@@ -239,7 +239,7 @@ settle_publications(ZklManager *m, bool done)
 	{
 		ZklPublication *p = zkl_container(ZklPublication, all, link);
 
-		if (p->judged)
+		if (p->write.place == ZKL_WRITE_APART)
 			zkl_publication_judged(m, p, done);
 	}
 }
@@ -282,7 +282,7 @@ unknown(ZklManager *m)
 	{
 		ZklPublication *p = zkl_container(ZklPublication, all, link);
 
-		if (p->judged)
+		if (p->write.place == ZKL_WRITE_APART)
 			zkl_publication_unknown(m, p);
 	}
 	m->verdict.state = ZKL_VERDICT_UNSETTLED;

@@ -349,8 +349,8 @@ zkl_waits_is_published(const ZklRequest *r)
 
 	zkl_foreach(link, after, &r->wait.publications)
 	{
-		if (zkl_container(ZklPublication, of_wait, link)->state !=
-			ZKL_PUBLICATION_EXISTS)
+		if (zkl_container(ZklPublication, of_wait, link)->write.place !=
+			ZKL_WRITE_NONE)
 			return false;
 	}
 	return !zkl_list_empty(&r->wait.publications);

@@ -202,7 +202,7 @@ what_is_believed(void)
 		"/a request 1: request=1 waiting exclusive owner=2 node=exists number=5 uuid=" UUID("5"),
 		"/a contender -1: shared number=3 _c_eeb8da16-58ee-4c67-910a-2dec89025cc1-__READ__0000000003",
 		"/b lock -1: curator_rw requests=1 held=0 unknown_from=0",
-		"/b request 2: request=2 waiting exclusive owner=3 node=new uuid=" UUID("6"),
+		"/b request 2: request=2 waiting exclusive owner=3 node=new write=pending uuid=" UUID("6"),
 		NULL
 	};
 	Lines		lines = {expected, 0};

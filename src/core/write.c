@@ -1,0 +1,162 @@
+/*
+ * write.c
+ *	  Writes to znodes: where each of them is.
+ *
+ * Owns ZklWrite, ZklSeat and ZklWrites.  batch.c sends those that are pending, and
+ * batch_reply.c says what became of a batch.  Runs in the worker (and in tests),
+ * takes no locks, knows neither PostgreSQL nor ZooKeeper.
+ */
+#include "core/state.h"
+#include "core/stuck.h"
+#include "core/write.h"
+
+void
+zkl_write_init_all(ZklManager *m)
+{
+	ZklWriteRank rank;
+
+	for (rank = 0; rank < ZKL_RANKS; rank++)
+		zkl_list_init(&m->writes.pending[rank]);
+	zkl_list_init(&m->writes.stuck);
+	zkl_list_init(&m->writes.alone);
+}
+
+static void
+go_to(ZklWrite *w, ZklWritePlace place)
+{
+	zkl_list_remove(&w->link);
+	if (w->seat != NULL)
+		w->seat->write = NULL;
+	w->seat = NULL;
+	w->place = place;
+}
+
+void
+zkl_write_hold(ZklWrite *w, const ZklWriter *by)
+{
+	go_to(w, ZKL_WRITE_HELD);
+	w->by = by;
+}
+
+void
+zkl_write_pend(ZklManager *m, ZklWrite *w, const ZklWriter *by,
+			   ZklWriteRank rank)
+{
+	go_to(w, ZKL_WRITE_PENDING);
+	w->by = by;
+	w->rank = rank;
+	zkl_list_append(&m->writes.pending[rank], &w->link);
+}
+
+void
+zkl_write_stick(ZklManager *m, ZklWrite *w, const ZklWriter *by,
+				ZklWriteRank rank)
+{
+	zkl_stuck_begin(m);
+	zkl_write_hold(w, by);
+	w->rank = rank;
+	zkl_list_append(&m->writes.stuck, &w->link);
+}
+
+void
+zkl_write_drop(ZklWrite *w)
+{
+	go_to(w, ZKL_WRITE_NONE);
+}
+
+void
+zkl_write_unsettle(ZklWrite *w)
+{
+	go_to(w, ZKL_WRITE_UNSETTLED);
+}
+
+void
+zkl_write_take_seat(ZklWrite *w, ZklSeat *seat, uint32_t index)
+{
+	go_to(w, ZKL_WRITE_BATCH);
+	w->seat = seat;
+	w->seat->write = w;
+	w->seat->index = index;
+}
+
+void
+zkl_write_go_alone(ZklManager *m, ZklWrite *w)
+{
+	go_to(w, ZKL_WRITE_ALONE);
+	zkl_list_append(&m->writes.alone, &w->link);
+}
+
+void
+zkl_write_go_apart(ZklWrite *w, const ZklWriter *by)
+{
+	go_to(w, ZKL_WRITE_APART);
+	w->by = by;
+}
+
+void
+zkl_write_hand_on(ZklWrite *w, ZklWrite *heir)
+{
+	go_to(heir, w->place);
+	heir->rank = w->rank;
+	heir->by = w->by;
+	if (zkl_list_linked(&w->link))
+		zkl_list_insert_after(&heir->link, &w->link);
+	if (w->seat != NULL)
+		zkl_write_take_seat(heir, w->seat, w->seat->index);
+	w->seat = NULL;
+	go_to(w, ZKL_WRITE_NONE);
+}
+
+void
+zkl_write_settle(ZklManager *m, ZklWrite *w, const ZklOutcome *outcome)
+{
+	zkl_write_unsettle(w);
+	w->by->settle(m, w, outcome);
+}
+
+void
+zkl_write_lost(ZklManager *m)
+{
+	static const ZklOutcome unknown = {.kind = ZKL_OUTCOME_UNKNOWN};
+
+	while (!zkl_list_empty(&m->writes.alone))
+		zkl_write_settle(m, zkl_container(ZklWrite, link,
+										  m->writes.alone.head.next), &unknown);
+}
+
+void
+zkl_write_retry(ZklManager *m)
+{
+	while (!zkl_list_empty(&m->writes.stuck))
+	{
+		ZklWrite   *w = zkl_container(ZklWrite, link, m->writes.stuck.head.next);
+
+		zkl_write_pend(m, w, w->by, w->rank);
+	}
+}
+
+bool
+zkl_write_is_urgent(const ZklManager *m)
+{
+	ZklWriteRank rank;
+
+	for (rank = 0; rank < ZKL_RANK_ALONE; rank++)
+	{
+		if (rank != ZKL_RANK_LATE_DELETE && rank != ZKL_RANK_CREATE &&
+			!zkl_list_empty(&m->writes.pending[rank]))
+			return true;
+	}
+	return false;
+}
+
+bool
+zkl_write_is_in_place(const ZklWrite *w)
+{
+	bool		listed = zkl_list_linked(&w->link);
+
+	if ((w->place == ZKL_WRITE_BATCH) != (w->seat != NULL) ||
+		(w->seat != NULL && w->seat->write != w))
+		return false;
+	return w->place == ZKL_WRITE_HELD ||
+		listed == (w->place == ZKL_WRITE_PENDING || w->place == ZKL_WRITE_ALONE);
+}

@@ -1,0 +1,167 @@
+/*
+ * write.h
+ *	  Writes to znodes: where each of them is.
+ *
+ * A write belongs to what it writes: a request's node, its downgrade, or what a
+ * wing has.  Its writer knows what it is; the files that send and settle writes
+ * do not.
+ *
+ *	  NONE -> PENDING -> BATCH or ALONE -> NONE: applied, or refused for good
+ *			     ^             |
+ *			     +-------------+-> UNSETTLED: the answer is lost
+ *
+ * Nothing is sent from UNSETTLED: a listing tells what has become of it.
+ */
+#ifndef ZKL_CORE_WRITE_H
+#define ZKL_CORE_WRITE_H
+
+#include "core/list.h"
+#include "core/manager.h"
+
+#define ZKL_OPERATION_BYTES	64	/* of an operation, less its strings */
+
+typedef enum ZklWritePlace
+{
+	ZKL_WRITE_NONE = 0,			/* there is nothing to write */
+	ZKL_WRITE_HELD,				/* something has to come first */
+	ZKL_WRITE_PENDING,			/* in the list of its rank */
+	ZKL_WRITE_BATCH,			/* in a batch that is not answered */
+	ZKL_WRITE_ALONE,			/* in an operation of its own, likewise */
+	ZKL_WRITE_APART,			/* in a transaction of its writer's, likewise */
+	ZKL_WRITE_UNSETTLED			/* the answer is lost */
+} ZklWritePlace;
+
+/* The order of pending writes in a batch; the last rank is in none. */
+typedef enum ZklWriteRank
+{
+	ZKL_RANK_DELETE,
+	ZKL_RANK_LATE_DELETE,		/* goes with another one, or soon; see pace.c */
+	ZKL_RANK_RESEND,			/* creates of a batch that failed */
+	ZKL_RANK_CREATE,
+	ZKL_RANK_CHANGE,
+	ZKL_RANK_WING_DELETE,
+	ZKL_RANK_WING_CREATE,
+	ZKL_RANK_ALONE,
+	ZKL_RANKS
+} ZklWriteRank;
+
+typedef struct ZklWriter ZklWriter;
+typedef struct ZklWrite ZklWrite;
+
+/* A place in a batch */
+typedef struct ZklSeat
+{
+	ZklWrite   *write;			/* NULL: nobody wants its outcome any more */
+	uint32_t	index;			/* of the first of its operations */
+} ZklSeat;
+
+struct ZklWrite
+{
+	ZklWritePlace place;
+	ZklWriteRank rank;			/* PENDING; or HELD, because it was refused */
+	const ZklWriter *by;
+	ZklLink		link;			/* in a list of m->writes */
+	ZklSeat    *seat;			/* BATCH */
+};
+
+/* A batch that is being formed */
+typedef struct ZklForm
+{
+	uint32_t	index;			/* of the next operation */
+	const char *made;			/* the directory made last ahead of it, or "" */
+} ZklForm;
+
+typedef enum ZklOutcomeKind
+{
+	ZKL_OUTCOME_APPLIED,
+	ZKL_OUTCOME_REFUSED,		/* with all of its batch */
+	ZKL_OUTCOME_UNKNOWN			/* it may be applied, or may yet be */
+} ZklOutcomeKind;
+
+/* What became of a write that was sent */
+typedef struct ZklOutcome
+{
+	ZklOutcomeKind kind;
+
+	/* APPLIED */
+	int64_t		zxid;
+	int64_t		sent_at;
+	const ZklMultiResult *results;	/* of its operations */
+
+	/* REFUSED: by which operation of the batch */
+	int32_t		rc;
+	bool		beat;			/* it was the beat */
+	bool		culprit;		/* it was one of this write's */
+	const ZklWriter *by;		/* it was one of a write by this one, or NULL */
+	const struct ZklLock *directory;	/* it was to create something there,
+										 * or NULL */
+} ZklOutcome;
+
+struct ZklWriter
+{
+	uint32_t	nops;			/* operations that each of its writes takes */
+
+	/* About how many bytes they take */
+	size_t		(*bytes) (const ZklWrite *w);
+
+	/* In a batch: writes the operations, which are all 0. */
+	void		(*fill) (ZklManager *m, ZklWrite *w, ZklMultiOp *ops, ZklForm *form);
+
+	/* Sends it by itself; NULL: it always goes in a batch. */
+	void		(*alone) (ZklManager *m, ZklWrite *w);
+
+	/* What goes right behind its batch; NULL: nothing does. */
+	void		(*behind) (ZklManager *m, ZklWrite *w);
+
+	/* The lock in whose directory it creates something; NULL: it does not. */
+	const struct ZklLock *(*creates_in) (const ZklWrite *w);
+
+	/*
+	 * Called once for each time that it was sent; says where it is from now
+	 * on.
+	 */
+	void		(*settle) (ZklManager *m, ZklWrite *w, const ZklOutcome *outcome);
+};
+
+extern void zkl_write_init_all(ZklManager *m);
+
+/* ---- steps: from any place ---- */
+
+extern void zkl_write_hold(ZklWrite *w, const ZklWriter *by);
+extern void zkl_write_pend(ZklManager *m, ZklWrite *w, const ZklWriter *by,
+						   ZklWriteRank rank);
+
+/* It was refused: it is pending in this rank, but not before stuck_until. */
+extern void zkl_write_stick(ZklManager *m, ZklWrite *w, const ZklWriter *by,
+							ZklWriteRank rank);
+extern void zkl_write_drop(ZklWrite *w);
+extern void zkl_write_unsettle(ZklWrite *w);
+
+/* It is being sent: in a batch, by itself, or in a transaction of its writer's. */
+extern void zkl_write_take_seat(ZklWrite *w, ZklSeat *seat, uint32_t index);
+extern void zkl_write_go_alone(ZklManager *m, ZklWrite *w);
+extern void zkl_write_go_apart(ZklWrite *w, const ZklWriter *by);
+
+/* The place of w, and the outcome if it is being sent, are the heir's. */
+extern void zkl_write_hand_on(ZklWrite *w, ZklWrite *heir);
+
+/* What was sent has come to its end. */
+extern void zkl_write_settle(ZklManager *m, ZklWrite *w,
+							 const ZklOutcome *outcome);
+
+/* Nothing that was sent alone will be answered. */
+extern void zkl_write_lost(ZklManager *m);
+
+/* What was refused is pending again. */
+extern void zkl_write_retry(ZklManager *m);
+
+/* Whether something is pending that waits for no other one */
+extern bool zkl_write_is_urgent(const ZklManager *m);
+
+/*
+ * An invariant: what is pending, or alone, is in a list, and what is in a batch has
+ * its seat there.
+ */
+extern bool zkl_write_is_in_place(const ZklWrite *w);
+
+#endif							/* ZKL_CORE_WRITE_H */
