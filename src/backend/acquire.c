@@ -22,7 +22,6 @@
 #include "backend/admission.h"
 #include "backend/backend_slot.h"
 #include "backend/lifetime.h"
-#include "backend/long_wait.h"
 #include "backend/refusal.h"
 #include "backend/under_way.h"
 #include "miscadmin.h"
@@ -34,22 +33,27 @@
 #include "shared/root.h"
 #include "shared/settings.h"
 #include "shared/wakeup.h"
+#include "storage/proc.h"
 #include "znode/dialect.h"
 
 /* How often a claim that waits for slots looks for them */
 #define LOOK_MS			2
 
+#define LEAST_PATIENCE_MS	100
+
 /* ---- requests ---- */
 
 /*
+ * For how many ms a request waits before it takes part in deadlocks; 0: it never does.
  * A try ends by itself.  The permits of a semaphore, and its guard, belong to no
  * queue in which one request waits for certain others.
  */
-static bool
-can_deadlock(const ZklLockRequest *request)
+static int
+patience_of(const ZklLockRequest *request)
 {
-	return !request->is_try && !request->guard &&
-		request->lock.dialect != ZKL_DIALECT_PERMIT;
+	return request->is_try || request->guard ||
+		request->lock.dialect == ZKL_DIALECT_PERMIT ? 0 :
+		Max(DeadlockTimeout, LEAST_PATIENCE_MS);
 }
 
 static bool
@@ -72,7 +76,7 @@ describe_request(const ZklLockRequest *request, bool together, ZklSlotTaker *tak
 	slot->max = request->max;
 	slot->guard = request->guard;
 	slot->waited = request->waited;
-	slot->patience = can_deadlock(request) ? zkl_long_wait_patience() : 0;
+	slot->patience = patience_of(request);
 	slot->asked_us = request->asked_us != 0 ? request->asked_us :
 		zkl_boottime_us();
 
@@ -375,24 +379,6 @@ get_locks(void *arg)
 	return true;
 }
 
-static bool
-get_or_take_locks(LockRun *run)
-{
-	if (run->n == 1 && take_cached(&run->requests[0], &run->grants[0]))
-		return true;
-	if (are_denied(run->requests, run->n))
-		return false;
-	return zkl_under_way_run(get_locks, run);
-}
-
-bool
-zkl_acquire_run(const ZklLockRequest *request, ZklGrant *grant)
-{
-	LockRun		run = {.requests = request,.n = 1,.grants = grant};
-
-	return get_or_take_locks(&run);
-}
-
 void
 zkl_acquire_confirm(const ZklLockRequest *request, int slotno)
 {
@@ -468,7 +454,8 @@ acquire_new(LockRun *run, ZklLockRequest *requests, ZklHold **holds)
 			requests[prepared].sibling =
 				zkl_hold_sibling(holds[prepared]->lock);
 		}
-		granted = get_or_take_locks(run);
+		granted = (run->n == 1 && take_cached(&requests[0], &run->grants[0])) ||
+			(!are_denied(requests, run->n) && zkl_under_way_run(get_locks, run));
 	}
 	PG_FINALLY();
 	{

@@ -69,12 +69,7 @@ extern bool zkl_acquire(ZklLockRequest *requests, int n, int64 *tokens);
 extern void zkl_acquire_confirm(const ZklLockRequest *request,
 								int slotno);
 
-/* ---- for recipes/guard.c ---- */
-
-/* The same for one lock, of which no hold is made: the grant is the caller's. */
-extern bool zkl_acquire_run(const ZklLockRequest *request, ZklGrant *grant);
-
-/* ---- its steps ---- */
+/* ---- the steps of that, for recipes/guard.c ---- */
 
 /*
  * Submits one request, which is then the last one under way.  together: one of

@@ -309,14 +309,7 @@ look_at_sessions(void)
 
 /* ---- the wait ---- */
 
-#define LEAST_PATIENCE_MS	100
 #define ANSWER_WAIT_MS		1000
-
-int
-zkl_long_wait_patience(void)
-{
-	return Max(DeadlockTimeout, LEAST_PATIENCE_MS);
-}
 
 static bool
 is_waiting(const ZklLongWait *wait)

@@ -40,7 +40,4 @@ extern bool zkl_long_wait_act(ZklLongWait *wait);
 /* The wait is over, without an error. */
 extern void zkl_long_wait_end(ZklLongWait *wait);
 
-/* The patience of a request that is made now, in ms */
-extern int	zkl_long_wait_patience(void);
-
 #endif							/* ZKL_BACKEND_LONG_WAIT_H */

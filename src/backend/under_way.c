@@ -116,13 +116,6 @@ zkl_under_way_run(bool (*get) (void *arg), void *arg)
 	return granted;
 }
 
-void
-zkl_under_way_take_back(int slotno)
-{
-	Assert(nunder_way < under_way_room);
-	under_way[nunder_way++] = slotno;
-}
-
 /* ---- the owner ---- */
 
 static void
@@ -268,29 +261,18 @@ hint_at_setting(int most)
 	return errhint("A superuser can increase \"zklock.max_requests_per_session\" for this session or its role.");
 }
 
-static void
-check_number(int64 wanted, int most)
-{
-	if (wanted <= most)
-		return;
-	ereport(ERROR,
-			(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
-			 errmsg("too many distributed locks requested at once"),
-			 errdetail("The call needs %lld requests, but \"%s\" allows %d.",
-					   (long long) wanted, setting_of(most), most),
-			 hint_at_setting(most)));
-}
-
 void
-zkl_under_way_check_number(int64 wanted)
+zkl_under_way_check_number(int64 wanted, bool of_session)
 {
-	check_number(wanted, requests_per_session());
-}
+	int			most = of_session ? requests_per_session() : slots_of_role();
 
-void
-zkl_under_way_check_total(int n)
-{
-	check_number(n, slots_of_role());
+	if (wanted > most)
+		ereport(ERROR,
+				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+				 errmsg("too many distributed locks requested at once"),
+				 errdetail("The call needs %lld requests, but \"%s\" allows %d.",
+						   (long long) wanted, setting_of(most), most),
+				 hint_at_setting(most)));
 }
 
 void

@@ -44,20 +44,14 @@ extern void zkl_under_way_abandon(int first);
  */
 extern bool zkl_under_way_run(bool (*get) (void *arg), void *arg);
 
-/* The slot that the caller got last is under way again.  Cannot fail. */
-extern void zkl_under_way_take_back(int slotno);
-
 /* The number by which the slots of this backend are known; 0: none has any */
 extern uint64 zkl_under_way_owner(void);
 
 /*
- * Error 53400 if one call needs more requests at a time than a session could
- * ever have, whatever other sessions do.
+ * Error 53400 if one call needs more requests at a time than a session, or all of this
+ * session's role together, could ever have, whatever other sessions do.
  */
-extern void zkl_under_way_check_number(int64 wanted);
-
-/* Error 53400 if one call needs more than this server could ever have. */
-extern void zkl_under_way_check_total(int n);
+extern void zkl_under_way_check_number(int64 wanted, bool of_session);
 
 /*
  * Error 53400 if this session, which has slots for "held" locks, may not have

@@ -120,7 +120,7 @@ acquire_all(FunctionCallInfo fcinfo, bool is_try, ZklLifetime lifetime, int *n)
 
 	zkl_loaded_check();
 	*n = length_of(array);
-	zkl_under_way_check_number(*n);
+	zkl_under_way_check_number(*n, true);
 	names = names_of(array, ZKL_MAY_LOCK);
 	timeout_ms = zkl_target_timeout_ms(fcinfo, 1);
 	requests = palloc0(*n * sizeof(ZklLockRequest));
@@ -202,7 +202,7 @@ zkl_sql_multiunlock(PG_FUNCTION_ARGS)
 
 	zkl_loaded_check();
 	n = length_of(array);
-	zkl_under_way_check_total(n);
+	zkl_under_way_check_number(n, false);
 	names = names_of(array, ZKL_NEEDS_NOTHING);
 	for (i = 0; i < n; i++)
 		all &= zkl_held_release_lock(&names[i].lock, ZKL_EXCLUSIVE);

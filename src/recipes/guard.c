@@ -23,11 +23,17 @@ static ZklGrant guard;
 bool
 zkl_guard_begin(const ZklLockRequest *request)
 {
-	if (!zkl_acquire_run(request, &guard))
-		return false;
+	int			slotno;
+
+	CHECK_FOR_INTERRUPTS();
 	guard_at = zkl_under_way_count();
-	zkl_under_way_take_back(guard.slotno);
-	return true;
+	zkl_acquire_submit(request, false, false);
+	slotno = zkl_under_way_slot(guard_at);
+	zkl_acquire_wait(request, slotno, zkl_wait_is_answered);
+	if (zkl_acquire_take(request, slotno, &guard))
+		return true;
+	zkl_guard_end();
+	return false;
 }
 
 void

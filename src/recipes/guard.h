@@ -15,8 +15,8 @@ typedef enum ZklPermitAnswer
 } ZklPermitAnswer;
 
 /*
- * As zkl_acquire_run for the one lock that guards a semaphore.  It stays
- * under way until zkl_guard_end or the end of the backend.  It is no hold: its
+ * Requests the lock that guards a semaphore.  False: a try timed out.  The guard stays
+ * under way until zkl_guard_end, which must follow an error, too.  It is no hold: its
  * loss sends no signal, and no commit is checked for it.
  */
 extern bool zkl_guard_begin(const ZklLockRequest *request);
@@ -26,7 +26,7 @@ extern void zkl_guard_end(void);
 
 /*
  * Under the guard: requests n permits of one semaphore, which all wait at the
- * same time.  All or nothing; errors as with zkl_acquire_run.
+ * same time.  All or nothing; errors as with zkl_acquire.
  */
 extern ZklPermitAnswer zkl_guard_get_permits(const ZklLockRequest *request,
 											 int n, ZklGrant *grants);

@@ -213,17 +213,18 @@ enter_guard(Semaphore *s)
 static ZklPermitAnswer
 get_permits_guarded(Semaphore *s, ZklGrant *grants)
 {
-	ZklPermitAnswer volatile answer = ZKL_PERMITS_UNGUARDED;
+	ZklPermitAnswer volatile answer = ZKL_PERMITS_DENIED;
 	ZklLockRequest request;
 
-	if (!enter_guard(s))
-		return ZKL_PERMITS_DENIED;
 	PG_TRY();
 	{
-		zkl_maximum_settle(&s->directory, &s->permits, s->call->max, true,
-						   &s->at);
-		fill_in_request(s, &s->permits, &request);
-		answer = zkl_guard_get_permits(&request, s->call->permits, grants);
+		if (enter_guard(s))
+		{
+			zkl_maximum_settle(&s->directory, &s->permits, s->call->max, true,
+							   &s->at);
+			fill_in_request(s, &s->permits, &request);
+			answer = zkl_guard_get_permits(&request, s->call->permits, grants);
+		}
 	}
 	PG_FINALLY();
 	{
@@ -294,7 +295,7 @@ zkl_semaphore_acquire(const ZklSemaphoreRequest *call, int64 *token)
 
 	find_targets(&s, call->path, ZKL_MAY_SEMAPHORE);
 	check_numbers(call);
-	zkl_under_way_check_number((int64) call->permits + GUARDS);
+	zkl_under_way_check_number((int64) call->permits + GUARDS, true);
 	zkl_lifetime_begin();
 	zkl_lifetime_check_allowed(call->lifetime);
 	zkl_under_way_check_room(zkl_hold_count(), call->permits + GUARDS);
