@@ -17,15 +17,24 @@
  */
 extern ZklErrand *zkl_errand_make(ZklErrandKind kind, const ZklTarget *target,
 								  const char *child, Size room);
+
+/*
+ * The same for GET or LIST of up to ZKL_ERRAND_READS children, with room for so many
+ * bytes of each; see reading.h.
+ */
+extern ZklErrand *zkl_errand_make_reads(ZklErrandKind kind,
+										const ZklTarget *target,
+										const char *const *children, int n,
+										Size room);
 extern void zkl_errand_free(ZklErrand *errand);
 
 /*
  * Has it carried out, unless it is AWAIT.  Returns ZooKeeper's result code, which is
- * errand->rc, too.  Error 08006 if ZooKeeper cannot be reached within
+ * errand->answer.rc, too.  Error 08006 if ZooKeeper cannot be reached within
  * "zklock.connect_timeout".  It can be used again.
  *
- * ZKL_RC_UNKNOWN comes after a pause, so that the caller may try again at once;
- * if a statement is answered so too often, that is an error.
+ * Only a write is answered with ZKL_RC_UNKNOWN, after a pause, so that the caller may
+ * try again at once; if that happens too often in a statement, it is an error.
  */
 extern int32 zkl_errand_run(ZklErrand *errand, const ZklTarget *target);
 
@@ -45,16 +54,28 @@ extern int32 zkl_errand_run_within(ZklErrand *errand, const ZklTarget *target,
 
 /*
  * The same as a part of a call that waits by these deadlines, and that repeats by
- * itself what is not known: ZKL_RC_UNKNOWN comes without a pause, as often as it may.
+ * itself what is not known: ZKL_RC_UNKNOWN comes without a pause, as often as it may, for
+ * any of the answers.
  */
 extern int32 zkl_errand_try(ZklErrand *errand, const ZklTarget *target,
 							ZklDeadlines *at);
 
+/* The deadlines of zkl_errand_run */
+extern void zkl_errand_begin(ZklDeadlines *at);
+
+#define ZKL_LONGEST_LISTING	((Size) 16 * 1024 * 1024)
+
 /*
- * The names of all znodes in a directory, as new as this call, one behind the
- * other in "answer" with a zero behind each; none if there is no directory.  To be
- * freed.
+ * Lists all znodes in a directory; there are none if there is no directory.  "sync":
+ * as new as this call.  To be freed.  Error 54000 if the list is longer than
+ * ZKL_LONGEST_LISTING.
  */
-extern ZklErrand *zkl_errand_list(const ZklTarget *directory);
+extern ZklErrand *zkl_errand_list(const ZklTarget *directory, bool sync);
+
+/*
+ * The names of a listing, one after the other in no order: the first one for NULL; NULL
+ * behind the last one.
+ */
+extern const char *zkl_errand_next(const ZklErrand *listing, const char *name);
 
 #endif							/* ZKL_BACKEND_ERRAND_H */

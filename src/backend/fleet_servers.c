@@ -9,68 +9,65 @@
 #include "postgres.h"
 
 #include "backend/fleet_servers.h"
-#include "backend/long_answer.h"
+#include "backend/reading.h"
 #include "miscadmin.h"
-#include "nodes/pg_list.h"
-
-static void
-fleet_context(void *name)
-{
-	errcontext("while waiting for the list of servers");
-}
 
 static int
-compare_servers(const ListCell *a, const ListCell *b)
+compare_servers(const void *a, const void *b)
 {
-	const ZklFleetServer *x = lfirst(a),
-			   *y = lfirst(b);
+	const ZklFleetServer *x = a,
+			   *y = b;
 
 	if (x->system != y->system)
 		return x->system < y->system ? -1 : 1;
 	return x->session_id < y->session_id ? -1 : x->session_id > y->session_id;
 }
 
-static ZklFleetServer *
-read_server(const ZklZnodeEntry *entry)
-{
-	ZklFleetServer *server = palloc0(sizeof(ZklFleetServer));
+static const ZklTarget fleet = {ZKL_FLEET_DIRECTORY, ZKL_FLEET_DIRECTORY, ZKL_DIALECT_CURATOR_RW};
 
-	if (!zkl_fleet_read_name(pnstrdup(entry->name, entry->name_length),
-							 &server->system, &server->session_id))
-		return NULL;
-	server->readable = zkl_fleet_read(entry->data, entry->data_length,
-									  &server->entry);
-	return server;
+typedef struct
+{
+	ZklFleetServer *servers;
+	int			nthere;			/* were not gone when they were read */
+} FleetReading;
+
+static void
+take_server(void *arg, int number, const ZklErrandAnswer *answer)
+{
+	FleetReading *reading = arg;
+	ZklFleetServer *server = &reading->servers[reading->nthere];
+
+	zkl_reading_check(&fleet, answer);
+	if (answer->rc == ZKL_RC_NONODE)
+		return;
+	*server = reading->servers[number];
+	server->readable = zkl_fleet_read(answer->bytes, answer->size, &server->entry);
+	reading->nthere++;
 }
 
 void
 zkl_fleet_servers_each(void (*fn) (void *arg, const ZklFleetServer *server), void *arg)
 {
-	ZklTarget	fleet = {ZKL_FLEET_DIRECTORY, ZKL_FLEET_DIRECTORY, ZKL_DIALECT_CURATOR_RW};
-	List	   *servers = NIL;
-	ListCell   *cell;
-	ZklEntries	list;
-	ZklZnodeEntry entry;
-	Size		needed;
-	dsm_segment *segment = zkl_long_answer_read(&fleet, ZKL_KIND_FLEET,
-												fleet_context, &list, &needed);
+	ZklErrand  *listing = zkl_errand_list(&fleet, false);
+	Size		most = (Size) listing->answer.nchildren + 1;
+	FleetReading reading = {palloc0(most * sizeof(ZklFleetServer))};
+	const char **names = palloc(most * sizeof(char *));
+	const char *name = NULL;
+	int			n = 0;
+	int			i;
 
-	if (segment == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("list of servers is too long to be shown"),
-				 errdetail("It takes %zu bytes; the limit is %zu bytes.",
-						   needed, ZKL_LONG_ANSWER_MAX)));
-	while (zkl_entries_next(&list, &entry))
+	while ((name = zkl_errand_next(listing, name)) != NULL)
 	{
-		ZklFleetServer *server = read_server(&entry);
-
-		CHECK_FOR_INTERRUPTS();
-		if (server != NULL)
-			servers = lappend(servers, server);
+		if (zkl_fleet_read_name(name, &reading.servers[n].system,
+								&reading.servers[n].session_id))
+			names[n++] = pstrdup(name);
 	}
-	dsm_detach(segment);
-	list_sort(servers, compare_servers);
-	foreach(cell, servers)
-		fn(arg, lfirst(cell));
+	zkl_errand_free(listing);
+	zkl_reading_each(ZKL_ERRAND_GET, &fleet, names, n, take_server, &reading);
+	qsort(reading.servers, reading.nthere, sizeof(ZklFleetServer), compare_servers);
+	for (i = 0; i < reading.nthere; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		fn(arg, &reading.servers[i]);
+	}
 }

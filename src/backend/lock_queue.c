@@ -1,36 +1,91 @@
 /*
  * lock_queue.c
- *	  The queue of a lock, as the worker reads it.
+ *	  The queue of a lock, as ZooKeeper has it.
  *
  * Owns nothing.  Run by backends.  Takes no locks; waits as wait.c does.
  *
- * Must not know how the worker reads it.
+ * Must not know how the worker reads znodes.
  */
 #include "postgres.h"
 
 #include "backend/lock_queue.h"
-#include "backend/long_answer.h"
+#include "backend/reading.h"
 
-static void
-queue_context(void *name)
+static int
+compare_entries(const void *a, const void *b)
 {
-	errcontext("while waiting for the queue of distributed lock \"%s\"",
-			   (char *) name);
+	const ZklQueueEntry *x = a,
+			   *y = b;
+
+	if (x->seq != y->seq)
+		return x->seq < y->seq ? -1 : 1;
+	return (int) x->mode - (int) y->mode;
 }
 
-dsm_segment *
-zkl_lock_queue_read(const ZklTarget *lock, ZklEntries *list)
+/* In their order; returns room for all of their names. */
+static const char **
+take_contenders(ZklLockQueue *queue, const ZklTarget *lock, const ZklErrand *listing)
 {
-	Size		needed;
-	dsm_segment *segment = zkl_long_answer_read(lock, ZKL_KIND_QUEUE,
-												queue_context, list, &needed);
+	Size		most = (Size) listing->answer.nchildren + 1;
+	const char *name = NULL;
 
-	if (segment == NULL)
-		ereport(ERROR,
-				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
-				 errmsg("queue of distributed lock \"%s\" is too long to be shown",
-						lock->name),
-				 errdetail("It takes %zu bytes; the limit is %zu bytes.",
-						   needed, ZKL_LONG_ANSWER_MAX)));
-	return segment;
+	queue->n = 0;
+	queue->entries = MemoryContextAllocHuge(CurrentMemoryContext,
+											most * sizeof(ZklQueueEntry));
+	while ((name = zkl_errand_next(listing, name)) != NULL)
+	{
+		ZklQueueEntry *entry = &queue->entries[queue->n];
+
+		memset(entry, 0, sizeof(*entry));
+		if (!zkl_znode_parse(lock->dialect, name, &entry->mode, &entry->seq,
+							 &entry->has_uuid, &entry->uuid))
+			continue;
+		entry->name = pstrdup(name);
+		queue->n++;
+	}
+	qsort(queue->entries, queue->n, sizeof(ZklQueueEntry), compare_entries);
+	return MemoryContextAllocHuge(CurrentMemoryContext, most * sizeof(char *));
+}
+
+typedef struct
+{
+	const ZklTarget *lock;
+	ZklLockQueue *queue;
+	int			nthere;			/* were not gone when they were read */
+	MemoryContext context;		/* of the queue */
+} QueueReading;
+
+/* A znode whose data cannot be read stands in the queue all the same. */
+static void
+take_queued(void *arg, int number, const ZklErrandAnswer *answer)
+{
+	QueueReading *reading = arg;
+	ZklQueueEntry *entry = &reading->queue->entries[reading->nthere];
+
+	zkl_reading_check(reading->lock, answer);
+	if (answer->rc == ZKL_RC_NONODE)
+		return;
+	*entry = reading->queue->entries[number];
+	entry->data = memcpy(MemoryContextAlloc(reading->context, answer->size + 1),
+						 answer->bytes, answer->size);
+	entry->length = (uint32) answer->size;
+	entry->session_id = answer->stat.session_id;
+	entry->ctime_ms = answer->stat.ctime;
+	reading->nthere++;
+}
+
+void
+zkl_lock_queue_read(const ZklTarget *lock, ZklLockQueue *queue)
+{
+	QueueReading reading = {lock, queue, 0, CurrentMemoryContext};
+	ZklErrand  *listing = zkl_errand_list(lock, false);
+	const char **names = take_contenders(queue, lock, listing);
+	int			i;
+
+	zkl_errand_free(listing);
+	for (i = 0; i < queue->n; i++)
+		names[i] = queue->entries[i].name;
+	zkl_reading_each(ZKL_ERRAND_GET, lock, names, queue->n, take_queued, &reading);
+	queue->n = reading.nthere;
+	pfree(names);
 }

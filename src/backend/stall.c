@@ -127,7 +127,7 @@ shown(const char *text, size_t size)
  * hide both, as zkl_contender_add_server does.
  */
 static const char *
-znode_words(const ZklZnodeEntry *entry, bool names)
+znode_words(const ZklAheadEntry *entry, bool names)
 {
 	const char *name = zkl_text_to_display(entry->name,
 										   (int) entry->name_length);
@@ -167,7 +167,7 @@ time_words(const ZklNodeData *data)
 }
 
 static const char *
-queued_words(const ZklZnodeEntry *entry, bool names)
+queued_words(const ZklAheadEntry *entry, bool names)
 {
 	ZklNodeData data;
 
@@ -190,8 +190,8 @@ const char *
 zkl_stall_ahead_words(const ZklAheadQuestion *ahead, const char *name, bool names)
 {
 	ZklEntries	list;
-	ZklZnodeEntry nearest;
-	ZklZnodeEntry first;
+	ZklAheadEntry nearest;
+	ZklAheadEntry first;
 	StringInfoData words;
 	bool		is_permit;
 
@@ -212,8 +212,8 @@ zkl_stall_ahead_words(const ZklAheadQuestion *ahead, const char *name, bool name
 	if (is_permit || first.name != nearest.name)
 		appendStringInfo(&words, "%sThe nearest request ahead is that of %s",
 						 is_permit ? "" : ".  ", queued_words(&nearest, names));
-	if (nearest.seq > 2)
-		appendStringInfo(&words, "; %lld requests are ahead", (long long) nearest.seq - 1);
+	if (nearest.place > 2)
+		appendStringInfo(&words, "; %lld requests are ahead", (long long) nearest.place - 1);
 	appendStringInfoChar(&words, '.');
 	return zkl_text_for_client(words.data);
 }

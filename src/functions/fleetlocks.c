@@ -16,7 +16,7 @@
 
 #include "backend/refusal.h"
 #include "backend/rights.h"
-#include "backend/survey.h"
+#include "backend/reading.h"
 #include "backend/target.h"
 #include "catalog/pg_authid.h"
 #include "functions/queuerow.h"
@@ -68,7 +68,6 @@ put_found(void *arg, const ZklWalkEntry *entry)
 	ZklQueueRow r = {entry->path, entry->path_length, entry->directory, entry->name};
 	bool		read = entry->name != NULL && entry->rc == ZKL_RC_OK;
 
-	r.name_length = entry->name == NULL ? 0 : (int) strlen(entry->name);
 	r.mode = mode_names[entry->mode];
 	r.dialect = entry->dialect;
 	r.position = entry->position;
@@ -87,25 +86,28 @@ put_found(void *arg, const ZklWalkEntry *entry)
  * "/" is the root, and "/.once" has the turns of all jobs: these are no locks, and
  * everybody may look at what is below, as far as it is visible.
  */
-static const char *
-path_of(const text *prefix)
+static ZklTarget
+start_at(const text *prefix)
 {
 	const char *given = text_to_cstring(prefix);
+	ZklTarget	start = {given, given, ZKL_DIALECT_CURATOR_RW};
 
 	if (strcmp(given, "/") == 0)
-		return "";
-	if (strcmp(given, ZKL_ONCE_DIRECTORY) == 0)
-		return ZKL_ONCE_DIRECTORY;
-	return zkl_target_any(prefix, ZKL_MAY_LOOK).path;
+		start.path = "";
+	else if (strcmp(given, ZKL_ONCE_DIRECTORY) != 0)
+		start = zkl_target_any(prefix, ZKL_MAY_LOOK);
+	return start;
 }
 
 Datum
 zkl_sql_fleet_locks(PG_FUNCTION_ARGS)
 {
+	ZklTarget	start;
 	ZklQueueRows rows;
 
 	zkl_loaded_check();
 	zkl_queuerow_begin(&rows, fcinfo);
-	zkl_walk(path_of(PG_GETARG_TEXT_PP(0)), put_found, &rows);
+	start = start_at(PG_GETARG_TEXT_PP(0));
+	zkl_walk(&start, put_found, &rows);
 	return (Datum) 0;
 }

@@ -388,22 +388,24 @@ read_clock(const Fleet *fleet, int64 *ahead_ms)
 	ZklTarget	target = {ZKL_FLEET_DIRECTORY, ZKL_FLEET_DIRECTORY, ZKL_DIALECT_CURATOR_RW};
 	char		name[ZKL_MAX_FLEET_ZNODE + 1];
 	ZklErrand  *errand;
+	ZklDeadlines at;
 	TimestampTz before;
 	bool		good;
 
 	zkl_fleet_name(fleet->own.system, fleet->own.session_id, name);
 	errand = zkl_errand_make(ZKL_ERRAND_GET, &target, name, ZKL_MAX_NODE_DATA);
-	good = zkl_errand_run(errand, &target) == ZKL_RC_OK &&
-		errand->size <= errand->room;
+	zkl_errand_begin(&at);
+	good = zkl_errand_try(errand, &target, &at) == ZKL_RC_OK &&
+		errand->answer.size <= errand->room;
 	if (good)
 	{
 		errand->kind = ZKL_ERRAND_SET;
-		errand->version = errand->stat.version;
-		errand->length = (uint32) errand->size;
-		memcpy(errand->data, errand->answer, errand->size);
+		errand->version = errand->answer.stat.version;
+		errand->length = (uint32) errand->answer.size;
+		memcpy(errand->data, errand->answer.bytes, errand->answer.size);
 		before = GetCurrentTimestamp();
 		good = zkl_errand_run(errand, &target) == ZKL_RC_OK;
-		*ahead_ms = errand->stat.mtime -
+		*ahead_ms = errand->answer.stat.mtime -
 			(before + (GetCurrentTimestamp() - before) / 2) / 1000 -
 			(POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * INT64CONST(86400000);
 	}

@@ -87,13 +87,12 @@ zkl_sql_resign(PG_FUNCTION_ARGS)
 
 static void
 put_leader(FunctionCallInfo fcinfo, const ZklTarget *lock,
-		   const ZklZnodeEntry *entry)
+		   const ZklQueueEntry *entry)
 {
 	ZklRow		row = {0};
-	char	   *znode = psprintf("%s%s/%.*s", zkl_root, lock->path,
-								 (int) entry->name_length, entry->name);
+	char	   *znode = psprintf("%s%s/%s", zkl_root, lock->path, entry->name);
 
-	zkl_row_text(&row, zkl_text_to_display(entry->data, (int) entry->data_length));
+	zkl_row_text(&row, zkl_text_to_display(entry->data, (int) entry->length));
 	zkl_row_utf8(&row, znode, strlen(znode));
 	zkl_row_session_id(&row, entry->session_id);
 	zkl_row_unix_ms_or_null(&row, entry->ctime_ms);
@@ -106,14 +105,11 @@ Datum
 zkl_sql_leader(PG_FUNCTION_ARGS)
 {
 	ZklTarget	lock = target_of(PG_GETARG_TEXT_PP(0), ZKL_MAY_LOOK);
-	ZklEntries	list;
-	ZklZnodeEntry entry;
-	dsm_segment *segment;
+	ZklLockQueue queue;
 
 	InitMaterializedSRF(fcinfo, 0);
-	segment = zkl_lock_queue_read(&lock, &list);
-	if (zkl_entries_next(&list, &entry))
-		put_leader(fcinfo, &lock, &entry);
-	dsm_detach(segment);
+	zkl_lock_queue_read(&lock, &queue);
+	if (queue.n > 0)
+		put_leader(fcinfo, &lock, &queue.entries[0]);
 	return (Datum) 0;
 }

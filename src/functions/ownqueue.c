@@ -191,52 +191,42 @@ zkl_ownqueue_free(ZklOwnQueue *own)
 	pfree(own);
 }
 
+/* Whether an entry is a znode of this server's session */
+static bool
+is_ours(const ZklOwnQueue *own, const ZklQueueEntry *entry)
+{
+	return entry->session_id != 0 && entry->session_id == own->session_id &&
+		entry->has_uuid;
+}
+
+/* What is known of it; NULL: nothing */
 static const Own *
-find(const ZklOwnQueue *own, const ZklUuid *uuid)
+find(const ZklOwnQueue *own, const ZklQueueEntry *entry)
 {
 	Own			wanted;
 
-	wanted.uuid = *uuid;
+	if (!is_ours(own, entry))
+		return NULL;
+	wanted.uuid = entry->uuid;
 	return bsearch(&wanted, own->znodes, own->nznodes, sizeof(Own),
 				   compare_znodes);
 }
 
-/* Whether an entry is a znode of this server's session, and its id */
-static bool
-is_ours(const ZklOwnQueue *own, const ZklZnodeEntry *entry, ZklUuid *uuid)
-{
-	ZklLockMode mode;
-	ZklSeq		seq;
-	bool		has_uuid;
-	char	   *name;
-	bool		ours;
-
-	if (entry->session_id == 0 || entry->session_id != own->session_id)
-		return false;
-	name = pnstrdup(entry->name, entry->name_length);
-	ours = zkl_znode_parse(own->lock->dialect, name, &mode, &seq, &has_uuid,
-						   uuid) && has_uuid;
-	pfree(name);
-	return ours;
-}
-
 bool
-zkl_ownqueue_judge(ZklOwnQueue *own, const ZklZnodeEntry *entry,
+zkl_ownqueue_judge(ZklOwnQueue *own, const ZklQueueEntry *entry,
 				   bool *granted, bool *kept)
 {
-	const Own  *znode;
-	ZklUuid		uuid;
+	const Own  *znode = find(own, entry);
 
 	*kept = false;
-	if (!is_ours(own, entry, &uuid))
+	if (!is_ours(own, entry))
 		return true;
-	znode = find(own, &uuid);
 	if (znode == NULL && !own->again)
 	{
 		/* It may have passed from one slot to another while they were read. */
 		own->again = true;
 		read_slots(own);
-		znode = find(own, &uuid);
+		znode = find(own, entry);
 	}
 	if (znode == NULL || znode->standing == GONE)
 		return false;
@@ -247,30 +237,27 @@ zkl_ownqueue_judge(ZklOwnQueue *own, const ZklZnodeEntry *entry,
 }
 
 bool
-zkl_ownqueue_is_cached(const ZklOwnQueue *own, const ZklZnodeEntry *entry)
+zkl_ownqueue_is_cached(const ZklOwnQueue *own, const ZklQueueEntry *entry)
 {
-	ZklUuid		uuid;
-	const Own  *znode = is_ours(own, entry, &uuid) ? find(own, &uuid) : NULL;
+	const Own  *znode = find(own, entry);
 
 	return znode != NULL ? znode->standing == CACHED :
-		zkl_node_data_is_cached(entry->data, entry->data_length);
+		zkl_node_data_is_cached(entry->data, entry->length);
 }
 
 uint64
-zkl_ownqueue_owner(const ZklOwnQueue *own, const ZklZnodeEntry *entry)
+zkl_ownqueue_owner(const ZklOwnQueue *own, const ZklQueueEntry *entry)
 {
-	ZklUuid		uuid;
-	const Own  *znode = is_ours(own, entry, &uuid) ? find(own, &uuid) : NULL;
+	const Own  *znode = find(own, entry);
 
 	return znode != NULL ? znode->owner : 0;
 }
 
 void
-zkl_ownqueue_tell(const ZklOwnQueue *own, const ZklZnodeEntry *entry,
+zkl_ownqueue_tell(const ZklOwnQueue *own, const ZklQueueEntry *entry,
 				  ZklOwnTold *told)
 {
-	ZklUuid		uuid;
-	const Own  *znode = is_ours(own, entry, &uuid) ? find(own, &uuid) : NULL;
+	const Own  *znode = find(own, entry);
 
 	memset(told, 0, sizeof(*told));
 	if (znode != NULL)

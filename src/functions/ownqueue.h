@@ -5,8 +5,7 @@
 #ifndef ZKL_FUNCTIONS_OWNQUEUE_H
 #define ZKL_FUNCTIONS_OWNQUEUE_H
 
-#include "backend/target.h"
-#include "shared/entries.h"
+#include "backend/lock_queue.h"
 
 typedef struct ZklOwnQueue ZklOwnQueue;
 
@@ -18,7 +17,7 @@ extern ZklOwnQueue *zkl_ownqueue_make(const ZklTarget *lock);
  * this server knows.  *kept: its session has released the lock, which at_least
  * keeps, or which is cached.  False: the entry has left the queue.
  */
-extern bool zkl_ownqueue_judge(ZklOwnQueue *own, const ZklZnodeEntry *entry,
+extern bool zkl_ownqueue_judge(ZklOwnQueue *own, const ZklQueueEntry *entry,
 							   bool *granted, bool *kept);
 
 /*
@@ -26,7 +25,7 @@ extern bool zkl_ownqueue_judge(ZklOwnQueue *own, const ZklZnodeEntry *entry,
  * it may have.
  */
 extern bool zkl_ownqueue_is_cached(const ZklOwnQueue *own,
-								   const ZklZnodeEntry *entry);
+								   const ZklQueueEntry *entry);
 
 /* What the slots tell of an entry, beyond its znode; nothing if it is not ours */
 typedef struct ZklOwnTold
@@ -37,12 +36,12 @@ typedef struct ZklOwnTold
 	int64		until_ms;		/* 0: no limit */
 } ZklOwnTold;
 
-extern void zkl_ownqueue_tell(const ZklOwnQueue *own, const ZklZnodeEntry *entry,
+extern void zkl_ownqueue_tell(const ZklOwnQueue *own, const ZklQueueEntry *entry,
 							  ZklOwnTold *told);
 
 /* The session of this server that an entry belongs to; 0: not known to be any */
 extern uint64 zkl_ownqueue_owner(const ZklOwnQueue *own,
-								 const ZklZnodeEntry *entry);
+								 const ZklQueueEntry *entry);
 
 extern void zkl_ownqueue_free(ZklOwnQueue *own);
 

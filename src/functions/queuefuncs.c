@@ -14,8 +14,6 @@
 #include "functions/queuerow.h"
 #include "recipes/maximum.h"
 #include "recipes/semaphore.h"
-#include "shared/entries.h"
-#include "storage/dsm.h"
 #include "utils/builtins.h"
 
 ZKL_FUNCTION(zkl_sql_queue);
@@ -30,7 +28,7 @@ typedef struct
 /* Numbers the rows in the order of the calls. */
 static void
 put_row(Show *show, const ZklTarget *target, const char *mode, bool granted,
-		bool kept, const ZklZnodeEntry *entry, const ZklOwnQueue *own)
+		bool kept, const ZklQueueEntry *entry, const ZklOwnQueue *own)
 {
 	ZklQueueRow r = {show->lock.path};
 	ZklOwnTold	told;
@@ -39,7 +37,6 @@ put_row(Show *show, const ZklTarget *target, const char *mode, bool granted,
 	r.path_length = (int) strlen(show->lock.path);
 	r.directory = target->path;
 	r.name = entry->name;
-	r.name_length = (int) entry->name_length;
 	r.mode = mode;
 	r.dialect = target->dialect < ZKL_LOCK_DIALECTS && strcmp(mode, "permit") != 0 ?
 		zkl_dialect_name(target->dialect) : "curator";
@@ -49,7 +46,7 @@ put_row(Show *show, const ZklTarget *target, const char *mode, bool granted,
 	r.kept = kept;
 	r.visible = show->rows.stats || told.is_own;
 	r.data = entry->data;
-	r.length = entry->data_length;
+	r.length = entry->length;
 	r.session_id = entry->session_id;
 	r.ctime_ms = entry->ctime_ms;
 	r.granted_ms = told.granted_ms;
@@ -63,7 +60,7 @@ put_row(Show *show, const ZklTarget *target, const char *mode, bool granted,
  */
 static void
 put_entry(Show *show, const ZklTarget *target, const char *mode,
-		  bool granted, const ZklZnodeEntry *entry, ZklOwnQueue *own)
+		  bool granted, const ZklQueueEntry *entry, ZklOwnQueue *own)
 {
 	bool		kept;
 
@@ -75,67 +72,70 @@ put_entry(Show *show, const ZklTarget *target, const char *mode,
 static void
 put_lock(Show *show, const ZklTarget *lock)
 {
-	ZklEntries	list;
-	ZklZnodeEntry entry;
-	dsm_segment *segment = zkl_lock_queue_read(lock, &list);
-	ZklOwnQueue *own = zkl_ownqueue_make(lock);
-	bool		first = true;
+	ZklLockQueue queue;
+	ZklOwnQueue *own;
 	bool		exclusive_ahead = false;
+	int			i;
 
-	while (zkl_entries_next(&list, &entry))
+	zkl_lock_queue_read(lock, &queue);
+	own = zkl_ownqueue_make(lock);
+	for (i = 0; i < queue.n; i++)
 	{
-		bool		granted = first ||
-		(entry.mode == ZKL_SHARED && !exclusive_ahead);
+		const ZklQueueEntry *entry = &queue.entries[i];
 
-		put_entry(show, lock, zkl_row_mode_name(entry.mode), granted,
-				  &entry, own);
-		first = false;
-		exclusive_ahead |= entry.mode == ZKL_EXCLUSIVE;
+		put_entry(show, lock, zkl_row_mode_name(entry->mode),
+				  i == 0 || (entry->mode == ZKL_SHARED && !exclusive_ahead),
+				  entry, own);
+		exclusive_ahead |= entry->mode == ZKL_EXCLUSIVE;
 	}
 	zkl_ownqueue_free(own);
-	dsm_detach(segment);
 }
 
-/* Shows the queue of a recipe of that name; the first "most" are granted. */
+/* Shows a queue of a recipe, whose first "most" are granted. */
 static void
-put_others(Show *show, const ZklTarget *lock, ZklDialect dialect,
-		   const char *mode, uint32 most)
+put_others(Show *show, const ZklTarget *target, const ZklLockQueue *queue,
+		   const char *mode, int most)
 {
-	ZklTarget	target = *lock;
-	ZklEntries	list;
-	ZklZnodeEntry entry;
-	dsm_segment *segment;
-	ZklOwnQueue *own;
-	uint32		n = 0;
+	ZklOwnQueue *own = zkl_ownqueue_make(target);
+	int			i;
+
+	for (i = 0; i < queue->n; i++)
+		put_entry(show, target, mode, i < most, &queue->entries[i], own);
+	zkl_ownqueue_free(own);
+}
+
+/* The recipe has the directory of the lock. */
+static void
+put_recipe(Show *show, ZklDialect dialect, const char *mode, int most)
+{
+	ZklTarget	target = show->lock;
+	ZklLockQueue queue;
 
 	target.dialect = dialect;
-	segment = zkl_lock_queue_read(&target, &list);
-	own = zkl_ownqueue_make(&target);
-	for (; zkl_entries_next(&list, &entry); n++)
-		put_entry(show, &target, mode, n < most, &entry, own);
-	zkl_ownqueue_free(own);
-	dsm_detach(segment);
+	zkl_lock_queue_read(&target, &queue);
+	put_others(show, &target, &queue, mode, most);
 }
 
 /* Shows the queue for the guard of a semaphore, without the first "skip". */
 static void
 put_guard(Show *show, const ZklTarget *guard, int skip)
 {
-	ZklEntries	list;
-	ZklZnodeEntry entry;
-	dsm_segment *segment = zkl_lock_queue_read(guard, &list);
-	ZklOwnQueue *own = zkl_ownqueue_make(guard);
+	ZklLockQueue queue;
+	ZklOwnQueue *own;
+	int			i;
 
-	while (zkl_entries_next(&list, &entry))
+	zkl_lock_queue_read(guard, &queue);
+	own = zkl_ownqueue_make(guard);
+	for (i = 0; i < queue.n; i++)
 	{
+		const ZklQueueEntry *entry = &queue.entries[i];
 		bool		has_it = false;
 		bool		kept;
 
-		if (zkl_ownqueue_judge(own, &entry, &has_it, &kept) && skip-- <= 0)
-			put_row(show, guard, "permit", false, kept, &entry, own);
+		if (zkl_ownqueue_judge(own, entry, &has_it, &kept) && skip-- <= 0)
+			put_row(show, guard, "permit", false, kept, entry, own);
 	}
 	zkl_ownqueue_free(own);
-	dsm_detach(segment);
 }
 
 /*
@@ -149,12 +149,8 @@ put_semaphore(Show *show, const ZklTarget *lock)
 {
 	ZklTarget	permits = *lock;
 	ZklTarget	guard = *lock;
-	ZklEntries	list;
-	ZklZnodeEntry entry;
-	dsm_segment *segment;
-	ZklOwnQueue *own;
-	uint32		n = 0,
-				max = PG_UINT32_MAX;
+	ZklLockQueue queue;
+	int			max;
 
 	permits.path = psprintf("%s%s", lock->path, ZKL_SEMAPHORE_PERMITS);
 	permits.dialect = ZKL_DIALECT_PERMIT;
@@ -162,21 +158,14 @@ put_semaphore(Show *show, const ZklTarget *lock)
 	guard.dialect = ZKL_DIALECT_CURATOR_MUTEX;
 	if (strlen(permits.path) > ZKL_MAX_NAME)
 		return;
-	segment = zkl_lock_queue_read(&permits, &list);
-	if (list.count > 0)
-	{
-		int			recorded = zkl_maximum_recorded(lock);
-
-		if (recorded > 0)
-			max = (uint32) recorded;
-	}
-	own = zkl_ownqueue_make(&permits);
-	for (; zkl_entries_next(&list, &entry); n++)
-		put_entry(show, &permits, "permit", n < max, &entry, own);
-	zkl_ownqueue_free(own);
-	dsm_detach(segment);
-	if (n > 0)
-		put_guard(show, &guard, n > max);
+	zkl_lock_queue_read(&permits, &queue);
+	if (queue.n == 0)
+		return;
+	max = zkl_maximum_recorded(lock);
+	if (max == 0)
+		max = queue.n;
+	put_others(show, &permits, &queue, "permit", max);
+	put_guard(show, &guard, queue.n > max);
 }
 
 Datum
@@ -187,8 +176,8 @@ zkl_sql_queue(PG_FUNCTION_ARGS)
 	show.lock = zkl_target_any(PG_GETARG_TEXT_PP(0), ZKL_MAY_LOOK);
 	zkl_queuerow_begin(&show.rows, fcinfo);
 	put_lock(&show, &show.lock);
-	put_others(&show, &show.lock, ZKL_DIALECT_LATCH, "leader", 1);
-	put_others(&show, &show.lock, ZKL_DIALECT_MEMBER, "member", PG_UINT32_MAX);
+	put_recipe(&show, ZKL_DIALECT_LATCH, "leader", 1);
+	put_recipe(&show, ZKL_DIALECT_MEMBER, "member", PG_INT32_MAX);
 	put_semaphore(&show, &show.lock);
 	return (Datum) 0;
 }

@@ -150,7 +150,7 @@ add_znode(ZklRow *row, const ZklQueueRow *r)
 		zkl_row_null(row);
 		return;
 	}
-	znode = psprintf("%s%s/%.*s", zkl_root, r->directory, r->name_length, r->name);
+	znode = psprintf("%s%s/%s", zkl_root, r->directory, r->name);
 	zkl_row_utf8(row, znode, strlen(znode));
 }
 

@@ -25,7 +25,6 @@ typedef struct ZklQueueRow
 	const char *directory;		/* of the znode, below the root */
 	const char *name;			/* of the znode; NULL: a directory that cannot
 								 * be read, so only path and error count */
-	int			name_length;
 	const char *mode;
 	const char *dialect;
 	int			position;

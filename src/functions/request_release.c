@@ -46,11 +46,11 @@ describe_asker(void)
 static void
 make_message(ZklErrand *errand, bool is_zklock, const char *asker)
 {
-	bool		whole = errand->size <= errand->room;
+	bool		whole = errand->answer.size <= errand->room;
 
 	if (is_zklock)
 		errand->length = (uint32)
-			zkl_node_data_revoke(errand->answer, whole ? errand->size : 0,
+			zkl_node_data_revoke(errand->answer.bytes, whole ? errand->answer.size : 0,
 								 asker, errand->data);
 	else
 	{
@@ -62,8 +62,8 @@ make_message(ZklErrand *errand, bool is_zklock, const char *asker)
 static bool
 is_written(const ZklErrand *errand)
 {
-	return errand->size == errand->length &&
-		memcmp(errand->answer, errand->data, errand->length) == 0;
+	return errand->answer.size == errand->length &&
+		memcmp(errand->answer.bytes, errand->data, errand->length) == 0;
 }
 
 /*
@@ -91,7 +91,7 @@ ask_holder(const ZklTarget *lock, const char *znode, bool is_zklock,
 		if (unknown && is_written(errand))
 			break;
 		errand->kind = ZKL_ERRAND_SET;
-		errand->version = errand->stat.version;
+		errand->version = errand->answer.stat.version;
 		rc = zkl_errand_run(errand, lock);
 		if ((rc != ZKL_RC_BADVERSION && rc != ZKL_RC_UNKNOWN) ||
 			++tries == MAX_TRIES)
@@ -104,45 +104,26 @@ ask_holder(const ZklTarget *lock, const char *znode, bool is_zklock,
 	return rc == ZKL_RC_OK;
 }
 
-/* False: it has left the queue. */
-static bool
-ask_entry(const ZklTarget *lock, const ZklZnodeEntry *entry,
-		  const char *asker)
-{
-	char	   *name = pnstrdup(entry->name, entry->name_length);
-	ZklLockMode mode;
-	ZklSeq		seq;
-	bool		has_uuid;
-	ZklUuid		uuid;
-
-	if (!zkl_znode_parse(lock->dialect, name, &mode, &seq, &has_uuid, &uuid))
-		return false;
-	return ask_holder(lock, name, has_uuid && zkl_uuid_is_zklock(&uuid),
-					  asker);
-}
-
 /* Asks the entries that zk_queue() shows as granted. */
 Datum
 zkl_sql_request_release(PG_FUNCTION_ARGS)
 {
 	ZklTarget	lock = zkl_target_lock(PG_GETARG_TEXT_PP(0), ZKL_MAY_REQUEST_RELEASE);
 	char	   *asker = describe_asker();
-	ZklEntries	list;
-	ZklZnodeEntry entry;
-	dsm_segment *segment;
+	ZklLockQueue queue;
 	int32		asked = 0;
-	bool		first = true;
+	int			i;
 
-	segment = zkl_lock_queue_read(&lock, &list);
-	while (zkl_entries_next(&list, &entry) &&
-		   (first || entry.mode == ZKL_SHARED))
+	zkl_lock_queue_read(&lock, &queue);
+	for (i = 0; i < queue.n && (i == 0 || queue.entries[i].mode == ZKL_SHARED); i++)
 	{
-		if (ask_entry(&lock, &entry, asker))
-			asked++;
-		if (entry.mode == ZKL_EXCLUSIVE)
+		const ZklQueueEntry *entry = &queue.entries[i];
+
+		asked += ask_holder(&lock, entry->name,
+							entry->has_uuid && zkl_uuid_is_zklock(&entry->uuid),
+							asker);
+		if (entry->mode == ZKL_EXCLUSIVE)
 			break;
-		first = false;
 	}
-	dsm_detach(segment);
 	PG_RETURN_INT32(asked);
 }

@@ -23,12 +23,11 @@
 #include "functions/slotrow.h"
 #include "miscadmin.h"
 #include "shared/control.h"
-#include "shared/entries.h"
 #include "shared/loaded.h"
 #include "shared/settings.h"
 #include "shared/slot.h"
-#include "storage/dsm.h"
 #include "utils/acl.h"
+#include "utils/memutils.h"
 
 #define WAIT_COLUMNS	10
 
@@ -37,7 +36,7 @@ ZKL_FUNCTION(zkl_sql_lock_waits);
 /* A contender in the queue of a lock */
 typedef struct
 {
-	ZklZnodeEntry entry;
+	const ZklQueueEntry *entry;
 	uint64		owner;			/* of this server; 0: of another one, or
 								 * nobody */
 	bool		gone;
@@ -98,46 +97,44 @@ find_waits(int *n)
 
 /* "granted" is what the znodes ahead say; for its own, this server knows. */
 static void
-judge_all(Contenders *queue, ZklOwnQueue *own, ZklDialect dialect, uint32 max)
+judge_all(Contenders *contenders, const ZklLockQueue *queue, ZklOwnQueue *own,
+		  ZklDialect dialect, uint32 max)
 {
 	bool		exclusive_ahead = false;
 	int			i;
 
 	for (i = 0; i < queue->n; i++)
 	{
-		Contender  *c = &queue->all[i];
+		Contender  *c = &contenders->all[i];
 
+		c->entry = &queue->entries[i];
 		if (dialect == ZKL_DIALECT_PERMIT)
 			c->granted = (uint32) i < max;
 		else
-			c->granted = i == 0 || (c->entry.mode == ZKL_SHARED && !exclusive_ahead);
-		exclusive_ahead |= c->entry.mode == ZKL_EXCLUSIVE;
-		c->gone = !zkl_ownqueue_judge(own, &c->entry, &c->granted, &c->kept);
-		c->owner = zkl_ownqueue_owner(own, &c->entry);
+			c->granted = i == 0 || (c->entry->mode == ZKL_SHARED && !exclusive_ahead);
+		exclusive_ahead |= c->entry->mode == ZKL_EXCLUSIVE;
+		c->gone = !zkl_ownqueue_judge(own, c->entry, &c->granted, &c->kept);
+		c->owner = zkl_ownqueue_owner(own, c->entry);
 	}
 }
 
-static dsm_segment *
-read_queue(const ZklSlot *wait, Contenders *queue)
+static void
+read_queue(const ZklSlot *wait, Contenders *contenders)
 {
 	ZklTarget	lock;
-	ZklEntries	list;
-	dsm_segment *segment;
+	ZklLockQueue queue;
 	ZklOwnQueue *own;
 
 	lock.path = wait->s_request.path;
 	lock.name = zkl_text_to_display(lock.path, (int) strlen(lock.path));
 	lock.dialect = (ZklDialect) wait->s_request.dialect;
-	segment = zkl_lock_queue_read(&lock, &list);
-	queue->all = MemoryContextAllocHuge(CurrentMemoryContext,
-										(list.count + 1) * sizeof(Contender));
-	queue->n = 0;
-	while (zkl_entries_next(&list, &queue->all[queue->n].entry))
-		queue->n++;
+	zkl_lock_queue_read(&lock, &queue);
+	contenders->n = queue.n;
+	contenders->all = MemoryContextAllocHuge(CurrentMemoryContext,
+											 (queue.n + 1) * sizeof(Contender));
 	own = zkl_ownqueue_make(&lock);
-	judge_all(queue, own, lock.dialect, wait->s_request.max);
+	judge_all(contenders, &queue, own, lock.dialect, wait->s_request.max);
 	zkl_ownqueue_free(own);
-	return segment;
 }
 
 /* ---- rows ---- */
@@ -151,10 +148,10 @@ add_blocker(ZklRow *row, const ZklSlot *wait, const Contender *c, bool visible)
 {
 	bool		names = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
 	ZklNodeData data;
-	char	   *znode = psprintf("%s%s/%.*s", zkl_root, wait->s_request.path,
-								 (int) c->entry.name_length, c->entry.name);
+	char	   *znode = psprintf("%s%s/%s", zkl_root, wait->s_request.path,
+								 c->entry->name);
 
-	zkl_contender_add_server(row, c->entry.data, c->entry.data_length, &data,
+	zkl_contender_add_server(row, c->entry->data, c->entry->length, &data,
 							 visible);
 	if (c->kept)
 		memset(&data, 0, sizeof(data));
@@ -198,16 +195,9 @@ static bool
 is_waiter(const ZklSlot *wait, const Contender *c)
 {
 	const ZklUuid *sought = &wait->s_record.uuid;
-	ZklLockMode mode;
-	ZklSeq		seq;
-	bool		has_uuid;
-	ZklUuid		uuid;
-	char	   *name = pnstrdup(c->entry.name, c->entry.name_length);
-	bool		parsed = zkl_znode_parse((ZklDialect) wait->s_request.dialect,
-										 name, &mode, &seq, &has_uuid, &uuid);
 
-	pfree(name);
-	return parsed && has_uuid && memcmp(&uuid, sought, sizeof(uuid)) == 0;
+	return c->entry->has_uuid &&
+		memcmp(&c->entry->uuid, sought, sizeof(ZklUuid)) == 0;
 }
 
 static bool
@@ -215,7 +205,7 @@ conflicts(const ZklSlot *wait, const Contender *c)
 {
 	return !c->gone && c->owner != wait->s_owner &&
 		(wait->s_request.dialect == ZKL_DIALECT_PERMIT ||
-		 zkl_mode_conflicts(c->entry.mode, (ZklLockMode) wait->s_request.mode));
+		 zkl_mode_conflicts(c->entry->mode, (ZklLockMode) wait->s_request.mode));
 }
 
 static void
@@ -242,28 +232,30 @@ put_wait(FunctionCallInfo fcinfo, const ZklSlot *wait, const Contenders *queue)
 	}
 }
 
+/* The queue of each lock is read into memory of its own. */
 static void
 put_waits(FunctionCallInfo fcinfo)
 {
+	MemoryContext old = CurrentMemoryContext;
+	MemoryContext moment = AllocSetContextCreate(old, "zklock queue",
+												 ALLOCSET_DEFAULT_SIZES);
 	int			n;
-	ZklSlot    *waits;
-	Contenders	queue;
-	dsm_segment *segment = NULL;
+	ZklSlot    *waits = find_waits(&n);
+	Contenders	contenders;
 	int			i;
 
-	waits = find_waits(&n);
+	MemoryContextSwitchTo(moment);
 	for (i = 0; i < n; i++)
 	{
 		if (i == 0 || compare_waits(&waits[i], &waits[i - 1]) != 0)
 		{
-			if (segment != NULL)
-				dsm_detach(segment);
-			segment = read_queue(&waits[i], &queue);
+			MemoryContextReset(moment);
+			read_queue(&waits[i], &contenders);
 		}
-		put_wait(fcinfo, &waits[i], &queue);
+		put_wait(fcinfo, &waits[i], &contenders);
 	}
-	if (segment != NULL)
-		dsm_detach(segment);
+	MemoryContextSwitchTo(old);
+	MemoryContextDelete(moment);
 }
 
 Datum

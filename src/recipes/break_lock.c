@@ -122,11 +122,11 @@ may_be_left(const Break *b, const Contender *other)
 static bool
 choose(const Break *b, const ZklErrand *listing, Contender *chosen)
 {
-	const char *name = listing->answer;
+	const char *name = NULL;
 	Contender	other;
 
 	chosen->name = NULL;
-	for (; name < listing->answer + listing->size; name += strlen(name) + 1)
+	while ((name = zkl_errand_next(listing, name)) != NULL)
 	{
 		if (!parse_name(b->lock->dialect, name, &other) ||
 			(b->acted && !may_be_left(b, &other)))
@@ -259,11 +259,9 @@ list_queue(const Break *b)
 		ZklErrand  *listing = make_read(b, ZKL_ERRAND_LIST, NULL, room);
 
 		run_read(b, listing);
-		if (listing->rc == ZKL_RC_NONODE)
-			listing->size = 0;
-		if (listing->size <= room)
+		if (listing->answer.size <= room)
 			return listing;
-		room = 2 * listing->size;
+		room = 2 * listing->answer.size;
 		zkl_errand_free(listing);
 	}
 }
@@ -276,7 +274,7 @@ read_directory_czxid(const Break *b)
 	int64		czxid;
 
 	run_read(b, get);
-	czxid = get->rc == ZKL_RC_OK ? get->stat.czxid : 0;
+	czxid = get->answer.rc == ZKL_RC_OK ? get->answer.stat.czxid : 0;
 	zkl_errand_free(get);
 	return czxid;
 }
@@ -325,7 +323,7 @@ delete_znode(Break *b, const Contender *contender, int32 version, uint64 connect
 static uint32
 data_length(const ZklErrand *get)
 {
-	return get->size <= get->room ? (uint32) get->size : 0;
+	return get->answer.size <= get->room ? (uint32) get->answer.size : 0;
 }
 
 static void
@@ -334,8 +332,8 @@ mark(Break *b, const Contender *contender, const ZklErrand *get)
 	ZklErrand  *set = zkl_errand_make(ZKL_ERRAND_SET, b->lock, contender->name, 0);
 	int32		rc;
 
-	set->version = get->stat.version;
-	set->length = (uint32) zkl_node_data_break(get->answer, data_length(get),
+	set->version = get->answer.stat.version;
+	set->length = (uint32) zkl_node_data_break(get->answer.bytes, data_length(get),
 											   set->data, ROOM_FOR_DATA);
 	log_step(b, contender, "marked to be broken");
 	rc = run_write(b, contender, set);
@@ -348,7 +346,7 @@ holder_timeout(const ZklErrand *get)
 {
 	ZklNodeData data;
 
-	(void) zkl_node_data_parse(get->answer, data_length(get), &data);
+	(void) zkl_node_data_parse(get->answer.bytes, data_length(get), &data);
 	return (int64) Max(zkl_status_timeout_ms(),
 					   Min(data.timeout_ms, LONGEST_TIMEOUT_MS)) * 1000;
 }
@@ -364,19 +362,19 @@ holder_timeout(const ZklErrand *get)
 static void
 wait_and_delete(Break *b, const Contender *contender, ZklErrand *get)
 {
-	int64		mark_zxid = get->stat.mzxid;
+	int64		mark_zxid = get->answer.stat.mzxid;
 	int64		timeout = holder_timeout(get);
 	int64		until = zkl_boottime_us() + timeout;
 
 	while (zkl_boottime_us() < until ||
-		   delete_znode(b, contender, get->stat.version,
-						get->connection) == ZKL_RC_UNKNOWN)
+		   delete_znode(b, contender, get->answer.stat.version,
+						get->answer.connection) == ZKL_RC_UNKNOWN)
 	{
 		sleep_until(b, Min(zkl_boottime_us() + timeout / LOOKS_PER_TIMEOUT, until));
 		run_read(b, get);
-		if (get->rc != ZKL_RC_OK || get->stat.mzxid != mark_zxid)
+		if (get->answer.rc != ZKL_RC_OK || get->answer.stat.mzxid != mark_zxid)
 		{
-			look_again(b, get->rc);
+			look_again(b, get->answer.rc);
 			return;
 		}
 	}
@@ -389,9 +387,9 @@ remove_ours(Break *b, const Contender *contender)
 	ZklErrand  *get = make_read(b, ZKL_ERRAND_GET, contender, ROOM_FOR_DATA);
 
 	run_read(b, get);
-	if (get->rc == ZKL_RC_NONODE)
-		look_again(b, get->rc);
-	else if (!zkl_node_data_breaking(get->answer, data_length(get)))
+	if (get->answer.rc == ZKL_RC_NONODE)
+		look_again(b, get->answer.rc);
+	else if (!zkl_node_data_breaking(get->answer.bytes, data_length(get)))
 		mark(b, contender, get);
 	else
 	{
@@ -413,7 +411,7 @@ read_session(const Break *b, Contender *contender)
 
 	if (rc != ZKL_RC_OK && !zkl_result_is_definite(rc))
 		give_up_break(b, rc);
-	contender->session = rc == ZKL_RC_OK ? get->stat.session_id : 0;
+	contender->session = rc == ZKL_RC_OK ? get->answer.stat.session_id : 0;
 	zkl_errand_free(get);
 	return rc != ZKL_RC_NONODE;
 }

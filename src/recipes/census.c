@@ -65,11 +65,9 @@ note_contender(Census *census, const char *name, const char *child)
 	ZklTarget	target = directory_target(name);
 	ZklErrand  *errand = zkl_errand_make(ZKL_ERRAND_GET, &target, child,
 										 ZKL_MAX_NODE_DATA);
-	int32		rc;
+	int32		rc = zkl_errand_run(errand, &target);
 	ZklNodeData data = {0};
 
-	while ((rc = zkl_errand_run(errand, &target)) == ZKL_RC_UNKNOWN)
-		;
 	if (rc != ZKL_RC_OK && rc != ZKL_RC_NONODE && rc != ZKL_RC_NOAUTH)
 		zkl_refusal_raise_failed(target.name, ZKL_ERROR_ZOOKEEPER, rc);
 	if (rc != ZKL_RC_NONODE)
@@ -77,14 +75,14 @@ note_contender(Census *census, const char *name, const char *child)
 		census->found++;
 		if (census->who->len > 0)
 			appendStringInfoChar(census->who, '\n');
-		if (rc == ZKL_RC_OK && errand->size <= errand->room &&
-			zkl_node_data_parse(errand->answer, errand->size, &data))
+		if (rc == ZKL_RC_OK && errand->answer.size <= errand->room &&
+			zkl_node_data_parse(errand->answer.bytes, errand->answer.size, &data))
 			appendStringInfo(census->who, "Server \"%s\", process %d: lock \"%s\".",
 							 zkl_text_to_display(data.server, (int) strlen(data.server)),
 							 data.pid, target.name);
 		else
 			appendStringInfo(census->who, "Another client, session 0x%016llx: lock \"%s\", znode \"%s\".",
-							 (unsigned long long) errand->stat.session_id, target.name,
+							 (unsigned long long) errand->answer.stat.session_id, target.name,
 							 zkl_text_to_display(child, (int) strlen(child)));
 	}
 	zkl_errand_free(errand);
@@ -98,12 +96,12 @@ static bool
 visit_once(Census *census, const char *name)
 {
 	ZklTarget	directory = directory_target(name);
-	ZklErrand  *children = zkl_errand_list(&directory);
-	const char *child = children->answer;
+	ZklErrand  *children = zkl_errand_list(&directory, true);
+	const char *child = NULL;
 	bool		all_there = true;
 
-	for (; child < children->answer + children->size && census->found < MOST_FOUND;
-		 child += strlen(child) + 1)
+	while (census->found < MOST_FOUND &&
+		   (child = zkl_errand_next(children, child)) != NULL)
 	{
 		char	   *below = psprintf("%s/%s", strcmp(name, "/") == 0 ? "" : name, child);
 

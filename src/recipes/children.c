@@ -81,15 +81,15 @@ zkl_children_look(ZklChildren *children)
 							  children->takes);
 		if (rc != ZKL_RC_OK && rc != ZKL_RC_NONODE)
 			zkl_refusal_raise_failed(children->target.name, ZKL_ERROR_ZOOKEEPER, rc);
-		if (rc == ZKL_RC_OK && listing->fingerprint == children->known)
+		if (rc == ZKL_RC_OK && listing->answer.fingerprint == children->known)
 		{
 			check_lock_timeout(children);
 			return false;
 		}
-		size = listing->size;
+		size = listing->answer.size;
 		if (size <= listing->room)
 		{
-			children->known = listing->fingerprint;
+			children->known = listing->answer.fingerprint;
 			return true;
 		}
 		zkl_children_forget(children);
@@ -105,18 +105,9 @@ zkl_children_forget(ZklChildren *children)
 }
 
 const char *
-zkl_children_first(const ZklChildren *children)
-{
-	return children->listing->size > 0 ? children->listing->answer : NULL;
-}
-
-const char *
 zkl_children_next(const ZklChildren *children, const char *name)
 {
-	const ZklErrand *listing = children->listing;
-
-	name += strlen(name) + 1;
-	return name < listing->answer + listing->size ? name : NULL;
+	return zkl_errand_next(children->listing, name);
 }
 
 bool
@@ -149,7 +140,7 @@ directory_has_data(const ZklChildren *children)
 									  0);
 	int32		rc = zkl_errand_run(get, &children->target);
 	bool		found = rc != ZKL_RC_NONODE &&
-	(rc != ZKL_RC_OK || get->size > 0 || get->stat.version > 0);
+	(rc != ZKL_RC_OK || get->answer.size > 0 || get->answer.stat.version > 0);
 
 	zkl_errand_free(get);
 	return found;

@@ -41,10 +41,9 @@ extern bool zkl_children_look(ZklChildren *children);
 extern void zkl_children_forget(ZklChildren *children);
 
 /*
- * The names that were listed, one after the other in no order; NULL behind the
- * last.
+ * The names that were listed, one after the other in no order: the first one for NULL;
+ * NULL behind the last one.
  */
-extern const char *zkl_children_first(const ZklChildren *children);
 extern const char *zkl_children_next(const ZklChildren *children,
 									 const char *name);
 

@@ -66,12 +66,11 @@ read_settings(Record *record)
 	int32		rc;
 
 	errand->sync = true;
-	while ((rc = zkl_errand_run(errand, &settings)) == ZKL_RC_UNKNOWN)
-		;
-	if (rc != ZKL_RC_OK || errand->size > errand->room ||
-		!zkl_root_read(errand->answer, errand->size, &record->root))
+	rc = zkl_errand_run(errand, &settings);
+	if (rc != ZKL_RC_OK || errand->answer.size > errand->room ||
+		!zkl_root_read(errand->answer.bytes, errand->answer.size, &record->root))
 		zkl_admission_raise_unreadable(rc);
-	record->version = errand->stat.version;
+	record->version = errand->answer.stat.version;
 	zkl_errand_free(errand);
 }
 

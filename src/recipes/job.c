@@ -65,10 +65,10 @@ zkl_job_unlock(const ZklTarget *job)
 static bool
 is_errand_done(const ZklErrand *errand, const ZklTarget *job)
 {
-	if (errand->rc != ZKL_RC_OK && errand->rc != ZKL_RC_NONODE &&
-		errand->rc != ZKL_RC_NODEEXISTS && errand->rc != ZKL_RC_UNKNOWN)
-		zkl_refusal_raise_failed(job->name, ZKL_ERROR_ZOOKEEPER, errand->rc);
-	return errand->rc == ZKL_RC_OK;
+	if (errand->answer.rc != ZKL_RC_OK && errand->answer.rc != ZKL_RC_NONODE &&
+		errand->answer.rc != ZKL_RC_NODEEXISTS && errand->answer.rc != ZKL_RC_UNKNOWN)
+		zkl_refusal_raise_failed(job->name, ZKL_ERROR_ZOOKEEPER, errand->answer.rc);
+	return errand->answer.rc == ZKL_RC_OK;
 }
 
 /* Makes a persistent znode, unless another client has made it. */
@@ -96,7 +96,7 @@ try_time(int64 *now_ms)
 	int32		rc = zkl_errand_run(set, &directory);
 	bool		done = is_errand_done(set, &directory);
 
-	*now_ms = set->stat.mtime;
+	*now_ms = set->answer.stat.mtime;
 	zkl_errand_free(set);
 	if (rc == ZKL_RC_NONODE)
 		make_znode(&directory, CLOCK_NODE, NULL);
@@ -119,11 +119,11 @@ get_history(ZklTurn *turn, bool sync, int64 *mtime)
 	rc = zkl_errand_run(get, &turn->target);
 	done = is_errand_done(get, &turn->target);
 	if (mtime != NULL)
-		*mtime = get->stat.mtime;
-	turn->version = get->stat.version;
-	turn->from_length = (uint32) get->size;
-	if (done && get->size <= ZKL_MAX_NODE_DATA)
-		memcpy(turn->from, get->answer, get->size);
+		*mtime = get->answer.stat.mtime;
+	turn->version = get->answer.stat.version;
+	turn->from_length = (uint32) get->answer.size;
+	if (done && get->answer.size <= ZKL_MAX_NODE_DATA)
+		memcpy(turn->from, get->answer.bytes, get->answer.size);
 	zkl_errand_free(get);
 	return rc;
 }
@@ -196,16 +196,9 @@ bool
 zkl_job_look(const ZklTarget *job, ZklJobRecord *record)
 {
 	ZklTurn		turn = {0};
-	int			tries = 0;
-	int32		rc;
 
 	turn.target = *job;
-	while ((rc = get_history(&turn, true, &record->mtime)) == ZKL_RC_UNKNOWN)
-	{
-		if (++tries == MAX_TRIES)
-			zkl_refusal_raise_unreachable();
-	}
-	if (rc != ZKL_RC_OK)
+	if (get_history(&turn, true, &record->mtime) != ZKL_RC_OK)
 		return false;
 	record->readable = is_readable(&turn, &record->history);
 	record->version = turn.version;
@@ -272,7 +265,7 @@ try_forget(ZklTurn *turn)
 	set->length = turn->to_length;
 	memcpy(set->data, turn->to, turn->to_length);
 	if (zkl_errand_run(set, &turn->target) == ZKL_RC_BADVERSION)
-		set->rc = ZKL_RC_UNKNOWN;
+		set->answer.rc = ZKL_RC_UNKNOWN;
 	done = is_errand_done(set, &turn->target);
 	zkl_errand_free(set);
 	return done;
@@ -296,8 +289,6 @@ zkl_job_forget(const ZklTarget *job)
 
 		if (rc == ZKL_RC_NONODE)
 			return had;
-		if (rc == ZKL_RC_UNKNOWN)
-			continue;
 		had = empty_history(&turn) || had;
 		if (try_forget(&turn))
 			return had;

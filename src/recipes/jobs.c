@@ -50,12 +50,11 @@ static bool
 look_into(const char *path, List **directories)
 {
 	ZklTarget	target = job_at(path);
-	ZklErrand  *errand = zkl_errand_list(&target);
-	const char *name = errand->answer;
+	ZklErrand  *errand = zkl_errand_list(&target, true);
+	const char *name = NULL;
 	bool		has_history = false;
 
-	for (; name < errand->answer + errand->size;
-		 name += strlen(name) + 1)
+	while ((name = zkl_errand_next(errand, name)) != NULL)
 	{
 		if (strcmp(name, ZKL_HISTORY_NODE) == 0)
 			has_history = true;

@@ -53,8 +53,8 @@ list_permits(const ZklTarget *permits, bool surely, const ZklDeadlines *at, Size
 
 	errand->sync = surely;
 	if (zkl_errand_run_within(errand, permits, at) != ZKL_RC_OK &&
-		errand->rc != ZKL_RC_NONODE)
-		zkl_refusal_raise_failed(permits->name, ZKL_ERROR_ZOOKEEPER, errand->rc);
+		errand->answer.rc != ZKL_RC_NONODE)
+		zkl_refusal_raise_failed(permits->name, ZKL_ERROR_ZOOKEEPER, errand->answer.rc);
 	return errand;
 }
 
@@ -63,7 +63,7 @@ zkl_maximum_count(const ZklTarget *permits, bool surely, const ZklDeadlines *at)
 {
 	int			released = surely ? count_released(permits) : 0;
 	ZklErrand  *errand = list_permits(permits, surely, at, 0);
-	int64		n = errand->rc == ZKL_RC_OK ? errand->nchildren : 0;
+	int64		n = errand->answer.rc == ZKL_RC_OK ? errand->answer.nchildren : 0;
 
 	zkl_errand_free(errand);
 	return n - released;
@@ -73,10 +73,10 @@ zkl_maximum_count(const ZklTarget *permits, bool surely, const ZklDeadlines *at)
 static int
 count_ours(const ZklErrand *errand)
 {
-	const char *name = errand->answer;
+	const char *name = NULL;
 	int			n = 0;
 
-	for (; name < errand->answer + errand->size; name += strlen(name) + 1)
+	while ((name = zkl_errand_next(errand, name)) != NULL)
 	{
 		ZklLockMode mode;
 		ZklSeq		seq;
@@ -103,12 +103,12 @@ is_relied_on(const ZklTarget *permits, bool surely, const ZklDeadlines *at)
 	ZklErrand  *errand;
 	int			n;
 
-	while ((errand = list_permits(permits, surely, at, room))->size > room)
+	while ((errand = list_permits(permits, surely, at, room))->answer.size > room)
 	{
-		room = 2 * errand->size;
+		room = 2 * errand->answer.size;
 		zkl_errand_free(errand);
 	}
-	n = errand->rc == ZKL_RC_OK ? count_ours(errand) : 0;
+	n = errand->answer.rc == ZKL_RC_OK ? count_ours(errand) : 0;
 	zkl_errand_free(errand);
 	return n > released;
 }
@@ -156,9 +156,9 @@ read_record(ZklErrand *errand, const ZklTarget *directory,
 	}
 	if (rc != ZKL_RC_OK)
 		zkl_refusal_raise_failed(directory->name, ZKL_ERROR_ZOOKEEPER, rc);
-	*empty = errand->size == 0;
-	return errand->size <= RECORD_ROOM ?
-		zkl_maximum_parse(errand->answer, errand->size) : 0;
+	*empty = errand->answer.size == 0;
+	return errand->answer.size <= RECORD_ROOM ?
+		zkl_maximum_parse(errand->answer.bytes, errand->answer.size) : 0;
 }
 
 int
@@ -182,7 +182,7 @@ write_record(const ZklTarget *directory, int max, ZklErrand *errand,
 			 const ZklDeadlines *at)
 {
 	errand->kind = ZKL_ERRAND_SET;
-	errand->version = errand->stat.version;
+	errand->version = errand->answer.stat.version;
 	errand->length = (uint32) snprintf(errand->data, sizeof(errand->data),
 									   RECORD_FORMAT, max);
 	switch (zkl_errand_run_within(errand, directory, at))
@@ -194,7 +194,7 @@ write_record(const ZklTarget *directory, int max, ZklErrand *errand,
 		case ZKL_RC_UNKNOWN:
 			return false;
 		default:
-			zkl_refusal_raise_failed(directory->name, ZKL_ERROR_ZOOKEEPER, errand->rc);
+			zkl_refusal_raise_failed(directory->name, ZKL_ERROR_ZOOKEEPER, errand->answer.rc);
 	}
 	return false;
 }

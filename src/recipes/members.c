@@ -40,11 +40,10 @@ zkl_members_count(const ZklChildren *children, const char *own,
 				  ZklMembers *members)
 {
 	const char *lowest = NULL;
-	const char *name;
+	const char *name = NULL;
 
 	memset(members, 0, sizeof(*members));
-	for (name = zkl_children_first(children); name != NULL;
-		 name = zkl_children_next(children, name))
+	while ((name = zkl_children_next(children, name)) != NULL)
 	{
 		if (is_ready_node(name))
 		{
@@ -63,21 +62,23 @@ zkl_members_count(const ZklChildren *children, const char *own,
 static bool
 is_listed(const ZklChildren *children, const char *name)
 {
-	const char *child = zkl_children_first(children);
+	const char *child = NULL;
 
-	while (child != NULL && strcmp(child, name) != 0)
-		child = zkl_children_next(children, child);
-	return child != NULL;
+	while ((child = zkl_children_next(children, child)) != NULL)
+	{
+		if (strcmp(child, name) == 0)
+			return true;
+	}
+	return false;
 }
 
 List *
 zkl_members_others(const ZklChildren *children, const char *own)
 {
 	List	   *names = NIL;
-	const char *name;
+	const char *name = NULL;
 
-	for (name = zkl_children_first(children); name != NULL;
-		 name = zkl_children_next(children, name))
+	while ((name = zkl_children_next(children, name)) != NULL)
 	{
 		if (!is_ready_node(name) && !is_own_member(own, name))
 			names = lappend(names, pstrdup(name));

@@ -123,10 +123,9 @@ is_used_by_us(const ZklTurn *turn)
 									  ZKL_HISTORY_NODE, ZKL_MAX_NODE_DATA);
 	bool		ours;
 
-	if (zkl_errand_run(get, &turn->target) == ZKL_RC_UNKNOWN)
-		zkl_refusal_raise_unreachable();
-	ours = get->rc == ZKL_RC_OK && get->size == turn->to_length &&
-		memcmp(get->answer, turn->to, turn->to_length) == 0;
+	ours = zkl_errand_run(get, &turn->target) == ZKL_RC_OK &&
+		get->answer.size == turn->to_length &&
+		memcmp(get->answer.bytes, turn->to, turn->to_length) == 0;
 	zkl_errand_free(get);
 	return ours;
 }
@@ -160,11 +159,11 @@ use_up_turn(ZklTurn *turn)
 		if (++tries == MAX_TRIES)
 			zkl_refusal_raise_unreachable();
 	}
-	if (set->rc == ZKL_RC_NONODE ||
-		(set->rc == ZKL_RC_BADVERSION && !(tries > 0 && is_used_by_us(turn))))
+	if (set->answer.rc == ZKL_RC_NONODE ||
+		(set->answer.rc == ZKL_RC_BADVERSION && !(tries > 0 && is_used_by_us(turn))))
 		raise_changed(turn);
-	if (set->rc != ZKL_RC_OK && set->rc != ZKL_RC_BADVERSION)
-		zkl_refusal_raise_failed(turn->target.name, ZKL_ERROR_ZOOKEEPER, set->rc);
+	if (set->answer.rc != ZKL_RC_OK && set->answer.rc != ZKL_RC_BADVERSION)
+		zkl_refusal_raise_failed(turn->target.name, ZKL_ERROR_ZOOKEEPER, set->answer.rc);
 	zkl_errand_free(set);
 }
 

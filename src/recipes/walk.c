@@ -3,7 +3,7 @@
  *	  All contenders of all locks below a path, of all servers and clients.
  *
  * Owns the walk, and what stands for what in a directory.  Run by backends.  Takes
- * no locks; waits for surveys.
+ * no locks; waits as wait.c does.
  *
  * Must not know what the contenders are shown for.
  *
@@ -18,7 +18,7 @@
  */
 #include "postgres.h"
 
-#include "backend/survey.h"
+#include "backend/reading.h"
 #include "miscadmin.h"
 #include "recipes/maximum.h"
 #include "recipes/walk.h"
@@ -57,6 +57,7 @@ typedef struct
 
 typedef struct
 {
+	const char *name;			/* of what is walked, for errors */
 	void		(*fn) (void *arg, const ZklWalkEntry *entry);
 	void	   *arg;
 } Walk;
@@ -66,9 +67,9 @@ typedef struct
 {
 	const Walk *walk;
 	const char *path;
+	ZklTarget	target;			/* the same */
 	Child	   *children;
 	int			nchildren;
-	MemoryContext moment;		/* reset after each survey */
 	Semaphore  *above;			/* whose permits or guard may be here */
 	Semaphore	semaphore;		/* whose parts may be below */
 	bool		is_permits;		/* by its name */
@@ -79,14 +80,14 @@ typedef struct
 	bool		exclusive_ahead;
 } Visit;
 
-/* The children of one survey */
+/* Children of a directory that are read in the same way */
 typedef struct
 {
 	Visit	   *visit;
-	Child	   *children[ZKL_SURVEY_READS];
-	char	   *paths[ZKL_SURVEY_READS];
+	Child	  **children;
+	const char **names;
 	int			n;
-} Chunk;
+} Reads;
 
 static void visit_directory(const Walk *walk, const char *path,
 							Semaphore *above, const char *names, Size length);
@@ -265,7 +266,7 @@ shown_length(const Visit *visit, const Child *child)
 }
 
 static void
-put_contender(Visit *visit, const Child *child, const ZklSurveyAnswer *answer)
+put_contender(Visit *visit, const Child *child, const ZklErrandAnswer *answer)
 {
 	ZklWalkEntry entry = {visit->path};
 
@@ -279,9 +280,9 @@ put_contender(Visit *visit, const Child *child, const ZklSurveyAnswer *answer)
 	entry.granted = is_granted(visit, child);
 	entry.rc = answer->rc;
 	entry.data = answer->bytes;
-	entry.length = answer->length;
-	entry.session_id = answer->session_id;
-	entry.ctime_ms = answer->ctime_ms;
+	entry.length = (uint32) answer->size;
+	entry.session_id = answer->stat.session_id;
+	entry.ctime_ms = answer->stat.ctime;
 	visit->exclusive_ahead |= entry.mode == ZKL_WALK_EXCLUSIVE;
 	if (visit->is_permits && child->sort == ZKL_DIALECT_PERMIT)
 		visit->above->permits = visit->position;
@@ -290,36 +291,48 @@ put_contender(Visit *visit, const Child *child, const ZklSurveyAnswer *answer)
 }
 
 static void
-take_contender(void *arg, const ZklSurveyAnswer *answer)
+take_contender(void *arg, int number, const ZklErrandAnswer *answer)
 {
-	Chunk	   *chunk = arg;
-	Child	   *child = chunk->children[answer->number];
+	Reads	   *reads = arg;
+	Child	   *child = reads->children[number];
 
 	if (answer->rc == ZKL_RC_NONODE)
 		return;
-	if (child->doubtful && (answer->rc != ZKL_RC_OK || answer->session_id == 0))
+	if (child->doubtful &&
+		(answer->rc != ZKL_RC_OK || answer->stat.session_id == 0))
 		child->sort = DIRECTORY;
 	else
-		put_contender(chunk->visit, child, answer);
+		put_contender(reads->visit, child, answer);
 }
 
 /* ---- semaphores ---- */
 
 static void
-take_maximum(void *arg, const ZklSurveyAnswer *answer)
+take_maximum(void *arg, int number, const ZklErrandAnswer *answer)
 {
 	if (answer->rc == ZKL_RC_OK)
-		((Semaphore *) arg)->max = zkl_maximum_parse(answer->bytes, answer->length);
+		((Semaphore *) arg)->max = zkl_maximum_parse(answer->bytes, answer->size);
+}
+
+static void
+read_itself(ZklErrandKind kind, const ZklTarget *directory, ZklReadingTaker take,
+			void *arg)
+{
+	const char *itself = NULL;
+
+	zkl_reading_each(kind, directory, &itself, 1, take, arg);
 }
 
 /* How many permits there may be stands in the directory above them. */
 static void
 read_maximum(const Visit *visit)
 {
-	char	   *path = psprintf("%s%s", zkl_root, visit->path);
+	ZklTarget	above = visit->target;
+	char	   *path = pstrdup(visit->path);
 
 	*strrchr(path, '/') = '\0';
-	zkl_survey_read(false, &path, 1, take_maximum, visit->above);
+	above.path = path;
+	read_itself(ZKL_ERRAND_GET, &above, take_maximum, visit->above);
 	pfree(path);
 }
 
@@ -336,97 +349,111 @@ put_unread(const Walk *walk, const char *path, int32 rc)
 }
 
 static void
-take_directory(void *arg, const ZklSurveyAnswer *answer)
+take_names(const Walk *walk, const char *path, Semaphore *above,
+		   const ZklErrandAnswer *answer)
 {
-	Chunk	   *chunk = arg;
-	Visit	   *visit = chunk->visit;
-	const char *path = chunk->paths[answer->number] + strlen(zkl_root);
-
-	if (answer->rc == ZKL_RC_OK && answer->length > 0)
-		visit_directory(visit->walk, path, &visit->semaphore, answer->bytes,
-						answer->length);
+	if (answer->rc == ZKL_RC_OK && answer->size > 0)
+		visit_directory(walk, path, above, answer->bytes, answer->size);
 	else if (answer->rc != ZKL_RC_OK && answer->rc != ZKL_RC_NONODE)
-		put_unread(visit->walk, path, answer->rc);
+		put_unread(walk, path, answer->rc);
+}
+
+static char *
+path_of(const Visit *visit, const Child *child)
+{
+	return psprintf("%s/%s", visit->path, child->name);
 }
 
 static void
-read_chunk(Chunk *chunk, bool list)
+take_directory(void *arg, int number, const ZklErrandAnswer *answer)
 {
-	if (chunk->n > 0)
-		zkl_survey_read(list, chunk->paths, chunk->n,
-						list ? take_directory : take_contender, chunk);
-	chunk->n = 0;
-	MemoryContextReset(chunk->visit->moment);
+	Reads	   *reads = arg;
+	Visit	   *visit = reads->visit;
+
+	take_names(visit->walk, path_of(visit, reads->children[number]),
+			   &visit->semaphore, answer);
+}
+
+static bool
+is_too_long(const Visit *visit, const Child *child)
+{
+	return strlen(visit->path) + 1 + strlen(child->name) > MAX_WALK_PATH;
 }
 
 static void
-add_to_chunk(Chunk *chunk, Child *child, bool list)
+add_read(Reads *reads, Child *child)
 {
-	const Visit *visit = chunk->visit;
-	char	   *path = psprintf("%s%s/%s", zkl_root, visit->path, child->name);
-
-	if (list && strlen(path) > MAX_WALK_PATH)
-	{
-		put_unread(visit->walk, path + strlen(zkl_root), ZKL_RC_TOO_LONG);
-		return;
-	}
-	chunk->paths[chunk->n] = path;
-	chunk->children[chunk->n++] = child;
-	if (chunk->n == ZKL_SURVEY_READS)
-		read_chunk(chunk, list);
+	reads->children[reads->n] = child;
+	reads->names[reads->n++] = child->name;
 }
 
 /* First the contenders, then the directories */
 static void
-walk_children(Visit *visit, bool list)
+walk_children(Visit *visit)
 {
-	Chunk		chunk = {visit};
+	Size		room = (visit->nchildren + 1) * sizeof(char *);
+	Reads		reads = {visit};
 	int			i;
 
+	reads.children = MemoryContextAllocHuge(CurrentMemoryContext, room);
+	reads.names = MemoryContextAllocHuge(CurrentMemoryContext, room);
+	for (i = 0; i < visit->nchildren; i++)
+	{
+		if (visit->children[i].sort < DIRECTORY)
+			add_read(&reads, &visit->children[i]);
+	}
+	zkl_reading_each(ZKL_ERRAND_GET, &visit->target, reads.names, reads.n,
+					 take_contender, &reads);
+	reads.n = 0;
 	for (i = 0; i < visit->nchildren; i++)
 	{
 		Child	   *child = &visit->children[i];
 
-		if (list ? child->sort == DIRECTORY : child->sort < DIRECTORY)
-			add_to_chunk(&chunk, child, list);
+		if (child->sort == DIRECTORY && is_too_long(visit, child))
+			put_unread(visit->walk, path_of(visit, child), ZKL_RC_TOO_LONG);
+		else if (child->sort == DIRECTORY)
+			add_read(&reads, child);
 	}
-	read_chunk(&chunk, list);
+	zkl_reading_each(ZKL_ERRAND_LIST, &visit->target, reads.names, reads.n,
+					 take_directory, &reads);
 }
 
 static void
 visit_directory(const Walk *walk, const char *path, Semaphore *above,
 				const char *names, Size length)
 {
-	Visit		visit = {walk, path};
+	Visit		visit = {walk, path, {path, walk->name, ZKL_DIALECT_CURATOR_RW}};
 	MemoryContext old = CurrentMemoryContext;
 	MemoryContext context = AllocSetContextCreate(old, "zklock walk",
 												  ALLOCSET_SMALL_SIZES);
 
 	check_stack_depth();
 	MemoryContextSwitchTo(context);
-	visit.moment = AllocSetContextCreate(context, "zklock survey",
-										 ALLOCSET_DEFAULT_SIZES);
 	visit.above = above;
 	visit.sort = -1;
 	visit.is_permits = is_last_part(path, ZKL_SEMAPHORE_PERMITS);
 	sort_names(&visit, names, length);
-	MemoryContextSwitchTo(visit.moment);
 	if (visit.is_permits)
 		read_maximum(&visit);
-	walk_children(&visit, false);
-	walk_children(&visit, true);
+	walk_children(&visit);
 	MemoryContextSwitchTo(old);
 	MemoryContextDelete(context);
 }
 
+static void
+take_start(void *arg, int number, const ZklErrandAnswer *answer)
+{
+	Visit	   *nowhere = arg;
+
+	take_names(nowhere->walk, nowhere->path, &nowhere->semaphore, answer);
+}
+
 void
-zkl_walk(const char *path, void (*fn) (void *arg, const ZklWalkEntry *entry),
+zkl_walk(const ZklTarget *from, void (*fn) (void *arg, const ZklWalkEntry *entry),
 		 void *arg)
 {
-	Walk		walk = {fn, arg};
-	Visit		top = {&walk};
-	Chunk		chunk = {&top};
+	Walk		walk = {from->name, fn, arg};
+	Visit		nowhere = {&walk, from->path};
 
-	chunk.paths[0] = psprintf("%s%s", zkl_root, path);
-	zkl_survey_read(true, chunk.paths, 1, take_directory, &chunk);
+	read_itself(ZKL_ERRAND_LIST, from, take_start, &nowhere);
 }

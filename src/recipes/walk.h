@@ -5,7 +5,7 @@
 #ifndef ZKL_RECIPES_WALK_H
 #define ZKL_RECIPES_WALK_H
 
-#include "znode/znode.h"
+#include "backend/target.h"
 
 typedef enum ZklWalkMode
 {
@@ -35,12 +35,12 @@ typedef struct ZklWalkEntry
 } ZklWalkEntry;
 
 /*
- * Calls fn for each contender below a path, which is in UTF-8, and empty for the
- * root.  A lock's contenders come one after the other, in the order of its queue.
+ * Calls fn for each contender below a directory, whose path is empty for the root.
+ * A lock's contenders come one after the other, in the order of its queue.
  * Znodes that vanish meanwhile are left out.  Error 08006 if ZooKeeper does not
  * answer.
  */
-extern void zkl_walk(const char *path,
+extern void zkl_walk(const ZklTarget *from,
 					 void (*fn) (void *arg, const ZklWalkEntry *entry),
 					 void *arg);
 

@@ -4,18 +4,14 @@
  *	  segment and the backend reads them there.
  *
  * A uint32 with the number of entries, then the entries, without any alignment, in
- * the server's byte order.  Those of znodes, such as the contenders of a lock, in
- * order of sequence number, or the servers of the fleet, are
+ * the server's byte order.  Those of requests that are ahead of another one are
  *
- *	  int64 seq, uint8 mode, int64 ctime_ms, int64 session_id,
- *	  uint32 name_length, name, uint32 data_length, data
+ *	  int64 place, uint32 name_length, name, uint32 data_length, data
  *
  * and those of zk_dump() are
  *
  *	  uint32 path_length, path, uint32 item_length, item, int32 pid,
  *	  uint32 state_length, state
- *
- * What a survey reads has neither number nor end: see survey_layout.h.
  *
  * The worker adds entries in order; what no longer fits is only counted, so that the
  * end tells the size it takes.  The backend trusts no length: an entry that would
@@ -24,19 +20,14 @@
 #ifndef ZKL_SHARED_ENTRIES_H
 #define ZKL_SHARED_ENTRIES_H
 
-#include "znode/mode.h"
-
-typedef struct ZklZnodeEntry
+typedef struct ZklAheadEntry
 {
-	int64		seq;
-	ZklLockMode mode;
-	int64		ctime_ms;		/* since 1970, by ZooKeeper's clock */
-	int64		session_id;		/* the znode's ephemeralOwner */
+	int64		place;			/* of the request that is asked about */
 	const char *name;			/* of the znode, without its directory */
 	uint32		name_length;
 	const char *data;
 	uint32		data_length;
-} ZklZnodeEntry;
+} ZklAheadEntry;
 
 typedef struct ZklEntries
 {
@@ -72,14 +63,9 @@ zkl_entries_begin(ZklEntries *list, void *base, Size size)
 }
 
 static inline void
-zkl_entries_add(ZklEntries *list, const ZklZnodeEntry *entry)
+zkl_entries_add(ZklEntries *list, const ZklAheadEntry *entry)
 {
-	uint8		mode = (uint8) entry->mode;
-
-	zkl_entries_put(list, &entry->seq, sizeof(int64));
-	zkl_entries_put(list, &mode, sizeof(uint8));
-	zkl_entries_put(list, &entry->ctime_ms, sizeof(int64));
-	zkl_entries_put(list, &entry->session_id, sizeof(int64));
+	zkl_entries_put(list, &entry->place, sizeof(int64));
 	zkl_entries_put_bytes(list, entry->name, entry->name_length);
 	zkl_entries_put_bytes(list, entry->data, entry->data_length);
 	list->count++;
@@ -132,24 +118,18 @@ zkl_entries_get_bytes(ZklEntries *list, const char **bytes, uint32 *length)
  * none.
  */
 static inline bool
-zkl_entries_next(ZklEntries *list, ZklZnodeEntry *entry)
+zkl_entries_next(ZklEntries *list, ZklAheadEntry *entry)
 {
-	uint8		mode;
-
 	if (list->count == 0)
 		return false;
 	list->count--;
-	if (!zkl_entries_get(list, &entry->seq, sizeof(int64)) ||
-		!zkl_entries_get(list, &mode, sizeof(uint8)) ||
-		!zkl_entries_get(list, &entry->ctime_ms, sizeof(int64)) ||
-		!zkl_entries_get(list, &entry->session_id, sizeof(int64)) ||
+	if (!zkl_entries_get(list, &entry->place, sizeof(int64)) ||
 		!zkl_entries_get_bytes(list, &entry->name, &entry->name_length) ||
 		!zkl_entries_get_bytes(list, &entry->data, &entry->data_length))
 	{
 		list->count = 0;
 		return false;
 	}
-	entry->mode = mode == ZKL_SHARED ? ZKL_SHARED : ZKL_EXCLUSIVE;
 	return true;
 }
 

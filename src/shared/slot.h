@@ -75,16 +75,11 @@ typedef enum ZklSlotState
 typedef enum ZklSlotKind
 {
 	ZKL_KIND_LOCK,
-	ZKL_KIND_QUEUE,				/* zk_queue(): s_dsm says where to answer */
-	ZKL_KIND_FLEET,				/* zk_servers: as QUEUE, of the znodes in the
-								 * fleet's directory */
-	ZKL_KIND_DUMP,				/* zk_dump(): as QUEUE */
-	ZKL_KIND_AHEAD,				/* as QUEUE, of what is ahead of the request
-								 * "about", whose place in the queue is the
-								 * seq: see worker/ahead.c */
-	ZKL_KIND_SURVEY,			/* s_dsm says what to read; see
-								 * survey_layout.h */
-	ZKL_KIND_ERRAND				/* s_dsm says what to do; see errand_layout.h */
+	ZKL_KIND_ERRAND,			/* s_dsm says what to read or to do; see
+								 * errand_layout.h */
+	ZKL_KIND_DUMP,				/* zk_dump(): s_dsm says where to answer */
+	ZKL_KIND_AHEAD				/* as DUMP, of what is ahead of the request
+								 * "about": see worker/ahead.c */
 } ZklSlotKind;
 
 typedef enum ZklLifetime
@@ -109,8 +104,7 @@ typedef enum ZklError
 								 * and lost that */
 	ZKL_ERROR_OVERDUE,			/* lost: it was held longer than its at_most */
 	ZKL_ERROR_RESIGNED,			/* lost: a leader, and the server is drained */
-	ZKL_ERROR_TOO_LARGE,		/* QUEUE, FLEET, DUMP, AHEAD, SURVEY: dsm_size
-								 * says what it takes */
+	ZKL_ERROR_TOO_LARGE,		/* DUMP, AHEAD: dsm_size says what it takes */
 	ZKL_ERROR_SEGMENT,			/* the worker cannot map the backend's segment */
 	ZKL_ERROR_LAPSED			/* its lease has ended; not known to be lost */
 } ZklError;

@@ -61,9 +61,9 @@ write_ahead(void *address, Size size, void *arg)
 	for (i = 0; i < ahead->n; i++)
 	{
 		const Queued *queued = &ahead->queued[i];
-		ZklZnodeEntry entry = {0};
+		ZklAheadEntry entry = {0};
 
-		entry.seq = ahead->place;
+		entry.place = ahead->place;
 		entry.name = queued->znode;
 		entry.name_length = (uint32) strlen(queued->znode);
 		entry.data = queued->data;

@@ -1,6 +1,6 @@
 /*
  * errand_segment.c
- *	  Reads an errand from its segment, and writes the answer there.
+ *	  Reads an errand from its segment, and writes the answers there.
  *
  * Owns nothing: the segment belongs to the backend.  Runs in the worker only;
  * takes no locks.  It must not know how an errand is carried out.
@@ -15,25 +15,44 @@
 typedef struct
 {
 	ZklErrand  *what;
-	char	   *path;
+	char	   *paths;
 } Taken;
 
+static uint32
+count_strings(const char *strings, Size size)
+{
+	uint32		n = 0;
+	Size		i;
+
+	for (i = 0; i < size; i++)
+		n += strings[i] == '\0';
+	return n;
+}
+
+/* Do not trust the lengths: a bad one must not crash the worker. */
 static void
 copy_errand(void *address, Size size, void *arg)
 {
 	ZklErrand  *errand = address;
 	Taken	   *taken = arg;
-	Size		strings = size - offsetof(ZklErrand, answer);
+	ZklErrand  *what = taken->what;
+	const char *paths;
 
-	/* Do not trust the lengths: a bad one must not crash the worker. */
-	if (size < offsetof(ZklErrand, answer) || errand->room > strings ||
-		errand->path_length >= strings - errand->room)
+	if (size < offsetof(ZklErrand, answer))
 		return;
-	memcpy(taken->what, errand, offsetof(ZklErrand, answer));
-	taken->what->length = Min(errand->length, ZKL_MAX_ERRAND_DATA);
-	taken->path = MemoryContextAlloc(TopMemoryContext,
-									 errand->path_length + 1);
-	memcpy(taken->path, zkl_errand_layout_path(errand), errand->path_length + 1);
+	memcpy(what, errand, offsetof(ZklErrand, answer));
+	if (what->n == 0 ||
+		what->n > (zkl_errand_layout_is_read(what) ? ZKL_ERRAND_READS : 1) ||
+		what->room > size || what->paths_size == 0 || what->paths_size > size ||
+		zkl_errand_layout_size(what->n, what->room, what->paths_size) > size)
+		return;
+	paths = zkl_errand_layout_paths(errand);
+	if (paths[what->paths_size - 1] != '\0' ||
+		count_strings(paths, what->paths_size) != what->n)
+		return;
+	what->length = Min(what->length, ZKL_MAX_ERRAND_DATA);
+	taken->paths = MemoryContextAlloc(TopMemoryContext, what->paths_size);
+	memcpy(taken->paths, paths, what->paths_size);
 }
 
 char *
@@ -42,59 +61,41 @@ zkl_errand_segment_take(dsm_handle handle, ZklErrand *what)
 	Taken		taken = {what, NULL};
 
 	(void) zkl_segment_use(handle, copy_errand, &taken);
-	return taken.path;
+	return taken.paths;
 }
 
-/* The parts of an answer */
-typedef struct
+/* Data that is too long is cut.  Of too many names, some may be missing. */
+void
+zkl_errand_segment_put(ZklErrand *errand, uint32 number, const ZklReply *reply,
+					   const ZklWireStat *stat, uint64 fingerprint)
 {
-	const ZklReply *reply;
-	const ZklWireStat *stat;
-	uint64		fingerprint;
-} Answer;
-
-static void
-put_answer(void *address, Size size, void *arg)
-{
-	ZklErrand  *errand = address;
-	const Answer *answer = arg;
-	const ZklReply *reply = answer->reply;
-	Size		room = Min(errand->room, size - offsetof(ZklErrand, answer));
+	ZklErrandAnswer *answer = zkl_errand_layout_answer(errand, number);
 	size_t		i;
 
-	errand->rc = reply->rc;
-	errand->connection = zkl_control->ctl_status.connects;
-	if (answer->stat != NULL)
+	answer->rc = reply->rc;
+	answer->connection = zkl_control->ctl_status.connects;
+	if (stat != NULL)
 	{
-		errand->stat.czxid = answer->stat->czxid;
-		errand->stat.mzxid = answer->stat->mzxid;
-		errand->stat.ctime = answer->stat->ctime;
-		errand->stat.mtime = answer->stat->mtime;
-		errand->stat.session_id = answer->stat->ephemeral_owner;
-		errand->stat.version = answer->stat->version;
+		answer->stat.czxid = stat->czxid;
+		answer->stat.mzxid = stat->mzxid;
+		answer->stat.ctime = stat->ctime;
+		answer->stat.mtime = stat->mtime;
+		answer->stat.session_id = stat->ephemeral_owner;
+		answer->stat.version = stat->version;
 	}
-	errand->fingerprint = answer->fingerprint;
-	errand->nchildren = (uint32) reply->nchildren;
-	errand->size = reply->data_length;
-	if (reply->data_length > 0 && reply->data_length <= room)
-		memcpy(errand->answer, reply->data, reply->data_length);
+	answer->fingerprint = fingerprint;
+	answer->nchildren = (uint32) reply->nchildren;
+	answer->size = reply->data_length;
+	if (reply->data_length > 0)
+		memcpy(answer->bytes, reply->data, Min(reply->data_length, errand->room));
 	for (i = 0; i < reply->nchildren; i++)
 	{
 		Size		length = strlen(reply->children[i]) + 1;
 
-		if (errand->size + length <= room)
-			memcpy(errand->answer + errand->size, reply->children[i], length);
-		errand->size += length;
+		if (answer->size + length <= errand->room)
+			memcpy(answer->bytes + answer->size, reply->children[i], length);
+		answer->size += length;
 	}
-}
-
-void
-zkl_errand_segment_put(dsm_handle handle, const ZklReply *reply,
-					   const ZklWireStat *stat, uint64 fingerprint)
-{
-	Answer		answer = {reply, stat, fingerprint};
-
-	(void) zkl_segment_use(handle, put_answer, &answer);
 }
 
 /* The sum of each name's FNV-1a hash, so that their order does not count */

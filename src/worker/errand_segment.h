@@ -1,6 +1,6 @@
 /*
  * errand_segment.h
- *	  Reads an errand from its segment, and writes the answer there.  Worker
+ *	  Reads an errand from its segment, and writes the answers there.  Worker
  *	  only.
  */
 #ifndef ZKL_WORKER_ERRAND_SEGMENT_H
@@ -11,13 +11,14 @@
 #include "wire/wire.h"
 
 /*
- * Copies the backend's part of an errand.  Returns its path, in
+ * Copies the backend's part of an errand.  Returns its paths, in
  * TopMemoryContext, or NULL if the segment is gone or cannot be attached.
  */
 extern char *zkl_errand_segment_take(dsm_handle handle, ZklErrand *what);
 
-/* Writes the answer; stat may be NULL. */
-extern void zkl_errand_segment_put(dsm_handle handle, const ZklReply *reply,
+/* Writes the answer about one of the paths; stat may be NULL. */
+extern void zkl_errand_segment_put(ZklErrand *errand, uint32 number,
+								   const ZklReply *reply,
 								   const ZklWireStat *stat, uint64 fingerprint);
 
 /* A fingerprint of the children in a listing, in whatever order */

@@ -1,10 +1,14 @@
 /*
  * errands.c
- *	  The worker's side of errands: what backends do to znodes.
+ *	  The worker's side of errands: what backends read of znodes, and write to them.
  *
  * Owns the slots of kind ERRAND between their submission and their answer, and
  * the watches on children that errands set.  Runs in the worker only; takes no
  * locks.  It decides nothing, and must not know what the errands are for.
+ *
+ * Of the large errands, which read for views, one is under way at a time, whoever
+ * asked for it.  So the traffic of locks finds no more than ZKL_ERRAND_READS of
+ * their reads ahead of it, and calls in several sessions take turns.
  *
  * ZooKeeper keeps a watch until something changes there.  So when the last
  * AWAIT for a znode ends, the worker takes the watch back; but not before the
@@ -19,24 +23,26 @@
 #include "storage/dsm.h"
 #include "worker/errand_segment.h"
 #include "worker/errands.h"
+#include "worker/segment.h"
 #include "worker/worker_slot.h"
 
 #define MAX_PARENTS		3		/* they may be reaped while they are empty */
+#define MAX_LOSSES		1		/* of the connection, under the same reads */
 
 #define RC_MARSHALLINGERROR	(-5)
 #define RC_UNIMPLEMENTED	(-6)
 
-enum
-{
-	THE_ERRAND,
-	THE_SYNC					/* ahead of a read */
-};
+#define SYNC_PART		ZKL_ERRAND_READS	/* ahead of a read; the parts
+											 * below are the numbers of paths */
 
 typedef struct
 {
 	ZklTask		task;
-	dsm_handle	segment;
-	char	   *path;			/* of the znode */
+	dsm_handle	handle;
+	dsm_segment *segment;		/* from the first answer to the last one */
+	char	   *paths;			/* of the znodes, each with its NUL */
+	uint32		nanswered;
+	int			losses;
 	int			parents;		/* how often they were made */
 	bool		stale;			/* the sync ahead of it was refused */
 
@@ -60,30 +66,40 @@ is_await(const ErrandTask *errand)
 /* ---- the answer ---- */
 
 static void
-put_rc(ErrandTask *errand, int32 rc)
+detach(ErrandTask *errand)
 {
-	ZklReply	reply;
+	if (errand->segment != NULL)
+		dsm_detach(errand->segment);
+	errand->segment = NULL;
+}
 
-	memset(&reply, 0, sizeof(reply));
-	reply.rc = rc;
-	zkl_errand_segment_put(errand->segment, &reply, NULL, errand->what.known);
+/* What has no answer by now is unknown: that is how the backend has begun. */
+static void
+answer_slot(const ErrandTask *errand)
+{
 	zkl_worker_slot_grant(errand->task.slotno, 0, false);
 }
 
 static void
-answer_rc(ErrandTask *errand, int32 rc)
+finish_errand(ErrandTask *errand)
 {
-	put_rc(errand, rc);
+	detach(errand);
+	answer_slot(errand);
 	zkl_operation_end(&errand->task);
 }
 
+/* If the segment is gone, the backend no longer waits. */
 static void
-answer_errand(ErrandTask *errand, const ZklReply *reply,
+answer_errand(ErrandTask *errand, uint32 number, const ZklReply *reply,
 			  const ZklWireStat *stat, uint64 fingerprint)
 {
-	zkl_errand_segment_put(errand->segment, reply, stat, fingerprint);
-	zkl_worker_slot_grant(errand->task.slotno, 0, false);
-	zkl_operation_end(&errand->task);
+	if (errand->segment == NULL)
+		errand->segment = zkl_segment_attach(errand->handle);
+	if (errand->segment != NULL)
+		zkl_errand_segment_put(dsm_segment_address(errand->segment), number, reply,
+							   stat, fingerprint);
+	if (++errand->nanswered == errand->what.n)
+		finish_errand(errand);
 }
 
 /* ---- the task ---- */
@@ -93,19 +109,20 @@ submit_errand(ZklTask *task, const ZklSlot *slot, bool restored)
 {
 	ErrandTask *errand = (ErrandTask *) task;
 
-	errand->segment = slot->s_dsm;
-	errand->path = zkl_errand_segment_take(slot->s_dsm, &errand->what);
-
-	/*
-	 * Without a path the backend is gone, or learns that nothing is known. An
-	 * earlier worker may have sent a write, which can still be applied.
-	 */
-	if (errand->path == NULL ||
-		(restored && zkl_errand_layout_is_write(&errand->what)))
+	errand->handle = slot->s_dsm;
+	errand->paths = zkl_errand_segment_take(slot->s_dsm, &errand->what);
+	task->large = errand->what.large;
+	if (errand->paths == NULL)
 	{
-		put_rc(errand, ZKL_RC_UNKNOWN);
-		if (errand->path != NULL)
-			pfree(errand->path);
+		zkl_worker_slot_fail(task->slotno, ZKL_ERROR_SEGMENT, 0);
+		return false;
+	}
+
+	/* An earlier worker may have sent a write, which can still be applied. */
+	if (restored && zkl_errand_layout_is_write(&errand->what))
+	{
+		answer_slot(errand);
+		pfree(errand->paths);
 		return false;
 	}
 	if (is_await(errand))
@@ -117,19 +134,25 @@ static void
 time_out_errand(ZklTask *task)
 {
 	ErrandTask *errand = (ErrandTask *) task;
+	ZklReply	unchanged;
 
-	if (errand->watching)
-		answer_rc(errand, ZKL_RC_OK);
+	if (!errand->watching)
+		return;
+	memset(&unchanged, 0, sizeof(unchanged));
+	answer_errand(errand, 0, &unchanged, NULL, errand->what.known);
 }
 
+/* If the connection ends under the same large errand again, this may be the reason. */
 static void
 lose_errand(ZklTask *task, bool was_busy)
 {
 	ErrandTask *errand = (ErrandTask *) task;
 
 	errand->watched = errand->watching = false;
-	if (was_busy && zkl_errand_layout_is_write(&errand->what))
-		answer_rc(errand, ZKL_RC_UNKNOWN);
+	if (was_busy &&
+		(zkl_errand_layout_is_write(&errand->what) ||
+		 (errand->what.large && ++errand->losses > MAX_LOSSES)))
+		finish_errand(errand);
 }
 
 static bool
@@ -141,7 +164,7 @@ is_awaited(const char *path)
 	{
 		const ErrandTask *errand = dlist_container(ErrandTask, node, iter.cur);
 
-		if (!errand->task.over && strcmp(errand->path, path) == 0)
+		if (!errand->task.over && strcmp(errand->paths, path) == 0)
 			return true;
 	}
 	return false;
@@ -152,14 +175,15 @@ end_errand(ZklTask *task, bool connected)
 {
 	ErrandTask *errand = (ErrandTask *) task;
 
+	detach(errand);
 	if (is_await(errand))
 	{
 		dlist_delete(&errand->node);
-		if (errand->watched && connected && !is_awaited(errand->path))
+		if (errand->watched && connected && !is_awaited(errand->paths))
 			zkl_operation_send(NULL, 0, ZKL_SEND_UNWATCH_CHILDREN,
-							   errand->path, false);
+							   errand->paths, false);
 	}
-	pfree(errand->path);
+	pfree(errand->paths);
 }
 
 /* ---- operations ---- */
@@ -171,35 +195,44 @@ send_write(ErrandTask *errand, ZklMultiKind kind)
 
 	memset(&op, 0, sizeof(op));
 	op.kind = kind;
-	op.path = errand->path;
+	op.path = errand->paths;
 	op.version = errand->what.version;
 	op.data = errand->what.data;
 	op.data_length = errand->what.length;
-	zkl_operation_send_multi(&errand->task, THE_ERRAND, &op, 1);
+	zkl_operation_send_multi(&errand->task, 0, &op, 1);
 }
 
 static void
 send_delete_last(ErrandTask *errand)
 {
-	char	   *parent = pstrdup(errand->path);
+	char	   *parent = pstrdup(errand->paths);
 	ZklMultiOp	ops[2];
 
 	*strrchr(parent, '/') = '\0';
 	memset(ops, 0, sizeof(ops));
 	ops[0].kind = ops[1].kind = ZKL_MULTI_DELETE;
-	ops[0].path = errand->path;
+	ops[0].path = errand->paths;
 	ops[0].version = errand->what.version;
 	ops[1].path = parent;
 	ops[1].version = -1;
-	zkl_operation_send_multi(&errand->task, THE_ERRAND, ops, lengthof(ops));
+	zkl_operation_send_multi(&errand->task, 0, ops, lengthof(ops));
 	pfree(parent);
 }
 
+/* A read right behind a sync is as new as the sync. */
 static void
-send_single(ErrandTask *errand, ZklSendKind kind)
+send_reads(ErrandTask *errand, ZklSendKind kind)
 {
-	zkl_operation_send(&errand->task, THE_ERRAND, kind, errand->path,
-					   is_await(errand));
+	const char *path = errand->paths;
+	uint32		i;
+
+	if (errand->what.sync)
+		zkl_operation_send(&errand->task, SYNC_PART, ZKL_SEND_SYNC, path, false);
+	for (i = 0; i < errand->what.n; i++)
+	{
+		zkl_operation_send(&errand->task, i, kind, path, is_await(errand));
+		path += strlen(path) + 1;
+	}
 }
 
 static void
@@ -209,29 +242,23 @@ begin_errand(ZklTask *task)
 
 	errand->stale = errand->changed = errand->watching = false;
 	errand->watched = is_await(errand);
+	errand->nanswered = 0;
 	if (errand->what.only_on != 0 &&
 		errand->what.only_on != zkl_control->ctl_status.connects)
 	{
-		answer_rc(errand, ZKL_RC_UNKNOWN);
+		finish_errand(errand);
 		return;
 	}
-
-	/* A read right behind a sync is as new as the sync. */
-	if (errand->what.sync)
-		zkl_operation_send(task, THE_SYNC, ZKL_SEND_SYNC, errand->path, false);
 	switch (errand->what.kind)
 	{
 		case ZKL_ERRAND_GET:
-			send_single(errand, ZKL_SEND_GET);
+			send_reads(errand, ZKL_SEND_GET);
 			break;
 		case ZKL_ERRAND_SET:
 			send_write(errand, ZKL_MULTI_SET);
 			break;
 		case ZKL_ERRAND_CREATE:
 			send_write(errand, ZKL_MULTI_CREATE_PERSISTENT);
-			break;
-		case ZKL_ERRAND_CREATE_CONTAINER:
-			send_single(errand, ZKL_SEND_CREATE_CONTAINER);
 			break;
 		case ZKL_ERRAND_DELETE:
 			send_write(errand, ZKL_MULTI_DELETE);
@@ -241,7 +268,7 @@ begin_errand(ZklTask *task)
 			break;
 		case ZKL_ERRAND_LIST:
 		case ZKL_ERRAND_AWAIT:
-			send_single(errand, ZKL_SEND_LIST);
+			send_reads(errand, ZKL_SEND_LIST);
 			break;
 	}
 }
@@ -250,7 +277,7 @@ begin_errand(ZklTask *task)
 static void
 make_parents(ErrandTask *errand)
 {
-	zkl_operation_send_parents(errand->path);
+	zkl_operation_send_parents(errand->paths);
 	errand->parents++;
 	begin_errand(&errand->task);
 }
@@ -271,11 +298,10 @@ take_children(ErrandTask *errand, const ZklReply *reply)
 	ZklSlot		slot;
 
 	zkl_slot_copy(errand->task.slotno, &slot);
-	errand->watched = is_await(errand) && reply->rc == ZKL_RC_OK &&
-		!errand->changed;
-	if (!is_await(errand) || reply->rc != ZKL_RC_OK ||
-		fingerprint != errand->what.known || slot.s_holder.timed_out)
-		answer_errand(errand, reply, NULL, fingerprint);
+	errand->watched = reply->rc == ZKL_RC_OK && !errand->changed;
+	if (reply->rc != ZKL_RC_OK || fingerprint != errand->what.known ||
+		slot.s_holder.timed_out)
+		answer_errand(errand, 0, reply, NULL, fingerprint);
 	else if (errand->changed)
 		list_again(errand);
 	else
@@ -298,25 +324,18 @@ is_unknown(const ErrandTask *errand, int32 rc)
 		 (rc != RC_MARSHALLINGERROR && rc != RC_UNIMPLEMENTED));
 }
 
-static bool
-is_create(const ErrandTask *errand)
-{
-	return errand->what.kind == ZKL_ERRAND_CREATE ||
-		errand->what.kind == ZKL_ERRAND_CREATE_CONTAINER;
-}
-
 /*
- * A write is not sent again by us.  A read is, after a pause; if that does not
- * help, its answer counts, whatever it is.
+ * A write is not sent again by us.  Reads are, all of the errand, after a pause; if
+ * that does not help, the answer counts, whatever it is.
  */
 static void
-take_unknown(ErrandTask *errand, const ZklReply *reply)
+take_unknown(ErrandTask *errand, uint32 number, const ZklReply *reply)
 {
 	errand->watched = false;
 	if (zkl_errand_layout_is_write(&errand->what))
-		answer_rc(errand, ZKL_RC_UNKNOWN);
+		finish_errand(errand);
 	else if (!zkl_operation_retry(&errand->task))
-		answer_errand(errand, reply, NULL, errand->what.known);
+		answer_errand(errand, number, reply, NULL, 0);
 }
 
 static void
@@ -326,25 +345,23 @@ take_errand_reply(ZklTask *task, uint32 part, const ZklReply *reply,
 	ErrandTask *errand = (ErrandTask *) task;
 	ZklReply	answer = *reply;
 
-	if (part == THE_SYNC)
+	if (part == SYNC_PART)
 	{
 		errand->stale = reply->rc != ZKL_RC_OK;
 		return;
 	}
 	if (errand->stale && answer.rc == ZKL_RC_OK)
 		answer.rc = ZKL_RC_UNKNOWN;
-	if (errand->what.kind == ZKL_ERRAND_CREATE_CONTAINER &&
-		answer.rc == ZKL_RC_NODEEXISTS)
-		answer.rc = ZKL_RC_OK;
 	if (is_unknown(errand, answer.rc))
-		take_unknown(errand, &answer);
-	else if (answer.rc == ZKL_RC_NONODE && is_create(errand) &&
+		take_unknown(errand, part, &answer);
+	else if (answer.rc == ZKL_RC_NONODE &&
+			 errand->what.kind == ZKL_ERRAND_CREATE &&
 			 errand->parents < MAX_PARENTS)
 		make_parents(errand);
-	else if (errand->what.kind == ZKL_ERRAND_LIST || is_await(errand))
+	else if (is_await(errand))
 		take_children(errand, &answer);
 	else
-		answer_errand(errand, &answer, stat, 0);
+		answer_errand(errand, part, &answer, stat, 0);
 }
 
 void
@@ -356,7 +373,7 @@ zkl_errands_event(const char *path)
 	{
 		ErrandTask *errand = dlist_container(ErrandTask, node, iter.cur);
 
-		if (errand->task.over || strcmp(errand->path, path) != 0)
+		if (errand->task.over || strcmp(errand->paths, path) != 0)
 			continue;
 		errand->changed = true;
 		if (!errand->watching)

@@ -27,8 +27,6 @@
 #include "worker/epilogues.h"
 #include "worker/errands.h"
 #include "worker/from_slots.h"
-#include "worker/queueview.h"
-#include "worker/surveys.h"
 #include "worker/tally.h"
 
 static ZklManager *core = NULL;
@@ -154,12 +152,9 @@ submit_task(int slotno, const ZklSlot *slot, bool restored)
 {
 	static ZklTaskOwner *const owners[] = {
 		[ZKL_KIND_LOCK] = &zkl_epilogues_owner,
-		[ZKL_KIND_QUEUE] = &zkl_queueview_owner,
-		[ZKL_KIND_FLEET] = &zkl_queueview_owner,
+		[ZKL_KIND_ERRAND] = &zkl_errands_owner,
 		[ZKL_KIND_DUMP] = &zkl_dumps_owner,
 		[ZKL_KIND_AHEAD] = &zkl_ahead_owner,
-		[ZKL_KIND_SURVEY] = &zkl_surveys_owner,
-		[ZKL_KIND_ERRAND] = &zkl_errands_owner,
 	};
 
 	return zkl_operation_submit(owners[slot->s_request.kind], slotno, slot, restored);

@@ -36,6 +36,7 @@ static HTAB *operations = NULL;
 static uint64 last_tag = OPERATION_TAG;
 static uint32 connection = 0;	/* the tasks have seen this one; 0: none */
 static bool may_begin = false;	/* as of the last tick */
+static int	nlarge_busy = 0;
 
 static void
 make_operations(void)
@@ -65,7 +66,8 @@ zkl_operation_init(void (*send) (const ZklAction *action))
 static void
 set_busy(ZklTask *task, bool busy)
 {
-	task->owner->nbusy += (int) busy - (int) task->busy;
+	if (task->large)
+		nlarge_busy += (int) busy - (int) task->busy;
 	task->busy = busy;
 }
 
@@ -302,7 +304,7 @@ static bool
 has_to_wait(const ZklTask *task)
 {
 	return task->busy ||
-		(task->owner->one_at_a_time && task->owner->nbusy > 0);
+		(task->large && nlarge_busy > 0);
 }
 
 void

@@ -3,7 +3,7 @@
  *	  The frame for the worker's own operations on ZooKeeper, apart from locks.
  *	  Worker only.
  *
- * A task is the work for one slot (a zk_queue(), an errand or an epilogue), or the
+ * A task is the work for one slot (an errand, a zk_dump() or an epilogue), or the
  * worker's own.  Its owner is one file, which says in a
  * ZklTaskOwner what to send for a task and what an answer means.  The frame does
  * the rest:
@@ -27,11 +27,13 @@
 #include "shared/slot.h"
 #include "wire/wire.h"
 
-/* An owner's struct begins with a ZklTask, which only the frame changes. */
+/* An owner's struct begins with a ZklTask, which the frame changes. */
 typedef struct ZklTask
 {
 	struct ZklTaskOwner *owner;
 	int			slotno;			/* -1: the worker's own */
+	bool		large;			/* at most one such task is BUSY; the owner's,
+								 * as it submits it */
 	bool		busy;			/* else it begins at retry.due */
 	bool		over;			/* it has ended, and stays only until all its
 								 * operations are answered */
@@ -45,7 +47,6 @@ typedef struct ZklTask
 typedef struct ZklTaskOwner
 {
 	size_t		size;			/* of the owner's struct */
-	bool		one_at_a_time;	/* at most one task is BUSY */
 
 	/*
 	 * Fills in a new task, all zero so far, from a copy of its slot.
@@ -75,8 +76,6 @@ typedef struct ZklTaskOwner
 
 	/* The task is about to be freed. */
 	void		(*end) (ZklTask *task, bool connected);
-
-	int			nbusy;			/* how many tasks are BUSY; the frame's */
 } ZklTaskOwner;
 
 /* ---- for the loop ---- */

@@ -2,7 +2,7 @@
  * segment.c
  *	  The DSM segments of backends, as the worker uses them.
  *
- * Owns nothing: a segment is attached only while it is used.  Runs in the worker
+ * Owns nothing: a segment is attached only while it is written or read.  Runs in the worker
  * only.  Takes the locks of PostgreSQL's dsm.c, and the slots' mutexes through
  * worker_slot.h.  It must not know what the segments hold.
  *
@@ -17,40 +17,44 @@
 #include "worker/segment.h"
 #include "worker/worker_slot.h"
 
+dsm_segment *
+zkl_segment_attach(dsm_handle handle)
+{
+	MemoryContext old = CurrentMemoryContext;
+	dsm_segment *volatile segment = NULL;
+
+	PG_TRY();
+	{
+		segment = dsm_attach(handle);
+	}
+	PG_CATCH();
+	{
+		dsm_segment *half;
+
+		/* dsm.c raises some errors while it holds its lock. */
+		LWLockReleaseAll();
+		half = dsm_find_mapping(handle);
+		MemoryContextSwitchTo(old);
+		EmitErrorReport();
+		FlushErrorState();
+		if (half != NULL)
+			dsm_detach(half);
+	}
+	PG_END_TRY();
+	return segment;
+}
+
 bool
 zkl_segment_use(dsm_handle handle,
 				void (*fn) (void *address, Size size, void *arg), void *arg)
 {
-	MemoryContext old = CurrentMemoryContext;
-	volatile bool used = false;
+	dsm_segment *segment = zkl_segment_attach(handle);
 
-	PG_TRY();
-	{
-		dsm_segment *segment = dsm_attach(handle);
-
-		if (segment != NULL)
-		{
-			fn(dsm_segment_address(segment), dsm_segment_map_length(segment),
-			   arg);
-			used = true;
-			dsm_detach(segment);
-		}
-	}
-	PG_CATCH();
-	{
-		dsm_segment *segment;
-
-		/* dsm.c raises some errors while it holds its lock. */
-		LWLockReleaseAll();
-		segment = dsm_find_mapping(handle);
-		MemoryContextSwitchTo(old);
-		EmitErrorReport();
-		FlushErrorState();
-		if (segment != NULL)
-			dsm_detach(segment);
-	}
-	PG_END_TRY();
-	return used;
+	if (segment == NULL)
+		return false;
+	fn(dsm_segment_address(segment), dsm_segment_map_length(segment), arg);
+	dsm_detach(segment);
+	return true;
 }
 
 typedef struct

@@ -8,9 +8,14 @@
 #include "storage/dsm.h"
 
 /*
+ * Attaches a segment, for the caller to detach.  NULL: it is gone with its backend,
+ * or cannot be attached, which is logged.
+ */
+extern dsm_segment *zkl_segment_attach(dsm_handle handle);
+
+/*
  * Attaches a segment, calls fn, which must not throw, and detaches the segment.
- * False: the segment is gone with its backend, or cannot be attached, which is
- * logged; fn was not called.
+ * False: it cannot be attached.
  */
 extern bool zkl_segment_use(dsm_handle handle,
 							void (*fn) (void *address, Size size, void *arg),

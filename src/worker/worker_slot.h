@@ -63,7 +63,7 @@ extern void zkl_worker_slot_set_behind_cached(int slotno, const char *server);
 extern bool zkl_worker_slot_request_release(int slotno, int64 zxid,
 											const char *asker);
 
-/* zk_queue(): its answer takes that many bytes; fails it with TOO_LARGE. */
+/* zk_dump(): its answer takes that many bytes; fails it with TOO_LARGE. */
 extern void zkl_worker_slot_too_large(int slotno, uint64 size);
 
 /* Sets s_record.  A slot that is retired is kept no longer. */

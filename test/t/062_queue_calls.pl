@@ -1,4 +1,4 @@
-# Several calls of zk_queue() on one server.  The worker reads one queue at a
+# Several calls of zk_queue() on one server.  The worker reads for one view at a
 # time, so that many calls do not delay the locks.  But a call that gets errors
 # pauses between its tries, and others are through meanwhile.
 

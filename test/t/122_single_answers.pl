@@ -309,7 +309,7 @@ foreach my $call ("SELECT count(*) FROM zk_queue('/s/d')",
 		'Extension', 'it waits');
 	chmod 0, @new;
 	kill 'CONT', $worker;
-	$s->result;
+	is($s->sqlstate, '58000', "$call: is told what was wrong");
 	is($s->query("SELECT count(*) FROM zk_queue('/s/d')"), 0,
 		"$call: the worker goes on");
 }
