@@ -23,7 +23,6 @@
 
 /* Clocks of several ZooKeeper servers that are in order differ by less. */
 #define MAX_AHEAD_US	(60 * USECS_PER_SEC)
-#define MAX_MEMBER		16		/* longer names are none that we know */
 
 /* ---- reading ---- */
 
@@ -44,15 +43,20 @@ read_keys(ZklJsonReader *r, ZklHistory *history)
 	return zkl_json_take(r, ']');
 }
 
-static bool
-read_history_member(ZklJsonReader *r, ZklHistory *history, bool *ours)
+typedef struct Reading
 {
-	char		name[MAX_MEMBER];
+	ZklHistory *history;
+	bool		ours;
+} Reading;
 
-	if (!zkl_json_string(r, name, sizeof(name)) || !zkl_json_take(r, ':'))
-		return false;
+static bool
+read_history_member(ZklJsonReader *r, const char *name, void *arg)
+{
+	Reading    *reading = arg;
+	ZklHistory *history = reading->history;
+
 	if (strcmp(name, "zklock") == 0)
-		return *ours = zkl_json_word(r, "\"once\"");
+		return reading->ours = zkl_json_word(r, "\"once\"");
 	if (strcmp(name, "server") == 0)
 		return zkl_json_string(r, history->server, sizeof(history->server));
 	if (strcmp(name, "pid") == 0)
@@ -71,20 +75,12 @@ read_history_member(ZklJsonReader *r, ZklHistory *history, bool *ours)
 bool
 zkl_history_read(const char *data, Size length, ZklHistory *history)
 {
-	ZklJsonReader r = {data, data + length};
-	bool		ours = false;
+	Reading		reading = {history, false};
 
 	memset(history, 0, sizeof(*history));
-	if (length == 0)
-		return true;
-	if (!zkl_json_take(&r, '{'))
-		return false;
-	do
-	{
-		if (!read_history_member(&r, history, &ours))
-			return false;
-	} while (zkl_json_take(&r, ','));
-	return ours && zkl_json_take(&r, '}') && r.at == r.end;
+	return length == 0 ||
+		(zkl_json_object(data, length, read_history_member, &reading) &&
+		 reading.ours);
 }
 
 /* ---- deciding ---- */

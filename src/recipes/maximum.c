@@ -113,25 +113,19 @@ is_relied_on(const ZklTarget *permits, bool surely, const ZklDeadlines *at)
 	return n > released;
 }
 
+static bool
+read_record_member(ZklJsonReader *r, const char *key, void *max)
+{
+	return strcmp(key, "max_leases") == 0 ?
+		zkl_json_integer(r, 1, PG_INT32_MAX, max) : zkl_json_skip_value(r);
+}
+
 int
 zkl_maximum_parse(const char *data, Size size)
 {
-	ZklJsonReader r = {data, data + size};
-	char		key[16];
 	int64_t		max = 0;
 
-	if (!zkl_json_take(&r, '{'))
-		return 0;
-	do
-	{
-		if (!zkl_json_string(&r, key, sizeof(key)) ||
-			!zkl_json_take(&r, ':') ||
-			!(strcmp(key, "max_leases") == 0 ?
-			  zkl_json_integer(&r, 1, PG_INT32_MAX, &max) :
-			  zkl_json_skip_value(&r)))
-			return 0;
-	} while (zkl_json_take(&r, ','));
-	return zkl_json_take(&r, '}') && r.at == r.end ? (int) max : 0;
+	return zkl_json_object(data, size, read_record_member, &max) ? (int) max : 0;
 }
 
 /*

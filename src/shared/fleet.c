@@ -12,7 +12,6 @@
 #include "utils/json.h"
 #include "znode/json.h"
 
-#define MAX_MEMBER		16		/* longer names are none that we know */
 
 /* ---- names ---- */
 
@@ -74,11 +73,20 @@ read_int(ZklJsonReader *r, int32 *value)
 	return true;
 }
 
-static bool
-read_member(ZklJsonReader *r, const char *key, ZklFleetEntry *entry, bool *ours)
+typedef struct Reading
 {
+	ZklFleetEntry *entry;
+	bool		ours;
+} Reading;
+
+static bool
+read_member(ZklJsonReader *r, const char *key, void *arg)
+{
+	Reading    *reading = arg;
+	ZklFleetEntry *entry = reading->entry;
+
 	if (strcmp(key, "zklock") == 0)
-		return *ours = zkl_json_word(r, "\"fleet\"");
+		return reading->ours = zkl_json_word(r, "\"fleet\"");
 	if (strcmp(key, "server") == 0)
 		return zkl_json_string(r, entry->server, sizeof(entry->server));
 	if (strcmp(key, "host") == 0)
@@ -107,30 +115,13 @@ read_member(ZklJsonReader *r, const char *key, ZklFleetEntry *entry, bool *ours)
 	return zkl_json_skip_value(r);
 }
 
-static bool
-read_entry(ZklJsonReader *r, ZklFleetEntry *entry)
-{
-	char		key[MAX_MEMBER];
-	bool		ours = false;
-
-	if (!zkl_json_take(r, '{'))
-		return false;
-	do
-	{
-		if (!zkl_json_string(r, key, sizeof(key)) || !zkl_json_take(r, ':') ||
-			!read_member(r, key, entry, &ours))
-			return false;
-	} while (zkl_json_take(r, ','));
-	return ours && zkl_json_take(r, '}') && r->at == r->end;
-}
-
 bool
 zkl_fleet_read(const char *data, Size length, ZklFleetEntry *entry)
 {
-	ZklJsonReader r = {data, data + length};
+	Reading		reading = {entry, false};
 
 	memset(entry, 0, sizeof(*entry));
-	if (read_entry(&r, entry))
+	if (zkl_json_object(data, length, read_member, &reading) && reading.ours)
 		return true;
 	memset(entry, 0, sizeof(*entry));
 	return false;

@@ -16,7 +16,6 @@
 #include "znode/json.h"
 #include "znode/result.h"
 
-#define MAX_MEMBER		16		/* longer names are none that we know */
 
 /* ---- the format ---- */
 
@@ -49,14 +48,17 @@ read_list(ZklJsonReader *r, char *list)
 
 typedef struct Found
 {
+	ZklRoot    *root;
 	bool		ours;
 	bool		protocol;
 	bool		dialects;
 } Found;
 
 static bool
-read_root_member(ZklJsonReader *r, const char *key, ZklRoot *root, Found *found)
+read_root_member(ZklJsonReader *r, const char *key, void *arg)
 {
+	Found	   *found = arg;
+	ZklRoot    *root = found->root;
 	int64		protocol;
 
 	if (strcmp(key, "zklock") == 0)
@@ -73,20 +75,10 @@ read_root_member(ZklJsonReader *r, const char *key, ZklRoot *root, Found *found)
 bool
 zkl_root_read(const char *data, Size length, ZklRoot *root)
 {
-	ZklJsonReader r = {data, data + length};
-	char		key[MAX_MEMBER];
-	Found		found = {0};
+	Found		found = {root};
 
 	memset(root, 0, sizeof(*root));
-	if (!zkl_json_take(&r, '{'))
-		return false;
-	do
-	{
-		if (!zkl_json_string(&r, key, sizeof(key)) || !zkl_json_take(&r, ':') ||
-			!read_root_member(&r, key, root, &found))
-			return false;
-	} while (zkl_json_take(&r, ','));
-	return zkl_json_take(&r, '}') && r.at == r.end &&
+	return zkl_json_object(data, length, read_root_member, &found) &&
 		found.ours && found.protocol && found.dialects;
 }
 

@@ -241,6 +241,30 @@ zkl_json_skip_value(ZklJsonReader *r)
 	return true;
 }
 
+bool
+zkl_json_key(ZklJsonReader *r, char *key)
+{
+	return zkl_json_string(r, key, ZKL_JSON_KEY) && zkl_json_take(r, ':');
+}
+
+bool
+zkl_json_object(const char *text, size_t length,
+				bool (*read_value) (ZklJsonReader *r, const char *key, void *arg),
+				void *arg)
+{
+	ZklJsonReader r = {text, text + length};
+	char		key[ZKL_JSON_KEY];
+
+	if (!zkl_json_take(&r, '{'))
+		return false;
+	do
+	{
+		if (!zkl_json_key(&r, key) || !read_value(&r, key, arg))
+			return false;
+	} while (zkl_json_take(&r, ','));
+	return zkl_json_take(&r, '}') && r.at == r.end;
+}
+
 /* ---- writing ---- */
 
 void

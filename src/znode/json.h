@@ -31,6 +31,16 @@ extern bool zkl_json_string(ZklJsonReader *r, char *buf, size_t size);
 extern bool zkl_json_integer(ZklJsonReader *r, int64_t min, int64_t max,
 							 int64_t *number);
 
+/* The key of a member, with its colon; keys that are longer are none that we know */
+#define ZKL_JSON_KEY		16
+extern bool zkl_json_key(ZklJsonReader *r, char *key);
+
+/* An object that is the whole text; read_value is to read the value of each member */
+extern bool zkl_json_object(const char *text, size_t length,
+							bool (*read_value) (ZklJsonReader *r, const char *key,
+												void *arg),
+							void *arg);
+
 /* A string, a number or a word */
 extern bool zkl_json_skip_scalar(ZklJsonReader *r);
 

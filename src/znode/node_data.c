@@ -17,7 +17,6 @@
 #define CACHED_KEY		"cached"
 #define WAITED_KEY		"waited"
 #define FORMAT_VERSION	ZKL_ZNODE_PROTOCOL
-#define MAX_KEY			16		/* longer keys are none that we know */
 
 /*
  * Bytes that a string may take once escaped.  Three such, a server's name, a
@@ -98,10 +97,17 @@ read_optional(ZklJsonReader *r, const char *key, ZklNodeData *data, bool *good)
 	return true;
 }
 
-static bool
-read_node_member(ZklJsonReader *r, const char *key, ZklNodeData *data,
-				 bool *ours)
+typedef struct Reading
 {
+	ZklNodeData *data;
+	bool		ours;
+} Reading;
+
+static bool
+read_node_member(ZklJsonReader *r, const char *key, void *arg)
+{
+	Reading    *reading = arg;
+	ZklNodeData *data = reading->data;
 	int64_t		number;
 	bool		good;
 
@@ -109,8 +115,8 @@ read_node_member(ZklJsonReader *r, const char *key, ZklNodeData *data,
 		return good;
 
 	if (strcmp(key, FORMAT_KEY) == 0)
-		return *ours = zkl_json_integer(r, FORMAT_VERSION, FORMAT_VERSION,
-										&number);
+		return reading->ours = zkl_json_integer(r, FORMAT_VERSION, FORMAT_VERSION,
+												&number);
 	if (strcmp(key, "server") == 0)
 		return zkl_json_string(r, data->server, sizeof(data->server));
 	if (strcmp(key, "database") == 0)
@@ -143,36 +149,13 @@ read_node_member(ZklJsonReader *r, const char *key, ZklNodeData *data,
 	return zkl_json_skip_scalar(r);
 }
 
-/* Reads a key and its colon, up to the value */
-static bool
-read_key(ZklJsonReader *r, char *key)
-{
-	return zkl_json_string(r, key, MAX_KEY) && zkl_json_take(r, ':');
-}
-
-static bool
-read_object(ZklJsonReader *r, ZklNodeData *data)
-{
-	bool		ours = false;
-	char		key[MAX_KEY];
-
-	if (!zkl_json_take(r, '{'))
-		return false;
-	do
-	{
-		if (!read_key(r, key) || !read_node_member(r, key, data, &ours))
-			return false;
-	} while (zkl_json_take(r, ','));
-	return zkl_json_take(r, '}') && r->at == r->end && ours;
-}
-
 bool
 zkl_node_data_parse(const char *text, size_t length, ZklNodeData *data)
 {
-	ZklJsonReader r = {text, text + length};
+	Reading		reading = {data, false};
 
 	memset(data, 0, sizeof(*data));
-	if (read_object(&r, data))
+	if (zkl_json_object(text, length, read_node_member, &reading) && reading.ours)
 		return true;
 	memset(data, 0, sizeof(*data));
 	return false;
@@ -187,13 +170,13 @@ static bool
 has_mark(const char *text, size_t length, const char *mark)
 {
 	ZklJsonReader r = {text, text + length};
-	char		key[MAX_KEY];
+	char		key[ZKL_JSON_KEY];
 
 	if (!zkl_json_take(&r, '{'))
 		return false;
 	do
 	{
-		if (!read_key(&r, key))
+		if (!zkl_json_key(&r, key))
 			return false;
 		if (strcmp(key, mark) == 0 && zkl_json_word(&r, "true"))
 			return true;
@@ -239,7 +222,7 @@ zkl_node_data_revoking(const char *text, size_t length, char *who, size_t size)
 {
 	ZklJsonReader r = {text, text + length};
 	ZklJsonReader value;
-	char		key[MAX_KEY];
+	char		key[ZKL_JSON_KEY];
 
 	who[0] = '\0';
 	if (length == strlen(ZKL_REVOKE_MESSAGE) &&
@@ -249,7 +232,7 @@ zkl_node_data_revoking(const char *text, size_t length, char *who, size_t size)
 		return false;
 	do
 	{
-		if (!read_key(&r, key))
+		if (!zkl_json_key(&r, key))
 			return false;
 		value = r;
 		if (strcmp(key, "revoke") == 0 && zkl_json_string(&value, who, size))
@@ -267,12 +250,12 @@ find_members(const char *text, size_t *length)
 {
 	ZklJsonReader r = {text, text + *length};
 	const char *members;
-	char		key[MAX_KEY];
+	char		key[ZKL_JSON_KEY];
 
 	if (!zkl_json_take(&r, '{') || r.at == r.end)
 		return NULL;
 	members = r.at;
-	if (read_key(&r, key) && strcmp(key, "revoke") == 0)
+	if (zkl_json_key(&r, key) && strcmp(key, "revoke") == 0)
 	{
 		if (!zkl_json_skip_value(&r) || !zkl_json_take(&r, ','))
 			return NULL;

@@ -11,7 +11,6 @@
 #include "znode/wait_data.h"
 
 #define FORMAT_KEY	"zklock"
-#define MAX_KEY		16			/* longer keys are none that we know */
 #define MAX_WORD	10			/* of the mode */
 
 /*
@@ -119,15 +118,23 @@ read_needed(ZklJsonReader *r, const char *key, ZklWaitData *data, Member *what)
 	return true;
 }
 
-static bool
-read_any(ZklJsonReader *r, const char *key, ZklWaitData *data, int *seen)
+typedef struct Reading
 {
+	ZklWaitData *data;
+	int			seen;			/* of the members that must be there */
+} Reading;
+
+static bool
+read_any(ZklJsonReader *r, const char *key, void *arg)
+{
+	Reading    *reading = arg;
+	ZklWaitData *data = reading->data;
 	Member		what;
 	int32_t		number;
 
 	if (!read_needed(r, key, data, &what))
 		return false;
-	*seen |= (int) what;
+	reading->seen |= (int) what;
 	if (what != 0)
 		return true;
 	if (strcmp(key, "behind") == 0)
@@ -149,18 +156,9 @@ read_any(ZklJsonReader *r, const char *key, ZklWaitData *data, int *seen)
 bool
 zkl_wait_data_parse(const char *text, size_t length, ZklWaitData *data)
 {
-	ZklJsonReader r = {text, text + length};
-	char		key[MAX_KEY];
-	int			seen = 0;
+	Reading		reading = {data, 0};
 
 	memset(data, 0, sizeof(*data));
-	if (!zkl_json_take(&r, '{'))
-		return false;
-	do
-	{
-		if (!zkl_json_string(&r, key, sizeof(key)) ||
-			!zkl_json_take(&r, ':') || !read_any(&r, key, data, &seen))
-			return false;
-	} while (zkl_json_take(&r, ','));
-	return zkl_json_take(&r, '}') && r.at == r.end && seen == ALL_MEMBERS;
+	return zkl_json_object(text, length, read_any, &reading) &&
+		reading.seen == ALL_MEMBERS;
 }
