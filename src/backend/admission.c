@@ -51,7 +51,6 @@
  * does not know.
  */
 
-#define EXTENSION_NAME	"zklock"
 
 /* As of the last look.  An update of the extension replaces functions. */
 static bool served = false;
@@ -93,7 +92,7 @@ read_version(void)
 	HeapTuple	tuple;
 
 	ScanKeyInit(&key, Anum_pg_extension_extname, BTEqualStrategyNumber, F_NAMEEQ,
-				CStringGetDatum(EXTENSION_NAME));
+				CStringGetDatum(ZKL_EXTENSION_NAME));
 	scan = systable_beginscan(catalog, ExtensionNameIndexId, true, NULL, 1, &key);
 	tuple = systable_getnext(scan);
 	if (HeapTupleIsValid(tuple))

@@ -309,8 +309,6 @@ look_at_sessions(void)
 
 /* ---- the wait ---- */
 
-#define ANSWER_WAIT_MS		1000
-
 static bool
 is_waiting(const ZklLongWait *wait)
 {
@@ -426,7 +424,7 @@ act_on_report(ZklLongWait *wait, int64 now)
 	if (is_asked && now < wait->report && !zkl_stall_is_answered(&wait->ahead))
 		return false;
 	if (!is_asked && zkl_stall_ask(&wait->ahead, wait->slotno, wait->name, true))
-		wait->report = zkl_wait_after_ms(now, ANSWER_WAIT_MS);
+		wait->report = zkl_wait_after_ms(now, ZKL_AHEAD_WAIT_MS);
 	else
 		report_wait(wait, now);
 	return true;

@@ -35,6 +35,7 @@
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "nodes/value.h"
+#include "shared/loaded.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
@@ -44,7 +45,6 @@
 #include "utils/rel.h"
 #include "znode/znode.h"
 
-#define EXTENSION_NAME	"zklock"
 #define TABLE_NAME		"zk_rights"
 
 /* The columns of the table */
@@ -169,7 +169,7 @@ find_member_table(Oid extension)
 Oid
 zkl_rights_table(void)
 {
-	Oid			extension = get_extension_oid(EXTENSION_NAME, true);
+	Oid			extension = get_extension_oid(ZKL_EXTENSION_NAME, true);
 	Oid			table;
 
 	if (!OidIsValid(extension))
@@ -179,7 +179,7 @@ zkl_rights_table(void)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("extension \"%s\" has no table \"%s\"",
-						EXTENSION_NAME, TABLE_NAME),
+						ZKL_EXTENSION_NAME, TABLE_NAME),
 				 errdetail("Without it, it is not known which role may take which lock."),
 				 errhint("Drop the extension and create it again.")));
 	return table;

@@ -220,9 +220,6 @@ zkl_stall_ahead_words(const ZklAheadQuestion *ahead, const char *name, bool name
 
 /* ---- what a wait is for ---- */
 
-/* How long a session waits for the worker to say who is ahead */
-#define ANSWER_WAIT_MS	1000
-
 int64
 zkl_stall_time(int slotno)
 {
@@ -328,7 +325,7 @@ static const char *
 ask_who_is_ahead(int slotno, const char *name)
 {
 	bool		names = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
-	int64		until = zkl_boottime_ms() + ANSWER_WAIT_MS;
+	int64		until = zkl_boottime_ms() + ZKL_AHEAD_WAIT_MS;
 	ZklAheadQuestion ahead;
 	const char *words;
 

@@ -32,12 +32,12 @@
 #include "executor/executor.h"
 #include "nodes/nodeFuncs.h"
 #include "shared/compat.h"
+#include "shared/loaded.h"
 #include "storage/ipc.h"
 #include "tcop/utility.h"
 #include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
 
-#define EXTENSION_NAME	"zklock"
 
 /* What our hooks stand in front of: the hooks of other extensions, or PostgreSQL */
 static ProcessUtility_hook_type next_utility;
@@ -150,7 +150,7 @@ drops_zklock(Node *statement)
 		return false;
 	foreach(cell, castNode(DropStmt, statement)->objects)
 	{
-		if (strcmp(strVal(lfirst(cell)), EXTENSION_NAME) == 0)
+		if (strcmp(strVal(lfirst(cell)), ZKL_EXTENSION_NAME) == 0)
 			return true;
 	}
 	return false;
@@ -192,7 +192,7 @@ is_zklock_function(Oid function)
 
 	if (function < FirstNormalObjectId)
 		return false;
-	extension = get_extension_oid(EXTENSION_NAME, true);
+	extension = get_extension_oid(ZKL_EXTENSION_NAME, true);
 	return OidIsValid(extension) &&
 		getExtensionOfObject(ProcedureRelationId, function) == extension;
 }

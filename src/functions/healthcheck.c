@@ -37,7 +37,6 @@
 #include "wire/version.h"
 
 #define HEALTH_COLUMNS	3
-#define LEAST_TICKS		4
 #define MOST_SLOTS		0.8		/* of all */
 #define MOST_CLOCK_MS	30000	/* zk_once() allows for half a minute */
 #define LEAST_DAYS		30		/* of a certificate */
@@ -126,10 +125,10 @@ check_session(FunctionCallInfo fcinfo, const ZklStatus *status,
 			  psprintf("%u ms were requested, and ZooKeeper granted %u ms.",
 					   status->timeout_asked_ms, status->timeout_ms) : no_session);
 	put_check(fcinfo, "tick", has_session,
-			  status->timeout_ms >= (uint64) zkl_tick_time * LEAST_TICKS,
+			  status->timeout_ms >= (uint64) zkl_tick_time * ZKL_LEAST_TICKS,
 			  has_session ?
 			  psprintf("The session timeout is %u ms, and should be at least %d ticks of %d ms.",
-					   status->timeout_ms, LEAST_TICKS, zkl_tick_time) : no_session);
+					   status->timeout_ms, ZKL_LEAST_TICKS, zkl_tick_time) : no_session);
 }
 
 /* The path of a file is for those who may see it. */

@@ -28,7 +28,6 @@
 #include "znode/result.h"
 
 #define MAX_WALK_PATH	1024	/* longer than any lock of ours, by far */
-#define HEX_LENGTH		32		/* of a UUID without dashes */
 
 /* What the children of a directory are, in the order in which they are read */
 typedef enum
@@ -109,7 +108,7 @@ is_bare_uuid(const char *name, bool dashes)
 {
 	ZklUuid		uuid;
 
-	return strlen(name) == (dashes ? ZKL_UUID_TEXT : HEX_LENGTH) &&
+	return strlen(name) == (dashes ? ZKL_UUID_TEXT : ZKL_UUID_HEX) &&
 		zkl_uuid_parse_start(name, dashes, &uuid);
 }
 

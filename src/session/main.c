@@ -32,9 +32,6 @@
 #include "wire/version.h"
 #include "wire/wire.h"
 
-/* What the worker passes; see worker/program.c */
-#define LINK_FD			3
-#define PROGRAM_FD		4
 #define READ_SIZE		((size_t) 64 * 1024)
 
 /* With this much unsent, neither the link nor ZooKeeper is read. */
@@ -116,17 +113,17 @@ check_link(void)
 	socklen_t	length = sizeof(type);
 	int			flags;
 
-	if (getsockopt(LINK_FD, SOL_SOCKET, SO_TYPE, &type, &length) != 0 ||
+	if (getsockopt(ZKL_WIRE_LINK_FD, SOL_SOCKET, SO_TYPE, &type, &length) != 0 ||
 		type != SOCK_STREAM)
 	{
 		fprintf(stderr, "zklock_session is started by the zklock background "
 				"worker\n");
 		exit(1);
 	}
-	flags = fcntl(LINK_FD, F_GETFL);
-	if (flags < 0 || fcntl(LINK_FD, F_SETFL, flags | O_NONBLOCK) != 0)
+	flags = fcntl(ZKL_WIRE_LINK_FD, F_GETFL);
+	if (flags < 0 || fcntl(ZKL_WIRE_LINK_FD, F_SETFL, flags | O_NONBLOCK) != 0)
 		_exit(1);
-	fcntl(LINK_FD, F_SETFD, FD_CLOEXEC);
+	fcntl(ZKL_WIRE_LINK_FD, F_SETFD, FD_CLOEXEC);
 }
 
 /* ----------
@@ -146,7 +143,7 @@ link_write(void)
 {
 	while (unsent() > 0)
 	{
-		ssize_t		n = send(LINK_FD, output.data + output.start, unsent(),
+		ssize_t		n = send(ZKL_WIRE_LINK_FD, output.data + output.start, unsent(),
 							 MSG_NOSIGNAL);
 
 		if (n < 0 && errno == EINTR)
@@ -166,7 +163,7 @@ link_read(void)
 
 	if (!zkl_wire_reserve(&input, READ_SIZE))
 		_exit(1);
-	n = recv(LINK_FD, input.data + input.end, input.capacity - input.end, 0);
+	n = recv(ZKL_WIRE_LINK_FD, input.data + input.end, input.capacity - input.end, 0);
 	if (n > 0)
 		input.end += (size_t) n;
 	else if (n == 0 ||
@@ -178,7 +175,7 @@ link_read(void)
 static void
 leave(int status)
 {
-	struct pollfd link = {LINK_FD, POLLOUT, 0};
+	struct pollfd link = {ZKL_WIRE_LINK_FD, POLLOUT, 0};
 
 	do
 		link_write();
@@ -277,7 +274,7 @@ run_frames(void)
 static void
 choose_link_events(struct pollfd *link)
 {
-	link->fd = LINK_FD;
+	link->fd = ZKL_WIRE_LINK_FD;
 	link->events = POLLRDHUP;
 	if (unsent() > 0)
 		link->events |= POLLOUT;
@@ -294,7 +291,7 @@ main(void)
 	prctl(PR_SET_NAME, "zklock_session");
 	set_up_signals();
 	check_link();
-	close(PROGRAM_FD);
+	close(ZKL_WIRE_PROGRAM_FD);
 	tie_to_parent(parent);
 
 	for (;;)

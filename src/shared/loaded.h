@@ -5,6 +5,8 @@
 #ifndef ZKL_SHARED_LOADED_H
 #define ZKL_SHARED_LOADED_H
 
+#define ZKL_EXTENSION_NAME	"zklock"
+
 /* An error 55000 with a hint unless zklock was preloaded */
 extern void zkl_loaded_check(void);
 

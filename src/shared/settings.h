@@ -36,6 +36,10 @@ extern char *zkl_dialects;
 extern char *zkl_auth_file;
 extern int	zkl_session_timeout;
 extern int	zkl_tick_time;
+
+#define ZKL_LEAST_TICKS		4	/* of a session timeout, to be on the safe
+								 * side */
+
 extern int	zkl_max_requests;
 extern int	zkl_max_requests_per_session;	/* -1: see under_way.c */
 extern int	zkl_cache_time;		/* 0: nothing is cached */

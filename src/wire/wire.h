@@ -24,6 +24,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Descriptors of the session process; it closes the second one. */
+#define ZKL_WIRE_LINK_FD	3
+#define ZKL_WIRE_PROGRAM_FD 4	/* its own file */
+
 /* The largest body that either side accepts, in bytes. */
 #define ZKL_WIRE_MAX_BODY	(16 * 1024 * 1024)
 

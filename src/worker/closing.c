@@ -17,7 +17,6 @@
 #include "worker/identity.h"
 #include "worker/link.h"
 
-#define CLOSING_TIME	1000000 /* µs for a session to be closed */
 #define SHUTDOWN_MS		3000
 
 static int64 closing_until = 0; /* 0: no session is being closed */
@@ -34,7 +33,7 @@ begin_closing(uint32 connection, int64 now, ZklManager *core)
 {
 	zkl_manager_event(core, now, ZKL_EVENT(SESSION_LOST));
 	zkl_link_say(ZKL_WIRE_CLOSE, connection);
-	closing_until = now + CLOSING_TIME;
+	closing_until = now + ZKL_CLOSING_TIME;
 }
 
 void

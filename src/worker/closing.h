@@ -10,6 +10,8 @@
 
 #include "core/manager.h"
 
+#define ZKL_CLOSING_TIME	1000000 /* for a session to be closed */
+
 /* Begins to close a session that cannot be used: all its locks are lost. */
 extern void zkl_closing_give_up(uint32 connection, int64 now, ZklManager *core);
 

@@ -13,7 +13,6 @@
 #include "shared/settings.h"
 #include "worker/diagnosis.h"
 
-#define LEAST_TICKS			4
 #define MAX_TOLD			64	/* as many as there can be hosts */
 
 const char *
@@ -78,12 +77,12 @@ zkl_diagnosis_check_timeout(uint32 timeout_ms, uint32 generation)
 	static uint32 warned = 0;	/* the generation that was warned about */
 
 	if (warned == generation ||
-		timeout_ms >= (uint64) zkl_tick_time * LEAST_TICKS)
+		timeout_ms >= (uint64) zkl_tick_time * ZKL_LEAST_TICKS)
 		return;
 	warned = generation;
 	ereport(WARNING,
 			(errmsg("the ZooKeeper session timeout of %u ms is less than %d ticks",
-					timeout_ms, LEAST_TICKS),
+					timeout_ms, ZKL_LEAST_TICKS),
 			 errdetail("\"zklock.tick_time\" is %d ms.  The lease then leaves little room for pauses of the ZooKeeper servers, and none for observers behind a follower.",
 					   zkl_tick_time),
 			 errhint("Increase \"zklock.session_timeout\" on all servers, or set \"zklock.tick_time\" to the tickTime in the ensemble's zoo.cfg.")));

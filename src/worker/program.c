@@ -23,13 +23,11 @@
 #include <unistd.h>
 
 #include "miscadmin.h"
+#include "wire/wire.h"
 #include "worker/program.h"
 
 #define SESSION_PROGRAM		"zklock_session"
 
-/* Descriptors of the new process; it closes the second one. */
-#define LINK_FD				3
-#define PROGRAM_FD			4
 #define PROGRAM_PATH		"/proc/self/fd/4"
 
 /* So that no file action hits the descriptor of the program before it is used */
@@ -99,14 +97,14 @@ spawn(int link, pid_t *pid)
 	int			rc;
 
 	posix_spawn_file_actions_init(&files);
-	posix_spawn_file_actions_adddup2(&files, link, LINK_FD);
-	posix_spawn_file_actions_adddup2(&files, program_fd, PROGRAM_FD);
+	posix_spawn_file_actions_adddup2(&files, link, ZKL_WIRE_LINK_FD);
+	posix_spawn_file_actions_adddup2(&files, program_fd, ZKL_WIRE_PROGRAM_FD);
 	posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
 	posix_spawn_file_actions_addopen(&files, 1, "/dev/null", O_WRONLY, 0);
 #ifdef HAVE_CLOSEFROM_ACTION
-	posix_spawn_file_actions_addclosefrom_np(&files, PROGRAM_FD + 1);
+	posix_spawn_file_actions_addclosefrom_np(&files, ZKL_WIRE_PROGRAM_FD + 1);
 #else
-	for (int other = PROGRAM_FD + 1; other < 1024; other++)
+	for (int other = ZKL_WIRE_PROGRAM_FD + 1; other < 1024; other++)
 		posix_spawn_file_actions_addclose(&files, other);
 #endif
 	posix_spawnattr_init(&attributes);

@@ -448,8 +448,9 @@ zkl_supervisor_tick(int64 now)
 		start_process(now);
 	else if (phase == CONNECTING && now >= deadline)
 	{
-		zkl_identity_note_error(ZKL_ABOUT_CONNECTION, psprintf("could not connect to ZooKeeper server \"%s\" in time",
-															   current_host));
+		zkl_identity_note_error(ZKL_ABOUT_CONNECTION,
+								psprintf("could not connect to ZooKeeper server \"%s\" in time",
+										 current_host));
 		zkl_attempt_timed_out();
 		end_process(now);
 	}

@@ -24,6 +24,7 @@
 #include "shared/status.h"
 #include "utils/memutils.h"
 #include "wire/wire.h"
+#include "worker/closing.h"
 #include "worker/diagnosis.h"
 #include "worker/identity.h"
 #include "worker/launch.h"
@@ -33,7 +34,6 @@
 #include "worker/trial.h"
 
 #define HOST_TIME		10000000	/* µs for each host: there is no hurry */
-#define CLOSING_TIME	1000000
 #define PAUSE			10000000
 #define READ_SIZE		(16 * 1024)
 #define WRITE_PAUSE		10000	/* for a process that does not read yet */
@@ -210,7 +210,7 @@ close_session(int64 now, int32 rc)
 		set_fault(&host_fault, zkl_diagnosis_of(rc, host));
 	zkl_wire_end(&output, zkl_wire_begin(&output, ZKL_WIRE_CLOSE, 1, 0, 0));
 	phase = CLOSING;
-	due = now + CLOSING_TIME;
+	due = now + ZKL_CLOSING_TIME;
 }
 
 /* Returns whether the settings work. */

@@ -13,7 +13,6 @@
 #include "znode/json.h"
 #include "znode/znode.h"
 
-#define FORMAT_KEY		"zklock"
 #define CACHED_KEY		"cached"
 #define WAITED_KEY		"waited"
 #define FORMAT_VERSION	ZKL_ZNODE_PROTOCOL
@@ -61,7 +60,7 @@ zkl_node_data_format(const ZklNodeData *data, char *buf, size_t size)
 			buf[0] = '\0';
 		return 0;
 	}
-	put_member(&at, "{\"" FORMAT_KEY "\":", FORMAT_VERSION);
+	put_member(&at, "{\"" ZKL_FORMAT_KEY "\":", FORMAT_VERSION);
 	zkl_json_put_string(&at, ",\"server\":", data->server, sizeof(data->server),
 						ZKL_MAX_SERVER_NAME);
 	zkl_json_put_string(&at, ",\"database\":", data->database, sizeof(data->database),
@@ -114,7 +113,7 @@ read_node_member(ZklJsonReader *r, const char *key, void *arg)
 	if (read_optional(r, key, data, &good))
 		return good;
 
-	if (strcmp(key, FORMAT_KEY) == 0)
+	if (strcmp(key, ZKL_FORMAT_KEY) == 0)
 		return reading->ours = zkl_json_integer(r, FORMAT_VERSION, FORMAT_VERSION,
 												&number);
 	if (strcmp(key, "server") == 0)

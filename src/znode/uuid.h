@@ -11,6 +11,7 @@
 
 #define ZKL_UUID_BYTES		16
 #define ZKL_UUID_TEXT		36	/* characters of a UUID in text form */
+#define ZKL_UUID_HEX		32	/* the same without dashes */
 
 typedef struct ZklUuid
 {

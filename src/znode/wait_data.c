@@ -10,7 +10,6 @@
 #include "znode/json.h"
 #include "znode/wait_data.h"
 
-#define FORMAT_KEY	"zklock"
 #define MAX_WORD	10			/* of the mode */
 
 /*
@@ -46,7 +45,7 @@ zkl_wait_data_format(const ZklWaitData *data, char *buf)
 	const char *mode = data->mode == ZKL_SHARED ? "shared" : "exclusive";
 
 	zkl_uuid_format(&data->wait, uuid);
-	put_key_number(&at, "{\"" FORMAT_KEY "\":", ZKL_ZNODE_PROTOCOL);
+	put_key_number(&at, "{\"" ZKL_FORMAT_KEY "\":", ZKL_ZNODE_PROTOCOL);
 	zkl_json_put_string(&at, ",\"wait\":", uuid, sizeof(uuid), ZKL_UUID_TEXT);
 	zkl_json_put_string(&at, ",\"lock\":", data->lock, sizeof(data->lock),
 						MAX_ESCAPED_NAME);
@@ -92,7 +91,7 @@ read_needed(ZklJsonReader *r, const char *key, ZklWaitData *data, Member *what)
 	int32_t		number;
 
 	*what = 0;
-	if (strcmp(key, FORMAT_KEY) == 0)
+	if (strcmp(key, ZKL_FORMAT_KEY) == 0)
 		return *what = MEMBER_FORMAT, read_number(r, ZKL_ZNODE_PROTOCOL,
 												  ZKL_ZNODE_PROTOCOL, &number);
 	if (strcmp(key, "wait") == 0)

@@ -14,7 +14,6 @@
 #define SEQ_DIGITS		10
 #define CURATOR_MARK	"_c_"	/* before the unique id */
 #define CURATOR_MARK_LENGTH 3
-#define HEX_LENGTH		32		/* of a UUID without dashes */
 
 /*
  * What stands between the unique id and the number.  The sharp end of each
@@ -209,7 +208,7 @@ find_uuid(ZklDialect dialect, const char *name, ZklUuid *uuid)
 		return strncmp(name, CURATOR_MARK, CURATOR_MARK_LENGTH) == 0 &&
 			zkl_uuid_parse_start(name + CURATOR_MARK_LENGTH, true, uuid) &&
 			name[CURATOR_MARK_LENGTH + ZKL_UUID_TEXT] == '-';
-	return zkl_uuid_parse_start(name, false, uuid) && name[HEX_LENGTH] == '_';
+	return zkl_uuid_parse_start(name, false, uuid) && name[ZKL_UUID_HEX] == '_';
 }
 
 /*

@@ -20,6 +20,9 @@
 /* Grows when a server writes znodes that older servers cannot read */
 #define ZKL_ZNODE_PROTOCOL	1
 
+/* The key of that number in the data */
+#define ZKL_FORMAT_KEY		"zklock"
+
 /*
  * How many tokens the transaction of a znode has: from its czxid * this on.  The
  * simulation has fewer.
