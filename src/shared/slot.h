@@ -124,7 +124,7 @@ typedef enum ZklLate
  * be deleted as soon as the backend can commit no more.
  */
 static inline bool
-zkl_slot_error_ends_record(ZklError error)
+zkl_slot_error_ends_znode(ZklError error)
 {
 	return error == ZKL_ERROR_OVERDUE || error == ZKL_ERROR_RESIGNED ||
 		error == ZKL_ERROR_UNREADABLE || error == ZKL_ERROR_OVERTAKEN;

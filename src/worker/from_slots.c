@@ -376,7 +376,7 @@ describe_slot(int slotno, const ZklSlot *slot, ZklRestored *restored,
 	describe_demand(slot, &restored->demand, data);
 	restored->state = slot_says(slot);
 	restored->broken = slot->s_answer.error == ZKL_ERROR_BROKEN;
-	restored->overdue = zkl_slot_error_ends_record((ZklError) slot->s_answer.error);
+	restored->overdue = zkl_slot_error_ends_znode((ZklError) slot->s_answer.error);
 	restored->token = slot->s_answer.token;
 	restored->asked_zxid = slot->s_answer.asked_zxid;
 	restored->record = slot->s_record;

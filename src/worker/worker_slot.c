@@ -273,7 +273,7 @@ zkl_worker_slot_overdue(int slotno, bool *just_now)
 	if (*just_now)
 		lose_locked(slot, zkl_slot_why_over(slot), now_us);
 	may_go = slot->s_state == ZKL_SLOT_LOST &&
-		zkl_slot_error_ends_record((ZklError) slot->s_answer.error) &&
+		zkl_slot_error_ends_znode((ZklError) slot->s_answer.error) &&
 		!(slot->s_holder.quiet && slot->s_holder.taken);
 	SpinLockRelease(&slot->s_mutex);
 	if (*just_now)

@@ -38,7 +38,7 @@ extern bool zkl_worker_slot_recall(int slotno, int64 idle_since, ZklSlot *before
 /*
  * GRANTED -> LOST if its time is over, as zkl_worker_slot_lose does it.  True: it
  * is LOST for this reason, *just_now or before, or for another of
- * zkl_error_ends_record, and its backend is past no commit check that would let it
+ * zkl_slot_error_ends_znode, and its backend is past no commit check that would let it
  * commit: the znode may go.
  */
 extern bool zkl_worker_slot_overdue(int slotno, bool *just_now);
