@@ -258,11 +258,10 @@ zkl_manager_event(ZklManager *m, int64_t now, const ZklEvent *event)
 }
 
 void
-zkl_manager_restore(ZklManager *m, int64_t now, ZklReadSlot read,
-					void *context)
+zkl_manager_restore(ZklManager *m, int64_t now, const ZklRestored *slots)
 {
 	m->now = now;
-	zkl_restore_slots(m, read, context);
+	zkl_restore_slots(m, slots);
 }
 
 bool

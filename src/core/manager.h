@@ -134,7 +134,7 @@ typedef struct ZklEnd
 								 * release tells that it is */
 } ZklEnd;
 
-/* What a restarted worker finds in a slot */
+/* What a restarted worker finds in a slot; without a name: no request for a lock */
 typedef struct ZklRestored
 {
 	ZklDemand	demand;
@@ -148,13 +148,6 @@ typedef struct ZklRestored
 	ZklRecord	record;			/* of the last RECORD; all 0 and no number if
 								 * there was none */
 } ZklRestored;
-
-/*
- * Fills in what a slot says; strings live until the next call.  False: the
- * slot is free, or holds no request for a lock.
- */
-typedef bool (*ZklReadSlot) (void *context, uint32_t request,
-							 ZklRestored *slot);
 
 typedef struct ZklSession
 {
@@ -375,12 +368,11 @@ extern void zkl_manager_event(ZklManager *m, int64_t now,
 
 /*
  * After a restart, and after ATTACH if there is a session: takes over all slots,
- * none of which may be cached any more.  "read" is called several times for each
- * slot; if a backend changes one meanwhile, that is taken into account, or comes as
- * an event later.
+ * none of which may be cached any more, as one look has found them.  What a backend
+ * does with a slot after that look comes as an event later.
  */
-extern void zkl_manager_restore(ZklManager *m, int64_t now, ZklReadSlot read,
-								void *context);
+extern void zkl_manager_restore(ZklManager *m, int64_t now,
+								const ZklRestored *slots);
 
 /* Whether the manager has a request of this number. */
 extern bool zkl_manager_knows(const ZklManager *m, uint32_t request);

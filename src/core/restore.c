@@ -291,9 +291,8 @@ look_at(ZklManager *m, Pass pass, uint32_t i, const ZklRestored *slot)
 }
 
 void
-zkl_restore_slots(ZklManager *m, ZklReadSlot read, void *context)
+zkl_restore_slots(ZklManager *m, const ZklRestored *slots)
 {
-	ZklRestored slot;
 	Pass		pass;
 	uint32_t	i;
 
@@ -301,12 +300,11 @@ zkl_restore_slots(ZklManager *m, ZklReadSlot read, void *context)
 	{
 		for (i = 0; i < m->config.max_requests; i++)
 		{
-			memset(&slot, 0, sizeof(slot));
-			if (!read(context, i, &slot))
+			if (slots[i].demand.name == NULL)
 				continue;
 			if (pass == 0 && zkl_trace_is_on(m))
-				zkl_trace_restore(m, i, &slot);
-			look_at(m, pass, i, &slot);
+				zkl_trace_restore(m, i, &slots[i]);
+			look_at(m, pass, i, &slots[i]);
 		}
 	}
 }

@@ -10,6 +10,6 @@
 /* The steps of ATTACH and of zkl_manager_restore */
 extern void zkl_restore_session(ZklManager *m, const ZklSession *session,
 								uint32_t chain, uint32_t chain_in_use);
-extern void zkl_restore_slots(ZklManager *m, ZklReadSlot read, void *context);
+extern void zkl_restore_slots(ZklManager *m, const ZklRestored *slots);
 
 #endif							/* ZKL_CORE_RESTORE_H */

@@ -384,30 +384,40 @@ describe_slot(int slotno, const ZklSlot *slot, ZklRestored *restored,
 		describe_end(slotno, slot, &restored->end);
 }
 
-/* Holds the strings of the slot that was read last */
-typedef struct
+static void
+read_slot(int slotno, ZklRestored *restored)
 {
-	ZklSlot		slot;
-	char		data[ZKL_MAX_NODE_DATA];
-} Reading;
-
-/* For the core, which knows the slots of locks only */
-static bool
-read_slot(void *context, uint32_t request, ZklRestored *restored)
-{
-	int			slotno = (int) request;
-	Reading    *reading = context;
+	ZklSlot    *slot;
 
 	if (zkl_slot_peek(slotno) <= ZKL_SLOT_CLAIMED)
-		return false;
+		return;
 	restored->over = zkl_bounds_end(slotno);
-	zkl_slot_copy(slotno, &reading->slot);
-	if (reading->slot.s_state <= ZKL_SLOT_CLAIMED ||
-		reading->slot.s_request.kind != ZKL_KIND_LOCK)
-		return false;
-	zkl_bounds_log_late(slotno, &reading->slot);
-	describe_slot(slotno, &reading->slot, restored, reading->data);
-	return true;
+	slot = palloc(sizeof(ZklSlot));
+	zkl_slot_copy(slotno, slot);
+	if (slot->s_state <= ZKL_SLOT_CLAIMED)
+		return;
+	zkl_bounds_log_late(slotno, slot);
+	describe_slot(slotno, slot, restored, palloc(ZKL_MAX_NODE_DATA));
+}
+
+/* The slots that the core knows; their strings live as long as it looks at them. */
+static void
+restore_locks(void)
+{
+	MemoryContext context = AllocSetContextCreate(CurrentMemoryContext,
+												  "zklock restore",
+												  ALLOCSET_DEFAULT_SIZES);
+	MemoryContext outer = MemoryContextSwitchTo(context);
+	int			n = zkl_control->ctl_nrequests;
+	ZklRestored *slots = palloc_extended(n * sizeof(ZklRestored),
+										 MCXT_ALLOC_HUGE | MCXT_ALLOC_ZERO);
+	int			i;
+
+	for (i = 0; i < n; i++)
+		read_slot(i, &slots[i]);
+	MemoryContextSwitchTo(outer);
+	zkl_manager_restore(core, zkl_boottime_us(), slots);
+	MemoryContextDelete(context);
 }
 
 /* For the other slots */
@@ -427,12 +437,11 @@ restore_task(int slotno, const ZklSlot *slot)
 void
 zkl_from_slots_restore(void)
 {
-	Reading		reading;
 	ZklSlot		slot;
 	int			i;
 
 	zkl_caching_recall_all();
-	zkl_manager_restore(core, zkl_boottime_us(), read_slot, &reading);
+	restore_locks();
 	for (i = 0; i < zkl_control->ctl_nslots; i++)
 	{
 		if (zkl_slot_peek(i) <= ZKL_SLOT_CLAIMED)

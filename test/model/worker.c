@@ -247,8 +247,8 @@ worker_look(Worker *w, int i)
 		worker_look_bounds(w, i);
 }
 
-static bool
-read_slot(void *context, uint32_t request, ZklRestored *restored)
+static void
+read_slot(Worker *w, uint32_t request, ZklRestored *restored, char *text)
 {
 	static const ZklSlotSays says[] = {
 		[SLOT_WAITING] = ZKL_SLOT_SAYS_WAITING,
@@ -259,13 +259,13 @@ read_slot(void *context, uint32_t request, ZklRestored *restored)
 		[SLOT_LOST] = ZKL_SLOT_SAYS_LOST,
 		[SLOT_RELEASED] = ZKL_SLOT_SAYS_RELEASED,
 	};
-	Worker	   *w = context;
 	const Slot *s = &w->slots[request];
 
 	if (s->state == SLOT_FREE)
-		return false;
+		return;
 	restored->over = is_overdue(w, (int) request);
 	restored->demand = demand_of(s, w->now);
+	restored->demand.data = strcpy(text, restored->demand.data);
 	restored->state = says[s->state];
 	restored->broken = !s->overdue && s->failure == ZKL_FAILURE_BROKEN;
 	restored->overdue = s->overdue;
@@ -273,21 +273,28 @@ read_slot(void *context, uint32_t request, ZklRestored *restored)
 	restored->token = s->token;
 	restored->asked_zxid = s->asked_zxid;
 	restored->record = s->record;
-	return true;
 }
 
 void
 worker_restore(Worker *w)
 {
+	ZklRestored *slots = calloc(w->nslots, sizeof(ZklRestored));
+	char	   *texts = malloc(w->nslots * (ZKL_MAX_NODE_DATA + 1));
 	ZklRecalled found;
 	uint32_t	i;
 
+	if (slots == NULL || texts == NULL)
+		abort();
 	for (i = 0; i < w->nslots && !ZKL_MUTANT(CACHED_RESTORED_HELD); i++)
 		(void) recall(w, i, 0, &found);
 	if (w->session.id != 0)
 		worker_tell(w, ZKL_EVENT(ATTACH,.session = &w->session,.chain = w->chain,
 								 .chain_in_use = w->chain_in_use));
-	zkl_manager_restore(w->m, w->now, read_slot, w);
+	for (i = 0; i < w->nslots; i++)
+		read_slot(w, i, &slots[i], texts + i * (ZKL_MAX_NODE_DATA + 1));
+	zkl_manager_restore(w->m, w->now, slots);
+	free(slots);
+	free(texts);
 	for (i = 0; i < w->nslots; i++)
 	{
 		w->slots[i].known = zkl_manager_knows(w->m, i);
