@@ -17,8 +17,8 @@ recipes    backend shared znode
 backend    shared znode wire/version.h
 worker     shared wire znode core/manager.h core/queue.h deadlock/deadlock.h
 shared     znode
-deadlock   core znode
-core       znode deadlock/publication.h
+deadlock   core/wing.h core/manager.h core/mutant.h znode
+core       znode
 session    wire
 wire
 znode

@@ -13,6 +13,7 @@ my %writers = (
 	# of the server
 	ZklManager => 'core/manager',
 	ZklActions => 'core/actions',
+	ZklArena => 'core/arena',
 	ZklOp => 'core/operations',
 	ZklOperations => 'core/operations',
 	ZklRequests => 'core/request',
@@ -39,6 +40,7 @@ my %writers = (
 	ZklSearch => 'deadlock/search',
 	ZklFound => 'deadlock/found',
 	ZklVerdict => 'deadlock/verdict',
+	'ZklDeadlock.m' => 'deadlock/deadlock',
 	ZklCaching => 'core/cache',
 	ZklRewrites => 'core/rewrite',
 	ZklHeat => 'core/heat',
@@ -95,7 +97,7 @@ my %writers = (
 
 # Structs of which every part must have a writer, and parts that are written as
 # fields of the struct around them.
-my @complete = qw(ZklManager ZklRequest ZklLock);
+my @complete = qw(ZklManager ZklRequest ZklLock ZklDeadlock);
 my %plain = map { $_ => 1 } qw(ZklLink ZklList ZklTable ZklUuid);
 
 # The file that makes a struct makes its empty lists; the others only read.

@@ -7,38 +7,13 @@
 #include <string.h>
 
 #include "core/actions.h"
+#include "core/arena.h"
 #include "core/memory.h"
-
-#define ZKL_CHUNK_SIZE	(64 * 1024)
-
-struct ZklChunk
-{
-	ZklChunk   *next;
-	size_t		used;
-	size_t		size;
-	char		bytes[];
-};
 
 char *
 zkl_actions_text(ZklManager *m, size_t size)
 {
-	ZklChunk   *chunk = m->actions.chunks;
-	char	   *text;
-
-	size = (size + 15) & ~(size_t) 15;
-	if (chunk == NULL || chunk->size - chunk->used < size)
-	{
-		size_t		room = size > ZKL_CHUNK_SIZE ? size : ZKL_CHUNK_SIZE;
-
-		chunk = zkl_memory_alloc(m, sizeof(ZklChunk) + room);
-		chunk->next = m->actions.chunks;
-		chunk->used = 0;
-		chunk->size = room;
-		m->actions.chunks = chunk;
-	}
-	text = chunk->bytes + chunk->used;
-	chunk->used += size;
-	return text;
+	return zkl_arena_take(m, &m->actions.text, size);
 }
 
 char *
@@ -84,23 +59,13 @@ void
 zkl_actions_clear(ZklManager *m)
 {
 	m->actions.n = m->actions.nlosses = 0;
-	while (m->actions.chunks != NULL && m->actions.chunks->next != NULL)
-	{
-		ZklChunk   *next = m->actions.chunks->next;
-
-		zkl_memory_release(m, m->actions.chunks);
-		m->actions.chunks = next;
-	}
-	if (m->actions.chunks != NULL)
-		m->actions.chunks->used = 0;
+	zkl_arena_clear(m, &m->actions.text);
 }
 
 void
 zkl_actions_free(ZklManager *m)
 {
-	zkl_actions_clear(m);
-	if (m->actions.chunks != NULL)
-		zkl_memory_release(m, m->actions.chunks);
+	zkl_arena_free(m, &m->actions.text);
 	if (m->actions.all != NULL)
 		zkl_memory_release(m, m->actions.all);
 }

@@ -99,27 +99,6 @@ typedef struct ZklAsked
 	bool		early;			/* there may be one from before the grant */
 } ZklAsked;
 
-/* A wait that gets long, and what is published of it; see waits.c */
-typedef struct ZklWait
-{
-	int64_t		patience;		/* in µs; 0: nothing is ever published */
-	int64_t		since;
-	int64_t		due;			/* the next look at what is to be published */
-	uint32_t	looks;			/* so far */
-	bool		counted;		/* as one that cannot be published */
-	uint64_t   *dependents;		/* owners that wait for this one's owner */
-	size_t		ndependents;
-	int64_t		dependents_at;	/* when that was seen */
-	int64_t		cycle_at;		/* a cycle whose publications are not newer */
-	int64_t		cycle_zxid;		/* than that was seen; see verdict.c */
-	uint32_t	refusals;		/* of decisions in a row */
-	bool		again;			/* wanted once more, while it is asked for */
-	ZklLink		by_due;			/* in m->waits.fresh or due: in the queue, and
-								 * waits */
-	ZklLink		wanted;			/* in m->waits.wanted, or in a search */
-	ZklList		publications;
-} ZklWait;
-
 /* A znode of ours; see node.c */
 typedef struct ZklNode
 {
@@ -214,7 +193,6 @@ struct ZklRequest
 	ZklPlace	place;
 	ZklRing		ring;
 	ZklKept		keep;
-	ZklWait		wait;
 
 	/* the znode */
 	ZklDowngrade downgrade;

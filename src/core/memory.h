@@ -22,15 +22,9 @@ zkl_memory_release(ZklManager *m, void *pointer)
 static inline void
 zkl_memory_make_table(ZklManager *m, ZklTable *table, size_t elements)
 {
-	size_t		n = 64,
-				i;
+	size_t		n = zkl_table_size(elements);
 
-	while (n < elements)
-		n *= 2;
-	table->nbuckets = n;
-	table->buckets = zkl_memory_alloc(m, n * sizeof(ZklList));
-	for (i = 0; i < n; i++)
-		zkl_list_init(&table->buckets[i]);
+	zkl_table_init(table, zkl_memory_alloc(m, n * sizeof(ZklList)), n);
 }
 
 #endif							/* ZKL_CORE_MEMORY_H */

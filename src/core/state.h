@@ -10,7 +10,6 @@
 
 #include "core/lock_state.h"
 #include "core/mutant.h"
-#include "znode/wait_data.h"
 
 #define ZKL_MAX_ATTEMPTS	5	/* to make a lock's directory, for one create */
 #define ZKL_RETRY_DELAY		1000000 /* µs until what was refused is tried
@@ -131,6 +130,12 @@ typedef struct ZklOperations
 
 typedef struct ZklChunk ZklChunk;
 
+/* Pieces of memory that are given back together; see arena.c */
+typedef struct ZklArena
+{
+	ZklChunk   *chunks;
+} ZklArena;
+
 /* The actions for the host, in order */
 typedef struct ZklActions
 {
@@ -138,98 +143,8 @@ typedef struct ZklActions
 	size_t		n;
 	size_t		nlosses;		/* how many of them are LOSE */
 	size_t		allocated;
-	ZklChunk   *chunks;			/* their strings */
+	ZklArena	text;			/* their strings */
 } ZklActions;
-
-/* What we tell others of a long wait; see publication.c */
-typedef struct ZklPublication
-{
-	ZklWrite	write;			/* NONE: it exists */
-	ZklUuid		uuid;			/* of the znode that is held */
-	ZklRequest *wait;			/* NULL: it is only to be deleted */
-	uint32_t	attempts;		/* that were refused */
-	int64_t		czxid;			/* 0: not known */
-	uint64_t	seen;			/* order of the last listing that showed it */
-	ZklLink		all;
-	ZklLink		by_uuid;
-	ZklLink		of_wait;
-	size_t		data_length;
-	char		data[];
-} ZklPublication;
-
-/* All of them */
-typedef struct ZklPublications
-{
-	ZklTable	by_uuid;
-	ZklList		all;
-	uint32_t	nexisting;
-	uint32_t	nunsettled;
-	bool		leftovers;		/* a former worker may have left some */
-	bool		unlisted;		/* and they are to be found */
-	bool		list_wanted;
-	bool		list_sent;
-	int64_t		retry_at;		/* no listing before, because one was refused */
-} ZklPublications;
-
-/* Long waits; see waits.c */
-typedef struct ZklWaits
-{
-	ZklList		fresh;			/* those that wait and were not looked at, by
-								 * due: each request begins here, at the end */
-	ZklList		due;			/* the others that wait, by due */
-	ZklList		wanted;			/* want a search */
-	uint64_t	unpublished;	/* for they hold too much */
-} ZklWaits;
-
-typedef enum ZklSearchState
-{
-	ZKL_SEARCH_IDLE = 0,
-	ZKL_SEARCH_LISTING,			/* which publications there are */
-	ZKL_SEARCH_READING
-} ZklSearchState;
-
-/* What a search has read; see found.c */
-typedef struct ZklFound
-{
-	ZklTable	by_uuid;		/* entries */
-	struct ZklEntry *entries;	/* publications that there are */
-	size_t		nentries;
-	ZklList		directories;
-	ZklList		to_get;			/* entries that are to be read */
-	ZklList		to_list;		/* directories */
-	uint32_t	under_way;
-	bool		failed;			/* something could not be read */
-} ZklFound;
-
-/* A look at all that some waits wait for; see search.c */
-typedef struct ZklSearch
-{
-	ZklSearchState state;
-	uint64_t	order;			/* of the operation before its first */
-	uint64_t	n;				/* so far */
-	uint64_t	given_up;
-	ZklList		asked;			/* the waits */
-	ZklFound	found;
-} ZklSearch;
-
-typedef enum ZklVerdictState
-{
-	ZKL_VERDICT_NONE = 0,
-	ZKL_VERDICT_SENT,
-	ZKL_VERDICT_UNSETTLED		/* the answer is lost */
-} ZklVerdictState;
-
-/* The decision that a wait of ours ends for a deadlock; see verdict.c */
-typedef struct ZklVerdict
-{
-	ZklVerdictState state;
-	ZklRequest *request;
-	uint64_t	submitted;		/* the request's, to tell reuse */
-	ZklUuid		uuid;			/* of the znode that waits */
-	ZklUuid		publication;	/* one of those that it deletes */
-	struct ZklDeadlockSteps *steps;
-	uint64_t	deadlocks;		/* so far */
-} ZklVerdict;
 
 /* One batch: the beat, and then the operations of each seat */
 typedef struct ZklBatch
@@ -428,10 +343,6 @@ struct ZklManager
 	ZklZxid		zxid;
 	ZklBatches	batches;
 	ZklPace		pace;
-	ZklWaits	waits;
-	ZklPublications publications;
-	ZklSearch	search;
-	ZklVerdict	verdict;
 	ZklRevived	revived;
 	ZklJanitor	janitor;
 	ZklCaching	cache;

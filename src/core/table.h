@@ -16,6 +16,26 @@ typedef struct ZklTable
 	size_t		nbuckets;		/* a power of two */
 } ZklTable;
 
+/* How many buckets are good for so many elements */
+static inline size_t
+zkl_table_size(size_t elements)
+{
+	size_t		n = 64;
+
+	while (n < elements)
+		n *= 2;
+	return n;
+}
+
+static inline void
+zkl_table_init(ZklTable *table, ZklList *buckets, size_t n)
+{
+	table->nbuckets = n;
+	table->buckets = buckets;
+	while (n > 0)
+		zkl_list_init(&buckets[--n]);
+}
+
 static inline ZklList *
 zkl_table_bucket(const ZklTable *table, uint64_t hash)
 {

@@ -9,6 +9,7 @@
 #define ZKL_CORE_WING_H
 
 #include "core/actions.h"
+#include "core/arena.h"
 #include "core/batches.h"
 #include "core/hooks.h"
 #include "core/janitor.h"
@@ -23,5 +24,6 @@
 #include "core/request.h"
 #include "core/session.h"
 #include "core/siblings.h"
+#include "core/write.h"
 
 #endif							/* ZKL_CORE_WING_H */

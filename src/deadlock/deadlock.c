@@ -17,19 +17,26 @@
 static void *
 begin_wing(ZklManager *m)
 {
-	zkl_waits_init_all(m);
-	zkl_publication_init_all(m);
-	zkl_search_init_all(m);
-	return m;
+	ZklDeadlock *d = zkl_memory_alloc(m, sizeof(ZklDeadlock));
+
+	memset(d, 0, sizeof(ZklDeadlock));
+	d->m = m;
+	zkl_waits_init_all(d);
+	zkl_publication_init_all(d);
+	zkl_search_init_all(d);
+	return d;
 }
 
 static void
 end_wing(void *wing)
 {
-	zkl_search_stop(wing);
-	zkl_verdict_forget(wing);
-	zkl_publication_free_all(wing);
-	zkl_waits_free_all(wing);
+	ZklDeadlock *d = wing;
+
+	zkl_search_stop(d);
+	zkl_verdict_forget(d);
+	zkl_publication_free_all(d);
+	zkl_waits_free_all(d);
+	zkl_memory_release(d->m, d);
 }
 
 static void
@@ -52,26 +59,28 @@ session_lost(void *wing)
  * search goes on.
  */
 static void
-all_listed(ZklManager *m, const ZklOp *op, const ZklReply *reply)
+all_listed(ZklDeadlock *d, const ZklOp *op, const ZklReply *reply)
 {
-	bool		good = zkl_publication_listed(m, op, reply);
+	bool		good = zkl_publication_listed(d, op, reply);
 
 	if (good)
-		zkl_verdict_listed(m);
-	zkl_search_listed(m, op, reply, good);
+		zkl_verdict_listed(d);
+	zkl_search_listed(d, op, reply, good);
 }
 
 static void
 lead_reply(void *wing, const ZklOp *op, const ZklReply *reply)
 {
+	ZklDeadlock *d = wing;
+
 	if (op->kind == ZKL_DEADLOCK_VERDICT)
-		zkl_verdict_reply(wing, reply);
-	else if (!zkl_reads_reply_tells(wing, reply))
+		zkl_verdict_reply(d, reply);
+	else if (!zkl_reads_reply_tells(d->m, reply))
 		return;
 	else if (op->kind == ZKL_DEADLOCK_LIST_ALL)
-		all_listed(wing, op, reply);
+		all_listed(d, op, reply);
 	else
-		zkl_found_reply(wing, op, reply);
+		zkl_found_reply(d, op, reply);
 }
 
 static void
@@ -124,7 +133,7 @@ const ZklWing zkl_deadlock_wing = {
 void
 zkl_deadlock_count(const ZklManager *m, ZklDeadlockCounters *counters)
 {
-	const ZklManager *d = zkl_hooks_find(m, &zkl_deadlock_wing);
+	const ZklDeadlock *d = zkl_hooks_find(m, &zkl_deadlock_wing);
 
 	memset(counters, 0, sizeof(*counters));
 	if (d == NULL)

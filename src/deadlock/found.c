@@ -17,67 +17,37 @@
 #define READS_UNDER_WAY		16
 
 void
-zkl_found_init(ZklManager *m)
+zkl_found_init(ZklDeadlock *d)
 {
-	memset(&m->search.found, 0, sizeof(ZklFound));
-	zkl_list_init(&m->search.found.directories);
-	zkl_list_init(&m->search.found.to_get);
-	zkl_list_init(&m->search.found.to_list);
-}
-
-static void
-free_directories(ZklManager *m)
-{
-	ZklLink    *link,
-			   *after;
-
-	zkl_foreach(link, after, &m->search.found.directories)
-	{
-		ZklFoundDirectory *directory = zkl_container(ZklFoundDirectory, link, link);
-
-		if (directory->all != NULL)
-		{
-			zkl_memory_release(m, directory->all);
-			zkl_memory_release(m, directory->names);
-		}
-		zkl_memory_release(m, directory);
-	}
-}
-
-static void
-free_entries(ZklManager *m)
-{
-	size_t		i;
-
-	if (m->search.found.entries == NULL)
-		return;
-	for (i = 0; i < m->search.found.nentries; i++)
-	{
-		if (m->search.found.entries[i].data != NULL)
-			zkl_memory_release(m, m->search.found.entries[i].data);
-	}
-	zkl_memory_release(m, m->search.found.entries);
-	zkl_memory_release(m, m->search.found.by_uuid.buckets);
+	memset(&d->search.found, 0, sizeof(ZklFound));
+	zkl_list_init(&d->search.found.directories);
+	zkl_list_init(&d->search.found.to_get);
+	zkl_list_init(&d->search.found.to_list);
 }
 
 void
-zkl_found_forget(ZklManager *m)
+zkl_found_forget(ZklDeadlock *d)
 {
-	free_directories(m);
-	free_entries(m);
-	zkl_found_init(m);
+	zkl_arena_free(d->m, &d->search.found.arena);
+	zkl_found_init(d);
+}
+
+void *
+zkl_found_take(ZklDeadlock *d, size_t size)
+{
+	return zkl_arena_take(d->m, &d->search.found.arena, size);
 }
 
 /* ---- entries and directories ---- */
 
 static ZklEntry *
-find_listed(const ZklManager *m, const ZklUuid *uuid)
+find_listed(const ZklDeadlock *d, const ZklUuid *uuid)
 {
 	ZklLink    *link,
 			   *after;
 
 	zkl_foreach(link, after,
-				zkl_table_bucket(&m->search.found.by_uuid,
+				zkl_table_bucket(&d->search.found.by_uuid,
 								 zkl_table_hash(uuid->bytes, ZKL_UUID_BYTES)))
 	{
 		ZklEntry   *entry = zkl_container(ZklEntry, by_uuid, link);
@@ -89,22 +59,24 @@ find_listed(const ZklManager *m, const ZklUuid *uuid)
 }
 
 static void
-make_entries(ZklManager *m, const ZklReply *reply)
+make_entries(ZklDeadlock *d, const ZklReply *reply)
 {
 	size_t		size = (reply->nchildren + 1) * sizeof(ZklEntry);
+	size_t		nbuckets = zkl_table_size(reply->nchildren);
 	size_t		i;
 
-	m->search.found.entries = zkl_memory_alloc(m, size);
-	memset(m->search.found.entries, 0, size);
-	zkl_memory_make_table(m, &m->search.found.by_uuid, reply->nchildren);
+	d->search.found.entries = zkl_found_take(d, size);
+	memset(d->search.found.entries, 0, size);
+	zkl_table_init(&d->search.found.by_uuid,
+				   zkl_found_take(d, nbuckets * sizeof(ZklList)), nbuckets);
 	for (i = 0; i < reply->nchildren; i++)
 	{
-		ZklEntry   *entry = &m->search.found.entries[m->search.found.nentries];
+		ZklEntry   *entry = &d->search.found.entries[d->search.found.nentries];
 
 		if (!zkl_uuid_parse(reply->children[i], &entry->uuid))
 			continue;
-		m->search.found.nentries++;
-		zkl_list_append(zkl_table_bucket(&m->search.found.by_uuid,
+		d->search.found.nentries++;
+		zkl_list_append(zkl_table_bucket(&d->search.found.by_uuid,
 										 zkl_table_hash(entry->uuid.bytes,
 														ZKL_UUID_BYTES)),
 						&entry->by_uuid);
@@ -112,12 +84,12 @@ make_entries(ZklManager *m, const ZklReply *reply)
 }
 
 ZklFoundDirectory *
-zkl_found_directory(const ZklManager *m, const char *path, ZklDialect dialect)
+zkl_found_directory(const ZklDeadlock *d, const char *path, ZklDialect dialect)
 {
 	ZklLink    *link,
 			   *after;
 
-	zkl_foreach(link, after, &m->search.found.directories)
+	zkl_foreach(link, after, &d->search.found.directories)
 	{
 		ZklFoundDirectory *directory = zkl_container(ZklFoundDirectory, link, link);
 
@@ -128,20 +100,20 @@ zkl_found_directory(const ZklManager *m, const char *path, ZklDialect dialect)
 }
 
 static ZklFoundDirectory *
-get_directory(ZklManager *m, const char *path, ZklDialect dialect)
+get_directory(ZklDeadlock *d, const char *path, ZklDialect dialect)
 {
-	ZklFoundDirectory *directory = zkl_found_directory(m, path, dialect);
+	ZklFoundDirectory *directory = zkl_found_directory(d, path, dialect);
 	size_t		length = strlen(path) + 1;
 
 	if (directory != NULL)
 		return directory;
-	directory = zkl_memory_alloc(m, sizeof(ZklFoundDirectory) + length);
+	directory = zkl_found_take(d, sizeof(ZklFoundDirectory) + length);
 	memset(directory, 0, sizeof(ZklFoundDirectory));
 	memcpy(directory->path, path, length);
 	directory->dialect = dialect;
 	directory->state = ZKL_READ_WANTED;
-	zkl_list_append(&m->search.found.directories, &directory->link);
-	zkl_list_append(&m->search.found.to_list, &directory->to_list);
+	zkl_list_append(&d->search.found.directories, &directory->link);
+	zkl_list_append(&d->search.found.to_list, &directory->to_list);
 	return directory;
 }
 
@@ -161,17 +133,17 @@ zkl_found_standing(const ZklFoundDirectory *directory, const ZklUuid *uuid)
 }
 
 void
-zkl_found_begin(ZklManager *m, const ZklReply *reply)
+zkl_found_begin(ZklDeadlock *d, const ZklReply *reply)
 {
 	ZklLink    *link,
 			   *after;
 
-	make_entries(m, reply);
-	zkl_foreach(link, after, &m->search.asked)
+	make_entries(d, reply);
+	zkl_foreach(link, after, &d->search.asked)
 	{
-		const ZklLock *lock = zkl_container(ZklRequest, wait.wanted, link)->lock;
+		const ZklLock *lock = zkl_container(ZklWait, wanted, link)->r->lock;
 
-		(void) get_directory(m, lock->path, lock->dialect);
+		(void) get_directory(d, lock->path, lock->dialect);
 	}
 }
 
@@ -183,7 +155,7 @@ zkl_found_begin(ZklManager *m, const ZklReply *reply)
  * writer and, with that one, behind all ahead of it.
  */
 static void
-look_ahead(ZklManager *m, ZklFoundDirectory *directory, const ZklUuid *wait)
+look_ahead(ZklDeadlock *d, ZklFoundDirectory *directory, const ZklUuid *wait)
 {
 	const ZklStanding *c = zkl_found_standing(directory, wait);
 	size_t		at,
@@ -202,12 +174,12 @@ look_ahead(ZklManager *m, ZklFoundDirectory *directory, const ZklUuid *wait)
 		if (entry == NULL || entry->state != ZKL_READ_NONE)
 			continue;
 		entry->state = ZKL_READ_WANTED;
-		zkl_list_append(&m->search.found.to_get, &entry->to_get);
+		zkl_list_append(&d->search.found.to_get, &entry->to_get);
 	}
 }
 
 static void
-note_entry(ZklManager *m, ZklEntry *entry, const char *text, size_t length,
+note_entry(ZklDeadlock *d, ZklEntry *entry, const char *text, size_t length,
 		   int64_t czxid)
 {
 	ZklWaitData data;
@@ -218,16 +190,16 @@ note_entry(ZklManager *m, ZklEntry *entry, const char *text, size_t length,
 		return;
 	entry->state = ZKL_READ_DONE;
 	entry->czxid = czxid;
-	entry->data = zkl_memory_alloc(m, sizeof(ZklWaitData));
+	entry->data = zkl_found_take(d, sizeof(ZklWaitData));
 	*entry->data = data;
-	path = zkl_actions_join(m, m->root, data.lock, "");
-	entry->directory = get_directory(m, path, data.dialect);
+	path = zkl_actions_join(d->m, d->m->root, data.lock, "");
+	entry->directory = get_directory(d, path, data.dialect);
 	if (entry->directory->state == ZKL_READ_DONE)
-		look_ahead(m, entry->directory, &data.wait);
+		look_ahead(d, entry->directory, &data.wait);
 }
 
 static void
-note_directory(ZklManager *m, ZklFoundDirectory *directory, const ZklReply *reply)
+note_directory(ZklDeadlock *d, ZklFoundDirectory *directory, const ZklReply *reply)
 {
 	ZklContender *sorted;
 	ptrdiff_t	writer = -1;
@@ -237,10 +209,10 @@ note_directory(ZklManager *m, ZklFoundDirectory *directory, const ZklReply *repl
 
 	for (i = 0; i < reply->nchildren; i++)
 		bytes += strlen(reply->children[i]) + 1;
-	sorted = zkl_memory_alloc(m, (reply->nchildren + 1) * sizeof(*sorted));
-	directory->names = zkl_memory_alloc(m, bytes);
-	directory->all = zkl_memory_alloc(m, (reply->nchildren + 1) *
-									  sizeof(ZklStanding));
+	sorted = zkl_found_take(d, (reply->nchildren + 1) * sizeof(*sorted));
+	directory->names = zkl_found_take(d, bytes);
+	directory->all = zkl_found_take(d, (reply->nchildren + 1) *
+									sizeof(ZklStanding));
 	for (i = 0, bytes = 0; i < reply->nchildren; i++)
 	{
 		ZklUuid		uuid;
@@ -262,37 +234,36 @@ note_directory(ZklManager *m, ZklFoundDirectory *directory, const ZklReply *repl
 		c->name = directory->names + sorted[i].name;
 		(void) zkl_znode_parse(directory->dialect, c->name, &c->mode, &seq,
 							   &c->has_uuid, &c->uuid);
-		c->entry = c->has_uuid ? find_listed(m, &c->uuid) : NULL;
+		c->entry = c->has_uuid ? find_listed(d, &c->uuid) : NULL;
 		c->writer = writer;
 		if (c->mode == ZKL_EXCLUSIVE)
 			writer = (ptrdiff_t) i;
 	}
 	directory->n = n;
-	zkl_memory_release(m, sorted);
 }
 
 /* It is read: all waits that stand there look ahead. */
 static void
-look_at_directory(ZklManager *m, ZklFoundDirectory *directory)
+look_at_directory(ZklDeadlock *d, ZklFoundDirectory *directory)
 {
 	ZklLink    *link,
 			   *after;
 	size_t		i;
 
-	zkl_foreach(link, after, &m->search.asked)
+	zkl_foreach(link, after, &d->search.asked)
 	{
-		const ZklRequest *r = zkl_container(ZklRequest, wait.wanted, link);
+		const ZklRequest *r = zkl_container(ZklWait, wanted, link)->r;
 
 		if (r->lock->dialect == directory->dialect &&
 			strcmp(r->lock->path, directory->path) == 0)
-			look_ahead(m, directory, &r->node.uuid);
+			look_ahead(d, directory, &r->node.uuid);
 	}
-	for (i = 0; i < m->search.found.nentries; i++)
+	for (i = 0; i < d->search.found.nentries; i++)
 	{
-		const ZklEntry *entry = &m->search.found.entries[i];
+		const ZklEntry *entry = &d->search.found.entries[i];
 
 		if (entry->state == ZKL_READ_DONE && entry->directory == directory)
-			look_ahead(m, directory, &entry->data->wait);
+			look_ahead(d, directory, &entry->data->wait);
 	}
 }
 
@@ -300,44 +271,44 @@ look_at_directory(ZklManager *m, ZklFoundDirectory *directory)
 
 /* Ours need not be read. */
 static void
-get_entry(ZklManager *m, ZklEntry *entry)
+get_entry(ZklDeadlock *d, ZklEntry *entry)
 {
-	const ZklPublication *ours = zkl_publication_find(m, &entry->uuid);
+	const ZklPublication *ours = zkl_publication_find(d, &entry->uuid);
 
 	if (ours != NULL && ours->wait != NULL && ours->czxid != 0)
 	{
-		note_entry(m, entry, ours->data, ours->data_length, ours->czxid);
+		note_entry(d, entry, ours->data, ours->data_length, ours->czxid);
 		return;
 	}
-	zkl_operations_read(m, ZKL_DEADLOCK_GET, NULL, NULL, ZKL_SEND_GET,
-						zkl_publication_path(m, &entry->uuid), false);
+	zkl_operations_read(d->m, ZKL_DEADLOCK_GET, NULL, NULL, ZKL_SEND_GET,
+						zkl_publication_path(d, &entry->uuid), false);
 	entry->state = ZKL_READ_SENT;
-	entry->order = m->operations.order;
-	m->search.found.under_way++;
+	entry->order = d->m->operations.order;
+	d->search.found.under_way++;
 }
 
 static void
-list_directory(ZklManager *m, ZklFoundDirectory *directory)
+list_directory(ZklDeadlock *d, ZklFoundDirectory *directory)
 {
-	zkl_operations_read(m, ZKL_DEADLOCK_LIST, NULL, NULL, ZKL_SEND_LIST,
-						zkl_actions_join(m, directory->path, "", ""), false);
+	zkl_operations_read(d->m, ZKL_DEADLOCK_LIST, NULL, NULL, ZKL_SEND_LIST,
+						zkl_actions_join(d->m, directory->path, "", ""), false);
 	directory->state = ZKL_READ_SENT;
-	directory->order = m->operations.order;
-	m->search.found.under_way++;
+	directory->order = d->m->operations.order;
+	d->search.found.under_way++;
 }
 
 static bool
-may_read(const ZklManager *m)
+may_read(const ZklDeadlock *d)
 {
-	return m->search.found.under_way < READS_UNDER_WAY && zkl_operations_may_read(m);
+	return d->search.found.under_way < READS_UNDER_WAY && zkl_operations_may_read(d->m);
 }
 
 bool
-zkl_found_send(ZklManager *m)
+zkl_found_send(ZklDeadlock *d)
 {
-	ZklFound   *found = &m->search.found;
+	ZklFound   *found = &d->search.found;
 
-	while (may_read(m))
+	while (may_read(d))
 	{
 		ZklList    *list = zkl_list_empty(&found->to_get) ? &found->to_list :
 		&found->to_get;
@@ -347,34 +318,34 @@ zkl_found_send(ZklManager *m)
 			return found->under_way == 0;
 		zkl_list_remove(link);
 		if (list == &found->to_get)
-			get_entry(m, zkl_container(ZklEntry, to_get, link));
+			get_entry(d, zkl_container(ZklEntry, to_get, link));
 		else
-			list_directory(m, zkl_container(ZklFoundDirectory, to_list, link));
+			list_directory(d, zkl_container(ZklFoundDirectory, to_list, link));
 	}
 	return false;
 }
 
 static ZklEntry *
-entry_of(const ZklManager *m, uint64_t order)
+entry_of(const ZklDeadlock *d, uint64_t order)
 {
 	size_t		i;
 
-	for (i = 0; i < m->search.found.nentries; i++)
+	for (i = 0; i < d->search.found.nentries; i++)
 	{
-		if (m->search.found.entries[i].state == ZKL_READ_SENT &&
-			m->search.found.entries[i].order == order)
-			return &m->search.found.entries[i];
+		if (d->search.found.entries[i].state == ZKL_READ_SENT &&
+			d->search.found.entries[i].order == order)
+			return &d->search.found.entries[i];
 	}
 	return NULL;
 }
 
 static ZklFoundDirectory *
-directory_of(const ZklManager *m, uint64_t order)
+directory_of(const ZklDeadlock *d, uint64_t order)
 {
 	ZklLink    *link,
 			   *after;
 
-	zkl_foreach(link, after, &m->search.found.directories)
+	zkl_foreach(link, after, &d->search.found.directories)
 	{
 		ZklFoundDirectory *directory = zkl_container(ZklFoundDirectory, link, link);
 
@@ -385,25 +356,25 @@ directory_of(const ZklManager *m, uint64_t order)
 }
 
 void
-zkl_found_reply(ZklManager *m, const ZklOp *op, const ZklReply *reply)
+zkl_found_reply(ZklDeadlock *d, const ZklOp *op, const ZklReply *reply)
 {
-	ZklEntry   *entry = entry_of(m, op->order);
-	ZklFoundDirectory *directory = directory_of(m, op->order);
+	ZklEntry   *entry = entry_of(d, op->order);
+	ZklFoundDirectory *directory = directory_of(d, op->order);
 
 	if (entry == NULL && directory == NULL)
 		return;
-	m->search.found.under_way--;
-	m->search.found.failed |= reply->rc != ZKL_RC_OK && reply->rc != ZKL_RC_NONODE;
+	d->search.found.under_way--;
+	d->search.found.failed |= reply->rc != ZKL_RC_OK && reply->rc != ZKL_RC_NONODE;
 	if (entry != NULL && reply->rc == ZKL_RC_OK)
-		note_entry(m, entry, reply->data, reply->data_length,
+		note_entry(d, entry, reply->data, reply->data_length,
 				   reply->stat.czxid);
 	else if (entry != NULL)
 		entry->state = ZKL_READ_GONE;
 	else if (reply->rc == ZKL_RC_OK)
 	{
-		note_directory(m, directory, reply);
+		note_directory(d, directory, reply);
 		directory->state = ZKL_READ_DONE;
-		look_at_directory(m, directory);
+		look_at_directory(d, directory);
 	}
 	else
 		directory->state = ZKL_READ_GONE;

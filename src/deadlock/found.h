@@ -60,19 +60,22 @@ typedef struct ZklFoundDirectory
 } ZklFoundDirectory;
 
 /* Nothing is found; and what was found is not needed any more. */
-extern void zkl_found_init(ZklManager *m);
-extern void zkl_found_forget(ZklManager *m);
+extern void zkl_found_init(ZklDeadlock *d);
+extern void zkl_found_forget(ZklDeadlock *d);
+
+/* Memory until then */
+extern void *zkl_found_take(ZklDeadlock *d, size_t size);
 
 /* The listing of all publications, with which reading begins */
-extern void zkl_found_begin(ZklManager *m, const ZklReply *reply);
+extern void zkl_found_begin(ZklDeadlock *d, const ZklReply *reply);
 
 /* Goes on reading.  True: all is read. */
-extern bool zkl_found_send(ZklManager *m);
-extern void zkl_found_reply(ZklManager *m, const ZklOp *op,
+extern bool zkl_found_send(ZklDeadlock *d);
+extern void zkl_found_reply(ZklDeadlock *d, const ZklOp *op,
 							const ZklReply *reply);
 
 /* The directory of this lock, if there is one; path with the root */
-extern ZklFoundDirectory *zkl_found_directory(const ZklManager *m,
+extern ZklFoundDirectory *zkl_found_directory(const ZklDeadlock *d,
 											  const char *path,
 											  ZklDialect dialect);
 

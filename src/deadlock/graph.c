@@ -19,7 +19,7 @@
 
 typedef struct Graph
 {
-	ZklManager *m;
+	ZklDeadlock *d;
 	ZklCycleGraph graph;
 	uint32_t	room;			/* for edges */
 	ZklStep    *steps;			/* of each node: where it stands */
@@ -33,11 +33,10 @@ add_edge(Graph *g, uint32_t from, uint32_t to, ZklCycleKind kind)
 
 	if (g->graph.nedges == g->room)
 	{
-		ZklCycleEdge *grown = zkl_memory_alloc(g->m, 2 * g->room *
-											   sizeof(ZklCycleEdge));
+		ZklCycleEdge *grown = zkl_found_take(g->d, 2 * g->room *
+											 sizeof(ZklCycleEdge));
 
 		memcpy(grown, g->graph.edges, g->room * sizeof(ZklCycleEdge));
-		zkl_memory_release(g->m, g->graph.edges);
 		g->graph.edges = grown;
 		g->room *= 2;
 	}
@@ -53,9 +52,9 @@ node_of(const ZklFoundDirectory *directory, const ZklStanding *standing)
 }
 
 static const ZklRequest *
-request_of(const Graph *g, const ZklStanding *standing)
+own_request(const Graph *g, const ZklStanding *standing)
 {
-	return standing->has_uuid ? zkl_node_find(g->m, &standing->uuid) : NULL;
+	return standing->has_uuid ? zkl_node_find(g->d->m, &standing->uuid) : NULL;
 }
 
 /*
@@ -65,9 +64,9 @@ request_of(const Graph *g, const ZklStanding *standing)
 static bool
 is_given_up(const Graph *g, const ZklStanding *ahead, const ZklStanding *wait)
 {
-	const ZklRequest *r = request_of(g, ahead);
+	const ZklRequest *r = own_request(g, ahead);
 
-	return r != NULL && request_of(g, wait) != NULL &&
+	return r != NULL && own_request(g, wait) != NULL &&
 		(r->node.state == ZKL_NODE_DELETE ||
 		 r->demand == ZKL_DEMAND_ANSWERED || r->demand == ZKL_DEMAND_RELEASED);
 }
@@ -150,22 +149,22 @@ number_nodes(Graph *g)
 			   *after;
 	size_t		i;
 
-	zkl_foreach(link, after, &g->m->search.found.directories)
+	zkl_foreach(link, after, &g->d->search.found.directories)
 	{
 		ZklFoundDirectory *directory = zkl_container(ZklFoundDirectory, link, link);
 
 		directory->first = n;
 		n += (uint32_t) directory->n;
 	}
-	g->steps = zkl_memory_alloc(g->m, (n + 1) * sizeof(ZklStep));
-	g->graph.first = zkl_memory_alloc(g->m, (n + 1) * sizeof(uint32_t));
-	g->graph.came = zkl_memory_alloc(g->m, (n + 1) * sizeof(uint32_t));
-	g->graph.queue = zkl_memory_alloc(g->m, (n + 1) * sizeof(uint32_t));
-	g->path = zkl_memory_alloc(g->m, (n + 1) * sizeof(uint32_t));
+	g->steps = zkl_found_take(g->d, (n + 1) * sizeof(ZklStep));
+	g->graph.first = zkl_found_take(g->d, (n + 1) * sizeof(uint32_t));
+	g->graph.came = zkl_found_take(g->d, (n + 1) * sizeof(uint32_t));
+	g->graph.queue = zkl_found_take(g->d, (n + 1) * sizeof(uint32_t));
+	g->path = zkl_found_take(g->d, (n + 1) * sizeof(uint32_t));
 	g->room = 2 * n + 16;
-	g->graph.edges = zkl_memory_alloc(g->m, g->room * sizeof(ZklCycleEdge));
+	g->graph.edges = zkl_found_take(g->d, g->room * sizeof(ZklCycleEdge));
 	zkl_cycle_begin(&g->graph, n);
-	zkl_foreach(link, after, &g->m->search.found.directories)
+	zkl_foreach(link, after, &g->d->search.found.directories)
 	{
 		const ZklFoundDirectory *directory = zkl_container(ZklFoundDirectory, link, link);
 
@@ -185,7 +184,7 @@ make_graph(Graph *g)
 	size_t		i;
 
 	number_nodes(g);
-	zkl_foreach(link, after, &g->m->search.found.directories)
+	zkl_foreach(link, after, &g->d->search.found.directories)
 	{
 		const ZklFoundDirectory *directory = zkl_container(ZklFoundDirectory, link, link);
 
@@ -197,35 +196,25 @@ make_graph(Graph *g)
 	}
 }
 
-static void
-free_graph(Graph *g)
-{
-	zkl_memory_release(g->m, g->steps);
-	zkl_memory_release(g->m, g->graph.first);
-	zkl_memory_release(g->m, g->graph.came);
-	zkl_memory_release(g->m, g->graph.queue);
-	zkl_memory_release(g->m, g->path);
-	zkl_memory_release(g->m, g->graph.edges);
-}
-
 /*
  * The node of the wait, if it stands in a queue and is published; or NO_EDGE.  If
  * somebody else has deleted its znode, it comes to light here: it has a watch only
  * while it is the first that waits.
  */
 static uint32_t
-find_node(const Graph *g, const ZklRequest *r)
+find_node(const Graph *g, const ZklWait *w)
 {
+	const ZklRequest *r = w->r;
 	const ZklFoundDirectory *directory =
-	zkl_found_directory(g->m, r->lock->path, r->lock->dialect);
+	zkl_found_directory(g->d, r->lock->path, r->lock->dialect);
 	const ZklStanding *standing = NULL;
 
-	if (directory == NULL || !zkl_waits_is_published(r))
+	if (directory == NULL || !zkl_waits_is_published(w))
 		return ZKL_NO_EDGE;
 	standing = zkl_found_standing(directory, &r->node.uuid);
 	if (standing == NULL)
 	{
-		zkl_reads_want_listing(g->m, r->lock);
+		zkl_reads_want_listing(g->d->m, r->lock);
 		return ZKL_NO_EDGE;
 	}
 	return node_of(directory, standing);
@@ -277,10 +266,10 @@ make_steps(const Graph *g, uint32_t n, ZklStep *steps)
 
 /* True: its end is being decided. */
 static bool
-judge_wait(const Graph *g, ZklRequest *r)
+judge_wait(const Graph *g, ZklWait *w)
 {
 	ZklStep		steps[ZKL_MAX_CYCLE];
-	uint32_t	node = find_node(g, r);
+	uint32_t	node = find_node(g, w);
 	uint32_t	n = node != ZKL_NO_EDGE ?
 	zkl_cycle_find(&g->graph, node, g->path) : 0;
 	size_t		nsteps;
@@ -290,30 +279,29 @@ judge_wait(const Graph *g, ZklRequest *r)
 	nsteps = make_steps(g, n, steps);
 	if (nsteps == 0)
 	{
-		zkl_search_give_up(g->m);
+		zkl_search_give_up(g->d);
 		return false;
 	}
-	return zkl_verdict_begin(g->m, r, steps, nsteps);
+	return zkl_verdict_begin(g->d, w, steps, nsteps);
 }
 
 void
-zkl_graph_judge(ZklManager *m)
+zkl_graph_judge(ZklDeadlock *d)
 {
-	Graph		g = {.m = m};
+	Graph		g = {.d = d};
 	bool		decided = false;
 	ZklLink    *link,
 			   *after;
 
 	make_graph(&g);
-	zkl_foreach(link, after, &m->search.asked)
+	zkl_foreach(link, after, &d->search.asked)
 	{
-		ZklRequest *r = zkl_container(ZklRequest, wait.wanted, link);
+		ZklWait    *w = zkl_container(ZklWait, wanted, link);
 
 		/* One at a time; the others are looked at again. */
 		if (decided)
-			zkl_waits_want(m, r);
+			zkl_waits_want(d, w);
 		else
-			decided = judge_wait(&g, r);
+			decided = judge_wait(&g, w);
 	}
-	free_graph(&g);
 }

@@ -8,6 +8,6 @@
 #include "deadlock/deadlock_state.h"
 
 /* All that the search wanted is read: what follows for the waits */
-extern void zkl_graph_judge(ZklManager *m);
+extern void zkl_graph_judge(ZklDeadlock *d);
 
 #endif							/* ZKL_DEADLOCK_GRAPH_H */

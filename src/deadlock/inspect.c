@@ -11,42 +11,42 @@
 /* ---- the dump ---- */
 
 static void
-dump_search(const ZklManager *m, const ZklDump *d)
+dump_search(const ZklDeadlock *d, const ZklDump *to)
 {
 	ZklLine		line;
 
 	zkl_line_begin(&line);
-	zkl_dump_list(&line, "publications", &m->publications.all);
-	zkl_dump_count(&line, "unsettled", m->publications.nunsettled);
-	zkl_dump_list(&line, "want_search", &m->waits.wanted);
-	zkl_dump_list(&line, "in_search", &m->search.asked);
+	zkl_dump_list(&line, "publications", &d->publications.all);
+	zkl_dump_count(&line, "unsettled", d->publications.nunsettled);
+	zkl_dump_list(&line, "want_search", &d->waits.wanted);
+	zkl_dump_list(&line, "in_search", &d->search.asked);
 	zkl_line_flag(&line, "verdict-sent",
-				  m->verdict.state == ZKL_VERDICT_SENT);
+				  d->verdict.state == ZKL_VERDICT_SENT);
 	zkl_line_flag(&line, "verdict-unsettled",
-				  m->verdict.state == ZKL_VERDICT_UNSETTLED);
+				  d->verdict.state == ZKL_VERDICT_UNSETTLED);
 	if (line.length > 0)
-		zkl_dump_item(d, NULL, "deadlocks", -1, &line);
+		zkl_dump_item(to, NULL, "deadlocks", -1, &line);
 }
 
 static void
-dump_wait(const ZklDump *d, const ZklRequest *r)
+dump_wait(const ZklDump *to, const ZklWait *w)
 {
 	ZklLine		line;
 
 	zkl_line_begin(&line);
-	zkl_line_number(&line, "look_in_ms", (r->wait.due - d->now) / 1000);
-	zkl_dump_count(&line, "dependents", (int64_t) r->wait.ndependents);
-	zkl_dump_item(d, r->lock, "wait", r->id, &line);
+	zkl_line_number(&line, "look_in_ms", (w->due - to->now) / 1000);
+	zkl_dump_count(&line, "dependents", (int64_t) w->ndependents);
+	zkl_dump_item(to, w->r->lock, "wait", w->r->id, &line);
 }
 
 /* What is published of a wait */
 static void
-dump_publications(const ZklDump *d, const ZklRequest *r)
+dump_publications(const ZklDump *to, const ZklWait *w)
 {
 	ZklLink    *link,
 			   *after;
 
-	zkl_foreach(link, after, &r->wait.publications)
+	zkl_foreach(link, after, &w->publications)
 	{
 		const ZklPublication *p = zkl_container(ZklPublication, of_wait, link);
 		ZklLine		line;
@@ -55,53 +55,53 @@ dump_publications(const ZklDump *d, const ZklRequest *r)
 		zkl_line_uuid(&line, "uuid", &p->uuid);
 		zkl_dump_place(&line, &p->write);
 		zkl_line_hex(&line, "czxid", (uint64_t) p->czxid);
-		zkl_dump_item(d, r->lock, "publication", r->id, &line);
+		zkl_dump_item(to, w->r->lock, "publication", w->r->id, &line);
 	}
 }
 
 void
 zkl_inspect_dump(const void *wing, const ZklDump *dump)
 {
-	const ZklManager *m = wing;
+	const ZklDeadlock *d = wing;
 	uint32_t	i;
 
-	dump_search(m, dump);
-	for (i = 0; i < m->config.max_requests; i++)
+	dump_search(d, dump);
+	for (i = 0; i < d->m->config.max_requests; i++)
 	{
-		const ZklRequest *r = &m->requests.all[i];
+		const ZklWait *w = &d->waits.all[i];
 
-		if (!zkl_list_linked(&r->wait.by_due))
+		if (!zkl_list_linked(&w->by_due))
 			continue;
-		dump_wait(dump, r);
-		dump_publications(dump, r);
+		dump_wait(dump, w);
+		dump_publications(dump, w);
 	}
 }
 
 /* ---- invariants ---- */
 
 static const char *
-check_wait(const ZklRequest *r)
+check_wait(const ZklRequest *r, const ZklWait *w)
 {
-	bool		waits = zkl_list_linked(&r->wait.by_due);
+	bool		waits = zkl_list_linked(&w->by_due);
 
 	if (waits != (zkl_list_linked(&r->place.link) &&
-				  r->demand == ZKL_DEMAND_WAITING && r->wait.patience > 0 &&
+				  r->demand == ZKL_DEMAND_WAITING && w->patience > 0 &&
 				  r->lock->dialect != ZKL_DIALECT_PERMIT))
 		return "the waits and the list of them differ";
 	if (!waits && r->demand != ZKL_DEMAND_UNUSED &&
-		(zkl_list_linked(&r->wait.wanted) || r->wait.dependents != NULL ||
-		 !zkl_list_empty(&r->wait.publications)))
+		(zkl_list_linked(&w->wanted) || w->ndependents > 0 ||
+		 !zkl_list_empty(&w->publications)))
 		return "something is published or wanted of what does not wait";
 	return NULL;
 }
 
 /* What a wait has published, and the holds that are named */
 static const char *
-check_publication(const ZklManager *m, const ZklPublication *p)
+check_publication(const ZklDeadlock *d, const ZklPublication *p)
 {
-	const ZklRequest *held = zkl_node_find(m, &p->uuid);
+	const ZklRequest *held = zkl_node_find(d->m, &p->uuid);
 
-	if (zkl_publication_find(m, &p->uuid) != p)
+	if (zkl_publication_find(d, &p->uuid) != p)
 		return "a publication cannot be found, or there are two of a name";
 	if (!zkl_write_is_in_place(&p->write))
 		return "the publications to be written and their lists differ";
@@ -122,7 +122,7 @@ check_publication(const ZklManager *m, const ZklPublication *p)
 }
 
 static const char *
-check_publications(const ZklManager *m)
+check_publications(const ZklDeadlock *d)
 {
 	uint32_t	existing = 0,
 				unsettled = 0,
@@ -131,20 +131,20 @@ check_publications(const ZklManager *m)
 	ZklLink    *link,
 			   *after;
 
-	zkl_foreach(link, after, &m->publications.all)
+	zkl_foreach(link, after, &d->publications.all)
 	{
 		const ZklPublication *p = zkl_container(ZklPublication, all, link);
 
 		if (why == NULL)
-			why = check_publication(m, p);
+			why = check_publication(d, p);
 		existing += p->write.place == ZKL_WRITE_NONE;
 		unsettled += p->write.place == ZKL_WRITE_UNSETTLED;
 		judged += p->write.place == ZKL_WRITE_APART;
 	}
-	if (why == NULL && (existing != m->publications.nexisting ||
-						unsettled != m->publications.nunsettled))
+	if (why == NULL && (existing != d->publications.nexisting ||
+						unsettled != d->publications.nunsettled))
 		why = "the counts of publications are wrong";
-	if (why == NULL && (judged > 0) != (m->verdict.state == ZKL_VERDICT_SENT))
+	if (why == NULL && (judged > 0) != (d->verdict.state == ZKL_VERDICT_SENT))
 		why = "publications wait for no verdict";
 	return why;
 }
@@ -152,11 +152,11 @@ check_publications(const ZklManager *m)
 const char *
 zkl_inspect_check(const void *wing)
 {
-	const ZklManager *m = wing;
+	const ZklDeadlock *d = wing;
 	const char *why = NULL;
 	uint32_t	i;
 
-	for (i = 0; i < m->config.max_requests && why == NULL; i++)
-		why = check_wait(&m->requests.all[i]);
-	return why != NULL ? why : check_publications(m);
+	for (i = 0; i < d->m->config.max_requests && why == NULL; i++)
+		why = check_wait(&d->m->requests.all[i], &d->waits.all[i]);
+	return why != NULL ? why : check_publications(d);
 }

@@ -21,36 +21,36 @@
 #include "deadlock/waits.h"
 
 void
-zkl_publication_init_all(ZklManager *m)
+zkl_publication_init_all(ZklDeadlock *d)
 {
-	zkl_memory_make_table(m, &m->publications.by_uuid,
-						  m->config.max_requests);
-	zkl_list_init(&m->publications.all);
+	zkl_memory_make_table(d->m, &d->publications.by_uuid,
+						  d->m->config.max_requests);
+	zkl_list_init(&d->publications.all);
 }
 
 void
-zkl_publication_free_all(ZklManager *m)
+zkl_publication_free_all(ZklDeadlock *d)
 {
-	zkl_publication_session_lost(m);
-	zkl_memory_release(m, m->publications.by_uuid.buckets);
+	zkl_publication_session_lost(d);
+	zkl_memory_release(d->m, d->publications.by_uuid.buckets);
 }
 
 static ZklList *
-publication_bucket(const ZklManager *m, const ZklUuid *uuid)
+publication_bucket(const ZklDeadlock *d, const ZklUuid *uuid)
 {
-	return zkl_table_bucket(&m->publications.by_uuid,
+	return zkl_table_bucket(&d->publications.by_uuid,
 							zkl_table_hash(uuid->bytes, ZKL_UUID_BYTES));
 }
 
 ZklPublication *
-zkl_publication_find(const ZklManager *m, const ZklUuid *uuid)
+zkl_publication_find(const ZklDeadlock *d, const ZklUuid *uuid)
 {
 	ZklLink    *link,
 			   *after;
 
-	if (zkl_list_empty(&m->publications.all))
+	if (zkl_list_empty(&d->publications.all))
 		return NULL;
-	zkl_foreach(link, after, publication_bucket(m, uuid))
+	zkl_foreach(link, after, publication_bucket(d, uuid))
 	{
 		ZklPublication *p = zkl_container(ZklPublication, by_uuid, link);
 
@@ -67,12 +67,12 @@ zkl_publication_claims(const void *wing, const ZklUuid *uuid)
 }
 
 char *
-zkl_publication_path(ZklManager *m, const ZklUuid *uuid)
+zkl_publication_path(ZklDeadlock *d, const ZklUuid *uuid)
 {
 	char		name[1 + ZKL_UUID_TEXT + 1] = "/";
 
 	zkl_uuid_format(uuid, name + 1);
-	return zkl_actions_join(m, m->root, ZKL_WAITS_DIRECTORY, name);
+	return zkl_actions_join(d->m, d->m->root, ZKL_WAITS_DIRECTORY, name);
 }
 
 /* Whether it is pending, to be created or to be deleted */
@@ -84,74 +84,75 @@ is_pending(const ZklPublication *p, const ZklWriter *by)
 
 /* Counts p in, or out if n is -1. */
 static void
-count(ZklManager *m, const ZklPublication *p, int n)
+count(ZklDeadlock *d, const ZklPublication *p, int n)
 {
 	if (p->write.place == ZKL_WRITE_NONE)
-		m->publications.nexisting += (uint32_t) n;
+		d->publications.nexisting += (uint32_t) n;
 	else if (p->write.place == ZKL_WRITE_UNSETTLED)
-		m->publications.nunsettled += (uint32_t) n;
+		d->publications.nunsettled += (uint32_t) n;
 }
 
 static void
-want_created(ZklManager *m, ZklPublication *p)
+want_created(ZklDeadlock *d, ZklPublication *p)
 {
-	count(m, p, -1);
-	zkl_write_pend(m, &p->write, &zkl_publication_creation, ZKL_RANK_WING_CREATE);
+	count(d, p, -1);
+	zkl_write_pend(d->m, &p->write, &zkl_publication_creation, ZKL_RANK_WING_CREATE);
 }
 
 static void
-want_deleted(ZklManager *m, ZklPublication *p)
+want_deleted(ZklDeadlock *d, ZklPublication *p)
 {
-	count(m, p, -1);
-	zkl_write_pend(m, &p->write, &zkl_publication_retraction,
+	count(d, p, -1);
+	zkl_write_pend(d->m, &p->write, &zkl_publication_retraction,
 				   ZKL_RANK_WING_DELETE);
 }
 
 static ZklPublication *
-make(ZklManager *m, const ZklUuid *uuid, const char *data, size_t length)
+make(ZklDeadlock *d, const ZklUuid *uuid, const char *data, size_t length)
 {
-	ZklPublication *p = zkl_memory_alloc(m, sizeof(ZklPublication) + length);
+	ZklPublication *p = zkl_memory_alloc(d->m, sizeof(ZklPublication) + length);
 
 	memset(p, 0, sizeof(ZklPublication));
+	p->d = d;
 	p->uuid = *uuid;
 	p->data_length = length;
 	memcpy(p->data, data, length);
-	zkl_list_append(&m->publications.all, &p->all);
-	zkl_list_append(publication_bucket(m, uuid), &p->by_uuid);
-	count(m, p, 1);
+	zkl_list_append(&d->publications.all, &p->all);
+	zkl_list_append(publication_bucket(d, uuid), &p->by_uuid);
+	count(d, p, 1);
 	return p;
 }
 
 /* It does not exist. */
 static void
-forget(ZklManager *m, ZklPublication *p)
+forget(ZklDeadlock *d, ZklPublication *p)
 {
 	if (p->wait != NULL)
-		zkl_waits_soon(m, p->wait);
-	count(m, p, -1);
+		zkl_waits_soon(d, p->wait);
+	count(d, p, -1);
 	zkl_write_drop(&p->write);
 	zkl_list_remove(&p->of_wait);
 	zkl_list_remove(&p->by_uuid);
 	zkl_list_remove(&p->all);
-	zkl_memory_release(m, p);
+	zkl_memory_release(d->m, p);
 }
 
 /* It exists: is that still right? */
 static void
-exists(ZklManager *m, ZklPublication *p)
+exists(ZklDeadlock *d, ZklPublication *p)
 {
 	if (p->wait == NULL)
 	{
-		want_deleted(m, p);
+		want_deleted(d, p);
 		return;
 	}
-	count(m, p, -1);
+	count(d, p, -1);
 	zkl_write_drop(&p->write);
-	count(m, p, 1);
+	count(d, p, 1);
 }
 
 void
-zkl_publication_make(ZklManager *m, const ZklRequest *held, ZklRequest *wait,
+zkl_publication_make(ZklDeadlock *d, const ZklRequest *held, ZklWait *wait,
 					 bool behind)
 {
 	ZklWaitData data;
@@ -159,31 +160,31 @@ zkl_publication_make(ZklManager *m, const ZklRequest *held, ZklRequest *wait,
 	ZklPublication *p;
 
 	memset(&data, 0, sizeof(data));
-	data.wait = wait->node.uuid;
-	strcpy(data.lock, wait->lock->path + strlen(m->root));
-	data.dialect = wait->lock->dialect;
-	data.mode = wait->mode;
+	data.wait = wait->r->node.uuid;
+	strcpy(data.lock, wait->r->lock->path + strlen(d->m->root));
+	data.dialect = wait->r->lock->dialect;
+	data.mode = wait->r->mode;
 	data.behind = behind;
-	strcpy(data.server, m->server);
+	strcpy(data.server, d->m->server);
 	data.holder_pid = held->pid;
-	data.waiter_pid = wait->pid;
-	data.every_ms = (int32_t) (wait->wait.patience / 1000);
-	p = make(m, &held->node.uuid, text, zkl_wait_data_format(&data, text));
+	data.waiter_pid = wait->r->pid;
+	data.every_ms = (int32_t) (wait->patience / 1000);
+	p = make(d, &held->node.uuid, text, zkl_wait_data_format(&data, text));
 	p->wait = wait;
 	zkl_waits_add(wait, &p->of_wait);
-	want_created(m, p);
+	want_created(d, p);
 }
 
 void
-zkl_publication_retract(ZklManager *m, ZklPublication *p)
+zkl_publication_retract(ZklDeadlock *d, ZklPublication *p)
 {
 	zkl_list_remove(&p->of_wait);
 	p->wait = NULL;
 	if (is_pending(p, &zkl_publication_creation))
-		forget(m, p);
+		forget(d, p);
 	else if (p->write.place == ZKL_WRITE_NONE &&
 			 !ZKL_MUTANT(PUBLICATION_OUTLIVES))
-		exists(m, p);
+		exists(d, p);
 }
 
 /* ---- in a batch ---- */
@@ -203,13 +204,13 @@ publication_bytes(const ZklWrite *w)
 
 /* The directory may be missing: it is made ahead of creates. */
 static void
-make_directory(ZklManager *m, ZklForm *form)
+make_directory(ZklDeadlock *d, ZklForm *form)
 {
-	const char *path = zkl_actions_join(m, m->root, ZKL_WAITS_DIRECTORY, "");
+	const char *path = zkl_actions_join(d->m, d->m->root, ZKL_WAITS_DIRECTORY, "");
 
-	if (m->publications.nexisting > 0 || strcmp(path, form->made) == 0)
+	if (d->publications.nexisting > 0 || strcmp(path, form->made) == 0)
 		return;
-	zkl_operations_send(m, ZKL_OP_IGNORE, NULL, NULL, ZKL_SEND_CREATE_CONTAINER,
+	zkl_operations_send(d->m, ZKL_OP_IGNORE, NULL, NULL, ZKL_SEND_CREATE_CONTAINER,
 						path);
 	form->made = path;
 }
@@ -220,10 +221,10 @@ fill_creation(ZklManager *m, ZklWrite *w, ZklMultiOp *op, ZklForm *form)
 	const ZklPublication *p = publication_of(w);
 	char	   *data = zkl_actions_text(m, p->data_length);
 
-	make_directory(m, form);
+	make_directory(p->d, form);
 	memcpy(data, p->data, p->data_length);
 	op->kind = ZKL_MULTI_CREATE_EPHEMERAL;
-	op->path = zkl_publication_path(m, &p->uuid);
+	op->path = zkl_publication_path(p->d, &p->uuid);
 	op->version = -1;
 	op->data = data;
 	op->data_length = p->data_length;
@@ -232,48 +233,53 @@ fill_creation(ZklManager *m, ZklWrite *w, ZklMultiOp *op, ZklForm *form)
 static void
 fill_retraction(ZklManager *m, ZklWrite *w, ZklMultiOp *op, ZklForm *form)
 {
+	const ZklPublication *p = publication_of(w);
+
+	(void) m;
 	(void) form;
 	op->kind = ZKL_MULTI_DELETE;
-	op->path = zkl_publication_path(m, &publication_of(w)->uuid);
+	op->path = zkl_publication_path(p->d, &p->uuid);
 	op->version = -1;
 }
 
 /* If one of them cannot be created, neither can the others. */
 static void
-creation_refused(ZklManager *m, ZklPublication *p, const ZklOutcome *o)
+creation_refused(ZklDeadlock *d, ZklPublication *p, const ZklOutcome *o)
 {
 	bool		shared = o->by == &zkl_publication_creation;
 
 	if (o->culprit && o->rc == ZKL_RC_NODEEXISTS)
 	{
 		/* We do not know what it says. */
-		ZklRequest *wait = p->wait;
+		ZklWait    *wait = p->wait;
 
-		zkl_publication_retract(m, p);
+		zkl_publication_retract(d, p);
 		if (wait != NULL)
-			zkl_waits_soon(m, wait);
+			zkl_waits_soon(d, wait);
 	}
 	else if (p->wait == NULL ||
 			 (shared && o->rc != ZKL_RC_NODEEXISTS &&
 			  (o->rc != ZKL_RC_NONODE || ++p->attempts >= ZKL_MAX_ATTEMPTS)))
-		forget(m, p);
+		forget(d, p);
 	else
-		want_created(m, p);
+		want_created(d, p);
 }
 
 static void
 settle_creation(ZklManager *m, ZklWrite *w, const ZklOutcome *o)
 {
 	ZklPublication *p = publication_of(w);
+	ZklDeadlock *d = p->d;
 
-	count(m, p, 1);
+	(void) m;
+	count(d, p, 1);
 	if (o->kind == ZKL_OUTCOME_REFUSED)
-		creation_refused(m, p, o);
+		creation_refused(d, p, o);
 	else if (o->kind == ZKL_OUTCOME_APPLIED)
 	{
 		p->czxid = o->zxid;
 		p->attempts = 0;
-		exists(m, p);
+		exists(d, p);
 	}
 }
 
@@ -281,18 +287,19 @@ static void
 settle_retraction(ZklManager *m, ZklWrite *w, const ZklOutcome *o)
 {
 	ZklPublication *p = publication_of(w);
+	ZklDeadlock *d = p->d;
 
-	count(m, p, 1);
+	count(d, p, 1);
 	if (o->kind == ZKL_OUTCOME_APPLIED ||
 		(o->culprit && o->rc == ZKL_RC_NONODE))
-		forget(m, p);
+		forget(d, p);
 	else if (o->culprit)
 	{
 		/* Another listing has to tell: one comes after a while. */
-		m->publications.retry_at = m->now + ZKL_RETRY_DELAY;
+		d->publications.retry_at = m->now + ZKL_RETRY_DELAY;
 	}
 	else if (o->kind == ZKL_OUTCOME_REFUSED)
-		want_deleted(m, p);
+		want_deleted(d, p);
 }
 
 const ZklWriter zkl_publication_creation = {
@@ -308,40 +315,40 @@ const ZklWriter zkl_publication_retraction = {
 /* ---- in a verdict ---- */
 
 void
-zkl_publication_judge(ZklManager *m, ZklPublication *p)
+zkl_publication_judge(ZklDeadlock *d, ZklPublication *p)
 {
-	count(m, p, -1);
+	count(d, p, -1);
 	zkl_write_go_apart(&p->write, &zkl_publication_retraction);
 }
 
 void
-zkl_publication_unknown(ZklManager *m, ZklPublication *p)
+zkl_publication_unknown(ZklDeadlock *d, ZklPublication *p)
 {
 	zkl_write_unsettle(&p->write);
-	count(m, p, 1);
+	count(d, p, 1);
 }
 
 void
-zkl_publication_judged(ZklManager *m, ZklPublication *p, bool done)
+zkl_publication_judged(ZklDeadlock *d, ZklPublication *p, bool done)
 {
 	if (done)
-		forget(m, p);
+		forget(d, p);
 	else
-		exists(m, p);
+		exists(d, p);
 }
 
 /* ---- the listing of all ---- */
 
 void
-zkl_publication_want_list(ZklManager *m)
+zkl_publication_want_list(ZklDeadlock *d)
 {
-	m->publications.list_wanted = true;
+	d->publications.list_wanted = true;
 }
 
 static bool
-must_list(const ZklManager *m)
+must_list(const ZklDeadlock *d)
 {
-	return m->publications.unlisted || m->publications.nunsettled > 0;
+	return d->publications.unlisted || d->publications.nunsettled > 0;
 }
 
 /*
@@ -349,119 +356,119 @@ must_list(const ZklManager *m)
  * applied.
  */
 void
-zkl_publication_send(ZklManager *m)
+zkl_publication_send(ZklDeadlock *d)
 {
-	ZklPublications *all = &m->publications;
+	ZklPublications *all = &d->publications;
 
-	if (m->connection.state != ZKL_CONNECTION_READY || m->chain.needed ||
+	if (d->m->connection.state != ZKL_CONNECTION_READY || d->m->chain.needed ||
 		all->list_sent ||
-		!(all->list_wanted || (must_list(m) && m->now >= all->retry_at)))
+		!(all->list_wanted || (must_list(d) && d->m->now >= all->retry_at)))
 		return;
 	all->list_wanted = false;
 	all->list_sent = true;
-	zkl_operations_read(m, ZKL_DEADLOCK_LIST_ALL, NULL, NULL, ZKL_SEND_LIST,
-						zkl_actions_join(m, m->root, ZKL_WAITS_DIRECTORY, ""),
+	zkl_operations_read(d->m, ZKL_DEADLOCK_LIST_ALL, NULL, NULL, ZKL_SEND_LIST,
+						zkl_actions_join(d->m, d->m->root, ZKL_WAITS_DIRECTORY, ""),
 						false);
 }
 
 int64_t
-zkl_publication_timer(const ZklManager *m)
+zkl_publication_timer(const ZklDeadlock *d)
 {
-	return must_list(m) && !m->publications.list_sent &&
-		m->publications.retry_at > m->now ? m->publications.retry_at : -1;
+	return must_list(d) && !d->publications.list_sent &&
+		d->publications.retry_at > d->m->now ? d->publications.retry_at : -1;
 }
 
 /* Notes one that is there.  If no wait of ours knows of it, it is to go. */
 static void
-note_listed(ZklManager *m, const char *name, uint64_t order)
+note_listed(ZklDeadlock *d, const char *name, uint64_t order)
 {
 	ZklUuid		uuid;
 	ZklPublication *p;
 
 	if (!zkl_uuid_parse(name, &uuid))
 		return;
-	p = zkl_publication_find(m, &uuid);
-	if (p == NULL && zkl_node_find(m, &uuid) != NULL)
+	p = zkl_publication_find(d, &uuid);
+	if (p == NULL && zkl_node_find(d->m, &uuid) != NULL)
 	{
-		p = make(m, &uuid, "", 0);
-		exists(m, p);
+		p = make(d, &uuid, "", 0);
+		exists(d, p);
 	}
 	if (p != NULL)
 		p->seen = order;
-	else if (m->publications.unlisted && zkl_uuid_is_zklock(&uuid))
-		zkl_janitor_ask(m, zkl_publication_path(m, &uuid));
+	else if (d->publications.unlisted && zkl_uuid_is_zklock(&uuid))
+		zkl_janitor_ask(d->m, zkl_publication_path(d, &uuid));
 }
 
 bool
-zkl_publication_listed(ZklManager *m, const ZklOp *op, const ZklReply *reply)
+zkl_publication_listed(ZklDeadlock *d, const ZklOp *op, const ZklReply *reply)
 {
 	ZklLink    *link,
 			   *after;
 	size_t		i;
 
-	m->publications.list_sent = false;
-	if (op->order < m->connection.proved_at || m->chain.needed)
+	d->publications.list_sent = false;
+	if (op->order < d->m->connection.proved_at || d->m->chain.needed)
 		return false;
 	if (reply->rc != ZKL_RC_OK && reply->rc != ZKL_RC_NONODE)
 	{
-		m->publications.retry_at = m->now + ZKL_RETRY_DELAY;
+		d->publications.retry_at = d->m->now + ZKL_RETRY_DELAY;
 		return false;
 	}
 	for (i = 0; i < reply->nchildren; i++)
-		note_listed(m, reply->children[i], op->order);
-	zkl_foreach(link, after, &m->publications.all)
+		note_listed(d, reply->children[i], op->order);
+	zkl_foreach(link, after, &d->publications.all)
 	{
 		ZklPublication *p = zkl_container(ZklPublication, all, link);
 
 		bool		unsettled = p->write.place == ZKL_WRITE_UNSETTLED;
 
 		if (unsettled && p->seen == op->order &&
-			m->now >= m->publications.retry_at)
-			exists(m, p);
+			d->m->now >= d->publications.retry_at)
+			exists(d, p);
 		else if (p->seen != op->order &&
 				 (unsettled || p->write.place == ZKL_WRITE_NONE ||
 				  is_pending(p, &zkl_publication_retraction)))
-			forget(m, p);
+			forget(d, p);
 	}
-	m->publications.leftovers = m->publications.unlisted = false;
+	d->publications.leftovers = d->publications.unlisted = false;
 	return true;
 }
 
 void
 zkl_publication_attach(void *wing)
 {
-	ZklManager *m = wing;
+	ZklDeadlock *d = wing;
 
-	m->publications.leftovers = true;
+	d->publications.leftovers = true;
 }
 
 void
-zkl_publication_find_leftovers(ZklManager *m)
+zkl_publication_find_leftovers(ZklDeadlock *d)
 {
-	m->publications.unlisted = true;
+	d->publications.unlisted = true;
 }
 
 void
 zkl_publication_found(void *wing, const char *path)
 {
-	ZklManager *m = wing;
+	ZklDeadlock *d = wing;
 
-	if (strcmp(path, zkl_actions_join(m, m->root, ZKL_WAITS_DIRECTORY, "")) == 0)
-		zkl_publication_find_leftovers(m);
+	if (strcmp(path, zkl_actions_join(d->m, d->m->root, ZKL_WAITS_DIRECTORY, "")) == 0)
+		zkl_publication_find_leftovers(d);
 }
 
 void
-zkl_publication_disconnected(ZklManager *m)
+zkl_publication_disconnected(ZklDeadlock *d)
 {
-	m->publications.list_sent = m->publications.list_wanted = false;
-	m->publications.retry_at = 0;
+	d->publications.list_sent = d->publications.list_wanted = false;
+	d->publications.retry_at = 0;
 }
 
 void
-zkl_publication_session_lost(ZklManager *m)
+zkl_publication_session_lost(ZklDeadlock *d)
 {
-	while (!zkl_list_empty(&m->publications.all))
-		forget(m, zkl_container(ZklPublication, all,
-								m->publications.all.head.next));
-	m->publications.leftovers = m->publications.unlisted = false;
+	while (!zkl_list_empty(&d->publications.all))
+		forget(d, zkl_container(ZklPublication, all,
+								d->publications.all.head.next));
+	d->publications.leftovers = d->publications.unlisted = false;
 }

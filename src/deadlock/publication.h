@@ -8,26 +8,26 @@
 #include "deadlock/deadlock_state.h"
 
 /* For a manager with nothing but its config, and at its end. */
-extern void zkl_publication_init_all(ZklManager *m);
-extern void zkl_publication_free_all(ZklManager *m);
+extern void zkl_publication_init_all(ZklDeadlock *d);
+extern void zkl_publication_free_all(ZklDeadlock *d);
 
 /* The one that is named by a znode's id, in whatever state; or NULL. */
-extern ZklPublication *zkl_publication_find(const ZklManager *m,
+extern ZklPublication *zkl_publication_find(const ZklDeadlock *d,
 											const ZklUuid *uuid);
 extern bool zkl_publication_claims(const void *wing, const ZklUuid *uuid);
 
 /* The whole path of one, among the actions' strings. */
-extern char *zkl_publication_path(ZklManager *m, const ZklUuid *uuid);
+extern char *zkl_publication_path(ZklDeadlock *d, const ZklUuid *uuid);
 
 /*
  * Publishes that the owner of "held" waits for "wait"; "behind": in PostgreSQL's
  * own locks.  The id of held has no publication yet.
  */
-extern void zkl_publication_make(ZklManager *m, const ZklRequest *held,
-								 ZklRequest *wait, bool behind);
+extern void zkl_publication_make(ZklDeadlock *d, const ZklRequest *held,
+								 ZklWait *wait, bool behind);
 
 /* It is no longer true: it goes as soon as that can be done. */
-extern void zkl_publication_retract(ZklManager *m, ZklPublication *p);
+extern void zkl_publication_retract(ZklDeadlock *d, ZklPublication *p);
 
 /* What creates one, and what deletes it */
 extern const ZklWriter zkl_publication_creation;
@@ -36,21 +36,21 @@ extern const ZklWriter zkl_publication_retraction;
 /* ---- in a verdict ---- */
 
 /* It exists, and a verdict deletes it: done, refused, or not known. */
-extern void zkl_publication_judge(ZklManager *m, ZklPublication *p);
-extern void zkl_publication_judged(ZklManager *m, ZklPublication *p,
+extern void zkl_publication_judge(ZklDeadlock *d, ZklPublication *p);
+extern void zkl_publication_judged(ZklDeadlock *d, ZklPublication *p,
 								   bool done);
-extern void zkl_publication_unknown(ZklManager *m, ZklPublication *p);
+extern void zkl_publication_unknown(ZklDeadlock *d, ZklPublication *p);
 
 /* ---- the listing of all ---- */
 
-extern void zkl_publication_want_list(ZklManager *m);
-extern void zkl_publication_send(ZklManager *m);
+extern void zkl_publication_want_list(ZklDeadlock *d);
+extern void zkl_publication_send(ZklDeadlock *d);
 
 /* When to send one that was refused; -1: no need. */
-extern int64_t zkl_publication_timer(const ZklManager *m);
+extern int64_t zkl_publication_timer(const ZklDeadlock *d);
 
 /* Settles what is unsettled.  False: the answer tells nothing. */
-extern bool zkl_publication_listed(ZklManager *m, const ZklOp *op,
+extern bool zkl_publication_listed(ZklDeadlock *d, const ZklOp *op,
 								   const ZklReply *reply);
 
 /*
@@ -58,13 +58,13 @@ extern bool zkl_publication_listed(ZklManager *m, const ZklOp *op,
  * deleted, if there are publications at all, and before another one is made.
  */
 extern void zkl_publication_attach(void *wing);
-extern void zkl_publication_find_leftovers(ZklManager *m);
+extern void zkl_publication_find_leftovers(ZklDeadlock *d);
 
 /* The same, if this is their directory: the janitor has found it. */
 extern void zkl_publication_found(void *wing, const char *path);
 
 /* The connection is gone; the session is gone, and they with it. */
-extern void zkl_publication_disconnected(ZklManager *m);
-extern void zkl_publication_session_lost(ZklManager *m);
+extern void zkl_publication_disconnected(ZklDeadlock *d);
+extern void zkl_publication_session_lost(ZklDeadlock *d);
 
 #endif							/* ZKL_DEADLOCK_PUBLICATION_H */

@@ -23,111 +23,111 @@
 #include "deadlock/waits.h"
 
 void
-zkl_search_init_all(ZklManager *m)
+zkl_search_init_all(ZklDeadlock *d)
 {
-	zkl_list_init(&m->search.asked);
-	zkl_found_init(m);
+	zkl_list_init(&d->search.asked);
+	zkl_found_init(d);
 }
 
-static ZklRequest *
+static ZklWait *
 asked(const ZklLink *link)
 {
-	return zkl_container(ZklRequest, wait.wanted, link);
+	return zkl_container(ZklWait, wanted, link);
 }
 
 /* again: all that were asked for are to be asked for again */
 static void
-end(ZklManager *m, bool again)
+end(ZklDeadlock *d, bool again)
 {
 	ZklLink    *link,
 			   *after;
 
-	zkl_foreach(link, after, &m->search.asked)
-		zkl_waits_answered(m, asked(link), again);
-	zkl_found_forget(m);
-	m->search.state = ZKL_SEARCH_IDLE;
+	zkl_foreach(link, after, &d->search.asked)
+		zkl_waits_answered(d, asked(link), again);
+	zkl_found_forget(d);
+	d->search.state = ZKL_SEARCH_IDLE;
 }
 
 void
-zkl_search_stop(ZklManager *m)
+zkl_search_stop(ZklDeadlock *d)
 {
-	if (m->search.state != ZKL_SEARCH_IDLE)
-		end(m, true);
+	if (d->search.state != ZKL_SEARCH_IDLE)
+		end(d, true);
 }
 
 void
-zkl_search_give_up(ZklManager *m)
+zkl_search_give_up(ZklDeadlock *d)
 {
-	m->search.given_up++;
+	d->search.given_up++;
 }
 
 /* Something could not be read: there is another look soon. */
 static void
-plan_another(ZklManager *m)
+plan_another(ZklDeadlock *d)
 {
 	ZklLink    *link,
 			   *after;
 
-	zkl_foreach(link, after, &m->search.asked)
-		zkl_waits_soon(m, asked(link));
+	zkl_foreach(link, after, &d->search.asked)
+		zkl_waits_soon(d, asked(link));
 }
 
 static void
-begin(ZklManager *m)
+begin(ZklDeadlock *d)
 {
 	ZklLink    *link,
 			   *after;
 
-	if (m->search.state != ZKL_SEARCH_IDLE || m->chain.needed ||
-		m->verdict.state != ZKL_VERDICT_NONE)
+	if (d->search.state != ZKL_SEARCH_IDLE || d->m->chain.needed ||
+		d->verdict.state != ZKL_VERDICT_NONE)
 		return;
-	zkl_foreach(link, after, &m->waits.wanted)
+	zkl_foreach(link, after, &d->waits.wanted)
 	{
-		ZklRequest *r = asked(link);
+		ZklWait    *w = asked(link);
 
-		if (zkl_list_empty(&r->wait.publications))
+		if (zkl_list_empty(&w->publications))
 			zkl_list_remove(link);
-		else if (zkl_waits_is_published(r))
-			zkl_waits_ask(r, &m->search.asked);
+		else if (zkl_waits_is_published(w))
+			zkl_waits_ask(w, &d->search.asked);
 	}
-	if (zkl_list_empty(&m->search.asked))
+	if (zkl_list_empty(&d->search.asked))
 		return;
-	m->search.state = ZKL_SEARCH_LISTING;
-	m->search.order = m->operations.order;
-	m->search.n++;
-	zkl_publication_want_list(m);
+	d->search.state = ZKL_SEARCH_LISTING;
+	d->search.order = d->m->operations.order;
+	d->search.n++;
+	zkl_publication_want_list(d);
 }
 
 void
-zkl_search_listed(ZklManager *m, const ZklOp *op, const ZklReply *reply,
+zkl_search_listed(ZklDeadlock *d, const ZklOp *op, const ZklReply *reply,
 				  bool good)
 {
-	if (m->search.state != ZKL_SEARCH_LISTING)
+	if (d->search.state != ZKL_SEARCH_LISTING)
 		return;
-	if (op->order <= m->search.order)
+	if (op->order <= d->search.order)
 	{
-		zkl_publication_want_list(m);
+		zkl_publication_want_list(d);
 		return;
 	}
 	if (!good)
 	{
-		plan_another(m);
-		end(m, false);
+		plan_another(d);
+		end(d, false);
 		return;
 	}
-	m->search.state = ZKL_SEARCH_READING;
-	zkl_found_begin(m, reply);
+	d->search.state = ZKL_SEARCH_READING;
+	zkl_found_begin(d, reply);
 }
 
 static void
-go_on(ZklManager *m)
+go_on(ZklDeadlock *d)
 {
-	if (!zkl_found_send(m))
+	if (!zkl_found_send(d))
 		return;
-	if (m->search.found.failed)
-		plan_another(m);
-	zkl_graph_judge(m);
-	end(m, false);
+	if (d->search.found.failed)
+		plan_another(d);
+	zkl_graph_judge(d);
+	end(d, false);
 }
 
 /*
@@ -135,16 +135,16 @@ go_on(ZklManager *m)
  * it is renewed.
  */
 void
-zkl_search_send(ZklManager *m)
+zkl_search_send(ZklDeadlock *d)
 {
-	if (m->connection.state != ZKL_CONNECTION_READY ||
-		m->now >= m->session_lease.until)
+	if (d->m->connection.state != ZKL_CONNECTION_READY ||
+		d->m->now >= d->m->session_lease.until)
 		return;
-	begin(m);
-	if (m->search.state != ZKL_SEARCH_READING)
+	begin(d);
+	if (d->search.state != ZKL_SEARCH_READING)
 		return;
-	go_on(m);
+	go_on(d);
 
 	/* If that was its end, nothing else may come to begin the next one. */
-	begin(m);
+	begin(d);
 }

@@ -7,19 +7,19 @@
 
 #include "deadlock/deadlock_state.h"
 
-extern void zkl_search_init_all(ZklManager *m);
+extern void zkl_search_init_all(ZklDeadlock *d);
 
 /* Begins a search, if one is wanted, and goes on with it. */
-extern void zkl_search_send(ZklManager *m);
+extern void zkl_search_send(ZklDeadlock *d);
 
 /* The answer to the listing of all publications ("good": it tells something) */
-extern void zkl_search_listed(ZklManager *m, const ZklOp *op,
+extern void zkl_search_listed(ZklDeadlock *d, const ZklOp *op,
 							  const ZklReply *reply, bool good);
 
 /* The connection is gone: it begins again.  Also at the end of a manager. */
-extern void zkl_search_stop(ZklManager *m);
+extern void zkl_search_stop(ZklDeadlock *d);
 
 /* Something was found that is too large to be decided. */
-extern void zkl_search_give_up(ZklManager *m);
+extern void zkl_search_give_up(ZklDeadlock *d);
 
 #endif							/* ZKL_DEADLOCK_SEARCH_H */

@@ -2,7 +2,7 @@
  * verdict.c
  *	  The decision that a wait of ours ends for a deadlock.
  *
- * Owns m->verdict.  Runs in the worker (and in tests), takes no locks, knows
+ * Owns d->verdict.  Runs in the worker (and in tests), takes no locks, knows
  * neither PostgreSQL nor ZooKeeper.
  *
  * What a search has read is old when it comes to its end.  So the decision is a
@@ -32,7 +32,7 @@
  * one look; all the rest of the cycle must have been there for as long.
  */
 static bool
-is_time(ZklManager *m, ZklRequest *r, const ZklStep *steps, size_t n)
+is_time(ZklDeadlock *d, ZklWait *w, const ZklStep *steps, size_t n)
 {
 	bool		own = false,
 				others = false;
@@ -59,11 +59,11 @@ is_time(ZklManager *m, ZklRequest *r, const ZklStep *steps, size_t n)
 		if (entry->data->every_ms > every)
 			every = entry->data->every_ms;
 	}
-	if (own && m->now > r->wait.dependents_at + r->wait.patience / 2 &&
+	if (own && d->m->now > w->dependents_at + w->patience / 2 &&
 		!ZKL_MUTANT(STALE_DEPENDENTS))
 		return false;
 	return !others || ZKL_MUTANT(VERDICT_TOO_SOON) ||
-		zkl_waits_confirm(m, r, zxid, every * 1000 + TIME_TO_TELL);
+		zkl_waits_confirm(d, w, zxid, every * 1000 + TIME_TO_TELL);
 }
 
 /* ---- what it says ---- */
@@ -75,9 +75,9 @@ size_of_steps(size_t n)
 }
 
 static ZklEdge *
-add_step(ZklVerdict *d)
+add_step(ZklVerdict *v)
 {
-	ZklEdge    *edge = &d->steps->all[d->steps->n++];
+	ZklEdge    *edge = &v->steps->all[v->steps->n++];
 
 	memset(edge, 0, sizeof(*edge));
 	return edge;
@@ -88,18 +88,18 @@ add_step(ZklVerdict *d)
  * for its holder, and perhaps the holder in PostgreSQL's own locks for the next.
  */
 static void
-tell_cycle(ZklManager *m, const ZklRequest *r, const ZklStep *steps, size_t n)
+tell_cycle(ZklDeadlock *d, const ZklRequest *r, const ZklStep *steps, size_t n)
 {
-	ZklVerdict *d = &m->verdict;
-	const char *lock = r->lock->path + strlen(m->root);
+	ZklVerdict *v = &d->verdict;
+	const char *lock = r->lock->path + strlen(d->m->root);
 	ZklLockMode mode = r->mode;
 	ZklDialect	dialect = r->lock->dialect;
-	const char *server = m->server;
+	const char *server = d->m->server;
 	int32_t		pid = r->pid;
 	size_t		i;
 
-	d->steps = zkl_memory_alloc(m, size_of_steps(2 * n));
-	d->steps->n = 0;
+	v->steps = zkl_memory_alloc(d->m, size_of_steps(2 * n));
+	v->steps->n = 0;
 	for (i = 0; i < n; i++)
 	{
 		const ZklWaitData *data;
@@ -108,18 +108,18 @@ tell_cycle(ZklManager *m, const ZklRequest *r, const ZklStep *steps, size_t n)
 		if (steps[i].entry == NULL)
 			continue;
 		data = steps[i].entry->data;
-		edge = add_step(d);
+		edge = add_step(v);
 		strcpy(edge->lock, lock);
 		edge->mode = mode;
 		edge->dialect = dialect;
-		edge->known = zkl_waits_knows(m, r->ring.owner, lock);
+		edge->known = zkl_waits_knows(d, r->ring.owner, lock);
 		strcpy(edge->waiter_server, server);
 		edge->waiter_pid = pid;
 		strcpy(edge->blocker_server, data->server);
 		edge->blocker_pid = data->holder_pid;
 		if (data->behind)
 		{
-			edge = add_step(d);
+			edge = add_step(v);
 			strcpy(edge->waiter_server, data->server);
 			strcpy(edge->blocker_server, data->server);
 			edge->waiter_pid = data->holder_pid;
@@ -145,11 +145,11 @@ add_check(ZklMultiOp **op, const char *path)
 }
 
 static void
-send(ZklManager *m, ZklRequest *r, const ZklStep *steps, size_t n)
+send(ZklDeadlock *d, ZklWait *w, const ZklStep *steps, size_t n)
 {
 	size_t		most = 1 + 2 * n + ZKL_MAX_PUBLISHED;
 	ZklMultiOp *ops = (ZklMultiOp *) (void *)
-	zkl_actions_text(m, most * sizeof(ZklMultiOp));
+	zkl_actions_text(d->m, most * sizeof(ZklMultiOp));
 	ZklMultiOp *op = ops;
 	ZklAction  *action;
 	ZklLink    *link,
@@ -157,29 +157,29 @@ send(ZklManager *m, ZklRequest *r, const ZklStep *steps, size_t n)
 	size_t		i;
 
 	memset(ops, 0, most * sizeof(ZklMultiOp));
-	add_check(&op, zkl_session_heartbeat(m, m->chain.number));
+	add_check(&op, zkl_session_heartbeat(d->m, d->m->chain.number));
 	for (i = 0; i < n && !ZKL_MUTANT(VERDICT_UNCHECKED); i++)
 	{
-		char	   *directory = zkl_actions_join(m, steps[i].directory->path,
+		char	   *directory = zkl_actions_join(d->m, steps[i].directory->path,
 												 "/", "");
 
-		add_check(&op, zkl_actions_join(m, directory, steps[i].contender->name,
+		add_check(&op, zkl_actions_join(d->m, directory, steps[i].contender->name,
 										""));
 		if (steps[i].entry != NULL && i < n - 1)
-			add_check(&op, zkl_publication_path(m, &steps[i].entry->uuid));
+			add_check(&op, zkl_publication_path(d, &steps[i].entry->uuid));
 	}
-	zkl_foreach(link, after, &r->wait.publications)
+	zkl_foreach(link, after, &w->publications)
 	{
 		ZklPublication *p = zkl_container(ZklPublication, of_wait, link);
 
 		op->kind = ZKL_MULTI_DELETE;
-		op->path = zkl_publication_path(m, &p->uuid);
+		op->path = zkl_publication_path(d, &p->uuid);
 		op->version = -1;
 		op++;
-		m->verdict.publication = p->uuid;
-		zkl_publication_judge(m, p);
+		d->verdict.publication = p->uuid;
+		zkl_publication_judge(d, p);
 	}
-	action = zkl_operations_send(m, ZKL_DEADLOCK_VERDICT, NULL, r, ZKL_SEND_MULTI,
+	action = zkl_operations_send(d->m, ZKL_DEADLOCK_VERDICT, NULL, w->r, ZKL_SEND_MULTI,
 								 NULL);
 	action->multi = ops;
 	action->nmulti = (size_t) (op - ops);
@@ -187,28 +187,28 @@ send(ZklManager *m, ZklRequest *r, const ZklStep *steps, size_t n)
 
 /* Its own publication may have been retracted since the search read it. */
 static bool
-is_still_published(const ZklManager *m, const ZklRequest *r,
+is_still_published(const ZklDeadlock *d, const ZklWait *w,
 				   const ZklStep *last)
 {
-	const ZklPublication *p = zkl_publication_find(m, &last->entry->uuid);
+	const ZklPublication *p = zkl_publication_find(d, &last->entry->uuid);
 
-	return p != NULL && p->wait == r;
+	return p != NULL && p->wait == w;
 }
 
 bool
-zkl_verdict_begin(ZklManager *m, ZklRequest *r, const ZklStep *steps, size_t n)
+zkl_verdict_begin(ZklDeadlock *d, ZklWait *w, const ZklStep *steps, size_t n)
 {
-	ZklVerdict *d = &m->verdict;
+	ZklVerdict *v = &d->verdict;
 
-	if (d->state != ZKL_VERDICT_NONE || m->chain.needed ||
-		!is_still_published(m, r, &steps[n - 1]) || !is_time(m, r, steps, n))
+	if (v->state != ZKL_VERDICT_NONE || d->m->chain.needed ||
+		!is_still_published(d, w, &steps[n - 1]) || !is_time(d, w, steps, n))
 		return false;
-	d->state = ZKL_VERDICT_SENT;
-	d->request = r;
-	d->submitted = r->submitted;
-	d->uuid = r->node.uuid;
-	tell_cycle(m, r, steps, n);
-	send(m, r, steps, n);
+	v->state = ZKL_VERDICT_SENT;
+	v->wait = w;
+	v->submitted = w->r->submitted;
+	v->uuid = w->r->node.uuid;
+	tell_cycle(d, w->r, steps, n);
+	send(d, w, steps, n);
 	return true;
 }
 
@@ -218,75 +218,75 @@ zkl_verdict_begin(ZklManager *m, ZklRequest *r, const ZklStep *steps, size_t n)
  * If the request has ended meanwhile, or has another place in the queue, the verdict
  * was just a delete of publications.
  */
-static ZklRequest *
-victim(const ZklManager *m)
+static ZklWait *
+victim(const ZklDeadlock *d)
 {
-	const ZklVerdict *d = &m->verdict;
-	ZklRequest *r = d->request;
+	const ZklVerdict *v = &d->verdict;
+	const ZklRequest *r = v->wait->r;
 
-	return r->submitted == d->submitted && r->demand == ZKL_DEMAND_WAITING &&
+	return r->submitted == v->submitted && r->demand == ZKL_DEMAND_WAITING &&
 		r->node.state == ZKL_NODE_EXISTS &&
-		zkl_uuid_equal(&r->node.uuid, &d->uuid) ? r : NULL;
+		zkl_uuid_equal(&r->node.uuid, &v->uuid) ? v->wait : NULL;
 }
 
 static void
-settle_publications(ZklManager *m, bool done)
+settle_publications(ZklDeadlock *d, bool done)
 {
 	ZklLink    *link,
 			   *after;
 
-	zkl_foreach(link, after, &m->publications.all)
+	zkl_foreach(link, after, &d->publications.all)
 	{
 		ZklPublication *p = zkl_container(ZklPublication, all, link);
 
 		if (p->write.place == ZKL_WRITE_APART)
-			zkl_publication_judged(m, p, done);
+			zkl_publication_judged(d, p, done);
 	}
 }
 
 static void
-carry_out(ZklManager *m)
+carry_out(ZklDeadlock *d)
 {
-	ZklRequest *r = victim(m);
-	size_t		size = size_of_steps(m->verdict.steps->n);
+	ZklWait    *w = victim(d);
+	size_t		size = size_of_steps(d->verdict.steps->n);
 	char	   *steps;
 
-	if (r != NULL)
+	if (w != NULL)
 	{
-		m->verdict.deadlocks++;
-		steps = zkl_actions_text(m, size);
-		memcpy(steps, m->verdict.steps, size);
-		zkl_request_end_wait(m, r, ZKL_FAILURE_DEADLOCK, steps);
+		d->verdict.deadlocks++;
+		steps = zkl_actions_text(d->m, size);
+		memcpy(steps, d->verdict.steps, size);
+		zkl_request_end_wait(d->m, w->r, ZKL_FAILURE_DEADLOCK, steps);
 	}
-	zkl_verdict_forget(m);
+	zkl_verdict_forget(d);
 }
 
 /* Somebody has gone on meanwhile, or has decided.  What is left of it? */
 static void
-refused(ZklManager *m)
+refused(ZklDeadlock *d)
 {
-	ZklRequest *r = victim(m);
+	ZklWait    *w = victim(d);
 
-	zkl_verdict_forget(m);
-	if (r != NULL && zkl_waits_refused(r))
-		zkl_waits_want(m, r);
+	zkl_verdict_forget(d);
+	if (w != NULL && zkl_waits_refused(w))
+		zkl_waits_want(d, w);
 }
 
 static void
-unknown(ZklManager *m)
+unknown(ZklDeadlock *d)
 {
 	ZklLink    *link,
 			   *after;
 
-	zkl_foreach(link, after, &m->publications.all)
+	zkl_foreach(link, after, &d->publications.all)
 	{
 		ZklPublication *p = zkl_container(ZklPublication, all, link);
 
 		if (p->write.place == ZKL_WRITE_APART)
-			zkl_publication_unknown(m, p);
+			zkl_publication_unknown(d, p);
 	}
-	m->verdict.state = ZKL_VERDICT_UNSETTLED;
-	zkl_session_need_chain(m);
+	d->verdict.state = ZKL_VERDICT_UNSETTLED;
+	zkl_session_need_chain(d->m);
 }
 
 static bool
@@ -303,23 +303,23 @@ is_refused(const ZklReply *reply)
 }
 
 void
-zkl_verdict_reply(ZklManager *m, const ZklReply *reply)
+zkl_verdict_reply(ZklDeadlock *d, const ZklReply *reply)
 {
-	if (m->verdict.state != ZKL_VERDICT_SENT)
+	if (d->verdict.state != ZKL_VERDICT_SENT)
 		return;
 	if (reply->rc == ZKL_RC_OK)
 	{
-		zkl_batches_want_proof(m);
-		settle_publications(m, true);
-		carry_out(m);
+		zkl_batches_want_proof(d->m);
+		settle_publications(d, true);
+		carry_out(d);
 	}
 	else if (is_refused(reply))
 	{
-		settle_publications(m, false);
-		refused(m);
+		settle_publications(d, false);
+		refused(d);
 	}
 	else
-		unknown(m);
+		unknown(d);
 }
 
 /*
@@ -327,30 +327,30 @@ zkl_verdict_reply(ZklManager *m, const ZklReply *reply)
  * publications or none.
  */
 void
-zkl_verdict_listed(ZklManager *m)
+zkl_verdict_listed(ZklDeadlock *d)
 {
-	if (m->verdict.state != ZKL_VERDICT_UNSETTLED)
+	if (d->verdict.state != ZKL_VERDICT_UNSETTLED)
 		return;
-	if (zkl_publication_find(m, &m->verdict.publication) == NULL)
-		carry_out(m);
+	if (zkl_publication_find(d, &d->verdict.publication) == NULL)
+		carry_out(d);
 	else
-		refused(m);
+		refused(d);
 }
 
 void
-zkl_verdict_disconnected(ZklManager *m)
+zkl_verdict_disconnected(ZklDeadlock *d)
 {
-	if (m->verdict.state == ZKL_VERDICT_SENT)
-		unknown(m);
+	if (d->verdict.state == ZKL_VERDICT_SENT)
+		unknown(d);
 }
 
 void
 zkl_verdict_forget(void *wing)
 {
-	ZklManager *m = wing;
+	ZklDeadlock *d = wing;
 
-	if (m->verdict.steps != NULL)
-		zkl_memory_release(m, m->verdict.steps);
-	m->verdict.steps = NULL;
-	m->verdict.state = ZKL_VERDICT_NONE;
+	if (d->verdict.steps != NULL)
+		zkl_memory_release(d->m, d->verdict.steps);
+	d->verdict.steps = NULL;
+	d->verdict.state = ZKL_VERDICT_NONE;
 }

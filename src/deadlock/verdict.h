@@ -18,19 +18,19 @@ typedef struct ZklStep
 } ZklStep;
 
 /*
- * r is the victim of this cycle, which begins with r's own contender: has it
+ * w is the victim of this cycle, which begins with w's own contender: has it
  * decided, if its time has come.  True: that is under way.
  */
-extern bool zkl_verdict_begin(ZklManager *m, ZklRequest *r,
+extern bool zkl_verdict_begin(ZklDeadlock *d, ZklWait *w,
 							  const ZklStep *steps, size_t n);
 
-extern void zkl_verdict_reply(ZklManager *m, const ZklReply *reply);
+extern void zkl_verdict_reply(ZklDeadlock *d, const ZklReply *reply);
 
 /* All publications were listed on a proved connection. */
-extern void zkl_verdict_listed(ZklManager *m);
+extern void zkl_verdict_listed(ZklDeadlock *d);
 
 /* The connection is gone; the session is gone, or ZooKeeper has lost writes. */
-extern void zkl_verdict_disconnected(ZklManager *m);
+extern void zkl_verdict_disconnected(ZklDeadlock *d);
 extern void zkl_verdict_forget(void *wing);
 
 #endif							/* ZKL_DEADLOCK_VERDICT_H */

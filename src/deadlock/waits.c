@@ -22,41 +22,42 @@
 #define MOST_REFUSALS		3
 
 void
-zkl_waits_init_all(ZklManager *m)
+zkl_waits_init_all(ZklDeadlock *d)
 {
-	zkl_list_init(&m->waits.fresh);
-	zkl_list_init(&m->waits.due);
-	zkl_list_init(&m->waits.wanted);
-}
+	size_t		size = d->m->config.max_requests * sizeof(ZklWait);
 
-static void
-forget_dependents(ZklManager *m, ZklRequest *r)
-{
-	if (r->wait.dependents != NULL)
-		zkl_memory_release(m, r->wait.dependents);
-	r->wait.dependents = NULL;
-	r->wait.ndependents = 0;
+	d->waits.all = zkl_memory_alloc(d->m, size);
+	memset(d->waits.all, 0, size);
+	zkl_list_init(&d->waits.fresh);
+	zkl_list_init(&d->waits.due);
+	zkl_list_init(&d->waits.wanted);
 }
 
 void
-zkl_waits_free_all(ZklManager *m)
+zkl_waits_free_all(ZklDeadlock *d)
 {
-	uint32_t	i;
+	zkl_memory_release(d->m, d->waits.all);
+}
 
-	for (i = 0; i < m->config.max_requests; i++)
-		forget_dependents(m, &m->requests.all[i]);
+static ZklWait *
+wait_of(const ZklDeadlock *d, const ZklRequest *r)
+{
+	return &d->waits.all[r->id];
 }
 
 void
 zkl_waits_init(void *wing, ZklRequest *r, const ZklDemand *demand)
 {
-	ZklManager *m = wing;
+	ZklDeadlock *d = wing;
+	ZklWait    *w = wait_of(d, r);
 
-	r->wait.patience = demand->patience;
+	memset(w, 0, sizeof(ZklWait));
+	w->r = r;
+	w->patience = demand->patience;
 	if (demand->patience > 0 && demand->patience < ZKL_MIN_PATIENCE)
-		r->wait.patience = ZKL_MIN_PATIENCE;
-	r->wait.since = m->now;
-	zkl_list_init(&r->wait.publications);
+		w->patience = ZKL_MIN_PATIENCE;
+	w->since = d->m->now;
+	zkl_list_init(&w->publications);
 }
 
 /* ---- when to look ---- */
@@ -64,93 +65,95 @@ zkl_waits_init(void *wing, ZklRequest *r, const ZklDemand *demand)
 static int64_t
 due_at(const ZklLink *link)
 {
-	return zkl_container(ZklRequest, wait.by_due, link)->wait.due;
+	return zkl_container(ZklWait, by_due, link)->due;
 }
 
 static void
-plan(ZklList *list, ZklRequest *r, int64_t due)
+plan(ZklList *list, ZklWait *w, int64_t due)
 {
 	ZklLink    *where;
 
-	zkl_list_remove(&r->wait.by_due);
-	r->wait.due = due;
+	zkl_list_remove(&w->by_due);
+	w->due = due;
 	where = list->head.prev;
 	while (where != &list->head && due_at(where) > due)
 		where = where->prev;
-	zkl_list_insert_after(&r->wait.by_due, where);
+	zkl_list_insert_after(&w->by_due, where);
 }
 
 static void
-plan_look(ZklManager *m, ZklRequest *r, int64_t due)
+plan_look(ZklDeadlock *d, ZklWait *w, int64_t due)
 {
-	plan(&m->waits.due, r, due);
+	plan(&d->waits.due, w, due);
 }
 
 /* The next that is due; NULL: none waits. */
-static ZklRequest *
-next_due(const ZklManager *m)
+static ZklWait *
+next_due(const ZklDeadlock *d)
 {
-	const ZklList *list = &m->waits.due;
+	const ZklList *list = &d->waits.due;
 
 	if (zkl_list_empty(list) ||
-		(!zkl_list_empty(&m->waits.fresh) &&
-		 due_at(m->waits.fresh.head.next) < due_at(list->head.next)))
-		list = &m->waits.fresh;
+		(!zkl_list_empty(&d->waits.fresh) &&
+		 due_at(d->waits.fresh.head.next) < due_at(list->head.next)))
+		list = &d->waits.fresh;
 	return zkl_list_empty(list) ? NULL :
-		zkl_container(ZklRequest, wait.by_due, list->head.next);
+		zkl_container(ZklWait, by_due, list->head.next);
 }
 
 void
 zkl_waits_begin(void *wing, ZklRequest *r)
 {
-	ZklManager *m = wing;
+	ZklDeadlock *d = wing;
+	ZklWait    *w = wait_of(d, r);
 
-	int64_t		due = r->wait.since + r->wait.patience;
+	int64_t		due = w->since + w->patience;
 
-	if (r->wait.patience == 0 || r->lock->dialect == ZKL_DIALECT_PERMIT)
+	if (w->patience == 0 || w->r->lock->dialect == ZKL_DIALECT_PERMIT)
 		return;
-	r->wait.looks = r->wait.refusals = 0;
-	r->wait.cycle_zxid = 0;
-	plan(&m->waits.fresh, r, due > m->now ? due : m->now);
+	w->looks = w->refusals = 0;
+	w->cycle_zxid = 0;
+	plan(&d->waits.fresh, w, due > d->m->now ? due : d->m->now);
 }
 
 void
-zkl_waits_soon(ZklManager *m, ZklRequest *r)
+zkl_waits_soon(ZklDeadlock *d, ZklWait *w)
 {
-	if (zkl_list_linked(&r->wait.by_due) &&
-		r->wait.due > m->now + r->wait.patience)
-		plan_look(m, r, m->now + r->wait.patience);
+	if (zkl_list_linked(&w->by_due) &&
+		w->due > d->m->now + w->patience)
+		plan_look(d, w, d->m->now + w->patience);
 }
 
 static void
-retract_all(ZklManager *m, ZklRequest *r)
+retract_all(ZklDeadlock *d, ZklWait *w)
 {
-	while (!zkl_list_empty(&r->wait.publications))
-		zkl_publication_retract(m, zkl_container(ZklPublication, of_wait,
-												 r->wait.publications.head.next));
+	while (!zkl_list_empty(&w->publications))
+		zkl_publication_retract(d, zkl_container(ZklPublication, of_wait,
+												 w->publications.head.next));
 }
 
 void
 zkl_waits_end(void *wing, ZklRequest *r)
 {
-	ZklManager *m = wing;
+	ZklDeadlock *d = wing;
+	ZklWait    *w = wait_of(d, r);
 
-	if (!zkl_list_linked(&r->wait.by_due))
+	if (!zkl_list_linked(&w->by_due))
 		return;
-	zkl_list_remove(&r->wait.by_due);
-	zkl_list_remove(&r->wait.wanted);
-	retract_all(m, r);
-	forget_dependents(m, r);
+	zkl_list_remove(&w->by_due);
+	zkl_list_remove(&w->wanted);
+	retract_all(d, w);
+	w->ndependents = 0;
 }
 
 void
 zkl_waits_unhold(void *wing, const ZklRequest *r)
 {
-	ZklManager *m = wing;
-	ZklPublication *p = zkl_publication_find(m, &r->node.uuid);
+	ZklDeadlock *d = wing;
+	ZklPublication *p = zkl_publication_find(d, &r->node.uuid);
 
-	if (p != NULL && zkl_node_find(m, &r->node.uuid) == r)
-		zkl_publication_retract(m, p);
+	if (p != NULL && zkl_node_find(d->m, &r->node.uuid) == r)
+		zkl_publication_retract(d, p);
 }
 
 /* ---- what is to be published ---- */
@@ -178,11 +181,11 @@ is_obstacle(const ZklRequest *r)
 }
 
 static void
-add_holds(const ZklManager *m, uint64_t owner, Held *held)
+add_holds(const ZklDeadlock *d, uint64_t owner, Held *held)
 {
 	const ZklRequest *r = NULL;
 
-	while ((r = zkl_siblings_owned(m, owner, r)) != NULL)
+	while ((r = zkl_siblings_owned(d->m, owner, r)) != NULL)
 	{
 		if (!is_obstacle(r))
 			continue;
@@ -196,31 +199,31 @@ add_holds(const ZklManager *m, uint64_t owner, Held *held)
 }
 
 static void
-gather_holds(ZklManager *m, ZklRequest *r, Held *held)
+gather_holds(ZklDeadlock *d, ZklWait *w, Held *held)
 {
 	size_t		i;
 
 	held->n = 0;
 	held->too_many = false;
-	add_holds(m, r->ring.owner, held);
+	add_holds(d, w->r->ring.owner, held);
 	held->nown = held->n;
-	for (i = 0; i < r->wait.ndependents; i++)
-		add_holds(m, r->wait.dependents[i], held);
+	for (i = 0; i < w->ndependents; i++)
+		add_holds(d, w->dependents[i], held);
 	if (!held->too_many)
 		return;
-	m->waits.unpublished += !r->wait.counted;
-	r->wait.counted = true;
+	d->waits.unpublished += !w->counted;
+	w->counted = true;
 	held->n = held->nown = 0;
 }
 
 static void
-retract_others(ZklManager *m, ZklRequest *r, const Held *held)
+retract_others(ZklDeadlock *d, ZklWait *w, const Held *held)
 {
 	ZklLink    *link,
 			   *after;
 	size_t		i;
 
-	zkl_foreach(link, after, &r->wait.publications)
+	zkl_foreach(link, after, &w->publications)
 	{
 		ZklPublication *p = zkl_container(ZklPublication, of_wait, link);
 
@@ -230,7 +233,7 @@ retract_others(ZklManager *m, ZklRequest *r, const Held *held)
 				break;
 		}
 		if (i == held->n && !ZKL_MUTANT(STALE_DEPENDENTS))
-			zkl_publication_retract(m, p);
+			zkl_publication_retract(d, p);
 	}
 }
 
@@ -240,174 +243,173 @@ retract_others(ZklManager *m, ZklRequest *r, const Held *held)
  * at a time: the first one.
  */
 static bool
-publish_wait(ZklManager *m, ZklRequest *r)
+publish_wait(ZklDeadlock *d, ZklWait *w)
 {
 	Held		held;
 	bool		complete = true;
 	size_t		i;
 
-	gather_holds(m, r, &held);
-	retract_others(m, r, &held);
+	gather_holds(d, w, &held);
+	retract_others(d, w, &held);
 	for (i = 0; i < held.n; i++)
 	{
 		const ZklPublication *p =
-		zkl_publication_find(m, &held.all[i]->node.uuid);
+		zkl_publication_find(d, &held.all[i]->node.uuid);
 
 		if (p == NULL)
-			zkl_publication_make(m, held.all[i], r, i >= held.nown);
+			zkl_publication_make(d, held.all[i], w, i >= held.nown);
 		else
-			complete &= p->wait == r;
+			complete &= p->wait == w;
 	}
-	if (!zkl_list_empty(&r->wait.publications))
-		zkl_waits_want(m, r);
+	if (!zkl_list_empty(&w->publications))
+		zkl_waits_want(d, w);
 	return complete;
 }
 
 /* The one that is due; NULL: none is, or leftovers have to be found first. */
-static ZklRequest *
-take_due(ZklManager *m)
+static ZklWait *
+take_due(ZklDeadlock *d)
 {
-	ZklRequest *r = next_due(m);
+	ZklWait    *w = next_due(d);
 
-	if (m->connection.state != ZKL_CONNECTION_READY || r == NULL ||
-		r->wait.due > m->now)
+	if (d->m->connection.state != ZKL_CONNECTION_READY || w == NULL ||
+		w->due > d->m->now)
 		return NULL;
-	if (!m->publications.leftovers)
-		return r;
-	zkl_publication_find_leftovers(m);
+	if (!d->publications.leftovers)
+		return w;
+	zkl_publication_find_leftovers(d);
 	return NULL;
 }
 
 /* A wait is published with all that its owner holds. */
 static void
-look_at_wait(ZklManager *m, ZklRequest *r)
+look_at_wait(ZklDeadlock *d, ZklWait *w)
 {
 	bool		complete;
 
-	zkl_recall_owners(m, r->ring.owner, r->wait.dependents, r->wait.ndependents);
-	complete = publish_wait(m, r);
-	r->wait.refusals = 0;
-	plan_look(m, r, m->now + (complete ? r->wait.patience << r->wait.looks :
-							  r->wait.patience));
-	if (complete && r->wait.looks < MOST_BACKING_OFF)
-		r->wait.looks++;
+	zkl_recall_owners(d->m, w->r->ring.owner, w->dependents, w->ndependents);
+	complete = publish_wait(d, w);
+	w->refusals = 0;
+	plan_look(d, w, d->m->now + (complete ? w->patience << w->looks :
+								 w->patience));
+	if (complete && w->looks < MOST_BACKING_OFF)
+		w->looks++;
 }
 
 void
 zkl_waits_look(void *wing)
 {
-	ZklManager *m = wing;
-	ZklRequest *r;
+	ZklDeadlock *d = wing;
+	ZklWait    *w;
 
-	while ((r = take_due(m)) != NULL)
-		look_at_wait(m, r);
+	while ((w = take_due(d)) != NULL)
+		look_at_wait(d, w);
 }
 
 int64_t
-zkl_waits_timer(const ZklManager *m)
+zkl_waits_timer(const ZklDeadlock *d)
 {
-	const ZklRequest *r = next_due(m);
+	const ZklWait *w = next_due(d);
 
-	return r == NULL || m->publications.unlisted ? -1 : r->wait.due;
+	return w == NULL || d->publications.unlisted ? -1 : w->due;
 }
 
 void
 zkl_waits_told(void *wing, ZklRequest *r, const void *news)
 {
-	ZklManager *m = wing;
+	ZklDeadlock *d = wing;
+	ZklWait    *w = wait_of(d, r);
 	const ZklDependents *told = news;
 	size_t		n = told->n < ZKL_MAX_DEPENDENTS ? told->n : ZKL_MAX_DEPENDENTS;
-	bool		some = n > 0 || r->wait.ndependents > 0;
+	bool		some = n > 0 || w->ndependents > 0;
 
 	if (told->n > 0)
-		zkl_recall_owners(m, r->ring.owner, told->owners, told->n);
-	if (!zkl_list_linked(&r->wait.by_due) || !some)
+		zkl_recall_owners(d->m, w->r->ring.owner, told->owners, told->n);
+	if (!zkl_list_linked(&w->by_due) || !some)
 		return;
-	if (r->wait.dependents == NULL)
-		r->wait.dependents = zkl_memory_alloc(m, ZKL_MAX_DEPENDENTS * sizeof(uint64_t));
-	memcpy(r->wait.dependents, told->owners, n * sizeof(uint64_t));
-	r->wait.ndependents = n;
-	r->wait.dependents_at = told->seen_at;
-	if (!m->publications.leftovers &&
-		m->now >= r->wait.since + r->wait.patience && !publish_wait(m, r))
-		zkl_waits_soon(m, r);
+	memcpy(w->dependents, told->owners, n * sizeof(uint64_t));
+	w->ndependents = n;
+	w->dependents_at = told->seen_at;
+	if (!d->publications.leftovers &&
+		d->m->now >= w->since + w->patience && !publish_wait(d, w))
+		zkl_waits_soon(d, w);
 }
 
 /* ---- for publications, searches and verdicts ---- */
 
 void
-zkl_waits_add(ZklRequest *r, ZklLink *publication)
+zkl_waits_add(ZklWait *w, ZklLink *publication)
 {
-	zkl_list_append(&r->wait.publications, publication);
+	zkl_list_append(&w->publications, publication);
 }
 
 bool
-zkl_waits_is_published(const ZklRequest *r)
+zkl_waits_is_published(const ZklWait *w)
 {
 	ZklLink    *link,
 			   *after;
 
-	zkl_foreach(link, after, &r->wait.publications)
+	zkl_foreach(link, after, &w->publications)
 	{
 		if (zkl_container(ZklPublication, of_wait, link)->write.place !=
 			ZKL_WRITE_NONE)
 			return false;
 	}
-	return !zkl_list_empty(&r->wait.publications);
+	return !zkl_list_empty(&w->publications);
 }
 
 void
-zkl_waits_want(ZklManager *m, ZklRequest *r)
+zkl_waits_want(ZklDeadlock *d, ZklWait *w)
 {
-	if (zkl_list_linked(&r->wait.wanted))
-		r->wait.again = true;
+	if (zkl_list_linked(&w->wanted))
+		w->again = true;
 	else
-		zkl_list_append(&m->waits.wanted, &r->wait.wanted);
+		zkl_list_append(&d->waits.wanted, &w->wanted);
 }
 
 void
-zkl_waits_ask(ZklRequest *r, ZklList *asked)
+zkl_waits_ask(ZklWait *w, ZklList *asked)
 {
-	zkl_list_remove(&r->wait.wanted);
-	r->wait.again = false;
-	zkl_list_append(asked, &r->wait.wanted);
+	zkl_list_remove(&w->wanted);
+	w->again = false;
+	zkl_list_append(asked, &w->wanted);
 }
 
 void
-zkl_waits_answered(ZklManager *m, ZklRequest *r, bool again)
+zkl_waits_answered(ZklDeadlock *d, ZklWait *w, bool again)
 {
-	zkl_list_remove(&r->wait.wanted);
-	if (again || r->wait.again)
-		zkl_waits_want(m, r);
+	zkl_list_remove(&w->wanted);
+	if (again || w->again)
+		zkl_waits_want(d, w);
 }
 
 bool
-zkl_waits_refused(ZklRequest *r)
+zkl_waits_refused(ZklWait *w)
 {
-	return ++r->wait.refusals <= MOST_REFUSALS;
+	return ++w->refusals <= MOST_REFUSALS;
 }
 
 bool
-zkl_waits_confirm(ZklManager *m, ZklRequest *r, int64_t zxid, int64_t time)
+zkl_waits_confirm(ZklDeadlock *d, ZklWait *w, int64_t zxid, int64_t time)
 {
-	if (zxid > r->wait.cycle_zxid)
+	if (zxid > w->cycle_zxid)
 	{
-		r->wait.cycle_zxid = zxid;
-		r->wait.cycle_at = m->now;
+		w->cycle_zxid = zxid;
+		w->cycle_at = d->m->now;
 	}
-	return m->now >= r->wait.cycle_at + time;
+	return d->m->now >= w->cycle_at + time;
 }
 
 bool
-zkl_waits_knows(const ZklManager *m, uint64_t owner, const char *lock)
+zkl_waits_knows(const ZklDeadlock *d, uint64_t owner, const char *lock)
 {
 	const ZklRequest *r = NULL;
 
-	while ((r = zkl_siblings_owned(m, owner, r)) != NULL)
+	while ((r = zkl_siblings_owned(d->m, owner, r)) != NULL)
 	{
 		if ((r->demand == ZKL_DEMAND_GRANTED ||
 			 r->demand == ZKL_DEMAND_WAITING) &&
-			strcmp(r->lock->path + strlen(m->root), lock) == 0)
+			strcmp(r->lock->path + strlen(d->m->root), lock) == 0)
 			return true;
 	}
 	return false;

@@ -8,8 +8,8 @@
 #include "deadlock/deadlock_state.h"
 
 /* For a manager with nothing but its config, and at its end. */
-extern void zkl_waits_init_all(ZklManager *m);
-extern void zkl_waits_free_all(ZklManager *m);
+extern void zkl_waits_init_all(ZklDeadlock *d);
+extern void zkl_waits_free_all(ZklDeadlock *d);
 
 /* A request begins. */
 extern void zkl_waits_init(void *wing, ZklRequest *r,
@@ -30,38 +30,38 @@ extern void zkl_waits_told(void *wing, ZklRequest *r, const void *news);
  * found first, that begins here.  When the next one is due, or -1.
  */
 extern void zkl_waits_look(void *wing);
-extern int64_t zkl_waits_timer(const ZklManager *m);
+extern int64_t zkl_waits_timer(const ZklDeadlock *d);
 
 /* What is published is not as it should be: looks again soon. */
-extern void zkl_waits_soon(ZklManager *m, ZklRequest *r);
+extern void zkl_waits_soon(ZklDeadlock *d, ZklWait *w);
 
 /* ---- for publications, searches and verdicts ---- */
 
-/* There is another publication of r. */
-extern void zkl_waits_add(ZklRequest *r, ZklLink *publication);
+/* There is another publication of w. */
+extern void zkl_waits_add(ZklWait *w, ZklLink *publication);
 
-/* Whether all that is to be published of r is there */
-extern bool zkl_waits_is_published(const ZklRequest *r);
+/* Whether all that is to be published of w is there */
+extern bool zkl_waits_is_published(const ZklWait *w);
 
-/* r wants a search; the one that has this list is for it. */
-extern void zkl_waits_want(ZklManager *m, ZklRequest *r);
-extern void zkl_waits_ask(ZklRequest *r, ZklList *asked);
+/* w wants a search; the one that has this list is for it. */
+extern void zkl_waits_want(ZklDeadlock *d, ZklWait *w);
+extern void zkl_waits_ask(ZklWait *w, ZklList *asked);
 
-/* That search is over; r wants another one, or does if it wanted one meanwhile. */
-extern void zkl_waits_answered(ZklManager *m, ZklRequest *r, bool again);
+/* That search is over; w wants another one, or does if it wanted one meanwhile. */
+extern void zkl_waits_answered(ZklDeadlock *d, ZklWait *w, bool again);
 
 /* A verdict was refused. False: that is not to be tried again at once. */
-extern bool zkl_waits_refused(ZklRequest *r);
+extern bool zkl_waits_refused(ZklWait *w);
 
 /*
- * r is on a cycle whose latest publication has this zxid.  True: the cycle has
+ * w is on a cycle whose latest publication has this zxid.  True: the cycle has
  * been there for so many µs.
  */
-extern bool zkl_waits_confirm(ZklManager *m, ZklRequest *r, int64_t zxid,
+extern bool zkl_waits_confirm(ZklDeadlock *d, ZklWait *w, int64_t zxid,
 							  int64_t time);
 
 /* Whether the owner holds this lock or waits for it; lock without the root */
-extern bool zkl_waits_knows(const ZklManager *m, uint64_t owner,
+extern bool zkl_waits_knows(const ZklDeadlock *d, uint64_t owner,
 							const char *lock);
 
 #endif							/* ZKL_DEADLOCK_WAITS_H */

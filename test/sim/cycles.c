@@ -25,6 +25,7 @@ cycles_begin(void)
 	memset(&cycles, 0, sizeof(cycles));
 	memset(cycles.holder, 0xff, sizeof(cycles.holder));
 	cycles.on = splitmix64(&state) % (base.profile == PROFILE_HOT ? 2 : 4) == 0;
+	cycles.wing = cycles.on || splitmix64(&state) % 2 == 0;
 	if (!cycles.on)
 		return;
 	cycles.patience = ens.timeout / DRAW(20, 10, 5);

@@ -17,6 +17,8 @@
 typedef struct Cycles
 {
 	bool		on;
+	bool		wing;			/* the cores can find deadlocks; if there can
+								 * be none, they need not */
 	Time		patience;		/* of a wait, until it is published */
 	int			nlocal;
 	int			local;			/* of 100 demands of a holder */

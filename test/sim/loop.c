@@ -404,10 +404,12 @@ worker_start(Host *h)
 		.batches_in_flight = hosts.batches_in_flight,
 		.batch_operations = hosts.batch_operations,
 		.batch_bytes = 256 * 1024,
-		.wings = worker_wings,
+		.wings = cycles.wing ? worker_wings : NULL,
 		.uuid_base = (uint64_t) h->id << 32 | ++h->managers
 	};
 
+	if (!cycles.wing)
+		SEEN(NO_WING);
 	trace("host #: worker starts", h->id, 0, 0, 0, NULL);
 	h->worker.now = host_clock(h);
 	h->worker.before = before_action;

@@ -177,6 +177,8 @@ random_walks(void)
 		c.w->config.batches_in_flight = 1 + unit_random_below(3);
 		c.w->config.batch_operations = 2 + unit_random_below(6);
 		c.w->config.max_directories = unit_random_below(4);
+		if (unit_random_below(2) == 0)
+			c.w->config.wings = NULL;
 		world_begin(c.w);
 		world_connect(c.w);
 		walk(&c, 300, 1 + unit_random_below(MACHINE_NAMES), i & 1);
