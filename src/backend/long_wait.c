@@ -349,7 +349,7 @@ zkl_long_wait_begin(ZklLongWait *wait, int slotno, const char *name)
 	memset(wait, 0, sizeof(*wait));
 	wait->slotno = slotno;
 	wait->name = name;
-	zkl_stall_init(&wait->ahead);
+	zkl_stall_ahead_init(&wait->ahead);
 	wait->start = zkl_wait_clock();
 	wait->due = wait->look = wait->report = ZKL_NEVER;
 	continue_wait(wait);
@@ -410,7 +410,7 @@ report_wait(ZklLongWait *wait, int64 now)
 					MyProcPid, wait->name, (long long) (waited / 1000),
 					(int) (waited % 1000)),
 			 ahead != NULL ? errdetail_log("%s", ahead) : 0));
-	zkl_stall_forget(&wait->ahead);
+	zkl_stall_ahead_forget(&wait->ahead);
 }
 
 /* First asks, then reports, when the answer is there or takes too long. */
@@ -421,9 +421,9 @@ act_on_report(ZklLongWait *wait, int64 now)
 
 	if (!is_asked && now < wait->report)
 		return false;
-	if (is_asked && now < wait->report && !zkl_stall_is_answered(&wait->ahead))
+	if (is_asked && now < wait->report && !zkl_stall_ahead_is_known(&wait->ahead))
 		return false;
-	if (!is_asked && zkl_stall_ask(&wait->ahead, wait->slotno, wait->name, true))
+	if (!is_asked && zkl_stall_ahead_ask(&wait->ahead, wait->slotno, wait->name, true))
 		wait->report = zkl_wait_after_ms(now, ZKL_AHEAD_WAIT_MS);
 	else
 		report_wait(wait, now);
@@ -456,7 +456,7 @@ zkl_long_wait_end(ZklLongWait *wait)
 {
 	int64		waited = zkl_wait_clock() - wait->start;
 
-	zkl_stall_forget(&wait->ahead);
+	zkl_stall_ahead_forget(&wait->ahead);
 	if (wait->reported && zkl_slot_peek(wait->slotno) == ZKL_SLOT_GRANTED)
 	{
 		wait->reported = false;

@@ -1,11 +1,12 @@
 /*
  * reading.c
- *	  Reading many znodes, ZKL_ERRAND_READS at a time.
+ *	  Reading many znodes, ZKL_ERRAND_READS at a time: any, the queue of a lock, and
+ *	  the servers of the fleet.
  *
  * Owns the errands by which the worker reads.  Run by backends.  Takes no locks;
  * waits as wait.c does.
  *
- * Must not know what the znodes are.
+ * Must not know how the worker reads, nor what is read for.
  *
  * If an answer is too long, or one of the reads ends the connection again and
  * again, each read without an answer is repeated by itself.
@@ -14,7 +15,10 @@
 
 #include "backend/reading.h"
 #include "backend/refusal.h"
+#include "miscadmin.h"
 #include "utils/memutils.h"
+
+/* ---- any ---- */
 
 #define FIRST_ROOM	((Size) 4096)	/* for the names in a directory */
 
@@ -91,10 +95,153 @@ zkl_reading_each(ZklErrandKind kind, const ZklTarget *directory,
 	MemoryContextDelete(moment);
 }
 
-void
-zkl_reading_check(const ZklTarget *directory, const ZklErrandAnswer *answer)
+/* Whether a znode is there, readable or not; an error if the answer does not tell. */
+static bool
+is_there(const ZklTarget *directory, const ZklErrandAnswer *answer)
 {
 	if (answer->rc != ZKL_RC_OK && answer->rc != ZKL_RC_TOO_LONG &&
 		!zkl_result_is_definite(answer->rc))
 		zkl_refusal_raise_failed(directory->name, ZKL_ERROR_ZOOKEEPER, answer->rc);
+	return answer->rc != ZKL_RC_NONODE;
+}
+
+/* ---- the queue of a lock ---- */
+
+static int
+compare_entries(const void *a, const void *b)
+{
+	const ZklQueueEntry *x = a,
+			   *y = b;
+
+	if (x->seq != y->seq)
+		return x->seq < y->seq ? -1 : 1;
+	return (int) x->mode - (int) y->mode;
+}
+
+/* In their order; returns room for all of their names. */
+static const char **
+take_contenders(ZklLockQueue *queue, const ZklTarget *lock, const ZklErrand *listing)
+{
+	Size		most = (Size) listing->answer.nchildren + 1;
+	const char *name = NULL;
+
+	queue->n = 0;
+	queue->entries = MemoryContextAllocHuge(CurrentMemoryContext,
+											most * sizeof(ZklQueueEntry));
+	while ((name = zkl_errand_next(listing, name)) != NULL)
+	{
+		ZklQueueEntry *entry = &queue->entries[queue->n];
+
+		memset(entry, 0, sizeof(*entry));
+		if (!zkl_znode_parse(lock->dialect, name, &entry->mode, &entry->seq,
+							 &entry->has_uuid, &entry->uuid))
+			continue;
+		entry->name = pstrdup(name);
+		queue->n++;
+	}
+	qsort(queue->entries, queue->n, sizeof(ZklQueueEntry), compare_entries);
+	return MemoryContextAllocHuge(CurrentMemoryContext, most * sizeof(char *));
+}
+
+typedef struct
+{
+	const ZklTarget *lock;
+	ZklLockQueue *queue;
+	int			nthere;			/* were not gone when they were read */
+	MemoryContext context;		/* of the queue */
+} QueueReading;
+
+/* A znode whose data cannot be read stands in the queue all the same. */
+static void
+take_queued(void *arg, int number, const ZklErrandAnswer *answer)
+{
+	QueueReading *reading = arg;
+	ZklQueueEntry *entry = &reading->queue->entries[reading->nthere];
+
+	if (!is_there(reading->lock, answer))
+		return;
+	*entry = reading->queue->entries[number];
+	entry->data = memcpy(MemoryContextAlloc(reading->context, answer->size + 1),
+						 answer->bytes, answer->size);
+	entry->length = (uint32) answer->size;
+	entry->session_id = answer->stat.session_id;
+	entry->ctime_ms = answer->stat.ctime;
+	reading->nthere++;
+}
+
+void
+zkl_reading_queue(const ZklTarget *lock, ZklLockQueue *queue)
+{
+	QueueReading reading = {lock, queue, 0, CurrentMemoryContext};
+	ZklErrand  *listing = zkl_errand_list(lock, false);
+	const char **names = take_contenders(queue, lock, listing);
+	int			i;
+
+	zkl_errand_free(listing);
+	for (i = 0; i < queue->n; i++)
+		names[i] = queue->entries[i].name;
+	zkl_reading_each(ZKL_ERRAND_GET, lock, names, queue->n, take_queued, &reading);
+	queue->n = reading.nthere;
+	pfree(names);
+}
+
+/* ---- the fleet ---- */
+
+static int
+compare_servers(const void *a, const void *b)
+{
+	const ZklFleetServer *x = a,
+			   *y = b;
+
+	if (x->system != y->system)
+		return x->system < y->system ? -1 : 1;
+	return x->session_id < y->session_id ? -1 : x->session_id > y->session_id;
+}
+
+static const ZklTarget fleet = {ZKL_FLEET_DIRECTORY, ZKL_FLEET_DIRECTORY, ZKL_DIALECT_CURATOR_RW};
+
+typedef struct
+{
+	ZklFleetServer *servers;
+	int			nthere;			/* were not gone when they were read */
+} FleetReading;
+
+static void
+take_server(void *arg, int number, const ZklErrandAnswer *answer)
+{
+	FleetReading *reading = arg;
+	ZklFleetServer *server = &reading->servers[reading->nthere];
+
+	if (!is_there(&fleet, answer))
+		return;
+	*server = reading->servers[number];
+	server->readable = zkl_fleet_read(answer->bytes, answer->size, &server->entry);
+	reading->nthere++;
+}
+
+void
+zkl_reading_servers(void (*fn) (void *arg, const ZklFleetServer *server), void *arg)
+{
+	ZklErrand  *listing = zkl_errand_list(&fleet, false);
+	Size		most = (Size) listing->answer.nchildren + 1;
+	FleetReading reading = {palloc0(most * sizeof(ZklFleetServer))};
+	const char **names = palloc(most * sizeof(char *));
+	const char *name = NULL;
+	int			n = 0;
+	int			i;
+
+	while ((name = zkl_errand_next(listing, name)) != NULL)
+	{
+		if (zkl_fleet_read_name(name, &reading.servers[n].system,
+								&reading.servers[n].session_id))
+			names[n++] = pstrdup(name);
+	}
+	zkl_errand_free(listing);
+	zkl_reading_each(ZKL_ERRAND_GET, &fleet, names, n, take_server, &reading);
+	qsort(reading.servers, reading.nthere, sizeof(ZklFleetServer), compare_servers);
+	for (i = 0; i < reading.nthere; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		fn(arg, &reading.servers[i]);
+	}
 }

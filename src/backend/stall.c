@@ -45,7 +45,7 @@
 /* ---- the question ---- */
 
 void
-zkl_stall_init(ZklAheadQuestion *ahead)
+zkl_stall_ahead_init(ZklAheadQuestion *ahead)
 {
 	memset(ahead, 0, sizeof(*ahead));
 	ahead->asked = NO_QUESTION;
@@ -78,7 +78,7 @@ can_make_segment(ZklAheadQuestion *ahead)
 }
 
 bool
-zkl_stall_ask(ZklAheadQuestion *ahead, int slotno, const char *name, bool reads)
+zkl_stall_ahead_ask(ZklAheadQuestion *ahead, int slotno, const char *name, bool reads)
 {
 	ZklTarget	target = {0};
 	const ZklSlotRequest *request = &zkl_slots[slotno].s_request;
@@ -98,20 +98,20 @@ zkl_stall_ask(ZklAheadQuestion *ahead, int slotno, const char *name, bool reads)
 }
 
 bool
-zkl_stall_is_answered(const ZklAheadQuestion *ahead)
+zkl_stall_ahead_is_known(const ZklAheadQuestion *ahead)
 {
 	return ahead->asked == NO_QUESTION ||
 		zkl_slot_peek(ahead->asked) != ZKL_SLOT_WAITING;
 }
 
 void
-zkl_stall_forget(ZklAheadQuestion *ahead)
+zkl_stall_ahead_forget(ZklAheadQuestion *ahead)
 {
 	if (ahead->asked != NO_QUESTION)
 		zkl_under_way_abandon(ahead->under_way);
 	if (ahead->segment != NULL)
 		dsm_detach(ahead->segment);
-	zkl_stall_init(ahead);
+	zkl_stall_ahead_init(ahead);
 }
 
 /* ---- the answer ---- */
@@ -329,11 +329,11 @@ ask_who_is_ahead(int slotno, const char *name)
 	ZklAheadQuestion ahead;
 	const char *words;
 
-	zkl_stall_init(&ahead);
+	zkl_stall_ahead_init(&ahead);
 	HOLD_INTERRUPTS();
-	if (zkl_stall_ask(&ahead, slotno, name, false))
+	if (zkl_stall_ahead_ask(&ahead, slotno, name, false))
 	{
-		while (!zkl_stall_is_answered(&ahead) && !ProcDiePending &&
+		while (!zkl_stall_ahead_is_known(&ahead) && !ProcDiePending &&
 			   zkl_boottime_ms() < until)
 		{
 			(void) WaitLatch(MyLatch,
@@ -344,7 +344,7 @@ ask_who_is_ahead(int slotno, const char *name)
 		}
 	}
 	words = zkl_stall_ahead_words(&ahead, name, names);
-	zkl_stall_forget(&ahead);
+	zkl_stall_ahead_forget(&ahead);
 	RESUME_INTERRUPTS();
 	return words != NULL ? words :
 		psprintf("Other sessions hold distributed lock \"%s\" or requested it earlier.",

@@ -68,17 +68,17 @@ typedef struct ZklAheadQuestion
 	dsm_segment *segment;		/* for the answer */
 } ZklAheadQuestion;
 
-extern void zkl_stall_init(ZklAheadQuestion *ahead);
+extern void zkl_stall_ahead_init(ZklAheadQuestion *ahead);
 
 /*
  * Asks who is ahead of the request in a slot of this session.  "reads": a znode that
  * the worker does not know is read from ZooKeeper.  False: there is no slot or no
  * memory for that now.
  */
-extern bool zkl_stall_ask(ZklAheadQuestion *ahead, int slotno, const char *name, bool reads);
+extern bool zkl_stall_ahead_ask(ZklAheadQuestion *ahead, int slotno, const char *name, bool reads);
 
 /* Whether the worker has answered, or cannot */
-extern bool zkl_stall_is_answered(const ZklAheadQuestion *ahead);
+extern bool zkl_stall_ahead_is_known(const ZklAheadQuestion *ahead);
 
 /*
  * Who has the lock, who is nearest in the way, and how many are ahead, in sentences
@@ -88,6 +88,6 @@ extern bool zkl_stall_is_answered(const ZklAheadQuestion *ahead);
 extern const char *zkl_stall_ahead_words(const ZklAheadQuestion *ahead, const char *name, bool names);
 
 /* Forgets question and answer. */
-extern void zkl_stall_forget(ZklAheadQuestion *ahead);
+extern void zkl_stall_ahead_forget(ZklAheadQuestion *ahead);
 
 #endif							/* ZKL_BACKEND_STALL_H */

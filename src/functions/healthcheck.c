@@ -16,7 +16,7 @@
 #include "access/xlog.h"
 #include "backend/admission.h"
 #include "backend/errand.h"
-#include "backend/fleet_servers.h"
+#include "backend/reading.h"
 #include "backend/refusal.h"
 #include "backend/rights.h"
 #include "backend/text.h"
@@ -433,7 +433,7 @@ read_fleet(void *arg)
 {
 	Fleet	   *fleet = arg;
 
-	zkl_fleet_servers_each(note_server, fleet);
+	zkl_reading_servers(note_server, fleet);
 	fleet->has_clock = fleet->own.readable && read_clock(fleet, &fleet->ahead_ms);
 }
 

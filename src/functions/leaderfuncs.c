@@ -12,7 +12,7 @@
 #include "backend/acquire.h"
 #include "backend/held.h"
 #include "backend/lifetime.h"
-#include "backend/lock_queue.h"
+#include "backend/reading.h"
 #include "backend/refusal.h"
 #include "backend/target.h"
 #include "backend/text.h"
@@ -108,7 +108,7 @@ zkl_sql_leader(PG_FUNCTION_ARGS)
 	ZklLockQueue queue;
 
 	InitMaterializedSRF(fcinfo, 0);
-	zkl_lock_queue_read(&lock, &queue);
+	zkl_reading_queue(&lock, &queue);
 	if (queue.n > 0)
 		put_leader(fcinfo, &lock, &queue.entries[0]);
 	return (Datum) 0;

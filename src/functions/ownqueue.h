@@ -5,7 +5,7 @@
 #ifndef ZKL_FUNCTIONS_OWNQUEUE_H
 #define ZKL_FUNCTIONS_OWNQUEUE_H
 
-#include "backend/lock_queue.h"
+#include "backend/reading.h"
 
 typedef struct ZklOwnQueue ZklOwnQueue;
 

@@ -9,7 +9,7 @@
  */
 #include "postgres.h"
 
-#include "backend/lock_queue.h"
+#include "backend/reading.h"
 #include "functions/ownqueue.h"
 #include "functions/queuerow.h"
 #include "recipes/maximum.h"
@@ -77,7 +77,7 @@ put_lock(Show *show, const ZklTarget *lock)
 	bool		exclusive_ahead = false;
 	int			i;
 
-	zkl_lock_queue_read(lock, &queue);
+	zkl_reading_queue(lock, &queue);
 	own = zkl_ownqueue_make(lock);
 	for (i = 0; i < queue.n; i++)
 	{
@@ -112,7 +112,7 @@ put_recipe(Show *show, ZklDialect dialect, const char *mode, int most)
 	ZklLockQueue queue;
 
 	target.dialect = dialect;
-	zkl_lock_queue_read(&target, &queue);
+	zkl_reading_queue(&target, &queue);
 	put_others(show, &target, &queue, mode, most);
 }
 
@@ -124,7 +124,7 @@ put_guard(Show *show, const ZklTarget *guard, int skip)
 	ZklOwnQueue *own;
 	int			i;
 
-	zkl_lock_queue_read(guard, &queue);
+	zkl_reading_queue(guard, &queue);
 	own = zkl_ownqueue_make(guard);
 	for (i = 0; i < queue.n; i++)
 	{
@@ -158,7 +158,7 @@ put_semaphore(Show *show, const ZklTarget *lock)
 	guard.dialect = ZKL_DIALECT_CURATOR_MUTEX;
 	if (strlen(permits.path) > ZKL_MAX_NAME)
 		return;
-	zkl_lock_queue_read(&permits, &queue);
+	zkl_reading_queue(&permits, &queue);
 	if (queue.n == 0)
 		return;
 	max = zkl_maximum_recorded(lock);

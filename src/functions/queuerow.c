@@ -12,7 +12,7 @@
 
 #include <arpa/inet.h>
 
-#include "backend/fleet_servers.h"
+#include "backend/reading.h"
 #include "catalog/pg_authid.h"
 #include "functions/contender.h"
 #include "functions/queuerow.h"
@@ -55,7 +55,7 @@ read_servers(ZklQueueRows *rows)
 {
 	MemoryContext old = MemoryContextSwitchTo(rows->context);
 
-	zkl_fleet_servers_each(remember_server, rows);
+	zkl_reading_servers(remember_server, rows);
 	MemoryContextSwitchTo(old);
 	rows->read = true;
 }

@@ -13,7 +13,7 @@
 #include "postgres.h"
 
 #include "backend/errand.h"
-#include "backend/lock_queue.h"
+#include "backend/reading.h"
 #include "backend/refusal.h"
 #include "backend/text.h"
 #include "miscadmin.h"
@@ -114,7 +114,7 @@ zkl_sql_request_release(PG_FUNCTION_ARGS)
 	int32		asked = 0;
 	int			i;
 
-	zkl_lock_queue_read(&lock, &queue);
+	zkl_reading_queue(&lock, &queue);
 	for (i = 0; i < queue.n && (i == 0 || queue.entries[i].mode == ZKL_SHARED); i++)
 	{
 		const ZklQueueEntry *entry = &queue.entries[i];

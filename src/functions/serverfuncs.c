@@ -12,7 +12,7 @@
  */
 #include "postgres.h"
 
-#include "backend/fleet_servers.h"
+#include "backend/reading.h"
 #include "catalog/pg_authid.h"
 #include "functions/row.h"
 #include "miscadmin.h"
@@ -80,6 +80,6 @@ Datum
 zkl_sql_servers(PG_FUNCTION_ARGS)
 {
 	zkl_row_begin_view(fcinfo, "zk_servers");
-	zkl_fleet_servers_each(put_server, fcinfo);
+	zkl_reading_servers(put_server, fcinfo);
 	return (Datum) 0;
 }

@@ -14,7 +14,7 @@
  */
 #include "postgres.h"
 
-#include "backend/lock_queue.h"
+#include "backend/reading.h"
 #include "backend/text.h"
 #include "catalog/pg_authid.h"
 #include "functions/contender.h"
@@ -128,7 +128,7 @@ read_queue(const ZklSlot *wait, Contenders *contenders)
 	lock.path = wait->s_request.path;
 	lock.name = zkl_text_to_display(lock.path, (int) strlen(lock.path));
 	lock.dialect = (ZklDialect) wait->s_request.dialect;
-	zkl_lock_queue_read(&lock, &queue);
+	zkl_reading_queue(&lock, &queue);
 	contenders->n = queue.n;
 	contenders->all = MemoryContextAllocHuge(CurrentMemoryContext,
 											 (queue.n + 1) * sizeof(Contender));

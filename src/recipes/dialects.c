@@ -36,7 +36,7 @@
 
 #include "backend/admission.h"
 #include "backend/errand.h"
-#include "backend/fleet_servers.h"
+#include "backend/reading.h"
 #include "backend/refusal.h"
 #include "backend/text.h"
 #include "miscadmin.h"
@@ -163,7 +163,7 @@ wait_for_servers(void)
 	int64		start = zkl_boottime_us();
 	uint32		longest = zkl_status_timeout_ms();
 
-	zkl_fleet_servers_each(note_timeout, &longest);
+	zkl_reading_servers(note_timeout, &longest);
 	zkl_wait_sleep_until(start + (int64) longest * 1000);
 }
 
