@@ -14,7 +14,6 @@
 #include "backend/refusal.h"
 #include "miscadmin.h"
 #include "shared/boottime.h"
-#include "shared/compat.h"
 #include "shared/retry.h"
 #include "shared/settings.h"
 #include "shared/status.h"

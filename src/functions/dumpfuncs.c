@@ -13,7 +13,6 @@
 #include "functions/row.h"
 #include "miscadmin.h"
 #include "shared/entries.h"
-#include "shared/settings.h"
 #include "shared/status.h"
 
 #define DUMP_COLUMNS	4

@@ -23,7 +23,6 @@
 #include "miscadmin.h"
 #include "recipes/walk.h"
 #include "shared/loaded.h"
-#include "shared/settings.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "znode/result.h"

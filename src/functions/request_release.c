@@ -19,7 +19,6 @@
 #include "miscadmin.h"
 #include "shared/compat.h"
 #include "shared/server_name.h"
-#include "shared/settings.h"
 #include "shared/slot.h"
 
 #define ANSWER_ROOM		ZKL_MAX_NODE_DATA	/* zklock's data is no longer */

@@ -18,7 +18,6 @@
 #include "functions/row.h"
 #include "functions/slotrow.h"
 #include "miscadmin.h"
-#include "recipes/semaphore.h"
 #include "shared/boottime.h"
 #include "shared/compat.h"
 #include "shared/control.h"

@@ -22,7 +22,6 @@
 #include "miscadmin.h"
 #include "recipes/maximum.h"
 #include "recipes/walk.h"
-#include "shared/settings.h"
 #include "utils/memutils.h"
 #include "znode/dialect.h"
 #include "znode/result.h"
