@@ -19,6 +19,7 @@
 #include "worker/ahead.h"
 #include "worker/from_slots.h"
 #include "worker/segment.h"
+#include "worker/worker.h"
 #include "worker/worker_slot.h"
 
 #define MOST_QUEUED	2
@@ -42,13 +43,6 @@ typedef struct
 	Queued		queued[MOST_QUEUED];
 } AheadTask;
 
-static const ZklManager *core = NULL;
-
-void
-zkl_ahead_begin(const ZklManager *manager)
-{
-	core = manager;
-}
 
 static Size
 write_ahead(void *address, Size size, void *arg)
@@ -135,7 +129,7 @@ submit_ahead(ZklTask *task, const ZklSlot *slot, bool restored)
 	ZklNearest	nearest;
 
 	ahead->segment = slot->s_dsm;
-	if (!zkl_manager_nearest(core, (uint32) slot->s_request.about, &nearest) ||
+	if (!zkl_manager_nearest(zkl_core, (uint32) slot->s_request.about, &nearest) ||
 		!note(ahead, &nearest.nearest))
 	{
 		(void) zkl_worker_slot_deny(task->slotno);

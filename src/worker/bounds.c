@@ -26,15 +26,14 @@
 
 #include "worker/bounds.h"
 #include "worker/locklog.h"
+#include "worker/worker.h"
 
-static ZklManager *core = NULL;
 static int64 *ends = NULL;		/* of the holds, by slot, in ms; 0: never */
 static int64 first_end = 0;		/* no later than all of them; 0: none */
 
 void
-zkl_bounds_begin(ZklManager *manager)
+zkl_bounds_begin(void)
 {
-	core = manager;
 	ends = MemoryContextAllocZero(TopMemoryContext,
 								  zkl_control->ctl_nslots * sizeof(int64));
 }
@@ -106,7 +105,7 @@ void
 zkl_bounds_look(int slotno)
 {
 	if (zkl_bounds_end(slotno))
-		zkl_manager_event(core, zkl_boottime_us(),
+		zkl_manager_event(zkl_core, zkl_boottime_us(),
 						  ZKL_EVENT(OVERDUE,.request = (uint32) slotno));
 }
 

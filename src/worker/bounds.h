@@ -6,10 +6,9 @@
 #ifndef ZKL_WORKER_BOUNDS_H
 #define ZKL_WORKER_BOUNDS_H
 
-#include "core/manager.h"
 #include "shared/slot.h"
 
-extern void zkl_bounds_begin(ZklManager *manager);
+extern void zkl_bounds_begin(void);
 
 /* A slot was granted.  Does not call the core, whose action that was. */
 extern void zkl_bounds_granted(int slotno);

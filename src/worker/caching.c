@@ -16,6 +16,7 @@
 #include "shared/settings.h"
 #include "worker/caching.h"
 #include "worker/from_slots.h"
+#include "worker/worker.h"
 #include "worker/worker_slot.h"
 
 /*
@@ -85,14 +86,14 @@ dialects_are_changing(void)
 }
 
 void
-zkl_caching_tick(ZklManager *core, bool stop)
+zkl_caching_tick(bool stop)
 {
 	bool		caches = !stop && zkl_gate_read() == ZKL_GATE_OPEN &&
 	zkl_draining_number() == 0 && !dialects_are_changing() &&
 	zkl_log_locks != ZKL_LOG_LOCKS_ALL &&
 	zkl_control_count_free() >= LEAST_FREE;
 
-	zkl_manager_event(core, zkl_boottime_us(),
+	zkl_manager_event(zkl_core, zkl_boottime_us(),
 					  ZKL_EVENT(CACHE,.cache_time = caches ?
 								(int64) zkl_cache_time * 1000 : 0));
 }

@@ -19,6 +19,6 @@ extern bool zkl_caching_recall(void *host, uint32_t request,
 extern void zkl_caching_recall_all(void);
 
 /* Tells the core for how long locks may stay; "stop": no longer. */
-extern void zkl_caching_tick(ZklManager *core, bool stop);
+extern void zkl_caching_tick(bool stop);
 
 #endif							/* ZKL_WORKER_CACHING_H */

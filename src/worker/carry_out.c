@@ -26,9 +26,9 @@
 #include "worker/locklog.h"
 #include "worker/operation.h"
 #include "worker/supervisor.h"
+#include "worker/worker.h"
 #include "worker/worker_slot.h"
 
-static ZklManager *core = NULL;
 static int64 published_lease = 0;
 static uint32 published_generation = 0;
 
@@ -69,7 +69,7 @@ static void
 announce_unwatch(const char *path)
 {
 	zkl_errands_event(path);
-	zkl_manager_event(core, zkl_boottime_us(), ZKL_EVENT(CHILDREN,.path = path));
+	zkl_manager_event(zkl_core, zkl_boottime_us(), ZKL_EVENT(CHILDREN,.path = path));
 }
 
 static void
@@ -277,8 +277,8 @@ static void
 publish_lease(void)
 {
 	uint32		generation = zkl_control->ctl_status.generation;
-	int64		lease = zkl_manager_lease(core) / 1000;
-	int64		limit = zkl_manager_lease_limit(core) / 1000;
+	int64		lease = zkl_manager_lease(zkl_core) / 1000;
+	int64		limit = zkl_manager_lease_limit(zkl_core) / 1000;
 	int64_t		before = published_lease;
 
 	/* Within a generation it lasts, even if the worker was restarted. */
@@ -303,7 +303,7 @@ static void
 publish_zxid(void)
 {
 	static int64 published_zxid = 0;
-	int64		zxid = zkl_manager_zxid(core);
+	int64		zxid = zkl_manager_zxid(zkl_core);
 
 	if (zxid == published_zxid)
 		return;
@@ -320,8 +320,8 @@ publish_counters(void)
 	ZklDeadlockCounters found;
 	ZklStatus  *status;
 
-	zkl_manager_counters(core, &now);
-	zkl_deadlock_count(core, &found);
+	zkl_manager_counters(zkl_core, &now);
+	zkl_deadlock_count(zkl_core, &found);
 	if (memcmp(&now, &last, sizeof(now)) == 0 &&
 		memcmp(&found, &before, sizeof(found)) == 0)
 		return;
@@ -353,20 +353,19 @@ zkl_carry_out_actions(void)
 	publish_lease();
 
 	/* An action that ends the connection makes the core act again. */
-	for (i = 0; actions = zkl_manager_actions(core, &n), i < n; i++)
+	for (i = 0; actions = zkl_manager_actions(zkl_core, &n), i < n; i++)
 	{
 		ZklAction	action = actions[i];
 
 		carry_out_action(&action);
 	}
-	zkl_manager_clear_actions(core);
+	zkl_manager_clear_actions(zkl_core);
 	publish_counters();
 }
 
 void
-zkl_carry_out_begin(ZklManager *manager)
+zkl_carry_out_begin(void)
 {
-	core = manager;
 	zkl_lease_read(&published_generation, &published_lease);
 	zkl_operation_init(put_operation);
 }

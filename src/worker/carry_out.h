@@ -7,7 +7,7 @@
 
 #include "core/manager.h"
 
-extern void zkl_carry_out_begin(ZklManager *manager);
+extern void zkl_carry_out_begin(void);
 
 /* Carries out what the core decided, and publishes the lease before it. */
 extern void zkl_carry_out_actions(void);

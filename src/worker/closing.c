@@ -16,6 +16,7 @@
 #include "worker/closing.h"
 #include "worker/identity.h"
 #include "worker/link.h"
+#include "worker/worker.h"
 
 #define SHUTDOWN_MS		3000
 
@@ -29,18 +30,18 @@ static int64 not_before = 0;	/* the next session */
  * and rely on a lease that the close cuts short.
  */
 static void
-begin_closing(uint32 connection, int64 now, ZklManager *core)
+begin_closing(uint32 connection, int64 now)
 {
-	zkl_manager_event(core, now, ZKL_EVENT(SESSION_LOST));
+	zkl_manager_event(zkl_core, now, ZKL_EVENT(SESSION_LOST));
 	zkl_link_say(ZKL_WIRE_CLOSE, connection);
 	closing_until = now + ZKL_CLOSING_TIME;
 }
 
 void
-zkl_closing_give_up(uint32 connection, int64 now, ZklManager *core)
+zkl_closing_give_up(uint32 connection, int64 now)
 {
 	zkl_identity_lose();
-	begin_closing(connection, now, core);
+	begin_closing(connection, now);
 }
 
 /*
@@ -48,12 +49,12 @@ zkl_closing_give_up(uint32 connection, int64 now, ZklManager *core)
  * the present one has surely ended.
  */
 void
-zkl_closing_replace(uint32 connection, int64 now, ZklManager *core)
+zkl_closing_replace(uint32 connection, int64 now)
 {
 	replacing = true;
 	not_before = now + (int64) zkl_status_timeout_ms() * 1000;
 	zkl_identity_leave();
-	begin_closing(connection, now, core);
+	begin_closing(connection, now);
 }
 
 int64

@@ -8,18 +8,16 @@
 #ifndef ZKL_WORKER_CLOSING_H
 #define ZKL_WORKER_CLOSING_H
 
-#include "core/manager.h"
-
 #define ZKL_CLOSING_TIME	1000000 /* for a session to be closed */
 
 /* Begins to close a session that cannot be used: all its locks are lost. */
-extern void zkl_closing_give_up(uint32 connection, int64 now, ZklManager *core);
+extern void zkl_closing_give_up(uint32 connection, int64 now);
 
 /*
  * Begins to close it while the server is idle, so that another session can follow:
  * once this one has surely ended, see zkl_closing_not_before.
  */
-extern void zkl_closing_replace(uint32 connection, int64 now, ZklManager *core);
+extern void zkl_closing_replace(uint32 connection, int64 now);
 
 /* Until when to wait for that; 0: no session is being closed */
 extern int64 zkl_closing_until(void);

@@ -13,8 +13,8 @@
 #include "shared/slot.h"
 #include "worker/dumps.h"
 #include "worker/segment.h"
+#include "worker/worker.h"
 
-static const ZklManager *core = NULL;
 
 static void
 put_dump_text(ZklEntries *list, const char *text)
@@ -51,7 +51,7 @@ write_dump(void *address, Size size, void *arg)
 	ZklEntries	list;
 
 	zkl_entries_begin(&list, address, size);
-	zkl_manager_dump(core, zkl_boottime_us(), put_item, &list);
+	zkl_manager_dump(zkl_core, zkl_boottime_us(), put_item, &list);
 	return zkl_entries_end(&list);
 }
 
@@ -66,9 +66,3 @@ ZklTaskOwner zkl_dumps_owner = {
 	.size = sizeof(ZklTask),
 	.submit = submit_dump,
 };
-
-void
-zkl_dumps_begin(const ZklManager *manager)
-{
-	core = manager;
-}

@@ -17,10 +17,10 @@
 #include "worker/operation.h"
 #include "worker/root_watch.h"
 #include "worker/supervisor.h"
+#include "worker/worker.h"
 
 #define MAX_RESULTS		4096	/* of one multi */
 
-static ZklManager *core;
 
 static void
 read_stat(ZklWireReader *body, ZklReply *reply, ZklWireStat *stat)
@@ -119,7 +119,7 @@ take_reply(const ZklWireHeader *header, ZklWireReader *body, int64 now)
 			break;
 	}
 	if (!zkl_operation_reply(tag, &reply, &stat))
-		zkl_manager_event(core, now,
+		zkl_manager_event(zkl_core, now,
 						  ZKL_EVENT(REPLY,.tag = tag,.reply = &reply));
 	zkl_supervisor_answered(now);
 }
@@ -140,7 +140,7 @@ take_event(ZklWireReader *body, int64 now)
 		zkl_errands_event(event.path);
 	if (kind != ZKL_WIRE_EVENT_CHILDREN)
 		zkl_root_watch_event(event.path);
-	zkl_manager_event(core, now, &event);
+	zkl_manager_event(zkl_core, now, &event);
 }
 
 static void
@@ -165,7 +165,7 @@ take_frame(const ZklWireHeader *header, ZklWireReader *body, int64 now)
 }
 
 void
-zkl_from_link_take(ZklManager *manager)
+zkl_from_link_take(void)
 {
 	ZklWireHeader header;
 	ZklWireReader body;
@@ -173,7 +173,6 @@ zkl_from_link_take(ZklManager *manager)
 	bool		sound = !zkl_link_up() || zkl_link_read();
 	int64		now = zkl_boottime_us();
 
-	core = manager;
 	while (zkl_link_up() && (got = zkl_link_next(&header, &body)) > 0)
 		take_frame(&header, &body, now);
 	if (zkl_link_up() && (!sound || got < 0))

@@ -5,9 +5,7 @@
 #ifndef ZKL_WORKER_FROM_LINK_H
 #define ZKL_WORKER_FROM_LINK_H
 
-#include "core/manager.h"
-
 /* Reads all frames that have arrived, and hands them on. */
-extern void zkl_from_link_take(ZklManager *manager);
+extern void zkl_from_link_take(void);
 
 #endif							/* ZKL_WORKER_FROM_LINK_H */

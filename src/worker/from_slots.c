@@ -28,8 +28,8 @@
 #include "worker/errands.h"
 #include "worker/from_slots.h"
 #include "worker/tally.h"
+#include "worker/worker.h"
 
-static ZklManager *core = NULL;
 static uint32 *known_serial = NULL; /* of each slot that was taken */
 
 /* Of zkl_from_slots_take: the slots of its first look, and of its second */
@@ -38,9 +38,8 @@ static int *dirty_since = NULL;
 static bool *is_dirty = NULL;	/* of each slot, whether it is in "dirty" */
 
 void
-zkl_from_slots_begin(ZklManager *manager)
+zkl_from_slots_begin(void)
 {
-	core = manager;
 	known_serial = MemoryContextAllocZero(TopMemoryContext,
 										  zkl_control->ctl_nslots *
 										  sizeof(uint32));
@@ -173,7 +172,7 @@ submit_slot(int slotno, const ZklSlot *slot)
 		return;
 	}
 	describe_demand(slot, &demand, data);
-	zkl_manager_event(core, zkl_boottime_us(),
+	zkl_manager_event(zkl_core, zkl_boottime_us(),
 					  ZKL_EVENT(SUBMIT,.request = (uint32) slotno,.demand = &demand));
 }
 
@@ -193,12 +192,12 @@ release_lock(int slotno, const ZklSlot *slot)
 
 	/* The core needs it no longer, and is about to have the slot freed. */
 	if (known_serial[slotno] == slot->s_serial &&
-		!zkl_manager_knows(core, (uint32) slotno))
+		!zkl_manager_knows(zkl_core, (uint32) slotno))
 		return;
 	describe_end(slotno, slot, &event.end);
 	if (!event.end.epilogue)
 		known_serial[slotno] = slot->s_serial;
-	zkl_manager_event(core, zkl_boottime_us(), &event);
+	zkl_manager_event(zkl_core, zkl_boottime_us(), &event);
 }
 
 static void
@@ -249,7 +248,7 @@ take_dependents(int slotno, const ZklSlot *slot)
 	told.n = (size_t) dependents.n;
 	if (told.n == 0 ||
 		now - told.seen_at < (int64) slot->s_request.patience * 1000 / 2)
-		zkl_manager_event(core, now,
+		zkl_manager_event(zkl_core, now,
 						  ZKL_EVENT(NEWS,.request = (uint32) slotno,.news = &told));
 }
 
@@ -270,7 +269,7 @@ take_any(int slotno)
 		submit_slot(slotno, &slot);
 	else if (slot.s_state == ZKL_SLOT_WAITING && slot.s_holder.timed_out &&
 			 slot.s_request.kind == ZKL_KIND_LOCK)
-		zkl_manager_event(core, zkl_boottime_us(),
+		zkl_manager_event(zkl_core, zkl_boottime_us(),
 						  ZKL_EVENT(TIME_OUT,.request = (uint32) slotno));
 	else if (slot.s_state == ZKL_SLOT_WAITING && slot.s_holder.timed_out)
 		zkl_operation_time_out(slotno);
@@ -416,7 +415,7 @@ restore_locks(void)
 	for (i = 0; i < n; i++)
 		read_slot(i, &slots[i]);
 	MemoryContextSwitchTo(outer);
-	zkl_manager_restore(core, zkl_boottime_us(), slots);
+	zkl_manager_restore(zkl_core, zkl_boottime_us(), slots);
 	MemoryContextDelete(context);
 }
 
@@ -452,7 +451,7 @@ zkl_from_slots_restore(void)
 			if (slot.s_state > ZKL_SLOT_CLAIMED)
 				restore_task(i, &slot);
 		}
-		else if (zkl_manager_knows(core, (uint32) i))
+		else if (zkl_manager_knows(zkl_core, (uint32) i))
 			known_serial[i] = slot.s_serial;
 		if (slot.s_answer.behind_cached)
 			zkl_worker_slot_set_behind_cached(i, NULL);

@@ -5,10 +5,9 @@
 #ifndef ZKL_WORKER_FROM_SLOTS_H
 #define ZKL_WORKER_FROM_SLOTS_H
 
-#include "core/manager.h"
 #include "shared/slot.h"
 
-extern void zkl_from_slots_begin(ZklManager *manager);
+extern void zkl_from_slots_begin(void);
 
 /* Takes all requests that an earlier worker left in the slots. */
 extern void zkl_from_slots_restore(void);

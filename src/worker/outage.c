@@ -16,14 +16,8 @@
 #include "shared/slot.h"
 #include "shared/status.h"
 #include "worker/outage.h"
+#include "worker/worker.h"
 
-static ZklManager *core = NULL;
-
-void
-zkl_outage_begin(ZklManager *manager)
-{
-	core = manager;
-}
 
 static int
 count_held_locks(void)
@@ -73,7 +67,7 @@ zkl_outage_tick(void)
 	zkl_lease_read(&generation, &deadline);
 	if (deadline <= now)
 	{
-		if (lapsed_at == 0 && deadline != 0 && zkl_manager_live(core) > 0)
+		if (lapsed_at == 0 && deadline != 0 && zkl_manager_live(zkl_core) > 0)
 			log_lapse(deadline);
 	}
 	else if (lapsed_at != 0)
@@ -93,7 +87,7 @@ zkl_outage_timer(void)
 	int64		deadline;
 
 	zkl_lease_read(&generation, &deadline);
-	if (zkl_manager_live(core) == 0 || deadline <= zkl_boottime_ms())
+	if (zkl_manager_live(zkl_core) == 0 || deadline <= zkl_boottime_ms())
 		return -1;
 	return deadline * 1000;
 }

@@ -6,10 +6,6 @@
 #ifndef ZKL_WORKER_OUTAGE_H
 #define ZKL_WORKER_OUTAGE_H
 
-#include "core/manager.h"
-
-extern void zkl_outage_begin(ZklManager *manager);
-
 /* Logs the beginning and the end of each outage. */
 extern void zkl_outage_tick(void);
 

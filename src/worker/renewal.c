@@ -18,6 +18,7 @@
 #include "shared/slot.h"
 #include "shared/status.h"
 #include "worker/renewal.h"
+#include "worker/worker.h"
 
 static int	instead_of = 0;		/* the requested timeout, in ms, if it is no
 								 * longer wanted; else 0 */
@@ -59,11 +60,11 @@ has_free_slots_only(void)
 
 /* Errands, epilogues and kept locks have slots, too. */
 bool
-zkl_renewal_due(const ZklManager *core)
+zkl_renewal_due(void)
 {
 	return instead_of != 0 &&
 		zkl_control->ctl_status.timeout_asked_ms == (uint32) instead_of &&
-		zkl_manager_at_rest(core) && has_free_slots_only();
+		zkl_manager_at_rest(zkl_core) && has_free_slots_only();
 }
 
 void

@@ -6,13 +6,11 @@
 #ifndef ZKL_WORKER_RENEWAL_H
 #define ZKL_WORKER_RENEWAL_H
 
-#include "core/manager.h"
-
 /* The settings may have changed, or another session has begun. */
 extern void zkl_renewal_reload(void);
 
 /* Whether it is time to close the session: the server is idle. */
-extern bool zkl_renewal_due(const ZklManager *core);
+extern bool zkl_renewal_due(void);
 
 /* Logs that the session is being closed. */
 extern void zkl_renewal_begun(void);

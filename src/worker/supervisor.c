@@ -37,6 +37,7 @@
 #include "worker/tracefile.h"
 #include "worker/trial.h"
 #include "worker/trust.h"
+#include "worker/worker.h"
 
 #define REFUSAL_PAUSE		5000000 /* µs */
 
@@ -47,7 +48,6 @@ typedef enum
 	CONNECTED
 } ConnectionPhase;
 
-static ZklManager *core;
 static ConnectionPhase phase = NO_PROCESS;
 static uint32 connection = 0;	/* the generation of frames on the link */
 static int64 begun_at = 0;		/* the attempt to connect */
@@ -112,7 +112,7 @@ end_process(int64 now)
 		(void) zkl_closing_end(false);
 	zkl_identity_process_ended(connected);
 	if (connected)
-		zkl_manager_event(core, now, ZKL_EVENT(DISCONNECTED));
+		zkl_manager_event(zkl_core, now, ZKL_EVENT(DISCONNECTED));
 	if (proved)
 		zkl_attempt_parted(now);
 	start_at = proved ? now : zkl_attempt_failed(now);
@@ -171,11 +171,10 @@ zkl_supervisor_reload(int64 now)
 }
 
 void
-zkl_supervisor_begin(ZklManager *manager)
+zkl_supervisor_begin(void)
 {
 	int			orphan = zkl_control->ctl_status.session_pid;
 
-	core = manager;
 	if (orphan != 0)
 		zkl_link_await_orphan(orphan);
 	zkl_identity_process_ended(false);
@@ -189,7 +188,7 @@ static void
 lose_session(int64 now)
 {
 	zkl_identity_lose();
-	zkl_manager_event(core, now, ZKL_EVENT(SESSION_LOST));
+	zkl_manager_event(zkl_core, now, ZKL_EVENT(SESSION_LOST));
 }
 
 static void
@@ -224,7 +223,7 @@ take_connected(ZklWireReader *body, int64 now)
 	zkl_renewal_reload();
 	phase = CONNECTED;
 	zkl_liveness_connected();
-	zkl_manager_event(core, now, ZKL_EVENT(CONNECTED,.session = &session));
+	zkl_manager_event(zkl_core, now, ZKL_EVENT(CONNECTED,.session = &session));
 }
 
 /* After a session that could not be used, there is a pause before the next. */
@@ -349,7 +348,7 @@ void
 zkl_supervisor_answered(int64 now)
 {
 	zkl_liveness_answered(now);
-	if (zkl_manager_ready(core) &&
+	if (zkl_manager_ready(zkl_core) &&
 		zkl_control->ctl_status.state != ZKL_STATE_CONNECTED)
 	{
 		zkl_identity_set_state(ZKL_STATE_CONNECTED);
@@ -376,7 +375,7 @@ zkl_supervisor_generation(void)
 static int64
 patience(int64 now)
 {
-	return zkl_manager_ready(core) ? session_timeout_us() / 3 :
+	return zkl_manager_ready(zkl_core) ? session_timeout_us() / 3 :
 		zkl_attempt_patience(now);
 }
 
@@ -384,7 +383,7 @@ static void
 check_connected(int64 now)
 {
 	switch (zkl_liveness_check(now, session_timeout_us(), patience(now),
-							   zkl_manager_live(core) > 0))
+							   zkl_manager_live(zkl_core) > 0))
 	{
 		case ZKL_LIVENESS_GOOD:
 			break;
@@ -416,7 +415,7 @@ end_unneeded(int64 now)
 	{
 		ereport(LOG,
 				(errmsg("closing the ZooKeeper session because \"zklock.enabled\" is off")));
-		zkl_closing_replace(connection, now, core);
+		zkl_closing_replace(connection, now);
 		return;
 	}
 	if (phase == CONNECTING)
@@ -424,7 +423,7 @@ end_unneeded(int64 now)
 	if (zkl_control->ctl_status.session_id == 0)
 		return;
 	zkl_identity_leave();
-	zkl_manager_event(core, now, ZKL_EVENT(SESSION_LOST));
+	zkl_manager_event(zkl_core, now, ZKL_EVENT(SESSION_LOST));
 }
 
 void
@@ -462,14 +461,14 @@ zkl_supervisor_tick(int64 now)
 	else if (phase == CONNECTED && give_up_wanted)
 	{
 		give_up_wanted = false;
-		zkl_closing_give_up(connection, now, core);
+		zkl_closing_give_up(connection, now);
 	}
 	else if (phase == CONNECTED && (reconnect_wanted || zkl_liveness_worn_out()))
 		end_process(now);
-	else if (phase == CONNECTED && zkl_renewal_due(core))
+	else if (phase == CONNECTED && zkl_renewal_due())
 	{
 		zkl_renewal_begun();
-		zkl_closing_replace(connection, now, core);
+		zkl_closing_replace(connection, now);
 	}
 	else if (phase == CONNECTED)
 		check_connected(now);
@@ -486,10 +485,10 @@ timer_of_connection(void)
 		return deadline;
 	if (zkl_closing_until() != 0)
 		return zkl_closing_until();
-	if (reconnect_wanted || give_up_wanted || zkl_renewal_due(core))
+	if (reconnect_wanted || give_up_wanted || zkl_renewal_due())
 		return 0;
 	return zkl_liveness_timer(session_timeout_us(), patience(zkl_boottime_us()),
-							  zkl_manager_live(core) > 0);
+							  zkl_manager_live(zkl_core) > 0);
 }
 
 int64

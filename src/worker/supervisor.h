@@ -5,13 +5,12 @@
 #ifndef ZKL_WORKER_SUPERVISOR_H
 #define ZKL_WORKER_SUPERVISOR_H
 
-#include "core/manager.h"
 #include "wire/wire.h"
 
 /* Times are in µs of boottime.h. */
 
 /* Makes sure that the session process of an earlier worker is gone. */
-extern void zkl_supervisor_begin(ZklManager *manager);
+extern void zkl_supervisor_begin(void);
 
 /* The settings may have changed, and another connection may be needed. */
 extern void zkl_supervisor_reload(int64 now);

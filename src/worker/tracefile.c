@@ -21,13 +21,13 @@
 #include "storage/fd.h"
 #include "utils/timestamp.h"
 #include "worker/tracefile.h"
+#include "worker/worker.h"
 
 #define TRACE_FILE		"zklock.trace"
 #define TRACE_FILE_OLD	"zklock.trace.old"
 #define TRACE_FILE_MODE (S_IRUSR | S_IWUSR)
 #define MAX_TRACE_FILE	(8 * 1024 * 1024)	/* each of the two */
 
-static ZklManager *core = NULL;
 static int	trace_fd = -1;		/* -1: no trace */
 static off_t trace_size;		/* of the file */
 static char unwritten[64 * 1024];
@@ -36,7 +36,7 @@ static size_t nunwritten = 0;
 static void
 stop_trace(void)
 {
-	zkl_manager_trace(core, NULL, NULL);
+	zkl_manager_trace(zkl_core, NULL, NULL);
 	nunwritten = 0;
 	if (trace_fd >= 0)
 		close(trace_fd);
@@ -158,13 +158,12 @@ zkl_tracefile_reload(void)
 	{
 		snprintf(first, sizeof(first), "process %d begins", MyProcPid);
 		add_line(NULL, first);
-		zkl_manager_trace(core, add_line, NULL);
+		zkl_manager_trace(zkl_core, add_line, NULL);
 	}
 }
 
 void
-zkl_tracefile_begin(ZklManager *manager)
+zkl_tracefile_begin(void)
 {
-	core = manager;
 	zkl_tracefile_reload();
 }

@@ -9,11 +9,10 @@
 #ifndef ZKL_WORKER_TRACEFILE_H
 #define ZKL_WORKER_TRACEFILE_H
 
-#include "core/manager.h"
 #include "wire/wire.h"
 
-/* The manager to trace, as the settings say now */
-extern void zkl_tracefile_begin(ZklManager *manager);
+/* Traces the core, as the settings say now. */
+extern void zkl_tracefile_begin(void);
 
 /* The settings may have changed. */
 extern void zkl_tracefile_reload(void);

@@ -53,6 +53,7 @@
 #include "worker/supervisor.h"
 #include "worker/tracefile.h"
 #include "worker/trial.h"
+#include "worker/worker.h"
 
 /* Chosen by measurement, as are the numbers in core/pace.c */
 #ifndef ZKL_BATCHES_IN_FLIGHT
@@ -70,7 +71,7 @@
 
 PGDLLEXPORT void zkl_worker_main(Datum arg);
 
-static ZklManager *core = NULL;
+ZklManager *zkl_core = NULL;
 static MemoryContext core_context = NULL;
 static int64 stop_until = 0;	/* while stopping: serve at most until then */
 
@@ -81,7 +82,7 @@ static void
 check_core(void)
 {
 #ifdef USE_ASSERT_CHECKING
-	const char *why = zkl_manager_check(core);
+	const char *why = zkl_manager_check(zkl_core);
 
 	if (why != NULL)
 		elog(PANIC, "zklock's queues are corrupted: %s", why);
@@ -96,17 +97,17 @@ send_pending_work(void)
 	zkl_gatekeeper_tick();
 
 	/* Before the supervisor sees that the session is not needed any more */
-	zkl_caching_tick(core, ShutdownRequestPending);
+	zkl_caching_tick(ShutdownRequestPending);
 	zkl_supervisor_tick(now);
 	check_core();
 	zkl_bounds_tick();
-	zkl_root_watch_tick(zkl_manager_ready(core));
-	zkl_manager_flush(core, now);
+	zkl_root_watch_tick(zkl_manager_ready(zkl_core));
+	zkl_manager_flush(zkl_core, now);
 	zkl_carry_out_actions();
 	check_core();
 	zkl_outage_tick();
-	zkl_fleet_entry_tick(zkl_manager_ready(core));
-	zkl_operation_tick(zkl_manager_ready(core), now);
+	zkl_fleet_entry_tick(zkl_manager_ready(zkl_core));
+	zkl_operation_tick(zkl_manager_ready(zkl_core), now);
 	if (zkl_link_up() && !zkl_link_flush())
 		zkl_supervisor_link_broken(now);
 	zkl_wakeup_noted();
@@ -126,7 +127,7 @@ sleep_ms(void)
 	int64		now = zkl_boottime_us();
 	int64		due = zkl_supervisor_timer();
 
-	due = earlier_due(due, zkl_manager_timer(core));
+	due = earlier_due(due, zkl_manager_timer(zkl_core));
 	due = earlier_due(due, zkl_operation_timer());
 	due = earlier_due(due, zkl_bounds_timer());
 	due = earlier_due(due, zkl_outage_timer());
@@ -144,7 +145,7 @@ sleep_until_needed(void)
 {
 	long		timeout_ms = sleep_ms();
 
-	zkl_dirty_await(timeout_ms <= MOMENT_MS ? zkl_manager_awaited(core) : 0);
+	zkl_dirty_await(timeout_ms <= MOMENT_MS ? zkl_manager_awaited(zkl_core) : 0);
 	zkl_link_wait(timeout_ms);
 	zkl_dirty_await(0);
 }
@@ -195,7 +196,7 @@ check_stop(void)
 	}
 
 	/* From now on no session can take a lock that none seems to hold. */
-	zkl_caching_tick(core, true);
+	zkl_caching_tick(true);
 	if (!zkl_gatekeeper_is_in_use(false))
 	{
 		zkl_wakeup_noted();
@@ -262,7 +263,7 @@ make_core(void)
 		ereport(ERROR,
 				(errcode(ERRCODE_INTERNAL_ERROR),
 				 errmsg("could not generate random values")));
-	core = zkl_manager_create(&config);
+	zkl_core = zkl_manager_create(&config);
 }
 
 static void
@@ -275,7 +276,7 @@ attach_session(void)
 	session.generation = status->generation;
 	session.timeout_ms = status->timeout_ms;
 	if (session.id != 0)
-		zkl_manager_event(core, zkl_boottime_us(),
+		zkl_manager_event(zkl_core, zkl_boottime_us(),
 						  ZKL_EVENT(ATTACH,.session = &session,
 									.chain = status->chain,
 									.chain_in_use = status->chain_in_use));
@@ -293,14 +294,11 @@ set_up(void)
 	before_shmem_exit(end_worker, (Datum) 0);
 	zkl_identity_begin();
 	make_core();
-	zkl_tracefile_begin(core);
-	zkl_dumps_begin(core);
-	zkl_ahead_begin(core);
-	zkl_bounds_begin(core);
-	zkl_outage_begin(core);
-	zkl_from_slots_begin(core);
-	zkl_carry_out_begin(core);
-	zkl_supervisor_begin(core);
+	zkl_tracefile_begin();
+	zkl_bounds_begin();
+	zkl_from_slots_begin();
+	zkl_carry_out_begin();
+	zkl_supervisor_begin();
 	attach_session();
 }
 
@@ -324,7 +322,7 @@ zkl_worker_main(Datum arg)
 			zkl_tracefile_reload();
 		}
 		zkl_from_slots_take();
-		zkl_from_link_take(core);
+		zkl_from_link_take();
 		check_stop();
 		send_pending_work();
 		MemoryContextReset(loop_context);
