@@ -186,6 +186,25 @@ is(rows('path, error', '/z', $looker),
 	"/z/1|\n/z/2|ZooKeeper answered CONNECTIONLOSS (-4).  The connection broke.\n/z/3|",
 	'a read that gets no answer by itself');
 $net->pass('server3-zk');
+
+# A connection that ends under it again and again: twice with the others, and twice by
+# itself.  The worker is stopped, so that nothing passes before it is to be caught.
+my $reader = $test->status($three, 'worker_pid');
+my $caught = $net->stats('server3-zk')->{caught};
+$net->catch('server3-zk', '/zklock/z/2');
+$looker->send("SELECT path, error FROM zk_fleet_locks('/z')");
+foreach my $time (1 .. 4)
+{
+	wait_for(sub { $net->stats('server3-zk')->{caught} == $caught + $time }, "end $time");
+	kill 'STOP', $reader;
+	$net->reset('server3-zk');
+	$net->pass('server3-zk');
+	$net->catch('server3-zk', '/zklock/z/2') if $time < 4;
+	kill 'CONT', $reader;
+}
+is($looker->value,
+	"/z/1|\n/z/2|ZooKeeper answered CONNECTIONLOSS (-4).  The connection broke.\n/z/3|",
+	'a read that ends the connection');
 $zk->delete($_) foreach $shut, '/zklock/e/shut';
 $zk->delete_tree('/zklock/e');
 $s->query('SELECT zk_unlock_all()');
