@@ -185,7 +185,7 @@ take_ahead_reply(ZklTask *task, uint32 part, const ZklReply *reply,
 	zkl_operation_end(task);
 }
 
-ZklTaskOwner zkl_ahead_owner = {
+const ZklTaskOwner zkl_ahead_owner = {
 	.size = sizeof(AheadTask),
 	.submit = submit_ahead,
 	.begin = begin_ahead,

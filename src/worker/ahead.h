@@ -8,6 +8,6 @@
 
 #include "worker/operation.h"
 
-extern ZklTaskOwner zkl_ahead_owner;
+extern const ZklTaskOwner zkl_ahead_owner;
 
 #endif							/* ZKL_WORKER_AHEAD_H */

@@ -62,7 +62,7 @@ submit_dump(ZklTask *task, const ZklSlot *slot, bool restored)
 	return false;
 }
 
-ZklTaskOwner zkl_dumps_owner = {
+const ZklTaskOwner zkl_dumps_owner = {
 	.size = sizeof(ZklTask),
 	.submit = submit_dump,
 };

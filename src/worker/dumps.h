@@ -8,6 +8,6 @@
 #include "worker/operation.h"
 
 /* Answers slots of kind DUMP at once. */
-extern ZklTaskOwner zkl_dumps_owner;
+extern const ZklTaskOwner zkl_dumps_owner;
 
 #endif							/* ZKL_WORKER_DUMPS_H */

@@ -145,7 +145,7 @@ take_epilogue_reply(ZklTask *task, uint32 part, const ZklReply *reply,
 		give_up_epilogue(epilogue, rc);
 }
 
-ZklTaskOwner zkl_epilogues_owner = {
+const ZklTaskOwner zkl_epilogues_owner = {
 	.size = sizeof(EpilogueTask),
 	.submit = submit_epilogue,
 	.begin = read_znode,

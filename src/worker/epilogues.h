@@ -9,6 +9,6 @@
 #include "worker/operation.h"
 
 /* For released slots of kind LOCK that name a segment */
-extern ZklTaskOwner zkl_epilogues_owner;
+extern const ZklTaskOwner zkl_epilogues_owner;
 
 #endif							/* ZKL_WORKER_EPILOGUES_H */

@@ -383,7 +383,7 @@ zkl_errands_event(const char *path)
 	}
 }
 
-ZklTaskOwner zkl_errands_owner = {
+const ZklTaskOwner zkl_errands_owner = {
 	.size = sizeof(ErrandTask),
 	.submit = submit_errand,
 	.begin = begin_errand,

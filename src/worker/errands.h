@@ -8,7 +8,7 @@
 
 #include "worker/operation.h"
 
-extern ZklTaskOwner zkl_errands_owner;
+extern const ZklTaskOwner zkl_errands_owner;
 
 /* The children of a directory have changed, or a watch on them has ended. */
 extern void zkl_errands_event(const char *path);

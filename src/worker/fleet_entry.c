@@ -378,7 +378,7 @@ take_fleet_reply(ZklTask *task, uint32 part, const ZklReply *reply,
 		take_entry(fleet, reply, stat);
 }
 
-static ZklTaskOwner fleet_owner = {
+static const ZklTaskOwner fleet_owner = {
 	.size = sizeof(FleetTask),
 	.begin = begin_fleet,
 	.reply = take_fleet_reply,

@@ -149,7 +149,7 @@ describe_demand(const ZklSlot *slot, ZklDemand *demand, char *data)
 static bool
 submit_task(int slotno, const ZklSlot *slot, bool restored)
 {
-	static ZklTaskOwner *const owners[] = {
+	static const ZklTaskOwner *const owners[] = {
 		[ZKL_KIND_LOCK] = &zkl_epilogues_owner,
 		[ZKL_KIND_ERRAND] = &zkl_errands_owner,
 		[ZKL_KIND_DUMP] = &zkl_dumps_owner,

@@ -95,7 +95,7 @@ zkl_operation_end(ZklTask *task)
 }
 
 static ZklTask *
-alloc_task(ZklTaskOwner *owner, int slotno)
+alloc_task(const ZklTaskOwner *owner, int slotno)
 {
 	ZklTask    *task = MemoryContextAllocZero(TopMemoryContext, owner->size);
 
@@ -105,7 +105,7 @@ alloc_task(ZklTaskOwner *owner, int slotno)
 }
 
 ZklTask *
-zkl_operation_make(ZklTaskOwner *owner)
+zkl_operation_make(const ZklTaskOwner *owner)
 {
 	ZklTask    *task = alloc_task(owner, -1);
 
@@ -114,7 +114,7 @@ zkl_operation_make(ZklTaskOwner *owner)
 }
 
 bool
-zkl_operation_submit(ZklTaskOwner *owner, int slotno, const ZklSlot *slot,
+zkl_operation_submit(const ZklTaskOwner *owner, int slotno, const ZklSlot *slot,
 					 bool restored)
 {
 	ZklTask    *task;

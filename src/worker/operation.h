@@ -30,7 +30,7 @@
 /* An owner's struct begins with a ZklTask, which the frame changes. */
 typedef struct ZklTask
 {
-	struct ZklTaskOwner *owner;
+	const struct ZklTaskOwner *owner;
 	int			slotno;			/* -1: the worker's own */
 	bool		large;			/* at most one such task is BUSY; the owner's,
 								 * as it submits it */
@@ -87,7 +87,7 @@ extern void zkl_operation_init(void (*send) (const ZklAction *action));
  * A slot has work for this owner.  Returns whether it has a task now, which may
  * be one that it had before.
  */
-extern bool zkl_operation_submit(ZklTaskOwner *owner, int slotno,
+extern bool zkl_operation_submit(const ZklTaskOwner *owner, int slotno,
 								 const ZklSlot *slot, bool restored);
 
 /* The time of the slot's backend is over. */
@@ -112,7 +112,7 @@ extern int64 zkl_operation_timer(void);
 /* ---- for owners ---- */
 
 /* Makes a task of the worker's own, all zero but for the frame's part. */
-extern ZklTask *zkl_operation_make(ZklTaskOwner *owner);
+extern ZklTask *zkl_operation_make(const ZklTaskOwner *owner);
 
 /*
  * Sends an operation for a task, which is BUSY from then on; "watch" is for GET

@@ -190,7 +190,7 @@ take_root_reply(ZklTask *task, uint32 part, const ZklReply *reply,
 		take_created(task, reply->rc);
 }
 
-static ZklTaskOwner root_owner = {
+static const ZklTaskOwner root_owner = {
 	.size = sizeof(ZklTask),
 	.begin = begin_root,
 	.reply = take_root_reply,
