@@ -155,7 +155,7 @@ send_alone(ZklManager *m)
 	{
 		ZklWrite   *w = zkl_container(ZklWrite, link, list->head.next);
 
-		zkl_write_go_alone(m, w);
+		zkl_write_go_alone(m, w, w->by);
 		w->by->alone(m, w);
 	}
 }

@@ -17,9 +17,6 @@
  * is released before that is known, it is deleted as soon as it is, or under both names
  * if we may not list the directory.
  */
-#include <string.h>
-
-#include "core/actions.h"
 #include "core/downgrade.h"
 #include "core/look.h"
 #include "core/node.h"
@@ -71,50 +68,6 @@ zkl_downgrade_pass_on(ZklRequest *r, ZklRequest *heir)
 	zkl_write_hand_on(&r->downgrade.write, &heir->downgrade.write);
 	if (zkl_downgrade_pending(heir))
 		zkl_look_stop(heir);
-}
-
-/* ---- in a batch ---- */
-
-void
-zkl_downgrade_fill(ZklManager *m, ZklRequest *r, ZklMultiOp *ops)
-{
-	char	   *mark = zkl_actions_text(m, ZKL_MAX_NODE_DATA);
-	char	   *data = zkl_actions_text(m, r->node.data_length +
-										ZKL_NODE_DATA_TIMEOUT);
-
-	zkl_look_stop(r);
-	memcpy(data, r->node.data, r->node.data_length);
-
-	ops[0].kind = ZKL_MULTI_SET;
-	ops[0].path = zkl_node_path_as(m, r, ZKL_EXCLUSIVE);
-
-	/*
-	 * If another client, such as an operator, has written to the node, that
-	 * must not get lost.  Once the node has been read, the downgrade begins
-	 * again.
-	 */
-	ops[0].version = ZKL_MUTANT(MARK_WRITTEN_OVER) ? -1 : r->node.version;
-	ops[0].data = mark;
-	ops[0].data_length = zkl_node_data_downgrade(r->node.data,
-												 r->node.data_length, mark,
-												 ZKL_MAX_NODE_DATA);
-	ops[1].kind = ZKL_MULTI_CREATE_EPHEMERAL;
-	ops[1].path = zkl_node_path_as(m, r, ZKL_SHARED);
-	ops[1].version = -1;
-	ops[1].data = data;
-	ops[1].data_length = zkl_node_data_timeout(data, r->node.data_length,
-											   m->session.timeout_ms);
-	ops[2].kind = ZKL_MULTI_DELETE;
-	ops[2].path = ops[0].path;
-	ops[2].version = -1;
-	if (ZKL_MUTANT(DOWNGRADE_UNMARKED))
-	{
-		ZklMultiOp	set = ops[0];
-
-		ops[0] = ops[1];
-		ops[1] = set;
-		ops[1].path = ops[0].path;
-	}
 }
 
 void

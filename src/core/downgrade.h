@@ -41,9 +41,6 @@ zkl_downgrade_is_unsettled(const ZklRequest *r)
 /* Whether the node's name is unknown just now. */
 extern bool zkl_downgrade_pending(const ZklRequest *r);
 
-/* Writes its operations in a batch. */
-extern void zkl_downgrade_fill(ZklManager *m, ZklRequest *r, ZklMultiOp *ops);
-
 /* The answer is lost; or the downgrade is over, and the name is known. */
 extern void zkl_downgrade_unknown(ZklRequest *r);
 extern void zkl_downgrade_end(ZklRequest *r);

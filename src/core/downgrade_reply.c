@@ -1,9 +1,12 @@
 /*
  * downgrade_reply.c
- *	  What became of a downgrade, and what follows for the request.
+ *	  What a downgrade writes, what became of it, and what follows for the request.
  *
  * Owns nothing.  Runs in the worker (and in tests), takes no locks.
  */
+#include <string.h>
+
+#include "core/actions.h"
 #include "core/batches.h"
 #include "core/downgrade.h"
 #include "core/downgrade_reply.h"
@@ -85,14 +88,51 @@ changed(const ZklWrite *w)
 static size_t
 change_bytes(const ZklWrite *w)
 {
-	return zkl_downgrade_change.nops * zkl_node_bytes(changed(w), true);
+	return zkl_downgrade_change.nops * zkl_node_bytes(changed(w));
 }
 
 static void
 fill_change(ZklManager *m, ZklWrite *w, ZklMultiOp *ops, ZklForm *form)
 {
+	ZklRequest *r = changed(w);
+	char	   *mark = zkl_actions_text(m, ZKL_MAX_NODE_DATA);
+	char	   *data = zkl_actions_text(m, r->node.data_length +
+										ZKL_NODE_DATA_TIMEOUT);
+
 	(void) form;
-	zkl_downgrade_fill(m, changed(w), ops);
+	zkl_look_stop(r);
+	memcpy(data, r->node.data, r->node.data_length);
+
+	ops[0].kind = ZKL_MULTI_SET;
+	ops[0].path = zkl_node_path_as(m, r, ZKL_EXCLUSIVE);
+
+	/*
+	 * If another client, such as an operator, has written to the node, that
+	 * must not get lost.  Once the node has been read, the downgrade begins
+	 * again.
+	 */
+	ops[0].version = ZKL_MUTANT(MARK_WRITTEN_OVER) ? -1 : r->node.version;
+	ops[0].data = mark;
+	ops[0].data_length = zkl_node_data_downgrade(r->node.data,
+												 r->node.data_length, mark,
+												 ZKL_MAX_NODE_DATA);
+	ops[1].kind = ZKL_MULTI_CREATE_EPHEMERAL;
+	ops[1].path = zkl_node_path_as(m, r, ZKL_SHARED);
+	ops[1].version = -1;
+	ops[1].data = data;
+	ops[1].data_length = zkl_node_data_timeout(data, r->node.data_length,
+											   m->session.timeout_ms);
+	ops[2].kind = ZKL_MULTI_DELETE;
+	ops[2].path = ops[0].path;
+	ops[2].version = -1;
+	if (ZKL_MUTANT(DOWNGRADE_UNMARKED))
+	{
+		ZklMultiOp	set = ops[0];
+
+		ops[0] = ops[1];
+		ops[1] = set;
+		ops[1].path = ops[0].path;
+	}
 }
 
 static void

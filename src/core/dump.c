@@ -237,7 +237,6 @@ zkl_dump_place(ZklLine *line, const ZklWrite *w)
 		[ZKL_WRITE_PENDING] = "pending",
 		[ZKL_WRITE_BATCH] = "batch",
 		[ZKL_WRITE_ALONE] = "alone",
-		[ZKL_WRITE_APART] = "apart",
 		[ZKL_WRITE_UNSETTLED] = "unsettled",
 	};
 

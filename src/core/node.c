@@ -93,10 +93,10 @@ zkl_node_path(ZklManager *m, const ZklRequest *r)
 }
 
 size_t
-zkl_node_bytes(const ZklRequest *r, bool with_data)
+zkl_node_bytes(const ZklRequest *r)
 {
 	return r->lock->path_length + ZKL_MAX_ZNODE_NAME + ZKL_OPERATION_BYTES +
-		(with_data ? r->node.data_length + ZKL_NODE_DATA_CACHED : 0);
+		r->node.data_length + ZKL_NODE_DATA_CACHED;
 }
 
 void

@@ -28,8 +28,8 @@ extern char *zkl_node_path(ZklManager *m, const ZklRequest *r);
 extern char *zkl_node_path_as(ZklManager *m, const ZklRequest *r,
 							  ZklLockMode mode);
 
-/* About how many bytes an operation on it takes */
-extern size_t zkl_node_bytes(const ZklRequest *r, bool with_data);
+/* About how many bytes an operation on it takes, at most */
+extern size_t zkl_node_bytes(const ZklRequest *r);
 
 /* Has the host record the request and its node as they are now. */
 extern void zkl_node_record(ZklManager *m, const ZklRequest *r);

@@ -29,13 +29,13 @@ written_for(const ZklWrite *w)
 	return zkl_container(ZklRequest, node.write, w);
 }
 
-/* ---- a create ---- */
-
 static size_t
-create_bytes(const ZklWrite *w)
+node_bytes(const ZklWrite *w)
 {
-	return zkl_node_bytes(written_for(w), true);
+	return zkl_node_bytes(written_for(w));
 }
+
+/* ---- a create ---- */
 
 static const ZklLock *
 creates_in(const ZklWrite *w)
@@ -219,17 +219,11 @@ settle_create(ZklManager *m, ZklWrite *w, const ZklOutcome *o)
 }
 
 const ZklWriter zkl_node_creation = {
-	.nops = 1,.bytes = create_bytes,.fill = fill_create,.behind = read_behind,
+	.nops = 1,.bytes = node_bytes,.fill = fill_create,.behind = read_behind,
 	.creates_in = creates_in,.settle = settle_create
 };
 
 /* ---- a delete ---- */
-
-static size_t
-delete_bytes(const ZklWrite *w)
-{
-	return zkl_node_bytes(written_for(w), false);
-}
 
 static void
 fill_delete(ZklManager *m, ZklWrite *w, ZklMultiOp *op, ZklForm *form)
@@ -291,6 +285,6 @@ zkl_node_write_deleted(ZklManager *m, ZklRequest *r, int32_t rc)
 }
 
 const ZklWriter zkl_node_deletion = {
-	.nops = 1,.bytes = delete_bytes,.fill = fill_delete,.alone = delete_alone,
+	.nops = 1,.bytes = node_bytes,.fill = fill_delete,.alone = delete_alone,
 	.settle = settle_delete
 };

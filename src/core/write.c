@@ -80,17 +80,11 @@ zkl_write_take_seat(ZklWrite *w, ZklSeat *seat, uint32_t index)
 }
 
 void
-zkl_write_go_alone(ZklManager *m, ZklWrite *w)
+zkl_write_go_alone(ZklManager *m, ZklWrite *w, const ZklWriter *by)
 {
 	go_to(w, ZKL_WRITE_ALONE);
-	zkl_list_append(&m->writes.alone, &w->link);
-}
-
-void
-zkl_write_go_apart(ZklWrite *w, const ZklWriter *by)
-{
-	go_to(w, ZKL_WRITE_APART);
 	w->by = by;
+	zkl_list_append(&m->writes.alone, &w->link);
 }
 
 void

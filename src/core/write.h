@@ -26,8 +26,7 @@ typedef enum ZklWritePlace
 	ZKL_WRITE_HELD,				/* something has to come first */
 	ZKL_WRITE_PENDING,			/* in the list of its rank */
 	ZKL_WRITE_BATCH,			/* in a batch that is not answered */
-	ZKL_WRITE_ALONE,			/* in an operation of its own, likewise */
-	ZKL_WRITE_APART,			/* in a transaction of its writer's, likewise */
+	ZKL_WRITE_ALONE,			/* in what its writer has sent, likewise */
 	ZKL_WRITE_UNSETTLED			/* the answer is lost */
 } ZklWritePlace;
 
@@ -137,10 +136,9 @@ extern void zkl_write_stick(ZklManager *m, ZklWrite *w, const ZklWriter *by,
 extern void zkl_write_drop(ZklWrite *w);
 extern void zkl_write_unsettle(ZklWrite *w);
 
-/* It is being sent: in a batch, by itself, or in a transaction of its writer's. */
+/* It is being sent: in a batch, or otherwise by its writer. */
 extern void zkl_write_take_seat(ZklWrite *w, ZklSeat *seat, uint32_t index);
-extern void zkl_write_go_alone(ZklManager *m, ZklWrite *w);
-extern void zkl_write_go_apart(ZklWrite *w, const ZklWriter *by);
+extern void zkl_write_go_alone(ZklManager *m, ZklWrite *w, const ZklWriter *by);
 
 /* The place of w, and the outcome if it is being sent, are the heir's. */
 extern void zkl_write_hand_on(ZklWrite *w, ZklWrite *heir);

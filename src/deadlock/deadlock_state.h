@@ -63,8 +63,7 @@ typedef struct ZklPublications
 {
 	ZklTable	by_uuid;
 	ZklList		all;
-	uint32_t	nexisting;
-	uint32_t	nunsettled;
+	bool		unsettled;		/* some are */
 	bool		leftovers;		/* a former worker may have left some */
 	bool		unlisted;		/* and they are to be found */
 	bool		list_wanted;

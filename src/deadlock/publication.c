@@ -82,31 +82,6 @@ is_pending(const ZklPublication *p, const ZklWriter *by)
 	return p->write.place == ZKL_WRITE_PENDING && p->write.by == by;
 }
 
-/* Counts p in, or out if n is -1. */
-static void
-count(ZklDeadlock *d, const ZklPublication *p, int n)
-{
-	if (p->write.place == ZKL_WRITE_NONE)
-		d->publications.nexisting += (uint32_t) n;
-	else if (p->write.place == ZKL_WRITE_UNSETTLED)
-		d->publications.nunsettled += (uint32_t) n;
-}
-
-static void
-want_created(ZklDeadlock *d, ZklPublication *p)
-{
-	count(d, p, -1);
-	zkl_write_pend(d->m, &p->write, &zkl_publication_creation, ZKL_RANK_WING_CREATE);
-}
-
-static void
-want_deleted(ZklDeadlock *d, ZklPublication *p)
-{
-	count(d, p, -1);
-	zkl_write_pend(d->m, &p->write, &zkl_publication_retraction,
-				   ZKL_RANK_WING_DELETE);
-}
-
 static ZklPublication *
 make(ZklDeadlock *d, const ZklUuid *uuid, const char *data, size_t length)
 {
@@ -119,7 +94,6 @@ make(ZklDeadlock *d, const ZklUuid *uuid, const char *data, size_t length)
 	memcpy(p->data, data, length);
 	zkl_list_append(&d->publications.all, &p->all);
 	zkl_list_append(publication_bucket(d, uuid), &p->by_uuid);
-	count(d, p, 1);
 	return p;
 }
 
@@ -129,7 +103,6 @@ forget(ZklDeadlock *d, ZklPublication *p)
 {
 	if (p->wait != NULL)
 		zkl_waits_soon(d, p->wait);
-	count(d, p, -1);
 	zkl_write_drop(&p->write);
 	zkl_list_remove(&p->of_wait);
 	zkl_list_remove(&p->by_uuid);
@@ -141,14 +114,11 @@ forget(ZklDeadlock *d, ZklPublication *p)
 static void
 exists(ZklDeadlock *d, ZklPublication *p)
 {
-	if (p->wait == NULL)
-	{
-		want_deleted(d, p);
-		return;
-	}
-	count(d, p, -1);
-	zkl_write_drop(&p->write);
-	count(d, p, 1);
+	if (p->wait != NULL)
+		zkl_write_drop(&p->write);
+	else
+		zkl_write_pend(d->m, &p->write, &zkl_publication_retraction,
+					   ZKL_RANK_WING_DELETE);
 }
 
 void
@@ -172,7 +142,8 @@ zkl_publication_make(ZklDeadlock *d, const ZklRequest *held, ZklWait *wait,
 	p = make(d, &held->node.uuid, text, zkl_wait_data_format(&data, text));
 	p->wait = wait;
 	zkl_waits_add(wait, &p->of_wait);
-	want_created(d, p);
+	zkl_write_pend(d->m, &p->write, &zkl_publication_creation,
+				   ZKL_RANK_WING_CREATE);
 }
 
 void
@@ -202,13 +173,27 @@ publication_bytes(const ZklWrite *w)
 		ZKL_OPERATION_BYTES;
 }
 
+static bool
+any_exists(const ZklDeadlock *d)
+{
+	ZklLink    *link,
+			   *after;
+
+	zkl_foreach(link, after, &d->publications.all)
+	{
+		if (zkl_container(ZklPublication, all, link)->write.place == ZKL_WRITE_NONE)
+			return true;
+	}
+	return false;
+}
+
 /* The directory may be missing: it is made ahead of creates. */
 static void
 make_directory(ZklDeadlock *d, ZklForm *form)
 {
 	const char *path = zkl_actions_join(d->m, d->m->root, ZKL_WAITS_DIRECTORY, "");
 
-	if (d->publications.nexisting > 0 || strcmp(path, form->made) == 0)
+	if (strcmp(path, form->made) == 0 || any_exists(d))
 		return;
 	zkl_operations_send(d->m, ZKL_OP_IGNORE, NULL, NULL, ZKL_SEND_CREATE_CONTAINER,
 						path);
@@ -254,6 +239,7 @@ creation_refused(ZklDeadlock *d, ZklPublication *p, const ZklOutcome *o)
 		ZklWait    *wait = p->wait;
 
 		zkl_publication_retract(d, p);
+		d->publications.unsettled = true;
 		if (wait != NULL)
 			zkl_waits_soon(d, wait);
 	}
@@ -262,7 +248,8 @@ creation_refused(ZklDeadlock *d, ZklPublication *p, const ZklOutcome *o)
 			  (o->rc != ZKL_RC_NONODE || ++p->attempts >= ZKL_MAX_ATTEMPTS)))
 		forget(d, p);
 	else
-		want_created(d, p);
+		zkl_write_pend(d->m, &p->write, &zkl_publication_creation,
+					   ZKL_RANK_WING_CREATE);
 }
 
 static void
@@ -272,7 +259,6 @@ settle_creation(ZklManager *m, ZklWrite *w, const ZklOutcome *o)
 	ZklDeadlock *d = p->d;
 
 	(void) m;
-	count(d, p, 1);
 	if (o->kind == ZKL_OUTCOME_REFUSED)
 		creation_refused(d, p, o);
 	else if (o->kind == ZKL_OUTCOME_APPLIED)
@@ -281,6 +267,8 @@ settle_creation(ZklManager *m, ZklWrite *w, const ZklOutcome *o)
 		p->attempts = 0;
 		exists(d, p);
 	}
+	else
+		d->publications.unsettled = true;
 }
 
 static void
@@ -289,17 +277,18 @@ settle_retraction(ZklManager *m, ZklWrite *w, const ZklOutcome *o)
 	ZklPublication *p = publication_of(w);
 	ZklDeadlock *d = p->d;
 
-	count(d, p, 1);
 	if (o->kind == ZKL_OUTCOME_APPLIED ||
 		(o->culprit && o->rc == ZKL_RC_NONODE))
 		forget(d, p);
-	else if (o->culprit)
+	else if (o->kind == ZKL_OUTCOME_REFUSED && !o->culprit)
+		exists(d, p);
+	else
 	{
-		/* Another listing has to tell: one comes after a while. */
-		d->publications.retry_at = m->now + ZKL_RETRY_DELAY;
+		/* A listing has to tell; if it was refused, one after a while. */
+		d->publications.unsettled = true;
+		if (o->culprit)
+			d->publications.retry_at = m->now + ZKL_RETRY_DELAY;
 	}
-	else if (o->kind == ZKL_OUTCOME_REFUSED)
-		want_deleted(d, p);
 }
 
 const ZklWriter zkl_publication_creation = {
@@ -317,24 +306,23 @@ const ZklWriter zkl_publication_retraction = {
 void
 zkl_publication_judge(ZklDeadlock *d, ZklPublication *p)
 {
-	count(d, p, -1);
-	zkl_write_go_apart(&p->write, &zkl_publication_retraction);
+	zkl_write_go_alone(d->m, &p->write, &zkl_publication_retraction);
 }
 
 void
-zkl_publication_unknown(ZklDeadlock *d, ZklPublication *p)
+zkl_publication_judged(ZklDeadlock *d, ZklOutcomeKind kind)
 {
-	zkl_write_unsettle(&p->write);
-	count(d, p, 1);
-}
+	ZklOutcome	outcome = {.kind = kind};
+	ZklLink    *link,
+			   *after;
 
-void
-zkl_publication_judged(ZklDeadlock *d, ZklPublication *p, bool done)
-{
-	if (done)
-		forget(d, p);
-	else
-		exists(d, p);
+	zkl_foreach(link, after, &d->publications.all)
+	{
+		ZklPublication *p = zkl_container(ZklPublication, all, link);
+
+		if (p->write.place == ZKL_WRITE_ALONE)
+			zkl_write_settle(d->m, &p->write, &outcome);
+	}
 }
 
 /* ---- the listing of all ---- */
@@ -348,7 +336,7 @@ zkl_publication_want_list(ZklDeadlock *d)
 static bool
 must_list(const ZklDeadlock *d)
 {
-	return d->publications.unlisted || d->publications.nunsettled > 0;
+	return d->publications.unlisted || d->publications.unsettled;
 }
 
 /*
@@ -416,14 +404,16 @@ zkl_publication_listed(ZklDeadlock *d, const ZklOp *op, const ZklReply *reply)
 	}
 	for (i = 0; i < reply->nchildren; i++)
 		note_listed(d, reply->children[i], op->order);
+	d->publications.unsettled = false;
 	zkl_foreach(link, after, &d->publications.all)
 	{
 		ZklPublication *p = zkl_container(ZklPublication, all, link);
-
 		bool		unsettled = p->write.place == ZKL_WRITE_UNSETTLED;
 
-		if (unsettled && p->seen == op->order &&
-			d->m->now >= d->publications.retry_at)
+		if (p->seen == op->order && unsettled &&
+			d->m->now < d->publications.retry_at)
+			d->publications.unsettled = true;
+		else if (p->seen == op->order && unsettled)
 			exists(d, p);
 		else if (p->seen != op->order &&
 				 (unsettled || p->write.place == ZKL_WRITE_NONE ||
@@ -471,4 +461,5 @@ zkl_publication_session_lost(ZklDeadlock *d)
 		forget(d, zkl_container(ZklPublication, all,
 								d->publications.all.head.next));
 	d->publications.leftovers = d->publications.unlisted = false;
+	d->publications.unsettled = false;
 }

@@ -35,11 +35,9 @@ extern const ZklWriter zkl_publication_retraction;
 
 /* ---- in a verdict ---- */
 
-/* It exists, and a verdict deletes it: done, refused, or not known. */
+/* It exists, and a verdict deletes it; what became of all such ones */
 extern void zkl_publication_judge(ZklDeadlock *d, ZklPublication *p);
-extern void zkl_publication_judged(ZklDeadlock *d, ZklPublication *p,
-								   bool done);
-extern void zkl_publication_unknown(ZklDeadlock *d, ZklPublication *p);
+extern void zkl_publication_judged(ZklDeadlock *d, ZklOutcomeKind kind);
 
 /* ---- the listing of all ---- */
 

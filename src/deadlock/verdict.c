@@ -230,21 +230,6 @@ victim(const ZklDeadlock *d)
 }
 
 static void
-settle_publications(ZklDeadlock *d, bool done)
-{
-	ZklLink    *link,
-			   *after;
-
-	zkl_foreach(link, after, &d->publications.all)
-	{
-		ZklPublication *p = zkl_container(ZklPublication, all, link);
-
-		if (p->write.place == ZKL_WRITE_APART)
-			zkl_publication_judged(d, p, done);
-	}
-}
-
-static void
 carry_out(ZklDeadlock *d)
 {
 	ZklWait    *w = victim(d);
@@ -275,16 +260,7 @@ refused(ZklDeadlock *d)
 static void
 unknown(ZklDeadlock *d)
 {
-	ZklLink    *link,
-			   *after;
-
-	zkl_foreach(link, after, &d->publications.all)
-	{
-		ZklPublication *p = zkl_container(ZklPublication, all, link);
-
-		if (p->write.place == ZKL_WRITE_APART)
-			zkl_publication_unknown(d, p);
-	}
+	zkl_publication_judged(d, ZKL_OUTCOME_UNKNOWN);
 	d->verdict.state = ZKL_VERDICT_UNSETTLED;
 	zkl_session_need_chain(d->m);
 }
@@ -310,12 +286,12 @@ zkl_verdict_reply(ZklDeadlock *d, const ZklReply *reply)
 	if (reply->rc == ZKL_RC_OK)
 	{
 		zkl_batches_want_proof(d->m);
-		settle_publications(d, true);
+		zkl_publication_judged(d, ZKL_OUTCOME_APPLIED);
 		carry_out(d);
 	}
 	else if (is_refused(reply))
 	{
-		settle_publications(d, false);
+		zkl_publication_judged(d, ZKL_OUTCOME_REFUSED);
 		refused(d);
 	}
 	else
