@@ -4,8 +4,7 @@
  *
  * A wing is a part of a manager that the core does not know: the host passes its
  * table of hooks along (ZklConfig).  A hook may be NULL.  It gets what the wing's
- * "begin" returned.  Only from "decide" and "send" on may a wing send operations, if
- * they are not due to an answer.
+ * "begin" returned.  A wing sends operations of its own in "send" only.
  */
 #ifndef ZKL_CORE_HOOKS_H
 #define ZKL_CORE_HOOKS_H

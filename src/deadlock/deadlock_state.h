@@ -133,6 +133,7 @@ typedef struct ZklVerdict
 	uint64_t	deadlocks;		/* so far */
 } ZklVerdict;
 
+/* All of it, for one manager */
 typedef struct ZklDeadlock
 {
 	ZklManager *m;
