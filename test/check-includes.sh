@@ -19,8 +19,8 @@ worker     shared wire znode core/manager.h core/queue.h deadlock/deadlock.h
 shared     znode
 deadlock   core/wing.h core/manager.h core/mutant.h znode
 core       znode
-session    wire
-wire
+session    wire znode/zookeeper.h
+wire       znode/zookeeper.h
 znode
 '
 

@@ -39,7 +39,7 @@
 #include "utils/rel.h"
 #include "utils/syscache.h"
 #include "wire/version.h"
-#include "znode/result.h"
+#include "znode/zookeeper.h"
 
 /*
  * ---- the script of the extension ----

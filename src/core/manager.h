@@ -19,8 +19,8 @@
 #include <stdint.h>
 
 #include "znode/mode.h"
-#include "znode/result.h"
 #include "znode/znode.h"
+#include "znode/zookeeper.h"
 
 /* Why the core gives a connection up on its own (RECONNECT) */
 #define ZKL_RC_LAPSED		1	/* the lease has passed; only a new connection
@@ -283,30 +283,6 @@ typedef enum ZklFailure
 	ZKL_FAILURE_OVERTAKEN		/* ZooKeeper may have ended our session, and
 								 * lost that: another client may have the lock */
 } ZklFailure;
-
-typedef enum ZklSendKind
-{
-	ZKL_SEND_MULTI,
-	ZKL_SEND_CREATE_CONTAINER,
-	ZKL_SEND_DELETE,
-	ZKL_SEND_GET,				/* with a watch, if watch */
-	ZKL_SEND_LIST,				/* with a watch on the children, if watch */
-	ZKL_SEND_UNWATCH,
-	ZKL_SEND_UNWATCH_CHILDREN,
-	ZKL_SEND_SYNC				/* reads behind it are as new as this */
-} ZklSendKind;
-
-typedef enum ZklMultiKind
-{
-	ZKL_MULTI_SET,
-	ZKL_MULTI_DELETE,
-	ZKL_MULTI_CREATE,			/* ephemeral sequential */
-	ZKL_MULTI_CREATE_EPHEMERAL,
-	ZKL_MULTI_CHECK,			/* that it exists, in this version */
-	ZKL_MULTI_CREATE_PERSISTENT,	/* not the core's; see errand_layout.h */
-	ZKL_MULTI_CREATE_PRIVATE	/* not the core's: ephemeral, and read only
-								 * with our credentials */
-} ZklMultiKind;
 
 typedef struct ZklMultiOp
 {

@@ -25,7 +25,7 @@
 #include "shared/loaded.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
-#include "znode/result.h"
+#include "znode/zookeeper.h"
 
 ZKL_FUNCTION(zkl_sql_fleet_locks);
 

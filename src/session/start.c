@@ -42,8 +42,8 @@ read_trust(ZklZkStart *start, ZklWireReader *body)
 {
 	uint8_t		tls = zkl_wire_get_u8(body);
 
-	start->tls = tls != ZKL_WIRE_TLS_OFF;
-	start->trust.check_name = tls != ZKL_WIRE_TLS_VERIFY_CA;
+	start->tls = tls != ZKL_TLS_OFF;
+	start->trust.check_name = tls != ZKL_TLS_VERIFY_CA;
 	start->trust.ca = keep_string(body, NULL);
 	start->trust.certificate = keep_string(body, NULL);
 	start->trust.key = keep_string(body, NULL);
@@ -85,8 +85,8 @@ zkl_start_read(ZklZkStart *start, ZklWireReader *body)
 	start->host = keep_string(body, NULL);
 	start->session_id = zkl_wire_get_i64(body);
 	password = zkl_wire_get_string(body, &length);
-	if (length == ZKL_ZK_PASSWORD_BYTES)
-		memcpy(start->password, password, ZKL_ZK_PASSWORD_BYTES);
+	if (length == ZKL_PASSWORD_BYTES)
+		memcpy(start->password, password, ZKL_PASSWORD_BYTES);
 	else if (length != 0 || start->session_id != 0)
 		body->bad = true;
 	start->timeout_ms = zkl_wire_get_u32(body);

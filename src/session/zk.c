@@ -125,7 +125,7 @@ names_us(const ZklZkStart *start)
 {
 	for (uint32_t i = 0; i < start->ncredentials; i++)
 	{
-		if (strcmp(start->credentials[i].scheme, ZKL_WIRE_SCHEME_ENSEMBLE) != 0)
+		if (strcmp(start->credentials[i].scheme, ZKL_SCHEME_ENSEMBLE) != 0)
 			return true;
 	}
 	return false;
@@ -145,8 +145,7 @@ choose_acls(const ZklZkStart *start)
 	acl[0].id = ZOO_AUTH_IDS;
 	acl[1].perms = ZOO_PERM_READ;
 	acl[1].id = ZOO_ANYONE_ID_UNSAFE;
-	zkl_zk.access = start->is_private ? ZKL_WIRE_ACCESS_PRIVATE :
-		ZKL_WIRE_ACCESS_READ;
+	zkl_zk.access = start->is_private ? ZKL_ACCESS_PRIVATE : ZKL_ACCESS_READ;
 	zkl_zk.acls.count = start->is_private ? 1 : 2;
 	zkl_zk.private_acls.count = 1;
 	zkl_zk.acls.data = zkl_zk.private_acls.data = acl;

@@ -15,8 +15,6 @@
 #include "session/tls.h"
 #include "wire/wire.h"
 
-#define ZKL_ZK_PASSWORD_BYTES	16
-
 typedef struct ZklZkCredentials
 {
 	const char *scheme;
@@ -33,7 +31,7 @@ typedef struct ZklZkStart
 	int			naddresses;
 	int			first;			/* the address to try first */
 	int64_t		session_id;		/* 0: a new session */
-	char		password[ZKL_ZK_PASSWORD_BYTES];
+	char		password[ZKL_PASSWORD_BYTES];
 	uint32_t	timeout_ms;
 	ZklZkCredentials *credentials;
 	uint32_t	ncredentials;

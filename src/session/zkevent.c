@@ -64,7 +64,7 @@ send_connected(void)
 	zkl_zk.connected = true;
 	frame = zkl_zkstate_begin_frame(ZKL_WIRE_CONNECTED, 0, 0);
 	zkl_wire_put_i64(zkl_zk.out, id->client_id);
-	zkl_wire_put_string(zkl_zk.out, id->passwd, ZKL_ZK_PASSWORD_BYTES);
+	zkl_wire_put_string(zkl_zk.out, id->passwd, ZKL_PASSWORD_BYTES);
 	zkl_wire_put_u32(zkl_zk.out, (uint32_t) timeout_ms);
 	zkl_wire_put_text(zkl_zk.out, ZKL_VERSION);
 	zkl_wire_put_u32(zkl_zk.out, ZKL_LINK_PROTOCOL);

@@ -32,21 +32,6 @@ reply_empty(uint64_t tag, int rc)
 	zkl_wire_end(zkl_zk.out, zkl_zkstate_begin_frame(ZKL_WIRE_REPLY, tag, rc));
 }
 
-/* Says that a request was not executed; always true. */
-static bool
-reply_unsent(const ZklWireHeader *header)
-{
-	size_t		frame;
-
-	if (zkl_zk.gone)
-		return true;
-	frame = zkl_zkstate_begin_frame(ZKL_WIRE_REPLY, header->tag, ZKL_RC_UNSENT);
-	if (header->type == ZKL_WIRE_MULTI)
-		zkl_wire_put_u32(zkl_zk.out, 0);
-	zkl_wire_end(zkl_zk.out, frame);
-	return true;
-}
-
 static void
 put_stat(const struct Stat *stat)
 {
@@ -169,60 +154,57 @@ is_valid_path(const char *path, size_t length)
 	return true;
 }
 
-/*
- * Hands a request other than a MULTI to the client.  "flag": whether a read
- * sets a watch, and whether it is the one on the children that is removed.
- */
+/* Hands a request other than a MULTI to the client. */
 static int
-call_client(ZklWireType type, const char *path, bool flag, ZklSingle *single)
+call_client(ZklSendKind kind, const char *path, bool watch, ZklSingle *single)
 {
 	zhandle_t  *handle = zkl_zk.handle;
-	watcher_fn	watcher = flag ? zkl_zkevent_watcher : NULL;
+	watcher_fn	watcher = watch ? zkl_zkevent_watcher : NULL;
 
-	switch (type)
+	switch (kind)
 	{
-		case ZKL_WIRE_CREATE_CONTAINER:
+		case ZKL_SEND_CREATE_CONTAINER:
 			return zoo_acreate(handle, path, "", 0, &zkl_zk.acls,
 							   ZOO_CONTAINER, string_done, single);
-		case ZKL_WIRE_DELETE:
+		case ZKL_SEND_DELETE:
 			return zoo_adelete(handle, path, -1, void_done, single);
-		case ZKL_WIRE_GET:
+		case ZKL_SEND_GET:
 			return zoo_awget(handle, path, watcher, NULL, data_done, single);
-		case ZKL_WIRE_LIST:
+		case ZKL_SEND_LIST:
 			return zoo_awget_children(handle, path, watcher, NULL,
 									  strings_done, single);
-		case ZKL_WIRE_UNWATCH:
+		case ZKL_SEND_UNWATCH:
+		case ZKL_SEND_UNWATCH_CHILDREN:
 
 			/*
 			 * zoo_aremove_watches would leave the watch on the server, which
 			 * is only asked whether there is one.  The parameter's type is a
 			 * slip of zookeeper.h; the function itself is expected.
 			 */
-			return zoo_aremove_all_watches(handle, path, flag ?
-										   ZWATCHTYPE_CHILD :
-										   ZWATCHTYPE_DATA, 0,
+			return zoo_aremove_all_watches(handle, path,
+										   kind == ZKL_SEND_UNWATCH ?
+										   ZWATCHTYPE_DATA :
+										   ZWATCHTYPE_CHILD, 0,
 										   (void_completion_t *) void_done,
 										   single);
-		case ZKL_WIRE_SYNC:
+		case ZKL_SEND_SYNC:
 			return zoo_async(handle, path, string_done, single);
 		default:
 			return ZUNIMPLEMENTED;
 	}
 }
 
+/* False: the frame is malformed. */
 static bool
-request_single(const ZklWireHeader *header, ZklWireReader *body)
+request_single(ZklSendKind kind, uint64_t tag, ZklWireReader *body)
 {
 	uint32_t	length;
 	const char *bytes = zkl_wire_get_string(body, &length);
-	bool		flag = false;
+	bool		watch = zkl_wire_get_u8(body) != 0;
 	ZklSingle  *single;
 	char	   *path;
 	int			rc = ZBADARGUMENTS;
 
-	if (header->type == ZKL_WIRE_GET || header->type == ZKL_WIRE_LIST ||
-		header->type == ZKL_WIRE_UNWATCH)
-		flag = zkl_wire_get_u8(body) != 0;
 	if (body->bad || body->left != 0)
 		return false;
 
@@ -235,16 +217,16 @@ request_single(const ZklWireHeader *header, ZklWireReader *body)
 		return false;
 	}
 
-	single->tag = header->tag;
+	single->tag = tag;
 	if (is_valid_path(bytes, length))
-		rc = call_client((ZklWireType) header->type, path, flag, single);
+		rc = call_client(kind, path, watch, single);
 	free(path);
 	if (rc == ZOK)
 		zkl_zk.in_flight++;		/* NOLINT: the answer's callback frees it */
 	else
 	{
 		free(single);
-		reply_empty(header->tag, rc);
+		reply_empty(tag, rc);
 	}
 	return true;
 }
@@ -337,11 +319,11 @@ multi_allocate(uint64_t tag, uint32_t count, size_t body)
 }
 
 static int
-create_mode(uint8_t kind)
+create_mode(ZklMultiKind kind)
 {
-	if (kind == ZKL_WIRE_OP_CREATE)
+	if (kind == ZKL_MULTI_CREATE)
 		return ZOO_EPHEMERAL_SEQUENTIAL;
-	return kind == ZKL_WIRE_OP_CREATE_PERSISTENT ? ZOO_PERSISTENT :
+	return kind == ZKL_MULTI_CREATE_PERSISTENT ? ZOO_PERSISTENT :
 		ZOO_EPHEMERAL;
 }
 
@@ -354,7 +336,7 @@ multi_read_op(ZklMulti *multi, uint32_t i, ZklWireReader *body,
 			  char **strings)
 {
 	zoo_op_t   *op = &multi->ops[i];
-	uint8_t		kind = zkl_wire_get_u8(body);
+	ZklMultiKind kind = (ZklMultiKind) zkl_wire_get_u8(body);
 	uint32_t	path_length;
 	uint32_t	data_length;
 	const char *bytes = zkl_wire_get_string(body, &path_length);
@@ -371,22 +353,22 @@ multi_read_op(ZklMulti *multi, uint32_t i, ZklWireReader *body,
 
 	switch (kind)
 	{
-		case ZKL_WIRE_OP_SET:
+		case ZKL_MULTI_SET:
 			zoo_set_op_init(op, path, data, (int) data_length, version,
 							&multi->stats[i]);
 			break;
-		case ZKL_WIRE_OP_DELETE:
+		case ZKL_MULTI_DELETE:
 			zoo_delete_op_init(op, path, version);
 			break;
-		case ZKL_WIRE_OP_CHECK:
+		case ZKL_MULTI_CHECK:
 			zoo_check_op_init(op, path, version);
 			break;
-		case ZKL_WIRE_OP_CREATE:
-		case ZKL_WIRE_OP_CREATE_EPHEMERAL:
-		case ZKL_WIRE_OP_CREATE_PERSISTENT:
-		case ZKL_WIRE_OP_CREATE_PRIVATE:
+		case ZKL_MULTI_CREATE:
+		case ZKL_MULTI_CREATE_EPHEMERAL:
+		case ZKL_MULTI_CREATE_PERSISTENT:
+		case ZKL_MULTI_CREATE_PRIVATE:
 			zoo_create_op_init(op, path, data, (int) data_length,
-							   kind == ZKL_WIRE_OP_CREATE_PRIVATE ?
+							   kind == ZKL_MULTI_CREATE_PRIVATE ?
 							   &zkl_zk.private_acls : &zkl_zk.acls,
 							   create_mode(kind), created,
 							   (int) path_length + SEQUENCE_ROOM);
@@ -455,6 +437,28 @@ request_multi(uint64_t tag, ZklWireReader *body)
  * ----------
  */
 
+static bool
+run_send(const ZklWireHeader *header, ZklWireReader *body)
+{
+	ZklSendKind kind = (ZklSendKind) zkl_wire_get_u8(body);
+
+	return kind == ZKL_SEND_MULTI ? request_multi(header->tag, body) :
+		request_single(kind, header->tag, body);
+}
+
+/*
+ * With answers still to come, closing would reset the connection on their
+ * arrival, perhaps before the server reads the request.
+ */
+static void
+run_close(void)
+{
+	if (zkl_zk.in_flight > 0)
+		zkl_zk.closing = true;
+	else
+		zkl_zk_close();
+}
+
 bool
 zkl_zkrequest_run(const ZklWireHeader *header, ZklWireReader *body)
 {
@@ -463,24 +467,16 @@ zkl_zkrequest_run(const ZklWireHeader *header, ZklWireReader *body)
 
 	switch (header->type)
 	{
-		case ZKL_WIRE_MULTI:
-			return ready ? request_multi(header->tag, body) :
-				reply_unsent(header);
-
-		case ZKL_WIRE_CREATE_CONTAINER:
-		case ZKL_WIRE_DELETE:
-		case ZKL_WIRE_GET:
-		case ZKL_WIRE_LIST:
-		case ZKL_WIRE_UNWATCH:
-		case ZKL_WIRE_SYNC:
-			return ready ? request_single(header, body) :
-				reply_unsent(header);
+		case ZKL_WIRE_SEND:
+			if (ready)
+				return run_send(header, body);
+			reply_empty(header->tag, ZKL_RC_UNSENT);
+			return true;
 
 		case ZKL_WIRE_PING:
-			if (!ours)
-				return reply_unsent(header);
-			zkl_wire_end(zkl_zk.out,
-						 zkl_zkstate_begin_frame(ZKL_WIRE_PONG, header->tag, 0));
+			if (ours)
+				zkl_wire_end(zkl_zk.out,
+							 zkl_zkstate_begin_frame(ZKL_WIRE_PONG, header->tag, 0));
 			return true;
 
 		case ZKL_WIRE_ASK_VERSION:
@@ -493,17 +489,8 @@ zkl_zkrequest_run(const ZklWireHeader *header, ZklWireReader *body)
 			return !body->bad && body->left == 0;
 
 		case ZKL_WIRE_CLOSE:
-			if (!ours)
-				return reply_unsent(header);
-
-			/*
-			 * With answers still to come, closing would reset the connection
-			 * on their arrival, perhaps before the server reads the request.
-			 */
-			if (zkl_zk.in_flight > 0)
-				zkl_zk.closing = true;
-			else
-				zkl_zk_close();
+			if (ours)
+				run_close();
 			return true;
 
 		default:

@@ -21,8 +21,8 @@
 #define ZKL_SHARED_ERRAND_LAYOUT_H
 
 #include "storage/dsm.h"
-#include "znode/result.h"
 #include "znode/znode.h"
+#include "znode/zookeeper.h"
 
 #define ZKL_MAX_ERRAND_DATA	4352	/* the longest: the settings of the root */
 #define ZKL_ERRAND_READS	32	/* the most paths of one errand */

@@ -7,6 +7,7 @@
 #define ZKL_SHARED_STATUS_H
 
 #include "datatype/timestamp.h"
+#include "znode/zookeeper.h"
 
 /* zk_status.state */
 typedef enum ZklWorkerState
@@ -30,14 +31,6 @@ typedef enum ZklErrorKind
 
 #define ZKL_ERROR_KINDS		4
 
-/* Who may do what with this server's znodes: ZklWireAccess is the same. */
-typedef enum ZklAccess
-{
-	ZKL_ACCESS_ALL,				/* everybody may write */
-	ZKL_ACCESS_READ,			/* without our credentials: read only */
-	ZKL_ACCESS_PRIVATE			/* likewise: nothing */
-} ZklAccess;
-
 /* TLS of a connection, and until when certificates are valid */
 typedef struct ZklTlsStatus
 {
@@ -58,7 +51,7 @@ typedef struct ZklStatus
 	uint32		state;			/* ZklWorkerState */
 	char		server[64];		/* host:port that the session is connected to */
 	int64		session_id;		/* 0: none */
-	char		session_password[16];	/* a secret: shown nowhere */
+	char		session_password[ZKL_PASSWORD_BYTES];	/* a secret: shown nowhere */
 	uint32		generation;		/* of the session; grows with each new one */
 	uint32		chain;			/* of heartbeat nodes: the last one tried */
 	uint32		chain_in_use;	/* the one in use; 0: none */

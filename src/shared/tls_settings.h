@@ -5,13 +5,7 @@
 #ifndef ZKL_SHARED_TLS_SETTINGS_H
 #define ZKL_SHARED_TLS_SETTINGS_H
 
-/* As ZklWireTls says it to the session process */
-typedef enum ZklTls
-{
-	ZKL_TLS_OFF,
-	ZKL_TLS_VERIFY_CA,
-	ZKL_TLS_VERIFY_FULL
-} ZklTls;
+#include "znode/zookeeper.h"
 
 typedef struct ZklTlsSettings
 {

@@ -2,7 +2,7 @@
  * wire.h
  *	  Messages between the worker and zklock_session, over a socketpair.
  *
- * Compiled into both programs; it knows neither PostgreSQL nor ZooKeeper.
+ * Compiled into both programs; it knows neither PostgreSQL nor ZooKeeper's client.
  * Both ends run on one host, so integers travel in native byte order.  They
  * should come from one build.  To find out, the session process compares the
  * protocol's number in START, and says GONE if it has another one.  So the
@@ -24,6 +24,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "znode/zookeeper.h"
+
 /* Descriptors of the session process; it closes the second one. */
 #define ZKL_WIRE_LINK_FD	3
 #define ZKL_WIRE_PROGRAM_FD 4	/* its own file */
@@ -38,29 +40,24 @@ typedef enum ZklWireType
 	 *
 	 * START, always first and only once: u32 ZKL_LINK_PROTOCOL, string hosts
 	 * (one host:port, with the chroot if any), i64 session id (0: a new one),
-	 * string password (16 bytes, or empty), u32 session timeout in ms, u32
-	 * number of credentials, for each of them string scheme and string
+	 * string password (empty, or ZKL_PASSWORD_BYTES), u32 session timeout in
+	 * ms, u32 number of credentials, for each of them string scheme and string
 	 * secret, u8 whether only those who have them may read our znodes, u8
-	 * whether LOG frames are wanted, u8 ZklWireTls, and three strings of PEM,
+	 * whether LOG frames are wanted, u8 ZklTls, and three strings of PEM,
 	 * empty without TLS: the certificates to trust, our own with its chain,
 	 * its key (empty: none).
 	 */
 	ZKL_WIRE_START = 1,
 
 	/*
-	 * MULTI: u32 count, then per operation u8 kind (ZklWireOp), string path,
-	 * string data, i32 version.
+	 * SEND, an operation for ZooKeeper, which REPLY answers: u8 ZklSendKind.
+	 * Then, of a MULTI, u32 count, and per operation u8 ZklMultiKind, string
+	 * path, string data, i32 version; of all others string path, u8 whether a
+	 * read sets a watch.
 	 */
-	ZKL_WIRE_MULTI,
-	ZKL_WIRE_CREATE_CONTAINER,	/* string path */
-	ZKL_WIRE_DELETE,			/* string path (any version) */
-	ZKL_WIRE_GET,				/* string path, u8 watch */
-	ZKL_WIRE_LIST,				/* string path, u8 watch (children) */
-	ZKL_WIRE_UNWATCH,			/* string path, u8 children: removes our watch
-								 * on the children, or on the data if 0 */
+	ZKL_WIRE_SEND,
 	ZKL_WIRE_PING,				/* no body; PONG answers it, with its tag */
 	ZKL_WIRE_CLOSE,				/* close the ZooKeeper session, then exit 0 */
-	ZKL_WIRE_SYNC,				/* string path */
 	ZKL_WIRE_ASK_VERSION,		/* no body; of the ZooKeeper server, for which
 								 * VERSION comes, or nothing */
 	ZKL_WIRE_WANT_LOG,			/* u8 whether LOG frames are wanted from now
@@ -69,12 +66,12 @@ typedef enum ZklWireType
 	/*
 	 * session process -> worker
 	 *
-	 * CONNECTED: i64 session id, string password (16 bytes), u32 negotiated
-	 * session timeout in ms, string version of zklock_session, u32 its
+	 * CONNECTED: i64 session id, string password, u32 negotiated session
+	 * timeout in ms, string version of zklock_session, u32 its
 	 * ZKL_LINK_PROTOCOL; then of TLS: string version and string cipher, empty
 	 * without TLS, and until when our certificate, the CA that vouches for
 	 * the server and the server's certificate are valid: three i64, in
-	 * seconds since 1970 (0: there is none); then u8 ZklWireAccess.
+	 * seconds since 1970 (0: there is none); then u8 ZklAccess.
 	 */
 	ZKL_WIRE_CONNECTED = 64,
 
@@ -86,14 +83,15 @@ typedef enum ZklWireType
 	ZKL_WIRE_GONE,
 
 	/*
-	 * REPLY, to the request with the header's tag; the header's rc is
-	 * ZooKeeper's result code (0: success).  The body depends on the request.
-	 * It is present only if rc is 0, but always for MULTI.
+	 * REPLY, to the SEND with the header's tag; the header's rc is
+	 * ZooKeeper's result code (0: success), or ZKL_RC_UNSENT.  The body
+	 * depends on the kind.  It is present only if rc is 0, and of a MULTI also
+	 * if ZooKeeper refused it.
 	 *
 	 * MULTI: u32 count, then per operation i32 rc, string created path (empty
 	 * unless it was a create and succeeded), u8 has_stat, [stat] (of a set
-	 * whose batch succeeded); count is 0 if rc is ZKL_RC_UNSENT.  GET: string
-	 * data, stat.  LIST: u32 count, that many strings.  Others: nothing.
+	 * whose batch succeeded).  GET: string data, stat.  LIST: u32 count, that
+	 * many strings.  Others: nothing.
 	 *
 	 * A stat is i64 czxid, i64 mzxid, i64 ctime (ms), i64 mtime (ms), i64
 	 * ephemeralOwner, i32 version.
@@ -107,37 +105,6 @@ typedef enum ZklWireType
 								 * connection */
 	ZKL_WIRE_VERSION			/* string, such as 3.8.0 */
 } ZklWireType;
-
-/* Who may do what with the znodes that we create */
-typedef enum ZklWireAccess
-{
-	ZKL_WIRE_ACCESS_ALL,		/* everybody may write */
-	ZKL_WIRE_ACCESS_READ,		/* others than those with our credentials may
-								 * read only */
-	ZKL_WIRE_ACCESS_PRIVATE		/* others may do nothing */
-} ZklWireAccess;
-
-/* The scheme whose credentials name the ensemble, and not the client */
-#define ZKL_WIRE_SCHEME_ENSEMBLE	"ensemble"
-
-typedef enum ZklWireTls
-{
-	ZKL_WIRE_TLS_OFF,
-	ZKL_WIRE_TLS_VERIFY_CA,		/* any server that a trusted CA vouches for */
-	ZKL_WIRE_TLS_VERIFY_FULL	/* its certificate names the host, too */
-} ZklWireTls;
-
-typedef enum ZklWireOp
-{
-	ZKL_WIRE_OP_SET = 1,
-	ZKL_WIRE_OP_DELETE,
-	ZKL_WIRE_OP_CREATE,			/* ephemeral sequential */
-	ZKL_WIRE_OP_CREATE_EPHEMERAL,	/* ephemeral, the name as given */
-	ZKL_WIRE_OP_CREATE_PERSISTENT,	/* neither */
-	ZKL_WIRE_OP_CREATE_PRIVATE, /* as EPHEMERAL; with credentials, only those
-								 * who have them may read it */
-	ZKL_WIRE_OP_CHECK			/* that it exists, in this version */
-} ZklWireOp;
 
 typedef enum ZklWireEvent
 {

@@ -37,15 +37,6 @@ static uint32 published_generation = 0;
 static void
 put_multi(ZklWireBuffer *out, const ZklAction *action)
 {
-	static const uint8 kinds[] = {
-		[ZKL_MULTI_SET] = ZKL_WIRE_OP_SET,
-		[ZKL_MULTI_DELETE] = ZKL_WIRE_OP_DELETE,
-		[ZKL_MULTI_CREATE] = ZKL_WIRE_OP_CREATE,
-		[ZKL_MULTI_CREATE_EPHEMERAL] = ZKL_WIRE_OP_CREATE_EPHEMERAL,
-		[ZKL_MULTI_CHECK] = ZKL_WIRE_OP_CHECK,
-		[ZKL_MULTI_CREATE_PERSISTENT] = ZKL_WIRE_OP_CREATE_PERSISTENT,
-		[ZKL_MULTI_CREATE_PRIVATE] = ZKL_WIRE_OP_CREATE_PRIVATE,
-	};
 	size_t		i;
 
 	zkl_wire_put_u32(out, (uint32) action->nmulti);
@@ -53,7 +44,7 @@ put_multi(ZklWireBuffer *out, const ZklAction *action)
 	{
 		const ZklMultiOp *op = &action->multi[i];
 
-		zkl_wire_put_u8(out, kinds[op->kind]);
+		zkl_wire_put_u8(out, (uint8) op->kind);
 		zkl_wire_put_text(out, op->path);
 		zkl_wire_put_string(out, op->data, op->data_length);
 		zkl_wire_put_i32(out, op->version);
@@ -75,33 +66,21 @@ announce_unwatch(const char *path)
 static void
 put_operation(const ZklAction *action)
 {
-	static const ZklWireType types[] = {
-		[ZKL_SEND_MULTI] = ZKL_WIRE_MULTI,
-		[ZKL_SEND_CREATE_CONTAINER] = ZKL_WIRE_CREATE_CONTAINER,
-		[ZKL_SEND_DELETE] = ZKL_WIRE_DELETE,
-		[ZKL_SEND_GET] = ZKL_WIRE_GET,
-		[ZKL_SEND_LIST] = ZKL_WIRE_LIST,
-		[ZKL_SEND_UNWATCH] = ZKL_WIRE_UNWATCH,
-		[ZKL_SEND_UNWATCH_CHILDREN] = ZKL_WIRE_UNWATCH,
-		[ZKL_SEND_SYNC] = ZKL_WIRE_SYNC,
-	};
 	ZklWireBuffer *out = zkl_link_output();
 	size_t		frame;
 
 	if (zkl_supervisor_generation() == 0)
 		return;					/* the core knows that, or soon will */
-	frame = zkl_wire_begin(out, types[action->send],
-						   zkl_supervisor_generation(),
+	frame = zkl_wire_begin(out, ZKL_WIRE_SEND, zkl_supervisor_generation(),
 						   zkl_carry_out_tag(action->send, action->tag), 0);
+	zkl_wire_put_u8(out, (uint8) action->send);
 	if (action->send == ZKL_SEND_MULTI)
 		put_multi(out, action);
 	else
+	{
 		zkl_wire_put_text(out, action->path);
-	if (action->send == ZKL_SEND_GET || action->send == ZKL_SEND_LIST)
 		zkl_wire_put_u8(out, action->watch);
-	if (action->send == ZKL_SEND_UNWATCH ||
-		action->send == ZKL_SEND_UNWATCH_CHILDREN)
-		zkl_wire_put_u8(out, action->send == ZKL_SEND_UNWATCH_CHILDREN);
+	}
 	zkl_wire_end(out, frame);
 	zkl_liveness_sent(zkl_boottime_us());
 	if (action->send == ZKL_SEND_UNWATCH_CHILDREN)

@@ -40,8 +40,8 @@ name_us(const ZklCredentials *credentials)
 	{
 		const char *line = lfirst(cell);
 
-		if (strncmp(line, ZKL_WIRE_SCHEME_ENSEMBLE ":",
-					strlen(ZKL_WIRE_SCHEME_ENSEMBLE ":")) != 0)
+		if (strncmp(line, ZKL_SCHEME_ENSEMBLE ":",
+					strlen(ZKL_SCHEME_ENSEMBLE ":")) != 0)
 			return true;
 	}
 	return false;

@@ -194,8 +194,9 @@ try_host(int64 now, const char *last_fault)
 static void
 look_at_chroot(void)
 {
-	size_t		frame = zkl_wire_begin(&output, ZKL_WIRE_GET, 1, 1, 0);
+	size_t		frame = zkl_wire_begin(&output, ZKL_WIRE_SEND, 1, 1, 0);
 
+	zkl_wire_put_u8(&output, ZKL_SEND_GET);
 	zkl_wire_put_text(&output, "/");
 	zkl_wire_put_u8(&output, 0);
 	zkl_wire_end(&output, frame);

@@ -28,11 +28,11 @@ zkl_trust_read(ZklTrust *trust, const ZklTlsSettings *settings)
 {
 	const char *wrong = zkl_tls_settings_fault(settings);
 
-	trust->tls = (ZklWireTls) settings->mode;
+	trust->tls = settings->mode;
 	initStringInfo(&trust->ca);
 	initStringInfo(&trust->certificate);
 	initStringInfo(&trust->key);
-	if (trust->tls == ZKL_WIRE_TLS_OFF)
+	if (trust->tls == ZKL_TLS_OFF)
 		return NULL;
 	if (wrong == NULL)
 		wrong = read_if_set("zklock.tls_ca_file", settings->ca_file, false,

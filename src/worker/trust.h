@@ -13,7 +13,7 @@
 
 typedef struct ZklTrust
 {
-	ZklWireTls	tls;
+	ZklTls		tls;
 	StringInfoData ca;			/* the others, too: PEM, empty without TLS */
 	StringInfoData certificate;
 	StringInfoData key;
