@@ -17,7 +17,6 @@
 #include "catalog/namespace.h"
 #include "lib/stringinfo.h"
 #include "mb/pg_wchar.h"
-#include "znode/name.h"
 #include "znode/znode.h"
 
 /* No encoding takes more than four times the bytes of UTF-8. */

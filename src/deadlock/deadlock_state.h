@@ -10,7 +10,7 @@
 
 #include "core/wing.h"
 #include "deadlock/deadlock.h"
-#include "znode/wait_data.h"
+#include "znode/znode.h"
 
 /* Its kinds of operations; deadlock.c has their names */
 #define ZKL_DEADLOCK_LIST_ALL	(ZKL_OP_WING + 0)	/* lists all publications */

@@ -186,7 +186,7 @@ note_entry(ZklDeadlock *d, ZklEntry *entry, const char *text, size_t length,
 	const char *path;
 
 	entry->state = ZKL_READ_GONE;
-	if (!zkl_wait_data_parse(text, length, &data))
+	if (!zkl_node_data_parse_wait(text, length, &data))
 		return;
 	entry->state = ZKL_READ_DONE;
 	entry->czxid = czxid;

@@ -139,7 +139,7 @@ zkl_publication_make(ZklDeadlock *d, const ZklRequest *held, ZklWait *wait,
 	data.holder_pid = held->pid;
 	data.waiter_pid = wait->r->pid;
 	data.every_ms = (int32_t) (wait->patience / 1000);
-	p = make(d, &held->node.uuid, text, zkl_wait_data_format(&data, text));
+	p = make(d, &held->node.uuid, text, zkl_node_data_format_wait(&data, text));
 	p->wait = wait;
 	zkl_waits_add(wait, &p->of_wait);
 	zkl_write_pend(d->m, &p->write, &zkl_publication_creation,

@@ -25,7 +25,7 @@ typedef struct ZklZkState
 	bool		closing;		/* CLOSE waits for what is in flight */
 	bool		gone;			/* GONE was sent */
 	uint32_t	in_flight;		/* requests not answered yet */
-	ZklAccess access;
+	ZklAccess	access;
 	struct ACL_vector acls;		/* of the nodes that we create */
 	struct ACL_vector private_acls; /* of those not to be read by all */
 } ZklZkState;

@@ -12,7 +12,6 @@
 #include "utils/json.h"
 #include "znode/json.h"
 
-
 /* ---- names ---- */
 
 void
@@ -62,66 +61,50 @@ zkl_fleet_put(StringInfo out, const ZklFleetEntry *entry)
 					 entry->since_ms, entry->started_us);
 }
 
-static bool
-read_int(ZklJsonReader *r, int32 *value)
-{
-	int64		number;
+#define FIELD(key, type, field)	ZKL_JSON_FIELD(key, type, ZklFleetEntry, field)
 
-	if (!zkl_json_integer(r, 0, PG_INT32_MAX, &number))
-		return false;
-	*value = (int32) number;
-	return true;
-}
+static const ZklJsonField fields[] = {
+	FIELD("server", ZKL_JSON_STRING, server),
+	FIELD("host", ZKL_JSON_STRING, host),
+	FIELD("port", ZKL_JSON_COUNT, port),
+	FIELD("in_recovery", ZKL_JSON_BOOL, in_recovery),
+	FIELD("postgresql", ZKL_JSON_STRING, postgresql),
+	FIELD("version", ZKL_JSON_STRING, zklock),
+	FIELD("protocol", ZKL_JSON_COUNT, protocol),
+	FIELD("asked", ZKL_JSON_COUNT, asked_ms),
+	FIELD("timeout", ZKL_JSON_COUNT, timeout_ms),
+	FIELD("since", ZKL_JSON_COUNT64, since_ms),
+	FIELD("started", ZKL_JSON_COUNT64, started_us)
+};
 
-typedef struct Reading
+typedef struct FleetRead
 {
 	ZklFleetEntry *entry;
 	bool		ours;
-} Reading;
+} FleetRead;
 
 static bool
-read_member(ZklJsonReader *r, const char *key, void *arg)
+read_fleet_member(ZklJsonReader *r, const char *key, void *to)
 {
-	Reading    *reading = arg;
-	ZklFleetEntry *entry = reading->entry;
+	FleetRead  *fleet = to;
+	bool		known;
+	bool		good = zkl_json_field(r, key, fields, lengthof(fields),
+									  fleet->entry, &known);
 
+	if (known)
+		return good;
 	if (strcmp(key, "zklock") == 0)
-		return reading->ours = zkl_json_word(r, "\"fleet\"");
-	if (strcmp(key, "server") == 0)
-		return zkl_json_string(r, entry->server, sizeof(entry->server));
-	if (strcmp(key, "host") == 0)
-		return zkl_json_string(r, entry->host, sizeof(entry->host));
-	if (strcmp(key, "port") == 0)
-		return read_int(r, &entry->port);
-	if (strcmp(key, "in_recovery") == 0)
-	{
-		entry->in_recovery = zkl_json_word(r, "true");
-		return entry->in_recovery || zkl_json_word(r, "false");
-	}
-	if (strcmp(key, "postgresql") == 0)
-		return zkl_json_string(r, entry->postgresql, sizeof(entry->postgresql));
-	if (strcmp(key, "version") == 0)
-		return zkl_json_string(r, entry->zklock, sizeof(entry->zklock));
-	if (strcmp(key, "protocol") == 0)
-		return read_int(r, &entry->protocol);
-	if (strcmp(key, "asked") == 0)
-		return read_int(r, &entry->asked_ms);
-	if (strcmp(key, "timeout") == 0)
-		return read_int(r, &entry->timeout_ms);
-	if (strcmp(key, "since") == 0)
-		return zkl_json_integer(r, 0, PG_INT64_MAX, &entry->since_ms);
-	if (strcmp(key, "started") == 0)
-		return zkl_json_integer(r, 0, PG_INT64_MAX, &entry->started_us);
+		return fleet->ours = zkl_json_word(r, "\"fleet\"");
 	return zkl_json_skip_value(r);
 }
 
 bool
 zkl_fleet_read(const char *data, Size length, ZklFleetEntry *entry)
 {
-	Reading		reading = {entry, false};
+	FleetRead	fleet = {entry, false};
 
 	memset(entry, 0, sizeof(*entry));
-	if (zkl_json_object(data, length, read_member, &reading) && reading.ours)
+	if (zkl_json_object(data, length, read_fleet_member, &fleet) && fleet.ours)
 		return true;
 	memset(entry, 0, sizeof(*entry));
 	return false;

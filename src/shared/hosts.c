@@ -12,7 +12,7 @@
 #include "utils/memutils.h"
 
 #include "shared/hosts.h"
-#include "znode/name.h"
+#include "znode/znode.h"
 
 #define MAX_HOSTS		64
 #define MAX_HOST_NAME	255

@@ -16,7 +16,6 @@
 #include "znode/json.h"
 #include "znode/zookeeper.h"
 
-
 /* ---- the format ---- */
 
 void
@@ -46,19 +45,18 @@ read_list(ZklJsonReader *r, char *list)
 	return strcmp(text, list) == 0;
 }
 
-typedef struct Found
+typedef struct RootRead
 {
 	ZklRoot    *root;
 	bool		ours;
 	bool		protocol;
 	bool		dialects;
-} Found;
+} RootRead;
 
 static bool
-read_root_member(ZklJsonReader *r, const char *key, void *arg)
+read_root_member(ZklJsonReader *r, const char *key, void *to)
 {
-	Found	   *found = arg;
-	ZklRoot    *root = found->root;
+	RootRead   *found = to;
 	int64		protocol;
 
 	if (strcmp(key, "zklock") == 0)
@@ -66,16 +64,16 @@ read_root_member(ZklJsonReader *r, const char *key, void *arg)
 	if (strcmp(key, "protocol") == 0)
 		return found->protocol = zkl_json_integer(r, 1, ZKL_ZNODE_PROTOCOL, &protocol);
 	if (strcmp(key, "dialects") == 0)
-		return found->dialects = read_list(r, root->dialects);
+		return found->dialects = read_list(r, found->root->dialects);
 	if (strcmp(key, "changing") == 0)
-		return root->is_changing = read_list(r, root->changing);
+		return found->root->is_changing = read_list(r, found->root->changing);
 	return zkl_json_skip_value(r);
 }
 
 bool
 zkl_root_read(const char *data, Size length, ZklRoot *root)
 {
-	Found		found = {root};
+	RootRead	found = {root, false, false, false};
 
 	memset(root, 0, sizeof(*root));
 	return zkl_json_object(data, length, read_root_member, &found) &&

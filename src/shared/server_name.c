@@ -19,7 +19,7 @@
 #include "shared/server_name.h"
 #include "shared/settings.h"
 #include "utils/guc.h"
-#include "znode/utf8.h"
+#include "znode/json.h"
 #include "znode/znode.h"
 
 #define MAX_HOST	64
@@ -63,7 +63,7 @@ zkl_server_name_check(const char *value)
 	while (at < length)
 	{
 		uint32_t	code;
-		size_t		bytes = zkl_utf8_decode(value + at, length - at, &code);
+		size_t		bytes = zkl_json_character(value + at, length - at, &code);
 
 		if (bytes == 0)
 			return "A server name must be valid UTF-8.";

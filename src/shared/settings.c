@@ -18,7 +18,7 @@
 #include "shared/tls_settings.h"
 #include "utils/guc.h"
 #include "znode/dialect.h"
-#include "znode/name.h"
+#include "znode/znode.h"
 
 bool		zkl_enabled = true;
 char	   *zkl_connect_string = NULL;

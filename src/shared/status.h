@@ -51,7 +51,8 @@ typedef struct ZklStatus
 	uint32		state;			/* ZklWorkerState */
 	char		server[64];		/* host:port that the session is connected to */
 	int64		session_id;		/* 0: none */
-	char		session_password[ZKL_PASSWORD_BYTES];	/* a secret: shown nowhere */
+	char		session_password[ZKL_PASSWORD_BYTES];	/* a secret: shown
+														 * nowhere */
 	uint32		generation;		/* of the session; grows with each new one */
 	uint32		chain;			/* of heartbeat nodes: the last one tried */
 	uint32		chain_in_use;	/* the one in use; 0: none */

@@ -41,9 +41,9 @@ typedef enum ZklWireType
 	 * START, always first and only once: u32 ZKL_LINK_PROTOCOL, string hosts
 	 * (one host:port, with the chroot if any), i64 session id (0: a new one),
 	 * string password (empty, or ZKL_PASSWORD_BYTES), u32 session timeout in
-	 * ms, u32 number of credentials, for each of them string scheme and string
-	 * secret, u8 whether only those who have them may read our znodes, u8
-	 * whether LOG frames are wanted, u8 ZklTls, and three strings of PEM,
+	 * ms, u32 number of credentials, for each of them string scheme and
+	 * string secret, u8 whether only those who have them may read our znodes,
+	 * u8 whether LOG frames are wanted, u8 ZklTls, and three strings of PEM,
 	 * empty without TLS: the certificates to trust, our own with its chain,
 	 * its key (empty: none).
 	 */
@@ -85,8 +85,8 @@ typedef enum ZklWireType
 	/*
 	 * REPLY, to the SEND with the header's tag; the header's rc is
 	 * ZooKeeper's result code (0: success), or ZKL_RC_UNSENT.  The body
-	 * depends on the kind.  It is present only if rc is 0, and of a MULTI also
-	 * if ZooKeeper refused it.
+	 * depends on the kind.  It is present only if rc is 0, and of a MULTI
+	 * also if ZooKeeper refused it.
 	 *
 	 * MULTI: u32 count, then per operation i32 rc, string created path (empty
 	 * unless it was a create and succeeded), u8 has_stat, [stat] (of a set

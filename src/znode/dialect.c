@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "znode/dialect.h"
-#include "znode/name.h"
 #include "znode/znode.h"
 
 static const char *const names[ZKL_LOCK_DIALECTS] = {

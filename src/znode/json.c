@@ -1,6 +1,6 @@
 /*
  * json.c
- *	  Reading JSON of unknown origin, a piece at a time.
+ *	  JSON: reading what is of unknown origin, and writing; and characters of UTF-8.
  *
  * Owns nothing: functions of their arguments, called by the worker and by
  * backends that show a queue; they keep no state and take no locks.  Must not
@@ -12,7 +12,39 @@
 #include <string.h>
 
 #include "znode/json.h"
-#include "znode/utf8.h"
+
+size_t
+zkl_json_character(const char *text, size_t left, uint32_t *code)
+{
+	static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
+	const unsigned char *byte = (const unsigned char *) text;
+	size_t		length;
+	size_t		i;
+
+	if (left == 0)
+		return 0;
+	if (byte[0] < 0x80)
+	{
+		*code = byte[0];
+		return 1;
+	}
+	if (byte[0] < 0xC0 || byte[0] > 0xF7)
+		return 0;
+	length = byte[0] < 0xE0 ? 2 : byte[0] < 0xF0 ? 3 : 4;
+	if (left < length)
+		return 0;
+	*code = byte[0] & (0x7F >> length);
+	for (i = 1; i < length; i++)
+	{
+		if ((byte[i] & 0xC0) != 0x80)
+			return 0;
+		*code = *code << 6 | (byte[i] & 0x3F);
+	}
+	if (*code < smallest[length] || *code > 0x10FFFF ||
+		(*code >= 0xD800 && *code <= 0xDFFF))
+		return 0;
+	return length;
+}
 
 static void
 skip_space(ZklJsonReader *r)
@@ -95,7 +127,7 @@ read_code(ZklJsonReader *r, uint32_t *code)
 
 	if (!zkl_json_word(r, "\\"))
 	{
-		bytes = zkl_utf8_decode(r->at, (size_t) (r->end - r->at), code);
+		bytes = zkl_json_character(r->at, (size_t) (r->end - r->at), code);
 		r->at += bytes;
 		return bytes > 0 && *code >= 0x20;
 	}
@@ -241,28 +273,68 @@ zkl_json_skip_value(ZklJsonReader *r)
 	return true;
 }
 
-bool
-zkl_json_key(ZklJsonReader *r, char *key)
-{
-	return zkl_json_string(r, key, ZKL_JSON_KEY) && zkl_json_take(r, ':');
-}
+#define MAX_KEY		20			/* a known one, and what makes it another */
 
 bool
-zkl_json_object(const char *text, size_t length,
-				bool (*read_value) (ZklJsonReader *r, const char *key, void *arg),
-				void *arg)
+zkl_json_object(const char *text, size_t length, ZklJsonMember member, void *to)
 {
 	ZklJsonReader r = {text, text + length};
-	char		key[ZKL_JSON_KEY];
+	char		key[MAX_KEY];
 
 	if (!zkl_json_take(&r, '{'))
 		return false;
 	do
 	{
-		if (!zkl_json_key(&r, key) || !read_value(&r, key, arg))
+		if (!zkl_json_string(&r, key, sizeof(key)) ||
+			!zkl_json_take(&r, ':') || !member(&r, key, to))
 			return false;
 	} while (zkl_json_take(&r, ','));
 	return zkl_json_take(&r, '}') && r.at == r.end;
+}
+
+static bool
+read_int(ZklJsonReader *r, int32_t min, int32_t *to)
+{
+	int64_t		number;
+
+	if (!zkl_json_integer(r, min, INT32_MAX, &number))
+		return false;
+	*to = (int32_t) number;
+	return true;
+}
+
+static bool
+read_field(ZklJsonReader *r, const ZklJsonField *field, void *to)
+{
+	switch (field->type)
+	{
+		case ZKL_JSON_STRING:
+			return zkl_json_string(r, to, field->size);
+		case ZKL_JSON_BOOL:
+			*(bool *) to = zkl_json_word(r, "true");
+			return *(bool *) to || zkl_json_word(r, "false");
+		case ZKL_JSON_INT:
+			return read_int(r, INT32_MIN, to);
+		case ZKL_JSON_COUNT:
+			return read_int(r, 0, to);
+		case ZKL_JSON_INT64:
+			return zkl_json_integer(r, INT64_MIN, INT64_MAX, to);
+		case ZKL_JSON_COUNT64:
+			return zkl_json_integer(r, 0, INT64_MAX, to);
+	}
+	return false;
+}
+
+bool
+zkl_json_field(ZklJsonReader *r, const char *key, const ZklJsonField *fields,
+			   size_t nfields, void *to, bool *known)
+{
+	size_t		i = 0;
+
+	while (i < nfields && strcmp(fields[i].key, key) != 0)
+		i++;
+	*known = i < nfields;
+	return *known && read_field(r, &fields[i], (char *) to + fields[i].offset);
 }
 
 /* ---- writing ---- */
@@ -335,7 +407,7 @@ zkl_json_put_string(char **at, const char *key, const char *value, size_t size,
 	{
 		char		escaped[6];
 		uint32_t	code;
-		size_t		bytes = zkl_utf8_decode(value + i, length - i, &code);
+		size_t		bytes = zkl_json_character(value + i, length - i, &code);
 		size_t		n;
 
 		if (bytes == 0)

@@ -1,6 +1,6 @@
 /*
  * json.h
- *	  Reading JSON of unknown origin, a piece at a time; and writing it.
+ *	  JSON: reading what is of unknown origin, and writing; and characters of UTF-8.
  *
  * All that read return whether what they look for is there, and then stand behind it.
  */
@@ -31,16 +31,6 @@ extern bool zkl_json_string(ZklJsonReader *r, char *buf, size_t size);
 extern bool zkl_json_integer(ZklJsonReader *r, int64_t min, int64_t max,
 							 int64_t *number);
 
-/* The key of a member, with its colon; keys that are longer are none that we know */
-#define ZKL_JSON_KEY		16
-extern bool zkl_json_key(ZklJsonReader *r, char *key);
-
-/* An object that is the whole text; read_value is to read the value of each member */
-extern bool zkl_json_object(const char *text, size_t length,
-							bool (*read_value) (ZklJsonReader *r, const char *key,
-												void *arg),
-							void *arg);
-
 /* A string, a number or a word */
 extern bool zkl_json_skip_scalar(ZklJsonReader *r);
 
@@ -48,7 +38,46 @@ extern bool zkl_json_skip_scalar(ZklJsonReader *r);
 extern bool zkl_json_skip_value(ZklJsonReader *r);
 
 /*
- * Writing: each goes on at *at.  A string is at most "most" bytes once it is
+ * Calls "member" for each member of an object, which reads its value.  Long
+ * keys are cut: they are none that anybody knows.  True: the whole text is
+ * such an object, and member always returned true.
+ */
+typedef bool (*ZklJsonMember) (ZklJsonReader *r, const char *key, void *to);
+
+extern bool zkl_json_object(const char *text, size_t length,
+							ZklJsonMember member, void *to);
+
+/* A member that is a field of a struct */
+typedef enum ZklJsonType
+{
+	ZKL_JSON_STRING,			/* an array of char; cut if it is longer */
+	ZKL_JSON_BOOL,
+	ZKL_JSON_INT,				/* int32_t; COUNT: not negative */
+	ZKL_JSON_COUNT,
+	ZKL_JSON_INT64,				/* int64_t; COUNT64: not negative */
+	ZKL_JSON_COUNT64
+} ZklJsonType;
+
+typedef struct ZklJsonField
+{
+	const char *key;
+	ZklJsonType type;
+	size_t		offset;
+	size_t		size;
+} ZklJsonField;
+
+#define ZKL_JSON_FIELD(key, type, of, field) \
+	{key, type, offsetof(of, field), sizeof(((of *) 0)->field)}
+
+/* Reads the value of a key; *known says whether it is that of a field. */
+extern bool zkl_json_field(ZklJsonReader *r, const char *key,
+						   const ZklJsonField *fields, size_t nfields,
+						   void *to, bool *known);
+
+/* ---- writing ---- */
+
+/*
+ * Each goes on at *at.  A string is at most "most" bytes once it is
  * escaped, key stands before it as it is, and the value ends at its NUL or after
  * "size" bytes.
  */
@@ -56,5 +85,14 @@ extern void zkl_json_put_bytes(char **at, const char *bytes, size_t length);
 extern void zkl_json_put_number(char **at, int64_t number);
 extern void zkl_json_put_string(char **at, const char *key, const char *value,
 								size_t size, size_t most);
+
+/* ---- characters ---- */
+
+/*
+ * Strict UTF-8: no overlong forms, no surrogates, nothing past U+10FFFF.  Length in
+ * bytes of the character at text, of which "left" bytes may be read; 0 if they do not
+ * begin with a whole, valid one.  *code is its number.
+ */
+extern size_t zkl_json_character(const char *text, size_t left, uint32_t *code);
 
 #endif							/* ZKL_ZNODE_JSON_H */

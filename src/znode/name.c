@@ -8,8 +8,7 @@
  */
 #include <string.h>
 
-#include "znode/name.h"
-#include "znode/utf8.h"
+#include "znode/json.h"
 #include "znode/znode.h"
 
 typedef enum NameRule
@@ -105,7 +104,7 @@ check_characters(const char *name, size_t length)
 	while (at < length)
 	{
 		uint32_t	code;
-		size_t		bytes = zkl_utf8_decode(name + at, length - at, &code);
+		size_t		bytes = zkl_json_character(name + at, length - at, &code);
 
 		if (bytes == 0)
 			return RULE_UTF8;

@@ -1,6 +1,7 @@
 /*
  * node_data.c
- *	  What zklock writes into a znode: flat JSON that tells whose request it is.
+ *	  What zklock writes into a znode: flat JSON that tells whose request it is,
+ *	  with marks on it, and what a publication tells of a long wait.
  *
  * Owns the format of the data: its writer, and what is looked for in data that
  * any client may have put there.  Pure functions of their arguments, called by
@@ -15,6 +16,7 @@
 
 #define CACHED_KEY		"cached"
 #define WAITED_KEY		"waited"
+#define MAX_KEY			20		/* a mark, and what makes it another word */
 #define FORMAT_VERSION	ZKL_ZNODE_PROTOCOL
 
 /*
@@ -79,109 +81,107 @@ zkl_node_data_format(const ZklNodeData *data, char *buf, size_t size)
 	return (size_t) (at - buf);
 }
 
-/* The members that only newer releases write; false: key is none of these. */
+#define NODE_FIELD(key, type, field)	ZKL_JSON_FIELD(key, type, ZklNodeData, field)
+
+static const ZklJsonField node_fields[] = {
+	NODE_FIELD("server", ZKL_JSON_STRING, server),
+	NODE_FIELD("database", ZKL_JSON_STRING, database),
+	NODE_FIELD("user", ZKL_JSON_STRING, usename),
+	NODE_FIELD("application", ZKL_JSON_STRING, application_name),
+	NODE_FIELD("lifetime", ZKL_JSON_STRING, lifetime),
+	NODE_FIELD("client", ZKL_JSON_STRING, client),
+	NODE_FIELD("pid", ZKL_JSON_INT, pid),
+	NODE_FIELD("timeout", ZKL_JSON_COUNT, timeout_ms),
+	NODE_FIELD("since", ZKL_JSON_INT64, since),
+	NODE_FIELD("backend_start", ZKL_JSON_COUNT64, backend_start),
+	NODE_FIELD("at_most", ZKL_JSON_COUNT64, at_most_ms),
+	NODE_FIELD(WAITED_KEY, ZKL_JSON_COUNT64, waited_ms)
+};
+
+#define NODE_FIELDS	(sizeof(node_fields) / sizeof(node_fields[0]))
+
 static bool
-read_optional(ZklJsonReader *r, const char *key, ZklNodeData *data, bool *good)
+is_format(ZklJsonReader *r)
 {
-	if (strcmp(key, "client") == 0)
-		*good = zkl_json_string(r, data->client, sizeof(data->client));
-	else if (strcmp(key, "backend_start") == 0)
-		*good = zkl_json_integer(r, 0, INT64_MAX, &data->backend_start);
-	else if (strcmp(key, "at_most") == 0)
-		*good = zkl_json_integer(r, 0, INT64_MAX, &data->at_most_ms);
-	else if (strcmp(key, WAITED_KEY) == 0)
-		*good = zkl_json_integer(r, 0, INT64_MAX, &data->waited_ms);
-	else
-		return false;
-	return true;
+	int64_t		number;
+
+	return zkl_json_integer(r, FORMAT_VERSION, FORMAT_VERSION, &number);
 }
 
-typedef struct Reading
+typedef struct NodeRead
 {
 	ZklNodeData *data;
 	bool		ours;
-} Reading;
+} NodeRead;
 
 static bool
-read_node_member(ZklJsonReader *r, const char *key, void *arg)
+read_node_member(ZklJsonReader *r, const char *key, void *to)
 {
-	Reading    *reading = arg;
-	ZklNodeData *data = reading->data;
-	int64_t		number;
-	bool		good;
+	NodeRead   *node = to;
+	bool		known;
+	bool		good = zkl_json_field(r, key, node_fields, NODE_FIELDS,
+									  node->data, &known);
 
-	if (read_optional(r, key, data, &good))
+	if (known)
 		return good;
-
 	if (strcmp(key, ZKL_FORMAT_KEY) == 0)
-		return reading->ours = zkl_json_integer(r, FORMAT_VERSION, FORMAT_VERSION,
-												&number);
-	if (strcmp(key, "server") == 0)
-		return zkl_json_string(r, data->server, sizeof(data->server));
-	if (strcmp(key, "database") == 0)
-		return zkl_json_string(r, data->database, sizeof(data->database));
-	if (strcmp(key, "user") == 0)
-		return zkl_json_string(r, data->usename, sizeof(data->usename));
-	if (strcmp(key, "application") == 0)
-		return zkl_json_string(r, data->application_name,
-							   sizeof(data->application_name));
-	if (strcmp(key, "lifetime") == 0)
-		return zkl_json_string(r, data->lifetime, sizeof(data->lifetime));
-	if (strcmp(key, "since") == 0)
-		return zkl_json_integer(r, INT64_MIN, INT64_MAX, &data->since);
-	if (strcmp(key, "pid") == 0)
-	{
-		if (!zkl_json_integer(r, INT32_MIN, INT32_MAX, &number))
-			return false;
-		data->pid = (int32_t) number;
-		return true;
-	}
-	if (strcmp(key, "timeout") == 0)
-	{
-		if (!zkl_json_integer(r, 0, INT32_MAX, &number))
-			return false;
-		data->timeout_ms = (int32_t) number;
-		return true;
-	}
+		return node->ours = is_format(r);
 	if (strcmp(key, CACHED_KEY) == 0 && zkl_json_word(r, "true"))
-		return data->cached = true;
+		return node->data->cached = true;
 	return zkl_json_skip_scalar(r);
 }
 
 bool
 zkl_node_data_parse(const char *text, size_t length, ZklNodeData *data)
 {
-	Reading		reading = {data, false};
+	NodeRead	node = {data, false};
 
 	memset(data, 0, sizeof(*data));
-	if (zkl_json_object(text, length, read_node_member, &reading) && reading.ours)
+	if (zkl_json_object(text, length, read_node_member, &node) && node.ours)
 		return true;
 	memset(data, 0, sizeof(*data));
 	return false;
 }
 
+/* ---- marks ---- */
+
 /*
- * Believing a mark that is none costs a listing, missing one costs the lock,
- * so this reads past values that zkl_node_data_parse refuses, and takes the
- * mark whatever follows it.
+ * Finds the value of a member, up to which the text must be an object.  Believing a
+ * mark that is none costs a listing, missing one costs the lock: so this reads past
+ * values that zkl_node_data_parse refuses, and takes what it finds whatever follows.
+ * *next: where to look for a further one.
  */
+static bool
+find_value(ZklJsonReader *next, const char *mark, ZklJsonReader *value)
+{
+	char		key[MAX_KEY];
+
+	while (zkl_json_string(next, key, sizeof(key)) && zkl_json_take(next, ':'))
+	{
+		bool		found = strcmp(key, mark) == 0;
+
+		*value = *next;
+		if (!zkl_json_skip_value(next) || !zkl_json_take(next, ','))
+			next->at = next->end;
+		if (found)
+			return true;
+	}
+	return false;
+}
+
 static bool
 has_mark(const char *text, size_t length, const char *mark)
 {
 	ZklJsonReader r = {text, text + length};
-	char		key[ZKL_JSON_KEY];
+	ZklJsonReader value;
 
 	if (!zkl_json_take(&r, '{'))
 		return false;
-	do
+	while (find_value(&r, mark, &value))
 	{
-		if (!zkl_json_key(&r, key))
-			return false;
-		if (strcmp(key, mark) == 0 && zkl_json_word(&r, "true"))
+		if (zkl_json_word(&value, "true"))
 			return true;
-		if (!zkl_json_skip_value(&r))
-			return false;
-	} while (zkl_json_take(&r, ','));
+	}
 	return false;
 }
 
@@ -221,7 +221,6 @@ zkl_node_data_revoking(const char *text, size_t length, char *who, size_t size)
 {
 	ZklJsonReader r = {text, text + length};
 	ZklJsonReader value;
-	char		key[ZKL_JSON_KEY];
 
 	who[0] = '\0';
 	if (length == strlen(ZKL_REVOKE_MESSAGE) &&
@@ -229,17 +228,12 @@ zkl_node_data_revoking(const char *text, size_t length, char *who, size_t size)
 		return true;
 	if (!zkl_json_take(&r, '{'))
 		return false;
-	do
+	while (find_value(&r, "revoke", &value))
 	{
-		if (!zkl_json_key(&r, key))
-			return false;
-		value = r;
-		if (strcmp(key, "revoke") == 0 && zkl_json_string(&value, who, size))
+		if (zkl_json_string(&value, who, size))
 			return true;
-		who[0] = '\0';
-		if (!zkl_json_skip_value(&r))
-			return false;
-	} while (zkl_json_take(&r, ','));
+	}
+	who[0] = '\0';
 	return false;
 }
 
@@ -249,12 +243,13 @@ find_members(const char *text, size_t *length)
 {
 	ZklJsonReader r = {text, text + *length};
 	const char *members;
-	char		key[ZKL_JSON_KEY];
+	char		key[MAX_KEY];
 
 	if (!zkl_json_take(&r, '{') || r.at == r.end)
 		return NULL;
 	members = r.at;
-	if (zkl_json_key(&r, key) && strcmp(key, "revoke") == 0)
+	if (zkl_json_string(&r, key, sizeof(key)) && zkl_json_take(&r, ':') &&
+		strcmp(key, "revoke") == 0)
 	{
 		if (!zkl_json_skip_value(&r) || !zkl_json_take(&r, ','))
 			return NULL;
@@ -296,16 +291,30 @@ zkl_node_data_downgrade(const char *text, size_t length, char *buf,
 	return add_mark("{\"downgrading\":true", text, length, buf, size);
 }
 
-size_t
-zkl_node_data_waited(char *text, size_t length, int64_t ms)
+/* Adds a member at the end of an object that is not empty; the new length */
+static size_t
+add_member(char *text, size_t length, const char *key, int64_t number)
 {
 	char	   *at = text + length - 1;
 
-	if (length < 3 || *at != '}' || zkl_node_data_tells_wait(text, length))
+	if (length < 3 || *at != '}')
 		return length;
-	put_member(&at, ",\"" WAITED_KEY "\":", ms);
+	put_member(&at, key, number);
 	*at++ = '}';
 	return (size_t) (at - text);
+}
+
+size_t
+zkl_node_data_timeout(char *text, size_t length, uint32_t timeout_ms)
+{
+	return add_member(text, length, ",\"timeout\":", timeout_ms);
+}
+
+size_t
+zkl_node_data_waited(char *text, size_t length, int64_t ms)
+{
+	return zkl_node_data_tells_wait(text, length) ? length :
+		add_member(text, length, ",\"" WAITED_KEY "\":", ms);
 }
 
 bool
@@ -334,16 +343,126 @@ zkl_node_data_is_cached(const char *text, size_t length)
 		!zkl_node_data_breaking(text, length);
 }
 
-size_t
-zkl_node_data_timeout(char *text, size_t length, uint32_t timeout_ms)
-{
-	static const char key[] = ",\"timeout\":";
-	char	   *at = text + length - 1;
+/* ---- publications ---- */
 
-	if (length < 3 || *at != '}')
-		return length;
-	zkl_json_put_bytes(&at, key, sizeof(key) - 1);
-	zkl_json_put_number(&at, timeout_ms);
-	*at++ = '}';
-	return (size_t) (at - text);
+#define MAX_MODE	10			/* bytes of a mode's name */
+
+/*
+ * Bytes that the lock's name may take once escaped: it has no control characters,
+ * but quotes and backslashes.
+ */
+#define MAX_ESCAPED_NAME	(2 * ZKL_MAX_NAME)
+
+size_t
+zkl_node_data_format_wait(const ZklWaitData *data, char *buf)
+{
+	char	   *at = buf;
+	char		uuid[ZKL_UUID_TEXT + 1];
+	const char *mode = data->mode == ZKL_SHARED ? "shared" : "exclusive";
+
+	zkl_uuid_format(&data->wait, uuid);
+	put_member(&at, "{\"" ZKL_FORMAT_KEY "\":", ZKL_ZNODE_PROTOCOL);
+	zkl_json_put_string(&at, ",\"wait\":", uuid, sizeof(uuid), ZKL_UUID_TEXT);
+	zkl_json_put_string(&at, ",\"lock\":", data->lock, sizeof(data->lock),
+						MAX_ESCAPED_NAME);
+	put_member(&at, ",\"dialect\":", data->dialect);
+	zkl_json_put_string(&at, ",\"mode\":", mode, MAX_MODE + 1, MAX_MODE);
+	put_member(&at, ",\"behind\":", data->behind);
+	put_member(&at, ",\"every\":", data->every_ms);
+	zkl_json_put_string(&at, ",\"server\":", data->server,
+						sizeof(data->server), 2 * ZKL_MAX_SERVER_NAME);
+	put_member(&at, ",\"holder\":", data->holder_pid);
+	put_member(&at, ",\"waiter\":", data->waiter_pid);
+	zkl_json_put_bytes(&at, "}", 1);
+	return (size_t) (at - buf);
+}
+
+#define WAIT_FIELD(key, type, field)	ZKL_JSON_FIELD(key, type, ZklWaitData, field)
+
+static const ZklJsonField wait_fields[] = {
+	WAIT_FIELD("lock", ZKL_JSON_STRING, lock),
+	WAIT_FIELD("server", ZKL_JSON_STRING, server),
+	WAIT_FIELD("dialect", ZKL_JSON_COUNT, dialect),
+	WAIT_FIELD("every", ZKL_JSON_COUNT, every_ms),
+	WAIT_FIELD("holder", ZKL_JSON_INT, holder_pid),
+	WAIT_FIELD("waiter", ZKL_JSON_INT, waiter_pid)
+};
+
+#define WAIT_FIELDS	(sizeof(wait_fields) / sizeof(wait_fields[0]))
+
+/* The members that a publication must have; the others are for people. */
+static const char *const needed[] = {
+	ZKL_FORMAT_KEY, "wait", "lock", "dialect", "mode", "every"
+};
+
+#define NEEDED	(sizeof(needed) / sizeof(needed[0]))
+
+typedef struct WaitRead
+{
+	ZklWaitData *data;
+	bool		seen[NEEDED];
+} WaitRead;
+
+static bool
+read_uuid(ZklJsonReader *r, ZklUuid *uuid)
+{
+	char		text[ZKL_UUID_TEXT + 5];	/* and what makes it none */
+
+	return zkl_json_string(r, text, sizeof(text)) && zkl_uuid_parse(text, uuid);
+}
+
+static bool
+read_mode(ZklJsonReader *r, ZklLockMode *mode)
+{
+	*mode = zkl_json_word(r, "\"shared\"") ? ZKL_SHARED : ZKL_EXCLUSIVE;
+	return *mode == ZKL_SHARED || zkl_json_word(r, "\"exclusive\"");
+}
+
+static bool
+read_flag(ZklJsonReader *r, bool *flag)
+{
+	*flag = zkl_json_word(r, "1");
+	return *flag || zkl_json_word(r, "0");
+}
+
+static bool
+read_wait_member(ZklJsonReader *r, const char *key, void *to)
+{
+	WaitRead   *wait = to;
+	bool		known;
+	bool		good = zkl_json_field(r, key, wait_fields, WAIT_FIELDS,
+									  wait->data, &known);
+	size_t		i;
+
+	for (i = 0; i < NEEDED; i++)
+		wait->seen[i] |= strcmp(key, needed[i]) == 0;
+	if (known)
+		return good;
+	if (strcmp(key, ZKL_FORMAT_KEY) == 0)
+		return is_format(r);
+	if (strcmp(key, "wait") == 0)
+		return read_uuid(r, &wait->data->wait);
+	if (strcmp(key, "mode") == 0)
+		return read_mode(r, &wait->data->mode);
+	if (strcmp(key, "behind") == 0)
+		return read_flag(r, &wait->data->behind);
+	return zkl_json_skip_scalar(r);
+}
+
+bool
+zkl_node_data_parse_wait(const char *text, size_t length, ZklWaitData *data)
+{
+	WaitRead	wait = {data, {false}};
+	size_t		i;
+
+	memset(data, 0, sizeof(*data));
+	if (!zkl_json_object(text, length, read_wait_member, &wait))
+		return false;
+	for (i = 0; i < NEEDED; i++)
+	{
+		if (!wait.seen[i])
+			return false;
+	}
+	return data->lock[0] == '/' && data->lock[1] != '\0' &&
+		data->dialect < ZKL_DIALECTS;
 }

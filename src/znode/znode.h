@@ -1,6 +1,6 @@
 /*
  * znode.h
- *	  The names and data of znodes.
+ *	  The names and data of znodes, and the names of locks.
  *
  * A lock /batch/nightly under the root /zklock has the directory
  * /zklock/batch/nightly, whose children queue for it.  What they are called
@@ -67,6 +67,20 @@ typedef int64_t ZklSeq;
 /* From here on a number is no place in the queue: the counter nears its end. */
 #define ZKL_SEQ_LIMIT		(((int64_t) 1 << 31) - ((int64_t) 1 << 20))
 #define ZKL_SEQ_NONE		INT64_MAX
+
+/* ---- name.c ---- */
+
+/*
+ * Checks a lock's name against all rules.  Returns NULL if it is good, else
+ * the broken rule as a full sentence for errdetail, such as "A lock name must
+ * start with \"/\".".
+ */
+extern const char *zkl_name_check(const char *name, size_t length);
+
+/* The same for a root: at most ZKL_MAX_ROOT bytes, no "." segments */
+extern const char *zkl_name_check_root(const char *root, size_t length);
+
+/* ---- znode.c ---- */
 
 /*
  * What is kept of a request's znode outside of the core, before anybody can see a
@@ -135,6 +149,8 @@ extern size_t zkl_znode_shown_length(ZklDialect dialect, bool guard,
 
 /* Whether a segment of a path would be a contender in any dialect */
 extern bool zkl_znode_is_like(const char *segment, size_t length);
+
+/* ---- node_data.c ---- */
 
 /*
  * What zklock writes into a znode: whose request it is, as flat UTF-8 JSON.
@@ -227,5 +243,37 @@ extern bool zkl_node_data_revoking(const char *text, size_t length, char *who,
  */
 extern size_t zkl_node_data_revoke(const char *text, size_t length,
 								   const char *who, char *buf);
+
+#define ZKL_WAITS_DIRECTORY	"/.waits"
+
+#define ZKL_MAX_WAIT_DATA	2048	/* bytes of the data of a publication */
+
+/*
+ * What a server publishes of a long wait, for others to find deadlocks.
+ *
+ * A publication is an ephemeral znode in ZKL_WAITS_DIRECTORY below the root.
+ * Its name is the unique id of a znode that holds a lock: whoever is behind that
+ * one looks here for what its holder waits for.
+ */
+typedef struct ZklWaitData
+{
+	ZklUuid		wait;			/* the id of the znode that waits */
+	char		lock[ZKL_MAX_NAME + 1]; /* whose queue it stands in */
+	ZklDialect	dialect;
+	ZklLockMode mode;
+	bool		behind;			/* the holder waits for the waiter, in
+								 * PostgreSQL's own locks; else they are one */
+	char		server[ZKL_MAX_SERVER_NAME + 1];	/* of both */
+	int32_t		holder_pid;
+	int32_t		waiter_pid;
+	int32_t		every_ms;		/* how often "behind" is looked at */
+} ZklWaitData;
+
+/* Writes JSON into ZKL_MAX_WAIT_DATA bytes; returns its length. */
+extern size_t zkl_node_data_format_wait(const ZklWaitData *data, char *buf);
+
+/* Reads it back.  False: it is none that we can use. */
+extern bool zkl_node_data_parse_wait(const char *text, size_t length,
+									 ZklWaitData *data);
 
 #endif							/* ZKL_ZNODE_ZNODE_H */

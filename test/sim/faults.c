@@ -15,7 +15,7 @@
 #include "foreign.h"
 #include "oracle.h"
 #include "seen.h"
-#include "znode/wait_data.h"
+#include "znode/znode.h"
 
 Host *
 some_host(void)

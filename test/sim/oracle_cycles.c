@@ -12,7 +12,7 @@
 #include "oracle.h"
 #include "seen.h"
 #include "sight.h"
-#include "znode/wait_data.h"
+#include "znode/znode.h"
 
 #define MOST	128				/* contenders of all locks */
 
@@ -114,7 +114,7 @@ add_publication(const char *name, const char *data, size_t length, Time made_at)
 
 	/* Vandals may have written to it. */
 	if (!zkl_uuid_parse(name, &uuid) ||
-		!zkl_wait_data_parse(data, length, &wait))
+		!zkl_node_data_parse_wait(data, length, &wait))
 		return;
 	held = find_vertex(&uuid);
 	waits = find_vertex(&wait.wait);
@@ -230,7 +230,7 @@ make_cycle(const Entry *entry, Host *h, bool *behind)
 		const Effect *effect = &entry->tx.effects[i];
 
 		if (effect->kind != OP_DELETE || !is_publication(effect->path) ||
-			!zkl_wait_data_parse(effect->before.data, effect->before.length, &wait))
+			!zkl_node_data_parse_wait(effect->before.data, effect->before.length, &wait))
 			continue;
 		if (!is_stale(h, effect->path->name, &wait))
 			add_publication(effect->path->name, effect->before.data,
@@ -266,7 +266,7 @@ find_victim(const Entry *entry, Host *h)
 		const Effect *effect = &entry->tx.effects[i];
 
 		if (effect->kind == OP_DELETE && is_publication(effect->path) &&
-			zkl_wait_data_parse(effect->before.data, effect->before.length, &wait))
+			zkl_node_data_parse_wait(effect->before.data, effect->before.length, &wait))
 			victim = slot_of(h, &wait.wait);
 	}
 	return victim == NULL || victim->state != SLOT_WAITING || victim->tampered ?
@@ -340,7 +340,7 @@ check_published(const Effect *effect)
 	if (h == NULL)
 		return;
 	if (!zkl_uuid_parse(effect->path->name, &uuid) ||
-		!zkl_wait_data_parse(effect->data, effect->length, &wait))
+		!zkl_node_data_parse_wait(effect->data, effect->length, &wait))
 		broken("S11", "the publication %s cannot be read", effect->path->name);
 	held = slot_of(h, &uuid);
 	waits = slot_of(h, &wait.wait);
@@ -401,7 +401,7 @@ oracle_publishes(Host *h, const ZklMultiOp *op)
 	const Slot *waits;
 
 	if (op->kind != ZKL_MULTI_CREATE_EPHEMERAL || !zkl_uuid_parse(name, &uuid) ||
-		!zkl_wait_data_parse(op->data, op->data_length, &wait))
+		!zkl_node_data_parse_wait(op->data, op->data_length, &wait))
 		return;
 	held = slot_of(h, &uuid);
 	waits = slot_of(h, &wait.wait);

@@ -33,7 +33,7 @@ pair_publish(Pair *p, const char *held, const char *waits, const char *lock,
 
 	strcpy(data.lock, lock);
 	data.wait = uuid_of(waits);
-	text[zkl_wait_data_format(&data, text)] = '\0';
+	text[zkl_node_data_format_wait(&data, text)] = '\0';
 	model_mkdir(&p->w->zk, WORLD_ROOT ZKL_WAITS_DIRECTORY);
 	strcpy(p->published, WORLD_ROOT ZKL_WAITS_DIRECTORY "/");
 	zkl_uuid_format(&uuid, p->published + strlen(p->published));

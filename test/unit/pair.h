@@ -8,7 +8,7 @@
 #define ZKL_PAIR_H
 
 #include "world.h"
-#include "znode/wait_data.h"
+#include "znode/znode.h"
 
 #define PAIR_PATIENCE	INT64_C(1000000)	/* of our sessions, in µs */
 #define PAIR_EVERY		INT64_C(1500000)	/* between the other server's

@@ -3,7 +3,7 @@
  *	  What is published of a wait: there and back, and all that is none.
  */
 #include "unit.h"
-#include "znode/wait_data.h"
+#include "znode/znode.h"
 
 static ZklWaitData
 usual(void)
@@ -24,17 +24,17 @@ there_and_back(void)
 	ZklWaitData data = usual();
 	ZklWaitData read;
 	char		text[ZKL_MAX_WAIT_DATA];
-	size_t		length = zkl_wait_data_format(&data, text);
+	size_t		length = zkl_node_data_format_wait(&data, text);
 	size_t		i;
 
-	CHECK(zkl_wait_data_parse(text, length, &read));
+	CHECK(zkl_node_data_parse_wait(text, length, &read));
 	CHECK(memcmp(&data, &read, sizeof(data)) == 0);
 
 	/* nothing less, and nothing behind it */
 	for (i = 0; i < length; i++)
-		CHECK_MSG(!zkl_wait_data_parse(text, i, &read), "%zu bytes do", i);
+		CHECK_MSG(!zkl_node_data_parse_wait(text, i, &read), "%zu bytes do", i);
 	text[length] = 'x';
-	CHECK(!zkl_wait_data_parse(text, length + 1, &read));
+	CHECK(!zkl_node_data_parse_wait(text, length + 1, &read));
 }
 
 /* The longest names, all of them to be escaped */
@@ -50,9 +50,9 @@ room(void)
 	memset(data.server, '\\', ZKL_MAX_SERVER_NAME);
 	data.holder_pid = data.waiter_pid = INT32_MIN;
 	data.every_ms = INT32_MAX;
-	length = zkl_wait_data_format(&data, text);
+	length = zkl_node_data_format_wait(&data, text);
 	CHECK(length < ZKL_MAX_WAIT_DATA);
-	CHECK(zkl_wait_data_parse(text, length, &read));
+	CHECK(zkl_node_data_parse_wait(text, length, &read));
 	CHECK_STR(read.lock, data.lock);
 	CHECK_STR(read.server, data.server);
 }
@@ -90,8 +90,8 @@ strictness(void)
 	size_t		i;
 
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		CHECK_MSG(zkl_wait_data_parse(cases[i].text, strlen(cases[i].text),
-									  &read) == cases[i].good,
+		CHECK_MSG(zkl_node_data_parse_wait(cases[i].text, strlen(cases[i].text),
+										   &read) == cases[i].good,
 				  "%s", cases[i].text);
 }
 

@@ -6,8 +6,7 @@
  */
 #include "text.h"
 #include "unit.h"
-#include "znode/name.h"
-#include "znode/utf8.h"
+#include "znode/json.h"
 #include "znode/znode.h"
 
 #define UUID_A "01234567-89ab-4def-8123-456789abcdef"
@@ -165,7 +164,7 @@ utf8_strict(void)
 		in[2] = (char) (r & 12 ? 0x80 | (r >> 24 & 63) : r >> 24);
 		in[3] = (char) (r & 48 ? 0x80 | (r >> 32 & 63) : r >> 32);
 		left = r >> 40 & 7 ? 4 : r >> 43 & 3;
-		length = zkl_utf8_decode(in, left, &code);
+		length = zkl_json_character(in, left, &code);
 		if (length == 0)
 			continue;
 		if (length > left || code > 0x10FFFF ||

@@ -7,7 +7,7 @@
  */
 #include "unit.h"
 #include "world.h"
-#include "znode/wait_data.h"
+#include "znode/znode.h"
 
 bool
 world_holds(const World *w, uint32_t request)
