@@ -16,7 +16,7 @@
 #include "postmaster/bgworker.h"
 #include "shared/compat.h"
 #include "shared/control.h"
-#include "shared/loaded.h"
+#include "shared/gate.h"
 #include "shared/settings.h"
 #include "utils/varlena.h"
 #include "wire/version.h"
@@ -83,7 +83,7 @@ register_worker(void)
 	strlcpy(worker.bgw_name, "zklock worker", BGW_MAXLEN);
 	strlcpy(worker.bgw_type, "zklock worker", BGW_MAXLEN);
 	RegisterBackgroundWorker(&worker);
-	zkl_loaded_set_worker(zkl_compat_worker_is_registered(name));
+	zkl_gate_set_worker(zkl_compat_worker_is_registered(name));
 }
 
 void

@@ -26,13 +26,11 @@
 #include "backend/under_way.h"
 #include "miscadmin.h"
 #include "shared/boottime.h"
-#include "shared/by_name.h"
 #include "shared/compat.h"
 #include "shared/control.h"
 #include "shared/lease.h"
 #include "shared/root.h"
 #include "shared/settings.h"
-#include "shared/wakeup.h"
 #include "storage/proc.h"
 #include "znode/dialect.h"
 
@@ -121,7 +119,7 @@ claim_given_back(const ZklSlotTaker *taker, const ZklDeadlines *at)
 	int64		until = Min(at->lock_timeout, zkl_wait_answer_due(at));
 	int			slotno = -1;
 
-	zkl_wakeup_worker();
+	zkl_control_wake_worker();
 	while (slotno < 0 && zkl_wait_clock() < until && are_some_unused())
 	{
 		(void) WaitLatch(MyLatch, WL_TIMEOUT | WL_EXIT_ON_PM_DEATH,
@@ -290,8 +288,8 @@ may_take(const ZklLockRequest *request)
 static bool
 take_cached(const ZklLockRequest *request, ZklGrant *grant)
 {
-	int			slotno = zkl_by_name_find(request->lock.path,
-										  request->lock.dialect);
+	int			slotno = zkl_control_find_slot(request->lock.path,
+											   request->lock.dialect);
 	ZklSlotTaker taker;
 
 	if (slotno < 0 || zkl_slot_peek(slotno) != ZKL_SLOT_CACHED ||

@@ -4,7 +4,7 @@
  *	  drains, and the dialects of the root.
  *
  * Owns which versions of the script are served.  The rest is told: by the worker what
- * the root has, by shared/draining.c whether there is a drain.  Run by backends.  Takes no
+ * the root has, by shared/gate.c whether there is a drain.  Run by backends.  Takes no
  * locks but PostgreSQL's on its catalog and, through backend_slot.h, the slots' mutexes,
  * one at a time.
  *
@@ -25,14 +25,11 @@
 #include "shared/compat.h"
 #include "shared/control.h"
 #include "shared/dirty.h"
-#include "shared/draining.h"
 #include "shared/gate.h"
 #include "shared/lease.h"
-#include "shared/loaded.h"
 #include "shared/root.h"
 #include "shared/settings.h"
 #include "shared/slot.h"
-#include "shared/wakeup.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"
 #include "utils/inval.h"
@@ -234,7 +231,7 @@ holds_something(void)
 bool
 zkl_admission_is_draining(void)
 {
-	return zkl_draining_number() != 0 && !holds_something();
+	return zkl_gate_drain() != 0 && !holds_something();
 }
 
 void
@@ -255,7 +252,7 @@ zkl_admission_drain_resign(void)
 	dlist_iter	iter;
 
 	pg_memory_barrier();
-	if (zkl_draining_number() == 0)
+	if (zkl_gate_drain() == 0)
 		return;
 	dlist_foreach(iter, &zkl_holds[ZKL_LIFETIME_SESSION])
 	{
@@ -274,7 +271,7 @@ static void
 ask(int slotno, const ZklSlot *slot, uint32 drain)
 {
 	if (slot->s_state == ZKL_SLOT_WAITING)
-		zkl_wakeup_process(slot->s_request.procno);
+		zkl_control_wake(slot->s_request.procno);
 	else if (slot->s_state == ZKL_SLOT_CACHED)
 		zkl_dirty_set(slotno, ZKL_WAKE_NOW);
 	else if (slot->s_state != ZKL_SLOT_GRANTED)
@@ -317,7 +314,7 @@ zkl_admission_drain_ask_all(uint32 drain)
 	int			i;
 
 	pg_memory_barrier();
-	for (i = 0; i < zkl_control->ctl_nslots && zkl_draining_number() == drain; i++)
+	for (i = 0; i < zkl_control->ctl_nslots && zkl_gate_drain() == drain; i++)
 	{
 		ZklSlot		slot;
 
@@ -464,7 +461,7 @@ zkl_admission_check(const ZklTarget *lock, bool guard, int sibling)
 {
 	zkl_admission_check_drain();
 	check_dialect(lock, guard, sibling);
-	zkl_loaded_check_worker();
+	zkl_gate_check_worker();
 	zkl_admission_check_script();
 	zkl_admission_check_gate(true);
 }

@@ -16,13 +16,12 @@
 
 #include "backend/backend_slot.h"
 #include "shared/boottime.h"
-#include "shared/by_name.h"
 #include "shared/compat.h"
 #include "shared/control.h"
 #include "shared/dirty.h"
-#include "shared/hold_tally.h"
 #include "shared/lease.h"
 #include "shared/settings.h"
+#include "shared/slot.h"
 
 /* How often what sessions do without the worker wakes it, to be counted */
 #define COUNTED_MS	100
@@ -167,7 +166,7 @@ zkl_backend_slot_take_cached(int slotno, const ZklSlotTaker *taker,
 	done = can_be_taken(slot, taker);
 	if (done)
 	{
-		zkl_hold_tally(slot, &slot->s_uncounted);
+		zkl_slot_tally(slot, &slot->s_uncounted);
 		*token = slot->s_answer.token + 1;
 		*generation = slot->s_record.generation;
 		fill_in(slot, taker);
@@ -437,8 +436,8 @@ zkl_backend_slot_take(int slotno, ZklSlot *copy)
 	memcpy(copy, slot, sizeof(ZklSlot));
 	SpinLockRelease(&slot->s_mutex);
 	if (copy->s_state == ZKL_SLOT_GRANTED && denies_others(copy))
-		zkl_by_name_note(copy->s_request.path,
-						 (ZklDialect) copy->s_request.dialect, slotno);
+		zkl_control_note_slot(copy->s_request.path,
+							  (ZklDialect) copy->s_request.dialect, slotno);
 }
 
 /*
@@ -449,7 +448,7 @@ zkl_backend_slot_take(int slotno, ZklSlot *copy)
 bool
 zkl_backend_slot_deny_try(const char *path, ZklDialect dialect, uint64 owner)
 {
-	int			slotno = zkl_by_name_find(path, dialect);
+	int			slotno = zkl_control_find_slot(path, dialect);
 	int64		now = zkl_boottime_ms();
 	bool		denied;
 	uint32		generation;

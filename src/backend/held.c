@@ -22,8 +22,8 @@
 #include "backend/text.h"
 #include "miscadmin.h"
 #include "shared/boottime.h"
+#include "shared/gate.h"
 #include "shared/lease.h"
-#include "shared/loaded.h"
 #include "shared/slot.h"
 
 /* ---- releasing ---- */
@@ -202,7 +202,7 @@ zkl_held_extend(const ZklTarget *lock, int64 at_most_ms)
 	bool		found = false;
 	int			i;
 
-	zkl_loaded_check();
+	zkl_gate_check();
 	held = zkl_hold_lookup(lock);
 	for (i = 0; i < ZKL_HOLDS_PER_LOCK; i++)
 	{

@@ -25,7 +25,7 @@
 #include "backend/lifetime.h"
 #include "backend/statement.h"
 #include "backend/tell.h"
-#include "shared/loaded.h"
+#include "shared/gate.h"
 #include "shared/settings.h"
 #include "storage/ipc.h"
 #include "utils/resowner.h"
@@ -132,7 +132,7 @@ exit_callback(int code, Datum arg)
 void
 zkl_lifetime_check(void)
 {
-	zkl_loaded_check();
+	zkl_gate_check();
 	if (IsInParallelMode())
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_TRANSACTION_STATE),

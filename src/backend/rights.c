@@ -35,7 +35,7 @@
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "nodes/value.h"
-#include "shared/loaded.h"
+#include "shared/gate.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/fmgroids.h"

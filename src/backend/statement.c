@@ -32,7 +32,7 @@
 #include "executor/executor.h"
 #include "nodes/nodeFuncs.h"
 #include "shared/compat.h"
-#include "shared/loaded.h"
+#include "shared/gate.h"
 #include "storage/ipc.h"
 #include "tcop/utility.h"
 #include "utils/fmgrprotos.h"

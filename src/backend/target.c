@@ -15,7 +15,7 @@
 #include "backend/wait.h"
 #include "datatype/timestamp.h"
 #include "shared/compat.h"
-#include "shared/loaded.h"
+#include "shared/gate.h"
 #include "shared/settings.h"
 #include "utils/builtins.h"
 #include "znode/dialect.h"
@@ -43,7 +43,7 @@ zkl_target_lock(const text *name, ZklPrivileges needed)
 {
 	ZklTarget	target;
 
-	zkl_loaded_check();
+	zkl_gate_check();
 	target.path = zkl_text_name_to_utf8(VARDATA_ANY(name),
 										VARSIZE_ANY_EXHDR(name));
 	target.name = text_to_cstring(name);

@@ -25,8 +25,8 @@
 #include "miscadmin.h"
 #include "shared/boottime.h"
 #include "shared/compat.h"
+#include "shared/gate.h"
 #include "shared/lease.h"
-#include "shared/loaded.h"
 #include "shared/root.h"
 #include "shared/status.h"
 
@@ -417,7 +417,7 @@ zkl_wait_for_answer(const ZklTarget *target, ZklSlotKind kind,
 	int			first = zkl_under_way_count();
 	int			slotno;
 
-	zkl_loaded_check_worker();
+	zkl_gate_check_worker();
 	look_at_gate(at, kind);
 	wait_for_own_slot(context, target->name, at);
 	slotno = zkl_under_way_claim(target, kind);

@@ -14,15 +14,15 @@
  */
 #include "postgres.h"
 
+#include "backend/reading.h"
 #include "backend/refusal.h"
 #include "backend/rights.h"
-#include "backend/reading.h"
 #include "backend/target.h"
 #include "catalog/pg_authid.h"
 #include "functions/queuerow.h"
 #include "miscadmin.h"
 #include "recipes/walk.h"
-#include "shared/loaded.h"
+#include "shared/gate.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "znode/zookeeper.h"
@@ -104,7 +104,7 @@ zkl_sql_fleet_locks(PG_FUNCTION_ARGS)
 	ZklTarget	start;
 	ZklQueueRows rows;
 
-	zkl_loaded_check();
+	zkl_gate_check();
 	zkl_queuerow_begin(&rows, fcinfo);
 	start = start_at(PG_GETARG_TEXT_PP(0));
 	zkl_walk(&start, put_found, &rows);

@@ -27,8 +27,8 @@
 #include "postmaster/postmaster.h"
 #include "shared/boottime.h"
 #include "shared/control.h"
+#include "shared/gate.h"
 #include "shared/lease.h"
-#include "shared/loaded.h"
 #include "shared/root.h"
 #include "shared/settings.h"
 #include "shared/slot.h"
@@ -484,7 +484,7 @@ zkl_sql_healthcheck(PG_FUNCTION_ARGS)
 	int			used,
 				held;
 
-	zkl_loaded_check_worker();
+	zkl_gate_check_worker();
 	InitMaterializedSRF(fcinfo, 0);
 	zkl_status_copy(&status);
 	connected = status.state == ZKL_STATE_CONNECTED && status.session_id != 0;

@@ -19,7 +19,6 @@
 #include "functions/row.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
-#include "shared/server_name.h"
 #include "shared/settings.h"
 #include "shared/slot.h"
 #include "utils/builtins.h"
@@ -64,7 +63,7 @@ zkl_sql_lead(PG_FUNCTION_ARGS)
 	request.timeout_ms = zkl_target_timeout_ms(fcinfo, 2);
 	request.is_try = zkl_acquire_is_try(false, request.timeout_ms);
 	request.leader_id = PG_ARGISNULL(1) ?
-		psprintf("%s/%d", zkl_server_name(), MyProcPid) :
+		psprintf("%s/%d", zkl_settings_server_name(), MyProcPid) :
 		id_of(PG_GETARG_TEXT_PP(1));
 	if (!zkl_acquire(&request, 1, &token))
 		zkl_refusal_raise_timed_out(psprintf("leadership of \"%s\"",

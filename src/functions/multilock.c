@@ -20,7 +20,7 @@
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
 #include "shared/compat.h"
-#include "shared/loaded.h"
+#include "shared/gate.h"
 #include "shared/slot.h"
 #include "utils/array.h"
 
@@ -118,7 +118,7 @@ acquire_all(FunctionCallInfo fcinfo, bool is_try, ZklLifetime lifetime, int *n)
 	int64		timeout_ms;
 	int			i;
 
-	zkl_loaded_check();
+	zkl_gate_check();
 	*n = length_of(array);
 	zkl_under_way_check_number(*n, true);
 	names = names_of(array, ZKL_MAY_LOCK);
@@ -200,7 +200,7 @@ zkl_sql_multiunlock(PG_FUNCTION_ARGS)
 	int			n,
 				i;
 
-	zkl_loaded_check();
+	zkl_gate_check();
 	n = length_of(array);
 	zkl_under_way_check_number(n, false);
 	names = names_of(array, ZKL_NEEDS_NOTHING);

@@ -17,7 +17,7 @@
 #include "functions/row.h"
 #include "miscadmin.h"
 #include "recipes/jobs.h"
-#include "shared/loaded.h"
+#include "shared/gate.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 
@@ -102,7 +102,7 @@ zkl_sql_once_purge(PG_FUNCTION_ARGS)
 	int64		purged;
 	char		role[ZKL_MAX_ROLE];
 
-	zkl_loaded_check();
+	zkl_gate_check();
 	zkl_job_role(role);
 	if (unused_ms < 0)
 		ereport(ERROR,

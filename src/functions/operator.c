@@ -20,8 +20,7 @@
 #include "recipes/semaphore.h"
 #include "shared/compat.h"
 #include "shared/control.h"
-#include "shared/draining.h"
-#include "shared/loaded.h"
+#include "shared/gate.h"
 #include "shared/settings.h"
 #include "utils/builtins.h"
 #include "znode/dialect.h"
@@ -63,7 +62,7 @@ zkl_sql_break_lock(PG_FUNCTION_ARGS)
 {
 	ZklTarget	lock;
 
-	zkl_loaded_check();
+	zkl_gate_check();
 	require_superuser("must be superuser to break a distributed lock");
 	lock = zkl_target_any(PG_GETARG_TEXT_PP(0), ZKL_NEEDS_NOTHING);
 	PG_RETURN_BOOL(zkl_break_lock(&lock) || break_permit(&lock));
@@ -73,7 +72,7 @@ zkl_sql_break_lock(PG_FUNCTION_ARGS)
 Datum
 zkl_sql_accept_lower_tokens(PG_FUNCTION_ARGS)
 {
-	zkl_loaded_check();
+	zkl_gate_check();
 	require_superuser("must be superuser to accept lower fencing tokens");
 	pg_atomic_write_u64(&zkl_control->ctl_zxid_seen, 0);
 	ereport(LOG,
@@ -107,7 +106,7 @@ refuse_to_drain_own(void)
 static void
 check_drain(uint32 drain)
 {
-	if (drain == 0 || zkl_draining_number() != drain)
+	if (drain == 0 || zkl_gate_drain() != drain)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("the server is no longer being drained"),
@@ -157,13 +156,13 @@ zkl_sql_drain(PG_FUNCTION_ARGS)
 	int64		timeout_ms = zkl_target_timeout_ms(fcinfo, 0);
 	int			i;
 
-	zkl_loaded_check();
+	zkl_gate_check();
 	require_superuser("must be superuser to drain the server");
 	refuse_to_drain_own();
 	InitMaterializedSRF(fcinfo, 0);
-	if (zkl_draining_begin())
+	if (zkl_gate_begin_drain())
 		log_drain("drains this server of distributed locks");
-	wait_until_drained(zkl_draining_number(), timeout_ms);
+	wait_until_drained(zkl_gate_drain(), timeout_ms);
 	for (i = 0; i < zkl_control->ctl_nrequests; i++)
 	{
 		ZklSlot		slot;
@@ -182,9 +181,9 @@ zkl_sql_undrain(PG_FUNCTION_ARGS)
 {
 	bool		ended;
 
-	zkl_loaded_check();
+	zkl_gate_check();
 	require_superuser("must be superuser to end the drain of the server");
-	ended = zkl_draining_end();
+	ended = zkl_gate_end_drain();
 	if (ended)
 		log_drain("ended the drain of this server");
 	PG_RETURN_BOOL(ended);
@@ -197,7 +196,7 @@ zkl_sql_set_dialects(PG_FUNCTION_ARGS)
 	char	   *list = pg_server_to_any(given, (int) strlen(given), PG_UTF8);
 	const char *broken_rule = zkl_dialect_check_list(list);
 
-	zkl_loaded_check();
+	zkl_gate_check();
 	require_superuser("must be superuser to change the dialects of distributed locks");
 	if (broken_rule != NULL)
 		ereport(ERROR,

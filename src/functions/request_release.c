@@ -18,7 +18,7 @@
 #include "backend/text.h"
 #include "miscadmin.h"
 #include "shared/compat.h"
-#include "shared/server_name.h"
+#include "shared/settings.h"
 #include "shared/slot.h"
 
 #define ANSWER_ROOM		ZKL_MAX_NODE_DATA	/* zklock's data is no longer */
@@ -38,7 +38,7 @@ describe_asker(void)
 	zkl_text_copy_to_utf8(user, sizeof(user), usename ? usename : "");
 	zkl_text_copy_to_utf8(name, sizeof(name), database ? database : "");
 	return psprintf("process %d of %s (user \"%s\", database \"%s\")",
-					MyProcPid, zkl_server_name(), user, name);
+					MyProcPid, zkl_settings_server_name(), user, name);
 }
 
 /* Fills in the data that replaces the data that the errand has just read. */

@@ -18,7 +18,7 @@
 #include "functions/row.h"
 #include "miscadmin.h"
 #include "shared/control.h"
-#include "shared/loaded.h"
+#include "shared/gate.h"
 #include "shared/lockstats.h"
 #include "shared/status.h"
 #include "utils/acl.h"
@@ -73,7 +73,7 @@ zkl_sql_stat_locks(PG_FUNCTION_ARGS)
 				n,
 				i;
 
-	zkl_loaded_check();
+	zkl_gate_check();
 	zkl_row_begin_view(fcinfo, "zk_stat_locks");
 	while ((n = zkl_lockstats_read(from, rows, ROWS_AT_A_TIME)) > 0)
 	{
@@ -168,7 +168,7 @@ zkl_sql_stat_server(PG_FUNCTION_ARGS)
 	ZklStatus	status;
 	ZklRow		row = {0};
 
-	zkl_loaded_check();
+	zkl_gate_check();
 	zkl_row_begin_view(fcinfo, "zk_stat_server");
 	zkl_status_copy(&status);
 	add_incidents(&row, &status);
@@ -186,7 +186,7 @@ zkl_sql_stat_server(PG_FUNCTION_ARGS)
 Datum
 zkl_sql_stat_reset(PG_FUNCTION_ARGS)
 {
-	zkl_loaded_check();
+	zkl_gate_check();
 	if (!superuser())
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),

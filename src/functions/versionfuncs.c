@@ -8,7 +8,7 @@
 
 #include "backend/admission.h"
 #include "functions/row.h"
-#include "shared/loaded.h"
+#include "shared/gate.h"
 #include "shared/status.h"
 #include "wire/version.h"
 #include "znode/znode.h"
@@ -25,7 +25,7 @@ zkl_sql_version(PG_FUNCTION_ARGS)
 	ZklRow		row = {0};
 	ZklStatus	status;
 
-	zkl_loaded_check();
+	zkl_gate_check();
 	InitMaterializedSRF(fcinfo, 0);
 	zkl_status_copy(&status);
 	zkl_row_text(&row, ZKL_VERSION);

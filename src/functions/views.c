@@ -21,9 +21,8 @@
 #include "shared/boottime.h"
 #include "shared/compat.h"
 #include "shared/control.h"
-#include "shared/draining.h"
+#include "shared/gate.h"
 #include "shared/lease.h"
-#include "shared/loaded.h"
 #include "shared/settings.h"
 #include "shared/slot.h"
 #include "shared/status.h"
@@ -69,7 +68,7 @@ add_slot_znode(ZklRow *row, const ZklSlot *slot)
 static bool
 is_asked_for(const ZklSlot *slot)
 {
-	uint32		drain = zkl_draining_number();
+	uint32		drain = zkl_gate_drain();
 
 	return slot->s_answer.asked_zxid != 0 ||
 		(drain != 0 && slot->s_drain == drain);
@@ -115,7 +114,7 @@ zkl_sql_locks(PG_FUNCTION_ARGS)
 {
 	int			slotno;
 
-	zkl_loaded_check();
+	zkl_gate_check();
 	zkl_row_begin_view(fcinfo, "zk_locks");
 	for (slotno = 0; slotno < zkl_control->ctl_nrequests; slotno++)
 	{
@@ -180,7 +179,7 @@ zkl_sql_status(PG_FUNCTION_ARGS)
 	ZklRow		row = {0};
 	bool		hosts = zkl_refusal_may_see_hosts();
 
-	zkl_loaded_check();
+	zkl_gate_check();
 	zkl_row_begin_view(fcinfo, "zk_status");
 	zkl_status_copy(&status);
 	census = count_slots();
@@ -199,7 +198,7 @@ zkl_sql_status(PG_FUNCTION_ARGS)
 	zkl_row_add(&row, Int64GetDatum(census.held));
 	zkl_row_add(&row, Int64GetDatum(census.waiting));
 	zkl_row_add(&row, Int64GetDatum(census.cached));
-	zkl_row_add(&row, BoolGetDatum(zkl_draining_number() != 0));
+	zkl_row_add(&row, BoolGetDatum(zkl_gate_drain() != 0));
 	zkl_row_utf8_or_null(&row, hosts ? status.last_error : "",
 						 hosts ? sizeof(status.last_error) : 1);
 	zkl_row_time_or_null(&row, status.last_error_at);

@@ -23,7 +23,7 @@
 #include "functions/slotrow.h"
 #include "miscadmin.h"
 #include "shared/control.h"
-#include "shared/loaded.h"
+#include "shared/gate.h"
 #include "shared/settings.h"
 #include "shared/slot.h"
 #include "utils/acl.h"
@@ -261,7 +261,7 @@ put_waits(FunctionCallInfo fcinfo)
 Datum
 zkl_sql_lock_waits(PG_FUNCTION_ARGS)
 {
-	zkl_loaded_check();
+	zkl_gate_check();
 	zkl_row_begin_view(fcinfo, "zk_lock_waits");
 	put_waits(fcinfo);
 	return (Datum) 0;

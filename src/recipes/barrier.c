@@ -43,7 +43,7 @@
 #include "recipes/members.h"
 #include "shared/boottime.h"
 #include "shared/compat.h"
-#include "shared/loaded.h"
+#include "shared/gate.h"
 #include "shared/slot.h"
 #include "shared/status.h"
 
@@ -374,7 +374,7 @@ enter_by_sql(FunctionCallInfo fcinfo, bool stays)
 	b.stays = stays;
 	parties = get_parties(fcinfo);
 	refuse_entering_again(&b);
-	zkl_loaded_check_worker();
+	zkl_gate_check_worker();
 	if (stays)
 		zkl_lifetime_check_allowed(ZKL_LIFETIME_SESSION);
 	begin_barrier(&b);
@@ -416,7 +416,7 @@ zkl_sql_barrier_leave(PG_FUNCTION_ARGS)
 						zkl_text_for_client(b.target.name))));
 		PG_RETURN_BOOL(false);
 	}
-	zkl_loaded_check_worker();
+	zkl_gate_check_worker();
 	begin_barrier(&b);
 	left = leave_barrier(&b);
 	zkl_children_end(&b.children);

@@ -11,7 +11,7 @@
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "recipes/history.h"
-#include "shared/server_name.h"
+#include "shared/settings.h"
 #include "utils/json.h"
 #include "znode/json.h"
 
@@ -146,7 +146,7 @@ put_run(StringInfo out, const char *role)
 	for (i = 0; i < RUN_ID_BYTES; i++)
 		appendStringInfo(out, "%02x", run[i]);
 	appendStringInfoString(out, "\",\"server\":");
-	escape_json(out, zkl_server_name());
+	escape_json(out, zkl_settings_server_name());
 	appendStringInfo(out, ",\"pid\":%d", MyProcPid);
 	put_role(out, role);
 }

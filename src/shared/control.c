@@ -1,8 +1,9 @@
 /*
  * control.c
- *	  The shared memory: its layout, and the list of free slots.
+ *	  The shared memory: its layout, and which slots and processes there are: the
+ *	  free slots, the slot to look at for a name, the processes to be woken.
  *
- * Owns both.  What is in a slot belongs to backend_slot.c and worker_slot.c, the
+ * Owns these.  What is in a slot belongs to backend_slot.c and worker_slot.c, the
  * worker's status to status.c, the lease to lease.c.  The postmaster lays it out,
  * backends and the worker run the rest.
  *
@@ -12,8 +13,9 @@
  */
 #include "postgres.h"
 
+#include "common/hashfn.h"
 #include "miscadmin.h"
-#include "shared/by_name.h"
+#include "port/pg_bitutils.h"
 #include "shared/control.h"
 #include "shared/deadlocks.h"
 #include "shared/dirty.h"
@@ -22,7 +24,9 @@
 #include "shared/settings.h"
 #include "shared/slot.h"
 #include "storage/ipc.h"
+#include "storage/latch.h"
 #include "storage/lwlock.h"
+#include "storage/proc.h"
 #include "storage/shmem.h"
 
 ZklControl *zkl_control = NULL;
@@ -30,6 +34,17 @@ ZklSlot    *zkl_slots = NULL;
 
 /* Where the links of the list of free slots lie */
 static int *free_next = NULL;
+
+/* By name and dialect, mapped directly by a hash: a slot that may have that lock */
+static pg_atomic_uint32 *places = NULL;
+
+/* So few locks share a place with another one */
+#define PLACES_PER_REQUEST	4
+#define NO_SLOT	PG_UINT32_MAX
+
+/* In the worker: the processes that it has to wake */
+static int	noted[256];
+static int	nnoted = 0;
 
 static shmem_request_hook_type previous_request_hook = NULL;
 static shmem_startup_hook_type previous_startup_hook = NULL;
@@ -40,49 +55,47 @@ number_of_slots(void)
 	return zkl_max_requests + MaxBackends * ZKL_OWN_SLOTS;
 }
 
-static Size
-dirty_offset(void)
+static uint32
+number_of_places(void)
 {
-	return MAXALIGN(sizeof(ZklControl));
+	return pg_nextpower2_32(PLACES_PER_REQUEST * (uint32) zkl_max_requests);
 }
 
-static Size
-slots_offset(void)
+/* Where the next part is, of that size; NULL if there is no memory yet */
+static void *
+next_part(char *base, Size *used, Size size)
 {
-	return add_size(dirty_offset(),
-					MAXALIGN(zkl_dirty_size(number_of_slots())));
+	char	   *part = base != NULL ? base + *used : NULL;
+
+	*used = add_size(*used, MAXALIGN(size));
+	return part;
 }
 
+/* Lays all parts out behind each other; returns what they take. */
 static Size
-lockstats_offset(void)
+lay_out(char *base)
 {
-	return add_size(slots_offset(),
-					MAXALIGN(mul_size(number_of_slots(), sizeof(ZklSlot))));
-}
+	int			nslots = number_of_slots();
+	Size		used = 0;
+	void	   *dirty;
+	void	   *lockstats;
+	void	   *deadlocks;
 
-static Size
-links_offset(void)
-{
-	return add_size(lockstats_offset(), MAXALIGN(zkl_lockstats_size()));
-}
-
-static Size
-deadlocks_offset(void)
-{
-	return add_size(links_offset(),
-					MAXALIGN(mul_size(zkl_max_requests, sizeof(int))));
-}
-
-static Size
-by_name_offset(void)
-{
-	return add_size(deadlocks_offset(), MAXALIGN(zkl_deadlocks_size()));
-}
-
-static Size
-total_size(void)
-{
-	return add_size(by_name_offset(), zkl_by_name_size());
+	(void) next_part(base, &used, sizeof(ZklControl));
+	dirty = next_part(base, &used, zkl_dirty_size(nslots));
+	zkl_slots = next_part(base, &used, mul_size(nslots, sizeof(ZklSlot)));
+	lockstats = next_part(base, &used, zkl_lockstats_size());
+	free_next = next_part(base, &used, mul_size(zkl_max_requests, sizeof(int)));
+	deadlocks = next_part(base, &used, zkl_deadlocks_size());
+	places = next_part(base, &used, mul_size(number_of_places(),
+											 sizeof(pg_atomic_uint32)));
+	if (base != NULL)
+	{
+		zkl_dirty_attach(dirty);
+		zkl_lockstats_attach(lockstats);
+		zkl_deadlocks_attach(deadlocks);
+	}
+	return used;
 }
 
 static void
@@ -90,7 +103,7 @@ request_hook(void)
 {
 	if (previous_request_hook)
 		previous_request_hook();
-	RequestAddinShmemSpace(total_size());
+	RequestAddinShmemSpace(lay_out(NULL));
 }
 
 static void
@@ -98,7 +111,7 @@ initialize(ZklControl *control)
 {
 	int			i;
 
-	memset(control, 0, total_size());
+	memset(control, 0, lay_out((char *) control));
 	pg_atomic_init_u32(&control->ctl_changes, 0);
 	control->ctl_status.worker_procno = ZKL_PROCNO_NONE;
 	pg_atomic_init_u64(&control->ctl_lease, 0);
@@ -120,7 +133,8 @@ initialize(ZklControl *control)
 	zkl_dirty_init(control->ctl_nslots);
 	zkl_lockstats_init();
 	zkl_deadlocks_init();
-	zkl_by_name_init();
+	for (i = 0; i < (int) number_of_places(); i++)
+		pg_atomic_init_u32(&places[i], NO_SLOT);
 	for (i = 0; i < control->ctl_nslots; i++)
 	{
 		SpinLockInit(&zkl_slots[i].s_mutex);
@@ -136,21 +150,14 @@ static void
 startup_hook(void)
 {
 	ZklControl *control;
-	char	   *base;
 	bool		found;
 
 	if (previous_startup_hook)
 		previous_startup_hook();
 
 	LWLockAcquire(AddinShmemInitLock, LW_EXCLUSIVE);
-	control = ShmemInitStruct("zklock", total_size(), &found);
-	base = (char *) control;
-	zkl_dirty_attach(base + dirty_offset());
-	zkl_slots = (ZklSlot *) (base + slots_offset());
-	zkl_lockstats_attach(base + lockstats_offset());
-	free_next = (int *) (base + links_offset());
-	zkl_deadlocks_attach(base + deadlocks_offset());
-	zkl_by_name_attach(base + by_name_offset());
+	control = ShmemInitStruct("zklock", lay_out(NULL), &found);
+	(void) lay_out((char *) control);
 	if (!found)
 		initialize(control);
 	zkl_control = control;
@@ -203,4 +210,65 @@ zkl_control_count_free(void)
 	n = zkl_control->ctl_nfree;
 	SpinLockRelease(&zkl_control->ctl_free_mutex);
 	return n;
+}
+
+/* ---- slots by name ---- */
+
+static pg_atomic_uint32 *
+place_of(const char *path, ZklDialect dialect)
+{
+	uint32		hash = hash_combine(hash_bytes((const unsigned char *) path,
+											   (int) strlen(path)),
+									(uint32) dialect);
+
+	return &places[hash & (number_of_places() - 1)];
+}
+
+void
+zkl_control_note_slot(const char *path, ZklDialect dialect, int slotno)
+{
+	pg_atomic_uint32 *place = place_of(path, dialect);
+
+	/* Reads alone leave it in the caches of all processors. */
+	if (pg_atomic_read_u32(place) != (uint32) slotno)
+		pg_atomic_write_u32(place, (uint32) slotno);
+}
+
+int
+zkl_control_find_slot(const char *path, ZklDialect dialect)
+{
+	return (int) pg_atomic_read_u32(place_of(path, dialect));
+}
+
+/* ---- waking processes by their latches ---- */
+
+void
+zkl_control_wake(int procno)
+{
+	if (procno != ZKL_PROCNO_NONE)
+		SetLatch(&GetPGProcByNumber(procno)->procLatch);
+}
+
+void
+zkl_control_wake_later(int procno)
+{
+	if (nnoted == lengthof(noted))
+		zkl_control_wake_noted();
+	noted[nnoted++] = procno;
+}
+
+void
+zkl_control_wake_noted(void)
+{
+	int			i;
+
+	for (i = 0; i < nnoted; i++)
+		zkl_control_wake(noted[i]);
+	nnoted = 0;
+}
+
+void
+zkl_control_wake_worker(void)
+{
+	zkl_control_wake((int) pg_atomic_read_u32(&zkl_control->ctl_worker_procno));
 }

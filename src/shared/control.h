@@ -58,7 +58,7 @@ typedef struct ZklControl
 	pg_atomic_uint32 ctl_gate;	/* ZklGate; the worker writes, all read */
 	pg_atomic_uint32 ctl_root_state;	/* ZklRootState, likewise */
 
-	pg_atomic_uint32 ctl_drain; /* see draining.c */
+	pg_atomic_uint32 ctl_drain; /* see gate.c */
 
 	slock_t		ctl_free_mutex; /* protects the list of free slots */
 	int			ctl_free_head;	/* -1: none; linked in control.c */
@@ -75,8 +75,8 @@ typedef struct ZklControl
 
 	/*
 	 * Behind this struct follow the bits of dirty.c, the slots, the table of
-	 * lockstats.c, the links of the list of free slots, deadlocks.c's and
-	 * by_name.c's.
+	 * lockstats.c, the links of the list of free slots, deadlocks.c's, and
+	 * the table of slots by name.
 	 */
 } ZklControl;
 
@@ -95,5 +95,27 @@ extern void zkl_control_request(void);
 extern int	zkl_control_pop_free(int spare);
 extern void zkl_control_push_free(int slotno);
 extern int	zkl_control_count_free(void);
+
+/*
+ * Which slot to look at for a lock, by its name and dialect: a hint.  A session that
+ * has got a lock exclusively notes its slot.  Nothing clears a note, and another lock
+ * may take its place.  So a reader believes the slot only, under its mutex, and may
+ * find nothing although there is a slot.  -1: none is noted.
+ */
+extern void zkl_control_note_slot(const char *path, ZklDialect dialect,
+								  int slotno);
+extern int	zkl_control_find_slot(const char *path, ZklDialect dialect);
+
+/* Sets the latch of the worker, or of a process; ZKL_PROCNO_NONE: of none. */
+extern void zkl_control_wake_worker(void);
+extern void zkl_control_wake(int procno);
+
+/*
+ * Notes a process, and wakes all that were noted.  The worker first sends its
+ * pending operations, because a process that is woken may take the processor
+ * away from it.
+ */
+extern void zkl_control_wake_later(int procno);
+extern void zkl_control_wake_noted(void);
 
 #endif							/* ZKL_SHARED_CONTROL_H */

@@ -18,7 +18,6 @@
 #include "port/pg_bitutils.h"
 #include "shared/control.h"
 #include "shared/dirty.h"
-#include "shared/wakeup.h"
 
 #define BITS_PER_WORD	64
 #define WORD_OF(slotno) (&words[(slotno) / BITS_PER_WORD])
@@ -73,7 +72,7 @@ zkl_dirty_set(int slotno, ZklWake wake)
 	if (wake == ZKL_WAKE_NOW ||
 		(wake == ZKL_WAKE_FOR_REQUEST && !(is_awaiting() && count_request())) ||
 		(wake == ZKL_WAKE_AT_LEISURE && !is_awaiting()))
-		zkl_wakeup_worker();
+		zkl_control_wake_worker();
 }
 
 bool

@@ -1,14 +1,55 @@
 /*
  * gate.c
- *	  Whether this server takes new requests for locks at all.
+ *	  Whether sessions of this server may use zklock: whether it is loaded, whether
+ *	  requests for locks are accepted at all, and whether the server is drained.
  *
- * Owns ctl_gate.  The worker sets it, backends read it.  Takes no locks.  Must not
- * know what follows from it.
+ * Owns ctl_gate and ctl_drain.  The postmaster tells whether there is a worker, the
+ * worker sets the gate, backends of superusers begin and end drains, and all
+ * backends read that.  Takes no locks.  Must not know what follows from it.
  */
 #include "postgres.h"
 
+#include "miscadmin.h"
 #include "shared/control.h"
 #include "shared/gate.h"
+
+/* ---- loaded ---- */
+
+static bool worker_registered = false;
+
+void
+zkl_gate_set_worker(bool registered)
+{
+	worker_registered = registered;
+}
+
+void
+zkl_gate_check(void)
+{
+	if (zkl_control == NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("zklock is not loaded"),
+				 errhint("Add \"zklock\" to \"shared_preload_libraries\" and restart the server.")));
+}
+
+void
+zkl_gate_check_worker(void)
+{
+	zkl_gate_check();
+	if (!IsUnderPostmaster || IsBinaryUpgrade)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("distributed locks are not available in this mode of the server"),
+				 errdetail("The zklock worker does not run in single-user mode or during a binary upgrade.")));
+	if (!worker_registered)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("could not start the zklock worker"),
+				 errhint("Increase \"max_worker_processes\" and restart the server.")));
+}
+
+/* ---- the gate ---- */
 
 ZklGate
 zkl_gate_read(void)
@@ -21,4 +62,45 @@ zkl_gate_set(ZklGate gate)
 {
 	pg_atomic_write_u32(&zkl_control->ctl_gate, (uint32) gate);
 	pg_memory_barrier();
+}
+
+/* ---- drains ---- */
+
+/*
+ * The number is odd while a drain is on.  It is in shared memory, so a restart of
+ * the worker does not end the drain, and a restart of PostgreSQL does.
+ */
+uint32
+zkl_gate_drain(void)
+{
+	uint32		number = pg_atomic_read_u32(&zkl_control->ctl_drain);
+
+	return number % 2 == 1 ? number : 0;
+}
+
+/* Goes from an even number to an odd one, or back. */
+static bool
+change_drain(bool on)
+{
+	uint32		number = pg_atomic_read_u32(&zkl_control->ctl_drain);
+
+	while ((number % 2 == 1) != on)
+	{
+		if (pg_atomic_compare_exchange_u32(&zkl_control->ctl_drain, &number,
+										   number + 1))
+			return true;
+	}
+	return false;
+}
+
+bool
+zkl_gate_begin_drain(void)
+{
+	return change_drain(true);
+}
+
+bool
+zkl_gate_end_drain(void)
+{
+	return change_drain(false);
 }

@@ -1,6 +1,6 @@
 /*
  * settings.c
- *	  The settings of zklock.
+ *	  The settings of zklock, and what this PostgreSQL server is called by them.
  *
  * Owns their variables.  The postmaster defines them, backends and the worker
  * read them.  Takes no locks.
@@ -10,20 +10,20 @@
 #include "postgres.h"
 
 #include <limits.h>
+#include <unistd.h>
 
 #include "miscadmin.h"
+#include "postmaster/postmaster.h"
 #include "shared/hosts.h"
-#include "shared/server_name.h"
 #include "shared/settings.h"
-#include "shared/tls_settings.h"
 #include "utils/guc.h"
 #include "znode/dialect.h"
+#include "znode/json.h"
 #include "znode/znode.h"
 
 bool		zkl_enabled = true;
 char	   *zkl_connect_string = NULL;
 char	   *zkl_root = NULL;
-char	   *zkl_server_name_setting = NULL;
 char	   *zkl_dialects = "";
 char	   *zkl_auth_file = NULL;
 int			zkl_session_timeout = 10000;
@@ -41,6 +41,12 @@ int			zkl_lost_lock_action = ZKL_LOST_CANCEL;
 int			zkl_on_release_request = ZKL_ON_REQUEST_NOTICE;
 int			zkl_log_locks = ZKL_LOG_LOCKS_LOST;
 bool		zkl_trace = false;
+
+static char *server_name = NULL;
+static int	tls = ZKL_TLS_OFF;
+static char *tls_ca_file = NULL;
+static char *tls_cert_file = NULL;
+static char *tls_key_file = NULL;
 
 /* For longer, a server that holds locks for no session would only be a nuisance. */
 #define MAX_CACHE_MS	(60 * 1000)
@@ -67,6 +73,13 @@ static const struct config_enum_entry log_locks_choices[] = {
 	{NULL, 0, false}
 };
 
+static const struct config_enum_entry tls_modes[] = {
+	{"off", ZKL_TLS_OFF, false},
+	{"verify-ca", ZKL_TLS_VERIFY_CA, false},
+	{"verify-full", ZKL_TLS_VERIFY_FULL, false},
+	{NULL, 0, false}
+};
+
 /*
  * PostgreSQL itself would only warn of a bad value at its start and go on with
  * the default: under another root, or with another ensemble, there could be
@@ -88,6 +101,70 @@ zkl_settings_accept(const char *name, const char *value,
 	return false;
 }
 
+/* ---- the name of the server ---- */
+
+/*
+ * The name is never cut, since two names might differ at their ends only.  So it
+ * has to fit everywhere, also when it is escaped for JSON: "cluster_name" and
+ * the host have at most 63 and 64 bytes of ASCII, and the setting has no
+ * characters that need an escape.
+ */
+#define MAX_HOST	64
+
+const char *
+zkl_settings_host(void)
+{
+	static char host[MAX_HOST + 1] = "";
+
+	if (host[0] == '\0' && gethostname(host, MAX_HOST) != 0)
+		strlcpy(host, "localhost", sizeof(host));
+	return host;
+}
+
+const char *
+zkl_settings_server_name(void)
+{
+	static char name[ZKL_MAX_SERVER_NAME + 1] = "";
+	const char *cluster;
+
+	if (server_name != NULL && server_name[0] != '\0')
+		return server_name;
+	if (name[0] != '\0')
+		return name;
+	cluster = GetConfigOption("cluster_name", true, false);
+	snprintf(name, sizeof(name), "%s%s%s:%d",
+			 cluster != NULL ? cluster : "",
+			 cluster != NULL && cluster[0] != '\0' ? "@" : "",
+			 zkl_settings_host(), PostPortNumber);
+	return name;
+}
+
+/* The rule that a value of "zklock.server_name" breaks, or NULL */
+static const char *
+fault_of_server_name(const char *value)
+{
+	size_t		length = strlen(value);
+	size_t		at = 0;
+
+	if (length > ZKL_MAX_SERVER_NAME)
+		return "A server name must have at most 200 bytes in UTF-8.";
+	while (at < length)
+	{
+		uint32_t	code;
+		size_t		bytes = zkl_json_character(value + at, length - at, &code);
+
+		if (bytes == 0)
+			return "A server name must be valid UTF-8.";
+		if (code < 0x20 || (code >= 0x7F && code < 0xA0) || code == '"' ||
+			code == '\\')
+			return "A server name must not contain control characters, double quotes or backslashes.";
+		at += bytes;
+	}
+	return NULL;
+}
+
+/* ---- checks ---- */
+
 static bool
 check_root(char **newval, void **extra, GucSource source)
 {
@@ -99,7 +176,7 @@ static bool
 check_server_name(char **newval, void **extra, GucSource source)
 {
 	return zkl_settings_accept("zklock.server_name", *newval,
-							   zkl_server_name_check(*newval));
+							   fault_of_server_name(*newval));
 }
 
 static bool
@@ -195,7 +272,7 @@ define_fleet_settings(void)
 	DefineCustomStringVariable("zklock.server_name",
 							   "Sets the name of this server towards others.",
 							   "If it is empty, the name is made of \"cluster_name\", the host and the port.",
-							   &zkl_server_name_setting,
+							   &server_name,
 							   "",
 							   PGC_POSTMASTER,
 							   0,
@@ -325,12 +402,112 @@ define_request_settings(void)
 							 NULL, NULL, NULL);
 }
 
+/* ---- TLS ---- */
+
+#ifdef ZKLOCK_OPENSSL
+#define check_tls	NULL
+#else
+static bool
+check_tls(int *newval, void **extra, GucSource source)
+{
+	return zkl_settings_accept("zklock.tls", tls_modes[*newval].name,
+							   *newval == ZKL_TLS_OFF ? NULL :
+							   "This build of zklock has no support for TLS.");
+}
+#endif
+
+/*
+ * PostgreSQL would only warn of a word that is none of the modes, and go on
+ * without TLS.
+ */
+static void
+check_tls_word(void)
+{
+	const char *given = GetConfigOption("zklock.tls", true, false);
+	const struct config_enum_entry *mode = tls_modes;
+
+	while (given != NULL && mode->name != NULL &&
+		   pg_strcasecmp(given, mode->name) != 0)
+		mode++;
+	if (given != NULL && mode->name == NULL)
+		(void) zkl_settings_accept("zklock.tls", given,
+								   "The modes are off, verify-ca and verify-full.");
+}
+
+ZklTlsSettings
+zkl_settings_tls(void)
+{
+	ZklTlsSettings settings = {(ZklTls) tls, tls_ca_file, tls_cert_file,
+	tls_key_file};
+
+	return settings;
+}
+
+const char *
+zkl_settings_tls_fault(const ZklTlsSettings *settings)
+{
+	if (settings->mode == ZKL_TLS_OFF)
+		return NULL;
+	if (settings->ca_file[0] == '\0')
+		return "\"zklock.tls\" requires \"zklock.tls_ca_file\"";
+	if ((settings->cert_file[0] == '\0') != (settings->key_file[0] == '\0'))
+		return "\"zklock.tls_cert_file\" and \"zklock.tls_key_file\" require each other";
+	return NULL;
+}
+
+static void
+define_tls_settings(void)
+{
+	ZklTlsSettings wanted;
+
+	check_tls_word();
+	DefineCustomEnumVariable("zklock.tls",
+							 "Sets whether connections to ZooKeeper use TLS, and how its servers are verified.",
+							 NULL,
+							 &tls,
+							 ZKL_TLS_OFF, tls_modes,
+							 PGC_SIGHUP,
+							 GUC_SUPERUSER_ONLY,
+							 check_tls, NULL, NULL);
+	DefineCustomStringVariable("zklock.tls_ca_file",
+							   "Sets the file with the certificates that verify the ZooKeeper servers.",
+							   NULL,
+							   &tls_ca_file,
+							   "",
+							   PGC_SIGHUP,
+							   GUC_SUPERUSER_ONLY,
+							   NULL, NULL, NULL);
+	DefineCustomStringVariable("zklock.tls_cert_file",
+							   "Sets the file with this server's certificate for ZooKeeper.",
+							   "An empty string means no certificate.",
+							   &tls_cert_file,
+							   "",
+							   PGC_SIGHUP,
+							   GUC_SUPERUSER_ONLY,
+							   NULL, NULL, NULL);
+	DefineCustomStringVariable("zklock.tls_key_file",
+							   "Sets the file with the private key of \"zklock.tls_cert_file\".",
+							   NULL,
+							   &tls_key_file,
+							   "",
+							   PGC_SIGHUP,
+							   GUC_SUPERUSER_ONLY,
+							   NULL, NULL, NULL);
+	wanted = zkl_settings_tls();
+	if (zkl_settings_tls_fault(&wanted) != NULL)
+		ereport(FATAL,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("%s", zkl_settings_tls_fault(&wanted))));
+}
+
+/* ---- all of them ---- */
+
 void
 zkl_settings_define(void)
 {
 	define_connection_settings();
 	define_fleet_settings();
-	zkl_tls_settings_define();
+	define_tls_settings();
 	define_log_settings();
 	define_limits();
 	define_request_settings();

@@ -5,6 +5,8 @@
 #ifndef ZKL_SHARED_SETTINGS_H
 #define ZKL_SHARED_SETTINGS_H
 
+#include "znode/zookeeper.h"
+
 typedef enum ZklLostLockAction
 {
 	ZKL_LOST_CANCEL,			/* cancel the holder's running statement */
@@ -31,7 +33,6 @@ typedef enum ZklOnReleaseRequest
 extern bool zkl_enabled;
 extern char *zkl_connect_string;
 extern char *zkl_root;
-extern char *zkl_server_name_setting;	/* empty: see server_name.c */
 extern char *zkl_dialects;
 extern char *zkl_auth_file;
 extern int	zkl_session_timeout;
@@ -63,5 +64,29 @@ extern void zkl_settings_define(void);
  */
 extern bool zkl_settings_accept(const char *name, const char *value,
 								const char *broken_rule);
+
+/*
+ * The name that others see: "zklock.server_name", or one that is made of
+ * "cluster_name", the host and the port.  In UTF-8, at most ZKL_MAX_SERVER_NAME
+ * bytes, also once it is escaped for JSON.  Constant while the process lives.
+ */
+extern const char *zkl_settings_server_name(void);
+
+/* The host that the name is made of; "localhost" if it cannot be found out. */
+extern const char *zkl_settings_host(void);
+
+typedef struct ZklTlsSettings
+{
+	ZklTls		mode;
+	const char *ca_file;		/* the files: empty if not set */
+	const char *cert_file;
+	const char *key_file;
+} ZklTlsSettings;
+
+/* The present values, until the next reload */
+extern ZklTlsSettings zkl_settings_tls(void);
+
+/* What they lack together, or NULL */
+extern const char *zkl_settings_tls_fault(const ZklTlsSettings *settings);
 
 #endif							/* ZKL_SHARED_SETTINGS_H */

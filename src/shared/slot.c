@@ -71,3 +71,20 @@ zkl_slot_lost_detail(ZklError error)
 		return "Since then, ZooKeeper has not confirmed that this server still holds the lock.";
 	return "The ZooKeeper session that held it no longer belongs to this server.";
 }
+
+void
+zkl_slot_tally(const ZklSlot *slot, ZklLockstatsCounts *counts)
+{
+	int64		from = slot->s_answer.granted_us;
+	int64		to = slot->s_answer.lost_us != 0 ? slot->s_answer.lost_us :
+	slot->s_holder.released_us;
+	int64		waited = Max(from - slot->s_request.asked_us, 0);
+	int64		held = Max(to - from, 0);
+
+	counts->acquires++;
+	counts->waited += slot->s_answer.blocked || slot->s_request.waited;
+	counts->wait_time += waited;
+	counts->longest_wait = Max(counts->longest_wait, waited);
+	counts->hold_time += held;
+	counts->longest_hold = Max(counts->longest_hold, held);
+}

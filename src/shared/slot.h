@@ -320,6 +320,12 @@ extern void zkl_slot_copy(int slotno, ZklSlot *copy);
 /* Why a lock was lost, as a full sentence for errdetail */
 extern const char *zkl_slot_lost_detail(ZklError error);
 
+/*
+ * Adds the hold of a slot, which is over, to the statistics: it was lost, or
+ * released.
+ */
+extern void zkl_slot_tally(const ZklSlot *slot, ZklLockstatsCounts *counts);
+
 /* ---- for the steps, under s_mutex ---- */
 
 /* Whether a hold has lasted for as long as it may */

@@ -10,7 +10,6 @@
 
 #include "shared/boottime.h"
 #include "shared/control.h"
-#include "shared/draining.h"
 #include "shared/gate.h"
 #include "shared/root.h"
 #include "shared/settings.h"
@@ -89,7 +88,7 @@ void
 zkl_caching_tick(bool stop)
 {
 	bool		caches = !stop && zkl_gate_read() == ZKL_GATE_OPEN &&
-	zkl_draining_number() == 0 && !dialects_are_changing() &&
+	zkl_gate_drain() == 0 && !dialects_are_changing() &&
 	zkl_log_locks != ZKL_LOG_LOCKS_ALL &&
 	zkl_control_count_free() >= LEAST_FREE;
 

@@ -18,7 +18,7 @@ zkl_connect_settings_wanted(void)
 
 	settings.connect_string = zkl_connect_string;
 	settings.auth_file = zkl_auth_file != NULL ? zkl_auth_file : "";
-	settings.tls = zkl_tls_settings_wanted();
+	settings.tls = zkl_settings_tls();
 	return settings;
 }
 

@@ -8,7 +8,7 @@
 #ifndef ZKL_WORKER_CONNECT_SETTINGS_H
 #define ZKL_WORKER_CONNECT_SETTINGS_H
 
-#include "shared/tls_settings.h"
+#include "shared/settings.h"
 
 typedef struct ZklConnectSettings
 {

@@ -7,8 +7,8 @@
  */
 #include "postgres.h"
 
-#include "shared/named_file.h"
 #include "worker/credentials.h"
+#include "worker/trust.h"
 
 #define ACL		"acl"
 
@@ -79,7 +79,7 @@ zkl_credentials_read(ZklCredentials *credentials, const char *auth_file)
 	initStringInfo(&credentials->content);
 	if (auth_file[0] == '\0')
 		return NULL;
-	wrong = zkl_named_file_read("zklock.auth_file", auth_file, true,
+	wrong = zkl_trust_read_file("zklock.auth_file", auth_file, true,
 								&credentials->content);
 	if (wrong != NULL)
 		return wrong;

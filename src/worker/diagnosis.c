@@ -9,7 +9,6 @@
 
 #include "common/hashfn.h"
 #include "core/manager.h"
-#include "shared/server_name.h"
 #include "shared/settings.h"
 #include "worker/diagnosis.h"
 
@@ -64,7 +63,7 @@ zkl_diagnosis_warn_of_other_holder(const char *path, int length, const char *oth
 {
 	ereport(WARNING,
 			(errmsg("distributed lock \"%.*s\" of server \"%s\" may have another holder on %s%s%s",
-					length, path, zkl_server_name(),
+					length, path, zkl_settings_server_name(),
 					other[0] != '\0' ? "server \"" : "another client", other,
 					other[0] != '\0' ? "\"" : ""),
 			 errdetail("ZooKeeper shows its request ahead of the one that was granted here.  So ZooKeeper has lost writes that it had acknowledged: the end of a session, or a release."),

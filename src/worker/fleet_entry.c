@@ -27,7 +27,6 @@
 #include "shared/boottime.h"
 #include "shared/control.h"
 #include "shared/fleet.h"
-#include "shared/server_name.h"
 #include "shared/settings.h"
 #include "shared/status.h"
 #include "utils/timestamp.h"
@@ -130,7 +129,7 @@ warn_of_clone(const FleetTask *fleet)
 {
 	ereport(WARNING,
 			(errmsg("server \"%s\" has the same system identifier as this server, \"%s\"",
-					found_name(fleet), zkl_server_name()),
+					found_name(fleet), zkl_settings_server_name()),
 			 errdetail("Neither of the two is in recovery, and both have ZooKeeper sessions below \"%s\".  The other one has the session 0x%llx, and was started on port %d of host \"%s\".",
 					   zkl_root, (unsigned long long) fleet->found_session,
 					   fleet->found_entry.port, fleet->found_entry.host),
@@ -142,7 +141,7 @@ log_possible_past(const FleetTask *fleet, int64 past_ms)
 {
 	ereport(LOG,
 			(errmsg("server \"%s\" has the same system identifier as this server, \"%s\", and may be the same or a former primary",
-					found_name(fleet), zkl_server_name()),
+					found_name(fleet), zkl_settings_server_name()),
 			 errdetail("If so, its ZooKeeper session is about to expire.  A new session grants nothing until then, for at most %lld ms.",
 					   (long long) past_ms)));
 }
@@ -250,8 +249,8 @@ describe(const Facts *facts, StringInfo data)
 	const ZklStatus *status = &zkl_control->ctl_status;
 	ZklFleetEntry entry = {0};
 
-	strlcpy(entry.server, zkl_server_name(), sizeof(entry.server));
-	strlcpy(entry.host, zkl_server_name_host(), sizeof(entry.host));
+	strlcpy(entry.server, zkl_settings_server_name(), sizeof(entry.server));
+	strlcpy(entry.host, zkl_settings_host(), sizeof(entry.host));
 	entry.port = PostPortNumber;
 	entry.in_recovery = facts->in_recovery;
 	strlcpy(entry.postgresql, PG_VERSION, sizeof(entry.postgresql));

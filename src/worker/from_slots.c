@@ -18,7 +18,6 @@
 #include "utils/timestamp.h"
 #include "worker/worker_slot.h"
 
-#include "shared/server_name.h"
 #include "shared/settings.h"
 #include "worker/ahead.h"
 #include "worker/bounds.h"
@@ -87,7 +86,7 @@ zkl_from_slots_node_data(const ZklSlot *slot, char *buf)
 	ZklNodeData data;
 
 	memset(&data, 0, sizeof(data));
-	strlcpy(data.server, zkl_server_name(), sizeof(data.server));
+	strlcpy(data.server, zkl_settings_server_name(), sizeof(data.server));
 	strlcpy(data.database, slot->s_request.database, sizeof(data.database));
 	strlcpy(data.usename, slot->s_request.usename, sizeof(data.usename));
 	strlcpy(data.application_name, slot->s_request.application,

@@ -12,8 +12,8 @@
  */
 #include "postgres.h"
 
-#include "shared/hold_tally.h"
 #include "shared/lockstats.h"
+#include "shared/slot.h"
 #include "worker/tally.h"
 #include "worker/worker_slot.h"
 
@@ -48,7 +48,7 @@ zkl_tally_slot(const ZklSlot *slot)
 	ZklLockstatsCounts counts = slot->s_uncounted;
 
 	if (slot->s_holder.taken && !guard)
-		zkl_hold_tally(slot, &counts);
+		zkl_slot_tally(slot, &counts);
 	counts.timeouts += slot->s_holder.gave_up;
 	counts.denials += slot->s_answer.denied && !guard &&
 		slot->s_request.dialect != ZKL_DIALECT_PERMIT;

@@ -8,7 +8,7 @@
 
 #include "lib/stringinfo.h"
 #include "shared/status.h"
-#include "shared/tls_settings.h"
+#include "shared/settings.h"
 #include "wire/wire.h"
 
 typedef struct ZklTrust
@@ -27,5 +27,13 @@ extern void zkl_trust_put(ZklTrust *trust, ZklWireBuffer *out);
 
 /* What a CONNECTED frame says of TLS */
 extern void zkl_trust_get_tls(ZklWireReader *body, ZklTlsStatus *tls);
+
+/*
+ * Appends a file's content to "content".  A secret is read only if its owner and
+ * its permissions keep it one.  Returns NULL, or what is wrong, which names the
+ * setting and the file.
+ */
+extern const char *zkl_trust_read_file(const char *setting, const char *path,
+									   bool secret, StringInfo content);
 
 #endif							/* ZKL_WORKER_TRUST_H */

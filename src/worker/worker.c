@@ -24,10 +24,8 @@
 #include "shared/control.h"
 #include "shared/dirty.h"
 #include "shared/lease.h"
-#include "shared/server_name.h"
 #include "shared/settings.h"
 #include "shared/status.h"
-#include "shared/wakeup.h"
 #include "storage/fd.h"
 #include "storage/ipc.h"
 #include "storage/latch.h"
@@ -110,7 +108,7 @@ send_pending_work(void)
 	zkl_operation_tick(zkl_manager_ready(zkl_core), now);
 	if (zkl_link_up() && !zkl_link_flush())
 		zkl_supervisor_link_broken(now);
-	zkl_wakeup_noted();
+	zkl_control_wake_noted();
 	zkl_tracefile_flush();
 }
 
@@ -199,7 +197,7 @@ check_stop(void)
 	zkl_caching_tick(true);
 	if (!zkl_gatekeeper_is_in_use(false))
 	{
-		zkl_wakeup_noted();
+		zkl_control_wake_noted();
 		zkl_supervisor_close_session();
 		proc_exit(1);
 	}
@@ -216,7 +214,7 @@ end_worker(int code, Datum arg)
 {
 	/* An error may have ended a sleep that backends leave undisturbed. */
 	zkl_dirty_await(0);
-	zkl_wakeup_noted();
+	zkl_control_wake_noted();
 	zkl_link_kill();
 	zkl_trial_end();
 	zkl_tracefile_flush();
@@ -247,7 +245,7 @@ make_core(void)
 										 ALLOCSET_DEFAULT_SIZES);
 	memset(&config, 0, sizeof(config));
 	config.root = zkl_root;
-	config.server = zkl_server_name();
+	config.server = zkl_settings_server_name();
 	config.max_requests = (uint32) zkl_control->ctl_nrequests;
 	config.max_directories = Max(4096, config.max_requests);
 	config.batches_in_flight = ZKL_BATCHES_IN_FLIGHT;

@@ -18,7 +18,6 @@
 #include "shared/control.h"
 #include "shared/dirty.h"
 #include "shared/settings.h"
-#include "shared/wakeup.h"
 #include "utils/timestamp.h"
 #include "worker/locklog.h"
 #include "worker/tally.h"
@@ -53,7 +52,7 @@ zkl_worker_slot_grant(int slotno, int64 token, bool solitary)
 	}
 	SpinLockRelease(&slot->s_mutex);
 	if (done)
-		zkl_wakeup_later(procno);
+		zkl_control_wake_later(procno);
 	return done;
 }
 
@@ -70,7 +69,7 @@ zkl_worker_slot_block(int slotno)
 	procno = slot->s_request.procno;
 	SpinLockRelease(&slot->s_mutex);
 	if (together)
-		zkl_wakeup_later(procno);
+		zkl_control_wake_later(procno);
 }
 
 void
@@ -106,7 +105,7 @@ answer_no(int slotno, ZklSlotState to, ZklError error, int32 zkrc)
 	}
 	SpinLockRelease(&slot->s_mutex);
 	if (done)
-		zkl_wakeup_later(procno);
+		zkl_control_wake_later(procno);
 	return done;
 }
 
@@ -205,7 +204,7 @@ static void
 announce_loss(int procno)
 {
 	pg_atomic_fetch_add_u64(&zkl_control->ctl_losses, 1);
-	zkl_wakeup_process(procno);
+	zkl_control_wake(procno);
 }
 
 bool
@@ -301,7 +300,7 @@ wake_owners(ZklSlotState state, int nslots)
 	for (i = 0; i < nslots; i++)
 	{
 		if (zkl_slot_peek(i) == state)
-			zkl_wakeup_process(zkl_slots[i].s_request.procno);
+			zkl_control_wake(zkl_slots[i].s_request.procno);
 	}
 }
 

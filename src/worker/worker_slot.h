@@ -11,7 +11,7 @@
  * WAITING -> GRANTED, DENIED or FAILED and GRANTED -> LOST, filling in what
  * goes with it; a CACHED slot has no holder to tell, so it becomes RELEASED, and
  * dirty, instead of LOST; the owner is woken, of a lost lock at once, else by
- * zkl_wakeup_noted.  False: the backend was faster and the slot is
+ * zkl_control_wake_noted.  False: the backend was faster and the slot is
  * RELEASED.  LOST acts by s_request.lost_action: it signals the owner, unless it is
  * quiet.
  */

@@ -23,7 +23,7 @@
  * Bytes that a string may take once escaped.  Three such, a server's name, a
  * lifetime (15 characters of at most six bytes), an address, the numbers and the keys
  * stay below ZKL_MAX_NODE_DATA; names of 63 bytes fit whole unless a fifth of them are
- * control characters, and a server's name always does (see server_name.c).
+ * control characters, and a server's name always does (see settings.c).
  */
 #define MAX_ESCAPED		128
 #define MAX_LIFETIME	90
