@@ -129,33 +129,33 @@ zkl_sql_locks(PG_FUNCTION_ARGS)
 
 /* ---- zk_status ---- */
 
-typedef struct Census
+typedef struct SlotCounts
 {
 	int64		held;
 	int64		waiting;
 	int64		cached;
-} Census;
+} SlotCounts;
 
 /*
  * Without the slots' mutexes, which the worker would wait for if this backend were
  * stopped.  Whether a request is for a guard stays as it is until the slot is free.
  */
-static Census
+static SlotCounts
 count_slots(void)
 {
-	Census		census = {0};
+	SlotCounts	counts = {0};
 	int			slotno;
 
 	for (slotno = 0; slotno < zkl_control->ctl_nrequests; slotno++)
 	{
 		ZklSlotState state = zkl_slot_peek(slotno);
 
-		census.held += state == ZKL_SLOT_GRANTED &&
+		counts.held += state == ZKL_SLOT_GRANTED &&
 			!zkl_slots[slotno].s_request.guard;
-		census.waiting += state == ZKL_SLOT_WAITING;
-		census.cached += state == ZKL_SLOT_CACHED;
+		counts.waiting += state == ZKL_SLOT_WAITING;
+		counts.cached += state == ZKL_SLOT_CACHED;
 	}
-	return census;
+	return counts;
 }
 
 static void
@@ -175,14 +175,14 @@ Datum
 zkl_sql_status(PG_FUNCTION_ARGS)
 {
 	ZklStatus	status;
-	Census		census;
+	SlotCounts	counts;
 	ZklRow		row = {0};
 	bool		hosts = zkl_refusal_may_see_hosts();
 
 	zkl_gate_check();
 	zkl_row_begin_view(fcinfo, "zk_status");
 	zkl_status_copy(&status);
-	census = count_slots();
+	counts = count_slots();
 
 	zkl_row_text(&row, zkl_refusal_worker_state_name(&status));
 	zkl_row_utf8_or_null(&row, hosts ? status.server : "",
@@ -195,9 +195,9 @@ zkl_sql_status(PG_FUNCTION_ARGS)
 	add_lease(&row);
 	zkl_row_time_or_null(&row, status.state == ZKL_STATE_CONNECTED ?
 						 status.connected_since : 0);
-	zkl_row_add(&row, Int64GetDatum(census.held));
-	zkl_row_add(&row, Int64GetDatum(census.waiting));
-	zkl_row_add(&row, Int64GetDatum(census.cached));
+	zkl_row_add(&row, Int64GetDatum(counts.held));
+	zkl_row_add(&row, Int64GetDatum(counts.waiting));
+	zkl_row_add(&row, Int64GetDatum(counts.cached));
 	zkl_row_add(&row, BoolGetDatum(zkl_gate_drain() != 0));
 	zkl_row_utf8_or_null(&row, hosts ? status.last_error : "",
 						 hosts ? sizeof(status.last_error) : 1);
