@@ -24,7 +24,7 @@
  *	 lease of its server: the look begins a session timeout after the mark.
  * - If the look finds no contender, none comes until the new list is written: only
  *	 a session that holds the lock gets another znode for it, and then the look
- *	 finds one of them (census.c).  Later only servers whose own list gives the name
+ *	 finds one of them (walk_below).  Later only servers whose own list gives the name
  *	 its new dialect make some.
  *
  * The waiting time also lets those who were waiting leave the queues.  Each
@@ -40,12 +40,14 @@
 #include "backend/refusal.h"
 #include "backend/text.h"
 #include "miscadmin.h"
-#include "recipes/census.h"
 #include "recipes/dialects.h"
 #include "shared/boottime.h"
 #include "shared/root.h"
 #include "shared/settings.h"
 #include "shared/status.h"
+#include "znode/dialect.h"
+
+#define MOST_FOUND		10		/* contenders that an error shows */
 
 static const ZklTarget settings = {ZKL_ROOT_SETTINGS, ZKL_ROOT_SETTINGS, ZKL_DIALECT_CURATOR_RW};
 
@@ -138,6 +140,149 @@ write_or_fail(Record *record, const ZklRoot *root)
 				 errhint("zk_healthcheck() tells whether they are as you want them.  If not, call zk_set_dialects() again.")));
 }
 
+/* ---- the look for contenders ---- */
+
+/*
+ * The znodes of leaders, permits and members of barriers do not depend on the
+ * dialects, and do not count.  The guard of a semaphore does, because it looks
+ * like a mutex.
+ */
+typedef struct Walk
+{
+	const ZklRoot *root;		/* that is changing */
+	StringInfoData who;			/* a line for each contender */
+	int			found;
+} Walk;
+
+static ZklTarget
+directory_target(const char *name)
+{
+	ZklTarget	target = {name, zkl_text_to_display(name, (int) strlen(name)), ZKL_DIALECT_CURATOR_RW};
+
+	if (strcmp(name, "/") == 0)
+		target.path = "";		/* the root itself */
+	return target;
+}
+
+static bool
+is_contender(const char *child)
+{
+	int			dialect;
+
+	for (dialect = 0; dialect < ZKL_LOCK_DIALECTS; dialect++)
+	{
+		ZklLockMode mode;
+		ZklSeq		seq;
+		bool		has_uuid;
+		ZklUuid		uuid;
+
+		if (zkl_znode_parse((ZklDialect) dialect, child, &mode, &seq,
+							&has_uuid, &uuid))
+			return true;
+	}
+	return false;
+}
+
+/* False: it is gone by now. */
+static bool
+note_contender(Walk *walk, const char *name, const char *child)
+{
+	ZklTarget	target = directory_target(name);
+	ZklErrand  *errand = zkl_errand_make(ZKL_ERRAND_GET, &target, child,
+										 ZKL_MAX_NODE_DATA);
+	int32		rc = zkl_errand_run(errand, &target);
+	ZklNodeData data = {0};
+
+	if (rc != ZKL_RC_OK && rc != ZKL_RC_NONODE && rc != ZKL_RC_NOAUTH)
+		zkl_refusal_raise_failed(target.name, ZKL_ERROR_ZOOKEEPER, rc);
+	if (rc != ZKL_RC_NONODE)
+	{
+		walk->found++;
+		if (walk->who.len > 0)
+			appendStringInfoChar(&walk->who, '\n');
+		if (rc == ZKL_RC_OK && errand->answer.size <= errand->room &&
+			zkl_node_data_parse(errand->answer.bytes, errand->answer.size, &data))
+			appendStringInfo(&walk->who, "Server \"%s\", process %d: lock \"%s\".",
+							 zkl_text_to_display(data.server, (int) strlen(data.server)),
+							 data.pid, target.name);
+		else
+			appendStringInfo(&walk->who, "Another client, session 0x%016llx: lock \"%s\", znode \"%s\".",
+							 (unsigned long long) errand->answer.stat.session_id, target.name,
+							 zkl_text_to_display(child, (int) strlen(child)));
+	}
+	zkl_errand_free(errand);
+	return rc != ZKL_RC_NONODE;
+}
+
+static void walk_below(Walk *walk, const char *name);
+
+/* False: contenders have gone since the directory was listed. */
+static bool
+walk_below_once(Walk *walk, const char *name)
+{
+	ZklTarget	directory = directory_target(name);
+	ZklErrand  *children = zkl_errand_list(&directory, true);
+	const char *child = NULL;
+	bool		all_there = true;
+
+	while (walk->found < MOST_FOUND &&
+		   (child = zkl_errand_next(children, child)) != NULL)
+	{
+		char	   *below = psprintf("%s/%s", strcmp(name, "/") == 0 ? "" : name, child);
+
+		CHECK_FOR_INTERRUPTS();
+		if (is_contender(child))
+			all_there &= note_contender(walk, name, child);
+		else if (child[0] != '.' && !zkl_znode_is_like(child, strlen(child)) &&
+				 !zkl_dialect_has_entry(walk->root->dialects, below) &&
+				 !zkl_dialect_has_entry(walk->root->changing, below))
+			walk_below(walk, below);
+		pfree(below);
+	}
+	zkl_errand_free(children);
+	return all_there;
+}
+
+/*
+ * A contender that has gone may have left another one: a session that gives up its
+ * exclusive lock, and still holds it shared, replaces its znode in one step, and
+ * one that goes from shared to exclusive has two for a while.  While the dialects
+ * are being changed, no other contenders of our servers come.  So the directory is
+ * looked at again until all that it lists is there, or some contender is found.
+ */
+static void
+walk_below(Walk *walk, const char *name)
+{
+	int			found = walk->found;
+
+	check_stack_depth();
+	while (!walk_below_once(walk, name) && walk->found == found)
+		CHECK_FOR_INTERRUPTS();
+}
+
+/*
+ * The walk sees everything that was there when it began, in any dialect, below the
+ * names whose dialect is to change.
+ */
+static void
+look_for_contenders(const ZklRoot *root)
+{
+	Walk		walk = {root};
+	char		path[ZKL_MAX_NAME + 1] = "";
+
+	initStringInfo(&walk.who);
+	while (walk.found < MOST_FOUND &&
+		   zkl_dialect_next_change(root->dialects, root->changing, path))
+		walk_below(&walk, path);
+	if (walk.found > 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("could not change the dialects of root \"%s\" because affected locks are held or awaited",
+						zkl_root),
+				 errdetail("%s", zkl_text_for_client(walk.who.data)),
+				 errhint("Try again when these locks are released.")));
+}
+
 /* ---- the steps ---- */
 
 typedef struct Change
@@ -165,21 +310,6 @@ wait_for_servers(void)
 
 	zkl_reading_servers(note_timeout, &longest);
 	zkl_wait_sleep_until(start + (int64) longest * 1000);
-}
-
-static void
-look_for_contenders(const ZklRoot *root)
-{
-	StringInfoData who;
-
-	initStringInfo(&who);
-	if (zkl_census_take(root->dialects, root->changing, &who) > 0)
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_IN_USE),
-				 errmsg("could not change the dialects of root \"%s\" because affected locks are held or awaited",
-						zkl_root),
-				 errdetail("%s", zkl_text_for_client(who.data)),
-				 errhint("Try again when these locks are released.")));
 }
 
 /* It runs as a subtransaction, so that the mark can be taken back after an error. */
