@@ -420,6 +420,16 @@ zkl_rights_check(const char *path, const char *name, ZklPrivileges needed)
 		check_semaphores_above(path, name);
 }
 
+/* EXECUTE can be granted, but only a superuser may interfere with others. */
+void
+zkl_rights_check_superuser(const char *message)
+{
+	if (!superuser())
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("%s", message)));
+}
+
 bool
 zkl_rights_may_look(const char *path)
 {

@@ -31,6 +31,9 @@ typedef uint32 ZklPrivileges;
 extern void zkl_rights_check(const char *path, const char *name,
 							 ZklPrivileges needed);
 
+/* Error 42501 with this message unless the current role is a superuser's */
+extern void zkl_rights_check_superuser(const char *message);
+
 /* Whether the current role may see what is told of a name */
 extern bool zkl_rights_may_look(const char *path);
 

@@ -46,7 +46,7 @@ put_dump_row(FunctionCallInfo fcinfo, ZklEntries *list)
 	if (!add_text(&row, list) || !add_text(&row, list) ||
 		!zkl_entries_get(list, &pid, sizeof(int32)))
 		return false;
-	zkl_row_pid_or_null(&row, pid);
+	zkl_row_int_or_null(&row, pid);
 	if (!add_text(&row, list))
 		return false;
 

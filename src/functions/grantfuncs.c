@@ -136,10 +136,7 @@ run_statement(const char *format, Datum *values)
 static void
 begin_statements(FunctionCallInfo fcinfo, Datum *values)
 {
-	if (!superuser())
-		ereport(ERROR,
-				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("must be superuser to change rights by prefix")));
+	zkl_rights_check_superuser("must be superuser to change rights by prefix");
 	check_prefix(PG_GETARG_TEXT_PP(0));
 	values[0] = PG_GETARG_DATUM(0);
 	values[1] = PG_GETARG_DATUM(1);

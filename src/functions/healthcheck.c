@@ -13,6 +13,9 @@
  */
 #include "postgres.h"
 
+#include <sys/timex.h>
+#include <unistd.h>
+
 #include "access/xlog.h"
 #include "backend/admission.h"
 #include "backend/errand.h"
@@ -20,7 +23,6 @@
 #include "backend/refusal.h"
 #include "backend/rights.h"
 #include "backend/text.h"
-#include "functions/clock_rate.h"
 #include "functions/row.h"
 #include "lib/stringinfo.h"
 #include "nodes/value.h"
@@ -36,7 +38,6 @@
 #include "utils/timestamp.h"
 #include "wire/version.h"
 
-#define HEALTH_COLUMNS	3
 #define MOST_SLOTS		0.8		/* of all */
 #define MOST_CLOCK_MS	30000	/* zk_once() allows for half a minute */
 #define LEAST_DAYS		30		/* of a certificate */
@@ -72,13 +73,11 @@ put_check(FunctionCallInfo fcinfo, const char *check, bool known, bool ok,
 	ZklRow		row = {0};
 
 	zkl_row_text(&row, check);
-	if (known)
-		zkl_row_add(&row, BoolGetDatum(ok));
-	else
-		zkl_row_null(&row);
+	row.hidden = !known;
+	zkl_row_bool(&row, ok);
+	row.hidden = false;
 	zkl_row_text(&row, detail);
 
-	Assert(row.n == HEALTH_COLUMNS);
 	zkl_row_put(fcinfo, &row);
 }
 
@@ -225,11 +224,35 @@ check_script(FunctionCallInfo fcinfo)
 					   version, ZKL_SCRIPT, advice));
 }
 
+/*
+ * How much the system corrects the rate of its clock, in millionths; false, with
+ * errno: it does not tell.
+ *
+ * NTP daemons correct it by the length of a tick, and by a frequency for what is
+ * less than that.  A large correction means that the hardware's clock, which
+ * leases are measured by, has a wrong rate, or that the daemon slews the clock to
+ * make up for a wrong time.  That misleads programs on this machine that do not
+ * read the hardware's clock, such as a ZooKeeper server.
+ */
+static bool
+read_clock_rate(double *ppm)
+{
+	struct timex state;
+	double		nominal = 1000000.0 / (double) sysconf(_SC_CLK_TCK);
+
+	memset(&state, 0, sizeof(state));
+	if (adjtimex(&state) < 0)
+		return false;
+	*ppm = ((double) state.tick - nominal) * 1000000.0 / nominal +
+		(double) state.freq / 65536.0;
+	return true;
+}
+
 static void
 check_clock_rate(FunctionCallInfo fcinfo)
 {
 	double		ppm = 0;
-	bool		known = zkl_clock_rate_read(&ppm);
+	bool		known = read_clock_rate(&ppm);
 	bool		ok = ppm <= MOST_CLOCK_PPM && ppm >= -MOST_CLOCK_PPM;
 
 	put_check(fcinfo, "clock rate", known, ok,

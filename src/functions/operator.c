@@ -12,7 +12,6 @@
 #include "backend/target.h"
 #include "backend/wait.h"
 #include "functions/row.h"
-#include "functions/slotrow.h"
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "recipes/break_lock.h"
@@ -139,12 +138,12 @@ put_left(FunctionCallInfo fcinfo, const ZklSlot *slot)
 	ZklRow		row = {0};
 
 	zkl_row_utf8(&row, slot->s_request.path, zkl_slot_shown_length(slot));
-	zkl_row_text(&row, zkl_slotrow_mode(slot));
-	zkl_row_text_or_null(&row, zkl_slotrow_lifetime(slot));
-	zkl_row_text(&row, zkl_slotrow_state(slot));
-	zkl_row_pid_or_null(&row, zkl_slotrow_has_session(slot) ? slot->s_request.pid : 0);
-	zkl_slotrow_add_session(&row, slot, true);
-	zkl_row_time_or_null(&row, zkl_slotrow_granted_at(slot));
+	zkl_row_text(&row, zkl_row_slot_mode(slot));
+	zkl_row_text_or_null(&row, zkl_row_slot_lifetime(slot));
+	zkl_row_text(&row, zkl_row_slot_state(slot));
+	zkl_row_int_or_null(&row, zkl_row_slot_has_session(slot) ? slot->s_request.pid : 0);
+	zkl_row_slot_add_session(&row, slot, true);
+	zkl_row_time_or_null(&row, zkl_row_slot_granted_at(slot));
 	Assert(row.n == DRAIN_COLUMNS);
 	zkl_row_put(fcinfo, &row);
 }

@@ -98,7 +98,7 @@ add_address(ZklRow *row, const char *address)
 static void
 add_session_of(ZklRow *row, const ZklNodeData *data)
 {
-	zkl_row_pid_or_null(row, data->pid);
+	zkl_row_int_or_null(row, data->pid);
 	zkl_row_utf8_or_null(row, data->database, sizeof(data->database));
 	zkl_row_utf8_or_null(row, data->usename, sizeof(data->usename));
 	zkl_row_utf8_or_null(row, data->application_name,
@@ -162,7 +162,7 @@ add_contender(ZklRow *row, ZklQueueRows *rows, const ZklQueueRow *r)
 
 	memset(&nobody, 0, sizeof(nobody));
 	zkl_row_add(row, Int32GetDatum(r->position));
-	zkl_row_add(row, BoolGetDatum(r->granted));
+	zkl_row_bool(row, r->granted);
 	zkl_row_text(row, r->mode);
 	zkl_contender_add_server(row, r->data == NULL ? "" : r->data, r->length, &data,
 							 r->visible);
@@ -170,7 +170,7 @@ add_contender(ZklRow *row, ZklQueueRows *rows, const ZklQueueRow *r)
 	add_session_of(row, r->visible && !r->kept ? &data : &nobody);
 	add_times(row, r, &data);
 	zkl_row_text(row, r->dialect);
-	zkl_row_add(row, BoolGetDatum(r->cached || data.cached));
+	zkl_row_bool(row, r->cached || data.cached);
 	add_znode(row, r);
 	zkl_row_session_id(row, r->visible ? r->session_id : 0);
 }

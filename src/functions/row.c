@@ -1,16 +1,21 @@
 /*
  * row.c
- *	  Rows of set-returning functions, a column at a time.
+ *	  Rows of set-returning functions, a column at a time; and how requests are
+ *	  shown in them.
  *
- * Owns nothing.  Run by backends.  Takes no locks.  Must not know what the
- * columns mean.
+ * Owns the names of modes and states.  Run by backends, on copies of slots.  Takes
+ * no locks.  Must not know which function a row is for.
  */
 #include "postgres.h"
 
 #include "backend/admission.h"
 #include "backend/text.h"
+#include "catalog/pg_authid.h"
 #include "functions/row.h"
 #include "miscadmin.h"
+#include "shared/boottime.h"
+#include "shared/lease.h"
+#include "shared/settings.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
 #include "utils/lsyscache.h"
@@ -22,7 +27,7 @@ add_column(ZklRow *row, Datum value, bool null)
 	if (row->n >= ZKL_ROW_COLUMNS)
 		elog(ERROR, "a row of zklock has more than %d columns", ZKL_ROW_COLUMNS);
 	row->values[row->n] = value;
-	row->nulls[row->n++] = null;
+	row->nulls[row->n++] = null || row->hidden;
 }
 
 void
@@ -35,6 +40,18 @@ void
 zkl_row_null(ZklRow *row)
 {
 	add_column(row, (Datum) 0, true);
+}
+
+void
+zkl_row_bool(ZklRow *row, bool value)
+{
+	zkl_row_add(row, BoolGetDatum(value));
+}
+
+void
+zkl_row_int64(ZklRow *row, int64 value)
+{
+	zkl_row_add(row, Int64GetDatum(value));
 }
 
 void
@@ -89,10 +106,10 @@ zkl_row_unix_ms_or_null(ZklRow *row, int64 ms)
 }
 
 void
-zkl_row_pid_or_null(ZklRow *row, int pid)
+zkl_row_int_or_null(ZklRow *row, int value)
 {
-	if (pid != 0)
-		zkl_row_add(row, Int32GetDatum(pid));
+	if (value != 0)
+		zkl_row_add(row, Int32GetDatum(value));
 	else
 		zkl_row_null(row);
 }
@@ -104,6 +121,23 @@ zkl_row_interval_ms(ZklRow *row, int64 ms)
 
 	interval->time = ms * 1000;
 	zkl_row_add(row, IntervalPGetDatum(interval));
+}
+
+void
+zkl_row_interval_ms_or_null(ZklRow *row, int64 ms)
+{
+	if (ms != 0)
+		zkl_row_interval_ms(row, ms);
+	else
+		zkl_row_null(row);
+}
+
+void
+zkl_row_znode(ZklRow *row, const char *directory, const char *name, int length)
+{
+	char	   *path = psprintf("%s%s/%.*s", zkl_root, directory, length, name);
+
+	zkl_row_utf8(row, path, strlen(path));
 }
 
 void
@@ -157,8 +191,87 @@ zkl_row_put(FunctionCallInfo fcinfo, ZklRow *row)
 						 row->values, row->nulls);
 }
 
+/* ---- requests ---- */
+
 const char *
 zkl_row_mode_name(ZklLockMode mode)
 {
 	return mode == ZKL_SHARED ? "shared" : "exclusive";
+}
+
+static const char *const slot_state_names[] = {
+	[ZKL_SLOT_FREE] = NULL,
+	[ZKL_SLOT_CLAIMED] = NULL,
+	[ZKL_SLOT_WAITING] = "waiting",
+	[ZKL_SLOT_GRANTED] = "granted",
+	[ZKL_SLOT_CACHED] = "cached",
+	[ZKL_SLOT_DENIED] = "denied",
+	[ZKL_SLOT_FAILED] = "failed",
+	[ZKL_SLOT_LOST] = "lost",
+	[ZKL_SLOT_RELEASED] = "releasing"
+};
+
+const char *
+zkl_row_slot_mode(const ZklSlot *slot)
+{
+	if (slot->s_request.guard || slot->s_request.dialect == ZKL_DIALECT_PERMIT)
+		return "permit";
+	return slot->s_request.dialect == ZKL_DIALECT_MEMBER ? "member" :
+		slot->s_request.dialect == ZKL_DIALECT_LATCH ? "leader" :
+		zkl_row_mode_name(slot->s_request.mode);
+}
+
+const char *
+zkl_row_slot_lifetime(const ZklSlot *slot)
+{
+	if (slot->s_state == ZKL_SLOT_CACHED)
+		return "";
+	return slot->s_request.lifetime == ZKL_LIFETIME_SESSION ? "session" : "transaction";
+}
+
+TimestampTz
+zkl_row_slot_granted_at(const ZklSlot *slot)
+{
+	return slot->s_state == ZKL_SLOT_CACHED ? 0 : slot->s_answer.granted_at;
+}
+
+bool
+zkl_row_slot_has_session(const ZklSlot *slot)
+{
+	return slot->s_state != ZKL_SLOT_RELEASED &&
+		slot->s_state != ZKL_SLOT_CACHED;
+}
+
+void
+zkl_row_slot_add_session(ZklRow *row, const ZklSlot *slot, bool visible)
+{
+	bool		has_session = visible && zkl_row_slot_has_session(slot);
+	const ZklSlotRequest *request = &slot->s_request;
+
+	zkl_row_utf8_or_null(row, has_session ? request->database : "",
+						 sizeof(request->database));
+	zkl_row_utf8_or_null(row, has_session ? request->usename : "",
+						 sizeof(request->usename));
+	zkl_row_utf8_or_null(row, has_session ? request->application : "",
+						 sizeof(request->application));
+}
+
+const char *
+zkl_row_slot_state(const ZklSlot *slot)
+{
+	if (slot->s_state == ZKL_SLOT_RELEASED &&
+		slot->s_keep_until > zkl_boottime_ms())
+		return "kept";
+	if (slot->s_state == ZKL_SLOT_GRANTED &&
+		!zkl_lease_is_valid(slot->s_record.generation))
+		return "unconfirmed";
+	return slot_state_names[slot->s_state];
+}
+
+bool
+zkl_row_slot_is_visible(const ZklSlot *slot)
+{
+	return has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS) ||
+		(slot->s_state != ZKL_SLOT_CACHED &&
+		 has_privs_of_role(GetUserId(), slot->s_request.roleid));
 }

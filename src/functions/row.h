@@ -6,7 +6,7 @@
 #define ZKL_FUNCTIONS_ROW_H
 
 #include "shared/compat.h"
-#include "znode/mode.h"
+#include "shared/slot.h"
 
 #define ZKL_ROW_COLUMNS	29
 
@@ -16,10 +16,14 @@ typedef struct ZklRow
 	Datum		values[ZKL_ROW_COLUMNS];
 	bool		nulls[ZKL_ROW_COLUMNS];
 	int			n;
+	bool		hidden;			/* what is added now becomes NULL: the role
+								 * may not see it */
 } ZklRow;
 
 extern void zkl_row_add(ZklRow *row, Datum value);
 extern void zkl_row_null(ZklRow *row);
+extern void zkl_row_bool(ZklRow *row, bool value);
+extern void zkl_row_int64(ZklRow *row, int64 value);
 extern void zkl_row_text(ZklRow *row, const char *value);
 
 /* UTF-8 of unknown origin; it may fill its buffer, without a zero behind it */
@@ -31,10 +35,15 @@ extern void zkl_row_utf8_or_null(ZklRow *row, const char *value, size_t size);
 extern void zkl_row_time_or_null(ZklRow *row, TimestampTz value);
 extern void zkl_row_unix_ms_or_null(ZklRow *row, int64 ms); /* since 1970; also if
 															 * it is absurd */
-extern void zkl_row_pid_or_null(ZklRow *row, int pid);
+extern void zkl_row_int_or_null(ZklRow *row, int value);
+extern void zkl_row_interval_ms_or_null(ZklRow *row, int64 ms);
 extern void zkl_row_session_id(ZklRow *row, int64 id);
 
 extern void zkl_row_interval_ms(ZklRow *row, int64 ms);
+
+/* The path of a znode, whose directory is below the root */
+extern void zkl_row_znode(ZklRow *row, const char *directory, const char *name,
+						  int length);
 
 /*
  * Begins the result of the function behind a view: everybody may call it, but it
@@ -45,7 +54,34 @@ extern void zkl_row_begin_view(FunctionCallInfo fcinfo, const char *name);
 /* Adds the row to the function's result. */
 extern void zkl_row_put(FunctionCallInfo fcinfo, ZklRow *row);
 
+/* ---- requests ---- */
+
 /* The name of a mode in SQL */
 extern const char *zkl_row_mode_name(ZklLockMode mode);
+
+extern const char *zkl_row_slot_mode(const ZklSlot *slot);
+
+/* Empty, and 0: no session has a lock that is cached, so it has neither. */
+extern const char *zkl_row_slot_lifetime(const ZklSlot *slot);
+extern TimestampTz zkl_row_slot_granted_at(const ZklSlot *slot);
+
+/*
+ * False once the session has released the lock: it may have ended, and another
+ * process may have its number.
+ */
+extern bool zkl_row_slot_has_session(const ZklSlot *slot);
+
+/* Columns datname, usename and application_name, as they were at the request */
+extern void zkl_row_slot_add_session(ZklRow *row, const ZklSlot *slot, bool visible);
+
+/* NULL: a request in this state is not shown. */
+extern const char *zkl_row_slot_state(const ZklSlot *slot);
+
+/*
+ * Whether the current role may see which lock it is, and what belongs to that:
+ * it is the session's role, or may read all statistics.  A cached lock is no
+ * session's.
+ */
+extern bool zkl_row_slot_is_visible(const ZklSlot *slot);
 
 #endif							/* ZKL_FUNCTIONS_ROW_H */

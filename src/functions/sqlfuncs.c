@@ -1,6 +1,7 @@
 /*
  * sqlfuncs.c
- *	  The SQL-callable functions that acquire and release locks.
+ *	  The SQL-callable functions that acquire and release locks, one or several at
+ *	  once.
  *
  * Turns SQL arguments into requests, and the answers into results.  Run by
  * backends.  Takes no locks, keeps no state.
@@ -14,25 +15,21 @@
 #include "backend/refusal.h"
 #include "backend/target.h"
 #include "backend/text.h"
+#include "backend/under_way.h"
+#include "catalog/pg_type.h"
+#include "miscadmin.h"
 #include "recipes/semaphore.h"
 #include "shared/compat.h"
+#include "shared/gate.h"
 #include "shared/settings.h"
 #include "shared/slot.h"
+#include "utils/array.h"
 #include "utils/timestamp.h"
 
 /* Ten thousand years, which fit into 64 bits even as µs */
 #define LONGEST_MS		((int64) 10000 * 365 * 86400000)
 
-ZKL_FUNCTION(zkl_sql_lock);
-ZKL_FUNCTION(zkl_sql_lock_shared);
-ZKL_FUNCTION(zkl_sql_try_lock);
-ZKL_FUNCTION(zkl_sql_try_lock_shared);
-ZKL_FUNCTION(zkl_sql_xact_lock);
-ZKL_FUNCTION(zkl_sql_xact_lock_shared);
-ZKL_FUNCTION(zkl_sql_try_xact_lock);
-ZKL_FUNCTION(zkl_sql_try_xact_lock_shared);
-ZKL_FUNCTION(zkl_sql_unlock);
-ZKL_FUNCTION(zkl_sql_unlock_shared);
+ZKL_FUNCTION(zkl_sql_multiunlock);
 ZKL_FUNCTION(zkl_sql_unlock_all);
 ZKL_FUNCTION(zkl_sql_extend);
 ZKL_FUNCTION(zkl_sql_assert_lock);
@@ -143,53 +140,14 @@ try_lock(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime)
 								&token));
 }
 
-Datum
-zkl_sql_lock(PG_FUNCTION_ARGS)
-{
-	return lock_or_raise(fcinfo, ZKL_EXCLUSIVE, ZKL_LIFETIME_SESSION);
-}
-
-Datum
-zkl_sql_lock_shared(PG_FUNCTION_ARGS)
-{
-	return lock_or_raise(fcinfo, ZKL_SHARED, ZKL_LIFETIME_SESSION);
-}
-
-Datum
-zkl_sql_try_lock(PG_FUNCTION_ARGS)
-{
-	return try_lock(fcinfo, ZKL_EXCLUSIVE, ZKL_LIFETIME_SESSION);
-}
-
-Datum
-zkl_sql_try_lock_shared(PG_FUNCTION_ARGS)
-{
-	return try_lock(fcinfo, ZKL_SHARED, ZKL_LIFETIME_SESSION);
-}
-
-Datum
-zkl_sql_xact_lock(PG_FUNCTION_ARGS)
-{
-	return lock_or_raise(fcinfo, ZKL_EXCLUSIVE, ZKL_LIFETIME_TRANSACTION);
-}
-
-Datum
-zkl_sql_xact_lock_shared(PG_FUNCTION_ARGS)
-{
-	return lock_or_raise(fcinfo, ZKL_SHARED, ZKL_LIFETIME_TRANSACTION);
-}
-
-Datum
-zkl_sql_try_xact_lock(PG_FUNCTION_ARGS)
-{
-	return try_lock(fcinfo, ZKL_EXCLUSIVE, ZKL_LIFETIME_TRANSACTION);
-}
-
-Datum
-zkl_sql_try_xact_lock_shared(PG_FUNCTION_ARGS)
-{
-	return try_lock(fcinfo, ZKL_SHARED, ZKL_LIFETIME_TRANSACTION);
-}
+ZKL_SQL_CALL(zkl_sql_lock, lock_or_raise, ZKL_EXCLUSIVE, ZKL_LIFETIME_SESSION);
+ZKL_SQL_CALL(zkl_sql_lock_shared, lock_or_raise, ZKL_SHARED, ZKL_LIFETIME_SESSION);
+ZKL_SQL_CALL(zkl_sql_try_lock, try_lock, ZKL_EXCLUSIVE, ZKL_LIFETIME_SESSION);
+ZKL_SQL_CALL(zkl_sql_try_lock_shared, try_lock, ZKL_SHARED, ZKL_LIFETIME_SESSION);
+ZKL_SQL_CALL(zkl_sql_xact_lock, lock_or_raise, ZKL_EXCLUSIVE, ZKL_LIFETIME_TRANSACTION);
+ZKL_SQL_CALL(zkl_sql_xact_lock_shared, lock_or_raise, ZKL_SHARED, ZKL_LIFETIME_TRANSACTION);
+ZKL_SQL_CALL(zkl_sql_try_xact_lock, try_lock, ZKL_EXCLUSIVE, ZKL_LIFETIME_TRANSACTION);
+ZKL_SQL_CALL(zkl_sql_try_xact_lock_shared, try_lock, ZKL_SHARED, ZKL_LIFETIME_TRANSACTION);
 
 /* ---- releasing ---- */
 
@@ -201,17 +159,8 @@ unlock(FunctionCallInfo fcinfo, ZklLockMode mode)
 	PG_RETURN_BOOL(zkl_held_release_lock(&lock, mode));
 }
 
-Datum
-zkl_sql_unlock(PG_FUNCTION_ARGS)
-{
-	return unlock(fcinfo, ZKL_EXCLUSIVE);
-}
-
-Datum
-zkl_sql_unlock_shared(PG_FUNCTION_ARGS)
-{
-	return unlock(fcinfo, ZKL_SHARED);
-}
+ZKL_SQL_CALL(zkl_sql_unlock, unlock, ZKL_EXCLUSIVE);
+ZKL_SQL_CALL(zkl_sql_unlock_shared, unlock, ZKL_SHARED);
 
 Datum
 zkl_sql_unlock_all(PG_FUNCTION_ARGS)
@@ -263,4 +212,170 @@ zkl_sql_fencing_token(PG_FUNCTION_ARGS)
 		!zkl_semaphore_token(&lock, &token))
 		PG_RETURN_NULL();
 	PG_RETURN_INT64(token);
+}
+
+/* ---- several at once ----
+ *
+ * An array may have millions of elements, and each of them would take hundreds
+ * of bytes here.  So the number of elements is checked first.
+ */
+
+/* One name of an array, and its position there */
+typedef struct Named
+{
+	ZklTarget	lock;
+	int			position;
+} Named;
+
+/* All sessions take locks in this order: by the bytes of the names. */
+static int
+compare_named(const void *a, const void *b)
+{
+	return strcmp(((const Named *) a)->lock.path,
+				  ((const Named *) b)->lock.path);
+}
+
+static ArrayType *
+array_of(FunctionCallInfo fcinfo)
+{
+	zkl_target_need(fcinfo, 0, "array of lock names");
+	return PG_GETARG_ARRAYTYPE_P(0);
+}
+
+/* How many names there are */
+static int
+length_of(const ArrayType *array)
+{
+	int			n = ArrayGetNItems(ARR_NDIM(array), ARR_DIMS(array));
+
+	if (ARR_NDIM(array) > 1)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("array of lock names must be one-dimensional")));
+	if (n == 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("array of lock names must not be empty")));
+	return n;
+}
+
+static Named *
+names_of(ArrayType *array, ZklPrivileges needed)
+{
+	Datum	   *elements;
+	bool	   *nulls;
+	Named	   *names;
+	int			n;
+	int			i;
+
+	deconstruct_array(array, TEXTOID, -1, false, TYPALIGN_INT, &elements,
+					  &nulls, &n);
+	names = palloc(n * sizeof(Named));
+	for (i = 0; i < n; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		if (nulls[i])
+			ereport(ERROR,
+					(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
+					 errmsg("array of lock names must not contain nulls")));
+		names[i].lock = zkl_target_lock(DatumGetTextPP(elements[i]), needed);
+		names[i].position = i;
+	}
+	qsort(names, n, sizeof(Named), compare_named);
+	for (i = 1; i < n; i++)
+	{
+		if (compare_named(&names[i - 1], &names[i]) == 0)
+			ereport(ERROR,
+					(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+					 errmsg("array of lock names must not contain \"%s\" twice",
+							names[i].lock.name)));
+	}
+	return names;
+}
+
+/*
+ * The arguments are the names and the timeout.  Returns the tokens in the order
+ * of the array, or NULL if the timeout ended.
+ */
+static Datum *
+acquire_all(FunctionCallInfo fcinfo, bool is_try, ZklLifetime lifetime, int *n)
+{
+	ArrayType  *array = array_of(fcinfo);
+	Named	   *names;
+	ZklLockRequest *requests;
+	int64	   *tokens;
+	Datum	   *result;
+	int64		timeout_ms;
+	int			i;
+
+	zkl_gate_check();
+	*n = length_of(array);
+	zkl_under_way_check_number(*n, true);
+	names = names_of(array, ZKL_MAY_LOCK);
+	timeout_ms = zkl_target_timeout_ms(fcinfo, 1);
+	requests = palloc0(*n * sizeof(ZklLockRequest));
+	tokens = palloc(*n * sizeof(int64));
+	result = palloc(*n * sizeof(Datum));
+	for (i = 0; i < *n; i++)
+	{
+		requests[i].lock = names[i].lock;
+		requests[i].mode = ZKL_EXCLUSIVE;
+		requests[i].lifetime = lifetime;
+		requests[i].timeout_ms = timeout_ms;
+		requests[i].is_try = zkl_acquire_is_try(is_try, timeout_ms);
+	}
+	if (!zkl_acquire(requests, *n, tokens))
+		return NULL;
+	for (i = 0; i < *n; i++)
+		result[names[i].position] = Int64GetDatum(tokens[i]);
+	return result;
+}
+
+static Datum
+multilock(FunctionCallInfo fcinfo, ZklLifetime lifetime)
+{
+	Datum	   *tokens;
+	int			n;
+
+	tokens = acquire_all(fcinfo, false, lifetime, &n);
+	if (tokens == NULL)
+		zkl_refusal_raise_timed_out(psprintf("all of %d distributed locks", n),
+									zkl_target_timeout_ms(fcinfo, 1));
+	PG_RETURN_ARRAYTYPE_P(construct_array(tokens, n, INT8OID, sizeof(int64),
+										  FLOAT8PASSBYVAL, TYPALIGN_DOUBLE));
+}
+
+static Datum
+try_multilock(FunctionCallInfo fcinfo, ZklLifetime lifetime)
+{
+	int			n;
+
+	PG_RETURN_BOOL(acquire_all(fcinfo, true, lifetime, &n) != NULL);
+}
+
+ZKL_SQL_CALL(zkl_sql_multilock, multilock, ZKL_LIFETIME_SESSION);
+ZKL_SQL_CALL(zkl_sql_try_multilock, try_multilock, ZKL_LIFETIME_SESSION);
+ZKL_SQL_CALL(zkl_sql_xact_multilock, multilock, ZKL_LIFETIME_TRANSACTION);
+ZKL_SQL_CALL(zkl_sql_try_xact_multilock, try_multilock, ZKL_LIFETIME_TRANSACTION);
+
+/*
+ * Releases each lock, even if another is not held.  A session may release more
+ * locks than it could acquire now, but not more than it could ever hold.
+ */
+Datum
+zkl_sql_multiunlock(PG_FUNCTION_ARGS)
+{
+	ArrayType  *array = array_of(fcinfo);
+	bool		all = true;
+	Named	   *names;
+	int			n,
+				i;
+
+	zkl_gate_check();
+	n = length_of(array);
+	zkl_under_way_check_number(n, false);
+	names = names_of(array, ZKL_NEEDS_NOTHING);
+	for (i = 0; i < n; i++)
+		all &= zkl_held_release_lock(&names[i].lock, ZKL_EXCLUSIVE);
+	PG_RETURN_BOOL(all);
 }

@@ -14,6 +14,7 @@
  */
 #include "postgres.h"
 
+#include "backend/rights.h"
 #include "catalog/pg_authid.h"
 #include "functions/row.h"
 #include "miscadmin.h"
@@ -23,8 +24,6 @@
 #include "shared/status.h"
 #include "utils/acl.h"
 
-#define STAT_LOCKS_COLUMNS	12
-#define STAT_SERVER_COLUMNS	29
 #define ROWS_AT_A_TIME		32
 
 ZKL_FUNCTION(zkl_sql_stat_locks);
@@ -46,21 +45,21 @@ put_counts(FunctionCallInfo fcinfo, const ZklLockstatsRow *stats, bool visible)
 	const ZklLockstatsCounts *counts = &stats->counts;
 	ZklRow		row = {0};
 
-	zkl_row_utf8_or_null(&row, visible ? stats->path : "",
-						 visible ? sizeof(stats->path) : 1);
-	zkl_row_add(&row, Int64GetDatum(counts->acquires));
-	zkl_row_add(&row, Int64GetDatum(counts->waited));
+	row.hidden = !visible;
+	zkl_row_utf8(&row, stats->path, sizeof(stats->path));
+	row.hidden = false;
+	zkl_row_int64(&row, counts->acquires);
+	zkl_row_int64(&row, counts->waited);
 	add_time(&row, (double) counts->wait_time);
 	add_time(&row, (double) counts->wait_time / (double) Max(counts->acquires, 1));
 	add_time(&row, (double) counts->longest_wait);
 	add_time(&row, (double) counts->hold_time);
 	add_time(&row, (double) counts->longest_hold);
-	zkl_row_add(&row, Int64GetDatum(counts->timeouts));
-	zkl_row_add(&row, Int64GetDatum(counts->denials));
-	zkl_row_add(&row, Int64GetDatum(counts->losses));
-	zkl_row_add(&row, Int64GetDatum(counts->deadlocks));
+	zkl_row_int64(&row, counts->timeouts);
+	zkl_row_int64(&row, counts->denials);
+	zkl_row_int64(&row, counts->losses);
+	zkl_row_int64(&row, counts->deadlocks);
 
-	Assert(row.n == STAT_LOCKS_COLUMNS);
 	zkl_row_put(fcinfo, &row);
 }
 
@@ -87,58 +86,48 @@ zkl_sql_stat_locks(PG_FUNCTION_ARGS)
 
 /* ---- zk_stat_server ---- */
 
-static void
-add_count(ZklRow *row, uint64 count)
-{
-	zkl_row_add(row, Int64GetDatum((int64) count));
-}
-
 /* Columns connects to settings_errors */
 static void
 add_incidents(ZklRow *row, const ZklStatus *status)
 {
 	int			kind;
 
-	add_count(row, status->connects);
-	add_count(row, status->sessions_lost);
-	add_count(row, pg_atomic_read_u64(&zkl_control->ctl_losses));
-	add_count(row, status->lapses);
-	add_count(row, status->lost_writes);
-	add_count(row, status->worker_starts);
+	zkl_row_int64(row, status->connects);
+	zkl_row_int64(row, status->sessions_lost);
+	zkl_row_int64(row, pg_atomic_read_u64(&zkl_control->ctl_losses));
+	zkl_row_int64(row, status->lapses);
+	zkl_row_int64(row, status->lost_writes);
+	zkl_row_int64(row, status->worker_starts);
 	for (kind = 0; kind < ZKL_ERROR_KINDS; kind++)
-		add_count(row, status->errors[kind]);
+		zkl_row_int64(row, status->errors[kind]);
 }
 
 /* Columns batches to watches */
 static void
 add_traffic(ZklRow *row, const ZklStatus *status)
 {
-	add_count(row, status->batches);
-	add_count(row, status->operations);
-	add_count(row, status->listings);
-	add_count(row, status->creates);
+	zkl_row_int64(row, status->batches);
+	zkl_row_int64(row, status->operations);
+	zkl_row_int64(row, status->listings);
+	zkl_row_int64(row, status->creates);
 	if (status->creates > 0)
 		zkl_row_add(row, Float8GetDatum((double) status->continuous_creates /
 										(double) status->creates));
 	else
 		zkl_row_null(row);
-	add_count(row, status->watches);
+	zkl_row_int64(row, status->watches);
 }
 
+/* Columns deadlocks to recalls */
 static void
-add_deadlocks(ZklRow *row, const ZklStatus *status)
+add_deadlocks_and_caching(ZklRow *row, const ZklStatus *status)
 {
-	add_count(row, status->deadlocks);
-	add_count(row, status->deadlock_checks);
-	add_count(row, status->given_up_checks);
-	add_count(row, status->unpublished_waits);
-}
-
-static void
-add_caching(ZklRow *row, const ZklStatus *status)
-{
-	add_count(row, pg_atomic_read_u64(&zkl_control->ctl_cache_takes));
-	add_count(row, status->recalls);
+	zkl_row_int64(row, status->deadlocks);
+	zkl_row_int64(row, status->deadlock_checks);
+	zkl_row_int64(row, status->given_up_checks);
+	zkl_row_int64(row, status->unpublished_waits);
+	zkl_row_int64(row, pg_atomic_read_u64(&zkl_control->ctl_cache_takes));
+	zkl_row_int64(row, status->recalls);
 }
 
 static void
@@ -159,7 +148,7 @@ add_statistics(ZklRow *row)
 
 	zkl_lockstats_since(&since, &evicted);
 	zkl_row_add(row, TimestampTzGetDatum(since));
-	zkl_row_add(row, Int64GetDatum(evicted));
+	zkl_row_int64(row, evicted);
 }
 
 Datum
@@ -173,12 +162,10 @@ zkl_sql_stat_server(PG_FUNCTION_ARGS)
 	zkl_status_copy(&status);
 	add_incidents(&row, &status);
 	add_traffic(&row, &status);
-	add_deadlocks(&row, &status);
-	add_caching(&row, &status);
+	add_deadlocks_and_caching(&row, &status);
 	add_tls(&row, &status.tls);
 	add_statistics(&row);
 
-	Assert(row.n == STAT_SERVER_COLUMNS);
 	zkl_row_put(fcinfo, &row);
 	return (Datum) 0;
 }
@@ -187,10 +174,7 @@ Datum
 zkl_sql_stat_reset(PG_FUNCTION_ARGS)
 {
 	zkl_gate_check();
-	if (!superuser())
-		ereport(ERROR,
-				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("must be superuser to reset the statistics of distributed locks")));
+	zkl_rights_check_superuser("must be superuser to reset the statistics of distributed locks");
 	zkl_lockstats_reset();
 	PG_RETURN_VOID();
 }

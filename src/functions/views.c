@@ -1,10 +1,9 @@
 /*
  * views.c
- *	  The set-returning functions behind zk_locks and zk_status.
+ *	  The set-returning functions behind zk_locks and zk_status, and zk_version().
  *
- * Decides what a role may see of requests and of the worker.  Run by backends.
- * Takes no locks but, through slot.h, those of the slots that it copies, one at
- * a time: each row is consistent, but the set is no snapshot.
+ * Decides what a role may see of requests and of the worker.  Run by backends.  Takes no locks but, through slot.h, those of the slots
+ * that it copies, one at a time: each row is consistent, but the set is no snapshot.
  *
  * Must not know which locks this backend holds.
  *
@@ -14,9 +13,9 @@
  */
 #include "postgres.h"
 
+#include "backend/admission.h"
 #include "backend/refusal.h"
 #include "functions/row.h"
-#include "functions/slotrow.h"
 #include "miscadmin.h"
 #include "shared/boottime.h"
 #include "shared/compat.h"
@@ -26,12 +25,12 @@
 #include "shared/settings.h"
 #include "shared/slot.h"
 #include "shared/status.h"
-
-#define LOCKS_COLUMNS	14
-#define STATUS_COLUMNS	14
+#include "wire/version.h"
+#include "znode/znode.h"
 
 ZKL_FUNCTION(zkl_sql_locks);
 ZKL_FUNCTION(zkl_sql_status);
+ZKL_FUNCTION(zkl_sql_version);
 
 /* ---- zk_locks ---- */
 
@@ -45,14 +44,13 @@ copy_shown(int slotno, ZklSlot *slot)
 	if (slot->s_request.guard && slot->s_state != ZKL_SLOT_WAITING)
 		return false;
 	return slot->s_request.kind == ZKL_KIND_LOCK &&
-		zkl_slotrow_state(slot) != NULL;
+		zkl_row_slot_state(slot) != NULL;
 }
 
 static void
 add_slot_znode(ZklRow *row, const ZklSlot *slot)
 {
 	char		name[ZKL_MAX_ZNODE_NAME + 1];
-	char	   *path;
 
 	if (!slot->s_record.sent || slot->s_record.seq < 0)
 	{
@@ -61,8 +59,7 @@ add_slot_znode(ZklRow *row, const ZklSlot *slot)
 	}
 	zkl_znode_name((ZklDialect) slot->s_request.dialect, &slot->s_record.uuid,
 				   slot->s_record.mode, slot->s_record.seq, name);
-	path = psprintf("%s%s/%s", zkl_root, slot->s_request.path, name);
-	zkl_row_utf8(row, path, strlen(path));
+	zkl_row_znode(row, slot->s_request.path, name, (int) strlen(name));
 }
 
 static bool
@@ -78,34 +75,30 @@ static void
 put_slot(FunctionCallInfo fcinfo, const ZklSlot *slot)
 {
 	ZklRow		row = {0};
-	bool		visible = zkl_slotrow_is_visible(slot);
+	bool		visible = zkl_row_slot_is_visible(slot);
 	bool		granted = slot->s_state == ZKL_SLOT_GRANTED;
 	bool		cached = slot->s_state == ZKL_SLOT_CACHED;
 
-	if (visible)
-		zkl_row_utf8(&row, slot->s_request.path, zkl_slot_shown_length(slot));
-	else
-		zkl_row_null(&row);
-	zkl_row_text(&row, zkl_slotrow_mode(slot));
-	zkl_row_text_or_null(&row, zkl_slotrow_lifetime(slot));
-	zkl_row_text(&row, zkl_slotrow_state(slot));
-	zkl_row_pid_or_null(&row, visible && zkl_slotrow_has_session(slot) ?
-						slot->s_request.pid : 0);
-	if (visible && zkl_slotrow_granted_at(slot) != 0)
-		zkl_row_add(&row, Int64GetDatum(slot->s_answer.token));
-	else
-		zkl_row_null(&row);
+	row.hidden = !visible;
+	zkl_row_utf8(&row, slot->s_request.path, zkl_slot_shown_length(slot));
+	row.hidden = false;
+	zkl_row_text(&row, zkl_row_slot_mode(slot));
+	zkl_row_text_or_null(&row, zkl_row_slot_lifetime(slot));
+	zkl_row_text(&row, zkl_row_slot_state(slot));
+	row.hidden = !visible || !zkl_row_slot_has_session(slot);
+	zkl_row_int_or_null(&row, slot->s_request.pid);
+	row.hidden = !visible || zkl_row_slot_granted_at(slot) == 0;
+	zkl_row_int64(&row, slot->s_answer.token);
+	row.hidden = false;
 	zkl_row_add(&row, Int32GetDatum(granted ? (int32) slot->s_holder.holds : 0));
 	zkl_row_time_or_null(&row, cached ? 0 : slot->s_request.requested_at);
-	zkl_row_time_or_null(&row, zkl_slotrow_granted_at(slot));
-	if (visible)
-		add_slot_znode(&row, slot);
-	else
-		zkl_row_null(&row);
-	zkl_row_add(&row, BoolGetDatum(is_asked_for(slot)));
-	zkl_slotrow_add_session(&row, slot, visible);
+	zkl_row_time_or_null(&row, zkl_row_slot_granted_at(slot));
+	row.hidden = !visible;
+	add_slot_znode(&row, slot);
+	row.hidden = false;
+	zkl_row_bool(&row, is_asked_for(slot));
+	zkl_row_slot_add_session(&row, slot, visible);
 
-	Assert(row.n == LOCKS_COLUMNS);
 	zkl_row_put(fcinfo, &row);
 }
 
@@ -185,27 +178,49 @@ zkl_sql_status(PG_FUNCTION_ARGS)
 	counts = count_slots();
 
 	zkl_row_text(&row, zkl_refusal_worker_state_name(&status));
-	zkl_row_utf8_or_null(&row, hosts ? status.server : "",
-						 hosts ? sizeof(status.server) : 1);
+	row.hidden = !hosts;
+	zkl_row_utf8_or_null(&row, status.server, sizeof(status.server));
+	row.hidden = false;
 	zkl_row_session_id(&row, status.session_id);
-	if (status.timeout_ms != 0)
-		zkl_row_interval_ms(&row, status.timeout_ms);
-	else
-		zkl_row_null(&row);
+	zkl_row_interval_ms_or_null(&row, status.timeout_ms);
 	add_lease(&row);
 	zkl_row_time_or_null(&row, status.state == ZKL_STATE_CONNECTED ?
 						 status.connected_since : 0);
-	zkl_row_add(&row, Int64GetDatum(counts.held));
-	zkl_row_add(&row, Int64GetDatum(counts.waiting));
-	zkl_row_add(&row, Int64GetDatum(counts.cached));
-	zkl_row_add(&row, BoolGetDatum(zkl_gate_drain() != 0));
-	zkl_row_utf8_or_null(&row, hosts ? status.last_error : "",
-						 hosts ? sizeof(status.last_error) : 1);
+	zkl_row_int64(&row, counts.held);
+	zkl_row_int64(&row, counts.waiting);
+	zkl_row_int64(&row, counts.cached);
+	zkl_row_bool(&row, zkl_gate_drain() != 0);
+	row.hidden = !hosts;
+	zkl_row_utf8_or_null(&row, status.last_error, sizeof(status.last_error));
+	row.hidden = false;
 	zkl_row_time_or_null(&row, status.last_error_at);
-	zkl_row_pid_or_null(&row, status.worker_pid);
-	zkl_row_pid_or_null(&row, status.session_pid);
+	zkl_row_int_or_null(&row, status.worker_pid);
+	zkl_row_int_or_null(&row, status.session_pid);
 
-	Assert(row.n == STATUS_COLUMNS);
+	zkl_row_put(fcinfo, &row);
+	return (Datum) 0;
+}
+
+/* ---- zk_version() ---- */
+
+Datum
+zkl_sql_version(PG_FUNCTION_ARGS)
+{
+	ZklScriptAge age;
+	char	   *script = zkl_admission_script_version(&age);
+	ZklRow		row = {0};
+	ZklStatus	status;
+
+	zkl_gate_check();
+	InitMaterializedSRF(fcinfo, 0);
+	zkl_status_copy(&status);
+	zkl_row_text(&row, ZKL_VERSION);
+	zkl_row_utf8_or_null(&row, script ? script : "", script ? strlen(script) : 1);
+	zkl_row_utf8_or_null(&row, status.session_version,
+						 sizeof(status.session_version));
+	zkl_row_int_or_null(&row, (int) status.link_protocol);
+	zkl_row_add(&row, Int32GetDatum(ZKL_ZNODE_PROTOCOL));
+
 	zkl_row_put(fcinfo, &row);
 	return (Datum) 0;
 }

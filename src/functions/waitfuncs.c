@@ -20,7 +20,6 @@
 #include "functions/contender.h"
 #include "functions/ownqueue.h"
 #include "functions/row.h"
-#include "functions/slotrow.h"
 #include "miscadmin.h"
 #include "shared/control.h"
 #include "shared/gate.h"
@@ -155,7 +154,7 @@ add_blocker(ZklRow *row, const ZklSlot *wait, const Contender *c, bool visible)
 							 visible);
 	if (c->kept)
 		memset(&data, 0, sizeof(data));
-	zkl_row_pid_or_null(row, visible ? data.pid : 0);
+	zkl_row_int_or_null(row, visible ? data.pid : 0);
 	if (names)
 	{
 		zkl_row_utf8_or_null(row, data.usename, sizeof(data.usename));
@@ -175,17 +174,17 @@ static void
 put_wait_row(FunctionCallInfo fcinfo, const ZklSlot *wait, const Contender *c)
 {
 	ZklRow		row = {0};
-	bool		visible = zkl_slotrow_is_visible(wait);
+	bool		visible = zkl_row_slot_is_visible(wait);
 
 	if (visible)
 		zkl_row_utf8(&row, wait->s_request.path, zkl_slot_shown_length(wait));
 	else
 		zkl_row_null(&row);
-	zkl_row_text(&row, zkl_slotrow_mode(wait));
-	zkl_row_pid_or_null(&row, visible ? wait->s_request.pid : 0);
+	zkl_row_text(&row, zkl_row_slot_mode(wait));
+	zkl_row_int_or_null(&row, visible ? wait->s_request.pid : 0);
 	zkl_row_time_or_null(&row, wait->s_request.requested_at);
 	add_blocker(&row, wait, c, visible);
-	zkl_row_add(&row, BoolGetDatum(c->granted));
+	zkl_row_bool(&row, c->granted);
 
 	Assert(row.n == WAIT_COLUMNS);
 	zkl_row_put(fcinfo, &row);

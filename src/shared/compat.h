@@ -50,6 +50,16 @@
 	extern PGDLLEXPORT Datum name(PG_FUNCTION_ARGS); \
 	PG_FUNCTION_INFO_V1(name)
 
+/* Such a function that is only a call, with its fcinfo and further arguments */
+#define ZKL_SQL_CALL(name, callee, ...) \
+	ZKL_FUNCTION(name); \
+	Datum \
+	name(PG_FUNCTION_ARGS) \
+	{ \
+		return callee(fcinfo, __VA_ARGS__); \
+	} \
+	extern PGDLLEXPORT Datum name(PG_FUNCTION_ARGS)
+
 /* The number of this process's PGPROC */
 static inline int
 zkl_compat_my_procno(void)

@@ -1,15 +1,18 @@
 /*
- * oncefuncs.c
- *	  zk_once_history() and zk_once_purge(): what is recorded of the jobs of
- *	  zk_once().
+ * recipefuncs.c
+ *	  The SQL-callable functions of recipes: permits of semaphores, and what is
+ *	  recorded of the jobs of zk_once().
  *
- * Owns the rows.  Run by backends.  Takes no locks but, when it purges, the
- * distributed ones of the jobs.
+ * Turns SQL arguments into calls, and the answers into results.  Run by
+ * backends.  Takes no locks but, when it purges, the distributed ones of the jobs.
  *
- * Must not know where a history is kept, nor what a turn is.
+ * Must not know how a lock or a permit is requested, nor when a hold ends, nor where
+ * a history is kept.
  */
 #include "postgres.h"
 
+#include "backend/held.h"
+#include "backend/refusal.h"
 #include "backend/target.h"
 #include "backend/text.h"
 #include "backend/wait.h"
@@ -17,16 +20,61 @@
 #include "functions/row.h"
 #include "miscadmin.h"
 #include "recipes/jobs.h"
+#include "recipes/semaphore.h"
+#include "shared/compat.h"
 #include "shared/gate.h"
+#include "shared/slot.h"
 #include "utils/array.h"
 #include "utils/builtins.h"
 
-#define HISTORY_COLUMNS		8
-
+ZKL_FUNCTION(zkl_sql_release_permits);
 ZKL_FUNCTION(zkl_sql_once_history);
 ZKL_FUNCTION(zkl_sql_once_purge);
 
-/* ---- looking ---- */
+/* ---- semaphores ---- */
+
+/* Arguments: path, max_permits, permits, timeout */
+static Datum
+acquire_by_sql(FunctionCallInfo fcinfo, ZklLifetime lifetime, bool is_try)
+{
+	ZklSemaphoreRequest call;
+	int64		token;
+	bool		granted;
+
+	call.path = zkl_target_name(fcinfo);
+	zkl_target_need(fcinfo, 1, "maximum number of permits");
+	zkl_target_need(fcinfo, 2, "number of permits");
+	call.max = PG_GETARG_INT32(1);
+	call.permits = PG_GETARG_INT32(2);
+	call.lifetime = lifetime;
+	call.is_try = is_try;
+	call.timeout_ms = zkl_target_timeout_ms(fcinfo, 3);
+	granted = zkl_semaphore_acquire(&call, &token);
+	if (is_try)
+		PG_RETURN_BOOL(granted);
+	if (!granted)
+		zkl_refusal_raise_timed_out(psprintf("%d of %d permits of semaphore \"%s\"",
+											 call.permits, call.max,
+											 text_to_cstring(call.path)),
+									call.timeout_ms);
+	PG_RETURN_INT64(token);
+}
+
+ZKL_SQL_CALL(zkl_sql_acquire_permits, acquire_by_sql, ZKL_LIFETIME_SESSION, false);
+ZKL_SQL_CALL(zkl_sql_xact_acquire_permits, acquire_by_sql, ZKL_LIFETIME_TRANSACTION, false);
+ZKL_SQL_CALL(zkl_sql_try_acquire_permits, acquire_by_sql, ZKL_LIFETIME_SESSION, true);
+ZKL_SQL_CALL(zkl_sql_try_xact_acquire_permits, acquire_by_sql, ZKL_LIFETIME_TRANSACTION, true);
+
+Datum
+zkl_sql_release_permits(PG_FUNCTION_ARGS)
+{
+	text	   *name = zkl_target_name(fcinfo);
+
+	zkl_target_need(fcinfo, 1, "number of permits");
+	PG_RETURN_BOOL(zkl_semaphore_release(name, PG_GETARG_INT32(1)));
+}
+
+/* ---- jobs ---- */
 
 static void
 add_keys(ZklRow *row, const ZklHistory *history)
@@ -59,7 +107,7 @@ put_history(void *arg, const char *name, const ZklJobRecord *record)
 	zkl_row_unix_ms_or_null(&row, history->at);
 	zkl_row_utf8_or_null(&row, history->at != 0 ? history->server : "",
 						 sizeof(history->server));
-	zkl_row_pid_or_null(&row, history->at != 0 ? (int) history->pid : 0);
+	zkl_row_int_or_null(&row, history->at != 0 ? (int) history->pid : 0);
 	zkl_row_utf8_or_null(&row, history->role, sizeof(history->role));
 	zkl_row_unix_ms_or_null(&row, history->period_at);
 	if (record->readable)
@@ -68,7 +116,6 @@ put_history(void *arg, const char *name, const ZklJobRecord *record)
 		zkl_row_null(&row);
 	zkl_row_unix_ms_or_null(&row, record->mtime);
 
-	Assert(row.n == HISTORY_COLUMNS);
 	zkl_row_put(arg, &row);
 }
 
@@ -92,8 +139,6 @@ zkl_sql_once_history(PG_FUNCTION_ARGS)
 		put_one(fcinfo, PG_GETARG_TEXT_PP(0));
 	return (Datum) 0;
 }
-
-/* ---- purging ---- */
 
 Datum
 zkl_sql_once_purge(PG_FUNCTION_ARGS)
