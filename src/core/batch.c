@@ -18,11 +18,10 @@
 #include "core/batch.h"
 #include "core/batches.h"
 #include "core/operations.h"
-#include "core/pace.h"
 #include "core/reads.h"
 #include "core/session.h"
 #include "core/session_lease.h"
-#include "core/stuck.h"
+#include "core/write.h"
 
 #define ZKL_MAX_VERSION		(1 << 30)	/* then a new heartbeat node */
 
@@ -177,7 +176,7 @@ work_at_hand(const ZklManager *m)
 
 	return m->batches.beat_wanted || (beat >= 0 && beat <= m->now) ||
 		!zkl_list_empty(&m->writes.pending[ZKL_RANK_CREATE]) ||
-		zkl_write_is_urgent(m) || zkl_pace_due(m);
+		zkl_write_is_urgent(m) || zkl_batches_pace_due(m);
 }
 
 /*
@@ -214,7 +213,7 @@ zkl_batch_send(ZklManager *m)
 	retry_what_was_refused(m);
 	send_alone(m);
 	want_lease(m);
-	while (!m->batches.broken && zkl_pace_missing(m) == 0 &&
+	while (!m->batches.broken && zkl_batches_pace_missing(m) == 0 &&
 		   m->batches.n < m->config.batches_in_flight && work_at_hand(m))
 		send_batch(m);
 }
@@ -223,15 +222,15 @@ int64_t
 zkl_batch_timer(const ZklManager *m)
 {
 	int64_t		due = next_beat(m);
-	int64_t		pace = zkl_pace_timer(m);
+	int64_t		pace = zkl_batches_pace_timer(m);
 
 	if (m->chain.needed)
 		return -1;
 
 	/* Gathering holds up a beat, too, but not for long. */
-	if (zkl_pace_missing(m) > 0)
+	if (zkl_batches_pace_missing(m) > 0)
 		return pace;
-	if (zkl_stuck_any(m) && (due < 0 || m->stuck_until < due))
+	if (zkl_write_any_stuck(m) && (due < 0 || m->stuck_until < due))
 		due = m->stuck_until;
 	if (pace >= 0 && (due < 0 || pace < due))
 		due = pace;

@@ -24,12 +24,9 @@
 #include "core/lock.h"
 #include "core/look.h"
 #include "core/node.h"
-#include "core/pace.h"
-#include "core/parents.h"
 #include "core/reads.h"
 #include "core/session.h"
 #include "core/session_lease.h"
-#include "core/zxid.h"
 
 /* The first beat proves the connection: from now on its reads count. */
 static void
@@ -94,7 +91,7 @@ batch_applied(ZklManager *m, ZklBatch *batch, const ZklReply *reply)
 
 	zkl_batches_applied(m, batch);
 	zkl_session_acknowledged(m, batch->version + 1);
-	zkl_pace_acknowledged(m);
+	zkl_batches_pace_acknowledged(m);
 	settle(m, batch, &outcome, -1, reply);
 
 	/* A set does not check which session owns the node: do it here. */
@@ -104,9 +101,9 @@ batch_applied(ZklManager *m, ZklBatch *batch, const ZklReply *reply)
 		return;
 	}
 	if (m->connection.state == ZKL_CONNECTION_PROVING &&
-		zkl_zxid_is_of_later_election(m, reply->stat.mzxid))
+		zkl_session_zxid_is_of_later_election(m, reply->stat.mzxid))
 		zkl_connection_elected(m, reply->stat.mzxid);
-	zkl_zxid_believe(m, reply->stat.mzxid);
+	zkl_session_zxid_believe(m, reply->stat.mzxid);
 	if (lease > zkl_look_lease_limit(m))
 		lease = zkl_look_lease_limit(m);
 	zkl_session_lease_extend(m, lease);
@@ -189,12 +186,12 @@ settle_oldest(ZklManager *m, ZklBatch *batch, const ZklReply *reply)
 	reply->nresults == batch->nops;
 	int			failed;
 
-	if (good && zkl_zxid_is_absurd(m, reply->stat.mzxid))
+	if (good && zkl_session_zxid_is_absurd(m, reply->stat.mzxid))
 	{
 		batch_unknown(m, batch);
 		zkl_session_give_up(m, ZKL_RC_ABSURD);
 	}
-	else if (good && zkl_zxid_went_back(m, reply->stat.mzxid))
+	else if (good && zkl_session_zxid_went_back(m, reply->stat.mzxid))
 	{
 		batch_unknown(m, batch);
 		zkl_session_give_up(m, ZKL_RC_WENT_BACK);
@@ -245,7 +242,7 @@ zkl_batch_reply_parent(ZklManager *m, ZklLock *lock, int32_t rc)
 		rc == ZKL_RC_NONODE || zkl_zookeeper_is_of_session(rc))
 		return;
 	if (lock != NULL)
-		zkl_parents_refused(lock, rc);
+		zkl_node_parents_refused(lock, rc);
 	else
 		zkl_session_parent_refused(m, rc);
 }

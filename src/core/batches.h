@@ -57,4 +57,29 @@ extern bool zkl_batches_take_unproved(ZklManager *m);
 /* Whether a batch is to go even if there is nothing to write */
 extern void zkl_batches_want_beat(ZklManager *m, bool wanted);
 
+/* Whether no one seems to wait for r's node to go */
+extern bool zkl_batches_pace_is_solitary(const ZklRequest *r);
+
+/* Lists one of our nodes for a delete, soon or with the next batch. */
+extern void zkl_batches_pace_delete(ZklManager *m, ZklRequest *r);
+
+/* A batch was acknowledged: it leads to the grants that follow. */
+extern void zkl_batches_pace_acknowledged(ZklManager *m);
+extern void zkl_batches_pace_granted(ZklManager *m);
+
+/* All events so far have been decided. */
+extern void zkl_batches_pace_decided(ZklManager *m);
+
+/* A new demand came in. */
+extern void zkl_batches_pace_submitted(ZklManager *m);
+
+/* How many more demands the pending creates wait for; 0: they do not wait. */
+extern uint32_t zkl_batches_pace_missing(const ZklManager *m);
+
+/* Whether the late deletes are due. */
+extern bool zkl_batches_pace_due(const ZklManager *m);
+
+/* When to look again, in µs; -1: no need. */
+extern int64_t zkl_batches_pace_timer(const ZklManager *m);
+
 #endif							/* ZKL_CORE_BATCHES_H */

@@ -2,7 +2,7 @@
  * cache.c
  *	  Locks that stay on the server that uses them.
  *
- * Owns ZklCache, ZklCaching, and which request of a lock may be cached.  Runs in
+ * Owns ZklCache, ZklCaching, ZklHeat, and which request of a lock may be cached.  Runs in
  * the worker (and in tests), takes no locks, knows neither PostgreSQL nor
  * ZooKeeper.
  *
@@ -20,16 +20,14 @@
  * it, and no contender beside it: from then on the watch tells of each one that
  * comes.  A mark of a request in state NONE is taken away.
  *
- * Only the node of a hot lock is marked: see heat.c.
+ * Only the node of a hot lock is marked.
  */
 #include <string.h>
 
 #include "core/cache.h"
 #include "core/downgrade.h"
-#include "core/heat.h"
 #include "core/keep.h"
 #include "core/look.h"
-#include "core/mark.h"
 #include "core/node.h"
 #include "core/operations.h"
 #include "core/reads.h"
@@ -88,7 +86,7 @@ zkl_cache_choose(ZklManager *m, ZklRequest *r)
 	r->cache.contended = false;
 	if (m->cache.time == 0 || !r->plain || r->ring.next != r ||
 		r->demand != ZKL_DEMAND_WAITING || r->lock->renumber.wanted ||
-		r->lock->cached != NULL || !zkl_heat_is_hot(m, r->lock) ||
+		r->lock->cached != NULL || !zkl_cache_is_hot(m, r->lock) ||
 		(has_company(r) && !ZKL_MUTANT(CACHED_IN_COMPANY)))
 		return;
 	zkl_rewrite_set_marked(r, true);
@@ -105,7 +103,7 @@ void
 zkl_cache_forget(ZklManager *m, ZklRequest *r)
 {
 	if (r->cache.state == ZKL_CACHE_HOPED)
-		zkl_heat_learn(m, r->lock, false, 0);
+		zkl_cache_learn(m, r->lock, false, 0);
 	withdraw(r);
 	zkl_rewrite_forget(r);
 }
@@ -129,7 +127,7 @@ void
 zkl_cache_give_up(ZklManager *m, ZklRequest *r, bool wanted)
 {
 	withdraw(r);
-	zkl_heat_learn(m, r->lock, wanted, 0);
+	zkl_cache_learn(m, r->lock, wanted, 0);
 	zkl_rewrite_unmark(m, r);
 }
 
@@ -138,7 +136,7 @@ zkl_cache_end(ZklManager *m, ZklRequest *r, bool wanted, int64_t takes)
 {
 	withdraw(r);
 	m->cache.recalls++;
-	zkl_heat_learn(m, r->lock, wanted, takes);
+	zkl_cache_learn(m, r->lock, wanted, takes);
 	r->cache.contended = wanted;
 }
 
@@ -257,4 +255,94 @@ zkl_cache_offer(ZklManager *m)
 		plan_use(m, r, m->now + m->cache.time);
 		m->config.offer(m->config.host, r->id);
 	}
+}
+
+/* ---- which locks are used here again and again ---- */
+
+/*
+ * A lock is hot once its releases were each followed by a demand from here soon,
+ * within the time for which a lock is cached, as many times in a row as the lock
+ * needs.  When somebody else wanted the lock, or it was cached in vain, that number
+ * doubles: sessions that release before the lock can be cached must not pay.  When
+ * it was taken more often than that number, the number halves.  If the numbers of
+ * our nodes tell that a contender of another client came between two of them, the
+ * count begins again from 0: servers that take turns must not pay either.
+ */
+
+#define LEAST_NEEDED	2
+#define MOST_NEEDED		64
+
+/* What is known of a lock; one that has the same place takes it over. */
+static ZklHeat *
+heat_of(ZklManager *m, const ZklLock *lock)
+{
+	uint64_t	hash = zkl_table_hash(lock->path, lock->path_length);
+	ZklHeat    *heat = &m->heat[hash & (ZKL_HEATS - 1)];
+	uint32_t	tag = (uint32_t) (hash >> 32);
+
+	if (heat->tag != tag || heat->needed == 0)
+		*heat = (ZklHeat)
+	{
+		.tag = tag,.needed = LEAST_NEEDED
+	};
+	return heat;
+}
+
+static uint32_t
+to_ms(int64_t time)
+{
+	return (uint32_t) (time / 1000);
+}
+
+void
+zkl_cache_demanded(ZklManager *m, const ZklRequest *r)
+{
+	ZklHeat    *heat;
+
+	if (m->cache.time == 0)
+		return;
+	heat = heat_of(m, r->lock);
+	if (!heat->released)
+		return;
+	heat->released = false;
+	if (!r->plain || to_ms(m->now) - heat->released_ms >
+		to_ms(m->cache.time))
+		heat->in_a_row = 0;
+	else if (heat->in_a_row < MOST_NEEDED)
+		heat->in_a_row++;
+}
+
+void
+zkl_cache_released(ZklManager *m, const ZklRequest *r)
+{
+	ZklHeat    *heat;
+
+	if (m->cache.time == 0 || !r->plain)
+		return;
+	heat = heat_of(m, r->lock);
+	heat->released = true;
+	heat->released_ms = to_ms(m->now);
+	if (!r->node.alone)
+		heat->in_a_row = 0;
+}
+
+bool
+zkl_cache_is_hot(ZklManager *m, const ZklLock *lock)
+{
+	const ZklHeat *heat = heat_of(m, lock);
+
+	return heat->in_a_row >= heat->needed;
+}
+
+void
+zkl_cache_learn(ZklManager *m, const ZklLock *lock, bool wanted, int64_t takes)
+{
+	ZklHeat    *heat = heat_of(m, lock);
+
+	heat->in_a_row = 0;
+	if (takes > heat->needed)
+		heat->needed = heat->needed / 2 > LEAST_NEEDED ?
+			heat->needed / 2 : LEAST_NEEDED;
+	else if ((wanted || takes == 0) && heat->needed < MOST_NEEDED)
+		heat->needed *= 2;
 }

@@ -57,4 +57,17 @@ extern bool zkl_cache_read(ZklRequest *r, const ZklReply *reply);
 /* At the end of all decisions: offers the holds that can be cached. */
 extern void zkl_cache_offer(ZklManager *m);
 
+/* There is a new request; a hold ends by its release. */
+extern void zkl_cache_demanded(ZklManager *m, const ZklRequest *r);
+extern void zkl_cache_released(ZklManager *m, const ZklRequest *r);
+
+extern bool zkl_cache_is_hot(ZklManager *m, const ZklLock *lock);
+
+/*
+ * The lock was to be cached, and is no longer: whether somebody else wanted it,
+ * and how often it was taken meanwhile.
+ */
+extern void zkl_cache_learn(ZklManager *m, const ZklLock *lock, bool wanted,
+							int64_t takes);
+
 #endif							/* ZKL_CORE_CACHE_H */

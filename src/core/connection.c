@@ -27,7 +27,6 @@
 #include "core/rewrite.h"
 #include "core/session.h"
 #include "core/session_lease.h"
-#include "core/zxid.h"
 
 void
 zkl_connection_up(ZklManager *m, const ZklSession *session)
@@ -43,8 +42,8 @@ zkl_connection_up(ZklManager *m, const ZklSession *session)
 		zkl_janitor_want(m);
 	zkl_revived_connected(m, session);
 	zkl_session_begin(m, session);
-	zkl_zxid_disclose(m);
-	zkl_zxid_believe(m, session->zxid_seen);
+	zkl_session_zxid_disclose(m);
+	zkl_session_zxid_believe(m, session->zxid_seen);
 	zkl_session_lease_begin(m, session->begun_at);
 }
 

@@ -51,4 +51,7 @@ extern void zkl_contenders_add(ZklLock *lock, const ZklContender *contender,
 extern void zkl_contenders_add_stranger(ZklLock *lock);
 extern void zkl_contenders_end(ZklManager *m, ZklLock *lock, uint64_t order);
 
+/* As zkl_manager_nearest */
+extern bool zkl_contenders_nearest(const ZklRequest *r, ZklNearest *nearest);
+
 #endif							/* ZKL_CORE_CONTENDERS_H */

@@ -13,7 +13,6 @@
 #include "core/lock.h"
 #include "core/look.h"
 #include "core/node.h"
-#include "core/pace.h"
 #include "core/request.h"
 #include "core/rewrite.h"
 
@@ -24,7 +23,7 @@ end_downgrade(ZklManager *m, ZklRequest *r)
 	zkl_downgrade_end(r);
 	zkl_lock_touch(m, r->lock);
 	if (r->node.state == ZKL_NODE_DELETE)
-		zkl_pace_delete(m, r);
+		zkl_batches_pace_delete(m, r);
 	else
 		zkl_look_if_unwatched(m, r);
 }

@@ -12,7 +12,7 @@
  * what the slots say, and when ZooKeeper has lost deletes, or may have.  If a
  * request has to wait behind a node, it looks whose node that is (reads_reply.c).
  * And if a node whose id this manager made is in the way of a try or of a permit,
- * that node is looked at (probe.c, permits.c).  A wing can have it look at a znode
+ * that node is looked at (probe.c, decide.c).  A wing can have it look at a znode
  * whose name is an id, and which no request and no wing claims.
  *
  * If a question gets an error for an answer, it is asked again after a while, as

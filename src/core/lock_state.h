@@ -91,7 +91,7 @@ typedef struct ZklDowngrade
 								 * then as the reader's */
 } ZklDowngrade;
 
-/* What other clients wrote to the node, to ask for the lock; see mark.c */
+/* What other clients wrote to the node, to ask for the lock; see look.c */
 typedef struct ZklAsked
 {
 	int64_t		zxid;			/* of the last such write that the holder was

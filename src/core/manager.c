@@ -26,11 +26,9 @@
 #include "core/lock.h"
 #include "core/look.h"
 #include "core/memory.h"
-#include "core/nearest.h"
 #include "core/node.h"
 #include "core/node_write.h"
 #include "core/operations.h"
-#include "core/pace.h"
 #include "core/probe.h"
 #include "core/reads.h"
 #include "core/reads_reply.h"
@@ -43,7 +41,6 @@
 #include "core/session_lease.h"
 #include "core/siblings.h"
 #include "core/trace.h"
-#include "core/zxid.h"
 
 /* ---- life ---- */
 
@@ -120,7 +117,7 @@ submit(ZklManager *m, uint32_t request, const ZklDemand *demand)
 	zkl_recall_lock(m, zkl_lock_get(m, demand->name, demand->dialect),
 					ZKL_RECALL_DEMANDED);
 	r = zkl_request_begin(m, request, demand);
-	zkl_pace_submitted(m);
+	zkl_batches_pace_submitted(m);
 
 	/*
 	 * If the owner already holds the lock, the grant does not depend on the
@@ -306,7 +303,7 @@ zkl_manager_flush(ZklManager *m, int64_t now)
 		   (now < m->session_lease.until || ZKL_MUTANT(GRANT_WITHOUT_LEASE)) &&
 		   (lock = zkl_lock_next_touched(m)) != NULL)
 		zkl_decide_lock(m, lock);
-	zkl_pace_decided(m);
+	zkl_batches_pace_decided(m);
 	ZKL_HOOKS(m, decide);
 	zkl_batch_send(m);
 	zkl_rewrite_send(m);
@@ -346,7 +343,7 @@ zkl_manager_awaited(const ZklManager *m)
 	/* A release may hand over a lock that another request waits for. */
 	return m->locks.nwaiting == 0 &&
 		m->connection.state == ZKL_CONNECTION_READY ?
-		zkl_pace_missing(m) : 0;
+		zkl_batches_pace_missing(m) : 0;
 }
 
 void
@@ -393,7 +390,7 @@ zkl_manager_lease_limit(const ZklManager *m)
 int64_t
 zkl_manager_zxid(const ZklManager *m)
 {
-	return zkl_zxid_told(m);
+	return zkl_session_zxid_told(m);
 }
 
 uint32_t
@@ -405,7 +402,7 @@ zkl_manager_live(const ZklManager *m)
 bool
 zkl_manager_nearest(const ZklManager *m, uint32_t request, ZklNearest *nearest)
 {
-	return zkl_nearest_find(&m->requests.all[request], nearest);
+	return zkl_contenders_nearest(&m->requests.all[request], nearest);
 }
 
 void

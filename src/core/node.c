@@ -1,8 +1,8 @@
 /*
  * node.c
- *	  The znodes of our requests.
+ *	  The znodes of our requests, and the directories that they miss.
  *
- * Owns ZklNode and ZklNodes.  Runs in the worker (and in tests), takes no
+ * Owns ZklNode, ZklNodes, and the attempts of a request.  Runs in the worker (and in tests), takes no
  * locks.  request.c knows what a step means for the request and its lock.
  */
 #include <string.h>
@@ -11,6 +11,7 @@
 #include "core/keep.h"
 #include "core/memory.h"
 #include "core/node.h"
+#include "core/operations.h"
 #include "core/siblings.h"
 
 void
@@ -211,4 +212,65 @@ zkl_node_restore(ZklManager *m, ZklRequest *r, const ZklRestored *slot)
 	r->node.state = ZKL_NODE_NEW;
 	zkl_write_unsettle(&r->node.write);
 	enter(m, r);
+}
+
+/* ---- directories that are missing, and are made ahead of a create ---- */
+
+void
+zkl_node_parents_make(ZklManager *m, ZklLock *lock, const char *path,
+					  const char *skip)
+{
+	size_t		length = strlen(path),
+				shared = 0,
+				i;
+
+	if (lock != NULL)
+		lock->parents = (ZklParents)
+	{
+		0
+	};
+	for (i = 0; path[i] != '\0' && path[i] == skip[i]; i++)
+	{
+		if (path[i] == '/')
+			shared = i;
+	}
+	if ((path[i] == '\0' || path[i] == '/') &&
+		(skip[i] == '\0' || skip[i] == '/'))
+		shared = i;
+	for (i = shared + 1; i <= length; i++)
+	{
+		char	   *parent;
+
+		if (path[i] != '/' && path[i] != '\0')
+			continue;
+		parent = zkl_actions_join(m, path, "", "");
+		parent[i] = '\0';
+		zkl_operations_send(m, ZKL_OP_PARENT, lock, NULL,
+							ZKL_SEND_CREATE_CONTAINER, parent);
+	}
+}
+
+void
+zkl_node_parents_missing(ZklLock *lock)
+{
+	lock->parents.missing = true;
+}
+
+bool
+zkl_node_parents_try_again(ZklRequest *r)
+{
+	return r->lock->parents.rc == 0 && ++r->attempts < ZKL_MAX_ATTEMPTS;
+}
+
+void
+zkl_node_parents_found(ZklRequest *r)
+{
+	r->attempts = 0;
+	r->lock->parents.rc = 0;
+}
+
+void
+zkl_node_parents_refused(ZklLock *lock, int32_t rc)
+{
+	lock->parents.rc = rc;
 }

@@ -18,7 +18,6 @@
 #include "core/node.h"
 #include "core/node_write.h"
 #include "core/operations.h"
-#include "core/parents.h"
 #include "core/reads.h"
 #include "core/request.h"
 #include "core/session.h"
@@ -51,7 +50,7 @@ announce(ZklManager *m, ZklRequest *r, ZklForm *form)
 	zkl_node_record(m, r);
 	if (!r->lock->parents.missing)
 		return;
-	zkl_parents_make(m, r->lock, r->lock->path, form->made);
+	zkl_node_parents_make(m, r->lock, r->lock->path, form->made);
 	form->made = r->lock->path;
 }
 
@@ -130,7 +129,7 @@ create_applied(ZklManager *m, ZklRequest *r, const ZklOutcome *o)
 		zkl_session_need_chain(m);
 		return;
 	}
-	zkl_parents_found(r);
+	zkl_node_parents_found(r);
 	if (seq < ZKL_SEQ_LIMIT)
 	{
 		lose_older_incarnation(m, r->lock, seq);
@@ -159,10 +158,10 @@ create_failed(ZklManager *m, ZklRequest *r, int32_t rc, bool named)
 		zkl_request_vanished(m, zkl_container(ZklRequest, place.link,
 											  lock->queue.own.head.next));
 	if (rc == ZKL_RC_NONODE)
-		zkl_parents_missing(lock);
+		zkl_node_parents_missing(lock);
 	if (r->demand != ZKL_DEMAND_WAITING)
 		zkl_request_gone(m, r);
-	else if (rc == ZKL_RC_NONODE && zkl_parents_try_again(r))
+	else if (rc == ZKL_RC_NONODE && zkl_node_parents_try_again(r))
 		zkl_request_resend(m, r);
 	else
 	{
@@ -198,7 +197,7 @@ create_refused(ZklManager *m, ZklRequest *r, const ZklOutcome *o)
 {
 	if (o->rc == ZKL_RC_NONODE && o->directory != NULL &&
 		zkl_list_empty(&r->lock->queue.own))
-		zkl_parents_missing(r->lock);
+		zkl_node_parents_missing(r->lock);
 	if (o->culprit || shares_fate(r, o))
 		create_failed(m, r, o->rc, r->lock == o->directory);
 	else

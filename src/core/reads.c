@@ -19,8 +19,8 @@
 #include "core/memory.h"
 #include "core/operations.h"
 #include "core/reads.h"
-#include "core/stuck.h"
 #include "core/tries.h"
+#include "core/write.h"
 
 void
 zkl_reads_init(ZklManager *m)
@@ -66,7 +66,7 @@ zkl_reads_list_later(ZklManager *m, ZklLock *lock)
 {
 	if (zkl_list_linked(&lock->listing.stuck))
 		return;
-	zkl_stuck_begin(m);
+	zkl_write_retry_later(m);
 	zkl_list_append(&m->reads.stuck, &lock->listing.stuck);
 }
 

@@ -12,12 +12,11 @@
 #include "core/cache.h"
 #include "core/contenders.h"
 #include "core/downgrade.h"
+#include "core/downgrade_reply.h"
 #include "core/janitor.h"
-#include "core/listing.h"
 #include "core/lock.h"
-#include "core/loss.h"
 #include "core/look.h"
-#include "core/mark.h"
+#include "core/loss.h"
 #include "core/node.h"
 #include "core/probe.h"
 #include "core/reads.h"
@@ -30,7 +29,6 @@
 #include "core/session.h"
 #include "core/session_lease.h"
 #include "core/tries.h"
-#include "core/zxid.h"
 
 #define MAX_ASKER	256
 
@@ -94,11 +92,11 @@ listing_came(ZklManager *m, ZklLock *lock, const ZklOp *op,
 	if (op->order < m->connection.proved_at)
 		return;
 	if (reply->rc == ZKL_RC_OK)
-		zkl_listing_take(m, lock, op->order, reply);
+		zkl_reads_reply_listing(m, lock, op->order, reply);
 	else if (reply->rc == ZKL_RC_NONODE)
 	{
 		memset(&empty, 0, sizeof(empty));
-		zkl_listing_take(m, lock, op->order, &empty);
+		zkl_reads_reply_listing(m, lock, op->order, &empty);
 	}
 	else
 		listing_refused(m, lock, reply->rc);
@@ -143,7 +141,7 @@ heed_mark(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 
 	if (!zkl_dialect_marks(r->lock->dialect))
 		return;
-	if (zkl_mark_breaks(r, reply))
+	if (zkl_look_mark_breaks(r, reply))
 	{
 		zkl_recall_request(m, r, ZKL_RECALL_WANTED);
 		if (r->demand == ZKL_DEMAND_GRANTED)
@@ -155,7 +153,7 @@ heed_mark(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 									sizeof(asker)))
 	{
 		zkl_recall_request(m, r, ZKL_RECALL_WANTED);
-		zkl_mark_request_release(m, r, reply->stat.mzxid, asker);
+		zkl_look_mark_request_release(m, r, reply->stat.mzxid, asker);
 	}
 }
 
@@ -204,10 +202,10 @@ token_came(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 	zkl_look_token_came(r);
 	if (r->node.state != ZKL_NODE_EXISTS || r->demand != ZKL_DEMAND_WAITING)
 		return;
-	if (reply->rc == ZKL_RC_OK && zkl_mark_breaks(r, reply))
+	if (reply->rc == ZKL_RC_OK && zkl_look_mark_breaks(r, reply))
 		zkl_request_again(m, r);
 	else if (reply->rc == ZKL_RC_OK &&
-			 !zkl_zxid_is_known(m, reply->stat.czxid))
+			 !zkl_session_zxid_is_known(m, reply->stat.czxid))
 		zkl_session_give_up(m, ZKL_RC_ABSURD);
 	else if (reply->rc == ZKL_RC_OK)
 	{
@@ -405,4 +403,84 @@ zkl_reads_reply_event(ZklManager *m, ZklEventKind kind, const char *path)
 		if (lock != NULL)
 			child_event(m, lock, kind, slash + 1);
 	}
+}
+
+/* ---- the listing of a lock's directory ---- */
+
+/* Settles what was unsettled about a listed node of ours. */
+static void
+note_own(ZklManager *m, ZklRequest *r, uint64_t order, ZklLockMode mode,
+		 ZklSeq seq)
+{
+	zkl_node_set_seen(r, order);
+	if (zkl_downgrade_is_unsettled(r))
+		zkl_downgrade_reply_settle(m, r, mode == ZKL_SHARED);
+	if (zkl_node_is_unsettled(r))
+		zkl_request_exists(m, r, seq, ZKL_MUTANT(TOKEN_FROM_HEARTBEAT) ?
+						   m->zxid.seen : 0);
+}
+
+static void
+note_child(ZklManager *m, ZklLock *lock, uint64_t order, const char *child)
+{
+	ZklContender c;
+	bool		has_uuid;
+	ZklUuid		uuid;
+	ZklRequest *r;
+
+	if (!zkl_znode_parse(lock->dialect, child, &c.mode, &c.seq, &has_uuid,
+						 &uuid))
+	{
+		zkl_contenders_add_stranger(lock);
+		return;
+	}
+	r = has_uuid ? zkl_node_find(m, &uuid) : NULL;
+	if (r != NULL && r->lock == lock)
+		note_own(m, r, order, c.mode, c.seq);
+	else
+	{
+		c.zklock = has_uuid && zkl_uuid_is_zklock(&uuid);
+		zkl_contenders_add(lock, &c, child);
+	}
+}
+
+/* Our nodes that the listing did not show do not exist. */
+static void
+settle_unseen(ZklManager *m, ZklLock *lock, uint64_t order)
+{
+	ZklLink    *link,
+			   *after;
+
+	zkl_foreach(link, after, &lock->requests.all)
+	{
+		ZklRequest *r = zkl_container(ZklRequest, all, link);
+
+		if (r->node.seen == order)
+			continue;
+		if (zkl_node_is_unsettled(r))
+			zkl_request_absent(m, r);
+		else if (r->node.state == ZKL_NODE_EXISTS && !ZKL_MUTANT(DYING_SESSION))
+			zkl_request_vanished(m, r);
+		else if (zkl_downgrade_is_unsettled(r))
+			zkl_downgrade_reply_refused(m, r, ZKL_RC_NONODE);
+	}
+}
+
+void
+zkl_reads_reply_listing(ZklManager *m, ZklLock *lock, uint64_t order,
+						const ZklReply *reply)
+{
+	size_t		others,
+				i;
+
+	zkl_contenders_begin(m, lock, reply);
+	for (i = 0; i < reply->nchildren; i++)
+		note_child(m, lock, order, reply->children[i]);
+	others = lock->foreign.n;
+	settle_unseen(m, lock, order);
+	zkl_revived_listed(m, lock);
+	zkl_contenders_end(m, lock, order);
+	if (zkl_cache_listed(m, lock, order, others))
+		zkl_recall_lock(m, lock, ZKL_RECALL_WANTED);
+	zkl_lock_touch(m, lock);
 }

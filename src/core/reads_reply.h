@@ -21,4 +21,8 @@ extern void zkl_reads_reply_take(ZklManager *m, const ZklOp *op,
 extern void zkl_reads_reply_event(ZklManager *m, ZklEventKind kind,
 								  const char *path);
 
+/* Takes over a listing that was sent as number "order". */
+extern void zkl_reads_reply_listing(ZklManager *m, ZklLock *lock, uint64_t order,
+									const ZklReply *reply);
+
 #endif							/* ZKL_CORE_READS_REPLY_H */

@@ -14,16 +14,13 @@
 #include "core/batches.h"
 #include "core/cache.h"
 #include "core/downgrade.h"
-#include "core/heat.h"
 #include "core/hooks.h"
 #include "core/keep.h"
 #include "core/lock.h"
 #include "core/look.h"
 #include "core/loss.h"
-#include "core/mark.h"
 #include "core/memory.h"
 #include "core/node.h"
-#include "core/pace.h"
 #include "core/renumber.h"
 #include "core/request.h"
 #include "core/rewrite.h"
@@ -67,7 +64,7 @@ zkl_request_begin(ZklManager *m, uint32_t id, const ZklDemand *demand)
 	zkl_rewrite_init(m, r, demand->waited);
 	r->plain = demand->plain && demand->mode == ZKL_EXCLUSIVE &&
 		demand->sibling < 0 && demand->dialect < ZKL_LOCK_DIALECTS;
-	zkl_heat_demanded(m, r);
+	zkl_cache_demanded(m, r);
 
 	if (demand->sibling >= 0 &&
 		(uint32_t) demand->sibling < m->config.max_requests)
@@ -180,7 +177,7 @@ end_demand(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 				else
 				{
 					zkl_downgrade_pass_on(r, NULL);
-					zkl_pace_delete(m, r);
+					zkl_batches_pace_delete(m, r);
 				}
 				if (ZKL_MUTANT(CANCEL_FORGETS_NODE) &&
 					r->demand == ZKL_DEMAND_WAITING)
@@ -202,7 +199,7 @@ void
 zkl_request_create(ZklManager *m, ZklRequest *r)
 {
 	zkl_node_new(m, r, r->lock->renumber.wanted);
-	zkl_mark_new_node(r);
+	zkl_look_mark_new_node(r);
 	zkl_look_forget(m, r);
 	if (zkl_node_is_parked(r))
 		zkl_lock_touch(m, r->lock);
@@ -266,11 +263,11 @@ tell_grant(ZklManager *m, ZklRequest *r)
 
 	action->request = r->id;
 	action->token = r->token;
-	action->solitary = r->ring.cover == NULL && zkl_pace_is_solitary(r);
+	action->solitary = r->ring.cover == NULL && zkl_batches_pace_is_solitary(r);
 	stop_waiting(r);
 	r->demand = ZKL_DEMAND_GRANTED;
 	zkl_look_set_verified(r, true);
-	zkl_pace_granted(m);
+	zkl_batches_pace_granted(m);
 }
 
 bool
@@ -285,7 +282,7 @@ zkl_request_grant(ZklManager *m, ZklRequest *r)
 	zkl_lock_hold(m, r->lock, r);
 	tell_grant(m, r);
 	zkl_rewrite_granted(m, r);
-	zkl_mark_granted(m, r);
+	zkl_look_mark_granted(m, r);
 	return true;
 }
 
@@ -507,7 +504,7 @@ zkl_request_release(ZklManager *m, ZklRequest *r)
 
 	zkl_keep_end(r);
 	if (r->demand == ZKL_DEMAND_GRANTED)
-		zkl_heat_released(m, r);
+		zkl_cache_released(m, r);
 	if (r->demand == ZKL_DEMAND_WAITING || r->demand == ZKL_DEMAND_GRANTED)
 		end_demand(m, r, ZKL_DEMAND_RELEASED);
 	else if (r->demand == ZKL_DEMAND_ANSWERED)

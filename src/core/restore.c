@@ -14,8 +14,8 @@
 #include "core/hooks.h"
 #include "core/janitor.h"
 #include "core/lock.h"
+#include "core/look.h"
 #include "core/loss.h"
-#include "core/mark.h"
 #include "core/node.h"
 #include "core/request.h"
 #include "core/restore.h"
@@ -215,7 +215,7 @@ restore(ZklManager *m, uint32_t request, const ZklRestored *slot)
 	own.demand.sibling = slot->demand.sibling;
 	zkl_request_restore(r, slot->token, is_hold(m, slot) &&
 						slot->state == ZKL_SLOT_SAYS_LOST && slot->broken);
-	zkl_mark_restore(r, slot->asked_zxid);
+	zkl_look_mark_restore(r, slot->asked_zxid);
 	if (restore_under_cover(m, r, &own) || restore_shared_node(m, r, &own))
 		return;
 	if (own.record.sent && zkl_node_find(m, &own.record.uuid) == NULL)

@@ -33,8 +33,8 @@
 #include "core/reads.h"
 #include "core/request.h"
 #include "core/revived.h"
+#include "core/session.h"
 #include "core/session_lease.h"
-#include "core/zxid.h"
 
 /* Paths of listings that tell of holds only; others have room beside them. */
 #define READ_WINDOW		4096
@@ -98,7 +98,7 @@ zkl_revived_elected(ZklManager *m, int64_t zxid)
 		zkl_reads_list_again(m, r->lock);
 		zkl_session_lease_suspend(m);
 		if (!ZKL_MUTANT(DOUBT_FORGOTTEN))
-			zkl_zxid_withhold(m);
+			zkl_session_zxid_withhold(m);
 	}
 }
 

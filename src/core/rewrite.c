@@ -18,7 +18,6 @@
 #include "core/actions.h"
 #include "core/downgrade.h"
 #include "core/look.h"
-#include "core/mark.h"
 #include "core/node.h"
 #include "core/operations.h"
 #include "core/rewrite.h"
@@ -214,7 +213,7 @@ written(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 	zkl_rewrite_forget(r);
 	zkl_node_set_version(r, reply->stat.version);
 	if (r->rewrite.question != 0)
-		zkl_mark_rewritten(r, r->rewrite.question, reply->stat.mzxid);
+		zkl_look_mark_rewritten(r, r->rewrite.question, reply->stat.mzxid);
 	if (untold)
 		want_late(m, r, r->rewrite.due);
 }
@@ -295,7 +294,7 @@ zkl_rewrite_read(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 	if (!is_outdated(r) || r->broken ||
 		zkl_downgrade_is_on(r) || ZKL_MUTANT(MARK_STAYS))
 		return;
-	if ((zkl_mark_is_put(r, reply->stat.mzxid) && !ZKL_MUTANT(ASKED_BY_OWN_WRITE)) ||
+	if ((zkl_look_mark_is_put(r, reply->stat.mzxid) && !ZKL_MUTANT(ASKED_BY_OWN_WRITE)) ||
 		!zkl_node_data_revoking(reply->data, reply->data_length, asker,
 								sizeof(asker)) ||
 		ZKL_MUTANT(QUESTION_UNMARKED))

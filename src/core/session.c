@@ -1,10 +1,10 @@
 /*
  * session.c
- *	  The session's life as the core sees it: connections, and the chain of
- *	  heartbeat nodes.
+ *	  The session's life as the core sees it: connections, the chain of
+ *	  heartbeat nodes, and the transaction ids that are believed.
  *
- * Owns the manager's connection, session and chain.  Runs in the worker (and
- * in tests), takes no locks, knows neither PostgreSQL nor ZooKeeper.
+ * Owns the manager's connection, session, chain and zxid.  Runs in the worker
+ * (and in tests), takes no locks, knows neither PostgreSQL nor ZooKeeper.
  *
  * Batches name the version of a heartbeat node.  If the answer to a batch is
  * lost, one transaction deletes that node and makes another.  From then on no
@@ -23,10 +23,10 @@
 
 #include "core/actions.h"
 #include "core/batches.h"
+#include "core/node.h"
 #include "core/operations.h"
-#include "core/parents.h"
 #include "core/session.h"
-#include "core/stuck.h"
+#include "core/write.h"
 
 void
 zkl_session_give_up(ZklManager *m, int32_t rc)
@@ -197,7 +197,7 @@ zkl_session_open_chain(ZklManager *m)
 		return;
 	}
 	if (m->chain.parents)
-		zkl_parents_make(m, NULL, servers_path(m), "");
+		zkl_node_parents_make(m, NULL, servers_path(m), "");
 	ops = op = (ZklMultiOp *) (void *)
 		zkl_actions_text(m, 2 * sizeof(ZklMultiOp));
 	memset(ops, 0, 2 * sizeof(ZklMultiOp));
@@ -249,7 +249,7 @@ zkl_session_swept(ZklManager *m, int32_t rc)
 		zkl_batches_want_proof(m);
 	if (rc == ZKL_RC_OK || rc == ZKL_RC_NONODE)
 		return;
-	zkl_stuck_begin(m);
+	zkl_write_retry_later(m);
 	m->chain.sweep_refused = true;
 }
 
@@ -397,4 +397,84 @@ void
 zkl_session_parent_refused(ZklManager *m, int32_t rc)
 {
 	m->chain.rc = rc;
+}
+
+/* ---- whether a transaction id that ZooKeeper answers can be believed ---- */
+
+/*
+ * Fencing tokens are made of these ids, so a server that has seen one refuses
+ * all smaller ones for good.  But one absurd id (from a garbled answer, say)
+ * must not make it refuse the whole ensemble from then on.  The upper 32 bits
+ * count elections.  If an answer is many elections ahead of all earlier ones,
+ * it does not count; the server believes it only if the next connection says
+ * the like.
+ */
+
+/* The greatest that a token has room for */
+#define GREATEST		(INT64_MAX / ZKL_TOKENS_PER_ZXID)
+
+#define ELECTIONS(n)	((int64_t) (n) << 32)
+
+/* How far the first answer may be ahead of the greatest seen id, or of 0 */
+#define NEAR			ELECTIONS(64)
+#define NEAR_NOTHING	ELECTIONS(65536)
+
+bool
+zkl_session_zxid_is_absurd(ZklManager *m, int64_t zxid)
+{
+	int64_t		near = m->zxid.seen != 0 ? NEAR : NEAR_NOTHING;
+	bool		confirmed = m->zxid.doubted != 0 &&
+	zxid >= m->zxid.doubted && zxid - m->zxid.doubted < NEAR;
+
+	m->zxid.doubted = 0;
+	if (zxid <= 0 || zxid > GREATEST)
+		return true;
+	if (zxid < m->zxid.seen || zxid - m->zxid.seen < near || confirmed)
+		return false;
+	m->zxid.doubted = zxid;
+	return true;
+}
+
+bool
+zkl_session_zxid_went_back(const ZklManager *m, int64_t zxid)
+{
+	return zxid < m->zxid.seen && !ZKL_MUTANT(BACKWARDS_ZXID);
+}
+
+bool
+zkl_session_zxid_is_of_later_election(const ZklManager *m, int64_t zxid)
+{
+	return zxid / ELECTIONS(1) > m->zxid.seen / ELECTIONS(1);
+}
+
+void
+zkl_session_zxid_withhold(ZklManager *m)
+{
+	if (!m->zxid.withheld)
+		m->zxid.before = m->zxid.seen;
+	m->zxid.withheld = true;
+}
+
+void
+zkl_session_zxid_disclose(ZklManager *m)
+{
+	m->zxid.withheld = false;
+}
+
+int64_t
+zkl_session_zxid_told(const ZklManager *m)
+{
+	return m->zxid.withheld ? m->zxid.before : m->zxid.seen;
+}
+
+bool
+zkl_session_zxid_is_known(const ZklManager *m, int64_t zxid)
+{
+	return zxid > 0 && zxid <= m->zxid.seen;
+}
+
+void
+zkl_session_zxid_believe(ZklManager *m, int64_t zxid)
+{
+	m->zxid.seen = zxid;
 }

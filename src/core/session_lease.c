@@ -30,7 +30,6 @@
 #include "core/revived.h"
 #include "core/session.h"
 #include "core/session_lease.h"
-#include "core/zxid.h"
 
 static int64_t
 timeout_us(const ZklManager *m)
@@ -112,7 +111,7 @@ zkl_session_lease_verify(ZklManager *m)
 			return;
 	}
 	m->session_lease.verified = true;
-	zkl_zxid_disclose(m);
+	zkl_session_zxid_disclose(m);
 	zkl_batches_want_beat(m, true);
 }
 

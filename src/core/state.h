@@ -236,7 +236,7 @@ typedef struct ZklSessionLease
 typedef struct ZklZxid
 {
 	int64_t		seen;
-	int64_t		doubted;		/* answered, but not believed; see zxid.c */
+	int64_t		doubted;		/* answered, but not believed; see session.c */
 	bool		withheld;		/* the host is not told "seen", but "before" */
 	int64_t		before;
 } ZklZxid;
@@ -261,7 +261,7 @@ typedef struct ZklJanitor
 	int64_t		later_at;
 } ZklJanitor;
 
-/* Why a batch waits for a moment; see pace.c */
+/* Why a batch waits for a moment; see batches.c */
 typedef struct ZklPace
 {
 	int64_t		late_until;		/* then the late deletes are due */
@@ -272,7 +272,7 @@ typedef struct ZklPace
 	bool		counting;		/* what follows is a batch's doing */
 } ZklPace;
 
-/* How a lock was used here lately; see heat.c */
+/* How a lock was used here lately; see cache.c */
 typedef struct ZklHeat
 {
 	uint32_t	tag;			/* of its path */

@@ -2,12 +2,11 @@
  * write.c
  *	  Writes to znodes: where each of them is.
  *
- * Owns ZklWrite, ZklSeat and ZklWrites.  batch.c sends those that are pending, and
- * batch_reply.c says what became of a batch.  Runs in the worker (and in tests),
- * takes no locks, knows neither PostgreSQL nor ZooKeeper.
+ * Owns ZklWrite, ZklSeat, ZklWrites and m->stuck_until.  batch.c sends those that
+ * are pending, and batch_reply.c says what became of a batch.  Runs in the worker
+ * (and in tests), takes no locks, knows neither PostgreSQL nor ZooKeeper.
  */
 #include "core/state.h"
-#include "core/stuck.h"
 #include "core/write.h"
 
 void
@@ -52,7 +51,7 @@ void
 zkl_write_stick(ZklManager *m, ZklWrite *w, const ZklWriter *by,
 				ZklWriteRank rank)
 {
-	zkl_stuck_begin(m);
+	zkl_write_retry_later(m);
 	zkl_write_hold(w, by);
 	w->rank = rank;
 	zkl_list_append(&m->writes.stuck, &w->link);
@@ -153,4 +152,20 @@ zkl_write_is_in_place(const ZklWrite *w)
 		return false;
 	return w->place == ZKL_WRITE_HELD ||
 		listed == (w->place == ZKL_WRITE_PENDING || w->place == ZKL_WRITE_ALONE);
+}
+
+/* ---- when to try refused work again ---- */
+
+bool
+zkl_write_any_stuck(const ZklManager *m)
+{
+	return !zkl_list_empty(&m->writes.stuck) ||
+		!zkl_list_empty(&m->reads.stuck) || m->chain.sweep_refused;
+}
+
+void
+zkl_write_retry_later(ZklManager *m)
+{
+	if (!zkl_write_any_stuck(m))
+		m->stuck_until = m->now + ZKL_RETRY_DELAY;
 }

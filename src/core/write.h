@@ -17,6 +17,7 @@
 
 #include "core/list.h"
 #include "core/manager.h"
+#include "core/state.h"
 
 #define ZKL_OPERATION_BYTES	64	/* of an operation, less its strings */
 
@@ -34,7 +35,8 @@ typedef enum ZklWritePlace
 typedef enum ZklWriteRank
 {
 	ZKL_RANK_DELETE,
-	ZKL_RANK_LATE_DELETE,		/* goes with another one, or soon; see pace.c */
+	ZKL_RANK_LATE_DELETE,		/* goes with another one, or soon; see
+								 * batches.c */
 	ZKL_RANK_RESEND,			/* creates of a batch that failed */
 	ZKL_RANK_CREATE,
 	ZKL_RANK_CHANGE,
@@ -161,5 +163,11 @@ extern bool zkl_write_is_urgent(const ZklManager *m);
  * its seat there.
  */
 extern bool zkl_write_is_in_place(const ZklWrite *w);
+
+/* Whether any refused work waits for stuck_until */
+extern bool zkl_write_any_stuck(const ZklManager *m);
+
+/* Call this before noting refused work. */
+extern void zkl_write_retry_later(ZklManager *m);
 
 #endif							/* ZKL_CORE_WRITE_H */

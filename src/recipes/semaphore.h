@@ -8,7 +8,7 @@
  * acquires permits holds the guard while it makes their znodes and waits until
  * they all are among the first "max".  So if several clients want
  * several permits each, one of them gets all of its own first.  The maximum
- * itself is kept by the order of the permits alone (core/permits.h).
+ * itself is kept by the order of the permits alone (core/decide.h).
  */
 #ifndef ZKL_RECIPES_SEMAPHORE_H
 #define ZKL_RECIPES_SEMAPHORE_H

@@ -146,7 +146,7 @@ typedef struct ZklSlotRequest
 								 * recipes/guard.h */
 	bool		waited;			/* dialect PERMIT: the guard had to wait */
 	int64		asked_us;		/* when the call began; boottime.h */
-	uint32		max;			/* dialect PERMIT: see core/permits.h */
+	uint32		max;			/* dialect PERMIT: see core/decide.h */
 	int			procno;			/* the backend's PGPROC, for its latch */
 	int			pid;
 	Oid			roleid;			/* for what other roles may see */

@@ -32,8 +32,8 @@
 #include "utils/guc.h"
 #include "utils/memutils.h"
 
-#include "shared/compat.h"
 #include "deadlock/deadlock.h"
+#include "shared/compat.h"
 #include "worker/ahead.h"
 #include "worker/bounds.h"
 #include "worker/caching.h"
@@ -53,7 +53,7 @@
 #include "worker/trial.h"
 #include "worker/worker.h"
 
-/* Chosen by measurement, as are the numbers in core/pace.c */
+/* Chosen by measurement, as are the numbers in core/batches.c */
 #ifndef ZKL_BATCHES_IN_FLIGHT
 #define ZKL_BATCHES_IN_FLIGHT	2
 #endif

@@ -3,7 +3,7 @@
  *	  The decision of who holds a lease of a semaphore: case by case, and
  *	  against a naive count over random queues.
  */
-#include "core/permits.h"
+#include "core/decide.h"
 #include "unit.h"
 
 #define MAX_CHILDREN	16
@@ -17,7 +17,7 @@ decision(uint32_t own, size_t nforeign, uint32_t strangers, ZklSeq unknown_from,
 	};
 	ZklPermitView view = {own, foreign, nforeign, strangers, unknown_from};
 
-	return zkl_permits_decide_one(&view, 10, max);
+	return zkl_decide_permit(&view, 10, max);
 }
 
 static void
@@ -96,7 +96,7 @@ against_a_count(void)
 			exact &= seq > me || (c->alive && seq < view.unknown_from);
 		}
 		exact &= view.unknown_from >= me;
-		said = zkl_permits_decide_one(&view, me, max);
+		said = zkl_decide_permit(&view, me, max);
 		if (said == ZKL_DECISION_GRANT)
 			CHECK(ahead < max);
 		if (exact)
