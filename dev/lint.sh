@@ -6,7 +6,7 @@
 #	dev/lint.sh [FILE ...]    these files only
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-[ $# -gt 0 ] || set -- src/{core,deadlock,znode,wire,session}/*.c
+[ $# -gt 0 ] || set -- src/{core,deadlock,observe,znode,wire,session}/*.c
 flags=(-std=gnu99 -Wall -Wextra -Isrc -DZKLOCK_OPENSSL)
 status=0
 

@@ -62,20 +62,6 @@ zkl_hooks_claim(const ZklManager *m, const ZklUuid *uuid)
 	return false;
 }
 
-const char *
-zkl_hooks_check(const ZklManager *m)
-{
-	const ZklWingState *w;
-	const char *why = NULL;
-
-	for (w = m->wings; w->wing != NULL && why == NULL; w++)
-	{
-		if (w->wing->check != NULL)
-			why = w->wing->check(w->state);
-	}
-	return why;
-}
-
 void *
 zkl_hooks_find(const ZklManager *m, const ZklWing *wing)
 {
@@ -87,14 +73,4 @@ zkl_hooks_find(const ZklManager *m, const ZklWing *wing)
 			return w->state;
 	}
 	return NULL;
-}
-
-const char *
-zkl_hooks_operation(const ZklManager *m, ZklOpKind kind)
-{
-	const ZklWingState *w = m->wings;
-
-	while (w->wing->operations == NULL)
-		w++;
-	return w->wing->operations[kind - ZKL_OP_WING];
 }

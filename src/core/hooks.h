@@ -9,8 +9,9 @@
 #ifndef ZKL_CORE_HOOKS_H
 #define ZKL_CORE_HOOKS_H
 
-#include "core/dump.h"
 #include "core/state.h"
+
+struct ZklDump;
 
 struct ZklWing
 {
@@ -73,7 +74,7 @@ struct ZklWing
 
 	/* ---- for people and tests ---- */
 
-	void		(*dump) (const void *wing, const ZklDump *dump);
+	void		(*dump) (const void *wing, const struct ZklDump *dump);
 	const char *(*check) (const void *wing);
 };
 
@@ -96,10 +97,6 @@ extern void zkl_hooks_end(ZklManager *m);
 /* What the wings say together */
 extern int64_t zkl_hooks_timer(const ZklManager *m);
 extern bool zkl_hooks_claim(const ZklManager *m, const ZklUuid *uuid);
-extern const char *zkl_hooks_check(const ZklManager *m);
-
-/* The name of a kind of operation from ZKL_OP_WING on */
-extern const char *zkl_hooks_operation(const ZklManager *m, ZklOpKind kind);
 
 /* The state of this wing; NULL: the manager has no such wing. */
 extern void *zkl_hooks_find(const ZklManager *m, const ZklWing *wing);

@@ -13,12 +13,10 @@
 #include "core/batch_reply.h"
 #include "core/batches.h"
 #include "core/cache.h"
-#include "core/check.h"
 #include "core/connection.h"
 #include "core/contenders.h"
 #include "core/decide.h"
 #include "core/downgrade.h"
-#include "core/dump.h"
 #include "core/end.h"
 #include "core/hooks.h"
 #include "core/janitor.h"
@@ -40,7 +38,6 @@
 #include "core/session.h"
 #include "core/session_lease.h"
 #include "core/siblings.h"
-#include "core/trace.h"
 
 /* ---- life ---- */
 
@@ -92,9 +89,6 @@ zkl_manager_destroy(ZklManager *m)
 void
 zkl_manager_clear_actions(ZklManager *m)
 {
-	if (zkl_trace_is_on(m))
-		zkl_trace_actions(m);
-	zkl_trace_cleared(m);
 	zkl_actions_clear(m);
 }
 
@@ -205,14 +199,15 @@ zkl_manager_event(ZklManager *m, int64_t now, const ZklEvent *event)
 {
 	ZklRequest *r = &m->requests.all[event->request];
 
-	if (zkl_trace_is_on(m))
-		zkl_trace_event(m, event);
 	m->now = now;
 	switch (event->kind)
 	{
 		case ZKL_EVENT_ATTACH:
 			zkl_restore_session(m, event->session, event->chain,
 								event->chain_in_use);
+			break;
+		case ZKL_EVENT_RESTORE:
+			zkl_restore_slots(m, event->slots);
 			break;
 		case ZKL_EVENT_SUBMIT:
 			submit(m, event->request, event->demand);
@@ -252,13 +247,6 @@ zkl_manager_event(ZklManager *m, int64_t now, const ZklEvent *event)
 			zkl_reads_reply_event(m, event->kind, event->path);
 			break;
 	}
-}
-
-void
-zkl_manager_restore(ZklManager *m, int64_t now, const ZklRestored *slots)
-{
-	m->now = now;
-	zkl_restore_slots(m, slots);
 }
 
 bool
@@ -314,8 +302,6 @@ zkl_manager_flush(ZklManager *m, int64_t now)
 	zkl_janitor_send(m);
 	ZKL_HOOKS(m, send);
 	zkl_cache_offer(m);
-	if (zkl_trace_is_on(m))
-		zkl_trace_actions(m);
 }
 
 /* The earlier one; -1 is none. */
@@ -344,19 +330,6 @@ zkl_manager_awaited(const ZklManager *m)
 	return m->locks.nwaiting == 0 &&
 		m->connection.state == ZKL_CONNECTION_READY ?
 		zkl_batches_pace_missing(m) : 0;
-}
-
-void
-zkl_manager_trace(ZklManager *m, ZklWriteLine write, void *context)
-{
-	zkl_trace_begin(m, write, context);
-}
-
-void
-zkl_manager_dump(const ZklManager *m, int64_t now, ZklWriteDump write,
-				 void *context)
-{
-	zkl_dump_write(m, now, write, context);
 }
 
 /* ---- questions ---- */
@@ -415,10 +388,4 @@ zkl_manager_counters(const ZklManager *m, ZklCounters *counters)
 	counters->continuous = m->nodes.alone;
 	counters->watches = m->reads.watches;
 	counters->recalls = m->cache.recalls;
-}
-
-const char *
-zkl_manager_check(const ZklManager *m)
-{
-	return zkl_check_all(m);
 }

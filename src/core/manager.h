@@ -191,6 +191,8 @@ typedef enum ZklEventKind
 	ZKL_EVENT_ATTACH,			/* after a restart, first: the session to come
 								 * back to, and what the last CHAIN recorded */
 
+	ZKL_EVENT_RESTORE,			/* likewise, then: the slots */
+
 	/* from backends */
 	ZKL_EVENT_SUBMIT,			/* a new request, of a number that is free */
 	ZKL_EVENT_TIME_OUT,			/* a try: it is denied as soon as that is
@@ -220,6 +222,9 @@ typedef enum ZklEventKind
  * its session or its node does.  Until an epilogue is written no one gets the lock,
  * not even the former holder.
  *
+ * RESTORE: one look has found all slots so; none may be cached any more.  What a
+ * backend does with a slot after that look comes as an event later.
+ *
  * OVERDUE: a hold had an end set and has reached it, or was lost with UNREADABLE or
  * OVERTAKEN.  Its slot says so, and its backend can no longer pass its commit check
  * with it.  Its node is deleted; FREE comes only after the release.
@@ -237,6 +242,7 @@ typedef struct ZklEvent
 	const ZklSession *session;	/* ATTACH, CONNECTED */
 	uint32_t	chain;			/* ATTACH */
 	uint32_t	chain_in_use;
+	const ZklRestored *slots;	/* RESTORE: config.max_requests of them */
 	uint64_t	tag;			/* REPLY */
 	const ZklReply *reply;
 	const char *path;			/* of a watch */
@@ -342,14 +348,6 @@ extern void zkl_manager_destroy(ZklManager *m);
 extern void zkl_manager_event(ZklManager *m, int64_t now,
 							  const ZklEvent *event);
 
-/*
- * After a restart, and after ATTACH if there is a session: takes over all slots,
- * none of which may be cached any more, as one look has found them.  What a backend
- * does with a slot after that look comes as an event later.
- */
-extern void zkl_manager_restore(ZklManager *m, int64_t now,
-								const ZklRestored *slots);
-
 /* Whether the manager has a request of this number. */
 extern bool zkl_manager_knows(const ZklManager *m, uint32_t request);
 
@@ -370,34 +368,6 @@ extern int64_t zkl_manager_timer(const ZklManager *m);
  * nor when a solitary grant is released.
  */
 extern uint32_t zkl_manager_awaited(const ZklManager *m);
-
-/* ---- for people ---- */
-
-/* Is handed one line of text, NUL terminated, without an end of line. */
-typedef void (*ZklWriteLine) (void *context, const char *line);
-
-/*
- * Writes a line for each event and each action from now on, in order; NULL:
- * stops.  The lines contain no password, and no data of a znode.
- */
-extern void zkl_manager_trace(ZklManager *m, ZklWriteLine write,
-							  void *context);
-
-/* One line of a dump */
-typedef struct ZklDumpItem
-{
-	const char *path;			/* of the lock, without the root; empty: the
-								 * line is about the server */
-	const char *item;			/* what it is about: a request, say */
-	int64_t		request;		/* which one, if it is about one; else -1 */
-	const char *state;
-} ZklDumpItem;
-
-typedef void (*ZklWriteDump) (void *context, const ZklDumpItem *item);
-
-/* Writes everything that the manager believes, lock by lock. */
-extern void zkl_manager_dump(const ZklManager *m, int64_t now,
-							 ZklWriteDump write, void *context);
 
 /* ---- questions ---- */
 
@@ -450,11 +420,5 @@ extern bool zkl_manager_nearest(const ZklManager *m, uint32_t request,
 /* How many requests hold a lock or wait for one. */
 extern uint32_t zkl_manager_live(const ZklManager *m);
 extern void zkl_manager_counters(const ZklManager *m, ZklCounters *counters);
-
-/*
- * Names an invariant that does not hold, or NULL.  For tests; walks
- * everything.
- */
-extern const char *zkl_manager_check(const ZklManager *m);
 
 #endif							/* ZKL_CORE_MANAGER_H */

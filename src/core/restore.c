@@ -21,7 +21,6 @@
 #include "core/restore.h"
 #include "core/session.h"
 #include "core/siblings.h"
-#include "core/trace.h"
 
 void
 zkl_restore_session(ZklManager *m, const ZklSession *session, uint32_t chain,
@@ -300,11 +299,8 @@ zkl_restore_slots(ZklManager *m, const ZklRestored *slots)
 	{
 		for (i = 0; i < m->config.max_requests; i++)
 		{
-			if (slots[i].demand.name == NULL)
-				continue;
-			if (pass == 0 && zkl_trace_is_on(m))
-				zkl_trace_restore(m, i, &slots[i]);
-			look_at(m, pass, i, &slots[i]);
+			if (slots[i].demand.name != NULL)
+				look_at(m, pass, i, &slots[i]);
 		}
 	}
 }

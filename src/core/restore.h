@@ -7,7 +7,7 @@
 
 #include "core/state.h"
 
-/* The steps of ATTACH and of zkl_manager_restore */
+/* The steps of ATTACH and RESTORE */
 extern void zkl_restore_session(ZklManager *m, const ZklSession *session,
 								uint32_t chain, uint32_t chain_in_use);
 extern void zkl_restore_slots(ZklManager *m, const ZklRestored *slots);

@@ -302,14 +302,6 @@ typedef struct ZklRewrites
 	int64_t		retry_at;
 } ZklRewrites;
 
-/* Where the lines of the trace go; see trace.c */
-typedef struct ZklTrace
-{
-	ZklWriteLine write;			/* NULL: the trace is off */
-	void	   *context;
-	size_t		ntraced;		/* of the actions */
-} ZklTrace;
-
 /* A wing, and what it knows; see hooks.c */
 typedef struct ZklWingState
 {
@@ -347,7 +339,6 @@ struct ZklManager
 	ZklJanitor	janitor;
 	ZklCaching	cache;
 	ZklRewrites rewrites;
-	ZklTrace	trace;
 	ZklWingState *wings;
 	ZklHeat		heat[ZKL_HEATS];
 };

@@ -2,11 +2,12 @@
  * inspect.c
  *	  What the search for deadlocks believes, for people, and its invariants.
  *
- * Owns nothing, changes nothing, and walks everything.  See dump.c and check.c of the
- * core.
+ * Owns nothing, changes nothing, and walks everything.  See dump.c and check.c of
+ * observe/.
  */
 #include "deadlock/inspect.h"
 #include "deadlock/publication.h"
+#include "observe/line.h"
 
 /* ---- the dump ---- */
 
@@ -16,14 +17,13 @@ dump_search(const ZklDeadlock *d, const ZklDump *to)
 	ZklLine		line;
 
 	zkl_line_begin(&line);
-	zkl_dump_list(&line, "publications", &d->publications.all);
-	zkl_line_flag(&line, "unsettled", d->publications.unsettled);
-	zkl_dump_list(&line, "want_search", &d->waits.wanted);
-	zkl_dump_list(&line, "in_search", &d->search.asked);
-	zkl_line_flag(&line, "verdict-sent",
-				  d->verdict.state == ZKL_VERDICT_SENT);
-	zkl_line_flag(&line, "verdict-unsettled",
-				  d->verdict.state == ZKL_VERDICT_UNSETTLED);
+	zkl_line_list(&line, "publications", &d->publications.all);
+	zkl_line_if(&line, d->publications.unsettled, "unsettled");
+	zkl_line_list(&line, "want_search", &d->waits.wanted);
+	zkl_line_list(&line, "in_search", &d->search.asked);
+	zkl_line_if(&line, d->verdict.state == ZKL_VERDICT_SENT, "verdict-sent");
+	zkl_line_if(&line, d->verdict.state == ZKL_VERDICT_UNSETTLED,
+				"verdict-unsettled");
 	if (line.length > 0)
 		zkl_dump_item(to, NULL, "deadlocks", -1, &line);
 }
@@ -34,8 +34,8 @@ dump_wait(const ZklDump *to, const ZklWait *w)
 	ZklLine		line;
 
 	zkl_line_begin(&line);
-	zkl_line_number(&line, "look_in_ms", (w->due - to->now) / 1000);
-	zkl_dump_count(&line, "dependents", (int64_t) w->ndependents);
+	zkl_line_put(&line, "look_in_ms=%" PRId64, (w->due - to->now) / 1000);
+	zkl_line_if(&line, w->ndependents > 0, "dependents=%zu", w->ndependents);
 	zkl_dump_item(to, w->r->lock, "wait", w->r->id, &line);
 }
 
@@ -52,9 +52,9 @@ dump_publications(const ZklDump *to, const ZklWait *w)
 		ZklLine		line;
 
 		zkl_line_begin(&line);
-		zkl_line_uuid(&line, "uuid", &p->uuid);
+		zkl_line_uuid(&line, &p->uuid);
 		zkl_dump_place(&line, &p->write);
-		zkl_line_hex(&line, "czxid", (uint64_t) p->czxid);
+		zkl_line_put(&line, "czxid=0x%" PRIx64, p->czxid);
 		zkl_dump_item(to, w->r->lock, "publication", w->r->id, &line);
 	}
 }

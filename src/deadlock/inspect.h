@@ -6,6 +6,7 @@
 #define ZKL_DEADLOCK_INSPECT_H
 
 #include "deadlock/deadlock_state.h"
+#include "observe/dump.h"
 
 extern void zkl_inspect_dump(const void *wing, const ZklDump *dump);
 

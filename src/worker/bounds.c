@@ -105,8 +105,7 @@ void
 zkl_bounds_look(int slotno)
 {
 	if (zkl_bounds_end(slotno))
-		zkl_manager_event(zkl_core, zkl_boottime_us(),
-						  ZKL_EVENT(OVERDUE,.request = (uint32) slotno));
+		zkl_worker_tell(ZKL_EVENT(OVERDUE,.request = (uint32) slotno));
 }
 
 void

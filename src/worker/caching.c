@@ -92,7 +92,6 @@ zkl_caching_tick(bool stop)
 	zkl_log_locks != ZKL_LOG_LOCKS_ALL &&
 	zkl_control_count_free() >= LEAST_FREE;
 
-	zkl_manager_event(zkl_core, zkl_boottime_us(),
-					  ZKL_EVENT(CACHE,.cache_time = caches ?
-								(int64) zkl_cache_time * 1000 : 0));
+	zkl_worker_tell(ZKL_EVENT(CACHE,.cache_time = caches ?
+							  (int64) zkl_cache_time * 1000 : 0));
 }

@@ -26,6 +26,7 @@
 #include "worker/locklog.h"
 #include "worker/operation.h"
 #include "worker/supervisor.h"
+#include "worker/tracefile.h"
 #include "worker/worker.h"
 #include "worker/worker_slot.h"
 
@@ -60,7 +61,7 @@ static void
 announce_unwatch(const char *path)
 {
 	zkl_errands_event(path);
-	zkl_manager_event(zkl_core, zkl_boottime_us(), ZKL_EVENT(CHILDREN,.path = path));
+	zkl_worker_tell(ZKL_EVENT(CHILDREN,.path = path));
 }
 
 static void
@@ -331,6 +332,8 @@ zkl_carry_out_actions(void)
 	publish_zxid();
 	publish_lease();
 
+	zkl_trace_actions(&zkl_tracefile);
+
 	/* An action that ends the connection makes the core act again. */
 	for (i = 0; actions = zkl_manager_actions(zkl_core, &n), i < n; i++)
 	{
@@ -338,6 +341,7 @@ zkl_carry_out_actions(void)
 
 		carry_out_action(&action);
 	}
+	zkl_trace_clear(&zkl_tracefile);
 	zkl_manager_clear_actions(zkl_core);
 	publish_counters();
 }

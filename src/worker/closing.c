@@ -32,7 +32,7 @@ static int64 not_before = 0;	/* the next session */
 static void
 begin_closing(uint32 connection, int64 now)
 {
-	zkl_manager_event(zkl_core, now, ZKL_EVENT(SESSION_LOST));
+	zkl_worker_tell(ZKL_EVENT(SESSION_LOST));
 	zkl_link_say(ZKL_WIRE_CLOSE, connection);
 	closing_until = now + ZKL_CLOSING_TIME;
 }

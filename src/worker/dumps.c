@@ -8,6 +8,7 @@
  */
 #include "postgres.h"
 
+#include "observe/dump.h"
 #include "shared/boottime.h"
 #include "shared/entries.h"
 #include "shared/slot.h"
@@ -51,7 +52,7 @@ write_dump(void *address, Size size, void *arg)
 	ZklEntries	list;
 
 	zkl_entries_begin(&list, address, size);
-	zkl_manager_dump(zkl_core, zkl_boottime_us(), put_item, &list);
+	zkl_dump_write(zkl_core, zkl_boottime_us(), put_item, &list);
 	return zkl_entries_end(&list);
 }
 

@@ -119,8 +119,7 @@ take_reply(const ZklWireHeader *header, ZklWireReader *body, int64 now)
 			break;
 	}
 	if (!zkl_operation_reply(tag, &reply, &stat))
-		zkl_manager_event(zkl_core, now,
-						  ZKL_EVENT(REPLY,.tag = tag,.reply = &reply));
+		zkl_worker_tell(ZKL_EVENT(REPLY,.tag = tag,.reply = &reply));
 	zkl_supervisor_answered(now);
 }
 
@@ -140,7 +139,7 @@ take_event(ZklWireReader *body, int64 now)
 		zkl_errands_event(event.path);
 	if (kind != ZKL_WIRE_EVENT_CHILDREN)
 		zkl_root_watch_event(event.path);
-	zkl_manager_event(zkl_core, now, &event);
+	zkl_worker_tell(&event);
 }
 
 static void

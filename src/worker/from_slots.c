@@ -171,8 +171,7 @@ submit_slot(int slotno, const ZklSlot *slot)
 		return;
 	}
 	describe_demand(slot, &demand, data);
-	zkl_manager_event(zkl_core, zkl_boottime_us(),
-					  ZKL_EVENT(SUBMIT,.request = (uint32) slotno,.demand = &demand));
+	zkl_worker_tell(ZKL_EVENT(SUBMIT,.request = (uint32) slotno,.demand = &demand));
 }
 
 /* When an epilogue is written, its slot is dirty again and comes back here. */
@@ -196,7 +195,7 @@ release_lock(int slotno, const ZklSlot *slot)
 	describe_end(slotno, slot, &event.end);
 	if (!event.end.epilogue)
 		known_serial[slotno] = slot->s_serial;
-	zkl_manager_event(zkl_core, zkl_boottime_us(), &event);
+	zkl_worker_tell(&event);
 }
 
 static void
@@ -247,8 +246,7 @@ take_dependents(int slotno, const ZklSlot *slot)
 	told.n = (size_t) dependents.n;
 	if (told.n == 0 ||
 		now - told.seen_at < (int64) slot->s_request.patience * 1000 / 2)
-		zkl_manager_event(zkl_core, now,
-						  ZKL_EVENT(NEWS,.request = (uint32) slotno,.news = &told));
+		zkl_worker_tell(ZKL_EVENT(NEWS,.request = (uint32) slotno,.news = &told));
 }
 
 static void
@@ -268,8 +266,7 @@ take_any(int slotno)
 		submit_slot(slotno, &slot);
 	else if (slot.s_state == ZKL_SLOT_WAITING && slot.s_holder.timed_out &&
 			 slot.s_request.kind == ZKL_KIND_LOCK)
-		zkl_manager_event(zkl_core, zkl_boottime_us(),
-						  ZKL_EVENT(TIME_OUT,.request = (uint32) slotno));
+		zkl_worker_tell(ZKL_EVENT(TIME_OUT,.request = (uint32) slotno));
 	else if (slot.s_state == ZKL_SLOT_WAITING && slot.s_holder.timed_out)
 		zkl_operation_time_out(slotno);
 	else if (slot.s_state == ZKL_SLOT_WAITING && slot.s_dependents_due)
@@ -414,7 +411,7 @@ restore_locks(void)
 	for (i = 0; i < n; i++)
 		read_slot(i, &slots[i]);
 	MemoryContextSwitchTo(outer);
-	zkl_manager_restore(zkl_core, zkl_boottime_us(), slots);
+	zkl_worker_tell(ZKL_EVENT(RESTORE,.slots = slots));
 	MemoryContextDelete(context);
 }
 

@@ -112,7 +112,7 @@ end_process(int64 now)
 		(void) zkl_closing_end(false);
 	zkl_identity_process_ended(connected);
 	if (connected)
-		zkl_manager_event(zkl_core, now, ZKL_EVENT(DISCONNECTED));
+		zkl_worker_tell(ZKL_EVENT(DISCONNECTED));
 	if (proved)
 		zkl_attempt_parted(now);
 	start_at = proved ? now : zkl_attempt_failed(now);
@@ -188,7 +188,7 @@ static void
 lose_session(int64 now)
 {
 	zkl_identity_lose();
-	zkl_manager_event(zkl_core, now, ZKL_EVENT(SESSION_LOST));
+	zkl_worker_tell(ZKL_EVENT(SESSION_LOST));
 }
 
 static void
@@ -223,7 +223,7 @@ take_connected(ZklWireReader *body, int64 now)
 	zkl_renewal_reload();
 	phase = CONNECTED;
 	zkl_liveness_connected();
-	zkl_manager_event(zkl_core, now, ZKL_EVENT(CONNECTED,.session = &session));
+	zkl_worker_tell(ZKL_EVENT(CONNECTED,.session = &session));
 }
 
 /* After a session that could not be used, there is a pause before the next. */
@@ -423,7 +423,7 @@ end_unneeded(int64 now)
 	if (zkl_control->ctl_status.session_id == 0)
 		return;
 	zkl_identity_leave();
-	zkl_manager_event(zkl_core, now, ZKL_EVENT(SESSION_LOST));
+	zkl_worker_tell(ZKL_EVENT(SESSION_LOST));
 }
 
 void

@@ -28,6 +28,8 @@
 #define TRACE_FILE_MODE (S_IRUSR | S_IWUSR)
 #define MAX_TRACE_FILE	(8 * 1024 * 1024)	/* each of the two */
 
+ZklTrace	zkl_tracefile = {0};
+
 static int	trace_fd = -1;		/* -1: no trace */
 static off_t trace_size;		/* of the file */
 static char unwritten[64 * 1024];
@@ -36,7 +38,7 @@ static size_t nunwritten = 0;
 static void
 stop_trace(void)
 {
-	zkl_manager_trace(zkl_core, NULL, NULL);
+	zkl_trace_begin(&zkl_tracefile, zkl_core, NULL, NULL);
 	nunwritten = 0;
 	if (trace_fd >= 0)
 		close(trace_fd);
@@ -158,7 +160,7 @@ zkl_tracefile_reload(void)
 	{
 		snprintf(first, sizeof(first), "process %d begins", MyProcPid);
 		add_line(NULL, first);
-		zkl_manager_trace(zkl_core, add_line, NULL);
+		zkl_trace_begin(&zkl_tracefile, zkl_core, add_line, NULL);
 	}
 }
 

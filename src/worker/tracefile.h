@@ -9,7 +9,10 @@
 #ifndef ZKL_WORKER_TRACEFILE_H
 #define ZKL_WORKER_TRACEFILE_H
 
+#include "observe/trace.h"
 #include "wire/wire.h"
+
+extern ZklTrace zkl_tracefile;	/* of the core */
 
 /* Traces the core, as the settings say now. */
 extern void zkl_tracefile_begin(void);

@@ -17,6 +17,7 @@
 #include <signal.h>
 
 #include "miscadmin.h"
+#include "observe/check.h"
 #include "postmaster/bgworker.h"
 #include "postmaster/interrupt.h"
 #include "postmaster/postmaster.h"
@@ -73,6 +74,13 @@ ZklManager *zkl_core = NULL;
 static MemoryContext core_context = NULL;
 static int64 stop_until = 0;	/* while stopping: serve at most until then */
 
+void
+zkl_worker_tell(const ZklEvent *event)
+{
+	zkl_trace_event(&zkl_tracefile, event);
+	zkl_manager_event(zkl_core, zkl_boottime_us(), event);
+}
+
 /* ---- the phases of the loop ---- */
 
 /* In assert builds, stop where the core breaks. */
@@ -80,7 +88,7 @@ static void
 check_core(void)
 {
 #ifdef USE_ASSERT_CHECKING
-	const char *why = zkl_manager_check(zkl_core);
+	const char *why = zkl_check_all(zkl_core);
 
 	if (why != NULL)
 		elog(PANIC, "zklock's queues are corrupted: %s", why);
@@ -100,7 +108,7 @@ send_pending_work(void)
 	check_core();
 	zkl_bounds_tick();
 	zkl_root_watch_tick(zkl_manager_ready(zkl_core));
-	zkl_manager_flush(zkl_core, now);
+	zkl_manager_flush(zkl_core, zkl_boottime_us());
 	zkl_carry_out_actions();
 	check_core();
 	zkl_outage_tick();
@@ -274,10 +282,9 @@ attach_session(void)
 	session.generation = status->generation;
 	session.timeout_ms = status->timeout_ms;
 	if (session.id != 0)
-		zkl_manager_event(zkl_core, zkl_boottime_us(),
-						  ZKL_EVENT(ATTACH,.session = &session,
-									.chain = status->chain,
-									.chain_in_use = status->chain_in_use));
+		zkl_worker_tell(ZKL_EVENT(ATTACH,.session = &session,
+								  .chain = status->chain,
+								  .chain_in_use = status->chain_in_use));
 	zkl_from_slots_restore();
 	zkl_carry_out_actions();
 }

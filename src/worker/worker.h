@@ -10,4 +10,7 @@
 /* The core; made before any other part of the worker begins */
 extern ZklManager *zkl_core;
 
+/* Tells it an event that happens now. */
+extern void zkl_worker_tell(const ZklEvent *event);
+
 #endif							/* ZKL_WORKER_WORKER_H */

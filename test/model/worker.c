@@ -117,6 +117,7 @@ recall(void *host, uint32_t request, int64_t idle_since, ZklRecalled *found)
 void
 worker_tell(Worker *w, const ZklEvent *event)
 {
+	zkl_trace_event(&w->trace, event);
 	zkl_manager_event(w->m, w->now, event);
 }
 
@@ -142,6 +143,7 @@ worker_create(Worker *w, ZklConfig config)
 	config.recall = recall;
 	config.host = w;
 	w->m = zkl_manager_create(&config);
+	zkl_trace_begin(&w->trace, w->m, NULL, NULL);
 	w->carried = 0;
 	w->halted = false;
 	w->zxid = 0;
@@ -292,7 +294,7 @@ worker_restore(Worker *w)
 								 .chain_in_use = w->chain_in_use));
 	for (i = 0; i < w->nslots; i++)
 		read_slot(w, i, &slots[i], texts + i * (ZKL_MAX_NODE_DATA + 1));
-	zkl_manager_restore(w->m, w->now, slots);
+	worker_tell(w, ZKL_EVENT(RESTORE,.slots = slots));
 	free(slots);
 	free(texts);
 	for (i = 0; i < w->nslots; i++)
@@ -452,6 +454,7 @@ worker_carry_out(Worker *w)
 	if (!w->halted)
 		w->decided_at = w->now;
 	w->halted = false;
+	zkl_trace_actions(&w->trace);
 	for (; actions = zkl_manager_actions(w->m, &n), w->carried < n;
 		 w->carried++)
 	{
@@ -465,6 +468,7 @@ worker_carry_out(Worker *w)
 		carry_out(w, &action);
 	}
 	w->carried = 0;
+	zkl_trace_clear(&w->trace);
 	zkl_manager_clear_actions(w->m);
 	if (w->zxid != zkl_manager_zxid(w->m))
 		w->session.zxid_seen = zkl_manager_zxid(w->m);

@@ -11,6 +11,7 @@
 
 #include "deadlock/deadlock.h"
 #include "message.h"
+#include "observe/trace.h"
 
 typedef enum SlotState
 {
@@ -132,6 +133,7 @@ typedef struct Worker
 	uint32_t	chain_in_use;
 
 	ZklManager *m;				/* NULL: it does not run */
+	ZklTrace	trace;			/* at first off */
 	bool		halted;			/* it was stopped amid its actions */
 	size_t		carried;		/* so many of them */
 	int64_t		decided_at;		/* when the core decided them, or some before */

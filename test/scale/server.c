@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "agenda.h"
+#include "observe/check.h"
 #include "scale.h"
 
 #define BATCHES_IN_FLIGHT	2	/* as in worker.c */
@@ -209,7 +210,7 @@ servers_check(void)
 
 	for (i = 0; i < options.servers; i++)
 	{
-		const char *why = zkl_manager_check(servers[i].worker.m);
+		const char *why = zkl_check_all(servers[i].worker.m);
 
 		if (why != NULL)
 			broken("server %u: %s", (unsigned) i, why);

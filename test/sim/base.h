@@ -136,7 +136,7 @@ extern const char *profile_name(Profile profile);
 extern void trace(const char *format, int64_t a, int64_t b, int64_t c,
 				  int64_t d, const char *text);
 
-/* Notes what the core of a host tells (src/core/trace.h). */
+/* Notes what the core of a host tells (src/observe/trace.h). */
 extern void trace_core(int host, const char *line);
 extern void trace_print_last(void);
 

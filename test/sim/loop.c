@@ -418,7 +418,7 @@ worker_start(Host *h)
 	h->worker.owner = h;
 	worker_create(&h->worker, config);
 	if (base.trace != TRACE_HASH)
-		zkl_manager_trace(h->worker.m, tell, h);
+		zkl_trace_begin(&h->worker.trace, h->worker.m, tell, h);
 	h->published_ms = h->lease_ms;
 	h->published_generation = h->lease_generation;
 	h->interrupted = false;

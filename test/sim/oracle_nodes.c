@@ -9,6 +9,7 @@
 
 #include "cycles.h"
 #include "faults.h"
+#include "observe/check.h"
 #include "oracle.h"
 #include "sight.h"
 
@@ -414,7 +415,7 @@ is_tampered(const Host *h)
 void
 oracle_invariants(Host *h)
 {
-	const char *why = h->worker.m != NULL ? zkl_manager_check(h->worker.m) : NULL;
+	const char *why = h->worker.m != NULL ? zkl_check_all(h->worker.m) : NULL;
 
 	/*
 	 * A directory that was made anew under us counts from 0 again; a

@@ -10,6 +10,7 @@
 #include "agenda.h"
 #include "backend.h"
 #include "chaos.h"
+#include "observe/dump.h"
 #include "oracle.h"
 #include "run.h"
 
@@ -142,7 +143,7 @@ show_state(void)
 					   h->slots[j].owner, lock_name(h->slots[j].lock),
 					   (int) h->slots[j].mode, h->slots[j].record.seq);
 		if (h->worker.m != NULL)
-			zkl_manager_dump(h->worker.m, host_clock(h), show_item, NULL);
+			zkl_dump_write(h->worker.m, host_clock(h), show_item, NULL);
 	}
 	for (i = 0; i < foreigners.n; i++)
 	{

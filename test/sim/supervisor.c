@@ -146,7 +146,10 @@ supervisor_end_process(Host *h)
 	h->reconnect_wanted = h->give_up_wanted = false;
 	h->closing_until = 0;
 	if (connected)
-		zkl_manager_event(h->worker.m, host_clock(h), ZKL_EVENT(DISCONNECTED));
+	{
+		h->worker.now = host_clock(h);
+		worker_tell(&h->worker, ZKL_EVENT(DISCONNECTED));
+	}
 	plan_restart(h);
 }
 

@@ -58,7 +58,7 @@ my $time = qr/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6} \w+/;
 my $uuid = qr/[0-9a-f-]{36}/;
 my @expected = (
 	qr{in submit $request /zklock/t/on exclusive curator_rw owner=\d+ patience_ms=\d+ together},
-	qr{out znode $request /zklock/t/on exclusive uuid=$uuid index=1},
+	qr{out record $request /zklock/t/on exclusive uuid=$uuid index=1 generation=\d+},
 	qr{out operation create /zklock/t/on/_c_$uuid-__WRIT__},
 	qr{in result operation=1 rc=0 /zklock/t/on/_c_$uuid-__WRIT__\d{10}},
 	qr{out grant $request /zklock/t/on token=\d+(?: solitary)?},
@@ -84,7 +84,7 @@ $test->set($node, connect_string => $zookeeper);
 $session->query("SELECT zk_lock('/t/held')");
 kill 'TERM', $test->status($node, 'worker_pid');
 wait_line(
-	qr{ in attach session=.* in restore request=0 /zklock/t/held exclusive curator_rw owner=\d+ patience_ms=\d+ state=granted current }s,
+	qr{ in attach session=.* in restore request=0 /zklock/t/held exclusive curator_rw owner=\d+ patience_ms=\d+ state=granted exclusive uuid=$uuid }s,
 	'a restarted worker tells what it finds');
 $test->wait_connected($node);
 $session->query("SELECT zk_unlock('/t/held')");

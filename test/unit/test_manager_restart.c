@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 
+#include "observe/check.h"
 #include "unit.h"
 #include "world.h"
 
@@ -377,7 +378,7 @@ overdue_node_deleted(void)
 	CHECK(world_holds(w, next));
 	world_disconnect(w);
 	world_restart(w);
-	CHECK(zkl_manager_check(w->worker.m) == NULL);
+	CHECK(zkl_check_all(w->worker.m) == NULL);
 	world_connect(w);
 	world_run(w);
 	CHECK(world_holds(w, next));
@@ -403,7 +404,7 @@ overdue_and_next_held(void)
 	w->requests[overdue].quiet = w->requests[overdue].taken = true;
 	world_disconnect(w);
 	world_restart(w);
-	CHECK(zkl_manager_check(w->worker.m) == NULL);
+	CHECK(zkl_check_all(w->worker.m) == NULL);
 	CHECK_INT(zkl_manager_live(w->worker.m), 1);
 	world_connect(w);
 	world_run(w);

@@ -3,7 +3,7 @@
  *	  What a manager tells of small scenarios, line by line, and what it says
  *	  that it believes.
  */
-#include "core/line.h"
+#include "observe/dump.h"
 #include "unit.h"
 #include "world.h"
 
@@ -69,14 +69,14 @@ hand_over(void)
 	uint32_t	waiter;
 
 	world_warm_up(w, "/a");
-	zkl_manager_trace(w->worker.m, check_line, &lines);
+	zkl_trace_begin(&w->worker.trace, w->worker.m, check_line, &lines);
 	holder = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 	world_run(w);
 	waiter = world_submit(w, "/a", 2, ZKL_SHARED);
 	world_run(w);
 	world_release(w, holder);
 	world_run(w);
-	zkl_manager_trace(w->worker.m, NULL, NULL);
+	zkl_trace_begin(&w->worker.trace, w->worker.m, NULL, NULL);
 	CHECK(*lines.expected == NULL);
 	CHECK(world_holds(w, waiter));
 	world_wind_up(w);
@@ -111,13 +111,13 @@ wait_for_another_client(void)
 	world_warm_up(w, "/a");
 	unit.random = 1;
 	foreign_enter(w, "/a", ZKL_SHARED, other);
-	zkl_manager_trace(w->worker.m, check_line, &lines);
+	zkl_trace_begin(&w->worker.trace, w->worker.m, check_line, &lines);
 	waiter = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 	world_run(w);
 	CHECK(world_waits(w, waiter));
 	CHECK_INT(model_delete(&w->zk, other), ZKL_RC_OK);
 	world_run(w);
-	zkl_manager_trace(w->worker.m, NULL, NULL);
+	zkl_trace_begin(&w->worker.trace, w->worker.m, NULL, NULL);
 	CHECK(*lines.expected == NULL);
 	CHECK(world_holds(w, waiter));
 	world_wind_up(w);
@@ -129,7 +129,7 @@ lose_the_session(void)
 {
 	static const char *const expected[] = {
 		"in session-lost",
-		"out lose request=0 /zklock/a failure=session-expired rc=0",
+		"out lose request=0 /zklock/a failure=session-expired",
 		"out record request=0 /zklock/a generation=1 retired",
 		NULL
 	};
@@ -140,10 +140,10 @@ lose_the_session(void)
 	world_warm_up(w, "/a");
 	holder = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 	world_run(w);
-	zkl_manager_trace(w->worker.m, check_line, &lines);
+	zkl_trace_begin(&w->worker.trace, w->worker.m, check_line, &lines);
 	world_expire_session(w);
 	world_flush(w);
-	zkl_manager_trace(w->worker.m, NULL, NULL);
+	zkl_trace_begin(&w->worker.trace, w->worker.m, NULL, NULL);
 	CHECK(*lines.expected == NULL);
 	CHECK(!world_holds(w, holder));
 	world_wind_up(w);
@@ -151,7 +151,7 @@ lose_the_session(void)
 
 typedef struct Deaf
 {
-	ZklManager *m;
+	ZklTrace   *trace;
 	int			n;
 } Deaf;
 
@@ -162,7 +162,7 @@ stop_at_operation(void *context, const char *line)
 
 	deaf->n++;
 	if (strncmp(line, "out operation", 13) == 0)
-		zkl_manager_trace(deaf->m, NULL, NULL);
+		zkl_trace_begin(deaf->trace, deaf->trace->m, NULL, NULL);
 }
 
 /* The one who listens ends the trace in the middle of a batch. */
@@ -170,10 +170,10 @@ static void
 stop_in_between(void)
 {
 	World	   *w = world_ready();
-	Deaf		deaf = {w->worker.m, 0};
+	Deaf		deaf = {&w->worker.trace, 0};
 
 	world_warm_up(w, "/a");
-	zkl_manager_trace(w->worker.m, stop_at_operation, &deaf);
+	zkl_trace_begin(&w->worker.trace, w->worker.m, stop_at_operation, &deaf);
 	world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 	world_run(w);
 	CHECK_INT(deaf.n, 4);
@@ -218,7 +218,7 @@ what_is_believed(void)
 	world_run(w);
 	world_disconnect(w);
 	world_submit(w, "/b", 3, ZKL_EXCLUSIVE);
-	zkl_manager_dump(w->worker.m, w->worker.now, check_item, &lines);
+	zkl_dump_write(w->worker.m, w->worker.now, check_item, &lines);
 	CHECK(*lines.expected == NULL);
 	world_connect(w);
 	world_run(w);
@@ -236,19 +236,17 @@ lines_of_any_text(void)
 
 	zkl_line_begin(&line);
 	CHECK_STR(line.text, "");
-	zkl_line_word(&line, "");
+	zkl_line_put(&line, "%s", "");
 	CHECK_STR(line.text, "");
-	zkl_line_word(&line, "a\nb\x1b\x7f\xc3\xa4");
-	zkl_line_flag(&line, "no", false);
-	zkl_line_flag(&line, "yes", true);
-	zkl_line_number(&line, "min", INT64_MIN);
-	zkl_line_number(&line, "max", INT64_MAX);
-	zkl_line_hex(&line, "hex", UINT64_MAX);
-	zkl_line_text(&line, "key", "");
-	CHECK_STR(line.text, "a?b??\xc3\xa4 yes min=-9223372036854775808"
-			  " max=9223372036854775807 hex=0xffffffffffffffff key=");
+	zkl_line_put(&line, "%s", "a\nb\x1b\x7f\xc3\xa4");
+	zkl_line_put(&line, "%s", "");
+	zkl_line_if(&line, false, "no");
+	zkl_line_if(&line, true, "yes=%d", 1);
+	zkl_line_name(&line, "", NULL);
+	zkl_line_name(&line, "A_KEY=", "A_NAME");
+	CHECK_STR(line.text, "a?b??\xc3\xa4 yes=1 A_KEY=a-name");
 	for (i = 0; i < ZKL_MAX_LINE; i++)
-		zkl_line_word(&line, "word");
+		zkl_line_name(&line, "", "WORD");
 	CHECK_INT(line.length, ZKL_MAX_LINE);
 	CHECK_INT(strlen(line.text), ZKL_MAX_LINE);
 }

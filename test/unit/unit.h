@@ -5,7 +5,7 @@
  * One TAP line per test function.  A failed CHECK is reported and counted, and
  * the test goes on.  unit_random is seeded from the clock, or from UNIT_SEED
  * to repeat a run.  With UNIT_TRACE in the environment each world prints what
- * its manager is told and what it does (core/trace.h).
+ * its manager is told and what it does (observe/trace.h).
  */
 #ifndef ZKL_UNIT_H
 #define ZKL_UNIT_H

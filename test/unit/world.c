@@ -6,6 +6,7 @@
  * what manager.h says, and of ZooKeeper all that the model knows.
  */
 #include "../model/memory.h"
+#include "observe/check.h"
 #include "unit.h"
 #include "world.h"
 
@@ -126,7 +127,7 @@ make_manager(World *w)
 	w->config.uuid_base++;
 	worker_create(&w->worker, w->config);
 	if (getenv("UNIT_TRACE") != NULL)
-		zkl_manager_trace(w->worker.m, print_line, w);
+		zkl_trace_begin(&w->worker.trace, w->worker.m, print_line, w);
 }
 
 static void
@@ -202,7 +203,7 @@ world_flush(World *w)
 
 	w->was_ready = zkl_manager_ready(w->worker.m);
 	(void) worker_flush(&w->worker);
-	broken = zkl_manager_check(w->worker.m);
+	broken = zkl_check_all(w->worker.m);
 	CHECK_MSG(broken == NULL, "%s", broken ? broken : "");
 }
 

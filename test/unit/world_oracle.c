@@ -5,6 +5,7 @@
  * Owns nothing: it looks at the host's records and at ZooKeeper's whole tree,
  * which the core cannot see.  Must not know how the core decides.
  */
+#include "observe/check.h"
 #include "unit.h"
 #include "world.h"
 #include "znode/znode.h"
@@ -268,7 +269,7 @@ void
 world_check(const World *w)
 {
 	const Path *node;
-	const char *broken = zkl_manager_check(w->worker.m);
+	const char *broken = zkl_check_all(w->worker.m);
 	uint32_t	live = 0;
 	uint32_t	i;
 

@@ -6,11 +6,11 @@
  */
 #include <string.h>
 
-#include "core/check.h"
 #include "core/downgrade.h"
 #include "core/hooks.h"
 #include "core/keep.h"
 #include "core/node.h"
+#include "observe/check.h"
 
 static const char *
 check_request(const ZklManager *m, const ZklRequest *r)
@@ -269,6 +269,20 @@ check_lock(const ZklLock *lock)
 	return why;
 }
 
+static const char *
+check_wings(const ZklManager *m)
+{
+	const ZklWingState *w;
+	const char *why = NULL;
+
+	for (w = m->wings; w->wing != NULL && why == NULL; w++)
+	{
+		if (w->wing->check != NULL)
+			why = w->wing->check(w->state);
+	}
+	return why;
+}
+
 const char *
 zkl_check_all(const ZklManager *m)
 {
@@ -293,7 +307,7 @@ zkl_check_all(const ZklManager *m)
 		watches += r->look.watch == ZKL_WATCH_ARMED;
 	}
 	if (why == NULL)
-		why = zkl_hooks_check(m);
+		why = check_wings(m);
 	if (why == NULL && live != m->requests.nlive)
 		why = "the count of live requests is wrong";
 	if (why == NULL && queued != m->locks.nqueued)

@@ -1,12 +1,23 @@
 /*
  * dump.h
- *	  Writes everything that a manager believes at this moment.
+ *	  Writes everything that a manager believes at this moment, lock by lock.
  */
-#ifndef ZKL_CORE_DUMP_H
-#define ZKL_CORE_DUMP_H
+#ifndef ZKL_OBSERVE_DUMP_H
+#define ZKL_OBSERVE_DUMP_H
 
-#include "core/line.h"
-#include "core/state.h"
+#include "observe/line.h"
+
+/* One line of a dump */
+typedef struct ZklDumpItem
+{
+	const char *path;			/* of the lock, without the root; empty: the
+								 * line is about the server */
+	const char *item;			/* what it is about: a request, say */
+	int64_t		request;		/* which one, if it is about one; else -1 */
+	const char *state;
+} ZklDumpItem;
+
+typedef void (*ZklWriteDump) (void *context, const ZklDumpItem *item);
 
 /* A dump under way */
 typedef struct ZklDump
@@ -22,14 +33,10 @@ extern void zkl_dump_item(const ZklDump *d, const ZklLock *lock,
 						  const char *item, int64_t request,
 						  const ZklLine *line);
 
-/* Puts into a line how many there are, if there are any. */
-extern void zkl_dump_count(ZklLine *line, const char *key, int64_t n);
-extern void zkl_dump_list(ZklLine *line, const char *key, const ZklList *list);
-
 /* Puts into a line where a write is, if there is one. */
 extern void zkl_dump_place(ZklLine *line, const ZklWrite *w);
 
 extern void zkl_dump_write(const ZklManager *m, int64_t now,
 						   ZklWriteDump write, void *context);
 
-#endif							/* ZKL_CORE_DUMP_H */
+#endif							/* ZKL_OBSERVE_DUMP_H */

@@ -1,0 +1,379 @@
+/*
+ * trace.c
+ *	  Tells, line by line, what happens to a manager and what it does about it.
+ *
+ * Owns nothing but what its host gave it, and changes nothing in a manager.  Runs
+ * in the worker (and in tests), takes no locks, knows neither PostgreSQL nor
+ * ZooKeeper.
+ *
+ * A line begins with "in" (an event) or "out" (an action).  The data of znodes
+ * is left out: operators of ZooKeeper keep secrets there.
+ */
+#include "core/hooks.h"
+#include "core/operations.h"
+#include "observe/line.h"
+#include "observe/trace.h"
+
+void
+zkl_trace_begin(ZklTrace *t, const ZklManager *m, ZklWriteLine write,
+				void *context)
+{
+	t->m = m;
+	t->write = write;
+	t->context = context;
+	t->nactions = m->actions.n;
+}
+
+static void
+begin_line(ZklLine *line, const char *direction, const char *name)
+{
+	zkl_line_begin(line);
+	zkl_line_put(line, "%s", direction);
+	zkl_line_name(line, "", name);
+}
+
+/* Another line of the same event may have ended the trace. */
+static void
+end_line(const ZklTrace *t, const ZklLine *line)
+{
+	if (t->write != NULL)
+		t->write(t->context, line->text);
+}
+
+static void
+put_request(const ZklTrace *t, ZklLine *line, uint32_t request)
+{
+	const ZklLock *lock = t->m->requests.all[request].lock;
+
+	zkl_line_put(line, "request=%u", request);
+	if (lock != NULL)
+		zkl_line_put(line, "%s", lock->path);
+}
+
+static void
+put_record(ZklLine *line, const ZklRecord *record)
+{
+	if (record->sent)
+	{
+		zkl_line_name(line, "", zkl_line_modes[record->mode]);
+		zkl_line_uuid(line, &record->uuid);
+		zkl_line_if(line, record->seq >= 0, "number=%" PRId64, record->seq);
+		zkl_line_put(line, "index=%u", record->index);
+	}
+	zkl_line_put(line, "generation=%u", record->generation);
+	zkl_line_if(line, record->going, "going");
+	zkl_line_if(line, record->retired, "retired");
+	zkl_line_if(line, record->disowned, "disowned");
+}
+
+const char *
+zkl_trace_operation(const ZklManager *m, const ZklOp *op)
+{
+#define OP(kind) [ZKL_OP_##kind] = #kind
+	static const char *const names[] = {
+		OP(BATCH), OP(CHAIN), OP(CHAIN_FENCE), OP(CHAIN_IN_USE), OP(CHAIN_LIST),
+		OP(LIST), OP(PROBE), OP(PROBE_MARK), OP(PROBE_SYNC), OP(WATCH_AHEAD),
+		OP(WATCH_DIRECTORY), OP(WATCH_OWN), OP(TOKEN), OP(PARENT), OP(DELETE),
+		OP(RENUMBER_DELETE), OP(RENUMBER_LIST), OP(JANITOR), OP(SWEEP), OP(REWRITE),
+		OP(REVIVED), OP(IGNORE)
+	};
+#undef OP
+	const ZklWingState *w = m->wings;
+
+	if (op == NULL)
+		return "unknown";
+	if (op->kind < ZKL_OP_WING)
+		return names[op->kind];
+	while (w->wing->operations == NULL)
+		w++;
+	return w->wing->operations[op->kind - ZKL_OP_WING];
+}
+
+/* The operation with this tag; NULL: it is not under way any more. */
+static const ZklOp *
+put_tag(const ZklTrace *t, ZklLine *line, uint64_t tag)
+{
+	const ZklOp *op = zkl_operations_find(t->m, tag);
+
+	zkl_line_put(line, "tag=0x%" PRIx64, tag);
+	zkl_line_name(line, "for=", zkl_trace_operation(t->m, op));
+	return op;
+}
+
+/* ---- events ---- */
+
+static void
+put_end(ZklLine *line, const ZklEnd *end)
+{
+	zkl_line_if(line, end->epilogue, "epilogue");
+	zkl_line_if(line, end->keep_until != 0, "keep_until=%" PRId64, end->keep_until);
+}
+
+static void
+put_demand(const ZklTrace *t, ZklLine *line, const ZklDemand *demand)
+{
+	zkl_line_put(line, "%s%s", t->m->root, demand->name);
+	zkl_line_name(line, "", zkl_line_modes[demand->mode]);
+	zkl_line_put(line, "%s owner=%" PRId64, zkl_line_dialects[demand->dialect],
+				 (int64_t) demand->owner);
+	zkl_line_if(line, demand->sibling >= 0, "sibling=%d", demand->sibling);
+	zkl_line_if(line, demand->dialect == ZKL_DIALECT_PERMIT, "max=%u", demand->max);
+	zkl_line_if(line, demand->patience > 0, "patience_ms=%" PRId64,
+				demand->patience / 1000);
+	zkl_line_if(line, demand->timed_out, "timed-out");
+	zkl_line_if(line, demand->together, "together");
+}
+
+static void
+tell_restored(const ZklTrace *t, uint32_t request, const ZklRestored *slot)
+{
+#define SAYS(state) [ZKL_SLOT_SAYS_##state] = #state
+	static const char *const states[] = {
+		SAYS(WAITING), SAYS(GRANTED), SAYS(ANSWERED), SAYS(LOST), SAYS(RELEASED)
+	};
+#undef SAYS
+	ZklLine		line;
+
+	begin_line(&line, "in", "restore");
+	zkl_line_put(&line, "request=%u", request);
+	put_demand(t, &line, &slot->demand);
+	zkl_line_name(&line, "state=", states[slot->state]);
+	zkl_line_if(&line, slot->broken, "broken");
+	zkl_line_if(&line, slot->overdue, "overdue");
+	zkl_line_if(&line, slot->over, "over");
+	put_record(&line, &slot->record);
+	put_end(&line, &slot->end);
+	end_line(t, &line);
+}
+
+static void
+put_session(ZklLine *line, const ZklSession *session)
+{
+	zkl_line_put(line, "session=0x%016" PRIx64 " generation=%u timeout_ms=%u"
+				 " zxid_seen=0x%" PRIx64, session->id, session->generation,
+				 session->timeout_ms, session->zxid_seen);
+}
+
+static void
+describe_reply(const ZklTrace *t, ZklLine *line, uint64_t tag,
+			   const ZklReply *reply)
+{
+	const ZklOp *op = put_tag(t, line, tag);
+	const ZklStat *stat = &reply->stat;
+
+	if (op != NULL && op->request != NULL)
+		zkl_line_put(line, "request=%u", op->request->id);
+	if (op != NULL && op->lock != NULL)
+		zkl_line_put(line, "%s", op->lock->path);
+	zkl_line_put(line, "rc=%d", reply->rc);
+	zkl_line_if(line, stat->czxid != 0, "czxid=0x%" PRIx64 " mzxid=0x%" PRIx64
+				" version=%d", stat->czxid, stat->mzxid, stat->version);
+	zkl_line_if(line, reply->children != NULL, "children=%zu", reply->nchildren);
+}
+
+/* Of a transaction, the answers that say more than that all went well */
+static void
+tell_results(const ZklTrace *t, const ZklReply *reply)
+{
+	ZklLine		line;
+	size_t		i;
+
+	for (i = 0; i < reply->nresults; i++)
+	{
+		const ZklMultiResult *result = &reply->results[i];
+
+		if (result->rc == ZKL_RC_OK && result->path == NULL)
+			continue;
+		begin_line(&line, "in", "result");
+		zkl_line_put(&line, "operation=%zu rc=%d", i, result->rc);
+		zkl_line_if(&line, result->path != NULL, "%s", result->path);
+		end_line(t, &line);
+	}
+}
+
+static void
+put_event(const ZklTrace *t, ZklLine *line, const ZklEvent *event)
+{
+	switch (event->kind)
+	{
+		case ZKL_EVENT_ATTACH:
+		case ZKL_EVENT_CONNECTED:
+			put_session(line, event->session);
+			break;
+		case ZKL_EVENT_SUBMIT:
+			zkl_line_put(line, "request=%u", event->request);
+			put_demand(t, line, event->demand);
+			break;
+		case ZKL_EVENT_NEWS:
+		case ZKL_EVENT_TIME_OUT:
+		case ZKL_EVENT_RELEASE:
+		case ZKL_EVENT_OVERDUE:
+			put_request(t, line, event->request);
+			put_end(line, &event->end);
+			break;
+		case ZKL_EVENT_CACHE:
+			zkl_line_put(line, "time_ms=%" PRId64, event->cache_time / 1000);
+			break;
+		case ZKL_EVENT_REPLY:
+			describe_reply(t, line, event->tag, event->reply);
+			break;
+		case ZKL_EVENT_RESTORE:
+		case ZKL_EVENT_DISCONNECTED:
+		case ZKL_EVENT_SESSION_LOST:
+			break;
+		case ZKL_EVENT_DELETED:
+		case ZKL_EVENT_CHANGED:
+		case ZKL_EVENT_CHILDREN:
+			zkl_line_put(line, "%s", event->path);
+			break;
+	}
+}
+
+/*
+ * First come the actions of the event before.  A host tells for how long locks stay
+ * cached even if that is as before.
+ */
+void
+zkl_trace_event(ZklTrace *t, const ZklEvent *event)
+{
+#define EVENT(kind) [ZKL_EVENT_##kind] = #kind
+	static const char *const names[] = {
+		EVENT(ATTACH), EVENT(RESTORE), EVENT(SUBMIT), EVENT(TIME_OUT), EVENT(NEWS),
+		EVENT(RELEASE), EVENT(OVERDUE), EVENT(CACHE), EVENT(CONNECTED),
+		EVENT(DISCONNECTED), EVENT(SESSION_LOST), EVENT(REPLY), EVENT(DELETED),
+		EVENT(CHANGED), EVENT(CHILDREN)
+	};
+#undef EVENT
+	ZklLine		line;
+	uint32_t	i;
+
+	if (t->write == NULL ||
+		(event->kind == ZKL_EVENT_CACHE && event->cache_time == t->m->cache.time))
+		return;
+	zkl_trace_actions(t);
+	for (i = 0; event->slots != NULL && i < t->m->config.max_requests; i++)
+		if (event->slots[i].demand.name != NULL)
+			tell_restored(t, i, &event->slots[i]);
+	if (event->kind == ZKL_EVENT_RESTORE)
+		return;
+	begin_line(&line, "in", names[event->kind]);
+	put_event(t, &line, event);
+	end_line(t, &line);
+	if (event->kind == ZKL_EVENT_REPLY)
+		tell_results(t, event->reply);
+}
+
+/* ---- actions ---- */
+
+static void
+put_send(const ZklTrace *t, ZklLine *line, const ZklAction *action)
+{
+#define SEND(kind) [ZKL_SEND_##kind] = #kind
+	static const char *const names[] = {
+		SEND(MULTI), SEND(CREATE_CONTAINER), SEND(DELETE), SEND(GET), SEND(LIST),
+		SEND(UNWATCH), SEND(UNWATCH_CHILDREN), SEND(SYNC)
+	};
+#undef SEND
+
+	zkl_line_name(line, "", names[action->send]);
+	(void) put_tag(t, line, action->tag);
+	zkl_line_if(line, action->path != NULL, "%s", action->path);
+	zkl_line_if(line, action->watch, "watch");
+	zkl_line_if(line, action->nmulti > 0, "operations=%zu", action->nmulti);
+}
+
+static const char *
+failure_name(ZklFailure failure)
+{
+#define FAILURE(kind) [ZKL_FAILURE_##kind] = #kind
+	static const char *const names[] = {
+		FAILURE(DEADLOCK), FAILURE(ZOOKEEPER), FAILURE(PARENTS),
+		FAILURE(SESSION_EXPIRED), FAILURE(NODE_DELETED), FAILURE(BROKEN),
+		FAILURE(UNREADABLE), FAILURE(OVERTAKEN)
+	};
+#undef FAILURE
+
+	return names[failure];
+}
+
+static void
+put_action(const ZklTrace *t, ZklLine *line, const ZklAction *action)
+{
+	ZklActionKind kind = action->kind;
+
+	if (kind == ZKL_ACTION_SEND)
+		put_send(t, line, action);
+	else if (kind == ZKL_ACTION_CHAIN)
+		zkl_line_put(line, "chain=%u in-use=%u", action->chain, action->chain_in_use);
+	else if (kind != ZKL_ACTION_LOST_WRITES && kind != ZKL_ACTION_RECONNECT)
+		put_request(t, line, action->request);
+	if (kind == ZKL_ACTION_RECORD)
+		put_record(line, &action->record);
+	if (kind == ZKL_ACTION_FAIL || kind == ZKL_ACTION_LOSE)
+		zkl_line_name(line, "failure=", failure_name(action->failure));
+	zkl_line_if(line, action->rc != 0, "rc=%d", action->rc);
+	zkl_line_if(line, action->token != 0, "token=%" PRId64, action->token);
+	zkl_line_if(line, action->asked_zxid != 0, "zxid=0x%" PRIx64, action->asked_zxid);
+	zkl_line_if(line, action->solitary, "solitary");
+	zkl_line_if(line, kind == ZKL_ACTION_BEHIND_CACHED && action->server == NULL,
+				"no-longer");
+}
+
+/* The operations of a batch, each on a line of its own */
+static void
+tell_operations(const ZklTrace *t, const ZklAction *action)
+{
+#define MULTI(kind) [ZKL_MULTI_##kind] = #kind
+	static const char *const names[] = {
+		MULTI(SET), MULTI(DELETE), MULTI(CREATE), MULTI(CREATE_EPHEMERAL),
+		MULTI(CHECK), MULTI(CREATE_PERSISTENT)
+	};
+#undef MULTI
+	ZklLine		line;
+	size_t		i;
+
+	for (i = 0; i < action->nmulti; i++)
+	{
+		const ZklMultiOp *op = &action->multi[i];
+
+		begin_line(&line, "out", "operation");
+		zkl_line_name(&line, "", names[op->kind]);
+		zkl_line_put(&line, "%s", op->path);
+		zkl_line_if(&line, op->kind == ZKL_MULTI_SET || op->kind == ZKL_MULTI_DELETE,
+					"version=%d", op->version);
+		end_line(t, &line);
+	}
+}
+
+static void
+tell_action(const ZklTrace *t, const ZklAction *action)
+{
+#define ACTION(kind) [ZKL_ACTION_##kind] = #kind
+	static const char *const names[] = {
+		ACTION(SEND), ACTION(CHAIN), ACTION(RECORD), ACTION(GRANT),
+		ACTION(BLOCKED), ACTION(BEHIND_CACHED), ACTION(DENY),
+		ACTION(FAIL), ACTION(LOSE), ACTION(RELEASE_REQUEST), ACTION(FREE),
+		ACTION(REVIVED), ACTION(LOST_WRITES), ACTION(RECONNECT)
+	};
+#undef ACTION
+	ZklLine		line;
+
+	begin_line(&line, "out", names[action->kind]);
+	put_action(t, &line, action);
+	end_line(t, &line);
+	tell_operations(t, action);
+}
+
+void
+zkl_trace_actions(ZklTrace *t)
+{
+	for (; t->write != NULL && t->nactions < t->m->actions.n; t->nactions++)
+		tell_action(t, &t->m->actions.all[t->nactions]);
+}
+
+void
+zkl_trace_clear(ZklTrace *t)
+{
+	zkl_trace_actions(t);
+	t->nactions = 0;
+}
