@@ -175,7 +175,7 @@ struct ZklRequest
 	int32_t		pid;			/* for others to show */
 	ZklDemandState demand;
 	ZklLockMode mode;
-	uint32_t	max;			/* dialect PERMIT: see permits.h */
+	uint32_t	max;			/* dialect PERMIT: see decide.c */
 	ZklLock    *lock;
 	int64_t		token;
 	bool		timed_out;		/* deny it unless it can be granted now */
@@ -235,7 +235,7 @@ typedef struct ZklForeign
 	bool		tainted;
 	uint64_t	tainted_at;		/* order; a later listing clears it */
 	uint32_t	strangers;		/* listed children that are no contenders; for
-								 * dialect PERMIT: see permits.h */
+								 * dialect PERMIT: see decide.c */
 } ZklForeign;
 
 /*
@@ -281,7 +281,7 @@ typedef struct ZklListings
 	bool		wanted;
 	bool		sent;
 	ZklWatchState watch;		/* on the children, along with a listing; for
-								 * dialect PERMIT: see permits.h */
+								 * dialect PERMIT: see decide.c */
 	uint64_t	order;			/* of the listing that sets it */
 	ZklLink		stuck;			/* in m->reads.stuck: to be listed later */
 } ZklListings;
