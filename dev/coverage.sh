@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Measures which lines of the core, and of the search for deadlocks, the unit tests
-# and the simulation reach.
+# Measures which lines of the core, of the search for deadlocks, and of what observes
+# both, the unit tests and the simulation reach.
 #
 #	dev/coverage.sh [SEEDS]    so many schedules of the simulation (500)
 #
-# Prints the share of each file of src/core and src/deadlock, the least first, and of all
-# together.  Everything is built in a temporary directory.
+# Prints the share of each file of src/core, src/deadlock and src/observe, the least first,
+# and of all together.  Everything is built in a temporary directory.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../test"
 seeds=${1:-500}
@@ -36,7 +36,7 @@ for kind in unit sim; do
 		xargs -0 -n 1 gcov --stdout 2>/dev/null)
 done | awk -F : '
 	$2 + 0 == 0 {
-		if ($3 == "Source") { n = split($4, part, "/"); file = part[n]; core = $4 ~ /src\/(core|deadlock)\// }
+		if ($3 == "Source") { n = split($4, part, "/"); file = part[n]; core = $4 ~ /src\/(core|deadlock|observe)\// }
 		next
 	}
 	core && $1 !~ /-$/ {
