@@ -362,10 +362,9 @@ sub resume
 	return;
 }
 
-# The answer to one of ZooKeeper's four-letter words; undef when there is no
-# server, or none that answers.
-# undef if there is no answer within two seconds: a connection that was made
-# while the server starts may never get one.
+# The answer to one of ZooKeeper's four-letter words; undef if there is no server, or
+# no whole answer within some seconds: a connection that was made while the server
+# starts may never get one, and a server that has no time may be late.
 sub four_letter
 {
 	my ($self, $word) = @_;
@@ -381,9 +380,27 @@ sub four_letter
 	while (PipedProgram::can_read($socket, 5))
 	{
 		my $n = sysread $socket, $answer, 65536, length $answer;
-		return $answer if !$n;
+		return undef if !defined $n;
+		return $answer if $n == 0;
 	}
 	return undef;
+}
+
+# The answer of a server that serves, as a pattern tells.  No answer says nothing: not
+# that there is no session, nor no watch.  So this asks again.
+sub _answer
+{
+	my ($self, $word, $pattern) = @_;
+	my $deadline = time + $PostgreSQL::Test::Utils::timeout_default;
+	my $answer;
+
+	until (defined($answer = $self->four_letter($word)) && $answer =~ $pattern)
+	{
+		croak "ZooKeeper does not answer \"$word\", see $self->{logfile}"
+		  if time > $deadline;
+		usleep(50_000);
+	}
+	return $answer;
 }
 
 # What ZooKeeper counts: zk_packets_received, zk_watch_count,
@@ -392,20 +409,21 @@ sub mntr
 {
 	my ($self) = @_;
 
-	return { ($self->four_letter('mntr') // '') =~ /^(\S+)\t(.*)$/mg };
+	return { $self->_answer('mntr', qr/^zk_/m) =~ /^(\S+)\t(.*)$/mg };
 }
 
 # Requests received so far.  Reading it costs one itself, which is not in the
 # number.
 sub packets_received { return $_[0]->mntr->{zk_packets_received} + 0; }
 
-# { path => [ ids of the sessions that watch it, in lower-case hex ] }
+# { path => [ ids of the sessions that watch it, in lower-case hex ] }; none if the
+# server says that it does not serve.
 sub watches
 {
 	my ($self) = @_;
 	my (%watches, $path);
 
-	foreach my $line (split /\n/, $self->four_letter('wchp') // '')
+	foreach my $line (split /\n/, $self->_answer('wchp', qr/^/))
 	{
 		if ($line =~ m{^(/.*)}) { $path = $1; }
 		elsif ($line =~ /^\s+0x([0-9a-f]+)/) { push @{ $watches{$path} }, $1; }
@@ -449,8 +467,8 @@ sub child_watches
 sub sessions
 {
 	my ($self) = @_;
-	my ($sessions) = split /ephemeral nodes dump/i,
-	  $self->four_letter('dump') // '';
+	my $behind = qr/^ephemeral nodes dump/im;
+	my ($sessions) = split $behind, $self->_answer('dump', $behind);
 
 	return $sessions =~ /0x([0-9a-f]+)/g;
 }

@@ -5,6 +5,7 @@ use strict;
 use warnings;
 
 use IO::Socket::INET;
+use POSIX ();
 use Test::More;
 
 use TcpProxy;
@@ -76,6 +77,27 @@ is(client($port), undef, 'refused');
 $net->pass('plain');
 ok(client($port), 'and accepted again');
 ok(!eval { $net->hold('nothing'); 1 }, 'an unknown route is an error');
+
+# A ZooKeeper server, played by this test, that has no answer at first, and then only
+# the beginning of one
+my $busy = IO::Socket::INET->new(Listen => 5, LocalAddr => '127.0.0.1')
+  or die "could not listen: $!";
+my $server = fork // die "could not fork: $!";
+if ($server == 0)
+{
+	foreach my $answer ('', "SessionTracker dump:\n", "SessionTracker dump:\n0x1a\nephemeral nodes dump:\n0x1b\n")
+	{
+		my $socket = $busy->accept;
+
+		sysread $socket, my $word, 4;
+		syswrite $socket, $answer;
+	}
+	POSIX::_exit(0);
+}
+is_deeply([ bless({ port => $busy->sockport, logfile => '' }, 'ZooKeeper')->sessions ],
+	['1a'], 'what a server does not answer is not taken for "no sessions"');
+kill 'KILL', $server;
+waitpid $server, 0;
 
 # An ensemble behind it
 my $zk = ZooKeeperEnsemble->new('zk', net => $net, tick_time => 300);
