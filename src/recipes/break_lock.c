@@ -140,7 +140,10 @@ choose(const Break *b, const ZklErrand *listing, Contender *chosen)
 	return true;
 }
 
-/* ---- the log ---- */
+/* ---- the log ----
+ *
+ * What it tells is done, whatever becomes of the call: so its context is hidden.
+ */
 
 static const char *
 shown_path(const Break *b, const Contender *contender)
@@ -154,7 +157,8 @@ static void
 log_step(const Break *b, const Contender *contender, const char *what)
 {
 	ereport(LOG,
-			(errmsg("znode \"%s\" of distributed lock \"%s\" is %s by process %d (user \"%s\")",
+			(errhidecontext(true),
+			 errmsg("znode \"%s\" of distributed lock \"%s\" is %s by process %d (user \"%s\")",
 					shown_path(b, contender), b->name, what, MyProcPid,
 					GetUserNameFromId(GetSessionUserId(), true))));
 }
@@ -163,7 +167,8 @@ static void
 log_left(const Break *b, const Contender *contender)
 {
 	ereport(LOG,
-			(errmsg("znode \"%s\" of distributed lock \"%s\" is deleted",
+			(errhidecontext(true),
+			 errmsg("znode \"%s\" of distributed lock \"%s\" is deleted",
 					shown_path(b, contender), b->name),
 			 errdetail("Its client created it beside znode \"%s\", which was broken.",
 					   zkl_text_to_display(b->head.name, (int) strlen(b->head.name)))));

@@ -95,6 +95,10 @@ sub marks
 	is($_->value, 't', 'it goes on, and breaks the lock') foreach @operators;
 	cmp_ok(time - $begin, '>=', 2, 'after all of the time that the holder has');
 	is(marks($znode), 1, 'it was marked once');
+	my $log = slurp_file($one->logfile);
+	like($log, qr/znode "\Q$znode\E" of [^\n]* is gone, broken by process/, 'the log tells its end');
+	ok($log !~ / is (?:marked to be|gone,) [^\n]*\n[^\n]*CONTEXT:/,
+		'and not that this is not done');
 	end($path, @sessions);
 }
 
