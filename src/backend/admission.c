@@ -48,7 +48,6 @@
  * does not know.
  */
 
-
 /* As of the last look.  An update of the extension replaces functions. */
 static bool served = false;
 

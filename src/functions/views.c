@@ -2,8 +2,9 @@
  * views.c
  *	  The set-returning functions behind zk_locks and zk_status, and zk_version().
  *
- * Decides what a role may see of requests and of the worker.  Run by backends.  Takes no locks but, through slot.h, those of the slots
- * that it copies, one at a time: each row is consistent, but the set is no snapshot.
+ * Decides what a role may see of requests and of the worker.  Run by backends.
+ * Takes no locks but, through slot.h, those of the slots that it copies, one at a
+ * time: each row is consistent, but the set is no snapshot.
  *
  * Must not know which locks this backend holds.
  *

@@ -21,7 +21,6 @@
 
 #define MAX_RESULTS		4096	/* of one multi */
 
-
 static void
 read_stat(ZklWireReader *body, ZklReply *reply, ZklWireStat *stat)
 {
