@@ -2,10 +2,10 @@
  * batch.c
  *	  The batch: all pending writes in one ZooKeeper transaction.
  *
- * Owns nothing: it forms and sends a batch of writes, whatever they are.  batches.c keeps those under way,
- * batch_reply.c says what an answer means, and session.c keeps the version that
- * the next beat expects.  Runs in the worker (and in tests), takes no locks,
- * knows neither PostgreSQL nor ZooKeeper.
+ * Owns nothing: it forms and sends a batch of writes, whatever they are.
+ * batches.c keeps those under way, batch_reply.c says what an answer means, and
+ * session.c keeps the version that the next beat expects.  Runs in the worker
+ * (and in tests), takes no locks, knows neither PostgreSQL nor ZooKeeper.
  *
  * A batch is one multi: set(heartbeat, expected version k), then writes in the order
  * of their ranks, each of which fits as a whole or waits.  Each batch names the version

@@ -2,8 +2,9 @@
  * batches.c
  *	  The batches under way, the beats that open them, and when a batch is sent.
  *
- * Owns m->batches and m->pace.  batch.c forms and sends a batch, and batch_reply.c says what
- * its answer means.  Runs in the worker (and in tests), takes no locks.
+ * Owns m->batches and m->pace.  batch.c forms and sends a batch, and
+ * batch_reply.c says what its answer means.  Runs in the worker (and in tests),
+ * takes no locks.
  */
 #include <string.h>
 

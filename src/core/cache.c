@@ -2,9 +2,9 @@
  * cache.c
  *	  Locks that stay on the server that uses them.
  *
- * Owns ZklCache, ZklCaching, ZklHeat, and which request of a lock may be cached.  Runs in
- * the worker (and in tests), takes no locks, knows neither PostgreSQL nor
- * ZooKeeper.
+ * Owns ZklCache, ZklCaching, ZklHeat, and which request of a lock may be cached.
+ * Runs in the worker (and in tests), takes no locks, knows neither PostgreSQL
+ * nor ZooKeeper.
  *
  * To the core a cached lock is a hold like any other.  In shared memory sessions
  * release and take it as they like.  The host begins this at our offer, and ends it

@@ -118,7 +118,8 @@ typedef struct ZklNode
 								 * was no place in the queue */
 	ZklLink		by_uuid;
 	ZklWrite	write;			/* HELD: NEW, until the directory is deleted;
-								 * or DELETE, until its name is known */
+								 * DELETE, until its name is known, or because
+								 * it was refused */
 	size_t		data_length;
 	char		data[ZKL_MAX_NODE_DATA];
 } ZklNode;

@@ -2,8 +2,9 @@
  * node.c
  *	  The znodes of our requests, and the directories that they miss.
  *
- * Owns ZklNode, ZklNodes, and the attempts of a request.  Runs in the worker (and in tests), takes no
- * locks.  request.c knows what a step means for the request and its lock.
+ * Owns ZklNode, ZklNodes, and the attempts of a request.  Runs in the worker
+ * (and in tests), takes no locks.  request.c knows what a step means for the
+ * request and its lock.
  */
 #include <string.h>
 

@@ -7,10 +7,13 @@
  * do not.
  *
  *	  NONE -> PENDING -> BATCH or ALONE -> NONE: applied, or refused for good
- *			     ^             |
- *			     +-------------+-> UNSETTLED: the answer is lost
+ *			   ^  ^            |
+ *			   |  +------------+-> UNSETTLED: the answer is lost
+ *			   |               |
+ *			 HELD <------------+ refused: not before stuck_until
  *
- * Nothing is sent from UNSETTLED: a listing tells what has become of it.
+ * A write that waits for something else is HELD, too.  Nothing is sent from
+ * UNSETTLED: a listing tells what has become of it.
  */
 #ifndef ZKL_CORE_WRITE_H
 #define ZKL_CORE_WRITE_H
@@ -24,7 +27,8 @@
 typedef enum ZklWritePlace
 {
 	ZKL_WRITE_NONE = 0,			/* there is nothing to write */
-	ZKL_WRITE_HELD,				/* something has to come first */
+	ZKL_WRITE_HELD,				/* something has to come first, or some time
+								 * has to pass */
 	ZKL_WRITE_PENDING,			/* in the list of its rank */
 	ZKL_WRITE_BATCH,			/* in a batch that is not answered */
 	ZKL_WRITE_ALONE,			/* in what its writer has sent, likewise */
@@ -119,7 +123,7 @@ struct ZklWriter
 
 	/*
 	 * Called once for each time that it was sent; says where it is from now
-	 * on.
+	 * on, or leaves it UNSETTLED.
 	 */
 	void		(*settle) (ZklManager *m, ZklWrite *w, const ZklOutcome *outcome);
 };

@@ -4,8 +4,8 @@
  *
  * Owns what each of them is at.  Must not know what zklock servers make of it.
  *
- * The rule is that of src/worker/breaklock.c.  The head of the queue is marked if it
- * is zklock's, and deleted when its server has had the time of a session
+ * The rule is that of src/recipes/break_lock.c.  The head of the queue is marked if
+ * it is zklock's, and deleted when its server has had the time of a session
  * timeout, the longest there is, to see the mark.  Other clients look at no
  * mark: their node is deleted at once, and for the same time whatever appears
  * with its unique id.
