@@ -157,6 +157,14 @@ heed_mark(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 	}
 }
 
+/* Any read of r's node may show that others have written over the mark. */
+static void
+heed_unmarked(ZklManager *m, ZklRequest *r, const ZklReply *reply)
+{
+	if (zkl_cache_read(r, reply))
+		zkl_recall_request(m, r, ZKL_RECALL_OVER);
+}
+
 static void
 watched_own(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 {
@@ -170,8 +178,7 @@ watched_own(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 		/* Nothing of ours may write over a question that is yet to be told. */
 		if (!r->asked.early)
 			zkl_node_set_version(r, reply->stat.version);
-		if (zkl_cache_read(r, reply))
-			zkl_recall_request(m, r, ZKL_RECALL_OVER);
+		heed_unmarked(m, r, reply);
 		zkl_rewrite_read(m, r, reply);
 		if (r->node.state == ZKL_NODE_EXISTS && r->demand == ZKL_DEMAND_GRANTED)
 			zkl_downgrade_want(m, r);
@@ -200,6 +207,8 @@ static void
 token_came(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 {
 	zkl_look_token_came(r);
+	if (reply->rc == ZKL_RC_OK)
+		heed_unmarked(m, r, reply);
 	if (r->node.state != ZKL_NODE_EXISTS || r->demand != ZKL_DEMAND_WAITING)
 		return;
 	if (reply->rc == ZKL_RC_OK && zkl_look_mark_breaks(r, reply))

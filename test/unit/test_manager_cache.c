@@ -278,6 +278,37 @@ take_in(World *w, int n)
 }
 
 /*
+ * The answer to the create is lost, and somebody writes over the mark: what is read
+ * before the grant shows that.
+ */
+static void
+overwritten_before_grant(void)
+{
+	char		path[ZKL_MAX_PATH + 1];
+	World	   *w = world_ready();
+	uint32_t	r;
+
+	world_warm_up(w, "/a");
+	w->plain = true;
+	worker_cache(&w->worker, CACHE_TIME);
+	use(w);
+	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	w->zk.multi_rc = -118;
+	w->zk.multi_applied = true;
+	world_serve(w, 1);
+	world_deliver(w, 1);
+	world_serve(w, 1);
+	world_deliver(w, 1);
+	CHECK(is_marked(w, r));
+	world_path(w, r, path);
+	CHECK_INT(model_set(&w->zk, path, "{}"), ZKL_RC_OK);
+	world_run(w);
+	CHECK(world_holds(w, r));
+	CHECK(!w->requests[r].cacheable);
+	world_wind_up(w);
+}
+
+/*
  * The question comes while the request waits, and the connection ends.  On the next
  * one the request is granted while the write is under way that takes the mark away,
  * and puts the question again: the holder is asked once.
@@ -672,6 +703,7 @@ main(void)
 	RUN(wanted_while_held);
 	RUN(taken_again);
 	RUN(release_requested);
+	RUN(overwritten_before_grant);
 	RUN(asked_while_unmarking);
 	RUN(shorter);
 	RUN(mark_in_doubt);
