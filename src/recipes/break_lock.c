@@ -32,9 +32,11 @@
 #include "miscadmin.h"
 #include "recipes/break_lock.h"
 #include "shared/boottime.h"
+#include "shared/control.h"
 #include "shared/retry.h"
 #include "shared/settings.h"
 #include "shared/status.h"
+#include "storage/ipc.h"
 #include "storage/proc.h"
 
 #define LOOKS_PER_TIMEOUT	20	/* at a marked znode, and for late readers */
@@ -501,6 +503,13 @@ break_context(void *name)
 			   (const char *) name);
 }
 
+/* Also if the process ends. */
+static void
+end_break(int code, Datum arg)
+{
+	pg_atomic_fetch_sub_u32(&zkl_control->ctl_breaks, 1);
+}
+
 bool
 zkl_break_lock(const ZklTarget *lock)
 {
@@ -512,7 +521,13 @@ zkl_break_lock(const ZklTarget *lock)
 	error_context_stack = &callback;
 	b.lock_timeout = LockTimeout > 0 ?
 		zkl_wait_after_ms(zkl_wait_clock(), LockTimeout) : ZKL_NEVER;
-	removed = remove_head(&b);
+	pg_atomic_fetch_add_u32(&zkl_control->ctl_breaks, 1);
+	PG_ENSURE_ERROR_CLEANUP(end_break, (Datum) 0);
+	{
+		removed = remove_head(&b);
+	}
+	PG_END_ENSURE_ERROR_CLEANUP(end_break, (Datum) 0);
+	end_break(0, (Datum) 0);
 	error_context_stack = callback.previous;
 	return removed;
 }

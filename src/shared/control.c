@@ -124,6 +124,7 @@ initialize(ZklControl *control)
 	pg_atomic_init_u32(&control->ctl_awaited, 0);
 	pg_atomic_init_u32(&control->ctl_gate, zkl_enabled ? ZKL_GATE_OPEN :
 					   ZKL_GATE_DISABLED);
+	pg_atomic_init_u32(&control->ctl_breaks, 0);
 	pg_atomic_init_u32(&control->ctl_drain, 0);
 	pg_atomic_init_u32(&control->ctl_root_state, ZKL_ROOT_UNKNOWN);
 	pg_atomic_init_u32(&control->ctl_worker_procno, (uint32) ZKL_PROCNO_NONE);

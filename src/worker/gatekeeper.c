@@ -48,6 +48,8 @@ zkl_gatekeeper_is_in_use(bool kept)
 	ZklSlot		slot;
 	int			i;
 
+	if (pg_atomic_read_u32(&zkl_control->ctl_breaks) > 0)
+		return true;
 	for (i = 0; i < zkl_control->ctl_nslots; i++)
 	{
 		if (zkl_slot_peek(i) <= ZKL_SLOT_CLAIMED)
