@@ -287,7 +287,7 @@ look_at_wait(ZklDeadlock *d, ZklWait *w)
 {
 	bool		complete;
 
-	zkl_recall_owners(d->m, w->r->ring.owner, w->dependents, w->ndependents);
+	zkl_recall_owners(d->m, r->ring.owner, w->dependents, w->ndependents);
 	complete = publish_wait(d, w);
 	w->refusals = 0;
 	plan_look(d, w, d->m->now + (complete ? w->patience << w->looks :
@@ -324,7 +324,7 @@ zkl_waits_told(void *wing, ZklRequest *r, const void *news)
 	bool		some = n > 0 || w->ndependents > 0;
 
 	if (told->n > 0)
-		zkl_recall_owners(d->m, w->r->ring.owner, told->owners, told->n);
+		zkl_recall_owners(d->m, r->ring.owner, told->owners, told->n);
 	if (!zkl_list_linked(&w->by_due) || !some)
 		return;
 	memcpy(w->dependents, told->owners, n * sizeof(uint64_t));

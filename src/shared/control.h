@@ -59,8 +59,8 @@ typedef struct ZklControl
 	pg_atomic_uint32 ctl_root_state;	/* ZklRootState, likewise */
 
 	pg_atomic_uint32 ctl_drain; /* see gate.c */
-	pg_atomic_uint32 ctl_breaks;	/* calls of zk_break_lock under way, which need
-									 * the session; backends count */
+	pg_atomic_uint32 ctl_breaks;	/* calls of zk_break_lock under way, which
+									 * need the session; backends count */
 
 	slock_t		ctl_free_mutex; /* protects the list of free slots */
 	int			ctl_free_head;	/* -1: none; linked in control.c */

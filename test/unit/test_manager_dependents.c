@@ -36,6 +36,19 @@ look(Pair *p, size_t n)
 	world_run(p->w);
 }
 
+/* The host may tell of a request that has not come to the core, or has left it. */
+static void
+of_no_request(void)
+{
+	const uint64_t owner = 1;
+	World	   *w = world_ready();
+	const ZklDependents dependents = {w->worker.now, &owner, 1};
+
+	worker_tell(&w->worker, ZKL_EVENT(NEWS,.request = 3,.news = &dependents));
+	world_flush(w);
+	world_wind_up(w);
+}
+
 /* A session of ours holds /a and waits in PostgreSQL for the one that wants /b. */
 static void
 through_postgres(void)
@@ -272,6 +285,7 @@ int
 main(void)
 {
 	unit_start();
+	RUN(of_no_request);
 	RUN(through_postgres);
 	RUN(no_longer_through_postgres);
 	RUN(confirmation);
