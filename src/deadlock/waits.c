@@ -287,7 +287,7 @@ look_at_wait(ZklDeadlock *d, ZklWait *w)
 {
 	bool		complete;
 
-	zkl_recall_owners(d->m, r->ring.owner, w->dependents, w->ndependents);
+	zkl_recall_owners(d->m, w->r->ring.owner, w->dependents, w->ndependents);
 	complete = publish_wait(d, w);
 	w->refusals = 0;
 	plan_look(d, w, d->m->now + (complete ? w->patience << w->looks :
