@@ -21,8 +21,8 @@ shared     znode
 deadlock   core/wing.h core/manager.h core/mutant.h observe/dump.h observe/line.h znode
 observe    core znode
 core       znode
-session    wire znode/zookeeper.h
-wire       znode/zookeeper.h
+session    wire znode/zkapi.h
+wire       znode/zkapi.h
 znode
 '
 

@@ -1,6 +1,6 @@
 # The number of the link's protocol grows with the messages: of each number
 # test/link-protocols has the checksum of what wire.h says about the messages, and
-# of znode/zookeeper.h, whose enums travel in them; the line of the present number
+# of znode/zkapi.h, whose enums travel in them; the line of the present number
 # fits.  If only words of comments change, change the checksum; if messages do, add
 # a number.  The line of a number that was released stays.  Prints TAP.
 
@@ -24,7 +24,7 @@ sub contents
 my ($messages) = contents('src/wire/wire.h') =~
   /^(typedef enum ZklWireType\n.*^\} ZklWireStat;)$/ms
   or die 'the messages are not found';
-$messages .= contents('src/znode/zookeeper.h');
+$messages .= contents('src/znode/zkapi.h');
 $messages =~ s/[\s*]+/ /g;
 my $checksum = substr sha256_hex($messages), 0, 16;
 my ($number) = contents('src/wire/version.h') =~ /^#define ZKL_LINK_PROTOCOL\s+(\d+)$/m

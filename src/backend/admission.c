@@ -36,7 +36,7 @@
 #include "utils/rel.h"
 #include "utils/syscache.h"
 #include "wire/version.h"
-#include "znode/zookeeper.h"
+#include "znode/zkapi.h"
 
 /*
  * ---- the script of the extension ----

@@ -100,7 +100,7 @@ static bool
 is_there(const ZklTarget *directory, const ZklErrandAnswer *answer)
 {
 	if (answer->rc != ZKL_RC_OK && answer->rc != ZKL_RC_TOO_LONG &&
-		!zkl_zookeeper_is_definite(answer->rc))
+		!zkl_zkapi_is_definite(answer->rc))
 		zkl_refusal_raise_failed(directory->name, ZKL_ERROR_ZOOKEEPER, answer->rc);
 	return answer->rc != ZKL_RC_NONODE;
 }

@@ -123,7 +123,7 @@ failed_operation(const ZklBatch *batch, const ZklReply *reply)
 
 		if (rc == ZKL_RC_OK)
 			continue;
-		if (!zkl_zookeeper_is_definite(rc) || (i == 0 && rc != ZKL_RC_BADVERSION))
+		if (!zkl_zkapi_is_definite(rc) || (i == 0 && rc != ZKL_RC_BADVERSION))
 			return -1;
 		return (int) i;
 	}
@@ -239,7 +239,7 @@ zkl_batch_reply_parent(ZklManager *m, ZklLock *lock, int32_t rc)
 	 * about the session refuses nothing.
 	 */
 	if (why != 0 || rc == ZKL_RC_OK || rc == ZKL_RC_NODEEXISTS ||
-		rc == ZKL_RC_NONODE || zkl_zookeeper_is_of_session(rc))
+		rc == ZKL_RC_NONODE || zkl_zkapi_is_of_session(rc))
 		return;
 	if (lock != NULL)
 		zkl_node_parents_refused(lock, rc);

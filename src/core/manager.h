@@ -20,7 +20,7 @@
 
 #include "znode/mode.h"
 #include "znode/znode.h"
-#include "znode/zookeeper.h"
+#include "znode/zkapi.h"
 
 /* Why the core gives a connection up on its own (RECONNECT) */
 #define ZKL_RC_LAPSED		1	/* the lease has passed; only a new connection

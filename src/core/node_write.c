@@ -252,7 +252,7 @@ delete_answered(ZklManager *m, ZklRequest *r, int32_t rc)
 	if (gone && zkl_downgrade_take_other_name(r))
 		zkl_node_delete(m, r, ZKL_RANK_ALONE);
 	else if (gone ||
-			 (ZKL_MUTANT(REFUSED_DELETE_IS_DONE) && zkl_zookeeper_is_definite(rc)))
+			 (ZKL_MUTANT(REFUSED_DELETE_IS_DONE) && zkl_zkapi_is_definite(rc)))
 		zkl_request_gone(m, r);
 	else
 		zkl_write_stick(m, &r->node.write, &zkl_node_deletion, ZKL_RANK_ALONE);

@@ -232,7 +232,7 @@ bool
 zkl_reads_reply_tells(ZklManager *m, const ZklReply *reply)
 {
 	/* What is read is not known, and this connection will not tell. */
-	if (zkl_zookeeper_is_of_session(reply->rc) &&
+	if (zkl_zkapi_is_of_session(reply->rc) &&
 		!ZKL_MUTANT(SESSION_ANSWER_COUNTS))
 	{
 		zkl_session_give_up(m, reply->rc);

@@ -291,7 +291,7 @@ zkl_session_chain_reply(ZklManager *m, const ZklReply *reply)
 	/*
 	 * The node was not made and never will be, so its number may serve again.
 	 */
-	m->chain.refused = told && zkl_zookeeper_is_definite(reply->rc) &&
+	m->chain.refused = told && zkl_zkapi_is_definite(reply->rc) &&
 		reply->results[create].rc != ZKL_RC_NODEEXISTS;
 	if (told && m->chain.replaces &&
 		reply->results[0].rc == ZKL_RC_NONODE)

@@ -273,7 +273,7 @@ is_refused(const ZklReply *reply)
 	for (i = 0; i < reply->nresults; i++)
 	{
 		if (reply->results[i].rc != ZKL_RC_OK)
-			return zkl_zookeeper_is_definite(reply->results[i].rc);
+			return zkl_zkapi_is_definite(reply->results[i].rc);
 	}
 	return false;
 }

@@ -25,7 +25,7 @@
 #include "shared/gate.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
-#include "znode/zookeeper.h"
+#include "znode/zkapi.h"
 
 ZKL_FUNCTION(zkl_sql_fleet_locks);
 

@@ -181,7 +181,7 @@ log_left(const Break *b, const Contender *contender)
 pg_noreturn static void
 give_up_break(const Break *b, int32 rc)
 {
-	if (b->acted && !zkl_zookeeper_is_definite(rc))
+	if (b->acted && !zkl_zkapi_is_definite(rc))
 		ereport(ERROR,
 				(errcode(ERRCODE_T_R_STATEMENT_COMPLETION_UNKNOWN),
 				 errmsg("could not determine whether distributed lock \"%s\" was broken",
@@ -416,7 +416,7 @@ read_session(const Break *b, Contender *contender)
 	ZklErrand  *get = make_read(b, ZKL_ERRAND_GET, contender, 0);
 	int32		rc = run(b, get);
 
-	if (rc != ZKL_RC_OK && !zkl_zookeeper_is_definite(rc))
+	if (rc != ZKL_RC_OK && !zkl_zkapi_is_definite(rc))
 		give_up_break(b, rc);
 	contender->session = rc == ZKL_RC_OK ? get->answer.stat.session_id : 0;
 	zkl_errand_free(get);

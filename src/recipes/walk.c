@@ -24,7 +24,7 @@
 #include "recipes/walk.h"
 #include "utils/memutils.h"
 #include "znode/dialect.h"
-#include "znode/zookeeper.h"
+#include "znode/zkapi.h"
 
 #define MAX_WALK_PATH	1024	/* longer than any lock of ours, by far */
 

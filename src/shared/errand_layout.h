@@ -22,7 +22,7 @@
 
 #include "storage/dsm.h"
 #include "znode/znode.h"
-#include "znode/zookeeper.h"
+#include "znode/zkapi.h"
 
 #define ZKL_MAX_ERRAND_DATA	4352	/* the longest: the settings of the root */
 #define ZKL_ERRAND_READS	32	/* the most paths of one errand */

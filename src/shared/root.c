@@ -14,7 +14,7 @@
 #include "shared/settings.h"
 #include "utils/json.h"
 #include "znode/json.h"
-#include "znode/zookeeper.h"
+#include "znode/zkapi.h"
 
 /* ---- the format ---- */
 

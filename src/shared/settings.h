@@ -5,7 +5,7 @@
 #ifndef ZKL_SHARED_SETTINGS_H
 #define ZKL_SHARED_SETTINGS_H
 
-#include "znode/zookeeper.h"
+#include "znode/zkapi.h"
 
 typedef enum ZklLostLockAction
 {

@@ -7,7 +7,7 @@
 #define ZKL_SHARED_STATUS_H
 
 #include "datatype/timestamp.h"
-#include "znode/zookeeper.h"
+#include "znode/zkapi.h"
 
 /* zk_status.state */
 typedef enum ZklWorkerState

@@ -24,7 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "znode/zookeeper.h"
+#include "znode/zkapi.h"
 
 /* Descriptors of the session process; it closes the second one. */
 #define ZKL_WIRE_LINK_FD	3

@@ -140,7 +140,7 @@ take_epilogue_reply(ZklTask *task, uint32 part, const ZklReply *reply,
 		write_znode(epilogue, reply);
 	else if (rc == ZKL_RC_OK)
 		finish_epilogue(epilogue);
-	else if ((rc != ZKL_RC_BADVERSION && zkl_zookeeper_is_definite(rc)) ||
+	else if ((rc != ZKL_RC_BADVERSION && zkl_zkapi_is_definite(rc)) ||
 			 !zkl_operation_retry(task))
 		give_up_epilogue(epilogue, rc);
 }

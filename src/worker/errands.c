@@ -319,7 +319,7 @@ take_children(ErrandTask *errand, const ZklReply *reply)
 static bool
 is_unknown(const ErrandTask *errand, int32 rc)
 {
-	return rc != ZKL_RC_OK && !zkl_zookeeper_is_definite(rc) &&
+	return rc != ZKL_RC_OK && !zkl_zkapi_is_definite(rc) &&
 		(zkl_errand_layout_is_write(&errand->what) ||
 		 (rc != RC_MARSHALLINGERROR && rc != RC_UNIMPLEMENTED));
 }

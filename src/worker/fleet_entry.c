@@ -330,7 +330,7 @@ take_written(FleetTask *fleet, int32 rc)
 		zkl_operation_send_parents(own_path());
 		write_entry(fleet);
 	}
-	else if (zkl_zookeeper_is_definite(rc) || !zkl_operation_retry(&fleet->task))
+	else if (zkl_zkapi_is_definite(rc) || !zkl_operation_retry(&fleet->task))
 		give_up(fleet, rc);
 }
 
@@ -364,7 +364,7 @@ take_fleet_reply(ZklTask *task, uint32 part, const ZklReply *reply,
 
 	if (part == THE_WRITE)
 		take_written(fleet, rc);
-	else if (rc != ZKL_RC_OK && !zkl_zookeeper_is_definite(rc))
+	else if (rc != ZKL_RC_OK && !zkl_zkapi_is_definite(rc))
 	{
 		if (!zkl_operation_retry(task))
 			give_up(fleet, rc);

@@ -159,7 +159,7 @@ take_read(ZklTask *task, const ZklReply *reply)
 
 	if (reply->rc == ZKL_RC_NONODE)
 		create_settings(task);
-	else if (reply->rc != ZKL_RC_OK && !zkl_zookeeper_is_definite(reply->rc))
+	else if (reply->rc != ZKL_RC_OK && !zkl_zkapi_is_definite(reply->rc))
 		try_again(task);
 	else if (reply->rc == ZKL_RC_OK &&
 			 zkl_root_read(reply->data, reply->data_length, &root))
@@ -174,7 +174,7 @@ take_created(ZklTask *task, int32 rc)
 {
 	if (rc == ZKL_RC_OK || rc == ZKL_RC_NODEEXISTS)
 		begin_root(task);
-	else if (rc == ZKL_RC_NONODE || !zkl_zookeeper_is_definite(rc))
+	else if (rc == ZKL_RC_NONODE || !zkl_zkapi_is_definite(rc))
 		try_again(task);
 	else
 		publish_unreadable(task, rc);

@@ -298,14 +298,14 @@ static bool
 is_in_vain(const Request *request)
 {
 	return request->refused != ZKL_RC_OK &&
-		(zkl_zookeeper_is_definite(request->refused) || once_in(2));
+		(zkl_zkapi_is_definite(request->refused) || once_in(2));
 }
 
 /* An error that means something names its operation. */
 static void
 refuse(Entry *entry, const Request *request)
 {
-	bool		named = zkl_zookeeper_is_definite(request->refused) &&
+	bool		named = zkl_zkapi_is_definite(request->refused) &&
 	!request->single;
 	ZklMultiResult *results;
 	size_t		culprit = (size_t) below((int64_t) request->nops);

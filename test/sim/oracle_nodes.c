@@ -380,7 +380,7 @@ oracle_fail(Host *h, int i)
 	 * nor one about the session.
 	 */
 	if ((s->failure == ZKL_FAILURE_ZOOKEEPER || s->failure == ZKL_FAILURE_PARENTS) &&
-		zkl_zookeeper_is_of_session(s->rc))
+		zkl_zkapi_is_of_session(s->rc))
 		broken("S8", "host %d slot %d failed with %d", h->id, i, s->rc);
 	if (s->failure == ZKL_FAILURE_ZOOKEEPER && s->rc != ZKL_RC_NOTEMPTY &&
 		(!ensemble_is_refusal(s->rc) || h->refused_at < s->since))

@@ -1,13 +1,13 @@
 /*
- * zookeeper.h
+ * zkapi.h
  *	  What ZooKeeper can be asked, and what it answers, in the words of all
  *	  programs: the core, the worker, the session process, and backends.
  *
  * Types and constants only.  The numbers of the enums travel over the link (see
  * wire/wire.h); those of the result codes are ZooKeeper's.
  */
-#ifndef ZKL_ZNODE_ZOOKEEPER_H
-#define ZKL_ZNODE_ZOOKEEPER_H
+#ifndef ZKL_ZNODE_ZKAPI_H
+#define ZKL_ZNODE_ZKAPI_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -54,7 +54,7 @@ typedef enum ZklMultiKind
  * SESSIONEXPIRED, AUTHFAILED, CLOSING, SESSIONMOVED
  */
 static inline bool
-zkl_zookeeper_is_of_session(int32_t rc)
+zkl_zkapi_is_of_session(int32_t rc)
 {
 	return rc == -112 || rc == -115 || rc == -116 || rc == -118;
 }
@@ -65,9 +65,9 @@ zkl_zookeeper_is_of_session(int32_t rc)
  * client refuses to send at all.
  */
 static inline bool
-zkl_zookeeper_is_definite(int32_t rc)
+zkl_zkapi_is_definite(int32_t rc)
 {
-	return rc == -8 || (rc <= -101 && !zkl_zookeeper_is_of_session(rc));
+	return rc == -8 || (rc <= -101 && !zkl_zkapi_is_of_session(rc));
 }
 
 /* ---- the connection ---- */
@@ -92,4 +92,4 @@ typedef enum ZklTls
 	ZKL_TLS_VERIFY_FULL			/* its certificate names the host, too */
 } ZklTls;
 
-#endif							/* ZKL_ZNODE_ZOOKEEPER_H */
+#endif							/* ZKL_ZNODE_ZKAPI_H */
