@@ -23,6 +23,7 @@
 #include "backend/backend_slot.h"
 #include "backend/lifetime.h"
 #include "backend/refusal.h"
+#include "backend/stall.h"
 #include "backend/under_way.h"
 #include "miscadmin.h"
 #include "shared/boottime.h"
@@ -111,11 +112,13 @@ are_some_unused(void)
 
 /*
  * If slots are short, the worker gives cached locks back: wait for one, for as long as
- * the call may wait, because the worker may be stopped.
+ * the call may wait, because the worker may be stopped.  Error 55P03 if a limit for
+ * locks ends the wait.  -1: no slot is about to be free, or none came in time.
  */
 static int
-claim_given_back(const ZklSlotTaker *taker, const ZklDeadlines *at)
+claim_given_back(const ZklSlotTaker *taker, const ZklLockRequest *request)
 {
+	const ZklDeadlines *at = request->at;
 	int64		until = Min(at->lock_timeout, zkl_wait_answer_due(at));
 	int			slotno = -1;
 
@@ -129,7 +132,11 @@ claim_given_back(const ZklSlotTaker *taker, const ZklDeadlines *at)
 	}
 
 	/* It may have given back the last one before we looked. */
-	return slotno >= 0 ? slotno : zkl_backend_slot_claim(taker, zkl_under_way_spare_slots());
+	if (slotno < 0)
+		slotno = zkl_backend_slot_claim(taker, zkl_under_way_spare_slots());
+	if (slotno < 0 && zkl_wait_clock() >= at->lock_timeout && are_some_unused())
+		zkl_stall_raise_unclaimed(request->lock.name, at->raises_after_ms);
+	return slotno;
 }
 
 /*
@@ -137,12 +144,12 @@ claim_given_back(const ZklSlotTaker *taker, const ZklDeadlines *at)
  * another error.  Until the request is submitted nothing may throw an error.
  */
 static int
-claim_slot(const ZklSlotTaker *taker, const ZklDeadlines *at)
+claim_slot(const ZklSlotTaker *taker, const ZklLockRequest *request)
 {
 	int			slotno = zkl_backend_slot_claim(taker, zkl_under_way_spare_slots());
 
 	if (slotno < 0)
-		slotno = claim_given_back(taker, at);
+		slotno = claim_given_back(taker, request);
 	if (slotno < 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
@@ -164,7 +171,7 @@ zkl_acquire_submit(const ZklLockRequest *request, bool together,
 
 	zkl_admission_check(&request->lock, request->guard, request->sibling);
 	describe_request(request, together, &taker);
-	zkl_under_way_submit(claim_slot(&taker, request->at), more);
+	zkl_under_way_submit(claim_slot(&taker, request), more);
 
 	/*
 	 * A drain that has begun since may not have seen the slot.  The session

@@ -25,6 +25,7 @@
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "shared/boottime.h"
+#include "shared/control.h"
 #include "shared/dirty.h"
 #include "shared/entries.h"
 #include "shared/lease.h"
@@ -384,6 +385,20 @@ zkl_stall_explain(int slotno, const char *name, ZklStallReason *reason)
 	}
 }
 
+pg_noreturn static void
+raise_lock_timeout(const ZklStallReason *reason, const char *name, int64 timeout_ms)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+			 timeout_ms == 0 ?
+			 errmsg("canceling statement due to lock timeout") :
+			 errmsg("could not acquire distributed lock \"%s\" within %lld ms",
+					name, (long long) timeout_ms),
+			 reason->detail != NULL ? errdetail("%s", reason->detail) : 0,
+			 reason->hint != NULL ? errhint("%s", reason->hint) : 0));
+	pg_unreachable();
+}
+
 void
 zkl_stall_raise_lock_timeout(int slotno, const char *name, int64 timeout_ms)
 {
@@ -392,12 +407,16 @@ zkl_stall_raise_lock_timeout(int slotno, const char *name, int64 timeout_ms)
 	zkl_stall_explain(slotno, name, &reason);
 	if (slotno != ZKL_NO_SLOT)
 		zkl_backend_slot_give_up(slotno);
-	ereport(ERROR,
-			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
-			 timeout_ms == 0 ?
-			 errmsg("canceling statement due to lock timeout") :
-			 errmsg("could not acquire distributed lock \"%s\" within %lld ms",
-					name, (long long) timeout_ms),
-			 reason.detail != NULL ? errdetail("%s", reason.detail) : 0,
-			 reason.hint != NULL ? errhint("%s", reason.hint) : 0));
+	raise_lock_timeout(&reason, name, timeout_ms);
+}
+
+void
+zkl_stall_raise_unclaimed(const char *name, int64 timeout_ms)
+{
+	ZklStallReason reason;
+
+	reason.detail = psprintf("The wait was for one of the %d slots set by \"zklock.max_requests\", not for another holder of distributed lock \"%s\".",
+							 zkl_control->ctl_nrequests, name);
+	reason.hint = "Released locks give their slots back once ZooKeeper has acknowledged it.  If slots are often short, increase \"zklock.max_requests\" and restart the server.";
+	raise_lock_timeout(&reason, name, timeout_ms);
 }

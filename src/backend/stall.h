@@ -58,6 +58,9 @@ pg_noreturn extern void zkl_stall_raise_lock_timeout(int slotno,
 													 const char *name,
 													 int64 timeout_ms);
 
+/* The same, for a request that has no slot yet: none was given back in time. */
+pg_noreturn extern void zkl_stall_raise_unclaimed(const char *name, int64 timeout_ms);
+
 /* How long a session waits for the worker to say who is ahead */
 #define ZKL_AHEAD_WAIT_MS	1000
 

@@ -107,6 +107,9 @@ $_->close foreach @all;
 
 my $worker = $test->status($one, 'worker_pid');
 my $impatient = $test->session($one);
+$n = 0;
+$n++ while $filler->error("SELECT zk_lock('/filled/$n')") eq '';
+is($filler->sqlstate, '53400', 'no slot is left, for nobody');
 
 sub gives_up
 {
@@ -147,6 +150,18 @@ is($impatient->error("SELECT zk_barrier_enter('/crowd', 2)"),
 like($impatient->messages, qr/The wait was for the zklock worker/,
 	'worker stopped: which the detail tells');
 $impatient->query('RESET lock_timeout; RESET zklock.connect_timeout');
+is($greedy->query("SELECT zk_unlock('/full/2')"), 't',
+	'worker stopped: a lock is released, but its slot is not free');
+$filler->query("SET lock_timeout = '50ms'");
+is($filler->error("SELECT zk_lock('/late')"),
+	'55P03', 'worker stopped: lock_timeout ends a wait for a free slot');
+like($filler->messages, qr/The wait was for one of the $slots slots set by "zklock\.max_requests", not for another holder/,
+	'worker stopped: which its detail tells');
+is($filler->error("SELECT zk_lock('/late', '30 ms')"),
+	'55P03', 'worker stopped: and so does the timeout of the call');
+like($filler->messages, qr/could not acquire distributed lock "\/late" within 30 ms/,
+	'worker stopped: in the words of a timeout');
+$filler->query('RESET lock_timeout');
 
 my $late = $test->session($one);
 $late->query("SET zklock.connect_timeout = '50ms'");
