@@ -101,11 +101,18 @@ zkl_errand_layout_size(uint32 n, Size room, Size paths_size)
 		paths_size;
 }
 
+/* The worker takes the room from what it has checked, not from the segment. */
+static inline ZklErrandAnswer *
+zkl_errand_layout_answer_in(ZklErrand *errand, Size room, uint32 number)
+{
+	return (ZklErrandAnswer *) ((char *) &errand->answer +
+								number * zkl_errand_layout_stride(room));
+}
+
 static inline ZklErrandAnswer *
 zkl_errand_layout_answer(ZklErrand *errand, uint32 number)
 {
-	return (ZklErrandAnswer *) ((char *) &errand->answer +
-								number * zkl_errand_layout_stride(errand->room));
+	return zkl_errand_layout_answer_in(errand, errand->room, number);
 }
 
 /* The paths of the znodes, with the root, each with its NUL */

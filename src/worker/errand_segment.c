@@ -36,7 +36,7 @@ copy_errand(void *address, Size size, void *arg)
 	ZklErrand  *errand = address;
 	Taken	   *taken = arg;
 	ZklErrand  *what = taken->what;
-	const char *paths;
+	char	   *paths;
 
 	if (size < offsetof(ZklErrand, answer))
 		return;
@@ -46,13 +46,15 @@ copy_errand(void *address, Size size, void *arg)
 		what->room > size || what->paths_size == 0 || what->paths_size > size ||
 		zkl_errand_layout_size(what->n, what->room, what->paths_size) > size)
 		return;
-	paths = zkl_errand_layout_paths(errand);
-	if (paths[what->paths_size - 1] != '\0' ||
-		count_strings(paths, what->paths_size) != what->n)
-		return;
+	paths = MemoryContextAlloc(TopMemoryContext, what->paths_size);
+	memcpy(paths, zkl_errand_layout_answer_in(errand, what->room, what->n),
+		   what->paths_size);
 	what->length = Min(what->length, ZKL_MAX_ERRAND_DATA);
-	taken->paths = MemoryContextAlloc(TopMemoryContext, what->paths_size);
-	memcpy(taken->paths, paths, what->paths_size);
+	if (paths[what->paths_size - 1] == '\0' &&
+		count_strings(paths, what->paths_size) == what->n)
+		taken->paths = paths;
+	else
+		pfree(paths);
 }
 
 char *
@@ -64,12 +66,17 @@ zkl_errand_segment_take(dsm_handle handle, ZklErrand *what)
 	return taken.paths;
 }
 
-/* Data that is too long is cut.  Of too many names, some may be missing. */
+/*
+ * Data that is too long is cut.  Of too many names, some may be missing.  What is read
+ * here comes from "what", which was checked: a backend can write into the segment.
+ */
 void
-zkl_errand_segment_put(ZklErrand *errand, uint32 number, const ZklReply *reply,
-					   const ZklWireStat *stat, uint64 fingerprint)
+zkl_errand_segment_put(ZklErrand *errand, const ZklErrand *what, uint32 number,
+					   const ZklReply *reply, const ZklWireStat *stat,
+					   uint64 fingerprint)
 {
-	ZklErrandAnswer *answer = zkl_errand_layout_answer(errand, number);
+	ZklErrandAnswer *answer = zkl_errand_layout_answer_in(errand, what->room, number);
+	Size		size = reply->data_length;
 	size_t		i;
 
 	answer->rc = reply->rc;
@@ -85,17 +92,17 @@ zkl_errand_segment_put(ZklErrand *errand, uint32 number, const ZklReply *reply,
 	}
 	answer->fingerprint = fingerprint;
 	answer->nchildren = (uint32) reply->nchildren;
-	answer->size = reply->data_length;
-	if (reply->data_length > 0)
-		memcpy(answer->bytes, reply->data, Min(reply->data_length, errand->room));
+	if (size > 0)
+		memcpy(answer->bytes, reply->data, Min(size, what->room));
 	for (i = 0; i < reply->nchildren; i++)
 	{
 		Size		length = strlen(reply->children[i]) + 1;
 
-		if (answer->size + length <= errand->room)
-			memcpy(answer->bytes + answer->size, reply->children[i], length);
-		answer->size += length;
+		if (size + length <= what->room)
+			memcpy(answer->bytes + size, reply->children[i], length);
+		size += length;
 	}
+	answer->size = size;
 }
 
 /* The sum of each name's FNV-1a hash, so that their order does not count */

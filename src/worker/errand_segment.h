@@ -16,9 +16,9 @@
  */
 extern char *zkl_errand_segment_take(dsm_handle handle, ZklErrand *what);
 
-/* Writes the answer about one of the paths; stat may be NULL. */
-extern void zkl_errand_segment_put(ZklErrand *errand, uint32 number,
-								   const ZklReply *reply,
+/* Writes the answer about one of the paths of "what"; stat may be NULL. */
+extern void zkl_errand_segment_put(ZklErrand *errand, const ZklErrand *what,
+								   uint32 number, const ZklReply *reply,
 								   const ZklWireStat *stat, uint64 fingerprint);
 
 /* A fingerprint of the children in a listing, in whatever order */

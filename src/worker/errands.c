@@ -96,8 +96,8 @@ answer_errand(ErrandTask *errand, uint32 number, const ZklReply *reply,
 	if (errand->segment == NULL)
 		errand->segment = zkl_segment_attach(errand->handle);
 	if (errand->segment != NULL)
-		zkl_errand_segment_put(dsm_segment_address(errand->segment), number, reply,
-							   stat, fingerprint);
+		zkl_errand_segment_put(dsm_segment_address(errand->segment),
+							   &errand->what, number, reply, stat, fingerprint);
 	if (++errand->nanswered == errand->what.n)
 		finish_errand(errand);
 }

@@ -313,6 +313,26 @@ foreach my $call ("SELECT count(*) FROM zk_queue('/s/d')",
 	is($s->query("SELECT count(*) FROM zk_queue('/s/d')"), 0,
 		"$call: the worker goes on");
 }
+# ---- a segment whose lengths change after the worker has read them ----
+
+my %known = map { $_ => 1 } glob($one->data_dir . '/pg_dynshmem/*');
+$zk->create('/zklock/s/z/x-__READ__', 'x', [ 'ephemeral', 'sequence' ]) foreach 1 .. 3;
+$net->catch($line, 's/z/x-');
+$s->send("SELECT count(*) FROM zk_queue('/s/z')");
+wait_for(sub { $net->stats($line)->{caught} == 1 }, 'the reads of three znodes');
+foreach my $file (grep { !$known{$_} } glob($one->data_dir . '/pg_dynshmem/*'))
+{
+	open my $segment, '+<:raw', $file or die "$file: $!";
+	seek $segment, 8, 0;
+	print $segment pack('Q', 1 << 40);    # the room for each answer
+	close $segment;
+}
+$net->pass($line);
+$s->cancel;
+ok($s->sqlstate, 'the call ends');
+is($s->query('SELECT 1'), 1, 'and the server does not crash');
+is($s->query("SELECT count(*) FROM zk_queue('/s/z')"), 3, 'the worker goes on');
+$zk->delete("/zklock/s/z/$_") foreach $zk->ls('/zklock/s/z');
 ok(wait_for(sub { segments() == $segments }, 'segments are freed'),
 	'no memory is left behind')
   or diag(segments() . " instead of $segments");
