@@ -170,19 +170,27 @@ take_queued(void *arg, int number, const ZklErrandAnswer *answer)
 }
 
 void
-zkl_reading_queue(const ZklTarget *lock, ZklLockQueue *queue)
+zkl_reading_listed(const ZklTarget *lock, const ZklErrand *listing,
+				   ZklLockQueue *queue)
 {
 	QueueReading reading = {lock, queue, 0, CurrentMemoryContext};
-	ZklErrand  *listing = zkl_errand_list(lock, false);
 	const char **names = take_contenders(queue, lock, listing);
 	int			i;
 
-	zkl_errand_free(listing);
 	for (i = 0; i < queue->n; i++)
 		names[i] = queue->entries[i].name;
 	zkl_reading_each(ZKL_ERRAND_GET, lock, names, queue->n, take_queued, &reading);
 	queue->n = reading.nthere;
 	pfree(names);
+}
+
+void
+zkl_reading_queue(const ZklTarget *lock, ZklLockQueue *queue)
+{
+	ZklErrand  *listing = zkl_errand_list(lock, false);
+
+	zkl_reading_listed(lock, listing, queue);
+	zkl_errand_free(listing);
 }
 
 /* ---- the fleet ---- */

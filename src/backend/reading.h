@@ -56,6 +56,10 @@ typedef struct ZklLockQueue
  */
 extern void zkl_reading_queue(const ZklTarget *lock, ZklLockQueue *queue);
 
+/* The same, of a directory that was listed */
+extern void zkl_reading_listed(const ZklTarget *lock, const ZklErrand *listing,
+							   ZklLockQueue *queue);
+
 typedef struct ZklFleetServer
 {
 	uint64		system;			/* identifier */

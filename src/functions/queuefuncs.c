@@ -70,14 +70,15 @@ put_entry(Show *show, const ZklTarget *target, const char *mode,
 
 /* Shows a lock's queue, by the rule that grants locks. */
 static void
-put_lock(Show *show, const ZklTarget *lock)
+put_lock(Show *show, const ZklErrand *listing)
 {
+	const ZklTarget *lock = &show->lock;
 	ZklLockQueue queue;
 	ZklOwnQueue *own;
 	bool		exclusive_ahead = false;
 	int			i;
 
-	zkl_reading_queue(lock, &queue);
+	zkl_reading_listed(lock, listing, &queue);
 	own = zkl_ownqueue_make(lock);
 	for (i = 0; i < queue.n; i++)
 	{
@@ -106,13 +107,14 @@ put_others(Show *show, const ZklTarget *target, const ZklLockQueue *queue,
 
 /* The recipe has the directory of the lock. */
 static void
-put_recipe(Show *show, ZklDialect dialect, const char *mode, int most)
+put_recipe(Show *show, const ZklErrand *listing, ZklDialect dialect,
+		   const char *mode, int most)
 {
 	ZklTarget	target = show->lock;
 	ZklLockQueue queue;
 
 	target.dialect = dialect;
-	zkl_reading_queue(&target, &queue);
+	zkl_reading_listed(&target, listing, &queue);
 	put_others(show, &target, &queue, mode, most);
 }
 
@@ -172,12 +174,15 @@ Datum
 zkl_sql_queue(PG_FUNCTION_ARGS)
 {
 	Show		show = {{0}};
+	ZklErrand  *listing;
 
 	show.lock = zkl_target_any(PG_GETARG_TEXT_PP(0), ZKL_MAY_LOOK);
 	zkl_queuerow_begin(&show.rows, fcinfo);
-	put_lock(&show, &show.lock);
-	put_recipe(&show, ZKL_DIALECT_LATCH, "leader", 1);
-	put_recipe(&show, ZKL_DIALECT_MEMBER, "member", PG_INT32_MAX);
+	listing = zkl_errand_list(&show.lock, false);
+	put_lock(&show, listing);
+	put_recipe(&show, listing, ZKL_DIALECT_LATCH, "leader", 1);
+	put_recipe(&show, listing, ZKL_DIALECT_MEMBER, "member", PG_INT32_MAX);
+	zkl_errand_free(listing);
 	put_semaphore(&show, &show.lock);
 	return (Datum) 0;
 }
