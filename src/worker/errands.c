@@ -350,7 +350,7 @@ take_errand_reply(ZklTask *task, uint32 part, const ZklReply *reply,
 		errand->stale = reply->rc != ZKL_RC_OK;
 		return;
 	}
-	if (errand->stale && answer.rc == ZKL_RC_OK)
+	if (errand->stale && (answer.rc == ZKL_RC_OK || answer.rc == ZKL_RC_NONODE))
 		answer.rc = ZKL_RC_UNKNOWN;
 	if (is_unknown(errand, answer.rc))
 		take_unknown(errand, part, &answer);

@@ -85,6 +85,7 @@ sub marks
 	# Two at once, and the connection breaks, and the worker ends
 	my $begin = time;
 
+	$operator->query('SET client_min_messages = log');
 	$_->send("SELECT zk_break_lock('$path')") foreach @operators;
 	sleep 0.4;
 	is($net->reset($line) > 0, 1, 'the connection breaks');
@@ -95,11 +96,13 @@ sub marks
 	is($_->value, 't', 'it goes on, and breaks the lock') foreach @operators;
 	cmp_ok(time - $begin, '>=', 2, 'after all of the time that the holder has');
 	is(marks($znode), 1, 'it was marked once');
+	unlike($operator->messages, qr/by process/, 'the log alone tells by whom');
 	my $log = slurp_file($one->logfile);
 	like($log, qr/znode "\Q$znode\E" of [^\n]* is gone, broken by process/, 'the log tells its end');
 	ok($log !~ / is (?:marked to be|gone,) [^\n]*\n[^\n]*CONTEXT:/,
 		'and not that this is not done');
 	end($path, @sessions);
+	$operator->query('RESET client_min_messages');
 }
 
 # ---- another client writes over the mark ----
@@ -172,6 +175,16 @@ sub marks
 	cmp_ok(time - $begin, '>=', 1.5, 'after a session timeout');
 	end($path, @sessions);
 }
+
+# ---- ZooKeeper refuses the sync ahead of a listing ----
+
+# Then an empty listing does not show that there is nothing to be broken.
+$net->answer($line, 'sync', 'b/empty', -1, times => 0);
+isnt($operator->error("SELECT zk_break_lock('/b/empty')"),
+	'', 'what ZooKeeper said without a sync does not count');
+cmp_ok($net->stats($line)->{answered}, '>', 1, 'it was asked again');
+$net->pass($line);
+is($operator->query("SELECT zk_break_lock('/b/empty')"), 'f', 'there is nothing to be broken');
 
 $_->close foreach @operators;
 $test->finish;
