@@ -158,7 +158,7 @@ shown_path(const Break *b, const Contender *contender)
 static void
 log_step(const Break *b, const Contender *contender, const char *what)
 {
-	ereport(LOG,
+	ereport(LOG_SERVER_ONLY,
 			(errhidecontext(true),
 			 errmsg("znode \"%s\" of distributed lock \"%s\" is %s by process %d (user \"%s\")",
 					shown_path(b, contender), b->name, what, MyProcPid,
@@ -168,7 +168,7 @@ log_step(const Break *b, const Contender *contender, const char *what)
 static void
 log_left(const Break *b, const Contender *contender)
 {
-	ereport(LOG,
+	ereport(LOG_SERVER_ONLY,
 			(errhidecontext(true),
 			 errmsg("znode \"%s\" of distributed lock \"%s\" is deleted",
 					shown_path(b, contender), b->name),
@@ -503,11 +503,12 @@ break_context(void *name)
 			   (const char *) name);
 }
 
-/* Also if the process ends. */
+/* Also if the process ends.  The worker may wait for it with the end of its session. */
 static void
 end_break(int code, Datum arg)
 {
 	pg_atomic_fetch_sub_u32(&zkl_control->ctl_breaks, 1);
+	zkl_control_wake_worker();
 }
 
 bool
