@@ -173,6 +173,13 @@ note_session_lost(void *wing)
 }
 
 static void
+note_writes_lost(void *wing)
+{
+	(void) wing;
+	note('W');
+}
+
+static void
 ask(void *wing)
 {
 	(void) wing;
@@ -221,17 +228,35 @@ static const ZklWing noting = {
 	.began = note_began,.queued = note_queued,.waited = note_waited,
 	.unheld = note_unheld,.attached = note_attached,
 	.disconnected = note_disconnected,.session_lost = note_session_lost,
-	.send = ask,.reply = note_answer,.timer = tell_due,.found = note_found,
+	.writes_lost = note_writes_lost,.send = ask,.reply = note_answer,.timer = tell_due,.found = note_found,
 	.claims = claim
 };
+
+/* And one that has a time of its own */
+static int64_t other_due = -1;
+
+static void *
+begin_other(ZklManager *m)
+{
+	return m;
+}
+
+static int64_t
+tell_other_due(const void *wing)
+{
+	(void) wing;
+	return other_due;
+}
+
+static const ZklWing other = {.begin = begin_other,.timer = tell_other_due};
 
 static World *
 noting_world(void)
 {
-	static const ZklWing *const both[] = {&noting, &zkl_deadlock_wing, NULL};
+	static const ZklWing *const all[] = {&other, &noting, &zkl_deadlock_wing, NULL};
 	World	   *w = world_make();
 
-	w->config.wings = both;
+	w->config.wings = all;
 	world_begin(w);
 	world_connect(w);
 	world_run(w);
@@ -300,6 +325,64 @@ connections(void)
 	world_wind_up(w);
 }
 
+/* ZooKeeper has lost beats that it had acknowledged. */
+static void
+lost_writes(void)
+{
+	World	   *w = noting_world();
+	char		heartbeat[ZKL_MAX_PATH + 1];
+
+	world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	world_sleep(w, WORLD_BEAT);
+	world_disconnect(w);
+	world_heartbeat(w, w->worker.chain, heartbeat);
+	CHECK_INT(model_delete(&w->zk, heartbeat), ZKL_RC_OK);
+	check_told("bqwD");
+	world_connect(w);
+	world_run(w);
+	check_told("W");
+	world_wind_up(w);
+}
+
+/* An operator breaks a hold: nobody waits for its holder from then on. */
+static void
+broken(void)
+{
+	World	   *w = noting_world();
+	uint32_t	a = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	char		path[ZKL_MAX_PATH + 1];
+
+	world_run(w);
+	world_sleep(w, 2 * WORLD_BEAT);
+	world_path(w, a, path);
+	check_told("bqw");
+	CHECK_INT(model_set(&w->zk, path, "{\"breaking\":true,\"zklock\":1}"), ZKL_RC_OK);
+	world_run(w);
+	check_told("u");
+	world_wind_up(w);
+}
+
+/* The nearest of their times counts. */
+static void
+timers(void)
+{
+	static const int64_t cases[][3] = {
+		{-1, -1, -1}, {50, -1, 50}, {-1, 50, 50}, {40, 50, 40}, {50, 40, 40}, {0, 50, 0}
+	};
+	World	   *w = noting_world();
+	size_t		i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+	{
+		other_due = cases[i][0];
+		noted.due = cases[i][1];
+		CHECK_INT(zkl_hooks_timer(w->worker.m), cases[i][2]);
+	}
+	other_due = noted.due = -1;
+	world_wind_up(w);
+}
+
 /* Its timer brings a flush, in which it reads; the answer comes to it. */
 static void
 operations(void)
@@ -360,6 +443,9 @@ main(void)
 	RUN(unheard);
 	RUN(requests);
 	RUN(connections);
+	RUN(lost_writes);
+	RUN(broken);
+	RUN(timers);
 	RUN(operations);
 	RUN(janitor);
 	return unit_finish();
