@@ -16,6 +16,7 @@
 #
 # Further options: servers (3), tick_time (ms), init_limit and sync_limit
 # (ticks; a follower and a leader give each other up after sync_limit),
+# max_session_timeout (ms; 20 ticks),
 # container_check_ms, java, tls (see ZooKeeper.pm).
 
 package ZooKeeperEnsemble;
@@ -38,6 +39,8 @@ sub new
 	my $self = bless { name => $name, net => $params{net} }, $class;
 	my $limits = 'initLimit=' . ($params{init_limit} // 10) . "\n"
 	  . 'syncLimit=' . ($params{sync_limit} // 4) . "\n";
+	$limits .= "maxSessionTimeout=$params{max_session_timeout}\n"
+	  if $params{max_session_timeout};
 
 	my %ports = map {
 		$_ => {

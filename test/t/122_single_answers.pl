@@ -212,13 +212,14 @@ foreach my $code (sort keys %codes)
 		$t->query("SELECT zk_unlock('$path')");
 	}
 
-	# A try, whose listing is only as good as the sync ahead of it
-	$t->query("SELECT zk_lock('/s/t')");
-	$net->answer($line, 'sync', 's/t', $codes{$code});
-	is($s->query("SELECT zk_try_lock('/s/t')"), 'f', "try, sync, $code");
+	# A try, whose listing is only as good as the sync ahead of it,
+	# in a directory that this server does not know.
+	$t->query("SELECT zk_lock('/s/t-$code')");
+	$net->answer($line, 'sync', 's/t-', $codes{$code});
+	is($s->query("SELECT zk_try_lock('/s/t-$code')"), 'f', "try, sync, $code");
 	is($net->stats($line)->{answered}, 1, "try, sync, $code: was answered");
 	$net->pass($line);
-	$t->query("SELECT zk_unlock('/s/t')");
+	$t->query("SELECT zk_unlock('/s/t-$code')");
 
 	# A hold's own znode is looked at.  The lock stays, unless this server is no
 	# longer allowed to look; and nobody is kept out by what is left of it.
