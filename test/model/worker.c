@@ -420,13 +420,19 @@ record(Slot *s, const ZklAction *action)
 	}
 }
 
-static void
-note_wait(Slot *s, int64_t now)
+int64_t
+slot_wait(const Slot *s, int64_t now)
 {
 	int64_t		waited = (now - s->asked_at) / 1000;
 
+	return s->record.sent && waited >= ZKL_LEAST_WAIT ? waited : 0;
+}
+
+static void
+note_wait(Slot *s, int64_t now)
+{
 	s->granted_at = now;
-	s->waited = s->record.sent && waited >= ZKL_LEAST_WAIT ? waited : 0;
+	s->waited = slot_wait(s, now);
 }
 
 static void

@@ -164,6 +164,9 @@ extern int	worker_find_free(const Worker *w);
 /* A session releases the lock: whether it stays CACHED. */
 extern bool slot_stays(const Slot *s);
 
+/* For how many ms a slot has waited for a node of its own; 0: that is not to be told */
+extern int64_t slot_wait(const Slot *s, int64_t now);
+
 /* Whether the time of a hold is over */
 extern bool slot_is_over(const Slot *s, int64_t now);
 

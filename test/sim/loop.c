@@ -66,7 +66,6 @@ grant(Host *h, int i)
 	if (s->at_least != 0)
 		s->keep_until = host_bound(h, s->at_least);
 	oracle_grant(h, i);
-	oracle_told_grant(h, s);
 	backend_wake(h, s->backend);
 	if (h->cut_at_grant && zkl_manager_live(h->worker.m) == 1)
 		chaos_cut_rack(h);
@@ -163,6 +162,9 @@ after_action(Worker *w, const ZklAction *action, bool changed)
 				chaos_kill_worker(h, base.now + some_delay(ens.net));
 			break;
 		case ZKL_ACTION_GRANT:
+
+			/* If it was given up just now, its node may tell of its wait. */
+			oracle_told_grant(h, s);
 			if (changed)
 				grant(h, i);
 			break;

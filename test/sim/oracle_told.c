@@ -46,7 +46,7 @@ oracle_told_grant(const Host *h, const Slot *s)
 	uint32_t	i = ngrants[h->id]++ % REMEMBERED;
 
 	grants[h->id][i].uuid = s->record.uuid;
-	grants[h->id][i].waited = s->waited;
+	grants[h->id][i].waited = slot_wait(s, h->worker.decided_at);
 }
 
 /* Several holds may have had the node. */
