@@ -20,7 +20,7 @@
 #include "shared/settings.h"
 #include "utils/varlena.h"
 #include "wire/version.h"
-#include "worker/program.h"
+#include "worker/link.h"
 
 ZKL_MODULE_MAGIC("zklock", ZKL_VERSION);
 
@@ -97,6 +97,6 @@ _PG_init(void)
 	zkl_lifetime_init();
 	if (IsBinaryUpgrade)
 		return;
-	zkl_program_open();
+	zkl_link_open_program();
 	register_worker();
 }

@@ -28,7 +28,7 @@ typedef struct ZklLockRequest
 	uint32		max;			/* dialect PERMIT: how many there may be */
 	bool		within_call;	/* it ends with the call, whatever its
 								 * lifetime */
-	bool		guard;			/* of a semaphore: see recipes/guard.h */
+	bool		guard;			/* of a semaphore: see recipes/semaphore.c */
 	const char *leader_id;		/* dialect LATCH: the participant, in UTF-8 */
 } ZklLockRequest;
 
@@ -69,7 +69,7 @@ extern bool zkl_acquire(ZklLockRequest *requests, int n, int64 *tokens);
 extern void zkl_acquire_confirm(const ZklLockRequest *request,
 								int slotno);
 
-/* ---- the steps of that, for recipes/guard.c ---- */
+/* ---- the steps of that, for recipes/semaphore.c ---- */
 
 /*
  * Submits one request, which is then the last one under way.  together: one of

@@ -1,6 +1,8 @@
 /*
  * errand.h
- *	  Errands: operations on znodes that the worker carries out for a backend.
+ *	  Errands: operations on znodes that the worker carries out for a backend; and
+ *	  reading many znodes, ZKL_ERRAND_READS at a time: any, the queue of a lock, and
+ *	  the servers of the fleet.
  */
 #ifndef ZKL_BACKEND_ERRAND_H
 #define ZKL_BACKEND_ERRAND_H
@@ -8,6 +10,7 @@
 #include "backend/target.h"
 #include "backend/wait.h"
 #include "shared/errand_layout.h"
+#include "shared/fleet.h"
 
 /*
  * A new errand with room for an answer of that many bytes: its path is the
@@ -18,14 +21,6 @@
 extern ZklErrand *zkl_errand_make(ZklErrandKind kind, const ZklTarget *target,
 								  const char *child, Size room);
 
-/*
- * The same for GET or LIST of up to ZKL_ERRAND_READS children, with room for so many
- * bytes of each; see reading.h.
- */
-extern ZklErrand *zkl_errand_make_reads(ZklErrandKind kind,
-										const ZklTarget *target,
-										const char *const *children, int n,
-										Size room);
 extern void zkl_errand_free(ZklErrand *errand);
 
 /*
@@ -77,5 +72,70 @@ extern ZklErrand *zkl_errand_list(const ZklTarget *directory, bool sync);
  * behind the last one.
  */
 extern const char *zkl_errand_next(const ZklErrand *listing, const char *name);
+
+/* What stands for the result of a list that is too long to be read */
+#define ZKL_RC_TOO_LONG		(-5)
+
+/*
+ * Of the znode of that number.  Its bytes are all there are, but data is cut to
+ * ZKL_MAX_NODE_DATA.  Gone when it returns, as all that it has allocated is soon; it
+ * may read others.
+ */
+typedef void (*ZklReadingTaker) (void *arg, int number,
+								 const ZklErrandAnswer *answer);
+
+/*
+ * GET or LIST: reads children of a directory, or itself where the name is NULL, and
+ * calls "take" with each answer, in the order of the names.  A znode that cannot
+ * be read is no error, but 08006 is raised if ZooKeeper does not answer.
+ */
+extern void zkl_errand_read_each(ZklErrandKind kind, const ZklTarget *directory,
+								 const char *const *names, int n,
+								 ZklReadingTaker take, void *arg);
+
+/* A contender */
+typedef struct ZklQueueEntry
+{
+	ZklSeq		seq;
+	ZklLockMode mode;
+	bool		has_uuid;
+	ZklUuid		uuid;
+	const char *name;			/* of the znode */
+	const char *data;			/* these four are empty if it cannot be read */
+	uint32		length;
+	int64		session_id;		/* its ephemeralOwner */
+	int64		ctime_ms;		/* since 1970, by ZooKeeper's clock */
+} ZklQueueEntry;
+
+typedef struct ZklLockQueue
+{
+	ZklQueueEntry *entries;
+	int			n;
+} ZklLockQueue;
+
+/*
+ * Reads the queue of a lock, in its order; palloc'd.  Error 08006 if ZooKeeper
+ * cannot be reached.
+ */
+extern void zkl_errand_read_queue(const ZklTarget *lock, ZklLockQueue *queue);
+
+/* The same, of a directory that was listed */
+extern void zkl_errand_read_listed(const ZklTarget *lock, const ZklErrand *listing,
+								   ZklLockQueue *queue);
+
+typedef struct ZklFleetServer
+{
+	uint64		system;			/* identifier */
+	int64		session_id;
+	bool		readable;		/* else its entry is empty */
+	ZklFleetEntry entry;
+} ZklFleetServer;
+
+/*
+ * Calls fn for each server of the fleet, in the order of their system
+ * identifiers and sessions.  Error 08006 if ZooKeeper does not answer.
+ */
+extern void zkl_errand_read_servers(void (*fn) (void *arg, const ZklFleetServer *server),
+									void *arg);
 
 #endif							/* ZKL_BACKEND_ERRAND_H */

@@ -125,7 +125,7 @@ shown(const char *text, size_t size)
 
 /*
  * Another client: its znode has a text, or nothing readable, or was not read.  Views
- * hide both, as zkl_contender_add_server does.
+ * hide both, as zkl_queuerow_add_server does.
  */
 static const char *
 znode_words(const ZklAheadEntry *entry, bool names)

@@ -19,7 +19,6 @@
 #include "access/xlog.h"
 #include "backend/admission.h"
 #include "backend/errand.h"
-#include "backend/reading.h"
 #include "backend/refusal.h"
 #include "backend/rights.h"
 #include "backend/text.h"
@@ -456,7 +455,7 @@ read_fleet(void *arg)
 {
 	Fleet	   *fleet = arg;
 
-	zkl_reading_servers(note_server, fleet);
+	zkl_errand_read_servers(note_server, fleet);
 	fleet->has_clock = fleet->own.readable && read_clock(fleet, &fleet->ahead_ms);
 }
 

@@ -5,7 +5,7 @@
 #ifndef ZKL_FUNCTIONS_OWNQUEUE_H
 #define ZKL_FUNCTIONS_OWNQUEUE_H
 
-#include "backend/reading.h"
+#include "backend/errand.h"
 
 typedef struct ZklOwnQueue ZklOwnQueue;
 

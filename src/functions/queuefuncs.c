@@ -1,20 +1,35 @@
 /*
  * queuefuncs.c
- *	  The set-returning function zk_queue().
+ *	  The set-returning functions zk_queue() and zk_fleet_locks().
  *
- * Decides what a role may see of the queue of a lock or a semaphore.  Run by
- * backends.  Takes no locks.
+ * Decides what a role may see of the queue of a lock or a semaphore, and of the locks of
+ * all servers and clients.  Run by backends.  Takes no locks.  Must not know which locks
+ * this backend holds, nor how the others are found.
  *
- * Must not know which locks this backend holds.
+ * As in zk_locks, each role sees all rows of zk_fleet_locks(), but names of locks and
+ * znodes are only shown to roles that may read all statistics: no other role can prove
+ * that a row from another server is about itself.  Where grants decide about a name, such
+ * a role also needs the privilege to look at it.
  */
 #include "postgres.h"
 
-#include "backend/reading.h"
+/* ---- zk_queue() ---- */
+
+#include "backend/errand.h"
+#include "backend/refusal.h"
+#include "backend/rights.h"
+#include "backend/target.h"
+#include "catalog/pg_authid.h"
 #include "functions/ownqueue.h"
 #include "functions/queuerow.h"
+#include "miscadmin.h"
 #include "recipes/maximum.h"
 #include "recipes/semaphore.h"
+#include "recipes/walk.h"
+#include "shared/gate.h"
+#include "utils/acl.h"
 #include "utils/builtins.h"
+#include "znode/zkapi.h"
 
 ZKL_FUNCTION(zkl_sql_queue);
 
@@ -78,7 +93,7 @@ put_lock(Show *show, const ZklErrand *listing)
 	bool		exclusive_ahead = false;
 	int			i;
 
-	zkl_reading_listed(lock, listing, &queue);
+	zkl_errand_read_listed(lock, listing, &queue);
 	own = zkl_ownqueue_make(lock);
 	for (i = 0; i < queue.n; i++)
 	{
@@ -114,7 +129,7 @@ put_recipe(Show *show, const ZklErrand *listing, ZklDialect dialect,
 	ZklLockQueue queue;
 
 	target.dialect = dialect;
-	zkl_reading_listed(&target, listing, &queue);
+	zkl_errand_read_listed(&target, listing, &queue);
 	put_others(show, &target, &queue, mode, most);
 }
 
@@ -126,7 +141,7 @@ put_guard(Show *show, const ZklTarget *guard, int skip)
 	ZklOwnQueue *own;
 	int			i;
 
-	zkl_reading_queue(guard, &queue);
+	zkl_errand_read_queue(guard, &queue);
 	own = zkl_ownqueue_make(guard);
 	for (i = 0; i < queue.n; i++)
 	{
@@ -160,7 +175,7 @@ put_semaphore(Show *show, const ZklTarget *lock)
 	guard.dialect = ZKL_DIALECT_CURATOR_MUTEX;
 	if (strlen(permits.path) > ZKL_MAX_NAME)
 		return;
-	zkl_reading_queue(&permits, &queue);
+	zkl_errand_read_queue(&permits, &queue);
 	if (queue.n == 0)
 		return;
 	max = zkl_maximum_recorded(lock);
@@ -176,6 +191,8 @@ zkl_sql_queue(PG_FUNCTION_ARGS)
 	Show		show = {{0}};
 	ZklErrand  *listing;
 
+/* ---- zk_fleet_locks() ---- */
+
 	show.lock = zkl_target_any(PG_GETARG_TEXT_PP(0), ZKL_MAY_LOOK);
 	zkl_queuerow_begin(&show.rows, fcinfo);
 	listing = zkl_errand_list(&show.lock, false);
@@ -184,5 +201,89 @@ zkl_sql_queue(PG_FUNCTION_ARGS)
 	put_recipe(&show, listing, ZKL_DIALECT_MEMBER, "member", PG_INT32_MAX);
 	zkl_errand_free(listing);
 	put_semaphore(&show, &show.lock);
+	return (Datum) 0;
+}
+
+ZKL_FUNCTION(zkl_sql_fleet_locks);
+
+static const char *const mode_names[] = {
+	[ZKL_WALK_EXCLUSIVE] = "exclusive",
+	[ZKL_WALK_SHARED] = "shared",
+	[ZKL_WALK_LEADER] = "leader",
+	[ZKL_WALK_PERMIT] = "permit",
+	[ZKL_WALK_MEMBER] = "member"
+};
+
+/* The turns of a job count as the job. */
+static bool
+is_visible(const ZklQueueRows *rows, const ZklWalkEntry *entry)
+{
+	Size		directory = strlen(ZKL_ONCE_DIRECTORY);
+	char	   *path;
+	bool		turns;
+
+	if (!rows->stats)
+		return false;
+	path = pnstrdup(entry->path, entry->path_length);
+	turns = strncmp(path, ZKL_ONCE_DIRECTORY "/", directory + 1) == 0;
+	return zkl_rights_may_look(turns ? path + directory : path);
+}
+
+static const char *
+error_text(int32 rc)
+{
+	return rc == ZKL_RC_OK ? NULL : rc == ZKL_RC_TOO_LONG ?
+		"The list of its znodes is too long to be read." :
+		zkl_refusal_answer_text(rc);
+}
+
+static void
+put_found(void *arg, const ZklWalkEntry *entry)
+{
+	ZklQueueRows *rows = arg;
+	ZklQueueRow r = {entry->path, entry->path_length, entry->directory, entry->name};
+	bool		read = entry->name != NULL && entry->rc == ZKL_RC_OK;
+
+	r.mode = mode_names[entry->mode];
+	r.dialect = entry->dialect;
+	r.position = entry->position;
+	r.granted = entry->granted;
+	r.visible = is_visible(rows, entry);
+	r.data = read ? entry->data : NULL;
+	r.length = read ? entry->length : 0;
+	r.cached = read && zkl_node_data_is_cached(entry->data, entry->length);
+	r.session_id = entry->session_id;
+	r.ctime_ms = entry->ctime_ms;
+	r.error = error_text(entry->rc);
+	zkl_queuerow_put(rows, &r);
+}
+
+/*
+ * "/" is the root, and "/.once" has the turns of all jobs: these are no locks, and
+ * everybody may look at what is below, as far as it is visible.
+ */
+static ZklTarget
+start_at(const text *prefix)
+{
+	const char *given = text_to_cstring(prefix);
+	ZklTarget	start = {given, given, ZKL_DIALECT_CURATOR_RW};
+
+	if (strcmp(given, "/") == 0)
+		start.path = "";
+	else if (strcmp(given, ZKL_ONCE_DIRECTORY) != 0)
+		start = zkl_target_any(prefix, ZKL_MAY_LOOK);
+	return start;
+}
+
+Datum
+zkl_sql_fleet_locks(PG_FUNCTION_ARGS)
+{
+	ZklTarget	start;
+	ZklQueueRows rows;
+
+	zkl_gate_check();
+	zkl_queuerow_begin(&rows, fcinfo);
+	start = start_at(PG_GETARG_TEXT_PP(0));
+	zkl_walk(&start, put_found, &rows);
 	return (Datum) 0;
 }

@@ -1,9 +1,10 @@
 /*
  * queuerow.c
- *	  Rows of zk_queue() and zk_fleet_locks(): a client that holds or awaits a lock.
+ *	  Rows of zk_queue() and zk_fleet_locks(): a client that holds or awaits a lock,
+ *	  and what its znode tells of it.
  *
  * Owns the order of their columns, and the rule what a hidden row shows.  Run by
- * backends.  Takes no locks.
+ * backends.  Takes no locks.  Must not know which queue a znode is in.
  *
  * A row that a role may not see shows neither which lock it is nor whose session:
  * the one would tell the other.  Server, mode and times stay, as in pg_locks.
@@ -11,15 +12,74 @@
 #include "postgres.h"
 
 #include <arpa/inet.h>
+#include <ctype.h>
 
-#include "backend/reading.h"
+#include "backend/errand.h"
+#include "backend/text.h"
 #include "catalog/pg_authid.h"
-#include "functions/contender.h"
 #include "functions/queuerow.h"
+#include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "shared/settings.h"
 #include "utils/acl.h"
 #include "utils/builtins.h"
+
+#define MAX_FOREIGN_DATA	255 /* longer data is not shown */
+
+/* ---- what a znode tells ---- */
+
+/*
+ * If the lock may be cached, the znode is made for the first of several sessions,
+ * and the holder may be another one by now, or none.
+ */
+static void
+hide_session(ZklNodeData *data)
+{
+	char		server[sizeof(data->server)];
+
+	memcpy(server, data->server, sizeof(server));
+	memset(data, 0, sizeof(*data));
+	memcpy(data->server, server, sizeof(server));
+	data->cached = true;
+}
+
+/* Whether data of another client is a short printable text */
+static bool
+is_short_text(const char *data, uint32 length)
+{
+	uint32		at = 0;
+
+	if (length == 0 || length > MAX_FOREIGN_DATA)
+		return false;
+	while (at < length)
+	{
+		int			bytes = pg_encoding_verifymbchar(PG_UTF8, data + at,
+													 (int) (length - at));
+
+		if (bytes < 1 || (bytes == 1 && !isprint((unsigned char) data[at])))
+			return false;
+		at += bytes;
+	}
+	return true;
+}
+
+void
+zkl_queuerow_add_server(ZklRow *row, const char *text, uint32 length,
+						ZklNodeData *data, bool visible)
+{
+	bool		ours = zkl_node_data_parse(text, length, data);
+
+	if (data->cached)
+		hide_session(data);
+	if (ours)
+		zkl_row_utf8_or_null(row, data->server, sizeof(data->server));
+	else if (visible && is_short_text(text, length))
+		zkl_row_text(row, zkl_text_to_display(text, (int) length));
+	else
+		zkl_row_null(row);
+}
+
+/* ---- rows ---- */
 
 #define QUEUE_COLUMNS	20
 
@@ -55,7 +115,7 @@ read_servers(ZklQueueRows *rows)
 {
 	MemoryContext old = MemoryContextSwitchTo(rows->context);
 
-	zkl_reading_servers(remember_server, rows);
+	zkl_errand_read_servers(remember_server, rows);
 	MemoryContextSwitchTo(old);
 	rows->read = true;
 }
@@ -164,8 +224,8 @@ add_contender(ZklRow *row, ZklQueueRows *rows, const ZklQueueRow *r)
 	zkl_row_add(row, Int32GetDatum(r->position));
 	zkl_row_bool(row, r->granted);
 	zkl_row_text(row, r->mode);
-	zkl_contender_add_server(row, r->data == NULL ? "" : r->data, r->length, &data,
-							 r->visible);
+	zkl_queuerow_add_server(row, r->data == NULL ? "" : r->data, r->length, &data,
+							r->visible);
 	add_server_host(row, rows, r->session_id);
 	add_session_of(row, r->visible && !r->kept ? &data : &nobody);
 	add_times(row, r, &data);

@@ -1,12 +1,23 @@
 /*
  * queuerow.h
- *	  Rows of zk_queue() and zk_fleet_locks(): a client that holds or awaits a lock.
+ *	  Rows of zk_queue() and zk_fleet_locks(): a client that holds or awaits a lock,
+ *	  and what its znode tells of it.
  */
 #ifndef ZKL_FUNCTIONS_QUEUEROW_H
 #define ZKL_FUNCTIONS_QUEUEROW_H
 
 #include "functions/row.h"
 #include "nodes/pg_list.h"
+#include "znode/znode.h"
+
+/*
+ * Reads the data of a znode, and adds the column with the name of the server: of
+ * another client, if the role may see whose the znode is, a short text that it has
+ * written.  *data tells of no session if that may be another one by now.
+ */
+extern void zkl_queuerow_add_server(ZklRow *row, const char *text,
+									uint32 length, ZklNodeData *data,
+									bool visible);
 
 typedef struct ZklQueueRows
 {

@@ -1,28 +1,217 @@
 /*
  * statfuncs.c
- *	  The set-returning functions behind zk_stat_locks and zk_stat_server, and
- *	  zk_stat_reset().
+ *	  The set-returning functions that tell of servers: zk_servers, zk_dump(),
+ *	  zk_stat_locks and zk_stat_server; and zk_stat_reset().
  *
- * Decides what a role may see of the statistics.  Run by backends.  Takes no
- * locks.  A few rows are copied at a time: each of them is consistent, but the
- * set is no snapshot.
+ * Decides what a role may see; owns the DSM segment of a dump.  Run by backends.  Takes
+ * no locks; waits as wait.c does.  Must not know how a server comes to be in the fleet,
+ * how the counts come about, nor what the texts of the core mean.
  *
- * Must not know how the counts come about.
+ * The name of a server is in the queue of each lock that it takes.  Where it can be
+ * reached, what identifies it, and the names of locks are only shown to roles that may
+ * read all statistics: the counts of a lock belong to no session.
  *
- * A lock's name is only shown to roles that may read all statistics: the counts
- * belong to no session.
+ * A few rows are copied at a time: each of them is consistent, but the set is no
+ * snapshot.
  */
 #include "postgres.h"
 
+#include "backend/errand.h"
+#include "backend/refusal.h"
 #include "backend/rights.h"
+#include "backend/text.h"
+#include "backend/wait.h"
 #include "catalog/pg_authid.h"
 #include "functions/row.h"
 #include "miscadmin.h"
 #include "shared/control.h"
+#include "shared/entries.h"
 #include "shared/gate.h"
 #include "shared/lockstats.h"
 #include "shared/status.h"
 #include "utils/acl.h"
+
+/* ---- zk_servers ---- */
+
+#define SERVERS_COLUMNS	12
+
+ZKL_FUNCTION(zkl_sql_servers);
+
+static void
+add_text_if(ZklRow *row, bool shown, const char *text)
+{
+	zkl_row_utf8_or_null(row, shown ? text : "", strlen(text) + 1);
+}
+
+static void
+add_int_or_null(ZklRow *row, int32 value)
+{
+	if (value != 0)
+		zkl_row_add(row, Int32GetDatum(value));
+	else
+		zkl_row_null(row);
+}
+
+static void
+add_ms_or_null(ZklRow *row, int32 ms)
+{
+	if (ms != 0)
+		zkl_row_interval_ms(row, ms);
+	else
+		zkl_row_null(row);
+}
+
+static void
+put_server(void *arg, const ZklFleetServer *server)
+{
+	const ZklFleetEntry *entry = &server->entry;
+	bool		visible = has_privs_of_role(GetUserId(), ROLE_PG_READ_ALL_STATS);
+	ZklRow		row = {0};
+
+	add_text_if(&row, true, entry->server);
+	add_text_if(&row, visible, entry->host);
+	add_int_or_null(&row, visible ? entry->port : 0);
+	if (server->readable)
+		zkl_row_add(&row, BoolGetDatum(entry->in_recovery));
+	else
+		zkl_row_null(&row);
+	add_text_if(&row, true, entry->postgresql);
+	add_text_if(&row, true, entry->zklock);
+	add_int_or_null(&row, entry->protocol);
+	add_ms_or_null(&row, entry->asked_ms);
+	add_ms_or_null(&row, entry->timeout_ms);
+	zkl_row_unix_ms_or_null(&row, entry->since_ms);
+	if (visible)
+		zkl_row_add(&row, Int64GetDatum((int64) server->system));
+	else
+		zkl_row_null(&row);
+	zkl_row_session_id(&row, visible ? server->session_id : 0);
+
+	Assert(row.n == SERVERS_COLUMNS);
+	zkl_row_put(arg, &row);
+}
+
+Datum
+zkl_sql_servers(PG_FUNCTION_ARGS)
+{
+	zkl_row_begin_view(fcinfo, "zk_servers");
+	zkl_errand_read_servers(put_server, fcinfo);
+	return (Datum) 0;
+}
+
+/* ---- zk_dump() ---- */
+
+#define DUMP_COLUMNS	4
+#define FIRST_SIZE		((Size) 64 * 1024)
+#define MOST_SIZE		((Size) 16 * 1024 * 1024)
+
+ZKL_FUNCTION(zkl_sql_dump);
+
+/* Adds the next text of the segment, NULL for an empty one. */
+static bool
+add_text(ZklRow *row, ZklEntries *list)
+{
+	const char *bytes;
+	uint32		length;
+
+	if (!zkl_entries_get_bytes(list, &bytes, &length))
+		return false;
+	if (length > 0)
+		zkl_row_text(row, zkl_text_to_display(bytes, (int) length));
+	else
+		zkl_row_null(row);
+	return true;
+}
+
+static bool
+put_dump_row(FunctionCallInfo fcinfo, ZklEntries *list)
+{
+	ZklRow		row = {0};
+	int32		pid;
+
+	if (!add_text(&row, list) || !add_text(&row, list) ||
+		!zkl_entries_get(list, &pid, sizeof(int32)))
+		return false;
+	zkl_row_int_or_null(&row, pid);
+	if (!add_text(&row, list))
+		return false;
+
+	Assert(row.n == DUMP_COLUMNS);
+	zkl_row_put(fcinfo, &row);
+	return true;
+}
+
+static void
+dump_context(void *name)
+{
+	errcontext("while waiting for the dump of the zklock worker");
+}
+
+/* Returns 0, or the size of the segment that the dump takes. */
+static Size
+read_dump_once(dsm_handle segment)
+{
+	ZklTarget	none = {"", "", ZKL_DIALECT_CURATOR_RW};
+	ZklDeadlines at;
+	ZklSlot		answer;
+
+	zkl_wait_begin_answer(&at, ZKL_FOREVER, zkl_status_connect_timeout_ms(), false);
+	zkl_wait_for_answer(&none, ZKL_KIND_DUMP, segment, dump_context, &at, &answer);
+	if (answer.s_state == ZKL_SLOT_GRANTED)
+		return 0;
+	if (answer.s_answer.error != ZKL_ERROR_TOO_LARGE)
+		zkl_refusal_raise_failed("", answer.s_answer.error, answer.s_answer.zkrc);
+	return answer.s_answer.dsm_size;
+}
+
+static dsm_segment *
+read_dump(ZklEntries *list)
+{
+	Size		size = FIRST_SIZE;
+
+	for (;;)
+	{
+		dsm_segment *segment = dsm_create(size, 0);
+		Size		needed = read_dump_once(dsm_segment_handle(segment));
+
+		if (needed == 0)
+		{
+			zkl_entries_open(list, dsm_segment_address(segment),
+							 dsm_segment_map_length(segment));
+			return segment;
+		}
+		dsm_detach(segment);
+		if (needed > MOST_SIZE)
+			ereport(ERROR,
+					(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+					 errmsg("the zklock worker knows too many distributed locks to show them all"),
+					 errdetail("The dump takes %zu bytes; the limit is %zu bytes.",
+							   needed, MOST_SIZE)));
+		/* It may grow before the next attempt. */
+		size = Min(Max(needed + needed / 4, size * 2), MOST_SIZE);
+	}
+}
+
+Datum
+zkl_sql_dump(PG_FUNCTION_ARGS)
+{
+	ZklEntries	list;
+	dsm_segment *segment;
+	uint32		i;
+
+	if (!superuser())
+		ereport(ERROR,
+				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+				 errmsg("must be superuser to look into the zklock worker")));
+	InitMaterializedSRF(fcinfo, 0);
+	segment = read_dump(&list);
+	for (i = 0; i < list.count && put_dump_row(fcinfo, &list); i++)
+		CHECK_FOR_INTERRUPTS();
+	dsm_detach(segment);
+	return (Datum) 0;
+}
+
+/* ---- statistics ---- */
 
 #define ROWS_AT_A_TIME		32
 

@@ -14,10 +14,10 @@
  */
 #include "postgres.h"
 
-#include "backend/reading.h"
+#include "backend/errand.h"
 #include "backend/text.h"
 #include "catalog/pg_authid.h"
-#include "functions/contender.h"
+#include "functions/queuerow.h"
 #include "functions/ownqueue.h"
 #include "functions/row.h"
 #include "miscadmin.h"
@@ -127,7 +127,7 @@ read_queue(const ZklSlot *wait, Contenders *contenders)
 	lock.path = wait->s_request.path;
 	lock.name = zkl_text_to_display(lock.path, (int) strlen(lock.path));
 	lock.dialect = (ZklDialect) wait->s_request.dialect;
-	zkl_reading_queue(&lock, &queue);
+	zkl_errand_read_queue(&lock, &queue);
 	contenders->n = queue.n;
 	contenders->all = MemoryContextAllocHuge(CurrentMemoryContext,
 											 (queue.n + 1) * sizeof(Contender));
@@ -150,8 +150,8 @@ add_blocker(ZklRow *row, const ZklSlot *wait, const Contender *c, bool visible)
 	char	   *znode = psprintf("%s%s/%s", zkl_root, wait->s_request.path,
 								 c->entry->name);
 
-	zkl_contender_add_server(row, c->entry->data, c->entry->length, &data,
-							 visible);
+	zkl_queuerow_add_server(row, c->entry->data, c->entry->length, &data,
+							visible);
 	if (c->kept)
 		memset(&data, 0, sizeof(data));
 	zkl_row_int_or_null(row, visible ? data.pid : 0);

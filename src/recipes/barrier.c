@@ -115,7 +115,7 @@ make_request(Barrier *b)
 	request.mode = ZKL_SHARED;
 	request.lifetime = ZKL_LIFETIME_SESSION;
 	request.is_try = b->timeout_ms != ZKL_FOREVER;
-	request.timeout_ms = zkl_children_ms_left(&b->children);
+	request.timeout_ms = zkl_members_ms_left(&b->children);
 	request.at = &b->at;
 	return request;
 }
@@ -184,12 +184,12 @@ delete_stale_ready(Barrier *b)
 
 	do
 	{
-		if (!zkl_children_look(&b->children))
+		if (!zkl_members_look(&b->children))
 			return false;
 		zkl_members_count(&b->children, b->own, &view);
 	} while (!zkl_members_clean_up(&b->children) ||
 			 (!b->stays && view.is_ready && view.count > 0));
-	zkl_children_forget(&b->children);
+	zkl_members_forget(&b->children);
 	return true;
 }
 
@@ -202,7 +202,7 @@ wait_for_start(Barrier *b, int parties)
 	begin_wait(b);
 	for (;;)
 	{
-		if (!zkl_children_look(&b->children))
+		if (!zkl_members_look(&b->children))
 			return false;
 		zkl_members_count(&b->children, b->own, &view);
 		check_member(b, view.has_us);
@@ -264,7 +264,7 @@ wait_until_not_first(Barrier *b)
 	begin_wait(b);
 	for (;;)
 	{
-		if (!zkl_children_look(&b->children))
+		if (!zkl_members_look(&b->children))
 			return false;
 		zkl_members_count(&b->children, b->own, &view);
 		check_member(b, view.has_us);
@@ -293,7 +293,7 @@ wait_until_gone(Barrier *b, List *members)
 		if (members == NIL && children->until != ZKL_FOREVER)
 			children->until = Max(children->until,
 								  zkl_boottime_ms() + zkl_status_connect_timeout_ms());
-		if (!zkl_children_look(children))
+		if (!zkl_members_look(children))
 			return members == NIL;
 	}
 }
@@ -345,7 +345,7 @@ static void
 begin_barrier(Barrier *b)
 {
 	zkl_wait_begin_lock(&b->at, b->timeout_ms != ZKL_FOREVER, b->timeout_ms);
-	zkl_children_begin(&b->children, &b->target, b->timeout_ms);
+	zkl_members_begin(&b->children, &b->target, b->timeout_ms);
 }
 
 static int
@@ -386,7 +386,7 @@ enter_by_sql(FunctionCallInfo fcinfo, bool stays)
 		drop_out(&b);
 		(void) wait_until_gone(&b, NIL);
 	}
-	zkl_children_end(&b.children);
+	zkl_members_end(&b.children);
 	PG_RETURN_BOOL(started);
 }
 
@@ -419,6 +419,6 @@ zkl_sql_barrier_leave(PG_FUNCTION_ARGS)
 	zkl_gate_check_worker();
 	begin_barrier(&b);
 	left = leave_barrier(&b);
-	zkl_children_end(&b.children);
+	zkl_members_end(&b.children);
 	PG_RETURN_BOOL(left);
 }

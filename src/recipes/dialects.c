@@ -36,7 +36,6 @@
 
 #include "backend/admission.h"
 #include "backend/errand.h"
-#include "backend/reading.h"
 #include "backend/refusal.h"
 #include "backend/text.h"
 #include "miscadmin.h"
@@ -308,7 +307,7 @@ wait_for_servers(void)
 	int64		start = zkl_boottime_us();
 	uint32		longest = zkl_status_timeout_ms();
 
-	zkl_reading_servers(note_timeout, &longest);
+	zkl_errand_read_servers(note_timeout, &longest);
 	zkl_wait_sleep_until(start + (int64) longest * 1000);
 }
 

@@ -1,19 +1,167 @@
 /*
  * history.c
- *	  Which turns of a job were used up: the data of its history's znode.
+ *	  Which turns of a job were used up: the data of its history's znode, and the
+ *	  periods of zk_once().
  *
  * Owns the format.  Run by backends.  Takes no locks, keeps no state.  Must not
- * know where the data is kept, nor who may change it.
+ * know where the data is kept, nor who may change it, nor read any clock.
+ *
+ * Periods are counted from a Monday, 2000-01-03 00:00, so that a week begins on
+ * one; those of months from the January before it.  But each begins a little early,
+ * by half a minute at most: if the server's clock is ahead of ZooKeeper's, a job
+ * that a cron daemon starts at a full hour comes before that hour.  Between full
+ * minutes, cron daemons start nothing.
  */
 #include "postgres.h"
 
+#include "common/int.h"
 #include "datatype/timestamp.h"
 #include "lib/stringinfo.h"
 #include "miscadmin.h"
 #include "recipes/history.h"
+#include "shared/compat.h"
 #include "shared/settings.h"
+#include "utils/datetime.h"
 #include "utils/json.h"
+#include "utils/timestamp.h"
 #include "znode/json.h"
+
+/* ---- periods ---- */
+
+#define UNIX_TO_PG_MS	INT64CONST(946684800000)	/* from 1970 to 2000 */
+#define EPOCH_US		(2 * USECS_PER_DAY) /* from 2000-01-01 to that Monday */
+#define EARLY_US		(30 * USECS_PER_SEC)
+
+/* ---- arguments ---- */
+
+pg_noreturn static void
+bad_period(const char *message)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_INVALID_PARAMETER_VALUE), errmsg("%s", message)));
+	pg_unreachable();
+}
+
+static pg_tz *
+find_zone(const char *name)
+{
+	pg_tz	   *zone = pg_tzset(name);
+
+	if (zone == NULL || !pg_tz_acceptable(zone))
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("time zone \"%s\" not recognized", name),
+				 errhint("The view pg_timezone_names lists the names of time zones.")));
+	return zone;
+}
+
+static bool
+is_utc(const pg_tz * zone)
+{
+	long int	offset;
+
+	return pg_get_timezone_offset(zone, &offset) && offset == 0;
+}
+
+static void
+check_signs(const Interval *length)
+{
+	int64		us;
+
+	if (pg_mul_s64_overflow(length->day, USECS_PER_DAY, &us) ||
+		pg_add_s64_overflow(us, length->time, &us))
+		bad_period("period is too long");
+	if (length->month != 0 && us != 0)
+		bad_period("period must not mix months with days or time");
+	if (length->month < 0 || us < 0 || (length->month == 0 && us == 0))
+		bad_period("period must be positive");
+}
+
+ZklPeriod
+zkl_history_make(const Interval *length, const char *zone)
+{
+	ZklPeriod	period = {0};
+
+	if (zkl_compat_interval_is_infinite(length) ||
+		zkl_compat_interval_is_minus_infinite(length))
+		bad_period("period must be finite");
+	check_signs(length);
+	period.zone = find_zone(zone);
+	if (length->month != 0)
+		period.months = length->month;
+	else if (length->time == 0)
+		period.days = length->day;
+	else if (is_utc(period.zone))
+		period.us = length->day * USECS_PER_DAY + length->time;
+	else
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("period must be whole days or months in time zone \"%s\"",
+						zone),
+				 errhint("Without a time zone, periods of any length are counted in UTC.")));
+	return period;
+}
+
+/* ---- counting ---- */
+
+static int64
+divide_down(int64 a, int64 b)
+{
+	return a / b - (a % b < 0 ? 1 : 0);
+}
+
+static int64
+number_by_calendar(const ZklPeriod *period, TimestampTz time)
+{
+	struct pg_tm tm;
+	fsec_t		fsec;
+	int			offset;
+
+	if (timestamp2tm(time, &offset, &tm, &fsec, NULL, period->zone) != 0)
+		elog(ERROR, "time is out of range");
+	if (period->months > 0)
+		return divide_down((int64) (tm.tm_year - 2000) * MONTHS_PER_YEAR +
+						   tm.tm_mon - 1, period->months);
+	return divide_down(date2j(tm.tm_year, tm.tm_mon, tm.tm_mday) -
+					   date2j(2000, 1, 3), period->days);
+}
+
+/*
+ * The number of the period that a time (ms since 1970) is in.  It falls only where
+ * the clock of the zone is set back over midnight, for that hour.
+ */
+static int64
+number_of_period(const ZklPeriod *period, int64 time_ms)
+{
+	TimestampTz time = (time_ms - UNIX_TO_PG_MS) * 1000;
+
+	if (period->us == 0)
+		return number_by_calendar(period, time + EARLY_US);
+	return divide_down(time - EPOCH_US + Min(EARLY_US, period->us / 2),
+					   period->us);
+}
+
+static bool
+is_no_period(const ZklPeriod *period)
+{
+	return period->months == 0 && period->days == 0 && period->us == 0;
+}
+
+bool
+zkl_history_equal(const ZklPeriod *a, const ZklPeriod *b)
+{
+	return a->months == b->months && a->days == b->days && a->us == b->us &&
+		(a->us != 0 || a->zone == b->zone);
+}
+
+/* No period of this kind is shorter, in µs. */
+static int64
+least_of_period(const ZklPeriod *period)
+{
+	return period->us != 0 ? period->us : USECS_PER_HOUR;
+}
+
+/* ---- the data ---- */
 
 #define RUN_ID_BYTES	16
 #define MAX_ROLE_JSON	300		/* a longer one leaves too little room */
@@ -94,10 +242,10 @@ zkl_history_has(const ZklHistory *history, const ZklTurnId *turn, int64 now_ms)
 {
 	uint32		i;
 
-	if (!zkl_period_is_none(&turn->period))
+	if (!is_no_period(&turn->period))
 		return history->period_at > 0 &&
-			zkl_period_number(&turn->period, history->period_at) >=
-			zkl_period_number(&turn->period, now_ms);
+			number_of_period(&turn->period, history->period_at) >=
+			number_of_period(&turn->period, now_ms);
 	for (i = 0; i < history->nkeys; i++)
 	{
 		if (strcmp(history->keys[i], turn->key) == 0)
@@ -110,9 +258,9 @@ bool
 zkl_history_is_ahead(const ZklHistory *history, const ZklTurnId *turn,
 					 int64 now_ms)
 {
-	return !zkl_period_is_none(&turn->period) &&
+	return !is_no_period(&turn->period) &&
 		history->period_at - now_ms >
-		Min(zkl_period_least_us(&turn->period), MAX_AHEAD_US) / 1000;
+		Min(least_of_period(&turn->period), MAX_AHEAD_US) / 1000;
 }
 
 /* ---- writing ---- */
@@ -182,7 +330,7 @@ zkl_history_write(const ZklHistory *history, const ZklTurnId *turn,
 				  int64 now_ms, char *data)
 {
 	StringInfoData out;
-	bool		has_key = zkl_period_is_none(&turn->period);
+	bool		has_key = is_no_period(&turn->period);
 	uint32		nkeys = 0,
 				i;
 

@@ -1,15 +1,37 @@
 /*
  * history.h
- *	  Which turns of a job were used up: the data of its history's znode.
+ *	  Which turns of a job were used up: the data of its history's znode, and the
+ *	  periods of zk_once().
  *
- * Flat JSON.  The last run's server and pid are there for people to read; the
+ * A period is a length of time, or whole days or months of the calendar of a time
+ * zone, which daylight saving makes shorter or longer.
+ *
+ * The data is flat JSON.  The last run's server and pid are there for people to read; the
  * time of the last run by period and the last run keys decide.
  */
 #ifndef ZKL_RECIPES_HISTORY_H
 #define ZKL_RECIPES_HISTORY_H
 
-#include "recipes/period.h"
+#include "datatype/timestamp.h"
+#include "pgtime.h"
 #include "znode/znode.h"
+
+typedef struct ZklPeriod
+{
+	int32		months;			/* at most one of these three is not 0; */
+	int32		days;			/* if all are, it is none */
+	int64		us;
+	pg_tz	   *zone;			/* of months and days */
+} ZklPeriod;
+
+/*
+ * The period of these arguments; error 22023 if there is none: it must be positive,
+ * and not mix months with anything else.  A zone that is not UTC needs whole days
+ * or months.
+ */
+extern ZklPeriod zkl_history_make(const Interval *length, const char *zone);
+
+extern bool zkl_history_equal(const ZklPeriod *a, const ZklPeriod *b);
 
 #define ZKL_HISTORY_KEYS	32	/* that are remembered, if they are short */
 #define ZKL_MAX_RUN_KEY		200 /* bytes in UTF-8 */

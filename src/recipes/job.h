@@ -1,15 +1,45 @@
 /*
  * job.h
- *	  What ZooKeeper keeps of a job of zk_once(): its lock, the time, and its
- *	  history.
+ *	  A job of zk_once(): its lock, its clock and its history in ZooKeeper, and the
+ *	  turns that the current transaction has taken.
  *
- * All wait for ZooKeeper, and raise error 08006 if it cannot be reached within
- * "zklock.connect_timeout"; zkl_job_lock waits as for any lock.
+ * A turn is a hold of transaction lifetime on the job's lock, and a note in the job's
+ * history that it is used up.
+ *
+ * All functions that read or write wait for ZooKeeper, and raise error 08006 if it
+ * cannot be reached within "zklock.connect_timeout"; zkl_job_lock waits as for any lock.
  */
 #ifndef ZKL_RECIPES_JOB_H
 #define ZKL_RECIPES_JOB_H
 
-#include "recipes/turn.h"
+#include "backend/errand.h"
+#include "recipes/history.h"
+
+/* The znode of the history, in the directory of the job's lock */
+#define ZKL_HISTORY_NODE	".history"
+
+typedef struct ZklTurn
+{
+	ZklTarget	target;			/* the job's lock */
+	int64		token;			/* of the hold that the turn lives with */
+	ZklTurnId	id;
+	bool		at_least_once;	/* else at most once */
+	int32		version;		/* of the history, as it was read */
+	uint32		from_length;
+	uint32		to_length;
+	char		from[ZKL_MAX_NODE_DATA];	/* the history, as it was read */
+	char		to[ZKL_MAX_NODE_DATA];	/* and with this turn used up */
+	int			slotno;			/* of the hold, if it has an epilogue; or -1 */
+} ZklTurn;
+
+/*
+ * A turn was taken, under the hold that has its token.  This keeps a copy as long
+ * as that hold lives, or until the next turn is taken.
+ */
+extern void zkl_job_take(const ZklTurn *turn);
+
+/* The turn that this transaction has taken of a job, or NULL */
+extern ZklTurn *zkl_job_find(const ZklTarget *target);
 
 /* Waits for the job's lock, until the transaction ends; returns its token. */
 extern int64 zkl_job_lock(const ZklTarget *job);

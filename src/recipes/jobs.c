@@ -194,7 +194,7 @@ purge_if_old(void *arg, const char *name, const ZklJobRecord *record)
 	char	   *path = psprintf("%s%s", ZKL_ONCE_DIRECTORY, name);
 	ZklTarget	job = job_at(path);
 
-	if (may_go(purge, record) && zkl_turn_find(&job) == NULL &&
+	if (may_go(purge, record) && zkl_job_find(&job) == NULL &&
 		zkl_job_try_lock(&job))
 	{
 		purge_locked(purge, &job);

@@ -2,8 +2,8 @@
  * members.c
  *	  The children of a barrier: its members, and "ready".
  *
- * Owns how they are told apart, and how "ready" comes and goes.  Run by
- * backends.  Takes no locks; waits for errands only.
+ * Owns how they are told apart, how "ready" comes and goes, and the listing with its DSM
+ * segment.  Run by backends.  Takes no locks; waits for errands only, as wait.c does.
  *
  * Must not know which members enter or leave, nor when.
  *
@@ -19,7 +19,187 @@
  */
 #include "postgres.h"
 
+#include "backend/refusal.h"
 #include "recipes/members.h"
+#include "shared/boottime.h"
+#include "shared/slot.h"
+#include "storage/proc.h"
+
+/* ---- the listing ---- */
+
+#define FIRST_ROOM		((Size) 8192)	/* for names */
+#define NOT_KNOWN		PG_UINT64_MAX	/* differs from all fingerprints */
+
+static ZklErrand *
+make_listing(const ZklTarget *target, Size room)
+{
+	return zkl_errand_make(ZKL_ERRAND_AWAIT, target, NULL, room);
+}
+
+void
+zkl_members_begin(ZklChildren *children, const ZklTarget *target,
+				  int64 timeout_ms)
+{
+	int64		now = zkl_boottime_ms();
+
+	children->target = *target;
+	children->until = timeout_ms < ZKL_FOREVER - now ? now + timeout_ms :
+		ZKL_FOREVER;
+	children->lock_until = LockTimeout > 0 ? now + LockTimeout : ZKL_FOREVER;
+	children->known = NOT_KNOWN;
+	children->takes = false;
+	children->listing = make_listing(target, FIRST_ROOM);
+}
+
+void
+zkl_members_end(ZklChildren *children)
+{
+	zkl_errand_free(children->listing);
+}
+
+static int64
+ms_left(int64 until)
+{
+	return until == ZKL_FOREVER ? ZKL_FOREVER :
+		Max(until - zkl_boottime_ms(), 0);
+}
+
+int64
+zkl_members_ms_left(const ZklChildren *children)
+{
+	return ms_left(children->until);
+}
+
+static void
+check_lock_timeout(const ZklChildren *children)
+{
+	if (ms_left(children->lock_until) == 0)
+		zkl_refusal_raise_lock_timeout();
+}
+
+bool
+zkl_members_look(ZklChildren *children)
+{
+	for (;;)
+	{
+		ZklErrand  *listing = children->listing;
+		Size		size;
+		int32		rc;
+
+		listing->known = children->known;
+		rc = zkl_errand_await(listing, &children->target,
+							  Min(ms_left(children->until),
+								  ms_left(children->lock_until)),
+							  children->takes);
+		if (rc != ZKL_RC_OK && rc != ZKL_RC_NONODE)
+			zkl_refusal_raise_failed(children->target.name, ZKL_ERROR_ZOOKEEPER, rc);
+		if (rc == ZKL_RC_OK && listing->answer.fingerprint == children->known)
+		{
+			check_lock_timeout(children);
+			return false;
+		}
+		size = listing->answer.size;
+		if (size <= listing->room)
+		{
+			children->known = listing->answer.fingerprint;
+			return true;
+		}
+		zkl_members_forget(children);
+		zkl_errand_free(listing);
+		children->listing = make_listing(&children->target, 2 * size);
+	}
+}
+
+void
+zkl_members_forget(ZklChildren *children)
+{
+	children->known = NOT_KNOWN;
+}
+
+/*
+ * The names that were listed, one after the other in no order: the first one for NULL;
+ * NULL behind the last one.
+ */
+static const char *
+next_child(const ZklChildren *children, const char *name)
+{
+	return zkl_errand_next(children->listing, name);
+}
+
+/*
+ * Writes to a child: CREATE (persistent, empty) or DELETE.  True also if the
+ * child exists, or does not exist, already.  False: whether it was done, or will
+ * be, is not known, and the next look just lists the children.  Errors as
+ * ZooKeeper answers.
+ */
+static bool
+write_child(ZklChildren *children, ZklErrandKind kind,
+			const char *child)
+{
+	ZklErrand  *errand = zkl_errand_make(kind, &children->target, child, 0);
+	int32		rc = zkl_errand_run(errand, &children->target);
+
+	zkl_errand_free(errand);
+	if (rc == ZKL_RC_UNKNOWN)
+	{
+		zkl_members_forget(children);
+		return false;
+	}
+	if (rc != ZKL_RC_OK &&
+		rc != (kind == ZKL_ERRAND_CREATE ? ZKL_RC_NODEEXISTS : ZKL_RC_NONODE))
+		zkl_refusal_raise_failed(children->target.name, ZKL_ERROR_ZOOKEEPER, rc);
+	return true;
+}
+
+/*
+ * Whether a client has put data into the directory, and would miss it.  If clients
+ * make a directory on their way to a child, it is empty, and they make it again.
+ */
+static bool
+directory_has_data(const ZklChildren *children)
+{
+	ZklErrand  *get = zkl_errand_make(ZKL_ERRAND_GET, &children->target, NULL,
+									  0);
+	int32		rc = zkl_errand_run(get, &children->target);
+	bool		found = rc != ZKL_RC_NONODE &&
+	(rc != ZKL_RC_OK || get->answer.size > 0 || get->answer.stat.version > 0);
+
+	zkl_errand_free(get);
+	return found;
+}
+
+/*
+ * Deletes a child, and the directory with it, unless the directory has other
+ * children.  True also if the child does not exist.  If the directory has data,
+ * or we may not delete it, it stays, and the child is deleted even if there are
+ * others.  False: there are others, or what was done, or will be, is not known,
+ * and the next look just lists the children.  Errors as ZooKeeper answers.
+ */
+static bool
+delete_last_child(ZklChildren *children, const char *child)
+{
+	ZklErrand  *errand;
+	int32		rc;
+
+	if (directory_has_data(children))
+		return write_child(children, ZKL_ERRAND_DELETE, child);
+	errand = zkl_errand_make(ZKL_ERRAND_DELETE_LAST, &children->target, child,
+							 0);
+	rc = zkl_errand_run(errand, &children->target);
+	zkl_errand_free(errand);
+	if (rc == ZKL_RC_NOAUTH)
+		return write_child(children, ZKL_ERRAND_DELETE, child);
+	if (rc == ZKL_RC_UNKNOWN || rc == ZKL_RC_NOTEMPTY)
+	{
+		zkl_members_forget(children);
+		return false;
+	}
+	if (rc != ZKL_RC_OK && rc != ZKL_RC_NONODE)
+		zkl_refusal_raise_failed(children->target.name, ZKL_ERROR_ZOOKEEPER, rc);
+	return true;
+}
+
+/* ---- members ---- */
 
 #define READY	"ready"
 
@@ -43,7 +223,7 @@ zkl_members_count(const ZklChildren *children, const char *own,
 	const char *name = NULL;
 
 	memset(members, 0, sizeof(*members));
-	while ((name = zkl_children_next(children, name)) != NULL)
+	while ((name = next_child(children, name)) != NULL)
 	{
 		if (is_ready_node(name))
 		{
@@ -64,7 +244,7 @@ is_listed(const ZklChildren *children, const char *name)
 {
 	const char *child = NULL;
 
-	while ((child = zkl_children_next(children, child)) != NULL)
+	while ((child = next_child(children, child)) != NULL)
 	{
 		if (strcmp(child, name) == 0)
 			return true;
@@ -78,7 +258,7 @@ zkl_members_others(const ZklChildren *children, const char *own)
 	List	   *names = NIL;
 	const char *name = NULL;
 
-	while ((name = zkl_children_next(children, name)) != NULL)
+	while ((name = next_child(children, name)) != NULL)
 	{
 		if (!is_ready_node(name) && !is_own_member(own, name))
 			names = lappend(names, pstrdup(name));
@@ -102,7 +282,7 @@ zkl_members_left(const ZklChildren *children, List *names)
 bool
 zkl_members_set_ready(ZklChildren *children)
 {
-	return zkl_children_write(children, ZKL_ERRAND_CREATE, READY);
+	return write_child(children, ZKL_ERRAND_CREATE, READY);
 }
 
 bool
@@ -112,5 +292,5 @@ zkl_members_clean_up(ZklChildren *children)
 
 	zkl_members_count(children, "", &members);
 	return !members.is_ready || members.count > 0 ||
-		zkl_children_delete_last(children, READY);
+		delete_last_child(children, READY);
 }

@@ -117,7 +117,7 @@ warn_if_ahead(const ZklTarget *job, const ZklHistory *history,
 static bool
 is_same_turn(const ZklTurn *turn, const ZklTurnId *id, bool at_least_once)
 {
-	return zkl_period_equal(&turn->id.period, &id->period) &&
+	return zkl_history_equal(&turn->id.period, &id->period) &&
 		strcmp(turn->id.key, id->key) == 0 &&
 		turn->at_least_once == at_least_once;
 }
@@ -132,7 +132,7 @@ static bool
 take_turn(const text *name, const ZklTurnId *id, bool at_least_once)
 {
 	ZklTarget	job = zkl_target_reserved(name, ZKL_ONCE_DIRECTORY, ZKL_MAY_ONCE);
-	ZklTurn    *had = zkl_turn_find(&job);
+	ZklTurn    *had = zkl_job_find(&job);
 	ZklTurn		turn = {0};
 	ZklHistory	history;
 	int64		now_ms;
@@ -158,7 +158,7 @@ take_turn(const text *name, const ZklTurnId *id, bool at_least_once)
 	turn.id = *id;
 	turn.at_least_once = at_least_once;
 	turn.to_length = zkl_history_write(&history, id, now_ms, turn.to);
-	zkl_turn_take(&turn);
+	zkl_job_take(&turn);
 	return true;
 }
 
@@ -174,7 +174,7 @@ reset_job(const text *name)
 	ZklTarget	job = zkl_target_reserved(name, ZKL_ONCE_DIRECTORY, ZKL_MAY_ONCE);
 	bool		had;
 
-	if (zkl_turn_find(&job) != NULL)
+	if (zkl_job_find(&job) != NULL)
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_IN_USE),
 				 errmsg("cannot reset \"%s\" in a transaction that has a turn of it",
@@ -204,8 +204,8 @@ zkl_sql_once(PG_FUNCTION_ARGS)
 	zkl_target_need(fcinfo, 1, "period");
 	zkl_target_need(fcinfo, 2, "time zone");
 	zkl_target_need(fcinfo, 3, "guarantee");
-	id.period = zkl_period_make(PG_GETARG_INTERVAL_P(1),
-								text_to_cstring(PG_GETARG_TEXT_PP(2)));
+	id.period = zkl_history_make(PG_GETARG_INTERVAL_P(1),
+								 text_to_cstring(PG_GETARG_TEXT_PP(2)));
 	PG_RETURN_BOOL(take_turn(name, &id, is_at_least_once(PG_GETARG_TEXT_PP(3))));
 }
 

@@ -2,9 +2,10 @@
  * semaphore.c
  *	  Acquiring and releasing permits of a semaphore.
  *
- * Owns the order of the steps: the guard, the maximum, the permits, and the
- * guard's end.  Run by backends.  Takes no locks of its own; the guard is a
- * distributed one, which guard.c releases whatever happens.
+ * Owns which slot is the guard's (the slot itself is under_way.c's, as of any request
+ * under way), and the order of the steps: the guard, the maximum, the permits, and the
+ * guard's end.  Run by backends.  Takes no locks but, through backend_slot.h, those of
+ * slots; the guard is a distributed one, which is released whatever happens.
  *
  * Must not know how a permit is granted, nor when a hold ends.
  *
@@ -14,17 +15,153 @@
  */
 #include "postgres.h"
 
+#include "backend/backend_slot.h"
 #include "backend/held.h"
 #include "backend/lifetime.h"
 #include "backend/text.h"
 #include "backend/under_way.h"
 #include "backend/wait.h"
-#include "recipes/guard.h"
+#include "miscadmin.h"
 #include "recipes/maximum.h"
 #include "recipes/semaphore.h"
 #include "shared/boottime.h"
 #include "shared/lease.h"
 #include "shared/slot.h"
+
+/* ---- the guard, and the requests under it ---- */
+
+/* The guard, and its number among the requests under way; -1: none */
+static int	guard_at = -1;
+static ZklGrant guard;
+
+/*
+ * Requests the lock that guards a semaphore.  False: a try timed out.  The guard stays
+ * under way until zkl_semaphore_end, which must follow an error, too.  It is no hold: its
+ * loss sends no signal, and no commit is checked for it.
+ */
+static bool
+begin_guard(const ZklLockRequest *request)
+{
+	int			slotno;
+
+	CHECK_FOR_INTERRUPTS();
+	guard_at = zkl_under_way_count();
+	zkl_acquire_submit(request, false, false);
+	slotno = zkl_under_way_slot(guard_at);
+	zkl_acquire_wait(request, slotno, zkl_wait_is_answered);
+	if (zkl_acquire_take(request, slotno, &guard))
+		return true;
+	zkl_semaphore_end();
+	return false;
+}
+
+void
+zkl_semaphore_end(void)
+{
+	if (guard_at >= 0)
+		zkl_under_way_abandon(guard_at);
+	guard_at = -1;
+}
+
+static bool
+is_guarded(void)
+{
+	ZklError	error;
+
+	return zkl_backend_slot_is_held(guard.slotno, guard.generation, &error) &&
+		zkl_lease_is_current(guard.generation);
+}
+
+/* Answered, or to be given up */
+static bool
+is_permit_settled(int slotno)
+{
+	return zkl_wait_is_answered(slotno) || !is_guarded();
+}
+
+static bool
+is_permit_lost(int slotno)
+{
+	ZklSlot		slot;
+
+	zkl_slot_copy(slotno, &slot);
+	return slot.s_state == ZKL_SLOT_LOST ||
+		(slot.s_state == ZKL_SLOT_GRANTED &&
+		 !zkl_lease_is_current(slot.s_record.generation));
+}
+
+/* What get_permits_ is called with, and its result */
+typedef struct PermitRun
+{
+	const ZklLockRequest *request;
+	int			n;
+	ZklGrant   *grants;
+	ZklPermitAnswer answer;
+} PermitRun;
+
+/*
+ * No grant is taken before all are there: until then a loss sends no signal,
+ * for the permits are requested again.
+ */
+static ZklPermitAnswer
+submit_permits(const PermitRun *run)
+{
+	ZklLockRequest request = *run->request;
+	ZklSlot		slot;
+	int			first = zkl_under_way_count();
+	int			i;
+
+	zkl_slot_copy(guard.slotno, &slot);
+	request.waited = slot.s_answer.blocked;
+	for (i = 0; i < run->n; i++)
+	{
+		CHECK_FOR_INTERRUPTS();
+		zkl_acquire_submit(&request, false, i + 1 < run->n);
+	}
+	for (i = 0; i < run->n; i++)
+	{
+		int			slotno = zkl_under_way_slot(first + i);
+
+		zkl_acquire_wait(run->request, slotno, is_permit_settled);
+		if (zkl_slot_peek(slotno) == ZKL_SLOT_DENIED)
+			return ZKL_PERMITS_DENIED;
+		if (!is_guarded())
+			return ZKL_PERMITS_UNGUARDED;
+	}
+	for (i = 0; i < run->n; i++)
+	{
+		int			slotno = zkl_under_way_slot(first + i);
+
+		if (is_permit_lost(slotno))
+			return ZKL_PERMITS_UNGUARDED;
+		(void) zkl_acquire_take(run->request, slotno, &run->grants[i]);
+	}
+	return ZKL_PERMITS_GRANTED;
+}
+
+static bool
+run_permits(void *arg)
+{
+	PermitRun  *run = arg;
+
+	run->answer = submit_permits(run);
+	return run->answer == ZKL_PERMITS_GRANTED;
+}
+
+/*
+ * Under the guard: requests n permits of one semaphore, which all wait at the
+ * same time.  All or nothing; errors as with zkl_acquire.
+ */
+static ZklPermitAnswer
+get_permits(const ZklLockRequest *request, int n, ZklGrant *grants)
+{
+	PermitRun	run = {request, n, grants};
+
+	(void) zkl_under_way_run(run_permits, &run);
+	return run.answer;
+}
+
+/* ---- a semaphore ---- */
 
 #define GUARDS			1		/* requests beside those of the permits */
 
@@ -194,7 +331,7 @@ try_guard(Semaphore *s, ZklLockRequest *request)
 		at.timed_out = false;
 		request->timeout_ms = GUARD_ATTEMPT_MS; /* it does wait */
 		request->at = &at;
-		if (zkl_guard_begin(request))
+		if (begin_guard(request))
 			return true;
 	}
 }
@@ -206,7 +343,7 @@ enter_guard(Semaphore *s)
 
 	fill_in_request(s, &s->guard, &request);
 	request.guard = true;
-	return request.is_try ? try_guard(s, &request) : zkl_guard_begin(&request);
+	return request.is_try ? try_guard(s, &request) : begin_guard(&request);
 }
 
 /* One attempt under the guard, which is released in any case */
@@ -223,12 +360,12 @@ get_permits_guarded(Semaphore *s, ZklGrant *grants)
 			zkl_maximum_settle(&s->directory, &s->permits, s->call->max, true,
 							   &s->at);
 			fill_in_request(s, &s->permits, &request);
-			answer = zkl_guard_get_permits(&request, s->call->permits, grants);
+			answer = get_permits(&request, s->call->permits, grants);
 		}
 	}
 	PG_FINALLY();
 	{
-		zkl_guard_end();
+		zkl_semaphore_end();
 	}
 	PG_END_TRY();
 	return answer;

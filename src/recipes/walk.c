@@ -18,7 +18,7 @@
  */
 #include "postgres.h"
 
-#include "backend/reading.h"
+#include "backend/errand.h"
 #include "miscadmin.h"
 #include "recipes/maximum.h"
 #include "recipes/walk.h"
@@ -318,7 +318,7 @@ read_itself(ZklErrandKind kind, const ZklTarget *directory, ZklReadingTaker take
 {
 	const char *itself = NULL;
 
-	zkl_reading_each(kind, directory, &itself, 1, take, arg);
+	zkl_errand_read_each(kind, directory, &itself, 1, take, arg);
 }
 
 /* How many permits there may be stands in the directory above them. */
@@ -400,8 +400,8 @@ walk_children(Visit *visit)
 		if (visit->children[i].sort < DIRECTORY)
 			add_read(&reads, &visit->children[i]);
 	}
-	zkl_reading_each(ZKL_ERRAND_GET, &visit->target, reads.names, reads.n,
-					 take_contender, &reads);
+	zkl_errand_read_each(ZKL_ERRAND_GET, &visit->target, reads.names, reads.n,
+						 take_contender, &reads);
 	reads.n = 0;
 	for (i = 0; i < visit->nchildren; i++)
 	{
@@ -412,8 +412,8 @@ walk_children(Visit *visit)
 		else if (child->sort == DIRECTORY)
 			add_read(&reads, child);
 	}
-	zkl_reading_each(ZKL_ERRAND_LIST, &visit->target, reads.names, reads.n,
-					 take_directory, &reads);
+	zkl_errand_read_each(ZKL_ERRAND_LIST, &visit->target, reads.names, reads.n,
+						 take_directory, &reads);
 }
 
 static void

@@ -41,17 +41,6 @@ typedef struct ZklZkStart
 	ZklTlsTrust trust;
 } ZklZkStart;
 
-/* ---- start.c ---- */
-
-/* Reads the body of START.  False: it is malformed. */
-extern bool zkl_start_read(ZklZkStart *start, ZklWireReader *body);
-
-/*
- * Finds the name and the addresses of start->host, "host:port[/chroot]".  A host
- * that cannot be found is reported as unreachable; naddresses then stays 0.
- */
-extern void zkl_start_resolve(ZklZkStart *start);
-
 /* ---- zk.c ---- */
 
 /* Says where frames go and which generation they carry.  Call it first. */

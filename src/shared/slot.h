@@ -79,7 +79,7 @@ typedef enum ZklSlotKind
 								 * errand_layout.h */
 	ZKL_KIND_DUMP,				/* zk_dump(): s_dsm says where to answer */
 	ZKL_KIND_AHEAD				/* as DUMP, of what is ahead of the request
-								 * "about": see worker/ahead.c */
+								 * "about": see worker/answers.c */
 } ZklSlotKind;
 
 typedef enum ZklLifetime
@@ -143,7 +143,7 @@ typedef struct ZklSlotRequest
 	bool		is_try;			/* may be denied once it has timed out */
 	bool		together;		/* one of several requested at once */
 	bool		guard;			/* of a semaphore, for a moment: see
-								 * recipes/guard.h */
+								 * recipes/semaphore.c */
 	bool		waited;			/* dialect PERMIT: the guard had to wait */
 	int64		asked_us;		/* when the call began; boottime.h */
 	uint32		max;			/* dialect PERMIT: see core/decide.h */

@@ -25,7 +25,7 @@
 #include "worker/worker_slot.h"
 
 #include "worker/bounds.h"
-#include "worker/locklog.h"
+#include "worker/report.h"
 #include "worker/worker.h"
 
 static int64 *ends = NULL;		/* of the holds, by slot, in ms; 0: never */
@@ -52,7 +52,7 @@ log_loss(int slotno)
 	ZklSlot		slot;
 
 	zkl_slot_copy(slotno, &slot);
-	zkl_locklog_lost(&slot, zkl_slot_why_over(&slot));
+	zkl_report_lost(&slot, zkl_slot_why_over(&slot));
 }
 
 static int

@@ -15,7 +15,7 @@
 #include "utils/timestamp.h"
 #include "worker/bounds.h"
 #include "worker/carry_out.h"
-#include "worker/deadlock_report.h"
+#include "worker/report.h"
 #include "worker/diagnosis.h"
 #include "worker/errands.h"
 #include "worker/fleet_entry.h"
@@ -23,7 +23,6 @@
 #include "worker/identity.h"
 #include "worker/link.h"
 #include "worker/liveness.h"
-#include "worker/locklog.h"
 #include "worker/operation.h"
 #include "worker/supervisor.h"
 #include "worker/tracefile.h"
@@ -114,7 +113,7 @@ fail_request(int slotno, const ZklAction *action)
 
 	if (action->failure == ZKL_FAILURE_DEADLOCK && action->reason != NULL)
 	{
-		zkl_deadlock_report(slotno, action->reason);
+		zkl_report_deadlock(slotno, action->reason);
 		error = ZKL_ERROR_DEADLOCK;
 	}
 	zkl_worker_slot_fail(slotno, error, action->rc);
@@ -129,7 +128,7 @@ lose_hold(int slotno, ZklFailure failure)
 
 	zkl_slot_copy(slotno, &slot);
 	if (zkl_worker_slot_lose(slotno, error))
-		zkl_locklog_lost(&slot, error);
+		zkl_report_lost(&slot, error);
 }
 
 /*
@@ -210,7 +209,7 @@ carry_out_action(const ZklAction *action)
 		case ZKL_ACTION_GRANT:
 			zkl_worker_slot_grant(slotno, action->token, action->solitary);
 			zkl_bounds_granted(slotno);
-			zkl_locklog_granted(slotno);
+			zkl_report_granted(slotno);
 			break;
 		case ZKL_ACTION_BLOCKED:
 			zkl_worker_slot_block(slotno);

@@ -1,22 +1,105 @@
 /*
  * closing.c
- *	  Closing a ZooKeeper session properly.
+ *	  Closing the gate for new requests, and then the ZooKeeper session.
  *
- * Owns the state of a session that is being closed.  Runs in the worker only;
- * takes no locks but through identity.c.  It must not know how the next session
- * begins.
+ * Owns the decision whether the gate is open, and the state of a session that is being
+ * closed.  Runs in the worker only.  Takes the slots' mutexes, one at a time, and locks
+ * through identity.c.  It must not know how the next session begins.
+ *
+ * When the gate closes, holders keep their locks, go on, and commit.  Sessions that wait
+ * are woken, and find the gate closed.
  */
 #include "postgres.h"
 
 #include "miscadmin.h"
 #include "shared/boottime.h"
+#include "shared/control.h"
+#include "shared/gate.h"
+#include "shared/settings.h"
+#include "shared/slot.h"
 #include "shared/status.h"
 #include "storage/latch.h"
-
 #include "worker/closing.h"
 #include "worker/identity.h"
 #include "worker/link.h"
 #include "worker/worker.h"
+#include "worker/worker_slot.h"
+
+/* ---- the gate ---- */
+
+/*
+ * A hold that was lost may still be relied on by a transaction that is past its
+ * commit check.
+ */
+static bool
+is_used(const ZklSlot *slot, bool kept)
+{
+	switch ((ZklSlotState) slot->s_state)
+	{
+		case ZKL_SLOT_WAITING:
+		case ZKL_SLOT_GRANTED:
+			return true;
+		case ZKL_SLOT_LOST:
+			return slot->s_holder.quiet;
+		case ZKL_SLOT_RELEASED:
+			return slot->s_epilogue ||
+				(kept && slot->s_keep_until > zkl_boottime_ms());
+		default:
+			return false;
+	}
+}
+
+bool
+zkl_closing_is_in_use(bool kept)
+{
+	ZklSlot		slot;
+	int			i;
+
+	if (pg_atomic_read_u32(&zkl_control->ctl_breaks) > 0)
+		return true;
+	for (i = 0; i < zkl_control->ctl_nslots; i++)
+	{
+		if (zkl_slot_peek(i) <= ZKL_SLOT_CLAIMED)
+			continue;
+		zkl_slot_copy(i, &slot);
+		if (is_used(&slot, kept))
+			return true;
+	}
+	return false;
+}
+
+bool
+zkl_closing_needs_session(void)
+{
+	return zkl_enabled || zkl_closing_is_in_use(true);
+}
+
+static void
+log_change(ZklGate gate)
+{
+	if (gate == ZKL_GATE_DISABLED)
+		ereport(LOG,
+				(errmsg("distributed locks are disabled"),
+				 errdetail("Sessions keep the locks that they hold.")));
+	else
+		ereport(LOG,
+				(errmsg("distributed locks are enabled")));
+}
+
+void
+zkl_closing_tick(void)
+{
+	ZklGate		gate = zkl_enabled ? ZKL_GATE_OPEN : ZKL_GATE_DISABLED;
+
+	if (gate == zkl_gate_read())
+		return;
+	zkl_gate_set(gate);
+	log_change(gate);
+	if (gate != ZKL_GATE_OPEN)
+		zkl_worker_slot_wake_waiters();
+}
+
+/* ---- the session ---- */
 
 #define SHUTDOWN_MS		3000
 

@@ -1,12 +1,28 @@
 /*
  * closing.h
- *	  Closing a ZooKeeper session properly.  Worker only.
+ *	  Closing the gate for new requests, and then the ZooKeeper session.  Worker
+ *	  only.
  *
  * Times are in µs of boottime.h; "connection" is the generation of the frames
  * on the link.
  */
 #ifndef ZKL_WORKER_CLOSING_H
 #define ZKL_WORKER_CLOSING_H
+
+/* Sets the gate as "zklock.enabled" wants it. */
+extern void zkl_closing_tick(void);
+
+/*
+ * Whether the server needs a ZooKeeper session: not if "zklock.enabled" is off
+ * and all that began before has ended.
+ */
+extern bool zkl_closing_needs_session(void);
+
+/*
+ * Whether a slot holds or awaits something, its transaction is past its commit
+ * check, or an epilogue is still to be written; or, with "kept", a lock is kept.
+ */
+extern bool zkl_closing_is_in_use(bool kept);
 
 #define ZKL_CLOSING_TIME	1000000 /* for a session to be closed */
 

@@ -1,6 +1,7 @@
 /*
  * diagnosis.h
- *	  Says in words what is wrong with a connection to ZooKeeper.  Worker only.
+ *	  Says in words what is wrong with ZooKeeper, with a connection to it, or with
+ *	  the lease.  Worker only.
  */
 #ifndef ZKL_WORKER_DIAGNOSIS_H
 #define ZKL_WORKER_DIAGNOSIS_H
@@ -38,5 +39,11 @@ extern void zkl_diagnosis_warn_of_other_holder(const char *path, int length,
  * ticks.
  */
 extern void zkl_diagnosis_check_timeout(uint32 timeout_ms, uint32 generation);
+
+/* Logs the beginning and the end of each outage. */
+extern void zkl_diagnosis_tick(void);
+
+/* When to call tick at the latest, in µs of boottime.h; -1: no need. */
+extern int64_t zkl_diagnosis_timer(void);
 
 #endif							/* ZKL_WORKER_DIAGNOSIS_H */

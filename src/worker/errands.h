@@ -6,6 +6,9 @@
 #ifndef ZKL_WORKER_ERRANDS_H
 #define ZKL_WORKER_ERRANDS_H
 
+#include "core/manager.h"
+#include "shared/errand_layout.h"
+#include "wire/wire.h"
 #include "worker/operation.h"
 
 extern const ZklTaskOwner zkl_errands_owner;

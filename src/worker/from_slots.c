@@ -1,12 +1,13 @@
 /*
  * from_slots.c
- *	  From the slots to the core and to operation.c: requests of backends, and
- *	  those that an earlier worker left.
+ *	  From the slots to the core and to operation.c: requests of backends, those
+ *	  that an earlier worker left, and the core's questions about cached locks.
  *
  * Owns the worker's knowledge of which slots it has taken.  Runs in the worker
  * only.  Takes the slots' mutexes and ctl_free_mutex through worker_slot.h, one
  * at a time.  It decides nothing about locks, not even in which order a restarted
- * worker restores them: see core/restore.c.
+ * worker restores them: see core/restore.c; nor which are cached, and when one is
+ * recalled.
  */
 #include "postgres.h"
 
@@ -14,20 +15,103 @@
 #include "shared/boottime.h"
 #include "shared/control.h"
 #include "shared/dirty.h"
+#include "shared/gate.h"
+#include "shared/root.h"
+#include "shared/settings.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
-#include "worker/worker_slot.h"
-
-#include "shared/settings.h"
-#include "worker/ahead.h"
+#include "worker/answers.h"
 #include "worker/bounds.h"
-#include "worker/caching.h"
-#include "worker/dumps.h"
 #include "worker/epilogues.h"
 #include "worker/errands.h"
 #include "worker/from_slots.h"
-#include "worker/tally.h"
+#include "worker/report.h"
 #include "worker/worker.h"
+#include "worker/worker_slot.h"
+
+/*
+ * A cached lock takes a slot: so many of all slots are for other locks, besides
+ * those that are reserved.
+ */
+#define LEAST_FREE	(zkl_control->ctl_nrequests / 8 + ZKL_RESERVED_SLOTS)
+
+/* ---- cached locks ---- */
+
+static ZklRecalledState
+recalled_state(ZklSlotState state)
+{
+	return state == ZKL_SLOT_CACHED ? ZKL_RECALLED_CACHED :
+		state == ZKL_SLOT_GRANTED ? ZKL_RECALLED_HELD : ZKL_RECALLED_ENDED;
+}
+
+void
+zkl_from_slots_offer(void *host, uint32_t request)
+{
+	zkl_worker_slot_offer((int) request);
+}
+
+bool
+zkl_from_slots_recall(void *host, uint32_t request, int64_t idle_since,
+					  ZklRecalled *found)
+{
+	static char data[ZKL_MAX_NODE_DATA];
+	ZklSlot		before;
+	bool		done = zkl_worker_slot_recall((int) request, idle_since, &before);
+
+	memset(found, 0, sizeof(*found));
+	found->state = recalled_state((ZklSlotState) before.s_state);
+	found->owner = before.s_owner;
+	found->pid = before.s_request.pid;
+	found->token = before.s_answer.token;
+	found->released_at = before.s_holder.released_us;
+	found->data = data;
+	if (done)
+		found->data_length = zkl_from_slots_node_data(&before, data);
+	return done;
+}
+
+/*
+ * After a restart, before the core reads the slots: no session takes a lock of the
+ * worker before without asking this one.
+ */
+static void
+recall_all(void)
+{
+	ZklSlot		before;
+	int			i;
+
+	for (i = 0; i < zkl_control->ctl_nrequests; i++)
+	{
+		if (zkl_slot_peek(i) > ZKL_SLOT_CLAIMED)
+			(void) zkl_worker_slot_recall(i, 0, &before);
+	}
+}
+
+/*
+ * A lock that stands in a queue without a holder must not be in the way.  While
+ * the settings are not known, no session takes one anyway, and they are soon read.
+ */
+static bool
+dialects_are_changing(void)
+{
+	ZklRoot		root;
+	int32		rc;
+
+	return zkl_root_state() == ZKL_ROOT_DIFFERS && zkl_root_copy(&root, &rc) &&
+		root.is_changing;
+}
+
+void
+zkl_from_slots_tick(bool stop)
+{
+	bool		caches = !stop && zkl_gate_read() == ZKL_GATE_OPEN &&
+	zkl_gate_drain() == 0 && !dialects_are_changing() &&
+	zkl_log_locks != ZKL_LOG_LOCKS_ALL &&
+	zkl_control_count_free() >= LEAST_FREE;
+
+	zkl_worker_tell(ZKL_EVENT(CACHE,.cache_time = caches ?
+							  (int64) zkl_cache_time * 1000 : 0));
+}
 
 static uint32 *known_serial = NULL; /* of each slot that was taken */
 
@@ -35,6 +119,8 @@ static uint32 *known_serial = NULL; /* of each slot that was taken */
 static int *dirty = NULL;
 static int *dirty_since = NULL;
 static bool *is_dirty = NULL;	/* of each slot, whether it is in "dirty" */
+
+/* ---- which slots are known ---- */
 
 void
 zkl_from_slots_begin(void)
@@ -151,8 +237,8 @@ submit_task(int slotno, const ZklSlot *slot, bool restored)
 	static const ZklTaskOwner *const owners[] = {
 		[ZKL_KIND_LOCK] = &zkl_epilogues_owner,
 		[ZKL_KIND_ERRAND] = &zkl_errands_owner,
-		[ZKL_KIND_DUMP] = &zkl_dumps_owner,
-		[ZKL_KIND_AHEAD] = &zkl_ahead_owner,
+		[ZKL_KIND_DUMP] = &zkl_answers_of_dumps,
+		[ZKL_KIND_AHEAD] = &zkl_answers_of_ahead,
 	};
 
 	return zkl_operation_submit(owners[slot->s_request.kind], slotno, slot, restored);
@@ -260,7 +346,7 @@ take_any(int slotno)
 	zkl_bounds_log_late(slotno, &slot);
 	if (slot.s_request.kind == ZKL_KIND_LOCK &&
 		slot.s_state != ZKL_SLOT_WAITING && slot.s_state != ZKL_SLOT_FREE)
-		zkl_tally_uncounted(slotno, &slot);
+		zkl_report_uncounted(slotno, &slot);
 	if (slot.s_state == ZKL_SLOT_WAITING &&
 		known_serial[slotno] != slot.s_serial)
 		submit_slot(slotno, &slot);
@@ -435,7 +521,7 @@ zkl_from_slots_restore(void)
 	ZklSlot		slot;
 	int			i;
 
-	zkl_caching_recall_all();
+	recall_all();
 	restore_locks();
 	for (i = 0; i < zkl_control->ctl_nslots; i++)
 	{

@@ -1,11 +1,21 @@
 /*
  * from_slots.h
- *	  From the slots to the core and to operation.c.  Worker only.
+ *	  From the slots to the core and to operation.c; offers and recalls of cached
+ *	  locks.  Worker only.
  */
 #ifndef ZKL_WORKER_FROM_SLOTS_H
 #define ZKL_WORKER_FROM_SLOTS_H
 
+#include "core/manager.h"
 #include "shared/slot.h"
+
+/* For the core: see ZklOffer and ZklRecall. */
+extern void zkl_from_slots_offer(void *host, uint32_t request);
+extern bool zkl_from_slots_recall(void *host, uint32_t request,
+								  int64_t idle_since, ZklRecalled *found);
+
+/* Tells the core for how long locks may stay; "stop": no longer. */
+extern void zkl_from_slots_tick(bool stop);
 
 extern void zkl_from_slots_begin(void);
 

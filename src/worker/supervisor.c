@@ -11,33 +11,95 @@
  * breaks, the next process attaches the same ZooKeeper session by its id and
  * password, at once at first.  attempt.c says how long that may take, and when to
  * try again.
+ *
+ * If "zklock.session_timeout" is not the timeout that was requested for the present
+ * session, that is replaced by a new one.  The negotiated timeout is not compared:
+ * ZooKeeper may have other bounds, and would negotiate the same timeout again.  A
+ * session is replaced only while the server is idle, so a busy server keeps its session
+ * until a restart.
  */
 #include "postgres.h"
 
 #include "miscadmin.h"
 #include "shared/boottime.h"
 #include "shared/control.h"
+#include "shared/hosts.h"
 #include "shared/settings.h"
+#include "shared/slot.h"
 #include "shared/status.h"
 #include "storage/latch.h"
 #include "utils/memutils.h"
-
-#include "shared/hosts.h"
 #include "worker/attempt.h"
 #include "worker/closing.h"
-#include "worker/connect_settings.h"
 #include "worker/diagnosis.h"
-#include "worker/gatekeeper.h"
 #include "worker/identity.h"
 #include "worker/launch.h"
 #include "worker/link.h"
 #include "worker/liveness.h"
-#include "worker/renewal.h"
 #include "worker/supervisor.h"
 #include "worker/tracefile.h"
 #include "worker/trial.h"
-#include "worker/trust.h"
 #include "worker/worker.h"
+
+/* ---- another session timeout ---- */
+
+static int	instead_of = 0;		/* the requested timeout, in ms, if it is no
+								 * longer wanted; else 0 */
+
+static void
+note_renewal(void)
+{
+	static int	announced = 0;
+	const ZklStatus *status = &zkl_control->ctl_status;
+
+	instead_of = 0;
+	if (status->session_id == 0 ||
+		status->timeout_asked_ms == (uint32) zkl_session_timeout)
+	{
+		announced = 0;
+		return;
+	}
+	instead_of = (int) status->timeout_asked_ms;
+	if (announced != zkl_session_timeout)
+		ereport(LOG,
+				(errmsg("parameter \"zklock.session_timeout\" was changed from %d ms to %d ms",
+						instead_of, zkl_session_timeout),
+				 errdetail("The new value applies to the next ZooKeeper session.  That session begins as soon as no session of this server holds or awaits a distributed lock, or when the server restarts.")));
+	announced = zkl_session_timeout;
+}
+
+static bool
+has_free_slots_only(void)
+{
+	int			i;
+
+	for (i = 0; i < zkl_control->ctl_nslots; i++)
+	{
+		if (zkl_slot_peek(i) != ZKL_SLOT_FREE)
+			return false;
+	}
+	return true;
+}
+
+/* Errands, epilogues and kept locks have slots, too. */
+static bool
+renewal_is_due(void)
+{
+	return instead_of != 0 &&
+		zkl_control->ctl_status.timeout_asked_ms == (uint32) instead_of &&
+		zkl_manager_at_rest(zkl_core) && has_free_slots_only();
+}
+
+/* Logs that the session is being closed. */
+static void
+forget_renewal(void)
+{
+	ereport(LOG,
+			(errmsg("closing the ZooKeeper session to begin one with a timeout of %d ms",
+					zkl_session_timeout)));
+}
+
+/* ---- the connection ---- */
 
 #define REFUSAL_PAUSE		5000000 /* µs */
 
@@ -72,10 +134,10 @@ session_timeout_us(void)
 static void
 use_settings(void)
 {
-	ZklConnectSettings wanted = zkl_connect_settings_wanted();
+	ZklConnectSettings wanted = zkl_launch_settings_wanted();
 
 	zkl_trial_end();
-	used = zkl_connect_settings_keep(&wanted);
+	used = zkl_launch_settings_keep(&wanted);
 	zkl_hosts_parse(used.connect_string);
 	zkl_attempt_start_anew();
 }
@@ -146,9 +208,9 @@ put_want_log(void)
 void
 zkl_supervisor_reload(int64 now)
 {
-	ZklConnectSettings wanted = zkl_connect_settings_wanted();
+	ZklConnectSettings wanted = zkl_launch_settings_wanted();
 
-	zkl_renewal_reload();
+	note_renewal();
 	if (phase != NO_PROCESS)
 		put_want_log();
 
@@ -156,7 +218,7 @@ zkl_supervisor_reload(int64 now)
 	if (phase == NO_PROCESS)
 		start_at = 0;
 	if (used.connect_string != NULL &&
-		zkl_connect_settings_equal(&used, &wanted))
+		zkl_launch_settings_equal(&used, &wanted))
 	{
 		zkl_trial_end();
 		if (phase != NO_PROCESS)
@@ -214,13 +276,13 @@ take_connected(ZklWireReader *body, int64 now)
 		lose_session(now);
 	version = zkl_wire_get_string(body, &version_length);
 	zkl_identity_note_program(version, version_length, zkl_wire_get_u32(body));
-	zkl_trust_get_tls(body, &tls);
+	zkl_launch_get_tls(body, &tls);
 	zkl_identity_note_security(&tls, zkl_wire_get_u8(body));
 	session.begun_at = begun_at;
 	zkl_identity_adopt(&session, password, length, current_host, asked_ms);
 
 	/* The setting may have changed while this session was being made. */
-	zkl_renewal_reload();
+	note_renewal();
 	phase = CONNECTED;
 	zkl_liveness_connected();
 	zkl_worker_tell(ZKL_EVENT(CONNECTED,.session = &session));
@@ -429,7 +491,7 @@ end_unneeded(int64 now)
 void
 zkl_supervisor_tick(int64 now)
 {
-	if (zkl_closing_until() == 0 && !zkl_gatekeeper_needs_session())
+	if (zkl_closing_until() == 0 && !zkl_closing_needs_session())
 	{
 		/* Then there is nothing to lose. */
 		if (zkl_trial_is_pending())
@@ -465,9 +527,9 @@ zkl_supervisor_tick(int64 now)
 	}
 	else if (phase == CONNECTED && (reconnect_wanted || zkl_liveness_worn_out()))
 		end_process(now);
-	else if (phase == CONNECTED && zkl_renewal_due())
+	else if (phase == CONNECTED && renewal_is_due())
 	{
-		zkl_renewal_begun();
+		forget_renewal();
 		zkl_closing_replace(connection, now);
 	}
 	else if (phase == CONNECTED)
@@ -477,7 +539,7 @@ zkl_supervisor_tick(int64 now)
 static int64
 timer_of_connection(void)
 {
-	if (zkl_closing_until() == 0 && !zkl_gatekeeper_needs_session())
+	if (zkl_closing_until() == 0 && !zkl_closing_needs_session())
 		return phase == NO_PROCESS ? -1 : 0;
 	if (phase == NO_PROCESS)
 		return Max(start_at, zkl_closing_not_before());
@@ -485,7 +547,7 @@ timer_of_connection(void)
 		return deadline;
 	if (zkl_closing_until() != 0)
 		return zkl_closing_until();
-	if (reconnect_wanted || give_up_wanted || zkl_renewal_due())
+	if (reconnect_wanted || give_up_wanted || renewal_is_due())
 		return 0;
 	return zkl_liveness_timer(session_timeout_us(), patience(zkl_boottime_us()),
 							  zkl_manager_live(zkl_core) > 0);

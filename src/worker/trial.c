@@ -29,7 +29,6 @@
 #include "worker/identity.h"
 #include "worker/launch.h"
 #include "worker/link.h"
-#include "worker/program.h"
 #include "worker/tracefile.h"
 #include "worker/trial.h"
 
@@ -149,7 +148,7 @@ end_round(int64 now)
 static const char *
 start_program(void)
 {
-	ZklConnectSettings settings = zkl_connect_settings_wanted();
+	ZklConnectSettings settings = zkl_launch_settings_wanted();
 	int			asked_ms;
 	const char *wrong = zkl_launch_put_start(&output, 1, host, &settings, false,
 											 &asked_ms);
@@ -157,7 +156,7 @@ start_program(void)
 
 	if (wrong != NULL)
 		return wrong;
-	rc = zkl_program_spawn(&link_socket, &pid);
+	rc = zkl_link_spawn_program(&link_socket, &pid);
 	if (rc != 0)
 		return psprintf("could not start zklock_session: %s", strerror(rc));
 	zkl_link_watch_too(link_socket);
@@ -170,7 +169,7 @@ try_host(int64 now, const char *last_fault)
 {
 	for (;;)
 	{
-		const char *next = zkl_hosts_nth(zkl_connect_settings_wanted().connect_string,
+		const char *next = zkl_hosts_nth(zkl_launch_settings_wanted().connect_string,
 										 host_number);
 
 		stop_program();

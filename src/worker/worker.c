@@ -35,19 +35,17 @@
 
 #include "deadlock/deadlock.h"
 #include "shared/compat.h"
-#include "worker/ahead.h"
+#include "worker/answers.h"
 #include "worker/bounds.h"
-#include "worker/caching.h"
+#include "worker/from_slots.h"
 #include "worker/carry_out.h"
-#include "worker/dumps.h"
 #include "worker/fleet_entry.h"
 #include "worker/from_link.h"
-#include "worker/from_slots.h"
-#include "worker/gatekeeper.h"
+#include "worker/closing.h"
 #include "worker/identity.h"
 #include "worker/link.h"
 #include "worker/operation.h"
-#include "worker/outage.h"
+#include "worker/diagnosis.h"
 #include "worker/root_watch.h"
 #include "worker/supervisor.h"
 #include "worker/tracefile.h"
@@ -100,10 +98,10 @@ send_pending_work(void)
 {
 	int64		now = zkl_boottime_us();
 
-	zkl_gatekeeper_tick();
+	zkl_closing_tick();
 
 	/* Before the supervisor sees that the session is not needed any more */
-	zkl_caching_tick(ShutdownRequestPending);
+	zkl_from_slots_tick(ShutdownRequestPending);
 	zkl_supervisor_tick(now);
 	check_core();
 	zkl_bounds_tick();
@@ -111,7 +109,7 @@ send_pending_work(void)
 	zkl_manager_flush(zkl_core, zkl_boottime_us());
 	zkl_carry_out_actions();
 	check_core();
-	zkl_outage_tick();
+	zkl_diagnosis_tick();
 	zkl_fleet_entry_tick(zkl_manager_ready(zkl_core));
 	zkl_operation_tick(zkl_manager_ready(zkl_core), now);
 	if (zkl_link_up() && !zkl_link_flush())
@@ -136,7 +134,7 @@ sleep_ms(void)
 	due = earlier_due(due, zkl_manager_timer(zkl_core));
 	due = earlier_due(due, zkl_operation_timer());
 	due = earlier_due(due, zkl_bounds_timer());
-	due = earlier_due(due, zkl_outage_timer());
+	due = earlier_due(due, zkl_diagnosis_timer());
 	due = earlier_due(due, stop_until != 0 ? stop_until : -1);
 	if (due < 0)
 		return LONGEST_SLEEP_MS;
@@ -202,8 +200,8 @@ check_stop(void)
 	}
 
 	/* From now on no session can take a lock that none seems to hold. */
-	zkl_caching_tick(true);
-	if (!zkl_gatekeeper_is_in_use(false))
+	zkl_from_slots_tick(true);
+	if (!zkl_closing_is_in_use(false))
 	{
 		zkl_control_wake_noted();
 		zkl_supervisor_close_session();
@@ -259,8 +257,8 @@ make_core(void)
 	config.batches_in_flight = ZKL_BATCHES_IN_FLIGHT;
 	config.batch_operations = ZKL_BATCH_OPERATIONS;
 	config.batch_bytes = BATCH_BYTES;
-	config.offer = zkl_caching_offer;
-	config.recall = zkl_caching_recall;
+	config.offer = zkl_from_slots_offer;
+	config.recall = zkl_from_slots_recall;
 	config.wings = wings;
 	config.memory.alloc = core_alloc;
 	config.memory.release = core_release;

@@ -19,8 +19,7 @@
 #include "shared/dirty.h"
 #include "shared/settings.h"
 #include "utils/timestamp.h"
-#include "worker/locklog.h"
-#include "worker/tally.h"
+#include "worker/report.h"
 #include "worker/worker_slot.h"
 
 /* ---- the worker's steps ---- */
@@ -387,8 +386,8 @@ zkl_worker_slot_free(int slotno)
 
 	if (slotno < zkl_control->ctl_nrequests)
 	{
-		zkl_tally_slot(slot);
-		zkl_locklog_freed(slot);
+		zkl_report_count(slot);
+		zkl_report_freed(slot);
 	}
 	SpinLockAcquire(&slot->s_mutex);
 	Assert(slot->s_state == ZKL_SLOT_RELEASED);

@@ -1,26 +1,84 @@
 /*
- * ahead.c
- *	  The worker's side of the question what is ahead of a waiting request.
+ * answers.c
+ *	  Questions that the core answers: zk_dump(), and what is ahead of a waiting
+ *	  request.
  *
- * Owns the slots of kind AHEAD between their submission and their answer.  Runs
- * in the worker only.  Takes the slots' mutexes through worker_slot.h, one at a
- * time.  It decides nothing about locks: the core tells what it knows of the
- * queue.
+ * Owns the slots of kinds DUMP and AHEAD between their submission and their answer.
+ * Runs in the worker only.  Takes the slots' mutexes through worker_slot.h, one at a
+ * time.  It decides nothing about locks, and must not know what a dump tells.
  *
- * The answer has one or two entries: the nearest request that is in the way, and, if
+ * What is ahead has one or two entries: the nearest request that is in the way, and, if
  * that is another one, the first of the queue.  What the core does not know of them
  * is read from ZooKeeper, if the session wants that, a znode each.
  */
 #include "postgres.h"
 
+#include "observe/dump.h"
+#include "shared/boottime.h"
 #include "shared/control.h"
 #include "shared/entries.h"
 #include "shared/settings.h"
-#include "worker/ahead.h"
+#include "shared/slot.h"
+#include "worker/answers.h"
 #include "worker/from_slots.h"
 #include "worker/segment.h"
 #include "worker/worker.h"
 #include "worker/worker_slot.h"
+
+/* ---- zk_dump() ---- */
+
+static void
+put_dump_text(ZklEntries *list, const char *text)
+{
+	zkl_entries_put_bytes(list, text, (uint32) strlen(text));
+}
+
+/*
+ * The pid is that of the request's backend; 0: the item is about no request, or no
+ * session has the lock that it is about.
+ */
+static void
+put_item(void *context, const ZklDumpItem *item)
+{
+	ZklEntries *list = context;
+	ZklSlot		slot;
+	int32		pid = 0;
+
+	if (item->request >= 0)
+	{
+		zkl_slot_copy((int) item->request, &slot);
+		pid = slot.s_state == ZKL_SLOT_CACHED ? 0 : slot.s_request.pid;
+	}
+	put_dump_text(list, item->path);
+	put_dump_text(list, item->item);
+	zkl_entries_put(list, &pid, sizeof(int32));
+	put_dump_text(list, item->state);
+	list->count++;
+}
+
+static Size
+write_dump(void *address, Size size, void *arg)
+{
+	ZklEntries	list;
+
+	zkl_entries_begin(&list, address, size);
+	zkl_dump_write(zkl_core, zkl_boottime_us(), put_item, &list);
+	return zkl_entries_end(&list);
+}
+
+static bool
+submit_dump(ZklTask *task, const ZklSlot *slot, bool restored)
+{
+	zkl_segment_answer(task->slotno, slot->s_dsm, write_dump, NULL);
+	return false;
+}
+
+const ZklTaskOwner zkl_answers_of_dumps = {
+	.size = sizeof(ZklTask),
+	.submit = submit_dump,
+};
+
+/* ---- what is ahead ---- */
 
 #define MOST_QUEUED	2
 
@@ -42,7 +100,6 @@ typedef struct
 	int			unread;			/* how many are being read */
 	Queued		queued[MOST_QUEUED];
 } AheadTask;
-
 
 static Size
 write_ahead(void *address, Size size, void *arg)
@@ -185,7 +242,7 @@ take_ahead_reply(ZklTask *task, uint32 part, const ZklReply *reply,
 	zkl_operation_end(task);
 }
 
-const ZklTaskOwner zkl_ahead_owner = {
+const ZklTaskOwner zkl_answers_of_ahead = {
 	.size = sizeof(AheadTask),
 	.submit = submit_ahead,
 	.begin = begin_ahead,
