@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/state.h"
 #include "pair.h"
 #include "unit.h"
 
@@ -306,6 +307,68 @@ order_of_publications(void)
 	pair_finish(&p);
 }
 
+/* How many batches it takes to create MANY znodes, if so many bytes fit in one */
+static uint32_t
+batches_for_many(uint32_t bytes)
+{
+	World	   *w = world_make();
+	char		name[16];
+	uint32_t	n;
+	int			i;
+
+	w->config.batch_bytes = bytes;
+	w->config.batches_in_flight = 1;
+	world_begin(w);
+	world_connect(w);
+	for (i = 0; i < MANY; i++)
+	{
+		snprintf(name, sizeof(name), "/x%d", i);
+		world_warm_up(w, name);
+	}
+	world_count_anew(w);
+	for (i = 0; i < MANY; i++)
+	{
+		snprintf(name, sizeof(name), "/x%d", i);
+		world_enter(w, name, (uint64_t) i + 1, ZKL_EXCLUSIVE, false);
+	}
+	world_flush(w);
+	world_run(w);
+	n = w->zk.counts.multis;
+	world_wind_up(w);
+	return n;
+}
+
+/* A batch takes what fits, and one write however long that is. */
+static void
+bytes_of_a_batch(void)
+{
+	CHECK_INT(batches_for_many(256 * 1024), 1);
+	CHECK_INT(batches_for_many(1), MANY);
+	CHECK_INT(batches_for_many(2 * 200), MANY / 2);
+}
+
+/* Before the version of a heartbeat node overflows, there is another node. */
+static void
+last_version(void)
+{
+	World	   *w = world_ready();
+	uint32_t	held = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	char		heartbeat[ZKL_MAX_PATH + 1];
+	uint32_t	chain = w->worker.chain;
+	uint32_t	r;
+
+	world_run(w);
+	world_heartbeat(w, chain, heartbeat);
+	tree_find(heartbeat)->stat.version = (1 << 30) + 1;
+	((ZklManager *) w->worker.m)->chain.version = (1 << 30) + 1;
+	r = world_submit(w, "/b", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK(world_holds(w, held) && world_holds(w, r));
+	CHECK_INT(w->worker.chain, chain + 1);
+	CHECK(tree_find(heartbeat) == NULL);
+	world_wind_up(w);
+}
+
 int
 main(void)
 {
@@ -318,5 +381,7 @@ main(void)
 	RUN(heir_of_a_downgrade);
 	RUN(unanswered_publication);
 	RUN(order_of_publications);
+	RUN(bytes_of_a_batch);
+	RUN(last_version);
 	return unit_finish();
 }
