@@ -69,6 +69,9 @@ my $told = $test->session($one);
 $told->query("SET zklock.connect_timeout = '300ms'");
 $net->refuse($line);
 $told->send("SELECT zk_lock('/o/d')");
+
+# Long enough for the worker to take the request: then the wait is for ZooKeeper.
+$impatient->query("SET lock_timeout = '500ms'");
 is($impatient->error("SELECT zk_lock('/o/e')"),
 	'55P03', 'lock_timeout of one that waits for ZooKeeper');
 like($impatient->messages, qr{was for ZooKeeper, not for another holder},

@@ -10,8 +10,6 @@
 
 #define MINUTE	(60 * 1000000LL)
 
-static const char mark[] = "{\"breaking\":true,\"zklock\":1}";
-
 static uint32_t
 hold(World *w, uint64_t owner, ZklLockMode mode)
 {
@@ -235,7 +233,7 @@ kept_and_gone(void)
 		if (how == 0)
 			CHECK_INT(model_delete(&w->zk, path), ZKL_RC_OK);
 		else if (how == 1)
-			CHECK_INT(model_set(&w->zk, path, mark), ZKL_RC_OK);
+			CHECK_INT(model_set(&w->zk, path, WORLD_BREAK), ZKL_RC_OK);
 		else
 		{
 			world_expire_session(w);
@@ -283,12 +281,10 @@ kept_beside_a_broken_hold(void)
 	uint32_t	reader = hold(w, 1, ZKL_SHARED);
 	uint32_t	writer = hold(w, 1, ZKL_EXCLUSIVE);
 	uint32_t	again;
-	char		path[ZKL_MAX_PATH + 1];
 
 	world_sleep(w, 2 * WORLD_BEAT);
 	world_keep(w, writer, MINUTE);
-	world_path(w, reader, path);
-	CHECK_INT(model_set(&w->zk, path, mark), ZKL_RC_OK);
+	world_write(w, reader, WORLD_BREAK);
 	world_run(w);
 	CHECK(w->requests[reader].state == SLOT_LOST && world_keeps(w, writer));
 	again = world_submit(w, "/a", 1, ZKL_SHARED);

@@ -284,7 +284,6 @@ take_in(World *w, int n)
 static void
 overwritten_before_grant(void)
 {
-	char		path[ZKL_MAX_PATH + 1];
 	World	   *w = world_ready();
 	uint32_t	r;
 
@@ -300,8 +299,7 @@ overwritten_before_grant(void)
 	world_serve(w, 1);
 	world_deliver(w, 1);
 	CHECK(is_marked(w, r));
-	world_path(w, r, path);
-	CHECK_INT(model_set(&w->zk, path, "{}"), ZKL_RC_OK);
+	world_write(w, r, "{}");
 	world_run(w);
 	CHECK(world_holds(w, r));
 	CHECK(!w->requests[r].cacheable);
@@ -316,7 +314,6 @@ overwritten_before_grant(void)
 static void
 asked_while_unmarking(void)
 {
-	char		path[ZKL_MAX_PATH + 1];
 	char		other[ZKL_MAX_PATH + 1];
 	World	   *w = world_ready();
 	uint32_t	r;
@@ -332,9 +329,7 @@ asked_while_unmarking(void)
 	world_deliver(w, INT32_MAX);
 	world_disconnect(w);
 	CHECK(is_marked(w, r));
-	world_path(w, r, path);
-	CHECK_INT(model_set(&w->zk, path, "{\"revoke\":\"a\",\"zklock\":1,\"cached\":true}"),
-			  ZKL_RC_OK);
+	world_write(w, r, "{\"revoke\":\"a\",\"zklock\":1,\"cached\":true}");
 	CHECK_INT(model_delete(&w->zk, other), ZKL_RC_OK);
 	w->worker.now += WORLD_BEAT;
 	world_connect(w);

@@ -9,8 +9,6 @@
 #include "unit.h"
 #include "world.h"
 
-static const char mark[] = "{\"breaking\":true,\"zklock\":1}";
-
 /*
  * The mark comes while the node is to become a reader's, and the batches are
  * full of other writes: the node stays, and the mark on it.
@@ -42,7 +40,7 @@ operator_breaks_a_downgrade(void)
 		world_enter(w, name, 3, ZKL_EXCLUSIVE, false);
 	}
 	world_release(w, holder);
-	CHECK_INT(model_set(&w->zk, path, mark), ZKL_RC_OK);
+	CHECK_INT(model_set(&w->zk, path, WORLD_BREAK), ZKL_RC_OK);
 	world_run(w);
 	CHECK(w->requests[sharer].state == SLOT_LOST);
 	CHECK_INT(w->requests[sharer].failure, ZKL_FAILURE_BROKEN);
@@ -179,7 +177,7 @@ downgrade_of_a_marked_node(void)
 	uint32_t	sharer,
 				next;
 	char		path[ZKL_MAX_PATH + 1];
-	World	   *w = write_ahead(mark, &sharer, &next, path);
+	World	   *w = write_ahead(WORLD_BREAK, &sharer, &next, path);
 
 	CHECK_INT(w->requests[sharer].state, SLOT_LOST);
 	CHECK_INT(w->requests[sharer].failure, ZKL_FAILURE_BROKEN);
@@ -217,7 +215,7 @@ mark_of_the_version_of_a_lost_write(void)
 	world_disconnect(w);
 	w->tampered = true;
 	tree_find(path)->stat.version = 0;
-	CHECK_INT(model_set(&w->zk, path, mark), ZKL_RC_OK);
+	CHECK_INT(model_set(&w->zk, path, WORLD_BREAK), ZKL_RC_OK);
 	world_release(w, holder);
 	world_connect(w);
 	world_run(w);
@@ -313,7 +311,7 @@ mark_behind_a_downgrade(void)
 	world_release(w, holder);
 	world_run(w);
 	CHECK(tree_find(path) != NULL);
-	CHECK_INT(model_set(&w->zk, path, mark), ZKL_RC_OK);
+	CHECK_INT(model_set(&w->zk, path, WORLD_BREAK), ZKL_RC_OK);
 	marked_at = w->worker.now;
 	world_sleep(w, 2 * WORLD_TIMEOUT_MS * 1000LL);
 	CHECK(zkl_manager_lease(w->worker.m) < marked_at + WORLD_TIMEOUT_MS * 1000LL);

@@ -10,7 +10,6 @@
 #include "world.h"
 
 static const int64_t T = WORLD_TIMEOUT_MS * 1000LL;
-static const char mark[] = "{\"breaking\":true,\"zklock\":1}";
 
 /*
  * Goes on, answer by answer, until r has lost its node.  Returns the greatest
@@ -63,7 +62,7 @@ marked_in_silence(void)
 	world_path(w, r, path);
 	marked_at = w->worker.now;
 	CHECK_INT(model_delete(&w->zk, other), ZKL_RC_OK);
-	CHECK_INT(model_set(&w->zk, path, mark), ZKL_RC_OK);
+	CHECK_INT(model_set(&w->zk, path, WORLD_BREAK), ZKL_RC_OK);
 	w->worker.now += T / 3;
 	world_disconnect(w);
 	world_connect(w);
@@ -88,7 +87,7 @@ marked_before_the_reply(void)
 	world_serve(w, INT32_MAX);
 	snprintf(path, sizeof(path), "%s", tree_newest()->text);
 	marked_at = w->worker.now;
-	CHECK_INT(model_set(&w->zk, path, mark), ZKL_RC_OK);
+	CHECK_INT(model_set(&w->zk, path, WORLD_BREAK), ZKL_RC_OK);
 	w->worker.now += T / 3 - 1000;
 	CHECK(lease_until_loss(w, r) <= marked_at + T);
 	world_run(w);
@@ -169,7 +168,7 @@ marked_while_held_up(void)
 	CHECK(world_holds(w, r));
 	world_path(w, r, path);
 	marked_at = w->worker.now;
-	CHECK_INT(model_set(&w->zk, path, mark), ZKL_RC_OK);
+	CHECK_INT(model_set(&w->zk, path, WORLD_BREAK), ZKL_RC_OK);
 	w->worker.now += T / 20;
 	(void) world_submit(w, "/b", 1, ZKL_EXCLUSIVE);
 	world_run(w);
@@ -211,7 +210,7 @@ marked_waiter_not_read(void)
 		w->zk.single_path = strrchr(path, '/');
 		w->zk.singles = 1000000;
 		marked_at = w->worker.now;
-		CHECK_INT(model_set(&w->zk, path, mark), ZKL_RC_OK);
+		CHECK_INT(model_set(&w->zk, path, WORLD_BREAK), ZKL_RC_OK);
 		world_run(w);
 		world_sleep(w, marked_at + T * 9 / 10 - w->worker.now);
 		CHECK_INT(model_delete(&w->zk, other), ZKL_RC_OK);
@@ -255,8 +254,7 @@ marked_before_its_turn(void)
 	CHECK_INT(model_delete(&w->zk, path), ZKL_RC_OK);
 	world_path(w, next, path);
 	CHECK_INT(model_delete(&w->zk, path), ZKL_RC_OK);
-	world_path(w, r, path);
-	CHECK_INT(model_set(&w->zk, path, mark), ZKL_RC_OK);
+	world_write(w, r, WORLD_BREAK);
 	marked_at = w->worker.now;
 	w->worker.now = zkl_manager_lease(w->worker.m) - 2000;
 	world_deliver(w, INT32_MAX);
@@ -299,8 +297,7 @@ marked_in_the_middle(void)
 	world_run(w);
 	r = world_submit(w, "/a", 3, ZKL_EXCLUSIVE);
 	world_run(w);
-	world_path(w, r, path);
-	CHECK_INT(model_set(&w->zk, path, mark), ZKL_RC_OK);
+	world_write(w, r, WORLD_BREAK);
 	marked_at = w->worker.now;
 	world_sleep(w, T * 3 / 4);
 	CHECK(zkl_manager_lease(w->worker.m) > marked_at + T);

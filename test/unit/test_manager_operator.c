@@ -9,8 +9,6 @@
 #include "unit.h"
 #include "world.h"
 
-static const char mark[] = "{\"breaking\":true,\"zklock\":1}";
-
 /* A hold grows old and its node is deleted by somebody: it is lost. */
 static void
 own_node_deleted(void)
@@ -121,7 +119,6 @@ static void
 lease_before_loss(void)
 {
 	World	   *w = world_ready();
-	char		path[ZKL_MAX_PATH + 1];
 	int64_t		lease = 0;
 	uint32_t	r,
 				other;
@@ -131,8 +128,7 @@ lease_before_loss(void)
 	world_sleep(w, 3 * WORLD_BEAT);
 	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 	world_run(w);
-	world_path(w, r, path);
-	CHECK_INT(model_set(&w->zk, path, mark), ZKL_RC_OK);
+	world_write(w, r, WORLD_BREAK);
 	w->worker.now += WORLD_BEAT + 1000;
 	world_flush(w);
 	w->worker.now += WORLD_BEAT;
@@ -411,7 +407,7 @@ operator_breaks(void)
 	next = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
 	world_run(w);
 	world_path(w, holder, path);
-	CHECK_INT(model_set(&w->zk, path, mark), 0);
+	world_write(w, holder, WORLD_BREAK);
 	world_sleep(w, 2 * WORLD_BEAT);
 	CHECK(w->requests[holder].state == SLOT_LOST && w->requests[sharer].state == SLOT_LOST);
 	CHECK_INT(w->requests[holder].failure, ZKL_FAILURE_BROKEN);
@@ -482,15 +478,13 @@ static void
 own_broken_hold(void)
 {
 	World	   *w = world_ready();
-	char		path[ZKL_MAX_PATH + 1];
 	uint32_t	held = world_submit(w, "/a", 1, ZKL_SHARED);
 	uint32_t	r;
 
 	world_run(w);
 	world_sleep(w, 2 * WORLD_BEAT);
 	w->tampered = true;
-	world_path(w, held, path);
-	CHECK_INT(model_set(&w->zk, path, mark), ZKL_RC_OK);
+	world_write(w, held, WORLD_BREAK);
 	world_run(w);
 	CHECK(w->requests[held].state == SLOT_LOST);
 	r = world_try(w, "/a", 2, ZKL_EXCLUSIVE);

@@ -13,10 +13,8 @@ static const char mark[] = "{\"revoke\":\"somebody\",\"zklock\":1}";
 static void
 ask(World *w, uint32_t r, const char *data)
 {
-	char		path[ZKL_MAX_PATH + 1];
 
-	world_path(w, r, path);
-	CHECK_INT(model_set(&w->zk, path, data), ZKL_RC_OK);
+	world_write(w, r, data);
 	world_run(w);
 }
 

@@ -140,10 +140,8 @@ restart_without_the_node(void)
 static void
 break_node(World *w, uint32_t request)
 {
-	char		path[ZKL_MAX_PATH + 1];
 
-	world_path(w, request, path);
-	CHECK_INT(model_set(&w->zk, path, "{\"breaking\":true,\"zklock\":1}"), 0);
+	world_write(w, request, WORLD_BREAK);
 }
 
 /* Goes on by the smallest steps until this is so, and no further. */

@@ -105,11 +105,8 @@ asked_meanwhile(void)
 {
 	uint32_t	r;
 	World	   *w = after_a_wait(&r);
-	char		path[ZKL_MAX_PATH + 1];
 
-	world_path(w, r, path);
-	CHECK_INT(model_set(&w->zk, path, "{\"revoke\":\"b\",\"zklock\":1}"),
-			  ZKL_RC_OK);
+	world_write(w, r, "{\"revoke\":\"b\",\"zklock\":1}");
 	world_sleep(w, 3 * WORLD_BEAT);
 	CHECK_INT(w->requests[r].asked, 1);
 	CHECK_STR(w->asker, "b");
@@ -137,12 +134,9 @@ asked_beside_a_kept_hold(void)
 		uint32_t	r;
 		World	   *w = after_a_wait(&r);
 		uint32_t	other = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
-		char		path[ZKL_MAX_PATH + 1];
 
 		world_keep(w, r, 2 * WORLD_BEAT);
-		world_path(w, r, path);
-		CHECK_INT(model_set(&w->zk, path, "{\"revoke\":\"b\",\"zklock\":1}"),
-				  ZKL_RC_OK);
+		world_write(w, r, "{\"revoke\":\"b\",\"zklock\":1}");
 		world_run(w);
 		CHECK_INT(w->requests[other].asked, 1);
 		CHECK_INT(version(w, r), 1);
@@ -171,11 +165,8 @@ broken_meanwhile(void)
 {
 	uint32_t	r;
 	World	   *w = after_a_wait(&r);
-	char		path[ZKL_MAX_PATH + 1];
 
-	world_path(w, r, path);
-	CHECK_INT(model_set(&w->zk, path, "{\"breaking\":true,\"zklock\":1}"),
-			  ZKL_RC_OK);
+	world_write(w, r, "{\"breaking\":true,\"zklock\":1}");
 	world_sleep(w, 3 * WORLD_BEAT);
 	CHECK(w->requests[r].state == SLOT_LOST);
 	CHECK_INT(version(w, r), 1);
@@ -312,11 +303,9 @@ written_by_others(void)
 {
 	uint32_t	r;
 	World	   *w = after_a_wait(&r);
-	char		path[ZKL_MAX_PATH + 1];
 
 	world_sleep(w, 3 * WORLD_BEAT);
-	world_path(w, r, path);
-	CHECK_INT(model_set(&w->zk, path, "{}"), ZKL_RC_OK);
+	world_write(w, r, "{}");
 	world_disconnect(w);
 	world_restart(w);
 	world_connect(w);

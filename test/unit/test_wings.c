@@ -351,13 +351,11 @@ broken(void)
 {
 	World	   *w = noting_world();
 	uint32_t	a = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
-	char		path[ZKL_MAX_PATH + 1];
 
 	world_run(w);
 	world_sleep(w, 2 * WORLD_BEAT);
-	world_path(w, a, path);
 	check_told("bqw");
-	CHECK_INT(model_set(&w->zk, path, "{\"breaking\":true,\"zklock\":1}"), ZKL_RC_OK);
+	world_write(w, a, WORLD_BREAK);
 	world_run(w);
 	check_told("u");
 	world_wind_up(w);

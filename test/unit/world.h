@@ -19,6 +19,9 @@
 #define WORLD_LEASE			(WORLD_TIMEOUT_MS * 1000LL * 2 / 3)
 #define WORLD_BEAT			(WORLD_TIMEOUT_MS * 1000LL / 6)
 
+/* What an operator writes to break a lock */
+#define WORLD_BREAK			"{\"breaking\":true,\"zklock\":1}"
+
 typedef struct World
 {
 	bool		together;		/* what is asked for is one of several */
@@ -113,6 +116,9 @@ extern void world_count_anew(World *w);
  * first time there may be no directory yet, the second one has it watched.
  */
 extern void world_warm_up(World *w, const char *name);
+
+/* Somebody writes to the znode of a request. */
+extern void world_write(World *w, uint32_t request, const char *data);
 
 /* Lets everybody go, checks that nothing stays, and ends the world. */
 extern void world_wind_up(World *w);

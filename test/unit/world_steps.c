@@ -31,6 +31,15 @@ world_heartbeat(const World *w, uint32_t chain, char *path)
 }
 
 void
+world_write(World *w, uint32_t request, const char *data)
+{
+	char		path[ZKL_MAX_PATH + 1];
+
+	world_path(w, request, path);
+	CHECK_INT(model_set(&w->zk, path, data), ZKL_RC_OK);
+}
+
+void
 world_warm_up(World *w, const char *name)
 {
 	int			i;
