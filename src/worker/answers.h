@@ -8,9 +8,10 @@
 
 #include "worker/operation.h"
 
-/* Answers slots of kind DUMP at once. */
+/* Slots of kind DUMP are answered at once. */
 extern const ZklTaskOwner zkl_answers_of_dumps;
 
+/* Slots of kind AHEAD, too, unless znodes have to be read. */
 extern const ZklTaskOwner zkl_answers_of_ahead;
 
 #endif							/* ZKL_WORKER_ANSWERS_H */

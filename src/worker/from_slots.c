@@ -102,7 +102,7 @@ dialects_are_changing(void)
 }
 
 void
-zkl_from_slots_tick(bool stop)
+zkl_from_slots_set_cache_time(bool stop)
 {
 	bool		caches = !stop && zkl_gate_read() == ZKL_GATE_OPEN &&
 	zkl_gate_drain() == 0 && !dialects_are_changing() &&

@@ -15,8 +15,9 @@ extern bool zkl_from_slots_recall(void *host, uint32_t request,
 								  int64_t idle_since, ZklRecalled *found);
 
 /* Tells the core for how long locks may stay; "stop": no longer. */
-extern void zkl_from_slots_tick(bool stop);
+extern void zkl_from_slots_set_cache_time(bool stop);
 
+/* For a worker that knows no slot yet */
 extern void zkl_from_slots_begin(void);
 
 /* Takes all requests that an earlier worker left in the slots. */

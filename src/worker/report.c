@@ -49,8 +49,8 @@ zkl_report_uncounted(int slotno, const ZklSlot *slot)
  * out there, that is a timeout of the semaphore.  A try for permits may be refused
  * without any request: so permits have no denials.
  */
-void
-zkl_report_count(const ZklSlot *slot)
+static void
+count_request(const ZklSlot *slot)
 {
 	bool		guard = slot->s_request.guard;
 	ZklLockstatsCounts counts = slot->s_uncounted;
@@ -130,8 +130,8 @@ zkl_report_lost(const ZklSlot *slot, ZklError error)
 }
 
 /* A grant may come too late for a session that gives up. */
-void
-zkl_report_freed(const ZklSlot *slot)
+static void
+log_end(const ZklSlot *slot)
 {
 	if (!is_logged(slot) || slot->s_answer.granted_us == 0)
 		return;
@@ -159,6 +159,13 @@ zkl_report_freed(const ZklSlot *slot)
 
 /* As many as fit are told to the client. */
 #define MORE	"\n..."
+
+void
+zkl_report_freed(const ZklSlot *slot)
+{
+	count_request(slot);
+	log_end(slot);
+}
 
 /* ---- deadlocks, in words ---- */
 

@@ -9,9 +9,6 @@
 #include "deadlock/deadlock.h"
 #include "shared/slot.h"
 
-/* Counts a RELEASED slot of a lock, which is about to be freed. */
-extern void zkl_report_count(const ZklSlot *slot);
-
 /* Counts what sessions had of a slot's lock without the worker. */
 extern void zkl_report_uncounted(int slotno, const ZklSlot *slot);
 
@@ -21,7 +18,7 @@ extern void zkl_report_granted(int slotno);
 /* A hold was lost. */
 extern void zkl_report_lost(const ZklSlot *slot, ZklError error);
 
-/* A slot is about to be freed. */
+/* A RELEASED slot of a lock is about to be freed. */
 extern void zkl_report_freed(const ZklSlot *slot);
 
 /*

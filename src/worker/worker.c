@@ -101,7 +101,7 @@ send_pending_work(void)
 	zkl_closing_tick();
 
 	/* Before the supervisor sees that the session is not needed any more */
-	zkl_from_slots_tick(ShutdownRequestPending);
+	zkl_from_slots_set_cache_time(ShutdownRequestPending);
 	zkl_supervisor_tick(now);
 	check_core();
 	zkl_bounds_tick();
@@ -200,7 +200,7 @@ check_stop(void)
 	}
 
 	/* From now on no session can take a lock that none seems to hold. */
-	zkl_from_slots_tick(true);
+	zkl_from_slots_set_cache_time(true);
 	if (!zkl_closing_is_in_use(false))
 	{
 		zkl_control_wake_noted();

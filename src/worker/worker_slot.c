@@ -385,10 +385,7 @@ zkl_worker_slot_free(int slotno)
 	ZklSlot    *slot = &zkl_slots[slotno];
 
 	if (slotno < zkl_control->ctl_nrequests)
-	{
-		zkl_report_count(slot);
 		zkl_report_freed(slot);
-	}
 	SpinLockAcquire(&slot->s_mutex);
 	Assert(slot->s_state == ZKL_SLOT_RELEASED);
 	slot->s_state = ZKL_SLOT_FREE;
