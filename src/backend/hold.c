@@ -232,8 +232,9 @@ zkl_hold_again(ZklHold *hold)
 	zkl_backend_slot_set_holds(hold->grant.slotno, hold->count);
 }
 
-void
-zkl_hold_drop(ZklHold *hold)
+/* Takes a hold, begun or only prepared, off the table and frees it. */
+static void
+drop_hold(ZklHold *hold)
 {
 	ZklHeldLock *held = hold->lock;
 	ZklHeldKey	key = held->key;
@@ -258,14 +259,14 @@ void
 zkl_hold_drop_prepared(ZklHold **holds, int n)
 {
 	while (n > 0)
-		zkl_hold_drop(holds[--n]);
+		drop_hold(holds[--n]);
 }
 
 void
 zkl_hold_end(ZklHold *hold)
 {
 	(void) zkl_backend_slot_release(hold->grant.slotno);
-	zkl_hold_drop(hold);
+	drop_hold(hold);
 }
 
 void

@@ -125,8 +125,6 @@ extern void zkl_hold_open(ZklHold *hold);
 /* Counts an open hold once more.  Cannot fail. */
 extern void zkl_hold_again(ZklHold *hold);
 
-/* Takes a hold, begun or only prepared, off the table and frees it. */
-extern void zkl_hold_drop(ZklHold *hold);
 extern void zkl_hold_drop_prepared(ZklHold **holds, int n);
 
 /* Gives the lock up, and drops the hold.  Cannot fail. */

@@ -31,12 +31,28 @@
 /* ---- the guard, and the requests under it ---- */
 
 /* The guard, and its number among the requests under way; -1: none */
+typedef enum ZklPermitAnswer
+{
+	ZKL_PERMITS_GRANTED,
+	ZKL_PERMITS_DENIED,			/* a try timed out */
+	ZKL_PERMITS_UNGUARDED		/* the guard, or a permit, was lost meanwhile */
+} ZklPermitAnswer;
+
 static int	guard_at = -1;
 static ZklGrant guard;
 
+/* Releases the guard, if there is one.  Cannot fail. */
+static void
+end_guard(void)
+{
+	if (guard_at >= 0)
+		zkl_under_way_abandon(guard_at);
+	guard_at = -1;
+}
+
 /*
  * Requests the lock that guards a semaphore.  False: a try timed out.  The guard stays
- * under way until zkl_semaphore_end, which must follow an error, too.  It is no hold: its
+ * under way until end_guard, which must follow an error, too.  It is no hold: its
  * loss sends no signal, and no commit is checked for it.
  */
 static bool
@@ -51,16 +67,8 @@ begin_guard(const ZklLockRequest *request)
 	zkl_acquire_wait(request, slotno, zkl_wait_is_answered);
 	if (zkl_acquire_take(request, slotno, &guard))
 		return true;
-	zkl_semaphore_end();
+	end_guard();
 	return false;
-}
-
-void
-zkl_semaphore_end(void)
-{
-	if (guard_at >= 0)
-		zkl_under_way_abandon(guard_at);
-	guard_at = -1;
 }
 
 static bool
@@ -365,7 +373,7 @@ get_permits_guarded(Semaphore *s, ZklGrant *grants)
 	}
 	PG_FINALLY();
 	{
-		zkl_semaphore_end();
+		end_guard();
 	}
 	PG_END_TRY();
 	return answer;

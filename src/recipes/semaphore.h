@@ -17,16 +17,6 @@
 #include "backend/target.h"
 #include "shared/slot.h"
 
-typedef enum ZklPermitAnswer
-{
-	ZKL_PERMITS_GRANTED,
-	ZKL_PERMITS_DENIED,			/* a try timed out */
-	ZKL_PERMITS_UNGUARDED		/* the guard, or a permit, was lost meanwhile */
-} ZklPermitAnswer;
-
-/* Releases the guard, if there is one.  Cannot fail. */
-extern void zkl_semaphore_end(void);
-
 typedef struct ZklSemaphoreRequest
 {
 	const text *path;

@@ -85,9 +85,9 @@ static const struct config_enum_entry tls_modes[] = {
  * the default: under another root, or with another ensemble, there could be
  * two holders.
  */
-bool
-zkl_settings_accept(const char *name, const char *value,
-					const char *broken_rule)
+static bool
+accept_value(const char *name, const char *value,
+			 const char *broken_rule)
 {
 	if (broken_rule == NULL)
 		return true;
@@ -168,29 +168,29 @@ fault_of_server_name(const char *value)
 static bool
 check_root(char **newval, void **extra, GucSource source)
 {
-	return zkl_settings_accept("zklock.root", *newval,
-							   zkl_name_check_root(*newval, strlen(*newval)));
+	return accept_value("zklock.root", *newval,
+						zkl_name_check_root(*newval, strlen(*newval)));
 }
 
 static bool
 check_server_name(char **newval, void **extra, GucSource source)
 {
-	return zkl_settings_accept("zklock.server_name", *newval,
-							   fault_of_server_name(*newval));
+	return accept_value("zklock.server_name", *newval,
+						fault_of_server_name(*newval));
 }
 
 static bool
 check_dialects(char **newval, void **extra, GucSource source)
 {
-	return zkl_settings_accept("zklock.dialects", *newval,
-							   zkl_dialect_check_list(*newval));
+	return accept_value("zklock.dialects", *newval,
+						zkl_dialect_check_list(*newval));
 }
 
 static bool
 check_connect_string(char **newval, void **extra, GucSource source)
 {
-	return zkl_settings_accept("zklock.connect_string", *newval,
-							   zkl_hosts_check(*newval));
+	return accept_value("zklock.connect_string", *newval,
+						zkl_hosts_check(*newval));
 }
 
 /* ---- definitions ---- */
@@ -410,9 +410,9 @@ define_request_settings(void)
 static bool
 check_tls(int *newval, void **extra, GucSource source)
 {
-	return zkl_settings_accept("zklock.tls", tls_modes[*newval].name,
-							   *newval == ZKL_TLS_OFF ? NULL :
-							   "This build of zklock has no support for TLS.");
+	return accept_value("zklock.tls", tls_modes[*newval].name,
+						*newval == ZKL_TLS_OFF ? NULL :
+						"This build of zklock has no support for TLS.");
 }
 #endif
 
@@ -430,8 +430,8 @@ check_tls_word(void)
 		   pg_strcasecmp(given, mode->name) != 0)
 		mode++;
 	if (given != NULL && mode->name == NULL)
-		(void) zkl_settings_accept("zklock.tls", given,
-								   "The modes are off, verify-ca and verify-full.");
+		(void) accept_value("zklock.tls", given,
+							"The modes are off, verify-ca and verify-full.");
 }
 
 ZklTlsSettings

@@ -59,13 +59,6 @@ extern bool zkl_trace;
 extern void zkl_settings_define(void);
 
 /*
- * For checks of values.  broken_rule is a full sentence, or NULL: the value is
- * good.
- */
-extern bool zkl_settings_accept(const char *name, const char *value,
-								const char *broken_rule);
-
-/*
  * The name that others see: "zklock.server_name", or one that is made of
  * "cluster_name", the host and the port.  In UTF-8, at most ZKL_MAX_SERVER_NAME
  * bytes, also once it is escaped for JSON.  Constant while the process lives.

@@ -50,7 +50,7 @@ zkl_report_uncounted(int slotno, const ZklSlot *slot)
  * without any request: so permits have no denials.
  */
 static void
-count_request(const ZklSlot *slot)
+count_freed(const ZklSlot *slot)
 {
 	bool		guard = slot->s_request.guard;
 	ZklLockstatsCounts counts = slot->s_uncounted;
@@ -163,7 +163,7 @@ log_end(const ZklSlot *slot)
 void
 zkl_report_freed(const ZklSlot *slot)
 {
-	count_request(slot);
+	count_freed(slot);
 	log_end(slot);
 }
 
