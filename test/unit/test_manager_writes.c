@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/batch.h"
 #include "core/state.h"
 #include "pair.h"
 #include "unit.h"
@@ -369,6 +370,27 @@ last_version(void)
 	world_wind_up(w);
 }
 
+/*
+ * While a new chain is awaited no batch can go, so no timer is due: the worker would
+ * wake up again and again.
+ */
+static void
+no_timer_without_a_chain(void)
+{
+	World	   *w = world_ready();
+	ZklManager *m = w->worker.m;
+
+	(void) world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	w->worker.now += 2 * WORLD_BEAT;
+	CHECK(zkl_batch_timer(m) >= 0);
+	m->chain.needed = true;
+	CHECK_INT(zkl_batch_timer(m), -1);
+	m->chain.needed = false;
+	world_run(w);
+	world_wind_up(w);
+}
+
 int
 main(void)
 {
@@ -383,5 +405,6 @@ main(void)
 	RUN(order_of_publications);
 	RUN(bytes_of_a_batch);
 	RUN(last_version);
+	RUN(no_timer_without_a_chain);
 	return unit_finish();
 }

@@ -401,35 +401,44 @@ operations(void)
 
 /*
  * The janitor tells of names that begin with a dot, and leaves a znode whose name is
- * an id if a wing claims it.
+ * an id if a wing claims it, or if it is that of a request's znode: a wing that knows
+ * of it no longer, after a restart, may yet claim it.
  */
 static void
 janitor(void)
 {
-	bool		claims;
+	static const struct
+	{
+		bool		claims;
+		bool		of_request;
+	}			cases[] = {{false, false}, {true, false}, {false, true}};
+	size_t		i;
 
-	for (claims = false;; claims = true)
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 	{
 		World	   *w = noting_world();
+		uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
 		ZklUuid		uuid = zkl_uuid_make(7, 7);
 		char		path[ZKL_MAX_PATH + 1] = WORLD_ROOT "/.mine/";
 
+		world_run(w);
+		if (cases[i].of_request)
+			uuid = w->requests[r].record.uuid;
 		model_mkdir(&w->zk, WORLD_ROOT "/.mine");
 		zkl_uuid_format(&uuid, path + strlen(path));
 		CHECK_INT(model_create(&w->zk, path, false, w->conn.session, "", NULL),
 				  ZKL_RC_OK);
 		world_restart(w);
-		noted.claims = claims;
+		noted.claims = cases[i].claims;
 		world_connect(w);
 		world_run(w);
 		CHECK(noted.found > 0);
 		zkl_janitor_ask(w->worker.m, path);
 		world_flush(w);
 		world_run(w);
-		CHECK_INT(model_delete(&w->zk, path), claims ? ZKL_RC_OK : ZKL_RC_NONODE);
+		CHECK_INT(model_delete(&w->zk, path), cases[i].claims || cases[i].of_request ?
+				  ZKL_RC_OK : ZKL_RC_NONODE);
 		world_wind_up(w);
-		if (claims)
-			return;
 	}
 }
 
