@@ -293,10 +293,32 @@ oracle_lost_writes(const Host *h)
 		broken("S8", "host %d is wrong: no write is lost", h->id);
 }
 
+/*
+ * A client whose writer an operator has deleted may go on as a reader all the same, with
+ * the writer's number, behind the listing by which the next one was granted.
+ */
+static bool
+is_late_reader_ahead(const Slot *s)
+{
+	Path	   *path;
+
+	for (path = lock_path(s->lock)->children; path; path = path->sibling)
+	{
+		const Node *node = &path->node[HEAD];
+		const Contender *c = contender_of(path);
+
+		if (c->counts && node->exists && c->mode == ZKL_SHARED &&
+			c->seq < s->record.seq &&
+			node->stat.czxid > s->token / ZKL_TOKENS_PER_ZXID)
+			return true;
+	}
+	return false;
+}
+
 void
 oracle_revived(const Host *h, int i)
 {
-	if (!may_have_lost(h))
+	if (!may_have_lost(h) && !is_late_reader_ahead(&h->slots[i]))
 		broken("S8", "host %d is wrong: nobody is ahead of slot %d", h->id, i);
 }
 
