@@ -81,6 +81,26 @@ decide_first(ZklManager *m, ZklLock *lock, ZklDecision *decision)
 }
 
 /*
+ * Whether another client's exclusive contender is listed between two of ours.  A
+ * leftover of ours is none: nobody waits there, and it is deleted.
+ */
+static bool
+has_writer_between(const ZklLock *lock, ZklSeq first, ZklSeq last)
+{
+	size_t		i;
+
+	for (i = 0; i < lock->foreign.n; i++)
+	{
+		const ZklContender *c = &lock->foreign.all[i];
+
+		if (c->mode == ZKL_EXCLUSIVE && c->seq > first && c->seq <= last &&
+			!c->leftover)
+			return true;
+	}
+	return false;
+}
+
+/*
  * Whether another owner's exclusive contender stands between the shared hold
  * "held" and r, which is to become exclusive on top of it: neither could ever
  * go on.  A listing from before r's create does not count.
@@ -90,7 +110,6 @@ upgrade_is_deadlock(ZklManager *m, ZklLock *lock, const ZklRequest *r,
 					const ZklRequest *held)
 {
 	const ZklLink *link;
-	ptrdiff_t	writer;
 
 	for (link = r->place.link.prev; link != &held->place.link; link = link->prev)
 	{
@@ -103,9 +122,7 @@ upgrade_is_deadlock(ZklManager *m, ZklLock *lock, const ZklRequest *r,
 			ahead->node.mode == ZKL_EXCLUSIVE)
 			return true;
 	}
-	writer = zkl_queue_nearest(lock->foreign.all, lock->foreign.n, ZKL_SHARED,
-							   r->node.seq);
-	if (writer >= 0 && lock->foreign.all[writer].seq > held->node.seq)
+	if (has_writer_between(lock, held->node.seq, r->node.seq))
 	{
 		if (r->node.seen != 0 || ZKL_MUTANT(UPGRADE_BY_OLD_LISTING))
 			return true;
@@ -304,20 +321,14 @@ judge(const ZklLock *lock, const ZklRequest *r, uint32_t own)
 static void
 look_for_leftovers(ZklManager *m, const ZklLock *lock)
 {
-	ZklLockMode mode;
-	ZklSeq		seq;
-	bool		has_uuid;
-	ZklUuid		uuid;
 	size_t		i;
 
 	for (i = 0; i < lock->foreign.n; i++)
 	{
-		const char *name = lock->foreign.names + lock->foreign.all[i].name;
+		const ZklContender *c = &lock->foreign.all[i];
 
-		if (lock->foreign.all[i].zklock &&
-			zkl_znode_parse(lock->dialect, name, &mode, &seq, &has_uuid,
-							&uuid))
-			zkl_janitor_look(m, lock->path, name, &uuid);
+		if (c->leftover)
+			zkl_janitor_look(m, lock->path, lock->foreign.names + c->name);
 	}
 }
 

@@ -126,14 +126,10 @@ zkl_janitor_delete(ZklManager *m, const char *path)
 }
 
 void
-zkl_janitor_look(ZklManager *m, const char *directory, const char *child,
-				 const ZklUuid *uuid)
+zkl_janitor_look(ZklManager *m, const char *directory, const char *child)
 {
-	ZklUuid		ours = zkl_uuid_make(m->config.uuid_base, 0);
-
 	/* If there is more to do, a later look is enough: so nothing piles up. */
-	if (m->janitor.to_do == NULL &&
-		memcmp(uuid->bytes, ours.bytes, ZKL_UUID_BYTES / 2) == 0)
+	if (m->janitor.to_do == NULL)
 		remember_once(m, zkl_actions_join(m, directory, "/", child), ZKL_SEND_GET);
 }
 

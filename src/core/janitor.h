@@ -21,12 +21,12 @@ extern void zkl_janitor_disconnected(ZklManager *m);
 extern void zkl_janitor_delete(ZklManager *m, const char *path);
 
 /*
- * If there is nothing else to do, and this manager made the id (for any
- * request or session): looks at a node that no request claims, and deletes it
- * if it belongs to our session.
+ * If there is nothing else to do: looks at a node that this manager made (for any
+ * request or session) and no request claims, and deletes it if it belongs to our
+ * session.
  */
 extern void zkl_janitor_look(ZklManager *m, const char *directory,
-							 const char *child, const ZklUuid *uuid);
+							 const char *child);
 
 /* Frees the memory of a walk. */
 extern void zkl_janitor_stop(ZklManager *m);

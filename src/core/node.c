@@ -75,6 +75,14 @@ zkl_node_find(const ZklManager *m, const ZklUuid *uuid)
 	return NULL;
 }
 
+bool
+zkl_node_made_uuid(const ZklManager *m, const ZklUuid *uuid)
+{
+	ZklUuid		ours = zkl_uuid_make(m->config.uuid_base, 0);
+
+	return memcmp(uuid->bytes, ours.bytes, ZKL_UUID_BYTES / 2) == 0;
+}
+
 char *
 zkl_node_path_as(ZklManager *m, const ZklRequest *r, ZklLockMode mode)
 {

@@ -23,6 +23,9 @@ extern void zkl_node_set_waited(ZklRequest *r, int64_t ms);
 /* The request that a uuid names, or NULL. */
 extern ZklRequest *zkl_node_find(const ZklManager *m, const ZklUuid *uuid);
 
+/* Whether this manager made a uuid, for whatever node. */
+extern bool zkl_node_made_uuid(const ZklManager *m, const ZklUuid *uuid);
+
 /* The whole path of r's node, among the actions' strings; also in this mode. */
 extern char *zkl_node_path(ZklManager *m, const ZklRequest *r);
 extern char *zkl_node_path_as(ZklManager *m, const ZklRequest *r,

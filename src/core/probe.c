@@ -94,8 +94,8 @@ is_in_the_way(ZklManager *m, const ZklLock *lock, const char *child,
 	r = has_uuid ? zkl_node_find(m, &uuid) : NULL;
 	if (r != NULL && zkl_node_mode(r) == ZKL_SHARED)
 		*mode = ZKL_SHARED;
-	if (r == NULL && has_uuid)
-		zkl_janitor_look(m, lock->path, child, &uuid);
+	if (r == NULL && has_uuid && zkl_node_made_uuid(m, &uuid))
+		zkl_janitor_look(m, lock->path, child);
 	return r == NULL || ZKL_MUTANT(PROBE_OF_RELEASED) ||
 		r->demand == ZKL_DEMAND_WAITING ||
 		r->demand == ZKL_DEMAND_GRANTED;

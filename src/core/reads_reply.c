@@ -449,6 +449,7 @@ note_child(ZklManager *m, ZklLock *lock, uint64_t order, const char *child)
 	else
 	{
 		c.zklock = has_uuid && zkl_uuid_is_zklock(&uuid);
+		c.leftover = c.zklock && r == NULL && zkl_node_made_uuid(m, &uuid);
 		zkl_contenders_add(lock, &c, child);
 	}
 }

@@ -190,10 +190,7 @@ restore_node(ZklManager *m, ZklRequest *r, const ZklRestored *slot)
 		zkl_downgrade_unknown(r);
 	}
 	if (is_hold(m, slot) && r->demand == ZKL_DEMAND_WAITING)
-	{
 		zkl_request_restore_hold(m, r);
-		zkl_downgrade_want(m, r);
-	}
 }
 
 static void
@@ -230,6 +227,7 @@ typedef enum
 {
 	HOLDS_WITH_A_NODE,			/* the others lean on them */
 	OTHER_HOLDS,
+	DOWNGRADES,					/* unless an exclusive hold leans on the node */
 	RELEASED,					/* its node perhaps goes to another hold */
 	OVERDUE,					/* likewise */
 	WAITING,					/* on top of what their owners still hold */
@@ -256,7 +254,8 @@ lose(ZklManager *m, uint32_t request)
 static void
 look_at(ZklManager *m, Pass pass, uint32_t i, const ZklRestored *slot)
 {
-	bool		known = m->requests.all[i].demand != ZKL_DEMAND_UNUSED;
+	ZklRequest *r = &m->requests.all[i];
+	bool		known = r->demand != ZKL_DEMAND_UNUSED;
 
 	switch (pass)
 	{
@@ -267,6 +266,10 @@ look_at(ZklManager *m, Pass pass, uint32_t i, const ZklRestored *slot)
 		case OTHER_HOLDS:
 			if (!known && is_hold(m, slot))
 				restore(m, i, slot);
+			break;
+		case DOWNGRADES:
+			if (r->demand == ZKL_DEMAND_GRANTED)
+				zkl_downgrade_want(m, r);
 			break;
 		case RELEASED:
 			if (slot->state != ZKL_SLOT_SAYS_RELEASED)

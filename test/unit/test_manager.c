@@ -6,8 +6,11 @@
  *
  * Here: requests of one server among themselves, and upgrades.
  */
+#include <stdio.h>
+
 #include "unit.h"
 #include "world.h"
+#include "znode/znode.h"
 
 /* ---- one server alone ---- */
 
@@ -323,6 +326,45 @@ upgrade_refused(void)
 	}
 }
 
+/*
+ * A leftover writer of our own session in between makes no deadlock: nobody waits
+ * there, and it is deleted.  If another writer stands before it, that is one.
+ */
+static void
+upgrade_behind_a_leftover(void)
+{
+	int			foreign;
+
+	for (foreign = 0; foreign < 2; foreign++)
+	{
+		World	   *w = world_ready();
+		ZklUuid		uuid = zkl_uuid_make(w->config.uuid_base, 1000000);
+		char		path[ZKL_MAX_PATH + 1];
+		char		name[ZKL_MAX_ZNODE_NAME + 1];
+		uint32_t	shared = world_submit(w, "/a", 1, ZKL_SHARED);
+		uint32_t	exclusive;
+
+		world_run(w);
+		if (foreign)
+			foreign_enter(w, "/a", ZKL_EXCLUSIVE, path);
+		zkl_znode_prefix(ZKL_DIALECT_CURATOR_RW, &uuid, ZKL_EXCLUSIVE, name);
+		snprintf(path, sizeof(path), WORLD_ROOT "/a/%s", name);
+		CHECK_INT(model_create(&w->zk, path, true, w->worker.session.id, "",
+							   path), ZKL_RC_OK);
+		exclusive = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+		world_run(w);
+		CHECK(world_holds(w, shared));
+		if (foreign)
+			CHECK_INT(w->requests[exclusive].failure, ZKL_FAILURE_DEADLOCK);
+		else
+			CHECK(world_holds(w, exclusive));
+		foreign_leave_all(w, "/a");
+		if (foreign)
+			model_delete(&w->zk, path);
+		world_wind_up(w);
+	}
+}
+
 /* Two that both want more: the second is refused, the first goes on. */
 static void
 upgrades_meet(void)
@@ -362,6 +404,7 @@ main(void)
 	RUN(try_behind_local_holder);
 	RUN(upgrade_alone);
 	RUN(upgrade_refused);
+	RUN(upgrade_behind_a_leftover);
 	RUN(upgrades_meet);
 	return unit_finish();
 }

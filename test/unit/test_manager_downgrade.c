@@ -170,6 +170,47 @@ downgrade_of_an_old_version(void)
 	world_wind_up(w);
 }
 
+/*
+ * A downgrade is refused, and an exclusive hold leans on the node before the next.
+ * The worker ends before it looks at one more exclusive request of their owner: the
+ * node covers that, too, as long as that hold lasts.
+ */
+static void
+restart_before_the_next_downgrade(void)
+{
+	World	   *w = world_ready();
+	uint32_t	holder = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	sharer,
+				next,
+				exclusive,
+				last;
+	char		path[ZKL_MAX_PATH + 1];
+
+	world_run(w);
+	sharer = world_submit(w, "/a", 1, ZKL_SHARED);
+	next = world_submit(w, "/a", 2, ZKL_SHARED);
+	world_sleep(w, 2 * WORLD_BEAT);
+	w->tampered = true;
+	world_path(w, holder, path);
+	world_release(w, holder);
+	CHECK_INT(model_set(&w->zk, path, "written"), ZKL_RC_OK);
+	world_serve(w, INT32_MAX);
+	world_deliver(w, INT32_MAX);
+	exclusive = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	CHECK(world_holds(w, sharer) && world_holds(w, exclusive));
+	last = world_enter(w, "/a", 1, ZKL_EXCLUSIVE, false);
+	world_restart(w);
+	world_connect(w);
+	world_run(w);
+	CHECK(world_holds(w, last) && world_waits(w, next));
+	world_release(w, exclusive);
+	world_release(w, last);
+	world_run(w);
+	CHECK(tree_find(path) == NULL);
+	CHECK(world_holds(w, sharer) && world_holds(w, next));
+	world_wind_up(w);
+}
+
 /* An operator has marked the node: it stays as it is until the holder ends. */
 static void
 downgrade_of_a_marked_node(void)
@@ -330,6 +371,7 @@ main(void)
 	RUN(refused_downgrade);
 	RUN(lost_downgrade);
 	RUN(downgrade_of_an_old_version);
+	RUN(restart_before_the_next_downgrade);
 	RUN(downgrade_of_a_marked_node);
 	RUN(mark_of_the_version_of_a_lost_write);
 	RUN(unlisted_downgrade);
