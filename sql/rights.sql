@@ -6,7 +6,7 @@
 CREATE ROLE regress_zklock_owner;
 CREATE ROLE regress_zklock_user;
 CREATE ROLE "regress_zklock_O'Odd";
-GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO regress_zklock_owner, regress_zklock_user, "regress_zklock_O'Odd";
+GRANT EXECUTE ON ALL ROUTINES IN SCHEMA public TO regress_zklock_owner, regress_zklock_user, "regress_zklock_O'Odd";
 
 -- arguments
 SELECT zk_grant('team', 'public');
@@ -62,6 +62,8 @@ SELECT zk_lock('/team/x');
 SELECT zk_lock_shared('/team/x');
 SELECT zk_xact_lock('/team');
 SELECT zk_xact_lock_shared('/team/x/y');
+CALL zk_await_lock('/team/x');
+CALL zk_await_xact_lock_shared('/team/x');
 SELECT zk_try_lock('/team/x');
 SELECT zk_try_lock_shared('/team/x', '1min');
 SELECT zk_try_xact_lock('/team/x');

@@ -21,6 +21,8 @@ SELECT * FROM zk_queue('/batch/nightly');
 -- a wait with a timeout of 0 raises the same error; a longer one just ends
 SELECT zk_lock('/batch/nightly', '0');
 \echo :LAST_ERROR_SQLSTATE
+CALL zk_await_lock('/batch/nightly', '0');
+\echo :LAST_ERROR_SQLSTATE
 SELECT zk_xact_lock_shared('/batch/nightly', '0.1 s');
 \echo :LAST_ERROR_SQLSTATE
 -- if the timeout is longer than zklock.connect_timeout, a notice comes first
@@ -44,6 +46,8 @@ SET statement_timeout = '300ms';
 SELECT zk_lock_shared('/batch/nightly');
 \echo :LAST_ERROR_SQLSTATE
 SELECT zk_xact_lock('/batch/nightly');
+\echo :LAST_ERROR_SQLSTATE
+CALL zk_await_xact_lock('/batch/nightly');
 \echo :LAST_ERROR_SQLSTATE
 RESET statement_timeout;
 

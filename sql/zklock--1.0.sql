@@ -83,6 +83,37 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_try_xact_lock_shared(text, interval, interval, interval) IS
 'try to acquire a shared distributed lock until the transaction ends; returns whether it was acquired';
 
+--
+-- The same, as procedures: they wait without a snapshot.
+--
+CREATE PROCEDURE zk_await_lock(path text, timeout interval DEFAULT NULL,
+	at_most interval DEFAULT NULL, at_least interval DEFAULT NULL)
+AS 'MODULE_PATHNAME', 'zkl_sql_await_lock'
+LANGUAGE C;
+COMMENT ON PROCEDURE zk_await_lock(text, interval, interval, interval) IS
+'acquire an exclusive distributed lock until it is unlocked or the session ends; the wait holds back no VACUUM';
+
+CREATE PROCEDURE zk_await_lock_shared(path text, timeout interval DEFAULT NULL,
+	at_most interval DEFAULT NULL, at_least interval DEFAULT NULL)
+AS 'MODULE_PATHNAME', 'zkl_sql_await_lock_shared'
+LANGUAGE C;
+COMMENT ON PROCEDURE zk_await_lock_shared(text, interval, interval, interval) IS
+'acquire a shared distributed lock until it is unlocked or the session ends; the wait holds back no VACUUM';
+
+CREATE PROCEDURE zk_await_xact_lock(path text, timeout interval DEFAULT NULL,
+	at_most interval DEFAULT NULL, at_least interval DEFAULT NULL)
+AS 'MODULE_PATHNAME', 'zkl_sql_await_xact_lock'
+LANGUAGE C;
+COMMENT ON PROCEDURE zk_await_xact_lock(text, interval, interval, interval) IS
+'acquire an exclusive distributed lock until the transaction ends; the wait holds back no VACUUM';
+
+CREATE PROCEDURE zk_await_xact_lock_shared(path text, timeout interval DEFAULT NULL,
+	at_most interval DEFAULT NULL, at_least interval DEFAULT NULL)
+AS 'MODULE_PATHNAME', 'zkl_sql_await_xact_lock_shared'
+LANGUAGE C;
+COMMENT ON PROCEDURE zk_await_xact_lock_shared(text, interval, interval, interval) IS
+'acquire a shared distributed lock until the transaction ends; the wait holds back no VACUUM';
+
 CREATE FUNCTION zk_unlock(path text)
 RETURNS boolean
 AS 'MODULE_PATHNAME', 'zkl_sql_unlock'
@@ -1151,11 +1182,15 @@ COMMENT ON FUNCTION zk_revoke(text, name, text) IS
 -- show the caller's own locks, and those behind views, which check SELECT on their
 -- view themselves.
 --
-REVOKE ALL ON FUNCTION
+REVOKE ALL ON ROUTINE
 	zk_lock(text, interval, interval, interval),
 	zk_lock_shared(text, interval, interval, interval),
 	zk_xact_lock(text, interval, interval, interval),
 	zk_xact_lock_shared(text, interval, interval, interval),
+	zk_await_lock(text, interval, interval, interval),
+	zk_await_lock_shared(text, interval, interval, interval),
+	zk_await_xact_lock(text, interval, interval, interval),
+	zk_await_xact_lock_shared(text, interval, interval, interval),
 	zk_try_lock(text, interval, interval, interval),
 	zk_try_lock_shared(text, interval, interval, interval),
 	zk_try_xact_lock(text, interval, interval, interval),

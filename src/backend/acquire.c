@@ -524,6 +524,8 @@ zkl_acquire(ZklLockRequest *requests, int n, int64 *tokens)
 	if (requests[0].at != NULL)
 		return acquire_locks(requests, n, tokens);
 	zkl_wait_begin_lock(&at, requests[0].is_try, requests[0].timeout_ms);
+	if (requests[0].keeps_snapshot != NULL)
+		zkl_wait_warn_of_snapshot(&at, requests[0].keeps_snapshot);
 	for (i = 0; i < n; i++)
 		requests[i].at = &at;
 	done = acquire_locks(requests, n, tokens);

@@ -22,6 +22,7 @@ typedef struct ZklLockRequest
 								 * limit */
 	int64		at_least_ms;	/* how long to keep it from the grant on, also
 								 * if it is released before; or 0 */
+	const char *keeps_snapshot; /* see zkl_wait_warn_of_snapshot; or NULL */
 	int			sibling;		/* slot of a hold on the same lock, or -1 */
 	int64		asked_us;		/* when the call began, by boottime.h; 0: now */
 	bool		waited;			/* its guard had to wait for others */

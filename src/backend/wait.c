@@ -29,6 +29,8 @@
 #include "shared/lease.h"
 #include "shared/root.h"
 #include "shared/status.h"
+#include "storage/proc.h"
+#include "utils/snapmgr.h"
 
 /* The worker does not tell when it has freed a slot. */
 #define OWN_SLOT_LOOK_MS	10
@@ -92,7 +94,7 @@ begin_call(ZklDeadlines *at, bool at_gate, bool takes)
 	at->start = zkl_wait_clock();
 	at->at_gate = at_gate;
 	at->takes = takes;
-	at->time_out = at->lock_timeout = at->look = ZKL_NEVER;
+	at->time_out = at->lock_timeout = at->look = at->warn = ZKL_NEVER;
 	set_answer(at, ZKL_NEVER);
 	if (at_gate && LockTimeout > 0)
 		at->lock_timeout = zkl_wait_after_ms(at->start, LockTimeout);
@@ -119,6 +121,13 @@ zkl_wait_begin_lock(ZklDeadlines *at, bool is_try, int64 timeout_ms)
 	}
 	if (!is_try || timeout_ms > patience)
 		at->look = zkl_wait_after_ms(at->start, patience);
+}
+
+void
+zkl_wait_warn_of_snapshot(ZklDeadlines *at, const char *why)
+{
+	at->keeps_snapshot = why;
+	at->warn = zkl_wait_after_ms(at->start, DeadlockTimeout);
 }
 
 void
@@ -199,11 +208,29 @@ is_try_over(const ZklDeadlines *at)
 	return at->takes && at->answer != ZKL_NEVER && at->time_out == ZKL_NEVER;
 }
 
+/* Only a wait for other sessions is worth a warning: what else it waits for ends soon. */
+static void
+warn_of_snapshot(ZklDeadlines *at, int slotno, const char *name, int64 now)
+{
+	if (zkl_stall_time(slotno) >= 0)
+	{
+		at->warn = zkl_wait_after_ms(now, DeadlockTimeout);
+		return;
+	}
+	at->warn = ZKL_NEVER;
+	ereport(WARNING,
+			(errmsg("the wait for distributed lock \"%s\" holds back VACUUM and CREATE INDEX CONCURRENTLY",
+					name),
+			 errdetail("%s", at->keeps_snapshot),
+			 errhint("Wait in a CALL of its own, at the isolation level READ COMMITTED.")));
+}
+
 /* Returns whether to look at the answer again, because a message was sent. */
 static bool
 act_on_deadlines(ZklDeadlines *at, int slotno, const char *name, int64 now)
 {
 	bool		looks = now >= at->look && at->look < at->lock_timeout;
+	bool		warns = now >= at->warn;
 	TimestampTz since;
 
 	if (now >= at->time_out && now < at->lock_timeout)
@@ -214,13 +241,15 @@ act_on_deadlines(ZklDeadlines *at, int slotno, const char *name, int64 now)
 	}
 	if (looks)
 		look_for_stall(at, slotno, name, now);
+	if (warns)
+		warn_of_snapshot(at, slotno, name, now);
 	if (now >= at->lock_timeout)
 		zkl_stall_raise_lock_timeout(slotno, name, at->raises_after_ms);
 	if (is_try_over(at) && zkl_status_is_away(&since))
 		zkl_refusal_raise_away(since);
 	if (now >= zkl_wait_answer_due(at))
 		raise_unanswered(slotno, name);
-	return looks;
+	return looks || warns;
 }
 
 bool
@@ -252,6 +281,11 @@ sleep_on_latch(long timeout, ZklWaitEvent event, int64 now)
 {
 	int64		due = zkl_wait_after_ms(now, timeout);
 
+	/*
+	 * A message may have looked at a catalog, and nothing else has a
+	 * snapshot.
+	 */
+	InvalidateCatalogSnapshotConditionally();
 	(void) WaitLatch(MyLatch,
 					 WL_LATCH_SET | WL_EXIT_ON_PM_DEATH |
 					 (timeout >= 0 ? WL_TIMEOUT : 0),
@@ -269,7 +303,7 @@ next_look(const ZklDeadlines *at, int slotno, ZklWaitEvent event, int64 due,
 		  int64 now)
 {
 	int64		first = Min(Min(at->time_out, zkl_wait_answer_due(at)),
-							Min(Min(at->lock_timeout, at->look), due));
+							Min(Min(at->lock_timeout, at->look), Min(at->warn, due)));
 	int64		most = at->answer != ZKL_NEVER ? STOPPED_LOOK_MS : ZKL_NEVER;
 
 	if (slotno == ZKL_NO_SLOT)

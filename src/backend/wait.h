@@ -25,6 +25,9 @@ typedef struct ZklDeadlines
 	int64		raises_after_ms;	/* such a timeout, if it comes first; or 0 */
 	int64		look;			/* look whether ZooKeeper keeps the caller
 								 * waiting: if so, a NOTICE says so */
+	const char *keeps_snapshot; /* a sentence that says why; NULL: it does not
+								 * matter */
+	int64		warn;			/* warn of that, if it waits for others */
 	bool		at_gate;		/* a wait for others, which ends when the gate
 								 * is closed */
 	bool		takes;			/* a wait to get something, which ends when
@@ -43,6 +46,12 @@ extern int64 zkl_wait_after_ms(int64 start, int64 ms);
  */
 extern void zkl_wait_begin_lock(ZklDeadlines *at, bool is_try,
 								int64 timeout_ms);
+
+/*
+ * The wait was to be one without a snapshot, but the session has to keep it.  Once
+ * "deadlock_timeout" is over, a WARNING says so.
+ */
+extern void zkl_wait_warn_of_snapshot(ZklDeadlines *at, const char *why);
 
 /*
  * When an answer must be there.  If this process is stopped during a wait, that is

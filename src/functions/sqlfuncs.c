@@ -13,6 +13,7 @@
 #include "backend/acquire.h"
 #include "backend/held.h"
 #include "backend/refusal.h"
+#include "backend/snapshot.h"
 #include "backend/target.h"
 #include "backend/text.h"
 #include "backend/under_way.h"
@@ -100,9 +101,9 @@ at_least_of(FunctionCallInfo fcinfo, int arg, int64 at_most)
 
 /* ---- acquiring: (path, timeout, at_most, at_least) ---- */
 
-static bool
-acquire_lock(ZklLockRequest *request, bool is_try, FunctionCallInfo fcinfo,
-			 ZklLockMode mode, ZklLifetime lifetime, int64 *token)
+static void
+read_request(ZklLockRequest *request, bool is_try, FunctionCallInfo fcinfo,
+			 ZklLockMode mode, ZklLifetime lifetime)
 {
 	memset(request, 0, sizeof(*request));
 	request->lock = zkl_target_lock(zkl_target_name(fcinfo),
@@ -115,19 +116,39 @@ acquire_lock(ZklLockRequest *request, bool is_try, FunctionCallInfo fcinfo,
 	request->at_least_ms = at_least_of(fcinfo, 3, request->at_most_ms);
 	if (request->at_least_ms > 0)
 		zkl_rights_check(request->lock.path, request->lock.name, ZKL_MAY_KEEP);
-	return zkl_acquire(request, 1, token);
+}
+
+static int64
+acquire_or_raise(ZklLockRequest *request)
+{
+	int64		token;
+
+	if (!zkl_acquire(request, 1, &token))
+		zkl_refusal_raise_timed_out(psprintf("distributed lock \"%s\"",
+											 request->lock.name), request->timeout_ms);
+	return token;
 }
 
 static Datum
 lock_or_raise(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime)
 {
 	ZklLockRequest request;
-	int64		token;
 
-	if (!acquire_lock(&request, false, fcinfo, mode, lifetime, &token))
-		zkl_refusal_raise_timed_out(psprintf("distributed lock \"%s\"",
-											 request.lock.name), request.timeout_ms);
-	PG_RETURN_INT64(token);
+	read_request(&request, false, fcinfo, mode, lifetime);
+	PG_RETURN_INT64(acquire_or_raise(&request));
+}
+
+/* The procedures: the wait holds nothing back. */
+static Datum
+await_lock(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime)
+{
+	ZklLockRequest request;
+
+	read_request(&request, false, fcinfo, mode, lifetime);
+	request.keeps_snapshot = zkl_snapshot_give_up(fcinfo);
+	(void) acquire_or_raise(&request);
+	zkl_snapshot_regain();
+	PG_RETURN_VOID();
 }
 
 static Datum
@@ -136,12 +157,16 @@ try_lock(FunctionCallInfo fcinfo, ZklLockMode mode, ZklLifetime lifetime)
 	ZklLockRequest request;
 	int64		token;
 
-	PG_RETURN_BOOL(acquire_lock(&request, true, fcinfo, mode, lifetime,
-								&token));
+	read_request(&request, true, fcinfo, mode, lifetime);
+	PG_RETURN_BOOL(zkl_acquire(&request, 1, &token));
 }
 
 ZKL_SQL_CALL(zkl_sql_lock, lock_or_raise, ZKL_EXCLUSIVE, ZKL_LIFETIME_SESSION);
 ZKL_SQL_CALL(zkl_sql_lock_shared, lock_or_raise, ZKL_SHARED, ZKL_LIFETIME_SESSION);
+ZKL_SQL_CALL(zkl_sql_await_lock, await_lock, ZKL_EXCLUSIVE, ZKL_LIFETIME_SESSION);
+ZKL_SQL_CALL(zkl_sql_await_lock_shared, await_lock, ZKL_SHARED, ZKL_LIFETIME_SESSION);
+ZKL_SQL_CALL(zkl_sql_await_xact_lock, await_lock, ZKL_EXCLUSIVE, ZKL_LIFETIME_TRANSACTION);
+ZKL_SQL_CALL(zkl_sql_await_xact_lock_shared, await_lock, ZKL_SHARED, ZKL_LIFETIME_TRANSACTION);
 ZKL_SQL_CALL(zkl_sql_try_lock, try_lock, ZKL_EXCLUSIVE, ZKL_LIFETIME_SESSION);
 ZKL_SQL_CALL(zkl_sql_try_lock_shared, try_lock, ZKL_SHARED, ZKL_LIFETIME_SESSION);
 ZKL_SQL_CALL(zkl_sql_xact_lock, lock_or_raise, ZKL_EXCLUSIVE, ZKL_LIFETIME_TRANSACTION);
