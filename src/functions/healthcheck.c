@@ -34,6 +34,7 @@
 #include "shared/settings.h"
 #include "shared/slot.h"
 #include "shared/status.h"
+#include "storage/procarray.h"
 #include "utils/timestamp.h"
 #include "wire/version.h"
 
@@ -41,6 +42,7 @@
 #define MOST_CLOCK_MS	30000	/* zk_once() allows for half a minute */
 #define LEAST_DAYS		30		/* of a certificate */
 #define MOST_CLOCK_PPM	500		/* half of what S1 assumes */
+#define MOST_WAIT_S		3600	/* with a snapshot */
 
 ZKL_FUNCTION(zkl_sql_healthcheck);
 
@@ -191,6 +193,41 @@ check_slots(FunctionCallInfo fcinfo, int used)
 	put_check(fcinfo, "requests", true, used <= all * MOST_SLOTS,
 			  psprintf("Requests in use: %d, of %d that \"zklock.max_requests\" allows.",
 					   used, all));
+}
+
+static bool
+has_snapshot(int pid)
+{
+	volatile PGPROC *proc = BackendPidGetProc(pid);
+
+	return proc != NULL && TransactionIdIsValid(proc->xmin);
+}
+
+/* VACUUM cannot remove what they may still see. */
+static void
+check_waits(FunctionCallInfo fcinfo)
+{
+	int64		now = zkl_boottime_us();
+	int64		longest = 0;
+	int			waits = 0;
+	int			i;
+
+	for (i = 0; i < zkl_control->ctl_nrequests; i++)
+	{
+		ZklSlot		slot;
+
+		if (zkl_slot_peek(i) != ZKL_SLOT_WAITING)
+			continue;
+		zkl_slot_copy(i, &slot);
+		if (slot.s_state != ZKL_SLOT_WAITING ||
+			slot.s_request.kind != ZKL_KIND_LOCK || !has_snapshot(slot.s_request.pid))
+			continue;
+		waits++;
+		longest = Max(longest, (now - slot.s_request.asked_us) / 1000000);
+	}
+	put_check(fcinfo, "waits", true, longest <= MOST_WAIT_S,
+			  psprintf("Waits for a lock that hold back VACUUM: %d, the longest for %lld s.",
+					   waits, (long long) longest));
 }
 
 static void
@@ -523,6 +560,7 @@ zkl_sql_healthcheck(PG_FUNCTION_ARGS)
 	check_settings(fcinfo, &status);
 	judge_tls(fcinfo, &status);
 	check_slots(fcinfo, used);
+	check_waits(fcinfo);
 	check_lost_writes(fcinfo, &status);
 	check_clock_rate(fcinfo);
 	check_script(fcinfo);

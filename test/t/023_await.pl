@@ -88,6 +88,11 @@ sub xmin
 		'SELECT backend_xmin FROM pg_stat_activity WHERE pid = ' . $session->pid);
 }
 
+sub waits
+{
+	return $test->look($one, "SELECT detail FROM zk_healthcheck() WHERE check_name = 'waits'");
+}
+
 # Removes rows, and says how many VACUUM could not remove.
 sub vacuum
 {
@@ -136,6 +141,7 @@ foreach my $case (@without)
 	my $waiter = start($case, $holder);
 
 	is(xmin($waiter), '', "$name: the wait has no snapshot");
+	like(waits(), qr/VACUUM: 0,/, "$name: zk_healthcheck() counts none");
 	is(vacuum(), 0, "$name: VACUUM removes rows");
 	is($holder->error('CREATE INDEX CONCURRENTLY i ON rows (n)'),
 		'', "$name: CREATE INDEX CONCURRENTLY ends");
@@ -148,6 +154,7 @@ foreach my $case (@with)
 	my $waiter = start($case, $holder);
 
 	like(xmin($waiter), qr/^\d+$/, "$name: the wait has a snapshot");
+	like(waits(), qr/VACUUM: 1,/, "$name: zk_healthcheck() counts it");
 	cmp_ok(vacuum(), '>', 0, "$name: VACUUM cannot remove a row");
 	wait_for(sub { $waiter->busy && @{ $waiter->{answer}{notices} } }, "$name: it warns");
 	my $messages = finish($case, $holder, $waiter);

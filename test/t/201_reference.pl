@@ -30,17 +30,19 @@ sub rows
 # Functions: names, and up to an arrow what they have in common
 my $in_extension = "IN (SELECT objid FROM pg_depend d JOIN pg_extension e"
   . " ON e.oid = d.refobjid AND e.extname = 'zklock' WHERE d.deptype = 'e')";
-my $functions = rows("SELECT regexp_replace(format('%s(%s) → %s', proname,"
-	  . ' pg_get_function_arguments(oid), pg_get_function_result(oid)),'
+my $functions = rows("SELECT regexp_replace(CASE prokind WHEN 'p' THEN"
+	  . " format('%s(%s) → CALL', proname, replace(pg_get_function_arguments(oid), 'IN ', ''))"
+	  . " ELSE format('%s(%s) → %s', proname,"
+	  . ' pg_get_function_arguments(oid), pg_get_function_result(oid)) END,'
 	  . " '::[a-z]+', '', 'g') FROM pg_proc WHERE oid $in_extension");
 s/'00:00:00'/'0'/g foreach @$functions;
 my @signatures;
 foreach my $block ($reference->blocks('text'))
 {
-	while ($block->{text} =~ /^(zk_\w+(?:, zk_\w+)*)(?:\n  )?(\(.*\) → .*)$/mg)
+	while ($block->{text} =~ /^(CALL )?(zk_\w+(?:, zk_\w+)*)(?:\n  )?(\(.*\))( → .*)?$/mg)
 	{
-		my $arguments = $2;
-		push @signatures, map { $_ . $arguments } split /, /, $1;
+		my $arguments = $3 . ($1 ? ' → CALL' : $4 // '');
+		push @signatures, map { $_ . $arguments } split /, /, $2;
 	}
 }
 is_deeply([ sort @signatures ], $functions, 'functions');
@@ -183,18 +185,18 @@ cmp_ok($readme->text =~ tr/\n//, '<=', 200, 'README.md has 200 lines at most');
 # A page is as long as a reader has time for; what it says is tested elsewhere.  Its
 # bound may be passed by a tenth, but not that of all pages together.
 my %words = (
-	'README.md' => 1100,
+	'README.md' => 1200,
 	'docs/install.md' => 1300,
-	'docs/jobs.md' => 2300,
-	'docs/locks.md' => 2200,
+	'docs/jobs.md' => 2700,
+	'docs/locks.md' => 2350,
 	'docs/outages.md' => 1500,
-	'docs/guarantees.md' => 2500,
+	'docs/guarantees.md' => 2650,
 	'docs/operations.md' => 2200,
 	'docs/procedures.md' => 1700,
 	'docs/monitoring.md' => 1500,
 	'docs/security.md' => 1400,
 	'docs/interop.md' => 1200,
-	'docs/reference.md' => 3100,);
+	'docs/reference.md' => 3700,);
 is_deeply([ sort(Document::for_users()) ], [ sort keys %words ], 'pages that have a bound');
 my ($sum, $limit) = (0, 0);
 foreach my $name (sort keys %words)

@@ -50,7 +50,7 @@ sub detail
 
 bad_ok($_, '', $_->name . ' is healthy') foreach $one, $two;
 is($test->look($one, 'SELECT string_agg(check_name, $$,$$) FROM zk_healthcheck()'),
-	'connected,lease,session timeout,tick,settings,tls,certificates,requests,lost writes,clock rate,script,rights,dialects,fleet,fleet versions,znode protocol,'
+	'connected,lease,session timeout,tick,settings,tls,certificates,requests,waits,lost writes,clock rate,script,rights,dialects,fleet,fleet versions,znode protocol,'
 	  . 'fleet timeouts,access control,clones,clock',
 	'the checks');
 is(detail($one, 'fleet'), 'Servers in the fleet: 2.', 'the fleet');
