@@ -35,6 +35,18 @@ zkl_restore_session(ZklManager *m, const ZklSession *session, uint32_t chain,
 
 /* ---- one slot ---- */
 
+/*
+ * r shares a node.  The previous worker may have told only some holds of a break: it is
+ * true of all of them.
+ */
+static void
+restore_cover(ZklManager *m, ZklRequest *r, ZklRequest *cover)
+{
+	zkl_request_restore_cover(r, cover);
+	if (r->broken || cover->broken)
+		zkl_loss_break(m, cover, ZKL_FAILURE_BROKEN);
+}
+
 /* A hold without a znode of its own: find the one that covers it. */
 static void
 restore_covered(ZklManager *m, ZklRequest *r)
@@ -53,11 +65,13 @@ restore_covered(ZklManager *m, ZklRequest *r)
 			s->token == r->token)
 			cover = s;
 	}
-	zkl_request_restore_cover(r, cover);
-	if (cover == NULL)
+	if (cover != NULL)
+		restore_cover(m, r, cover);
+	else
+	{
+		zkl_request_restore_cover(r, NULL);
 		zkl_request_vanished(m, r);
-	else if (cover->broken)
-		zkl_loss_break(m, cover, ZKL_FAILURE_BROKEN);
+	}
 }
 
 /*
@@ -147,9 +161,7 @@ restore_shared_node(ZklManager *m, ZklRequest *r, const ZklRestored *slot)
 	if (first == NULL || first->demand != ZKL_DEMAND_GRANTED ||
 		first->ring.owner != r->ring.owner || first->lock != r->lock)
 		return false;
-	zkl_request_restore_cover(r, first);
-	if (first->broken)
-		zkl_loss_break(m, first, ZKL_FAILURE_BROKEN);
+	restore_cover(m, r, first);
 	return true;
 }
 

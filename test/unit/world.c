@@ -20,7 +20,7 @@ check_record(const Slot *r, const ZklRecord *record)
 	CHECK(r->state != SLOT_FREE);
 	CHECK(!record->retired || r->state == SLOT_LOST ||
 		  r->state == SLOT_RELEASED || r->token == 0);
-	CHECK(!record->disowned || r->left || r->record.disowned ||
+	CHECK(!record->disowned || record->retired || r->left || r->record.disowned ||
 		  (r->state == SLOT_RELEASED && r->keep_until != 0));
 }
 
@@ -54,7 +54,7 @@ check_action(Worker *worker, const ZklAction *action)
 			CHECK_INT(r->state, SLOT_WAITING);
 			break;
 		case ZKL_ACTION_LOSE:
-			CHECK(r->state == SLOT_GRANTED ||
+			CHECK(r->state == SLOT_GRANTED || r->state == SLOT_RELEASED ||
 				  (r->state == SLOT_LOST && r->overdue));
 			break;
 		case ZKL_ACTION_RELEASE_REQUEST:
