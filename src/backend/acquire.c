@@ -428,6 +428,7 @@ find_counted(const ZklLockRequest *request)
 {
 	ZklHeldLock *held = zkl_hold_lookup(&request->lock);
 
+	zkl_hold_check_lock(held);
 	refuse_again(request, held);
 	return zkl_hold_in(held, request->mode, request->lifetime);
 }

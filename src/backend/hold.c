@@ -79,6 +79,21 @@ zkl_hold_find(const ZklTarget *lock, ZklLockMode mode, ZklLifetime lifetime)
 	return zkl_hold_in(zkl_hold_lookup(lock), mode, lifetime);
 }
 
+void
+zkl_hold_check_lock(ZklHeldLock *held)
+{
+	int			i;
+
+	for (i = 0; i < ZKL_HOLDS_PER_LOCK; i++)
+	{
+		ZklHold    *hold = zkl_hold_nth(held, i);
+		ZklError	error;
+
+		if (hold != NULL && !zkl_hold_is_good(hold, &error))
+			zkl_hold_raise_lost(hold, error);
+	}
+}
+
 int
 zkl_hold_sibling(ZklHeldLock *held)
 {

@@ -104,6 +104,13 @@ zkl_hold_in(ZklHeldLock *held, ZklLockMode mode, ZklLifetime lifetime)
 extern ZklHold *zkl_hold_find(const ZklTarget *lock, ZklLockMode mode,
 							  ZklLifetime lifetime);
 
+/*
+ * Error 40001 if one of the holds on a lock is lost.  Its znode may still be there:
+ * then others wait until the session releases it, and the session would wait behind
+ * them.
+ */
+extern void zkl_hold_check_lock(ZklHeldLock *held);
+
 /* The slot of a good hold on a lock, an exclusive one if there is; or -1. */
 extern int	zkl_hold_sibling(ZklHeldLock *held);
 

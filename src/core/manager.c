@@ -121,6 +121,13 @@ submit(ZklManager *m, uint32_t request, const ZklDemand *demand)
 	cover = zkl_siblings_covering(r);
 	if (cover != NULL)
 		zkl_request_cover(m, r, cover);
+
+	/*
+	 * A broken hold's node goes only with its release, and r would wait
+	 * behind those that wait for that.
+	 */
+	else if (zkl_siblings_any_broken(r))
+		zkl_request_fail(m, r, ZKL_FAILURE_BROKEN, 0);
 	else if (r->timed_out && m->connection.state == ZKL_CONNECTION_READY &&
 			 m->now < m->session_lease.until &&
 			 zkl_lock_blocked_by_holder(m, r->lock, r))

@@ -131,8 +131,8 @@ is_hold(const ZklManager *m, const ZklRestored *slot)
 
 /*
  * The previous worker may not have looked at a demand yet.  A hold of its
- * owner, the sibling that it names, may cover it: in the queue it would wait
- * behind requests that wait for that very hold.
+ * owner, the sibling that it names, may cover it, or be broken: in the queue it
+ * would wait behind requests that wait for that very hold.
  */
 static bool
 restore_under_cover(ZklManager *m, ZklRequest *r, const ZklRestored *slot)
@@ -140,9 +140,14 @@ restore_under_cover(ZklManager *m, ZklRequest *r, const ZklRestored *slot)
 	ZklRequest *cover = zkl_siblings_covering(r);
 
 	if (slot->state != ZKL_SLOT_SAYS_WAITING || slot->record.sent ||
-		slot->demand.sibling < 0 || cover == NULL)
+		slot->demand.sibling < 0)
 		return false;
-	zkl_request_cover(m, r, cover);
+	if (cover != NULL)
+		zkl_request_cover(m, r, cover);
+	else if (zkl_siblings_any_broken(r))
+		zkl_request_fail(m, r, ZKL_FAILURE_BROKEN, 0);
+	else
+		return false;
 	return true;
 }
 

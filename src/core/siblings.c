@@ -119,6 +119,19 @@ zkl_siblings_covering(const ZklRequest *r)
 	return best;
 }
 
+bool
+zkl_siblings_any_broken(const ZklRequest *r)
+{
+	const ZklRequest *s;
+
+	for (s = r->ring.next; s != r; s = s->ring.next)
+	{
+		if (s->ring.owner == r->ring.owner && s->broken)
+			return true;
+	}
+	return false;
+}
+
 ZklRequest *
 zkl_siblings_upgraded(const ZklRequest *r)
 {

@@ -28,6 +28,9 @@ extern void zkl_siblings_follow(ZklRequest *r, ZklRequest *heir);
  */
 extern ZklRequest *zkl_siblings_covering(const ZklRequest *r);
 
+/* Whether r's owner has a broken hold, which it has yet to release. */
+extern bool zkl_siblings_any_broken(const ZklRequest *r);
+
 /* A hold of r's owner, with a node, that r would come on top of. */
 extern ZklRequest *zkl_siblings_upgraded(const ZklRequest *r);
 

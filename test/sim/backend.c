@@ -247,14 +247,34 @@ has_hold(const Backend *b, int lock)
 	return false;
 }
 
+/* Whether it has yet to release a hold that it knows to be lost */
+static bool
+has_lost(const Backend *b, int lock)
+{
+	const Host *h = backend_host(b);
+	int			i;
+
+	for (i = 0; i < b->nholds; i++)
+	{
+		const Slot *s = &h->slots[b->holds[i].slot];
+
+		if (s->lock == lock && s->state == SLOT_LOST)
+			return true;
+	}
+	return false;
+}
+
 static void
 request(Backend *b, int lock, ZklLockMode mode)
 {
 	Host	   *h = backend_host(b);
-	int			slot = slot_claim(h);
+	int			slot;
 	Slot	   *s;
 
 	b->at = base.now + some_delay(backends.think);
+	if (has_lost(b, lock))
+		return;
+	slot = slot_claim(h);
 	if (slot < 0)
 		return;
 	s = &h->slots[slot];

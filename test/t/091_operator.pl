@@ -93,6 +93,8 @@ $operator->send("SELECT zk_break_lock('/o/third')");
 $test->look_until($two,
 	"SELECT count(*) FROM zk_locks WHERE state = 'lost' AND path = '/o/third'",
 	1, 'it is marked');
+is($ours->error("SELECT zk_lock_shared('/o/third')"),
+	'40001', 'its session cannot get in line behind those that wait for it');
 my $worker = $test->status($one, 'worker_pid');
 kill 'TERM', $worker;
 $test->wait_gone($worker);

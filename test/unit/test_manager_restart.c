@@ -292,6 +292,50 @@ restart_amid_a_break(void)
 }
 
 /*
+ * A session asks once more for a lock that it holds, and the hold is broken before the
+ * worker looks, or before it ends and the next one does.  The request fails: it would
+ * wait behind one that waits for that session to let go.
+ */
+static void
+asks_amid_a_break(void)
+{
+	int			restart;
+
+	for (restart = 0; restart < 2; restart++)
+	{
+		World	   *w = world_ready();
+		uint32_t	held = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+		uint32_t	waiter = world_submit(w, "/a", 2, ZKL_SHARED);
+		uint32_t	last;
+
+		world_run(w);
+		world_sleep(w, 2 * WORLD_BEAT);
+		last = (uint32_t) worker_find_free(&w->worker);
+		world_fill(w, last, "/a", 1, ZKL_SHARED);
+		break_node(w, held);
+		run_to(w, held, SLOT_LOST);
+		if (restart)
+		{
+			world_restart(w);
+			world_connect(w);
+		}
+		else
+		{
+			worker_look(&w->worker, (int) last);
+			world_flush(w);
+		}
+		world_run(w);
+		CHECK(w->requests[last].state == SLOT_FAILED);
+		CHECK_INT(w->requests[last].failure, ZKL_FAILURE_BROKEN);
+		CHECK(world_waits(w, waiter));
+		world_release(w, held);
+		world_run(w);
+		CHECK(world_holds(w, waiter));
+		world_wind_up(w);
+	}
+}
+
+/*
  * One of three holds that share a broken node is kept, and the worker ends before it
  * records that this is over, too.  However often it restarts, the node stays until the
  * session that was told has let go.
@@ -457,6 +501,7 @@ main(void)
 	RUN(restart_with_a_vanished_waiter);
 	RUN(restart_amid_a_break);
 	RUN(restart_amid_a_break_of_a_kept_hold);
+	RUN(asks_amid_a_break);
 	RUN(restart_with_a_deleted_broken_hold);
 	RUN(restart_with_a_broken_waiter);
 	RUN(restart_with_a_broken_kept_lock);
