@@ -24,7 +24,8 @@ typedef struct ZklContender
 	ZklSeq		seq;
 	ZklLockMode mode;
 	bool		zklock;			/* made by a zklock server: its uuid says so */
-	bool		leftover;		/* made by this manager, and no request claims it */
+	bool		leftover;		/* made by this manager, and no request claims
+								 * it */
 	uint32_t	name;			/* offset of its name among the list's names */
 } ZklContender;
 

@@ -339,8 +339,11 @@ sub _leave
 
 	@{$section}{qw(left fenced_changed unfenced_changed)} = @$row;
 	$section->{left_at} = now();
-	if ($self->{session}->busy) { $self->_go('waiting_for_hold'); }
-	else { $self->_commit; }
+	return $self->_go('waiting_for_hold') if $self->{session}->busy;
+
+	# Its answer may have come just now.
+	$self->_answer_holding($self->{session}->result) if $section->{works};
+	$self->_commit;
 	return;
 }
 
