@@ -142,12 +142,12 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_extend(text, interval) IS
 'set a new at_most, counted from now, for a distributed lock that is held; returns whether it is held';
 
-CREATE FUNCTION zk_assert_lock(path text)
+CREATE FUNCTION zk_assert_lock(path text, token bigint DEFAULT NULL)
 RETURNS interval
 AS 'MODULE_PATHNAME', 'zkl_sql_assert_lock'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION zk_assert_lock(text) IS
-'for how long the session surely has the lock, leadership or permits of that name; an error if it may have lost them';
+COMMENT ON FUNCTION zk_assert_lock(text, bigint) IS
+'for how long the session surely has the lock, leadership or permits of that name, or the reservation with that token; an error if it may have lost them';
 
 CREATE FUNCTION zk_fencing_token(path text)
 RETURNS bigint
@@ -155,6 +155,31 @@ AS 'MODULE_PATHNAME', 'zkl_sql_fencing_token'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_fencing_token(text) IS
 'fencing token of the lock, leadership or permits of that name that the session holds, or null';
+
+--
+-- Reservations: exclusive locks that belong to a token, not to a session
+--
+CREATE FUNCTION zk_reserve(path text, duration interval,
+	timeout interval DEFAULT NULL)
+RETURNS bigint
+AS 'MODULE_PATHNAME', 'zkl_sql_reserve'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_reserve(text, interval, interval) IS
+'acquire an exclusive distributed lock for a time that outlasts the session; returns its token';
+
+CREATE FUNCTION zk_renew(path text, token bigint, duration interval)
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'zkl_sql_renew'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_renew(text, bigint, interval) IS
+'set a new duration, counted from now, for a reservation; returns whether it still existed';
+
+CREATE FUNCTION zk_cancel(path text, token bigint)
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'zkl_sql_cancel'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_cancel(text, bigint) IS
+'end a reservation; returns whether it still existed';
 
 --
 -- Several exclusive locks at once: all or none.  The tokens are in the order of the
@@ -1195,6 +1220,7 @@ REVOKE ALL ON ROUTINE
 	zk_try_lock_shared(text, interval, interval, interval),
 	zk_try_xact_lock(text, interval, interval, interval),
 	zk_try_xact_lock_shared(text, interval, interval, interval),
+	zk_reserve(text, interval, interval),
 	zk_multilock(text[], interval),
 	zk_xact_multilock(text[], interval),
 	zk_try_multilock(text[], interval),

@@ -490,6 +490,7 @@ zkl_backend_slot_count_kept(uint64 claimer, int harmless)
 			continue;
 		SpinLockAcquire(&slot->s_mutex);
 		kept += slot->s_state == ZKL_SLOT_RELEASED &&
+			slot->s_request.lifetime != ZKL_LIFETIME_RESERVATION &&
 			slot->s_request.claimer == claimer && slot->s_keep_until > now;
 		SpinLockRelease(&slot->s_mutex);
 	}

@@ -107,6 +107,7 @@ pause_unknown(const ZklErrand *errand, const ZklTarget *target)
 int32
 zkl_errand_try(ZklErrand *errand, const ZklTarget *target, ZklDeadlines *at)
 {
+	ZklQuestion question = {.kind = ZKL_KIND_ERRAND,.segment = errand->handle};
 	ZklSlot		answer;
 	uint32		i;
 
@@ -117,8 +118,7 @@ zkl_errand_try(ZklErrand *errand, const ZklTarget *target, ZklDeadlines *at)
 		memset(unknown, 0, offsetof(ZklErrandAnswer, bytes));
 		unknown->rc = ZKL_RC_UNKNOWN;
 	}
-	zkl_wait_for_answer(target, ZKL_KIND_ERRAND, errand->handle,
-						errand_context, at, &answer);
+	zkl_wait_for_answer(target, &question, errand_context, at, &answer);
 	if (answer.s_state == ZKL_SLOT_FAILED)
 		zkl_refusal_raise_failed(target->name, answer.s_answer.error,
 								 answer.s_answer.zkrc);

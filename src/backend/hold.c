@@ -26,7 +26,7 @@
 
 #define MAX_COUNT	PG_INT32_MAX
 
-dlist_head	zkl_holds[2] = {
+dlist_head	zkl_holds[ZKL_HELD_LIFETIMES] = {
 	DLIST_STATIC_INIT(zkl_holds[0]),
 	DLIST_STATIC_INIT(zkl_holds[1])
 };

@@ -63,7 +63,7 @@ typedef struct ZklHeldLock
 } ZklHeldLock;
 
 /* Those that have begun, by lifetime, the last one first; not to be written */
-extern dlist_head zkl_holds[2];
+extern dlist_head zkl_holds[ZKL_HELD_LIFETIMES];
 
 static inline bool
 zkl_hold_is_any(void)

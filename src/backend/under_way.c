@@ -293,3 +293,18 @@ zkl_under_way_check_room(int held, int wanted)
 					   held + kept, kept, wanted, setting_of(most), most),
 			 hint_at_setting(most)));
 }
+
+void
+zkl_under_way_check_reservations(int reserved)
+{
+	int			most = requests_per_session();
+
+	if (reserved < most)
+		return;
+	ereport(ERROR,
+			(errcode(ERRCODE_CONFIGURATION_LIMIT_EXCEEDED),
+			 errmsg("too many distributed locks reserved by this role"),
+			 errdetail("It has %d reservations, and \"%s\" allows %d.", reserved,
+					   setting_of(most), most),
+			 hint_at_setting(most)));
+}

@@ -59,4 +59,7 @@ extern void zkl_under_way_check_number(int64 wanted, bool of_session);
  */
 extern void zkl_under_way_check_room(int held, int wanted);
 
+/* The same if this session's user, who has so many reservations, may have no other. */
+extern void zkl_under_way_check_reservations(int reserved);
+
 #endif							/* ZKL_BACKEND_UNDER_WAY_H */

@@ -172,11 +172,14 @@ look_for_stall(ZklDeadlines *at, int slotno, const char *name, int64 now)
 	}
 }
 
-/* The worker answers a dump from memory, whether there is a session or not. */
+/*
+ * The worker answers these from memory, whether there is a session or not, and whether
+ * new locks are allowed or not.
+ */
 static void
 look_at_gate(const ZklDeadlines *at, ZklSlotKind kind)
 {
-	if (kind != ZKL_KIND_DUMP)
+	if (kind != ZKL_KIND_DUMP && kind != ZKL_KIND_RENEWAL)
 		zkl_admission_check_gate(at->at_gate);
 }
 
@@ -444,18 +447,21 @@ wait_for_own_slot(void (*context) (void *name), const char *name,
 }
 
 void
-zkl_wait_for_answer(const ZklTarget *target, ZklSlotKind kind,
-					dsm_handle segment, void (*context) (void *name),
+zkl_wait_for_answer(const ZklTarget *target, const ZklQuestion *question,
+					void (*context) (void *name),
 					ZklDeadlines *at, ZklSlot *answer)
 {
 	int			first = zkl_under_way_count();
 	int			slotno;
 
 	zkl_gate_check_worker();
-	look_at_gate(at, kind);
+	look_at_gate(at, question->kind);
 	wait_for_own_slot(context, target->name, at);
-	slotno = zkl_under_way_claim(target, kind);
-	zkl_slots[slotno].s_dsm = segment;
+	slotno = zkl_under_way_claim(target, question->kind);
+	zkl_slots[slotno].s_dsm = question->segment;
+	zkl_slots[slotno].s_request.about = question->about;
+	zkl_slots[slotno].s_request.token = question->token;
+	zkl_slots[slotno].s_request.renewed_for = question->renewed_for;
 	zkl_under_way_submit(slotno, false);
 	PG_TRY();
 	{

@@ -87,14 +87,22 @@ extern void zkl_wait_until(bool (*is_over) (int slotno), int slotno,
 /* Sleeps until that time, in µs of boottime.h. */
 extern void zkl_wait_sleep_until(int64 due);
 
+/* A request of another kind than LOCK or AHEAD */
+typedef struct ZklQuestion
+{
+	ZklSlotKind kind;
+	dsm_handle	segment;		/* ERRAND, DUMP: the slot's s_dsm */
+	int			about;			/* RENEWAL: these three, as in the slot */
+	int64		token;
+	int64		renewed_for;
+} ZklQuestion;
+
 /*
- * Makes a request of another kind than LOCK, and waits for the answer; "segment"
- * is the slot's s_dsm.  Copies the answered slot and gives the slot back, also if
- * there is an error.  The deadlines also end a wait for a free slot, which
- * "zklock.connect_timeout" ends in any case.
+ * Makes such a request, and waits for the answer.  Copies the answered slot and gives
+ * the slot back, also if there is an error.  The deadlines also end a wait for a free
+ * slot, which "zklock.connect_timeout" ends in any case.
  */
-extern void zkl_wait_for_answer(const ZklTarget *target, ZklSlotKind kind,
-								dsm_handle segment,
+extern void zkl_wait_for_answer(const ZklTarget *target, const ZklQuestion *question,
 								void (*context) (void *name),
 								ZklDeadlines *at, ZklSlot *answer);
 

@@ -38,7 +38,9 @@ zkl_end_release(ZklManager *m, uint32_t request, const ZklEnd *end)
 	else if (r->demand == ZKL_DEMAND_GRANTED && !r->broken &&
 			 end->keep_until > m->now)
 	{
-		if (!zkl_keep_is_on(r))
+		if (zkl_keep_is_on(r))
+			zkl_keep_change(m, r, end->keep_until);
+		else
 			keep(m, r, end->keep_until);
 	}
 	else

@@ -36,18 +36,33 @@ zkl_keep_has_any(const ZklRequest *r)
 	return false;
 }
 
-void
-zkl_keep_begin(ZklManager *m, ZklRequest *r, int64_t until)
+static void
+place(ZklManager *m, ZklRequest *r, int64_t until)
 {
 	ZklLink    *where = m->kept.head.prev;
 
 	while (where != &m->kept.head && kept(where)->keep.until > until)
 		where = where->prev;
-	if (ZKL_MUTANT(KEPT_FOR_EVER))
-		return;
 	r->keep.until = until;
 	zkl_list_insert_after(&r->keep.link, where);
+}
+
+void
+zkl_keep_begin(ZklManager *m, ZklRequest *r, int64_t until)
+{
+	if (ZKL_MUTANT(KEPT_FOR_EVER))
+		return;
+	place(m, r, until);
 	zkl_keep_disown(m, r);
+}
+
+void
+zkl_keep_change(ZklManager *m, ZklRequest *r, int64_t until)
+{
+	if (ZKL_MUTANT(RENEWAL_IGNORED))
+		return;
+	zkl_list_remove(&r->keep.link);
+	place(m, r, until);
 }
 
 void

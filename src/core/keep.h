@@ -26,6 +26,9 @@ extern bool zkl_keep_has_any(const ZklRequest *r);
 /* A hold goes on without its holder, until then. */
 extern void zkl_keep_begin(ZklManager *m, ZklRequest *r, int64_t until);
 
+/* A kept hold goes on until then instead. */
+extern void zkl_keep_change(ZklManager *m, ZklRequest *r, int64_t until);
+
 /* The hold ends before its time: at the next tick. */
 extern void zkl_keep_over(ZklManager *m, ZklRequest *r);
 

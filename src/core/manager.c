@@ -262,6 +262,14 @@ zkl_manager_knows(const ZklManager *m, uint32_t request)
 	return m->requests.all[request].demand != ZKL_DEMAND_UNUSED;
 }
 
+bool
+zkl_manager_keeps(const ZklManager *m, uint32_t request)
+{
+	const ZklRequest *r = &m->requests.all[request];
+
+	return r->demand == ZKL_DEMAND_GRANTED && !r->broken && zkl_keep_is_on(r);
+}
+
 /* ---- after the events ---- */
 
 /*

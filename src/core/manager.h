@@ -351,6 +351,9 @@ extern void zkl_manager_event(ZklManager *m, int64_t now,
 /* Whether the manager has a request of this number. */
 extern bool zkl_manager_knows(const ZklManager *m, uint32_t request);
 
+/* Whether it is a hold that is kept after its release. */
+extern bool zkl_manager_keeps(const ZklManager *m, uint32_t request);
+
 /* ---- after the events ---- */
 
 /* Decides, and sends all pending operations. Also when the timer is due. */

@@ -226,7 +226,7 @@ zkl_row_slot_lifetime(const ZklSlot *slot)
 {
 	if (slot->s_state == ZKL_SLOT_CACHED)
 		return "";
-	return slot->s_request.lifetime == ZKL_LIFETIME_SESSION ? "session" : "transaction";
+	return zkl_slot_lifetime_name(slot);
 }
 
 TimestampTz
@@ -245,7 +245,8 @@ zkl_row_slot_has_session(const ZklSlot *slot)
 void
 zkl_row_slot_add_session(ZklRow *row, const ZklSlot *slot, bool visible)
 {
-	bool		has_session = visible && zkl_row_slot_has_session(slot);
+	bool		has_session = visible &&
+	(zkl_row_slot_has_session(slot) || zkl_slot_is_reserved(slot));
 	const ZklSlotRequest *request = &slot->s_request;
 
 	zkl_row_utf8_or_null(row, has_session ? request->database : "",

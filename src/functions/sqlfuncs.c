@@ -19,6 +19,7 @@
 #include "backend/under_way.h"
 #include "catalog/pg_type.h"
 #include "miscadmin.h"
+#include "recipes/reservation.h"
 #include "recipes/semaphore.h"
 #include "shared/compat.h"
 #include "shared/gate.h"
@@ -33,6 +34,9 @@
 ZKL_FUNCTION(zkl_sql_multiunlock);
 ZKL_FUNCTION(zkl_sql_unlock_all);
 ZKL_FUNCTION(zkl_sql_extend);
+ZKL_FUNCTION(zkl_sql_reserve);
+ZKL_FUNCTION(zkl_sql_renew);
+ZKL_FUNCTION(zkl_sql_cancel);
 ZKL_FUNCTION(zkl_sql_assert_lock);
 ZKL_FUNCTION(zkl_sql_fencing_token);
 
@@ -56,19 +60,20 @@ at_most_of(FunctionCallInfo fcinfo, int arg)
 	return Min(ms, LONGEST_MS);
 }
 
+/* How long a lock is to be kept without a holder: "what" is the argument. */
 static void
-check_max_at_least(int64 ms)
+check_max_at_least(const char *what, int64 ms)
 {
 	if (ms <= zkl_max_at_least)
 		return;
 	if (zkl_max_at_least == 0)
 		ereport(ERROR,
 				(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
-				 errmsg("permission denied to use at_least"),
+				 errmsg("permission denied to use %s", what),
 				 errdetail("\"zklock.max_at_least\" is 0.")));
 	ereport(ERROR,
 			(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
-			 errmsg("at_least must not be greater than \"zklock.max_at_least\""),
+			 errmsg("%s must not be greater than \"zklock.max_at_least\"", what),
 			 errdetail("The argument is %lld ms, but the setting is %d ms.",
 					   (long long) ms, zkl_max_at_least)));
 }
@@ -95,7 +100,23 @@ at_least_of(FunctionCallInfo fcinfo, int arg, int64 at_most)
 		ereport(ERROR,
 				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
 				 errmsg("at_least must not be greater than at_most")));
-	check_max_at_least(ms);
+	check_max_at_least("at_least", ms);
+	return ms;
+}
+
+/* The duration of a reservation, in ms */
+static int64
+duration_of(FunctionCallInfo fcinfo, int arg)
+{
+	int64		ms;
+
+	zkl_target_need(fcinfo, arg, "duration");
+	ms = zkl_target_interval_ms(PG_GETARG_INTERVAL_P(arg));
+	if (ms <= 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("duration must be positive")));
+	check_max_at_least("duration", ms);
 	return ms;
 }
 
@@ -118,14 +139,20 @@ read_request(ZklLockRequest *request, bool is_try, FunctionCallInfo fcinfo,
 		zkl_rights_check(request->lock.path, request->lock.name, ZKL_MAY_KEEP);
 }
 
+pg_noreturn static void
+raise_timed_out(const ZklLockRequest *request)
+{
+	zkl_refusal_raise_timed_out(psprintf("distributed lock \"%s\"",
+										 request->lock.name), request->timeout_ms);
+}
+
 static int64
 acquire_or_raise(ZklLockRequest *request)
 {
 	int64		token;
 
 	if (!zkl_acquire(request, 1, &token))
-		zkl_refusal_raise_timed_out(psprintf("distributed lock \"%s\"",
-											 request->lock.name), request->timeout_ms);
+		raise_timed_out(request);
 	return token;
 }
 
@@ -204,6 +231,48 @@ zkl_sql_extend(PG_FUNCTION_ARGS)
 	PG_RETURN_BOOL(zkl_held_extend(&lock, at_most_of(fcinfo, 1)));
 }
 
+/* ---- reserving ---- */
+
+Datum
+zkl_sql_reserve(PG_FUNCTION_ARGS)
+{
+	ZklLockRequest request;
+	int64		token;
+
+	memset(&request, 0, sizeof(request));
+	request.lock = zkl_target_lock(zkl_target_name(fcinfo), ZKL_MAY_LOCK | ZKL_MAY_KEEP);
+	request.at_least_ms = duration_of(fcinfo, 1);
+	request.timeout_ms = zkl_target_timeout_ms(fcinfo, 2);
+	request.is_try = zkl_acquire_is_try(false, request.timeout_ms);
+	if (!zkl_reservation_make(&request, &token))
+		raise_timed_out(&request);
+	PG_RETURN_INT64(token);
+}
+
+static int64
+token_of(FunctionCallInfo fcinfo, int arg)
+{
+	zkl_target_need(fcinfo, arg, "token");
+	return PG_GETARG_INT64(arg);
+}
+
+Datum
+zkl_sql_renew(PG_FUNCTION_ARGS)
+{
+	ZklTarget	lock = zkl_target_lock(zkl_target_name(fcinfo), ZKL_NEEDS_NOTHING);
+
+	PG_RETURN_BOOL(zkl_reservation_renew(&lock, token_of(fcinfo, 1),
+										 duration_of(fcinfo, 2)));
+}
+
+Datum
+zkl_sql_cancel(PG_FUNCTION_ARGS)
+{
+	ZklTarget	lock = zkl_target_lock(zkl_target_name(fcinfo), ZKL_NEEDS_NOTHING);
+
+	PG_RETURN_BOOL(zkl_reservation_renew(&lock, token_of(fcinfo, 1), 0));
+}
+
 /* ---- looking ---- */
 
 Datum
@@ -215,8 +284,10 @@ zkl_sql_assert_lock(PG_FUNCTION_ARGS)
 	Interval   *left = palloc0(sizeof(Interval));
 
 	latch.dialect = ZKL_DIALECT_LATCH;
-	if (!zkl_held_assert_lock(&lock, &left_ms) && !zkl_held_assert_lock(&latch, &left_ms) &&
-		!zkl_semaphore_assert(&lock, &left_ms))
+	if (!PG_ARGISNULL(1))
+		left_ms = zkl_reservation_assert(&lock, PG_GETARG_INT64(1));
+	else if (!zkl_held_assert_lock(&lock, &left_ms) && !zkl_held_assert_lock(&latch, &left_ms) &&
+			 !zkl_semaphore_assert(&lock, &left_ms))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("you do not hold distributed lock \"%s\"",

@@ -153,10 +153,11 @@ read_dump_once(dsm_handle segment)
 {
 	ZklTarget	none = {"", "", ZKL_DIALECT_CURATOR_RW};
 	ZklDeadlines at;
+	ZklQuestion question = {.kind = ZKL_KIND_DUMP,.segment = segment};
 	ZklSlot		answer;
 
 	zkl_wait_begin_answer(&at, ZKL_FOREVER, zkl_status_connect_timeout_ms(), false);
-	zkl_wait_for_answer(&none, ZKL_KIND_DUMP, segment, dump_context, &at, &answer);
+	zkl_wait_for_answer(&none, &question, dump_context, &at, &answer);
 	if (answer.s_state == ZKL_SLOT_GRANTED)
 		return 0;
 	if (answer.s_answer.error != ZKL_ERROR_TOO_LARGE)

@@ -11,6 +11,7 @@
 
 #include <signal.h>
 
+#include "shared/boottime.h"
 #include "shared/settings.h"
 #include "shared/slot.h"
 
@@ -48,6 +49,23 @@ zkl_slot_copy(int slotno, ZklSlot *copy)
 	SpinLockAcquire(&slot->s_mutex);
 	memcpy(copy, slot, sizeof(ZklSlot));
 	SpinLockRelease(&slot->s_mutex);
+}
+
+const char *
+zkl_slot_lifetime_name(const ZklSlot *slot)
+{
+	static const char *const names[] = {"session", "transaction", "reservation"};
+
+	return names[slot->s_request.lifetime];
+}
+
+bool
+zkl_slot_is_reserved(const ZklSlot *slot)
+{
+	return slot->s_state == ZKL_SLOT_RELEASED &&
+		slot->s_request.kind == ZKL_KIND_LOCK &&
+		slot->s_request.lifetime == ZKL_LIFETIME_RESERVATION &&
+		slot->s_keep_until > zkl_boottime_ms();
 }
 
 const char *

@@ -78,15 +78,20 @@ typedef enum ZklSlotKind
 	ZKL_KIND_ERRAND,			/* s_dsm says what to read or to do; see
 								 * errand_layout.h */
 	ZKL_KIND_DUMP,				/* zk_dump(): s_dsm says where to answer */
-	ZKL_KIND_AHEAD				/* as DUMP, of what is ahead of the request
+	ZKL_KIND_AHEAD,				/* as DUMP, of what is ahead of the request
 								 * "about": see worker/answers.c */
+	ZKL_KIND_RENEWAL			/* of the reservation in the slot "about": see
+								 * worker/renewals.c */
 } ZklSlotKind;
 
 typedef enum ZklLifetime
 {
 	ZKL_LIFETIME_SESSION,
-	ZKL_LIFETIME_TRANSACTION
+	ZKL_LIFETIME_TRANSACTION,
+	ZKL_LIFETIME_RESERVATION	/* released at once, and kept */
 } ZklLifetime;
+
+#define ZKL_HELD_LIFETIMES	2	/* those of holds */
 
 /* Why a request failed or a lock was lost; the backend words the error. */
 typedef enum ZklError
@@ -153,7 +158,10 @@ typedef struct ZklSlotRequest
 	uint64		claimer;		/* s_owner as it was at first */
 	int			sibling;		/* a live hold of this owner on this path, or
 								 * -1 */
-	int			about;			/* AHEAD: the slot of a request of this owner */
+	int			about;			/* AHEAD: the slot of a request of this owner;
+								 * RENEWAL: that of the reservation */
+	int64		token;			/* RENEWAL: of the reservation */
+	int64		renewed_for;	/* RENEWAL: for how many ms; 0: it ends */
 	bool		reads;			/* AHEAD: what is not known is to be read */
 	int			patience;		/* in ms: a longer wait takes part in
 								 * deadlocks across servers; 0: never */
@@ -258,8 +266,9 @@ typedef struct ZklSlot
 	 * In ms of boottime.h, 0: no such time.  From s_until on a hold is LOST,
 	 * which its backend sees by itself; after its release it is kept until
 	 * s_keep_until, in the state RELEASED.  The worker sets both when it
-	 * grants, the backend changes them while GRANTED, and the worker clears
-	 * s_keep_until when it keeps the lock no longer, or it is lost.
+	 * grants, the backend changes them while GRANTED, and the worker changes
+	 * s_keep_until with a RENEWAL, and clears it when it keeps the lock no
+	 * longer, or it is lost.
 	 */
 	int64		s_until;
 	int64		s_keep_until;
@@ -316,6 +325,12 @@ extern ZklSlotState zkl_slot_peek(int slotno);
 
 /* A consistent copy of a slot. */
 extern void zkl_slot_copy(int slotno, ZklSlot *copy);
+
+/* "session", "transaction" or "reservation" */
+extern const char *zkl_slot_lifetime_name(const ZklSlot *slot);
+
+/* Whether it has a reservation whose time is not over, by a copy of the slot */
+extern bool zkl_slot_is_reserved(const ZklSlot *slot);
 
 /* Why a lock was lost, as a full sentence for errdetail */
 extern const char *zkl_slot_lost_detail(ZklError error);

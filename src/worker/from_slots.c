@@ -25,6 +25,7 @@
 #include "worker/epilogues.h"
 #include "worker/errands.h"
 #include "worker/from_slots.h"
+#include "worker/renewals.h"
 #include "worker/report.h"
 #include "worker/worker.h"
 #include "worker/worker_slot.h"
@@ -177,8 +178,7 @@ zkl_from_slots_node_data(const ZklSlot *slot, char *buf)
 	strlcpy(data.usename, slot->s_request.usename, sizeof(data.usename));
 	strlcpy(data.application_name, slot->s_request.application,
 			sizeof(data.application_name));
-	strlcpy(data.lifetime, slot->s_request.lifetime == ZKL_LIFETIME_SESSION ?
-			"session" : "transaction", sizeof(data.lifetime));
+	strlcpy(data.lifetime, zkl_slot_lifetime_name(slot), sizeof(data.lifetime));
 	data.pid = slot->s_request.pid;
 	data.since = to_unix_ms(slot->s_request.requested_at);
 	data.waited_ms = waited >= ZKL_LEAST_WAIT ? waited : 0;
@@ -239,6 +239,7 @@ submit_task(int slotno, const ZklSlot *slot, bool restored)
 		[ZKL_KIND_ERRAND] = &zkl_errands_owner,
 		[ZKL_KIND_DUMP] = &zkl_answers_of_dumps,
 		[ZKL_KIND_AHEAD] = &zkl_answers_of_ahead,
+		[ZKL_KIND_RENEWAL] = &zkl_renewals_owner,
 	};
 
 	return zkl_operation_submit(owners[slot->s_request.kind], slotno, slot, restored);

@@ -46,6 +46,7 @@
 #include "worker/link.h"
 #include "worker/operation.h"
 #include "worker/diagnosis.h"
+#include "worker/renewals.h"
 #include "worker/root_watch.h"
 #include "worker/supervisor.h"
 #include "worker/tracefile.h"
@@ -204,6 +205,7 @@ check_stop(void)
 	if (!zkl_closing_is_in_use(false))
 	{
 		zkl_control_wake_noted();
+		zkl_renewals_log_end();
 		zkl_supervisor_close_session();
 		proc_exit(1);
 	}

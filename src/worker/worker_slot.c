@@ -330,6 +330,17 @@ zkl_worker_slot_record(int slotno, const ZklRecord *record)
 }
 
 void
+zkl_worker_slot_keep(int slotno, int64 until)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+
+	SpinLockAcquire(&slot->s_mutex);
+	if (slot->s_state == ZKL_SLOT_RELEASED)
+		slot->s_keep_until = until;
+	SpinLockRelease(&slot->s_mutex);
+}
+
+void
 zkl_worker_slot_forget_epilogue(int slotno)
 {
 	ZklSlot    *slot = &zkl_slots[slotno];

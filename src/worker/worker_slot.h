@@ -69,6 +69,9 @@ extern void zkl_worker_slot_too_large(int slotno, uint64 size);
 /* Sets s_record.  A slot that is retired is kept no longer. */
 extern void zkl_worker_slot_record(int slotno, const ZklRecord *record);
 
+/* A RELEASED slot is kept until then, in ms; 0: no longer. */
+extern void zkl_worker_slot_keep(int slotno, int64 until);
+
 /* The epilogue of a released slot is written, or needs not be. */
 extern void zkl_worker_slot_forget_epilogue(int slotno);
 

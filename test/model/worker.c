@@ -215,6 +215,23 @@ worker_look_bounds(Worker *w, int i)
 		worker_tell(w, ZKL_EVENT(OVERDUE,.request = (uint32_t) i));
 }
 
+/*
+ * A reservation is renewed or cancelled, which counts if the core keeps the lock behind
+ * that: as src/worker/renewals.c does it.
+ */
+static void
+renew(Worker *w, Slot *s, uint32_t request)
+{
+	int64_t		until = s->renewal < 0 ? 0 : s->renewal;
+
+	s->renewal = 0;
+	if (s->keep_until <= w->now)
+		return;
+	worker_tell(w, ZKL_EVENT(RELEASE,.request = request,.end.keep_until = until));
+	if (until == 0 || zkl_manager_keeps(w->m, request))
+		s->keep_until = until;
+}
+
 void
 worker_look(Worker *w, int i)
 {
@@ -224,7 +241,9 @@ worker_look(Worker *w, int i)
 	ZklDemand	demand;
 
 	s->marked = false;
-	if (s->state == SLOT_RELEASED)
+	if (s->state == SLOT_RELEASED && s->renewal != 0)
+		renew(w, s, request);
+	else if (s->state == SLOT_RELEASED)
 		worker_tell(w, ZKL_EVENT(RELEASE,.request = request,
 								 .end.keep_until = s->keep_until));
 	else if (s->state == SLOT_WAITING && !s->known)

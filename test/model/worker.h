@@ -53,6 +53,8 @@ typedef struct Slot
 	bool		plain;			/* it may be cached */
 	int64_t		left_at;		/* CACHED: since when, on the host's clock */
 	int64_t		keep_until;		/* bounds, in µs of the host's clock; 0: none */
+	int64_t		renewal;		/* another keep_until, for the worker to carry
+								 * out; -1: the lock is to be kept no longer */
 	int64_t		until;
 	bool		quiet;			/* its backend looks at it for its commit, or
 								 * is past that */

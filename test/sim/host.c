@@ -200,7 +200,7 @@ slot_take(Host *h, int slot, uint64_t owner, int backend)
 	s->dependents_news = s->judged = s->writer_between = false;
 	s->ndependents = 0;
 	s->patience = s->at_most = s->at_least = 0;
-	s->until = s->keep_until = s->asked_zxid = s->waited = 0;
+	s->until = s->keep_until = s->renewal = s->asked_zxid = s->waited = 0;
 	s->sibling = -1;
 	s->since = base.now;
 	s->asked_at = host_clock(h);
@@ -219,6 +219,18 @@ slot_keep(Host *h, int slot, int64_t at_least)
 		return;
 	trace("host # slot #: to be kept for # ms", h->id, slot, at_least, 0, NULL);
 	s->keep_until = host_bound(h, at_least);
+	mark(h, s);
+}
+
+void
+slot_renew(Host *h, int slot, int64_t at_least)
+{
+	Slot	   *s = &h->slots[slot];
+
+	if (s->state != SLOT_RELEASED || s->keep_until <= host_clock(h))
+		return;
+	trace("host # slot #: to be kept for # ms instead", h->id, slot, at_least, 0, NULL);
+	s->renewal = at_least == 0 ? -1 : host_bound(h, at_least);
 	mark(h, s);
 }
 

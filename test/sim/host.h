@@ -174,6 +174,9 @@ extern void slot_release(Host *h, int slot);
 /* Its holder wants it to be kept for so many ms after its release. */
 extern void slot_keep(Host *h, int slot, int64_t at_least);
 
+/* If it is kept: for so many ms from now on instead; 0: no longer. */
+extern void slot_renew(Host *h, int slot, int64_t at_least);
+
 /* Its backend has seen who waits for it in PostgreSQL's own locks. */
 extern void slot_tell_dependents(Host *h, int slot);
 extern void slot_expire(Host *h, int slot);

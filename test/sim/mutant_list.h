@@ -53,6 +53,7 @@
 	X(OVERDUE_IN_COMMIT, "the znode of a lock that was held too long is deleted while its holder commits") \
 	X(KEPT_FOR_ITS_OWNER, "a kept lock does not keep out the session that held it") \
 	X(KEPT_FOR_EVER, "a kept lock is never released") \
+	X(RENEWAL_IGNORED, "a reservation ends at its first time although it was renewed") \
 	X(CONNECTION_FROM_ITS_END, "a connection counts as a contact from its end, not from the start of connecting") \
 	X(CLOCK_SLEWED, "leases are measured with a clock that NTP slews by up to 8.3 %") \
 	X(LEASE_WITHOUT_RATES, "the lease has no margin for clocks of different rates") \

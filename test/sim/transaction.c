@@ -157,6 +157,9 @@ transaction_go_on(Backend *b)
 		backend_host(b)->slots[b->holds[i].slot].lock != hosts.semaphore)
 		slot_keep(backend_host(b), b->holds[i].slot,
 				  1 + some_delay(backends.at_least) / MS);
+	if (backends.bounded > 0 && once_in(8))
+		slot_renew(backend_host(b), (int) below(MAX_SLOTS), once_in(4) || base.calm ? 0 :
+				   1 + some_delay(backends.at_least) / MS);
 	if (base.calm && waits_for_bad_news(b))
 		b->at = base.now + ens.timeout / 10;
 	else if (downgrade >= 0 && b->to_downgrade)

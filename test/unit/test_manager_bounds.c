@@ -127,6 +127,50 @@ kept(void)
 	world_wind_up(w);
 }
 
+/* until: on the host's clock; -1: it is cancelled */
+static void
+renew(World *w, uint32_t request, int64_t until)
+{
+	w->requests[request].renewal = until;
+	worker_look(&w->worker, (int) request);
+	world_flush(w);
+	world_run(w);
+}
+
+/* A kept lock is kept for longer, or less long, or no longer, as is asked for in time. */
+static void
+renewed(void)
+{
+	World	   *w = world_ready();
+	uint32_t	first = hold(w, 1, ZKL_EXCLUSIVE);
+	uint32_t	other = world_submit(w, "/b", 1, ZKL_EXCLUSIVE);
+	uint32_t	next = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+	uint32_t	last = world_submit(w, "/a", 3, ZKL_EXCLUSIVE);
+
+	world_run(w);
+	world_keep(w, first, MINUTE);
+	world_keep(w, other, 2 * MINUTE);
+	renew(w, first, w->worker.now + 3 * MINUTE);
+	world_sleep(w, MINUTE + 1000);
+	world_restart(w);
+	world_connect(w);
+	world_sleep(w, MINUTE + 1000);
+	CHECK(world_keeps(w, first) && w->requests[other].state == SLOT_FREE);
+	CHECK(world_waits(w, next));
+	renew(w, first, w->worker.now + 1000);
+	world_sleep(w, 2000);
+	CHECK(world_holds(w, next));
+	world_keep(w, next, MINUTE);
+	w->worker.now += MINUTE;
+	renew(w, next, w->worker.now + MINUTE);
+	CHECK(world_holds(w, last));
+	world_keep(w, last, MINUTE);
+	renew(w, last, -1);
+	CHECK(w->requests[last].state == SLOT_FREE);
+	CHECK_INT(w->losses, 0);
+	world_wind_up(w);
+}
+
 /* Several, of different ends; and what comes when it is over already. */
 static void
 kept_in_order(void)
@@ -376,6 +420,7 @@ main(void)
 	RUN(overdue_siblings);
 	RUN(overdue_sibling_named);
 	RUN(kept);
+	RUN(renewed);
 	RUN(kept_in_order);
 	RUN(kept_beside_a_hold);
 	RUN(kept_under_cover);

@@ -1,0 +1,228 @@
+/*
+ * reservation.c
+ *	  Locks that belong to a token, not to a session.
+ *
+ * Owns nothing: the slot of a reservation belongs to the worker, as that of any lock
+ * that is kept after its release.  Run by backends.  Takes no locks but those of slots,
+ * through slot.h.
+ *
+ * Must not know how a kept lock ends.
+ */
+#include "postgres.h"
+
+#include "backend/admission.h"
+#include "backend/backend_slot.h"
+#include "backend/hold.h"
+#include "backend/lifetime.h"
+#include "backend/refusal.h"
+#include "backend/text.h"
+#include "backend/under_way.h"
+#include "miscadmin.h"
+#include "recipes/reservation.h"
+#include "shared/boottime.h"
+#include "shared/control.h"
+#include "shared/lease.h"
+#include "shared/slot.h"
+#include "shared/status.h"
+#include "utils/timestamp.h"
+
+/* ---- what there is ---- */
+
+/* From slot "from" on; its number, and a copy.  -1: there is no other one. */
+static int
+next_reserved(int from, ZklSlot *copy)
+{
+	int			i;
+
+	for (i = from; i < zkl_control->ctl_nrequests; i++)
+	{
+		if (zkl_slot_peek(i) != ZKL_SLOT_RELEASED)
+			continue;
+		zkl_slot_copy(i, copy);
+		if (zkl_slot_is_reserved(copy))
+			return i;
+	}
+	return -1;
+}
+
+static bool
+is_reservation_of(const ZklSlot *slot, const ZklTarget *lock)
+{
+	return slot->s_request.dialect == lock->dialect &&
+		strcmp(slot->s_request.path, lock->path) == 0;
+}
+
+/* Error 42501 if another user made it.  -1: there is none with that token. */
+static int
+find_by_token(const ZklTarget *lock, int64 token, ZklSlot *copy)
+{
+	int			slotno = -1;
+
+	while ((slotno = next_reserved(slotno + 1, copy)) >= 0)
+	{
+		if (!is_reservation_of(copy, lock) || copy->s_answer.token != token)
+			continue;
+		if (copy->s_request.roleid != GetSessionUserId() && !superuser())
+			ereport(ERROR,
+					(errcode(ERRCODE_INSUFFICIENT_PRIVILEGE),
+					 errmsg("permission denied for the reservation of distributed lock \"%s\"",
+							zkl_text_for_client(lock->name)),
+					 errdetail("Only the role that made it, and superusers, can use its token.")));
+		break;
+	}
+	return slotno;
+}
+
+/* ---- making one ---- */
+
+static void
+refuse_held(const ZklTarget *lock)
+{
+	ZklHeldLock *held = zkl_hold_lookup(lock);
+	int			i;
+
+	for (i = 0; i < ZKL_HOLDS_PER_LOCK; i++)
+	{
+		if (zkl_hold_nth(held, i) != NULL)
+			ereport(ERROR,
+					(errcode(ERRCODE_OBJECT_IN_USE),
+					 errmsg("distributed lock \"%s\" is already held by this session",
+							zkl_text_for_client(lock->name)),
+					 errhint("Release it first.")));
+	}
+}
+
+/* So that an answer that never arrived can be found again */
+pg_noreturn static void
+raise_reserved(const ZklTarget *lock, const ZklSlot *slot)
+{
+	ereport(ERROR,
+			(errcode(ERRCODE_LOCK_NOT_AVAILABLE),
+			 errmsg("distributed lock \"%s\" is already reserved",
+					zkl_text_for_client(lock->name)),
+			 errdetail("You reserved it with token %lld, until %s.",
+					   (long long) slot->s_answer.token,
+					   timestamptz_to_str(GetCurrentTimestamp() +
+										  (slot->s_keep_until - zkl_boottime_ms()) * 1000)),
+			 errhint("Use that token in zk_renew() or zk_cancel().")));
+	pg_unreachable();
+}
+
+static void
+check_others(const ZklTarget *lock)
+{
+	ZklSlot		slot;
+	int			slotno = -1;
+	int			n = 0;
+
+	while ((slotno = next_reserved(slotno + 1, &slot)) >= 0)
+	{
+		if (slot.s_request.roleid != GetSessionUserId())
+			continue;
+		if (is_reservation_of(&slot, lock))
+			raise_reserved(lock, &slot);
+		n++;
+	}
+	zkl_under_way_check_reservations(n);
+}
+
+typedef struct Making
+{
+	const ZklLockRequest *request;
+	ZklGrant	grant;
+} Making;
+
+static bool
+get(void *arg)
+{
+	Making	   *making = arg;
+	int			slotno;
+
+	CHECK_FOR_INTERRUPTS();
+	zkl_acquire_submit(making->request, false, false);
+	slotno = zkl_under_way_slot(zkl_under_way_count() - 1);
+	zkl_acquire_wait(making->request, slotno, zkl_wait_is_answered);
+	return zkl_acquire_take(making->request, slotno, &making->grant);
+}
+
+bool
+zkl_reservation_make(ZklLockRequest *request, int64 *token)
+{
+	Making		making = {request};
+	ZklDeadlines at;
+
+	zkl_lifetime_check();
+	refuse_held(&request->lock);
+	check_others(&request->lock);
+	zkl_under_way_check_room(zkl_hold_count(), 1);
+	zkl_wait_begin_lock(&at, request->is_try, request->timeout_ms);
+	request->at = &at;
+	request->mode = ZKL_EXCLUSIVE;
+	request->lifetime = ZKL_LIFETIME_RESERVATION;
+	request->sibling = -1;
+	if (!zkl_under_way_run(get, &making))
+		return false;
+	*token = making.grant.token;
+	(void) zkl_backend_slot_release(making.grant.slotno);
+	return true;
+}
+
+/* ---- by token ---- */
+
+static void
+renewal_context(void *name)
+{
+	errcontext("while renewing the reservation of distributed lock \"%s\"",
+			   (const char *) name);
+}
+
+/* Raises error 40001 unless the session that has it has its lease until the result. */
+static int64
+confirm(const ZklTarget *lock, const ZklSlot *slot)
+{
+	uint32		generation;
+	int64		until;
+
+	zkl_lease_read(&generation, &until);
+	if (!zkl_lease_same_generation(generation, slot->s_record.generation))
+		zkl_refusal_raise_lost(lock->name, NULL, ZKL_ERROR_NONE);
+	if (zkl_boottime_ms() >= until)
+		zkl_refusal_raise_lease_ended(lock->name);
+	return until;
+}
+
+bool
+zkl_reservation_renew(const ZklTarget *lock, int64 token, int64 ms)
+{
+	ZklQuestion question = {.kind = ZKL_KIND_RENEWAL,.token = token,.renewed_for = ms};
+	ZklDeadlines at;
+	ZklSlot		slot;
+	ZklSlot		answer;
+
+	zkl_lifetime_check();
+	question.about = find_by_token(lock, token, &slot);
+	if (question.about < 0)
+		return false;
+	zkl_wait_begin_answer(&at, ZKL_FOREVER, zkl_status_connect_timeout_ms(), false);
+	zkl_wait_for_answer(lock, &question, renewal_context, &at, &answer);
+	if (answer.s_state != ZKL_SLOT_GRANTED)
+		return false;
+	if (ms != 0)
+		(void) confirm(lock, &slot);
+	return true;
+}
+
+int64
+zkl_reservation_assert(const ZklTarget *lock, int64 token)
+{
+	ZklSlot		slot;
+	int64		until;
+
+	if (find_by_token(lock, token, &slot) < 0)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("distributed lock \"%s\" is not reserved with token %lld",
+						zkl_text_for_client(lock->name), (long long) token)));
+	until = Min(confirm(lock, &slot), slot.s_keep_until);
+	return Max(until - zkl_boottime_ms(), 1);
+}

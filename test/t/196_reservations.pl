@@ -1,0 +1,159 @@
+# Reservations: locks that belong to a token.  They outlast the session that made them,
+# transactions and workers, and end when their time is over, when they are cancelled, or
+# with the server's ZooKeeper session.
+
+use strict;
+use warnings;
+
+use Test::More;
+
+use PostgreSQL::Test::Utils;
+use ZklockTest;
+
+my $test = ZklockTest->new;
+my ($one, $two) = $test->nodes;
+my ($s, $other) = map { $test->session($_) } $one, $two;
+
+# ---- it belongs to no session
+
+my $maker = $test->session($one);
+$maker->query('BEGIN');
+my $token = $maker->query("SELECT zk_reserve('/r', '10 min')");
+cmp_ok($token, '>', 0, 'a token');
+$maker->query('ROLLBACK');
+$maker->query($_) foreach 'DISCARD ALL', 'SELECT zk_unlock_all()';
+my $pid = $maker->pid;
+$maker->close;
+is($test->look($one,
+		"SELECT lifetime, state, usename IS NOT NULL, fencing_token = $token, pid FROM zk_locks"),
+	'reservation|kept|t|t|', 'zk_locks shows it');
+is($other->query("SELECT zk_try_lock('/r')"), 'f', 'another server does not get the lock');
+is($s->query("SELECT zk_try_lock('/r')"), 'f', 'nor does this one');
+$test->enqueue($other, "SELECT zk_lock('/r')", '/r');
+
+my $left = $s->query("SELECT zk_assert_lock('/r', $token)");
+ok($s->query("SELECT '$left'::interval BETWEEN '1 ms' AND '4 s'") eq 't',
+	'it is sure as long as the lease');
+is($s->query("SELECT zk_renew('/r', $token, '5 min')"), 't', 'another session renews it');
+is($s->query("SELECT zk_renew('/r', $token + 1, '5 min')"), 'f', 'not with another token');
+is($s->query("SELECT zk_renew('/q', $token, '5 min')"), 'f', 'nor for another name');
+is($s->query("SELECT zk_cancel('/r', $token - 1)"), 'f', 'nor is it cancelled by that');
+is($s->error("SELECT zk_assert_lock('/r', $token + 1)"), '55000', 'nor asserted');
+is($s->error("SELECT zk_reserve('/r', '1 min')"), '55P03', 'a second one of the same role');
+like($s->messages, qr/You reserved it with token $token, until /, 'which is told the token');
+
+# ---- whoever ends
+
+my $worker = $test->status($one, 'worker_pid');
+kill 'KILL', $test->status($one, 'session_pid');
+kill 'TERM', $worker;
+$test->wait_gone($worker);
+$test->wait_connected($one);
+is($s->query("SELECT zk_renew('/r', $token, '5 min')"), 't', 'the next worker knows it');
+$one->safe_psql('postgres', 'ALTER SYSTEM SET zklock.enabled = off');
+$one->reload;
+$test->look_until($one, "SELECT state <> 'connected' FROM zk_status", 't', 'no lock can be taken');
+is($s->query("SELECT zk_renew('/r', $token, '5 min')"),
+	't', 'it can be renewed all the same');
+$one->safe_psql('postgres', 'ALTER SYSTEM RESET zklock.enabled');
+$one->reload;
+
+# ---- its time
+
+ok($test->still_waits($other), 'nobody else has got it so far');
+is($s->query("SELECT zk_renew('/r', $token, '100 ms')"), 't', 'it is to end soon');
+cmp_ok($other->value, '>', $token, 'then the next in line has the lock, with a higher token');
+is($s->query("SELECT zk_renew('/r', $token, '5 min')"), 'f', 'and it cannot be renewed');
+is($s->query("SELECT zk_cancel('/r', $token)"), 'f', 'nor cancelled');
+$other->query("SELECT zk_unlock('/r')");
+$token = $s->query("SELECT zk_reserve('/r', '10 min', '1 min')");
+$test->enqueue($other, "SELECT zk_lock('/r')", '/r');
+is($s->query("SELECT zk_cancel('/r', $token)"), 't', 'it is cancelled');
+cmp_ok($other->value, '>', $token, 'and the next in line has the lock');
+is($s->error("SELECT zk_reserve('/r', '1 min', '200 ms')"), '55P03', 'a timeout');
+is($s->error("SELECT zk_reserve('/r', '1 min', '0')"), '55P03', 'at once');
+$s->send("SELECT zk_reserve('/r', '1 min')");
+$test->wait_waiting($one, '/r', 1);
+$s->cancel;
+is($s->sqlstate, '57014', 'a cancel');
+$other->query("SELECT zk_unlock('/r')");
+ok($test->wait_queue('/r', 0), 'nothing is left of them');
+
+# ---- whose
+
+$one->safe_psql('postgres',
+	'CREATE ROLE maker LOGIN; CREATE ROLE taker LOGIN; GRANT EXECUTE ON FUNCTION zk_reserve, zk_try_lock TO maker, taker');
+my ($mine, $theirs) = map { $test->session($one, user => $_) } qw(maker taker);
+$token = $mine->query("SELECT zk_reserve('/r', '10 min')");
+is($theirs->error("SELECT zk_renew('/r', $token, '1 min')"), '42501', 'another role');
+is($theirs->error("SELECT zk_cancel('/r', $token)"), '42501', 'cannot cancel it either');
+is($theirs->error("SELECT zk_assert_lock('/r', $token)"), '42501', 'nor ask for it');
+is($s->query("SELECT zk_renew('/r', $token, '1 min')"), 't', 'a superuser can');
+is($theirs->error("SELECT zk_reserve('/r', '1 min', '100 ms')"), '55P03', 'the other role waits');
+unlike($theirs->messages, qr/token/, 'and learns no token');
+$one->safe_psql('postgres', 'ALTER ROLE maker SET zklock.max_requests_per_session = 2');
+$mine->close;
+$mine = $test->session($one, user => 'maker');
+my $second = $mine->query("SELECT zk_reserve('/r2', '10 min')");
+is($mine->error("SELECT zk_reserve('/r3', '10 min')"), '53400', 'a role has not too many');
+like($mine->messages, qr/max_requests_per_session/, 'and is told of the setting');
+is($mine->query("SELECT zk_try_lock('/r3')"), 't', 'which leaves its own locks alone');
+is($mine->error("SELECT zk_reserve('/r3', '10 min')"), '55006', 'a lock that the session holds');
+is($mine->query("SELECT zk_cancel('/r2', $second)"), 't', 'one is cancelled');
+is($mine->error("SELECT zk_reserve('/r3', '10 min')"), '55006', 'still that lock');
+$mine->query("SELECT zk_unlock('/r3')");
+
+# Rights by prefix: it takes a lock, and keeps it.
+$s->query("SELECT zk_grant('/team', 'maker', 'lock')");
+is($mine->error("SELECT zk_reserve('/team/x', '10 min')"), '42501', 'without the right to keep');
+$s->query("SELECT zk_grant('/team', 'maker', 'keep')");
+cmp_ok($mine->query("SELECT zk_reserve('/team/x', '500 ms')"), '>', 0, 'with it');
+$s->query("SELECT zk_revoke('/team', 'maker')");
+
+# ---- arguments
+
+my %bad = (
+	"zk_reserve('/b', '0')" => '22023',
+	"zk_reserve('/b', '-1 s')" => '22023',
+	"zk_reserve('/b', '2 hours')" => '22023',
+	"zk_reserve('/b', NULL)" => '22004',
+	"zk_reserve(NULL, '1 min')" => '22004',
+	"zk_reserve('b', '1 min')" => '22023',
+	"zk_reserve('/b', '1 min', '-1 s')" => '22023',
+	"zk_renew('/b', NULL, '1 min')" => '22004',
+	"zk_renew('/b', 1, NULL)" => '22004',
+	"zk_renew('/b', 1, '0')" => '22023',
+	"zk_renew('/b', 1, '2 hours')" => '22023',
+	"zk_cancel('/b', NULL)" => '22004');
+is($s->error("SELECT $_"), $bad{$_}, "$_: $bad{$_}") foreach sort keys %bad;
+
+# ---- ZooKeeper is away
+
+is($s->query("SELECT zk_renew('/r', $token, '10 min')"), 't', 'it is there');
+$test->zk->pause;
+$test->look_until($one, "SELECT lease_remaining = '0' FROM zk_status", 't', 'the lease ends');
+is($s->error("SELECT zk_assert_lock('/r', $token)"), '40001', 'it is not sure any more');
+is($s->error("SELECT zk_renew('/r', $token, '10 min')"), '40001', 'nor when it is renewed');
+$test->zk->resume;
+$test->look_until($one, "SELECT lease_remaining > '0' FROM zk_status", 't', 'it is back');
+is($s->query("SELECT zk_renew('/r', $token, '10 min')"), 't', 'and so is the reservation');
+$test->lose_session($one, '/r');
+is($s->query("SELECT zk_renew('/r', $token, '10 min')"), 'f', 'it ends with the session');
+is($other->query("SELECT zk_try_lock('/r')"), 't', 'and others get the lock');
+$other->query("SELECT zk_unlock('/r')");
+
+# ---- the server stops
+
+$s->query("SELECT zk_reserve('/stop', '10 min')");
+$_->close foreach $s, $mine, $theirs;
+$test->stop_looking($one);
+my $offset = -s $one->logfile;
+$one->restart;
+like(slurp_file($one->logfile, $offset),
+	qr/the reservation of distributed lock "\/stop" ends early, as the server stops/,
+	'the log says what was cut');
+$test->wait_connected($one);
+is($other->query("SELECT zk_try_lock('/stop', '30 s')"), 't', 'and others get it at once');
+$other->close;
+
+$test->finish;
