@@ -68,10 +68,18 @@ zkl_siblings_disown(ZklRequest *r)
 void
 zkl_siblings_join(ZklRequest *r, ZklRequest *sibling)
 {
-	r->ring.next = sibling->ring.next;
-	r->ring.prev = sibling;
-	sibling->ring.next->ring.prev = r;
+	ZklRequest *last = r->ring.prev;
+	ZklRequest *s;
+
+	for (s = r->ring.next; s != r; s = s->ring.next)
+	{
+		if (s == sibling)
+			return;
+	}
+	last->ring.next = sibling->ring.next;
+	sibling->ring.next->ring.prev = last;
 	sibling->ring.next = r;
+	r->ring.prev = sibling;
 }
 
 void

@@ -11,7 +11,10 @@
 extern void zkl_siblings_init_all(ZklManager *m);
 extern void zkl_siblings_free_all(ZklManager *m);
 
-/* The ring: with one request, of a new owner; one more, one less. */
+/*
+ * The ring: with one request, of a new owner; together with that of a sibling, unless
+ * it is the same; one less.
+ */
 extern void zkl_siblings_init(ZklManager *m, ZklRequest *r, uint64_t owner);
 extern void zkl_siblings_join(ZklRequest *r, ZklRequest *sibling);
 extern void zkl_siblings_leave(ZklRequest *r);

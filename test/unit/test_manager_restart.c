@@ -3,6 +3,7 @@
  *	  Scenarios of a restart of the worker.
  */
 #include <stdio.h>
+#include <string.h>
 
 #include "../model/memory.h"
 #include "observe/check.h"
@@ -292,6 +293,45 @@ restart_amid_a_break(void)
 }
 
 /*
+ * The kept hold has the node, and the worker ends when it has recorded that this is
+ * over, and before the node passes to the session that was told.
+ */
+static void
+restart_amid_the_end_of_a_kept_hold(void)
+{
+	World	   *w = world_ready();
+	uint32_t	kept = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	told;
+	Slot		before;
+
+	world_run(w);
+	told = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_sleep(w, 2 * WORLD_BEAT);
+	world_keep(w, kept, 100 * WORLD_BEAT);
+	world_run(w);
+	break_node(w, kept);
+	before = w->requests[kept];
+	before.keep_until = 0;
+	before.record.retired = before.record.disowned = true;
+	run_to(w, told, SLOT_LOST);
+	CHECK(w->requests[kept].state == SLOT_FREE);
+	w->requests[kept] = before;
+	w->requests[kept].name = take_string("/a");
+	memset(&w->requests[told].record, 0, sizeof(ZklRecord));
+	w->requests[told].record.seq = -1;
+	w->requests[told].record.generation = before.record.generation;
+	world_restart(w);
+	world_connect(w);
+	world_run(w);
+	CHECK(w->requests[told].state == SLOT_LOST);
+	CHECK_INT(world_nodes(w, "/a"), 1);
+	world_release(w, told);
+	world_run(w);
+	CHECK_INT(world_nodes(w, "/a"), 0);
+	world_wind_up(w);
+}
+
+/*
  * A session asks once more for a lock that it holds, and the hold is broken before the
  * worker looks, or before it ends and the next one does.  The request fails: it would
  * wait behind one that waits for that session to let go.
@@ -501,6 +541,7 @@ main(void)
 	RUN(restart_with_a_vanished_waiter);
 	RUN(restart_amid_a_break);
 	RUN(restart_amid_a_break_of_a_kept_hold);
+	RUN(restart_amid_the_end_of_a_kept_hold);
 	RUN(asks_amid_a_break);
 	RUN(restart_with_a_deleted_broken_hold);
 	RUN(restart_with_a_broken_waiter);
