@@ -87,18 +87,21 @@ place_of(const Slot *s)
 
 /*
  * Of another owner of this server: whether it has the lock by the node of another hold,
- * or came before s and waits with no node now.
+ * or came before s and waits with no node now.  A kept lock is in everybody's way, before
+ * the worker has recorded that, too.
  */
 static bool
 is_there_without_node(const Host *h, const Slot *s, const Slot *other)
 {
-	if (other->lock != s->lock ||
-		(other->owner == s->owner && !other->record.disowned) ||
-		!zkl_mode_conflicts(other->mode, s->mode))
+	if (other->lock != s->lock || !zkl_mode_conflicts(other->mode, s->mode))
+		return false;
+	if (is_kept(h, other))
+		return true;
+	if (other->owner == s->owner)
 		return false;
 	if (other->state == SLOT_WAITING)
 		return other->znodes > 0 && other->since < s->since;
-	return (other->state == SLOT_GRANTED && !other->record.sent) || is_kept(h, other);
+	return other->state == SLOT_GRANTED && !other->record.sent;
 }
 
 static bool
