@@ -243,7 +243,7 @@ worker_look(Worker *w, int i)
 	s->marked = false;
 	if (s->state == SLOT_RELEASED && s->renewal != 0)
 		renew(w, s, request);
-	else if (s->state == SLOT_RELEASED)
+	if (s->state == SLOT_RELEASED)
 		worker_tell(w, ZKL_EVENT(RELEASE,.request = request,
 								 .end.keep_until = s->keep_until));
 	else if (s->state == SLOT_WAITING && !s->known)
