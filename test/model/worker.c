@@ -242,7 +242,11 @@ worker_look(Worker *w, int i)
 
 	s->marked = false;
 	if (s->state == SLOT_RELEASED && s->renewal != 0)
+	{
 		renew(w, s, request);
+		if (!zkl_manager_knows(w->m, request))
+			return;				/* it is about to be freed */
+	}
 	if (s->state == SLOT_RELEASED)
 		worker_tell(w, ZKL_EVENT(RELEASE,.request = request,
 								 .end.keep_until = s->keep_until));
