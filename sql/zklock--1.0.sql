@@ -1144,7 +1144,7 @@ CREATE TABLE zk_rights (
 	PRIMARY KEY (prefix, role, privilege),
 	CHECK (prefix = '/' OR prefix ~ '^(/[^/]+)+$'),
 	CHECK (privilege IN ('lock', 'shared', 'once', 'lead', 'semaphore',
-		'barrier', 'keep', 'request_release', 'look')));
+		'barrier', 'keep', 'request_release', 'look', 'fence')));
 COMMENT ON TABLE zk_rights IS
 'privileges that zk_grant() has granted, a row for each';
 COMMENT ON COLUMN zk_rights.prefix IS
@@ -1152,7 +1152,7 @@ COMMENT ON COLUMN zk_rights.prefix IS
 COMMENT ON COLUMN zk_rights.role IS
 'name of the role, or public';
 COMMENT ON COLUMN zk_rights.privilege IS
-'lock, shared, once, lead, semaphore, barrier, keep, request_release or look';
+'lock, shared, once, lead, semaphore, barrier, keep, request_release, look or fence';
 
 SELECT pg_catalog.pg_extension_config_dump('zk_rights', '');
 
@@ -1200,6 +1200,46 @@ AS 'MODULE_PATHNAME', 'zkl_sql_revoke'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_revoke(text, name, text) IS
 'take back privileges that zk_grant() has granted; returns whether any of them was granted';
+
+--
+-- Fences: what refuses stale fencing tokens.  The rows are the user's, and can be read by
+-- everybody, so that the owner of a database can dump it.
+--
+CREATE TABLE zk_fences (
+	name text COLLATE "C" PRIMARY KEY,
+	token bigint NOT NULL,
+	at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp());
+COMMENT ON TABLE zk_fences IS
+'the highest fencing tokens that have passed zk_fence()';
+COMMENT ON COLUMN zk_fences.name IS
+'name of the fence, such as that of the lock';
+COMMENT ON COLUMN zk_fences.token IS
+'highest token that has passed';
+COMMENT ON COLUMN zk_fences.at IS
+'time at which it passed first';
+
+SELECT pg_catalog.pg_extension_config_dump('zk_fences', '');
+
+CREATE FUNCTION zk_fence(name text, token bigint)
+RETURNS void
+AS 'MODULE_PATHNAME', 'zkl_sql_fence'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_fence(text, bigint) IS
+'raise an error (ZK001) if a higher fencing token has passed; else let no lower one pass from now on';
+
+CREATE FUNCTION zk_fence_reset(name text, token bigint)
+RETURNS boolean
+AS 'MODULE_PATHNAME', 'zkl_sql_fence_reset'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_fence_reset(text, bigint) IS
+'set the highest fencing token that counts as passed, also to a lower one; returns whether any had passed';
+
+CREATE FUNCTION zk_fence_trigger()
+RETURNS trigger
+AS 'MODULE_PATHNAME', 'zkl_sql_fence_trigger'
+LANGUAGE C VOLATILE PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_fence_trigger() IS
+'trigger that calls zk_fence() for its argument with the token in zklock.fencing_token';
 
 --
 -- Only superusers can call these functions, until they grant them to others, and
@@ -1251,7 +1291,10 @@ REVOKE ALL ON ROUTINE
 	zk_dump(),
 	zk_rights_changed(),
 	zk_grant(text, name, text),
-	zk_revoke(text, name, text)
+	zk_revoke(text, name, text),
+	zk_fence(text, bigint),
+	zk_fence_reset(text, bigint),
+	zk_fence_trigger()
 FROM PUBLIC;
 
 REVOKE ALL ON zk_locks, zk_status, zk_servers, zk_stat_server, zk_stat_locks, zk_lock_waits,
@@ -1259,11 +1302,11 @@ REVOKE ALL ON zk_locks, zk_status, zk_servers, zk_stat_server, zk_stat_locks, zk
 FROM PUBLIC;
 
 --
--- pg_dump reads the table as the role that runs it, such as the owner of the
+-- pg_dump reads the tables as the role that runs it, such as the owner of the
 -- database.
 --
-REVOKE ALL ON zk_rights, zk_grants FROM PUBLIC;
-GRANT SELECT ON zk_rights, zk_grants TO PUBLIC;
+REVOKE ALL ON zk_rights, zk_grants, zk_fences FROM PUBLIC;
+GRANT SELECT ON zk_rights, zk_grants, zk_fences TO PUBLIC;
 
 GRANT EXECUTE ON FUNCTION
 	zk_queue(text), zk_fleet_locks(text), zk_leader(text), zk_once_history(text),

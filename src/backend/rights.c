@@ -45,8 +45,6 @@
 #include "utils/rel.h"
 #include "znode/znode.h"
 
-#define TABLE_NAME		"zk_rights"
-
 /* The columns of the table */
 #define COLUMN_PREFIX		1
 #define COLUMN_ROLE			2
@@ -78,7 +76,7 @@ static Oid	rights_table = InvalidOid;
 /* In the order of their bits */
 static const char *const privilege_names[] = {
 	"lock", "shared", "once", "lead", "semaphore", "barrier", "keep", "request_release",
-	"look"
+	"look", "fence"
 };
 
 ZklPrivileges
@@ -126,7 +124,7 @@ zkl_rights_next_name(ZklPrivileges *privileges)
 /* ---- the table ---- */
 
 static bool
-is_rights_table(const FormData_pg_depend * member)
+is_table_of_name(const FormData_pg_depend * member, const char *wanted)
 {
 	char	   *name;
 
@@ -135,11 +133,11 @@ is_rights_table(const FormData_pg_depend * member)
 		get_rel_relkind(member->objid) != RELKIND_RELATION)
 		return false;
 	name = get_rel_name(member->objid);
-	return name != NULL && strcmp(name, TABLE_NAME) == 0;
+	return name != NULL && strcmp(name, wanted) == 0;
 }
 
 static Oid
-find_member_table(Oid extension)
+find_member_table(Oid extension, const char *name)
 {
 	Relation	catalog = table_open(DependRelationId, AccessShareLock);
 	Oid			table = InvalidOid;
@@ -158,7 +156,7 @@ find_member_table(Oid extension)
 	{
 		Form_pg_depend member = (Form_pg_depend) GETSTRUCT(tuple);
 
-		if (is_rights_table(member))
+		if (is_table_of_name(member, name))
 			table = member->objid;
 	}
 	systable_endscan(scan);
@@ -166,23 +164,44 @@ find_member_table(Oid extension)
 	return table;
 }
 
-Oid
-zkl_rights_table(void)
+static Oid
+member_table(const char *name)
 {
 	Oid			extension = get_extension_oid(ZKL_EXTENSION_NAME, true);
 	Oid			table;
 
 	if (!OidIsValid(extension))
 		return InvalidOid;
-	table = find_member_table(extension);
+	table = find_member_table(extension, name);
 	if (!OidIsValid(table))
 		ereport(ERROR,
 				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
 				 errmsg("extension \"%s\" has no table \"%s\"",
-						ZKL_EXTENSION_NAME, TABLE_NAME),
-				 errdetail("Without it, it is not known which role may take which lock."),
+						ZKL_EXTENSION_NAME, name),
+				 errdetail("Without it, it is not known which role may take which lock, or which token has passed."),
 				 errhint("Drop the extension and create it again.")));
 	return table;
+}
+
+char *
+zkl_rights_qualified_table(const char *name, Oid *owner)
+{
+	Oid			oid = member_table(name);
+	Relation	table;
+	char	   *qualified;
+
+	if (!OidIsValid(oid))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("extension \"%s\" does not exist in this database",
+						ZKL_EXTENSION_NAME),
+				 errhint("Use CREATE EXTENSION.")));
+	table = table_open(oid, AccessShareLock);
+	qualified = quote_qualified_identifier(get_namespace_name(RelationGetNamespace(table)),
+										   RelationGetRelationName(table));
+	*owner = table->rd_rel->relowner;
+	table_close(table, NoLock);
+	return qualified;
 }
 
 /* ---- the copy ---- */
@@ -243,7 +262,7 @@ copy_rights(void)
 	List	   *list = NIL;
 	uint64		before;
 
-	rights_table = zkl_rights_table();
+	rights_table = member_table(ZKL_RIGHTS_TABLE);
 	before = changes;
 	if (OidIsValid(rights_table))
 	{

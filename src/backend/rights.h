@@ -19,7 +19,8 @@ typedef uint32 ZklPrivileges;
 #define ZKL_MAY_KEEP		0x0040
 #define ZKL_MAY_REQUEST_RELEASE		0x0080
 #define ZKL_MAY_LOOK		0x0100
-#define ZKL_MAY_ALL			0x01FF
+#define ZKL_MAY_FENCE		0x0200
+#define ZKL_MAY_ALL			0x03FF
 
 /* For calls that everybody may make: those that release, extend or leave */
 #define ZKL_NEEDS_NOTHING	0
@@ -45,11 +46,15 @@ extern List *zkl_rights_missing_roles(void);
 /* How zk_grant() calls the role that everybody is a member of */
 #define ZKL_RIGHTS_PUBLIC	"public"
 
+/* The tables of the extension: that of grants, and that of fences */
+#define ZKL_RIGHTS_TABLE	"zk_rights"
+#define ZKL_FENCES_TABLE	"zk_fences"
+
 /*
- * The table of grants; InvalidOid: the extension is not in this database.  Error
- * 55000 if it has no such table.
+ * The name of such a table as SQL writes it, with its schema, and its owner.  Error 55000
+ * if it is not in this database.
  */
-extern Oid	zkl_rights_table(void);
+extern char *zkl_rights_qualified_table(const char *name, Oid *owner);
 
 /* The privilege of a name, or ZKL_NEEDS_NOTHING; and all their names */
 extern ZklPrivileges zkl_rights_privilege(const char *name);

@@ -92,20 +92,6 @@ check_role(const char *role)
 
 /* ---- statements ---- */
 
-static char *
-qualified_table(void)
-{
-	Oid			table = zkl_rights_table();
-
-	if (!OidIsValid(table))
-		ereport(ERROR,
-				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
-				 errmsg("extension \"zklock\" does not exist in this database"),
-				 errhint("Use CREATE EXTENSION.")));
-	return quote_qualified_identifier(get_namespace_name(get_rel_namespace(table)),
-									  get_rel_name(table));
-}
-
 /*
  * Runs a statement about the table, whose name is the %s in it, with the prefix,
  * the role and the privileges as its parameters.  Returns how many rows there were.
@@ -114,7 +100,8 @@ static uint64
 run_statement(const char *format, Datum *values)
 {
 	Oid			types[] = {TEXTOID, NAMEOID, TEXTARRAYOID};
-	char	   *sql = psprintf(format, qualified_table());
+	Oid			owner;
+	char	   *sql = psprintf(format, zkl_rights_qualified_table(ZKL_RIGHTS_TABLE, &owner));
 	int			rc = SPI_execute_with_args(sql, lengthof(types), types, values,
 										   NULL, false, 0);
 

@@ -42,6 +42,7 @@ int			zkl_on_release_request = ZKL_ON_REQUEST_NOTICE;
 int			zkl_log_locks = ZKL_LOG_LOCKS_LOST;
 bool		zkl_trace = false;
 
+static char *fencing_token;
 static char *server_name = NULL;
 static int	tls = ZKL_TLS_OFF;
 static char *tls_ca_file = NULL;
@@ -269,6 +270,14 @@ define_fleet_settings(void)
 							 PGC_SIGHUP,
 							 0,
 							 NULL, NULL, NULL);
+	DefineCustomStringVariable("zklock.fencing_token",
+							   "Sets the fencing token that zk_fence_trigger() checks.",
+							   NULL,
+							   &fencing_token,
+							   "",
+							   PGC_USERSET,
+							   0,
+							   NULL, NULL, NULL);
 	DefineCustomStringVariable("zklock.server_name",
 							   "Sets the name of this server towards others.",
 							   "If it is empty, the name is made of \"cluster_name\", the host and the port.",

@@ -32,12 +32,13 @@ is_meant(const ZklSlot *reserved, const ZklSlotRequest *renewal)
 static bool
 renew(int slotno, int64 until)
 {
+	bool		kept;
+
 	zkl_worker_tell(ZKL_EVENT(RELEASE,.request = (uint32) slotno,
 							  .end.keep_until = until * 1000));
-	if (until != 0 && !zkl_manager_keeps(zkl_core, (uint32) slotno))
-		return false;
-	zkl_worker_slot_keep(slotno, until);
-	return true;
+	kept = zkl_manager_keeps(zkl_core, (uint32) slotno);
+	zkl_worker_slot_keep(slotno, kept ? until : 0);
+	return kept || until == 0;
 }
 
 static bool

@@ -228,8 +228,7 @@ renew(Worker *w, Slot *s, uint32_t request)
 	if (s->keep_until <= w->now)
 		return;
 	worker_tell(w, ZKL_EVENT(RELEASE,.request = request,.end.keep_until = until));
-	if (until == 0 || zkl_manager_keeps(w->m, request))
-		s->keep_until = until;
+	s->keep_until = zkl_manager_keeps(w->m, request) ? until : 0;
 }
 
 void
