@@ -211,7 +211,10 @@ written(ZklManager *m, ZklRequest *r, const ZklReply *reply)
 	bool		untold = r->rewrite.untold && !r->rewrite.telling;
 
 	zkl_rewrite_forget(r);
-	zkl_node_set_version(r, reply->stat.version);
+
+	/* As in reads_reply.c: a question that was put again is yet to be told. */
+	if (!r->asked.early)
+		zkl_node_set_version(r, reply->stat.version);
 	if (r->rewrite.question != 0)
 		zkl_look_mark_rewritten(r, r->rewrite.question, reply->stat.mzxid);
 	if (untold)
