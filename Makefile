@@ -1,5 +1,5 @@
-# zklock: a loadable module, and zklock_session, the program that its worker
-# starts and that alone links the ZooKeeper client.
+# zklock: a loadable module; zklock_session, the program that its worker starts and
+# that alone links the ZooKeeper client; and zklock-run, a client of PostgreSQL.
 
 PG_CONFIG ?= pg_config
 
@@ -14,12 +14,18 @@ PGFILEDESC = "zklock - distributed locks through ZooKeeper"
 
 MODULE_big = zklock
 SESSION_SOURCES = $(call files,src/session/*.c)
-OBJS = $(patsubst %.c,%.o,$(filter-out $(SESSION_SOURCES),\
+RUN_SOURCES = $(call files,src/run/*.c)
+OBJS = $(patsubst %.c,%.o,$(filter-out $(SESSION_SOURCES) $(RUN_SOURCES),\
 	$(call files,src/*.c src/*/*.c)))
 
 SESSION = zklock_session
 SESSION_OBJS = $(SESSION_SOURCES:.c=.o)
 SESSION_LIBS = -lzookeeper_st
+
+RUN = zklock-run
+RUN_OBJS = $(RUN_SOURCES:.c=.o)
+LIBPQ_CPPFLAGS := -I$(shell $(PG_CONFIG) --includedir)
+LIBPQ := -L$(shell $(PG_CONFIG) --libdir) -lpq
 
 # TLS to ZooKeeper needs OpenSSL; "make WITHOUT_OPENSSL=1" leaves it out.
 ifndef WITHOUT_OPENSSL
@@ -57,6 +63,7 @@ PROVE_TESTS = test/t/*.pl
 endif
 
 EXTRA_CLEAN = $(SESSION) $(SESSION_OBJS) $(OBJS:.o=.d) $(SESSION_OBJS:.o=.d) \
+	$(RUN) $(RUN_OBJS) $(RUN_OBJS:.o=.d) \
 	tmp_check_regress tmp_check_iso output_iso tmp_check
 
 PGXS := $(shell $(PG_CONFIG) --pgxs)
@@ -70,13 +77,13 @@ override PROVE_FLAGS += -I $(abspath $(srcdir))/test/perl
 
 # In another directory: make would take objects from among the sources.
 ifneq ($(abspath $(srcdir)),$(CURDIR))
-ifneq ($(wildcard $(addprefix $(srcdir)/,$(OBJS) $(SESSION_OBJS))),)
+ifneq ($(wildcard $(addprefix $(srcdir)/,$(OBJS) $(SESSION_OBJS) $(RUN_OBJS))),)
 $(error there are object files in $(srcdir): run "make clean" there first)
 endif
-$(shell mkdir -p $(sort $(dir $(OBJS) $(SESSION_OBJS))))
+$(shell mkdir -p $(sort $(dir $(OBJS) $(SESSION_OBJS) $(RUN_OBJS))))
 endif
 
-all: $(SESSION)
+all: $(SESSION) $(RUN)
 
 $(SESSION): $(SESSION_OBJS) src/wire/wire.o
 	$(CC) $(CFLAGS) $^ $(LDFLAGS) $(LDFLAGS_EX) $(SESSION_LIBS) -o $@
@@ -86,17 +93,25 @@ SESSION_CPPFLAGS = $(filter-out -I$(includedir_server) -I$(includedir_internal),
 $(SESSION_OBJS): %.o: %.c
 	$(CC) $(CFLAGS) $(SESSION_CPPFLAGS) $(TLS_CFLAGS) -c -o $@ $<
 
+$(RUN): $(RUN_OBJS)
+	$(CC) $(CFLAGS) $^ $(LDFLAGS) $(LDFLAGS_EX) $(LIBPQ) -o $@
+
+$(RUN_OBJS): %.o: %.c
+	$(CC) $(CFLAGS) $(SESSION_CPPFLAGS) $(LIBPQ_CPPFLAGS) -c -o $@ $<
+
 # The compiler notes which headers each object needs.
--include $(OBJS:.o=.d) $(SESSION_OBJS:.o=.d)
+-include $(OBJS:.o=.d) $(SESSION_OBJS:.o=.d) $(RUN_OBJS:.o=.d)
 $(OBJS:.o=.bc): %.bc: %.o
 
-install: install-session
-install-session: $(SESSION) installdirs
+install: install-programs
+install-programs: $(SESSION) $(RUN) installdirs
+	$(MKDIR_P) '$(DESTDIR)$(bindir)'
 	$(INSTALL_PROGRAM) $(SESSION) '$(DESTDIR)$(pkglibdir)/$(SESSION)'
+	$(INSTALL_PROGRAM) $(RUN) '$(DESTDIR)$(bindir)/$(RUN)'
 
-uninstall: uninstall-session
-uninstall-session:
-	rm -f '$(DESTDIR)$(pkglibdir)/$(SESSION)'
+uninstall: uninstall-programs
+uninstall-programs:
+	rm -f '$(DESTDIR)$(pkglibdir)/$(SESSION)' '$(DESTDIR)$(bindir)/$(RUN)'
 	rm -rf '$(DESTDIR)$(docdir)/$(docmoduledir)'
 
 # What is committed, as PGXN and Debian take it: zklock-1.0.0.zip and .tar.gz
@@ -183,5 +198,5 @@ deadlock-bench:
 	$(srcdir)/bench/deadlocks.sh
 
 .PHONY: bench bench-policy bench-report capacity chaos coverage deadlock-bench \
-	deadlock-storm dist format fuzz lint liveness install-session scale scale-report \
-	simulate uninstall-session unit
+	deadlock-storm dist format fuzz lint liveness install-programs scale scale-report \
+	simulate uninstall-programs unit

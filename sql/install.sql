@@ -67,11 +67,11 @@ SELECT DISTINCT name
 SELECT p.oid::regprocedure
   FROM pg_proc p
  WHERE p.proname LIKE 'zk\_%'
-   AND length(replace(pg_get_function_arguments(p.oid), 'IN ', '')) > 140;
+   AND length(replace(pg_get_function_arguments(p.oid), 'IN ', '')) > 190;
 SELECT p.oid::regprocedure, pg_get_function_result(p.oid)
   FROM pg_proc p
  WHERE p.proname LIKE 'zk\_%'
-   AND pg_get_function_result(p.oid) !~ '^(SETOF )?[a-z_]+( precision|\[\])?$';
+   AND pg_get_function_result(p.oid) !~ '^(SETOF )?[a-z_]+( precision| with time zone|\[\])?$';
 
 CREATE SCHEMA elsewhere;
 ALTER EXTENSION zklock SET SCHEMA elsewhere;

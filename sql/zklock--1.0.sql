@@ -167,6 +167,13 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_reserve(text, interval, interval) IS
 'acquire an exclusive distributed lock for a time that outlasts the session; returns its token';
 
+CREATE PROCEDURE zk_await_reservation(path text, duration interval,
+	timeout interval DEFAULT NULL, INOUT token bigint DEFAULT NULL)
+AS 'MODULE_PATHNAME', 'zkl_sql_await_reservation'
+LANGUAGE C;
+COMMENT ON PROCEDURE zk_await_reservation(text, interval, interval, bigint) IS
+'the same as zk_reserve(); the wait holds back no VACUUM';
+
 CREATE FUNCTION zk_renew(path text, token bigint, duration interval)
 RETURNS boolean
 AS 'MODULE_PATHNAME', 'zkl_sql_renew'
@@ -310,12 +317,19 @@ COMMENT ON FUNCTION zk_barrier(text, integer, interval) IS
 --
 -- Once per period or run key, across all servers
 --
+CREATE FUNCTION zk_once_time()
+RETURNS timestamptz
+AS 'MODULE_PATHNAME', 'zkl_sql_once_time'
+LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE;
+COMMENT ON FUNCTION zk_once_time() IS
+'time by the clock of ZooKeeper, by which zk_once() counts periods';
+
 CREATE FUNCTION zk_once(path text, period interval, zone text DEFAULT 'UTC',
-	guarantee text DEFAULT 'at_most_once')
+	guarantee text DEFAULT 'at_most_once', called_at timestamptz DEFAULT NULL)
 RETURNS boolean
 AS 'MODULE_PATHNAME', 'zkl_sql_once'
 LANGUAGE C VOLATILE PARALLEL UNSAFE;
-COMMENT ON FUNCTION zk_once(text, interval, text, text) IS
+COMMENT ON FUNCTION zk_once(text, interval, text, text, timestamptz) IS
 'claim the run of a job for the current period, across all servers; returns whether this transaction is the one to do it';
 
 CREATE FUNCTION zk_once_key(path text, key text,
@@ -1261,6 +1275,7 @@ REVOKE ALL ON ROUTINE
 	zk_try_xact_lock(text, interval, interval, interval),
 	zk_try_xact_lock_shared(text, interval, interval, interval),
 	zk_reserve(text, interval, interval),
+	zk_await_reservation(text, interval, interval, bigint),
 	zk_multilock(text[], interval),
 	zk_xact_multilock(text[], interval),
 	zk_try_multilock(text[], interval),
@@ -1272,7 +1287,8 @@ REVOKE ALL ON ROUTINE
 	zk_lead(text, text, interval),
 	zk_barrier_enter(text, integer, interval),
 	zk_barrier(text, integer, interval),
-	zk_once(text, interval, text, text),
+	zk_once_time(),
+	zk_once(text, interval, text, text, timestamptz),
 	zk_once_key(text, text, text),
 	zk_once_reset(text),
 	zk_once_history(text),

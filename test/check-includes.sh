@@ -22,6 +22,7 @@ deadlock   core/wing.h core/manager.h core/mutant.h observe/dump.h observe/line.
 observe    core znode
 core       znode
 session    wire znode/zkapi.h
+run        wire/version.h
 wire       znode/zkapi.h
 znode
 '
@@ -69,8 +70,11 @@ check_foreign() {
 		return
 		;;
 	esac
-	if [ "$folder" = session ]; then
-		case $header in '<postgres'* | '<libpq'* | '"'*) echo "includes $header" ;; esac
+	if [ "$folder" = session ] || [ "$folder" = run ]; then
+		case $folder$header in
+		'run<libpq-fe.h>') ;;
+		*'<postgres'* | *'<libpq'* | *'"'*) echo "includes $header" ;;
+		esac
 	elif [[ $libc_only == *" $folder "* ]] && [[ $folder != wire || $header == '"'* ]]; then
 		[[ $file == observe/line.c || " $types " == *" $header "* ]] ||
 			echo "includes $header"

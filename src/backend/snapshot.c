@@ -26,12 +26,23 @@
 #include "utils/portal.h"
 #include "utils/snapmgr.h"
 
-/* A CALL of a procedure without output arguments registers no snapshot for later. */
 static bool
 is_of_portal(void)
 {
-	return ActivePortal->holdSnapshot == NULL &&
-		ActivePortal->portalSnapshot == GetActiveSnapshot();
+	return ActivePortal->portalSnapshot == GetActiveSnapshot();
+}
+
+/*
+ * A CALL with output arguments registers it for values that are read later, from TOAST
+ * tables (PortalRunUtility).  Ours has none.
+ */
+static void
+give_hold_snapshot_up(void)
+{
+	if (ActivePortal->holdSnapshot == NULL)
+		return;
+	UnregisterSnapshotFromOwner(ActivePortal->holdSnapshot, ActivePortal->resowner);
+	ActivePortal->holdSnapshot = NULL;
 }
 
 /* False: there is another one below it, and all is as before. */
@@ -62,6 +73,7 @@ zkl_snapshot_give_up(FunctionCallInfo fcinfo)
 	if (fcinfo->context == NULL || !IsA(fcinfo->context, CallContext) ||
 		ActivePortal == NULL || (ActiveSnapshotSet() && !(is_of_portal() && pop_snapshot())))
 		return "The CALL is within a query, a function, a trigger, an exception block, or a DO in a transaction block.";
+	give_hold_snapshot_up();
 	InvalidateCatalogSnapshot();
 	if (!TransactionIdIsValid(MyProc->xmin))
 		return NULL;

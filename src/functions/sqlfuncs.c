@@ -35,6 +35,7 @@ ZKL_FUNCTION(zkl_sql_multiunlock);
 ZKL_FUNCTION(zkl_sql_unlock_all);
 ZKL_FUNCTION(zkl_sql_extend);
 ZKL_FUNCTION(zkl_sql_reserve);
+ZKL_FUNCTION(zkl_sql_await_reservation);
 ZKL_FUNCTION(zkl_sql_renew);
 ZKL_FUNCTION(zkl_sql_cancel);
 ZKL_FUNCTION(zkl_sql_assert_lock);
@@ -233,20 +234,51 @@ zkl_sql_extend(PG_FUNCTION_ARGS)
 
 /* ---- reserving ---- */
 
+static void
+read_reservation(ZklLockRequest *request, FunctionCallInfo fcinfo)
+{
+	memset(request, 0, sizeof(*request));
+	request->lock = zkl_target_lock(zkl_target_name(fcinfo), ZKL_MAY_LOCK | ZKL_MAY_KEEP);
+	request->at_least_ms = duration_of(fcinfo, 1);
+	request->timeout_ms = zkl_target_timeout_ms(fcinfo, 2);
+	request->is_try = zkl_acquire_is_try(false, request->timeout_ms);
+}
+
+static int64
+reserve_or_raise(ZklLockRequest *request)
+{
+	int64		token;
+
+	if (!zkl_reservation_make(request, &token))
+		raise_timed_out(request);
+	return token;
+}
+
 Datum
 zkl_sql_reserve(PG_FUNCTION_ARGS)
 {
 	ZklLockRequest request;
-	int64		token;
 
-	memset(&request, 0, sizeof(request));
-	request.lock = zkl_target_lock(zkl_target_name(fcinfo), ZKL_MAY_LOCK | ZKL_MAY_KEEP);
-	request.at_least_ms = duration_of(fcinfo, 1);
-	request.timeout_ms = zkl_target_timeout_ms(fcinfo, 2);
-	request.is_try = zkl_acquire_is_try(false, request.timeout_ms);
-	if (!zkl_reservation_make(&request, &token))
-		raise_timed_out(&request);
-	PG_RETURN_INT64(token);
+	read_reservation(&request, fcinfo);
+	PG_RETURN_INT64(reserve_or_raise(&request));
+}
+
+/* The result of a procedure is a row of its output arguments. */
+Datum
+zkl_sql_await_reservation(PG_FUNCTION_ARGS)
+{
+	ZklLockRequest request;
+	TupleDesc	columns;
+	Datum		token;
+	bool		isnull = false;
+
+	read_reservation(&request, fcinfo);
+	request.keeps_snapshot = zkl_snapshot_give_up(fcinfo);
+	token = Int64GetDatum(reserve_or_raise(&request));
+	zkl_snapshot_regain();
+	if (get_call_result_type(fcinfo, NULL, &columns) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	PG_RETURN_DATUM(HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(columns), &token, &isnull)));
 }
 
 static int64

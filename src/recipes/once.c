@@ -19,6 +19,7 @@
 
 ZKL_FUNCTION(zkl_sql_once);
 ZKL_FUNCTION(zkl_sql_once_key);
+ZKL_FUNCTION(zkl_sql_once_time);
 ZKL_FUNCTION(zkl_sql_once_reset);
 
 /* ---- arguments ---- */
@@ -126,10 +127,10 @@ is_same_turn(const ZklTurn *turn, const ZklTurnId *id, bool at_least_once)
  * A turn that was taken is ours until the transaction ends, whatever the time;
  * the commit checks its lock.  The time of the call decides which period is
  * meant: if the call waits while another transaction runs a long job, it still
- * does not mean the next period.
+ * does not mean the next period.  called_ms is the time of an earlier call, or 0.
  */
 static bool
-take_turn(const text *name, const ZklTurnId *id, bool at_least_once)
+take_turn(const text *name, const ZklTurnId *id, bool at_least_once, int64 called_ms)
 {
 	ZklTarget	job = zkl_target_reserved(name, ZKL_ONCE_DIRECTORY, ZKL_MAY_ONCE);
 	ZklTurn    *had = zkl_job_find(&job);
@@ -146,6 +147,10 @@ take_turn(const text *name, const ZklTurnId *id, bool at_least_once)
 						user_name(&job)),
 				 errhint("Use a separate transaction or a different name for each.")));
 	now_ms = zkl_job_time();
+	if (called_ms > now_ms)
+		bad_argument("called_at must not be in the future");
+	if (called_ms != 0)
+		now_ms = called_ms;
 	turn.target = job;
 	turn.token = zkl_job_lock(&job);
 	zkl_job_read(&turn, &history, zkl_jobs_check_room);
@@ -195,6 +200,18 @@ reset_job(const text *name)
 
 /* ---- SQL ---- */
 
+/* In ms since 1970 */
+static int64
+read_called_at(TimestampTz time)
+{
+	int64		ms = time / 1000 +
+	(POSTGRES_EPOCH_JDATE - UNIX_EPOCH_JDATE) * INT64CONST(86400000);
+
+	if (TIMESTAMP_NOT_FINITE(time) || ms <= 0)
+		bad_argument("called_at must be finite, and later than 1970");
+	return ms;
+}
+
 Datum
 zkl_sql_once(PG_FUNCTION_ARGS)
 {
@@ -206,7 +223,16 @@ zkl_sql_once(PG_FUNCTION_ARGS)
 	zkl_target_need(fcinfo, 3, "guarantee");
 	id.period = zkl_history_make(PG_GETARG_INTERVAL_P(1),
 								 text_to_cstring(PG_GETARG_TEXT_PP(2)));
-	PG_RETURN_BOOL(take_turn(name, &id, is_at_least_once(PG_GETARG_TEXT_PP(3))));
+	PG_RETURN_BOOL(take_turn(name, &id, is_at_least_once(PG_GETARG_TEXT_PP(3)),
+							 PG_ARGISNULL(4) ? 0 : read_called_at(PG_GETARG_TIMESTAMPTZ(4))));
+}
+
+Datum
+zkl_sql_once_time(PG_FUNCTION_ARGS)
+{
+	int64		ms = zkl_job_time();
+
+	PG_RETURN_TIMESTAMPTZ(time_t_to_timestamptz(ms / 1000) + ms % 1000 * 1000);
 }
 
 Datum
@@ -218,7 +244,7 @@ zkl_sql_once_key(PG_FUNCTION_ARGS)
 	zkl_target_need(fcinfo, 1, "run key");
 	zkl_target_need(fcinfo, 2, "guarantee");
 	read_run_key(PG_GETARG_TEXT_PP(1), id.key);
-	PG_RETURN_BOOL(take_turn(name, &id, is_at_least_once(PG_GETARG_TEXT_PP(2))));
+	PG_RETURN_BOOL(take_turn(name, &id, is_at_least_once(PG_GETARG_TEXT_PP(2)), 0));
 }
 
 Datum

@@ -156,6 +156,8 @@ zkl_reservation_make(ZklLockRequest *request, int64 *token)
 	check_others(&request->lock);
 	zkl_under_way_check_room(zkl_hold_count(), 1);
 	zkl_wait_begin_lock(&at, request->is_try, request->timeout_ms);
+	if (request->keeps_snapshot != NULL)
+		zkl_wait_warn_of_snapshot(&at, request->keeps_snapshot);
 	request->at = &at;
 	request->mode = ZKL_EXCLUSIVE;
 	request->lifetime = ZKL_LIFETIME_RESERVATION;

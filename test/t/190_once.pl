@@ -334,6 +334,18 @@ EOS
 	$s1->query('ROLLBACK');
 }
 
+# ---- the period of an earlier call ----
+
+my $early = "'/early', '1 day', called_at => zk_once_time() - interval '1 day'";
+is($s1->query("SELECT zk_once($early)"), 't', 'a run of yesterday is recorded');
+is($s2->query("SELECT zk_once($early)"), 'f', 'for all servers');
+is($s2->query("SELECT zk_once('/early', '1 day')"), 't', 'and is none of today');
+is($s1->query("SELECT zk_once($early)"), 'f', 'nor is yesterday open again');
+foreach my $time ("zk_once_time() + interval '1 min'", "'infinity'", "'1960-01-01'")
+{
+	is($s1->error("SELECT zk_once('/early', '1 day', called_at => $time)"), '22023', $time);
+}
+
 # ---- one that hangs ----
 
 $s1->query('BEGIN');

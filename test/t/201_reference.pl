@@ -35,7 +35,8 @@ my $functions = rows("SELECT regexp_replace(CASE prokind WHEN 'p' THEN"
 	  . " ELSE format('%s(%s) → %s', proname,"
 	  . ' pg_get_function_arguments(oid), pg_get_function_result(oid)) END,'
 	  . " '::[a-z]+', '', 'g') FROM pg_proc WHERE oid $in_extension");
-s/'00:00:00'/'0'/g foreach @$functions;
+s/'00:00:00'/'0'/g, s/NULL with time zone/NULL/, s/timestamp with time zone/timestamptz/g
+  foreach @$functions;
 my @signatures;
 foreach my $block ($reference->blocks('text'))
 {

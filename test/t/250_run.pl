@@ -1,0 +1,256 @@
+# zklock-run: a program under a lock.  Whatever ends, the next holder's program does not
+# begin before the last one is dead.
+
+use strict;
+use warnings;
+
+use IPC::Run;
+use Test::More;
+use Time::HiRes qw(usleep);
+
+use PostgreSQL::Test::Utils;
+use ZklockTest;
+
+my $test = ZklockTest->new(session_timeout => '4s');
+my ($one, $two) = $test->nodes;
+my $dir = PostgreSQL::Test::Utils::tempdir();
+my $log = "$dir/log";
+
+# A program that writes down when it begins, that it lives, and when it ends: every
+# 10 ms a line with the time of a clock that all have in common.
+append_to_file("$dir/job", <<'EOS');
+use Time::HiRes qw(clock_gettime usleep CLOCK_MONOTONIC);
+my ($log, $name, $seconds, $status) = @ARGV;
+open my $file, '>>', $log or die;
+$file->autoflush(1);
+$SIG{TERM} = sub { printf $file "%.3f %s term\n", clock_gettime(CLOCK_MONOTONIC), $name; }
+  if $name =~ /stubborn/;
+my $end = clock_gettime(CLOCK_MONOTONIC) + $seconds;
+while ((my $now = clock_gettime(CLOCK_MONOTONIC)) < $end)
+{
+	printf $file "%.3f %s\n", $now, $name;
+	usleep(10_000);
+}
+exit($status // 0);
+EOS
+
+sub conn { return ('-d', $_[0]->connstr('postgres')); }
+
+# Starts it; "harness" has pid, out and err.
+sub start
+{
+	my ($node, @args) = @_;
+	my ($out, $err) = ('', '');
+	my $run = { out => \$out, err => \$err };
+
+	$run->{harness} = IPC::Run::start([ 'zklock-run', conn($node), @args ],
+		'<', \undef, '>', \$out, '2>', \$err);
+	$run->{pid} = $run->{harness}{KIDS}[0]{PID};
+	return $run;
+}
+
+sub status
+{
+	my ($run) = @_;
+
+	$run->{harness}->finish;
+	my $status = $run->{harness}->full_result;
+	return $status & 127 ? "signal " . ($status & 127) : $status >> 8;
+}
+
+sub run_it
+{
+	my ($node, @args) = @_;
+	my $run = start($node, @args);
+
+	return (status($run), ${ $run->{out} }, ${ $run->{err} });
+}
+
+sub job { return ('perl', "$dir/job", $log, @_); }
+
+sub lines { return -e $log ? split(/\n/, slurp_file($log)) : (); }
+
+sub begins
+{
+	my ($name) = @_;
+
+	return wait_for(sub { scalar grep { / \Q$name\E$/ } lines() }, "$name begins");
+}
+
+# ---- what it passes on
+
+my ($status, $out, $err) =
+  run_it($one, '/run', '--', 'sh', '-c', 'echo "$ZKLOCK_NAME $ZKLOCK_TOKEN"; exit 7');
+is($status, 7, 'the exit status is that of the program');
+like($out, qr{^/run [1-9]\d+$}, 'the program knows the lock and its token');
+is($err, '', 'and nothing else is said');
+($status) = run_it($one, '/run', '--', 'sh', '-c', 'kill -9 $$');
+is($status, 137, 'a signal');
+($status, $out, $err) = run_it($one, '/run', '--', "$dir/nothing");
+is($status, 127, 'no such program');
+like($err, qr/could not run ".*nothing": No such file/, 'which it says');
+($status) = run_it($one, '/run', '--', "$dir/job");
+is($status, 126, 'a program that is none');
+is($test->look($one, 'SELECT count(*) FROM zk_locks'), 0, 'no reservation is left of them')
+  if $test->wait_queue('/run', 0);
+
+# ---- bad input
+
+my %bad = (
+	'' => qr/no lock is given/,
+	'/run' => qr/"--" must follow the lock/,
+	'/run --' => qr/no program is given/,
+	'/run true' => qr/"--" must follow the lock/,
+	'--no /run -- true' => qr/invalid option.*"--no"/,
+	'--timeout' => qr/missing argument/,
+	'--try --timeout=1s /run -- true' => qr/exclude each other/,
+	'--grace=soon /run -- true' => qr/invalid time for --grace: "soon"/,
+	'--at-most=-1 /run -- true' => qr/invalid time/,
+	'--at-most=0 /run -- true' => qr/must be positive/,
+	'--zone=UTC /run -- true' => qr/need --once/,
+	'--once=1day --guarantee=never /run -- true' => qr/invalid guarantee: "never"/,
+	'--once=soon /run -- true' => qr/invalid input syntax for type interval/,
+	'--timeout=soon --quiet run -- true' => qr/invalid/,
+	'run -- true' => qr/invalid lock name/);
+foreach my $args (sort keys %bad)
+{
+	($status, $out, $err) = run_it($one, split / /, $args);
+	is($status, 64, "\"$args\": 64");
+	like($err, $bad{$args}, "\"$args\": says why");
+}
+($status, $out, $err) = run_it($one, '-U', 'nobody', '/run', '--', 'true');
+is($status, 75, 'no such role');
+like($err, qr/role "nobody" does not exist/, 'it says so');
+$one->safe_psql('postgres', 'CREATE ROLE weak LOGIN');
+($status, $out, $err) = run_it($one, '-U', 'weak', '/run', '--', 'true');
+is($status, 77, 'no right to it');
+($status, $out) = run_it($one, '--version');
+like($out, qr/^zklock-run \(zklock\) \d/, '--version');
+($status, $out) = run_command([ 'zklock-run', '--help' ]);
+like($status, qr/^zklock-run runs a program/, '--help');
+
+# ---- waiting
+
+my $holder = $test->session($two);
+$holder->query("SELECT zk_lock('/run')");
+($status, $out, $err) = run_it($one, '--try', '/run', '--', 'true');
+is($status, 75, '--try: the lock is not to be had');
+like($err, qr/could not get "\/run": process \d+ of server "server2" .* has it/, 'it says who has it');
+($status, $out, $err) = run_it($one, '--timeout=300ms', '/run', '--', 'true');
+is($status, 75, '--timeout: nor in that time');
+my $waiter = start($one, '/run', '--', job('waiter', 0.1));
+$test->wait_waiting($one, '/run', 1);
+$test->look_until($one,
+	"SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'CALL zk_await_reservation%'"
+	  . " AND state = 'active' AND backend_xmin IS NULL",
+	1, 'its wait has no snapshot');
+$waiter->{harness}->pump_nb;
+like(${ $waiter->{err} }, qr{waits for "/run": process \d+ of server "server2"}, 'it says for whom it waits');
+my $given_up = start($one, '--quiet', '/run', '--', 'true');
+$test->wait_waiting($one, '/run', 2);
+kill 'TERM', $given_up->{pid};
+is(status($given_up), 143, 'a signal ends the wait');
+is(${ $given_up->{err} }, '', '--quiet');
+$test->wait_waiting($one, '/run', 1);
+my $killed = start($one, '/run', '--', 'true');
+$test->wait_waiting($one, '/run', 2);
+kill 'KILL', $killed->{pid};
+$killed->{harness}->finish;
+$test->wait_waiting($one, '/run', 1);
+$holder->query("SELECT zk_unlock('/run')");
+is(status($waiter), 0, 'it has waited, and run');
+
+# ---- signals, and the end of time
+
+my $run = start($one, '/run', '--', job('signalled', 60));
+begins('signalled');
+kill 'TERM', $run->{pid};
+is(status($run), 143, 'a signal is passed on');
+$run = start($one, '--at-most=300ms', '--grace=200ms', '/run', '--', job('stubborn', 60));
+is(status($run), 137, '--at-most: SIGTERM, and SIGKILL after the grace');
+like(${ $run->{err} }, qr/ended the program after --at-most/, 'it says so');
+ok((grep { /stubborn term/ } lines()), 'SIGTERM came first');
+
+# ---- once
+
+($status) = run_it($one, '--once=1 day', '/once', '--', 'false');
+is($status, 1, '--once: it runs');
+($status, $out, $err) = run_it($two, '--once=1 day', '/once', '--', 'true');
+is($status, 0, 'not again, anywhere, in that period');
+like($err, qr{another run of "/once" has this period}, 'it says so');
+my @least = ('--once=1 day', '--guarantee=at_least_once', '/least', '--');
+($status) = run_it($one, @least, 'sh', '-c', 'exit 3');
+is($status, 3, 'at_least_once: a run that fails');
+($status, $out) = run_it($two, @least, 'echo', 'again');
+is("$status $out", "0 again\n", 'is repeated');
+($status, $out) = run_it($one, @least, 'echo', 'no more');
+is("$status $out", '0 ', 'until one succeeds');
+
+# ---- whatever ends, the next one begins later
+
+# The last line of the first one, and the first line of the next one
+sub distance
+{
+	my ($first, $next) = @_;
+	my ($end) = map { /^(\S+)/ } grep { / \Q$first\E$/ } reverse lines();
+	my ($begin) = map { /^(\S+)/ } grep { / \Q$next\E$/ } lines();
+
+	return $begin - $end;
+}
+
+my %ends = (
+	'kill -9 of zklock-run' => sub { kill 'KILL', $_[0]{pid} },
+	'SIGSTOP of zklock-run' => sub { kill 'STOP', $_[0]{pid} },
+	'a server that is cut off' => sub {
+		my ($worker, $session) = split /\|/, $test->status($one, 'worker_pid, session_pid');
+		kill 'STOP', $worker;
+		kill 'KILL', $session;
+	},
+	'kill -9 of the server' => sub { $one->kill9 });
+my %least;
+foreach my $end (sort keys %ends)
+{
+	my ($first, $next) = ("stubborn $end", "after $end");
+
+	$run = start($one, '--grace=1s', '/race', '--', job($first, 60));
+	begins($first);
+	my $other = start($two, '--quiet', '/race', '--', job($next, 0.05));
+	$test->wait_waiting($two, '/race', 1);
+	my $worker = $test->status($one, 'worker_pid');
+	$test->stop_looking($one) if $end =~ /kill -9 of the server/;
+	$ends{$end}->($run);
+	is(status($other), 0, "$end: the next one runs");
+	my $distance = distance($first, $next);
+	cmp_ok($distance, '>', 0, "$end: when the first one is dead");
+	note "$end: $distance s";
+	kill 'CONT', $run->{pid}, $worker;
+	$run->{harness}->finish;
+	if ($end =~ /kill -9 of the server/)
+	{
+		delete $one->{_pid};
+		wait_for(sub { $one->start(fail_ok => 1) }, 'the server starts again');
+	}
+	$test->wait_connected($one);
+}
+
+# A backend that is ended, or stopped, is no reason to end the program.
+foreach my $signal (qw(TERM STOP))
+{
+	$run = start($one, '--grace=1s', '/goes_on', '--', job("goes on $signal", 4));
+	begins("goes on $signal");
+	my $backend = $test->look($one,
+		"SELECT pid FROM pg_stat_activity WHERE query LIKE '%zk_renew(%' AND pid <> pg_backend_pid()");
+	kill $signal, $backend;
+	is(status($run), 0, "SIG$signal of the backend: another session renews the lock");
+	kill 'CONT', $backend;
+}
+
+# An operator who breaks the lock ends the program.
+$run = start($one, '/broken', '--', job('broken', 60));
+begins('broken');
+$holder->query("SELECT zk_break_lock('/broken')");
+is(status($run), 143, 'zk_break_lock() ends the program');
+like(${ $run->{err} }, qr{the reservation of "/broken" is gone}, 'it says why');
+$holder->close;
+
+$test->finish(crashes => '(server process|client backend|background worker) .* was terminated by signal 9|all server processes terminated|not properly shut down');
