@@ -130,7 +130,10 @@ status_of(const PGresult *result)
 	return has_sqlstate(result, "42501") ? NO_PERMISSION : ZKL_RUN_NOT_TO_BE_HAD;
 }
 
-/* The program is not to run, or has run.  Nobody waits for the end of the reservation. */
+/*
+ * The program is not to run, or has run.  Nobody has to wait for the end of the
+ * reservation.  A transaction may have failed.
+ */
 static void end_run(int status) __attribute__((noreturn));
 static PGresult *ask_until(int64_t until, const char *sql, int n, const char *const *values);
 
@@ -139,11 +142,15 @@ end_run(int status)
 {
 	char		own[sizeof(token)];
 	const char *values[] = {options.lock, own};
+	int64_t		until = zkl_clock_ms() + LAST_WORD_MS;
 
 	strcpy(own, token);
 	token[0] = '\0';
 	if (own[0] != '\0')
-		PQclear(ask_until(zkl_clock_ms() + LAST_WORD_MS, "SELECT zk_cancel($1, $2)", 2, values));
+	{
+		PQclear(ask_until(until, "ROLLBACK", 0, NULL));
+		PQclear(ask_until(until, "SELECT zk_cancel($1, $2)", 2, values));
+	}
 	zkl_server_end();
 	exit(status);
 }

@@ -29,7 +29,7 @@ $one->start;
 # The install script, with the functions of the copy
 my $script = slurp_file("$copy/sql/zklock--1.0.sql");
 $script =~ s/^\\echo.*$//m;
-$script =~ s/^SELECT pg_catalog\.pg_extension_config_dump\(.*?;$//ms;
+$script =~ s/^SELECT pg_catalog\.pg_extension_config_dump\(.*?;$//gms;
 $script =~ s/'MODULE_PATHNAME'/'zklock'/g;
 $one->safe_psql('postgres', $script);
 $test->wait_connected($one);
