@@ -150,10 +150,11 @@ my @scripts = map { s{.*/}{}r } glob "$clean/sql/zklock--*.sql";
 ok(-s "$share/$_", $_) foreach @scripts;
 ok(-x "$lib/zklock.so", 'the library');
 ok(-x "$lib/zklock_session", 'the session program');
+ok(-x "$root" . pg_config('--bindir') . '/zklock-run', 'the program that runs others');
 my @pages = map { s{.*/}{}r } glob "$clean/docs/*.md";
 ok(-s "$doc/$_", "docs/$_") foreach 'CHANGELOG.md', @pages;
 is(scalar(my @installed = tree($root)),
-	4 + @scripts + @pages, 'and nothing else');
+	5 + @scripts + @pages, 'and nothing else');
 ok(make("$dir/other", '-f', "$clean/Makefile", 'uninstall', "DESTDIR=$root"),
 	'it uninstalls');
 is(join(' ', tree($root)), '', 'everything');
