@@ -40,7 +40,7 @@ sub create_functions
 	my $script = slurp_file("$share/extension/zklock--1.0.sql");
 
 	$script =~ s/^\\echo.*$//m;
-	$script =~ s/^SELECT pg_catalog\.pg_extension_config_dump\(.*?;$//ms;
+	$script =~ s/^SELECT pg_catalog\.pg_extension_config_dump\(.*?;$//gms;
 	$script =~ s/'MODULE_PATHNAME'/'$path'/g;
 	$node->safe_psql($dbname, $script);
 	return;

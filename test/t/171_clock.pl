@@ -24,6 +24,8 @@ my %allowed = (
 	'worker/worker_slot.c' => 'granted_at of zk_locks',
 	'worker/from_slots.c' => 'granted_at of zk_queue(), as long after requested_at',
 	'worker/tracefile.c' => 'the times that a trace shows',
+	'worker/renewals.c' => 'until when a reservation was to last, in the log',
+	'recipes/reservation.c' => 'until when a reservation lasts, for people',
 	'shared/status.c' => 'since when there has been no connection, for people',
 	'functions/ownqueue.c' => 'held_until of zk_queue()',
 	'shared/lockstats.c' => 'stats_reset of zk_stat_server',
@@ -37,6 +39,7 @@ my $steady = qr/CLOCK_(?:MONOTONIC|BOOTTIME)\w*|INSTR_TIME\w*|instr_time/;
 my %steady = (
 	'shared/boottime.c' => 'CLOCK_BOOTTIME CLOCK_MONOTONIC CLOCK_MONOTONIC_RAW',
 	'backend/wait.c' => 'CLOCK_MONOTONIC',
+	'run/clock.h' => 'CLOCK_BOOTTIME CLOCK_MONOTONIC CLOCK_MONOTONIC_RAW',
 	'session/zkraw.c' => 'CLOCK_MONOTONIC');
 
 my @files = map { glob "$source/$_" } '*.[ch]', '*/*.[ch]';
