@@ -213,6 +213,11 @@ my %ends = (
 		status($_[0]);
 		$test->zk->start;
 	},
+	'SIGSTOP of ZooKeeper' => sub {
+		$test->zk->pause;
+		status($_[0]);
+		$test->zk->resume;
+	},
 	'kill -9 of the server' => sub { $one->kill9 });
 foreach my $round (1 .. $ENV{ROUNDS} // 1)
 {
