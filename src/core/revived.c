@@ -154,7 +154,8 @@ judge_doubted(ZklManager *m, ZklLock *lock)
 
 /*
  * If we may not list the directory, a hold is lost, so that the lease can be renewed;
- * the caller has refused what waits.
+ * the caller has refused what waits.  Nobody can have overtaken a znode that is yet to
+ * be made.
  */
 void
 zkl_revived_unlisted(ZklManager *m, ZklLock *lock)
@@ -168,6 +169,7 @@ zkl_revived_unlisted(ZklManager *m, ZklLock *lock)
 
 		if (zkl_revived_is_open(r))
 			zkl_loss_break(m, r, ZKL_FAILURE_UNREADABLE);
+		r->doubted = false;
 	}
 }
 
