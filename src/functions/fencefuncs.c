@@ -15,6 +15,7 @@
 #include "postgres.h"
 
 #include "backend/rights.h"
+#include "backend/target.h"
 #include "backend/text.h"
 #include "catalog/pg_type.h"
 #include "commands/trigger.h"
@@ -141,15 +142,6 @@ read_fence_name(text *argument, ZklPrivileges needed)
 }
 
 static void
-need_argument(FunctionCallInfo fcinfo, int arg, const char *what)
-{
-	if (PG_ARGISNULL(arg))
-		ereport(ERROR,
-				(errcode(ERRCODE_NULL_VALUE_NOT_ALLOWED),
-				 errmsg("%s must not be null", what)));
-}
-
-static void
 check_token(int64 token)
 {
 	if (token <= 0)
@@ -163,8 +155,8 @@ zkl_sql_fence(PG_FUNCTION_ARGS)
 {
 	char	   *name;
 
-	need_argument(fcinfo, 0, "name of a fence");
-	need_argument(fcinfo, 1, "fencing token");
+	zkl_target_need(fcinfo, 0, "name of a fence");
+	zkl_target_need(fcinfo, 1, "fencing token");
 	name = read_fence_name(PG_GETARG_TEXT_PP(0), ZKL_MAY_FENCE);
 	check_token(PG_GETARG_INT64(1));
 	(void) change_fence(name, PG_GETARG_INT64(1), pass);
@@ -177,8 +169,8 @@ zkl_sql_fence_reset(PG_FUNCTION_ARGS)
 {
 	char	   *name;
 
-	need_argument(fcinfo, 0, "name of a fence");
-	need_argument(fcinfo, 1, "fencing token");
+	zkl_target_need(fcinfo, 0, "name of a fence");
+	zkl_target_need(fcinfo, 1, "fencing token");
 	zkl_rights_check_superuser("must be superuser to reset a fence");
 	name = read_fence_name(PG_GETARG_TEXT_PP(0), ZKL_NEEDS_NOTHING);
 	if (PG_GETARG_INT64(1) != 0)
