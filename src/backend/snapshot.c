@@ -6,8 +6,8 @@
  *
  * Must not know what the wait is for.
  *
- * As long as a session has a snapshot, VACUUM removes no row on the whole server that
- * was deleted since, and CREATE INDEX CONCURRENTLY waits for it.  A statement has one
+ * As long as a session has a snapshot, VACUUM removes no row of its database that was
+ * deleted since, and CREATE INDEX CONCURRENTLY waits for it.  A statement has one
  * from its beginning to its end.  But a procedure may commit, so PostgreSQL expects
  * that the snapshot of a CALL is gone when the procedure returns, or is another one
  * (PortalRunUtility and EnsurePortalSnapshotExists in pquery.c).
