@@ -165,7 +165,10 @@ zkl_reservation_make(ZklLockRequest *request, int64 *token)
 	if (!zkl_under_way_run(get, &making))
 		return false;
 	*token = making.grant.token;
-	(void) zkl_backend_slot_release(making.grant.slotno);
+
+	/* What was lost right behind the grant is not kept. */
+	if (zkl_backend_slot_release(making.grant.slotno) != ZKL_SLOT_GRANTED)
+		zkl_refusal_raise_lost(request->lock.name, NULL, ZKL_ERROR_NONE);
 	return true;
 }
 
