@@ -228,10 +228,13 @@ ask_for_nothing(const char *sql)
 static void
 read_session_timeout(void)
 {
-	PGresult   *result =
-	ask_or_leave("SELECT setting FROM pg_catalog.pg_settings WHERE name = 'zklock.session_timeout'",
-				 0, NULL);
+	PGresult   *result;
 
+	/* If zklock-run is gone, its session must not go on waiting for the lock. */
+	ask_for_nothing("SET client_connection_check_interval = '1s'");
+	result =
+		ask_or_leave("SELECT setting FROM pg_catalog.pg_settings WHERE name = 'zklock.session_timeout'",
+					 0, NULL);
 	if (PQntuples(result) != 1)
 	{
 		zkl_options_say("zklock is not loaded by that server: see \"shared_preload_libraries\"");

@@ -27,13 +27,11 @@ static void
 connection_start(void)
 {
 	static const char *const names[] = {
-		"host", "port", "user", "dbname", "fallback_application_name", "options", NULL
+		"host", "port", "user", "dbname", "fallback_application_name", NULL
 	};
 	const char *values[] = {
 		opened_by->host, opened_by->port, opened_by->user, opened_by->dbname, "zklock-run",
-
-		/* Who is gone must not get a lock. */
-		"-c client_connection_check_interval=1s", NULL
+		NULL
 	};
 
 	again_at = ZKL_RUN_NEVER;
