@@ -46,6 +46,7 @@ static int64_t program_until = ZKL_RUN_NEVER;	/* --at-most */
 static int64_t sent_at;
 static int64_t sure_until;
 static bool asked = false;
+static bool gone = false;		/* nothing is left to renew */
 
 static int64_t
 earliest(int64_t a, int64_t b)
@@ -340,6 +341,7 @@ take_loss(void)
 	int64_t		now = zkl_clock_ms();
 	int64_t		grace = earliest(options.grace_ms, timeout_ms / 4);
 
+	gone = true;
 	zkl_options_say("the reservation of \"%s\" is gone", options.lock);
 	zkl_guard_set_deadlines(now, earliest(sure_until, now + grace));
 }
@@ -440,7 +442,7 @@ watch(void)
 			asked = false;
 		}
 		zkl_server_expect(timeout_ms / 8);
-		if (!asked && zkl_server_is_ready())
+		if (!gone && !asked && zkl_server_is_ready())
 		{
 			if (zkl_clock_ms() >= sent_at + timeout_ms / 12)
 				send_renewal();

@@ -269,6 +269,13 @@ begins('broken');
 $holder->query("SELECT zk_break_lock('/broken')");
 is(status($run), 143, 'zk_break_lock() ends the program');
 like(${ $run->{err} }, qr{the reservation of "/broken" is gone}, 'it says why');
+# One that does not heed SIGTERM has the grace, once.
+$run = start($one, '--grace=200ms', '/broken', '--', job('stubborn broken', 60));
+begins('stubborn broken');
+$holder->query("SELECT zk_break_lock('/broken')");
+is(status($run), 137, 'and kills it after the grace');
+my @said = ${ $run->{err} } =~ /is gone/g;
+is(scalar @said, 1, 'the loss is told once');
 $holder->close;
 
 $test->finish(crashes => '(server process|client backend|background worker) .* was terminated by signal 9|all server processes terminated|not properly shut down');
