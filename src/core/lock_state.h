@@ -308,6 +308,7 @@ typedef struct ZklParents
 typedef struct ZklRenumber
 {
 	bool		wanted;
+	int64_t		zxid;			/* of a node with a number past the end */
 	bool		sent;			/* the delete of the directory, or a listing
 								 * that tells when to try it again */
 } ZklRenumber;

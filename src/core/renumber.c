@@ -43,9 +43,10 @@ refuse_parked_upgrades(ZklManager *m, ZklLock *lock)
 }
 
 void
-zkl_renumber_begin(ZklLock *lock)
+zkl_renumber_begin(ZklLock *lock, int64_t zxid)
 {
 	lock->renumber.wanted = true;
+	lock->renumber.zxid = zxid;
 }
 
 void
@@ -71,9 +72,9 @@ zkl_renumber_start(ZklManager *m, ZklLock *lock)
 						zkl_actions_join(m, lock->path, "", ""));
 }
 
-/* The directory is gone: parked requests go into a new one. */
+/* The directory of old is gone: parked requests go into a new one. */
 static void
-deleted(ZklManager *m, ZklLock *lock)
+renumbered(ZklManager *m, ZklLock *lock)
 {
 	ZklLink    *link,
 			   *after;
@@ -87,6 +88,14 @@ deleted(ZklManager *m, ZklLock *lock)
 		if (zkl_node_is_parked(r))
 			zkl_node_unpark(m, r);
 	}
+}
+
+/* Numbers only grow in a directory: this one is another than that at its end. */
+void
+zkl_renumber_good(ZklManager *m, ZklLock *lock, int64_t zxid)
+{
+	if (lock->renumber.wanted && zxid > lock->renumber.zxid)
+		renumbered(m, lock);
 }
 
 /* We may not delete the directory: the parked requests wait in vain. */
@@ -131,6 +140,11 @@ zkl_renumber_reply(ZklManager *m, ZklLock *lock, ZklOpKind kind,
 {
 	const char *path;
 
+	if (!lock->renumber.wanted)
+	{
+		lock->renumber.sent = false;
+		return;
+	}
 	if (kind == ZKL_OP_RENUMBER_DELETE && reply->rc == ZKL_RC_NOTEMPTY)
 	{
 		path = zkl_actions_join(m, lock->path, "", "");
@@ -140,10 +154,17 @@ zkl_renumber_reply(ZklManager *m, ZklLock *lock, ZklOpKind kind,
 	}
 
 	/*
-	 * A watch on the children brings us back here at their next change.  But
-	 * children that do not contend, such as the directory of a nested lock,
-	 * may stay.
+	 * A watch on the children brings us back here at their next change, if
+	 * the directory is not yet another one.  But children that do not
+	 * contend, such as the directory of a nested lock, may stay.
 	 */
+	if (kind == ZKL_OP_RENUMBER_LIST && reply->rc == ZKL_RC_OK &&
+		reply->stat.czxid > lock->renumber.zxid)
+	{
+		lock->renumber.sent = false;
+		renumbered(m, lock);
+		return;
+	}
 	if (kind == ZKL_OP_RENUMBER_LIST && reply->rc == ZKL_RC_OK &&
 		reply->nchildren > 0)
 	{
@@ -154,7 +175,7 @@ zkl_renumber_reply(ZklManager *m, ZklLock *lock, ZklOpKind kind,
 	lock->renumber.sent = false;
 	if (kind == ZKL_OP_RENUMBER_DELETE &&
 		(reply->rc == ZKL_RC_OK || reply->rc == ZKL_RC_NONODE))
-		deleted(m, lock);
+		renumbered(m, lock);
 	else if (reply->rc == ZKL_RC_OK || reply->rc == ZKL_RC_NONODE)
 		zkl_lock_touch(m, lock);
 	else

@@ -210,6 +210,8 @@ zkl_request_exists(ZklManager *m, ZklRequest *r, ZklSeq seq, int64_t czxid)
 {
 	zkl_node_exists(r, seq, czxid);
 	zkl_node_record(m, r);
+	if (seq < ZKL_SEQ_LIMIT)
+		zkl_renumber_good(m, r->lock, czxid);
 	if (r->demand == ZKL_DEMAND_WAITING && seq < ZKL_SEQ_LIMIT)
 	{
 		zkl_lock_enqueue(m, r->lock, r);
@@ -219,7 +221,13 @@ zkl_request_exists(ZklManager *m, ZklRequest *r, ZklSeq seq, int64_t czxid)
 	if (r->demand == ZKL_DEMAND_WAITING)
 	{
 		zkl_node_set_again(r);
-		zkl_renumber_begin(r->lock);
+
+		/*
+		 * Else the directory may be another one by now: its number is of the
+		 * next try.
+		 */
+		if (czxid != 0)
+			zkl_renumber_begin(r->lock, czxid);
 		zkl_lock_touch(m, r->lock);
 	}
 	zkl_node_delete(m, r, ZKL_RANK_DELETE);

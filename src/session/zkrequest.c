@@ -93,10 +93,11 @@ data_done(int rc, const char *value, int length, const struct Stat *stat,
 }
 
 static void
-strings_done(int rc, const struct String_vector *strings, const void *data)
+strings_done(int rc, const struct String_vector *strings,
+			 const struct Stat *stat, const void *data)
 {
 	uint64_t	tag = finish_single(data);
-	size_t		total = sizeof(uint32_t);
+	size_t		total = sizeof(uint32_t) + sizeof(ZklWireStat);
 	size_t		frame;
 
 	for (int i = 0; rc == ZOK && i < strings->count; i++)
@@ -114,6 +115,7 @@ strings_done(int rc, const struct String_vector *strings, const void *data)
 	for (int i = 0; i < strings->count; i++)
 		zkl_wire_put_string(zkl_zk.out, strings->data[i],
 							strlen(strings->data[i]));
+	put_stat(stat);
 	zkl_wire_end(zkl_zk.out, frame);
 }
 
@@ -171,8 +173,8 @@ call_client(ZklSendKind kind, const char *path, bool watch, ZklSingle *single)
 		case ZKL_SEND_GET:
 			return zoo_awget(handle, path, watcher, NULL, data_done, single);
 		case ZKL_SEND_LIST:
-			return zoo_awget_children(handle, path, watcher, NULL,
-									  strings_done, single);
+			return zoo_awget_children2(handle, path, watcher, NULL,
+									   strings_done, single);
 		case ZKL_SEND_UNWATCH:
 		case ZKL_SEND_UNWATCH_CHILDREN:
 

@@ -91,7 +91,7 @@ typedef enum ZklWireType
 	 * MULTI: u32 count, then per operation i32 rc, string created path (empty
 	 * unless it was a create and succeeded), u8 has_stat, [stat] (of a set
 	 * whose batch succeeded).  GET: string data, stat.  LIST: u32 count, that
-	 * many strings.  Others: nothing.
+	 * many strings, stat.  Others: nothing.
 	 *
 	 * A stat is i64 czxid, i64 mzxid, i64 ctime (ms), i64 mtime (ms), i64
 	 * ephemeralOwner, i32 version.

@@ -67,7 +67,7 @@ read_multi(ZklWireReader *body, ZklReply *reply, ZklWireStat *stat)
 }
 
 static void
-read_children(ZklWireReader *body, ZklReply *reply)
+read_children(ZklWireReader *body, ZklReply *reply, ZklWireStat *stat)
 {
 	uint32_t	n = zkl_wire_get_u32(body);
 	char	  **children = palloc((Min(n, body->left / 4) + 1) *
@@ -81,6 +81,7 @@ read_children(ZklWireReader *body, ZklReply *reply)
 			children[reply->nchildren++] = child;
 	}
 	reply->children = (const char *const *) children;
+	read_stat(body, reply, stat);
 	if (body->bad)
 		reply->rc = ZKL_RC_UNKNOWN;
 }
@@ -112,7 +113,7 @@ take_reply(const ZklWireHeader *header, ZklWireReader *body, int64 now)
 			break;
 		case ZKL_SEND_LIST:
 			if (reply.rc == ZKL_RC_OK)
-				read_children(body, &reply);
+				read_children(body, &reply, &stat);
 			break;
 		default:
 			break;

@@ -104,6 +104,7 @@ read_list(const char *path, int copy, const Node *node, ZklReply *reply)
 		if (child->node[copy].exists)
 			children[reply->nchildren++] = take_string(child->name);
 	reply->children = children;
+	reply->stat = node->stat;
 }
 
 void

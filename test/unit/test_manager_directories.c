@@ -127,6 +127,73 @@ sequence_past_its_end(void)
 	}
 }
 
+/* Another server makes the directory anew, and it does not empty again. */
+static void
+sequence_begun_by_another(void)
+{
+	World	   *w = world_ready();
+	char		before[ZKL_MAX_PATH + 1];
+	char		other[ZKL_MAX_PATH + 1];
+	uint32_t	r[2];
+	uint32_t	i;
+
+	foreign_enter(w, "/a", ZKL_SHARED, before);
+	tree_find(WORLD_ROOT "/a")->counter = (int32_t) ZKL_SEQ_LIMIT;
+	for (i = 0; i < 2; i++)
+	{
+		r[i] = world_submit(w, "/a", i, i == 0 ? ZKL_EXCLUSIVE : ZKL_SHARED);
+		world_run(w);
+		CHECK(world_waits(w, r[i]));
+	}
+	CHECK_INT(world_nodes(w, "/a"), 0);
+	CHECK_INT(model_delete(&w->zk, before), ZKL_RC_OK);
+	CHECK_INT(model_delete(&w->zk, WORLD_ROOT "/a"), ZKL_RC_OK);
+	foreign_enter(w, "/a", ZKL_SHARED, other);
+	world_run(w);
+	CHECK_INT(world_nodes(w, "/a"), 2);
+	CHECK(world_waits(w, r[0]) && world_waits(w, r[1]));
+	foreign_leave_all(w, "/a");
+	world_run(w);
+	CHECK(world_holds(w, r[0]));
+	world_wind_up(w);
+}
+
+/*
+ * One of our nodes lands in the new directory while another request waits for
+ * the end of the old one.  What its owner asks for on top waits behind the
+ * others there.
+ */
+static void
+sequence_begun_with_our_hold(void)
+{
+	World	   *w = world_ready();
+	char		other[ZKL_MAX_PATH + 1];
+	uint32_t	first;
+	uint32_t	holder;
+	uint32_t	upgrade;
+
+	world_warm_up(w, "/a");
+	tree_find(WORLD_ROOT "/a")->counter = (int32_t) ZKL_SEQ_LIMIT;
+	first = world_submit(w, "/a", 1, ZKL_SHARED);
+	world_serve(w, INT32_MAX);
+	holder = world_submit(w, "/a", 2, ZKL_SHARED);
+	w->tampered = true;
+	CHECK_INT(model_delete(&w->zk, tree_newest()->text), ZKL_RC_OK);
+	CHECK_INT(model_delete(&w->zk, WORLD_ROOT "/a"), ZKL_RC_OK);
+	foreign_enter(w, "/a", ZKL_SHARED, other);
+	world_serve(w, INT32_MAX);
+	world_deliver(w, INT32_MAX);
+	CHECK_INT(w->requests[holder].record.seq, 1);
+	upgrade = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK(world_holds(w, holder));
+	CHECK(world_waits(w, upgrade) && world_waits(w, first));
+	foreign_leave_all(w, "/a");
+	world_run(w);
+	CHECK(world_holds(w, upgrade));
+	world_wind_up(w);
+}
+
 int
 main(void)
 {
@@ -135,5 +202,7 @@ main(void)
 	RUN(directory_made_again_before_the_watch);
 	RUN(sequence_limit);
 	RUN(sequence_past_its_end);
+	RUN(sequence_begun_by_another);
+	RUN(sequence_begun_with_our_hold);
 	return unit_finish();
 }

@@ -96,7 +96,8 @@ wait_for_another_client(void)
 		"in result operation=1 rc=0 " NODE("4") "__WRIT__0000000004",
 		"out record request=0 /zklock/a exclusive uuid=" UUID("4") " number=4 index=1 generation=1",
 		"out send list tag=0x800000004 for=list /zklock/a",
-		"in reply tag=0x800000004 for=list /zklock/a rc=0 children=2",
+		"in reply tag=0x800000004 for=list /zklock/a rc=0 czxid=0x3ef mzxid=0x3ef version=0"
+		" children=2",
 		"out send get tag=0x900000004 for=watch-ahead " OTHER " watch",
 		"in reply tag=0x900000004 for=watch-ahead /zklock/a rc=0 czxid=0x3f8 mzxid=0x3f8 version=0",
 		"in deleted " OTHER,
