@@ -59,7 +59,7 @@ fi
 common=(gcc make libc6-dev perl libipc-run-perl libzookeeper-st-dev
 	libssl-dev openssl pkg-config libnetty-java
 	zookeeper default-jdk-headless libcurator-recipes-java python3
-	python3-kazoo python3-psycopg2 libpostgresql-jdbc-java libfaketime pgbouncer procps
+	python3-kazoo python3-psycopg2 ruby-activerecord ruby-pg libpostgresql-jdbc-java libfaketime pgbouncer procps
 	util-linux rsync perltidy shellcheck debootstrap tini)
 # For the layout only, and not in every release
 common_if_known=(pg-bsd-indent)

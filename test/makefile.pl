@@ -145,8 +145,8 @@ my $lib = "$root" . pg_config('--pkglibdir');
 my $doc = "$root" . pg_config('--docdir') . '/extension/zklock';
 ok(make("$dir/other", '-f', "$clean/Makefile", 'install', "DESTDIR=$root"),
 	'it installs');
-ok(-s "$share/zklock.control", 'the control file');
-my @scripts = map { s{.*/}{}r } glob "$clean/sql/zklock--*.sql";
+ok(-s "$share/$_.control", "the control file of $_") foreach 'zklock', 'zklock_advisory';
+my @scripts = map { s{.*/}{}r } glob "$clean/sql/zklock*--*.sql";
 ok(-s "$share/$_", $_) foreach @scripts;
 ok(-x "$lib/zklock.so", 'the library');
 ok(-x "$lib/zklock_session", 'the session program');
@@ -154,7 +154,7 @@ ok(-x "$root" . pg_config('--bindir') . '/zklock-run', 'the program that runs ot
 my @pages = map { s{.*/}{}r } glob "$clean/docs/*.md";
 ok(-s "$doc/$_", "docs/$_") foreach 'CHANGELOG.md', @pages;
 is(scalar(my @installed = tree($root)),
-	5 + @scripts + @pages, 'and nothing else');
+	6 + @scripts + @pages, 'and nothing else');
 ok(make("$dir/other", '-f', "$clean/Makefile", 'uninstall', "DESTDIR=$root"),
 	'it uninstalls');
 is(join(' ', tree($root)), '', 'everything');

@@ -167,13 +167,18 @@ zkl_held_release_lock(const ZklTarget *lock, ZklLockMode mode)
 }
 
 void
-zkl_held_release_all(void)
+zkl_held_release_all(const char *prefix)
 {
 	dlist_mutable_iter iter;
 
 	zkl_lifetime_check();
 	dlist_foreach_modify(iter, &zkl_holds[ZKL_LIFETIME_SESSION])
-		(void) zkl_held_release(dlist_container(ZklHold, link, iter.cur));
+	{
+		ZklHold    *hold = dlist_container(ZklHold, link, iter.cur);
+
+		if (strncmp(hold->lock->key.path, prefix, strlen(prefix)) == 0)
+			(void) zkl_held_release(hold);
+	}
 }
 
 /* ---- extending ---- */

@@ -21,8 +21,11 @@ extern bool zkl_held_release_lock(const ZklTarget *lock, ZklLockMode mode);
  */
 extern bool zkl_held_release(ZklHold *hold);
 
-/* Releases all locks of session lifetime, however often they were acquired. */
-extern void zkl_held_release_all(void);
+/*
+ * Releases all locks of session lifetime whose names in UTF-8 begin so, however often
+ * they were acquired.
+ */
+extern void zkl_held_release_all(const char *prefix);
 
 /*
  * From now on each hold of this backend on the lock may last for so many ms; 0:

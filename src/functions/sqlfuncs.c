@@ -218,7 +218,7 @@ ZKL_SQL_CALL(zkl_sql_unlock_shared, unlock, ZKL_SHARED);
 Datum
 zkl_sql_unlock_all(PG_FUNCTION_ARGS)
 {
-	zkl_held_release_all();
+	zkl_held_release_all("");
 	PG_RETURN_VOID();
 }
 

@@ -33,6 +33,7 @@ int			zkl_max_requests_per_session = -1;
 int			zkl_cache_time = 100;
 int			zkl_max_at_least = 3600 * 1000;
 bool		zkl_session_locks = true;
+char	   *zkl_advisory_prefix = NULL;
 int			zkl_connect_timeout = -1;
 bool		zkl_reentrant = true;
 bool		zkl_deadlock_detection = true;
@@ -185,6 +186,13 @@ check_dialects(char **newval, void **extra, GucSource source)
 {
 	return accept_value("zklock.dialects", *newval,
 						zkl_dialect_check_list(*newval));
+}
+
+static bool
+check_advisory_prefix(char **newval, void **extra, GucSource source)
+{
+	return accept_value("zk_advisory.prefix", *newval,
+						zkl_name_check(*newval, strlen(*newval)));
 }
 
 static bool
@@ -353,6 +361,14 @@ define_limits(void)
 static void
 define_request_settings(void)
 {
+	DefineCustomStringVariable("zk_advisory.prefix",
+							   "Sets the beginning of the names of locks taken by extension zklock_advisory.",
+							   "The database and the key follow.  It must be the same on all servers.",
+							   &zkl_advisory_prefix,
+							   "/advisory",
+							   PGC_SUSET,
+							   0,
+							   check_advisory_prefix, NULL, NULL);
 	DefineCustomIntVariable("zklock.cache_time",
 							"Sets how long this server keeps a distributed lock that its sessions do not use for the moment.",
 							"Only locks that its sessions take again and again are kept, and none that another server waits for.  Zero keeps none.",
@@ -521,4 +537,5 @@ zkl_settings_define(void)
 	define_limits();
 	define_request_settings();
 	MarkGUCPrefixReserved("zklock");
+	MarkGUCPrefixReserved("zk_advisory");
 }

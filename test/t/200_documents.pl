@@ -150,7 +150,7 @@ sub run_block
 	my @company = gather($block);
 
 	$one->safe_psql($dbname, 'DROP EXTENSION zklock')
-	  if $block->{text} =~ /^CREATE EXTENSION/m;
+	  if $block->{text} =~ /^CREATE EXTENSION zklock\b/m;
 	if ($block->{text} =~ /^\s*\\|\\gset/m)
 	{
 		run_psql($block->{text}, $dbname, $role, "$name: psql");

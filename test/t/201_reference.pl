@@ -60,7 +60,7 @@ my @settings = sort map {
 	join ' ', grep { $_ ne '' } $name, $default, $min eq '' ? '' : "$min to $max",
 	  $context{$context}
   } @{ rows("SELECT name, boot_val, min_val, max_val, context"
-		  . " FROM pg_settings WHERE name LIKE 'zklock.%'") };
+		  . " FROM pg_settings WHERE name ~ '^zk(lock|_advisory)[.]'") };
 my ($table) = $section->blocks('text');
 is_deeply([ sort map { s/ +/ /gr } split /\n/, $table->{text} ], \@settings, 'settings');
 is_deeply(rows("SELECT DISTINCT unit FROM pg_settings WHERE unit <> '' AND name LIKE 'zklock.%'"),
