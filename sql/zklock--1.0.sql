@@ -340,6 +340,23 @@ LANGUAGE C VOLATILE PARALLEL UNSAFE;
 COMMENT ON FUNCTION zk_once_key(text, text, text) IS
 'claim the run of a job for a run key, across all servers; returns whether this transaction is the one to do it';
 
+CREATE PROCEDURE zk_run_once(path text, period interval, sql text,
+	zone text DEFAULT 'UTC', guarantee text DEFAULT 'at_most_once',
+	timeout interval DEFAULT NULL,
+	INOUT ran boolean DEFAULT NULL, INOUT message text DEFAULT NULL)
+AS 'MODULE_PATHNAME', 'zkl_sql_run_once'
+LANGUAGE C;
+COMMENT ON PROCEDURE zk_run_once(text, interval, text, text, text, interval, boolean, text) IS
+'run SQL once in each period, across all servers';
+
+CREATE PROCEDURE zk_run_exclusive(path text, sql text,
+	timeout interval DEFAULT NULL,
+	INOUT ran boolean DEFAULT NULL, INOUT message text DEFAULT NULL)
+AS 'MODULE_PATHNAME', 'zkl_sql_run_exclusive'
+LANGUAGE C;
+COMMENT ON PROCEDURE zk_run_exclusive(text, text, interval, boolean, text) IS
+'run SQL while no other session runs something under the same lock, across all servers';
+
 CREATE FUNCTION zk_once_reset(path text)
 RETURNS boolean
 AS 'MODULE_PATHNAME', 'zkl_sql_once_reset'
@@ -1290,6 +1307,8 @@ REVOKE ALL ON ROUTINE
 	zk_once_time(),
 	zk_once(text, interval, text, text, timestamptz),
 	zk_once_key(text, text, text),
+	zk_run_once(text, interval, text, text, text, interval, boolean, text),
+	zk_run_exclusive(text, text, interval, boolean, text),
 	zk_once_reset(text),
 	zk_once_history(text),
 	zk_stat_reset(),

@@ -413,7 +413,7 @@ check_mode(const ZklLockRequest *request)
 static void
 refuse_again(const ZklLockRequest *request, ZklHeldLock *held)
 {
-	if (zkl_reentrant || zkl_hold_sibling(held) < 0)
+	if (zkl_reentrant || request->again || zkl_hold_sibling(held) < 0)
 		return;
 	ereport(ERROR,
 			(errcode(ERRCODE_OBJECT_IN_USE),

@@ -29,6 +29,7 @@ typedef struct ZklLockRequest
 	uint32		max;			/* dialect PERMIT: how many there may be */
 	bool		within_call;	/* it ends with the call, whatever its
 								 * lifetime */
+	bool		again;			/* even if "zklock.reentrant" is off */
 	bool		guard;			/* of a semaphore: see recipes/semaphore.c */
 	const char *leader_id;		/* dialect LATCH: the participant, in UTF-8 */
 } ZklLockRequest;

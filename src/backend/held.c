@@ -167,6 +167,22 @@ zkl_held_release_lock(const ZklTarget *lock, ZklLockMode mode)
 }
 
 void
+zkl_held_abandon(const ZklTarget *lock)
+{
+	ZklHold    *hold = zkl_hold_find(lock, ZKL_EXCLUSIVE, ZKL_LIFETIME_SESSION);
+
+	if (hold == NULL)
+		return;
+	if (hold->count == 1)
+	{
+		zkl_hold_end(hold);
+		return;
+	}
+	hold->count--;
+	zkl_backend_slot_set_holds(hold->grant.slotno, hold->count);
+}
+
+void
 zkl_held_release_all(const char *prefix)
 {
 	dlist_mutable_iter iter;
@@ -176,7 +192,8 @@ zkl_held_release_all(const char *prefix)
 	{
 		ZklHold    *hold = dlist_container(ZklHold, link, iter.cur);
 
-		if (strncmp(hold->lock->key.path, prefix, strlen(prefix)) == 0)
+		if (!hold->within_call &&
+			strncmp(hold->lock->key.path, prefix, strlen(prefix)) == 0)
 			(void) zkl_held_release(hold);
 	}
 }

@@ -22,8 +22,14 @@ extern bool zkl_held_release_lock(const ZklTarget *lock, ZklLockMode mode);
 extern bool zkl_held_release(ZklHold *hold);
 
 /*
+ * After an error in the call that took it: one exclusive hold of session lifetime counts
+ * once less, or ends.  Cannot fail.
+ */
+extern void zkl_held_abandon(const ZklTarget *lock);
+
+/*
  * Releases all locks of session lifetime whose names in UTF-8 begin so, however often
- * they were acquired.
+ * they were acquired; but none that a call under way took for itself.
  */
 extern void zkl_held_release_all(const char *prefix);
 

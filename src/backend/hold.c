@@ -204,6 +204,7 @@ zkl_hold_prepare(const ZklLockRequest *request)
 	hold->lock = held;
 	hold->mode = request->mode;
 	hold->lifetime = request->lifetime;
+	hold->within_call = request->within_call;
 	hold->lost = ZKL_ERROR_NONE;
 	hold->name = MemoryContextStrdup(TopMemoryContext, request->lock.name);
 	open_scope(hold);
@@ -378,6 +379,8 @@ zkl_hold_release_function(const ZklHold *hold)
 		case ZKL_DIALECT_MEMBER:
 			return "zk_barrier_leave";
 		default:
+			if (hold->within_call)
+				return NULL;
 			return hold->mode == ZKL_SHARED ? "zk_unlock_shared" : "zk_unlock";
 	}
 }

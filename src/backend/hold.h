@@ -30,6 +30,7 @@ typedef struct ZklHold
 	dlist_node	link;			/* in the list of its lifetime */
 	ZklGrant	grant;
 	bool		begun;			/* else it is only prepared, or unused */
+	bool		within_call;	/* the call that took it ends it */
 	uint32		count;
 	ZklScope   *scope;			/* transaction lifetime only */
 	char	   *name;			/* as the database writes it; NULL: unused */
@@ -165,7 +166,7 @@ extern bool zkl_hold_has_lapsed(const ZklHold *hold);
  */
 extern ZklHold *zkl_hold_named(const char *name);
 
-/* The SQL function that releases it; NULL: its transaction does. */
+/* The SQL function that releases it; NULL: its transaction or its call does. */
 extern const char *zkl_hold_release_function(const ZklHold *hold);
 
 /*

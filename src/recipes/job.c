@@ -261,6 +261,7 @@ zkl_job_lock(const ZklTarget *job)
 	request.lock = *job;
 	request.mode = ZKL_EXCLUSIVE;
 	request.lifetime = ZKL_LIFETIME_TRANSACTION;
+	request.again = true;
 	(void) zkl_acquire(&request, 1, &token);
 	return token;
 }

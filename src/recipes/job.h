@@ -41,7 +41,10 @@ extern void zkl_job_take(const ZklTurn *turn);
 /* The turn that this transaction has taken of a job, or NULL */
 extern ZklTurn *zkl_job_find(const ZklTarget *target);
 
-/* Waits for the job's lock, until the transaction ends; returns its token. */
+/*
+ * Waits for the job's lock, until the transaction ends; returns its token.  It may be
+ * any lock; if this session has it already, it is counted once more.
+ */
 extern int64 zkl_job_lock(const ZklTarget *job);
 extern void zkl_job_unlock(const ZklTarget *job);
 

@@ -14,6 +14,7 @@
 #include "mb/pg_wchar.h"
 #include "miscadmin.h"
 #include "recipes/jobs.h"
+#include "recipes/once.h"
 #include "shared/compat.h"
 #include "utils/builtins.h"
 
@@ -32,8 +33,8 @@ bad_argument(const char *message)
 	pg_unreachable();
 }
 
-static bool
-is_at_least_once(const text *guarantee)
+bool
+zkl_once_is_at_least(const text *guarantee)
 {
 	const char *name = text_to_cstring(guarantee);
 
@@ -76,6 +77,12 @@ read_run_key(const text *argument, char *key)
 }
 
 /* ---- the turn ---- */
+
+ZklTarget
+zkl_once_job(const text *name)
+{
+	return zkl_target_reserved(name, ZKL_ONCE_DIRECTORY, ZKL_MAY_ONCE);
+}
 
 /* The name of the job, as the caller gave it */
 static const char *
@@ -123,17 +130,36 @@ is_same_turn(const ZklTurn *turn, const ZklTurnId *id, bool at_least_once)
 		turn->at_least_once == at_least_once;
 }
 
+/* Reads the job's history, under its lock; whether the turn is not used up */
+static bool
+read_free(ZklTurn *turn, ZklHistory *history, const ZklTurnId *id, int64 now_ms)
+{
+	zkl_job_read(turn, history, zkl_jobs_check_room);
+	if (!zkl_history_has(history, id, now_ms))
+		return true;
+	warn_if_ahead(&turn->target, history, id, now_ms);
+	return false;
+}
+
+bool
+zkl_once_is_free(const ZklTarget *job, const ZklTurnId *id, int64 called_ms)
+{
+	ZklTurn		turn = {.target = *job};
+	ZklHistory	history;
+
+	return read_free(&turn, &history, id, called_ms);
+}
+
 /*
  * A turn that was taken is ours until the transaction ends, whatever the time;
  * the commit checks its lock.  The time of the call decides which period is
  * meant: if the call waits while another transaction runs a long job, it still
  * does not mean the next period.  called_ms is the time of an earlier call, or 0.
  */
-static bool
-take_turn(const text *name, const ZklTurnId *id, bool at_least_once, int64 called_ms)
+bool
+zkl_once_take(const ZklTarget *job, const ZklTurnId *id, bool at_least_once, int64 called_ms)
 {
-	ZklTarget	job = zkl_target_reserved(name, ZKL_ONCE_DIRECTORY, ZKL_MAY_ONCE);
-	ZklTurn    *had = zkl_job_find(&job);
+	ZklTurn    *had = zkl_job_find(job);
 	ZklTurn		turn = {0};
 	ZklHistory	history;
 	int64		now_ms;
@@ -144,20 +170,18 @@ take_turn(const text *name, const ZklTurnId *id, bool at_least_once, int64 calle
 		ereport(ERROR,
 				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
 				 errmsg("cannot take two turns of \"%s\" in one transaction",
-						user_name(&job)),
+						user_name(job)),
 				 errhint("Use a separate transaction or a different name for each.")));
 	now_ms = zkl_job_time();
 	if (called_ms > now_ms)
 		bad_argument("called_at must not be in the future");
 	if (called_ms != 0)
 		now_ms = called_ms;
-	turn.target = job;
-	turn.token = zkl_job_lock(&job);
-	zkl_job_read(&turn, &history, zkl_jobs_check_room);
-	if (zkl_history_has(&history, id, now_ms))
+	turn.target = *job;
+	turn.token = zkl_job_lock(job);
+	if (!read_free(&turn, &history, id, now_ms))
 	{
-		zkl_job_unlock(&job);
-		warn_if_ahead(&job, &history, id, now_ms);
+		zkl_job_unlock(job);
 		return false;
 	}
 	turn.id = *id;
@@ -176,7 +200,7 @@ take_turn(const text *name, const ZklTurnId *id, bool at_least_once, int64 calle
 static bool
 reset_job(const text *name)
 {
-	ZklTarget	job = zkl_target_reserved(name, ZKL_ONCE_DIRECTORY, ZKL_MAY_ONCE);
+	ZklTarget	job = zkl_once_job(name);
 	bool		had;
 
 	if (zkl_job_find(&job) != NULL)
@@ -217,14 +241,16 @@ zkl_sql_once(PG_FUNCTION_ARGS)
 {
 	text	   *name = zkl_target_name(fcinfo);
 	ZklTurnId	id = {0};
+	ZklTarget	job;
 
 	zkl_target_need(fcinfo, 1, "period");
 	zkl_target_need(fcinfo, 2, "time zone");
 	zkl_target_need(fcinfo, 3, "guarantee");
 	id.period = zkl_history_make(PG_GETARG_INTERVAL_P(1),
 								 text_to_cstring(PG_GETARG_TEXT_PP(2)));
-	PG_RETURN_BOOL(take_turn(name, &id, is_at_least_once(PG_GETARG_TEXT_PP(3)),
-							 PG_ARGISNULL(4) ? 0 : read_called_at(PG_GETARG_TIMESTAMPTZ(4))));
+	job = zkl_once_job(name);
+	PG_RETURN_BOOL(zkl_once_take(&job, &id, zkl_once_is_at_least(PG_GETARG_TEXT_PP(3)),
+								 PG_ARGISNULL(4) ? 0 : read_called_at(PG_GETARG_TIMESTAMPTZ(4))));
 }
 
 Datum
@@ -240,11 +266,13 @@ zkl_sql_once_key(PG_FUNCTION_ARGS)
 {
 	text	   *name = zkl_target_name(fcinfo);
 	ZklTurnId	id = {0};
+	ZklTarget	job;
 
 	zkl_target_need(fcinfo, 1, "run key");
 	zkl_target_need(fcinfo, 2, "guarantee");
 	read_run_key(PG_GETARG_TEXT_PP(1), id.key);
-	PG_RETURN_BOOL(take_turn(name, &id, is_at_least_once(PG_GETARG_TEXT_PP(2)), 0));
+	job = zkl_once_job(name);
+	PG_RETURN_BOOL(zkl_once_take(&job, &id, zkl_once_is_at_least(PG_GETARG_TEXT_PP(2)), 0));
 }
 
 Datum

@@ -1,0 +1,271 @@
+/*
+ * job_run.c
+ *	  zk_run_once() and zk_run_exclusive(): run SQL under a lock of all servers.
+ *
+ * Owns how the statements are run, and what is told of it.  Run by backends.  Takes no
+ * locks but the distributed one.
+ *
+ * Must not know how a turn is used up, nor how a lock is granted.
+ *
+ * The statements may be CALLs that commit.  So the call has the lock for a session, until
+ * it ends; and before that, its last transaction has it, too.  A turn is taken in the
+ * first transaction, or in the last one: as soon or as late as its guarantee lets it.
+ */
+#include "postgres.h"
+
+#include "backend/held.h"
+#include "backend/snapshot.h"
+#include "backend/text.h"
+#include "executor/spi.h"
+#include "funcapi.h"
+#include "nodes/parsenodes.h"
+#include "parser/parser.h"
+#include "recipes/once.h"
+#include "shared/compat.h"
+#include "shared/settings.h"
+#include "utils/builtins.h"
+#include "utils/timestamp.h"
+
+ZKL_FUNCTION(zkl_sql_run_once);
+ZKL_FUNCTION(zkl_sql_run_exclusive);
+
+typedef struct Run
+{
+	FunctionCallInfo fcinfo;
+	const char *path;			/* as the caller gave it, for messages */
+	ZklTarget	lock;			/* of the run */
+	int64		timeout_ms;
+	const char *sql;
+	List	   *statements;		/* of RawStmt */
+	bool		is_once;		/* and then: */
+	bool		at_least_once;
+	ZklTurnId	id;
+	int64		called_ms;
+} Run;
+
+/* ---- arguments ---- */
+
+static void
+read_run(Run *run, FunctionCallInfo fcinfo, int sql, int timeout)
+{
+	zkl_target_need(fcinfo, sql, "SQL");
+	run->fcinfo = fcinfo;
+	run->path = zkl_text_for_client(text_to_cstring(PG_GETARG_TEXT_PP(0)));
+	run->timeout_ms = zkl_target_timeout_ms(fcinfo, timeout);
+	run->sql = text_to_cstring(PG_GETARG_TEXT_PP(sql));
+	run->statements = raw_parser(run->sql, RAW_PARSE_DEFAULT);
+	if (run->statements == NIL)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_PARAMETER_VALUE),
+				 errmsg("SQL must contain a statement")));
+}
+
+/* ---- statements ---- */
+
+static void
+run_statement(const char *sql, const RawStmt *statement)
+{
+	SPIExecuteOptions options = {0};
+	int			length = statement->stmt_len > 0 ? statement->stmt_len :
+	(int) strlen(sql + statement->stmt_location);
+	int			rc;
+
+	options.allow_nonatomic = IsA(statement->stmt, CallStmt) || IsA(statement->stmt, DoStmt);
+	rc = SPI_execute_extended(pnstrdup(sql + statement->stmt_location, length), &options);
+	if (rc == SPI_ERROR_TRANSACTION)
+		ereport(ERROR,
+				(errcode(ERRCODE_INVALID_TRANSACTION_TERMINATION),
+				 errmsg("cannot execute transaction commands as statements of a run"),
+				 errhint("Let the run CALL a procedure that commits.")));
+	if (rc == SPI_ERROR_COPY)
+		ereport(ERROR,
+				(errcode(ERRCODE_FEATURE_NOT_SUPPORTED),
+				 errmsg("cannot COPY to or from the client as a statement of a run")));
+	if (rc < 0)
+		elog(ERROR, "SPI_execute_extended failed: %s", SPI_result_code_string(rc));
+}
+
+/* One after the other; those that may commit do so as if the client had sent them. */
+static void
+run_statements(const Run *run)
+{
+	bool		atomic = castNode(CallContext, run->fcinfo->context)->atomic;
+	ListCell   *cell;
+
+	if (SPI_connect_ext(atomic ? 0 : SPI_OPT_NONATOMIC) != SPI_OK_CONNECT)
+		elog(ERROR, "SPI_connect_ext failed");
+	foreach(cell, run->statements)
+		run_statement(run->sql, lfirst_node(RawStmt, cell));
+	SPI_finish();
+	zkl_snapshot_regain();
+}
+
+/* ---- what is told ---- */
+
+static const char *
+when(int64 ms)
+{
+	return timestamptz_to_str(time_t_to_timestamptz(ms / 1000));
+}
+
+/* Why it is skipped: the lock was not to be had in time. */
+static const char *
+words_of_holder(const Run *run)
+{
+	ZklLockQueue queue;
+	ZklNodeData data;
+
+	zkl_errand_read_queue(&run->lock, &queue);
+	if (queue.n == 0 ||
+		!zkl_node_data_parse(queue.entries[0].data, queue.entries[0].length, &data) ||
+		data.cached || data.since <= 0)
+		return "skipped: another client has the lock";
+	return psprintf("skipped: server \"%s\" has the lock since %s",
+					zkl_text_to_display(data.server, (int) strlen(data.server)),
+					when(data.since + data.waited_ms));
+}
+
+/* Why it is skipped: the turn is used up. */
+static const char *
+words_of_turn(const Run *run)
+{
+	ZklJobRecord record;
+
+	if (!zkl_job_look(&run->lock, &record) || !record.readable || record.history.at == 0)
+		return "skipped: it has been run";
+	return psprintf("skipped: server \"%s\" ran it at %s",
+					zkl_text_to_display(record.history.server,
+										(int) strlen(record.history.server)),
+					when(record.history.at));
+}
+
+static const char *
+words_of_run(void)
+{
+	const char *server = zkl_settings_server_name();
+
+	return psprintf("run by server \"%s\"", zkl_text_to_display(server, (int) strlen(server)));
+}
+
+/* The result of a procedure is a row of its output arguments. */
+static Datum
+answer(const Run *run, bool ran, const char *words)
+{
+	TupleDesc	columns;
+	const char *shown = zkl_text_for_client(words);
+	Datum		values[] = {BoolGetDatum(ran), CStringGetTextDatum(shown)};
+	bool		nulls[] = {false, false};
+
+	ereport(NOTICE, (errmsg("\"%s\": %s", run->path, shown)));
+	if (get_call_result_type(run->fcinfo, NULL, &columns) != TYPEFUNC_COMPOSITE)
+		elog(ERROR, "return type must be a row type");
+	return HeapTupleGetDatum(heap_form_tuple(BlessTupleDesc(columns), values, nulls));
+}
+
+/* ---- the run ---- */
+
+/* Waits without a snapshot.  False: not in time. */
+static bool
+take_lock(const Run *run)
+{
+	ZklLockRequest request = {
+		.lock = run->lock,
+		.mode = ZKL_EXCLUSIVE,
+		.lifetime = ZKL_LIFETIME_SESSION,
+		.timeout_ms = run->timeout_ms,
+		.is_try = zkl_acquire_is_try(true, run->timeout_ms),
+		.within_call = true,
+		.keeps_snapshot = zkl_snapshot_give_up(run->fcinfo)
+	};
+	int64		token;
+	bool		taken = zkl_acquire(&request, 1, &token);
+
+	zkl_snapshot_regain();
+	return taken;
+}
+
+/* Whether the turn is free; then "at most once" has taken it for this transaction. */
+static bool
+may_run(const Run *run)
+{
+	if (!run->is_once)
+		return true;
+	return run->at_least_once ?
+		zkl_once_is_free(&run->lock, &run->id, run->called_ms) :
+		zkl_once_take(&run->lock, &run->id, false, run->called_ms);
+}
+
+/* Under the lock.  False: there was nothing to do. */
+static bool
+do_run(const Run *run)
+{
+	if (!may_run(run))
+		return false;
+	run_statements(run);
+	if (run->is_once && run->at_least_once)
+		(void) zkl_once_take(&run->lock, &run->id, true, run->called_ms);
+	else
+		(void) zkl_job_lock(&run->lock);
+	return true;
+}
+
+static Datum
+run_locked(const Run *run)
+{
+	bool		ran = false;
+
+	if (!take_lock(run))
+		return answer(run, false, words_of_holder(run));
+	PG_TRY();
+	{
+		ran = do_run(run);
+		if (ran)
+			(void) zkl_held_release_lock(&run->lock, ZKL_EXCLUSIVE);
+		else
+			zkl_held_abandon(&run->lock);
+	}
+	PG_CATCH();
+	{
+		zkl_held_abandon(&run->lock);
+		PG_RE_THROW();
+	}
+	PG_END_TRY();
+	return answer(run, ran, ran ? words_of_run() : words_of_turn(run));
+}
+
+/* ---- SQL ---- */
+
+/* (path, period, sql, zone, guarantee, timeout) */
+Datum
+zkl_sql_run_once(PG_FUNCTION_ARGS)
+{
+	Run			run = {.is_once = true};
+	text	   *name = zkl_target_name(fcinfo);
+
+	zkl_target_need(fcinfo, 1, "period");
+	zkl_target_need(fcinfo, 3, "time zone");
+	zkl_target_need(fcinfo, 4, "guarantee");
+	read_run(&run, fcinfo, 2, 5);
+	run.id.period = zkl_history_make(PG_GETARG_INTERVAL_P(1),
+									 text_to_cstring(PG_GETARG_TEXT_PP(3)));
+	run.at_least_once = zkl_once_is_at_least(PG_GETARG_TEXT_PP(4));
+	run.lock = zkl_once_job(name);
+	if (zkl_hold_lookup(&run.lock) != NULL)
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_IN_USE),
+				 errmsg("\"%s\" is run by this session already", run.path)));
+	run.called_ms = zkl_job_time();
+	return run_locked(&run);
+}
+
+/* (path, sql, timeout) */
+Datum
+zkl_sql_run_exclusive(PG_FUNCTION_ARGS)
+{
+	Run			run = {0};
+	text	   *name = zkl_target_name(fcinfo);
+
+	read_run(&run, fcinfo, 1, 2);
+	run.lock = zkl_target_lock(name, ZKL_MAY_LOCK);
+	return run_locked(&run);
+}

@@ -1,0 +1,27 @@
+/*
+ * once.h
+ *	  Turns of jobs, from SQL arguments.
+ */
+#ifndef ZKL_RECIPES_ONCE_H
+#define ZKL_RECIPES_ONCE_H
+
+#include "recipes/job.h"
+
+/* The job of that name, of which a call takes turns: its lock */
+extern ZklTarget zkl_once_job(const text *name);
+
+/* The guarantee of that name, "at_most_once" or "at_least_once"; else error 22023 */
+extern bool zkl_once_is_at_least(const text *guarantee);
+
+/*
+ * Waits for the job's lock, and takes the turn for the transaction; in the period of
+ * called_ms, when the caller was called, by zkl_job_time(), or of now (0).  False: it
+ * was used up.  Error 0A000 if the transaction has another turn of the job.
+ */
+extern bool zkl_once_take(const ZklTarget *job, const ZklTurnId *id, bool at_least_once,
+						  int64 called_ms);
+
+/* Whether that turn is not used up, for a session that has the job's lock */
+extern bool zkl_once_is_free(const ZklTarget *job, const ZklTurnId *id, int64 called_ms);
+
+#endif							/* ZKL_RECIPES_ONCE_H */
