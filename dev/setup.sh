@@ -86,13 +86,20 @@ known_of() {
 	done
 }
 
+# The server, its headers and, if that is packaged for it, pg_cron
+packages_of() {
+	echo "postgresql-$1" "postgresql-server-dev-$1"
+	known_of "postgresql-$1-cron"
+}
+
 # Is anything missing but the server, whose name is not known before the
 # package lists are there?
 # shellcheck disable=SC2046
 missing=$(missing_of "${common[@]}" $(known_of "${common_if_known[@]}"))
 if [ -z "$missing" ] && find_pg_config >/dev/null; then
 	version=$(postgres_version)
-	missing=$(missing_of "postgresql-$version" "postgresql-server-dev-$version")
+	# shellcheck disable=SC2046
+	missing=$(missing_of $(packages_of "$version"))
 	if [ -z "$missing" ]; then
 		say "all packages are installed"
 		exit 0
@@ -113,7 +120,7 @@ fi
 
 # shellcheck disable=SC2046
 missing=$(missing_of "${common[@]}" $(known_of "${common_if_known[@]}") \
-	"postgresql-$version" "postgresql-server-dev-$version")
+	$(packages_of "$version"))
 say "installing: $missing"
 # shellcheck disable=SC2086
 as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y \

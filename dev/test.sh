@@ -33,7 +33,7 @@ if [ "${1:-}" = --keep ]; then
 fi
 # TAP files that "dev/test.sh" leaves out, and "full" and "tap" run: procedures of the
 # documents, as other files test each of their steps, and a long storm.
-full_files=(230_moving 231_credentials 232_backups 233_operations 245_deadlock_storm)
+full_files=(230_moving 231_credentials 232_backups 233_operations 245_deadlock_storm 254_pg_cron)
 left_out=()
 all="format includes unit sim makefile chaos tap regress isolation"
 full_only="tools package tls monitoring patroni valgrind"	# each is skipped if what it needs is not there

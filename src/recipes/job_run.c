@@ -63,7 +63,7 @@ read_run(Run *run, FunctionCallInfo fcinfo, int sql, int timeout)
 /* ---- statements ---- */
 
 static void
-run_statement(const char *sql, const RawStmt *statement)
+run_one_statement(const char *sql, const RawStmt * statement)
 {
 	SPIExecuteOptions options = {0};
 	int			length = statement->stmt_len > 0 ? statement->stmt_len :
@@ -95,7 +95,7 @@ run_statements(const Run *run)
 	if (SPI_connect_ext(atomic ? 0 : SPI_OPT_NONATOMIC) != SPI_OK_CONNECT)
 		elog(ERROR, "SPI_connect_ext failed");
 	foreach(cell, run->statements)
-		run_statement(run->sql, lfirst_node(RawStmt, cell));
+		run_one_statement(run->sql, lfirst_node(RawStmt, cell));
 	SPI_finish();
 	zkl_snapshot_regain();
 }
@@ -149,7 +149,7 @@ words_of_run(void)
 
 /* The result of a procedure is a row of its output arguments. */
 static Datum
-answer(const Run *run, bool ran, const char *words)
+tell_and_return(const Run *run, bool ran, const char *words)
 {
 	TupleDesc	columns;
 	const char *shown = zkl_text_for_client(words);
@@ -215,7 +215,7 @@ run_locked(const Run *run)
 	bool		ran = false;
 
 	if (!take_lock(run))
-		return answer(run, false, words_of_holder(run));
+		return tell_and_return(run, false, words_of_holder(run));
 	PG_TRY();
 	{
 		ran = do_run(run);
@@ -230,7 +230,7 @@ run_locked(const Run *run)
 		PG_RE_THROW();
 	}
 	PG_END_TRY();
-	return answer(run, ran, ran ? words_of_run() : words_of_turn(run));
+	return tell_and_return(run, ran, ran ? words_of_run() : words_of_turn(run));
 }
 
 /* ---- SQL ---- */

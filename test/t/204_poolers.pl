@@ -18,7 +18,7 @@ my @modes = ('session', 'transaction', 'statement');
 my $test = ZklockTest->new(servers => 1);
 my ($node) = $test->nodes;
 $node->safe_psql('postgres',
-	'CREATE ROLE pooled LOGIN; GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO pooled;'
+	'CREATE ROLE pooled LOGIN; GRANT EXECUTE ON ALL ROUTINES IN SCHEMA public TO pooled;'
 	  . ' ALTER ROLE pooled SET zklock.session_locks = off');
 
 my $pooler = PgBouncer->new($node);
@@ -179,6 +179,36 @@ sub cancel
 	return $sqlstate eq '57014' ? 'yes' : $sqlstate;
 }
 
+# Whether any client can renew and end what another one has reserved
+sub reserve
+{
+	my ($mode) = @_;
+	my ($one, $two) = clients($wide{$mode}, 2);
+	my $token = $one->query("SELECT zk_reserve('/p/r', '1 min')");
+	my $answers = $two->query("SELECT zk_renew('/p/r', $token, '2 min')");
+
+	$answers .= $one->query("SELECT zk_cancel('/p/r', $token)");
+	$_->close foreach $one, $two;
+	end_locks();
+	return $answers eq 'tt' ? 'yes' : $answers;
+}
+
+# Whether a procedure runs SQL, also where session locks are switched off
+sub runs
+{
+	my ($call) = @_;
+	my $answers = '';
+
+	foreach my $pool (@_[ 1, 2 ])
+	{
+		my ($one) = clients($pool, 1);
+		$answers .= substr $one->query("CALL $call"), 0, 1;
+		$one->close;
+	}
+	end_locks();
+	return $answers eq 'tt' ? 'yes' : $answers;
+}
+
 # The calls of a row: each function's name, and how its cell is found
 my @session_calls = (
 	[ zk_lock => sub { belongs($_[0], "zk_lock('/p/l')", "zk_unlock('/p/l')") } ],
@@ -204,6 +234,16 @@ my @transaction_calls = (
 	[ zk_once => sub { once($_[0], "zk_once('/p/$_[0]', '1 day')") } ],
 	[ zk_once_key => sub { once($_[0], "zk_once_key('/p/once', '$_[0]')") } ]);
 
+my @other_calls = (
+	[ zk_reserve => \&reserve ],
+	[ zk_run_once => sub {
+			runs("zk_run_once('/p/1/' || clock_timestamp(), '1 day', 'SELECT 1')",
+				$wide{ $_[0] }, $guarded{ $_[0] });
+	} ],
+	[ zk_run_exclusive => sub {
+			runs("zk_run_exclusive('/p/e', 'SELECT 1')", $wide{ $_[0] }, $guarded{ $_[0] });
+	} ]);
+
 # A row for several functions, which all have the same cells
 sub of_all
 {
@@ -220,6 +260,7 @@ sub of_all
 my @rows = (
 	of_all(@session_calls),
 	of_all(@transaction_calls),
+	of_all(@other_calls),
 	[ '`zk_barrier`', \&whole_barrier ],
 	[ 'session locks end when the client leaves', \&leave ],
 	[ 'a cancelled wait ends', \&cancel ],
