@@ -59,8 +59,11 @@ fi
 common=(gcc make libc6-dev perl libipc-run-perl libzookeeper-st-dev
 	libssl-dev openssl pkg-config libnetty-java
 	zookeeper default-jdk-headless libcurator-recipes-java python3
-	python3-kazoo python3-psycopg2 ruby-activerecord ruby-pg libpostgresql-jdbc-java libfaketime pgbouncer procps
-	util-linux rsync perltidy shellcheck debootstrap tini)
+	python3-kazoo python3-psycopg python3-psycopg2 ruby-activerecord ruby-pg
+	libpostgresql-jdbc-java libfaketime pgbouncer procps util-linux rsync perltidy shellcheck debootstrap tini)
+# They may have come in another way.
+command -v npm >/dev/null || common+=(nodejs npm)
+command -v systemd-analyze >/dev/null || common+=(systemd)
 # For the layout only, and not in every release
 common_if_known=(pg-bsd-indent)
 
