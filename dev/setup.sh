@@ -9,6 +9,7 @@
 #	                      lint", too: clang-tidy, valgrind
 #	dev/setup.sh fuzz     for "make fuzz", too: clang with libFuzzer
 #	dev/setup.sh package  for dev/package.sh and dev/matrix.sh, too
+#	dev/setup.sh containers	for "dev/test.sh containers", too: podman, buildah
 #	dev/setup.sh monitoring	for "dev/test.sh monitoring", too: Prometheus.  Its
 #	                      packages start servers, unless the system forbids it.
 #	dev/setup.sh patroni  for "dev/test.sh patroni", too: Patroni
@@ -77,8 +78,9 @@ for purpose; do
 		common_if_known+=("libclang-rt-$(clang_version)-dev")
 		;;
 	package) common+=(build-essential debhelper lintian postgresql-server-dev-all rpm) ;;
+	containers) common+=(podman buildah docker-compose python3-yaml) ;;
 	monitoring) common+=(prometheus prometheus-postgres-exporter) ;;
-	*) die "usage: dev/setup.sh [bench|tools|fuzz|package|monitoring|patroni] ..." ;;
+	*) die "usage: dev/setup.sh [bench|tools|fuzz|package|containers|monitoring|patroni] ..." ;;
 	esac
 done
 

@@ -3,11 +3,11 @@
 #
 #	dev/test.sh                     everything that takes ten minutes
 #	dev/test.sh full                that, and what needs more: procedures of the
-#	                                documents, analysis of the code, packages, TLS,
-#	                                Prometheus, Patroni, valgrind
+#	                                documents, analysis of the code, packages,
+#	                                containers, TLS, Prometheus, Patroni, valgrind
 #	dev/test.sh LAYER               one of format includes unit sim makefile regress
-#	                                isolation tap chaos tools package tls monitoring patroni
-#	                                valgrind
+#	                                isolation tap chaos tools package containers
+#	                                tls monitoring patroni valgrind
 #	dev/test.sh tap 020 031         TAP files whose names start so
 #	dev/test.sh unit queue          unit programs whose names start so
 #	dev/test.sh regress once        SQL tests of these names
@@ -36,7 +36,7 @@ fi
 full_files=(230_moving 231_credentials 232_backups 233_operations 245_deadlock_storm 254_pg_cron)
 left_out=()
 all="format includes unit sim makefile chaos tap regress isolation"
-full_only="tools package tls monitoring patroni valgrind"	# each is skipped if what it needs is not there
+full_only="tools package containers tls monitoring patroni valgrind"	# each is skipped if what it needs is not there
 case "${1:-all}" in
 all)
 	layers=$all
@@ -310,6 +310,12 @@ test_package() {
 	run_tap package "$here/.." "$here/package.sh"
 }
 
+test_containers() {
+	say "containers: running"
+	run_with=in_directory
+	run_tap containers "$here/.." "$here/containers.sh"
+}
+
 in_directory() {
 	cd "$1"
 	shift
@@ -325,7 +331,7 @@ lacks() {
 			command -v $program >/dev/null || echo $program
 		done | head -n 1
 		;;
-	package) "$here/package.sh" --lacks ;;
+	package | containers) "$here/$1.sh" --lacks ;;
 	monitoring)
 		for program in prometheus promtool prometheus-postgres-exporter; do
 			command -v $program >/dev/null || echo $program
@@ -478,7 +484,7 @@ slots_of() {
 add_layer() {
 	local name
 	case $1 in
-	format | includes | unit | sim | makefile | tools | package) add_job patient 1 "test_$1" ;;
+	format | includes | unit | sim | makefile | tools | package | containers) add_job patient 1 "test_$1" ;;
 	regress | isolation | monitoring | patroni) add_job servers 1 "test_$1" ;;
 	chaos) add_job servers $heavy test_chaos ;;
 	tap)

@@ -33,7 +33,7 @@ sub npm_install
 	local $ENV{npm_config_cache} = "$dir/npm";
 	return have('npm')
 	  && run_log([ 'npm', 'install', '--silent', '--no-audit', '--no-fund', '--prefix',
-		"$dir/examples/node" ]);
+			"$dir/examples/node" ]);
 }
 
 my $driver = '/usr/share/java/postgresql.jar';
@@ -119,7 +119,7 @@ sub free_ok
 
 foreach my $name (sort keys %examples)
 {
-	SKIP:
+  SKIP:
 	{
 		my %is = %{ $examples{$name} };
 		skip "no driver for $name: see dev/setup.sh", 13 unless $is{there}->();
