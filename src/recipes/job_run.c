@@ -195,17 +195,19 @@ may_run(const Run *run)
 		zkl_once_take(&run->lock, &run->id, false, run->called_ms);
 }
 
-/* Under the lock.  False: there was nothing to do. */
+/*
+ * Under the lock.  False: there was nothing to do.  The turn is taken at the end also if
+ * a statement has rolled back the transaction that had it.
+ */
 static bool
 do_run(const Run *run)
 {
 	if (!may_run(run))
 		return false;
 	run_statements(run);
-	if (run->is_once && run->at_least_once)
-		(void) zkl_once_take(&run->lock, &run->id, true, run->called_ms);
-	else
-		(void) zkl_job_lock(&run->lock);
+	if (run->is_once)
+		(void) zkl_once_take(&run->lock, &run->id, run->at_least_once, run->called_ms);
+	(void) zkl_job_lock(&run->lock);
 	return true;
 }
 

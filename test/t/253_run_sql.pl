@@ -19,6 +19,12 @@ BEGIN
 	LOCK TABLE gate;
 	INSERT INTO done VALUES (2);
 END $$;
+CREATE PROCEDURE begins_anew() LANGUAGE plpgsql AS $$
+BEGIN
+	INSERT INTO done VALUES (1);
+	ROLLBACK;
+	INSERT INTO done VALUES (2);
+END $$;
 CREATE PROCEDURE fails_at_its_end() LANGUAGE plpgsql AS $$
 BEGIN
 	INSERT INTO done VALUES (1);
@@ -101,6 +107,13 @@ foreach my $guarantee ('at_most_once', 'at_least_once')
 	is($other->query("SELECT zk_once('/f/$guarantee', '1 day')"), $once_more ? 't' : 'f',
 		"$guarantee: the turn is " . ($once_more ? 'free' : 'used up'));
 }
+foreach my $guarantee ('at_most_once', 'at_least_once')
+{
+	my $call = "zk_run_once('/r/$guarantee', '1 day', 'CALL begins_anew()', guarantee => '$guarantee')";
+
+	answer_like($s, $call, qr/^t\|/, "$guarantee: SQL that rolls back");
+	answer_like($other, $call, qr/^f\|skipped/, "$guarantee: uses the turn up, too");
+}
 $root->query('TRUNCATE done');
 answer_like($s, "zk_run_exclusive('/e/c', 'CALL in_steps(); INSERT INTO done VALUES (3); DO ''BEGIN COMMIT; END''')",
 	qr/^t\|/, 'several statements');
@@ -120,7 +133,8 @@ like($_->value, qr/^t\|/, 'one after the other') foreach $s, $other;
 $s->query("BEGIN; CALL zk_run_exclusive('/e/a', '$insert')");
 is($other->query("SELECT zk_try_lock('/e/a')"), 'f', 'in a transaction: until its end');
 $s->query('COMMIT');
-is($other->query("SELECT zk_try_lock('/e/a'), zk_unlock('/e/a')"), 't|t', 'and no longer');
+ok(wait_for(sub { $other->query("SELECT zk_try_lock('/e/a')") eq 't' }, 'the release'), 'and no longer');
+$other->query("SELECT zk_unlock('/e/a')");
 
 # A lock that is lost
 start("zk_run_exclusive('/e/b', 'CALL in_steps()')");
