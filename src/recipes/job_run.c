@@ -22,6 +22,7 @@
 #include "parser/parser.h"
 #include "recipes/once.h"
 #include "shared/compat.h"
+#include "shared/gate.h"
 #include "shared/settings.h"
 #include "utils/builtins.h"
 #include "utils/timestamp.h"
@@ -48,6 +49,7 @@ typedef struct Run
 static void
 read_run(Run *run, FunctionCallInfo fcinfo, int sql, int timeout)
 {
+	zkl_gate_check();
 	zkl_target_need(fcinfo, sql, "SQL");
 	run->fcinfo = fcinfo;
 	run->path = zkl_text_for_client(text_to_cstring(PG_GETARG_TEXT_PP(0)));

@@ -62,7 +62,7 @@ use PostgreSQL::Test::Cluster;
 my %kinds = (
 	delete => 2,
 	get => 4,
-	list => 8,
+	list => 12,
 	sync => 9,
 	multi => 14,
 	container => 19);

@@ -95,6 +95,7 @@ my @calls = split /\n/, $p->query(q{
 					WHEN 'zone' THEN '''UTC''' ELSE '''/x''' END || '::text'
 			WHEN 'text[]'::regtype THEN '''{/x}''::text[]'
 			WHEN 'timestamptz'::regtype THEN 'now()'
+			WHEN 'boolean'::regtype THEN 'true'
 			WHEN 'interval'::regtype THEN '''1 min''::interval'
 			ELSE '1' END, ', ' ORDER BY n)
 		FROM unnest(proargtypes::oid[]) WITH ORDINALITY AS t (type, n)), '') || ')'

@@ -17,7 +17,7 @@ my $copy = abs_path(PostgreSQL::Test::Utils::tempdir('zklock_copy'));
 my $pg_config = $ENV{PG_CONFIG} // 'pg_config';
 system_or_bail('sh', '-c',
 	"cd '$source' && tar -cf - --exclude='*.o' --exclude='*.bc'"
-	  . " Makefile zklock.control sql/zklock--1.0.sql src | tar -C '$copy' -xf -");
+	  . " Makefile zklock*.control sql/zklock*--*.sql src | tar -C '$copy' -xf -");
 system_or_bail('make', '-s', '-C', $copy, "PG_CONFIG=$pg_config",
 	'with_llvm=no', 'COPT=-DZKL_SESSION_REQUESTS=500', 'all');
 

@@ -82,7 +82,7 @@ is($test->look($one, "SELECT state FROM zk_locks WHERE path = '/o/a'"),
 	'granted', 'what is held is granted for as long as the lease is good');
 $test->look_until($one, "SELECT state FROM zk_locks WHERE path = '/o/a'",
 	'unconfirmed', 'and unconfirmed afterwards');
-$impatient->query("SET zklock.connect_timeout = '50ms'");
+$impatient->query("SET zklock.connect_timeout = '200ms'");
 foreach my $call ("zk_break_lock('/o/e')", "zk_barrier('/o/f', 2)")
 {
 	is($impatient->error("SELECT $call"), '55P03', "$call waits, too");
