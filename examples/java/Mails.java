@@ -5,7 +5,6 @@ import java.io.InputStreamReader;
 import java.sql.Connection;
 import java.sql.DriverManager;
 import java.sql.PreparedStatement;
-import java.sql.ResultSet;
 import java.sql.SQLException;
 
 public class Mails
@@ -15,18 +14,14 @@ public class Mails
 	{
 		private final Connection connection;
 		private final String path;
-		final long token;
 
 		ZkLock(Connection connection, String path) throws SQLException
 		{
+			if (!connection.getAutoCommit())
+				throw new IllegalArgumentException("ZkLock needs autocommit");
 			this.connection = connection;
 			this.path = path;
-			try (PreparedStatement call = connection.prepareStatement("CALL zk_await_lock(?)"))
-			{
-				call.setString(1, path);
-				call.execute();
-			}
-			token = Long.parseLong(ask("SELECT zk_fencing_token(?)"));
+			ask("CALL zk_await_lock(?)");
 		}
 
 		private String ask(String query) throws SQLException
@@ -34,10 +29,14 @@ public class Mails
 			try (PreparedStatement statement = connection.prepareStatement(query))
 			{
 				statement.setString(1, path);
-				ResultSet result = statement.executeQuery();
-				result.next();
-				return result.getString(1);
+				return statement.execute() && statement.getResultSet().next() ?
+					statement.getResultSet().getString(1) : null;
 			}
+		}
+
+		long token() throws SQLException
+		{
+			return Long.parseLong(ask("SELECT zk_fencing_token(?)"));
 		}
 
 		/** For how long it is surely held.  SQLSTATE 40001: it may be lost. */
@@ -46,11 +45,23 @@ public class Mails
 			return ask("SELECT zk_assert_lock(?)");
 		}
 
+		/** Releases it.  SQLSTATE 40001: it was lost before that. */
 		@Override
 		public void close() throws SQLException
 		{
-			if (!connection.isClosed()) // else the lock has ended with it
-				ask("SELECT zk_unlock(?)");
+			boolean held;
+
+			try
+			{
+				held = ask("SELECT zk_unlock(?)::text").equals("true");
+			}
+			catch (SQLException e)
+			{
+				connection.close(); // which ends the lock, too
+				throw e;
+			}
+			if (!held)
+				throw new SQLException("lock " + path + " was lost", "40001");
 		}
 	}
 
@@ -61,7 +72,7 @@ public class Mails
 		try (Connection connection = DriverManager.getConnection(args[0]);
 				ZkLock lock = new ZkLock(connection, "/examples/mails"))
 		{
-			System.out.println("locked " + lock.token);
+			System.out.println("locked " + lock.token());
 			for (String customer; (customer = customers.readLine()) != null;)
 			{
 				lock.assertHeld();

@@ -8,18 +8,27 @@ const { Client } = require('pg');
 async function withLock(client, path, work) {
 	const ask = async (query) =>
 		Object.values((await client.query(query, [path])).rows[0])[0];
+	const release = () =>
+		ask('SELECT zk_unlock($1)').catch(async () => {
+			await client.end(); // which ends the lock, too
+			return false;
+		});
+	let result;
 
 	await client.query('CALL zk_await_lock($1)', [path]);
 	try {
-		return await work({
+		result = await work({
 			token: await ask('SELECT zk_fencing_token($1)'),
 			// For how long it is surely held.  Error with code 40001: it may be lost.
 			assertHeld: () => ask('SELECT zk_assert_lock($1)::text'),
 		});
-	} finally {
-		// If the connection broke, the lock has ended with it.
-		await client.query('SELECT zk_unlock($1)', [path]).catch(() => {});
+	} catch (error) {
+		await release();
+		throw error;
 	}
+	if (!(await release()))
+		throw Object.assign(new Error(`lock ${path} was lost`), { code: '40001' });
+	return result;
 }
 
 async function main() {
@@ -39,7 +48,9 @@ async function main() {
 	}
 }
 
-main().catch((error) => {
-	console.error(error.code, error.message);
-	process.exit(1);
-});
+module.exports = { withLock };
+if (require.main === module)
+	main().catch((error) => {
+		console.error(error.code, error.message);
+		process.exit(1);
+	});
