@@ -185,7 +185,9 @@ sub start
 
 	local $ENV{PGSERVICEFILE} = "$dir/" . $node->name;
 	local $ENV{PGUSER} = $user;
-	$p->{harness} = IPC::Run::start(\@command, '<pipe', $p->{in} = IO::Handle->new, '>&', $p->{out});
+	$p->{limit} = IPC::Run::timeout($PostgreSQL::Test::Utils::timeout_default);
+	$p->{harness} =
+	  IPC::Run::start(\@command, '<pipe', $p->{in} = IO::Handle->new, '>&', $p->{out}, $p->{limit});
 	$p->{in}->autoflush(1);
 	return $p;
 }
@@ -201,14 +203,23 @@ sub says
 	return;
 }
 
-# Ends its input; its exit status
+# Waits until it ends, but not forever; its exit status
+sub status
+{
+	my ($p) = @_;
+
+	$p->{limit}->start;
+	eval { $p->{harness}->finish; 1 } or do { diag $@; $p->{harness}->kill_kill; };
+	return $p->{harness}->full_result >> 8;
+}
+
+# The same, once it has read all
 sub finish
 {
 	my ($p) = @_;
 
 	close $p->{in};
-	$p->{harness}->finish;
-	return $p->{harness}->full_result >> 8;
+	return status($p);
 }
 
 # A program on the second server waits, and holds back no VACUUM.
@@ -306,9 +317,8 @@ foreach my $name (sort keys %examples)
 
 		$root->query("SELECT zk_break_lock('$lock')");
 		# A program under zklock-run ends by itself, and reads nothing more.
-		if ($is{once}) { $second->{harness}->finish; }
-		else { print { $second->{in} } "bob\n"; }
-		isnt(finish($second), 0, "$name: a lost lock ends it");
+		print { $second->{in} } "bob\n" unless $is{once};
+		isnt(status($second), 0, "$name: a lost lock ends it");
 		like(said($second), $is{once} ? qr/is gone/ : qr/^40001 /m, "$name: it says why");
 		unlike(said($second), qr/bob/, "$name: and sends nothing more");
 		free_ok("$name: the lock is free");
@@ -363,8 +373,7 @@ $root->query("SELECT zk_once_reset('$lock')");
 $second = start($two, 'sh', '-c', $line);
 says($second, qr/^begun$/m, 'on another day');
 $root->query("SELECT zk_break_lock('$lock')");
-$second->{harness}->finish;
-isnt(finish($second), 0, 'a lost lock ends it');
+isnt(status($second), 0, 'a lost lock ends it');
 like(said($second), qr/is gone/, 'it says why');
 unlike(said($second), qr/done/, 'it does nothing more');
 free_ok('the lock is free');
