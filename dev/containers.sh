@@ -34,7 +34,7 @@ case "${1:-}" in
 esac
 
 number=0
-began=()	# processes that we have started
+declare -A began=()	# jobs that run servers, by name; each has a log of that name
 
 # One case: what it is, and a command.  If that fails, so would the others.
 step() {
@@ -55,7 +55,17 @@ step() {
 	fi
 	echo "not ok $number - $name"
 	tail -n 40 "$work/log" | sed 's/^/#   /'
+	for server in "${!began[@]}"; do
+		echo "# $server:"
+		tail -n 10 "$work/$server.log" | sed 's/^/#   /'
+	done
 	exit 1
+}
+
+# The version of PostgreSQL that a release has.  Argument: what runs apt-cache there,
+# if that is not this machine.
+postgres_of_release() {
+	"$@" apt-cache depends postgresql | sed -n 's/.*Depends: postgresql-\([0-9]*\)$/\1/p'
 }
 
 # ---- images ----
@@ -110,35 +120,51 @@ within() {
 	images buildah run --isolation chroot --user "$user" "$container" -- "$@"
 }
 
-# Starts a server in a container; whatever runs in it ends with this script.
+# Starts a server.  Arguments: its name, and a command with as_server in front of what
+# is the server.
 begin() {
-	within "$@" >"$work/$1.log" 2>&1 &
-	began+=($!)
+	local name=$1
+	shift
+	"$@" >"$work/$name.log" 2>&1 &
+	began[$name]=$!
 }
 
-stop_all() {
-	local container process root
-	for container in zookeeper berlin paris; do
-		root=$(images buildah mount "$container" 2>/dev/null) || continue
-		for process in /proc/[0-9]*; do
-			[ "$(readlink "$process/root")" != "$root" ] || kill -KILL "${process#/proc/}" || true
-		done
-	done
-	[ ${#began[@]} = 0 ] || kill "${began[@]}" 2>/dev/null || true
-	images buildah rm --all >/dev/null 2>&1 || true
+# Tells the number of the process, which no namespace changes, in a line of its own.
+# shellcheck disable=SC2016
+as_server=(sh -c 'echo $$; exec "$@"' sh)
+
+# Ends a server, and waits for its job.  PostgreSQL waits for its clients at the first
+# signal, and not at the second one; ZooKeeper needs but one.
+stop() {
+	local job=${began[$1]} process='' signal tries=0
+	while kill -0 "$job" 2>/dev/null; do
+		if [ -z "$process" ]; then
+			process=$(sed -n '/^[0-9][0-9]*$/ { p; q }' "$work/$1.log")
+			for signal in ${process:+TERM INT}; do
+				kill "-$signal" "$process"
+			done
+		fi
+		tries=$((tries + 1))
+		[ "$tries" != 150 ] || kill -KILL "${process:-$job}"
+		sleep 0.1
+	done 2>/dev/null
 }
 
 clean_up_containers() {
 	local status=$?
 	trap - EXIT
+	trap '' INT TERM
 	set +e
-	stop_all
+	for server in "${!began[@]}"; do
+		stop "$server"
+	done
+	images buildah rm --all >/dev/null 2>&1
 	close_chroot
 	rm -rf "${work:?}"
 	exit "$status"
 }
 
-start_zookeeper() {
+configure_zookeeper() {
 	within zookeeper root sh -c "mkdir -p /tmp/zk && printf '%s\n' tickTime=500 dataDir=/tmp/zk \
 		clientPort=$zk_port clientPortAddress=127.0.0.1 admin.enableServer=false >/tmp/zoo.cfg"
 }
@@ -159,9 +185,19 @@ start_server() {
 	local name=$1 port=$2
 	local -a command
 	mapfile -t command < <(command_of "$name")
-	begin "$name" postgres "${command[@]}" -D /tmp/data -c port="$port" \
+	begin "$name" within "$name" postgres "${as_server[@]}" "${command[@]}" -D /tmp/data -c port="$port" \
 		-c listen_addresses=127.0.0.1 -c unix_socket_directories=/tmp \
 		-c "zklock.connect_string=127.0.0.1:$zk_port"
+}
+
+# Each image is built for one service: parallel builds of one name would fail.
+builds_once() {
+	docker-compose -f "$here/../docker/compose.yaml" config |
+		python3 -c 'import sys, yaml
+services = yaml.safe_load(sys.stdin)["services"].values()
+built = [service["image"] for service in services if "build" in service]
+print(built)
+sys.exit(built != ["zklock"])'
 }
 
 # Polls a command until it succeeds.
@@ -178,9 +214,14 @@ sql() {
 	within "$1" postgres psql -X -A -t -h 127.0.0.1 -p "$2" -U postgres -c "$3"
 }
 
-extension_is_there() {
+extensions_are_there() {
 	wait_until sql "$1" "$2" 'SELECT 1'
-	sql "$1" "$2" 'CREATE EXTENSION zklock'
+	sql "$1" "$2" "$(cat "$work/src/docker/create-extension.sql")"
+	sql "$1" "$2" 'CREATE EXTENSION zklock_advisory'
+}
+
+is_connected() {
+	[ "$(sql "$1" "$2" 'SELECT state FROM zk_status')" = connected ]
 }
 
 job_runs_once() {
@@ -203,80 +244,90 @@ programs_exclude() {
 
 # ---- the image volume ----
 
-volume_major=18		# extension_control_path came with it
-volume=/extensions/zklock
+volume=/extensions/zklock	# where CloudNativePG mounts it
 
 as_postgres() {
 	in_chroot setpriv --reuid postgres --regid postgres --init-groups "$@"
 }
 
-# To where CloudNativePG mounts it; elsewhere in the folder nothing is of zklock.
+# Elsewhere in the folder there is nothing of zklock, nor ZooKeeper's library.
 add_volume() {
-	local container
+	local major=$1 container
 	container=$(images buildah from localhost/extension)
 	mkdir -p "$chroot$volume"
 	cp -a "$(images buildah mount "$container")/." "$chroot$volume/"
 	ls -R "$chroot$volume"
-	! find "$chroot/usr" -name '*zklock*' | grep . || return 1
-	as_postgres "/usr/lib/postgresql/$volume_major/bin/initdb" -A trust -U postgres -D /tmp/data
+	! find "$chroot/usr" -name '*zklock*' -o -name '*libzookeeper*' | grep . || return 1
+	as_postgres "/usr/lib/postgresql/$major/bin/initdb" -A trust -U postgres -D /tmp/data
 }
 
-# The settings that CloudNativePG makes of a volume
+# With the settings that CloudNativePG makes of a volume
 start_with_volume() {
-	as_postgres env LD_LIBRARY_PATH=$volume/lib "/usr/lib/postgresql/$volume_major/bin/postgres" -D /tmp/data \
+	begin rome as_postgres "${as_server[@]}" "/usr/lib/postgresql/$1/bin/postgres" -D /tmp/data \
 		-c port="$rome" -c listen_addresses=127.0.0.1 -c unix_socket_directories=/tmp \
-		-c "extension_control_path=$volume/share:\$system" \
-		-c "dynamic_library_path=$volume/lib:\$libdir" \
+		-c "extension_control_path=\$system:$volume/share" \
+		-c "dynamic_library_path=\$libdir:$volume/lib" \
 		-c shared_preload_libraries=zklock -c zklock.server_name=rome \
-		-c "zklock.connect_string=127.0.0.1:$zk_port" >"$work/rome.log" 2>&1 &
-	began+=($!)
+		-c "zklock.connect_string=127.0.0.1:$zk_port"
 }
 
+# It has its session process and ZooKeeper's library from there, too.
 volume_works() {
-	wait_until sql berlin "$rome" 'SELECT 1' || { tail "$work/rome.log"; return 1; }
-	sql berlin "$rome" 'CREATE EXTENSION zklock'
+	local session
+	extensions_are_there berlin "$rome"
+	wait_until is_connected berlin "$rome"
+	session=$(sql berlin "$rome" 'SELECT session_pid FROM zk_status')
+	[ "$(readlink "/proc/$session/exe")" = "$chroot$volume/lib/zklock_session" ]
+	grep -F "$chroot$volume/lib/libzookeeper_st.so.2" "/proc/$session/maps"
+}
+
+volume_excludes() {
 	sql berlin "$berlin" "SELECT zk_reserve('/v', '1 min')"
-	[ "$(sql berlin "$rome" "SELECT zk_try_lock('/v', '30s')")" = f ]
-	[ "$(sql berlin "$rome" "SELECT zk_try_lock('/w', '30s')")" = t ]
+	[ "$(sql berlin "$rome" "SELECT zk_try_lock('/v')")" = f ]
+	[ "$(sql berlin "$rome" "SELECT zk_try_lock('/w')")" = t ]
 }
 
 main() {
-	local missing major
+	local missing major server
 	missing=$(lacks | paste -s -d ,)
 	[ -z "$missing" ] || die "there is no $missing"
 	choose_user
 	make_work_dir containers
 	trap clean_up_containers EXIT
 	trap 'exit 130' INT TERM
-	zk_port=$(free_port)
-	berlin=$(free_port)
-	paris=$(free_port)
-	rome=$(free_port)
-	major=$(apt-cache depends postgresql | sed -n 's/.*Depends: postgresql-\([0-9]*\)$/\1/p' | head -n 1)
 	step "docker-compose accepts the compose file" docker-compose -f "$here/../docker/compose.yaml" config -q
+	step "the compose file builds one image, once" builds_once
 	copy_sources "$(dirname "$here")"
 	open_release "$(this_release)"
-	step "a base of this release, with PostgreSQL $major" make_base base "$major"
+	major=$(postgres_of_release)
+	step "a base is made of this release and PostgreSQL $major" make_base base "$major"
 	close_chroot
 	step "the image is built" build --build-arg BASE=localhost/base -f "$work/src/docker/Dockerfile" -t localhost/zklock "$work/src"
-	step "one of ZooKeeper, too" build_zookeeper
-	step "containers of them" make_containers
-	step "ZooKeeper is set up" start_zookeeper
-	begin zookeeper root /usr/share/zookeeper/bin/zkServer.sh start-foreground /tmp/zoo.cfg
+	step "an image of ZooKeeper is built" build_zookeeper
+	step "containers are made of the images" make_containers
+	zk_port=$(free_port)
+	step "ZooKeeper is configured" configure_zookeeper
+	begin zookeeper within zookeeper root "${as_server[@]}" \
+		/usr/share/zookeeper/bin/zkServer.sh start-foreground /tmp/zoo.cfg
+	berlin=$(free_port)
+	paris=$(free_port)
 	for server in berlin paris; do
-		step "$server: a database" init_server $server
+		step "$server has a database" init_server $server
 		start_server $server "${!server}"
-		step "$server: its extension" extension_is_there $server "${!server}"
+		step "$server has the extensions" extensions_are_there $server "${!server}"
 	done
-	step "of two servers one runs the job" job_runs_once
-	step "and a program has a lock of both" programs_exclude
+	step "one of the servers runs the job, the other one skips it" job_runs_once
+	step "a program under a lock of one server excludes the other one" programs_exclude
 	open_release sid
-	step "a base of sid, with PostgreSQL $volume_major" make_base sid "$volume_major"
+	major=$(postgres_of_release in_chroot)
+	step "a base is made of sid and PostgreSQL $major" make_base sid "$major"
 	step "the image volume is built" build --build-arg BASE=localhost/sid \
 		-f "$work/src/docker/Dockerfile" --target extension -t localhost/extension "$work/src"
-	step "it is added to a server" add_volume
-	start_with_volume
-	step "which finds all in it" volume_works
+	step "the volume is added to a server without zklock" add_volume "$major"
+	rome=$(free_port)
+	start_with_volume "$major"
+	step "the server finds extensions, session program and library in the volume" volume_works
+	step "the server and one of the other image exclude each other" volume_excludes
 	echo "1..$number"
 }
 
