@@ -8,8 +8,9 @@
 # They are built for this machine's release, and for all versions of PostgreSQL
 # of it that zklock supports.  lintian has nothing to say against them.  They are
 # installed into a clean copy of the release, see chroot.sh, where the tests of
-# debian/tests run: SQL on a running server, and dev/demo.sh.  The RPM is built,
-# and that is all.  As root; "dev/setup.sh package" installs what it needs.
+# debian/tests run: SQL on a running server, and dev/demo.sh.  The RPM is installed
+# there, too, over Debian's PostgreSQL and without looking at what it requires, and
+# dev/demo.sh runs.  As root; "dev/setup.sh package" installs what it needs.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=dev/lib.sh
@@ -89,12 +90,17 @@ hardened() {
 	done
 }
 
-# Builds the RPM for this PostgreSQL, as if it were in the folders that the spec
-# expects.  Whether all that is installed is packaged is for rpmbuild to say.
+# The major version of this machine's PostgreSQL, for which the RPM is
+rpm_major() {
+	"$(find_pg_config)" --version | sed 's/[^0-9]*\([0-9]*\).*/\1/'
+}
+
+# Builds the RPM as if PostgreSQL were in the folders that the spec expects.  Whether
+# all that is installed is packaged is for rpmbuild to say.
 build_rpm() {
 	local system major top=$work/rpm
 	system=$(find_pg_config)
-	major=$("$system" --version | sed 's/[^0-9]*\([0-9]*\).*/\1/')
+	major=$(rpm_major)
 	as_user "$work" mkdir -p rpm/SOURCES
 	cp "$work/zklock_$version.orig.tar.gz" "$top/SOURCES/zklock-$version.tar.gz"
 	cat >"$top/pg_config" <<-EOF
@@ -152,6 +158,25 @@ purge_packages() {
 	! find "$chroot/usr" -name '*zklock*' | grep . || die "something is left"
 }
 
+# The folders that the spec expects lead to those of Debian's PostgreSQL.
+install_rpm() {
+	local major home
+	major=$(rpm_major)
+	home=$chroot/usr/pgsql-$major
+	mkdir "$home"
+	ln -s "../lib/postgresql/$major/bin" "../lib/postgresql/$major/lib" "$home/"
+	ln -s "../share/postgresql/$major" "$home/share"
+	cp "$work"/rpm/RPMS/*/*.rpm "$chroot/packages/zklock.rpm"
+	install_in_chroot rpm
+	in_chroot rpm --force-debian -i --nodeps /packages/zklock.rpm
+	[ -e "$chroot/usr/lib/postgresql/$major/lib/zklock_session" ]
+}
+
+remove_rpm() {
+	in_chroot rpm --force-debian -e "zklock_$(rpm_major)"
+	! find "$chroot/usr" -name '*zklock*' | grep . || die "something is left"
+}
+
 main() {
 	local missing
 	missing=$(lacks | paste -s -d ,)
@@ -173,6 +198,9 @@ main() {
 	step "their SQL tests succeed on a running server" run_test installcheck postgres
 	step "the demo runs from them" run_test demo root
 	step "and they can be removed" purge_packages
+	step "the RPM can be installed" install_rpm
+	step "the demo runs from it" run_test demo root
+	step "and it can be removed" remove_rpm
 	echo "1..$number"
 }
 
