@@ -149,7 +149,8 @@ end_run(int status)
 	token[0] = '\0';
 	if (own[0] != '\0')
 	{
-		PQclear(ask_until(until, "ROLLBACK", 0, NULL));
+		if (zkl_server_may_be_in_transaction())
+			PQclear(ask_until(until, "ROLLBACK", 0, NULL));
 		PQclear(ask_until(until, "SELECT zk_cancel($1, $2)", 2, values));
 	}
 	zkl_server_end();

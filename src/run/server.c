@@ -99,6 +99,12 @@ zkl_server_is_ready(void)
 	return connection != NULL && connecting == PGRES_POLLING_OK && !busy;
 }
 
+bool
+zkl_server_may_be_in_transaction(void)
+{
+	return PQtransactionStatus(connection) != PQTRANS_IDLE;
+}
+
 void
 zkl_server_ask(const char *sql, int n, const char *const *values)
 {

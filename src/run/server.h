@@ -17,6 +17,9 @@ extern void zkl_server_begin(const ZklRunOptions *options);
 /* Whether a statement can be sent */
 extern bool zkl_server_is_ready(void);
 
+/* False: a ROLLBACK would only warn. */
+extern bool zkl_server_may_be_in_transaction(void);
+
 /* Sends one; its parameters are texts.  A connection that breaks is its end, too. */
 extern void zkl_server_ask(const char *sql, int n, const char *const *values);
 

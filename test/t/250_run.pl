@@ -277,5 +277,6 @@ is(status($run), 137, 'and kills it after the grace');
 my @said = ${ $run->{err} } =~ /is gone/g;
 is(scalar @said, 1, 'the loss is told once');
 $holder->close;
+unlike(slurp_file($one->logfile), qr/no transaction in progress/, 'it ends no transaction that it has not begun');
 
 $test->finish(crashes => '(server process|client backend|background worker) .* was terminated by signal 9|all server processes terminated|not properly shut down');
