@@ -50,6 +50,7 @@ bool
 zkl_contenders_account(ZklManager *m, ZklLock *lock, ZklSeq seq, int64_t zxid)
 {
 	bool		next = false;
+	bool		gap = false;
 
 	if (seq == 0)
 	{
@@ -60,6 +61,7 @@ zkl_contenders_account(ZklManager *m, ZklLock *lock, ZklSeq seq, int64_t zxid)
 		lock->foreign.unknown_from = 0;
 	else if (seq > lock->base.seq + 1 && !ZKL_MUTANT(IGNORE_GAP))
 	{
+		gap = true;
 		if (lock->foreign.unknown_from > lock->base.seq + 1)
 			lock->foreign.unknown_from = lock->base.seq + 1;
 	}
@@ -67,7 +69,7 @@ zkl_contenders_account(ZklManager *m, ZklLock *lock, ZklSeq seq, int64_t zxid)
 		next = true;
 	lock->base = (ZklBase)
 	{
-		true, seq, zxid
+		true, seq, zxid, gap
 	};
 	return next;
 }

@@ -251,6 +251,8 @@ typedef struct ZklBase
 	bool		known;
 	ZklSeq		seq;
 	int64_t		zxid;
+	bool		gap;			/* others came between the last two creates of
+								 * ours: they may do so again */
 } ZklBase;
 
 /* The watch on the directory */

@@ -79,7 +79,8 @@ fill_create(ZklManager *m, ZklWrite *w, ZklMultiOp *op, ZklForm *form)
 
 /*
  * Reads go behind the create, as ZooKeeper keeps the order: list a directory that is
- * unknown, and watch one that we often come to, so that it is known next time.
+ * unknown, or to which others came before our last create, as they may have come
+ * again; and watch one that we often come to, so that it is known next time.
  */
 static void
 read_behind(ZklManager *m, ZklWrite *w)
@@ -87,7 +88,7 @@ read_behind(ZklManager *m, ZklWrite *w)
 	ZklLock    *lock = written_for(w)->lock;
 
 	if (zkl_list_empty(&lock->queue.own) &&
-		(lock->foreign.unknown_from != ZKL_SEQ_NONE ||
+		(lock->foreign.unknown_from != ZKL_SEQ_NONE || lock->base.gap ||
 		 !zkl_contenders_continuous(lock)))
 		zkl_reads_want_listing(m, lock);
 	if (lock->cached != NULL)

@@ -68,6 +68,60 @@ directory_made_again_before_the_watch(void)
 	world_wind_up(w);
 }
 
+/* Another client comes to the directory, and leaves again. */
+static void
+foreign_visit(World *w, const char *name)
+{
+	char		created[ZKL_MAX_PATH + 1];
+
+	foreign_enter(w, name, ZKL_EXCLUSIVE, created);
+	CHECK_INT(model_delete(&w->zk, created), ZKL_RC_OK);
+}
+
+/* A request gets the lock, and lets it go. */
+static void
+pass(World *w, const char *name)
+{
+	uint32_t	r = world_submit(w, name, 1, ZKL_EXCLUSIVE);
+
+	world_run(w);
+	CHECK(world_holds(w, r));
+	world_release(w, r);
+	world_run(w);
+}
+
+/*
+ * Others came before our last create: the listing that the next one needs, if they
+ * came again, goes along with it.  Once they did not, it does so no more.
+ */
+static void
+listing_goes_with_the_create(void)
+{
+	World	   *w = world_ready();
+	int			lists;
+	uint32_t	r;
+
+	world_warm_up(w, "/a");
+	lists = w->zk.counts.lists;
+	foreign_visit(w, "/a");
+	pass(w, "/a");
+	CHECK_INT(w->zk.counts.lists, lists + 1);
+	foreign_visit(w, "/a");
+	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_serve(w, INT32_MAX);
+	CHECK_INT(w->zk.counts.lists, lists + 2);
+	world_run(w);
+	CHECK(world_holds(w, r));
+	CHECK_INT(w->zk.counts.lists, lists + 2);
+	world_release(w, r);
+	world_run(w);
+	pass(w, "/a");
+	CHECK_INT(w->zk.counts.lists, lists + 3);
+	pass(w, "/a");
+	CHECK_INT(w->zk.counts.lists, lists + 3);
+	world_wind_up(w);
+}
+
 /* ---- the end of the counter ---- */
 
 static void
@@ -200,6 +254,7 @@ main(void)
 	unit_start();
 	RUN(directory_deleted_with_a_holder);
 	RUN(directory_made_again_before_the_watch);
+	RUN(listing_goes_with_the_create);
 	RUN(sequence_limit);
 	RUN(sequence_past_its_end);
 	RUN(sequence_begun_by_another);
