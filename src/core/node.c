@@ -78,9 +78,17 @@ zkl_node_find(const ZklManager *m, const ZklUuid *uuid)
 bool
 zkl_node_made_uuid(const ZklManager *m, const ZklUuid *uuid)
 {
-	ZklUuid		ours = zkl_uuid_make(m->config.uuid_base, 0);
+	const int64_t sessions[] = {m->session.id, m->nodes.session, m->nodes.session_before};
+	size_t		i;
 
-	return memcmp(uuid->bytes, ours.bytes, ZKL_UUID_BYTES / 2) == 0;
+	for (i = 0; i < sizeof(sessions) / sizeof(sessions[0]); i++)
+	{
+		ZklUuid		ours = zkl_uuid_make(sessions[i], m->config.worker_start, 0);
+
+		if (zkl_uuid_same_maker(uuid, &ours))
+			return true;
+	}
+	return false;
 }
 
 char *
@@ -135,11 +143,22 @@ enter(ZklManager *m, ZklRequest *r)
 }
 
 void
+zkl_node_identify(ZklManager *m, ZklRequest *r)
+{
+	if (zkl_list_linked(&r->node.by_uuid))
+		return;
+	if (m->nodes.session != m->session.id)
+		m->nodes.session_before = m->nodes.session;
+	m->nodes.session = m->session.id;
+	r->node.uuid = zkl_uuid_make(m->session.id, ZKL_MUTANT(ID_REPEATED) ?
+								 0 : m->config.worker_start, ++m->nodes.uuids);
+	enter(m, r);
+}
+
+void
 zkl_node_new(ZklManager *m, ZklRequest *r, bool parked)
 {
 	zkl_list_remove(&r->node.by_uuid);
-	r->node.uuid = zkl_uuid_make(m->config.uuid_base, ++m->nodes.uuids);
-	enter(m, r);
 	r->node.state = ZKL_NODE_NEW;
 	r->node.mode = r->mode;
 	r->node.version = 0;

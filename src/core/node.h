@@ -46,9 +46,12 @@ zkl_node_mode(const ZklRequest *r)
 
 /* ---- steps ---- */
 
-/* NONE -> NEW, with a new unique id; a parked one is not created yet. */
+/* NONE -> NEW, without a unique id; a parked one is not created yet. */
 extern void zkl_node_new(ZklManager *m, ZklRequest *r, bool parked);
 extern void zkl_node_unpark(ZklManager *m, ZklRequest *r);
+
+/* NEW: it is about to be sent; gives it a unique id of the session, unless it has one. */
+extern void zkl_node_identify(ZklManager *m, ZklRequest *r);
 
 /* NEW: it is sent again, ahead of requests that were never sent. */
 extern void zkl_node_resend(ZklManager *m, ZklRequest *r);

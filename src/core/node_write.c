@@ -42,11 +42,12 @@ creates_in(const ZklWrite *w)
 	return written_for(w)->lock;
 }
 
-/* Records its id, and makes the directory if that is known to be missing. */
+/* Gives it an id, records that, and makes the directory if that is known to be missing. */
 static void
 announce(ZklManager *m, ZklRequest *r, ZklForm *form)
 {
 	zkl_node_set_index(r, form->index);
+	zkl_node_identify(m, r);
 	zkl_node_record(m, r);
 	if (!r->lock->parents.missing)
 		return;

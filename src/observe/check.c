@@ -79,7 +79,7 @@ check_request(const ZklManager *m, const ZklRequest *r)
 		return "a request waits without a node to be";
 	if (!zkl_list_linked(&r->ring.by_owner))
 		return "a request cannot be found by its owner";
-	if (r->node.state != ZKL_NODE_NONE && zkl_node_find(m, &r->node.uuid) != r)
+	if (zkl_node_was_sent(r) && zkl_node_find(m, &r->node.uuid) != r)
 		return "a node cannot be found by its id";
 	if (zkl_node_is_parked(r) && !r->lock->renumber.wanted)
 		return "a request is parked for nothing";

@@ -14,6 +14,7 @@
 #include "core/downgrade.h"
 #include "core/hooks.h"
 #include "core/keep.h"
+#include "core/node.h"
 #include "observe/dump.h"
 #include "observe/line.h"
 #include "observe/trace.h"
@@ -225,7 +226,8 @@ put_node(ZklLine *line, const ZklRequest *r)
 		return;
 	zkl_dump_place(line, &r->node.write);
 	zkl_line_if(line, r->node.seq >= 0, "number=%" PRId64, r->node.seq);
-	zkl_line_uuid(line, &r->node.uuid);
+	if (zkl_node_was_sent(r))
+		zkl_line_uuid(line, &r->node.uuid);
 	put_watch(line, "watch=", r->look.watch);
 	zkl_line_if(line, r->mode != r->node.mode, "as-exclusive");
 	zkl_line_if(line, zkl_downgrade_is_on(r), "downgrading");

@@ -261,14 +261,11 @@ make_core(void)
 	config.batch_bytes = BATCH_BYTES;
 	config.offer = zkl_from_slots_offer;
 	config.recall = zkl_from_slots_recall;
+	config.worker_start = (uint32) zkl_control->ctl_status.worker_starts;
 	config.wings = wings;
 	config.memory.alloc = core_alloc;
 	config.memory.release = core_release;
 	config.memory.context = core_context;
-	if (!pg_strong_random(&config.uuid_base, sizeof(config.uuid_base)))
-		ereport(ERROR,
-				(errcode(ERRCODE_INTERNAL_ERROR),
-				 errmsg("could not generate random values")));
 	zkl_core = zkl_manager_create(&config);
 }
 

@@ -7,12 +7,17 @@
  */
 #include "znode/uuid.h"
 
+/* The first eight bytes have 60 bits of the session, and those behind the other four. */
 ZklUuid
-zkl_uuid_make(uint64_t hi, uint64_t lo)
+zkl_uuid_make(int64_t session, uint32_t start, uint64_t count)
 {
 	ZklUuid		uuid;
+	uint64_t	hi = (uint64_t) session >> 4;
+	uint64_t	lo = ((uint64_t) session << 58 & UINT64_MAX >> 2) |
+	((uint64_t) start << ZKL_UUID_COUNT_BITS & UINT64_MAX >> 6) |
+	(count & UINT64_MAX >> (64 - ZKL_UUID_COUNT_BITS));
 	uint64_t	first = (hi & 0xFFFFFFFFFFFF000) << 4 | 0x8000 | (hi & 0xFFF);
-	uint64_t	second = (lo & (UINT64_MAX >> 2)) | (uint64_t) 1 << 63;
+	uint64_t	second = lo | (uint64_t) 1 << 63;
 	int			i;
 
 	for (i = 0; i < 8; i++)
@@ -21,6 +26,13 @@ zkl_uuid_make(uint64_t hi, uint64_t lo)
 		uuid.bytes[8 + i] = (uint8_t) (second >> (56 - 8 * i));
 	}
 	return uuid;
+}
+
+bool
+zkl_uuid_same_maker(const ZklUuid *a, const ZklUuid *b)
+{
+	return memcmp(a->bytes, b->bytes,
+				  ZKL_UUID_BYTES - ZKL_UUID_COUNT_BITS / 8) == 0;
 }
 
 /* Whether a dash stands before byte i in the text form of a UUID */

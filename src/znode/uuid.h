@@ -12,6 +12,7 @@
 #define ZKL_UUID_BYTES		16
 #define ZKL_UUID_TEXT		36	/* characters of a UUID in text form */
 #define ZKL_UUID_HEX		32	/* the same without dashes */
+#define ZKL_UUID_COUNT_BITS	40
 
 typedef struct ZklUuid
 {
@@ -25,11 +26,14 @@ zkl_uuid_equal(const ZklUuid *a, const ZklUuid *b)
 }
 
 /*
- * Makes a UUID of version 8 (which marks it as zklock's) out of two numbers
- * that together never repeat: the 60 low bits of hi and the 62 low bits of lo
- * count.
+ * Makes a UUID of version 8, which marks it as zklock's, for a znode of a ZooKeeper
+ * session.  "start" tells the worker processes of that session apart, and "count" the
+ * znodes of one.  Of start, 18 bits count, and ZKL_UUID_COUNT_BITS of count.
  */
-extern ZklUuid zkl_uuid_make(uint64_t hi, uint64_t lo);
+extern ZklUuid zkl_uuid_make(int64_t session, uint32_t start, uint64_t count);
+
+/* Whether two ids are of one session, and of one start in it */
+extern bool zkl_uuid_same_maker(const ZklUuid *a, const ZklUuid *b);
 extern void zkl_uuid_format(const ZklUuid *uuid, char *text);	/* 36 + NUL */
 
 /* Reads exactly 36 characters and the NUL, in lower case as we write them */

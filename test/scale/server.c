@@ -167,7 +167,7 @@ begin(Server *s, uint32_t number, uint64_t *random)
 		.max_directories = options.max_directories,
 		.batches_in_flight = BATCHES_IN_FLIGHT,
 		.batch_operations = BATCH_OPERATIONS,.batch_bytes = BATCH_BYTES,
-		.uuid_base = number + 1
+		.worker_start = number + 1
 	};
 
 	s->number = number;

@@ -144,7 +144,7 @@ begin(Foreign *f)
 		return;
 	f->lock = (int) below(hosts.nlocks);
 	f->mode = lock_mode(f->lock, below(100) < foreigners.shared);
-	f->uuid = zkl_uuid_make(random64(), random64());
+	f->uuid = zkl_uuid_make((int64_t) random64(), 0, random64());
 	f->uuid.bytes[6] = (uint8_t) (0x40 | (f->uuid.bytes[6] & 15));
 	f->attempts = 0;
 	f->broken = false;

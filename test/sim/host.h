@@ -99,7 +99,7 @@ typedef struct Host
 	LinkMessage **inbox_end;
 
 	Clock		clock;
-	uint64_t	managers;
+	uint32_t	managers;
 	int64_t		told[MAX_LOCKS];	/* up to this zxid it was told of each
 									 * change of a lock's children */
 	int64_t		zxid_floor;		/* no grant may stand on less than this */

@@ -407,7 +407,7 @@ worker_start(Host *h)
 		.batch_operations = hosts.batch_operations,
 		.batch_bytes = 256 * 1024,
 		.wings = cycles.wing ? worker_wings : NULL,
-		.uuid_base = (uint64_t) h->id << 32 | ++h->managers
+		.worker_start = ++h->managers
 	};
 
 	if (!cycles.wing)

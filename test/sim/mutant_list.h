@@ -31,6 +31,7 @@
 	X(STRING_ORDER, "names are compared as strings: readers sort before writers") \
 	X(IGNORE_GAP, "numbers of other clients in between are ignored") \
 	X(RESEND_AFTER_BADVERSION, "a batch without an answer is sent again with the version that it expected, and BADVERSION counts as not applied") \
+	X(ID_REPEATED, "a restarted worker gives znodes of its session the ids of earlier ones") \
 	X(HEARTBEAT_REUSED, "the heartbeat node is created again under its old name") \
 	X(TOKEN_FROM_HEARTBEAT, "a token is taken from the heartbeat although the reply was lost") \
 	X(READ_BEFORE_BEAT, "a new connection is believed before its first beat") \

@@ -88,7 +88,7 @@ round_trips(void)
 		{
 			ZklLockMode mode = dialect == ZKL_DIALECT_MEMBER || i % 2 ? S : X,
 						got_mode;
-			ZklUuid		uuid = zkl_uuid_make(unit_random(), unit_random()),
+			ZklUuid		uuid = zkl_uuid_make((int64_t) unit_random(), 0, unit_random()),
 						got_uuid;
 			ZklSeq		seq = (uint32_t) unit_random(),
 						got_seq;

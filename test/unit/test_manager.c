@@ -338,7 +338,7 @@ upgrade_behind_a_leftover(void)
 	for (foreign = 0; foreign < 2; foreign++)
 	{
 		World	   *w = world_ready();
-		ZklUuid		uuid = zkl_uuid_make(w->config.uuid_base, 1000000);
+		ZklUuid		uuid = world_leftover(w);
 		char		path[ZKL_MAX_PATH + 1];
 		char		name[ZKL_MAX_ZNODE_NAME + 1];
 		uint32_t	shared = world_submit(w, "/a", 1, ZKL_SHARED);

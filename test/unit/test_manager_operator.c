@@ -428,7 +428,7 @@ static void
 unclaimed_node_refused(ZklSendKind kind, int32_t rc)
 {
 	World	   *w = world_ready();
-	ZklUuid		id = zkl_uuid_make(w->config.uuid_base, 1000000);
+	ZklUuid		id = world_leftover(w);
 	char		uuid[ZKL_UUID_TEXT + 1];
 	char		path[ZKL_MAX_PATH + 1];
 	char		orphan[ZKL_MAX_PATH + 1];

@@ -214,7 +214,7 @@ unclaimed_node(void)
 	char		path[ZKL_MAX_PATH + 1];
 	char		name[ZKL_MAX_ZNODE_NAME + 1];
 	World	   *w = contended(ZKL_EXCLUSIVE, path);
-	ZklUuid		uuid = zkl_uuid_make(w->config.uuid_base, 1000000);
+	ZklUuid		uuid = world_leftover(w);
 	uint32_t	r;
 
 	CHECK_INT(model_delete(&w->zk, path), ZKL_RC_OK);

@@ -8,9 +8,9 @@
 #include "world.h"
 
 #define HEARTBEAT	"/zklock/.servers/0001000000000001.1"
-#define UUID(number) "00000000-0000-8001-8000-00000000000" number
+#define UUID(number) "00010000-0000-8000-8400-01000000000" number
 #define NODE(number) "/zklock/a/_c_" UUID(number) "-"
-#define OTHER	"/zklock/a/_c_eeb8da16-58ee-4c67-910a-2dec89025cc1-__READ__0000000003"
+#define OTHER	"/zklock/a/_c_beeb8da1-658e-4ec6-9c00-00ec89025cc1-__READ__0000000003"
 
 typedef struct Lines
 {
@@ -201,9 +201,9 @@ what_is_believed(void)
 		"/a lock -1: curator_rw requests=2 held=1 next=1 foreign=1",
 		"/a request 0: request=0 granted shared owner=1 node=exists number=4 uuid=" UUID("4") " token=4165633",
 		"/a request 1: request=1 waiting exclusive owner=2 node=exists number=5 uuid=" UUID("5"),
-		"/a contender -1: shared number=3 _c_eeb8da16-58ee-4c67-910a-2dec89025cc1-__READ__0000000003",
+		"/a contender -1: shared number=3 _c_beeb8da1-658e-4ec6-9c00-00ec89025cc1-__READ__0000000003",
 		"/b lock -1: curator_rw requests=1 held=0 unknown_from=0",
-		"/b request 2: request=2 waiting exclusive owner=3 node=new write=pending uuid=" UUID("6"),
+		"/b request 2: request=2 waiting exclusive owner=3 node=new write=pending",
 		NULL
 	};
 	Lines		lines = {expected, 0};

@@ -14,7 +14,7 @@ usual(void)
 		.holder_pid = 4711,.waiter_pid = 815,.every_ms = 1000
 	};
 
-	data.wait = zkl_uuid_make(1, 2);
+	data.wait = zkl_uuid_make(1, 0, 2);
 	return data;
 }
 

@@ -418,7 +418,7 @@ janitor(void)
 	{
 		World	   *w = noting_world();
 		uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
-		ZklUuid		uuid = zkl_uuid_make(7, 7);
+		ZklUuid		uuid = zkl_uuid_make(7, 0, 7);
 		char		path[ZKL_MAX_PATH + 1] = WORLD_ROOT "/.mine/";
 
 		world_run(w);

@@ -181,9 +181,10 @@ uuid_round_trips(void)
 
 	for (i = 0; i < 20000; i++)
 	{
-		uint64_t	hi = unit_random();
-		uint64_t	lo = unit_random();
-		ZklUuid		uuid = zkl_uuid_make(hi, lo);
+		int64_t		session = (int64_t) unit_random();
+		uint32_t	start = (uint32_t) unit_random();
+		uint64_t	count = unit_random();
+		ZklUuid		uuid = zkl_uuid_make(session, start, count);
 		ZklUuid		back;
 		ZklUuid		other;
 		char		text[ZKL_UUID_TEXT + 1];
@@ -196,10 +197,15 @@ uuid_round_trips(void)
 		CHECK(text[14] == '8' && strchr("89ab", text[19]));
 
 		/* each bit that counts makes another uuid, no other does */
-		other = zkl_uuid_make(hi ^ (uint64_t) 1 << i % 64, lo);
-		CHECK((memcmp(&uuid, &other, sizeof(uuid)) != 0) == (i % 64 < 60));
-		other = zkl_uuid_make(hi, lo ^ (uint64_t) 1 << i % 64);
-		CHECK((memcmp(&uuid, &other, sizeof(uuid)) != 0) == (i % 64 < 62));
+		other = zkl_uuid_make(session ^ (int64_t) ((uint64_t) 1 << i % 64), start, count);
+		CHECK(!zkl_uuid_equal(&uuid, &other));
+		CHECK(!zkl_uuid_same_maker(&uuid, &other));
+		other = zkl_uuid_make(session, start ^ (uint32_t) 1 << i % 32, count);
+		CHECK(zkl_uuid_equal(&uuid, &other) == (i % 32 >= 18));
+		CHECK(zkl_uuid_same_maker(&uuid, &other) == (i % 32 >= 18));
+		other = zkl_uuid_make(session, start, count ^ (uint64_t) 1 << i % 64);
+		CHECK(zkl_uuid_equal(&uuid, &other) == (i % 64 >= ZKL_UUID_COUNT_BITS));
+		CHECK(zkl_uuid_same_maker(&uuid, &other));
 	}
 }
 
@@ -237,7 +243,7 @@ znode_round_trips(void)
 
 	for (i = 0; i < 50000; i++)
 	{
-		ZklUuid		uuid = zkl_uuid_make(unit_random(), unit_random());
+		ZklUuid		uuid = zkl_uuid_make((int64_t) unit_random(), 0, unit_random());
 		ZklLockMode mode = unit_random() & 1 ? ZKL_SHARED : ZKL_EXCLUSIVE;
 		uint32_t	value = (uint32_t) (unit_random() >> unit_random_below(64));
 		char		name[ZKL_MAX_ZNODE_NAME + 1];

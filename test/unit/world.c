@@ -124,10 +124,16 @@ print_line(void *context, const char *line)
 static void
 make_manager(World *w)
 {
-	w->config.uuid_base++;
+	w->config.worker_start++;
 	worker_create(&w->worker, w->config);
 	if (getenv("UNIT_TRACE") != NULL)
 		zkl_trace_begin(&w->worker.trace, w->worker.m, print_line, w);
+}
+
+ZklUuid
+world_leftover(const World *w)
+{
+	return zkl_uuid_make(w->worker.session.id, w->config.worker_start, 1000000);
 }
 
 static void

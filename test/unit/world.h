@@ -94,6 +94,9 @@ extern void world_flush(World *w);
 /* Lets time go by, with the timer's flushes. */
 extern void world_sleep(World *w, int64_t us);
 
+/* An id of ours, of no request */
+extern ZklUuid world_leftover(const World *w);
+
 /* ---- the connection ---- */
 
 /* The server executes up to n; up to n answers and events are delivered. */

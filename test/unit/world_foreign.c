@@ -27,7 +27,7 @@ foreign_create(World *w, const char *name, ZklLockMode mode,
 void
 foreign_enter(World *w, const char *name, ZklLockMode mode, char *created)
 {
-	ZklUuid		uuid = zkl_uuid_make(unit_random(), unit_random());
+	ZklUuid		uuid = zkl_uuid_make((int64_t) unit_random(), 0, unit_random());
 
 	uuid.bytes[6] = (uint8_t) (0x40 | (uuid.bytes[6] & 15));
 	foreign_create(w, name, mode, &uuid, "10.0.0.1", created);
@@ -37,7 +37,7 @@ void
 foreign_zklock(World *w, const char *name, ZklLockMode mode, const char *data,
 			   char *created)
 {
-	ZklUuid		uuid = zkl_uuid_make(unit_random(), unit_random());
+	ZklUuid		uuid = zkl_uuid_make((int64_t) unit_random(), 0, unit_random());
 
 	foreign_create(w, name, mode, &uuid, data, created);
 }
