@@ -91,6 +91,29 @@ $test->look_until($one, "SELECT session_pid <> $pid FROM zk_status",
 ok($test->wait_queue('/c', 0), 'both znodes are gone afterwards');
 $_->close foreach $holder, $waiter;
 
+# A restarted worker gives no znode the id of an earlier one: its first znode is told
+# from all of the last worker by the part of the id in front of the count.
+sub maker_of_id
+{
+	my ($name) = @_;
+	my $s = $test->session($one);
+
+	$s->query("SELECT zk_lock('$name')");
+	my ($maker) = ($test->queue($name))[0] =~ /^_c_([-0-9a-f]{26})[-0-9a-f]{10}-/;
+	$s->query("SELECT zk_unlock('$name')");
+	$s->close;
+	return $maker;
+}
+my $id = $test->status($one, 'session_id');
+my $maker = maker_of_id('/id1');
+is(maker_of_id('/id2'), $maker, 'the ids of one worker have a part in common');
+$pid = $test->status($one, 'worker_pid');
+kill 'TERM', $pid;
+$test->look_until($one, "SELECT worker_pid <> $pid AND state = 'connected' FROM zk_status",
+	't', 'another worker');
+isnt(maker_of_id('/id3'), $maker, 'those of the next one have another');
+is($test->status($one, 'session_id'), $id, 'in the same session');
+
 # Under load
 foreach my $way ($ways[0], $ways[3])
 {
