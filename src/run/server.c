@@ -102,7 +102,9 @@ zkl_server_is_ready(void)
 bool
 zkl_server_may_be_in_transaction(void)
 {
-	return PQtransactionStatus(connection) != PQTRANS_IDLE;
+	PGTransactionStatusType status = PQtransactionStatus(connection);
+
+	return status != PQTRANS_IDLE && status != PQTRANS_UNKNOWN;
 }
 
 void

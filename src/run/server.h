@@ -17,7 +17,10 @@ extern void zkl_server_begin(const ZklRunOptions *options);
 /* Whether a statement can be sent */
 extern bool zkl_server_is_ready(void);
 
-/* False: a ROLLBACK would only warn. */
+/*
+ * False: a ROLLBACK would only warn.  A connection that broke took its transaction
+ * along.
+ */
 extern bool zkl_server_may_be_in_transaction(void);
 
 /* Sends one; its parameters are texts.  A connection that breaks is its end, too. */
