@@ -78,7 +78,7 @@ zkl_node_find(const ZklManager *m, const ZklUuid *uuid)
 bool
 zkl_node_made_uuid(const ZklManager *m, const ZklUuid *uuid)
 {
-	const int64_t sessions[] = {m->session.id, m->nodes.session, m->nodes.session_before};
+	const int64_t sessions[] = {m->nodes.session, m->nodes.session_before};
 	size_t		i;
 
 	for (i = 0; i < sizeof(sessions) / sizeof(sessions[0]); i++)

@@ -64,9 +64,9 @@ typedef struct ZklOp
 typedef struct ZklNodes
 {
 	uint64_t	uuids;			/* made so far */
-	int64_t		session;		/* of the last one that was made */
-	int64_t		session_before; /* of those before, if it was another one */
-	uint64_t	created;		/* nodes, likewise */
+	int64_t		session;		/* that the last id names */
+	int64_t		session_before; /* the last other one that an id names */
+	uint64_t	created;		/* nodes, so far */
 	uint64_t	alone;			/* of these, as in ZklNode */
 	ZklTable	by_uuid;
 } ZklNodes;
