@@ -253,6 +253,10 @@ zkl_manager_event(ZklManager *m, int64_t now, const ZklEvent *event)
 		case ZKL_EVENT_CHILDREN:
 			zkl_reads_reply_event(m, event->kind, event->path);
 			break;
+		case ZKL_EVENT_PEERS:
+		case ZKL_EVENT_ASK:
+		case ZKL_EVENT_WORD:
+			break;
 	}
 }
 

@@ -187,6 +187,17 @@ typedef struct ZklReply
 	size_t		nresults;
 } ZklReply;
 
+/*
+ * What a server tells another one, without ZooKeeper: words.h says when, and what it
+ * means.  A message may be lost, late or doubled.
+ */
+typedef struct ZklPeerMessage
+{
+	int64_t		session;		/* ZooKeeper's: of the other server */
+	ZklUuid		znode;			/* that is asked for, or has departed */
+	ZklUuid		waiter;			/* of the server that asks; answered as it is */
+} ZklPeerMessage;
+
 typedef enum ZklEventKind
 {
 	ZKL_EVENT_ATTACH,			/* after a restart, first: the session to come
@@ -211,7 +222,13 @@ typedef enum ZklEventKind
 	ZKL_EVENT_REPLY,
 	ZKL_EVENT_DELETED,			/* watches: this znode is gone */
 	ZKL_EVENT_CHANGED,			/* or anything else that ends a data watch */
-	ZKL_EVENT_CHILDREN
+	ZKL_EVENT_CHILDREN,
+
+	/* from other servers; the sender has been proved to be of the fleet */
+	ZKL_EVENT_PEERS,			/* whether messages can be sent, and are heard.
+								 * At first they are not */
+	ZKL_EVENT_ASK,
+	ZKL_EVENT_WORD
 } ZklEventKind;
 
 /*
@@ -247,6 +264,8 @@ typedef struct ZklEvent
 	uint64_t	tag;			/* REPLY */
 	const ZklReply *reply;
 	const char *path;			/* of a watch */
+	bool		peers;			/* PEERS */
+	const ZklPeerMessage *peer; /* ASK, WORD: its session is the sender's */
 } ZklEvent;
 
 /* ZKL_EVENT(OVERDUE, .request = i): a pointer to such an event */
@@ -275,6 +294,11 @@ typedef enum ZklActionKind
 								 * that ZooKeeper has lost writes */
 	ZKL_ACTION_LOST_WRITES,		/* log that ZooKeeper has lost writes which it
 								 * had acknowledged */
+	ZKL_ACTION_ASK,				/* send the message to the server of its session */
+	ZKL_ACTION_WORD,			/* likewise, once all actions before this one
+								 * are carried out */
+	ZKL_ACTION_ASKED,			/* granted, and no longer solitary: somebody
+								 * waits for its end */
 	ZKL_ACTION_RECONNECT		/* give this connection up; rc says why */
 } ZklActionKind;
 
@@ -325,6 +349,7 @@ typedef struct ZklAction
 	int32_t		rc;				/* FAIL, RECONNECT */
 	const void *reason;			/* FAIL: what the wing says that ended the
 								 * wait; NULL: none did */
+	ZklPeerMessage peer;		/* ASK, WORD */
 	uint32_t	chain;			/* CHAIN: the last number tried */
 	uint32_t	chain_in_use;	/* CHAIN: the one that batches name; 0: none */
 } ZklAction;
@@ -339,6 +364,10 @@ typedef struct ZklCounters
 								 * of our last one: no listing needed */
 	uint64_t	watches;		/* now set on nodes and directories */
 	uint64_t	recalls;
+	uint64_t	asks;			/* sent to other servers */
+	uint64_t	words;			/* likewise */
+	uint64_t	words_taken;	/* of those that came: a lock went on at one */
+	uint64_t	words_late;		/* likewise: nobody waited for it any more */
 } ZklCounters;
 
 extern ZklManager *zkl_manager_create(const ZklConfig *config);

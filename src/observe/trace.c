@@ -63,6 +63,7 @@ put_record(ZklLine *line, const ZklRecord *record)
 	zkl_line_put(line, "generation=%u", record->generation);
 	zkl_line_if(line, record->going, "going");
 	zkl_line_if(line, record->retired, "retired");
+	zkl_line_if(line, record->worded, "worded");
 	zkl_line_if(line, record->disowned, "disowned");
 }
 
@@ -192,6 +193,14 @@ tell_results(const ZklTrace *t, const ZklReply *reply)
 }
 
 static void
+put_peer(ZklLine *line, const ZklPeerMessage *peer)
+{
+	zkl_line_put(line, "session=0x%" PRIx64, peer->session);
+	zkl_line_uuid(line, &peer->znode);
+	zkl_line_uuid(line, &peer->waiter);
+}
+
+static void
 put_event(const ZklTrace *t, ZklLine *line, const ZklEvent *event)
 {
 	switch (event->kind)
@@ -226,6 +235,13 @@ put_event(const ZklTrace *t, ZklLine *line, const ZklEvent *event)
 		case ZKL_EVENT_CHILDREN:
 			zkl_line_put(line, "%s", event->path);
 			break;
+		case ZKL_EVENT_PEERS:
+			zkl_line_put(line, event->peers ? "on" : "off");
+			break;
+		case ZKL_EVENT_ASK:
+		case ZKL_EVENT_WORD:
+			put_peer(line, event->peer);
+			break;
 	}
 }
 
@@ -241,7 +257,7 @@ zkl_trace_event(ZklTrace *t, const ZklEvent *event)
 		EVENT(ATTACH), EVENT(RESTORE), EVENT(SUBMIT), EVENT(TIME_OUT), EVENT(NEWS),
 		EVENT(RELEASE), EVENT(OVERDUE), EVENT(CACHE), EVENT(CONNECTED),
 		EVENT(DISCONNECTED), EVENT(SESSION_LOST), EVENT(REPLY), EVENT(DELETED),
-		EVENT(CHANGED), EVENT(CHILDREN)
+		EVENT(CHANGED), EVENT(CHILDREN), EVENT(PEERS), EVENT(ASK), EVENT(WORD)
 	};
 #undef EVENT
 	ZklLine		line;
@@ -305,6 +321,8 @@ put_action(const ZklTrace *t, ZklLine *line, const ZklAction *action)
 		put_send(t, line, action);
 	else if (kind == ZKL_ACTION_CHAIN)
 		zkl_line_put(line, "chain=%u in-use=%u", action->chain, action->chain_in_use);
+	else if (kind == ZKL_ACTION_ASK || kind == ZKL_ACTION_WORD)
+		put_peer(line, &action->peer);
 	else if (kind != ZKL_ACTION_LOST_WRITES && kind != ZKL_ACTION_RECONNECT)
 		put_request(t, line, action->request);
 	if (kind == ZKL_ACTION_RECORD)
@@ -353,7 +371,8 @@ tell_action(const ZklTrace *t, const ZklAction *action)
 		ACTION(SEND), ACTION(CHAIN), ACTION(RECORD), ACTION(GRANT),
 		ACTION(BLOCKED), ACTION(BEHIND_CACHED), ACTION(DENY),
 		ACTION(FAIL), ACTION(LOSE), ACTION(RELEASE_REQUEST), ACTION(FREE),
-		ACTION(REVIVED), ACTION(LOST_WRITES), ACTION(RECONNECT)
+		ACTION(REVIVED), ACTION(LOST_WRITES), ACTION(ASK), ACTION(WORD),
+		ACTION(ASKED), ACTION(RECONNECT)
 	};
 #undef ACTION
 	ZklLine		line;

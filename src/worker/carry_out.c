@@ -242,6 +242,10 @@ carry_out_action(const ZklAction *action)
 			count_lost_writes();
 			zkl_diagnosis_warn_of_lost_writes();
 			break;
+		case ZKL_ACTION_ASK:
+		case ZKL_ACTION_WORD:
+		case ZKL_ACTION_ASKED:
+			break;
 		case ZKL_ACTION_RECONNECT:
 			zkl_supervisor_reconnect(action->rc);
 			break;

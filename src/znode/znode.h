@@ -94,6 +94,8 @@ typedef struct ZklRecord
 	bool		retired;		/* the hold is none any more, nor kept: its
 								 * znode is another hold's, gone, or to be
 								 * deleted */
+	bool		worded;			/* it was granted on a word, so the znode of
+								 * another server may still stand ahead */
 	bool		disowned;		/* kept, and it does not belong to its owner's
 								 * other requests */
 	uint32_t	generation;		/* of the session of this znode, or of the one
