@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "core/askers.h"
 #include "core/batches.h"
 #include "core/memory.h"
 #include "core/node.h"
@@ -182,7 +183,7 @@ zkl_batches_want_beat(ZklManager *m, bool wanted)
 bool
 zkl_batches_pace_is_solitary(const ZklRequest *r)
 {
-	return r->node.alone && !r->cache.contended && r->lock->foreign.n == 0 &&
+	return r->node.alone && !r->cache.contended && !zkl_askers_has_any(r) && r->lock->foreign.n == 0 &&
 		r->lock->foreign.unknown_from == ZKL_SEQ_NONE;
 }
 
@@ -197,6 +198,15 @@ zkl_batches_pace_delete(ZklManager *m, ZklRequest *r)
 	if (zkl_list_empty(&m->writes.pending[ZKL_RANK_LATE_DELETE]))
 		m->pace.late_until = m->now + ZKL_PACE_DELAY;
 	zkl_node_delete(m, r, ZKL_RANK_LATE_DELETE);
+}
+
+void
+zkl_batches_pace_hurry(ZklManager *m, ZklRequest *r)
+{
+	if (r->node.state == ZKL_NODE_DELETE &&
+		r->node.write.place == ZKL_WRITE_PENDING &&
+		r->node.write.rank == ZKL_RANK_LATE_DELETE)
+		zkl_node_delete(m, r, ZKL_RANK_DELETE);
 }
 
 void

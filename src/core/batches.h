@@ -63,6 +63,9 @@ extern bool zkl_batches_pace_is_solitary(const ZklRequest *r);
 /* Lists one of our nodes for a delete, soon or with the next batch. */
 extern void zkl_batches_pace_delete(ZklManager *m, ZklRequest *r);
 
+/* Somebody waits for r's node to go after all: a late delete is late no more. */
+extern void zkl_batches_pace_hurry(ZklManager *m, ZklRequest *r);
+
 /* A batch was acknowledged: it leads to the grants that follow. */
 extern void zkl_batches_pace_acknowledged(ZklManager *m);
 extern void zkl_batches_pace_granted(ZklManager *m);

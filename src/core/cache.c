@@ -200,7 +200,12 @@ zkl_cache_listed(ZklManager *m, ZklLock *lock, uint64_t order, size_t others)
 		return true;
 	if (r->cache.state != ZKL_CACHE_HOPED)
 		return false;
-	if (r->node.state == ZKL_NODE_EXISTS && r->node.seen == order &&
+
+	/* It is not clear before a departed znode is gone, which the watch tells. */
+	if (lock->foreign.departed > 0)
+		r->cache.clear = false;
+	if (lock->foreign.departed == 0 && r->node.state == ZKL_NODE_EXISTS &&
+		r->node.seen == order &&
 		(lock->listing.watch == ZKL_WATCH_ARMED ||
 		 ZKL_MUTANT(CACHED_UNWATCHED)))
 		r->cache.clear = true;

@@ -40,6 +40,7 @@ zkl_contenders_forget(ZklManager *m, ZklLock *lock)
 {
 	forget_foreign(m, lock);
 	lock->foreign.strangers = 0;
+	lock->foreign.departed = 0;
 	lock->foreign.unknown_from = 0;
 	lock->foreign.passed = 0;
 	lock->foreign.tainted = false;
@@ -74,6 +75,42 @@ zkl_contenders_account(ZklManager *m, ZklLock *lock, ZklSeq seq, int64_t zxid)
 	return next;
 }
 
+static void
+drop_contender(ZklLock *lock, size_t i)
+{
+	ZklContender *c = &lock->foreign.all[i];
+
+	memmove(c, c + 1, (lock->foreign.n - i - 1) * sizeof(*c));
+	lock->foreign.n--;
+}
+
+/* A writer that went on as a reader may be listed under both names. */
+bool
+zkl_contenders_depart(ZklLock *lock, const ZklUuid *uuid)
+{
+	size_t		i = lock->foreign.n;
+	bool		found = false;
+
+	while (i-- > 0)
+	{
+		const ZklContender *c = &lock->foreign.all[i];
+
+		if (!c->zklock || !zkl_uuid_equal(&c->uuid, uuid))
+			continue;
+		drop_contender(lock, i);
+		lock->foreign.departed++;
+		found = true;
+	}
+	return found;
+}
+
+void
+zkl_contenders_departed_gone(ZklLock *lock)
+{
+	if (lock->foreign.departed > 0)
+		lock->foreign.departed--;
+}
+
 void
 zkl_contenders_ahead_gone(ZklManager *m, ZklLock *lock, bool plain)
 {
@@ -82,12 +119,10 @@ zkl_contenders_ahead_gone(ZklManager *m, ZklLock *lock, bool plain)
 
 	for (i = 0; i < lock->foreign.n; i++)
 	{
-		ZklContender *c = &lock->foreign.all[i];
-
-		if (strcmp(lock->foreign.names + c->name, lock->ahead.name) == 0)
+		if (strcmp(lock->foreign.names + lock->foreign.all[i].name,
+				   lock->ahead.name) == 0)
 		{
-			memmove(c, c + 1, (lock->foreign.n - i - 1) * sizeof(*c));
-			lock->foreign.n--;
+			drop_contender(lock, i);
 			break;
 		}
 	}
@@ -124,6 +159,7 @@ zkl_contenders_simplify(ZklManager *m, ZklLock *lock)
 	ZklBase		base = lock->base;
 
 	if (lock->foreign.n == 0 && lock->foreign.strangers == 0 &&
+		lock->foreign.departed == 0 &&
 		lock->foreign.unknown_from == ZKL_SEQ_NONE && !lock->foreign.tainted)
 		return;
 	zkl_contenders_forget(m, lock);
@@ -145,7 +181,7 @@ zkl_contenders_begin(ZklManager *m, ZklLock *lock, const ZklReply *reply)
 				i;
 
 	forget_foreign(m, lock);
-	lock->foreign.strangers = 0;
+	lock->foreign.strangers = lock->foreign.departed = 0;
 	for (i = 0; i < reply->nchildren; i++)
 		bytes += strlen(reply->children[i]) + 1;
 	if (reply->nchildren > 0)
@@ -175,6 +211,12 @@ void
 zkl_contenders_add_stranger(ZklLock *lock)
 {
 	lock->foreign.strangers++;
+}
+
+void
+zkl_contenders_add_departed(ZklLock *lock)
+{
+	lock->foreign.departed++;
 }
 
 static ZklSeq

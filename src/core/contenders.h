@@ -37,6 +37,13 @@ extern void zkl_contenders_simplify(ZklManager *m, ZklLock *lock);
 extern void zkl_contenders_disconnected(ZklLock *lock);
 extern void zkl_contenders_directory_changed(ZklLock *lock);
 
+/*
+ * The znode of this id is in nobody's way any more, but may still exist.  False: it
+ * is none of the contenders.  gone: one that departed exists no longer.
+ */
+extern bool zkl_contenders_depart(ZklLock *lock, const ZklUuid *uuid);
+extern void zkl_contenders_departed_gone(ZklLock *lock);
+
 /* For a mutant: forgets that a reader may have been left. */
 extern void zkl_contenders_untaint(ZklLock *lock);
 
@@ -49,6 +56,7 @@ extern void zkl_contenders_begin(ZklManager *m, ZklLock *lock,
 extern void zkl_contenders_add(ZklLock *lock, const ZklContender *contender,
 							   const char *name);
 extern void zkl_contenders_add_stranger(ZklLock *lock);
+extern void zkl_contenders_add_departed(ZklLock *lock);
 extern void zkl_contenders_end(ZklManager *m, ZklLock *lock, uint64_t order);
 
 /* As zkl_manager_nearest */

@@ -9,6 +9,7 @@
  * its own, knows neither PostgreSQL nor ZooKeeper.
  */
 #include "core/decide.h"
+#include "core/departed.h"
 #include "core/janitor.h"
 #include "core/node.h"
 #include "core/queue.h"
@@ -16,6 +17,7 @@
 #include "core/renumber.h"
 #include "core/request.h"
 #include "core/siblings.h"
+#include "core/words.h"
 
 /*
  * The number of the nearest conflicting contender of another local owner
@@ -72,6 +74,7 @@ decide_first(ZklManager *m, ZklLock *lock, ZklDecision *decision)
 				zkl_reads_want_listing(m, lock);
 			else
 				zkl_reads_watch_ahead(m, lock, blocker);
+			zkl_words_ask(m, lock, r);
 			return false;
 		case ZKL_DECISION_LIST:
 			zkl_reads_want_listing(m, lock);
@@ -182,9 +185,10 @@ waits_for_own(const ZklLock *lock, const ZklRequest *r)
  * this connection: so it was there after r's create.
  */
 static bool
-waits_for_watched(const ZklLock *lock, const ZklRequest *r)
+waits_for_watched(const ZklManager *m, const ZklLock *lock, const ZklRequest *r)
 {
 	return lock->ahead.watch == ZKL_WATCH_ARMED &&
+		(!zkl_departed_is(m, &lock->ahead.contender) || ZKL_MUTANT(DEPARTED_WATCHED)) &&
 		lock->ahead.contender.seq <= r->node.seq &&
 		zkl_mode_conflicts(lock->ahead.contender.mode, r->mode);
 }
@@ -210,7 +214,7 @@ deny_timed_out(ZklManager *m, ZklLock *lock)
 
 		if (r->demand != ZKL_DEMAND_WAITING || !r->timed_out)
 			continue;
-		watched = waits_for_watched(lock, r);
+		watched = waits_for_watched(m, lock, r);
 		if (waits_for_own(lock, r) || (watched && !lock->ahead.cached))
 		{
 			zkl_request_deny(m, r);

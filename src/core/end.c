@@ -11,6 +11,7 @@
 #include "core/keep.h"
 #include "core/node.h"
 #include "core/request.h"
+#include "core/words.h"
 
 /* r is kept: nobody waits for its owner because of that lock. */
 static void
@@ -31,6 +32,9 @@ zkl_end_release(ZklManager *m, uint32_t request, const ZklEnd *end)
 {
 	ZklRequest *r = &m->requests.all[request];
 
+	if (end->epilogue && ZKL_MUTANT(WORD_BEFORE_EPILOGUE) &&
+		r->node.state == ZKL_NODE_EXISTS)
+		zkl_words_say(m, r);
 	if (end->epilogue)
 		zkl_keep_leave(m, r);
 	else if (r->demand == ZKL_DEMAND_UNUSED)

@@ -62,6 +62,19 @@ zkl_hooks_claim(const ZklManager *m, const ZklUuid *uuid)
 	return false;
 }
 
+bool
+zkl_hooks_may_tell(const ZklManager *m, const ZklUuid *uuid)
+{
+	const ZklWingState *w;
+
+	for (w = m->wings; w->wing != NULL; w++)
+	{
+		if (w->wing->may_tell != NULL && w->wing->may_tell(w->state, uuid))
+			return true;
+	}
+	return false;
+}
+
 void *
 zkl_hooks_find(const ZklManager *m, const ZklWing *wing)
 {

@@ -72,6 +72,14 @@ struct ZklWing
 	/* Whether it knows of a znode that has this id for a name */
 	bool		(*claims) (const void *wing, const ZklUuid *uuid);
 
+	/* ---- words ---- */
+
+	/*
+	 * Whether others may read something in ZooKeeper that has the id of a
+	 * znode for a name, and tells of its holder
+	 */
+	bool		(*may_tell) (const void *wing, const ZklUuid *uuid);
+
 	/* ---- for people and tests ---- */
 
 	void		(*dump) (const void *wing, const struct ZklDump *dump);
@@ -97,6 +105,7 @@ extern void zkl_hooks_end(ZklManager *m);
 /* What the wings say together */
 extern int64_t zkl_hooks_timer(const ZklManager *m);
 extern bool zkl_hooks_claim(const ZklManager *m, const ZklUuid *uuid);
+extern bool zkl_hooks_may_tell(const ZklManager *m, const ZklUuid *uuid);
 
 /* The state of this wing; NULL: the manager has no such wing. */
 extern void *zkl_hooks_find(const ZklManager *m, const ZklWing *wing);

@@ -10,6 +10,7 @@
  */
 #include <string.h>
 
+#include "core/askers.h"
 #include "core/contenders.h"
 #include "core/hooks.h"
 #include "core/lock.h"
@@ -221,6 +222,7 @@ set_waiting(ZklManager *m, ZklLock *lock, ZklRequest *r)
 {
 	m->locks.nwaiting += (r != NULL) - (lock->queue.waiting != NULL);
 	lock->queue.waiting = r;
+	zkl_askers_ask_again(lock);
 	if (r != NULL && r->look.watch == ZKL_WATCH_NONE &&
 		!zkl_list_linked(&r->look.unwatched))
 		zkl_look_later(m, r, r->look.unseen_since);

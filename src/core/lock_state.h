@@ -169,6 +169,16 @@ typedef struct ZklRewrite
 	ZklLink		link;			/* in a list of m->rewrites */
 } ZklRewrite;
 
+#define ZKL_MAX_ASKERS	8		/* of one node, each another server */
+
+/* The servers that asked for the word of a node; see words.c */
+typedef struct ZklAskers
+{
+	bool		over;			/* the word may be said: nothing holds by it */
+	uint32_t	n;
+	ZklPeerMessage all[ZKL_MAX_ASKERS];
+} ZklAskers;
+
 struct ZklRequest
 {
 	uint32_t	id;
@@ -184,6 +194,9 @@ struct ZklRequest
 	bool		behind_cached;	/* it was told that it waits for a server that
 								 * may have the lock cached */
 	bool		plain;			/* may be cached */
+	bool		guard;			/* there is no word for its node */
+	bool		worded;			/* GRANTED, and a departed znode may still
+								 * stand ahead of its node */
 	bool		broken;			/* GRANTED, but lost to its holder: an
 								 * operator broke it, or it cannot be read;
 								 * the node stays until the release */
@@ -202,7 +215,9 @@ struct ZklRequest
 	ZklCache	cache;
 	ZklRewrite	rewrite;
 	ZklLook		look;
-	ZklNode		node;			/* last: not all of its data is cleared */
+	ZklNode		node;			/* not all of its data is cleared, nor what
+								 * follows */
+	ZklAskers	askers;
 };
 
 /* The requests of a lock, and those that want an answer while they wait */
@@ -237,6 +252,8 @@ typedef struct ZklForeign
 	uint64_t	tainted_at;		/* order; a later listing clears it */
 	uint32_t	strangers;		/* listed children that are no contenders; for
 								 * dialect PERMIT: see decide.c */
+	uint32_t	departed;		/* contenders that are not in "all" because
+								 * their server said so, and may still exist */
 } ZklForeign;
 
 /*
@@ -326,6 +343,8 @@ struct ZklLock
 	ZklLink		dirty;			/* in m->locks.dirty: to be decided */
 	ZklLink		reader;			/* in m->reads.readers: has reads to send */
 	uint32_t	pins;			/* operations under way that refer to it */
+	bool		unasked;		/* those ahead of the first that waits are to
+								 * be asked for their words */
 	bool		compared;		/* the next listing tells whether somebody is
 								 * ahead of our holds */
 

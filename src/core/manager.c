@@ -16,6 +16,7 @@
 #include "core/connection.h"
 #include "core/contenders.h"
 #include "core/decide.h"
+#include "core/departed.h"
 #include "core/downgrade.h"
 #include "core/end.h"
 #include "core/hooks.h"
@@ -35,6 +36,7 @@
 #include "core/restore.h"
 #include "core/revived.h"
 #include "core/rewrite.h"
+#include "core/words.h"
 #include "core/session.h"
 #include "core/session_lease.h"
 #include "core/siblings.h"
@@ -83,6 +85,7 @@ zkl_manager_destroy(ZklManager *m)
 	zkl_node_free_all(m);
 	zkl_siblings_free_all(m);
 	zkl_request_free_all(m);
+	zkl_departed_free(m);
 	m->config.memory.release(m->config.memory.context, m);
 }
 
@@ -254,8 +257,15 @@ zkl_manager_event(ZklManager *m, int64_t now, const ZklEvent *event)
 			zkl_reads_reply_event(m, event->kind, event->path);
 			break;
 		case ZKL_EVENT_PEERS:
+			zkl_words_set_peers(m, event->peers);
+			break;
 		case ZKL_EVENT_ASK:
+			r = zkl_words_asked(m, event->peer);
+			if (r != NULL)
+				zkl_recall_request(m, r, ZKL_RECALL_WANTED);
+			break;
 		case ZKL_EVENT_WORD:
+			zkl_words_heard(m, event->peer);
 			break;
 	}
 }
@@ -407,4 +417,8 @@ zkl_manager_counters(const ZklManager *m, ZklCounters *counters)
 	counters->continuous = m->nodes.alone;
 	counters->watches = m->reads.watches;
 	counters->recalls = m->cache.recalls;
+	counters->asks = m->words.asks;
+	counters->words = m->words.said;
+	counters->words_taken = m->words.taken;
+	counters->words_late = m->words.late;
 }

@@ -108,6 +108,8 @@ typedef struct ZklDemand
 								 * others; not in dialect PERMIT */
 	bool		plain;			/* a lock without bounds, for one session
 								 * after the other: it may be cached */
+	bool		guard;			/* its holder reads ZooKeeper and relies on
+								 * that: see words.c */
 	uint32_t	max;			/* dialect PERMIT: how many there may be */
 	int32_t		pid;			/* of the owner, for other servers to show */
 	int64_t		waited;			/* in µs, so far or until the grant */
@@ -225,8 +227,8 @@ typedef enum ZklEventKind
 	ZKL_EVENT_CHILDREN,
 
 	/* from other servers; the sender has been proved to be of the fleet */
-	ZKL_EVENT_PEERS,			/* whether messages can be sent, and are heard.
-								 * At first they are not */
+	ZKL_EVENT_PEERS,			/* whether messages can be sent, and are
+								 * heard. At first they are not */
 	ZKL_EVENT_ASK,
 	ZKL_EVENT_WORD
 } ZklEventKind;
@@ -294,7 +296,8 @@ typedef enum ZklActionKind
 								 * that ZooKeeper has lost writes */
 	ZKL_ACTION_LOST_WRITES,		/* log that ZooKeeper has lost writes which it
 								 * had acknowledged */
-	ZKL_ACTION_ASK,				/* send the message to the server of its session */
+	ZKL_ACTION_ASK,				/* send the message to the server of its
+								 * session */
 	ZKL_ACTION_WORD,			/* likewise, once all actions before this one
 								 * are carried out */
 	ZKL_ACTION_ASKED,			/* granted, and no longer solitary: somebody
@@ -366,8 +369,8 @@ typedef struct ZklCounters
 	uint64_t	recalls;
 	uint64_t	asks;			/* sent to other servers */
 	uint64_t	words;			/* likewise */
-	uint64_t	words_taken;	/* of those that came: a lock went on at one */
-	uint64_t	words_late;		/* likewise: nobody waited for it any more */
+	uint64_t	words_taken;	/* that came, and were news to one that waits */
+	uint64_t	words_late;		/* that came, and were not */
 } ZklCounters;
 
 extern ZklManager *zkl_manager_create(const ZklConfig *config);

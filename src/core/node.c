@@ -128,6 +128,7 @@ zkl_node_record(ZklManager *m, const ZklRequest *r)
 	record->going = r->node.again;
 	record->retired = zkl_keep_is_over(r) ||
 		(r->demand != ZKL_DEMAND_WAITING && r->demand != ZKL_DEMAND_GRANTED);
+	record->worded = r->worded;
 	record->disowned = zkl_siblings_are_nobodys(r->ring.owner);
 	record->generation = m->session.generation;
 	record->index = r->node.index;

@@ -21,6 +21,7 @@
 #include "core/actions.h"
 #include "core/batches.h"
 #include "core/contenders.h"
+#include "core/departed.h"
 #include "core/janitor.h"
 #include "core/node.h"
 #include "core/operations.h"
@@ -96,6 +97,8 @@ is_in_the_way(ZklManager *m, const ZklLock *lock, const char *child,
 		*mode = ZKL_SHARED;
 	if (r == NULL && has_uuid && zkl_node_made_uuid(m, &uuid))
 		zkl_janitor_look(m, lock->path, child);
+	if (r == NULL && has_uuid && zkl_departed_has(m, &uuid))
+		return ZKL_MUTANT(PROBE_OF_DEPARTED);
 	return r == NULL || ZKL_MUTANT(PROBE_OF_RELEASED) ||
 		r->demand == ZKL_DEMAND_WAITING ||
 		r->demand == ZKL_DEMAND_GRANTED;

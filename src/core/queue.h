@@ -26,6 +26,7 @@ typedef struct ZklContender
 	bool		zklock;			/* made by a zklock server: its uuid says so */
 	bool		leftover;		/* made by this manager, and no request claims
 								 * it */
+	ZklUuid		uuid;			/* if it is zklock's */
 	uint32_t	name;			/* offset of its name among the list's names */
 } ZklContender;
 

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "core/actions.h"
+#include "core/departed.h"
 #include "core/memory.h"
 #include "core/operations.h"
 #include "core/reads.h"
@@ -159,7 +160,9 @@ send_unwatch(ZklManager *m, const char *path)
 void
 zkl_reads_unwatch_ahead(ZklManager *m, ZklLock *lock)
 {
-	if (lock->ahead.watch == ZKL_WATCH_ARMED)
+	/* One that has departed goes, and ends the watch without a request. */
+	if (lock->ahead.watch == ZKL_WATCH_ARMED &&
+		!zkl_departed_is(m, &lock->ahead.contender))
 		send_unwatch(m, zkl_actions_join(m, lock->path, "/",
 										 lock->ahead.name));
 	if (lock->ahead.watch != ZKL_WATCH_SENT)

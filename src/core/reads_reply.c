@@ -9,8 +9,10 @@
 #include <string.h>
 
 #include "core/actions.h"
+#include "core/askers.h"
 #include "core/cache.h"
 #include "core/contenders.h"
+#include "core/departed.h"
 #include "core/downgrade.h"
 #include "core/downgrade_reply.h"
 #include "core/janitor.h"
@@ -121,7 +123,12 @@ watched_ahead(ZklManager *m, ZklLock *lock, const ZklOp *op,
 		return;
 	}
 	zkl_reads_set_watch(m, &lock->ahead.watch, ZKL_WATCH_NONE);
-	if (ZKL_MUTANT(EXISTS_WATCH) && reply->rc == ZKL_RC_NONODE)
+	if (zkl_departed_is(m, &lock->ahead.contender))
+	{
+		if (reply->rc == ZKL_RC_NONODE)
+			zkl_contenders_departed_gone(lock);
+	}
+	else if (ZKL_MUTANT(EXISTS_WATCH) && reply->rc == ZKL_RC_NONODE)
 		zkl_reads_set_watch(m, &lock->ahead.watch, ZKL_WATCH_ARMED);
 	else if (reply->rc == ZKL_RC_NONODE && !ZKL_MUTANT(NONODE_FAILS))
 		zkl_contenders_ahead_gone(m, lock, false);
@@ -336,7 +343,14 @@ ahead_event(ZklManager *m, ZklLock *lock, ZklEventKind kind)
 {
 	bool		armed = lock->ahead.watch == ZKL_WATCH_ARMED;
 
-	if (kind == ZKL_EVENT_DELETED)
+	if (zkl_departed_is(m, &lock->ahead.contender))
+	{
+		zkl_reads_set_watch(m, &lock->ahead.watch, ZKL_WATCH_NONE);
+		if (kind == ZKL_EVENT_DELETED)
+			zkl_contenders_departed_gone(lock);
+		zkl_lock_touch(m, lock);
+	}
+	else if (kind == ZKL_EVENT_DELETED)
 	{
 		zkl_reads_set_watch(m, &lock->ahead.watch, ZKL_WATCH_NONE);
 		zkl_contenders_ahead_gone(m, lock, armed && lock->ahead.plain);
@@ -449,8 +463,17 @@ note_child(ZklManager *m, ZklLock *lock, uint64_t order, const char *child)
 	else
 	{
 		c.zklock = has_uuid && zkl_uuid_is_zklock(&uuid);
+		c.uuid = has_uuid ? uuid : (ZklUuid)
+		{
+			{
+				0
+			}
+		};
 		c.leftover = c.zklock && r == NULL && zkl_node_made_uuid(m, &uuid);
-		zkl_contenders_add(lock, &c, child);
+		if (zkl_departed_is(m, &c) && !ZKL_MUTANT(LISTING_BRINGS_BACK))
+			zkl_contenders_add_departed(lock);
+		else
+			zkl_contenders_add(lock, &c, child);
 	}
 }
 
@@ -490,6 +513,7 @@ zkl_reads_reply_listing(ZklManager *m, ZklLock *lock, uint64_t order,
 	settle_unseen(m, lock, order);
 	zkl_revived_listed(m, lock);
 	zkl_contenders_end(m, lock, order);
+	zkl_askers_ask_again(lock);
 	if (zkl_cache_listed(m, lock, order, others))
 		zkl_recall_lock(m, lock, ZKL_RECALL_WANTED);
 	zkl_lock_touch(m, lock);

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/actions.h"
+#include "core/askers.h"
 #include "core/batches.h"
 #include "core/cache.h"
 #include "core/downgrade.h"
@@ -26,6 +27,7 @@
 #include "core/rewrite.h"
 #include "core/siblings.h"
 #include "core/tries.h"
+#include "core/words.h"
 
 void
 zkl_request_init_all(ZklManager *m)
@@ -56,6 +58,8 @@ zkl_request_begin(ZklManager *m, uint32_t id, const ZklDemand *demand)
 	r->demand = ZKL_DEMAND_WAITING;
 	r->mode = demand->mode;
 	r->max = demand->max;
+	r->guard = demand->guard;
+	zkl_askers_init(r);
 	r->lock = lock;
 	r->submitted = ++m->requests.submitted;
 	r->pid = demand->pid;
@@ -115,6 +119,8 @@ hand_node_on(ZklManager *m, ZklRequest *r, ZklRequest *heir)
 {
 	zkl_node_hand_on(m, r, heir);
 	zkl_look_hand_on(m, r, heir);
+	zkl_askers_hand_on(r, heir);
+	heir->worded = r->worded;
 	zkl_siblings_follow(r, heir);
 	zkl_lock_dequeue(m, r->lock, r);
 	zkl_lock_enqueue(m, r->lock, heir);
@@ -145,6 +151,7 @@ end_demand(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 	ZklLock    *lock = r->lock;
 	ZklRequest *cover = r->ring.cover;
 	ZklRequest *heir;
+	bool		word = false;
 
 	if (ZKL_MUTANT(HANDOVER_TO_CANCELLED) && r == lock->queue.waiting &&
 		lock->queue.nheld > 0 && demand == ZKL_DEMAND_RELEASED)
@@ -170,6 +177,7 @@ end_demand(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 				hand_node_on(m, r, heir);
 			else
 			{
+				word = zkl_words_may_be_said(m, r);
 				zkl_lock_dequeue(m, lock, r);
 				zkl_look_stop(r);
 				if (zkl_downgrade_pending(r))
@@ -188,6 +196,8 @@ end_demand(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 			break;
 	}
 	r->demand = demand;
+	if (word)
+		zkl_words_say(m, r);
 	if (cover != NULL)
 		zkl_downgrade_want(m, cover);
 	if (demand == ZKL_DEMAND_ANSWERED)
@@ -198,6 +208,7 @@ end_demand(ZklManager *m, ZklRequest *r, ZklDemandState demand)
 void
 zkl_request_create(ZklManager *m, ZklRequest *r)
 {
+	zkl_askers_init(r);
 	zkl_node_new(m, r, r->lock->renumber.wanted);
 	zkl_look_mark_new_node(r);
 	zkl_look_forget(m, r);
@@ -288,6 +299,11 @@ zkl_request_grant(ZklManager *m, ZklRequest *r)
 	}
 	r->token = r->node.czxid * ZKL_TOKENS_PER_ZXID + r->node.index;
 	zkl_lock_hold(m, r->lock, r);
+	if (r->lock->foreign.departed > 0)
+	{
+		r->worded = true;
+		zkl_node_record(m, r);
+	}
 	tell_grant(m, r);
 	zkl_rewrite_granted(m, r);
 	zkl_look_mark_granted(m, r);
@@ -320,10 +336,11 @@ zkl_request_restore_hold(ZklManager *m, ZklRequest *r)
 }
 
 void
-zkl_request_restore(ZklRequest *r, int64_t token, bool broken)
+zkl_request_restore(ZklRequest *r, int64_t token, bool broken, bool worded)
 {
 	r->token = token;
 	r->broken = broken;
+	r->worded = worded;
 }
 
 void
@@ -365,6 +382,8 @@ zkl_request_behind_cached(ZklManager *m, ZklRequest *r, const char *server)
 void
 zkl_request_deny(ZklManager *m, ZklRequest *r)
 {
+	if (ZKL_MUTANT(WORD_FIRST) && r->node.state == ZKL_NODE_EXISTS)
+		zkl_words_say(m, r);
 	zkl_actions_add(m, ZKL_ACTION_DENY)->request = r->id;
 	end_demand(m, r, ZKL_DEMAND_ANSWERED);
 }

@@ -49,7 +49,8 @@ extern void zkl_request_taken(ZklManager *m, ZklRequest *r,
  * was granted before, so there is no new answer; it has a node of its own, or
  * shares that of "cover".
  */
-extern void zkl_request_restore(ZklRequest *r, int64_t token, bool broken);
+extern void zkl_request_restore(ZklRequest *r, int64_t token, bool broken,
+								bool worded);
 extern void zkl_request_restore_hold(ZklManager *m, ZklRequest *r);
 extern void zkl_request_restore_cover(ZklRequest *r, ZklRequest *cover);
 

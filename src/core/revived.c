@@ -24,7 +24,9 @@
  *
  * A server that has got the lock sees the same from the other side: a conflicting
  * contender ahead of its hold, which an ensemble that keeps its promises never shows.
- * So after each election it lists the directories of its holds, and tells.
+ * So after each election it lists the directories of its holds, and tells.  But a
+ * hold that was granted on a word may have znodes of zklock ahead, which a restarted
+ * worker does not know to have departed.
  */
 #include "core/actions.h"
 #include "core/loss.h"
@@ -198,7 +200,8 @@ read_ahead(ZklManager *m, ZklLock *lock)
 		{
 			const ZklContender *c = &lock->foreign.all[i];
 
-			if (c->seq > r->node.seq || !zkl_mode_conflicts(c->mode, r->node.mode))
+			if (c->seq > r->node.seq || !zkl_mode_conflicts(c->mode, r->node.mode) ||
+				(r->worded && c->zklock))
 				continue;
 			zkl_operations_send(m, ZKL_OP_REVIVED, lock, r, ZKL_SEND_GET,
 								zkl_actions_join(m, lock->path, "/",

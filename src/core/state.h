@@ -311,6 +311,32 @@ typedef struct ZklWingState
 	void	   *state;
 } ZklWingState;
 
+/* What servers tell each other; see words.c */
+typedef struct ZklWords
+{
+	bool		peers;			/* messages can be sent */
+	uint64_t	asks;			/* so far, as the others */
+	uint64_t	said;
+	uint64_t	taken;
+	uint64_t	late;
+} ZklWords;
+
+#define ZKL_MAX_DEPARTED	1024
+
+typedef struct ZklDepartedId
+{
+	ZklUuid		uuid;
+	ZklLink		by_uuid;
+} ZklDepartedId;
+
+/* Znodes of others that are in nobody's way; see departed.c */
+typedef struct ZklDeparted
+{
+	ZklTable	by_uuid;
+	uint32_t	next;			/* in all, a ring: the oldest entry */
+	ZklDepartedId all[ZKL_MAX_DEPARTED];
+} ZklDeparted;
+
 struct ZklManager
 {
 	ZklConfig	config;
@@ -341,6 +367,8 @@ struct ZklManager
 	ZklJanitor	janitor;
 	ZklCaching	cache;
 	ZklRewrites rewrites;
+	ZklWords	words;
+	ZklDeparted *departed;		/* NULL: there are none */
 	ZklWingState *wings;
 	ZklHeat		heat[ZKL_HEATS];
 };

@@ -126,6 +126,7 @@ const ZklWing zkl_deadlock_wing = {
 	.timer = next_timer,
 	.found = zkl_publication_found,
 	.claims = zkl_publication_claims,
+	.may_tell = zkl_publication_may_exist,
 	.dump = zkl_inspect_dump,
 	.check = zkl_inspect_check
 };

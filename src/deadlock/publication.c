@@ -66,6 +66,17 @@ zkl_publication_claims(const void *wing, const ZklUuid *uuid)
 	return zkl_publication_find(wing, uuid) != NULL;
 }
 
+/* A former worker has published no id of a znode that this one has made. */
+bool
+zkl_publication_may_exist(const void *wing, const ZklUuid *uuid)
+{
+	const ZklDeadlock *d = wing;
+
+	return zkl_publication_find(d, uuid) != NULL ||
+		((d->publications.leftovers || d->publications.unlisted) &&
+		 !zkl_node_made_uuid(d->m, uuid));
+}
+
 char *
 zkl_publication_path(ZklDeadlock *d, const ZklUuid *uuid)
 {

@@ -16,6 +16,9 @@ extern ZklPublication *zkl_publication_find(const ZklDeadlock *d,
 											const ZklUuid *uuid);
 extern bool zkl_publication_claims(const void *wing, const ZklUuid *uuid);
 
+/* Whether one may exist, be it a former worker's */
+extern bool zkl_publication_may_exist(const void *wing, const ZklUuid *uuid);
+
 /* The whole path of one, among the actions' strings. */
 extern char *zkl_publication_path(ZklDeadlock *d, const ZklUuid *uuid);
 

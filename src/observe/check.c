@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "core/departed.h"
 #include "core/downgrade.h"
 #include "core/hooks.h"
 #include "core/keep.h"
@@ -141,6 +142,36 @@ check_cache(const ZklManager *m, const ZklRequest *r)
 				!zkl_downgrade_is_on(r) ?
 				"a mark stays on a lock that is not cached" : NULL;
 	}
+}
+
+/* What was said of a znode, or heard, goes with what is done. */
+static const char *
+check_words(const ZklManager *m, const ZklRequest *r)
+{
+	if (r->askers.n > ZKL_MAX_ASKERS)
+		return "a znode has more askers than there is room for";
+	if (r->askers.over && r->node.state != ZKL_NODE_DELETE &&
+		r->node.state != ZKL_NODE_NONE)
+		return "a znode that may have had a word is not being deleted";
+	if (r->askers.over && r->askers.n > 0 &&
+		r->node.write.place == ZKL_WRITE_PENDING &&
+		r->node.write.rank == ZKL_RANK_LATE_DELETE)
+		return "the delete of a znode that had a word is put off";
+	return zkl_node_was_sent(r) && zkl_departed_has(m, &r->node.uuid) ?
+		"a znode of ours has departed" : NULL;
+}
+
+static const char *
+check_departed(const ZklManager *m, const ZklLock *lock)
+{
+	size_t		i;
+
+	for (i = 0; i < lock->foreign.n; i++)
+	{
+		if (zkl_departed_is(m, &lock->foreign.all[i]))
+			return "a znode that has departed stands in a queue";
+	}
+	return NULL;
 }
 
 static const char *
@@ -301,6 +332,8 @@ zkl_check_all(const ZklManager *m)
 		why = check_request(m, r);
 		if (why == NULL && r->demand != ZKL_DEMAND_UNUSED)
 			why = check_cache(m, r);
+		if (why == NULL && r->demand != ZKL_DEMAND_UNUSED)
+			why = check_words(m, r);
 		if (r->demand == ZKL_DEMAND_WAITING || r->demand == ZKL_DEMAND_GRANTED)
 			live++;
 		queued += zkl_list_linked(&r->place.link);
@@ -323,6 +356,8 @@ zkl_check_all(const ZklManager *m)
 			const ZklLock *lock = zkl_container(ZklLock, by_path, link);
 
 			why = check_lock(lock);
+			if (why == NULL)
+				why = check_departed(m, lock);
 			waiting += lock->queue.waiting != NULL;
 			watches += (lock->directory.watch == ZKL_WATCH_ARMED) +
 				(lock->ahead.watch == ZKL_WATCH_ARMED) +

@@ -28,6 +28,18 @@ zkl_uuid_make(int64_t session, uint32_t start, uint64_t count)
 	return uuid;
 }
 
+int64_t
+zkl_uuid_session(const ZklUuid *uuid)
+{
+	uint64_t	first = 0;
+	int			i;
+
+	for (i = 0; i < 8; i++)
+		first = first << 8 | uuid->bytes[i];
+	return (int64_t) ((first >> 4 & 0xFFFFFFFFFFFF000) << 4 | (first & 0xFFF) << 4 |
+					  (uuid->bytes[8] >> 2 & 0xF));
+}
+
 bool
 zkl_uuid_same_maker(const ZklUuid *a, const ZklUuid *b)
 {

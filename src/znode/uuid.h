@@ -32,6 +32,9 @@ zkl_uuid_equal(const ZklUuid *a, const ZklUuid *b)
  */
 extern ZklUuid zkl_uuid_make(int64_t session, uint32_t start, uint64_t count);
 
+/* The session that such an id names */
+extern int64_t zkl_uuid_session(const ZklUuid *uuid);
+
 /* Whether two ids are of one session, and of one start in it */
 extern bool zkl_uuid_same_maker(const ZklUuid *a, const ZklUuid *b);
 extern void zkl_uuid_format(const ZklUuid *uuid, char *text);	/* 36 + NUL */

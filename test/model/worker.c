@@ -177,12 +177,18 @@ demand_of(const Slot *s, int64_t now)
 		.name = s->name,.owner = s->owner,.mode = s->mode,
 		.dialect = s->dialect,.max = s->max,.sibling = s->sibling,
 		.timed_out = s->timed_out,.together = s->together,
-		.pid = s->pid,.patience = s->patience,.plain = s->plain,
+		.pid = s->pid,.patience = s->patience,.plain = s->plain,.guard = s->guard,
 		.waited = now - s->asked_at,
 		.data = data,.data_length = strlen(data)
 	};
 
 	return demand;
+}
+
+bool
+slot_has_epilogue(const Slot *s, int64_t now)
+{
+	return s->state == SLOT_RELEASED && s->epilogue_until > now;
 }
 
 bool
@@ -248,7 +254,8 @@ worker_look(Worker *w, int i)
 	}
 	if (s->state == SLOT_RELEASED)
 		worker_tell(w, ZKL_EVENT(RELEASE,.request = request,
-								 .end.keep_until = s->keep_until));
+								 .end.keep_until = s->keep_until,
+								 .end.epilogue = slot_has_epilogue(s, w->now)));
 	else if (s->state == SLOT_WAITING && !s->known)
 	{
 		s->known = true;
@@ -294,6 +301,7 @@ read_slot(Worker *w, uint32_t request, ZklRestored *restored, char *text)
 	restored->broken = !s->overdue && s->failure == ZKL_FAILURE_BROKEN;
 	restored->overdue = s->overdue;
 	restored->end.keep_until = s->keep_until;
+	restored->end.epilogue = slot_has_epilogue(s, w->now);
 	restored->token = s->token;
 	restored->asked_zxid = s->asked_zxid;
 	restored->record = s->record;
@@ -355,6 +363,20 @@ worker_session_lost(Worker *w)
 {
 	begin_session(w, 0);
 	worker_tell(w, ZKL_EVENT(SESSION_LOST));
+}
+
+void
+worker_peers(Worker *w, bool peers)
+{
+	worker_tell(w, ZKL_EVENT(PEERS,.peers = peers));
+}
+
+void
+worker_hear(Worker *w, ZklEventKind kind, const ZklPeerMessage *message)
+{
+	ZklEvent	event = {.kind = kind,.peer = message};
+
+	worker_tell(w, &event);
 }
 
 void

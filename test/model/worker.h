@@ -51,10 +51,13 @@ typedef struct Slot
 	bool		dependents_news;	/* to be told to the core */
 	const char *data;			/* for the znode; NULL: a usual one */
 	bool		plain;			/* it may be cached */
+	bool		guard;			/* its holder reads ZooKeeper */
 	int64_t		left_at;		/* CACHED: since when, on the host's clock */
 	int64_t		keep_until;		/* bounds, in µs of the host's clock; 0: none */
 	int64_t		renewal;		/* another keep_until, for the worker to carry
 								 * out; -1: the lock is to be kept no longer */
+	int64_t		epilogue_until; /* RELEASED: something is to be written until
+								 * then; 0: nothing is */
 	int64_t		until;
 	bool		quiet;			/* its backend looks at it for its commit, or
 								 * is past that */
@@ -170,6 +173,7 @@ extern bool slot_stays(const Slot *s);
 extern int64_t slot_wait(const Slot *s, int64_t now);
 
 /* Whether the time of a hold is over */
+extern bool slot_has_epilogue(const Slot *s, int64_t now);
 extern bool slot_is_over(const Slot *s, int64_t now);
 
 /* An event that happens now */
@@ -189,6 +193,11 @@ extern bool worker_connected(Worker *w, int64_t session, uint32_t timeout_ms,
 							 int64_t begun_at);
 extern void worker_session_lost(Worker *w);
 extern void worker_deliver(Worker *w, const Frame *frame);
+
+/* ---- from other servers: see ZKL_EVENT_PEERS, ASK and WORD ---- */
+
+extern void worker_peers(Worker *w, bool peers);
+extern void worker_hear(Worker *w, ZklEventKind kind, const ZklPeerMessage *message);
 
 /* ---- actions ---- */
 

@@ -9,6 +9,7 @@
 #include "backend.h"
 #include "chaos.h"
 #include "foreign.h"
+#include "peers.h"
 
 /* A time and a place in one number, so that the least is the first to act */
 #define PLACE_BITS	7
@@ -64,6 +65,8 @@ ask(int place)
 	if (place < AGENDA_CLIENTS)
 		return ask_host((place - AGENDA_HOSTS) / 8,
 						(place - AGENDA_HOSTS) % 8);
+	if (place == AGENDA_PEERS)
+		return peers_due();
 	place -= AGENDA_CLIENTS;
 	return place < foreigners.n ? foreign_due(&foreigners.foreign[place]) :
 		NEVER;
@@ -140,6 +143,8 @@ agenda_step(void)
 	}
 	else if (next < AGENDA_HOSTS)
 		conn_step(&ens.conns[next - AGENDA_CONNS]);
+	else if (next == AGENDA_PEERS)
+		peers_step();
 	else if (next < AGENDA_CLIENTS)
 		step_host((next - AGENDA_HOSTS) / 8, (next - AGENDA_HOSTS) % 8);
 	else

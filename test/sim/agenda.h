@@ -22,7 +22,8 @@ enum
 	AGENDA_CONNS,				/* and as many behind it */
 	AGENDA_HOSTS = AGENDA_CONNS + 48,	/* each before its backends */
 	AGENDA_CLIENTS = AGENDA_HOSTS + 3 * 8,
-	AGENDA_PLACES = AGENDA_CLIENTS + 4
+	AGENDA_PEERS = AGENDA_CLIENTS + 4,
+	AGENDA_PLACES
 };
 
 #define AGENDA_CONN(conn)		(AGENDA_CONNS + (conn))

@@ -297,7 +297,9 @@ request(Backend *b, int lock, ZklLockMode mode)
 		base.now + some_delay(backends.patience) : !s->is_try ? NEVER :
 		(s->timed_out ? base.now : b->try_until) + some_delay(3 * ens.timeout / 2);
 	bound(s);
-	s->plain = s->at_most == 0 && s->at_least == 0 && s->lock != hosts.semaphore;
+	s->guard = once_in(12);
+	s->plain = !s->guard && s->at_most == 0 && s->at_least == 0 &&
+		s->lock != hosts.semaphore;
 	b->waiting = slot;
 	plan_look(b);
 	slot_submit(h, slot);

@@ -15,6 +15,7 @@
 #include "draw.h"
 #include "faults.h"
 #include "foreign.h"
+#include "peers.h"
 
 typedef struct Chaos
 {
@@ -111,6 +112,7 @@ chaos_begin(void)
 	draw_hosts();
 	cycles_begin();
 	draw_faults();
+	peers_begin();
 	clocks_begin();
 	ensemble_elect(ens.leader);
 	for (i = 0; i < hosts.n; i++)

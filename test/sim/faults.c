@@ -167,6 +167,16 @@ do_switch_detection(void)
 		SEEN(DETECTION_OFF);
 }
 
+void
+do_switch_peers(void)
+{
+	Host	   *h = some_host();
+
+	h->peers = !h->peers;
+	trace("host #: peers #", h->id, h->peers, 0, 0, NULL);
+	worker_wake(h, hosts.wake_delay);
+}
+
 /* It is short of memory, say. */
 void
 do_client_refuses(void)

@@ -200,7 +200,7 @@ slot_take(Host *h, int slot, uint64_t owner, int backend)
 	s->dependents_news = s->judged = s->writer_between = false;
 	s->ndependents = 0;
 	s->patience = s->at_most = s->at_least = 0;
-	s->until = s->keep_until = s->renewal = s->asked_zxid = s->waited = 0;
+	s->until = s->keep_until = s->epilogue_until = s->renewal = s->asked_zxid = s->waited = 0;
 	s->sibling = -1;
 	s->since = base.now;
 	s->asked_at = host_clock(h);
@@ -234,10 +234,28 @@ slot_renew(Host *h, int slot, int64_t at_least)
 	mark(h, s);
 }
 
+/* Whether its owner has nothing else of that lock: only so are there epilogues. */
+static bool
+is_only(const Host *h, const Slot *s)
+{
+	int			i;
+
+	for (i = 0; i < MAX_SLOTS; i++)
+	{
+		const Slot *other = &h->slots[i];
+
+		if (other != s && other->state != SLOT_FREE && other->owner == s->owner &&
+			other->lock == s->lock)
+			return false;
+	}
+	return true;
+}
+
 void
 slot_release(Host *h, int slot)
 {
 	Slot	   *s = &h->slots[slot];
+	bool		ends_well;
 
 	if (slot_stays(s) && s->record.generation == h->lease_generation)
 	{
@@ -250,8 +268,15 @@ slot_release(Host *h, int slot)
 	if (s->state != SLOT_GRANTED || !s->taken ||
 		slot_is_over(s, host_clock(h)))
 		s->keep_until = 0;
+	ends_well = s->keep_until == 0 && is_only(h, s) &&
+		slot_is_good(h, slot, h->lease_generation);
 	s->state = SLOT_RELEASED;
 	note_nobodys(h, s);
+	if (ends_well && once_in(8) && !base.calm)
+	{
+		SEEN(EPILOGUE);
+		s->epilogue_until = host_clock(h) + below(ens.timeout / 10);
+	}
 	mark(h, s);
 }
 

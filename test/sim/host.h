@@ -60,6 +60,8 @@ typedef struct Host
 	Time		cache_time;		/* unused locks stay cached for so long; 0:
 								 * none is */
 	bool		undetected;		/* deadlock_detection is off */
+	bool		peers;			/* messages can be sent to other servers ... */
+	bool		worker_peers;	/* ... as the worker has told its core */
 
 	Worker		worker;
 	Time		worker_at;		/* when it starts again */

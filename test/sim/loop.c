@@ -15,6 +15,7 @@
 #include "cycles.h"
 #include "host.h"
 #include "oracle.h"
+#include "peers.h"
 #include "seen.h"
 
 void
@@ -65,6 +66,10 @@ grant(Host *h, int i)
 		s->until = host_bound(h, s->at_most);
 	if (s->at_least != 0)
 		s->keep_until = host_bound(h, s->at_least);
+	if (s->guard)
+		SEEN(GUARD);
+	if (s->record.sent)
+		oracle_word_holds(h, i);
 	oracle_grant(h, i);
 	backend_wake(h, s->backend);
 	if (h->cut_at_grant && zkl_manager_live(h->worker.m) == 1)
@@ -184,6 +189,10 @@ after_action(Worker *w, const ZklAction *action, bool changed)
 			if (changed)
 				oracle_signal(h, i);
 			worker_look_bounds(w, i);
+			break;
+		case ZKL_ACTION_ASK:
+		case ZKL_ACTION_WORD:
+			peers_send(h, action);
 			break;
 		case ZKL_ACTION_FREE:
 			trace("host # slot #: free", h->id, i, 0, 0, NULL);
@@ -323,6 +332,8 @@ plan_wake(Host *h)
 		}
 		end = s->state == SLOT_GRANTED && s->until != 0 ?
 			host_true_time(h, s->until) : NEVER;
+		if (slot_has_epilogue(s, host_clock(h)))
+			end = host_true_time(h, s->epilogue_until);
 		if (end < h->wake_at)
 			h->wake_at = end > base.now ? end : base.now + 1;
 	}
@@ -340,6 +351,24 @@ set_cache_time(Host *h)
 	worker_cache(&h->worker, time);
 }
 
+/* What was to be written is, or is given up: that is a second release. */
+static void
+look_at_epilogues(Host *h)
+{
+	int			i;
+
+	for (i = 0; i < MAX_SLOTS; i++)
+	{
+		Slot	   *s = &h->slots[i];
+
+		if (s->state != SLOT_RELEASED || s->epilogue_until == 0 ||
+			slot_has_epilogue(s, host_clock(h)))
+			continue;
+		s->epilogue_until = 0;
+		s->marked = h->marked = true;
+	}
+}
+
 void
 worker_step(Host *h)
 {
@@ -348,6 +377,8 @@ worker_step(Host *h)
 	h->worker.now = host_clock(h);
 	if (h->interrupted)
 		carry_on(h);
+
+	look_at_epilogues(h);
 
 	/* Released slots first: a try that came later may rely on them. */
 	for (i = 0; i < MAX_SLOTS && h->marked && !h->interrupted; i++)
@@ -358,6 +389,8 @@ worker_step(Host *h)
 			worker_look(&h->worker, i);
 	if (!h->interrupted)
 		take_messages(h);
+	if (!h->interrupted)
+		peers_take(h);
 	if (!h->interrupted)
 	{
 		oracle_session(h);
@@ -443,6 +476,7 @@ worker_kill(Host *h, Time back_at)
 	h->attempt_at = NEVER;
 	h->phase = PHASE_NO_PROCESS;
 	worker_destroy(&h->worker);
+	peers_forget(h);
 	h->wake_at = NEVER;
 	h->stopped_until = 0;
 	h->worker_at = back_at;

@@ -110,7 +110,17 @@
 	X(QUESTION_UNMARKED, "a question is forgotten while the mark is taken away") \
 	X(WRITTEN_OVER, "our own write to the data of a znode goes over what others have written") \
 	X(WAIT_UNTOLD, "the znode of a hold that waited does not say so") \
-	X(CACHED_RESTORED_HELD, "a restarted worker takes cached locks for held ones")
+	X(CACHED_RESTORED_HELD, "a restarted worker takes cached locks for held ones") \
+	X(WORD_FIRST, "a word is said before the slot says that the demand is over") \
+	X(WORD_FOR_GUARD, "a word is said for a lock under which ZooKeeper is read") \
+	X(WORD_FOR_PUBLISHED, "a word is said for a znode whose id is published") \
+	X(WORD_BEFORE_EPILOGUE, "a word is said before the epilogue is written") \
+	X(SENDER_NOT_OWNER, "a word counts although another server made the znode") \
+	X(DEPARTED_PER_LOCK, "only the lock, and not the server, knows of a word") \
+	X(DEPARTED_WATCHED, "a try is denied for a znode that is watched and has departed") \
+	X(LISTING_BRINGS_BACK, "a listing brings back a znode that has departed") \
+	X(PROBE_OF_DEPARTED, "a try is denied for a listed znode that has departed") \
+	X(ASKED_IS_SOLITARY, "the delete of a znode that was asked for may be put off")
 
 #define ZKL_MUTANT_ENUM(name, text) ZKL_MUTANT_##name,
 enum

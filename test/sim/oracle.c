@@ -29,6 +29,7 @@ oracle_begin(void)
 {
 	memset(tokens, 0, sizeof(tokens));
 	oracle_told_begin();
+	oracle_words_begin();
 }
 
 /* ---- S1: no two holders ---- */
@@ -219,7 +220,8 @@ in_the_way(const Host *h, const Slot *s, Path *path)
 	if (!node->exists || !c->counts || c->seq > s->record.seq ||
 		!zkl_mode_conflicts(c->mode, s->mode))
 		return false;
-	if (operators_broke(&c->uuid) || contender_is_unseen(c))
+	if (operators_broke(&c->uuid) || contender_is_unseen(c) ||
+		oracle_heard_at(h, &c->uuid) != NEVER)
 		return false;
 	if (host_of_session(node->stat.ephemeral_owner) != h)
 		return true;

@@ -77,6 +77,21 @@ extern void oracle_fail(Host *h, int slot);
 extern void oracle_free(Host *h, int slot);
 extern void oracle_invariants(Host *h);
 
+/* ---- oracle_words.c: words, and who has heard them ---- */
+
+extern void oracle_words_begin(void);
+extern void oracle_word(const Host *h, const ZklUuid *znode);
+extern void oracle_heard(const Host *h, const ZklUuid *znode);
+
+/* Its worker is gone, and with it what that has heard. */
+extern void oracle_hears_nothing(const Host *h);
+
+/* Since when the worker of a host knows that a znode has departed; NEVER: it does not */
+extern Time oracle_heard_at(const Host *h, const ZklUuid *znode);
+
+/* A slot has been granted by a znode of its own. */
+extern void oracle_word_holds(const Host *h, int slot);
+
 /* ---- what backends tell ---- */
 
 extern void oracle_taken(Host *h, int slot);

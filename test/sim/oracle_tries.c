@@ -18,7 +18,8 @@
 static bool
 is_kept(const Host *h, const Slot *s)
 {
-	return s->state == SLOT_RELEASED && s->keep_until > host_clock(h);
+	return s->state == SLOT_RELEASED &&
+		(s->keep_until > host_clock(h) || slot_has_epilogue(s, host_clock(h)));
 }
 
 /*
@@ -66,6 +67,8 @@ is_ahead(const Host *h, const Slot *s, Path *path, ZklSeq place)
 	if (!zkl_mode_conflicts(c->mode, s->mode) || c->seq > place ||
 		(s->record.sent && same_uuid(s, &c->uuid)))
 		return false;
+	if (oracle_heard_at(h, &c->uuid) < s->since)
+		return false;			/* its server knows that it has departed */
 	owner = host_of_session(node->stat.ephemeral_owner);
 	other = slot_of(owner, &c->uuid);
 	return owner == h && other != NULL ? own_is_ahead(h, s, other, c->revived_at != 0) :

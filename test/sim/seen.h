@@ -26,6 +26,10 @@
 	X(ASKED_BEFORE_GRANT, "a request was asked before its grant") \
 	X(QUESTION_REWRITTEN, "a question was put again by the write that took the mark away") \
 	X(MARK_OVERWRITTEN, "a server read what others wrote over the mark of a cached lock") \
+	X(WORD_TAKEN, "a server heard that a znode has departed") \
+	X(WORD_LATE, "it heard so when nobody waited any more") \
+	X(GUARD, "a lock was held under which ZooKeeper is read") \
+	X(EPILOGUE, "something was to be written when a lock was released") \
 	X(NO_WING, "a core had no wing") \
 	X(VERDICT, "a deadlock was decided") \
 	X(VERDICT_BEHIND, "a deadlock was decided that leads through PostgreSQL's own locks")

@@ -84,7 +84,7 @@ static bool
 is_kept(const Host *h, const Slot *s)
 {
 	return s->state == SLOT_RELEASED && !s->breaking &&
-		s->keep_until > host_clock(h);
+		(s->keep_until > host_clock(h) || slot_has_epilogue(s, host_clock(h)));
 }
 
 /*

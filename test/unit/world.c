@@ -103,6 +103,15 @@ after_action(Worker *worker, const ZklAction *action, bool changed)
 		case ZKL_ACTION_LOST_WRITES:
 			w->lost_writes++;
 			break;
+		case ZKL_ACTION_ASK:
+		case ZKL_ACTION_WORD:
+			w->asks += action->kind == ZKL_ACTION_ASK;
+			w->words += action->kind == ZKL_ACTION_WORD;
+			w->sent = action->peer;
+			break;
+		case ZKL_ACTION_ASKED:
+			w->asked++;
+			break;
 		case ZKL_ACTION_RECONNECT:
 			w->gave_up = true;
 			break;

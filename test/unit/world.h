@@ -47,6 +47,11 @@ typedef struct World
 	uint32_t	frees;
 	uint32_t	lost_writes;	/* said that ZooKeeper has lost some */
 	uint32_t	revived;		/* said that somebody is ahead of a hold */
+	uint32_t	asks;			/* to other servers */
+	uint32_t	words;
+	uint32_t	asked;			/* a grant is solitary no longer */
+	ZklPeerMessage sent;		/* the last one of these two */
+	ZklUuid		departed;		/* in nobody's way */
 	ZklConfig	config;			/* at most WORLD_REQUESTS requests */
 } World;
 

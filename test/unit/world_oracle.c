@@ -144,6 +144,7 @@ check_contenders_ahead(const World *w, const Slot *r, uint32_t ahead)
 			CHECK_INT(r->token % 4096, r->record.index);
 		}
 		else if (stat->ephemeral_owner != w->worker.session.id &&
+				 !(has_uuid && zkl_uuid_equal(&uuid, &w->departed)) &&
 				 seq <= r->record.seq && zkl_mode_conflicts(mode, r->mode))
 			CHECK_MSG(++ahead < limit(w),
 					  "granted %s number %d behind %s", r->name,

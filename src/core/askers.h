@@ -1,0 +1,70 @@
+/*
+ * askers.h
+ *	  The servers that have asked for the word of a node of ours, and whether we are
+ *	  to ask others; see words.c.
+ *
+ * Owns ZklAskers, and ZklLock.unasked.
+ */
+#ifndef ZKL_CORE_ASKERS_H
+#define ZKL_CORE_ASKERS_H
+
+#include "core/state.h"
+
+/* Something is new: a listing, or another request waits first. */
+static inline void
+zkl_askers_ask_again(ZklLock *lock)
+{
+	lock->unasked = true;
+}
+
+static inline void
+zkl_askers_asked(ZklLock *lock)
+{
+	lock->unasked = false;
+}
+
+/* Nobody has asked for r's node. */
+static inline void
+zkl_askers_init(ZklRequest *r)
+{
+	r->askers.n = 0;
+	r->askers.over = false;
+}
+
+/* Whether anybody has; then somebody waits for it to go. */
+static inline bool
+zkl_askers_has_any(const ZklRequest *r)
+{
+	return r->askers.n > 0 && !ZKL_MUTANT(ASKED_IS_SOLITARY);
+}
+
+/* A server asks for the first of its requests that waits: another ask is newer. */
+static inline void
+zkl_askers_add(ZklRequest *r, const ZklPeerMessage *ask)
+{
+	uint32_t	i = 0;
+
+	while (i < r->askers.n && r->askers.all[i].session != ask->session)
+		i++;
+	if (i == ZKL_MAX_ASKERS)
+		return;
+	r->askers.all[i] = *ask;
+	if (i == r->askers.n)
+		r->askers.n++;
+}
+
+/* The word may be said from now on. */
+static inline void
+zkl_askers_set_over(ZklRequest *r)
+{
+	r->askers.over = true;
+}
+
+/* r's node belongs to the heir from now on. */
+static inline void
+zkl_askers_hand_on(const ZklRequest *r, ZklRequest *heir)
+{
+	heir->askers = r->askers;
+}
+
+#endif							/* ZKL_CORE_ASKERS_H */

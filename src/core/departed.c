@@ -1,0 +1,73 @@
+/*
+ * departed.c
+ *	  Znodes of other servers that support no hold, and never will again.
+ *
+ * Owns ZklDeparted.  Runs in the worker (and in tests), takes no locks, knows
+ * neither PostgreSQL nor ZooKeeper.  words.c hears of them.
+ *
+ * The ids belong to the manager and not to a lock: a lock forgets all with its last
+ * request, and the next try would be denied for the remains.  An id is never used
+ * again, so an entry stays true, through elections too.  If the table is full, the
+ * oldest entry goes: that znode counts as ahead again until it is gone.
+ */
+#include <string.h>
+
+#include "core/departed.h"
+#include "core/memory.h"
+
+static ZklList *
+departed_bucket(const ZklManager *m, const ZklUuid *uuid)
+{
+	return zkl_table_bucket(&m->departed->by_uuid,
+							zkl_table_hash(uuid->bytes, ZKL_UUID_BYTES));
+}
+
+static void
+make_departed(ZklManager *m)
+{
+	m->departed = zkl_memory_alloc(m, sizeof(ZklDeparted));
+	memset(m->departed, 0, sizeof(ZklDeparted));
+	zkl_memory_make_table(m, &m->departed->by_uuid, ZKL_MAX_DEPARTED);
+}
+
+void
+zkl_departed_free(ZklManager *m)
+{
+	if (m->departed == NULL)
+		return;
+	zkl_memory_release(m, m->departed->by_uuid.buckets);
+	zkl_memory_release(m, m->departed);
+	m->departed = NULL;
+}
+
+bool
+zkl_departed_has(const ZklManager *m, const ZklUuid *uuid)
+{
+	ZklLink    *link,
+			   *after;
+
+	if (m->departed == NULL)
+		return false;
+	zkl_foreach(link, after, departed_bucket(m, uuid))
+	{
+		if (zkl_uuid_equal(&zkl_container(ZklDepartedId, by_uuid, link)->uuid, uuid))
+			return true;
+	}
+	return false;
+}
+
+void
+zkl_departed_note(ZklManager *m, const ZklUuid *uuid)
+{
+	ZklDepartedId *id;
+
+	if (m->departed == NULL)
+		make_departed(m);
+	if (zkl_departed_has(m, uuid))
+		return;
+	id = &m->departed->all[m->departed->next];
+	m->departed->next = (m->departed->next + 1) % ZKL_MAX_DEPARTED;
+	zkl_list_remove(&id->by_uuid);
+	id->uuid = *uuid;
+	zkl_list_append(departed_bucket(m, uuid), &id->by_uuid);
+}

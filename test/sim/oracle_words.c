@@ -1,0 +1,121 @@
+/*
+ * oracle_words.c
+ *	  Of the rules, those on words: a word is true for ever, and what a server was
+ *	  told, it knows.
+ *
+ * Owns of which znodes a word was said, and who heard it.  Must not know how the core
+ * decides.
+ */
+#include <string.h>
+
+#include "oracle.h"
+#include "sight.h"
+
+typedef struct Word
+{
+	struct Word *next;
+	ZklUuid		znode;
+	Time		heard_at[MAX_HOSTS];	/* NEVER: not by this host's worker */
+} Word;
+
+#define BUCKETS		256
+
+static Word *words[BUCKETS];
+
+void
+oracle_words_begin(void)
+{
+	memset(words, 0, sizeof(words));
+}
+
+static Word *
+find(const ZklUuid *znode)
+{
+	Word	   *w = words[znode->bytes[ZKL_UUID_BYTES - 1]];
+
+	while (w != NULL && !zkl_uuid_equal(&w->znode, znode))
+		w = w->next;
+	return w;
+}
+
+/* Nothing is held by the znode, nor waits there; what is kept or cached is held. */
+static void
+check_word(const Host *h, int i)
+{
+	const Slot *s = &h->slots[i];
+
+	if (s->guard || s->lock == hosts.semaphore)
+		broken("S11", "host %d says a word of slot %d, of whose kind there is none",
+			   h->id, i);
+	if (s->state == SLOT_WAITING || s->state == SLOT_GRANTED ||
+		s->state == SLOT_CACHED || holds(h, i))
+		broken("S11", "host %d says a word of slot %d, which is in state %d", h->id,
+			   i, (int) s->state);
+}
+
+/* Others would look through the new hold to what the old holder waited for. */
+static void
+check_unpublished(const Host *h, const ZklUuid *znode)
+{
+	char		path[128] = SIM_ROOT ZKL_WAITS_DIRECTORY "/";
+
+	zkl_uuid_format(znode, path + strlen(path));
+	if (tree_find(path) != NULL)
+		broken("S11", "host %d says a word of a znode that %s tells of", h->id, path);
+}
+
+void
+oracle_word(const Host *h, const ZklUuid *znode)
+{
+	Word	   *w = find(znode);
+	int			i;
+
+	check_unpublished(h, znode);
+
+	for (i = 0; i < MAX_SLOTS; i++)
+		if (same_uuid(&h->slots[i], znode))
+			check_word(h, i);
+	if (w != NULL)
+		return;
+	w = take(sizeof(Word));
+	w->znode = *znode;
+	for (i = 0; i < MAX_HOSTS; i++)
+		w->heard_at[i] = NEVER;
+	w->next = words[znode->bytes[ZKL_UUID_BYTES - 1]];
+	words[znode->bytes[ZKL_UUID_BYTES - 1]] = w;
+}
+
+void
+oracle_heard(const Host *h, const ZklUuid *znode)
+{
+	Word	   *w = find(znode);
+
+	if (w != NULL)
+		w->heard_at[h->id] = base.now;
+}
+
+void
+oracle_hears_nothing(const Host *h)
+{
+	Word	   *w;
+	int			i;
+
+	for (i = 0; i < BUCKETS; i++)
+		for (w = words[i]; w != NULL; w = w->next)
+			w->heard_at[h->id] = NEVER;
+}
+
+Time
+oracle_heard_at(const Host *h, const ZklUuid *znode)
+{
+	const Word *w = find(znode);
+
+	return w != NULL ? w->heard_at[h->id] : NEVER;
+}
+
+void
+oracle_word_holds(const Host *h, int i)
+{
+	if (find(&h->slots[i].record.uuid) != NULL)
+		broken("S11", "host %d slot %d was granted after a word of its znode", h->id, i);
+}

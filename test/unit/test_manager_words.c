@@ -1,0 +1,480 @@
+/*
+ * test_manager_words.c
+ *	  What servers tell each other: who is asked, what a word does, and when one is
+ *	  said.
+ */
+#include "core/departed.h"
+#include "unit.h"
+#include "world.h"
+
+static World *
+peers(void)
+{
+	World	   *w = world_ready();
+
+	worker_peers(&w->worker, true);
+	world_warm_up(w, "/a");
+	world_count_anew(w);
+	return w;
+}
+
+static ZklUuid
+id_of(const char *path)
+{
+	ZklUuid		uuid;
+
+	CHECK(zkl_uuid_parse_start(strstr(path, "_c_") + 3, true, &uuid));
+	return uuid;
+}
+
+/* The server that made a znode says that it has departed. */
+static void
+hear_from(World *w, int64_t session, const char *path, uint32_t waiter)
+{
+	ZklPeerMessage word = {
+		.session = session,.znode = id_of(path),.waiter = w->requests[waiter].record.uuid
+	};
+
+	w->departed = word.znode;
+	worker_hear(&w->worker, ZKL_EVENT_WORD, &word);
+	world_flush(w);
+}
+
+static void
+hear(World *w, const char *path, uint32_t waiter)
+{
+	ZklUuid		uuid = id_of(path);
+
+	hear_from(w, zkl_uuid_session(&uuid), path, waiter);
+}
+
+/* Another server asks for the znode of a request. */
+static void
+be_asked(World *w, int64_t session, uint32_t request)
+{
+	ZklPeerMessage ask = {
+		.session = session,.znode = w->requests[request].record.uuid,
+		.waiter = zkl_uuid_make(session, 1, 1)
+	};
+
+	worker_hear(&w->worker, ZKL_EVENT_ASK, &ask);
+	world_flush(w);
+}
+
+/* ---- what we ask, and hear ---- */
+
+/* No request to ZooKeeper stands between a word and the grant. */
+static void
+handed_over(void)
+{
+	World	   *w = peers();
+	char		other[ZKL_MAX_PATH + 1];
+	ZklUuid		uuid;
+	uint32_t	r;
+
+	foreign_zklock(w, "/a", ZKL_EXCLUSIVE, "{\"zklock\":1}", other);
+	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	uuid = id_of(other);
+	CHECK_INT(w->asks, 1);
+	CHECK(zkl_uuid_equal(&w->sent.znode, &uuid));
+	CHECK(zkl_uuid_equal(&w->sent.waiter, &w->requests[r].record.uuid));
+	CHECK(w->sent.session == zkl_uuid_session(&uuid));
+	world_count_anew(w);
+	hear(w, other, r);
+	CHECK(world_holds(w, r));
+	CHECK(w->requests[r].record.worded);
+	CHECK_INT(w->zk.counts.lists + w->zk.counts.gets + w->zk.counts.multis, 0);
+
+	/* Its delete is no news, and neither is the word once more. */
+	hear(w, other, r);
+	CHECK_INT(model_delete(&w->zk, other), ZKL_RC_OK);
+	world_run(w);
+	CHECK_INT(w->zk.counts.lists, 0);
+	world_wind_up(w);
+}
+
+static void
+not_by_another_server(void)
+{
+	World	   *w = peers();
+	char		other[ZKL_MAX_PATH + 1];
+	uint32_t	r;
+
+	foreign_zklock(w, "/a", ZKL_EXCLUSIVE, "{\"zklock\":1}", other);
+	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	hear_from(w, 4711, other, r);
+	CHECK(world_waits(w, r));
+	foreign_leave_all(w, "/a");
+	world_run(w);
+	world_wind_up(w);
+}
+
+/* A word takes its znode away, and no other; whoever else is ahead was asked, too. */
+static void
+one_at_a_time(void)
+{
+	World	   *w = peers();
+	char		first[ZKL_MAX_PATH + 1];
+	char		second[ZKL_MAX_PATH + 1];
+	uint32_t	r;
+
+	foreign_zklock(w, "/a", ZKL_EXCLUSIVE, "{\"zklock\":1}", first);
+	foreign_zklock(w, "/a", ZKL_EXCLUSIVE, "{\"zklock\":1}", second);
+	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK_INT(w->asks, 2);
+	hear(w, second, r);
+	world_run(w);
+	CHECK(world_waits(w, r));
+	CHECK_INT(model_delete(&w->zk, second), ZKL_RC_OK);
+	hear(w, first, r);
+	world_run(w);
+	CHECK(world_holds(w, r));
+	CHECK_INT(model_delete(&w->zk, first), ZKL_RC_OK);
+	world_run(w);
+	world_wind_up(w);
+}
+
+/* Eight are enough; those of other clients cannot be asked. */
+static void
+nearest_eight(void)
+{
+	World	   *w = peers();
+	char		other[ZKL_MAX_PATH + 1];
+	int			i;
+
+	for (i = 0; i < 10; i++)
+		foreign_zklock(w, "/a", ZKL_EXCLUSIVE, "{\"zklock\":1}", other);
+	foreign_enter(w, "/a", ZKL_EXCLUSIVE, other);
+	(void) world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK_INT(w->asks, 8);
+	foreign_leave_all(w, "/a");
+	world_run(w);
+	world_wind_up(w);
+}
+
+/* It stays departed when the lock has forgotten everything. */
+static void
+tries_behind_a_word(void)
+{
+	World	   *w = peers();
+	char		other[ZKL_MAX_PATH + 1];
+	uint32_t	r;
+
+	foreign_zklock(w, "/a", ZKL_EXCLUSIVE, "{\"zklock\":1}", other);
+	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	hear(w, other, r);
+	CHECK(world_holds(w, r));
+
+	/* The watch on it ends by itself. */
+	world_release(w, r);
+	world_run(w);
+	CHECK_INT(w->zk.counts.unwatches, 0);
+	r = world_try(w, "/a", 2, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK(world_holds(w, r));
+	world_disconnect(w);
+	world_connect(w);
+	world_run(w);
+	CHECK(world_holds(w, r));
+	CHECK_INT(model_delete(&w->zk, other), ZKL_RC_OK);
+	world_run(w);
+	world_wind_up(w);
+}
+
+/* A restarted worker has forgotten it; ZooKeeper has lost nothing, all the same. */
+static void
+restarted(void)
+{
+	World	   *w = peers();
+	char		other[ZKL_MAX_PATH + 1];
+	uint32_t	r;
+
+	foreign_zklock(w, "/a", ZKL_EXCLUSIVE, "{\"zklock\":1}", other);
+	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	hear(w, other, r);
+	CHECK(world_holds(w, r));
+	world_restart(w);
+	w->zk.zxid += INT64_C(1) << 32; /* an election */
+	world_connect(w);
+	world_run(w);
+	CHECK(world_holds(w, r));
+	CHECK_INT(w->revived, 0);
+	CHECK_INT(model_delete(&w->zk, other), ZKL_RC_OK);
+	world_run(w);
+	world_wind_up(w);
+}
+
+/* The latest 1024 are known. */
+static void
+bounded(void)
+{
+	World	   *w = peers();
+	char		other[ZKL_MAX_PATH + 1];
+	ZklPeerMessage word = {.session = 9};
+	uint32_t	r;
+	int			i;
+
+	foreign_zklock(w, "/a", ZKL_EXCLUSIVE, "{\"zklock\":1}", other);
+	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	word.waiter = w->requests[r].record.uuid;
+	for (i = 0; i < ZKL_MAX_DEPARTED + 10; i++)
+	{
+		word.znode = zkl_uuid_make(9, 1, (uint64_t) i);
+		worker_hear(&w->worker, ZKL_EVENT_WORD, &word);
+	}
+	for (i = 0; i < ZKL_MAX_DEPARTED + 10; i++)
+	{
+		word.znode = zkl_uuid_make(9, 1, (uint64_t) i);
+		CHECK_INT(zkl_departed_has(w->worker.m, &word.znode), i >= 10);
+	}
+	foreign_leave_all(w, "/a");
+	world_run(w);
+	world_wind_up(w);
+}
+
+static void
+without_peers(void)
+{
+	World	   *w = world_ready();
+	char		other[ZKL_MAX_PATH + 1];
+	uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+
+	world_run(w);
+	be_asked(w, 5, r);
+	CHECK_INT(w->asked, 0);
+	world_release(w, r);
+	CHECK_INT(w->words, 0);
+	foreign_zklock(w, "/a", ZKL_EXCLUSIVE, "{\"zklock\":1}", other);
+	(void) world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK_INT(w->asks, 0);
+	foreign_leave_all(w, "/a");
+	world_run(w);
+	world_wind_up(w);
+}
+
+/* ---- what others ask, and we say ---- */
+
+/* A holder is solitary no longer, and its delete does not wait for others. */
+static void
+said_at_the_release(void)
+{
+	World	   *w = peers();
+	uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+
+	world_run(w);
+	be_asked(w, 5, r);
+	CHECK_INT(w->asked, 1);
+	be_asked(w, 6, r);
+	be_asked(w, 6, r);
+	CHECK_INT(w->words, 0);
+	world_count_anew(w);
+	world_release(w, r);
+	CHECK_INT(w->words, 2);
+	CHECK_INT(w->sent.session, 6);
+
+	/* On its way out it has the same word for whoever asks now. */
+	be_asked(w, 7, r);
+	CHECK_INT(w->words, 3);
+	world_serve(w, 1);
+	CHECK_INT(w->zk.counts.deletes, 1);
+	world_run(w);
+	world_wind_up(w);
+}
+
+/* An ask that comes behind the release finds a delete that waits for others. */
+static void
+late_ask(void)
+{
+	World	   *w = peers();
+	uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+
+	world_run(w);
+	world_count_anew(w);
+	world_release(w, r);
+	world_serve(w, 1);
+	CHECK_INT(w->zk.counts.deletes, 0);
+	be_asked(w, 5, r);
+	CHECK_INT(w->words, 1);
+	world_serve(w, 1);
+	CHECK_INT(w->zk.counts.deletes, 1);
+	world_run(w);
+	world_wind_up(w);
+}
+
+static void
+said_of_a_cancelled_wait(void)
+{
+	World	   *w = peers();
+	uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	waits;
+
+	world_run(w);
+	waits = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK(world_waits(w, waits));
+	be_asked(w, 5, waits);
+	world_release(w, waits);
+	CHECK_INT(w->words, 1);
+	world_release(w, r);
+	world_run(w);
+	world_wind_up(w);
+}
+
+/* The node of two holds departs with the second one. */
+static void
+said_by_the_heir(void)
+{
+	World	   *w = peers();
+	uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	uint32_t	heir;
+
+	world_run(w);
+	heir = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	be_asked(w, 5, r);
+	world_release(w, r);
+	world_run(w);
+	CHECK_INT(w->words, 0);
+	world_release(w, heir);
+	CHECK_INT(w->words, 1);
+	world_run(w);
+	world_wind_up(w);
+}
+
+static void
+not_said_of_a_guard(void)
+{
+	World	   *w = peers();
+	uint32_t	r = (uint32_t) worker_find_free(&w->worker);
+
+	world_fill(w, r, "/a", 1, ZKL_EXCLUSIVE)->guard = true;
+	worker_look(&w->worker, (int) r);
+	world_flush(w);
+	world_run(w);
+	CHECK(world_holds(w, r));
+	be_asked(w, 5, r);
+	world_release(w, r);
+	CHECK_INT(w->words, 0);
+	world_run(w);
+	world_wind_up(w);
+}
+
+static void
+not_said_of_a_permit(void)
+{
+	World	   *w = world_make();
+	uint32_t	r;
+
+	w->dialect = ZKL_DIALECT_PERMIT;
+	w->max = 2;
+	world_begin(w);
+	world_connect(w);
+	worker_peers(&w->worker, true);
+	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK(world_holds(w, r));
+	be_asked(w, 5, r);
+	world_release(w, r);
+	CHECK_INT(w->words, 0);
+	world_run(w);
+	world_wind_up(w);
+}
+
+/* Nor if an operator breaks the lock: who waits sees that from ZooKeeper. */
+static void
+not_said_of_a_broken_hold(void)
+{
+	World	   *w = peers();
+	uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+
+	world_run(w);
+	world_sleep(w, WORLD_TIMEOUT_MS * 1000LL);
+	be_asked(w, 5, r);
+	world_write(w, r, WORLD_BREAK);
+	world_run(w);
+	CHECK_INT(w->losses, 1);
+	world_release(w, r);
+	CHECK_INT(w->words, 0);
+	world_run(w);
+	world_wind_up(w);
+}
+
+/* An ask is a reason to recall: a lock that no session has goes at once. */
+static void
+said_of_a_cached_lock(void)
+{
+	World	   *w = peers();
+	uint32_t	r;
+	int			i;
+
+	w->plain = true;
+	worker_cache(&w->worker, 10000000);
+	for (i = 0; i < 2; i++)
+	{
+		r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+		world_run(w);
+		world_release(w, r);
+		world_run(w);
+	}
+	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+	world_run(w);
+	CHECK(w->requests[r].cacheable);
+	w->requests[r].state = SLOT_CACHED;
+	w->requests[r].taken = true;
+	w->requests[r].left_at = w->worker.now;
+	be_asked(w, 5, r);
+	CHECK_INT(w->words, 1);
+	CHECK(w->requests[r].state != SLOT_CACHED);
+	world_run(w);
+	world_wind_up(w);
+}
+
+/* A kept lock has its word when its time is over. */
+static void
+said_after_at_least(void)
+{
+	World	   *w = peers();
+	uint32_t	r = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+
+	world_run(w);
+	be_asked(w, 5, r);
+	world_keep(w, r, 2000000);
+	world_run(w);
+	CHECK_INT(w->words, 0);
+	world_sleep(w, 2500000);
+	CHECK_INT(w->words, 1);
+	world_run(w);
+	world_wind_up(w);
+}
+
+int
+main(void)
+{
+	unit_start();
+	RUN(handed_over);
+	RUN(not_by_another_server);
+	RUN(one_at_a_time);
+	RUN(nearest_eight);
+	RUN(tries_behind_a_word);
+	RUN(restarted);
+	RUN(bounded);
+	RUN(without_peers);
+	RUN(said_at_the_release);
+	RUN(late_ask);
+	RUN(said_of_a_cancelled_wait);
+	RUN(said_by_the_heir);
+	RUN(not_said_of_a_guard);
+	RUN(not_said_of_a_permit);
+	RUN(not_said_of_a_broken_hold);
+	RUN(said_of_a_cached_lock);
+	RUN(said_after_at_least);
+	return unit_finish();
+}
