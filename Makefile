@@ -151,6 +151,12 @@ fuzz:
 		-artifact_prefix=$(srcdir)/test/sim/build/found/ \
 		$(srcdir)/test/sim/build/corpus $(srcdir)/test/sim/corpus
 
+# The reader of datagrams from other servers, likewise
+fuzz-peer:
+	$(MAKE) -C $(srcdir)/test/unit build/fuzz_peer
+	cd $(srcdir)/test/unit/build && ./fuzz_peer -max_len=100 \
+		-max_total_time=$$(($(or $(MINUTES),1) * 60))
+
 # A thousand servers without faults: what they ask of ZooKeeper, about three
 # minutes, into bench/results; "make scale-report" only writes the page again.
 scale:
@@ -198,5 +204,5 @@ deadlock-bench:
 	$(srcdir)/bench/deadlocks.sh
 
 .PHONY: bench bench-policy bench-report capacity chaos coverage deadlock-bench \
-	deadlock-storm dist format fuzz lint liveness install-programs scale scale-report \
+	deadlock-storm dist format fuzz fuzz-peer lint liveness install-programs scale scale-report \
 	simulate uninstall-programs unit
