@@ -270,6 +270,12 @@ zkl_relay_held(void)
 	return held(&up) + held(&down);
 }
 
+int
+zkl_relay_network(void)
+{
+	return network;
+}
+
 void
 zkl_relay_cork(int on)
 {

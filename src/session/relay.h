@@ -34,6 +34,9 @@ extern void zkl_relay_interest(struct pollfd *pfd, bool reads);
 /* How many bytes the relay has taken in and not passed on */
 extern size_t zkl_relay_held(void);
 
+/* The socket on the network; -1: none */
+extern int	zkl_relay_network(void);
+
 /* TCP_CORK, for the network */
 extern void zkl_relay_cork(int on);
 

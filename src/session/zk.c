@@ -16,6 +16,7 @@
  * With TLS the client's socket leads to the relay (relay.c).
  */
 #include <errno.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdarg.h>
@@ -268,6 +269,19 @@ tell_version(const char *version)
 
 	zkl_wire_put_text(zkl_zk.out, version);
 	zkl_wire_end(zkl_zk.out, frame);
+}
+
+void
+zkl_zk_own_address(char *address, size_t size)
+{
+	int			fd = zkl_relay_is_on() ? zkl_relay_network() : client_fd;
+	struct sockaddr_storage own;
+	socklen_t	length = sizeof(own);
+
+	if (getsockname(fd, (struct sockaddr *) &own, &length) != 0 ||
+		getnameinfo((struct sockaddr *) &own, length, address, (socklen_t) size,
+					NULL, 0, NI_NUMERICHOST) != 0)
+		address[0] = '\0';
 }
 
 static void

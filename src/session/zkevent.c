@@ -50,6 +50,7 @@ send_connected(void)
 {
 	const clientid_t *id = zoo_client_id(zkl_zk.handle);
 	int			timeout_ms = zoo_recv_timeout(zkl_zk.handle);
+	char		address[64];
 	size_t		frame;
 
 	/* No server of ZooKeeper's offers that, whatever it is asked for. */
@@ -70,6 +71,8 @@ send_connected(void)
 	zkl_wire_put_u32(zkl_zk.out, ZKL_LINK_PROTOCOL);
 	put_tls();
 	zkl_wire_put_u8(zkl_zk.out, (uint8_t) zkl_zk.access);
+	zkl_zk_own_address(address, sizeof(address));
+	zkl_wire_put_text(zkl_zk.out, address);
 	zkl_wire_end(zkl_zk.out, frame);
 }
 

@@ -44,6 +44,9 @@ zkl_zkstate_begin_frame(ZklWireType type, uint64_t tag, int32_t rc)
 /* Closes the session on the server, and says GONE. */
 extern void zkl_zk_close(void);
 
+/* Our end of the connection, an address in digits; empty if it is not known */
+extern void zkl_zk_own_address(char *address, size_t size);
+
 /* Asks the server for its version: VERSION comes, or nothing. */
 extern void zkl_zk_ask_version(void);
 

@@ -71,7 +71,8 @@ typedef enum ZklWireType
 	 * ZKL_LINK_PROTOCOL; then of TLS: string version and string cipher, empty
 	 * without TLS, and until when our certificate, the CA that vouches for
 	 * the server and the server's certificate are valid: three i64, in
-	 * seconds since 1970 (0: there is none); then u8 ZklAccess.
+	 * seconds since 1970 (0: there is none); then u8 ZklAccess, and string
+	 * the address of our end of the connection, in digits.
 	 */
 	ZKL_WIRE_CONNECTED = 64,
 
