@@ -12,19 +12,13 @@
  */
 #include "postgres.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include "lib/stringinfo.h"
-#include "nodes/pg_list.h"
 #include "shared/control.h"
 #include "shared/hosts.h"
 #include "shared/settings.h"
-#include "storage/fd.h"
 #include "utils/memutils.h"
 #include "utils/timestamp.h"
 #include "wire/version.h"
+#include "worker/credentials.h"
 #include "worker/identity.h"
 #include "worker/launch.h"
 #include "worker/link.h"
@@ -36,13 +30,6 @@ typedef struct ZklTrust
 	StringInfoData certificate;
 	StringInfoData key;
 } ZklTrust;
-
-typedef struct ZklCredentials
-{
-	StringInfoData content;		/* of the file; lines points into it */
-	List	   *lines;			/* char *, each scheme:secret */
-	bool		is_private;
-} ZklCredentials;
 
 /* ---- the settings, as values ---- */
 
@@ -91,85 +78,6 @@ zkl_launch_settings_equal(const ZklConnectSettings *a,
 		strcmp(a->tls.key_file, b->tls.key_file) == 0;
 }
 
-/* ---- files that settings name ---- */
-
-#define MOST_BYTES		(1024 * 1024)
-
-/*
- * The rule that PostgreSQL has for its own key file: it is ours, and no other user
- * can read it; or it is root's, and only a group that we are in can read it, too.
- */
-static const char *
-fault_of_secret(const struct stat *st)
-{
-	if (st->st_uid != geteuid() && st->st_uid != 0)
-		return "must be owned by the database user or root";
-	if (st->st_mode & (st->st_uid == 0 ? S_IWGRP | S_IXGRP | S_IRWXO :
-					   S_IRWXG | S_IRWXO))
-		return "must have permissions 0600 or less if it is owned by the database user, or 0640 or less if it is owned by root";
-	return NULL;
-}
-
-/* Judges the open file: its name could lead to another one by now. */
-static const char *
-fault_of_file(int fd, bool secret)
-{
-	struct stat st;
-
-	if (fstat(fd, &st) != 0)
-		return psprintf("could not be examined: %s", strerror(errno));
-	if (!S_ISREG(st.st_mode))
-		return "is not a regular file";
-	if (st.st_size > MOST_BYTES)
-		return psprintf("is larger than %d bytes", MOST_BYTES);
-	return secret ? fault_of_secret(&st) : NULL;
-}
-
-static const char *
-read_all(int fd, StringInfo content)
-{
-	char		bytes[4096];
-	ssize_t		n;
-
-	do
-	{
-		n = read(fd, bytes, sizeof(bytes));
-		if (n > 0)
-			appendBinaryStringInfo(content, bytes, (int) n);
-	} while (n > 0 && content->len <= MOST_BYTES);
-	explicit_bzero(bytes, sizeof(bytes));
-	if (n < 0)
-		return psprintf("could not be read: %s", strerror(errno));
-	if (memchr(content->data, '\0', (size_t) content->len) != NULL)
-		return "is not a text file";
-	return NULL;
-}
-
-/*
- * Appends a file's content to "content".  A secret is read only if its owner and
- * its permissions keep it one.  Returns NULL, or what is wrong, which names the
- * setting and the file.
- */
-static const char *
-read_file(const char *setting, const char *path, bool secret,
-		  StringInfo content)
-{
-	const char *wrong;
-
-	/* A pipe must not hold the worker up. */
-	int			fd = OpenTransientFile(path, O_RDONLY | O_NONBLOCK | PG_BINARY);
-
-	if (fd < 0)
-		return psprintf("could not open \"%s\" \"%s\": %s", setting, path,
-						strerror(errno));
-	wrong = fault_of_file(fd, secret);
-	if (wrong == NULL)
-		wrong = read_all(fd, content);
-	CloseTransientFile(fd);
-	return wrong != NULL ? psprintf("\"%s\" \"%s\" %s", setting, path, wrong) :
-		NULL;
-}
-
 /* ---- TLS ---- */
 
 static const char *
@@ -177,7 +85,7 @@ read_if_set(const char *setting, const char *path, bool secret,
 			StringInfo content)
 {
 	return path[0] == '\0' ? NULL :
-		read_file(setting, path, secret, content);
+		zkl_credentials_read_file(setting, path, secret, content);
 }
 
 /* Reads the files that the settings name.  Returns NULL, or what is wrong. */
@@ -243,84 +151,6 @@ zkl_launch_get_tls(ZklWireReader *body, ZklTlsStatus *tls)
 	tls->server_until = get_time(body);
 }
 
-#define ACL		"acl"
-
-/* Returns what is wrong with one line, or NULL. */
-static const char *
-take_line(ZklCredentials *credentials, char *line)
-{
-	const char *colon = strchr(line, ':');
-
-	if (colon == NULL || colon == line)
-		return "must hold lines scheme:credentials";
-	if (strncmp(line, ACL ":", strlen(ACL ":")) != 0)
-	{
-		credentials->lines = lappend(credentials->lines, line);
-		return NULL;
-	}
-	if (strcmp(colon + 1 + strspn(colon + 1, " "), "private") != 0)
-		return "has a line \"acl:\" other than \"acl: private\"";
-	credentials->is_private = true;
-	return NULL;
-}
-
-static bool
-name_us(const ZklCredentials *credentials)
-{
-	ListCell   *cell;
-
-	foreach(cell, credentials->lines)
-	{
-		const char *line = lfirst(cell);
-
-		if (strncmp(line, ZKL_SCHEME_ENSEMBLE ":",
-					strlen(ZKL_SCHEME_ENSEMBLE ":")) != 0)
-			return true;
-	}
-	return false;
-}
-
-static const char *
-take_lines(ZklCredentials *credentials)
-{
-	char	   *next = credentials->content.data;
-	const char *wrong = NULL;
-	char	   *line;
-
-	while (wrong == NULL && (line = strsep(&next, "\r\n")) != NULL)
-	{
-		if (line[0] != '\0')
-			wrong = take_line(credentials, line);
-	}
-	if (wrong == NULL && credentials->lines == NIL)
-		wrong = "must hold lines scheme:credentials";
-	if (wrong == NULL && credentials->is_private && !name_us(credentials))
-		wrong = "has a line \"acl: private\", which needs credentials such as digest:user:secret";
-	return wrong;
-}
-
-/*
- * An unreadable file is an error in zk_status, not a connection without
- * credentials.
- */
-static const char *
-read_auth_file(ZklCredentials *credentials, const char *auth_file)
-{
-	const char *wrong;
-
-	memset(credentials, 0, sizeof(*credentials));
-	initStringInfo(&credentials->content);
-	if (auth_file[0] == '\0')
-		return NULL;
-	wrong = read_file("zklock.auth_file", auth_file, true,
-					  &credentials->content);
-	if (wrong != NULL)
-		return wrong;
-	wrong = take_lines(credentials);
-	return wrong == NULL ? NULL :
-		psprintf("\"zklock.auth_file\" \"%s\" %s", auth_file, wrong);
-}
-
 /* Their part of a START frame */
 static void
 put_credentials(const ZklCredentials *credentials, ZklWireBuffer *out)
@@ -337,14 +167,6 @@ put_credentials(const ZklCredentials *credentials, ZklWireBuffer *out)
 		zkl_wire_put_text(out, colon + 1);
 	}
 	zkl_wire_put_u8(out, credentials->is_private);
-}
-
-/* To be called in the end, also if something is wrong. */
-static void
-wipe_credentials(ZklCredentials *credentials)
-{
-	explicit_bzero(credentials->content.data,
-				   (size_t) credentials->content.len);
 }
 
 /* Returns the session timeout that it requests. */
@@ -377,14 +199,14 @@ zkl_launch_put_start(ZklWireBuffer *out, uint32 connection, const char *host,
 {
 	ZklCredentials credentials;
 	ZklTrust	trust = {0};
-	const char *fault = read_auth_file(&credentials, settings->auth_file);
+	const char *fault = zkl_credentials_read(&credentials, settings->auth_file);
 
 	if (fault == NULL)
 		fault = read_tls_files(&trust, &settings->tls);
 	if (fault == NULL)
 		*asked_ms = put_start(out, connection, host, &credentials, &trust,
 							  attach);
-	wipe_credentials(&credentials);
+	zkl_credentials_wipe(&credentials);
 	if (trust.key.data != NULL)
 		explicit_bzero(trust.key.data, (size_t) trust.key.len);
 	return fault;
