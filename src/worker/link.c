@@ -178,7 +178,9 @@ static ZklWireBuffer output;
 static size_t handed_out = 0;	/* bytes of the frame that next() returned */
 static WaitEventSet *wait_set = NULL;
 static int	socket_event = -1;
-static pgsocket watched_too = PGINVALID_SOCKET;
+static pgsocket guests[ZKL_LINK_GUESTS] = {PGINVALID_SOCKET, PGINVALID_SOCKET};
+static bool guest_readable[ZKL_LINK_GUESTS];	/* perhaps; as of the last
+												 * wait */
 static bool wants_write = false;
 static bool readable = false;	/* perhaps; as of the last wait */
 
@@ -242,10 +244,17 @@ zkl_link_await_orphan(int pid)
 }
 
 void
-zkl_link_watch_too(int other)
+zkl_link_watch_too(ZklLinkGuest guest, int other)
 {
 	forget_wait_set();
-	watched_too = other;
+	guests[guest] = other;
+	guest_readable[guest] = other != PGINVALID_SOCKET;
+}
+
+bool
+zkl_link_may_read(ZklLinkGuest guest)
+{
+	return guest_readable[guest];
 }
 
 bool
@@ -321,25 +330,32 @@ zkl_link_next(ZklWireHeader *header, ZklWireReader *body)
 static void
 make_wait_set(void)
 {
-	wait_set = zkl_compat_create_wait_event_set(TopMemoryContext, 4);
+	int			i;
+
+	wait_set = zkl_compat_create_wait_event_set(TopMemoryContext, 3 + ZKL_LINK_GUESTS);
 	AddWaitEventToSet(wait_set, WL_LATCH_SET, PGINVALID_SOCKET, MyLatch, NULL);
 	AddWaitEventToSet(wait_set, WL_EXIT_ON_PM_DEATH, PGINVALID_SOCKET, NULL,
 					  NULL);
 	if (link_socket != PGINVALID_SOCKET)
 		socket_event = AddWaitEventToSet(wait_set, WL_SOCKET_READABLE,
 										 link_socket, NULL, NULL);
-	if (watched_too != PGINVALID_SOCKET)
-		AddWaitEventToSet(wait_set, WL_SOCKET_READABLE, watched_too, NULL, NULL);
+	for (i = 0; i < ZKL_LINK_GUESTS; i++)
+	{
+		if (guests[i] != PGINVALID_SOCKET)
+			AddWaitEventToSet(wait_set, WL_SOCKET_READABLE, guests[i], NULL,
+							  &guest_readable[i]);
+	}
 	wants_write = false;
 }
 
 void
 zkl_link_wait(long timeout_ms)
 {
-	WaitEvent	events[3];
+	WaitEvent	events[2 + ZKL_LINK_GUESTS];
 	int			nevents,
 				i;
 	bool		pending = output.end > output.start;
+	bool		unsure;
 
 	if (wait_set == NULL)
 		make_wait_set();
@@ -351,13 +367,21 @@ zkl_link_wait(long timeout_ms)
 	}
 	nevents = WaitEventSetWait(wait_set, timeout_ms, events,
 							   lengthof(events), zkl_compat_wait_event(ZKL_EVENT_WORKER));
-	for (i = 0; i < nevents; i++)
-		readable |= events[i].fd == link_socket &&
-			(events[i].events & WL_SOCKET_READABLE) != 0;
 
 	/*
-	 * If the latch was set before, PostgreSQL 15 does not look at the socket
+	 * If the latch was set before, PostgreSQL 15 does not look at the sockets
 	 * at all; and backends may set the latch again and again.
 	 */
-	readable |= nevents == 1 && events[0].events == WL_LATCH_SET;
+	unsure = nevents == 1 && events[0].events == WL_LATCH_SET;
+	readable |= unsure;
+	memset(guest_readable, unsure, sizeof(guest_readable));
+	for (i = 0; i < nevents; i++)
+	{
+		if ((events[i].events & WL_SOCKET_READABLE) == 0)
+			continue;
+		if (events[i].user_data != NULL)
+			*(bool *) events[i].user_data = true;
+		else
+			readable |= events[i].fd == link_socket;
+	}
 }

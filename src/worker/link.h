@@ -55,8 +55,20 @@ extern bool zkl_link_read(void);
  */
 extern int	zkl_link_next(ZklWireHeader *header, ZklWireReader *body);
 
-/* From now on the wait ends, too, when this socket can be read; or none. */
-extern void zkl_link_watch_too(int other);
+/* Whose other socket can be read ends the wait, too */
+typedef enum ZklLinkGuest
+{
+	ZKL_LINK_TRIAL,
+	ZKL_LINK_PEERS
+} ZklLinkGuest;
+
+#define ZKL_LINK_GUESTS 2
+
+/* From now on this socket does; PGINVALID_SOCKET: none. */
+extern void zkl_link_watch_too(ZklLinkGuest guest, int other);
+
+/* Whether there may be something to read from it, since the last wait. */
+extern bool zkl_link_may_read(ZklLinkGuest guest);
 
 /* Waits for the latch, the link or the time, in ms (-1: no limit). */
 extern void zkl_link_wait(long timeout_ms);

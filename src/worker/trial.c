@@ -71,7 +71,7 @@ stop_program(void)
 {
 	if (link_socket != PGINVALID_SOCKET)
 	{
-		zkl_link_watch_too(PGINVALID_SOCKET);
+		zkl_link_watch_too(ZKL_LINK_TRIAL, PGINVALID_SOCKET);
 		close(link_socket);
 	}
 	link_socket = PGINVALID_SOCKET;
@@ -159,7 +159,7 @@ start_program(void)
 	rc = zkl_link_spawn_program(&link_socket, &pid);
 	if (rc != 0)
 		return psprintf("could not start zklock_session: %s", strerror(rc));
-	zkl_link_watch_too(link_socket);
+	zkl_link_watch_too(ZKL_LINK_TRIAL, link_socket);
 	return NULL;
 }
 
