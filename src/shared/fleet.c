@@ -57,8 +57,11 @@ zkl_fleet_put(StringInfo out, const ZklFleetEntry *entry)
 	put_text(out, "version", entry->zklock);
 	appendStringInfo(out, ",\"protocol\":%d,\"asked\":%d,\"timeout\":%d",
 					 entry->protocol, entry->asked_ms, entry->timeout_ms);
-	appendStringInfo(out, ",\"since\":" INT64_FORMAT ",\"started\":" INT64_FORMAT "}",
+	appendStringInfo(out, ",\"since\":" INT64_FORMAT ",\"started\":" INT64_FORMAT,
 					 entry->since_ms, entry->started_us);
+	if (entry->peer[0] != '\0')
+		put_text(out, "peer", entry->peer);
+	appendStringInfoChar(out, '}');
 }
 
 #define FIELD(key, type, field)	ZKL_JSON_FIELD(key, type, ZklFleetEntry, field)
@@ -74,7 +77,8 @@ static const ZklJsonField fields[] = {
 	FIELD("asked", ZKL_JSON_COUNT, asked_ms),
 	FIELD("timeout", ZKL_JSON_COUNT, timeout_ms),
 	FIELD("since", ZKL_JSON_COUNT64, since_ms),
-	FIELD("started", ZKL_JSON_COUNT64, started_us)
+	FIELD("started", ZKL_JSON_COUNT64, started_us),
+	FIELD("peer", ZKL_JSON_STRING, peer)
 };
 
 typedef struct FleetRead

@@ -10,6 +10,7 @@
 #define ZKL_SHARED_FLEET_H
 
 #include "lib/stringinfo.h"
+#include "shared/peer_address.h"
 #include "znode/znode.h"
 
 #define ZKL_FLEET_DIRECTORY	"/.fleet"
@@ -28,6 +29,8 @@ typedef struct ZklFleetEntry
 	int32		timeout_ms;		/* as ZooKeeper granted it */
 	int64		since_ms;		/* of the session, since 1970 */
 	int64		started_us;		/* of the postmaster, since 2000 */
+	char		peer[ZKL_PEER_ADDRESS_TEXT];	/* where its worker hears from
+												 * others; empty: nowhere */
 } ZklFleetEntry;
 
 /* Appends the data of a znode. */

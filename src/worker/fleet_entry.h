@@ -12,6 +12,12 @@
  */
 extern void zkl_fleet_entry_tick(bool ready);
 
+/* The address at which our worker hears from others; empty: it does not. */
+extern void zkl_fleet_entry_set_peer(const char *address);
+
+/* Whether there is one, and the znode of the present session has it. */
+extern bool zkl_fleet_entry_tells_peer(void);
+
 /*
  * Whether a new session is not to be relied on yet: it is not known whether there
  * is a clone of this server, or what looks like one may be about to expire.
