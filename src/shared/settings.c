@@ -15,6 +15,7 @@
 #include "miscadmin.h"
 #include "postmaster/postmaster.h"
 #include "shared/hosts.h"
+#include "shared/peer_address.h"
 #include "shared/settings.h"
 #include "utils/guc.h"
 #include "znode/dialect.h"
@@ -42,6 +43,8 @@ int			zkl_lost_lock_action = ZKL_LOST_CANCEL;
 int			zkl_on_release_request = ZKL_ON_REQUEST_NOTICE;
 int			zkl_log_locks = ZKL_LOG_LOCKS_LOST;
 bool		zkl_trace = false;
+int			zkl_peer_port = 0;
+char	   *zkl_peer_address = "";
 
 static char *fencing_token;
 static char *server_name = NULL;
@@ -202,6 +205,18 @@ check_connect_string(char **newval, void **extra, GucSource source)
 						zkl_hosts_check(*newval));
 }
 
+/* A name would have to be looked up, which can take too long for the worker. */
+static bool
+check_peer_address(char **newval, void **extra, GucSource source)
+{
+	ZklPeerAddress address;
+
+	if (*newval[0] == '\0' || zkl_peer_address_read(*newval, 1, &address))
+		return true;
+	GUC_check_errdetail("It must be an IPv4 or IPv6 address in digits, with or without a port.");
+	return false;
+}
+
 /* ---- definitions ---- */
 
 static void
@@ -294,6 +309,22 @@ define_fleet_settings(void)
 							   PGC_POSTMASTER,
 							   0,
 							   check_server_name, NULL, NULL);
+	DefineCustomIntVariable("zklock.peer_port",
+							"Sets the UDP port for messages between the servers.",
+							"Zero means no messages.",
+							&zkl_peer_port,
+							0, 0, 65535,
+							PGC_SIGHUP,
+							0,
+							NULL, NULL, NULL);
+	DefineCustomStringVariable("zklock.peer_address",
+							   "Sets the address to which other servers send messages.",
+							   "An empty string means the local address of the connection to ZooKeeper.",
+							   &zkl_peer_address,
+							   "",
+							   PGC_SIGHUP,
+							   GUC_SUPERUSER_ONLY,
+							   check_peer_address, NULL, NULL);
 }
 
 static void

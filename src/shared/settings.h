@@ -55,6 +55,8 @@ extern int	zkl_lost_lock_action;	/* ZklLostLockAction */
 extern int	zkl_on_release_request; /* ZklOnReleaseRequest */
 extern int	zkl_log_locks;		/* ZklLogLocks */
 extern bool zkl_trace;
+extern int	zkl_peer_port;		/* 0: no messages between servers */
+extern char *zkl_peer_address;	/* empty: that of the connection */
 
 /* Defines all of them; for the postmaster, while it preloads libraries. */
 extern void zkl_settings_define(void);

@@ -90,6 +90,12 @@ typedef struct ZklStatus
 	uint64		given_up_checks;
 	uint64		unpublished_waits;
 	uint64		recalls;		/* of cached locks */
+	uint64		asks;			/* messages between servers: sent, as words */
+	uint64		words;
+	uint64		words_taken;
+	uint64		words_late;
+	uint64		messages_unsent;
+	uint64		messages_refused;
 	uint64		lost_writes;	/* how often ZooKeeper was seen to have lost
 								 * writes */
 	int64		lost_writes_at; /* ms of boottime.h: the last time; 0: never */

@@ -24,6 +24,7 @@
 #include "worker/link.h"
 #include "worker/liveness.h"
 #include "worker/operation.h"
+#include "worker/peers.h"
 #include "worker/supervisor.h"
 #include "worker/tracefile.h"
 #include "worker/worker.h"
@@ -243,8 +244,13 @@ carry_out_action(const ZklAction *action)
 			zkl_diagnosis_warn_of_lost_writes();
 			break;
 		case ZKL_ACTION_ASK:
+			zkl_peers_send(ZKL_PEER_ASK, &action->peer);
+			break;
 		case ZKL_ACTION_WORD:
+			zkl_peers_send(ZKL_PEER_WORD, &action->peer);
+			break;
 		case ZKL_ACTION_ASKED:
+			zkl_worker_slot_set_asked(slotno);
 			break;
 		case ZKL_ACTION_RECONNECT:
 			zkl_supervisor_reconnect(action->rc);
@@ -320,6 +326,10 @@ publish_counters(void)
 	status->given_up_checks += found.given_up - before.given_up;
 	status->unpublished_waits += found.unpublished - before.unpublished;
 	status->recalls += now.recalls - last.recalls;
+	status->asks += now.asks - last.asks;
+	status->words += now.words - last.words;
+	status->words_taken += now.words_taken - last.words_taken;
+	status->words_late += now.words_late - last.words_late;
 	zkl_status_end();
 	last = now;
 	before = found;
@@ -347,6 +357,7 @@ zkl_carry_out_actions(void)
 	zkl_trace_clear(&zkl_tracefile);
 	zkl_manager_clear_actions(zkl_core);
 	publish_counters();
+	zkl_peers_publish();
 }
 
 void

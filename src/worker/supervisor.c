@@ -36,6 +36,7 @@
 #include "worker/launch.h"
 #include "worker/link.h"
 #include "worker/liveness.h"
+#include "worker/peers.h"
 #include "worker/supervisor.h"
 #include "worker/tracefile.h"
 #include "worker/trial.h"
@@ -262,6 +263,8 @@ take_connected(ZklWireReader *body, int64 now)
 	uint32_t	version_length;
 	const char *version;
 	ZklTlsStatus tls;
+	uint32_t	address_length;
+	const char *address;
 
 	session.id = zkl_wire_get_i64(body);
 	password = zkl_wire_get_string(body, &length);
@@ -278,6 +281,8 @@ take_connected(ZklWireReader *body, int64 now)
 	zkl_identity_note_program(version, version_length, zkl_wire_get_u32(body));
 	zkl_launch_get_tls(body, &tls);
 	zkl_identity_note_security(&tls, zkl_wire_get_u8(body));
+	address = zkl_wire_get_string(body, &address_length);
+	zkl_peers_connected(used.auth_file, address, address_length);
 	session.begun_at = begun_at;
 	zkl_identity_adopt(&session, password, length, current_host, asked_ms);
 

@@ -45,6 +45,7 @@
 #include "worker/identity.h"
 #include "worker/link.h"
 #include "worker/operation.h"
+#include "worker/peers.h"
 #include "worker/diagnosis.h"
 #include "worker/renewals.h"
 #include "worker/root_watch.h"
@@ -136,6 +137,7 @@ sleep_ms(void)
 	due = earlier_due(due, zkl_operation_timer());
 	due = earlier_due(due, zkl_bounds_timer());
 	due = earlier_due(due, zkl_diagnosis_timer());
+	due = earlier_due(due, zkl_peers_timer());
 	due = earlier_due(due, stop_until != 0 ? stop_until : -1);
 	if (due < 0)
 		return LONGEST_SLEEP_MS;
@@ -300,6 +302,7 @@ set_up(void)
 	zkl_bounds_begin();
 	zkl_from_slots_begin();
 	zkl_carry_out_begin();
+	zkl_peers_begin();
 	zkl_supervisor_begin();
 	attach_session();
 }
@@ -322,9 +325,11 @@ zkl_worker_main(Datum arg)
 			ProcessConfigFile(PGC_SIGHUP);
 			zkl_supervisor_reload(zkl_boottime_us());
 			zkl_tracefile_reload();
+			zkl_peers_reload();
 		}
 		zkl_from_slots_take();
 		zkl_from_link_take();
+		zkl_peers_take();
 		check_stop();
 		send_pending_work();
 		MemoryContextReset(loop_context);

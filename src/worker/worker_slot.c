@@ -55,6 +55,18 @@ zkl_worker_slot_grant(int slotno, int64 token, bool solitary)
 	return done;
 }
 
+/* If it was released before, the worker looks at it within a moment anyway. */
+void
+zkl_worker_slot_set_asked(int slotno)
+{
+	ZklSlot    *slot = &zkl_slots[slotno];
+
+	SpinLockAcquire(&slot->s_mutex);
+	if (slot->s_state == ZKL_SLOT_GRANTED)
+		slot->s_answer.solitary = false;
+	SpinLockRelease(&slot->s_mutex);
+}
+
 void
 zkl_worker_slot_block(int slotno)
 {

@@ -20,6 +20,9 @@ extern bool zkl_worker_slot_deny(int slotno);
 extern bool zkl_worker_slot_fail(int slotno, ZklError error, int32 zkrc);
 extern bool zkl_worker_slot_lose(int slotno, ZklError error);
 
+/* Somebody waits for a hold's end: its release wakes the worker at once. */
+extern void zkl_worker_slot_set_asked(int slotno);
+
 /*
  * The offer: the next release of a slot that is GRANTED, or that is about to be, may
  * make it CACHED.

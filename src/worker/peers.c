@@ -1,0 +1,427 @@
+/*
+ * peers.c
+ *	  Messages between this server's worker and those of other servers, by UDP.
+ *
+ * Owns the socket, and messages_unsent and messages_refused in ZklStatus.  Runs in the
+ * worker only; takes no locks.  It must not know what messages mean.
+ *
+ * Nothing depends on a message: each may be lost.  So there is no connection and no
+ * answer, and what cannot be sent at once is dropped.  Only the first few messages to
+ * a server are kept, until its address has been read.  Messages go to the addresses
+ * that servers have published in ZooKeeper, never to the source of a datagram.
+ *
+ * Who has the key is a server of the fleet.  All others can only send too much.  So a
+ * turn takes few datagrams, and after many bad ones the socket rests for a moment.
+ */
+#include "postgres.h"
+
+#include <netinet/in.h>
+#include <unistd.h>
+
+#include "shared/boottime.h"
+#include "shared/control.h"
+#include "shared/peer_address.h"
+#include "shared/settings.h"
+#include "shared/status.h"
+#include "worker/fleet_entry.h"
+#include "worker/link.h"
+#include "worker/peer_key.h"
+#include "worker/peer_lookup.h"
+#include "worker/peers.h"
+#include "worker/worker.h"
+
+#define RETRY			(30 * 1000 * 1000)	/* µs, after a fault */
+#define MOST_A_TURN		64
+#define MOST_BAD		256		/* in one REST: then the socket rests */
+#define REST			(100 * 1000)	/* µs */
+#define MOST_POSTPONED		64
+
+typedef struct
+{
+	ZklPeerKind kind;
+	ZklPeerMessage message;
+} Postponed;
+
+/* Why there are no messages although they are wanted */
+typedef struct
+{
+	const char *detail;
+	const char *hint;
+} Fault;
+
+static char auth_file[MAXPGPATH] = "";
+static char own_end[ZKL_PEER_ADDRESS_TEXT] = "";	/* of the connection */
+static bool connected = false;	/* there was a connection: these two are set */
+static int64 look_at = -1;		/* the settings; -1: need not be */
+static char warned_of[1024] = "";
+
+static pgsocket sock = PGINVALID_SOCKET;
+static ZklPeerAddress bound;	/* what it was opened for: the address, */
+static int	bound_port = 0;		/* and our own port */
+static bool told = false;		/* the core, that messages can be sent */
+
+static int64 resting_until = 0; /* 0: the socket is watched */
+static int64 bad_since = 0;
+static int	nbad = 0;			/* since then */
+
+static Postponed postponed[MOST_POSTPONED]; /* the latest ones, a ring */
+static uint64 npostponed = 0;	/* of all times; those from nsent on are
+								 * postponed */
+static uint64 nsent = 0;
+
+static uint64 unsent = 0;
+static uint64 refused = 0;
+
+/* ---- the socket ---- */
+
+static void
+close_socket(void)
+{
+	if (sock == PGINVALID_SOCKET)
+		return;
+	zkl_link_watch_too(ZKL_LINK_PEERS, PGINVALID_SOCKET);
+	close(sock);
+	sock = PGINVALID_SOCKET;
+	resting_until = 0;
+}
+
+static bool
+bind_to(const ZklPeerAddress *address)
+{
+	return bind(sock, (const struct sockaddr *) &address->address, address->length) == 0;
+}
+
+/* The published address may be that of a router which passes datagrams on. */
+static bool
+bind_socket(void)
+{
+	ZklPeerAddress own = bound;
+	int			on = 1;
+
+	zkl_peer_address_set_port(&own, bound_port);
+	if (own.address.ss_family == AF_INET6)
+		(void) setsockopt(sock, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on));
+	if (bind_to(&own))
+		return true;
+	if (errno != EADDRNOTAVAIL)
+		return false;
+	zkl_peer_address_widen(&own);
+	return bind_to(&own);
+}
+
+static bool
+open_socket(const ZklPeerAddress *address, Fault *fault)
+{
+	if (sock != PGINVALID_SOCKET && bound_port == zkl_peer_port &&
+		memcmp(&bound, address, sizeof(bound)) == 0)
+		return true;
+	close_socket();
+	bound = *address;
+	bound_port = zkl_peer_port;
+	sock = socket(bound.address.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (sock != PGINVALID_SOCKET && bind_socket())
+	{
+		zkl_link_watch_too(ZKL_LINK_PEERS, sock);
+		return true;
+	}
+	fault->detail = psprintf("Could not open UDP port %d: %s.", bound_port, strerror(errno));
+	fault->hint = "zklock tries it again every 30 seconds.";
+	close_socket();
+	return false;
+}
+
+/* ---- the settings ---- */
+
+static bool
+find_address(ZklPeerAddress *address, Fault *fault)
+{
+	bool		by_hand = zkl_peer_address[0] != '\0';
+
+	if (zkl_peer_address_read(by_hand ? zkl_peer_address : own_end, zkl_peer_port, address) &&
+		(by_hand || !zkl_peer_address_is_loopback(address)))
+		return true;
+	fault->detail = psprintf("The connection to ZooKeeper has the local address \"%s\", to which other servers cannot send.",
+							 own_end);
+	fault->hint = "Set \"zklock.peer_address\" to the address at which other servers reach this one.";
+	return false;
+}
+
+static bool
+find_key(Fault *fault)
+{
+	fault->detail = zkl_peer_key_make(auth_file);
+	fault->hint = "Give all servers of the fleet the same credentials, with a long random secret.";
+	return fault->detail == NULL;
+}
+
+static void
+warn_of_fault(const Fault *fault)
+{
+	if (strncmp(fault->detail, warned_of, sizeof(warned_of) - 1) == 0)
+		return;
+	strlcpy(warned_of, fault->detail, sizeof(warned_of));
+	ereport(WARNING,
+			(errcode(ERRCODE_CONFIG_FILE_ERROR),
+			 errmsg("no messages between servers although \"zklock.peer_port\" is set"),
+			 errdetail("%s", fault->detail),
+			 errhint("%s", fault->hint)));
+}
+
+static void
+drop_postponed(void)
+{
+	unsent += npostponed - nsent;
+	nsent = npostponed;
+}
+
+static void
+take_messages_down(void)
+{
+	close_socket();
+	zkl_peer_key_forget();
+	zkl_peer_lookup_end();
+	drop_postponed();
+	zkl_fleet_entry_set_peer("");
+}
+
+static void
+set_messages_up(int64 now)
+{
+	Fault		fault = {0};
+	ZklPeerAddress address;
+	char		text[ZKL_PEER_ADDRESS_TEXT];
+
+	look_at = -1;
+	if (zkl_peer_port == 0)
+		take_messages_down();
+	else if (!connected)
+		return;
+	else if (find_key(&fault) && find_address(&address, &fault) &&
+			 open_socket(&address, &fault))
+	{
+		warned_of[0] = '\0';
+		zkl_peer_address_format(&address, text);
+		zkl_fleet_entry_set_peer(text);
+	}
+	else
+	{
+		take_messages_down();
+		warn_of_fault(&fault);
+		look_at = now + RETRY;
+	}
+}
+
+void
+zkl_peers_connected(const char *file, const char *address, size_t length)
+{
+	connected = true;
+	strlcpy(auth_file, file, sizeof(auth_file));
+	strlcpy(own_end, pnstrdup(address, length), sizeof(own_end));
+	look_at = 0;
+}
+
+/* What failed so far may work by now; what still fails is worth another line. */
+void
+zkl_peers_reload(void)
+{
+	warned_of[0] = '\0';
+	look_at = 0;
+}
+
+/* ---- receiving ---- */
+
+static bool
+take_datagram(const uint8 *bytes, size_t length)
+{
+	ZklPeerDatagram datagram;
+	ZklPeerMessage message;
+	uint8		mac[ZKL_PEER_MAC_BYTES];
+
+	if (!told ||
+		!zkl_peer_get(bytes, length, zkl_control->ctl_status.session_id, &datagram) ||
+		!zkl_peer_key_sign(bytes, mac) ||
+		!zkl_peer_same_mac(mac, bytes + ZKL_PEER_SIGNED))
+		return false;
+	message.session = datagram.sender;
+	memcpy(message.znode.bytes, datagram.znode, ZKL_PEER_ID_BYTES);
+	memcpy(message.waiter.bytes, datagram.waiter, ZKL_PEER_ID_BYTES);
+	if (datagram.kind == ZKL_PEER_ASK)
+		zkl_worker_tell(ZKL_EVENT(ASK,.peer = &message));
+	else
+		zkl_worker_tell(ZKL_EVENT(WORD,.peer = &message));
+	return true;
+}
+
+/* Returns whether the socket goes on. */
+static bool
+refuse_datagram(int64 now)
+{
+	refused++;
+	if (now - bad_since >= REST)
+	{
+		bad_since = now;
+		nbad = 0;
+	}
+	if (++nbad < MOST_BAD)
+		return true;
+	zkl_link_watch_too(ZKL_LINK_PEERS, PGINVALID_SOCKET);
+	resting_until = now + REST;
+	return false;
+}
+
+static void
+receive(int64 now)
+{
+	uint8		bytes[ZKL_PEER_BYTES + 1];
+	ssize_t		n;
+	int			i;
+
+	if (resting_until != 0)
+	{
+		if (now < resting_until)
+			return;
+		resting_until = 0;
+		zkl_link_watch_too(ZKL_LINK_PEERS, sock);
+	}
+	if (!zkl_link_may_read(ZKL_LINK_PEERS))
+		return;
+	for (i = 0; i < MOST_A_TURN; i++)
+	{
+		n = recv(sock, bytes, sizeof(bytes), 0);
+		if (n < 0 || (!take_datagram(bytes, (size_t) n) && !refuse_datagram(now)))
+			return;
+	}
+}
+
+static void
+tell_core(void)
+{
+	bool		can = sock != PGINVALID_SOCKET && zkl_fleet_entry_tells_peer();
+
+	if (can == told)
+		return;
+	told = can;
+	zkl_worker_tell(ZKL_EVENT(PEERS,.peers = can));
+}
+
+void
+zkl_peers_take(void)
+{
+	int64		now;
+
+	if (zkl_peer_port == 0 && sock == PGINVALID_SOCKET && !told)
+		return;
+	now = zkl_boottime_us();
+	if (look_at >= 0 && now >= look_at)
+		set_messages_up(now);
+	tell_core();
+	if (sock != PGINVALID_SOCKET)
+		receive(now);
+}
+
+int64
+zkl_peers_timer(void)
+{
+	if (zkl_peer_port == 0)
+		return -1;
+	if (resting_until != 0 && (look_at < 0 || resting_until < look_at))
+		return resting_until;
+	return look_at;
+}
+
+/* ---- sending ---- */
+
+static void
+transmit(const Postponed *one, const ZklPeerAddress *address)
+{
+	ZklPeerDatagram datagram = {.kind = one->kind};
+	uint8		bytes[ZKL_PEER_BYTES];
+
+	datagram.sender = zkl_control->ctl_status.session_id;
+	datagram.receiver = one->message.session;
+	memcpy(datagram.znode, one->message.znode.bytes, ZKL_PEER_ID_BYTES);
+	memcpy(datagram.waiter, one->message.waiter.bytes, ZKL_PEER_ID_BYTES);
+	zkl_peer_put(bytes, &datagram);
+	if (!zkl_peer_key_sign(bytes, bytes + ZKL_PEER_SIGNED) ||
+		sendto(sock, bytes, sizeof(bytes), 0,
+			   (const struct sockaddr *) &address->address, address->length) < 0)
+		unsent++;
+}
+
+static void
+postpone(const Postponed *one)
+{
+	if (npostponed - nsent == MOST_POSTPONED)
+	{
+		nsent++;
+		unsent++;
+	}
+	postponed[npostponed++ % MOST_POSTPONED] = *one;
+}
+
+static void
+send_or_postpone(const Postponed *one)
+{
+	const ZklPeerAddress *address;
+
+	switch (zkl_peer_lookup(one->message.session, &address))
+	{
+		case ZKL_PEER_KNOWN:
+			transmit(one, address);
+			break;
+		case ZKL_PEER_SOUGHT:
+			postpone(one);
+			break;
+		case ZKL_PEER_UNKNOWN:
+			unsent++;
+			break;
+	}
+}
+
+/* Addresses were read. */
+static void
+send_postponed(void)
+{
+	uint64		end = npostponed;
+
+	while (nsent < end)
+	{
+		Postponed	one = postponed[nsent++ % MOST_POSTPONED];
+
+		send_or_postpone(&one);
+	}
+}
+
+void
+zkl_peers_send(ZklPeerKind kind, const ZklPeerMessage *message)
+{
+	Postponed	one = {kind, *message};
+
+	if (told)
+		send_or_postpone(&one);
+	else
+		unsent++;
+}
+
+void
+zkl_peers_publish(void)
+{
+	static uint64 published_unsent = 0; /* of this worker: the view goes on */
+	static uint64 published_refused = 0;
+	ZklStatus  *status;
+
+	if (unsent == published_unsent && refused == published_refused)
+		return;
+	status = zkl_status_begin();
+	status->messages_unsent += unsent - published_unsent;
+	status->messages_refused += refused - published_refused;
+	zkl_status_end();
+	published_unsent = unsent;
+	published_refused = refused;
+}
+
+void
+zkl_peers_begin(void)
+{
+	zkl_peer_lookup_begin(send_postponed);
+}

@@ -1,0 +1,41 @@
+/*
+ * peers.h
+ *	  Messages between this server's worker and those of other servers, by UDP.
+ *	  Worker only.
+ */
+#ifndef ZKL_WORKER_PEERS_H
+#define ZKL_WORKER_PEERS_H
+
+#include "core/manager.h"
+#include "wire/peer.h"
+
+extern void zkl_peers_begin(void);
+
+/*
+ * A connection to ZooKeeper stands, which was made with this "zklock.auth_file".  Our
+ * end of it has this address, in digits; empty: it is not known.
+ */
+extern void zkl_peers_connected(const char *auth_file, const char *address, size_t length);
+
+/* The settings may have changed. */
+extern void zkl_peers_reload(void);
+
+/*
+ * Opens the socket, or closes it, as the settings are; tells the core what has
+ * arrived, and whether messages can be sent.
+ */
+extern void zkl_peers_take(void);
+
+/* When to call it at the latest, by boottime.h in µs; -1: no need. */
+extern int64 zkl_peers_timer(void);
+
+/*
+ * Sends a message at once, or as soon as the address of its server has been read.
+ * What cannot be sent is dropped and counted.
+ */
+extern void zkl_peers_send(ZklPeerKind kind, const ZklPeerMessage *message);
+
+/* Publishes the counts of what was dropped and refused. */
+extern void zkl_peers_publish(void);
+
+#endif							/* ZKL_WORKER_PEERS_H */
