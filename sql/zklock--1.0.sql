@@ -490,7 +490,13 @@ CREATE TYPE zk_stat_server_row AS (
 	ca_expires_at timestamptz,
 	zookeeper_certificate_expires_at timestamptz,
 	stats_reset timestamptz,
-	stats_evicted bigint);
+	stats_evicted bigint,
+	asks_sent bigint,
+	words_sent bigint,
+	messages_unsent bigint,
+	words_taken bigint,
+	words_late bigint,
+	messages_refused bigint);
 COMMENT ON TYPE zk_stat_server_row IS
 'row of the view zk_stat_server';
 
@@ -500,7 +506,7 @@ AS 'MODULE_PATHNAME', 'zkl_sql_stat_server'
 LANGUAGE C VOLATILE STRICT PARALLEL UNSAFE
 ROWS 1;
 COMMENT ON FUNCTION zk_get_stat_server() IS
-'row of the view zk_stat_server: connects, sessions_lost, locks_lost, lapses, lost_writes, worker_starts, connection_errors, answer_errors, process_errors, settings_errors, batches, operations, listings, creates, continuity, watches, deadlocks, deadlock_checks, given_up_checks, unpublished_waits, cache_takes, recalls, tls_version, tls_cipher, certificate_expires_at, ca_expires_at, zookeeper_certificate_expires_at, stats_reset, stats_evicted';
+'row of the view zk_stat_server: connects, sessions_lost, locks_lost, lapses, lost_writes, worker_starts, connection_errors, answer_errors, process_errors, settings_errors, batches, operations, listings, creates, continuity, watches, deadlocks, deadlock_checks, given_up_checks, unpublished_waits, cache_takes, recalls, tls_version, tls_cipher, certificate_expires_at, ca_expires_at, zookeeper_certificate_expires_at, stats_reset, stats_evicted, asks_sent, words_sent, messages_unsent, words_taken, words_late, messages_refused';
 
 CREATE TYPE zk_stat_lock_row AS (
 	path text,
@@ -855,6 +861,18 @@ COMMENT ON COLUMN zk_stat_server.stats_reset IS
 'time since which zk_stat_locks counts';
 COMMENT ON COLUMN zk_stat_server.stats_evicted IS
 'number of names that made room for others in zk_stat_locks since then';
+COMMENT ON COLUMN zk_stat_server.asks_sent IS
+'number of times that this server asked another one to tell when a lock is free since the server started';
+COMMENT ON COLUMN zk_stat_server.words_sent IS
+'number of times that this server told another one that a lock is free since the server started';
+COMMENT ON COLUMN zk_stat_server.messages_unsent IS
+'number of such messages that could not be sent since the server started';
+COMMENT ON COLUMN zk_stat_server.words_taken IS
+'number of times that a lock was passed on by such a message of another server since the server started';
+COMMENT ON COLUMN zk_stat_server.words_late IS
+'number of such messages that nobody waited for any more since the server started';
+COMMENT ON COLUMN zk_stat_server.messages_refused IS
+'number of datagrams that were no message of a server of this fleet to this one since the server started';
 
 CREATE VIEW zk_stat_locks AS SELECT * FROM zk_get_stat_locks();
 

@@ -341,6 +341,18 @@ add_statistics(ZklRow *row)
 	zkl_row_int64(row, evicted);
 }
 
+/* Columns asks_sent to messages_refused */
+static void
+add_messages(ZklRow *row, const ZklStatus *status)
+{
+	zkl_row_int64(row, status->asks);
+	zkl_row_int64(row, status->words);
+	zkl_row_int64(row, status->messages_unsent);
+	zkl_row_int64(row, status->words_taken);
+	zkl_row_int64(row, status->words_late);
+	zkl_row_int64(row, status->messages_refused);
+}
+
 Datum
 zkl_sql_stat_server(PG_FUNCTION_ARGS)
 {
@@ -355,6 +367,7 @@ zkl_sql_stat_server(PG_FUNCTION_ARGS)
 	add_deadlocks_and_caching(&row, &status);
 	add_tls(&row, &status.tls);
 	add_statistics(&row);
+	add_messages(&row, &status);
 
 	zkl_row_put(fcinfo, &row);
 	return (Datum) 0;
