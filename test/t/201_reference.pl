@@ -197,9 +197,9 @@ my %words = (
 	'docs/operations.md' => 2200,
 	'docs/procedures.md' => 1700,
 	'docs/monitoring.md' => 1500,
-	'docs/security.md' => 1400,
+	'docs/security.md' => 1530,
 	'docs/interop.md' => 1200,
-	'docs/reference.md' => 3700,);
+	'docs/reference.md' => 3890,);
 is_deeply([ sort(Document::for_users()) ], [ sort keys %words ], 'pages that have a bound');
 my ($sum, $limit) = (0, 0);
 foreach my $name (sort keys %words)
