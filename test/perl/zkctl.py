@@ -166,6 +166,10 @@ class Control:
         self.zk.retry(self.zk.add_auth, "digest", "nobody:x")
         self.zk.retry(self.zk.set_acls, path, OPEN_ACL_UNSAFE)
 
+    def authenticate(self, credentials):
+        """user:password of the scheme digest"""
+        self.zk.retry(self.zk.add_auth, "digest", credentials)
+
     def stat(self, path):
         stat = self.zk.retry(self.zk.exists, path)
         return stat and stat._asdict()

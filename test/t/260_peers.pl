@@ -1,0 +1,268 @@
+# Messages between servers: what the settings must be and what the log says if they
+# are not; where each server publishes its address; that only datagrams of servers with
+# the same credentials count.
+
+use strict;
+use warnings;
+
+use File::Spec::Functions qw(rel2abs);
+use IO::Socket::IP;
+use Socket qw(SOCK_DGRAM);
+use Test::More;
+
+use PeerForger;
+use PostgreSQL::Test::Cluster;
+use PostgreSQL::Test::Utils;
+use TcpProxy;
+use ZklockTest;
+
+my $dir = rel2abs(PostgreSQL::Test::Utils::tempdir());
+my $secret = "$dir/secret";
+my @lines = ('digest:zklock:open-sesame', 'ensemble:alpha');
+my $zk = ZooKeeper->new('zk',
+	config => 'clientPortAddress=0.0.0.0',
+	more_java => [
+		'-Dzookeeper.authProvider.1=org.apache.zookeeper.server.auth.EnsembleAuthenticationProvider',
+		'-Dzookeeper.ensembleAuthName=alpha' ]);
+
+write_secret($secret, "$lines[1]\n\n$lines[0]\n");
+my $net = TcpProxy->new;
+my $test = ZklockTest->new(zk => $zk, net => $net);
+my ($one, $two) = $test->nodes;
+my %port = map { $_->name => PostgreSQL::Test::Cluster::get_free_port() } $one, $two;
+my $forger = PeerForger->new(root => '/zklock', lines => \@lines);
+my $stranger = PeerForger->new(root => '/zklock', lines => ['digest:zklock:guessed']);
+my $reader = ZooKeeperClient->new($zk->connect_string);
+$reader->authenticate('zklock:open-sesame');
+my @ids = map { "aaaaaaaa-bbbb-8ccc-8ddd-eeeeeeeeee0$_" } 1, 2;
+
+sub entry
+{
+	my ($node) = @_;
+	my $hex = $test->session_hex($node);
+	my ($name) = grep { /\.0*$hex$/ } $reader->ls('/zklock/.fleet');
+	my $data = $name ? $reader->try_get("/zklock/.fleet/$name") : '';
+	return ($data // '') =~ /"peer":"([^"]*)"/ ? $1 : '';
+}
+
+sub publishes
+{
+	my ($node, $address) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	return ok(wait_for(sub { entry($node) eq $address }, "entry: $address"),
+		$node->name . " publishes '$address'");
+}
+
+# Changes settings, and looks for the warning that follows.
+sub warns
+{
+	my ($node, $what, $pattern, %settings) = @_;
+	my $from = -s $node->logfile;
+
+	$test->set($node, %settings);
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	return ok(
+		wait_for(
+			sub {
+				slurp_file($node->logfile, $from) =~
+				  /WARNING:  no messages between servers although "zklock.peer_port" is set\n.*DETAIL:  $pattern\n.*HINT:  \S/;
+			},
+			$what),
+		$what);
+}
+
+sub refused { return $test->status($_[0], 'messages_refused'); }
+
+# Sends datagrams to a server, which refuses all of them.
+sub refuses
+{
+	my ($node, $what, @datagrams) = @_;
+	my $before = refused($node);
+
+	$forger->send($_, $port{ $node->name }) foreach @datagrams;
+	my $after = $before + @datagrams;
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	return ok($test->look_until($node, 'SELECT messages_refused FROM zk_stat_server', $after, $what),
+		$what);
+}
+
+# A datagram of the first server's, for the second one
+sub datagram
+{
+	my ($maker, %params) = @_;
+
+	return $maker->datagram(
+		kind => 'ask',
+		from => $test->status($one, 'session_id'),
+		to => $test->status($two, 'session_id'),
+		znode => $ids[0],
+		waiter => $ids[1],
+		%params);
+}
+
+# ---- the settings
+
+my $no_secret =
+  '"zklock\.auth_file" names no file with credentials, which all servers of the fleet share\.';
+is(entry($one), '', 'without a port, no address');
+warns($one, 'without credentials, there is no key', $no_secret,
+	peer_port => $port{server1}, peer_address => '127.0.0.1');
+write_secret("$dir/name", "ensemble:alpha\n");
+$test->connects_with($one, 'the name of the ensemble', auth_file => "$dir/name");
+warns($one, 'is no secret', $no_secret, peer_address => '');
+is(entry($one), '', 'and no address is published');
+$test->set($one, peer_port => 0);
+$test->connects_with($_, 'with credentials', auth_file => $secret) foreach $one, $two;
+is($one->psql('postgres', "ALTER SYSTEM SET zklock.peer_address = '$_'"), 3, "'$_' is refused")
+  foreach 'localhost', '10.0.0.1:', '10.0.0.1:0', '10.0.0.1:65536', '10.0.0', '0.0.0.0', '::',
+  '[fd00::1', '[10.0.0.1]x', 'fd00::1:65536:x', '10.0.0.1:1x', ' 10.0.0.1';
+warns($one, 'loopback by itself is of no use',
+	'The connection to ZooKeeper has the local address "127\.0\.0\.1", to which other servers cannot send\.',
+	peer_port => $port{server1});
+is(entry($one), '', 'and is not published');
+$test->set($one, peer_address => '127.0.0.1');
+publishes($one, "127.0.0.1:$port{server1}");
+$test->set($one, peer_address => "192.0.2.1:4711");
+publishes($one, '192.0.2.1:4711');
+ok(!IO::Socket::IP->new(LocalHost => '127.0.0.1', LocalPort => $port{server1}, Type => SOCK_DGRAM),
+	'behind a router the socket is open for all addresses');
+$test->set($one, peer_address => '::1');
+publishes($one, "[::1]:$port{server1}");
+$test->set($one, peer_address => '[::1]:4712');
+publishes($one, '[::1]:4712');
+$test->set($one, peer_port => 0);
+publishes($one, '');
+ok(IO::Socket::IP->new(LocalHost => '::1', LocalPort => $port{server1}, Type => SOCK_DGRAM),
+	'switched off, it has no socket');
+
+my $taker = IO::Socket::IP->new(LocalHost => '127.0.0.1', LocalPort => $port{server1},
+	Type => SOCK_DGRAM);
+warns($one, 'the port is in use',
+	"Could not open UDP port $port{server1}: Address already in use\\.",
+	peer_address => '127.0.0.1', peer_port => $port{server1});
+is(entry($one), '', 'and there is no address');
+close $taker;
+$one->reload;
+publishes($one, "127.0.0.1:$port{server1}");
+$test->set($two, peer_address => '127.0.0.1', peer_port => $port{server2});
+publishes($two, "127.0.0.1:$port{server2}");
+
+chmod 0644, $secret;
+warns(
+	$two, 'others can read the credentials',
+	'The credentials cannot be used: "zklock\.auth_file" ".*" must have permissions .*\.',
+	peer_port => $port{server2});
+publishes($two, '');
+chmod 0600, $secret;
+$two->reload;
+publishes($two, "127.0.0.1:$port{server2}");
+
+# ---- the session process does not get the socket
+
+sub sockets
+{
+	my ($pid) = @_;
+
+	my %open = map { (readlink($_) // '') =~ /^socket:\[(\d+)\]$/ ? ($1 => 1) : () }
+	  glob "/proc/$pid/fd/*";
+	my $port = sprintf ':%04X', $port{server2};
+	return
+	  scalar grep { (split)[1] =~ /$port$/ && $open{ (split)[9] } } split /\n/,
+	  slurp_file('/proc/net/udp');
+}
+
+my $session = $test->status($two, 'session_pid');
+kill 'KILL', $session;
+$test->look_until($two, "SELECT session_pid <> $session AND state = 'connected' FROM zk_status",
+	't', 'another session process');
+is(sockets($test->status($two, 'worker_pid')), 1, 'the worker has the socket');
+is(sockets($test->status($two, 'session_pid')), 0, 'the session process does not');
+publishes($two, "127.0.0.1:$port{server2}");
+
+# ---- what is taken, and what is refused
+
+my $good = datagram($forger);
+$forger->send($good, $port{server2});
+refuses($two, 'credentials of a stranger', datagram($stranger));
+is(refused($two), 1, 'a good one, sent before, was not refused');
+refuses($two, 'each byte counts',
+	map { my $bad = $good; substr($bad, $_, 1) ^= "\x01"; $bad } 0 .. length($good) - 1);
+refuses($two, 'no other size', '', "\0", substr($good, 0, -1), "$good\0", $good x 100);
+refuses($two, 'no other version or kind',
+	datagram($forger, version => 2), map { datagram($forger, kind => $_) } 0, 3, 255);
+refuses($two, 'no other session',
+	datagram($forger, to => $test->status($one, 'session_id')),
+	datagram($forger, to => '0x1'),
+	datagram($forger, from => $test->status($two, 'session_id')));
+
+my $before = refused($two);
+my $lock = $test->session($two);
+$lock->query("SELECT zk_lock('/replayed')");
+$forger->send($_, $port{server2}) foreach ($good) x 20, (datagram($forger, kind => 'word')) x 20;
+refuses($two, 'the end of the replay', 'x');
+is(refused($two), $before + 1, 'replayed ones are not refused');
+is($lock->query("SELECT zk_unlock('/replayed')"), 't', 'and do no harm');
+
+$before = refused($two);
+foreach my $round (1 .. 30)
+{
+	$forger->send(join('', map { chr int rand 256 } 1 .. 84), $port{server2}) for 1 .. 10;
+	$lock->query("SELECT zk_lock('/flooded'), zk_unlock('/flooded')");
+}
+cmp_ok(refused($two), '>', $before, 'random bytes are refused, and locks go on');
+
+# So many that the socket rests: it goes on by itself.
+$forger->send("bad $_", $port{server2}) for 1 .. 600;
+foreach my $round (1 .. 3)
+{
+	my $last = refused($two);
+
+	ok(wait_for(
+			sub {
+				$forger->send('bad', $port{server2});
+				return refused($two) > $last;
+			},
+			'one is read'),
+		'but the socket is read again');
+}
+
+# ---- the address by itself
+
+SKIP:
+{
+	my $outward = IO::Socket::IP->new(PeerHost => '192.0.2.1', PeerPort => 9, Type => SOCK_DGRAM);
+
+	skip 'no interface but loopback', 4
+	  if !$outward || $outward->sockhost =~ /^127\./ || $ENV{ZKLOCK_TEST_TLS};
+	$test->connects_with($one, 'through an interface', peer_address => '',
+		connect_string => $outward->sockhost . ':' . $zk->port);
+	publishes($one, $outward->sockhost . ":$port{server1}");
+	$test->connects_with($one, 'through loopback', peer_address => '127.0.0.1',
+		connect_string => $test->connect_string('server1'));
+	publishes($one, "127.0.0.1:$port{server1}");
+}
+
+# ---- servers that cannot sign
+
+my $other = "$dir/other";
+write_secret($other, "digest:zklock:open-sesame\ndigest:zklock:more\nensemble:alpha\n");
+$test->connects_with($one, 'with other credentials', auth_file => $other);
+publishes($one, "127.0.0.1:$port{server1}");
+my $stranger_now = $forger->datagram(
+	kind => 'ask', from => $test->status($two, 'session_id'),
+	to => $test->status($one, 'session_id'), znode => $ids[0], waiter => $ids[1]);
+refuses($one, 'its key is another one', $stranger_now);
+my $same = PeerForger->new(root => '/zklock',
+	lines => [ $lines[1], 'digest:zklock:more', 'digest:zklock:open-sesame' ]);
+$before = refused($one);
+$same->send($same->datagram(
+		kind => 'ask', from => $test->status($two, 'session_id'),
+		to => $test->status($one, 'session_id'), znode => $ids[0], waiter => $ids[1]), $port{server1});
+refuses($one, 'one more', 'x');
+is(refused($one), $before + 1, 'the order of its lines does not matter');
+
+unlike(slurp_file($_->logfile), qr/open-sesame/, 'no secret is logged') foreach $one, $two;
+$lock->close;
+
+$test->finish;
