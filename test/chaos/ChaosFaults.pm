@@ -1,6 +1,6 @@
 # The faults of a chaos run, as they are done to the servers.
 #
-#	my $faults = ChaosFaults->new($test);
+#	my $faults = ChaosFaults->new($test, $relay, @ports);	# of UDP: UdpRelay.pm, servers
 #	my $heal = $faults->inject($fault);	# its end, to be called later; or undef
 #	my ($seconds, $heal) = $heal->();	# the next one, if it was not the last
 #	$faults->heal_all;
@@ -18,6 +18,8 @@ use warnings;
 
 use parent 'ChaosOperator';
 
+use IO::Socket::IP;
+use Socket qw(SOCK_DGRAM);
 use Time::HiRes qw(usleep);
 
 use ChaosClient;
@@ -28,10 +30,10 @@ use PostgreSQL::Test::Utils;
 
 sub new
 {
-	my ($class, $test) = @_;
+	my ($class, $test, $relay, @ports) = @_;
 
 	return bless {
-		test => $test, net => $test->net, zk => $test->zk,
+		relay => $relay, ports => \@ports, test => $test, net => $test->net, zk => $test->zk,
 		killed => {}, acts => [], causes => [], stopped => {}, counts => {},
 		drained => {}, changed => {},
 	}, $class;
@@ -285,6 +287,38 @@ sub network
 	};
 }
 
+# ---- messages between the workers of servers ----
+
+sub disturb_messages
+{
+	my ($self, $fault, $command) = @_;
+	my $relay = $self->{relay};
+	my $way = "to-$fault->{server}";
+
+	$relay->$command($way, $command eq 'delay' ? 0.002 + 4 * $fault->{chance}**4 : ());
+	return sub { $relay->pass($way); return; };
+}
+
+# All that somebody can do who listens, and does not know the credentials
+sub forge_messages
+{
+	my ($self, $fault) = @_;
+	my $socket = IO::Socket::IP->new(
+		PeerHost => '127.0.0.1',
+		PeerPort => $self->{ports}[ $fault->{server} - 1 ],
+		Type => SOCK_DGRAM) or die "no socket: $@";
+	my @seen = map { $self->{relay}->seen("to-$_") } 1 .. 3;
+
+	foreach my $number (1 .. 300)
+	{
+		my $datagram = @seen ? $seen[ rand @seen ] : '';
+		substr($datagram, rand length $datagram, 1) = chr rand 256
+		  if $datagram ne '' && $number % 3;
+		$socket->send($datagram);
+	}
+	return;
+}
+
 sub refuse
 {
 	my ($self, $fault) = @_;
@@ -454,6 +488,7 @@ sub heal_all
 	kill 'CONT', keys %{ $self->{stopped} };
 	$self->{stopped} = {};
 	$self->{net}->pass('*');
+	$self->{relay}->pass('*');
 	$self->{zk}->start;
 	foreach my $node ($self->{test}->nodes)
 	{

@@ -6,8 +6,8 @@
 #
 # A fault has a target, and parameters drawn from the seed: the same seed gives
 # the same plan.  What a plan cannot fix is who holds a lock at that moment.
-# ZooKeeper, and of each server its processes, its network, its locks and its
-# settings, have one fault at a time.
+# ZooKeeper, and of each server its processes, its network, the messages to it, its
+# locks and its settings, have one fault at a time.
 #
 # The first plan begins with a fault that takes a lock from its holder for
 # sure: without that a run would not show that the checkers see anything.
@@ -54,6 +54,10 @@ my %faults = (
 	'lock broken' => [ 3, 'locks', 'break_lock' ],
 	'release requested' => [ 3, 'locks', 'request_release' ],
 	'server drained' => [ 2, 'locks', 'drain' ],
+	'messages dropped' => [ 3, 'messages', 'disturb_messages', 'drop' ],
+	'messages late' => [ 3, 'messages', 'disturb_messages', 'delay' ],
+	'messages doubled' => [ 2, 'messages', 'disturb_messages', 'double' ],
+	'messages forged' => [ 2, 'messages', 'forge_messages' ],
 	'settings changed' => [ 3, 'settings', 'change_settings' ],
 	'member killed' => [ 2, 'zookeeper', 'kill_member', 'any' ],
 	'member stopped' => [ 2, 'zookeeper', 'pause_members', 'any' ],
@@ -78,8 +82,8 @@ sub method
 	return @method;
 }
 
-# What it is done to: zookeeper, or of one server its processes, network, locks
-# or settings
+# What it is done to: zookeeper, or of one server its processes, network, messages,
+# locks or settings
 sub target { return $faults{ $_[0] }[1]; }
 
 # A fault is short, about as long as a lease, or longer than the session lives.

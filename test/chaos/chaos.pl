@@ -1,5 +1,5 @@
 # Three ZooKeeper servers, three PostgreSQL servers with zklock, proxies between
-# them all, clients that work under few locks, and random faults; then all is
+# them all, also for the messages of the workers to each other, clients that work under few locks, and random faults; then all is
 # healed, and the checkers look at what happened.  Again and again, in rounds.
 #
 #	MINUTES		how long, about (5)
@@ -18,6 +18,7 @@
 use strict;
 use warnings;
 
+use File::Spec::Functions qw(rel2abs);
 use JSON::PP;
 use Test::More;
 use Time::HiRes qw(usleep);
@@ -33,6 +34,7 @@ use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use ServerTemplates;
 use TcpProxy;
+use UdpRelay;
 use ZklockTest;
 use ZooKeeperEnsemble;
 
@@ -54,7 +56,12 @@ my $bound = $timeout + 2 * $timeout + 5;
 
 my $started = ChaosClient::now();
 my (%total, %errors, %violations, @found, %highest_token);
-my (@logs, @checked_until, %members_checked_until, %cache_takes);
+my (@logs, @checked_until, %members_checked_until, %counted);
+# Columns of zk_stat_server, and what they mean
+my %counters = (
+	cache_takes => 'taken from the cache, at least',
+	words_taken => 'words taken, at least',
+	messages_refused => 'messages refused, at least');
 
 $| = 1;
 # Whoever ends this program ends its servers too.
@@ -74,13 +81,15 @@ $resource->safe_psql('postgres',
 
 my $net = TcpProxy->new;
 my $zk = ZooKeeperEnsemble->new('zk', net => $net, tick_time => $tick * 1000);
+my $credentials = rel2abs(PostgreSQL::Test::Utils::tempdir()) . '/credentials';
+write_secret($credentials, "digest:zklock:open-sesame\n");
 my $test = ZklockTest->new(
 	servers => 3,
 	zk => $zk,
 	net => $net,
 	session_timeout => "${timeout}s",
 	conf => "restart_after_crash = on\nzklock.connect_timeout = '3s'\n"
-	  . "zklock.cache_time = '200ms'\n");
+	  . "zklock.cache_time = '200ms'\nzklock.auth_file = '$credentials'\n");
 my @nodes = $test->nodes;
 # One that does not cache is among those that do.
 $nodes[2]->append_conf('postgresql.conf', "zklock.cache_time = 0\n");
@@ -92,7 +101,18 @@ foreach my $node (@nodes)
 	  foreach @locks, @others;
 }
 
-my $faults = ChaosFaults->new($test);
+my $relay = UdpRelay->new;
+my @ports = map { PostgreSQL::Test::Cluster::get_free_port() } @nodes;
+foreach my $number (1 .. @nodes)
+{
+	my $way = PostgreSQL::Test::Cluster::get_free_port();
+
+	$relay->route("to-$number", $way, $ports[ $number - 1 ]);
+	$test->set($nodes[ $number - 1 ],
+		peer_address => "127.0.0.1:$way",
+		peer_port => $ports[ $number - 1 ]);
+}
+my $faults = ChaosFaults->new($test, $relay, @ports);
 foreach my $number (1 .. $foreign)
 {
 	$logs[$number] = "$PostgreSQL::Test::Utils::log_path/sections-$number.log";
@@ -337,17 +357,23 @@ sub check_quiet
 	return;
 }
 
-# The counter of a server begins anew when it starts.
-sub count_takes
+# The counters of a server begin anew when it starts.
+sub count_on_servers
 {
+	my @columns = sort keys %counters;
+
 	foreach my $node (@nodes)
 	{
-		my $rows = $faults->ask($node, 'SELECT cache_takes FROM zk_stat_server') or next;
-		my $before = $cache_takes{ $node->name } // 0;
-		my $now = $cache_takes{ $node->name } = $rows->[0][0];
+		my $rows = $faults->ask($node,
+			'SELECT ' . join(', ', @columns) . ' FROM zk_stat_server') or next;
 
-		$total{'taken from the cache, at least'} +=
-		  $now < $before ? $now : $now - $before;
+		foreach my $i (0 .. $#columns)
+		{
+			my $before = $counted{ $node->name }{ $columns[$i] } // 0;
+			my $now = $counted{ $node->name }{ $columns[$i] } = $rows->[0][$i];
+
+			$total{ $counters{ $columns[$i] } } += $now < $before ? $now : $now - $before;
+		}
 	}
 	return;
 }
@@ -405,7 +431,7 @@ sub run_round
 	  if $took && $took > ($total{'longest wait for all to go on, s'} // 0);
 	violation('late', "round $round: $took s") if $took && $took > $bound;
 	check_quiet();
-	count_takes();
+	count_on_servers();
 	push @sections, new_sections();
 	count(@sections);
 	check_sections(@sections);
@@ -488,6 +514,7 @@ SKIP:
 }
 cmp_ok($total{commits} // 0, '>', 0, 'there were commits');
 cmp_ok($total{'taken from the cache, at least'}, '>', 0, 'locks were cached');
+cmp_ok($total{'words taken, at least'}, '>', 0, 'locks passed by words');
 if ($teeth)
 {
 	cmp_ok($violations{$_} // 0, '>', 0, "teeth: $_ is found")
