@@ -17,7 +17,9 @@ out=${BENCH_OUT_DIR:-$out}
 [ "${ZKLOCK_SETUP:-yes}" = no ] || "$here/../dev/setup.sh" bench
 choose_user
 make_work_dir bench
-trap 'exit 130' INT TERM
+trap 'exit 130' INT
+# However this script ends, what it runs ends, too: bench.pl stops its servers.
+run_by=(setpriv --pdeathsig TERM --)
 say "working in $work as user $run_user"
 copy_sources "$here/.."
 copy_postgres
