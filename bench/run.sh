@@ -4,17 +4,45 @@
 #	bench/run.sh                        all, about 35 minutes, into bench/results
 #	BENCH_SCENARIOS="distinct one" BENCH_ROUNDS=1 BENCH_SECONDS=1 bench/run.sh
 #	BENCH_OUT_DIR=dir                   where results go instead
+#	DELAY=2ms                           how much longer a round trip takes between
+#	                                    clients and ZooKeeper or etcd, and between
+#	                                    their servers (needs root)
 #
-# A run of some scenarios goes to bench/partial.
+# A run of some scenarios, or with a delay, goes to bench/partial.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=dev/lib.sh
 . "$here/../dev/lib.sh"
 
 out=$here/results
-[ -z "${BENCH_SCENARIOS:-}" ] || out=$here/partial
+[ -z "${BENCH_SCENARIOS:-}${DELAY:-}" ] || out=$here/partial
 out=${BENCH_OUT_DIR:-$out}
+
+version_of() {
+	dpkg-query -W -f='${Version}' "$1" | sed 's/-.*//'
+}
+
+# Runs this script again where the network is that slow.
+run_delayed() {
+	local each_way program
+	[[ $DELAY =~ ^[0-9.]+ms$ ]] || die "DELAY is like 2ms, not $DELAY"
+	each_way=$(awk -v ms="${DELAY%ms}" 'BEGIN { print int(ms * 500) }')
+	program=$(mktemp)
+	gcc -O2 -Wall -Wextra -o "$program" "$here/delay.c"
+	if ! "$program" "$each_way" true; then
+		rm "$program"
+		say "skipped: DELAY needs root, and a kernel with tun devices and policy routing"
+		exit 0
+	fi
+	DELAY_PROGRAM=$program ZKLOCK_SETUP=no exec "$program" "$each_way" "$0"
+}
+
 [ "${ZKLOCK_SETUP:-yes}" = no ] || "$here/../dev/setup.sh" bench
+if [ -n "${DELAY_PROGRAM:-}" ]; then
+	rm "$DELAY_PROGRAM"
+elif [ -n "${DELAY:-}" ]; then
+	run_delayed
+fi
 choose_user
 make_work_dir bench
 trap 'exit 130' INT
@@ -46,16 +74,13 @@ export BENCH_OUT=$work/results.csv
 describe_run() {
 	printf 'Measured on %s processors with %s GB of memory, shared by all servers and clients; ' \
 		"$(nproc)" "$(awk '/^MemTotal/ { printf "%.0f", $2 / 1048576 }' /proc/meminfo)"
+	[ -z "${DELAY:-}" ] || printf 'a round trip over the network takes %s longer; ' "$DELAY"
 	printf 'PostgreSQL %s, ZooKeeper %s, Curator %s, kazoo %s; ' \
 		"$("$PG_CONFIG" --version | sed 's/PostgreSQL \([0-9.]*\).*/\1/')" \
 		"$(version_of zookeeper)" "$(version_of libcurator-recipes-java)" \
 		"$(version_of python3-kazoo)"
 	printf '%s rounds, %s s each after %s s of warm-up.\n' "${BENCH_ROUNDS:-5}" \
 		"${BENCH_SECONDS:-2}" "${BENCH_WARMUP:-1}"
-}
-
-version_of() {
-	dpkg-query -W -f='${Version}' "$1" | sed 's/-.*//'
 }
 
 status=0
