@@ -1,5 +1,5 @@
 # The servers of a benchmark: one ZooKeeper or an ensemble of three, configured
-# as in production, and PostgreSQL servers with zklock; and what can be read off
+# as in production, as many etcd servers, and PostgreSQL servers with zklock; and what can be read off
 # them while somebody runs.
 #
 #	my $cluster = BenchCluster->new('zk');		# 'ensemble', or 'tls', see there
@@ -21,6 +21,7 @@ use Time::HiRes qw(time usleep);
 
 use CertificateAuthority;
 use ChaosProcesses;
+use EtcdServers;
 use PostgreSQL::Test::Utils;
 use ZklockTest;
 use ZooKeeper;
@@ -61,7 +62,11 @@ log_line_prefix = '%m [%p] '
 log_min_messages = warning
 EOC
 
-	my $self = bless { zk => $zk, test => $test }, $class;
+	my $self = bless {
+		zk => $zk,
+		test => $test,
+		etcd => EtcdServers->new(scalar(() = $zk->servers)),
+	}, $class;
 	$self->_use_tls($authority) if $authority;
 	return $self;
 }
@@ -111,6 +116,7 @@ sub cache
 }
 
 sub zk { return $_[0]->{zk}; }
+sub etcd { return $_[0]->{etcd}; }
 sub test { return $_[0]->{test}; }
 sub hosts { return $_[0]->{zk}->connect_string; }
 sub node { return ($_[0]->{test}->nodes)[ $_[1] ]; }
@@ -126,6 +132,7 @@ sub stop
 		$node->stop('immediate');
 	}
 	$self->{zk}->stop;
+	$self->{etcd}->stop;
 	return;
 }
 

@@ -10,7 +10,7 @@
 #	$curator->stop;
 #
 # Each dies with a message when it fails.  Those through SQL are in
-# PgContestants.pm; here are programs that speak to ZooKeeper themselves: a
+# PgContestants.pm; here are programs that speak to ZooKeeper or etcd themselves: a
 # process for each server, which lives until stop (so that Java has compiled
 # what it runs), and reads commands: see CuratorBench.java.  The raw client is
 # a program for each run.
@@ -26,10 +26,10 @@ use PgContestants;
 use PipedProgram;
 
 my $bench = $ENV{BENCH_DIR};    # where the programs are built
-my %roots = (curator => '/curator', kazoo => '/kazoo', raw => '/raw');
+my %roots = map { $_ => "/$_" } qw(curator kazoo etcd mutex raw);
 
 # in the order in which they run
-our @all = qw(zklock uncached tls curator kazoo raw advisory sql);
+our @all = qw(zklock uncached tls curator kazoo etcd mutex raw advisory sql);
 
 our %titles = (
 	zklock => 'zklock',
@@ -37,6 +37,8 @@ our %titles = (
 	tls => 'zklock over TLS',
 	curator => 'Curator',
 	kazoo => 'kazoo',
+	etcd => 'etcd\'s lock service',
+	mutex => 'etcd\'s Mutex',
 	raw => 'raw C client',
 	advisory => 'pg_advisory_lock',
 	sql => 'empty statements');
@@ -47,9 +49,13 @@ sub make
 
 	return PgContestants->new($name, $cluster)
 	  if $name =~ /^(?:zklock|uncached|tls|advisory|sql)$/;
+	$cluster = $cluster->etcd if $name =~ /^(?:etcd|mutex)$/;
 	return ($name eq 'raw' ? 'Contestants::Raw' : 'Contestants::Program')
 	  ->new($name, $cluster, $roots{$name});
 }
+
+# Whether its program was built: not every system has etcd's packages.
+sub is_built { return $_[0] !~ /^(?:etcd|mutex)$/ || -x "$bench/etcdbench"; }
 
 # "ok name=value ..." as a hash; dies with what else it says.
 sub parse
@@ -91,6 +97,8 @@ sub _program
 	return ('java', '-Xmx1g', '-cp', $classpath, 'CuratorBench',
 		$cluster->hosts, $self->{root})
 	  if $self->{name} eq 'curator';
+	return ("$bench/etcdbench", $self->{name}, $cluster->hosts, $self->{root})
+	  if $self->{name} =~ /^(?:etcd|mutex)$/;
 	return ('/usr/bin/python3', "$bench/kazoobench.py", $cluster->hosts,
 		$self->{root})
 	  if $self->{name} eq 'kazoo';

@@ -29,6 +29,8 @@ sub clients { return $_[0] == 1 ? '1 client' : "$_[0] clients"; }
 my ($many, $few) = (99, 3);
 my $lone_rate = 100;    # a second
 my @peers = qw(zklock curator kazoo);
+my @rivals = ('uncached', @peers, 'etcd', 'mutex');
+my $waited = 0.3;    # seconds, see ScenarioHandover.pm
 
 our @all = (
 	(map {
@@ -135,9 +137,18 @@ our @all = (
 				kind => 'handover',
 				servers => $_,
 				rounds => $_ == 2 ? $many : $few,
-				contestants => [ 'uncached', @peers ],
+				contestants => \@rivals,
 			}
 	} 2, 3),
+	{
+		name => 'handover-waited',
+		title => '2 servers in turn, the next one has waited',
+		kind => 'handover',
+		servers => 2,
+		waited => $waited,
+		rounds => $many,
+		contestants => \@rivals,
+	},
 	{
 		name => 'alternate',
 		title => 'two servers that take one name in turn',
@@ -216,7 +227,17 @@ our @all = (
 		rounds => $few,
 		kind => 'handover',
 		servers => 2,
-		contestants => [ 'uncached', @peers ],
+		contestants => \@rivals,
+	},
+	{
+		name => 'three-waited',
+		title => '2 servers in turn, the next one has waited, three ZooKeeper servers',
+		zk => 'ensemble',
+		rounds => $many,
+		kind => 'handover',
+		servers => 2,
+		waited => $waited,
+		contestants => \@rivals,
 	});
 
 my %measures = (

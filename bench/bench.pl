@@ -50,12 +50,13 @@ sub is_wanted
 	return !@wanted || grep { index($scenario->{name}, $_) == 0 } @wanted;
 }
 
-# Of a scenario, those who are invited
+# Of a scenario, those who are invited and can come
 sub contestants
 {
 	my ($scenario) = @_;
 
-	return grep { !%invited || $invited{$_} } @{ $scenario->{contestants} };
+	return grep { Contestants::is_built($_) && (!%invited || $invited{$_}) }
+	  @{ $scenario->{contestants} };
 }
 
 sub rounds_of { return min($_[0]{rounds} // $rounds, $rounds); }

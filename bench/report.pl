@@ -25,11 +25,14 @@ my %titles = (
 	tls => 'zklock over TLS',
 	curator => 'Curator',
 	kazoo => 'kazoo',
+	etcd => 'etcd\'s lock service',
+	mutex => 'etcd\'s Mutex',
 	raw => 'raw client',
 	advisory => 'advisory lock',
 	sql => 'empty statements');
 # Whose servers hand locks over
-my @peers = qw(zklock uncached curator kazoo);
+my %took_part = map { $_ => 1 } $results->contestants;
+my @peers = grep { $took_part{$_} } qw(zklock uncached curator kazoo etcd mutex);
 my @scenarios = scenario_titles();
 my $text = '';
 
@@ -65,6 +68,12 @@ sub number
 	return sprintf '%.0f', $value if $value >= 100;
 	return sprintf '%.1f', $value if $value >= 10;
 	return sprintf '%.2f', $value;
+}
+
+# A ratio, as Results.pm gives it
+sub range
+{
+	return defined $_[0] ? sprintf('%s × (%s – %s)', map { number($_) } @_) : '';
 }
 
 sub thousands
@@ -146,21 +155,24 @@ sub handovers
 	my %titles_of = (
 		'handover-2' => '2 servers',
 		'handover-3' => '3 servers',
+		'handover-waited' => '2 servers, the next one has waited',
 		'three-handover' => '2 servers, three ZooKeepers',
+		'three-waited' => '2 servers, the next one has waited, three ZooKeepers',
 		recall => 'from a server that has it cached');
-	my @rows;
+	my @others = grep { $_ ne 'zklock' } @peers;
+	my (@rows, @ratios);
 
 	foreach my $name (grep { $results->has($_) } sort keys %titles_of)
 	{
 		my @row = ($titles_of{$name});
+		my @ranges = map { range($results->ratio($name, 'zklock', $_, 'p50')) } @others;
+
+		push @ratios, [ $titles_of{$name}, @ranges ] if grep { length } @ranges;
 		foreach my $who (@peers)
 		{
-			my $ratio = $results->ratio($name, $who, 'curator', 'p50');
 			my $p99 = $results->median($name, $who, 'p99');
 			push @row, cell($name, $who, 'p50', \&number)
-			  . (defined $p99 ? ' / ' . number($p99) : '')
-			  . ($who ne 'curator' && defined $ratio
-				? ' (' . number($ratio) . " × Curator's)" : '');
+			  . (defined $p99 ? ' / ' . number($p99) : '');
 		}
 		push @row, map { cell($name, $_, 'requests', \&number) } @peers;
 		push @rows, \@row;
@@ -168,10 +180,14 @@ sub handovers
 	return unless @rows;
 	$text .= "## Hand-over from server to server\n\n"
 	  . "From the call that releases to the return of the call that waits: p50 /"
-	  . " p99 in ms, and requests to ZooKeeper per hand-over, including the next"
-	  . " request of the client that released.\n\n";
+	  . " p99 in ms, and requests to ZooKeeper or etcd per hand-over, including the"
+	  . " next request of the client that released.\n\n";
 	table([ '', @titles{@peers},
 			map { "requests, $titles{$_}" } @peers ], @rows);
+	return unless @ratios;
+	$text .= "zklock's p50 against each of the others: the median of the rounds'"
+	  . " ratios, the least and the largest.\n\n";
+	table([ '', @titles{@others} ], @ratios);
 	return;
 }
 
@@ -295,7 +311,7 @@ sub tls_cells
 		my @ratios = $results->ratio($scenario, 'tls', 'zklock', $column);
 
 		join(' / ', map { cell($scenario, $_, $column, \&thousands) } qw(zklock tls)),
-		  @ratios ? sprintf('%s × (%s – %s)', map { number($_) } @ratios) : ''
+		  range(@ratios)
 	} @columns;
 }
 

@@ -66,6 +66,14 @@ as_user "$work" gcc -O2 -Wall -Wextra -o "$BENCH_DIR/rawclient" \
 	"$work/src/bench/rawclient.c" -lzookeeper_st
 as_user "$work" gcc -O2 -Wall -Wextra -I"$("$PG_CONFIG" --includedir)" \
 	-o "$BENCH_DIR/pgclient" "$work/src/bench/pgclient.c" -lpq
+go=/usr/share/gocode
+if command -v etcd go >/dev/null && [ -d $go/src/go.etcd.io/etcd/clientv3 ]; then
+	as_user "$work" env GO111MODULE=off GOPATH=$go GOCACHE="$work/go" \
+		go build -o "$BENCH_DIR/etcdbench" "$work/src/bench/etcdbench.go"
+	with_etcd=", etcd $(version_of etcd-server)"
+else
+	say "skipped: etcd, which is not here, or not version 3.4 with its Go packages"
+fi
 
 prepare_perl 60 test/perl test/chaos bench
 export BENCH_OUT=$work/results.csv
@@ -75,10 +83,10 @@ describe_run() {
 	printf 'Measured on %s processors with %s GB of memory, shared by all servers and clients; ' \
 		"$(nproc)" "$(awk '/^MemTotal/ { printf "%.0f", $2 / 1048576 }' /proc/meminfo)"
 	[ -z "${DELAY:-}" ] || printf 'a round trip over the network takes %s longer; ' "$DELAY"
-	printf 'PostgreSQL %s, ZooKeeper %s, Curator %s, kazoo %s; ' \
+	printf 'PostgreSQL %s, ZooKeeper %s, Curator %s, kazoo %s%s; ' \
 		"$("$PG_CONFIG" --version | sed 's/PostgreSQL \([0-9.]*\).*/\1/')" \
 		"$(version_of zookeeper)" "$(version_of libcurator-recipes-java)" \
-		"$(version_of python3-kazoo)"
+		"$(version_of python3-kazoo)" "${with_etcd:-}"
 	printf '%s rounds, %s s each after %s s of warm-up.\n' "${BENCH_ROUNDS:-5}" \
 		"${BENCH_SECONDS:-2}" "${BENCH_WARMUP:-1}"
 }

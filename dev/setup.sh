@@ -4,7 +4,8 @@
 # use sudo.  No server of the system is started for it.
 #
 #	dev/setup.sh          to build and to test
-#	dev/setup.sh bench    for "make bench", too: gnuplot
+#	dev/setup.sh bench    for "make bench", too: gnuplot, etcd, Go.  etcd's package
+#	                      starts a server, unless the system forbids it.
 #	dev/setup.sh tools    for "dev/test.sh tools", "dev/test.sh valgrind" and "make
 #	                      lint", too: clang-tidy, valgrind
 #	dev/setup.sh fuzz     for "make fuzz", too: clang with libFuzzer
@@ -70,7 +71,10 @@ common_if_known=(pg-bsd-indent)
 
 for purpose; do
 	case "$purpose" in
-	bench) common+=(gnuplot-nox iproute2) ;;
+	bench)
+		common+=(gnuplot-nox iproute2)
+		common_if_known+=(etcd-server etcd-client golang-go golang-etcd-server-dev)
+		;;
 	patroni) common+=(patroni python3-yaml) ;;
 	tools) common+=(clang-tidy git valgrind) ;;
 	fuzz)
