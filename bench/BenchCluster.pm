@@ -15,6 +15,7 @@ package BenchCluster;
 use strict;
 use warnings;
 
+use File::Spec::Functions qw(rel2abs);
 use List::Util qw(sum0);
 use POSIX ();
 use Time::HiRes qw(time usleep);
@@ -22,6 +23,7 @@ use Time::HiRes qw(time usleep);
 use CertificateAuthority;
 use ChaosProcesses;
 use EtcdServers;
+use PostgreSQL::Test::Cluster;
 use PostgreSQL::Test::Utils;
 use ZklockTest;
 use ZooKeeper;
@@ -43,13 +45,16 @@ sub new
 	my $zk = $kind eq 'ensemble'
 	  ? ZooKeeperEnsemble->new('zk', %settings)
 	  : ZooKeeper->new('zk', %settings, $authority ? tls($authority) : ());
+	my $credentials = rel2abs(PostgreSQL::Test::Utils::tempdir()) . '/credentials';
+	write_secret($credentials, "digest:zklock:open-sesame\n");
 	my $test = ZklockTest->new(
 		servers => 3,
 		prefix => "$kind-server",
 		zk => $zk,
 		session_timeout => '10s',
 		max_requests => 12_000,
-		conf => <<'EOC');
+		conf => <<"EOC");
+zklock.auth_file = '$credentials'
 zklock.max_requests_per_session = 12000
 max_connections = 700
 max_worker_processes = 4
@@ -112,6 +117,26 @@ sub cache
 		$node->reload;
 	}
 	$self->{caches} = $on;
+	return;
+}
+
+# Whether their workers send each other messages, likewise
+sub words
+{
+	my ($self, $on) = @_;
+
+	$on = $on ? 1 : 0;
+	return if ($self->{words} // 0) == $on;
+	foreach my $node ($self->{test}->nodes)
+	{
+		my $port = $self->{peer_ports}{ $node->name } //=
+		  PostgreSQL::Test::Cluster::get_free_port();
+
+		$self->{test}->set($node,
+			peer_address => '127.0.0.1',
+			peer_port => $on ? $port : 0);
+	}
+	$self->{words} = $on;
 	return;
 }
 

@@ -29,10 +29,11 @@ my $bench = $ENV{BENCH_DIR};    # where the programs are built
 my %roots = map { $_ => "/$_" } qw(curator kazoo etcd mutex raw);
 
 # in the order in which they run
-our @all = qw(zklock uncached tls curator kazoo etcd mutex raw advisory sql);
+our @all = qw(zklock words uncached tls curator kazoo etcd mutex raw advisory sql);
 
 our %titles = (
 	zklock => 'zklock',
+	words => 'zklock with messages between servers',
 	uncached => 'zklock, nothing cached',
 	tls => 'zklock over TLS',
 	curator => 'Curator',
@@ -48,7 +49,7 @@ sub make
 	my ($name, $cluster) = @_;
 
 	return PgContestants->new($name, $cluster)
-	  if $name =~ /^(?:zklock|uncached|tls|advisory|sql)$/;
+	  if $name =~ /^(?:zklock|words|uncached|tls|advisory|sql)$/;
 	$cluster = $cluster->etcd if $name =~ /^(?:etcd|mutex)$/;
 	return ($name eq 'raw' ? 'Contestants::Raw' : 'Contestants::Program')
 	  ->new($name, $cluster, $roots{$name});

@@ -2,7 +2,8 @@
 # locks, and statements that do nothing, which show what is left for any lock.
 # All three run with the same options and the same number of statements.
 #
-# "zklock" caches locks (zklock.cache_time = 100ms), "uncached" does not; in a
+# "zklock" caches locks (zklock.cache_time = 100ms), "uncached" does not; "words" is
+# zklock whose servers send each other messages (zklock.peer_port); in a
 # cluster 'tls' "tls" is zklock on the server that speaks TLS to ZooKeeper.
 #
 # For hand-overs sessions are driven by pgclient.c, a process for each server.
@@ -66,7 +67,7 @@ my %scripts = (
 		pairs => ["SELECT 1;\nSELECT 1;\n"],
 		onestatement => ["SELECT 1, 1;\n"],
 	});
-$scripts{$_} = $scripts{zklock} foreach qw(tls uncached);
+$scripts{$_} = $scripts{zklock} foreach qw(tls uncached words);
 
 my %servers = (tls => 1);    # others: 0
 

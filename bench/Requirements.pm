@@ -43,6 +43,16 @@ my @ratios = (
 		'pairs/s, one name, 8 clients, against Curator' ],
 	[ 'handover-2', 'zklock', 'curator', 'p50', '≤', 0.6,
 		'hand-over between two servers, p50, against Curator' ],
+	[ 'handover-2', 'words', 'curator', 'p50', '≤', 0.45,
+		'hand-over between two servers with messages, p50, against Curator' ],
+	[ 'handover-3', 'words', 'zklock', 'requests', '≤', 1.02,
+		'requests to ZooKeeper per hand-over, 3 servers, with messages, against none' ],
+	[ 'recall', 'words', 'zklock', 'p50', '≤', 1.3,
+		'a lock that another server has cached, with messages, p50, against a hand-over without',
+		'handover-2' ],
+	(map {
+			[ $_, 'words', 'zklock', 'rate', '≥', 0.97, "rate of $_, with messages, against none" ]
+	} qw(distinct-1 distinct-8 distinct-64 many one-8 one-64 shared try alternate)),
 	[ 'recall', 'zklock', 'zklock', 'p50', '≤', 1.5,
 		'a lock that another server has cached, p50, against a hand-over', 'handover-2' ]);
 

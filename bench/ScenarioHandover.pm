@@ -82,7 +82,7 @@ sub measure
 		p99 => quantile(0.99, @times),
 		requests => ($used->{packets} - $looks) / $turn,
 		zookeeper_us => $used->{zookeeper} * 1e6 / $turn,
-		$contestant->{name} =~ /^(?:zklock|uncached)$/
+		$contestant->{name} =~ /^(?:zklock|words|uncached)$/
 		? (map { $_ => $used->{$_} / $turn } qw(batches listings)) : (),
 	};
 }

@@ -29,7 +29,7 @@ sub clients { return $_[0] == 1 ? '1 client' : "$_[0] clients"; }
 my ($many, $few) = (99, 3);
 my $lone_rate = 100;    # a second
 my @peers = qw(zklock curator kazoo);
-my @rivals = ('uncached', @peers, 'etcd', 'mutex');
+my @rivals = ('words', 'uncached', @peers, 'etcd', 'mutex');
 my $waited = 0.3;    # seconds, see ScenarioHandover.pm
 
 our @all = (
@@ -41,7 +41,7 @@ our @all = (
 				clients => $_,
 				names => 'distinct',
 				rounds => $_ == 256 ? $few : $many,
-				contestants => [qw(zklock uncached curator kazoo raw advisory sql)],
+				contestants => [qw(zklock words uncached curator kazoo raw advisory sql)],
 			}
 	} 1, 8, 64, 256),
 	(map {
@@ -62,7 +62,7 @@ our @all = (
 		clients => 64,
 		names => $drawn_names,
 		rounds => $many,
-		contestants => [qw(zklock uncached curator kazoo raw advisory)],
+		contestants => [qw(zklock words uncached curator kazoo raw advisory)],
 	},
 	(map {
 			{
@@ -72,7 +72,7 @@ our @all = (
 				clients => $_,
 				names => 'one',
 				rounds => $many,
-				contestants => [qw(zklock uncached curator kazoo advisory)],
+				contestants => [qw(zklock words uncached curator kazoo advisory)],
 			}
 	} 8, 64),
 	{
@@ -82,7 +82,7 @@ our @all = (
 		rounds => $few,
 		clients => 10,
 		names => 'one',
-		contestants => [ 'uncached', @peers, 'advisory' ],
+		contestants => [ 'words', 'uncached', @peers, 'advisory' ],
 	},
 	{
 		name => 'try',
@@ -91,7 +91,7 @@ our @all = (
 		rounds => $few,
 		clients => 8,
 		names => 'held',
-		contestants => [ @peers, 'advisory' ],
+		contestants => [ 'words', @peers, 'advisory' ],
 	},
 	{
 		name => 'try-local',
@@ -154,14 +154,14 @@ our @all = (
 		title => 'two servers that take one name in turn',
 		kind => 'alternate',
 		rounds => $many,
-		contestants => [ 'uncached', @peers ],
+		contestants => [ 'words', 'uncached', @peers ],
 	},
 	{
 		name => 'recall',
 		title => 'a lock that another server has cached',
 		kind => 'recall',
 		rounds => $many,
-		contestants => ['zklock'],
+		contestants => [qw(zklock words)],
 	},
 	(map {
 			{
@@ -256,6 +256,7 @@ sub measure
 	my $measure = $measures{ $scenario->{kind} } // \&measure_pairs;
 
 	$cluster->cache($scenario->{cached} // ($contestant->{name} eq 'uncached' ? 0 : 1));
+	$cluster->words($contestant->{name} eq 'words');
 	return $measure->($scenario, $contestant, $cluster, $seconds, $warmup);
 }
 
@@ -323,7 +324,7 @@ sub measure_pairs
 	my $total = delete $result->{total};
 	$result->{requests} = $used->{packets} / $total;
 	$result->{batches} /= $total if $result->{batches};
-	if ($contestant->{name} =~ /^(?:zklock|uncached|tls)$/)
+	if ($contestant->{name} =~ /^(?:zklock|words|uncached|tls)$/)
 	{
 		$result->{$_} = $used->{$_} / $total foreach qw(batches listings);
 	}

@@ -18,9 +18,10 @@ use Results;
 
 my ($out) = @ARGV;
 my $results = Results->new("$out/results.csv");
-my @names = qw(zklock uncached curator kazoo raw advisory sql);
+my @names = qw(zklock words uncached curator kazoo raw advisory sql);
 my %titles = (
 	zklock => 'zklock',
+	words => 'zklock with messages',
 	uncached => 'zklock, nothing cached',
 	tls => 'zklock over TLS',
 	curator => 'Curator',
@@ -32,7 +33,7 @@ my %titles = (
 	sql => 'empty statements');
 # Whose servers hand locks over
 my %took_part = map { $_ => 1 } $results->contestants;
-my @peers = grep { $took_part{$_} } qw(zklock uncached curator kazoo etcd mutex);
+my @peers = grep { $took_part{$_} } qw(zklock words uncached curator kazoo etcd mutex);
 my @scenarios = scenario_titles();
 my $text = '';
 
