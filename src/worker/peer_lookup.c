@@ -34,7 +34,7 @@ typedef struct
 {
 	int64		session;		/* the key */
 	ZklPeerAddress address;
-	int64		sought_at;		/* the last time; 0: never */
+	int64		sought_at;		/* the last time, by boottime.h; 0: never */
 	bool		wanted;			/* the present task seeks it */
 } PeerServer;
 
@@ -213,12 +213,14 @@ zkl_peer_lookup(int64 session, const ZklPeerAddress **address)
 	PeerServer *server = find_or_add_server(session);
 	int64		now = zkl_boottime_us();
 	bool		known = server->address.length != 0;
+	bool		due = now - server->sought_at >= (known ? FRESH_FOR : PAUSE);
 
-	if (!server->wanted && (server->sought_at == 0 ||
-							now - server->sought_at >= (known ? FRESH_FOR : PAUSE)))
+	/* If the listing of the present task has come, the next one seeks it. */
+	if (due && !server->wanted && nread == 0)
 		seek(server, now);
 	*address = &server->address;
-	return known ? ZKL_PEER_KNOWN : server->wanted ? ZKL_PEER_SOUGHT : ZKL_PEER_UNKNOWN;
+	return known ? ZKL_PEER_KNOWN :
+		due || server->wanted ? ZKL_PEER_SOUGHT : ZKL_PEER_UNKNOWN;
 }
 
 void
