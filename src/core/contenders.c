@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "core/contenders.h"
+#include "core/departed.h"
 #include "core/memory.h"
 #include "core/queue.h"
 
@@ -214,9 +215,21 @@ zkl_contenders_add_stranger(ZklLock *lock)
 }
 
 void
-zkl_contenders_add_departed(ZklLock *lock)
+zkl_contenders_drop_departed(const ZklManager *m, ZklLock *lock)
 {
-	lock->foreign.departed++;
+	size_t		i,
+				n = 0;
+
+	if (m->departed == NULL || ZKL_MUTANT(LISTING_BRINGS_BACK))
+		return;
+	for (i = 0; i < lock->foreign.n; i++)
+	{
+		if (zkl_departed_is(m, &lock->foreign.all[i]))
+			lock->foreign.departed++;
+		else
+			lock->foreign.all[n++] = lock->foreign.all[i];
+	}
+	lock->foreign.n = n;
 }
 
 static ZklSeq

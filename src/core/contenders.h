@@ -49,14 +49,15 @@ extern void zkl_contenders_untaint(ZklLock *lock);
 
 /*
  * Takes over a listing that was sent as number "order": begin, then each child
- * that is not ours, then end.
+ * that is not ours, then drop_departed, then end.  Until then those that have departed
+ * are there, too: they may have had the lock.
  */
 extern void zkl_contenders_begin(ZklManager *m, ZklLock *lock,
 								 const ZklReply *reply);
 extern void zkl_contenders_add(ZklLock *lock, const ZklContender *contender,
 							   const char *name);
 extern void zkl_contenders_add_stranger(ZklLock *lock);
-extern void zkl_contenders_add_departed(ZklLock *lock);
+extern void zkl_contenders_drop_departed(const ZklManager *m, ZklLock *lock);
 extern void zkl_contenders_end(ZklManager *m, ZklLock *lock, uint64_t order);
 
 /* As zkl_manager_nearest */

@@ -463,17 +463,10 @@ note_child(ZklManager *m, ZklLock *lock, uint64_t order, const char *child)
 	else
 	{
 		c.zklock = has_uuid && zkl_uuid_is_zklock(&uuid);
-		c.uuid = has_uuid ? uuid : (ZklUuid)
-		{
-			{
-				0
-			}
-		};
+		if (c.zklock)
+			c.uuid = uuid;
 		c.leftover = c.zklock && r == NULL && zkl_node_made_uuid(m, &uuid);
-		if (zkl_departed_is(m, &c) && !ZKL_MUTANT(LISTING_BRINGS_BACK))
-			zkl_contenders_add_departed(lock);
-		else
-			zkl_contenders_add(lock, &c, child);
+		zkl_contenders_add(lock, &c, child);
 	}
 }
 
@@ -509,9 +502,10 @@ zkl_reads_reply_listing(ZklManager *m, ZklLock *lock, uint64_t order,
 	zkl_contenders_begin(m, lock, reply);
 	for (i = 0; i < reply->nchildren; i++)
 		note_child(m, lock, order, reply->children[i]);
-	others = lock->foreign.n;
 	settle_unseen(m, lock, order);
 	zkl_revived_listed(m, lock);
+	zkl_contenders_drop_departed(m, lock);
+	others = lock->foreign.n;
 	zkl_contenders_end(m, lock, order);
 	zkl_askers_ask_again(lock);
 	if (zkl_cache_listed(m, lock, order, others))

@@ -14,9 +14,9 @@
  * If the lease had ended, and the first beat shows an election, then all that the
  * session had in queues is in doubt.  Before the lease begins again, each of these
  * queues is listed.  If a contender of another client is behind a znode of ours, and
- * conflicts, it may have got the lock: a hold is lost, and a request that waits takes
- * a new place.  Those who have got it are right: ZooKeeper had told them that our
- * session was over, and they may have committed since.
+ * conflicts, it may have got the lock, even if it has departed: a hold is lost, and a
+ * request that waits takes a new place.  Those who have got it are right: ZooKeeper had
+ * told them that our session was over, and they may have committed since.
  *
  * The doubt lasts until all of these listings have come.  Until then the host is told
  * the greatest transaction id from before the election, so it begins anew with the

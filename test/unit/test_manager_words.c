@@ -210,6 +210,54 @@ restarted(void)
 	world_wind_up(w);
 }
 
+/*
+ * Our session may have ended, and ZooKeeper has forgotten that: who said a word from
+ * behind has perhaps had the lock.  So a hold is lost, and one that waits begins again.
+ */
+static void
+overtaken(void)
+{
+	int			i;
+
+	for (i = 0; i < 4; i++)
+	{
+		bool		waits = i & 1;
+		bool		lapses = i & 2;
+		World	   *w = peers();
+		char		ahead[ZKL_MAX_PATH + 1];
+		char		other[ZKL_MAX_PATH + 1];
+		uint32_t	first,
+					behind;
+		ZklSeq		seq;
+
+		if (waits)
+			foreign_enter(w, "/a", ZKL_EXCLUSIVE, ahead);
+		first = world_submit(w, "/a", 1, ZKL_EXCLUSIVE);
+		world_run(w);
+		seq = w->requests[first].record.seq;
+		foreign_zklock(w, "/a", ZKL_EXCLUSIVE, "{\"zklock\":1}", other);
+		behind = world_submit(w, "/a", 2, ZKL_EXCLUSIVE);
+		world_run(w);
+		hear(w, other, behind);
+		CHECK_INT(zkl_departed_has(w->worker.m, &w->departed), true);
+		world_disconnect(w);
+		if (lapses)
+			w->worker.now = zkl_manager_lease(w->worker.m);
+		w->zk.zxid += INT64_C(1) << 32; /* an election */
+		if (waits)
+			CHECK_INT(model_delete(&w->zk, ahead), ZKL_RC_OK);
+		world_connect(w);
+		world_run(w);
+		if (waits)
+			CHECK_INT(w->requests[first].record.seq > seq, lapses);
+		else
+			CHECK_INT(w->requests[first].state, lapses ? SLOT_LOST : SLOT_GRANTED);
+		CHECK_INT(model_delete(&w->zk, other), ZKL_RC_OK);
+		world_run(w);
+		world_wind_up(w);
+	}
+}
+
 /* The latest 1024 are known. */
 static void
 bounded(void)
@@ -465,6 +513,7 @@ main(void)
 	RUN(nearest_eight);
 	RUN(tries_behind_a_word);
 	RUN(restarted);
+	RUN(overtaken);
 	RUN(bounded);
 	RUN(without_peers);
 	RUN(said_at_the_release);
