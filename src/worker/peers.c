@@ -178,7 +178,6 @@ static void
 take_messages_down(void)
 {
 	close_socket();
-	zkl_peer_key_forget();
 	zkl_peer_lookup_end();
 	drop_postponed();
 	zkl_fleet_entry_set_peer("");
@@ -193,7 +192,10 @@ set_messages_up(int64 now)
 
 	look_at = -1;
 	if (zkl_peer_port == 0)
+	{
 		take_messages_down();
+		zkl_peer_key_forget();
+	}
 	else if (!connected)
 		return;
 	else if (find_key(&fault) && find_address(&address, &fault) &&
@@ -205,6 +207,7 @@ set_messages_up(int64 now)
 	}
 	else
 	{
+		/* The key, if there is one, stays: it takes long to make. */
 		take_messages_down();
 		warn_of_fault(&fault);
 		look_at = now + RETRY;
