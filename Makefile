@@ -182,9 +182,9 @@ liveness:
 	$(srcdir)/test/chaos/run.sh liveness
 
 # zklock beside other clients, into bench/results: SCENARIOS="one try" (the first
-# letters of some, into bench/partial), ROUNDS=5, SECONDS=2, DELAY=2ms (of a round trip
-# over the network, into bench/partial); "make bench-report" only
-# writes the page and the pictures again, from the results that are there.
+# letters of some, into bench/partial), ROUNDS=5, SECONDS=2, DELAY=2ms (more for a round
+# trip over the network, into bench/partial); "make bench-report" only writes the page and
+# the pictures again, from the results that are there.
 bench:
 	BENCH_SCENARIOS='$(SCENARIOS)' BENCH_ROUNDS=$(ROUNDS) \
 		BENCH_SECONDS=$(SECONDS) DELAY=$(DELAY) $(srcdir)/bench/run.sh

@@ -1,6 +1,6 @@
 # The servers of a benchmark: one ZooKeeper or an ensemble of three, configured
-# as in production, as many etcd servers, and PostgreSQL servers with zklock; and what can be read off
-# them while somebody runs.
+# as in production, as many etcd servers, and PostgreSQL servers with zklock; and
+# what can be read off them while somebody runs.
 #
 #	my $cluster = BenchCluster->new('zk');		# 'ensemble', or 'tls', see there
 #	$cluster->hosts;						# ZooKeeper's connect string

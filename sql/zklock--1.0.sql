@@ -868,9 +868,9 @@ COMMENT ON COLUMN zk_stat_server.words_sent IS
 COMMENT ON COLUMN zk_stat_server.messages_unsent IS
 'number of such messages that could not be sent since the server started';
 COMMENT ON COLUMN zk_stat_server.words_taken IS
-'number of times that a lock was passed on by such a message of another server since the server started';
+'number of words from other servers that a request here waited for since the server started';
 COMMENT ON COLUMN zk_stat_server.words_late IS
-'number of such messages that nobody waited for any more since the server started';
+'number of words from other servers that nobody here waited for any more since the server started';
 COMMENT ON COLUMN zk_stat_server.messages_refused IS
 'number of datagrams that were no message of a server of this fleet to this one since the server started';
 

@@ -18,7 +18,7 @@
  * There is no word for the following.  A permit: which of them are held is counted in
  * ZooKeeper.  A lock under which zklock itself reads ZooKeeper: a word overtakes the
  * log, and the new holder would read what was before.  A hold that was lost or broken:
- * who waits has to see that from ZooKeeper.  A znode whose id is published for the
+ * a waiter has to see that from ZooKeeper.  A znode whose id is published for the
  * search for deadlocks: others would look through the new hold to a wait that is over.
  */
 #include "core/actions.h"

@@ -3,10 +3,10 @@
  *	  What zk_status shows of the worker, and which ZooKeeper session belongs to
  *	  this server.
  *
- * Owns ZklStatus, but for the counters, which carry_out.c and peers.c publish, for lapsed_at
- * and lapses, which belong to diagnosis.c, and for fleet_generation and clone, which
- * belong to fleet_entry.c.  Runs in the worker only.  Takes no locks.  It must not know
- * how a connection is made, and tells the core nothing.
+ * Owns ZklStatus, but for the counters, which carry_out.c and peers.c publish, for
+ * lapsed_at and lapses, which belong to diagnosis.c, and for fleet_generation and
+ * clone, which belong to fleet_entry.c.  Runs in the worker only.  Takes no locks.  It
+ * must not know how a connection is made, and tells the core nothing.
  */
 #include "postgres.h"
 

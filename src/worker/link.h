@@ -55,7 +55,7 @@ extern bool zkl_link_read(void);
  */
 extern int	zkl_link_next(ZklWireHeader *header, ZklWireReader *body);
 
-/* Whose other socket can be read ends the wait, too */
+/* The owners of other sockets that end the wait, too, when they can be read */
 typedef enum ZklLinkGuest
 {
 	ZKL_LINK_TRIAL,
@@ -64,7 +64,7 @@ typedef enum ZklLinkGuest
 
 #define ZKL_LINK_GUESTS 2
 
-/* From now on this socket does; PGINVALID_SOCKET: none. */
+/* From now on this socket of its owner does; PGINVALID_SOCKET: none. */
 extern void zkl_link_watch_too(ZklLinkGuest guest, int other);
 
 /* Whether there may be something to read from it, since the last wait. */

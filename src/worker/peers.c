@@ -10,8 +10,9 @@
  * a server are kept, until its address has been read.  Messages go to the addresses
  * that servers have published in ZooKeeper, never to the source of a datagram.
  *
- * Who has the key is a server of the fleet.  All others can only send too much.  So a
- * turn takes few datagrams, and after many bad ones the socket rests for a moment.
+ * A sender that has the key is a server of the fleet.  Any other can only send too
+ * much, so a turn takes few datagrams, and after many bad ones the socket rests for a
+ * moment.
  */
 #include "postgres.h"
 

@@ -1,6 +1,7 @@
 # Three ZooKeeper servers, three PostgreSQL servers with zklock, proxies between
-# them all, also for the messages of the workers to each other, clients that work under few locks, and random faults; then all is
-# healed, and the checkers look at what happened.  Again and again, in rounds.
+# them all, also for the messages of the workers to each other, clients that work
+# under few locks, and random faults; then all is healed, and the checkers look at
+# what happened.  Again and again, in rounds.
 #
 #	MINUTES		how long, about (5)
 #	SEED		of the faults' schedule (random); printed
