@@ -20,6 +20,7 @@ use ScenarioDepth;
 use ScenarioFacts;
 use ScenarioHandover;
 use ScenarioRecall;
+use ScenarioSteps;
 
 our $drawn_names = 100_000;
 
@@ -150,6 +151,13 @@ our @all = (
 		contestants => \@rivals,
 	},
 	{
+		name => 'steps',
+		title => 'where the time of a hand-over goes',
+		kind => 'steps',
+		rounds => $few,
+		contestants => [qw(zklock words)],
+	},
+	{
 		name => 'alternate',
 		title => 'two servers that take one name in turn',
 		kind => 'alternate',
@@ -247,6 +255,7 @@ my %measures = (
 	alternate => \&ScenarioRecall::measure_alternate,
 	recall => \&ScenarioRecall::measure_recall,
 	depth => \&ScenarioDepth::measure,
+	steps => \&ScenarioSteps::measure,
 	fact => \&ScenarioFacts::measure);
 
 # Returns what to put into the line of results; dies when it fails.

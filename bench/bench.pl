@@ -30,7 +30,7 @@ my $java_warmup = 5 * $seconds;    # until Curator's rates stay
 my @wanted = split ' ', $ENV{BENCH_SCENARIOS} // '';
 my %invited = map { $_ => 1 } split ' ', $ENV{BENCH_CONTESTANTS} // '';
 my @columns = qw(rate p50 p99 requests zookeeper_us worker_us session_us busy
-  bytes batches listings worker_kb slot_bytes worker_wakeups session_wakeups);
+  bytes batches listings call_us release_us way_us grant_us return_us worker_kb slot_bytes worker_wakeups session_wakeups);
 my $started = time;
 my (%failed, $failures);
 my ($done, $all) = (0, 0);
@@ -100,6 +100,7 @@ sub describe
 		rate => '%.0f/s', p50 => 'p50 %.2f ms', p99 => 'p99 %.2f ms',
 		requests => '%.2f requests', bytes => '%.0f bytes',
 		batches => '%.2f batches', listings => '%.2f listings',
+		(map { $_ => "$_ %.0f" } @ScenarioSteps::columns),
 		worker_kb => 'worker %d kB', worker_wakeups => 'worker wakes %.2f/s');
 
 	return join ', ', map { sprintf $formats{$_}, $result->{$_} }

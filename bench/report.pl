@@ -192,6 +192,29 @@ sub handovers
 	return;
 }
 
+# The lines of the workers' traces divide the time: see ScenarioSteps.pm.
+sub steps
+{
+	my @parts = (
+		[ call_us => 'the call, until the worker of that server has it' ],
+		[ release_us => 'until that worker sends something' ],
+		[ way_us => 'until the other worker has it: the datagram; or ZooKeeper, twice' ],
+		[ grant_us => 'until that worker grants the lock' ],
+		[ return_us => 'until the waiting call returns' ]);
+	my @who = qw(zklock words);
+
+	return unless $results->has('steps');
+	$text .= "## Where the time of a hand-over goes\n\n"
+	  . "Between two servers, in µs (p50), while both workers write traces.\n\n";
+	table([ '', @titles{@who} ],
+		map {
+			my ($column, $title) = @$_;
+
+			[ $title, map { cell('steps', $_, $column, \&number) } @who ]
+		} @parts);
+	return;
+}
+
 sub besides
 {
 	return unless $results->has('beside');
@@ -382,6 +405,7 @@ plots();
 rates();
 latencies();
 handovers();
+steps();
 besides();
 lones();
 depths();
