@@ -55,7 +55,8 @@ zkl_words_ask(ZklManager *m, ZklLock *lock, const ZklRequest *r)
 	size_t		i = lock->foreign.n;
 	int			left = MOST_ASKED;
 
-	if (!m->words.peers || (!lock->unasked && lock->ahead.watch != ZKL_WATCH_WANTED))
+	if (!m->words.peers || r->guard ||
+		(!lock->unasked && lock->ahead.watch != ZKL_WATCH_WANTED))
 		return;
 	zkl_askers_asked(lock);
 	while (i-- > 0 && left > 0)

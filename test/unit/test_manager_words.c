@@ -415,6 +415,26 @@ not_said_of_a_guard(void)
 	world_wind_up(w);
 }
 
+/* Where there are no words, nobody is asked. */
+static void
+not_asked_by_a_guard(void)
+{
+	World	   *w = peers();
+	char		other[ZKL_MAX_PATH + 1];
+	uint32_t	r = (uint32_t) worker_find_free(&w->worker);
+
+	foreign_zklock(w, "/a", ZKL_EXCLUSIVE, "{\"zklock\":1}", other);
+	world_fill(w, r, "/a", 1, ZKL_EXCLUSIVE)->guard = true;
+	worker_look(&w->worker, (int) r);
+	world_flush(w);
+	world_run(w);
+	CHECK(world_waits(w, r));
+	CHECK_INT(w->asks, 0);
+	foreign_leave_all(w, "/a");
+	world_run(w);
+	world_wind_up(w);
+}
+
 static void
 not_said_of_a_permit(void)
 {
@@ -521,6 +541,7 @@ main(void)
 	RUN(said_of_a_cancelled_wait);
 	RUN(said_by_the_heir);
 	RUN(not_said_of_a_guard);
+	RUN(not_asked_by_a_guard);
 	RUN(not_said_of_a_permit);
 	RUN(not_said_of_a_broken_hold);
 	RUN(said_of_a_cached_lock);
