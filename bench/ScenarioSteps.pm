@@ -91,6 +91,7 @@ sub measure
 		usleep(50_000);
 		my $released = $contestant->release($from);
 		push @turns, map { fmod($_ + $shift, $quarter) } $released, $contestant->held($to);
+		$cluster->wait_length($contestant->root . ScenarioHandover::path('steps'), 1);
 		$contestant->acquire($turn % 2, $from, ScenarioHandover::path('steps'));
 		$cluster->wait_length($contestant->root . ScenarioHandover::path('steps'), 2);
 		$turn++;
