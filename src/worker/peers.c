@@ -53,6 +53,7 @@ typedef struct
 static char auth_file[MAXPGPATH] = "";
 static char own_end[ZKL_PEER_ADDRESS_TEXT] = "";	/* of the connection */
 static bool connected = false;	/* there was a connection: these two are set */
+static bool has_key = false;	/* that of the connection */
 static int64 look_at = -1;		/* the settings; -1: need not be */
 static char warned_of[1024] = "";
 
@@ -147,12 +148,26 @@ find_address(ZklPeerAddress *address, Fault *fault)
 	return false;
 }
 
+/*
+ * The connection keeps the credentials that it was made with.  So the key stays, too,
+ * whatever becomes of the file.
+ */
 static bool
 find_key(Fault *fault)
 {
+	if (has_key)
+		return true;
 	fault->detail = zkl_peer_key_make(auth_file);
 	fault->hint = "Give all servers of the fleet the same credentials, with a long random secret.";
-	return fault->detail == NULL;
+	has_key = fault->detail == NULL;
+	return has_key;
+}
+
+static void
+forget_key(void)
+{
+	zkl_peer_key_forget();
+	has_key = false;
 }
 
 static void
@@ -195,7 +210,7 @@ set_messages_up(int64 now)
 	if (zkl_peer_port == 0)
 	{
 		take_messages_down();
-		zkl_peer_key_forget();
+		forget_key();
 	}
 	else if (!connected)
 		return;
@@ -208,7 +223,6 @@ set_messages_up(int64 now)
 	}
 	else
 	{
-		/* The key, if there is one, stays: it takes long to make. */
 		take_messages_down();
 		warn_of_fault(&fault);
 		look_at = now + RETRY;
@@ -219,6 +233,7 @@ void
 zkl_peers_connected(const char *file, const char *address, size_t length)
 {
 	connected = true;
+	has_key = false;
 	strlcpy(auth_file, file, sizeof(auth_file));
 	strlcpy(own_end, pnstrdup(address, length), sizeof(own_end));
 	look_at = 0;

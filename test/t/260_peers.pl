@@ -148,6 +148,8 @@ publishes($one, "127.0.0.1:$port{server1}");
 $test->set($two, peer_address => '127.0.0.1', peer_port => $port{server2});
 publishes($two, "127.0.0.1:$port{server2}");
 
+$test->set($two, peer_port => 0);
+publishes($two, '');
 chmod 0644, $secret;
 warns(
 	$two, 'others can read the credentials',
@@ -226,6 +228,20 @@ foreach my $round (1 .. 3)
 			'one is read'),
 		'but the socket is read again');
 }
+
+# ---- the credentials of the connection
+
+# Neither the connection nor a reload reads the file again.
+write_secret($secret, "digest:zklock:changed\n$lines[1]\n");
+$test->set($two, peer_address => '127.0.0.2');
+publishes($two, "127.0.0.2:$port{server2}");
+$test->set($two, peer_address => '127.0.0.1');
+publishes($two, "127.0.0.1:$port{server2}");
+$before = refused($two);
+$forger->send($good, $port{server2});
+refuses($two, 'a bad one after a reload', 'x');
+is(refused($two), $before + 1, 'the key of the connection counts until it ends');
+write_secret($secret, "$lines[1]\n\n$lines[0]\n");
 
 # ---- the address by itself
 
