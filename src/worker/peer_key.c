@@ -112,7 +112,7 @@ make_from(ZklCredentials *credentials)
 	StringInfoData secrets;
 
 	if (!zkl_credentials_name_us(credentials))
-		return "\"zklock.auth_file\" names no file with credentials, which all servers of the fleet share.";
+		return "The connection to ZooKeeper uses no credentials from \"zklock.auth_file\".";
 	join_lines(&secrets, credentials);
 	if (!is_made_of(secrets.data, (size_t) secrets.len))
 		known = derive(secrets.data, (size_t) secrets.len);

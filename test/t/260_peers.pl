@@ -103,11 +103,13 @@ sub datagram
 
 # ---- the settings
 
-my $no_secret =
-  '"zklock\.auth_file" names no file with credentials, which all servers of the fleet share\.';
+my $no_secret = 'The connection to ZooKeeper uses no credentials from "zklock\.auth_file"\.';
 is(entry($one), '', 'without a port, no address');
 warns($one, 'without credentials, there is no key', $no_secret,
 	peer_port => $port{server1}, peer_address => '127.0.0.1');
+write_secret("$dir/wrong", "digest:zklock:open-sesame\nensemble:beta\n");
+warns($one, 'nor while others are tried', $no_secret, auth_file => "$dir/wrong");
+$test->set($one, auth_file => '');
 write_secret("$dir/name", "ensemble:alpha\n");
 $test->connects_with($one, 'the name of the ensemble', auth_file => "$dir/name");
 warns($one, 'is no secret', $no_secret, peer_address => '');
