@@ -61,6 +61,7 @@ static pgsocket sock = PGINVALID_SOCKET;
 static ZklPeerAddress bound;	/* what it was opened for: the address, */
 static int	bound_port = 0;		/* and our own port */
 static bool told = false;		/* the core, that messages can be sent */
+static bool logged = false;		/* where this socket receives them */
 
 static int64 resting_until = 0; /* 0: the socket is watched */
 static int64 bad_since = 0;
@@ -123,6 +124,7 @@ open_socket(const ZklPeerAddress *address, Fault *fault)
 	sock = socket(bound.address.ss_family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (sock != PGINVALID_SOCKET && bind_socket())
 	{
+		logged = false;
 		zkl_link_watch_too(ZKL_LINK_PEERS, sock);
 		return true;
 	}
@@ -312,11 +314,27 @@ receive(int64 now)
 	}
 }
 
+/* Once for each socket: not for each session of ZooKeeper's. */
+static void
+log_address(void)
+{
+	char		text[ZKL_PEER_ADDRESS_TEXT];
+
+	if (logged)
+		return;
+	logged = true;
+	zkl_peer_address_format(&bound, text);
+	ereport(LOG,
+			(errmsg("messages between servers are received at %s", text)));
+}
+
 static void
 tell_core(void)
 {
 	bool		can = sock != PGINVALID_SOCKET && zkl_fleet_entry_tells_peer();
 
+	if (can)
+		log_address();
 	if (can == told)
 		return;
 	told = can;

@@ -54,6 +54,24 @@ sub publishes
 		$node->name . " publishes '$address'");
 }
 
+# How often the log says since then that messages are received
+sub times_logged
+{
+	my ($node, $address, $from) = @_;
+
+	return scalar(() = slurp_file($node->logfile, $from // 0) =~
+		  /LOG:  messages between servers are received at \Q$address\E\n/g);
+}
+
+sub logs
+{
+	my ($node, $address, $from) = @_;
+
+	local $Test::Builder::Level = $Test::Builder::Level + 1;
+	return ok(wait_for(sub { times_logged($node, $address, $from) == 1 }, "log: $address"),
+		$node->name . " logs '$address'");
+}
+
 # Changes settings, and looks for the warning that follows.
 sub warns
 {
@@ -131,8 +149,12 @@ ok(!IO::Socket::IP->new(LocalHost => '127.0.0.1', LocalPort => $port{server1}, T
 	'behind a router the socket is open for all addresses');
 $test->set($one, peer_address => '::1');
 publishes($one, "[::1]:$port{server1}");
+logs($one, "[::1]:$port{server1}");
 $test->set($one, peer_address => '[::1]:4712');
 publishes($one, '[::1]:4712');
+my $from = -s $one->logfile;
+$test->set($one, peer_port => $port{server2});
+logs($one, '[::1]:4712', $from);
 $test->set($one, peer_port => 0);
 publishes($one, '');
 ok(IO::Socket::IP->new(LocalHost => '::1', LocalPort => $port{server1}, Type => SOCK_DGRAM),
@@ -145,8 +167,10 @@ warns($one, 'the port is in use',
 	peer_address => '127.0.0.1', peer_port => $port{server1});
 is(entry($one), '', 'and there is no address');
 close $taker;
+$from = -s $one->logfile;
 $one->reload;
 publishes($one, "127.0.0.1:$port{server1}");
+logs($one, "127.0.0.1:$port{server1}", $from);
 $test->set($two, peer_address => '127.0.0.1', peer_port => $port{server2});
 publishes($two, "127.0.0.1:$port{server2}");
 
@@ -159,8 +183,10 @@ warns(
 	peer_port => $port{server2});
 publishes($two, '');
 chmod 0600, $secret;
+$from = -s $two->logfile;
 $two->reload;
 publishes($two, "127.0.0.1:$port{server2}");
+logs($two, "127.0.0.1:$port{server2}", $from);
 
 # ---- the session process does not get the socket
 
@@ -183,6 +209,7 @@ $test->look_until($two, "SELECT session_pid <> $session AND state = 'connected' 
 is(sockets($test->status($two, 'worker_pid')), 1, 'the worker has the socket');
 is(sockets($test->status($two, 'session_pid')), 0, 'the session process does not');
 publishes($two, "127.0.0.1:$port{server2}");
+is(times_logged($two, "127.0.0.1:$port{server2}", $from), 1, 'and the log does not repeat itself');
 
 # ---- what is taken, and what is refused
 
