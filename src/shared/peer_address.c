@@ -63,6 +63,19 @@ split(char *text, char **host, int *port)
 	return *end == '\0';
 }
 
+/* 224.0.0.0/4 is multicast; 240.0.0.0/4 is reserved, its last address broadcast. */
+static bool
+is_one_host_v4(struct in_addr host)
+{
+	return host.s_addr != htonl(INADDR_ANY) && ntohl(host.s_addr) >> 28 < 0xe;
+}
+
+static bool
+is_one_host_v6(const struct in6_addr *host)
+{
+	return !IN6_IS_ADDR_UNSPECIFIED(host) && !IN6_IS_ADDR_MULTICAST(host);
+}
+
 bool
 zkl_peer_address_read(const char *text, int port, ZklPeerAddress *address)
 {
@@ -74,13 +87,13 @@ zkl_peer_address_read(const char *text, int port, ZklPeerAddress *address)
 		!split(copy, &host, &port) || port < 1 || port > 65535)
 		return false;
 	if (inet_pton(AF_INET, host, &v4(address)->sin_addr) == 1 &&
-		v4(address)->sin_addr.s_addr != INADDR_ANY)
+		is_one_host_v4(v4(address)->sin_addr))
 	{
 		address->address.ss_family = AF_INET;
 		address->length = sizeof(struct sockaddr_in);
 	}
 	else if (inet_pton(AF_INET6, host, &v6(address)->sin6_addr) == 1 &&
-			 !IN6_IS_ADDR_UNSPECIFIED(&v6(address)->sin6_addr))
+			 is_one_host_v6(&v6(address)->sin6_addr))
 	{
 		address->address.ss_family = AF_INET6;
 		address->length = sizeof(struct sockaddr_in6);

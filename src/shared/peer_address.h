@@ -19,8 +19,8 @@ typedef struct ZklPeerAddress
 
 /*
  * Reads "10.0.0.1", "10.0.0.1:5433", "fd00::1" or "[fd00::1]:5433".  "port" is for
- * an address without one.  Names are not looked up.  False: it is none to which
- * others could send; *address is empty.
+ * an address without one.  Names are not looked up.  False: it is none of one host;
+ * *address is empty.
  */
 extern bool zkl_peer_address_read(const char *text, int port, ZklPeerAddress *address);
 

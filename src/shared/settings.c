@@ -213,7 +213,7 @@ check_peer_address(char **newval, void **extra, GucSource source)
 
 	if (*newval[0] == '\0' || zkl_peer_address_read(*newval, 1, &address))
 		return true;
-	GUC_check_errdetail("It must be an IPv4 or IPv6 address in digits, with or without a port.");
+	GUC_check_errdetail("It must be an IPv4 or IPv6 address of one host, in digits, with or without a port from 1 to 65535.");
 	return false;
 }
 

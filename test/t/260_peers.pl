@@ -134,9 +134,18 @@ warns($one, 'is no secret', $no_secret, peer_address => '');
 is(entry($one), '', 'and no address is published');
 $test->set($one, peer_port => 0);
 $test->connects_with($_, 'with credentials', auth_file => $secret) foreach $one, $two;
-is($one->psql('postgres', "ALTER SYSTEM SET zklock.peer_address = '$_'"), 3, "'$_' is refused")
-  foreach 'localhost', '10.0.0.1:', '10.0.0.1:0', '10.0.0.1:65536', '10.0.0', '0.0.0.0', '::',
-  '[fd00::1', '[10.0.0.1]x', 'fd00::1:65536:x', '10.0.0.1:1x', ' 10.0.0.1';
+foreach ('localhost', '10.0.0.1:', '10.0.0.1:0', '10.0.0.1:65536', '10.0.0', '0.0.0.0', '::',
+	'[fd00::1', '[10.0.0.1]x', 'fd00::1:65536:x', '10.0.0.1:1x', ' 10.0.0.1', '224.0.0.1',
+	'239.255.255.255:4711', '240.0.0.1', '255.255.255.255', 'ff00::1', '[ff02::1]:4711')
+{
+	my ($status, undef, $error) =
+	  $one->psql('postgres', "ALTER SYSTEM SET zklock.peer_address = '$_'");
+
+	is($status, 3, "'$_' is refused");
+	like($error,
+		qr/DETAIL:  It must be an IPv4 or IPv6 address of one host, in digits, with or without a port from 1 to 65535\.$/m,
+		'and the error says why');
+}
 warns($one, 'loopback by itself is of no use',
 	'The connection to ZooKeeper has the local address "127\.0\.0\.1", to which other servers cannot send\.',
 	peer_port => $port{server1});
